@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Counters. Each set has one writer (the holder of the engine) that adds with plain stores;
+ * anybody may read, a value at a time. 64-bit and never reset by the library: `clear` in a
+ * program subtracts a snapshot.
+ */
+#ifndef ROCADE_BASE_STATS_H
+#define ROCADE_BASE_STATS_H
+
+#include "base/common.h"
+
+enum drop_reason {
+#define DROP(name, text) DROP_##name,
+#include "base/stats.def"
+	DROP_COUNT
+};
+
+struct port_stats {
+#define PORT_STAT(name, text) uint64_t name;
+#include "base/stats.def"
+	uint64_t drop[DROP_COUNT];
+};
+
+struct qp_stats {
+#define QP_STAT(name, text) uint32_t name;
+#include "base/stats.def"
+};
+
+struct stat_row {
+	const char *name; /* drops carry the prefix drop_ */
+	const char *text;
+};
+
+/* As many rows as there are uint64_t in struct port_stats, in its order. */
+#define PORT_STAT_COUNT (sizeof(struct port_stats) / sizeof(uint64_t))
+#define QP_STAT_COUNT (sizeof(struct qp_stats) / sizeof(uint32_t))
+extern const struct stat_row port_stat_rows[PORT_STAT_COUNT];
+extern const struct stat_row qp_stat_rows[QP_STAT_COUNT];
+
+/* to += from, each value read once: from may be running. */
+void port_stats_add(struct port_stats *to, const struct port_stats *from);
+
+#endif

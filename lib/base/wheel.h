@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A hierarchical timing wheel. Time is an argument: the wheel reads no clock. A timer never
+ * fires before its time, and fires in the first wheel_advance() at or after the end of the
+ * tick its time lies in (WHEEL_TICK_NS late at the most). Insert, remove: O(1). Advance over
+ * an idle stretch costs nothing per tick (occupancy bitmaps are skipped through).
+ *
+ * One thread at a time (the holder of the engine).
+ */
+#ifndef ROCADE_BASE_WHEEL_H
+#define ROCADE_BASE_WHEEL_H
+
+#include <sys/queue.h>
+
+#include "base/common.h"
+
+#define WHEEL_TICK_SHIFT 8 /* 256 ns */
+#define WHEEL_TICK_NS (UINT64_C(1) << WHEEL_TICK_SHIFT)
+#define WHEEL_SLOT_BITS 6
+#define WHEEL_SLOTS (1u << WHEEL_SLOT_BITS)
+#define WHEEL_LEVELS 7 /* 64^7 ticks: 13 days; later timers wait in the last level */
+
+struct wheel_timer {
+	LIST_ENTRY(wheel_timer) link;
+	uint64_t when_ns; /* TIME_NEVER: not in the wheel */
+	uint8_t level;	  /* private to the wheel */
+	uint8_t slot;
+};
+
+struct wheel {
+	uint64_t tick; /* all ticks before this one have been processed */
+	uint32_t count;
+	uint64_t occupied[WHEEL_LEVELS];
+	LIST_HEAD(, wheel_timer) slots[WHEEL_LEVELS][WHEEL_SLOTS];
+};
+
+typedef void (*wheel_fire_fn)(struct wheel_timer *timer, uint64_t now_ns, void *arg);
+
+void wheel_init(struct wheel *wheel, uint64_t now_ns);
+
+/* A timer must be initialised once before its first use. */
+static inline void
+wheel_timer_init(struct wheel_timer *timer)
+{
+	timer->when_ns = TIME_NEVER;
+}
+
+static inline bool
+wheel_timer_armed(const struct wheel_timer *timer)
+{
+	return timer->when_ns != TIME_NEVER;
+}
+
+/* Arms the timer, or moves it. A time that has passed fires at the next wheel_advance(). */
+void wheel_set(struct wheel *wheel, struct wheel_timer *timer, uint64_t when_ns);
+
+/* Safe on a timer that is not armed, and inside a callback. */
+void wheel_cancel(struct wheel *wheel, struct wheel_timer *timer);
+
+/*
+ * Fires every timer whose time has come, in tick order; a timer is disarmed before its
+ * callback runs, which may arm or cancel any timer (one armed for the past fires in the
+ * next call). Returns how many fired.
+ */
+unsigned wheel_advance(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg);
+
+/* A time at or before the earliest timer's firing (exact for the lowest level, never late);
+ * TIME_NEVER when empty. What a simulator or a sleeper may skip to. */
+uint64_t wheel_next(const struct wheel *wheel);
+
+#endif

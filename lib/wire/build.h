@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Headers -> bytes. What is constant for a path is built once (struct path_hdr), with the
+ * ICRC over it for the last payload length used. A packet is then built in four steps:
+ *
+ *   ext = frame_begin(hdr, pkt, &fields, payload_len);  // L2 .. BTH; pkt->len is final
+ *   ... write the extended headers at ext ...
+ *   crc = frame_crc(hdr, pkt);                          // over all headers
+ *   ... copy the payload to frame_payload(), crc = icrc_update(crc, ...) ...
+ *   frame_end(pkt, payload_len, crc);                   // pad and ICRC
+ */
+#ifndef ROCADE_WIRE_BUILD_H
+#define ROCADE_WIRE_BUILD_H
+
+#include "wire/hdr.h"
+#include "wire/icrc.h"
+#include "wire/opcode.h"
+#include "wire/pkt.h"
+
+#define PATH_HDR_MAX (14 + 4 + 40 + 8)
+
+/* What a path's headers are made from; addresses as GIDs (IPv4 as ::ffff:a.b.c.d). */
+struct path_addr {
+	uint8_t src_gid[16];
+	uint8_t dst_gid[16];
+	uint8_t src_mac[6];
+	uint8_t dst_mac[6];
+	uint16_t vlan; /* 0: untagged */
+	uint16_t udp_sport;
+	uint32_t flow_label; /* IPv6, 20 bits */
+	uint8_t tclass;
+	uint8_t hop_limit;
+	bool cksum_offload; /* leave the IPv4 header checksum to the port */
+};
+
+struct path_hdr {
+	uint8_t bytes[PATH_HDR_MAX];
+	uint8_t len;	/* of bytes: up to the end of the UDP header */
+	uint8_t l3_off; /* of the IP header */
+	uint32_t crc;	  /* ICRC state over IP and UDP for udp_len */
+	uint16_t udp_len; /* 0: crc not computed yet */
+	uint8_t ip_version;
+	uint8_t pkt_flags;    /* PKT_TX_* */
+	uint16_t ip_sum_base; /* IPv4: folded sum of the header with length and checksum 0 */
+	uint16_t reserved;
+};
+
+struct bth_fields {
+	uint32_t dest_qpn;
+	uint32_t psn;
+	uint16_t pkey;
+	uint8_t opcode;
+	bool solicited;
+	bool ack_req;
+};
+
+/* The IBA's flow label -> UDP source port, 0xC000-0xFFFF; flow_label 0 is derived from the
+ * QPNs, the same in both directions (what Linux's RDMA core does). */
+uint16_t roce_udp_sport(uint32_t flow_label, uint32_t qpn, uint32_t dest_qpn);
+
+/* IPv4 when dst_gid is IPv4-mapped. The destination MAC may be changed later with
+ * path_hdr_set_dst(). */
+void path_hdr_init(struct path_hdr *hdr, const struct path_addr *addr);
+void path_hdr_set_dst(struct path_hdr *hdr, const uint8_t dst_mac[6]);
+
+/* pkt->room must hold frame_len(). Sets pkt->len and the transmit flags; returns the place of
+ * the extended headers (op_rows[opcode].ext_len bytes). */
+uint8_t *frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
+	uint32_t payload_len);
+uint32_t frame_crc(const struct path_hdr *hdr, const struct pkt *pkt);
+void frame_end(struct pkt *pkt, uint32_t payload_len, uint32_t crc);
+
+static inline uint32_t
+frame_len(const struct path_hdr *hdr, uint8_t opcode, uint32_t payload_len)
+{
+	return hdr->len + (uint32_t)sizeof(struct bth) + op_rows[opcode].ext_len +
+	       ((payload_len + 3) & ~3u) + ICRC_LEN;
+}
+
+/* Where the payload stands, after frame_begin(). */
+static inline uint8_t *
+frame_payload(const struct path_hdr *hdr, const struct pkt *pkt, uint8_t opcode)
+{
+	return pkt->data + hdr->len + sizeof(struct bth) + op_rows[opcode].ext_len;
+}
+
+#endif

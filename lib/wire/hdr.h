@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Header layouts of RoCEv2 (IBA 9.2 to 9.3, annex A17). Multi-byte fields are big-endian. The
+ * L2 to L4 headers are DPDK's (rte_ether.h, rte_ip.h, rte_udp.h, rte_arp.h, rte_icmp.h). */
+#ifndef ROCADE_WIRE_HDR_H
+#define ROCADE_WIRE_HDR_H
+
+#include "base/common.h"
+
+#define ROCE_UDP_PORT 4791
+#define ICRC_LEN 4
+#define PKEY_DEFAULT 0xFFFF
+
+struct bth {
+	uint8_t opcode;
+	uint8_t flags; /* BTH_* and pad count, TVer */
+	uint16_t pkey;
+	uint8_t ecn; /* FECN, BECN, reserved: not covered by the ICRC */
+	uint8_t dest_qpn[3];
+	uint8_t ack; /* BTH_ACKREQ */
+	uint8_t psn[3];
+} __rte_packed;
+static_assert(sizeof(struct bth) == 12, "IBA 9.2");
+
+#define BTH_SE 0x80
+#define BTH_MIGREQ 0x40
+#define BTH_PAD_SHIFT 4
+#define BTH_PAD_MASK 0x30
+#define BTH_TVER_MASK 0x0F
+#define BTH_FECN 0x80
+#define BTH_BECN 0x40
+#define BTH_ACKREQ 0x80
+
+struct reth {
+	uint64_t va;
+	uint32_t rkey;
+	uint32_t len;
+} __rte_packed;
+static_assert(sizeof(struct reth) == 16, "IBA 9.3.3");
+
+struct aeth {
+	uint8_t syndrome;
+	uint8_t msn[3];
+} __rte_packed;
+static_assert(sizeof(struct aeth) == 4, "IBA 9.3.5");
+
+struct atomic_eth {
+	uint64_t va;
+	uint32_t rkey;
+	uint64_t swap_add;
+	uint64_t compare;
+} __rte_packed;
+static_assert(sizeof(struct atomic_eth) == 28, "IBA 9.3.4");
+
+struct deth {
+	uint32_t qkey;
+	uint8_t reserved;
+	uint8_t src_qpn[3];
+} __rte_packed;
+static_assert(sizeof(struct deth) == 8, "IBA 9.3.2");
+
+/* AETH syndromes (IBA 9.7.5.2.1). */
+#define AETH_ACK 0x1F /* ACK, credits not limited */
+#define AETH_RNR_NAK 0x20 /* | timer code */
+#define AETH_NAK_SEQ 0x60
+#define AETH_NAK_INV_REQ 0x61
+#define AETH_NAK_ACCESS 0x62
+#define AETH_NAK_REM_OP 0x63
+#define AETH_TYPE_MASK 0xE0
+#define AETH_TYPE_ACK 0x00
+#define AETH_TYPE_RNR 0x20
+#define AETH_TYPE_NAK 0x60
+#define AETH_VALUE_MASK 0x1F
+
+static inline uint32_t
+be24_get(const uint8_t b[3])
+{
+	return (uint32_t)b[0] << 16 | (uint32_t)b[1] << 8 | b[2];
+}
+
+static inline void
+be24_put(uint8_t b[3], uint32_t v)
+{
+	b[0] = (uint8_t)(v >> 16);
+	b[1] = (uint8_t)(v >> 8);
+	b[2] = (uint8_t)v;
+}
+
+/* RNR timer code (5 bits) -> nanoseconds (IBA 9.7.5.2.8, table 45). */
+extern const uint32_t rnr_timer_ns[32];
+
+/* Path MTU code 1..5 -> 256..4096 bytes. */
+static inline uint32_t
+mtu_bytes(unsigned code)
+{
+	return 128u << code;
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bytes -> packet view or a drop reason: rows 1 and 2 of the responder's validation order
+ * (IBA 9.6.1). Knows lengths and codes, no QP.
+ */
+#ifndef ROCADE_WIRE_PARSE_H
+#define ROCADE_WIRE_PARSE_H
+
+#include "base/stats.h"
+#include "wire/hdr.h"
+#include "wire/opcode.h"
+#include "wire/pkt.h"
+
+/* Points into the packet's frame: valid as long as that. */
+struct pkt_view {
+	const struct op_row *op;
+	const uint8_t *ext;	/* behind the BTH */
+	const uint8_t *payload;
+	uint32_t payload_len;	/* without the pad */
+	uint32_t dest_qpn;
+	uint32_t psn;
+	uint16_t pkey;
+	uint8_t opcode;
+	uint8_t pad;
+	bool solicited;
+	bool ack_req;
+	uint8_t ip_version; /* 4 or 6 */
+	uint8_t tclass;	    /* TOS or traffic class: DSCP and ECN */
+	const uint8_t *ip;  /* the IP header */
+	const struct bth *bth;
+};
+
+/* parse() says: not a RoCEv2 packet but the port's own business (ARP, ICMP, ICMPv6). */
+#define PARSE_OTHER DROP_COUNT
+
+/*
+ * Returns DROP_none and a filled view for a well-formed RoCEv2 packet whose ICRC is right,
+ * PARSE_OTHER for a frame that lib/port answers, and a drop reason for all else; the view is
+ * then undefined. vlan: the port's VLAN id, 0 for none (priority-tagged frames, VLAN 0, are
+ * accepted always). The end of the packet is what the UDP length says: the frame may be
+ * longer.
+ */
+unsigned parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
+
+static inline const struct aeth *
+view_aeth(const struct pkt_view *v)
+{
+	return (const struct aeth *)(v->ext + v->op->main_off);
+}
+
+static inline const struct reth *
+view_reth(const struct pkt_view *v)
+{
+	return (const struct reth *)(v->ext + v->op->main_off);
+}
+
+static inline const struct deth *
+view_deth(const struct pkt_view *v)
+{
+	return (const struct deth *)(v->ext + v->op->main_off);
+}
+
+/* Immediate data or IETH: the last of the extended headers. As on the wire (big-endian). */
+static inline uint32_t
+view_imm_be(const struct pkt_view *v)
+{
+	uint32_t imm;
+
+	__builtin_memcpy(&imm, v->ext + v->op->ext_len - 4, sizeof(imm));
+	return imm;
+}
+
+#endif
