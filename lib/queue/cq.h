@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completion queue. Engines write, application threads poll. With QPs of one engine a write is
+ * plain; with more, a slot is reserved by compare-and-swap on head. A slot's phase bit says
+ * that its CQE is there: it flips with every round of the ring. A full queue never overwrites:
+ * it goes to the error state and raises IBV_EVENT_CQ_ERR once (IBA 11.6.3.1).
+ */
+#ifndef ROCADE_QUEUE_CQ_H
+#define ROCADE_QUEUE_CQ_H
+
+#include <rte_spinlock.h>
+
+#include "base/alloc.h"
+#include "queue/event.h"
+
+#define CQ_MAX_CQE ((1u << 22) - 1)
+
+struct cqe {
+	uint64_t wr_id;
+	uint32_t byte_len; /* in an error completion: vendor_err */
+	uint32_t imm;	   /* immediate data as on the wire, or the invalidated rkey */
+	uint32_t qpn;
+	uint32_t src_qpn; /* UD */
+	uint32_t sq_end;  /* of a send: polling this CQE frees the SQ up to this index */
+	uint8_t opcode;	  /* enum ibv_wc_opcode, also in an error completion */
+	uint8_t status;	  /* enum ibv_wc_status */
+	uint8_t wc_flags; /* IBV_WC_* */
+	uint8_t mark;	  /* CQE_*: written last, with release */
+};
+static_assert(sizeof(struct cqe) == 32, "two to a line");
+
+#define CQE_PHASE 0x01
+#define CQE_DEAD 0x02 /* its QP was reset or destroyed: polling skips it */
+
+struct cq {
+	struct cqe *ring;
+	uint32_t mask; /* size - 1; the size is a power of two above what was asked for */
+	uint32_t size;
+	bool shared;   /* QPs of several engines write */
+	bool unlocked; /* single-threaded poller by a thread domain */
+	bool error;
+	uint32_t engines; /* control path: bit per engine; qps: attached QPs (twice if both) */
+	uint32_t qps;
+	const struct alloc *mem;
+	struct async_event error_event;
+	/* engines */
+	uint32_t head LINE_ALIGNED;
+	uint32_t tail_seen; /* a tail read earlier: spares the pollers' line (plain writer) */
+	/* pollers */
+	rte_spinlock_t lock LINE_ALIGNED;
+	uint32_t tail; /* release; acquired by the engines before they reuse a slot */
+};
+
+/* -EINVAL unless cqe in 1..CQ_MAX_CQE; -ENOMEM. The actual capacity is size. */
+int cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe, struct event_queue *events,
+	void *object);
+void cq_fini(struct cq *cq); /* no QP attached (asserted) */
+
+/* Control path, all gates held by the caller. */
+void cq_attach(struct cq *cq, unsigned engine);
+void cq_detach(struct cq *cq);
+
+/* Marks every CQE of this QP that has not been polled dead. All gates held by the caller; takes
+ * the pollers' lock. */
+void cq_purge(struct cq *cq, uint32_t qpn);
+
+/* Data path: false when the queue is (now) in error and the CQE was not written. cqe->mark is
+ * filled in here. */
+bool cq_put(struct cq *cq, struct cqe *cqe);
+
+static inline void
+cq_lock(struct cq *cq)
+{
+	if (!cq->unlocked)
+		rte_spinlock_lock(&cq->lock);
+}
+
+static inline void
+cq_unlock(struct cq *cq)
+{
+	if (!cq->unlocked)
+		rte_spinlock_unlock(&cq->lock);
+}
+
+static inline uint8_t
+cq_phase(const struct cq *cq, uint32_t index)
+{
+	return (index & cq->size) == 0 ? CQE_PHASE : 0;
+}
+
+/* Under the pollers' lock: the CQE at *tail (a local copy of cq->tail), skipping dead ones and
+ * moving *tail to it; NULL when there is none. The poller reads it, adds 1 to *tail, goes on,
+ * and at last stores the tail with cq_consume(). */
+static inline const struct cqe *
+cq_peek(const struct cq *cq, uint32_t *tail)
+{
+	for (;;) {
+		const struct cqe *cqe = &cq->ring[*tail & cq->mask];
+		/* Pairs with the release in cq_put(). */
+		uint8_t mark = __atomic_load_n(&cqe->mark, __ATOMIC_ACQUIRE);
+
+		if ((mark & CQE_PHASE) != cq_phase(cq, *tail))
+			return NULL;
+		if (likely((mark & CQE_DEAD) == 0))
+			return cqe;
+		(*tail)++;
+	}
+}
+
+static inline void
+cq_consume(struct cq *cq, uint32_t tail)
+{
+	/* Pairs with the acquire of tail in cq_put(). */
+	__atomic_store_n(&cq->tail, tail, __ATOMIC_RELEASE);
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Send queue. A posting thread writes WQEs straight into slots and publishes them by prod. The
+ * engine walks them. A slot comes back only when a completion of its request or of a later one
+ * is polled (IBA 10.8.5.1: the poller moves freed), never by an ACK alone: the room that
+ * ibv_post_send(3) sees is max_wr - (prod - freed).
+ */
+#ifndef ROCADE_QUEUE_SQ_H
+#define ROCADE_QUEUE_SQ_H
+
+#include <rte_spinlock.h>
+
+#include "base/alloc.h"
+#include "mem/sge.h"
+
+#define SEND_MAX_SGE 16
+#define SEND_MAX_INLINE 512
+#define SQ_MAX_WR (1u << 16)
+
+struct send_wqe {
+	uint64_t wr_id;
+	uint32_t len; /* bytes of the message */
+	uint32_t imm; /* immediate data as given (big-endian), or the rkey to invalidate */
+	uint64_t remote_va;
+	uint32_t rkey;
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint8_t flags;	/* IBV_SEND_*; IBV_SEND_SIGNALED is set by the post where the QP has
+			 * sq_sig_all */
+	uint8_t num_sge;
+	uint8_t reserved;
+	uint64_t compare_add;
+	uint64_t swap;
+	union {
+		struct sge sge[0];
+		uint8_t inline_data[0]; /* len bytes, with IBV_SEND_INLINE */
+	};
+};
+static_assert(offsetof(struct send_wqe, sge) == 48, "with one SGE: a line");
+
+/* The engine's notes on a slot: enough to complete an unsignaled request without touching its
+ * WQE. Valid once the request was started. */
+struct sq_note {
+	uint32_t first_psn; /* 24 bits */
+	uint32_t end_psn : 24; /* behind the last */
+	uint32_t signaled : 1;
+	uint32_t reserved : 7;
+};
+static_assert(sizeof(struct sq_note) == 8, "eight to a line");
+
+struct sq {
+	uint8_t *slots;
+	struct sq_note *notes;
+	uint32_t mask;
+	uint32_t stride;
+	uint32_t max_wr; /* a power of two */
+	uint32_t max_sge;
+	uint32_t max_inline;
+	bool unlocked;
+	const struct alloc *mem;
+	/* posting threads */
+	rte_spinlock_t lock LINE_ALIGNED;
+	uint32_t prod; /* release; acquired by the engine */
+	/* written by pollers under the CQ's lock (release), read by posting threads */
+	uint32_t freed;
+	uint32_t signaled_posted; /* how many signaled requests were posted since RESET */
+};
+
+/* max_wr is rounded up to a power of two; max_inline is raised to what the slot has room for
+ * anyway (at most SEND_MAX_INLINE). Read both back. -ENOMEM. */
+int sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
+	uint32_t max_inline);
+void sq_fini(struct sq *sq);
+/* Forgets everything (RESET); no poster, no engine inside. */
+void sq_clear(struct sq *sq);
+
+static inline struct send_wqe *
+sq_slot(const struct sq *sq, uint32_t index)
+{
+	return (struct send_wqe *)(sq->slots + (size_t)(index & sq->mask) * sq->stride);
+}
+
+static inline struct sq_note *
+sq_note(const struct sq *sq, uint32_t index)
+{
+	return &sq->notes[index & sq->mask];
+}
+
+static inline void
+sq_lock(struct sq *sq)
+{
+	if (!sq->unlocked)
+		rte_spinlock_lock(&sq->lock);
+}
+
+static inline void
+sq_unlock(struct sq *sq)
+{
+	if (!sq->unlocked)
+		rte_spinlock_unlock(&sq->lock);
+}
+
+/* The slot for local index prod, NULL when the queue is full. */
+static inline struct send_wqe *
+sq_next(const struct sq *sq, uint32_t prod)
+{
+	/* Pairs with the release in sq_free(). */
+	if (unlikely(prod - __atomic_load_n(&sq->freed, __ATOMIC_ACQUIRE) >= sq->max_wr))
+		return NULL;
+	return sq_slot(sq, prod);
+}
+
+static inline void
+sq_publish(struct sq *sq, uint32_t prod)
+{
+	/* Pairs with the acquire in sq_posted(). */
+	__atomic_store_n(&sq->prod, prod, __ATOMIC_RELEASE);
+}
+
+/* The engine: index behind the last posted request. */
+static inline uint32_t
+sq_posted(const struct sq *sq)
+{
+	return __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
+}
+
+/* The poller: everything before index end is free. */
+static inline void
+sq_free(struct sq *sq, uint32_t end)
+{
+	__atomic_store_n(&sq->freed, end, __ATOMIC_RELEASE);
+}
+
+#endif
