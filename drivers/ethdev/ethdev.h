@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A port over rte_ethdev. EAL is the application's; the ethdev port must not be started by
+ * anybody else. Also the allocator that puts rings into EAL's memory (hugepages, or what
+ * --no-huge gives).
+ */
+#ifndef ROCADE_ETHDEV_H
+#define ROCADE_ETHDEV_H
+
+#include "base/alloc.h"
+#include "port/port.h"
+
+struct ethdev_conf {
+	uint16_t port_id;
+	uint16_t queues;   /* RX/TX pairs */
+	uint16_t rx_desc;  /* 0: 1024; both are adjusted to what the PMD takes */
+	uint16_t tx_desc;
+	uint32_t mtu;	   /* IP MTU wanted; 0: the port's present one */
+	uint32_t max_frame; /* computed by the driver from mtu: leave 0 */
+	bool no_cksum_offload;
+};
+
+/* Configures, starts, and fills the port. On failure -errno and one sentence of why in err. */
+int ethdev_open(const struct ethdev_conf *conf, struct port *port, char *err, size_t err_size);
+
+/* rte_malloc'ed memory on a socket; ctx is the socket id cast to a pointer. */
+struct alloc ethdev_alloc(int socket);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Loss, duplication, reordering and corruption on receive, seeded: wraps a queue of any port.
+ * For tests and for `set impair`; costs nothing while no queue is wrapped.
+ */
+#ifndef ROCADE_IMPAIR_H
+#define ROCADE_IMPAIR_H
+
+#include "port/port.h"
+
+struct impair_conf {
+	uint32_t loss_ppm; /* of a million frames; each up to 1,000,000 */
+	uint32_t duplicate_ppm;
+	uint32_t reorder_ppm; /* held back behind 1 to 8 later ones, or a few idle polls */
+	uint32_t corrupt_ppm; /* one bit flipped behind the Ethernet header */
+	uint64_t seed;
+};
+
+struct impair_stats {
+	uint64_t lost, duplicated, reordered, corrupted;
+};
+
+struct impair;
+
+/* The caller excludes the queue's engine around wrap, unwrap and reconfigure (its gate). */
+int impair_wrap(const struct port_queue *inner, const struct impair_conf *conf,
+	uint32_t max_frame, struct impair **out, struct port_queue *outer);
+int impair_set(struct impair *im, const struct impair_conf *conf); /* -EINVAL */
+void impair_stats_get(const struct impair *im, struct impair_stats *out);
+/* Releases what is held back. */
+void impair_unwrap(struct impair *im);
+
+#endif
