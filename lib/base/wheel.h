@@ -27,11 +27,14 @@ struct wheel_timer {
 	uint8_t slot;
 };
 
+LIST_HEAD(wheel_list, wheel_timer);
+
 struct wheel {
 	uint64_t tick; /* all ticks before this one have been processed */
 	uint32_t count;
 	uint64_t occupied[WHEEL_LEVELS];
-	LIST_HEAD(, wheel_timer) slots[WHEEL_LEVELS][WHEEL_SLOTS];
+	struct wheel_list slots[WHEEL_LEVELS][WHEEL_SLOTS];
+	struct wheel_list due; /* set for a tick that has been processed */
 };
 
 typedef void (*wheel_fire_fn)(struct wheel_timer *timer, uint64_t now_ns, void *arg);
@@ -51,16 +54,18 @@ wheel_timer_armed(const struct wheel_timer *timer)
 	return timer->when_ns != TIME_NEVER;
 }
 
-/* Arms the timer, or moves it. A time that has passed fires at the next wheel_advance(). */
+/* Arms the timer, or moves it; TIME_NEVER disarms it. A time whose tick has been processed
+ * fires at the next wheel_advance(), whatever that one's time is. */
 void wheel_set(struct wheel *wheel, struct wheel_timer *timer, uint64_t when_ns);
 
 /* Safe on a timer that is not armed, and inside a callback. */
 void wheel_cancel(struct wheel *wheel, struct wheel_timer *timer);
 
 /*
- * Fires every timer whose time has come, in tick order; a timer is disarmed before its
- * callback runs, which may arm or cancel any timer (one armed for the past fires in the
- * next call). Returns how many fired.
+ * Fires every timer whose time has come, in tick order (after those that were already late
+ * when they were set); a timer is disarmed before its callback runs, which may arm or cancel
+ * any timer (one armed for the past fires in the next call). A time before that of an earlier
+ * call counts as that one. Returns how many fired.
  */
 unsigned wheel_advance(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg);
 

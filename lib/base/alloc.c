@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+static void *
+plain_get(void *ctx, const char *name, size_t len)
+{
+	/* aligned_alloc() wants a multiple of the alignment; one line even for nothing,
+	 * so that NULL means one thing. */
+	size_t room = len == 0 ? LINE_SIZE : RTE_ALIGN_CEIL(len, LINE_SIZE);
+	void *mem;
+
+	(void)ctx;
+	(void)name;
+	if (room < len)
+		return NULL;
+	mem = aligned_alloc(LINE_SIZE, room);
+	if (mem != NULL)
+		memset(mem, 0, room);
+	return mem;
+}
+
+static void
+plain_put(void *ctx, void *mem, size_t len)
+{
+	(void)ctx;
+	(void)len;
+	free(mem);
+}
+
+const struct alloc alloc_plain = {.get = plain_get, .put = plain_put};

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/log.h"
+
+#define LINE_MAX_BYTES 512 /* a longer line is cut */
+
+static log_sink_fn log_sink;
+static void *log_sink_arg;
+
+void
+log_set_sink(log_sink_fn sink, void *arg)
+{
+	log_sink = sink;
+	log_sink_arg = arg;
+}
+
+void
+log_write(enum log_level level, const char *fmt, ...)
+{
+	char line[LINE_MAX_BYTES];
+	va_list args;
+
+	if (log_sink == NULL && level > LOG_LEVEL_WARN)
+		return;
+	va_start(args, fmt);
+	vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	if (log_sink != NULL)
+		log_sink(level, line, log_sink_arg);
+	else
+		fprintf(stderr, "rocade: %s%s\n",
+			level == LOG_LEVEL_ERR ? "" : "warning: ", line);
+}

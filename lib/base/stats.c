@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/stats.h"
+
+const struct stat_row port_stat_rows[PORT_STAT_COUNT] = {
+#define PORT_STAT(name, text) {#name, text},
+#include "base/stats.def"
+#define DROP(name, text) {"drop_" #name, text},
+#include "base/stats.def"
+};
+
+const struct stat_row qp_stat_rows[QP_STAT_COUNT] = {
+#define QP_STAT(name, text) {#name, text},
+#include "base/stats.def"
+};
+
+void
+port_stats_add(struct port_stats *to, const struct port_stats *from)
+{
+	uint64_t *sum = (uint64_t *)to;
+	const uint64_t *value = (const uint64_t *)from;
+
+	/* Relaxed: a counter orders nothing, it only must not be read in halves. */
+	for (size_t i = 0; i < PORT_STAT_COUNT; i++)
+		sum[i] += __atomic_load_n(&value[i], __ATOMIC_RELAXED);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A timer of tick t stands on the level of the highest group of WHEEL_SLOT_BITS bits in
+ * which t differs from the wheel's tick, in the slot that this group of t names. So on
+ * every level but the last the occupied slots are those after the wheel's own, and the
+ * first of them on the lowest occupied level starts before everything else. The last
+ * level is a ring: what differs in a higher group waits there too, a turn or more.
+ */
+#include "base/wheel.h"
+
+#define SLOT_MASK (WHEEL_SLOTS - 1)
+#define TOP (WHEEL_LEVELS - 1)
+#define DUE WHEEL_LEVELS /* level of a timer that stands in no slot */
+
+static_assert(WHEEL_SLOTS == 64, "a level's bitmap is one uint64_t");
+
+/* The start of a slot: at level 0 its timers fire, above it they move down. */
+struct wheel_event {
+	uint64_t tick;
+	unsigned level;
+	unsigned slot;
+};
+
+static void
+slot_insert(struct wheel *wheel, struct wheel_timer *timer, uint64_t tick)
+{
+	uint64_t when = timer->when_ns >> WHEEL_TICK_SHIFT;
+	/* The or lets a timer of this very tick be level 0, without a special case. */
+	unsigned level = (63 - __builtin_clzll((tick ^ when) | 1)) / WHEEL_SLOT_BITS;
+
+	if (level > TOP)
+		level = TOP;
+	timer->level = level;
+	timer->slot = (when >> (level * WHEEL_SLOT_BITS)) & SLOT_MASK;
+	LIST_INSERT_HEAD(&wheel->slots[level][timer->slot], timer, link);
+	wheel->occupied[level] |= UINT64_C(1) << timer->slot;
+}
+
+static void
+timer_unlink(struct wheel *wheel, struct wheel_timer *timer)
+{
+	LIST_REMOVE(timer, link);
+	timer->when_ns = TIME_NEVER;
+	wheel->count--;
+	if (timer->level != DUE && LIST_EMPTY(&wheel->slots[timer->level][timer->slot]))
+		wheel->occupied[timer->level] &= ~(UINT64_C(1) << timer->slot);
+}
+
+/* The first slot at or after tick that has timers; false when no slot has any. */
+static bool
+event_find(const struct wheel *wheel, uint64_t tick, struct wheel_event *event)
+{
+	for (unsigned level = 0; level < TOP; level++) {
+		unsigned shift = level * WHEEL_SLOT_BITS;
+
+		if (wheel->occupied[level] == 0)
+			continue;
+		event->level = level;
+		event->slot = __builtin_ctzll(wheel->occupied[level]);
+		event->tick = (tick >> shift) & ~(uint64_t)SLOT_MASK;
+		event->tick = (event->tick | event->slot) << shift;
+		return true;
+	}
+	if (wheel->occupied[TOP] == 0)
+		return false;
+
+	uint64_t turn = tick >> (TOP * WHEEL_SLOT_BITS);
+	/* From the slot after the wheel's own: what stands there waits a whole turn. */
+	unsigned first = (turn + 1) & SLOT_MASK;
+	uint64_t seen = wheel->occupied[TOP];
+
+	seen = (seen >> first) | (seen << ((WHEEL_SLOTS - first) & SLOT_MASK));
+	turn += 1 + __builtin_ctzll(seen);
+	event->level = TOP;
+	event->slot = turn & SLOT_MASK;
+	event->tick = turn << (TOP * WHEEL_SLOT_BITS);
+	return true;
+}
+
+static void
+list_take(struct wheel_list *to, struct wheel_list *from)
+{
+	to->lh_first = from->lh_first;
+	if (to->lh_first != NULL)
+		to->lh_first->link.le_prev = &to->lh_first;
+	LIST_INIT(from);
+}
+
+/* Appends the timers of a level 0 slot to the list that ends at *last. */
+static void
+slot_expire(struct wheel_list *slot, struct wheel_list *out, struct wheel_timer **last)
+{
+	struct wheel_timer *timer;
+
+	while ((timer = LIST_FIRST(slot)) != NULL) {
+		LIST_REMOVE(timer, link);
+		timer->level = DUE;
+		if (*last == NULL)
+			LIST_INSERT_HEAD(out, timer, link);
+		else
+			LIST_INSERT_AFTER(*last, timer, link);
+		*last = timer;
+	}
+}
+
+static void
+slot_move_down(struct wheel *wheel, struct wheel_list *slot, uint64_t tick)
+{
+	struct wheel_list moving;
+	struct wheel_timer *timer;
+
+	/* Taken whole first: on the last level a timer may go back to its slot. */
+	list_take(&moving, slot);
+	while ((timer = LIST_FIRST(&moving)) != NULL) {
+		LIST_REMOVE(timer, link);
+		slot_insert(wheel, timer, tick);
+	}
+}
+
+/* Turns the wheel to tick. What is due afterwards is in expired, in firing order. */
+static void
+wheel_turn(struct wheel *wheel, uint64_t tick, struct wheel_list *expired)
+{
+	uint64_t at = wheel->tick;
+	struct wheel_timer *last;
+	struct wheel_event event;
+
+	list_take(expired, &wheel->due);
+	last = LIST_FIRST(expired);
+	while (last != NULL && LIST_NEXT(last, link) != NULL)
+		last = LIST_NEXT(last, link);
+
+	/* A slot that starts at the new tick itself moves down now: the wheel's own slot
+	 * is always empty, except on level 0. */
+	while (event_find(wheel, at, &event) && event.tick <= tick) {
+		struct wheel_list *slot = &wheel->slots[event.level][event.slot];
+
+		if (event.level == 0 && event.tick == tick)
+			break;
+		at = event.tick;
+		wheel->occupied[event.level] &= ~(UINT64_C(1) << event.slot);
+		if (event.level == 0)
+			slot_expire(slot, expired, &last);
+		else
+			slot_move_down(wheel, slot, at);
+	}
+	wheel->tick = tick;
+}
+
+void
+wheel_init(struct wheel *wheel, uint64_t now_ns)
+{
+	wheel->tick = now_ns >> WHEEL_TICK_SHIFT;
+	wheel->count = 0;
+	for (unsigned level = 0; level < WHEEL_LEVELS; level++) {
+		wheel->occupied[level] = 0;
+		for (unsigned slot = 0; slot < WHEEL_SLOTS; slot++)
+			LIST_INIT(&wheel->slots[level][slot]);
+	}
+	LIST_INIT(&wheel->due);
+}
+
+void
+wheel_set(struct wheel *wheel, struct wheel_timer *timer, uint64_t when_ns)
+{
+	wheel_cancel(wheel, timer);
+	if (when_ns == TIME_NEVER)
+		return;
+	timer->when_ns = when_ns;
+	wheel->count++;
+	if (when_ns >> WHEEL_TICK_SHIFT >= wheel->tick) {
+		slot_insert(wheel, timer, wheel->tick);
+	} else {
+		timer->level = DUE;
+		LIST_INSERT_HEAD(&wheel->due, timer, link);
+	}
+}
+
+void
+wheel_cancel(struct wheel *wheel, struct wheel_timer *timer)
+{
+	if (wheel_timer_armed(timer))
+		timer_unlink(wheel, timer);
+}
+
+unsigned
+wheel_advance(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
+{
+	uint64_t tick = now_ns >> WHEEL_TICK_SHIFT;
+	struct wheel_list expired;
+	struct wheel_timer *timer;
+	unsigned fired = 0;
+
+	if (tick < wheel->tick)
+		tick = wheel->tick;
+	if (wheel->count == 0) {
+		wheel->tick = tick;
+		return 0;
+	}
+	/* The wheel stands at the new tick before the first callback, so that what a
+	 * callback arms for the past goes to wheel->due, not to the list being fired. */
+	wheel_turn(wheel, tick, &expired);
+	while ((timer = LIST_FIRST(&expired)) != NULL) {
+		timer_unlink(wheel, timer);
+		fired++;
+		fire(timer, now_ns, arg);
+	}
+	return fired;
+}
+
+uint64_t
+wheel_next(const struct wheel *wheel)
+{
+	struct wheel_event event;
+
+	if (!LIST_EMPTY(&wheel->due))
+		return wheel->tick << WHEEL_TICK_SHIFT;
+	if (!event_find(wheel, wheel->tick, &event))
+		return TIME_NEVER;
+	/* The end of time's last tick cannot be told: its timers never fire. */
+	if (event.tick >= TIME_NEVER >> WHEEL_TICK_SHIFT)
+		return TIME_NEVER;
+	return (event.tick + 1) << WHEEL_TICK_SHIFT;
+}

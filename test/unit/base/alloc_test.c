@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+#include <cmocka.h>
+
+static void
+memory_is_zeroed_and_aligned(void **state)
+{
+	static const size_t lens[] = {0, 1, 63, 64, 65, 4096, 100000};
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(lens); i++) {
+		/* Twice, the first made dirty, so that zeroes are not those of a fresh
+		 * page. */
+		for (unsigned round = 0; round < 2; round++) {
+			uint8_t *mem = alloc_get(&alloc_plain, "test", lens[i]);
+
+			assert_non_null(mem);
+			assert_int_equal((uintptr_t)mem % LINE_SIZE, 0);
+			for (size_t at = 0; at < lens[i]; at++)
+				assert_int_equal(mem[at], 0);
+			memset(mem, 0xa5, lens[i]);
+			alloc_put(&alloc_plain, mem, lens[i]);
+		}
+	}
+}
+
+static void
+too_much_is_refused(void **state)
+{
+	(void)state;
+	/* The first two would be small if the rounding wrapped around. */
+	assert_null(alloc_get(&alloc_plain, "test", SIZE_MAX));
+	assert_null(alloc_get(&alloc_plain, "test", SIZE_MAX - LINE_SIZE + 2));
+	assert_null(alloc_get(&alloc_plain, "test", SIZE_MAX / 2));
+}
+
+static unsigned puts_seen;
+
+static void
+put_counted(void *ctx, void *mem, size_t len)
+{
+	(void)mem;
+	puts_seen += *(unsigned *)ctx + len;
+}
+
+static void
+put_passes_context_and_skips_null(void **state)
+{
+	unsigned weight = 100;
+	struct alloc counting = {.put = put_counted, .ctx = &weight};
+
+	(void)state;
+	puts_seen = 0;
+	alloc_put(&counting, NULL, 8);
+	assert_int_equal(puts_seen, 0);
+	alloc_put(&counting, &weight, 8);
+	assert_int_equal(puts_seen, 108);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_is_zeroed_and_aligned),
+		cmocka_unit_test(too_much_is_refused),
+		cmocka_unit_test(put_passes_context_and_skips_null),
+	};
+
+	return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
+}

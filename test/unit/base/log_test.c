@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/common.h"
+#include "base/log.h"
+
+#include <cmocka.h>
+
+struct sink {
+	unsigned lines;
+	enum log_level level;
+	char line[4096];
+};
+
+static void
+sink_keep(enum log_level level, const char *line, void *arg)
+{
+	struct sink *sink = arg;
+
+	sink->lines++;
+	sink->level = level;
+	snprintf(sink->line, sizeof(sink->line), "%s", line);
+}
+
+static void
+sink_gets_every_level(void **state)
+{
+	struct sink sink = {0};
+
+	(void)state;
+	log_set_sink(sink_keep, &sink);
+	log_err("port %u: %s", 7, "gone");
+	assert_int_equal(sink.level, LOG_LEVEL_ERR);
+	assert_string_equal(sink.line, "port 7: gone");
+	log_warn("w");
+	assert_int_equal(sink.level, LOG_LEVEL_WARN);
+	log_info("i");
+	assert_int_equal(sink.level, LOG_LEVEL_INFO);
+	log_write(LOG_LEVEL_DEBUG, "d");
+	assert_int_equal(sink.level, LOG_LEVEL_DEBUG);
+	assert_int_equal(sink.lines, 4);
+	log_set_sink(NULL, NULL);
+}
+
+static void
+long_line_is_cut(void **state)
+{
+	struct sink sink = {0};
+	char text[2000];
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	log_set_sink(sink_keep, &sink);
+	log_err("%s", text);
+	log_set_sink(NULL, NULL);
+	assert_int_equal(sink.lines, 1);
+	assert_in_range(strlen(sink.line), 200, sizeof(text) - 2);
+	assert_memory_equal(sink.line, text, strlen(sink.line));
+}
+
+static void
+without_a_sink_warnings_go_to_stderr(void **state)
+{
+	FILE *file = tmpfile();
+	int saved = dup(STDERR_FILENO);
+	char text[512];
+	size_t len;
+
+	(void)state;
+	assert_non_null(file);
+	assert_true(saved >= 0);
+	assert_true(dup2(fileno(file), STDERR_FILENO) >= 0);
+	log_err("first %d", 1);
+	log_warn("second");
+	log_info("third");
+	log_write(LOG_LEVEL_DEBUG, "fourth");
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+
+	rewind(file);
+	len = fread(text, 1, sizeof(text) - 1, file);
+	text[len] = '\0';
+	fclose(file);
+	assert_string_equal(text, "rocade: first 1\nrocade: warning: second\n");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sink_gets_every_level),
+		cmocka_unit_test(long_line_is_cut),
+		cmocka_unit_test(without_a_sink_warnings_go_to_stderr),
+	};
+
+	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/stats.h"
+
+#include <cmocka.h>
+
+static void
+row_check(const struct stat_row *rows, size_t row, const char *name)
+{
+	assert_string_equal(rows[row].name, name);
+	assert_non_null(rows[row].text);
+	assert_true(rows[row].text[0] != '\0');
+}
+
+static void
+port_rows_follow_the_structure(void **state)
+{
+	size_t drops = offsetof(struct port_stats, drop) / sizeof(uint64_t);
+	size_t seen = 0;
+
+	(void)state;
+#define PORT_STAT(name, text)                                                            \
+	row_check(port_stat_rows, offsetof(struct port_stats, name) / sizeof(uint64_t),  \
+		#name);                                                                  \
+	seen++;
+#define DROP(name, text)                                                                 \
+	row_check(port_stat_rows, drops + DROP_##name, "drop_" #name);                   \
+	seen++;
+#include "base/stats.def"
+	assert_int_equal(seen, PORT_STAT_COUNT);
+}
+
+static void
+qp_rows_follow_the_structure(void **state)
+{
+	size_t seen = 0;
+
+	(void)state;
+#define QP_STAT(name, text)                                                              \
+	row_check(qp_stat_rows, offsetof(struct qp_stats, name) / sizeof(uint32_t),      \
+		#name);                                                                  \
+	seen++;
+#include "base/stats.def"
+	assert_int_equal(seen, QP_STAT_COUNT);
+}
+
+/* JSON and `show` are keyed by name. */
+static void
+names_are_unique(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < PORT_STAT_COUNT; i++)
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(
+				port_stat_rows[i].name, port_stat_rows[j].name);
+	for (size_t i = 0; i < QP_STAT_COUNT; i++)
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(
+				qp_stat_rows[i].name, qp_stat_rows[j].name);
+}
+
+static void
+add_adds_every_value(void **state)
+{
+	struct port_stats from, to;
+	uint64_t *value = (uint64_t *)&from;
+	const uint64_t *sum = (const uint64_t *)&to;
+
+	(void)state;
+	memset(&to, 0, sizeof(to));
+	for (size_t i = 0; i < PORT_STAT_COUNT; i++)
+		value[i] = (i + 1) * UINT64_C(0x100000001);
+	port_stats_add(&to, &from);
+	port_stats_add(&to, &from);
+	for (size_t i = 0; i < PORT_STAT_COUNT; i++) {
+		assert_int_equal(sum[i], 2 * (i + 1) * UINT64_C(0x100000001));
+		assert_int_equal(value[i], (i + 1) * UINT64_C(0x100000001));
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(port_rows_follow_the_structure),
+		cmocka_unit_test(qp_rows_follow_the_structure),
+		cmocka_unit_test(names_are_unique),
+		cmocka_unit_test(add_adds_every_value),
+	};
+
+	return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
+}

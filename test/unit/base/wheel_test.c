@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/wheel.h"
+
+#include <cmocka.h>
+
+#include "../rand.h"
+
+#define TIMERS 48
+#define TOP_SPAN_NS (WHEEL_TICK_NS << (WHEEL_LEVELS * WHEEL_SLOT_BITS))
+
+/* A wheel and, beside it, what a plain array says should happen. */
+struct bed {
+	struct wheel wheel;
+	struct wheel_timer timers[TIMERS];
+	struct model {
+		bool armed;
+		bool late;     /* its tick had been processed when it was set */
+		bool set_here; /* set by a callback of the present wheel_advance() */
+		uint64_t when_ns;
+	} models[TIMERS];
+	uint64_t seed;
+	uint64_t rand;
+	uint64_t now_ns;
+	uint64_t tick;
+	uint64_t last_tick; /* of the timer that fired last in this wheel_advance() */
+	unsigned step;
+	unsigned fired;
+	bool meddle; /* callbacks set and cancel timers */
+};
+
+#define CHECK(bed, condition)                                                            \
+	do {                                                                             \
+		if (!(condition))                                                        \
+			fail_msg("seed %" PRIu64 ", step %u: %s", (bed)->seed,           \
+				(bed)->step, #condition);                                \
+	} while (0)
+
+static void
+bed_init(struct bed *bed, uint64_t seed, uint64_t now_ns)
+{
+	memset(bed, 0, sizeof(*bed));
+	bed->seed = seed;
+	bed->rand = seed;
+	bed->now_ns = now_ns;
+	bed->tick = now_ns >> WHEEL_TICK_SHIFT;
+	wheel_init(&bed->wheel, now_ns);
+	for (unsigned i = 0; i < TIMERS; i++)
+		wheel_timer_init(&bed->timers[i]);
+}
+
+static void
+bed_set(struct bed *bed, unsigned i, uint64_t when_ns, bool in_callback)
+{
+	struct model *model = &bed->models[i];
+
+	wheel_set(&bed->wheel, &bed->timers[i], when_ns);
+	model->armed = true;
+	model->when_ns = when_ns;
+	model->late = when_ns >> WHEEL_TICK_SHIFT < bed->tick;
+	model->set_here = in_callback;
+}
+
+static void
+bed_cancel(struct bed *bed, unsigned i)
+{
+	wheel_cancel(&bed->wheel, &bed->timers[i]);
+	bed->models[i].armed = false;
+}
+
+/* Sets or cancels one timer: near, far, past, or beyond the last level. */
+static void
+bed_meddle(struct bed *bed, bool in_callback)
+{
+	unsigned i = rand_below(&bed->rand, TIMERS);
+	uint64_t when_ns = bed->now_ns + rand_magnitude(&bed->rand, 56);
+
+	switch (rand_below(&bed->rand, 8)) {
+	case 0:
+	case 1:
+		bed_cancel(bed, i);
+		return;
+	case 2:
+		when_ns = bed->now_ns - rand_below(&bed->rand, bed->now_ns + 1);
+		break;
+	case 3:
+		when_ns = bed->now_ns + rand_below(&bed->rand, 4 * WHEEL_TICK_NS);
+		break;
+	case 4:
+		when_ns &= ~UINT64_C(0) << rand_below(&bed->rand, 56); /* slot borders */
+		break;
+	}
+	bed_set(bed, i, when_ns, in_callback);
+}
+
+static void
+bed_fire(struct wheel_timer *timer, uint64_t now_ns, void *arg)
+{
+	struct bed *bed = arg;
+	struct model *model = &bed->models[timer - bed->timers];
+	uint64_t tick = model->when_ns >> WHEEL_TICK_SHIFT;
+
+	CHECK(bed, !wheel_timer_armed(timer));
+	CHECK(bed, model->armed && !model->set_here);
+	CHECK(bed, now_ns == bed->now_ns && model->when_ns < now_ns);
+	CHECK(bed, model->late || tick < bed->tick);
+	CHECK(bed, model->late ? bed->last_tick == 0 : tick >= bed->last_tick);
+	if (!model->late)
+		bed->last_tick = tick;
+	model->armed = false;
+	bed->fired++;
+	for (unsigned n = bed->meddle ? rand_below(&bed->rand, 4) : 0; n > 0; n--)
+		bed_meddle(bed, true);
+}
+
+/* wheel_next() against the earliest firing in the array. */
+static void
+bed_check_next(struct bed *bed)
+{
+	uint64_t next_ns = wheel_next(&bed->wheel);
+	uint64_t earliest = UINT64_MAX;
+	unsigned armed = 0;
+	bool late = false;
+
+	for (unsigned i = 0; i < TIMERS; i++) {
+		struct model *model = &bed->models[i];
+
+		CHECK(bed, wheel_timer_armed(&bed->timers[i]) == model->armed);
+		if (!model->armed)
+			continue;
+		armed++;
+		late |= model->late;
+		if (model->when_ns >> WHEEL_TICK_SHIFT < earliest)
+			earliest = model->when_ns >> WHEEL_TICK_SHIFT;
+	}
+	CHECK(bed, bed->wheel.count == armed);
+	CHECK(bed, (next_ns == TIME_NEVER) == (armed == 0));
+	if (late)
+		CHECK(bed, next_ns <= bed->now_ns);
+	else if (armed > 0)
+		CHECK(bed, next_ns > bed->now_ns &&
+				   next_ns <= (earliest + 1) << WHEEL_TICK_SHIFT);
+	if (!late && armed > 0 && (earliest ^ bed->tick) < WHEEL_SLOTS)
+		CHECK(bed, next_ns == (earliest + 1) << WHEEL_TICK_SHIFT);
+}
+
+static void
+bed_advance(struct bed *bed, uint64_t now_ns)
+{
+	bed->now_ns = now_ns;
+	bed->tick = now_ns >> WHEEL_TICK_SHIFT;
+	bed->last_tick = 0;
+	bed->fired = 0;
+	CHECK(bed, wheel_advance(&bed->wheel, now_ns, bed_fire, bed) == bed->fired);
+	for (unsigned i = 0; i < TIMERS; i++) {
+		struct model *model = &bed->models[i];
+
+		/* Whatever was due and not touched by a callback has fired. */
+		if (model->armed && !model->set_here)
+			CHECK(bed, !model->late && model->when_ns >> WHEEL_TICK_SHIFT >=
+							   bed->tick);
+		model->set_here = false;
+	}
+}
+
+static void
+sweep(uint64_t seed)
+{
+	struct bed bed;
+
+	bed_init(&bed, seed, 0);
+	bed_init(&bed, seed, rand_magnitude(&bed.rand, 62));
+	bed.meddle = true;
+	for (bed.step = 0; bed.step < 600; bed.step++) {
+		for (unsigned n = rand_below(&bed.rand, 6); n > 0; n--)
+			bed_meddle(&bed, false);
+		bed_check_next(&bed);
+		uint64_t now_ns = bed.now_ns + rand_magnitude(&bed.rand, 52);
+
+		if (rand_below(&bed.rand, 4) == 0)
+			now_ns = wheel_next(&bed.wheel) - rand_below(&bed.rand, 2);
+		if (now_ns < bed.now_ns || now_ns >> 63 != 0)
+			now_ns = bed.now_ns;
+		bed_advance(&bed, now_ns);
+		bed_check_next(&bed);
+	}
+}
+
+/* Against the array. WHEEL_SEED runs one seed again. */
+static void
+random_operations_match_the_model(void **state)
+{
+	const char *one = getenv("WHEEL_SEED");
+
+	(void)state;
+	if (one != NULL)
+		sweep(strtoull(one, NULL, 0));
+	else
+		for (uint64_t seed = 1; seed <= 1000; seed++)
+			sweep(seed);
+}
+
+/* The same steps for each timer: how late is it when time creeps? */
+static void
+dense_time_fires_within_a_tick(void **state)
+{
+	struct bed bed;
+	uint64_t now_ns = 0;
+
+	(void)state;
+	bed_init(&bed, 1, 12345);
+	for (unsigned i = 0; i < TIMERS; i++)
+		bed_set(&bed, i, 12345 + rand_magnitude(&bed.rand, 22), false);
+	for (now_ns = 12345; bed.wheel.count > 0; now_ns += 3) {
+		bool was[TIMERS];
+
+		for (unsigned i = 0; i < TIMERS; i++)
+			was[i] = bed.models[i].armed;
+		bed_advance(&bed, now_ns);
+		for (unsigned i = 0; i < TIMERS; i++)
+			if (was[i] && !bed.models[i].armed)
+				CHECK(&bed, now_ns - bed.models[i].when_ns <=
+						    WHEEL_TICK_NS + 2);
+	}
+	CHECK(&bed, now_ns <= 12345 + (UINT64_C(1) << 22) + WHEEL_TICK_NS + 3);
+}
+
+static void
+every_ns_of_a_tick_fires_at_its_end(void **state)
+{
+	struct bed bed;
+
+	(void)state;
+	for (uint64_t in = 0; in < WHEEL_TICK_NS; in++) {
+		bed_init(&bed, in, 1000 * WHEEL_TICK_NS);
+		bed_set(&bed, 0, 1070 * WHEEL_TICK_NS + in, false);
+		bed_advance(&bed, 1071 * WHEEL_TICK_NS - 1);
+		CHECK(&bed, bed.fired == 0);
+		bed_advance(&bed, 1071 * WHEEL_TICK_NS);
+		CHECK(&bed, bed.fired == 1);
+	}
+}
+
+/* A simulator that knows no time but what wheel_next() says. */
+static void
+jumping_to_next_is_exact_and_ends(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct bed bed;
+		unsigned jumps = 0;
+
+		bed_init(&bed, seed, 0);
+		bed_init(&bed, seed, rand_magnitude(&bed.rand, 56));
+		for (unsigned i = 0; i < TIMERS; i++)
+			bed_set(&bed, i, bed.now_ns + rand_magnitude(&bed.rand, 50),
+				false);
+		for (; bed.wheel.count > 0; bed.step++) {
+			uint64_t next_ns = wheel_next(&bed.wheel);
+
+			CHECK(&bed, next_ns > bed.now_ns);
+			bed_advance(&bed, next_ns);
+			jumps++;
+			for (unsigned i = 0; i < TIMERS && bed.fired > 0; i++)
+				if (!bed.models[i].armed && bed.models[i].when_ns != 0) {
+					CHECK(&bed, next_ns - bed.models[i].when_ns <=
+							    WHEEL_TICK_NS);
+					bed.models[i].when_ns = 0;
+				}
+		}
+		/* A timer moves down a level at a jump. */
+		CHECK(&bed, jumps <= TIMERS * (WHEEL_LEVELS + 1));
+	}
+}
+
+static void
+timers_beyond_the_last_level_wait_for_their_turn(void **state)
+{
+	struct bed bed;
+
+	(void)state;
+	bed_init(&bed, 0, 5 * NS_PER_S);
+	for (unsigned i = 0; i < TIMERS; i++)
+		bed_set(&bed, i, bed.now_ns + i * (TOP_SPAN_NS / 2) + 1, false);
+	/* One whose slot of the last level is the present one, turns later. */
+	bed_set(&bed, 0, bed.now_ns + 40 * TOP_SPAN_NS, false);
+	for (unsigned i = 1; i < TIMERS; i++) {
+		bed.step = i;
+		bed_advance(&bed, bed.models[i].when_ns - 1);
+		CHECK(&bed, bed.fired == 0);
+		bed_advance(&bed, bed.models[i].when_ns + WHEEL_TICK_NS);
+		CHECK(&bed, bed.fired == 1);
+		bed_check_next(&bed);
+	}
+	bed_advance(&bed, bed.models[0].when_ns);
+	CHECK(&bed, bed.fired == 0);
+	bed_advance(&bed, bed.models[0].when_ns + WHEEL_TICK_NS);
+	CHECK(&bed, bed.fired == 1 && bed.wheel.count == 0);
+}
+
+static void
+one_jump_fires_all_in_order(void **state)
+{
+	struct bed bed;
+
+	(void)state;
+	bed_init(&bed, 7, 0);
+	for (unsigned i = 0; i < TIMERS; i++)
+		bed_set(&bed, i, rand_magnitude(&bed.rand, 61), false);
+	bed_advance(&bed, UINT64_C(1) << 62);
+	CHECK(&bed, bed.fired == TIMERS); /* bed_fire() checks the order */
+	CHECK(&bed, wheel_next(&bed.wheel) == TIME_NEVER);
+}
+
+static void
+passed_time_fires_at_the_next_call(void **state)
+{
+	struct bed bed;
+
+	(void)state;
+	bed_init(&bed, 0, 1000000);
+	bed_set(&bed, 3, 999000, false);
+	bed_set(&bed, 4, 0, false);
+	CHECK(&bed, wheel_next(&bed.wheel) <= 1000000);
+	bed_advance(&bed, 1000000);
+	CHECK(&bed, bed.fired == 2);
+}
+
+static void
+count_fire(struct wheel_timer *timer, uint64_t now_ns, void *arg)
+{
+	(void)timer;
+	(void)now_ns;
+	++*(unsigned *)arg;
+}
+
+static void
+time_going_back_turns_nothing_back(void **state)
+{
+	struct wheel wheel;
+	struct wheel_timer late, soon;
+	unsigned fired = 0;
+
+	(void)state;
+	wheel_init(&wheel, 1000000);
+	wheel_timer_init(&late);
+	wheel_timer_init(&soon);
+	wheel_set(&wheel, &late, 999000);
+	wheel_set(&wheel, &soon, 1000300);
+	assert_int_equal(wheel_advance(&wheel, 5, count_fire, &fired), 1);
+	assert_false(wheel_timer_armed(&late));
+	assert_int_equal(wheel_advance(&wheel, 1000600, count_fire, &fired), 1);
+	assert_int_equal(fired, 2);
+}
+
+struct chain {
+	struct wheel wheel;
+	struct wheel_timer timer;
+	struct wheel_timer other;
+	unsigned fired;
+};
+
+static void
+chain_rearm_past(struct wheel_timer *timer, uint64_t now_ns, void *arg)
+{
+	struct chain *chain = arg;
+
+	chain->fired++;
+	wheel_cancel(&chain->wheel, &chain->other);
+	wheel_set(&chain->wheel, timer, now_ns - 1000);
+}
+
+static void
+rearmed_for_the_past_fires_once_a_call(void **state)
+{
+	struct chain chain = {.fired = 0};
+
+	(void)state;
+	wheel_init(&chain.wheel, 0);
+	wheel_timer_init(&chain.timer);
+	wheel_timer_init(&chain.other);
+	wheel_set(&chain.wheel, &chain.timer, 100000);
+	wheel_set(
+		&chain.wheel, &chain.other, 200000); /* due too, and cancelled in time */
+	for (unsigned i = 1; i <= 5; i++) {
+		assert_int_equal(
+			wheel_advance(&chain.wheel, 300000, chain_rearm_past, &chain), 1);
+		assert_int_equal(chain.fired, i);
+	}
+	assert_int_equal(chain.wheel.count, 1);
+}
+
+static void
+never_disarms(void **state)
+{
+	struct bed bed;
+
+	(void)state;
+	bed_init(&bed, 0, 0);
+	wheel_cancel(&bed.wheel, &bed.timers[0]);
+	assert_int_equal(wheel_next(&bed.wheel), TIME_NEVER);
+	wheel_set(&bed.wheel, &bed.timers[0], 4711);
+	wheel_set(&bed.wheel, &bed.timers[0], TIME_NEVER);
+	assert_false(wheel_timer_armed(&bed.timers[0]));
+	assert_int_equal(bed.wheel.count, 0);
+	assert_int_equal(wheel_next(&bed.wheel), TIME_NEVER);
+	/* The last time there is: never reached, and no arithmetic wraps. */
+	wheel_set(&bed.wheel, &bed.timers[0], TIME_NEVER - 1);
+	assert_int_equal(wheel_advance(&bed.wheel, TIME_NEVER, bed_fire, &bed), 0);
+	assert_int_equal(wheel_next(&bed.wheel), TIME_NEVER);
+	wheel_cancel(&bed.wheel, &bed.timers[0]);
+	assert_int_equal(bed.wheel.count, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_operations_match_the_model),
+		cmocka_unit_test(dense_time_fires_within_a_tick),
+		cmocka_unit_test(every_ns_of_a_tick_fires_at_its_end),
+		cmocka_unit_test(jumping_to_next_is_exact_and_ends),
+		cmocka_unit_test(timers_beyond_the_last_level_wait_for_their_turn),
+		cmocka_unit_test(one_jump_fires_all_in_order),
+		cmocka_unit_test(passed_time_fires_at_the_next_call),
+		cmocka_unit_test(time_going_back_turns_nothing_back),
+		cmocka_unit_test(rearmed_for_the_past_fires_once_a_call),
+		cmocka_unit_test(never_disarms),
+	};
+
+	return cmocka_run_group_tests_name("wheel", tests, NULL, NULL);
+}
