@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks the rules of the tree that no compiler checks: who may include whom, where clocks,
+structures of verbs and allocations may stand, sizes, licence lines, exported symbols.
+docs/map.md says why each rule is there; tidy_selftest.py shows that each can fail."""
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+SPDX = "SPDX-License-Identifier: BSD-3-Clause"
+LAYERS = ["base", "wire", "mem", "queue", "qp", "port", "engine", "cm", "switch", "verbs"]
+# Beyond the order of the layers: a port knows nothing of QPs.
+LAYER_DENY = {"port": {"queue", "qp"}}
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 70
+
+SOURCE_DIRS = ["lib", "drivers", "app", "include", "test", "tools", "docs", ".ci"]
+SPDX_NAMES = re.compile(r"\.(c|h|def|map|py|sh|in)$|^meson(\.build|_options\.txt)$")
+
+# DPDK headers whose functions need librte_* objects: the core reaches what they do through
+# the port and the allocator interfaces only.
+EAL_HEADERS = re.compile(
+    r"rte_(eal|ethdev|flow|lcore|launch|malloc|memzone|mempool|mbuf|log|timer|alarm|telemetry"
+    r"|cfgfile|pdump|pcapng|net_crc|hash|debug|errno)\.h$")
+
+CLOCKS = re.compile(
+    r"\b(clock_gettime|gettimeofday|rte_rdtsc\w*|__rdtscp?|_rdtsc|rte_get_tsc_cycles"
+    r"|rte_get_timer_cycles|rte_get_hpet_cycles|timespec_get)\b")
+CLOCK_HOMES = re.compile(r"^lib/engine/(clock|engine_loop)[^/]*\.[ch]$")
+
+DATA_PATH = re.compile(
+    r"^lib/(qp/(requester|responder|completer|drive)\w*\.[ch]|engine/(rx|tx)\w*\.[ch]"
+    r"|mem/(sge|copy)\w*\.[ch]|queue/\w+\.h)$")
+DATA_PATH_DENY = re.compile(
+    r"\b(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|alloc_get|alloc_put"
+    r"|v?f?printf|v?sn?printf|puts|fputs|perror|log_(?:err|warn|info|write))\s*\(")
+
+# What librocade may export: its own names, and those of the libraries it stands in for.
+EXPORTS = re.compile(r"^(rocade_\w+|_?ibv_\w+|rdma_\w+|(mbps|mult)_to_ibv_rate)$")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
+
+
+def blank(text):
+    """Comments and strings become spaces; lines and columns stay."""
+    def spaces(match):
+        return re.sub(r"[^\n]", " ", match.group(0))
+    pattern = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+    return re.sub(pattern, spaces, text, flags=re.S)
+
+
+class File:
+    def __init__(self, root, path):
+        self.path = path
+        self.name = os.path.basename(path)
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
+            self.text = file.read()
+        self.is_c = path.endswith((".c", ".h"))
+        self.has_includes = self.is_c or path.endswith(".def")
+        self.code = blank(self.text) if self.has_includes else ""
+
+    def top(self):
+        return self.path.split("/")[0]
+
+    def folder(self):
+        """The second part of the path: the layer, the driver, the application."""
+        parts = self.path.split("/")
+        return parts[1] if len(parts) > 2 else ""
+
+    def includes(self):
+        if not self.has_includes:
+            return
+        # A commented-out include has been blanked to nothing but spaces.
+        lines = zip(self.text.splitlines(), self.code.splitlines())
+        for number, (line, code) in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            if match and "#" in code:
+                yield number, match.group(1), match.group(2)
+
+    def find(self, pattern):
+        for number, line in enumerate(self.code.splitlines(), 1):
+            for match in pattern.finditer(line):
+                yield number, match.group(0).rstrip("( ")
+
+
+class Tree:
+    def __init__(self, root):
+        self.root = root
+        self.files = []
+        for name in sorted(os.listdir(root)):
+            if os.path.isfile(os.path.join(root, name)) and not name.startswith(".git"):
+                self.add(name)
+        for top in SOURCE_DIRS:
+            for folder, folders, names in os.walk(os.path.join(root, top)):
+                folders[:] = sorted(f for f in folders if f != "__pycache__")
+                for name in sorted(names):
+                    self.add(os.path.relpath(os.path.join(folder, name), root))
+        self.drivers = {f.folder() for f in self.files if f.top() == "drivers"} - {""}
+
+    def add(self, path):
+        if not path.endswith((".pcap", ".pcapng", ".png", ".svg", ".pyc")):
+            self.files.append(File(self.root, path))
+
+    def under(self, *tops):
+        return [f for f in self.files if f.top() in tops]
+
+    def exists(self, path):
+        return os.path.isfile(os.path.join(self.root, path))
+
+
+def check_layers(tree):
+    """a layer of lib/ includes only itself and the layers before it, by its full name"""
+    for file in tree.under("lib"):
+        own = file.folder()
+        for line, quote, name in file.includes():
+            first = name.split("/")[0]
+            where = "%s:%d" % (file.path, line)
+            if own not in LAYERS:
+                yield "%s: %s is no layer" % (where, own or "lib/ itself")
+            elif first in LAYERS and "/" in name:
+                if quote == "<":
+                    yield '%s: write "%s", not <%s>' % (where, name, name)
+                elif LAYERS.index(first) > LAYERS.index(own) or \
+                        first in LAYER_DENY.get(own, ()):
+                    yield "%s: %s may not know %s (%s)" % (where, own, first, name)
+            elif quote == '"' or first in tree.drivers or ".." in name:
+                yield '%s: "%s" is not of the form "layer/file.h"' % (where, name)
+
+
+def check_eal(tree):
+    """lib/ but lib/verbs includes inline headers of DPDK only"""
+    for file in tree.under("lib"):
+        if file.folder() == "verbs":
+            continue
+        for line, _, name in file.includes():
+            if EAL_HEADERS.match(name):
+                yield "%s:%d: <%s> needs EAL" % (file.path, line, name)
+
+
+def check_drivers(tree):
+    """a driver includes no other driver"""
+    for file in tree.under("drivers"):
+        own = file.folder()
+        for line, _, name in file.includes():
+            first = name.split("/")[0]
+            if (first in tree.drivers and "/" in name and first != own) or ".." in name:
+                yield "%s:%d: %s may not know %s" % (file.path, line, own, name)
+
+
+def check_app(tree):
+    """an application includes public headers and its own folder's files only"""
+    for file in tree.under("app"):
+        for line, quote, name in file.includes():
+            where = "%s:%d" % (file.path, line)
+            inside = tree.exists("lib/" + name) or tree.exists("drivers/" + name)
+            if ".." in name or inside or name.split("/")[0] in LAYERS:
+                yield "%s: %s is not public" % (where, name)
+            elif quote == '"' and not tree.exists(os.path.dirname(file.path) + "/" + name):
+                yield "%s: %s is not in its folder" % (where, name)
+
+
+def check_verbs_structures(tree):
+    """struct ibv_* stands in lib/verbs and drivers/preload only, and outside of the library"""
+    for file in tree.under("lib", "drivers"):
+        if (file.top(), file.folder()) in (("lib", "verbs"), ("drivers", "preload")):
+            continue
+        for line, name in file.find(re.compile(r"\bstruct\s+ibv_\w*")):
+            yield "%s:%d: %s" % (file.path, line, name)
+
+
+def check_spdx(tree):
+    """every file of ours says its licence in the first two lines"""
+    for file in tree.files:
+        if SPDX_NAMES.search(file.name) or file.text.startswith("#!"):
+            if not any(SPDX in line for line in file.text.splitlines()[:2]):
+                yield "%s:1: no line %s" % (file.path, SPDX)
+
+
+def check_file_size(tree):
+    """no .c or .h of lib, drivers or app is longer than 500 lines"""
+    for file in tree.under("lib", "drivers", "app"):
+        lines = file.text.count("\n")
+        if file.is_c and lines > MAX_FILE_LINES:
+            yield "%s:1: %d lines" % (file.path, lines)
+
+
+def check_function_size(tree):
+    """no function of lib, drivers or app is longer than 70 lines"""
+    for file in tree.under("lib", "drivers", "app"):
+        if not file.is_c:
+            continue
+        start = None
+        for number, line in enumerate(file.code.splitlines(), 1):
+            if line.startswith("{"):
+                start = number
+            elif line.startswith("}") and start is not None:
+                if number - start + 1 > MAX_FUNCTION_LINES:
+                    yield "%s:%d: %d lines" % (file.path, start, number - start + 1)
+                start = None
+
+
+def check_clocks(tree):
+    """only the engine's loop reads a clock"""
+    for file in tree.under("lib", "drivers"):
+        if not CLOCK_HOMES.match(file.path):
+            for line, name in file.find(CLOCKS):
+                yield "%s:%d: %s" % (file.path, line, name)
+
+
+def check_data_path(tree):
+    """nothing on the data path allocates, prints or logs"""
+    for file in tree.files:
+        if DATA_PATH.match(file.path):
+            for line, name in file.find(DATA_PATH_DENY):
+                yield "%s:%d: %s()" % (file.path, line, name)
+
+
+def check_outside_references(tree):
+    """nothing but a test refers to what lies outside of the tree"""
+    outside = re.compile(r"\.\./(\.\./)*" + "shared" + r"\b|/work/" + r"(main|shared)\b")
+    for file in tree.files:
+        if file.top() == "test":
+            continue
+        for number, line in enumerate(file.text.splitlines(), 1):
+            if outside.search(line):
+                yield "%s:%d: %s" % (file.path, number, line.strip())
+
+
+def check_public_headers(tree):
+    """each public header compiles alone, without a warning"""
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    for file in tree.under("include"):
+        if not file.path.endswith(".h"):
+            continue
+        command = compiler + ["-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
+                              "-Wstrict-prototypes", "-I", os.path.join(tree.root, "include"),
+                              "-x", "c", "-"]
+        source = '#include "%s"\n' % os.path.relpath(file.path, "include")
+        run = subprocess.run(command, input=source, text=True, capture_output=True, check=False)
+        for line in run.stderr.splitlines() if run.returncode else []:
+            yield "%s: %s" % (file.path, line)
+
+
+def symbols(library, *options):
+    run = subprocess.run(["nm", "-P", *options, library], text=True, capture_output=True,
+                         check=True)
+    for line in run.stdout.splitlines():
+        parts = line.split()
+        if len(parts) >= 2 and len(parts[1]) == 1:
+            yield parts[0].split("@")[0], parts[1]
+
+
+def check_exports(library):
+    """the library exports its own names and those of verbs only"""
+    for name, kind in symbols(library, "-D", "--defined-only"):
+        # A: the names of the version nodes themselves.
+        if kind != "A" and not EXPORTS.match(name):
+            yield "%s: exports %s" % (os.path.basename(library), name)
+
+
+def check_core_symbols(archive):
+    """the core needs no object of DPDK"""
+    found = {name for name, kind in symbols(archive, "--undefined-only")
+             if name.startswith(("rte_", "per_lcore_"))}
+    for name in sorted(found):
+        yield "%s: needs %s" % (os.path.basename(archive), name)
+
+
+RULES = [check_layers, check_eal, check_drivers, check_app, check_verbs_structures, check_spdx,
+         check_file_size, check_function_size, check_clocks, check_data_path,
+         check_outside_references, check_public_headers]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, epilog="Exit status: 0 when every "
+                                     "check passes, 1 when one fails, 2 on a wrong option.")
+    parser.add_argument("root", help="the top of the source tree")
+    parser.add_argument("--library", action="append", default=[],
+                        help="a shared library whose exports are checked")
+    parser.add_argument("--core", action="append", default=[],
+                        help="a static library that may not need DPDK objects")
+    args = parser.parse_args()
+
+    tree = Tree(args.root)
+    cases = [(rule, tree) for rule in RULES]
+    cases += [(check_exports, library) for library in args.library]
+    cases += [(check_core_symbols, archive) for archive in args.core]
+    failed = 0
+    print("1..%d" % len(cases))
+    for number, (rule, subject) in enumerate(cases, 1):
+        found = list(rule(subject))
+        failed += bool(found)
+        print("%s %d - %s" % ("not ok" if found else "ok", number, rule.__doc__))
+        for line in found:
+            print("# " + line)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

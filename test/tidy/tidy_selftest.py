@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Shows that every check of tidy.py can fail, and that it does not where it should not: each
+case changes one file of a small clean tree."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import tidy
+
+C_SPDX = "/* " + tidy.SPDX + " */\n"
+
+CLEAN = {
+    "lib/base/list.h": C_SPDX + "#include <stdint.h>\n",
+    "lib/mem/key.h": C_SPDX + '#include "base/list.h"\n',
+    "lib/queue/sq.h": C_SPDX + '#include "mem/key.h"\n#include "queue/sq.h"\n',
+    "lib/qp/requester.c": C_SPDX + '#include "queue/sq.h"\n#include <rte_byteorder.h>\n',
+    "lib/port/port.h": C_SPDX + '#include "base/list.h"\n',
+    "lib/verbs/device.c": C_SPDX + "#include <rte_eal.h>\nstruct ibv_device *device;\n",
+    "lib/engine/clock.c": C_SPDX + "uint64_t now(void) { return rte_rdtsc(); }\n",
+    "drivers/loop/loop.c": C_SPDX + '#include "loop/loop.h"\n#include "port/port.h"\n',
+    "drivers/loop/loop.h": C_SPDX,
+    "drivers/ethdev/ethdev.h": C_SPDX,
+    "app/testpmd/main.c": C_SPDX + '#include <rocade/rocade.h>\n#include "options.h"\n'
+                          "struct ibv_qp *qp;\nuint64_t t = rte_rdtsc();\n",
+    "app/testpmd/options.h": C_SPDX,
+    "include/rocade/rocade.h": C_SPDX + "#include <stdint.h>\nuint32_t rocade_version(void);\n",
+    "tools/run.sh": "#!/bin/sh\n# " + tidy.SPDX + "\n",
+    "lib/meson.build": "# " + tidy.SPDX + "\n",
+    "README.md": "Nothing outside.\n",
+    "test/unit/x_test.c": C_SPDX + "struct ibv_wc wc;\n",
+}
+
+OUTSIDE = "../" + "shared"
+
+
+def body(lines):
+    """A function whose braces span that many lines."""
+    return "void\nf(void)\n{\n" + "\tg();\n" * (lines - 2) + "}\n"
+
+
+# (rule, file, its content, fails?)
+CASES = [
+    (tidy.check_layers, "lib/base/x.c", '#include "mem/key.h"\n', True),
+    (tidy.check_layers, "lib/mem/x.c", '#include "queue/sq.h"\n', True),
+    (tidy.check_layers, "lib/queue/x.def", '# include "qp/qp.h"\n', True),
+    (tidy.check_layers, "lib/port/x.c", '#include "qp/qp.h"\n', True),
+    (tidy.check_layers, "lib/engine/x.c", '#include "verbs/device.h"\n', True),
+    (tidy.check_layers, "lib/engine/x.c", '#include "loop/loop.h"\n', True),
+    (tidy.check_layers, "lib/engine/x.c", '#include <loop/loop.h>\n', True),
+    (tidy.check_layers, "lib/qp/x.c", '#include "qp.h"\n', True),
+    (tidy.check_layers, "lib/qp/x.c", '#include "../mem/key.h"\n', True),
+    (tidy.check_layers, "lib/qp/x.c", "#include <mem/key.h>\n", True),
+    (tidy.check_layers, "lib/util/x.c", "#include <stdint.h>\n", True),
+    (tidy.check_layers, "lib/base/x.c", '/* #include "mem/key.h" */\n', False),
+    (tidy.check_layers, "lib/verbs/x.c", '#include "engine/clock.h"\n', False),
+    (tidy.check_eal, "lib/engine/x.c", "#include <rte_ethdev.h>\n", True),
+    (tidy.check_eal, "lib/port/x.c", "#include <rte_mbuf.h>\n", True),
+    (tidy.check_eal, "lib/port/x.c", "#include <rte_ring_elem.h>\n", False),
+    (tidy.check_drivers, "drivers/loop/x.c", '#include "ethdev/ethdev.h"\n', True),
+    (tidy.check_drivers, "drivers/loop/x.c", '#include "../ethdev/ethdev.h"\n', True),
+    (tidy.check_drivers, "drivers/loop/x.c", "#include <rte_ethdev.h>\n", False),
+    (tidy.check_app, "app/testpmd/x.c", '#include "base/list.h"\n', True),
+    (tidy.check_app, "app/testpmd/x.c", "#include <loop/loop.h>\n", True),
+    (tidy.check_app, "app/testpmd/x.c", '#include "../other/x.h"\n', True),
+    (tidy.check_app, "app/testpmd/x.c", '#include "missing.h"\n', True),
+    (tidy.check_app, "app/testpmd/x.c", "#include <infiniband/verbs.h>\n", False),
+    (tidy.check_verbs_structures, "lib/qp/x.c", "static struct ibv_qp *qp;\n", True),
+    (tidy.check_verbs_structures, "drivers/loop/x.h", "struct  ibv_wc;\n", True),
+    (tidy.check_verbs_structures, "lib/qp/x.c", "/* struct ibv_qp */ // struct ibv_wc\n", False),
+    (tidy.check_verbs_structures, "lib/qp/x.c", "enum ibv_qp_state s = IBV_QPS_RTS;\n", False),
+    (tidy.check_verbs_structures, "drivers/preload/x.c", "struct ibv_wc wc;\n", False),
+    (tidy.check_spdx, "lib/base/x.c", "int a;\n", True),
+    (tidy.check_spdx, "lib/base/x.c", "int a;\nint b;\n" + C_SPDX, True),
+    (tidy.check_spdx, "drivers/loop/meson.build", "driver_srcs = []\n", True),
+    (tidy.check_spdx, "tools/command", "#!/bin/sh\n", True),
+    (tidy.check_spdx, "docs/page.md", "no licence line needed\n", False),
+    (tidy.check_file_size, "lib/base/x.c", "\n" * 501, True),
+    (tidy.check_file_size, "app/testpmd/x.h", "\n" * 501, True),
+    (tidy.check_file_size, "lib/base/x.c", "\n" * 500, False),
+    (tidy.check_file_size, "lib/base/x.def", "\n" * 900, False),
+    (tidy.check_file_size, "test/unit/x.c", "\n" * 900, False),
+    (tidy.check_function_size, "lib/base/x.c", body(71), True),
+    (tidy.check_function_size, "drivers/loop/x.h", body(70) + body(71), True),
+    (tidy.check_function_size, "lib/base/x.c", body(70) + body(70), False),
+    (tidy.check_clocks, "lib/qp/x.c", "clock_gettime(CLOCK_MONOTONIC, &ts);\n", True),
+    (tidy.check_clocks, "lib/base/x.h", "return rte_rdtsc_precise();\n", True),
+    (tidy.check_clocks, "lib/engine/x.c", "t = rte_get_tsc_cycles();\n", True),
+    (tidy.check_clocks, "drivers/loop/x.c", "gettimeofday(&tv, NULL);\n", True),
+    (tidy.check_clocks, "lib/engine/engine_loop_x.c", "t = rte_rdtsc();\n", False),
+    (tidy.check_clocks, "lib/qp/x.c", 'puts("gettimeofday");\n', False),
+    (tidy.check_data_path, "lib/qp/responder.c", "p = malloc(8);\n", True),
+    (tidy.check_data_path, "lib/qp/completer_x.c", "p = calloc (1, 8);\n", True),
+    (tidy.check_data_path, "lib/engine/tx.c", 'log_warn("no");\n', True),
+    (tidy.check_data_path, "lib/mem/sge.c", 'printf("no");\n', True),
+    (tidy.check_data_path, "lib/queue/x.h", "alloc_get(mem, 0, 8);\n", True),
+    (tidy.check_data_path, "lib/queue/x.c", "p = malloc(8);\n", False),
+    (tidy.check_data_path, "lib/qp/responder.c", "slot_free(p); x_malloc(8);\n", False),
+    (tidy.check_outside_references, "lib/base/x.c", "/* see " + OUTSIDE + "/a.md */\n", True),
+    (tidy.check_outside_references, "docs/page.md", "See " + OUTSIDE + ".\n", True),
+    (tidy.check_outside_references, "tools/x.sh", "cd /work/" + "main\n", True),
+    (tidy.check_outside_references, "test/notes.md", OUTSIDE + "\n", False),
+    (tidy.check_outside_references, "docs/page.md", "a/shared/b\n", False),
+    (tidy.check_public_headers, "include/rocade/x.h", "size_t rocade_size(void);\n", True),
+    (tidy.check_public_headers, "include/rocade/x.h", "int rocade_old();\n", True),
+    (tidy.check_public_headers, "include/rocade/x.h", '#include "rocade/rocade.h"\n', False),
+]
+
+
+def write(root, path, content):
+    path = os.path.join(root, path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(content)
+
+
+def tree_findings(path=None, content=None):
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in CLEAN.items():
+            write(root, name, text)
+        if path:
+            write(root, path, content)
+        tree = tidy.Tree(root)
+        return {rule: list(rule(tree)) for rule in tidy.RULES}
+
+
+def library_findings(check, source, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.path.join(folder, "x.so" if "-shared" in options else "x.o")
+        subprocess.run(["cc", "-x", "c", "-", "-o", name, *options], input=source, text=True,
+                       check=True)
+        return list(check(name))
+
+
+class Tap:
+    count = 0
+    failed = 0
+
+    def case(self, good, name, detail=None):
+        self.count += 1
+        self.failed += not good
+        print("%s %d - %s" % ("ok" if good else "not ok", self.count, name))
+        if not good and detail:
+            print("# %s" % detail)
+
+
+def main():
+    tap = Tap()
+    clean = tree_findings()
+    tap.case(not any(clean.values()), "a clean tree has no findings", clean)
+    for rule, path, content, fails in CASES:
+        found = tree_findings(path, content)[rule]
+        in_file = [line for line in found if line.startswith(path + ":")]
+        name = "%s %s %r" % (rule.__name__, "finds" if fails else "accepts", content[:40])
+        tap.case(bool(in_file) == fails, name.replace("#", "\\#"), found)
+    tap.case({case[0] for case in CASES if case[3]} == set(tidy.RULES), "every rule has a case")
+
+    pic = ("-shared", "-fPIC")
+    tap.case(not library_findings(tidy.check_exports, "int rocade_x; int ibv_x;", *pic),
+             "check_exports accepts our prefixes")
+    tap.case(library_findings(tidy.check_exports, "int rocade_x; int qp_rx;", *pic),
+             "check_exports finds an internal name")
+    tap.case(not library_findings(tidy.check_core_symbols,
+                                  "int memcmp(); int f(void) { return memcmp(); }", "-c", "-w"),
+             "check_core_symbols accepts libc")
+    tap.case(library_findings(tidy.check_core_symbols,
+                              "int rte_eal_init(); int f(void) { return rte_eal_init(); }", "-c"),
+             "check_core_symbols finds a DPDK object")
+    print("1..%d" % tap.count)
+    return 1 if tap.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
