@@ -20,8 +20,8 @@
 
 #define NEIGH_RETRY_NS (200 * NS_PER_MS) /* between two requests */
 #define NEIGH_TRIES 5			 /* requests without an answer: unreachable */
-#define NEIGH_FAILED_NS NS_PER_S	 /* an unreachable one is asked again this often */
-#define NEIGH_REFRESH_NS (30 * NS_PER_S) /* a known one is confirmed this often */
+#define NEIGH_FAILED_NS SEC_NS	 /* an unreachable one is asked again this often */
+#define NEIGH_REFRESH_NS (30 * SEC_NS) /* a known one is confirmed this often */
 
 struct net_addr {
 	uint8_t gid[16];

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The queue pair. A QP does no I/O and reads no clock: the four calls at the end drive it, and
+ * whoever holds the QP's engine makes them. Control calls (qp_modify ...) run with the gate of
+ * that engine held.
+ */
+#ifndef ROCADE_QP_QP_H
+#define ROCADE_QP_QP_H
+
+#include <sys/queue.h>
+
+#include "base/stats.h"
+#include "base/wheel.h"
+#include "mem/key.h"
+#include "queue/cq.h"
+#include "queue/sq.h"
+#include "queue/srq.h"
+#include "wire/build.h"
+#include "wire/parse.h"
+
+#define QP_WINDOW 128 /* unacknowledged packets of one QP, at the most */
+
+/* What a QP shares with the others of its engine and port. */
+struct qp_env {
+	const struct key_table *keys;
+	struct port_stats *stats; /* of the engine */
+};
+
+/* All QPs of an engine towards one destination: their unacknowledged packets together stay
+ * within what a receive ring holds. */
+struct peer {
+	LIST_ENTRY(peer) link;
+	TAILQ_HEAD(, qp) waiting; /* QPs that the window stops; the engine's */
+	uint32_t inflight;
+	uint32_t window;
+	uint32_t qps; /* that name this peer */
+	uint8_t gid[16];
+};
+
+/* A path: what ibv_ah_attr says, with the source GID looked up. */
+struct qp_path {
+	uint8_t sgid[16];
+	uint8_t dgid[16];
+	uint32_t flow_label;
+	uint8_t sgid_index;
+	uint8_t hop_limit;
+	uint8_t tclass;
+	uint8_t sl;
+	uint8_t static_rate;
+	uint8_t port_num;
+};
+
+/* What the requester knows (IBA 9.7.3 to 9.7.6). Indices run freely; PSNs are 24 bits. */
+struct requester {
+	uint32_t una_idx;     /* oldest request not completed */
+	uint32_t next_idx;    /* request that next_psn is of, or the next to start */
+	uint32_t started_idx; /* behind the last request that was given PSNs */
+	uint32_t una_psn;     /* oldest packet not acknowledged */
+	uint32_t next_psn;    /* next packet to send; goes back to resend */
+	uint32_t sent_psn;    /* behind the highest packet ever sent */
+	uint32_t unacked;     /* next_psn - una_psn as counted in peer->inflight */
+	uint32_t pos_psn;     /* the packet that pos is the start of */
+	struct sge_pos pos;
+	uint64_t ack_deadline; /* TIME_NEVER: not running */
+	uint64_t rnr_deadline; /* TIME_NEVER: no RNR wait */
+	uint8_t retry_left;
+	uint8_t rnr_left;
+	uint8_t fail_status; /* != 0: request fail_idx fails with this once it is the oldest */
+	bool nak_handled;    /* una_psn was resent for a NAK: another one is an echo */
+	uint32_t fail_idx;
+	uint32_t fail_vendor;
+};
+
+/* Asynchronous events a QP can raise: a row each in qp.events. */
+enum qp_event {
+	QP_EVENT_FATAL,
+	QP_EVENT_REQ_ERR,
+	QP_EVENT_ACCESS_ERR,
+	QP_EVENT_COMM_EST,
+	QP_EVENT_SQ_DRAINED,
+	QP_EVENT_LAST_WQE,
+	QP_EVENT_COUNT
+};
+
+enum resp_wait { /* what a responder that refuses packets waits for */
+	RESP_OPEN,
+	RESP_GAP, /* a sequence NAK is owed or sent: until ePSN comes (C9-114) */
+	RESP_RNR, /* an RNR NAK is owed or sent: until ePSN comes again */
+};
+
+struct responder {
+	uint32_t epsn;
+	uint32_t msn;
+	uint32_t ack_psn;  /* of what is owed */
+	uint32_t gap_high; /* RESP_GAP: the highest packet that was dropped */
+	uint8_t wait;	   /* enum resp_wait */
+	uint8_t owed;	   /* AETH syndrome to send + 1; 0: nothing. A sequence NAK takes its PSN
+			    * when it leaves */
+	uint8_t msg;	   /* op_kind of the message in progress, OP_UNKNOWN between messages */
+	bool wqe_held;	   /* wqe is a receive that was taken and not completed */
+	uint32_t received; /* bytes of the message so far */
+	struct sge_pos pos;
+};
+
+struct qp {
+	/* Dispatch, both directions. */
+	uint32_t qpn;
+	uint32_t dest_qpn;
+	uint8_t state; /* enum ibv_qp_state; written under the gate, read by posting threads */
+	uint8_t type;  /* enum ibv_qp_type */
+	uint8_t pmtu_shift; /* 8..12 */
+	bool on_ready;	    /* linked in the engine's ready list */
+	bool on_waiting;    /* linked in peer->waiting */
+	uint8_t timeout;    /* code, 0: none */
+	uint8_t min_rnr_timer;
+	uint32_t net_generation; /* that hdr was resolved for; the engine's */
+	uint16_t pkey;
+	bool resolved; /* hdr holds the next hop's MAC */
+	bool draining;
+	struct qp_env *env;
+	struct peer *peer;
+	struct cq *send_cq;
+	struct cq *recv_cq;
+	struct srq *srq;      /* NULL: rq */
+	struct recv_ring *rq; /* NULL: srq */
+	struct engine *engine;
+
+	struct requester req LINE_ALIGNED;
+	struct responder resp LINE_ALIGNED;
+	struct path_hdr hdr;
+	struct qp_stats stats;
+
+	TAILQ_ENTRY(qp) ready_link; /* ready list or peer->waiting */
+	struct wheel_timer timer;
+	struct sq sq;
+
+	/* Doorbell: posting threads set it, the engine clears it before it looks at prod. */
+	uint32_t doorbell LINE_ALIGNED;
+	struct qp *doorbell_next;
+
+	/* Cold. */
+	uint32_t pd;
+	uint32_t access;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	bool sq_sig_all;
+	bool sqd_notify;
+	bool comm_est_raised;
+	bool last_wqe_raised;
+	uint16_t pkey_index;
+	uint8_t path_mtu; /* enum ibv_mtu */
+	uint32_t sq_psn;  /* as set by modify */
+	uint32_t rq_psn;
+	struct qp_path path;
+	uint32_t sq_full_unsignaled; /* posts refused with nothing signaled in the queue */
+	const struct alloc *mem;
+	struct async_event events[QP_EVENT_COUNT];
+	void *verbs; /* the ibv_qp around it */
+	struct recv_wqe wqe; /* the responder's current receive */
+};
+
+struct qp_conf {
+	enum ibv_qp_type type;
+	struct cq *send_cq, *recv_cq;
+	struct srq *srq; /* NULL: an RQ of its own */
+	uint32_t pd;
+	uint32_t max_send_wr, max_send_sge, max_inline;
+	uint32_t max_recv_wr, max_recv_sge;
+	bool sq_sig_all;
+	bool unlocked; /* posts come from one thread: a thread domain */
+};
+
+/* Attributes of ibv_modify_qp(3) as the core takes them; mask is IBV_QP_*. */
+struct qp_attr {
+	enum ibv_qp_state state, cur_state;
+	enum ibv_mtu path_mtu;
+	uint32_t rq_psn, sq_psn, dest_qpn;
+	uint32_t access;
+	uint16_t pkey_index;
+	uint8_t port_num;
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+	uint8_t max_rd_atomic, max_dest_rd_atomic;
+	bool en_sqd_async_notify;
+	bool sq_draining; /* query only */
+	struct qp_path path;
+};
+
+/* -EINVAL: caps out of range (SEND_MAX_*, SQ_MAX_WR, RECV_MAX_SGE); -EOPNOTSUPP: the type;
+ * -ENOMEM. State RESET. events and object: for asynchronous events, events may be NULL. */
+int qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct alloc *mem,
+	struct event_queue *events, void *object);
+/* The QP is in no list and no engine knows it. Its CQEs have been purged. */
+void qp_fini(struct qp *qp);
+
+/* Whether mask is allowed and complete for this transition (IBA 11.2.5.2, the tables of
+ * ibv_modify_qp(3)): forbid by default. 0 or -EINVAL. */
+int qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+	int mask);
+
+/*
+ * Checks everything, then applies: -EINVAL and nothing has changed. path_mtu_max is what the
+ * port carries. A move to RTR leaves hdr unbuilt: the engine resolves the path. ERR flushes
+ * at once, RESET clears all and purges the QP's CQEs.
+ */
+int qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max,
+	uint64_t now);
+void qp_query(const struct qp *qp, struct qp_attr *attr);
+
+/* RTR or later with a new path, or a new MAC: rebuilds the header template. */
+void qp_set_headers(struct qp *qp, const struct path_addr *addr);
+
+/* ---- The four calls ---- */
+
+/* Takes in a packet whose DestQP is this QP. */
+void qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
+
+/* Builds up to n packets that the QP owes into pkts (allocated frames with room for the path
+ * MTU and all headers); returns how many. Owed acknowledgements come first. */
+unsigned qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
+
+/* Whether qp_tx() would have something, apart from the peer's window. */
+bool qp_wants_tx(const struct qp *qp);
+
+/* The time of qp_deadline() has come. */
+void qp_timeout(struct qp *qp, uint64_t now);
+
+static inline uint64_t
+qp_deadline(const struct qp *qp)
+{
+	return RTE_MIN(qp->req.ack_deadline, qp->req.rnr_deadline);
+}
+
+/* Stopped by the window of all QPs towards the peer. */
+static inline bool
+qp_peer_full(const struct qp *qp)
+{
+	return qp->peer != NULL && qp->peer->inflight >= qp->peer->window;
+}
+
+static inline enum ibv_qp_state
+qp_state(const struct qp *qp)
+{
+	return (enum ibv_qp_state)__atomic_load_n(&qp->state, __ATOMIC_RELAXED);
+}
+
+#endif
