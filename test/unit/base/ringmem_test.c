@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/ringmem.h"
+#include "../rand.h"
+
+#include <cmocka.h>
+
+struct item {
+	uint64_t number;
+	uint64_t twice;
+	uint32_t tag;
+	uint32_t pad;
+};
+
+static struct rte_ring *
+ring_make(uint32_t count, size_t esize, bool mp, bool mc)
+{
+	struct rte_ring *r = alloc_get(&alloc_plain, "ring", ringmem_size(count, esize));
+
+	assert_non_null(r);
+	assert_int_equal(ringmem_init(r, count, mp, mc), 0);
+	return r;
+}
+
+static void
+ring_drop(struct rte_ring *r, uint32_t count, size_t esize)
+{
+	alloc_put(&alloc_plain, r, ringmem_size(count, esize));
+}
+
+static void
+impossible_rings_are_refused(void **state)
+{
+	struct rte_ring *r = ring_make(4, 8, false, false);
+
+	(void)state;
+	assert_int_equal(ringmem_size(0, 8), 0);
+	assert_int_equal(ringmem_size(RINGMEM_MAX_COUNT + 1, 8), 0);
+	assert_int_equal(ringmem_size(8, 0), 0);
+	assert_int_equal(ringmem_size(8, 6), 0);
+	assert_int_equal(ringmem_init(NULL, 8, false, false), -EINVAL);
+	assert_int_equal(ringmem_init(r, 0, false, false), -EINVAL);
+	assert_int_equal(ringmem_init(r, RINGMEM_MAX_COUNT + 1, false, false), -EINVAL);
+	assert_int_equal(ringmem_init((void *)((char *)r + 4), 8, false, false), -EINVAL);
+	ring_drop(r, 4, 8);
+}
+
+/* Exactly count elements go in, whatever count is; the memory is what ringmem_size() says
+ * (the address sanitizer looks). */
+static void
+holds_exactly_count(void **state)
+{
+	static const uint32_t counts[] = {1, 2, 3, 4, 7, 8, 255, 256, 1000, 1024};
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(counts); i++) {
+		uint32_t count = counts[i];
+		struct rte_ring *r = ring_make(count, sizeof(struct item), false, false);
+		struct item in = {0}, out;
+
+		for (unsigned round = 0; round < 5; round++) {
+			for (uint32_t n = 0; n < count; n++) {
+				in.number = n;
+				assert_int_equal(
+					rte_ring_enqueue_elem(r, &in, sizeof(in)), 0);
+				assert_int_equal(rte_ring_count(r), n + 1);
+			}
+			assert_int_equal(
+				rte_ring_enqueue_elem(r, &in, sizeof(in)), -ENOBUFS);
+			assert_true(rte_ring_full(r));
+			for (uint32_t n = 0; n < count; n++) {
+				assert_int_equal(
+					rte_ring_dequeue_elem(r, &out, sizeof(out)), 0);
+				assert_int_equal(out.number, n);
+			}
+			assert_true(rte_ring_empty(r));
+			assert_int_equal(
+				rte_ring_dequeue_elem(r, &out, sizeof(out)), -ENOENT);
+		}
+		ring_drop(r, count, sizeof(struct item));
+	}
+}
+
+static void
+bursts_match_a_counter_model(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		uint64_t rand = seed, put = 0, got = 0;
+		uint32_t count = 1 + rand_below(&rand, 100);
+		struct rte_ring *r = ring_make(count, 8, false, false);
+
+		for (unsigned step = 0; step < 2000; step++) {
+			uint64_t burst[40];
+			unsigned want = rand_below(&rand, RTE_DIM(burst) + 1);
+			unsigned may, n;
+
+			if (rand_below(&rand, 2) == 0) {
+				for (unsigned i = 0; i < want; i++)
+					burst[i] = put + i;
+				n = rte_ring_enqueue_burst_elem(r, burst, 8, want, NULL);
+				may = RTE_MIN((uint64_t)want, count - (put - got));
+				put += n;
+			} else {
+				n = rte_ring_dequeue_burst_elem(r, burst, 8, want, NULL);
+				may = RTE_MIN((uint64_t)want, put - got);
+				for (unsigned i = 0; i < n; i++)
+					if (burst[i] != got + i)
+						fail_msg("seed %lu: order", seed);
+				got += n;
+			}
+			if (n != may)
+				fail_msg("seed %lu step %u: %u moved, not %u", seed, step,
+					n, may);
+		}
+		ring_drop(r, count, 8);
+	}
+}
+
+#define TRAFFIC UINT64_C(200000)
+
+struct lane {
+	struct rte_ring *ring;
+	uint32_t tag;
+};
+
+static void *
+produce(void *arg)
+{
+	struct lane *lane = arg;
+
+	for (uint64_t n = 0; n < TRAFFIC;) {
+		struct item item = {.number = n, .twice = 2 * n, .tag = lane->tag};
+
+		if (rte_ring_enqueue_elem(lane->ring, &item, sizeof(item)) == 0)
+			n++;
+		else
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* Each producer's elements arrive whole and in its order. */
+static void
+threads_lose_nothing(unsigned producers)
+{
+	struct rte_ring *r = ring_make(64, sizeof(struct item), producers > 1, false);
+	uint64_t next[4] = {0};
+	struct lane lanes[4];
+	pthread_t threads[4];
+
+	for (unsigned i = 0; i < producers; i++) {
+		lanes[i] = (struct lane){.ring = r, .tag = i};
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, produce, &lanes[i]), 0);
+	}
+	for (uint64_t n = 0; n < producers * TRAFFIC;) {
+		struct item items[8];
+		unsigned got = rte_ring_dequeue_burst_elem(
+			r, items, sizeof(items[0]), RTE_DIM(items), NULL);
+
+		if (got == 0)
+			sched_yield();
+		for (unsigned i = 0; i < got; i++) {
+			assert_in_range(items[i].tag, 0, producers - 1);
+			assert_int_equal(items[i].number, next[items[i].tag]++);
+			assert_int_equal(items[i].twice, 2 * items[i].number);
+		}
+		n += got;
+	}
+	for (unsigned i = 0; i < producers; i++)
+		pthread_join(threads[i], NULL);
+	assert_true(rte_ring_empty(r));
+	ring_drop(r, 64, sizeof(struct item));
+}
+
+static void
+one_producer_thread(void **state)
+{
+	(void)state;
+	threads_lose_nothing(1);
+}
+
+static void
+three_producer_threads(void **state)
+{
+	(void)state;
+	threads_lose_nothing(3);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(impossible_rings_are_refused),
+		cmocka_unit_test(holds_exactly_count),
+		cmocka_unit_test(bursts_match_a_counter_model),
+		cmocka_unit_test(one_producer_thread),
+		cmocka_unit_test(three_producer_threads),
+	};
+
+	return cmocka_run_group_tests_name("ringmem", tests, NULL, NULL);
+}
