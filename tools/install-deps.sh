@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Installs the Debian packages that building, testing and the demo need.
+set -eu
+
+usage() {
+	cat <<'EOF'
+Usage: tools/install-deps.sh [--build] [--list]
+
+Installs with apt-get what is missing (Debian 12); says nothing when nothing is.
+
+  --build    only what building and the demo need, not what the tests need
+  --list     print the packages, install nothing
+  -h, --help
+
+Exit status: 0 everything is there, 1 something is missing and could not be installed,
+2 wrong option.
+EOF
+}
+
+build='gcc libc6-dev meson ninja-build pkg-config dpdk libdpdk-dev libibverbs-dev libisal-dev
+libjansson-dev python3 iproute2 iputils-ping'
+tests='clang libclang-rt-dev libcmocka-dev mandoc python3-scapy shellcheck strace tshark'
+
+packages="$build $tests"
+list=no
+for arg in "$@"; do
+	case $arg in
+	--build) packages=$build ;;
+	--list) list=yes ;;
+	-h | --help)
+		usage
+		exit 0
+		;;
+	*)
+		echo "install-deps.sh: unknown option '$arg'; --help lists them" >&2
+		exit 2
+		;;
+	esac
+done
+
+if [ "$list" = yes ]; then
+	for package in $packages; do
+		echo "$package"
+	done
+	exit 0
+fi
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+	# Unquoted: on one line.
+	# shellcheck disable=SC2086
+	echo "install-deps.sh: no apt-get here; install the equivalents of:" $packages >&2
+	exit 1
+fi
+
+find_missing() {
+	missing=
+	for package in $packages; do
+		# shellcheck disable=SC2016 # dpkg-query's own ${}
+		status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || :
+		[ "$status" = installed ] || missing="$missing $package"
+	done
+}
+
+find_missing
+[ -n "$missing" ] || exit 0
+if [ "$(id -u)" != 0 ]; then
+	echo "install-deps.sh: not root, and missing:$missing" >&2
+	exit 1
+fi
+
+echo "Installing$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086 # a list
+if ! { apt-get update && apt-get install -y --no-install-recommends $missing; } \
+	</dev/null >"$log" 2>&1; then
+	tail -n 20 "$log" >&2
+	echo "install-deps.sh: apt-get failed" >&2
+	exit 1
+fi
