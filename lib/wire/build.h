@@ -37,8 +37,8 @@ struct path_hdr {
 	uint8_t bytes[PATH_HDR_MAX];
 	uint8_t len;	/* of bytes: up to the end of the UDP header */
 	uint8_t l3_off; /* of the IP header */
-	uint32_t crc;	  /* ICRC state over IP and UDP for udp_len */
-	uint16_t udp_len; /* 0: crc not computed yet */
+	uint32_t crc;	  /* icrc_path() for udp_len */
+	uint16_t udp_len; /* what bytes and crc are for; 0: not computed yet */
 	uint8_t ip_version;
 	uint8_t pkt_flags;    /* PKT_TX_* */
 	uint16_t ip_sum_base; /* IPv4: folded sum of the header with length and checksum 0 */

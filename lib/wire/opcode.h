@@ -16,6 +16,9 @@
 #define HDR_IMM 0x080
 #define HDR_IETH 0x100
 
+/* The longest sum of them: XRCETH and AtomicETH. */
+#define EXT_LEN_MAX 32
+
 enum op_service { /* bits 7-5 of the opcode */
 	SERVICE_RC = 0,
 	SERVICE_UC = 1,

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <netinet/in.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include "wire/build.h"
+#include "wire/psn.h"
+
+#define IPV4_VERSION_IHL 0x45
+#define IPV6_VERSION 6u
+
+/* The part of a path's bytes that is copied for every frame; longer ones copy the rest
+ * too. The shortest frame has this room. */
+#define COPY_ALWAYS 48
+static_assert(COPY_ALWAYS <= 14 + 20 + 8 + sizeof(struct bth) + ICRC_LEN, "room");
+
+typedef uint32_t words4 __attribute__((vector_size(16)));
+
+uint16_t
+roce_udp_sport(uint32_t flow_label, uint32_t qpn, uint32_t dest_qpn)
+{
+	flow_label &= 0xFFFFF;
+	if (flow_label == 0) {
+		uint64_t v = (uint64_t)qpn * dest_qpn;
+
+		v ^= v >> 20;
+		v ^= v >> 40;
+		flow_label = v & 0xFFFFF;
+	}
+	return (uint16_t)(0xC000 | ((flow_label & 0x3FFF) ^ (flow_label >> 14)));
+}
+
+static bool
+gid_is_ipv4(const uint8_t gid[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
+
+	return memcmp(gid, mapped, sizeof(mapped)) == 0;
+}
+
+static uint16_t
+sum_fold(uint32_t sum)
+{
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+static void
+path_ipv4(struct path_hdr *hdr, const struct path_addr *addr)
+{
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(hdr->bytes + hdr->l3_off);
+	uint16_t words[10];
+	uint32_t sum = 0;
+
+	/* DF and identification 0: an atomic datagram (RFC 6864), so the ICRC over the
+	 * headers is the same for every packet of a length. */
+	ip->version_ihl = IPV4_VERSION_IHL;
+	ip->type_of_service = addr->tclass;
+	ip->fragment_offset = rte_cpu_to_be_16(RTE_IPV4_HDR_DF_FLAG);
+	ip->time_to_live = addr->hop_limit;
+	ip->next_proto_id = IPPROTO_UDP;
+	memcpy(&ip->src_addr, addr->src_gid + 12, 4);
+	memcpy(&ip->dst_addr, addr->dst_gid + 12, 4);
+
+	memcpy(words, ip, sizeof(words));
+	for (unsigned i = 0; i < 10; i++)
+		sum += rte_be_to_cpu_16(words[i]);
+	hdr->ip_sum_base = sum_fold(sum);
+	if (addr->cksum_offload)
+		hdr->pkt_flags = PKT_TX_IPV4_CKSUM;
+}
+
+static void
+path_ipv6(struct path_hdr *hdr, const struct path_addr *addr)
+{
+	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(hdr->bytes + hdr->l3_off);
+
+	ip->vtc_flow =
+		rte_cpu_to_be_32(IPV6_VERSION << 28 | (uint32_t)addr->tclass << 20 |
+				 (addr->flow_label & 0xFFFFF));
+	ip->proto = IPPROTO_UDP;
+	ip->hop_limits = addr->hop_limit;
+	memcpy(ip->src_addr, addr->src_gid, 16);
+	memcpy(ip->dst_addr, addr->dst_gid, 16);
+}
+
+void
+path_hdr_init(struct path_hdr *hdr, const struct path_addr *addr)
+{
+	bool ipv4 = gid_is_ipv4(addr->dst_gid);
+	uint16_t type =
+		rte_cpu_to_be_16(ipv4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
+	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)hdr->bytes;
+	struct rte_vlan_hdr *tag = (struct rte_vlan_hdr *)(eth + 1);
+	struct rte_udp_hdr *udp;
+
+	memset(hdr, 0, sizeof(*hdr));
+	memcpy(&eth->src_addr, addr->src_mac, sizeof(addr->src_mac));
+	path_hdr_set_dst(hdr, addr->dst_mac);
+	hdr->l3_off = sizeof(*eth);
+	eth->ether_type = type;
+	if (addr->vlan != 0) {
+		hdr->l3_off += sizeof(*tag);
+		eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN);
+		tag->vlan_tci = rte_cpu_to_be_16(addr->vlan);
+		tag->eth_proto = type;
+	}
+	hdr->ip_version = ipv4 ? 4 : 6;
+	hdr->len = hdr->l3_off;
+	if (ipv4) {
+		path_ipv4(hdr, addr);
+		hdr->len += sizeof(struct rte_ipv4_hdr);
+	} else {
+		path_ipv6(hdr, addr);
+		hdr->len += sizeof(struct rte_ipv6_hdr);
+	}
+	udp = (struct rte_udp_hdr *)(hdr->bytes + hdr->len);
+	udp->src_port = rte_cpu_to_be_16(addr->udp_sport);
+	udp->dst_port = rte_cpu_to_be_16(ROCE_UDP_PORT);
+	hdr->len += sizeof(*udp);
+}
+
+void
+path_hdr_set_dst(struct path_hdr *hdr, const uint8_t dst_mac[6])
+{
+	memcpy(hdr->bytes, dst_mac, 6); /* not covered by the ICRC */
+}
+
+/* Brings the lengths, the IPv4 checksum and the ICRC state up to date. */
+static __rte_noinline void
+path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len)
+{
+	uint8_t *l3 = hdr->bytes + hdr->l3_off;
+	struct rte_udp_hdr *udp =
+		(struct rte_udp_hdr *)(hdr->bytes + hdr->len - sizeof(*udp));
+
+	udp->dgram_len = rte_cpu_to_be_16((uint16_t)udp_len);
+	if (hdr->ip_version == 4) {
+		struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)l3;
+		uint32_t total = udp_len + (uint32_t)sizeof(*ip);
+
+		ip->total_length = rte_cpu_to_be_16((uint16_t)total);
+		if (!(hdr->pkt_flags & PKT_TX_IPV4_CKSUM))
+			ip->hdr_checksum = rte_cpu_to_be_16(
+				(uint16_t)~sum_fold(hdr->ip_sum_base + total));
+	} else {
+		((struct rte_ipv6_hdr *)l3)->payload_len =
+			rte_cpu_to_be_16((uint16_t)udp_len);
+	}
+	hdr->crc = icrc_path(l3, hdr->ip_version);
+	hdr->udp_len = (uint16_t)udp_len;
+}
+
+uint8_t *
+frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
+	uint32_t payload_len)
+{
+	uint32_t ext_len = op_rows[bth->opcode].ext_len;
+	uint32_t pad = -payload_len & 3;
+	uint32_t udp_len = (uint32_t)(sizeof(struct rte_udp_hdr) + sizeof(struct bth)) +
+			   ext_len + payload_len + pad + ICRC_LEN;
+	uint32_t flags =
+		BTH_MIGREQ | pad << BTH_PAD_SHIFT | (bth->solicited ? BTH_SE : 0);
+	uint8_t *data = pkt->data;
+	words4 tail;
+
+	if (unlikely(udp_len != hdr->udp_len))
+		path_hdr_set_len(hdr, udp_len);
+	__builtin_memcpy(data, hdr->bytes, COPY_ALWAYS);
+	if (hdr->len > COPY_ALWAYS)
+		__builtin_memcpy(data + COPY_ALWAYS, hdr->bytes + COPY_ALWAYS,
+			PATH_HDR_MAX - COPY_ALWAYS);
+
+	/* UDP length and checksum (0), then the BTH, in one store: frame_crc() loads it
+	 * whole. MigReq: path migration is in its Migrated state, as hardware says. */
+	tail = (words4){
+		rte_cpu_to_be_32(udp_len << 16),
+		rte_cpu_to_be_32((uint32_t)bth->opcode << 24 | flags << 16 | bth->pkey),
+		rte_cpu_to_be_32(bth->dest_qpn & 0xFFFFFF),
+		rte_cpu_to_be_32((uint32_t)bth->ack_req << 31 | (bth->psn & PSN_MASK)),
+	};
+	__builtin_memcpy(data + hdr->len - 4, &tail, sizeof(tail));
+
+	pkt->len = (uint16_t)(hdr->len - sizeof(struct rte_udp_hdr) + udp_len);
+	pkt->flags = hdr->pkt_flags;
+	return data + hdr->len + sizeof(struct bth);
+}
+
+uint32_t
+frame_crc(const struct path_hdr *hdr, const struct pkt *pkt)
+{
+	const uint8_t *udp_len = pkt->data + hdr->len - 4;
+
+	return icrc_transport(hdr->crc, udp_len, op_rows[udp_len[4]].ext_len);
+}
+
+void
+frame_end(struct pkt *pkt, uint32_t payload_len, uint32_t crc)
+{
+	static const uint8_t zeros[4];
+	uint8_t *end = pkt->data + pkt->len - ICRC_LEN;
+	uint32_t pad = -payload_len & 3;
+	uint32_t wire;
+
+	if (pad != 0) {
+		crc = icrc_update(crc, zeros, pad);
+		memset(end - pad, 0, pad);
+	}
+	wire = rte_cpu_to_le_32(crc);
+	__builtin_memcpy(end, &wire, sizeof(wire));
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "wire/hdr.h"
+#include "wire/opcode.h"
+
+#define XRCETH_LEN 4
+#define FETH_LEN 4
+#define ATOMIC_ACK_LEN 8
+#define IMM_LEN 4
+#define IETH_LEN 4
+
+#define BYTES_IF(hdrs, flag, len) (((hdrs) & (flag)) ? (len) : 0)
+
+/* What stands before the RETH, AtomicETH, AETH or DETH. */
+#define LEAD_BYTES(hdrs)                                                                 \
+	(BYTES_IF(hdrs, HDR_XRCETH, XRCETH_LEN) + BYTES_IF(hdrs, HDR_FETH, FETH_LEN))
+
+#define EXT_BYTES(hdrs)                                                                  \
+	(LEAD_BYTES(hdrs) + BYTES_IF(hdrs, HDR_DETH, sizeof(struct deth)) +              \
+		BYTES_IF(hdrs, HDR_RETH, sizeof(struct reth)) +                          \
+		BYTES_IF(hdrs, HDR_ATOMIC, sizeof(struct atomic_eth)) +                  \
+		BYTES_IF(hdrs, HDR_AETH, sizeof(struct aeth)) +                          \
+		BYTES_IF(hdrs, HDR_ATOMIC_ACK, ATOMIC_ACK_LEN) +                         \
+		BYTES_IF(hdrs, HDR_IMM, IMM_LEN) + BYTES_IF(hdrs, HDR_IETH, IETH_LEN))
+
+#define OPCODE(value, name, svc, knd, position, headers)                                 \
+	static_assert(EXT_BYTES(headers) <= EXT_LEN_MAX, #name);
+#include "wire/opcode.def"
+
+#define OPCODE(value, name, svc, knd, position, headers)                                 \
+	[(value)] = {                                                                    \
+		.kind = OP_##knd,                                                        \
+		.pos = POS_##position,                                                   \
+		.service = SERVICE_##svc,                                                \
+		.ext_len = EXT_BYTES(headers),                                           \
+		.hdrs = (headers),                                                       \
+		.main_off = LEAD_BYTES(headers),                                         \
+	},
+const struct op_row op_rows[256] = {
+#include "wire/opcode.def"
+};
+
+#define NAME_LEN sizeof("XRC_READ_RESPONSE_MIDDLE")
+
+/* The enumerator's name with a space behind the service: a second initialiser replaces
+ * one character of the first (of CNP, which is all service, the terminator by itself). */
+#pragma GCC diagnostic ignored "-Woverride-init"
+#define OPCODE(value, name, svc, knd, position, headers)                                 \
+	[(value)] = #name,                                                               \
+	[(value)][sizeof(#svc) - 1] = sizeof(#name) > sizeof(#svc) ? ' ' : '\0',
+static const char names[256][NAME_LEN] = {
+#include "wire/opcode.def"
+};
+
+const char *
+opcode_name(uint8_t opcode)
+{
+	static __thread char unknown[sizeof("opcode 0x00")];
+
+	if (names[opcode][0] != '\0')
+		return names[opcode];
+	snprintf(unknown, sizeof(unknown), "opcode 0x%02x", opcode);
+	return unknown;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <netinet/in.h>
+
+#include <rte_byteorder.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include "wire/icrc.h"
+#include "wire/parse.h"
+
+#define IPV4_VERSION_IHL 0x45 /* no options */
+#define IPV4_FRAGMENT (RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)
+#define VLAN_VID_MASK 0x0FFF
+
+/* What stands behind the IP header. */
+struct l4 {
+	const uint8_t *data;
+	uint32_t len; /* what the IP header says, inside the frame */
+};
+
+/* One's complement sum of a header without options: 0xFFFF when its checksum is right
+ * (RFC 1071; byte order does not matter). */
+static inline bool
+ipv4_sum_ok(const struct rte_ipv4_hdr *ip)
+{
+	uint32_t words[5];
+	uint64_t sum = 0;
+
+	__builtin_memcpy(words, ip, sizeof(words));
+	for (unsigned i = 0; i < 5; i++)
+		sum += words[i];
+	sum = (sum & 0xFFFFFFFF) + (sum >> 32);
+	sum = (sum & 0xFFFF) + ((sum >> 16) & 0xFFFF) + (sum >> 32);
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	return sum == 0xFFFF;
+}
+
+static inline unsigned
+parse_ipv4(const uint8_t *data, uint32_t room, uint32_t flags, struct pkt_view *view,
+	struct l4 *l4)
+{
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)data;
+	uint32_t total;
+
+	if (unlikely(room < sizeof(*ip)))
+		return DROP_runt;
+	total = rte_be_to_cpu_16(ip->total_length);
+	if (unlikely(ip->version_ihl != IPV4_VERSION_IHL || total < sizeof(*ip)))
+		return DROP_ip_header;
+	if (unlikely(total > room))
+		return DROP_runt;
+	if (unlikely(flags & PKT_RX_IPV4_CKSUM_BAD))
+		return DROP_ip_checksum;
+	if (unlikely(!(flags & PKT_RX_IPV4_CKSUM_OK) && !ipv4_sum_ok(ip)))
+		return DROP_ip_checksum;
+	if (unlikely(ip->fragment_offset & rte_cpu_to_be_16(IPV4_FRAGMENT)))
+		return DROP_fragment;
+	if (unlikely(ip->next_proto_id != IPPROTO_UDP))
+		return ip->next_proto_id == IPPROTO_ICMP ? PARSE_OTHER : DROP_ip_header;
+	view->ip_version = 4;
+	view->tclass = ip->type_of_service;
+	l4->data = data + sizeof(*ip);
+	l4->len = total - (uint32_t)sizeof(*ip);
+	return DROP_none;
+}
+
+static inline unsigned
+parse_ipv6(const uint8_t *data, uint32_t room, struct pkt_view *view, struct l4 *l4)
+{
+	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)data;
+	uint32_t vtc_flow;
+
+	if (unlikely(room < sizeof(*ip)))
+		return DROP_runt;
+	vtc_flow = rte_be_to_cpu_32(ip->vtc_flow);
+	if (unlikely(vtc_flow >> 28 != 6))
+		return DROP_ip_header;
+	l4->len = rte_be_to_cpu_16(ip->payload_len);
+	if (unlikely(l4->len > room - sizeof(*ip)))
+		return DROP_runt;
+	if (unlikely(ip->proto != IPPROTO_UDP)) {
+		if (ip->proto == IPPROTO_ICMPV6)
+			return PARSE_OTHER;
+		return ip->proto == IPPROTO_FRAGMENT ? DROP_fragment : DROP_ip_header;
+	}
+	view->ip_version = 6;
+	view->tclass = (uint8_t)(vtc_flow >> 20);
+	l4->data = data + sizeof(*ip);
+	return DROP_none;
+}
+
+static inline void
+parse_bth(const struct bth *bth, struct pkt_view *view)
+{
+	uint32_t words[3];
+
+	/* Three loads instead of twelve. */
+	__builtin_memcpy(words, bth, sizeof(words));
+	words[0] = rte_be_to_cpu_32(words[0]);
+	words[2] = rte_be_to_cpu_32(words[2]);
+	view->bth = bth;
+	view->opcode = (uint8_t)(words[0] >> 24);
+	view->solicited = (words[0] & (uint32_t)BTH_SE << 16) != 0;
+	view->pad = (uint8_t)(words[0] >> (16 + BTH_PAD_SHIFT) & 3);
+	view->pkey = (uint16_t)words[0];
+	view->dest_qpn = rte_be_to_cpu_32(words[1]) & 0xFFFFFF;
+	view->ack_req = (words[2] & (uint32_t)BTH_ACKREQ << 24) != 0;
+	view->psn = words[2] & 0xFFFFFF;
+}
+
+/* UDP and what it carries: row 1 of the validation order (IBA 9.6.1, C9-5). */
+static inline unsigned
+parse_udp(const struct l4 *l4, struct pkt_view *view)
+{
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)l4->data;
+	const struct bth *bth = (const struct bth *)(l4->data + sizeof(*udp));
+	uint32_t len, fixed;
+
+	if (unlikely(l4->len < sizeof(*udp)))
+		return DROP_udp_length;
+	if (unlikely(udp->dst_port != rte_cpu_to_be_16(ROCE_UDP_PORT)))
+		return DROP_udp_port;
+	len = rte_be_to_cpu_16(udp->dgram_len);
+	if (unlikely(len < sizeof(*udp) || len > l4->len))
+		return DROP_udp_length;
+	/* The pad makes the payload whole words; all headers are. */
+	len -= (uint32_t)sizeof(*udp);
+	if (unlikely(len < sizeof(*bth) + ICRC_LEN || len % 4 != 0))
+		return DROP_length;
+	parse_bth(bth, view);
+	if (unlikely(bth->flags & BTH_TVER_MASK))
+		return DROP_tver;
+	view->op = &op_rows[view->opcode];
+	if (unlikely(view->op->kind == OP_UNKNOWN))
+		return DROP_opcode;
+	fixed = (uint32_t)sizeof(*bth) + view->op->ext_len + view->pad + ICRC_LEN;
+	if (unlikely(len < fixed))
+		return DROP_length;
+	view->ext = (const uint8_t *)(bth + 1);
+	view->payload = view->ext + view->op->ext_len;
+	view->payload_len = len - fixed;
+	return DROP_none;
+}
+
+/* The EtherType in network order and where its packet starts; DROP_vlan or DROP_runt. */
+static inline unsigned
+parse_ether(const struct pkt *pkt, uint16_t vlan, uint16_t *type, uint32_t *off)
+{
+	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)pkt->data;
+	const struct rte_vlan_hdr *tag = (const struct rte_vlan_hdr *)(eth + 1);
+	uint16_t vid;
+
+	if (unlikely(pkt->len < sizeof(*eth)))
+		return DROP_runt;
+	*type = eth->ether_type;
+	*off = sizeof(*eth);
+	if (likely(*type != rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN)))
+		return likely(vlan == 0) ? DROP_none : DROP_vlan;
+	if (unlikely(pkt->len < sizeof(*eth) + sizeof(*tag)))
+		return DROP_runt;
+	vid = rte_be_to_cpu_16(tag->vlan_tci) & VLAN_VID_MASK;
+	if (unlikely(vid != 0 && vid != vlan))
+		return DROP_vlan;
+	*type = tag->eth_proto;
+	*off = sizeof(*eth) + sizeof(*tag);
+	return DROP_none;
+}
+
+unsigned
+parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
+{
+	unsigned reason;
+	uint16_t type;
+	uint32_t off;
+	struct l4 l4;
+
+	reason = parse_ether(pkt, vlan, &type, &off);
+	if (unlikely(reason != DROP_none))
+		return reason;
+	view->ip = pkt->data + off;
+	if (likely(type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)))
+		reason = parse_ipv4(view->ip, pkt->len - off, pkt->flags, view, &l4);
+	else if (likely(type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)))
+		reason = parse_ipv6(view->ip, pkt->len - off, view, &l4);
+	else
+		return type == rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP) ? PARSE_OTHER
+								    : DROP_ethertype;
+	if (unlikely(reason != DROP_none))
+		return reason;
+	reason = parse_udp(&l4, view);
+	if (unlikely(reason != DROP_none))
+		return reason;
+	return likely(icrc_check(view)) ? DROP_none : DROP_icrc;
+}
