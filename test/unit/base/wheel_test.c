@@ -284,7 +284,7 @@ timers_beyond_the_last_level_wait_for_their_turn(void **state)
 	struct bed bed;
 
 	(void)state;
-	bed_init(&bed, 0, 5 * NS_PER_S);
+	bed_init(&bed, 0, 5 * SEC_NS);
 	for (unsigned i = 0; i < TIMERS; i++)
 		bed_set(&bed, i, bed.now_ns + i * (TOP_SPAN_NS / 2) + 1, false);
 	/* One whose slot of the last level is the present one, turns later. */
