@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# install_check.sh BUILD PREFIX: installs a build that was configured for PREFIX, twice: under
+# a DESTDIR, and for real; a program is built with what pkg-config says. Prints TAP.
+set -u
+
+build=$1
+prefix=$2
+failed=0
+number=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# tap NAME STATUS
+tap() {
+	number=$((number + 1))
+	if [ "$2" = 0 ]; then
+		echo "ok $number - $1"
+	else
+		echo "not ok $number - $1"
+		failed=1
+	fi
+}
+
+files() {
+	[ ! -d "$1" ] || find "$1" ! -type d
+}
+
+# consumer NAME FLAGS...: a stranger's program, built and run
+consumer() {
+	name=$1
+	shift
+	cat >"$scratch/consumer.c" <<'EOF'
+#include <stdio.h>
+#include <rocade/rocade.h>
+
+int
+main(void)
+{
+	puts(rocade_version());
+	return 0;
+}
+EOF
+	cc -Wall -Werror -o "$scratch/consumer" "$scratch/consumer.c" "$@" >&2 &&
+		version=$(LD_LIBRARY_PATH="$prefix/lib" "$scratch/consumer") &&
+		[ "$version" = "$(pkg-config --modversion rocade)" ]
+	tap "$name" $?
+}
+
+rm -rf "$prefix"
+DESTDIR=$scratch/dest meson install -C "$build" --no-rebuild >&2
+tap "installs under DESTDIR" $?
+[ -n "$(files "$scratch/dest$prefix")" ] && [ -z "$(files "$prefix")" ]
+tap "and nowhere else" $?
+ninja -C "$build" uninstall >&2
+[ -z "$(files "$scratch/dest")" ]
+tap "uninstall removes it all from DESTDIR" $?
+
+meson install -C "$build" --no-rebuild >&2
+tap "installs into the prefix" $?
+export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
+# Unquoted: pkg-config prints words.
+# shellcheck disable=SC2046
+consumer "a program builds with pkg-config and runs" $(pkg-config --cflags --libs rocade)
+# shellcheck disable=SC2046
+consumer "and with the static library" $(pkg-config --cflags rocade) \
+	-Wl,--whole-archive "$prefix/lib/librocade.a" -Wl,--no-whole-archive \
+	$(pkg-config --libs --static rocade | tr ' ' '\n' | grep -v '^-lrocade$' | tr '\n' ' ')
+ninja -C "$build" uninstall >&2
+[ -z "$(files "$prefix")" ]
+tap "uninstall removes it all" $?
+rm -rf "$prefix"
+
+echo "1..$number"
+exit "$failed"

@@ -1,0 +1,18 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# isolated.sh COMMAND...: the first process of new mount, network and PID namespaces (see
+# tools/test.sh): gives them a loopback interface, a /run and a hugetlbfs of their own.
+set -eu
+
+mount --make-rprivate /
+mount -t tmpfs -o mode=755 tmpfs /run
+if [ "$(cat /proc/sys/vm/nr_hugepages)" -gt 0 ]; then
+	mkdir /run/hugepages
+	mount -t hugetlbfs hugetlbfs /run/hugepages
+fi
+ip link set lo up
+
+# Not exec: the first process of a PID namespace would ignore the signals of a timeout.
+status=0
+"$@" || status=$?
+exit "$status"

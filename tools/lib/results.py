@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts test cases one by one, for tools/test.sh.
+
+    results.py meson STAGE TESTLOG.json SKIPS RESULTS
+    results.py tap STAGE PROGRAM STDOUT EXIT_STATUS SKIPS RESULTS
+
+Reads what meson or a TAP program left, appends a line "passed|failed|skipped<TAB>STAGE<TAB>
+PROGRAM: CASE<TAB>why" a case to RESULTS, prints the ones that failed and how many there were.
+A skip fails unless a pattern of SKIPS matches "PROGRAM: CASE"; so does a program that reports
+no case, reports another number than it planned, or exits with an error though every case
+passed. Exit status: 0 nothing failed, 1 something did."""
+
+import fnmatch
+import json
+import re
+import sys
+
+CASE = re.compile(r"^(?P<bad>not )?ok\b\s*\d*\s*(?:- )?\s*(?P<name>.*?)\s*"
+                  r"(?:(?<!\\)#\s*(?P<directive>skip|todo)\S*\s*(?P<why>.*))?$", re.I)
+PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*skip\S*\s*(?P<why>.*))?", re.I)
+
+
+def tap_cases(text):
+    """[(result, name, why)] of a TAP program's output, None when it is no TAP."""
+    cases = []
+    planned = None
+    for line in text.splitlines():
+        case = CASE.match(line)
+        plan = PLAN.match(line)
+        if case and case["directive"]:
+            cases.append(("skipped", case["name"], case["why"] or case["directive"]))
+        elif case:
+            cases.append(("failed" if case["bad"] else "passed", case["name"], ""))
+        elif plan and planned is None:
+            planned = int(plan[1])
+            if planned == 0:
+                cases.append(("skipped", "all", plan["why"] or "no case planned"))
+                planned = 1
+        elif line.startswith("Bail out!"):
+            cases.append(("failed", "bailed out", line[9:].strip()))
+    if not cases and planned is None:
+        return None
+    if planned is not None and planned != len(cases):
+        cases.append(("failed", "plan", "planned %d, ran %d" % (planned, len(cases))))
+    return cases
+
+
+def close(cases, good, why):
+    """An exit status that no case explains is a failure of its own."""
+    if not good and not any(result == "failed" for result, _, _ in cases):
+        cases.append(("failed", "exit", why))
+    return cases
+
+
+def meson_cases(path):
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            test = json.loads(line)
+            result = test["result"]
+            program = test["name"].split(" / ")[-1]
+            cases = tap_cases(test.get("stdout") or "")
+            if cases is None:
+                kinds = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
+                cases = [(kinds.get(result, "failed"), "exit", result)]
+            good = result in ("OK", "EXPECTEDFAIL", "SKIP")
+            why = "%s, exit status %s" % (result, test.get("returncode"))
+            for case in close(cases, good, why):
+                yield program, case
+
+
+def program_cases(program, path, status):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        cases = tap_cases(file.read())
+    if cases is None:
+        cases = [("failed", "cases", "reported none")]
+    for case in close(cases, status == 0, "exit status %d" % status):
+        yield program, case
+
+
+def read_skips(path):
+    with open(path, encoding="utf-8") as file:
+        lines = [line.split("#")[0].strip() for line in file]
+    return [line for line in lines if line]
+
+
+def record(stage, cases, skips, results):
+    """Appends to results; returns the counts."""
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    with open(results, "a", encoding="utf-8") as file:
+        for program, (result, name, why) in cases:
+            case = "%s: %s" % (program, name)
+            if result == "skipped" and not any(fnmatch.fnmatchcase(case, s) for s in skips):
+                result = "failed"
+                why = "skipped, which test/skips does not allow: " + why
+            counts[result] += 1
+            file.write("%s\t%s\t%s\t%s\n" % (result, stage, case, why))
+            if result == "failed":
+                print("  FAILED %s%s" % (case, " (%s)" % why if why else ""))
+    return counts
+
+
+def main(args):
+    if len(args) == 5 and args[0] == "meson":
+        _, stage, log, skips, results = args
+        label, cases = "tests", list(meson_cases(log))
+    elif len(args) == 7 and args[0] == "tap":
+        _, stage, label, log, status, skips, results = args
+        cases = list(program_cases(label, log, int(status)))
+    else:
+        print(__doc__, file=sys.stderr)
+        return 2
+    if not cases:
+        cases = [("meson", ("failed", "cases", "no test ran"))]
+    counts = record(stage, cases, read_skips(skips), results)
+    print("  %s: %d passed, %d failed, %d skipped" % (label, *counts.values()))
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

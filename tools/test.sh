@@ -1,0 +1,310 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Builds and tests everything; docs/testing.md says what the stages are for.
+set -u -o pipefail
+
+usage() {
+	cat <<'EOF'
+Usage: tools/test.sh [--long] [--stage NAME]... [--clean]
+
+Stages, in this order:
+  shellcheck  every shell script
+  release     the build that people install, and all its tests
+  tidy        the rules of the tree (test/tidy)
+  sanitize    all tests again under AddressSanitizer and UndefinedBehaviorSanitizer
+  clang       builds without a warning with clang too
+  install     installs, builds a program with pkg-config, uninstalls
+  e2e         test/e2e: whole programs, network namespaces, hugepages (as root)
+  e2e-long    only with --long: the same with the sanitized programs
+
+  --stage NAME  only this one (again for more); what it needs of "release" is built
+  --long        sets ROCADE_TEST_LONG=1, for which tests do many more rounds, allows each
+                program an hour, and adds e2e-long
+  --clean       build from nothing, not on top of the last run
+  -h, --help
+
+Everything goes to build-test/ in the source tree: build directories, log/, and results, a
+line per test case. As root, hugepages are set up for the e2e stages and given back at the
+end, also on Ctrl-C. A skipped case counts as failed unless test/skips lists it.
+
+The last line is "N passed, N failed, N skipped". Exit status: 0 nothing failed, 1 something
+did, 2 wrong option, 130 interrupted.
+EOF
+}
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+out=$top/build-test
+results=$out/results
+all_stages='shellcheck release tidy sanitize clang install e2e'
+stages=
+long=no
+clean=no
+while [ $# -gt 0 ]; do
+	case $1 in
+	--long) long=yes ;;
+	--clean) clean=yes ;;
+	--stage)
+		shift
+		case " $all_stages e2e-long " in
+		*" ${1:-} "*) stages="$stages $1" ;;
+		*)
+			echo "test.sh: no stage '${1:-}'; there are: $all_stages e2e-long" >&2
+			exit 2
+			;;
+		esac
+		;;
+	-h | --help)
+		usage
+		exit 0
+		;;
+	*)
+		echo "test.sh: unknown option '$1'; --help lists them" >&2
+		exit 2
+		;;
+	esac
+	shift
+done
+if [ "$long" = yes ]; then
+	export ROCADE_TEST_LONG=1
+	all_stages="$all_stages e2e-long"
+fi
+: "${stages:=$all_stages}"
+
+# The tools of the packages that tools/install-deps.sh installs, before others of their names.
+export PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1}
+jobs=$(nproc)
+
+cd "$top" || exit 1
+mkdir -p "$out"
+exec 9>"$out/lock"
+if ! flock -n 9; then
+	echo "test.sh: another run is using $out" >&2
+	exit 1
+fi
+if [ "$clean" = yes ]; then
+	rm -rf "$out/release" "$out/sanitize" "$out/clang"
+fi
+rm -rf "$out/log" "$results"
+mkdir -p "$out/log"
+: >"$results"
+
+child=
+child_signal=TERM
+pages_file=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
+pages_before=
+scratch=$(mktemp -d)
+
+restore() {
+	if [ -n "$child" ]; then
+		kill -s "$child_signal" "$child" 2>/dev/null
+		wait "$child" 2>/dev/null
+		child=
+	fi
+	if [ -n "$pages_before" ]; then
+		echo "$pages_before" >"$pages_file"
+		pages_before=
+	fi
+	rm -rf "$scratch"
+}
+
+interrupted() {
+	trap '' INT TERM
+	echo "test.sh: interrupted" >&2
+	exit 130
+}
+trap restore EXIT
+trap interrupted INT TERM HUP
+
+# In the background, so that a signal is handled at once and not after the command. Commands
+# started that way ignore SIGINT, and so would what they start: env gives it back.
+run() {
+	env --default-signal=INT,QUIT "$@" 9>&- &
+	child=$!
+	wait "$child"
+	local status=$?
+	child=
+	return "$status"
+}
+
+# run_logged LOG COMMAND...: the end of the log is shown when the command fails
+run_logged() {
+	local log=$out/log/$1.log
+	shift
+	run "$@" >>"$log" 2>&1 && return 0
+	tail -n 40 "$log" | sed 's/^/  | /'
+	return 1
+}
+
+# check STAGE CASE COMMAND...: one case of our own, passed when the command succeeds
+check() {
+	local stage=$1 name=$2
+	shift 2
+	if run_logged "$stage" "$@"; then
+		printf 'passed\t%s\t%s\t\n' "$stage" "$name" >>"$results"
+		echo "  ok $name"
+	else
+		printf 'failed\t%s\t%s\t\n' "$stage" "$name" >>"$results"
+		echo "  FAILED $name"
+		return 1
+	fi
+}
+
+# build STAGE DIR SETUP_OPTION...
+build() {
+	local stage=$1 dir=$out/$2
+	shift 2
+	if [ ! -f "$dir/build.ninja" ]; then
+		rm -rf "$dir"
+		check "$stage" configure meson setup "$@" "$dir" "$top" || return 1
+	fi
+	check "$stage" build ninja -C "$dir" -j "$jobs"
+}
+
+# meson_tests STAGE DIR MULTIPLIER OPTION...
+meson_tests() {
+	local stage=$1 dir=$out/$2 multiplier=$3
+	shift 3
+	[ "$long" = no ] || multiplier=120
+	rm -f "$dir/meson-logs/testlog.json"
+	run meson test -C "$dir" --no-rebuild --timeout-multiplier "$multiplier" \
+		--num-processes "$jobs" "$@" >"$out/log/$stage-tests.log" 2>&1
+	if [ ! -f "$dir/meson-logs/testlog.json" ]; then
+		tail -n 20 "$out/log/$stage-tests.log"
+		printf 'failed\t%s\t%s\t\n' "$stage" "meson test" >>"$results"
+		return 1
+	fi
+	cp "$dir/meson-logs/testlog.txt" "$out/log/$stage-tests.log"
+	tools/lib/results.py meson "$stage" "$dir/meson-logs/testlog.json" test/skips "$results"
+}
+
+build_release() {
+	build "$1" release --buildtype=release --prefix="$out/prefix" --libdir=lib
+}
+
+build_sanitize() {
+	build "$1" sanitize -Db_sanitize=address,undefined -Doptimization=1 -Ddebug=true
+}
+
+stage_shellcheck() {
+	local script
+	while read -r script; do
+		check shellcheck "$script" shellcheck -x "$script"
+	done < <(find . -path './build*' -prune -o -path ./.git -prune -o -type f -print |
+		sort | while read -r file; do
+		case $file in
+		*.sh) echo "$file" ;;
+		*) head -c 40 "$file" | head -n 1 | grep -aqE '^#!.*\b(ba|da)?sh\b' && echo "$file" ;;
+		esac
+	done)
+}
+
+stage_release() {
+	build_release release && meson_tests release release 5 --no-suite tidy
+}
+
+stage_tidy() {
+	build_release tidy && meson_tests tidy release 5 --suite tidy
+}
+
+stage_sanitize() {
+	build_sanitize sanitize && meson_tests sanitize sanitize 10 --no-suite tidy
+}
+
+stage_clang() {
+	CC=clang build clang clang
+}
+
+stage_install() {
+	local log=$out/log/install status
+	build_release install || return 1
+	run tools/lib/install_check.sh "$out/release" "$out/prefix" >"$log.tap" 2>"$log.err"
+	status=$?
+	tools/lib/results.py tap install install "$log.tap" "$status" test/skips "$results" ||
+		tail -n 20 "$log.err" | sed 's/^/  | /'
+}
+
+# Hugepages for the tests: a quarter of the free memory, 2 GiB at the most.
+hugepages_set() {
+	local want
+	[ "$(id -u)" = 0 ] && [ -w "$pages_file" ] && [ -z "$pages_before" ] || return 0
+	want=$(awk '/^MemAvailable:/ { n = int($2 / 4 / 2048); print n > 1024 ? 1024 : n }' \
+		/proc/meminfo)
+	[ "$(cat "$pages_file")" -lt "$want" ] || return 0
+	pages_before=$(cat "$pages_file")
+	echo "$want" >"$pages_file"
+	echo "  $(cat "$pages_file") hugepages (before: $pages_before)"
+}
+
+# e2e_program STAGE BUILD PROGRAM: as root in namespaces of its own (network, mounts,
+# processes, /run), so that nothing it leaves behind, not even when killed, outlives it.
+e2e_program() {
+	local stage=$1 program=$3 limit=300 status started=$SECONDS
+	local name log
+	name=$(basename "$program")
+	log=$out/log/$stage-$name
+	[ "$long" = no ] || limit=3600
+	mkdir "$scratch/$stage-$name"
+	export ROCADE_SOURCE=$top ROCADE_BUILD=$2 TMPDIR=$scratch/$stage-$name
+	if [ "$isolated" = yes ]; then
+		child_signal=KILL
+		run unshare --mount --net --pid --fork --kill-child --mount-proc \
+			tools/lib/isolated.sh timeout -k 10 "$limit" "$program" \
+			>"$log.tap" 2>"$log.err" </dev/null
+	else
+		run timeout -k 10 "$limit" "$program" >"$log.tap" 2>"$log.err" </dev/null
+	fi
+	status=$?
+	child_signal=TERM
+	unset TMPDIR
+	[ "$status" != 124 ] || echo "test.sh: took longer than $limit s" >>"$log.err"
+	tools/lib/results.py tap "$stage" "$name" "$log.tap" "$status" test/skips "$results" ||
+		tail -n 20 "$log.err" | sed 's/^/  | /'
+	echo "  ($((SECONDS - started)) s)"
+}
+
+# e2e STAGE BUILD
+e2e() {
+	local program
+	isolated=no
+	if [ "$(id -u)" = 0 ] && unshare --mount --net --pid --fork true 2>/dev/null; then
+		isolated=yes
+	fi
+	hugepages_set
+	for program in "$top"/test/e2e/*.sh "$top"/test/e2e/*.py; do
+		[ -x "$program" ] && e2e_program "$1" "$2" "$program"
+	done
+}
+
+stage_e2e() {
+	build_release e2e && e2e e2e "$out/release"
+}
+
+stage_e2e_long() {
+	build_sanitize e2e-long && e2e e2e-long "$out/sanitize"
+}
+
+count() {
+	awk -F '\t' -v r="$1" -v s="${2:-}" '$1 == r && (s == "" || $2 == s)' "$results" | wc -l
+}
+
+table=
+for stage in $stages; do
+	echo "== $stage"
+	started=$SECONDS
+	"stage_${stage//-/_}"
+	minutes=$(awk -v s=$((SECONDS - started)) 'BEGIN { printf "%.1f", s / 60 }')
+	line=$(printf '%-11s %6s min %6s passed %6s failed %6s skipped' "$stage" "$minutes" \
+		"$(count passed "$stage")" "$(count failed "$stage")" \
+		"$(count skipped "$stage")")
+	echo "   $line"
+	table="$table$line
+"
+done
+
+echo
+printf '%s' "$table"
+awk -F '\t' '$1 == "failed" { printf "FAILED %s  %s  %s\n", $2, $3, $4 }' "$results"
+echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"
+[ "$(count failed)" = 0 ]
