@@ -82,6 +82,28 @@ enum qp_event {
 	QP_EVENT_COUNT
 };
 
+/* vendor_err of an error completion: which check it was. */
+#define QP_VENDOR_ERRS(X)                                                                \
+	X(NONE, "no more is known")                                                      \
+	X(SEND_SGE, "an lkey, range or access of a send SGE")                            \
+	X(RECV_SGE, "an lkey, range or access of a receive SGE")                         \
+	X(RECV_SHORT, "the message is longer than the receive")                          \
+	X(OPCODE_ORDER, "the peer's opcode does not follow the one before")              \
+	X(PACKET_LENGTH, "the peer's payload length does not fit opcode and path MTU")   \
+	X(REMOTE_NAK, "the peer sent a NAK")                                             \
+	X(BAD_SYNDROME, "the peer's AETH syndrome is reserved")                          \
+	X(ACK_TIMEOUT, "no answer, retries spent")                                       \
+	X(SEQ_RETRIES, "sequence NAKs, retries spent")                                   \
+	X(RNR_RETRIES, "RNR NAKs, RNR retries spent")                                    \
+	X(WQE, "a work request that cannot be")                                          \
+	X(FLUSHED, "the QP is in the error state")
+
+enum qp_vendor_err {
+#define QP_VENDOR_ENUM(name, text) VENDOR_##name,
+	QP_VENDOR_ERRS(QP_VENDOR_ENUM)
+#undef QP_VENDOR_ENUM
+};
+
 enum resp_wait { /* what a responder that refuses packets waits for */
 	RESP_OPEN,
 	RESP_GAP, /* a sequence NAK is owed or sent: until ePSN comes (C9-114) */

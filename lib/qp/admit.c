@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether a QP takes a packet at all (IBA 9.6.1.2 to 9.6.1.4). */
+#include <string.h>
+
+#include "qp/internal.h"
+
+/* Which states take requests, and which take responses (IBA 10.3.1); forbid by default. */
+#define BIT(state) (1u << IBV_QPS_##state)
+#define REQUEST_STATES (BIT(RTR) | BIT(RTS) | BIT(SQD) | BIT(SQE))
+#define RESPONSE_STATES (BIT(RTS) | BIT(SQD))
+
+static bool
+state_takes(const struct qp *qp, const struct op_row *op)
+{
+	unsigned states = op_is_response(op) ? RESPONSE_STATES : REQUEST_STATES;
+
+	return (states >> qp->state & 1) != 0;
+}
+
+/* The packet's source is the peer and its destination the local address of the path: what the
+ * header template holds, the other way round (IBA annex A17.4.3). */
+static bool
+address_fits(const struct qp *qp, const struct pkt_view *v)
+{
+	const uint8_t *own = qp->hdr.bytes + qp->hdr.l3_off;
+
+	if (v->ip_version != qp->hdr.ip_version)
+		return false;
+	if (v->ip_version == 4)
+		return memcmp(v->ip + 12, own + 16, 4) == 0 &&
+		       memcmp(v->ip + 16, own + 12, 4) == 0;
+	return memcmp(v->ip + 8, own + 24, 16) == 0 && memcmp(v->ip + 24, own + 8, 16) == 0;
+}
+
+/* Low 15 bits equal, not zero, and one side at least a full member (IBA 10.9.3). */
+static bool
+pkey_fits(uint16_t ours, uint16_t theirs)
+{
+	return ((ours ^ theirs) & 0x7FFF) == 0 && (ours & 0x7FFF) != 0 &&
+	       ((ours | theirs) & 0x8000) != 0;
+}
+
+enum drop_reason
+qp_admit(const struct qp *qp, const struct pkt_view *v)
+{
+	if (unlikely(v->op->service != SERVICE_RC))
+		return v->op->kind == OP_CNP ? DROP_cnp : DROP_qp_type;
+	if (unlikely(!state_takes(qp, v->op)))
+		return DROP_qp_state;
+	if (unlikely(!address_fits(qp, v)))
+		return DROP_address;
+	if (unlikely(!pkey_fits(qp->pkey, v->pkey)))
+		return DROP_pkey;
+	return DROP_none;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The error state, RESET, and the completions both bring (IBA 10.3.1.7, 10.8.3.1). */
+#include <string.h>
+
+#include "qp/internal.h"
+
+/* A CQ that overflows takes the QP with it; there is nowhere left to say so but an event. */
+static bool
+put(struct qp *qp, struct cq *cq, struct cqe *cqe)
+{
+	if (likely(cq_put(cq, cqe)))
+		return true;
+	if (qp->state != IBV_QPS_ERR)
+		qp_event(qp, QP_EVENT_FATAL);
+	return false;
+}
+
+static uint8_t
+wc_opcode(uint8_t wr_opcode)
+{
+	switch (wr_opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_RDMA_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+bool
+qp_complete_send(struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_t vendor)
+{
+	const struct send_wqe *wqe = sq_slot(&qp->sq, idx);
+	struct cqe cqe = {
+		.wr_id = wqe->wr_id,
+		.byte_len = status == IBV_WC_SUCCESS ? wqe->len : vendor,
+		.qpn = qp->qpn,
+		.sq_end = idx + 1,
+		.opcode = wc_opcode(wqe->opcode),
+		.status = (uint8_t)status,
+	};
+
+	return put(qp, qp->send_cq, &cqe);
+}
+
+bool
+qp_complete_recv_error(struct qp *qp, uint64_t wr_id, enum ibv_wc_status status,
+	uint32_t vendor)
+{
+	struct cqe cqe = {
+		.wr_id = wr_id,
+		.byte_len = vendor,
+		.qpn = qp->qpn,
+		.opcode = IBV_WC_RECV,
+		.status = (uint8_t)status,
+	};
+
+	return put(qp, qp->recv_cq, &cqe);
+}
+
+bool
+qp_has_flush(const struct qp *qp)
+{
+	return qp->req.una_idx != sq_posted(&qp->sq) ||
+	       (qp->rq != NULL && recv_ring_outstanding(qp->rq) != 0);
+}
+
+void
+qp_flush(struct qp *qp)
+{
+	uint32_t end = sq_posted(&qp->sq);
+
+	while (qp->req.una_idx != end)
+		qp_complete_send(qp, qp->req.una_idx++, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	qp->req.next_idx = qp->req.started_idx = end;
+	if (qp->rq == NULL)
+		return;
+	while (recv_ring_take(qp->rq, &qp->wqe) == 0)
+		qp_complete_recv_error(
+			qp, qp->wqe.wr_id, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+}
+
+static void
+stop_requester(struct qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	req->next_psn = req->una_psn;
+	req->ack_deadline = TIME_NEVER;
+	req->rnr_deadline = TIME_NEVER;
+	req->fail_status = 0;
+	req_account(qp);
+	qp->draining = false;
+}
+
+void
+qp_error(struct qp *qp)
+{
+	if (qp->state == IBV_QPS_ERR)
+		return;
+	__atomic_store_n(&qp->state, IBV_QPS_ERR, __ATOMIC_RELEASE);
+	/*
+	 * A post_recv that still saw the old state has published its WQE before our look at the
+	 * ring below, or sees the new state and rings the doorbell. Pairs with the fence in
+	 * ibv_post_recv().
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	stop_requester(qp);
+	if (qp->resp.wqe_held) {
+		qp->resp.wqe_held = false;
+		qp_complete_recv_error(
+			qp, qp->wqe.wr_id, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	}
+	qp_flush(qp);
+	/* o11-5.2.5: behind the last receive completion, once. */
+	if (qp->srq != NULL && !qp->last_wqe_raised) {
+		qp->last_wqe_raised = true;
+		qp_event(qp, QP_EVENT_LAST_WQE);
+	}
+}
+
+void
+qp_reset(struct qp *qp)
+{
+	__atomic_store_n(&qp->state, IBV_QPS_RESET, __ATOMIC_RELEASE);
+	stop_requester(qp);
+	sq_lock(&qp->sq);
+	sq_clear(&qp->sq);
+	sq_unlock(&qp->sq);
+	if (qp->rq != NULL) {
+		recv_ring_lock(qp->rq);
+		recv_ring_clear(qp->rq);
+		recv_ring_unlock(qp->rq);
+	}
+	cq_purge(qp->send_cq, qp->qpn);
+	if (qp->recv_cq != qp->send_cq)
+		cq_purge(qp->recv_cq, qp->qpn);
+	req_reset(qp, 0);
+	resp_reset(qp, 0);
+	qp->dest_qpn = 0;
+	qp->access = 0;
+	qp->resolved = false;
+	qp->last_wqe_raised = false;
+	qp->comm_est_raised = false;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "qp/internal.h"
+
+#define MAX_TIMEOUT_CODE 31
+#define MAX_RETRY 7
+#define MAX_RD_ATOMIC 16
+
+/* Values of the attributes that mask names (ibv_modify_qp(3)). */
+static int
+attr_check(const struct qp_attr *a, int mask, enum ibv_mtu path_mtu_max)
+{
+	if (mask & IBV_QP_PORT && a->port_num != 1)
+		return -EINVAL;
+	if (mask & IBV_QP_PKEY_INDEX && a->pkey_index != 0)
+		return -EINVAL;
+	if (mask & IBV_QP_AV && a->path.port_num != 1)
+		return -EINVAL;
+	if (mask & IBV_QP_PATH_MTU &&
+		(a->path_mtu < IBV_MTU_256 || a->path_mtu > path_mtu_max))
+		return -EINVAL;
+	if (mask & IBV_QP_DEST_QPN && a->dest_qpn > PSN_MASK)
+		return -EINVAL;
+	if (mask & IBV_QP_TIMEOUT && a->timeout > MAX_TIMEOUT_CODE)
+		return -EINVAL;
+	if (mask & IBV_QP_MIN_RNR_TIMER && a->min_rnr_timer > MAX_TIMEOUT_CODE)
+		return -EINVAL;
+	if ((mask & IBV_QP_RETRY_CNT && a->retry_cnt > MAX_RETRY) ||
+		(mask & IBV_QP_RNR_RETRY && a->rnr_retry > MAX_RETRY))
+		return -EINVAL;
+	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC && a->max_rd_atomic > MAX_RD_ATOMIC) ||
+		(mask & IBV_QP_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > MAX_RD_ATOMIC))
+		return -EINVAL;
+	return 0;
+}
+
+static void
+apply_path(struct qp *qp, const struct qp_attr *a, int mask)
+{
+	if (mask & IBV_QP_AV) {
+		qp->path = a->path;
+		qp->resolved = false;
+	}
+	if (mask & IBV_QP_PATH_MTU) {
+		qp->path_mtu = (uint8_t)a->path_mtu;
+		qp->pmtu_shift = (uint8_t)(7 + a->path_mtu);
+	}
+	if (mask & IBV_QP_DEST_QPN)
+		qp->dest_qpn = a->dest_qpn;
+	if (mask & IBV_QP_RQ_PSN) {
+		qp->rq_psn = a->rq_psn & PSN_MASK;
+		resp_reset(qp, qp->rq_psn);
+	}
+	if (mask & IBV_QP_SQ_PSN) {
+		qp->sq_psn = a->sq_psn & PSN_MASK;
+		req_reset(qp, qp->sq_psn);
+	}
+}
+
+static void
+apply_limits(struct qp *qp, const struct qp_attr *a, int mask)
+{
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		qp->access = a->access;
+	if (mask & IBV_QP_PKEY_INDEX)
+		qp->pkey_index = a->pkey_index;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		qp->min_rnr_timer = a->min_rnr_timer;
+	if (mask & IBV_QP_TIMEOUT)
+		qp->timeout = a->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		qp->retry_cnt = qp->req.retry_left = a->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		qp->rnr_retry = qp->req.rnr_left = a->rnr_retry;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		qp->max_rd_atomic = a->max_rd_atomic;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		qp->max_dest_rd_atomic = a->max_dest_rd_atomic;
+}
+
+static void
+enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int mask)
+{
+	if (to == IBV_QPS_RESET) {
+		qp_reset(qp);
+		return;
+	}
+	if (to == IBV_QPS_ERR) {
+		qp_error(qp);
+		return;
+	}
+	if (to == IBV_QPS_SQD && qp->state == IBV_QPS_RTS) {
+		qp->draining = true;
+		qp->sqd_notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 &&
+				 a->en_sqd_async_notify;
+	}
+	__atomic_store_n(&qp->state, (uint8_t)to, __ATOMIC_RELEASE);
+	if (to == IBV_QPS_SQD)
+		comp_check_drained(qp);
+}
+
+int
+qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max,
+	uint64_t now)
+{
+	enum ibv_qp_state from = qp_state(qp);
+	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->state : from;
+	int rc;
+
+	(void)now;
+	if (mask & IBV_QP_CUR_STATE && attr->cur_state != from)
+		return -EINVAL;
+	rc = qp_transition_check((enum ibv_qp_type)qp->type, from, to, mask);
+	if (rc == 0)
+		rc = attr_check(attr, mask, path_mtu_max);
+	if (rc != 0)
+		return rc;
+	/* IBA 10.3.1.5: SQD -> RTS only once the queue has drained. */
+	if (from == IBV_QPS_SQD && to == IBV_QPS_RTS && qp->draining)
+		return -EINVAL;
+	/* The point of no return. */
+	apply_path(qp, attr, mask);
+	apply_limits(qp, attr, mask);
+	if (mask & IBV_QP_STATE)
+		enter_state(qp, to, attr, mask);
+	return 0;
+}
+
+void
+qp_query(const struct qp *qp, struct qp_attr *attr)
+{
+	*attr = (struct qp_attr){
+		.state = qp_state(qp),
+		.cur_state = qp_state(qp),
+		.path_mtu = (enum ibv_mtu)qp->path_mtu,
+		.rq_psn = qp->resp.epsn,
+		.sq_psn = qp->req.next_psn,
+		.dest_qpn = qp->dest_qpn,
+		.access = qp->access,
+		.pkey_index = qp->pkey_index,
+		.port_num = 1,
+		.timeout = qp->timeout,
+		.retry_cnt = qp->retry_cnt,
+		.rnr_retry = qp->rnr_retry,
+		.min_rnr_timer = qp->min_rnr_timer,
+		.max_rd_atomic = qp->max_rd_atomic,
+		.max_dest_rd_atomic = qp->max_dest_rd_atomic,
+		.en_sqd_async_notify = qp->sqd_notify,
+		.sq_draining = qp->draining,
+		.path = qp->path,
+	};
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "qp/internal.h"
+
+static_assert(offsetof(struct qp, req) % LINE_SIZE == 0, "the requester has its own lines");
+static_assert(offsetof(struct qp, resp) % LINE_SIZE == 0, "and so has the responder");
+static_assert(offsetof(struct qp, req) <= 2 * LINE_SIZE, "dispatch: two lines at the most");
+
+static const enum ibv_event_type event_types[QP_EVENT_COUNT] = {
+	[QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
+	[QP_EVENT_REQ_ERR] = IBV_EVENT_QP_REQ_ERR,
+	[QP_EVENT_ACCESS_ERR] = IBV_EVENT_QP_ACCESS_ERR,
+	[QP_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
+	[QP_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
+	[QP_EVENT_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
+};
+
+static int
+conf_check(const struct qp_conf *c)
+{
+	if (c->type != IBV_QPT_RC)
+		return -EOPNOTSUPP;
+	if (c->send_cq == NULL || c->recv_cq == NULL)
+		return -EINVAL;
+	if (c->max_send_wr > SQ_MAX_WR || c->max_send_sge > SEND_MAX_SGE ||
+		c->max_inline > SEND_MAX_INLINE)
+		return -EINVAL;
+	if (c->srq == NULL && (c->max_recv_wr > SQ_MAX_WR || c->max_recv_sge > RECV_MAX_SGE))
+		return -EINVAL;
+	return 0;
+}
+
+/* An SQ or RQ of no requests is legal; the ring then has one slot that nobody sees used. */
+static int
+rings_init(struct qp *qp, const struct qp_conf *c)
+{
+	int rc = sq_init(&qp->sq, qp->mem, RTE_MAX(c->max_send_wr, 1u), c->max_send_sge,
+		c->max_inline);
+
+	if (rc != 0)
+		return rc;
+	qp->sq.unlocked = c->unlocked;
+	if (c->srq != NULL) {
+		qp->srq = c->srq;
+		return 0;
+	}
+	qp->rq = alloc_get(&alloc_plain, "rq", sizeof(*qp->rq));
+	if (qp->rq != NULL) {
+		rc = recv_ring_init(qp->rq, qp->mem, RTE_MAX(c->max_recv_wr, 1u),
+			c->max_recv_sge);
+		if (rc == 0) {
+			qp->rq->unlocked = c->unlocked;
+			return 0;
+		}
+		alloc_put(&alloc_plain, qp->rq, sizeof(*qp->rq));
+		qp->rq = NULL;
+	}
+	sq_fini(&qp->sq);
+	return -ENOMEM;
+}
+
+int
+qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct alloc *mem,
+	struct event_queue *events, void *object)
+{
+	int rc = conf_check(conf);
+
+	if (rc != 0)
+		return rc;
+	memset(qp, 0, sizeof(*qp));
+	qp->qpn = qpn;
+	qp->mem = mem;
+	qp->type = (uint8_t)conf->type;
+	qp->state = IBV_QPS_RESET;
+	qp->pkey = PKEY_DEFAULT;
+	qp->pmtu_shift = 8;
+	qp->path_mtu = IBV_MTU_256;
+	qp->pd = conf->pd;
+	qp->sq_sig_all = conf->sq_sig_all;
+	qp->send_cq = conf->send_cq;
+	qp->recv_cq = conf->recv_cq;
+	rc = rings_init(qp, conf);
+	if (rc != 0)
+		return rc;
+	qp->verbs = object;
+	for (int i = 0; i < QP_EVENT_COUNT; i++)
+		async_event_init(&qp->events[i], events, event_types[i], object);
+	wheel_timer_init(&qp->timer);
+	req_reset(qp, 0);
+	resp_reset(qp, 0);
+	return 0;
+}
+
+void
+qp_fini(struct qp *qp)
+{
+	assert(!qp->on_ready && !qp->on_waiting && !wheel_timer_armed(&qp->timer));
+	sq_fini(&qp->sq);
+	if (qp->rq != NULL) {
+		recv_ring_fini(qp->rq);
+		alloc_put(&alloc_plain, qp->rq, sizeof(*qp->rq));
+	}
+}
+
+void
+qp_set_headers(struct qp *qp, const struct path_addr *addr)
+{
+	path_hdr_init(&qp->hdr, addr);
+}
