@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A device: one port with its addresses, keys, QPs and engines. What lib/verbs shows as an
- * ibv_device. All calls here are control path; they take the gates they need themselves.
+ * A device: one port with its addresses, keys, QPs and engines. What lib/verbs shows as
+ * an ibv_device. All calls here are control path; they take the gates they need
+ * themselves.
  */
 #ifndef ROCADE_ENGINE_DEV_H
 #define ROCADE_ENGINE_DEV_H
@@ -22,10 +23,11 @@ struct engine;
 
 struct dev_conf {
 	char name[DEV_NAME_MAX];
-	struct net_conf net; /* without the MAC: the port's is taken; link-local is added */
-	uint32_t mtu;	     /* IP MTU, 576..9000 */
-	uint32_t qpn_base;   /* first QPN, 2..0xFFFFFE; 0: random */
-	uint32_t max_qp;     /* 1..2^17 */
+	struct net_conf
+		net;       /* without the MAC: the port's is taken; link-local is added */
+	uint32_t mtu;      /* IP MTU, 576..9000 */
+	uint32_t qpn_base; /* first QPN, 2..0xFFFFFE; 0: random */
+	uint32_t max_qp;   /* 1..2^17 */
 	uint32_t peer_window; /* packets; 0: half of the port's receive ring */
 };
 
@@ -39,42 +41,57 @@ struct dev {
 	unsigned engine_count;
 	struct engine *engines[DEV_MAX_ENGINES];
 	uint32_t next_engine; /* for the next QP */
-	uint64_t guid;	      /* EUI-64 of the MAC, host order */
+	uint64_t guid;        /* EUI-64 of the MAC, host order */
 	enum ibv_mtu active_mtu;
 	uint8_t gids[DEV_GIDS][16]; /* all zero: empty slot */
 	uint32_t next_pd;
 	pthread_mutex_t lock; /* control calls that change QPs, attachments, addresses */
 };
 
-/* Takes the port over (closed by dev_destroy). One engine per queue of it. -EINVAL, -ENOMEM. */
-int dev_create(const struct dev_conf *conf, const struct port *port, const struct alloc *mem,
+/* Takes the port over (closed by dev_destroy). One engine per queue of it. -EINVAL,
+ * -ENOMEM. */
+int
+dev_create(const struct dev_conf *conf, const struct port *port, const struct alloc *mem,
 	struct dev **out);
 /* No QP left (asserted); nobody polls its engines any more. */
-void dev_destroy(struct dev *dev);
+void
+dev_destroy(struct dev *dev);
 
-/* Every engine's gate, in order; what runs in between runs alone. Passing them once is also the
- * grace period after which nothing unpublished is in use any more. */
-void dev_gates_lock(struct dev *dev);
-void dev_gates_unlock(struct dev *dev);
+/* Every engine's gate, in order; what runs in between runs alone. Passing them once is
+ * also the grace period after which nothing unpublished is in use any more. */
+void
+dev_gates_lock(struct dev *dev);
+void
+dev_gates_unlock(struct dev *dev);
 
 /* engine: index, or -1 for the next in turn. Attaches to CQs and SRQ. */
-int dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
+int
+dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	struct event_queue *events, void *object, struct qp **out);
-int dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask);
-void dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr);
-/* Gone from the engine and its CQEs purged, but still allocated: events can be awaited. */
-void dev_qp_stop(struct dev *dev, struct qp *qp);
-void dev_qp_free(struct dev *dev, struct qp *qp);
+int
+dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask);
+void
+dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr);
+/* Gone from the engine and its CQEs purged, but still allocated: events can be awaited.
+ */
+void
+dev_qp_stop(struct dev *dev, struct qp *qp);
+void
+dev_qp_free(struct dev *dev, struct qp *qp);
 
-int dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);
+int
+dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);
 
 /* Deregisters: returns when no engine can touch the region any more. -EINVAL. */
-int dev_key_free(struct dev *dev, uint32_t key);
+int
+dev_key_free(struct dev *dev, uint32_t key);
 
 /* Sums the engines' counters. */
-void dev_stats(struct dev *dev, struct port_stats *out);
+void
+dev_stats(struct dev *dev, struct port_stats *out);
 
 /* Changes addresses and gateways while running. */
-int dev_set_net(struct dev *dev, const struct net_conf *net);
+int
+dev_set_net(struct dev *dev, const struct net_conf *net);
 
 #endif

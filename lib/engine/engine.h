@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine: one poll loop that owns a set of QPs and one RX/TX queue pair of a port. It has
- * one fair gate, taken once a loop: whoever holds it is the engine. Nothing below runs without
- * it, except engine_doorbell().
+ * The engine: one poll loop that owns a set of QPs and one RX/TX queue pair of a port. It
+ * has one fair gate, taken once a loop: whoever holds it is the engine. Nothing below
+ * runs without it, except engine_doorbell().
  */
 #ifndef ROCADE_ENGINE_ENGINE_H
 #define ROCADE_ENGINE_ENGINE_H
@@ -11,31 +11,40 @@
 
 #include "engine/dev.h"
 
-
-
-/* One turn of the loop: takes the gate, receives a burst, runs timers, serves doorbells, sends.
- * Returns how many packets it moved (0: idle). now: nanoseconds of any clock that only rises,
- * the same for all engines of a process. */
-unsigned engine_run(struct engine *e, uint64_t now);
+/* One turn of the loop: takes the gate, receives a burst, runs timers, serves doorbells,
+ * sends. Returns how many packets it moved (0: idle). now: nanoseconds of any clock that
+ * only rises, the same for all engines of a process. */
+unsigned
+engine_run(struct engine *e, uint64_t now);
 
 /* The same, reading the clock of the process (the only place that does). */
-unsigned engine_poll(struct engine *e);
+unsigned
+engine_poll(struct engine *e);
 
 /* Nanoseconds of that clock, for control calls that need a time. */
-uint64_t engine_clock(void);
+uint64_t
+engine_clock(void);
 
 /* When there is something to do without a packet or a post: TIME_NEVER if nothing. */
-uint64_t engine_deadline(struct engine *e);
+uint64_t
+engine_deadline(struct engine *e);
 
-/* After a post: puts the QP on its engine's doorbell list unless it is there. Any thread. */
-void engine_doorbell(struct qp *qp);
+/* After a post: puts the QP on its engine's doorbell list unless it is there. Any thread.
+ */
+void
+engine_doorbell(struct qp *qp);
 
 /* The control side's hold on an engine; not recursive. */
-void engine_lock(struct engine *e);
-void engine_unlock(struct engine *e);
+void
+engine_lock(struct engine *e);
+void
+engine_unlock(struct engine *e);
 
-struct dev *engine_dev(struct engine *e);
-unsigned engine_index(const struct engine *e);
-struct port_stats *engine_stats(struct engine *e);
+struct dev *
+engine_dev(struct engine *e);
+unsigned
+engine_index(const struct engine *e);
+struct port_stats *
+engine_stats(struct engine *e);
 
 #endif

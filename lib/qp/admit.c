@@ -4,7 +4,8 @@
 
 #include "qp/internal.h"
 
-/* Which states take requests, and which take responses (IBA 10.3.1); forbid by default. */
+/* Which states take requests, and which take responses (IBA 10.3.1); forbid by default.
+ */
 #define BIT(state) (1u << IBV_QPS_##state)
 #define REQUEST_STATES (BIT(RTR) | BIT(RTS) | BIT(SQD) | BIT(SQE))
 #define RESPONSE_STATES (BIT(RTS) | BIT(SQD))
@@ -17,8 +18,8 @@ state_takes(const struct qp *qp, const struct op_row *op)
 	return (states >> qp->state & 1) != 0;
 }
 
-/* The packet's source is the peer and its destination the local address of the path: what the
- * header template holds, the other way round (IBA annex A17.4.3). */
+/* The packet's source is the peer and its destination the local address of the path: what
+ * the header template holds, the other way round (IBA annex A17.4.3). */
 static bool
 address_fits(const struct qp *qp, const struct pkt_view *v)
 {
@@ -29,7 +30,8 @@ address_fits(const struct qp *qp, const struct pkt_view *v)
 	if (v->ip_version == 4)
 		return memcmp(v->ip + 12, own + 16, 4) == 0 &&
 		       memcmp(v->ip + 16, own + 12, 4) == 0;
-	return memcmp(v->ip + 8, own + 24, 16) == 0 && memcmp(v->ip + 24, own + 8, 16) == 0;
+	return memcmp(v->ip + 8, own + 24, 16) == 0 &&
+	       memcmp(v->ip + 24, own + 8, 16) == 0;
 }
 
 /* Low 15 bits equal, not zero, and one side at least a full member (IBA 10.9.3). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The receiving half of the requester (IBA 9.7.5.2, 9.9.2): acknowledgements, NAKs and the
- * local ACK timeout; completes requests in order.
+ * The receiving half of the requester (IBA 9.7.5.2, 9.9.2): acknowledgements, NAKs and
+ * the local ACK timeout; completes requests in order.
  */
 #include "qp/internal.h"
 
@@ -25,7 +25,8 @@ comp_fail(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 	qp_error(qp);
 }
 
-/* Completes the requests whose packets all lie before end; false when the CQ overflowed. */
+/* Completes the requests whose packets all lie before end; false when the CQ overflowed.
+ */
 static bool
 complete_until(struct qp *qp, uint32_t end)
 {
@@ -39,8 +40,7 @@ complete_until(struct qp *qp, uint32_t end)
 		qp->stats.tx_msgs++;
 		if (!note->signaled)
 			qp->env->stats->cqe_saved++;
-		else if (!qp_complete_send(
-				 qp, req->una_idx, IBV_WC_SUCCESS, VENDOR_NONE))
+		else if (!qp_complete_send(qp, req->una_idx, IBV_WC_SUCCESS, VENDOR_NONE))
 			return false;
 		req->una_idx++;
 	}
@@ -69,8 +69,9 @@ advance(struct qp *qp, uint32_t end, uint64_t now)
 	req->rnr_left = qp->rnr_retry;
 	req->nak_handled = false;
 	req->rnr_deadline = TIME_NEVER;
-	req->ack_deadline = req->next_psn != end && qp->timeout != 0 ? now + req_timeout_ns(qp)
-								      : TIME_NEVER;
+	req->ack_deadline = req->next_psn != end && qp->timeout != 0
+				    ? now + req_timeout_ns(qp)
+				    : TIME_NEVER;
 	if (req->fail_status != 0 && req->una_idx == req->fail_idx) {
 		comp_fail(qp, (enum ibv_wc_status)req->fail_status,
 			(enum qp_vendor_err)req->fail_vendor);
@@ -113,8 +114,8 @@ seq_nak(struct qp *qp, uint32_t psn, uint64_t now)
 		return;
 	qp->stats.seq_nak_received++;
 	qp->env->stats->seq_nak_received++;
-	/* During an RNR wait the peer may NAK what was in flight behind (rxe does); and one
-	 * loss is resent for once. */
+	/* During an RNR wait the peer may NAK what was in flight behind (rxe does); and
+	 * one loss is resent for once. */
 	if ((waits && req->rnr_deadline != TIME_NEVER) || req->nak_handled)
 		return;
 	if (req->retry_left == 0) {

@@ -46,7 +46,8 @@ qp_wants_tx(const struct qp *qp)
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER)
 		return false;
-	return ((req->next_psn - req->una_psn) & PSN_MASK) < QP_WINDOW && req_has_next(qp);
+	return ((req->next_psn - req->una_psn) & PSN_MASK) < QP_WINDOW &&
+	       req_has_next(qp);
 }
 
 void

@@ -4,7 +4,8 @@
 
 #include "qp/internal.h"
 
-/* A CQ that overflows takes the QP with it; there is nowhere left to say so but an event. */
+/* A CQ that overflows takes the QP with it; there is nowhere left to say so but an event.
+ */
 static bool
 put(struct qp *qp, struct cq *cq, struct cqe *cqe)
 {
@@ -50,8 +51,8 @@ qp_complete_send(struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_
 }
 
 bool
-qp_complete_recv_error(struct qp *qp, uint64_t wr_id, enum ibv_wc_status status,
-	uint32_t vendor)
+qp_complete_recv_error(
+	struct qp *qp, uint64_t wr_id, enum ibv_wc_status status, uint32_t vendor)
 {
 	struct cqe cqe = {
 		.wr_id = wr_id,
@@ -77,7 +78,8 @@ qp_flush(struct qp *qp)
 	uint32_t end = sq_posted(&qp->sq);
 
 	while (qp->req.una_idx != end)
-		qp_complete_send(qp, qp->req.una_idx++, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+		qp_complete_send(
+			qp, qp->req.una_idx++, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	qp->req.next_idx = qp->req.started_idx = end;
 	if (qp->rq == NULL)
 		return;
@@ -106,9 +108,9 @@ qp_error(struct qp *qp)
 		return;
 	__atomic_store_n(&qp->state, IBV_QPS_ERR, __ATOMIC_RELEASE);
 	/*
-	 * A post_recv that still saw the old state has published its WQE before our look at the
-	 * ring below, or sees the new state and rings the doorbell. Pairs with the fence in
-	 * ibv_post_recv().
+	 * A post_recv that still saw the old state has published its WQE before our look
+	 * at the ring below, or sees the new state and rings the doorbell. Pairs with the
+	 * fence in ibv_post_recv().
 	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	stop_requester(qp);

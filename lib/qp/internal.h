@@ -18,42 +18,62 @@ qp_pmtu(const struct qp *qp)
 }
 
 /* requester.c */
-void req_reset(struct qp *qp, uint32_t psn);
-bool req_has_next(const struct qp *qp);
-unsigned req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
+void
+req_reset(struct qp *qp, uint32_t psn);
+bool
+req_has_next(const struct qp *qp);
+unsigned
+req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 /* Resends from this packet on (una_psn <= psn <= next_psn). */
-void req_rollback(struct qp *qp, uint32_t psn);
+void
+req_rollback(struct qp *qp, uint32_t psn);
 /* Brings peer->inflight up to date with una_psn and next_psn. */
-void req_account(struct qp *qp);
-uint64_t req_timeout_ns(const struct qp *qp);
+void
+req_account(struct qp *qp);
+uint64_t
+req_timeout_ns(const struct qp *qp);
 
 /* completer.c */
-void comp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
-void comp_ack_timeout(struct qp *qp, uint64_t now);
-void comp_check_drained(struct qp *qp);
+void
+comp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
+void
+comp_ack_timeout(struct qp *qp, uint64_t now);
+void
+comp_check_drained(struct qp *qp);
 /* The oldest request failed: its completion, then the QP goes to ERR. */
-void comp_fail(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor);
+void
+comp_fail(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor);
 
 /* responder.c */
-void resp_reset(struct qp *qp, uint32_t psn);
-void resp_rx(struct qp *qp, const struct pkt_view *view);
-void resp_tx(struct qp *qp, struct pkt *pkt);
+void
+resp_reset(struct qp *qp, uint32_t psn);
+void
+resp_rx(struct qp *qp, const struct pkt_view *view);
+void
+resp_tx(struct qp *qp, struct pkt *pkt);
 
 /* flush.c */
 /* To ERR: everything outstanding completes with WR_FLUSH_ERR, in order. */
-void qp_error(struct qp *qp);
+void
+qp_error(struct qp *qp);
 /* In ERR: completes what was posted since. */
-void qp_flush(struct qp *qp);
-bool qp_has_flush(const struct qp *qp);
-void qp_reset(struct qp *qp);
+void
+qp_flush(struct qp *qp);
+bool
+qp_has_flush(const struct qp *qp);
+void
+qp_reset(struct qp *qp);
 /* One CQE for a send request; end frees the SQ up to there. */
-bool qp_complete_send(struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_t vendor);
+bool
+qp_complete_send(struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_t vendor);
 /* One CQE for a receive that went wrong. */
-bool qp_complete_recv_error(struct qp *qp, uint64_t wr_id, enum ibv_wc_status status,
-	uint32_t vendor);
+bool
+qp_complete_recv_error(
+	struct qp *qp, uint64_t wr_id, enum ibv_wc_status status, uint32_t vendor);
 
 /* admit.c: rows 3 to 5 of the validation order; DROP_none lets the packet in. */
-enum drop_reason qp_admit(const struct qp *qp, const struct pkt_view *view);
+enum drop_reason
+qp_admit(const struct qp *qp, const struct pkt_view *view);
 
 static inline void
 qp_event(struct qp *qp, enum qp_event event)

@@ -30,7 +30,8 @@ attr_check(const struct qp_attr *a, int mask, enum ibv_mtu path_mtu_max)
 		(mask & IBV_QP_RNR_RETRY && a->rnr_retry > MAX_RETRY))
 		return -EINVAL;
 	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC && a->max_rd_atomic > MAX_RD_ATOMIC) ||
-		(mask & IBV_QP_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > MAX_RD_ATOMIC))
+		(mask & IBV_QP_MAX_DEST_RD_ATOMIC &&
+			a->max_dest_rd_atomic > MAX_RD_ATOMIC))
 		return -EINVAL;
 	return 0;
 }
@@ -101,14 +102,12 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 }
 
 int
-qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max,
-	uint64_t now)
+qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max)
 {
 	enum ibv_qp_state from = qp_state(qp);
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->state : from;
 	int rc;
 
-	(void)now;
 	if (mask & IBV_QP_CUR_STATE && attr->cur_state != from)
 		return -EINVAL;
 	rc = qp_transition_check((enum ibv_qp_type)qp->type, from, to, mask);
@@ -150,4 +149,10 @@ qp_query(const struct qp *qp, struct qp_attr *attr)
 		.sq_draining = qp->draining,
 		.path = qp->path,
 	};
+}
+
+void
+qp_stop(struct qp *qp)
+{
+	qp_reset(qp);
 }

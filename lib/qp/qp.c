@@ -5,9 +5,11 @@
 
 #include "qp/internal.h"
 
-static_assert(offsetof(struct qp, req) % LINE_SIZE == 0, "the requester has its own lines");
+static_assert(
+	offsetof(struct qp, req) % LINE_SIZE == 0, "the requester has its own lines");
 static_assert(offsetof(struct qp, resp) % LINE_SIZE == 0, "and so has the responder");
-static_assert(offsetof(struct qp, req) <= 2 * LINE_SIZE, "dispatch: two lines at the most");
+static_assert(
+	offsetof(struct qp, req) <= 2 * LINE_SIZE, "dispatch: two lines at the most");
 
 static const enum ibv_event_type event_types[QP_EVENT_COUNT] = {
 	[QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
@@ -28,12 +30,14 @@ conf_check(const struct qp_conf *c)
 	if (c->max_send_wr > SQ_MAX_WR || c->max_send_sge > SEND_MAX_SGE ||
 		c->max_inline > SEND_MAX_INLINE)
 		return -EINVAL;
-	if (c->srq == NULL && (c->max_recv_wr > SQ_MAX_WR || c->max_recv_sge > RECV_MAX_SGE))
+	if (c->srq == NULL &&
+		(c->max_recv_wr > SQ_MAX_WR || c->max_recv_sge > RECV_MAX_SGE))
 		return -EINVAL;
 	return 0;
 }
 
-/* An SQ or RQ of no requests is legal; the ring then has one slot that nobody sees used. */
+/* An SQ or RQ of no requests is legal; the ring then has one slot that nobody sees used.
+ */
 static int
 rings_init(struct qp *qp, const struct qp_conf *c)
 {
@@ -49,8 +53,8 @@ rings_init(struct qp *qp, const struct qp_conf *c)
 	}
 	qp->rq = alloc_get(&alloc_plain, "rq", sizeof(*qp->rq));
 	if (qp->rq != NULL) {
-		rc = recv_ring_init(qp->rq, qp->mem, RTE_MAX(c->max_recv_wr, 1u),
-			c->max_recv_sge);
+		rc = recv_ring_init(
+			qp->rq, qp->mem, RTE_MAX(c->max_recv_wr, 1u), c->max_recv_sge);
 		if (rc == 0) {
 			qp->rq->unlocked = c->unlocked;
 			return 0;

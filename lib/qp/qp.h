@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue pair. A QP does no I/O and reads no clock: the four calls at the end drive it, and
- * whoever holds the QP's engine makes them. Control calls (qp_modify ...) run with the gate of
- * that engine held.
+ * The queue pair. A QP does no I/O and reads no clock: the four calls at the end drive
+ * it, and whoever holds the QP's engine makes them. Control calls (qp_modify ...) run
+ * with the gate of that engine held.
  */
 #ifndef ROCADE_QP_QP_H
 #define ROCADE_QP_QP_H
@@ -26,8 +26,8 @@ struct qp_env {
 	struct port_stats *stats; /* of the engine */
 };
 
-/* All QPs of an engine towards one destination: their unacknowledged packets together stay
- * within what a receive ring holds. */
+/* All QPs of an engine towards one destination: their unacknowledged packets together
+ * stay within what a receive ring holds. */
 struct peer {
 	LIST_ENTRY(peer) link;
 	TAILQ_HEAD(, qp) waiting; /* QPs that the window stops; the engine's */
@@ -65,7 +65,8 @@ struct requester {
 	uint64_t rnr_deadline; /* TIME_NEVER: no RNR wait */
 	uint8_t retry_left;
 	uint8_t rnr_left;
-	uint8_t fail_status; /* != 0: request fail_idx fails with this once it is the oldest */
+	uint8_t fail_status; /* != 0: request fail_idx fails with this once it is the
+				oldest */
 	bool nak_handled;    /* una_psn was resent for a NAK: another one is an echo */
 	uint32_t fail_idx;
 	uint32_t fail_vendor;
@@ -115,11 +116,11 @@ struct responder {
 	uint32_t msn;
 	uint32_t ack_psn;  /* of what is owed */
 	uint32_t gap_high; /* RESP_GAP: the highest packet that was dropped */
-	uint8_t wait;	   /* enum resp_wait */
-	uint8_t owed;	   /* AETH syndrome to send + 1; 0: nothing. A sequence NAK takes its PSN
-			    * when it leaves */
-	uint8_t msg;	   /* op_kind of the message in progress, OP_UNKNOWN between messages */
-	bool wqe_held;	   /* wqe is a receive that was taken and not completed */
+	uint8_t wait;      /* enum resp_wait */
+	uint8_t owed; /* AETH syndrome to send + 1; 0: nothing. A sequence NAK takes its
+		       * PSN when it leaves */
+	uint8_t msg; /* op_kind of the message in progress, OP_UNKNOWN between messages */
+	bool wqe_held;     /* wqe is a receive that was taken and not completed */
 	uint32_t received; /* bytes of the message so far */
 	struct sge_pos pos;
 };
@@ -128,10 +129,12 @@ struct qp {
 	/* Dispatch, both directions. */
 	uint32_t qpn;
 	uint32_t dest_qpn;
-	uint8_t state; /* enum ibv_qp_state; written under the gate, read by posting threads */
-	uint8_t type;  /* enum ibv_qp_type */
+	uint8_t state;      /* enum ibv_qp_state; written under the gate, read by posting
+			       threads */
+	uint8_t type;       /* enum ibv_qp_type */
 	uint8_t pmtu_shift; /* 8..12 */
-	bool on_ready;	    /* linked in the engine's ready list */
+	bool on_ready; /* linked in the engine's ready list, or in its unresolved list */
+	bool on_unresolved; /* which of the two */
 	bool on_waiting;    /* linked in peer->waiting */
 	uint8_t timeout;    /* code, 0: none */
 	uint8_t min_rnr_timer;
@@ -156,7 +159,8 @@ struct qp {
 	struct wheel_timer timer;
 	struct sq sq;
 
-	/* Doorbell: posting threads set it, the engine clears it before it looks at prod. */
+	/* Doorbell: posting threads set it, the engine clears it before it looks at prod.
+	 */
 	uint32_t doorbell LINE_ALIGNED;
 	struct qp *doorbell_next;
 
@@ -176,10 +180,11 @@ struct qp {
 	uint32_t sq_psn;  /* as set by modify */
 	uint32_t rq_psn;
 	struct qp_path path;
-	uint32_t sq_full_unsignaled; /* posts refused with nothing signaled in the queue */
+	uint32_t
+		sq_full_unsignaled; /* posts refused with nothing signaled in the queue */
 	const struct alloc *mem;
 	struct async_event events[QP_EVENT_COUNT];
-	void *verbs; /* the ibv_qp around it */
+	void *verbs;         /* the ibv_qp around it */
 	struct recv_wqe wqe; /* the responder's current receive */
 };
 
@@ -209,44 +214,58 @@ struct qp_attr {
 	struct qp_path path;
 };
 
-/* -EINVAL: caps out of range (SEND_MAX_*, SQ_MAX_WR, RECV_MAX_SGE); -EOPNOTSUPP: the type;
- * -ENOMEM. State RESET. events and object: for asynchronous events, events may be NULL. */
-int qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct alloc *mem,
+/* -EINVAL: caps out of range (SEND_MAX_*, SQ_MAX_WR, RECV_MAX_SGE); -EOPNOTSUPP: the
+ * type; -ENOMEM. State RESET. events and object: for asynchronous events, events may be
+ * NULL. */
+int
+qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct alloc *mem,
 	struct event_queue *events, void *object);
 /* The QP is in no list and no engine knows it. Its CQEs have been purged. */
-void qp_fini(struct qp *qp);
+void
+qp_fini(struct qp *qp);
 
 /* Whether mask is allowed and complete for this transition (IBA 11.2.5.2, the tables of
  * ibv_modify_qp(3)): forbid by default. 0 or -EINVAL. */
-int qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
-	int mask);
+int
+qp_transition_check(
+	enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
 
 /*
- * Checks everything, then applies: -EINVAL and nothing has changed. path_mtu_max is what the
- * port carries. A move to RTR leaves hdr unbuilt: the engine resolves the path. ERR flushes
- * at once, RESET clears all and purges the QP's CQEs.
+ * Checks everything, then applies: -EINVAL and nothing has changed. path_mtu_max is what
+ * the port carries. A move to RTR leaves hdr unbuilt: the engine resolves the path. ERR
+ * flushes at once, RESET clears all and purges the QP's CQEs.
  */
-int qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max,
-	uint64_t now);
-void qp_query(const struct qp *qp, struct qp_attr *attr);
+int
+qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max);
+void
+qp_query(const struct qp *qp, struct qp_attr *attr);
+
+/* About to be destroyed: as RESET. */
+void
+qp_stop(struct qp *qp);
 
 /* RTR or later with a new path, or a new MAC: rebuilds the header template. */
-void qp_set_headers(struct qp *qp, const struct path_addr *addr);
+void
+qp_set_headers(struct qp *qp, const struct path_addr *addr);
 
 /* ---- The four calls ---- */
 
 /* Takes in a packet whose DestQP is this QP. */
-void qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
+void
+qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
 
-/* Builds up to n packets that the QP owes into pkts (allocated frames with room for the path
- * MTU and all headers); returns how many. Owed acknowledgements come first. */
-unsigned qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
+/* Builds up to n packets that the QP owes into pkts (allocated frames with room for the
+ * path MTU and all headers); returns how many. Owed acknowledgements come first. */
+unsigned
+qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 
 /* Whether qp_tx() would have something, apart from the peer's window. */
-bool qp_wants_tx(const struct qp *qp);
+bool
+qp_wants_tx(const struct qp *qp);
 
 /* The time of qp_deadline() has come. */
-void qp_timeout(struct qp *qp, uint64_t now);
+void
+qp_timeout(struct qp *qp, uint64_t now);
 
 static inline uint64_t
 qp_deadline(const struct qp *qp)

@@ -17,7 +17,7 @@ qp_table_init(struct qp_table *t, uint32_t base, uint32_t max_qp)
 	size = rte_align32pow2(max_qp);
 	if (base < QPN_FIRST || base > QPN_LAST || QPN_LAST - base < size - 1)
 		return -EINVAL;
-	*t = (struct qp_table){ .base = base, .mask = size - 1, .free_tail = size };
+	*t = (struct qp_table){.base = base, .mask = size - 1, .free_tail = size};
 	t->slots = calloc(size, sizeof(*t->slots));
 	t->free = calloc(size, sizeof(*t->free));
 	if (t->slots == NULL || t->free == NULL) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sending half of the requester (IBA 9.7.3, 9.7.5): gives requests their PSNs and turns
- * them into packets. A packet is a function of its request and PSN, so a retry only moves
- * next_psn back.
+ * The sending half of the requester (IBA 9.7.3, 9.7.5): gives requests their PSNs and
+ * turns them into packets. A packet is a function of its request and PSN, so a retry only
+ * moves next_psn back.
  */
 #include <string.h>
 
@@ -13,8 +13,8 @@
 void
 req_reset(struct qp *qp, uint32_t psn)
 {
-	/* The SQ's indices live on: requests posted in SQD survive no RESET, but RTS with a new
-	 * PSN follows RTR, where nothing can have been posted. */
+	/* The SQ's indices live on: requests posted in SQD survive no RESET, but RTS with
+	 * a new PSN follows RTR, where nothing can have been posted. */
 	uint32_t idx = sq_posted(&qp->sq);
 
 	assert(qp->req.unacked == 0);
@@ -56,7 +56,8 @@ req_rollback(struct qp *qp, uint32_t psn)
 	struct requester *req = &qp->req;
 	uint32_t idx = req->una_idx;
 
-	while (idx != req->started_idx && psn_diff(sq_note(&qp->sq, idx)->end_psn, psn) <= 0)
+	while (idx != req->started_idx &&
+		psn_diff(sq_note(&qp->sq, idx)->end_psn, psn) <= 0)
 		idx++;
 	req->next_idx = idx;
 	req->next_psn = psn;
@@ -76,7 +77,8 @@ req_has_next(const struct qp *qp)
 	return qp->state == IBV_QPS_RTS && req->next_idx != sq_posted(&qp->sq);
 }
 
-/* The request at next_idx cannot be sent: fails once those before it are done (C10-83). */
+/* The request at next_idx cannot be sent: fails once those before it are done (C10-83).
+ */
 static void
 refuse(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 {
@@ -116,8 +118,8 @@ static uint8_t
 send_opcode(const struct send_wqe *wqe, bool first, bool last)
 {
 	static const uint8_t plain[2][2] = {
-		{ OPCODE_RC_SEND_MIDDLE, OPCODE_RC_SEND_LAST },
-		{ OPCODE_RC_SEND_FIRST, OPCODE_RC_SEND_ONLY },
+		{OPCODE_RC_SEND_MIDDLE, OPCODE_RC_SEND_LAST},
+		{OPCODE_RC_SEND_FIRST, OPCODE_RC_SEND_ONLY},
 	};
 	bool imm = wqe->opcode == IBV_WR_SEND_WITH_IMM;
 
@@ -139,11 +141,11 @@ copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t
 		return 0;
 	}
 	if (offset == 0)
-		req->pos = (struct sge_pos){ 0 };
+		req->pos = (struct sge_pos){0};
 	else if (req->pos_psn != req->next_psn)
 		req->pos = sge_seek(wqe->sge, wqe->num_sge, offset);
-	return sge_gather(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &req->pos, dst, len,
-		crc);
+	return sge_gather(
+		qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &req->pos, dst, len, crc);
 }
 
 static void
@@ -163,14 +165,16 @@ advance(struct qp *qp, bool last)
 		req->next_idx++;
 }
 
-/* Builds the packet next_psn of the started request next_idx. final: the pull ends with it, so
- * it asks for an acknowledgement of all before. False when its memory is not ours to read. */
+/* Builds the packet next_psn of the started request next_idx. final: the pull ends with
+ * it, so it asks for an acknowledgement of all before. False when its memory is not ours
+ * to read. */
 static bool
 build(struct qp *qp, struct pkt *pkt, bool final)
 {
 	struct requester *req = &qp->req;
 	const struct send_wqe *wqe = sq_slot(&qp->sq, req->next_idx);
-	uint32_t index = (req->next_psn - sq_note(&qp->sq, req->next_idx)->first_psn) & PSN_MASK;
+	uint32_t index =
+		(req->next_psn - sq_note(&qp->sq, req->next_idx)->first_psn) & PSN_MASK;
 	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
 	uint32_t left = (uint32_t)(wqe->len - offset);
 	uint32_t len = RTE_MIN(left, qp_pmtu(qp));
@@ -190,8 +194,8 @@ build(struct qp *qp, struct pkt *pkt, bool final)
 	if (op_rows[bth.opcode].hdrs & HDR_IMM)
 		memcpy(ext, &wqe->imm, sizeof(wqe->imm));
 	crc = frame_crc(&qp->hdr, pkt);
-	if (len != 0 && copy_payload(qp, wqe, offset, frame_payload(&qp->hdr, pkt, bth.opcode),
-				len, &crc) != 0)
+	if (len != 0 && copy_payload(qp, wqe, offset,
+				frame_payload(&qp->hdr, pkt, bth.opcode), len, &crc) != 0)
 		return false;
 	frame_end(pkt, len, crc);
 	advance(qp, last);
@@ -215,7 +219,8 @@ window_left(const struct qp *qp)
 	return left;
 }
 
-/* Whether nothing more can follow the packet about to be built in this pull, but for limits. */
+/* Whether nothing more can follow the packet about to be built in this pull, but for
+ * limits. */
 static bool
 is_tail(const struct qp *qp)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder (IBA 9.7.4, 9.9.3): takes requests in, in the order of checks of IBA 9.7.4.1,
- * and owes at most one acknowledgement, the newest: it speaks for all before it.
+ * The responder (IBA 9.7.4, 9.9.3): takes requests in, in the order of checks of
+ * IBA 9.7.4.1, and owes at most one acknowledgement, the newest: it speaks for all before
+ * it.
  */
 #include <errno.h>
 
@@ -10,14 +11,14 @@
 void
 resp_reset(struct qp *qp, uint32_t psn)
 {
-	qp->resp = (struct responder){ .epsn = psn };
+	qp->resp = (struct responder){.epsn = psn};
 }
 
-/* A request that the connection does not survive. The receive in hand tells the application;
- * without one an event does (IBA 9.9.3.1, table 58). */
+/* A request that the connection does not survive. The receive in hand tells the
+ * application; without one an event does (IBA 9.9.3.1, table 58). */
 static void
-fatal(struct qp *qp, const struct pkt_view *v, uint8_t syndrome, enum ibv_wc_status status,
-	enum qp_vendor_err vendor)
+fatal(struct qp *qp, const struct pkt_view *v, uint8_t syndrome,
+	enum ibv_wc_status status, enum qp_vendor_err vendor)
 {
 	struct responder *resp = &qp->resp;
 
@@ -86,7 +87,8 @@ opcode_follows(const struct responder *resp, const struct op_row *op)
 	return op->kind == resp->msg && !op_is_first(op);
 }
 
-/* C9-113: FIRST and MIDDLE are full, LAST has at least a byte, none has more than the MTU. */
+/* C9-113: FIRST and MIDDLE are full, LAST has at least a byte, none has more than the
+ * MTU. */
 static bool
 length_fits(const struct qp *qp, const struct pkt_view *v)
 {
@@ -126,7 +128,7 @@ take_receive(struct qp *qp, const struct pkt_view *v)
 	}
 	qp->resp.wqe_held = true;
 	qp->resp.received = 0;
-	qp->resp.pos = (struct sge_pos){ 0 };
+	qp->resp.pos = (struct sge_pos){0};
 	return true;
 }
 
@@ -142,7 +144,8 @@ place(struct qp *qp, const struct pkt_view *v)
 			v->payload_len);
 	if (likely(rc == 0))
 		return true;
-	if (rc == -EMSGSIZE) /* C9-116: here a local length error, there an invalid request */
+	if (rc == -EMSGSIZE) /* C9-116: here a local length error, there an invalid
+				request */
 		fatal(qp, v, AETH_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR, VENDOR_RECV_SHORT);
 	else
 		fatal(qp, v, AETH_NAK_REM_OP, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
@@ -221,7 +224,8 @@ send_packet(struct qp *qp, const struct pkt_view *v)
 	accept(qp, v);
 }
 
-/* IBA 11.6.3.5: the first packet in RTR tells a passive side that the connection stands. */
+/* IBA 11.6.3.5: the first packet in RTR tells a passive side that the connection stands.
+ */
 static void
 established(struct qp *qp)
 {
@@ -249,7 +253,8 @@ resp_rx(struct qp *qp, const struct pkt_view *v)
 	if (unlikely(!opcode_follows(resp, v->op)))
 		invalid_request(qp, v, VENDOR_OPCODE_ORDER);
 	else if (unlikely(v->op->kind != OP_SEND || (v->op->hdrs & HDR_IETH) != 0))
-		invalid_request(qp, v, VENDOR_NONE); /* an operation this QP does not have */
+		invalid_request(
+			qp, v, VENDOR_NONE); /* an operation this QP does not have */
 	else
 		send_packet(qp, v);
 }

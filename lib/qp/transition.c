@@ -14,7 +14,7 @@ struct transition {
 static const struct transition transitions[] = {
 #define A(name) IBV_QP_##name
 #define TRANSITION(type, from, to, required, optional)                                   \
-	{ IBV_QPT_##type, IBV_QPS_##from, IBV_QPS_##to, required, optional },
+	{IBV_QPT_##type, IBV_QPS_##from, IBV_QPS_##to, required, optional},
 #include "qp/transition.def"
 #undef TRANSITION
 #undef A
@@ -31,8 +31,8 @@ mask_check(const struct transition *t, int mask)
 }
 
 int
-qp_transition_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
-	int mask)
+qp_transition_check(
+	enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
 	if (to == IBV_QPS_RESET)
 		return mask == IBV_QP_STATE ? 0 : -EINVAL;

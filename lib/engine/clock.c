@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The one clock of the process: the TSC, in nanoseconds since the first look. Its rate is
+ * measured here, once, against CLOCK_MONOTONIC_RAW, because EAL's is not there before EAL
+ * is.
+ */
+#include <pthread.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+
+#include "engine/clock.h"
+
+#define CALIBRATE_NS (10 * NS_PER_MS)
+#define SHIFT 24 /* ns = ticks * mult >> SHIFT */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static uint64_t start_ticks;
+static uint64_t mult;
+
+static uint64_t
+monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
+	return (uint64_t)ts.tv_sec * SEC_NS + (uint64_t)ts.tv_nsec;
+}
+
+static void
+calibrate(void)
+{
+	uint64_t ns = monotonic_ns();
+	uint64_t ticks = rte_rdtsc();
+	uint64_t end_ns, end_ticks;
+
+	do {
+		end_ns = monotonic_ns();
+		end_ticks = rte_rdtsc();
+	} while (end_ns - ns < CALIBRATE_NS);
+	mult = (uint64_t)(((unsigned __int128)(end_ns - ns) << SHIFT) /
+			  (end_ticks - ticks));
+	start_ticks = ticks;
+}
+
+void
+clock_init(void)
+{
+	pthread_once(&once, calibrate);
+}
+
+uint64_t
+clock_now(void)
+{
+	return (uint64_t)((unsigned __int128)(rte_rdtsc() - start_ticks) * mult >> SHIFT);
+}
+
+uint64_t
+clock_seed(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * SEC_NS + (uint64_t)ts.tv_nsec;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ROCADE_ENGINE_CLOCK_H
+#define ROCADE_ENGINE_CLOCK_H
+
+#include "base/common.h"
+
+/* Measures the clock's rate, 10 ms, the first time. Before the first clock_now(). */
+void
+clock_init(void);
+
+/* Nanoseconds since then, the same on every core. */
+uint64_t
+clock_now(void);
+
+/* Something that differs from one start of a process to the next. */
+uint64_t
+clock_seed(void);
+
+#endif

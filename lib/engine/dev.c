@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "engine/clock.h"
+#include "engine/internal.h"
+
+#define RX_RING_DEFAULT 1024
+
+void
+dev_gates_lock(struct dev *dev)
+{
+	for (unsigned i = 0; i < dev->engine_count; i++)
+		engine_lock(dev->engines[i]);
+}
+
+void
+dev_gates_unlock(struct dev *dev)
+{
+	for (unsigned i = dev->engine_count; i-- > 0;)
+		engine_unlock(dev->engines[i]);
+}
+
+/* What fits the IP MTU beside the largest headers: 20 or 40 IP, 8 UDP, 12 BTH, 20
+ * extended, 4 ICRC (RoCEv2, annex A17). */
+static enum ibv_mtu
+largest_path_mtu(uint32_t ip_mtu, bool ipv6)
+{
+	uint32_t headers = ipv6 ? 84 : 64;
+	unsigned code = IBV_MTU_4096;
+
+	while (code > IBV_MTU_256 && mtu_bytes(code) + headers > ip_mtu)
+		code--;
+	return (enum ibv_mtu)code;
+}
+
+/*
+ * The GID table: configured addresses first, then the link-local one; slot 3 repeats slot
+ * 0 for the scripts that take 3 for "RoCE v2 over IPv4".
+ */
+static void
+gids_fill(struct dev *dev, const struct net_conf *net)
+{
+	uint8_t gids[DEV_GIDS][16] = {{0}};
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < net->addr_count && n < DEV_GIDS - 1; i++) {
+		if (n == 3)
+			n++;
+		memcpy(gids[n++], net->addr[i].gid, 16);
+	}
+	memcpy(gids[3], gids[0], 16);
+	memcpy(dev->gids, gids, sizeof(gids));
+}
+
+/* Adds MAC, VLAN and the link-local address to what was asked for. */
+static int
+net_conf_complete(const struct dev *dev, const struct net_conf *in, struct net_conf *out)
+{
+	*out = *in;
+	memcpy(out->mac, dev->port.mac, 6);
+	if (out->addr_count == 0 || out->addr_count >= NET_MAX_ADDRS)
+		return -EINVAL;
+	gid_link_local(out->mac, out->addr[out->addr_count].gid);
+	out->addr[out->addr_count++].prefix_len = 64;
+	return 0;
+}
+
+static uint64_t
+guid_of(const uint8_t mac[6])
+{
+	uint8_t gid[16];
+	uint64_t guid;
+
+	gid_link_local(mac, gid);
+	memcpy(&guid, gid + 8, 8);
+	return rte_be_to_cpu_64(guid);
+}
+
+static uint32_t
+qpn_base_choose(const struct dev_conf *conf, uint64_t seed)
+{
+	uint32_t room = 0xFFFFFEu - rte_align32pow2(conf->max_qp);
+
+	if (conf->qpn_base != 0)
+		return conf->qpn_base;
+	/* Anywhere: a peer may still hold state of this address's last life. */
+	return 2 + (uint32_t)(seed * UINT64_C(0x9E3779B97F4A7C15) >> 33) % (room - 2);
+}
+
+static int
+conf_check(const struct dev_conf *conf, const struct port *port)
+{
+	if (conf->max_qp == 0 || conf->max_qp > 1u << 17)
+		return -EINVAL;
+	if (conf->mtu < 576 || conf->mtu > 9000 || conf->net.vlan > 4094)
+		return -EINVAL;
+	if (port->queue_count == 0 || port->queue_count > DEV_MAX_ENGINES)
+		return -EINVAL;
+	return 0;
+}
+
+static int
+parts_create(struct dev *dev, uint64_t seed)
+{
+	struct net_conf net;
+	int rc = net_conf_complete(dev, &dev->conf.net, &net);
+
+	if (rc == 0)
+		rc = net_create(&net, &dev->net);
+	if (rc == 0) {
+		gids_fill(dev, &net);
+		rc = qp_table_init(
+			&dev->qps, qpn_base_choose(&dev->conf, seed), dev->conf.max_qp);
+	}
+	for (unsigned i = 0; rc == 0 && i < dev->port.queue_count; i++) {
+		dev->engines[i] = engine_create(dev, i);
+		if (dev->engines[i] == NULL)
+			rc = -ENOMEM;
+		else
+			dev->engine_count++;
+	}
+	return rc;
+}
+
+static void
+dev_release(struct dev *dev)
+{
+	for (unsigned i = 0; i < dev->engine_count; i++)
+		engine_destroy(dev->engines[i]);
+	if (dev->qps.slots != NULL)
+		qp_table_fini(&dev->qps);
+	if (dev->net != NULL)
+		net_destroy(dev->net);
+	key_table_fini(&dev->keys);
+	pthread_mutex_destroy(&dev->lock);
+	alloc_put(&alloc_plain, dev, sizeof(*dev));
+}
+
+int
+dev_create(const struct dev_conf *conf, const struct port *port, const struct alloc *mem,
+	struct dev **out)
+{
+	uint64_t seed = clock_seed();
+	struct dev *dev;
+	int rc = conf_check(conf, port);
+
+	if (rc != 0)
+		return rc;
+	dev = alloc_get(&alloc_plain, "dev", sizeof(*dev));
+	if (dev == NULL)
+		return -ENOMEM;
+	dev->conf = *conf;
+	dev->port = *port;
+	dev->mem = *mem;
+	dev->guid = guid_of(port->mac);
+	dev->active_mtu = largest_path_mtu(conf->mtu, true);
+	if (dev->conf.peer_window == 0)
+		dev->conf.peer_window =
+			(port->caps.rx_ring != 0 ? port->caps.rx_ring : RX_RING_DEFAULT) /
+			2;
+	pthread_mutex_init(&dev->lock, NULL);
+	key_table_init(&dev->keys, (uint8_t)seed);
+	rc = parts_create(dev, seed);
+	if (rc != 0) {
+		dev_release(dev);
+		return rc;
+	}
+	*out = dev;
+	return 0;
+}
+
+void
+dev_destroy(struct dev *dev)
+{
+	struct port port = dev->port;
+
+	assert(dev->qps.count == 0);
+	dev_release(dev);
+	port.ops->close(port.drv);
+}
+
+int
+dev_key_free(struct dev *dev, uint32_t key)
+{
+	int rc;
+
+	dev_gates_lock(dev);
+	rc = key_free(&dev->keys, key);
+	dev_gates_unlock(dev);
+	return rc;
+}
+
+int
+dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask)
+{
+	int rc;
+
+	dev_gates_lock(dev);
+	rc = srq_modify(srq, attr, mask);
+	dev_gates_unlock(dev);
+	return rc;
+}
+
+void
+dev_stats(struct dev *dev, struct port_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (unsigned i = 0; i < dev->engine_count; i++)
+		port_stats_add(out, engine_stats(dev->engines[i]));
+}
+
+int
+dev_set_net(struct dev *dev, const struct net_conf *net)
+{
+	struct net_conf full;
+	int rc = net_conf_complete(dev, net, &full);
+
+	if (rc != 0)
+		return rc;
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	rc = net_set_conf(dev->net, &full);
+	if (rc == 0) {
+		dev->conf.net = *net;
+		gids_fill(dev, &full);
+	}
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+	return rc;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control calls on QPs: each runs with the gates of every engine held, so it never meets
+ * a packet half-way. */
+#include <errno.h>
+#include <string.h>
+
+#include "engine/internal.h"
+
+static unsigned
+engine_choose(struct dev *dev, int wanted)
+{
+	if (wanted >= 0)
+		return (unsigned)wanted;
+	return dev->next_engine++ % dev->engine_count;
+}
+
+/* The QP's queues learn which engine uses them. */
+static void
+attach(struct qp *qp, unsigned engine)
+{
+	cq_attach(qp->send_cq, engine);
+	cq_attach(qp->recv_cq, engine);
+	if (qp->srq != NULL)
+		srq_attach(qp->srq, engine);
+}
+
+static void
+detach(struct qp *qp)
+{
+	cq_detach(qp->send_cq);
+	cq_detach(qp->recv_cq);
+	if (qp->srq != NULL)
+		srq_detach(qp->srq);
+}
+
+int
+dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
+	struct event_queue *events, void *object, struct qp **out)
+{
+	struct engine *e;
+	struct qp *qp;
+	uint32_t qpn;
+	int rc;
+
+	if (engine < -1 || engine >= (int)dev->engine_count)
+		return -EINVAL;
+	qp = alloc_get(&alloc_plain, "qp", sizeof(*qp));
+	if (qp == NULL)
+		return -ENOMEM;
+	pthread_mutex_lock(&dev->lock);
+	rc = qp_table_reserve(&dev->qps, &qpn);
+	if (rc != 0) {
+		rc = -ENOMEM;
+		goto fail;
+	}
+	rc = qp_init(qp, qpn, conf, &dev->mem, events, object);
+	if (rc != 0) {
+		qp_table_remove(&dev->qps, qpn);
+		goto fail;
+	}
+	e = dev->engines[engine_choose(dev, engine)];
+	qp->engine = e;
+	qp->env = &e->env;
+	dev_gates_lock(dev);
+	attach(qp, e->index);
+	qp_table_put(&dev->qps, qpn, qp);
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+	*out = qp;
+	return 0;
+fail:
+	pthread_mutex_unlock(&dev->lock);
+	alloc_put(&alloc_plain, qp, sizeof(*qp));
+	return rc;
+}
+
+/* The headers of the path; the next hop's MAC comes when the first packet is due. */
+static void
+headers_build(struct dev *dev, struct qp *qp)
+{
+	struct path_addr addr = {
+		.vlan = dev->conf.net.vlan,
+		.udp_sport = roce_udp_sport(qp->path.flow_label, qp->qpn, qp->dest_qpn),
+		.flow_label = qp->path.flow_label,
+		.tclass = qp->path.tclass,
+		.hop_limit = qp->path.hop_limit != 0 ? qp->path.hop_limit : 64,
+		.cksum_offload = dev->port.caps.tx_ipv4_cksum,
+	};
+
+	memcpy(addr.src_gid, qp->path.sgid, 16);
+	memcpy(addr.dst_gid, qp->path.dgid, 16);
+	memcpy(addr.src_mac, dev->port.mac, 6);
+	qp_set_headers(qp, &addr);
+}
+
+static void
+peer_change(struct qp *qp, struct peer *peer)
+{
+	if (qp->peer != NULL) {
+		qp->peer->inflight -= qp->req.unacked;
+		peer_put(qp->peer);
+	}
+	qp->peer = peer;
+	if (peer != NULL)
+		peer->inflight += qp->req.unacked;
+}
+
+/* Source and destination are addresses of hosts, of one IP version. */
+static int
+path_check(const struct qp_path *p)
+{
+	static const uint8_t none[16];
+
+	if (gid_is_ipv4(p->sgid) != gid_is_ipv4(p->dgid) ||
+		memcmp(p->sgid, none, 16) == 0 || memcmp(p->dgid, none, 16) == 0)
+		return -EINVAL;
+	if (gid_is_ipv4(p->dgid))
+		return p->dgid[12] == 0 || p->dgid[12] >= 224 ? -EINVAL : 0;
+	return p->dgid[0] == 0xff ? -EINVAL : 0;
+}
+
+/* With the gates held. */
+static int
+modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
+{
+	struct engine *e = qp->engine;
+	struct peer *peer = NULL;
+	int rc;
+
+	if (mask & IBV_QP_AV) {
+		rc = path_check(&attr->path);
+		if (rc != 0)
+			return rc;
+		peer = peer_get(e, attr->path.dgid);
+		if (peer == NULL)
+			return -ENOMEM;
+	}
+	rc = qp_modify(qp, attr, mask, dev->active_mtu);
+	if (rc != 0) {
+		if (peer != NULL)
+			peer_put(peer);
+		return rc;
+	}
+	if (qp->state == IBV_QPS_RESET)
+		engine_forget(e, qp);
+	if (mask & IBV_QP_AV) {
+		peer_change(qp, peer);
+		headers_build(dev, qp);
+	}
+	engine_touch(e, qp);
+	return 0;
+}
+
+int
+dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
+{
+	int rc;
+
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	rc = modify(dev, qp, attr, mask);
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+	return rc;
+}
+
+void
+dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr)
+{
+	(void)dev;
+	engine_lock(qp->engine);
+	qp_query(qp, attr);
+	engine_unlock(qp->engine);
+}
+
+void
+dev_qp_stop(struct dev *dev, struct qp *qp)
+{
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	qp_table_put(&dev->qps, qp->qpn, NULL);
+	qp_stop(qp);
+	engine_forget(qp->engine, qp);
+	detach(qp);
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+}
+
+void
+dev_qp_free(struct dev *dev, struct qp *qp)
+{
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	qp_table_remove(&dev->qps, qp->qpn);
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+	qp_fini(qp);
+	alloc_put(&alloc_plain, qp, sizeof(*qp));
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "base/ringmem.h"
+#include "engine/clock.h"
+#include "engine/internal.h"
+
+static void
+timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
+{
+	struct engine *e = arg;
+	struct qp *qp = container_of(timer, struct qp, timer);
+
+	/* Deadlines move back with every acknowledgement; the timer does not follow them.
+	 */
+	if (qp_deadline(qp) <= now)
+		qp_timeout(qp, now);
+	engine_touch(e, qp);
+}
+
+unsigned
+engine_run(struct engine *e, uint64_t now)
+{
+	unsigned moved;
+
+	rte_ticketlock_lock(&e->gate);
+	moved = engine_rx(e, now);
+	wheel_advance(&e->wheel, now, timer_fired, e);
+	engine_ring_served(e);
+	moved += engine_tx(e, now);
+	rte_ticketlock_unlock(&e->gate);
+	return moved;
+}
+
+unsigned
+engine_poll(struct engine *e)
+{
+	return engine_run(e, clock_now());
+}
+
+uint64_t
+engine_clock(void)
+{
+	return clock_now();
+}
+
+uint64_t
+engine_deadline(struct engine *e)
+{
+	uint64_t when, net;
+
+	rte_ticketlock_lock(&e->gate);
+	when = !TAILQ_EMPTY(&e->ready) || e->stage_count != 0 ||
+			       __atomic_load_n(&e->doorbells, __ATOMIC_RELAXED) != NULL
+		       ? 0
+		       : wheel_next(&e->wheel);
+	rte_ticketlock_unlock(&e->gate);
+	net = e->net_duty ? net_deadline(e->dev->net) : TIME_NEVER;
+	return RTE_MIN(when, net);
+}
+
+void
+engine_lock(struct engine *e)
+{
+	rte_ticketlock_lock(&e->gate);
+}
+
+void
+engine_unlock(struct engine *e)
+{
+	rte_ticketlock_unlock(&e->gate);
+}
+
+struct dev *
+engine_dev(struct engine *e)
+{
+	return e->dev;
+}
+
+unsigned
+engine_index(const struct engine *e)
+{
+	return e->index;
+}
+
+struct port_stats *
+engine_stats(struct engine *e)
+{
+	return &e->stats;
+}
+
+static int
+handoff_create(struct engine *e)
+{
+	for (unsigned i = 0; i < e->dev->port.queue_count; i++) {
+		struct rte_ring *ring;
+
+		if (i == e->index)
+			continue;
+		ring = alloc_get(&alloc_plain, "handoff",
+			ringmem_size(ENGINE_HANDOFF, sizeof(struct pkt)));
+		if (ring == NULL)
+			return -1;
+		ringmem_init(ring, ENGINE_HANDOFF, false, false);
+		e->handoff[i] = ring;
+	}
+	return 0;
+}
+
+struct engine *
+engine_create(struct dev *dev, unsigned index)
+{
+	struct engine *e = alloc_get(&alloc_plain, "engine", sizeof(*e));
+
+	if (e == NULL)
+		return NULL;
+	e->dev = dev;
+	e->index = (uint8_t)index;
+	e->queue = (struct port_queue){dev->port.ops, dev->port.queues[index]};
+	e->vlan = dev->conf.net.vlan;
+	e->net_duty = index == 0;
+	e->env = (struct qp_env){.keys = &dev->keys, .stats = &e->stats};
+	TAILQ_INIT(&e->ready);
+	TAILQ_INIT(&e->unresolved);
+	LIST_INIT(&e->peers);
+	rte_ticketlock_init(&e->gate);
+	clock_init();
+	wheel_init(&e->wheel, 0);
+	if (handoff_create(e) != 0) {
+		engine_destroy(e);
+		return NULL;
+	}
+	return e;
+}
+
+static void
+handoff_destroy(struct engine *e)
+{
+	for (unsigned i = 0; i < DEV_MAX_ENGINES; i++) {
+		struct pkt pkt;
+
+		if (e->handoff[i] == NULL)
+			continue;
+		while (rte_ring_sc_dequeue_elem(e->handoff[i], &pkt, sizeof(pkt)) == 0)
+			e->queue.ops->rx_release(e->queue.queue, &pkt, 1);
+		alloc_put(&alloc_plain, e->handoff[i],
+			ringmem_size(ENGINE_HANDOFF, sizeof(struct pkt)));
+	}
+}
+
+void
+engine_destroy(struct engine *e)
+{
+	assert(TAILQ_EMPTY(&e->ready) && TAILQ_EMPTY(&e->unresolved));
+	assert(LIST_EMPTY(&e->peers) && e->wheel.count == 0 && e->doorbells == NULL);
+	handoff_destroy(e);
+	engine_tx_fini(e);
+	alloc_put(&alloc_plain, e, sizeof(*e));
+}

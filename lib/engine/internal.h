@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of lib/engine tell each other. */
+#ifndef ROCADE_ENGINE_INTERNAL_H
+#define ROCADE_ENGINE_INTERNAL_H
+
+#include <rte_ring.h>
+
+#include "engine/engine.h"
+
+#define ENGINE_BUDGET 16 /* packets a QP may send before the next one's turn */
+#define ENGINE_TX_TURN (2 * PKT_BURST) /* packets sent in one turn of the loop */
+#define ENGINE_HANDOFF 1024            /* packets on the way from one engine to another */
+
+struct engine {
+	/* Hot: the loop. */
+	struct dev *dev;
+	struct port_queue queue;
+	uint16_t vlan;
+	uint8_t index;
+	bool net_duty; /* this engine answers for the port: ARP, ND, ICMP */
+	uint32_t net_generation;
+	struct qp_env env;
+	TAILQ_HEAD(engine_qps, qp) ready;
+	struct engine_qps unresolved;     /* wait for the next hop's MAC */
+	struct pkt stage[ENGINE_TX_TURN]; /* what the port refused: goes first */
+	uint32_t stage_from, stage_count;
+	struct pkt
+		frames[PKT_BURST]; /* allocated and not used yet: frame_count of them */
+	uint32_t frame_from, frame_count;
+	uint32_t waiting; /* QPs that wait for a peer's window */
+	struct wheel wheel;
+	struct rte_ring
+		*handoff[DEV_MAX_ENGINES]; /* from each other engine; NULL for itself */
+	LIST_HEAD(, peer) peers;
+	struct port_stats stats;
+
+	/* Written by posting threads and control calls. */
+	rte_ticketlock_t gate LINE_ALIGNED;
+	struct qp *doorbells LINE_ALIGNED; /* LIFO of rung QPs */
+};
+
+/* rx.c */
+unsigned
+engine_rx(struct engine *e, uint64_t now);
+
+/* tx.c */
+unsigned
+engine_tx(struct engine *e, uint64_t now);
+/* Takes a frame for the port's own use; false when none is free. */
+bool
+engine_frame(struct engine *e, struct pkt *frame);
+void
+engine_frame_return(struct engine *e, const struct pkt *frame);
+/* Sends a frame of the port's own (not a QP's). */
+void
+engine_send_own(struct engine *e, struct pkt *frame);
+void
+engine_tx_fini(struct engine *e);
+
+/* qps.c */
+/* Puts the QP on the ready list if it has something to send, and its timer in place. */
+void
+engine_touch(struct engine *e, struct qp *qp);
+void
+engine_timer_set(struct engine *e, struct qp *qp);
+/* Takes the QP out of every list of the engine. */
+void
+engine_forget(struct engine *e, struct qp *qp);
+void
+engine_ring_served(struct engine *e);
+struct peer *
+peer_get(struct engine *e, const uint8_t gid[16]);
+void
+peer_put(struct peer *peer);
+
+/* engine.c */
+struct engine *
+engine_create(struct dev *dev, unsigned index);
+void
+engine_destroy(struct engine *e);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which QPs of an engine have something to do: ready list, timers, doorbells, peers. */
+#include <string.h>
+
+#include "engine/internal.h"
+
+void
+engine_timer_set(struct engine *e, struct qp *qp)
+{
+	uint64_t when = qp_deadline(qp);
+
+	/* Only ever forwards: a timer that fires too early is set again then. */
+	if (when < qp->timer.when_ns)
+		wheel_set(&e->wheel, &qp->timer, when);
+}
+
+static void
+engine_unwait(struct engine *e, struct qp *qp)
+{
+	TAILQ_REMOVE(&qp->peer->waiting, qp, ready_link);
+	qp->on_waiting = false;
+	e->waiting--;
+}
+
+void
+engine_touch(struct engine *e, struct qp *qp)
+{
+	engine_timer_set(e, qp);
+	if (qp->on_ready || !qp_wants_tx(qp))
+		return;
+	if (qp->on_waiting) {
+		/* The peer's window holds back requests, not acknowledgements. */
+		if (qp->resp.owed == 0 && qp->state != IBV_QPS_ERR)
+			return;
+		engine_unwait(e, qp);
+	}
+	qp->on_ready = true;
+	TAILQ_INSERT_TAIL(&e->ready, qp, ready_link);
+}
+
+void
+engine_forget(struct engine *e, struct qp *qp)
+{
+	engine_ring_served(e);
+	if (qp->on_waiting)
+		engine_unwait(e, qp);
+	if (qp->on_ready) {
+		TAILQ_REMOVE(
+			qp->on_unresolved ? &e->unresolved : &e->ready, qp, ready_link);
+		qp->on_ready = qp->on_unresolved = false;
+	}
+	wheel_cancel(&e->wheel, &qp->timer);
+	if (qp->peer != NULL) {
+		assert(qp->req.unacked == 0);
+		peer_put(qp->peer);
+		qp->peer = NULL;
+	}
+}
+
+void
+engine_doorbell(struct qp *qp)
+{
+	struct engine *e = qp->engine;
+	struct qp *head;
+
+	/*
+	 * A full barrier between the caller's publishing of prod and this look: either
+	 * the engine clears the flag before it and then sees prod, or we see it clear and
+	 * enqueue. Pairs with the exchange in engine_ring_served().
+	 */
+	if (__atomic_exchange_n(&qp->doorbell, 1, __ATOMIC_SEQ_CST) != 0)
+		return;
+	head = __atomic_load_n(&e->doorbells, __ATOMIC_RELAXED);
+	do {
+		qp->doorbell_next = head;
+		/* Release: pairs with the acquire of the whole list below. */
+	} while (!__atomic_compare_exchange_n(
+		&e->doorbells, &head, qp, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+void
+engine_ring_served(struct engine *e)
+{
+	struct qp *list, *next, *fifo = NULL;
+
+	if (likely(__atomic_load_n(&e->doorbells, __ATOMIC_RELAXED) == NULL))
+		return;
+	/* Pairs with the release in engine_doorbell(). */
+	list = __atomic_exchange_n(&e->doorbells, NULL, __ATOMIC_ACQUIRE);
+	for (; list != NULL; list = next) { /* who rang first is served first */
+		next = list->doorbell_next;
+		list->doorbell_next = fifo;
+		fifo = list;
+	}
+	for (; fifo != NULL; fifo = next) {
+		next = fifo->doorbell_next;
+		__atomic_exchange_n(&fifo->doorbell, 0, __ATOMIC_SEQ_CST);
+		engine_touch(e, fifo);
+	}
+}
+
+struct peer *
+peer_get(struct engine *e, const uint8_t gid[16])
+{
+	struct peer *peer;
+
+	LIST_FOREACH(peer, &e->peers, link)
+	{
+		if (memcmp(peer->gid, gid, 16) == 0) {
+			peer->qps++;
+			return peer;
+		}
+	}
+	peer = alloc_get(&alloc_plain, "peer", sizeof(*peer));
+	if (peer == NULL)
+		return NULL;
+	memcpy(peer->gid, gid, 16);
+	peer->window = e->dev->conf.peer_window;
+	peer->qps = 1;
+	TAILQ_INIT(&peer->waiting);
+	LIST_INSERT_HEAD(&e->peers, peer, link);
+	return peer;
+}
+
+void
+peer_put(struct peer *peer)
+{
+	if (--peer->qps != 0)
+		return;
+	assert(peer->inflight == 0 && TAILQ_EMPTY(&peer->waiting));
+	LIST_REMOVE(peer, link);
+	alloc_put(&alloc_plain, peer, sizeof(*peer));
+}

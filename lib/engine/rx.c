@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets in: burst, parse, find the QP, dispatch. */
+#include <rte_prefetch.h>
+#include <rte_ring.h>
+
+#include "engine/internal.h"
+
+/* The port's own business: ARP, ND, ICMP. */
+static void
+local_frame(struct engine *e, const struct pkt *frame, uint64_t now)
+{
+	struct pkt reply;
+
+	e->stats.rx_other++;
+	if (!engine_frame(e, &reply))
+		return;
+	if (net_rx(e->dev->net, frame, &reply, now))
+		engine_send_own(e, &reply);
+	else
+		engine_frame_return(e, &reply);
+}
+
+/* To the engine that owns the QP; true when the packet is no longer ours to release. */
+static bool
+hand_off(struct engine *e, const struct qp *qp, struct pkt *pkt)
+{
+	struct engine *owner = qp->engine;
+
+	if (rte_ring_sp_enqueue_elem(owner->handoff[e->index], pkt, sizeof(*pkt)) != 0) {
+		e->stats.drop[DROP_handoff_full]++;
+		return false;
+	}
+	e->stats.rx_handoff++;
+	return true;
+}
+
+/* Parsed packets and their QPs; qp is NULL where there is nothing to dispatch. */
+struct parsed {
+	struct qp *qp;
+	struct pkt_view view;
+};
+
+static void
+look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, uint64_t now)
+{
+	unsigned why = parse(pkt, e->vlan, &p->view);
+
+	p->qp = NULL;
+	if (unlikely(why != DROP_none)) {
+		if (why == PARSE_OTHER)
+			local_frame(e, pkt, now);
+		else
+			e->stats.drop[why]++;
+		return;
+	}
+	p->qp = qp_table_get(&e->dev->qps, p->view.dest_qpn);
+	if (unlikely(p->qp == NULL)) {
+		e->stats.drop[p->view.op->kind == OP_CNP ? DROP_cnp : DROP_qpn]++;
+		return;
+	}
+	rte_prefetch0(p->qp);
+	rte_prefetch0(&p->qp->resp);
+	rte_prefetch0(&p->qp->req);
+}
+
+/* Takes in n frames and releases them, except those handed to other engines. */
+static void
+take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+{
+	struct parsed parsed[PKT_BURST];
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (i + 2 < n) {
+			rte_prefetch0(pkts[i + 2].data);
+			rte_prefetch0(pkts[i + 2].data + LINE_SIZE);
+		}
+		look_up(e, &pkts[i], &parsed[i], now);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct qp *qp = parsed[i].qp;
+
+		if (unlikely(qp != NULL && qp->engine != e)) {
+			if (hand_off(e, qp, &pkts[i]))
+				continue;
+		} else if (likely(qp != NULL)) {
+			qp_rx(qp, &parsed[i].view, now);
+			engine_touch(e, qp);
+		}
+		pkts[kept++] = pkts[i];
+	}
+	e->queue.ops->rx_release(e->queue.queue, pkts, kept);
+}
+
+static unsigned
+rx_handed(struct engine *e, uint64_t now)
+{
+	struct pkt pkts[PKT_BURST];
+	unsigned moved = 0;
+
+	for (unsigned i = 0; i < e->dev->engine_count; i++) {
+		unsigned n;
+
+		if (e->handoff[i] == NULL)
+			continue;
+		n = rte_ring_sc_dequeue_burst_elem(
+			e->handoff[i], pkts, sizeof(pkts[0]), PKT_BURST, NULL);
+		if (n != 0)
+			take_in(e, pkts, n, now);
+		moved += n;
+	}
+	return moved;
+}
+
+unsigned
+engine_rx(struct engine *e, uint64_t now)
+{
+	struct pkt pkts[PKT_BURST];
+	unsigned n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST);
+
+	if (n != 0) {
+		uint64_t bytes = 0;
+
+		rte_prefetch0(pkts[0].data);
+		for (unsigned i = 0; i < n; i++)
+			bytes += pkts[i].len;
+		e->stats.rx_packets += n;
+		e->stats.rx_bytes += bytes;
+		take_in(e, pkts, n, now);
+	}
+	return e->dev->engine_count > 1 ? n + rx_handed(e, now) : n;
+}

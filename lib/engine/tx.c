@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets out: ready QPs in turn, each with a budget, one exit for everything. */
+#include <errno.h>
+#include <string.h>
+
+#include "engine/internal.h"
+
+/* ---- Frames ---- */
+
+static uint32_t
+frames_fill(struct engine *e, uint32_t want)
+{
+	uint32_t got;
+
+	if (likely(e->frame_count >= want))
+		return e->frame_count;
+	memmove(e->frames, e->frames + e->frame_from,
+		e->frame_count * sizeof(e->frames[0]));
+	e->frame_from = 0;
+	got = e->queue.ops->tx_alloc(
+		e->queue.queue, e->frames + e->frame_count, PKT_BURST - e->frame_count);
+	e->frame_count += got;
+	return e->frame_count;
+}
+
+bool
+engine_frame(struct engine *e, struct pkt *frame)
+{
+	if (frames_fill(e, 1) == 0) {
+		e->stats.tx_no_buffer++;
+		return false;
+	}
+	*frame = e->frames[e->frame_from + --e->frame_count];
+	return true;
+}
+
+void
+engine_frame_return(struct engine *e, const struct pkt *frame)
+{
+	e->frames[e->frame_from + e->frame_count++] = *frame;
+}
+
+void
+engine_tx_fini(struct engine *e)
+{
+	e->queue.ops->tx_release(
+		e->queue.queue, e->stage + e->stage_from, e->stage_count);
+	e->queue.ops->tx_release(
+		e->queue.queue, e->frames + e->frame_from, e->frame_count);
+}
+
+/* ---- The port ---- */
+
+/* Sends what it takes; the rest goes to the stage, which is empty. */
+static void
+burst_out(struct engine *e, struct pkt *pkts, unsigned n)
+{
+	uint64_t bytes = 0;
+	unsigned sent = e->queue.ops->tx_burst(e->queue.queue, pkts, n);
+
+	for (unsigned i = 0; i < n; i++)
+		bytes += pkts[i].len;
+	e->stats.tx_packets += n;
+	e->stats.tx_bytes += bytes;
+	if (likely(sent == n))
+		return;
+	e->stats.tx_stalled++;
+	memcpy(e->stage, pkts + sent, (n - sent) * sizeof(pkts[0]));
+	e->stage_from = 0;
+	e->stage_count = n - sent;
+}
+
+static bool
+stage_empty(struct engine *e)
+{
+	unsigned sent;
+
+	if (likely(e->stage_count == 0))
+		return true;
+	sent = e->queue.ops->tx_burst(e->queue.queue, e->stage + e->stage_from,
+		RTE_MIN(e->stage_count, PKT_BURST + 0u));
+	e->stage_from += sent;
+	e->stage_count -= sent;
+	return e->stage_count == 0;
+}
+
+void
+engine_send_own(struct engine *e, struct pkt *frame)
+{
+	if (stage_empty(e))
+		burst_out(e, frame, 1);
+	else
+		engine_frame_return(e, frame); /* the asker asks again */
+}
+
+/* ---- Neighbours ---- */
+
+static void
+net_duty(struct engine *e, uint64_t now)
+{
+	struct pkt frame;
+
+	while (net_deadline(e->dev->net) <= now && stage_empty(e) &&
+		engine_frame(e, &frame)) {
+		if (net_tx(e->dev->net, &frame, 1, now) == 0) {
+			engine_frame_return(e, &frame);
+			return;
+		}
+		burst_out(e, &frame, 1);
+	}
+}
+
+/* A neighbour or an address changed: whoever waits tries again. */
+static void
+generation_check(struct engine *e)
+{
+	uint32_t generation = net_generation(e->dev->net);
+	struct qp *qp;
+
+	if (likely(generation == e->net_generation))
+		return;
+	e->net_generation = generation;
+	while ((qp = TAILQ_FIRST(&e->unresolved)) != NULL) {
+		TAILQ_REMOVE(&e->unresolved, qp, ready_link);
+		qp->on_unresolved = false;
+		TAILQ_INSERT_TAIL(&e->ready, qp, ready_link);
+	}
+}
+
+/* Brings the MAC of the next hop into the header template: 0, -EAGAIN while it is asked
+ * for, else why there is none. */
+static int
+resolve(struct engine *e, struct qp *qp, uint64_t now)
+{
+	uint8_t mac[6];
+	int rc;
+
+	if (likely(qp->resolved && qp->net_generation == e->net_generation))
+		return 0;
+	rc = net_resolve(e->dev->net, qp->path.dgid, mac, now);
+	if (rc == 0) {
+		path_hdr_set_dst(&qp->hdr, mac);
+		qp->resolved = true;
+		qp->net_generation = e->net_generation;
+	} else if (qp->resolved && rc == -EAGAIN) {
+		return 0; /* the address it had serves until another is known */
+	}
+	return rc;
+}
+
+/* ---- QPs ---- */
+
+/* After its turn: on with its next packets later, wait for the peer's window, or leave.
+ */
+static void
+requeue(struct engine *e, struct qp *qp)
+{
+	engine_timer_set(e, qp);
+	if (!qp_wants_tx(qp)) {
+		qp->on_ready = false;
+	} else if (qp_peer_full(qp)) {
+		qp->on_ready = false;
+		qp->on_waiting = true;
+		e->waiting++;
+		TAILQ_INSERT_TAIL(&qp->peer->waiting, qp, ready_link);
+	} else {
+		TAILQ_INSERT_TAIL(&e->ready, qp, ready_link);
+	}
+}
+
+/* The windows that acknowledgements have opened let waiting QPs go on, first come first.
+ */
+static void
+windows_check(struct engine *e)
+{
+	struct peer *peer;
+
+	if (likely(e->waiting == 0))
+		return;
+	LIST_FOREACH(peer, &e->peers, link)
+	{
+		uint32_t room =
+			peer->inflight < peer->window ? peer->window - peer->inflight : 0;
+		struct qp *qp;
+
+		for (; room != 0 && (qp = TAILQ_FIRST(&peer->waiting)) != NULL; room--) {
+			TAILQ_REMOVE(&peer->waiting, qp, ready_link);
+			qp->on_waiting = false;
+			e->waiting--;
+			qp->on_ready = true;
+			TAILQ_INSERT_TAIL(&e->ready, qp, ready_link);
+		}
+	}
+}
+
+/*
+ * Fills frames from ready QPs, each within its budget; returns how many of the first
+ * frames are to be sent. What a QP builds for an unreachable next hop stays unsent: its
+ * retries run out and say so.
+ */
+static unsigned
+collect(struct engine *e, struct pkt *frames, unsigned n, uint64_t now)
+{
+	unsigned used = 0;
+	struct qp *qp;
+
+	while (used < n && (qp = TAILQ_FIRST(&e->ready)) != NULL) {
+		int rc = resolve(e, qp, now);
+		unsigned built;
+
+		TAILQ_REMOVE(&e->ready, qp, ready_link);
+		if (unlikely(rc == -EAGAIN && qp->state != IBV_QPS_ERR)) {
+			qp->on_unresolved = true;
+			TAILQ_INSERT_TAIL(&e->unresolved, qp, ready_link);
+			continue;
+		}
+		built = qp_tx(
+			qp, frames + used, RTE_MIN(n - used, ENGINE_BUDGET + 0u), now);
+		if (likely(rc == 0))
+			used += built;
+		else
+			e->stats.tx_no_neighbour += built;
+		requeue(e, qp);
+	}
+	return used;
+}
+
+unsigned
+engine_tx(struct engine *e, uint64_t now)
+{
+	unsigned moved = 0;
+
+	generation_check(e);
+	if (e->net_duty)
+		net_duty(e, now);
+	while (moved < ENGINE_TX_TURN && stage_empty(e)) {
+		unsigned used;
+
+		windows_check(e);
+		if (TAILQ_EMPTY(&e->ready))
+			break;
+		if (frames_fill(e, ENGINE_BUDGET) == 0) {
+			e->stats.tx_no_buffer++;
+			break;
+		}
+		used = collect(e, e->frames + e->frame_from, e->frame_count, now);
+		if (used == 0)
+			break;
+		burst_out(e, e->frames + e->frame_from, used);
+		e->frame_from += used;
+		e->frame_count -= used;
+		moved += used;
+	}
+	return moved;
+}
