@@ -19,11 +19,11 @@
 #define KEY_CHUNK_BITS 10
 #define KEY_CHUNK (1u << KEY_CHUNK_BITS)
 #define KEY_CHUNKS 1024
-#define KEY_MAX (KEY_CHUNK * KEY_CHUNKS) /* 2^20 regions */
+#define KEY_MAX (KEY_CHUNK * KEY_CHUNKS) /* 2^20; index 0 is never handed out */
 
 struct key_entry {
-	uint64_t va;   /* the first address, as work requests name it (iova) */
-	uint64_t len;  /* bytes; 0 is a valid, empty region */
+	uint64_t va;   /* the first address, as work requests name it (iova); free: the next */
+	uint64_t len;  /* bytes; 0 is a valid, empty region; free: the variant it had last */
 	uint8_t *host; /* where that first byte is in this process */
 	uint32_t key;  /* 0: free */
 	uint32_t pd : 24;
@@ -35,8 +35,8 @@ struct key_table {
 	struct key_entry *chunks[KEY_CHUNKS]; /* allocated as needed, never moved */
 	rte_spinlock_t lock;
 	uint32_t used;	/* live keys */
-	uint32_t fresh; /* indices handed out so far */
-	uint32_t free_head; /* released indices, oldest first, linked through va */
+	uint32_t fresh; /* the lowest index never handed out; 1 at first */
+	uint32_t free_head; /* released indices, oldest first, linked through va; 0: none */
 	uint32_t free_tail;
 	uint8_t variant_seed; /* so that two starts of a process do not repeat each other */
 };
@@ -45,28 +45,36 @@ void key_table_init(struct key_table *t, uint8_t variant_seed);
 /* Every key must have been freed (asserted). */
 void key_table_fini(struct key_table *t);
 
-/* 0 and *key, or -ENOMEM, or -EINVAL where va + len wraps or access asks for remote write or
- * atomic without local write (ibv_reg_mr(3)). access: IBV_ACCESS_*; optional bits
- * (IBV_ACCESS_OPTIONAL_RANGE) are ignored. */
+/*
+ * 0 and *key, or -ENOMEM, or -EINVAL where the region goes beyond 2^64 (to end there is well),
+ * access asks for remote write or atomic without local write (ibv_reg_mr(3)) or has a bit that
+ * an entry cannot hold, or host is NULL and len is not 0. access: IBV_ACCESS_*; optional bits
+ * (IBV_ACCESS_OPTIONAL_RANGE) are ignored. An index rests until KEY_CHUNK wait, it among them,
+ * as long as there are fresh ones: a stale key cannot match again before some KEY_CHUNK * 256
+ * registrations.
+ */
 int key_alloc(struct key_table *t, uint32_t pd, uint64_t va, void *host, uint64_t len,
 	unsigned access, uint32_t *key);
 
 /* -EINVAL when there is no such key. The caller holds every gate. */
 int key_free(struct key_table *t, uint32_t key);
 
+/* The live entry of a key, else NULL. */
 static inline const struct key_entry *
 key_find(const struct key_table *t, uint32_t key)
 {
 	uint32_t index = key >> 8;
 	const struct key_entry *chunk;
 
-	if (unlikely(index >= KEY_MAX))
+	/* Index 0 wraps and is out as well: its key would be that of a free entry. */
+	if (unlikely(index - 1 >= KEY_MAX - 1))
 		return NULL;
-	/* Pairs with the release in key_alloc(). */
+	/* Pairs with the release in index_fresh() of key.c. */
 	chunk = __atomic_load_n(&t->chunks[index >> KEY_CHUNK_BITS], __ATOMIC_ACQUIRE);
 	if (unlikely(chunk == NULL))
 		return NULL;
 	chunk += index & (KEY_CHUNK - 1);
+	/* Pairs with the release in key_alloc(). */
 	return likely(__atomic_load_n(&chunk->key, __ATOMIC_ACQUIRE) == key) ? chunk : NULL;
 }
 
@@ -82,7 +90,7 @@ key_check(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va, uin
 {
 	const struct key_entry *e = key_find(t, key);
 
-	if (unlikely(e == NULL || key == 0 || e->pd != pd || (e->access & need) != need))
+	if (unlikely(e == NULL || e->pd != pd || (e->access & need) != need))
 		return NULL;
 	if (unlikely(va < e->va || va - e->va > e->len || len > e->len - (va - e->va)))
 		return NULL;

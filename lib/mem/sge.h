@@ -2,7 +2,7 @@
 /*
  * Scatter and gather: the walk over a work request's SGEs and the only copy of payload. Keys
  * are checked for the bytes each packet touches, at that packet: a region may be gone by the
- * next one.
+ * next one. An SGE of length 0 touches none, and its key is not looked at.
  */
 #ifndef ROCADE_MEM_SGE_H
 #define ROCADE_MEM_SGE_H
@@ -17,7 +17,8 @@ struct sge {
 	uint32_t lkey;
 };
 
-/* A place in a list of SGEs. {0} is the start. */
+/* A place in a list of SGEs. {0} is the start. The end of one SGE and the start of the next are
+ * the same place in two spellings; every function takes either. */
 struct sge_pos {
 	uint32_t index;
 	uint32_t offset; /* bytes into sge[index] */
@@ -43,10 +44,10 @@ int sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, ui
 	struct sge_pos *pos, uint8_t *dst, uint32_t len, uint32_t *crc);
 
 /*
- * Copies len bytes from src into the list from *pos on and moves *pos. First checks that all
- * of them may be written (IBV_ACCESS_LOCAL_WRITE): -EACCES, and then nothing has been written.
- * -EMSGSIZE when the list has fewer bytes left, nothing written. Where SGEs overlap each other
- * the later piece wins; src never overlaps them.
+ * Copies len bytes from src into the list from *pos on and moves *pos. First checks that the
+ * list has that many bytes left, else -EMSGSIZE, then that all of them may be written
+ * (IBV_ACCESS_LOCAL_WRITE), else -EACCES; either way nothing has been written. Where SGEs
+ * overlap each other the later piece wins; src never overlaps them.
  */
 int sge_scatter(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
 	struct sge_pos *pos, const uint8_t *src, uint32_t len);

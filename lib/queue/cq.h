@@ -34,7 +34,7 @@ static_assert(sizeof(struct cqe) == 32, "two to a line");
 
 struct cq {
 	struct cqe *ring;
-	uint32_t mask; /* size - 1; the size is a power of two above what was asked for */
+	uint32_t mask; /* size - 1; the size is a power of two, as asked for or above */
 	uint32_t size;
 	bool shared;   /* QPs of several engines write */
 	bool unlocked; /* single-threaded poller by a thread domain */
@@ -45,7 +45,7 @@ struct cq {
 	struct async_event error_event;
 	/* engines */
 	uint32_t head LINE_ALIGNED;
-	uint32_t tail_seen; /* a tail read earlier: spares the pollers' line (plain writer) */
+	uint32_t tail_seen; /* a tail read earlier: spares the writers the pollers' line */
 	/* pollers */
 	rte_spinlock_t lock LINE_ALIGNED;
 	uint32_t tail; /* release; acquired by the engines before they reuse a slot */
@@ -60,12 +60,13 @@ void cq_fini(struct cq *cq); /* no QP attached (asserted) */
 void cq_attach(struct cq *cq, unsigned engine);
 void cq_detach(struct cq *cq);
 
-/* Marks every CQE of this QP that has not been polled dead. All gates held by the caller; takes
+/* Marks every CQE of this QP that has not been polled dead. They keep their slots until a poll
+ * goes past: a poller of a thread domain may hold its place. All gates held by the caller; takes
  * the pollers' lock. */
 void cq_purge(struct cq *cq, uint32_t qpn);
 
-/* Data path: false when the queue is (now) in error and the CQE was not written. cqe->mark is
- * filled in here. */
+/* Data path: false when the queue is (now) in error and the CQE was not written. cqe->mark
+ * need not be set: what the slot gets is made here. */
 bool cq_put(struct cq *cq, struct cqe *cqe);
 
 static inline void

@@ -18,7 +18,7 @@
 struct event_queue {
 	rte_spinlock_t lock;
 	STAILQ_HEAD(, async_event) raised;
-	int fd; /* eventfd, EFD_SEMAPHORE | EFD_CLOEXEC: readable while events are raised */
+	int fd; /* eventfd, EFD_SEMAPHORE | EFD_CLOEXEC: counts what is raised and not read */
 };
 
 struct async_event {
@@ -37,6 +37,7 @@ struct event_record {
 
 /* -errno of eventfd(2). */
 int event_queue_init(struct event_queue *q);
+/* Every event has been read or purged (asserted). */
 void event_queue_fini(struct event_queue *q);
 
 void async_event_init(struct async_event *ev, struct event_queue *q, enum ibv_event_type type,
@@ -46,8 +47,9 @@ void async_event_init(struct async_event *ev, struct event_queue *q, enum ibv_ev
 void event_raise(struct async_event *ev);
 
 /*
- * The oldest event. Blocks in read(2) on the queue's descriptor unless the reader set
- * O_NONBLOCK on it: then -EAGAIN; -EINTR on a signal.
+ * The oldest event; one that was raised several times goes to the end of the line after each
+ * reading. Blocks in read(2) on the queue's descriptor unless the reader set O_NONBLOCK on it:
+ * then -EAGAIN; -EINTR on a signal whose handler does not restart calls (SA_RESTART).
  */
 int event_next(struct event_queue *q, struct event_record *out);
 

@@ -5,9 +5,9 @@
  * write straight into slots. A take copies the WQE out and frees the slot: what a QP took it
  * keeps, whatever happens to the ring.
  *
- * prod and cons run freely; prod - cons is what is outstanding. Slot i's seq is i when the slot
- * is free for the producer's index i; the producer does not touch seq (it publishes by prod);
- * the consumer sets it to i + size once it has copied the WQE out.
+ * prod and cons run freely; prod - cons is what is outstanding. Slot i's seq is i while it
+ * is free for the producer's index i and until WQE i has been copied out (the producer does not
+ * touch seq, it publishes by prod); then the consumer sets it to i + size.
  */
 #ifndef ROCADE_QUEUE_RECV_RING_H
 #define ROCADE_QUEUE_RECV_RING_H
@@ -50,15 +50,18 @@ struct recv_ring {
 	uint32_t cons LINE_ALIGNED;
 };
 
-/* max_wr is rounded up to a power of two (read it back from the ring), max_sge is kept as it
- * is and in 0..RECV_MAX_SGE. -ENOMEM. */
+/* max_wr is rounded up to a power of two, 0 to 1 (read it back from the ring), max_sge is kept
+ * as it is and in 0..RECV_MAX_SGE (asserted). -ENOMEM. */
 int recv_ring_init(struct recv_ring *r, const struct alloc *mem, uint32_t max_wr,
 	uint32_t max_sge);
 void recv_ring_fini(struct recv_ring *r);
 
-/* Moves what is outstanding, in order, into a ring of other dimensions; 0 or -ENOMEM (ring
- * unchanged). The caller excludes takers and holds the producer lock, and has checked that
- * what is outstanding fits (-EINVAL otherwise, unchanged). */
+/*
+ * Moves what is outstanding, in order, into a ring of other dimensions (max_wr rounded up as
+ * above). Indices go on: WQE i is WQE i of the new ring. -EINVAL where there are more than
+ * max_wr or one has more than max_sge SGEs, -ENOMEM; the ring is unchanged then. The caller
+ * excludes takers and holds the producer lock.
+ */
 int recv_ring_resize(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge);
 
 /* Forgets everything outstanding (QP to RESET); same exclusion. */
@@ -120,8 +123,9 @@ recv_ring_publish(struct recv_ring *r, uint32_t prod)
 }
 
 /*
- * Take the oldest WQE: one consuming engine. 0, -EAGAIN when there is none, -EIO when the
- * indices cannot be true (prod more than max_wr ahead).
+ * Take the oldest WQE: one consuming engine. 0, -EAGAIN when there is none, -EIO when the ring
+ * cannot be true (prod more than max_wr ahead, more SGEs than max_sge): what is in out and in
+ * the ring is then worth nothing.
  */
 int recv_ring_take(struct recv_ring *r, struct recv_wqe *out);
 

@@ -65,12 +65,14 @@ struct sq {
 	uint32_t signaled_posted; /* how many signaled requests were posted since RESET */
 };
 
-/* max_wr is rounded up to a power of two; max_inline is raised to what the slot has room for
- * anyway (at most SEND_MAX_INLINE). Read both back. -ENOMEM. */
+/* max_wr is rounded up to a power of two, 0 to 1; max_inline is raised to what the slot has room
+ * for anyway (at most SEND_MAX_INLINE). Read both back. The caller has checked the three against
+ * SQ_MAX_WR, SEND_MAX_SGE and SEND_MAX_INLINE (asserted). -ENOMEM. */
 int sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	uint32_t max_inline);
 void sq_fini(struct sq *sq);
-/* Forgets everything (RESET); no poster, no engine inside. */
+/* Forgets everything (RESET): the indices start at 0 again. No poster, no poller, no engine
+ * inside, and the QP's CQEs have been purged: one polled later would free slots. */
 void sq_clear(struct sq *sq);
 
 static inline struct send_wqe *

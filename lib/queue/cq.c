@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "queue/cq.h"
+
+int
+cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe, struct event_queue *events,
+	void *object)
+{
+	uint32_t size;
+
+	if (cqe == 0 || cqe > CQ_MAX_CQE)
+		return -EINVAL;
+	size = rte_align32pow2(cqe);
+	*cq = (struct cq){.mask = size - 1, .size = size, .mem = mem};
+	rte_spinlock_init(&cq->lock);
+	async_event_init(&cq->error_event, events, IBV_EVENT_CQ_ERR, object);
+	/* Zeroed: no CQE has the phase of the first round. */
+	cq->ring = alloc_get(mem, "cq ring", (size_t)size * sizeof(struct cqe));
+	return cq->ring == NULL ? -ENOMEM : 0;
+}
+
+void
+cq_fini(struct cq *cq)
+{
+	assert(cq->qps == 0);
+	alloc_put(cq->mem, cq->ring, (size_t)cq->size * sizeof(struct cqe));
+	cq->ring = NULL;
+}
+
+void
+cq_attach(struct cq *cq, unsigned engine)
+{
+	cq->qps++;
+	cq->engines |= UINT32_C(1) << engine;
+	cq->shared = (cq->engines & (cq->engines - 1)) != 0;
+}
+
+void
+cq_detach(struct cq *cq)
+{
+	assert(cq->qps != 0);
+	if (--cq->qps == 0) {
+		cq->engines = 0;
+		cq->shared = false;
+	}
+}
+
+void
+cq_purge(struct cq *cq, uint32_t qpn)
+{
+	cq_lock(cq);
+	for (uint32_t i = cq->tail; i != cq->head; i++) {
+		struct cqe *cqe = &cq->ring[i & cq->mask];
+
+		if (cqe->qpn == qpn)
+			__atomic_store_n(
+				&cqe->mark, cqe->mark | CQE_DEAD, __ATOMIC_RELAXED);
+	}
+	cq_unlock(cq);
+}
+
+/* Once in error always in error: nothing is overwritten, nothing is written any more (IBA
+ * 11.6.3.1). Several engines may find it. */
+static bool __rte_cold
+cq_overrun(struct cq *cq)
+{
+	if (!__atomic_exchange_n(&cq->error, true, __ATOMIC_RELAXED))
+		event_raise(&cq->error_event);
+	return false;
+}
+
+/*
+ * Whether index head is free. Signed: head may be an old value and the tail beyond it,
+ * which the exchange of a shared writer finds out. A head too old makes the queue look
+ * emptier, never fuller.
+ */
+static inline bool
+cq_room(struct cq *cq, uint32_t head)
+{
+	uint32_t tail;
+
+	/* Pairs with the release below, of another engine: with its tail comes its leave
+	 * to write to the slots before it. */
+	tail = __atomic_load_n(&cq->tail_seen, __ATOMIC_ACQUIRE);
+	if (likely((int32_t)(head - tail) < (int32_t)cq->size))
+		return true;
+	/* Pairs with the release in cq_consume(). */
+	tail = __atomic_load_n(&cq->tail, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&cq->tail_seen, tail, __ATOMIC_RELEASE);
+	return (int32_t)(head - tail) < (int32_t)cq->size;
+}
+
+static inline void
+cqe_write(struct cq *cq, uint32_t index, const struct cqe *from)
+{
+	struct cqe *cqe = &cq->ring[index & cq->mask];
+
+	/* Two to a line: the line after the next, for the next one a poller may be
+	 * watching. */
+	__builtin_prefetch(&cq->ring[(index + 4) & cq->mask], 1);
+	cqe->wr_id = from->wr_id;
+	cqe->byte_len = from->byte_len;
+	cqe->imm = from->imm;
+	cqe->qpn = from->qpn;
+	cqe->src_qpn = from->src_qpn;
+	cqe->sq_end = from->sq_end;
+	cqe->opcode = from->opcode;
+	cqe->status = from->status;
+	cqe->wc_flags = from->wc_flags;
+	/* Pairs with the acquire in cq_peek(). */
+	__atomic_store_n(&cqe->mark, cq_phase(cq, index), __ATOMIC_RELEASE);
+}
+
+/* Reserves an index by exchange; false: full. */
+static bool
+cq_reserve(struct cq *cq, uint32_t *index)
+{
+	uint32_t head = __atomic_load_n(&cq->head, __ATOMIC_RELAXED);
+
+	do {
+		if (unlikely(!cq_room(cq, head)))
+			return false;
+		*index = head;
+		/* Relaxed: the slot is the reserver's by cq_room(), and the pollers look
+		 * at its mark, not at head. */
+	} while (!__atomic_compare_exchange_n(
+		&cq->head, &head, head + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return true;
+}
+
+bool
+cq_put(struct cq *cq, struct cqe *cqe)
+{
+	uint32_t index;
+
+	if (unlikely(__atomic_load_n(&cq->error, __ATOMIC_RELAXED)))
+		return false;
+	if (likely(!cq->shared)) {
+		index = cq->head;
+		if (unlikely(!cq_room(cq, index)))
+			return cq_overrun(cq);
+		cq->head = index + 1;
+	} else if (unlikely(!cq_reserve(cq, &index))) {
+		return cq_overrun(cq);
+	}
+	cqe_write(cq, index, cqe);
+	return true;
+}

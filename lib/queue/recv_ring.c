@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include <rte_prefetch.h>
+
+#include "queue/recv_ring.h"
+
+static uint32_t
+stride_of(uint32_t max_sge)
+{
+	/* Room for one SGE at least: a take copies the first without looking. */
+	return sizeof(struct recv_slot) + RTE_MAX(max_sge, 1u) * sizeof(struct sge);
+}
+
+/* The slots become those of the indices from cons on, all free. */
+static void
+slots_number(struct recv_ring *r, uint32_t cons)
+{
+	for (uint32_t i = 0; i < r->max_wr; i++)
+		__atomic_store_n(
+			&recv_ring_slot(r, cons + i)->seq, cons + i, __ATOMIC_RELAXED);
+}
+
+static int
+slots_alloc(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge, uint32_t cons)
+{
+	uint32_t size = max_wr == 0 ? 1 : rte_align32pow2(max_wr);
+	uint32_t stride = stride_of(max_sge);
+
+	/* Above 2^31 the power of two has wrapped around to 0. */
+	if (size == 0)
+		return -ENOMEM;
+	r->slots = alloc_get(r->mem, "recv ring", (size_t)size * stride);
+	if (r->slots == NULL)
+		return -ENOMEM;
+	r->mask = size - 1;
+	r->stride = stride;
+	r->max_wr = size;
+	r->max_sge = max_sge;
+	slots_number(r, cons);
+	return 0;
+}
+
+static void
+slots_free(struct recv_ring *r)
+{
+	alloc_put(r->mem, r->slots, (size_t)r->max_wr * r->stride);
+	r->slots = NULL;
+}
+
+int
+recv_ring_init(
+	struct recv_ring *r, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge)
+{
+	assert(max_sge <= RECV_MAX_SGE);
+	*r = (struct recv_ring){.mem = mem};
+	rte_spinlock_init(&r->lock);
+	return slots_alloc(r, max_wr, max_sge, 0);
+}
+
+void
+recv_ring_fini(struct recv_ring *r)
+{
+	slots_free(r);
+}
+
+static inline void
+sge_copy(struct sge *to, const struct sge *from, uint32_t num)
+{
+	for (uint32_t i = 0; i < num; i++)
+		to[i] = from[i];
+}
+
+/* False: some outstanding WQE has more SGEs. */
+static bool
+sge_fit(const struct recv_ring *r, uint32_t max_sge)
+{
+	if (max_sge >= r->max_sge)
+		return true;
+	for (uint32_t i = r->cons; i != r->prod; i++) {
+		if (recv_ring_slot(r, i)->num_sge > max_sge)
+			return false;
+	}
+	return true;
+}
+
+int
+recv_ring_resize(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge)
+{
+	struct recv_ring to = {.mem = r->mem};
+	int rc;
+
+	/* The first also keeps the walks below finite when the indices cannot be true. */
+	if (r->prod - r->cons > r->max_wr || r->prod - r->cons > max_wr)
+		return -EINVAL;
+	if (max_sge > RECV_MAX_SGE || !sge_fit(r, max_sge))
+		return -EINVAL;
+	rc = slots_alloc(&to, max_wr, max_sge, r->cons);
+	if (rc != 0)
+		return rc;
+
+	for (uint32_t i = r->cons; i != r->prod; i++) {
+		const struct recv_slot *from = recv_ring_slot(r, i);
+		struct recv_slot *slot = recv_ring_slot(&to, i);
+
+		slot->wr_id = from->wr_id;
+		slot->num_sge = from->num_sge;
+		sge_copy(slot->sge, from->sge, from->num_sge);
+	}
+	slots_free(r);
+	r->slots = to.slots;
+	r->mask = to.mask;
+	r->stride = to.stride;
+	r->max_wr = to.max_wr;
+	r->max_sge = to.max_sge;
+	return 0;
+}
+
+void
+recv_ring_clear(struct recv_ring *r)
+{
+	/* By cons: prod may be what cannot be true. */
+	slots_number(r, r->cons);
+	recv_ring_publish(r, r->cons);
+}
+
+/* One SGE is copied without a branch, for most receives have one. */
+static inline int
+slot_copy(const struct recv_ring *r, const struct recv_slot *slot, struct recv_wqe *out)
+{
+	uint32_t num = slot->num_sge;
+
+	out->wr_id = slot->wr_id;
+	out->num_sge = num;
+	out->sge[0] = slot->sge[0];
+	if (likely(num <= 1))
+		return 0;
+	if (unlikely(num > r->max_sge))
+		return -EIO;
+	sge_copy(&out->sge[1], &slot->sge[1], num - 1);
+	return 0;
+}
+
+int
+recv_ring_take(struct recv_ring *r, struct recv_wqe *out)
+{
+	uint32_t cons = r->cons;
+	/* Pairs with the release in recv_ring_publish(). */
+	uint32_t count = __atomic_load_n(&r->prod, __ATOMIC_ACQUIRE) - cons;
+	struct recv_slot *slot = recv_ring_slot(r, cons);
+	int rc;
+
+	/* One comparison for both ends: 0 wraps around. */
+	if (unlikely(count - 1 >= r->max_wr))
+		return count == 0 ? -EAGAIN : -EIO;
+	rte_prefetch0(recv_ring_slot(r, cons + 1));
+	rc = slot_copy(r, slot, out);
+	/* Ordered by the release of cons, which the poster acquires first. */
+	__atomic_store_n(&slot->seq, cons + r->max_wr, __ATOMIC_RELAXED);
+	/* Pairs with the acquire of cons in recv_ring_next(). */
+	__atomic_store_n(&r->cons, cons + 1, __ATOMIC_RELEASE);
+	return rc;
+}
+
+/*
+ * Claims an index. cons is read before prod: a prod read first could be the older one,
+ * and cons ahead of it looks like an impossible ring. Read in this order prod may be too
+ * far ahead of a cons that others have moved since: only with cons unchanged behind it
+ * the verdict holds.
+ */
+static inline int
+cons_claim(struct recv_ring *r, uint32_t *index)
+{
+	/* Pairs with the exchange below in another engine: its view of prod comes with
+	 * it. */
+	uint32_t cons = __atomic_load_n(&r->cons, __ATOMIC_ACQUIRE);
+
+	for (;;) {
+		/* Pairs with the release in recv_ring_publish(). */
+		uint32_t count = __atomic_load_n(&r->prod, __ATOMIC_ACQUIRE) - cons;
+
+		if (unlikely(count - 1 >= r->max_wr)) {
+			uint32_t again = __atomic_load_n(&r->cons, __ATOMIC_ACQUIRE);
+
+			if (again == cons)
+				return count == 0 ? -EAGAIN : -EIO;
+			cons = again;
+			continue;
+		}
+		*index = cons;
+		if (__atomic_compare_exchange_n(&r->cons, &cons, cons + 1, true,
+			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return 0;
+	}
+}
+
+int
+recv_ring_take_shared(struct recv_ring *r, struct recv_wqe *out)
+{
+	struct recv_slot *slot;
+	uint32_t index;
+	int rc = cons_claim(r, &index);
+
+	if (unlikely(rc != 0))
+		return rc;
+	slot = recv_ring_slot(r, index);
+	rte_prefetch0(recv_ring_slot(r, index + 1));
+	rc = slot_copy(r, slot, out);
+	/* The slot is the poster's again. Pairs with the acquire of seq in
+	 * recv_ring_next(). */
+	__atomic_store_n(&slot->seq, index + r->max_wr, __ATOMIC_RELEASE);
+	return rc;
+}

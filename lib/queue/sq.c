@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "queue/sq.h"
+
+#define NOTES_BYTES(max_wr) ((size_t)(max_wr) * sizeof(struct sq_note))
+
+static uint32_t
+stride_of(uint32_t max_sge, uint32_t max_inline)
+{
+	uint32_t tail = RTE_MAX(max_sge * (uint32_t)sizeof(struct sge), max_inline);
+
+	return RTE_ALIGN_CEIL((uint32_t)offsetof(struct send_wqe, sge) + tail, LINE_SIZE);
+}
+
+int
+sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
+	uint32_t max_inline)
+{
+	uint32_t size = max_wr == 0 ? 1 : rte_align32pow2(max_wr);
+	uint32_t stride = stride_of(max_sge, max_inline);
+	uint32_t room = stride - offsetof(struct send_wqe, inline_data);
+
+	assert(max_wr <= SQ_MAX_WR && max_sge <= SEND_MAX_SGE &&
+		max_inline <= SEND_MAX_INLINE);
+	*sq = (struct sq){
+		.mask = size - 1,
+		.stride = stride,
+		.max_wr = size,
+		.max_sge = max_sge,
+		.max_inline = RTE_MIN(room, (uint32_t)SEND_MAX_INLINE),
+		.mem = mem,
+	};
+	rte_spinlock_init(&sq->lock);
+	sq->slots = alloc_get(mem, "sq ring", (size_t)size * stride);
+	if (sq->slots == NULL)
+		return -ENOMEM;
+	sq->notes = alloc_get(mem, "sq notes", NOTES_BYTES(size));
+	if (sq->notes == NULL) {
+		alloc_put(mem, sq->slots, (size_t)size * stride);
+		sq->slots = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void
+sq_fini(struct sq *sq)
+{
+	alloc_put(sq->mem, sq->notes, NOTES_BYTES(sq->max_wr));
+	alloc_put(sq->mem, sq->slots, (size_t)sq->max_wr * sq->stride);
+	sq->notes = NULL;
+	sq->slots = NULL;
+}
+
+void
+sq_clear(struct sq *sq)
+{
+	/* Atomic for the threads that post to a QP in RESET against the man page; they
+	 * are refused by its state before they write. */
+	__atomic_store_n(&sq->prod, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&sq->freed, 0, __ATOMIC_RELAXED);
+	sq->signaled_posted = 0;
+}

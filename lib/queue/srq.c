@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "queue/srq.h"
+
+#define LIMIT_MASK UINT64_C(0xFFFFFFFF)
+#define ARMING_ONE (LIMIT_MASK + 1)
+
+#define MODIFY_MASK ((int)IBV_SRQ_MAX_WR | (int)IBV_SRQ_LIMIT)
+
+static bool
+size_valid(uint32_t max_wr, uint32_t max_sge)
+{
+	return max_wr >= 1 && max_wr <= SRQ_MAX_WR && max_sge >= 1 &&
+	       max_sge <= RECV_MAX_SGE;
+}
+
+int
+srq_init(struct srq *srq, const struct alloc *mem, uint32_t pd, uint32_t max_wr,
+	uint32_t max_sge, struct event_queue *events, void *object)
+{
+	if (!size_valid(max_wr, max_sge))
+		return -EINVAL;
+	*srq = (struct srq){.pd = pd};
+	async_event_init(&srq->limit_event, events, IBV_EVENT_SRQ_LIMIT_REACHED, object);
+	async_event_init(&srq->error_event, events, IBV_EVENT_SRQ_ERR, object);
+	return recv_ring_init(&srq->ring, mem, max_wr, max_sge);
+}
+
+void
+srq_fini(struct srq *srq)
+{
+	assert(srq->qps == 0);
+	recv_ring_fini(&srq->ring);
+}
+
+void
+srq_attach(struct srq *srq, unsigned engine)
+{
+	/* A plain take and one that claims leave the same ring behind, so the gates alone
+	 * make the switch safe; the lock keeps to the rule for what changes both sides.
+	 */
+	recv_ring_lock(&srq->ring);
+	srq->qps++;
+	srq->engines |= UINT32_C(1) << engine;
+	srq->shared = (srq->engines & (srq->engines - 1)) != 0;
+	recv_ring_unlock(&srq->ring);
+}
+
+void
+srq_detach(struct srq *srq)
+{
+	assert(srq->qps != 0);
+	recv_ring_lock(&srq->ring);
+	if (--srq->qps == 0) {
+		srq->engines = 0;
+		srq->shared = false;
+	}
+	recv_ring_unlock(&srq->ring);
+}
+
+/* IBA 11.5.2.18: from here on nothing is fetched. Several engines and a poster may find
+ * it. */
+static int
+srq_fail(struct srq *srq)
+{
+	if (!__atomic_exchange_n(&srq->error, true, __ATOMIC_RELAXED))
+		event_raise(&srq->error_event);
+	return -EIO;
+}
+
+static bool
+ring_possible(const struct recv_ring *r)
+{
+	return recv_ring_outstanding(r) <= r->max_wr;
+}
+
+int
+srq_refuse(struct srq *srq)
+{
+	/* Under the producer lock prod stands still and cons comes no nearer than it was.
+	 */
+	return ring_possible(&srq->ring) ? -ENOMEM : srq_fail(srq);
+}
+
+/* The state of the SRQ under gates and lock. */
+static int
+srq_check(struct srq *srq)
+{
+	if (srq_failed(srq))
+		return -EIO;
+	return ring_possible(&srq->ring) ? 0 : srq_fail(srq);
+}
+
+/* The whole of what is to come, checked against what is: 0 or -EINVAL. */
+static int
+modify_check(const struct srq *srq, const struct srq_attr *want, bool resize)
+{
+	if (want->limit > want->max_wr)
+		return -EINVAL;
+	if (!resize)
+		return 0;
+	if (!size_valid(want->max_wr, want->max_sge))
+		return -EINVAL;
+	return want->max_wr < recv_ring_outstanding(&srq->ring) ? -EINVAL : 0;
+}
+
+static void
+limit_raise(struct srq *srq)
+{
+	__atomic_fetch_add(&srq->limit_fired, 1, __ATOMIC_RELAXED);
+	event_raise(&srq->limit_event);
+}
+
+/*
+ * Replaces the limit. A plain count decides, with no fence between the store and the
+ * count: the takers that would have to see one of the two are excluded by the gates, the
+ * posters by the lock.
+ */
+static void
+limit_arm(struct srq *srq, uint32_t limit)
+{
+	uint64_t arming = (srq->limit & ~LIMIT_MASK) + ARMING_ONE;
+	bool reached = recv_ring_outstanding(&srq->ring) < limit;
+
+	__atomic_store_n(&srq->limit, arming | (reached ? 0 : limit), __ATOMIC_RELEASE);
+	if (reached)
+		limit_raise(srq);
+}
+
+static int
+modify_locked(struct srq *srq, struct srq_attr *attr, int mask)
+{
+	bool resize = (mask & IBV_SRQ_MAX_WR) != 0;
+	struct srq_attr want = {
+		.max_wr = srq->ring.max_wr,
+		.max_sge = srq->ring.max_sge,
+		.limit = srq_limit(srq),
+	};
+	int rc = srq_check(srq);
+
+	if (rc != 0)
+		return rc;
+	if ((mask & ~MODIFY_MASK) != 0)
+		return -EINVAL;
+	if (resize)
+		want.max_wr = attr->max_wr;
+	if (resize && attr->max_sge != 0)
+		want.max_sge = attr->max_sge;
+	if ((mask & IBV_SRQ_LIMIT) != 0)
+		want.limit = attr->limit;
+	rc = modify_check(srq, &want, resize);
+	if (rc == 0 && resize)
+		rc = recv_ring_resize(&srq->ring, want.max_wr, want.max_sge);
+	if (rc != 0)
+		return rc;
+
+	/* Point of no return. */
+	if ((mask & IBV_SRQ_LIMIT) != 0)
+		limit_arm(srq, want.limit);
+	if (resize) {
+		attr->max_wr = srq->ring.max_wr;
+		attr->max_sge = srq->ring.max_sge;
+	}
+	return 0;
+}
+
+int
+srq_modify(struct srq *srq, struct srq_attr *attr, int mask)
+{
+	int rc;
+
+	recv_ring_lock(&srq->ring);
+	rc = modify_locked(srq, attr, mask);
+	recv_ring_unlock(&srq->ring);
+	return rc;
+}
+
+int
+srq_query(struct srq *srq, struct srq_attr *attr)
+{
+	if (srq_failed(srq))
+		return -EIO;
+	/* Against a resize in another thread. */
+	recv_ring_lock(&srq->ring);
+	attr->max_wr = srq->ring.max_wr;
+	attr->max_sge = srq->ring.max_sge;
+	attr->limit = srq_limit(srq);
+	recv_ring_unlock(&srq->ring);
+	return 0;
+}
+
+/*
+ * After a take, with the limit word read before it. Counting after the take finds what is
+ * left or more, never less, so the event is never early; where a post came in between,
+ * the order "post, then take" is as true as any. Another engine may count the same: one
+ * exchange wins. Its partner is the store in limit_arm(), ordered by the gates.
+ */
+static void
+limit_fire(struct srq *srq, uint64_t armed)
+{
+	if (recv_ring_outstanding(&srq->ring) >= (uint32_t)armed)
+		return;
+	if (!__atomic_compare_exchange_n(&srq->limit, &armed, armed & ~LIMIT_MASK, false,
+		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	limit_raise(srq);
+}
+
+int
+srq_take(struct srq *srq, struct recv_wqe *out)
+{
+	/* Read before anything is taken and counted: pairs with the store in limit_arm().
+	 */
+	uint64_t armed = __atomic_load_n(&srq->limit, __ATOMIC_ACQUIRE);
+	int rc;
+
+	if (unlikely(srq_failed(srq)))
+		return -EIO;
+	rc = srq->shared ? recv_ring_take_shared(&srq->ring, out)
+			 : recv_ring_take(&srq->ring, out);
+	if (likely(rc == 0)) {
+		if (unlikely((uint32_t)armed != 0))
+			limit_fire(srq, armed);
+		return 0;
+	}
+	return rc == -EIO ? srq_fail(srq) : rc;
+}
