@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames for the tests of this layer, made and checked byte by byte without its code. */
+#ifndef ROCADE_TEST_WIRE_FRAME_H
+#define ROCADE_TEST_WIRE_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/parse.h"
+
+/* The two test vectors: a SEND_ONLY of 0 bytes over IPv4 to QP 0x13 and one of 5 bytes
+ * over IPv6 to QP 0x29, both PSN 0x1000 with AckReq, behind an Ethernet header. */
+#define VECTOR4_LEN (14 + 44)
+#define VECTOR6_LEN (14 + 72)
+extern const uint8_t frame_vector4[VECTOR4_LEN];
+extern const uint8_t frame_vector6[VECTOR6_LEN];
+
+/* Where things stand in them. */
+#define IP_OFF 14
+#define UDP4_OFF (IP_OFF + 20)
+#define BTH4_OFF (UDP4_OFF + 8)
+#define UDP6_OFF (IP_OFF + 40)
+#define BTH6_OFF (UDP6_OFF + 8)
+
+void
+be16_put(uint8_t *at, unsigned value);
+unsigned
+be16_at(const uint8_t *at);
+
+/* CRC-32 a bit at a time, not complemented. */
+uint32_t
+ref_crc(uint32_t crc, const uint8_t *data, size_t len);
+
+/* The ICRC of the packet whose IP header stands at ip, and where it belongs. */
+uint32_t
+ref_icrc(const uint8_t *ip, size_t *icrc_off);
+
+/* Makes the IPv4 checksum and the ICRC right. */
+void
+frame_seal(uint8_t *frame, size_t ip_off);
+
+/* parse() of a copy in a buffer of exactly len bytes; the view then points into the copy,
+ * which the caller frees (or passes NULL where no view is wanted). */
+unsigned
+parse_exact(const uint8_t *frame, size_t len, uint32_t flags, uint16_t vlan,
+	struct pkt_view *view, uint8_t **copy);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include "wire/hdr.h"
+
+#include <cmocka.h>
+
+static void
+rnr_timer_table(void **state)
+{
+	/* Hundredths of a millisecond, as IBA 9.7.5.2.8 prints them. */
+	static const uint32_t hundredths[32] = {65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32,
+		48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096,
+		6144, 8192, 12288, 16384, 24576, 32768, 49152};
+
+	(void)state;
+	for (unsigned i = 0; i < 32; i++)
+		assert_int_equal(rnr_timer_ns[i], hundredths[i] * 10000);
+}
+
+static void
+mtu_codes(void **state)
+{
+	(void)state;
+	assert_int_equal(mtu_bytes(1), 256);
+	assert_int_equal(mtu_bytes(2), 512);
+	assert_int_equal(mtu_bytes(3), 1024);
+	assert_int_equal(mtu_bytes(4), 2048);
+	assert_int_equal(mtu_bytes(5), 4096);
+}
+
+static void
+be24_fields(void **state)
+{
+	uint8_t bytes[5] = {0xA5, 0, 0, 0, 0xA5};
+
+	(void)state;
+	be24_put(bytes + 1, 0xFF123456);
+	assert_int_equal(bytes[0], 0xA5);
+	assert_int_equal(bytes[1], 0x12);
+	assert_int_equal(bytes[2], 0x34);
+	assert_int_equal(bytes[3], 0x56);
+	assert_int_equal(bytes[4], 0xA5);
+	assert_int_equal(be24_get(bytes + 1), 0x123456);
+	be24_put(bytes + 1, 0xFFFFFF);
+	assert_int_equal(be24_get(bytes + 1), 0xFFFFFF);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rnr_timer_table),
+		cmocka_unit_test(mtu_codes),
+		cmocka_unit_test(be24_fields),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

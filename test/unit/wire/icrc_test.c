@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "frame.h"
+#include "wire/icrc.h"
+
+#include <cmocka.h>
+
+#include "../rand.h"
+
+static void
+running_value(void **state)
+{
+	static const uint8_t ones[8] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+	static const uint8_t digits[] = "123456789";
+
+	(void)state;
+	/* CRC-32's check value, whole and in every two pieces. */
+	for (size_t i = 0; i <= 9; i++)
+		assert_int_equal(
+			icrc_update(icrc_update(0, digits, i), digits + i, 9 - i),
+			0xCBF43926);
+	assert_int_equal(~icrc_update(0, ones, 8), 0xDEBB20E3);
+}
+
+static void
+vectors_by_parts(void **state)
+{
+	uint32_t crc;
+
+	(void)state;
+	crc = icrc_path(frame_vector4 + IP_OFF, 4);
+	crc = icrc_transport(crc, frame_vector4 + UDP4_OFF + 4, 0);
+	assert_int_equal(crc, 0xfcd173f3);
+
+	crc = icrc_path(frame_vector6 + IP_OFF, 6);
+	crc = icrc_transport(crc, frame_vector6 + UDP6_OFF + 4, 0);
+	crc = icrc_update(crc, frame_vector6 + BTH6_OFF + 12, 8);
+	assert_int_equal(crc, 0xc3a3af96);
+	/* The payload as if it were extended headers. */
+	crc = icrc_path(frame_vector6 + IP_OFF, 6);
+	assert_int_equal(
+		icrc_transport(crc, frame_vector6 + UDP6_OFF + 4, 8), 0xc3a3af96);
+}
+
+static void
+reference_agrees(void **state)
+{
+	(void)state;
+	assert_int_equal(ref_icrc(frame_vector4 + IP_OFF, NULL), 0xfcd173f3);
+	assert_int_equal(ref_icrc(frame_vector6 + IP_OFF, NULL), 0xc3a3af96);
+}
+
+/* Whether routers may change this bit of a frame. */
+static bool
+bit_masked(size_t at, unsigned bit, bool v4)
+{
+	size_t ip = at - IP_OFF;
+	size_t udp = v4 ? 20 : 40;
+
+	if (at < IP_OFF)
+		return true;
+	if (ip == udp + 6 || ip == udp + 7 || ip == udp + 8 + 4)
+		return true;
+	if (v4)
+		return ip == 1 || ip == 8 || ip == 10 || ip == 11;
+	return (ip == 0 && bit < 4) || (ip >= 1 && ip <= 3) || ip == 7;
+}
+
+static void
+each_bit(void **state)
+{
+	(void)state;
+	for (unsigned v4 = 0; v4 < 2; v4++) {
+		size_t len = v4 ? VECTOR4_LEN : VECTOR6_LEN;
+		uint8_t frame[VECTOR6_LEN];
+
+		memcpy(frame, v4 ? frame_vector4 : frame_vector6, len);
+		for (size_t bit = 0; bit < len * 8; bit++) {
+			bool ethertype = bit / 8 == 12 || bit / 8 == 13;
+			bool want = bit_masked(bit / 8, bit % 8, v4) && !ethertype;
+			bool have;
+
+			frame[bit / 8] ^= 1 << bit % 8;
+			have = parse_exact(frame, len, PKT_RX_IPV4_CKSUM_OK, 0, NULL,
+				       NULL) == DROP_none;
+			if (have != want)
+				fail_msg("IPv%d byte %zu bit %zu", v4 ? 4 : 6, bit / 8,
+					bit % 8);
+			frame[bit / 8] ^= 1 << bit % 8;
+		}
+	}
+}
+
+/* Every length, so every way in which the tail is taken; contents from a seed. */
+static void
+every_length(void **state)
+{
+	uint64_t seed = 0x1c2c, rand = seed;
+	static uint8_t frame[IP_OFF + 40 + 8 + 12 + 4096 + 4];
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * 1100; i++) {
+		bool v4 = i % 2 == 0;
+		unsigned words = i / 2 < 1024 ? i / 2 : (unsigned)rand_below(&rand, 1025);
+		size_t udp = IP_OFF + (v4 ? 20 : 40);
+		unsigned udp_len = 8 + 12 + 4 * words + 4;
+		size_t len = udp + udp_len;
+
+		memcpy(frame, v4 ? frame_vector4 : frame_vector6, udp + 8 + 12);
+		frame[udp + 8 + 1] = 0;
+		for (size_t at = udp + 8 + 12; at < len; at++)
+			frame[at] = (uint8_t)rand_next(&rand);
+		be16_put(frame + udp + 4, udp_len);
+		if (v4)
+			be16_put(frame + IP_OFF + 2, udp_len + 20);
+		else
+			be16_put(frame + IP_OFF + 4, udp_len);
+		frame_seal(frame, IP_OFF);
+		if (parse_exact(frame, len, 0, 0, NULL, NULL) != DROP_none)
+			fail_msg("seed 0x%llx round %u: %u words",
+				(unsigned long long)seed, i, words);
+		frame[len - 1 - rand_below(&rand, 4 + 4 * words)] ^= 0x10;
+		if (parse_exact(frame, len, 0, 0, NULL, NULL) != DROP_icrc)
+			fail_msg("seed 0x%llx round %u: %u words, not seen",
+				(unsigned long long)seed, i, words);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(running_value),
+		cmocka_unit_test(vectors_by_parts),
+		cmocka_unit_test(reference_agrees),
+		cmocka_unit_test(each_bit),
+		cmocka_unit_test(every_length),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "frame.h"
+
+#include <cmocka.h>
+
+#define ROOM 256
+#define TAG_LEN 4
+
+/* A frame that a test takes to pieces. */
+struct craft {
+	uint8_t data[ROOM];
+	size_t len;
+	size_t ip_off;
+};
+
+static struct craft
+craft4(void)
+{
+	struct craft c = {.len = VECTOR4_LEN, .ip_off = IP_OFF};
+
+	memcpy(c.data, frame_vector4, VECTOR4_LEN);
+	return c;
+}
+
+static struct craft
+craft6(void)
+{
+	struct craft c = {.len = VECTOR6_LEN, .ip_off = IP_OFF};
+
+	memcpy(c.data, frame_vector6, VECTOR6_LEN);
+	return c;
+}
+
+static void
+craft_tag(struct craft *c, unsigned tci)
+{
+	memmove(c->data + 12 + TAG_LEN, c->data + 12, c->len - 12);
+	be16_put(c->data + 12, 0x8100);
+	be16_put(c->data + 14, tci);
+	c->len += TAG_LEN;
+	c->ip_off += TAG_LEN;
+}
+
+/* Gives an IPv4 frame's UDP datagram a length, with IP, frame, checksum and ICRC to
+ * match. */
+static void
+craft_udp_len(struct craft *c, unsigned udp_len)
+{
+	be16_put(c->data + c->ip_off + 2, 20 + udp_len);
+	be16_put(c->data + c->ip_off + 24, udp_len);
+	c->len = c->ip_off + 20 + udp_len;
+	if (udp_len >= 24)
+		frame_seal(c->data, c->ip_off);
+}
+
+static unsigned
+craft_parse(const struct craft *c, uint16_t vlan)
+{
+	return parse_exact(c->data, c->len, PKT_RX_IPV4_CKSUM_OK, vlan, NULL, NULL);
+}
+
+static void
+vectors_parse(void **state)
+{
+	struct pkt_view view;
+	uint8_t *copy;
+
+	(void)state;
+	assert_int_equal(
+		parse_exact(frame_vector4, VECTOR4_LEN, 0, 0, &view, &copy), DROP_none);
+	assert_int_equal(view.opcode, 0x04);
+	assert_ptr_equal(view.op, &op_rows[0x04]);
+	assert_int_equal(view.dest_qpn, 0x13);
+	assert_int_equal(view.psn, 0x1000);
+	assert_int_equal(view.pkey, 0xFFFF);
+	assert_true(view.ack_req);
+	assert_false(view.solicited);
+	assert_int_equal(view.pad, 0);
+	assert_int_equal(view.payload_len, 0);
+	assert_int_equal(view.ip_version, 4);
+	assert_ptr_equal(view.ip, copy + IP_OFF);
+	assert_ptr_equal(view.bth, copy + BTH4_OFF);
+	assert_ptr_equal(view.ext, copy + BTH4_OFF + 12);
+	assert_ptr_equal(view.payload, copy + BTH4_OFF + 12);
+	free(copy);
+
+	assert_int_equal(
+		parse_exact(frame_vector6, VECTOR6_LEN, 0, 0, &view, &copy), DROP_none);
+	assert_int_equal(view.dest_qpn, 0x29);
+	assert_int_equal(view.pad, 3);
+	assert_int_equal(view.payload_len, 5);
+	assert_int_equal(view.ip_version, 6);
+	assert_ptr_equal(view.ip, copy + IP_OFF);
+	assert_ptr_equal(view.bth, copy + BTH6_OFF);
+	assert_ptr_equal(view.payload, copy + BTH6_OFF + 12);
+	free(copy);
+}
+
+static void
+header_bits(void **state)
+{
+	struct craft c = craft4();
+	uint8_t *bth = c.data + BTH4_OFF;
+	struct pkt_view view;
+	uint8_t *copy;
+
+	(void)state;
+	/* Reserved and MigReq bits mean nothing; 24-bit fields keep to themselves. */
+	c.data[IP_OFF + 1] = 0x6a;
+	bth[1] = 0x80 | 0x40;
+	be16_put(bth + 2, 0x7FFE);
+	memset(bth + 4, 0xFF, 4);
+	bth[8] = 0x7F;
+	memset(bth + 9, 0xFF, 3);
+	frame_seal(c.data, IP_OFF);
+	assert_int_equal(parse_exact(c.data, c.len, 0, 0, &view, &copy), DROP_none);
+	assert_true(view.solicited);
+	assert_false(view.ack_req);
+	assert_int_equal(view.pkey, 0x7FFE);
+	assert_int_equal(view.dest_qpn, 0xFFFFFF);
+	assert_int_equal(view.psn, 0xFFFFFF);
+	assert_int_equal(view.tclass, 0x6a);
+	assert_int_equal(view.bth->ecn, 0xFF);
+	free(copy);
+
+	c = craft6();
+	c.data[IP_OFF] = 0x68;
+	c.data[IP_OFF + 1] = 0x85;
+	assert_int_equal(parse_exact(c.data, c.len, 0, 0, &view, NULL), DROP_none);
+	assert_int_equal(view.tclass, 0x88);
+}
+
+static void
+drop_runt(void **state)
+{
+	struct craft c = craft4();
+
+	(void)state;
+	for (c.len = 0; c.len < VECTOR4_LEN; c.len++)
+		assert_int_equal(craft_parse(&c, 0), DROP_runt);
+	c = craft6();
+	for (c.len = 0; c.len < VECTOR6_LEN; c.len++)
+		assert_int_equal(craft_parse(&c, 0), DROP_runt);
+	c = craft4();
+	craft_tag(&c, 7);
+	for (c.len = 14; c.len < VECTOR4_LEN + TAG_LEN; c.len++)
+		assert_int_equal(craft_parse(&c, 7), DROP_runt);
+	/* The IP header's length, not the frame's. */
+	c = craft4();
+	be16_put(c.data + IP_OFF + 2, 45);
+	assert_int_equal(craft_parse(&c, 0), DROP_runt);
+	c = craft6();
+	be16_put(c.data + IP_OFF + 4, 33);
+	assert_int_equal(craft_parse(&c, 0), DROP_runt);
+}
+
+static void
+drop_ethertype(void **state)
+{
+	static const uint16_t types[] = {
+		0, 46, 0x05DC, 0x0801, 0x88CC, 0x88A8, 0x8915, 0xFFFF};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		struct craft c = craft4();
+
+		be16_put(c.data + 12, types[i]);
+		assert_int_equal(craft_parse(&c, 0), DROP_ethertype);
+		c = craft4();
+		craft_tag(&c, 0);
+		be16_put(c.data + 16, types[i]);
+		assert_int_equal(craft_parse(&c, 0), DROP_ethertype);
+	}
+	/* A tag in a tag. */
+	struct craft c = craft4();
+
+	craft_tag(&c, 0);
+	craft_tag(&c, 0);
+	assert_int_equal(craft_parse(&c, 0), DROP_ethertype);
+}
+
+static void
+vlan_rules(void **state)
+{
+	/* tag (-1: none), port's VLAN, result */
+	static const struct {
+		int tci;
+		uint16_t vlan;
+		unsigned want;
+	} rows[] = {
+		{-1, 0, DROP_none},
+		{-1, 5, DROP_vlan},
+		{0, 0, DROP_none},
+		{0, 5, DROP_none},
+		{0xE000, 0, DROP_none}, /* priority 7 */
+		{0xF000, 5, DROP_none}, /* and drop eligible */
+		{5, 5, DROP_none},
+		{0x7005, 5, DROP_none},
+		{5, 0, DROP_vlan},
+		{5, 6, DROP_vlan},
+		{0xFFF, 0, DROP_vlan},
+		{0xFFF, 0xFFF, DROP_none},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct craft c4 = craft4(), c6 = craft6();
+
+		if (rows[i].tci >= 0) {
+			craft_tag(&c4, (unsigned)rows[i].tci);
+			craft_tag(&c6, (unsigned)rows[i].tci);
+		}
+		assert_int_equal(craft_parse(&c4, rows[i].vlan), rows[i].want);
+		assert_int_equal(craft_parse(&c6, rows[i].vlan), rows[i].want);
+	}
+}
+
+static void
+drop_ip_header(void **state)
+{
+	static const uint8_t first[] = {0x00, 0x35, 0x55, 0x65, 0x44, 0x46, 0x4F};
+	static const uint8_t protocols[] = {0, 2, 6, 41, 43, 59, 89, 132, 255};
+	struct craft c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(first); i++) {
+		c = craft4();
+		c.data[IP_OFF] = first[i];
+		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+	}
+	for (unsigned total = 0; total < 20; total++) {
+		c = craft4();
+		be16_put(c.data + IP_OFF + 2, total);
+		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+	}
+	for (unsigned version = 0; version < 16; version++) {
+		c = craft6();
+		c.data[IP_OFF] = (uint8_t)(version << 4);
+		if (version != 6)
+			assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+	}
+	for (size_t i = 0; i < sizeof(protocols); i++) {
+		c = craft4();
+		c.data[IP_OFF + 9] = protocols[i];
+		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+		c = craft6();
+		c.data[IP_OFF + 6] = protocols[i];
+		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+	}
+}
+
+static void
+drop_ip_checksum(void **state)
+{
+	struct craft c = craft4();
+
+	(void)state;
+	/* Any changed bit of the header is seen; those of rows above are seen before. */
+	for (unsigned bit = 0; bit < 20 * 8; bit++) {
+		unsigned at = bit / 8;
+		unsigned reason;
+
+		c.data[IP_OFF + at] ^= 1 << bit % 8;
+		reason = parse_exact(c.data, c.len, 0, 0, NULL, NULL);
+		if (at != 0 && at != 2 && at != 3)
+			assert_int_equal(reason, DROP_ip_checksum);
+		else
+			assert_int_not_equal(reason, DROP_none);
+		c.data[IP_OFF + at] ^= 1 << bit % 8;
+	}
+	/* What the port says goes before what the header says. */
+	assert_int_equal(parse_exact(c.data, c.len, PKT_RX_IPV4_CKSUM_BAD, 0, NULL, NULL),
+		DROP_ip_checksum);
+	be16_put(c.data + IP_OFF + 10, 0x1234);
+	assert_int_equal(parse_exact(c.data, c.len, PKT_RX_IPV4_CKSUM_OK, 0, NULL, NULL),
+		DROP_none);
+	assert_int_equal(parse_exact(c.data, c.len, 0, 0, NULL, NULL), DROP_ip_checksum);
+}
+
+static void
+ip_checksum_extremes(void **state)
+{
+	/* Sums that carry over, once and again: every identification and many addresses.
+	 */
+	struct craft c = craft4();
+
+	(void)state;
+	for (unsigned id = 0; id < 0x10000; id++) {
+		be16_put(c.data + IP_OFF + 4, id);
+		be16_put(c.data + IP_OFF + 12, 0xFFFF);
+		be16_put(c.data + IP_OFF + 14, ~id);
+		be16_put(c.data + IP_OFF + 18, id % 3 == 0 ? 0xFFFF : 0);
+		if (id % 64 != 0 && id < 0xFF00)
+			continue;
+		frame_seal(c.data, IP_OFF);
+		assert_int_equal(parse_exact(c.data, c.len, 0, 0, NULL, NULL), DROP_none);
+	}
+}
+
+static void
+drop_fragment(void **state)
+{
+	static const uint16_t fields[] = {0x2000, 0x0001, 0x1FFF, 0x2001, 0x6000};
+	struct craft c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		c = craft4();
+		be16_put(c.data + IP_OFF + 6, fields[i]);
+		assert_int_equal(craft_parse(&c, 0), DROP_fragment);
+	}
+	/* Neither DF nor its absence is one. */
+	c = craft4();
+	be16_put(c.data + IP_OFF + 6, 0);
+	frame_seal(c.data, IP_OFF);
+	assert_int_equal(craft_parse(&c, 0), DROP_none);
+	c = craft6();
+	c.data[IP_OFF + 6] = 44;
+	assert_int_equal(craft_parse(&c, 0), DROP_fragment);
+}
+
+static void
+drop_udp(void **state)
+{
+	struct craft c = craft4();
+
+	(void)state;
+	be16_put(c.data + UDP4_OFF + 2, 4790);
+	assert_int_equal(craft_parse(&c, 0), DROP_udp_port);
+	c = craft6();
+	be16_put(c.data + UDP6_OFF + 2, 4791 ^ 0x8000);
+	assert_int_equal(craft_parse(&c, 0), DROP_udp_port);
+
+	/* Longer than the IP packet, though the frame has the room; shorter than itself.
+	 */
+	c = craft4();
+	c.len += 16;
+	be16_put(c.data + UDP4_OFF + 4, 25);
+	assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+	be16_put(c.data + UDP4_OFF + 4, 0xFFFF);
+	assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+	for (unsigned len = 0; len < 8; len++) {
+		be16_put(c.data + UDP4_OFF + 4, len);
+		assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+	}
+	c = craft6();
+	be16_put(c.data + UDP6_OFF + 4, 33);
+	assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+	/* An IP packet that cannot hold a UDP header. */
+	for (unsigned total = 20; total < 28; total++) {
+		c = craft4();
+		be16_put(c.data + IP_OFF + 2, total);
+		assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+		c = craft6();
+		be16_put(c.data + IP_OFF + 4, total - 20);
+		assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+	}
+}
+
+static void
+udp_length_rules(void **state)
+{
+	struct craft c = craft4();
+
+	(void)state;
+	/* The UDP length ends the packet, also where the IP packet goes on behind it. */
+	be16_put(c.data + IP_OFF + 2, 44 + 6);
+	c.len += 6;
+	frame_seal(c.data, IP_OFF);
+	assert_int_equal(craft_parse(&c, 0), DROP_none);
+	/* A checksum, right or wrong, is not looked at; nor is the source port. */
+	c = craft4();
+	be16_put(c.data + UDP4_OFF + 6, 0xBEEF);
+	assert_int_equal(craft_parse(&c, 0), DROP_none);
+	be16_put(c.data + UDP4_OFF, 1);
+	frame_seal(c.data, IP_OFF);
+	assert_int_equal(craft_parse(&c, 0), DROP_none);
+}
+
+static void
+drop_tver_and_opcode(void **state)
+{
+	(void)state;
+	for (unsigned tver = 1; tver < 16; tver++) {
+		struct craft c = craft4();
+
+		c.data[BTH4_OFF + 1] |= tver;
+		frame_seal(c.data, IP_OFF);
+		assert_int_equal(craft_parse(&c, 0), DROP_tver);
+	}
+	for (unsigned op = 0; op < 256; op++) {
+		struct craft c = craft4();
+
+		c.data[BTH4_OFF] = (uint8_t)op;
+		craft_udp_len(&c, 8 + 12 + 64 + 4);
+		assert_int_equal(craft_parse(&c, 0),
+			op_rows[op].kind == OP_UNKNOWN ? DROP_opcode : DROP_none);
+	}
+}
+
+static void
+drop_length(void **state)
+{
+	(void)state;
+	/* No room for BTH and ICRC. */
+	for (unsigned len = 8; len < 24; len++) {
+		struct craft c = craft4();
+
+		craft_udp_len(&c, len);
+		assert_int_equal(craft_parse(&c, 0), DROP_length);
+	}
+	/* For each opcode: without payload and pad right, each word and byte less wrong;
+	 * and a pad that is not there. */
+	for (unsigned op = 0; op < 256; op++) {
+		unsigned least = 8 + 12 + op_rows[op].ext_len + 4;
+
+		if (op_rows[op].kind == OP_UNKNOWN)
+			continue;
+		for (unsigned len = 24; len < least + 12; len++) {
+			for (unsigned pad = 0; pad < 4; pad++) {
+				struct craft c = craft4();
+				bool fits = len % 4 == 0 && len >= least + pad;
+
+				c.data[BTH4_OFF] = (uint8_t)op;
+				c.data[BTH4_OFF + 1] = (uint8_t)(pad << 4);
+				craft_udp_len(&c, len);
+				if (craft_parse(&c, 0) !=
+					(fits ? DROP_none : DROP_length))
+					fail_msg("opcode 0x%02x len %u pad %u", op, len,
+						pad);
+			}
+		}
+	}
+}
+
+static void
+drop_icrc(void **state)
+{
+	struct craft c = craft4();
+
+	(void)state;
+	c.data[VECTOR4_LEN - 4] ^= 1;
+	assert_int_equal(craft_parse(&c, 0), DROP_icrc);
+	c = craft6();
+	c.data[BTH6_OFF + 12] ^= 1;
+	assert_int_equal(craft_parse(&c, 0), DROP_icrc);
+	/* Big-endian, as everything else would be. */
+	c = craft4();
+	memcpy(c.data + VECTOR4_LEN - 4, "\xfc\xd1\x73\xf3", 4);
+	assert_int_equal(craft_parse(&c, 0), DROP_icrc);
+}
+
+static void
+port_business(void **state)
+{
+	static const int tags[] = {-1, 0, 5, 6};
+	static const unsigned want[] = {PARSE_OTHER, PARSE_OTHER, DROP_vlan, DROP_vlan};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct craft arp = craft4(), icmp = craft4(), icmp6 = craft6();
+		uint16_t vlan = 0;
+
+		be16_put(arp.data + 12, 0x0806);
+		icmp.data[IP_OFF + 9] = 1;
+		icmp6.data[IP_OFF + 6] = 58;
+		if (tags[i] >= 0) {
+			craft_tag(&arp, (unsigned)tags[i]);
+			craft_tag(&icmp, (unsigned)tags[i]);
+			craft_tag(&icmp6, (unsigned)tags[i]);
+		}
+		assert_int_equal(craft_parse(&arp, vlan), want[i]);
+		assert_int_equal(craft_parse(&icmp, vlan), want[i]);
+		assert_int_equal(craft_parse(&icmp6, vlan), want[i]);
+		vlan = 5;
+		if (i == 2)
+			assert_int_equal(craft_parse(&arp, vlan), PARSE_OTHER);
+		if (i == 0 || i == 3)
+			assert_int_equal(craft_parse(&arp, vlan), DROP_vlan);
+	}
+	/* Its IP header has been checked all the same. */
+	struct craft c = craft4();
+
+	c.data[IP_OFF + 9] = 1;
+	assert_int_equal(parse_exact(c.data, c.len, 0, 0, NULL, NULL), DROP_ip_checksum);
+	be16_put(c.data + IP_OFF + 6, 0x2000);
+	assert_int_equal(craft_parse(&c, 0), DROP_fragment);
+}
+
+static void
+ethernet_padding(void **state)
+{
+	struct craft c = craft4();
+	struct pkt_view view;
+
+	(void)state;
+	memset(c.data + c.len, 0xEE, 64);
+	for (; c.len < VECTOR4_LEN + 64; c.len++) {
+		assert_int_equal(
+			parse_exact(c.data, c.len, 0, 0, &view, NULL), DROP_none);
+		assert_int_equal(view.payload_len, 0);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(vectors_parse),
+		cmocka_unit_test(header_bits),
+		cmocka_unit_test(drop_runt),
+		cmocka_unit_test(drop_ethertype),
+		cmocka_unit_test(vlan_rules),
+		cmocka_unit_test(drop_ip_header),
+		cmocka_unit_test(drop_ip_checksum),
+		cmocka_unit_test(ip_checksum_extremes),
+		cmocka_unit_test(drop_fragment),
+		cmocka_unit_test(drop_udp),
+		cmocka_unit_test(udp_length_rules),
+		cmocka_unit_test(drop_tver_and_opcode),
+		cmocka_unit_test(drop_length),
+		cmocka_unit_test(drop_icrc),
+		cmocka_unit_test(port_business),
+		cmocka_unit_test(ethernet_padding),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
