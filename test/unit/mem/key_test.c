@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "mem/key.h"
+
+#include <cmocka.h>
+
+#include "../rand.h"
+
+#define ALL                                                                              \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
+		IBV_ACCESS_REMOTE_ATOMIC)
+
+static struct key_table table;
+
+static int
+table_setup(void **state)
+{
+	(void)state;
+	key_table_init(&table, 0x7E);
+	return 0;
+}
+
+static int
+table_teardown(void **state)
+{
+	(void)state;
+	/* Asserts that no key is left. */
+	key_table_fini(&table);
+	return 0;
+}
+
+static uint32_t
+key_new(uint64_t va, void *host, uint64_t len)
+{
+	uint32_t key = 0;
+
+	assert_int_equal(key_alloc(&table, 1, va, host, len, ALL, &key), 0);
+	return key;
+}
+
+static void
+bounds_are_exact(void **state)
+{
+	uint8_t mem[100];
+	uint32_t key = key_new(1000, mem, 100);
+
+	(void)state;
+	assert_ptr_equal(key_check(&table, key, 1, 1000, 100, ALL), mem);
+	assert_ptr_equal(key_check(&table, key, 1, 1099, 1, 0), mem + 99);
+	assert_ptr_equal(key_check(&table, key, 1, 1100, 0, 0), mem + 100);
+	assert_null(key_check(&table, key, 1, 999, 1, 0));
+	assert_null(key_check(&table, key, 1, 999, 0, 0));
+	assert_null(key_check(&table, key, 1, 1000, 101, 0));
+	assert_null(key_check(&table, key, 1, 1099, 2, 0));
+	assert_null(key_check(&table, key, 1, 1101, 0, 0));
+	assert_null(key_check(&table, key, 1, 1050, UINT64_MAX, 0));
+	assert_null(key_check(&table, key, 1, 1050, UINT64_MAX - 49, 0));
+	assert_null(key_check(&table, key, 2, 1000, 100, 0));
+	assert_int_equal(key_free(&table, key), 0);
+}
+
+static void
+ranges_end_at_2_to_64(void **state)
+{
+	const uint64_t top = UINT64_MAX - 4095;
+	uint8_t mem[4096];
+	uint32_t key, none = 7;
+
+	(void)state;
+	assert_int_equal(key_alloc(&table, 1, top, mem, 4097, 0, &none), -EINVAL);
+	assert_int_equal(key_alloc(&table, 1, 1, mem, UINT64_MAX, 0, &none), 0);
+	assert_int_equal(key_free(&table, none), 0);
+	none = 7;
+	assert_int_equal(key_alloc(&table, 1, 2, mem, UINT64_MAX, 0, &none), -EINVAL);
+	assert_int_equal(none, 7);
+
+	key = key_new(top, mem, 4096);
+	assert_ptr_equal(key_check(&table, key, 1, top, 4096, 0), mem);
+	assert_ptr_equal(key_check(&table, key, 1, UINT64_MAX, 1, 0), mem + 4095);
+	assert_null(key_check(&table, key, 1, UINT64_MAX, 2, 0));
+	assert_null(key_check(&table, key, 1, top, 4097, 0));
+	assert_null(key_check(&table, key, 1, 0, 0, 0));
+	assert_null(key_check(&table, key, 1, 0, 1, 0));
+	assert_int_equal(key_free(&table, key), 0);
+}
+
+static void
+access_is_checked(void **state)
+{
+	uint8_t mem[8];
+	uint32_t key = 7;
+
+	(void)state;
+	assert_int_equal(
+		key_alloc(&table, 1, 0, mem, 8, IBV_ACCESS_REMOTE_WRITE, &key), -EINVAL);
+	assert_int_equal(
+		key_alloc(&table, 1, 0, mem, 8, IBV_ACCESS_REMOTE_ATOMIC, &key), -EINVAL);
+	assert_int_equal(key_alloc(&table, 1, 0, mem, 8, 0x100, &key), -EINVAL);
+	assert_int_equal(key_alloc(&table, 1u << 24, 0, mem, 8, 0, &key), -EINVAL);
+	assert_int_equal(key_alloc(&table, 1, 0, NULL, 8, 0, &key), -EINVAL);
+	assert_int_equal(key, 7);
+
+	assert_int_equal(
+		key_alloc(&table, 1, 0, mem, 8,
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_RELAXED_ORDERING, &key),
+		0);
+	assert_non_null(key_check(&table, key, 1, 0, 8, 0));
+	assert_non_null(key_check(&table, key, 1, 0, 8, IBV_ACCESS_REMOTE_READ));
+	assert_null(key_check(&table, key, 1, 0, 8, IBV_ACCESS_LOCAL_WRITE));
+	assert_null(key_check(
+		&table, key, 1, 0, 8, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(key_free(&table, key), 0);
+}
+
+static void
+empty_regions_are_valid(void **state)
+{
+	uint32_t key = key_new(0, NULL, 0);
+
+	(void)state;
+	assert_non_null(key_check(&table, key, 1, 0, 0, 0));
+	assert_null(key_check(&table, key, 1, 0, 1, 0));
+	assert_int_equal(key_free(&table, key), 0);
+}
+
+static void
+dead_keys_match_nothing(void **state)
+{
+	uint8_t mem[8];
+	uint32_t key;
+
+	(void)state;
+	/* No chunk at all yet, and then with the chunk of index 0. */
+	assert_null(key_find(&table, 0));
+	key = key_new(0, mem, 8);
+	assert_null(key_find(&table, 0));
+	assert_null(key_check(&table, 0, 0, 0, 0, 0));
+	assert_null(key_find(&table, UINT32_MAX));
+	assert_null(key_find(&table, KEY_MAX << 8 | (key & 0xFF)));
+	assert_null(key_find(&table, (KEY_MAX - 1) << 8));
+	for (uint32_t v = 1; v < 256; v++)
+		assert_null(key_find(&table, key ^ v));
+	assert_int_equal(key_free(&table, key ^ 1), -EINVAL);
+	assert_int_equal(key_free(&table, 0), -EINVAL);
+	assert_int_equal(key_free(&table, UINT32_MAX), -EINVAL);
+	assert_int_equal(key_free(&table, key), 0);
+	assert_null(key_find(&table, key));
+	assert_int_equal(key_free(&table, key), -EINVAL);
+}
+
+/* A queue of indices beside the table: the one that was freed first comes back first,
+ * with the next variant, once enough are waiting. */
+static void
+oldest_is_reused_first(void **state)
+{
+	enum { KEYS = KEY_CHUNK + 200, REUSED = 201 };
+	uint32_t *keys = calloc(KEYS, sizeof(*keys));
+	uint64_t seed = 11;
+	uint8_t mem[8];
+	uint32_t key;
+
+	(void)state;
+	for (unsigned i = 0; i < KEYS; i++)
+		keys[i] = key_new(0, mem, 8);
+	for (unsigned i = KEYS - 1; i > 0; i--) {
+		unsigned j = rand_below(&seed, i + 1);
+		uint32_t swap = keys[i];
+
+		keys[i] = keys[j];
+		keys[j] = swap;
+	}
+	for (unsigned i = 0; i < KEYS; i++)
+		assert_int_equal(key_free(&table, keys[i]), 0);
+	for (unsigned i = 0; i < REUSED; i++) {
+		key = key_new(0, mem, 8);
+		assert_int_equal(key >> 8, keys[i] >> 8);
+		assert_int_equal(key & 0xFF, (uint8_t)(keys[i] + 1));
+		keys[i] = key;
+	}
+	/* The rest rests: the next is a new one. */
+	key = key_new(0, mem, 8);
+	assert_int_equal(key >> 8, KEYS + 1);
+	assert_int_equal(key_free(&table, key), 0);
+	for (unsigned i = 0; i < REUSED; i++)
+		assert_int_equal(key_free(&table, keys[i]), 0);
+	free(keys);
+}
+
+static void
+stale_keys_stay_stale(void **state)
+{
+	uint8_t mem[8];
+	uint32_t first = key_new(0, mem, 8);
+	uint32_t key = first;
+
+	(void)state;
+	for (uint32_t i = 0; i < KEY_CHUNK * 255; i++) {
+		assert_int_equal(key_free(&table, key), 0);
+		key = key_new(0, mem, 8);
+		if (key == first)
+			fail_msg("the first key is back after %" PRIu32, i);
+	}
+	assert_null(key_find(&table, first));
+	assert_int_equal(key_free(&table, key), 0);
+}
+
+static void
+full_table_is_refused(void **state)
+{
+	uint32_t *keys = calloc(KEY_MAX, sizeof(*keys));
+	uint32_t none = 7;
+	uint8_t mem[8];
+
+	(void)state;
+	for (uint32_t i = 1; i < KEY_MAX; i++)
+		keys[i] = key_new(i, mem, 8);
+	assert_int_equal(key_alloc(&table, 1, 0, mem, 8, 0, &none), -ENOMEM);
+	assert_int_equal(none, 7);
+	/* With nothing fresh even the only one that is free comes back at once. */
+	assert_int_equal(key_free(&table, keys[77777]), 0);
+	none = key_new(5, mem, 8);
+	assert_int_equal(none >> 8, keys[77777] >> 8);
+	assert_int_not_equal(none, keys[77777]);
+	keys[77777] = none;
+	assert_int_equal(key_alloc(&table, 1, 0, mem, 8, 0, &none), -ENOMEM);
+	for (uint32_t i = 1; i < KEY_MAX; i++)
+		assert_int_equal(key_free(&table, keys[i]), 0);
+	free(keys);
+}
+
+/* ---- Two million checks against a list and 128-bit arithmetic. ---- */
+
+#define LIVE 40
+#define CHECKS 2000000
+
+typedef unsigned __int128 wide;
+
+struct region {
+	uint32_t key; /* 0: none */
+	uint32_t pd;
+	uint64_t va;
+	uint64_t len;
+	uintptr_t host;
+	unsigned access;
+};
+
+static struct region regions[LIVE];
+static uint32_t stale[LIVE];
+
+static const struct region *
+model_find(uint32_t key)
+{
+	for (unsigned i = 0; i < LIVE; i++) {
+		if (key != 0 && regions[i].key == key)
+			return &regions[i];
+	}
+	return NULL;
+}
+
+static uint8_t *
+model_check(uint32_t key, uint32_t pd, uint64_t va, uint64_t len, unsigned need)
+{
+	const struct region *r = model_find(key);
+
+	if (r == NULL || r->pd != pd || (need & ~r->access) != 0)
+		return NULL;
+	if (va < r->va || (wide)va + len > (wide)r->va + r->len)
+		return NULL;
+	return (uint8_t *)(r->host + (uintptr_t)(va - r->va));
+}
+
+/* Registers in place of one that goes, where there was one. */
+static void
+model_replace(uint64_t *rand)
+{
+	unsigned i = rand_below(rand, LIVE);
+	struct region *r = &regions[i];
+	int rc;
+
+	if (r->key != 0) {
+		assert_int_equal(key_free(&table, r->key), 0);
+		stale[i] = r->key;
+	}
+	r->pd = rand_below(rand, 3);
+	r->len = rand_magnitude(rand, 63);
+	r->va = rand_below(rand, 2) ? rand_magnitude(rand, 64)
+				    : -rand_magnitude(rand, 64);
+	r->host = 1 + rand_magnitude(rand, 40);
+	r->access = rand_below(rand, 64);
+	r->key = 0;
+	rc = key_alloc(&table, r->pd, r->va, (void *)r->host, r->len, r->access, &r->key);
+	if ((wide)r->va + r->len > (wide)1 << 64 ||
+		((r->access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) !=
+				0 &&
+			(r->access & IBV_ACCESS_LOCAL_WRITE) == 0)) {
+		assert_int_equal(rc, -EINVAL);
+		assert_int_equal(r->key, 0);
+	} else {
+		assert_int_equal(rc, 0);
+		assert_int_not_equal(r->key, 0);
+	}
+}
+
+static uint64_t
+near(uint64_t *rand, uint64_t what)
+{
+	return what + rand_below(rand, 5) - 2;
+}
+
+/* Returns whether the access was granted. */
+static bool
+model_compare(uint64_t *rand, uint64_t seed, unsigned step)
+{
+	unsigned i = rand_below(rand, LIVE);
+	const struct region *r = &regions[i];
+	uint32_t pd = rand_below(rand, 8) == 0 ? rand_below(rand, 3) : r->pd;
+	unsigned need = rand_below(rand, 2) ? r->access & (unsigned)rand_next(rand)
+					    : rand_below(rand, 64);
+	uint32_t key = r->key;
+	uint64_t va, len;
+	uint8_t *want;
+
+	switch (rand_below(rand, 8)) {
+	case 0:
+		key = stale[i];
+		break;
+	case 1:
+		key = (uint32_t)rand_magnitude(rand, 32);
+		break;
+	}
+	va = rand_below(rand, 2)
+		     ? r->va + (r->len ? rand_below(rand, r->len) : 0)
+		     : near(rand, rand_below(rand, 2) ? r->va : r->va + r->len);
+	len = rand_below(rand, 2) ? near(rand, r->va + r->len - va)
+				  : rand_magnitude(rand, 64);
+	want = model_check(key, pd, va, len, need);
+	if (key_check(&table, key, pd, va, len, need) != want)
+		fail_msg("seed %" PRIu64 ", step %u: key %#" PRIx32 " va %#" PRIx64
+			 " len %#" PRIx64 " need %#x: not %p",
+			seed, step, key, va, len, need, (void *)want);
+	return want != NULL;
+}
+
+static void
+random_checks_agree_with_a_list(void **state)
+{
+	const char *given = getenv("ROCADE_TEST_SEED");
+	uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : 2;
+	uint64_t rand = seed;
+	unsigned granted = 0;
+
+	(void)state;
+	for (unsigned step = 0; step < CHECKS; step++) {
+		if (step % 16 == 0)
+			model_replace(&rand);
+		granted += model_compare(&rand, seed, step);
+	}
+	/* The sweep sees both answers often. */
+	assert_in_range(granted, CHECKS / 20, CHECKS - CHECKS / 20);
+	for (unsigned i = 0; i < LIVE; i++) {
+		if (regions[i].key != 0)
+			assert_int_equal(key_free(&table, regions[i].key), 0);
+	}
+}
+
+/* ---- A reader beside registrations: what is found is whole. ---- */
+
+#define PUBLISHED 100000
+
+static uint32_t newest;
+static uint32_t reader_failures;
+
+static void *
+reader_main(void *arg)
+{
+	uint32_t key = 0, last = 0;
+	const struct key_entry *e;
+	uint8_t *host;
+
+	(void)arg;
+	while (last >> 8 != PUBLISHED) {
+		key = __atomic_load_n(&newest, __ATOMIC_RELAXED);
+		if (key == last)
+			continue;
+		/* Region of index i: PD i & 0xFF, at i, i bytes long, its host at i. */
+		e = key_find(&table, key);
+		if (e == NULL)
+			continue; /* seen too early: ask again */
+		host = key_check(&table, key, key >> 8 & 0xFF, key >> 8, key >> 8, ALL);
+		if (host != (uint8_t *)(uintptr_t)(key >> 8))
+			reader_failures++;
+		last = key;
+	}
+	return NULL;
+}
+
+static void
+readers_see_whole_entries(void **state)
+{
+	uint32_t *keys = calloc(PUBLISHED + 1, sizeof(*keys));
+	pthread_t reader;
+
+	(void)state;
+	newest = 0;
+	assert_int_equal(pthread_create(&reader, NULL, reader_main, NULL), 0);
+	for (uint32_t i = 1; i <= PUBLISHED; i++) {
+		assert_int_equal(key_alloc(&table, i & 0xFF, i, (void *)(uintptr_t)i, i,
+					 ALL, &keys[i]),
+			0);
+		assert_int_equal(keys[i] >> 8, i);
+		/* Relaxed: the table alone orders what the reader sees. */
+		__atomic_store_n(&newest, keys[i], __ATOMIC_RELAXED);
+	}
+	assert_int_equal(pthread_join(reader, NULL), 0);
+	assert_int_equal(reader_failures, 0);
+	for (uint32_t i = 1; i <= PUBLISHED; i++)
+		assert_int_equal(key_free(&table, keys[i]), 0);
+	free(keys);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, table_setup, table_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(bounds_are_exact),
+		TEST(ranges_end_at_2_to_64),
+		TEST(access_is_checked),
+		TEST(empty_regions_are_valid),
+		TEST(dead_keys_match_nothing),
+		TEST(oldest_is_reused_first),
+		TEST(stale_keys_stay_stale),
+		TEST(full_table_is_refused),
+		TEST(random_checks_agree_with_a_list),
+		TEST(readers_see_whole_entries),
+	};
+
+	return cmocka_run_group_tests_name("key", tests, NULL, NULL);
+}

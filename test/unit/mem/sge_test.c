@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "mem/sge.h"
+#include "wire/icrc.h"
+
+#include <cmocka.h>
+
+#include "../rand.h"
+
+#define PD 5
+#define ARENA 32768
+#define SGES 16
+#define ROUNDS 20000
+#define GIB2 (UINT64_C(1) << 31)
+
+static struct key_table table;
+static uint8_t arena[ARENA];
+
+static int
+table_setup(void **state)
+{
+	(void)state;
+	key_table_init(&table, 1);
+	return 0;
+}
+
+static int
+table_teardown(void **state)
+{
+	(void)state;
+	key_table_fini(&table);
+	return 0;
+}
+
+static uint32_t
+key_new(uint64_t va, void *host, uint64_t len, unsigned access)
+{
+	uint32_t key = 0;
+
+	assert_int_equal(key_alloc(&table, PD, va, host, len, access, &key), 0);
+	return key;
+}
+
+static void
+key_drop(uint32_t key)
+{
+	assert_int_equal(key_free(&table, key), 0);
+}
+
+/* ---- A sweep against a list of single bytes. ---- */
+
+/* Three regions over the arena: all of it at its own address, its upper half at address
+ * 0, and all of it read-only just below 2^64. */
+enum { WHOLE, HALF, READ_ONLY, REGIONS };
+
+struct bed {
+	uint64_t seed;
+	uint64_t rand;
+	unsigned round;
+	uint32_t keys[REGIONS];
+	struct sge sge[SGES];
+	uint32_t num;
+	uint32_t bad; /* the SGE that may not be written; num: none */
+	uint32_t total;
+	uint32_t flat[SGES * 2048];  /* where in the arena byte i of the list is */
+	uint32_t owner[SGES * 2048]; /* and of which SGE */
+	uint8_t shadow[ARENA];
+	uint8_t packet[SGES * 2048];
+	uint8_t want[SGES * 2048];
+};
+
+static struct bed bed;
+
+#define CHECK(condition)                                                                 \
+	do {                                                                             \
+		if (!(condition))                                                        \
+			fail_msg("seed %" PRIu64 ", round %u: %s", bed.seed, bed.round,  \
+				#condition);                                             \
+	} while (0)
+
+static void
+bed_open(void)
+{
+	const char *given = getenv("ROCADE_TEST_SEED");
+
+	bed.seed = given != NULL ? strtoull(given, NULL, 0) : 3;
+	bed.rand = bed.seed;
+	bed.keys[WHOLE] = key_new((uintptr_t)arena, arena, ARENA, IBV_ACCESS_LOCAL_WRITE);
+	bed.keys[HALF] = key_new(0, arena + ARENA / 2, ARENA / 2, IBV_ACCESS_LOCAL_WRITE);
+	bed.keys[READ_ONLY] = key_new(-(uint64_t)ARENA, arena, ARENA, 0);
+}
+
+static void
+bed_close(void)
+{
+	for (unsigned i = 0; i < REGIONS; i++)
+		key_drop(bed.keys[i]);
+}
+
+/* One SGE of len bytes at offset at of the arena, through one of the regions. */
+static struct sge
+sge_make(uint32_t at, uint32_t len, bool writable)
+{
+	struct sge sge = {
+		.addr = (uintptr_t)arena + at, .len = len, .lkey = bed.keys[WHOLE]};
+
+	if (!writable) {
+		sge.addr = -(uint64_t)ARENA + at;
+		sge.lkey = bed.keys[READ_ONLY];
+	} else if (at >= ARENA / 2 && rand_below(&bed.rand, 2)) {
+		sge.addr = at - ARENA / 2;
+		sge.lkey = bed.keys[HALF];
+	}
+	if (len == 0 && rand_below(&bed.rand, 2))
+		sge.lkey = 0xDEAD; /* not looked at */
+	return sge;
+}
+
+/* A new list: lengths of all magnitudes, zero among them, places anywhere, so that they
+ * overlap now and then. */
+static void
+bed_list(bool one_bad)
+{
+	bed.num = 1 + rand_below(&bed.rand, SGES);
+	bed.bad = one_bad ? rand_below(&bed.rand, bed.num) : bed.num;
+	bed.total = 0;
+	for (uint32_t i = 0; i < bed.num; i++) {
+		uint32_t len = rand_magnitude(&bed.rand, 11);
+		uint32_t at = rand_below(&bed.rand, ARENA - len + 1);
+
+		bed.sge[i] = sge_make(at, len, i != bed.bad);
+		for (uint32_t j = 0; j < len; j++) {
+			bed.flat[bed.total] = at + j;
+			bed.owner[bed.total++] = i;
+		}
+	}
+}
+
+static void
+arena_fill(void)
+{
+	for (size_t i = 0; i < ARENA; i += 8) {
+		uint64_t word = rand_next(&bed.rand);
+
+		memcpy(arena + i, &word, 8);
+	}
+}
+
+static bool
+pos_equal(struct sge_pos a, struct sge_pos b)
+{
+	return a.index == b.index && a.offset == b.offset;
+}
+
+/* A place from which offset bytes come before: by seek, whatever its spelling. */
+static uint32_t
+pos_offset(struct sge_pos pos)
+{
+	return (uint32_t)sge_total(bed.sge, pos.index) + pos.offset;
+}
+
+/* The whole list in packets of random size; now and then the place is found anew. */
+static void
+gather_round(void)
+{
+	struct sge_pos pos = {0};
+	uint32_t at = 0;
+
+	while (at < bed.total) {
+		uint32_t len = RTE_MIN(rand_magnitude(&bed.rand, 14), bed.total - at);
+		uint32_t crc = (uint32_t)rand_next(&bed.rand);
+		uint32_t want_crc;
+
+		if (rand_below(&bed.rand, 3) == 0)
+			pos = sge_seek(bed.sge, bed.num, at);
+		for (uint32_t i = 0; i < len; i++)
+			bed.want[i] = arena[bed.flat[at + i]];
+		want_crc = icrc_update(crc, bed.want, len);
+		bed.packet[len] = 0xA5;
+		CHECK(sge_gather(&table, PD, bed.sge, bed.num, &pos, bed.packet, len,
+			      &crc) == 0);
+		CHECK(memcmp(bed.packet, bed.want, len) == 0);
+		CHECK(len == sizeof(bed.packet) || bed.packet[len] == 0xA5);
+		CHECK(crc == want_crc);
+		at += len;
+		CHECK(pos_offset(pos) == at);
+	}
+}
+
+static void
+random_gathers_agree_with_bytes(void **state)
+{
+	(void)state;
+	bed_open();
+	arena_fill();
+	for (bed.round = 0; bed.round < ROUNDS; bed.round++) {
+		/* A region that may not be written may be read. */
+		bed_list(rand_below(&bed.rand, 2));
+		gather_round();
+	}
+	bed_close();
+}
+
+/* Whether bytes [at, at + len) of the list touch the SGE that may not be written. */
+static bool
+touches_bad(uint32_t at, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++) {
+		if (bed.owner[at + i] == bed.bad)
+			return true;
+	}
+	return false;
+}
+
+static void
+scatter_round(unsigned *refused)
+{
+	struct sge_pos pos = {0}, before;
+	uint32_t at = 0;
+
+	memcpy(bed.shadow, arena, ARENA);
+	while (at < bed.total) {
+		uint32_t len = RTE_MIN(rand_magnitude(&bed.rand, 14), bed.total - at);
+		int rc;
+
+		for (uint32_t i = 0; i < len; i++)
+			bed.packet[i] = (uint8_t)rand_next(&bed.rand);
+		if (rand_below(&bed.rand, 3) == 0)
+			pos = sge_seek(bed.sge, bed.num, at);
+		before = pos;
+		rc = sge_scatter(&table, PD, bed.sge, bed.num, &pos, bed.packet, len);
+		if (touches_bad(at, len)) {
+			CHECK(rc == -EACCES);
+			CHECK(pos_equal(pos, before));
+			pos = sge_seek(bed.sge, bed.num, at + len);
+			(*refused)++;
+		} else {
+			CHECK(rc == 0);
+			for (uint32_t i = 0; i < len; i++)
+				bed.shadow[bed.flat[at + i]] = bed.packet[i];
+		}
+		/* All of it: nothing beside the list was written either. */
+		CHECK(memcmp(arena, bed.shadow, ARENA) == 0);
+		at += len;
+		CHECK(pos_offset(pos) == at);
+	}
+	before = pos;
+	CHECK(sge_scatter(&table, PD, bed.sge, bed.num, &pos, bed.packet, 1) ==
+		-EMSGSIZE);
+	CHECK(pos_equal(pos, before));
+}
+
+static void
+random_scatters_agree_with_bytes(void **state)
+{
+	unsigned refused = 0;
+
+	(void)state;
+	bed_open();
+	arena_fill();
+	for (bed.round = 0; bed.round < ROUNDS / 4; bed.round++) {
+		bed_list(rand_below(&bed.rand, 4) == 0);
+		scatter_round(&refused);
+	}
+	assert_in_range(refused, 100, UINT32_MAX);
+	bed_close();
+}
+
+/* ---- One rule at a time. ---- */
+
+static void
+refused_gather_changes_nothing(void **state)
+{
+	uint8_t mem[32] = {1}, dst[32];
+	uint32_t key = key_new(0, mem, 32, 0);
+	struct sge sge[2] = {{0, 16, key}, {16, 16, key ^ 1}};
+	struct sge_pos pos = {0};
+	uint32_t crc = 99;
+
+	(void)state;
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 32, &crc), -EACCES);
+	assert_int_equal(
+		sge_gather(&table, PD + 1, sge, 1, &pos, dst, 16, &crc), -EACCES);
+	sge[0].addr = 1;
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 17, &crc), -EACCES);
+	sge[0].addr = 20;
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 16, &crc), -EACCES);
+	assert_int_equal(crc, 99);
+	assert_true(pos_equal(pos, (struct sge_pos){0}));
+	/* The bytes that are granted come all the same. */
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 12, &crc), 0);
+	key_drop(key);
+}
+
+static void
+region_gone_between_packets(void **state)
+{
+	uint8_t mem[32] = {0}, packet[16];
+	uint32_t key = key_new(0, mem, 32, IBV_ACCESS_LOCAL_WRITE);
+	struct sge sge = {0, 32, key};
+	struct sge_pos pos = {0};
+	uint32_t crc = 0;
+
+	(void)state;
+	memset(packet, 7, sizeof(packet));
+	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), 0);
+	key_drop(key);
+	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), -EACCES);
+	assert_int_equal(
+		sge_gather(&table, PD, &sge, 1, &pos, packet, 16, &crc), -EACCES);
+	assert_int_equal(mem[15], 7);
+	assert_int_equal(mem[16], 0);
+}
+
+static void
+nothing_needs_no_key(void **state)
+{
+	struct sge sge[2] = {{1, 0, 0xDEAD}, {UINT64_MAX, 0, 0}};
+	struct sge_pos pos = {0};
+	uint32_t crc = 42;
+	uint8_t byte = 1;
+
+	(void)state;
+	assert_int_equal(sge_check(&table, PD, sge, 2, IBV_ACCESS_LOCAL_WRITE), 0);
+	assert_int_equal(sge_total(sge, 2), 0);
+	assert_int_equal(sge_total(NULL, 0), 0);
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, NULL, 0, &crc), 0);
+	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos, NULL, 0), 0);
+	assert_int_equal(sge_gather(&table, PD, NULL, 0, &pos, NULL, 0, &crc), 0);
+	assert_int_equal(sge_scatter(&table, PD, NULL, 0, &pos, NULL, 0), 0);
+	assert_int_equal(sge_scatter(&table, PD, NULL, 0, &pos, &byte, 1), -EMSGSIZE);
+	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos, &byte, 1), -EMSGSIZE);
+	assert_int_equal(crc, 42);
+	pos = sge_seek(NULL, 0, 0);
+	assert_true(pos_equal(pos, (struct sge_pos){0}));
+}
+
+static void
+check_wants_whole_sges(void **state)
+{
+	uint8_t mem[32];
+	uint32_t key = key_new(0, mem, 32, 0);
+	struct sge sge[3] = {{0, 32, key}, {32, 0, key}, {31, 1, key}};
+
+	(void)state;
+	assert_int_equal(sge_check(&table, PD, sge, 3, 0), 0);
+	assert_int_equal(sge_check(&table, PD, sge, 3, IBV_ACCESS_LOCAL_WRITE), -EACCES);
+	assert_int_equal(sge_check(&table, PD + 1, sge, 3, 0), -EACCES);
+	sge[2].len = 2;
+	assert_int_equal(sge_check(&table, PD, sge, 3, 0), -EACCES);
+	assert_int_equal(sge_check(&table, PD, sge, 2, 0), 0);
+	key_drop(key);
+}
+
+static void
+later_piece_of_overlap_wins(void **state)
+{
+	uint8_t mem[8] = {0};
+	uint32_t key = key_new(0, mem, 8, IBV_ACCESS_LOCAL_WRITE);
+	struct sge sge[2] = {{0, 6, key}, {2, 6, key}};
+	struct sge_pos pos = {0};
+
+	(void)state;
+	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos,
+				 (const uint8_t *)"abcdefABCDEF", 12),
+		0);
+	assert_memory_equal(mem, "abABCDEF", 8);
+	key_drop(key);
+}
+
+/* An SGE that goes on at 0 behind 2^64 - 1 must not reach the region that is there. */
+static void
+addresses_do_not_wrap(void **state)
+{
+	uint8_t low[16] = {0}, high[16] = {0}, packet[32] = {0};
+	uint32_t key = key_new(0, low, 16, IBV_ACCESS_LOCAL_WRITE);
+	uint32_t top = key_new(-UINT64_C(16), high, 16, IBV_ACCESS_LOCAL_WRITE);
+	struct sge sge = {-UINT64_C(16), 32, key};
+	struct sge_pos pos = {0, 16};
+	uint32_t crc = 0;
+
+	(void)state;
+	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), -EACCES);
+	assert_int_equal(
+		sge_gather(&table, PD, &sge, 1, &pos, packet, 16, &crc), -EACCES);
+	assert_int_equal(sge_check(&table, PD, &sge, 1, 0), -EACCES);
+	sge.lkey = top;
+	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 1), -EACCES);
+	pos = (struct sge_pos){0};
+	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), 0);
+	pos = (struct sge_pos){0, 8};
+	assert_int_equal(sge_gather(&table, PD, &sge, 1, &pos, packet, 9, &crc), -EACCES);
+	key_drop(key);
+	key_drop(top);
+}
+
+/* The largest message, in the largest SGE and in 16 of them: only the edges are touched.
+ */
+static void
+lengths_up_to_2_to_31(void **state)
+{
+	const uint64_t base = UINT64_C(1) << 40;
+	uint8_t *mem = mmap(NULL, GIB2 + 4096, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint32_t key, crc = 0;
+	uint8_t packet[4096], back[4096];
+	struct sge sge[SGES];
+	struct sge_pos pos;
+
+	(void)state;
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	key = key_new(base, mem, GIB2, IBV_ACCESS_LOCAL_WRITE);
+	for (unsigned i = 0; i < SGES; i++)
+		sge[i] = (struct sge){base, (uint32_t)GIB2, key};
+	memset(packet, 0x5A, sizeof(packet));
+
+	assert_int_equal(sge_total(sge, SGES), GIB2 * SGES);
+	assert_int_equal(sge_check(&table, PD, sge, SGES, IBV_ACCESS_LOCAL_WRITE), 0);
+	/* Across the seam of two such SGEs. */
+	pos = sge_seek(sge, SGES, 7 * GIB2 - 96);
+	assert_true(pos_equal(pos, (struct sge_pos){6, (uint32_t)GIB2 - 96}));
+	assert_int_equal(sge_scatter(&table, PD, sge, SGES, &pos, packet, 4096), 0);
+	assert_true(pos_equal(pos, (struct sge_pos){7, 4000}));
+	assert_int_equal(mem[GIB2 - 97], 0);
+	assert_memory_equal(mem + GIB2 - 96, packet, 96);
+	assert_memory_equal(mem, packet, 4000);
+	assert_int_equal(mem[4000], 0);
+	assert_int_equal(mem[GIB2], 0);
+	pos = sge_seek(sge, SGES, 7 * GIB2 - 96);
+	assert_int_equal(sge_gather(&table, PD, sge, SGES, &pos, back, 4096, &crc), 0);
+	assert_memory_equal(back, packet, 4096);
+	/* The last bytes, and none behind them. */
+	pos = sge_seek(sge, SGES, SGES * GIB2 - 4096);
+	assert_int_equal(sge_scatter(&table, PD, sge, SGES, &pos, packet, 4096), 0);
+	assert_memory_equal(mem + GIB2 - 4096, packet, 4096);
+	assert_int_equal(sge_scatter(&table, PD, sge, SGES, &pos, packet, 1), -EMSGSIZE);
+	/* A byte more than the region has. */
+	sge[0].len++;
+	assert_int_equal(sge_check(&table, PD, sge, 1, 0), -EACCES);
+	pos = (struct sge_pos){0, (uint32_t)GIB2 - 4095};
+	assert_int_equal(sge_scatter(&table, PD, sge, SGES, &pos, packet, 4096), -EACCES);
+
+	key_drop(key);
+	assert_int_equal(munmap(mem, GIB2 + 4096), 0);
+}
+
+/* A receive SGE of 2^31 over a small region: what is written counts, not what it says. */
+static void
+long_sge_over_a_short_region(void **state)
+{
+	uint8_t mem[64] = {0}, packet[65];
+	uint32_t key = key_new(0, mem, 64, IBV_ACCESS_LOCAL_WRITE);
+	struct sge sge[2] = {{0, (uint32_t)GIB2, key}, {0, UINT32_MAX, key}};
+	struct sge_pos pos = {0};
+
+	(void)state;
+	memset(packet, 9, sizeof(packet));
+	assert_int_equal(sge_scatter(&table, PD, sge, 1, &pos, packet, 65), -EACCES);
+	assert_int_equal(mem[0], 0);
+	assert_int_equal(sge_scatter(&table, PD, sge, 1, &pos, packet, 64), 0);
+	assert_memory_equal(mem, packet, 64);
+	pos = sge_seek(sge, 2, GIB2 + UINT32_MAX - 1);
+	assert_true(pos_equal(pos, (struct sge_pos){1, UINT32_MAX - 1}));
+	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos, packet, 1), -EACCES);
+	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos, packet, 2), -EMSGSIZE);
+	key_drop(key);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, table_setup, table_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(random_gathers_agree_with_bytes),
+		TEST(random_scatters_agree_with_bytes),
+		TEST(refused_gather_changes_nothing),
+		TEST(region_gone_between_packets),
+		TEST(nothing_needs_no_key),
+		TEST(check_wants_whole_sges),
+		TEST(later_piece_of_overlap_wins),
+		TEST(addresses_do_not_wrap),
+		TEST(lengths_up_to_2_to_31),
+		TEST(long_sge_over_a_short_region),
+	};
+
+	return cmocka_run_group_tests_name("sge", tests, NULL, NULL);
+}
