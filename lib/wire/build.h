@@ -25,7 +25,7 @@ struct path_addr {
 	uint8_t dst_gid[16];
 	uint8_t src_mac[6];
 	uint8_t dst_mac[6];
-	uint16_t vlan; /* 0: untagged */
+	uint16_t vlan; /* the tag: VLAN id, priority in bits 15-13; 0: untagged */
 	uint16_t udp_sport;
 	uint32_t flow_label; /* IPv6, 20 bits */
 	uint8_t tclass;

@@ -116,8 +116,8 @@ pcap_file_load(struct pcap_file *file, const char *path)
 {
 	struct pcap_frame *frames;
 	struct format format;
-	uint8_t *bytes;
-	size_t len, count;
+	uint8_t *bytes = NULL;
+	size_t len = 0, count = 0;
 	int err;
 
 	err = bytes_load(path, &bytes, &len);

@@ -48,4 +48,27 @@ unsigned
 parse_exact(const uint8_t *frame, size_t len, uint32_t flags, uint16_t vlan,
 	struct pkt_view *view, uint8_t **copy);
 
+#define CRAFT_ROOM 256
+
+/* A frame that a test takes to pieces. */
+struct craft {
+	uint8_t data[CRAFT_ROOM];
+	size_t len;
+	size_t ip_off;
+};
+
+struct craft
+craft4(void); /* a vector */
+struct craft
+craft6(void);
+void
+craft_tag(struct craft *c, unsigned tci);
+/* Gives an IPv4 frame's UDP datagram a length, with IP, frame, checksum and ICRC to
+ * match. */
+void
+craft_udp_len(struct craft *c, unsigned udp_len);
+/* As from a port that has checked the IPv4 checksum. */
+unsigned
+craft_parse(const struct craft *c, uint16_t vlan);
+
 #endif

@@ -7,61 +7,7 @@
 
 #include <cmocka.h>
 
-#define ROOM 256
 #define TAG_LEN 4
-
-/* A frame that a test takes to pieces. */
-struct craft {
-	uint8_t data[ROOM];
-	size_t len;
-	size_t ip_off;
-};
-
-static struct craft
-craft4(void)
-{
-	struct craft c = {.len = VECTOR4_LEN, .ip_off = IP_OFF};
-
-	memcpy(c.data, frame_vector4, VECTOR4_LEN);
-	return c;
-}
-
-static struct craft
-craft6(void)
-{
-	struct craft c = {.len = VECTOR6_LEN, .ip_off = IP_OFF};
-
-	memcpy(c.data, frame_vector6, VECTOR6_LEN);
-	return c;
-}
-
-static void
-craft_tag(struct craft *c, unsigned tci)
-{
-	memmove(c->data + 12 + TAG_LEN, c->data + 12, c->len - 12);
-	be16_put(c->data + 12, 0x8100);
-	be16_put(c->data + 14, tci);
-	c->len += TAG_LEN;
-	c->ip_off += TAG_LEN;
-}
-
-/* Gives an IPv4 frame's UDP datagram a length, with IP, frame, checksum and ICRC to
- * match. */
-static void
-craft_udp_len(struct craft *c, unsigned udp_len)
-{
-	be16_put(c->data + c->ip_off + 2, 20 + udp_len);
-	be16_put(c->data + c->ip_off + 24, udp_len);
-	c->len = c->ip_off + 20 + udp_len;
-	if (udp_len >= 24)
-		frame_seal(c->data, c->ip_off);
-}
-
-static unsigned
-craft_parse(const struct craft *c, uint16_t vlan)
-{
-	return parse_exact(c->data, c->len, PKT_RX_IPV4_CKSUM_OK, vlan, NULL, NULL);
-}
 
 static void
 vectors_parse(void **state)

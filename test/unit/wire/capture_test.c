@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every frame that another implementation sent: read as tshark reads it, made again byte
+ * for byte, cut everywhere, and bent at random. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "captures.h"
+#include "frame.h"
+#include "wire/build.h"
+
+#include <cmocka.h>
+
+#include "../rand.h"
+
+#define SEED 0xca97
+
+/* Frames that are wrong on purpose. */
+static const struct {
+	const char *capture;
+	unsigned number;
+	unsigned reason;
+} dropped[] = {
+	{"c0-silent-drops", 1, DROP_icrc},
+	{"c0-silent-drops", 2, DROP_tver},
+	{"c0-silent-drops", 11, DROP_opcode},
+	{"c0-silent-drops", 12, DROP_opcode},
+	{"c0-silent-drops", 18, DROP_length},
+};
+
+static unsigned
+expected_reason(const struct captured *f)
+{
+	for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++)
+		if (strcmp(dropped[i].capture, f->capture) == 0 &&
+			dropped[i].number == f->number)
+			return dropped[i].reason;
+	return DROP_none;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	return captures_load(CAPTURES);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	captures_unload();
+	return 0;
+}
+
+static void
+all_frames_parse(void **state)
+{
+	(void)state;
+	assert_int_equal(captured_count, CAPTURED_FRAMES);
+	for (size_t i = 0; i < captured_count; i++) {
+		const struct captured *f = &captured[i];
+		unsigned want = expected_reason(f);
+		unsigned have = parse_exact(f->data, f->len, 0, f->vlan, NULL, NULL);
+
+		if (have != want)
+			fail_msg("%s frame %u: reason %u, expected %u", f->capture,
+				f->number, have, want);
+		if (f->vlan != 0)
+			assert_int_equal(parse_exact(f->data, f->len, 0, 0, NULL, NULL),
+				DROP_vlan);
+		else
+			assert_int_equal(parse_exact(f->data, f->len, 0, 100, NULL, NULL),
+				DROP_vlan);
+	}
+}
+
+/* The columns of headers.tsv behind capture and frame. */
+enum {
+	UDP_LEN,
+	OPCODE_,
+	QPN,
+	PSN,
+	ACKREQ,
+	SE,
+	PAD,
+	PKEY,
+	SYNDROME,
+	MSN,
+	VA,
+	RKEY,
+	DMALEN,
+	IMM,
+	IETH,
+	QKEY,
+	SRCQP,
+	SWAP,
+	COMPARE,
+	ORIGINAL,
+	COLUMNS
+};
+
+struct expected {
+	uint64_t value[COLUMNS];
+	bool has[COLUMNS];
+};
+
+static void
+value_check(const struct captured *f, const struct expected *e, unsigned column,
+	uint64_t have)
+{
+	if (!e->has[column] || e->value[column] != have)
+		fail_msg("%s frame %u column %u: %s0x%" PRIx64 ", have 0x%" PRIx64,
+			f->capture, f->number, column, e->has[column] ? "" : "absent, ",
+			e->value[column], have);
+}
+
+static uint64_t
+be_get(const void *at, size_t len)
+{
+	const uint8_t *bytes = at;
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < len; i++)
+		value = value << 8 | bytes[i];
+	return value;
+}
+
+static void
+atomic_check(const struct captured *f, const struct expected *e, const struct pkt_view *v)
+{
+	const struct atomic_eth *eth =
+		(const struct atomic_eth *)(v->ext + v->op->main_off);
+
+	value_check(f, e, VA, be_get(&eth->va, 8));
+	value_check(f, e, RKEY, be_get(&eth->rkey, 4));
+	value_check(f, e, SWAP, be_get(&eth->swap_add, 8));
+	value_check(f, e, COMPARE, be_get(&eth->compare, 8));
+}
+
+static void
+ext_check(const struct captured *f, const struct expected *e, const struct pkt_view *v)
+{
+	unsigned hdrs = v->op->hdrs;
+	const uint8_t *last = v->ext + v->op->ext_len - 4;
+
+	if (hdrs & HDR_RETH) {
+		value_check(f, e, VA, be_get(&view_reth(v)->va, 8));
+		value_check(f, e, RKEY, be_get(&view_reth(v)->rkey, 4));
+		value_check(f, e, DMALEN, be_get(&view_reth(v)->len, 4));
+	}
+	if (hdrs & HDR_ATOMIC)
+		atomic_check(f, e, v);
+	if (hdrs & HDR_AETH) {
+		value_check(f, e, SYNDROME, view_aeth(v)->syndrome);
+		value_check(f, e, MSN, be24_get(view_aeth(v)->msn));
+	}
+	if (hdrs & HDR_ATOMIC_ACK)
+		value_check(f, e, ORIGINAL, be_get(view_aeth(v) + 1, 8));
+	if (hdrs & HDR_DETH) {
+		value_check(f, e, QKEY, be_get(&view_deth(v)->qkey, 4));
+		value_check(f, e, SRCQP, be24_get(view_deth(v)->src_qpn));
+	}
+	if (hdrs & HDR_IMM) {
+		uint32_t imm = view_imm_be(v);
+
+		assert_ptr_equal(last + 4, v->payload);
+		value_check(f, e, IMM, be_get(&imm, 4));
+	}
+	if (hdrs & HDR_IETH)
+		value_check(f, e, IETH, be_get(last, 4));
+}
+
+/* How many headers tshark sees and the opcode does not announce: none. */
+static void
+ext_absent(const struct captured *f, const struct expected *e, unsigned hdrs)
+{
+	static const unsigned flags[COLUMNS] = {
+		[SYNDROME] = HDR_AETH,
+		[RKEY] = HDR_RETH | HDR_ATOMIC,
+		[DMALEN] = HDR_RETH,
+		[IMM] = HDR_IMM,
+		[IETH] = HDR_IETH,
+		[QKEY] = HDR_DETH,
+		[SWAP] = HDR_ATOMIC,
+		[ORIGINAL] = HDR_ATOMIC_ACK,
+	};
+
+	for (unsigned c = 0; c < COLUMNS; c++)
+		if (flags[c] != 0 && e->has[c] && !(hdrs & flags[c]))
+			fail_msg("%s frame %u: no column %u in its opcode", f->capture,
+				f->number, c);
+}
+
+static void
+headers_check(const struct captured *f, const struct expected *e)
+{
+	struct pkt_view v;
+	uint8_t *copy;
+	unsigned reason = parse_exact(f->data, f->len, 0, f->vlan, &v, &copy);
+
+	if (reason == DROP_none) {
+		uint64_t fixed = 8 + 12 + v.op->ext_len + v.pad + 4;
+
+		value_check(f, e, OPCODE_, v.opcode);
+		value_check(f, e, QPN, v.dest_qpn);
+		value_check(f, e, PSN, v.psn);
+		value_check(f, e, ACKREQ, v.ack_req);
+		value_check(f, e, SE, v.solicited);
+		value_check(f, e, PAD, v.pad);
+		value_check(f, e, PKEY, v.pkey);
+		value_check(f, e, UDP_LEN, fixed + v.payload_len);
+		/* tshark knows neither XRC's headers nor those of annex A19. */
+		if (v.op->service != SERVICE_XRC && v.op->kind != OP_FLUSH &&
+			v.op->kind != OP_ATOMIC_WRITE) {
+			ext_check(f, e, &v);
+			ext_absent(f, e, v.op->hdrs);
+		}
+	}
+	free(copy);
+}
+
+static void
+expected_read(struct expected *e, char *rest)
+{
+	memset(e, 0, sizeof(*e));
+	for (unsigned c = 0; c < COLUMNS; c++) {
+		char *word = strtok_r(NULL, " \n", &rest);
+
+		assert_non_null(word);
+		e->has[c] = strcmp(word, "-") != 0;
+		if (e->has[c])
+			e->value[c] = strtoull(word, NULL, c == UDP_LEN ? 10 : 16);
+	}
+}
+
+static void
+headers_as_tshark(void **state)
+{
+	FILE *stream = fopen(CAPTURES "/headers.tsv", "r");
+	struct expected e;
+	char line[1024];
+	size_t i = 0;
+
+	(void)state;
+	assert_non_null(stream);
+	assert_non_null(fgets(line, sizeof(line), stream));
+	assert_int_equal(line[0], '#');
+	for (; fgets(line, sizeof(line), stream) != NULL; i++) {
+		char *rest, *name = strtok_r(line, " ", &rest);
+		char *number = strtok_r(NULL, " ", &rest);
+
+		assert_true(i < captured_count);
+		assert_string_equal(name, captured[i].capture);
+		assert_int_equal(strtoul(number, NULL, 10), captured[i].number);
+		expected_read(&e, rest);
+		headers_check(&captured[i], &e);
+	}
+	fclose(stream);
+	assert_int_equal(i, CAPTURED_FRAMES);
+}
+
+/* The path of a frame, with the fields that Rocade keeps constant taken over from it. */
+static void
+path_of(const struct captured *f, const struct pkt_view *v, struct path_hdr *hdr)
+{
+	struct path_addr addr = {.tclass = v->tclass, .vlan = f->tci};
+	const uint8_t *udp = (const uint8_t *)v->bth - 8;
+
+	memcpy(addr.dst_mac, f->data, 6);
+	memcpy(addr.src_mac, f->data + 6, 6);
+	addr.udp_sport = (uint16_t)be16_at(udp);
+	if (v->ip_version == 6) {
+		memcpy(addr.src_gid, v->ip + 8, 16);
+		memcpy(addr.dst_gid, v->ip + 24, 16);
+		addr.flow_label = (uint32_t)be_get(v->ip, 4) & 0xFFFFF;
+		addr.hop_limit = v->ip[7];
+		path_hdr_init(hdr, &addr);
+		return;
+	}
+	addr.src_gid[10] = addr.src_gid[11] = addr.dst_gid[10] = addr.dst_gid[11] = 0xFF;
+	memcpy(addr.src_gid + 12, v->ip + 12, 4);
+	memcpy(addr.dst_gid + 12, v->ip + 16, 4);
+	addr.hop_limit = v->ip[8];
+	path_hdr_init(hdr, &addr);
+	/* Identification and DF. */
+	memcpy(hdr->bytes + hdr->l3_off + 4, v->ip + 4, 4);
+	uint32_t sum =
+		hdr->ip_sum_base - 0x4000u + be16_at(v->ip + 4) + be16_at(v->ip + 6);
+
+	hdr->ip_sum_base = (uint16_t)((sum & 0xFFFF) + (sum >> 16));
+}
+
+/* A packet in a buffer of exactly its length, from what parse() found in another. The
+ * bits of the BTH that Rocade sets otherwise (MigReq, reserved) are taken over; crc must
+ * follow. */
+static void
+rebuild(struct path_hdr *hdr, const struct pkt_view *v, struct pkt *pkt)
+{
+	struct bth_fields fields = {
+		.dest_qpn = v->dest_qpn,
+		.psn = v->psn,
+		.pkey = v->pkey,
+		.opcode = v->opcode,
+		.solicited = v->solicited,
+		.ack_req = v->ack_req,
+	};
+	uint32_t room = frame_len(hdr, v->opcode, v->payload_len);
+	struct bth *bth;
+	uint8_t *ext;
+	uint32_t crc;
+
+	*pkt = (struct pkt){.data = malloc(room), .room = (uint16_t)room};
+	assert_non_null(pkt->data);
+	ext = frame_begin(hdr, pkt, &fields, v->payload_len);
+	bth = (struct bth *)ext - 1;
+	assert_int_equal(bth->flags & BTH_MIGREQ, BTH_MIGREQ);
+	bth->flags = (bth->flags & ~BTH_MIGREQ) | (v->bth->flags & BTH_MIGREQ);
+	bth->ecn = v->bth->ecn;
+	bth->ack |= v->bth->ack & ~BTH_ACKREQ;
+	memcpy(ext, v->ext, v->op->ext_len);
+	crc = frame_crc(hdr, pkt);
+	memcpy(frame_payload(hdr, pkt, v->opcode), v->payload, v->payload_len);
+	frame_end(pkt, v->payload_len, icrc_update(crc, v->payload, v->payload_len));
+}
+
+static void
+rebuilt_alike(void **state)
+{
+	unsigned rebuilt = 0;
+
+	(void)state;
+	for (size_t i = 0; i < captured_count; i++) {
+		const struct captured *f = &captured[i];
+		struct path_hdr hdr;
+		struct pkt_view v;
+		struct pkt pkt;
+		uint8_t *copy;
+		size_t udp;
+
+		if (parse_exact(f->data, f->len, 0, f->vlan, &v, &copy) == DROP_none) {
+			path_of(f, &v, &hdr);
+			rebuild(&hdr, &v, &pkt);
+			/* Rocade sends UDP checksum 0; one crafted frame has another. */
+			udp = f->ip_off + (v.ip_version == 4 ? 20 : 40);
+			memcpy(pkt.data + udp + 6, f->data + udp + 6, 2);
+			assert_true(pkt.len <= f->len);
+			if (memcmp(pkt.data, f->data, pkt.len) != 0)
+				fail_msg("%s frame %u", f->capture, f->number);
+			free(pkt.data);
+			rebuilt++;
+		}
+		free(copy);
+	}
+	assert_int_equal(rebuilt, CAPTURED_FRAMES - sizeof(dropped) / sizeof(dropped[0]));
+}
+
+/* Cut at every length: dropped until the last byte that the IP header counts is there. */
+static void
+cut_everywhere(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < captured_count; i++) {
+		const struct captured *f = &captured[i];
+		const uint8_t *ip = f->data + f->ip_off;
+		size_t ip_len = ip[0] >> 4 == 4 ? be16_at(ip + 2) : 40u + be16_at(ip + 4);
+		unsigned whole = expected_reason(f);
+
+		for (size_t len = 0; len <= f->len; len++) {
+			unsigned want = len < f->ip_off + ip_len ? DROP_runt : whole;
+			unsigned have = parse_exact(f->data, len, 0, f->vlan, NULL, NULL);
+
+			if (have != want)
+				fail_msg("%s frame %u cut to %zu: reason %u", f->capture,
+					f->number, len, have);
+		}
+	}
+}
+
+/* The same with lengths, checksum and ICRC that agree with the cut: down to the BTH what
+ * is left is a packet or too short for its opcode, and nothing is read behind the end. */
+static void
+cut_and_mended(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < captured_count; i++) {
+		const struct captured *f = &captured[i];
+		bool v4 = f->data[f->ip_off] >> 4 == 4;
+		size_t udp = f->ip_off + (v4 ? 20 : 40);
+		size_t most = be16_at(f->data + udp + 4);
+		uint8_t frame[8192];
+
+		if (expected_reason(f) != DROP_none)
+			continue;
+		if (most > 200)
+			most = 200;
+		memcpy(frame, f->data, udp + most);
+		for (size_t len = 24; len <= most; len++) {
+			const struct op_row *op = &op_rows[frame[udp + 8]];
+			unsigned pad = frame[udp + 9] >> 4 & 3;
+			bool fits = len % 4 == 0 && len >= 24u + op->ext_len + pad;
+
+			be16_put(frame + udp + 4, (unsigned)len);
+			if (v4)
+				be16_put(frame + f->ip_off + 2, (unsigned)len + 20);
+			else
+				be16_put(frame + f->ip_off + 4, (unsigned)len);
+			frame_seal(frame, f->ip_off);
+			if (parse_exact(frame, udp + len, 0, f->vlan, NULL, NULL) !=
+				(fits ? DROP_none : DROP_length))
+				fail_msg("%s frame %u mended at %zu", f->capture,
+					f->number, len);
+			/* The seal went where the next round's bytes are. */
+			memcpy(frame + udp + 20, f->data + udp + 20, most - 20);
+		}
+	}
+}
+
+/* Bytes of the headers at random: never a read outside (the sanitizer says), never a view
+ * that leaves the frame. */
+static void
+bent_at_random(void **state)
+{
+	uint64_t rand = SEED;
+
+	(void)state;
+	for (unsigned round = 0; round < 200000; round++) {
+		const struct captured *f = &captured[rand_below(&rand, captured_count)];
+		size_t len =
+			rand_below(&rand, 4) ? f->len : 1 + rand_below(&rand, f->len);
+		uint8_t frame[8192], *copy;
+		struct pkt_view v;
+
+		memcpy(frame, f->data, len);
+		for (unsigned n = 1 + rand_below(&rand, 3); n > 0; n--)
+			frame[rand_below(&rand, len < 70 ? len : 70)] =
+				(uint8_t)rand_next(&rand);
+		if (rand_below(&rand, 2) && len == f->len &&
+			frame[f->ip_off] == f->data[f->ip_off])
+			be16_put(frame + f->ip_off + 10, 0);
+		if (parse_exact(frame, len, PKT_RX_IPV4_CKSUM_OK, f->vlan, &v, &copy) ==
+			DROP_none) {
+			const uint8_t *end = v.payload + v.payload_len + v.pad + ICRC_LEN;
+
+			if (v.ip < copy + 14 || v.payload < v.ext || end > copy + len)
+				fail_msg("seed 0x%x round %u", SEED, round);
+		}
+		free(copy);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_frames_parse),
+		cmocka_unit_test(headers_as_tshark),
+		cmocka_unit_test(rebuilt_alike),
+		cmocka_unit_test(cut_everywhere),
+		cmocka_unit_test(cut_and_mended),
+		cmocka_unit_test(bent_at_random),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
