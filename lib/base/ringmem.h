@@ -55,7 +55,10 @@ ringmem_size(uint32_t count, size_t esize)
 }
 
 /* An empty ring that holds exactly count elements; mp and mc: several producers, several
- * consumers. Any of the rte_ring_*_elem() calls then does what it says. -EINVAL. */
+ * consumers. Any of the rte_ring_*_elem() calls then does what it says. -EINVAL.
+ *
+ * Several means RTS (relaxed tail): our threads can be preempted, and in the default mode
+ * those behind a preempted one spin through their time slices, in turn, for every element. */
 static inline int
 ringmem_init(struct rte_ring *r, uint32_t count, bool mp, bool mc)
 {
@@ -64,13 +67,17 @@ ringmem_init(struct rte_ring *r, uint32_t count, bool mp, bool mc)
 		return -EINVAL;
 	memset(r, 0, sizeof(*r));
 	r->flags = RING_F_EXACT_SZ;
-	r->flags |= mp ? 0 : RING_F_SP_ENQ;
-	r->flags |= mc ? 0 : RING_F_SC_DEQ;
+	r->flags |= mp ? RING_F_MP_RTS_ENQ : RING_F_SP_ENQ;
+	r->flags |= mc ? RING_F_MC_RTS_DEQ : RING_F_SC_DEQ;
 	r->size = ringmem_slots(count);
 	r->mask = r->size - 1;
 	r->capacity = count;
-	r->prod.sync_type = mp ? RTE_RING_SYNC_MT : RTE_RING_SYNC_ST;
-	r->cons.sync_type = mc ? RTE_RING_SYNC_MT : RTE_RING_SYNC_ST;
+	r->prod.sync_type = mp ? RTE_RING_SYNC_MT_RTS : RTE_RING_SYNC_ST;
+	r->cons.sync_type = mc ? RTE_RING_SYNC_MT_RTS : RTE_RING_SYNC_ST;
+	if (mp)
+		rte_ring_set_prod_htd_max(r, count);
+	if (mc)
+		rte_ring_set_cons_htd_max(r, count);
 	return 0;
 }
 
