@@ -229,7 +229,7 @@ stage_install() {
 hugepages_set() {
 	local want
 	[ "$(id -u)" = 0 ] && [ -w "$pages_file" ] && [ -z "$pages_before" ] || return 0
-	want=$(awk '/^MemAvailable:/ { n = int($2 / 4 / 2048); print n > 1024 ? 1024 : n }' \
+	want=$(awk '/^MemAvailable:/ { n = int($2 / 4 / 2048); print (n > 1024 ? 1024 : n) }' \
 		/proc/meminfo)
 	[ "$(cat "$pages_file")" -lt "$want" ] || return 0
 	pages_before=$(cat "$pages_file")

@@ -7,6 +7,15 @@
 
 #include <cmocka.h>
 
+/* AddressSanitizer's allocator otherwise aborts on what should return NULL. */
+const char *__asan_default_options(void);
+
+const char *
+__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
 static void
 memory_is_zeroed_and_aligned(void **state)
 {
