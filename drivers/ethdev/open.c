@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rocade_open_port(): a device over an ethdev port. */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+
+#include "ethdev/ethdev.h"
+#include "verbs/port.h"
+
+#define MTU_MAX 9000
+
+static int
+present_mtu(uint16_t port_id, uint32_t *mtu)
+{
+	uint16_t got;
+	int rc = rte_eth_dev_get_mtu(port_id, &got);
+
+	if (rc != 0)
+		return rocade_fail(EIO, "ethdev %u: it does not tell its MTU: %s",
+			port_id, strerror(-rc));
+	*mtu = RTE_MIN(got, MTU_MAX);
+	return 0;
+}
+
+static int
+ethdev_create(
+	const struct rocade_port_conf *conf, struct dev_conf *dev, struct port *port)
+{
+	struct ethdev_conf eth = {
+		.port_id = conf->ethdev,
+		.queues = conf->engines,
+		.rx_desc = conf->rx_desc,
+		.tx_desc = conf->tx_desc,
+		.no_cksum_offload = conf->no_cksum_offload,
+	};
+	char why[200] = "";
+	int err;
+
+	if (!rte_eth_dev_is_valid_port(conf->ethdev))
+		return rocade_fail(ENODEV, "ethdev: there is no port %u", conf->ethdev);
+	if (dev->mtu == 0) {
+		err = present_mtu(conf->ethdev, &dev->mtu);
+		if (err != 0)
+			return err;
+	}
+	eth.mtu = dev->mtu;
+	err = -ethdev_open(&eth, port, why, sizeof(why));
+	return err == 0 ? 0 : rocade_fail(err, "ethdev %u: %s", conf->ethdev, why);
+}
+
+static int
+port_create(struct dev_conf *conf, const struct port *port, int socket,
+	struct rocade_port **out)
+{
+	struct alloc mem = ethdev_alloc(socket);
+	struct dev *dev;
+	int err = -dev_create(conf, port, &mem, &dev);
+
+	if (err != 0) {
+		port->ops->close(port->drv);
+		if (err == EINVAL)
+			return rocade_fail(err,
+				"%s: an address that cannot be a host's, an MTU "
+				"below 576, or qpn_base and max_qp go beyond 24 "
+				"bits",
+				conf->name);
+		return rocade_fail(err, "%s: %s", conf->name, strerror(err));
+	}
+	err = port_publish(dev, out);
+	if (err != 0)
+		dev_destroy(dev);
+	return err;
+}
+
+EXPORT int
+rocade_open_port(const struct rocade_port_conf *conf, struct rocade_port **out)
+{
+	struct rocade_port_conf read;
+	struct dev_conf dev;
+	struct port port;
+	int err = port_conf_read(conf, &read, &dev);
+
+	if (err == 0 && rte_lcore_count() == 0)
+		err = rocade_fail(
+			EINVAL, "EAL is not initialised: call rte_eal_init() first");
+	if (err == 0)
+		err = port_name_choose(&dev);
+	if (err == 0)
+		err = ethdev_create(&read, &dev, &port);
+	if (err != 0)
+		return err;
+	return port_create(&dev, &port, rte_eth_dev_socket_id(read.ethdev), out);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rocade_port_impair(): the wrapper around every receive queue of a port. */
+#include <errno.h>
+
+#include "engine/internal.h"
+#include "impair/impair.h"
+#include "verbs/port.h"
+
+#define MILLION 1000000
+#define DRAIN_TURNS 4
+
+static int
+rates_check(const struct rocade_impair *impair)
+{
+	const struct {
+		const char *name;
+		uint32_t ppm;
+	} rates[] = {
+		{"loss_ppm", impair->loss_ppm},
+		{"duplicate_ppm", impair->duplicate_ppm},
+		{"reorder_ppm", impair->reorder_ppm},
+		{"corrupt_ppm", impair->corrupt_ppm},
+	};
+
+	for (size_t i = 0; i < RTE_DIM(rates); i++) {
+		if (rates[i].ppm > MILLION)
+			return rocade_fail(EINVAL, "%s: %u is not in 0..%d",
+				rates[i].name, rates[i].ppm, MILLION);
+	}
+	return 0;
+}
+
+/* Each queue does its own things to its frames, the same ones for the same seed. */
+static struct impair_conf
+queue_conf(const struct rocade_impair *impair, unsigned index)
+{
+	return (struct impair_conf){
+		.loss_ppm = impair->loss_ppm,
+		.duplicate_ppm = impair->duplicate_ppm,
+		.reorder_ppm = impair->reorder_ppm,
+		.corrupt_ppm = impair->corrupt_ppm,
+		.seed = impair->seed + index,
+	};
+}
+
+/* With the gates held. */
+static int
+queue_wrap(struct rocade_engine *e)
+{
+	struct engine *engine = e->engine;
+	const struct impair_conf idle = {0};
+	struct port_queue outer;
+	int rc;
+
+	if (e->impair != NULL)
+		return 0;
+	rc = impair_wrap(&engine->queue, &idle, engine_dev(engine)->port.caps.max_frame,
+		&e->impair, &outer);
+	if (rc != 0) {
+		e->impair = NULL;
+		return -rc;
+	}
+	e->inner = engine->queue;
+	engine->queue = outer;
+	return 0;
+}
+
+/* Nobody polls the port any more, and it is about to close. */
+static void
+port_unwrap(struct rocade_port *port)
+{
+	const struct impair_conf idle = {0};
+
+	dev_gates_lock(port->dev);
+	for (unsigned i = 0; i < port->engine_count; i++) {
+		if (port->engines[i].impair != NULL)
+			impair_set(port->engines[i].impair, &idle);
+	}
+	dev_gates_unlock(port->dev);
+	/* What is on its way between engines may be the wrapper's: let it arrive. */
+	for (unsigned i = 0; i < DRAIN_TURNS * port->engine_count; i++)
+		engine_poll(port->engines[i % port->engine_count].engine);
+	dev_gates_lock(port->dev);
+	for (unsigned i = 0; i < port->engine_count; i++) {
+		struct rocade_engine *e = &port->engines[i];
+
+		if (e->impair == NULL)
+			continue;
+		e->engine->queue = e->inner;
+		impair_unwrap(e->impair);
+		e->impair = NULL;
+	}
+	dev_gates_unlock(port->dev);
+}
+
+EXPORT int
+rocade_port_impair(struct rocade_port *port, const struct rocade_impair *impair)
+{
+	int err = rates_check(impair);
+
+	if (err != 0)
+		return err;
+	pthread_mutex_lock(&port->lock);
+	dev_gates_lock(port->dev);
+	for (unsigned i = 0; err == 0 && i < port->engine_count; i++)
+		err = queue_wrap(&port->engines[i]);
+	/* All are wrapped, and what is idle so far disturbs nothing. */
+	for (unsigned i = 0; err == 0 && i < port->engine_count; i++) {
+		struct impair_conf conf = queue_conf(impair, i);
+
+		err = -impair_set(port->engines[i].impair, &conf);
+	}
+	port->on_close = port_unwrap;
+	dev_gates_unlock(port->dev);
+	pthread_mutex_unlock(&port->lock);
+	return err == 0 ? 0 : rocade_fail(err, "no memory to hold frames back in");
+}
+
+EXPORT int
+rocade_port_impair_stats(struct rocade_port *port, struct rocade_impair_stats *stats)
+{
+	struct rocade_impair_stats sum = {0};
+
+	pthread_mutex_lock(&port->lock);
+	for (unsigned i = 0; i < port->engine_count; i++) {
+		struct impair_stats one;
+
+		if (port->engines[i].impair == NULL)
+			continue;
+		impair_stats_get(port->engines[i].impair, &one);
+		sum.lost += one.lost;
+		sum.duplicated += one.duplicated;
+		sum.reordered += one.reordered;
+		sum.corrupted += one.corrupted;
+	}
+	pthread_mutex_unlock(&port->lock);
+	*stats = sum;
+	return 0;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rocade_open_loop(): two devices joined by a wire of memory. */
+#include <errno.h>
+#include <string.h>
+
+#include "loop/loop.h"
+#include "verbs/port.h"
+
+#define LOOP_MTU 4180 /* carries a path MTU of 4096 */
+#define LOOP_RING 1024
+#define LOOP_RING_MAX 65536
+#define L2_MAX (14 + 4) /* Ethernet header and VLAN tag */
+
+static int
+pair_check(const struct rocade_port_conf conf[2])
+{
+	if (conf[0].engines != conf[1].engines)
+		return rocade_fail(EINVAL,
+			"engines: %u and %u, but both ends of a loop have the "
+			"same number",
+			conf[0].engines, conf[1].engines);
+	if (conf[0].rx_desc > LOOP_RING_MAX / 2)
+		return rocade_fail(EINVAL, "rx_desc: %u is not in 1..%d", conf[0].rx_desc,
+			LOOP_RING_MAX / 2);
+	return 0;
+}
+
+/* One end: its port becomes a device of the list. On failure the port is closed. */
+static int
+end_open(struct dev_conf *conf, const struct port *port, struct rocade_port **out)
+{
+	struct dev *dev;
+	int err = port_name_choose(conf);
+
+	if (err == 0) {
+		err = -dev_create(conf, port, &alloc_plain, &dev);
+		if (err == EINVAL)
+			rocade_fail(err,
+				"%s: an address that cannot be a host's, or qpn_base "
+				"and max_qp go beyond 24 bits",
+				conf->name);
+		else if (err != 0)
+			rocade_fail(err, "%s: %s", conf->name, strerror(err));
+	}
+	if (err != 0) {
+		port->ops->close(port->drv);
+		return err;
+	}
+	err = port_publish(dev, out);
+	if (err != 0)
+		dev_destroy(dev);
+	return err;
+}
+
+static int
+loop_create(const struct rocade_port_conf conf[2], struct dev_conf dev[2],
+	struct port port[2])
+{
+	uint32_t ring =
+		rte_align32pow2(conf[0].rx_desc != 0 ? conf[0].rx_desc : LOOP_RING);
+	int err;
+
+	for (int i = 0; i < 2; i++) {
+		if (dev[i].mtu == 0)
+			dev[i].mtu = LOOP_MTU;
+	}
+	err = -loop_open(conf[0].engines, RTE_MAX(dev[0].mtu, dev[1].mtu) + L2_MAX, ring,
+		&alloc_plain, &port[0], &port[1]);
+	return err == 0 ? 0 : rocade_fail(err, "no memory for a loop of %u frames", ring);
+}
+
+EXPORT int
+rocade_open_loop(const struct rocade_port_conf conf[2], struct rocade_port *ports[2])
+{
+	struct rocade_port_conf read[2];
+	struct rocade_port *first, *second;
+	struct dev_conf dev[2];
+	struct port port[2];
+	int err = 0;
+
+	for (int i = 0; i < 2 && err == 0; i++)
+		err = port_conf_read(&conf[i], &read[i], &dev[i]);
+	if (err == 0)
+		err = pair_check(read);
+	if (err == 0)
+		err = loop_create(read, dev, port);
+	if (err != 0)
+		return err;
+	err = end_open(&dev[0], &port[0], &first);
+	if (err != 0) {
+		port[1].ops->close(port[1].drv);
+		return err;
+	}
+	err = end_open(&dev[1], &port[1], &second);
+	if (err != 0) {
+		rocade_close_port(first);
+		return err;
+	}
+	ports[0] = first;
+	ports[1] = second;
+	return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls that our objects do not support yet; docs/verbs.md lists them. On others' objects
+ * they go to the real library.
+ */
+#include <endian.h>
+
+#include "verbs/forward.h"
+#include "verbs/objects.h"
+
+EXPORT struct ibv_comp_channel *
+ibv_create_comp_channel(struct ibv_context *context)
+{
+	if (!ours(context))
+		return forward(NULL, ibv_create_comp_channel, context);
+	return null_errno(EOPNOTSUPP);
+}
+
+EXPORT int
+ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	if (!ours(channel->context))
+		return forward(ENOSYS, ibv_destroy_comp_channel, channel);
+	return EOPNOTSUPP;
+}
+
+EXPORT int
+ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	if (!ours(channel->context))
+		return forward(-1, ibv_get_cq_event, channel, cq, cq_context);
+	return minus_errno(EOPNOTSUPP);
+}
+
+EXPORT void
+ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	if (!ours(cq->context))
+		forward_void(ibv_ack_cq_events, cq, nevents);
+}
+
+int
+verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	(void)cq;
+	(void)solicited_only;
+	return EOPNOTSUPP;
+}
+
+EXPORT struct ibv_ah *
+ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	if (!ours(pd->context))
+		return forward(NULL, ibv_create_ah, pd, attr);
+	return null_errno(EOPNOTSUPP);
+}
+
+EXPORT struct ibv_ah *
+ibv_create_ah_from_wc(
+	struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
+{
+	if (!ours(pd->context))
+		return forward(NULL, ibv_create_ah_from_wc, pd, wc, grh, port_num);
+	return null_errno(EOPNOTSUPP);
+}
+
+EXPORT int
+ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+	struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	if (!ours(context))
+		return forward(-1, ibv_init_ah_from_wc, context, port_num, wc, grh, attr);
+	return minus_errno(EOPNOTSUPP);
+}
+
+EXPORT int
+ibv_destroy_ah(struct ibv_ah *ah)
+{
+	if (!ours(ah->context))
+		return forward(ENOSYS, ibv_destroy_ah, ah);
+	return EOPNOTSUPP;
+}
+
+EXPORT int
+ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	if (!ours(qp->context))
+		return forward(ENOSYS, ibv_attach_mcast, qp, gid, lid);
+	return EOPNOTSUPP;
+}
+
+EXPORT int
+ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	if (!ours(qp->context))
+		return forward(ENOSYS, ibv_detach_mcast, qp, gid, lid);
+	return EOPNOTSUPP;
+}
+
+EXPORT int
+ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+	int access)
+{
+	if (!ours(mr->context))
+		return forward(IBV_REREG_MR_ERR_INPUT, ibv_rereg_mr, mr, flags, pd, addr,
+			length, access);
+	errno = EOPNOTSUPP;
+	return IBV_REREG_MR_ERR_INPUT; /* the region is as it was */
+}
+
+EXPORT struct ibv_mr *
+ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+	int fd, int access)
+{
+	if (!ours(pd->context))
+		return forward(
+			NULL, ibv_reg_dmabuf_mr, pd, offset, length, iova, fd, access);
+	return null_errno(EOPNOTSUPP);
+}
+
+EXPORT struct ibv_qp_ex *
+ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	if (!ours(qp->context))
+		return forward(NULL, ibv_qp_to_qp_ex, qp);
+	/* As for every QP that was not created with send_ops_flags. */
+	return NULL;
+}
+
+EXPORT int
+ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	if (!ours(qp->context))
+		return forward(ENOSYS, ibv_set_ece, qp, ece);
+	return EOPNOTSUPP;
+}
+
+EXPORT int
+ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	if (!ours(qp->context))
+		return forward(ENOSYS, ibv_query_ece, qp, ece);
+	return EOPNOTSUPP;
+}
+
+EXPORT int
+ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	if (!ours(qp->context))
+		return forward(0, ibv_query_qp_data_in_order, qp, op, flags);
+	return 0; /* no promise */
+}
+
+EXPORT struct ibv_pd *
+ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	if (!ours(context))
+		return forward(NULL, ibv_import_pd, context, pd_handle);
+	return null_errno(EOPNOTSUPP);
+}
+
+EXPORT void
+ibv_unimport_pd(struct ibv_pd *pd)
+{
+	if (!ours(pd->context))
+		forward_void(ibv_unimport_pd, pd);
+}
+
+EXPORT struct ibv_mr *
+ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	if (!ours(pd->context))
+		return forward(NULL, ibv_import_mr, pd, mr_handle);
+	return null_errno(EOPNOTSUPP);
+}
+
+EXPORT void
+ibv_unimport_mr(struct ibv_mr *mr)
+{
+	if (!ours(mr->context))
+		forward_void(ibv_unimport_mr, mr);
+}
+
+EXPORT struct ibv_dm *
+ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	if (!ours(context))
+		return forward(NULL, ibv_import_dm, context, dm_handle);
+	return null_errno(EOPNOTSUPP);
+}
+
+EXPORT void
+ibv_unimport_dm(struct ibv_dm *dm)
+{
+	if (!ours(dm->context))
+		forward_void(ibv_unimport_dm, dm);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A port's addresses and neighbours. */
+#include <errno.h>
+#include <string.h>
+
+#include "verbs/forward.h"
+#include "verbs/objects.h"
+
+EXPORT int
+rocade_gid_parse(const char *text, union ibv_gid *gid)
+{
+	uint8_t prefix_len;
+	uint8_t raw[16];
+
+	if (text == NULL || strchr(text, '/') != NULL ||
+		gid_parse(text, raw, &prefix_len) != 0)
+		return rocade_fail(EINVAL, "\"%s\" is no IPv4 or IPv6 address",
+			text != NULL ? text : "");
+	memcpy(gid->raw, raw, sizeof(gid->raw));
+	return 0;
+}
+
+EXPORT const char *
+rocade_gid_format(const union ibv_gid *gid, char *buf, size_t size)
+{
+	return gid_format(gid->raw, buf, size);
+}
+
+/* A host's, as a destination: RFC 1122 3.2.1.3, RFC 4291 2.7. */
+static bool
+unicast(const uint8_t gid[16])
+{
+	static const uint8_t none[16];
+
+	if (gid_is_ipv4(gid))
+		return gid[12] != 0 && gid[12] < 224;
+	return gid[0] != 0xff && memcmp(gid, none, sizeof(none)) != 0;
+}
+
+EXPORT int
+rocade_port_resolve(struct rocade_port *port, const union ibv_gid *gid)
+{
+	char text[46];
+	uint8_t mac[6];
+	int err;
+
+	gid_format(gid->raw, text, sizeof(text));
+	if (!unicast(gid->raw))
+		return rocade_fail(EINVAL, "%s is not the address of a host", text);
+	err = -net_resolve(port->dev->net, gid->raw, mac, engine_clock());
+	switch (err) {
+	case 0:
+		return 0;
+	case EAGAIN:
+		return rocade_fail(EAGAIN, "%s: its next hop is being asked for", text);
+	case EHOSTUNREACH:
+		return rocade_fail(
+			EHOSTUNREACH, "%s: its next hop does not answer", text);
+	case ENETUNREACH:
+		return rocade_fail(ENETUNREACH,
+			"%s: on no link of ours, and there is no gateway", text);
+	default:
+		return rocade_fail(err, "%s: the neighbour table is full", text);
+	}
+}
+
+EXPORT int
+rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
+	const char *gateway4, const char *gateway6)
+{
+	struct net_conf net;
+	int err;
+
+	pthread_mutex_lock(&port->dev->lock);
+	net = port->dev->conf.net;
+	pthread_mutex_unlock(&port->dev->lock);
+	err = port_net_read(addresses, gateway4, gateway6, &net);
+	if (err != 0)
+		return err;
+	err = -dev_set_net(port->dev, &net);
+	return err == 0 ? 0
+			: rocade_fail(err, "addresses: one of them cannot be a host's");
+}
+
+EXPORT bool
+rocade_port_link_up(struct rocade_port *port)
+{
+	return port->dev->port.ops->link_up(port->dev->port.drv);
+}
+
+struct neigh_rows {
+	struct rocade_neigh *rows;
+	unsigned n;
+	unsigned count;
+};
+
+static void
+neigh_row(const struct neigh_info *info, void *arg)
+{
+	struct neigh_rows *to = arg;
+	struct rocade_neigh *row;
+
+	if (to->count++ >= to->n)
+		return;
+	row = &to->rows[to->count - 1];
+	memcpy(row->gid.raw, info->gid, sizeof(row->gid.raw));
+	memcpy(row->mac, info->mac, sizeof(row->mac));
+	row->state = info->state;
+	row->age_ns = info->age_ns;
+}
+
+EXPORT unsigned
+rocade_port_neighs(struct rocade_port *port, struct rocade_neigh *rows, unsigned n)
+{
+	struct neigh_rows to = {.rows = rows, .n = n};
+
+	net_each(port->dev->net, engine_clock(), neigh_row, &to);
+	return to.count;
+}
+
+/* The next hop's MAC; no waiting: an engine has to run for the answer to come. */
+EXPORT int
+ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+	uint8_t eth_mac[6], uint16_t *vid)
+{
+	struct dev *dev;
+	int err;
+
+	if (!ours(context))
+		return forward(
+			ENOSYS, ibv_resolve_eth_l2_from_gid, context, attr, eth_mac, vid);
+	dev = to_ctx(context)->dev;
+	if (!unicast(attr->grh.dgid.raw))
+		return EINVAL;
+	err = -net_resolve(dev->net, attr->grh.dgid.raw, eth_mac, engine_clock());
+	if (err == 0 && vid != NULL)
+		*vid = dev->conf.net.vlan;
+	return err;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the caller of rocade_open_* wants, checked and turned into what the core takes. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "verbs/port.h"
+
+#define MTU_MIN 576
+#define MTU_MAX 9000
+#define QPN_MAX 0xFFFFFE
+#define MAX_QP_MAX (1u << 17)
+
+/* Splits addresses at commas. */
+static int
+addresses_read(const char *text, struct net_conf *net)
+{
+	size_t used = 0;
+
+	if (text == NULL || text[0] == '\0')
+		return rocade_fail(
+			EINVAL, "addresses: none given, as in \"192.0.2.1/24\"");
+	net->addr_count = 0;
+	while (text != NULL) {
+		const char *comma = strchr(text, ',');
+		size_t len = comma != NULL ? (size_t)(comma - text) : strlen(text);
+		struct net_addr *addr = &net->addr[used];
+		char one[64];
+
+		/* The last slot is for the link-local address. */
+		if (used == NET_MAX_ADDRS - 1)
+			return rocade_fail(
+				EINVAL, "addresses: more than %d", NET_MAX_ADDRS - 1);
+		if (len >= sizeof(one))
+			return rocade_fail(
+				EINVAL, "addresses: \"%.*s\" is no address", 40, text);
+		memcpy(one, text, len);
+		one[len] = '\0';
+		if (gid_parse(one, addr->gid, &addr->prefix_len) != 0)
+			return rocade_fail(EINVAL,
+				"addresses: \"%s\" is no address, as in \"192.0.2.1/24\"",
+				one);
+		used++;
+		text = comma != NULL ? comma + 1 : NULL;
+	}
+	net->addr_count = (uint16_t)used;
+	return 0;
+}
+
+static int
+gateway_read(const char *name, const char *text, bool ipv4, uint8_t gid[16])
+{
+	uint8_t prefix_len;
+
+	memset(gid, 0, 16);
+	if (text == NULL || text[0] == '\0')
+		return 0;
+	if (strchr(text, '/') != NULL || gid_parse(text, gid, &prefix_len) != 0 ||
+		gid_is_ipv4(gid) != ipv4) {
+		memset(gid, 0, 16);
+		return rocade_fail(EINVAL, "%s: \"%s\" is no %s address", name, text,
+			ipv4 ? "IPv4" : "IPv6");
+	}
+	return 0;
+}
+
+int
+port_net_read(const char *addresses, const char *gateway4, const char *gateway6,
+	struct net_conf *net)
+{
+	int err = 0;
+
+	if (addresses != NULL)
+		err = addresses_read(addresses, net);
+	if (err == 0 && gateway4 != NULL)
+		err = gateway_read("gateway4", gateway4, true, net->gateway4);
+	if (err == 0 && gateway6 != NULL)
+		err = gateway_read("gateway6", gateway6, false, net->gateway6);
+	return err;
+}
+
+static int
+size_check(const struct rocade_port_conf *conf)
+{
+	const uint8_t *bytes = (const uint8_t *)conf;
+
+	if (conf->size < sizeof(*conf))
+		return rocade_fail(EINVAL,
+			"size: %zu is not sizeof(struct rocade_port_conf), %zu",
+			conf->size, sizeof(*conf));
+	/* A newer header: fine while it asks for nothing that is not known here. */
+	for (size_t i = sizeof(*conf); i < conf->size; i++) {
+		if (bytes[i] != 0)
+			return rocade_fail(EINVAL,
+				"size: a member that this library does not know is set");
+	}
+	return 0;
+}
+
+static int
+numbers_check(const struct rocade_port_conf *conf)
+{
+	if (conf->mtu != 0 && (conf->mtu < MTU_MIN || conf->mtu > MTU_MAX))
+		return rocade_fail(
+			EINVAL, "mtu: %u is not in %d..%d", conf->mtu, MTU_MIN, MTU_MAX);
+	if (conf->vlan > 4094)
+		return rocade_fail(EINVAL, "vlan: %u is not in 0..4094", conf->vlan);
+	if (conf->engines > DEV_MAX_ENGINES)
+		return rocade_fail(EINVAL, "engines: %u is not in 1..%d", conf->engines,
+			DEV_MAX_ENGINES);
+	if (conf->qpn_base == 1 || conf->qpn_base > QPN_MAX)
+		return rocade_fail(
+			EINVAL, "qpn_base: %u is not in 2..%d", conf->qpn_base, QPN_MAX);
+	if (conf->max_qp > MAX_QP_MAX)
+		return rocade_fail(
+			EINVAL, "max_qp: %u is not in 1..%u", conf->max_qp, MAX_QP_MAX);
+	return 0;
+}
+
+int
+port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out_conf,
+	struct dev_conf *out)
+{
+	struct dev_conf dev = {0};
+	int err;
+
+	if (conf == NULL)
+		return rocade_fail(EINVAL, "no configuration given");
+	err = size_check(conf);
+	if (err == 0)
+		err = numbers_check(conf);
+	if (err == 0 && conf->addresses == NULL)
+		err = addresses_read(NULL, &dev.net);
+	if (err == 0)
+		err = port_net_read(
+			conf->addresses, conf->gateway4, conf->gateway6, &dev.net);
+	if (err != 0)
+		return err;
+	if (conf->name != NULL) {
+		if (conf->name[0] == '\0' || strlen(conf->name) >= sizeof(dev.name))
+			return rocade_fail(EINVAL, "name: 1 to %zu characters",
+				sizeof(dev.name) - 1);
+		strcpy(dev.name, conf->name);
+	}
+	dev.net.vlan = conf->vlan;
+	dev.mtu = conf->mtu;
+	dev.qpn_base = conf->qpn_base;
+	dev.max_qp = conf->max_qp != 0 ? conf->max_qp : 65536;
+	dev.peer_window = conf->peer_window;
+	*out = dev;
+	*out_conf = *conf;
+	if (out_conf->engines == 0)
+		out_conf->engines = 1;
+	return 0;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ibv_open_device(3): a context is an async event queue and the table of functions. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "verbs/device.h"
+#include "verbs/forward.h"
+#include "verbs/objects.h"
+
+/* What stays NULL the inline functions of <infiniband/verbs.h> refuse with EOPNOTSUPP. */
+static void
+ops_fill(struct verbs_context *base)
+{
+	base->query_port = verbs_query_port;
+	base->query_device_ex = verbs_query_device_ex;
+	base->create_qp_ex = verbs_create_qp_ex;
+	base->sz = sizeof(*base);
+	base->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	base->context.ops.poll_cq = verbs_poll_cq;
+	base->context.ops.req_notify_cq = verbs_req_notify_cq;
+	base->context.ops.post_send = verbs_post_send;
+	base->context.ops.post_recv = verbs_post_recv;
+	base->context.ops.post_srq_recv = verbs_post_srq_recv;
+}
+
+static int
+context_init(struct verbs_ctx *ctx, struct rocade_port *port, struct ibv_device *device)
+{
+	struct ibv_context *context = &ctx->base.context;
+	int err;
+
+	ctx->port = port;
+	ctx->dev = port->dev;
+	ctx->engine = -1;
+	/* Programs poll it, and some close it: a descriptor of its own. */
+	context->cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (context->cmd_fd < 0)
+		return errno;
+	err = -event_queue_init(&ctx->events);
+	if (err != 0) {
+		close(context->cmd_fd);
+		return err;
+	}
+	context->async_fd = ctx->events.fd;
+	context->device = device;
+	context->num_comp_vectors = (int)port->engine_count;
+	pthread_mutex_init(&context->mutex, NULL);
+	ops_fill(&ctx->base);
+	return 0;
+}
+
+EXPORT struct ibv_context *
+ibv_open_device(struct ibv_device *device)
+{
+	struct rocade_port *port;
+	struct verbs_ctx *ctx;
+	int err;
+
+	if (!device_ours(device))
+		return forward(NULL, ibv_open_device, device);
+	port = device_hold(device);
+	if (port == NULL)
+		return null_errno(ENODEV);
+	ctx = calloc(1, sizeof(*ctx));
+	err = ctx == NULL ? ENOMEM : context_init(ctx, port, device);
+	if (err != 0) {
+		free(ctx);
+		device_release(port);
+		return null_errno(err);
+	}
+	return &ctx->base.context;
+}
+
+EXPORT int
+ibv_close_device(struct ibv_context *context)
+{
+	struct verbs_ctx *ctx;
+
+	if (!ours(context))
+		return forward(-1, ibv_close_device, context);
+	ctx = to_ctx(context);
+	/* Objects point at their context, and engines at the objects. */
+	if (__atomic_load_n(&ctx->objects, __ATOMIC_ACQUIRE) != 0)
+		return minus_errno(EBUSY);
+	event_queue_fini(&ctx->events);
+	close(context->cmd_fd);
+	pthread_mutex_destroy(&context->mutex);
+	device_release(ctx->port);
+	free(ctx);
+	return 0;
+}
+
+EXPORT int
+rocade_context_set_engine(struct ibv_context *context, int engine)
+{
+	struct verbs_ctx *ctx;
+
+	if (!ours(context))
+		return rocade_fail(EINVAL, "the context is not of a Rocade device");
+	ctx = to_ctx(context);
+	if (engine < -1 || engine >= (int)ctx->dev->engine_count)
+		return rocade_fail(EINVAL, "engine: %d is not in -1..%u", engine,
+			ctx->dev->engine_count - 1);
+	__atomic_store_n(&ctx->engine, engine, __ATOMIC_RELAXED);
+	return 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The device list: ours in front of the real library's (ibv_get_device_list(3)). */
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/device.h"
+#include "verbs/forward.h"
+#include "verbs/objects.h"
+
+void
+device_mark(void)
+{
+}
+
+/*
+ * The list is plain malloc memory, the real one enlarged: there are programs that free()
+ * it. Ours stand first.
+ */
+static struct ibv_device **
+list_merge(struct ibv_device **real, unsigned real_count, int *num_devices)
+{
+	unsigned room = device_count();
+	struct ibv_device **list = realloc(
+		real, (room + (size_t)real_count + 1) * sizeof(struct ibv_device *));
+	unsigned n;
+
+	if (list == NULL) {
+		if (real != NULL)
+			forward_void(ibv_free_device_list, real);
+		return null_errno(ENOMEM);
+	}
+	memmove(list + room, list, real_count * sizeof(struct ibv_device *));
+	n = device_get_all(list, room);
+	/* A port may have been closed between the two looks. */
+	memmove(list + n, list + room, real_count * sizeof(struct ibv_device *));
+	list[n + real_count] = NULL;
+	if (num_devices != NULL)
+		*num_devices = (int)(n + real_count);
+	return list;
+}
+
+EXPORT struct ibv_device **
+ibv_get_device_list(int *num_devices)
+{
+	struct ibv_device **real;
+	int real_count = 0;
+
+	if (forward_depth > 0 || forward_caller(__builtin_return_address(0)))
+		return forward(NULL, ibv_get_device_list, num_devices);
+	real = forward(NULL, ibv_get_device_list, &real_count);
+	if (device_count() == 0 && real == NULL) {
+		if (num_devices != NULL)
+			*num_devices = 0;
+		return NULL; /* with the real one's errno */
+	}
+	return list_merge(real, real != NULL ? (unsigned)real_count : 0, num_devices);
+}
+
+EXPORT void
+ibv_free_device_list(struct ibv_device **list)
+{
+	size_t kept = 0;
+
+	if (list == NULL)
+		return;
+	for (size_t i = 0; list[i] != NULL; i++) {
+		if (device_ours(list[i]))
+			device_put(list[i]);
+		else
+			list[kept++] = list[i];
+	}
+	list[kept] = NULL;
+	if (forward_symbol(FORWARD_ibv_free_device_list) != NULL)
+		forward_void(ibv_free_device_list, list);
+	else
+		free(list);
+}
+
+EXPORT const char *
+ibv_get_device_name(struct ibv_device *device)
+{
+	if (!device_ours(device))
+		return forward(NULL, ibv_get_device_name, device);
+	return device->name;
+}
+
+EXPORT int
+ibv_get_device_index(struct ibv_device *device)
+{
+	if (!device_ours(device))
+		return forward(-1, ibv_get_device_index, device);
+	/* Behind the numbers that a kernel gives. */
+	return 0x10000 + to_device(device)->index;
+}
+
+EXPORT __be64
+ibv_get_device_guid(struct ibv_device *device)
+{
+	if (!device_ours(device))
+		return forward(0, ibv_get_device_guid, device);
+	return htobe64(device_guid(device));
+}

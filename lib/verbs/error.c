@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "verbs/error.h"
+#include "verbs/export.h"
+
+static __thread char sentence[256];
+
+int
+rocade_fail(int err, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(sentence, sizeof(sentence), fmt, args);
+	va_end(args);
+	return err;
+}
+
+EXPORT const char *
+rocade_error(void)
+{
+	return sentence;
+}
+
+EXPORT const char *
+rocade_version(void)
+{
+	return ROCADE_VERSION;
+}

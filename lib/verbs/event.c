@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ibv_get_async_event(3). The acknowledgement is the real library's: it counts in the
+ * public part of the object, under its mutex.
+ */
+#include "verbs/forward.h"
+#include "verbs/objects.h"
+
+static void
+element_set(struct ibv_async_event *event, void *object)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		event->element.cq = object;
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		event->element.srq = object;
+		break;
+	default:
+		/* All others that we raise are a QP's. */
+		event->element.qp = object;
+		break;
+	}
+}
+
+EXPORT int
+ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	struct event_record record;
+	int err;
+
+	if (!ours(context))
+		return forward(-1, ibv_get_async_event, context, event);
+	err = -event_next(&to_ctx(context)->events, &record);
+	if (err != 0)
+		return minus_errno(err);
+	event->event_type = record.type;
+	element_set(event, record.object);
+	return 0;
+}
+
+void
+events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+	uint32_t delivered)
+{
+	pthread_mutex_lock(mutex);
+	while (*completed != delivered)
+		pthread_cond_wait(cond, mutex);
+	pthread_mutex_unlock(mutex);
+}

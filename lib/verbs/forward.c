@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "verbs/forward.h"
+
+static const struct {
+	const char *name;
+	const char *version;
+} names[FORWARD_COUNT] = {
+#define FORWARD(name, version) [FORWARD_##name] = {#name, version},
+#include "verbs/forward.def"
+#undef FORWARD
+};
+
+__thread unsigned forward_depth;
+
+static void *symbols[FORWARD_COUNT]; /* found so far; each thread would find the same */
+static void *library;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void
+library_open(void)
+{
+	library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_LOCAL);
+}
+
+void *
+forward_symbol(enum forward_id id)
+{
+	void *symbol = __atomic_load_n(&symbols[id], __ATOMIC_RELAXED);
+
+	if (symbol != NULL)
+		return symbol;
+	pthread_once(&once, library_open);
+	if (library != NULL && names[id].version[0] != '\0')
+		symbol = dlvsym(library, names[id].name, names[id].version);
+	else if (library != NULL)
+		symbol = dlsym(library, names[id].name);
+	if (symbol == NULL)
+		errno = ENOSYS;
+	else
+		__atomic_store_n(&symbols[id], symbol, __ATOMIC_RELAXED);
+	return symbol;
+}
+
+bool
+forward_caller(const void *address)
+{
+	static const char *const prefixes[] = {"libibverbs.", "libmlx", "librte_"};
+	const char *base;
+	Dl_info info;
+
+	if (dladdr(address, &info) == 0 || info.dli_fname == NULL)
+		return false;
+	base = strrchr(info.dli_fname, '/');
+	base = base != NULL ? base + 1 : info.dli_fname;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		if (strncmp(base, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	}
+	return false;
+}

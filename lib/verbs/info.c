@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looking inside: counters and the state of a QP. */
+#include <string.h>
+
+#include "verbs/objects.h"
+
+EXPORT unsigned
+rocade_port_stats(
+	struct rocade_port *port, int engine, struct rocade_stat *rows, unsigned n)
+{
+	struct port_stats stats = {0};
+	uint64_t values[PORT_STAT_COUNT];
+
+	if (engine < 0)
+		dev_stats(port->dev, &stats);
+	else if ((unsigned)engine < port->engine_count)
+		port_stats_add(&stats, engine_stats(port->engines[engine].engine));
+	memcpy(values, &stats, sizeof(values));
+	for (unsigned i = 0; i < n && i < PORT_STAT_COUNT; i++)
+		rows[i] = (struct rocade_stat){.name = port_stat_rows[i].name,
+			.text = port_stat_rows[i].text,
+			.value = values[i]};
+	return PORT_STAT_COUNT;
+}
+
+EXPORT unsigned
+rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n)
+{
+	const uint32_t *values;
+
+	if (!ours(qp->context))
+		return 0;
+	values = (const uint32_t *)&to_qp(qp)->qp->stats;
+	for (unsigned i = 0; i < n && i < QP_STAT_COUNT; i++)
+		rows[i] = (struct rocade_stat){.name = qp_stat_rows[i].name,
+			.text = qp_stat_rows[i].text,
+			.value = __atomic_load_n(&values[i], __ATOMIC_RELAXED)};
+	return QP_STAT_COUNT;
+}
+
+/* How many requests that are not given back yet were posted signaled. */
+static uint32_t
+signaled_count(struct sq *sq, uint32_t *outstanding)
+{
+	uint32_t n = 0;
+
+	sq_lock(sq);
+	for (uint32_t i = __atomic_load_n(&sq->freed, __ATOMIC_ACQUIRE); i != sq->prod;
+		i++)
+		n += (sq_slot(sq, i)->flags & IBV_SEND_SIGNALED) != 0;
+	*outstanding = sq->prod - __atomic_load_n(&sq->freed, __ATOMIC_ACQUIRE);
+	sq_unlock(sq);
+	return n;
+}
+
+EXPORT int
+rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
+{
+	struct qp *qp;
+	struct rocade_qp_info got = {0};
+
+	if (!ours(ibv->context))
+		return rocade_fail(EINVAL, "the QP is not of a Rocade device");
+	qp = to_qp(ibv)->qp;
+	engine_lock(qp->engine);
+	got.engine = engine_index(qp->engine);
+	got.dest_qpn = qp->dest_qpn;
+	got.sq_max_wr = qp->sq.max_wr;
+	got.sq_signaled = signaled_count(&qp->sq, &got.sq_outstanding);
+	got.sq_full_unsignaled =
+		__atomic_load_n(&qp->sq_full_unsignaled, __ATOMIC_RELAXED);
+	got.sq_unacked = qp->req.unacked;
+	got.rq_max_wr = qp->rq != NULL ? qp->rq->max_wr : 0;
+	got.rq_outstanding = qp->rq != NULL ? recv_ring_outstanding(qp->rq) : 0;
+	got.sq_psn = qp->req.next_psn;
+	got.rq_psn = qp->resp.epsn;
+	got.msn = qp->resp.msn;
+	engine_unlock(qp->engine);
+	*info = got;
+	return 0;
+}
+
+EXPORT unsigned
+rocade_port_engine_count(struct rocade_port *port)
+{
+	return port->engine_count;
+}
+
+EXPORT struct rocade_engine *
+rocade_port_engine(struct rocade_port *port, unsigned index)
+{
+	return index < port->engine_count ? &port->engines[index] : NULL;
+}
+
+EXPORT unsigned
+rocade_engine_poll(struct rocade_engine *engine)
+{
+	return engine_poll(engine->engine);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ibv_reg_mr(3). One key serves as lkey and rkey. */
+#include <stdlib.h>
+
+#include "verbs/forward.h"
+#include "verbs/objects.h"
+
+#define ACCESS_KNOWN                                                                     \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
+		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |  \
+		IBV_ACCESS_HUGETLB)
+
+static int
+access_check(unsigned access)
+{
+	unsigned remote_write = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+	/* Optional flags are hints by definition. */
+	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return EOPNOTSUPP;
+	if ((access & ~(unsigned)ACCESS_KNOWN) != 0)
+		return EINVAL;
+	if ((access & remote_write) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0)
+		return EINVAL;
+	return 0;
+}
+
+static struct ibv_mr *
+mr_create(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
+{
+	struct dev *dev = to_ctx(pd->context)->dev;
+	struct verbs_mr *mr;
+	uint32_t key;
+	int err = access_check(access);
+
+	if (err == 0 && (uintptr_t)addr + length < (uintptr_t)addr)
+		err = EINVAL;
+	if (err == 0)
+		err = pages_fault_in(
+			addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
+	if (err != 0)
+		return null_errno(err);
+	mr = calloc(1, sizeof(*mr));
+	if (mr == NULL)
+		return null_errno(ENOMEM);
+	if (access & IBV_ACCESS_ZERO_BASED)
+		iova = 0;
+	err = -key_alloc(&dev->keys, to_pd(pd)->number, iova, addr, length, access, &key);
+	if (err != 0) {
+		free(mr);
+		return null_errno(err);
+	}
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.addr = addr;
+	mr->ibv.length = length;
+	mr->ibv.handle = key;
+	mr->ibv.lkey = key;
+	mr->ibv.rkey = key;
+	count_up(&to_pd(pd)->objects);
+	return &mr->ibv;
+}
+
+EXPORT struct ibv_mr *(
+	ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	if (!ours(pd->context))
+		return forward(NULL, ibv_reg_mr, pd, addr, length, access);
+	return mr_create(pd, addr, length, (uintptr_t)addr, (unsigned)access);
+}
+
+EXPORT struct ibv_mr *(ibv_reg_mr_iova)(struct ibv_pd *pd, void *addr, size_t length,
+	uint64_t iova, int access)
+{
+	if (!ours(pd->context))
+		return forward(NULL, ibv_reg_mr_iova, pd, addr, length, iova, access);
+	return mr_create(pd, addr, length, iova, (unsigned)access);
+}
+
+EXPORT struct ibv_mr *
+ibv_reg_mr_iova2(
+	struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	if (!ours(pd->context))
+		return forward(NULL, ibv_reg_mr_iova2, pd, addr, length, iova, access);
+	return mr_create(pd, addr, length, iova, access);
+}
+
+EXPORT int
+ibv_dereg_mr(struct ibv_mr *mr)
+{
+	int err;
+
+	if (!ours(mr->context))
+		return forward(ENOSYS, ibv_dereg_mr, mr);
+	/* Returns when no engine can still be copying. */
+	err = -dev_key_free(to_ctx(mr->context)->dev, mr->lkey);
+	if (err != 0)
+		return err;
+	count_down(&to_pd(mr->pd)->objects);
+	free(mr);
+	return 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What stands behind the structures of verbs. Each object begins with its public part, so that
+ * the cast back is free; an object is ours if the operations of its context are.
+ */
+#ifndef ROCADE_VERBS_OBJECTS_H
+#define ROCADE_VERBS_OBJECTS_H
+
+#include <errno.h>
+
+#include "verbs/port.h"
+#include "verbs/post.h"
+
+/* mlx5dv and efadv look at private members behind an ibv_device before they know whose it is:
+ * they find zeros. */
+#define DEVICE_PAD 1024
+
+struct verbs_device {
+	struct ibv_device ibv;
+	uint8_t pad[DEVICE_PAD];
+	/* Device list's lock: */
+	struct rocade_port *port; /* NULL: closed, and only a device list still names it */
+	uint32_t refs;		  /* the port and every device list */
+	int index;
+};
+
+struct verbs_ctx {
+	struct verbs_context base; /* the application's ibv_context is its last member */
+	struct rocade_port *port;
+	struct dev *dev;
+	struct event_queue events;
+	int engine;	  /* where the next QP goes, -1: in turn */
+	uint32_t objects; /* PDs and CQs not destroyed yet */
+};
+
+struct verbs_pd {
+	struct ibv_pd ibv;
+	uint32_t number;
+	uint32_t objects; /* MRs, SRQs and QPs not destroyed yet */
+};
+
+struct verbs_mr {
+	struct ibv_mr ibv;
+};
+
+struct verbs_cq {
+	struct ibv_cq ibv;
+	struct dev *dev;
+	struct cq cq;
+};
+
+struct verbs_srq {
+	struct ibv_srq ibv;
+	struct srq srq;
+};
+
+struct verbs_qp {
+	struct ibv_qp ibv;
+	struct qp *qp;
+	uint32_t last_signaled; /* index behind the youngest signaled request; SQ lock */
+	bool any_signaled;	/* there was one since RESET */
+};
+
+/* In place of a function pointer that nobody calls: tells our devices from others. */
+void device_mark(void);
+
+static inline bool
+device_ours(const struct ibv_device *device)
+{
+	return (void (*)(void))device->_ops._dummy1 == device_mark;
+}
+
+static inline bool
+ours(const struct ibv_context *context)
+{
+	return context->ops.poll_cq == verbs_poll_cq;
+}
+
+static inline struct verbs_device *
+to_device(struct ibv_device *device)
+{
+	return (struct verbs_device *)device;
+}
+
+static inline struct verbs_ctx *
+to_ctx(struct ibv_context *context)
+{
+	return container_of(context, struct verbs_ctx, base.context);
+}
+
+static inline struct verbs_pd *
+to_pd(struct ibv_pd *pd)
+{
+	return (struct verbs_pd *)pd;
+}
+
+static inline struct verbs_cq *
+to_cq(struct ibv_cq *cq)
+{
+	return (struct verbs_cq *)cq;
+}
+
+static inline struct verbs_srq *
+to_srq(struct ibv_srq *srq)
+{
+	return (struct verbs_srq *)srq;
+}
+
+static inline struct verbs_qp *
+to_qp(struct ibv_qp *qp)
+{
+	return (struct verbs_qp *)qp;
+}
+
+/* For calls that return a pointer or -1: sets errno. */
+static inline void *
+null_errno(int err)
+{
+	errno = err;
+	return NULL;
+}
+
+static inline int
+minus_errno(int err)
+{
+	errno = err;
+	return -1;
+}
+
+static inline void
+count_up(uint32_t *count)
+{
+	__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+}
+
+static inline void
+count_down(uint32_t *count)
+{
+	/* Pairs with the acquire of whoever frees what is counted. */
+	__atomic_fetch_sub(count, 1, __ATOMIC_RELEASE);
+}
+
+/* ibv_query_port() and ibv_query_device() in the forms that verbs_context has. */
+int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+	size_t size);
+int verbs_query_device_ex(struct ibv_context *context,
+	const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
+	size_t size);
+struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
+	struct ibv_qp_init_attr_ex *attr);
+
+/* Waits until as many events of an object were acknowledged as were delivered
+ * (ibv_ack_async_event() counts in completed, under mutex). */
+void events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+	uint32_t delivered);
+
+/* Makes every page of a range present, writable ones for write: 0 or EFAULT. */
+int pages_fault_in(void *addr, size_t len, bool write);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ibv_poll_cq(3). A polled completion of a send gives back the SQ's slots up to its own,
+ * and nothing else does (IBA 10.8.5.1).
+ */
+#include "verbs/objects.h"
+
+/* Slots of one SQ to give back; successive completions are often of one QP. */
+struct free_run {
+	uint32_t qpn;
+	uint32_t end;
+	bool any;
+};
+
+/*
+ * Under the CQ's lock. A live CQE names a live QP: reset and destroy mark the QP's CQEs
+ * dead under this lock before they touch its SQ.
+ */
+static inline void
+run_flush(const struct dev *dev, const struct free_run *run)
+{
+	struct qp *qp = qp_table_get(&dev->qps, run->qpn);
+
+	if (likely(qp != NULL))
+		sq_free(&qp->sq, run->end);
+}
+
+static inline void
+run_add(const struct dev *dev, struct free_run *run, const struct cqe *cqe)
+{
+	if (run->any && run->qpn != cqe->qpn)
+		run_flush(dev, run);
+	*run = (struct free_run){.qpn = cqe->qpn, .end = cqe->sq_end, .any = true};
+}
+
+static inline void
+wc_fill(struct ibv_wc *wc, const struct cqe *cqe)
+{
+	bool good = likely(cqe->status == IBV_WC_SUCCESS);
+
+	wc->wr_id = cqe->wr_id;
+	wc->status = (enum ibv_wc_status)cqe->status;
+	wc->opcode = (enum ibv_wc_opcode)cqe->opcode;
+	wc->vendor_err = good ? 0 : cqe->byte_len;
+	wc->byte_len = good ? cqe->byte_len : 0;
+	wc->imm_data = cqe->imm;
+	wc->qp_num = cqe->qpn;
+	wc->src_qp = cqe->src_qpn;
+	wc->wc_flags = cqe->wc_flags;
+	wc->pkey_index = 0;
+	wc->slid = 0;
+	wc->sl = 0;
+	wc->dlid_path_bits = 0;
+}
+
+/* A CQ in error gives what was written before, then nothing: IBV_EVENT_CQ_ERR has said
+ * why. */
+int
+verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+{
+	struct verbs_cq *vcq = to_cq(ibv);
+	struct cq *cq = &vcq->cq;
+	struct free_run run = {.any = false};
+	uint32_t tail;
+	int n;
+
+	cq_lock(cq);
+	tail = cq->tail;
+	for (n = 0; n < num_entries; n++) {
+		const struct cqe *cqe = cq_peek(cq, &tail);
+
+		if (cqe == NULL)
+			break;
+		wc_fill(&wc[n], cqe);
+		if (cqe->opcode < IBV_WC_RECV)
+			run_add(vcq->dev, &run, cqe);
+		tail++;
+	}
+	if (run.any)
+		run_flush(vcq->dev, &run);
+	cq_consume(cq, tail);
+	cq_unlock(cq);
+	return n;
+}

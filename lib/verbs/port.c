@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of open ports, which is our part of the device list. */
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/device.h"
+#include "verbs/objects.h"
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rocade_port *ports; /* in the order they were opened */
+static int next_index;
+
+static bool
+name_taken(const char *name)
+{
+	for (struct rocade_port *p = ports; p != NULL; p = p->next) {
+		if (strcmp(p->dev->conf.name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A name that is not taken now; port_publish() looks again. */
+int
+port_name_choose(struct dev_conf *conf)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&list_lock);
+	if (conf->name[0] != '\0') {
+		if (name_taken(conf->name))
+			err = rocade_fail(EEXIST, "name: a port \"%s\" is open already",
+				conf->name);
+	} else {
+		for (unsigned i = 0; conf->name[0] == '\0' || name_taken(conf->name); i++)
+			snprintf(conf->name, sizeof(conf->name), "rocade%u", i);
+	}
+	pthread_mutex_unlock(&list_lock);
+	return err;
+}
+
+static struct verbs_device *
+device_create(struct rocade_port *port)
+{
+	struct verbs_device *device = calloc(1, sizeof(*device));
+	const char *name = port->dev->conf.name;
+
+	if (device == NULL)
+		return NULL;
+	device->ibv._ops._dummy1 =
+		(struct ibv_context * (*)(struct ibv_device *, int)) device_mark;
+	device->ibv.node_type = IBV_NODE_CA;
+	device->ibv.transport_type = IBV_TRANSPORT_IB;
+	snprintf(device->ibv.name, sizeof(device->ibv.name), "%s", name);
+	snprintf(device->ibv.dev_name, sizeof(device->ibv.dev_name), "%s", name);
+	snprintf(device->ibv.dev_path, sizeof(device->ibv.dev_path),
+		"/sys/class/infiniband_verbs/%s", name);
+	snprintf(device->ibv.ibdev_path, sizeof(device->ibv.ibdev_path),
+		"/sys/class/infiniband/%s", name);
+	device->port = port;
+	device->refs = 1;
+	return device;
+}
+
+int
+port_publish(struct dev *dev, struct rocade_port **out)
+{
+	struct rocade_port *port = calloc(1, sizeof(*port));
+	struct rocade_port **end = &ports;
+
+	if (port != NULL) {
+		port->dev = dev;
+		port->device = device_create(port);
+	}
+	if (port == NULL || port->device == NULL) {
+		free(port);
+		return rocade_fail(ENOMEM, "no memory for a port");
+	}
+	pthread_mutex_init(&port->lock, NULL);
+	port->engine_count = dev->engine_count;
+	for (unsigned i = 0; i < dev->engine_count; i++) {
+		port->engines[i].engine = dev->engines[i];
+		port->engines[i].port = port;
+	}
+	pthread_mutex_lock(&list_lock);
+	if (name_taken(dev->conf.name)) {
+		pthread_mutex_unlock(&list_lock);
+		free(port->device);
+		free(port);
+		return rocade_fail(
+			EEXIST, "name: a port \"%s\" is open already", dev->conf.name);
+	}
+	port->device->index = next_index++;
+	while (*end != NULL)
+		end = &(*end)->next;
+	*end = port;
+	pthread_mutex_unlock(&list_lock);
+	*out = port;
+	return 0;
+}
+
+static void
+device_put_locked(struct verbs_device *device)
+{
+	if (--device->refs == 0)
+		free(device);
+}
+
+/* Takes the port out of the list unless somebody uses it. */
+static int
+port_unpublish(struct rocade_port *port)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&list_lock);
+	pthread_mutex_lock(&port->lock);
+	if (port->contexts != 0)
+		err = rocade_fail(EBUSY, "%s: %u contexts of it are open",
+			port->dev->conf.name, port->contexts);
+	else if (port->launched != 0)
+		err = rocade_fail(EBUSY, "%s: %u engines of it are launched",
+			port->dev->conf.name, port->launched);
+	pthread_mutex_unlock(&port->lock);
+	if (err == 0) {
+		struct rocade_port **link = &ports;
+
+		while (*link != port)
+			link = &(*link)->next;
+		*link = port->next;
+		port->device->port = NULL;
+		device_put_locked(port->device);
+	}
+	pthread_mutex_unlock(&list_lock);
+	return err;
+}
+
+EXPORT int
+rocade_close_port(struct rocade_port *port)
+{
+	int err = port_unpublish(port);
+
+	if (err != 0)
+		return err;
+	if (port->on_close != NULL)
+		port->on_close(port);
+	dev_destroy(port->dev);
+	pthread_mutex_destroy(&port->lock);
+	free(port);
+	return 0;
+}
+
+EXPORT struct ibv_device *
+rocade_port_device(struct rocade_port *port)
+{
+	return &port->device->ibv;
+}
+
+unsigned
+device_count(void)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&list_lock);
+	for (struct rocade_port *p = ports; p != NULL; p = p->next)
+		n++;
+	pthread_mutex_unlock(&list_lock);
+	return n;
+}
+
+unsigned
+device_get_all(struct ibv_device **list, unsigned max)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&list_lock);
+	for (struct rocade_port *p = ports; p != NULL && n < max; p = p->next) {
+		p->device->refs++;
+		list[n++] = &p->device->ibv;
+	}
+	pthread_mutex_unlock(&list_lock);
+	return n;
+}
+
+void
+device_put(struct ibv_device *device)
+{
+	pthread_mutex_lock(&list_lock);
+	device_put_locked(to_device(device));
+	pthread_mutex_unlock(&list_lock);
+}
+
+struct rocade_port *
+device_hold(struct ibv_device *device)
+{
+	struct rocade_port *port;
+
+	pthread_mutex_lock(&list_lock);
+	port = to_device(device)->port;
+	if (port != NULL) {
+		pthread_mutex_lock(&port->lock);
+		port->contexts++;
+		pthread_mutex_unlock(&port->lock);
+	}
+	pthread_mutex_unlock(&list_lock);
+	return port;
+}
+
+void
+device_release(struct rocade_port *port)
+{
+	pthread_mutex_lock(&port->lock);
+	port->contexts--;
+	pthread_mutex_unlock(&port->lock);
+}
+
+uint64_t
+device_guid(struct ibv_device *device)
+{
+	uint64_t guid = 0;
+
+	pthread_mutex_lock(&list_lock);
+	if (to_device(device)->port != NULL)
+		guid = to_device(device)->port->dev->guid;
+	pthread_mutex_unlock(&list_lock);
+	return guid;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ibv_create_qp(3). */
+#include "verbs/attr.h"
+#include "verbs/forward.h"
+#include "verbs/objects.h"
+
+static int
+init_attr_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+{
+	if (attr->qp_type != IBV_QPT_RC)
+		return EOPNOTSUPP;
+	if (attr->send_cq == NULL || attr->recv_cq == NULL)
+		return EINVAL;
+	if (attr->send_cq->context != pd->context ||
+		attr->recv_cq->context != pd->context)
+		return EINVAL;
+	if (attr->srq != NULL && attr->srq->context != pd->context)
+		return EINVAL;
+	return 0;
+}
+
+static int
+core_create(struct verbs_qp *vqp, const struct ibv_qp_init_attr *attr)
+{
+	struct verbs_ctx *ctx = to_ctx(vqp->ibv.context);
+	struct qp_conf conf = {
+		.type = attr->qp_type,
+		.send_cq = &to_cq(attr->send_cq)->cq,
+		.recv_cq = &to_cq(attr->recv_cq)->cq,
+		.srq = attr->srq != NULL ? &to_srq(attr->srq)->srq : NULL,
+		.pd = to_pd(vqp->ibv.pd)->number,
+		.max_send_wr = attr->cap.max_send_wr,
+		.max_send_sge = attr->cap.max_send_sge,
+		.max_inline = attr->cap.max_inline_data,
+		.max_recv_wr = attr->cap.max_recv_wr,
+		.max_recv_sge = attr->cap.max_recv_sge,
+		.sq_sig_all = attr->sq_sig_all != 0,
+	};
+
+	return -dev_qp_create(ctx->dev, &conf,
+		__atomic_load_n(&ctx->engine, __ATOMIC_RELAXED), &ctx->events, vqp,
+		&vqp->qp);
+}
+
+static void
+caps_fill(const struct qp *qp, struct ibv_qp_cap *cap)
+{
+	cap->max_send_wr = qp->sq.max_wr;
+	cap->max_send_sge = qp->sq.max_sge;
+	cap->max_inline_data = qp->sq.max_inline;
+	cap->max_recv_wr = qp->rq != NULL ? qp->rq->max_wr : 0;
+	cap->max_recv_sge = qp->rq != NULL ? qp->rq->max_sge : 0;
+}
+
+EXPORT struct ibv_qp *
+ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct verbs_qp *vqp;
+	int err;
+
+	if (!ours(pd->context))
+		return forward(NULL, ibv_create_qp, pd, attr);
+	err = init_attr_check(pd, attr);
+	if (err != 0)
+		return null_errno(err);
+	vqp = alloc_get(&alloc_plain, "verbs_qp", sizeof(*vqp));
+	if (vqp == NULL)
+		return null_errno(ENOMEM);
+	vqp->ibv.context = pd->context;
+	vqp->ibv.qp_context = attr->qp_context;
+	vqp->ibv.pd = pd;
+	vqp->ibv.send_cq = attr->send_cq;
+	vqp->ibv.recv_cq = attr->recv_cq;
+	vqp->ibv.srq = attr->srq;
+	vqp->ibv.qp_type = attr->qp_type;
+	err = core_create(vqp, attr);
+	if (err != 0) {
+		alloc_put(&alloc_plain, vqp, sizeof(*vqp));
+		return null_errno(err);
+	}
+	vqp->ibv.qp_num = vqp->qp->qpn;
+	vqp->ibv.handle = vqp->qp->qpn;
+	vqp->ibv.state = IBV_QPS_RESET;
+	pthread_mutex_init(&vqp->ibv.mutex, NULL);
+	pthread_cond_init(&vqp->ibv.cond, NULL);
+	count_up(&to_pd(pd)->objects);
+	caps_fill(vqp->qp, &attr->cap);
+	return &vqp->ibv;
+}
+
+/*
+ * The extended form comes here with more than a PD: only what changes nothing is
+ * accepted. An application that is told its send_ops_flags are fine would call wr_*
+ * functions next.
+ */
+struct ibv_qp *
+verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+
+	(void)context;
+	if ((attr->comp_mask & ~known) != 0)
+		return null_errno(EOPNOTSUPP);
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == NULL)
+		return null_errno(EINVAL);
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 &&
+		attr->create_flags != 0)
+		return null_errno(EOPNOTSUPP);
+	/* The extended structure begins with the plain one. */
+	return ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
+}
+
+EXPORT int
+ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct verbs_qp *vqp;
+	struct dev *dev;
+	uint32_t delivered = 0;
+
+	if (!ours(ibv->context))
+		return forward(ENOSYS, ibv_destroy_qp, ibv);
+	vqp = to_qp(ibv);
+	dev = to_ctx(ibv->context)->dev;
+	dev_qp_stop(dev, vqp->qp);
+	for (int i = 0; i < QP_EVENT_COUNT; i++)
+		delivered += event_purge(&vqp->qp->events[i]);
+	events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed, delivered);
+	dev_qp_free(dev, vqp->qp);
+	pthread_mutex_destroy(&ibv->mutex);
+	pthread_cond_destroy(&ibv->cond);
+	count_down(&to_pd(ibv->pd)->objects);
+	alloc_put(&alloc_plain, vqp, sizeof(*vqp));
+	return 0;
+}
+
+static void
+init_attr_fill(const struct verbs_qp *vqp, struct ibv_qp_init_attr *attr)
+{
+	*attr = (struct ibv_qp_init_attr){
+		.qp_context = vqp->ibv.qp_context,
+		.send_cq = vqp->ibv.send_cq,
+		.recv_cq = vqp->ibv.recv_cq,
+		.srq = vqp->ibv.srq,
+		.qp_type = vqp->ibv.qp_type,
+		.sq_sig_all = vqp->qp->sq_sig_all,
+	};
+	caps_fill(vqp->qp, &attr->cap);
+}
+
+EXPORT int
+ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
+	struct ibv_qp_init_attr *init_attr)
+{
+	struct verbs_qp *vqp;
+	struct qp_attr core;
+
+	if (!ours(ibv->context))
+		return forward(ENOSYS, ibv_query_qp, ibv, attr, attr_mask, init_attr);
+	vqp = to_qp(ibv);
+	dev_qp_query(to_ctx(ibv->context)->dev, vqp->qp, &core);
+	qp_attr_write(&core, attr);
+	caps_fill(vqp->qp, &attr->cap);
+	ibv->state = core.state;
+	if (init_attr != NULL)
+		init_attr_fill(vqp, init_attr);
+	return 0;
+}
+
+EXPORT int
+ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct verbs_qp *vqp;
+	struct qp_attr core;
+	struct dev *dev;
+	int err;
+
+	if (!ours(ibv->context))
+		return forward(ENOSYS, ibv_modify_qp, ibv, attr, attr_mask);
+	vqp = to_qp(ibv);
+	dev = to_ctx(ibv->context)->dev;
+	err = qp_attr_read(dev, attr, attr_mask, &core);
+	if (err == 0)
+		err = -dev_qp_modify(dev, vqp->qp, &core, attr_mask);
+	if (err != 0)
+		return err;
+	if (attr_mask & IBV_QP_STATE)
+		ibv->state = attr->qp_state;
+	if (ibv->state == IBV_QPS_RESET) {
+		sq_lock(&vqp->qp->sq);
+		vqp->any_signaled = false;
+		sq_unlock(&vqp->qp->sq);
+	}
+	return 0;
+}

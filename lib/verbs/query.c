@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ibv_query_device(3), ibv_query_port(3), ibv_query_pkey(3). */
+#include <endian.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "verbs/forward.h"
+#include "verbs/objects.h"
+
+/* Nobody's OUI: a locally administered one, "RO". */
+#define VENDOR_ID 0x02524F
+#define VENDOR_PART_ID 1
+
+/* What an application sees through the exported ibv_query_port(): it may be compiled for
+ * a structure that ends there. */
+#define PORT_ATTR_COMPAT_SIZE 48
+static_assert(PORT_ATTR_COMPAT_SIZE == offsetof(struct ibv_port_attr, port_cap_flags2),
+	"the first form of struct ibv_port_attr");
+
+#define PKEY_DEFAULT 0xFFFF /* full member of the default partition: the only one */
+
+static void
+device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", rocade_version());
+	attr->node_guid = htobe64(dev->guid);
+	attr->sys_image_guid = htobe64(dev->guid);
+	attr->max_mr_size = UINT64_MAX;
+	attr->page_size_cap =
+		0xFFFFF000; /* any page size: memory is reached by the CPU */
+	attr->vendor_id = VENDOR_ID;
+	attr->vendor_part_id = VENDOR_PART_ID;
+	attr->max_qp = (int)dev->conf.max_qp;
+	attr->max_qp_wr = SQ_MAX_WR;
+	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |
+				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+				 IBV_DEVICE_SRQ_RESIZE;
+	attr->max_sge = RTE_MIN(SEND_MAX_SGE, RECV_MAX_SGE);
+	/* Memory is the only bound on CQs and SRQs; the numbers are ones that were tried.
+	 */
+	attr->max_cq = 65536;
+	attr->max_cqe = CQ_MAX_CQE;
+	attr->max_mr = KEY_MAX;
+	attr->max_pd = VERBS_MAX_PD;
+	attr->atomic_cap = IBV_ATOMIC_NONE;
+	attr->max_srq = 65536;
+	attr->max_srq_wr = SRQ_MAX_WR;
+	attr->max_srq_sge = RECV_MAX_SGE;
+	attr->max_pkeys = 1;
+	attr->local_ca_ack_delay =
+		15; /* 4.096 us * 2^15: a thread that is not scheduled */
+	attr->phys_port_cnt = 1;
+}
+
+EXPORT int
+ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	if (!ours(context))
+		return forward(ENOSYS, ibv_query_device, context, attr);
+	device_attr_fill(to_ctx(context)->dev, attr);
+	return 0;
+}
+
+int
+verbs_query_device_ex(struct ibv_context *context,
+	const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
+	size_t size)
+{
+	struct ibv_device_attr_ex full;
+
+	if (input != NULL && input->comp_mask != 0)
+		return EINVAL;
+	if (size < sizeof(attr->orig_attr))
+		return EINVAL;
+	memset(&full, 0, sizeof(full));
+	device_attr_fill(to_ctx(context)->dev, &full.orig_attr);
+	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+	full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
+	memset(attr, 0, size);
+	memcpy(attr, &full, RTE_MIN(size, sizeof(full)));
+	return 0;
+}
+
+int
+verbs_query_port(struct ibv_context *context, uint8_t port_num,
+	struct ibv_port_attr *attr, size_t size)
+{
+	const struct dev *dev = to_ctx(context)->dev;
+	bool up;
+	struct ibv_port_attr full;
+
+	if (port_num != 1)
+		return EINVAL;
+	up = dev->port.ops->link_up(dev->port.drv);
+	memset(&full, 0, sizeof(full));
+	full.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	full.phys_state = up ? 5 : 2; /* LinkUp, Polling */
+	full.max_mtu = IBV_MTU_4096;
+	full.active_mtu = dev->active_mtu;
+	full.gid_tbl_len = DEV_GIDS;
+	full.port_cap_flags = IBV_PORT_IP_BASED_GIDS;
+	full.max_msg_sz = UINT32_C(1) << 31;
+	full.pkey_tbl_len = 1;
+	full.max_vl_num = 1;
+	full.active_width = 1; /* 1X of 25 Gb/s: a software port has no width */
+	full.active_speed = 32;
+	full.link_layer = IBV_LINK_LAYER_ETHERNET;
+	full.flags = IBV_QPF_GRH_REQUIRED;
+	memset(attr, 0, size);
+	memcpy(attr, &full, RTE_MIN(size, sizeof(full)));
+	return 0;
+}
+
+EXPORT int(ibv_query_port)(
+	struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *attr)
+{
+	if (!ours(context))
+		return forward(ENOSYS, ibv_query_port, context, port_num, attr);
+	return verbs_query_port(
+		context, port_num, (struct ibv_port_attr *)attr, PORT_ATTR_COMPAT_SIZE);
+}
+
+EXPORT int
+ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
+{
+	if (!ours(context))
+		return forward(-1, ibv_query_pkey, context, port_num, index, pkey);
+	if (port_num != 1 || index != 0)
+		return minus_errno(EINVAL);
+	*pkey = htobe16(PKEY_DEFAULT);
+	return 0;
+}
+
+EXPORT int
+ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+	if (!ours(context))
+		return forward(-1, ibv_get_pkey_index, context, port_num, pkey);
+	if (port_num != 1 || pkey != htobe16(PKEY_DEFAULT))
+		return minus_errno(EINVAL);
+	return 0;
+}

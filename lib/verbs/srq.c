@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ibv_create_srq(3), ibv_modify_srq(3), ibv_query_srq(3). */
+#include "verbs/forward.h"
+#include "verbs/objects.h"
+
+static uint32_t
+srqn_next(struct rocade_port *port)
+{
+	return __atomic_add_fetch(&port->next_srqn, 1, __ATOMIC_RELAXED);
+}
+
+EXPORT struct ibv_srq *
+ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct verbs_ctx *ctx;
+	struct verbs_srq *srq;
+	int err;
+
+	if (!ours(pd->context))
+		return forward(NULL, ibv_create_srq, pd, attr);
+	srq = alloc_get(&alloc_plain, "verbs_srq", sizeof(*srq));
+	if (srq == NULL)
+		return null_errno(ENOMEM);
+	ctx = to_ctx(pd->context);
+	err = -srq_init(&srq->srq, &ctx->dev->mem, to_pd(pd)->number, attr->attr.max_wr,
+		attr->attr.max_sge, &ctx->events, srq);
+	if (err != 0) {
+		alloc_put(&alloc_plain, srq, sizeof(*srq));
+		return null_errno(err);
+	}
+	srq->srq.srqn = srqn_next(ctx->port);
+	srq->ibv.context = pd->context;
+	srq->ibv.srq_context = attr->srq_context;
+	srq->ibv.pd = pd;
+	srq->ibv.handle = srq->srq.srqn;
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
+	count_up(&to_pd(pd)->objects);
+	attr->attr.max_wr = srq->srq.ring.max_wr;
+	attr->attr.max_sge = srq->srq.ring.max_sge;
+	return &srq->ibv;
+}
+
+EXPORT int
+ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct srq_attr core;
+	int err;
+
+	if (!ours(srq->context))
+		return forward(ENOSYS, ibv_modify_srq, srq, attr, mask);
+	core = (struct srq_attr){.max_wr = attr->max_wr,
+		.max_sge = attr->max_sge,
+		.limit = attr->srq_limit};
+	err = -dev_srq_modify(to_ctx(srq->context)->dev, &to_srq(srq)->srq, &core, mask);
+	if (err == 0 && (mask & IBV_SRQ_MAX_WR) != 0) {
+		attr->max_wr = core.max_wr;
+		attr->max_sge = core.max_sge;
+	}
+	return err;
+}
+
+EXPORT int
+ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct dev *dev;
+	struct srq_attr core;
+	int err;
+
+	if (!ours(srq->context))
+		return forward(ENOSYS, ibv_query_srq, srq, attr);
+	dev = to_ctx(srq->context)->dev;
+	pthread_mutex_lock(&dev->lock); /* against a resize */
+	err = -srq_query(&to_srq(srq)->srq, &core);
+	pthread_mutex_unlock(&dev->lock);
+	if (err != 0)
+		return err;
+	*attr = (struct ibv_srq_attr){
+		.max_wr = core.max_wr, .max_sge = core.max_sge, .srq_limit = core.limit};
+	return 0;
+}
+
+EXPORT int
+ibv_destroy_srq(struct ibv_srq *ibv)
+{
+	struct verbs_srq *srq;
+	struct dev *dev;
+	uint32_t delivered;
+	bool busy;
+
+	if (!ours(ibv->context))
+		return forward(ENOSYS, ibv_destroy_srq, ibv);
+	srq = to_srq(ibv);
+	dev = to_ctx(ibv->context)->dev;
+	pthread_mutex_lock(&dev->lock);
+	busy = srq->srq.qps != 0;
+	pthread_mutex_unlock(&dev->lock);
+	if (busy)
+		return EBUSY;
+	delivered = event_purge(&srq->srq.limit_event);
+	delivered += event_purge(&srq->srq.error_event);
+	events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed, delivered);
+	srq_fini(&srq->srq);
+	pthread_mutex_destroy(&ibv->mutex);
+	pthread_cond_destroy(&ibv->cond);
+	count_down(&to_pd(ibv->pd)->objects);
+	alloc_put(&alloc_plain, srq, sizeof(*srq));
+	return 0;
+}
+
+EXPORT int
+rocade_srq_info(struct ibv_srq *ibv, struct rocade_srq_info *info)
+{
+	struct srq *srq;
+	struct dev *dev;
+
+	if (!ours(ibv->context))
+		return rocade_fail(EINVAL, "the SRQ is not of a Rocade device");
+	srq = &to_srq(ibv)->srq;
+	dev = to_ctx(ibv->context)->dev;
+	pthread_mutex_lock(&dev->lock);
+	info->max_wr = srq->ring.max_wr;
+	info->max_sge = srq->ring.max_sge;
+	info->outstanding = recv_ring_outstanding(&srq->ring);
+	info->limit = srq_limit(srq);
+	info->error = __atomic_load_n(&srq->error, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&dev->lock);
+	return 0;
+}
