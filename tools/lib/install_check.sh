@@ -43,7 +43,7 @@ main(void)
 EOF
 	cc -Wall -Werror -o "$scratch/consumer" "$scratch/consumer.c" "$@" >&2 &&
 		version=$(LD_LIBRARY_PATH="$prefix/lib" "$scratch/consumer") &&
-		[ "$version" = "$(pkg-config --modversion rocade)" ]
+		[ "$version" = "$(pkg-config --modversion librocade)" ]
 	tap "$name" $?
 }
 
@@ -61,11 +61,10 @@ tap "installs into the prefix" $?
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 # Unquoted: pkg-config prints words.
 # shellcheck disable=SC2046
-consumer "a program builds with pkg-config and runs" $(pkg-config --cflags --libs rocade)
+consumer "a program builds with pkg-config and runs" $(pkg-config --cflags --libs librocade)
 # shellcheck disable=SC2046
-consumer "and with the static library" $(pkg-config --cflags rocade) \
-	-Wl,--whole-archive "$prefix/lib/librocade.a" -Wl,--no-whole-archive \
-	$(pkg-config --libs --static rocade | tr ' ' '\n' | grep -v '^-lrocade$' | tr '\n' ' ')
+consumer "and with the static library" $(pkg-config --cflags librocade) \
+	"$prefix/lib/librocade.a" $(pkg-config --libs libdpdk libisal libibverbs)
 ninja -C "$build" uninstall >&2
 [ -z "$(files "$prefix")" ]
 tap "uninstall removes it all" $?
