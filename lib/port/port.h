@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The port interface: what an engine needs of a network interface, implemented by drivers/.
- * Function pointers are called once a burst, never per packet. A queue is used by one engine at
- * a time, except that rx_release() and tx_release() of any queue of the port take any packet of
- * that port from any engine: packets are handed from engine to engine.
+ * The port interface: what an engine needs of a network interface, implemented by
+ * drivers/. Function pointers are called once a burst, never per packet. A queue is used
+ * by one engine at a time, except that rx_release() and tx_release() of any queue of the
+ * port take any packet of that port from any engine: packets are handed from engine to
+ * engine.
  */
 #ifndef ROCADE_PORT_PORT_H
 #define ROCADE_PORT_PORT_H
@@ -11,9 +12,10 @@
 #include "wire/pkt.h"
 
 struct port_caps {
-	uint32_t max_frame;  /* bytes of the longest frame that fits a buffer, L2 header included */
-	uint32_t rx_ring;    /* frames that one receive ring holds */
-	bool tx_ipv4_cksum;  /* honours PKT_TX_IPV4_CKSUM */
+	uint32_t max_frame; /* bytes of the longest frame that fits a buffer, L2 header
+			       included */
+	uint32_t rx_ring;   /* frames that one receive ring holds */
+	bool tx_ipv4_cksum; /* honours PKT_TX_IPV4_CKSUM */
 };
 
 struct port_ops {
@@ -25,9 +27,11 @@ struct port_ops {
 	unsigned (*tx_alloc)(void *queue, struct pkt *pkts, unsigned n);
 	/* Gives frames back that were allocated and not sent. */
 	void (*tx_release)(void *queue, struct pkt *pkts, unsigned n);
-	/* Sends pkts[0..n); returns how many it took, in order. The rest still is the caller's. */
+	/* Sends pkts[0..n); returns how many it took, in order. The rest still is the
+	 * caller's. */
 	unsigned (*tx_burst)(void *queue, struct pkt *pkts, unsigned n);
-	/* A descriptor that polls readable when frames may be waiting, -1 when there is none. */
+	/* A descriptor that polls readable when frames may be waiting, -1 when there is
+	 * none. */
 	int (*wait_fd)(void *queue);
 	/* Control path. */
 	bool (*link_up)(void *drv);

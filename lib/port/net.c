@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The port's network side as others see it: configuration, frames in, frames out. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ether.h>
+
+#include "port/net.h"
+
+void
+net_generation_bump(struct net *net)
+{
+	/* Pairs with the acquire in net_generation(): whoever sees the new number and
+	 * resolves again sees what changed (the lock makes sure of the rest). */
+	__atomic_store_n(&net->generation, net->generation + 1, __ATOMIC_RELEASE);
+}
+
+uint32_t
+net_generation(const struct net *net)
+{
+	return __atomic_load_n(&net->generation, __ATOMIC_ACQUIRE);
+}
+
+void
+net_deadline_update(struct net *net)
+{
+	uint64_t next_ns = wheel_next(&net->wheel);
+
+	if (!TAILQ_EMPTY(&net->due) || net->announce_at < net->conf.addr_count)
+		next_ns = 0;
+	/* Relaxed: a hint; net_tx() looks again under the lock. */
+	__atomic_store_n(&net->deadline_ns, next_ns, __ATOMIC_RELAXED);
+}
+
+uint64_t
+net_deadline(const struct net *net)
+{
+	return __atomic_load_n(&net->deadline_ns, __ATOMIC_RELAXED);
+}
+
+/* Tells the link about the addresses that old did not have; all of them if old is NULL.
+ */
+static void
+net_announce_start(struct net *net, const struct net_conf *old)
+{
+	uint8_t left[NET_MAX_ADDRS] = {0};
+	bool any = false;
+
+	for (unsigned i = 0; i < net->conf.addr_count; i++) {
+		if (old == NULL || !net_is_ours(old, net->conf.addr[i].gid))
+			left[i] = NET_ANNOUNCEMENTS;
+		for (unsigned j = 0; old != NULL && j < old->addr_count; j++)
+			if (memcmp(old->addr[j].gid, net->conf.addr[i].gid, 16) == 0)
+				left[i] = net->announce_left[j];
+		any |= left[i] > 0;
+	}
+	memcpy(net->announce_left, left, sizeof(left));
+	wheel_cancel(&net->wheel, &net->announce_timer);
+	net->announce_at = any ? 0 : net->conf.addr_count;
+}
+
+int
+net_create(const struct net_conf *conf, struct net **out)
+{
+	struct net *net;
+	int ret;
+
+	if (conf == NULL)
+		return -EINVAL;
+	ret = net_conf_check(conf);
+	if (ret != 0)
+		return ret;
+	net = calloc(1, sizeof(*net));
+	if (net == NULL)
+		return -ENOMEM;
+	rte_ticketlock_init(&net->lock);
+	net->conf = *conf;
+	wheel_init(&net->wheel, 0);
+	wheel_timer_init(&net->announce_timer);
+	neigh_table_init(net);
+	net_announce_start(net, NULL);
+	net_deadline_update(net);
+	*out = net;
+	return 0;
+}
+
+void
+net_destroy(struct net *net)
+{
+	free(net);
+}
+
+const struct net_conf *
+net_conf(const struct net *net)
+{
+	return &net->conf;
+}
+
+int
+net_set_conf(struct net *net, const struct net_conf *conf)
+{
+	struct net_conf old;
+	bool moved;
+	int ret;
+
+	if (conf == NULL)
+		return -EINVAL;
+	ret = net_conf_check(conf);
+	if (ret != 0)
+		return ret;
+	rte_ticketlock_lock(&net->lock);
+	old = net->conf;
+	net->conf = *conf;
+	/* Another segment, or others know us by another MAC: start afresh. */
+	moved = old.vlan != conf->vlan || memcmp(old.mac, conf->mac, 6) != 0;
+	neigh_flush(net, moved);
+	net_announce_start(net, moved ? NULL : &old);
+	net_generation_bump(net);
+	net_deadline_update(net);
+	rte_ticketlock_unlock(&net->lock);
+	return 0;
+}
+
+static bool
+net_dispatch(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t now)
+{
+	switch (frame->type) {
+	case RTE_ETHER_TYPE_ARP:
+		return arp_rx(net, frame, reply, now);
+	case RTE_ETHER_TYPE_IPV4:
+		return icmp4_rx(net, frame, reply);
+	case RTE_ETHER_TYPE_IPV6:
+		return icmp6_rx(net, frame, reply, now);
+	default:
+		return false;
+	}
+}
+
+bool
+net_rx(struct net *net, const struct pkt *pkt, struct pkt *reply, uint64_t now)
+{
+	struct frame frame;
+	bool answer;
+
+	rte_ticketlock_lock(&net->lock);
+	answer = frame_split(&net->conf, pkt, &frame) &&
+		 net_dispatch(net, &frame, reply, now);
+	net_deadline_update(net);
+	rte_ticketlock_unlock(&net->lock);
+	return answer;
+}
+
+static void
+net_fire(struct wheel_timer *timer, uint64_t now, void *arg)
+{
+	struct net *net = arg;
+
+	(void)now;
+	if (timer == &net->announce_timer)
+		net->announce_at = 0;
+	else
+		neigh_mark_due(net, (struct neigh *)timer);
+}
+static_assert(offsetof(struct neigh, timer) == 0, "net_fire() takes one for the other");
+
+/* One round of announcements, as far as there are frames; the next follows a while later.
+ */
+static unsigned
+net_tx_announce(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
+{
+	bool again = false;
+	unsigned done = 0;
+
+	for (; net->announce_at < net->conf.addr_count && done < n; net->announce_at++) {
+		const uint8_t *gid = net->conf.addr[net->announce_at].gid;
+
+		if (net->announce_left[net->announce_at] == 0)
+			continue;
+		net->announce_left[net->announce_at]--;
+		if (gid_is_ipv4(gid) ? arp_announce(&net->conf, gid, &frames[done])
+				     : nd_announce(&net->conf, gid, &frames[done]))
+			done++;
+	}
+	for (unsigned i = 0; i < net->conf.addr_count; i++)
+		again |= net->announce_left[i] > 0;
+	if (again && net->announce_at == net->conf.addr_count &&
+		!wheel_timer_armed(&net->announce_timer))
+		wheel_set(&net->wheel, &net->announce_timer, now + NET_ANNOUNCE_NS);
+	return done;
+}
+
+unsigned
+net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
+{
+	struct neigh *e;
+	unsigned done;
+
+	if (n == 0 || frames[0].room < NET_ROOM)
+		return 0;
+	rte_ticketlock_lock(&net->lock);
+	wheel_advance(&net->wheel, now, net_fire, net);
+	done = net_tx_announce(net, frames, n, now);
+	while (done < n && (e = TAILQ_FIRST(&net->due)) != NULL)
+		done += neigh_ask(net, e, &frames[done], now);
+	net_deadline_update(net);
+	rte_ticketlock_unlock(&net->lock);
+	return done;
+}
