@@ -126,7 +126,8 @@ wire_init(const struct loop *loop, struct loop_wire *wire, uint32_t max_frame)
 	for (uint32_t i = 0; i < count; i++) {
 		uint8_t *buffer = wire->buffers + (size_t)i * wire->room;
 
-		rte_ring_mp_rts_enqueue_elem(wire->pool, &buffer, sizeof(buffer));
+		rte_ring_mp_rts_enqueue_bulk_elem(
+			wire->pool, &buffer, sizeof(buffer), 1, NULL);
 	}
 	return 0;
 }
