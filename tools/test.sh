@@ -78,7 +78,7 @@ jobs=$(nproc)
 
 cd "$top" || exit 1
 mkdir -p "$out"
-exec 9>"$out/lock"
+exec 8>&2 9>"$out/lock"
 if ! flock -n 9; then
 	echo "test.sh: another run is using $out" >&2
 	exit 1
@@ -111,7 +111,7 @@ restore() {
 
 interrupted() {
 	trap '' INT TERM
-	echo "test.sh: interrupted" >&2
+	echo "test.sh: interrupted" >&8 # our own stderr, not that of a redirected command
 	exit 130
 }
 trap restore EXIT
@@ -120,7 +120,7 @@ trap interrupted INT TERM HUP
 # In the background, so that a signal is handled at once and not after the command. Commands
 # started that way ignore SIGINT, and so would what they start: env gives it back.
 run() {
-	env --default-signal=INT,QUIT "$@" 9>&- &
+	env --default-signal=INT,QUIT "$@" 8>&- 9>&- &
 	child=$!
 	wait "$child"
 	local status=$?

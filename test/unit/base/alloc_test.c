@@ -7,8 +7,9 @@
 
 #include <cmocka.h>
 
-/* AddressSanitizer's allocator otherwise aborts on what should return NULL. */
-const char *__asan_default_options(void);
+/* AddressSanitizer's allocator otherwise aborts on what should return NULL. Visible, since
+ * the sanitizer's library looks for it. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 
 const char *
 __asan_default_options(void)
