@@ -240,11 +240,14 @@ hugepages_set() {
 # e2e_program STAGE BUILD PROGRAM: as root in namespaces of its own (network, mounts,
 # processes, /run), so that nothing it leaves behind, not even when killed, outlives it.
 e2e_program() {
-	local stage=$1 program=$3 limit=300 status started=$SECONDS
-	local name log
+	local stage=$1 program=$3 status started=$SECONDS
+	local name log limit
 	name=$(basename "$program")
 	log=$out/log/$stage-$name
+	# A program that needs more than five minutes says so: "# test.sh: limit_s 900".
+	limit=$(sed -n 's/^# test\.sh: limit_s \([0-9]*\)$/\1/p' "$program")
 	[ "$long" = no ] || limit=3600
+	: "${limit:=300}"
 	mkdir "$scratch/$stage-$name"
 	export ROCADE_SOURCE=$top ROCADE_BUILD=$2 TMPDIR=$scratch/$stage-$name
 	if [ "$isolated" = yes ]; then
