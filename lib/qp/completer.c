@@ -35,7 +35,7 @@ complete_until(struct qp *qp, uint32_t end)
 	while (req->una_idx != req->started_idx) {
 		const struct sq_note *note = sq_note(&qp->sq, req->una_idx);
 
-		if (psn_diff(note->end_psn, end) > 0)
+		if (!note_before(note, end))
 			break;
 		qp->stats.tx_msgs++;
 		if (!note->signaled)

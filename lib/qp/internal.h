@@ -17,6 +17,14 @@ qp_pmtu(const struct qp *qp)
 	return 1u << qp->pmtu_shift;
 }
 
+/* Whether all packets of a request lie before psn. By its last one: a request can have
+ * 2^23 packets, and its end is then as far ahead of its first PSN as behind it. */
+static inline bool
+note_before(const struct sq_note *note, uint32_t psn)
+{
+	return psn_diff(note->end_psn - 1, psn) < 0;
+}
+
 /* requester.c */
 void
 req_reset(struct qp *qp, uint32_t psn);

@@ -56,8 +56,7 @@ req_rollback(struct qp *qp, uint32_t psn)
 	struct requester *req = &qp->req;
 	uint32_t idx = req->una_idx;
 
-	while (idx != req->started_idx &&
-		psn_diff(sq_note(&qp->sq, idx)->end_psn, psn) <= 0)
+	while (idx != req->started_idx && note_before(sq_note(&qp->sq, idx), psn))
 		idx++;
 	req->next_idx = idx;
 	req->next_psn = psn;

@@ -8,6 +8,9 @@
 
 #include "qp/internal.h"
 
+/* Bytes of the longest message (IBA 9.4.1), whatever the receive has room for. */
+#define MSG_MAX (UINT32_C(1) << 31)
+
 void
 resp_reset(struct qp *qp, uint32_t psn)
 {
@@ -138,7 +141,9 @@ place(struct qp *qp, const struct pkt_view *v)
 {
 	int rc = 0;
 
-	if (v->payload_len != 0)
+	if (unlikely(qp->resp.received + v->payload_len > MSG_MAX))
+		rc = -EMSGSIZE;
+	else if (v->payload_len != 0)
 		rc = sge_scatter(qp->env->keys, qp->srq != NULL ? qp->srq->pd : qp->pd,
 			qp->wqe.sge, qp->wqe.num_sge, &qp->resp.pos, v->payload,
 			v->payload_len);
