@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The pair itself: hosts, their memory and queues, work requests. The wire is in
+ * qp_wire.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "qp_pair.h"
+
+static void *
+counted_get(void *ctx, const char *name, size_t len)
+{
+	struct pair *p = ctx;
+	void *mem = alloc_get(&alloc_plain, name, len);
+
+	p->mem_used += mem != NULL ? len : 0;
+	return mem;
+}
+
+static void
+counted_put(void *ctx, void *mem, size_t len)
+{
+	struct pair *p = ctx;
+
+	p->mem_used -= len;
+	alloc_put(&alloc_plain, mem, len);
+}
+
+struct pair_conf
+pair_defaults(void)
+{
+	return (struct pair_conf){
+		.mtu = IBV_MTU_1024,
+		.psn = {PSN_A, PSN_B},
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 6,
+		.min_rnr_timer = 12,
+		.send_wr = 64,
+		.recv_wr = 64,
+		.sge = 4,
+		.cqe = 256,
+		.peer_window = 1u << 20,
+		.mem_bytes = 1u << 16,
+	};
+}
+
+static void
+host_memory(struct host *h, uint32_t pd, uint32_t recv_pd)
+{
+	const struct pair_conf *conf = &h->pair->conf;
+	unsigned access = IBV_ACCESS_LOCAL_WRITE;
+
+	key_table_init(&h->keys, 0);
+	h->mem = malloc(conf->mem_bytes);
+	assert_non_null(h->mem);
+	bytes_fill(h->mem, conf->mem_bytes, pd);
+	assert_int_equal(key_alloc(&h->keys, pd, (uintptr_t)h->mem, h->mem,
+				 conf->mem_bytes, access, &h->lkey),
+		0);
+	assert_int_equal(key_alloc(&h->keys, recv_pd, (uintptr_t)h->mem, h->mem,
+				 conf->mem_bytes, access, &h->recv_key),
+		0);
+}
+
+static void
+host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
+{
+	const struct pair_conf *conf = &h->pair->conf;
+	const struct alloc *mem = &h->pair->mem;
+	uint32_t recv_pd = srq && conf->srq_pd ? PD_SRQ : pd;
+	struct qp_conf qc = {
+		.type = IBV_QPT_RC,
+		.send_cq = &h->send_cq,
+		.recv_cq = &h->recv_cq,
+		.srq = srq ? &h->srq : NULL,
+		.pd = pd,
+		.max_send_wr = conf->send_wr,
+		.max_send_sge = conf->sge,
+		.max_inline = 512,
+		.max_recv_wr = conf->recv_wr,
+		.max_recv_sge = conf->sge,
+		.sq_sig_all = conf->sig_all,
+	};
+
+	host_memory(h, pd, recv_pd);
+	assert_int_equal(event_queue_init(&h->events), 0);
+	fcntl(h->events.fd, F_SETFL, O_NONBLOCK);
+	assert_int_equal(cq_init(&h->send_cq, mem, conf->cqe, &h->events, h), 0);
+	assert_int_equal(cq_init(&h->recv_cq, mem, conf->cqe, &h->events, h), 0);
+	if (srq)
+		assert_int_equal(srq_init(&h->srq, mem, recv_pd, conf->recv_wr, conf->sge,
+					 &h->events, h),
+			0);
+	h->env = (struct qp_env){.keys = &h->keys, .stats = &h->stats};
+	h->peer.window = conf->peer_window;
+	assert_int_equal(qp_init(&h->qp, qpn, &qc, mem, &h->events, h), 0);
+	h->qp.env = &h->env;
+	h->qp.peer = &h->peer;
+	cq_attach(&h->send_cq, 0);
+	cq_attach(&h->recv_cq, 0);
+	if (srq)
+		srq_attach(&h->srq, 0);
+}
+
+void
+pair_init(struct pair *p, const struct pair_conf *conf)
+{
+	memset(p, 0, sizeof(*p));
+	p->conf = *conf;
+	p->now = SEC_NS;
+	p->mem = (struct alloc){.get = counted_get, .put = counted_put, .ctx = p};
+	p->a.pair = p->b.pair = p;
+	p->a.other = &p->b;
+	p->b.other = &p->a;
+	host_init(&p->a, QPN_A, PD_A, false);
+	host_init(&p->b, QPN_B, PD_B, conf->srq);
+	if (!conf->unconnected)
+		pair_connect(p);
+}
+
+void
+pair_init_default(struct pair *p)
+{
+	struct pair_conf conf = pair_defaults();
+
+	pair_init(p, &conf);
+}
+
+static void
+host_fini(struct host *h)
+{
+	assert_int_equal(h->wire_count, 0);
+	expect_quiet(h);
+	qp_stop(&h->qp);
+	assert_int_equal(h->peer.inflight, 0);
+	cq_detach(&h->send_cq);
+	cq_detach(&h->recv_cq);
+	if (h->qp.srq != NULL) {
+		srq_detach(&h->srq);
+		srq_fini(&h->srq);
+	}
+	qp_fini(&h->qp);
+	cq_fini(&h->send_cq);
+	cq_fini(&h->recv_cq);
+	event_queue_fini(&h->events);
+	/* A test may have taken it away. */
+	(void)key_free(&h->keys, h->lkey);
+	(void)key_free(&h->keys, h->recv_key);
+	assert_int_equal(h->keys.used, 0);
+	key_table_fini(&h->keys);
+	free(h->mem);
+}
+
+void
+pair_fini(struct pair *p)
+{
+	host_fini(&p->a);
+	host_fini(&p->b);
+	assert_int_equal(p->mem_used, 0);
+}
+
+/* ---- Connection ---- */
+
+static void
+gid_of(const struct host *h, uint8_t gid[16])
+{
+	static const uint8_t v4[16] = {[10] = 0xFF, [11] = 0xFF, [12] = 192, 0, 2, 0};
+	static const uint8_t v6[16] = {0x20, 0x01, 0x0d, 0xb8};
+
+	memcpy(gid, h->pair->conf.ipv6 ? v6 : v4, 16);
+	gid[15] = h == &h->pair->a ? 1 : 2;
+}
+
+struct qp_attr
+host_attr(const struct host *h)
+{
+	const struct pair_conf *conf = &h->pair->conf;
+	bool a = h == &h->pair->a;
+	struct qp_attr attr = {
+		.path_mtu = conf->mtu,
+		.sq_psn = conf->psn[a ? 0 : 1],
+		.rq_psn = conf->psn[a ? 1 : 0],
+		.dest_qpn = h->other->qp.qpn,
+		.port_num = 1,
+		.timeout = conf->timeout,
+		.retry_cnt = conf->retry_cnt,
+		.rnr_retry = conf->rnr_retry,
+		.min_rnr_timer = conf->min_rnr_timer,
+		.path = {.hop_limit = 64, .port_num = 1},
+	};
+
+	gid_of(h, attr.path.sgid);
+	gid_of(h->other, attr.path.dgid);
+	return attr;
+}
+
+int
+host_modify(struct host *h, enum ibv_qp_state state)
+{
+	struct qp_attr attr = {.state = state};
+
+	return qp_modify(&h->qp, &attr, IBV_QP_STATE, IBV_MTU_4096);
+}
+
+void
+host_connect(struct host *h)
+{
+	struct qp_attr attr = host_attr(h);
+	struct path_addr addr = {
+		.src_mac = {2, 0, 0, 0, 0, 1},
+		.dst_mac = {2, 0, 0, 0, 0, 2},
+		.udp_sport = roce_udp_sport(0, h->qp.qpn, h->other->qp.qpn),
+		.hop_limit = 64,
+	};
+
+	attr.state = IBV_QPS_INIT;
+	assert_int_equal(qp_modify(&h->qp, &attr, MASK_INIT, IBV_MTU_4096), 0);
+	attr.state = IBV_QPS_RTR;
+	assert_int_equal(qp_modify(&h->qp, &attr, MASK_RTR, IBV_MTU_4096), 0);
+	memcpy(addr.src_gid, attr.path.sgid, 16);
+	memcpy(addr.dst_gid, attr.path.dgid, 16);
+	qp_set_headers(&h->qp, &addr);
+	attr.state = IBV_QPS_RTS;
+	assert_int_equal(qp_modify(&h->qp, &attr, MASK_RTS, IBV_MTU_4096), 0);
+}
+
+void
+pair_connect(struct pair *p)
+{
+	host_connect(&p->a);
+	host_connect(&p->b);
+}
+
+/* ---- Work ---- */
+
+int
+host_post_send(struct host *h, const struct send_req *req)
+{
+	struct sq *sq = &h->qp.sq;
+	struct send_wqe *wqe = sq_next(sq, sq->prod);
+	uint8_t *inlined;
+
+	if (wqe == NULL)
+		return -ENOMEM;
+	wqe->wr_id = req->wr_id;
+	wqe->opcode = (uint8_t)(req->opcode != 0 ? req->opcode : IBV_WR_SEND);
+	wqe->flags = (uint8_t)(req->flags | (h->qp.sq_sig_all ? IBV_SEND_SIGNALED : 0));
+	wqe->imm = req->imm;
+	wqe->len = (uint32_t)sge_total(req->sge, req->num_sge);
+	wqe->num_sge = (uint8_t)req->num_sge;
+	if (req->flags & IBV_SEND_INLINE) {
+		wqe->num_sge = 0;
+		inlined = wqe->inline_data;
+		for (unsigned i = 0; i < req->num_sge; i++) {
+			memcpy(inlined, (void *)(uintptr_t)req->sge[i].addr,
+				req->sge[i].len);
+			inlined += req->sge[i].len;
+		}
+	} else if (req->num_sge != 0) {
+		memcpy(wqe->sge, req->sge, req->num_sge * sizeof(wqe->sge[0]));
+	}
+	sq_publish(sq, sq->prod + 1);
+	return 0;
+}
+
+struct sge
+host_sge(const struct host *h, uint32_t offset, uint32_t len)
+{
+	return (struct sge){
+		.addr = (uintptr_t)h->mem + offset, .len = len, .lkey = h->lkey};
+}
+
+void
+host_send(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags)
+{
+	struct sge sge = host_sge(h, offset, len);
+	struct send_req req = {
+		.wr_id = wr_id, .flags = flags, .sge = &sge, .num_sge = len != 0};
+
+	assert_int_equal(host_post_send(h, &req), 0);
+}
+
+int
+host_post_recv(struct host *h, uint64_t wr_id, const struct sge *sge, unsigned num_sge)
+{
+	struct recv_ring *ring = h->qp.srq != NULL ? &h->srq.ring : h->qp.rq;
+	struct recv_slot *slot = recv_ring_next(ring, ring->prod);
+
+	if (slot == NULL)
+		return -ENOMEM;
+	slot->wr_id = wr_id;
+	slot->num_sge = num_sge;
+	if (num_sge != 0)
+		memcpy(slot->sge, sge, num_sge * sizeof(*sge));
+	recv_ring_publish(ring, ring->prod + 1);
+	return 0;
+}
+
+void
+host_recv(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len)
+{
+	struct sge sge = host_sge(h, offset, len);
+
+	sge.lkey = h->recv_key;
+	assert_int_equal(host_post_recv(h, wr_id, &sge, len != 0), 0);
+}
+
+void
+bytes_fill(uint8_t *to, size_t len, uint32_t key)
+{
+	for (size_t i = 0; i < len; i++)
+		to[i] = (uint8_t)(key * 89 + i + (i >> 8) * 7 + (i >> 16));
+}
+
+bool
+bytes_match(const uint8_t *at, size_t len, uint32_t key)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (at[i] != (uint8_t)(key * 89 + i + (i >> 8) * 7 + (i >> 16)))
+			return false;
+	}
+	return true;
+}
+
+bool
+host_poll(struct host *h, struct cq *cq, struct cqe *out)
+{
+	uint32_t tail = cq->tail;
+	const struct cqe *cqe = cq_peek(cq, &tail);
+
+	if (cqe == NULL) {
+		cq_consume(cq, tail);
+		return false;
+	}
+	*out = *cqe;
+	if (out->opcode < IBV_WC_RECV)
+		sq_free(&h->qp.sq, out->sq_end);
+	cq_consume(cq, tail + 1);
+	return true;
+}
+
+/* ---- Expectations ---- */
+
+#define EQUAL(a, b) _assert_int_equal((uintmax_t)(a), (uintmax_t)(b), file, line)
+
+void
+expect_cqe_at(struct host *h, struct cq *cq, uint64_t wr_id, enum ibv_wc_status status,
+	uint32_t vendor_or_len, const char *file, int line)
+{
+	struct cqe cqe;
+
+	if (!host_poll(h, cq, &cqe)) {
+		print_error("no completion, wanted %#lx\n", (unsigned long)wr_id);
+		_fail(file, line);
+	}
+	EQUAL(cqe.wr_id, wr_id);
+	EQUAL(cqe.status, status);
+	EQUAL(cqe.qpn, h->qp.qpn);
+	if (vendor_or_len != ANY)
+		EQUAL(cqe.byte_len, vendor_or_len);
+	EQUAL(cqe.opcode >= IBV_WC_RECV, cq == &h->recv_cq);
+}
+
+void
+expect_quiet_at(struct host *h, const char *file, int line)
+{
+	struct event_record event;
+	struct cqe cqe;
+
+	if (host_poll(h, &h->send_cq, &cqe) || host_poll(h, &h->recv_cq, &cqe)) {
+		print_error("completion of %#lx, status %u\n", (unsigned long)cqe.wr_id,
+			cqe.status);
+		_fail(file, line);
+	}
+	if (event_next(&h->events, &event) == 0) {
+		print_error("event %d\n", (int)event.type);
+		_fail(file, line);
+	}
+}
+
+void
+expect_event_at(struct host *h, enum ibv_event_type type, const char *file, int line)
+{
+	struct event_record event;
+
+	EQUAL(event_next(&h->events, &event), 0);
+	EQUAL(event.type, type);
+	EQUAL((uintptr_t)event.object, (uintptr_t)h);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two connected QPs without engine, clock or thread, for scripts of {operation, time
+ * advance, expectation}. Every frame passes build, parse and ICRC, in a buffer of exactly
+ * its length. What a host sends waits on its wire until the script delivers or drops it.
+ */
+#ifndef ROCADE_TEST_QP_PAIR_H
+#define ROCADE_TEST_QP_PAIR_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "qp/qp.h"
+#include "wire/psn.h"
+
+#define WIRE_MAX 1024 /* frames under way in one direction */
+#define PSN_A 0x1000  /* first PSN from a to b, unless the conf says otherwise */
+#define PSN_B 0x2000
+#define QPN_A 0x11
+#define QPN_B 0x22
+#define PD_A 7 /* of the QP; the same number means nothing to the other host */
+#define PD_B 9
+#define PD_SRQ 10 /* of an SRQ with conf.srq_pd */
+
+struct pair_conf {
+	bool ipv6;
+	bool srq;     /* b receives from an SRQ */
+	bool srq_pd;  /* whose PD is not b's */
+	bool sig_all; /* a */
+	bool unconnected;
+	enum ibv_mtu mtu;
+	uint32_t psn[2];
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+	uint32_t send_wr, recv_wr, sge, cqe;
+	uint32_t peer_window;
+	uint32_t mem_bytes; /* registered on each host */
+};
+
+struct frame {
+	uint8_t *data;
+	uint32_t len;
+};
+
+struct host {
+	struct qp qp;
+	struct host *other;
+	struct pair *pair;
+	struct qp_env env;
+	struct port_stats stats;
+	struct key_table keys;
+	struct cq send_cq, recv_cq;
+	struct srq srq;
+	struct peer peer;
+	struct event_queue events;
+	uint8_t *mem; /* at its own address as va */
+	uint32_t lkey;
+	uint32_t recv_key; /* of the same memory, for the PD of the receives */
+	struct frame wire[WIRE_MAX];
+	unsigned wire_count;
+};
+
+struct pair {
+	struct pair_conf conf;
+	struct host a, b;
+	uint64_t now;
+	struct alloc mem;
+	size_t mem_used; /* bytes of rings that are allocated */
+};
+
+struct send_req {
+	uint64_t wr_id;
+	enum ibv_wr_opcode opcode; /* 0, which no test wants otherwise: IBV_WR_SEND */
+	unsigned flags;
+	uint32_t imm;
+	const struct sge *sge;
+	unsigned num_sge;
+};
+
+/* MTU 1024, timeout 14, 7 retries each, RNR timer 12, 64 requests, 4 SGEs. */
+struct pair_conf
+pair_defaults(void);
+
+void
+pair_init(struct pair *p, const struct pair_conf *conf);
+void
+pair_init_default(struct pair *p);
+/* Proves that nothing is left: frames, completions, events, keys, ring memory, shares of
+ * the peer's window. */
+void
+pair_fini(struct pair *p);
+/* RESET -> INIT -> RTR -> RTS of both. */
+void
+pair_connect(struct pair *p);
+void
+host_connect(struct host *h);
+/* The attributes of these steps. */
+struct qp_attr
+host_attr(const struct host *h);
+#define MASK_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define MASK_RTR                                                                         \
+	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |  \
+		IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define MASK_RTS                                                                         \
+	(IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |              \
+		IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+/* The state alone. */
+int
+host_modify(struct host *h, enum ibv_qp_state state);
+
+/* ---- Work ---- */
+
+/* As lib/verbs posts: 0 or -ENOMEM. */
+int
+host_post_send(struct host *h, const struct send_req *req);
+/* One SGE, mem[offset, offset + len). */
+void
+host_send(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags);
+/* To the SRQ where there is one; -ENOMEM. */
+int
+host_post_recv(struct host *h, uint64_t wr_id, const struct sge *sge, unsigned num_sge);
+void
+host_recv(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len);
+struct sge
+host_sge(const struct host *h, uint32_t offset, uint32_t len);
+
+/* A pattern that depends on key and place. */
+void
+bytes_fill(uint8_t *to, size_t len, uint32_t key);
+bool
+bytes_match(const uint8_t *at, size_t len, uint32_t key);
+
+/* The oldest completion; gives SQ slots back as lib/verbs does. */
+bool
+host_poll(struct host *h, struct cq *cq, struct cqe *out);
+
+/* ---- Wire ---- */
+
+/* Lets the QP send up to n packets; they wait on its wire. */
+unsigned
+host_pull(struct host *h, unsigned n);
+#define PULL_ALL UINT32_MAX
+void
+wire_deliver(struct host *from, unsigned index);
+void
+wire_deliver_all(struct host *from);
+void
+wire_drop(struct host *from, unsigned index);
+void
+wire_drop_all(struct host *from);
+void
+wire_dup(struct host *from, unsigned index);
+/* The frame at index goes behind the one that stands at to now. */
+void
+wire_move(struct host *from, unsigned index, unsigned to);
+/* Flips one bit behind the Ethernet header that the ICRC or the IP checksum covers. */
+void
+wire_corrupt(struct host *from, unsigned index, uint32_t where);
+/* Valid while the frame is on the wire. */
+struct pkt_view
+wire_view(const struct host *from, unsigned index);
+/* The frame as it is at the port: parse, then the QP, as an engine does. */
+void
+host_take(struct host *h, const uint8_t *data, uint32_t len);
+/* Both sides send and everything arrives, until nothing is left. */
+void
+pair_settle(struct pair *p);
+/* Time passes; deadlines on the way are kept to the nanosecond. */
+void
+pair_advance(struct pair *p, uint64_t ns);
+
+/* A packet made by hand. */
+struct crafted {
+	uint8_t opcode;
+	uint8_t syndrome; /* of an AETH */
+	bool ack_req;
+	bool solicited;
+	uint32_t psn;
+	uint32_t msn;
+	uint32_t imm;
+	uint32_t payload_len;
+	uint32_t payload_key; /* of bytes_fill() */
+	uint16_t pkey;        /* 0: the default one */
+	bool pkey_zero;
+	uint32_t dest_qpn;     /* 0: that of the QP */
+	uint8_t src_ip_change; /* added to the last byte of the addresses */
+	uint8_t dst_ip_change;
+	bool other_version; /* over the IP version that the path has not */
+};
+
+void
+inject(struct host *to, const struct crafted *c);
+/* Shorter: requests to h and acknowledgements to h. */
+void
+inject_request(struct host *to, uint8_t opcode, uint32_t psn, uint32_t payload_len);
+void
+inject_ack(struct host *to, uint8_t syndrome, uint32_t psn);
+
+/* ---- Expectations ---- */
+
+void
+expect_frame_at(struct host *from, unsigned index, uint8_t opcode, uint32_t psn,
+	int ack_req, const char *file, int line);
+void
+expect_ack_at(struct host *from, unsigned index, uint8_t syndrome, uint32_t psn,
+	uint32_t msn, const char *file, int line);
+void
+expect_cqe_at(struct host *h, struct cq *cq, uint64_t wr_id, enum ibv_wc_status status,
+	uint32_t vendor_or_len, const char *file, int line);
+void
+expect_quiet_at(struct host *h, const char *file, int line);
+void
+expect_event_at(struct host *h, enum ibv_event_type type, const char *file, int line);
+
+/* ack_req: 0, 1 or -1 for either. */
+#define expect_frame(from, index, opcode, psn, ack_req)                                  \
+	expect_frame_at(from, index, opcode, psn, ack_req, __FILE__, __LINE__)
+#define expect_ack(from, index, syndrome, psn, msn)                                      \
+	expect_ack_at(from, index, syndrome, psn, msn, __FILE__, __LINE__)
+#define ANY UINT32_MAX
+#define expect_sent(h, wr_id, status)                                                    \
+	expect_cqe_at(h, &(h)->send_cq, wr_id, status, ANY, __FILE__, __LINE__)
+#define expect_sent_vendor(h, wr_id, status, vendor)                                     \
+	expect_cqe_at(h, &(h)->send_cq, wr_id, status, vendor, __FILE__, __LINE__)
+#define expect_received(h, wr_id, len)                                                   \
+	expect_cqe_at(h, &(h)->recv_cq, wr_id, IBV_WC_SUCCESS, len, __FILE__, __LINE__)
+#define expect_recv_error(h, wr_id, status, vendor)                                      \
+	expect_cqe_at(h, &(h)->recv_cq, wr_id, status, vendor, __FILE__, __LINE__)
+/* No completion, no event. */
+#define expect_quiet(h) expect_quiet_at(h, __FILE__, __LINE__)
+#define expect_event(h, type) expect_event_at(h, type, __FILE__, __LINE__)
+
+#endif

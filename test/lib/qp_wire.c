@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The wire of a pair: frames under way, packets made by hand, time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "qp_pair.h"
+
+#define FRAME_ROOM (18 + 40 + 8 + 12 + 32 + 4096 + 4)
+#define PULL_BURST 32
+
+static uint8_t rooms[PULL_BURST][FRAME_ROOM];
+
+static void
+wire_put(struct host *from, unsigned index, const uint8_t *data, uint32_t len)
+{
+	struct frame *at = &from->wire[index];
+
+	assert_true(from->wire_count < WIRE_MAX);
+	memmove(at + 1, at, (from->wire_count - index) * sizeof(*at));
+	from->wire_count++;
+	at->data = malloc(len);
+	assert_non_null(at->data);
+	memcpy(at->data, data, len);
+	at->len = len;
+}
+
+static struct frame
+wire_get(struct host *from, unsigned index)
+{
+	struct frame frame;
+
+	assert_true(index < from->wire_count);
+	frame = from->wire[index];
+	from->wire_count--;
+	memmove(&from->wire[index], &from->wire[index + 1],
+		(from->wire_count - index) * sizeof(frame));
+	return frame;
+}
+
+unsigned
+host_pull(struct host *h, unsigned n)
+{
+	unsigned total = 0, got;
+
+	do {
+		struct pkt pkts[PULL_BURST];
+		unsigned want = RTE_MIN(n - total, PULL_BURST + 0u);
+
+		for (unsigned i = 0; i < want; i++)
+			pkts[i] = (struct pkt){.data = rooms[i], .room = FRAME_ROOM};
+		got = qp_tx(&h->qp, pkts, want, h->pair->now);
+		assert_true(got <= want);
+		for (unsigned i = 0; i < got; i++)
+			wire_put(h, h->wire_count, pkts[i].data, pkts[i].len);
+		total += got;
+		assert_true(h->peer.inflight <= h->peer.window);
+	} while (got != 0 && total < n);
+	return total;
+}
+
+void
+host_take(struct host *h, const uint8_t *data, uint32_t len)
+{
+	struct pkt pkt = {
+		.data = malloc(len), .len = (uint16_t)len, .room = (uint16_t)len};
+	struct pkt_view view;
+	unsigned why;
+
+	assert_non_null(pkt.data);
+	memcpy(pkt.data, data, len);
+	why = parse(&pkt, 0, &view);
+	assert_int_not_equal(why, PARSE_OTHER);
+	if (why != DROP_none)
+		h->stats.drop[why]++;
+	else if (view.dest_qpn != h->qp.qpn)
+		h->stats.drop[DROP_qpn]++;
+	else
+		qp_rx(&h->qp, &view, h->pair->now);
+	free(pkt.data);
+}
+
+void
+wire_deliver(struct host *from, unsigned index)
+{
+	struct frame frame = wire_get(from, index);
+
+	host_take(from->other, frame.data, frame.len);
+	free(frame.data);
+}
+
+void
+wire_deliver_all(struct host *from)
+{
+	while (from->wire_count != 0)
+		wire_deliver(from, 0);
+}
+
+void
+wire_drop(struct host *from, unsigned index)
+{
+	free(wire_get(from, index).data);
+}
+
+void
+wire_drop_all(struct host *from)
+{
+	while (from->wire_count != 0)
+		wire_drop(from, from->wire_count - 1);
+}
+
+void
+wire_dup(struct host *from, unsigned index)
+{
+	const struct frame *frame = &from->wire[index];
+
+	assert_true(index < from->wire_count);
+	wire_put(from, index + 1, frame->data, frame->len);
+}
+
+void
+wire_move(struct host *from, unsigned index, unsigned to)
+{
+	struct frame frame = wire_get(from, index);
+
+	wire_put(from, RTE_MIN(to, from->wire_count), frame.data, frame.len);
+	free(frame.data);
+}
+
+void
+wire_corrupt(struct host *from, unsigned index, uint32_t where)
+{
+	struct frame *frame = &from->wire[index];
+	uint32_t bth = from->pair->conf.ipv6 ? 14 + 40 + 8 : 14 + 20 + 8;
+	uint32_t at;
+
+	assert_true(index < from->wire_count);
+	/* From the BTH on, but for its byte 4, which routers may change. */
+	at = bth + where % (frame->len - bth - 1);
+	if (at >= bth + 4)
+		at++;
+	frame->data[at] ^= 1u << where % 7;
+}
+
+struct pkt_view
+wire_view(const struct host *from, unsigned index)
+{
+	const struct frame *frame = &from->wire[index];
+	struct pkt pkt = {.data = frame->data, .len = (uint16_t)frame->len};
+	struct pkt_view view;
+
+	assert_true(index < from->wire_count);
+	assert_int_equal(parse(&pkt, 0, &view), DROP_none);
+	return view;
+}
+
+void
+pair_settle(struct pair *p)
+{
+	unsigned moved;
+
+	do {
+		moved = host_pull(&p->a, PULL_ALL) + host_pull(&p->b, PULL_ALL);
+		moved += p->a.wire_count + p->b.wire_count;
+		wire_deliver_all(&p->a);
+		wire_deliver_all(&p->b);
+	} while (moved != 0);
+}
+
+void
+pair_advance(struct pair *p, uint64_t ns)
+{
+	uint64_t end = p->now + ns;
+
+	for (;;) {
+		uint64_t a = qp_deadline(&p->a.qp), b = qp_deadline(&p->b.qp);
+		uint64_t next = RTE_MIN(a, b);
+
+		if (next > end)
+			break;
+		p->now = RTE_MAX(p->now, next);
+		qp_timeout(a <= b ? &p->a.qp : &p->b.qp, p->now);
+	}
+	p->now = end;
+}
+
+/* ---- Made by hand ---- */
+
+static void
+crafted_path(const struct host *to, const struct crafted *c, struct path_hdr *hdr)
+{
+	struct path_addr addr = {.udp_sport = 0xC123, .hop_limit = 9};
+
+	memcpy(addr.src_gid, to->qp.path.dgid, 16);
+	memcpy(addr.dst_gid, to->qp.path.sgid, 16);
+	if (c->other_version) {
+		static const uint8_t v4[12] = {[10] = 0xFF, [11] = 0xFF};
+
+		memcpy(addr.src_gid, v4, 12);
+		memcpy(addr.dst_gid, v4, 12);
+		addr.src_gid[0] = addr.dst_gid[0] = to->pair->conf.ipv6 ? 0 : 0xFD;
+	}
+	addr.src_gid[15] = (uint8_t)(addr.src_gid[15] + c->src_ip_change);
+	addr.dst_gid[15] = (uint8_t)(addr.dst_gid[15] + c->dst_ip_change);
+	path_hdr_init(hdr, &addr);
+}
+
+void
+inject(struct host *to, const struct crafted *c)
+{
+	const struct op_row *op = &op_rows[c->opcode];
+	struct bth_fields bth = {
+		.dest_qpn = c->dest_qpn != 0 ? c->dest_qpn : to->qp.qpn,
+		.psn = c->psn,
+		.pkey = c->pkey != 0 || c->pkey_zero ? c->pkey : PKEY_DEFAULT,
+		.opcode = c->opcode,
+		.solicited = c->solicited,
+		.ack_req = c->ack_req,
+	};
+	uint8_t *room = malloc(FRAME_ROOM + c->payload_len);
+	struct pkt pkt = {.data = room, .room = FRAME_ROOM};
+	uint8_t *ext, *payload;
+	struct path_hdr hdr;
+	uint32_t crc;
+
+	assert_non_null(room);
+	crafted_path(to, c, &hdr);
+	ext = frame_begin(&hdr, &pkt, &bth, c->payload_len);
+	memset(ext, 0, op->ext_len);
+	if (op->hdrs & HDR_AETH) {
+		struct aeth *aeth = (struct aeth *)(ext + op->main_off);
+
+		aeth->syndrome = c->syndrome;
+		be24_put(aeth->msn, c->msn);
+	}
+	if (op->hdrs & HDR_IMM)
+		memcpy(ext + op->ext_len - 4, &c->imm, 4);
+	crc = frame_crc(&hdr, &pkt);
+	payload = frame_payload(&hdr, &pkt, c->opcode);
+	bytes_fill(payload, c->payload_len, c->payload_key);
+	if (c->payload_len != 0)
+		crc = icrc_update(crc, payload, c->payload_len);
+	frame_end(&pkt, c->payload_len, crc);
+	host_take(to, pkt.data, pkt.len);
+	free(room);
+}
+
+void
+inject_request(struct host *to, uint8_t opcode, uint32_t psn, uint32_t payload_len)
+{
+	inject(to, &(struct crafted){.opcode = opcode,
+			   .psn = psn,
+			   .payload_len = payload_len,
+			   .ack_req = true});
+}
+
+void
+inject_ack(struct host *to, uint8_t syndrome, uint32_t psn)
+{
+	inject(to, &(struct crafted){.opcode = OPCODE_RC_ACKNOWLEDGE,
+			   .psn = psn,
+			   .syndrome = syndrome});
+}
+
+/* ---- Expectations ---- */
+
+#define EQUAL(a, b) _assert_int_equal((uintmax_t)(a), (uintmax_t)(b), file, line)
+
+void
+expect_frame_at(struct host *from, unsigned index, uint8_t opcode, uint32_t psn,
+	int ack_req, const char *file, int line)
+{
+	struct pkt_view view;
+
+	if (index >= from->wire_count) {
+		print_error("frame %u of %u\n", index, from->wire_count);
+		_fail(file, line);
+	}
+	view = wire_view(from, index);
+	EQUAL(view.opcode, opcode);
+	EQUAL(view.psn, psn);
+	if (ack_req >= 0)
+		EQUAL(view.ack_req, ack_req);
+	EQUAL(view.dest_qpn, from->other->qp.qpn);
+}
+
+void
+expect_ack_at(struct host *from, unsigned index, uint8_t syndrome, uint32_t psn,
+	uint32_t msn, const char *file, int line)
+{
+	struct pkt_view view;
+
+	expect_frame_at(from, index, OPCODE_RC_ACKNOWLEDGE, psn, 0, file, line);
+	view = wire_view(from, index);
+	EQUAL(view_aeth(&view)->syndrome, syndrome);
+	EQUAL(be24_get(view_aeth(&view)->msn), msn);
+	EQUAL(view.payload_len, 0);
+	EQUAL(view.solicited, 0);
+}
