@@ -16,7 +16,6 @@ struct ethdev_conf {
 	uint16_t rx_desc;  /* 0: 1024; both are adjusted to what the PMD takes */
 	uint16_t tx_desc;
 	uint32_t mtu;	   /* IP MTU wanted; 0: the port's present one */
-	uint32_t max_frame; /* computed by the driver from mtu: leave 0 */
 	bool no_cksum_offload;
 };
 

@@ -122,8 +122,11 @@ engine_rx(struct engine *e, uint64_t now)
 		uint64_t bytes = 0;
 
 		rte_prefetch0(pkts[0].data);
-		for (unsigned i = 0; i < n; i++)
+		for (unsigned i = 0; i < n; i++) {
 			bytes += pkts[i].len;
+			e->stats.rx_linearised +=
+				(pkts[i].flags & PKT_RX_LINEARISED) != 0;
+		}
 		e->stats.rx_packets += n;
 		e->stats.rx_bytes += bytes;
 		take_in(e, pkts, n, now);

@@ -14,6 +14,7 @@
 #define PKT_TX_IPV4_CKSUM 0x1 /* the port fills the IPv4 header checksum in (field is 0) */
 #define PKT_RX_IPV4_CKSUM_OK 0x2 /* the port has checked the IPv4 header checksum: right */
 #define PKT_RX_IPV4_CKSUM_BAD 0x4
+#define PKT_RX_LINEARISED 0x8 /* came in several segments and was copied into one */
 
 struct pkt {
 	uint8_t *data;
