@@ -19,22 +19,18 @@ struct l4 {
 	uint32_t len; /* what the IP header says, inside the frame */
 };
 
-/* One's complement sum of a header without options: 0xFFFF when its checksum is right
- * (RFC 1071; byte order does not matter). */
+/* The one's complement sum of the header is 0xFFFF (RFC 1071): 0 modulo 0xFFFF and, as
+ * the version is not 0, no true 0. Byte order does not matter; the modulo is a
+ * multiplication. */
 static inline bool
 ipv4_sum_ok(const struct rte_ipv4_hdr *ip)
 {
 	uint32_t words[5];
-	uint64_t sum = 0;
 
 	__builtin_memcpy(words, ip, sizeof(words));
-	for (unsigned i = 0; i < 5; i++)
-		sum += words[i];
-	sum = (sum & 0xFFFFFFFF) + (sum >> 32);
-	sum = (sum & 0xFFFF) + ((sum >> 16) & 0xFFFF) + (sum >> 32);
-	sum = (sum & 0xFFFF) + (sum >> 16);
-	sum = (sum & 0xFFFF) + (sum >> 16);
-	return sum == 0xFFFF;
+	return ((uint64_t)words[0] + words[1] + words[2] + words[3] + words[4]) %
+		       0xFFFF ==
+	       0;
 }
 
 static inline unsigned

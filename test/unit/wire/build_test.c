@@ -264,6 +264,17 @@ checksum_extremes(void **state)
 		path_hdr_init(&hdr, &addr);
 		frame_check(&hdr, &addr, &bth, payload, payload, len);
 	}
+	/* Every sum there is, with carries out of carries. */
+	memset(addr.src_gid + 12, 0xFF, 4);
+	memset(addr.dst_gid + 12, 0xFF, 4);
+	for (unsigned low = 0; low < 0x10000; low++) {
+		struct bth_fields bth = {.opcode = OPCODE_RC_SEND_ONLY};
+		struct path_hdr hdr;
+
+		be16_put(addr.dst_gid + 14, low);
+		path_hdr_init(&hdr, &addr);
+		frame_check(&hdr, &addr, &bth, payload, payload, 0);
+	}
 }
 
 static void

@@ -296,13 +296,17 @@ drop_udp(void **state)
 	c = craft6();
 	be16_put(c.data + UDP6_OFF + 4, 33);
 	assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
-	/* An IP packet that cannot hold a UDP header. */
+	/* An IP packet that cannot hold a UDP header; nor can the frame. */
 	for (unsigned total = 20; total < 28; total++) {
 		c = craft4();
 		be16_put(c.data + IP_OFF + 2, total);
 		assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+		c.len = IP_OFF + total;
+		assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
 		c = craft6();
 		be16_put(c.data + IP_OFF + 4, total - 20);
+		assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+		c.len = IP_OFF + 20 + total;
 		assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
 	}
 }
