@@ -63,17 +63,24 @@ req_rollback(struct qp *qp, uint32_t psn)
 	req_account(qp);
 }
 
-bool
-req_has_next(const struct qp *qp)
+/* Whether there is a request at idx (next_idx or the one behind it) to be sent. */
+static bool
+has_request(const struct qp *qp, uint32_t idx)
 {
 	const struct requester *req = &qp->req;
 
-	if (req->fail_status != 0 && req->next_idx == req->fail_idx)
+	if (req->fail_status != 0 && idx == req->fail_idx)
 		return false;
-	if (req->next_idx != req->started_idx)
+	if (idx != req->started_idx)
 		return true;
 	/* SQD finishes what was started and begins nothing (IBA 10.3.1.5). */
-	return qp->state == IBV_QPS_RTS && req->next_idx != sq_posted(&qp->sq);
+	return qp->state == IBV_QPS_RTS && idx != sq_posted(&qp->sq);
+}
+
+bool
+req_has_next(const struct qp *qp)
+{
+	return has_request(qp, qp->req.next_idx);
 }
 
 /* The request at next_idx cannot be sent: fails once those before it are done (C10-83).
@@ -90,7 +97,7 @@ refuse(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 		comp_fail(qp, status, vendor);
 }
 
-/* Gives the request at next_idx its PSNs; false when it can never be sent. */
+/* Gives the request at next_idx its PSNs; false when its memory is not ours to read. */
 static bool
 start(struct qp *qp)
 {
@@ -102,10 +109,8 @@ start(struct qp *qp)
 	/* A message of several packets is checked whole before its first leaves; one of a
 	 * single packet is checked by its copy. */
 	if (packets > 1 && (wqe->flags & IBV_SEND_INLINE) == 0 &&
-		sge_check(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, 0) != 0) {
-		refuse(qp, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+		sge_check(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, 0) != 0)
 		return false;
-	}
 	note->first_psn = req->next_psn;
 	note->end_psn = psn_add(req->next_psn, packets);
 	note->signaled = (wqe->flags & IBV_SEND_SIGNALED) != 0;
@@ -218,15 +223,29 @@ window_left(const struct qp *qp)
 	return left;
 }
 
-/* Whether nothing more can follow the packet about to be built in this pull, but for
- * limits. */
+/* Whether nothing can follow the packet about to be built, but for limits. */
 static bool
 is_tail(const struct qp *qp)
 {
 	const struct requester *req = &qp->req;
 
 	return psn_add(req->next_psn, 1) == sq_note(&qp->sq, req->next_idx)->end_psn &&
-	       req->next_idx + 1 == sq_posted(&qp->sq);
+	       !has_request(qp, req->next_idx + 1);
+}
+
+/* The packet before next_psn, built last, once more: it did not know that nothing
+ * follows, so it did not ask for the acknowledgement that the requests before a bad one
+ * need. */
+static void
+ask_after_all(struct qp *qp, struct pkt *pkt)
+{
+	struct requester *req = &qp->req;
+	uint32_t psn = psn_add(req->next_psn, PSN_MASK);
+
+	if (req->sent_psn == req->next_psn)
+		req->sent_psn = psn; /* it has not been sent yet */
+	req_rollback(qp, psn);
+	build(qp, pkt, true); /* works again: nothing has changed since */
 }
 
 unsigned
@@ -240,9 +259,10 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		return 0;
 	n = RTE_MIN(n, window_left(qp));
 	while (built < n && req_has_next(qp)) {
-		if (req->next_idx == req->started_idx && !start(qp))
-			break;
-		if (!build(qp, &pkts[built], built + 1 == n || is_tail(qp))) {
+		if ((req->next_idx == req->started_idx && !start(qp)) ||
+			!build(qp, &pkts[built], built + 1 == n || is_tail(qp))) {
+			if (built != 0)
+				ask_after_all(qp, &pkts[built - 1]);
 			refuse(qp, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
 			break;
 		}
