@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the requester sends: windows, AckReq, PSNs, local errors (IBA 9.7.3, 9.7.5.1). */
+#include <errno.h>
+#include <string.h>
+
+#include "qp_pair.h"
+
+static struct pair p;
+
+/* Section 7: without AckReq there is no ACK, so the last packet of a pull asks; not every
+ * packet does, or nothing would be coalesced. */
+static void
+test_ackreq_tail(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	for (unsigned i = 0; i < 10; i++)
+		host_send(&p.a, i, 0, 8, 0);
+	for (unsigned i = 0; i < 10; i++)
+		host_recv(&p.b, i, 0, 8);
+	host_pull(&p.a, 4);
+	host_pull(&p.a, PULL_ALL);
+	for (unsigned i = 0; i < 10; i++)
+		expect_frame(&p.a, i, OPCODE_RC_SEND_ONLY, PSN_A + i, i == 3 || i == 9);
+	pair_settle(&p);
+	assert_int_equal(p.a.qp.req.una_idx, 10);
+	for (unsigned i = 0; i < 10; i++)
+		expect_received(&p.b, i, 8);
+	pair_fini(&p);
+}
+
+/* A signaled request asks with its last packet, wherever it stands: its completion shall
+ * not wait for what comes behind. */
+static void
+test_ackreq_signaled(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	host_send(&p.a, 0, 0, 2048, IBV_SEND_SIGNALED);
+	host_send(&p.a, 1, 0, 2048, 0);
+	host_pull(&p.a, PULL_ALL);
+	for (unsigned i = 0; i < 4; i++)
+		expect_frame(&p.a, i,
+			i % 2 == 0 ? OPCODE_RC_SEND_FIRST : OPCODE_RC_SEND_LAST,
+			PSN_A + i, i % 2);
+	wire_drop_all(&p.a);
+	host_modify(&p.a, IBV_QPS_RESET);
+	pair_fini(&p);
+}
+
+/* The window: 128 packets without an acknowledgement, and AckReq at least every quarter
+ * of it, so that it moves before it is empty. */
+static void
+test_window(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+	unsigned without = 0;
+
+	(void)state;
+	conf.mtu = IBV_MTU_256;
+	for (unsigned shift = 0; shift < 40; shift++) {
+		conf.psn[0] = 0xFFFF80 + shift;
+		pair_init(&p, &conf);
+		host_send(&p.a, 1, 0, 200 * 256, IBV_SEND_SIGNALED);
+		host_recv(&p.b, 2, 0, 200 * 256);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), QP_WINDOW);
+		for (unsigned i = 0; i < QP_WINDOW; i++) {
+			without = wire_view(&p.a, i).ack_req ? 0 : without + 1;
+			assert_true(without < QP_WINDOW / 4);
+		}
+		assert_int_equal(without, 0); /* the last one asks */
+		assert_false(qp_wants_tx(&p.a.qp));
+		/* As many as are acknowledged may go, no more. */
+		inject_ack(&p.a, AETH_ACK, psn_add(conf.psn[0], 9));
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 10);
+		pair_settle(&p);
+		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+		expect_received(&p.b, 2, 200 * 256);
+		assert_memory_equal(p.a.mem, p.b.mem, 200 * 256);
+		pair_fini(&p);
+	}
+}
+
+/* The window of the peer, which other QPs share. */
+static void
+test_peer_window(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+
+	(void)state;
+	conf.peer_window = 10;
+	pair_init(&p, &conf);
+	for (unsigned i = 0; i < 20; i++) {
+		host_send(&p.a, i, 0, 8, 0);
+		host_recv(&p.b, i, 0, 8);
+	}
+	p.a.peer.inflight += 4; /* another QP's */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 6);
+	assert_true(wire_view(&p.a, 5).ack_req);
+	assert_true(qp_peer_full(&p.a.qp));
+	assert_true(qp_wants_tx(&p.a.qp));
+	p.a.peer.inflight -= 4;
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 2);
+	assert_int_equal(p.a.peer.inflight, 7);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
+	/* What is resent is not counted twice. */
+	pair_advance(&p, SEC_NS / 8);
+	assert_int_equal(p.a.peer.inflight, 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 10);
+	pair_settle(&p);
+	for (unsigned i = 0; i < 20; i++)
+		expect_received(&p.b, i, 8);
+	pair_fini(&p);
+}
+
+/* PSN arithmetic is modulo 2^24 (IBA 9.7.1): every position of the wrap inside messages
+ * and acknowledged ranges, and the MSN's on the other side. */
+static void
+test_psn_wrap(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 16; i++) {
+		struct pair_conf conf = pair_defaults();
+
+		conf.psn[0] = psn_add(0, PSN_MASK - i + 1);
+		conf.psn[1] = 0xFFFFFF;
+		pair_init(&p, &conf);
+		p.b.qp.resp.msn = psn_add(0, PSN_MASK - i / 4);
+		for (unsigned k = 0; k < 5; k++) {
+			host_recv(&p.b, k, 6000 * k, 6000);
+			host_send(&p.a, k, 6000 * k, 4000, IBV_SEND_SIGNALED);
+		}
+		host_pull(&p.a, PULL_ALL);
+		wire_drop(&p.a, i); /* go-back-N across the wrap, too */
+		pair_settle(&p);
+		for (unsigned k = 0; k < 5; k++) {
+			expect_sent(&p.a, k, IBV_WC_SUCCESS);
+			expect_received(&p.b, k, 4000);
+			assert_memory_equal(p.a.mem + 6000 * k, p.b.mem + 6000 * k, 4000);
+		}
+		assert_int_equal(p.b.qp.resp.epsn, psn_add(conf.psn[0], 20));
+		assert_int_equal(p.b.qp.resp.msn, psn_add(5, PSN_MASK - i / 4));
+		pair_fini(&p);
+	}
+}
+
+static void
+bad_send(struct host *h, uint64_t wr_id, uint32_t len, unsigned flags)
+{
+	struct sge sge = host_sge(h, 0, len);
+	struct send_req req = {.wr_id = wr_id, .flags = flags, .sge = &sge, .num_sge = 1};
+
+	sge.lkey ^= 1;
+	assert_int_equal(host_post_send(h, &req), 0);
+}
+
+/*
+ * Section 9: a local lkey or range error: nothing is sent for that request, those before
+ * complete first, it completes with LOC_PROT_ERR (C10-83), the rest is flushed. For each
+ * length of the bad one, of those before it, signaled or not, all at once or one a pull.
+ */
+static void
+protection_run(uint32_t len, unsigned flags, unsigned before, unsigned burst)
+{
+	struct pair_conf conf = pair_defaults();
+
+	conf.timeout = 0; /* nothing but the protocol may bring it on */
+	pair_init(&p, &conf);
+	for (unsigned i = 0; i < before; i++) {
+		host_recv(&p.b, i, 0, 1500);
+		host_send(&p.a, i, 0, 700 * (i % 3), flags);
+	}
+	bad_send(&p.a, 50, len, flags);
+	host_send(&p.a, 51, 0, 8, 0);
+	while (host_pull(&p.a, burst) != 0)
+		;
+	for (unsigned i = 0; i < p.a.wire_count; i++)
+		assert_true(psn_diff(wire_view(&p.a, i).psn, p.a.qp.req.sent_psn) < 0);
+	if (before != 0)
+		expect_quiet(&p.a);
+	pair_settle(&p);
+	for (unsigned i = 0; i < before; i++) {
+		expect_received(&p.b, i, 700 * (i % 3));
+		if (flags & IBV_SEND_SIGNALED)
+			expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	}
+	expect_sent_vendor(&p.a, 50, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+	expect_sent(&p.a, 51, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
+	expect_quiet(&p.a);
+	assert_int_equal(p.a.stats.ack_timeouts, 0);
+	pair_fini(&p);
+}
+
+static void
+test_local_protection(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2 * 2 * 4 * 3; i++)
+		protection_run((i & 1) != 0 ? 8 : 3000,
+			(i & 2) != 0 ? IBV_SEND_SIGNALED : 0, i / 4 % 4,
+			(const unsigned[]){1, 3, PULL_ALL}[i / 16]);
+}
+
+/* The same when what comes before has to be sent again first. */
+static void
+test_local_protection_after_loss(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	for (unsigned i = 0; i < 3; i++) {
+		host_recv(&p.b, i, 0, 1500);
+		host_send(&p.a, i, 0, 1500, 0);
+	}
+	bad_send(&p.a, 50, 8, 0);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	pair_advance(&p, SEC_NS / 10);
+	pair_settle(&p);
+	assert_int_equal(p.a.stats.ack_timeouts, 1);
+	for (unsigned i = 0; i < 3; i++)
+		expect_received(&p.b, i, 1500);
+	expect_sent(&p.a, 50, IBV_WC_LOC_PROT_ERR);
+	expect_quiet(&p.a);
+	pair_fini(&p);
+}
+
+/* A region that goes away between a packet and its retransmission, or in the middle of
+ * its message. */
+static void
+test_key_freed(void **state)
+{
+	(void)state;
+	for (unsigned resend = 0; resend < 2; resend++) {
+		struct pair_conf conf = pair_defaults();
+
+		conf.mtu = IBV_MTU_256;
+		pair_init(&p, &conf);
+		host_recv(&p.b, 1, 0, 8);
+		host_recv(&p.b, 2, 0, 8000);
+		host_send(&p.a, 1, 0, 8, IBV_SEND_INLINE);
+		host_send(&p.a, 2, 0, 8000, 0);
+		assert_int_equal(host_pull(&p.a, 4), 4);
+		assert_int_equal(key_free(&p.a.keys, p.a.lkey), 0);
+		if (resend) {
+			wire_drop(&p.a, 3);
+			wire_deliver_all(&p.a);
+			pair_advance(&p, SEC_NS);
+		}
+		pair_settle(&p);
+		expect_received(&p.b, 1, 8);
+		expect_sent(&p.a, 2, IBV_WC_LOC_PROT_ERR);
+		expect_quiet(&p.a);
+		assert_int_equal(p.b.qp.resp.msg, OP_SEND);
+		assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
+		expect_recv_error(&p.b, 2, IBV_WC_WR_FLUSH_ERR, ANY);
+		pair_fini(&p);
+	}
+}
+
+/* Another PD's key is as wrong as none (IBA 10.6.3.2). */
+static void
+test_foreign_pd(void **state)
+{
+	uint32_t other;
+	struct sge sge;
+	struct send_req req = {.wr_id = 1, .sge = &sge, .num_sge = 1};
+
+	(void)state;
+	pair_init_default(&p);
+	assert_int_equal(key_alloc(&p.a.keys, PD_A + 1, (uintptr_t)p.a.mem, p.a.mem, 64,
+				 0, &other),
+		0);
+	sge = (struct sge){.addr = (uintptr_t)p.a.mem, .len = 8, .lkey = other};
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	expect_sent(&p.a, 1, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(key_free(&p.a.keys, other), 0);
+	pair_fini(&p);
+}
+
+/* ibv_post_send(3): a full queue is refused until a completion has been polled. */
+static void
+test_full(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+	struct send_req req = {.wr_id = 9};
+
+	(void)state;
+	conf.send_wr = 4;
+	pair_init(&p, &conf);
+	for (unsigned i = 0; i < 4; i++) {
+		host_recv(&p.b, i, 0, 8);
+		host_send(&p.a, i, 0, 8, i == 1 ? IBV_SEND_SIGNALED : 0);
+	}
+	assert_int_equal(host_post_send(&p.a, &req), -ENOMEM);
+	pair_settle(&p);
+	assert_int_equal(host_post_send(&p.a, &req), -ENOMEM);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	assert_int_equal(host_post_send(&p.a, &req), -ENOMEM);
+	for (unsigned i = 0; i < 4; i++)
+		expect_received(&p.b, i, 8);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
+	pair_fini(&p);
+}
+
+/* Section 13, SQD: messages that were begun finish and are acknowledged, though posted
+ * ones stand behind them; nothing is begun. */
+static void
+test_sqd_finishes(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+
+	(void)state;
+	conf.timeout = 0;
+	for (unsigned signaled = 0; signaled < 2; signaled++) {
+		pair_init(&p, &conf);
+		for (unsigned i = 0; i < 6; i++) {
+			host_recv(&p.b, i, 0, 3000);
+			host_send(&p.a, i, 0, 3000, signaled ? IBV_SEND_SIGNALED : 0);
+		}
+		assert_int_equal(host_pull(&p.a, 7), 7); /* in the middle of the third */
+		assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0);
+		wire_drop(&p.a, 5);
+		wire_drop(&p.a, 0);
+		pair_settle(&p);
+		for (unsigned i = 0; i < 3; i++) {
+			expect_received(&p.b, i, 3000);
+			if (signaled)
+				expect_sent(&p.a, i, IBV_WC_SUCCESS);
+		}
+		assert_false(p.a.qp.draining);
+		expect_quiet(&p.a);
+		expect_quiet(&p.b);
+		assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
+		pair_settle(&p);
+		for (unsigned i = 3; i < 6; i++) {
+			expect_received(&p.b, i, 3000);
+			if (signaled)
+				expect_sent(&p.a, i, IBV_WC_SUCCESS);
+		}
+		pair_fini(&p);
+	}
+}
+
+/* Section 13: a QP before RTS sends no request, and none in ERR. */
+static void
+test_states(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+
+	(void)state;
+	conf.unconnected = true;
+	pair_init(&p, &conf);
+	host_send(&p.a, 1, 0, 8, 0);
+	for (unsigned s = IBV_QPS_RESET; s <= IBV_QPS_RTR; s++) {
+		p.a.qp.state = (uint8_t)s;
+		assert_false(qp_wants_tx(&p.a.qp));
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	}
+	p.a.qp.state = IBV_QPS_ERR;
+	assert_true(qp_wants_tx(&p.a.qp));
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	expect_sent_vendor(&p.a, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	assert_false(qp_wants_tx(&p.a.qp));
+	pair_fini(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ackreq_tail),
+		cmocka_unit_test(test_ackreq_signaled),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_peer_window),
+		cmocka_unit_test(test_psn_wrap),
+		cmocka_unit_test(test_local_protection),
+		cmocka_unit_test(test_local_protection_after_loss),
+		cmocka_unit_test(test_key_freed),
+		cmocka_unit_test(test_foreign_pd),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_sqd_finishes),
+		cmocka_unit_test(test_states),
+	};
+
+	return cmocka_run_group_tests_name("qp requester", tests, NULL, NULL);
+}
