@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* help, start, stop, wait, clear, show, quit */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmdline_parse_num.h>
+#include <cmdline_parse_string.h>
+
+#include "commands.h"
+#include "options.h"
+
+/* Words of a command, one after the other. */
+struct words {
+	cmdline_fixed_string_t a, b, c;
+	uint32_t number;
+};
+
+#define WORD(name, field, text)                                                          \
+	static cmdline_parse_token_string_t name =                                       \
+		TOKEN_STRING_INITIALIZER(struct words, field, text)
+
+WORD(word_help, a, "help");
+WORD(word_start, a, "start");
+WORD(word_stop, a, "stop");
+WORD(word_quit, a, "quit#exit");
+WORD(word_wait, a, "wait");
+WORD(word_clear, a, "clear");
+WORD(word_show, a, "show");
+WORD(word_what, b, "port#engine#qp#srq#cq#mr#neigh");
+WORD(word_how, c, "stats#all");
+static cmdline_parse_token_num_t word_number =
+	TOKEN_NUM_INITIALIZER(struct words, number, RTE_UINT32);
+
+static void
+do_help(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)cl;
+	(void)data;
+	fputs("start                     begin a run\n"
+	      "stop                      end it, and print what it came to\n"
+	      "wait                      until the run is over\n"
+	      "wait S                    S seconds, while a run goes on\n"
+	      "show WHAT [stats|all]     WHAT: port, engine, qp, srq, cq, mr or neigh; "
+	      "stats:\n"
+	      "                          counters that are not 0; all: every one\n"
+	      "clear                     counters of `show` from 0 again\n"
+	      "set srq N limit L         arm the limit of SRQ N; 0: disarm\n"
+	      "set srq N size S          resize SRQ N to S receives\n"
+	      "set impair rx loss 1% [dup 1%] [reorder 1%] [corrupt 0.1%], or: off\n"
+	      "set NAME VALUE            an option, for the only port or for all of "
+	      "them\n"
+	      "set port N NAME VALUE     an option of port N\n"
+	      "                          NAME:",
+		stdout);
+	int at = 31;
+	for (unsigned i = 0; i < n_option_rows; i++) {
+		const struct option_row *row = &option_rows[i];
+
+		if (row->name == NULL || row->effect == OPT_START || row->arg == NULL)
+			continue;
+		if (at + 2 + (int)strlen(row->name) > 88)
+			at = printf("\n%26s", "") - 1;
+		at += printf(" %s", row->name);
+	}
+	printf("\n"
+	       "quit                      stop, and end the program\n"
+	       "A # begins a comment. What options mean: --help\n");
+}
+
+cmdline_parse_inst_t cmd_help = {.f = do_help,
+	.help_str = "help: the commands",
+	.tokens = {(void *)&word_help, NULL}};
+
+static void
+do_start(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)cl;
+	(void)data;
+	if (the_run->active)
+		command_failed("start: a run goes on; `stop` ends it");
+	else if (run_start(the_run) != 0)
+		command_failed("start: the run did not begin");
+}
+
+cmdline_parse_inst_t cmd_start = {.f = do_start,
+	.help_str = "start: begin a run",
+	.tokens = {(void *)&word_start, NULL}};
+
+static void
+do_stop(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)cl;
+	(void)data;
+	if (the_run->active)
+		run_stop(the_run);
+	else
+		command_failed("stop: nothing runs");
+}
+
+cmdline_parse_inst_t cmd_stop = {.f = do_stop,
+	.help_str = "stop: end the run",
+	.tokens = {(void *)&word_stop, NULL}};
+
+static void
+do_quit(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)cl;
+	(void)data;
+	run_stop(the_run);
+	the_run->quit = true;
+}
+
+cmdline_parse_inst_t cmd_quit = {.f = do_quit,
+	.help_str = "quit: stop, and end the program",
+	.tokens = {(void *)&word_quit, NULL}};
+
+/* While a command waits, nothing is read from the command line. */
+static void
+wait_until(uint64_t until_ns)
+{
+	void (*poll)(struct run *) = the_run->poll_commands;
+
+	the_run->poll_commands = NULL;
+	the_run->now_ns = clock_ns();
+	run_loop(the_run, until_ns);
+	the_run->poll_commands = poll;
+}
+
+static void
+do_wait(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)cl;
+	(void)data;
+	if (the_run->active)
+		wait_until(UINT64_MAX);
+}
+
+cmdline_parse_inst_t cmd_wait = {.f = do_wait,
+	.help_str = "wait: until the run is over",
+	.tokens = {(void *)&word_wait, NULL}};
+
+static void
+do_wait_s(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct words *words = parsed;
+
+	(void)cl;
+	(void)data;
+	wait_until(clock_ns() + words->number * NS_PER_SECOND);
+}
+
+cmdline_parse_inst_t cmd_wait_s = {.f = do_wait_s,
+	.help_str = "wait S: S seconds",
+	.tokens = {(void *)&word_wait, (void *)&word_number, NULL}};
+
+static void
+do_clear(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)cl;
+	(void)data;
+	for (unsigned i = 0; i < the_run->n_hosts; i++)
+		host_clear(&the_run->hosts[i]);
+}
+
+cmdline_parse_inst_t cmd_clear = {.f = do_clear,
+	.help_str = "clear: counters of `show` from 0 again",
+	.tokens = {(void *)&word_clear, NULL}};
+
+static void
+do_show(void *parsed, struct cmdline *cl, void *data)
+{
+	static const char *const names[] = {
+		"port", "engine", "qp", "srq", "cq", "mr", "neigh"};
+	const struct words *words = parsed;
+	bool all = data == NULL ? false : strcmp(words->c, "all") == 0;
+
+	(void)cl;
+	for (unsigned what = 0; what < sizeof(names) / sizeof(names[0]); what++) {
+		if (strcmp(words->b, names[what]) != 0)
+			continue;
+		for (unsigned i = 0; i < the_run->n_hosts; i++)
+			show(&the_run->hosts[i], (enum show_what)what, all);
+	}
+}
+
+cmdline_parse_inst_t cmd_show = {.f = do_show,
+	.help_str = "show WHAT: its state and counters",
+	.tokens = {(void *)&word_show, (void *)&word_what, NULL}};
+
+cmdline_parse_inst_t cmd_show_how = {.f = do_show,
+	.data = (void *)1,
+	.help_str = "show WHAT stats|all: its counters",
+	.tokens = {(void *)&word_show, (void *)&word_what, (void *)&word_how, NULL}};

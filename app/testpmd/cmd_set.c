@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* set ... */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmdline_parse_num.h>
+#include <cmdline_parse_string.h>
+
+#include "commands.h"
+#include "options.h"
+#include "parse.h"
+
+struct set_words {
+	cmdline_fixed_string_t set, object, name, value;
+	cmdline_multi_string_t rest;
+	uint32_t index, number;
+};
+
+#define WORD(name, field, text)                                                          \
+	static cmdline_parse_token_string_t name =                                       \
+		TOKEN_STRING_INITIALIZER(struct set_words, field, text)
+
+WORD(word_set, set, "set");
+WORD(word_srq, object, "srq");
+WORD(word_port, object, "port");
+WORD(word_impair, object, "impair");
+WORD(word_rx, name, "rx");
+WORD(word_srq_name, name, "limit#size");
+/* As `set` may change them; a test compares this with the table of options. */
+WORD(word_name, name,
+	"addr#peer#gateway4#gateway6#size#burst#signal-every#srq-limit#duration#count#"
+	"wait#psn#mtu"
+	"#tclass#dscp#hop-limit#timeout#retry-cnt#rnr-retry#min-rnr-timer#stats-period");
+WORD(word_value, value, NULL);
+WORD(word_rest, rest, TOKEN_STRING_MULTI);
+static cmdline_parse_token_num_t word_index =
+	TOKEN_NUM_INITIALIZER(struct set_words, index, RTE_UINT32);
+static cmdline_parse_token_num_t word_number =
+	TOKEN_NUM_INITIALIZER(struct set_words, number, RTE_UINT32);
+
+/* What the host has to do for a changed option. */
+static bool
+host_option(struct host *host, const char *name, enum option_effect effect)
+{
+	const struct port_conf *pc = host->pc;
+	bool address = strcmp(name, "addr") == 0 || strncmp(name, "gateway", 7) == 0;
+
+	if (address && rocade_port_set_addresses(host->port, pc->addr,
+			       pc->gateway4[0] != '\0' ? pc->gateway4 : NULL,
+			       pc->gateway6[0] != '\0' ? pc->gateway6 : NULL) != 0) {
+		command_failed("--%s: %s", name, rocade_error());
+		return false;
+	}
+	if (address || effect == OPT_RECONNECT)
+		host->reconnect = true;
+	return true;
+}
+
+static bool
+size_fits(const struct conf *changed, const struct conf *conf)
+{
+	return changed->size_max <= conf->size_cap;
+}
+
+/* port: NULL: all of them, or the only one. */
+static void
+set_option(const char *name, const char *value, struct port_conf *port)
+{
+	struct conf *conf = &the_run->conf;
+	struct conf changed = *conf;
+	enum option_effect effect;
+	char err[ERR_MAX];
+	unsigned port_index = port != NULL ? (unsigned)(port - conf->ports) : 0;
+
+	if (port == NULL && conf->n_ports > 1 && option_of_port(name)) {
+		command_failed("set %s: say for which port: set port N %s %s", name, name,
+			value);
+		return;
+	}
+	changed.current = &changed.ports[port_index];
+	if (option_set(&changed, name, value, &effect, err) != 0 ||
+		options_check(&changed, err) != 0) {
+		command_failed("%s", err);
+		return;
+	}
+	if (the_run->active && effect == OPT_RECONNECT) {
+		command_failed("set %s: not while a run goes on; `stop` ends it", name);
+		return;
+	}
+	if (!size_fits(&changed, conf)) {
+		command_failed(
+			"--size %s cannot be: the buffers are made for at most %" PRIu64
+			" bytes, the largest --size at the start",
+			value, conf->size_cap);
+		return;
+	}
+	changed.current = conf->current;
+	*conf = changed;
+	for (unsigned i = 0; i < the_run->n_hosts; i++) {
+		if ((port == NULL || i == port_index) &&
+			!host_option(&the_run->hosts[i], name, effect))
+			return;
+	}
+}
+
+static void
+do_set(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct set_words *words = parsed;
+
+	(void)cl;
+	(void)data;
+	set_option(words->name, words->value, NULL);
+}
+
+cmdline_parse_inst_t cmd_set = {.f = do_set,
+	.help_str = "set NAME VALUE: an option",
+	.tokens = {(void *)&word_set, (void *)&word_name, (void *)&word_value, NULL}};
+
+static void
+do_set_port(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct set_words *words = parsed;
+	struct conf *conf = &the_run->conf;
+
+	(void)cl;
+	(void)data;
+	for (unsigned i = 0; i < conf->n_ports; i++) {
+		if (conf->ports[i].port == words->index) {
+			set_option(words->name, words->value, &conf->ports[i]);
+			return;
+		}
+	}
+	command_failed("set port %" PRIu32 ": no such port is open", words->index);
+}
+
+cmdline_parse_inst_t cmd_set_port = {.f = do_set_port,
+	.help_str = "set port N NAME VALUE: an option of port N",
+	.tokens = {(void *)&word_set, (void *)&word_port, (void *)&word_index,
+		(void *)&word_name, (void *)&word_value, NULL}};
+
+/* SRQs are counted through, whatever port they are of. */
+static struct host *
+srq_host(uint32_t index)
+{
+	for (unsigned i = 0; i < the_run->n_hosts; i++) {
+		if (the_run->hosts[i].srq != NULL && index-- == 0)
+			return &the_run->hosts[i];
+	}
+	return NULL;
+}
+
+static void
+do_set_srq(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct set_words *words = parsed;
+	struct host *host = srq_host(words->index);
+	char err[ERR_MAX];
+	int rc;
+
+	(void)cl;
+	(void)data;
+	if (host == NULL) {
+		command_failed("set srq %" PRIu32 ": there is no such SRQ", words->index);
+		return;
+	}
+	if (strcmp(words->name, "limit") == 0)
+		rc = host_srq_limit(host, words->number, err);
+	else
+		rc = host_srq_resize(host, words->number, err);
+	if (rc != 0)
+		command_failed("set srq %" PRIu32 " %s %" PRIu32 ": %s", words->index,
+			words->name, words->number, err);
+}
+
+cmdline_parse_inst_t cmd_set_srq = {.f = do_set_srq,
+	.help_str = "set srq N limit|size VALUE: arm the limit, resize",
+	.tokens = {(void *)&word_set, (void *)&word_srq, (void *)&word_index,
+		(void *)&word_srq_name, (void *)&word_number, NULL}};
+
+static void
+do_set_impair(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct set_words *words = parsed;
+	struct conf *conf = &the_run->conf;
+	char err[ERR_MAX];
+
+	(void)cl;
+	(void)data;
+	if (!parse_impair(words->rest, &conf->impair)) {
+		command_failed(
+			"set impair rx %s: give off, or some of loss, dup, reorder and "
+			"corrupt with a share each: loss 1%% dup 0.5%%",
+			words->rest);
+		return;
+	}
+	for (unsigned i = 0; i < the_run->n_hosts; i++) {
+		if (host_impair(&the_run->hosts[i], err) != 0)
+			command_failed("set impair rx %s: %s", words->rest, err);
+	}
+}
+
+cmdline_parse_inst_t cmd_set_impair = {.f = do_set_impair,
+	.help_str = "set impair rx loss 1% [dup 1%] [reorder 1%] [corrupt 0.1%], or off",
+	.tokens = {(void *)&word_set, (void *)&word_impair, (void *)&word_rx,
+		(void *)&word_rest, NULL}};

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmdline.h>
+#include <cmdline_socket.h>
+
+#include "commands.h"
+#include "help.h"
+
+struct run *the_run;
+
+static cmdline_parse_ctx_t commands[] = {&cmd_help, &cmd_start, &cmd_stop, &cmd_quit,
+	&cmd_wait, &cmd_wait_s, &cmd_clear, &cmd_show, &cmd_show_how, &cmd_set_srq,
+	&cmd_set_impair, &cmd_set_port, &cmd_set, NULL};
+
+/* On a terminal cl has it, with completion and history; else lines are read plainly and
+ * cl only parses. */
+static struct cmdline *cl;
+static bool terminal;
+static bool failed; /* a command of the line that is being run */
+
+struct line_reader {
+	char text[4096];
+	size_t len;
+	bool end;
+};
+static struct line_reader input;
+
+void
+command_failed(const char *format, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	failed = true;
+}
+
+int
+commands_open(struct run *run)
+{
+	the_run = run;
+	terminal = run->conf.interactive && isatty(STDIN_FILENO);
+	if (terminal)
+		cl = cmdline_stdin_new(commands, PROGRAM "> ");
+	else
+		cl = cmdline_new(commands, "", -1, -1);
+	if (cl == NULL) {
+		fprintf(stderr, "no command line: out of memory\n");
+		return -1;
+	}
+	return 0;
+}
+
+void
+commands_close(void)
+{
+	if (cl != NULL && terminal)
+		cmdline_stdin_exit(cl);
+	else if (cl != NULL)
+		cmdline_free(cl);
+	cl = NULL;
+}
+
+/* line: without its newline. 0, or -1 and said why. */
+static int
+run_line(const char *line)
+{
+	char buf[sizeof(input.text) + 2];
+
+	snprintf(buf, sizeof(buf), "%s\n", line);
+	failed = false;
+	switch (cmdline_parse(cl, buf)) {
+	case CMDLINE_PARSE_AMBIGUOUS:
+		command_failed("%s: ambiguous; `help` lists the commands", line);
+		break;
+	case CMDLINE_PARSE_NOMATCH:
+		command_failed("%s: no such command; `help` lists them", line);
+		break;
+	case CMDLINE_PARSE_BAD_ARGS:
+		command_failed("%s: wrong arguments; `help` lists the commands", line);
+		break;
+	}
+	fflush(stdout);
+	return failed ? -1 : 0;
+}
+
+int
+commands_run_file(const char *path)
+{
+	char line[sizeof(input.text)];
+	FILE *file = fopen(path, "r");
+	int rc = 0;
+
+	if (file == NULL) {
+		fprintf(stderr, "--cmdline-file %s cannot be read: %s\n", path,
+			strerror(errno));
+		return -1;
+	}
+	while (rc == 0 && !the_run->quit && fgets(line, sizeof(line), file) != NULL) {
+		line[strcspn(line, "\r\n")] = '\0';
+		printf("%s> %s\n", PROGRAM, line);
+		rc = run_line(line);
+	}
+	fclose(file);
+	return rc;
+}
+
+/* Whole lines of input; a run that has an end of its own goes on behind the last one. */
+static void
+run_input(struct run *run)
+{
+	char *newline;
+
+	while ((newline = memchr(input.text, '\n', input.len)) != NULL && !run->quit) {
+		char line[sizeof(input.text)];
+		size_t len = (size_t)(newline - input.text);
+
+		memcpy(line, input.text, len);
+		line[len] = '\0';
+		line[strcspn(line, "\r")] = '\0';
+		input.len -= len + 1;
+		memmove(input.text, newline + 1, input.len);
+		run_line(line);
+	}
+	if (input.end && !run->quit) {
+		bool ends = run->conf.count != 0 || run->conf.duration_s != 0;
+
+		if (!run->active || !ends) {
+			run_stop(run);
+			run->quit = true;
+		}
+	}
+}
+
+static void
+read_input(void)
+{
+	struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	if (input.end || poll(&fd, 1, 0) <= 0)
+		return;
+	if (input.len == sizeof(input.text) - 1) {
+		command_failed("a line of the input is longer than %zu characters",
+			sizeof(input.text) - 1);
+		input.len = 0;
+	}
+	ssize_t n = read(
+		STDIN_FILENO, input.text + input.len, sizeof(input.text) - 1 - input.len);
+
+	if (n > 0)
+		input.len += (size_t)n;
+	else if (n == 0 || errno != EINTR)
+		input.end = true;
+}
+
+void
+commands_poll(struct run *run)
+{
+	if (!terminal) {
+		read_input();
+		run_input(run);
+		return;
+	}
+	if (cmdline_poll(cl) == RDLINE_EXITED) {
+		run_stop(run);
+		run->quit = true;
+	}
+	fflush(stdout);
+}

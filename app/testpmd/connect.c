@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connecting by construction: flow i of one end is connected to flow i of the other, QPN
+ * --qpn-base + i on both, and every PSN starts from --psn. Nothing is exchanged, so an
+ * end that starts, or starts again, always starts from there, and the other one follows
+ * (restart.c).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host.h"
+
+#define FLUSH_NS NS_PER_SECOND
+
+static unsigned
+common_bits(const union ibv_gid *a, const union ibv_gid *b)
+{
+	unsigned bits = 0;
+
+	while (bits < 128 &&
+		((a->raw[bits / 8] ^ b->raw[bits / 8]) & (0x80 >> (bits % 8))) == 0)
+		bits++;
+	return bits;
+}
+
+static bool
+is_v4(const union ibv_gid *gid)
+{
+	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+	return memcmp(gid->raw, prefix, sizeof(prefix)) == 0;
+}
+
+static bool
+is_link_local(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
+}
+
+/* Of the same family and scope, the own address that has most in common with the peer's.
+ */
+static int
+source_choose(struct host *host, const struct ibv_port_attr *port, char err[ERR_MAX])
+{
+	int best = -1;
+
+	for (int i = 0; i < port->gid_tbl_len; i++) {
+		static const union ibv_gid none;
+		union ibv_gid gid;
+
+		if (ibv_query_gid(host->ctx, 1, i, &gid) != 0 ||
+			memcmp(&gid, &none, sizeof(gid)) == 0)
+			continue;
+		if (is_v4(&gid) != is_v4(&host->peer) ||
+			is_link_local(&gid) != is_link_local(&host->peer))
+			continue;
+		if (best >= 0 && common_bits(&gid, &host->peer) <=
+					 common_bits(&host->own, &host->peer))
+			continue;
+		best = i;
+		host->own = gid;
+	}
+	if (best < 0) {
+		snprintf(err, ERR_MAX,
+			"--peer %s cannot be: the port has no address of its family "
+			"(--addr %s)",
+			host->pc->peer, host->pc->addr);
+		return -1;
+	}
+	host->sgid_index = (uint8_t)best;
+	return 0;
+}
+
+static enum ibv_mtu
+mtu_code(uint64_t bytes)
+{
+	return (enum ibv_mtu)(__builtin_ctzll(bytes) - 7); /* 256: IBV_MTU_256, 1 */
+}
+
+int
+host_set_path(struct host *host, char err[ERR_MAX])
+{
+	const struct conf *conf = host->conf;
+	struct ibv_port_attr port;
+
+	if (host->pc->peer[0] == '\0') {
+		snprintf(err, ERR_MAX,
+			"--peer is missing: give the address of the other end "
+			"(`set peer 192.0.2.2`)");
+		return -1;
+	}
+	if (rocade_gid_parse(host->pc->peer, &host->peer) != 0 ||
+		ibv_query_port(host->ctx, 1, &port) != 0) {
+		snprintf(err, ERR_MAX, "--peer %s cannot be: %s", host->pc->peer,
+			rocade_error());
+		return -1;
+	}
+	if (conf->mtu != 0 && mtu_code(conf->mtu) > port.active_mtu) {
+		snprintf(err, ERR_MAX,
+			"--mtu %" PRIu64
+			" cannot be: the port's MTU carries no more than %u; give "
+			"a larger --if-mtu",
+			conf->mtu, 128u << port.active_mtu);
+		return -1;
+	}
+	host->mtu = conf->mtu != 0 ? mtu_code(conf->mtu) : port.active_mtu;
+	if (source_choose(host, &port, err) != 0)
+		return -1;
+	/* Without a word between the ends, the lower address serves. */
+	if (host->ops == &sink_ops)
+		host->passive = true;
+	else if (host->ops == &pingpong_ops)
+		host->passive = memcmp(&host->own, &host->peer, sizeof(host->own)) > 0;
+	return 0;
+}
+
+static int
+to_init(struct flow *flow)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+
+	return ibv_modify_qp(flow->qp, &attr,
+		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+static int
+to_rtr(struct host *host, struct flow *flow)
+{
+	const struct conf *conf = host->conf;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
+		.path_mtu = host->mtu,
+		.dest_qp_num = flow->qpn,
+		.rq_psn = (uint32_t)conf->psn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = (uint8_t)conf->min_rnr_timer,
+		.ah_attr = {.is_global = 1,
+			.port_num = 1,
+			.grh = {.dgid = host->peer,
+				.sgid_index = host->sgid_index,
+				.hop_limit = (uint8_t)conf->hop_limit,
+				.traffic_class = (uint8_t)conf->tclass}}};
+
+	return ibv_modify_qp(flow->qp, &attr,
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
+static int
+to_rts(struct host *host, struct flow *flow)
+{
+	const struct conf *conf = host->conf;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
+		.timeout = (uint8_t)conf->timeout,
+		.retry_cnt = (uint8_t)conf->retry_cnt,
+		.rnr_retry = (uint8_t)conf->rnr_retry,
+		.sq_psn = (uint32_t)conf->psn,
+		.max_rd_atomic = 1};
+
+	return ibv_modify_qp(flow->qp, &attr,
+		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void
+flow_rewind(struct host *host, struct flow *flow)
+{
+	if (flow->greeted)
+		host->n_greeted--;
+	flow->connected = false;
+	flow->resetting = false;
+	flow->failed = false;
+	flow->greeted = false;
+	flow->last_wqe = false;
+	flow->posted = 0;
+	flow->acked = 0;
+	flow->limit = host_share(host, flow);
+	flow->unsignaled = 0;
+	host->n_owed -= flow->owed;
+	flow->owed = false;
+	flow->slot = 0;
+	flow->size_i = 0;
+	flow->received = 0;
+	flow->rx_size_i = 0;
+	flow->seen_psn = (uint32_t)host->conf->psn;
+	flow->strikes = 0;
+}
+
+/* To ERR, and all its receives back by way of the CQ: RESET would purge their
+ * completions, and an SRQ's receive that the QP had taken would be lost
+ * (ibv_destroy_qp(3), LAST_WQE_REACHED). */
+static int
+flow_to_err(struct flow *flow)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	flow->last_wqe = false;
+	return ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE);
+}
+
+static bool
+flow_flushed(const struct flow *flow)
+{
+	return flow->rxq == NULL ||
+	       (flow->rxq->srq != NULL ? flow->last_wqe : rxq_posted(flow->rxq) == 0);
+}
+
+static bool
+flows_flushed(const struct host *host)
+{
+	for (unsigned i = 0; i < host->n_flows; i++) {
+		if (host->flows[i].resetting && host->flows[i].connected &&
+			!flow_flushed(&host->flows[i]))
+			return false;
+	}
+	return true;
+}
+
+static void
+flows_flush(struct host *host)
+{
+	uint64_t until = clock_ns() + FLUSH_NS;
+
+	while (!flows_flushed(host) && clock_ns() < until) {
+		host_poll_engines(host);
+		host_events(host);
+		host->ops->reap(host);
+	}
+	while (host->ops->reap(host) != 0)
+		;
+}
+
+static int
+flow_connect(struct host *host, struct flow *flow)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+	int rc = ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE);
+
+	flow_rewind(host, flow);
+	if (rc == 0)
+		rc = to_init(flow);
+	if (rc == 0 && flow->rxq != NULL)
+		rc = rxq_post(flow->rxq);
+	if (rc == 0)
+		rc = to_rtr(host, flow);
+	if (rc == 0)
+		rc = to_rts(host, flow);
+	flow->connected = rc == 0;
+	return rc;
+}
+
+int
+host_connect(struct host *host, bool (*which)(const struct flow *flow))
+{
+	struct flow *flow;
+	int rc = 0;
+
+	for (unsigned i = 0; i < host->n_flows && rc == 0; i++) {
+		flow = &host->flows[i];
+		flow->resetting = which == NULL || which(flow);
+		if (flow->resetting && flow->connected)
+			rc = flow_to_err(flow);
+	}
+	if (rc == 0)
+		flows_flush(host);
+	for (unsigned i = 0; i < host->n_flows && rc == 0; i++) {
+		flow = &host->flows[i];
+		if (flow->resetting)
+			rc = flow_connect(host, flow);
+	}
+	if (rc != 0)
+		host_fail(host, "the QPs cannot be connected to %s: %s", host->pc->peer,
+			strerror(rc));
+	return rc == 0 ? 0 : -1;
+}

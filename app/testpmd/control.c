@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Changes to a host that is open. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host.h"
+
+int
+host_impair(struct host *host, char err[ERR_MAX])
+{
+	const struct impair_conf *conf = &host->conf->impair;
+	struct rocade_impair impair = {.loss_ppm = (uint32_t)conf->loss_ppm,
+		.duplicate_ppm = (uint32_t)conf->dup_ppm,
+		.reorder_ppm = (uint32_t)conf->reorder_ppm,
+		.corrupt_ppm = (uint32_t)conf->corrupt_ppm,
+		.seed = conf->seed + host->index};
+
+	if (rocade_port_impair(host->port, &impair) == 0)
+		return 0;
+	snprintf(err, ERR_MAX, "%s", rocade_error());
+	return -1;
+}
+
+int
+host_srq_limit(struct host *host, uint32_t limit, char err[ERR_MAX])
+{
+	struct ibv_srq_attr attr = {.srq_limit = limit};
+	int rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_LIMIT);
+
+	if (rc != 0) {
+		snprintf(err, ERR_MAX, "%s (the SRQ holds %" PRIu32 ")", strerror(rc),
+			host->rxqs[0].capacity);
+		return -1;
+	}
+	return 0;
+}
+
+int
+host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX])
+{
+	struct rxq *rxq = &host->rxqs[0];
+	struct ibv_srq_attr attr = {.max_wr = size};
+
+	if (size > (uint32_t)host->recv_cq->cqe) {
+		snprintf(err, ERR_MAX,
+			"the receive CQ has room for %d; start with a larger --depth",
+			host->recv_cq->cqe);
+		return -1;
+	}
+	int rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_MAX_WR);
+	if (rc != 0) {
+		snprintf(err, ERR_MAX, "%s (%" PRIu32 " receives are posted)",
+			strerror(rc), rxq_posted(rxq));
+		return -1;
+	}
+	if (size > rxq->n_bufs)
+		rc = rxq_grow(rxq, host->pd, size - rxq->n_bufs, rxq->len);
+	rxq->capacity = size;
+	if (rc == 0 && !rxq->hold)
+		rc = rxq_post(rxq);
+	if (rc != 0) {
+		snprintf(err, ERR_MAX, "no receives for it: %s", strerror(rc));
+		return -1;
+	}
+	return 0;
+}
+
+void
+host_clear(struct host *host)
+{
+	snapshot_take(host, -1, &host->show_base);
+	for (unsigned e = 0; e < host->n_engines; e++)
+		snapshot_take(host, (int)e, &host->engine_base[e]);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "hist.h"
+
+#define SUB (UINT64_C(1) << HIST_SUB_BITS)
+
+void
+hist_clear(struct hist *hist)
+{
+	memset(hist, 0, sizeof(*hist));
+	hist->min_ns = UINT64_MAX;
+}
+
+/* Below SUB a bucket is one value; above, the leading HIST_SUB_BITS + 1 bits of it. */
+static unsigned
+bucket_of(uint64_t ns)
+{
+	if (ns < SUB)
+		return (unsigned)ns;
+	unsigned shift = 63 - (unsigned)__builtin_clzll(ns) - HIST_SUB_BITS;
+	if (shift >= HIST_DOUBLINGS)
+		return HIST_BUCKETS - 1;
+	return ((shift + 1) << HIST_SUB_BITS) + (unsigned)((ns >> shift) - SUB);
+}
+
+static uint64_t
+bucket_top_ns(unsigned bucket)
+{
+	unsigned shift = bucket >> HIST_SUB_BITS;
+
+	if (shift == 0)
+		return bucket;
+	shift--;
+	return (((bucket & (SUB - 1)) + SUB + 1) << shift) - 1;
+}
+
+void
+hist_add(struct hist *hist, uint64_t ns)
+{
+	hist->count++;
+	if (ns < hist->min_ns)
+		hist->min_ns = ns;
+	if (ns > hist->max_ns)
+		hist->max_ns = ns;
+	hist->bucket[bucket_of(ns)]++;
+}
+
+uint64_t
+hist_quantile(const struct hist *hist, unsigned per_mille)
+{
+	/* Rounded up: of 10 values, p99 is the 10th. */
+	uint64_t rank = (hist->count * per_mille + 999) / 1000;
+	uint64_t seen = 0;
+
+	if (hist->count == 0)
+		return 0;
+	if (rank == 0)
+		return hist->min_ns;
+	/* The last bucket has no top: what is there has max_ns for one. */
+	for (unsigned i = 0; i < HIST_BUCKETS - 1; i++) {
+		seen += hist->bucket[i];
+		if (seen >= rank) {
+			uint64_t top = bucket_top_ns(i);
+
+			return top < hist->max_ns ? top : hist->max_ns;
+		}
+	}
+	return hist->max_ns;
+}

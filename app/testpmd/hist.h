@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A histogram of nanoseconds, true to three digits: 1024 buckets for each doubling. */
+#ifndef TESTPMD_HIST_H
+#define TESTPMD_HIST_H
+
+#include <stdint.h>
+
+#define HIST_SUB_BITS 10
+#define HIST_DOUBLINGS 30 /* up to 2^40 ns, 18 minutes */
+#define HIST_BUCKETS ((HIST_DOUBLINGS + 1) << HIST_SUB_BITS)
+
+struct hist {
+	uint64_t count, min_ns, max_ns;
+	uint32_t bucket[HIST_BUCKETS];
+};
+
+void
+hist_clear(struct hist *hist);
+void
+hist_add(struct hist *hist, uint64_t ns);
+/* The value that per_mille of all are not above; 0 of an empty one. */
+uint64_t
+hist_quantile(const struct hist *hist, unsigned per_mille);
+
+#endif

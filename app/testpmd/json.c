@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The result as JSON. docs/testpmd.md says what each field is; a test compares. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "parse.h"
+#include "report.h"
+
+static json_t *
+integer(uint64_t value)
+{
+	return json_integer((json_int_t)value);
+}
+
+static json_t *
+latency(bool there, uint64_t ns)
+{
+	return there ? integer(ns) : json_null();
+}
+
+static void
+add_drops(json_t *out, const struct snapshot *stats)
+{
+	json_t *drops = json_object();
+
+	for (unsigned i = 0; i < stats->n; i++) {
+		if (strncmp(stats->rows[i].name, "drop_", 5) == 0 &&
+			stats->rows[i].value != 0)
+			json_object_set_new(drops, stats->rows[i].name + 5,
+				integer(stats->rows[i].value));
+	}
+	json_object_set_new(out, "drops", drops);
+}
+
+static void
+add_stats(json_t *out, const struct snapshot *stats)
+{
+	json_t *all = json_object();
+
+	for (unsigned i = 0; i < stats->n; i++)
+		json_object_set_new(
+			all, stats->rows[i].name, integer(stats->rows[i].value));
+	json_object_set_new(out, "stats", all);
+}
+
+static void
+add_impair(json_t *out, struct host *host)
+{
+	struct rocade_impair_stats stats = {0};
+	json_t *impair = json_object();
+
+	rocade_port_impair_stats(host->port, &stats);
+	json_object_set_new(impair, "lost", integer(stats.lost));
+	json_object_set_new(impair, "duplicated", integer(stats.duplicated));
+	json_object_set_new(impair, "reordered", integer(stats.reordered));
+	json_object_set_new(impair, "corrupted", integer(stats.corrupted));
+	json_object_set_new(out, "impaired", impair);
+}
+
+/* The fields that port and whole have in common. */
+static void
+add_result(json_t *out, const struct tally *tally, const struct result *result)
+{
+	const struct snapshot *stats = &result->stats;
+
+	json_object_set_new(out, "messages", integer(tally->messages));
+	json_object_set_new(out, "bytes", integer(tally->bytes));
+	json_object_set_new(out, "seconds", json_real(result->seconds));
+	json_object_set_new(out, "rate", json_real(result->rate));
+	json_object_set_new(out, "gbps", json_real(result->gbps));
+	json_object_set_new(
+		out, "lat_min_ns", latency(result->has_latency, result->min_ns));
+	json_object_set_new(
+		out, "lat_p50_ns", latency(result->has_latency, result->p50_ns));
+	json_object_set_new(
+		out, "lat_p99_ns", latency(result->has_latency, result->p99_ns));
+	json_object_set_new(
+		out, "lat_p999_ns", latency(result->has_latency, result->p999_ns));
+	json_object_set_new(
+		out, "lat_max_ns", latency(result->has_latency, result->max_ns));
+	json_object_set_new(
+		out, "cqes_saved", integer(snapshot_value(stats, "cqe_saved")));
+	json_object_set_new(
+		out, "limit_events", integer(snapshot_value(stats, "srq_limit_events")));
+	json_object_set_new(out, "rnr_naks",
+		integer(snapshot_value(stats, "rnr_nak_sent") +
+			snapshot_value(stats, "rnr_nak_received")));
+	json_object_set_new(
+		out, "retransmits", integer(snapshot_value(stats, "retransmitted")));
+	json_object_set_new(out, "bytes_verified", integer(tally->verified_bytes));
+	json_object_set_new(out, "bad_bytes", integer(tally->bad_bytes));
+	json_object_set_new(out, "bad_messages", integer(tally->bad_messages));
+	json_object_set_new(out, "refills", integer(tally->refills));
+	json_object_set_new(out, "peer_restarts", integer(tally->restarts));
+	add_drops(out, stats);
+}
+
+static json_t *
+port_object(struct host *host, const struct result *result)
+{
+	json_t *out = json_object();
+
+	json_object_set_new(out, "port", integer(host->pc->port));
+	json_object_set_new(out, "mode", json_string(mode_name(host->pc->mode)));
+	json_object_set_new(out, "addr", json_string(host->pc->addr));
+	json_object_set_new(out, "peer", json_string(host->pc->peer));
+	json_object_set_new(out, "path_mtu", integer(UINT64_C(128) << host->mtu));
+	json_object_set_new(out, "qps", integer(host->n_flows));
+	json_object_set_new(out, "reason",
+		host->reason[0] != '\0' ? json_string(host->reason) : json_null());
+	add_result(out, &host->tally, result);
+	add_impair(out, host);
+	add_stats(out, &result->stats);
+	return out;
+}
+
+/* The port whose pace is the run's, and the counters of all together. */
+static void
+add_whole(json_t *out, struct run *run, const struct result *results)
+{
+	unsigned pacer = 0;
+	struct result whole;
+	struct tally tally;
+
+	for (unsigned i = run->n_hosts; i-- > 0;) {
+		if (!run->hosts[i].passive)
+			pacer = i;
+	}
+	whole = results[pacer];
+	tally = run->hosts[pacer].tally;
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		const struct tally *other = &run->hosts[i].tally;
+
+		if (i == pacer)
+			continue;
+		tally.verified_bytes += other->verified_bytes;
+		tally.bad_bytes += other->bad_bytes;
+		tally.bad_messages += other->bad_messages;
+		tally.refills += other->refills;
+		tally.restarts += other->restarts;
+		for (unsigned row = 0; row < whole.stats.n; row++)
+			whole.stats.rows[row].value += results[i].stats.rows[row].value;
+	}
+	add_result(out, &tally, &whole);
+}
+
+int
+json_write(struct run *run)
+{
+	struct result results[PORTS_MAX];
+	const char *path = run->conf.json_file, *reason = NULL;
+	json_t *out, *ports;
+
+	if (path == NULL)
+		return 0;
+	out = json_object();
+	ports = json_array();
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		result_of(&run->hosts[i], &results[i]);
+		json_array_append_new(ports, port_object(&run->hosts[i], &results[i]));
+		if (reason == NULL && run->hosts[i].reason[0] != '\0')
+			reason = run->hosts[i].reason;
+	}
+	json_object_set_new(out, "version", json_string(rocade_version()));
+	json_object_set_new(out, "result", json_string(reason == NULL ? "pass" : "fail"));
+	json_object_set_new(
+		out, "reason", reason != NULL ? json_string(reason) : json_null());
+	add_whole(out, run, results);
+	json_object_set_new(out, "ports", ports);
+
+	size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(9);
+	int rc = strcmp(path, "-") == 0 ? json_dumpf(out, stdout, flags)
+					: json_dump_file(out, path, flags);
+	if (strcmp(path, "-") == 0)
+		printf("\n");
+	json_decref(out);
+	if (rc != 0)
+		fprintf(stderr, "--json %s: cannot be written: %s\n", path,
+			strerror(errno));
+	return rc;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include "commands.h"
+#include "help.h"
+#include "options.h"
+#include "report.h"
+
+static struct run run;
+
+/* Of argv: where the `--` is that ends EAL's options; argc without one. */
+static int
+dashes_find(int argc, char **argv)
+{
+	int i = 1;
+
+	while (i < argc && strcmp(argv[i], "--") != 0)
+		i++;
+	return i;
+}
+
+static bool
+is_one_of(const char *arg, const char *a, const char *b)
+{
+	return strcmp(arg, a) == 0 || strcmp(arg, b) == 0;
+}
+
+/* -1: go on; else the exit code. */
+static int
+options_read(struct conf *conf, int argc, char **argv)
+{
+	int dashes = dashes_find(argc, argv);
+	char err[ERR_MAX];
+
+	options_defaults(conf);
+	/* Without the dashes these two are ours, not EAL's. */
+	if (dashes == argc && argc == 2) {
+		conf->help = is_one_of(argv[1], "--help", "-h");
+		conf->version = is_one_of(argv[1], "--version", "-V");
+	}
+	if (dashes < argc && options_parse(conf, argc - dashes, argv + dashes, err) != 0)
+		goto wrong;
+	if (conf->help) {
+		help_print(stdout);
+		return EXIT_OK;
+	}
+	if (conf->version) {
+		printf(PROGRAM " %s\n", rocade_version());
+		return EXIT_OK;
+	}
+	if (conf->loop) {
+		if (options_complete_loop(conf, err) != 0)
+			goto wrong;
+	} else if (conf->n_ports == 0) {
+		conf->ports[conf->n_ports++] = conf->common;
+	}
+	conf->current = &conf->ports[0];
+	if (options_check(conf, err) == 0)
+		return -1;
+wrong:
+	fprintf(stderr, PROGRAM ": %s\n", err);
+	return EXIT_USAGE;
+}
+
+/* --loop without a word to EAL goes without EAL: no root, no hugepages, no start-up time.
+ */
+static int
+eal_start(const struct conf *conf, int argc, char **argv, bool *started)
+{
+	int dashes = dashes_find(argc, argv);
+
+	*started = false;
+	if (conf->loop && dashes == 1)
+		return 0;
+	if (rte_eal_init(dashes, argv) < 0) {
+		fprintf(stderr,
+			PROGRAM ": EAL does not start (%s); its own messages stand "
+				"above. Without "
+				"hugepages give --no-huge, without root also --no-pci "
+				"--in-memory\n",
+			rte_strerror(rte_errno));
+		return -1;
+	}
+	*started = true;
+	return 0;
+}
+
+static bool
+impair_wanted(const struct impair_conf *impair)
+{
+	return (impair->loss_ppm | impair->dup_ppm | impair->reorder_ppm |
+		       impair->corrupt_ppm) != 0;
+}
+
+static int
+hosts_prepare(bool eal, char err[ERR_MAX])
+{
+	run.n_hosts = run.conf.n_ports;
+	if (hosts_open(run.hosts, run.n_hosts, &run.conf, err) != 0)
+		return -1;
+	for (unsigned i = 0; i < run.n_hosts && impair_wanted(&run.conf.impair); i++) {
+		if (host_impair(&run.hosts[i], err) != 0)
+			return -1;
+	}
+	return eal ? run_launch_engines(&run, err) : 0;
+}
+
+/* Until somebody or something ends the program. */
+static void
+program_run(void)
+{
+	const struct conf *conf = &run.conf;
+	bool ends = conf->interactive;
+
+	if (conf->cmdline_file != NULL) {
+		if (commands_run_file(conf->cmdline_file) != 0 && !conf->interactive) {
+			run.failed = true;
+			run_stop(&run);
+			return;
+		}
+	}
+	if (!run.quit && !run.active &&
+		(conf->interactive ? conf->auto_start : !conf->cmdline_file))
+		run_start(&run);
+	if (conf->interactive)
+		run.poll_commands = commands_poll;
+	if (ends || run.active)
+		run_loop(&run, UINT64_MAX);
+}
+
+int
+main(int argc, char **argv)
+{
+	char err[ERR_MAX];
+	bool eal;
+	int code = options_read(&run.conf, argc, argv);
+
+	if (code >= 0)
+		return code;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (eal_start(&run.conf, argc, argv, &eal) != 0)
+		return EXIT_ENVIRONMENT;
+	if (hosts_prepare(eal, err) != 0) {
+		fprintf(stderr, PROGRAM ": %s\n", err);
+		code = EXIT_ENVIRONMENT;
+	} else if (commands_open(&run) != 0) {
+		code = EXIT_ENVIRONMENT;
+	} else {
+		run_catch_signals();
+		program_run();
+		code = run.failed ? EXIT_RUN : EXIT_OK;
+	}
+	commands_close();
+	run_stop_engines(&run);
+	for (unsigned i = 0; i < run.n_hosts; i++)
+		host_close(&run.hosts[i]);
+	if (eal)
+		rte_eal_cleanup();
+	return code;
+}

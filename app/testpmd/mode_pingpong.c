@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * --mode pingpong: on every flow one message is under way, the ball. The end with the
+ * lower address serves, the other one (passive) answers. Latency is half of a round trip.
+ */
+#include <inttypes.h>
+
+#include "rx.h"
+
+#define LOST_NS (2 * NS_PER_SECOND)
+
+static void
+pingpong_start(struct host *host)
+{
+	host->quiet_ns = 0;
+	host->resolve_rc = -1;
+	host->n_owed = 0;
+	hist_clear(&host->hist);
+	for (unsigned i = 0; i < host->n_flows; i++)
+		host->flows[i].owed = false;
+	rx_start(host);
+}
+
+/* The answer's room may have to wait for the acknowledgement of an earlier message, which
+ * may come behind the ball. */
+static unsigned
+ball_send(struct host *host, struct flow *flow)
+{
+	bool full = flow->posted - flow->acked >= host->tx.depth;
+
+	if (full && host->conf->signal_every != 0) {
+		host->n_owed += !flow->owed;
+		flow->owed = true;
+		return 0;
+	}
+	host->n_owed -= flow->owed;
+	flow->owed = false;
+	return tx_post(host, flow, 1);
+}
+
+static void
+ball_taken(struct host *host, struct flow *flow)
+{
+	uint64_t now_ns;
+
+	if (flow->resetting || flow->failed)
+		return;
+	if (host->passive) {
+		ball_send(host, flow);
+		return;
+	}
+	now_ns = clock_ns();
+	hist_add(&host->hist, (now_ns - flow->served_ns) / 2);
+	flow->served_ns = now_ns;
+	if (flow->posted < flow->limit && host->state != HOST_FAILED)
+		ball_send(host, flow);
+}
+
+static unsigned
+pingpong_reap(struct host *host)
+{
+	unsigned n = tx_reap(host) + rx_reap(host, ball_taken);
+
+	if (host->passive && host->state == HOST_WAITING && host->tally.messages != 0)
+		host_running(host);
+	return n;
+}
+
+static unsigned
+serve_first(struct host *host)
+{
+	unsigned moved = 0;
+
+	for (unsigned i = 0; i < host->n_flows; i++) {
+		struct flow *flow = &host->flows[i];
+
+		if (flow->posted != 0 || flow->limit == 0 || flow->failed)
+			continue;
+		flow->served_ns = clock_ns();
+		moved += ball_send(host, flow);
+	}
+	return moved;
+}
+
+static unsigned
+pingpong_push(struct host *host)
+{
+	unsigned moved = 0;
+
+	for (unsigned i = 0; i < host->n_flows && host->n_owed != 0; i++) {
+		if (host->flows[i].owed)
+			moved += ball_send(host, &host->flows[i]);
+	}
+	if (!host->passive && host->state == HOST_WAITING && host->resolve_rc == 0)
+		moved += serve_first(host);
+	return moved;
+}
+
+/* Whether every ball is back, and how many have been. */
+static bool
+all_back(const struct host *host, bool *any, bool *all_seen)
+{
+	bool back = true;
+
+	*any = false;
+	*all_seen = true;
+	for (unsigned i = 0; i < host->n_flows; i++) {
+		const struct flow *flow = &host->flows[i];
+
+		back &= flow->received == flow->limit;
+		*any |= flow->posted > flow->received;
+		*all_seen &= flow->received != 0 || flow->limit == 0;
+	}
+	return back;
+}
+
+static void
+pingpong_stop(struct host *host)
+{
+	if (host->passive) {
+		host_done(host);
+		return;
+	}
+	if (host->state == HOST_WAITING) {
+		host_fail(host, "stopped before %s answered", host->pc->peer);
+		return;
+	}
+	for (unsigned i = 0; i < host->n_flows; i++) {
+		if (host->flows[i].posted < host->flows[i].limit)
+			host->flows[i].limit = host->flows[i].posted;
+	}
+	host->state = HOST_DRAINING;
+	host->quiet_ns = 0;
+}
+
+static void
+tick_server(struct host *host, uint64_t now_ns)
+{
+	bool any, all_seen, back = all_back(host, &any, &all_seen);
+
+	if (host->state == HOST_WAITING) {
+		if (all_seen)
+			host_running(host);
+		else if (!host_wait_over(host, now_ns, "did not answer") &&
+			 host_resolved(host, now_ns))
+			host_retry(host);
+		if (!all_seen)
+			return;
+	} else if (host_duration_over(host, now_ns)) {
+		pingpong_stop(host);
+		return;
+	}
+	if (back)
+		host_done(host);
+	else if (any && host_quiet_for(host, host->tally.messages, now_ns) > LOST_NS)
+		host_fail(host,
+			"%s took a message and has not sent it back for %u s: it was "
+			"stopped or "
+			"restarted; `start` connects again",
+			host->pc->peer, (unsigned)(LOST_NS / NS_PER_SECOND));
+}
+
+static void
+tick_passive(struct host *host, uint64_t now_ns)
+{
+	host_watch_restart(host, now_ns);
+	if (host->state == HOST_RUNNING && host_retry(host))
+		host_say(host, "%s stopped answering: connected anew, waiting for it",
+			host->pc->peer);
+	if (host_active(host))
+		host_tick_passive(host, now_ns);
+}
+
+static void
+pingpong_tick(struct host *host, uint64_t now_ns)
+{
+	if (host->passive)
+		tick_passive(host, now_ns);
+	else
+		tick_server(host, now_ns);
+}
+
+const struct mode_ops pingpong_ops = {.sends = true,
+	.receives = true,
+	.start = pingpong_start,
+	.reap = pingpong_reap,
+	.push = pingpong_push,
+	.stop = pingpong_stop,
+	.tick = pingpong_tick};

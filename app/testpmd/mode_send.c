@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * --mode send. First one signaled message on every flow, again and again until the peer
+ * acknowledges it (--wait); then all flows in turn, a list each.
+ */
+#include <inttypes.h>
+
+#include "host.h"
+
+#define DRAIN_NS (10 * NS_PER_SECOND)
+
+static void
+send_start(struct host *host)
+{
+	host->n_greeted = 0;
+	host->resolve_rc = -1;
+	for (unsigned i = 0; i < host->n_flows; i++) {
+		struct flow *flow = &host->flows[i];
+		uint64_t share = host_share(host, flow);
+
+		flow->greeted = share == 0;
+		host->n_greeted += flow->greeted;
+		flow->limit = share == UINT64_MAX ? UINT64_MAX : flow->posted + share;
+	}
+}
+
+static unsigned
+send_reap(struct host *host)
+{
+	unsigned n = tx_reap(host);
+
+	host->tally.messages = host->tally.sent;
+	host->tally.bytes = host->tally.sent_bytes;
+	return n;
+}
+
+/* The first message: signaled, as it is the last one for now. */
+static unsigned
+greet(struct host *host, struct flow *flow)
+{
+	uint64_t limit = flow->limit;
+
+	if (flow->posted != flow->acked || flow->greeted || flow->failed)
+		return 0;
+	flow->limit = flow->posted + 1;
+	unsigned n = tx_post(host, flow, 1);
+	flow->limit = limit;
+	return n;
+}
+
+static unsigned
+send_push(struct host *host)
+{
+	unsigned moved = 0;
+
+	if (host->state == HOST_WAITING && host->resolve_rc == 0) {
+		for (unsigned i = 0; i < host->n_flows; i++)
+			moved += greet(host, &host->flows[i]);
+		if (host->n_greeted == host->n_flows)
+			host_running(host);
+	} else if (host->state == HOST_RUNNING || host->state == HOST_DRAINING) {
+		for (unsigned i = 0; i < host->n_flows; i++)
+			moved += tx_post_burst(host, &host->flows[i]);
+	}
+	return moved;
+}
+
+/* A further message where the last one is not signaled: without it nobody would ever know
+ * that the ones before it arrived. */
+static void
+send_stop(struct host *host)
+{
+	if (host->state == HOST_WAITING) {
+		host_fail(host, "stopped before %s answered", host->pc->peer);
+		return;
+	}
+	for (unsigned i = 0; i < host->n_flows; i++) {
+		struct flow *flow = &host->flows[i];
+		uint64_t limit = flow->posted + (flow->unsignaled != 0);
+
+		if (limit < flow->limit)
+			flow->limit = limit;
+	}
+	host->state = HOST_DRAINING;
+	host->drain_ns = clock_ns();
+}
+
+static bool
+all_acked(const struct host *host)
+{
+	for (unsigned i = 0; i < host->n_flows; i++) {
+		if (host->flows[i].acked != host->flows[i].limit)
+			return false;
+	}
+	return true;
+}
+
+static void
+drain_over(struct host *host)
+{
+	uint64_t missing = 0;
+
+	for (unsigned i = 0; i < host->n_flows; i++)
+		missing += host->flows[i].posted - host->flows[i].acked;
+	host_fail(host,
+		"%" PRIu64
+		" messages to %s are not acknowledged %u s after the last post: %s",
+		missing, host->pc->peer, (unsigned)(DRAIN_NS / NS_PER_SECOND),
+		host->conf->signal_every == 0
+			? "with --signal-every 0 no request is signaled"
+			: "it has no receive posted for them");
+}
+
+static void
+send_wait(struct host *host, uint64_t now_ns)
+{
+	if (!host_wait_over(host, now_ns, "did not answer") &&
+		host_resolved(host, now_ns))
+		host_retry(host);
+}
+
+static void
+send_tick(struct host *host, uint64_t now_ns)
+{
+	if (host->state == HOST_WAITING)
+		send_wait(host, now_ns);
+	else if (host_duration_over(host, now_ns))
+		send_stop(host);
+	if (host->state != HOST_RUNNING && host->state != HOST_DRAINING)
+		return;
+	if (all_acked(host))
+		host_done(host);
+	else if (host->state == HOST_DRAINING && now_ns - host->drain_ns > DRAIN_NS)
+		drain_over(host);
+}
+
+const struct mode_ops send_ops = {.sends = true,
+	.start = send_start,
+	.reap = send_reap,
+	.push = send_push,
+	.stop = send_stop,
+	.tick = send_tick};

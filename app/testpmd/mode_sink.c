@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* --mode sink: takes what comes, from the first message on. */
+#include "rx.h"
+
+static void
+sink_start(struct host *host)
+{
+	host->quiet_ns = 0;
+	rx_start(host);
+}
+
+static unsigned
+sink_reap(struct host *host)
+{
+	unsigned n = rx_reap(host, NULL);
+
+	if (host->state == HOST_WAITING && host->tally.messages != 0)
+		host_running(host);
+	return n;
+}
+
+static unsigned
+sink_push(struct host *host)
+{
+	(void)host;
+	return 0;
+}
+
+/* What has come already still counts; the receives stay posted. */
+static void
+sink_stop(struct host *host)
+{
+	while (sink_reap(host) != 0 && host->state != HOST_FAILED)
+		;
+	if (host->state != HOST_FAILED)
+		host_done(host);
+}
+
+static void
+sink_tick(struct host *host, uint64_t now_ns)
+{
+	host_watch_restart(host, now_ns);
+	if (host_active(host))
+		host_tick_passive(host, now_ns);
+}
+
+const struct mode_ops sink_ops = {.receives = true,
+	.start = sink_start,
+	.reap = sink_reap,
+	.push = sink_push,
+	.stop = sink_stop,
+	.tick = sink_tick};

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What concerns several options at once. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "options.h"
+#include "parse.h"
+
+static const char *const loop_addr[2] = {
+	"192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"};
+
+static void
+first_address(char dst[PEER_TEXT_MAX], const char *list)
+{
+	size_t len = strcspn(list, "/,");
+
+	if (len >= PEER_TEXT_MAX)
+		len = PEER_TEXT_MAX - 1;
+	memcpy(dst, list, len);
+	dst[len] = '\0';
+}
+
+/* Ports 0 and 1, in this order. */
+static int
+loop_ports(struct conf *conf, char err[ERR_MAX])
+{
+	struct port_conf ends[2] = {conf->common, conf->common};
+
+	ends[0].mode_given = conf->common.mode_given;
+	ends[1].mode_given = false;
+	for (unsigned i = 0; i < conf->n_ports; i++) {
+		if (conf->ports[i].port > 1) {
+			snprintf(err, ERR_MAX,
+				"--port %" PRIu64 " cannot be: --loop has ports 0 and 1",
+				conf->ports[i].port);
+			return -1;
+		}
+		ends[conf->ports[i].port] = conf->ports[i];
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		conf->ports[i] = ends[i];
+		conf->ports[i].port = i;
+	}
+	conf->n_ports = 2;
+	return 0;
+}
+
+static enum mode_kind
+mode_opposite(enum mode_kind mode)
+{
+	switch (mode) {
+	case MODE_SEND:
+		return MODE_SINK;
+	case MODE_SINK:
+		return MODE_SEND;
+	default:
+		return MODE_PINGPONG;
+	}
+}
+
+int
+options_complete_loop(struct conf *conf, char err[ERR_MAX])
+{
+	struct port_conf *a = &conf->ports[0], *b = &conf->ports[1];
+
+	if (loop_ports(conf, err) != 0)
+		return -1;
+	for (unsigned i = 0; i < 2; i++) {
+		if (conf->ports[i].addr[0] == '\0')
+			strcpy(conf->ports[i].addr, loop_addr[i]);
+	}
+	if (a->peer[0] == '\0')
+		first_address(a->peer, b->addr);
+	if (b->peer[0] == '\0')
+		first_address(b->peer, a->addr);
+	/* With one --mode the other end does what goes with it. */
+	if (!b->mode_given)
+		b->mode = mode_opposite(a->mode);
+	else if (!a->mode_given)
+		a->mode = mode_opposite(b->mode);
+	if (b->mode != mode_opposite(a->mode)) {
+		snprintf(err, ERR_MAX,
+			"--mode %s cannot be with --mode %s at the other end of --loop: "
+			"give send "
+			"and sink, or pingpong twice",
+			mode_name(b->mode), mode_name(a->mode));
+		return -1;
+	}
+	return 0;
+}
+
+static int
+check_port(const struct conf *conf, const struct port_conf *port, char err[ERR_MAX])
+{
+	if (port->addr[0] == '\0') {
+		snprintf(err, ERR_MAX,
+			"--addr is missing for port %" PRIu64 ": give its own address as "
+			"ADDRESS/PREFIX, for example --addr 192.0.2.1/24 (behind --)",
+			port->port);
+		return -1;
+	}
+	if (port->peer[0] == '\0' && !conf->interactive && conf->cmdline_file == NULL) {
+		snprintf(err, ERR_MAX,
+			"--peer is missing for port %" PRIu64
+			": give the address of the other end, for example --peer "
+			"192.0.2.2",
+			port->port);
+		return -1;
+	}
+	size_t peer_len = strlen(port->peer);
+	for (const char *a = port->addr; peer_len != 0; a++) {
+		if (strncmp(a, port->peer, peer_len) == 0 && a[peer_len] == '/') {
+			snprintf(err, ERR_MAX,
+				"--peer %s cannot be: that is the port's own address; "
+				"give the "
+				"address of the other end",
+				port->peer);
+			return -1;
+		}
+		a = strchr(a, ',');
+		if (a == NULL)
+			break;
+	}
+	return 0;
+}
+
+static int
+check_queues(const struct conf *conf, char err[ERR_MAX])
+{
+	if (conf->signal_every > conf->sq_depth) {
+		snprintf(err, ERR_MAX,
+			"--signal-every %" PRIu64
+			" cannot be: the send queue has %" PRIu64
+			" slots (--sq-depth), and would be full before a request is "
+			"signaled",
+			conf->signal_every, conf->sq_depth);
+		return -1;
+	}
+	if (conf->srq_limit != 0 && conf->rq) {
+		snprintf(err, ERR_MAX,
+			"--srq-limit %" PRIu64
+			" cannot be with --rq: only an SRQ has a limit",
+			conf->srq_limit);
+		return -1;
+	}
+	if (conf->depth != 0 && conf->srq_limit > conf->depth) {
+		snprintf(err, ERR_MAX,
+			"--srq-limit %" PRIu64
+			" cannot be: give at most --depth, %" PRIu64,
+			conf->srq_limit, conf->depth);
+		return -1;
+	}
+	if (conf->qpn_base + conf->qps > 0xffffff) {
+		snprintf(err, ERR_MAX,
+			"--qps %" PRIu64 " cannot be with --qpn-base 0x%" PRIx64
+			": QPNs end at 0xfffffe",
+			conf->qps, conf->qpn_base);
+		return -1;
+	}
+	return 0;
+}
+
+int
+options_check(const struct conf *conf, char err[ERR_MAX])
+{
+	for (unsigned i = 0; i < conf->n_ports; i++) {
+		if (check_port(conf, &conf->ports[i], err) != 0)
+			return -1;
+	}
+	return check_queues(conf, err);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse.h"
+
+bool
+parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	/* Base 0 would make 010 an 8. */
+	unsigned long long value =
+		strtoull(text, &end, strncmp(text, "0x", 2) == 0 ? 16 : 10);
+	if (errno != 0 || *end != '\0' || value < min || value > max)
+		return false;
+	*out = value;
+	return true;
+}
+
+bool
+parse_size(const char *text, uint64_t max, uint64_t *out)
+{
+	char digits[32];
+	size_t len = strlen(text);
+	unsigned shift = 0;
+	uint64_t value;
+
+	if (len == 0 || len >= sizeof(digits))
+		return false;
+	memcpy(digits, text, len + 1);
+	switch (tolower((unsigned char)digits[len - 1])) {
+	case 'k':
+		shift = 10;
+		break;
+	case 'm':
+		shift = 20;
+		break;
+	case 'g':
+		shift = 30;
+		break;
+	}
+	if (shift != 0)
+		digits[len - 1] = '\0';
+	if (!parse_number(digits, 0, max >> shift, &value))
+		return false;
+	*out = value << shift;
+	return true;
+}
+
+unsigned
+parse_size_list(const char *text, uint64_t *sizes, unsigned max)
+{
+	char item[32];
+	unsigned n = 0;
+
+	for (;;) {
+		size_t len = strcspn(text, ",");
+
+		if (len >= sizeof(item) || n == max)
+			return 0;
+		memcpy(item, text, len);
+		item[len] = '\0';
+		if (!parse_size(item, MSG_SIZE_MAX, &sizes[n]))
+			return 0;
+		n++;
+		if (text[len] == '\0')
+			return n;
+		text += len + 1;
+	}
+}
+
+bool
+parse_ppm(const char *text, uint64_t *ppm)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]) || strncmp(text, "0x", 2) == 0)
+		return false;
+	double value = strtod(text, &end);
+	if (strcmp(end, "%") == 0)
+		value *= 10000;
+	else if (strcmp(end, "ppm") != 0)
+		return false;
+	if (value > 1000000)
+		return false;
+	*ppm = (uint64_t)(value + 0.5);
+	return true;
+}
+
+bool
+parse_impair(const char *text, struct impair_conf *impair)
+{
+	struct impair_conf new = {.seed = impair->seed};
+	char copy[256];
+	char *state;
+
+	if (strlen(text) >= sizeof(copy))
+		return false;
+	strcpy(copy, text);
+	char *word = strtok_r(copy, " ,=\t", &state);
+	if (word == NULL)
+		return false;
+	if (strcmp(word, "off") == 0) {
+		if (strtok_r(NULL, " ,=\t", &state) != NULL)
+			return false;
+		word = NULL;
+	}
+	for (; word != NULL; word = strtok_r(NULL, " ,=\t", &state)) {
+		const char *value = strtok_r(NULL, " ,=\t", &state);
+		uint64_t *ppm = strcmp(word, "loss") == 0      ? &new.loss_ppm
+				: strcmp(word, "dup") == 0     ? &new.dup_ppm
+				: strcmp(word, "reorder") == 0 ? &new.reorder_ppm
+				: strcmp(word, "corrupt") == 0 ? &new.corrupt_ppm
+							       : NULL;
+
+		if (ppm == NULL || value == NULL || !parse_ppm(value, ppm))
+			return false;
+	}
+	*impair = new;
+	return true;
+}
+
+static const char *const mode_names[] = {"send", "sink", "pingpong"};
+
+bool
+parse_mode(const char *text, enum mode_kind *mode)
+{
+	for (unsigned i = 0; i < sizeof(mode_names) / sizeof(mode_names[0]); i++) {
+		if (strcmp(text, mode_names[i]) == 0) {
+			*mode = (enum mode_kind)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *
+mode_name(enum mode_kind mode)
+{
+	return mode_names[mode];
+}
+
+static bool
+v4_is_host(const struct in_addr *in)
+{
+	uint32_t a = ntohl(in->s_addr);
+
+	return a >> 24 != 0 && a >> 24 != 127 && a >> 28 < 0xe;
+}
+
+bool
+parse_host_address(const char *text, size_t len, bool *is_v6)
+{
+	char copy[INET6_ADDRSTRLEN];
+	struct in_addr v4;
+	struct in6_addr v6;
+
+	if (len >= sizeof(copy))
+		return false;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	if (inet_pton(AF_INET, copy, &v4) == 1) {
+		*is_v6 = false;
+		return v4_is_host(&v4);
+	}
+	if (inet_pton(AF_INET6, copy, &v6) != 1)
+		return false;
+	*is_v6 = true;
+	return !IN6_IS_ADDR_MULTICAST(&v6) && !IN6_IS_ADDR_UNSPECIFIED(&v6) &&
+	       !IN6_IS_ADDR_LOOPBACK(&v6) && !IN6_IS_ADDR_V4MAPPED(&v6);
+}
+
+bool
+parse_address_list(const char *text)
+{
+	for (;;) {
+		size_t len = strcspn(text, ",");
+		size_t slash = strcspn(text, "/");
+		char prefix[4];
+		uint64_t bits;
+		bool is_v6;
+
+		if (slash >= len || len - slash - 1 >= sizeof(prefix))
+			return false;
+		if (!parse_host_address(text, slash, &is_v6))
+			return false;
+		memcpy(prefix, text + slash + 1, len - slash - 1);
+		prefix[len - slash - 1] = '\0';
+		if (!parse_number(prefix, 1, is_v6 ? 128 : 32, &bits))
+			return false;
+		if (text[len] == '\0')
+			return true;
+		text += len + 1;
+	}
+}

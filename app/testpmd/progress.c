@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From `start` to the end of a run: what the modes have in common. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "host.h"
+
+#define RESOLVE_EVERY_NS (NS_PER_SECOND / 100)
+#define QUIET_NS NS_PER_SECOND
+#define TAIL_NS (10 * NS_PER_SECOND)
+
+void
+host_running(struct host *host)
+{
+	host->state = HOST_RUNNING;
+	host->tally.first_ns = clock_ns();
+	host->tally.last_ns = host->tally.first_ns;
+}
+
+void
+host_done(struct host *host)
+{
+	host->state = HOST_DONE;
+	if (!host->passive || host->tally.last_ns == 0)
+		host->tally.last_ns = clock_ns();
+}
+
+static const char *
+wait_hint(const struct host *host)
+{
+	if (host->passive)
+		return "";
+	if (!rocade_port_link_up(host->port))
+		return ": the link is down";
+	switch (host->resolve_rc) {
+	case 0:
+		return ": the host is there, but no rocade-testpmd receives with the "
+		       "same --qpn-base, "
+		       "--qps and --psn";
+	case ENETUNREACH:
+		return ": it is in no network of --addr, and there is no gateway";
+	default:
+		return ": nobody has this address (no ARP or ND answer)";
+	}
+}
+
+bool
+host_wait_over(struct host *host, uint64_t now_ns, const char *what)
+{
+	const struct conf *conf = host->conf;
+	uint64_t wait_s = conf->wait_s;
+
+	/* Whoever types has somebody else to start the other end. */
+	if (conf->interactive && host->passive && !conf->wait_given)
+		wait_s = 0;
+	if (wait_s == 0 || now_ns - host->tally.start_ns < wait_s * NS_PER_SECOND)
+		return false;
+	host_fail(host, "%s %s within %" PRIu64 " s (--wait)%s", host->pc->peer, what,
+		wait_s, wait_hint(host));
+	return true;
+}
+
+bool
+host_resolved(struct host *host, uint64_t now_ns)
+{
+	if (host->resolve_rc == 0)
+		return true;
+	if (now_ns < host->resolve_ns)
+		return false;
+	host->resolve_ns = now_ns + RESOLVE_EVERY_NS;
+	host->resolve_rc = rocade_port_resolve(host->port, &host->peer);
+	if (host->resolve_rc == ENETUNREACH || host->resolve_rc == EINVAL)
+		host_fail(host, "--peer %s cannot be reached%s", host->pc->peer,
+			wait_hint(host));
+	return host->resolve_rc == 0;
+}
+
+bool
+host_duration_over(const struct host *host, uint64_t now_ns)
+{
+	uint64_t duration_s = host->conf->duration_s;
+
+	return duration_s != 0 && host->state == HOST_RUNNING &&
+	       now_ns - host->tally.first_ns >= duration_s * NS_PER_SECOND;
+}
+
+uint64_t
+host_share(const struct host *host, const struct flow *flow)
+{
+	uint64_t count = host->conf->count;
+	uint64_t index = (uint64_t)(flow - host->flows);
+
+	if (count == 0)
+		return UINT64_MAX;
+	return count / host->n_flows + (index < count % host->n_flows);
+}
+
+uint64_t
+host_quiet_for(struct host *host, uint64_t mark, uint64_t now_ns)
+{
+	if (mark != host->quiet_mark || host->quiet_ns == 0) {
+		host->quiet_mark = mark;
+		host->quiet_ns = now_ns;
+	}
+	return now_ns - host->quiet_ns;
+}
+
+/* The last acknowledgements may be lost: whoever left at once would let its peer retry in
+ * vain. A few timeouts without a packet, and the peer has them. */
+static void
+linger(struct host *host, uint64_t now_ns)
+{
+	uint64_t timeout_ns = UINT64_C(4096) << host->conf->timeout;
+	uint64_t enough_ns = 5 * timeout_ns;
+	struct snapshot stats;
+
+	if (enough_ns > QUIET_NS)
+		enough_ns = QUIET_NS;
+	snapshot_take(host, -1, &stats);
+	if (host_quiet_for(host, snapshot_value(&stats, "rx_roce"), now_ns) >=
+			enough_ns ||
+		now_ns - host->drain_ns >= TAIL_NS)
+		host->state = HOST_DONE;
+}
+
+void
+host_tick_passive(struct host *host, uint64_t now_ns)
+{
+	const struct conf *conf = host->conf;
+	struct tally *tally = &host->tally;
+
+	if (host->state == HOST_LINGERING) {
+		linger(host, now_ns);
+		return;
+	}
+	if (host->state == HOST_WAITING) {
+		host_wait_over(host, now_ns, "sent nothing");
+		return;
+	}
+	uint64_t quiet_ns = host_quiet_for(host, tally->messages, now_ns);
+
+	tally->last_ns = host->quiet_ns;
+	if (conf->count != 0 && tally->messages >= conf->count) {
+		host->state = HOST_LINGERING;
+		host->drain_ns = now_ns;
+		host->quiet_ns = 0;
+	} else if (host_duration_over(host, now_ns) &&
+		   (quiet_ns >= QUIET_NS ||
+			   now_ns - tally->first_ns >=
+				   conf->duration_s * NS_PER_SECOND + TAIL_NS)) {
+		/* Not at once: the sender began to count later, and has a tail under way.
+		 */
+		host->state = HOST_DONE;
+	}
+}
+
+bool
+host_retry(struct host *host)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < host->n_flows; i++)
+		any |= host->flows[i].failed;
+	if (!any)
+		return false;
+	host->resolve_rc = -1;
+	return host_connect(host, flow_failed) == 0;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "parse.h"
+#include "report.h"
+
+#define LABEL_WIDTH 24
+#define COLUMN_WIDTH 20
+
+void
+result_of(struct host *host, struct result *result)
+{
+	const struct tally *tally = &host->tally;
+	const struct hist *hist = &host->hist;
+
+	*result = (struct result){0};
+	if (tally->first_ns != 0 && tally->last_ns > tally->first_ns) {
+		result->seconds = (double)(tally->last_ns - tally->first_ns) /
+				  (double)NS_PER_SECOND;
+		result->rate = (double)tally->messages / result->seconds;
+		result->gbps = (double)tally->bytes * 8 / result->seconds / 1e9;
+	}
+	if (host->ops == &pingpong_ops && !host->passive && hist->count != 0) {
+		result->has_latency = true;
+		result->p50_ns = hist_quantile(hist, 500);
+		result->p99_ns = hist_quantile(hist, 990);
+		result->p999_ns = hist_quantile(hist, 999);
+		result->min_ns = hist->min_ns;
+		result->max_ns = hist->max_ns;
+	}
+	snapshot_take(host, -1, &result->stats);
+	for (unsigned i = 0; i < result->stats.n; i++)
+		result->stats.rows[i].value -= host->run_base.rows[i].value;
+}
+
+/* 1234567 as 1,234,567. */
+static const char *
+grouped(uint64_t value, char buf[32])
+{
+	char digits[24];
+	int len = snprintf(digits, sizeof(digits), "%" PRIu64, value);
+	char *out = buf;
+
+	for (int i = 0; i < len; i++) {
+		if (i != 0 && (len - i) % 3 == 0)
+			*out++ = ',';
+		*out++ = digits[i];
+	}
+	*out = '\0';
+	return buf;
+}
+
+void
+report_line(struct run *run)
+{
+	double seconds =
+		(double)(run->now_ns - run->line_last_ns) / (double)NS_PER_SECOND;
+	char text[32];
+
+	printf("%5.0f s", (double)(run->now_ns - run->hosts[0].tally.start_ns) /
+				  (double)NS_PER_SECOND);
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		struct host *host = &run->hosts[i];
+		double messages = (double)(host->tally.messages - run->line_messages[i]);
+		double bytes = (double)(host->tally.bytes - run->line_bytes[i]);
+
+		printf(" | port %" PRIu64 " %s", host->pc->port,
+			mode_name(host->pc->mode));
+		if (host->state == HOST_WAITING)
+			printf(": waiting for %s", host->pc->peer);
+		else
+			printf(": %.3f Mmsg/s %.3f Gb/s, %s messages",
+				messages / seconds / 1e6, bytes * 8 / seconds / 1e9,
+				grouped(host->tally.messages, text));
+		uint64_t again = host_run_stat(host, "retransmitted");
+		uint64_t rnr = host_run_stat(host, "rnr_nak_received") +
+			       host_run_stat(host, "rnr_nak_sent");
+
+		if (again != 0)
+			printf(", %s retransmitted", grouped(again, text));
+		if (rnr != 0)
+			printf(", %s RNR", grouped(rnr, text));
+		if (host->tally.bad_bytes != 0)
+			printf(", %s BAD BYTES", grouped(host->tally.bad_bytes, text));
+		run->line_messages[i] = host->tally.messages;
+		run->line_bytes[i] = host->tally.bytes;
+	}
+	printf("\n");
+	run->line_last_ns = run->now_ns;
+	run->line_ns += run->conf.stats_period * NS_PER_SECOND;
+	if (run->line_ns <= run->now_ns)
+		run->line_ns = run->now_ns + run->conf.stats_period * NS_PER_SECOND;
+}
+
+static void
+print_count(const char *label, const uint64_t *values, unsigned n)
+{
+	char text[32];
+
+	printf("  %-*s", LABEL_WIDTH, label);
+	for (unsigned i = 0; i < n; i++)
+		printf("%*s", COLUMN_WIDTH, grouped(values[i], text));
+	printf("\n");
+}
+
+static void
+print_real(const char *label, const double *values, unsigned n, int digits)
+{
+	printf("  %-*s", LABEL_WIDTH, label);
+	for (unsigned i = 0; i < n; i++)
+		printf("%*.*f", COLUMN_WIDTH, digits, values[i]);
+	printf("\n");
+}
+
+static void
+print_latency(const char *label, const struct result *results, size_t offset, unsigned n)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < n; i++)
+		any |= results[i].has_latency;
+	if (!any)
+		return;
+	printf("  %-*s", LABEL_WIDTH, label);
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t ns = *(const uint64_t *)((const char *)&results[i] + offset);
+
+		if (results[i].has_latency)
+			printf("%*.3f", COLUMN_WIDTH, (double)ns / 1000);
+		else
+			printf("%*s", COLUMN_WIDTH, "-");
+	}
+	printf("\n");
+}
+
+#define COLLECT(values, n, expression)                                                   \
+	for (unsigned i = 0; i < (n); i++) {                                             \
+		struct host *host = &run->hosts[i];                                      \
+		struct result *result = &results[i];                                     \
+		(void)host;                                                              \
+		(void)result;                                                            \
+		(values)[i] = (expression);                                              \
+	}
+
+static void
+print_table(struct run *run, struct result *results)
+{
+	unsigned n = run->n_hosts;
+	uint64_t counts[PORTS_MAX] = {0};
+	double reals[PORTS_MAX] = {0};
+
+	COLLECT(counts, n, host->tally.messages)
+	print_count("messages", counts, n);
+	COLLECT(counts, n, host->tally.bytes)
+	print_count("bytes", counts, n);
+	COLLECT(reals, n, result->seconds)
+	print_real("seconds", reals, n, 3);
+	COLLECT(reals, n, result->rate / 1e6)
+	print_real("Mmsg/s", reals, n, 3);
+	COLLECT(reals, n, result->gbps)
+	print_real("Gb/s", reals, n, 3);
+	print_latency("latency p50, us", results, offsetof(struct result, p50_ns), n);
+	print_latency("latency p99, us", results, offsetof(struct result, p99_ns), n);
+	print_latency("latency p99.9, us", results, offsetof(struct result, p999_ns), n);
+	print_latency("latency max, us", results, offsetof(struct result, max_ns), n);
+	COLLECT(counts, n, snapshot_value(&result->stats, "cqe_saved"))
+	print_count("completions saved", counts, n);
+	COLLECT(counts, n, snapshot_value(&result->stats, "srq_limit_events"))
+	print_count("SRQ limit events", counts, n);
+	COLLECT(counts, n,
+		snapshot_value(&result->stats, "rnr_nak_sent") +
+			snapshot_value(&result->stats, "rnr_nak_received"))
+	print_count("RNR NAKs", counts, n);
+	COLLECT(counts, n, snapshot_value(&result->stats, "retransmitted"))
+	print_count("retransmitted packets", counts, n);
+	COLLECT(counts, n, host->tally.verified_bytes)
+	print_count("bytes verified", counts, n);
+	COLLECT(counts, n, host->tally.bad_bytes)
+	print_count("bad bytes", counts, n);
+}
+
+/* Only what there was. */
+static void
+print_drops(struct run *run, struct result *results)
+{
+	const struct snapshot *first = &results[0].stats;
+
+	for (unsigned row = 0; row < first->n; row++) {
+		uint64_t counts[PORTS_MAX], sum = 0;
+
+		if (strncmp(first->rows[row].name, "drop_", 5) != 0)
+			continue;
+		for (unsigned i = 0; i < run->n_hosts; i++) {
+			counts[i] =
+				snapshot_value(&results[i].stats, first->rows[row].name);
+			sum += counts[i];
+		}
+		if (sum != 0)
+			print_count(first->rows[row].name, counts, run->n_hosts);
+	}
+}
+
+void
+report_final(struct run *run)
+{
+	struct result results[PORTS_MAX];
+	const struct host *blamed = NULL;
+
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		result_of(&run->hosts[i], &results[i]);
+		if (blamed == NULL && run->hosts[i].reason[0] != '\0')
+			blamed = &run->hosts[i];
+	}
+	printf("  %-*s", LABEL_WIDTH, "");
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		char head[COLUMN_WIDTH];
+
+		snprintf(head, sizeof(head), "port %u %s",
+			(unsigned)run->hosts[i].pc->port,
+			mode_name(run->hosts[i].pc->mode));
+		printf("%*s", COLUMN_WIDTH, head);
+	}
+	printf("\n");
+	print_table(run, results);
+	print_drops(run, results);
+	if (blamed != NULL)
+		printf("FAIL: %s\n", blamed->reason);
+	else
+		printf("PASS\n");
+	fflush(stdout);
+	if (json_write(run) != 0)
+		run->failed = true;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A peer that was restarted sends from its first PSN again. To this end these are
+ * duplicates (or, more than 2^23 packets later, a gap), and no progress comes with them:
+ * seen on a QP in STRIKES looks one after the other, that is the sign. The QP then goes
+ * through ERR and RESET back to its first PSN, and the peer's next retry is the first
+ * message of a new connection.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "host.h"
+
+#define LOOK_NS (NS_PER_SECOND / 10)
+#define STRIKES 3
+#define SAY_NS (2 * NS_PER_SECOND)
+#define QP_STATS_MAX 32
+
+bool
+flow_failed(const struct flow *flow)
+{
+	return flow->failed;
+}
+
+static uint64_t
+row_value(const struct rocade_stat *rows, unsigned n, const char *name)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (strcmp(rows[i].name, name) == 0)
+			return rows[i].value;
+	}
+	return 0;
+}
+
+/* Whether this look saw packets of the peer's past and no progress. */
+static bool
+flow_stands_still(struct flow *flow)
+{
+	struct rocade_stat rows[QP_STATS_MAX];
+	struct rocade_qp_info info;
+	unsigned n = rocade_qp_stats(flow->qp, rows, QP_STATS_MAX);
+	uint64_t duplicates = row_value(rows, n, "duplicates");
+	uint64_t naks = row_value(rows, n, "seq_nak_sent");
+	bool seen = false;
+
+	if (rocade_qp_info(flow->qp, &info) != 0)
+		return false;
+	if (info.rq_psn != flow->seen_psn) {
+		flow->seen_psn = info.rq_psn;
+		flow->seen_naks = naks;
+	} else {
+		/* A gap is NAKed once, however often its packets come: the caller saw
+		 * that they do. */
+		seen = duplicates != flow->seen_duplicates || naks != flow->seen_naks;
+	}
+	flow->seen_duplicates = duplicates;
+	return seen;
+}
+
+static unsigned
+flows_look(struct host *host, uint32_t first_psn)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < host->n_flows; i++) {
+		struct flow *flow = &host->flows[i];
+
+		if (!flow_stands_still(flow)) {
+			flow->strikes = 0;
+			continue;
+		}
+		/* At its first PSN there is nothing that a new connection would change.
+		 */
+		if (++flow->strikes >= STRIKES && flow->seen_psn != first_psn) {
+			flow->failed = true;
+			found++;
+		}
+	}
+	return found;
+}
+
+void
+host_watch_restart(struct host *host, uint64_t now_ns)
+{
+	struct snapshot stats;
+
+	if (now_ns < host->restart_ns ||
+		(host->state != HOST_WAITING && host->state != HOST_RUNNING))
+		return;
+	host->restart_ns = now_ns + LOOK_NS;
+	snapshot_take(host, -1, &stats);
+	uint64_t mark = snapshot_value(&stats, "duplicates") +
+			snapshot_value(&stats, "drop_psn_gap") +
+			snapshot_value(&stats, "seq_nak_sent");
+
+	if (mark == host->restart_mark)
+		return; /* costs one call, whatever the number of QPs */
+	host->restart_mark = mark;
+	unsigned found = flows_look(host, (uint32_t)host->conf->psn);
+
+	if (found == 0 || host_connect(host, flow_failed) != 0)
+		return;
+	host->tally.restarts++;
+	if (now_ns - host->restart_said_ns > SAY_NS || host->restart_said_ns == 0)
+		host_say(host,
+			"%s was restarted: it sends from its first PSN again; connected "
+			"anew, "
+			"going on",
+			host->pc->peer);
+	host->restart_said_ns = now_ns;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_lcore.h>
+
+#include "report.h"
+#include "run.h"
+
+#define TURNS_PER_LOOK 32 /* turns of the loop between two looks at the clock */
+#define TICK_NS (NS_PER_SECOND / 1000)
+#define COMMANDS_NS (NS_PER_SECOND / 50)
+#define IDLE_NS 50000 /* asleep a turn while nothing runs */
+#define STOP_NS (15 * NS_PER_SECOND)
+
+static volatile sig_atomic_t signals;
+
+static void
+on_signal(int number)
+{
+	(void)number;
+	signals++;
+}
+
+void
+run_catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+
+	/* A second one ends the program at once. */
+	action.sa_flags = (int)SA_RESETHAND;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+int
+run_launch_engines(struct run *run, char err[ERR_MAX])
+{
+	unsigned lcore = rte_get_next_lcore(-1, 1, 1);
+
+	if (lcore >= RTE_MAX_LCORE)
+		return 0;
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		struct host *host = &run->hosts[i];
+
+		host->launched = true;
+		for (unsigned e = 0; e < host->n_engines; e++) {
+			if (rocade_engine_launch(host->engines[e], lcore) != 0) {
+				snprintf(err, ERR_MAX,
+					"lcore %u does not run engine %u: %s", lcore, e,
+					rocade_error());
+				return -1;
+			}
+			lcore = rte_get_next_lcore(lcore, 1, 1);
+		}
+	}
+	return 0;
+}
+
+void
+run_stop_engines(struct run *run)
+{
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		struct host *host = &run->hosts[i];
+
+		for (unsigned e = 0; e < host->n_engines && host->launched; e++)
+			rocade_engine_stop(host->engines[e]);
+		host->launched = false;
+	}
+}
+
+static int
+host_start(struct host *host)
+{
+	char err[ERR_MAX];
+
+	host->reason[0] = '\0';
+	host->state = HOST_IDLE;
+	if (host_set_path(host, err) != 0) {
+		host_fail(host, "%s", err);
+		return -1;
+	}
+	for (unsigned i = 0; i < host->n_flows; i++)
+		host->reconnect |= host->flows[i].failed;
+	if ((host->reconnect || host->ops == &pingpong_ops) &&
+		host_connect(host, NULL) != 0)
+		return -1;
+	host->reconnect = false;
+	host->tally = (struct tally){.start_ns = clock_ns()};
+	host->restart_ns = 0;
+	snapshot_take(host, -1, &host->run_base);
+	host->ops->start(host);
+	if (host->state == HOST_FAILED)
+		return -1;
+	host->state = HOST_WAITING;
+	return 0;
+}
+
+int
+run_start(struct run *run)
+{
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		if (host_start(&run->hosts[i]) != 0) {
+			run->failed = true; /* it said why */
+			return -1;
+		}
+	}
+	run->active = true;
+	run->now_ns = clock_ns();
+	run->line_last_ns = run->now_ns;
+	run->line_ns = run->now_ns + run->conf.stats_period * NS_PER_SECOND;
+	memset(run->line_messages, 0, sizeof(run->line_messages));
+	memset(run->line_bytes, 0, sizeof(run->line_bytes));
+	return 0;
+}
+
+static void
+run_finish(struct run *run)
+{
+	run->active = false;
+	for (unsigned i = 0; i < run->n_hosts; i++)
+		run->failed |= run->hosts[i].reason[0] != '\0';
+	report_final(run);
+}
+
+/* Whether every host that sets the pace has come to its end. */
+static bool
+pacers_over(const struct run *run)
+{
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		if (!run->hosts[i].passive && host_active(&run->hosts[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Whether the run is at its end. Both ends of a loop are here: what the one sent and the
+ * other acknowledged has arrived, and nobody needs to linger. */
+static bool
+run_over(struct run *run)
+{
+	bool over = true;
+
+	if (run->conf.loop && pacers_over(run)) {
+		for (unsigned i = 0; i < run->n_hosts; i++) {
+			if (run->hosts[i].passive && host_active(&run->hosts[i]))
+				run->hosts[i].ops->stop(&run->hosts[i]);
+		}
+	}
+	for (unsigned i = 0; i < run->n_hosts; i++)
+		over &= !host_active(&run->hosts[i]);
+	return over;
+}
+
+static void
+run_tick(struct run *run)
+{
+	if (run->now_ns >= run->tick_ns) {
+		run->tick_ns = run->now_ns + TICK_NS;
+		for (unsigned i = 0; i < run->n_hosts; i++) {
+			struct host *host = &run->hosts[i];
+
+			host_events(host);
+			if (run->active && host_active(host))
+				host->ops->tick(host, run->now_ns);
+		}
+		if (run->active && run->conf.stats_period != 0 &&
+			run->now_ns >= run->line_ns)
+			report_line(run);
+		if (run->active && run_over(run))
+			run_finish(run);
+	}
+	if (run->poll_commands != NULL && !run->polling &&
+		run->now_ns >= run->commands_ns) {
+		run->polling = true;
+		run->poll_commands(run);
+		run->polling = false;
+		run->commands_ns = clock_ns() + COMMANDS_NS;
+	}
+}
+
+/* The limit event can only be there once few receives are posted; then every turn looks.
+ */
+static inline bool
+limit_near(const struct host *host)
+{
+	return host->n_rxqs != 0 && host->rxqs[0].hold &&
+	       rxq_posted(&host->rxqs[0]) < host->conf->srq_limit;
+}
+
+static inline unsigned
+run_turn(struct run *run)
+{
+	unsigned moved = 0;
+
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		struct host *host = &run->hosts[i];
+
+		if (!host->launched)
+			moved += host_poll_engines(host);
+		if (!run->active || !host_active(host))
+			continue;
+		moved += host->ops->reap(host);
+		if (limit_near(host))
+			host_events(host);
+		if (host_active(host))
+			moved += host->ops->push(host);
+	}
+	if (++run->turn % TURNS_PER_LOOK == 0) {
+		run->now_ns = clock_ns();
+		run_tick(run);
+	}
+	return moved;
+}
+
+void
+run_loop(struct run *run, uint64_t until_ns)
+{
+	static const struct timespec idle = {.tv_nsec = IDLE_NS};
+
+	while (!run->quit && run->now_ns < until_ns) {
+		if (signals != 0) {
+			run_stop(run);
+			run->quit = true;
+			return;
+		}
+		if (until_ns == UINT64_MAX && !run->active && run->poll_commands == NULL)
+			return;
+		if (run_turn(run) == 0 && !run->active) {
+			nanosleep(&idle, NULL);
+			run->turn |= TURNS_PER_LOOK - 1; /* look at the clock next turn */
+		}
+	}
+}
+
+/* Turns until no host of this kind is active. */
+static void
+hosts_end(struct run *run, bool passive)
+{
+	uint64_t until_ns = clock_ns() + STOP_NS;
+	bool busy;
+
+	do {
+		busy = false;
+		run_turn(run);
+		for (unsigned i = 0; i < run->n_hosts; i++)
+			busy |= run->hosts[i].passive == passive &&
+				host_active(&run->hosts[i]);
+	} while (busy && run->active && run->now_ns < until_ns);
+}
+
+void
+run_stop(struct run *run)
+{
+	bool polling = run->polling;
+
+	if (!run->active)
+		return;
+	run->polling = true; /* no commands meanwhile */
+	for (int passive = 0; passive < 2; passive++) {
+		for (unsigned i = 0; i < run->n_hosts; i++) {
+			struct host *host = &run->hosts[i];
+
+			if (host->passive == (passive != 0) && host_active(host))
+				host->ops->stop(host);
+		}
+		hosts_end(run, passive != 0);
+	}
+	run->polling = polling;
+	if (run->active)
+		run_finish(run);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <string.h>
+
+#include "rx.h"
+#include "verify.h"
+
+#define REAP_BATCH 64
+
+static void
+rx_verify(struct host *host, const struct flow *flow, const uint8_t *data, uint32_t len)
+{
+	uint64_t msg = flow->received;
+	uint64_t want = host->conf->sizes[flow->rx_size_i];
+	size_t first = 0;
+	size_t bad = verify_check(data, len, verify_seed(flow->qpn, msg), &first);
+
+	host->tally.verified_bytes += len;
+	if (bad == 0 && len == want)
+		return;
+	host->tally.bad_messages++;
+	host->tally.bad_bytes += bad;
+	if (len != want)
+		host_blame(host,
+			"message %" PRIu64 " of QP 0x%x has %" PRIu32
+			" bytes, not %" PRIu64 ": give both ends the same --size",
+			msg, flow->qpn, len, want);
+	else
+		host_blame(host,
+			"message %" PRIu64 " of QP 0x%x is wrong: %zu of its %" PRIu32
+			" bytes, the first at offset %zu",
+			msg, flow->qpn, bad, len, first);
+}
+
+static void
+rx_failed(struct host *host, struct flow *flow, const struct ibv_wc *wc)
+{
+	bool told = flow->failed;
+
+	/* Flushed because of us, or behind the completion that tells why. */
+	if (flow->resetting || told || wc->status == IBV_WC_WR_FLUSH_ERR)
+		return;
+	flow->failed = true;
+	if (wc->status == IBV_WC_LOC_LEN_ERR)
+		host_fail(host,
+			"a message for QP 0x%x is longer than --size, %" PRIu64
+			": give both ends the same",
+			flow->qpn, host->conf->size_max);
+	else
+		host_fail(host, "a receive of QP 0x%x failed: %s", flow->qpn,
+			ibv_wc_status_str(wc->status));
+}
+
+static inline void
+rx_take(struct host *host, struct flow *flow, const struct ibv_wc *wc)
+{
+	const struct conf *conf = host->conf;
+
+	if (!conf->no_verify)
+		rx_verify(host, flow, flow->rxq->bufs[wc->wr_id].data, wc->byte_len);
+	if (++flow->rx_size_i == conf->n_sizes)
+		flow->rx_size_i = 0;
+	flow->received++;
+	host->tally.messages++;
+	host->tally.bytes += wc->byte_len;
+}
+
+static void
+rx_refill(struct host *host, struct flow *flow)
+{
+	if (flow->resetting)
+		return;
+	int rc = rxq_refill(flow->rxq);
+	if (rc != 0)
+		host_fail(host, "receives cannot be posted: %s", strerror(rc));
+}
+
+unsigned
+rx_reap(struct host *host, void (*taken)(struct host *host, struct flow *flow))
+{
+	struct ibv_wc wc[REAP_BATCH];
+	int n = ibv_poll_cq(host->recv_cq, REAP_BATCH, wc);
+
+	if (n < 0) {
+		host_fail(host, "the receive CQ is in error");
+		return 0;
+	}
+	for (int i = 0; i < n; i++) {
+		struct flow *flow = host_flow(host, wc[i].qp_num);
+
+		if (flow == NULL || wc[i].wr_id >= flow->rxq->n_bufs) {
+			host_fail(host, "a completion of unknown QP 0x%x", wc[i].qp_num);
+			continue;
+		}
+		rxq_return(flow->rxq, (uint32_t)wc[i].wr_id);
+		if (wc[i].status != IBV_WC_SUCCESS) {
+			rx_failed(host, flow, &wc[i]);
+			continue;
+		}
+		rx_take(host, flow, &wc[i]);
+		rx_refill(host, flow);
+		if (taken != NULL)
+			taken(host, flow);
+	}
+	return (unsigned)n;
+}
+
+void
+rx_start(struct host *host)
+{
+	struct ibv_srq_attr attr = {.srq_limit = (uint32_t)host->conf->srq_limit};
+	int rc = 0;
+
+	if (host->srq != NULL) {
+		host->rxqs[0].hold = false;
+		rc = rxq_post(&host->rxqs[0]);
+		host->rxqs[0].hold = attr.srq_limit != 0;
+		if (rc == 0)
+			rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_LIMIT);
+	}
+	/* Receive queues were filled when their QPs were connected; after a stop they
+	 * have what rx_refill() left them. */
+	for (unsigned i = 0; i < host->n_rxqs && host->srq == NULL && rc == 0; i++)
+		rc = rxq_post(&host->rxqs[i]);
+	if (rc != 0)
+		host_fail(host, "receives cannot be posted: %s", strerror(rc));
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Receive buffers of an SRQ or of a QP, and their posting in batches. */
+#ifndef TESTPMD_RXQ_H
+#define TESTPMD_RXQ_H
+
+#include <stdbool.h>
+
+#include <infiniband/verbs.h>
+
+#define RXQ_BATCH 64
+#define RXQ_SLABS_MAX 32
+
+struct rx_buf {
+	uint8_t *data;
+	uint32_t lkey;
+};
+
+struct rx_slab {
+	void *mem;
+	size_t len;
+	struct ibv_mr *mr;
+};
+
+struct rxq {
+	struct ibv_srq *srq; /* or */
+	struct ibv_qp *qp;
+	struct rx_buf *bufs; /* wr_id is the index */
+	uint32_t *spare;     /* stack of those that are not posted */
+	uint32_t n_bufs, n_spare;
+	uint32_t capacity; /* what the queue holds */
+	uint64_t len;      /* of a buffer */
+	bool hold;         /* refill only on the limit event */
+	struct rx_slab slabs[RXQ_SLABS_MAX];
+	unsigned n_slabs;
+};
+
+/* 0 or an errno value, all undone. len may be 0. */
+int
+rxq_init(struct rxq *rxq, struct ibv_srq *srq, struct ibv_qp *qp);
+void
+rxq_fini(struct rxq *rxq);
+/* n more buffers of len bytes; len as the first time. 0 or an errno value. */
+int
+rxq_grow(struct rxq *rxq, struct ibv_pd *pd, uint32_t n, uint64_t len);
+
+static inline uint32_t
+rxq_posted(const struct rxq *rxq)
+{
+	return rxq->n_bufs - rxq->n_spare;
+}
+
+static inline void
+rxq_return(struct rxq *rxq, uint32_t index)
+{
+	rxq->spare[rxq->n_spare++] = index;
+}
+
+/* Posts spare buffers up to the capacity of the queue, in lists. 0 or an errno value. */
+int
+rxq_post(struct rxq *rxq);
+
+/* On the data path: posts when a list is full. */
+static inline int
+rxq_refill(struct rxq *rxq)
+{
+	return rxq->n_spare < RXQ_BATCH || rxq->hold ? 0 : rxq_post(rxq);
+}
+
+void *
+buffer_map(size_t len);
+void
+buffer_unmap(void *mem, size_t len);
+
+#endif

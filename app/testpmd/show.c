@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "parse.h"
+
+#define QP_STATS_MAX 32
+
+static const char *const state_names[] = {
+	"idle", "waiting", "running", "draining", "lingering", "done", "failed"};
+
+/* Counters since `clear`. */
+static void
+print_stats(const struct snapshot *now, const struct snapshot *base, bool all)
+{
+	for (unsigned i = 0; i < now->n; i++) {
+		const struct rocade_stat *row = &now->rows[i];
+		uint64_t value = row->value - (i < base->n ? base->rows[i].value : 0);
+
+		if (value != 0 || all)
+			printf("    %-20s %16" PRIu64 "  %s\n", row->name, value,
+				row->text);
+	}
+}
+
+static void
+show_port(struct host *host, bool all)
+{
+	struct rocade_impair_stats impair;
+	struct snapshot now;
+
+	printf("port %" PRIu64 ": %s, %s, link %s, %s, path MTU %u\n", host->pc->port,
+		mode_name(host->pc->mode), state_names[host->state],
+		rocade_port_link_up(host->port) ? "up" : "down", host->pc->addr,
+		host->mtu != 0 ? 128u << host->mtu : 0);
+	printf("  peer %s, gateways %s %s\n",
+		host->pc->peer[0] != '\0' ? host->pc->peer : "none",
+		host->pc->gateway4[0] != '\0' ? host->pc->gateway4 : "none",
+		host->pc->gateway6[0] != '\0' ? host->pc->gateway6 : "none");
+	if (rocade_port_impair_stats(host->port, &impair) == 0 &&
+		(all || impair.lost + impair.duplicated + impair.reordered +
+				impair.corrupted))
+		printf("  impaired on purpose: %" PRIu64 " lost, %" PRIu64
+		       " duplicated, %" PRIu64 " reordered, %" PRIu64 " corrupted\n",
+			impair.lost, impair.duplicated, impair.reordered,
+			impair.corrupted);
+	snapshot_take(host, -1, &now);
+	print_stats(&now, &host->show_base, all);
+}
+
+static void
+show_engine(struct host *host, bool all)
+{
+	for (unsigned e = 0; e < host->n_engines; e++) {
+		struct snapshot now;
+
+		printf("port %" PRIu64 " engine %u: run by %s\n", host->pc->port, e,
+			host->launched ? "a worker lcore" : "the main loop");
+		snapshot_take(host, (int)e, &now);
+		print_stats(&now, &host->engine_base[e], all);
+	}
+}
+
+static const char *
+qp_state_name(enum ibv_qp_state state)
+{
+	static const char *const names[] = {
+		"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+
+	return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "?";
+}
+
+static void
+show_one_qp(struct host *host, const struct flow *flow, bool all)
+{
+	struct rocade_stat rows[QP_STATS_MAX];
+	struct ibv_qp_init_attr init;
+	struct rocade_qp_info info;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(flow->qp, &attr, IBV_QP_STATE, &init) != 0 ||
+		rocade_qp_info(flow->qp, &info) != 0)
+		return;
+	printf("  0x%06x %-5s engine %u, to 0x%06x, SQ %" PRIu32 "/%" PRIu32 " (%" PRIu32
+	       " signaled), %" PRIu32 " packets unacknowledged, ",
+		flow->qpn, qp_state_name(attr.qp_state), info.engine, info.dest_qpn,
+		info.sq_outstanding, info.sq_max_wr, info.sq_signaled, info.sq_unacked);
+	if (info.rq_max_wr != 0)
+		printf("RQ %" PRIu32 "/%" PRIu32 ", ", info.rq_outstanding,
+			info.rq_max_wr);
+	printf("PSN out %" PRIu32 " in %" PRIu32 ", MSN %" PRIu32 "\n", info.sq_psn,
+		info.rq_psn, info.msn);
+	if (info.sq_outstanding == info.sq_max_wr && info.sq_signaled == 0)
+		printf("    the send queue is full: %" PRIu32
+		       " unsignaled, none signaled (%" PRIu32
+		       " posts refused); no slot comes back before RESET: signal at "
+		       "least one "
+		       "request in every %" PRIu32 "\n",
+			info.sq_outstanding, info.sq_full_unsignaled, info.sq_max_wr);
+	unsigned n = rocade_qp_stats(flow->qp, rows, QP_STATS_MAX);
+	for (unsigned i = 0; i < n && i < QP_STATS_MAX; i++) {
+		if (all || rows[i].value != 0)
+			printf("    %-20s %16" PRIu64 "  %s\n", rows[i].name,
+				rows[i].value, rows[i].text);
+	}
+	(void)host;
+}
+
+static void
+show_qp(struct host *host, bool all)
+{
+	printf("port %" PRIu64 ": %u QPs\n", host->pc->port, host->n_flows);
+	for (unsigned i = 0; i < host->n_flows; i++)
+		show_one_qp(host, &host->flows[i], all);
+}
+
+static void
+show_srq(struct host *host)
+{
+	struct rocade_srq_info info;
+
+	if (host->srq == NULL || rocade_srq_info(host->srq, &info) != 0) {
+		printf("port %" PRIu64 ": no SRQ\n", host->pc->port);
+		return;
+	}
+	printf("port %" PRIu64 ": SRQ, %" PRIu32 " of %" PRIu32
+	       " receives posted, max_sge %" PRIu32 ", limit ",
+		host->pc->port, info.outstanding, info.max_wr, info.max_sge);
+	if (info.limit != 0)
+		printf("%" PRIu32 " armed", info.limit);
+	else
+		printf("not armed");
+	printf(", %" PRIu64 " limit events, %" PRIu64 " refills%s\n",
+		host->tally.limit_events, host->tally.refills,
+		info.error ? ", in ERROR" : "");
+}
+
+static void
+show_one_cq(const struct host *host, const char *name, struct ibv_cq *cq)
+{
+	struct rocade_cq_info info;
+
+	if (rocade_cq_info(cq, &info) == 0)
+		printf("port %" PRIu64 ": %s CQ, %" PRIu32 " of %" PRIu32
+		       " entries not polled%s\n",
+			host->pc->port, name, info.outstanding, info.size,
+			info.error ? ", in ERROR" : "");
+}
+
+static void
+show_mr(const struct host *host)
+{
+	const struct ibv_mr *mr = host->tx.mr;
+
+	if (mr != NULL)
+		printf("port %" PRIu64 ": lkey 0x%08x, %zu bytes at %p, to send\n",
+			host->pc->port, mr->lkey, mr->length, mr->addr);
+	for (unsigned q = 0; q < host->n_rxqs; q++) {
+		for (unsigned s = 0; s < host->rxqs[q].n_slabs; s++) {
+			mr = host->rxqs[q].slabs[s].mr;
+			printf("port %" PRIu64
+			       ": lkey 0x%08x, %zu bytes at %p, to receive\n",
+				host->pc->port, mr->lkey, mr->length, mr->addr);
+		}
+	}
+}
+
+static void
+show_neigh(struct host *host)
+{
+	struct rocade_neigh rows[64];
+	unsigned n = rocade_port_neighs(host->port, rows, 64);
+
+	printf("port %" PRIu64 ": %u neighbours\n", host->pc->port, n);
+	for (unsigned i = 0; i < n && i < 64; i++) {
+		const uint8_t *mac = rows[i].mac;
+		char text[64];
+
+		printf("  %-40s %02x:%02x:%02x:%02x:%02x:%02x %s, answered %.1f s ago\n",
+			rocade_gid_format(&rows[i].gid, text, sizeof(text)), mac[0],
+			mac[1], mac[2], mac[3], mac[4], mac[5], rows[i].state,
+			(double)rows[i].age_ns / (double)NS_PER_SECOND);
+	}
+}
+
+void
+show(struct host *host, enum show_what what, bool all)
+{
+	switch (what) {
+	case SHOW_PORT:
+		show_port(host, all);
+		break;
+	case SHOW_ENGINE:
+		show_engine(host, all);
+		break;
+	case SHOW_QP:
+		show_qp(host, all);
+		break;
+	case SHOW_SRQ:
+		show_srq(host);
+		break;
+	case SHOW_CQ:
+		show_one_cq(host, "send", host->send_cq);
+		show_one_cq(host, "receive", host->recv_cq);
+		break;
+	case SHOW_MR:
+		show_mr(host);
+		break;
+	case SHOW_NEIGH:
+		show_neigh(host);
+		break;
+	}
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "host.h"
+
+void
+snapshot_take(struct host *host, int engine, struct snapshot *snapshot)
+{
+	unsigned n = rocade_port_stats(host->port, engine, snapshot->rows, STATS_MAX);
+
+	snapshot->n = n < STATS_MAX ? n : STATS_MAX;
+}
+
+uint64_t
+snapshot_value(const struct snapshot *snapshot, const char *name)
+{
+	for (unsigned i = 0; i < snapshot->n; i++) {
+		if (strcmp(snapshot->rows[i].name, name) == 0)
+			return snapshot->rows[i].value;
+	}
+	return 0;
+}
+
+uint64_t
+host_run_stat(struct host *host, const char *name)
+{
+	struct snapshot now;
+
+	snapshot_take(host, -1, &now);
+	return snapshot_value(&now, name) - snapshot_value(&host->run_base, name);
+}

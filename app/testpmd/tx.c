@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "host.h"
+#include "verify.h"
+
+#define MEM_MAX                                                                          \
+	(UINT64_C(256) << 20) /* for all flows, unless they need more for one message */
+#define REAP_BATCH 64
+
+int
+tx_init(struct host *host)
+{
+	const struct conf *conf = host->conf;
+	struct tx *tx = &host->tx;
+	uint64_t stride = (conf->size_max + 63) & ~UINT64_C(63);
+
+	if (stride == 0)
+		stride = 64;
+	tx->depth = (uint32_t)conf->sq_depth;
+	tx->slots = 1;
+	tx->len = stride;
+	if (!conf->no_verify) {
+		/* A buffer belongs to its message until that is acknowledged, so few
+		 * buffers mean few messages under way. */
+		uint64_t fit = MEM_MAX / stride / host->n_flows;
+
+		if (fit < tx->depth)
+			tx->depth = fit == 0 ? 1 : (uint32_t)fit;
+		tx->slots = tx->depth;
+		tx->stride = stride;
+		tx->len = stride * tx->slots * host->n_flows;
+	}
+	tx->mem = buffer_map(tx->len);
+	if (tx->mem == NULL)
+		return ENOMEM;
+	tx->mr = ibv_reg_mr(host->pd, tx->mem, tx->len, IBV_ACCESS_LOCAL_WRITE);
+	if (tx->mr == NULL) {
+		int rc = errno;
+
+		tx_fini(tx);
+		return rc;
+	}
+	for (unsigned i = 0; i < host->n_flows; i++)
+		host->flows[i].tx = (uint8_t *)tx->mem + i * tx->stride * tx->slots;
+	for (unsigned i = 0; i < BURST_MAX; i++) {
+		tx->sge[i].lkey = tx->mr->lkey;
+		tx->wr[i] = (struct ibv_send_wr){
+			.sg_list = &tx->sge[i], .num_sge = 1, .opcode = IBV_WR_SEND};
+	}
+	return 0;
+}
+
+void
+tx_fini(struct tx *tx)
+{
+	if (tx->mr != NULL)
+		ibv_dereg_mr(tx->mr);
+	buffer_unmap(tx->mem, tx->len);
+	*tx = (struct tx){0};
+}
+
+uint32_t
+tx_signal_every(const struct host *host)
+{
+	uint64_t every = host->conf->signal_every;
+
+	return (uint32_t)(every < host->tx.depth ? every : host->tx.depth);
+}
+
+uint64_t
+tx_bytes(const struct host *host, uint64_t first, uint64_t n)
+{
+	const struct conf *conf = host->conf;
+	uint64_t bytes = 0;
+
+	if (conf->n_sizes == 1)
+		return n * conf->sizes[0];
+	for (uint64_t i = 0; i < n; i++)
+		bytes += conf->sizes[(first + i) % conf->n_sizes];
+	return bytes;
+}
+
+/* Request i of the list: the flow's next message. */
+static void
+tx_build(struct host *host, struct flow *flow, unsigned i, uint64_t msg, uint32_t every)
+{
+	const struct conf *conf = host->conf;
+	struct tx *tx = &host->tx;
+	uint32_t len = (uint32_t)conf->sizes[flow->size_i];
+	uint8_t *buf = flow->tx + flow->slot * tx->stride;
+	unsigned flags =
+		len <= conf->inline_max && conf->inline_max != 0 ? IBV_SEND_INLINE : 0;
+
+	if (!conf->no_verify)
+		verify_fill(buf, len, verify_seed(flow->qpn, msg));
+	if (++flow->slot == tx->slots)
+		flow->slot = 0;
+	if (++flow->size_i == conf->n_sizes)
+		flow->size_i = 0;
+	if (every != 0 && (++flow->unsignaled >= every || msg + 1 == flow->limit)) {
+		flow->unsignaled = 0;
+		flags |= IBV_SEND_SIGNALED;
+	}
+	tx->sge[i].addr = (uintptr_t)buf;
+	tx->sge[i].length = len;
+	tx->wr[i].wr_id = msg + 1; /* what is acknowledged when it completes */
+	tx->wr[i].send_flags = flags;
+	tx->wr[i].next = &tx->wr[i + 1];
+}
+
+static void
+tx_refused(struct host *host, struct flow *flow, int rc)
+{
+	flow->failed = true;
+	if (rc == ENOMEM && host->conf->signal_every == 0)
+		host_fail(host,
+			"the send queue of QP 0x%x is full of unsignaled requests, and "
+			"with none "
+			"signaled no slot can ever come back: --signal-every must be at "
+			"least 1",
+			flow->qpn);
+	else
+		host_fail(host, "QP 0x%x refused a request: %s", flow->qpn, strerror(rc));
+}
+
+unsigned
+tx_post(struct host *host, struct flow *flow, unsigned n)
+{
+	struct tx *tx = &host->tx;
+	struct ibv_send_wr *bad = NULL;
+	uint32_t every = tx_signal_every(host);
+	uint64_t msg = flow->posted;
+
+	for (unsigned i = 0; i < n; i++)
+		tx_build(host, flow, i, msg + i, every);
+	tx->wr[n - 1].next = NULL;
+	int rc = ibv_post_send(flow->qp, tx->wr, &bad);
+	if (rc != 0) {
+		n = (unsigned)(bad - tx->wr);
+		tx_refused(host, flow, rc);
+	}
+	flow->posted = msg + n;
+	return n;
+}
+
+unsigned
+tx_post_burst(struct host *host, struct flow *flow)
+{
+	uint64_t under_way = flow->posted - flow->acked;
+	uint64_t left = flow->limit - flow->posted;
+	uint64_t burst =
+		host->conf->burst < host->tx.depth ? host->conf->burst : host->tx.depth;
+	uint64_t room = host->tx.depth - under_way;
+	uint64_t n = left < burst ? left : burst;
+
+	if (host->conf->signal_every == 0)
+		room = burst; /* to be refused by the queue itself */
+	if (room < n) {
+		/* Wait for room for a whole list, unless none can come before more is
+		 * posted. */
+		if (room == 0 || under_way != flow->unsignaled)
+			return 0;
+		n = room;
+	}
+	return n == 0 ? 0 : tx_post(host, flow, (unsigned)n);
+}
+
+static void
+tx_failed(struct host *host, struct flow *flow, const struct ibv_wc *wc)
+{
+	if (flow->failed)
+		return; /* the flush behind the one that tells why */
+	flow->failed = true;
+	if (host->state == HOST_WAITING || host->passive)
+		return; /* tried again until the wait is over */
+	if (wc->status == IBV_WC_RETRY_EXC_ERR)
+		host_fail(host,
+			"%s stopped answering (QP 0x%x, message %" PRIu64
+			" of it: no answer to %" PRIu64
+			" retries): it went away or was restarted; "
+			"`start` connects again",
+			host->pc->peer, flow->qpn, wc->wr_id - 1, host->conf->retry_cnt);
+	else
+		host_fail(host, "a send to %s failed: QP 0x%x, message %" PRIu64 ": %s",
+			host->pc->peer, flow->qpn, wc->wr_id - 1,
+			ibv_wc_status_str(wc->status));
+}
+
+static void
+tx_acked(struct host *host, struct flow *flow, uint64_t acked)
+{
+	uint64_t n = acked - flow->acked;
+
+	host->tally.sent += n;
+	host->tally.sent_bytes += tx_bytes(host, flow->acked, n);
+	flow->acked = acked;
+	if (!flow->greeted) {
+		flow->greeted = true;
+		host->n_greeted++;
+	}
+}
+
+unsigned
+tx_reap(struct host *host)
+{
+	struct ibv_wc wc[REAP_BATCH];
+	int n = ibv_poll_cq(host->send_cq, REAP_BATCH, wc);
+
+	if (n < 0) {
+		host_fail(host, "the send CQ is in error");
+		return 0;
+	}
+	for (int i = 0; i < n; i++) {
+		struct flow *flow = host_flow(host, wc[i].qp_num);
+
+		if (flow == NULL)
+			host_fail(host, "a completion of unknown QP 0x%x", wc[i].qp_num);
+		else if (wc[i].status != IBV_WC_SUCCESS)
+			tx_failed(host, flow, &wc[i]);
+		else
+			tx_acked(host, flow, wc[i].wr_id);
+	}
+	return (unsigned)n;
+}
