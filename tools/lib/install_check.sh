@@ -43,7 +43,7 @@ main(void)
 EOF
 	cc -Wall -Werror -o "$scratch/consumer" "$scratch/consumer.c" "$@" >&2 &&
 		version=$(LD_LIBRARY_PATH="$prefix/lib" "$scratch/consumer") &&
-		[ "$version" = "$(pkg-config --modversion librocade)" ]
+		[ "$version" = "$(pkg-config --modversion "$pc")" ]
 	tap "$name" $?
 }
 
@@ -59,11 +59,12 @@ tap "uninstall removes it all from DESTDIR" $?
 meson install -C "$build" --no-rebuild >&2
 tap "installs into the prefix" $?
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
+pc=$(basename "$PKG_CONFIG_PATH"/*.pc .pc)
 # Unquoted: pkg-config prints words.
 # shellcheck disable=SC2046
-consumer "a program builds with pkg-config and runs" $(pkg-config --cflags --libs librocade)
+consumer "a program builds with pkg-config and runs" $(pkg-config --cflags --libs "$pc")
 # shellcheck disable=SC2046
-consumer "and with the static library" $(pkg-config --cflags librocade) \
+consumer "and with the static library" $(pkg-config --cflags "$pc") \
 	"$prefix/lib/librocade.a" $(pkg-config --libs libdpdk libisal libibverbs)
 ninja -C "$build" uninstall >&2
 [ -z "$(files "$prefix")" ]
