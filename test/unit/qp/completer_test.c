@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the requester does with responses (IBA 9.7.5.2, 9.9.2): section 7 of the protocol.
+ */
+#include "qp_pair.h"
+
+static struct pair p;
+
+/* n signaled requests of len bytes, all on their way and gone. */
+static void
+send_lost(unsigned n, uint32_t len)
+{
+	for (unsigned i = 0; i < n; i++)
+		host_send(&p.a, i, 0, len, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+}
+
+static void
+expect_sent_range(unsigned from, unsigned to, enum ibv_wc_status status)
+{
+	for (unsigned i = from; i < to; i++)
+		expect_sent(&p.a, i, status);
+}
+
+static void
+reset_all(void)
+{
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+	pair_fini(&p);
+}
+
+/* "An ACK with PSN p acknowledges every request packet with PSN <= p." */
+static void
+test_coalesced(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	send_lost(5, 2000);
+	inject_ack(&p.a, AETH_ACK, PSN_A); /* inside the first message */
+	expect_quiet(&p.a);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 6); /* inside the fourth */
+	expect_sent_range(0, 3, IBV_WC_SUCCESS);
+	expect_quiet(&p.a);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 9);
+	expect_sent_range(3, 5, IBV_WC_SUCCESS);
+	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+	assert_int_equal(p.a.peer.inflight, 0);
+	pair_fini(&p);
+}
+
+/* "PSN beyond the last one sent = ghost, drop; d < 0 = duplicate or stale, drop (also a
+ * stale NAK)": whatever the response is. */
+static void
+test_ghosts_and_stale(void **state)
+{
+	static const uint8_t syndromes[] = {
+		0x1F, 0x00, 0x21, 0x60, 0x61, 0x62, 0x63, 0x7F};
+	uint64_t deadline;
+
+	(void)state;
+	pair_init_default(&p);
+	inject_ack(&p.a, AETH_ACK, PSN_A); /* nothing was sent at all */
+	inject_ack(&p.a, AETH_ACK, PSN_A - 1);
+	assert_int_equal(p.a.stats.drop[DROP_ghost], 1);
+	assert_int_equal(p.a.stats.drop[DROP_stale_response], 1);
+	send_lost(4, 8);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 1);
+	expect_sent_range(0, 2, IBV_WC_SUCCESS);
+	deadline = qp_deadline(&p.a.qp);
+	p.now += 1000;
+	for (unsigned i = 0; i < RTE_DIM(syndromes); i++) {
+		inject_ack(&p.a, syndromes[i], PSN_A + 4);
+		inject_ack(&p.a, syndromes[i], PSN_A + 0x7FFFFF);
+		inject_ack(&p.a, syndromes[i], PSN_A + 1);
+		inject_ack(&p.a, syndromes[i], psn_add(PSN_A + 2, 0x800000));
+	}
+	assert_int_equal(p.a.stats.drop[DROP_ghost], 1 + 2 * 8);
+	assert_int_equal(p.a.stats.drop[DROP_stale_response], 1 + 2 * 8);
+	assert_int_equal(qp_deadline(&p.a.qp), deadline);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	expect_quiet(&p.a);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 3);
+	expect_sent_range(2, 4, IBV_WC_SUCCESS);
+	pair_fini(&p);
+}
+
+/* The AETH syndromes (section 4) and what each means at PSN 1 of three requests: those
+ * before complete first; NAK codes 0x61 to 0x63 have their status, what is reserved is a
+ * bad response. Section 19: 0x64 and bit 7 are reserved for us. */
+static void
+syndrome_run(unsigned s)
+{
+	enum ibv_wc_status status = IBV_WC_BAD_RESP_ERR;
+
+	pair_init_default(&p);
+	send_lost(3, 2000);
+	inject_ack(&p.a, (uint8_t)s, PSN_A + 3);
+	if (s < 0x20) { /* whatever the credits (section 15) */
+		expect_sent_range(0, 2, IBV_WC_SUCCESS);
+		expect_quiet(&p.a);
+		reset_all();
+		return;
+	}
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	if (s < 0x40 || s == AETH_NAK_SEQ) {
+		assert_int_equal(p.a.stats.rnr_nak_received, s < 0x40);
+		assert_int_equal(p.a.stats.seq_nak_received, s == AETH_NAK_SEQ);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), s < 0x40 ? 0 : 3);
+		wire_drop_all(&p.a);
+		expect_quiet(&p.a);
+		reset_all();
+		return;
+	}
+	if (s >= 0x61 && s <= 0x63)
+		status = (const enum ibv_wc_status[]){IBV_WC_REM_INV_REQ_ERR,
+			IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR}[s - 0x61];
+	expect_sent_vendor(&p.a, 1, status,
+		s >= 0x61 && s <= 0x63 ? VENDOR_REMOTE_NAK : VENDOR_BAD_SYNDROME);
+	expect_sent_vendor(&p.a, 2, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	expect_quiet(&p.a);
+	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
+	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+	pair_fini(&p);
+}
+
+static void
+test_syndromes(void **state)
+{
+	(void)state;
+	for (unsigned s = 0; s < 256; s++)
+		syndrome_run(s);
+}
+
+/* "An opcode that does not fit the WQE: BAD_RESP_ERR": READ and ATOMIC responses to SEND.
+ */
+static void
+test_wrong_response(void **state)
+{
+	static const uint8_t opcodes[] = {OPCODE_RC_READ_RESPONSE_FIRST,
+		OPCODE_RC_READ_RESPONSE_MIDDLE, OPCODE_RC_READ_RESPONSE_LAST,
+		OPCODE_RC_READ_RESPONSE_ONLY, OPCODE_RC_ATOMIC_ACKNOWLEDGE};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(opcodes); i++) {
+		pair_init_default(&p);
+		send_lost(2, 8);
+		inject(&p.a, &(struct crafted){.opcode = opcodes[i],
+				     .psn = PSN_A,
+				     .syndrome = AETH_ACK});
+		expect_sent(&p.a, 0, IBV_WC_BAD_RESP_ERR);
+		expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
+		assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
+		pair_fini(&p);
+	}
+}
+
+/* Unsignaled requests that fail complete all the same, and so do all behind them
+ * (ibv_post_send(3)); those before stay silent. */
+static void
+test_unsignaled_failure(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	for (unsigned i = 0; i < 5; i++)
+		host_send(&p.a, i, 0, 8, i == 4 ? IBV_SEND_SIGNALED : 0);
+	host_pull(&p.a, 3);
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_NAK_ACCESS, PSN_A + 1);
+	expect_sent(&p.a, 1, IBV_WC_REM_ACCESS_ERR);
+	expect_sent_range(2, 5, IBV_WC_WR_FLUSH_ERR);
+	pair_fini(&p);
+}
+
+/* ---- NAK 0x60 ---- */
+
+/* "NAK 0x60 acknowledges everything before its PSN, resend from that PSN", unchanged: for
+ * every packet of three messages. */
+static void
+test_go_back_n(void **state)
+{
+	(void)state;
+	for (unsigned lost = 0; lost < 8; lost++) {
+		pair_init_default(&p);
+		for (unsigned i = 0; i < 3; i++) {
+			host_recv(&p.b, i, 20000 * i, 3000);
+			bytes_fill(p.a.mem + 20000 * i, 3000, i);
+			host_send(&p.a, i, 20000 * i, 3000, IBV_SEND_SIGNALED);
+		}
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 9);
+		wire_drop(&p.a, lost);
+		wire_deliver_all(&p.a);
+		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+		expect_ack(&p.b, 0, AETH_NAK_SEQ, PSN_A + lost, lost / 3);
+		wire_deliver(&p.b, 0);
+		for (unsigned i = 0; i < lost / 3; i++)
+			expect_sent(&p.a, i, IBV_WC_SUCCESS);
+		expect_quiet(&p.a);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 9 - lost);
+		for (unsigned i = 0; i < p.a.wire_count; i++) {
+			static const uint8_t ops[] = {OPCODE_RC_SEND_FIRST,
+				OPCODE_RC_SEND_MIDDLE, OPCODE_RC_SEND_LAST};
+
+			expect_frame(&p.a, i, ops[(lost + i) % 3], PSN_A + lost + i, -1);
+		}
+		assert_int_equal(p.a.stats.retransmitted, 9 - lost);
+		pair_settle(&p);
+		for (unsigned i = 0; i < 3; i++) {
+			if (i >= lost / 3)
+				expect_sent(&p.a, i, IBV_WC_SUCCESS);
+			expect_received(&p.b, i, 3000);
+			assert_true(bytes_match(p.b.mem + 20000 * i, 3000, i));
+		}
+		assert_int_equal(p.b.stats.seq_nak_sent, 1);
+		pair_fini(&p);
+	}
+}
+
+/* "A retransmission round started by a NAK should not be restarted by further NAKs for
+ * the same loss": nor is it paid for twice. */
+static void
+test_nak_echo(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+
+	(void)state;
+	conf.retry_cnt = 1;
+	pair_init(&p, &conf);
+	send_lost(6, 8);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 2);
+	expect_sent_range(0, 2, IBV_WC_SUCCESS);
+	assert_int_equal(host_pull(&p.a, 2), 2);
+	for (unsigned i = 0; i < 3; i++) {
+		inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 2);
+		assert_int_equal(p.a.qp.req.next_psn, PSN_A + 4);
+	}
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_frame(&p.a, 2, OPCODE_RC_SEND_ONLY, PSN_A + 4, -1);
+	/* Progress: the next NAK is a new loss, and there are retries for it again. */
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 3);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
+	wire_drop_all(&p.a);
+	expect_quiet(&p.a);
+	reset_all();
+}
+
+/* Retry counter: "timeout, NAK 0x60; 0 left: RETRY_EXC_ERR". */
+static void
+test_nak_charges(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+
+	(void)state;
+	conf.retry_cnt = 0;
+	pair_init(&p, &conf);
+	send_lost(2, 8);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 1); /* progress does not pay for the NAK */
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	expect_sent_vendor(&p.a, 1, IBV_WC_RETRY_EXC_ERR, VENDOR_SEQ_RETRIES);
+	pair_fini(&p);
+
+	conf.retry_cnt = 2;
+	pair_init(&p, &conf);
+	send_lost(2, 8);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	pair_advance(&p, 100 * NS_PER_MS);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	wire_drop_all(&p.a);
+	expect_quiet(&p.a);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A);
+	expect_sent(&p.a, 0, IBV_WC_RETRY_EXC_ERR);
+	expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
+	pair_fini(&p);
+}
+
+/* The NAK is lost: the gap stays, nothing more is said about it, the timeout mends it. */
+static void
+test_nak_lost(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	for (unsigned i = 0; i < 4; i++) {
+		host_recv(&p.b, i, 0, 8);
+		host_send(&p.a, i, 0, 8, IBV_SEND_SIGNALED);
+	}
+	host_pull(&p.a, PULL_ALL);
+	wire_drop(&p.a, 1);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	expect_ack(&p.b, 0, AETH_NAK_SEQ, PSN_A + 1, 1);
+	wire_drop(&p.b, 0);
+	pair_settle(&p);
+	expect_quiet(&p.a);
+	pair_advance(&p, 80 * NS_PER_MS);
+	assert_int_equal(p.a.stats.ack_timeouts, 1);
+	pair_settle(&p);
+	expect_sent_range(0, 4, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 4; i++)
+		expect_received(&p.b, i, 8);
+	assert_int_equal(p.b.stats.seq_nak_sent, 1);
+	assert_int_equal(p.b.stats.duplicates, 1);
+	pair_fini(&p);
+}
+
+/* An ACK for the first transmission comes in while the second is under way: what it
+ * speaks for need not be sent again. */
+static void
+test_ack_overtakes(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	send_lost(6, 1500);
+	pair_advance(&p, 80 * NS_PER_MS);
+	assert_int_equal(host_pull(&p.a, 3), 3);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 6);
+	expect_sent_range(0, 3, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.peer.inflight, 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 5);
+	expect_frame(&p.a, 3, OPCODE_RC_SEND_LAST, PSN_A + 7, -1);
+	assert_int_equal(wire_view(&p.a, 3).payload_len, 1500 - 1024);
+	assert_memory_equal(wire_view(&p.a, 3).payload, p.a.mem + 1024, 1500 - 1024);
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 11);
+	expect_sent_range(3, 6, IBV_WC_SUCCESS);
+	pair_fini(&p);
+}
+
+/* ---- CQ overflow ---- */
+
+/* Section 9: CQ overrun: CQ_ERR, and QP_FATAL for what no completion can say. */
+static void
+test_cq_overflow(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+
+	(void)state;
+	conf.cqe = 2;
+	pair_init(&p, &conf);
+	send_lost(5, 8);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 4);
+	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
+	expect_event(&p.a, IBV_EVENT_CQ_ERR);
+	expect_event(&p.a, IBV_EVENT_QP_FATAL);
+	expect_sent_range(0, 2, IBV_WC_SUCCESS);
+	expect_quiet(&p.a);
+	assert_false(qp_wants_tx(&p.a.qp));
+	pair_fini(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_coalesced),
+		cmocka_unit_test(test_ghosts_and_stale),
+		cmocka_unit_test(test_syndromes),
+		cmocka_unit_test(test_wrong_response),
+		cmocka_unit_test(test_unsignaled_failure),
+		cmocka_unit_test(test_go_back_n),
+		cmocka_unit_test(test_nak_echo),
+		cmocka_unit_test(test_nak_charges),
+		cmocka_unit_test(test_nak_lost),
+		cmocka_unit_test(test_ack_overtakes),
+		cmocka_unit_test(test_cq_overflow),
+	};
+
+	return cmocka_run_group_tests_name("qp completer", tests, NULL, NULL);
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RNR waits and ACK timeouts in virtual time, to the nanosecond: the counters and the
+ * timer of section 7 (IBA 9.7.5.2.7, 9.7.5.2.8). Beside qp_deadline() there is no other
+ * clock. */
+#include "qp_pair.h"
+
+static struct pair p;
+
+/* Section 4, in units of 10 us (IBA table 45). */
+static const uint32_t rnr_10us[32] = {65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96,
+	128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
+	16384, 24576, 32768, 49152};
+
+static void
+reset_all(void)
+{
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+	pair_fini(&p);
+}
+
+/* "RNR NAK: acknowledges everything before its PSN, wait at least the coded time, then
+ * resend from that PSN": not a nanosecond before, and not after. The responder names its
+ * min_rnr_timer. Packets behind are dropped silently and sent again. */
+static void
+rnr_run(unsigned code)
+{
+	struct pair_conf conf = pair_defaults();
+	uint64_t wait = rnr_10us[code] * 10 * NS_PER_US;
+	uint64_t start;
+
+	conf.min_rnr_timer = (uint8_t)code;
+	conf.timeout = 1; /* shorter than any wait: no timeout may cut in */
+	pair_init(&p, &conf);
+	host_recv(&p.b, 0, 0, 100);
+	for (unsigned i = 0; i < 4; i++)
+		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	assert_int_equal(p.b.wire_count, 1);
+	expect_ack(&p.b, 0, AETH_RNR_NAK | code, PSN_A + 1, 1);
+	assert_int_equal(p.b.stats.drop[DROP_rnr_wait], 2);
+	start = p.now += 123;
+	wire_deliver(&p.b, 0);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	expect_received(&p.b, 0, 100);
+	assert_int_equal(qp_deadline(&p.a.qp), start + wait);
+	host_send(&p.a, 4, 0, 100, IBV_SEND_SIGNALED); /* has to wait as well */
+	for (unsigned i = 1; i < 5; i++)
+		host_recv(&p.b, i, 0, 100);
+	pair_advance(&p, wait - 1);
+	assert_false(qp_wants_tx(&p.a.qp));
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	pair_advance(&p, 1);
+	assert_true(qp_wants_tx(&p.a.qp));
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
+	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 1, -1);
+	pair_settle(&p);
+	for (unsigned i = 1; i < 5; i++) {
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+		expect_received(&p.b, i, 100);
+	}
+	assert_int_equal(p.a.stats.ack_timeouts, 0);
+	pair_fini(&p);
+}
+
+static void
+test_rnr_timers(void **state)
+{
+	(void)state;
+	for (unsigned code = 0; code < 32; code++)
+		rnr_run(code);
+}
+
+/* rnr_retry n: 1 + n transmissions, then RNR_RETRY_EXC_ERR and a flush in order; 7 goes
+ * on for ever. */
+static void
+rnr_retry_run(uint8_t retry)
+{
+	struct pair_conf conf = pair_defaults();
+	unsigned rounds = retry == 7 ? 200 : retry + 1u;
+
+	conf.rnr_retry = retry;
+	conf.retry_cnt = 0; /* none of its business */
+	pair_init(&p, &conf);
+	for (unsigned i = 0; i < 3; i++)
+		host_send(&p.a, i, 0, 100, 0);
+	for (unsigned i = 0; i < rounds; i++) {
+		expect_quiet(&p.a);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
+		wire_deliver_all(&p.a);
+		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+		wire_deliver_all(&p.b);
+		pair_advance(&p, 640 * NS_PER_US);
+	}
+	assert_int_equal(p.b.stats.rnr_nak_sent, rounds);
+	assert_int_equal(p.a.stats.rnr_nak_received, rounds);
+	if (retry != 7) {
+		expect_sent_vendor(&p.a, 0, IBV_WC_RNR_RETRY_EXC_ERR, VENDOR_RNR_RETRIES);
+		expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
+		expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
+		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+	}
+	reset_all();
+}
+
+static void
+test_rnr_retry(void **state)
+{
+	(void)state;
+	for (uint8_t retry = 0; retry <= 7; retry++)
+		rnr_retry_run(retry);
+}
+
+/* "Reset on progress": rnr_retry 1 serves ten requests with an RNR NAK each. */
+static void
+test_rnr_retry_progress(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+
+	(void)state;
+	conf.rnr_retry = 1;
+	pair_init(&p, &conf);
+	for (unsigned i = 0; i < 10; i++)
+		host_send(&p.a, i, 0, 2000, IBV_SEND_SIGNALED);
+	for (unsigned i = 0; i < 10; i++) {
+		pair_settle(&p);
+		expect_quiet(&p.a);
+		pair_advance(&p, 640 * NS_PER_US);
+		host_recv(&p.b, i, 0, 2000);
+		pair_settle(&p);
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+		expect_received(&p.b, i, 2000);
+	}
+	assert_int_equal(p.a.stats.rnr_nak_received, 10);
+	pair_fini(&p);
+}
+
+/* Section 19: rxe sends NAK 0x60 for the packets behind an RNR NAK. In the wait it
+ * neither resends nor costs a retry; nor does the RNR NAK's echo prolong the wait or
+ * cost. */
+static void
+test_rnr_wait_undisturbed(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+	uint64_t deadline;
+
+	(void)state;
+	conf.retry_cnt = 0;
+	conf.rnr_retry = 1;
+	pair_init(&p, &conf);
+	for (unsigned i = 0; i < 3; i++)
+		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_RNR_NAK | 10, PSN_A + 1);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	deadline = qp_deadline(&p.a.qp);
+	for (unsigned i = 0; i < 3; i++) {
+		p.now += 100;
+		inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 1);
+		inject_ack(&p.a, AETH_RNR_NAK | 10, PSN_A + 1);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+		assert_int_equal(qp_deadline(&p.a.qp), deadline);
+	}
+	expect_quiet(&p.a);
+	pair_advance(&p, deadline - p.now);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 1, -1);
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 2);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	pair_fini(&p);
+}
+
+/* An ACK that says more than the RNR NAK ends the wait: the request has been executed. */
+static void
+test_rnr_wait_ends_early(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	for (unsigned i = 0; i < 3; i++)
+		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_RNR_NAK | 10, PSN_A);
+	inject_ack(&p.a, AETH_ACK, PSN_A);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 2);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	pair_fini(&p);
+}
+
+/* ---- Local ACK timeout ---- */
+
+/* Tr = 4.096 us * 2^code; "must fire between Tr and 4 Tr"; 0 = none. */
+static void
+test_timeout_codes(void **state)
+{
+	(void)state;
+	for (uint8_t code = 0; code < 32; code++) {
+		struct pair_conf conf = pair_defaults();
+		uint64_t tr = UINT64_C(4096) << code;
+
+		conf.timeout = code;
+		pair_init(&p, &conf);
+		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER); /* nothing is out */
+		host_send(&p.a, 0, 0, 100, IBV_SEND_SIGNALED);
+		host_pull(&p.a, PULL_ALL);
+		wire_drop_all(&p.a);
+		if (code == 0) {
+			assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+			reset_all();
+			continue;
+		}
+		pair_advance(&p, tr - 1);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+		assert_int_equal(p.a.stats.ack_timeouts, 0);
+		pair_advance(&p, 3 * tr + 1);
+		assert_int_equal(p.a.stats.ack_timeouts, 1);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+		wire_drop_all(&p.a);
+		inject_ack(&p.a, AETH_ACK, PSN_A);
+		expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+		pair_fini(&p);
+	}
+}
+
+/* "Restarts on every response that makes progress", and on no other. */
+static void
+test_timeout_restarts(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+	uint64_t tr = UINT64_C(4096) << 14;
+	uint64_t first;
+
+	(void)state;
+	pair_init(&p, &conf);
+	first = p.now;
+	for (unsigned i = 0; i < 4; i++)
+		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	assert_int_equal(qp_deadline(&p.a.qp), first + tr);
+	pair_advance(&p, tr / 2);
+	host_send(&p.a, 4, 0, 100, 0); /* sending more does not put it off */
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_ACK, PSN_A - 1);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 17);
+	assert_int_equal(qp_deadline(&p.a.qp), first + tr);
+	inject_ack(&p.a, AETH_ACK, PSN_A);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	assert_int_equal(qp_deadline(&p.a.qp), p.now + tr);
+	reset_all();
+}
+
+/* "At most 1 + retry_cnt transmissions of a packet without progress", then RETRY_EXC_ERR,
+ * and the rest flushed in order; 7 means 7 (section 19). */
+static void
+test_retry_cnt(void **state)
+{
+	(void)state;
+	for (uint8_t retry = 0; retry <= 7; retry++) {
+		struct pair_conf conf = pair_defaults();
+
+		conf.retry_cnt = retry;
+		conf.rnr_retry = 0;
+		pair_init(&p, &conf);
+		for (unsigned i = 0; i < 3; i++)
+			host_send(&p.a, i, 0, 3000, i == 1 ? IBV_SEND_SIGNALED : 0);
+		for (unsigned i = 0; i < retry + 1u; i++) {
+			expect_quiet(&p.a);
+			assert_int_equal(host_pull(&p.a, PULL_ALL), 9);
+			expect_frame(&p.a, 0, OPCODE_RC_SEND_FIRST, PSN_A, -1);
+			wire_drop_all(&p.a);
+			pair_advance(&p, 68 * NS_PER_MS);
+		}
+		expect_sent_vendor(&p.a, 0, IBV_WC_RETRY_EXC_ERR, VENDOR_ACK_TIMEOUT);
+		expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
+		expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+		assert_int_equal(p.a.stats.ack_timeouts, retry + 1u);
+		assert_int_equal(p.a.stats.retransmitted, retry * 9u);
+		pair_fini(&p);
+	}
+}
+
+/* "Reset on progress (una moves)": inside one message as well. */
+static void
+test_retry_cnt_progress(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+
+	(void)state;
+	conf.retry_cnt = 1;
+	pair_init(&p, &conf);
+	host_send(&p.a, 0, 0, 10 * 1024, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	for (unsigned i = 0; i < 9; i++) {
+		pair_advance(&p, 68 * NS_PER_MS);
+		wire_drop_all(&p.a);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 10 - i);
+		expect_quiet(&p.a);
+		inject_ack(&p.a, AETH_ACK, PSN_A + i);
+	}
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 9);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	pair_fini(&p);
+}
+
+/* The ACK is lost: the duplicate is acknowledged with ePSN - 1 and completes nothing a
+ * second time (section 8, duplicates). */
+static void
+test_ack_lost(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	for (unsigned i = 0; i < 3; i++) {
+		host_recv(&p.b, i, 0, 2000);
+		host_send(&p.a, i, 0, 2000, IBV_SEND_SIGNALED);
+	}
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	expect_ack(&p.b, 0, AETH_ACK, PSN_A + 5, 3);
+	wire_drop_all(&p.b);
+	for (unsigned i = 0; i < 3; i++)
+		expect_received(&p.b, i, 2000);
+	pair_advance(&p, 68 * NS_PER_MS);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 6);
+	wire_deliver(&p.a, 0); /* the first alone is enough */
+	wire_drop_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	expect_ack(&p.b, 0, AETH_ACK, PSN_A + 5, 3);
+	wire_deliver(&p.b, 0);
+	for (unsigned i = 0; i < 3; i++)
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	expect_quiet(&p.b);
+	pair_fini(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rnr_timers),
+		cmocka_unit_test(test_rnr_retry),
+		cmocka_unit_test(test_rnr_retry_progress),
+		cmocka_unit_test(test_rnr_wait_undisturbed),
+		cmocka_unit_test(test_rnr_wait_ends_early),
+		cmocka_unit_test(test_timeout_codes),
+		cmocka_unit_test(test_timeout_restarts),
+		cmocka_unit_test(test_retry_cnt),
+		cmocka_unit_test(test_retry_cnt_progress),
+		cmocka_unit_test(test_ack_lost),
+	};
+
+	return cmocka_run_group_tests_name("qp timer", tests, NULL, NULL);
+}
