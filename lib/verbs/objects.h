@@ -21,6 +21,7 @@ struct verbs_device {
 	/* Device list's lock: */
 	struct rocade_port *port; /* NULL: closed, and only a device list still names it */
 	uint32_t refs;		  /* the port and every device list */
+	struct verbs_device *next; /* all there are */
 	int index;
 };
 

@@ -11,6 +11,9 @@
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rocade_port *ports; /* in the order they were opened */
 static int next_index;
+/* Closed ones too: a program that free()s a device list keeps its references for ever,
+ * and that is known memory, not a leak. */
+static struct verbs_device *devices;
 
 static bool
 name_taken(const char *name)
@@ -93,6 +96,8 @@ port_publish(struct dev *dev, struct rocade_port **out)
 			EEXIST, "name: a port \"%s\" is open already", dev->conf.name);
 	}
 	port->device->index = next_index++;
+	port->device->next = devices;
+	devices = port->device;
 	while (*end != NULL)
 		end = &(*end)->next;
 	*end = port;
@@ -104,8 +109,14 @@ port_publish(struct dev *dev, struct rocade_port **out)
 static void
 device_put_locked(struct verbs_device *device)
 {
-	if (--device->refs == 0)
-		free(device);
+	struct verbs_device **link = &devices;
+
+	if (--device->refs != 0)
+		return;
+	while (*link != device)
+		link = &(*link)->next;
+	*link = device->next;
+	free(device);
 }
 
 /* Takes the port out of the list unless somebody uses it. */

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define COMPLETE_NS UINT64_C(20000000000)
+#define EVENT_NS UINT64_C(5000000000)
+#define QUIET_TURNS 200
+
+uint64_t
+pair_clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static unsigned
+fds_open(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void
+defaults(struct pair_conf *c)
+{
+	c->engines = c->engines != 0 ? c->engines : 1;
+	c->qps = c->qps != 0 ? c->qps : 1;
+	c->srq_sge = c->srq_sge != 0 ? c->srq_sge : 1;
+	c->cqe = c->cqe != 0 ? c->cqe : 4096;
+	c->cap.max_send_wr = c->cap.max_send_wr != 0 ? c->cap.max_send_wr : 64;
+	c->cap.max_recv_wr = c->cap.max_recv_wr != 0 ? c->cap.max_recv_wr : 64;
+	c->cap.max_send_sge = c->cap.max_send_sge != 0 ? c->cap.max_send_sge : 1;
+	c->cap.max_recv_sge = c->cap.max_recv_sge != 0 ? c->cap.max_recv_sge : 1;
+	c->mtu = c->mtu != 0 ? c->mtu : IBV_MTU_1024;
+	c->rnr_retry = c->rnr_retry == 0 ? 7 : c->rnr_retry == 8 ? 0 : c->rnr_retry;
+	c->retry = c->retry == 0 ? 7 : c->retry == 8 ? 0 : c->retry;
+	c->timeout = c->timeout == 0 ? 14 : c->timeout == 255 ? 0 : c->timeout;
+	c->rnr_timer = c->rnr_timer != 0 ? c->rnr_timer : 1;
+	c->bytes = c->bytes != 0 ? c->bytes : 1 << 20;
+}
+
+struct ibv_qp *
+pair_qp(const struct pair_conf *conf, struct pair_side *s, unsigned engine)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = s->send_cq,
+		.recv_cq = s->recv_cq,
+		.srq = s->srq,
+		.cap = conf->cap,
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = conf->sig_all,
+	};
+	struct ibv_qp *qp;
+
+	assert_int_equal(rocade_context_set_engine(s->context, (int)engine), 0);
+	qp = ibv_create_qp(s->pd, &attr);
+	assert_non_null(qp);
+	assert_int_equal(rocade_context_set_engine(s->context, -1), 0);
+	return qp;
+}
+
+static void
+side_open(const struct pair_conf *conf, struct pair_side *s)
+{
+	s->context = ibv_open_device(rocade_port_device(s->port));
+	assert_non_null(s->context);
+	s->pd = ibv_alloc_pd(s->context);
+	assert_non_null(s->pd);
+	s->send_cq = ibv_create_cq(s->context, (int)conf->cqe, NULL, NULL, 0);
+	s->recv_cq = ibv_create_cq(s->context, (int)conf->cqe, NULL, NULL, 0);
+	assert_non_null(s->send_cq);
+	assert_non_null(s->recv_cq);
+	if (conf->srq_wr != 0) {
+		struct ibv_srq_init_attr attr = {
+			.attr = {.max_wr = conf->srq_wr, .max_sge = conf->srq_sge}};
+
+		s->srq = ibv_create_srq(s->pd, &attr);
+		assert_non_null(s->srq);
+	}
+	s->mem = aligned_alloc(4096, (conf->bytes + 4095) & ~(size_t)4095);
+	assert_non_null(s->mem);
+	memset(s->mem, 0, conf->bytes);
+	s->mr = ibv_reg_mr(s->pd, s->mem, conf->bytes, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(s->mr);
+	assert_int_equal(ibv_query_gid(s->context, 1, 0, &s->gid), 0);
+	for (unsigned i = 0; i < conf->qps; i++)
+		s->qp[i] = pair_qp(conf, s, i % conf->engines);
+}
+
+void
+pair_to_init(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					 IBV_QP_ACCESS_FLAGS),
+		0);
+}
+
+void
+pair_to_rtr(const struct pair_conf *conf, struct ibv_qp *qp, const union ibv_gid *peer,
+	uint32_t peer_qpn)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = conf->mtu,
+		.dest_qp_num = peer_qpn,
+		.rq_psn = 0xFFFFF0, /* PSNs wrap early in every test */
+		.max_dest_rd_atomic = 0,
+		.min_rnr_timer = (uint8_t)conf->rnr_timer,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
+	};
+
+	attr.ah_attr.grh.dgid = *peer;
+	assert_int_equal(
+		ibv_modify_qp(qp, &attr,
+			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				IBV_QP_MIN_RNR_TIMER),
+		0);
+}
+
+void
+pair_to_rts(const struct pair_conf *conf, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.timeout = (uint8_t)conf->timeout,
+		.retry_cnt = (uint8_t)conf->retry,
+		.rnr_retry = (uint8_t)conf->rnr_retry,
+		.sq_psn = 0xFFFFF0,
+	};
+
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					 IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					 IBV_QP_MAX_QP_RD_ATOMIC),
+		0);
+}
+
+void
+pair_to(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+}
+
+void
+pair_connect(struct pair *p, unsigned i)
+{
+	struct ibv_qp *a = p->a.qp[i], *b = p->b.qp[i];
+
+	pair_to_init(a);
+	pair_to_init(b);
+	pair_to_rtr(&p->conf, a, &p->b.gid, b->qp_num);
+	pair_to_rtr(&p->conf, b, &p->a.gid, a->qp_num);
+	pair_to_rts(&p->conf, a);
+	pair_to_rts(&p->conf, b);
+}
+
+void
+pair_open(struct pair *p, const struct pair_conf *conf)
+{
+	struct rocade_port_conf port[2];
+	struct rocade_port *ports[2];
+	int rc;
+
+	memset(p, 0, sizeof(*p));
+	p->fds = fds_open();
+	p->conf = *conf;
+	defaults(&p->conf);
+	memset(port, 0, sizeof(port));
+	for (int i = 0; i < 2; i++) {
+		port[i].size = sizeof(port[i]);
+		port[i].engines = (uint16_t)p->conf.engines;
+		port[i].max_qp = 1024;
+	}
+	port[0].addresses = conf->ipv6 ? "2001:db8::1/64" : "192.0.2.1/24";
+	port[1].addresses = conf->ipv6 ? "2001:db8::2/64" : "192.0.2.2/24";
+	rc = rocade_open_loop(port, ports);
+	if (rc != 0)
+		print_error("rocade_open_loop: %s\n", rocade_error());
+	assert_int_equal(rc, 0);
+	p->a.port = ports[0];
+	p->b.port = ports[1];
+	side_open(&p->conf, &p->a);
+	side_open(&p->conf, &p->b);
+	for (unsigned i = 0; i < p->conf.qps && !conf->unconnected; i++)
+		pair_connect(p, i);
+}
+
+static void
+side_close(const struct pair_conf *conf, struct pair_side *s)
+{
+	for (unsigned i = 0; i < conf->qps; i++) {
+		if (s->qp[i] != NULL)
+			assert_int_equal(ibv_destroy_qp(s->qp[i]), 0);
+	}
+	if (s->srq != NULL)
+		assert_int_equal(ibv_destroy_srq(s->srq), 0);
+	assert_int_equal(ibv_destroy_cq(s->send_cq), 0);
+	assert_int_equal(ibv_destroy_cq(s->recv_cq), 0);
+	assert_int_equal(ibv_dereg_mr(s->mr), 0);
+	/* EBUSY, if an object of it were left. */
+	assert_int_equal(ibv_dealloc_pd(s->pd), 0);
+	assert_int_equal(ibv_close_device(s->context), 0);
+	free(s->mem);
+}
+
+void
+pair_close(struct pair *p)
+{
+	pair_halt(p);
+	side_close(&p->conf, &p->a);
+	side_close(&p->conf, &p->b);
+	assert_int_equal(rocade_close_port(p->a.port), 0);
+	assert_int_equal(rocade_close_port(p->b.port), 0);
+	assert_int_equal(fds_open(), p->fds);
+}
+
+unsigned
+pair_poll(struct pair *p)
+{
+	unsigned moved = 0;
+
+	for (unsigned i = 0; i < p->conf.engines; i++) {
+		moved += rocade_engine_poll(rocade_port_engine(p->a.port, i));
+		moved += rocade_engine_poll(rocade_port_engine(p->b.port, i));
+	}
+	return moved;
+}
+
+void
+pair_settle(struct pair *p)
+{
+	unsigned idle = 0;
+
+	while (idle < QUIET_TURNS)
+		idle = pair_poll(p) == 0 ? idle + 1 : 0;
+}
+
+static void *
+run(void *arg)
+{
+	struct pair *p = arg;
+
+	while (!__atomic_load_n(&p->stop, __ATOMIC_ACQUIRE)) {
+		if (pair_poll(p) == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+void
+pair_run(struct pair *p)
+{
+	__atomic_store_n(&p->stop, false, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_create(&p->runner, NULL, run, p), 0);
+	p->running = true;
+}
+
+void
+pair_halt(struct pair *p)
+{
+	if (!p->running)
+		return;
+	__atomic_store_n(&p->stop, true, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_join(p->runner, NULL), 0);
+	p->running = false;
+}
+
+static void
+turn(struct pair *p)
+{
+	if (p->running)
+		sched_yield();
+	else
+		pair_poll(p);
+}
+
+void
+pair_complete(struct pair *p, struct ibv_cq *cq, struct ibv_wc *wc, int n)
+{
+	uint64_t end = pair_clock_ns() + COMPLETE_NS;
+	int got = 0;
+
+	while (got < n) {
+		int rc = ibv_poll_cq(cq, n - got, wc + got);
+
+		assert_true(rc >= 0);
+		got += rc;
+		if (rc == 0)
+			turn(p);
+		if (pair_clock_ns() > end)
+			fail_msg("%d of %d completions in time", got, n);
+	}
+}
+
+void
+pair_quiet(struct pair *p, struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	for (int i = 0; i < QUIET_TURNS; i++)
+		turn(p);
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
+}
+
+int
+pair_send(struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len,
+	unsigned flags)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)s->mem + offset, .length = len, .lkey = s->mr->lkey};
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = flags,
+	};
+	struct ibv_send_wr *bad;
+
+	return ibv_post_send(s->qp[qp], &wr, &bad);
+}
+
+int
+pair_post_srq(struct pair_side *s, uint64_t wr_id, size_t offset, uint32_t len)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)s->mem + offset, .length = len, .lkey = s->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};
+	struct ibv_recv_wr *bad;
+
+	return ibv_post_srq_recv(s->srq, &wr, &bad);
+}
+
+int
+pair_post_recv(
+	struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)s->mem + offset, .length = len, .lkey = s->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};
+	struct ibv_recv_wr *bad;
+
+	return ibv_post_recv(s->qp[qp], &wr, &bad);
+}
+
+static bool
+readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+struct ibv_async_event
+pair_event(struct pair *p, struct pair_side *s)
+{
+	uint64_t end = pair_clock_ns() + EVENT_NS;
+	struct ibv_async_event event;
+
+	while (!readable(s->context->async_fd)) {
+		turn(p);
+		if (pair_clock_ns() > end)
+			fail_msg("no event in time");
+	}
+	assert_int_equal(ibv_get_async_event(s->context, &event), 0);
+	ibv_ack_async_event(&event);
+	return event;
+}
+
+void
+pair_no_event(struct pair *p, struct pair_side *s)
+{
+	for (int i = 0; i < QUIET_TURNS; i++)
+		turn(p);
+	assert_false(readable(s->context->async_fd));
+}
+
+uint64_t
+pair_stat(struct pair_side *s, const char *name)
+{
+	struct rocade_stat rows[128];
+	unsigned n = rocade_port_stats(s->port, -1, rows, 128);
+
+	for (unsigned i = 0; i < n && i < 128; i++) {
+		if (strcmp(rows[i].name, name) == 0)
+			return rows[i].value;
+	}
+	fail_msg("no counter %s", name);
+	return 0;
+}

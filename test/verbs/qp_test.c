@@ -1,0 +1,712 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* QPs and posting, as ibv_create_qp(3), ibv_modify_qp(3), ibv_post_send(3),
+ * ibv_post_recv(3) and ibv_poll_cq(3) say. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+static struct pair pair;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	pair_open(&pair, &(struct pair_conf){.cap = {.max_send_wr = 8,
+						     .max_recv_wr = 8,
+						     .max_send_sge = 3,
+						     .max_recv_sge = 3,
+						     .max_inline_data = 60},
+				 .retry = 1,
+				 .timeout = 10});
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+static struct ibv_qp_init_attr
+init_attr(void)
+{
+	return (struct ibv_qp_init_attr){
+		.send_cq = pair.a.send_cq,
+		.recv_cq = pair.a.recv_cq,
+		.cap = {.max_send_wr = 1,
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+}
+
+static void
+test_create_caps(void **state)
+{
+	struct ibv_qp_init_attr attr = init_attr(), got;
+	struct ibv_qp_attr values;
+	struct ibv_qp *qp;
+
+	(void)state;
+	attr.cap = (struct ibv_qp_cap){.max_send_wr = 100,
+		.max_recv_wr = 33,
+		.max_send_sge = 5,
+		.max_recv_sge = 7,
+		.max_inline_data = 200};
+	attr.qp_context = &pair;
+	attr.sq_sig_all = 1;
+	qp = ibv_create_qp(pair.a.pd, &attr);
+	assert_non_null(qp);
+	assert_true(attr.cap.max_send_wr >= 100 && attr.cap.max_recv_wr >= 33);
+	assert_true(attr.cap.max_send_sge >= 5 && attr.cap.max_recv_sge >= 7);
+	assert_true(attr.cap.max_inline_data >= 200);
+	assert_int_equal(qp->state, IBV_QPS_RESET);
+	assert_int_equal(ibv_query_qp(qp, &values, IBV_QP_CAP | IBV_QP_STATE, &got), 0);
+	assert_memory_equal(&values.cap, &attr.cap, sizeof(attr.cap));
+	assert_memory_equal(&got.cap, &attr.cap, sizeof(attr.cap));
+	assert_int_equal(values.qp_state, IBV_QPS_RESET);
+	assert_ptr_equal(got.qp_context, &pair);
+	assert_ptr_equal(got.send_cq, pair.a.send_cq);
+	assert_ptr_equal(got.recv_cq, pair.a.recv_cq);
+	assert_int_equal(got.qp_type, IBV_QPT_RC);
+	assert_int_equal(got.sq_sig_all, 1);
+	assert_int_equal(ibv_dealloc_pd(pair.a.pd), EBUSY);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+
+	/* A side that is not used. */
+	attr = init_attr();
+	attr.cap = (struct ibv_qp_cap){0};
+	qp = ibv_create_qp(pair.a.pd, &attr);
+	assert_non_null(qp);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static void
+create_refused(struct ibv_qp_init_attr attr, int err)
+{
+	errno = 0;
+	assert_null(ibv_create_qp(pair.a.pd, &attr));
+	assert_int_equal(errno, err);
+}
+
+static void
+test_create_refused(void **state)
+{
+	struct ibv_device_attr dev;
+	struct ibv_qp_init_attr attr;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(pair.a.context, &dev), 0);
+	attr = init_attr();
+	attr.qp_type = IBV_QPT_UD;
+	create_refused(attr, EOPNOTSUPP);
+	attr.qp_type = IBV_QPT_UC;
+	create_refused(attr, EOPNOTSUPP);
+	attr = init_attr();
+	attr.send_cq = NULL;
+	create_refused(attr, EINVAL);
+	attr = init_attr();
+	attr.recv_cq = NULL;
+	create_refused(attr, EINVAL);
+	attr = init_attr();
+	attr.recv_cq = pair.b.recv_cq; /* of another device */
+	create_refused(attr, EINVAL);
+	attr = init_attr();
+	attr.cap.max_send_wr = (uint32_t)dev.max_qp_wr + 1;
+	create_refused(attr, EINVAL);
+	attr = init_attr();
+	attr.cap.max_recv_wr = (uint32_t)dev.max_qp_wr + 1;
+	create_refused(attr, EINVAL);
+	attr = init_attr();
+	attr.cap.max_send_sge = (uint32_t)dev.max_sge + 1;
+	create_refused(attr, EINVAL);
+	attr = init_attr();
+	attr.cap.max_recv_sge = (uint32_t)dev.max_sge + 1;
+	create_refused(attr, EINVAL);
+	attr = init_attr();
+	attr.cap.max_inline_data = 1 << 20;
+	create_refused(attr, EINVAL);
+}
+
+/* What the device says is the most can be had. */
+static void
+test_create_largest(void **state)
+{
+	struct ibv_device_attr dev;
+	struct ibv_qp_init_attr attr = init_attr();
+	struct ibv_qp *qp;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(pair.a.context, &dev), 0);
+	attr.cap.max_send_wr = attr.cap.max_recv_wr = (uint32_t)dev.max_qp_wr;
+	attr.cap.max_send_sge = attr.cap.max_recv_sge = (uint32_t)dev.max_sge;
+	qp = ibv_create_qp(pair.a.pd, &attr);
+	assert_non_null(qp);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static void
+test_create_ex(void **state)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = pair.a.send_cq,
+		.recv_cq = pair.a.recv_cq,
+		.cap = {.max_send_wr = 1,
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pair.a.pd,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(pair.a.context, &attr);
+
+	(void)state;
+	assert_non_null(qp);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	qp = ibv_create_qp_ex(pair.a.context, &attr);
+	assert_non_null(qp);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	attr.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+	assert_null(ibv_create_qp_ex(pair.a.context, &attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+	/* A program would call wr_* functions next. */
+	attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
+	errno = 0;
+	assert_null(ibv_create_qp_ex(pair.a.context, &attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+static void
+test_many_qps(void **state)
+{
+	struct ibv_qp *qps[1024];
+	struct ibv_qp_init_attr attr;
+	int n = 0;
+
+	(void)state;
+	while (n < 1024) {
+		attr = init_attr();
+		qps[n] = ibv_create_qp(pair.a.pd, &attr);
+		if (qps[n] == NULL)
+			break;
+		n++;
+	}
+	assert_int_equal(n, 1023); /* max_qp, and one is the pair's */
+	assert_int_equal(errno, ENOMEM);
+	for (int i = 0; i < n; i++)
+		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
+}
+
+static void
+test_modify_query(void **state)
+{
+	struct ibv_qp_attr attr, got;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp *qp = pair_qp(&pair.conf, &pair.a, 0);
+	int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+		  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+
+	(void)state;
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS};
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);
+	pair_to_init(qp);
+	assert_int_equal(qp->state, IBV_QPS_INIT);
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_2048,
+		.dest_qp_num = 0x123456,
+		.rq_psn = 0xABCDEF,
+		.min_rnr_timer = 12,
+		.ah_attr = {.is_global = 1,
+			.port_num = 1,
+			.sl = 3,
+			.grh = {.dgid = pair.b.gid,
+				.flow_label = 0x12345,
+				.hop_limit = 17,
+				.traffic_class = 0x68}},
+	};
+	/* Each thing that is wrong leaves the QP where it was. */
+	assert_int_equal(ibv_modify_qp(qp, &attr, rtr & ~IBV_QP_RQ_PSN), EINVAL);
+	assert_int_equal(ibv_modify_qp(qp, &attr, rtr | IBV_QP_QKEY), EINVAL);
+	attr.ah_attr.is_global = 0;
+	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
+	attr.ah_attr.is_global = 1;
+	attr.ah_attr.grh.sgid_index = 15; /* empty */
+	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
+	attr.ah_attr.grh.sgid_index = 16;
+	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
+	attr.ah_attr.grh.sgid_index = 0;
+	attr.ah_attr.port_num = 2;
+	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
+	attr.ah_attr.port_num = 1;
+	attr.dest_qp_num = 0x1000000;
+	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
+	attr.dest_qp_num = 0x123456;
+	attr.path_mtu = 6;
+	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
+	attr.path_mtu = IBV_MTU_2048;
+	attr.min_rnr_timer = 32;
+	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
+	attr.min_rnr_timer = 12;
+	assert_int_equal(ibv_query_qp(qp, &got, IBV_QP_STATE, &init), 0);
+	assert_int_equal(got.qp_state, IBV_QPS_INIT);
+
+	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), 0);
+	assert_int_equal(ibv_query_qp(qp, &got, rtr, NULL), 0);
+	assert_int_equal(got.qp_state, IBV_QPS_RTR);
+	assert_int_equal(got.path_mtu, IBV_MTU_2048);
+	assert_int_equal(got.dest_qp_num, 0x123456);
+	assert_int_equal(got.rq_psn, 0xABCDEF);
+	assert_int_equal(got.min_rnr_timer, 12);
+	assert_memory_equal(&got.ah_attr.grh.dgid, &pair.b.gid, 16);
+	assert_int_equal(got.ah_attr.grh.flow_label, 0x12345);
+	assert_int_equal(got.ah_attr.grh.hop_limit, 17);
+	assert_int_equal(got.ah_attr.grh.traffic_class, 0x68);
+	assert_int_equal(got.ah_attr.sl, 3);
+	assert_int_equal(got.ah_attr.is_global, 1);
+
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+		.cur_qp_state = IBV_QPS_INIT,
+		.timeout = 11,
+		.retry_cnt = 5,
+		.rnr_retry = 6,
+		.sq_psn = 0x010203};
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				 IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_TIMEOUT |
+					 IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+		EINVAL); /* it is in RTR */
+	attr.cur_qp_state = IBV_QPS_RTR;
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+				 IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_TIMEOUT |
+					 IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+		0);
+	assert_int_equal(ibv_query_qp(qp, &got, 0, NULL), 0);
+	assert_int_equal(got.qp_state, IBV_QPS_RTS);
+	assert_int_equal(got.timeout, 11);
+	assert_int_equal(got.retry_cnt, 5);
+	assert_int_equal(got.rnr_retry, 6);
+	assert_int_equal(got.sq_psn, 0x010203);
+	pair_to(qp, IBV_QPS_ERR);
+	assert_int_equal(ibv_query_qp(qp, &got, 0, NULL), 0);
+	assert_int_equal(got.qp_state, IBV_QPS_ERR);
+	pair_to(qp, IBV_QPS_RESET);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static struct ibv_send_wr
+send_wr(struct ibv_sge *sge, int n)
+{
+	return (struct ibv_send_wr){.sg_list = sge,
+		.num_sge = n,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED};
+}
+
+static struct ibv_sge
+sge_of(struct pair_side *s, size_t offset, uint32_t len)
+{
+	return (struct ibv_sge){
+		.addr = (uintptr_t)s->mem + offset, .length = len, .lkey = s->mr->lkey};
+}
+
+/* Fails with err at the second of three, and only the first is sent. */
+static void
+second_refused(struct ibv_send_wr *second, int err)
+{
+	struct ibv_sge sge = sge_of(&pair.a, 0, 1);
+	struct ibv_send_wr first = send_wr(&sge, 1), third = send_wr(&sge, 1),
+			   *bad = NULL;
+	struct ibv_wc wc;
+
+	first.wr_id = 1;
+	third.wr_id = 3;
+	first.next = second;
+	second->next = &third;
+	assert_int_equal(pair_post_recv(&pair.b, 0, 7, 4096, 4096), 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &first, &bad), err);
+	assert_ptr_equal(bad, second);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.wr_id, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_quiet(&pair, pair.a.send_cq);
+	/* Nobody asks for the bad one. */
+	assert_int_equal(ibv_post_send(pair.a.qp[0], second, NULL), err);
+	pair_quiet(&pair, pair.a.send_cq);
+}
+
+static void
+test_post_send_refused(void **state)
+{
+	struct ibv_sge sge[4] = {sge_of(&pair.a, 0, 1), sge_of(&pair.a, 0, 1),
+		sge_of(&pair.a, 0, 1), sge_of(&pair.a, 0, 1)};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_send_wr wr;
+
+	(void)state;
+	wr = send_wr(sge, -1);
+	second_refused(&wr, EINVAL);
+	wr = send_wr(sge, 4); /* max_send_sge is 3 */
+	second_refused(&wr, EINVAL);
+	static const enum ibv_wr_opcode absent[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+		IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP,
+		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_LOCAL_INV, IBV_WR_BIND_MW,
+		IBV_WR_SEND_WITH_INV, IBV_WR_TSO, IBV_WR_DRIVER1};
+	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
+		wr = send_wr(sge, 1);
+		wr.opcode = absent[i];
+		second_refused(&wr, EINVAL);
+	}
+	wr = send_wr(sge, 1);
+	wr.send_flags |= IBV_SEND_IP_CSUM;
+	second_refused(&wr, EINVAL);
+	/* 2^31 and one. */
+	sge[0].length = UINT32_C(1) << 31;
+	wr = send_wr(sge, 2);
+	second_refused(&wr, EINVAL);
+	sge[0].length = UINT32_MAX; /* sums that would wrap 32 bits */
+	sge[1].length = 2;
+	wr = send_wr(sge, 2);
+	second_refused(&wr, EINVAL);
+	/* One byte more inline than the capacity. */
+	assert_int_equal(ibv_query_qp(pair.a.qp[0], &attr, IBV_QP_CAP, &init), 0);
+	sge[0].length = init.cap.max_inline_data + 1;
+	wr = send_wr(sge, 1);
+	wr.send_flags |= IBV_SEND_INLINE;
+	second_refused(&wr, EINVAL);
+}
+
+static void
+test_post_send_states(void **state)
+{
+	struct ibv_qp *qp = pair_qp(&pair.conf, &pair.a, 0);
+	struct ibv_send_wr wr = send_wr(NULL, 0), *bad;
+
+	(void)state;
+	bad = NULL;
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr);
+	pair_to_init(qp);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+	pair_to_rtr(&pair.conf, qp, &pair.b.gid, 5);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+	pair_to_rts(&pair.conf, qp);
+	pair_to(qp, IBV_QPS_SQD);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0); /* held back */
+	pair_quiet(&pair, pair.a.send_cq);
+	pair_to(qp, IBV_QPS_ERR);
+	struct ibv_wc wc;
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0); /* flushed */
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wc.qp_num, qp->qp_num);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static void
+test_post_recv(void **state)
+{
+	struct ibv_sge sge[4] = {sge_of(&pair.a, 0, 1), sge_of(&pair.a, 0, 1),
+		sge_of(&pair.a, 0, 1), sge_of(&pair.a, 0, 1)};
+	struct ibv_recv_wr wr[3] = {
+		{.wr_id = 1, .sg_list = sge, .num_sge = 3, .next = &wr[1]},
+		{.wr_id = 2, .sg_list = sge, .num_sge = 4, .next = &wr[2]},
+		{.wr_id = 3, .sg_list = sge, .num_sge = 1},
+	};
+	struct ibv_recv_wr *bad = NULL;
+	struct ibv_qp *qp = pair_qp(&pair.conf, &pair.a, 0);
+	struct rocade_qp_info info;
+
+	(void)state;
+	assert_int_equal(ibv_post_recv(qp, wr, &bad), EINVAL); /* RESET */
+	assert_ptr_equal(bad, &wr[0]);
+	pair_to_init(qp);
+	assert_int_equal(ibv_post_recv(qp, wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr[1]);
+	assert_int_equal(rocade_qp_info(qp, &info), 0);
+	assert_int_equal(info.rq_outstanding, 1);
+	wr[1].num_sge = -1;
+	assert_int_equal(ibv_post_recv(qp, &wr[1], NULL), EINVAL);
+	wr[1].num_sge = 0;
+	for (uint32_t i = 1; i < info.rq_max_wr; i++)
+		assert_int_equal(ibv_post_recv(qp, &wr[2], &bad), 0);
+	bad = NULL;
+	assert_int_equal(ibv_post_recv(qp, &wr[1], &bad), ENOMEM);
+	assert_ptr_equal(bad, &wr[1]);
+	assert_int_equal(ibv_post_recv(qp, &wr[1], NULL), ENOMEM);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+/* Posted in ERR, flushed in order, though no packet ever comes. */
+static void
+test_post_recv_in_error(void **state)
+{
+	struct ibv_wc wc[3];
+
+	(void)state;
+	assert_int_equal(pair_post_recv(&pair.a, 0, 1, 0, 16), 0);
+	pair_to(pair.a.qp[0], IBV_QPS_ERR);
+	assert_int_equal(pair_post_recv(&pair.a, 0, 2, 0, 16), 0);
+	assert_int_equal(pair_post_recv(&pair.a, 0, 3, 0, 16), 0);
+	pair_complete(&pair, pair.a.recv_cq, wc, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(wc[i].wr_id, i + 1);
+		assert_int_equal(wc[i].status, IBV_WC_WR_FLUSH_ERR);
+		assert_int_equal(wc[i].qp_num, pair.a.qp[0]->qp_num);
+	}
+}
+
+/* Data, immediate data and every member of a completion; gather and scatter over many
+ * SGEs. */
+static void
+test_send_receive(void **state)
+{
+	struct ibv_sge from[3] = {sge_of(&pair.a, 10, 100), sge_of(&pair.a, 5000, 0),
+		sge_of(&pair.a, 9000, 3001)};
+	struct ibv_sge to[3] = {sge_of(&pair.b, 1, 7), sge_of(&pair.b, 100, 2000),
+		sge_of(&pair.b, 8000, 4000)};
+	struct ibv_recv_wr recv = {.wr_id = 77, .sg_list = to, .num_sge = 3}, *bad_recv;
+	struct ibv_send_wr wr = send_wr(from, 3), *bad;
+	uint8_t sent[3101], got[3101];
+	struct ibv_wc wc;
+
+	(void)state;
+	for (size_t i = 0; i < 20000; i++)
+		pair.a.mem[i] = (uint8_t)(i * 7 + i / 256);
+	wr.wr_id = 99;
+	wr.opcode = IBV_WR_SEND_WITH_IMM;
+	wr.imm_data = 0x11223344;
+	assert_int_equal(ibv_post_recv(pair.b.qp[0], &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 77);
+	assert_int_equal(wc.opcode, IBV_WC_RECV);
+	assert_int_equal(wc.byte_len, 3101);
+	assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
+	assert_int_equal(wc.imm_data, 0x11223344);
+	assert_int_equal(wc.qp_num, pair.b.qp[0]->qp_num);
+	assert_int_equal(wc.vendor_err, 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 99);
+	assert_int_equal(wc.opcode, IBV_WC_SEND);
+	assert_int_equal(wc.qp_num, pair.a.qp[0]->qp_num);
+	memcpy(sent, pair.a.mem + 10, 100);
+	memcpy(sent + 100, pair.a.mem + 9000, 3001);
+	memcpy(got, pair.b.mem + 1, 7);
+	memcpy(got + 7, pair.b.mem + 100, 2000);
+	memcpy(got + 2007, pair.b.mem + 8000, 1094);
+	assert_memory_equal(got, sent, sizeof(sent));
+	assert_int_equal(pair.b.mem[0], 0);
+	assert_int_equal(pair.b.mem[8], 0);
+	assert_int_equal(pair.b.mem[8000 + 1094], 0);
+}
+
+/* A region registered at another address, or from 0, is named by that one. */
+static void
+test_iova(void **state)
+{
+	struct ibv_mr *zero = ibv_reg_mr(pair.a.pd, pair.a.mem + 512, 4096,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED);
+	struct ibv_mr *iova = ibv_reg_mr_iova(
+		pair.b.pd, pair.b.mem + 1024, 4096, 0x7000000000, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge from = {.addr = 1, .length = 50, .lkey = zero->lkey};
+	struct ibv_sge to = {.addr = 0x7000000003, .length = 50, .lkey = iova->lkey};
+	struct ibv_recv_wr recv = {.sg_list = &to, .num_sge = 1}, *bad_recv;
+	struct ibv_send_wr wr = send_wr(&from, 1), *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	memset(pair.a.mem + 513, 0x5A, 50);
+	assert_int_equal(ibv_post_recv(pair.b.qp[0], &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_memory_equal(pair.b.mem + 1024 + 3, pair.a.mem + 513, 50);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(ibv_dereg_mr(zero), 0);
+	assert_int_equal(ibv_dereg_mr(iova), 0);
+}
+
+/* A region that goes before its request is sent: the request fails here, with its opcode.
+ */
+static void
+test_lkey_gone(void **state)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pair.a.pd, pair.a.mem, 64, 0);
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)pair.a.mem, .length = 64, .lkey = mr->lkey};
+	struct ibv_send_wr wr = send_wr(&sge, 1), *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	wr.wr_id = 5;
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(wc.wr_id, 5);
+	assert_int_equal(wc.qp_num, pair.a.qp[0]->qp_num);
+}
+
+/* Nobody there: the request fails after the retries, with nothing in between. */
+static void
+test_retry_exceeded(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	pair_settle(&pair);
+	pair_to(pair.b.qp[0], IBV_QPS_ERR);
+	assert_int_equal(pair_send(&pair.a, 0, 8, 0, 16, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(wc.wr_id, 8);
+	assert_int_equal(pair.a.qp[0]->qp_num, wc.qp_num);
+}
+
+static void
+test_communication_established(void **state)
+{
+	struct ibv_async_event event;
+	struct ibv_qp *a = pair_qp(&pair.conf, &pair.a, 0);
+	struct ibv_qp *b = pair_qp(&pair.conf, &pair.b, 0);
+	struct ibv_qp *kept[2] = {pair.a.qp[0], pair.b.qp[0]};
+	struct ibv_wc wc;
+
+	(void)state;
+	pair_to_init(a);
+	pair_to_init(b);
+	pair_to_rtr(&pair.conf, a, &pair.b.gid, b->qp_num);
+	pair_to_rtr(&pair.conf, b, &pair.a.gid, a->qp_num);
+	pair_to_rts(&pair.conf, a);
+	pair.a.qp[0] = a;
+	pair.b.qp[0] = b;
+	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 16), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 16, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	event = pair_event(&pair, &pair.b);
+	assert_int_equal(event.event_type, IBV_EVENT_COMM_EST);
+	assert_ptr_equal(event.element.qp, b);
+	pair_no_event(&pair, &pair.b);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair.a.qp[0] = kept[0];
+	pair.b.qp[0] = kept[1];
+	assert_int_equal(ibv_destroy_qp(a), 0);
+	assert_int_equal(ibv_destroy_qp(b), 0);
+}
+
+/* RESET forgets requests and completions; the QP can be brought up again. */
+static void
+test_reset_again(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 16), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 16, IBV_SEND_SIGNALED), 0);
+	pair_settle(&pair);
+	/* Both completions are there, and not polled. */
+	assert_int_equal(pair_post_recv(&pair.b, 0, 2, 0, 16), 0);
+	pair_to(pair.a.qp[0], IBV_QPS_RESET);
+	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_quiet(&pair, pair.a.send_cq);
+	pair_quiet(&pair, pair.b.recv_cq);
+	pair_connect(&pair, 0);
+	assert_int_equal(pair_post_recv(&pair.b, 0, 3, 0, 16), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 4, 0, 16, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.wr_id, 3);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.wr_id, 4);
+}
+
+/* A CQ that is too small goes into error once, keeps what it has, and gives it out. */
+static void
+test_cq_overrun(void **state)
+{
+	struct pair_side *a = &pair.a;
+	struct ibv_cq *big = a->send_cq, *kept_qp_cq = big;
+	struct ibv_qp *kept = a->qp[0], *kept_b = pair.b.qp[0];
+	struct ibv_async_event event;
+	struct rocade_cq_info info;
+	struct ibv_wc wc[8];
+	int n;
+
+	(void)state;
+	a->send_cq = ibv_create_cq(a->context, 2, NULL, NULL, 0);
+	assert_non_null(a->send_cq);
+	a->qp[0] = pair_qp(&pair.conf, a, 0);
+	pair.b.qp[0] = pair_qp(&pair.conf, &pair.b, 0);
+	pair_connect(&pair, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(pair_post_recv(&pair.b, 0, i, 0, 16), 0);
+		assert_int_equal(pair_send(a, 0, i, 0, 16, IBV_SEND_SIGNALED), 0);
+	}
+	do
+		event = pair_event(&pair, a);
+	while (event.event_type != IBV_EVENT_CQ_ERR);
+	assert_ptr_equal(event.element.cq, a->send_cq);
+	assert_int_equal(rocade_cq_info(a->send_cq, &info), 0);
+	assert_true(info.error);
+	assert_int_equal(info.outstanding, 2);
+	n = ibv_poll_cq(a->send_cq, 8, wc);
+	assert_int_equal(n, 2);
+	assert_int_equal(wc[0].wr_id, 0);
+	assert_int_equal(wc[1].wr_id, 1);
+	assert_int_equal(ibv_poll_cq(a->send_cq, 8, wc), 0);
+	assert_int_equal(ibv_destroy_qp(a->qp[0]), 0);
+	assert_int_equal(ibv_destroy_qp(pair.b.qp[0]), 0);
+	assert_int_equal(ibv_destroy_cq(a->send_cq), 0);
+	a->qp[0] = kept;
+	pair.b.qp[0] = kept_b;
+	a->send_cq = kept_qp_cq;
+}
+
+#define with_pair(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_pair(test_create_caps),
+		with_pair(test_create_refused),
+		with_pair(test_create_largest),
+		with_pair(test_create_ex),
+		with_pair(test_many_qps),
+		with_pair(test_modify_query),
+		with_pair(test_post_send_refused),
+		with_pair(test_post_send_states),
+		with_pair(test_post_recv),
+		with_pair(test_post_recv_in_error),
+		with_pair(test_send_receive),
+		with_pair(test_iova),
+		with_pair(test_lkey_gone),
+		with_pair(test_retry_exceeded),
+		with_pair(test_communication_established),
+		with_pair(test_reset_again),
+		with_pair(test_cq_overrun),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
