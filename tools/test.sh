@@ -269,15 +269,18 @@ e2e_program() {
 
 # e2e STAGE BUILD
 e2e() {
-	local program
+	local program found=no
 	isolated=no
 	if [ "$(id -u)" = 0 ] && unshare --mount --net --pid --fork true 2>/dev/null; then
 		isolated=yes
 	fi
 	hugepages_set
 	for program in "$top"/test/e2e/*.sh "$top"/test/e2e/*.py; do
-		[ -x "$program" ] && e2e_program "$1" "$2" "$program"
+		[ -x "$program" ] || continue
+		found=yes
+		e2e_program "$1" "$2" "$program"
 	done
+	check "$1" "there are programs" [ "$found" = yes ]
 }
 
 stage_e2e() {
