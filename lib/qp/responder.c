@@ -184,19 +184,19 @@ static void
 accept(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
+	bool answer = v->ack_req;
 
 	resp->epsn = psn_add(v->psn, 1);
-	if (resp->wait == RESP_RNR && resp->owed != OWED_ACK)
-		resp->owed = 0; /* the RNR NAK did not leave in time */
-	/* A sequence NAK that has not left yet stays owed while something behind ePSN was
-	 * dropped: it then names the new ePSN. */
-	if (resp->owed == OWED_SEQ_NAK) {
-		if (psn_diff(resp->epsn, resp->gap_high) <= 0)
+	if (unlikely(resp->owed != 0 && resp->owed != OWED_ACK)) {
+		/* A sequence NAK that has not left yet stays owed while something behind
+		 * ePSN was dropped: it then names the new ePSN. */
+		if (resp->owed == OWED_SEQ_NAK &&
+			psn_diff(resp->epsn, resp->gap_high) <= 0)
 			return;
-		resp->owed = 0;
+		answer = true; /* as the NAK was one for what came before it */
 	}
 	resp->wait = RESP_OPEN;
-	if (v->ack_req) {
+	if (answer) {
 		resp->owed = OWED_ACK;
 		resp->ack_psn = v->psn;
 	}
