@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the responder answers, in the order of checks of section 8 (IBA 9.7.4.1): PSNs,
+ * opcode sequence, lengths, acknowledgements. Receives that fail: receive_test.c. */
+#include <string.h>
+
+#include "qp_pair.h"
+
+static struct pair p;
+
+/* Lets b answer: one frame or none. */
+static unsigned
+answers(void)
+{
+	unsigned n = host_pull(&p.b, PULL_ALL);
+
+	assert_true(n <= 1);
+	return n;
+}
+
+#define expect_answer(syndrome, psn, msn)                                                \
+	do {                                                                             \
+		assert_int_equal(answers(), 1);                                          \
+		expect_ack(&p.b, 0, syndrome, psn, msn);                                 \
+		wire_drop(&p.b, 0);                                                      \
+	} while (0)
+#define expect_silence() assert_int_equal(answers(), 0)
+
+static void
+request(uint8_t opcode, uint32_t psn, uint32_t len, bool ack_req, uint32_t key)
+{
+	inject(&p.b, &(struct crafted){.opcode = opcode,
+			     .psn = psn,
+			     .payload_len = len,
+			     .payload_key = key,
+			     .ack_req = ack_req});
+}
+
+static void
+send_only(uint32_t psn, bool ack_req)
+{
+	request(OPCODE_RC_SEND_ONLY, psn, 8, ack_req, psn);
+}
+
+static void
+receives(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		host_recv(&p.b, i, 4096 * i, 4096);
+}
+
+/* "When a packet with A = 1 is executed, ACK with its PSN. Several may be coalesced into
+ * the last one." Without A nothing is said. ACKs inside a message carry its PSN and the
+ * MSN before it. */
+static void
+test_ack(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	receives(6);
+	send_only(PSN_A, true);
+	expect_answer(AETH_ACK, PSN_A, 1);
+	expect_silence();
+	send_only(PSN_A + 1, false);
+	expect_silence();
+	send_only(PSN_A + 2, true);
+	send_only(PSN_A + 3, true);
+	send_only(PSN_A + 4, false);
+	expect_answer(AETH_ACK, PSN_A + 3, 5);
+	request(OPCODE_RC_SEND_FIRST, PSN_A + 5, 1024, true, 0);
+	expect_answer(AETH_ACK, PSN_A + 5, 5);
+	request(OPCODE_RC_SEND_MIDDLE, PSN_A + 6, 1024, true, 0);
+	request(OPCODE_RC_SEND_LAST_IMM, PSN_A + 7, 1, true, 0);
+	expect_answer(AETH_ACK, PSN_A + 7, 6);
+	for (unsigned i = 0; i < 5; i++) {
+		expect_received(&p.b, i, 8);
+		assert_true(bytes_match(p.b.mem + 4096 * i, 8, PSN_A + i));
+	}
+	expect_received(&p.b, 5, 2049);
+	pair_fini(&p);
+}
+
+/* Rows 7 and 8: ePSN + 1 .. ePSN + 2^23 - 1 is a gap and brings one NAK 0x60 with ePSN
+ * and the MSN; ePSN - 2^23 .. ePSN - 1 is a duplicate, acknowledged with ePSN - 1, asked
+ * for or not. The steps of capture c4-psn; exactly half way round counts as duplicate. */
+static void
+test_psn(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	receives(4);
+	send_only(PSN_A + 2, true);
+	expect_answer(AETH_NAK_SEQ, PSN_A, 0);
+	send_only(PSN_A + 3, true);
+	expect_silence();
+	send_only(PSN_A + 0x7FFFFF, true);
+	expect_silence();
+	send_only(PSN_A, true);
+	expect_answer(AETH_ACK, PSN_A, 1);
+	send_only(PSN_A + 1, false);
+	expect_silence();
+	send_only(PSN_A, true);
+	expect_answer(AETH_ACK, PSN_A + 1, 2);
+	send_only(PSN_A + 1, false);
+	expect_answer(AETH_ACK, PSN_A + 1, 2);
+	send_only(0x800, true);
+	expect_answer(AETH_ACK, PSN_A + 1, 2);
+	send_only(psn_add(PSN_A + 2, 0x800001), true);
+	expect_answer(AETH_ACK, PSN_A + 1, 2);
+	send_only(psn_add(PSN_A + 2, 0x7FFFFF), true);
+	expect_answer(AETH_NAK_SEQ, PSN_A + 2, 2);
+	send_only(psn_add(PSN_A + 2, 0x800000), true);
+	expect_answer(AETH_ACK, PSN_A + 1, 2);
+	send_only(PSN_A + 2, true);
+	expect_answer(AETH_ACK, PSN_A + 2, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		expect_received(&p.b, i, 8);
+		assert_true(bytes_match(p.b.mem + 4096 * i, 8, PSN_A + i));
+	}
+	assert_int_equal(p.b.stats.seq_nak_sent, 2);
+	assert_int_equal(p.b.stats.drop[DROP_psn_gap], 4);
+	assert_int_equal(p.b.stats.duplicates, 5);
+	assert_int_equal(recv_ring_outstanding(p.b.qp.rq), 1);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+	pair_fini(&p);
+}
+
+/* "A duplicate of an older request inside a newer message in progress must not disturb
+ * it", whatever it is; nor is what it once wrote written again. */
+static void
+test_duplicate_inside(void **state)
+{
+	static const uint8_t opcodes[] = {OPCODE_RC_SEND_FIRST, OPCODE_RC_SEND_MIDDLE,
+		OPCODE_RC_SEND_LAST, OPCODE_RC_SEND_LAST_IMM, OPCODE_RC_SEND_ONLY,
+		OPCODE_RC_WRITE_FIRST, OPCODE_RC_SEND_ONLY_INV};
+
+	(void)state;
+	pair_init_default(&p);
+	receives(2);
+	send_only(PSN_A, true);
+	request(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 1);
+	expect_answer(AETH_ACK, PSN_A, 1);
+	memset(p.b.mem, 0xEE, 8);
+	for (unsigned i = 0; i < RTE_DIM(opcodes); i++) {
+		request(opcodes[i], PSN_A, 8, i % 2, 99);
+		expect_answer(AETH_ACK, PSN_A + 1, 1);
+	}
+	request(OPCODE_RC_SEND_LAST, PSN_A + 2, 100, true, 2);
+	expect_answer(AETH_ACK, PSN_A + 2, 2);
+	expect_received(&p.b, 0, 8);
+	expect_received(&p.b, 1, 1124);
+	assert_int_equal(p.b.mem[0], 0xEE);
+	assert_true(bytes_match(p.b.mem + 4096, 1024, 1));
+	assert_true(bytes_match(p.b.mem + 4096 + 1024, 100, 2));
+	pair_fini(&p);
+}
+
+/* Packets in another order within a burst: the NAK that is still owed names the ePSN of
+ * the moment it leaves, and turns into an ACK when nothing is missing any more, even if
+ * nobody asks now: an earlier packet had asked. */
+static void
+test_reordered_in_burst(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	receives(6);
+	send_only(PSN_A, true);
+	send_only(PSN_A + 3, false);
+	send_only(PSN_A + 1, false);
+	expect_answer(AETH_NAK_SEQ, PSN_A + 2, 2);
+	send_only(PSN_A + 2, true);
+	expect_answer(AETH_ACK, PSN_A + 2, 3);
+	send_only(PSN_A + 3, true);
+	send_only(PSN_A + 5, false); /* overtakes 4, then both come again */
+	send_only(PSN_A + 4, false);
+	send_only(PSN_A + 5, false);
+	expect_answer(AETH_ACK, PSN_A + 5, 6);
+	expect_silence();
+	for (unsigned i = 0; i < 6; i++)
+		expect_received(&p.b, i, 8);
+	/* The next gap is a new one. */
+	send_only(PSN_A + 7, false);
+	expect_answer(AETH_NAK_SEQ, PSN_A + 6, 6);
+	pair_fini(&p);
+}
+
+/* Row 12: no receive: RNR NAK with the packet's PSN and min_rnr_timer, then silence until
+ * that PSN comes again (no NAK 0x60 for what follows); duplicates are still answered. */
+static void
+test_rnr(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	receives(1);
+	send_only(PSN_A, false);
+	expect_silence();
+	request(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 0);
+	request(OPCODE_RC_SEND_LAST, PSN_A + 2, 8, true, 0);
+	expect_answer(AETH_RNR_NAK | 12, PSN_A + 1, 1);
+	send_only(PSN_A + 3, true);
+	expect_silence();
+	send_only(PSN_A, true);
+	expect_answer(AETH_ACK, PSN_A, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		request(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 0);
+		expect_answer(AETH_RNR_NAK | 12, PSN_A + 1, 1);
+	}
+	assert_int_equal(p.b.stats.drop[DROP_rnr_wait], 2);
+	assert_int_equal(p.b.stats.seq_nak_sent, 0);
+	host_recv(&p.b, 1, 4096, 4096);
+	request(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 0);
+	request(OPCODE_RC_SEND_LAST, PSN_A + 2, 8, true, 0);
+	expect_answer(AETH_ACK, PSN_A + 2, 2);
+	expect_received(&p.b, 0, 8);
+	expect_received(&p.b, 1, 1032);
+	send_only(PSN_A + 4, true); /* and the gap NAK works again */
+	expect_answer(AETH_NAK_SEQ, PSN_A + 3, 2);
+	pair_fini(&p);
+}
+
+/* An RNR NAK still owed when the receive is there and the packet comes once more: an ACK
+ * now, for what had asked before it. A RNR NAK takes the place of an owed sequence NAK.
+ */
+static void
+test_rnr_withdrawn(void **state)
+{
+	(void)state;
+	pair_init_default(&p);
+	receives(1);
+	send_only(PSN_A, true);
+	send_only(PSN_A + 1, false);
+	host_recv(&p.b, 1, 4096, 4096);
+	send_only(PSN_A + 1, false);
+	expect_answer(AETH_ACK, PSN_A + 1, 2);
+	send_only(PSN_A + 3, false);
+	send_only(PSN_A + 2, false);
+	expect_answer(AETH_RNR_NAK | 12, PSN_A + 2, 2);
+	send_only(PSN_A + 3, true);
+	expect_silence();
+	expect_received(&p.b, 0, 8);
+	expect_received(&p.b, 1, 8);
+	pair_fini(&p);
+}
+
+/* ---- Opcode sequence ---- */
+
+enum reaction { TAKEN, NAKED, IGNORED };
+
+/* "After SEND_FIRST/MIDDLE only SEND_MIDDLE/LAST*; otherwise only FIRST, ONLY, READ,
+ * atomics" (row 9), and of those this QP has SEND and SEND_WITH_IMM (row 10: NAK 0x61).
+ * What is no RC request is not for the responder. */
+static enum reaction
+opcode_reaction(unsigned opcode, bool inside)
+{
+	switch (opcode) {
+	case 0x00: /* SEND_FIRST */
+	case 0x04: /* SEND_ONLY */
+	case 0x05: /* SEND_ONLY_WITH_IMMEDIATE */
+		return inside ? NAKED : TAKEN;
+	case 0x01: /* SEND_MIDDLE */
+	case 0x02: /* SEND_LAST */
+	case 0x03: /* SEND_LAST_WITH_IMMEDIATE */
+		return inside ? TAKEN : NAKED;
+	case 0x0d: /* READ responses */
+	case 0x0e:
+	case 0x0f:
+	case 0x10:
+	case 0x11: /* ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE */
+	case 0x12:
+	case 0x15: /* reserved */
+		return IGNORED;
+	case 0x1c: /* FLUSH, ATOMIC_WRITE */
+	case 0x1d:
+		return NAKED;
+	default:
+		return opcode <= 0x17 ? NAKED : IGNORED;
+	}
+}
+
+static void
+opcode_run(unsigned opcode, bool inside)
+{
+	static const uint8_t full[] = {0x00, 0x01, 0x06, 0x07};
+	enum reaction want = opcode_reaction(opcode, inside);
+	uint32_t psn = PSN_A + (inside ? 1 : 0);
+	uint32_t len = 8;
+
+	for (unsigned i = 0; i < RTE_DIM(full); i++)
+		len = opcode == full[i] ? 1024 : len;
+	pair_init_default(&p);
+	receives(2);
+	if (inside)
+		request(OPCODE_RC_SEND_FIRST, PSN_A, 1024, false, 0);
+	request((uint8_t)opcode, psn, len, true, 0);
+	if (want == TAKEN) {
+		bool last = opcode != 0x00 && opcode != 0x01;
+
+		expect_answer(AETH_ACK, psn, last);
+		if (last)
+			expect_received(&p.b, 0, len + (inside ? 1024 : 0));
+		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+	} else if (want == NAKED) {
+		expect_answer(AETH_NAK_INV_REQ, psn, 0);
+		assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
+		if (inside) /* "opcode sequence, while a receive WQE is in use" */
+			expect_recv_error(&p.b, 0, IBV_WC_REM_INV_REQ_ERR,
+				opcode <= 0x17 && opcode != 0x16 ? VENDOR_OPCODE_ORDER
+								 : ANY);
+		else
+			expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
+		for (unsigned i = inside; i < 2; i++)
+			expect_recv_error(&p.b, i, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+		send_only(psn, true); /* "nothing further is answered" */
+		expect_silence();
+	} else {
+		expect_silence();
+		expect_quiet(&p.b);
+		assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
+		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+	}
+	pair_fini(&p);
+}
+
+static void
+test_opcodes(void **state)
+{
+	(void)state;
+	for (unsigned opcode = 0; opcode < 256; opcode++) {
+		if (op_rows[opcode].kind == OP_UNKNOWN)
+			continue; /* parse drops it: wire's test */
+		opcode_run(opcode, false);
+		opcode_run(opcode, true);
+	}
+}
+
+/* ---- Lengths ---- */
+
+struct length_case {
+	uint8_t opcode;
+	int32_t beyond_mtu; /* the payload is path MTU + this, or this alone */
+	bool alone;
+	bool good;
+};
+
+/* Section 5, payload: FIRST and MIDDLE = PMTU, LAST 1..PMTU, ONLY 0..PMTU (row 13). */
+static const struct length_case length_cases[] = {
+	{OPCODE_RC_SEND_FIRST, 0, false, true},
+	{OPCODE_RC_SEND_FIRST, -1, false, false},
+	{OPCODE_RC_SEND_FIRST, 1, false, false},
+	{OPCODE_RC_SEND_FIRST, 0, true, false},
+	{OPCODE_RC_SEND_MIDDLE, 0, false, true},
+	{OPCODE_RC_SEND_MIDDLE, -1, false, false},
+	{OPCODE_RC_SEND_MIDDLE, 1, false, false},
+	{OPCODE_RC_SEND_MIDDLE, 0, true, false},
+	{OPCODE_RC_SEND_LAST, 0, false, true},
+	{OPCODE_RC_SEND_LAST, 1, true, true},
+	{OPCODE_RC_SEND_LAST, 1, false, false},
+	{OPCODE_RC_SEND_LAST, 0, true, false},
+	{OPCODE_RC_SEND_LAST_IMM, 1, true, true},
+	{OPCODE_RC_SEND_LAST_IMM, 0, true, false},
+	{OPCODE_RC_SEND_LAST_IMM, 1, false, false},
+	{OPCODE_RC_SEND_ONLY, 0, true, true},
+	{OPCODE_RC_SEND_ONLY, 0, false, true},
+	{OPCODE_RC_SEND_ONLY, 1, false, false},
+	{OPCODE_RC_SEND_ONLY_IMM, 0, true, true},
+	{OPCODE_RC_SEND_ONLY_IMM, 4, false, false},
+};
+
+static void
+length_run(const struct length_case *c, enum ibv_mtu mtu)
+{
+	struct pair_conf conf = pair_defaults();
+	bool first = op_is_first(&op_rows[c->opcode]);
+	uint32_t len =
+		(uint32_t)((c->alone ? 0 : (int32_t)mtu_bytes(mtu)) + c->beyond_mtu);
+	uint32_t psn = PSN_A + (first ? 0 : 1);
+
+	conf.mtu = mtu;
+	pair_init(&p, &conf);
+	host_recv(&p.b, 0, 0, 20000);
+	if (!first)
+		request(OPCODE_RC_SEND_FIRST, PSN_A, mtu_bytes(mtu), false, 0);
+	request(c->opcode, psn, len, true, 0);
+	if (c->good) {
+		bool last = op_is_last(&op_rows[c->opcode]);
+
+		expect_answer(AETH_ACK, psn, last);
+		if (last)
+			expect_received(&p.b, 0, len + (first ? 0 : mtu_bytes(mtu)));
+		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+	} else {
+		expect_answer(AETH_NAK_INV_REQ, psn, 0);
+		/* What cannot be must not cost a receive. */
+		expect_recv_error(&p.b, 0,
+			first ? IBV_WC_WR_FLUSH_ERR : IBV_WC_REM_INV_REQ_ERR,
+			first ? VENDOR_FLUSHED : VENDOR_PACKET_LENGTH);
+		if (first)
+			expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
+		assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
+	}
+	pair_fini(&p);
+}
+
+static void
+test_lengths(void **state)
+{
+	(void)state;
+	for (unsigned mtu = IBV_MTU_256; mtu <= IBV_MTU_2048; mtu++) {
+		for (unsigned i = 0; i < RTE_DIM(length_cases); i++)
+			length_run(&length_cases[i], (enum ibv_mtu)mtu);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ack),
+		cmocka_unit_test(test_psn),
+		cmocka_unit_test(test_duplicate_inside),
+		cmocka_unit_test(test_reordered_in_burst),
+		cmocka_unit_test(test_rnr),
+		cmocka_unit_test(test_rnr_withdrawn),
+		cmocka_unit_test(test_opcodes),
+		cmocka_unit_test(test_lengths),
+	};
+
+	return cmocka_run_group_tests_name("qp responder", tests, NULL, NULL);
+}
