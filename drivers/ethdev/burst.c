@@ -1,12 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The data path over rte_ethdev: packets are views of mbufs, one segment each. */
+/* The data path: mbufs under packet views, nothing kept in between. */
+#include <rte_ether.h>
+#include <rte_ip.h>
+
 #include "ethdev/internal.h"
+
+/* One segment with the bytes of all; NULL when there is no buffer or it is too small.
+ * Frees the chain. */
+static struct rte_mbuf *
+linearise(struct ethdev_queue *q, struct rte_mbuf *m)
+{
+	struct rte_mbuf *copy = rte_pktmbuf_alloc(q->pool);
+	uint32_t len = rte_pktmbuf_pkt_len(m);
+	char *at = copy != NULL && len <= UINT16_MAX
+			   ? rte_pktmbuf_append(copy, (uint16_t)len)
+			   : NULL;
+
+	if (at == NULL) {
+		rte_pktmbuf_free(copy);
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	for (const struct rte_mbuf *s = m; s != NULL; s = s->next) {
+		memcpy(at, rte_pktmbuf_mtod(s, const void *), s->data_len);
+		at += s->data_len;
+	}
+	copy->ol_flags = m->ol_flags;
+	copy->vlan_tci = m->vlan_tci;
+	rte_pktmbuf_free(m);
+	return copy;
+}
 
 static inline uint32_t
 rx_flags(uint64_t ol_flags)
 {
 	switch (ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) {
 	case RTE_MBUF_F_RX_IP_CKSUM_GOOD:
+	case RTE_MBUF_F_RX_IP_CKSUM_NONE: /* not filled in, but nothing is wrong */
 		return PKT_RX_IPV4_CKSUM_OK;
 	case RTE_MBUF_F_RX_IP_CKSUM_BAD:
 		return PKT_RX_IPV4_CKSUM_BAD;
@@ -15,114 +45,158 @@ rx_flags(uint64_t ol_flags)
 	}
 }
 
-static inline void
-pkt_from_mbuf(struct pkt *pkt, struct rte_mbuf *m, uint32_t flags)
+/* Rare: several segments, or a tag that was stripped unasked (net_af_packet: the kernel
+ * has taken it off). NULL: the frame is gone. */
+static struct rte_mbuf *
+rx_mend(struct ethdev_queue *q, struct rte_mbuf *m)
 {
-	*pkt = (struct pkt){
-		.data = rte_pktmbuf_mtod(m, uint8_t *),
-		.len = m->data_len,
-		.room = (uint16_t)(m->buf_len - m->data_off),
-		.flags = flags,
-		.owner = m,
-	};
+	if (m->nb_segs > 1)
+		m = linearise(q, m);
+	if (m != NULL && (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) &&
+		rte_vlan_insert(&m) != 0) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	return m;
 }
 
-unsigned
+static unsigned
 ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
-	const struct ethdev_queue *q = queue;
 	struct rte_mbuf *mbufs[PKT_BURST];
-	unsigned got = rte_eth_rx_burst(
-		q->port_id, q->queue_id, mbufs, (uint16_t)RTE_MIN(n, PKT_BURST + 0u));
-	unsigned kept = 0;
+	struct ethdev_queue *q = queue;
+	unsigned got, kept = 0;
 
+	n = RTE_MIN(n, (unsigned)PKT_BURST);
+	got = rte_eth_rx_burst(q->port_id, q->queue_id, mbufs, (uint16_t)n);
 	for (unsigned i = 0; i < got; i++) {
 		struct rte_mbuf *m = mbufs[i];
 		uint32_t flags = rx_flags(m->ol_flags);
 
-		if (unlikely(m->nb_segs > 1)) {
-			/* The pool's room holds the largest frame, so this fails for
-			 * what the port should not have taken. */
-			if (rte_pktmbuf_linearize(m) != 0) {
-				rte_pktmbuf_free(m);
+		if (unlikely(m->nb_segs > 1 ||
+			     (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED))) {
+			flags |= m->nb_segs > 1 ? PKT_RX_LINEARISED : 0;
+			m = rx_mend(q, m);
+			if (m == NULL)
 				continue;
-			}
-			flags |= PKT_RX_LINEARISED;
 		}
-		pkt_from_mbuf(&pkts[kept++], m, flags);
+		pkts[kept++] = (struct pkt){
+			.data = rte_pktmbuf_mtod(m, uint8_t *),
+			.len = m->data_len,
+			.room = (uint16_t)(m->buf_len - m->data_off),
+			.flags = flags,
+			.owner = m,
+		};
 	}
 	return kept;
 }
 
-void
+/* rte_pktmbuf_free_bulk() sorts by pool; a burst at a time, for the stack. */
+static void
 ethdev_release(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct rte_mbuf *mbufs[PKT_BURST];
 
 	(void)queue;
-	while (n != 0) {
-		unsigned run = RTE_MIN(n, PKT_BURST + 0u);
+	while (n > 0) {
+		unsigned some = RTE_MIN(n, (unsigned)PKT_BURST);
 
-		for (unsigned i = 0; i < run; i++)
+		for (unsigned i = 0; i < some; i++)
 			mbufs[i] = pkts[i].owner;
-		rte_pktmbuf_free_bulk(mbufs, run);
-		pkts += run;
-		n -= run;
+		rte_pktmbuf_free_bulk(mbufs, some);
+		pkts += some;
+		n -= some;
 	}
 }
 
-unsigned
+/* All or nothing first; one by one when the pool runs low. */
+static unsigned
+mbufs_alloc(struct rte_mempool *pool, struct rte_mbuf **mbufs, unsigned n)
+{
+	unsigned got = 0;
+
+	if (likely(rte_pktmbuf_alloc_bulk(pool, mbufs, n) == 0))
+		return n;
+	while (got < n && (mbufs[got] = rte_pktmbuf_alloc(pool)) != NULL)
+		got++;
+	return got;
+}
+
+static unsigned
 ethdev_tx_alloc(void *queue, struct pkt *pkts, unsigned n)
 {
-	const struct ethdev_queue *q = queue;
 	struct rte_mbuf *mbufs[PKT_BURST];
+	struct ethdev_queue *q = queue;
+	unsigned got;
 
-	n = RTE_MIN(n, PKT_BURST + 0u);
-	if (unlikely(rte_pktmbuf_alloc_bulk(q->pool, mbufs, n) != 0)) {
-		/* Nearly empty: one is better than none. */
-		n = 1;
-		mbufs[0] = rte_pktmbuf_alloc(q->pool);
-		if (mbufs[0] == NULL)
-			return 0;
+	n = RTE_MIN(n, (unsigned)PKT_BURST);
+	got = mbufs_alloc(q->pool, mbufs, n);
+	for (unsigned i = 0; i < got; i++) {
+		struct rte_mbuf *m = mbufs[i];
+
+		pkts[i] = (struct pkt){
+			.data = rte_pktmbuf_mtod(m, uint8_t *),
+			.room = (uint16_t)(m->buf_len - m->data_off),
+			.owner = m,
+		};
 	}
-	for (unsigned i = 0; i < n; i++)
-		pkt_from_mbuf(&pkts[i], mbufs[i], 0);
-	return n;
+	return got;
 }
 
 static inline void
-tx_flags(struct rte_mbuf *m, const struct pkt *pkt)
+tx_fill(const struct pkt *pkt, struct rte_mbuf *m)
 {
 	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)pkt->data;
-	bool tagged = eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN);
 
+	m->data_len = pkt->len;
+	m->pkt_len = pkt->len;
+	m->ol_flags = 0;
+	if (!(pkt->flags & PKT_TX_IPV4_CKSUM))
+		return;
 	m->ol_flags = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
-	m->l2_len = sizeof(*eth) + (tagged ? sizeof(struct rte_vlan_hdr) : 0);
+	m->l2_len = sizeof(*eth);
+	if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_VLAN))
+		m->l2_len += sizeof(struct rte_vlan_hdr);
 	m->l3_len = sizeof(struct rte_ipv4_hdr);
 }
 
-unsigned
+static unsigned
 ethdev_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
-	const struct ethdev_queue *q = queue;
-	struct rte_mbuf *mbufs[2 * PKT_BURST];
+	struct ethdev_queue *q = queue;
+	unsigned sent = 0;
 
-	n = RTE_MIN(n, RTE_DIM(mbufs));
-	for (unsigned i = 0; i < n; i++) {
-		struct rte_mbuf *m = pkts[i].owner;
+	while (sent < n) {
+		struct rte_mbuf *mbufs[PKT_BURST];
+		unsigned some = RTE_MIN(n - sent, (unsigned)PKT_BURST), took;
 
-		m->data_len = pkts[i].len;
-		m->pkt_len = pkts[i].len;
-		if (pkts[i].flags & PKT_TX_IPV4_CKSUM)
-			tx_flags(m, &pkts[i]);
-		mbufs[i] = m;
+		for (unsigned i = 0; i < some; i++) {
+			mbufs[i] = pkts[sent + i].owner;
+			tx_fill(&pkts[sent + i], mbufs[i]);
+		}
+		took = rte_eth_tx_burst(q->port_id, q->queue_id, mbufs, (uint16_t)some);
+		sent += took;
+		if (took < some)
+			break;
 	}
-	return rte_eth_tx_burst(q->port_id, q->queue_id, mbufs, (uint16_t)n);
+	return sent;
 }
 
-int
+/* Receive interrupts are not set up: an engine on an ethdev polls. */
+static int
 ethdev_wait_fd(void *queue)
 {
 	(void)queue;
 	return -1;
 }
+
+const struct port_ops ethdev_ops = {
+	.rx_burst = ethdev_rx_burst,
+	.rx_release = ethdev_release,
+	.tx_alloc = ethdev_tx_alloc,
+	.tx_release = ethdev_release,
+	.tx_burst = ethdev_tx_burst,
+	.wait_fd = ethdev_wait_fd,
+	.link_up = ethdev_link_up,
+	.close = ethdev_close,
+};

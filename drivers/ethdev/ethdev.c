@@ -1,266 +1,358 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing an ethdev port; the data path is burst.c. */
+/* Opening and closing: what is asked of a PMD, and what is done where it has less. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <rte_errno.h>
 #include <rte_lcore.h>
-#include <rte_malloc.h>
 
 #include "base/log.h"
 #include "ethdev/internal.h"
-#include "ethdev/ethdev.h"
 
 #define DESC_DEFAULT 1024
+#define MTU_MIN 576 /* every IPv4 host takes that (RFC 791) */
+#define MTU_MAX 9600
+#define L2_BYTES (RTE_ETHER_HDR_LEN + 4u) /* with a VLAN tag */
+#define BURSTS_IN_FLIGHT 64 /* of a queue, in hand-off rings, stages, engines' hands */
 #define POOL_CACHE 256
-#define POOL_SPARE 2048 /* frames in hand-off rings, stages, engines' hands */
-#define L2_MAX (14 + 4 + 4)
-#define ROOM_MIN 2048 /* some PMDs receive into nothing smaller */
+#define ROOM_STEP 1024 /* many NICs take receive buffers in units of this */
+#define LINK_WAIT_MS 250
+#define LINK_STEP_MS 10
 
-static int __rte_format_printf(4, 5)
-refuse(char *err, size_t err_size, int rc, const char *fmt, ...)
+/* Writes the sentence and returns ret. */
+static int __attribute__((format(printf, 4, 5)))
+fail(char *err, size_t err_size, int ret, const char *fmt, ...)
 {
 	va_list args;
 
 	va_start(args, fmt);
 	vsnprintf(err, err_size, fmt, args);
 	va_end(args);
-	return rc;
+	return ret;
 }
 
-/* Errors of a PMD that mean something to the caller stay; the others are I/O errors. */
+/* Errors that mean something to the caller stay (rocade_open_port()); the others are the
+ * PMD's own business. */
 static int
-pmd_error(int rc)
+pmd_error(int ret)
 {
-	return rc == -EBUSY || rc == -ENOMEM ? rc : -EIO;
+	return ret == -EBUSY || ret == -ENOMEM ? ret : -EIO;
 }
 
 static int
-pool_create(struct ethdev *eth, const struct ethdev_conf *conf, uint16_t rx_desc,
-	uint16_t tx_desc)
+conf_check(const struct ethdev_conf *conf, char *err, size_t err_size)
 {
-	uint32_t frame = RTE_MAX(conf->mtu + L2_MAX, (uint32_t)ROOM_MIN);
-	uint32_t room = RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(frame, LINE_SIZE);
-	uint32_t count = conf->queues * ((uint32_t)rx_desc + tx_desc + POOL_SPARE) +
-			 rte_lcore_count() * POOL_CACHE * 2;
+	unsigned ports = rte_eth_dev_count_avail();
+
+	if (!rte_eth_dev_is_valid_port(conf->port_id))
+		return fail(err, err_size, -ENODEV,
+			"there is no port %u; EAL has found %u (-a and --vdev add some)",
+			conf->port_id, ports);
+	if (conf->mtu != 0 && (conf->mtu < MTU_MIN || conf->mtu > MTU_MAX))
+		return fail(err, err_size, -EINVAL, "mtu: %u is not in %u..%u", conf->mtu,
+			MTU_MIN, MTU_MAX);
+	return 0;
+}
+
+static int
+dev_describe(
+	struct ethdev *dev, const struct ethdev_conf *conf, char *err, size_t err_size)
+{
+	uint16_t mtu = 0, most;
+	int ret;
+
+	if (rte_eth_dev_get_name_by_port(conf->port_id, dev->name) != 0)
+		snprintf(dev->name, sizeof(dev->name), "port %u", conf->port_id);
+	ret = rte_eth_dev_info_get(conf->port_id, &dev->info);
+	if (ret != 0)
+		return fail(err, err_size, pmd_error(ret), "%s cannot be queried: %s",
+			dev->name, strerror(-ret));
+	most = RTE_MIN(dev->info.max_rx_queues, dev->info.max_tx_queues);
+	if (conf->queues == 0 || conf->queues > most)
+		return fail(err, err_size, -EINVAL,
+			"engines: %u is not in 1..%u, the queue pairs of %s",
+			conf->queues, most, dev->name);
+	dev->mtu = conf->mtu;
+	if (dev->mtu == 0 && rte_eth_dev_get_mtu(conf->port_id, &mtu) == 0)
+		dev->mtu = RTE_MIN((uint32_t)mtu, (uint32_t)MTU_MAX);
+	if (dev->mtu < MTU_MIN)
+		dev->mtu = RTE_ETHER_MTU;
+	dev->socket = rte_eth_dev_socket_id(conf->port_id);
+	return 0;
+}
+
+/* The IP MTU that the PMD says it takes. Some say less than they carry (net_memif 1518
+ * bytes a frame, and takes what its bsize= holds), so it is a limit to what is asked of
+ * it only. */
+static uint32_t
+mtu_admitted(const struct ethdev *dev)
+{
+	const struct rte_eth_dev_info *info = &dev->info;
+	uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN, max = UINT16_MAX;
+
+	if (info->max_mtu != 0)
+		max = info->max_mtu;
+	if (info->max_mtu != UINT16_MAX && info->max_mtu != 0 &&
+		info->max_rx_pktlen > info->max_mtu)
+		overhead = info->max_rx_pktlen - info->max_mtu;
+	if (info->max_rx_pktlen > overhead)
+		max = RTE_MIN(max, info->max_rx_pktlen - overhead);
+	return max;
+}
+
+static void
+conf_offloads(
+	struct ethdev *dev, const struct ethdev_conf *conf, struct rte_eth_conf *eth)
+{
+	const struct rte_eth_dev_info *info = &dev->info;
+
+	if (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE)
+		eth->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	if (conf->no_cksum_offload)
+		return;
+	if (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM)
+		eth->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+	if (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) {
+		eth->txmode.offloads |= RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
+		dev->tx_ipv4_cksum = true;
+	}
+}
+
+static void
+conf_rss(struct ethdev *dev, struct rte_eth_conf *eth)
+{
+	uint64_t hash =
+		dev->info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
+
+	if (dev->queue_count == 1)
+		return;
+	if (hash == 0) {
+		log_info("%s has no RSS by IP or UDP: which queue a packet comes in by "
+			 "is up to it",
+			dev->name);
+		return;
+	}
+	eth->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	eth->rx_adv_conf.rss_conf.rss_hf = hash;
+}
+
+static int
+dev_configure(
+	struct ethdev *dev, const struct ethdev_conf *conf, char *err, size_t err_size)
+{
+	struct rte_eth_conf eth = {.rxmode.mtu = RTE_MIN(dev->mtu, mtu_admitted(dev))};
+	int ret;
+
+	if (eth.rxmode.mtu < dev->mtu)
+		log_warn("%s says that its MTU is %u at the most; going on with %u",
+			dev->name, eth.rxmode.mtu, dev->mtu);
+	conf_offloads(dev, conf, &eth);
+	conf_rss(dev, &eth);
+	ret = rte_eth_dev_configure(
+		conf->port_id, dev->queue_count, dev->queue_count, &eth);
+	if (ret == -EBUSY)
+		return fail(err, err_size, ret,
+			"%s is started already; stop it, Rocade starts it itself",
+			dev->name);
+	if (ret != 0)
+		return fail(err, err_size, pmd_error(ret),
+			"%s refuses engines: %u with mtu: %u: %s", dev->name,
+			dev->queue_count, eth.rxmode.mtu, strerror(-ret));
+	/* Where configuring did not do it already. */
+	if (conf->mtu != 0) {
+		ret = rte_eth_dev_set_mtu(conf->port_id, (uint16_t)eth.rxmode.mtu);
+		if (ret != 0)
+			log_warn("%s cannot set its MTU to %u (%s); going on with %u",
+				dev->name, eth.rxmode.mtu, strerror(-ret), dev->mtu);
+	}
+	dev->rx_desc = conf->rx_desc != 0 ? conf->rx_desc : DESC_DEFAULT;
+	dev->tx_desc = conf->tx_desc != 0 ? conf->tx_desc : DESC_DEFAULT;
+	ret = rte_eth_dev_adjust_nb_rx_tx_desc(
+		conf->port_id, &dev->rx_desc, &dev->tx_desc);
+	if (ret != 0)
+		return fail(err, err_size, pmd_error(ret),
+			"%s refuses rx_desc: %u with tx_desc: %u: %s", dev->name,
+			dev->rx_desc, dev->tx_desc, strerror(-ret));
+	return 0;
+}
+
+static int
+pool_create(struct ethdev *dev, char *err, size_t err_size)
+{
+	uint32_t each = dev->rx_desc + dev->tx_desc + BURSTS_IN_FLIGHT * PKT_BURST;
+	uint32_t count = dev->queue_count * each + rte_lcore_count() * 2 * POOL_CACHE;
+	uint32_t room = RTE_PKTMBUF_HEADROOM +
+			RTE_ALIGN_CEIL(dev->mtu + L2_BYTES, (uint32_t)ROOM_STEP);
 	char name[RTE_MEMPOOL_NAMESIZE];
 
-	snprintf(name, sizeof(name), "rocade_%u", conf->port_id);
-	eth->pool = rte_pktmbuf_pool_create(name, count, POOL_CACHE, 0, (uint16_t)room,
-		rte_eth_dev_socket_id(conf->port_id));
-	eth->max_frame = room - RTE_PKTMBUF_HEADROOM;
-	return eth->pool != NULL ? 0 : -ENOMEM;
-}
-
-static void
-offloads_choose(const struct rte_eth_dev_info *info, const struct ethdev_conf *conf,
-	struct rte_eth_conf *dev)
-{
-	uint64_t tx = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
-
-	if (!conf->no_cksum_offload) {
-		tx |= RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
-		dev->rxmode.offloads =
-			info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
-	}
-	dev->txmode.offloads = info->tx_offload_capa & tx;
-	/* Any spread will do: a packet that comes to another engine is handed on. */
-	if (conf->queues > 1) {
-		uint64_t hash = info->flow_type_rss_offloads &
-				(RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
-
-		dev->rx_adv_conf.rss_conf.rss_hf = hash;
-		dev->rxmode.mq_mode = hash != 0 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
-	}
-}
-
-static int
-queues_setup(struct ethdev *eth, const struct ethdev_conf *conf, uint16_t rx_desc,
-	uint16_t tx_desc)
-{
-	unsigned socket = (unsigned)rte_eth_dev_socket_id(conf->port_id);
-
-	for (uint16_t i = 0; i < conf->queues; i++) {
-		int rc = rte_eth_rx_queue_setup(
-			conf->port_id, i, rx_desc, socket, NULL, eth->pool);
-
-		if (rc == 0)
-			rc = rte_eth_tx_queue_setup(
-				conf->port_id, i, tx_desc, socket, NULL);
-		if (rc != 0)
-			return rc;
-		eth->queues[i] = (struct ethdev_queue){
-			.port_id = conf->port_id, .queue_id = i, .pool = eth->pool};
-		eth->handles[i] = &eth->queues[i];
-	}
+	room = RTE_MAX(room, (uint32_t)RTE_MBUF_DEFAULT_BUF_SIZE);
+	snprintf(name, sizeof(name), "rocade_%u", dev->port_id);
+	dev->pool = rte_pktmbuf_pool_create(
+		name, count, POOL_CACHE, 0, (uint16_t)room, dev->socket);
+	if (dev->pool == NULL)
+		return fail(err, err_size, -ENOMEM,
+			"no memory for %u buffers of %u bytes: %s; give EAL more (-m, "
+			"hugepages) or take fewer engines or descriptors",
+			count, room, rte_strerror(rte_errno));
 	return 0;
 }
 
-/*
- * A maximum that the PMD reports is not the last word: net_memif says 1500 and carries what
- * its buffers hold. So a refusal is only logged.
- */
-static void
-mtu_set(const struct ethdev_conf *conf)
-{
-	int rc;
-
-	if (conf->mtu == 0)
-		return;
-	rc = rte_eth_dev_set_mtu(conf->port_id, (uint16_t)conf->mtu);
-	if (rc != 0)
-		log_warn("ethdev %u: the PMD does not take an MTU of %" PRIu32
-			 " (%s); longer frames may be lost",
-			conf->port_id, conf->mtu, strerror(-rc));
-}
-
 static int
-port_setup(struct ethdev *eth, const struct ethdev_conf *conf,
-	const struct rte_eth_dev_info *info, char *err, size_t err_size)
+queues_setup(struct ethdev *dev, char *err, size_t err_size)
 {
-	uint16_t rx_desc = conf->rx_desc != 0 ? conf->rx_desc : DESC_DEFAULT;
-	uint16_t tx_desc = conf->tx_desc != 0 ? conf->tx_desc : DESC_DEFAULT;
-	struct rte_eth_conf dev = {.rxmode = {.mq_mode = RTE_ETH_MQ_RX_NONE}};
-	int rc;
+	unsigned socket = (unsigned)dev->socket;
+	int ret = 0;
 
-	offloads_choose(info, conf, &dev);
-	rc = rte_eth_dev_configure(conf->port_id, conf->queues, conf->queues, &dev);
-	if (rc != 0)
-		return refuse(err, err_size, pmd_error(rc),
-			"the PMD %s refused %u queues: %s", info->driver_name,
-			conf->queues,
-			rc == -EBUSY ? "it is started already" : strerror(-rc));
-	rc = rte_eth_dev_adjust_nb_rx_tx_desc(conf->port_id, &rx_desc, &tx_desc);
-	if (rc == 0)
-		rc = pool_create(eth, conf, rx_desc, tx_desc);
-	if (rc != 0)
-		return refuse(err, err_size, pmd_error(rc),
-			"no memory for the frames of %u queues of %u and %u descriptors; "
-			"give EAL more (-m) or take smaller rings",
-			conf->queues, rx_desc, tx_desc);
-	mtu_set(conf);
-	rc = queues_setup(eth, conf, rx_desc, tx_desc);
-	if (rc == 0)
-		rc = rte_eth_dev_start(conf->port_id);
-	if (rc != 0)
-		return refuse(err, err_size, pmd_error(rc),
-			"the PMD %s refused %u queues with %u and %u descriptors: %s",
-			info->driver_name, conf->queues, rx_desc, tx_desc, strerror(-rc));
-	eth->rx_desc = rx_desc;
-	eth->tx_cksum = (dev.txmode.offloads & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) != 0;
-	/* Neighbour solicitations come to multicast addresses; a PMD without filters may
-	 * not know the call. */
-	rte_eth_allmulticast_enable(conf->port_id);
+	for (uint16_t i = 0; i < dev->queue_count && ret == 0; i++) {
+		struct ethdev_queue *q = &dev->queue[i];
+
+		*q = (struct ethdev_queue){
+			.port_id = dev->port_id, .queue_id = i, .pool = dev->pool};
+		dev->queues[i] = q;
+		ret = rte_eth_rx_queue_setup(
+			dev->port_id, i, dev->rx_desc, socket, NULL, dev->pool);
+		if (ret == 0)
+			ret = rte_eth_tx_queue_setup(
+				dev->port_id, i, dev->tx_desc, socket, NULL);
+	}
+	if (ret != 0)
+		return fail(err, err_size, pmd_error(ret),
+			"%s refuses rx_desc: %u with tx_desc: %u: %s", dev->name,
+			dev->rx_desc, dev->tx_desc, strerror(-ret));
 	return 0;
 }
 
-static bool
+bool
 ethdev_link_up(void *drv)
 {
-	struct ethdev *eth = drv;
-	struct rte_eth_link link;
+	struct ethdev *dev = drv;
+	struct rte_eth_link link = {0};
 
-	return rte_eth_link_get_nowait(eth->port_id, &link) == 0 && link.link_status != 0;
+	return rte_eth_link_get_nowait(dev->port_id, &link) == 0 &&
+	       link.link_status == RTE_ETH_LINK_UP;
 }
 
+/* IPv6 neighbours ask by multicast, so without it nobody finds us. */
 static void
-ethdev_close(void *drv)
+multicast_enable(const struct ethdev *dev)
 {
-	struct ethdev *eth = drv;
+	int ret = rte_eth_allmulticast_enable(dev->port_id);
 
-	rte_eth_dev_stop(eth->port_id);
-	rte_eth_dev_close(eth->port_id);
-	rte_mempool_free(eth->pool);
-	rte_free(eth);
+	if (ret != 0)
+		ret = rte_eth_promiscuous_enable(dev->port_id);
+	if (ret != 0)
+		log_warn("%s receives neither all multicast nor all frames (%s): IPv6 "
+			 "neighbours may not find it",
+			dev->name, strerror(-ret));
 }
 
-static const struct port_ops ethdev_ops = {
-	.rx_burst = ethdev_rx_burst,
-	.rx_release = ethdev_release,
-	.tx_alloc = ethdev_tx_alloc,
-	.tx_release = ethdev_release,
-	.tx_burst = ethdev_tx_burst,
-	.wait_fd = ethdev_wait_fd,
-	.link_up = ethdev_link_up,
-	.close = ethdev_close,
-};
+/* A moment for links that come up at once. The others may take seconds (autonegotiation)
+ * or wait for their peer (net_memif): the port works when they are there. */
+static void
+link_wait(struct ethdev *dev)
+{
+	for (unsigned ms = 0; ms < LINK_WAIT_MS && !ethdev_link_up(dev);
+		ms += LINK_STEP_MS)
+		usleep(LINK_STEP_MS * 1000);
+}
 
 static int
-conf_check(const struct ethdev_conf *conf, const struct rte_eth_dev_info *info, char *err,
-	size_t err_size)
+dev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 {
-	unsigned most = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
+	struct rte_ether_addr mac;
+	int ret;
 
-	most = RTE_MIN(most, (unsigned)ETHDEV_QUEUES_MAX);
-	if (conf->queues == 0 || conf->queues > most)
-		return refuse(err, err_size, -EINVAL,
-			"engines: %u, but the PMD %s has 1 to %u queue pairs",
-			conf->queues, info->driver_name, most);
+	ret = rte_eth_macaddr_get(dev->port_id, &mac);
+	if (ret != 0)
+		return fail(err, err_size, pmd_error(ret), "%s has no MAC address: %s",
+			dev->name, strerror(-ret));
+	ret = rte_eth_dev_start(dev->port_id);
+	if (ret != 0)
+		return fail(err, err_size, pmd_error(ret), "%s does not start: %s",
+			dev->name, strerror(-ret));
+	multicast_enable(dev);
+	link_wait(dev);
+	memset(port, 0, sizeof(*port));
+	port->ops = &ethdev_ops;
+	port->drv = dev;
+	port->queues = dev->queues;
+	port->queue_count = dev->queue_count;
+	port->caps.max_frame = dev->mtu + L2_BYTES;
+	port->caps.rx_ring = dev->rx_desc;
+	port->caps.tx_ipv4_cksum = dev->tx_ipv4_cksum;
+	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
 	return 0;
 }
 
-static void
-port_fill(struct ethdev *eth, unsigned queues, struct port *port)
+static struct ethdev *
+dev_alloc(const struct ethdev_conf *conf)
 {
-	struct rte_ether_addr mac = {{0}};
+	size_t size = sizeof(struct ethdev) + conf->queues * sizeof(struct ethdev_queue);
+	struct ethdev *dev = alloc_get(&alloc_plain, "ethdev", size);
 
-	rte_eth_macaddr_get(eth->port_id, &mac);
-	*port = (struct port){
-		.ops = &ethdev_ops,
-		.drv = eth,
-		.queues = eth->handles,
-		.queue_count = queues,
-		.caps = {.max_frame = eth->max_frame,
-			.rx_ring = eth->rx_desc,
-			.tx_ipv4_cksum = eth->tx_cksum},
-	};
-	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
+	if (dev == NULL)
+		return NULL;
+	dev->port_id = conf->port_id;
+	dev->queue_count = conf->queues;
+	dev->queues = calloc(conf->queues, sizeof(dev->queues[0]));
+	if (dev->queues == NULL) {
+		alloc_put(&alloc_plain, dev, size);
+		return NULL;
+	}
+	return dev;
+}
+
+static void
+dev_free(struct ethdev *dev)
+{
+	rte_mempool_free(dev->pool);
+	free(dev->queues);
+	alloc_put(&alloc_plain, dev,
+		sizeof(*dev) + dev->queue_count * sizeof(struct ethdev_queue));
+}
+
+void
+ethdev_close(void *drv)
+{
+	struct ethdev *dev = drv;
+
+	(void)rte_eth_dev_stop(dev->port_id);
+	/* Only this takes the pool's buffers out of the descriptor rings. */
+	(void)rte_eth_dev_close(dev->port_id);
+	dev_free(dev);
 }
 
 int
 ethdev_open(const struct ethdev_conf *conf, struct port *port, char *err, size_t err_size)
 {
-	struct rte_eth_dev_info info;
-	struct ethdev *eth;
-	int rc;
+	struct ethdev *dev;
+	int ret;
 
-	if (rte_eth_dev_info_get(conf->port_id, &info) != 0)
-		return refuse(err, err_size, -ENODEV, "there is no such port");
-	rc = conf_check(conf, &info, err, err_size);
-	if (rc != 0)
-		return rc;
-	eth = rte_zmalloc("rocade ethdev", sizeof(*eth), LINE_SIZE);
-	if (eth == NULL)
-		return refuse(err, err_size, -ENOMEM, "EAL has no memory left");
-	eth->port_id = conf->port_id;
-	rc = port_setup(eth, conf, &info, err, err_size);
-	if (rc != 0) {
-		rte_mempool_free(eth->pool);
-		rte_free(eth);
-		return rc;
+	ret = conf_check(conf, err, err_size);
+	if (ret != 0)
+		return ret;
+	dev = dev_alloc(conf);
+	if (dev == NULL)
+		return fail(
+			err, err_size, -ENOMEM, "no memory for %u queues", conf->queues);
+	ret = dev_describe(dev, conf, err, err_size);
+	if (ret == 0)
+		ret = dev_configure(dev, conf, err, err_size);
+	if (ret == 0)
+		ret = pool_create(dev, err, err_size);
+	if (ret != 0) {
+		dev_free(dev);
+		return ret;
 	}
-	port_fill(eth, conf->queues, port);
-	return 0;
-}
-
-static void *
-mem_get(void *ctx, const char *name, size_t len)
-{
-	return rte_zmalloc_socket(name, len, LINE_SIZE, (int)(intptr_t)ctx);
-}
-
-static void
-mem_put(void *ctx, void *mem, size_t len)
-{
-	(void)ctx;
-	(void)len;
-	rte_free(mem);
-}
-
-struct alloc
-ethdev_alloc(int socket)
-{
-	return (struct alloc){mem_get, mem_put, (void *)(intptr_t)socket};
+	ret = queues_setup(dev, err, err_size);
+	if (ret == 0)
+		ret = dev_start(dev, port, err, err_size);
+	/* Its queues may hold buffers of the pool by now. */
+	if (ret != 0)
+		ethdev_close(dev);
+	return ret;
 }

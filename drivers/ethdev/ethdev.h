@@ -19,7 +19,9 @@ struct ethdev_conf {
 	bool no_cksum_offload;
 };
 
-/* Configures, starts, and fills the port. On failure -errno and one sentence of why in err. */
+/* Configures, starts, and fills the port. On failure -errno and one sentence of why in err.
+ * Closing the port stops and closes the ethdev port, and so does a PMD that refuses queues or
+ * start. */
 int ethdev_open(const struct ethdev_conf *conf, struct port *port, char *err, size_t err_size);
 
 /* rte_malloc'ed memory on a socket; ctx is the socket id cast to a pointer. */

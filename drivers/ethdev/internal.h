@@ -1,34 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Private to drivers/ethdev. */
 #ifndef ROCADE_ETHDEV_INTERNAL_H
 #define ROCADE_ETHDEV_INTERNAL_H
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "port/port.h"
-
-#define ETHDEV_QUEUES_MAX 16
+#include "ethdev/ethdev.h"
 
 struct ethdev_queue {
 	uint16_t port_id;
 	uint16_t queue_id;
 	struct rte_mempool *pool;
-};
+} LINE_ALIGNED;
 
 struct ethdev {
 	uint16_t port_id;
+	uint16_t queue_count;
 	uint16_t rx_desc;
-	bool tx_cksum;
-	uint32_t max_frame;
-	struct rte_mempool *pool; /* of all queues: what RX and TX use is handed around */
-	struct ethdev_queue queues[ETHDEV_QUEUES_MAX];
-	void *handles[ETHDEV_QUEUES_MAX];
+	uint16_t tx_desc;
+	uint32_t mtu;
+	int socket;
+	bool tx_ipv4_cksum;
+	struct rte_mempool *pool;
+	struct rte_eth_dev_info info;
+	char name[RTE_ETH_NAME_MAX_LEN];
+	void **queues;
+	struct ethdev_queue queue[];
 };
 
-unsigned ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n);
-void ethdev_release(void *queue, struct pkt *pkts, unsigned n);
-unsigned ethdev_tx_alloc(void *queue, struct pkt *pkts, unsigned n);
-unsigned ethdev_tx_burst(void *queue, struct pkt *pkts, unsigned n);
-int ethdev_wait_fd(void *queue);
+/* burst.c */
+extern const struct port_ops ethdev_ops;
+
+/* ethdev.c */
+bool ethdev_link_up(void *drv);
+void ethdev_close(void *drv);
 
 #endif

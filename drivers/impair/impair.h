@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loss, duplication, reordering and corruption on receive, seeded: wraps a queue of any port.
- * For tests and for `set impair`; costs nothing while no queue is wrapped.
+ * Loss, duplication, reordering and corruption on receive, seeded: wraps a queue of any
+ * port. For tests and for `set impair`; costs nothing while no queue is wrapped.
  */
 #ifndef ROCADE_IMPAIR_H
 #define ROCADE_IMPAIR_H
@@ -22,10 +22,14 @@ struct impair_stats {
 
 struct impair;
 
-/* The caller excludes the queue's engine around wrap, unwrap and reconfigure (its gate). */
+/* The caller excludes the queue's engine around wrap, unwrap and reconfigure (its gate).
+ * Duplicates stand in transmit buffers of the port (frames above max_frame, or without a
+ * free buffer, are not duplicated), so packets may outlive the wrapping. -EINVAL,
+ * -ENOMEM. */
 int impair_wrap(const struct port_queue *inner, const struct impair_conf *conf,
 	uint32_t max_frame, struct impair **out, struct port_queue *outer);
-int impair_set(struct impair *im, const struct impair_conf *conf); /* -EINVAL */
+/* Starts the sequence of the seed anew. -EINVAL, and nothing changes. */
+int impair_set(struct impair *im, const struct impair_conf *conf);
 void impair_stats_get(const struct impair *im, struct impair_stats *out);
 /* Releases what is held back. */
 void impair_unwrap(struct impair *im);

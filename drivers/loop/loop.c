@@ -1,41 +1,116 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames travel by reference: a sender takes a buffer from the pool of its queue, a ring
+ * of packet views carries it over, and the receiver's release puts it back into that
+ * pool. Rings have one producer and one consumer, the engines of the two ends; a pool is
+ * emptied by its queue's engine alone and filled by anybody.
+ */
 #include <errno.h>
 #include <string.h>
 
 #include "base/ringmem.h"
 #include "loop/loop.h"
 
-/* Frames that a sender may hold beside those in the ring: allocated, staged, being read. */
-#define LOOP_SPARE (8 * PKT_BURST)
-#define LOOP_QUEUES_MAX 16
+#define LOOP_MAX_QUEUES 256
+#define LOOP_MIN_FRAME 64
+#define LOOP_MAX_RING (UINT32_C(1) << 20)
+#define LOOP_SPARE (8 * PKT_BURST) /* beside those in the ring: being written or read */
 
-/* One direction of one queue pair. */
-struct loop_wire {
-	struct rte_ring *frames; /* of struct pkt: sender to receiver */
-	struct rte_ring *pool;	 /* of buffer addresses; given back by any engine */
-	uint8_t *buffers;
-	uint32_t room; /* of a buffer */
-};
+struct loop_buf {
+	struct loop_buf *next;
+	struct loop_queue *home; /* whose pool it belongs to */
+} LINE_ALIGNED;
 
 struct loop_queue {
-	struct loop_wire *out;
-	struct loop_wire *in;
+	struct rte_ring *rx;
+	struct loop_queue *peer;
+	struct loop_side *side;
+	struct loop_buf *spare; /* of this queue's engine alone */
+	uint32_t max_frame;
+	size_t size; /* of the block that this structure starts */
+	struct loop_buf *returned LINE_ALIGNED; /* by anybody */
+};
+
+struct loop_side {
+	struct loop *loop;
+	bool closed;
 };
 
 struct loop {
-	const struct alloc *mem;
-	uint32_t ring_size;
-	unsigned queues;
-	unsigned open; /* ends not closed yet */
-	struct loop_wire wires[2][LOOP_QUEUES_MAX];
-	struct loop_queue ends[2][LOOP_QUEUES_MAX];
-	void *handles[2][LOOP_QUEUES_MAX];
+	struct alloc mem;
+	size_t size;
+	unsigned queue_count;
+	unsigned open; /* sides */
+	struct loop_side sides[2];
+	void *queues[]; /* those of side 0, then those of side 1 */
 };
 
-static uint32_t
-pool_size(uint32_t ring_size)
+/* Puts a chain of buffers of one pool back. Never the other way round, except all at
+ * once, so that a head seen twice is the same list (no ABA). */
+static inline void
+pool_return(struct loop_queue *home, struct loop_buf *first, struct loop_buf *last)
 {
-	return ring_size + LOOP_SPARE;
+	struct loop_buf *head = __atomic_load_n(&home->returned, __ATOMIC_RELAXED);
+
+	do {
+		last->next = head;
+		/* Pairs with the acquire in pool_take(). */
+	} while (!__atomic_compare_exchange_n(
+		&home->returned, &head, first, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+static inline struct loop_buf *
+pool_take(struct loop_queue *q)
+{
+	struct loop_buf *buf = q->spare;
+
+	if (buf == NULL) {
+		/* Pairs with the release in pool_return(). */
+		if (__atomic_load_n(&q->returned, __ATOMIC_RELAXED) != NULL)
+			buf = __atomic_exchange_n(&q->returned, NULL, __ATOMIC_ACQUIRE);
+		if (buf == NULL)
+			return NULL;
+	}
+	q->spare = buf->next;
+	return buf;
+}
+
+/* A burst mostly comes from one pool: one exchange for each run. */
+static void
+loop_release(void *queue, struct pkt *pkts, unsigned n)
+{
+	(void)queue;
+	for (unsigned i = 0; i < n;) {
+		struct loop_buf *first = pkts[i].owner, *last = first;
+
+		for (i++; i < n; i++) {
+			struct loop_buf *buf = pkts[i].owner;
+
+			if (buf->home != first->home)
+				break;
+			last->next = buf;
+			last = buf;
+		}
+		pool_return(first->home, first, last);
+	}
+}
+
+static unsigned
+loop_tx_alloc(void *queue, struct pkt *pkts, unsigned n)
+{
+	struct loop_queue *q = queue;
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		struct loop_buf *buf = pool_take(q);
+
+		if (buf == NULL)
+			break;
+		pkts[i] = (struct pkt){.data = (uint8_t *)(buf + 1),
+			.room = (uint16_t)q->max_frame,
+			.owner = buf};
+	}
+	return i;
 }
 
 static unsigned
@@ -43,42 +118,7 @@ loop_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct loop_queue *q = queue;
 
-	return rte_ring_sc_dequeue_burst_elem(
-		q->in->frames, pkts, sizeof(*pkts), n, NULL);
-}
-
-/* Back to the pools they come from: runs of one wire at once. */
-static void
-loop_release(void *queue, struct pkt *pkts, unsigned n)
-{
-	uint8_t *buffers[PKT_BURST];
-	unsigned run;
-
-	(void)queue;
-	for (unsigned i = 0; i < n; i += run) {
-		struct loop_wire *wire = pkts[i].owner;
-
-		for (run = 0; i + run < n && run < PKT_BURST && pkts[i + run].owner == wire;
-			run++)
-			buffers[run] = pkts[i + run].data;
-		/* The pool holds every buffer of the wire, so it cannot be full. */
-		rte_ring_mp_rts_enqueue_bulk_elem(
-			wire->pool, buffers, sizeof(buffers[0]), run, NULL);
-	}
-}
-
-static unsigned
-loop_tx_alloc(void *queue, struct pkt *pkts, unsigned n)
-{
-	struct loop_wire *wire = ((struct loop_queue *)queue)->out;
-	uint8_t *buffers[PKT_BURST];
-	unsigned got = rte_ring_sc_dequeue_burst_elem(wire->pool, buffers,
-		sizeof(buffers[0]), RTE_MIN(n, PKT_BURST + 0u), NULL);
-
-	for (unsigned i = 0; i < got; i++)
-		pkts[i] = (struct pkt){
-			.data = buffers[i], .room = (uint16_t)wire->room, .owner = wire};
-	return got;
+	return rte_ring_sc_dequeue_burst_elem(q->rx, pkts, sizeof(*pkts), n, NULL);
 }
 
 static unsigned
@@ -86,8 +126,14 @@ loop_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct loop_queue *q = queue;
 
-	return rte_ring_sp_enqueue_burst_elem(
-		q->out->frames, pkts, sizeof(*pkts), n, NULL);
+	/* Nobody at the other end takes anything: as if the cable were out. */
+	if (__atomic_load_n(&q->peer->side->closed, __ATOMIC_RELAXED)) {
+		loop_release(q, pkts, n);
+		return n;
+	}
+	for (unsigned i = 0; i < n; i++)
+		pkts[i].flags = 0;
+	return rte_ring_sp_enqueue_burst_elem(q->peer->rx, pkts, sizeof(*pkts), n, NULL);
 }
 
 static int
@@ -97,61 +143,38 @@ loop_wait_fd(void *queue)
 	return -1;
 }
 
-static void
-wire_free(const struct loop *loop, struct loop_wire *wire)
+static bool
+loop_link_up(void *drv)
 {
-	uint32_t count = pool_size(loop->ring_size);
+	struct loop_side *side = drv;
+	struct loop *loop = side->loop;
 
-	alloc_put(loop->mem, wire->frames,
-		ringmem_size(loop->ring_size, sizeof(struct pkt)));
-	alloc_put(loop->mem, wire->pool, ringmem_size(count, sizeof(uint8_t *)));
-	alloc_put(loop->mem, wire->buffers, (size_t)count * wire->room);
-}
-
-static int
-wire_init(const struct loop *loop, struct loop_wire *wire, uint32_t max_frame)
-{
-	uint32_t count = pool_size(loop->ring_size);
-
-	wire->room = RTE_ALIGN_CEIL(max_frame, LINE_SIZE);
-	wire->frames = alloc_get(loop->mem, "loop frames",
-		ringmem_size(loop->ring_size, sizeof(struct pkt)));
-	wire->pool = alloc_get(
-		loop->mem, "loop pool", ringmem_size(count, sizeof(uint8_t *)));
-	wire->buffers = alloc_get(loop->mem, "loop buffers", (size_t)count * wire->room);
-	if (wire->frames == NULL || wire->pool == NULL || wire->buffers == NULL)
-		return -ENOMEM;
-	ringmem_init(wire->frames, loop->ring_size, false, false);
-	ringmem_init(wire->pool, count, true, false);
-	for (uint32_t i = 0; i < count; i++) {
-		uint8_t *buffer = wire->buffers + (size_t)i * wire->room;
-
-		rte_ring_mp_rts_enqueue_bulk_elem(
-			wire->pool, &buffer, sizeof(buffer), 1, NULL);
-	}
-	return 0;
+	return !__atomic_load_n(
+		&loop->sides[side == &loop->sides[0]].closed, __ATOMIC_RELAXED);
 }
 
 static void
 loop_free(struct loop *loop)
 {
-	for (unsigned end = 0; end < 2; end++)
-		for (unsigned i = 0; i < loop->queues; i++)
-			wire_free(loop, &loop->wires[end][i]);
-	alloc_put(loop->mem, loop, sizeof(*loop));
-}
+	struct alloc mem = loop->mem;
 
-static bool
-loop_link_up(void *drv)
-{
-	return __atomic_load_n(&((struct loop *)drv)->open, __ATOMIC_RELAXED) == 2;
+	for (unsigned i = 0; i < 2 * loop->queue_count; i++) {
+		struct loop_queue *q = loop->queues[i];
+
+		if (q != NULL)
+			alloc_put(&mem, q, q->size);
+	}
+	alloc_put(&mem, loop, loop->size);
 }
 
 static void
 loop_close(void *drv)
 {
-	struct loop *loop = drv;
+	struct loop_side *side = drv;
+	struct loop *loop = side->loop;
 
+	__atomic_store_n(&side->closed, true, __ATOMIC_RELAXED);
+	/* Both ways: the last one out sees all that the other did. */
 	if (__atomic_sub_fetch(&loop->open, 1, __ATOMIC_ACQ_REL) == 0)
 		loop_free(loop);
 }
@@ -167,63 +190,111 @@ static const struct port_ops loop_ops = {
 	.close = loop_close,
 };
 
-/* Locally administered; every loop of a process has its own two. */
-static void
-mac_make(uint8_t mac[6], uint32_t serial)
+/* One block: the queue, its receive ring, its transmit buffers. */
+static struct loop_queue *
+queue_create(
+	struct loop *loop, struct loop_side *side, uint32_t max_frame, uint32_t ring_size)
 {
-	const uint8_t bytes[6] = {0x02, 0x52, 0x6f, (uint8_t)(serial >> 16),
-		(uint8_t)(serial >> 8), (uint8_t)serial};
+	size_t ring_bytes = ringmem_size(ring_size, sizeof(struct pkt));
+	size_t stride = RTE_ALIGN_CEIL(sizeof(struct loop_buf) + max_frame, LINE_SIZE);
+	uint32_t buffers = ring_size + LOOP_SPARE;
+	size_t size = sizeof(struct loop_queue) + ring_bytes + buffers * stride;
+	struct loop_queue *q = alloc_get(&loop->mem, "loop queue", size);
+	uint8_t *at;
 
-	memcpy(mac, bytes, sizeof(bytes));
+	if (q == NULL)
+		return NULL;
+	q->rx = (struct rte_ring *)(q + 1);
+	q->side = side;
+	q->max_frame = max_frame;
+	q->size = size;
+	(void)ringmem_init(q->rx, ring_size, false, false);
+	at = (uint8_t *)q->rx + ring_bytes;
+	/* The first one taken is the first in memory. */
+	for (uint32_t i = buffers; i-- > 0;) {
+		struct loop_buf *buf = (struct loop_buf *)(at + i * stride);
+
+		buf->home = q;
+		buf->next = q->spare;
+		q->spare = buf;
+	}
+	return q;
+}
+
+static int
+queues_create(struct loop *loop, uint32_t max_frame, uint32_t ring_size)
+{
+	unsigned n = loop->queue_count;
+
+	for (unsigned i = 0; i < 2 * n; i++) {
+		loop->queues[i] =
+			queue_create(loop, &loop->sides[i / n], max_frame, ring_size);
+		if (loop->queues[i] == NULL)
+			return -ENOMEM;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct loop_queue *a = loop->queues[i], *b = loop->queues[n + i];
+
+		a->peer = b;
+		b->peer = a;
+	}
+	return 0;
+}
+
+/* Locally administered; number by number over all loops of the process. */
+static void
+loop_mac(uint8_t mac[6], uint32_t number)
+{
+	memset(mac, 0, 6);
+	mac[0] = 0x02;
+	for (unsigned i = 0; i < 4; i++)
+		mac[2 + i] = (uint8_t)(number >> (24 - 8 * i));
 }
 
 static void
-port_fill(struct loop *loop, unsigned end, uint32_t max_frame, uint32_t serial,
-	struct port *port)
+port_fill(struct loop *loop, unsigned side, uint32_t number, uint32_t max_frame,
+	uint32_t ring_size, struct port *port)
 {
-	for (unsigned i = 0; i < loop->queues; i++) {
-		loop->ends[end][i] = (struct loop_queue){
-			.out = &loop->wires[end][i], .in = &loop->wires[1 - end][i]};
-		loop->handles[end][i] = &loop->ends[end][i];
-	}
-	*port = (struct port){
-		.ops = &loop_ops,
-		.drv = loop,
-		.queues = loop->handles[end],
-		.queue_count = loop->queues,
-		.caps = {.max_frame = max_frame, .rx_ring = loop->ring_size},
-	};
-	mac_make(port->mac, serial + end);
+	memset(port, 0, sizeof(*port));
+	port->ops = &loop_ops;
+	port->drv = &loop->sides[side];
+	port->queues = &loop->queues[side * loop->queue_count];
+	port->queue_count = loop->queue_count;
+	port->caps.max_frame = max_frame;
+	port->caps.rx_ring = ring_size;
+	loop_mac(port->mac, number);
 }
 
 int
 loop_open(unsigned queues, uint32_t max_frame, uint32_t ring_size,
 	const struct alloc *mem, struct port *a, struct port *b)
 {
-	static uint32_t serials;
-	uint32_t serial;
+	static uint32_t serial;
+	uint32_t number;
 	struct loop *loop;
-	int rc = 0;
+	size_t size;
+	int ret;
 
-	if (queues == 0 || queues > LOOP_QUEUES_MAX || max_frame < 64 ||
-		max_frame > UINT16_MAX - LINE_SIZE || ring_size == 0 ||
+	if (queues == 0 || queues > LOOP_MAX_QUEUES || max_frame < LOOP_MIN_FRAME ||
+		max_frame > UINT16_MAX || ring_size == 0 || ring_size > LOOP_MAX_RING ||
 		!rte_is_power_of_2(ring_size))
 		return -EINVAL;
-	loop = alloc_get(mem, "loop", sizeof(*loop));
+	size = sizeof(*loop) + 2 * queues * sizeof(loop->queues[0]);
+	loop = alloc_get(mem, "loop", size);
 	if (loop == NULL)
 		return -ENOMEM;
-	loop->mem = mem;
-	loop->ring_size = ring_size;
-	loop->queues = queues;
+	loop->mem = *mem;
+	loop->size = size;
+	loop->queue_count = queues;
 	loop->open = 2;
-	for (unsigned i = 0; i < 2 * queues && rc == 0; i++)
-		rc = wire_init(loop, &loop->wires[i % 2][i / 2], max_frame);
-	if (rc != 0) {
+	loop->sides[0].loop = loop->sides[1].loop = loop;
+	ret = queues_create(loop, max_frame, ring_size);
+	if (ret != 0) {
 		loop_free(loop);
-		return rc;
+		return ret;
 	}
-	serial = __atomic_add_fetch(&serials, 2, __ATOMIC_RELAXED);
-	port_fill(loop, 0, max_frame, serial, a);
-	port_fill(loop, 1, max_frame, serial, b);
+	number = __atomic_fetch_add(&serial, 2, __ATOMIC_RELAXED);
+	port_fill(loop, 0, number + 1, max_frame, ring_size, a);
+	port_fill(loop, 1, number + 2, max_frame, ring_size, b);
 	return 0;
 }

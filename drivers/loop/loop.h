@@ -10,8 +10,9 @@
 #include "port/port.h"
 
 /* queues per side, frames of up to max_frame bytes, ring slots per queue (a power of two) and
- * as many buffers and a burst more. Fills both ports (MACs 02:00:00:00:00:0[12] + serial).
- * Closing both (port->ops->close) frees everything. -EINVAL, -ENOMEM. */
+ * as many buffers and some bursts more. Fills both ports (MACs 02:00:00:00:00:0[12] + serial).
+ * What is sent to a closed end is lost; closing both (port->ops->close) frees everything.
+ * -EINVAL, -ENOMEM. */
 int loop_open(unsigned queues, uint32_t max_frame, uint32_t ring_size, const struct alloc *mem,
 	struct port *a, struct port *b);
 

@@ -41,16 +41,12 @@ struct net;
  * broadcast, that of the subnet itself ...), one given twice, a gateway that is on no
  * link of ours, a MAC that is no station's, a VLAN above 4094; -ENOMEM. Announces the
  * addresses (RFC 5227 2.3, RFC 4861 7.2.6) with the first net_tx(). */
-int
-net_create(const struct net_conf *conf, struct net **out);
-void
-net_destroy(struct net *net);
-const struct net_conf *
-net_conf(const struct net *net);
+int net_create(const struct net_conf *conf, struct net **out);
+void net_destroy(struct net *net);
+const struct net_conf *net_conf(const struct net *net);
 
 /* -EINVAL, or 0: replaces the addresses and gateways; bumps the generation. */
-int
-net_set_conf(struct net *net, const struct net_conf *conf);
+int net_set_conf(struct net *net, const struct net_conf *conf);
 
 static inline bool
 gid_is_ipv4(const uint8_t gid[16])
@@ -62,8 +58,7 @@ gid_is_ipv4(const uint8_t gid[16])
 
 /* Moves whenever a neighbour's MAC or reachability, or an address, changed. Pairs with
  * the release where it is bumped. */
-uint32_t
-net_generation(const struct net *net);
+uint32_t net_generation(const struct net *net);
 
 /*
  * The MAC for packets from one of our addresses to dst: 0; -EAGAIN while it is being
@@ -72,21 +67,17 @@ net_generation(const struct net *net);
  * dst is neither on a link of ours nor is there a gateway; -ENOSPC when the table is full
  * of live entries. A multicast dst has the MAC of its group, an address of ours our own.
  */
-int
-net_resolve(struct net *net, const uint8_t dst[16], uint8_t mac[6], uint64_t now);
+int net_resolve(struct net *net, const uint8_t dst[16], uint8_t mac[6], uint64_t now);
 
 /* A received frame that is not RoCEv2 (PARSE_OTHER). Learns from it; when it wants an
  * answer, writes that into reply (allocated by the caller) and returns true. */
-bool
-net_rx(struct net *net, const struct pkt *frame, struct pkt *reply, uint64_t now);
+bool net_rx(struct net *net, const struct pkt *frame, struct pkt *reply, uint64_t now);
 
 /* Fills up to n frames that are due: requests and confirmations. */
-unsigned
-net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now);
+unsigned net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now);
 
 /* When net_tx() will next have something; TIME_NEVER. Cheap (one relaxed load). */
-uint64_t
-net_deadline(const struct net *net);
+uint64_t net_deadline(const struct net *net);
 
 /* For `show neigh`: calls back for every entry, under the lock. */
 struct neigh_info {
@@ -95,19 +86,15 @@ struct neigh_info {
 	const char *state; /* "incomplete", "reachable", "failed" */
 	uint64_t age_ns;   /* since the last answer; TIME_NEVER: there was none */
 };
-void
-net_each(struct net *net, uint64_t now, void (*fn)(const struct neigh_info *, void *),
+void net_each(struct net *net, uint64_t now, void (*fn)(const struct neigh_info *, void *),
 	void *arg);
 
 /* Text <-> GID, IPv4 dotted or IPv6: 0 or -EINVAL. "192.0.2.1/24" with a prefix; without
  * one 32 or 128; prefix_len NULL: a prefix is -EINVAL. buf of at least 46 bytes. */
-int
-gid_parse(const char *text, uint8_t gid[16], uint8_t *prefix_len);
-const char *
-gid_format(const uint8_t gid[16], char *buf, size_t size);
+int gid_parse(const char *text, uint8_t gid[16], uint8_t *prefix_len);
+const char *gid_format(const uint8_t gid[16], char *buf, size_t size);
 
 /* fe80::/64 with the EUI-64 of the MAC (RFC 4291, appendix A). */
-void
-gid_link_local(const uint8_t mac[6], uint8_t gid[16]);
+void gid_link_local(const uint8_t mac[6], uint8_t gid[16]);
 
 #endif

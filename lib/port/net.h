@@ -65,102 +65,69 @@ struct frame {
 };
 
 /* gid.c */
-bool
-gid_is_zero(const uint8_t gid[16]);
-bool
-gid_is_multicast(const uint8_t gid[16]);
-bool
-gid_is_link_local(const uint8_t gid[16]); /* fe80::/10 */
+bool gid_is_zero(const uint8_t gid[16]);
+bool gid_is_multicast(const uint8_t gid[16]);
+bool gid_is_link_local(const uint8_t gid[16]); /* fe80::/10 */
 /* Whether it may be that of one machine on a network. */
-bool
-gid_is_host(const uint8_t gid[16]);
-bool
-gid_in_prefix(const uint8_t gid[16], const struct net_addr *addr);
-void
-gid_from_ipv4(const void *ipv4, uint8_t gid[16]);
-void
-gid_multicast_mac(const uint8_t gid[16], uint8_t mac[6]);
+bool gid_is_host(const uint8_t gid[16]);
+bool gid_in_prefix(const uint8_t gid[16], const struct net_addr *addr);
+void gid_from_ipv4(const void *ipv4, uint8_t gid[16]);
+void gid_multicast_mac(const uint8_t gid[16], uint8_t mac[6]);
 /* ff02::1:ffXX:XXXX (RFC 4291 2.7.1). */
-void
-gid_solicited_node(const uint8_t gid[16], uint8_t group[16]);
+void gid_solicited_node(const uint8_t gid[16], uint8_t group[16]);
 
 /* addr.c */
-int
-net_conf_check(const struct net_conf *conf);
-bool
-net_is_ours(const struct net_conf *conf, const uint8_t gid[16]);
-bool
-net_is_onlink(const struct net_conf *conf, const uint8_t gid[16]);
+int net_conf_check(const struct net_conf *conf);
+bool net_is_ours(const struct net_conf *conf, const uint8_t gid[16]);
+bool net_is_onlink(const struct net_conf *conf, const uint8_t gid[16]);
 /* The broadcast address of a subnet of ours. */
-bool
-net_is_broadcast(const struct net_conf *conf, const uint8_t gid[16]);
+bool net_is_broadcast(const struct net_conf *conf, const uint8_t gid[16]);
 /* Our address that a question about target is asked from; NULL: none of that family. */
-const uint8_t *
-net_source(const struct net_conf *conf, const uint8_t target[16]);
+const uint8_t *net_source(const struct net_conf *conf, const uint8_t target[16]);
 /* 0 or -ENETUNREACH. */
-int
-net_next_hop(const struct net_conf *conf, const uint8_t dst[16], uint8_t hop[16]);
+int net_next_hop(const struct net_conf *conf, const uint8_t dst[16], uint8_t hop[16]);
 
 /* neigh.c */
-struct neigh *
-neigh_find(struct net *net, const uint8_t gid[16]);
-void
-neigh_table_init(struct net *net);
+struct neigh *neigh_find(struct net *net, const uint8_t gid[16]);
+void neigh_table_init(struct net *net);
 /* Forgets whom we can no longer reach directly, or everybody. */
-void
-neigh_flush(struct net *net, bool all);
+void neigh_flush(struct net *net, bool all);
 /* gid has been heard to be at mac. learn: also when it was not known, since it talked to
  * us. */
-void
-neigh_seen(struct net *net, const uint8_t gid[16], const uint8_t mac[6], bool learn,
+void neigh_seen(struct net *net, const uint8_t gid[16], const uint8_t mac[6], bool learn,
 	uint64_t now);
 /* The neighbour's turn: writes the request it needs, false when it needs none. */
-bool
-neigh_ask(struct net *net, struct neigh *e, struct pkt *frame, uint64_t now);
-void
-neigh_mark_due(struct net *net, struct neigh *e);
+bool neigh_ask(struct net *net, struct neigh *e, struct pkt *frame, uint64_t now);
+void neigh_mark_due(struct net *net, struct neigh *e);
 
 /* net.c */
-void
-net_generation_bump(struct net *net);
-void
-net_deadline_update(struct net *net);
+void net_generation_bump(struct net *net);
+void net_deadline_update(struct net *net);
 
 /* frame.c */
-bool
-frame_split(const struct net_conf *conf, const struct pkt *pkt, struct frame *frame);
-bool
-mac_is_station(const uint8_t mac[6]);
+bool frame_split(const struct net_conf *conf, const struct pkt *pkt, struct frame *frame);
+bool mac_is_station(const uint8_t mac[6]);
 /* Ethernet header, with the VLAN tag when there is one: the place of the l3_len bytes
  * behind it, NULL when they do not fit. Sets pkt->len. */
-uint8_t *
-frame_begin_l2(const struct net_conf *conf, struct pkt *pkt, const uint8_t dst_mac[6],
+uint8_t *frame_begin_l2(const struct net_conf *conf, struct pkt *pkt, const uint8_t dst_mac[6],
 	uint16_t type, uint32_t l3_len);
 /* The same up to the IPv6 header of an ICMPv6 message of len bytes. */
-uint8_t *
-frame_begin_icmp6(const struct net_conf *conf, struct pkt *pkt, const uint8_t dst_mac[6],
+uint8_t *frame_begin_icmp6(const struct net_conf *conf, struct pkt *pkt, const uint8_t dst_mac[6],
 	const uint8_t src[16], const uint8_t dst[16], uint8_t hop_limit, uint32_t len);
 /* Fills the checksum of the message that frame_begin_icmp6() made room for. */
-void
-frame_end_icmp6(uint8_t *msg, uint32_t len);
+void frame_end_icmp6(uint8_t *msg, uint32_t len);
 /* Internet checksum (RFC 1071) over data, continued from sum; folded: 0 when a checksum
  * in the data is right. */
-uint32_t
-sum_add(uint32_t sum, const void *data, uint32_t len);
-uint16_t
-sum_fold(uint32_t sum);
+uint32_t sum_add(uint32_t sum, const void *data, uint32_t len);
+uint16_t sum_fold(uint32_t sum);
 /* Sum of the pseudo header of an ICMPv6 message. */
-uint32_t
-sum_icmp6(const void *src, const void *dst, uint32_t len);
+uint32_t sum_icmp6(const void *src, const void *dst, uint32_t len);
 
 /* arp.c, nd.c, icmp.c: each takes a frame of its kind; true when reply holds an answer.
  */
-bool
-arp_rx(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t now);
-bool
-icmp4_rx(struct net *net, const struct frame *frame, struct pkt *reply);
-bool
-icmp6_rx(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t now);
+bool arp_rx(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t now);
+bool icmp4_rx(struct net *net, const struct frame *frame, struct pkt *reply);
+bool icmp6_rx(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t now);
 
 /* An ICMPv6 message whose lengths and checksum are right. */
 struct icmp6 {
@@ -170,22 +137,17 @@ struct icmp6 {
 	uint32_t len; /* 4 at least */
 	uint8_t hop_limit;
 };
-bool
-nd_rx(struct net *net, const struct frame *frame, const struct icmp6 *in,
+bool nd_rx(struct net *net, const struct frame *frame, const struct icmp6 *in,
 	struct pkt *reply, uint64_t now);
 
 /* A question about gid to mac, or to all when mac is NULL; announcements of an address.
  */
-bool
-arp_request(const struct net_conf *conf, const uint8_t gid[16], const uint8_t *mac,
+bool arp_request(const struct net_conf *conf, const uint8_t gid[16], const uint8_t *mac,
 	struct pkt *frame);
-bool
-arp_announce(const struct net_conf *conf, const uint8_t gid[16], struct pkt *frame);
-bool
-nd_solicit(const struct net_conf *conf, const uint8_t gid[16], const uint8_t *mac,
+bool arp_announce(const struct net_conf *conf, const uint8_t gid[16], struct pkt *frame);
+bool nd_solicit(const struct net_conf *conf, const uint8_t gid[16], const uint8_t *mac,
 	struct pkt *frame);
-bool
-nd_announce(const struct net_conf *conf, const uint8_t gid[16], struct pkt *frame);
+bool nd_announce(const struct net_conf *conf, const uint8_t gid[16], struct pkt *frame);
 
 #define ND_SOLICITATION 135
 #define ND_ADVERTISEMENT 136

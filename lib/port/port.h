@@ -21,7 +21,7 @@ struct port_caps {
 struct port_ops {
 	/* Up to n received frames, each one segment. */
 	unsigned (*rx_burst)(void *queue, struct pkt *pkts, unsigned n);
-	/* Gives received frames back. */
+	/* Gives received frames back; also takes what tx_alloc() gave, filled or not. */
 	void (*rx_release)(void *queue, struct pkt *pkts, unsigned n);
 	/* Up to n empty frames: data, room and owner set, len 0, flags 0. */
 	unsigned (*tx_alloc)(void *queue, struct pkt *pkts, unsigned n);

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop/loop.h"
+#include "../rand.h"
+
+#include <cmocka.h>
+
+#define RING 64
+
+/* Counts what is taken and given back, and fails the get number fail_at. */
+struct purse {
+	size_t bytes;
+	unsigned blocks;
+	unsigned gets;
+	unsigned fail_at;
+};
+
+static void *
+purse_get(void *ctx, const char *name, size_t len)
+{
+	struct purse *purse = ctx;
+	void *mem;
+
+	if (++purse->gets == purse->fail_at)
+		return NULL;
+	mem = alloc_plain.get(NULL, name, len);
+	purse->blocks += mem != NULL;
+	purse->bytes += mem != NULL ? len : 0;
+	return mem;
+}
+
+static void
+purse_put(void *ctx, void *mem, size_t len)
+{
+	struct purse *purse = ctx;
+
+	purse->blocks--;
+	purse->bytes -= len;
+	alloc_plain.put(NULL, mem, len);
+}
+
+struct pair {
+	struct purse purse;
+	struct port port[2];
+};
+
+static void
+pair_open(struct pair *pair, unsigned queues)
+{
+	struct alloc mem = {purse_get, purse_put, &pair->purse};
+
+	memset(pair, 0, sizeof(*pair));
+	assert_int_equal(
+		loop_open(queues, 2048, RING, &mem, &pair->port[0], &pair->port[1]), 0);
+}
+
+static void
+pair_close(struct pair *pair)
+{
+	pair->port[0].ops->close(pair->port[0].drv);
+	assert_true(pair->purse.blocks > 0); /* the other end may still use it */
+	pair->port[1].ops->close(pair->port[1].drv);
+	assert_int_equal(pair->purse.blocks, 0);
+	assert_int_equal(pair->purse.bytes, 0);
+}
+
+static unsigned
+send(struct port *port, unsigned queue, uint64_t first, unsigned n)
+{
+	struct pkt pkts[PKT_BURST];
+	unsigned got = port->ops->tx_alloc(port->queues[queue], pkts, n), sent;
+
+	for (unsigned i = 0; i < got; i++) {
+		uint64_t number = first + i;
+
+		assert_int_equal(pkts[i].len, 0);
+		assert_int_equal(pkts[i].room, 2048);
+		pkts[i].len = (uint16_t)(64 + number % (2048 - 64 + 1));
+		memset(pkts[i].data, (int)number, pkts[i].len);
+		memcpy(pkts[i].data, &number, sizeof(number));
+		pkts[i].flags = PKT_TX_IPV4_CKSUM;
+	}
+	sent = port->ops->tx_burst(port->queues[queue], pkts, got);
+	port->ops->tx_release(port->queues[queue], pkts + sent, got - sent);
+	return sent;
+}
+
+static unsigned
+receive(struct port *port, unsigned queue, uint64_t first, unsigned n)
+{
+	struct pkt pkts[PKT_BURST];
+	unsigned got = port->ops->rx_burst(port->queues[queue], pkts, n);
+
+	for (unsigned i = 0; i < got; i++) {
+		uint64_t number;
+
+		memcpy(&number, pkts[i].data, sizeof(number));
+		assert_int_equal(number, first + i);
+		assert_int_equal(pkts[i].len, 64 + number % (2048 - 64 + 1));
+		for (unsigned at = sizeof(number); at < pkts[i].len; at++)
+			if (pkts[i].data[at] != (uint8_t)number)
+				fail_msg("frame %lu byte %u", number, at);
+		assert_int_equal(pkts[i].flags, 0);
+	}
+	port->ops->rx_release(port->queues[queue], pkts, got);
+	return got;
+}
+
+static void
+ports_say_what_they_are(void **state)
+{
+	struct pair pair, other;
+
+	(void)state;
+	pair_open(&pair, 3);
+	pair_open(&other, 1);
+	for (unsigned side = 0; side < 2; side++) {
+		const struct port *port = &pair.port[side];
+
+		assert_int_equal(port->queue_count, 3);
+		assert_int_equal(port->caps.max_frame, 2048);
+		assert_int_equal(port->caps.rx_ring, RING);
+		assert_false(port->caps.tx_ipv4_cksum);
+		assert_int_equal(port->mac[0], 0x02);
+		assert_int_equal(port->ops->wait_fd(port->queues[0]), -1);
+		assert_true(port->ops->link_up(port->drv));
+		for (unsigned j = 0; j < 2; j++)
+			assert_memory_not_equal(port->mac, other.port[j].mac, 6);
+	}
+	assert_memory_not_equal(pair.port[0].mac, pair.port[1].mac, 6);
+	pair_close(&pair);
+	pair_close(&other);
+}
+
+static void
+wrong_arguments_are_refused(void **state)
+{
+	struct port a, b;
+
+	(void)state;
+	assert_int_equal(loop_open(0, 2048, 64, &alloc_plain, &a, &b), -EINVAL);
+	assert_int_equal(loop_open(1, 63, 64, &alloc_plain, &a, &b), -EINVAL);
+	assert_int_equal(loop_open(1, 65536, 64, &alloc_plain, &a, &b), -EINVAL);
+	assert_int_equal(loop_open(1, 2048, 0, &alloc_plain, &a, &b), -EINVAL);
+	assert_int_equal(loop_open(1, 2048, 63, &alloc_plain, &a, &b), -EINVAL);
+	assert_int_equal(loop_open(100000, 2048, 64, &alloc_plain, &a, &b), -EINVAL);
+}
+
+static void
+no_memory_leaves_nothing(void **state)
+{
+	(void)state;
+	for (unsigned at = 1;; at++) {
+		struct purse purse = {.fail_at = at};
+		struct alloc mem = {purse_get, purse_put, &purse};
+		struct port a, b;
+		int ret = loop_open(2, 2048, RING, &mem, &a, &b);
+
+		if (ret == 0) {
+			assert_true(at > 2);
+			a.ops->close(a.drv);
+			b.ops->close(b.drv);
+		} else {
+			assert_int_equal(ret, -ENOMEM);
+		}
+		assert_int_equal(purse.blocks, 0);
+		assert_int_equal(purse.bytes, 0);
+		if (ret == 0)
+			break;
+	}
+}
+
+/* Queue i to queue i, both ways, in order and whole. */
+static void
+frames_arrive_whole(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair, 2);
+	for (unsigned round = 0; round < 200; round++)
+		for (unsigned side = 0; side < 2; side++)
+			for (unsigned queue = 0; queue < 2; queue++) {
+				uint64_t first =
+					1000000 * side + 10000000 * queue + round * 17;
+
+				assert_int_equal(
+					send(&pair.port[side], queue, first, 17), 17);
+				assert_int_equal(receive(&pair.port[1 - side], queue,
+							 first, PKT_BURST),
+					17);
+				assert_int_equal(
+					receive(&pair.port[side], queue, 0, 1), 0);
+			}
+	pair_close(&pair);
+}
+
+static void
+full_ring_refuses_and_loses_nothing(void **state)
+{
+	struct pair pair;
+	uint64_t sent = 0, got = 0;
+
+	(void)state;
+	pair_open(&pair, 1);
+	for (unsigned round = 0; round < 10; round++) {
+		unsigned n;
+
+		while ((n = send(&pair.port[0], 0, sent, PKT_BURST)) > 0)
+			sent += n;
+		assert_int_equal(sent - got, RING);
+		while ((n = receive(&pair.port[1], 0, got, 7)) > 0)
+			got += n;
+		assert_int_equal(sent, got);
+	}
+	pair_close(&pair);
+}
+
+/* The pool is finite; what comes back, by whatever way and in whatever mixture, is there
+ * again. */
+static void
+buffers_come_back(void **state)
+{
+	struct pair pair;
+	struct pkt all[1024], mixed[PKT_BURST];
+	unsigned n, total = 0;
+
+	(void)state;
+	pair_open(&pair, 2);
+	while ((n = pair.port[0].ops->tx_alloc(
+			pair.port[0].queues[0], all + total, PKT_BURST)) > 0)
+		total += n;
+	assert_true(total > RING && total < RTE_DIM(all) - PKT_BURST);
+	for (unsigned i = 0; i < total; i++)
+		for (unsigned j = 0; j < i; j++)
+			assert_ptr_not_equal(all[i].data, all[j].data);
+	/* One of ours and one of the other queue in turn, given back elsewhere. */
+	assert_int_equal(
+		pair.port[0].ops->tx_alloc(pair.port[0].queues[1], mixed, PKT_BURST / 2),
+		PKT_BURST / 2);
+	for (unsigned i = PKT_BURST; i-- > 0;)
+		mixed[i] = i % 2 == 0 ? mixed[i / 2] : all[i / 2];
+	pair.port[1].ops->rx_release(pair.port[1].queues[1], mixed, PKT_BURST);
+	pair.port[0].ops->tx_release(
+		pair.port[0].queues[1], all + PKT_BURST / 2, total - PKT_BURST / 2);
+	n = 0;
+	while (pair.port[0].ops->tx_alloc(pair.port[0].queues[0], all, 1) == 1)
+		n++;
+	assert_int_equal(n, total);
+	pair_close(&pair);
+}
+
+static void
+closed_end_is_a_dead_wire(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair, 1);
+	pair.port[1].ops->close(pair.port[1].drv);
+	assert_false(pair.port[0].ops->link_up(pair.port[0].drv));
+	for (unsigned i = 0; i < 100; i++) /* for ever: nothing clogs */
+		assert_int_equal(send(&pair.port[0], 0, i, PKT_BURST), PKT_BURST);
+	pair.port[0].ops->close(pair.port[0].drv);
+	assert_int_equal(pair.purse.blocks, 0);
+}
+
+#define FRAMES UINT64_C(30000)
+
+struct runner {
+	struct port *port;
+	uint64_t seed;
+};
+
+/* One end: sends and receives numbered frames in bursts of chance, until all are through.
+ */
+static void *
+run_end(void *arg)
+{
+	struct runner *runner = arg;
+	uint64_t sent = 0, got = 0, rand = runner->seed;
+
+	while (sent < FRAMES || got < FRAMES) {
+		unsigned want = 1 + rand_below(&rand, PKT_BURST), moved;
+
+		moved = receive(runner->port, 0, got, want);
+		got += moved;
+		want = RTE_MIN(want, FRAMES - sent);
+		if (want > 0) {
+			unsigned n = send(runner->port, 0, sent, want);
+
+			sent += n;
+			moved += n;
+		}
+		if (moved == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* Both at once; for the thread sanitizer too. */
+static void
+two_threads(void **state)
+{
+	struct pair pair;
+	struct runner runners[2];
+	pthread_t thread;
+
+	(void)state;
+	pair_open(&pair, 1);
+	for (unsigned i = 0; i < 2; i++)
+		runners[i] = (struct runner){.port = &pair.port[i], .seed = i + 1};
+	assert_int_equal(pthread_create(&thread, NULL, run_end, &runners[0]), 0);
+	run_end(&runners[1]);
+	pthread_join(thread, NULL);
+	pair_close(&pair);
+}
+
+struct helper {
+	struct port *port;
+	struct pkt pkts[PKT_BURST];
+	unsigned n; /* packets to give back, 0: none; release/acquire */
+	bool stop;
+};
+
+static void *
+run_releaser(void *arg)
+{
+	struct helper *helper = arg;
+
+	while (!__atomic_load_n(&helper->stop, __ATOMIC_ACQUIRE)) {
+		unsigned n = __atomic_load_n(&helper->n, __ATOMIC_ACQUIRE);
+
+		if (n == 0) {
+			sched_yield();
+			continue;
+		}
+		helper->port->ops->rx_release(helper->port->queues[1], helper->pkts, n);
+		__atomic_store_n(&helper->n, 0, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* Packets handed to another engine are given back there, while the sender allocates. */
+static void
+another_thread_gives_back(void **state)
+{
+	struct helper helper = {0};
+	struct pair pair;
+	pthread_t thread;
+	uint64_t done = 0;
+
+	(void)state;
+	pair_open(&pair, 2);
+	helper.port = &pair.port[1];
+	assert_int_equal(pthread_create(&thread, NULL, run_releaser, &helper), 0);
+	while (done < FRAMES) {
+		unsigned n = send(&pair.port[0], 0, done, 8);
+
+		assert_int_equal(n, 8);
+		if (__atomic_load_n(&helper.n, __ATOMIC_ACQUIRE) != 0) {
+			assert_int_equal(receive(&pair.port[1], 0, done, n), n);
+		} else {
+			n = pair.port[1].ops->rx_burst(
+				pair.port[1].queues[0], helper.pkts, PKT_BURST);
+			assert_int_equal(n, 8);
+			__atomic_store_n(&helper.n, n, __ATOMIC_RELEASE);
+		}
+		done += n;
+	}
+	__atomic_store_n(&helper.stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	pair_close(&pair);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ports_say_what_they_are),
+		cmocka_unit_test(wrong_arguments_are_refused),
+		cmocka_unit_test(no_memory_leaves_nothing),
+		cmocka_unit_test(frames_arrive_whole),
+		cmocka_unit_test(full_ring_refuses_and_loses_nothing),
+		cmocka_unit_test(buffers_come_back),
+		cmocka_unit_test(closed_end_is_a_dead_wire),
+		cmocka_unit_test(two_threads),
+		cmocka_unit_test(another_thread_gives_back),
+	};
+
+	return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
+}

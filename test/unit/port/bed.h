@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the tests of lib/port share: hosts, and frames in heap blocks of exactly their
+ * size, so that the address sanitizer sees a read beyond the end. */
+#ifndef ROCADE_TEST_PORT_BED_H
+#define ROCADE_TEST_PORT_BED_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "port/net.h"
+
+#include <cmocka.h>
+
+#define BED_ROOM 2048
+
+static inline const uint8_t *
+gid_of(const char *text)
+{
+	static uint8_t gids[8][16];
+	static unsigned turn;
+	uint8_t *gid = gids[turn++ % 8];
+
+	assert_int_equal(gid_parse(text, gid, NULL), 0);
+	return gid;
+}
+
+static inline void
+conf_add(struct net_conf *conf, const char *text)
+{
+	struct net_addr *addr = &conf->addr[conf->addr_count++];
+
+	assert_int_equal(gid_parse(text, addr->gid, &addr->prefix_len), 0);
+}
+
+/* Host n: 192.0.2.n/24, 2001:db8::n/64, its link-local address, and gateways n = 254. */
+static inline struct net_conf
+conf_of(uint8_t n, uint16_t vlan)
+{
+	struct net_conf conf = {.mac = {0x02, 0, 0, 0, 0, n}, .vlan = vlan};
+	struct net_addr local = {.prefix_len = 64};
+
+	conf_add(&conf, "192.0.2.0/24");
+	conf.addr[0].gid[15] = n;
+	conf_add(&conf, "2001:db8::/64");
+	conf.addr[1].gid[15] = n;
+	gid_link_local(conf.mac, local.gid);
+	conf.addr[conf.addr_count++] = local;
+	memcpy(conf.gateway4, gid_of("192.0.2.254"), 16);
+	memcpy(conf.gateway6, gid_of("2001:db8::fe"), 16);
+	return conf;
+}
+
+static inline struct net *
+net_of_conf(const struct net_conf *conf)
+{
+	struct net *net = NULL;
+
+	assert_int_equal(net_create(conf, &net), 0);
+	return net;
+}
+
+/* Takes the announcements out of the way. */
+static inline void
+net_settle(struct net *net)
+{
+	struct pkt pkt = {.data = malloc(BED_ROOM), .room = BED_ROOM};
+
+	for (unsigned i = 0; i < NET_ANNOUNCEMENTS; i++)
+		while (net_tx(net, &pkt, 1, i * (NET_ANNOUNCE_NS + WHEEL_TICK_NS)) > 0)
+			;
+	assert_int_equal(net_deadline(net), TIME_NEVER);
+	free(pkt.data);
+}
+
+/* Times of tests start after net_settle()'s. */
+#define T0 (10 * SEC_NS)
+
+static inline struct net *
+net_of(uint8_t n, uint16_t vlan)
+{
+	struct net_conf conf = conf_of(n, vlan);
+	struct net *net = net_of_conf(&conf);
+
+	net_settle(net);
+	return net;
+}
+
+/* Bytes as a received frame: exactly so many, on the heap. */
+static inline struct pkt
+frame_exact(const void *bytes, size_t len)
+{
+	struct pkt pkt = {.data = malloc(len > 0 ? len : 1),
+		.len = (uint16_t)len,
+		.room = (uint16_t)len};
+
+	assert_non_null(pkt.data);
+	if (len > 0)
+		memcpy(pkt.data, bytes, len);
+	return pkt;
+}
+
+static inline struct pkt
+frame_empty(size_t room)
+{
+	return (struct pkt){.data = malloc(room > 0 ? room : 1), .room = (uint16_t)room};
+}
+
+/* What net answers to the frame: an exact frame for the caller to free, data NULL for
+ * none. */
+static inline struct pkt
+net_ask(struct net *net, const struct pkt *frame, uint64_t now)
+{
+	struct pkt in = frame_exact(frame->data, frame->len);
+	struct pkt room = frame_empty(BED_ROOM), out = {.data = NULL};
+
+	in.flags = frame->flags;
+	if (net_rx(net, &in, &room, now))
+		out = frame_exact(room.data, room.len);
+	free(room.data);
+	free(in.data);
+	return out;
+}
+
+/* The frame net sends now: as above. */
+static inline struct pkt
+net_send(struct net *net, uint64_t now)
+{
+	struct pkt room = frame_empty(BED_ROOM), out = {.data = NULL};
+
+	if (net_tx(net, &room, 1, now) == 1)
+		out = frame_exact(room.data, room.len);
+	free(room.data);
+	return out;
+}
+
+static inline bool
+mac_is(const uint8_t mac[6], uint8_t n)
+{
+	const uint8_t want[6] = {0x02, 0, 0, 0, 0, n};
+
+	return memcmp(mac, want, 6) == 0;
+}
+
+struct neigh_count {
+	unsigned all, reachable, failed, incomplete;
+};
+
+static inline void
+neigh_count_fn(const struct neigh_info *info, void *arg)
+{
+	struct neigh_count *count = arg;
+
+	count->all++;
+	count->reachable += strcmp(info->state, "reachable") == 0;
+	count->failed += strcmp(info->state, "failed") == 0;
+	count->incomplete += strcmp(info->state, "incomplete") == 0;
+}
+
+static inline struct neigh_count
+neigh_count(struct net *net, uint64_t now)
+{
+	struct neigh_count count = {0};
+
+	net_each(net, now, neigh_count_fn, &count);
+	return count;
+}
+
+/* Whether net knows gid, without wanting it. */
+static inline bool
+net_knows(struct net *net, const char *text)
+{
+	const struct neigh *e = neigh_find(net, gid_of(text));
+
+	return e != NULL && e->state == NEIGH_REACHABLE;
+}
+
+#endif
