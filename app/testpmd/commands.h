@@ -9,23 +9,18 @@
 #include "run.h"
 
 /* 0, or -1 with the sentence printed. Before any other. */
-int
-commands_open(struct run *run);
-void
-commands_close(void);
+int commands_open(struct run *run);
+void commands_close(void);
 /* Runs every line; 0, or -1 when one was wrong (the rest is left out) and said so. */
-int
-commands_run_file(const char *path);
+int commands_run_file(const char *path);
 /* For run->poll_commands: what has been typed. */
-void
-commands_poll(struct run *run);
+void commands_poll(struct run *run);
 
 /* What a command is called with. */
 extern struct run *the_run;
 
 /* A command that failed: the sentence on stderr; a file of commands ends there. */
-void
-command_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void command_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* cmd_*.c */
 extern cmdline_parse_inst_t cmd_help, cmd_start, cmd_stop, cmd_quit, cmd_wait, cmd_wait_s,
@@ -42,7 +37,6 @@ enum show_what {
 	SHOW_MR,
 	SHOW_NEIGH
 };
-void
-show(struct host *host, enum show_what what, bool all);
+void show(struct host *host, enum show_what what, bool all);
 
 #endif

@@ -6,7 +6,6 @@
 
 #define PROGRAM "rocade-testpmd"
 
-void
-help_print(FILE *out);
+void help_print(FILE *out);
 
 #endif

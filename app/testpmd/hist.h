@@ -14,12 +14,9 @@ struct hist {
 	uint32_t bucket[HIST_BUCKETS];
 };
 
-void
-hist_clear(struct hist *hist);
-void
-hist_add(struct hist *hist, uint64_t ns);
+void hist_clear(struct hist *hist);
+void hist_add(struct hist *hist, uint64_t ns);
 /* The value that per_mille of all are not above; 0 of an empty one. */
-uint64_t
-hist_quantile(const struct hist *hist, unsigned per_mille);
+uint64_t hist_quantile(const struct hist *hist, unsigned per_mille);
 
 #endif

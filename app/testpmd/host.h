@@ -127,6 +127,7 @@ struct host {
 	struct snapshot run_base;  /* counters at `start` */
 	struct snapshot show_base; /* counters at `clear` */
 	struct snapshot engine_base[ENGINES_MAX];
+	struct rocade_impair_stats impair_base; /* at `start` */
 	uint64_t event_turn;
 	uint64_t resolve_ns; /* when to ask for the next hop again */
 	int resolve_rc;
@@ -138,19 +139,21 @@ struct host {
 	char reason[ERR_MAX]; /* why the run failed; "" when not */
 };
 
-uint64_t
-clock_ns(void);
+uint64_t clock_ns(void);
+
+/* now may be a few turns older than since. */
+static inline uint64_t
+elapsed_ns(uint64_t now_ns, uint64_t since_ns)
+{
+	return now_ns > since_ns ? now_ns - since_ns : 0;
+}
 
 /* host.c. 0 or -1 with a sentence in err and everything undone. */
-int
-hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX]);
-void
-host_close(struct host *host);
-unsigned
-host_poll_engines(struct host *host);
+int hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX]);
+void host_close(struct host *host);
+unsigned host_poll_engines(struct host *host);
 /* Asynchronous events that have come; prints those that a person should know of. */
-void
-host_events(struct host *host);
+void host_events(struct host *host);
 
 static inline struct flow *
 host_flow(struct host *host, uint32_t qpn)
@@ -168,75 +171,54 @@ host_active(const struct host *host)
 
 /* One sentence, once: the first is the one that matters. fail: the run of this host ends.
  */
-void
-host_blame(struct host *host, const char *format, ...)
+void host_blame(struct host *host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-void
-host_fail(struct host *host, const char *format, ...)
+void host_fail(struct host *host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-void
-host_say(const struct host *host, const char *format, ...)
+void host_say(const struct host *host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* connect.c: brings these flows (all: NULL) from any state to RTS, numbered from 0 again.
  * 0, or -1 and host_fail() was called. */
-int
-host_connect(struct host *host, bool (*which)(const struct flow *flow));
+int host_connect(struct host *host, bool (*which)(const struct flow *flow));
 /* Address of the peer, path MTU and source GID from the configuration. 0 or -1 and a
  * sentence. */
-int
-host_set_path(struct host *host, char err[ERR_MAX]);
+int host_set_path(struct host *host, char err[ERR_MAX]);
 
 /* control.c: changes while the host is open. 0, or -1 and a sentence. */
-int
-host_impair(struct host *host, char err[ERR_MAX]);
-int
-host_srq_limit(struct host *host, uint32_t limit, char err[ERR_MAX]);
-int
-host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX]);
-void
-host_clear(struct host *host);
+int host_impair(struct host *host, char err[ERR_MAX]);
+int host_srq_limit(struct host *host, uint32_t limit, char err[ERR_MAX]);
+int host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX]);
+void host_clear(struct host *host);
 
 /* restart.c: notices that the peer starts from its first PSN again, and reconnects. */
-void
-host_watch_restart(struct host *host, uint64_t now_ns);
-bool
-flow_failed(const struct flow *flow);
+void host_watch_restart(struct host *host, uint64_t now_ns);
+bool flow_failed(const struct flow *flow);
 
 /* stats.c */
-void
-snapshot_take(struct host *host, int engine, struct snapshot *snapshot);
-uint64_t
-snapshot_value(const struct snapshot *snapshot, const char *name);
+void snapshot_take(struct host *host, int engine, struct snapshot *snapshot);
+uint64_t snapshot_value(const struct snapshot *snapshot, const char *name);
+/* What was done to received frames on purpose since `start`. */
+void host_run_impair(struct host *host, struct rocade_impair_stats *stats);
 /* The counter since `start`. */
-uint64_t
-host_run_stat(struct host *host, const char *name);
+uint64_t host_run_stat(struct host *host, const char *name);
 
 /* progress.c: what the modes have in common. */
-void
-host_running(struct host *host);
-void
-host_done(struct host *host);
+void host_running(struct host *host);
+void host_done(struct host *host);
 /* Whether the wait for the peer is over in vain: then the host has failed. */
-bool
-host_wait_over(struct host *host, uint64_t now_ns, const char *what);
+bool host_wait_over(struct host *host, uint64_t now_ns, const char *what);
 /* Whether the path to the peer is known; asks for it. */
-bool
-host_resolved(struct host *host, uint64_t now_ns);
-bool
-host_duration_over(const struct host *host, uint64_t now_ns);
+bool host_resolved(struct host *host, uint64_t now_ns);
+bool host_duration_over(const struct host *host, uint64_t now_ns);
 /* When a receiving host has had enough. */
-void
-host_tick_passive(struct host *host, uint64_t now_ns);
+void host_tick_passive(struct host *host, uint64_t now_ns);
 /* For how long mark has not changed; quiet_ns 0 starts it. */
-uint64_t
-host_quiet_for(struct host *host, uint64_t mark, uint64_t now_ns);
+uint64_t host_quiet_for(struct host *host, uint64_t mark, uint64_t now_ns);
 /* Connects the flows that failed anew, from the first PSN: by now the peer may have
  * started. Whether there were any. */
-bool
-host_retry(struct host *host);
+bool host_retry(struct host *host);
 /* Messages of this flow in a run of conf->count. */
-uint64_t
-host_share(const struct host *host, const struct flow *flow);
+uint64_t host_share(const struct host *host, const struct flow *flow);
 
 #endif

@@ -50,10 +50,10 @@ add_stats(json_t *out, const struct snapshot *stats)
 static void
 add_impair(json_t *out, struct host *host)
 {
-	struct rocade_impair_stats stats = {0};
+	struct rocade_impair_stats stats;
 	json_t *impair = json_object();
 
-	rocade_port_impair_stats(host->port, &stats);
+	host_run_impair(host, &stats);
 	json_object_set_new(impair, "lost", integer(stats.lost));
 	json_object_set_new(impair, "duplicated", integer(stats.duplicated));
 	json_object_set_new(impair, "reordered", integer(stats.reordered));
@@ -84,8 +84,7 @@ add_result(json_t *out, const struct tally *tally, const struct result *result)
 		out, "lat_max_ns", latency(result->has_latency, result->max_ns));
 	json_object_set_new(
 		out, "cqes_saved", integer(snapshot_value(stats, "cqe_saved")));
-	json_object_set_new(
-		out, "limit_events", integer(snapshot_value(stats, "srq_limit_events")));
+	json_object_set_new(out, "limit_events", integer(tally->limit_events));
 	json_object_set_new(out, "rnr_naks",
 		integer(snapshot_value(stats, "rnr_nak_sent") +
 			snapshot_value(stats, "rnr_nak_received")));
@@ -140,6 +139,7 @@ add_whole(json_t *out, struct run *run, const struct result *results)
 		tally.verified_bytes += other->verified_bytes;
 		tally.bad_bytes += other->bad_bytes;
 		tally.bad_messages += other->bad_messages;
+		tally.limit_events += other->limit_events;
 		tally.refills += other->refills;
 		tally.restarts += other->restarts;
 		for (unsigned row = 0; row < whole.stats.n; row++)

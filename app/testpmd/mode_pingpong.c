@@ -50,7 +50,7 @@ ball_taken(struct host *host, struct flow *flow)
 		return;
 	}
 	now_ns = clock_ns();
-	hist_add(&host->hist, (now_ns - flow->served_ns) / 2);
+	hist_add(&host->hist, elapsed_ns(now_ns, flow->served_ns) / 2);
 	flow->served_ns = now_ns;
 	if (flow->posted < flow->limit && host->state != HOST_FAILED)
 		ball_send(host, flow);

@@ -31,31 +31,25 @@ struct option_row {
 extern const struct option_row option_rows[];
 extern const unsigned n_option_rows;
 
-void
-options_defaults(struct conf *conf);
+void options_defaults(struct conf *conf);
 
 /*
  * argv[0] is not looked at. 0, or -1 with one sentence in err. With --help or --version
  * among them nothing else is checked.
  */
-int
-options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX]);
+int options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX]);
 
 /* An option that `set` may change. 0 or -1 with a sentence. effect may be NULL. */
-int
-option_set(struct conf *conf, const char *name, const char *value,
+int option_set(struct conf *conf, const char *name, const char *value,
 	enum option_effect *effect, char err[ERR_MAX]);
 
 /* Whether it is one of a port. */
-bool
-option_of_port(const char *name);
+bool option_of_port(const char *name);
 
 /* What no option by itself shows: 0, or -1 with a sentence. */
-int
-options_check(const struct conf *conf, char err[ERR_MAX]);
+int options_check(const struct conf *conf, char err[ERR_MAX]);
 
 /* Both ends of --loop, as far as the user left them open. 0, or -1 with a sentence. */
-int
-options_complete_loop(struct conf *conf, char err[ERR_MAX]);
+int options_complete_loop(struct conf *conf, char err[ERR_MAX]);
 
 #endif

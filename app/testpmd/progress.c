@@ -54,7 +54,7 @@ host_wait_over(struct host *host, uint64_t now_ns, const char *what)
 	/* Whoever types has somebody else to start the other end. */
 	if (conf->interactive && host->passive && !conf->wait_given)
 		wait_s = 0;
-	if (wait_s == 0 || now_ns - host->tally.start_ns < wait_s * NS_PER_SECOND)
+	if (wait_s == 0 || elapsed_ns(now_ns, host->tally.start_ns) < wait_s * NS_PER_SECOND)
 		return false;
 	host_fail(host, "%s %s within %" PRIu64 " s (--wait)%s", host->pc->peer, what,
 		wait_s, wait_hint(host));
@@ -82,7 +82,7 @@ host_duration_over(const struct host *host, uint64_t now_ns)
 	uint64_t duration_s = host->conf->duration_s;
 
 	return duration_s != 0 && host->state == HOST_RUNNING &&
-	       now_ns - host->tally.first_ns >= duration_s * NS_PER_SECOND;
+	       elapsed_ns(now_ns, host->tally.first_ns) >= duration_s * NS_PER_SECOND;
 }
 
 uint64_t
@@ -103,7 +103,7 @@ host_quiet_for(struct host *host, uint64_t mark, uint64_t now_ns)
 		host->quiet_mark = mark;
 		host->quiet_ns = now_ns;
 	}
-	return now_ns - host->quiet_ns;
+	return elapsed_ns(now_ns, host->quiet_ns);
 }
 
 /* The last acknowledgements may be lost: whoever left at once would let its peer retry in
@@ -120,7 +120,7 @@ linger(struct host *host, uint64_t now_ns)
 	snapshot_take(host, -1, &stats);
 	if (host_quiet_for(host, snapshot_value(&stats, "rx_roce"), now_ns) >=
 			enough_ns ||
-		now_ns - host->drain_ns >= TAIL_NS)
+		elapsed_ns(now_ns, host->drain_ns) >= TAIL_NS)
 		host->state = HOST_DONE;
 }
 
@@ -147,7 +147,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 		host->quiet_ns = 0;
 	} else if (host_duration_over(host, now_ns) &&
 		   (quiet_ns >= QUIET_NS ||
-			   now_ns - tally->first_ns >=
+			   elapsed_ns(now_ns, tally->first_ns) >=
 				   conf->duration_s * NS_PER_SECOND + TAIL_NS)) {
 		/* Not at once: the sender began to count later, and has a tail under way.
 		 */

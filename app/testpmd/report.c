@@ -168,7 +168,7 @@ print_table(struct run *run, struct result *results)
 	print_latency("latency max, us", results, offsetof(struct result, max_ns), n);
 	COLLECT(counts, n, snapshot_value(&result->stats, "cqe_saved"))
 	print_count("completions saved", counts, n);
-	COLLECT(counts, n, snapshot_value(&result->stats, "srq_limit_events"))
+	COLLECT(counts, n, host->tally.limit_events)
 	print_count("SRQ limit events", counts, n);
 	COLLECT(counts, n,
 		snapshot_value(&result->stats, "rnr_nak_sent") +
@@ -180,6 +180,23 @@ print_table(struct run *run, struct result *results)
 	print_count("bytes verified", counts, n);
 	COLLECT(counts, n, host->tally.bad_bytes)
 	print_count("bad bytes", counts, n);
+}
+
+/* Only where there was trouble. */
+static void
+print_impaired(struct run *run)
+{
+	uint64_t counts[PORTS_MAX] = {0}, sum = 0;
+
+	for (unsigned i = 0; i < run->n_hosts; i++) {
+		struct rocade_impair_stats stats;
+
+		host_run_impair(&run->hosts[i], &stats);
+		counts[i] = stats.lost + stats.duplicated + stats.reordered + stats.corrupted;
+		sum += counts[i];
+	}
+	if (sum != 0)
+		print_count("impaired on purpose", counts, run->n_hosts);
 }
 
 /* Only what there was. */
@@ -225,6 +242,7 @@ report_final(struct run *run)
 	}
 	printf("\n");
 	print_table(run, results);
+	print_impaired(run);
 	print_drops(run, results);
 	if (blamed != NULL)
 		printf("FAIL: %s\n", blamed->reason);

@@ -5,15 +5,12 @@
 #include "run.h"
 
 /* A line with the rates since the last one. */
-void
-report_line(struct run *run);
+void report_line(struct run *run);
 /* The table at the end of a run, and the JSON file. */
-void
-report_final(struct run *run);
+void report_final(struct run *run);
 
 /* json.c: 0, or -1 with the sentence printed. */
-int
-json_write(struct run *run);
+int json_write(struct run *run);
 
 /* What a run of this host came to. */
 struct result {
@@ -24,7 +21,6 @@ struct result {
 	uint64_t p50_ns, p99_ns, p999_ns, min_ns, max_ns;
 	struct snapshot stats; /* counters of this run */
 };
-void
-result_of(struct host *host, struct result *result);
+void result_of(struct host *host, struct result *result);
 
 #endif

@@ -40,7 +40,7 @@ run_catch_signals(void)
 int
 run_launch_engines(struct run *run, char err[ERR_MAX])
 {
-	unsigned lcore = rte_get_next_lcore(-1, 1, 1);
+	unsigned lcore = rte_get_next_lcore(-1, 1, 0);
 
 	if (lcore >= RTE_MAX_LCORE)
 		return 0;
@@ -93,6 +93,7 @@ host_start(struct host *host)
 	host->tally = (struct tally){.start_ns = clock_ns()};
 	host->restart_ns = 0;
 	snapshot_take(host, -1, &host->run_base);
+	rocade_port_impair_stats(host->port, &host->impair_base);
 	host->ops->start(host);
 	if (host->state == HOST_FAILED)
 		return -1;

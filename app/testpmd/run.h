@@ -26,24 +26,18 @@ struct run {
 };
 
 /* SIGINT and SIGTERM end the run, and then the program. */
-void
-run_catch_signals(void);
+void run_catch_signals(void);
 
 /* Gives the engines to the worker lcores, if EAL has any. 0 or -1 with a sentence. */
-int
-run_launch_engines(struct run *run, char err[ERR_MAX]);
-void
-run_stop_engines(struct run *run);
+int run_launch_engines(struct run *run, char err[ERR_MAX]);
+void run_stop_engines(struct run *run);
 
 /* 0, or -1 and the sentence has been printed. */
-int
-run_start(struct run *run);
+int run_start(struct run *run);
 /* Ends a run in order: senders first, then receivers. Reports. */
-void
-run_stop(struct run *run);
+void run_stop(struct run *run);
 
 /* Turns until until_ns, or until the run is over when that is UINT64_MAX; or a signal. */
-void
-run_loop(struct run *run, uint64_t until_ns);
+void run_loop(struct run *run, uint64_t until_ns);
 
 #endif

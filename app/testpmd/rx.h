@@ -7,10 +7,8 @@
 
 /* Polls the receive CQ; calls taken (may be NULL) for each message. Returns how many
  * CQEs. */
-unsigned
-rx_reap(struct host *host, void (*taken)(struct host *host, struct flow *flow));
+unsigned rx_reap(struct host *host, void (*taken)(struct host *host, struct flow *flow));
 /* At `start`: receives are posted, the limit is armed. */
-void
-rx_start(struct host *host);
+void rx_start(struct host *host);
 
 #endif

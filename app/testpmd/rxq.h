@@ -35,13 +35,10 @@ struct rxq {
 };
 
 /* 0 or an errno value, all undone. len may be 0. */
-int
-rxq_init(struct rxq *rxq, struct ibv_srq *srq, struct ibv_qp *qp);
-void
-rxq_fini(struct rxq *rxq);
+int rxq_init(struct rxq *rxq, struct ibv_srq *srq, struct ibv_qp *qp);
+void rxq_fini(struct rxq *rxq);
 /* n more buffers of len bytes; len as the first time. 0 or an errno value. */
-int
-rxq_grow(struct rxq *rxq, struct ibv_pd *pd, uint32_t n, uint64_t len);
+int rxq_grow(struct rxq *rxq, struct ibv_pd *pd, uint32_t n, uint64_t len);
 
 static inline uint32_t
 rxq_posted(const struct rxq *rxq)
@@ -56,8 +53,7 @@ rxq_return(struct rxq *rxq, uint32_t index)
 }
 
 /* Posts spare buffers up to the capacity of the queue, in lists. 0 or an errno value. */
-int
-rxq_post(struct rxq *rxq);
+int rxq_post(struct rxq *rxq);
 
 /* On the data path: posts when a list is full. */
 static inline int
@@ -66,9 +62,7 @@ rxq_refill(struct rxq *rxq)
 	return rxq->n_spare < RXQ_BATCH || rxq->hold ? 0 : rxq_post(rxq);
 }
 
-void *
-buffer_map(size_t len);
-void
-buffer_unmap(void *mem, size_t len);
+void *buffer_map(size_t len);
+void buffer_unmap(void *mem, size_t len);
 
 #endif

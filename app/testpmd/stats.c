@@ -29,3 +29,17 @@ host_run_stat(struct host *host, const char *name)
 	snapshot_take(host, -1, &now);
 	return snapshot_value(&now, name) - snapshot_value(&host->run_base, name);
 }
+
+void
+host_run_impair(struct host *host, struct rocade_impair_stats *stats)
+{
+	const struct rocade_impair_stats *base = &host->impair_base;
+
+	*stats = (struct rocade_impair_stats){0};
+	if (rocade_port_impair_stats(host->port, stats) != 0)
+		return;
+	stats->lost -= base->lost;
+	stats->duplicated -= base->duplicated;
+	stats->reordered -= base->reordered;
+	stats->corrupted -= base->corrupted;
+}

@@ -100,7 +100,8 @@ tx_build(struct host *host, struct flow *flow, unsigned i, uint64_t msg, uint32_
 		flow->slot = 0;
 	if (++flow->size_i == conf->n_sizes)
 		flow->size_i = 0;
-	if (every != 0 && (++flow->unsignaled >= every || msg + 1 == flow->limit)) {
+	/* The last one always: nothing behind it would tell that it arrived. */
+	if (++flow->unsignaled == every || msg + 1 == flow->limit) {
 		flow->unsignaled = 0;
 		flags |= IBV_SEND_SIGNALED;
 	}

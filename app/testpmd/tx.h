@@ -22,26 +22,19 @@ struct tx {
 };
 
 /* 0 or an errno value, all undone. */
-int
-tx_init(struct host *host);
-void
-tx_fini(struct tx *tx);
+int tx_init(struct host *host);
+void tx_fini(struct tx *tx);
 /* Requests of a flow from one signaled one to the next; 0: none is. */
-uint32_t
-tx_signal_every(const struct host *host);
+uint32_t tx_signal_every(const struct host *host);
 /* Posts up to n further messages of the flow; returns how many, and calls host_fail()
  * when the post was refused. */
-unsigned
-tx_post(struct host *host, struct flow *flow, unsigned n);
+unsigned tx_post(struct host *host, struct flow *flow, unsigned n);
 /* As many of a burst as there is room for. */
-unsigned
-tx_post_burst(struct host *host, struct flow *flow);
+unsigned tx_post_burst(struct host *host, struct flow *flow);
 /* Polls the send CQ: returns how many CQEs. In error: flow->failed is set, and unless the
  * host waits for its peer, host_fail() called. */
-unsigned
-tx_reap(struct host *host);
+unsigned tx_reap(struct host *host);
 /* Bytes of n messages from number first. */
-uint64_t
-tx_bytes(const struct host *host, uint64_t first, uint64_t n);
+uint64_t tx_bytes(const struct host *host, uint64_t first, uint64_t n);
 
 #endif

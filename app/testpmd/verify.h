@@ -12,12 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint64_t
-verify_seed(uint32_t qpn, uint64_t message);
-void
-verify_fill(void *buf, size_t len, uint64_t seed);
+uint64_t verify_seed(uint32_t qpn, uint64_t message);
+void verify_fill(void *buf, size_t len, uint64_t seed);
 /* How many bytes are wrong; *first: offset of the first of them, set if there are any. */
-size_t
-verify_check(const void *buf, size_t len, uint64_t seed, size_t *first);
+size_t verify_check(const void *buf, size_t len, uint64_t seed, size_t *first);
 
 #endif
