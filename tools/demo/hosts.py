@@ -42,6 +42,9 @@ def plug(side, alive, timeout_s=20):
     end = time.monotonic() + timeout_s
     while True:
         try:
+            # Both ends of a tap begin with the same MAC address, and a bridge keeps frames to the
+            # addresses of its own devices for the kernel: give the kernel's end another.
+            ip("-n", side, "link", "set", TAP, "address", "02:00:00:00:00:%02x" % SIDES.index(side))
             ip("-n", side, "link", "set", TAP, "master", "br0", "up")
             return
         except OSError as error:

@@ -4,6 +4,7 @@ the table shows, with a list of what was not as it should be."""
 
 import os
 import re
+import time
 
 import hosts
 from capture import Capture
@@ -11,30 +12,31 @@ from program import Failed, Program
 
 LEFT, RIGHT = "192.0.2.1", "192.0.2.2"
 LINE = re.compile(r"^ *(\d+) s .*port \d+ sink: ([\d.]+) Mmsg/s ([\d.]+) Gb/s, ([\d,]+) messages")
-LOSS_SET = re.compile(r"> set impair rx loss")
 
 
 class Watcher:
-    """Reads the receiver's line of each second: shows it, and keeps the rates."""
+    """Reads the receiver's line of each second: shows it, keeps the rates, and calls half_way()
+    when that second is over."""
 
-    def __init__(self, progress, on_loss=None):
+    def __init__(self, progress, half_way_s=None, half_way=None):
         self.progress = progress
-        self.on_loss = on_loss
-        self.loss = False
+        self.half_way_s = half_way_s
+        self.half_way = half_way
         self.rates = []
 
     def line(self, text):
         match = LINE.match(text)
-        if LOSS_SET.search(text):
-            self.loss = True
-            if self.on_loss:
-                self.on_loss()
-        elif match:
-            gbps = float(match[3])
-            self.rates.append({"second": len(self.rates) + 1, "messages_per_s":
-                               float(match[2]) * 1e6, "gbps": gbps, "loss": self.loss})
-            self.progress.tick("%3d s  %14s messages  %7.2f Gb/s%s" % (
-                len(self.rates), match[4], gbps, "  1 % loss" if self.loss else ""))
+        if not match or (not self.rates and float(match[2]) == 0):
+            return
+        second = len(self.rates) + 1
+        loss = self.half_way_s is not None and second > self.half_way_s
+        gbps = float(match[3])
+        self.rates.append({"second": second, "messages_per_s": float(match[2]) * 1e6,
+                           "gbps": gbps, "loss": loss})
+        self.progress.tick("%3d s  %14s messages  %7.2f Gb/s%s" % (
+            second, match[4], gbps, "  1 % loss" if loss else ""))
+        if second == self.half_way_s:
+            self.half_way()
 
 
 class Pair:
@@ -93,11 +95,16 @@ class TapPair(Pair):
 class MemifPair(Pair):
     def start_side(self, side, name, mode, arguments, on_line=None):
         addresses = (LEFT, RIGHT) if side == 0 else (RIGHT, LEFT)
+        # A socket for each run: the client cannot start before the server listens.
+        socket = os.path.join(self.options.scratch, name.rsplit("-", 1)[0] + ".sock")
         device = "net_memif0,role=%s,id=0,socket=%s,socket-abstract=no,bsize=8192,rsize=11" % (
-            "client" if side == 0 else "server", os.path.join(self.options.scratch, "memif.sock"))
-        return self.start(name, self.eal(side, device) + [
+            "client" if side == 0 else "server", socket)
+        program = self.start(name, self.eal(side, device) + [
             "--", "--mode", mode, "--addr", addresses[0] + "/24", "--peer", addresses[1],
             "--if-mtu", "4200"] + arguments, on_line)
+        while side == 1 and program.alive() and not os.path.exists(socket):
+            time.sleep(0.05)
+        return program
 
 
 class LoopPair(Pair):
@@ -156,7 +163,7 @@ def measure(name, title, pair, arguments, pingpong, watcher, lossy=False):
               "gbps": receiver["gbps"], "seconds": receiver["seconds"],
               "path_mtu": receiver["path_mtu"], "qps": receiver["qps"],
               "latency_us": latency(balls), "completions_saved": stat(ports, "cqe_saved"),
-              "limit_events": stat(ports, "srq_limit_events"),
+              "limit_events": sum(port["limit_events"] for port in ports),
               "rnr_naks": stat(ports, "rnr_nak_sent"),
               "retransmissions": stat(ports, "retransmitted"),
               "bytes_verified": receiver["bytes_verified"], "rates": watcher.rates}
@@ -178,16 +185,20 @@ def part_a(options, started, progress):
     progress.step("a  two hosts in two network namespaces, a net_tap port each, joined by a "
                   "bridge:\n   8 QPs into one SRQ, 1 of 64 signaled, 1 % loss from half-way on")
     hosts.join()
-    commands = os.path.join(options.scratch, "half-way")
-    with open(commands, "w", encoding="utf-8") as file:
-        file.write("start\nwait %d\nset impair rx loss 1%%\nwait\n" % (seconds // 2 + 1))
     capture = Capture(options.capture, options.scratch) if options.capture else None
-    watcher = Watcher(progress, capture.go_on if capture else None)
+
+    def half_way():
+        if capture:
+            capture.go_on()
+        for program in started:
+            program.say("set impair rx loss 1%")
     try:
         return measure("a", "two hosts over net_tap", TapPair(options, started),
                        traffic(seconds, "--size", "64,1000,4096,16k", "--depth", "1024",
-                               "--srq-limit", "256", "--cmdline-file", commands),
-                       balls(1 if options.quick else 3), watcher, lossy=True)
+                               "--srq-limit", "256", "--interactive", "--auto-start",
+                               "--wait", "30"),
+                       balls(1 if options.quick else 3),
+                       Watcher(progress, seconds // 2, half_way), lossy=True)
     finally:
         if capture:
             capture.finish()

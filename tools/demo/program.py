@@ -35,6 +35,8 @@ class Program:
                 log.flush()
                 if self.on_line:
                     self.on_line(line.rstrip())
+                if line.startswith(("PASS", "FAIL")):
+                    self.say("quit")  # with -i it would go on
 
     def alive(self):
         return self.process.poll() is None
@@ -51,7 +53,7 @@ class Program:
         try:
             self.process.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
-            raise Failed("%s does not end by itself" % self.name) from error
+            raise Failed("%s does not end by itself:\n%s" % (self.name, self.tail())) from error
         self.reader.join(5)
 
     def tail(self, lines=8):
