@@ -72,6 +72,7 @@ cd "$top" || exit 3
 
 # The tools of the packages that are installed below, before others of their names.
 export PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
+export PYTHONDONTWRITEBYTECODE=1
 pages_file=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
 pages_before=
 child=

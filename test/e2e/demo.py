@@ -41,15 +41,17 @@ def read(path):
         return file.read()
 
 
-def testpmds():
-    """Processes of the program that are there."""
+def processes(scratch, name=""):
+    """What the demo has started and still runs: they have its environment."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if read("/proc/%s/comm" % pid).strip() == "rocade-testpmd":
+            with open("/proc/%s/environ" % pid, "rb") as file:
+                ours = ("TMPDIR=%s" % scratch).encode() in file.read().split(b"\0")
+            if ours and name in read("/proc/%s/comm" % pid):
                 found.append(pid)
         except OSError:
-            pass
+            pass  # it has just ended
     return found
 
 
@@ -62,7 +64,7 @@ def machine_state(scratch):
     except FileNotFoundError:
         namespaces = None
     return {"mounts": mounts, "namespaces": namespaces, "hugepages": read(PAGES).strip(),
-            "interfaces": sorted(os.listdir("/sys/class/net")), "processes": testpmds(),
+            "interfaces": sorted(os.listdir("/sys/class/net")), "processes": processes(scratch),
             "temporary files": sorted(os.listdir(scratch))}
 
 
@@ -168,7 +170,7 @@ def interrupt(scratch, part, whole_group):
         seen += line
         if re.match(r" +2 s ", line):
             break
-    running = len(testpmds())
+    running = len(processes(scratch, "rocade-testpmd"))
     began = time.monotonic()
     if whole_group:
         os.killpg(process.pid, signal.SIGINT)
