@@ -273,7 +273,7 @@ seed_now(void)
 	const char *text = getenv("ROCADE_SEED");
 	uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : pair_clock_ns();
 
-	print_message("seed %lu\n", seed);
+	print_message("# seed %lu\n", seed);
 	return seed;
 }
 

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls on objects that are not ours reach the real libibverbs. There is no hardware to
+ * make such objects: a context is forged whose private table of functions has one
+ * function everywhere, so that whatever the real library calls answers with a number of
+ * the test's.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define PRIVATE_WORDS 1024
+
+static uintptr_t answer;
+static unsigned asked;
+
+static uintptr_t
+stub(void)
+{
+	asked++;
+	return answer;
+}
+
+static struct ibv_device device = {.name = "forged"};
+static uintptr_t private[PRIVATE_WORDS];
+static struct verbs_context vctx;
+static struct ibv_context *context = &vctx.context;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < PRIVATE_WORDS; i++)
+	private[i] = (uintptr_t)stub;
+	vctx.sz = sizeof(vctx);
+	vctx.priv = (struct verbs_ex_private *)private;
+	vctx.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	vctx.context.device = &device;
+	pthread_mutex_init(&vctx.context.mutex, NULL);
+	answer = 77;
+	asked = 0;
+	return 0;
+}
+
+/* Each went through, once. */
+#define reaches(call, value)                                                             \
+	do {                                                                             \
+		asked = 0;                                                               \
+		assert_int_equal(call, value);                                           \
+		assert_int_equal(asked, 1);                                              \
+	} while (0)
+
+static void
+test_status_calls(void **state)
+{
+	struct ibv_pd pd = {.context = context};
+	struct ibv_srq srq = {.context = context, .pd = &pd};
+	struct ibv_qp qp = {.context = context, .pd = &pd};
+	struct ibv_cq cq = {.context = context};
+	struct ibv_mr mr = {.context = context, .pd = &pd};
+	struct ibv_ah ah = {.context = context, .pd = &pd};
+	struct ibv_srq_attr srq_attr = {0};
+	struct ibv_qp_attr qp_attr = {0};
+	struct ibv_qp_init_attr init = {0};
+	union ibv_gid gid;
+
+	(void)state;
+	reaches(ibv_dealloc_pd(&pd), 77);
+	reaches(ibv_modify_srq(&srq, &srq_attr, 0), 77);
+	reaches(ibv_query_srq(&srq, &srq_attr), 77);
+	reaches(ibv_destroy_srq(&srq), 77);
+	reaches(ibv_modify_qp(&qp, &qp_attr, 0), 77);
+	reaches(ibv_query_qp(&qp, &qp_attr, 0, &init), 77);
+	reaches(ibv_destroy_qp(&qp), 77);
+	reaches(ibv_attach_mcast(&qp, &gid, 0), 77);
+	reaches(ibv_detach_mcast(&qp, &gid, 0), 77);
+	reaches(ibv_resize_cq(&cq, 5), 77);
+	reaches(ibv_destroy_cq(&cq), 77);
+	reaches(ibv_dereg_mr(&mr), 77);
+	reaches(ibv_destroy_ah(&ah), 77);
+}
+
+static void
+test_pointer_calls(void **state)
+{
+	struct ibv_pd pd = {.context = context};
+	struct ibv_srq_init_attr srq_attr = {0};
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC};
+	struct ibv_ah_attr ah = {0};
+	uint8_t byte;
+
+	(void)state;
+	answer = 0;
+	reaches((uintptr_t)ibv_alloc_pd(context), 0);
+	reaches((uintptr_t)ibv_create_srq(&pd, &srq_attr), 0);
+	reaches((uintptr_t)ibv_create_qp(&pd, &init), 0);
+	reaches((uintptr_t)ibv_create_cq(context, 1, NULL, NULL, 0), 0);
+	reaches((uintptr_t)ibv_create_ah(&pd, &ah), 0);
+	reaches((uintptr_t)ibv_reg_mr(&pd, &byte, 1, 0), 0);
+	reaches((uintptr_t)ibv_reg_mr_iova(&pd, &byte, 1, 0x1000, 0), 0);
+	reaches((uintptr_t)ibv_reg_mr_iova2(&pd, &byte, 1, 0x1000, 0), 0);
+}
+
+/* The real library works on public members here. */
+static void
+test_public_structures(void **state)
+{
+	struct ibv_comp_channel channel = {.context = context, .fd = -1, .refcnt = 1};
+	struct ibv_cq cq = {.context = context};
+
+	(void)state;
+	pthread_mutex_init(&cq.mutex, NULL);
+	pthread_cond_init(&cq.cond, NULL);
+	ibv_ack_cq_events(&cq, 3);
+	assert_int_equal(cq.comp_events_completed, 3);
+	assert_int_equal(ibv_destroy_comp_channel(&channel), EBUSY); /* a CQ uses it */
+	assert_string_equal(ibv_get_device_name(&device), "forged");
+}
+
+/* All of it also while our own devices are open. */
+static void
+test_beside_ours(void **state)
+{
+	struct ibv_pd pd = {.context = context};
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair, &(struct pair_conf){0});
+	reaches(ibv_dealloc_pd(&pd), 77);
+	assert_int_equal(ibv_dealloc_pd(pair.a.pd), EBUSY);
+	pair_close(&pair);
+}
+
+/* References to the first ABI go to the real library, with its wrappers for it. */
+__asm__(".symver dealloc_pd_1_0, ibv_dealloc_pd@IBVERBS_1.0");
+int
+dealloc_pd_1_0(void *pd);
+
+static const char *
+home(const void *function)
+{
+	Dl_info info;
+
+	assert_int_not_equal(dladdr(function, &info), 0);
+	return info.dli_fname;
+}
+
+static void
+test_versions(void **state)
+{
+	(void)state;
+	assert_non_null(strstr(home((void *)dealloc_pd_1_0), "libibverbs.so"));
+	assert_non_null(strstr(home((void *)ibv_dealloc_pd), "librocade.so"));
+	assert_non_null(strstr(home((void *)ibv_ack_async_event), "libibverbs.so"));
+	assert_non_null(strstr(home((void *)ibv_wc_status_str), "libibverbs.so"));
+	/* By name, as a plugin asks for it. */
+	assert_ptr_equal(dlvsym(RTLD_DEFAULT, "ibv_dealloc_pd", "IBVERBS_1.1"),
+		(void *)ibv_dealloc_pd);
+	assert_ptr_equal(dlvsym(RTLD_DEFAULT, "ibv_dealloc_pd", "IBVERBS_1.0"),
+		(void *)dealloc_pd_1_0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_status_calls, setup),
+		cmocka_unit_test_setup(test_pointer_calls, setup),
+		cmocka_unit_test_setup(test_public_structures, setup),
+		cmocka_unit_test_setup(test_beside_ours, setup),
+		cmocka_unit_test(test_versions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

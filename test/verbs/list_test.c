@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Our devices beside another library's: fake/ibverbs.c plays the real one. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fake/fake.h"
+#include <rocade/rocade.h>
+
+static struct rocade_port *ports[2];
+
+static void
+ports_open(void)
+{
+	struct rocade_port_conf conf[2] = {
+		{.size = sizeof(conf[0]), .addresses = "192.0.2.1/24"},
+		{.size = sizeof(conf[0]), .addresses = "192.0.2.2/24"},
+	};
+
+	assert_int_equal(rocade_open_loop(conf, ports), 0);
+}
+
+static void
+ports_close(void)
+{
+	assert_int_equal(rocade_close_port(ports[0]), 0);
+	assert_int_equal(rocade_close_port(ports[1]), 0);
+}
+
+/* With no port open everything is as if we were not there. */
+static void
+test_without_ports(void **state)
+{
+	struct ibv_device **list;
+	const char *first;
+	int n = 0;
+
+	(void)state;
+	list = ibv_get_device_list(&n);
+	assert_int_equal(n, 2);
+	assert_string_equal(ibv_get_device_name(list[0]), "fake0");
+	ibv_free_device_list(list);
+	assert_int_equal(fake_probe(&first), 2);
+}
+
+static void
+test_merged(void **state)
+{
+	struct ibv_device **list;
+	int n = 0;
+
+	(void)state;
+	ports_open();
+	memset(&fake, 0, sizeof(fake));
+	list = ibv_get_device_list(&n);
+	assert_int_equal(n, 4);
+	assert_ptr_equal(list[0], rocade_port_device(ports[0]));
+	assert_ptr_equal(list[1], rocade_port_device(ports[1]));
+	assert_string_equal(ibv_get_device_name(list[2]), "fake0");
+	assert_string_equal(ibv_get_device_name(list[3]), "fake1");
+	assert_null(list[4]);
+	assert_int_equal(fake.names, 2); /* ours were not forwarded */
+	ibv_free_device_list(list);
+	/* It got back what was its own, and nothing else. */
+	assert_int_equal(fake.frees, 1);
+	assert_int_equal(fake.freed_devices, 2);
+	ports_close();
+}
+
+static void
+test_forwarded(void **state)
+{
+	struct ibv_device **list;
+	struct ibv_context *context;
+	struct ibv_pd pd;
+	struct ibv_cq cq;
+	struct ibv_port_attr attr;
+	int n;
+
+	(void)state;
+	ports_open();
+	list = ibv_get_device_list(&n);
+	memset(&fake, 0, sizeof(fake));
+	context = ibv_open_device(list[2]);
+	assert_non_null(context);
+	/* Inside of it, it found its own devices only. */
+	assert_int_equal(fake.seen_inside, 2);
+	assert_int_equal(fake.lists, 1);
+	assert_int_equal(fake.freed_devices, 2);
+	pd.context = context;
+	cq.context = context;
+	assert_int_equal(ibv_dealloc_pd(&pd), 77);
+	assert_int_equal(ibv_query_port(context, 3, &attr), 73);
+	ibv_ack_cq_events(&cq, 5);
+	assert_int_equal(fake.acks, 5);
+	assert_int_equal(ibv_close_device(context), -1);
+	assert_int_equal(fake.closes, 1);
+	/* What this library does not have. */
+	errno = 0;
+	assert_null(ibv_alloc_pd(context));
+	assert_int_equal(errno, ENOSYS);
+	ibv_free_device_list(list);
+	ports_close();
+}
+
+/* Ours stay with us. */
+static void
+test_ours(void **state)
+{
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+
+	(void)state;
+	ports_open();
+	memset(&fake, 0, sizeof(fake));
+	context = ibv_open_device(rocade_port_device(ports[0]));
+	pd = ibv_alloc_pd(context);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_close_device(context), 0);
+	assert_int_equal(fake.pds + fake.closes + fake.lists, 0);
+	ports_close();
+}
+
+/* A hot-plugged driver asks while our ports are open: it must not take them for hardware.
+ */
+static void
+test_driver(void **state)
+{
+	const char *first = NULL;
+	int n;
+	struct ibv_device **list;
+
+	(void)state;
+	ports_open();
+	assert_int_equal(fake_probe(&first), 2);
+	assert_string_equal(first, "fake0");
+	list = ibv_get_device_list(&n);
+	assert_int_equal(n, 4);
+	ibv_free_device_list(list);
+	ports_close();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_without_ports),
+		cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_forwarded),
+		cmocka_unit_test(test_ours),
+		cmocka_unit_test(test_driver),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

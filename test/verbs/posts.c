@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A million posts of each kind and a million polls, between marks that a system call
+ * tracer sees: close() of a descriptor that cannot be. strace_test.py counts what is
+ * between them.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define MILLION 1000000
+#define QPS 16
+#define DEPTH 65536
+
+static void
+mark(int n)
+{
+	close(-1000 - n);
+}
+
+static void
+post_srq(struct pair_side *s)
+{
+	for (unsigned i = 0; i < MILLION; i++)
+		assert_int_equal(pair_post_srq(s, i, 0, 64), 0);
+}
+
+static void
+post_send(struct pair_side *s)
+{
+	for (unsigned i = 0; i < MILLION; i++)
+		assert_int_equal(pair_send(s, i % QPS, i, 0, 64, 0), 0);
+}
+
+static void
+post_recv(struct pair_side *s)
+{
+	for (unsigned i = 0; i < MILLION; i++)
+		assert_int_equal(pair_post_recv(s, i % QPS, i, 0, 64), 0);
+}
+
+/* Traffic: engines, polls and posts as long as it takes. */
+static void
+traffic(struct pair *p)
+{
+	struct ibv_wc wc[32];
+	unsigned received = 0;
+
+	for (unsigned polls = 0; polls < MILLION || received < MILLION / 10; polls++) {
+		pair_poll(p);
+		received += (unsigned)ibv_poll_cq(p->b.recv_cq, 32, wc);
+	}
+}
+
+int
+main(void)
+{
+	static struct pair with_srq, with_rq;
+
+	pair_open(&with_srq,
+		&(struct pair_conf){
+			.srq_wr = 1 << 20, .qps = QPS, .cap = {.max_send_wr = DEPTH}});
+	pair_open(
+		&with_rq, &(struct pair_conf){.qps = QPS, .cap = {.max_recv_wr = DEPTH}});
+	mark(0);
+	post_srq(&with_srq.b);
+	mark(1);
+	post_send(&with_srq.a);
+	mark(2);
+	post_recv(&with_rq.b);
+	mark(3);
+	traffic(&with_srq);
+	mark(4);
+	pair_close(&with_rq); /* the inner one first: each looks at the open descriptors */
+	pair_close(&with_srq);
+	return 0;
+}
