@@ -94,6 +94,7 @@ stop_requester(struct qp *qp)
 	struct requester *req = &qp->req;
 
 	req->next_psn = req->una_psn;
+	req->reads = 0;
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = TIME_NEVER;
 	req->fail_status = 0;
@@ -144,6 +145,7 @@ qp_reset(struct qp *qp)
 	if (qp->recv_cq != qp->send_cq)
 		cq_purge(qp->recv_cq, qp->qpn);
 	req_reset(qp, 0);
+	resp_set_depth(qp, 0);
 	resp_reset(qp, 0);
 	qp->dest_qpn = 0;
 	qp->access = 0;
