@@ -63,7 +63,7 @@ size_fits(const struct conf *changed, const struct conf *conf)
 	return changed->size_max <= conf->size_cap;
 }
 
-/* port: NULL: all of them, or the only one. */
+/* port: NULL: the only one, or an option of all. */
 static void
 set_option(const char *name, const char *value, struct port_conf *port)
 {
@@ -98,7 +98,7 @@ set_option(const char *name, const char *value, struct port_conf *port)
 	changed.current = conf->current;
 	*conf = changed;
 	for (unsigned i = 0; i < the_run->n_hosts; i++) {
-		if ((port == NULL || i == port_index) &&
+		if ((!option_of_port(name) || i == port_index) &&
 			!host_option(&the_run->hosts[i], name, effect))
 			return;
 	}

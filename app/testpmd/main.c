@@ -79,8 +79,9 @@ eal_start(const struct conf *conf, int argc, char **argv, bool *started)
 		return 0;
 	if (rte_eal_init(dashes, argv) < 0) {
 		fprintf(stderr,
-			PROGRAM ": EAL does not start (%s); its own messages stand above. "
-				"Without hugepages give --no-huge, without a NIC --no-pci\n",
+			PROGRAM
+			": EAL does not start (%s); its own messages stand above. "
+			"Without hugepages give --no-huge, without a NIC --no-pci\n",
 			rte_strerror(rte_errno));
 		return -1;
 	}

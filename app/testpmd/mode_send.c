@@ -130,7 +130,8 @@ send_tick(struct host *host, uint64_t now_ns)
 		return;
 	if (all_acked(host))
 		host_done(host);
-	else if (host->state == HOST_DRAINING && elapsed_ns(now_ns, host->drain_ns) > DRAIN_NS)
+	else if (host->state == HOST_DRAINING &&
+		 elapsed_ns(now_ns, host->drain_ns) > DRAIN_NS)
 		drain_over(host);
 }
 

@@ -54,7 +54,8 @@ host_wait_over(struct host *host, uint64_t now_ns, const char *what)
 	/* Whoever types has somebody else to start the other end. */
 	if (conf->interactive && host->passive && !conf->wait_given)
 		wait_s = 0;
-	if (wait_s == 0 || elapsed_ns(now_ns, host->tally.start_ns) < wait_s * NS_PER_SECOND)
+	if (wait_s == 0 ||
+		elapsed_ns(now_ns, host->tally.start_ns) < wait_s * NS_PER_SECOND)
 		return false;
 	host_fail(host, "%s %s within %" PRIu64 " s (--wait)%s", host->pc->peer, what,
 		wait_s, wait_hint(host));

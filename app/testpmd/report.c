@@ -192,7 +192,8 @@ print_impaired(struct run *run)
 		struct rocade_impair_stats stats;
 
 		host_run_impair(&run->hosts[i], &stats);
-		counts[i] = stats.lost + stats.duplicated + stats.reordered + stats.corrupted;
+		counts[i] =
+			stats.lost + stats.duplicated + stats.reordered + stats.corrupted;
 		sum += counts[i];
 	}
 	if (sum != 0)

@@ -101,7 +101,8 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 	if (found == 0 || host_connect(host, flow_failed) != 0)
 		return;
 	host->tally.restarts++;
-	if (elapsed_ns(now_ns, host->restart_said_ns) > SAY_NS || host->restart_said_ns == 0)
+	if (elapsed_ns(now_ns, host->restart_said_ns) > SAY_NS ||
+		host->restart_said_ns == 0)
 		host_say(host,
 			"%s was restarted: it sends from its first PSN again; connected "
 			"anew, "

@@ -55,11 +55,13 @@ rxq_return(struct rxq *rxq, uint32_t index)
 /* Posts spare buffers up to the capacity of the queue, in lists. 0 or an errno value. */
 int rxq_post(struct rxq *rxq);
 
-/* On the data path: posts when a list is full. */
+/* On the data path: posts when there are enough for a list, of a small queue a quarter. */
 static inline int
 rxq_refill(struct rxq *rxq)
 {
-	return rxq->n_spare < RXQ_BATCH || rxq->hold ? 0 : rxq_post(rxq);
+	uint32_t enough = rxq->capacity < 4 * RXQ_BATCH ? rxq->capacity / 4 : RXQ_BATCH;
+
+	return rxq->n_spare < enough || rxq->hold ? 0 : rxq_post(rxq);
 }
 
 void *buffer_map(size_t len);

@@ -133,6 +133,10 @@ qp_reset(struct qp *qp)
 {
 	__atomic_store_n(&qp->state, IBV_QPS_RESET, __ATOMIC_RELEASE);
 	stop_requester(qp);
+	/* First: a CQE polled after sq_clear() would free slots of the new life. */
+	cq_purge(qp->send_cq, qp->qpn);
+	if (qp->recv_cq != qp->send_cq)
+		cq_purge(qp->recv_cq, qp->qpn);
 	sq_lock(&qp->sq);
 	sq_clear(&qp->sq);
 	sq_unlock(&qp->sq);
@@ -141,9 +145,6 @@ qp_reset(struct qp *qp)
 		recv_ring_clear(qp->rq);
 		recv_ring_unlock(qp->rq);
 	}
-	cq_purge(qp->send_cq, qp->qpn);
-	if (qp->recv_cq != qp->send_cq)
-		cq_purge(qp->recv_cq, qp->qpn);
 	req_reset(qp, 0);
 	resp_set_depth(qp, 0);
 	resp_reset(qp, 0);

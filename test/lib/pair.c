@@ -262,13 +262,24 @@ pair_settle(struct pair *p)
 		idle = pair_poll(p) == 0 ? idle + 1 : 0;
 }
 
+struct run {
+	struct pair *p;
+	unsigned engine;
+};
+
 static void *
 run(void *arg)
 {
-	struct pair *p = arg;
+	struct run run = *(struct run *)arg;
 
-	while (!__atomic_load_n(&p->stop, __ATOMIC_ACQUIRE)) {
-		if (pair_poll(p) == 0)
+	free(arg);
+	while (!__atomic_load_n(&run.p->stop, __ATOMIC_ACQUIRE)) {
+		unsigned moved =
+			rocade_engine_poll(rocade_port_engine(run.p->a.port, run.engine));
+
+		moved +=
+			rocade_engine_poll(rocade_port_engine(run.p->b.port, run.engine));
+		if (moved == 0)
 			sched_yield();
 	}
 	return NULL;
@@ -278,24 +289,28 @@ void
 pair_run(struct pair *p)
 {
 	__atomic_store_n(&p->stop, false, __ATOMIC_RELEASE);
-	assert_int_equal(pthread_create(&p->runner, NULL, run, p), 0);
-	p->running = true;
+	for (unsigned i = 0; i < p->conf.engines; i++) {
+		struct run *arg = malloc(sizeof(*arg));
+
+		assert_non_null(arg);
+		*arg = (struct run){.p = p, .engine = i};
+		assert_int_equal(pthread_create(&p->runner[i], NULL, run, arg), 0);
+		p->runners++;
+	}
 }
 
 void
 pair_halt(struct pair *p)
 {
-	if (!p->running)
-		return;
 	__atomic_store_n(&p->stop, true, __ATOMIC_RELEASE);
-	assert_int_equal(pthread_join(p->runner, NULL), 0);
-	p->running = false;
+	while (p->runners != 0)
+		assert_int_equal(pthread_join(p->runner[--p->runners], NULL), 0);
 }
 
 static void
 turn(struct pair *p)
 {
-	if (p->running)
+	if (p->runners != 0)
 		sched_yield();
 	else
 		pair_poll(p);

@@ -13,6 +13,7 @@
 #include <rocade/rocade.h>
 
 #define PAIR_MAX_QPS 64
+#define PAIR_MAX_ENGINES 4
 
 struct pair_conf {
 	unsigned engines;   /* 0: 1. QP i lives on engine i % engines, on both sides */
@@ -48,8 +49,8 @@ struct pair {
 	struct pair_conf conf;
 	struct pair_side a, b;
 	unsigned fds; /* open before */
-	pthread_t runner;
-	bool running;
+	pthread_t runner[PAIR_MAX_ENGINES];
+	unsigned runners;
 	bool stop;
 };
 
@@ -70,7 +71,7 @@ void pair_connect(struct pair *p, unsigned i);
 unsigned pair_poll(struct pair *p);
 /* Turns until nothing moves any more. */
 void pair_settle(struct pair *p);
-/* A thread of its own polls from now on / no more. */
+/* Threads poll from now on, one for each engine of a side / no more. */
 void pair_run(struct pair *p);
 void pair_halt(struct pair *p);
 

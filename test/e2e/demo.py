@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/demo.sh: what it prints, what it leaves behind, also when interrupted, and that the
+frames of part a are RoCEv2 to programs that are not ours."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = os.environ.get("ROCADE_SOURCE") or os.path.realpath(
+    os.path.join(os.path.dirname(__file__), "..", ".."))
+BUILD = os.environ.get("ROCADE_BUILD") or os.path.join(SOURCE, "build-demo")
+DEMO = os.path.join(SOURCE, "tools", "demo.sh")
+PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+NOBODY = 65534
+COLUMNS = ["messages", "Gb/s", "p50", "p99", "p99.9", "saved", "events", "NAKs", "missions",
+           "verified"]
+
+cases = []
+
+
+def case(name, good, why=""):
+    cases.append(bool(good))
+    print("%sok %d - %s" % ("" if good else "not ", len(cases), name), flush=True)
+    if not good:
+        print("%s: %s" % (name, why), file=sys.stderr)
+
+
+def skip(name, why):
+    cases.append(True)
+    print("ok %d - %s # SKIP %s" % (len(cases), name, why), flush=True)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def processes(scratch, name=""):
+    """What the demo has started and still runs: they have its environment."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/environ" % pid, "rb") as file:
+                ours = ("TMPDIR=%s" % scratch).encode() in file.read().split(b"\0")
+            if ours and name in read("/proc/%s/comm" % pid):
+                found.append(pid)
+        except OSError:
+            pass  # it has just ended
+    return found
+
+
+def machine_state(scratch):
+    """What the demo may not change."""
+    mounts = sorted(line.split(" ", 2)[2] for line in
+                    read("/proc/self/mountinfo").splitlines())
+    try:
+        namespaces = sorted(os.listdir("/run/netns"))
+    except FileNotFoundError:
+        namespaces = None
+    return {"mounts": mounts, "namespaces": namespaces, "hugepages": read(PAGES).strip(),
+            "interfaces": sorted(os.listdir("/sys/class/net")), "processes": processes(scratch),
+            "temporary files": sorted(os.listdir(scratch))}
+
+
+def differences(before, after):
+    return ["%s: %s, was %s" % (key, after[key], before[key])
+            for key in before if before[key] != after[key]]
+
+
+def demo(scratch, *options, prefix=()):
+    env = dict(os.environ, TMPDIR=scratch)
+    return subprocess.run([*prefix, DEMO, *options], capture_output=True, text=True, env=env,
+                          stdin=subprocess.DEVNULL, timeout=250, check=False)
+
+
+def table_rows(output):
+    """{part: [cells]} of the table, and its headings."""
+    lines = output.splitlines()
+    rule = [i for i, line in enumerate(lines) if re.fullmatch("-{40,}", line)]
+    if len(rule) != 1:
+        return {}, []
+    rows = {}
+    for line in lines[rule[0] + 1:]:
+        if not line:
+            break
+        rows[line[0]] = re.split(r"\s{2,}", line)
+    return rows, lines[rule[0] - 1].split()
+
+
+def full_run(scratch, outside):
+    """All three parts, with a capture."""
+    before = machine_state(scratch)
+    capture = os.path.join(outside, "a.pcap")
+    result = os.path.join(outside, "result.json")
+    done = demo(scratch, "--build", BUILD, "--quick", "--capture", capture, "--json", result)
+    text = done.stdout + done.stderr
+    case("the demo succeeds", done.returncode == 0, text)
+    case("its last line is PASS", done.stdout.splitlines()[-1:] == ["PASS"], text)
+    rows, headings = table_rows(done.stdout)
+    case("one table with a row for each part", sorted(rows) == ["a", "b", "c"], text)
+    case("and the ten columns", headings[1:] == COLUMNS and
+         all(len(row) == 12 for row in rows.values()), "%s %s" % (headings, rows))
+    case("it shows progress", len(re.findall(r"^ +\d+ s .* messages .* Gb/s", done.stdout,
+                                             re.M)) >= 6, text)
+    check_result(result)
+    difference = differences(before, machine_state(scratch))
+    case("the machine is as it was", not difference, difference)
+    check_capture(capture)
+
+
+def check_result(path):
+    try:
+        result = json.loads(read(path))
+        parts = {part["part"]: part for part in result["parts"]}
+        part = parts["a"]
+    except (OSError, ValueError, KeyError) as error:
+        case("the numbers as JSON", False, error)
+        return
+    case("the numbers as JSON", result["verdict"] == "PASS" and sorted(parts) == list("abc"),
+         result)
+    case("part a: 8 QPs, limit events, loss from half-way on, retransmissions",
+         part["qps"] == 8 and part["limit_events"] > 0 and part["retransmissions"] > 0 and
+         any(rate["loss"] for rate in part["rates"]) and
+         not all(rate["loss"] for rate in part["rates"]), part)
+    # 1 of 64 is signaled: 63 of 64 completions are saved, but for a few at the ends.
+    shares = {name: p["completions_saved"] / p["messages"] for name, p in parts.items()}
+    case("most completions are saved", all(share > 0.9 for share in shares.values()), shares)
+
+
+def tshark_fields(capture, *options):
+    return subprocess.run(
+        ["tshark", "-r", capture, "--disable-protocol", "rpcordma", "-T", "fields",
+         "-e", "frame.number", *options], capture_output=True, text=True,
+        check=False).stdout.splitlines()
+
+
+def check_capture(capture):
+    if not os.path.exists(capture):
+        case("a capture of part a", False, "there is none")
+        return
+    total = len(tshark_fields(capture))
+    case("a capture of part a, 100,000 frames at the most", 1000 <= total <= 100000, total)
+    roce = len(tshark_fields(capture, "-Y", "infiniband.bth.opcode"))
+    case("tshark takes each frame for RoCEv2", roce == total, "%d of %d" % (roce, total))
+    bad = tshark_fields(capture, "-Y", "_ws.malformed || _ws.expert.severity == \"Error\"")
+    case("and none of them for malformed", not bad, bad[:5])
+    again = tshark_fields(capture, "-Y", "infiniband.aeth.syndrome.opcode == 3")
+    case("there are NAKs among them", again, "none")
+    icrc = subprocess.run([os.path.join(SOURCE, "test", "tools", "icrc_check.py"),
+                           "--min", str(total), capture], capture_output=True, text=True,
+                          check=False)
+    case("an independent ICRC agrees on all", icrc.returncode == 0, icrc.stdout + icrc.stderr)
+
+
+def interrupt(scratch, part, whole_group):
+    """SIGINT as soon as traffic runs: to everybody, as a terminal does, or to the script."""
+    before = machine_state(scratch)
+    env = dict(os.environ, TMPDIR=scratch)
+    process = subprocess.Popen([DEMO, "--build", BUILD, "--part", part], env=env,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, start_new_session=True)
+    seen = ""
+    for line in process.stdout:
+        seen += line
+        if re.match(r" +2 s ", line):
+            break
+    running = len(processes(scratch, "rocade-testpmd"))
+    began = time.monotonic()
+    if whole_group:
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=30)
+    took = time.monotonic() - began
+    name = "Ctrl-C in part %s" % part if whole_group else "SIGINT to the script in part %s" % part
+    case("%s: ends with 130 in time" % name,
+         running >= 1 and process.returncode == 130 and took < 15 and "PASS" not in rest,
+         "%d running, exit status %d, %.1f s\n%s" % (running, process.returncode, took,
+                                                    seen + rest + errors))
+    difference = differences(before, machine_state(scratch))
+    case("%s: the machine is as it was" % name, not difference, difference)
+
+
+def not_root():
+    name = "not as root: part c alone, and says so"
+    # A directory that nobody can reach; the temporary ones of a test need not be.
+    scratch = tempfile.mkdtemp(dir="/tmp")
+    os.chown(scratch, NOBODY, NOBODY)
+    prefix = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups",
+              "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
+    try:
+        reach = subprocess.run([*prefix, "test", "-x", os.path.join(
+            BUILD, "app", "testpmd", "rocade-testpmd")], check=False)
+        if reach.returncode != 0:
+            skip(name, "the build directory cannot be reached by others than root")
+            return
+        done = demo(scratch, "--build", BUILD, "--quick", prefix=prefix)
+        rows, _ = table_rows(done.stdout)
+        case(name, done.returncode == 0 and sorted(rows) == ["c"] and
+             "part c alone" in done.stdout and done.stdout.splitlines()[-1] == "PASS",
+             done.stdout + done.stderr)
+        case("and nothing is left", not os.listdir(scratch), os.listdir(scratch))
+        done = demo(scratch, "--build", BUILD, "--part", "a", prefix=prefix)
+        case("not as root: part a is refused", done.returncode == 3 and
+             "cannot run" in done.stderr, done.stdout + done.stderr)
+    finally:
+        os.rmdir(scratch)
+
+
+def fake_build(outside, name, script):
+    """A build directory with this instead of the program."""
+    build = os.path.join(outside, name)
+    path = os.path.join(build, "app", "testpmd")
+    os.makedirs(path)
+    path = os.path.join(path, "rocade-testpmd")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(script)
+    os.chmod(path, 0o755)
+    return build
+
+
+def failures(scratch, outside):
+    build = fake_build(outside, "broken", "#!/bin/sh\necho no luck today\nexit 1\n")
+    done = demo(scratch, "--build", build, "--quick")
+    case("a program that fails: FAIL, 1, and its words", done.returncode == 1 and
+         done.stdout.splitlines()[-1] == "FAIL" and done.stdout.count("no luck today") >= 3,
+         done.stdout + done.stderr)
+    # The program's own report, with one byte less verified than arrived.
+    build = fake_build(outside, "short", """#!/usr/bin/env python3
+import json, subprocess, sys
+status = subprocess.run([%r] + sys.argv[1:]).returncode
+path = sys.argv[sys.argv.index("--json") + 1]
+report = json.load(open(path))
+for port in report["ports"]:
+    port["bytes_verified"] = max(0, port["bytes_verified"] - 1)
+json.dump(report, open(path, "w"))
+sys.exit(status)
+""" % os.path.join(BUILD, "app", "testpmd", "rocade-testpmd"))
+    done = demo(scratch, "--build", build, "--quick", "--part", "c")
+    case("a byte that was not verified: FAIL, and 1", done.returncode == 1 and
+         done.stdout.splitlines()[-1] == "FAIL" and "were verified" in done.stdout,
+         done.stdout + done.stderr)
+    for options, word in ((["--fast"], "--fast"), (["--part", "d"], "'d'"), (["--json"], "value"),
+                          (["--build", "/nonexistent"], "/nonexistent")):
+        done = demo(scratch, *options)
+        case("%s: one sentence and 2" % " ".join(options), done.returncode == 2 and
+             word in done.stderr and len(done.stderr.splitlines()) == 1 and not done.stdout,
+             done.stdout + done.stderr)
+    done = demo(scratch, "--help")
+    case("--help", done.returncode == 0 and "Exit status" in done.stdout, done.stdout)
+
+
+def main():
+    if os.geteuid() != 0:
+        print("1..0 # SKIP needs root")
+        return 0
+    pages = read(PAGES)
+    with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as outside:
+        try:
+            # Few, so that the demo has to get more and give them back.
+            with open(PAGES, "w", encoding="utf-8") as file:
+                file.write("7\n")
+            full_run(scratch, outside)
+            interrupt(scratch, "a", True)
+            interrupt(scratch, "b", False)
+            interrupt(scratch, "c", False)
+            not_root()
+            failures(scratch, outside)
+        finally:
+            with open(PAGES, "w", encoding="utf-8") as file:
+                file.write(pages)
+    print("1..%d" % len(cases))
+    return 0 if all(cases) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocade-testpmd with both ends in one process: sizes, queues, modes, commands, trouble, and
+what it says to wrong options. As an ordinary user, without EAL and hugepages."""
+
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from tap import case, run  # noqa: E402
+from testpmd import LONG, PROGRAM, SCRATCH, Testpmd, is_root  # noqa: E402
+
+NOBODY = 65534
+
+
+def loop(*options, text=None, timeout_s=60, **more):
+    """Result, and the report or None."""
+    path = os.path.join(SCRATCH, "loop.json")
+    if os.path.exists(path):
+        os.unlink(path)
+    done = subprocess.run([PROGRAM, "--", "--loop", "-T", "0", "--json", path] + list(options),
+                          input=text, capture_output=True, text=True, check=False,
+                          timeout=timeout_s, **more)
+    report = None
+    if os.path.exists(path) and os.path.getsize(path):
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+    return done, report
+
+
+def good(report, count):
+    sink = next((p for p in report["ports"] if p["mode"] == "sink"), None)
+    return report["result"] == "pass" and report["messages"] == count and (
+        sink is None or sink["messages"] == count and sink["bytes_verified"] == sink["bytes"])
+
+
+def sends():
+    rows = [
+        ("one QP", ["-c", "10000"], 10000),
+        ("8 QPs into one SRQ, sizes of all kinds",
+         ["-q", "8", "-c", "20000", "-s", "0,1,63,64,65,1023,4096,4097,20000"], 20000),
+        ("receive queues", ["-q", "8", "-c", "20000", "--rq", "--depth", "64"], 20000),
+        ("every request signaled", ["-c", "5000", "--signal-every", "1"], 5000),
+        ("inline", ["-c", "5000", "--inline", "128", "-s", "1,64,128,129"], 5000),
+        ("only 0-byte messages", ["-c", "1000", "-s", "0"], 1000),
+        ("large messages", ["-c", "40", "-s", "8m", "-q", "2"], 40),
+        ("a small send queue", ["-c", "5000", "--sq-depth", "3", "--signal-every", "2"], 5000),
+        ("bursts that do not divide the queue",
+         ["-c", "50000", "--sq-depth", "100", "--signal-every", "100", "-b", "33"], 50000),
+        ("the PSN wraps", ["-c", "5000", "--psn", "16776000"], 5000),
+        ("IPv6, DSCP, hop limit", ["-c", "5000", "--port", "0", "--peer", "2001:db8::2", "--dscp",
+                                   "26", "--hop-limit", "3", "--port", "1", "--peer",
+                                   "2001:db8::1"], 5000),
+        ("a few engines", ["-c", "20000", "-q", "8", "--engines", "4"], 20000),
+        ("1000 QPs", ["-c", "50000", "-q", "1000", "--sq-depth", "16", "--signal-every", "8"],
+         50000),
+    ]
+    for mtu in (256, 512, 1024, 2048, 4096):
+        rows.append(("path MTU %d" % mtu, ["-c", "2000", "-q", "2", "--mtu", str(mtu), "-s",
+                                           "0,255,256,257,4096,10000"], 2000))
+    for name, options, count in rows:
+        done, report = loop(*options)
+        case(name, done.returncode == 0 and report and good(report, count),
+             done.stdout + done.stderr)
+
+
+def limit():
+    done, report = loop("-c", "100000", "-q", "4", "--srq-limit", "512", "--depth", "2048")
+    case("refilled by limit events only", done.returncode == 0 and good(report, 100000) and
+         report["limit_events"] >= 60 and report["refills"] == report["limit_events"],
+         done.stdout + done.stderr)
+    case("unsignaled requests save completions", report["cqes_saved"] >= 98000, report)
+
+
+def pingpong():
+    done, report = loop("-m", "pingpong", "-c", "20000", "-q", "3", "-s", "64,1500")
+    case("pingpong", done.returncode == 0 and report["messages"] == 20000 and
+         report["bytes_verified"] == 2 * report["bytes"], done.stdout + done.stderr)
+    order = [report["lat_%s_ns" % name] for name in ("min", "p50", "p99", "p999", "max")]
+    case("its latencies rise", None not in order and order == sorted(order) and order[0] > 0,
+         order)
+
+
+def trouble():
+    count = 300000 if LONG else 30000
+    # A timeout of 1 ms: a lost retransmission is only noticed by it.
+    done, report = loop("-c", str(count), "-q", "4", "-s", "64,3000", "--timeout", "8",
+                        "--impair", "loss=1%,dup=1%,reorder=1%,corrupt=0.5%")
+    case("1 % loss, duplication, reordering, corruption", done.returncode == 0 and
+         good(report, count) and report["retransmits"] > 0, done.stdout + done.stderr)
+    sink = next(p for p in report["ports"] if p["mode"] == "sink")["impaired"]
+    case("all four happened", min(sink.values()) > 0, sink)
+    case("what was corrupted did not pass the ICRC", report["drops"].get("icrc", 0) > 0,
+         report["drops"])
+    done, report = loop("-c", "1000", "--impair", "loss=100%", "--wait", "2")
+    case("all lost: failed, with a sentence", done.returncode == 1 and
+         "192.0.2.2 did not answer within 2 s (--wait)" in done.stderr, done.stderr)
+
+
+def unsignaled():
+    done, _ = loop("-c", "10000", "--signal-every", "0")
+    case("nothing signaled: the queue fills, and it says so", done.returncode == 1 and
+         "full of unsignaled requests" in done.stderr, done.stderr)
+    done, _ = loop("-i", "-c", "10000", "--signal-every", "0", text="start\nwait\nshow qp\nquit\n")
+    case("show qp says what to do", "none signaled" in done.stdout and
+         "signal at least one request in every" in done.stdout, done.stdout)
+
+
+def sizes_differ():
+    """Both ends of one process have one --size; a length that is not the expected one is made
+    by changing it for what is still under way."""
+    done, report = loop("-i", "-s", "64,128", "-q", "1", text="start\nwait 1\nstop\nset size 128\n"
+                        "start\nwait 1\nquit\n")
+    case("another --size connects anew", done.returncode == 0 and report["result"] == "pass",
+         done.stdout + done.stderr)
+
+
+def commands():
+    script = os.path.join(SCRATCH, "commands")
+    lines = ["# a comment", "help", "show port stats", "start", "wait 1", "show srq all",
+             "set srq 0 limit 64", "set srq 0 size 8192", "show srq",
+             "set impair rx loss 1% dup 1% reorder 1% corrupt 0.1%", "wait 1",
+             "set impair rx off", "show qp stats", "show cq all", "show mr", "show neigh",
+             "show engine all", "show port all", "clear", "show port", "stop", "set mtu 512",
+             "set burst 8", "set signal-every 16", "set count 5000", "start", "wait",
+             "set srq 0 size 10000", "start", "wait", "quit"]
+    with open(script, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    done, report = loop("-q", "4", "--depth", "4096", "--timeout", "8", "--cmdline-file", script)
+    case("a file of commands", done.returncode == 0 and good(report, 5000),
+         done.stdout + done.stderr)
+    for what in ("limit 64 armed", "of 8192 receives", "reachable", "to receive",
+                 "rnr_nak_sent", "run by the main loop"):
+        case("... prints \"%s\"" % what, what in done.stdout, done.stdout)
+    case("... three runs passed", done.stdout.count("\nPASS") == 3, done.stdout)
+    case("... the last two with path MTU 512",
+         all(p["path_mtu"] == 512 for p in report["ports"]), report["ports"])
+    for line, words in (("set srq 0 size 0", "Invalid"), ("set srq 9 limit 1", "no such SRQ"),
+                        ("set srq 0 limit 99999", "Invalid"), ("frobnicate", "no such command"),
+                        ("set size 1m", "the largest --size at the start"),
+                        ("set port 0 peer 0.0.0.0", "--peer 0.0.0.0 cannot be"),
+                        ("set port 7 peer 1.2.3.4", "no such port"),
+                        ("set peer 1.2.3.4", "say for which port"),
+                        ("set impair rx loss 1", "give off, or some of"),
+                        ("set burst 999", "1 to 256"), ("stop", "nothing runs")):
+        done, _ = loop("-i", text=line + "\nquit\n")
+        case("\"%s\": one sentence" % line, words in done.stderr and
+             done.stderr.count("\n") == 1, done.stderr)
+    with open(script, "w", encoding="utf-8") as file:
+        file.write("start\nnonsense\nwait\n")
+    done, _ = loop("--cmdline-file", script)
+    case("a wrong line ends the file, and fails", done.returncode == 1 and
+         "nonsense: no such command" in done.stderr, done.stderr)
+
+
+def stop_and_go():
+    program = Testpmd(["--loop", "-i", "-q", "4"])
+    for _ in range(3):
+        mark = len(program.text)
+        program.say("start")
+        program.expect(r"\d+ messages", 5, mark)
+        program.say("stop")
+        if not program.expect(r"^PASS", 10, mark):
+            break
+    program.say("quit")
+    case("start and stop, three times", program.wait(10) == 0 and
+         program.text.count("\nPASS") == 3, program.tail())
+    program = Testpmd(["--loop", "-q", "4"])
+    program.expect(r"\d+ messages", 5)
+    program.process.terminate()
+    case("SIGTERM ends a run in order", program.wait(10) == 0 and "\nPASS" in program.text,
+         program.tail())
+
+
+def table_of_wrong_options():
+    rows = [
+        (["--size", "64x"], "--size 64x cannot be: give bytes"),
+        (["--qps", "0"], "--qps 0 cannot be: give a number from 1 to 65536"),
+        (["--mode", "both"], "--mode both cannot be: give send, sink or pingpong"),
+        (["--addr", "1.2.3/24"], "--addr 1.2.3/24 cannot be: give ADDRESS/PREFIX"),
+        (["--peer", "255.255.255.255"], "--peer 255.255.255.255 cannot be"),
+        (["--frobnicate"], "--frobnicate: no such option"),
+        (["--signal-every", "1000"], "--signal-every 1000 cannot be: the send queue has 512"),
+        (["stray"], "stray: options only"),
+    ]
+    for options, words in rows:
+        done, _ = loop(*options)
+        case("%s: 2 and one sentence" % " ".join(options), done.returncode == 2 and
+             words in done.stderr and done.stderr.count("\n") == 1 and not done.stdout,
+             "%d %s" % (done.returncode, done.stderr))
+    rows = [
+        (["--port", "0", "--peer", "198.51.100.1"], 1, "in no network of --addr"),
+        (["--port", "0", "--peer", "192.0.2.77", "--wait", "1"], 1, "nobody has this address"),
+        (["--inline", "65535"], 3, "--inline 65535"),
+        (["--mtu", "4096", "--if-mtu", "1500"], 1, "--if-mtu"),
+        (["--port", "0", "--addr", "192.0.2.1/24", "--peer", "2001:db8::2"], 1,
+         "no address of its family"),
+    ]
+    for options, code, words in rows:
+        done, _ = loop(*options)
+        case("%s: %d and a sentence" % (" ".join(options), code), done.returncode == code and
+             words in done.stderr, "%d %s" % (done.returncode, done.stderr))
+    done = subprocess.run([PROGRAM, "--no-pci", "--no-huge", "--", "--addr", "10.0.0.1/24",
+                           "--peer", "10.0.0.2"], capture_output=True, text=True, check=False,
+                          timeout=60)
+    case("no such port: 3 and a sentence", done.returncode == 3 and
+         "port 0 does not open" in done.stderr, done.stderr)
+
+
+def ordinary_user():
+    how = {}
+    if is_root():
+        how = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    # What it may not read is no part of the case.
+    folder = os.path.dirname(PROGRAM)
+    if how and subprocess.run(["test", "-x", PROGRAM], check=False, **how).returncode != 0:
+        case("runs as nobody", True)
+        print("# %s cannot be reached by nobody: not tried" % folder)
+        return
+    done = subprocess.run([PROGRAM, "--", "--loop", "-c", "1000"], capture_output=True,
+                          text=True, check=False, timeout=60, **how)
+    case("runs as nobody", done.returncode == 0, done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sends, limit, pingpong, trouble, unsignaled, sizes_differ, commands, stop_and_go,
+                 table_of_wrong_options, ordinary_user))

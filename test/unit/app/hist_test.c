@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "hist.h"
+
+static struct hist hist;
+
+static void
+test_empty(void **state)
+{
+	(void)state;
+	hist_clear(&hist);
+	assert_int_equal(hist_quantile(&hist, 500), 0);
+}
+
+static void
+test_small_values_are_exact(void **state)
+{
+	(void)state;
+	hist_clear(&hist);
+	for (uint64_t ns = 1; ns <= 1000; ns++)
+		hist_add(&hist, ns);
+	assert_int_equal(hist.count, 1000);
+	assert_int_equal(hist.min_ns, 1);
+	assert_int_equal(hist.max_ns, 1000);
+	assert_int_equal(hist_quantile(&hist, 500), 500);
+	assert_int_equal(hist_quantile(&hist, 990), 990);
+	assert_int_equal(hist_quantile(&hist, 999), 999);
+	assert_int_equal(hist_quantile(&hist, 1000), 1000);
+	assert_int_equal(hist_quantile(&hist, 0), 1);
+}
+
+/* Of 10 values, 99 % are not above the 10th: ranks are rounded up. */
+static void
+test_few_values(void **state)
+{
+	(void)state;
+	hist_clear(&hist);
+	for (uint64_t i = 1; i <= 10; i++)
+		hist_add(&hist, i * 100);
+	assert_int_equal(hist_quantile(&hist, 500), 500);
+	assert_int_equal(hist_quantile(&hist, 990), 1000);
+	assert_int_equal(hist_quantile(&hist, 100), 100);
+	assert_int_equal(hist_quantile(&hist, 101), 200);
+}
+
+/* Three digits of any value, at both sides of each power of two. */
+static void
+test_three_digits(void **state)
+{
+	(void)state;
+	for (unsigned shift = 1; shift < 40; shift++) {
+		for (int64_t off = -1; off <= 1; off++) {
+			uint64_t ns = (UINT64_C(1) << shift) + (uint64_t)off;
+
+			hist_clear(&hist);
+			hist_add(&hist, ns);
+			/* Larger ones, so that max_ns does not answer for the bucket. */
+			hist_add(&hist, UINT64_C(1) << 41);
+			uint64_t got = hist_quantile(&hist, 500);
+
+			assert_true(got >= ns);
+			assert_true(got - ns <= ns / 1000);
+		}
+	}
+}
+
+static void
+test_beyond_the_last_bucket(void **state)
+{
+	(void)state;
+	hist_clear(&hist);
+	hist_add(&hist, UINT64_MAX / 2);
+	assert_int_equal(hist_quantile(&hist, 500), UINT64_MAX / 2);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_small_values_are_exact),
+		cmocka_unit_test(test_few_values),
+		cmocka_unit_test(test_three_digits),
+		cmocka_unit_test(test_beyond_the_last_bucket),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "options.h"
+
+static struct conf conf;
+static char err[ERR_MAX];
+
+/* The words of text as the program would get them. */
+static int
+parse(const char *text)
+{
+	static char copy[512];
+	char *argv[64] = {"--"};
+	int argc = 1;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	options_defaults(&conf);
+	err[0] = '\0';
+	return options_parse(&conf, argc, argv, err);
+}
+
+/* As main() does it. */
+static int
+accept(const char *text)
+{
+	if (parse(text) != 0)
+		return -1;
+	if (conf.loop) {
+		if (options_complete_loop(&conf, err) != 0)
+			return -1;
+	} else if (conf.n_ports == 0) {
+		conf.ports[conf.n_ports++] = conf.common;
+	}
+	return options_check(&conf, err);
+}
+
+static void
+test_defaults(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(""), 0);
+	assert_int_equal(conf.qps, 1);
+	assert_int_equal(conf.qpn_base, 0x100);
+	assert_int_equal(conf.psn, 0);
+	assert_int_equal(conf.signal_every, 64);
+	assert_false(conf.rq);
+	assert_false(conf.no_verify);
+}
+
+static void
+test_values(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		parse("-q 8 --size 64,4k --rq --no-verify -t 5 --mtu 4096 --dscp 26"), 0);
+	assert_int_equal(conf.qps, 8);
+	assert_int_equal(conf.n_sizes, 2);
+	assert_int_equal(conf.size_max, 4096);
+	assert_true(conf.rq);
+	assert_true(conf.no_verify);
+	assert_int_equal(conf.duration_s, 5);
+	assert_int_equal(conf.mtu, 4096);
+	assert_int_equal(conf.tclass, 26 << 2);
+	/* The later one counts. */
+	assert_int_equal(parse("--rq --srq --no-verify --verify -q 8 -q 9"), 0);
+	assert_false(conf.rq);
+	assert_false(conf.no_verify);
+	assert_int_equal(conf.qps, 9);
+}
+
+/* Each says its option, its value and what would be valid, and nothing crashes. */
+static void
+test_wrong_values(void **state)
+{
+	static const struct {
+		const char *text, *say[3];
+	} rows[] = {
+		{"--size 64x", {"--size", "64x", "bytes"}},
+		{"--size 3g", {"--size", "3g", "2g"}},
+		{"--qps 0", {"--qps", "0", "1 to 65536"}},
+		{"--mtu 1500", {"--mtu", "1500", "1024"}},
+		{"--mode both", {"--mode", "both", "send, sink or pingpong"}},
+		{"--addr 10.0.0.300/24", {"--addr", "10.0.0.300/24", "ADDRESS/PREFIX"}},
+		{"--peer 224.0.0.1", {"--peer", "224.0.0.1", "host"}},
+		{"--gateway4 fe80::1", {"--gateway4", "fe80::1", "IPv4"}},
+		{"--gateway6 10.0.0.1", {"--gateway6", "10.0.0.1", "IPv6"}},
+		{"--vlan 4095", {"--vlan", "4095", "4094"}},
+		{"--hop-limit 0", {"--hop-limit", "0", "255"}},
+		{"--dscp 64", {"--dscp", "64", "63"}},
+		{"--psn 16777216", {"--psn", "16777216", "16777215"}},
+		{"--impair lose=1%", {"--impair", "lose=1%", "loss"}},
+		{"--cmdline-file /nonexistent",
+			{"--cmdline-file", "/nonexistent", "read"}},
+		{"--json /nonexistent/x", {"--json", "/nonexistent/x", "written"}},
+		{"--port 0 --port 0", {"--port", "0", "once"}},
+		{"--qps", {"--qps", "needs a value", "--help"}},
+		{"--frobnicate", {"--frobnicate", "no such option", "--help"}},
+		{"--frobnicate=3", {"--frobnicate", "no such option", "--help"}},
+		{"-q", {"-q", "needs a value", "--help"}},
+		{"-iZ", {"Z", "no such option", "--help"}},
+		{"stray", {"stray", "options only", "--help"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(parse(rows[i].text), -1);
+		for (size_t j = 0; j < 3; j++) {
+			if (strstr(err, rows[i].say[j]) == NULL)
+				fail_msg("%s: \"%s\" does not say %s", rows[i].text, err,
+					rows[i].say[j]);
+		}
+	}
+}
+
+static void
+test_ports(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		parse("--vlan 5 --peer 10.0.0.9 --port 3 --addr 10.0.0.1/24 --mode sink "
+		      "--port 4 --addr 10.0.1.1/24 --peer 10.0.1.2"),
+		0);
+	assert_int_equal(conf.n_ports, 2);
+	assert_int_equal(conf.ports[0].port, 3);
+	assert_int_equal(conf.ports[1].port, 4);
+	assert_int_equal(conf.ports[0].vlan, 5);
+	assert_int_equal(conf.ports[1].vlan, 5);
+	assert_int_equal(conf.ports[0].mode, MODE_SINK);
+	assert_int_equal(conf.ports[1].mode, MODE_SEND);
+	assert_string_equal(conf.ports[0].peer, "10.0.0.9");
+	assert_string_equal(conf.ports[1].peer, "10.0.1.2");
+}
+
+static void
+test_loop(void **state)
+{
+	(void)state;
+	assert_int_equal(accept("--loop"), 0);
+	assert_int_equal(conf.n_ports, 2);
+	assert_int_equal(conf.ports[0].mode, MODE_SEND);
+	assert_int_equal(conf.ports[1].mode, MODE_SINK);
+	assert_string_equal(conf.ports[0].peer, "192.0.2.2");
+	assert_string_equal(conf.ports[1].peer, "192.0.2.1");
+	assert_int_equal(accept("--loop --mode sink"), 0);
+	assert_int_equal(conf.ports[1].mode, MODE_SEND);
+	assert_int_equal(accept("--loop --mode pingpong"), 0);
+	assert_int_equal(conf.ports[1].mode, MODE_PINGPONG);
+	assert_int_equal(accept("--loop --port 1 --mode send --addr 2001:db8::9/64"), 0);
+	assert_int_equal(conf.ports[0].mode, MODE_SINK);
+	assert_string_equal(conf.ports[0].peer, "2001:db8::9");
+	assert_int_equal(accept("--loop --port 0 --mode send --port 1 --mode send"), -1);
+	assert_non_null(strstr(err, "--mode"));
+	assert_int_equal(accept("--loop --port 2"), -1);
+	assert_non_null(strstr(err, "0 and 1"));
+}
+
+static void
+test_check(void **state)
+{
+	static const struct {
+		const char *text, *say;
+	} rows[] = {
+		{"--peer 10.0.0.2", "--addr is missing"},
+		{"--addr 10.0.0.1/24", "--peer is missing"},
+		{"--addr 10.0.0.1/24 --peer 10.0.0.1", "own address"},
+		{"--addr 10.0.0.3/24,10.0.0.1/24 --peer 10.0.0.1", "own address"},
+		{"--loop --signal-every 513", "--sq-depth"},
+		{"--loop --rq --srq-limit 5", "--srq-limit"},
+		{"--loop --depth 10 --srq-limit 11", "--depth"},
+		{"--loop --qpn-base 0xfffffe --qps 2", "--qpn-base"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(accept(rows[i].text), -1);
+		if (strstr(err, rows[i].say) == NULL)
+			fail_msg("%s: \"%s\" does not say %s", rows[i].text, err,
+				rows[i].say);
+	}
+	assert_int_equal(accept("--addr 10.0.0.12/24 --peer 10.0.0.1"), 0);
+	assert_int_equal(accept("--addr 10.0.0.1/24 -i"), 0);
+	assert_int_equal(accept("--loop --qpn-base 0xfffffd --qps 2"), 0);
+}
+
+static void
+test_set(void **state)
+{
+	enum option_effect effect = OPT_START;
+
+	(void)state;
+	assert_int_equal(accept("--loop"), 0);
+	assert_int_equal(option_set(&conf, "burst", "16", &effect, err), 0);
+	assert_int_equal(conf.burst, 16);
+	assert_int_equal(effect, OPT_NOW);
+	assert_int_equal(option_set(&conf, "mtu", "512", &effect, err), 0);
+	assert_int_equal(effect, OPT_RECONNECT);
+	assert_int_equal(option_set(&conf, "burst", "0", &effect, err), -1);
+	assert_int_equal(conf.burst, 16);
+	assert_int_equal(option_set(&conf, "qps", "2", &effect, err), -1);
+	assert_non_null(strstr(err, "fixed"));
+	assert_int_equal(option_set(&conf, "nonsense", "2", &effect, err), -1);
+	assert_int_equal(option_set(&conf, "loop", "1", &effect, err), -1);
+}
+
+/* The table itself: no name or letter twice, a range that is one, a text. */
+static void
+test_table(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < n_option_rows; i++) {
+		const struct option_row *row = &option_rows[i];
+
+		assert_non_null(row->text);
+		assert_true(row->min <= row->max);
+		for (unsigned j = 0; j < i && row->name != NULL; j++) {
+			const struct option_row *other = &option_rows[j];
+
+			if (other->name == NULL)
+				continue;
+			assert_string_not_equal(row->name, other->name);
+			assert_true(row->letter == 0 || row->letter != other->letter);
+		}
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_wrong_values),
+		cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_set),
+		cmocka_unit_test(test_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

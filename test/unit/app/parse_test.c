@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "parse.h"
+
+static void
+test_number(void **state)
+{
+	static const char *const bad[] = {"", " 1", "-1", "+1", "1x", "0x", "x", "1.5",
+		"1 ", "18446744073709551616", "101"};
+	uint64_t value = 42;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(parse_number(bad[i], 0, 100, &value));
+	assert_int_equal(value, 42);
+	assert_true(parse_number("010", 0, 100, &value));
+	assert_int_equal(value, 10);
+	assert_true(parse_number("0x1f", 0, 100, &value));
+	assert_int_equal(value, 0x1f);
+	assert_false(parse_number("4", 5, 6, &value));
+	assert_true(parse_number("18446744073709551615", 0, UINT64_MAX, &value));
+	assert_int_equal(value, UINT64_MAX);
+}
+
+static void
+test_size(void **state)
+{
+	uint64_t value;
+
+	(void)state;
+	assert_true(parse_size("0", MSG_SIZE_MAX, &value) && value == 0);
+	assert_true(parse_size("4k", MSG_SIZE_MAX, &value) && value == 4096);
+	assert_true(parse_size("1M", MSG_SIZE_MAX, &value) && value == 1 << 20);
+	assert_true(parse_size("2g", MSG_SIZE_MAX, &value) && value == MSG_SIZE_MAX);
+	assert_false(parse_size("2147483649", MSG_SIZE_MAX, &value));
+	assert_false(parse_size("3g", MSG_SIZE_MAX, &value));
+	assert_false(parse_size("k", MSG_SIZE_MAX, &value));
+	assert_false(parse_size("64kb", MSG_SIZE_MAX, &value));
+	assert_false(parse_size("", MSG_SIZE_MAX, &value));
+	/* No overflow of the shift. */
+	assert_false(parse_size("17179869184g", UINT64_MAX, &value));
+}
+
+static void
+test_size_list(void **state)
+{
+	uint64_t sizes[4];
+
+	(void)state;
+	assert_int_equal(parse_size_list("64,1k,0", sizes, 4), 3);
+	assert_int_equal(sizes[1], 1024);
+	assert_int_equal(sizes[2], 0);
+	assert_int_equal(parse_size_list("", sizes, 4), 0);
+	assert_int_equal(parse_size_list("1,", sizes, 4), 0);
+	assert_int_equal(parse_size_list(",1", sizes, 4), 0);
+	assert_int_equal(parse_size_list("1,,2", sizes, 4), 0);
+	assert_int_equal(parse_size_list("1,2,3,4", sizes, 4), 4);
+	assert_int_equal(parse_size_list("1,2,3,4,5", sizes, 4), 0);
+}
+
+static void
+test_ppm(void **state)
+{
+	uint64_t ppm;
+
+	(void)state;
+	assert_true(parse_ppm("1%", &ppm) && ppm == 10000);
+	assert_true(parse_ppm("0.1%", &ppm) && ppm == 1000);
+	assert_true(parse_ppm("100%", &ppm) && ppm == 1000000);
+	assert_true(parse_ppm("250ppm", &ppm) && ppm == 250);
+	assert_false(parse_ppm("1", &ppm));
+	assert_false(parse_ppm("101%", &ppm));
+	assert_false(parse_ppm("-1%", &ppm));
+	assert_false(parse_ppm("nan%", &ppm));
+	assert_false(parse_ppm("1%%", &ppm));
+	assert_false(parse_ppm("", &ppm));
+}
+
+static void
+test_impair(void **state)
+{
+	struct impair_conf impair = {.seed = 7};
+
+	(void)state;
+	assert_true(parse_impair("loss=1%,dup=0.5%", &impair));
+	assert_int_equal(impair.loss_ppm, 10000);
+	assert_int_equal(impair.dup_ppm, 5000);
+	assert_true(parse_impair("reorder 1% corrupt 0.1%", &impair));
+	assert_int_equal(impair.loss_ppm, 0);
+	assert_int_equal(impair.reorder_ppm, 10000);
+	assert_int_equal(impair.corrupt_ppm, 1000);
+	assert_false(parse_impair("loss", &impair));
+	assert_false(parse_impair("loss=", &impair));
+	assert_false(parse_impair("lost=1%", &impair));
+	assert_false(parse_impair("", &impair));
+	assert_false(parse_impair("off loss=1%", &impair));
+	assert_int_equal(impair.corrupt_ppm, 1000);
+	assert_true(parse_impair("off", &impair));
+	assert_int_equal(impair.reorder_ppm, 0);
+	assert_int_equal(impair.seed, 7);
+}
+
+static void
+test_host_address(void **state)
+{
+	static const char *const bad[] = {"", "1.2.3", "1.2.3.4.5", "256.1.1.1",
+		"0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "host",
+		"::", "::1", "ff02::1", "2001:db8:::1", "1.2.3.4/24", "::ffff:192.0.2.1"};
+	bool is_v6;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(parse_host_address(bad[i], strlen(bad[i]), &is_v6));
+	assert_true(parse_host_address("192.0.2.1", 9, &is_v6) && !is_v6);
+	assert_true(parse_host_address("2001:db8::1", 11, &is_v6) && is_v6);
+	assert_true(parse_host_address("fe80::1", 7, &is_v6) && is_v6);
+}
+
+static void
+test_address_list(void **state)
+{
+	(void)state;
+	assert_true(parse_address_list("192.0.2.1/24"));
+	assert_true(parse_address_list("192.0.2.1/32,2001:db8::1/128,fe80::2/64"));
+	assert_false(parse_address_list("192.0.2.1"));
+	assert_false(parse_address_list("192.0.2.1/"));
+	assert_false(parse_address_list("192.0.2.1/33"));
+	assert_false(parse_address_list("192.0.2.1/0"));
+	assert_false(parse_address_list("2001:db8::1/129"));
+	assert_false(parse_address_list("192.0.2.1/24,"));
+	assert_false(parse_address_list("192.0.2.1/24,x"));
+	assert_false(parse_address_list("224.0.0.1/24"));
+	assert_false(parse_address_list(""));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_number),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_size_list),
+		cmocka_unit_test(test_ppm),
+		cmocka_unit_test(test_impair),
+		cmocka_unit_test(test_host_address),
+		cmocka_unit_test(test_address_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

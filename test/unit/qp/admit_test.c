@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether a QP takes a packet at all: rows 3 to 5 of section 8, each drop counted by its
+ * reason and answered by nothing. */
+#include "qp_pair.h"
+
+static struct pair p;
+
+static void
+expect_dropped(enum drop_reason why)
+{
+	for (unsigned i = 0; i < DROP_COUNT; i++)
+		assert_int_equal(p.b.stats.drop[i], i == (unsigned)why);
+	p.b.stats.drop[why] = 0;
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	assert_int_equal(p.b.stats.rx_roce, 0);
+	expect_quiet(&p.b);
+}
+
+static void
+expect_taken(void)
+{
+	assert_int_equal(p.b.stats.rx_roce, 1);
+	p.b.stats.rx_roce = 0;
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	wire_drop(&p.b, 0);
+}
+
+static void
+init(bool ipv6)
+{
+	struct pair_conf conf = pair_defaults();
+
+	conf.ipv6 = ipv6;
+	pair_init(&p, &conf);
+}
+
+/* "Opcode class fits QP type": UC, UD, XRC and CNP are not for an RC QP. */
+static void
+test_service(void **state)
+{
+	(void)state;
+	init(false);
+	for (unsigned opcode = 0; opcode < 256; opcode++) {
+		if (op_rows[opcode].kind == OP_UNKNOWN || opcode < 0x20)
+			continue;
+		inject_request(&p.b, (uint8_t)opcode, PSN_A, 0);
+		expect_dropped(opcode == OPCODE_CNP ? DROP_cnp : DROP_qp_type);
+	}
+	pair_fini(&p);
+}
+
+/* "Requests need RTR/RTS/SQD, responses RTS/SQD." */
+static void
+test_states(void **state)
+{
+	static const struct {
+		enum ibv_qp_state state;
+		bool requests, responses;
+	} rows[] = {{IBV_QPS_RESET, false, false}, {IBV_QPS_INIT, false, false},
+		{IBV_QPS_RTR, true, false}, {IBV_QPS_RTS, true, true},
+		{IBV_QPS_SQD, true, true}, {IBV_QPS_SQE, true, false},
+		{IBV_QPS_ERR, false, false}};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		init(false);
+		p.b.qp.comm_est_raised = true;
+		p.b.qp.state = (uint8_t)rows[i].state;
+		inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A, 0);
+		if (rows[i].requests)
+			expect_taken(); /* an RNR NAK */
+		else
+			expect_dropped(DROP_qp_state);
+		inject_ack(&p.b, AETH_ACK, PSN_B);
+		if (rows[i].responses)
+			assert_int_equal(p.b.stats.drop[DROP_ghost], 1);
+		else
+			expect_dropped(DROP_qp_state);
+		p.b.qp.state = IBV_QPS_RTS;
+		pair_fini(&p);
+	}
+}
+
+/* "Source IP = peer of the QP, destination IP = local GID of the QP." */
+static void
+test_addresses(void **state)
+{
+	(void)state;
+	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
+		struct crafted c = {
+			.opcode = OPCODE_RC_SEND_ONLY, .psn = PSN_A, .ack_req = true};
+
+		init(ipv6);
+		c.src_ip_change = 1;
+		inject(&p.b, &c);
+		expect_dropped(DROP_address);
+		c.src_ip_change = 0;
+		c.dst_ip_change = 5;
+		inject(&p.b, &c);
+		expect_dropped(DROP_address);
+		c.dst_ip_change = 0;
+		c.other_version = true;
+		inject(&p.b, &c);
+		expect_dropped(DROP_address);
+		c.other_version = false;
+		inject(&p.b, &c);
+		expect_taken();
+		pair_fini(&p);
+	}
+}
+
+/* Section 14: "low 15 bits equal, at least one side full member; 0x0000/0x8000 never
+ * match. With the default table 0xFFFF both 0xFFFF and 0x7FFF are accepted." */
+static void
+test_pkey(void **state)
+{
+	static const struct {
+		uint16_t ours, theirs;
+		bool fits;
+	} rows[] = {
+		{0xFFFF, 0xFFFF, true},
+		{0xFFFF, 0x7FFF, true},
+		{0x7FFF, 0xFFFF, true},
+		{0x7FFF, 0x7FFF, false},
+		{0xFFFF, 0xFFFE, false},
+		{0xFFFF, 0x8000, false},
+		{0xFFFF, 0x0000, false},
+		{0x8000, 0x8000, false},
+		{0x8000, 0x0000, false},
+		{0x8123, 0x0123, true},
+		{0x0123, 0x0123, false},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		struct crafted c = {.opcode = OPCODE_RC_SEND_ONLY,
+			.psn = PSN_A,
+			.pkey = rows[i].theirs,
+			.pkey_zero = true};
+
+		init(false);
+		p.b.qp.pkey = rows[i].ours;
+		inject(&p.b, &c);
+		if (rows[i].fits)
+			expect_taken();
+		else
+			expect_dropped(DROP_pkey);
+		pair_fini(&p);
+	}
+}
+
+/* The order of the rows: type, state, address, P_Key. */
+static void
+test_order(void **state)
+{
+	struct crafted c = {.opcode = OPCODE_UC_SEND_ONLY,
+		.psn = PSN_A,
+		.pkey = 0x1111,
+		.src_ip_change = 1};
+
+	(void)state;
+	init(false);
+	p.b.qp.state = IBV_QPS_INIT;
+	inject(&p.b, &c);
+	expect_dropped(DROP_qp_type);
+	c.opcode = OPCODE_RC_SEND_ONLY;
+	inject(&p.b, &c);
+	expect_dropped(DROP_qp_state);
+	p.b.qp.state = IBV_QPS_RTS;
+	inject(&p.b, &c);
+	expect_dropped(DROP_address);
+	c.src_ip_change = 0;
+	inject(&p.b, &c);
+	expect_dropped(DROP_pkey);
+	pair_fini(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_service),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_pkey),
+		cmocka_unit_test(test_order),
+	};
+
+	return cmocka_run_group_tests_name("qp admit", tests, NULL, NULL);
+}

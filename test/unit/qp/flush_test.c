@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ERR and RESET, and what they do to requests, receives and completions (section 13, IBA
+ * 10.3.1.7, 10.8.3.1). */
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "qp_pair.h"
+
+static struct pair p;
+
+static void
+init(bool srq)
+{
+	struct pair_conf conf = pair_defaults();
+
+	conf.srq = srq;
+	pair_init(&p, &conf);
+}
+
+/* "ERR: complete the failing WQE with its status, then flush SQ and RQ with
+ * WR_FLUSH_ERR": completed, sent, half sent and unsent requests, signaled or not, in
+ * order. */
+static void
+test_order(void **state)
+{
+	(void)state;
+	init(false);
+	for (unsigned i = 0; i < 6; i++)
+		host_send(&p.a, i, 0, 2000, i % 2 ? IBV_SEND_SIGNALED : 0);
+	for (unsigned i = 0; i < 4; i++)
+		host_recv(&p.a, 100 + i, 0, 4000);
+	host_pull(&p.a, 7);
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 3);
+	inject_request(&p.a, OPCODE_RC_SEND_FIRST, PSN_B, 1024); /* a receive in use */
+	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	for (unsigned i = 2; i < 6; i++)
+		expect_sent_vendor(&p.a, i, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	for (unsigned i = 0; i < 4; i++)
+		expect_recv_error(&p.a, 100 + i, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	expect_quiet(&p.a);
+	assert_int_equal(p.a.peer.inflight, 0);
+	assert_int_equal(p.a.qp.sq.freed, 6);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a); /* an acknowledgement that was owed */
+	pair_fini(&p);
+}
+
+/* "New posts are accepted and flushed too", however many. */
+static void
+test_later_posts(void **state)
+{
+	(void)state;
+	init(false);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
+	for (unsigned round = 0; round < 200; round++) {
+		assert_false(qp_wants_tx(&p.a.qp));
+		for (unsigned i = 0; i < 3; i++) {
+			host_send(&p.a, 3 * round + i, 0, 2000, 0);
+			host_recv(&p.a, 3 * round + i, 0, 2000);
+		}
+		assert_true(qp_wants_tx(&p.a.qp));
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+		for (unsigned i = 0; i < 3; i++) {
+			expect_sent(&p.a, 3 * round + i, IBV_WC_WR_FLUSH_ERR);
+			expect_recv_error(&p.a, 3 * round + i, IBV_WC_WR_FLUSH_ERR, ANY);
+		}
+	}
+	/* Responses and requests are dropped, timers are off. */
+	inject_request(&p.a, OPCODE_RC_SEND_ONLY, PSN_B, 8);
+	assert_int_equal(p.a.stats.drop[DROP_qp_state], 1);
+	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+	pair_fini(&p);
+}
+
+/* "SRQ WQEs are not flushed (only one already taken by the QP)"; QP_LAST_WQE_REACHED
+ * once, behind the last receive completion (o11-5.2.5). */
+static void
+test_srq(void **state)
+{
+	(void)state;
+	for (unsigned held = 0; held < 2; held++) {
+		init(true);
+		for (unsigned i = 0; i < 3; i++)
+			host_recv(&p.b, i, 0, 4000);
+		if (held)
+			inject_request(&p.b, OPCODE_RC_SEND_FIRST, PSN_A, 1024);
+		assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
+		expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
+		if (held)
+			expect_recv_error(&p.b, 0, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+		assert_int_equal(recv_ring_outstanding(&p.b.srq.ring), 3 - held);
+		assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
+		host_send(&p.b, 9, 0, 8, 0);
+		host_pull(&p.b, PULL_ALL);
+		wire_drop_all(&p.b);
+		expect_sent(&p.b, 9, IBV_WC_WR_FLUSH_ERR);
+		expect_quiet(&p.b);
+		assert_int_equal(recv_ring_outstanding(&p.b.srq.ring), 3 - held);
+		/* Another life, another last WQE. */
+		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+		host_connect(&p.b);
+		assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
+		expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
+		pair_fini(&p);
+	}
+}
+
+/* "RESET: all WQEs are discarded without completion, PSN/MSN/opcode state cleared", and
+ * the CQEs not polled yet go: polling one later would free slots of the new life. */
+static void
+test_reset(void **state)
+{
+	struct cqe cqe;
+
+	(void)state;
+	init(false);
+	for (unsigned i = 0; i < 40; i++) {
+		host_send(&p.a, i, 0, 2000, IBV_SEND_SIGNALED);
+		host_recv(&p.a, i, 0, 2000);
+	}
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 9);
+	inject_request(&p.a, OPCODE_RC_SEND_ONLY, PSN_B, 8);
+	inject_request(&p.a, OPCODE_RC_SEND_FIRST, PSN_B + 1, 1024);
+	assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
+	expect_quiet(&p.a);
+	assert_int_equal(p.a.peer.inflight, 0);
+	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+	assert_false(qp_wants_tx(&p.a.qp));
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	assert_int_equal(p.a.qp.sq.prod, 0);
+	assert_int_equal(recv_ring_outstanding(p.a.qp.rq), 0);
+	assert_int_equal(p.a.qp.resp.msn, 0);
+
+	/* And works again, from other PSNs. */
+	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+	p.conf.psn[0] = 0xFFFFFE;
+	p.conf.psn[1] = 5;
+	pair_connect(&p);
+	for (unsigned i = 0; i < 64; i++) {
+		host_recv(&p.b, 200 + i, 0, 2000);
+		host_send(&p.a, 100 + i, 0, 2000, IBV_SEND_SIGNALED);
+	}
+	pair_settle(&p);
+	for (unsigned i = 0; i < 64; i++) {
+		expect_sent(&p.a, 100 + i, IBV_WC_SUCCESS);
+		expect_received(&p.b, 200 + i, 2000);
+	}
+	pair_fini(&p);
+}
+
+static void *
+reset_run(void *arg)
+{
+	host_modify(arg, IBV_QPS_RESET);
+	return NULL;
+}
+
+/* A poller in the middle of its work, its CQ locked, gives slots back: RESET waits for it
+ * before it touches the SQ. */
+static void
+test_reset_waits_for_poller(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	init(false);
+	host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
+	cq_lock(&p.a.send_cq);
+	assert_int_equal(pthread_create(&thread, NULL, reset_run, &p.a), 0);
+	while (qp_state(&p.a.qp) != IBV_QPS_RESET)
+		sched_yield();
+	usleep(20000);
+	assert_int_equal(sq_posted(&p.a.qp.sq), 1);
+	sq_free(&p.a.qp.sq, 1);
+	cq_unlock(&p.a.send_cq);
+	pthread_join(thread, NULL);
+	assert_int_equal(p.a.qp.sq.prod, 0);
+	assert_int_equal(p.a.qp.sq.freed, 0);
+	pair_fini(&p);
+}
+
+/* RESET out of every state, and twice. */
+static void
+test_reset_from_anywhere(void **state)
+{
+	(void)state;
+	for (unsigned s = IBV_QPS_RESET; s <= IBV_QPS_ERR; s++) {
+		init(true);
+		p.b.qp.state = (uint8_t)s;
+		for (unsigned i = 0; i < 2; i++) {
+			assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+			assert_int_equal(p.b.qp.state, IBV_QPS_RESET);
+		}
+		host_connect(&p.b);
+		host_recv(&p.b, 1, 0, 8);
+		host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
+		pair_settle(&p);
+		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+		expect_received(&p.b, 1, 8);
+		pair_fini(&p);
+	}
+}
+
+/* Both queues on one CQ: RESET purges it once and whole, and leaves other QPs' CQEs. */
+static void
+test_purge(void **state)
+{
+	struct cqe foreign = {.wr_id = 77, .qpn = 0x99, .opcode = IBV_WC_RECV}, cqe;
+
+	(void)state;
+	init(false);
+	p.a.qp.recv_cq = &p.a.send_cq;
+	host_send(&p.a, 1, 0, 8, 0);
+	host_recv(&p.a, 2, 0, 8);
+	assert_true(cq_put(&p.a.send_cq, &foreign));
+	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
+	assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
+	assert_int_equal(cqe.wr_id, 77);
+	p.a.qp.recv_cq = &p.a.recv_cq;
+	pair_fini(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_later_posts),
+		cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_reset_waits_for_poller),
+		cmocka_unit_test(test_reset_from_anywhere),
+		cmocka_unit_test(test_purge),
+	};
+
+	return cmocka_run_group_tests_name("qp flush", tests, NULL, NULL);
+}

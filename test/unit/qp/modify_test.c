@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* qp_modify() and qp_query(): values, SQD, and that a refusal changes nothing
+ * (ibv_modify_qp(3), IBA 10.3.1). */
+#include <errno.h>
+#include <string.h>
+
+#include "qp_pair.h"
+
+static struct pair p;
+
+static void
+init(bool connected)
+{
+	struct pair_conf conf = pair_defaults();
+
+	conf.unconnected = !connected;
+	pair_init(&p, &conf);
+}
+
+static void
+expect_refused(const struct qp_attr *attr, int mask, enum ibv_mtu mtu_max)
+{
+	static struct qp before;
+
+	memcpy(&before, &p.a.qp, sizeof(before));
+	assert_int_equal(qp_modify(&p.a.qp, attr, mask, mtu_max), -EINVAL);
+	assert_memory_equal(&before, &p.a.qp, sizeof(before));
+}
+
+/* Each value just beyond its range, in the transition that needs it. */
+static void
+test_values(void **state)
+{
+	struct qp_attr good, bad;
+
+	(void)state;
+	init(false);
+	good = host_attr(&p.a);
+#define REFUSE(field, value, mask)                                                       \
+	do {                                                                             \
+		bad = good;                                                              \
+		bad.field = value;                                                       \
+		expect_refused(&bad, mask, IBV_MTU_2048);                                \
+	} while (0)
+	good.state = IBV_QPS_INIT;
+	REFUSE(port_num, 0, MASK_INIT);
+	REFUSE(port_num, 2, MASK_INIT);
+	REFUSE(pkey_index, 1, MASK_INIT);
+	assert_int_equal(qp_modify(&p.a.qp, &good, MASK_INIT, IBV_MTU_2048), 0);
+	good.state = IBV_QPS_RTR;
+	REFUSE(path.port_num, 0, MASK_RTR);
+	REFUSE(path.port_num, 2, MASK_RTR);
+	REFUSE(path_mtu, (enum ibv_mtu)0, MASK_RTR);
+	REFUSE(path_mtu, IBV_MTU_4096, MASK_RTR);
+	REFUSE(path_mtu, (enum ibv_mtu)6, MASK_RTR);
+	REFUSE(dest_qpn, 0x1000000, MASK_RTR);
+	REFUSE(min_rnr_timer, 32, MASK_RTR);
+	REFUSE(max_dest_rd_atomic, 17, MASK_RTR);
+	assert_int_equal(qp_modify(&p.a.qp, &good, MASK_RTR, IBV_MTU_2048), 0);
+	good.state = IBV_QPS_RTS;
+	REFUSE(timeout, 32, MASK_RTS);
+	REFUSE(retry_cnt, 8, MASK_RTS);
+	REFUSE(rnr_retry, 8, MASK_RTS);
+	REFUSE(max_rd_atomic, 17, MASK_RTS);
+	REFUSE(cur_state, IBV_QPS_RTS, MASK_RTS | IBV_QP_CUR_STATE);
+	REFUSE(sq_psn, 5, MASK_RTS & ~IBV_QP_TIMEOUT);
+	good.cur_state = IBV_QPS_RTR;
+	assert_int_equal(
+		qp_modify(&p.a.qp, &good, MASK_RTS | IBV_QP_CUR_STATE, IBV_MTU_2048), 0);
+#undef REFUSE
+	pair_fini(&p);
+}
+
+/* The largest values, PSNs with high bits, and reading all of them back. */
+static void
+test_query(void **state)
+{
+	struct qp_attr attr, got;
+
+	(void)state;
+	init(false);
+	attr = host_attr(&p.a);
+	attr.state = IBV_QPS_INIT;
+	attr.access = IBV_ACCESS_REMOTE_WRITE;
+	assert_int_equal(qp_modify(&p.a.qp, &attr, MASK_INIT, IBV_MTU_4096), 0);
+	attr.state = IBV_QPS_RTR;
+	attr.path_mtu = IBV_MTU_4096;
+	attr.dest_qpn = 0xFFFFFF;
+	attr.rq_psn = 0x12FFFFFF;
+	attr.min_rnr_timer = 31;
+	attr.max_dest_rd_atomic = 16;
+	attr.path.tclass = 0x6A;
+	attr.path.flow_label = 0x54321;
+	assert_int_equal(qp_modify(&p.a.qp, &attr, MASK_RTR, IBV_MTU_4096), 0);
+	attr.state = IBV_QPS_RTS;
+	attr.sq_psn = 0xFF123456;
+	attr.timeout = 31;
+	attr.retry_cnt = attr.rnr_retry = 7;
+	attr.max_rd_atomic = 16;
+	assert_int_equal(qp_modify(&p.a.qp, &attr, MASK_RTS, IBV_MTU_4096), 0);
+	qp_query(&p.a.qp, &got);
+	assert_int_equal(got.state, IBV_QPS_RTS);
+	assert_int_equal(got.cur_state, IBV_QPS_RTS);
+	assert_int_equal(got.path_mtu, IBV_MTU_4096);
+	assert_int_equal(got.dest_qpn, 0xFFFFFF);
+	assert_int_equal(got.rq_psn, 0xFFFFFF);
+	assert_int_equal(got.sq_psn, 0x123456);
+	assert_int_equal(got.access, IBV_ACCESS_REMOTE_WRITE);
+	assert_int_equal(got.min_rnr_timer, 31);
+	assert_int_equal(got.timeout, 31);
+	assert_int_equal(got.retry_cnt, 7);
+	assert_int_equal(got.rnr_retry, 7);
+	assert_int_equal(got.max_rd_atomic, 16);
+	assert_int_equal(got.max_dest_rd_atomic, 16);
+	assert_int_equal(got.port_num, 1);
+	assert_false(got.sq_draining);
+	assert_memory_equal(&got.path, &attr.path, sizeof(attr.path));
+	/* RTS -> RTS, without naming the state. */
+	attr.min_rnr_timer = 3;
+	attr.access = 0;
+	assert_int_equal(
+		qp_modify(&p.a.qp, &attr, IBV_QP_MIN_RNR_TIMER | IBV_QP_ACCESS_FLAGS,
+			IBV_MTU_4096),
+		0);
+	qp_query(&p.a.qp, &got);
+	assert_int_equal(got.min_rnr_timer, 3);
+	assert_int_equal(got.access, 0);
+	pair_fini(&p);
+}
+
+static int
+to_sqd(bool notify)
+{
+	struct qp_attr attr = {.state = IBV_QPS_SQD, .en_sqd_async_notify = notify};
+
+	return qp_modify(
+		&p.a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_MTU_4096);
+}
+
+static bool
+draining(void)
+{
+	struct qp_attr attr;
+
+	qp_query(&p.a.qp, &attr);
+	return attr.sq_draining;
+}
+
+/* "SQD: current messages finish (RC: acknowledged), then SQ_DRAINED once;
+ * query_qp.sq_draining is 1 until then; SQD->RTS before that fails with EINVAL." */
+static void
+test_sqd(void **state)
+{
+	(void)state;
+	for (unsigned notify = 0; notify < 2; notify++) {
+		init(true);
+		for (unsigned i = 0; i < 4; i++) {
+			host_recv(&p.b, i, 0, 3000);
+			host_send(&p.a, i, 0, 3000, IBV_SEND_SIGNALED);
+		}
+		host_pull(&p.a, 4);
+		assert_int_equal(to_sqd(notify), 0);
+		assert_true(draining());
+		expect_refused(&(struct qp_attr){.state = IBV_QPS_RTS}, IBV_QP_STATE,
+			IBV_MTU_4096);
+		host_pull(&p.a, PULL_ALL);
+		assert_int_equal(p.a.wire_count, 6);
+		wire_drop_all(&p.a);
+		inject_ack(&p.a, AETH_ACK, PSN_A + 4);
+		assert_true(draining());
+		inject_ack(&p.a, AETH_ACK, PSN_A + 5);
+		assert_false(draining());
+		if (notify)
+			expect_event(&p.a, IBV_EVENT_SQ_DRAINED);
+		expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+		expect_quiet(&p.a);
+		assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0); /* no second drain */
+		expect_quiet(&p.a);
+		assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 6);
+		wire_drop_all(&p.a);
+		assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
+		pair_fini(&p);
+	}
+}
+
+/* Nothing to drain: drained at once. */
+static void
+test_sqd_idle(void **state)
+{
+	(void)state;
+	init(true);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(to_sqd(true), 0);
+		assert_false(draining());
+		expect_event(&p.a, IBV_EVENT_SQ_DRAINED);
+		host_send(&p.a, i, 0, 8, IBV_SEND_SIGNALED); /* queued */
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+		assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
+		host_recv(&p.b, i, 0, 8);
+		pair_settle(&p);
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+		expect_received(&p.b, i, 8);
+	}
+	/* ERR out of a drain: no SQ_DRAINED, and none later. */
+	host_send(&p.a, 9, 0, 8, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	assert_int_equal(to_sqd(true), 0);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
+	expect_sent(&p.a, 9, IBV_WC_WR_FLUSH_ERR);
+	assert_false(draining());
+	pair_fini(&p);
+}
+
+/* SQD -> SQD changes limits: a new retry_cnt counts from there. */
+static void
+test_sqd_attributes(void **state)
+{
+	struct qp_attr attr;
+
+	(void)state;
+	init(true);
+	attr = host_attr(&p.a);
+	attr.retry_cnt = 0;
+	attr.timeout = 5;
+	attr.rnr_retry = 1;
+	assert_int_equal(to_sqd(false), 0);
+	assert_int_equal(
+		qp_modify(&p.a.qp, &attr,
+			IBV_QP_RETRY_CNT | IBV_QP_TIMEOUT | IBV_QP_RNR_RETRY | IBV_QP_AV,
+			IBV_MTU_4096),
+		0);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
+	host_send(&p.a, 1, 0, 8, 0);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	assert_int_equal(qp_deadline(&p.a.qp), p.now + (UINT64_C(4096) << 5));
+	pair_advance(&p, NS_PER_MS);
+	expect_sent(&p.a, 1, IBV_WC_RETRY_EXC_ERR);
+	pair_fini(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_query),
+		cmocka_unit_test(test_sqd),
+		cmocka_unit_test(test_sqd_idle),
+		cmocka_unit_test(test_sqd_attributes),
+	};
+
+	return cmocka_run_group_tests_name("qp modify", tests, NULL, NULL);
+}

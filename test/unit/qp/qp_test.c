@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* qp_init() and qp_fini(), the QPN table, and what an idle QP costs. */
+#include <errno.h>
+
+#include "qp/qp_table.h"
+#include "qp_pair.h"
+
+static size_t mem_used;
+static unsigned mem_fail_at; /* the get that fails, counted from 1; 0: none */
+
+static void *
+failing_get(void *ctx, const char *name, size_t len)
+{
+	(void)ctx;
+	if (mem_fail_at != 0 && --mem_fail_at == 0)
+		return NULL;
+	mem_used += len;
+	return alloc_get(&alloc_plain, name, len);
+}
+
+static void
+failing_put(void *ctx, void *mem, size_t len)
+{
+	(void)ctx;
+	mem_used -= len;
+	alloc_put(&alloc_plain, mem, len);
+}
+
+static const struct alloc failing = {.get = failing_get, .put = failing_put};
+
+static struct cq cq;
+static struct srq srq;
+static struct qp qp;
+
+static struct qp_conf
+conf_good(void)
+{
+	return (struct qp_conf){
+		.type = IBV_QPT_RC,
+		.send_cq = &cq,
+		.recv_cq = &cq,
+		.max_send_wr = 16,
+		.max_send_sge = 2,
+		.max_recv_wr = 16,
+		.max_recv_sge = 2,
+	};
+}
+
+static void
+test_limits(void **state)
+{
+	struct qp_conf conf;
+
+	(void)state;
+#define REFUSE(field, value, rc)                                                         \
+	do {                                                                             \
+		conf = conf_good();                                                      \
+		conf.field = value;                                                      \
+		assert_int_equal(qp_init(&qp, 2, &conf, &failing, NULL, NULL), rc);      \
+		assert_int_equal(mem_used, 0);                                           \
+	} while (0)
+	REFUSE(type, IBV_QPT_UC, -EOPNOTSUPP);
+	REFUSE(type, IBV_QPT_UD, -EOPNOTSUPP);
+	REFUSE(type, IBV_QPT_RAW_PACKET, -EOPNOTSUPP);
+	REFUSE(send_cq, NULL, -EINVAL);
+	REFUSE(recv_cq, NULL, -EINVAL);
+	REFUSE(max_send_wr, SQ_MAX_WR + 1, -EINVAL);
+	REFUSE(max_send_sge, SEND_MAX_SGE + 1, -EINVAL);
+	REFUSE(max_inline, SEND_MAX_INLINE + 1, -EINVAL);
+	REFUSE(max_recv_wr, SQ_MAX_WR + 1, -EINVAL);
+	REFUSE(max_recv_sge, RECV_MAX_SGE + 1, -EINVAL);
+	REFUSE(max_send_wr, UINT32_MAX, -EINVAL);
+#undef REFUSE
+	/* With an SRQ nobody looks at the RQ's sizes; queues of nothing are legal. */
+	conf = conf_good();
+	conf.srq = &srq;
+	conf.max_recv_wr = conf.max_recv_sge = UINT32_MAX;
+	conf.max_send_wr = conf.max_send_sge = 0;
+	assert_int_equal(qp_init(&qp, 2, &conf, &failing, NULL, NULL), 0);
+	assert_null(qp.rq);
+	assert_int_equal(qp_state(&qp), IBV_QPS_RESET);
+	assert_int_equal(qp_deadline(&qp), TIME_NEVER);
+	assert_false(qp_wants_tx(&qp));
+	qp_fini(&qp);
+	conf = conf_good();
+	conf.max_recv_wr = conf.max_recv_sge = 0;
+	assert_int_equal(qp_init(&qp, 2, &conf, &failing, NULL, NULL), 0);
+	qp_fini(&qp);
+	assert_int_equal(mem_used, 0);
+}
+
+static void
+test_no_memory(void **state)
+{
+	struct qp_conf conf = conf_good();
+	unsigned gets = 0;
+	int rc;
+
+	(void)state;
+	do {
+		mem_fail_at = ++gets;
+		rc = qp_init(&qp, 2, &conf, &failing, NULL, NULL);
+		if (rc != 0) {
+			assert_int_equal(rc, -ENOMEM);
+			assert_int_equal(mem_used, 0);
+		}
+	} while (rc != 0);
+	mem_fail_at = 0;
+	assert_true(gets >= 4); /* SQ slots, notes, RQ */
+	qp_fini(&qp);
+	assert_int_equal(mem_used, 0);
+}
+
+/* What 100,000 idle QPs with an SRQ cost beside their rings. */
+static void
+test_size(void **state)
+{
+	(void)state;
+	print_message("struct qp: %zu bytes\n", sizeof(struct qp));
+	assert_true(sizeof(struct qp) <= 1280);
+}
+
+/* ---- The QPN table ---- */
+
+static struct qp *
+fake(uint32_t i)
+{
+	return (struct qp *)(uintptr_t)(0x1000 + 64 * i);
+}
+
+/* 0 and 1 are the management QPs and 0xFFFFFF is multicast (IBA 3.9, 10.5.1). */
+static void
+test_table_limits(void **state)
+{
+	struct qp_table t;
+	uint32_t qpn;
+
+	(void)state;
+	assert_int_equal(qp_table_init(&t, 2, 0), -EINVAL);
+	assert_int_equal(qp_table_init(&t, 0, 16), -EINVAL);
+	assert_int_equal(qp_table_init(&t, 1, 16), -EINVAL);
+	assert_int_equal(qp_table_init(&t, 0xFFFFFF, 1), -EINVAL);
+	assert_int_equal(qp_table_init(&t, 0xFFFFF0, 16), -EINVAL);
+	assert_int_equal(qp_table_init(&t, 0xFFFFEF, 9), 0); /* 16 slots: .. 0xFFFFFE */
+	for (unsigned i = 0; i < 16; i++) {
+		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
+		assert_int_equal(qpn, 0xFFFFEF + i);
+		assert_null(qp_table_get(&t, qpn)); /* reserved is not there yet */
+		qp_table_put(&t, qpn, fake(i));
+	}
+	assert_int_equal(qp_table_reserve(&t, &qpn), -ENOSPC);
+	for (unsigned i = 0; i < 16; i++)
+		assert_ptr_equal(qp_table_get(&t, 0xFFFFEF + i), fake(i));
+	assert_null(qp_table_get(&t, 0xFFFFEE));
+	assert_null(qp_table_get(&t, 0xFFFFFF));
+	assert_null(qp_table_get(&t, 0));
+	assert_null(qp_table_get(&t, 1));
+	for (unsigned i = 0; i < 16; i++)
+		qp_table_remove(&t, 0xFFFFEF + i);
+	qp_table_fini(&t);
+}
+
+/* The QPN that is free the longest comes first: late packets for a QP that is gone do not
+ * soon meet another. */
+static void
+test_table_oldest_first(void **state)
+{
+	struct qp_table t;
+	static const uint32_t freed[] = {0x105, 0x100, 0x103};
+	uint32_t qpn, last = 0;
+
+	(void)state;
+	assert_int_equal(qp_table_init(&t, 0x100, 8), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
+	qp_table_remove(&t, 0x101);
+	for (unsigned i = 3; i < 8; i++) {
+		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
+		assert_int_equal(qpn, 0x100 + i);
+	}
+	assert_int_equal(qp_table_reserve(&t, &qpn), 0);
+	assert_int_equal(qpn, 0x101);
+	for (unsigned i = 0; i < 3; i++)
+		qp_table_remove(&t, freed[i]);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
+		assert_int_equal(qpn, freed[i]);
+	}
+	/* One at a time they go round. */
+	for (unsigned i = 0; i < 8; i++)
+		qp_table_remove(&t, 0x100 + i);
+	for (unsigned i = 0; i < 100; i++) {
+		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
+		if (i != 0)
+			assert_int_equal(qpn, 0x100 + (last - 0x100 + 1) % 8);
+		last = qpn;
+		qp_table_put(&t, qpn, fake(i));
+		qp_table_put(&t, qpn, NULL); /* stopped */
+		assert_null(qp_table_get(&t, qpn));
+		qp_table_remove(&t, qpn);
+	}
+	assert_int_equal(t.count, 0);
+	qp_table_fini(&t);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	return cq_init(&cq, &alloc_plain, 16, NULL, NULL);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	cq_fini(&cq);
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_table_limits),
+		cmocka_unit_test(test_table_oldest_first),
+	};
+
+	return cmocka_run_group_tests_name("qp", tests, setup, teardown);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Receives that fail, shared ones, and the events that go with them: rows 12, 17 and 18
+ * of section 8, and section 9. */
+#include <string.h>
+
+#include "qp_pair.h"
+
+static struct pair p;
+
+#define expect_answer(syndrome, psn, msn)                                                \
+	do {                                                                             \
+		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);                          \
+		expect_ack(&p.b, 0, syndrome, psn, msn);                                 \
+		wire_drop(&p.b, 0);                                                      \
+	} while (0)
+
+static void
+init(bool srq, bool srq_pd)
+{
+	struct pair_conf conf = pair_defaults();
+
+	conf.srq = srq;
+	conf.srq_pd = srq_pd;
+	pair_init(&p, &conf);
+}
+
+static void
+recv_key(uint64_t wr_id, uint32_t offset, uint32_t len, uint32_t lkey)
+{
+	struct sge sge = host_sge(&p.b, offset, len);
+
+	sge.lkey = lkey;
+	assert_int_equal(host_post_recv(&p.b, wr_id, &sge, 1), 0);
+}
+
+/* From a: len bytes of pattern 5, then one more message that must be flushed. */
+static void
+send_two(uint32_t len)
+{
+	bytes_fill(p.a.mem, len, 5);
+	host_send(&p.a, 1, 0, len, IBV_SEND_SIGNALED);
+	host_send(&p.a, 2, 0, 8, 0);
+}
+
+/* Row 17, "SEND longer than the receive WQE: NAK 0x61, local LOC_LEN_ERR": in the first,
+ * a middle and the last packet; nothing is written beyond the receive. */
+static void
+test_too_short(void **state)
+{
+	static const uint32_t lens[][2] = {/* message, receive */
+		{1, 0}, {8, 7}, {1024, 1023}, {2049, 1000}, {3000, 1500}, {2500, 2499}};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(lens) * 2; i++) {
+		uint32_t len = lens[i / 2][0], room = lens[i / 2][1];
+		bool srq = i % 2;
+
+		init(srq, false);
+		memset(p.b.mem, 0xC3, 4000);
+		host_recv(&p.b, 10, 0, room);
+		host_recv(&p.b, 11, 4096, 4096);
+		send_two(len);
+		pair_settle(&p);
+		expect_recv_error(&p.b, 10, IBV_WC_LOC_LEN_ERR, VENDOR_RECV_SHORT);
+		if (srq) /* "SRQ WQEs are not flushed" */
+			expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
+		else
+			expect_recv_error(&p.b, 11, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+		expect_sent(&p.a, 1, IBV_WC_REM_INV_REQ_ERR);
+		expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
+		assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
+		for (uint32_t k = room; k < 4000; k++)
+			assert_int_equal(p.b.mem[k], 0xC3);
+		assert_int_equal(p.a.stats.ack_timeouts, 0);
+		pair_fini(&p);
+	}
+}
+
+/* Row 18, "receive SGE not accessible: NAK 0x63", REM_OP_ERR there, LOC_PROT_ERR here: a
+ * key that is wrong, without local write, out of range, of another PD. */
+static void
+test_bad_key(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 5 * 2 * 2; i++) {
+		bool srq = i & 1;
+		uint32_t len = i & 2 ? 3000 : 8;
+		uint32_t readonly, foreign, key;
+
+		init(srq, false);
+		assert_int_equal(key_alloc(&p.b.keys, PD_B, (uintptr_t)p.b.mem, p.b.mem,
+					 4096, 0, &readonly),
+			0);
+		assert_int_equal(key_alloc(&p.b.keys, PD_B + 1, (uintptr_t)p.b.mem,
+					 p.b.mem, 4096, IBV_ACCESS_LOCAL_WRITE, &foreign),
+			0);
+		key = (const uint32_t[]){p.b.recv_key ^ 1, p.b.recv_key + 0x100000,
+			readonly, foreign, p.b.recv_key}[i / 4];
+		bytes_fill(p.b.mem, 4096, 77);
+		recv_key(10, i / 4 == 4 ? p.conf.mem_bytes - 7 : 0, 4096, key);
+		send_two(len);
+		pair_settle(&p);
+		expect_recv_error(&p.b, 10, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
+		expect_sent(&p.a, 1, IBV_WC_REM_OP_ERR);
+		expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
+		if (srq)
+			expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
+		assert_true(bytes_match(p.b.mem, 4096, 77));
+		assert_int_equal(key_free(&p.b.keys, readonly), 0);
+		assert_int_equal(key_free(&p.b.keys, foreign), 0);
+		pair_fini(&p);
+	}
+}
+
+/* Keys are checked for the bytes that a packet touches: one behind the message is
+ * nobody's business, one that goes away in the middle is. */
+static void
+test_key_in_time(void **state)
+{
+	struct sge list[2];
+
+	(void)state;
+	init(false, false);
+	for (unsigned i = 0; i < 2; i++) {
+		list[0] = host_sge(&p.b, 0, 1024);
+		list[0].lkey = p.b.recv_key;
+		list[1] = (struct sge){.addr = 5, .len = 4096, .lkey = 0xBAD};
+		assert_int_equal(host_post_recv(&p.b, i, list, 2), 0);
+	}
+	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A, 1024);
+	expect_received(&p.b, 0, 1024);
+	inject_request(&p.b, OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024);
+	assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
+	inject_request(&p.b, OPCODE_RC_SEND_LAST, PSN_A + 2, 1);
+	expect_answer(AETH_NAK_REM_OP, PSN_A + 2, 1);
+	expect_recv_error(&p.b, 1, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
+	pair_fini(&p);
+
+	init(false, false);
+	recv_key(0, 0, 4096, p.b.recv_key);
+	inject_request(&p.b, OPCODE_RC_SEND_FIRST, PSN_A, 1024);
+	assert_int_equal(key_free(&p.b.keys, p.b.recv_key), 0);
+	inject_request(&p.b, OPCODE_RC_SEND_LAST, PSN_A + 1, 8);
+	expect_answer(AETH_NAK_REM_OP, PSN_A + 1, 0);
+	expect_recv_error(&p.b, 0, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
+	pair_fini(&p);
+}
+
+/* The PD of the SRQ counts, not that of the QP (ibv_create_srq(3), IBA 10.2.9.1). */
+static void
+test_srq_pd(void **state)
+{
+	(void)state;
+	init(true, true);
+	recv_key(10, 0, 4096, p.b.recv_key);
+	recv_key(11, 0, 4096, p.b.lkey);
+	send_two(100);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	expect_received(&p.b, 10, 100);
+	assert_true(bytes_match(p.b.mem, 100, 5));
+	expect_recv_error(&p.b, 11, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
+	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
+	expect_sent(&p.a, 2, IBV_WC_REM_OP_ERR);
+	pair_fini(&p);
+}
+
+/* Receives are taken in the order of posting, one a message; one without SGEs takes a
+ * message of no bytes. */
+static void
+test_fifo(void **state)
+{
+	(void)state;
+	for (unsigned srq = 0; srq < 2; srq++) {
+		init(srq, false);
+		for (unsigned i = 0; i < 60; i++) {
+			host_recv(&p.b, 500 + i, 0, i % 3 == 0 ? 0 : 3000);
+			host_send(&p.a, i, 0, i % 3 * 1400, 0);
+		}
+		pair_settle(&p);
+		for (unsigned i = 0; i < 60; i++)
+			expect_received(&p.b, 500 + i, i % 3 * 1400);
+		pair_fini(&p);
+	}
+}
+
+/* An empty SRQ: RNR NAK, and the limit event of ibv_modify_srq(3) on the way there. */
+static void
+test_srq_empty(void **state)
+{
+	struct srq_attr attr = {.limit = 2};
+
+	(void)state;
+	init(true, false);
+	for (unsigned i = 0; i < 3; i++)
+		host_recv(&p.b, i, 0, 64);
+	assert_int_equal(srq_modify(&p.b.srq, &attr, IBV_SRQ_LIMIT), 0);
+	for (unsigned i = 0; i < 4; i++)
+		host_send(&p.a, i, 0, 64, IBV_SEND_SIGNALED);
+	pair_settle(&p);
+	expect_event(&p.b, IBV_EVENT_SRQ_LIMIT_REACHED);
+	assert_int_equal(p.b.stats.rnr_nak_sent, 1);
+	host_recv(&p.b, 3, 0, 64);
+	pair_advance(&p, NS_PER_MS);
+	pair_settle(&p);
+	for (unsigned i = 0; i < 4; i++) {
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+		expect_received(&p.b, i, 64);
+	}
+	pair_fini(&p);
+}
+
+/* IBA 11.5.2.18, SRQ error: nothing is fetched any more, a message that needs a WQE gets
+ * NAK 0x63 and its QP goes to ERR; SRQ_ERR once. */
+static void
+test_srq_error(void **state)
+{
+	(void)state;
+	init(true, false);
+	host_recv(&p.b, 0, 0, 64);
+	__atomic_store_n(&p.b.srq.ring.prod, 100000, __ATOMIC_RELEASE);
+	send_two(64);
+	pair_settle(&p);
+	expect_event(&p.b, IBV_EVENT_SRQ_ERR);
+	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
+	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
+	expect_sent(&p.a, 1, IBV_WC_REM_OP_ERR);
+	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
+	pair_fini(&p);
+}
+
+/* Row 18, CQ overflow: NAK 0x63, CQ_ERR and QP_FATAL; the message counts as not received.
+ */
+static void
+test_cq_overflow(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+
+	(void)state;
+	conf.cqe = 2;
+	pair_init(&p, &conf);
+	for (unsigned i = 0; i < 5; i++)
+		host_recv(&p.b, i, 0, 64);
+	for (unsigned i = 0; i < 3; i++)
+		inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + i, 64);
+	expect_answer(AETH_NAK_REM_OP, PSN_A + 2, 2);
+	expect_event(&p.b, IBV_EVENT_CQ_ERR);
+	expect_event(&p.b, IBV_EVENT_QP_FATAL);
+	expect_received(&p.b, 0, 64);
+	expect_received(&p.b, 1, 64);
+	expect_quiet(&p.b);
+	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
+	assert_int_equal(recv_ring_outstanding(p.b.qp.rq), 0);
+	pair_fini(&p);
+}
+
+/* Section 9: COMM_EST at the first packet in RTR, once (IBA 11.6.3.5): for a gap as well,
+ * not for what is not admitted, and not in RTS. */
+static void
+test_comm_est(void **state)
+{
+	(void)state;
+	for (unsigned gap = 0; gap < 2; gap++) {
+		init(false, false);
+		host_recv(&p.b, 0, 0, 64);
+		host_recv(&p.b, 1, 0, 64);
+		p.b.qp.state = IBV_QPS_RTR;
+		inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_SEND_ONLY,
+				     .psn = PSN_A,
+				     .pkey = 0x1234});
+		expect_quiet(&p.b);
+		inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + gap, 8);
+		expect_event(&p.b, IBV_EVENT_COMM_EST);
+		host_pull(&p.b, PULL_ALL); /* RTR answers */
+		expect_ack(&p.b, 0, gap ? AETH_NAK_SEQ : AETH_ACK, PSN_A, !gap);
+		wire_drop(&p.b, 0);
+		if (!gap)
+			expect_received(&p.b, 0, 8);
+		inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + !gap, 8);
+		expect_received(&p.b, !gap, 8);
+		expect_quiet(&p.b);
+		host_pull(&p.b, PULL_ALL);
+		wire_drop_all(&p.b);
+		pair_fini(&p);
+	}
+	init(false, false);
+	host_recv(&p.b, 0, 0, 64);
+	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A, 8);
+	expect_received(&p.b, 0, 8);
+	expect_quiet(&p.b);
+	host_pull(&p.b, PULL_ALL);
+	wire_drop_all(&p.b);
+	pair_fini(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_too_short),
+		cmocka_unit_test(test_bad_key),
+		cmocka_unit_test(test_key_in_time),
+		cmocka_unit_test(test_srq_pd),
+		cmocka_unit_test(test_fifo),
+		cmocka_unit_test(test_srq_empty),
+		cmocka_unit_test(test_srq_error),
+		cmocka_unit_test(test_cq_overflow),
+		cmocka_unit_test(test_comm_est),
+	};
+
+	return cmocka_run_group_tests_name("qp receive", tests, NULL, NULL);
+}

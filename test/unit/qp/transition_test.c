@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state table against one written down a second time, by what the man page says, and
+ * for every mask there is (IBA 11.2.5.2; section 13): what is not allowed is forbidden.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rand.h"
+#include "qp_pair.h"
+
+#define KNOWN_BITS 21 /* IBV_QP_STATE .. IBV_QP_DEST_QPN */
+
+static const struct {
+	const char *name;
+	int bit;
+} names[] = {
+	{"pkey", IBV_QP_PKEY_INDEX},
+	{"port", IBV_QP_PORT},
+	{"access", IBV_QP_ACCESS_FLAGS},
+	{"av", IBV_QP_AV},
+	{"mtu", IBV_QP_PATH_MTU},
+	{"dest", IBV_QP_DEST_QPN},
+	{"rq_psn", IBV_QP_RQ_PSN},
+	{"max_dest", IBV_QP_MAX_DEST_RD_ATOMIC},
+	{"min_rnr", IBV_QP_MIN_RNR_TIMER},
+	{"sq_psn", IBV_QP_SQ_PSN},
+	{"timeout", IBV_QP_TIMEOUT},
+	{"retry", IBV_QP_RETRY_CNT},
+	{"rnr_retry", IBV_QP_RNR_RETRY},
+	{"max_rd", IBV_QP_MAX_QP_RD_ATOMIC},
+	{"cur", IBV_QP_CUR_STATE},
+	{"notify", IBV_QP_EN_SQD_ASYNC_NOTIFY},
+};
+
+static const struct {
+	const char *from, *to, *required, *optional;
+} wanted[] = {
+	{"reset", "init", "pkey port access", ""},
+	{"init", "init", "", "pkey port access"},
+	{"init", "rtr", "av mtu dest rq_psn max_dest min_rnr", "access pkey"},
+	{"rtr", "rts", "sq_psn timeout retry rnr_retry max_rd", "cur access min_rnr"},
+	{"rts", "rts", "", "cur access min_rnr"},
+	{"rts", "sqd", "", "notify"},
+	{"sqd", "rts", "", "cur access min_rnr"},
+	{"sqd", "sqd", "",
+		"port av timeout retry rnr_retry max_rd max_dest access pkey min_rnr"},
+};
+
+static const char *const state_names[] = {
+	[IBV_QPS_RESET] = "reset",
+	[IBV_QPS_INIT] = "init",
+	[IBV_QPS_RTR] = "rtr",
+	[IBV_QPS_RTS] = "rts",
+	[IBV_QPS_SQD] = "sqd",
+	[IBV_QPS_SQE] = "sqe",
+	[IBV_QPS_ERR] = "err",
+};
+
+static int
+bits_of(const char *words)
+{
+	char copy[128], *save = NULL;
+	int bits = 0;
+
+	strcpy(copy, words);
+	for (char *w = strtok_r(copy, " ", &save); w != NULL;
+		w = strtok_r(NULL, " ", &save)) {
+		int before = bits;
+
+		for (unsigned i = 0; i < RTE_DIM(names); i++)
+			bits |= strcmp(names[i].name, w) == 0 ? names[i].bit : 0;
+		assert_int_not_equal(bits, before);
+	}
+	return bits;
+}
+
+/* The row of a pair of states, or -1. */
+static int
+row_of(unsigned from, unsigned to)
+{
+	for (unsigned i = 0; i < RTE_DIM(wanted); i++) {
+		if (strcmp(wanted[i].from, state_names[from]) == 0 &&
+			strcmp(wanted[i].to, state_names[to]) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+static void
+check(unsigned from, unsigned to, int mask, bool good)
+{
+	int rc = qp_transition_check(
+		IBV_QPT_RC, (enum ibv_qp_state)from, (enum ibv_qp_state)to, mask);
+
+	if (rc == (good ? 0 : -EINVAL))
+		return;
+	fail_msg("%s -> %s, mask %#x: %d", state_names[from], state_names[to],
+		(unsigned)mask, rc);
+}
+
+/* Every mask of known bits. */
+static void
+pair_allowed(unsigned from, unsigned to, int row)
+{
+	int required = bits_of(wanted[row].required);
+	int optional = bits_of(wanted[row].optional);
+
+	for (int mask = 0; mask < 1 << KNOWN_BITS; mask++) {
+		int given = mask & ~IBV_QP_STATE;
+
+		check(from, to, mask,
+			(given & required) == required &&
+				(given & ~(required | optional)) == 0);
+	}
+	for (int bit = KNOWN_BITS; bit < 31; bit++)
+		check(from, to, required | 1 << bit, false);
+}
+
+/* A pair without a row: nothing, or the state alone for RESET and ERR. */
+static void
+pair_forbidden(unsigned from, unsigned to, uint64_t *seed)
+{
+	bool bare = to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET);
+
+	for (unsigned i = 0; i < 20000; i++) {
+		int mask = (int)rand_below(seed, 1u << KNOWN_BITS);
+
+		check(from, to, mask, bare && mask == IBV_QP_STATE);
+	}
+	for (int bit = 0; bit < 31; bit++) {
+		check(from, to, 1 << bit, bare && 1 << bit == IBV_QP_STATE);
+		check(from, to, IBV_QP_STATE | 1 << bit, bare && bit == 0);
+	}
+	check(from, to, 0, false);
+	for (unsigned i = 0; i < RTE_DIM(wanted); i++)
+		check(from, to, IBV_QP_STATE | bits_of(wanted[i].required),
+			bare && bits_of(wanted[i].required) == 0);
+}
+
+static void
+test_matrix(void **state)
+{
+	uint64_t seed = 1;
+	unsigned rows = 0;
+
+	(void)state;
+	for (unsigned from = IBV_QPS_RESET; from <= IBV_QPS_ERR; from++) {
+		for (unsigned to = IBV_QPS_RESET; to <= IBV_QPS_ERR; to++) {
+			int row = row_of(from, to);
+
+			if (row >= 0)
+				pair_allowed(from, to, row);
+			else
+				pair_forbidden(from, to, &seed);
+			rows += row >= 0;
+		}
+	}
+	assert_int_equal(rows, RTE_DIM(wanted));
+}
+
+/* Other types have no rows yet; states that are none have no way out. */
+static void
+test_unknown(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(wanted); i++) {
+		int mask = IBV_QP_STATE | bits_of(wanted[i].required);
+
+		for (unsigned from = 0; from < 16; from++) {
+			assert_int_equal(
+				qp_transition_check(IBV_QPT_UC, (enum ibv_qp_state)from,
+					IBV_QPS_RTS, mask),
+				-EINVAL);
+			assert_int_equal(
+				qp_transition_check(IBV_QPT_RC, (enum ibv_qp_state)from,
+					(enum ibv_qp_state)(from | 8), mask),
+				-EINVAL);
+		}
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_matrix),
+		cmocka_unit_test(test_unknown),
+	};
+
+	return cmocka_run_group_tests_name("qp transition", tests, NULL, NULL);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "queue/event.h"
+
+#include <cmocka.h>
+
+#include "../rand.h"
+#include "fixture.h"
+
+static struct event_queue queue;
+static struct async_event events[3];
+static int objects[3];
+
+static int
+queue_setup(void **state)
+{
+	static const enum ibv_event_type types[3] = {
+		IBV_EVENT_SRQ_LIMIT_REACHED, IBV_EVENT_SRQ_ERR, IBV_EVENT_CQ_ERR};
+
+	(void)state;
+	assert_int_equal(event_queue_init(&queue), 0);
+	for (unsigned i = 0; i < 3; i++)
+		async_event_init(&events[i], &queue, types[i], &objects[i]);
+	return 0;
+}
+
+static int
+queue_teardown(void **state)
+{
+	int fd = queue.fd;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		event_purge(&events[i]);
+	event_queue_fini(&queue);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	return 0;
+}
+
+static void
+queue_nonblocking(void)
+{
+	int flags = fcntl(queue.fd, F_GETFL);
+
+	assert_int_equal(fcntl(queue.fd, F_SETFL, flags | O_NONBLOCK), 0);
+}
+
+static bool
+readable(void)
+{
+	struct pollfd p = {.fd = queue.fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void
+expect_next(unsigned i)
+{
+	struct event_record record;
+
+	assert_true(readable());
+	assert_int_equal(event_next(&queue, &record), 0);
+	assert_int_equal(record.type, events[i].type);
+	assert_ptr_equal(record.object, &objects[i]);
+}
+
+static void
+expect_none(void)
+{
+	struct event_record record = {.object = &record};
+
+	assert_false(readable());
+	assert_int_equal(event_next(&queue, &record), -EAGAIN);
+	assert_ptr_equal(record.object, &record);
+}
+
+static void
+events_come_in_order(void **state)
+{
+	(void)state;
+	queue_nonblocking();
+	expect_none();
+	event_raise(&events[1]);
+	event_raise(&events[0]);
+	event_raise(&events[2]);
+	expect_next(1);
+	expect_next(0);
+	event_raise(&events[1]);
+	expect_next(2);
+	expect_next(1);
+	expect_none();
+}
+
+static void
+each_raise_is_read_once(void **state)
+{
+	(void)state;
+	queue_nonblocking();
+	event_raise(&events[0]);
+	event_raise(&events[0]);
+	event_raise(&events[1]);
+	event_raise(&events[0]);
+	expect_next(0);
+	expect_next(1);
+	expect_next(0);
+	expect_next(0);
+	expect_none();
+	assert_int_equal(event_purge(&events[0]), 3);
+	assert_int_equal(event_purge(&events[1]), 1);
+	assert_int_equal(event_purge(&events[2]), 0);
+}
+
+static void
+purge_takes_back(void **state)
+{
+	(void)state;
+	queue_nonblocking();
+	event_raise(&events[0]);
+	event_raise(&events[1]);
+	event_raise(&events[0]);
+	event_raise(&events[2]);
+	expect_next(0);
+	assert_int_equal(event_purge(&events[0]), 1);
+	expect_next(1);
+	event_raise(&events[1]);
+	assert_int_equal(event_purge(&events[2]), 0);
+	expect_next(1);
+	expect_none();
+	assert_int_equal(event_purge(&events[1]), 2);
+	/* And it can be raised again. */
+	event_raise(&events[0]);
+	assert_int_equal(event_purge(&events[0]), 1);
+	expect_none();
+}
+
+/* A descriptor that counts more than the list holds, as while another reader is between
+ * the two: nothing is delivered that was not raised. */
+static void
+counts_without_events_are_skipped(void **state)
+{
+	const uint64_t two = 2;
+
+	(void)state;
+	queue_nonblocking();
+	assert_int_equal(write(queue.fd, &two, sizeof(two)), sizeof(two));
+	event_raise(&events[2]);
+	expect_next(2);
+	assert_true(readable());
+	assert_int_equal(event_next(&queue, &(struct event_record){0}), -EAGAIN);
+	assert_false(readable());
+}
+
+static void
+nobody_listens(void **state)
+{
+	struct async_event ev;
+
+	(void)state;
+	queue_nonblocking();
+	async_event_init(&ev, NULL, IBV_EVENT_CQ_ERR, NULL);
+	event_raise(&ev);
+	assert_int_equal(event_purge(&ev), 0);
+	expect_none();
+}
+
+static void
+descriptor_is_close_on_exec(void **state)
+{
+	(void)state;
+	assert_true(fcntl(queue.fd, F_GETFD) & FD_CLOEXEC);
+}
+
+static void
+on_signal(int number)
+{
+	(void)number;
+}
+
+static void *
+reader_main(void *arg)
+{
+	struct event_record record;
+
+	(void)arg;
+	return (void *)(intptr_t)event_next(&queue, &record);
+}
+
+/* Signals the reader until it is back: it may not be in read(2) yet. */
+static void
+signal_ends_the_wait(void **state)
+{
+	struct sigaction action = {.sa_handler = on_signal}, old;
+	pthread_t reader;
+	void *rc;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
+	assert_int_equal(pthread_create(&reader, NULL, reader_main, NULL), 0);
+	while (pthread_tryjoin_np(reader, &rc) != 0) {
+		pthread_kill(reader, SIGUSR1);
+		usleep(1000);
+	}
+	assert_int_equal((intptr_t)rc, -EINTR);
+	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
+}
+
+/* ---- Two that raise, two that read and block, one that purges. ---- */
+
+#define RAISES 20000
+
+static struct async_event stop_event;
+static uint32_t got[3];
+
+static void *
+raiser_main(void *arg)
+{
+	uint64_t rand = (uintptr_t)arg;
+
+	for (unsigned i = 0; i < RAISES; i++)
+		event_raise(&events[rand_below(&rand, 2)]);
+	return NULL;
+}
+
+static void *
+blocked_reader_main(void *arg)
+{
+	struct event_record record;
+
+	(void)arg;
+	for (;;) {
+		THREAD_CHECK(event_next(&queue, &record) == 0);
+		if (record.object == &stop_event)
+			return NULL;
+		__atomic_fetch_add(
+			&got[(int *)record.object - objects], 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void
+threads_lose_nothing(void **state)
+{
+	pthread_t raisers[2], readers[2];
+	uint32_t purges = 0;
+
+	(void)state;
+	memset(got, 0, sizeof(got));
+	thread_failure = NULL;
+	async_event_init(&stop_event, &queue, IBV_EVENT_DEVICE_FATAL, &stop_event);
+	for (uintptr_t i = 0; i < 2; i++) {
+		pthread_create(&raisers[i], NULL, raiser_main, (void *)(i + 1));
+		pthread_create(&readers[i], NULL, blocked_reader_main, NULL);
+	}
+	/* Beside them, an event that comes and goes. */
+	for (unsigned i = 0; i < RAISES; i++) {
+		event_raise(&events[2]);
+		purges = event_purge(&events[2]);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(raisers[i], NULL);
+	event_raise(&stop_event);
+	event_raise(&stop_event);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(readers[i], NULL);
+	assert_null(thread_failure);
+
+	/* The readers may have stopped with some left: they are in the counts. */
+	queue_nonblocking();
+	while (readable()) {
+		struct event_record record;
+
+		if (event_next(&queue, &record) == 0)
+			got[(int *)record.object - objects]++;
+	}
+	assert_int_equal(got[0] + got[1], 2 * RAISES);
+	assert_int_equal(got[2], purges);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(event_purge(&events[i]), got[i]);
+	assert_int_equal(event_purge(&stop_event), 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, queue_setup, queue_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(events_come_in_order),
+		TEST(each_raise_is_read_once),
+		TEST(purge_takes_back),
+		TEST(counts_without_events_are_skipped),
+		TEST(nobody_listens),
+		TEST(descriptor_is_close_on_exec),
+		TEST(signal_ends_the_wait),
+		TEST(threads_lose_nothing),
+	};
+
+	return cmocka_run_group_tests_name("event", tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the tests of this folder share: an allocator that counts and can refuse, and a
+ * stand-in for the engines' gates. */
+#ifndef ROCADE_TEST_QUEUE_FIXTURE_H
+#define ROCADE_TEST_QUEUE_FIXTURE_H
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+/* ---- Memory ---- */
+
+struct counting {
+	size_t bytes;    /* got and not put back */
+	unsigned grants; /* that are left, when refusing */
+	bool refusing;
+};
+
+static struct counting counting;
+
+static void *
+counting_get(void *ctx, const char *name, size_t len)
+{
+	struct counting *c = ctx;
+
+	if (c->refusing && c->grants == 0)
+		return NULL;
+	c->grants--;
+	c->bytes += len;
+	return alloc_get(&alloc_plain, name, len);
+}
+
+static void
+counting_put(void *ctx, void *mem, size_t len)
+{
+	struct counting *c = ctx;
+
+	c->bytes -= len;
+	alloc_put(&alloc_plain, mem, len);
+}
+
+static const struct alloc alloc_counting = {
+	.get = counting_get, .put = counting_put, .ctx = &counting};
+
+/* The next allocations: so many succeed, then none does. */
+static inline void
+counting_refuse(unsigned grants)
+{
+	counting.refusing = true;
+	counting.grants = grants;
+}
+
+static inline void
+counting_grant(void)
+{
+	counting.refusing = false;
+}
+
+/* ---- Gates: fair, for a taker that loops would never let the control thread in. ---- */
+
+#define GATES 2
+
+struct gate {
+	uint32_t next LINE_ALIGNED;
+	uint32_t served;
+};
+
+static struct gate gates[GATES];
+
+static inline void
+gate_enter(struct gate *gate)
+{
+	uint32_t ticket = __atomic_fetch_add(&gate->next, 1, __ATOMIC_RELAXED);
+
+	/* Pairs with the release in gate_leave(). */
+	while (__atomic_load_n(&gate->served, __ATOMIC_ACQUIRE) != ticket)
+		sched_yield();
+}
+
+static inline void
+gate_leave(struct gate *gate)
+{
+	__atomic_store_n(&gate->served, gate->served + 1, __ATOMIC_RELEASE);
+}
+
+static inline void
+gates_enter(void)
+{
+	for (unsigned i = 0; i < GATES; i++)
+		gate_enter(&gates[i]);
+}
+
+static inline void
+gates_leave(void)
+{
+	for (unsigned i = 0; i < GATES; i++)
+		gate_leave(&gates[i]);
+}
+
+/* ---- Verdicts of threads, which cannot leave a test themselves. ---- */
+
+static const char *thread_failure;
+
+#define THREAD_CHECK(condition)                                                          \
+	do {                                                                             \
+		if (!(condition))                                                        \
+			__atomic_store_n(&thread_failure, #condition, __ATOMIC_RELAXED); \
+	} while (0)
+
+static inline bool
+threads_failed(void)
+{
+	return __atomic_load_n(&thread_failure, __ATOMIC_RELAXED) != NULL;
+}
+
+static inline uint64_t
+test_seed(uint64_t otherwise)
+{
+	const char *given = getenv("ROCADE_TEST_SEED");
+
+	return given != NULL ? strtoull(given, NULL, 0) : otherwise;
+}
+
+#endif

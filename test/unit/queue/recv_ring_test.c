@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include "queue/recv_ring.h"
+
+#include <cmocka.h>
+
+#include "traffic.h"
+
+typedef int (*take_fn)(struct recv_ring *r, struct recv_wqe *out);
+
+static const take_fn takes[2] = {recv_ring_take, recv_ring_take_shared};
+
+static struct recv_ring ring;
+
+/* Indices that wrap around 2^32 soon, so that every test crosses it. */
+static void
+ring_open(uint32_t max_wr, uint32_t max_sge)
+{
+	assert_int_equal(recv_ring_init(&ring, &alloc_counting, max_wr, max_sge), 0);
+	assert_int_equal(recv_ring_outstanding(&ring), 0);
+	ring.cons = UINT32_MAX - 5;
+	recv_ring_clear(&ring);
+	assert_int_equal(ring.prod, UINT32_MAX - 5);
+}
+
+static void
+ring_close(void)
+{
+	recv_ring_fini(&ring);
+	assert_int_equal(counting.bytes, 0);
+}
+
+static void
+expect_take(take_fn take, uint64_t number, uint32_t num_sge)
+{
+	struct recv_wqe wqe;
+
+	memset(&wqe, 0xEE, sizeof(wqe));
+	assert_int_equal(take(&ring, &wqe), 0);
+	assert_int_equal(WQE_NUMBER(wqe.wr_id), number);
+	assert_int_equal(wqe.num_sge, num_sge);
+	assert_true(wqe_right(&wqe));
+}
+
+static void
+expect_empty(void)
+{
+	struct recv_wqe wqe;
+
+	assert_int_equal(recv_ring_outstanding(&ring), 0);
+	assert_int_equal(recv_ring_take(&ring, &wqe), -EAGAIN);
+	assert_int_equal(recv_ring_take_shared(&ring, &wqe), -EAGAIN);
+}
+
+static void
+sizes_are_rounded_up(void **state)
+{
+	static const uint32_t sizes[][2] = {
+		{0, 1}, {1, 1}, {2, 2}, {3, 4}, {64, 64}, {65, 128}, {1 << 20, 1 << 20}};
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(sizes); i++) {
+		assert_int_equal(
+			recv_ring_init(&ring, &alloc_counting, sizes[i][0], i % 5), 0);
+		assert_int_equal(ring.max_wr, sizes[i][1]);
+		assert_int_equal(ring.max_sge, i % 5);
+		ring_close();
+	}
+	assert_int_equal(recv_ring_init(&ring, &alloc_counting, UINT32_MAX, 1), -ENOMEM);
+	counting_refuse(0);
+	assert_int_equal(recv_ring_init(&ring, &alloc_counting, 4, 1), -ENOMEM);
+	counting_grant();
+	assert_int_equal(counting.bytes, 0);
+}
+
+/* Every number of SGEs, through every slot, with both kinds of take. */
+static void
+wqes_come_out_as_they_went_in(void **state)
+{
+	uint64_t number = 0;
+
+	(void)state;
+	ring_open(8, RECV_MAX_SGE);
+	for (unsigned round = 0; round < 40; round++) {
+		for (unsigned i = 0; i < 8; i++)
+			assert_true(ring_post(&ring, number + i, (round + i) % 17));
+		assert_false(ring_post(&ring, 99, 0));
+		assert_int_equal(recv_ring_outstanding(&ring), 8);
+		for (unsigned i = 0; i < 8; i++)
+			expect_take(takes[(round + i) % 2], number + i, (round + i) % 17);
+		expect_empty();
+		number += 8;
+	}
+	ring_close();
+}
+
+static void
+rings_of_one_and_without_sges(void **state)
+{
+	(void)state;
+	ring_open(1, 0);
+	for (unsigned i = 0; i < 20; i++) {
+		expect_empty();
+		assert_true(ring_post(&ring, i, 0));
+		assert_false(ring_post(&ring, i, 0));
+		expect_take(takes[i % 2], i, 0);
+	}
+	ring_close();
+}
+
+/* A list is seen when it is published, not before. */
+static void
+lists_appear_at_once(void **state)
+{
+	uint32_t prod;
+
+	(void)state;
+	ring_open(4, 1);
+	recv_ring_lock(&ring);
+	prod = ring.prod;
+	for (unsigned i = 0; i < 4; i++)
+		wqe_fill(recv_ring_next(&ring, prod++), i, 1);
+	assert_null(recv_ring_next(&ring, prod));
+	expect_empty();
+	recv_ring_publish(&ring, prod);
+	recv_ring_unlock(&ring);
+	for (unsigned i = 0; i < 4; i++)
+		expect_take(takes[i % 2], i, 1);
+	ring_close();
+}
+
+static void
+impossible_rings_are_found(void **state)
+{
+	static const int32_t ahead[] = {9, 10, 1000, INT32_MAX, -1, -2, -8};
+	struct recv_wqe wqe;
+
+	(void)state;
+	for (unsigned kind = 0; kind < 2; kind++) {
+		ring_open(8, 2);
+		for (size_t i = 0; i < RTE_DIM(ahead); i++) {
+			ring.prod = ring.cons + (uint32_t)ahead[i];
+			assert_int_equal(takes[kind](&ring, &wqe), -EIO);
+		}
+		/* As far ahead as can be is no error. */
+		ring.prod = ring.cons + 8;
+		assert_int_equal(takes[kind](&ring, &wqe), 0);
+		/* More SGEs than a slot has. */
+		recv_ring_clear(&ring);
+		assert_true(ring_post(&ring, 1, 2));
+		recv_ring_slot(&ring, ring.cons)->num_sge = 3;
+		assert_int_equal(takes[kind](&ring, &wqe), -EIO);
+		ring_close();
+	}
+}
+
+static void
+clear_forgets_everything(void **state)
+{
+	(void)state;
+	ring_open(8, 1);
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned i = 0; i < round % 9; i++)
+			assert_true(ring_post(&ring, i, 1));
+		if (round % 9 > 3)
+			expect_take(takes[round % 2], 0, 1);
+		/* Even what cannot be true. */
+		if (round % 4 == 0)
+			ring.prod += 12345;
+		recv_ring_clear(&ring);
+		expect_empty();
+		for (unsigned i = 0; i < 8; i++)
+			assert_true(ring_post(&ring, 100 + i, 1));
+		assert_false(ring_post(&ring, 0, 1));
+		for (unsigned i = 0; i < 8; i++)
+			expect_take(takes[i % 2], 100 + i, 1);
+	}
+	ring_close();
+}
+
+static void
+failed_resize_changes_nothing(void **state)
+{
+	struct recv_ring before;
+
+	(void)state;
+	ring_open(8, 4);
+	for (unsigned i = 0; i < 5; i++)
+		assert_true(ring_post(&ring, i, i == 3 ? 3 : 1));
+	before = ring;
+	assert_int_equal(recv_ring_resize(&ring, 4, 4), -EINVAL);
+	assert_int_equal(recv_ring_resize(&ring, 0, 4), -EINVAL);
+	assert_int_equal(recv_ring_resize(&ring, 8, 2), -EINVAL);
+	assert_int_equal(recv_ring_resize(&ring, 16, RECV_MAX_SGE + 1), -EINVAL);
+	assert_int_equal(recv_ring_resize(&ring, UINT32_MAX, 4), -ENOMEM);
+	counting_refuse(0);
+	assert_int_equal(recv_ring_resize(&ring, 16, 4), -ENOMEM);
+	counting_grant();
+	ring.prod += 100;
+	assert_int_equal(recv_ring_resize(&ring, 1 << 20, 4), -EINVAL);
+	ring.prod -= 100;
+	assert_memory_equal(&ring, &before, sizeof(ring));
+	/* 5 outstanding fit 5, which makes 8; and 3 SGEs are enough. */
+	assert_int_equal(recv_ring_resize(&ring, 5, 3), 0);
+	assert_int_equal(ring.max_wr, 8);
+	assert_int_equal(ring.max_sge, 3);
+	for (unsigned i = 0; i < 5; i++)
+		expect_take(takes[i % 2], i, i == 3 ? 3 : 1);
+	ring_close();
+}
+
+/* ---- A sweep of all calls against a plain list. ---- */
+
+struct sweep {
+	uint64_t seed, rand;
+	unsigned step;
+	uint8_t num_sge[512]; /* of the numbers from first to next, modulo 512 */
+	uint64_t first, next;
+};
+
+static struct sweep sweep;
+
+#define CHECK(condition)                                                                 \
+	do {                                                                             \
+		if (!(condition))                                                        \
+			fail_msg("seed %" PRIu64 ", step %u: %s", sweep.seed,            \
+				sweep.step, #condition);                                 \
+	} while (0)
+
+static void
+sweep_post(void)
+{
+	uint32_t num_sge = rand_below(&sweep.rand, ring.max_sge + 1);
+	bool room = sweep.next - sweep.first < ring.max_wr;
+
+	CHECK(ring_post(&ring, sweep.next, num_sge) == room);
+	if (room)
+		sweep.num_sge[sweep.next++ % 512] = num_sge;
+}
+
+static void
+sweep_take(void)
+{
+	struct recv_wqe wqe;
+	int rc = takes[rand_below(&sweep.rand, 2)](&ring, &wqe);
+
+	CHECK(rc == (sweep.first == sweep.next ? -EAGAIN : 0));
+	if (rc != 0)
+		return;
+	CHECK(wqe_right(&wqe));
+	CHECK(WQE_NUMBER(wqe.wr_id) == sweep.first);
+	CHECK(wqe.num_sge == sweep.num_sge[sweep.first % 512]);
+	sweep.first++;
+}
+
+static void
+sweep_resize(void)
+{
+	uint32_t max_wr = 1 + rand_below(&sweep.rand, 256);
+	uint32_t max_sge = rand_below(&sweep.rand, RECV_MAX_SGE + 1);
+	bool fits = max_wr >= sweep.next - sweep.first;
+
+	for (uint64_t i = sweep.first; i != sweep.next; i++)
+		fits &= sweep.num_sge[i % 512] <= max_sge;
+	CHECK(recv_ring_resize(&ring, max_wr, max_sge) == (fits ? 0 : -EINVAL));
+	if (fits) {
+		CHECK(ring.max_wr == rte_align32pow2(max_wr));
+		CHECK(ring.max_sge == max_sge);
+	}
+}
+
+static void
+random_calls_agree_with_a_list(void **state)
+{
+	unsigned phase = 0;
+
+	(void)state;
+	sweep = (struct sweep){.seed = test_seed(4)};
+	sweep.rand = sweep.seed;
+	ring_open(4, 2);
+	for (sweep.step = 0; sweep.step < 500000; sweep.step++) {
+		uint64_t what = rand_below(&sweep.rand, 64);
+
+		/* Now rather filling, now rather emptying. */
+		if (what == 0)
+			phase = rand_below(&sweep.rand, 2);
+		else if (what == 1)
+			sweep_resize();
+		else if (what < 22 || (what < 44 && phase == 0))
+			sweep_post();
+		else
+			sweep_take();
+		CHECK(recv_ring_outstanding(&ring) == sweep.next - sweep.first);
+	}
+	ring_close();
+}
+
+/* ---- Threads ---- */
+
+static int
+take_plain(void *arg, struct recv_wqe *out)
+{
+	return recv_ring_take(arg, out);
+}
+
+static int
+take_shared(void *arg, struct recv_wqe *out)
+{
+	return recv_ring_take_shared(arg, out);
+}
+
+static void
+run_traffic(unsigned takers, uint32_t max_wr, uint64_t total)
+{
+	struct traffic t = {.ring = &ring,
+		.take = takers == 1 ? take_plain : take_shared,
+		.take_arg = &ring,
+		.takers = takers,
+		.total = total};
+	const char *wrong;
+
+	ring_open(max_wr, 4);
+	traffic_start(&t);
+	wrong = traffic_finish(&t);
+	if (wrong != NULL)
+		fail_msg("%u takers, max_wr %u: not so: %s", takers, max_wr, wrong);
+	assert_int_equal(t.posted, total);
+	expect_empty();
+	ring_close();
+}
+
+static void
+one_taker_sees_fifo(void **state)
+{
+	(void)state;
+	run_traffic(1, 1, 20000);
+	run_traffic(1, 16, 300000);
+	run_traffic(1, 1024, 1000000);
+}
+
+static void
+two_takers_see_fifo(void **state)
+{
+	(void)state;
+	run_traffic(2, 1, 20000);
+	run_traffic(2, 2, 50000);
+	run_traffic(2, 16, 300000);
+	run_traffic(2, 1024, 1000000);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_are_rounded_up),
+		cmocka_unit_test(wqes_come_out_as_they_went_in),
+		cmocka_unit_test(rings_of_one_and_without_sges),
+		cmocka_unit_test(lists_appear_at_once),
+		cmocka_unit_test(impossible_rings_are_found),
+		cmocka_unit_test(clear_forgets_everything),
+		cmocka_unit_test(failed_resize_changes_nothing),
+		cmocka_unit_test(random_calls_agree_with_a_list),
+		cmocka_unit_test(one_taker_sees_fifo),
+		cmocka_unit_test(two_takers_see_fifo),
+	};
+
+	return cmocka_run_group_tests_name("recv_ring", tests, NULL, NULL);
+}

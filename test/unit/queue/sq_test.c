@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "queue/sq.h"
+
+#include <cmocka.h>
+
+#include "../rand.h"
+#include "fixture.h"
+
+static struct sq sq;
+
+static void
+sq_open(uint32_t max_wr, uint32_t max_sge, uint32_t max_inline)
+{
+	assert_int_equal(sq_init(&sq, &alloc_counting, max_wr, max_sge, max_inline), 0);
+}
+
+static void
+sq_close(void)
+{
+	sq_fini(&sq);
+	assert_int_equal(counting.bytes, 0);
+}
+
+static void
+sizes_are_rounded_up(void **state)
+{
+	static const struct {
+		uint32_t max_wr, max_sge, max_inline;
+		uint32_t got_wr, got_inline, stride;
+	} rows[] = {
+		{0, 0, 0, 1, 16, 64},
+		{1, 1, 0, 1, 16, 64},
+		{3, 1, 16, 4, 16, 64},
+		{5, 1, 17, 8, 80, 128},
+		{64, 2, 0, 64, 80, 128},
+		{65, 16, 0, 128, 272, 320},
+		{2, 16, 512, 2, 512, 576},
+		{SQ_MAX_WR, 1, 0, SQ_MAX_WR, 16, 64},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(rows); i++) {
+		sq_open(rows[i].max_wr, rows[i].max_sge, rows[i].max_inline);
+		assert_int_equal(sq.max_wr, rows[i].got_wr);
+		assert_int_equal(sq.max_sge, rows[i].max_sge);
+		assert_int_equal(sq.max_inline, rows[i].got_inline);
+		assert_int_equal(sq.stride, rows[i].stride);
+		assert_int_equal((uintptr_t)sq_slot(&sq, 0) % LINE_SIZE, 0);
+		sq_close();
+	}
+}
+
+static void
+refused_memory_leaks_none(void **state)
+{
+	(void)state;
+	for (unsigned grants = 0; grants < 2; grants++) {
+		counting_refuse(grants);
+		assert_int_equal(sq_init(&sq, &alloc_counting, 8, 1, 0), -ENOMEM);
+		counting_grant();
+		assert_int_equal(counting.bytes, 0);
+	}
+}
+
+/* Slots and notes do not share bytes, to the last one of each. */
+static void
+slots_are_apart(void **state)
+{
+	(void)state;
+	sq_open(4, 3, 100);
+	for (uint32_t i = 0; i < 4; i++) {
+		memset(sq_slot(&sq, i), (int)i + 1, sq.stride);
+		memset(sq_slot(&sq, i)->inline_data, (int)i + 1, sq.max_inline);
+		memset(sq_note(&sq, i), (int)i + 0x81, sizeof(struct sq_note));
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		const uint8_t *slot = (const uint8_t *)sq_slot(&sq, i + 4);
+		const uint8_t *note = (const uint8_t *)sq_note(&sq, i - 4);
+
+		for (uint32_t j = 0; j < sq.stride; j++)
+			assert_int_equal(slot[j], i + 1);
+		for (uint32_t j = 0; j < sizeof(struct sq_note); j++)
+			assert_int_equal(note[j], i + 0x81);
+	}
+	sq_close();
+}
+
+/* Room comes back by sq_free() alone, up to its index, across the wrap of the indices. */
+static void
+only_free_gives_room(void **state)
+{
+	uint32_t prod = UINT32_MAX - 5, freed = UINT32_MAX - 5;
+
+	(void)state;
+	sq_open(8, 1, 0);
+	sq.prod = sq.freed = prod;
+	for (unsigned round = 0; round < 20; round++) {
+		while (prod - freed < 8) {
+			assert_ptr_equal(sq_next(&sq, prod), sq_slot(&sq, prod));
+			prod++;
+		}
+		assert_null(sq_next(&sq, prod));
+		assert_int_not_equal(sq_posted(&sq), prod);
+		sq_publish(&sq, prod);
+		assert_int_equal(sq_posted(&sq), prod);
+		assert_null(sq_next(&sq, prod));
+		freed += 1 + round % 8;
+		sq_free(&sq, freed);
+	}
+	sq_close();
+}
+
+static void
+clear_starts_anew(void **state)
+{
+	(void)state;
+	sq_open(4, 1, 0);
+	sq_publish(&sq, 3);
+	sq_free(&sq, 1);
+	sq.signaled_posted = 2;
+	sq_clear(&sq);
+	assert_int_equal(sq_posted(&sq), 0);
+	assert_int_equal(sq.freed, 0);
+	assert_int_equal(sq.signaled_posted, 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_ptr_equal(sq_next(&sq, i), sq_slot(&sq, i));
+	assert_null(sq_next(&sq, 4));
+	sq_close();
+}
+
+/* ---- Two posters, an engine that reads, a poller that frees: each its own thread. ----
+ */
+
+#define REQUESTS 500000
+
+static uint32_t completed; /* from the engine to the poller */
+static uint64_t posted;    /* under the lock */
+
+static void *
+poster_main(void *arg)
+{
+	uint64_t rand = (uintptr_t)arg;
+	bool more = true;
+
+	while (more) {
+		unsigned want = 1 + rand_below(&rand, 8);
+		uint32_t prod, before;
+
+		sq_lock(&sq);
+		before = prod = sq.prod;
+		for (; want != 0 && posted < REQUESTS; want--) {
+			struct send_wqe *wqe = sq_next(&sq, prod);
+
+			if (wqe == NULL)
+				break;
+			wqe->wr_id = posted++;
+			wqe->remote_va = ~wqe->wr_id;
+			wqe->sge[0].addr = wqe->wr_id * 3;
+			prod++;
+		}
+		sq_publish(&sq, prod);
+		more = posted < REQUESTS;
+		sq_unlock(&sq);
+		if (prod == before)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void *
+engine_main(void *arg)
+{
+	uint32_t idx = 0;
+
+	(void)arg;
+	while (idx != REQUESTS) {
+		uint32_t end = sq_posted(&sq);
+
+		THREAD_CHECK(
+			end - __atomic_load_n(&sq.freed, __ATOMIC_RELAXED) <= sq.max_wr);
+		if (idx == end)
+			sched_yield();
+		for (; idx != end; idx++) {
+			const struct send_wqe *wqe = sq_slot(&sq, idx);
+
+			THREAD_CHECK(wqe->wr_id == idx);
+			THREAD_CHECK(wqe->remote_va == ~(uint64_t)idx);
+			THREAD_CHECK(wqe->sge[0].addr == (uint64_t)idx * 3);
+		}
+		__atomic_store_n(&completed, idx, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void *
+poller_main(void *arg)
+{
+	uint32_t end, seen = 0;
+
+	(void)arg;
+	do {
+		end = __atomic_load_n(&completed, __ATOMIC_ACQUIRE);
+		if (end == seen)
+			sched_yield();
+		seen = end;
+		sq_free(&sq, end);
+	} while (end != REQUESTS);
+	return NULL;
+}
+
+static void
+threads_see_whole_requests(void **state)
+{
+	pthread_t threads[4];
+
+	(void)state;
+	thread_failure = NULL;
+	sq_open(32, 1, 0);
+	pthread_create(&threads[0], NULL, poster_main, (void *)1);
+	pthread_create(&threads[1], NULL, poster_main, (void *)2);
+	pthread_create(&threads[2], NULL, engine_main, NULL);
+	pthread_create(&threads[3], NULL, poller_main, NULL);
+	for (unsigned i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	if (thread_failure != NULL)
+		fail_msg("not so: %s", thread_failure);
+	assert_int_equal(sq_posted(&sq), REQUESTS);
+	assert_int_equal(sq.freed, REQUESTS);
+	sq_close();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_are_rounded_up),
+		cmocka_unit_test(refused_memory_leaks_none),
+		cmocka_unit_test(slots_are_apart),
+		cmocka_unit_test(only_free_gives_room),
+		cmocka_unit_test(clear_starts_anew),
+		cmocka_unit_test(threads_see_whole_requests),
+	};
+
+	return cmocka_run_group_tests_name("sq", tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An SRQ whose ring cannot be true any more. The test reaches behind the public structure
+ * to scribble on it. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "verbs/objects.h"
+
+#include "pair.h"
+
+static struct pair pair;
+
+static int
+setup(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	pair_open(&pair, &(struct pair_conf){.qps = 2, .srq_wr = 16, .srq_sge = 2});
+	/* Both ends know each other's MAC. */
+	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 1, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+static void
+scribble(struct ibv_srq *srq)
+{
+	to_srq(srq)->srq.ring.prod += 1000;
+}
+
+static void
+next_event(enum ibv_event_type type, void *object)
+{
+	struct ibv_async_event event = pair_event(&pair, &pair.b);
+
+	assert_int_equal(event.event_type, type);
+	assert_ptr_equal(event.element.srq, object);
+}
+
+/* Posting succeeds and keeps nothing, everything else fails, until it is destroyed. */
+static void
+dead(struct ibv_srq *srq)
+{
+	struct ibv_recv_wr wr[2] = {{.wr_id = 1, .next = &wr[1]}, {.wr_id = 2}}, *bad;
+	struct ibv_srq_attr attr = {.max_wr = 32};
+	struct rocade_srq_info info;
+
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(ibv_post_srq_recv(srq, wr, &bad), 0);
+	wr[1].num_sge = 3;
+	assert_int_equal(ibv_post_srq_recv(srq, wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr[1]);
+	assert_int_equal(ibv_query_srq(srq, &attr), EIO);
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EIO);
+	attr.srq_limit = 1;
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EIO);
+	assert_int_equal(rocade_srq_info(srq, &info), 0);
+	assert_true(info.error);
+}
+
+/* A message finds it. */
+static void
+test_found_by_a_message(void **state)
+{
+	struct ibv_srq *srq = pair.b.srq;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(pair_post_srq(&pair.b, 2, 0, 64), 0);
+	scribble(srq);
+	assert_int_equal(pair_send(&pair.a, 0, 7, 0, 16, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_REM_OP_ERR); /* NAK 0x63 */
+	assert_int_equal(wc.wr_id, 7);
+	next_event(IBV_EVENT_SRQ_ERR, srq);
+	next_event(IBV_EVENT_QP_LAST_WQE_REACHED, pair.b.qp[0]);
+	dead(srq);
+	/* Another QP's message: the same answer, and the SRQ's event was raised once. */
+	assert_int_equal(pair_send(&pair.a, 1, 8, 0, 16, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_REM_OP_ERR);
+	next_event(IBV_EVENT_QP_LAST_WQE_REACHED, pair.b.qp[1]);
+	pair_no_event(&pair, &pair.b);
+	pair_quiet(&pair, pair.b.recv_cq); /* nothing was fetched */
+	struct ibv_qp_attr attr;
+	assert_int_equal(ibv_query_qp(pair.b.qp[0], &attr, IBV_QP_STATE, NULL), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+}
+
+/* A post finds it. */
+static void
+test_found_by_a_post(void **state)
+{
+	(void)state;
+	scribble(pair.b.srq);
+	assert_int_equal(pair_post_srq(&pair.b, 2, 0, 64), 0);
+	next_event(IBV_EVENT_SRQ_ERR, pair.b.srq);
+	dead(pair.b.srq);
+	pair_no_event(&pair, &pair.b);
+}
+
+/* A control call finds it. */
+static void
+test_found_by_modify(void **state)
+{
+	struct ibv_srq_attr attr = {.srq_limit = 1};
+
+	(void)state;
+	scribble(pair.b.srq);
+	assert_int_equal(ibv_modify_srq(pair.b.srq, &attr, IBV_SRQ_LIMIT), EIO);
+	next_event(IBV_EVENT_SRQ_ERR, pair.b.srq);
+	dead(pair.b.srq);
+	pair_no_event(&pair, &pair.b);
+}
+
+#define with_pair(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_pair(test_found_by_a_message),
+		with_pair(test_found_by_a_post),
+		with_pair(test_found_by_modify),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

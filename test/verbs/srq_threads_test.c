@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An SRQ under two engines and two posting threads: FIFO, resizing while traffic runs,
+ * and one limit event for each arming. A receive's wr_id is its poster and a number that
+ * rises with every post of that poster: each QP must see the numbers of a poster rise,
+ * and all QPs together must have seen a prefix without a gap.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../unit/rand.h"
+#include "pair.h"
+
+#define QPS 4
+#define POSTERS 2
+#define LIST 4
+#define DEPTH 64
+#define CQE 65536
+
+struct world {
+	struct pair pair;
+	uint64_t seed;
+	pthread_t poster[POSTERS], sender;
+	bool stop_send, stop_post;
+	/* One posting thread at a time: the numbers of both are one sequence. */
+	bool one_order;
+	pthread_mutex_t order;
+	uint32_t next[POSTERS]; /* numbers used; with one_order the first counts for both
+				 */
+	uint32_t keep;          /* posters wait while more than this are outstanding */
+	uint64_t sent;
+	/* The checker's. */
+	uint64_t received;
+	int64_t last[QPS][POSTERS];
+	uint8_t *seen[POSTERS];
+	uint32_t seen_room;
+};
+
+struct poster_arg {
+	struct world *w;
+	unsigned index;
+};
+
+static bool
+flag(const bool *f)
+{
+	return __atomic_load_n(f, __ATOMIC_ACQUIRE);
+}
+
+static uint32_t
+outstanding(struct ibv_srq *srq)
+{
+	struct rocade_srq_info info;
+
+	rocade_srq_info(srq, &info);
+	return info.outstanding;
+}
+
+/* Posts a list of n; the numbers of those that were refused are used again. */
+static void
+post_list(struct world *w, unsigned who, unsigned n)
+{
+	struct pair_side *b = &w->pair.b;
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)b->mem, .length = 64, .lkey = b->mr->lkey};
+	unsigned space = w->one_order ? 0 : who;
+	struct ibv_recv_wr wr[LIST], *bad;
+	int rc;
+
+	for (unsigned i = 0; i < n; i++)
+		wr[i] = (struct ibv_recv_wr){
+			.wr_id = (uint64_t)space << 32 | (w->next[space] + i),
+			.next = i + 1 < n ? &wr[i + 1] : NULL,
+			.sg_list = &sge,
+			.num_sge = 1};
+	rc = ibv_post_srq_recv(b->srq, wr, &bad);
+	w->next[space] += rc == 0 ? n : (uint32_t)(bad - wr);
+}
+
+static void *
+poster_run(void *arg)
+{
+	struct poster_arg *p = arg;
+	struct world *w = p->w;
+	uint64_t rand = w->seed + p->index;
+
+	while (!flag(&w->stop_post)) {
+		unsigned n = 1 + (unsigned)rand_below(&rand, LIST);
+
+		if (w->keep != 0 && outstanding(w->pair.b.srq) > w->keep) {
+			sched_yield();
+			continue;
+		}
+		if (w->one_order)
+			pthread_mutex_lock(&w->order);
+		post_list(w, p->index, n);
+		if (w->one_order)
+			pthread_mutex_unlock(&w->order);
+		if (rand_below(&rand, 8) == 0)
+			sched_yield();
+	}
+	free(p);
+	return NULL;
+}
+
+/* All QPs in turn, every eighth request signaled. */
+static void *
+sender_run(void *arg)
+{
+	struct world *w = arg;
+	struct ibv_wc wc[16];
+	unsigned turn = 0, count[QPS] = {0};
+
+	while (!flag(&w->stop_send)) {
+		/* No CQ may overflow, however long the checker is not scheduled. */
+		if (w->sent - __atomic_load_n(&w->received, __ATOMIC_RELAXED) > CQE / 2) {
+			sched_yield();
+			continue;
+		}
+
+		unsigned qp = turn++ % QPS;
+		unsigned flags = count[qp] % 8 == 7 ? IBV_SEND_SIGNALED : 0;
+		int rc = pair_send(&w->pair.a, qp, 0, 0, 16, flags);
+		int n = ibv_poll_cq(w->pair.a.send_cq, 16, wc);
+
+		for (int i = 0; i < n; i++) {
+			if (wc[i].status != IBV_WC_SUCCESS) {
+				fprintf(stderr, "send: %s\n",
+					ibv_wc_status_str(wc[i].status));
+				abort();
+			}
+		}
+		if (rc == 0) {
+			count[qp]++;
+			w->sent++;
+		} else if (turn % QPS == 0) {
+			sched_yield();
+		}
+	}
+	return NULL;
+}
+
+static unsigned
+qp_index(const struct world *w, uint32_t qpn)
+{
+	unsigned i = 0;
+
+	while (w->pair.b.qp[i]->qp_num != qpn)
+		i++;
+	return i;
+}
+
+/* Takes completions off the CQ, and checks each one's number. */
+static unsigned
+check(struct world *w)
+{
+	struct ibv_wc wc[32];
+	int n = ibv_poll_cq(w->pair.b.recv_cq, 32, wc);
+
+	assert_true(n >= 0);
+	for (int i = 0; i < n; i++) {
+		unsigned qp = qp_index(w, wc[i].qp_num);
+		unsigned who = (unsigned)(wc[i].wr_id >> 32);
+		uint32_t number = (uint32_t)wc[i].wr_id;
+
+		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+		assert_true(who < POSTERS);
+		if ((int64_t)number <= w->last[qp][who])
+			fail_msg("seed %lu: QP %u got %u of poster %u after %ld", w->seed,
+				qp, number, who, w->last[qp][who]);
+		w->last[qp][who] = number;
+		while (number >= w->seen_room) {
+			for (unsigned p = 0; p < POSTERS; p++) {
+				w->seen[p] = realloc(w->seen[p], 2 * w->seen_room);
+				assert_non_null(w->seen[p]);
+				memset(w->seen[p] + w->seen_room, 0, w->seen_room);
+			}
+			w->seen_room *= 2;
+		}
+		assert_int_equal(w->seen[who][number]++, 0); /* nobody else got it */
+	}
+	__atomic_fetch_add(&w->received, (uint64_t)n, __ATOMIC_RELAXED);
+	return (unsigned)n;
+}
+
+/* The sender is faster than who takes 32 at a time now and then, and no CQ may overflow.
+ */
+static void
+check_all(struct world *w)
+{
+	while (check(w) == 32)
+		;
+}
+
+static void
+world_open(struct world *w, uint64_t seed, bool one_order, uint32_t keep)
+{
+	memset(w, 0, sizeof(*w));
+	w->seed = seed;
+	w->one_order = one_order;
+	w->keep = keep;
+	w->seen_room = 1 << 16;
+	for (unsigned p = 0; p < POSTERS; p++) {
+		w->seen[p] = calloc(1, w->seen_room);
+		for (unsigned q = 0; q < QPS; q++)
+			w->last[q][p] = -1;
+	}
+	pthread_mutex_init(&w->order, NULL);
+	pair_open(&w->pair, &(struct pair_conf){.engines = 2,
+				    .qps = QPS,
+				    .srq_wr = DEPTH,
+				    .cqe = CQE,
+				    .cap = {.max_send_wr = 64}});
+	pair_run(&w->pair);
+	for (unsigned i = 0; i < POSTERS; i++) {
+		struct poster_arg *arg = malloc(sizeof(*arg));
+
+		*arg = (struct poster_arg){.w = w, .index = i};
+		assert_int_equal(pthread_create(&w->poster[i], NULL, poster_run, arg), 0);
+	}
+	assert_int_equal(pthread_create(&w->sender, NULL, sender_run, w), 0);
+}
+
+/* Everything sent is received; what was received is a prefix of what was posted. */
+static void
+world_close(struct world *w)
+{
+	uint64_t end = pair_clock_ns() + UINT64_C(30000000000), prefix = 0;
+
+	__atomic_store_n(&w->stop_send, true, __ATOMIC_RELEASE);
+	pthread_join(w->sender, NULL);
+	while (w->received < w->sent) {
+		if (check(w) == 0)
+			sched_yield();
+		if (pair_clock_ns() > end)
+			fail_msg("seed %lu: %lu of %lu received", w->seed, w->received,
+				w->sent);
+	}
+	__atomic_store_n(&w->stop_post, true, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < POSTERS; i++)
+		pthread_join(w->poster[i], NULL);
+	pair_quiet(&w->pair, w->pair.b.recv_cq);
+	for (unsigned p = 0; p < POSTERS; p++) {
+		uint32_t n = 0;
+
+		while (n < w->seen_room && w->seen[p][n] != 0)
+			n++;
+		prefix += n;
+		assert_true(n <= w->next[p]);
+	}
+	assert_int_equal(prefix, w->received); /* no gap */
+	for (unsigned q = 0; q < QPS; q++)
+		assert_true(w->last[q][0] >= 0 || w->last[q][1] >= 0); /* took part */
+	pair_close(&w->pair);
+	for (unsigned p = 0; p < POSTERS; p++)
+		free(w->seen[p]);
+	pthread_mutex_destroy(&w->order);
+}
+
+static uint64_t
+seed_now(void)
+{
+	const char *text = getenv("ROCADE_SEED");
+	uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : pair_clock_ns();
+
+	print_message("seed %lu\n", seed);
+	return seed;
+}
+
+static void
+fifo(bool one_order)
+{
+	struct world w;
+
+	world_open(&w, seed_now(), one_order, 0);
+	while (w.received < 200000) {
+		if (check(&w) == 0)
+			sched_yield();
+	}
+	world_close(&w);
+}
+
+static void
+test_fifo(void **state)
+{
+	(void)state;
+	fifo(false);
+}
+
+static void
+test_fifo_one_order(void **state)
+{
+	(void)state;
+	fifo(true);
+}
+
+/* 10,000 resizes under traffic; what does not fit is refused and changes nothing. */
+static void
+test_resize(void **state)
+{
+	unsigned done = 0, refused = 0;
+	struct ibv_srq_attr attr;
+	struct world w;
+	uint64_t rand;
+
+	(void)state;
+	world_open(&w, seed_now(), false, 0);
+	rand = w.seed ^ 0x1234;
+	while (done < 10000) {
+		uint32_t want = 1 + (uint32_t)rand_below(&rand, 1000);
+		int rc;
+
+		attr = (struct ibv_srq_attr){
+			.max_wr = want, .max_sge = (uint32_t)rand_below(&rand, 3)};
+		rc = ibv_modify_srq(w.pair.b.srq, &attr, IBV_SRQ_MAX_WR);
+		if (rc == 0) {
+			assert_true(attr.max_wr >= want);
+			done++;
+		} else {
+			assert_int_equal(rc, EINVAL); /* more are outstanding */
+			refused++;
+		}
+		check_all(&w);
+	}
+	assert_true(refused > 0);
+	world_close(&w);
+}
+
+static bool
+event_waits(struct ibv_context *context)
+{
+	struct pollfd p = {.fd = context->async_fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* Exactly one event for each arming, 100,000 times. */
+static void
+test_limit(void **state)
+{
+	struct ibv_async_event event;
+	struct ibv_srq_attr attr;
+	struct world w;
+	uint64_t rand;
+
+	(void)state;
+	world_open(&w, seed_now(), false, DEPTH / 2);
+	rand = w.seed ^ 0x4321;
+	for (unsigned round = 0; round < 100000; round++) {
+		uint64_t end = pair_clock_ns() + UINT64_C(10000000000);
+
+		attr = (struct ibv_srq_attr){
+			.srq_limit = 1 + (uint32_t)rand_below(&rand, DEPTH)};
+		assert_int_equal(ibv_modify_srq(w.pair.b.srq, &attr, IBV_SRQ_LIMIT), 0);
+		while (!event_waits(w.pair.b.context)) {
+			if (check(&w) == 0)
+				sched_yield();
+			if (pair_clock_ns() > end)
+				fail_msg("seed %lu: no event in round %u", w.seed, round);
+		}
+		assert_int_equal(ibv_get_async_event(w.pair.b.context, &event), 0);
+		assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+		assert_ptr_equal(event.element.srq, w.pair.b.srq);
+		ibv_ack_async_event(&event);
+		check_all(&w);
+		/* One, and it is disarmed. */
+		assert_false(event_waits(w.pair.b.context));
+		if (round % 64 == 0) {
+			assert_int_equal(ibv_query_srq(w.pair.b.srq, &attr), 0);
+			assert_int_equal(attr.srq_limit, 0);
+			assert_false(event_waits(w.pair.b.context));
+		}
+	}
+	world_close(&w);
+}
+
+/* Several threads post to one send queue, too. */
+static void *
+send_many(void *arg)
+{
+	struct pair *p = arg;
+
+	for (unsigned i = 0; i < 50000;) {
+		int rc = pair_send(&p->a, 0, 0, 0, 8, IBV_SEND_SIGNALED);
+
+		if (rc == 0)
+			i++;
+		else
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void
+test_send_threads(void **state)
+{
+	struct pair p;
+	pthread_t thread[2];
+	unsigned sent = 0, received = 0, posted = 0;
+	struct ibv_wc wc[32];
+
+	(void)state;
+	pair_open(&p, &(struct pair_conf){.srq_wr = 256});
+	pair_run(&p);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, send_many, &p), 0);
+	while (sent < 100000 || received < 100000) {
+		int a = ibv_poll_cq(p.a.send_cq, 32, wc), b;
+
+		for (int i = 0; i < a; i++)
+			assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+		b = ibv_poll_cq(p.b.recv_cq, 32, wc);
+		for (int i = 0; i < b; i++)
+			assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+		sent += (unsigned)a;
+		received += (unsigned)b;
+		while (posted < 100000 && pair_post_srq(&p.b, posted, 0, 64) == 0)
+			posted++;
+		if (a + b == 0)
+			sched_yield();
+	}
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	assert_int_equal(sent, 100000);
+	assert_int_equal(received, 100000);
+	pair_close(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fifo),
+		cmocka_unit_test(test_fifo_one_order),
+		cmocka_unit_test(test_resize),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_send_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

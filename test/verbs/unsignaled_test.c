@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which sends make a completion, and when the send queue has room again. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define DEPTH 16
+
+static struct pair pair;
+
+static int
+open_with(bool sig_all)
+{
+	pair_open(&pair, &(struct pair_conf){.srq_wr = 256,
+				 .sig_all = sig_all,
+				 .cap = {.max_send_wr = DEPTH,
+					 .max_send_sge = 2,
+					 .max_inline_data = 100},
+				 .retry = 1,
+				 .timeout = 8});
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(pair_post_srq(&pair.b, i, 4096 + i * 512, 512), 0);
+	return 0;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	return open_with(false);
+}
+
+static int
+setup_all(void **state)
+{
+	(void)state;
+	return open_with(true);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+static struct rocade_qp_info
+info(void)
+{
+	struct rocade_qp_info got;
+
+	assert_int_equal(rocade_qp_info(pair.a.qp[0], &got), 0);
+	return got;
+}
+
+static void
+send_n(unsigned n, unsigned flags)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(pair_send(&pair.a, 0, i, 0, 32, flags), 0);
+}
+
+static void
+received(unsigned n)
+{
+	struct ibv_wc wc[256];
+
+	pair_complete(&pair, pair.b.recv_cq, wc, (int)n);
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+}
+
+/* sq_sig_all = 0: a completion only where it was asked for. */
+static void
+test_only_signaled(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	for (unsigned i = 0; i < 12; i++)
+		assert_int_equal(pair_send(&pair.a, 0, i, 0, 32,
+					 i % 4 == 3 ? IBV_SEND_SIGNALED : 0),
+			0);
+	received(12);
+	for (unsigned i = 3; i < 12; i += 4) {
+		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.wr_id, i);
+	}
+	pair_quiet(&pair, pair.a.send_cq);
+	assert_int_equal(pair_stat(&pair.a, "cqe_saved"), 9);
+}
+
+/* sq_sig_all = 1: always. */
+static void
+test_sig_all(void **state)
+{
+	struct ibv_wc wc[5];
+
+	(void)state;
+	send_n(5, 0);
+	pair_complete(&pair, pair.a.send_cq, wc, 5);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(wc[i].wr_id, i);
+	assert_int_equal(pair_stat(&pair.a, "cqe_saved"), 0);
+	received(5);
+}
+
+/* A signaled completion means that everything before it is done. */
+static void
+test_done_before(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	for (unsigned round = 0; round < 8; round++) {
+		memset(pair.a.mem, (int)round + 1, 32);
+		send_n(DEPTH - 1, 0);
+		send_n(1, IBV_SEND_SIGNALED);
+		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		/* All were received by then, and the buffers may be written. */
+		memset(pair.a.mem, 0xEE, 32);
+		for (unsigned i = 0; i < DEPTH; i++)
+			assert_int_equal(
+				pair.b.mem[4096 + (round * DEPTH + i) * 512], round + 1);
+		received(DEPTH);
+	}
+}
+
+/* Room comes with the polling of a completion of this or a later request; neither an
+ * acknowledgement nor time nor a receive completion gives any. */
+static void
+test_room(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad = NULL;
+	struct ibv_wc wc[DEPTH];
+
+	(void)state;
+	assert_int_equal(info().sq_max_wr, DEPTH);
+	send_n(7, 0);
+	send_n(1, IBV_SEND_SIGNALED);
+	send_n(8, 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &wr);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, NULL), ENOMEM);
+	received(DEPTH);
+	pair_settle(&pair); /* all are acknowledged */
+	assert_int_equal(info().sq_unacked, 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
+	/* The completion is there, not polled. */
+	assert_int_equal(info().sq_outstanding, DEPTH);
+	assert_int_equal(info().sq_signaled, 1);
+	assert_int_equal(ibv_poll_cq(pair.a.send_cq, DEPTH, wc), 1);
+	assert_int_equal(info().sq_outstanding, 8);
+	send_n(8, 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
+	/* One completion was under way when it was full: it is not the trap below. */
+	assert_int_equal(info().sq_full_unsignaled, 1);
+	received(8);
+}
+
+/* Receive completions on the same CQ free nothing. */
+static void
+test_room_shared_cq(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
+	struct ibv_cq *kept = pair.a.recv_cq;
+	struct ibv_qp *old = pair.a.qp[0];
+	struct ibv_wc wc[DEPTH];
+
+	(void)state;
+	pair.a.recv_cq = pair.a.send_cq;
+	pair.a.qp[0] = pair_qp(&pair.conf, &pair.a, 0);
+	pair.a.recv_cq = kept;
+	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_connect(&pair, 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pair_post_srq(&pair.a, i, 4096, 512), 0);
+	send_n(DEPTH, 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pair_send(&pair.b, 0, i, 0, 32, 0), 0);
+	pair_complete(&pair, pair.a.send_cq, wc, 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(wc[i].opcode, IBV_WC_RECV);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
+	assert_int_equal(info().sq_outstanding, DEPTH);
+	received(DEPTH);
+	assert_int_equal(ibv_destroy_qp(pair.a.qp[0]), 0);
+	pair.a.qp[0] = old;
+}
+
+/* Filled with unsignaled requests alone: full until RESET, and it is said where people
+ * look. */
+static void
+test_full_for_good(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	send_n(DEPTH, 0);
+	received(DEPTH);
+	pair_settle(&pair);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
+	assert_int_equal(ibv_poll_cq(pair.a.send_cq, 1, &wc), 0);
+	assert_int_equal(info().sq_outstanding, DEPTH);
+	assert_int_equal(info().sq_signaled, 0);
+	assert_int_equal(info().sq_full_unsignaled, 100);
+	pair_to(pair.a.qp[0], IBV_QPS_RESET);
+	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	assert_int_equal(info().sq_outstanding, 0);
+	pair_connect(&pair, 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	received(1);
+	/* A ring that wraps: a signaled one behind many unsignaled. */
+	for (unsigned round = 0; round < 3; round++) {
+		send_n(DEPTH - 1, 0);
+		send_n(1, IBV_SEND_SIGNALED);
+		assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
+		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		received(DEPTH);
+	}
+	assert_int_equal(info().sq_full_unsignaled, 100);
+}
+
+/* A failed unsignaled request completes, and each one behind it flushes with a completion
+ * of its own, in order, signaled or not. */
+static void
+test_failed_unsignaled(void **state)
+{
+	struct ibv_wc wc[8];
+
+	(void)state;
+	send_n(1, 0);
+	received(1);
+	pair_settle(&pair);
+	pair_to(pair.b.qp[0], IBV_QPS_ERR); /* it answers no more */
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(pair_send(&pair.a, 0, 50 + i, 0, 32,
+					 i == 3 ? IBV_SEND_SIGNALED : 0),
+			0);
+	pair_complete(&pair, pair.a.send_cq, wc, 6);
+	for (unsigned i = 0; i < 6; i++) {
+		assert_int_equal(wc[i].wr_id, 50 + i);
+		assert_int_equal(wc[i].qp_num, pair.a.qp[0]->qp_num);
+		assert_int_equal(wc[i].status,
+			i == 0 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_WR_FLUSH_ERR);
+	}
+	pair_quiet(&pair, pair.a.send_cq);
+	/* Posted afterwards, too. */
+	assert_int_equal(pair_send(&pair.a, 0, 60, 0, 32, 0), 0);
+	pair_complete(&pair, pair.a.send_cq, wc, 1);
+	assert_int_equal(wc[0].wr_id, 60);
+	assert_int_equal(wc[0].status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(info().sq_outstanding, 0);
+}
+
+/* What went before the one that failed, unsignaled and acknowledged, is done: no
+ * completion. */
+static void
+test_failed_in_the_middle(void **state)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pair.a.pd, pair.a.mem, 64, 0);
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)pair.a.mem, .length = 32, .lkey = mr->lkey};
+	struct ibv_send_wr wr = {
+		.wr_id = 9, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc[4];
+
+	(void)state;
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	send_n(3, 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	send_n(2, 0);
+	pair_complete(&pair, pair.a.send_cq, wc, 3);
+	assert_int_equal(wc[0].wr_id, 9);
+	assert_int_equal(wc[0].status, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(wc[1].status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wc[2].status, IBV_WC_WR_FLUSH_ERR);
+	received(3);
+	pair_quiet(&pair, pair.a.send_cq);
+}
+
+/* Inline data may be written again at once, needs no key, and has a capacity. */
+static void
+test_inline(void **state)
+{
+	uint8_t data[100], other[20];
+	struct ibv_sge sge[2] = {{.addr = (uintptr_t)data, .length = 80, .lkey = 0xDEAD},
+		{.addr = (uintptr_t)other, .length = 20}};
+	struct ibv_send_wr wr = {.wr_id = 3,
+		.sg_list = sge,
+		.num_sge = 2,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad = NULL;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_wc wc;
+
+	(void)state;
+	memset(data, 0x21, sizeof(data));
+	memset(other, 0x22, sizeof(other));
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	memset(data, 0xFF, sizeof(data));
+	memset(other, 0xFF, sizeof(other));
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(pair.b.mem[4096 + i], i < 80 ? 0x21 : 0x22);
+	received(1);
+
+	assert_int_equal(ibv_query_qp(pair.a.qp[0], &attr, IBV_QP_CAP, &init), 0);
+	assert_true(attr.cap.max_inline_data >= 100);
+	wr.num_sge = 1;
+	sge[0].addr = (uintptr_t)pair.a.mem;
+	sge[0].length = attr.cap.max_inline_data + 1;
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr);
+	sge[0].length--;
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	received(1);
+	/* No byte at all, inline. */
+	wr.num_sge = 0;
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	received(1);
+}
+
+/* Resent from the slot after a loss, though the buffer is something else by now. */
+static void
+test_inline_resent(void **state)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)pair.a.mem, .length = 64};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED};
+	const struct rocade_impair all = {.loss_ppm = 1000000}, none = {0};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	send_n(1, IBV_SEND_SIGNALED);
+	received(1);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	memset(pair.a.mem, 0x33, 64);
+	assert_int_equal(rocade_port_impair(pair.b.port, &all), 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	memset(pair.a.mem, 0x44, 64);
+	pair_poll(&pair); /* sent, and lost */
+	pair_poll(&pair);
+	assert_int_equal(rocade_port_impair(pair.b.port, &none), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_true(pair_stat(&pair.a, "retransmitted") >= 1);
+	for (unsigned i = 0; i < 64; i++)
+		assert_int_equal(pair.b.mem[4096 + 512 + i], 0x33);
+	received(1);
+}
+
+#define with_pair(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_pair(test_only_signaled),
+		cmocka_unit_test_setup_teardown(test_sig_all, setup_all, teardown),
+		with_pair(test_done_before),
+		with_pair(test_room),
+		with_pair(test_room_shared_cq),
+		with_pair(test_full_for_good),
+		with_pair(test_failed_unsignaled),
+		with_pair(test_failed_in_the_middle),
+		with_pair(test_inline),
+		with_pair(test_inline_resent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two network namespaces, "left" and "right", joined by a bridge in a third, "wire".
+
+A tap device has two ends: DPDK's port is the one, the kernel's device of the same name is the
+other, so each namespace has a bridge of its own from the tap to the cable. Everything stands in
+the mount and network namespaces that tools/demo.sh made, and ends with them."""
+
+import subprocess
+import time
+
+SIDES = ("left", "right")
+TAP = "port0"
+
+def ip(*args):
+    done = subprocess.run(("ip",) + args, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise OSError("ip %s: %s" % (" ".join(args), done.stderr.strip()))
+
+
+def add_namespace(name):
+    ip("netns", "add", name)
+    # No address of the kernel anywhere: the only hosts are the DPDK ports.
+    ip("netns", "exec", name, "sh", "-c",
+       "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e $f ] || echo 1 >$f; done")
+    ip("-n", name, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
+    ip("-n", name, "link", "set", "br0", "up")
+
+
+def join():
+    """Makes the namespaces and the cables, without the taps."""
+    for name in SIDES + ("wire",):
+        add_namespace(name)
+    for side in SIDES:
+        ip("-n", side, "link", "add", "cable", "type", "veth", "peer", "name", side,
+           "netns", "wire")
+        ip("-n", side, "link", "set", "cable", "master", "br0", "up")
+        ip("-n", "wire", "link", "set", side, "master", "br0", "up")
+
+
+def plug(side, alive, timeout_s=20):
+    """Plugs the tap in as soon as the program has made it; alive(): whether it still runs."""
+    end = time.monotonic() + timeout_s
+    while True:
+        try:
+            # Both ends of a tap begin with the same MAC address, and a bridge keeps frames to the
+            # addresses of its own devices for the kernel: give the kernel's end another.
+            ip("-n", side, "link", "set", TAP, "address", "02:00:00:00:00:%02x" % SIDES.index(side))
+            ip("-n", side, "link", "set", TAP, "master", "br0", "up")
+            return
+        except OSError as error:
+            if not alive() or time.monotonic() > end:
+                raise OSError("no tap device came: %s" % error) from error
+        time.sleep(0.05)
+
+
+def inside(side):
+    return ["ip", "netns", "exec", side]
