@@ -71,8 +71,8 @@ complete_until(struct qp *qp, uint32_t *end)
 	return true;
 }
 
-/* Progress up to end: retries start over, the timer too. False when that ended in the error
- * state. */
+/* Progress up to end: retries start over, the timer too. False when that ended in the
+ * error state. */
 static bool
 progress(struct qp *qp, uint32_t end, uint64_t now)
 {
@@ -91,6 +91,7 @@ progress(struct qp *qp, uint32_t end, uint64_t now)
 	req->ack_deadline = req->next_psn != end && qp->timeout != 0
 				    ? now + req_timeout_ns(qp)
 				    : TIME_NEVER;
+	probe_progress(qp, now);
 	if (req->fail_status != 0 && req->una_idx == req->fail_idx) {
 		comp_fail(qp, (enum ibv_wc_status)req->fail_status,
 			(enum qp_vendor_err)req->fail_vendor);
@@ -137,6 +138,7 @@ retry(struct qp *qp, enum qp_vendor_err vendor)
 	req->retry_left--;
 	req_rollback(qp, req->una_psn);
 	req->ack_deadline = TIME_NEVER;
+	probe_stop(qp);
 }
 
 /* A later response shows that the one for una_psn is lost (C9-137); once for a loss. */
@@ -181,6 +183,7 @@ rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 	req_rollback(qp, psn);
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = now + rnr_timer_ns[timer];
+	probe_stop(qp);
 }
 
 static void
@@ -270,10 +273,11 @@ read_place(const struct qp *qp, const struct send_wqe *wqe, const struct sq_note
 	};
 }
 
-/* FIRST and ONLY where a request starts, LAST and ONLY where it ends (C9-121); after asking
- * again for the rest a peer may start anew or go on as before (rxe). */
+/* FIRST and ONLY where a request starts, LAST and ONLY where it ends (C9-121); after
+ * asking again for the rest a peer may start anew or go on as before (rxe). */
 static bool
-read_opcode_fits(const struct qp *qp, const struct pkt_view *v, const struct read_place *p)
+read_opcode_fits(
+	const struct qp *qp, const struct pkt_view *v, const struct read_place *p)
 {
 	if (op_is_last(v->op) != p->last || v->payload_len != p->len)
 		return false;
@@ -370,8 +374,7 @@ response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 			implied_nak(qp);
 		return;
 	}
-	if (req->una_idx == req->started_idx ||
-		!sq_note(&qp->sq, req->una_idx)->answered)
+	if (req->una_idx == req->started_idx || !sq_note(&qp->sq, req->una_idx)->answered)
 		bad_response(qp); /* C9-121: for a request that has no such response */
 	else if (v->op->kind == OP_READ_RESP)
 		read_response(qp, v, now);

@@ -59,6 +59,8 @@ qp_timeout(struct qp *qp, uint64_t now)
 {
 	if (qp->req.rnr_deadline <= now)
 		qp->req.rnr_deadline = TIME_NEVER;
+	if (qp->req.probe_deadline <= now)
+		probe_timeout(qp, now);
 	if (qp->req.ack_deadline <= now)
 		comp_ack_timeout(qp);
 }

@@ -51,6 +51,20 @@ req_account(struct qp *qp);
 uint64_t
 req_timeout_ns(const struct qp *qp);
 
+/* probe.c */
+/* The packets [from, next_psn) were sent, the last of them asking for an answer. */
+void
+probe_sent(struct qp *qp, uint32_t from, uint64_t now);
+/* una_psn has moved. */
+void
+probe_progress(struct qp *qp, uint64_t now);
+/* Nothing is to be resent early: an RNR wait, an error, a rollback for another reason. */
+void
+probe_stop(struct qp *qp);
+/* probe_deadline has come. */
+void
+probe_timeout(struct qp *qp, uint64_t now);
+
 /* completer.c */
 void
 comp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);

@@ -19,7 +19,7 @@
 #include "wire/parse.h"
 
 #define QP_MAX_RD_ATOMIC 16 /* READs and atomics at once, either way */
-#define QP_WINDOW 128 /* unacknowledged packets of one QP, at the most */
+#define QP_WINDOW 128       /* unacknowledged packets of one QP, at the most */
 
 /* What a QP shares with the others of its engine and port. */
 struct qp_env {
@@ -64,15 +64,20 @@ struct requester {
 	struct sge_pos pos;
 	uint32_t place_psn; /* the READ response that place is for */
 	struct sge_pos place;
-	uint32_t reads; /* READ requests and atomics sent and not answered */
-	uint64_t ack_deadline; /* TIME_NEVER: not running */
-	uint64_t rnr_deadline; /* TIME_NEVER: no RNR wait */
+	uint32_t reads;          /* READ requests and atomics sent and not answered */
+	uint64_t ack_deadline;   /* TIME_NEVER: not running */
+	uint64_t rnr_deadline;   /* TIME_NEVER: no RNR wait */
+	uint64_t probe_deadline; /* TIME_NEVER: not running; see probe.c */
+	uint64_t rtt_start; /* when rtt_psn was sent; TIME_NEVER: no sample under way */
+	uint32_t rtt_psn;
+	uint32_t srtt_ns; /* smoothed; 0: no sample yet */
+	uint8_t probe_backoff;
 	uint8_t retry_left;
 	uint8_t rnr_left;
 	uint8_t fail_status; /* != 0: request fail_idx fails with this once it is the
 				oldest */
-	bool resync;	     /* una_psn was asked for again: its response may start anew */
-	bool nak_handled;    /* una_psn was resent for a NAK: another one is an echo */
+	bool resync;      /* una_psn was asked for again: its response may start anew */
+	bool nak_handled; /* una_psn was resent for a NAK: another one is an echo */
 	uint32_t fail_idx;
 	uint32_t fail_vendor;
 };
@@ -121,20 +126,20 @@ enum resp_wait { /* what a responder that refuses packets waits for */
 	RESP_RNR, /* an RNR NAK is owed or sent: until ePSN comes again */
 };
 
-/* A READ or an atomic that was executed: what is still to be answered, and the memory that a
- * duplicate of it is answered from. */
+/* A READ or an atomic that was executed: what is still to be answered, and the memory
+ * that a duplicate of it is answered from. */
 struct resp_job {
 	uint32_t first_psn;
 	uint32_t packets; /* of the response */
-	uint32_t start;	  /* packets: the response starts (again) here, */
-	uint32_t next;	  /* is this far, */
-	uint32_t end;	  /* and ends before this one */
+	uint32_t start;   /* packets: the response starts (again) here, */
+	uint32_t next;    /* is this far, */
+	uint32_t end;     /* and ends before this one */
 	uint32_t msn;
 	uint32_t rkey;
 	uint32_t len;
-	uint64_t va;	  /* READ: of the first byte */
-	uint64_t value;	  /* atomic: what was there before */
-	uint8_t kind;	  /* enum op_kind */
+	uint64_t va;    /* READ: of the first byte */
+	uint64_t value; /* atomic: what was there before */
+	uint8_t kind;   /* enum op_kind */
 };
 
 struct responder {
@@ -155,11 +160,12 @@ struct responder {
 	uint64_t va;   /* where the next byte goes */
 	/* READs and atomics, the last job_max of them, indices run freely. */
 	uint32_t job_end;  /* behind the newest */
-	uint32_t job_next; /* the oldest that is not answered whole */
+	uint32_t job_next; /* the oldest that is not answered whole, or to be answered
+			      again */
+	uint32_t job_done; /* behind the newest that has been answered whole */
 	uint32_t job_max;  /* max_dest_rd_atomic */
 	struct resp_job *jobs;
 };
-
 
 struct qp {
 	/* Dispatch, both directions. */
@@ -306,7 +312,9 @@ qp_timeout(struct qp *qp, uint64_t now);
 static inline uint64_t
 qp_deadline(const struct qp *qp)
 {
-	return RTE_MIN(qp->req.ack_deadline, qp->req.rnr_deadline);
+	uint64_t ack = RTE_MIN(qp->req.ack_deadline, qp->req.probe_deadline);
+
+	return RTE_MIN(ack, qp->req.rnr_deadline);
 }
 
 /* Acknowledgements and READ responses, which no window holds back. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder's READs and atomics (IBA 9.4.4, 9.4.5, 9.7.7). Each becomes a job in a ring of
- * max_dest_rd_atomic; the jobs before job_next are answered whole and serve duplicates
- * (C9-150). A duplicate moves job_next back: the peer resends everything behind it too, so
- * the responses follow in PSN order again.
+ * The responder's READs and atomics (IBA 9.4.4, 9.4.5, 9.7.7). Each becomes a job in a
+ * ring of max_dest_rd_atomic; the jobs before job_next are answered whole and serve
+ * duplicates (C9-150). A duplicate moves job_next back: the peer resends everything
+ * behind it too, so the responses follow in PSN order again.
  */
 #include <errno.h>
 #include <string.h>
@@ -40,6 +40,8 @@ resp_set_depth(struct qp *qp, uint32_t depth)
 		jobs[i % depth] = *job_at(qp, i);
 	if (resp->job_end - resp->job_next > keep)
 		resp->job_next = resp->job_end - keep;
+	if (resp->job_end - resp->job_done > keep)
+		resp->job_done = resp->job_end - keep;
 	alloc_put(&alloc_plain, resp->jobs, resp->job_max * sizeof(*jobs));
 	resp->jobs = jobs;
 	resp->job_max = depth;
@@ -52,7 +54,9 @@ depth_ok(struct qp *qp, const struct pkt_view *v)
 {
 	const struct responder *resp = &qp->resp;
 
-	if (likely(resp->job_end - resp->job_next < resp->job_max))
+	/* Not by job_next: what is answered again was answered before, and a peer that
+	 * now sends a new request has that answer. */
+	if (likely(resp->job_end - resp->job_done < resp->job_max))
 		return true;
 	resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, VENDOR_DEPTH);
 	return false;
@@ -66,6 +70,8 @@ job_add(struct qp *qp, const struct resp_job *job)
 	struct responder *resp = &qp->resp;
 	struct resp_job *slot = job_at(qp, resp->job_end);
 
+	if (resp->job_end - resp->job_next == resp->job_max)
+		resp->job_next++; /* a repetition that nobody waits for any more */
 	resp->msn = psn_add(resp->msn, 1);
 	*slot = *job;
 	slot->msn = resp->msn;
@@ -101,8 +107,8 @@ resp_read(struct qp *qp, const struct pkt_view *v)
 	}
 	if (job.len != 0 && key_check(qp->env->keys, job.rkey, qp->pd, job.va, job.len,
 				    IBV_ACCESS_REMOTE_READ) == NULL) {
-		resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR,
-			VENDOR_RKEY);
+		resp_fatal(
+			qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
 		return;
 	}
 	job.packets = RTE_MAX(
@@ -110,8 +116,8 @@ resp_read(struct qp *qp, const struct pkt_view *v)
 	job_add(qp, &job);
 }
 
-/* Atomic against the application and other engines alike (IBA 9.4.5: at least against other
- * QPs of this HCA). */
+/* Atomic against the application and other engines alike (IBA 9.4.5: at least against
+ * other QPs of this HCA). */
 static uint64_t
 atomic_execute(uint64_t *word, const struct atomic_eth *eth, unsigned kind)
 {
@@ -146,11 +152,12 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 	word = key_check(qp->env->keys, rte_be_to_cpu_32(eth->rkey), qp->pd, va, 8,
 		IBV_ACCESS_REMOTE_ATOMIC);
 	if (word == NULL) {
-		resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR,
-			VENDOR_RKEY);
+		resp_fatal(
+			qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
 		return;
 	}
-	/* C9-91: the address is aligned; an iova must not make the memory behind it less. */
+	/* C9-91: the address is aligned; an iova must not make the memory behind it less.
+	 */
 	if (va % 8 != 0 || (uintptr_t)word % 8 != 0) {
 		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
 			VENDOR_ALIGNMENT);
@@ -186,8 +193,8 @@ resp_ack_limit(const struct qp *qp, uint32_t psn)
 	const struct responder *resp = &qp->resp;
 	uint32_t count = RTE_MIN(resp->job_end, resp->job_max);
 
-	/* A peer may take an acknowledgement of a READ's PSN for its response, which may be
-	 * lost: name at most the packet before the next one. */
+	/* A peer may take an acknowledgement of a READ's PSN for its response, which may
+	 * be lost: name at most the packet before the next one. */
 	for (uint32_t i = resp->job_end - count; i != resp->job_end; i++) {
 		if (psn_diff(job_at(qp, i)->first_psn, psn) > 0)
 			return psn_add(job_at(qp, i)->first_psn, PSN_MASK);
@@ -230,8 +237,8 @@ resp_read_again(struct qp *qp, const struct pkt_view *v)
 				   : job->kind != v->op->kind)
 		return;
 	/* What is under way from here on anyway needs no second round. */
-	if (index - resp->job_next < resp->job_end - resp->job_next && job->next <= from &&
-		job->end >= end)
+	if (index - resp->job_next < resp->job_end - resp->job_next &&
+		job->next <= from && job->end >= end)
 		return;
 	/* Everything from this one on once more; those behind it whole. */
 	for (uint32_t i = index + 1; i != resp->job_end; i++) {
@@ -278,8 +285,8 @@ atomic_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
 	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
 }
 
-/* Packet number job->next of a READ's response. False when the memory is gone meanwhile: then
- * nothing was built and the QP is in error. */
+/* Packet number job->next of a READ's response. False when the memory is gone meanwhile:
+ * then nothing was built and the QP is in error. */
 static bool
 read_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
 {
@@ -321,6 +328,14 @@ read_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
 	return true;
 }
 
+static void
+job_answered(struct responder *resp)
+{
+	resp->job_next++;
+	if ((int32_t)(resp->job_next - resp->job_done) > 0)
+		resp->job_done = resp->job_next;
+}
+
 unsigned
 resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 {
@@ -334,12 +349,12 @@ resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 			atomic_response(qp, job, &pkts[built]);
 		else if (!read_response(qp, job, &pkts[built])) {
 			/* The NAK takes the place of what is left. */
-			resp->job_next = resp->job_end;
+			resp->job_next = resp->job_done = resp->job_end;
 			return built;
 		}
 		built++;
 		if (++job->next == job->end)
-			resp->job_next++;
+			job_answered(resp);
 	}
 	return built;
 }

@@ -30,6 +30,8 @@ req_reset(struct qp *qp, uint32_t psn)
 		.pos_psn = psn,
 		.ack_deadline = TIME_NEVER,
 		.rnr_deadline = TIME_NEVER,
+		.probe_deadline = TIME_NEVER,
+		.rtt_start = TIME_NEVER,
 		.retry_left = qp->retry_cnt,
 		.rnr_left = qp->rnr_retry,
 	};
@@ -62,10 +64,12 @@ req_rollback(struct qp *qp, uint32_t psn)
 		idx++;
 	req->next_idx = idx;
 	req->next_psn = psn;
-	/* Nothing behind una_psn is under way any more (psn is una_psn, but for a refusal). */
+	/* Nothing behind una_psn is under way any more (psn is una_psn, but for a
+	 * refusal). */
 	if (psn == req->una_psn) {
 		req->reads = 0;
 		req->resync = true;
+		req->rtt_start = TIME_NEVER;
 	}
 	req_account(qp);
 }
@@ -93,7 +97,8 @@ wr_row(const struct send_wqe *wqe)
 }
 
 /* A READ asks for so many packets at once: a part of the window, so that the next part is
- * under way while this one is answered, where the peer answers several. A power of two. */
+ * under way while this one is answered, where the peer answers several. A power of two.
+ */
 uint32_t
 req_read_chunk(const struct qp *qp)
 {
@@ -102,8 +107,8 @@ req_read_chunk(const struct qp *qp)
 	return qp->max_rd_atomic < 4 ? QP_WINDOW / 2 : QP_WINDOW / 4;
 }
 
-/* Whether the request at next_idx may start or go on now (IBA 10.8.3.3, C9-91): a fence waits
- * for every READ and atomic before, and their number is limited. */
+/* Whether the request at next_idx may start or go on now (IBA 10.8.3.3, C9-91): a fence
+ * waits for every READ and atomic before, and their number is limited. */
 static bool
 order_allows(const struct qp *qp)
 {
@@ -155,7 +160,8 @@ refuse(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 
 /* Whether the memory of a request is ours to read, or to write the response to. */
 static bool
-memory_fits(const struct qp *qp, const struct send_wqe *wqe, unsigned kind, uint32_t packets)
+memory_fits(
+	const struct qp *qp, const struct send_wqe *wqe, unsigned kind, uint32_t packets)
 {
 	if (kind >= WR_READ)
 		return sge_check(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge,
@@ -324,8 +330,7 @@ build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 		.opcode = add ? OPCODE_RC_FETCH_ADD : OPCODE_RC_COMPARE_SWAP,
 		.ack_req = true,
 	};
-	struct atomic_eth *eth =
-		(struct atomic_eth *)frame_begin(&qp->hdr, pkt, &bth, 0);
+	struct atomic_eth *eth = (struct atomic_eth *)frame_begin(&qp->hdr, pkt, &bth, 0);
 
 	eth->va = rte_cpu_to_be_64(wqe->remote_va);
 	eth->rkey = rte_cpu_to_be_32(wqe->rkey);
@@ -409,6 +414,7 @@ unsigned
 req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
+	uint32_t from = req->next_psn;
 	unsigned built = 0;
 
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
@@ -434,7 +440,10 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		built++;
 	}
 	req_account(qp);
-	if (built != 0 && req->ack_deadline == TIME_NEVER && qp->timeout != 0)
+	if (built == 0)
+		return 0;
+	if (req->ack_deadline == TIME_NEVER && qp->timeout != 0)
 		req->ack_deadline = now + req_timeout_ns(qp);
+	probe_sent(qp, from, now);
 	return built;
 }

@@ -159,9 +159,11 @@ place(struct qp *qp, const struct pkt_view *v)
 		return true;
 	if (rc == -EMSGSIZE) /* C9-116: here a local length error, there an invalid
 				request */
-		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR, VENDOR_RECV_SHORT);
+		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR,
+			VENDOR_RECV_SHORT);
 	else
-		resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
+		resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_PROT_ERR,
+			VENDOR_RECV_SGE);
 	return false;
 }
 
@@ -175,8 +177,8 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 		.imm = imm ? view_imm_be(v) : 0,
 		.qpn = qp->qpn,
 		.src_qpn = qp->dest_qpn,
-		.opcode = v->op->kind == OP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM
-						  : IBV_WC_RECV,
+		.opcode =
+			v->op->kind == OP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
 		.wc_flags = imm ? IBV_WC_WITH_IMM : 0,
 	};
 
@@ -237,8 +239,8 @@ send_packet(struct qp *qp, const struct pkt_view *v)
 	accept(qp, v);
 }
 
-/* The bytes still to come, this packet's included, and where they go: as the RETH of the first
- * packet says, or as the packets before left it. */
+/* The bytes still to come, this packet's included, and where they go: as the RETH of the
+ * first packet says, or as the packets before left it. */
 struct write_state {
 	uint64_t va;
 	uint32_t rkey;
@@ -252,8 +254,8 @@ write_state(const struct qp *qp, const struct pkt_view *v)
 
 	if (!op_is_first(v->op))
 		return (struct write_state){qp->resp.va, qp->resp.rkey, qp->resp.left};
-	return (struct write_state){rte_be_to_cpu_64(reth->va), rte_be_to_cpu_32(reth->rkey),
-		rte_be_to_cpu_32(reth->len)};
+	return (struct write_state){rte_be_to_cpu_64(reth->va),
+		rte_be_to_cpu_32(reth->rkey), rte_be_to_cpu_32(reth->len)};
 }
 
 /* C9-115: the DMA length is what the packets bring, no more and no less. */
@@ -265,13 +267,13 @@ write_length_fits(const struct pkt_view *v, uint32_t left)
 	return op_is_last(v->op) ? v->payload_len == left : v->payload_len < left;
 }
 
-/* Where the payload goes; NULL unless all that is to come may be written (C9-88). A DMA length
- * of 0 is not checked, and names no memory. */
+/* Where the payload goes; NULL unless all that is to come may be written (C9-88). A DMA
+ * length of 0 is not checked, and names no memory. */
 static uint8_t *
 write_target(const struct qp *qp, const struct write_state *w)
 {
-	return key_check(qp->env->keys, w->rkey, qp->pd, w->va, w->left,
-		IBV_ACCESS_REMOTE_WRITE);
+	return key_check(
+		qp->env->keys, w->rkey, qp->pd, w->va, w->left, IBV_ACCESS_REMOTE_WRITE);
 }
 
 static void

@@ -22,7 +22,8 @@ static_assert(sizeof(struct sge) == sizeof(struct ibv_sge) &&
 #define SEND_FLAGS                                                                       \
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-/* What a request may be, by opcode: flags it may carry, whether it names remote memory. */
+/* What a request may be, by opcode: flags it may carry, whether it names remote memory.
+ */
 static const struct post_row {
 	uint8_t flags; /* 0: not an opcode of ours */
 	bool remote;
