@@ -180,6 +180,9 @@ rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 	}
 	if (qp->rnr_retry != 7) /* 7: without end (C9-146) */
 		req->rnr_left--;
+	/* The request did arrive: a long wait for a receive shall not use up the retries
+	 * for what gets lost now and then. */
+	req->retry_left = qp->retry_cnt;
 	req_rollback(qp, psn);
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = now + rnr_timer_ns[timer];

@@ -8,6 +8,8 @@
 
 #include "qp_pair.h"
 
+#define FILL_BYTES (UINT32_C(1) << 16) /* more memory than that is zero at first */
+
 static void *
 counted_get(void *ctx, const char *name, size_t len)
 {
@@ -53,9 +55,9 @@ host_memory(struct host *h, uint32_t pd, uint32_t recv_pd)
 	unsigned access = IBV_ACCESS_LOCAL_WRITE;
 
 	key_table_init(&h->keys, 0);
-	h->mem = malloc(conf->mem_bytes);
+	h->mem = calloc(1, conf->mem_bytes);
 	assert_non_null(h->mem);
-	bytes_fill(h->mem, conf->mem_bytes, pd);
+	bytes_fill(h->mem, RTE_MIN(conf->mem_bytes, FILL_BYTES), pd);
 	assert_int_equal(key_alloc(&h->keys, pd, (uintptr_t)h->mem, h->mem,
 				 conf->mem_bytes, access, &h->lkey),
 		0);

@@ -240,7 +240,7 @@ test_giant(void **state)
 	conf.sge = 16;
 	conf.mem_bytes = GIANT / 16;
 	pair_init(&p, &conf);
-	memset(p.b.mem, 0, conf.mem_bytes);
+	bytes_fill(p.a.mem, conf.mem_bytes, 3);
 	giant_list(list, &p.b, p.b.recv_key);
 	assert_int_equal(host_post_recv(&p.b, 2, list, 16), 0);
 	giant_list(list, &p.a, p.a.lkey);

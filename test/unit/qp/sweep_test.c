@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Random traffic over a random wire: sizes, SGEs, signaling, SRQ or RQ, receives that
+ * come late, and packets lost, doubled, swapped, held and corrupted, in both directions.
+ * Every byte, the order, and that each completion comes exactly once, are checked as they
+ * come. ROCADE_SEED=N   that seed alone, and what it does ROCADE_SEEDS=N  as many seeds,
+ * from 1
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rand.h"
+#include "qp_pair.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define SEEDS 400
+#else
+#define SEEDS 2000
+#endif
+#define SEEDS_LONG 100000
+#define MSG_BYTES 12000 /* of the longest message */
+#define SLOT_BYTES (MSG_BYTES + 64)
+#define SLOTS 64       /* of requests, then as many of receives: host memory */
+#define UNTOUCHED 0xD7 /* what stands in a receive before */
+#define ROUNDS_MAX 200000
+
+struct chances { /* in a thousand */
+	unsigned drop, dup, move, corrupt, hold;
+};
+
+struct flow { /* one direction */
+	struct host *from, *to;
+	unsigned total;       /* messages to send */
+	unsigned posted;      /* requests */
+	unsigned received;    /* receives posted */
+	unsigned sent_done;   /* next request that may complete */
+	unsigned recv_done;   /* next message to arrive */
+	unsigned signaled_of; /* one in so many; 0: only the last */
+	uint32_t len[1024];
+	uint8_t signaled[1024];
+	uint8_t imm[1024];
+};
+
+struct sweep {
+	uint64_t rand;
+	struct pair pair;
+	struct flow flow[2];
+	struct chances chances;
+	unsigned late; /* in a thousand rounds: receives are posted */
+};
+
+static struct sweep s;
+static uint64_t seed_running; /* != 0: where a test died */
+
+static bool
+chance(unsigned of_thousand)
+{
+	return rand_below(&s.rand, 1000) < of_thousand;
+}
+
+static uint32_t
+len_choose(void)
+{
+	uint32_t mtu = mtu_bytes(s.pair.conf.mtu);
+
+	switch (rand_below(&s.rand, 4)) {
+	case 0:
+		return (uint32_t)rand_magnitude(&s.rand, 13) % (MSG_BYTES + 1);
+	case 1:
+		return (uint32_t)RTE_MIN(
+			mtu * rand_below(&s.rand, 4) + rand_below(&s.rand, 3),
+			(uint64_t)MSG_BYTES);
+	case 2:
+		return (uint32_t)rand_below(&s.rand, 300);
+	default:
+		return (uint32_t)rand_below(&s.rand, MSG_BYTES + 1);
+	}
+}
+
+/* Cuts [offset, offset + len) into up to 4 SGEs; returns how many. */
+static unsigned
+list_cut(struct sge *list, const struct host *h, uint32_t offset, uint32_t len,
+	uint32_t key)
+{
+	unsigned n = 0;
+
+	while (n < 3 && len > 1 && chance(400)) {
+		uint32_t part = (uint32_t)rand_below(&s.rand, len);
+
+		list[n] = host_sge(h, offset, part);
+		list[n++].lkey = key;
+		offset += part;
+		len -= part;
+	}
+	if (len != 0 || n != 0) {
+		list[n] = host_sge(h, offset, len);
+		list[n++].lkey = key;
+	}
+	return n;
+}
+
+static uint32_t
+key_of(const struct flow *f, unsigned message)
+{
+	return message * 2 + (f == &s.flow[1]);
+}
+
+static void
+post_send(struct flow *f)
+{
+	unsigned i = f->posted;
+	uint32_t offset = i % SLOTS * SLOT_BYTES;
+	struct sge list[4];
+	struct send_req req = {.wr_id = i, .sge = list};
+
+	f->len[i] = len_choose();
+	f->signaled[i] =
+		i + 1 == f->total || s.pair.conf.sig_all ||
+		(f->signaled_of != 0 && rand_below(&s.rand, f->signaled_of) == 0) ||
+		i % 32 == 31; /* or the SQ fills up for good */
+	f->imm[i] = chance(300);
+	bytes_fill(f->from->mem + offset, f->len[i], key_of(f, i));
+	req.num_sge = list_cut(list, f->from, offset, f->len[i], f->from->lkey);
+	req.flags = (f->signaled[i] ? IBV_SEND_SIGNALED : 0) |
+		    (f->len[i] <= 512 && chance(300) ? IBV_SEND_INLINE : 0);
+	req.opcode = f->imm[i] ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+	req.imm = i ^ 0x5A5A5A5A;
+	if (host_post_send(f->from, &req) == 0)
+		f->posted++;
+}
+
+/* What stands behind the message's end afterwards shows what was written too far. */
+static void
+post_recv(struct flow *f)
+{
+	unsigned i = f->received;
+	uint32_t offset = (SLOTS + i % SLOTS) * SLOT_BYTES;
+	struct sge list[4];
+	unsigned n = list_cut(list, f->to, offset, MSG_BYTES, f->to->recv_key);
+
+	memset(f->to->mem + offset, UNTOUCHED, SLOT_BYTES);
+	if (i - f->recv_done < SLOTS && host_post_recv(f->to, i, list, n) == 0)
+		f->received++;
+}
+
+/* ---- Checks ---- */
+
+static void
+sent_check(struct flow *f)
+{
+	struct cqe cqe;
+
+	while (host_poll(f->from, &f->from->send_cq, &cqe)) {
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		/* In order, each signaled one once. */
+		while (!f->signaled[f->sent_done])
+			f->sent_done++;
+		assert_int_equal(cqe.wr_id, f->sent_done);
+		f->sent_done++;
+	}
+}
+
+static uint8_t untouched[SLOT_BYTES];
+
+static void
+received_check(struct flow *f)
+{
+	struct cqe cqe;
+
+	while (host_poll(f->to, &f->to->recv_cq, &cqe)) {
+		unsigned i = f->recv_done++;
+		const uint8_t *at = f->to->mem + (SLOTS + i % SLOTS) * SLOT_BYTES;
+
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		assert_int_equal(cqe.wr_id, i);
+		assert_int_equal(cqe.byte_len, f->len[i]);
+		assert_int_equal(cqe.wc_flags, f->imm[i] ? IBV_WC_WITH_IMM : 0);
+		if (f->imm[i])
+			assert_int_equal(cqe.imm, i ^ 0x5A5A5A5A);
+		assert_true(bytes_match(at, f->len[i], key_of(f, i)));
+		assert_memory_equal(at + f->len[i], untouched, SLOT_BYTES - f->len[i]);
+	}
+}
+
+static bool
+flow_done(const struct flow *f)
+{
+	return f->recv_done == f->total && f->sent_done == f->total;
+}
+
+/* ---- The wire ---- */
+
+static void
+wire_trouble(struct host *from, unsigned index)
+{
+	for (unsigned i = index; i < from->wire_count; i++) {
+		if (chance(s.chances.drop))
+			wire_drop(from, i--);
+		else if (chance(s.chances.dup))
+			wire_dup(from, i++);
+		else if (chance(s.chances.move))
+			wire_move(from, i, i + 1 + (unsigned)rand_below(&s.rand, 8));
+		else if (chance(s.chances.corrupt))
+			wire_corrupt(from, i, (uint32_t)rand_next(&s.rand) >> 1);
+	}
+}
+
+static void
+wire_run(struct host *from)
+{
+	unsigned old = from->wire_count;
+
+	if (old < WIRE_MAX / 4) /* it may be slower than it is fed */
+		host_pull(from, (unsigned)rand_below(&s.rand, 40));
+	wire_trouble(from, old);
+	while (from->wire_count != 0 && !chance(s.chances.hold))
+		wire_deliver(from, 0);
+}
+
+static bool
+stands(const struct host *h)
+{
+	return h->wire_count == 0 &&
+	       (!qp_wants_tx(&h->qp) || (qp_peer_full(&h->qp) && h->qp.resp.owed == 0));
+}
+
+static void
+time_run(void)
+{
+	uint64_t next = RTE_MIN(qp_deadline(&s.pair.a.qp), qp_deadline(&s.pair.b.qp));
+
+	if (stands(&s.pair.a) && stands(&s.pair.b) && next != TIME_NEVER &&
+		next > s.pair.now)
+		pair_advance(&s.pair, next - s.pair.now);
+	else
+		pair_advance(&s.pair, rand_below(&s.rand, 3000));
+}
+
+static void
+flow_post(struct flow *f)
+{
+	if (f->posted < f->total && chance(700))
+		post_send(f);
+	if (f->received < f->total && chance(s.late))
+		post_recv(f);
+}
+
+/* ---- A run ---- */
+
+static void
+flow_init(struct flow *f, struct host *from)
+{
+	*f = (struct flow){.from = from, .to = from->other};
+	f->total = 1 + (unsigned)rand_below(&s.rand, 60);
+	f->signaled_of = (unsigned)rand_below(&s.rand, 5);
+}
+
+static void
+sweep_init(uint64_t seed)
+{
+	static const unsigned levels[] = {0, 0, 0, 5, 30, 120};
+	struct pair_conf conf = pair_defaults();
+
+#define LEVEL() levels[rand_below(&s.rand, RTE_DIM(levels))]
+	s.rand = seed * UINT64_C(0x9E3779B97F4A7C15);
+	conf.mtu = (enum ibv_mtu)(1 + rand_below(&s.rand, 5));
+	conf.ipv6 = chance(500);
+	conf.srq = chance(500);
+	conf.srq_pd = chance(500);
+	conf.sig_all = chance(200);
+	conf.psn[0] = chance(300) ? 0xFFFFF0 : (uint32_t)rand_below(&s.rand, 1 << 24);
+	conf.psn[1] = (uint32_t)rand_below(&s.rand, 1 << 24);
+	conf.timeout = (uint8_t)(6 + rand_below(&s.rand, 8));
+	conf.min_rnr_timer = (uint8_t)rand_below(&s.rand, 32);
+	/* It may be bad luck for long, but 7 RNR retries are for ever. */
+	conf.retry_cnt = 7;
+	conf.rnr_retry = 7;
+	conf.peer_window = chance(300) ? 1 + (uint32_t)rand_below(&s.rand, 40) : 4096;
+	conf.mem_bytes = 2 * SLOTS * SLOT_BYTES;
+	s.chances = (struct chances){LEVEL(), LEVEL(), LEVEL(), LEVEL(), LEVEL()};
+	s.late = chance(500) ? 900 : 20;
+	pair_init(&s.pair, &conf);
+	flow_init(&s.flow[0], &s.pair.a);
+	flow_init(&s.flow[1], &s.pair.b);
+#undef LEVEL
+}
+
+/* What is still on its way says nothing new any more. */
+static void
+sweep_end(void)
+{
+	pair_settle(&s.pair);
+	for (unsigned i = 0; i < 2; i++) {
+		struct host *h = s.flow[i].from;
+
+		assert_int_equal(h->qp.state, IBV_QPS_RTS);
+		assert_int_equal(h->qp.req.una_idx, s.flow[i].total);
+		assert_int_equal(h->peer.inflight, 0);
+		assert_int_equal(qp_deadline(&h->qp), TIME_NEVER);
+		assert_int_equal(h->qp.resp.msn, s.flow[!i].total);
+		assert_int_equal(h->stats.drop[DROP_address], 0);
+		assert_int_equal(h->stats.drop[DROP_qp_state], 0);
+	}
+	pair_fini(&s.pair);
+}
+
+/* A retry counter of 7 can run out by bad luck; the flow then ends as it should. */
+static bool
+ran_out(const struct flow *f)
+{
+	return f->from->qp.state == IBV_QPS_ERR;
+}
+
+static void
+sweep_abandon(void)
+{
+	struct cqe cqe;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct host *h = s.flow[i].from;
+
+		assert_int_equal(host_modify(h, IBV_QPS_RESET), 0);
+		while (host_poll(h, &h->send_cq, &cqe) || host_poll(h, &h->recv_cq, &cqe))
+			;
+		wire_drop_all(h);
+		for (int e = 0; e < QP_EVENT_COUNT; e++)
+			event_purge(&h->qp.events[e]);
+	}
+	pair_fini(&s.pair);
+}
+
+/* False: retries ran out. */
+static bool
+seed_run(uint64_t seed)
+{
+	seed_running = seed;
+	sweep_init(seed);
+	for (unsigned round = 0; !flow_done(&s.flow[0]) || !flow_done(&s.flow[1]);
+		round++) {
+		assert_true(round < ROUNDS_MAX);
+		for (unsigned i = 0; i < 2; i++) {
+			flow_post(&s.flow[i]);
+			wire_run(s.flow[i].from);
+		}
+		if (ran_out(&s.flow[0]) || ran_out(&s.flow[1])) {
+			sweep_abandon();
+			return false;
+		}
+		for (unsigned i = 0; i < 2; i++) {
+			sent_check(&s.flow[i]);
+			received_check(&s.flow[i]);
+		}
+		time_run();
+	}
+	sweep_end();
+	return true;
+}
+
+static void
+test_sweep(void **state)
+{
+	const char *one = getenv("ROCADE_SEED"), *many = getenv("ROCADE_SEEDS");
+	uint64_t seeds = getenv("ROCADE_TEST_LONG") != NULL ? SEEDS_LONG : SEEDS;
+	uint64_t from = 1, abandoned = 0;
+
+	(void)state;
+	memset(untouched, UNTOUCHED, sizeof(untouched));
+	if (one != NULL)
+		seeds = from = strtoull(one, NULL, 0);
+	else if (many != NULL)
+		seeds = strtoull(many, NULL, 0);
+	for (uint64_t seed = from; seed <= seeds; seed++)
+		abandoned += !seed_run(seed);
+	seed_running = 0;
+	print_message("%lu seeds, %lu ended with their retries\n",
+		(unsigned long)(seeds - from + 1), (unsigned long)abandoned);
+	assert_true(abandoned <= (seeds - from + 1) / 50);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (seed_running != 0)
+		print_error("failed with ROCADE_SEED=%lu\n", (unsigned long)seed_running);
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_sweep, teardown),
+	};
+
+	return cmocka_run_group_tests_name("qp sweep", tests, NULL, NULL);
+}
