@@ -30,7 +30,7 @@ engine_touch(struct engine *e, struct qp *qp)
 		return;
 	if (qp->on_waiting) {
 		/* The peer's window holds back requests, not acknowledgements. */
-		if (qp->resp.owed == 0 && qp->state != IBV_QPS_ERR)
+		if (!qp_owes_response(qp) && qp->state != IBV_QPS_ERR)
 			return;
 		engine_unwait(e, qp);
 	}

@@ -158,7 +158,7 @@ requeue(struct engine *e, struct qp *qp)
 	engine_timer_set(e, qp);
 	if (!qp_wants_tx(qp)) {
 		qp->on_ready = false;
-	} else if (qp_peer_full(qp)) {
+	} else if (qp_peer_full(qp) && !qp_owes_response(qp)) {
 		qp->on_ready = false;
 		qp->on_waiting = true;
 		e->waiting++;

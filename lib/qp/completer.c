@@ -3,6 +3,10 @@
  * The receiving half of the requester (IBA 9.7.5.2, 9.9.2): acknowledgements, NAKs and
  * the local ACK timeout; completes requests in order.
  */
+#include <string.h>
+
+#include <rte_byteorder.h>
+
 #include "qp/internal.h"
 
 void
@@ -25,40 +29,55 @@ comp_fail(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 	qp_error(qp);
 }
 
-/* Completes the requests whose packets all lie before end; false when the CQ overflowed.
- */
+/* The oldest request is done; false when the CQ overflowed. */
 static bool
-complete_until(struct qp *qp, uint32_t end)
+complete_oldest(struct qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	qp->stats.tx_msgs++;
+	if (!sq_note(&qp->sq, req->una_idx)->signaled)
+		qp->env->stats->cqe_saved++;
+	else if (!qp_complete_send(qp, req->una_idx, IBV_WC_SUCCESS, VENDOR_NONE))
+		return false;
+	req->una_idx++;
+	return true;
+}
+
+/* Completes the requests whose packets all lie before end, but stops at a READ or atomic:
+ * *end is then its first packet without a response. False when the CQ overflowed. */
+static bool
+complete_until(struct qp *qp, uint32_t *end)
 {
 	struct requester *req = &qp->req;
 
 	while (req->una_idx != req->started_idx) {
 		const struct sq_note *note = sq_note(&qp->sq, req->una_idx);
 
-		if (!note_before(note, end))
+		if (unlikely(note->answered)) {
+			uint32_t missing = psn_diff(req->una_psn, note->first_psn) > 0
+						   ? req->una_psn
+						   : note->first_psn;
+
+			if (psn_diff(missing, *end) < 0)
+				*end = missing;
 			break;
-		qp->stats.tx_msgs++;
-		if (!note->signaled)
-			qp->env->stats->cqe_saved++;
-		else if (!qp_complete_send(qp, req->una_idx, IBV_WC_SUCCESS, VENDOR_NONE))
+		}
+		if (!note_before(note, *end))
+			break;
+		if (!complete_oldest(qp))
 			return false;
-		req->una_idx++;
 	}
 	return true;
 }
 
-/* Every packet before end is acknowledged. False when that ended in the error state. */
+/* Progress up to end: retries start over, the timer too. False when that ended in the
+ * error state. */
 static bool
-advance(struct qp *qp, uint32_t end, uint64_t now)
+progress(struct qp *qp, uint32_t end, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	if (psn_diff(end, req->una_psn) <= 0)
-		return true;
-	if (!complete_until(qp, end)) {
-		qp_error(qp);
-		return false;
-	}
 	req->una_psn = end;
 	/* An acknowledgement of a first transmission can overtake the resending. */
 	if (psn_diff(req->next_psn, end) < 0)
@@ -72,6 +91,7 @@ advance(struct qp *qp, uint32_t end, uint64_t now)
 	req->ack_deadline = req->next_psn != end && qp->timeout != 0
 				    ? now + req_timeout_ns(qp)
 				    : TIME_NEVER;
+	probe_progress(qp, now);
 	if (req->fail_status != 0 && req->una_idx == req->fail_idx) {
 		comp_fail(qp, (enum ibv_wc_status)req->fail_status,
 			(enum qp_vendor_err)req->fail_vendor);
@@ -79,6 +99,67 @@ advance(struct qp *qp, uint32_t end, uint64_t now)
 	}
 	comp_check_drained(qp);
 	return true;
+}
+
+enum acked {
+	ACKED_ALL,
+	ACKED_PART, /* up to a READ or atomic whose response is missing */
+	ACKED_FAILED,
+};
+
+/* Every packet before end is acknowledged, as far as an acknowledgement does that. */
+static enum acked
+advance(struct qp *qp, uint32_t end, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	uint32_t reached = end;
+
+	if (psn_diff(end, req->una_psn) <= 0)
+		return ACKED_ALL;
+	if (!complete_until(qp, &reached)) {
+		qp_error(qp);
+		return ACKED_FAILED;
+	}
+	if (psn_diff(reached, req->una_psn) > 0 && !progress(qp, reached, now))
+		return ACKED_FAILED;
+	return reached == end ? ACKED_ALL : ACKED_PART;
+}
+
+/* From una_psn on once more, charged to retry_cnt; status: when no retry is left. */
+static void
+retry(struct qp *qp, enum qp_vendor_err vendor)
+{
+	struct requester *req = &qp->req;
+
+	if (req->retry_left == 0) {
+		comp_fail(qp, IBV_WC_RETRY_EXC_ERR, vendor);
+		return;
+	}
+	req->retry_left--;
+	req_rollback(qp, req->una_psn);
+	req->ack_deadline = TIME_NEVER;
+	probe_stop(qp);
+}
+
+/* A later response shows that the one for una_psn is lost (C9-137); once for a loss. */
+static void
+implied_nak(struct qp *qp)
+{
+	if (qp->req.nak_handled || qp->req.rnr_deadline != TIME_NEVER)
+		return;
+	qp->req.nak_handled = true;
+	retry(qp, VENDOR_RESPONSE);
+}
+
+/* A NAK acknowledges what lies before it. False when there is nothing more to do. */
+static bool
+before_nak(struct qp *qp, uint32_t psn, uint64_t now)
+{
+	enum acked acked = advance(qp, psn, now);
+
+	if (unlikely(acked == ACKED_PART))
+		implied_nak(qp);
+	return acked == ACKED_ALL;
 }
 
 static void
@@ -89,7 +170,7 @@ rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 	/* An echo of the NAK that we already wait for. */
 	if (req->rnr_deadline != TIME_NEVER && psn == req->una_psn)
 		return;
-	if (!advance(qp, psn, now))
+	if (!before_nak(qp, psn, now))
 		return;
 	qp->stats.rnr_nak_received++;
 	qp->env->stats->rnr_nak_received++;
@@ -105,6 +186,7 @@ rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 	req_rollback(qp, psn);
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = now + rnr_timer_ns[timer];
+	probe_stop(qp);
 }
 
 static void
@@ -113,7 +195,7 @@ seq_nak(struct qp *qp, uint32_t psn, uint64_t now)
 	struct requester *req = &qp->req;
 	bool waits = req->rnr_deadline != TIME_NEVER;
 
-	if (!advance(qp, psn, now))
+	if (!before_nak(qp, psn, now))
 		return;
 	qp->stats.seq_nak_received++;
 	qp->env->stats->seq_nak_received++;
@@ -121,14 +203,8 @@ seq_nak(struct qp *qp, uint32_t psn, uint64_t now)
 	 * one loss is resent for once. */
 	if ((waits && req->rnr_deadline != TIME_NEVER) || req->nak_handled)
 		return;
-	if (req->retry_left == 0) {
-		comp_fail(qp, IBV_WC_RETRY_EXC_ERR, VENDOR_SEQ_RETRIES);
-		return;
-	}
-	req->retry_left--;
 	req->nak_handled = true;
-	req_rollback(qp, psn);
-	req->ack_deadline = TIME_NEVER;
+	retry(qp, VENDOR_SEQ_RETRIES);
 }
 
 static void
@@ -136,7 +212,7 @@ fatal_nak(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
 {
 	enum ibv_wc_status status = IBV_WC_BAD_RESP_ERR;
 
-	if (!advance(qp, psn, now))
+	if (!before_nak(qp, psn, now))
 		return;
 	if (syndrome == AETH_NAK_INV_REQ)
 		status = IBV_WC_REM_INV_REQ_ERR;
@@ -153,7 +229,8 @@ acknowledge(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
 {
 	switch (syndrome & AETH_TYPE_MASK) {
 	case AETH_TYPE_ACK:
-		advance(qp, psn_add(psn, 1), now);
+		if (unlikely(advance(qp, psn_add(psn, 1), now) == ACKED_PART))
+			implied_nak(qp);
 		break;
 	case AETH_TYPE_RNR:
 		rnr_nak(qp, psn, syndrome & AETH_VALUE_MASK, now);
@@ -165,6 +242,147 @@ acknowledge(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
 			fatal_nak(qp, psn, syndrome, now);
 		break;
 	}
+}
+
+/* ---- Responses of READs and atomics ---- */
+
+static void
+bad_response(struct qp *qp)
+{
+	comp_fail(qp, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
+}
+
+/* Where a READ response stands in its message. */
+struct read_place {
+	uint64_t offset;
+	uint32_t len; /* that it must have */
+	bool first;   /* of a READ request */
+	bool last;
+};
+
+static struct read_place
+read_place(const struct qp *qp, const struct send_wqe *wqe, const struct sq_note *note,
+	uint32_t psn)
+{
+	uint32_t chunk = req_read_chunk(qp);
+	uint32_t index = (psn - note->first_psn) & PSN_MASK;
+	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
+
+	return (struct read_place){
+		.offset = offset,
+		.len = (uint32_t)RTE_MIN(wqe->len - offset, (uint64_t)qp_pmtu(qp)),
+		.first = index % chunk == 0,
+		.last = psn_add(psn, 1) == note->end_psn || (index + 1) % chunk == 0,
+	};
+}
+
+/* FIRST and ONLY where a request starts, LAST and ONLY where it ends (C9-121); after
+ * asking again for the rest a peer may start anew or go on as before (rxe). */
+static bool
+read_opcode_fits(
+	const struct qp *qp, const struct pkt_view *v, const struct read_place *p)
+{
+	if (op_is_last(v->op) != p->last || v->payload_len != p->len)
+		return false;
+	return qp->req.resync || op_is_first(v->op) == p->first;
+}
+
+static int
+read_copy(struct qp *qp, const struct pkt_view *v, const struct send_wqe *wqe,
+	const struct read_place *p)
+{
+	struct requester *req = &qp->req;
+
+	if (p->offset == 0)
+		req->place = (struct sge_pos){0};
+	else if (req->place_psn != v->psn)
+		req->place = sge_seek(wqe->sge, wqe->num_sge, p->offset);
+	req->place_psn = psn_add(v->psn, 1);
+	return sge_scatter(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &req->place,
+		v->payload, v->payload_len);
+}
+
+/* One response packet has been taken in. */
+static void
+response_done(struct qp *qp, const struct sq_note *note, bool request_done, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	uint32_t end = psn_add(req->una_psn, 1);
+
+	req->resync = false;
+	if (request_done && req->reads != 0)
+		req->reads--;
+	if (end == note->end_psn && !complete_oldest(qp)) {
+		qp_error(qp);
+		return;
+	}
+	progress(qp, end, now);
+}
+
+static void
+read_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
+{
+	const struct send_wqe *wqe = sq_slot(&qp->sq, qp->req.una_idx);
+	const struct sq_note *note = sq_note(&qp->sq, qp->req.una_idx);
+	struct read_place p = read_place(qp, wqe, note, v->psn);
+
+	if (wqe->opcode != IBV_WR_RDMA_READ || !read_opcode_fits(qp, v, &p)) {
+		bad_response(qp);
+		return;
+	}
+	if (p.len != 0 && read_copy(qp, v, wqe, &p) != 0) {
+		comp_fail(qp, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+		return;
+	}
+	response_done(qp, note, p.last, now);
+}
+
+static void
+atomic_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
+{
+	const struct send_wqe *wqe = sq_slot(&qp->sq, qp->req.una_idx);
+	struct sge_pos start = {0};
+	uint64_t value;
+
+	if (wqe->opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
+		wqe->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		bad_response(qp);
+		return;
+	}
+	memcpy(&value, v->ext + sizeof(struct aeth), sizeof(value));
+	value = rte_be_to_cpu_64(value);
+	if (sge_scatter(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &start,
+		    (const uint8_t *)&value, sizeof(value)) != 0) {
+		comp_fail(qp, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+		return;
+	}
+	response_done(qp, sq_note(&qp->sq, qp->req.una_idx), true, now);
+}
+
+/* A READ response or atomic acknowledgement; it acknowledges everything before it. */
+static void
+response(struct qp *qp, const struct pkt_view *v, uint64_t now)
+{
+	const struct requester *req = &qp->req;
+	enum acked acked;
+
+	if ((v->op->hdrs & HDR_AETH) != 0 &&
+		(view_aeth(v)->syndrome & AETH_TYPE_MASK) != AETH_TYPE_ACK) {
+		bad_response(qp);
+		return;
+	}
+	acked = advance(qp, v->psn, now);
+	if (unlikely(acked != ACKED_ALL)) {
+		if (acked == ACKED_PART)
+			implied_nak(qp);
+		return;
+	}
+	if (req->una_idx == req->started_idx || !sq_note(&qp->sq, req->una_idx)->answered)
+		bad_response(qp); /* C9-121: for a request that has no such response */
+	else if (v->op->kind == OP_READ_RESP)
+		read_response(qp, v, now);
+	else
+		atomic_response(qp, v, now);
 }
 
 void
@@ -182,24 +400,16 @@ comp_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	}
 	if (likely(v->op->kind == OP_ACK))
 		acknowledge(qp, v->psn, view_aeth(v)->syndrome, now);
-	else /* C9-121: nothing outstanding is answered by READ or ATOMIC responses */
-		comp_fail(qp, IBV_WC_BAD_RESP_ERR, VENDOR_OPCODE_ORDER);
+	else
+		response(qp, v, now);
 }
 
 void
-comp_ack_timeout(struct qp *qp, uint64_t now)
+comp_ack_timeout(struct qp *qp)
 {
-	struct requester *req = &qp->req;
-
-	(void)now;
-	req->ack_deadline = TIME_NEVER;
 	qp->stats.timeouts++;
 	qp->env->stats->ack_timeouts++;
-	if (req->retry_left == 0) {
-		comp_fail(qp, IBV_WC_RETRY_EXC_ERR, VENDOR_ACK_TIMEOUT);
-		return;
-	}
-	req->retry_left--;
-	req->nak_handled = false;
-	req_rollback(qp, req->una_psn);
+	qp->req.nak_handled = false;
+	qp->req.ack_deadline = TIME_NEVER;
+	retry(qp, VENDOR_ACK_TIMEOUT);
 }

@@ -19,13 +19,27 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 		resp_rx(qp, view);
 }
 
+static bool
+req_wants_tx(const struct qp *qp)
+{
+	const struct requester *req = &qp->req;
+
+	if (unlikely(qp->state == IBV_QPS_ERR))
+		return qp_has_flush(qp);
+	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
+		req->rnr_deadline != TIME_NEVER)
+		return false;
+	return req_in_window(qp) && req_has_next(qp);
+}
+
 unsigned
 qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	unsigned built = 0;
 
-	if (qp->resp.owed != 0 && n != 0)
-		resp_tx(qp, &pkts[built++]);
+	/* Acknowledgements first; then READ responses and requests share the rest. */
+	if (qp_owes_response(qp) && n != 0)
+		built = resp_tx(qp, pkts, req_wants_tx(qp) ? RTE_MAX(n / 2, 1u) : n);
 	if (unlikely(qp->state == IBV_QPS_ERR))
 		qp_flush(qp);
 	else if (built < n)
@@ -37,17 +51,7 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 bool
 qp_wants_tx(const struct qp *qp)
 {
-	const struct requester *req = &qp->req;
-
-	if (qp->resp.owed != 0)
-		return true;
-	if (unlikely(qp->state == IBV_QPS_ERR))
-		return qp_has_flush(qp);
-	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
-		req->rnr_deadline != TIME_NEVER)
-		return false;
-	return ((req->next_psn - req->una_psn) & PSN_MASK) < QP_WINDOW &&
-	       req_has_next(qp);
+	return qp_owes_response(qp) || req_wants_tx(qp);
 }
 
 void
@@ -55,6 +59,8 @@ qp_timeout(struct qp *qp, uint64_t now)
 {
 	if (qp->req.rnr_deadline <= now)
 		qp->req.rnr_deadline = TIME_NEVER;
+	if (qp->req.probe_deadline <= now)
+		probe_timeout(qp, now);
 	if (qp->req.ack_deadline <= now)
-		comp_ack_timeout(qp, now);
+		comp_ack_timeout(qp);
 }

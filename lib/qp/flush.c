@@ -94,8 +94,10 @@ stop_requester(struct qp *qp)
 	struct requester *req = &qp->req;
 
 	req->next_psn = req->una_psn;
+	req->reads = 0;
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = TIME_NEVER;
+	probe_stop(qp);
 	req->fail_status = 0;
 	req_account(qp);
 	qp->draining = false;
@@ -145,6 +147,7 @@ qp_reset(struct qp *qp)
 		recv_ring_unlock(qp->rq);
 	}
 	req_reset(qp, 0);
+	resp_set_depth(qp, 0);
 	resp_reset(qp, 0);
 	qp->dest_qpn = 0;
 	qp->access = 0;

@@ -25,11 +25,21 @@ note_before(const struct sq_note *note, uint32_t psn)
 	return psn_diff(note->end_psn - 1, psn) < 0;
 }
 
+/* One READ request can take many PSNs. */
+static inline bool
+req_in_window(const struct qp *qp)
+{
+	return ((qp->req.next_psn - qp->req.una_psn) & PSN_MASK) < QP_WINDOW;
+}
+
 /* requester.c */
 void
 req_reset(struct qp *qp, uint32_t psn);
 bool
 req_has_next(const struct qp *qp);
+/* A READ asks for so many packets at once. */
+uint32_t
+req_read_chunk(const struct qp *qp);
 unsigned
 req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 /* Resends from this packet on (una_psn <= psn <= next_psn). */
@@ -41,11 +51,25 @@ req_account(struct qp *qp);
 uint64_t
 req_timeout_ns(const struct qp *qp);
 
+/* probe.c */
+/* The packets [from, next_psn) were sent, the last of them asking for an answer. */
+void
+probe_sent(struct qp *qp, uint32_t from, uint64_t now);
+/* una_psn has moved. */
+void
+probe_progress(struct qp *qp, uint64_t now);
+/* Nothing is to be resent early: an RNR wait, an error, a rollback for another reason. */
+void
+probe_stop(struct qp *qp);
+/* probe_deadline has come. */
+void
+probe_timeout(struct qp *qp, uint64_t now);
+
 /* completer.c */
 void
 comp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
 void
-comp_ack_timeout(struct qp *qp, uint64_t now);
+comp_ack_timeout(struct qp *qp);
 void
 comp_check_drained(struct qp *qp);
 /* The oldest request failed: its completion, then the QP goes to ERR. */
@@ -57,8 +81,36 @@ void
 resp_reset(struct qp *qp, uint32_t psn);
 void
 resp_rx(struct qp *qp, const struct pkt_view *view);
+/* Responses and acknowledgements in PSN order; returns how many of n packets. */
+unsigned
+resp_tx(struct qp *qp, struct pkt *pkts, unsigned n);
+/* Makes room for as many READs and atomics; -ENOMEM. */
+int
+resp_set_depth(struct qp *qp, uint32_t depth);
+
+static inline bool
+resp_jobs_pending(const struct qp *qp)
+{
+	return qp->resp.job_next != qp->resp.job_end;
+}
+
+/* A request that the connection does not survive: NAK, completion or event, ERR. */
 void
-resp_tx(struct qp *qp, struct pkt *pkt);
+resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status status,
+	enum qp_vendor_err vendor);
+
+/* read.c: READ and atomic requests. */
+void
+resp_read(struct qp *qp, const struct pkt_view *view);
+void
+resp_atomic(struct qp *qp, const struct pkt_view *view);
+void
+resp_read_again(struct qp *qp, const struct pkt_view *view);
+/* The highest PSN that an acknowledgement of a duplicate at psn may name. */
+uint32_t
+resp_ack_limit(const struct qp *qp, uint32_t psn);
+unsigned
+resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 
 /* flush.c */
 /* To ERR: everything outstanding completes with WR_FLUSH_ERR, in order. */

@@ -5,7 +5,6 @@
 
 #define MAX_TIMEOUT_CODE 31
 #define MAX_RETRY 7
-#define MAX_RD_ATOMIC 16
 
 /* Values of the attributes that mask names (ibv_modify_qp(3)). */
 static int
@@ -29,9 +28,9 @@ attr_check(const struct qp_attr *a, int mask, enum ibv_mtu path_mtu_max)
 	if ((mask & IBV_QP_RETRY_CNT && a->retry_cnt > MAX_RETRY) ||
 		(mask & IBV_QP_RNR_RETRY && a->rnr_retry > MAX_RETRY))
 		return -EINVAL;
-	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC && a->max_rd_atomic > MAX_RD_ATOMIC) ||
+	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC && a->max_rd_atomic > QP_MAX_RD_ATOMIC) ||
 		(mask & IBV_QP_MAX_DEST_RD_ATOMIC &&
-			a->max_dest_rd_atomic > MAX_RD_ATOMIC))
+			a->max_dest_rd_atomic > QP_MAX_RD_ATOMIC))
 		return -EINVAL;
 	return 0;
 }
@@ -118,6 +117,11 @@ qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path
 	/* IBA 10.3.1.5: SQD -> RTS only once the queue has drained. */
 	if (from == IBV_QPS_SQD && to == IBV_QPS_RTS && qp->draining)
 		return -EINVAL;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
+		rc = resp_set_depth(qp, attr->max_dest_rd_atomic);
+		if (rc != 0)
+			return rc;
+	}
 	/* The point of no return. */
 	apply_path(qp, attr, mask);
 	apply_limits(qp, attr, mask);

@@ -102,6 +102,7 @@ void
 qp_fini(struct qp *qp)
 {
 	assert(!qp->on_ready && !qp->on_waiting && !wheel_timer_armed(&qp->timer));
+	resp_set_depth(qp, 0);
 	sq_fini(&qp->sq);
 	if (qp->rq != NULL) {
 		recv_ring_fini(qp->rq);

@@ -18,7 +18,8 @@
 #include "wire/build.h"
 #include "wire/parse.h"
 
-#define QP_WINDOW 128 /* unacknowledged packets of one QP, at the most */
+#define QP_MAX_RD_ATOMIC 16 /* READs and atomics at once, either way */
+#define QP_WINDOW 128       /* unacknowledged packets of one QP, at the most */
 
 /* What a QP shares with the others of its engine and port. */
 struct qp_env {
@@ -61,13 +62,22 @@ struct requester {
 	uint32_t unacked;     /* next_psn - una_psn as counted in peer->inflight */
 	uint32_t pos_psn;     /* the packet that pos is the start of */
 	struct sge_pos pos;
-	uint64_t ack_deadline; /* TIME_NEVER: not running */
-	uint64_t rnr_deadline; /* TIME_NEVER: no RNR wait */
+	uint32_t place_psn; /* the READ response that place is for */
+	struct sge_pos place;
+	uint32_t reads;          /* READ requests and atomics sent and not answered */
+	uint64_t ack_deadline;   /* TIME_NEVER: not running */
+	uint64_t rnr_deadline;   /* TIME_NEVER: no RNR wait */
+	uint64_t probe_deadline; /* TIME_NEVER: not running; see probe.c */
+	uint64_t rtt_start; /* when rtt_psn was sent; TIME_NEVER: no sample under way */
+	uint32_t rtt_psn;
+	uint32_t srtt_ns; /* smoothed; 0: no sample yet */
+	uint8_t probe_backoff;
 	uint8_t retry_left;
 	uint8_t rnr_left;
 	uint8_t fail_status; /* != 0: request fail_idx fails with this once it is the
 				oldest */
-	bool nak_handled;    /* una_psn was resent for a NAK: another one is an echo */
+	bool resync;      /* una_psn was asked for again: its response may start anew */
+	bool nak_handled; /* una_psn was resent for a NAK: another one is an echo */
 	uint32_t fail_idx;
 	uint32_t fail_vendor;
 };
@@ -90,6 +100,11 @@ enum qp_event {
 	X(RECV_SGE, "an lkey, range or access of a receive SGE")                         \
 	X(RECV_SHORT, "the message is longer than the receive")                          \
 	X(OPCODE_ORDER, "the peer's opcode does not follow the one before")              \
+	X(OPERATION, "an operation that the QP does not allow")                          \
+	X(RKEY, "an rkey, range or access of the peer's request")                        \
+	X(DEPTH, "more READs and atomics at once than agreed")                           \
+	X(ALIGNMENT, "an atomic's address is not a multiple of 8")                       \
+	X(RESPONSE, "a READ or atomic response that does not fit its request")           \
 	X(PACKET_LENGTH, "the peer's payload length does not fit opcode and path MTU")   \
 	X(REMOTE_NAK, "the peer sent a NAK")                                             \
 	X(BAD_SYNDROME, "the peer's AETH syndrome is reserved")                          \
@@ -111,6 +126,22 @@ enum resp_wait { /* what a responder that refuses packets waits for */
 	RESP_RNR, /* an RNR NAK is owed or sent: until ePSN comes again */
 };
 
+/* A READ or an atomic that was executed: what is still to be answered, and the memory
+ * that a duplicate of it is answered from. */
+struct resp_job {
+	uint32_t first_psn;
+	uint32_t packets; /* of the response */
+	uint32_t start;   /* packets: the response starts (again) here, */
+	uint32_t next;    /* is this far, */
+	uint32_t end;     /* and ends before this one */
+	uint32_t msn;
+	uint32_t rkey;
+	uint32_t len;
+	uint64_t va;    /* READ: of the first byte */
+	uint64_t value; /* atomic: what was there before */
+	uint8_t kind;   /* enum op_kind */
+};
+
 struct responder {
 	uint32_t epsn;
 	uint32_t msn;
@@ -123,6 +154,17 @@ struct responder {
 	bool wqe_held;     /* wqe is a receive that was taken and not completed */
 	uint32_t received; /* bytes of the message so far */
 	struct sge_pos pos;
+	/* WRITE in progress. */
+	uint32_t rkey;
+	uint32_t left; /* bytes of its DMA length to come */
+	uint64_t va;   /* where the next byte goes */
+	/* READs and atomics, the last job_max of them, indices run freely. */
+	uint32_t job_end;  /* behind the newest */
+	uint32_t job_next; /* the oldest that is not answered whole, or to be answered
+			      again */
+	uint32_t job_done; /* behind the newest that has been answered whole */
+	uint32_t job_max;  /* max_dest_rd_atomic */
+	struct resp_job *jobs;
 };
 
 struct qp {
@@ -270,7 +312,16 @@ qp_timeout(struct qp *qp, uint64_t now);
 static inline uint64_t
 qp_deadline(const struct qp *qp)
 {
-	return RTE_MIN(qp->req.ack_deadline, qp->req.rnr_deadline);
+	uint64_t ack = RTE_MIN(qp->req.ack_deadline, qp->req.probe_deadline);
+
+	return RTE_MIN(ack, qp->req.rnr_deadline);
+}
+
+/* Acknowledgements and READ responses, which no window holds back. */
+static inline bool
+qp_owes_response(const struct qp *qp)
+{
+	return qp->resp.owed != 0 || qp->resp.job_next != qp->resp.job_end;
 }
 
 /* Stopped by the window of all QPs towards the peer. */

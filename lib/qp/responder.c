@@ -5,6 +5,9 @@
  * it.
  */
 #include <errno.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
 
 #include "qp/internal.h"
 
@@ -14,19 +17,22 @@
 void
 resp_reset(struct qp *qp, uint32_t psn)
 {
-	qp->resp = (struct responder){.epsn = psn};
+	struct resp_job *jobs = qp->resp.jobs;
+	uint32_t max = qp->resp.job_max;
+
+	qp->resp = (struct responder){.epsn = psn, .jobs = jobs, .job_max = max};
 }
 
 /* A request that the connection does not survive. The receive in hand tells the
  * application; without one an event does (IBA 9.9.3.1, table 58). */
-static void
-fatal(struct qp *qp, const struct pkt_view *v, uint8_t syndrome,
-	enum ibv_wc_status status, enum qp_vendor_err vendor)
+void
+resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status status,
+	enum qp_vendor_err vendor)
 {
 	struct responder *resp = &qp->resp;
 
 	resp->owed = OWED(syndrome);
-	resp->ack_psn = v->psn;
+	resp->ack_psn = psn;
 	if (resp->wqe_held) {
 		resp->wqe_held = false;
 		qp_complete_recv_error(qp, qp->wqe.wr_id, status, vendor);
@@ -41,7 +47,7 @@ fatal(struct qp *qp, const struct pkt_view *v, uint8_t syndrome,
 static void
 invalid_request(struct qp *qp, const struct pkt_view *v, enum qp_vendor_err vendor)
 {
-	fatal(qp, v, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, vendor);
+	resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, vendor);
 }
 
 /* PSN behind ePSN + 1 or more: something is missing (C9-108, C9-114). */
@@ -69,16 +75,16 @@ gap(struct qp *qp, uint32_t psn)
 
 /* Not executed again, acknowledged again (C9-105); an owed NAK says as much. */
 static void
-duplicate(struct qp *qp)
+duplicate(struct qp *qp, uint32_t psn)
 {
 	struct responder *resp = &qp->resp;
 
 	qp->stats.duplicates++;
 	qp->env->stats->duplicates++;
-	if (resp->owed != 0 && resp->owed != OWED_ACK)
+	if ((resp->owed != 0 && resp->owed != OWED_ACK) || resp_jobs_pending(qp))
 		return;
 	resp->owed = OWED_ACK;
-	resp->ack_psn = psn_add(resp->epsn, PSN_MASK);
+	resp->ack_psn = resp_ack_limit(qp, psn);
 }
 
 /* FIRST or ONLY between messages, MIDDLE or LAST of the same kind inside one (C9-109). */
@@ -126,12 +132,14 @@ take_receive(struct qp *qp, const struct pkt_view *v)
 		return false;
 	}
 	if (unlikely(rc < 0)) { /* the SRQ is in the error state */
-		fatal(qp, v, AETH_NAK_REM_OP, IBV_WC_LOC_QP_OP_ERR, VENDOR_WQE);
+		resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_QP_OP_ERR, VENDOR_WQE);
 		return false;
 	}
 	qp->resp.wqe_held = true;
-	qp->resp.received = 0;
-	qp->resp.pos = (struct sge_pos){0};
+	if (v->op->kind == OP_SEND) {
+		qp->resp.received = 0;
+		qp->resp.pos = (struct sge_pos){0};
+	}
 	return true;
 }
 
@@ -151,9 +159,11 @@ place(struct qp *qp, const struct pkt_view *v)
 		return true;
 	if (rc == -EMSGSIZE) /* C9-116: here a local length error, there an invalid
 				request */
-		fatal(qp, v, AETH_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR, VENDOR_RECV_SHORT);
+		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR,
+			VENDOR_RECV_SHORT);
 	else
-		fatal(qp, v, AETH_NAK_REM_OP, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
+		resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_PROT_ERR,
+			VENDOR_RECV_SGE);
 	return false;
 }
 
@@ -167,7 +177,8 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 		.imm = imm ? view_imm_be(v) : 0,
 		.qpn = qp->qpn,
 		.src_qpn = qp->dest_qpn,
-		.opcode = IBV_WC_RECV,
+		.opcode =
+			v->op->kind == OP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
 		.wc_flags = imm ? IBV_WC_WITH_IMM : 0,
 	};
 
@@ -175,7 +186,7 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 	if (likely(cq_put(qp->recv_cq, &cqe)))
 		return true;
 	qp_event(qp, QP_EVENT_FATAL);
-	fatal(qp, v, AETH_NAK_REM_OP, IBV_WC_LOC_QP_OP_ERR, VENDOR_NONE);
+	resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_QP_OP_ERR, VENDOR_NONE);
 	return false;
 }
 
@@ -206,14 +217,13 @@ static void
 send_packet(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
-	bool first = op_is_first(v->op);
 
 	/* Length before the receive: a packet that cannot be must not cost one. */
 	if (unlikely(!length_fits(qp, v))) {
 		invalid_request(qp, v, VENDOR_PACKET_LENGTH);
 		return;
 	}
-	if (first && !take_receive(qp, v))
+	if (op_is_first(v->op) && !take_receive(qp, v))
 		return;
 	if (!place(qp, v))
 		return;
@@ -227,6 +237,131 @@ send_packet(struct qp *qp, const struct pkt_view *v)
 		qp->stats.rx_msgs++;
 	}
 	accept(qp, v);
+}
+
+/* The bytes still to come, this packet's included, and where they go: as the RETH of the
+ * first packet says, or as the packets before left it. */
+struct write_state {
+	uint64_t va;
+	uint32_t rkey;
+	uint32_t left;
+};
+
+static struct write_state
+write_state(const struct qp *qp, const struct pkt_view *v)
+{
+	const struct reth *reth = view_reth(v);
+
+	if (!op_is_first(v->op))
+		return (struct write_state){qp->resp.va, qp->resp.rkey, qp->resp.left};
+	return (struct write_state){rte_be_to_cpu_64(reth->va),
+		rte_be_to_cpu_32(reth->rkey), rte_be_to_cpu_32(reth->len)};
+}
+
+/* C9-115: the DMA length is what the packets bring, no more and no less. */
+static bool
+write_length_fits(const struct pkt_view *v, uint32_t left)
+{
+	if (left > MSG_MAX)
+		return false;
+	return op_is_last(v->op) ? v->payload_len == left : v->payload_len < left;
+}
+
+/* Where the payload goes; NULL unless all that is to come may be written (C9-88). A DMA
+ * length of 0 is not checked, and names no memory. */
+static uint8_t *
+write_target(const struct qp *qp, const struct write_state *w)
+{
+	return key_check(
+		qp->env->keys, w->rkey, qp->pd, w->va, w->left, IBV_ACCESS_REMOTE_WRITE);
+}
+
+static void
+write_packet(struct qp *qp, const struct pkt_view *v)
+{
+	struct responder *resp = &qp->resp;
+	struct write_state w = write_state(qp, v);
+	bool imm = (v->op->hdrs & HDR_IMM) != 0;
+	uint8_t *to = NULL;
+
+	if (unlikely(!length_fits(qp, v) || !write_length_fits(v, w.left))) {
+		invalid_request(qp, v, VENDOR_PACKET_LENGTH);
+		return;
+	}
+	if (w.left != 0) {
+		to = write_target(qp, &w);
+		if (unlikely(to == NULL)) {
+			resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR,
+				VENDOR_RKEY);
+			return;
+		}
+	}
+	if (imm && !take_receive(qp, v))
+		return;
+	/* The point of no return. */
+	if (v->payload_len != 0)
+		memcpy(to, v->payload, v->payload_len);
+	if (op_is_first(v->op))
+		resp->received = 0;
+	resp->received += v->payload_len;
+	resp->va = w.va + v->payload_len;
+	resp->rkey = w.rkey;
+	resp->left = w.left - v->payload_len;
+	resp->msg = op_is_last(v->op) ? OP_UNKNOWN : OP_WRITE;
+	if (op_is_last(v->op)) {
+		if (imm && !complete_receive(qp, v))
+			return;
+		resp->msn = psn_add(resp->msn, 1);
+		qp->stats.rx_msgs++;
+	}
+	accept(qp, v);
+}
+
+/* What the QP's access flags must grant for a request (IBA 9.7.4.1.4; C9-89). */
+static bool
+operation_enabled(const struct qp *qp, const struct op_row *op)
+{
+	switch (op->kind) {
+	case OP_SEND:
+		return (op->hdrs & HDR_IETH) == 0;
+	case OP_WRITE:
+		return (qp->access & IBV_ACCESS_REMOTE_WRITE) != 0;
+	case OP_READ:
+		return (qp->access & IBV_ACCESS_REMOTE_READ) != 0;
+	case OP_COMPARE_SWAP:
+	case OP_FETCH_ADD:
+		return (qp->access & IBV_ACCESS_REMOTE_ATOMIC) != 0;
+	default:
+		return false; /* an operation this QP does not have */
+	}
+}
+
+/* The packet with the PSN that is expected. */
+static void
+request(struct qp *qp, const struct pkt_view *v)
+{
+	if (unlikely(!opcode_follows(&qp->resp, v->op))) {
+		invalid_request(qp, v, VENDOR_OPCODE_ORDER);
+		return;
+	}
+	if (unlikely(!operation_enabled(qp, v->op))) {
+		invalid_request(qp, v, VENDOR_OPERATION);
+		return;
+	}
+	switch (v->op->kind) {
+	case OP_SEND:
+		send_packet(qp, v);
+		break;
+	case OP_WRITE:
+		write_packet(qp, v);
+		break;
+	case OP_READ:
+		resp_read(qp, v);
+		break;
+	default:
+		resp_atomic(qp, v);
+		break;
+	}
 }
 
 /* IBA 11.6.3.5: the first packet in RTR tells a passive side that the connection stands.
@@ -251,21 +386,16 @@ resp_rx(struct qp *qp, const struct pkt_view *v)
 		gap(qp, v->psn);
 		return;
 	}
-	if (unlikely(ahead < 0)) {
-		duplicate(qp);
-		return;
-	}
-	if (unlikely(!opcode_follows(resp, v->op)))
-		invalid_request(qp, v, VENDOR_OPCODE_ORDER);
-	else if (unlikely(v->op->kind != OP_SEND || (v->op->hdrs & HDR_IETH) != 0))
-		invalid_request(
-			qp, v, VENDOR_NONE); /* an operation this QP does not have */
+	if (likely(ahead == 0))
+		request(qp, v);
+	else if (v->op->kind == OP_SEND || v->op->kind == OP_WRITE)
+		duplicate(qp, v->psn);
 	else
-		send_packet(qp, v);
+		resp_read_again(qp, v);
 }
 
-void
-resp_tx(struct qp *qp, struct pkt *pkt)
+static void
+acknowledge(struct qp *qp, struct pkt *pkt)
 {
 	struct responder *resp = &qp->resp;
 	struct bth_fields bth = {
@@ -280,4 +410,17 @@ resp_tx(struct qp *qp, struct pkt *pkt)
 	be24_put(aeth->msn, resp->msn);
 	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
 	resp->owed = 0;
+}
+
+unsigned
+resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
+{
+	unsigned built = 0;
+
+	if (unlikely(resp_jobs_pending(qp)))
+		built = resp_jobs_tx(qp, pkts, n);
+	/* What is owed lies behind every READ that is being answered. */
+	if (qp->resp.owed != 0 && built < n && !resp_jobs_pending(qp))
+		acknowledge(qp, &pkts[built++]);
+	return built;
 }

@@ -43,7 +43,8 @@ struct sq_note {
 	uint32_t first_psn; /* 24 bits */
 	uint32_t end_psn : 24; /* behind the last */
 	uint32_t signaled : 1;
-	uint32_t reserved : 7;
+	uint32_t answered : 1; /* READ or atomic: complete by its own response only */
+	uint32_t reserved : 6;
 };
 static_assert(sizeof(struct sq_note) == 8, "eight to a line");
 

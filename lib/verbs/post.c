@@ -22,15 +22,33 @@ static_assert(sizeof(struct sge) == sizeof(struct ibv_sge) &&
 #define SEND_FLAGS                                                                       \
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
+/* What a request may be, by opcode: flags it may carry, whether it names remote memory.
+ */
+static const struct post_row {
+	uint8_t flags; /* 0: not an opcode of ours */
+	bool remote;
+	bool atomic;
+} post_rows[] = {
+	[IBV_WR_RDMA_WRITE] = {SEND_FLAGS, true, false},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {SEND_FLAGS, true, false},
+	[IBV_WR_SEND] = {SEND_FLAGS, false, false},
+	[IBV_WR_SEND_WITH_IMM] = {SEND_FLAGS, false, false},
+	[IBV_WR_RDMA_READ] = {SEND_FLAGS & ~IBV_SEND_INLINE, true, false},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {SEND_FLAGS & ~IBV_SEND_INLINE, true, true},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {SEND_FLAGS & ~IBV_SEND_INLINE, true, true},
+};
+
 /* 0 and the message's length, or EINVAL. */
 static inline int
 send_check(const struct sq *sq, const struct ibv_send_wr *wr, uint32_t *len)
 {
+	const struct post_row *row;
 	uint64_t total = 0;
 
-	if (unlikely(wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM))
+	if (unlikely((unsigned)wr->opcode >= RTE_DIM(post_rows)))
 		return EINVAL;
-	if (unlikely((wr->send_flags & ~(unsigned)SEND_FLAGS) != 0))
+	row = &post_rows[wr->opcode];
+	if (unlikely(row->flags == 0 || (wr->send_flags & ~(unsigned)row->flags) != 0))
 		return EINVAL;
 	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge))
 		return EINVAL;
@@ -40,8 +58,25 @@ send_check(const struct sq *sq, const struct ibv_send_wr *wr, uint32_t *len)
 		return EINVAL;
 	if (wr->send_flags & IBV_SEND_INLINE && unlikely(total > sq->max_inline))
 		return EINVAL;
+	/* C9-91: an atomic is on an aligned word of 8 bytes. */
+	if (unlikely(row->atomic) && (total != 8 || wr->wr.atomic.remote_addr % 8 != 0))
+		return EINVAL;
 	*len = (uint32_t)total;
 	return 0;
+}
+
+static inline void
+remote_write(struct send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	if (post_rows[wr->opcode].atomic) {
+		wqe->remote_va = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
+	} else {
+		wqe->remote_va = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+	}
 }
 
 static inline void
@@ -66,6 +101,8 @@ send_write(
 	wqe->imm = wr->imm_data;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)flags;
+	if (post_rows[wr->opcode].remote)
+		remote_write(wqe, wr);
 	if (flags & IBV_SEND_INLINE) {
 		wqe->num_sge = 0;
 		inline_copy(wqe->inline_data, wr);

@@ -43,10 +43,14 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 	attr->max_cqe = CQ_MAX_CQE;
 	attr->max_mr = KEY_MAX;
 	attr->max_pd = VERBS_MAX_PD;
-	attr->atomic_cap = IBV_ATOMIC_NONE;
 	attr->max_srq = 65536;
 	attr->max_srq_wr = SRQ_MAX_WR;
 	attr->max_srq_sge = RECV_MAX_SGE;
+	attr->max_qp_rd_atom = QP_MAX_RD_ATOMIC;
+	attr->max_qp_init_rd_atom = QP_MAX_RD_ATOMIC;
+	attr->max_res_rd_atom = (int)RTE_MIN(
+		(uint64_t)QP_MAX_RD_ATOMIC * dev->conf.max_qp, (uint64_t)INT32_MAX);
+	attr->atomic_cap = IBV_ATOMIC_HCA;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay =
 		15; /* 4.096 us * 2^15: a thread that is not scheduled */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Early resending. A lost NAK, a lost first resend or a lost last packet would otherwise
+ * cost a whole local ACK timeout, which is set for the worst and thousands of round trips
+ * long. When una_psn has not moved for a few round trips the QP resends from it, without
+ * charging retry_cnt: the ACK timer runs beside this and decides when to give up. The
+ * wait doubles each time, up to the ACK timeout. Not before a round trip was measured,
+ * and never in an RNR wait.
+ */
+#include "qp/internal.h"
+
+#define PROBE_RTTS 4
+#define PROBE_MIN_NS (100 * NS_PER_US)
+#define SRTT_SHIFT 3 /* a sample counts for an eighth (RFC 6298) */
+
+static uint64_t
+probe_wait_ns(const struct qp *qp)
+{
+	uint64_t wait = RTE_MAX((uint64_t)qp->req.srtt_ns * PROBE_RTTS, PROBE_MIN_NS);
+
+	return wait << qp->req.probe_backoff;
+}
+
+static void
+arm(struct qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+	uint64_t wait = probe_wait_ns(qp);
+
+	/* Without an ACK timeout the application wants no resending of its own accord. */
+	req->probe_deadline = req->srtt_ns != 0 && qp->timeout != 0 &&
+					      req->rnr_deadline == TIME_NEVER &&
+					      wait < req_timeout_ns(qp)
+				      ? now + wait
+				      : TIME_NEVER;
+}
+
+void
+probe_sent(struct qp *qp, uint32_t from, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (req->probe_deadline == TIME_NEVER)
+		arm(qp, now);
+	/* The last packet, if it is sent for the first time: an answer to one sent twice
+	 * says nothing (Karn). */
+	if (req->rtt_start == TIME_NEVER && psn_diff(req->next_psn, req->sent_psn) == 0 &&
+		psn_diff(from, req->next_psn) < 0) {
+		req->rtt_psn = psn_add(req->next_psn, PSN_MASK);
+		req->rtt_start = now;
+	}
+}
+
+void
+probe_progress(struct qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (req->rtt_start != TIME_NEVER && psn_diff(req->una_psn, req->rtt_psn) > 0) {
+		uint32_t sample = (uint32_t)RTE_MIN(now - req->rtt_start, SEC_NS);
+
+		sample = RTE_MAX(sample, 1u);
+		if (req->srtt_ns == 0)
+			req->srtt_ns = sample;
+		else
+			req->srtt_ns += ((int32_t)(sample - req->srtt_ns)) >> SRTT_SHIFT;
+		req->rtt_start = TIME_NEVER;
+	}
+	req->probe_backoff = 0;
+	req->probe_deadline = TIME_NEVER;
+	if (req->next_psn != req->una_psn)
+		arm(qp, now);
+}
+
+void
+probe_stop(struct qp *qp)
+{
+	qp->req.probe_deadline = TIME_NEVER;
+	qp->req.rtt_start = TIME_NEVER;
+}
+
+void
+probe_timeout(struct qp *qp, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	(void)now; /* armed again when the packets leave */
+	probe_stop(qp);
+	if (req->next_psn == req->una_psn)
+		return;
+	req->probe_backoff++;
+	req_rollback(qp, req->una_psn);
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The responder's READs and atomics (IBA 9.4.4, 9.4.5, 9.7.7). Each becomes a job in a
+ * ring of max_dest_rd_atomic; the jobs before job_next are answered whole and serve
+ * duplicates (C9-150). A duplicate moves job_next back: the peer resends everything
+ * behind it too, so the responses follow in PSN order again.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "qp/internal.h"
+
+#define MSG_MAX (UINT32_C(1) << 31)
+
+static struct resp_job *
+job_at(const struct qp *qp, uint32_t index)
+{
+	return &qp->resp.jobs[index % qp->resp.job_max];
+}
+
+/* What is kept is the newest: a smaller ring forgets the oldest, as it would in time. */
+int
+resp_set_depth(struct qp *qp, uint32_t depth)
+{
+	struct responder *resp = &qp->resp;
+	uint32_t held = RTE_MIN(resp->job_end, resp->job_max);
+	uint32_t keep = RTE_MIN(held, depth);
+	struct resp_job *jobs = NULL;
+
+	if (depth == resp->job_max)
+		return 0;
+	if (depth != 0) {
+		jobs = alloc_get(&alloc_plain, "READ jobs", depth * sizeof(*jobs));
+		if (jobs == NULL)
+			return -ENOMEM;
+	}
+	for (uint32_t i = resp->job_end - keep; i != resp->job_end; i++)
+		jobs[i % depth] = *job_at(qp, i);
+	if (resp->job_end - resp->job_next > keep)
+		resp->job_next = resp->job_end - keep;
+	if (resp->job_end - resp->job_done > keep)
+		resp->job_done = resp->job_end - keep;
+	alloc_put(&alloc_plain, resp->jobs, resp->job_max * sizeof(*jobs));
+	resp->jobs = jobs;
+	resp->job_max = depth;
+	return 0;
+}
+
+/* Refuses a READ or an atomic for which there is no place (C9-89, row "too many"). */
+static bool
+depth_ok(struct qp *qp, const struct pkt_view *v)
+{
+	const struct responder *resp = &qp->resp;
+
+	/* Not by job_next: what is answered again was answered before, and a peer that
+	 * now sends a new request has that answer. */
+	if (likely(resp->job_end - resp->job_done < resp->job_max))
+		return true;
+	resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, VENDOR_DEPTH);
+	return false;
+}
+
+/* Executed: takes its PSNs and its place in the ring. Its response acknowledges what came
+ * before, so nothing is owed for that any more. */
+static void
+job_add(struct qp *qp, const struct resp_job *job)
+{
+	struct responder *resp = &qp->resp;
+	struct resp_job *slot = job_at(qp, resp->job_end);
+
+	if (resp->job_end - resp->job_next == resp->job_max)
+		resp->job_next++; /* a repetition that nobody waits for any more */
+	resp->msn = psn_add(resp->msn, 1);
+	*slot = *job;
+	slot->msn = resp->msn;
+	slot->end = job->packets;
+	resp->job_end++;
+	resp->epsn = psn_add(job->first_psn, job->packets);
+	qp->stats.rx_msgs++;
+	/* As in the responder: a sequence NAK for what is still missing stays owed. */
+	if (resp->owed == OWED_SEQ_NAK && psn_diff(resp->epsn, resp->gap_high) <= 0)
+		return;
+	resp->owed = 0;
+	resp->wait = RESP_OPEN;
+}
+
+void
+resp_read(struct qp *qp, const struct pkt_view *v)
+{
+	const struct reth *reth = view_reth(v);
+	struct resp_job job = {
+		.first_psn = v->psn,
+		.kind = OP_READ,
+		.va = rte_be_to_cpu_64(reth->va),
+		.rkey = rte_be_to_cpu_32(reth->rkey),
+		.len = rte_be_to_cpu_32(reth->len),
+	};
+
+	if (!depth_ok(qp, v))
+		return;
+	if (job.len > MSG_MAX || v->payload_len != 0) {
+		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
+			VENDOR_PACKET_LENGTH);
+		return;
+	}
+	if (job.len != 0 && key_check(qp->env->keys, job.rkey, qp->pd, job.va, job.len,
+				    IBV_ACCESS_REMOTE_READ) == NULL) {
+		resp_fatal(
+			qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
+		return;
+	}
+	job.packets = RTE_MAX(
+		(uint32_t)(((uint64_t)job.len + qp_pmtu(qp) - 1) >> qp->pmtu_shift), 1u);
+	job_add(qp, &job);
+}
+
+/* Atomic against the application and other engines alike (IBA 9.4.5: at least against
+ * other QPs of this HCA). */
+static uint64_t
+atomic_execute(uint64_t *word, const struct atomic_eth *eth, unsigned kind)
+{
+	uint64_t operand = rte_be_to_cpu_64(eth->swap_add);
+	uint64_t expected;
+
+	if (kind == OP_FETCH_ADD)
+		return __atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);
+	expected = rte_be_to_cpu_64(eth->compare);
+	__atomic_compare_exchange_n(
+		word, &expected, operand, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return expected;
+}
+
+void
+resp_atomic(struct qp *qp, const struct pkt_view *v)
+{
+	const struct atomic_eth *eth =
+		(const struct atomic_eth *)(v->ext + v->op->main_off);
+	uint64_t va = rte_be_to_cpu_64(eth->va);
+	struct resp_job job = {
+		.first_psn = v->psn, .packets = 1, .kind = v->op->kind, .len = 8};
+	uint8_t *word;
+
+	if (!depth_ok(qp, v))
+		return;
+	if (v->payload_len != 0) {
+		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
+			VENDOR_PACKET_LENGTH);
+		return;
+	}
+	word = key_check(qp->env->keys, rte_be_to_cpu_32(eth->rkey), qp->pd, va, 8,
+		IBV_ACCESS_REMOTE_ATOMIC);
+	if (word == NULL) {
+		resp_fatal(
+			qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
+		return;
+	}
+	/* C9-91: the address is aligned; an iova must not make the memory behind it less.
+	 */
+	if (va % 8 != 0 || (uintptr_t)word % 8 != 0) {
+		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
+			VENDOR_ALIGNMENT);
+		return;
+	}
+	job.value = atomic_execute((uint64_t *)word, eth, v->op->kind);
+	job_add(qp, &job);
+}
+
+/* ---- Duplicates ---- */
+
+/* The job that has this PSN, its index in *index; NULL when it is forgotten. */
+static struct resp_job *
+job_find(const struct qp *qp, uint32_t psn, uint32_t *index)
+{
+	const struct responder *resp = &qp->resp;
+	uint32_t count = RTE_MIN(resp->job_end, resp->job_max);
+
+	for (uint32_t i = resp->job_end - count; i != resp->job_end; i++) {
+		struct resp_job *job = job_at(qp, i);
+
+		if (((psn - job->first_psn) & PSN_MASK) < job->packets) {
+			*index = i;
+			return job;
+		}
+	}
+	return NULL;
+}
+
+uint32_t
+resp_ack_limit(const struct qp *qp, uint32_t psn)
+{
+	const struct responder *resp = &qp->resp;
+	uint32_t count = RTE_MIN(resp->job_end, resp->job_max);
+
+	/* A peer may take an acknowledgement of a READ's PSN for its response, which may
+	 * be lost: name at most the packet before the next one. */
+	for (uint32_t i = resp->job_end - count; i != resp->job_end; i++) {
+		if (psn_diff(job_at(qp, i)->first_psn, psn) > 0)
+			return psn_add(job_at(qp, i)->first_psn, PSN_MASK);
+	}
+	return psn_add(resp->epsn, PSN_MASK);
+}
+
+/* Whether the duplicate asks for a part of what the first one did; *end: how far. */
+static bool
+read_part(const struct qp *qp, const struct resp_job *job, const struct pkt_view *v,
+	uint32_t from, uint32_t *end)
+{
+	const struct reth *reth = view_reth(v);
+	uint64_t offset = (uint64_t)from << qp->pmtu_shift;
+	uint32_t len = rte_be_to_cpu_32(reth->len);
+	uint32_t packets = RTE_MAX(
+		(uint32_t)(((uint64_t)len + qp_pmtu(qp) - 1) >> qp->pmtu_shift), 1u);
+
+	if (job->kind != OP_READ || rte_be_to_cpu_32(reth->rkey) != job->rkey ||
+		rte_be_to_cpu_64(reth->va) != job->va + offset || len > job->len - offset)
+		return false;
+	*end = from + packets;
+	return true;
+}
+
+void
+resp_read_again(struct qp *qp, const struct pkt_view *v)
+{
+	struct responder *resp = &qp->resp;
+	uint32_t index, from, end = 1;
+	struct resp_job *job;
+
+	qp->stats.duplicates++;
+	qp->env->stats->duplicates++;
+	job = job_find(qp, v->psn, &index);
+	if (job == NULL)
+		return; /* C9-150: forgotten; the peer had more under way than agreed */
+	from = (v->psn - job->first_psn) & PSN_MASK;
+	if (v->op->kind == OP_READ ? !read_part(qp, job, v, from, &end)
+				   : job->kind != v->op->kind)
+		return;
+	/* What is under way from here on anyway needs no second round. */
+	if (index - resp->job_next < resp->job_end - resp->job_next &&
+		job->next <= from && job->end >= end)
+		return;
+	/* Everything from this one on once more; those behind it whole. */
+	for (uint32_t i = index + 1; i != resp->job_end; i++) {
+		struct resp_job *later = job_at(qp, i);
+
+		later->start = later->next = 0;
+		later->end = later->packets;
+		later->msn = resp->msn;
+	}
+	job->start = job->next = from;
+	job->end = end;
+	job->msn = resp->msn;
+	resp->job_next = index;
+	/* An acknowledgement that names a PSN behind the response would overtake it. */
+	if (resp->owed == OWED_ACK)
+		resp->owed = 0;
+}
+
+/* ---- Responses ---- */
+
+static void
+aeth_fill(uint8_t *ext, uint32_t msn)
+{
+	struct aeth *aeth = (struct aeth *)ext;
+
+	aeth->syndrome = AETH_ACK;
+	be24_put(aeth->msn, msn);
+}
+
+static void
+atomic_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
+{
+	struct bth_fields bth = {
+		.dest_qpn = qp->dest_qpn,
+		.psn = job->first_psn,
+		.pkey = qp->pkey,
+		.opcode = OPCODE_RC_ATOMIC_ACKNOWLEDGE,
+	};
+	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, 0);
+	uint64_t value = rte_cpu_to_be_64(job->value);
+
+	aeth_fill(ext, job->msn);
+	memcpy(ext + sizeof(struct aeth), &value, sizeof(value));
+	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
+}
+
+/* Packet number job->next of a READ's response. False when the memory is gone meanwhile:
+ * then nothing was built and the QP is in error. */
+static bool
+read_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
+{
+	static const uint8_t opcodes[2][2] = {
+		{OPCODE_RC_READ_RESPONSE_MIDDLE, OPCODE_RC_READ_RESPONSE_LAST},
+		{OPCODE_RC_READ_RESPONSE_FIRST, OPCODE_RC_READ_RESPONSE_ONLY},
+	};
+	uint64_t offset = (uint64_t)job->next << qp->pmtu_shift;
+	uint32_t len = (uint32_t)RTE_MIN(job->len - offset, (uint64_t)qp_pmtu(qp));
+	bool first = job->next == job->start, last = job->next + 1 == job->end;
+	struct bth_fields bth = {
+		.dest_qpn = qp->dest_qpn,
+		.psn = psn_add(job->first_psn, job->next),
+		.pkey = qp->pkey,
+		.opcode = opcodes[first][last],
+	};
+	const struct sge sge = {job->va + offset, len, job->rkey};
+	struct sge_pos pos = {0};
+	const uint8_t *from = NULL;
+	uint8_t *ext;
+	uint32_t crc;
+
+	if (len != 0) {
+		from = key_check(qp->env->keys, job->rkey, qp->pd, sge.addr, len,
+			IBV_ACCESS_REMOTE_READ);
+		if (from == NULL) {
+			resp_fatal(qp, bth.psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR,
+				VENDOR_RKEY);
+			return false;
+		}
+	}
+	ext = frame_begin(&qp->hdr, pkt, &bth, len);
+	if (first || last)
+		aeth_fill(ext, job->msn);
+	crc = frame_crc(&qp->hdr, pkt);
+	sge_gather(qp->env->keys, qp->pd, &sge, 1, &pos,
+		frame_payload(&qp->hdr, pkt, bth.opcode), len, &crc);
+	frame_end(pkt, len, crc);
+	return true;
+}
+
+static void
+job_answered(struct responder *resp)
+{
+	resp->job_next++;
+	if ((int32_t)(resp->job_next - resp->job_done) > 0)
+		resp->job_done = resp->job_next;
+}
+
+unsigned
+resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n)
+{
+	struct responder *resp = &qp->resp;
+	unsigned built = 0;
+
+	while (built < n && resp_jobs_pending(qp)) {
+		struct resp_job *job = job_at(qp, resp->job_next);
+
+		if (job->kind != OP_READ)
+			atomic_response(qp, job, &pkts[built]);
+		else if (!read_response(qp, job, &pkts[built])) {
+			/* The NAK takes the place of what is left. */
+			resp->job_next = resp->job_done = resp->job_end;
+			return built;
+		}
+		built++;
+		if (++job->next == job->end)
+			job_answered(resp);
+	}
+	return built;
+}
