@@ -104,6 +104,22 @@ mtu_admitted(const struct ethdev *dev)
 	return max;
 }
 
+/* What to set; 0: leave it. A port that already has more than it says it can is not made
+ * smaller (net_af_packet says 1500 whatever its interface has). */
+static uint32_t
+mtu_to_ask(const struct ethdev *dev)
+{
+	uint32_t admitted = mtu_admitted(dev);
+	uint16_t present = 0;
+
+	if (dev->mtu <= admitted)
+		return dev->mtu;
+	log_warn("%s says that its MTU is %u at the most; going on with %u", dev->name,
+		admitted, dev->mtu);
+	(void)rte_eth_dev_get_mtu(dev->port_id, &present);
+	return present >= admitted ? 0 : admitted;
+}
+
 static void
 conf_offloads(
 	struct ethdev *dev, const struct ethdev_conf *conf, struct rte_eth_conf *eth)
@@ -144,12 +160,9 @@ static int
 dev_configure(
 	struct ethdev *dev, const struct ethdev_conf *conf, char *err, size_t err_size)
 {
-	struct rte_eth_conf eth = {.rxmode.mtu = RTE_MIN(dev->mtu, mtu_admitted(dev))};
+	struct rte_eth_conf eth = {.rxmode.mtu = mtu_to_ask(dev)};
 	int ret;
 
-	if (eth.rxmode.mtu < dev->mtu)
-		log_warn("%s says that its MTU is %u at the most; going on with %u",
-			dev->name, eth.rxmode.mtu, dev->mtu);
 	conf_offloads(dev, conf, &eth);
 	conf_rss(dev, &eth);
 	ret = rte_eth_dev_configure(
@@ -161,9 +174,9 @@ dev_configure(
 	if (ret != 0)
 		return fail(err, err_size, pmd_error(ret),
 			"%s refuses engines: %u with mtu: %u: %s", dev->name,
-			dev->queue_count, eth.rxmode.mtu, strerror(-ret));
+			dev->queue_count, dev->mtu, strerror(-ret));
 	/* Where configuring did not do it already. */
-	if (conf->mtu != 0) {
+	if (conf->mtu != 0 && eth.rxmode.mtu != 0) {
 		ret = rte_eth_dev_set_mtu(conf->port_id, (uint16_t)eth.rxmode.mtu);
 		if (ret != 0)
 			log_warn("%s cannot set its MTU to %u (%s); going on with %u",
