@@ -116,7 +116,6 @@ static void
 test_size(void **state)
 {
 	(void)state;
-	print_message("struct qp: %zu bytes\n", sizeof(struct qp));
 	assert_true(sizeof(struct qp) <= 1280);
 }
 

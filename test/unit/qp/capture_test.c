@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Against the Linux kernel's driver (test/captures): its requests are played to our
+ * responder, and what we answer is compared field by field with what it answered; our
+ * requester sends what its application sent, and the frames are compared. Where the
+ * kernel differs from the IBA the row says which of section 19's differences it is.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "pcap.h"
+#include "qp_pair.h"
+
+#define NONE 0xFF
+
+/* An answer of the kernel that we give otherwise. */
+struct difference {
+	uint8_t answer;   /* from 1 */
+	uint8_t syndrome; /* ours instead; NONE: we say nothing */
+	uint8_t psn_low;  /* of ours */
+	const char *topic;
+};
+
+struct replay {
+	const char *name;
+	enum ibv_mtu mtu;
+	uint8_t rnr_timer;
+	bool srq;
+	bool bad_key;      /* of the first receive */
+	uint8_t end;       /* stop before this frame; 0: all */
+	uint8_t recvs;     /* posted before the first frame */
+	uint8_t recv_at;   /* one more is posted before this frame */
+	uint8_t lost[5];   /* request frames that the wire took or that are no SEND */
+	uint8_t twice[3];  /* that it doubled */
+	uint8_t corrupt;   /* that it changed */
+	uint16_t recv_len; /* 0: 8192 */
+	uint8_t messages;  /* received with the captures' pattern */
+	struct difference differences[4];
+};
+
+static const struct replay replays[] = {
+	{.name = "01-rc-send-only", .recvs = 12, .messages = 10},
+	{.name = "02-rc-send-multi", .recvs = 6, .messages = 5},
+	{.name = "03-rc-send-imm", .recvs = 6, .messages = 5},
+	{.name = "10-rc-mtu256", .mtu = IBV_MTU_256, .end = 6, .recvs = 4, .messages = 1},
+	{.name = "11-rc-mtu512", .mtu = IBV_MTU_512, .end = 5, .recvs = 4, .messages = 1},
+	{.name = "14-rc-srq", .srq = true, .end = 8, .recvs = 6, .messages = 3},
+	{.name = "15-rc-solicited", .end = 8, .recvs = 4, .messages = 3},
+	{.name = "18-rc-mtu2048",
+		.mtu = IBV_MTU_2048,
+		.end = 5,
+		.recvs = 4,
+		.messages = 1},
+	{.name = "19-rc-mtu4096",
+		.mtu = IBV_MTU_4096,
+		.end = 4,
+		.recvs = 4,
+		.messages = 1},
+	{.name = "26-rc-ipv6-linklocal", .end = 6, .recvs = 4, .messages = 2},
+	{.name = "28-rc-dscp-ecn", .end = 4, .recvs = 4, .messages = 1},
+	{.name = "30-rc-rnr", .rnr_timer = 24, .recv_at = 7, .messages = 1},
+	{.name = "31-rc-rnr-retry-exceeded",
+		.rnr_timer = 20,
+		.differences = {{2, NONE, 0, "after RNR NAK"},
+			{4, NONE, 0, "after RNR NAK"}, {6, NONE, 0, "after RNR NAK"}}},
+	{.name = "34-rc-srq-empty-rnr",
+		.rnr_timer = 22,
+		.srq = true,
+		.recv_at = 5,
+		.messages = 1},
+	{.name = "42-rc-nak-send-too-long",
+		.recvs = 2,
+		.recv_len = 100,
+		.differences = {{1, AETH_NAK_INV_REQ, 0,
+			"SEND longer than the receive WQE"}}},
+	{.name = "44-rc-nak-recv-lkey", .recvs = 2, .bad_key = true},
+	{.name = "50-rc-drop-middle", .recvs = 4, .lost = {3}, .messages = 2},
+	{.name = "52-rc-drop-last-timeout", .recvs = 4, .lost = {3}, .messages = 1},
+	{.name = "53-rc-drop-ack", .recvs = 4, .messages = 1},
+	{.name = "56-rc-drop-nak", .recvs = 4, .lost = {2}, .messages = 1},
+	{.name = "64-rc-wire-dup", .end = 7, .recvs = 4, .twice = {2, 3}, .messages = 1},
+	{.name = "66-rc-corrupt", .recvs = 4, .corrupt = 4, .messages = 1},
+	/* FLUSH and ATOMIC WRITE, which that kernel does not know, are left out. */
+	{.name = "c0-silent-drops", .recvs = 6, .lost = {13, 14}},
+	{.name = "c1-accepted-oddities", .recvs = 8},
+	{.name = "c2-opseq-00", .recvs = 2},
+	{.name = "c2-opseq-01", .recvs = 2},
+	{.name = "c2-opseq-02", .recvs = 2},
+	{.name = "c2-opseq-04", .recvs = 2},
+	{.name = "c2-opseq-05", .recvs = 2},
+	{.name = "c2-opseq-06", .recvs = 2},
+	{.name = "c2-opseq-08", .recvs = 2},
+#define LENGTHS "SEND packet length rules"
+	{.name = "c3-length-00",
+		.recvs = 2,
+		.differences = {{1, AETH_NAK_INV_REQ, 0, LENGTHS}, {2, NONE, 0, LENGTHS},
+			{3, NONE, 0, LENGTHS}}},
+	{.name = "c3-length-01",
+		.recvs = 2,
+		.differences = {{1, AETH_NAK_INV_REQ, 0, LENGTHS}, {2, NONE, 0, LENGTHS},
+			{3, NONE, 0, LENGTHS}}},
+	{.name = "c3-length-02",
+		.recvs = 2,
+		.differences = {{2, AETH_NAK_INV_REQ, 1, LENGTHS}, {3, NONE, 0, LENGTHS},
+			{4, NONE, 0, LENGTHS}}},
+	{.name = "c3-length-03",
+		.recvs = 2,
+		.differences = {{2, AETH_NAK_INV_REQ, 1, LENGTHS},
+			{3, NONE, 0, LENGTHS}}},
+	{.name = "c3-length-04",
+		.recvs = 2,
+		.differences = {{2, AETH_NAK_INV_REQ, 1, LENGTHS},
+			{3, NONE, 0, LENGTHS}}},
+	{.name = "c4-psn", .recvs = 6},
+};
+
+static struct pair p;
+static struct pcap_file file;
+static const char *running; /* the capture in which a test failed */
+
+static bool
+listed(const uint8_t *list, unsigned n, unsigned frame)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (list[i] == frame)
+			return true;
+	}
+	return false;
+}
+
+static void
+load(const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s.pcap", CAPTURES, name);
+	if (pcap_file_load(&file, path) != 0)
+		fail_msg("%s: cannot be read", path);
+}
+
+/* False: not for us to parse (the capture holds wrong frames on purpose). */
+static bool
+frame_view(unsigned index, struct pkt_view *v)
+{
+	struct pkt pkt = {.data = (uint8_t *)(uintptr_t)file.frames[index].data,
+		.len = (uint16_t)file.frames[index].len};
+
+	return parse(&pkt, 0, v) == DROP_none;
+}
+
+/* A response is an ACK that comes from where the first frame of all went to. */
+static bool
+is_answer(const struct pkt_view *first, const struct pkt_view *v)
+{
+	unsigned src = v->ip_version == 4 ? 12 : 8, len = v->ip_version == 4 ? 4 : 16;
+
+	return memcmp(v->ip + src, first->ip + src + len, len) == 0;
+}
+
+static void
+gid_set(uint8_t gid[16], const struct pkt_view *v, bool src)
+{
+	static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
+
+	memcpy(gid, mapped, 12);
+	if (v->ip_version == 4)
+		memcpy(gid + 12, v->ip + (src ? 12 : 16), 4);
+	else
+		memcpy(gid, v->ip + (src ? 8 : 24), 16);
+}
+
+/* h becomes the QP whose frames are in the capture: own says which side's addresses. */
+static void
+take_place(struct host *h, uint32_t qpn, uint32_t dest_qpn, const struct pkt_view *v,
+	bool responder, uint8_t rnr_timer)
+{
+	struct qp_attr attr = host_attr(h);
+	struct path_addr addr = {
+		.udp_sport = roce_udp_sport(0, qpn, dest_qpn), .hop_limit = 64};
+
+	h->qp.qpn = qpn;
+	gid_set(attr.path.sgid, v, !responder);
+	gid_set(attr.path.dgid, v, responder);
+	attr.dest_qpn = dest_qpn;
+	attr.min_rnr_timer = rnr_timer;
+	attr.state = IBV_QPS_INIT;
+	assert_int_equal(qp_modify(&h->qp, &attr, MASK_INIT, IBV_MTU_4096), 0);
+	attr.state = IBV_QPS_RTR;
+	assert_int_equal(qp_modify(&h->qp, &attr, MASK_RTR, IBV_MTU_4096), 0);
+	memcpy(addr.src_gid, attr.path.sgid, 16);
+	memcpy(addr.dst_gid, attr.path.dgid, 16);
+	qp_set_headers(&h->qp, &addr);
+	attr.state = IBV_QPS_RTS;
+	assert_int_equal(qp_modify(&h->qp, &attr, MASK_RTS, IBV_MTU_4096), 0);
+}
+
+static void
+fields_compare(const struct pkt_view *ours, const struct pkt_view *theirs)
+{
+	unsigned addrs = ours->ip_version == 4 ? 12 : 8;
+	unsigned end = ours->ip_version == 4 ? 20 : 40;
+
+	assert_int_equal(ours->ip_version, theirs->ip_version);
+	assert_memory_equal(ours->ip + addrs, theirs->ip + addrs, end - addrs);
+	assert_memory_equal(ours->ip + end, theirs->ip + end, 6); /* UDP: ports, length */
+	assert_int_equal(ours->opcode, theirs->opcode);
+	assert_int_equal(ours->pkey, theirs->pkey);
+	assert_int_equal(ours->dest_qpn, theirs->dest_qpn);
+	assert_int_equal(ours->psn, theirs->psn);
+	assert_int_equal(ours->ack_req, theirs->ack_req);
+	assert_int_equal(ours->solicited, theirs->solicited);
+	assert_int_equal(ours->pad, theirs->pad);
+	assert_int_equal(ours->payload_len, theirs->payload_len);
+	assert_memory_equal(ours->payload, theirs->payload, ours->payload_len);
+}
+
+/* ---- The responder ---- */
+
+static void
+recv_post(const struct replay *r, unsigned i)
+{
+	struct sge sge = host_sge(&p.b, 8192 * i, r->recv_len != 0 ? r->recv_len : 8192);
+
+	sge.lkey = r->bad_key && i == 0 ? 0xBAD00 : p.b.recv_key;
+	assert_int_equal(host_post_recv(&p.b, i, &sge, 1), 0);
+}
+
+/* The kernel's next answer against the frame that waits on b's wire, if there should be
+ * one. */
+static unsigned
+answer_check(const struct replay *r, unsigned number, const struct pkt_view *theirs)
+{
+	const struct difference *d = r->differences;
+	struct pkt_view ours;
+
+	while (d->topic != NULL && d->answer != number)
+		d++;
+	if (d->topic != NULL && d->syndrome == NONE)
+		return 0;
+	if (p.b.wire_count == 0)
+		fail_msg("%s: no answer %u", r->name, number);
+	ours = wire_view(&p.b, 0);
+	fields_compare(&ours, theirs);
+	if (d->topic != NULL) {
+		assert_int_equal(view_aeth(&ours)->syndrome, d->syndrome);
+		assert_int_equal(ours.psn & 0xFF, d->psn_low);
+	} else {
+		assert_memory_equal(view_aeth(&ours), view_aeth(theirs), 4);
+	}
+	wire_drop(&p.b, 0);
+	return 1;
+}
+
+static void
+request_take(const struct replay *r, unsigned number, const struct pcap_frame *frame)
+{
+	static uint8_t copy[5000];
+
+	if (listed(r->lost, RTE_DIM(r->lost), number))
+		return;
+	assert_true(frame->len <= sizeof(copy));
+	memcpy(copy, frame->data, frame->len);
+	if (r->corrupt == number)
+		copy[frame->len - 40] ^= 1;
+	for (unsigned i = 0; i < 1u + listed(r->twice, RTE_DIM(r->twice), number); i++) {
+		host_take(&p.b, copy, frame->len);
+		host_pull(&p.b, PULL_ALL); /* an answer each: nothing is coalesced */
+	}
+}
+
+/* Payload byte i of operation k: (i + 16 k) ^ ((i + 16 k) >> 8). */
+static void
+messages_check(const struct replay *r)
+{
+	for (unsigned k = 0; k < r->messages; k++) {
+		const uint8_t *at = p.b.mem + 8192 * k;
+		struct cqe cqe;
+
+		assert_true(host_poll(&p.b, &p.b.recv_cq, &cqe));
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		assert_int_equal(cqe.wr_id, k);
+		for (uint32_t i = 0; i < cqe.byte_len; i++)
+			assert_int_equal(
+				at[i], ((i + 16 * k) ^ ((i + 16 * k) >> 8)) & 0xFF);
+	}
+}
+
+static void
+replay_init(const struct replay *r)
+{
+	struct pair_conf conf = pair_defaults();
+	uint32_t peer_qpn = 0x777;
+	struct pkt_view first, v;
+
+	load(r->name);
+	conf.unconnected = true;
+	conf.srq = r->srq;
+	conf.mtu = r->mtu != 0 ? r->mtu : IBV_MTU_1024;
+	conf.mem_bytes = 16 * 8192;
+	pair_init(&p, &conf);
+	/* The first frame of c0 has a wrong ICRC. */
+	assert_true(frame_view(0, &first) || frame_view(8, &first));
+	for (unsigned i = 0; i < file.count; i++) {
+		if (frame_view(i, &v) && is_answer(&first, &v))
+			peer_qpn = v.dest_qpn;
+	}
+	take_place(&p.b, first.dest_qpn, peer_qpn, &first, true, r->rnr_timer);
+	for (unsigned i = 0; i < r->recvs; i++)
+		recv_post(r, i);
+}
+
+static void
+replay_run(const struct replay *r)
+{
+	unsigned end = r->end != 0 ? r->end - 1u : (unsigned)file.count;
+	struct pkt_view first, v;
+	unsigned answers = 0, given = 0, wanted = 0;
+
+	assert_true(frame_view(0, &first) || frame_view(8, &first));
+	/* All requests, then all answers: tcpdump may have crossed them. */
+	for (unsigned i = 0; i < end; i++) {
+		if (r->recv_at == i + 1)
+			recv_post(r, 0);
+		if (!frame_view(i, &v) || !is_answer(&first, &v))
+			request_take(r, i + 1, &file.frames[i]);
+	}
+	given = p.b.wire_count;
+	for (unsigned i = 0; i < end; i++) {
+		if (frame_view(i, &v) && is_answer(&first, &v))
+			wanted += answer_check(r, ++answers, &v);
+	}
+	if (given != wanted)
+		fail_msg("%s: %u answers, wanted %u", r->name, given, wanted);
+}
+
+static void
+test_responder(void **state)
+{
+	struct event_record event;
+	struct cqe cqe;
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(replays); i++) {
+		const struct replay *r = &replays[i];
+
+		running = r->name;
+		replay_init(r);
+		replay_run(r);
+		messages_check(r);
+		while (host_poll(&p.b, &p.b.recv_cq, &cqe) ||
+			event_next(&p.b.events, &event) == 0)
+			; /* of receives that failed: receive_test.c */
+		pair_fini(&p);
+		pcap_file_unload(&file);
+	}
+	running = NULL;
+}
+
+/* ---- The requester ---- */
+
+struct sender {
+	const char *name;
+	enum ibv_mtu mtu;
+	unsigned ops;
+	uint32_t len[10];
+	uint32_t imm[10]; /* with imm_ops: as the application gave it, in host order */
+	unsigned imm_ops; /* bit per operation */
+	unsigned solicited_ops;
+};
+
+static const struct sender senders[] = {
+	{"01-rc-send-only", IBV_MTU_1024, 10, {0, 1, 2, 3, 4, 5, 255, 256, 1023, 1024},
+		{0}, 0, 0},
+	{"02-rc-send-multi", IBV_MTU_1024, 5, {1025, 2048, 2049, 3072, 4098}, {0}, 0, 0},
+	{"03-rc-send-imm", IBV_MTU_1024, 5, {0, 5, 1024, 1030, 3000},
+		{0x11223344, 0xdeadbeef, 1, 2, 0xffffffff}, 0x1F, 0},
+	{"10-rc-mtu256", IBV_MTU_256, 1, {1000}, {0}, 0, 0},
+	{"11-rc-mtu512", IBV_MTU_512, 1, {1500}, {0}, 0, 0},
+	{"15-rc-solicited", IBV_MTU_1024, 3, {8, 8, 2000}, {0, 0, 3}, 4, 6},
+	{"18-rc-mtu2048", IBV_MTU_2048, 1, {5000}, {0}, 0, 0},
+	{"19-rc-mtu4096", IBV_MTU_4096, 1, {8192}, {0}, 0, 0},
+	{"26-rc-ipv6-linklocal", IBV_MTU_1024, 2, {5, 1500}, {0, 1}, 2, 0},
+};
+
+static void
+sender_post(const struct sender *s)
+{
+	for (unsigned k = 0; k < s->ops; k++) {
+		struct sge sge = host_sge(&p.a, 8192 * k, s->len[k]);
+		bool imm = (s->imm_ops >> k & 1) != 0;
+		struct send_req req = {
+			.wr_id = k,
+			.opcode = imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+			.imm = __builtin_bswap32(s->imm[k]),
+			.flags = IBV_SEND_SIGNALED |
+				 (s->solicited_ops >> k & 1 ? (unsigned)IBV_SEND_SOLICITED
+							    : 0),
+			.sge = &sge,
+			.num_sge = s->len[k] != 0,
+		};
+
+		for (uint32_t i = 0; i < s->len[k]; i++)
+			p.a.mem[8192 * k + i] =
+				(uint8_t)((i + 16 * k) ^ ((i + 16 * k) >> 8));
+		assert_int_equal(host_post_send(&p.a, &req), 0);
+	}
+}
+
+static void
+test_requester(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(senders); i++) {
+		const struct sender *s = &senders[i];
+		struct pair_conf conf = pair_defaults();
+		struct pkt_view first, v, ours;
+
+		running = s->name;
+		load(s->name);
+		conf.unconnected = true;
+		conf.mtu = s->mtu;
+		conf.mem_bytes = 10 * 8192;
+		pair_init(&p, &conf);
+		assert_true(frame_view(0, &first));
+		/* Both QPs of these captures have the same number. */
+		take_place(&p.a, first.dest_qpn, first.dest_qpn, &first, false, 0);
+		sender_post(s);
+		host_pull(&p.a, PULL_ALL);
+		for (unsigned k = 0; p.a.qp.req.una_idx != s->ops; k++) {
+			assert_true(k < file.count && frame_view(k, &v));
+			if (is_answer(&first, &v)) {
+				host_take(&p.a, file.frames[k].data, file.frames[k].len);
+				continue;
+			}
+			ours = wire_view(&p.a, 0);
+			fields_compare(&ours, &v);
+			assert_memory_equal(ours.ext, v.ext, v.op->ext_len);
+			wire_drop(&p.a, 0);
+		}
+		for (unsigned k = 0; k < s->ops; k++)
+			expect_sent(&p.a, k, IBV_WC_SUCCESS);
+		pair_fini(&p);
+		pcap_file_unload(&file);
+	}
+	running = NULL;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (running != NULL)
+		print_error("in %s\n", running);
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_responder, teardown),
+		cmocka_unit_test_teardown(test_requester, teardown),
+	};
+
+	return cmocka_run_group_tests_name("qp capture", tests, NULL, NULL);
+}
