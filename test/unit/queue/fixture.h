@@ -4,9 +4,13 @@
 #ifndef ROCADE_TEST_QUEUE_FIXTURE_H
 #define ROCADE_TEST_QUEUE_FIXTURE_H
 
+#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 
@@ -97,6 +101,42 @@ gates_leave(void)
 {
 	for (unsigned i = 0; i < GATES; i++)
 		gate_leave(&gates[i]);
+}
+
+/* ---- Jolts: a signal stops a thread between any two of its instructions for long enough
+ * that the others run far ahead, which few cores alone would hardly ever show. ---- */
+
+#define JOLT_US 50
+
+static inline void
+on_jolt(int number)
+{
+	int saved = errno;
+
+	(void)number;
+	usleep(JOLT_US);
+	errno = saved;
+}
+
+static inline void
+jolts_open(struct sigaction *old)
+{
+	struct sigaction action = {.sa_handler = on_jolt, .sa_flags = SA_RESTART};
+
+	sigaction(SIGUSR2, &action, old);
+}
+
+static inline void
+jolts_close(const struct sigaction *old)
+{
+	sigaction(SIGUSR2, old, NULL);
+}
+
+static inline void
+jolt(pthread_t thread)
+{
+	pthread_kill(thread, SIGUSR2);
+	usleep(JOLT_US * 2);
 }
 
 /* ---- Verdicts of threads, which cannot leave a test themselves. ---- */

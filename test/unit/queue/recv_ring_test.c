@@ -350,6 +350,33 @@ two_takers_see_fifo(void **state)
 	run_traffic(2, 1024, 1000000);
 }
 
+/* Takers that stand still between looking at cons, at prod and the exchange, while the
+ * ring of a few goes round and round. */
+static void
+jolted_takers_see_fifo(void **state)
+{
+	struct traffic t = {.ring = &ring,
+		.take = take_shared,
+		.take_arg = &ring,
+		.takers = 2,
+		.total = UINT64_MAX};
+	struct sigaction old;
+	const char *wrong;
+
+	(void)state;
+	ring_open(8, 1);
+	jolts_open(&old);
+	traffic_start(&t);
+	for (unsigned i = 0; i < 5000 && !threads_failed(); i++)
+		jolt(t.taker[0].thread);
+	traffic_stop(&t);
+	wrong = traffic_finish(&t);
+	jolts_close(&old);
+	if (wrong != NULL)
+		fail_msg("not so: %s", wrong);
+	ring_close();
+}
+
 int
 main(void)
 {
@@ -364,6 +391,7 @@ main(void)
 		cmocka_unit_test(random_calls_agree_with_a_list),
 		cmocka_unit_test(one_taker_sees_fifo),
 		cmocka_unit_test(two_takers_see_fifo),
+		cmocka_unit_test(jolted_takers_see_fifo),
 	};
 
 	return cmocka_run_group_tests_name("recv_ring", tests, NULL, NULL);
