@@ -244,8 +244,9 @@ test_query_device(void **state)
 		attr.node_guid == ibv_get_device_guid(rocade_port_device(pair.a.port)));
 	assert_true(attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE);
 	assert_true(attr.device_cap_flags & IBV_DEVICE_RC_RNR_NAK_GEN);
-	assert_int_equal(attr.atomic_cap, IBV_ATOMIC_NONE);
-	assert_int_equal(attr.max_qp_rd_atom, 0);
+	assert_int_equal(attr.atomic_cap, IBV_ATOMIC_HCA);
+	assert_int_equal(attr.max_qp_rd_atom, 16);
+	assert_int_equal(attr.max_qp_init_rd_atom, 16);
 	assert_int_equal(attr.max_qp, 1024);
 	assert_true(attr.max_cqe >= 4000000);
 	assert_int_equal(attr.phys_port_cnt, 1);

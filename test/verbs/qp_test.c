@@ -365,15 +365,21 @@ test_post_send_refused(void **state)
 	second_refused(&wr, EINVAL);
 	wr = send_wr(sge, 4); /* max_send_sge is 3 */
 	second_refused(&wr, EINVAL);
-	static const enum ibv_wr_opcode absent[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
-		IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP,
-		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_LOCAL_INV, IBV_WR_BIND_MW,
+	static const enum ibv_wr_opcode absent[] = {IBV_WR_LOCAL_INV, IBV_WR_BIND_MW,
 		IBV_WR_SEND_WITH_INV, IBV_WR_TSO, IBV_WR_DRIVER1};
 	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
 		wr = send_wr(sge, 1);
 		wr.opcode = absent[i];
 		second_refused(&wr, EINVAL);
 	}
+	/* An atomic is on 8 aligned bytes, and nothing that is read is inline. */
+	wr = send_wr(sge, 1);
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	second_refused(&wr, EINVAL);
+	wr = send_wr(sge, 1);
+	wr.opcode = IBV_WR_RDMA_READ;
+	wr.send_flags |= IBV_SEND_INLINE;
+	second_refused(&wr, EINVAL);
 	wr = send_wr(sge, 1);
 	wr.send_flags |= IBV_SEND_IP_CSUM;
 	second_refused(&wr, EINVAL);
