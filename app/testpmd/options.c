@@ -98,6 +98,13 @@ set_size(struct conf *conf, const char *value)
 }
 
 static bool
+set_wait(struct conf *conf, const char *value)
+{
+	conf->wait_given = true;
+	return parse_number(value, 0, 1000000000, &conf->wait_s);
+}
+
+static bool
 set_mtu(struct conf *conf, const char *value)
 {
 	uint64_t mtu;

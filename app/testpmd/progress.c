@@ -45,15 +45,20 @@ wait_hint(const struct host *host)
 	}
 }
 
+/* 0: for ever, as whoever types has somebody else to start the other end. */
+static uint64_t
+wait_limit_s(const struct host *host)
+{
+	const struct conf *conf = host->conf;
+
+	return conf->interactive && host->passive && !conf->wait_given ? 0 : conf->wait_s;
+}
+
 bool
 host_wait_over(struct host *host, uint64_t now_ns, const char *what)
 {
-	const struct conf *conf = host->conf;
-	uint64_t wait_s = conf->wait_s;
+	uint64_t wait_s = wait_limit_s(host);
 
-	/* Whoever types has somebody else to start the other end. */
-	if (conf->interactive && host->passive && !conf->wait_given)
-		wait_s = 0;
 	if (wait_s == 0 ||
 		elapsed_ns(now_ns, host->tally.start_ns) < wait_s * NS_PER_SECOND)
 		return false;
@@ -142,6 +147,14 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 	uint64_t quiet_ns = host_quiet_for(host, tally->messages, now_ns);
 
 	tally->last_ns = host->quiet_ns;
+	if (conf->count != 0 && wait_limit_s(host) != 0 &&
+		quiet_ns > wait_limit_s(host) * NS_PER_SECOND) {
+		host_fail(host,
+			"%s sent nothing more for %" PRIu64 " s: %" PRIu64 " of %" PRIu64
+			" messages came",
+			host->pc->peer, wait_limit_s(host), tally->messages, conf->count);
+		return;
+	}
 	if (conf->count != 0 && tally->messages >= conf->count) {
 		host->state = HOST_LINGERING;
 		host->drain_ns = now_ns;

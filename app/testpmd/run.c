@@ -8,6 +8,7 @@
 
 #include <rte_lcore.h>
 
+#include "parse.h"
 #include "report.h"
 #include "run.h"
 
@@ -98,6 +99,9 @@ host_start(struct host *host)
 	if (host->state == HOST_FAILED)
 		return -1;
 	host->state = HOST_WAITING;
+	host_say(host, "%s, %u QPs from 0x%x, path MTU %u, peer %s",
+		mode_name(host->pc->mode), host->n_flows, host->flows[0].qpn,
+		128u << host->mtu, host->pc->peer);
 	return 0;
 }
 

@@ -172,10 +172,10 @@ tx_post_burst(struct host *host, struct flow *flow)
 static void
 tx_failed(struct host *host, struct flow *flow, const struct ibv_wc *wc)
 {
-	if (flow->failed)
-		return; /* the flush behind the one that tells why */
+	if (flow->failed || flow->resetting)
+		return; /* the flush behind the one that tells why, or because of us */
 	flow->failed = true;
-	if (host->state == HOST_WAITING || host->passive)
+	if ((host->state != HOST_RUNNING && host->state != HOST_DRAINING) || host->passive)
 		return; /* tried again until the wait is over */
 	if (wc->status == IBV_WC_RETRY_EXC_ERR)
 		host_fail(host,
