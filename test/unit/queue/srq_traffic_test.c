@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The SRQ with engines and posters at work: limit, resize and the switch of takes. The
+ * rules one by one are in srq_test.c. */
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include "queue/srq.h"
+
+#include <cmocka.h>
+
+#include "traffic.h"
+
+static struct event_queue events;
+static struct srq srq;
+static int object;
+
+static void
+srq_open(uint32_t max_wr, uint32_t max_sge)
+{
+	assert_int_equal(event_queue_init(&events), 0);
+	assert_int_equal(fcntl(events.fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(
+		srq_init(&srq, &alloc_counting, 7, max_wr, max_sge, &events, &object), 0);
+	/* Indices that wrap around 2^32 soon. */
+	srq.ring.cons = UINT32_MAX - 5;
+	recv_ring_clear(&srq.ring);
+}
+
+static void
+srq_close(void)
+{
+	event_purge(&srq.limit_event);
+	event_purge(&srq.error_event);
+	srq_fini(&srq);
+	event_queue_fini(&events);
+	assert_int_equal(counting.bytes, 0);
+}
+
+static int
+traffic_take(void *arg, struct recv_wqe *out)
+{
+	return srq_take(arg, out);
+}
+
+static void
+traffic_init(struct traffic *t)
+{
+	*t = (struct traffic){.ring = &srq.ring,
+		.take = traffic_take,
+		.take_arg = &srq,
+		.takers = 2,
+		.waves = true,
+		.total = UINT64_MAX};
+	srq_attach(&srq, 0);
+	srq_attach(&srq, 1);
+}
+
+static void
+traffic_end(struct traffic *t)
+{
+	const char *wrong;
+
+	traffic_stop(t);
+	wrong = traffic_finish(t);
+	if (wrong != NULL)
+		fail_msg("not so: %s", wrong);
+	srq_detach(&srq);
+	srq_detach(&srq);
+}
+
+#define ARMINGS 100000
+#define LIMIT_RING 64
+
+struct limits {
+	uint64_t rand;
+	uint64_t owed; /* events that the armings so far must have raised */
+	uint64_t read;
+	bool armed; /* as of the last look */
+};
+
+/* All gates held: nothing is between a take and its event. What was armed has fired or
+ * not. */
+static void
+limits_settle(struct limits *l)
+{
+	if (l->armed && srq_limit(&srq) == 0) {
+		l->owed++;
+		l->armed = false;
+	}
+	assert_int_equal(srq.limit_fired, l->owed);
+	assert_int_equal(srq.limit_event.raised + srq.limit_event.delivered, l->owed);
+}
+
+/* later: with as many outstanding as it takes, so that it does not fire at once. */
+static void
+limits_arm(struct limits *l, struct traffic *t, uint32_t limit, bool later)
+{
+	struct srq_attr attr = {.limit = limit};
+
+	gates_enter();
+	while (later && recv_ring_outstanding(&srq.ring) < limit) {
+		/* Again and again: a poster may just be setting it. */
+		__atomic_store_n(&t->draining, false, __ATOMIC_RELAXED);
+		sched_yield();
+	}
+	limits_settle(l);
+	assert_int_equal(srq_modify(&srq, &attr, IBV_SRQ_LIMIT), 0);
+	l->armed = limit != 0;
+	assert_true(!later || srq_limit(&srq) == limit);
+	gates_leave();
+}
+
+/* The event of an arming that nothing replaces has to come. */
+static void
+limits_wait(struct limits *l)
+{
+	struct pollfd p = {.fd = events.fd, .events = POLLIN};
+	struct event_record record;
+
+	while (srq_limit(&srq) != 0) {
+		if (poll(&p, 1, 20000) != 1)
+			fail_msg("an event is missing, after %" PRIu64, l->read);
+		while (event_next(&events, &record) == 0)
+			l->read++;
+	}
+}
+
+static void
+one_event_for_each_arming(void **state)
+{
+	struct limits l = {.rand = test_seed(5)};
+	struct event_record record;
+	struct traffic t;
+
+	(void)state;
+	srq_open(LIMIT_RING, 4);
+	traffic_init(&t);
+	traffic_start(&t);
+	for (unsigned round = 0; round < ARMINGS && !threads_failed(); round++) {
+		limits_arm(&l, &t, 1 + rand_below(&l.rand, LIMIT_RING), round % 2 != 0);
+		/* One in eight is replaced or disarmed before long. */
+		if (rand_below(&l.rand, 8) == 0)
+			limits_arm(&l, &t, rand_below(&l.rand, LIMIT_RING + 1), false);
+		limits_wait(&l);
+	}
+	traffic_end(&t);
+	limits_settle(&l);
+	while (event_next(&events, &record) == 0)
+		l.read++;
+	assert_int_equal(l.read, l.owed);
+	assert_in_range(l.owed, ARMINGS * 7 / 8, ARMINGS * 9 / 8);
+	srq_close();
+}
+
+#define RESIZES 10000
+
+/* One resize with the gates held; takers are out, posters go on until the lock. */
+static bool
+resize_once(uint64_t *rand)
+{
+	uint32_t max_wr = 1 + rand_below(rand, rand_below(rand, 2) ? 32 : 300);
+	uint32_t max_sge = rand_below(rand, RECV_MAX_SGE + 1);
+	struct srq_attr attr = {.max_wr = max_wr, .max_sge = max_sge};
+	uint32_t outstanding, max_sge_before;
+	int rc;
+
+	gates_enter();
+	outstanding = recv_ring_outstanding(&srq.ring);
+	max_sge_before = srq.ring.max_sge;
+	rc = srq_modify(&srq, &attr, IBV_SRQ_MAX_WR);
+	if (rc == 0) {
+		assert_in_range(max_wr, outstanding, UINT32_MAX);
+		assert_int_equal(attr.max_wr, rte_align32pow2(max_wr));
+		assert_int_equal(attr.max_sge, max_sge ? max_sge : max_sge_before);
+	} else {
+		assert_int_equal(rc, -EINVAL);
+		/* Too small for what is there, one way or the other. */
+		assert_true(recv_ring_outstanding(&srq.ring) > max_wr ||
+			    (max_sge != 0 && max_sge < max_sge_before));
+	}
+	gates_leave();
+	return rc == 0;
+}
+
+static void
+resizes_under_traffic(void **state)
+{
+	uint64_t rand = test_seed(6);
+	unsigned done = 0;
+	struct traffic t;
+
+	(void)state;
+	srq_open(8, 2);
+	traffic_init(&t);
+	t.waves = false;
+	traffic_start(&t);
+	while (done < RESIZES && !threads_failed()) {
+		done += resize_once(&rand);
+		sched_yield();
+	}
+	traffic_end(&t);
+	/* It did run meanwhile. */
+	assert_in_range(t.posted, RESIZES, UINT64_MAX);
+	assert_int_equal(recv_ring_outstanding(&srq.ring), 0);
+	assert_int_equal(srq.limit_fired, 0);
+	srq_close();
+}
+
+/* Engines come and go while posters post: the switch between the two kinds of take. */
+static void
+attaches_under_traffic(void **state)
+{
+	struct traffic t;
+
+	(void)state;
+	srq_open(32, 2);
+	traffic_init(&t);
+	traffic_start(&t);
+	for (unsigned round = 0; round < 3000 && !threads_failed(); round++) {
+		gates_enter();
+		/* One taker at most holds its gate while the other kind is used. */
+		srq.shared = false;
+		gate_leave(&gates[round % 2]);
+		sched_yield();
+		gate_enter(&gates[round % 2]);
+		srq.shared = true;
+		gates_leave();
+		sched_yield();
+	}
+	traffic_end(&t);
+	srq_close();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_event_for_each_arming),
+		cmocka_unit_test(resizes_under_traffic),
+		cmocka_unit_test(attaches_under_traffic),
+	};
+
+	return cmocka_run_group_tests_name("srq_traffic", tests, NULL, NULL);
+}
