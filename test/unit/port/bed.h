@@ -18,8 +18,8 @@
 static inline const uint8_t *
 gid_of(const char *text)
 {
-	static uint8_t gids[8][16];
-	static unsigned turn;
+	static _Thread_local uint8_t gids[8][16];
+	static _Thread_local unsigned turn;
 	uint8_t *gid = gids[turn++ % 8];
 
 	assert_int_equal(gid_parse(text, gid, NULL), 0);

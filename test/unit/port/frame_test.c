@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bed.h"
+#include "../rand.h"
+
+static void
+stations_have_their_own_mac(void **state)
+{
+	(void)state;
+	assert_true(mac_is_station((uint8_t[]){0x02, 0, 0, 0, 0, 0}));
+	assert_true(mac_is_station((uint8_t[]){0, 0, 0, 0, 0, 1}));
+	assert_false(mac_is_station((uint8_t[]){0, 0, 0, 0, 0, 0}));
+	assert_false(mac_is_station((uint8_t[]){0x33, 0x33, 0, 0, 0, 1}));
+	assert_false(mac_is_station((uint8_t[]){0xff, 0xff, 0xff, 0xff, 0xff, 0xff}));
+}
+
+/* RFC 1071, section 3. */
+static void
+checksum_of_the_rfc(void **state)
+{
+	static const uint8_t data[] = {0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7};
+	uint16_t sum = sum_fold(sum_add(0, data, sizeof(data)));
+
+	(void)state;
+	assert_memory_equal(&sum, ((uint8_t[]){0x22, 0x0d}), 2);
+}
+
+/* In pieces of even length, of any length, and of all ones without overflow. */
+static void
+checksum_in_pieces(void **state)
+{
+	static uint8_t ones[65535];
+	uint64_t rand = 1;
+
+	(void)state;
+	for (unsigned round = 0; round < 200; round++) {
+		uint8_t data[301];
+		uint32_t len = rand_below(&rand, sizeof(data) + 1), cut, want = 0;
+
+		for (uint32_t i = 0; i < len; i++) {
+			data[i] = (uint8_t)rand_next(&rand);
+			want += i % 2 == 0 ? (uint32_t)data[i] << 8 : data[i];
+		}
+		while (want >> 16 != 0)
+			want = (want & 0xffff) + (want >> 16);
+		want = ~want & 0xffff;
+		cut = rand_below(&rand, len / 2 + 1) * 2;
+		uint16_t sum =
+			sum_fold(sum_add(sum_add(0, data, cut), data + cut, len - cut));
+
+		assert_int_equal(__builtin_bswap16(sum), want);
+	}
+	memset(ones, 0xff, sizeof(ones));
+	assert_int_equal(sum_fold(sum_add(0xffffffff, ones, 65534)), 0);
+}
+
+static void
+frames_are_begun_where_they_fit(void **state)
+{
+	static const uint8_t dst[6] = {2, 0, 0, 0, 0, 2};
+
+	(void)state;
+	for (uint16_t vlan = 0; vlan <= 4094; vlan += 4094) {
+		struct net_conf conf = conf_of(1, vlan);
+		uint32_t off = vlan != 0 ? 18 : 14;
+
+		for (uint32_t room = 0; room < 100; room++) {
+			struct pkt pkt = frame_empty(room);
+			uint8_t *at = frame_begin_l2(&conf, &pkt, dst, 0x0806, 46);
+
+			if (room < off + 46) {
+				assert_null(at);
+				free(pkt.data);
+				continue;
+			}
+			assert_ptr_equal(at, pkt.data + off);
+			assert_int_equal(pkt.len, off + 46);
+			assert_memory_equal(pkt.data, dst, 6);
+			assert_memory_equal(pkt.data + 6, conf.mac, 6);
+			if (vlan != 0)
+				assert_memory_equal(pkt.data + 12,
+					((uint8_t[]){0x81, 0x00, 0x0f, 0xfe}), 4);
+			assert_memory_equal(at - 2, ((uint8_t[]){0x08, 0x06}), 2);
+			free(pkt.data);
+		}
+	}
+}
+
+static void
+split_undoes_begin(void **state)
+{
+	static const uint8_t dst[6] = {2, 0, 0, 0, 0, 2};
+
+	(void)state;
+	for (uint16_t vlan = 0; vlan <= 100; vlan += 100) {
+		struct net_conf from = conf_of(1, vlan), to = conf_of(2, vlan);
+		struct pkt pkt = frame_empty(100);
+		struct frame frame;
+
+		assert_non_null(frame_begin_l2(&from, &pkt, dst, 0x86dd, 50));
+		assert_true(frame_split(&to, &pkt, &frame));
+		assert_int_equal(frame.type, 0x86dd);
+		assert_int_equal(frame.l3_len, 50);
+		assert_ptr_equal(frame.l3, pkt.data + pkt.len - 50);
+		assert_memory_equal(frame.src_mac, from.mac, 6);
+		assert_false(frame_split(&from, &pkt, &frame)); /* not theirs */
+		to.vlan ^= 1;
+		assert_false(frame_split(&to, &pkt, &frame));
+		free(pkt.data);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stations_have_their_own_mac),
+		cmocka_unit_test(checksum_of_the_rfc),
+		cmocka_unit_test(checksum_in_pieces),
+		cmocka_unit_test(frames_are_begun_where_they_fit),
+		cmocka_unit_test(split_undoes_begin),
+	};
+
+	return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
+}

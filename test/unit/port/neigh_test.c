@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "bed.h"
+#include "../rand.h"
+
+#define LATE (WHEEL_TICK_NS + 1) /* a timer fires so much after its time at the most */
+
+static int
+resolve(struct net *net, const char *dst, uint64_t now)
+{
+	uint8_t mac[6];
+
+	return net_resolve(net, gid_of(dst), mac, now);
+}
+
+/* Whether net sends something now, and nothing after that. */
+static bool
+sends(struct net *net, uint64_t now)
+{
+	struct pkt first = net_send(net, now), second = net_send(net, now);
+
+	assert_null(second.data);
+	free(first.data);
+	return first.data != NULL;
+}
+
+/* Two hosts: what a sends at now goes to b, and b's answer back to a. */
+static unsigned
+exchange(struct net *a, struct net *b, uint64_t now)
+{
+	unsigned n = 0;
+
+	for (;;) {
+		struct pkt out = net_send(a, now), back;
+
+		if (out.data == NULL)
+			return n;
+		n++;
+		back = net_ask(b, &out, now);
+		if (back.data != NULL) {
+			struct pkt none = net_ask(a, &back, now);
+
+			assert_null(none.data);
+		}
+		free(back.data);
+		free(out.data);
+	}
+}
+
+static void
+hosts_find_each_other(void **state)
+{
+	static const char *const names[] = {
+		"192.0.2.2", "2001:db8::2", "fe80::ff:fe00:2"};
+
+	(void)state;
+	for (uint16_t vlan = 0; vlan <= 100; vlan += 100) {
+		struct net *a = net_of(1, vlan), *b = net_of(2, vlan);
+
+		for (size_t i = 0; i < RTE_DIM(names); i++) {
+			uint32_t before = net_generation(a);
+			uint8_t mac[6];
+
+			assert_int_equal(resolve(a, names[i], T0), -EAGAIN);
+			assert_int_equal(net_generation(a), before);
+			assert_true(net_deadline(a) <= T0);
+			assert_int_equal(exchange(a, b, T0), 1);
+			assert_int_not_equal(net_generation(a), before);
+			assert_int_equal(net_resolve(a, gid_of(names[i]), mac, T0), 0);
+			assert_true(mac_is(mac, 2));
+		}
+		/* b has been asked and so knows a: nothing is sent. */
+		assert_int_equal(resolve(b, "192.0.2.1", T0), 0);
+		assert_int_equal(exchange(b, a, T0), 0);
+		net_destroy(a);
+		net_destroy(b);
+	}
+}
+
+static void
+ways_that_need_no_question(void **state)
+{
+	struct net *net = net_of(1, 0);
+	uint8_t mac[6];
+
+	(void)state;
+	assert_int_equal(net_resolve(net, gid_of("192.0.2.1"), mac, T0), 0);
+	assert_true(mac_is(mac, 1));
+	assert_int_equal(net_resolve(net, gid_of("239.1.2.3"), mac, T0), 0);
+	assert_memory_equal(mac, ((uint8_t[]){0x01, 0, 0x5e, 1, 2, 3}), 6);
+	assert_int_equal(net_resolve(net, gid_of("ff0e::1"), mac, T0), 0);
+	assert_memory_equal(mac, ((uint8_t[]){0x33, 0x33, 0, 0, 0, 1}), 6);
+	assert_int_equal(resolve(net, "192.0.2.255", T0), -ENETUNREACH);
+	assert_int_equal(resolve(net, "0.0.0.0", T0), -ENETUNREACH);
+	assert_int_equal(net_deadline(net), TIME_NEVER);
+	assert_int_equal(neigh_count(net, T0).all, 0);
+	net_destroy(net);
+}
+
+static void
+other_networks_share_the_gateway(void **state)
+{
+	struct net_conf conf = conf_of(254, 0);
+	struct net *net = net_of(1, 0), *gateway;
+	uint8_t mac[6];
+
+	(void)state;
+	memset(conf.gateway4, 0, 16);
+	memset(conf.gateway6, 0, 16);
+	gateway = net_of_conf(&conf);
+	net_settle(gateway);
+	assert_int_equal(resolve(net, "8.8.8.8", T0), -EAGAIN);
+	assert_int_equal(resolve(net, "9.9.9.9", T0), -EAGAIN);
+	assert_int_equal(neigh_count(net, T0).all, 1);
+	assert_int_equal(exchange(net, gateway, T0), 1);
+	assert_int_equal(net_resolve(net, gid_of("8.8.8.8"), mac, T0), 0);
+	assert_true(mac_is(mac, 254));
+	net_destroy(net);
+	net_destroy(gateway);
+}
+
+/* Requests at 0, 200 .. 800 ms; at 1 s it is unreachable, and asked once a second; never
+ * early, and late by a tick at the most. */
+static void
+silence_is_exact(void **state)
+{
+	struct net *net = net_of(1, 0);
+	uint64_t now = T0;
+	uint32_t before = net_generation(net);
+
+	(void)state;
+	assert_int_equal(resolve(net, "192.0.2.9", now), -EAGAIN);
+	for (unsigned i = 0; i < NEIGH_TRIES; i++) {
+		assert_true(net_deadline(net) <= now);
+		assert_true(sends(net, now));
+		assert_true(net_deadline(net) > now);
+		assert_false(sends(net, now + NEIGH_RETRY_NS - 1));
+		assert_int_equal(resolve(net, "192.0.2.9", now), -EAGAIN);
+		now += NEIGH_RETRY_NS + LATE;
+	}
+	assert_int_equal(net_generation(net), before);
+	assert_false(sends(net, now));
+	assert_int_not_equal(net_generation(net), before);
+	assert_int_equal(neigh_count(net, now).failed, 1);
+	before = net_generation(net);
+	for (unsigned i = 0; i < 20; i++) {
+		assert_int_equal(resolve(net, "192.0.2.9", now), -EHOSTUNREACH);
+		assert_false(sends(net, now + NEIGH_FAILED_NS - 1));
+		now += NEIGH_FAILED_NS + LATE;
+		assert_true(sends(net, now));
+	}
+	assert_int_equal(net_generation(net), before);
+	net_destroy(net);
+}
+
+static void
+the_unreachable_comes_back(void **state)
+{
+	struct net *a = net_of(1, 0), *b = net_of(2, 0);
+	uint64_t now = T0;
+	uint32_t before;
+
+	(void)state;
+	(void)resolve(a, "2001:db8::2", now);
+	for (unsigned i = 0; i <= NEIGH_TRIES; i++, now += NEIGH_RETRY_NS + LATE)
+		(void)sends(a, now);
+	assert_int_equal(resolve(a, "2001:db8::2", now), -EHOSTUNREACH);
+	before = net_generation(a);
+	now += NEIGH_FAILED_NS + LATE;
+	assert_int_equal(exchange(a, b, now), 1);
+	assert_int_not_equal(net_generation(a), before);
+	assert_int_equal(resolve(a, "2001:db8::2", now), 0);
+	net_destroy(a);
+	net_destroy(b);
+}
+
+/* A known one is confirmed every 30 s, first by asking it alone; when it is gone the
+ * others are told, and meanwhile its MAC is used. */
+static void
+known_ones_are_confirmed(void **state)
+{
+	struct net *a = net_of(1, 0), *b = net_of(2, 0);
+	uint64_t now = T0;
+	uint32_t before;
+
+	(void)state;
+	(void)resolve(a, "192.0.2.2", now);
+	assert_int_equal(exchange(a, b, now), 1);
+	before = net_generation(a);
+	for (unsigned i = 0; i < 10; i++) {
+		assert_false(sends(a, now + NEIGH_REFRESH_NS - 1));
+		now += NEIGH_REFRESH_NS + LATE;
+		assert_int_equal(exchange(a, b, now), 1);
+	}
+	assert_int_equal(net_generation(a), before);
+	now += NEIGH_REFRESH_NS + LATE;
+	for (unsigned i = 0; i < NEIGH_TRIES; i++, now += NEIGH_RETRY_NS + LATE) {
+		struct pkt out = net_send(a, now);
+
+		assert_non_null(out.data);
+		if (i < NEIGH_UNICAST_TRIES)
+			assert_true(mac_is(out.data, 2));
+		else
+			assert_int_equal(out.data[0], 0xff);
+		free(out.data);
+		assert_int_equal(resolve(a, "192.0.2.2", now), 0);
+	}
+	assert_false(sends(a, now));
+	assert_int_equal(resolve(a, "192.0.2.2", now), -EHOSTUNREACH);
+	assert_int_not_equal(net_generation(a), before);
+	net_destroy(a);
+	net_destroy(b);
+}
+
+/* Nothing is asked of those that only talked to us; one that is wanted late is confirmed.
+ */
+static void
+strangers_cost_nothing_until_wanted(void **state)
+{
+	struct net *a = net_of(1, 0), *b = net_of(2, 0);
+	uint64_t now = T0;
+
+	(void)state;
+	(void)resolve(b, "192.0.2.1", now);
+	assert_int_equal(exchange(b, a, now), 1);
+	assert_int_equal(net_deadline(a), TIME_NEVER);
+	now += 100 * NEIGH_REFRESH_NS;
+	assert_false(sends(a, now));
+	assert_int_equal(resolve(a, "192.0.2.2", now), 0);
+	assert_true(net_deadline(a) <= now);
+	assert_true(sends(a, now));
+	net_destroy(a);
+	net_destroy(b);
+}
+
+static void
+gid_number(uint8_t gid[16], uint32_t number)
+{
+	memcpy(gid, gid_of("2001:db8::"), 16);
+	gid[11] = 1;
+	for (unsigned i = 0; i < 4; i++)
+		gid[12 + i] = (uint8_t)(number >> (24 - 8 * i));
+}
+
+static int
+resolve_number(struct net *net, uint32_t number, uint64_t now)
+{
+	uint8_t gid[16], mac[6];
+
+	gid_number(gid, number);
+	return net_resolve(net, gid, mac, now);
+}
+
+/* number is at its MAC: as if a frame had said so. */
+static void
+number_talks(struct net *net, uint32_t number, uint64_t now)
+{
+	uint8_t gid[16], mac[6] = {0x02, 1};
+
+	gid_number(gid, number);
+	memcpy(mac + 2, gid + 12, 4);
+	neigh_seen(net, gid, mac, true, now);
+}
+
+static void
+strangers_do_not_fill_the_table(void **state)
+{
+	struct net *net = net_of(1, 0);
+	uint32_t before = net_generation(net);
+
+	(void)state;
+	for (uint32_t i = 0; i < 100000; i++)
+		number_talks(net, i, T0 + i);
+	assert_int_equal(neigh_count(net, T0).all, NET_MAX_STRANGERS);
+	assert_int_equal(net_generation(net), before);
+	/* The oldest went first. */
+	assert_int_equal(resolve_number(net, 99999, T0), 0);
+	assert_int_equal(resolve_number(net, 100000 - NET_MAX_STRANGERS, T0), 0);
+	assert_int_equal(resolve_number(net, 99999 - NET_MAX_STRANGERS, T0), -EAGAIN);
+	net_destroy(net);
+}
+
+static void
+full_of_live_entries_is_full(void **state)
+{
+	struct net *net = net_of(1, 0);
+	uint64_t now = T0;
+	uint32_t before;
+
+	(void)state;
+	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++) {
+		number_talks(net, i, now);
+		assert_int_equal(resolve_number(net, i, now), 0);
+	}
+	assert_int_equal(neigh_count(net, now).reachable, NET_MAX_NEIGHS);
+	assert_int_equal(resolve_number(net, NET_MAX_NEIGHS, now), -ENOSPC);
+	number_talks(net, NET_MAX_NEIGHS, now); /* a stranger takes no place either */
+	assert_int_equal(neigh_count(net, now).all, NET_MAX_NEIGHS);
+	/* One that nobody has asked for in a long time goes; whoever uses it is told. */
+	now += NEIGH_IDLE_NS + SEC_NS;
+	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++)
+		if (i != 77)
+			assert_int_equal(resolve_number(net, i, now), 0);
+	before = net_generation(net);
+	assert_int_equal(resolve_number(net, NET_MAX_NEIGHS, now), -EAGAIN);
+	assert_int_not_equal(net_generation(net), before);
+	assert_int_equal(resolve_number(net, 77, now), -ENOSPC);
+	net_destroy(net);
+}
+
+static void
+those_that_do_not_answer_make_room(void **state)
+{
+	struct net *net = net_of(1, 0);
+	uint64_t now = T0;
+
+	(void)state;
+	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++) {
+		if (i != 5 && i != 9)
+			number_talks(net, i, now);
+		(void)resolve_number(net, i, now + i);
+	}
+	for (unsigned i = 0; i <= NEIGH_TRIES; i++, now += NEIGH_RETRY_NS + LATE)
+		while (net_deadline(net) <= now)
+			free(net_send(net, now).data);
+	assert_int_equal(neigh_count(net, now).failed, 2);
+	assert_int_equal(resolve_number(net, NET_MAX_NEIGHS, now), -EAGAIN);
+	assert_int_equal(neigh_count(net, now).failed, 1);
+	assert_int_equal(resolve_number(net, 9, now), -EHOSTUNREACH); /* 5 was older */
+	net_destroy(net);
+}
+
+/* Against a model: who is known and where, in a small world of chance. */
+static void
+sweep(uint64_t seed)
+{
+	struct net *net = net_of(1, 0);
+	uint8_t known[64] = {0}; /* last byte of the MAC, 0: unknown */
+	uint64_t now = T0, rand = seed;
+
+	for (unsigned step = 0; step < 500; step++) {
+		uint32_t who = rand_below(&rand, RTE_DIM(known));
+		uint8_t gid[16], mac[6] = {0x02};
+		int ret;
+
+		gid_number(gid, who);
+		switch (rand_below(&rand, 4)) {
+		case 0:
+			mac[5] = (uint8_t)(1 + rand_below(&rand, 200));
+			neigh_seen(net, gid, mac, true, now);
+			known[who] = mac[5];
+			break;
+		case 1:
+			now += rand_magnitude(&rand, 27); /* 134 ms at the most */
+			break;
+		case 2:
+			free(net_send(net, now).data);
+			break;
+		default:
+			ret = net_resolve(net, gid, mac, now);
+			if (known[who] == 0 ? ret == 0 : ret == 0 && mac[5] != known[who])
+				fail_msg("seed %lu step %u: host %u is %d at %u, not %u",
+					seed, step, who, ret, mac[5], known[who]);
+		}
+		if (neigh_count(net, now).all > RTE_DIM(known))
+			fail_msg("seed %lu step %u: too many", seed, step);
+	}
+	net_destroy(net);
+}
+
+static void
+random_operations_match_a_model(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 100; seed++)
+		sweep(seed);
+}
+
+static void
+info_fn(const struct neigh_info *info, void *arg)
+{
+	*(struct neigh_info *)arg = *info;
+}
+
+static void
+entries_are_shown(void **state)
+{
+	struct net *a = net_of(1, 0), *b = net_of(2, 0);
+	struct neigh_info info;
+
+	(void)state;
+	(void)resolve(a, "192.0.2.2", T0);
+	net_each(a, T0, info_fn, &info);
+	assert_string_equal(info.state, "incomplete");
+	assert_int_equal(info.age_ns, TIME_NEVER);
+	exchange(a, b, T0);
+	net_each(a, T0 + 5, info_fn, &info);
+	assert_string_equal(info.state, "reachable");
+	assert_int_equal(info.age_ns, 5);
+	assert_memory_equal(info.gid, gid_of("192.0.2.2"), 16);
+	assert_true(mac_is(info.mac, 2));
+	net_destroy(a);
+	net_destroy(b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hosts_find_each_other),
+		cmocka_unit_test(ways_that_need_no_question),
+		cmocka_unit_test(other_networks_share_the_gateway),
+		cmocka_unit_test(silence_is_exact),
+		cmocka_unit_test(the_unreachable_comes_back),
+		cmocka_unit_test(known_ones_are_confirmed),
+		cmocka_unit_test(strangers_cost_nothing_until_wanted),
+		cmocka_unit_test(strangers_do_not_fill_the_table),
+		cmocka_unit_test(full_of_live_entries_is_full),
+		cmocka_unit_test(those_that_do_not_answer_make_room),
+		cmocka_unit_test(random_operations_match_a_model),
+		cmocka_unit_test(entries_are_shown),
+	};
+
+	return cmocka_run_group_tests_name("neigh", tests, NULL, NULL);
+}
