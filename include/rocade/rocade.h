@@ -145,6 +145,7 @@ struct rocade_srq_info {
 	uint32_t max_wr, max_sge;
 	uint32_t outstanding; /* posted and not taken */
 	uint32_t limit;	      /* armed, or 0 */
+	uint64_t limit_events; /* raised so far */
 	bool error;
 };
 int rocade_srq_info(struct ibv_srq *srq, struct rocade_srq_info *info);

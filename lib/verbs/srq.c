@@ -123,6 +123,7 @@ rocade_srq_info(struct ibv_srq *ibv, struct rocade_srq_info *info)
 	info->max_sge = srq->ring.max_sge;
 	info->outstanding = recv_ring_outstanding(&srq->ring);
 	info->limit = srq_limit(srq);
+	info->limit_events = __atomic_load_n(&srq->limit_fired, __ATOMIC_RELAXED);
 	info->error = __atomic_load_n(&srq->error, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&dev->lock);
 	return 0;
