@@ -45,7 +45,7 @@ ethdev_create(
 		if (err != 0)
 			return err;
 	}
-	eth.mtu = dev->mtu;
+	eth.mtu = conf->mtu; /* what it has already needs no setting */
 	err = -ethdev_open(&eth, port, why, sizeof(why));
 	return err == 0 ? 0 : rocade_fail(err, "ethdev %u: %s", conf->ethdev, why);
 }

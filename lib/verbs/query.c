@@ -37,6 +37,7 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
 				 IBV_DEVICE_SRQ_RESIZE;
 	attr->max_sge = RTE_MIN(SEND_MAX_SGE, RECV_MAX_SGE);
+	attr->max_sge_rd = SEND_MAX_SGE;
 	/* Memory is the only bound on CQs and SRQs; the numbers are ones that were tried.
 	 */
 	attr->max_cq = 65536;
