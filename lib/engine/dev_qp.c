@@ -94,8 +94,9 @@ headers_build(struct dev *dev, struct qp *qp)
 }
 
 static void
-peer_change(struct qp *qp, struct peer *peer)
+peer_change(struct engine *e, struct qp *qp, struct peer *peer)
 {
+	engine_unwait(e, qp);
 	if (qp->peer != NULL) {
 		qp->peer->inflight -= qp->req.unacked;
 		peer_put(qp->peer);
@@ -144,7 +145,7 @@ modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 	if (qp->state == IBV_QPS_RESET)
 		engine_forget(e, qp);
 	if (mask & IBV_QP_AV) {
-		peer_change(qp, peer);
+		peer_change(e, qp, peer);
 		headers_build(dev, qp);
 	}
 	engine_touch(e, qp);

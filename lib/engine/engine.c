@@ -44,16 +44,30 @@ engine_clock(void)
 	return clock_now();
 }
 
+/* Work that no deadline says: it wants the next turn. */
+static bool
+engine_busy(const struct engine *e)
+{
+	if (!TAILQ_EMPTY(&e->ready) || e->stage_count != 0 ||
+		__atomic_load_n(&e->doorbells, __ATOMIC_RELAXED) != NULL)
+		return true;
+	if (!TAILQ_EMPTY(&e->unresolved) &&
+		net_generation(e->dev->net) != e->net_generation)
+		return true;
+	for (unsigned i = 0; i < e->dev->engine_count; i++) {
+		if (e->handoff[i] != NULL && !rte_ring_empty(e->handoff[i]))
+			return true;
+	}
+	return false;
+}
+
 uint64_t
 engine_deadline(struct engine *e)
 {
 	uint64_t when, net;
 
 	rte_ticketlock_lock(&e->gate);
-	when = !TAILQ_EMPTY(&e->ready) || e->stage_count != 0 ||
-			       __atomic_load_n(&e->doorbells, __ATOMIC_RELAXED) != NULL
-		       ? 0
-		       : wheel_next(&e->wheel);
+	when = engine_busy(e) ? 0 : wheel_next(&e->wheel);
 	rte_ticketlock_unlock(&e->gate);
 	net = e->net_duty ? net_deadline(e->dev->net) : TIME_NEVER;
 	return RTE_MIN(when, net);

@@ -63,6 +63,14 @@ void
 engine_touch(struct engine *e, struct qp *qp);
 void
 engine_timer_set(struct engine *e, struct qp *qp);
+/* On the ready list, unless it is there or in the unresolved one. */
+void
+engine_ready(struct engine *e, struct qp *qp);
+/* Into the line of those that the peer's window stops; and out of it. */
+void
+engine_wait(struct engine *e, struct qp *qp);
+void
+engine_unwait(struct engine *e, struct qp *qp);
 /* Takes the QP out of every list of the engine. */
 void
 engine_forget(struct engine *e, struct qp *qp);

@@ -14,41 +14,64 @@ engine_timer_set(struct engine *e, struct qp *qp)
 		wheel_set(&e->wheel, &qp->timer, when);
 }
 
-static void
+void
+engine_wait(struct engine *e, struct qp *qp)
+{
+	if (qp->on_waiting)
+		return; /* it keeps its place */
+	qp->on_waiting = true;
+	e->waiting++;
+	TAILQ_INSERT_TAIL(&qp->peer->waiting, qp, waiting_link);
+}
+
+void
 engine_unwait(struct engine *e, struct qp *qp)
 {
-	TAILQ_REMOVE(&qp->peer->waiting, qp, ready_link);
+	if (!qp->on_waiting)
+		return;
+	TAILQ_REMOVE(&qp->peer->waiting, qp, waiting_link);
 	qp->on_waiting = false;
 	e->waiting--;
+}
+
+static void
+ready_remove(struct engine *e, struct qp *qp)
+{
+	TAILQ_REMOVE(qp->on_unresolved ? &e->unresolved : &e->ready, qp, ready_link);
+	qp->on_ready = qp->on_unresolved = false;
+}
+
+void
+engine_ready(struct engine *e, struct qp *qp)
+{
+	if (qp->on_ready)
+		return;
+	qp->on_ready = true;
+	TAILQ_INSERT_TAIL(&e->ready, qp, ready_link);
 }
 
 void
 engine_touch(struct engine *e, struct qp *qp)
 {
 	engine_timer_set(e, qp);
+	/* A flush needs no MAC. */
+	if (unlikely(qp->on_unresolved && qp->state == IBV_QPS_ERR))
+		ready_remove(e, qp);
 	if (qp->on_ready || !qp_wants_tx(qp))
 		return;
-	if (qp->on_waiting) {
-		/* The peer's window holds back requests, not acknowledgements. */
-		if (!qp_owes_response(qp) && qp->state != IBV_QPS_ERR)
-			return;
-		engine_unwait(e, qp);
-	}
-	qp->on_ready = true;
-	TAILQ_INSERT_TAIL(&e->ready, qp, ready_link);
+	/* The peer's window holds back requests, not responses. */
+	if (qp->on_waiting && !qp_owes_response(qp) && qp->state != IBV_QPS_ERR)
+		return;
+	engine_ready(e, qp);
 }
 
 void
 engine_forget(struct engine *e, struct qp *qp)
 {
 	engine_ring_served(e);
-	if (qp->on_waiting)
-		engine_unwait(e, qp);
-	if (qp->on_ready) {
-		TAILQ_REMOVE(
-			qp->on_unresolved ? &e->unresolved : &e->ready, qp, ready_link);
-		qp->on_ready = qp->on_unresolved = false;
-	}
+	engine_unwait(e, qp);
+	if (qp->on_ready)
+		ready_remove(e, qp);
 	wheel_cancel(&e->wheel, &qp->timer);
 	if (qp->peer != NULL) {
 		assert(qp->req.unacked == 0);

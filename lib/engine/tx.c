@@ -155,17 +155,15 @@ resolve(struct engine *e, struct qp *qp, uint64_t now)
 static void
 requeue(struct engine *e, struct qp *qp)
 {
+	bool more = qp_wants_tx(qp);
+
 	engine_timer_set(e, qp);
-	if (!qp_wants_tx(qp)) {
-		qp->on_ready = false;
-	} else if (qp_peer_full(qp) && !qp_owes_response(qp)) {
-		qp->on_ready = false;
-		qp->on_waiting = true;
-		e->waiting++;
-		TAILQ_INSERT_TAIL(&qp->peer->waiting, qp, ready_link);
-	} else {
-		TAILQ_INSERT_TAIL(&e->ready, qp, ready_link);
-	}
+	if (more && qp_peer_full(qp) && qp->state != IBV_QPS_ERR)
+		engine_wait(e, qp);
+	else
+		engine_unwait(e, qp);
+	if (more && (!qp->on_waiting || qp_owes_response(qp)))
+		engine_ready(e, qp);
 }
 
 /* The windows that acknowledgements have opened let waiting QPs go on, first come first.
@@ -184,13 +182,21 @@ windows_check(struct engine *e)
 		struct qp *qp;
 
 		for (; room != 0 && (qp = TAILQ_FIRST(&peer->waiting)) != NULL; room--) {
-			TAILQ_REMOVE(&peer->waiting, qp, ready_link);
-			qp->on_waiting = false;
-			e->waiting--;
-			qp->on_ready = true;
-			TAILQ_INSERT_TAIL(&e->ready, qp, ready_link);
+			engine_unwait(e, qp);
+			engine_ready(e, qp);
 		}
 	}
+}
+
+/* Waits for the next hop's MAC, if it has anything to send there. */
+static void
+park(struct engine *e, struct qp *qp, uint64_t now)
+{
+	qp_tx(qp, NULL, 0, now); /* in ERR: flushes */
+	if (!qp_wants_tx(qp))
+		return;
+	qp->on_ready = qp->on_unresolved = true;
+	TAILQ_INSERT_TAIL(&e->unresolved, qp, ready_link);
 }
 
 /*
@@ -209,9 +215,9 @@ collect(struct engine *e, struct pkt *frames, unsigned n, uint64_t now)
 		unsigned built;
 
 		TAILQ_REMOVE(&e->ready, qp, ready_link);
-		if (unlikely(rc == -EAGAIN && qp->state != IBV_QPS_ERR)) {
-			qp->on_unresolved = true;
-			TAILQ_INSERT_TAIL(&e->unresolved, qp, ready_link);
+		qp->on_ready = false;
+		if (unlikely(rc == -EAGAIN)) {
+			park(e, qp, now);
 			continue;
 		}
 		built = qp_tx(

@@ -177,7 +177,7 @@ struct qp {
 	uint8_t pmtu_shift; /* 8..12 */
 	bool on_ready; /* linked in the engine's ready list, or in its unresolved list */
 	bool on_unresolved; /* which of the two */
-	bool on_waiting;    /* linked in peer->waiting */
+	bool on_waiting;    /* linked in peer->waiting, whatever else it is linked in */
 	uint8_t timeout;    /* code, 0: none */
 	uint8_t min_rnr_timer;
 	uint32_t net_generation; /* that hdr was resolved for; the engine's */
@@ -197,7 +197,8 @@ struct qp {
 	struct path_hdr hdr;
 	struct qp_stats stats;
 
-	TAILQ_ENTRY(qp) ready_link; /* ready list or peer->waiting */
+	TAILQ_ENTRY(qp) ready_link;
+	TAILQ_ENTRY(qp) waiting_link;
 	struct wheel_timer timer;
 	struct sq sq;
 
