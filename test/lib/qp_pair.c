@@ -240,31 +240,10 @@ pair_connect(struct pair *p)
 int
 host_post_send(struct host *h, const struct send_req *req)
 {
-	struct sq *sq = &h->qp.sq;
-	struct send_wqe *wqe = sq_next(sq, sq->prod);
-	uint8_t *inlined;
+	struct send_req full = *req;
 
-	if (wqe == NULL)
-		return -ENOMEM;
-	wqe->wr_id = req->wr_id;
-	wqe->opcode = (uint8_t)(req->opcode != 0 ? req->opcode : IBV_WR_SEND);
-	wqe->flags = (uint8_t)(req->flags | (h->qp.sq_sig_all ? IBV_SEND_SIGNALED : 0));
-	wqe->imm = req->imm;
-	wqe->len = (uint32_t)sge_total(req->sge, req->num_sge);
-	wqe->num_sge = (uint8_t)req->num_sge;
-	if (req->flags & IBV_SEND_INLINE) {
-		wqe->num_sge = 0;
-		inlined = wqe->inline_data;
-		for (unsigned i = 0; i < req->num_sge; i++) {
-			memcpy(inlined, (void *)(uintptr_t)req->sge[i].addr,
-				req->sge[i].len);
-			inlined += req->sge[i].len;
-		}
-	} else if (req->num_sge != 0) {
-		memcpy(wqe->sge, req->sge, req->num_sge * sizeof(wqe->sge[0]));
-	}
-	sq_publish(sq, sq->prod + 1);
-	return 0;
+	full.flags |= h->qp.sq_sig_all ? IBV_SEND_SIGNALED : 0;
+	return sq_post(&h->qp.sq, &full);
 }
 
 struct sge
@@ -287,17 +266,8 @@ host_send(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len, unsigne
 int
 host_post_recv(struct host *h, uint64_t wr_id, const struct sge *sge, unsigned num_sge)
 {
-	struct recv_ring *ring = h->qp.srq != NULL ? &h->srq.ring : h->qp.rq;
-	struct recv_slot *slot = recv_ring_next(ring, ring->prod);
-
-	if (slot == NULL)
-		return -ENOMEM;
-	slot->wr_id = wr_id;
-	slot->num_sge = num_sge;
-	if (num_sge != 0)
-		memcpy(slot->sge, sge, num_sge * sizeof(*sge));
-	recv_ring_publish(ring, ring->prod + 1);
-	return 0;
+	return ring_post(
+		h->qp.srq != NULL ? &h->srq.ring : h->qp.rq, wr_id, sge, num_sge);
 }
 
 void
@@ -309,38 +279,10 @@ host_recv(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len)
 	assert_int_equal(host_post_recv(h, wr_id, &sge, len != 0), 0);
 }
 
-void
-bytes_fill(uint8_t *to, size_t len, uint32_t key)
-{
-	for (size_t i = 0; i < len; i++)
-		to[i] = (uint8_t)(key * 89 + i + (i >> 8) * 7 + (i >> 16));
-}
-
-bool
-bytes_match(const uint8_t *at, size_t len, uint32_t key)
-{
-	for (size_t i = 0; i < len; i++) {
-		if (at[i] != (uint8_t)(key * 89 + i + (i >> 8) * 7 + (i >> 16)))
-			return false;
-	}
-	return true;
-}
-
 bool
 host_poll(struct host *h, struct cq *cq, struct cqe *out)
 {
-	uint32_t tail = cq->tail;
-	const struct cqe *cqe = cq_peek(cq, &tail);
-
-	if (cqe == NULL) {
-		cq_consume(cq, tail);
-		return false;
-	}
-	*out = *cqe;
-	if (out->opcode < IBV_WC_RECV)
-		sq_free(&h->qp.sq, out->sq_end);
-	cq_consume(cq, tail + 1);
-	return true;
+	return cq_take(cq, &h->qp.sq, out);
 }
 
 /* ---- Expectations ---- */

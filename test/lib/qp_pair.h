@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "post.h"
 #include "qp/qp.h"
 #include "wire/psn.h"
 
@@ -71,15 +72,6 @@ struct pair {
 	size_t mem_used; /* bytes of rings that are allocated */
 };
 
-struct send_req {
-	uint64_t wr_id;
-	enum ibv_wr_opcode opcode; /* 0, which no test wants otherwise: IBV_WR_SEND */
-	unsigned flags;
-	uint32_t imm;
-	const struct sge *sge;
-	unsigned num_sge;
-};
-
 /* MTU 1024, timeout 14, 7 retries each, RNR timer 12, 64 requests, 4 SGEs. */
 struct pair_conf
 pair_defaults(void);
@@ -126,12 +118,6 @@ void
 host_recv(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len);
 struct sge
 host_sge(const struct host *h, uint32_t offset, uint32_t len);
-
-/* A pattern that depends on key and place. */
-void
-bytes_fill(uint8_t *to, size_t len, uint32_t key);
-bool
-bytes_match(const uint8_t *at, size_t len, uint32_t key);
 
 /* The oldest completion; gives SQ slots back as lib/verbs does. */
 bool

@@ -116,7 +116,7 @@ static void
 test_size(void **state)
 {
 	(void)state;
-	assert_true(sizeof(struct qp) <= 1280);
+	assert_true(sizeof(struct qp) <= 1536);
 }
 
 /* ---- The QPN table ---- */

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two devices over fake ports in virtual time, and a link between them that the test may
+ * cut, make lossy or steer. Ends by proving that nothing leaked.
+ */
+#ifndef ROCADE_TEST_ENGINE_BED_H
+#define ROCADE_TEST_ENGINE_BED_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "fake_port.h"
+#include "post.h"
+
+struct bed_conf {
+	unsigned engines[2];  /* of a and b; 0: 1 */
+	uint32_t peer_window; /* 0: 512 */
+	uint32_t max_qp;      /* 0: 64 */
+	uint32_t mem_bytes;   /* of each; 0: 64 KiB */
+};
+
+struct side {
+	struct bed *bed;
+	struct fake_port port;
+	struct dev *dev;
+	struct event_queue events;
+	struct srq srq; /* 256 WQEs, of PD 1 */
+	uint8_t *mem;
+	uint32_t lkey;
+	bool deaf;           /* what it is sent is lost */
+	unsigned drop;       /* in a thousand of what it is sent */
+	unsigned queue;      /* where its frames arrive */
+	uint64_t roce_bytes; /* frames that it was sent, RoCEv2 only */
+	unsigned roce_frames;
+};
+
+struct bed {
+	struct bed_conf conf;
+	struct side a, b;
+	uint64_t now;
+	uint64_t rand;
+	size_t mem_used;
+	struct alloc mem;
+};
+
+void
+bed_init(struct bed *bed, const struct bed_conf *conf);
+void
+bed_fini(struct bed *bed);
+
+/* Carries what was sent; returns how many frames. */
+unsigned
+bed_carry(struct bed *bed);
+/* A turn of every engine, and what they sent is carried. Returns what moved. */
+unsigned
+bed_turn(struct bed *bed);
+/* Turns until nothing moves. */
+void
+bed_settle(struct bed *bed);
+/* Settles, then skips to the next deadline, until so much time has passed. */
+void
+bed_run(struct bed *bed, uint64_t ns);
+
+struct bed_qp {
+	struct side *side;
+	struct qp *qp;
+	struct cq send_cq, recv_cq;
+};
+
+struct bed_qp_conf {
+	int engine; /* -1: in turn */
+	bool srq;
+	uint32_t wr;     /* 0: 256 */
+	uint8_t timeout; /* code; 0: 14 */
+	bool no_timeout;
+	uint8_t retry_cnt; /* 0: 7 */
+	uint8_t rnr_timer;
+	enum ibv_mtu mtu; /* 0: 1024 */
+};
+
+void
+bed_qp_create(struct side *s, struct bed_qp *q, const struct bed_qp_conf *conf);
+void
+bed_qp_destroy(struct bed_qp *q);
+/* To RTS, both. */
+void
+bed_connect(struct bed_qp *a, struct bed_qp *b, const struct bed_qp_conf *conf);
+struct qp_attr
+bed_attr(const struct bed_qp *q, const struct bed_qp *to, const struct bed_qp_conf *conf);
+int
+bed_modify(struct bed_qp *q, enum ibv_qp_state state);
+
+/* Posts and rings; -ENOMEM. */
+int
+bed_send(struct bed_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags);
+int
+bed_recv(struct bed_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len);
+bool
+bed_sent(struct bed_qp *q, struct cqe *cqe);
+bool
+bed_received(struct bed_qp *q, struct cqe *cqe);
+/* So many completions of this status, in the order of wr_ids from first. */
+void
+bed_expect_sent(struct bed_qp *q, uint64_t first, unsigned n, enum ibv_wc_status status);
+void
+bed_expect_received(struct bed_qp *q, uint64_t first, unsigned n);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posting and polling as lib/verbs does it, and patterns for payload. */
+#ifndef ROCADE_TEST_POST_H
+#define ROCADE_TEST_POST_H
+
+#include "queue/cq.h"
+#include "queue/recv_ring.h"
+#include "queue/sq.h"
+
+struct send_req {
+	uint64_t wr_id;
+	enum ibv_wr_opcode opcode; /* 0, which no test wants otherwise: IBV_WR_SEND */
+	unsigned flags;
+	uint32_t imm;
+	const struct sge *sge;
+	unsigned num_sge;
+};
+
+/* 0 or -ENOMEM. */
+int
+sq_post(struct sq *sq, const struct send_req *req);
+int
+ring_post(
+	struct recv_ring *ring, uint64_t wr_id, const struct sge *sge, unsigned num_sge);
+
+/* The oldest completion; of a send, gives its slots back to sq. False: none. */
+bool
+cq_take(struct cq *cq, struct sq *sq, struct cqe *out);
+
+/* A pattern that depends on key and place. */
+void
+bytes_fill(uint8_t *to, size_t len, uint32_t key);
+bool
+bytes_match(const uint8_t *at, size_t len, uint32_t key);
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets out: turns of ready QPs, what the port refuses, next hops. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/internal.h"
+#include "engine_bed.h"
+
+#define QPS 6
+
+static struct bed bed;
+static struct bed_qp a[QPS], b[QPS];
+
+static const struct bed_qp_conf plain = {.engine = -1, .wr = 512};
+
+static void
+init(const struct bed_conf *conf, const struct bed_qp_conf *qc, unsigned qps)
+{
+	bed_init(&bed, conf);
+	for (unsigned i = 0; i < qps; i++) {
+		bed_qp_create(&bed.a, &a[i], qc);
+		bed_qp_create(&bed.b, &b[i], qc);
+		bed_connect(&a[i], &b[i], qc);
+	}
+}
+
+static void
+fini(unsigned qps)
+{
+	for (unsigned i = 0; i < qps; i++) {
+		bed_qp_destroy(&a[i]);
+		bed_qp_destroy(&b[i]);
+	}
+	bed_fini(&bed);
+}
+
+/* One message each way: MACs are known then. */
+static void
+warm_up(unsigned qps)
+{
+	struct cqe cqe;
+
+	for (unsigned i = 0; i < qps; i++) {
+		assert_int_equal(bed_recv(&b[i], 0, 0, 64), 0);
+		assert_int_equal(bed_send(&a[i], 0, 0, 64, IBV_SEND_SIGNALED), 0);
+	}
+	bed_settle(&bed);
+	for (unsigned i = 0; i < qps; i++) {
+		assert_true(bed_sent(&a[i], &cqe));
+		assert_true(bed_received(&b[i], &cqe));
+	}
+}
+
+/* A budget of 16 packets, then the next QP's turn, whoever has how much to send. */
+static void
+test_fair(void **state)
+{
+	unsigned sent[QPS] = {0}, frames = 0;
+	struct pkt frame;
+
+	(void)state;
+	init(NULL, &plain, QPS);
+	warm_up(QPS);
+	for (unsigned i = 0; i < QPS; i++) {
+		unsigned n = i == 2 ? 5 : 100;
+
+		for (unsigned k = 0; k < n; k++) {
+			assert_int_equal(bed_recv(&b[i], k, 0, 64), 0);
+			assert_int_equal(bed_send(&a[i], k, 0, 64,
+						 k + 1 == n ? IBV_SEND_SIGNALED : 0),
+				0);
+		}
+	}
+	while (engine_run(bed.a.dev->engines[0], bed.now) != 0) {
+		while (fake_sent(&bed.a.port, &frame)) {
+			uint32_t qpn = (uint32_t)frame.data[14 + 20 + 8 + 7] -
+				       b[0].qp->qpn % 256;
+			unsigned least = UINT32_MAX;
+
+			assert_true(qpn < QPS);
+			for (unsigned i = 0; i < QPS; i++)
+				if (i != 2)
+					least = RTE_MIN(least, sent[i]);
+			/* Nobody is two budgets ahead of one who still sends. */
+			assert_true(sent[qpn] <= least + 2 * ENGINE_BUDGET);
+			sent[qpn]++;
+			frames++;
+			fake_arrive(&bed.b.port, 0, &frame);
+			free(frame.data);
+		}
+	}
+	assert_int_equal(frames, 5 * 100 + 5);
+	bed_settle(&bed);
+	for (unsigned i = 0; i < QPS; i++) {
+		bed_expect_received(&b[i], 0, i == 2 ? 5 : 100);
+		bed_expect_sent(&a[i], i == 2 ? 4 : 99, 1, IBV_WC_SUCCESS);
+	}
+	fini(QPS);
+}
+
+static void
+post_all(unsigned qps, unsigned n, uint32_t len)
+{
+	for (unsigned i = 0; i < qps; i++) {
+		for (unsigned k = 0; k < n; k++) {
+			assert_int_equal(bed_recv(&b[i], k, 0, len), 0);
+			assert_int_equal(
+				bed_send(&a[i], k, 0, len, IBV_SEND_SIGNALED), 0);
+		}
+	}
+}
+
+static void
+expect_all(unsigned qps, unsigned n)
+{
+	for (unsigned i = 0; i < qps; i++) {
+		bed_expect_received(&b[i], 0, n);
+		bed_expect_sent(&a[i], 0, n, IBV_WC_SUCCESS);
+	}
+}
+
+/* What tx_burst refuses goes out first, in order, and no QP is pulled meanwhile: nothing
+ * is lost and nothing sent twice, for every number it may take. */
+static void
+test_stage(void **state)
+{
+	(void)state;
+	for (unsigned take = 1; take <= 33; take += 4) {
+		init(NULL, &plain, 3);
+		warm_up(3);
+		bed.a.port.q[0].tx_take = bed.b.port.q[0].tx_take = take;
+		post_all(3, 60, 1500);
+		bed_settle(&bed);
+		expect_all(3, 60);
+		assert_int_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 0);
+		if (take < 16)
+			assert_true(engine_stats(bed.a.dev->engines[0])->tx_stalled > 0);
+		fini(3);
+	}
+}
+
+/* A port that takes nothing: the engine asks once a turn and keeps what it has; it says
+ * that it wants to run. */
+static void
+test_port_stalled(void **state)
+{
+	struct engine *e;
+	unsigned calls;
+
+	(void)state;
+	init(NULL, &plain, 3);
+	warm_up(3);
+	e = bed.a.dev->engines[0];
+	bed.a.port.q[0].tx_take = 0;
+	post_all(3, 60, 1500);
+	calls = bed.a.port.q[0].tx_calls;
+	for (unsigned i = 0; i < 50; i++)
+		bed_turn(&bed);
+	assert_in_range(bed.a.port.q[0].tx_calls - calls, 50, 101);
+	assert_in_range(e->stage_count, 1, PKT_BURST);
+	assert_int_equal(engine_deadline(e), 0);
+	/* Acknowledgements, ARP replies and all else have to wait as well. */
+	assert_int_equal(fake_sent_count(&bed.a.port), 0);
+	bed.a.port.q[0].tx_take = 7;
+	bed_settle(&bed);
+	expect_all(3, 60);
+	fini(3);
+}
+
+/* No transmit buffers: counted, and on again when there are some. */
+static void
+test_no_buffers(void **state)
+{
+	struct engine *e;
+
+	(void)state;
+	init(NULL, &plain, 3);
+	warm_up(3);
+	e = bed.a.dev->engines[0];
+	/* What the engine keeps in hand goes first. */
+	bed.a.port.alloc_left = 0;
+	bed.a.port.q[0].tx_take = 0;
+	post_all(3, 60, 1500);
+	for (unsigned i = 0; i < 10; i++)
+		engine_run(e, bed.now);
+	bed.a.port.q[0].tx_take = UINT32_MAX;
+	engine_run(e, bed.now);
+	bed.a.port.alloc_left = 0; /* those that went out came back */
+	for (unsigned i = 0; i < 10; i++) {
+		engine_run(e, bed.now);
+		bed.a.port.alloc_left = 0;
+	}
+	assert_true(e->stats.tx_no_buffer > 0);
+	assert_int_equal(e->frame_count, 0);
+	bed.a.port.alloc_left = 3;
+	bed_run(&bed, SEC_NS); /* three at a time, and with what was lost meanwhile */
+	expect_all(3, 60);
+	fini(3);
+}
+
+/* ---- Next hops ---- */
+
+/* Both ways: a host also learns from what it hears. */
+static void
+cut(bool on)
+{
+	bed.a.deaf = bed.b.deaf = on;
+}
+
+/* While the neighbour does not answer, the QPs wait beside the ready list and nothing but
+ * ARP goes out; then they go on at once, without a timeout. */
+static void
+test_unresolved(void **state)
+{
+	struct engine *e;
+
+	(void)state;
+	init(NULL, &plain, 3);
+	e = bed.a.dev->engines[0];
+	cut(true);
+	post_all(3, 20, 1500);
+	bed_run(&bed, 500 * NS_PER_MS);
+	assert_int_equal(bed.b.roce_frames, 0);
+	assert_true(TAILQ_EMPTY(&e->ready));
+	assert_false(TAILQ_EMPTY(&e->unresolved));
+	assert_int_not_equal(engine_deadline(e), 0);
+	cut(false);
+	bed_run(&bed, 300 * NS_PER_MS);
+	expect_all(3, 20);
+	assert_int_equal(e->stats.ack_timeouts, 0);
+	assert_int_equal(e->stats.retransmitted, 0);
+	fini(3);
+}
+
+/* A next hop that never answers: the retries run out and say so, in order; the engine
+ * idles between. */
+static void
+test_unreachable(void **state)
+{
+	struct bed_qp_conf conf = {.engine = -1, .retry_cnt = 2, .timeout = 10};
+
+	(void)state;
+	init(NULL, &conf, 2);
+	cut(true);
+	post_all(2, 5, 1500);
+	bed_run(&bed, 5 * SEC_NS);
+	assert_int_equal(bed.b.roce_frames, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		bed_expect_sent(&a[i], 0, 1, IBV_WC_RETRY_EXC_ERR);
+		bed_expect_sent(&a[i], 1, 4, IBV_WC_WR_FLUSH_ERR);
+	}
+	assert_true(engine_stats(bed.a.dev->engines[0])->tx_no_neighbour > 0);
+	assert_int_equal(engine_stats(bed.a.dev->engines[0])->ack_timeouts, 2 * 3);
+	fini(2);
+}
+
+/* No link and no gateway leads there. */
+static void
+test_no_route(void **state)
+{
+	struct bed_qp_conf conf = {.engine = -1, .retry_cnt = 1, .timeout = 5};
+	struct qp_attr attr;
+
+	(void)state;
+	init(NULL, &conf, 1);
+	attr = bed_attr(&a[0], &b[0], &conf);
+	attr.path.dgid[12] = 203;
+	attr.state = IBV_QPS_SQD;
+	assert_int_equal(bed_modify(&a[0], IBV_QPS_SQD), 0);
+	assert_int_equal(dev_qp_modify(bed.a.dev, a[0].qp, &attr, IBV_QP_AV), 0);
+	assert_int_equal(bed_modify(&a[0], IBV_QPS_RTS), 0);
+	assert_int_equal(bed_send(&a[0], 1, 0, 8, 0), 0);
+	bed_run(&bed, SEC_NS);
+	bed_expect_sent(&a[0], 1, 1, IBV_WC_RETRY_EXC_ERR);
+	fini(1);
+}
+
+/* A QP that waits for a MAC goes to ERR: it is flushed at once, what is posted later too,
+ * and the list forgets it. */
+static void
+test_unresolved_error(void **state)
+{
+	struct engine *e;
+
+	(void)state;
+	init(NULL, &plain, 2);
+	e = bed.a.dev->engines[0];
+	cut(true);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(bed_send(&a[i], 1, 0, 8, 0), 0);
+	bed_turn(&bed);
+	assert_true(a[0].qp->on_unresolved);
+	assert_int_equal(bed_modify(&a[0], IBV_QPS_ERR), 0);
+	bed_expect_sent(&a[0], 1, 1, IBV_WC_WR_FLUSH_ERR);
+	for (unsigned i = 2; i < 5; i++) {
+		struct cqe cqe;
+
+		assert_int_equal(bed_send(&a[0], i, 0, 8, 0), 0);
+		assert_int_equal(bed_recv(&a[0], i, 0, 8), 0);
+		bed_settle(&bed);
+		bed_expect_sent(&a[0], i, 1, IBV_WC_WR_FLUSH_ERR);
+		assert_true(bed_received(&a[0], &cqe));
+		assert_int_equal(cqe.status, IBV_WC_WR_FLUSH_ERR);
+	}
+	assert_false(a[0].qp->on_ready);
+	assert_true(TAILQ_FIRST(&e->unresolved) == a[1].qp);
+	/* RESET and destruction take one out of that list, too. */
+	assert_int_equal(bed_modify(&a[1], IBV_QPS_RESET), 0);
+	assert_true(TAILQ_EMPTY(&e->unresolved));
+	fini(2);
+}
+
+/* The fatal NAK of a responder that does not know the way back yet waits for it. */
+static void
+test_unresolved_nak(void **state)
+{
+	struct pkt frame;
+	struct cqe cqe;
+
+	(void)state;
+	init(NULL, &plain, 1);
+	assert_int_equal(bed_recv(&b[0], 1, 0, 4), 0);
+	assert_int_equal(bed_send(&a[0], 1, 0, 8, 0), 0);
+	/* b learns a's MAC from its ARP request: take the memory of it away. */
+	while (bed.b.roce_frames == 0)
+		bed_turn(&bed);
+	bed.a.deaf = true;
+	assert_int_equal(dev_set_net(bed.b.dev, &bed.b.dev->conf.net), 0);
+	b[0].qp->resolved = false;
+	bed_turn(&bed);
+	assert_int_equal(b[0].qp->state, IBV_QPS_ERR);
+	assert_true(b[0].qp->on_unresolved);
+	assert_true(bed_received(&b[0], &cqe));
+	assert_int_equal(cqe.status, IBV_WC_LOC_LEN_ERR);
+	bed.a.deaf = false;
+	bed_run(&bed, 50 * NS_PER_MS);
+	if (a[0].qp->state != IBV_QPS_ERR) /* asked again after NEIGH_RETRY_NS */
+		bed_run(&bed, 300 * NS_PER_MS);
+	bed_expect_sent(&a[0], 1, 1, IBV_WC_REM_INV_REQ_ERR);
+	while (fake_sent(&bed.b.port, &frame))
+		free(frame.data);
+	fini(1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fair),
+		cmocka_unit_test(test_stage),
+		cmocka_unit_test(test_port_stalled),
+		cmocka_unit_test(test_no_buffers),
+		cmocka_unit_test(test_unresolved),
+		cmocka_unit_test(test_unreachable),
+		cmocka_unit_test(test_no_route),
+		cmocka_unit_test(test_unresolved_error),
+		cmocka_unit_test(test_unresolved_nak),
+	};
+
+	return cmocka_run_group_tests_name("engine tx", tests, NULL, NULL);
+}
