@@ -74,9 +74,8 @@ fail:
 	return rc;
 }
 
-/* The headers of the path; the next hop's MAC comes when the first packet is due. */
-static void
-headers_build(struct dev *dev, struct qp *qp)
+void
+engine_headers_build(const struct dev *dev, struct qp *qp)
 {
 	struct path_addr addr = {
 		.vlan = dev->conf.net.vlan,
@@ -146,7 +145,7 @@ modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 		engine_forget(e, qp);
 	if (mask & IBV_QP_AV) {
 		peer_change(e, qp, peer);
-		headers_build(dev, qp);
+		engine_headers_build(dev, qp);
 	}
 	engine_touch(e, qp);
 	return 0;

@@ -133,7 +133,10 @@ engine_create(struct dev *dev, unsigned index)
 	e->queue = (struct port_queue){dev->port.ops, dev->port.queues[index]};
 	e->vlan = dev->conf.net.vlan;
 	e->net_duty = index == 0;
-	e->env = (struct qp_env){.keys = &dev->keys, .stats = &e->stats};
+	e->env = (struct qp_env){.keys = &dev->keys,
+		.gids = dev->gids,
+		.gid_count = DEV_GIDS,
+		.stats = &e->stats};
 	TAILQ_INIT(&e->ready);
 	TAILQ_INIT(&e->unresolved);
 	LIST_INIT(&e->peers);

@@ -81,6 +81,11 @@ peer_get(struct engine *e, const uint8_t gid[16]);
 void
 peer_put(struct peer *peer);
 
+/* dev_qp.c */
+/* The headers of qp->path; the next hop's MAC comes when the first packet is due. */
+void
+engine_headers_build(const struct dev *dev, struct qp *qp);
+
 /* engine.c */
 struct engine *
 engine_create(struct dev *dev, unsigned index);

@@ -127,6 +127,31 @@ generation_check(struct engine *e)
 	}
 }
 
+/* A datagram goes where its work request says: the headers follow it. */
+static void
+follow_dest(struct engine *e, struct qp *qp)
+{
+	const struct ud_dest *dest = qp_next_dest(qp);
+	struct qp_path path;
+
+	if (dest == NULL)
+		return;
+	path = (struct qp_path){
+		.flow_label = dest->flow_label,
+		.sgid_index = dest->sgid_index,
+		.hop_limit = dest->hop_limit,
+		.tclass = dest->tclass,
+		.sl = dest->sl,
+	};
+	memcpy(path.sgid, e->dev->gids[dest->sgid_index], sizeof(path.sgid));
+	memcpy(path.dgid, dest->dgid, sizeof(path.dgid));
+	if (likely(memcmp(&path, &qp->path, sizeof(path)) == 0))
+		return;
+	qp->path = path;
+	qp->resolved = false;
+	engine_headers_build(e->dev, qp);
+}
+
 /* Brings the MAC of the next hop into the header template: 0, -EAGAIN while it is asked
  * for, else why there is none. */
 static int
@@ -135,6 +160,8 @@ resolve(struct engine *e, struct qp *qp, uint64_t now)
 	uint8_t mac[6];
 	int rc;
 
+	if (qp->type == IBV_QPT_UD)
+		follow_dest(e, qp);
 	if (likely(qp->resolved && qp->net_generation == e->net_generation))
 		return 0;
 	rc = net_resolve(e->dev->net, qp->path.dgid, mac, now);

@@ -45,13 +45,17 @@ pkey_fits(uint16_t ours, uint16_t theirs)
 enum drop_reason
 qp_admit(const struct qp *qp, const struct pkt_view *v)
 {
-	if (unlikely(v->op->service != SERVICE_RC))
-		return v->op->kind == OP_CNP ? DROP_cnp : DROP_qp_type;
+	bool ud = qp->type == IBV_QPT_UD;
+
+	if (unlikely(v->op->kind == OP_CNP))
+		return DROP_cnp;
+	if (unlikely(v->op->service != (ud ? SERVICE_UD : SERVICE_RC)))
+		return DROP_qp_type;
 	if (unlikely(!state_takes(qp, v->op)))
 		return DROP_qp_state;
-	if (unlikely(!address_fits(qp, v)))
+	if (unlikely(!ud && !address_fits(qp, v)))
 		return DROP_address;
 	if (unlikely(!pkey_fits(qp->pkey, v->pkey)))
 		return DROP_pkey;
-	return DROP_none;
+	return ud ? ud_admit(qp, v) : DROP_none;
 }

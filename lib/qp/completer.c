@@ -26,12 +26,14 @@ comp_fail(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 
 	/* An error always makes a completion, signaled or not (ibv_post_send(3)). */
 	qp_complete_send(qp, idx, status, vendor);
-	qp_error(qp);
+	if (qp->type == IBV_QPT_RC)
+		qp_error(qp);
+	else
+		qp_sq_error(qp);
 }
 
-/* The oldest request is done; false when the CQ overflowed. */
-static bool
-complete_oldest(struct qp *qp)
+bool
+comp_oldest(struct qp *qp)
 {
 	struct requester *req = &qp->req;
 
@@ -65,7 +67,7 @@ complete_until(struct qp *qp, uint32_t *end)
 		}
 		if (!note_before(note, *end))
 			break;
-		if (!complete_oldest(qp))
+		if (!comp_oldest(qp))
 			return false;
 	}
 	return true;
@@ -312,7 +314,7 @@ response_done(struct qp *qp, const struct sq_note *note, bool request_done, uint
 	req->resync = false;
 	if (request_done && req->reads != 0)
 		req->reads--;
-	if (end == note->end_psn && !complete_oldest(qp)) {
+	if (end == note->end_psn && !comp_oldest(qp)) {
 		qp_error(qp);
 		return;
 	}

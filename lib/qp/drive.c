@@ -13,7 +13,9 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 	}
 	qp->stats.rx_packets++;
 	qp->env->stats->rx_roce++;
-	if (op_is_response(view->op))
+	if (qp->type == IBV_QPT_UD)
+		ud_rx(qp, view);
+	else if (op_is_response(view->op))
 		comp_rx(qp, view, now);
 	else
 		resp_rx(qp, view);
@@ -24,7 +26,9 @@ req_wants_tx(const struct qp *qp)
 {
 	const struct requester *req = &qp->req;
 
-	if (unlikely(qp->state == IBV_QPS_ERR))
+	if (qp->type == IBV_QPT_UD)
+		return ud_wants_tx(qp);
+	if (unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))
 		return qp_has_flush(qp);
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER)
@@ -40,8 +44,10 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	/* Acknowledgements first; then READ responses and requests share the rest. */
 	if (qp_owes_response(qp) && n != 0)
 		built = resp_tx(qp, pkts, req_wants_tx(qp) ? RTE_MAX(n / 2, 1u) : n);
-	if (unlikely(qp->state == IBV_QPS_ERR))
+	if (unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))
 		qp_flush(qp);
+	else if (qp->type == IBV_QPT_UD)
+		built = ud_tx(qp, pkts, n);
 	else if (built < n)
 		built += req_tx(qp, pkts + built, n - built, now);
 	qp->stats.tx_packets += built;

@@ -68,8 +68,10 @@ qp_complete_recv_error(
 bool
 qp_has_flush(const struct qp *qp)
 {
-	return qp->req.una_idx != sq_posted(&qp->sq) ||
-	       (qp->rq != NULL && recv_ring_outstanding(qp->rq) != 0);
+	if (qp->req.una_idx != sq_posted(&qp->sq))
+		return true;
+	return qp->state == IBV_QPS_ERR && qp->rq != NULL &&
+	       recv_ring_outstanding(qp->rq) != 0;
 }
 
 void
@@ -81,7 +83,7 @@ qp_flush(struct qp *qp)
 		qp_complete_send(
 			qp, qp->req.una_idx++, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	qp->req.next_idx = qp->req.started_idx = end;
-	if (qp->rq == NULL)
+	if (qp->rq == NULL || qp->state != IBV_QPS_ERR)
 		return;
 	while (recv_ring_take(qp->rq, &qp->wqe) == 0)
 		qp_complete_recv_error(
@@ -101,6 +103,17 @@ stop_requester(struct qp *qp)
 	req->fail_status = 0;
 	req_account(qp);
 	qp->draining = false;
+}
+
+/* IBA 10.3.1.6: the send queue of an unreliable QP stops, and receiving goes on. */
+void
+qp_sq_error(struct qp *qp)
+{
+	if (qp->state != IBV_QPS_RTS)
+		return;
+	__atomic_store_n(&qp->state, IBV_QPS_SQE, __ATOMIC_RELEASE);
+	stop_requester(qp);
+	qp_flush(qp);
 }
 
 void

@@ -112,11 +112,28 @@ resp_ack_limit(const struct qp *qp, uint32_t psn);
 unsigned
 resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 
+/* The oldest request is done: its completion, if it is signaled. False: the CQ overflowed. */
+bool
+comp_oldest(struct qp *qp);
+
+/* ud.c */
+enum drop_reason
+ud_admit(const struct qp *qp, const struct pkt_view *view);
+void
+ud_rx(struct qp *qp, const struct pkt_view *view);
+bool
+ud_wants_tx(const struct qp *qp);
+unsigned
+ud_tx(struct qp *qp, struct pkt *pkts, unsigned n);
+
 /* flush.c */
 /* To ERR: everything outstanding completes with WR_FLUSH_ERR, in order. */
 void
 qp_error(struct qp *qp);
-/* In ERR: completes what was posted since. */
+/* To SQE, with the same for the send queue alone. */
+void
+qp_sq_error(struct qp *qp);
+/* In ERR and SQE: completes what was posted since. */
 void
 qp_flush(struct qp *qp);
 bool

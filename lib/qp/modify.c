@@ -63,6 +63,8 @@ apply_limits(struct qp *qp, const struct qp_attr *a, int mask)
 {
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		qp->access = a->access;
+	if (mask & IBV_QP_QKEY)
+		qp->qkey = a->qkey;
 	if (mask & IBV_QP_PKEY_INDEX)
 		qp->pkey_index = a->pkey_index;
 	if (mask & IBV_QP_MIN_RNR_TIMER)
@@ -140,6 +142,7 @@ qp_query(const struct qp *qp, struct qp_attr *attr)
 		.rq_psn = qp->resp.epsn,
 		.sq_psn = qp->req.next_psn,
 		.dest_qpn = qp->dest_qpn,
+		.qkey = qp->qkey,
 		.access = qp->access,
 		.pkey_index = qp->pkey_index,
 		.port_num = 1,

@@ -23,7 +23,7 @@ static const enum ibv_event_type event_types[QP_EVENT_COUNT] = {
 static int
 conf_check(const struct qp_conf *c)
 {
-	if (c->type != IBV_QPT_RC)
+	if (c->type != IBV_QPT_RC && c->type != IBV_QPT_UD)
 		return -EOPNOTSUPP;
 	if (c->send_cq == NULL || c->recv_cq == NULL)
 		return -EINVAL;
@@ -41,8 +41,9 @@ conf_check(const struct qp_conf *c)
 static int
 rings_init(struct qp *qp, const struct qp_conf *c)
 {
-	int rc = sq_init(&qp->sq, qp->mem, RTE_MAX(c->max_send_wr, 1u), c->max_send_sge,
-		c->max_inline);
+	uint32_t send_wr = RTE_MAX(c->max_send_wr, 1u);
+	int rc = (c->type == IBV_QPT_UD ? sq_init_ud : sq_init)(
+		&qp->sq, qp->mem, send_wr, c->max_send_sge, c->max_inline);
 
 	if (rc != 0)
 		return rc;

@@ -24,6 +24,8 @@
 /* What a QP shares with the others of its engine and port. */
 struct qp_env {
 	const struct key_table *keys;
+	const uint8_t (*gids)[16]; /* the port's own addresses; all zero: none */
+	unsigned gid_count;
 	struct port_stats *stats; /* of the engine */
 };
 
@@ -220,6 +222,7 @@ struct qp {
 	bool last_wqe_raised;
 	uint16_t pkey_index;
 	uint8_t path_mtu; /* enum ibv_mtu */
+	uint32_t qkey;	  /* UD */
 	uint32_t sq_psn;  /* as set by modify */
 	uint32_t rq_psn;
 	struct qp_path path;
@@ -246,7 +249,7 @@ struct qp_conf {
 struct qp_attr {
 	enum ibv_qp_state state, cur_state;
 	enum ibv_mtu path_mtu;
-	uint32_t rq_psn, sq_psn, dest_qpn;
+	uint32_t rq_psn, sq_psn, dest_qpn, qkey;
 	uint32_t access;
 	uint16_t pkey_index;
 	uint8_t port_num;
@@ -324,6 +327,10 @@ qp_owes_response(const struct qp *qp)
 {
 	return qp->resp.owed != 0 || qp->resp.job_next != qp->resp.job_end;
 }
+
+/* UD: where the next datagram goes, or NULL when there is none. The engine sees to it that hdr is
+ * for that path before it calls qp_tx(). */
+const struct ud_dest *qp_next_dest(const struct qp *qp);
 
 /* Stopped by the window of all QPs towards the peer. */
 static inline bool

@@ -20,7 +20,7 @@ struct cqe {
 	uint32_t byte_len; /* in an error completion: vendor_err */
 	uint32_t imm;	   /* immediate data as on the wire, or the invalidated rkey */
 	uint32_t qpn;
-	uint32_t src_qpn; /* UD */
+	uint32_t src_qpn; /* UD; the SL above bit 24 */
 	uint32_t sq_end;  /* of a send: polling this CQE frees the SQ up to this index */
 	uint8_t opcode;	  /* enum ibv_wc_opcode, also in an error completion */
 	uint8_t status;	  /* enum ibv_wc_status */

@@ -5,21 +5,23 @@
 
 #define NOTES_BYTES(max_wr) ((size_t)(max_wr) * sizeof(struct sq_note))
 
+/* dest: bytes of the datagram's address, before the SGEs. */
 static uint32_t
-stride_of(uint32_t max_sge, uint32_t max_inline)
+stride_of(uint32_t max_sge, uint32_t max_inline, uint32_t dest)
 {
 	uint32_t tail = RTE_MAX(max_sge * (uint32_t)sizeof(struct sge), max_inline);
 
-	return RTE_ALIGN_CEIL((uint32_t)offsetof(struct send_wqe, sge) + tail, LINE_SIZE);
+	return RTE_ALIGN_CEIL(
+		(uint32_t)offsetof(struct send_wqe, sge) + dest + tail, LINE_SIZE);
 }
 
-int
-sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
-	uint32_t max_inline)
+static int
+init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
+	uint32_t max_inline, uint32_t dest)
 {
 	uint32_t size = max_wr == 0 ? 1 : rte_align32pow2(max_wr);
-	uint32_t stride = stride_of(max_sge, max_inline);
-	uint32_t room = stride - offsetof(struct send_wqe, inline_data);
+	uint32_t stride = stride_of(max_sge, max_inline, dest);
+	uint32_t room = stride - dest - offsetof(struct send_wqe, inline_data);
 
 	assert(max_wr <= SQ_MAX_WR && max_sge <= SEND_MAX_SGE &&
 		max_inline <= SEND_MAX_INLINE);
@@ -42,6 +44,20 @@ sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sg
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+int
+sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
+	uint32_t max_inline)
+{
+	return init(sq, mem, max_wr, max_sge, max_inline, 0);
+}
+
+int
+sq_init_ud(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
+	uint32_t max_inline)
+{
+	return init(sq, mem, max_wr, max_sge, max_inline, sizeof(struct ud_dest));
 }
 
 void

@@ -37,6 +37,23 @@ struct send_wqe {
 };
 static_assert(offsetof(struct send_wqe, sge) == 48, "with one SGE: a line");
 
+/* Where a datagram goes: a copy of the address handle. On a UD QP it stands before the SGEs, in
+ * the place of two. */
+struct ud_dest {
+	uint8_t dgid[16];
+	uint32_t flow_label;
+	uint8_t tclass;
+	uint8_t hop_limit;
+	uint8_t sgid_index;
+	uint8_t sl;
+	/* Behind here: what differs between datagrams to one address. */
+	uint32_t qpn;
+	uint32_t qkey;
+};
+static_assert(sizeof(struct ud_dest) == 2 * sizeof(struct sge), "two SGEs");
+#define UD_DEST_SGES 2
+#define UD_DEST_PATH offsetof(struct ud_dest, qpn)
+
 /* The engine's notes on a slot: enough to complete an unsignaled request without touching its
  * WQE. Valid once the request was started. */
 struct sq_note {
@@ -70,6 +87,9 @@ struct sq {
  * for anyway (at most SEND_MAX_INLINE). Read both back. The caller has checked the three against
  * SQ_MAX_WR, SEND_MAX_SGE and SEND_MAX_INLINE (asserted). -ENOMEM. */
 int sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
+	uint32_t max_inline);
+/* The same with room for a struct ud_dest in every slot. */
+int sq_init_ud(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	uint32_t max_inline);
 void sq_fini(struct sq *sq);
 /* Forgets everything (RESET): the indices start at 0 again. No poster, no poller, no engine

@@ -47,40 +47,6 @@ verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	return EOPNOTSUPP;
 }
 
-EXPORT struct ibv_ah *
-ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	if (!ours(pd->context))
-		return forward(NULL, ibv_create_ah, pd, attr);
-	return null_errno(EOPNOTSUPP);
-}
-
-EXPORT struct ibv_ah *
-ibv_create_ah_from_wc(
-	struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
-{
-	if (!ours(pd->context))
-		return forward(NULL, ibv_create_ah_from_wc, pd, wc, grh, port_num);
-	return null_errno(EOPNOTSUPP);
-}
-
-EXPORT int
-ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
-	struct ibv_grh *grh, struct ibv_ah_attr *attr)
-{
-	if (!ours(context))
-		return forward(-1, ibv_init_ah_from_wc, context, port_num, wc, grh, attr);
-	return minus_errno(EOPNOTSUPP);
-}
-
-EXPORT int
-ibv_destroy_ah(struct ibv_ah *ah)
-{
-	if (!ours(ah->context))
-		return forward(ENOSYS, ibv_destroy_ah, ah);
-	return EOPNOTSUPP;
-}
-
 EXPORT int
 ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {

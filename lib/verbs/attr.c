@@ -8,8 +8,8 @@
 #define HOP_LIMIT_DEFAULT 64
 
 /* The source address, by its index; RoCE has no path without a GRH. */
-static int
-path_read(struct dev *dev, const struct ibv_ah_attr *ah, struct qp_path *out)
+int
+qp_path_read(struct dev *dev, const struct ibv_ah_attr *ah, struct qp_path *out)
 {
 	static const uint8_t empty[16];
 	struct qp_path path = {
@@ -49,6 +49,7 @@ qp_attr_read(
 		.rq_psn = attr->rq_psn & BITS_24,
 		.sq_psn = attr->sq_psn & BITS_24,
 		.dest_qpn = attr->dest_qp_num,
+		.qkey = attr->qkey,
 		.access = attr->qp_access_flags,
 		.pkey_index = attr->pkey_index,
 		.port_num = attr->port_num,
@@ -62,7 +63,7 @@ qp_attr_read(
 	};
 
 	if (mask & IBV_QP_AV) {
-		int err = path_read(dev, &attr->ah_attr, &core.path);
+		int err = qp_path_read(dev, &attr->ah_attr, &core.path);
 
 		if (err != 0)
 			return err;
@@ -98,6 +99,7 @@ qp_attr_write(const struct qp_attr *core, struct ibv_qp_attr *attr)
 	attr->rq_psn = core->rq_psn;
 	attr->sq_psn = core->sq_psn;
 	attr->dest_qp_num = core->dest_qpn;
+	attr->qkey = core->qkey;
 	attr->qp_access_flags = core->access;
 	attr->pkey_index = core->pkey_index;
 	attr->en_sqd_async_notify = core->en_sqd_async_notify;

@@ -62,6 +62,11 @@ struct verbs_qp {
 	bool any_signaled;	/* there was one since RESET */
 };
 
+struct verbs_ah {
+	struct ibv_ah ibv;
+	struct ud_dest dest; /* without QPN and Q_Key */
+};
+
 /* In place of a function pointer that nobody calls: tells our devices from others. */
 void device_mark(void);
 
@@ -105,6 +110,12 @@ static inline struct verbs_srq *
 to_srq(struct ibv_srq *srq)
 {
 	return (struct verbs_srq *)srq;
+}
+
+static inline struct verbs_ah *
+to_ah(struct ibv_ah *ah)
+{
+	return (struct verbs_ah *)ah;
 }
 
 static inline struct verbs_qp *

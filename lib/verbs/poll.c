@@ -45,11 +45,11 @@ wc_fill(struct ibv_wc *wc, const struct cqe *cqe)
 	wc->byte_len = good ? cqe->byte_len : 0;
 	wc->imm_data = cqe->imm;
 	wc->qp_num = cqe->qpn;
-	wc->src_qp = cqe->src_qpn;
+	wc->src_qp = cqe->src_qpn & 0xFFFFFF;
 	wc->wc_flags = cqe->wc_flags;
 	wc->pkey_index = 0;
 	wc->slid = 0;
-	wc->sl = 0;
+	wc->sl = (uint8_t)(cqe->src_qpn >> 24);
 	wc->dlid_path_bits = 0;
 }
 

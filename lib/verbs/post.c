@@ -28,14 +28,16 @@ static const struct post_row {
 	uint8_t flags; /* 0: not an opcode of ours */
 	bool remote;
 	bool atomic;
+	bool ud; /* UD QPs have it too */
 } post_rows[] = {
-	[IBV_WR_RDMA_WRITE] = {SEND_FLAGS, true, false},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {SEND_FLAGS, true, false},
-	[IBV_WR_SEND] = {SEND_FLAGS, false, false},
-	[IBV_WR_SEND_WITH_IMM] = {SEND_FLAGS, false, false},
-	[IBV_WR_RDMA_READ] = {SEND_FLAGS & ~IBV_SEND_INLINE, true, false},
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {SEND_FLAGS & ~IBV_SEND_INLINE, true, true},
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {SEND_FLAGS & ~IBV_SEND_INLINE, true, true},
+	[IBV_WR_RDMA_WRITE] = {SEND_FLAGS, true, false, false},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {SEND_FLAGS, true, false, false},
+	[IBV_WR_SEND] = {SEND_FLAGS, false, false, true},
+	[IBV_WR_SEND_WITH_IMM] = {SEND_FLAGS, false, false, true},
+	[IBV_WR_RDMA_READ] = {SEND_FLAGS & ~IBV_SEND_INLINE, true, false, false},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {SEND_FLAGS & ~IBV_SEND_INLINE, true, true, false},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {SEND_FLAGS & ~IBV_SEND_INLINE, true, true,
+		false},
 };
 
 /* 0 and the message's length, or EINVAL. */
@@ -92,10 +94,24 @@ inline_copy(uint8_t *to, const struct ibv_send_wr *wr)
 	}
 }
 
-static inline void
-send_write(
-	struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len, unsigned flags)
+/* What the SGEs or the inline data of a datagram stand behind. */
+static inline uint32_t
+dest_write(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 {
+	struct ud_dest dest = to_ah(wr->wr.ud.ah)->dest;
+
+	dest.qpn = wr->wr.ud.remote_qpn;
+	dest.qkey = wr->wr.ud.remote_qkey;
+	memcpy(wqe->inline_data, &dest, sizeof(dest));
+	return sizeof(dest);
+}
+
+static inline void
+send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
+	unsigned flags, bool ud)
+{
+	uint32_t offset = unlikely(ud) ? dest_write(wqe, wr) : 0;
+
 	wqe->wr_id = wr->wr_id;
 	wqe->len = len;
 	wqe->imm = wr->imm_data;
@@ -105,12 +121,24 @@ send_write(
 		remote_write(wqe, wr);
 	if (flags & IBV_SEND_INLINE) {
 		wqe->num_sge = 0;
-		inline_copy(wqe->inline_data, wr);
+		inline_copy(wqe->inline_data + offset, wr);
 		return;
 	}
 	wqe->num_sge = (uint8_t)wr->num_sge;
 	for (int i = 0; i < wr->num_sge; i++)
-		memcpy(&wqe->sge[i], &wr->sg_list[i], sizeof(wqe->sge[i]));
+		memcpy(wqe->inline_data + offset + (size_t)i * sizeof(struct sge),
+			&wr->sg_list[i], sizeof(struct sge));
+}
+
+/* A datagram fits one packet, and has somewhere to go. */
+static bool
+dest_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
+{
+	const struct ibv_ah *ah = wr->wr.ud.ah;
+
+	return post_rows[wr->opcode].ud && ah != NULL && ah->pd == vqp->ibv.pd &&
+	       wr->wr.ud.remote_qpn <= 0xFFFFFF &&
+	       len <= mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu);
 }
 
 /* The queue is full: for good, if nothing in it will ever make a completion. */
@@ -133,6 +161,7 @@ send_list(struct verbs_qp *vqp, struct ibv_send_wr **wr, uint32_t *prod)
 	struct sq *sq = &qp->sq;
 	unsigned always = qp->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	enum ibv_qp_state state = qp_state(qp);
+	bool ud = qp->type == IBV_QPT_UD;
 
 	/* IBA 10.8.2: before RTS there is nothing to post to. */
 	if (unlikely(state < IBV_QPS_RTS))
@@ -144,13 +173,15 @@ send_list(struct verbs_qp *vqp, struct ibv_send_wr **wr, uint32_t *prod)
 
 		if (unlikely(send_check(sq, *wr, &len) != 0))
 			return EINVAL;
+		if (unlikely(ud && !dest_check(vqp, *wr, len)))
+			return EINVAL;
 		wqe = sq_next(sq, *prod);
 		if (unlikely(wqe == NULL)) {
 			send_count_full(vqp);
 			return ENOMEM;
 		}
 		flags = (*wr)->send_flags | always;
-		send_write(wqe, *wr, len, flags);
+		send_write(wqe, *wr, len, flags, ud);
 		(*prod)++;
 		if (flags & IBV_SEND_SIGNALED) {
 			sq->signaled_posted++;

@@ -52,6 +52,7 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 	attr->max_res_rd_atom = (int)RTE_MIN(
 		(uint64_t)QP_MAX_RD_ATOMIC * dev->conf.max_qp, (uint64_t)INT32_MAX);
 	attr->atomic_cap = IBV_ATOMIC_HCA;
+	attr->max_ah = INT32_MAX;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay =
 		15; /* 4.096 us * 2^15: a thread that is not scheduled */

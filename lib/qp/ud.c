@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Unreliable datagrams (IBA 9.8.3): a message is a packet, nothing is acknowledged, and a
+ * send is complete when its packet has been built. A receive begins with 40 bytes for the
+ * GRH: the IPv6 header, or 20 bytes of zeros and the IPv4 header (annex A17.4.5).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "qp/internal.h"
+
+#define GRH_LEN 40
+#define IPV4_LEN 20
+#define QKEY_OWN 0x80000000u /* in a work request: the QP's own Q_Key (IBA 10.2.5) */
+/* UCX tells IPv4 from IPv6 by the SL of the completion. */
+#define SL_IPV4 0xA
+#define SL_IPV6 0x9
+#define SL_SHIFT 24
+
+static const struct ud_dest *
+dest_of(const struct send_wqe *wqe)
+{
+	return (const struct ud_dest *)wqe->sge;
+}
+
+const struct ud_dest *
+qp_next_dest(const struct qp *qp)
+{
+	if (qp->state != IBV_QPS_RTS || qp->req.next_idx == sq_posted(&qp->sq))
+		return NULL;
+	return dest_of(sq_slot(&qp->sq, qp->req.next_idx));
+}
+
+bool
+ud_wants_tx(const struct qp *qp)
+{
+	if (unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))
+		return qp_has_flush(qp);
+	return qp->state == IBV_QPS_RTS && qp->req.next_idx != sq_posted(&qp->sq);
+}
+
+static int
+payload(struct qp *qp, const struct send_wqe *wqe, uint8_t *dst, uint32_t *crc)
+{
+	struct sge_pos pos = {0};
+
+	if (wqe->len == 0)
+		return 0;
+	if (wqe->flags & IBV_SEND_INLINE) {
+		memcpy(dst, wqe->inline_data + sizeof(struct ud_dest), wqe->len);
+		*crc = icrc_update(*crc, dst, wqe->len);
+		return 0;
+	}
+	return sge_gather(qp->env->keys, qp->pd, wqe->sge + UD_DEST_SGES, wqe->num_sge,
+		&pos, dst, wqe->len, crc);
+}
+
+static int
+build(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
+{
+	const struct ud_dest *dest = dest_of(wqe);
+	bool imm = wqe->opcode == IBV_WR_SEND_WITH_IMM;
+	struct bth_fields bth = {
+		.dest_qpn = dest->qpn,
+		.psn = qp->req.next_psn,
+		.pkey = qp->pkey,
+		.opcode = imm ? OPCODE_UD_SEND_ONLY_IMM : OPCODE_UD_SEND_ONLY,
+		.solicited = (wqe->flags & IBV_SEND_SOLICITED) != 0,
+	};
+	struct deth *deth = (struct deth *)frame_begin(&qp->hdr, pkt, &bth, wqe->len);
+	uint32_t crc;
+
+	deth->qkey = rte_cpu_to_be_32(dest->qkey & QKEY_OWN ? qp->qkey : dest->qkey);
+	deth->reserved = 0;
+	be24_put(deth->src_qpn, qp->qpn);
+	if (imm)
+		memcpy(deth + 1, &wqe->imm, sizeof(wqe->imm));
+	crc = frame_crc(&qp->hdr, pkt);
+	if (payload(qp, wqe, frame_payload(&qp->hdr, pkt, bth.opcode), &crc) != 0)
+		return -EACCES;
+	frame_end(pkt, wqe->len, crc);
+	return 0;
+}
+
+/* All to the path of the first: the next one's headers are the engine's to provide. */
+unsigned
+ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
+{
+	struct requester *req = &qp->req;
+	const struct ud_dest *first = qp_next_dest(qp);
+	const struct ud_dest *dest;
+	unsigned built = 0;
+
+	for (; built < n && (dest = qp_next_dest(qp)) != NULL; built++) {
+		const struct send_wqe *wqe = sq_slot(&qp->sq, req->next_idx);
+
+		if (memcmp(dest, first, UD_DEST_PATH) != 0)
+			break;
+		if (unlikely(build(qp, wqe, &pkts[built]) != 0)) {
+			comp_fail(qp, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+			break;
+		}
+		req->next_psn = req->una_psn = req->sent_psn = psn_add(req->next_psn, 1);
+		sq_note(&qp->sq, req->next_idx)->signaled =
+			(wqe->flags & IBV_SEND_SIGNALED) != 0;
+		req->started_idx = ++req->next_idx;
+		if (unlikely(!comp_oldest(qp))) {
+			qp_error(qp);
+			built++;
+			break;
+		}
+	}
+	return built;
+}
+
+/* ---- Receive ---- */
+
+/* The packet is for one of our addresses; groups are found by the engine. */
+static bool
+address_is_ours(const struct qp *qp, const struct pkt_view *v)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	for (unsigned i = 0; i < qp->env->gid_count; i++) {
+		const uint8_t *gid = qp->env->gids[i];
+
+		if (v->ip_version == 6 ? memcmp(gid, v->ip + 24, 16) == 0
+				       : memcmp(gid, mapped, 12) == 0 &&
+						 memcmp(gid + 12, v->ip + 16, 4) == 0)
+			return true;
+	}
+	return false;
+}
+
+enum drop_reason
+ud_admit(const struct qp *qp, const struct pkt_view *v)
+{
+	if (!address_is_ours(qp, v))
+		return DROP_address;
+	return rte_be_to_cpu_32(view_deth(v)->qkey) == qp->qkey ? DROP_none : DROP_qkey;
+}
+
+static int
+place(struct qp *qp, const struct pkt_view *v)
+{
+	uint8_t grh[GRH_LEN] = {0};
+	struct sge_pos pos = {0};
+	uint32_t pd = qp->srq != NULL ? qp->srq->pd : qp->pd;
+	int rc;
+
+	if (v->ip_version == 6)
+		memcpy(grh, v->ip, GRH_LEN);
+	else
+		memcpy(grh + GRH_LEN - IPV4_LEN, v->ip, IPV4_LEN);
+	rc = sge_scatter(
+		qp->env->keys, pd, qp->wqe.sge, qp->wqe.num_sge, &pos, grh, GRH_LEN);
+	if (rc == 0 && v->payload_len != 0)
+		rc = sge_scatter(qp->env->keys, pd, qp->wqe.sge, qp->wqe.num_sge, &pos,
+			v->payload, v->payload_len);
+	return rc;
+}
+
+static void
+complete(struct qp *qp, const struct pkt_view *v)
+{
+	bool imm = (v->op->hdrs & HDR_IMM) != 0;
+	uint32_t sl = v->ip_version == 4 ? SL_IPV4 : SL_IPV6;
+	struct cqe cqe = {
+		.wr_id = qp->wqe.wr_id,
+		.byte_len = GRH_LEN + v->payload_len,
+		.imm = imm ? view_imm_be(v) : 0,
+		.qpn = qp->qpn,
+		.src_qpn = be24_get(view_deth(v)->src_qpn) | sl << SL_SHIFT,
+		.opcode = IBV_WC_RECV,
+		.wc_flags = IBV_WC_GRH | (imm ? IBV_WC_WITH_IMM : 0),
+	};
+
+	qp->resp.wqe_held = false;
+	if (!cq_put(qp->recv_cq, &cqe)) {
+		qp_event(qp, QP_EVENT_FATAL);
+		qp_error(qp);
+	}
+}
+
+/*
+ * A datagram that finds no receive, or one that is too short, is dropped; the receive
+ * that was taken for it waits for the next (IBA 9.8.3.2).
+ */
+void
+ud_rx(struct qp *qp, const struct pkt_view *v)
+{
+	if (!qp->resp.wqe_held) {
+		int rc = qp->srq != NULL ? srq_take(qp->srq, &qp->wqe)
+					 : recv_ring_take(qp->rq, &qp->wqe);
+
+		if (rc != 0) {
+			qp->env->stats->drop[DROP_no_receive]++;
+			return;
+		}
+		qp->resp.wqe_held = true;
+	}
+	if (sge_total(qp->wqe.sge, qp->wqe.num_sge) <
+		GRH_LEN + (uint64_t)v->payload_len) {
+		qp->env->stats->drop[DROP_receive_short]++;
+		return;
+	}
+	if (place(qp, v) != 0) {
+		qp->resp.wqe_held = false;
+		qp_complete_recv_error(
+			qp, qp->wqe.wr_id, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
+		qp_error(qp);
+		return;
+	}
+	qp->stats.rx_msgs++;
+	complete(qp, v);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Address handles: ibv_create_ah(3), ibv_create_ah_from_wc(3). A post copies what it
+ * needs, so the handle is the application's again when ibv_post_send() returns. */
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_ip.h>
+
+#include "verbs/attr.h"
+#include "verbs/forward.h"
+#include "verbs/objects.h"
+
+#define HOP_LIMIT_ANY 0xFF
+
+EXPORT struct ibv_ah *
+ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct qp_path path;
+	struct verbs_ah *ah;
+	int err;
+
+	if (!ours(pd->context))
+		return forward(NULL, ibv_create_ah, pd, attr);
+	err = attr->port_num == 1 ? qp_path_read(to_ctx(pd->context)->dev, attr, &path)
+				  : EINVAL;
+	if (err != 0)
+		return null_errno(err);
+	ah = alloc_get(&alloc_plain, "verbs_ah", sizeof(*ah));
+	if (ah == NULL)
+		return null_errno(ENOMEM);
+	ah->ibv.context = pd->context;
+	ah->ibv.pd = pd;
+	memcpy(ah->dest.dgid, path.dgid, sizeof(ah->dest.dgid));
+	ah->dest.flow_label = path.flow_label;
+	ah->dest.tclass = path.tclass;
+	ah->dest.hop_limit = path.hop_limit;
+	ah->dest.sgid_index = path.sgid_index;
+	ah->dest.sl = path.sl;
+	count_up(&to_pd(pd)->objects);
+	return &ah->ibv;
+}
+
+EXPORT int
+ibv_destroy_ah(struct ibv_ah *ah)
+{
+	if (!ours(ah->context))
+		return forward(ENOSYS, ibv_destroy_ah, ah);
+	count_down(&to_pd(ah->pd)->objects);
+	alloc_put(&alloc_plain, ah, sizeof(struct verbs_ah));
+	return 0;
+}
+
+static int
+gid_index_of(struct dev *dev, const uint8_t gid[16], uint8_t *index)
+{
+	int err = EINVAL;
+
+	pthread_mutex_lock(&dev->lock);
+	for (uint8_t i = 0; i < DEV_GIDS && err != 0; i++) {
+		if (memcmp(dev->gids[i], gid, 16) == 0) {
+			*index = i;
+			err = 0;
+		}
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return err;
+}
+
+/* The two addresses of the 40 bytes before a datagram: an IPv6 header, or an IPv4 one
+ * behind 20 bytes (annex A17.4.5). False when they are neither. */
+static bool
+grh_read(const struct ibv_grh *grh, uint8_t src[16], uint8_t dst[16],
+	struct ibv_global_route *route)
+{
+	const struct rte_ipv4_hdr *ip4 = (const struct rte_ipv4_hdr *)(grh + 1) - 1;
+	uint32_t first = rte_be_to_cpu_32(grh->version_tclass_flow);
+
+	if (first >> 28 == 6) {
+		memcpy(src, grh->sgid.raw, 16);
+		memcpy(dst, grh->dgid.raw, 16);
+		route->flow_label = first & 0xFFFFF;
+		route->traffic_class = (uint8_t)(first >> 20);
+		return true;
+	}
+	if (ip4->version_ihl >> 4 != 4)
+		return false;
+	memset(src, 0, 16);
+	memset(dst, 0, 16);
+	memset(src + 10, 0xff, 2);
+	memset(dst + 10, 0xff, 2);
+	memcpy(src + 12, &ip4->src_addr, 4);
+	memcpy(dst + 12, &ip4->dst_addr, 4);
+	route->traffic_class = ip4->type_of_service;
+	return true;
+}
+
+EXPORT int
+ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+	struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	struct ibv_ah_attr out = {.is_global = 1, .port_num = port_num};
+	uint8_t dst[16];
+
+	if (!ours(context))
+		return forward(-1, ibv_init_ah_from_wc, context, port_num, wc, grh, attr);
+	if (port_num != 1 || (wc->wc_flags & IBV_WC_GRH) == 0 ||
+		!grh_read(grh, out.grh.dgid.raw, dst, &out.grh) ||
+		gid_index_of(to_ctx(context)->dev, dst, &out.grh.sgid_index) != 0)
+		return minus_errno(EINVAL);
+	out.grh.hop_limit = HOP_LIMIT_ANY;
+	*attr = out;
+	return 0;
+}
+
+EXPORT struct ibv_ah *
+ibv_create_ah_from_wc(
+	struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
+{
+	struct ibv_ah_attr attr;
+
+	if (!ours(pd->context))
+		return forward(NULL, ibv_create_ah_from_wc, pd, wc, grh, port_num);
+	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr) != 0)
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}
