@@ -6,10 +6,10 @@
 #ifndef TESTPMD_HOST_H
 #define TESTPMD_HOST_H
 
+#include <common/hist.h>
 #include <rocade/rocade.h>
 
 #include "conf.h"
-#include "hist.h"
 #include "rxq.h"
 #include "tx.h"
 

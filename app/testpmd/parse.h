@@ -3,12 +3,10 @@
 #ifndef TESTPMD_PARSE_H
 #define TESTPMD_PARSE_H
 
+#include <common/number.h>
+
 #include "conf.h"
 
-/* Decimal or 0x; within min..max. */
-bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);
-/* Bytes: a number with k, m or g behind it (1024 each). */
-bool parse_size(const char *text, uint64_t max, uint64_t *out);
 /* "64,1024,4096": at most max of them; returns how many, 0: wrong. */
 unsigned parse_size_list(const char *text, uint64_t *sizes, unsigned max);
 /* "1%", "0.25%" or "100ppm": parts of a million. */

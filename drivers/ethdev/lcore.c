@@ -100,6 +100,8 @@ rocade_engine_launch(struct rocade_engine *engine, unsigned lcore)
 {
 	int err;
 
+	if (rte_lcore_count() == 0)
+		return rocade_fail(EINVAL, "EAL is not initialised: there are no lcores");
 	if (lcore >= RTE_MAX_LCORE || !rte_lcore_is_enabled(lcore))
 		return rocade_fail(EINVAL, "there is no lcore %u", lcore);
 	if (lcore == rte_get_main_lcore())

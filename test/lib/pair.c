@@ -238,7 +238,8 @@ pair_close(struct pair *p)
 	side_close(&p->conf, &p->b);
 	assert_int_equal(rocade_close_port(p->a.port), 0);
 	assert_int_equal(rocade_close_port(p->b.port), 0);
-	assert_int_equal(fds_open(), p->fds);
+	if (p->fds != 0)
+		assert_int_equal(fds_open(), p->fds);
 }
 
 unsigned

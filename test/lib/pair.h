@@ -48,7 +48,7 @@ struct pair_side {
 struct pair {
 	struct pair_conf conf;
 	struct pair_side a, b;
-	unsigned fds; /* open before */
+	unsigned fds; /* open before; 0: do not compare */
 	pthread_t runner[PAIR_MAX_ENGINES];
 	unsigned runners;
 	bool stop;

@@ -13,6 +13,14 @@ inline_copy(uint8_t *to, const struct send_req *req)
 	}
 }
 
+static uint8_t
+wr_opcode(const struct send_req *req)
+{
+	if (req->opcode == WR_RDMA_WRITE)
+		return IBV_WR_RDMA_WRITE;
+	return (uint8_t)(req->opcode != 0 ? req->opcode : IBV_WR_SEND);
+}
+
 int
 sq_post(struct sq *sq, const struct send_req *req)
 {
@@ -25,9 +33,13 @@ sq_post(struct sq *sq, const struct send_req *req)
 		return -ENOMEM;
 	}
 	wqe->wr_id = req->wr_id;
-	wqe->opcode = (uint8_t)(req->opcode != 0 ? req->opcode : IBV_WR_SEND);
+	wqe->opcode = wr_opcode(req);
 	wqe->flags = (uint8_t)req->flags;
 	wqe->imm = req->imm;
+	wqe->remote_va = req->remote_va;
+	wqe->rkey = req->rkey;
+	wqe->compare_add = req->compare_add;
+	wqe->swap = req->swap;
 	wqe->len = (uint32_t)sge_total(req->sge, req->num_sge);
 	wqe->num_sge = req->flags & IBV_SEND_INLINE ? 0 : (uint8_t)req->num_sge;
 	if (req->flags & IBV_SEND_INLINE)

@@ -9,12 +9,19 @@
 
 struct send_req {
 	uint64_t wr_id;
-	enum ibv_wr_opcode opcode; /* 0, which no test wants otherwise: IBV_WR_SEND */
+	enum ibv_wr_opcode opcode; /* 0: IBV_WR_SEND */
 	unsigned flags;
 	uint32_t imm;
 	const struct sge *sge;
 	unsigned num_sge;
+	/* WRITE, READ, atomics. */
+	uint64_t remote_va;
+	uint32_t rkey;
+	uint64_t compare_add;
+	uint64_t swap;
 };
+/* For send_req.opcode: IBV_WR_RDMA_WRITE, whose number is 0. */
+#define WR_RDMA_WRITE ((enum ibv_wr_opcode)0xFF)
 
 /* 0 or -ENOMEM. */
 int

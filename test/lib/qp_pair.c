@@ -48,6 +48,16 @@ pair_defaults(void)
 	};
 }
 
+struct pair_conf
+pair_defaults_rdma(void)
+{
+	struct pair_conf conf = pair_defaults();
+
+	conf.access = ACCESS_REMOTE;
+	conf.max_rd = conf.max_dest_rd = 4;
+	return conf;
+}
+
 static void
 host_memory(struct host *h, uint32_t pd, uint32_t recv_pd)
 {
@@ -64,6 +74,12 @@ host_memory(struct host *h, uint32_t pd, uint32_t recv_pd)
 	assert_int_equal(key_alloc(&h->keys, recv_pd, (uintptr_t)h->mem, h->mem,
 				 conf->mem_bytes, access, &h->recv_key),
 		0);
+	h->rkey = 0;
+	if (conf->access != 0)
+		assert_int_equal(
+			key_alloc(&h->keys, pd, (uintptr_t)h->mem, h->mem,
+				conf->mem_bytes, access | conf->access, &h->rkey),
+			0);
 }
 
 static void
@@ -150,6 +166,8 @@ host_fini(struct host *h)
 	/* A test may have taken it away. */
 	(void)key_free(&h->keys, h->lkey);
 	(void)key_free(&h->keys, h->recv_key);
+	if (h->pair->conf.access != 0)
+		(void)key_free(&h->keys, h->rkey);
 	assert_int_equal(h->keys.used, 0);
 	key_table_fini(&h->keys);
 	free(h->mem);
@@ -190,6 +208,9 @@ host_attr(const struct host *h)
 		.retry_cnt = conf->retry_cnt,
 		.rnr_retry = conf->rnr_retry,
 		.min_rnr_timer = conf->min_rnr_timer,
+		.access = conf->access,
+		.max_rd_atomic = conf->max_rd,
+		.max_dest_rd_atomic = conf->max_dest_rd,
 		.path = {.hop_limit = 64, .port_num = 1},
 	};
 
@@ -260,6 +281,67 @@ host_send(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len, unsigne
 	struct send_req req = {
 		.wr_id = wr_id, .flags = flags, .sge = &sge, .num_sge = len != 0};
 
+	assert_int_equal(host_post_send(h, &req), 0);
+}
+
+uint32_t
+host_key(struct host *h, uint32_t offset, uint32_t len, unsigned access)
+{
+	uint32_t key;
+
+	assert_int_equal(key_alloc(&h->keys, h->qp.pd, (uintptr_t)h->mem + offset,
+				 h->mem + offset, len, access, &key),
+		0);
+	return key;
+}
+
+struct send_req
+host_rdma(struct host *h, struct sge *sge, uint64_t wr_id, enum ibv_wr_opcode opcode,
+	uint32_t offset, uint32_t remote, uint32_t len)
+{
+	*sge = host_sge(h, offset, len);
+	return (struct send_req){
+		.wr_id = wr_id,
+		.opcode = opcode,
+		.flags = IBV_SEND_SIGNALED,
+		.sge = sge,
+		.num_sge = len != 0,
+		.remote_va = (uintptr_t)h->other->mem + remote,
+		.rkey = h->other->rkey,
+	};
+}
+
+void
+host_write(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t remote, uint32_t len)
+{
+	struct sge sge;
+	struct send_req req =
+		host_rdma(h, &sge, wr_id, WR_RDMA_WRITE, offset, remote, len);
+
+	assert_int_equal(host_post_send(h, &req), 0);
+}
+
+void
+host_read(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t remote, uint32_t len)
+{
+	struct sge sge;
+	struct send_req req =
+		host_rdma(h, &sge, wr_id, IBV_WR_RDMA_READ, offset, remote, len);
+
+	assert_int_equal(host_post_send(h, &req), 0);
+}
+
+void
+host_atomic(struct host *h, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t offset,
+	uint32_t remote, uint64_t operand, uint64_t compare)
+{
+	struct sge sge;
+	struct send_req req = host_rdma(h, &sge, wr_id, opcode, offset, remote, 8);
+	bool add = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+
+	/* ibv_post_send(3): compare_add is what to add or what to compare with. */
+	req.compare_add = add ? operand : compare;
+	req.swap = add ? 0 : operand;
 	assert_int_equal(host_post_send(h, &req), 0);
 }
 

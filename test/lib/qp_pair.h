@@ -39,6 +39,8 @@ struct pair_conf {
 	uint32_t send_wr, recv_wr, sge, cqe;
 	uint32_t peer_window;
 	uint32_t mem_bytes; /* registered on each host */
+	unsigned access;    /* of the QPs, and remote access of the memory */
+	uint8_t max_rd, max_dest_rd;
 };
 
 struct frame {
@@ -60,6 +62,7 @@ struct host {
 	uint8_t *mem; /* at its own address as va */
 	uint32_t lkey;
 	uint32_t recv_key; /* of the same memory, for the PD of the receives */
+	uint32_t rkey;     /* of the same memory, for the other host */
 	struct frame wire[WIRE_MAX];
 	unsigned wire_count;
 };
@@ -75,6 +78,10 @@ struct pair {
 /* MTU 1024, timeout 14, 7 retries each, RNR timer 12, 64 requests, 4 SGEs. */
 struct pair_conf
 pair_defaults(void);
+
+/* That, and all remote access, 4 READs and atomics at once. */
+struct pair_conf
+pair_defaults_rdma(void);
 
 void
 pair_init(struct pair *p, const struct pair_conf *conf);
@@ -118,6 +125,27 @@ void
 host_recv(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len);
 struct sge
 host_sge(const struct host *h, uint32_t offset, uint32_t len);
+
+#define ACCESS_REMOTE                                                                    \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* A further key for mem[offset, offset + len), for the QP's PD; the test frees it. */
+uint32_t
+host_key(struct host *h, uint32_t offset, uint32_t len, unsigned access);
+/* A request for the peer's mem[remote, remote + len) with local mem[offset, ...). */
+struct send_req
+host_rdma(struct host *h, struct sge *sge, uint64_t wr_id, enum ibv_wr_opcode opcode,
+	uint32_t offset, uint32_t remote, uint32_t len);
+/* Posts one, signaled. */
+void
+host_write(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t remote,
+	uint32_t len);
+void
+host_read(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t remote, uint32_t len);
+/* compare is not looked at by FETCH_ADD. */
+void
+host_atomic(struct host *h, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t offset,
+	uint32_t remote, uint64_t operand, uint64_t compare);
 
 /* The oldest completion; gives SQ slots back as lib/verbs does. */
 bool
@@ -169,6 +197,11 @@ struct crafted {
 	uint32_t imm;
 	uint32_t payload_len;
 	uint32_t payload_key; /* of bytes_fill() */
+	uint64_t va;          /* RETH or AtomicETH */
+	uint32_t rkey;
+	uint32_t dma_len;
+	uint64_t swap_add, compare;
+	uint64_t value; /* AtomicAckETH */
 	uint16_t pkey;        /* 0: the default one */
 	bool pkey_zero;
 	uint32_t dest_qpn;     /* 0: that of the QP */
@@ -193,6 +226,10 @@ expect_frame_at(struct host *from, unsigned index, uint8_t opcode, uint32_t psn,
 void
 expect_ack_at(struct host *from, unsigned index, uint8_t syndrome, uint32_t psn,
 	uint32_t msn, const char *file, int line);
+/* A READ response, or an atomic's with its value in len_or_value. */
+void
+expect_response_at(struct host *from, unsigned index, uint8_t opcode, uint32_t psn,
+	uint32_t msn, uint64_t len_or_value, const char *file, int line);
 void
 expect_cqe_at(struct host *h, struct cq *cq, uint64_t wr_id, enum ibv_wc_status status,
 	uint32_t vendor_or_len, const char *file, int line);
@@ -206,6 +243,8 @@ expect_event_at(struct host *h, enum ibv_event_type type, const char *file, int 
 	expect_frame_at(from, index, opcode, psn, ack_req, __FILE__, __LINE__)
 #define expect_ack(from, index, syndrome, psn, msn)                                      \
 	expect_ack_at(from, index, syndrome, psn, msn, __FILE__, __LINE__)
+#define expect_response(from, index, opcode, psn, msn, len_or_value)                     \
+	expect_response_at(from, index, opcode, psn, msn, len_or_value, __FILE__, __LINE__)
 #define ANY UINT32_MAX
 #define expect_sent(h, wr_id, status)                                                    \
 	expect_cqe_at(h, &(h)->send_cq, wr_id, status, ANY, __FILE__, __LINE__)

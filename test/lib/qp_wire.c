@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_byteorder.h>
+
 #include "qp_pair.h"
 
 #define FRAME_ROOM (18 + 40 + 8 + 12 + 32 + 4096 + 4)
@@ -204,6 +206,30 @@ crafted_path(const struct host *to, const struct crafted *c, struct path_hdr *hd
 	path_hdr_init(hdr, &addr);
 }
 
+static void
+crafted_rdma(const struct crafted *c, const struct op_row *op, uint8_t *ext)
+{
+	uint64_t value = rte_cpu_to_be_64(c->value);
+
+	if (op->hdrs & HDR_RETH) {
+		struct reth *reth = (struct reth *)(ext + op->main_off);
+
+		reth->va = rte_cpu_to_be_64(c->va);
+		reth->rkey = rte_cpu_to_be_32(c->rkey);
+		reth->len = rte_cpu_to_be_32(c->dma_len);
+	}
+	if (op->hdrs & HDR_ATOMIC) {
+		struct atomic_eth *eth = (struct atomic_eth *)(ext + op->main_off);
+
+		eth->va = rte_cpu_to_be_64(c->va);
+		eth->rkey = rte_cpu_to_be_32(c->rkey);
+		eth->swap_add = rte_cpu_to_be_64(c->swap_add);
+		eth->compare = rte_cpu_to_be_64(c->compare);
+	}
+	if (op->hdrs & HDR_ATOMIC_ACK)
+		memcpy(ext + sizeof(struct aeth), &value, sizeof(value));
+}
+
 void
 inject(struct host *to, const struct crafted *c)
 {
@@ -234,6 +260,7 @@ inject(struct host *to, const struct crafted *c)
 	}
 	if (op->hdrs & HDR_IMM)
 		memcpy(ext + op->ext_len - 4, &c->imm, 4);
+	crafted_rdma(c, op, ext);
 	crc = frame_crc(&hdr, &pkt);
 	payload = frame_payload(&hdr, &pkt, c->opcode);
 	bytes_fill(payload, c->payload_len, c->payload_key);
@@ -295,4 +322,26 @@ expect_ack_at(struct host *from, unsigned index, uint8_t syndrome, uint32_t psn,
 	EQUAL(be24_get(view_aeth(&view)->msn), msn);
 	EQUAL(view.payload_len, 0);
 	EQUAL(view.solicited, 0);
+}
+
+void
+expect_response_at(struct host *from, unsigned index, uint8_t opcode, uint32_t psn,
+	uint32_t msn, uint64_t len_or_value, const char *file, int line)
+{
+	bool atomic = opcode == OPCODE_RC_ATOMIC_ACKNOWLEDGE;
+	struct pkt_view view;
+	uint64_t value;
+
+	expect_frame_at(from, index, opcode, psn, 0, file, line);
+	view = wire_view(from, index);
+	EQUAL(view.solicited, 0);
+	EQUAL(view.payload_len, atomic ? 0 : len_or_value);
+	if (view.op->hdrs & HDR_AETH) {
+		EQUAL(view_aeth(&view)->syndrome, AETH_ACK);
+		EQUAL(be24_get(view_aeth(&view)->msn), msn);
+	}
+	if (atomic) {
+		memcpy(&value, view.ext + sizeof(struct aeth), sizeof(value));
+		EQUAL(rte_be_to_cpu_64(value), len_or_value);
+	}
 }

@@ -79,7 +79,8 @@ main(void)
 	mark(3);
 	traffic(&with_srq);
 	mark(4);
-	pair_close(&with_rq); /* the inner one first: each looks at the open descriptors */
+	pair_close(
+		&with_rq); /* the inner one first: each looks at the open descriptors */
 	pair_close(&with_srq);
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "hist.h"
+#include <common/hist.h>
 
 static struct hist hist;
 

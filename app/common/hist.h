@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A histogram of nanoseconds, true to three digits: 1024 buckets for each doubling. */
-#ifndef TESTPMD_HIST_H
-#define TESTPMD_HIST_H
+#ifndef COMMON_HIST_H
+#define COMMON_HIST_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "hist.h"
+#include <common/hist.h>
 
 #define SUB (UINT64_C(1) << HIST_SUB_BITS)
 

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Engines on lcores, and EAL starting while ports are open. Two lcores on one CPU do. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <rte_eal.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
+#include "pair.h"
+
+static struct pair pair;
+
+static struct rocade_engine *
+engine(struct pair_side *s, unsigned i)
+{
+	return rocade_port_engine(s->port, i);
+}
+
+static void
+exchange(void)
+{
+	struct ibv_wc wc;
+	uint64_t end = pair_clock_ns() + UINT64_C(20000000000);
+	int n = 0;
+
+	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 64, IBV_SEND_SIGNALED), 0);
+	while (n == 0 && pair_clock_ns() < end)
+		n = ibv_poll_cq(pair.b.recv_cq, 1, &wc);
+	assert_int_equal(n, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	for (n = 0; n == 0 && pair_clock_ns() < end;)
+		n = ibv_poll_cq(pair.a.send_cq, 1, &wc);
+	assert_int_equal(n, 1);
+}
+
+static void
+test_before_eal(void **state)
+{
+	struct rocade_port_conf conf = {
+		.size = sizeof(conf), .addresses = "192.0.2.1/24"};
+	struct rocade_port *port = NULL;
+
+	(void)state;
+	assert_int_equal(rocade_open_port(&conf, &port), EINVAL);
+	assert_non_null(strstr(rocade_error(), "rte_eal_init"));
+	assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 1), EINVAL);
+}
+
+/* EAL starts while our devices are open: its drivers are shown none of them, and it
+ * starts. */
+static void
+test_eal(void **state)
+{
+	char *argv[] = {"launch_test", "--no-huge", "--no-pci", "--no-shconf",
+		"--no-telemetry", "-m", "64", "--log-level=error", "--lcores",
+		"(0,1,2)@0"};
+	struct rocade_port_conf conf = {
+		.size = sizeof(conf), .addresses = "192.0.2.1/24"};
+	struct rocade_port *port = NULL;
+
+	(void)state;
+	assert_true(rte_eal_init(10, argv) >= 0);
+	conf.ethdev = 7;
+	assert_int_equal(rocade_open_port(&conf, &port), ENODEV);
+	assert_null(port);
+}
+
+static int
+busy(void *arg)
+{
+	while (!__atomic_load_n((bool *)arg, __ATOMIC_ACQUIRE))
+		;
+	return 0;
+}
+
+static void
+test_refused(void **state)
+{
+	bool stop = false;
+
+	(void)state;
+	assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 99), EINVAL);
+	assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 100000), EINVAL);
+	assert_int_equal(
+		rocade_engine_launch(engine(&pair.a, 0), rte_get_main_lcore()), EINVAL);
+	assert_int_equal(rocade_engine_stop(engine(&pair.a, 0)), EINVAL);
+	assert_int_equal(rte_eal_remote_launch(busy, &stop, 1), 0);
+	assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 1), EBUSY);
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	rte_eal_wait_lcore(1);
+	assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 1), 0);
+	assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 1), EBUSY);
+	assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 2), EBUSY);
+	assert_int_equal(rocade_engine_stop(engine(&pair.a, 0)), 0);
+	assert_int_equal(rocade_engine_stop(engine(&pair.a, 0)), EINVAL);
+	/* The lcore is free again for whatever. */
+	assert_int_equal(rte_eal_remote_launch(busy, &stop, 1), 0);
+	rte_eal_wait_lcore(1);
+}
+
+/* One lcore for all, one each, and engines that move between lcores under traffic. */
+static void
+test_run(void **state)
+{
+	(void)state;
+	for (unsigned round = 0; round < 20; round++) {
+		unsigned second = round % 2 == 0 ? 1 : 2;
+
+		assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 1), 0);
+		assert_int_equal(rocade_engine_launch(engine(&pair.b, 0), second), 0);
+		exchange();
+		/* A program's own turn is fine beside it. */
+		rocade_engine_poll(engine(&pair.a, 0));
+		assert_int_equal(rocade_close_port(pair.a.port), EBUSY);
+		if (round % 4 < 2) {
+			assert_int_equal(rocade_engine_stop(engine(&pair.a, 0)), 0);
+			assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 2), 0);
+			exchange();
+		}
+		assert_int_equal(rocade_engine_stop(engine(&pair.b, 0)), 0);
+		assert_int_equal(rocade_engine_stop(engine(&pair.a, 0)), 0);
+	}
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	pair_open(&pair, &(struct pair_conf){.srq_wr = 16});
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair.fds = 0; /* EAL has opened some */
+	pair_close(&pair);
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_before_eal),
+		cmocka_unit_test(test_eal),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_run),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
