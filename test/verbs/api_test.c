@@ -538,24 +538,14 @@ test_cq(void **state)
 static void
 test_absent(void **state)
 {
-	struct ibv_ah_attr ah = {.port_num = 1};
 	struct ibv_ece ece;
 	struct ibv_td_init_attr td = {0};
 	struct ibv_cq_init_attr_ex cq = {.cqe = 1};
-	struct ibv_wc wc;
-	struct ibv_grh grh;
 
 	(void)state;
 	errno = 0;
 	assert_null(ibv_create_comp_channel(pair.a.context));
 	assert_int_equal(errno, EOPNOTSUPP);
-	errno = 0;
-	assert_null(ibv_create_ah(pair.a.pd, &ah));
-	assert_int_equal(errno, EOPNOTSUPP);
-	errno = 0;
-	assert_null(ibv_create_ah_from_wc(pair.a.pd, &wc, &grh, 1));
-	assert_int_equal(errno, EOPNOTSUPP);
-	assert_int_equal(ibv_init_ah_from_wc(pair.a.context, 1, &wc, &grh, &ah), -1);
 	assert_int_equal(ibv_attach_mcast(pair.a.qp[0], &pair.a.gid, 0), EOPNOTSUPP);
 	assert_int_equal(ibv_detach_mcast(pair.a.qp[0], &pair.a.gid, 0), EOPNOTSUPP);
 	assert_int_equal(

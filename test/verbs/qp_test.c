@@ -109,7 +109,7 @@ test_create_refused(void **state)
 	(void)state;
 	assert_int_equal(ibv_query_device(pair.a.context, &dev), 0);
 	attr = init_attr();
-	attr.qp_type = IBV_QPT_UD;
+	attr.qp_type = IBV_QPT_RAW_PACKET;
 	create_refused(attr, EOPNOTSUPP);
 	attr.qp_type = IBV_QPT_UC;
 	create_refused(attr, EOPNOTSUPP);

@@ -60,7 +60,7 @@ test_limits(void **state)
 		assert_int_equal(mem_used, 0);                                           \
 	} while (0)
 	REFUSE(type, IBV_QPT_UC, -EOPNOTSUPP);
-	REFUSE(type, IBV_QPT_UD, -EOPNOTSUPP);
+	REFUSE(type, IBV_QPT_RAW_PACKET, -EOPNOTSUPP);
 	REFUSE(type, IBV_QPT_RAW_PACKET, -EOPNOTSUPP);
 	REFUSE(send_cq, NULL, -EINVAL);
 	REFUSE(recv_cq, NULL, -EINVAL);
