@@ -3,8 +3,7 @@
 #ifndef ROCADE_ENGINE_INTERNAL_H
 #define ROCADE_ENGINE_INTERNAL_H
 
-#include <rte_ring.h>
-
+#include "base/ringmem.h"
 #include "engine/engine.h"
 
 #define ENGINE_BUDGET 16 /* packets a QP may send before the next one's turn */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets in: burst, parse, find the QP, dispatch. */
 #include <rte_prefetch.h>
-#include <rte_ring.h>
 
 #include "engine/internal.h"
 

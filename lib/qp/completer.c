@@ -89,6 +89,7 @@ progress(struct qp *qp, uint32_t end, uint64_t now)
 	req->retry_left = qp->retry_cnt;
 	req->rnr_left = qp->rnr_retry;
 	req->nak_handled = false;
+	req->resync = req->next_psn == end && req->sent_psn != end;
 	req->rnr_deadline = TIME_NEVER;
 	req->ack_deadline = req->next_psn != end && qp->timeout != 0
 				    ? now + req_timeout_ns(qp)
@@ -311,7 +312,6 @@ response_done(struct qp *qp, const struct sq_note *note, bool request_done, uint
 	struct requester *req = &qp->req;
 	uint32_t end = psn_add(req->una_psn, 1);
 
-	req->resync = false;
 	if (request_done && req->reads != 0)
 		req->reads--;
 	if (end == note->end_psn && !comp_oldest(qp)) {

@@ -52,9 +52,10 @@ uint64_t
 req_timeout_ns(const struct qp *qp);
 
 /* probe.c */
-/* The packets [from, next_psn) were sent, the last of them asking for an answer. */
+/* Packets up to next_psn were sent, the last of them asking for an answer; those before
+ * sent had been sent before. */
 void
-probe_sent(struct qp *qp, uint32_t from, uint64_t now);
+probe_sent(struct qp *qp, uint32_t sent, uint64_t now);
 /* una_psn has moved. */
 void
 probe_progress(struct qp *qp, uint64_t now);
@@ -109,6 +110,14 @@ resp_read_again(struct qp *qp, const struct pkt_view *view);
 /* The highest PSN that an acknowledgement of a duplicate at psn may name. */
 uint32_t
 resp_ack_limit(const struct qp *qp, uint32_t psn);
+/* ePSN has moved on: what is so old that its PSNs will come round again is forgotten. */
+void
+resp_jobs_expire(struct qp *qp);
+/* How many packets ePSN may move on in between. */
+#define JOB_EXPIRE_EVERY (UINT32_C(1) << 21)
+/* Whether a response that is still to be sent acknowledges psn. */
+bool
+resp_jobs_cover(const struct qp *qp, uint32_t psn);
 unsigned
 resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 

@@ -36,7 +36,7 @@ arm(struct qp *qp, uint64_t now)
 }
 
 void
-probe_sent(struct qp *qp, uint32_t from, uint64_t now)
+probe_sent(struct qp *qp, uint32_t sent, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
@@ -44,8 +44,7 @@ probe_sent(struct qp *qp, uint32_t from, uint64_t now)
 		arm(qp, now);
 	/* The last packet, if it is sent for the first time: an answer to one sent twice
 	 * says nothing (Karn). */
-	if (req->rtt_start == TIME_NEVER && psn_diff(req->next_psn, req->sent_psn) == 0 &&
-		psn_diff(from, req->next_psn) < 0) {
+	if (req->rtt_start == TIME_NEVER && psn_diff(req->next_psn, sent) > 0) {
 		req->rtt_psn = psn_add(req->next_psn, PSN_MASK);
 		req->rtt_start = now;
 	}

@@ -135,7 +135,8 @@ struct resp_job {
 	uint32_t packets; /* of the response */
 	uint32_t start;   /* packets: the response starts (again) here, */
 	uint32_t next;    /* is this far, */
-	uint32_t end;     /* and ends before this one */
+	uint32_t end;     /* and ends before this one, */
+	uint32_t stop;    /* READ: with this byte of the request */
 	uint32_t msn;
 	uint32_t rkey;
 	uint32_t len;
@@ -166,6 +167,7 @@ struct responder {
 			      again */
 	uint32_t job_done; /* behind the newest that has been answered whole */
 	uint32_t job_max;  /* max_dest_rd_atomic */
+	uint32_t job_held; /* that are remembered: those before job_end */
 	struct resp_job *jobs;
 };
 

@@ -2,13 +2,14 @@
 /*
  * The responder's READs and atomics (IBA 9.4.4, 9.4.5, 9.7.7). Each becomes a job in a
  * ring of max_dest_rd_atomic; the jobs before job_next are answered whole and serve
- * duplicates (C9-150). A duplicate moves job_next back: the peer resends everything
- * behind it too, so the responses follow in PSN order again.
+ * duplicates (C9-150). A duplicate moves job_next back; those behind it that were
+ * answered whole are passed over, unless they are asked for again too.
  */
 #include <errno.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
+#include <rte_common.h>
 
 #include "qp/internal.h"
 
@@ -17,7 +18,14 @@
 static struct resp_job *
 job_at(const struct qp *qp, uint32_t index)
 {
-	return &qp->resp.jobs[index % qp->resp.job_max];
+	/* The slots are a power of two: indices run freely, and come round at 2^32. */
+	return &qp->resp.jobs[index & (rte_align32pow2(qp->resp.job_max) - 1)];
+}
+
+static size_t
+ring_bytes(uint32_t depth)
+{
+	return depth != 0 ? rte_align32pow2(depth) * sizeof(struct resp_job) : 0;
 }
 
 /* What is kept is the newest: a smaller ring forgets the oldest, as it would in time. */
@@ -25,26 +33,26 @@ int
 resp_set_depth(struct qp *qp, uint32_t depth)
 {
 	struct responder *resp = &qp->resp;
-	uint32_t held = RTE_MIN(resp->job_end, resp->job_max);
-	uint32_t keep = RTE_MIN(held, depth);
+	uint32_t keep = RTE_MIN(resp->job_held, depth);
 	struct resp_job *jobs = NULL;
 
 	if (depth == resp->job_max)
 		return 0;
 	if (depth != 0) {
-		jobs = alloc_get(&alloc_plain, "READ jobs", depth * sizeof(*jobs));
+		jobs = alloc_get(&alloc_plain, "READ jobs", ring_bytes(depth));
 		if (jobs == NULL)
 			return -ENOMEM;
 	}
 	for (uint32_t i = resp->job_end - keep; i != resp->job_end; i++)
-		jobs[i % depth] = *job_at(qp, i);
+		jobs[i & (rte_align32pow2(depth) - 1)] = *job_at(qp, i);
 	if (resp->job_end - resp->job_next > keep)
 		resp->job_next = resp->job_end - keep;
 	if (resp->job_end - resp->job_done > keep)
 		resp->job_done = resp->job_end - keep;
-	alloc_put(&alloc_plain, resp->jobs, resp->job_max * sizeof(*jobs));
+	alloc_put(&alloc_plain, resp->jobs, ring_bytes(resp->job_max));
 	resp->jobs = jobs;
 	resp->job_max = depth;
+	resp->job_held = keep;
 	return 0;
 }
 
@@ -76,8 +84,11 @@ job_add(struct qp *qp, const struct resp_job *job)
 	*slot = *job;
 	slot->msn = resp->msn;
 	slot->end = job->packets;
+	slot->stop = job->len;
 	resp->job_end++;
+	resp->job_held = RTE_MIN(resp->job_held + 1, resp->job_max);
 	resp->epsn = psn_add(job->first_psn, job->packets);
+	resp_jobs_expire(qp);
 	qp->stats.rx_msgs++;
 	/* As in the responder: a sequence NAK for what is still missing stays owed. */
 	if (resp->owed == OWED_SEQ_NAK && psn_diff(resp->epsn, resp->gap_high) <= 0)
@@ -169,14 +180,46 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 
 /* ---- Duplicates ---- */
 
+/* Old PSNs mean something new after 2^24 packets. A quarter of that is further than any
+ * peer goes back, and leaves room for the 2^23 packets of the longest READ. */
+#define JOB_AGE_MAX (UINT32_C(1) << 22)
+
+void
+resp_jobs_expire(struct qp *qp)
+{
+	struct responder *resp = &qp->resp;
+
+	while (resp->job_held > resp->job_end - resp->job_next) {
+		const struct resp_job *job = job_at(qp, resp->job_end - resp->job_held);
+		uint32_t end = psn_add(job->first_psn, job->packets);
+
+		if (((resp->epsn - end) & PSN_MASK) < JOB_AGE_MAX)
+			return;
+		resp->job_held--;
+	}
+}
+
+bool
+resp_jobs_cover(const struct qp *qp, uint32_t psn)
+{
+	const struct responder *resp = &qp->resp;
+
+	for (uint32_t i = resp->job_next; i != resp->job_end; i++) {
+		const struct resp_job *job = job_at(qp, i);
+
+		if (job->next != job->end && psn_diff(job->first_psn, psn) > 0)
+			return true;
+	}
+	return false;
+}
+
 /* The job that has this PSN, its index in *index; NULL when it is forgotten. */
 static struct resp_job *
 job_find(const struct qp *qp, uint32_t psn, uint32_t *index)
 {
 	const struct responder *resp = &qp->resp;
-	uint32_t count = RTE_MIN(resp->job_end, resp->job_max);
 
-	for (uint32_t i = resp->job_end - count; i != resp->job_end; i++) {
+	for (uint32_t i = resp->job_end - resp->job_held; i != resp->job_end; i++) {
 		struct resp_job *job = job_at(qp, i);
 
 		if (((psn - job->first_psn) & PSN_MASK) < job->packets) {
@@ -191,21 +234,25 @@ uint32_t
 resp_ack_limit(const struct qp *qp, uint32_t psn)
 {
 	const struct responder *resp = &qp->resp;
-	uint32_t count = RTE_MIN(resp->job_end, resp->job_max);
+	uint32_t age = (resp->epsn - psn) & PSN_MASK;
 
 	/* A peer may take an acknowledgement of a READ's PSN for its response, which may
-	 * be lost: name at most the packet before the next one. */
-	for (uint32_t i = resp->job_end - count; i != resp->job_end; i++) {
-		if (psn_diff(job_at(qp, i)->first_psn, psn) > 0)
-			return psn_add(job_at(qp, i)->first_psn, PSN_MASK);
+	 * be lost: name at most the packet before the next one. Compared from ePSN: a
+	 * READ can be half of all PSNs long. */
+	for (uint32_t i = resp->job_end - resp->job_held; i != resp->job_end; i++) {
+		uint32_t first = job_at(qp, i)->first_psn;
+
+		if (((resp->epsn - first) & PSN_MASK) < age)
+			return psn_add(first, PSN_MASK);
 	}
 	return psn_add(resp->epsn, PSN_MASK);
 }
 
-/* Whether the duplicate asks for a part of what the first one did; *end: how far. */
+/* Whether the duplicate asks for a part of what the first one did; *end, *stop: how far,
+ * in packets and bytes. */
 static bool
 read_part(const struct qp *qp, const struct resp_job *job, const struct pkt_view *v,
-	uint32_t from, uint32_t *end)
+	uint32_t from, uint32_t *end, uint32_t *stop)
 {
 	const struct reth *reth = view_reth(v);
 	uint64_t offset = (uint64_t)from << qp->pmtu_shift;
@@ -217,14 +264,32 @@ read_part(const struct qp *qp, const struct resp_job *job, const struct pkt_view
 		rte_be_to_cpu_64(reth->va) != job->va + offset || len > job->len - offset)
 		return false;
 	*end = from + packets;
+	*stop = (uint32_t)offset + len;
 	return true;
+}
+
+/* A peer that asks for one again takes nothing behind it before: what was begun there
+ * begins anew. */
+static void
+restart_behind(struct qp *qp, uint32_t index)
+{
+	struct responder *resp = &qp->resp;
+
+	for (uint32_t i = index + 1; i != resp->job_end; i++) {
+		struct resp_job *later = job_at(qp, i);
+
+		if (later->next == later->start || later->next == later->end)
+			continue;
+		later->next = later->start;
+		later->msn = resp->msn;
+	}
 }
 
 void
 resp_read_again(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
-	uint32_t index, from, end = 1;
+	uint32_t index, from, end = 1, stop = 0;
 	struct resp_job *job;
 
 	qp->stats.duplicates++;
@@ -233,27 +298,23 @@ resp_read_again(struct qp *qp, const struct pkt_view *v)
 	if (job == NULL)
 		return; /* C9-150: forgotten; the peer had more under way than agreed */
 	from = (v->psn - job->first_psn) & PSN_MASK;
-	if (v->op->kind == OP_READ ? !read_part(qp, job, v, from, &end)
-				   : job->kind != v->op->kind)
+	/* An atomic is known by its PSN alone. */
+	if (v->op->kind == OP_READ ? !read_part(qp, job, v, from, &end, &stop)
+				   : job->kind == OP_READ)
 		return;
 	/* What is under way from here on anyway needs no second round. */
-	if (index - resp->job_next < resp->job_end - resp->job_next &&
-		job->next <= from && job->end >= end)
+	if (job->next != job->end && job->next <= from && job->end >= end &&
+		job->stop >= stop)
 		return;
-	/* Everything from this one on once more; those behind it whole. */
-	for (uint32_t i = index + 1; i != resp->job_end; i++) {
-		struct resp_job *later = job_at(qp, i);
-
-		later->start = later->next = 0;
-		later->end = later->packets;
-		later->msn = resp->msn;
-	}
+	restart_behind(qp, index);
 	job->start = job->next = from;
 	job->end = end;
+	job->stop = stop;
 	job->msn = resp->msn;
-	resp->job_next = index;
-	/* An acknowledgement that names a PSN behind the response would overtake it. */
-	if (resp->owed == OWED_ACK)
+	if ((int32_t)(resp->job_next - index) > 0)
+		resp->job_next = index;
+	/* The response acknowledges what lies before it. */
+	if (resp->owed == OWED_ACK && psn_diff(job->first_psn, resp->ack_psn) > 0)
 		resp->owed = 0;
 }
 
@@ -295,7 +356,7 @@ read_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
 		{OPCODE_RC_READ_RESPONSE_FIRST, OPCODE_RC_READ_RESPONSE_ONLY},
 	};
 	uint64_t offset = (uint64_t)job->next << qp->pmtu_shift;
-	uint32_t len = (uint32_t)RTE_MIN(job->len - offset, (uint64_t)qp_pmtu(qp));
+	uint32_t len = (uint32_t)RTE_MIN(job->stop - offset, (uint64_t)qp_pmtu(qp));
 	bool first = job->next == job->start, last = job->next + 1 == job->end;
 	struct bth_fields bth = {
 		.dest_qpn = qp->dest_qpn,
@@ -328,23 +389,33 @@ read_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
 	return true;
 }
 
-static void
-job_answered(struct responder *resp)
+/* The oldest that has something to be answered. */
+static struct resp_job *
+job_current(struct qp *qp)
 {
-	resp->job_next++;
-	if ((int32_t)(resp->job_next - resp->job_done) > 0)
-		resp->job_done = resp->job_next;
+	struct responder *resp = &qp->resp;
+
+	while (resp_jobs_pending(qp)) {
+		struct resp_job *job = job_at(qp, resp->job_next);
+
+		if (job->next != job->end)
+			return job;
+		resp->job_next++;
+		if ((int32_t)(resp->job_next - resp->job_done) > 0)
+			resp->job_done = resp->job_next;
+	}
+	return NULL;
 }
 
 unsigned
 resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 {
 	struct responder *resp = &qp->resp;
+	struct resp_job *job;
 	unsigned built = 0;
 
-	while (built < n && resp_jobs_pending(qp)) {
-		struct resp_job *job = job_at(qp, resp->job_next);
-
+	/* To the end: what has been answered whole counts no more. */
+	while ((job = job_current(qp)) != NULL && built < n) {
 		if (job->kind != OP_READ)
 			atomic_response(qp, job, &pkts[built]);
 		else if (!read_response(qp, job, &pkts[built])) {
@@ -353,8 +424,7 @@ resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 			return built;
 		}
 		built++;
-		if (++job->next == job->end)
-			job_answered(resp);
+		job->next++;
 	}
 	return built;
 }

@@ -414,7 +414,7 @@ unsigned
 req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	uint32_t from = req->next_psn;
+	uint32_t sent = req->sent_psn;
 	unsigned built = 0;
 
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
@@ -444,6 +444,6 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		return 0;
 	if (req->ack_deadline == TIME_NEVER && qp->timeout != 0)
 		req->ack_deadline = now + req_timeout_ns(qp);
-	probe_sent(qp, from, now);
+	probe_sent(qp, sent, now);
 	return built;
 }

@@ -73,18 +73,25 @@ gap(struct qp *qp, uint32_t psn)
 	qp->env->stats->seq_nak_sent++;
 }
 
-/* Not executed again, acknowledged again (C9-105); an owed NAK says as much. */
+/* Not executed again, acknowledged again (C9-105); an owed NAK says as much, and so do an
+ * owed acknowledgement or response behind it. */
 static void
 duplicate(struct qp *qp, uint32_t psn)
 {
 	struct responder *resp = &qp->resp;
+	uint32_t limit;
 
 	qp->stats.duplicates++;
 	qp->env->stats->duplicates++;
-	if ((resp->owed != 0 && resp->owed != OWED_ACK) || resp_jobs_pending(qp))
+	if (resp->owed != 0 && resp->owed != OWED_ACK)
+		return;
+	limit = resp_ack_limit(qp, psn);
+	if (resp->owed == OWED_ACK && psn_diff(resp->ack_psn, limit) >= 0)
+		return;
+	if (resp_jobs_cover(qp, limit))
 		return;
 	resp->owed = OWED_ACK;
-	resp->ack_psn = resp_ack_limit(qp, psn);
+	resp->ack_psn = limit;
 }
 
 /* FIRST or ONLY between messages, MIDDLE or LAST of the same kind inside one (C9-109). */
@@ -198,6 +205,8 @@ accept(struct qp *qp, const struct pkt_view *v)
 	bool answer = v->ack_req;
 
 	resp->epsn = psn_add(v->psn, 1);
+	if (unlikely(resp->epsn % JOB_EXPIRE_EVERY == 0))
+		resp_jobs_expire(qp);
 	if (unlikely(resp->owed != 0 && resp->owed != OWED_ACK)) {
 		/* A sequence NAK that has not left yet stays owed while something behind
 		 * ePSN was dropped: it then names the new ePSN. */

@@ -689,6 +689,59 @@ test_cq_overrun(void **state)
 	a->send_cq = kept_qp_cq;
 }
 
+static void
+test_ipv6(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	pair_open(&pair, &(struct pair_conf){.ipv6 = true, .mtu = IBV_MTU_4096});
+	memset(pair.a.mem, 0x5B, 100000);
+	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 100000), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 2, 0, 100000, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, 100000);
+	assert_memory_equal(pair.a.mem, pair.b.mem, 100000);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_close(&pair);
+}
+
+/* 2^31 bytes, the most there can be: sixteen times the same buffer. */
+static void
+test_largest_message(void **state)
+{
+	const uint32_t part = UINT32_C(1) << 27;
+	struct ibv_sge from[16], to[16];
+	struct ibv_recv_wr recv = {.wr_id = 1, .sg_list = to, .num_sge = 16}, *bad_recv;
+	struct ibv_send_wr wr, *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	pair_open(&pair, &(struct pair_conf){.mtu = IBV_MTU_4096,
+				 .bytes = part,
+				 .cap = {.max_send_sge = 16, .max_recv_sge = 16}});
+	for (uint32_t i = 0; i < part; i++)
+		pair.a.mem[i] = (uint8_t)(i * 5 + i / 4099);
+	for (int i = 0; i < 16; i++) {
+		from[i] = sge_of(&pair.a, 0, part);
+		to[i] = sge_of(&pair.b, 0, part);
+	}
+	wr = send_wr(from, 16);
+	assert_int_equal(ibv_post_recv(pair.b.qp[0], &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	/* As long as it takes: seconds, or a minute under a sanitizer. */
+	while (ibv_poll_cq(pair.b.recv_cq, 1, &wc) == 0)
+		pair_poll(&pair);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_true(wc.byte_len == UINT32_C(1) << 31);
+	assert_memory_equal(pair.a.mem, pair.b.mem, part);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_close(&pair);
+}
+
 #define with_pair(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -712,6 +765,8 @@ main(void)
 		with_pair(test_communication_established),
 		with_pair(test_reset_again),
 		with_pair(test_cq_overrun),
+		cmocka_unit_test(test_ipv6),
+		cmocka_unit_test(test_largest_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

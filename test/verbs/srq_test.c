@@ -2,6 +2,7 @@
 /* SRQs as ibv_create_srq(3), ibv_post_srq_recv(3) and ibv_modify_srq(3) say. What needs
  * several threads or engines is in srq_threads_test.c. */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -834,6 +835,28 @@ test_last_wqe(void **state)
 	(void)wc;
 }
 
+/* When the event can be read, the completion is there. */
+static void
+test_last_wqe_order(void **state)
+{
+	struct ibv_sge sge = sge_of(&pair.b, 0, 64);
+	struct ibv_recv_wr wr = {.wr_id = 6, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct pollfd event_waits = {.fd = pair.b.context->async_fd, .events = POLLIN};
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 65, IBV_SEND_SIGNALED), 0);
+	while (poll(&event_waits, 1, 0) == 0)
+		pair_poll(&pair);
+	assert_int_equal(ibv_poll_cq(pair.b.recv_cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, 6);
+	assert_int_equal(wc.status, IBV_WC_LOC_LEN_ERR);
+	assert_int_equal(
+		pair_event(&pair, &pair.b).event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+	pair_no_event(&pair, &pair.b);
+}
+
 #define with_pair(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -863,6 +886,7 @@ main(void)
 		with_pair(test_destroy),
 		with_pair(test_destroy_waits),
 		with_pair(test_last_wqe),
+		with_pair(test_last_wqe_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

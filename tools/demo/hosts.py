@@ -15,6 +15,7 @@ def ip(*args):
     done = subprocess.run(("ip",) + args, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise OSError("ip %s: %s" % (" ".join(args), done.stderr.strip()))
+    return done.stdout
 
 
 def add_namespace(name):
@@ -38,19 +39,25 @@ def join():
 
 
 def plug(side, alive, timeout_s=20):
-    """Plugs the tap in as soon as the program has made it; alive(): whether it still runs."""
+    """Plugs the tap in as soon as the port has started; alive(): whether the program runs.
+
+    Both ends of a tap begin with the same MAC address, and a bridge keeps frames to the addresses
+    of its own devices for the kernel: so the kernel's end gets another. DPDK sets it back when
+    the port starts, and switches to all multicast after that."""
     end = time.monotonic() + timeout_s
-    while True:
-        try:
-            # Both ends of a tap begin with the same MAC address, and a bridge keeps frames to the
-            # addresses of its own devices for the kernel: give the kernel's end another.
-            ip("-n", side, "link", "set", TAP, "address", "02:00:00:00:00:%02x" % SIDES.index(side))
-            ip("-n", side, "link", "set", TAP, "master", "br0", "up")
-            return
-        except OSError as error:
-            if not alive() or time.monotonic() > end:
-                raise OSError("no tap device came: %s" % error) from error
+    while not started(side):
+        if not alive() or time.monotonic() > end:
+            raise OSError("its tap device did not come up")
         time.sleep(0.05)
+    ip("-n", side, "link", "set", TAP, "address", "02:00:00:00:00:%02x" % SIDES.index(side))
+    ip("-n", side, "link", "set", TAP, "master", "br0", "up")
+
+
+def started(side):
+    try:
+        return "ALLMULTI" in ip("-n", side, "-o", "link", "show", TAP)
+    except OSError:
+        return False
 
 
 def inside(side):

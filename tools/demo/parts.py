@@ -10,6 +10,7 @@ import hosts
 from capture import Capture
 from program import Failed, Program
 
+RUN_S = 90  # no run is longer
 LEFT, RIGHT = "192.0.2.1", "192.0.2.2"
 LINE = re.compile(r"^ *(\d+) s .*port \d+ sink: ([\d.]+) Mmsg/s ([\d.]+) Gb/s, ([\d,]+) messages")
 
@@ -39,6 +40,17 @@ class Watcher:
             self.half_way()
 
 
+def wait_runs(ends):
+    """Until both runs are over; when one has failed, the other one has nobody to talk to."""
+    end = time.monotonic() + RUN_S
+    while not all(program.over.is_set() for program in ends):
+        failed = [program for program in ends if program.failed()]
+        if failed or time.monotonic() > end:
+            raise Failed("\n".join("%s %s:\n%s" % (program.name, program.state(), program.tail())
+                                   for program in failed or ends))
+        time.sleep(0.1)
+
+
 class Pair:
     """Two programs, or one with both ends in it, started again for each run."""
 
@@ -60,18 +72,18 @@ class Pair:
 
     def run(self, name, mode, other_mode, arguments, watcher=None):
         """The reports of both ends, receiver first."""
+        arguments = arguments + ["--interactive", "--auto-start", "--wait", "30"]
         right = self.start_side(1, "%s-right" % name, other_mode, arguments,
                                 watcher.line if watcher else None)
         left = self.start_side(0, "%s-left" % name, mode, arguments)
-        reports, words = [], []
-        for end in (right, left):
-            try:
-                reports += end.report()["ports"]
-            except Failed as error:
-                words.append(str(error))
-        if words:
-            raise Failed("\n".join(words))
+        wait_runs((right, left))
+        reports = right.report()["ports"] + left.report()["ports"]
+        self.close(right, left)
         return reports
+
+    def close(self, right, left):
+        for end in (right, left):
+            end.quit()
 
     def start_side(self, side, name, mode, arguments, on_line=None):
         raise NotImplementedError
@@ -106,11 +118,19 @@ class MemifPair(Pair):
             time.sleep(0.05)
         return program
 
+    def close(self, right, left):
+        # When one end goes, the other one's driver unmaps its rings in a thread of its own, and
+        # crashes if they are polled just then (DPDK 22.11): so nobody polls.
+        right.freeze()
+        left.quit()
+        right.kill()
+
 
 class LoopPair(Pair):
     def run(self, name, mode, other_mode, arguments, watcher=None):
         program = self.start("%s-loop" % name, [self.program, "--", "--loop", "--mode", mode] +
                              arguments, watcher.line if watcher else None)
+        program.wait(RUN_S)
         ports = program.report()["ports"]
         return sorted(ports, key=lambda port: port["mode"] != "sink")
 
@@ -195,8 +215,7 @@ def part_a(options, started, progress):
     try:
         return measure("a", "two hosts over net_tap", TapPair(options, started),
                        traffic(seconds, "--size", "64,1000,4096,16k", "--depth", "1024",
-                               "--srq-limit", "256", "--interactive", "--auto-start",
-                               "--wait", "30"),
+                               "--srq-limit", "256"),
                        balls(1 if options.quick else 3),
                        Watcher(progress, seconds // 2, half_way), lossy=True)
     finally:

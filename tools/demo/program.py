@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 
 
 class Failed(Exception):
@@ -20,6 +21,8 @@ class Program:
         self.json = os.path.join(scratch, name + ".json")
         self.log = os.path.join(scratch, name + ".log")
         self.on_line = on_line
+        self.verdict = None  # of its run: PASS or FAIL
+        self.over = threading.Event()  # its run, or the program
         self.process = subprocess.Popen(
             command + ["--json", self.json], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", bufsize=1,
@@ -36,7 +39,9 @@ class Program:
                 if self.on_line:
                     self.on_line(line.rstrip())
                 if line.startswith(("PASS", "FAIL")):
-                    self.say("quit")  # with -i it would go on
+                    self.verdict = line[:4]
+                    self.over.set()
+        self.over.set()
 
     def alive(self):
         return self.process.poll() is None
@@ -47,30 +52,56 @@ class Program:
             self.process.stdin.write(command + "\n")
             self.process.stdin.flush()
         except OSError:
-            pass  # it ended: report() says how
-
-    def wait(self, timeout_s):
-        try:
-            self.process.wait(timeout_s)
-        except subprocess.TimeoutExpired as error:
-            raise Failed("%s does not end by itself:\n%s" % (self.name, self.tail())) from error
-        self.reader.join(5)
+            pass  # it ended: result() says how
 
     def tail(self, lines=8):
         with open(self.log, encoding="utf-8") as log:
             return "".join("    | " + line for line in log.readlines()[-lines:])
 
-    def report(self, timeout_s=60):
-        """Waits for its end and reads its JSON."""
+    def failed(self):
+        return self.verdict == "FAIL" or not self.alive()
+
+    def state(self):
+        if self.alive():
+            return "still runs" if self.verdict is None else "says " + self.verdict
+        return "ended with exit status %d" % self.process.returncode
+
+    def quit(self, timeout_s=20):
+        self.say("quit")
         self.wait(timeout_s)
-        if self.process.returncode != 0:
-            raise Failed("%s ended with exit status %d:\n%s"
-                         % (self.name, self.process.returncode, self.tail()))
+
+    def wait(self, timeout_s):
         try:
-            with open(self.json, encoding="utf-8") as file:
-                return json.load(file)
-        except (OSError, ValueError) as error:
-            raise Failed("%s left no report: %s" % (self.name, error)) from error
+            self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise Failed("%s does not end:\n%s" % (self.name, self.tail())) from error
+        self.reader.join(5)
+        if self.process.returncode != 0:
+            raise Failed("%s %s:\n%s" % (self.name, self.state(), self.tail()))
+
+    def report(self, timeout_s=5):
+        """Its JSON, which comes after the last line of its run."""
+        end = time.monotonic() + timeout_s
+        while True:
+            try:
+                with open(self.json, encoding="utf-8") as file:
+                    report = json.load(file)
+                break
+            except (OSError, ValueError) as error:
+                if not self.alive() or time.monotonic() > end:
+                    raise Failed("%s left no report: %s\n%s"
+                                 % (self.name, error, self.tail())) from error
+            time.sleep(0.05)
+        if report["result"] != "pass":
+            raise Failed("%s: %s" % (self.name, report["reason"]))
+        return report
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
     def stop(self):
         if self.alive():
@@ -78,8 +109,7 @@ class Program:
             try:
                 self.process.wait(3)
             except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+                self.kill()
 
 
 def stop_all(started):

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* QPs of a device: their coming and going, also under traffic, and refusals. */
+#include <errno.h>
+#include <string.h>
+
+#include "../rand.h"
+#include "engine/internal.h"
+#include "engine_bed.h"
+
+#define QPS 8
+
+static struct bed bed;
+static struct bed_qp a[QPS], b[QPS];
+
+static const struct bed_qp_conf plain = {.engine = -1};
+
+/* More than there are: -ENOMEM, and after one has gone its number comes back, the oldest
+ * first. */
+static void
+test_exhaustion(void **state)
+{
+	struct bed_conf conf = {.max_qp = 4};
+	struct cq cq;
+	struct qp_conf qc = {
+		.type = IBV_QPT_RC, .send_cq = &cq, .recv_cq = &cq, .max_send_wr = 1};
+	struct qp *qps[4], *more = NULL;
+
+	(void)state;
+	bed_init(&bed, &conf);
+	assert_int_equal(cq_init(&cq, &bed.mem, 16, NULL, NULL), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(
+			dev_qp_create(bed.a.dev, &qc, -1, NULL, NULL, &qps[i]), 0);
+		assert_int_equal(qps[i]->qpn, 0x100 + i);
+		assert_ptr_equal(qp_table_get(&bed.a.dev->qps, 0x100 + i), qps[i]);
+	}
+	assert_int_equal(cq.qps, 8);
+	assert_int_equal(dev_qp_create(bed.a.dev, &qc, -1, NULL, NULL, &more), -ENOMEM);
+	assert_null(more);
+	for (unsigned i = 0; i < 3; i++) {
+		static const unsigned order[] = {2, 0, 3};
+		struct qp *gone = qps[order[i]];
+
+		dev_qp_stop(bed.a.dev, gone);
+		assert_null(qp_table_get(&bed.a.dev->qps, 0x100 + order[i]));
+		/* Its number is not free before it is. */
+		if (i == 0)
+			assert_int_equal(
+				dev_qp_create(bed.a.dev, &qc, -1, NULL, NULL, &more),
+				-ENOMEM);
+		dev_qp_free(bed.a.dev, gone);
+		qps[order[i]] = NULL;
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		static const uint32_t order[] = {0x102, 0x100, 0x103};
+
+		assert_int_equal(dev_qp_create(bed.a.dev, &qc, -1, NULL, NULL, &more), 0);
+		assert_int_equal(more->qpn, order[i]);
+		qps[order[i] - 0x100] = more;
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		dev_qp_stop(bed.a.dev, qps[i]);
+		dev_qp_free(bed.a.dev, qps[i]);
+	}
+	assert_int_equal(cq.qps, 0);
+	cq_fini(&cq);
+	bed_fini(&bed);
+}
+
+/* Refusals of create, with nothing left behind. */
+static void
+test_create_refused(void **state)
+{
+	struct cq cq;
+	struct qp_conf qc = {.type = IBV_QPT_RC, .send_cq = &cq, .recv_cq = &cq};
+	struct qp *qp = NULL;
+
+	(void)state;
+	bed_init(&bed, NULL);
+	assert_int_equal(cq_init(&cq, &bed.mem, 16, NULL, NULL), 0);
+	assert_int_equal(dev_qp_create(bed.a.dev, &qc, -2, NULL, NULL, &qp), -EINVAL);
+	assert_int_equal(dev_qp_create(bed.a.dev, &qc, 1, NULL, NULL, &qp), -EINVAL);
+	qc.type = IBV_QPT_UD;
+	assert_int_equal(dev_qp_create(bed.a.dev, &qc, 0, NULL, NULL, &qp), -EOPNOTSUPP);
+	qc.type = IBV_QPT_RC;
+	qc.max_send_wr = SQ_MAX_WR + 1;
+	assert_int_equal(dev_qp_create(bed.a.dev, &qc, 0, NULL, NULL, &qp), -EINVAL);
+	assert_null(qp);
+	assert_int_equal(cq.qps, 0);
+	assert_int_equal(bed.a.dev->qps.count, 0);
+	cq_fini(&cq);
+	bed_fini(&bed);
+}
+
+/* A path that cannot be: refused, and no peer is left over. */
+static void
+test_modify_refused(void **state)
+{
+	const int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	struct qp_attr good, bad;
+	struct engine *e;
+
+	(void)state;
+	bed_init(&bed, NULL);
+	bed_qp_create(&bed.a, &a[0], &plain);
+	bed_qp_create(&bed.b, &b[0], &plain);
+	e = bed.a.dev->engines[0];
+	good = bed_attr(&a[0], &b[0], &plain);
+	good.state = IBV_QPS_INIT;
+	assert_int_equal(dev_qp_modify(bed.a.dev, a[0].qp, &good,
+				 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					 IBV_QP_ACCESS_FLAGS),
+		0);
+	good.state = IBV_QPS_RTR;
+#define REFUSE(change, mask)                                                             \
+	do {                                                                             \
+		bad = good;                                                              \
+		change;                                                                  \
+		assert_int_equal(                                                        \
+			dev_qp_modify(bed.a.dev, a[0].qp, &bad, mask), -EINVAL);         \
+		assert_int_equal(qp_state(a[0].qp), IBV_QPS_INIT);                       \
+		assert_true(LIST_EMPTY(&e->peers));                                      \
+		assert_null(a[0].qp->peer);                                              \
+	} while (0)
+	REFUSE(memset(bad.path.dgid, 0, 16), rtr);
+	REFUSE(memset(bad.path.sgid, 0, 16), rtr);
+	REFUSE(bad.path.dgid[12] = 0, rtr);
+	REFUSE(bad.path.dgid[12] = 224, rtr);
+	REFUSE(bad.path.dgid[12] = 255, rtr);
+	REFUSE(bad.path.dgid[0] = 0xfe, rtr); /* the other is IPv4 */
+	REFUSE((bad.path.sgid[0] = 0xfe, bad.path.dgid[0] = 0xff), rtr);
+	REFUSE(bad.path.port_num = 2, rtr);
+	REFUSE(bad.path_mtu = (enum ibv_mtu)6, rtr);
+	REFUSE(bad.state = IBV_QPS_RTS, rtr);
+	REFUSE((void)bad, rtr & ~IBV_QP_RQ_PSN);
+#undef REFUSE
+	assert_int_equal(dev_qp_modify(bed.a.dev, a[0].qp, &good, rtr), 0);
+	assert_int_equal(LIST_FIRST(&e->peers)->qps, 1);
+	assert_int_equal(bed_modify(&a[0], IBV_QPS_RESET), 0);
+	assert_true(LIST_EMPTY(&e->peers));
+	dev_qp_query(bed.a.dev, a[0].qp, &bad);
+	assert_int_equal(bad.state, IBV_QPS_RESET);
+	bed_qp_destroy(&a[0]);
+	bed_qp_destroy(&b[0]);
+	bed_fini(&bed);
+}
+
+/* ---- Under traffic ---- */
+
+static void
+keep_busy(unsigned i, uint64_t *rand)
+{
+	struct cqe cqe;
+
+	while (bed_sent(&a[i], &cqe) || bed_received(&b[i], &cqe))
+		;
+	if (qp_state(a[i].qp) < IBV_QPS_RTS || qp_state(b[i].qp) < IBV_QPS_RTS)
+		return;
+	for (unsigned k = 0; k < 3; k++) {
+		bed_recv(&b[i], k, 0, 4000);
+		bed_send(
+			&a[i], k, 0, (uint32_t)rand_below(rand, 4000), IBV_SEND_SIGNALED);
+	}
+}
+
+/* QPs reset, erred and destroyed in the middle of everything, and made anew: the others
+ * run on, and at the end nothing is left in any list, wheel, window or pool. */
+static void
+test_churn(void **state)
+{
+	struct bed_conf conf = {.engines = {2, 2}, .peer_window = 40};
+	const struct bed_qp_conf qc = {
+		.engine = -1, .srq = false, .timeout = 6, .rnr_timer = 1};
+	uint64_t rand = 7, total = 0;
+
+	(void)state;
+	bed_init(&bed, &conf);
+	for (unsigned i = 0; i < QPS; i++) {
+		bed_qp_create(&bed.a, &a[i], &qc);
+		bed_qp_create(&bed.b, &b[i], &qc);
+		bed_connect(&a[i], &b[i], &qc);
+	}
+	for (unsigned round = 0; round < 3000; round++) {
+		unsigned i = (unsigned)rand_below(&rand, QPS);
+
+		for (unsigned k = 0; k < QPS; k++)
+			keep_busy(k, &rand);
+		for (unsigned k = 0; k < 1 + rand_below(&rand, 4); k++)
+			bed_turn(&bed);
+		bed.now += rand_below(&rand, 50000);
+		bed.b.queue = (unsigned)rand_below(&rand, 2);
+		switch (rand_below(&rand, 20)) {
+		case 0:
+			assert_int_equal(bed_modify(&a[i], IBV_QPS_RESET), 0);
+			assert_int_equal(bed_modify(&b[i], IBV_QPS_RESET), 0);
+			bed_connect(&a[i], &b[i], &qc);
+			break;
+		case 1:
+			bed_modify(&a[i], IBV_QPS_ERR);
+			break;
+		case 2:
+			total += a[i].qp->stats.tx_msgs;
+			bed_qp_destroy(&a[i]);
+			bed_qp_destroy(&b[i]);
+			bed_qp_create(&bed.a, &a[i], &qc);
+			bed_qp_create(&bed.b, &b[i], &qc);
+			bed_connect(&a[i], &b[i], &qc);
+			break;
+		default:
+			break;
+		}
+	}
+	for (unsigned i = 0; i < QPS; i++) {
+		total += a[i].qp->stats.tx_msgs;
+		bed_qp_destroy(&a[i]);
+		bed_qp_destroy(&b[i]);
+	}
+	assert_true(total > 3000);
+	for (unsigned i = 0; i < 2; i++) {
+		struct engine *e = bed.a.dev->engines[i];
+
+		assert_true(LIST_EMPTY(&e->peers) && TAILQ_EMPTY(&e->ready));
+		assert_int_equal(e->wheel.count, 0);
+		assert_int_equal(e->waiting, 0);
+	}
+	bed_fini(&bed);
+}
+
+/* Many QPs of two engines into one SRQ, and one of them destroyed with a receive in hand.
+ */
+static void
+test_srq(void **state)
+{
+	struct bed_conf conf = {.engines = {1, 2}};
+	struct bed_qp_conf qc = {.engine = -1, .srq = true, .rnr_timer = 1};
+	unsigned received = 0;
+
+	(void)state;
+	bed_init(&bed, &conf);
+	for (unsigned i = 0; i < QPS; i++) {
+		bed_qp_create(&bed.a, &a[i], &plain);
+		bed_qp_create(&bed.b, &b[i], &qc);
+		bed_connect(&a[i], &b[i], &qc);
+		for (unsigned k = 0; k < 20; k++)
+			assert_int_equal(bed_send(&a[i], k, 0, 2000, 0), 0);
+	}
+	assert_true(bed.b.srq.shared);
+	for (unsigned turn = 0; turn < 100000 && received < QPS * 20; turn++) {
+		struct cqe cqe;
+
+		while (recv_ring_outstanding(&bed.b.srq.ring) < 7)
+			assert_int_equal(bed_recv(&b[0], 0, 0, 2000), 0);
+		bed_turn(&bed);
+		bed.now += 5000;
+		for (unsigned i = 0; i < QPS; i++) {
+			while (bed_received(&b[i], &cqe)) {
+				assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+				assert_int_equal(cqe.byte_len, 2000);
+				received++;
+			}
+		}
+	}
+	assert_int_equal(received, QPS * 20);
+	for (unsigned i = 0; i < QPS; i++) {
+		bed_qp_destroy(&a[i]);
+		bed_qp_destroy(&b[i]);
+	}
+	assert_int_equal(bed.b.srq.qps, 0);
+	bed_fini(&bed);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_exhaustion),
+		cmocka_unit_test(test_create_refused),
+		cmocka_unit_test(test_modify_refused),
+		cmocka_unit_test(test_churn),
+		cmocka_unit_test(test_srq),
+	};
+
+	return cmocka_run_group_tests_name("engine dev_qp", tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices: what they are made of, addresses, keys, counters, the clock. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/clock.h"
+#include "engine/internal.h"
+#include "engine_bed.h"
+
+static struct fake_port port;
+
+static struct dev_conf
+conf_good(void)
+{
+	struct dev_conf conf = {
+		.name = "test", .mtu = 1500, .qpn_base = 0x100, .max_qp = 16};
+	struct net_addr *addr = &conf.net.addr[conf.net.addr_count++];
+
+	assert_int_equal(gid_parse("192.0.2.1/24", addr->gid, &addr->prefix_len), 0);
+	return conf;
+}
+
+/* The configuration is refused whole: nothing stays behind, and the port is still the
+ * caller's. */
+static void
+test_refused(void **state)
+{
+	struct dev_conf conf;
+	struct dev *dev = NULL;
+
+	(void)state;
+	fake_init(&port, 2, 1);
+#define REFUSE(field, value)                                                             \
+	do {                                                                             \
+		conf = conf_good();                                                      \
+		conf.field = value;                                                      \
+		assert_int_equal(                                                        \
+			dev_create(&conf, &port.port, &alloc_plain, &dev), -EINVAL);     \
+		assert_null(dev);                                                        \
+		assert_false(port.closed);                                               \
+	} while (0)
+	REFUSE(mtu, 575);
+	REFUSE(mtu, 9001);
+	REFUSE(max_qp, 0);
+	REFUSE(max_qp, (1u << 17) + 1);
+	REFUSE(qpn_base, 1);
+	REFUSE(qpn_base, 0xFFFFFF);
+	REFUSE(net.vlan, 4095);
+	REFUSE(net.addr_count, 0);
+	REFUSE(net.addr_count, NET_MAX_ADDRS);
+	REFUSE(net.addr[0].gid[12], 224);
+#undef REFUSE
+	port.port.queue_count = 0;
+	conf = conf_good();
+	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), -EINVAL);
+	port.port.queue_count = DEV_MAX_ENGINES + 1;
+	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), -EINVAL);
+	port.port.queue_count = 2;
+	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
+	dev_destroy(dev);
+	fake_fini(&port);
+}
+
+/* Section 1: the interface MTU less the largest headers. IPv6 ones: 84 bytes. */
+static void
+test_active_mtu(void **state)
+{
+	static const struct {
+		uint32_t mtu;
+		enum ibv_mtu active;
+	} rows[] = {{576, IBV_MTU_256}, {595, IBV_MTU_256}, {596, IBV_MTU_512},
+		{1107, IBV_MTU_512}, {1108, IBV_MTU_1024}, {1500, IBV_MTU_1024},
+		{2132, IBV_MTU_2048}, {4179, IBV_MTU_2048}, {4180, IBV_MTU_4096},
+		{9000, IBV_MTU_4096}};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		struct dev_conf conf = conf_good();
+		struct dev *dev;
+
+		fake_init(&port, 1, 1);
+		conf.mtu = rows[i].mtu;
+		assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
+		assert_int_equal(dev->active_mtu, rows[i].active);
+		dev_destroy(dev);
+		fake_fini(&port);
+	}
+}
+
+/* The GID table: the addresses, then the link-local one; entry 3 repeats entry 0. The
+ * window of a peer is half the port's ring where nobody says otherwise. */
+static void
+test_identity(void **state)
+{
+	static const uint8_t local[16] = {
+		0xfe, 0x80, [8] = 0x00, 0, 0, 0xff, 0xfe, 0, 0, 0x01};
+	static const uint8_t none[16];
+	struct dev_conf conf = conf_good();
+	struct dev *dev;
+
+	(void)state;
+	fake_init(&port, 3, 1);
+	conf.qpn_base = 0;
+	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
+	assert_int_equal(dev->engine_count, 3);
+	assert_memory_equal(dev->gids[0], conf.net.addr[0].gid, 16);
+	assert_memory_equal(dev->gids[1], local, 16);
+	assert_memory_equal(dev->gids[2], none, 16);
+	assert_memory_equal(dev->gids[3], dev->gids[0], 16);
+	assert_memory_equal(dev->gids[4], none, 16);
+	assert_int_equal(dev->guid, UINT64_C(0x000000fffe000001));
+	assert_int_equal(dev->conf.peer_window, 512);
+	assert_in_range(dev->qps.base, 2, 0xFFFFFE - 16);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(engine_index(dev->engines[i]), i);
+		assert_ptr_equal(engine_dev(dev->engines[i]), dev);
+	}
+	/* Another address takes its place, an impossible one changes nothing. */
+	conf.net.addr[0].gid[15] = 9;
+	assert_int_equal(dev_set_net(dev, &conf.net), 0);
+	assert_int_equal(dev->gids[0][15], 9);
+	assert_int_equal(dev->gids[3][15], 9);
+	conf.net.addr[0].gid[12] = 255;
+	assert_int_equal(dev_set_net(dev, &conf.net), -EINVAL);
+	assert_int_equal(dev->gids[0][12], 192);
+	assert_int_equal(dev->conf.net.addr[0].gid[12], 192);
+	dev_destroy(dev);
+	fake_fini(&port);
+}
+
+/* Counters of all engines, each once. */
+static void
+test_stats(void **state)
+{
+	struct dev_conf conf = conf_good();
+	struct port_stats sum;
+	struct dev *dev;
+
+	(void)state;
+	fake_init(&port, 4, 1);
+	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		engine_stats(dev->engines[i])->rx_packets = 1u << i;
+		engine_stats(dev->engines[i])->drop[DROP_icrc] = 16u << i;
+	}
+	dev_stats(dev, &sum);
+	assert_int_equal(sum.rx_packets, 15);
+	assert_int_equal(sum.drop[DROP_icrc], 240);
+	dev_destroy(dev);
+	fake_fini(&port);
+}
+
+static void
+test_keys(void **state)
+{
+	struct dev_conf conf = conf_good();
+	uint8_t memory[16];
+	struct dev *dev;
+	uint32_t key;
+
+	(void)state;
+	fake_init(&port, 2, 1);
+	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
+	assert_int_equal(
+		key_alloc(&dev->keys, 1, 0x1000, memory, sizeof(memory), 0, &key), 0);
+	assert_int_equal(dev_key_free(dev, key), 0);
+	assert_int_equal(dev_key_free(dev, key), -EINVAL);
+	dev_destroy(dev);
+	fake_fini(&port);
+}
+
+/* With nothing to do an engine's deadline is the port's own business or never; a turn of
+ * it moves nothing. */
+static void
+test_idle(void **state)
+{
+	struct dev_conf conf = conf_good();
+	struct dev *dev;
+	uint64_t now = SEC_NS;
+
+	(void)state;
+	fake_init(&port, 2, 1);
+	assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
+	for (unsigned i = 0; i < 100; i++) { /* announcements */
+		engine_run(dev->engines[0], now);
+		engine_run(dev->engines[1], now);
+		now += 100 * NS_PER_MS;
+	}
+	assert_int_equal(engine_run(dev->engines[0], now), 0);
+	assert_int_equal(engine_deadline(dev->engines[0]), net_deadline(dev->net));
+	assert_int_equal(engine_deadline(dev->engines[1]), TIME_NEVER);
+	dev_destroy(dev);
+	fake_fini(&port);
+}
+
+static uint64_t
+monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SEC_NS + (uint64_t)ts.tv_nsec;
+}
+
+/* The clock rises, and as fast as the system's: within half a percent over 50 ms. */
+static void
+test_clock(void **state)
+{
+	uint64_t real, ours, last, elapsed;
+
+	(void)state;
+	clock_init();
+	real = monotonic_ns();
+	ours = last = clock_now();
+	while (monotonic_ns() - real < 50 * NS_PER_MS) {
+		uint64_t now = engine_clock();
+
+		assert_true(now >= last);
+		last = now;
+	}
+	elapsed = clock_now() - ours;
+	real = monotonic_ns() - real;
+	assert_in_range(elapsed, real - real / 200, real + real / 200);
+	assert_int_not_equal(clock_seed(), clock_seed());
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_active_mtu),
+		cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_stats),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_clock),
+	};
+
+	return cmocka_run_group_tests_name("engine dev", tests, NULL, NULL);
+}

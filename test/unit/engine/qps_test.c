@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The peer's window, timers in the wheel, doorbells of many threads. */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rand.h"
+#include "engine/internal.h"
+#include "engine_bed.h"
+
+#define QPS 24
+#define SWEEP_SEEDS 60
+#define MESSAGES 40
+
+static struct bed bed;
+static struct bed_qp a[QPS], b[QPS];
+static uint64_t seed_running;
+
+static const struct bed_qp_conf plain = {.engine = 0, .wr = 512};
+
+static void
+init(const struct bed_conf *conf, const struct bed_qp_conf *qc, unsigned qps)
+{
+	bed_init(&bed, conf);
+	for (unsigned i = 0; i < qps; i++) {
+		bed_qp_create(&bed.a, &a[i], qc);
+		bed_qp_create(&bed.b, &b[i], qc);
+		bed_connect(&a[i], &b[i], qc);
+	}
+}
+
+static void
+fini(unsigned qps)
+{
+	for (unsigned i = 0; i < qps; i++) {
+		bed_qp_destroy(&a[i]);
+		bed_qp_destroy(&b[i]);
+	}
+	bed_fini(&bed);
+}
+
+static struct peer *
+only_peer(struct side *s)
+{
+	struct peer *peer = LIST_FIRST(&s->dev->engines[0]->peers);
+
+	assert_non_null(peer);
+	assert_null(LIST_NEXT(peer, link));
+	return peer;
+}
+
+/* What the lists and counts of an engine say agrees, and the window holds. */
+static void
+engine_check(struct side *s, const struct bed_qp *qps, unsigned n)
+{
+	struct engine *e = s->dev->engines[0];
+	struct peer *peer = only_peer(s);
+	uint32_t inflight = 0, waiting = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		inflight += qps[i].qp->req.unacked;
+		waiting += qps[i].qp->on_waiting;
+		/* Nobody with something to say is in no line. */
+		assert_true(!qp_wants_tx(qps[i].qp) || qps[i].qp->on_ready ||
+			    qps[i].qp->on_waiting || qps[i].qp->doorbell != 0);
+	}
+	assert_int_equal(peer->inflight, inflight);
+	assert_int_equal(e->waiting, waiting);
+	assert_true(peer->inflight <= peer->window);
+	assert_int_equal(peer->qps, n);
+}
+
+/* ---- The peer's window ---- */
+
+static void
+window_seed(uint64_t seed)
+{
+	struct bed_conf conf = {0};
+	struct bed_qp_conf qc = {.engine = 0, .wr = 512, .timeout = 8, .rnr_timer = 5};
+	uint64_t rand = seed;
+	unsigned n = 2 + (unsigned)rand_below(&rand, QPS - 1);
+	unsigned done = 0;
+
+	seed_running = seed;
+	conf.peer_window = 1 + (uint32_t)rand_below(&rand, 60);
+	init(&conf, &qc, n);
+	bed.rand = seed;
+	bed.a.drop = bed.b.drop =
+		rand_below(&rand, 2) ? 0 : (unsigned)rand_below(&rand, 60);
+	for (unsigned k = 0; k < MESSAGES; k++) {
+		for (unsigned i = 0; i < n; i++) {
+			uint32_t len = (uint32_t)rand_below(&rand, 5000);
+
+			assert_int_equal(bed_recv(&b[i], k, 0, 5000), 0);
+			assert_int_equal(bed_recv(&a[i], k, 0, 5000), 0);
+			assert_int_equal(
+				bed_send(&a[i], k, 0, len, IBV_SEND_SIGNALED), 0);
+			assert_int_equal(bed_send(&b[i], k, 0, len, 0), 0);
+		}
+	}
+	for (unsigned round = 0; done != n * MESSAGES; round++) {
+		struct cqe cqe;
+
+		assert_true(round < 200000);
+		bed_turn(&bed);
+		engine_check(&bed.a, a, n);
+		engine_check(&bed.b, b, n);
+		for (unsigned i = 0; i < n; i++) {
+			while (bed_sent(&a[i], &cqe)) {
+				assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+				done++;
+			}
+		}
+		bed.now += rand_below(&rand, 20000);
+	}
+	bed.a.drop = bed.b.drop = 0;
+	bed_run(&bed, SEC_NS);
+	for (unsigned i = 0; i < n; i++) {
+		bed_expect_received(&a[i], 0, MESSAGES);
+		bed_expect_received(&b[i], 0, MESSAGES);
+	}
+	assert_int_equal(only_peer(&bed.a)->inflight, 0);
+	fini(n);
+}
+
+/* Many QPs towards one peer never have more under way than its window, and all of them
+ * come through, with loss and in both directions. */
+static void
+test_window(void **state)
+{
+	const char *one = getenv("ROCADE_SEED");
+
+	(void)state;
+	if (one != NULL) {
+		window_seed(strtoull(one, NULL, 0));
+	} else {
+		for (uint64_t seed = 1; seed <= SWEEP_SEEDS; seed++)
+			window_seed(seed);
+	}
+	seed_running = 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (seed_running != 0)
+		print_error("failed with ROCADE_SEED=%lu\n", (unsigned long)seed_running);
+	return 0;
+}
+
+/* Both sides know each other's MAC then. */
+static void
+warm_up(void)
+{
+	assert_int_equal(bed_recv(&b[0], 1, 0, 8), 0);
+	assert_int_equal(bed_send(&a[0], 1, 0, 8, IBV_SEND_SIGNALED), 0);
+	bed_settle(&bed);
+	bed_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 1, 1);
+	bed.b.roce_frames = 0;
+}
+
+/* A QP that waits keeps its place while it acknowledges what it receives. */
+static void
+test_waiting_place(void **state)
+{
+	struct bed_conf conf = {.peer_window = 4};
+	struct engine *e;
+	struct qp *second;
+
+	(void)state;
+	init(&conf, &plain, 3);
+	warm_up();
+	for (unsigned i = 0; i < 3; i++) {
+		for (unsigned k = 0; k < 8; k++) {
+			assert_int_equal(bed_recv(&b[i], k, 0, 64), 0);
+			assert_int_equal(bed_send(&a[i], k, 0, 64, IBV_SEND_SIGNALED), 0);
+		}
+		assert_int_equal(bed_recv(&a[i], 9, 0, 64), 0);
+	}
+	/* The answers of b are lost: the window stays shut. */
+	while (bed.b.roce_frames == 0)
+		bed_turn(&bed);
+	bed.a.deaf = true;
+	bed_settle(&bed);
+	e = bed.a.dev->engines[0];
+	assert_int_equal(e->waiting, 3);
+	second = TAILQ_NEXT(TAILQ_FIRST(&only_peer(&bed.a)->waiting), waiting_link);
+	for (unsigned i = 0; i < 3; i++) {
+		unsigned before = bed.b.roce_frames;
+
+		if (a[i].qp != second)
+			continue;
+		bed.a.deaf = false;
+		assert_int_equal(bed_send(&b[i], 9, 0, 64, IBV_SEND_SIGNALED), 0);
+		engine_run(bed.b.dev->engines[0], bed.now);
+		bed_carry(&bed);
+		engine_run(e, bed.now);
+		bed_carry(&bed);
+		assert_int_equal(bed.b.roce_frames, before + 1); /* the ACK */
+		bed_expect_received(&a[i], 9, 1);
+	}
+	assert_true(second->on_waiting && !second->on_ready);
+	assert_ptr_equal(second,
+		TAILQ_NEXT(TAILQ_FIRST(&only_peer(&bed.a)->waiting), waiting_link));
+	bed_run(&bed, 10 * SEC_NS);
+	for (unsigned i = 0; i < 3; i++) {
+		struct cqe cqe;
+
+		bed_expect_sent(&a[i], 0, 8, IBV_WC_SUCCESS);
+		bed_expect_received(&b[i], 0, 8);
+		while (bed_sent(&b[i], &cqe))
+			assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+	}
+	fini(3);
+}
+
+/* A QP leaves the window's line with what changes under it: another path, ERR, RESET,
+ * destruction. */
+static void
+test_waiting_leaves(void **state)
+{
+	struct bed_conf conf = {.peer_window = 4};
+	struct engine *e;
+
+	(void)state;
+	init(&conf, &plain, 5);
+	e = bed.a.dev->engines[0];
+	for (unsigned i = 0; i < 5; i++) {
+		for (unsigned k = 0; k < 8; k++)
+			assert_int_equal(bed_send(&a[i], k, 0, 64, 0), 0);
+	}
+	while (bed.b.roce_frames == 0)
+		bed_turn(&bed);
+	bed.a.deaf = true;
+	bed_settle(&bed);
+	assert_int_equal(e->waiting, 5);
+	for (unsigned i = 0; i < 4; i++) {
+		struct qp_attr attr = bed_attr(&a[i], &b[i], &plain);
+
+		assert_true(a[i].qp->on_waiting);
+		switch (i) {
+		case 0:
+			assert_int_equal(bed_modify(&a[i], IBV_QPS_SQD), 0);
+			attr.path.dgid[15] = 77;
+			assert_int_equal(
+				dev_qp_modify(bed.a.dev, a[i].qp, &attr, IBV_QP_AV), 0);
+			assert_int_equal(e->peers.lh_first->qps, 1);
+			break;
+		case 1:
+			assert_int_equal(bed_modify(&a[i], IBV_QPS_ERR), 0);
+			bed_expect_sent(&a[i], 0, 8, IBV_WC_WR_FLUSH_ERR);
+			break;
+		case 2:
+			assert_int_equal(bed_modify(&a[i], IBV_QPS_RESET), 0);
+			break;
+		default:
+			dev_qp_stop(bed.a.dev, a[i].qp);
+			break;
+		}
+		bed_turn(&bed);
+		assert_false(a[i].qp->on_waiting);
+	}
+	dev_qp_free(bed.a.dev, a[3].qp);
+	cq_fini(&a[3].send_cq);
+	cq_fini(&a[3].recv_cq);
+	bed_qp_create(&bed.a, &a[3], &plain);
+	fini(5);
+}
+
+/* ---- Timers ---- */
+
+/* An RNR NAK's time is kept: never early, and at most a tick of the wheel and a turn of
+ * the loop late. */
+static void
+test_rnr_time(void **state)
+{
+	(void)state;
+	for (uint8_t code = 0; code < 32; code++) {
+		struct bed_qp_conf qc = {.engine = 0, .rnr_timer = code};
+		uint64_t due;
+
+		init(NULL, &qc, 1);
+		assert_int_equal(bed_send(&a[0], 1, 0, 64, IBV_SEND_SIGNALED), 0);
+		while (a[0].qp->req.rnr_deadline == TIME_NEVER)
+			bed_turn(&bed);
+		due = bed.now + rnr_timer_ns[code];
+		assert_int_equal(bed_recv(&b[0], 1, 0, 64), 0);
+		bed_run(&bed, rnr_timer_ns[code] - 1);
+		assert_int_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 0);
+		assert_int_equal(bed.now, due - 1);
+		bed.now = due + WHEEL_TICK_NS;
+		bed_settle(&bed);
+		assert_int_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 1);
+		bed_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
+		bed_expect_received(&b[0], 1, 1);
+		fini(1);
+	}
+}
+
+/* Deadlines move back with each acknowledgement, the timer follows when it fires: none is
+ * missed, none is early, nothing stays in the wheel. */
+static void
+test_ack_timer(void **state)
+{
+	struct bed_qp_conf qc = {.engine = 0, .timeout = 10, .retry_cnt = 1};
+	uint64_t tr = UINT64_C(4096) << 10;
+	struct engine *e;
+
+	(void)state;
+	init(NULL, &qc, 1);
+	e = bed.a.dev->engines[0];
+	for (unsigned k = 0; k < 50; k++) {
+		assert_int_equal(bed_recv(&b[0], k, 0, 64), 0);
+		assert_int_equal(bed_send(&a[0], k, 0, 64, IBV_SEND_SIGNALED), 0);
+		bed_run(&bed, tr / 3);
+		bed_expect_sent(&a[0], k, 1, IBV_WC_SUCCESS);
+		bed_expect_received(&b[0], k, 1);
+	}
+	assert_int_equal(e->stats.ack_timeouts, 0);
+	bed.b.deaf = true;
+	assert_int_equal(bed_send(&a[0], 50, 0, 64, 0), 0);
+	bed_run(&bed, tr - 1);
+	assert_int_equal(e->stats.ack_timeouts, 0);
+	bed_run(&bed, tr);
+	assert_int_equal(e->stats.ack_timeouts, 1);
+	bed_run(&bed, tr + WHEEL_TICK_NS);
+	bed_expect_sent(&a[0], 50, 1, IBV_WC_RETRY_EXC_ERR);
+	bed_run(&bed, 10 * tr);
+	assert_int_equal(e->wheel.count, 0);
+	fini(1);
+}
+
+/* ---- Doorbells ---- */
+
+#define POSTERS 4
+#define POSTS 20000
+
+static unsigned posters_done;
+
+static void *
+poster_run(void *arg)
+{
+	unsigned id = (unsigned)(uintptr_t)arg;
+	unsigned posted[QPS] = {0};
+	uint64_t rand = id + 1;
+
+	/* Each QP has two posters. */
+	for (unsigned k = 0; k < POSTS; k++) {
+		unsigned i = (id / 2) * 2 + (unsigned)rand_below(&rand, 2);
+
+		while (bed_send(&a[i], k, 0, 0, 0) != 0)
+			sched_yield();
+		posted[i]++;
+		if (rand_below(&rand, 50) == 0)
+			sched_yield();
+	}
+	__atomic_fetch_add(&posters_done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static uint32_t
+completed(unsigned qps)
+{
+	uint32_t sum = 0;
+
+	/* Unsignaled: give the slots back as if something had been polled. */
+	for (unsigned i = 0; i < qps; i++) {
+		sum += a[i].qp->req.una_idx;
+		sq_free(&a[i].qp->sq, a[i].qp->req.una_idx);
+	}
+	return sum;
+}
+
+/* Four threads post and ring while the engine takes the bells off: none is lost, or a
+ * request would stay behind for ever. */
+static void
+test_doorbells(void **state)
+{
+	pthread_t threads[POSTERS];
+	struct bed_qp_conf qc = {.engine = 0, .wr = 16};
+	uint32_t taken[QPS] = {0};
+
+	(void)state;
+	init(NULL, &qc, POSTERS);
+	posters_done = 0;
+	for (uintptr_t i = 0; i < POSTERS; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, poster_run, (void *)i), 0);
+	for (unsigned idle = 0; completed(POSTERS) != POSTERS * POSTS;) {
+		bool over = __atomic_load_n(&posters_done, __ATOMIC_ACQUIRE) == POSTERS;
+		unsigned moved = bed_turn(&bed);
+
+		for (unsigned i = 0; i < POSTERS; i++) {
+			struct cqe cqe;
+
+			while (bed_received(&b[i], &cqe))
+				taken[i]++;
+			while (recv_ring_outstanding(b[i].qp->rq) < 16)
+				assert_int_equal(bed_recv(&b[i], 0, 0, 0), 0);
+		}
+		bed.now += 1000;
+		idle = over && moved == 0 ? idle + 1 : 0;
+		assert_true(idle < 100000);
+	}
+	for (unsigned i = 0; i < POSTERS; i++)
+		pthread_join(threads[i], NULL);
+	assert_null(bed.a.dev->engines[0]->doorbells);
+	fini(POSTERS);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_window, teardown),
+		cmocka_unit_test(test_waiting_place),
+		cmocka_unit_test(test_waiting_leaves),
+		cmocka_unit_test(test_rnr_time),
+		cmocka_unit_test(test_ack_timer),
+		cmocka_unit_test(test_doorbells),
+	};
+
+	return cmocka_run_group_tests_name("engine qps", tests, NULL, NULL);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets in: whose they are, and from one engine to another. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/internal.h"
+#include "engine_bed.h"
+
+#define QPS 4
+
+static struct bed bed;
+static struct bed_qp a[QPS], b[QPS];
+
+static const struct bed_qp_conf plain = {.engine = -1};
+
+/* b has two engines, QPs in turn on one and the other; its frames all arrive at the
+ * first. */
+static void
+init(unsigned engines_b)
+{
+	struct bed_conf conf = {.engines = {1, engines_b}};
+
+	bed_init(&bed, &conf);
+	for (unsigned i = 0; i < QPS; i++) {
+		bed_qp_create(&bed.a, &a[i], &plain);
+		bed_qp_create(&bed.b, &b[i], &plain);
+		bed_connect(&a[i], &b[i], &plain);
+		assert_int_equal(engine_index(b[i].qp->engine), i % engines_b);
+	}
+}
+
+static void
+fini(void)
+{
+	for (unsigned i = 0; i < QPS; i++) {
+		bed_qp_destroy(&a[i]);
+		bed_qp_destroy(&b[i]);
+	}
+	bed_fini(&bed);
+}
+
+static void
+post(unsigned n, uint32_t len)
+{
+	for (unsigned i = 0; i < QPS; i++) {
+		for (unsigned k = 0; k < n; k++) {
+			assert_int_equal(bed_recv(&b[i], k, 0, len), 0);
+			assert_int_equal(
+				bed_send(&a[i], k, 0, len, IBV_SEND_SIGNALED), 0);
+		}
+	}
+}
+
+static void
+expect(unsigned n)
+{
+	for (unsigned i = 0; i < QPS; i++) {
+		bed_expect_sent(&a[i], 0, n, IBV_WC_SUCCESS);
+		bed_expect_received(&b[i], 0, n);
+	}
+}
+
+/* Packets of the other engine's QPs cross the ring once, in order, whichever queue they
+ * come to. */
+static void
+test_handoff(void **state)
+{
+	(void)state;
+	for (unsigned queue = 0; queue < 2; queue++) {
+		const struct port_stats *stats;
+
+		init(2);
+		bed.b.queue = queue;
+		post(100, 3000);
+		bed_settle(&bed);
+		expect(100);
+		stats = engine_stats(bed.b.dev->engines[queue]);
+		assert_int_equal(stats->rx_handoff, QPS / 2 * 100 * 3);
+		assert_int_equal(
+			engine_stats(bed.b.dev->engines[1 - queue])->rx_handoff, 0);
+		assert_int_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 0);
+		fini();
+	}
+}
+
+/* The other engine does not run: its ring fills, what does not fit is dropped and
+ * counted, and it says that it has work; then everything is made good. */
+static void
+test_handoff_full(void **state)
+{
+	struct engine *first, *second;
+
+	(void)state;
+	init(2);
+	first = bed.b.dev->engines[0];
+	second = bed.b.dev->engines[1];
+	post(1, 8); /* neighbours */
+	bed_settle(&bed);
+	expect(1);
+	for (unsigned i = 0; i < ENGINE_HANDOFF + 50; i++) {
+		struct bed_qp *q = &b[1];
+		struct path_hdr hdr = a[1].qp->hdr;
+		uint8_t room[256];
+		struct pkt pkt = {.data = room, .room = sizeof(room)};
+		struct bth_fields bth = {.dest_qpn = q->qp->qpn,
+			.psn = 0x800001 + i, /* old: only to be dropped */
+			.pkey = 0xFFFF,
+			.opcode = OPCODE_RC_SEND_ONLY};
+
+		frame_begin(&hdr, &pkt, &bth, 0);
+		frame_end(&pkt, 0, frame_crc(&hdr, &pkt));
+		assert_true(fake_arrive(&bed.b.port, 0, &pkt));
+	}
+	while (engine_run(first, bed.now) != 0)
+		;
+	assert_int_equal(first->stats.drop[DROP_handoff_full], 50);
+	assert_int_equal(engine_deadline(second), 0);
+	bed_settle(&bed);
+	assert_int_not_equal(engine_deadline(second), 0);
+	post(50, 100);
+	bed_run(&bed, SEC_NS);
+	expect(50);
+	fini();
+}
+
+/* The device goes while packets are in the ring: they go back to the port (bed_fini()
+ * counts them). */
+static void
+test_handoff_destroy(void **state)
+{
+	(void)state;
+	init(2);
+	post(10, 100);
+	for (unsigned i = 0; i < 20; i++) {
+		engine_run(bed.a.dev->engines[0], bed.now);
+		engine_run(bed.b.dev->engines[0], bed.now);
+		bed_carry(&bed);
+	}
+	assert_int_equal(engine_deadline(bed.b.dev->engines[1]), 0);
+	fini();
+}
+
+/* ---- Threads ---- */
+
+static bool stop;
+
+static void *
+engine_thread(void *arg)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
+		engine_poll(arg);
+	return NULL;
+}
+
+/* Both engines of b in threads of their own, one CQ and SRQ between them left out: every
+ * QP gets what it should, in order. */
+static void
+test_threads(void **state)
+{
+	pthread_t threads[2];
+	unsigned sent[QPS] = {0}, received[QPS] = {0}, done = 0;
+	const unsigned n = 300;
+
+	(void)state;
+	init(2);
+	stop = false;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, engine_thread,
+					 bed.b.dev->engines[i]),
+			0);
+	while (done != QPS * n) {
+		done = 0;
+		for (unsigned i = 0; i < QPS; i++) {
+			struct cqe cqe;
+
+			while (sent[i] < n && sent[i] - received[i] < 64) {
+				assert_int_equal(bed_recv(&b[i], sent[i], 0, 100), 0);
+				assert_int_equal(bed_send(&a[i], sent[i], 0, 100,
+							 IBV_SEND_SIGNALED),
+					0);
+				sent[i]++;
+			}
+			while (bed_received(&b[i], &cqe)) {
+				assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+				assert_int_equal(cqe.wr_id, received[i]);
+				received[i]++;
+			}
+			while (bed_sent(&a[i], &cqe))
+				assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+			done += received[i];
+		}
+		engine_poll(bed.a.dev->engines[0]);
+		bed.b.queue = (bed.b.queue + 1) % 2;
+		bed_carry(&bed);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned i = 0; i < QPS; i++) {
+		struct cqe cqe;
+
+		while (bed_sent(&a[i], &cqe))
+			;
+	}
+	fini();
+}
+
+/* ---- Dispatch ---- */
+
+static void
+arrive(struct path_hdr *hdr, uint8_t opcode, uint32_t qpn, int flip)
+{
+	uint8_t room[256];
+	struct pkt pkt = {.data = room, .room = sizeof(room)};
+	struct bth_fields bth = {.dest_qpn = qpn, .pkey = 0xFFFF, .opcode = opcode};
+
+	memset(frame_begin(hdr, &pkt, &bth, 0), 0, op_rows[opcode].ext_len);
+	frame_end(&pkt, 0, frame_crc(hdr, &pkt));
+	if (flip >= 0)
+		pkt.data[flip] ^= 1;
+	assert_true(fake_arrive(&bed.b.port, 0, &pkt));
+}
+
+/* Rows 1 to 3 of the validation order: what never reaches a QP is counted by its reason.
+ */
+static void
+test_drops(void **state)
+{
+	const struct port_stats *stats;
+	struct path_hdr hdr;
+	unsigned drops = 0;
+
+	(void)state;
+	init(1);
+	stats = engine_stats(bed.b.dev->engines[0]);
+	hdr = a[0].qp->hdr;
+	arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn, 50); /* ICRC */
+	arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn + 40, -1);
+	arrive(&hdr, OPCODE_RC_SEND_ONLY, 0xFFFFFF, -1);
+	arrive(&hdr, OPCODE_RC_SEND_ONLY, 0, -1);
+	arrive(&hdr, OPCODE_CNP, 0xFFFFFF, -1);
+	arrive(&hdr, OPCODE_CNP, b[0].qp->qpn, -1);
+	arrive(&hdr, OPCODE_UD_SEND_ONLY, b[0].qp->qpn, -1);
+	arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn, 13); /* EtherType 0x0801 */
+	bed_settle(&bed);
+	assert_int_equal(stats->drop[DROP_icrc], 1);
+	assert_int_equal(stats->drop[DROP_qpn], 3);
+	assert_int_equal(stats->drop[DROP_cnp], 2);
+	assert_int_equal(stats->drop[DROP_qp_type], 1);
+	assert_int_equal(stats->drop[DROP_ethertype], 1);
+	for (unsigned i = 0; i < DROP_COUNT; i++)
+		drops += (unsigned)stats->drop[i];
+	assert_int_equal(drops, 8);
+	assert_int_equal(stats->rx_roce, 0);
+	/* A QP that is stopped but not yet freed is as good as gone. */
+	dev_qp_stop(bed.b.dev, b[3].qp);
+	arrive(&hdr, OPCODE_RC_SEND_ONLY, b[3].qp->qpn, -1);
+	bed_settle(&bed);
+	assert_int_equal(stats->drop[DROP_qpn], 4);
+	dev_qp_free(bed.b.dev, b[3].qp);
+	cq_fini(&b[3].send_cq);
+	cq_fini(&b[3].recv_cq);
+	bed_qp_create(&bed.b, &b[3], &plain);
+	fini();
+}
+
+/* The acknowledgements of a burst leave at its end: one for 32 packets. */
+static void
+test_coalesced(void **state)
+{
+	const struct port_stats *stats;
+
+	(void)state;
+	init(1);
+	post(1, 8);
+	bed_settle(&bed);
+	expect(1);
+	stats = engine_stats(bed.a.dev->engines[0]);
+	for (unsigned k = 0; k < 32; k++) {
+		assert_int_equal(bed_recv(&b[0], k, 0, 8), 0);
+		assert_int_equal(bed_send(&a[0], k, 0, 8, IBV_SEND_SIGNALED), 0);
+	}
+	{
+		uint64_t before = stats->rx_roce;
+
+		engine_run(bed.a.dev->engines[0], bed.now);
+		bed_carry(&bed);
+		engine_run(bed.b.dev->engines[0], bed.now);
+		assert_int_equal(fake_sent_count(&bed.b.port), 1);
+		bed_settle(&bed);
+		assert_int_equal(stats->rx_roce, before + 1);
+	}
+	bed_expect_sent(&a[0], 0, 32, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 0, 32);
+	fini();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_handoff),
+		cmocka_unit_test(test_handoff_full),
+		cmocka_unit_test(test_handoff_destroy),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_drops),
+		cmocka_unit_test(test_coalesced),
+	};
+
+	return cmocka_run_group_tests_name("engine rx", tests, NULL, NULL);
+}
