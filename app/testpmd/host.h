@@ -215,6 +215,8 @@ bool host_duration_over(const struct host *host, uint64_t now_ns);
 void host_tick_passive(struct host *host, uint64_t now_ns);
 /* For how long mark has not changed; quiet_ns 0 starts it. */
 uint64_t host_quiet_for(struct host *host, uint64_t mark, uint64_t now_ns);
+/* For an end that sends: fails when nothing moves and the link is down. */
+void host_watch_link(struct host *host, uint64_t now_ns);
 /* Connects the flows that failed anew, from the first PSN: by now the peer may have
  * started. Whether there were any. */
 bool host_retry(struct host *host);

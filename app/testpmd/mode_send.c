@@ -14,6 +14,7 @@ send_start(struct host *host)
 {
 	host->n_greeted = 0;
 	host->resolve_rc = -1;
+	host->quiet_ns = 0;
 	for (unsigned i = 0; i < host->n_flows; i++) {
 		struct flow *flow = &host->flows[i];
 		uint64_t share = host_share(host, flow);
@@ -127,6 +128,9 @@ send_tick(struct host *host, uint64_t now_ns)
 	else if (host_duration_over(host, now_ns))
 		send_stop(host);
 	if (host->state != HOST_RUNNING && host->state != HOST_DRAINING)
+		return;
+	host_watch_link(host, now_ns);
+	if (host->state == HOST_FAILED)
 		return;
 	if (all_acked(host))
 		host_done(host);

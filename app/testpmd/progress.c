@@ -8,6 +8,7 @@
 
 #define RESOLVE_EVERY_NS (NS_PER_SECOND / 100)
 #define QUIET_NS NS_PER_SECOND
+#define LINK_NS (2 * NS_PER_SECOND) /* a port may be down for a moment */
 #define TAIL_NS (10 * NS_PER_SECOND)
 
 void
@@ -180,4 +181,15 @@ host_retry(struct host *host)
 		return false;
 	host->resolve_rc = -1;
 	return host_connect(host, flow_failed) == 0;
+}
+
+void
+host_watch_link(struct host *host, uint64_t now_ns)
+{
+	if (host_quiet_for(host, host->tally.messages, now_ns) > LINK_NS &&
+		!rocade_port_link_up(host->port))
+		host_fail(host,
+			"the link to %s is down: it went away or was restarted; `start` "
+			"connects again",
+			host->pc->peer);
 }

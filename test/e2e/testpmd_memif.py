@@ -117,7 +117,7 @@ def sink_restarts():
                                                           30), sink.tail() + sender.tail())
     sink.kill()
     case("the sender of a killed sink says so", sender.expect(
-        r"192.0.2.2 stopped answering .*`start` connects again", 30), sender.tail())
+        r"192.0.2.2 (stopped answering|is down).*`start` connects again", 30), sender.tail())
     sink = wire.end(1, "--mode", "sink", "-q", "4")
     mark = len(sender.text)
     sender.say("start")

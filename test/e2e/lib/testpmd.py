@@ -128,10 +128,14 @@ def add_space(name):
 
 
 def plug(space, device, bridge, timeout_s=20):
-    """Puts the kernel's end of a port into a bridge as soon as it is there."""
+    """Puts the kernel's end of a tap port into a bridge as soon as it is there. Both ends of a tap
+    have one MAC address, and a bridge keeps what is for its own devices to itself: so the
+    kernel's end gets another one."""
     end = time.monotonic() + timeout_s
     while True:
         try:
+            ip("-n", space, "link", "set", device, "address", "02:00:00:00:00:%02x" %
+               (len(device) + 0x40))
             ip("-n", space, "link", "set", device, "master", bridge, "up")
             return
         except OSError:

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two hosts in two network namespaces, each with a net_tap port, joined by bridges: 8 QPs into
+one SRQ, limit events, 1 % loss from half-way on; the wire as tcpdump, tshark and an ICRC check
+of its own see it; echo and neighbours; the kernel as a neighbour."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from tap import case, run, skip  # noqa: E402
+from testpmd import (ICRC_CHECK, SCRATCH, Testpmd, add_space, eal, ip, is_root,  # noqa: E402
+                     plug, tap_wire, verified)
+
+ADDRESS = ["192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"]
+V4 = ["192.0.2.1", "192.0.2.2"]
+V6 = ["2001:db8::1", "2001:db8::2"]
+
+
+def end(spaces, side, *options, peers=V4):
+    program = Testpmd(["--addr", ADDRESS[side], "--peer", peers[1 - side]] + list(options),
+                      eal(side, "net_tap0,iface=port", memory_mb=256), space=spaces[side])
+    # Not before: the PMD itself sets the address of the kernel's end while it starts.
+    program.expect(r"^port 0: \w+, \d+ QPs", 20)
+    plug(spaces[side], "port", "br0")
+    return program
+
+
+def pair(spaces, *options, sink_options=(), **more):
+    ends = [end(spaces, 1, "--mode", "sink", *options, *sink_options, **more),
+            end(spaces, 0, "--mode", "send", *options, **more)]
+    codes = [program.wait(120) for program in ends]
+    for program in ends:
+        program.kill()
+    if codes != [0, 0]:
+        return False, "%s\n%s\n%s" % (codes, ends[0].tail(), ends[1].tail()), None, None
+    return True, "", ends[1].json(), ends[0].json()
+
+
+class Capture:
+    """tcpdump on the left bridge: frames to and fro, at most 100,000."""
+
+    def __init__(self, space, name):
+        self.path = os.path.join(SCRATCH, name)
+        self.process = subprocess.Popen(
+            ["ip", "netns", "exec", space, "tcpdump", "-i", "cable", "-w", self.path, "-U", "-c",
+             "100000", "-s", "0", "-B", "65536"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE)
+        self.process.stderr.readline()  # "listening on"
+
+    def stop(self):
+        if self.process.poll() is None:
+            time.sleep(0.5)
+            self.process.send_signal(signal.SIGINT)
+        self.process.wait(10)
+        self.process.stderr.close()
+
+
+def check_capture(name, path, least):
+    done = subprocess.run([sys.executable, ICRC_CHECK, "--min", str(least), path],
+                          capture_output=True, text=True, check=False)
+    case("%s: zlib agrees with every ICRC" % name, done.returncode == 0,
+         done.stdout + done.stderr)
+    print("# " + done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "# nothing")
+    if not shutil.which("tshark"):
+        skip("%s: tshark" % name, "no tshark")
+        return
+    done = subprocess.run(["tshark", "-n", "-r", path, "--disable-protocol", "rpcordma", "-T",
+                           "fields", "-e", "frame.protocols", "-e", "_ws.malformed", "-Y",
+                           "udp.dstport == 4791"], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    # Where bytes 2 and 3 of a payload are 0, tshark takes its first two for an EtherType and may
+    # find the rest malformed: that says nothing about the frame.
+    bad = [line for line in lines if "infiniband" not in line or
+           ("alformed" in line and ":infiniband:ethertype" not in line)]
+    case("%s: RoCEv2 without a malformed frame to tshark" % name, len(lines) >= least and not bad,
+         "%d frames, wrong: %s" % (len(lines), bad[:3]))
+
+
+def traffic(spaces):
+    capture = Capture(spaces[0], "traffic.pcap")
+    script = os.path.join(SCRATCH, "half-way")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write("start\nwait 3\nset impair rx loss 1%\nwait\n")
+    good, why, sent, got = pair(spaces, "-q", "8", "-s", "64,1000,4096,16k", "-t", "6",
+                                "--signal-every", "64", "--depth", "1024", sink_options=[
+                                    "--srq-limit", "256", "--cmdline-file", script])
+    capture.stop()
+    case("8 QPs into one SRQ, verified, 1 % loss half-way", good and verified(got) and
+         got["messages"] == sent["messages"] > 1000, why or (sent, got))
+    if not good:
+        return
+    print("# %d messages, %.2f Gb/s, %d retransmissions" % (got["messages"], got["gbps"],
+                                                            sent["retransmits"]))
+    case("... frames were lost, and sent again", got["ports"][0]["impaired"]["lost"] > 0 and
+         sent["retransmits"] > 0, (sent, got))
+    case("... limit events refilled the SRQ", got["limit_events"] > 0 and
+         got["refills"] == got["limit_events"], got)
+    case("... unsignaled sends saved completions", sent["cqes_saved"] > sent["messages"] * 0.9,
+         sent)
+    check_capture("traffic", capture.path, 1000)
+
+
+def sizes(spaces):
+    capture = Capture(spaces[0], "sizes.pcap")
+    for mtu in (256, 1024):
+        good, why, sent, got = pair(spaces, "-q", "2", "-c", "2000", "-s",
+                                    "0,1,2,3,4,255,256,257,1023,5000", "--mtu", str(mtu),
+                                    "--dscp", "26", "--hop-limit", "7")
+        case("path MTU %d, IPv4" % mtu, good and verified(got) and got["messages"] == 2000,
+             why or (sent, got))
+    good, why, sent, got = pair(spaces, "-q", "2", "-c", "2000", "-s", "0,1,2,3,1024,5000",
+                                peers=V6)
+    case("IPv6", good and verified(got) and got["messages"] == 2000, why or (sent, got))
+    capture.stop()
+    check_capture("sizes", capture.path, 3000)
+
+
+def restarts(spaces):
+    sink = end(spaces, 1, "--mode", "sink", "-q", "4", "-i", "-a")
+    sender = end(spaces, 0, "--mode", "send", "-q", "4", "-i", "-a")
+    flows = r"sink: [\d.]+ Mmsg/s .* [\d,]{4,} messages"
+    case("traffic to restart", sink.expect(flows, 30), sink.tail() + sender.tail())
+    sink.kill()
+    case("the sender of a killed sink says so", sender.expect(
+        "192.0.2.2 stopped answering .*`start` connects again", 30), sender.tail())
+    sink = end(spaces, 1, "--mode", "sink", "-q", "4", "-i", "-a")
+    sender.say("start")
+    case("... and `start` works again", sink.expect(flows, 30), sink.tail() + sender.tail())
+    sender.kill()
+    sender = end(spaces, 0, "--mode", "send", "-q", "4", "-c", "5000")
+    case("a restarted sender is served", sender.wait(60) == 0, sender.tail() + sink.tail())
+    case("... and the sink says so", sink.expect("192.0.2.1 was restarted", 5), sink.tail())
+    sink.say("stop")
+    case("... having verified all", sink.expect("^PASS", 20), sink.tail())
+    sink.kill()
+
+
+def kernel_neighbour(spaces):
+    """The kernel of a third host pings the port, over IPv4 and IPv6."""
+    host = add_space("host")
+    ip("-n", spaces[0], "link", "add", "third", "type", "veth", "peer", "name", "eth0", "netns",
+       host)
+    ip("-n", spaces[0], "link", "set", "third", "master", "br0", "up")
+    subprocess.run(["ip", "netns", "exec", host, "sh", "-c",
+                    "echo 0 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6"], check=True)
+    ip("-n", host, "address", "add", "192.0.2.9/24", "dev", "eth0")
+    ip("-n", host, "address", "add", "2001:db8::9/64", "dev", "eth0", "nodad")
+    ip("-n", host, "link", "set", "eth0", "up")
+    sink = end(spaces, 0, "--mode", "sink", "-i", "-a")
+    for address in (V4[0], V6[0]):
+        done = subprocess.run(["ip", "netns", "exec", host, "ping", "-c", "3", "-i", "0.2", "-W",
+                               "2", "-s", "1000", address], capture_output=True, text=True,
+                              check=False)
+        case("the kernel pings %s" % address, re.search(r"[23] received", done.stdout),
+             done.stdout + done.stderr)
+    sink.say("show neigh")
+    case("... and is a neighbour", sink.expect(r"192\.0\.2\.9 .* reachable", 5), sink.tail())
+    sink.say("quit")
+    sink.wait(10)
+
+
+def main():
+    if not is_root() or not os.path.exists("/dev/net/tun"):
+        return run(lambda: skip("net_tap", "needs root and /dev/net/tun"))
+    spaces = tap_wire()
+    return run(lambda: traffic(spaces), lambda: sizes(spaces), lambda: restarts(spaces),
+               lambda: kernel_neighbour(spaces))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
