@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing an end, and what its loops share. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "bed.h"
+
+#define LOOK_MS 20
+#define STALL_S 10
+#define STATS_MAX 128
+
+void
+bed_blame(struct bed *bed, const char *format, ...)
+{
+	va_list args;
+
+	if (bed->reason[0] != '\0')
+		return;
+	va_start(args, format);
+	vsnprintf(bed->reason, sizeof(bed->reason), format, args);
+	va_end(args);
+}
+
+static int
+port_open(struct bed *bed)
+{
+	const struct plan *plan = &bed->plan;
+	struct rocade_port_conf conf = {.size = sizeof(conf),
+		.addresses = bed->conf->addr,
+		.ethdev = (uint16_t)bed->conf->port,
+		.rx_desc = (uint16_t)plan->rxd,
+		.tx_desc = (uint16_t)plan->txd,
+		.qpn_base = (uint32_t)plan->qpn_base,
+		.max_qp = plan->qps > 65536 / 2 ? 131072 : 0,
+		.peer_window = (uint32_t)plan->peer_window};
+
+	/* IPv6 header, UDP, BTH and extension headers, ICRC. Below 2048 an Ethernet's
+	 * 1500 suffice. */
+	if (plan->mtu >= 2048)
+		conf.mtu = (uint32_t)plan->mtu + 84;
+	if (rocade_open_port(&conf, &bed->port) != 0) {
+		bed_blame(bed, "port %u does not open: %s", conf.ethdev, rocade_error());
+		return -1;
+	}
+	bed->engine = rocade_port_engine(bed->port, 0);
+	bed->ctx = ibv_open_device(rocade_port_device(bed->port));
+	bed->pd = bed->ctx != NULL ? ibv_alloc_pd(bed->ctx) : NULL;
+	if (bed->pd == NULL) {
+		bed_blame(bed, "the device does not open: %s", strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+static int
+queues_create(struct bed *bed)
+{
+	const struct plan *plan = &bed->plan;
+	struct ibv_srq_init_attr srq = {
+		.attr = {.max_wr = (uint32_t)plan->depth, .max_sge = 1}};
+	/* Of each QP, at most so many signaled are under way; and all may be flushed. */
+	uint64_t send = plan->qps * (plan->sq_depth / plan->signal_every + 1) + 64;
+
+	bed->send_cq = ibv_create_cq(bed->ctx, (int)send, NULL, NULL, 0);
+	bed->recv_cq = ibv_create_cq(bed->ctx, (int)bed->n_recv + 64, NULL, NULL, 0);
+	if (bed->send_cq == NULL || bed->recv_cq == NULL) {
+		bed_blame(bed, "no CQ of %lu and %lu entries: %s", (unsigned long)send,
+			(unsigned long)bed->n_recv, strerror(errno));
+		return -1;
+	}
+	if (plan->rq)
+		return 0;
+	bed->srq = ibv_create_srq(bed->pd, &srq);
+	if (bed->srq == NULL)
+		bed_blame(bed, "no SRQ of --depth %u: %s", srq.attr.max_wr,
+			strerror(errno));
+	return bed->srq != NULL ? 0 : -1;
+}
+
+static int
+flow_create(struct bed *bed, uint64_t i)
+{
+	const struct plan *plan = &bed->plan;
+	struct flow *flow = &bed->flows[i];
+	struct ibv_qp_init_attr init = {.send_cq = bed->send_cq,
+		.recv_cq = bed->recv_cq,
+		.srq = bed->srq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = (uint32_t)plan->sq_depth,
+			.max_send_sge = 1,
+			.max_recv_wr = plan->rq ? (uint32_t)plan->depth : 0,
+			.max_recv_sge = plan->rq ? 1 : 0,
+			.max_inline_data = (uint32_t)plan->inline_max}};
+
+	flow->qp = ibv_create_qp(bed->pd, &init);
+	if (flow->qp == NULL || flow->qp->qp_num != plan->qpn_base + i) {
+		bed_blame(bed, "QP %lu of %lu cannot be created: %s",
+			(unsigned long)i + 1, (unsigned long)plan->qps, strerror(errno));
+		return -1;
+	}
+	flow->source = bed->source;
+	return 0;
+}
+
+static void
+requests_prepare(struct bed *bed)
+{
+	const struct plan *plan = &bed->plan;
+	enum ibv_wr_opcode opcode = IBV_WR_SEND;
+	bool inlined = plan->size <= plan->inline_max && plan->inline_max != 0;
+
+	if (plan->mode == MODE_WRITE || plan->mode == MODE_WRITE_LAT)
+		opcode = IBV_WR_RDMA_WRITE;
+	else if (plan->mode == MODE_READ || plan->mode == MODE_READ_LAT)
+		opcode = IBV_WR_RDMA_READ;
+	if (opcode == IBV_WR_RDMA_READ)
+		inlined = false;
+	for (unsigned i = 0; i < BURST_MAX; i++) {
+		bed->sge[i] = (struct ibv_sge){
+			.length = (uint32_t)plan->size, .lkey = bed->mr->lkey};
+		bed->wr[i] = (struct ibv_send_wr){.sg_list = &bed->sge[i],
+			.num_sge = 1,
+			.opcode = opcode,
+			.send_flags = inlined ? IBV_SEND_INLINE : 0};
+		bed->wr[i].wr.rdma.rkey = bed->rkey;
+	}
+}
+
+static int
+ready_send(struct bed *bed)
+{
+	struct msg msg = {.kind = MSG_READY,
+		.ready = {.addr = (uintptr_t)bed->target, .rkey = bed->mr->rkey}};
+
+	return link_send(bed->link, &msg);
+}
+
+static int
+ready_wait(struct bed *bed)
+{
+	struct msg msg;
+
+	if (link_wait(bed->link, MSG_READY, &msg) != 0) {
+		bed_blame(bed, "the other end could not set itself up");
+		return -1;
+	}
+	bed->remote_addr = msg.ready.addr;
+	bed->rkey = msg.ready.rkey;
+	return 0;
+}
+
+static int
+end_open(struct bed *bed)
+{
+	bed->flows = calloc(bed->plan.qps, sizeof(*bed->flows));
+	if (bed->flows == NULL) {
+		bed_blame(bed, "no memory");
+		return -1;
+	}
+	if (port_open(bed) != 0 || bed_memory(bed) != 0 || queues_create(bed) != 0)
+		return -1;
+	for (uint64_t i = 0; i < bed->plan.qps; i++) {
+		if (flow_create(bed, i) != 0)
+			return -1;
+	}
+	return bed_connect(bed);
+}
+
+/* The server's port stands before the client's: a memif client asks for its server once.
+ */
+int
+bed_open(struct bed *bed)
+{
+	struct rocade_impair impair = {
+		.loss_ppm = (uint32_t)bed->plan.loss_ppm, .seed = 1};
+
+	if (!bed->conf->server && ready_wait(bed) != 0)
+		return -1;
+	if (end_open(bed) != 0 || ready_send(bed) != 0)
+		return -1;
+	if (bed->conf->server && ready_wait(bed) != 0)
+		return -1;
+	for (uint64_t i = 0; i < bed->plan.qps; i++)
+		bed->flows[i].target = bed->remote_addr + i % bed->slots * bed->stride;
+	requests_prepare(bed);
+	if (impair.loss_ppm != 0 && rocade_port_impair(bed->port, &impair) != 0) {
+		bed_blame(bed, "--loss-ppm: %s", rocade_error());
+		return -1;
+	}
+	return 0;
+}
+
+void
+bed_close(struct bed *bed)
+{
+	for (uint64_t i = 0; bed->flows != NULL && i < bed->plan.qps; i++) {
+		if (bed->flows[i].qp != NULL)
+			ibv_destroy_qp(bed->flows[i].qp);
+	}
+	if (bed->srq != NULL)
+		ibv_destroy_srq(bed->srq);
+	if (bed->send_cq != NULL)
+		ibv_destroy_cq(bed->send_cq);
+	if (bed->recv_cq != NULL)
+		ibv_destroy_cq(bed->recv_cq);
+	if (bed->mr != NULL)
+		ibv_dereg_mr(bed->mr);
+	if (bed->mem != NULL)
+		munmap(bed->mem, bed->mem_len);
+	if (bed->pd != NULL)
+		ibv_dealloc_pd(bed->pd);
+	if (bed->ctx != NULL)
+		ibv_close_device(bed->ctx);
+	if (bed->port != NULL)
+		rocade_close_port(bed->port);
+	free(bed->flows);
+	free(bed->recv_wr);
+	free(bed->recv_sge);
+}
+
+int64_t
+bed_reap(struct bed *bed)
+{
+	struct ibv_wc wc[POLL_MAX];
+	int n = ibv_poll_cq(bed->send_cq, POLL_MAX, wc);
+	int64_t done = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct flow *flow = &bed->flows[wc[i].qp_num - bed->plan.qpn_base];
+
+		if (unlikely(wc[i].status != IBV_WC_SUCCESS)) {
+			bed_blame(bed, "a request of QP 0x%x failed: %s", wc[i].qp_num,
+				ibv_wc_status_str(wc[i].status));
+			return -1;
+		}
+		done += (int64_t)(wc[i].wr_id - flow->acked);
+		flow->acked = wc[i].wr_id;
+	}
+	bed->progress += (uint64_t)done;
+	return n < 0 ? -1 : done;
+}
+
+/* Receives in a row that go to one queue. */
+static int
+post_run(struct bed *bed, struct flow *flow, struct ibv_recv_wr *first)
+{
+	struct ibv_recv_wr *bad;
+	int rc;
+
+	if (bed->srq != NULL)
+		rc = ibv_post_srq_recv(bed->srq, first, &bad);
+	else
+		rc = ibv_post_recv(flow->qp, first, &bad);
+	if (unlikely(rc != 0))
+		bed_blame(bed, "a receive was refused: %s", strerror(rc));
+	return rc == 0 ? 0 : -1;
+}
+
+int
+bed_repost(struct bed *bed, const struct ibv_wc *wc, int n)
+{
+	struct ibv_recv_wr *first = NULL, *last = NULL;
+	uint32_t qpn = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct ibv_recv_wr *wr = &bed->recv_wr[wc[i].wr_id];
+
+		if (unlikely(wc[i].status != IBV_WC_SUCCESS)) {
+			bed_blame(bed, "a receive failed: %s",
+				ibv_wc_status_str(wc[i].status));
+			return -1;
+		}
+		if (last != NULL && (bed->srq != NULL || wc[i].qp_num == qpn)) {
+			last->next = wr;
+		} else {
+			if (first != NULL &&
+				post_run(bed, &bed->flows[qpn - bed->plan.qpn_base],
+					first) != 0)
+				return -1;
+			first = wr;
+		}
+		qpn = wc[i].qp_num;
+		last = wr;
+		wr->next = NULL;
+	}
+	bed->progress += (unsigned)n;
+	if (first == NULL)
+		return 0;
+	return post_run(bed, &bed->flows[qpn - bed->plan.qpn_base], first);
+}
+
+static void
+stall_watch(struct bed *bed, uint64_t now)
+{
+	if (bed->progress != bed->counted || bed->progress_tsc == 0) {
+		bed->counted = bed->progress;
+		bed->progress_tsc = now;
+	} else if (!bed->conf->server &&
+		   now - bed->progress_tsc > STALL_S * rte_get_tsc_hz()) {
+		bed_blame(bed, "nothing has come for %d s", STALL_S);
+		bed->gone = true;
+	}
+}
+
+bool
+bed_look(struct bed *bed, struct msg *msg)
+{
+	uint64_t now = rte_rdtsc();
+
+	if (now < bed->look_tsc)
+		return false;
+	bed->look_tsc = now + rte_get_tsc_hz() / 1000 * LOOK_MS;
+	stall_watch(bed, now);
+	if (!link_poll(bed->link, msg))
+		return false;
+	bed->gone |= msg->kind == MSG_GONE;
+	return true;
+}
+
+void
+bed_tally(struct bed *bed, struct tally *tally)
+{
+	struct rocade_stat rows[STATS_MAX];
+	unsigned n = rocade_port_stats(bed->port, -1, rows, STATS_MAX);
+
+	for (unsigned i = 0; i < n && i < STATS_MAX; i++) {
+		if (strcmp(rows[i].name, "retransmitted") == 0)
+			tally->retransmitted = rows[i].value;
+		else if (strcmp(rows[i].name, "rnr_nak_sent") == 0)
+			tally->rnr_naks = rows[i].value;
+		else if (strncmp(rows[i].name, "drop_", 5) == 0)
+			tally->dropped += rows[i].value;
+	}
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One end: port, device, QPs connected by construction, memory; and the calls that the
+ * loops of rate.c and latency.c share. */
+#ifndef PERF_BED_H
+#define PERF_BED_H
+
+#include <rocade/rocade.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_cycles.h>
+
+#include "link.h"
+
+#define POLL_MAX 64
+#define RTE_POLL_TURNS 1024 /* between two looks at the clock */
+
+struct flow {
+	struct ibv_qp *qp;
+	uint64_t posted, acked;
+	uint8_t *source;
+	uint64_t target; /* of the other end */
+};
+
+struct bed {
+	const struct conf *conf;
+	struct plan plan;
+	int link;
+	struct rocade_port *port;
+	struct rocade_engine *engine;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_srq *srq;
+	struct flow *flows;
+	union ibv_gid peer;
+	uint8_t sgid_index;
+
+	/* Memory: what is sent, what the other end writes or reads, and receives. */
+	uint8_t *mem;
+	size_t mem_len;
+	struct ibv_mr *mr;
+	uint64_t stride; /* of a message */
+	uint64_t slots;  /* of the target: QPs share it when they are many */
+	uint8_t *source, *target, *recv;
+	uint64_t remote_addr;
+	uint32_t rkey;
+
+	/* wr_id of a receive is its index here. */
+	struct ibv_recv_wr *recv_wr;
+	struct ibv_sge *recv_sge;
+	uint64_t n_recv;
+
+	struct ibv_send_wr wr[BURST_MAX];
+	struct ibv_sge sge[BURST_MAX];
+
+	/* Of bed_pause(). */
+	uint32_t turns;
+	uint64_t look_tsc, progress_tsc, progress, counted;
+	bool gone; /* the other end */
+	char reason[ERR_MAX];
+};
+
+/* bed.c. 0, or -1 with bed->reason. */
+int
+bed_open(struct bed *bed);
+void
+bed_close(struct bed *bed);
+/* memory.c */
+int
+bed_memory(struct bed *bed);
+/* connect.c: all QPs to RTS. */
+int
+bed_connect(struct bed *bed);
+
+/* rate.c, latency.c: 0, or -1 with bed->reason. */
+struct hist;
+struct result;
+int
+rate_client(struct bed *bed, struct result *result);
+int
+rate_server(struct bed *bed);
+int
+latency_client(struct bed *bed, struct result *result);
+int
+latency_server(struct bed *bed);
+
+void
+bed_blame(struct bed *bed, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void
+bed_tally(struct bed *bed, struct tally *tally);
+
+/* Posts n requests to the flow, from the chain that bed_open() made. False: refused. */
+static inline bool
+bed_post(struct bed *bed, struct flow *flow, unsigned n)
+{
+	struct ibv_send_wr *bad;
+	uint64_t id = flow->posted;
+	unsigned inlined = bed->wr[0].send_flags & IBV_SEND_INLINE;
+	uint64_t every = bed->plan.signal_every;
+	uint64_t left = every - id % every; /* until a signaled one */
+	int rc;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct ibv_send_wr *wr = &bed->wr[i];
+
+		wr->wr_id = ++id;
+		wr->send_flags = inlined;
+		if (--left == 0) {
+			wr->send_flags |= IBV_SEND_SIGNALED;
+			left = every;
+		}
+		bed->sge[i].addr = (uintptr_t)flow->source;
+		wr->wr.rdma.remote_addr = flow->target;
+		wr->next = &bed->wr[i + 1];
+	}
+	bed->wr[n - 1].next = NULL;
+	rc = ibv_post_send(flow->qp, bed->wr, &bad);
+	if (unlikely(rc != 0)) {
+		bed_blame(
+			bed, "QP 0x%x refused a request: errno %d", flow->qp->qp_num, rc);
+		return false;
+	}
+	flow->posted = id;
+	return true;
+}
+
+/* Polls the send CQ; returns how many requests that came to, or -1. */
+int64_t
+bed_reap(struct bed *bed);
+/* Receives that wc names, posted again. 0 or -1. */
+int
+bed_repost(struct bed *bed, const struct ibv_wc *wc, int n);
+
+/* Every few turns: looks at the clock, and every 20 ms at the link. Returns true with a
+ * message of the other end. Sets bed->gone when it left. */
+bool
+bed_look(struct bed *bed, struct msg *msg);
+
+static inline bool
+bed_turn(struct bed *bed, struct msg *msg)
+{
+	if (likely(++bed->turns % RTE_POLL_TURNS != 0))
+		return false;
+	return bed_look(bed, msg);
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the user asked for. Numbers are uint64_t throughout, so that one row of the option
+ * table describes each. */
+#ifndef PERF_CONF_H
+#define PERF_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROGRAM "rocade-perf"
+#define ADDR_TEXT_MAX 64
+#define PATH_TEXT_MAX 108 /* of a UNIX socket */
+#define ERR_MAX 512
+#define BURST_MAX 256
+#define QPS_MAX 65536
+#define SIZE_MAX_BYTES (UINT64_C(1) << 30)
+
+/* The exit codes of the program: help.c has their table. */
+enum exit_code { EXIT_OK, EXIT_RUN, EXIT_USAGE, EXIT_ENVIRONMENT };
+
+enum mode {
+	MODE_SEND,
+	MODE_WRITE,
+	MODE_READ,
+	MODE_PINGPONG,
+	MODE_WRITE_LAT,
+	MODE_READ_LAT,
+	MODE_RAW_PINGPONG,
+	MODE_COUNT
+};
+
+/* What is measured: the client has it from its options, the server from the client. */
+struct plan {
+	uint64_t mode;
+	uint64_t size, qps, burst, signal_every, inline_max, sq_depth;
+	uint64_t rq; /* each QP has receives of its own; else one SRQ */
+	uint64_t depth;
+	uint64_t mtu; /* 0: the largest that the port's MTU carries */
+	uint64_t rxd, txd, peer_window;
+	uint64_t qpn_base, psn, timeout;
+	uint64_t loss_ppm;
+	uint64_t seconds, warmup_ms;
+};
+
+struct conf {
+	struct plan plan;
+	bool server;
+	uint64_t port;
+	char socket[PATH_TEXT_MAX];
+	char addr[ADDR_TEXT_MAX];
+	char peer[ADDR_TEXT_MAX];
+	char json[PATH_TEXT_MAX];
+	bool help, version;
+};
+
+const char *
+mode_name(uint64_t mode);
+bool
+mode_has_latency(uint64_t mode);
+
+/* options.c: 0, or -1 with one sentence in err. argv[0] is not looked at. */
+int
+options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX]);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "help.h"
+#include "options.h"
+
+#define TEXT_COLUMN 26
+#define WIDTH 90
+
+/* The table stands word for word in the man page; a test compares. */
+static const char *const exit_texts[] = {
+	[EXIT_OK] = "measured",
+	[EXIT_RUN] = "the run failed: the other end never came or went away, or a "
+		     "request failed",
+	[EXIT_USAGE] = "an option or its value cannot be",
+	[EXIT_ENVIRONMENT] = "EAL does not start, or a port cannot be opened",
+};
+
+/* Words of text in lines of at most WIDTH, all but the first indented. */
+static void
+print_wrapped(FILE *out, const char *text, int indent)
+{
+	int at = indent;
+
+	while (*text != '\0') {
+		int len = (int)strcspn(text, " ");
+
+		if (at > indent && at + 1 + len > WIDTH) {
+			fprintf(out, "\n%*s", indent, "");
+			at = indent;
+		} else if (at > indent) {
+			fputc(' ', out);
+			at++;
+		}
+		fprintf(out, "%.*s", len, text);
+		at += len;
+		text += len;
+		text += strspn(text, " ");
+	}
+	fputc('\n', out);
+}
+
+static void
+print_row(FILE *out, const struct option_row *row)
+{
+	int at;
+
+	if (row->kind == OPTION_HEADING) {
+		fputc('\n', out);
+		print_wrapped(out, row->text, 0);
+		return;
+	}
+	at = fprintf(out, "  --%s", row->name);
+	if (row->arg != NULL)
+		at += fprintf(out, " %s", row->arg);
+	fprintf(out, "%*s", TEXT_COLUMN - at, "");
+	print_wrapped(out, row->text, TEXT_COLUMN);
+}
+
+void
+help_print(FILE *out)
+{
+	fprintf(out,
+		"Usage: " PROGRAM " [EAL options] -- --server --socket PATH [options]\n"
+		"       " PROGRAM " [EAL options] -- --socket PATH [options]\n"
+		"\n"
+		"Measures rates and latencies of RDMA between two processes of one "
+		"host, each with a DPDK\n"
+		"port. The client, without --server, says what is measured and "
+		"prints the result. No\n"
+		"payload is looked at: " PROGRAM " shows how fast it is, "
+		"rocade-testpmd that it is right.\n");
+	for (unsigned i = 0; i < n_option_rows; i++)
+		print_row(out, &option_rows[i]);
+	fprintf(out, "\nExit codes:\n");
+	for (unsigned i = 0; i < sizeof(exit_texts) / sizeof(exit_texts[0]); i++)
+		fprintf(out, "  %u  %s\n", i, exit_texts[i]);
+}

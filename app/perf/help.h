@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PERF_HELP_H
+#define PERF_HELP_H
+
+#include <stdio.h>
+
+void
+help_print(FILE *out);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pingpong, write-lat, read-lat: one message at a time on one QP. Time is half of a round
+ * trip, of READs a whole one. */
+#include <string.h>
+
+#include "bed.h"
+#include "result.h"
+
+/* A look at the send CQ for each signaled request, and no slot is ever missing. */
+static inline bool
+ball_post(struct bed *bed)
+{
+	struct flow *flow = &bed->flows[0];
+
+	if (unlikely(!bed_post(bed, flow, 1)))
+		return false;
+	if (likely(flow->posted - flow->acked < bed->plan.signal_every))
+		return true;
+	if (unlikely(bed_reap(bed) < 0))
+		return false;
+	while (unlikely(flow->posted - flow->acked >= bed->plan.sq_depth)) {
+		struct msg msg;
+
+		rocade_engine_poll(bed->engine);
+		if (bed_reap(bed) < 0 || (bed_turn(bed, &msg) && bed->gone))
+			return false;
+	}
+	return true;
+}
+
+/* Until one message has come; its receive is posted again. */
+static inline bool
+ball_receive(struct bed *bed)
+{
+	struct ibv_wc wc;
+	struct msg msg;
+	int n;
+
+	while ((n = ibv_poll_cq(bed->recv_cq, 1, &wc)) == 0) {
+		rocade_engine_poll(bed->engine);
+		if (unlikely(bed_turn(bed, &msg)) && bed->gone)
+			return false;
+	}
+	return n > 0 && bed_repost(bed, &wc, 1) == 0;
+}
+
+/* write-lat: until the last byte of the target is this. */
+static inline bool
+byte_wait(struct bed *bed, uint8_t want)
+{
+	const volatile uint8_t *last = bed->target + bed->plan.size - 1;
+	struct msg msg;
+
+	while (*last != want) {
+		rocade_engine_poll(bed->engine);
+		if (unlikely(bed_turn(bed, &msg)) && bed->gone)
+			return false;
+	}
+	bed->progress++;
+	return true;
+}
+
+static inline bool
+completion_wait(struct bed *bed)
+{
+	int64_t done;
+	struct msg msg;
+
+	while ((done = bed_reap(bed)) == 0) {
+		rocade_engine_poll(bed->engine);
+		if (unlikely(bed_turn(bed, &msg)) && bed->gone)
+			return false;
+	}
+	return done > 0;
+}
+
+/* One of 255 values, never 0. */
+static inline uint8_t
+seq_next(uint8_t seq)
+{
+	return seq == 255 ? 1 : (uint8_t)(seq + 1);
+}
+
+static inline bool
+round_trip(struct bed *bed, uint8_t seq)
+{
+	switch (bed->plan.mode) {
+	case MODE_PINGPONG:
+		return ball_post(bed) && ball_receive(bed);
+	case MODE_WRITE_LAT:
+		bed->source[bed->plan.size - 1] = seq;
+		return ball_post(bed) && byte_wait(bed, seq);
+	default:
+		return bed_post(bed, &bed->flows[0], 1) && completion_wait(bed);
+	}
+}
+
+static int
+client_loop(struct bed *bed, struct result *result)
+{
+	uint64_t hz = rte_get_tsc_hz(), before = rte_rdtsc();
+	uint64_t warm = before + bed->plan.warmup_ms * hz / 1000;
+	uint64_t end = warm + bed->plan.seconds * hz;
+	double ns = 1e9 / (double)hz / (bed->plan.mode == MODE_READ_LAT ? 1 : 2);
+	uint8_t seq = 0;
+
+	hist_clear(&result->hist);
+	while (before < end) {
+		seq = seq_next(seq);
+		if (unlikely(!round_trip(bed, seq)))
+			return -1;
+		uint64_t now = rte_rdtsc();
+
+		if (before >= warm)
+			hist_add(&result->hist, (uint64_t)((double)(now - before) * ns));
+		before = now;
+	}
+	result->client.messages = result->hist.count;
+	result->client.seconds = (double)bed->plan.seconds;
+	return 0;
+}
+
+int
+latency_client(struct bed *bed, struct result *result)
+{
+	struct msg msg = {.kind = MSG_END};
+
+	/* So that it completes when it is answered. */
+	if (bed->plan.mode == MODE_READ_LAT)
+		bed->plan.signal_every = 1;
+	if (client_loop(bed, result) != 0 || link_send(bed->link, &msg) != 0 ||
+		link_wait(bed->link, MSG_TALLY, &msg) != 0) {
+		bed_blame(bed, "the server is gone");
+		return -1;
+	}
+	result->server = msg.tally;
+	bed_tally(bed, &result->client);
+	result->tally = result->client;
+	return 0;
+}
+
+/* read-lat has nothing to do but to be there. */
+static inline bool
+server_turn(struct bed *bed, uint8_t *seq, struct msg *msg)
+{
+	struct ibv_wc wc;
+	int n;
+
+	rocade_engine_poll(bed->engine);
+	switch (bed->plan.mode) {
+	case MODE_PINGPONG:
+		n = ibv_poll_cq(bed->recv_cq, 1, &wc);
+		if (n != 0 && (!ball_post(bed) || bed_repost(bed, &wc, n) != 0))
+			return false;
+		break;
+	case MODE_WRITE_LAT:
+		if (*(volatile uint8_t *)(bed->target + bed->plan.size - 1) !=
+			seq_next(*seq))
+			break;
+		*seq = seq_next(*seq);
+		bed->source[bed->plan.size - 1] = *seq;
+		if (!ball_post(bed))
+			return false;
+		break;
+	default:
+		break;
+	}
+	return !unlikely(bed_turn(bed, msg));
+}
+
+int
+latency_server(struct bed *bed)
+{
+	struct msg msg = {.kind = MSG_GONE};
+	uint8_t seq = 0;
+
+	while (server_turn(bed, &seq, &msg))
+		;
+	if (msg.kind != MSG_END) {
+		bed_blame(bed, "the client is gone");
+		return -1;
+	}
+	msg = (struct msg){.kind = MSG_TALLY};
+	bed_tally(bed, &msg.tally);
+	return link_send(bed->link, &msg);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include "bed.h"
+#include "help.h"
+#include "result.h"
+
+#define RESOLVE_S 10
+
+static struct conf conf;
+static struct bed bed;
+static struct result result;
+
+static int
+wrong(int code, const char *sentence)
+{
+	fprintf(stderr, PROGRAM ": %s\n", sentence);
+	return code;
+}
+
+/* Of argv: where the `--` is that ends EAL's options; argc without one. */
+static int
+dashes_find(int argc, char **argv)
+{
+	int i = 1;
+
+	while (i < argc && strcmp(argv[i], "--") != 0)
+		i++;
+	return i;
+}
+
+/* -1: go on; else the exit code. */
+static int
+options_read(int argc, char **argv)
+{
+	int dashes = dashes_find(argc, argv);
+	char err[ERR_MAX];
+
+	/* Without the dashes these two are ours, not EAL's. */
+	if (dashes == argc && argc == 2) {
+		conf.help = strcmp(argv[1], "--help") == 0;
+		conf.version = strcmp(argv[1], "--version") == 0;
+	}
+	if (!conf.help && !conf.version) {
+		if (dashes == argc)
+			return wrong(
+				EXIT_USAGE, "options stand behind --; --help lists them");
+		if (options_parse(&conf, argc - dashes, argv + dashes, err) != 0)
+			return wrong(EXIT_USAGE, err);
+	}
+	if (conf.help)
+		help_print(stdout);
+	else if (conf.version)
+		printf(PROGRAM " %s\n", rocade_version());
+	return conf.help || conf.version ? EXIT_OK : -1;
+}
+
+/* The server measures what the client says. */
+static int
+plan_exchange(int link)
+{
+	struct msg msg = {.kind = MSG_PLAN, .plan = conf.plan};
+
+	if (!conf.server)
+		return link_send(link, &msg);
+	if (link_wait(link, MSG_PLAN, &msg) != 0 || msg.plan.mode >= MODE_COUNT)
+		return -1;
+	conf.plan = msg.plan;
+	return 0;
+}
+
+/* The peer's MAC; the server answers what it is asked, and asks when it answers. */
+static int
+peer_resolve(void)
+{
+	uint64_t end = rte_rdtsc() + RESOLVE_S * rte_get_tsc_hz();
+
+	if (conf.server)
+		return 0;
+	while (rocade_port_resolve(bed.port, &bed.peer) != 0) {
+		if (rte_rdtsc() > end) {
+			bed_blame(&bed, "%s does not answer", conf.peer);
+			return -1;
+		}
+		for (int i = 0; i < 1000; i++)
+			rocade_engine_poll(bed.engine);
+	}
+	return 0;
+}
+
+static int
+rdma_run(void)
+{
+	bool latency = mode_has_latency(conf.plan.mode);
+	int code = EXIT_ENVIRONMENT;
+	int rc;
+
+	if (bed_open(&bed) == 0) {
+		code = EXIT_RUN;
+		conf.plan = bed.plan;
+		rc = peer_resolve();
+		if (rc == 0 && conf.server)
+			rc = latency ? latency_server(&bed) : rate_server(&bed);
+		else if (rc == 0)
+			rc = latency ? latency_client(&bed, &result)
+				     : rate_client(&bed, &result);
+		if (rc == 0)
+			code = EXIT_OK;
+	}
+	if (code != EXIT_OK)
+		wrong(code, bed.reason);
+	/* A memif must not be polled while the other end leaves: nobody polls by now. */
+	else if (conf.server)
+		link_drain(bed.link);
+	bed_close(&bed);
+	return code;
+}
+
+static int
+run(int link)
+{
+	char err[ERR_MAX];
+	int code;
+
+	if (plan_exchange(link) != 0)
+		return wrong(EXIT_RUN, "the other end is gone, or is no " PROGRAM);
+	if (conf.plan.mode == MODE_RAW_PINGPONG) {
+		code = raw_run(&conf, &conf.plan, link, &result);
+	} else {
+		bed = (struct bed){.conf = &conf, .plan = conf.plan, .link = link};
+		code = rdma_run();
+	}
+	if (code == EXIT_OK && !conf.server && result_print(&conf, &result, err) != 0)
+		code = wrong(EXIT_RUN, err);
+	return code;
+}
+
+int
+main(int argc, char **argv)
+{
+	char err[ERR_MAX];
+	int link = -1;
+	int code = options_read(argc, argv);
+
+	if (code >= 0)
+		return code;
+	if (rte_eal_init(dashes_find(argc, argv), argv) < 0)
+		return wrong(EXIT_ENVIRONMENT, rte_strerror(rte_errno));
+	if (link_open(&conf, &link, err) != 0)
+		code = wrong(EXIT_RUN, err);
+	else
+		code = run(link);
+	link_close(&conf, link);
+	rte_eal_cleanup();
+	return code;
+}

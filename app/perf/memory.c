@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Buffers: one that all QPs send from, one that the other end writes to or reads from,
+ * and receives. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "bed.h"
+
+#define RECV_MEM_MAX (UINT64_C(64) << 20)
+#define TARGET_MEM_MAX (UINT64_C(64) << 20)
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+static bool
+receives(const struct plan *plan)
+{
+	return plan->mode == MODE_SEND || plan->mode == MODE_PINGPONG;
+}
+
+/* Both ends come to the same: the plan is the same. */
+static void
+sizes_choose(struct bed *bed)
+{
+	struct plan *plan = &bed->plan;
+	uint64_t queues = plan->rq ? plan->qps : 1;
+	uint64_t fit;
+
+	bed->stride = (plan->size + 63) & ~UINT64_C(63);
+	if (bed->stride == 0)
+		bed->stride = 64;
+	bed->slots = TARGET_MEM_MAX / bed->stride;
+	if (bed->slots > plan->qps)
+		bed->slots = plan->qps;
+	if (bed->slots == 0)
+		bed->slots = 1;
+	if (plan->depth == 0) {
+		fit = RECV_MEM_MAX / bed->stride / queues;
+		plan->depth = fit == 0 ? 1 : fit < 1024 ? fit : 1024;
+	}
+	bed->n_recv = receives(plan) ? plan->depth * queues : 0;
+}
+
+static void
+receives_prepare(struct bed *bed)
+{
+	for (uint64_t i = 0; i < bed->n_recv; i++) {
+		bed->recv_sge[i] =
+			(struct ibv_sge){.addr = (uintptr_t)(bed->recv + i * bed->stride),
+				.length = (uint32_t)bed->stride,
+				.lkey = bed->mr->lkey};
+		bed->recv_wr[i] = (struct ibv_recv_wr){
+			.wr_id = i, .sg_list = &bed->recv_sge[i], .num_sge = 1};
+	}
+}
+
+int
+bed_memory(struct bed *bed)
+{
+	sizes_choose(bed);
+	bed->mem_len = bed->stride * (1 + bed->slots + bed->n_recv);
+	bed->mem = mmap(NULL, bed->mem_len, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (bed->mem == MAP_FAILED) {
+		bed->mem = NULL;
+		bed_blame(bed, "no memory for buffers: %s", strerror(errno));
+		return -1;
+	}
+	madvise(bed->mem, bed->mem_len, MADV_HUGEPAGE); /* a wish */
+	memset(bed->mem, 0, bed->mem_len);              /* no page faults later */
+	bed->mr = ibv_reg_mr(bed->pd, bed->mem, bed->mem_len, ACCESS);
+	bed->recv_wr = calloc(bed->n_recv + 1, sizeof(*bed->recv_wr));
+	bed->recv_sge = calloc(bed->n_recv + 1, sizeof(*bed->recv_sge));
+	if (bed->mr == NULL || bed->recv_wr == NULL || bed->recv_sge == NULL) {
+		bed_blame(bed, "no memory region: %s", strerror(errno));
+		return -1;
+	}
+	bed->source = bed->mem;
+	bed->target = bed->source + bed->stride;
+	bed->recv = bed->target + bed->slots * bed->stride;
+	receives_prepare(bed);
+	return 0;
+}

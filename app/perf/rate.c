@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* send, write, read: as many messages as go. Counted are receives polled by the server
+ * (send) or requests that completed (write, read), never posts. */
+#include <string.h>
+
+#include "bed.h"
+#include "result.h"
+
+#define TURN_POSTS 64  /* requests posted in one turn, */
+#define TURN_VISITS 64 /* and QPs looked at for them */
+#define END_S 5        /* until the server has answered */
+
+enum phase { PHASE_WARM, PHASE_WINDOW, PHASE_END };
+
+struct window {
+	enum phase phase;
+	uint64_t next_tsc; /* of the next phase */
+	uint64_t from_tsc, from;
+	uint64_t done; /* requests that completed, from the start */
+	bool over;
+};
+
+/* From one QP to the next, a list each. */
+static int
+push(struct bed *bed, uint64_t *turn)
+{
+	uint64_t burst = bed->plan.burst, depth = bed->plan.sq_depth;
+	unsigned visits =
+		bed->plan.qps < TURN_VISITS ? (unsigned)bed->plan.qps : TURN_VISITS;
+	unsigned posts = 0;
+
+	for (unsigned i = 0; i < visits && posts < TURN_POSTS; i++) {
+		struct flow *flow = &bed->flows[*turn];
+
+		if (++*turn == bed->plan.qps)
+			*turn = 0;
+		if (depth - (flow->posted - flow->acked) < burst)
+			continue;
+		if (unlikely(!bed_post(bed, flow, (unsigned)burst)))
+			return -1;
+		posts += (unsigned)burst;
+	}
+	return 0;
+}
+
+/* The window by the clock; the rest is rare. */
+static void
+window_step(struct bed *bed, struct window *w, struct result *result)
+{
+	uint64_t now = rte_rdtsc(), hz = rte_get_tsc_hz();
+	struct msg msg = {.kind = w->phase == PHASE_WARM ? MSG_BEGIN : MSG_END};
+
+	if (now < w->next_tsc)
+		return;
+	if (w->phase == PHASE_END) {
+		bed_blame(bed, "the server does not say what arrived");
+		bed->gone = true;
+		return;
+	}
+	if (w->phase == PHASE_WARM) {
+		w->from_tsc = now;
+		w->from = w->done;
+		w->next_tsc = now + bed->plan.seconds * hz;
+	} else {
+		result->client.messages = w->done - w->from;
+		result->client.seconds = (double)(now - w->from_tsc) / (double)hz;
+		w->next_tsc = now + END_S * hz;
+	}
+	w->phase++;
+	bed->gone |= link_send(bed->link, &msg) != 0;
+}
+
+int
+rate_client(struct bed *bed, struct result *result)
+{
+	struct window w = {
+		.next_tsc = rte_rdtsc() + bed->plan.warmup_ms * rte_get_tsc_hz() / 1000};
+	uint64_t turn = 0;
+	struct msg msg;
+
+	while (!bed->gone) {
+		rocade_engine_poll(bed->engine);
+		int64_t done = bed_reap(bed);
+
+		if (unlikely(done < 0 || push(bed, &turn) != 0))
+			return -1;
+		w.done += (uint64_t)done;
+		if (unlikely(bed->turns % 64 == 0))
+			window_step(bed, &w, result);
+		if (unlikely(bed_turn(bed, &msg)) && msg.kind == MSG_TALLY)
+			break;
+	}
+	if (bed->gone) {
+		bed_blame(bed, "the server is gone");
+		return -1;
+	}
+	result->server = msg.tally;
+	bed_tally(bed, &result->client);
+	result->tally = bed->plan.mode == MODE_SEND ? result->server : result->client;
+	return 0;
+}
+
+struct mark {
+	uint64_t tsc, count;
+};
+
+/* Between the client's two messages. Whether that was the second. */
+static bool
+server_window(struct bed *bed, const struct msg *msg, struct mark *mark)
+{
+	struct mark now = {.tsc = rte_rdtsc(), .count = bed->progress};
+	struct msg answer = {.kind = MSG_TALLY};
+
+	if (msg->kind == MSG_BEGIN)
+		*mark = now;
+	if (msg->kind != MSG_END)
+		return false;
+	answer.tally.messages = now.count - mark->count;
+	answer.tally.seconds = (double)(now.tsc - mark->tsc) / (double)rte_get_tsc_hz();
+	bed_tally(bed, &answer.tally);
+	link_send(bed->link, &answer);
+	return true;
+}
+
+int
+rate_server(struct bed *bed)
+{
+	struct ibv_wc wc[POLL_MAX];
+	struct mark mark = {0, 0};
+	struct msg msg;
+
+	while (!bed->gone) {
+		rocade_engine_poll(bed->engine);
+		int n = ibv_poll_cq(bed->recv_cq, POLL_MAX, wc);
+
+		if (n != 0 && unlikely(n < 0 || bed_repost(bed, wc, n) != 0))
+			return -1;
+		if (unlikely(bed_turn(bed, &msg)) && server_window(bed, &msg, &mark))
+			return 0;
+	}
+	bed_blame(bed, "the client is gone");
+	return -1;
+}

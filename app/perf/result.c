@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "result.h"
+
+static void
+put(json_t *object, const char *name, uint64_t value)
+{
+	json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+static json_t *
+latency_json(const struct hist *hist)
+{
+	json_t *object = json_object();
+
+	put(object, "min", hist->min_ns);
+	put(object, "p50", hist_quantile(hist, 500));
+	put(object, "p99", hist_quantile(hist, 990));
+	put(object, "p999", hist_quantile(hist, 999));
+	put(object, "max", hist->max_ns);
+	return object;
+}
+
+static json_t *
+result_json(const struct plan *plan, const struct result *result)
+{
+	double rate = (double)result->tally.messages / result->tally.seconds;
+	json_t *object = json_object();
+
+	json_object_set_new(object, "mode", json_string(mode_name(plan->mode)));
+	put(object, "size", plan->size);
+	put(object, "qps", plan->qps);
+	put(object, "burst", plan->burst);
+	put(object, "signal_every", plan->signal_every);
+	put(object, "sq_depth", plan->sq_depth);
+	put(object, "inline", plan->inline_max);
+	json_object_set_new(object, "srq", json_boolean(!plan->rq));
+	put(object, "depth", plan->depth);
+	put(object, "mtu", plan->mtu);
+	put(object, "loss_ppm", plan->loss_ppm);
+	put(object, "messages", result->tally.messages);
+	json_object_set_new(object, "seconds", json_real(result->tally.seconds));
+	json_object_set_new(object, "messages_per_s", json_real(rate));
+	json_object_set_new(object, "bytes_per_s", json_real(rate * (double)plan->size));
+	json_object_set_new(object, "latency_ns",
+		mode_has_latency(plan->mode) ? latency_json(&result->hist) : json_null());
+	put(object, "retransmitted",
+		result->client.retransmitted + result->server.retransmitted);
+	put(object, "rnr_naks", result->client.rnr_naks + result->server.rnr_naks);
+	put(object, "dropped", result->client.dropped + result->server.dropped);
+	return object;
+}
+
+static void
+line_print(const struct plan *plan, const struct result *result)
+{
+	double rate = (double)result->tally.messages / result->tally.seconds;
+	const struct hist *hist = &result->hist;
+
+	printf("%s, %" PRIu64 " bytes, %" PRIu64 " QPs: ", mode_name(plan->mode),
+		plan->size, plan->qps);
+	if (mode_has_latency(plan->mode))
+		printf("min %" PRIu64 ", p50 %" PRIu64 ", p99 %" PRIu64 ", p99.9 %" PRIu64
+		       " ns\n",
+			hist->min_ns, hist_quantile(hist, 500), hist_quantile(hist, 990),
+			hist_quantile(hist, 999));
+	else
+		printf("%.3f Mmsg/s, %.3f Gb/s\n", rate / 1e6,
+			rate * (double)plan->size * 8 / 1e9);
+}
+
+int
+result_print(const struct conf *conf, const struct result *result, char err[ERR_MAX])
+{
+	bool to_stdout = strcmp(conf->json, "-") == 0;
+	json_t *object;
+	int rc;
+
+	if (!to_stdout)
+		line_print(&conf->plan, result);
+	if (conf->json[0] == '\0')
+		return 0;
+	object = result_json(&conf->plan, result);
+	if (to_stdout)
+		rc = json_dumpf(object, stdout, JSON_INDENT(2)) != 0 || puts("") < 0 ? -1
+										     : 0;
+	else
+		rc = json_dump_file(object, conf->json, JSON_INDENT(2));
+	json_decref(object);
+	if (rc != 0)
+		snprintf(err, ERR_MAX, "--json %s cannot be written", conf->json);
+	return rc;
+}
