@@ -220,6 +220,7 @@ world_open(struct world *w, uint64_t seed, bool one_order, uint32_t keep)
 				    .qps = QPS,
 				    .srq_wr = DEPTH,
 				    .cqe = CQE,
+				    .timeout = 18, /* 1 s: five threads share the CPUs */
 				    .cap = {.max_send_wr = 64}});
 	pair_run(&w->pair);
 	for (unsigned i = 0; i < POSTERS; i++) {
