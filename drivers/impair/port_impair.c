@@ -2,7 +2,7 @@
 /* rocade_port_impair(): the wrapper around every receive queue of a port. */
 #include <errno.h>
 
-#include "engine/internal.h"
+#include "engine/engine.h"
 #include "impair/impair.h"
 #include "verbs/port.h"
 
@@ -49,19 +49,20 @@ queue_wrap(struct rocade_engine *e)
 {
 	struct engine *engine = e->engine;
 	const struct impair_conf idle = {0};
-	struct port_queue outer;
+	struct port_queue inner, outer;
 	int rc;
 
 	if (e->impair != NULL)
 		return 0;
-	rc = impair_wrap(&engine->queue, &idle, engine_dev(engine)->port.caps.max_frame,
+	inner = engine_queue(engine);
+	rc = impair_wrap(&inner, &idle, engine_dev(engine)->port.caps.max_frame,
 		&e->impair, &outer);
 	if (rc != 0) {
 		e->impair = NULL;
 		return -rc;
 	}
-	e->inner = engine->queue;
-	engine->queue = outer;
+	e->inner = inner;
+	engine_set_queue(engine, &outer);
 	return 0;
 }
 
@@ -86,7 +87,7 @@ port_unwrap(struct rocade_port *port)
 
 		if (e->impair == NULL)
 			continue;
-		e->engine->queue = e->inner;
+		engine_set_queue(e->engine, &e->inner);
 		impair_unwrap(e->impair);
 		e->impair = NULL;
 	}

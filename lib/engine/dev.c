@@ -193,14 +193,34 @@ dev_key_free(struct dev *dev, uint32_t key)
 	return rc;
 }
 
+/* Its QPs must be able to take what can be posted then. */
+static int
+srq_qps_fit(struct dev *dev, const struct srq *srq, uint32_t max_sge)
+{
+	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
+		struct qp *qp = dev->qps.slots[i];
+
+		if (qp != NULL && qp->srq == srq && qp_fit_receives(qp, max_sge) != 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int
 dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask)
 {
-	int rc;
+	int rc = 0;
 
+	/* The lock: against a QP on its way to the table. */
+	pthread_mutex_lock(&dev->lock);
 	dev_gates_lock(dev);
-	rc = srq_modify(srq, attr, mask);
+	if (mask & IBV_SRQ_MAX_WR && attr->max_sge > srq->ring.max_sge &&
+		attr->max_sge <= RECV_MAX_SGE)
+		rc = srq_qps_fit(dev, srq, attr->max_sge);
+	if (rc == 0)
+		rc = srq_modify(srq, attr, mask);
 	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
 	return rc;
 }
 

@@ -85,6 +85,18 @@ engine_unlock(struct engine *e)
 	rte_ticketlock_unlock(&e->gate);
 }
 
+struct port_queue
+engine_queue(const struct engine *e)
+{
+	return e->queue;
+}
+
+void
+engine_set_queue(struct engine *e, const struct port_queue *queue)
+{
+	e->queue = *queue;
+}
+
 struct dev *
 engine_dev(struct engine *e)
 {

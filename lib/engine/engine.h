@@ -40,6 +40,11 @@ engine_lock(struct engine *e);
 void
 engine_unlock(struct engine *e);
 
+/* The queue that the engine reads and writes, for a driver that wraps it. The caller holds the
+ * gate. */
+struct port_queue engine_queue(const struct engine *e);
+void engine_set_queue(struct engine *e, const struct port_queue *queue);
+
 struct dev *
 engine_dev(struct engine *e);
 unsigned
