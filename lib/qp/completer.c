@@ -361,6 +361,13 @@ atomic_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	response_done(qp, sq_note(&qp->sq, qp->req.una_idx), true, now);
 }
 
+static bool
+syndrome_fits(const struct pkt_view *v)
+{
+	return (v->op->hdrs & HDR_AETH) == 0 ||
+	       (view_aeth(v)->syndrome & AETH_TYPE_MASK) == AETH_TYPE_ACK;
+}
+
 /* A READ response or atomic acknowledgement; it acknowledges everything before it. */
 static void
 response(struct qp *qp, const struct pkt_view *v, uint64_t now)
@@ -368,18 +375,14 @@ response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	const struct requester *req = &qp->req;
 	enum acked acked;
 
-	if ((v->op->hdrs & HDR_AETH) != 0 &&
-		(view_aeth(v)->syndrome & AETH_TYPE_MASK) != AETH_TYPE_ACK) {
-		bad_response(qp);
-		return;
-	}
 	acked = advance(qp, v->psn, now);
 	if (unlikely(acked != ACKED_ALL)) {
 		if (acked == ACKED_PART)
 			implied_nak(qp);
 		return;
 	}
-	if (req->una_idx == req->started_idx || !sq_note(&qp->sq, req->una_idx)->answered)
+	if (!syndrome_fits(v) || req->una_idx == req->started_idx ||
+		!sq_note(&qp->sq, req->una_idx)->answered)
 		bad_response(qp); /* C9-121: for a request that has no such response */
 	else if (v->op->kind == OP_READ_RESP)
 		read_response(qp, v, now);
