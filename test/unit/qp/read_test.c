@@ -1,0 +1,776 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RDMA READ, both sides (sections 6 to 8; IBA 9.4.4, 9.7.5.1.9): requests, responses,
+ * order among acknowledgements, limits. Repetition: read_dup_test.c. */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_byteorder.h>
+
+#include "qp_pair.h"
+
+static struct pair p;
+
+#define REMOTE 0x8000
+#define GUARD 64
+#define UNTOUCHED 0xC3
+
+static void
+init(uint8_t max_rd, uint8_t max_dest)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	conf.max_rd = max_rd;
+	conf.max_dest_rd = max_dest;
+	pair_init(&p, &conf);
+	bytes_fill(p.b.mem + REMOTE, 0x8000, 1);
+}
+
+static void
+reset_all(void)
+{
+	wire_drop_all(&p.a);
+	wire_drop_all(&p.b);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+	pair_fini(&p);
+}
+
+static void
+hand_read(uint32_t psn, uint64_t va, uint32_t rkey, uint32_t len)
+{
+	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,
+			     .psn = psn,
+			     .ack_req = true,
+			     .va = va,
+			     .rkey = rkey,
+			     .dma_len = len});
+}
+
+static uint64_t
+remote_va(uint32_t offset)
+{
+	return (uintptr_t)p.b.mem + REMOTE + offset;
+}
+
+/* Opcode of packet i of count. */
+static uint8_t
+response_opcode(uint32_t i, uint32_t count)
+{
+	if (count == 1)
+		return OPCODE_RC_READ_RESPONSE_ONLY;
+	if (i == 0)
+		return OPCODE_RC_READ_RESPONSE_FIRST;
+	return i + 1 == count ? OPCODE_RC_READ_RESPONSE_LAST
+			      : OPCODE_RC_READ_RESPONSE_MIDDLE;
+}
+
+/* ---- Sizes ---- */
+
+/* The requests of a chunk each, with their RETH; each answered in packets of the MTU that
+ * carry its PSNs and the MSN that it made. */
+static void
+size_run(uint32_t len, uint32_t chunk)
+{
+	uint32_t mtu = mtu_bytes(p.conf.mtu), count = RTE_MAX((len + mtu - 1) / mtu, 1u);
+	uint32_t base = REMOTE, done = 0, msn = 0;
+
+	memset(p.a.mem, UNTOUCHED, len + 2 * GUARD);
+	bytes_fill(p.b.mem + base, len, len);
+	host_read(&p.a, 1, GUARD, base, len);
+	while (done < count) {
+		uint32_t want = RTE_MIN(chunk, count - done), n;
+		struct pkt_view v;
+
+		if (p.a.wire_count == 0)
+			host_pull(&p.a, PULL_ALL);
+		expect_frame(&p.a, 0, OPCODE_RC_READ_REQUEST, psn_add(PSN_A, done), 1);
+		v = wire_view(&p.a, 0);
+		assert_int_equal(v.payload_len, 0);
+		assert_int_equal(rte_be_to_cpu_64(view_reth(&v)->va),
+			(uintptr_t)p.b.mem + base + (uint64_t)done * mtu);
+		assert_int_equal(rte_be_to_cpu_32(view_reth(&v)->rkey), p.b.rkey);
+		assert_int_equal(rte_be_to_cpu_32(view_reth(&v)->len),
+			RTE_MIN(len - done * mtu, want * mtu));
+		wire_deliver(&p.a, 0);
+		n = host_pull(&p.b, PULL_ALL);
+		assert_int_equal(n, want);
+		msn++;
+		for (uint32_t i = 0; i < n; i++)
+			expect_response(&p.b, i, response_opcode(i, n),
+				psn_add(PSN_A, done + i), msn,
+				RTE_MIN(len - (done + i) * mtu, mtu));
+		wire_deliver_all(&p.b);
+		done += n;
+	}
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_true(bytes_match(p.a.mem + GUARD, len, len));
+	for (uint32_t i = 0; i < GUARD; i++) {
+		assert_int_equal(p.a.mem[i], UNTOUCHED);
+		assert_int_equal(p.a.mem[GUARD + len + i], UNTOUCHED);
+	}
+	assert_int_equal(p.a.qp.req.reads, 0);
+	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+	pair_fini(&p);
+}
+
+static void
+test_sizes(void **state)
+{
+	(void)state;
+	for (int variant = 0; variant < 10; variant++) {
+		enum ibv_mtu mtu = (enum ibv_mtu)(IBV_MTU_256 + variant / 2);
+		uint32_t m = mtu_bytes(mtu);
+		const uint32_t lens[] = {
+			0, 1, 6, m - 1, m, m + 1, 2 * m, 2 * m + 1, 3 * m - 1, 3 * m + 5};
+
+		for (unsigned i = 0; i < RTE_DIM(lens); i++) {
+			struct pair_conf conf = pair_defaults_rdma();
+
+			conf.mtu = mtu;
+			conf.ipv6 = variant % 2;
+			pair_init(&p, &conf);
+			size_run(lens[i], 32);
+		}
+	}
+}
+
+/* Long ones: a chunk at a time where the peer answers one READ, several where it answers
+ * more; never more outstanding than max_rd_atomic, nor than the window holds. */
+static void
+test_chunks(void **state)
+{
+	static const struct {
+		uint8_t max_rd;
+		uint32_t chunk, outstanding;
+	} rows[] = {{1, 128, 1}, {2, 64, 2}, {3, 64, 2}, {4, 32, 4}, {16, 32, 4}};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		static const uint32_t lens[] = {128 * 256, 128 * 256 + 1, 300 * 256 + 7};
+
+		for (unsigned k = 0; k < RTE_DIM(lens); k++) {
+			struct pair_conf conf = pair_defaults_rdma();
+
+			conf.mtu = IBV_MTU_256;
+			conf.mem_bytes = 1 << 18;
+			conf.max_rd = conf.max_dest_rd = rows[i].max_rd;
+			pair_init(&p, &conf);
+			size_run(lens[k], rows[i].chunk);
+		}
+		init(rows[i].max_rd, rows[i].max_rd);
+		for (unsigned k = 0; k < 20; k++)
+			host_read(&p.a, k, 0, REMOTE, 8);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), rows[i].max_rd);
+		pair_settle(&p);
+		for (unsigned k = 0; k < 20; k++)
+			expect_sent(&p.a, k, IBV_WC_SUCCESS);
+		pair_fini(&p);
+	}
+}
+
+/* Several SGEs on the requester's side, cut anywhere. */
+static void
+test_scatter(void **state)
+{
+	struct sge list[4];
+	struct send_req req;
+
+	(void)state;
+	init(4, 4);
+	memset(p.a.mem, UNTOUCHED, 0x8000);
+	req = host_rdma(&p.a, &list[0], 1, IBV_WR_RDMA_READ, 0, REMOTE, 1);
+	list[1] = host_sge(&p.a, 0x1000, 2047);
+	list[2] = host_sge(&p.a, 0x2000, 0);
+	list[3] = host_sge(&p.a, 0x3000, 952);
+	req.num_sge = 4;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 1);
+	assert_memory_equal(p.a.mem + 0x1000, p.b.mem + REMOTE + 1, 2047);
+	assert_memory_equal(p.a.mem + 0x3000, p.b.mem + REMOTE + 2048, 952);
+	assert_int_equal(p.a.mem[1], UNTOUCHED);
+	assert_int_equal(p.a.mem[0x1000 + 2047], UNTOUCHED);
+	assert_int_equal(p.a.mem[0x3000 + 952], UNTOUCHED);
+	pair_fini(&p);
+}
+
+/* "READ of 0 bytes is answered by RESPONSE_ONLY without payload, R_Key not checked." */
+static void
+test_zero_length(void **state)
+{
+	(void)state;
+	init(4, 4);
+	hand_read(PSN_A, UINT64_MAX, 0xDEADBE00, 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A, 1, 0);
+	wire_drop_all(&p.b);
+	expect_quiet(&p.b);
+	pair_fini(&p);
+}
+
+/* ---- Two to the 31 bytes ---- */
+
+#define HUGE_BYTES (UINT64_C(1) << 31)
+#define HUGE_STEP (UINT64_C(1) << 21) /* the same memory again and again */
+
+static uint8_t *
+huge_map(void)
+{
+	int fd = memfd_create("huge", 0);
+	uint8_t *at = mmap(NULL, HUGE_BYTES, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	assert_true(fd >= 0 && at != MAP_FAILED);
+	assert_int_equal(ftruncate(fd, (off_t)HUGE_STEP), 0);
+	for (uint64_t i = 0; i < HUGE_BYTES; i += HUGE_STEP)
+		assert_ptr_equal(mmap(at + i, HUGE_STEP, PROT_READ | PROT_WRITE,
+					 MAP_SHARED | MAP_FIXED, fd, 0),
+			at + i);
+	close(fd);
+	return at;
+}
+
+static uint32_t
+huge_key(struct host *h, uint8_t *at)
+{
+	uint32_t key;
+
+	assert_int_equal(key_alloc(&h->keys, h->qp.pd, 0, at, HUGE_BYTES,
+				 IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE, &key),
+		0);
+	return key;
+}
+
+static void
+test_huge(void **state)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+	uint8_t *from = huge_map(), *to = huge_map();
+	struct send_req req;
+	struct sge sge;
+
+	(void)state;
+	conf.mtu = IBV_MTU_4096;
+	conf.psn[0] = 0xFFFF00;
+	pair_init(&p, &conf);
+	bytes_fill(from, HUGE_STEP, 3);
+	req = host_rdma(&p.a, &sge, 1, IBV_WR_RDMA_READ, 0, 0, 1);
+	sge = (struct sge){0, (uint32_t)HUGE_BYTES, huge_key(&p.a, to)};
+	req.remote_va = 0;
+	req.rkey = huge_key(&p.b, from);
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.qp.req.una_psn, psn_add(0xFFFF00, HUGE_BYTES >> 12));
+	assert_true(bytes_match(to, HUGE_STEP, 3));
+	assert_int_equal(key_free(&p.a.keys, sge.lkey), 0);
+	assert_int_equal(key_free(&p.b.keys, req.rkey), 0);
+	pair_fini(&p);
+	munmap(from, HUGE_BYTES);
+	munmap(to, HUGE_BYTES);
+}
+
+/* In one request, at the smallest MTU: half of all PSNs. What lies before it is still a
+ * duplicate, and what is in it too. */
+static void
+test_huge_request(void **state)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+	uint8_t *from = huge_map();
+	uint32_t key;
+
+	(void)state;
+	conf.mtu = IBV_MTU_256;
+	pair_init(&p, &conf);
+	key = huge_key(&p.b, from);
+	hand_read(PSN_A, 0, key, (uint32_t)HUGE_BYTES);
+	assert_int_equal(p.b.qp.resp.epsn, psn_add(PSN_A, 1 << 23));
+	assert_int_equal(host_pull(&p.b, 3), 3);
+	expect_response(&p.b, 2, OPCODE_RC_READ_RESPONSE_MIDDLE, PSN_A + 2, 1, 256);
+	wire_drop_all(&p.b);
+	p.b.qp.resp.jobs[0].next = (1 << 23) - 2; /* as if so much had been sent */
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
+	expect_response(&p.b, 1, OPCODE_RC_READ_RESPONSE_LAST,
+		psn_add(PSN_A, (1 << 23) - 1), 1, 256);
+	wire_drop_all(&p.b);
+	hand_read(psn_add(PSN_A, (1 << 23) - 2), HUGE_BYTES - 512, key, 512);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
+	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_FIRST,
+		psn_add(PSN_A, (1 << 23) - 2), 1, 256);
+	wire_drop_all(&p.b);
+	/* A SEND behind it, twice. */
+	for (int i = 0; i < 2; i++) {
+		host_recv(&p.b, 1, 0, 8);
+		inject_request(&p.b, OPCODE_RC_SEND_ONLY, psn_add(PSN_A, 1 << 23), 8);
+		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+		expect_ack(&p.b, 0, AETH_ACK, psn_add(PSN_A, 1 << 23), 2);
+		wire_drop_all(&p.b);
+	}
+	expect_received(&p.b, 1, 8);
+	assert_int_equal(key_free(&p.b.keys, key), 0);
+	reset_all();
+	munmap(from, HUGE_BYTES);
+}
+
+/* ---- What the responder refuses ---- */
+
+static void
+expect_refused(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
+{
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 0, syndrome, psn, psn - PSN_A);
+	wire_drop_all(&p.b);
+	expect_event(&p.b, event);
+	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
+	hand_read(psn, remote_va(0), p.b.rkey, 8);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	pair_fini(&p);
+}
+
+/* Rows 10, 11, 13 and 14. */
+static void
+test_refused(void **state)
+{
+	uint32_t key;
+
+	(void)state;
+	init(4, 4);
+	p.b.qp.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	hand_read(PSN_A, remote_va(0), p.b.rkey, 8);
+	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
+
+	init(4, 0); /* "when max_dest_rd_atomic = 0" */
+	hand_read(PSN_A, remote_va(0), p.b.rkey, 8);
+	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
+
+	init(4, 4);
+	hand_read(PSN_A, remote_va(0), p.b.rkey, 0x80000001);
+	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
+
+	init(4, 4); /* "READ request: no payload" */
+	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,
+			     .psn = PSN_A,
+			     .payload_len = 4,
+			     .va = remote_va(0),
+			     .rkey = p.b.rkey,
+			     .dma_len = 8});
+	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
+
+	init(4, 4);
+	hand_read(PSN_A, remote_va(0), p.b.rkey ^ 1, 8);
+	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
+
+	init(4, 4);
+	hand_read(PSN_A, remote_va(0x8000 - 7), p.b.rkey, 8);
+	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
+
+	init(4, 4);
+	hand_read(PSN_A, UINT64_MAX - 3, p.b.rkey, 8);
+	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
+
+	init(4, 4);
+	key = host_key(
+		&p.b, REMOTE, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	hand_read(PSN_A, remote_va(0), key, 8);
+	assert_int_equal(key_free(&p.b.keys, key), 0);
+	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
+}
+
+/* Row 11: more than max_dest_rd_atomic that are not answered yet. What was taken is
+ * answered first, the NAK follows in PSN order. */
+static void
+test_depth(void **state)
+{
+	(void)state;
+	init(4, 2);
+	for (unsigned i = 0; i < 3; i++)
+		hand_read(PSN_A + i, remote_va(0), p.b.rkey, 8);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
+	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A, 1, 8);
+	expect_response(&p.b, 1, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A + 1, 2, 8);
+	expect_ack(&p.b, 2, AETH_NAK_INV_REQ, PSN_A + 2, 2);
+	wire_drop_all(&p.b);
+	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
+	pair_fini(&p);
+	/* As soon as one has been answered there is room. */
+	init(4, 2);
+	for (unsigned i = 0; i < 100; i++) {
+		hand_read(PSN_A + i, remote_va(0), p.b.rkey, 8);
+		if (i != 0)
+			assert_int_equal(host_pull(&p.b, 1), 1);
+	}
+	reset_all();
+}
+
+/* The key goes while the response is under way: NAK 0x62 with the PSN of the next
+ * response packet, and what else waits to be answered is not. */
+static void
+test_key_revoked(void **state)
+{
+	uint32_t key;
+
+	(void)state;
+	init(4, 4);
+	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
+	hand_read(PSN_A, remote_va(0), key, 4096);
+	hand_read(PSN_A + 4, remote_va(0), p.b.rkey, 8);
+	assert_int_equal(host_pull(&p.b, 2), 2);
+	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_FIRST, PSN_A, 1, 1024);
+	expect_response(&p.b, 1, OPCODE_RC_READ_RESPONSE_MIDDLE, PSN_A + 1, 1, 1024);
+	wire_drop_all(&p.b);
+	assert_int_equal(key_free(&p.b.keys, key), 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 0, AETH_NAK_ACCESS, PSN_A + 2, 2);
+	wire_drop_all(&p.b);
+	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
+	pair_fini(&p);
+	/* The requester hears of it. */
+	init(4, 4);
+	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
+	host_read(&p.a, 1, 0, REMOTE, 4096);
+	host_read(&p.a, 2, 0, REMOTE, 8);
+	((struct send_wqe *)sq_slot(&p.a.qp.sq, 0))->rkey = key;
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, 2);
+	assert_int_equal(key_free(&p.b.keys, key), 0);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_REM_ACCESS_ERR);
+	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
+	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
+	pair_fini(&p);
+}
+
+/* ---- What the requester refuses ---- */
+
+static void
+respond(uint8_t opcode, uint32_t psn, uint8_t syndrome, uint32_t len)
+{
+	inject(&p.a, &(struct crafted){.opcode = opcode,
+			     .psn = psn,
+			     .syndrome = syndrome,
+			     .payload_len = len});
+}
+
+#define FIRST OPCODE_RC_READ_RESPONSE_FIRST
+#define MIDDLE OPCODE_RC_READ_RESPONSE_MIDDLE
+#define LAST OPCODE_RC_READ_RESPONSE_LAST
+#define ONLY OPCODE_RC_READ_RESPONSE_ONLY
+
+/* "Must be the expected opcode (FIRST/ONLY, then MIDDLE/LAST); payload sizes per section
+ * 5; reserved syndromes": BAD_RESP_ERR, and what does not fit is not written. */
+static void
+test_bad_responses(void **state)
+{
+	static const struct {
+		uint32_t len; /* of the READ */
+		uint8_t good; /* packets that fit before */
+		uint8_t opcode, syndrome;
+		uint32_t payload;
+	} rows[] = {
+		{3000, 0, MIDDLE, AETH_ACK, 1024},
+		{3000, 0, LAST, AETH_ACK, 1024},
+		{3000, 0, ONLY, AETH_ACK, 1024},
+		{3000, 0, FIRST, AETH_ACK, 1020},
+		{3000, 0, FIRST, AETH_ACK, 1028},
+		{3000, 0, FIRST, AETH_ACK, 0},
+		{3000, 0, FIRST, AETH_NAK_SEQ, 1024},
+		{3000, 0, FIRST, AETH_NAK_ACCESS, 1024},
+		{3000, 0, FIRST, AETH_RNR_NAK, 1024},
+		{3000, 0, FIRST, 0x40, 1024},
+		{3000, 1, FIRST, AETH_ACK, 1024},
+		{3000, 1, ONLY, AETH_ACK, 1024},
+		{3000, 1, LAST, AETH_ACK, 1024},
+		{3000, 1, MIDDLE, 0, 1020},
+		{3000, 2, MIDDLE, 0, 952},
+		{3000, 2, MIDDLE, 0, 1024},
+		{3000, 2, LAST, AETH_ACK, 951},
+		{3000, 2, LAST, AETH_ACK, 953},
+		{3000, 2, LAST, AETH_NAK_SEQ, 952},
+		{3000, 2, LAST, AETH_ACK, 0},
+		{100, 0, ONLY, AETH_ACK, 60},  /* [cap d5] */
+		{100, 0, ONLY, AETH_ACK, 160}, /* [cap d6] */
+		{100, 0, FIRST, AETH_ACK, 100},
+		{0, 0, ONLY, AETH_ACK, 1},
+		{8, 0, OPCODE_RC_ATOMIC_ACKNOWLEDGE, AETH_ACK, 0},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		init(4, 4);
+		memset(p.a.mem, UNTOUCHED, 8192);
+		host_send(&p.a, 0, 0x7000, 8, 0);
+		host_read(&p.a, 1, 0, REMOTE, rows[i].len);
+		host_pull(&p.a, PULL_ALL);
+		wire_drop_all(&p.a);
+		for (unsigned k = 0; k < rows[i].good; k++)
+			respond(k == 0 ? FIRST : MIDDLE, PSN_A + 1 + k, AETH_ACK, 1024);
+		respond(rows[i].opcode, PSN_A + 1 + rows[i].good, rows[i].syndrome,
+			rows[i].payload);
+		expect_sent_vendor(&p.a, 1, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
+		assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
+		for (unsigned k = 1024 * rows[i].good; k < 8192; k++)
+			assert_int_equal(p.a.mem[k], UNTOUCHED);
+		pair_fini(&p);
+	}
+}
+
+/* A response to an atomic or a SEND that is none. */
+static void
+test_wrong_kind(void **state)
+{
+	(void)state;
+	init(4, 4);
+	host_atomic(&p.a, 1, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, REMOTE, 1, 0);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	respond(ONLY, PSN_A, AETH_ACK, 8);
+	expect_sent(&p.a, 1, IBV_WC_BAD_RESP_ERR);
+	pair_fini(&p);
+}
+
+/* Local memory: without LOCAL_WRITE nothing is sent; gone before the response comes, the
+ * READ fails and nothing is written; those before it complete. */
+static void
+test_local_key(void **state)
+{
+	struct send_req req;
+	struct sge sge;
+	uint32_t key;
+
+	(void)state;
+	init(4, 4);
+	memset(p.a.mem, UNTOUCHED, 4096);
+	key = host_key(&p.a, 0, 4096, 0);
+	req = host_rdma(&p.a, &sge, 1, IBV_WR_RDMA_READ, 0, REMOTE, 8);
+	sge.lkey = key;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+	assert_int_equal(key_free(&p.a.keys, key), 0);
+	pair_fini(&p);
+
+	init(4, 4);
+	memset(p.a.mem, UNTOUCHED, 4096);
+	key = host_key(&p.a, 0, 4096, IBV_ACCESS_LOCAL_WRITE);
+	host_write(&p.a, 0, 0x2000, REMOTE + 64, 8);
+	req = host_rdma(&p.a, &sge, 1, IBV_WR_RDMA_READ, 0, REMOTE, 2000);
+	sge.lkey = key;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	assert_int_equal(key_free(&p.a.keys, key), 0);
+	wire_deliver_all(&p.b);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+	for (unsigned i = 0; i < 2000; i++)
+		assert_int_equal(p.a.mem[i], UNTOUCHED);
+	pair_fini(&p);
+}
+
+/* "max_rd_atomic 0": a READ cannot be; those before it are done first. */
+static void
+test_no_depth(void **state)
+{
+	(void)state;
+	init(0, 4);
+	host_recv(&p.b, 5, 0, 8);
+	host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);
+	host_read(&p.a, 1, 0, REMOTE, 8);
+	host_send(&p.a, 2, 0, 8, IBV_SEND_SIGNALED);
+	pair_settle(&p);
+	expect_received(&p.b, 5, 8);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_QP_OP_ERR, VENDOR_DEPTH);
+	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
+	pair_fini(&p);
+}
+
+/* ---- Order ---- */
+
+/* "Responses go out strictly in PSN order: an ACK behind an unfinished READ waits for the
+ * READ response"; and one before a READ is swallowed by it. A packet at a time. */
+static void
+test_ack_order(void **state)
+{
+	(void)state;
+	init(4, 4);
+	host_recv(&p.b, 0, 0, 8);
+	host_recv(&p.b, 1, 0, 8);
+	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A, 8);
+	hand_read(PSN_A + 1, remote_va(0), p.b.rkey, 3000);
+	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + 4, 8);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(host_pull(&p.b, 1), 1);
+	assert_int_equal(host_pull(&p.b, 1), 0);
+	for (unsigned i = 0; i < 3; i++)
+		expect_response(&p.b, i, response_opcode(i, 3), PSN_A + 1 + i, 2,
+			i == 2 ? 952 : 1024);
+	expect_ack(&p.b, 3, AETH_ACK, PSN_A + 4, 3);
+	wire_drop_all(&p.b);
+	expect_received(&p.b, 0, 8);
+	expect_received(&p.b, 1, 8);
+	pair_fini(&p);
+}
+
+/* A NAK for a gap behind a READ waits for its response as well, and names the ePSN. */
+static void
+test_nak_order(void **state)
+{
+	(void)state;
+	init(4, 4);
+	hand_read(PSN_A, remote_va(0), p.b.rkey, 3000);
+	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + 4, 8);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
+	expect_frame(&p.b, 2, LAST, PSN_A + 2, 0);
+	expect_ack(&p.b, 3, AETH_NAK_SEQ, PSN_A + 3, 1);
+	wire_drop_all(&p.b);
+	/* A READ that fills the gap is the answer to the one that asked. */
+	hand_read(PSN_A + 3, remote_va(0), p.b.rkey, 8);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_response(&p.b, 0, ONLY, PSN_A + 3, 2, 8);
+	wire_drop_all(&p.b);
+	pair_fini(&p);
+}
+
+/* A READ response acknowledges what lies before it, unsignaled requests among it; the
+ * SENDs behind are done by their ACK. */
+static void
+test_response_acknowledges(void **state)
+{
+	(void)state;
+	init(4, 4);
+	for (unsigned i = 0; i < 3; i++)
+		host_recv(&p.b, i, 0x1000, 8);
+	host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);
+	host_send(&p.a, 1, 0, 8, 0);
+	host_read(&p.a, 2, 0x2000, REMOTE, 8);
+	host_send(&p.a, 3, 0, 8, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
+	wire_deliver(&p.b, 0);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	expect_quiet(&p.a);
+	wire_deliver(&p.b, 0);
+	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 3; i++)
+		expect_received(&p.b, i, 8);
+	pair_fini(&p);
+}
+
+/* "A later CQE proves that an earlier READ's data is in memory." */
+static void
+test_unsignaled(void **state)
+{
+	struct send_req req;
+	struct sge sge;
+
+	(void)state;
+	init(4, 4);
+	host_recv(&p.b, 0, 0x1000, 8);
+	memset(p.a.mem, UNTOUCHED, 8192);
+	req = host_rdma(&p.a, &sge, 1, IBV_WR_RDMA_READ, 0, REMOTE, 3000);
+	req.flags = 0;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	host_send(&p.a, 2, 0x6000, 8, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	assert_int_equal(p.b.wire_count, 4);
+	for (unsigned i = 0; i < 3; i++) {
+		wire_deliver(&p.b, 0);
+		expect_quiet(&p.a);
+	}
+	wire_deliver(&p.b, 0);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 3000);
+	assert_int_equal(p.a.mem[3000], UNTOUCHED);
+	expect_received(&p.b, 0, 8);
+	pair_fini(&p);
+}
+
+/* "A WQE with FENCE starts only when all earlier READ/ATOMIC are complete" [cap 09], and
+ * so again when all is resent. */
+static void
+test_fence(void **state)
+{
+	(void)state;
+	init(4, 4);
+	host_recv(&p.b, 0, 0x1000, 8);
+	host_read(&p.a, 1, 0x2000, REMOTE, 3000);
+	host_atomic(&p.a, 2, IBV_WR_ATOMIC_FETCH_AND_ADD, 0x3000, REMOTE, 0, 0);
+	host_write(&p.a, 3, 0, REMOTE + 0x4000, 8); /* without: overtakes */
+	host_send(&p.a, 4, 0, 8, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+	host_write(&p.a, 5, 0, REMOTE + 0x4000, 8); /* behind the fence: as well */
+	for (unsigned round = 0; round < 2; round++) {
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
+		if (round == 0) {
+			wire_drop_all(&p.a);
+			pair_advance(&p, 68 * NS_PER_MS);
+		}
+	}
+	wire_deliver_all(&p.a);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 5);
+	for (unsigned i = 0; i < 3; i++) {
+		wire_deliver(&p.b, 0);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	}
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	wire_deliver(&p.b, 0); /* the atomic */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 5, -1);
+	pair_settle(&p);
+	for (unsigned i = 2; i < 6; i++)
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	expect_received(&p.b, 0, 8);
+	pair_fini(&p);
+}
+
+/* "READ responses and its own requests alternating by budget, so that a flood of READs
+ * starves nobody." */
+static void
+test_budget(void **state)
+{
+	(void)state;
+	init(4, 4);
+	for (unsigned i = 0; i < 4; i++)
+		hand_read(PSN_A + 32 * i, remote_va(0), p.b.rkey, 0x8000);
+	host_write(&p.b, 1, 0, REMOTE, 0x4000);
+	assert_int_equal(host_pull(&p.b, 8), 8);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(op_is_response(wire_view(&p.b, i).op), i < 4);
+	reset_all();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_chunks),
+		cmocka_unit_test(test_scatter),
+		cmocka_unit_test(test_zero_length),
+		cmocka_unit_test(test_huge),
+		cmocka_unit_test(test_huge_request),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_key_revoked),
+		cmocka_unit_test(test_bad_responses),
+		cmocka_unit_test(test_wrong_kind),
+		cmocka_unit_test(test_local_key),
+		cmocka_unit_test(test_no_depth),
+		cmocka_unit_test(test_ack_order),
+		cmocka_unit_test(test_nak_order),
+		cmocka_unit_test(test_response_acknowledges),
+		cmocka_unit_test(test_unsignaled),
+		cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_budget),
+	};
+
+	return cmocka_run_group_tests_name("qp read", tests, NULL, NULL);
+}

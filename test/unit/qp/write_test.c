@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RDMA WRITE, with and without immediate: what leaves, what is written and what is not
+ * (sections 5 and 8 of the protocol reference; IBA 9.4.3, 9.7.4.1). */
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "qp_pair.h"
+
+static struct pair p;
+
+#define REMOTE 0x8000 /* of the target area in b's memory */
+#define GUARD 64
+#define UNTOUCHED 0xC3
+
+static uint32_t
+mtu_of(void)
+{
+	return mtu_bytes(p.conf.mtu);
+}
+
+static void
+target_clear(uint32_t len)
+{
+	memset(p.b.mem + REMOTE - GUARD, UNTOUCHED, len + 2 * GUARD);
+}
+
+static void
+expect_untouched(uint32_t offset, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++)
+		assert_int_equal(p.b.mem[offset + i], UNTOUCHED);
+}
+
+/* mem[REMOTE, REMOTE + len) holds the pattern, and nothing around it has changed. */
+static void
+expect_written(uint32_t len, uint32_t key)
+{
+	assert_true(bytes_match(p.b.mem + REMOTE, len, key));
+	expect_untouched(REMOTE - GUARD, GUARD);
+	expect_untouched(REMOTE + len, GUARD);
+}
+
+static void
+expect_answer(uint8_t syndrome, uint32_t psn, uint32_t msn)
+{
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 0, syndrome, psn, msn);
+	wire_drop(&p.b, 0);
+}
+
+/* ---- What leaves ---- */
+
+/* FIRST, MIDDLE .., LAST or ONLY; RETH with the message's address and length in FIRST and
+ * ONLY, ImmDt in the last one; full packets but for the last; solicited only with
+ * immediate. */
+static void
+frames_check(uint32_t len, bool imm)
+{
+	uint32_t mtu = mtu_of(), count = RTE_MAX((len + mtu - 1) / mtu, 1u);
+
+	assert_int_equal(p.a.wire_count, count);
+	for (uint32_t i = 0; i < count; i++) {
+		struct pkt_view v = wire_view(&p.a, i);
+		bool first = i == 0, last = i + 1 == count;
+		uint8_t plain = last ? OPCODE_RC_WRITE_LAST : OPCODE_RC_WRITE_MIDDLE;
+
+		if (first)
+			plain = last ? OPCODE_RC_WRITE_ONLY : OPCODE_RC_WRITE_FIRST;
+		assert_int_equal(v.opcode, plain + (imm && last));
+		assert_int_equal(v.psn, psn_add(PSN_A, i));
+		assert_int_equal(v.payload_len, last ? len - i * mtu : mtu);
+		assert_int_equal(v.solicited, imm && last);
+		assert_int_equal((v.op->hdrs & HDR_RETH) != 0, first);
+		assert_int_equal((v.op->hdrs & HDR_IMM) != 0, imm && last);
+		if (first) {
+			assert_int_equal(rte_be_to_cpu_64(view_reth(&v)->va),
+				(uintptr_t)p.b.mem + REMOTE);
+			assert_int_equal(rte_be_to_cpu_32(view_reth(&v)->rkey), p.b.rkey);
+			assert_int_equal(rte_be_to_cpu_32(view_reth(&v)->len), len);
+		}
+		if (imm && last)
+			assert_int_equal(view_imm_be(&v), 0x11223344);
+	}
+}
+
+static void
+size_run(uint32_t len, bool imm, bool inlined)
+{
+	struct sge sge;
+	struct send_req req = host_rdma(&p.a, &sge, len,
+		imm ? IBV_WR_RDMA_WRITE_WITH_IMM : WR_RDMA_WRITE, 0, REMOTE, len);
+	struct cqe cqe;
+
+	target_clear(len);
+	bytes_fill(p.a.mem, len, len);
+	req.imm = 0x11223344;
+	req.flags |= IBV_SEND_SOLICITED | (inlined ? (unsigned)IBV_SEND_INLINE : 0);
+	if (imm)
+		host_recv(&p.b, 7, 0, 16); /* its memory is not written */
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	if (inlined)
+		memset(p.a.mem, 0, len); /* the post has copied it */
+	host_pull(&p.a, PULL_ALL);
+	frames_check(len, imm);
+	pair_settle(&p);
+	expect_sent(&p.a, len, IBV_WC_SUCCESS);
+	expect_written(len, len);
+	if (imm) {
+		assert_true(host_poll(&p.b, &p.b.recv_cq, &cqe));
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		assert_int_equal(cqe.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+		assert_int_equal(cqe.wr_id, 7);
+		assert_int_equal(cqe.byte_len, len);
+		assert_int_equal(cqe.imm, 0x11223344);
+		assert_int_equal(cqe.wc_flags & IBV_WC_WITH_IMM, IBV_WC_WITH_IMM);
+	}
+	expect_quiet(&p.b); /* a plain WRITE completes nothing there */
+	pair_fini(&p);
+}
+
+/* Every edge of every MTU, over both IP versions. */
+static void
+test_sizes(void **state)
+{
+	(void)state;
+	for (int variant = 0; variant < 4; variant++) {
+		for (int mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; mtu++) {
+			uint32_t m = mtu_bytes((enum ibv_mtu)mtu);
+			const uint32_t lens[] = {0, 1, 3, 4, m - 1, m, m + 1, 2 * m - 1,
+				2 * m, 2 * m + 1, 3 * m, 3 * m + 5};
+
+			for (unsigned i = 0; i < RTE_DIM(lens); i++) {
+				struct pair_conf conf = pair_defaults_rdma();
+
+				conf.ipv6 = variant & 1;
+				conf.mtu = (enum ibv_mtu)mtu;
+				pair_init(&p, &conf);
+				size_run(lens[i], variant & 2, false);
+			}
+		}
+	}
+}
+
+static void
+test_inline(void **state)
+{
+	static const uint32_t lens[] = {0, 1, 255, 256, 257, 512};
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * RTE_DIM(lens); i++) {
+		struct pair_conf conf = pair_defaults_rdma();
+
+		conf.mtu = IBV_MTU_256;
+		pair_init(&p, &conf);
+		size_run(lens[i / 2], i % 2, true);
+	}
+}
+
+/* ---- Made by hand ---- */
+
+struct hand {
+	uint8_t opcode;
+	uint32_t payload, dma_len;
+};
+
+static void
+hand_send(const struct hand *h, uint32_t psn, uint32_t rkey, uint64_t va)
+{
+	inject(&p.b, &(struct crafted){.opcode = h->opcode,
+			     .psn = psn,
+			     .ack_req = true,
+			     .payload_len = h->payload,
+			     .va = va,
+			     .rkey = rkey,
+			     .dma_len = h->dma_len});
+}
+
+static void
+expect_broken(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
+{
+	expect_answer(syndrome, psn, 0);
+	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
+	expect_event(&p.b, event);
+	/* "Nothing further is answered." */
+	hand_send(&(struct hand){OPCODE_RC_WRITE_ONLY, 0, 0}, psn, 0, 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	expect_quiet(&p.b);
+}
+
+/* Rows 13 and 15: packets against the MTU and the DMA length; NAK 0x61 at the first that
+ * does not fit, of which not a byte is written. */
+static void
+test_lengths(void **state)
+{
+	static const struct {
+		struct hand pkts[3];
+		unsigned good; /* packets that are taken */
+	} rows[] = {
+		{{{OPCODE_RC_WRITE_ONLY, 60, 100}}, 0},
+		{{{OPCODE_RC_WRITE_ONLY, 100, 60}}, 0},
+		{{{OPCODE_RC_WRITE_ONLY, 0, 8}}, 0},
+		{{{OPCODE_RC_WRITE_ONLY, 8, 0}}, 0},
+		{{{OPCODE_RC_WRITE_ONLY, 1024, 2048}}, 0},
+		{{{OPCODE_RC_WRITE_ONLY, 1028, 1028}}, 0}, /* more than the MTU */
+		{{{OPCODE_RC_WRITE_ONLY_IMM, 60, 100}}, 0},
+		{{{OPCODE_RC_WRITE_FIRST, 1000, 3000}}, 0}, /* not full */
+		{{{OPCODE_RC_WRITE_FIRST, 1028, 3000}}, 0},
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 1000}}, 0}, /* fits one packet */
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 1024}}, 0},
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 0}}, 0},
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 0x80000001}}, 0},
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 0xFFFFFFFF}}, 0},
+		{{{OPCODE_RC_WRITE_ONLY, 1, 0x80000001}}, 0},
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 2000}, {OPCODE_RC_WRITE_LAST, 975, 0}},
+			1}, /* short */
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 2000}, {OPCODE_RC_WRITE_LAST, 977, 0}},
+			1}, /* excess */
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 2000}, {OPCODE_RC_WRITE_LAST, 0, 0}}, 1},
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 2000}, {OPCODE_RC_WRITE_MIDDLE, 1024, 0}},
+			1}, /* more than is left */
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 2048}, {OPCODE_RC_WRITE_MIDDLE, 1024, 0}},
+			1}, /* LAST was due */
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 4000}, {OPCODE_RC_WRITE_MIDDLE, 500, 0}},
+			1},
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 4000}, {OPCODE_RC_WRITE_LAST, 1024, 0}},
+			1},
+		{{{OPCODE_RC_WRITE_FIRST, 1024, 3000}, {OPCODE_RC_WRITE_MIDDLE, 1024, 0},
+			 {OPCODE_RC_WRITE_LAST_IMM, 951, 0}},
+			2},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		struct pair_conf conf = pair_defaults_rdma();
+		unsigned k;
+
+		pair_init(&p, &conf);
+		target_clear(8192);
+		for (k = 0; k <= rows[i].good; k++) {
+			hand_send(&rows[i].pkts[k], PSN_A + k, p.b.rkey,
+				(uintptr_t)p.b.mem + REMOTE);
+			if (k < rows[i].good)
+				expect_answer(AETH_ACK, PSN_A + k, 0);
+		}
+		expect_broken(AETH_NAK_INV_REQ, PSN_A + k - 1, IBV_EVENT_QP_REQ_ERR);
+		expect_untouched(REMOTE + 1024 * rows[i].good, 4096);
+		pair_fini(&p);
+	}
+}
+
+/* "DMALen 0: address and R_Key are not checked." */
+static void
+test_zero_length(void **state)
+{
+	static const struct hand zero = {OPCODE_RC_WRITE_ONLY, 0, 0};
+	struct pair_conf conf = pair_defaults_rdma();
+
+	(void)state;
+	pair_init(&p, &conf);
+	hand_send(&zero, PSN_A, 0xDEADBE00, UINT64_MAX);
+	expect_answer(AETH_ACK, PSN_A, 1);
+	hand_send(&zero, PSN_A + 1, 0, 0);
+	expect_answer(AETH_ACK, PSN_A + 1, 2);
+	expect_quiet(&p.b);
+	pair_fini(&p);
+}
+
+/* ---- Keys ---- */
+
+enum key_kind {
+	KEY_STALE,     /* the variant of a registration before */
+	KEY_NONE,      /* an index that was never handed out */
+	KEY_FREED,     /* taken back */
+	KEY_OTHER_PD,  /* another protection domain's */
+	KEY_LOCAL,     /* without remote access */
+	KEY_READ_ONLY, /* remote read and atomic only */
+	KEY_BEFORE,    /* a byte in front of the region */
+	KEY_BEHIND,    /* a byte behind it */
+	KEY_ENTIRE,    /* longer than the region */
+	KEY_WRAP,      /* beyond 2^64 */
+	KEY_KINDS,
+};
+
+/* An rkey for mem[REMOTE, REMOTE + 2048), or one that is wrong; *va moves where that is
+ * what is wrong. *owned: to be freed. */
+static uint32_t
+key_make(enum key_kind kind, uint64_t *va, uint32_t *owned)
+{
+	unsigned access = IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE;
+	uint8_t *at = p.b.mem + REMOTE;
+	uint32_t len = kind == KEY_ENTIRE ? 1999 : 2048, pd = p.b.qp.pd;
+
+	if (kind == KEY_OTHER_PD)
+		pd++;
+	if (kind == KEY_LOCAL)
+		access = IBV_ACCESS_LOCAL_WRITE;
+	if (kind == KEY_READ_ONLY)
+		access &= ~(unsigned)IBV_ACCESS_REMOTE_WRITE;
+	if (kind == KEY_WRAP) /* the region itself ends at 2^64 */
+		*va = UINT64_MAX - 2047;
+	assert_int_equal(key_alloc(&p.b.keys, pd, *va, at, len, access, owned), 0);
+	switch (kind) {
+	case KEY_STALE:
+		return *owned ^ 1;
+	case KEY_NONE:
+		return 0xABCDE00;
+	case KEY_FREED:
+		assert_int_equal(key_free(&p.b.keys, *owned), 0);
+		return *owned;
+	case KEY_BEFORE:
+		*va -= 1;
+		break;
+	case KEY_BEHIND:
+		*va += 49;
+		break;
+	case KEY_WRAP:
+		*va += 49;
+		break;
+	default:
+		break;
+	}
+	return *owned;
+}
+
+static void
+key_run(enum key_kind kind, const struct hand *hand)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+	uint32_t key, owned;
+	uint64_t va;
+
+	pair_init(&p, &conf);
+	host_recv(&p.b, 1, 0, 16);
+	target_clear(4096);
+	va = (uintptr_t)p.b.mem + REMOTE;
+	key = key_make(kind, &va, &owned);
+	hand_send(hand, PSN_A, key, va);
+	expect_answer(AETH_NAK_ACCESS, PSN_A, 0);
+	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
+	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
+	expect_recv_error(&p.b, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	expect_untouched(REMOTE - GUARD, 4096 + 2 * GUARD);
+	(void)key_free(&p.b.keys, owned);
+	pair_fini(&p);
+}
+
+/* Row 14: the whole message's range, at its first packet; of all kinds NAK 0x62, the
+ * event, the receives flushed, not a byte written. */
+static void
+test_keys(void **state)
+{
+	static const struct hand hands[] = {
+		{OPCODE_RC_WRITE_FIRST, 1024, 2000},
+		{OPCODE_RC_WRITE_FIRST, 1024, 2048 + 1024},
+	};
+
+	(void)state;
+	for (unsigned kind = 0; kind < KEY_KINDS; kind++)
+		key_run(kind, &hands[0]);
+	key_run(KEY_ENTIRE, &hands[1]);
+	for (unsigned kind = 0; kind < KEY_KINDS; kind++) {
+		/* 2000 bytes in one packet. */
+		struct hand only = {OPCODE_RC_WRITE_ONLY, 1000, 1000};
+
+		if (kind < KEY_BEHIND)
+			key_run(kind, &only);
+		only.opcode = OPCODE_RC_WRITE_ONLY_IMM;
+		if (kind < KEY_BEHIND)
+			key_run(kind, &only);
+	}
+}
+
+/* The last byte of the region, and of the address space, may be written. */
+static void
+test_key_edges(void **state)
+{
+	static const struct hand whole = {OPCODE_RC_WRITE_ONLY, 1000, 1000};
+	struct pair_conf conf = pair_defaults_rdma();
+	uint64_t va = UINT64_MAX - 999;
+	uint32_t key;
+
+	(void)state;
+	pair_init(&p, &conf);
+	target_clear(2000);
+	assert_int_equal(key_alloc(&p.b.keys, p.b.qp.pd, va, p.b.mem + REMOTE, 1000,
+				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &key),
+		0);
+	hand_send(&whole, PSN_A, key, va);
+	expect_answer(AETH_ACK, PSN_A, 1);
+	expect_written(1000, 0);
+	assert_int_equal(key_free(&p.b.keys, key), 0);
+	key = host_key(&p.b, REMOTE, 1000, IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE);
+	hand_send(&whole, PSN_A + 1, key, (uintptr_t)p.b.mem + REMOTE);
+	expect_answer(AETH_ACK, PSN_A + 1, 2);
+	assert_int_equal(key_free(&p.b.keys, key), 0);
+	pair_fini(&p);
+}
+
+/* The region goes in the middle of a message: what was there stays written, the next
+ * packet is refused, and the requester hears of it. */
+static void
+test_dereg(void **state)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+	struct send_req req;
+	struct sge sge;
+	uint32_t key;
+
+	(void)state;
+	pair_init(&p, &conf);
+	target_clear(4096);
+	bytes_fill(p.a.mem, 3000, 5);
+	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE);
+	req = host_rdma(&p.a, &sge, 1, WR_RDMA_WRITE, 0, REMOTE, 3000);
+	req.rkey = key;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	host_write(&p.a, 2, 0, REMOTE, 8);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver(&p.a, 0);
+	assert_int_equal(key_free(&p.b.keys, key), 0);
+	wire_deliver_all(&p.a);
+	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
+	assert_true(bytes_match(p.b.mem + REMOTE, 1024, 5));
+	expect_untouched(REMOTE + 1024, 3000);
+	pair_settle(&p);
+	expect_sent_vendor(&p.a, 1, IBV_WC_REM_ACCESS_ERR, VENDOR_REMOTE_NAK);
+	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
+	pair_fini(&p);
+}
+
+/* ---- What the QP allows ---- */
+
+/* Row 10: without IBV_ACCESS_REMOTE_WRITE in the QP's flags an invalid request, whatever
+ * the key says. */
+static void
+test_qp_access(void **state)
+{
+	static const struct hand hands[] = {
+		{OPCODE_RC_WRITE_ONLY, 8, 8},
+		{OPCODE_RC_WRITE_ONLY, 0, 0},
+		{OPCODE_RC_WRITE_ONLY_IMM, 8, 8},
+		{OPCODE_RC_WRITE_FIRST, 1024, 2000},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(hands); i++) {
+		struct pair_conf conf = pair_defaults_rdma();
+
+		pair_init(&p, &conf);
+		p.b.qp.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+		target_clear(2000);
+		hand_send(&hands[i], PSN_A, p.b.rkey, (uintptr_t)p.b.mem + REMOTE);
+		expect_broken(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
+		expect_untouched(REMOTE, 2000);
+		pair_fini(&p);
+	}
+}
+
+/* The requester's side of both NAKs: status, and those behind flushed. */
+static void
+test_nak_completion(void **state)
+{
+	(void)state;
+	for (int access = 0; access < 2; access++) {
+		struct pair_conf conf = pair_defaults_rdma();
+		struct send_req req;
+		struct sge sge;
+
+		pair_init(&p, &conf);
+		if (access == 0)
+			p.b.qp.access = 0;
+		host_recv(&p.b, 9, 0, 16);
+		host_send(&p.a, 1, 0, 8, 0); /* before: done, unsignaled */
+		req = host_rdma(&p.a, &sge, 2, WR_RDMA_WRITE, 0, REMOTE, 3000);
+		req.flags = 0; /* an error completes always */
+		req.rkey ^= access;
+		assert_int_equal(host_post_send(&p.a, &req), 0);
+		host_write(&p.a, 3, 0, REMOTE, 8);
+		pair_settle(&p);
+		expect_received(&p.b, 9, 8);
+		expect_event(
+			&p.b, access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
+		expect_sent(
+			&p.a, 2, access ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR);
+		expect_sent(&p.a, 3, IBV_WC_WR_FLUSH_ERR);
+		assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
+		pair_fini(&p);
+	}
+}
+
+/* ---- Immediate ---- */
+
+static void
+write_imm(uint64_t wr_id, uint32_t len)
+{
+	struct sge sge;
+	struct send_req req =
+		host_rdma(&p.a, &sge, wr_id, IBV_WR_RDMA_WRITE_WITH_IMM, 0, REMOTE, len);
+
+	req.imm = 1;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+}
+
+/* Row 12: the receive is taken at the last packet, so an RNR NAK names that one; the
+ * packets before are written once and not sent again. RQ and SRQ. */
+static void
+test_imm_rnr(void **state)
+{
+	(void)state;
+	for (int srq = 0; srq < 2; srq++) {
+		struct pair_conf conf = pair_defaults_rdma();
+
+		conf.srq = srq;
+		pair_init(&p, &conf);
+		target_clear(3000);
+		bytes_fill(p.a.mem, 3000, 4);
+		write_imm(1, 3000);
+		host_pull(&p.a, PULL_ALL);
+		wire_deliver_all(&p.a);
+		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+		expect_ack(&p.b, 0, AETH_RNR_NAK | 12, PSN_A + 2, 0);
+		expect_untouched(REMOTE + 2048, 952 + GUARD);
+		wire_deliver_all(&p.b);
+		host_recv(&p.b, 3, 0, 0);
+		host_recv(&p.b, 4, 0, 16);
+		pair_advance(&p, 10 * NS_PER_MS);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+		expect_frame(&p.a, 0, OPCODE_RC_WRITE_LAST_IMM, PSN_A + 2, 1);
+		write_imm(2, 0);
+		pair_settle(&p);
+		expect_written(3000, 4);
+		expect_received(&p.b, 3, 3000);
+		expect_received(&p.b, 4, 0);
+		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+		pair_fini(&p);
+	}
+}
+
+/* A key that is wrong costs no receive: the check comes before. */
+static void
+test_imm_bad_key_keeps_receive(void **state)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+	struct sge sge;
+	struct send_req req;
+
+	(void)state;
+	conf.srq = true;
+	pair_init(&p, &conf);
+	host_recv(&p.b, 3, 0, 16);
+	req = host_rdma(&p.a, &sge, 1, IBV_WR_RDMA_WRITE_WITH_IMM, 0, REMOTE, 8);
+	req.rkey ^= 0x80;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_REM_ACCESS_ERR);
+	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
+	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
+	assert_int_equal(recv_ring_outstanding(&p.b.srq.ring), 1);
+	pair_fini(&p);
+}
+
+/* ---- Loss ---- */
+
+/* Each packet of a message lost once, then its acknowledgement: it is written right, and
+ * a receive is taken once. A duplicate writes nothing: the application may have changed
+ * the memory since. */
+static void
+test_loss(void **state)
+{
+	(void)state;
+	for (unsigned lost = 0; lost < 5; lost++) {
+		struct pair_conf conf = pair_defaults_rdma();
+
+		pair_init(&p, &conf);
+		target_clear(4000);
+		bytes_fill(p.a.mem, 4000, lost);
+		host_recv(&p.b, 1, 0, 0);
+		host_recv(&p.b, 2, 0, 0);
+		write_imm(1, 4000);
+		host_pull(&p.a, PULL_ALL);
+		if (lost < 4)
+			wire_drop(&p.a, lost);
+		wire_deliver_all(&p.a);
+		host_pull(&p.b, PULL_ALL);
+		if (lost == 4) {
+			wire_drop_all(&p.b);
+			p.b.mem[REMOTE] ^= 0xFF;
+		}
+		wire_deliver_all(&p.b);
+		pair_advance(&p, 100 * NS_PER_MS);
+		pair_settle(&p);
+		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+		expect_received(&p.b, 1, 4000);
+		if (lost == 4)
+			p.b.mem[REMOTE] ^= 0xFF;
+		expect_written(4000, lost);
+		assert_int_equal(recv_ring_outstanding(p.b.qp.rq), 1);
+		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+		pair_fini(&p);
+	}
+}
+
+/* A local SGE that may not be read: nothing of that WRITE is sent. */
+static void
+test_local_key(void **state)
+{
+	static const uint32_t lens[] = {8, 3000};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(lens); i++) {
+		struct pair_conf conf = pair_defaults_rdma();
+		struct send_req req;
+		struct sge sge;
+
+		pair_init(&p, &conf);
+		req = host_rdma(&p.a, &sge, 1, WR_RDMA_WRITE, 0, REMOTE, lens[i]);
+		sge.lkey ^= 1;
+		assert_int_equal(host_post_send(&p.a, &req), 0);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+		expect_sent_vendor(&p.a, 1, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+		pair_fini(&p);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_inline),
+		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_zero_length),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_key_edges),
+		cmocka_unit_test(test_dereg),
+		cmocka_unit_test(test_qp_access),
+		cmocka_unit_test(test_nak_completion),
+		cmocka_unit_test(test_imm_rnr),
+		cmocka_unit_test(test_imm_bad_key_keeps_receive),
+		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_local_key),
+	};
+
+	return cmocka_run_group_tests_name("qp write", tests, NULL, NULL);
+}
