@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* QPs of a device: their coming and going, also under traffic, and refusals. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../rand.h"
@@ -80,7 +81,7 @@ test_create_refused(void **state)
 	assert_int_equal(cq_init(&cq, &bed.mem, 16, NULL, NULL), 0);
 	assert_int_equal(dev_qp_create(bed.a.dev, &qc, -2, NULL, NULL, &qp), -EINVAL);
 	assert_int_equal(dev_qp_create(bed.a.dev, &qc, 1, NULL, NULL, &qp), -EINVAL);
-	qc.type = IBV_QPT_UD;
+	qc.type = IBV_QPT_RAW_PACKET;
 	assert_int_equal(dev_qp_create(bed.a.dev, &qc, 0, NULL, NULL, &qp), -EOPNOTSUPP);
 	qc.type = IBV_QPT_RC;
 	qc.max_send_wr = SQ_MAX_WR + 1;
@@ -270,6 +271,58 @@ test_srq(void **state)
 	bed_fini(&bed);
 }
 
+/* ibv_modify_srq(3) raises max_sge: the QPs have room for what can be posted then, and a
+ * receive in hand stays whole. */
+static void
+test_srq_grows(void **state)
+{
+	const struct bed_qp_conf qc = {.engine = -1, .srq = true};
+	struct srq_attr attr = {.max_wr = 256, .max_sge = RECV_MAX_SGE};
+	struct sge list[RECV_MAX_SGE];
+	struct pkt frame;
+
+	(void)state;
+	bed_init(&bed, NULL);
+	bed_qp_create(&bed.a, &a[0], &plain);
+	bed_qp_create(&bed.b, &b[0], &qc);
+	bed_connect(&a[0], &b[0], &qc);
+	bytes_fill(bed.a.mem, 3000, 5);
+	assert_int_equal(bed_recv(&b[0], 0, 8000, 8), 0);
+	assert_int_equal(bed_send(&a[0], 0, 0, 8, IBV_SEND_SIGNALED), 0);
+	bed_settle(&bed);
+	bed_expect_sent(&a[0], 0, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 0, 1);
+
+	list[0] = (struct sge){(uintptr_t)bed.b.mem, 1000, bed.b.lkey};
+	list[1] = (struct sge){(uintptr_t)bed.b.mem + 1000, 2000, bed.b.lkey};
+	assert_int_equal(ring_post(&bed.b.srq.ring, 1, list, 2), 0);
+	assert_int_equal(bed_send(&a[0], 1, 0, 3000, IBV_SEND_SIGNALED), 0);
+	engine_run(bed.a.dev->engines[0], bed.now);
+	assert_true(fake_sent(&bed.a.port, &frame));
+	fake_arrive(&bed.b.port, 0, &frame);
+	free(frame.data);
+	engine_run(bed.b.dev->engines[0], bed.now);
+	assert_true(b[0].qp->resp.wqe_held);
+	assert_int_equal(dev_srq_modify(bed.b.dev, &bed.b.srq, &attr, IBV_SRQ_MAX_WR), 0);
+	bed_settle(&bed);
+	bed_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 1, 1);
+	assert_true(bytes_match(bed.b.mem, 3000, 5));
+
+	memset(bed.b.mem, 0, 3000);
+	for (unsigned i = 0; i < RECV_MAX_SGE; i++)
+		list[i] = (struct sge){(uintptr_t)bed.b.mem + 200 * i, 200, bed.b.lkey};
+	assert_int_equal(ring_post(&bed.b.srq.ring, 2, list, RECV_MAX_SGE), 0);
+	assert_int_equal(bed_send(&a[0], 2, 0, 3000, IBV_SEND_SIGNALED), 0);
+	bed_settle(&bed);
+	bed_expect_sent(&a[0], 2, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 2, 1);
+	assert_true(bytes_match(bed.b.mem, 3000, 5));
+	bed_qp_destroy(&a[0]);
+	bed_qp_destroy(&b[0]);
+	bed_fini(&bed);
+}
+
 int
 main(void)
 {
@@ -279,6 +332,7 @@ main(void)
 		cmocka_unit_test(test_modify_refused),
 		cmocka_unit_test(test_churn),
 		cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_srq_grows),
 	};
 
 	return cmocka_run_group_tests_name("engine dev_qp", tests, NULL, NULL);
