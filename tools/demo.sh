@@ -101,7 +101,7 @@ restore() {
 interrupted() {
 	trap '' INT TERM HUP
 	echo >&2
-	echo "demo.sh: interrupted; everything is as it was" >&2
+	echo "demo.sh: interrupted; putting everything back" >&2
 	exit 130
 }
 trap restore EXIT
@@ -138,14 +138,14 @@ build_programs() {
 	}
 }
 
-# Two processes of 512 MiB each, if the machine has three times that to spare.
+# Two processes of 256 MiB each, if the machine has four times that to spare.
 hugepages_set() {
-	local want=512 free available
+	local want=272 free available
 	[ -w "$pages_file" ] || return 1
 	free=$(cat "${pages_file%/*}/free_hugepages")
 	[ "$free" -lt "$want" ] || return 0
 	available=$(awk '/^MemAvailable:/ { print int($2 / 2048) }' /proc/meminfo)
-	[ "$available" -gt $((3 * want)) ] || return 1
+	[ "$available" -gt $((4 * want)) ] || return 1
 	pages_before=$(cat "$pages_file")
 	echo $((pages_before + want - free)) >"$pages_file"
 	[ "$(cat "${pages_file%/*}/free_hugepages")" -ge "$want" ] && return 0

@@ -12,6 +12,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib"))
+from tap import case, run, skip  # noqa: E402
+
 SOURCE = os.environ.get("ROCADE_SOURCE") or os.path.realpath(
     os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.environ.get("ROCADE_BUILD") or os.path.join(SOURCE, "build-demo")
@@ -20,21 +23,6 @@ PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 NOBODY = 65534
 COLUMNS = ["messages", "Gb/s", "p50", "p99", "p99.9", "saved", "events", "NAKs", "missions",
            "verified"]
-
-cases = []
-
-
-def case(name, good, why=""):
-    cases.append(bool(good))
-    print("%sok %d - %s" % ("" if good else "not ", len(cases), name), flush=True)
-    if not good:
-        print("%s: %s" % (name, why), file=sys.stderr)
-
-
-def skip(name, why):
-    cases.append(True)
-    print("ok %d - %s # SKIP %s" % (len(cases), name, why), flush=True)
-
 
 def read(path):
     with open(path, encoding="utf-8") as file:
@@ -187,6 +175,12 @@ def interrupt(scratch, part, whole_group):
     case("%s: the machine is as it was" % name, not difference, difference)
 
 
+def interrupts(scratch):
+    interrupt(scratch, "a", True)
+    interrupt(scratch, "b", False)
+    interrupt(scratch, "c", False)
+
+
 def not_root():
     name = "not as root: part c alone, and says so"
     # A directory that nobody can reach; the temporary ones of a test need not be.
@@ -266,17 +260,11 @@ def main():
             # Few, so that the demo has to get more and give them back.
             with open(PAGES, "w", encoding="utf-8") as file:
                 file.write("7\n")
-            full_run(scratch, outside)
-            interrupt(scratch, "a", True)
-            interrupt(scratch, "b", False)
-            interrupt(scratch, "c", False)
-            not_root()
-            failures(scratch, outside)
+            return run(lambda: full_run(scratch, outside), lambda: interrupts(scratch),
+                       not_root, lambda: failures(scratch, outside))
         finally:
             with open(PAGES, "w", encoding="utf-8") as file:
                 file.write(pages)
-    print("1..%d" % len(cases))
-    return 0 if all(cases) else 1
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import hosts
 from capture import Capture
 from program import Failed, Program
 
+MEMORY_MB = 256
 RUN_S = 90  # no run is longer
 LEFT, RIGHT = "192.0.2.1", "192.0.2.2"
 LINE = re.compile(r"^ *(\d+) s .*port \d+ sink: ([\d.]+) Mmsg/s ([\d.]+) Gb/s, ([\d,]+) messages")
@@ -51,6 +52,14 @@ def wait_runs(ends):
         time.sleep(0.1)
 
 
+def hugepages_free_mb():
+    with open("/proc/meminfo", encoding="utf-8") as file:
+        text = file.read()
+    pages, size_kb = (int(re.search(key + r": +(\d+)", text)[1])
+                      for key in ("HugePages_Free", "Hugepagesize"))
+    return pages * size_kb // 1024
+
+
 class Pair:
     """Two programs, or one with both ends in it, started again for each run."""
 
@@ -62,10 +71,12 @@ class Pair:
         self.cpus = (cpus[0], cpus[1 % len(cpus)])
 
     def eal(self, side, device):
-        """A core for each side, and memory."""
-        memory = ["--in-memory"] if self.options.hugepages else ["--no-huge", "--no-shconf"]
-        return [self.program, "--lcores", "0@%d" % self.cpus[side], "-m", "512", "--no-pci",
-                "--no-telemetry", "--log-level", "pmd.*:error", "--vdev", device] + memory
+        """A core for each side, and memory: in hugepages, while there are enough."""
+        huge = self.options.hugepages and hugepages_free_mb() >= MEMORY_MB
+        memory = ["--in-memory"] if huge else ["--no-huge", "--no-shconf"]
+        return [self.program, "--lcores", "0@%d" % self.cpus[side], "-m", str(MEMORY_MB),
+                "--no-pci", "--no-telemetry", "--log-level", "pmd.*:error", "--vdev",
+                device] + memory
 
     def start(self, name, command, on_line=None):
         return Program(self.started, name, self.options.scratch, command, on_line)

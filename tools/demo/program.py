@@ -28,6 +28,8 @@ class Program:
             stderr=subprocess.STDOUT, text=True, errors="replace", bufsize=1,
             close_fds=False)  # the lock of tools/demo.sh
         started.append(self)
+        with open(self.log, "w", encoding="utf-8"):
+            pass  # so that tail() finds it at once
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
@@ -59,11 +61,14 @@ class Program:
             return "".join("    | " + line for line in log.readlines()[-lines:])
 
     def failed(self):
-        return self.verdict == "FAIL" or not self.alive()
+        return self.over.is_set() and self.verdict != "PASS"
 
     def state(self):
-        if self.alive():
-            return "still runs" if self.verdict is None else "says " + self.verdict
+        if self.verdict:
+            return "says " + self.verdict
+        if not self.over.is_set():
+            return "still runs"
+        self.process.wait()  # its output has ended, and so will it
         return "ended with exit status %d" % self.process.returncode
 
     def quit(self, timeout_s=20):
@@ -77,7 +82,8 @@ class Program:
             raise Failed("%s does not end:\n%s" % (self.name, self.tail())) from error
         self.reader.join(5)
         if self.process.returncode != 0:
-            raise Failed("%s %s:\n%s" % (self.name, self.state(), self.tail()))
+            raise Failed("%s ended with exit status %d:\n%s"
+                         % (self.name, self.process.returncode, self.tail()))
 
     def report(self, timeout_s=5):
         """Its JSON, which comes after the last line of its run."""
