@@ -187,6 +187,7 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 		.opcode =
 			v->op->kind == OP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
 		.wc_flags = imm ? IBV_WC_WITH_IMM : 0,
+		.mark = v->solicited ? CQE_SOLICITED : 0,
 	};
 
 	qp->resp.wqe_held = false;

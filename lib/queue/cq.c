@@ -129,6 +129,49 @@ cq_reserve(struct cq *cq, uint32_t *index)
 	return true;
 }
 
+void
+cq_set_channel(struct cq *cq, struct event_queue *channel, void *object)
+{
+	/* The type is not looked at: a channel's events are completions. */
+	async_event_init(&cq->comp_event, channel, IBV_EVENT_CQ_ERR, object);
+	cq->notifies = channel != NULL;
+}
+
+void
+cq_arm(struct cq *cq, bool solicited_only)
+{
+	if (solicited_only) {
+		uint8_t idle = CQ_IDLE;
+
+		/* Armed for any completion already: that includes these. */
+		__atomic_compare_exchange_n(&cq->armed, &idle, CQ_ARMED_SOLICITED, false,
+			__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	} else {
+		__atomic_store_n(&cq->armed, CQ_ARMED, __ATOMIC_SEQ_CST);
+	}
+	/* Before the poll that follows. Pairs with the fence in cq_notify(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void __rte_noinline
+cq_notify(struct cq *cq, const struct cqe *cqe)
+{
+	uint8_t armed;
+
+	/* Between the CQE's mark and this look: either the poller that has armed sees the
+	 * CQE, or we see that it has armed. Pairs with the fence in cq_arm(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	armed = __atomic_load_n(&cq->armed, __ATOMIC_RELAXED);
+	if (armed == CQ_IDLE)
+		return;
+	if (armed == CQ_ARMED_SOLICITED && (cqe->mark & CQE_SOLICITED) == 0 &&
+		cqe->status == IBV_WC_SUCCESS)
+		return;
+	/* One event an arming, whoever of the engines gets here first. */
+	if (__atomic_exchange_n(&cq->armed, CQ_IDLE, __ATOMIC_ACQ_REL) != CQ_IDLE)
+		event_raise(&cq->comp_event);
+}
+
 bool
 cq_put(struct cq *cq, struct cqe *cqe)
 {
@@ -145,5 +188,7 @@ cq_put(struct cq *cq, struct cqe *cqe)
 		return cq_overrun(cq);
 	}
 	cqe_write(cq, index, cqe);
+	if (unlikely(cq->notifies))
+		cq_notify(cq, cqe);
 	return true;
 }

@@ -30,7 +30,10 @@ struct cqe {
 static_assert(sizeof(struct cqe) == 32, "two to a line");
 
 #define CQE_PHASE 0x01
+#define CQE_SOLICITED 0x04 /* the writer's: the peer asked for an event, see cq_notify() */
 #define CQE_DEAD 0x02 /* its QP was reset or destroyed: polling skips it */
+
+enum cq_armed { CQ_IDLE, CQ_ARMED_SOLICITED, CQ_ARMED };
 
 struct cq {
 	struct cqe *ring;
@@ -39,10 +42,13 @@ struct cq {
 	bool shared;   /* QPs of several engines write */
 	bool unlocked; /* single-threaded poller by a thread domain */
 	bool error;
+	bool notifies; /* comp_event has a queue: a completion channel */
+	uint8_t armed; /* enum cq_armed: set by pollers, taken by the engine that fires */
 	uint32_t engines; /* control path: bit per engine; qps: attached QPs (twice if both) */
 	uint32_t qps;
 	const struct alloc *mem;
 	struct async_event error_event;
+	struct async_event comp_event;
 	/* engines */
 	uint32_t head LINE_ALIGNED;
 	uint32_t tail_seen; /* a tail read earlier: spares the writers the pollers' line */
@@ -68,6 +74,14 @@ void cq_purge(struct cq *cq, uint32_t qpn);
 /* Data path: false when the queue is (now) in error and the CQE was not written. cqe->mark
  * need not be set: what the slot gets is made here. */
 bool cq_put(struct cq *cq, struct cqe *cqe);
+
+/* Completions raise events on this queue from now on, when they were asked for. Before the first
+ * QP is attached. */
+void cq_set_channel(struct cq *cq, struct event_queue *channel, void *object);
+
+/* ibv_req_notify_cq(3): one event for the next completion, or the next that is solicited or in
+ * error. The caller polls once more afterwards: what came before raises none. */
+void cq_arm(struct cq *cq, bool solicited_only);
 
 static inline void
 cq_lock(struct cq *cq)

@@ -8,45 +8,6 @@
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
-EXPORT struct ibv_comp_channel *
-ibv_create_comp_channel(struct ibv_context *context)
-{
-	if (!ours(context))
-		return forward(NULL, ibv_create_comp_channel, context);
-	return null_errno(EOPNOTSUPP);
-}
-
-EXPORT int
-ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
-{
-	if (!ours(channel->context))
-		return forward(ENOSYS, ibv_destroy_comp_channel, channel);
-	return EOPNOTSUPP;
-}
-
-EXPORT int
-ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
-{
-	if (!ours(channel->context))
-		return forward(-1, ibv_get_cq_event, channel, cq, cq_context);
-	return minus_errno(EOPNOTSUPP);
-}
-
-EXPORT void
-ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
-{
-	if (!ours(cq->context))
-		forward_void(ibv_ack_cq_events, cq, nevents);
-}
-
-int
-verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
-{
-	(void)cq;
-	(void)solicited_only;
-	return EOPNOTSUPP;
-}
-
 EXPORT int
 ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {

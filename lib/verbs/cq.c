@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_create_cq(3). Completion channels are not there yet: a CQ is polled. */
+/* ibv_create_cq(3). */
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
@@ -14,8 +14,8 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	if (!ours(context))
 		return forward(NULL, ibv_create_cq, context, cqe, cq_context, channel,
 			comp_vector);
-	if (channel != NULL)
-		return null_errno(EOPNOTSUPP);
+	if (channel != NULL && channel->context != context)
+		return null_errno(EINVAL);
 	if (cqe < 1 || comp_vector < 0 || comp_vector >= context->num_comp_vectors)
 		return null_errno(EINVAL);
 	cq = alloc_get(&alloc_plain, "verbs_cq", sizeof(*cq));
@@ -30,6 +30,11 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	cq->dev = ctx->dev;
 	cq->ibv.context = context;
 	cq->ibv.cq_context = cq_context;
+	if (channel != NULL) {
+		cq_set_channel(&cq->cq, &to_channel(channel)->events, cq);
+		__atomic_fetch_add(&channel->refcnt, 1, __ATOMIC_RELAXED);
+		cq->ibv.channel = channel;
+	}
 	cq->ibv.cqe = (int)cq->cq.size;
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
@@ -61,6 +66,11 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 		return EBUSY;
 	events_wait(&ibv->mutex, &ibv->cond, &ibv->async_events_completed,
 		event_purge(&cq->cq.error_event));
+	if (ibv->channel != NULL) {
+		events_wait(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
+			event_purge(&cq->cq.comp_event));
+		__atomic_fetch_sub(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
+	}
 	cq_fini(&cq->cq);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);

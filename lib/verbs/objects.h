@@ -44,6 +44,11 @@ struct verbs_mr {
 	struct ibv_mr ibv;
 };
 
+struct verbs_channel {
+	struct ibv_comp_channel ibv; /* refcnt: CQs that use it */
+	struct event_queue events;
+};
+
 struct verbs_cq {
 	struct ibv_cq ibv;
 	struct dev *dev;
@@ -98,6 +103,12 @@ static inline struct verbs_pd *
 to_pd(struct ibv_pd *pd)
 {
 	return (struct verbs_pd *)pd;
+}
+
+static inline struct verbs_channel *
+to_channel(struct ibv_comp_channel *channel)
+{
+	return (struct verbs_channel *)channel;
 }
 
 static inline struct verbs_cq *

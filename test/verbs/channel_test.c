@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion channels: an event an arming, solicited ones, and no wake-up lost. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define LEN 16
+
+static struct pair pair;
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *cq; /* of b, with the channel */
+static struct ibv_qp *qp; /* of b, receiving into it; pair.a.qp[0] sends */
+
+static void
+open_channel(void)
+{
+	struct pair_conf conf = {.unconnected = true};
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = 8,
+			.max_send_sge = 1,
+			.max_recv_wr = 64,
+			.max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC};
+
+	pair_open(&pair, &conf);
+	channel = ibv_create_comp_channel(pair.b.context);
+	assert_non_null(channel);
+	assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	cq = ibv_create_cq(pair.b.context, 256, &pair, channel, 0);
+	assert_non_null(cq);
+	assert_int_equal(ibv_destroy_comp_channel(channel), EBUSY);
+	attr.send_cq = attr.recv_cq = cq;
+	qp = ibv_create_qp(pair.b.pd, &attr);
+	assert_non_null(qp);
+	pair_to_init(qp);
+	pair_to_rtr(&pair.conf, qp, &pair.a.gid, pair.a.qp[0]->qp_num);
+	pair_to_rts(&pair.conf, qp);
+	pair_to_init(pair.a.qp[0]);
+	pair_to_rtr(&pair.conf, pair.a.qp[0], &pair.b.gid, qp->qp_num);
+	pair_to_rts(&pair.conf, pair.a.qp[0]);
+}
+
+static void
+close_channel(void)
+{
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+	pair_close(&pair);
+}
+
+static void
+receive(uint64_t wr_id)
+{
+	struct ibv_sge sge = {(uintptr_t)pair.b.mem, LEN, pair.b.mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+}
+
+/* One message, received whole. */
+static void
+message(unsigned flags)
+{
+	struct ibv_wc wc;
+
+	receive(0);
+	assert_int_equal(pair_send(&pair.a, 0, 0, 0, LEN, flags | IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+}
+
+static bool
+event_is_there(void)
+{
+	struct ibv_cq *got = NULL;
+	void *context = NULL;
+	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+	bool readable = poll(&fd, 1, 0) == 1;
+
+	if (ibv_get_cq_event(channel, &got, &context) != 0) {
+		assert_int_equal(errno, EAGAIN);
+		assert_false(readable);
+		return false;
+	}
+	assert_true(readable);
+	assert_ptr_equal(got, cq);
+	assert_ptr_equal(context, &pair);
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+static void
+test_one_an_arming(void **state)
+{
+	(void)state;
+	open_channel();
+	message(0);
+	assert_false(event_is_there()); /* nobody asked */
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_false(event_is_there()); /* what came before raises none */
+	message(0);
+	message(0);
+	assert_true(event_is_there());
+	assert_false(event_is_there());
+	message(0);
+	assert_false(event_is_there());
+	close_channel();
+}
+
+static void
+test_solicited(void **state)
+{
+	(void)state;
+	open_channel();
+	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
+	message(0);
+	assert_false(event_is_there());
+	message(IBV_SEND_SOLICITED);
+	assert_true(event_is_there());
+	/* Asking for fewer after asking for all takes nothing back. */
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
+	message(0);
+	assert_true(event_is_there());
+	/* An error counts as solicited. */
+	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
+	receive(1);
+	pair_to(qp, IBV_QPS_ERR);
+	assert_true(event_is_there());
+	close_channel();
+}
+
+static void
+test_refused(void **state)
+{
+	struct ibv_comp_channel *foreign;
+
+	(void)state;
+	open_channel();
+	assert_int_equal(ibv_req_notify_cq(pair.b.send_cq, 0), EINVAL); /* no channel */
+	foreign = ibv_create_comp_channel(pair.a.context);
+	assert_non_null(foreign);
+	assert_null(ibv_create_cq(pair.b.context, 8, NULL, foreign, 0));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_destroy_comp_channel(foreign), 0);
+	/* An event that nobody reads goes with its CQ. */
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	message(0);
+	close_channel();
+}
+
+/* A reader that sleeps in poll(2) while threads run the engines: arm, poll, sleep. */
+static void
+test_no_wakeup_lost(void **state)
+{
+	enum { ROUNDS = 5000 };
+	struct ibv_wc wc;
+	unsigned seen = 0;
+
+	(void)state;
+	open_channel();
+	pair_run(&pair);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		receive(i);
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		while (pair_send(&pair.a, 0, i, 0, LEN, IBV_SEND_SIGNALED) != 0)
+			while (ibv_poll_cq(pair.a.send_cq, 1, &wc) == 1)
+				;
+		while (seen <= i) {
+			struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+
+			if (ibv_poll_cq(cq, 1, &wc) == 1) {
+				assert_int_equal(wc.wr_id, i);
+				seen++;
+				continue;
+			}
+			if (poll(&fd, 1, 10000) != 1)
+				fail_msg("round %u: asleep, and a completion is there", i);
+			if (event_is_there())
+				assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		}
+		while (ibv_poll_cq(pair.a.send_cq, 1, &wc) == 1)
+			;
+	}
+	pair_halt(&pair);
+	while (event_is_there())
+		;
+	close_channel();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_an_arming),
+		cmocka_unit_test(test_solicited),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_no_wakeup_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
