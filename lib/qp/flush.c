@@ -85,9 +85,9 @@ qp_flush(struct qp *qp)
 	qp->req.next_idx = qp->req.started_idx = end;
 	if (qp->rq == NULL || qp->state != IBV_QPS_ERR)
 		return;
-	while (recv_ring_take(qp->rq, &qp->wqe) == 0)
+	while (recv_ring_take(qp->rq, qp->wqe) == 0)
 		qp_complete_recv_error(
-			qp, qp->wqe.wr_id, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+			qp, qp->wqe->wr_id, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 }
 
 static void
@@ -132,7 +132,7 @@ qp_error(struct qp *qp)
 	if (qp->resp.wqe_held) {
 		qp->resp.wqe_held = false;
 		qp_complete_recv_error(
-			qp, qp->wqe.wr_id, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+			qp, qp->wqe->wr_id, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	}
 	qp_flush(qp);
 	/* o11-5.2.5: behind the last receive completion, once. */

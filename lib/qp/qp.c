@@ -67,6 +67,43 @@ rings_init(struct qp *qp, const struct qp_conf *c)
 	return -ENOMEM;
 }
 
+static size_t
+wqe_bytes(uint32_t max_sge)
+{
+	/* A take copies the first SGE without looking. */
+	return offsetof(struct recv_wqe, sge) + RTE_MAX(max_sge, 1u) * sizeof(struct sge);
+}
+
+int
+qp_fit_receives(struct qp *qp, uint32_t max_sge)
+{
+	struct recv_wqe *wqe;
+
+	if (max_sge <= qp->wqe_sges)
+		return 0;
+	wqe = alloc_get(&alloc_plain, "receive", wqe_bytes(max_sge));
+	if (wqe == NULL)
+		return -ENOMEM;
+	if (qp->wqe != NULL) {
+		memcpy(wqe, qp->wqe, wqe_bytes(qp->wqe_sges));
+		alloc_put(&alloc_plain, qp->wqe, wqe_bytes(qp->wqe_sges));
+	}
+	qp->wqe = wqe;
+	qp->wqe_sges = (uint8_t)max_sge;
+	return 0;
+}
+
+static void
+rings_fini(struct qp *qp)
+{
+	alloc_put(&alloc_plain, qp->wqe, wqe_bytes(qp->wqe_sges));
+	sq_fini(&qp->sq);
+	if (qp->rq != NULL) {
+		recv_ring_fini(qp->rq);
+		alloc_put(&alloc_plain, qp->rq, sizeof(*qp->rq));
+	}
+}
+
 int
 qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct alloc *mem,
 	struct event_queue *events, void *object)
@@ -90,6 +127,12 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct al
 	rc = rings_init(qp, conf);
 	if (rc != 0)
 		return rc;
+	rc = qp_fit_receives(qp,
+		RTE_MAX(qp->srq != NULL ? qp->srq->ring.max_sge : qp->rq->max_sge, 1u));
+	if (rc != 0) {
+		rings_fini(qp);
+		return rc;
+	}
 	qp->verbs = object;
 	for (int i = 0; i < QP_EVENT_COUNT; i++)
 		async_event_init(&qp->events[i], events, event_types[i], object);
@@ -104,11 +147,7 @@ qp_fini(struct qp *qp)
 {
 	assert(!qp->on_ready && !qp->on_waiting && !wheel_timer_armed(&qp->timer));
 	resp_set_depth(qp, 0);
-	sq_fini(&qp->sq);
-	if (qp->rq != NULL) {
-		recv_ring_fini(qp->rq);
-		alloc_put(&alloc_plain, qp->rq, sizeof(*qp->rq));
-	}
+	rings_fini(qp);
 }
 
 void

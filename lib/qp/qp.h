@@ -196,7 +196,11 @@ struct qp {
 	struct recv_ring *rq; /* NULL: srq */
 	struct engine *engine;
 
+	struct qp_path path; /* cold, but here is room */
+
 	struct requester req LINE_ALIGNED;
+	struct recv_wqe *wqe; /* the responder's current receive; see qp_fit_receives() */
+	void *verbs;          /* the ibv_qp around it */
 	struct responder resp LINE_ALIGNED;
 	struct path_hdr hdr;
 	struct qp_stats stats;
@@ -204,14 +208,8 @@ struct qp {
 	TAILQ_ENTRY(qp) ready_link;
 	TAILQ_ENTRY(qp) waiting_link;
 	struct wheel_timer timer;
-	struct sq sq;
 
-	/* Doorbell: posting threads set it, the engine clears it before it looks at prod.
-	 */
-	uint32_t doorbell LINE_ALIGNED;
-	struct qp *doorbell_next;
-
-	/* Cold. */
+	/* Cold, mostly. */
 	uint32_t pd;
 	uint32_t access;
 	uint8_t retry_cnt;
@@ -224,16 +222,21 @@ struct qp {
 	bool last_wqe_raised;
 	uint16_t pkey_index;
 	uint8_t path_mtu; /* enum ibv_mtu */
-	uint32_t qkey;	  /* UD */
+	uint8_t wqe_sges; /* that wqe has room for */
+	uint32_t qkey;    /* UD */
 	uint32_t sq_psn;  /* as set by modify */
 	uint32_t rq_psn;
-	struct qp_path path;
 	uint32_t
 		sq_full_unsignaled; /* posts refused with nothing signaled in the queue */
 	const struct alloc *mem;
+	struct sq sq;
+
+	/* Doorbell: posting threads set it, the engine clears it before it looks at prod.
+	 */
+	uint32_t doorbell LINE_ALIGNED;
+	struct qp *doorbell_next;
+
 	struct async_event events[QP_EVENT_COUNT];
-	void *verbs;         /* the ibv_qp around it */
-	struct recv_wqe wqe; /* the responder's current receive */
 };
 
 struct qp_conf {
@@ -268,6 +271,10 @@ struct qp_attr {
 int
 qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct alloc *mem,
 	struct event_queue *events, void *object);
+/* Makes room for a receive of so many SGEs in hand: its SRQ's are to have as many. The
+ * gates are held. -ENOMEM. */
+int
+qp_fit_receives(struct qp *qp, uint32_t max_sge);
 /* The QP is in no list and no engine knows it. Its CQEs have been purged. */
 void
 qp_fini(struct qp *qp);
@@ -330,9 +337,10 @@ qp_owes_response(const struct qp *qp)
 	return qp->resp.owed != 0 || qp->resp.job_next != qp->resp.job_end;
 }
 
-/* UD: where the next datagram goes, or NULL when there is none. The engine sees to it that hdr is
- * for that path before it calls qp_tx(). */
-const struct ud_dest *qp_next_dest(const struct qp *qp);
+/* UD: where the next datagram goes, or NULL when there is none. The engine sees to it
+ * that hdr is for that path before it calls qp_tx(). */
+const struct ud_dest *
+qp_next_dest(const struct qp *qp);
 
 /* Stopped by the window of all QPs towards the peer. */
 static inline bool

@@ -35,7 +35,7 @@ resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status sta
 	resp->ack_psn = psn;
 	if (resp->wqe_held) {
 		resp->wqe_held = false;
-		qp_complete_recv_error(qp, qp->wqe.wr_id, status, vendor);
+		qp_complete_recv_error(qp, qp->wqe->wr_id, status, vendor);
 	} else if (syndrome == AETH_NAK_INV_REQ) {
 		qp_event(qp, QP_EVENT_REQ_ERR);
 	} else if (syndrome == AETH_NAK_ACCESS) {
@@ -131,8 +131,8 @@ rnr(struct qp *qp, const struct pkt_view *v)
 static bool
 take_receive(struct qp *qp, const struct pkt_view *v)
 {
-	int rc = qp->srq != NULL ? srq_take(qp->srq, &qp->wqe)
-				 : recv_ring_take(qp->rq, &qp->wqe);
+	int rc = qp->srq != NULL ? srq_take(qp->srq, qp->wqe)
+				 : recv_ring_take(qp->rq, qp->wqe);
 
 	if (unlikely(rc == -EAGAIN)) {
 		rnr(qp, v);
@@ -160,7 +160,7 @@ place(struct qp *qp, const struct pkt_view *v)
 		rc = -EMSGSIZE;
 	else if (v->payload_len != 0)
 		rc = sge_scatter(qp->env->keys, qp->srq != NULL ? qp->srq->pd : qp->pd,
-			qp->wqe.sge, qp->wqe.num_sge, &qp->resp.pos, v->payload,
+			qp->wqe->sge, qp->wqe->num_sge, &qp->resp.pos, v->payload,
 			v->payload_len);
 	if (likely(rc == 0))
 		return true;
@@ -179,7 +179,7 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 {
 	bool imm = (v->op->hdrs & HDR_IMM) != 0;
 	struct cqe cqe = {
-		.wr_id = qp->wqe.wr_id,
+		.wr_id = qp->wqe->wr_id,
 		.byte_len = qp->resp.received,
 		.imm = imm ? view_imm_be(v) : 0,
 		.qpn = qp->qpn,

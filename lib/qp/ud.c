@@ -155,9 +155,9 @@ place(struct qp *qp, const struct pkt_view *v)
 	else
 		memcpy(grh + GRH_LEN - IPV4_LEN, v->ip, IPV4_LEN);
 	rc = sge_scatter(
-		qp->env->keys, pd, qp->wqe.sge, qp->wqe.num_sge, &pos, grh, GRH_LEN);
+		qp->env->keys, pd, qp->wqe->sge, qp->wqe->num_sge, &pos, grh, GRH_LEN);
 	if (rc == 0 && v->payload_len != 0)
-		rc = sge_scatter(qp->env->keys, pd, qp->wqe.sge, qp->wqe.num_sge, &pos,
+		rc = sge_scatter(qp->env->keys, pd, qp->wqe->sge, qp->wqe->num_sge, &pos,
 			v->payload, v->payload_len);
 	return rc;
 }
@@ -168,7 +168,7 @@ complete(struct qp *qp, const struct pkt_view *v)
 	bool imm = (v->op->hdrs & HDR_IMM) != 0;
 	uint32_t sl = v->ip_version == 4 ? SL_IPV4 : SL_IPV6;
 	struct cqe cqe = {
-		.wr_id = qp->wqe.wr_id,
+		.wr_id = qp->wqe->wr_id,
 		.byte_len = GRH_LEN + v->payload_len,
 		.imm = imm ? view_imm_be(v) : 0,
 		.qpn = qp->qpn,
@@ -193,8 +193,8 @@ void
 ud_rx(struct qp *qp, const struct pkt_view *v)
 {
 	if (!qp->resp.wqe_held) {
-		int rc = qp->srq != NULL ? srq_take(qp->srq, &qp->wqe)
-					 : recv_ring_take(qp->rq, &qp->wqe);
+		int rc = qp->srq != NULL ? srq_take(qp->srq, qp->wqe)
+					 : recv_ring_take(qp->rq, qp->wqe);
 
 		if (rc != 0) {
 			qp->env->stats->drop[DROP_no_receive]++;
@@ -202,7 +202,7 @@ ud_rx(struct qp *qp, const struct pkt_view *v)
 		}
 		qp->resp.wqe_held = true;
 	}
-	if (sge_total(qp->wqe.sge, qp->wqe.num_sge) <
+	if (sge_total(qp->wqe->sge, qp->wqe->num_sge) <
 		GRH_LEN + (uint64_t)v->payload_len) {
 		qp->env->stats->drop[DROP_receive_short]++;
 		return;
@@ -210,7 +210,7 @@ ud_rx(struct qp *qp, const struct pkt_view *v)
 	if (place(qp, v) != 0) {
 		qp->resp.wqe_held = false;
 		qp_complete_recv_error(
-			qp, qp->wqe.wr_id, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
+			qp, qp->wqe->wr_id, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
 		qp_error(qp);
 		return;
 	}

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* COMPARE_SWAP and FETCH_ADD (sections 4 to 8; IBA 9.4.5, 9.7.5.1.9): values, checks,
+ * exactly once whatever is lost. */
+#include <pthread.h>
+#include <string.h>
+
+#include "qp_pair.h"
+
+static struct pair p;
+
+#define REMOTE 0x8000
+#define CAS IBV_WR_ATOMIC_CMP_AND_SWP
+#define ADD IBV_WR_ATOMIC_FETCH_AND_ADD
+#define ACKED OPCODE_RC_ATOMIC_ACKNOWLEDGE
+
+static void
+init(uint8_t depth)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	conf.max_rd = conf.max_dest_rd = depth;
+	pair_init(&p, &conf);
+}
+
+static uint64_t *
+word(struct host *h, uint32_t offset)
+{
+	return (uint64_t *)(void *)(h->mem + offset);
+}
+
+static void
+hand(uint8_t opcode, uint32_t psn, uint64_t va, uint32_t rkey, uint64_t operand,
+	uint64_t compare)
+{
+	inject(&p.b, &(struct crafted){.opcode = opcode,
+			     .psn = psn,
+			     .ack_req = true,
+			     .va = va,
+			     .rkey = rkey,
+			     .swap_add = operand,
+			     .compare = compare});
+}
+
+static uint64_t
+va(uint32_t offset)
+{
+	return (uintptr_t)p.b.mem + offset;
+}
+
+static void
+expect_old(uint32_t psn, uint32_t msn, uint64_t value)
+{
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_response(&p.b, 0, ACKED, psn, msn, value);
+	wire_drop_all(&p.b);
+}
+
+/* What the requester gets, and what stands there then. */
+static void
+test_values(void **state)
+{
+	static const struct {
+		enum ibv_wr_opcode opcode;
+		uint64_t before, operand, compare, after;
+	} rows[] = {
+		{CAS, 0x1111222233334444, 0xAAAABBBBCCCCDDDD, 0x1111222233334444,
+			0xAAAABBBBCCCCDDDD},
+		{CAS, 0xAAAABBBBCCCCDDDD, 2, 1, 0xAAAABBBBCCCCDDDD},
+		{CAS, 0x0102030405060708, 9, 0x0807060504030201, 0x0102030405060708},
+		{CAS, 0, UINT64_MAX, 0, UINT64_MAX},
+		{CAS, 5, 5, 5, 5},
+		{ADD, 100, 5, 0, 105},
+		{ADD, 105, UINT64_MAX, 0, 104},
+		{ADD, UINT64_MAX, 1, 77, 0},
+		{ADD, 0x00000000FFFFFFFF, 1, 0, 0x0000000100000000},
+		{ADD, 7, 0, 7, 7},
+		{ADD, 0x8000000000000000, 0x8000000000000000, 0, 0},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		struct cqe cqe;
+
+		init(4);
+		*word(&p.b, REMOTE) = rows[i].before;
+		*word(&p.b, REMOTE - 8) = *word(&p.b, REMOTE + 8) = 0x5A5A5A5A;
+		*word(&p.a, 8) = *word(&p.a, 24) = 0x1234;
+		host_atomic(&p.a, i, rows[i].opcode, 16, REMOTE, rows[i].operand,
+			rows[i].compare);
+		pair_settle(&p);
+		assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		assert_int_equal(cqe.wr_id, i);
+		assert_int_equal(cqe.byte_len, 8);
+		assert_int_equal(cqe.opcode,
+			rows[i].opcode == CAS ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD);
+		assert_int_equal(*word(&p.a, 16), rows[i].before);
+		assert_int_equal(*word(&p.b, REMOTE), rows[i].after);
+		assert_int_equal(*word(&p.b, REMOTE - 8), 0x5A5A5A5A);
+		assert_int_equal(*word(&p.b, REMOTE + 8), 0x5A5A5A5A);
+		assert_int_equal(*word(&p.a, 8), 0x1234);
+		assert_int_equal(*word(&p.a, 24), 0x1234);
+		pair_fini(&p);
+	}
+}
+
+/* AtomicETH and AtomicAckETH byte by byte: big-endian on the wire; one PSN each. */
+static void
+test_wire(void **state)
+{
+	uint8_t want[28] = {[12] = 0x11,
+		0x22,
+		0x33,
+		0x44,
+		0x55,
+		0x66,
+		0x77,
+		0x88,
+		0x99,
+		0xAA,
+		0xBB,
+		0xCC,
+		0xDD,
+		0xEE,
+		0xFF,
+		0x01};
+	static const uint8_t answer[12] = {
+		AETH_ACK, 0, 0, 1, 0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0xA6, 0xA7, 0xA8};
+	struct pkt_view v;
+
+	(void)state;
+	init(4);
+	*word(&p.b, REMOTE) = 0xA1A2A3A4A5A6A7A8;
+	host_atomic(&p.a, 1, CAS, 0, REMOTE, 0x1122334455667788, 0x99AABBCCDDEEFF01);
+	host_atomic(&p.a, 2, ADD, 0, REMOTE, 0x1122334455667788, 3);
+	host_pull(&p.a, PULL_ALL);
+	for (unsigned i = 0; i < 8; i++)
+		want[i] = (uint8_t)(va(REMOTE) >> (56 - 8 * i));
+	for (unsigned i = 0; i < 4; i++)
+		want[8 + i] = (uint8_t)(p.b.rkey >> (24 - 8 * i));
+	expect_frame(&p.a, 0, OPCODE_RC_COMPARE_SWAP, PSN_A, 1);
+	v = wire_view(&p.a, 0);
+	assert_int_equal(v.payload_len, 0);
+	assert_memory_equal(v.ext, want, 28);
+	expect_frame(&p.a, 1, OPCODE_RC_FETCH_ADD, PSN_A + 1, 1);
+	v = wire_view(&p.a, 1);
+	memset(want + 20, 0, 8); /* "0 for FETCH_ADD" */
+	assert_memory_equal(v.ext, want, 28);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	expect_frame(&p.b, 0, ACKED, PSN_A, 0);
+	v = wire_view(&p.b, 0);
+	assert_memory_equal(v.ext, answer, 12);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	pair_fini(&p);
+}
+
+/* The result across SGEs, and nowhere where memory may not be written. */
+static void
+test_local_memory(void **state)
+{
+	struct send_req req;
+	struct sge list[3];
+
+	(void)state;
+	init(4);
+	*word(&p.b, REMOTE) = 0x0807060504030201;
+	req = host_rdma(&p.a, &list[0], 1, ADD, 100, REMOTE, 3);
+	list[1] = host_sge(&p.a, 200, 0);
+	list[2] = host_sge(&p.a, 301, 5);
+	req.num_sge = 3;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(p.a.mem[i < 3 ? 100 + i : 298 + i], 1 + i);
+	list[0] = host_sge(&p.a, 0, 8);
+	list[0].lkey = host_key(&p.a, 0, 64, 0);
+	req.num_sge = 1;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+	assert_int_equal(key_free(&p.a.keys, list[0].lkey), 0);
+	pair_fini(&p);
+}
+
+/* ---- Refused ---- */
+
+static void
+refused_run(uint8_t opcode, uint64_t at, uint32_t rkey, uint8_t syndrome)
+{
+	bool access = syndrome == AETH_NAK_ACCESS;
+
+	*word(&p.b, REMOTE) = 7;
+	*word(&p.b, REMOTE + 8) = 7;
+	hand(opcode, PSN_A, at, rkey, 1, 7);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 0, syndrome, PSN_A, 0);
+	wire_drop_all(&p.b);
+	expect_event(&p.b, access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
+	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
+	assert_int_equal(*word(&p.b, REMOTE), 7);
+	assert_int_equal(*word(&p.b, REMOTE + 8), 7);
+}
+
+/* Rows 10, 11, 14 and 16, for both opcodes. */
+static void
+test_refused(void **state)
+{
+	static const uint8_t opcodes[] = {OPCODE_RC_COMPARE_SWAP, OPCODE_RC_FETCH_ADD};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		uint8_t op = opcodes[i];
+		uint32_t key;
+
+		init(4);
+		p.b.qp.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+		refused_run(op, va(REMOTE), p.b.rkey, AETH_NAK_INV_REQ);
+		pair_fini(&p);
+		init(0);
+		refused_run(op, va(REMOTE), p.b.rkey, AETH_NAK_INV_REQ);
+		pair_fini(&p);
+		for (unsigned off = 1; off < 8; off++) { /* [cap c6] */
+			init(4);
+			refused_run(op, va(REMOTE + off), p.b.rkey, AETH_NAK_INV_REQ);
+			pair_fini(&p);
+		}
+		init(4);
+		refused_run(op, va(REMOTE), p.b.rkey ^ 1, AETH_NAK_ACCESS);
+		pair_fini(&p);
+		init(4); /* the right to write is not enough */
+		key = host_key(&p.b, REMOTE, 64,
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				IBV_ACCESS_REMOTE_READ);
+		refused_run(op, va(REMOTE), key, AETH_NAK_ACCESS);
+		assert_int_equal(key_free(&p.b.keys, key), 0);
+		pair_fini(&p);
+		init(4); /* half of it lies behind the region */
+		key = host_key(&p.b, REMOTE, 12, IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE);
+		refused_run(op, va(REMOTE + 8), key, AETH_NAK_ACCESS);
+		assert_int_equal(key_free(&p.b.keys, key), 0);
+		pair_fini(&p);
+		init(4); /* aligned by its iova, not in memory */
+		assert_int_equal(
+			key_alloc(&p.b.keys, p.b.qp.pd, 0x1000, p.b.mem + REMOTE + 4, 64,
+				IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE, &key),
+			0);
+		refused_run(op, 0x1000, key, AETH_NAK_INV_REQ);
+		assert_int_equal(key_free(&p.b.keys, key), 0);
+		pair_fini(&p);
+	}
+}
+
+/* They share the depth with READs. */
+static void
+test_depth(void **state)
+{
+	(void)state;
+	init(2);
+	*word(&p.b, REMOTE) = 0;
+	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,
+			     .psn = PSN_A,
+			     .va = va(REMOTE),
+			     .rkey = p.b.rkey,
+			     .dma_len = 8});
+	hand(OPCODE_RC_FETCH_ADD, PSN_A + 1, va(REMOTE), p.b.rkey, 1, 0);
+	hand(OPCODE_RC_FETCH_ADD, PSN_A + 2, va(REMOTE), p.b.rkey, 1, 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
+	expect_response(&p.b, 1, ACKED, PSN_A + 1, 2, 0);
+	expect_ack(&p.b, 2, AETH_NAK_INV_REQ, PSN_A + 2, 2);
+	wire_drop_all(&p.b);
+	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
+	assert_int_equal(*word(&p.b, REMOTE), 1);
+	pair_fini(&p);
+}
+
+/* The requester keeps to max_rd_atomic, READs and atomics together. */
+static void
+test_requester_depth(void **state)
+{
+	(void)state;
+	init(2);
+	*word(&p.b, REMOTE) = 0;
+	for (unsigned i = 0; i < 6; i++) {
+		if (i % 2 == 0)
+			host_atomic(&p.a, i, ADD, 8 * i, REMOTE, 1, 0);
+		else
+			host_read(&p.a, i, 8 * i, REMOTE, 8);
+	}
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	pair_settle(&p);
+	for (unsigned i = 0; i < 6; i++)
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	/* Each READ sees at least the atomics before it. */
+	for (unsigned i = 0; i < 6; i++)
+		assert_true(*word(&p.a, 8 * i) >= (i + 1) / 2);
+	assert_int_equal(*word(&p.b, REMOTE), 3);
+	pair_fini(&p);
+}
+
+/* ---- Exactly once ---- */
+
+/* "Answer from the saved result, identified by PSN only; never execute again [cap 62, c5:
+ * same answer even if operands differ]." */
+static void
+test_replay(void **state)
+{
+	(void)state;
+	init(2);
+	*word(&p.b, REMOTE) = 100;
+	hand(OPCODE_RC_FETCH_ADD, PSN_A, va(REMOTE), p.b.rkey, 1, 0);
+	expect_old(PSN_A, 1, 100);
+	hand(OPCODE_RC_FETCH_ADD, PSN_A, va(REMOTE), p.b.rkey, 1, 0);
+	expect_old(PSN_A, 1, 100);
+	hand(OPCODE_RC_FETCH_ADD, PSN_A, va(REMOTE), p.b.rkey, 50, 0);
+	expect_old(PSN_A, 1, 100);
+	hand(OPCODE_RC_COMPARE_SWAP, PSN_A, va(REMOTE), p.b.rkey, 7, 101);
+	expect_old(PSN_A, 1, 100);
+	hand(OPCODE_RC_FETCH_ADD, PSN_A, 1, 0, 50, 0); /* no check either */
+	expect_old(PSN_A, 1, 100);
+	assert_int_equal(*word(&p.b, REMOTE), 101);
+	/* The current MSN; the oldest is forgotten. */
+	hand(OPCODE_RC_COMPARE_SWAP, PSN_A + 1, va(REMOTE), p.b.rkey, 5, 101);
+	expect_old(PSN_A + 1, 2, 101);
+	hand(OPCODE_RC_FETCH_ADD, PSN_A, va(REMOTE), p.b.rkey, 1, 0);
+	expect_old(PSN_A, 2, 100);
+	hand(OPCODE_RC_FETCH_ADD, PSN_A + 2, va(REMOTE), p.b.rkey, 1, 0);
+	expect_old(PSN_A + 2, 3, 5);
+	hand(OPCODE_RC_FETCH_ADD, PSN_A, va(REMOTE), p.b.rkey, 1, 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	assert_int_equal(*word(&p.b, REMOTE), 6);
+	pair_fini(&p);
+}
+
+/* Request or answer of each of several lost: every one runs once, in order. */
+static void
+test_loss(void **state)
+{
+	(void)state;
+	for (unsigned lost = 0; lost < 8; lost++) {
+		init(4);
+		*word(&p.b, REMOTE) = 1000;
+		for (unsigned i = 0; i < 4; i++)
+			host_atomic(&p.a, i, ADD, 8 * i, REMOTE, 1, 0);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
+		if (lost < 4)
+			wire_drop(&p.a, lost);
+		wire_deliver_all(&p.a);
+		host_pull(&p.b, PULL_ALL);
+		if (lost >= 4)
+			wire_drop(&p.b, lost - 4);
+		pair_settle(&p);
+		for (unsigned k = 0; k < 3; k++) {
+			pair_advance(&p, 70 * NS_PER_MS);
+			pair_settle(&p);
+		}
+		for (unsigned i = 0; i < 4; i++) {
+			expect_sent(&p.a, i, IBV_WC_SUCCESS);
+			assert_int_equal(*word(&p.a, 8 * i), 1000 + i);
+		}
+		assert_int_equal(*word(&p.b, REMOTE), 1004);
+		pair_fini(&p);
+	}
+}
+
+/* "Complete only by their own response": an ACK for its PSN asks for it again [cap d16],
+ * and a NAK answer in an ATOMIC_ACK is none. */
+static void
+test_ack_is_no_answer(void **state)
+{
+	(void)state;
+	init(4);
+	*word(&p.b, REMOTE) = 3;
+	host_atomic(&p.a, 1, ADD, 0, REMOTE, 1, 0);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	wire_drop_all(&p.b);
+	inject_ack(&p.a, AETH_ACK, PSN_A);
+	expect_quiet(&p.a);
+	assert_int_equal(p.a.qp.req.retry_left, 6);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(*word(&p.a, 0), 3);
+	assert_int_equal(*word(&p.b, REMOTE), 4);
+	host_atomic(&p.a, 2, ADD, 0, REMOTE, 1, 0);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	inject(&p.a,
+		&(struct crafted){
+			.opcode = ACKED, .psn = PSN_A + 1, .syndrome = AETH_NAK_ACCESS});
+	expect_sent_vendor(&p.a, 2, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
+	pair_fini(&p);
+}
+
+/* An ATOMIC_ACK where a READ or a SEND is the oldest. */
+static void
+test_wrong_kind(void **state)
+{
+	(void)state;
+	for (int read = 0; read < 2; read++) {
+		init(4);
+		if (read)
+			host_read(&p.a, 1, 0, REMOTE, 8);
+		else
+			host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
+		host_pull(&p.a, PULL_ALL);
+		wire_drop_all(&p.a);
+		inject(&p.a,
+			&(struct crafted){.opcode = ACKED, .psn = PSN_A, .value = 9});
+		expect_sent_vendor(&p.a, 1, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
+		pair_fini(&p);
+	}
+}
+
+/* ---- Beside the application's own atomics ---- */
+
+#define THREADS 4
+#define TURNS 100000
+#define REMOTE_TURNS 20000
+
+static uint32_t threads_ready;
+
+static void *
+adder(void *arg)
+{
+	uint64_t *at = arg;
+
+	__atomic_fetch_add(&threads_ready, 1, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < TURNS; i++)
+		__atomic_fetch_add(at, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* Remote ones of both kinds while four threads add: none is lost. COMPARE_SWAPs that
+ * missed are counted as such by what they return. */
+static void
+test_threads(void **state)
+{
+	pthread_t thread[THREADS];
+	uint64_t *at, won = 0, value = 0;
+
+	(void)state;
+	init(4);
+	at = word(&p.b, REMOTE);
+	*at = 0;
+	threads_ready = 0;
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, adder, at), 0);
+	while (__atomic_load_n(&threads_ready, __ATOMIC_ACQUIRE) == 0)
+		;
+	for (unsigned i = 0; i < REMOTE_TURNS; i++) {
+		struct cqe cqe;
+
+		host_atomic(&p.a, i, i % 2 ? ADD : CAS, 0, REMOTE,
+			i % 2 ? (UINT64_C(1) << 32) : value + (UINT64_C(1) << 32), value);
+		pair_settle(&p);
+		assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		won += i % 2 || *word(&p.a, 0) == value;
+		value = *word(&p.a, 0) + (i % 2 ? UINT64_C(1) << 32 : 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	assert_int_equal(*at & UINT32_MAX, THREADS * TURNS);
+	assert_int_equal(*at >> 32, won);
+	pair_fini(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_wire),
+		cmocka_unit_test(test_local_memory),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_requester_depth),
+		cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_ack_is_no_answer),
+		cmocka_unit_test(test_wrong_kind),
+		cmocka_unit_test(test_threads),
+	};
+
+	return cmocka_run_group_tests_name("qp atomic", tests, NULL, NULL);
+}

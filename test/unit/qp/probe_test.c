@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Early resending, in virtual time to the nanosecond: when una_psn has not moved for
+ * max(4 smoothed round trips, 100 us) the QP resends from it, without charging retry_cnt,
+ * and waits twice as long the next time, up to the ACK timeout. Never before a round trip
+ * was measured (Karn's rule), never in an RNR wait.
+ */
+#include "qp_pair.h"
+
+static struct pair p;
+
+#define TIMEOUT_NS (UINT64_C(4096) << 14)
+#define US NS_PER_US
+
+static void
+init(void)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	pair_init(&p, &conf);
+	for (unsigned i = 0; i < 32; i++)
+		host_recv(&p.b, i, 0x1000, 100);
+}
+
+static void
+reset_all(void)
+{
+	struct cqe cqe;
+
+	while (host_poll(&p.b, &p.b.recv_cq, &cqe))
+		;
+	wire_drop_all(&p.a);
+	wire_drop_all(&p.b);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+	pair_fini(&p);
+}
+
+/* One SEND and its ACK, rtt_ns apart. */
+static void
+round_trip(uint64_t wr_id, uint64_t rtt_ns)
+{
+	host_send(&p.a, wr_id, 0, 8, IBV_SEND_SIGNALED);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	p.now += rtt_ns;
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	wire_deliver_all(&p.b);
+	expect_sent(&p.a, wr_id, IBV_WC_SUCCESS);
+}
+
+/* A SEND that is lost. */
+static void
+send_lost(uint64_t wr_id)
+{
+	host_send(&p.a, wr_id, 0, 8, IBV_SEND_SIGNALED);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_drop_all(&p.a);
+}
+
+/* Nothing until wait has passed, then one frame of this PSN. */
+static void
+expect_resend(uint64_t wait, uint32_t psn)
+{
+	pair_advance(&p, wait - 1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	pair_advance(&p, 1);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, psn, 1);
+}
+
+/* "Never before an RTT sample": the first loss costs the ACK timeout. */
+static void
+test_no_sample(void **state)
+{
+	(void)state;
+	init();
+	send_lost(0);
+	assert_int_equal(qp_deadline(&p.a.qp), p.now + TIMEOUT_NS);
+	expect_resend(TIMEOUT_NS, PSN_A);
+	assert_int_equal(p.a.qp.req.retry_left, 6);
+	pair_settle(&p);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.stats.ack_timeouts, 1);
+	reset_all();
+}
+
+/* Four round trips, 100 us at the least; the smoothed one moves by an eighth. */
+static void
+test_wait(void **state)
+{
+	static const uint64_t rtts[] = {
+		1, 3 * US, 25 * US, 26 * US, 500 * US, 4 * NS_PER_MS};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rtts); i++) {
+		init();
+		round_trip(0, rtts[i]);
+		assert_int_equal(p.a.qp.req.srtt_ns, rtts[i]);
+		send_lost(1);
+		expect_resend(RTE_MAX(4 * rtts[i], 100 * US), PSN_A + 1);
+		assert_int_equal(p.a.qp.req.retry_left, 7); /* not charged */
+		assert_int_equal(p.a.stats.ack_timeouts, 0);
+		pair_settle(&p);
+		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+		reset_all();
+	}
+	init();
+	round_trip(0, 800 * US);
+	round_trip(1, 1600 * US);
+	assert_int_equal(p.a.qp.req.srtt_ns, 900 * US);
+	round_trip(2, 100 * US);
+	assert_int_equal(p.a.qp.req.srtt_ns, 800 * US);
+	reset_all();
+}
+
+/* Twice as long each time, up to the ACK timeout, which goes on counting from the last
+ * progress and alone charges retry_cnt. */
+static void
+test_backoff(void **state)
+{
+	uint64_t start, wait;
+	unsigned resent = 0;
+
+	(void)state;
+	init();
+	round_trip(0, 50 * US);
+	send_lost(1);
+	start = p.now;
+	for (wait = 200 * US; p.now + wait < start + TIMEOUT_NS; wait *= 2) {
+		expect_resend(wait, PSN_A + 1);
+		wire_drop_all(&p.a);
+		assert_int_equal(p.a.qp.req.retry_left, 7);
+		resent++;
+	}
+	assert_int_equal(resent, 8); /* 200 us * (2^8 - 1) < 67 ms */
+	expect_resend(start + TIMEOUT_NS - p.now, PSN_A + 1);
+	assert_int_equal(p.a.qp.req.retry_left, 6);
+	assert_int_equal(p.a.stats.ack_timeouts, 1);
+	/* Progress: as short as at first. */
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	send_lost(2);
+	expect_resend(200 * US, PSN_A + 2);
+	reset_all();
+}
+
+/* A round trip longer than the timeout allows no probe before it. */
+static void
+test_longer_than_timeout(void **state)
+{
+	(void)state;
+	init();
+	round_trip(0, TIMEOUT_NS / 4);
+	send_lost(1);
+	assert_int_equal(qp_deadline(&p.a.qp), p.now + TIMEOUT_NS);
+	reset_all();
+}
+
+/* The peer dead: probes do not keep it alive, 1 + retry_cnt timeouts and no more. */
+static void
+test_gives_up(void **state)
+{
+	uint64_t start;
+
+	(void)state;
+	init();
+	round_trip(0, 50 * US);
+	send_lost(1);
+	start = p.now;
+	while (p.a.qp.state == IBV_QPS_RTS) {
+		pair_advance(&p, qp_deadline(&p.a.qp) - p.now);
+		host_pull(&p.a, PULL_ALL);
+		wire_drop_all(&p.a);
+	}
+	assert_int_equal(p.now - start, 8 * TIMEOUT_NS);
+	expect_sent_vendor(&p.a, 1, IBV_WC_RETRY_EXC_ERR, VENDOR_ACK_TIMEOUT);
+	assert_int_equal(p.a.stats.ack_timeouts, 8);
+	reset_all();
+}
+
+/* From una on, not from what was lost; progress on the way starts the wait anew. */
+static void
+test_from_una(void **state)
+{
+	(void)state;
+	init();
+	round_trip(0, 50 * US);
+	for (unsigned i = 1; i < 5; i++)
+		host_send(&p.a, i, 0, 8, IBV_SEND_SIGNALED);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
+	wire_drop(&p.a, 2);
+	wire_deliver(&p.a, 0);
+	wire_deliver(&p.a, 0);
+	host_pull(&p.b, PULL_ALL);
+	pair_advance(&p, 150 * US);
+	wire_drop_all(&p.a);
+	wire_deliver_all(&p.b);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	/* The sample was of the last of four: none yet. */
+	pair_advance(&p, 199 * US);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	pair_advance(&p, US);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 3, -1);
+	pair_settle(&p);
+	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 4, IBV_WC_SUCCESS);
+	reset_all();
+}
+
+/* Karn: the answer to a packet that was sent twice says nothing, whichever of the two it
+ * answers; the next one that was sent once does. */
+static void
+test_karn(void **state)
+{
+	(void)state;
+	init();
+	round_trip(0, 50 * US);
+	host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL); /* its ACK takes long */
+	pair_advance(&p, 200 * US);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1); /* again */
+	p.now += 1;
+	wire_deliver_all(&p.b); /* the ACK of the first */
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.qp.req.srtt_ns, 50 * US);
+	wire_drop_all(&p.a);
+	/* After a timeout as well, with something new behind. */
+	send_lost(2);
+	p.a.qp.req.probe_deadline = TIME_NEVER;
+	pair_advance(&p, TIMEOUT_NS);
+	host_pull(&p.a, PULL_ALL);
+	host_send(&p.a, 3, 0, 8, IBV_SEND_SIGNALED);
+	host_pull(&p.a, PULL_ALL);
+	p.now += 10 * US;
+	wire_deliver(&p.a, 0);
+	host_pull(&p.b, PULL_ALL);
+	wire_deliver_all(&p.b);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.qp.req.srtt_ns, 50 * US);
+	pair_settle(&p);
+	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
+	assert_int_equal(p.a.qp.req.srtt_ns, 45 * US); /* 10 us: an eighth of it */
+	reset_all();
+}
+
+/* "Never in an RNR wait (and NAK 0x60 then neither resends nor charges)." */
+static void
+test_rnr(void **state)
+{
+	uint64_t wait = 640 * US; /* code 12 */
+
+	(void)state;
+	init();
+	round_trip(0, 50 * US);
+	send_lost(1);
+	p.now += 150 * US;
+	inject_ack(&p.a, AETH_RNR_NAK | 12, PSN_A + 1);
+	assert_int_equal(qp_deadline(&p.a.qp), p.now + wait);
+	p.now += 10;
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 1);
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 1);
+	assert_int_equal(qp_deadline(&p.a.qp), p.now - 10 + wait);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	assert_int_equal(p.a.qp.req.retry_left, 7);
+	expect_resend(wait - 10, PSN_A + 1);
+	wire_drop_all(&p.a);
+	/* Behind the wait the probe is back. */
+	expect_resend(200 * US, PSN_A + 1);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	reset_all();
+}
+
+/* Timeout 0: the application wants no resending of its own accord. */
+static void
+test_no_timeout(void **state)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	(void)state;
+	conf.timeout = 0;
+	pair_init(&p, &conf);
+	host_recv(&p.b, 0, 0x1000, 8);
+	round_trip(0, 50 * US);
+	send_lost(1);
+	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+	pair_advance(&p, 100 * SEC_NS);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	reset_all();
+}
+
+/* "A lost NAK or a lost first resend must not cost a full timeout." */
+static void
+test_lost_nak(void **state)
+{
+	(void)state;
+	for (int resend = 0; resend < 2; resend++) {
+		uint64_t start;
+
+		init();
+		round_trip(0, 50 * US);
+		host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
+		host_send(&p.a, 2, 0, 8, IBV_SEND_SIGNALED);
+		host_pull(&p.a, PULL_ALL);
+		start = p.now;
+		wire_drop(&p.a, 0);
+		wire_deliver_all(&p.a);
+		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+		expect_ack(&p.b, 0, AETH_NAK_SEQ, PSN_A + 1, 1);
+		if (resend) {
+			wire_deliver_all(&p.b);
+			assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+			wire_drop_all(&p.a);
+		}
+		wire_drop_all(&p.b);
+		pair_advance(&p, 200 * US);
+		pair_settle(&p);
+		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+		assert_true(p.now - start < NS_PER_MS);
+		assert_int_equal(p.a.stats.ack_timeouts, 0);
+		reset_all();
+	}
+}
+
+/* READs are probed too, from the first response that is missing. */
+static void
+test_read(void **state)
+{
+	(void)state;
+	init();
+	round_trip(0, 50 * US);
+	host_read(&p.a, 1, 0x2000, 0x8000, 5000);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	wire_deliver(&p.b, 0);
+	wire_deliver(&p.b, 0);
+	wire_drop_all(&p.b);
+	pair_advance(&p, 200 * US);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_frame(&p.a, 0, OPCODE_RC_READ_REQUEST, PSN_A + 3, 1);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(p.a.mem + 0x2000, p.b.mem + 0x8000, 5000);
+	assert_int_equal(p.a.qp.req.retry_left, 7);
+	reset_all();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_sample),
+		cmocka_unit_test(test_wait),
+		cmocka_unit_test(test_backoff),
+		cmocka_unit_test(test_longer_than_timeout),
+		cmocka_unit_test(test_gives_up),
+		cmocka_unit_test(test_from_una),
+		cmocka_unit_test(test_karn),
+		cmocka_unit_test(test_rnr),
+		cmocka_unit_test(test_no_timeout),
+		cmocka_unit_test(test_lost_nak),
+		cmocka_unit_test(test_read),
+	};
+
+	return cmocka_run_group_tests_name("qp probe", tests, NULL, NULL);
+}
