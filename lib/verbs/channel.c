@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion channels: ibv_create_comp_channel(3), ibv_req_notify_cq(3), ibv_get_cq_event(3). */
+/* Completion channels: ibv_create_comp_channel(3), ibv_req_notify_cq(3),
+ * ibv_get_cq_event(3). */
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 

@@ -25,11 +25,10 @@ static void
 open_channel(void)
 {
 	struct pair_conf conf = {.unconnected = true};
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 8,
-			.max_send_sge = 1,
-			.max_recv_wr = 64,
-			.max_recv_sge = 1},
+	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 8,
+						.max_send_sge = 1,
+						.max_recv_wr = 64,
+						.max_recv_sge = 1},
 		.qp_type = IBV_QPT_RC};
 
 	pair_open(&pair, &conf);
@@ -186,7 +185,8 @@ test_no_wakeup_lost(void **state)
 				continue;
 			}
 			if (poll(&fd, 1, 10000) != 1)
-				fail_msg("round %u: asleep, and a completion is there", i);
+				fail_msg(
+					"round %u: asleep, and a completion is there", i);
 			if (event_is_there())
 				assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 		}
