@@ -5,11 +5,12 @@ set -eu
 
 usage() {
 	cat <<'EOF'
-Usage: tools/install-deps.sh [--build] [--list]
+Usage: tools/install-deps.sh [--build | --bench] [--list]
 
 Installs with apt-get what is missing (Debian 12); says nothing when nothing is.
 
   --build    only what building and the demo need, not what the tests need
+  --bench    what building and tools/bench.sh need
   --list     print the packages, install nothing
   -h, --help
 
@@ -20,13 +21,15 @@ EOF
 
 build='gcc libc6-dev meson ninja-build pkg-config dpdk libdpdk-dev libibverbs-dev libisal-dev
 libjansson-dev python3 iproute2 iputils-ping'
-tests='clang libclang-rt-dev libcmocka-dev mandoc python3-scapy shellcheck strace tshark'
+tests='clang dpdk-dev libclang-rt-dev libcmocka-dev mandoc python3-scapy shellcheck strace tshark'
+bench='dpdk-dev qperf sockperf ucx-utils'
 
 packages="$build $tests"
 list=no
 for arg in "$@"; do
 	case $arg in
 	--build) packages=$build ;;
+	--bench) packages="$build $bench" ;;
 	--list) list=yes ;;
 	-h | --help)
 		usage

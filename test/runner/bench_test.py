@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/bench: ratios and verdicts from made-up samples, and pictures that are well-formed."""
+
+import glob
+import os
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/bench"))
+import plan  # noqa: E402
+import plot  # noqa: E402
+import table  # noqa: E402
+
+
+def sample(rate=1e6, size=64, p50=1000):
+    return {"messages_per_s": rate, "frames_per_s": rate, "bytes_per_s": rate * size,
+            "latency_ns": {"p50": p50, "p99": 2 * p50, "p999": 3 * p50}}
+
+
+def row(results, begin):
+    return next(r for r in table.rows(results) if r["text"].startswith(begin))
+
+
+def ratio(results, begin):
+    got = row(results, begin)
+    return got["ratio"], got["verdict"]
+
+
+def pictures():
+    """Of a report with everything and of one with nothing: (drawn, drawn)"""
+    full = {"results": {m.name: [sample()] for m in plan.MEASUREMENTS}}
+    counts = []
+    for report in (full, {"results": {}}):
+        with tempfile.TemporaryDirectory() as folder:
+            drawn = plot.draw(report, folder)
+            files = glob.glob(os.path.join(folder, "*.svg"))
+            for file in files:
+                xml.etree.ElementTree.parse(file)
+            counts.append((sum(drawn), len(files)))
+    return counts
+
+
+SEND = "64 B SEND into an SRQ"
+BALL = "64 B SEND ping-pong"
+
+
+def send(*pairs):
+    return {"send 64 srq": [sample(a) if a else None for a, _ in pairs],
+            "testpmd 122": [sample(b) if b else None for _, b in pairs]}
+
+
+def balls(ours, raw):
+    return {"send pingpong": [sample(p50=ours)], "raw pingpong": [sample(p50=raw)]}
+
+
+CASES = [
+    ("a ratio at the aim", ratio(send((5, 10)), SEND), (0.5, "aim")),
+    ("a ratio that is reached", ratio(send((4, 10)), SEND), (0.4, "reached")),
+    ("a ratio below", ratio(send((3, 10)), SEND), (0.3, "BELOW")),
+    ("neighbours in time are compared", ratio(send((1, 2), (10, 100), (40, 100)), SEND),
+     (0.4, "reached")),
+    ("a round that failed is left out", ratio(send((4, 10), (None, 10), (4, None)), SEND),
+     (0.4, "reached")),
+    ("nothing measured", ratio({}, SEND), (None, "not measured")),
+    ("all rounds failed", ratio(send((None, 10)), SEND), (None, "not measured")),
+    ("nothing divided by nothing", ratio(send((4, 0)), SEND), (None, "not measured")),
+    ("less is better: aim", ratio(balls(13, 10), BALL), (1.3, "aim")),
+    ("less is better: reached", ratio(balls(15, 10), BALL), (1.5, "reached")),
+    ("less is better: below", ratio(balls(17, 10), BALL), (1.7, "BELOW")),
+    ("what does not exist has no number", ratio({}, "4 KiB WRITE through the daemon"),
+     (None, table.ABSENT)),
+    ("every ratio names measurements", [
+        r[0] for r in table.RATIOS if r[1] and not {r[1], r[2]} <= {
+            m.name for m in plan.MEASUREMENTS if m.main}], []),
+    ("every number names a measurement", [
+        n[0] for n in table.NUMBERS if n[1] and n[1] not in {m.name for m in plan.MEASUREMENTS}],
+     []),
+    ("names are given once", len({m.name for m in plan.MEASUREMENTS}), len(plan.MEASUREMENTS)),
+    ("pictures", pictures(), [(5, 5), (0, 0)]),
+]
+
+
+def main():
+    failed = 0
+    print("1..%d" % len(CASES))
+    for number, (name, got, want) in enumerate(CASES, 1):
+        failed += got != want
+        print("%s %d - %s" % ("ok" if got == want else "not ok", number, name))
+        if got != want:
+            print("# got %s, not %s" % (got, want))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Measures Rocade beside the limit of its port and beside what one would use otherwise.
+set -u -o pipefail
+
+usage() {
+	cat <<'EOT'
+Usage: tools/bench.sh [--quick] [--only NAME]... [--json FILE] [--svg DIR]
+                      [--build DIR]
+
+Installs the Debian packages that are missing, builds Rocade in build-bench/, and measures in one
+run, round by round in turn, on cores 0 and 1: dpdk-testpmd and a ping-pong of raw frames over
+net_memif (the limit), RDMA by Rocade over net_memif, TCP over loopback, UCX over TCP. Prints
+ratios; docs/perf.md says how they come about. Needs root, two cores and an idle machine; at the
+most 30 minutes. Namespaces, mounts and hugepages are afterwards as they were, also after Ctrl-C.
+
+  --quick      short windows and fewer points: 4 minutes
+  --only NAME  of the measurements (tools/bench/plan.py) those that begin like this
+  --json FILE  the numbers (build/bench.json)
+  --svg DIR    draw the pictures of docs/perf.md into DIR
+  --build DIR  take the programs of this build directory: install and build nothing
+  -h, --help
+
+Exit status: 0 all was measured, 1 something was not, 2 wrong option, 3 could not be installed,
+built or set up, 130 interrupted.
+EOT
+}
+
+die() {
+	echo "bench.sh: $*" >&2
+	exit 3
+}
+
+wrong() {
+	echo "bench.sh: $*; --help lists what there is" >&2
+	exit 2
+}
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+build=
+json=$top/build/bench.json
+options=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--quick) options+=(--quick) ;;
+	--only | --json | --svg | --build)
+		[ $# -ge 2 ] || wrong "$1 needs a value"
+		case $1 in
+		--build) build=$(cd "$2" 2>/dev/null && pwd) || wrong "no directory '$2'" ;;
+		--only) options+=(--only "$2") ;;
+		--json) json=$(realpath -m -- "$2") ;;
+		--svg) options+=(--svg "$(realpath -m -- "$2")") ;;
+		esac
+		shift
+		;;
+	-h | --help)
+		usage
+		exit 0
+		;;
+	*) wrong "unknown option '$1'" ;;
+	esac
+	shift
+done
+cd "$top" || exit 3
+
+# The tools of the packages that are installed below, before others of their names.
+export PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
+export PYTHONDONTWRITEBYTECODE=1
+# shellcheck source=/dev/null
+. tools/lib/hugepages.sh
+child=
+scratch=$(mktemp -d) || die "no temporary directory"
+# Whatever is started inherits this lock: it is free when all of them are gone.
+exec 9>"$scratch/alive"
+flock 9
+
+restore() {
+	trap '' INT TERM HUP
+	if [ -n "$child" ]; then
+		kill -s KILL "$child" 2>/dev/null # the namespaces end with their first process
+		wait "$child" 2>/dev/null
+		child=
+	fi
+	exec 9>&-
+	flock --timeout 10 "$scratch/alive" true
+	hugepages_restore
+	rm -rf "$scratch"
+}
+
+interrupted() {
+	trap '' INT TERM HUP
+	echo >&2
+	echo "bench.sh: interrupted; everything is as it was" >&2
+	exit 130
+}
+trap restore EXIT
+trap interrupted INT TERM HUP
+
+# In the background, so that a signal is handled at once and not after the command. Commands
+# started that way ignore SIGINT, and so would what they start: env gives it back.
+run() {
+	env --default-signal=INT,QUIT "$@" &
+	child=$!
+	wait "$child"
+	local status=$?
+	child=
+	return "$status"
+}
+
+build_programs() {
+	build=$top/build-bench
+	echo "Building in build-bench/ ..."
+	if [ ! -f "$build/build.ninja" ]; then
+		run meson setup --buildtype=release -Dtests=false "$build" "$top" \
+			>"$scratch/build.log" 2>&1 ||
+			{
+				tail -n 20 "$scratch/build.log" >&2
+				die "meson setup failed"
+			}
+	fi
+	run ninja -C "$build" app/perf/rocade-perf >"$scratch/build.log" 2>&1 || {
+		tail -n 20 "$scratch/build.log" >&2
+		die "the build failed"
+	}
+}
+
+[ "$(id -u)" = 0 ] || die "needs root: for hugepages and namespaces"
+[ "$(nproc)" -ge 2 ] || die "needs two cores"
+if [ -z "$build" ]; then
+	run tools/install-deps.sh --bench || die "the packages above are needed"
+	build_programs
+fi
+[ -x "$build/app/perf/rocade-perf" ] || die "no app/perf/rocade-perf in $build"
+isolate=(unshare --mount --net --pid --fork --kill-child --mount-proc)
+"${isolate[@]}" true 2>/dev/null || die "no namespaces can be made here"
+hugepages_set 1024 || die "too little memory: 2 GiB of hugepages are needed"
+mkdir -p "$(dirname "$json")" || die "no place for $json"
+run "${isolate[@]}" tools/lib/isolated.sh tools/bench/bench.py --build "$build" \
+	--scratch "$scratch" --json "$json" "${options[@]}"

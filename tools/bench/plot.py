@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Draws the pictures of docs/perf.md from build/bench.json: plot.py BENCH.JSON DIR."""
+
+import json
+import math
+import os
+import sys
+
+import plan
+
+WIDTH, HEIGHT = 640, 380
+LEFT, RIGHT, TOP, BOTTOM = 64, 150, 40, 48
+COLOURS = ("#1b6ca8", "#d1495b", "#3c8d2f", "#8a5a00", "#6b4fa0", "#2a9d8f")
+
+
+def first(report, name):
+    for numbers in report["results"].get(name, []):
+        if numbers:
+            return numbers
+    return None
+
+
+def bytes_text(number):
+    for unit, size in (("Mi", 1 << 20), ("Ki", 1 << 10)):
+        if number >= size:
+            return "%d %s" % (number // size, unit)
+    return "%d" % number
+
+
+def ceiling(number):
+    """A round number that is not below."""
+    if number <= 0:
+        return 1
+    power = 10 ** math.floor(math.log10(number))
+    return next(step * power for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * power >= number)
+
+
+class Chart:
+    """series: {name: [(index of x, y)]}; x is by category."""
+
+    def __init__(self, title, x_title, y_title, labels):
+        self.out = []
+        self.labels, self.title, self.x_title, self.y_title = labels, title, x_title, y_title
+        self.series = {}
+
+    def add(self, name, points):
+        points = [(x, y) for x, y in points if y is not None]
+        if points:
+            self.series[name] = points
+
+    def text(self, x, y, text, anchor="middle", more=""):
+        self.out.append('<text x="%.1f" y="%.1f" text-anchor="%s"%s>%s</text>' % (
+            x, y, anchor, more, text.replace("&", "&amp;").replace("<", "&lt;")))
+
+    def place(self, x, y, top):
+        wide = (WIDTH - LEFT - RIGHT) / max(1, len(self.labels) - 1)
+        return LEFT + x * wide, HEIGHT - BOTTOM - y / top * (HEIGHT - TOP - BOTTOM)
+
+    def axes(self, top):
+        for step in range(6):
+            y = top * step / 5
+            _, at = self.place(0, y, top)
+            self.out.append('<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/>' % (
+                LEFT, at, WIDTH - RIGHT, at))
+            self.text(LEFT - 6, at + 4, "%g" % round(y, 4), "end")
+        for index, label in enumerate(self.labels):
+            at, _ = self.place(index, 0, top)
+            self.text(at, HEIGHT - BOTTOM + 16, label)
+        self.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, self.x_title)
+        self.text(LEFT - 50, TOP - 10, self.y_title, "start")
+        self.text((LEFT + WIDTH - RIGHT) / 2, 18, self.title, more=' font-weight="bold"')
+
+    def line(self, number, name, points, top):
+        colour = COLOURS[number % len(COLOURS)]
+        places = [self.place(x, y, top) for x, y in points]
+        dash = ' stroke-dasharray="5 3"' if number >= len(COLOURS) // 2 else ""
+        self.out.append('<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>' % (
+            colour, dash, " ".join("%.1f,%.1f" % place for place in places)))
+        for x, y in places:
+            self.out.append('<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>' % (x, y, colour))
+        at = TOP + 8 + 18 * number
+        self.out.append('<line x1="{0}" y1="{1}" x2="{2}" y2="{1}" stroke="{3}" stroke-width="2"'
+                        '{4}/>'.format(WIDTH - RIGHT + 10, at, WIDTH - RIGHT + 32, colour, dash))
+        self.text(WIDTH - RIGHT + 38, at + 4, name, "start")
+
+    def write(self, path):
+        if not self.series:
+            return False
+        top = ceiling(max(y for points in self.series.values() for _, y in points))
+        self.axes(top)
+        for number, (name, points) in enumerate(self.series.items()):
+            self.line(number, name, points, top)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" '
+                       'font-family="sans-serif" font-size="12">\n'
+                       '<rect width="100%%" height="100%%" fill="#fff"/>\n%s\n</svg>\n'
+                       % (WIDTH, HEIGHT, "\n".join(self.out)))
+        return True
+
+
+def by_size(report, title, unit, field, scale, path):
+    chart = Chart(title, "bytes of a message", unit, [bytes_text(size) for size in plan.SIZES])
+    for mtu in (4096, 1024):
+        for mode in ("send", "write", "read"):
+            points = []
+            for index, size in enumerate(plan.SIZES):
+                numbers = first(report, "size %s %d %d" % (mode, mtu, size))
+                points.append((index, numbers and numbers[field] / scale))
+            chart.add("%s, MTU %d" % (mode.upper(), mtu), points)
+    return chart.write(path)
+
+
+def by_step(report, title, x_title, unit, steps, path):
+    """steps: (label, measurement, field, scale)"""
+    chart = Chart(title, x_title, unit, [step[0] for step in steps])
+    points = []
+    for index, (_, name, field, scale) in enumerate(steps):
+        numbers = first(report, name)
+        points.append((index, numbers and numbers[field] / scale))
+    chart.add("Rocade", points)
+    return chart.write(path)
+
+
+def latency(report, path):
+    names = (("p50", "p50"), ("p99", "p99"), ("p999", "p99.9"))
+    chart = Chart("Latency of 64 bytes, one way", "quantile", "us", [n[1] for n in names])
+    for title, name in (("raw frames", "raw pingpong"), ("SEND", "send pingpong"),
+                        ("WRITE", "write pingpong"), ("TCP", "tcp latency"),
+                        ("READ, both ways", "read latency")):
+        numbers = first(report, name)
+        if numbers:
+            chart.add(title, [(i, numbers["latency_ns"][key] / 1e3)
+                              for i, (key, _) in enumerate(names)])
+    return chart.write(path)
+
+
+def draw(report, folder):
+    os.makedirs(folder, exist_ok=True)
+
+    def path(name):
+        return os.path.join(folder, name + ".svg")
+    return [
+        by_size(report, "Messages a second over message size, 1 QP", "million/s",
+                "messages_per_s", 1e6, path("rate")),
+        by_size(report, "Bandwidth over message size, 1 QP", "GB/s", "bytes_per_s", 1e9,
+                path("bandwidth")),
+        latency(report, path("latency")),
+        by_step(report, "Goodput over loss, 64 KiB WRITE", "loss", "GB/s",
+                [("%g %%" % (ppm / 1e4), "loss %d" % ppm, "bytes_per_s", 1e9)
+                 for ppm in plan.LOSSES_PPM], path("loss")),
+        by_step(report, "64 B SENDs over QPs, one request a turn", "QPs", "million/s",
+                [("{:,}".format(qps), "qps %d" % qps, "messages_per_s", 1e6)
+                 for qps in plan.QPS], path("qps"))]
+
+
+def main():
+    if len(sys.argv) != 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    with open(sys.argv[1], encoding="utf-8") as file:
+        draw(json.load(file), sys.argv[2])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is measured, as pairs of processes on two cores: each function returns the numbers of one
+sample as a dictionary, or raises Failed."""
+
+import json
+import os
+import re
+import subprocess
+import time
+
+CORES = (0, 1)  # client (sender), server (receiver)
+
+
+class Failed(Exception):
+    """One sentence."""
+
+
+class Bench:
+    """build, scratch: directories. Sockets and logs have a number of their own for each run."""
+
+    def __init__(self, build, scratch):
+        self.perf_program = os.path.join(build, "app", "perf", "rocade-perf")
+        self.scratch = scratch
+        self.number = 0
+
+    def path(self, name):
+        return os.path.join(self.scratch, "%04d-%s" % (self.number, name))
+
+    def start(self, name, command, **more):
+        with open(self.path(name + ".log"), "w", encoding="utf-8") as log:
+            return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
+                                    stdin=more.pop("stdin", subprocess.DEVNULL),
+                                    close_fds=False, **more)  # the lock of tools/bench.sh
+
+    def log(self, name):
+        try:
+            with open(self.path(name + ".log"), encoding="utf-8", errors="replace") as log:
+                return log.read()
+        except OSError:
+            return ""
+
+    def why(self, name):
+        lines = [line for line in self.log(name).splitlines()
+                 if line.strip() and not line.startswith("EAL:")]
+        return lines[-1] if lines else "it says nothing"
+
+    def memif(self, role):
+        return ("net_memif0,role=%s,id=0,socket=%s,socket-abstract=no,bsize=8192,rsize=11"
+                % (role, self.path("memif")))
+
+    @staticmethod
+    def eal(lcores, device, megabytes):
+        return ["--lcores", lcores, "-m", str(megabytes), "--no-pci", "--no-telemetry",
+                "--in-memory", "--log-level", "pmd.*:error", "--vdev", device]
+
+    def await_path(self, path, process, name):
+        end = time.monotonic() + 20
+        while not os.path.exists(path):
+            if process.poll() is not None or time.monotonic() > end:
+                raise Failed("%s does not start: %s" % (name, self.why(name)))
+            time.sleep(0.02)
+
+    # ---- Rocade, and raw frames, by rocade-perf ----
+
+    def perf(self, mode, seconds, **options):
+        self.number += 1
+        link, out = self.path("link"), self.path("json")
+        arguments = []
+        for name, value in options.items():
+            arguments.append("--" + name.replace("_", "-"))
+            if value is not True:
+                arguments.append(str(value))
+
+        def command(core, role):
+            return [self.perf_program] + self.eal("0@%d" % core, self.memif(role), 768) + [
+                "--", "--socket", link]
+        server = self.start("server", command(CORES[1], "server") + ["--server"])
+        try:
+            self.await_path(link, server, "server")
+            client = self.start("client", command(CORES[0], "client") + [
+                "--mode", mode, "--seconds", str(seconds), "--json", out] + arguments)
+            try:
+                client.wait(seconds + 60)
+                server.wait(20)
+            except subprocess.TimeoutExpired as error:
+                raise Failed("rocade-perf --mode %s does not end" % mode) from error
+            finally:
+                stop(client)
+        finally:
+            stop(server)
+        if client.returncode != 0 or server.returncode != 0:
+            raise Failed("rocade-perf --mode %s: client: %s; server: %s" % (
+                mode, self.why("client"), self.why("server")))
+        with open(out, encoding="utf-8") as file:
+            return json.load(file)
+
+    # ---- The limit: dpdk-testpmd ----
+
+    def testpmd_start(self, side, role, mode, size):
+        mbuf = 8320 if size > 2000 else 2176
+        return self.start(
+            side, ["stdbuf", "-oL", "dpdk-testpmd"] +
+            # Two lcores on one core: the first one only reads commands.
+            self.eal("0@{0},1@{0}".format(CORES[role == "server"]), self.memif(role), 512) +
+            ["--", "-i", "--forward-mode=" + mode, "--txpkts=%d" % size,
+             "--mbuf-size=%d" % mbuf, "--total-num-mbufs=16384"],
+            stdin=subprocess.PIPE, text=True)
+
+    def testpmd(self, size, seconds):
+        """Frames a second from txonly to rxonly."""
+        self.number += 1
+        receiver = self.testpmd_start("receiver", "server", "rxonly", size)
+        sender = None
+        try:
+            self.await_path(self.path("memif"), receiver, "receiver")
+            self.await_prompt("receiver", receiver)
+            say(receiver, "start")
+            sender = self.testpmd_start("sender", "client", "txonly", size)
+            self.await_prompt("sender", sender)
+            say(sender, "start")
+            time.sleep(0.7)
+            say(receiver, "show port stats 0")
+            time.sleep(seconds)
+            say(receiver, "show port stats 0")
+            time.sleep(0.2)
+            rates = re.findall(r"Rx-pps: +(\d+)", self.log("receiver"))
+        except OSError as error:
+            raise Failed("dpdk-testpmd: %s; %s" % (self.why("receiver"), error)) from error
+        finally:
+            # At once, both: a memif does not always survive that its peer leaves.
+            for process in (sender, receiver):
+                if process:
+                    process.kill()
+                    process.wait()
+                    process.stdin.close()
+        if len(rates) != 2 or int(rates[1]) == 0:
+            raise Failed("dpdk-testpmd: no frames arrive: " + self.why("receiver"))
+        return {"frames_per_s": int(rates[1]), "bytes_per_s": int(rates[1]) * size, "size": size}
+
+    def await_prompt(self, name, process):
+        end = time.monotonic() + 20
+        while "testpmd>" not in self.log(name):
+            if process.poll() is not None or time.monotonic() > end:
+                raise Failed("dpdk-testpmd does not start: " + self.why(name))
+            time.sleep(0.02)
+
+    # ---- What one would use otherwise ----
+
+    def pair(self, server_command, client_command, environment=None, seconds=0):
+        """Both pinned; what the client prints."""
+        self.number += 1
+        env = dict(os.environ, **(environment or {}))
+        server = self.start("server", ["taskset", "-c", str(CORES[1])] + server_command, env=env)
+        try:
+            time.sleep(0.5)
+            client = self.start("client", ["taskset", "-c", str(CORES[0])] + client_command,
+                                env=env)
+            try:
+                client.wait(seconds + 60)
+            except subprocess.TimeoutExpired as error:
+                raise Failed("%s does not end" % client_command[0]) from error
+            finally:
+                stop(client)
+        finally:
+            stop(server)
+        if client.returncode != 0:
+            raise Failed("%s: %s" % (client_command[0], self.why("client")))
+        return self.log("client")
+
+    def tcp_bandwidth(self, seconds, size=1 << 20):
+        text = self.pair(["qperf"], ["qperf", "-t", str(seconds), "-m", str(size), "127.0.0.1",
+                                     "tcp_bw"], seconds=seconds)
+        match = re.search(r"bw += +([\d.]+) (|K|M|G)B/sec", text)
+        if not match:
+            raise Failed("qperf: " + self.why("client"))
+        scale = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[match[2]]
+        return {"bytes_per_s": float(match[1]) * scale, "size": size}
+
+    def tcp_latency(self, seconds, size=64):
+        where = ["--tcp", "-i", "127.0.0.1", "-p", "11111"]
+        text = self.pair(["sockperf", "sr"] + where,
+                         ["sockperf", "pp"] + where + ["-t", str(seconds), "-m", str(size)],
+                         seconds=seconds)
+        found = dict(re.findall(r"percentile ([\d.]+) = +([\d.]+)", text))
+        if "50.000" not in found:
+            raise Failed("sockperf: " + self.why("client"))
+        return {"latency_ns": {"p50": float(found["50.000"]) * 1e3,
+                               "p99": float(found["99.000"]) * 1e3,
+                               "p999": float(found["99.900"]) * 1e3}, "size": size}
+
+    def ucx(self, test, size, iterations):
+        """Over TCP: median latency, mean bandwidth and message rate."""
+        port = str(20000 + self.number % 20000)
+        common = ["ucx_perftest", "-p", port]
+        text = self.pair(common, common + ["127.0.0.1", "-t", test, "-s", str(size), "-n",
+                                           str(iterations), "-f", "-v"],
+                         {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo",
+                          "UCX_WARN_UNUSED_ENV_VARS": "n"})
+        rows = [line.split(",") for line in text.splitlines() if re.match(r"^\d+,", line)]
+        if not rows or len(rows[-1]) < 8:
+            raise Failed("ucx_perftest: " + self.why("client"))
+        values = [float(value) for value in rows[-1][1:8]]
+        return {"latency_ns": {"p50": values[0] * 1e3}, "bytes_per_s": values[4] * 2**20,
+                "messages_per_s": values[6], "size": size}
+
+
+def say(process, command):
+    process.stdin.write(command + "\n")
+    process.stdin.flush()
+
+
+def stop(process):
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(3)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

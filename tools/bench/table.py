@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ratios, with what is to be reached. A ratio is taken in each round, of two neighbours in
+time; the median and the range of them are shown."""
+
+import statistics
+
+ABSENT = "not there yet"
+
+
+def p50(numbers):
+    return numbers["latency_ns"]["p50"]
+
+
+# Text, numerator, denominator, field, to reach, to aim at, whether less is better. A row without
+# a measurement is of something that does not exist yet.
+RATIOS = [
+    ("64 B SEND into an SRQ / testpmd's frames of 122 B", "send 64 srq", "testpmd 122",
+     ("messages_per_s", "frames_per_s"), 0.35, 0.50, False),
+    ("1 MiB WRITE, MTU 4096 / testpmd's bytes in 4170 B frames", "write 1m", "testpmd 4170",
+     ("bytes_per_s", "bytes_per_s"), 0.40, 0.55, False),
+    ("1 MiB READ, MTU 4096 / testpmd's bytes in 4170 B frames", "read 1m", "testpmd 4170",
+     ("bytes_per_s", "bytes_per_s"), 0.40, 0.55, False),
+    ("1 MiB WRITE with zero copy / testpmd's", None, None, None, None, 0.75, False),
+    ("1 MiB WRITE / TCP over loopback", "write 1m", "tcp bandwidth",
+     ("bytes_per_s", "bytes_per_s"), 1.2, 2, False),
+    ("1 MiB READ / TCP over loopback", "read 1m", "tcp bandwidth",
+     ("bytes_per_s", "bytes_per_s"), 1.2, 2, False),
+    ("64 B SEND ping-pong, p50 / raw frames' p50", "send pingpong", "raw pingpong",
+     (p50, p50), 1.6, 1.3, True),
+    ("TCP's p50 / 64 B SEND ping-pong, p50", "tcp latency", "send pingpong", (p50, p50), 4, 8,
+     False),
+    ("4,096 QPs round robin / 1 QP, 64 B SEND", "send 64 qps 4096", "send 64 srq",
+     ("messages_per_s", "messages_per_s"), 0.70, 0.85, False),
+    ("SRQ / RQ, 64 B SEND", "send 64 srq", "send 64 rq", ("messages_per_s", "messages_per_s"),
+     0.95, 1.0, False),
+    ("64 KiB WRITE at 1 % loss / lossless", "write 64k loss 10000", "write 64k",
+     ("bytes_per_s", "bytes_per_s"), 0.30, 0.50, False),
+    ("4 KiB WRITE through the daemon / in process", None, None, None, 0.25, 0.40, False),
+    ("memory of 1,000 QPs: own RQs / one SRQ", None, None, None, None, None, False),
+    ("bytes of an idle RC QP beside its rings", None, None, None, 1024, 512, True),
+    ("1 MiB WRITE / UCX over TCP", "write 1m", "ucx bandwidth", ("bytes_per_s", "bytes_per_s"),
+     None, None, False),
+    ("UCX's (TCP) p50 / 64 B SEND ping-pong, p50", "ucx latency", "send pingpong", (p50, p50),
+     None, None, False),
+]
+
+# Name, measurement, what: rates in the table below the ratios.
+NUMBERS = [
+    ("testpmd txonly to rxonly, 122 B frames", "testpmd 122", "frames_per_s"),
+    ("testpmd txonly to rxonly, 4170 B frames", "testpmd 4170", "bytes_per_s"),
+    ("SEND 64 B, SRQ, 1 of 64 signaled", "send 64 srq", "messages_per_s"),
+    ("SEND 64 B, RQ, 1 of 64 signaled", "send 64 rq", "messages_per_s"),
+    ("SEND 64 B, SRQ, all signaled", "send 64 signaled", "messages_per_s"),
+    ("SEND 64 B, SRQ, inline", "send 64 inline", "messages_per_s"),
+    ("SEND 64 B, SRQ, 4,096 QPs", "send 64 qps 4096", "messages_per_s"),
+    ("UCX over TCP, tag_bw 64 B", "ucx rate", "messages_per_s"),
+    ("WRITE 1 MiB, MTU 4096", "write 1m", "bytes_per_s"),
+    ("READ 1 MiB, MTU 4096", "read 1m", "bytes_per_s"),
+    ("WRITE 64 KiB, MTU 4096", "write 64k", "bytes_per_s"),
+    ("WRITE 64 KiB, MTU 4096, 1 % loss", "write 64k loss 10000", "bytes_per_s"),
+    ("TCP over loopback, 1 MiB writes", "tcp bandwidth", "bytes_per_s"),
+    ("UCX over TCP, ucp_put_bw 1 MiB", "ucx bandwidth", "bytes_per_s"),
+    ("raw frames of 122 B, half of a round trip", "raw pingpong", "latency_ns"),
+    ("SEND 64 B, half of a round trip", "send pingpong", "latency_ns"),
+    ("SEND 64 B inline, half of a round trip", "send pingpong inline", "latency_ns"),
+    ("WRITE 64 B, half of a round trip", "write pingpong", "latency_ns"),
+    ("READ 64 B, a round trip", "read latency", "latency_ns"),
+    ("TCP over loopback 64 B, half of a round trip", "tcp latency", "latency_ns"),
+    ("UCX over TCP 64 B, half of a round trip", "ucx latency", "latency_ns"),
+    ("UD SEND", None, None),
+    ("completion channel instead of polling", None, None),
+    ("2 engines", None, None),
+    ("through the daemon", None, None),
+]
+
+
+def value(numbers, field):
+    return field(numbers) if callable(field) else numbers[field]
+
+
+def ratio_row(results, row):
+    text, over, under, fields, reach, aim, less = row
+    out = {"text": text, "reach": reach, "aim": aim, "less_is_better": less, "ratio": None}
+    if over is None:
+        out["verdict"] = ABSENT
+        return out
+    ratios = [value(a, fields[0]) / value(b, fields[1])
+              for a, b in zip(results.get(over, []), results.get(under, []))
+              if a and b and value(b, fields[1])]
+    if not ratios:
+        out["verdict"] = "not measured"
+        return out
+    out.update(ratio=statistics.median(ratios), low=min(ratios), high=max(ratios))
+    out["verdict"] = verdict(out["ratio"], reach, aim, less)
+    return out
+
+
+def verdict(ratio, reach, aim, less):
+    def good(limit):
+        return ratio <= limit if less else ratio >= limit
+    if reach is None and aim is None:
+        return ""
+    if aim is not None and good(aim):
+        return "aim"
+    return "reached" if reach is None or good(reach) else "BELOW"
+
+
+def rows(results):
+    return [ratio_row(results, row) for row in RATIOS]
+
+
+def cell(number):
+    return "" if number is None else "%.2f" % number if number < 100 else "%d" % number
+
+
+def show_ratios(report):
+    print("%-58s %6s  %-13s %6s %6s" % ("ratio", "median", "lowest-highest", "reach", "aim"))
+    for row in report["rows"]:
+        if row["ratio"] is None:
+            middle = "%6s  %-14s" % ("", row["verdict"])
+        else:
+            middle = "%6s  %-14s" % (cell(row["ratio"]), "%s-%s" % (cell(row["low"]),
+                                                                     cell(row["high"])))
+        tail = "" if row["ratio"] is None else row["verdict"]
+        print(("%-58s %s %6s %6s  %s" % (row["text"], middle, cell(row["reach"]),
+                                         cell(row["aim"]), tail)).rstrip())
+
+
+def number_text(numbers, what):
+    """Median and range of the rounds."""
+    if what == "latency_ns":
+        parts = []
+        for name, title in (("p50", "p50"), ("p99", "p99"), ("p999", "p99.9")):
+            values = [n[what][name] for n in numbers if name in n[what]]
+            if values:
+                parts.append("%s %.2f us" % (title, statistics.median(values) / 1e3))
+        return ", ".join(parts)
+    unit, scale = {"bytes_per_s": ("GB/s", 1e9), "frames_per_s": ("M/s", 1e6),
+                   "messages_per_s": ("M/s", 1e6)}[what]
+    values = [n[what] / scale for n in numbers]
+    return "%.2f %s (%.2f-%.2f)" % (statistics.median(values), unit, min(values), max(values))
+
+
+def show_numbers(report):
+    for text, name, what in NUMBERS:
+        numbers = [n for n in report["results"].get(name, []) if n]
+        if name is None:
+            print("%-46s %s" % (text, ABSENT))
+        elif numbers:
+            print("%-46s %s" % (text, number_text(numbers, what)))
+
+
+def show(report):
+    print("%s, %d cores, %s; %.1f minutes%s" % (
+        report["machine"]["cpu"], report["machine"]["cpus"], report["machine"]["kernel"],
+        report["minutes"], ", --quick" if report["quick"] else ""))
+    print()
+    show_ratios(report)
+    print()
+    show_numbers(report)
