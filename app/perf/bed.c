@@ -12,6 +12,7 @@
 #define LOOK_MS 20
 #define STALL_S 10
 #define STATS_MAX 128
+#define CYCLES "cycles_"
 
 void
 bed_blame(struct bed *bed, const char *format, ...)
@@ -332,6 +333,37 @@ bed_look(struct bed *bed, struct msg *msg)
 		return false;
 	bed->gone |= msg->kind == MSG_GONE;
 	return true;
+}
+
+static uint64_t
+row_value(const struct rocade_stat *rows, unsigned n, const char *name)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (strcmp(rows[i].name, name) == 0)
+			return rows[i].value;
+	}
+	return 0;
+}
+
+void
+bed_cycles(struct bed *bed)
+{
+	struct rocade_stat rows[STATS_MAX];
+	unsigned n = rocade_port_stats(bed->port, -1, rows, STATS_MAX);
+
+	for (unsigned i = 0; i < n && i < STATS_MAX; i++) {
+		const char *stage = rows[i].name + strlen(CYCLES);
+		const char *packets = "rx_packets";
+
+		if (strncmp(rows[i].name, CYCLES, strlen(CYCLES)) != 0)
+			continue;
+		if (strncmp(stage, "tx", 2) == 0 || strcmp(stage, "build") == 0)
+			packets = "tx_packets";
+		fprintf(stderr, "%s: %s: %.1f cycles a packet\n",
+			bed->conf->server ? "server" : "client", stage,
+			(double)rows[i].value /
+				(double)(row_value(rows, n, packets) | 1));
+	}
 }
 
 void

@@ -93,6 +93,9 @@ void
 bed_blame(struct bed *bed, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void
 bed_tally(struct bed *bed, struct tally *tally);
+/* Of a library built with -Dcycles=true: prints to stderr where they went. */
+void
+bed_cycles(struct bed *bed);
 
 /* Posts n requests to the flow, from the chain that bed_open() made. False: refused. */
 static inline bool
