@@ -552,21 +552,118 @@ struct sender {
 	uint32_t imm[10]; /* with imm_ops: as the application gave it, in host order */
 	unsigned imm_ops; /* bit per operation */
 	unsigned solicited_ops;
+	/* WRITE, READ and atomics; 0: IBV_WR_SEND, of all operations but atomics. */
+	enum ibv_wr_opcode opcode;
+	uint32_t rkey;
+	uint32_t at[10]; /* in the target area */
+	uint64_t operand[4], compare[4];
 };
 
 static const struct sender senders[] = {
-	{"01-rc-send-only", IBV_MTU_1024, 10, {0, 1, 2, 3, 4, 5, 255, 256, 1023, 1024},
-		{0}, 0, 0},
-	{"02-rc-send-multi", IBV_MTU_1024, 5, {1025, 2048, 2049, 3072, 4098}, {0}, 0, 0},
-	{"03-rc-send-imm", IBV_MTU_1024, 5, {0, 5, 1024, 1030, 3000},
-		{0x11223344, 0xdeadbeef, 1, 2, 0xffffffff}, 0x1F, 0},
-	{"10-rc-mtu256", IBV_MTU_256, 1, {1000}, {0}, 0, 0},
-	{"11-rc-mtu512", IBV_MTU_512, 1, {1500}, {0}, 0, 0},
-	{"15-rc-solicited", IBV_MTU_1024, 3, {8, 8, 2000}, {0, 0, 3}, 4, 6},
-	{"18-rc-mtu2048", IBV_MTU_2048, 1, {5000}, {0}, 0, 0},
-	{"19-rc-mtu4096", IBV_MTU_4096, 1, {8192}, {0}, 0, 0},
-	{"26-rc-ipv6-linklocal", IBV_MTU_1024, 2, {5, 1500}, {0, 1}, 2, 0},
+	{.name = "01-rc-send-only",
+		.mtu = IBV_MTU_1024,
+		.ops = 10,
+		.len = {0, 1, 2, 3, 4, 5, 255, 256, 1023, 1024}},
+	{.name = "02-rc-send-multi",
+		.mtu = IBV_MTU_1024,
+		.ops = 5,
+		.len = {1025, 2048, 2049, 3072, 4098}},
+	{.name = "03-rc-send-imm",
+		.mtu = IBV_MTU_1024,
+		.ops = 5,
+		.len = {0, 5, 1024, 1030, 3000},
+		.imm = {0x11223344, 0xdeadbeef, 1, 2, 0xffffffff},
+		.imm_ops = 0x1F},
+	{.name = "10-rc-mtu256", .mtu = IBV_MTU_256, .ops = 1, .len = {1000}},
+	{.name = "11-rc-mtu512", .mtu = IBV_MTU_512, .ops = 1, .len = {1500}},
+	{.name = "15-rc-solicited",
+		.mtu = IBV_MTU_1024,
+		.ops = 3,
+		.len = {8, 8, 2000},
+		.imm = {0, 0, 3},
+		.imm_ops = 4,
+		.solicited_ops = 6},
+	{.name = "18-rc-mtu2048", .mtu = IBV_MTU_2048, .ops = 1, .len = {5000}},
+	{.name = "19-rc-mtu4096", .mtu = IBV_MTU_4096, .ops = 1, .len = {8192}},
+	{.name = "26-rc-ipv6-linklocal",
+		.mtu = IBV_MTU_1024,
+		.ops = 2,
+		.len = {5, 1500},
+		.imm = {0, 1},
+		.imm_ops = 2},
+	{.name = "05-rc-write",
+		.mtu = IBV_MTU_1024,
+		.ops = 6,
+		.len = {0, 1, 7, 1024, 1025, 3001},
+		.opcode = WR_RDMA_WRITE,
+		.rkey = 0xe39,
+		.at = {0, 3, 0x11, 0x1000, 0x4000, 0}},
+	{.name = "06-rc-write-imm",
+		.mtu = IBV_MTU_1024,
+		.ops = 5,
+		.len = {0, 1, 1024, 1027, 3001},
+		.imm = {0x0a0b0c0d, 1, 2, 3, 4},
+		.imm_ops = 0x1F,
+		.opcode = WR_RDMA_WRITE,
+		.rkey = 0x102e,
+		.at = {0, 3, 0x1000, 0x4000, 0}},
+	{.name = "07-rc-read",
+		.mtu = IBV_MTU_1024,
+		.ops = 7,
+		.len = {0, 1, 6, 1024, 1025, 2048, 3001},
+		.opcode = IBV_WR_RDMA_READ,
+		.rkey = 0x12bb,
+		.at = {0, 5, 0x21, 0x1000, 0x4000, 0, 7}},
+	{.name = "08-rc-atomic",
+		.mtu = IBV_MTU_1024,
+		.ops = 4,
+		.len = {8, 8, 8, 8},
+		.opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
+		.rkey = 0x1496,
+		.at = {0, 0, 8, 8},
+		.operand = {0xaaaabbbbccccdddd, 2, 5, UINT64_MAX},
+		.compare = {0x1111222233334444, 1}},
 };
+
+/* Operation k of s, from local memory at 8192 k; what it is beyond its opcode. */
+static void
+sender_remote(const struct sender *s, unsigned k, struct send_req *req)
+{
+	if (s->opcode == 0)
+		return;
+	req->opcode = s->opcode;
+	req->remote_va = TARGET_VA + s->at[k];
+	req->rkey = s->rkey;
+	if (s->opcode == WR_RDMA_WRITE && (s->imm_ops >> k & 1) != 0)
+		req->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	if (s->opcode != IBV_WR_ATOMIC_CMP_AND_SWP)
+		return;
+	req->compare_add = k < 2 ? s->compare[k] : s->operand[k];
+	req->swap = s->operand[k];
+	if (k >= 2)
+		req->opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* What READs and atomics brought, against the kernel's memory. */
+static void
+sender_check(const struct sender *s)
+{
+	static const uint64_t old[] = {
+		0x1111222233334444, 0xaaaabbbbccccdddd, 0x64, 0x69};
+
+	for (unsigned k = 0; k < s->ops; k++) {
+		const uint8_t *at = p.a.mem + 8192 * k;
+
+		if (s->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
+			assert_memory_equal(at, &old[k], 8);
+		for (uint32_t i = 0; s->opcode == IBV_WR_RDMA_READ && i < s->len[k];
+			i++) {
+			uint32_t from = s->at[k] + i;
+
+			assert_int_equal(at[i], (uint8_t)(0x80 + (from ^ (from >> 8))));
+		}
+	}
+}
 
 static void
 sender_post(const struct sender *s)
@@ -584,6 +681,8 @@ sender_post(const struct sender *s)
 			.sge = &sge,
 			.num_sge = s->len[k] != 0,
 		};
+
+		sender_remote(s, k, &req);
 
 		for (uint32_t i = 0; i < s->len[k]; i++)
 			p.a.mem[8192 * k + i] =
@@ -606,6 +705,7 @@ test_requester(void **state)
 		conf.unconnected = true;
 		conf.mtu = s->mtu;
 		conf.mem_bytes = 10 * 8192;
+		conf.max_rd = 4;
 		pair_init(&p, &conf);
 		assert_true(frame_view(0, &first));
 		/* Both QPs of these captures have the same number. */
@@ -618,6 +718,8 @@ test_requester(void **state)
 				host_take(&p.a, file.frames[k].data, file.frames[k].len);
 				continue;
 			}
+			if (p.a.wire_count == 0) /* max_rd_atomic held it back */
+				host_pull(&p.a, PULL_ALL);
 			ours = wire_view(&p.a, 0);
 			fields_compare(&ours, &v);
 			assert_memory_equal(ours.ext, v.ext, v.op->ext_len);
@@ -625,6 +727,7 @@ test_requester(void **state)
 		}
 		for (unsigned k = 0; k < s->ops; k++)
 			expect_sent(&p.a, k, IBV_WC_SUCCESS);
+		sender_check(s);
 		pair_fini(&p);
 		pcap_file_unload(&file);
 	}
