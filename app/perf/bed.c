@@ -12,6 +12,7 @@
 #define LOOK_MS 20
 #define STALL_S 10
 #define STATS_MAX 128
+#define CYCLES "cycles_"
 
 void
 bed_blame(struct bed *bed, const char *format, ...)
@@ -156,18 +157,28 @@ ready_wait(struct bed *bed)
 static int
 end_open(struct bed *bed)
 {
+	uint64_t before, qp_before;
+
 	bed->flows = calloc(bed->plan.qps, sizeof(*bed->flows));
 	if (bed->flows == NULL) {
 		bed_blame(bed, "no memory");
 		return -1;
 	}
-	if (port_open(bed) != 0 || bed_memory(bed) != 0 || queues_create(bed) != 0)
+	if (port_open(bed) != 0)
 		return -1;
+	before = memory_in_use();
+	if (bed_memory(bed) != 0 || queues_create(bed) != 0)
+		return -1;
+	qp_before = memory_in_use();
 	for (uint64_t i = 0; i < bed->plan.qps; i++) {
 		if (flow_create(bed, i) != 0)
 			return -1;
 	}
-	return bed_connect(bed);
+	if (bed_connect(bed) != 0)
+		return -1;
+	bed->qp_memory = memory_in_use() - qp_before;
+	bed->memory = memory_in_use() - before + bed->mem_len;
+	return 0;
 }
 
 /* The server's port stands before the client's: a memif client asks for its server once.
@@ -233,8 +244,9 @@ bed_reap(struct bed *bed)
 		struct flow *flow = &bed->flows[wc[i].qp_num - bed->plan.qpn_base];
 
 		if (unlikely(wc[i].status != IBV_WC_SUCCESS)) {
-			bed_blame(bed, "a request of QP 0x%x failed: %s", wc[i].qp_num,
-				ibv_wc_status_str(wc[i].status));
+			bed_blame(bed, "a request of QP 0x%x failed: %s (vendor_err %u)",
+				wc[i].qp_num, ibv_wc_status_str(wc[i].status),
+				wc[i].vendor_err);
 			return -1;
 		}
 		done += (int64_t)(wc[i].wr_id - flow->acked);
@@ -270,8 +282,10 @@ bed_repost(struct bed *bed, const struct ibv_wc *wc, int n)
 		struct ibv_recv_wr *wr = &bed->recv_wr[wc[i].wr_id];
 
 		if (unlikely(wc[i].status != IBV_WC_SUCCESS)) {
-			bed_blame(bed, "a receive failed: %s",
-				ibv_wc_status_str(wc[i].status));
+			/* A flush says nothing: what happened before, perhaps. */
+			bed_reap(bed);
+			bed_blame(bed, "a receive failed: %s (vendor_err %u)",
+				ibv_wc_status_str(wc[i].status), wc[i].vendor_err);
 			return -1;
 		}
 		if (last != NULL && (bed->srq != NULL || wc[i].qp_num == qpn)) {
@@ -321,12 +335,45 @@ bed_look(struct bed *bed, struct msg *msg)
 	return true;
 }
 
+static uint64_t
+row_value(const struct rocade_stat *rows, unsigned n, const char *name)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (strcmp(rows[i].name, name) == 0)
+			return rows[i].value;
+	}
+	return 0;
+}
+
+void
+bed_cycles(struct bed *bed)
+{
+	struct rocade_stat rows[STATS_MAX];
+	unsigned n = rocade_port_stats(bed->port, -1, rows, STATS_MAX);
+
+	for (unsigned i = 0; i < n && i < STATS_MAX; i++) {
+		const char *stage = rows[i].name + strlen(CYCLES);
+		const char *packets = "rx_packets";
+
+		if (strncmp(rows[i].name, CYCLES, strlen(CYCLES)) != 0)
+			continue;
+		if (strncmp(stage, "tx", 2) == 0 || strcmp(stage, "build") == 0)
+			packets = "tx_packets";
+		fprintf(stderr, "%s: %s: %.1f cycles a packet\n",
+			bed->conf->server ? "server" : "client", stage,
+			(double)rows[i].value /
+				(double)(row_value(rows, n, packets) | 1));
+	}
+}
+
 void
 bed_tally(struct bed *bed, struct tally *tally)
 {
 	struct rocade_stat rows[STATS_MAX];
 	unsigned n = rocade_port_stats(bed->port, -1, rows, STATS_MAX);
 
+	tally->memory = bed->memory;
+	tally->qp_memory = bed->qp_memory;
 	for (unsigned i = 0; i < n && i < STATS_MAX; i++) {
 		if (strcmp(rows[i].name, "retransmitted") == 0)
 			tally->retransmitted = rows[i].value;

@@ -39,8 +39,9 @@ struct bed {
 	uint8_t *mem;
 	size_t mem_len;
 	struct ibv_mr *mr;
-	uint64_t stride; /* of a message */
-	uint64_t slots;  /* of the target: QPs share it when they are many */
+	uint64_t memory, qp_memory; /* of struct tally */
+	uint64_t stride;            /* of a message */
+	uint64_t slots;             /* of the target: QPs share it when they are many */
 	uint8_t *source, *target, *recv;
 	uint64_t remote_addr;
 	uint32_t rkey;
@@ -68,6 +69,10 @@ bed_close(struct bed *bed);
 /* memory.c */
 int
 bed_memory(struct bed *bed);
+/* Bytes that this process has allocated, of its own heap and of EAL's; not those mapped.
+ */
+uint64_t
+memory_in_use(void);
 /* connect.c: all QPs to RTS. */
 int
 bed_connect(struct bed *bed);
@@ -88,6 +93,9 @@ void
 bed_blame(struct bed *bed, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void
 bed_tally(struct bed *bed, struct tally *tally);
+/* Of a library built with -Dcycles=true: prints to stderr where they went. */
+void
+bed_cycles(struct bed *bed);
 
 /* Posts n requests to the flow, from the chain that bed_open() made. False: refused. */
 static inline bool

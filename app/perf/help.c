@@ -10,8 +10,7 @@
 /* The table stands word for word in the man page; a test compares. */
 static const char *const exit_texts[] = {
 	[EXIT_OK] = "measured",
-	[EXIT_RUN] = "the run failed: the other end never came or went away, or a "
-		     "request failed",
+	[EXIT_RUN] = "the run failed: the other end is gone, or a request failed",
 	[EXIT_USAGE] = "an option or its value cannot be",
 	[EXIT_ENVIRONMENT] = "EAL does not start, or a port cannot be opened",
 };

@@ -19,6 +19,8 @@ struct tally {
 	uint64_t messages; /* in the window: receives, or completions, polled */
 	double seconds;    /* that it was long */
 	uint64_t retransmitted, rnr_naks, dropped; /* since the port was opened */
+	uint64_t memory;                           /* bytes: buffers, queues, QPs */
+	uint64_t qp_memory; /* of that, the QPs with their own queues */
 };
 
 struct msg {

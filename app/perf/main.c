@@ -111,10 +111,12 @@ rdma_run(void)
 		if (rc == 0)
 			code = EXIT_OK;
 	}
-	if (code != EXIT_OK)
+	if (code == EXIT_OK)
+		bed_cycles(&bed);
+	else
 		wrong(code, bed.reason);
 	/* A memif must not be polled while the other end leaves: nobody polls by now. */
-	else if (conf.server)
+	if (code == EXIT_OK && conf.server)
 		link_drain(bed.link);
 	bed_close(&bed);
 	return code;

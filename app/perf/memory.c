@@ -2,9 +2,12 @@
 /* Buffers: one that all QPs send from, one that the other end writes to or reads from,
  * and receives. */
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include <rte_malloc.h>
 
 #include "bed.h"
 
@@ -52,6 +55,18 @@ receives_prepare(struct bed *bed)
 		bed->recv_wr[i] = (struct ibv_recv_wr){
 			.wr_id = i, .sg_list = &bed->recv_sge[i], .num_sge = 1};
 	}
+}
+
+uint64_t
+memory_in_use(void)
+{
+	struct rte_malloc_socket_stats stats;
+	struct mallinfo2 heap = mallinfo2();
+	uint64_t bytes = heap.uordblks + heap.hblkhd;
+
+	for (int socket = 0; rte_malloc_get_socket_stats(socket, &stats) == 0; socket++)
+		bytes += stats.heap_allocsz_bytes;
+	return bytes;
 }
 
 int

@@ -52,6 +52,8 @@ result_json(const struct plan *plan, const struct result *result)
 	put(object, "retransmitted",
 		result->client.retransmitted + result->server.retransmitted);
 	put(object, "rnr_naks", result->client.rnr_naks + result->server.rnr_naks);
+	put(object, "memory_bytes", result->server.memory);
+	put(object, "qp_bytes", result->server.qp_memory / plan->qps);
 	put(object, "dropped", result->client.dropped + result->server.dropped);
 	return object;
 }

@@ -171,7 +171,10 @@ commands_poll(struct run *run)
 		run_input(run);
 		return;
 	}
-	if (cmdline_poll(cl) == RDLINE_EXITED) {
+	/* Below 0: ^D, or the terminal is gone. */
+	int status = cmdline_poll(cl);
+
+	if (status < 0 || status == RDLINE_EXITED) {
 		run_stop(run);
 		run->quit = true;
 	}

@@ -245,11 +245,12 @@ report_final(struct run *run)
 	print_table(run, results);
 	print_impaired(run);
 	print_drops(run, results);
+	fflush(stdout);
+	/* First the file: who sees the verdict finds it written. */
+	if (json_write(run) != 0)
+		run->failed = true;
 	if (blamed != NULL)
 		printf("FAIL: %s\n", blamed->reason);
 	else
 		printf("PASS\n");
-	fflush(stdout);
-	if (json_write(run) != 0)
-		run->failed = true;
 }

@@ -175,7 +175,8 @@ tx_failed(struct host *host, struct flow *flow, const struct ibv_wc *wc)
 	if (flow->failed || flow->resetting)
 		return; /* the flush behind the one that tells why, or because of us */
 	flow->failed = true;
-	if ((host->state != HOST_RUNNING && host->state != HOST_DRAINING) || host->passive)
+	if ((host->state != HOST_RUNNING && host->state != HOST_DRAINING) ||
+		host->passive)
 		return; /* tried again until the wait is over */
 	if (wc->status == IBV_WC_RETRY_EXC_ERR)
 		host_fail(host,

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
@@ -22,6 +23,8 @@
 #define ROOM_STEP 1024 /* many NICs take receive buffers in units of this */
 #define LINK_WAIT_MS 250
 #define LINK_STEP_MS 10
+#define DRAIN_WAIT_US 1000000
+#define DRAIN_STEP_US 100
 
 /* Writes the sentence and returns ret. */
 static int __attribute__((format(printf, 4, 5)))
@@ -328,6 +331,33 @@ dev_free(struct ethdev *dev)
 		sizeof(*dev) + dev->queue_count * sizeof(struct ethdev_queue));
 }
 
+static void
+drained(void *arg)
+{
+	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
+}
+
+/*
+ * EAL's interrupt thread may still be in a handler of the PMD (net_memif's, when both ends
+ * close at once), and rte_eal_cleanup() of DPDK 22.11 unmaps what it looks at. An alarm runs
+ * in that thread, so behind one it is out.
+ */
+static void
+interrupts_drain(void)
+{
+	bool done = false;
+
+	if (rte_eal_alarm_set(1, drained, &done) != 0)
+		return;
+	for (unsigned us = 0; us < DRAIN_WAIT_US; us += DRAIN_STEP_US) {
+		/* Pairs with the release in drained(). */
+		if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
+			return;
+		usleep(DRAIN_STEP_US);
+	}
+	rte_eal_alarm_cancel(drained, &done); /* waits for one that runs */
+}
+
 void
 ethdev_close(void *drv)
 {
@@ -336,6 +366,7 @@ ethdev_close(void *drv)
 	(void)rte_eth_dev_stop(dev->port_id);
 	/* Only this takes the pool's buffers out of the descriptor rings. */
 	(void)rte_eth_dev_close(dev->port_id);
+	interrupts_drain();
 	dev_free(dev);
 }
 

@@ -2,6 +2,7 @@
 /* Packets in: burst, parse, find the QP, dispatch. */
 #include <rte_prefetch.h>
 
+#include "engine/clock_cycles.h"
 #include "engine/internal.h"
 
 /* The port's own business: ARP, ND, ICMP. */
@@ -69,6 +70,7 @@ take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 	struct parsed parsed[PKT_BURST];
 	unsigned kept = 0;
 
+	CYCLES_START(since);
 	for (unsigned i = 0; i < n; i++) {
 		if (i + 2 < n) {
 			rte_prefetch0(pkts[i + 2].data);
@@ -76,6 +78,7 @@ take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 		}
 		look_up(e, &pkts[i], &parsed[i], now);
 	}
+	CYCLES_LAP(e, parse, since);
 	for (unsigned i = 0; i < n; i++) {
 		struct qp *qp = parsed[i].qp;
 
@@ -88,7 +91,9 @@ take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 		}
 		pkts[kept++] = pkts[i];
 	}
+	CYCLES_LAP(e, dispatch, since);
 	e->queue.ops->rx_release(e->queue.queue, pkts, kept);
+	CYCLES_LAP(e, rx_release, since);
 }
 
 static unsigned
@@ -115,11 +120,14 @@ unsigned
 engine_rx(struct engine *e, uint64_t now)
 {
 	struct pkt pkts[PKT_BURST];
-	unsigned n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST);
+	unsigned n;
 
+	CYCLES_START(since);
+	n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST);
 	if (n != 0) {
 		uint64_t bytes = 0;
 
+		CYCLES_LAP(e, rx_burst, since);
 		rte_prefetch0(pkts[0].data);
 		for (unsigned i = 0; i < n; i++) {
 			bytes += pkts[i].len;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/clock_cycles.h"
 #include "engine/internal.h"
 
 /* ---- Frames ---- */
@@ -272,14 +273,18 @@ engine_tx(struct engine *e, uint64_t now)
 		windows_check(e);
 		if (TAILQ_EMPTY(&e->ready))
 			break;
+		CYCLES_START(since);
 		if (frames_fill(e, ENGINE_BUDGET) == 0) {
 			e->stats.tx_no_buffer++;
 			break;
 		}
+		CYCLES_LAP(e, tx_alloc, since);
 		used = collect(e, e->frames + e->frame_from, e->frame_count, now);
+		CYCLES_LAP(e, build, since);
 		if (used == 0)
 			break;
 		burst_out(e, e->frames + e->frame_from, used);
+		CYCLES_LAP(e, tx_burst, since);
 		e->frame_from += used;
 		e->frame_count -= used;
 		moved += used;

@@ -90,6 +90,10 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 	}
 	if (to == IBV_QPS_ERR) {
 		qp_error(qp);
+		/* IBA 10.3.1.7: nothing leaves any more. A fatal NAK is another matter.
+		 */
+		qp->resp.owed = 0;
+		qp->resp.job_next = qp->resp.job_end;
 		return;
 	}
 	if (to == IBV_QPS_SQD && qp->state == IBV_QPS_RTS) {
@@ -118,6 +122,9 @@ qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path
 		return rc;
 	/* IBA 10.3.1.5: SQD -> RTS only once the queue has drained. */
 	if (from == IBV_QPS_SQD && to == IBV_QPS_RTS && qp->draining)
+		return -EINVAL;
+	/* What READs were cut into would be answered against another measure. */
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC && qp->draining)
 		return -EINVAL;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
 		rc = resp_set_depth(qp, attr->max_dest_rd_atomic);

@@ -385,6 +385,18 @@ window_left(const struct qp *qp)
 	return left;
 }
 
+/* Whether the windows still allow one: a READ takes many PSNs at once, and may exceed
+ * them by what is left of it. */
+static bool
+window_open(const struct qp *qp)
+{
+	uint32_t used = (qp->req.next_psn - qp->req.una_psn) & PSN_MASK;
+
+	return used < QP_WINDOW &&
+	       (qp->peer == NULL ||
+		       qp->peer->inflight + used - qp->req.unacked < qp->peer->window);
+}
+
 /* Whether nothing can follow the packet about to be built, but for limits. */
 static bool
 is_tail(const struct qp *qp)
@@ -426,7 +438,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		req->rnr_deadline != TIME_NEVER)
 		return 0;
 	n = RTE_MIN(n, window_left(qp));
-	while (built < n && req_in_window(qp) && req_has_next(qp)) {
+	while (built < n && window_open(qp) && req_has_next(qp)) {
 		enum ibv_wc_status status = IBV_WC_SUCCESS;
 
 		if (req->next_idx == req->started_idx)

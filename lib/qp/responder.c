@@ -44,6 +44,8 @@ resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status sta
 	if (resp->wqe_held) {
 		resp->wqe_held = false;
 		qp_complete_recv_error(qp, qp->wqe->wr_id, status, vendor);
+	} else if (qp->state == IBV_QPS_ERR) {
+		; /* a READ that was still answered in front of a NAK: told already */
 	} else if (syndrome == AETH_NAK_INV_REQ) {
 		qp_event(qp, QP_EVENT_REQ_ERR);
 	} else if (syndrome == AETH_NAK_ACCESS) {

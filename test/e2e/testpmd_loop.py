@@ -5,8 +5,11 @@ what it says to wrong options. As an ordinary user, without EAL and hugepages.""
 
 import json
 import os
+import pty
+import select
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tap import case, run  # noqa: E402
@@ -174,6 +177,46 @@ def stop_and_go():
          program.tail())
 
 
+def terminal():
+    """Completion and history, as on a terminal."""
+    master, slave = pty.openpty()
+    program = subprocess.Popen([PROGRAM, "--", "--loop", "-i", "-T", "0"], stdin=slave,
+                               stdout=slave, stderr=slave, close_fds=True)
+    os.close(slave)
+    text = ""
+
+    def expect(words, typed=b"", timeout_s=15):
+        """Types, and reads until the words came."""
+        nonlocal text
+        mark = len(text)
+        os.write(master, typed)
+        end = time.monotonic() + timeout_s
+        while words not in text[mark:] and time.monotonic() < end:
+            if select.select([master], [], [], 0.1)[0]:
+                try:
+                    text += os.read(master, 65536).decode(errors="replace")
+                except OSError:
+                    break
+        return words in text[mark:]
+    case("a prompt", expect("rocade-testpmd> "), text)
+    case("Tab completes", expect("srq ", b"sh\tsr\t"), text)
+    case("... and the command runs", expect("receives posted", b"\n"), text)
+    case("the arrow brings it back", expect("show srq", b"\x1b[A"), text)
+    case("... and runs again", expect("receives posted", b"\n"), text)
+    case("? lists what may follow", expect("neigh", b"show ?"), text)
+    expect("rocade-testpmd> ", b"\x03")
+    case("start on a terminal", expect("send, 1 QPs", b"start\n"), text)
+    case("stop", expect("PASS", b"stop\n"), text)
+    os.write(master, b"\x04")
+    try:
+        code = program.wait(10)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        code = None
+    case("^D quits", code == 0, "%s %s" % (code, text))
+    os.close(master)
+
+
 def table_of_wrong_options():
     rows = [
         (["--size", "64x"], "--size 64x cannot be: give bytes"),
@@ -226,4 +269,4 @@ def ordinary_user():
 
 if __name__ == "__main__":
     sys.exit(run(sends, limit, pingpong, trouble, unsignaled, sizes_differ, commands, stop_and_go,
-                 table_of_wrong_options, ordinary_user))
+                 terminal, table_of_wrong_options, ordinary_user))

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two rocade-testpmd processes over net_memif: verified traffic, path MTU 4096, trouble, and
-what each end does when the other one is restarted, stopped, or never there."""
+"""Two rocade-testpmd processes over net_memif: verified traffic, path MTU 4096, trouble, stop and
+start, and what each end says when the other one is not there or comes late. Restarts are with
+testpmd_tap.py: when one end of a memif goes, the driver of the other one (DPDK 22.11) unmaps the
+rings in a thread of its own, and crashes if they are polled just then."""
 
 import os
 import sys
@@ -15,8 +17,7 @@ ADDRESS = ["192.0.2.1", "192.0.2.2"]
 
 
 class Wire:
-    """One memif: its server has to be up before a client comes, and a client does not come back
-    by itself when the server went (the PMD is like that), so whoever is restarted is the client."""
+    """One memif. Its server has to be up before a client comes: that tries only once."""
 
     count = 0
 
@@ -38,16 +39,27 @@ class Wire:
         return program
 
 
+def close(first, other, code=0):
+    """Ends the first while nobody polls the wire, then the other one, which is done."""
+    other.freeze()
+    first.say("quit")
+    got = first.wait(20)
+    other.kill()
+    return got == code
+
+
 def pair(*options, mode="send", other="sink", if_mtu=1500, timeout_s=60):
-    """Both ends to their end: programs, reports (None where it failed)."""
+    """Both ends to the end of their run: reports (None where it failed)."""
     wire = Wire(server=1)
+    options = list(options) + ["-i", "-a", "--wait", "30"]
     ends = [wire.end(1, "--mode", other, *options, if_mtu=if_mtu),
             wire.end(0, "--mode", mode, *options, if_mtu=if_mtu)]
-    codes = [program.wait(timeout_s) for program in ends]
     for program in ends:
-        program.kill()
-    if codes != [0, 0]:
-        return False, "%s\n%s\n%s" % (codes, ends[0].tail(), ends[1].tail()), None, None
+        program.expect("^(PASS|FAIL)", timeout_s)
+    good = all("\nPASS" in program.text for program in ends)
+    good = close(ends[1], ends[0]) and good
+    if not good:
+        return False, "%s\n%s" % (ends[0].tail(), ends[1].tail()), None, None
     return True, "", ends[1].json(), ends[0].json()
 
 
@@ -86,56 +98,10 @@ def pingpong():
          a["lat_p50_ns"] and b["lat_p50_ns"] is None, why or (a, b))
 
 
-def sender_restarts():
-    wire = Wire(server=1)
-    sink = wire.end(1, "--mode", "sink", "-q", "4", "-t", "3600")
-    first = wire.end(0, "--mode", "send", "-q", "4", "-t", "3600")
-    case("traffic flows", sink.expect(r"sink: [\d.]+ Mmsg/s .* [\d,]{4,} messages", 30),
-         sink.tail() + first.tail())
-    first.kill()
-    second = wire.end(0, "--mode", "send", "-q", "4", "-c", "50000")
-    code = second.wait(60)
-    case("a sender restarted after a kill is served", code == 0 and
-         second.json()["messages"] == 50000, "%s\n%s\n%s" % (code, second.tail(), sink.tail()))
-    case("... the sink said so in one sentence",
-         sink.expect("192.0.2.1 was restarted: it sends from its first PSN again", 5) and
-         sink.text.count("was restarted") == 1,
-         sink.tail())
-    third = wire.end(0, "--mode", "send", "-q", "4", "-c", "50000")
-    case("... and once more", third.wait(60) == 0, third.tail() + sink.tail())
-    sink.process.terminate()
-    code = sink.wait(20)
-    case("... all of it verified", code == 0 and verified(sink.json()) and
-         sink.json()["peer_restarts"] == 2, "%s %s" % (code, sink.tail()))
-
-
-def sink_restarts():
-    wire = Wire(server=0)
-    sender = wire.end(0, "--mode", "send", "-q", "4", "-i", "-a")
-    sink = wire.end(1, "--mode", "sink", "-q", "4")
-    case("traffic flows the other way round", sink.expect(r"sink: [\d.]+ Mmsg/s .* [\d,]{4,} messages",
-                                                          30), sink.tail() + sender.tail())
-    sink.kill()
-    case("the sender of a killed sink says so", sender.expect(
-        r"192.0.2.2 (stopped answering|is down).*`start` connects again", 30), sender.tail())
-    sink = wire.end(1, "--mode", "sink", "-q", "4")
-    mark = len(sender.text)
-    sender.say("start")
-    case("... and `start` works again", sink.expect(r"sink: [\d.]+ Mmsg/s .* [\d,]{4,} messages", 30),
-         sink.tail() + sender.tail())
-    sender.say("stop")
-    case("... and passes", sender.expect(r"^PASS", 20, mark), sender.tail())
-    sender.say("quit")
-    case("... but the program remembers the failed run", sender.wait(20) == 1, sender.tail())
-    sink.process.terminate()
-    case("... the new sink verified all", sink.wait(20) == 0 and verified(sink.json()),
-         sink.tail())
-
-
 def sender_stops_and_goes():
     """No restart: PSNs and message numbers go on."""
     wire = Wire(server=1)
-    sink = wire.end(1, "--mode", "sink", "-q", "4")
+    sink = wire.end(1, "--mode", "sink", "-q", "4", "-i", "-a")
     sender = wire.end(0, "--mode", "send", "-q", "4", "-i", "-a")
     mark = 0
     for _ in range(3):
@@ -146,41 +112,14 @@ def sender_stops_and_goes():
         time.sleep(0.3)
         sender.say("start")
     sender.expect(r"send: [\d.]+ Mmsg/s", 20, mark)
-    sender.say("quit")
-    case("stop and start, three times", sender.wait(20) == 0 and
-         sender.text.count("\nPASS") >= 3, sender.tail())
-    sink.process.terminate()
-    case("... no restart for the sink, all verified", sink.wait(20) == 0 and
-         verified(sink.json()) and sink.json()["peer_restarts"] == 0, sink.tail())
-
-
-def pingpong_restarts():
-    wire = Wire(server=0)
-    serving = wire.end(0, "--mode", "pingpong", "-i", "-a")
-    answering = wire.end(1, "--mode", "pingpong")
-    case("balls fly", serving.expect(r"pingpong: [\d.]+ Mmsg/s", 30), serving.tail())
-    answering.kill()
-    case("the serving end says that they do not come back", serving.expect(
-        r"stopped answering|has not sent it back", 30), serving.tail())
-    answering = wire.end(1, "--mode", "pingpong")
-    mark = len(serving.text)
-    serving.say("start")
-    case("... and `start` works again", serving.expect(r"pingpong: [\d.]+ Mmsg/s", 30, mark),
-         serving.tail() + answering.tail())
-    serving.kill()
-    answering.kill()
-    wire = Wire(server=1)
-    answering = wire.end(1, "--mode", "pingpong")
-    serving = wire.end(0, "--mode", "pingpong")
-    serving.expect(r"pingpong: [\d.]+ Mmsg/s", 30)
-    serving.kill()
-    serving = wire.end(0, "--mode", "pingpong", "-c", "10000")
-    case("a restarted serving end is answered", serving.wait(30) == 0,
-         serving.tail() + answering.tail())
-    answering.process.terminate()
-    case("... and the other one said so", answering.wait(20) == 0 and
-         ("was restarted" in answering.text or "stopped answering" in answering.text),
-         answering.tail())
+    sender.say("stop")
+    sender.expect("^PASS", 20, mark)
+    case("stop and start, four times", sender.text.count("\nPASS") == 4, sender.tail())
+    sink.say("stop")
+    sink.expect("^PASS", 20)
+    case("... and the end", close(sender, sink), sender.tail())
+    case("... no restart for the sink, all verified", verified(sink.json()) and
+         sink.json()["peer_restarts"] == 0, sink.tail())
 
 
 def nobody():
@@ -194,24 +133,25 @@ def nobody():
     case("a sender that never comes: 1 and a sentence", alone.wait(20) == 1 and
          "192.0.2.1 sent nothing within 2 s (--wait)" in alone.text, alone.tail())
     wire = Wire(server=1)
-    other = wire.end(1, "--mode", "sink", "--qpn-base", "0x5000", "--wait", "60")
-    alone = wire.end(0, "--mode", "send", "--wait", "4")
-    case("a host without our QPs: 1 and a sentence", alone.wait(20) == 1 and
-         "the host is there, but no rocade-testpmd receives" in alone.text, alone.tail())
-    other.kill()
+    other = wire.end(1, "--mode", "sink", "--qpn-base", "0x5000", "-i", "-a")
+    alone = wire.end(0, "--mode", "send", "--wait", "4", "-i", "-a")
+    case("a host without our QPs: a sentence", alone.expect(
+        "the host is there, but no rocade-testpmd receives", 20), alone.tail())
+    case("... and 1", close(alone, other, code=1), alone.tail())
     wire = Wire(server=0)
-    late = wire.end(0, "--mode", "send", "-c", "1000", "--wait", "30")
+    late = wire.end(0, "--mode", "send", "-c", "1000", "--wait", "30", "-i", "-a")
     late.expect("waiting for", 10)
-    sink = wire.end(1, "--mode", "sink", "-c", "1000")
-    case("a sink that comes late is found", late.wait(40) == 0 and sink.wait(20) == 0,
-         late.tail() + sink.tail())
+    sink = wire.end(1, "--mode", "sink", "-c", "1000", "-i", "-a")
+    case("a sink that comes late is found", late.expect("^PASS", 40) and
+         sink.expect("^PASS", 20), late.tail() + sink.tail())
+    close(late, sink)
     wire = Wire(server=1)
-    sink = wire.end(1, "--mode", "sink", "-c", "1000000", "--wait", "2")
-    sender = wire.end(0, "--mode", "send", "-c", "1000")
-    case("a sender that leaves too early: 1 and a sentence", sender.wait(20) == 0 and
-         sink.wait(20) == 1 and "1000 of 1000000 messages came" in sink.text, sink.tail())
+    sink = wire.end(1, "--mode", "sink", "-c", "1000000", "--wait", "2", "-i", "-a")
+    sender = wire.end(0, "--mode", "send", "-c", "1000", "-i", "-a")
+    case("a sender that sends too little: a sentence", sender.expect("^PASS", 20) and
+         sink.expect("1000 of 1000000 messages came", 20), sink.tail())
+    case("... and 1", close(sink, sender, code=1), sink.tail())
 
 
 if __name__ == "__main__":
-    sys.exit(run(traffic, trouble, pingpong, sender_restarts, sink_restarts,
-                 sender_stops_and_goes, pingpong_restarts, nobody))
+    sys.exit(run(traffic, trouble, pingpong, sender_stops_and_goes, nobody))

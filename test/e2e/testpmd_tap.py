@@ -141,6 +141,28 @@ def restarts(spaces):
     sink.kill()
 
 
+def pingpong_restarts(spaces):
+    serving = end(spaces, 0, "--mode", "pingpong", "-i", "-a")
+    answering = end(spaces, 1, "--mode", "pingpong", "-i", "-a")
+    flows = r"pingpong: [\d.]+ Mmsg/s .* [\d,]{3,} messages"
+    case("balls fly", serving.expect(flows, 30), serving.tail())
+    answering.kill()
+    case("the serving end says that they do not come back", serving.expect(
+        r"stopped answering|has not sent it back", 30), serving.tail())
+    answering = end(spaces, 1, "--mode", "pingpong", "-i", "-a")
+    mark = len(serving.text)
+    serving.say("start")
+    case("... and `start` works again", serving.expect(flows, 30, mark),
+         serving.tail() + answering.tail())
+    serving.kill()
+    serving = end(spaces, 0, "--mode", "pingpong", "-c", "1000")
+    case("a restarted serving end is answered", serving.wait(60) == 0,
+         serving.tail() + answering.tail())
+    case("... and the other one said so", answering.expect("was restarted|stopped answering", 5),
+         answering.tail())
+    answering.kill()
+
+
 def kernel_neighbour(spaces):
     """The kernel of a third host pings the port, over IPv4 and IPv6."""
     host = add_space("host")
@@ -157,7 +179,7 @@ def kernel_neighbour(spaces):
         done = subprocess.run(["ip", "netns", "exec", host, "ping", "-c", "3", "-i", "0.2", "-W",
                                "2", "-s", "1000", address], capture_output=True, text=True,
                               check=False)
-        case("the kernel pings %s" % address, re.search(r"[23] received", done.stdout),
+        case("the kernel pings %s" % address, re.search(r"[123] received", done.stdout),
              done.stdout + done.stderr)
     sink.say("show neigh")
     case("... and is a neighbour", sink.expect(r"192\.0\.2\.9 .* reachable", 5), sink.tail())
@@ -170,7 +192,7 @@ def main():
         return run(lambda: skip("net_tap", "needs root and /dev/net/tun"))
     spaces = tap_wire()
     return run(lambda: traffic(spaces), lambda: sizes(spaces), lambda: restarts(spaces),
-               lambda: kernel_neighbour(spaces))
+               lambda: pingpong_restarts(spaces), lambda: kernel_neighbour(spaces))
 
 
 if __name__ == "__main__":

@@ -72,9 +72,15 @@ CASES = [
     ("less is better: below", ratio(balls(17, 10), BALL), (1.7, "BELOW")),
     ("what does not exist has no number", ratio({}, "4 KiB WRITE through the daemon"),
      (None, table.ABSENT)),
-    ("every ratio names measurements", [
+    ("both of a ratio are measured as often", [
+        r[0] for r in table.RATIOS if r[1] and len({
+            m.main for m in plan.MEASUREMENTS if m.name in {r[1], r[2]}}) != 1], []),
+    ("both of a ratio are there", [
         r[0] for r in table.RATIOS if r[1] and not {r[1], r[2]} <= {
-            m.name for m in plan.MEASUREMENTS if m.main}], []),
+            m.name for m in plan.MEASUREMENTS}], []),
+    ("bytes of an idle QP", ratio({"memory qp 64": [{"qp_bytes": 5000}],
+                                   "memory qp 128": [{"qp_bytes": 9200}]},
+                                  "bytes of an idle RC QP"), (800, "reached")),
     ("every number names a measurement", [
         n[0] for n in table.NUMBERS if n[1] and n[1] not in {m.name for m in plan.MEASUREMENTS}],
      []),

@@ -70,6 +70,16 @@ def main_measurements():
 
 
 def sweep_measurements():
+    # 64 receives of 4 KiB for each QP, or one SRQ for all, which four times what is under way at
+    # the most suffices for.
+    yield Measurement("memory rq", perf("send", size=4096, mtu=4096, qps=1000, burst=1, rq=True,
+                                        depth=64))
+    yield Measurement("memory srq", perf("send", size=4096, mtu=4096, qps=1000, burst=1, srq=True,
+                                         depth=2048))
+    # Of two depths of the send queue follows what a QP takes without it.
+    for depth in (64, 128):
+        yield Measurement("memory qp %d" % depth, perf("send", size=64, qps=1000, burst=1,
+                                                       sq_depth=depth, signal_every=8))
     yield Measurement("send 64 signaled", perf("send", size=64, signal_every=1))
     yield Measurement("send 64 inline", perf("send", size=64, inline=64))
     yield Measurement("send pingpong inline", perf("pingpong", size=64, inline=64))

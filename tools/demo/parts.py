@@ -20,17 +20,19 @@ class Watcher:
     """Reads the receiver's line of each second: shows it, keeps the rates, and calls half_way()
     when that second is over."""
 
-    def __init__(self, progress, half_way_s=None, half_way=None):
+    def __init__(self, progress, seconds, half_way_s=None, half_way=None):
         self.progress = progress
+        self.seconds = seconds
         self.half_way_s = half_way_s
         self.half_way = half_way
         self.rates = []
 
     def line(self, text):
         match = LINE.match(text)
-        if not match or (not self.rates and float(match[2]) == 0):
-            return
         second = len(self.rates) + 1
+        # From the first message to the last whole second.
+        if not match or (second == 1 and float(match[2]) == 0) or second > self.seconds:
+            return
         loss = self.half_way_s is not None and second > self.half_way_s
         gbps = float(match[3])
         self.rates.append({"second": second, "messages_per_s": float(match[2]) * 1e6,
@@ -228,27 +230,27 @@ def part_a(options, started, progress):
                        traffic(seconds, "--size", "64,1000,4096,16k", "--depth", "1024",
                                "--srq-limit", "256"),
                        balls(1 if options.quick else 3),
-                       Watcher(progress, seconds // 2, half_way), lossy=True)
+                       Watcher(progress, seconds, seconds // 2, half_way), lossy=True)
     finally:
         if capture:
             capture.finish()
 
 
 def part_b(options, started, progress):
+    seconds = 3 if options.quick else 10
     progress.step("b  two processes over net_memif, a core each, %s hugepages"
                   % ("in" if options.hugepages else "without"))
     return measure("b", "two processes over net_memif", MemifPair(options, started),
-                   traffic(3 if options.quick else 10, "--size", "16k", "--depth", "4096",
-                           "--srq-limit", "1024"),
-                   balls(1 if options.quick else 3), Watcher(progress))
+                   traffic(seconds, "--size", "16k", "--depth", "4096", "--srq-limit", "1024"),
+                   balls(1 if options.quick else 3), Watcher(progress, seconds))
 
 
 def part_c(options, started, progress):
+    seconds = 3 if options.quick else 10
     progress.step("c  one process with two ports inside it: no root, no hugepages, no NIC")
     return measure("c", "one process, two ports", LoopPair(options, started),
-                   traffic(3 if options.quick else 10, "--size", "1k", "--depth", "4096",
-                           "--srq-limit", "1024"),
-                   balls(1 if options.quick else 3), Watcher(progress))
+                   traffic(seconds, "--size", "1k", "--depth", "4096", "--srq-limit", "1024"),
+                   balls(1 if options.quick else 3), Watcher(progress, seconds))
 
 
 PARTS = {"a": part_a, "b": part_b, "c": part_c}

@@ -7,6 +7,7 @@ import os
 import re
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -100,6 +101,9 @@ class Testpmd:
     def json(self):
         with open(self.report, encoding="utf-8") as file:
             return json.load(file)
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
 
     def kill(self):
         """As a power cut would."""

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RDMA READ, both sides (sections 6 to 8; IBA 9.4.4, 9.7.5.1.9): requests, responses,
  * order among acknowledgements, limits. Repetition: read_dup_test.c. */
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -443,6 +444,64 @@ test_key_revoked(void **state)
 	pair_fini(&p);
 }
 
+/* ERR: nothing leaves any more. But in front of a fatal NAK the READs before it are
+ * answered; what goes wrong there raises no second event. */
+static void
+test_error_state(void **state)
+{
+	uint32_t key;
+
+	(void)state;
+	init(4, 4);
+	hand_read(PSN_A, remote_va(0), p.b.rkey, 3000);
+	assert_int_equal(host_pull(&p.b, 1), 1);
+	wire_drop_all(&p.b);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
+	assert_false(qp_wants_tx(&p.b.qp));
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	pair_fini(&p);
+
+	init(4, 4);
+	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
+	hand_read(PSN_A, remote_va(0), key, 3000);
+	hand_read(PSN_A + 3, remote_va(0), key, 0x80000001);
+	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
+	assert_int_equal(host_pull(&p.b, 2), 2);
+	assert_int_equal(key_free(&p.b.keys, key), 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 2, AETH_NAK_ACCESS, PSN_A + 2, 1);
+	wire_drop_all(&p.b);
+	expect_quiet(&p.b);
+	pair_fini(&p);
+}
+
+/* The number of READs at once may change in SQD, when nothing is under way any more. */
+static void
+test_depth_in_sqd(void **state)
+{
+	struct qp_attr attr = {.max_rd_atomic = 1};
+
+	(void)state;
+	init(4, 4);
+	host_read(&p.a, 1, 0, REMOTE, 8);
+	host_pull(&p.a, PULL_ALL);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0);
+	assert_int_equal(qp_modify(&p.a.qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, IBV_MTU_4096),
+		-EINVAL);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(
+		qp_modify(&p.a.qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, IBV_MTU_4096), 0);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
+	host_read(&p.a, 2, 0, REMOTE, 8);
+	host_read(&p.a, 3, 0, REMOTE, 8);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	pair_settle(&p);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
+	pair_fini(&p);
+}
+
 /* ---- What the requester refuses ---- */
 
 static void
@@ -760,6 +819,8 @@ main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_key_revoked),
+		cmocka_unit_test(test_error_state),
+		cmocka_unit_test(test_depth_in_sqd),
 		cmocka_unit_test(test_bad_responses),
 		cmocka_unit_test(test_wrong_kind),
 		cmocka_unit_test(test_local_key),

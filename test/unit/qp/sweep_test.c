@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random traffic over a random wire: sizes, SGEs, signaling, SRQ or RQ, receives that
- * come late, and packets lost, doubled, swapped, held and corrupted, in both directions.
- * Every byte, the order, and that each completion comes exactly once, are checked as they
+ * Random traffic over a random wire: all operations of RC, sizes, SGEs, signaling,
+ * fences, depths, SRQ or RQ, receives that come late, and packets lost, doubled, swapped,
+ * held and corrupted, in both directions. Every byte here and there against a model of
+ * the memory, the order, and that each completion comes exactly once, are checked as they
  * come. ROCADE_SEED=N   that seed alone, and what it does ROCADE_SEEDS=N  as many seeds,
  * from 1
  */
@@ -20,7 +21,8 @@
 #define SEEDS_LONG 100000
 #define MSG_BYTES 12000 /* of the longest message */
 #define SLOT_BYTES (MSG_BYTES + 64)
-#define SLOTS 64       /* of requests, then as many of receives: host memory */
+#define SLOTS 64       /* of requests, of receives, of remote targets: host memory */
+#define WORDS 8        /* of atomics, behind them */
 #define UNTOUCHED 0xD7 /* what stands in a receive before */
 #define ROUNDS_MAX 200000
 
@@ -36,10 +38,23 @@ struct flow { /* one direction */
 	unsigned sent_done;   /* next request that may complete */
 	unsigned recv_done;   /* next message to arrive */
 	unsigned signaled_of; /* one in so many; 0: only the last */
-	uint32_t len[1024];
-	uint8_t signaled[1024];
-	uint8_t imm[1024];
+	unsigned takers;      /* requests that take a receive */
+	uint32_t requests;    /* that the responder counts: a READ can be several */
+	uint64_t word[WORDS]; /* what stands there when all posted has been executed */
+	struct {
+		uint32_t len;
+		uint8_t signaled;
+		uint8_t imm;
+		uint8_t op;
+		uint64_t value; /* atomic: what it returns */
+	} msg[128];
+	uint8_t taker[128]; /* receive -> message */
 };
+
+/* SENDs as likely as the others together. */
+static const enum ibv_wr_opcode ops[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND,
+	IBV_WR_SEND_WITH_IMM, WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+	IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD};
 
 struct sweep {
 	uint64_t rand;
@@ -105,28 +120,108 @@ key_of(const struct flow *f, unsigned message)
 	return message * 2 + (f == &s.flow[1]);
 }
 
+static uint8_t *
+slot_at(const struct host *h, unsigned kind, unsigned i)
+{
+	return h->mem + (size_t)(kind * SLOTS + i % SLOTS) * SLOT_BYTES;
+}
+
+static uint64_t *
+word_at(const struct host *h, unsigned i)
+{
+	return (uint64_t *)(void *)(h->mem + 3 * SLOTS * SLOT_BYTES) + i % WORDS;
+}
+
+/* As the responder will execute it: in the order of posting, once. */
+static void
+model_atomic(struct flow *f, unsigned i, struct send_req *req)
+{
+	uint64_t *word = &f->word[i % WORDS];
+
+	f->msg[i].len = 8;
+	f->msg[i].value = *word;
+	req->remote_va = (uintptr_t)word_at(f->to, i);
+	if (req->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		req->compare_add = rand_next(&s.rand);
+		*word += req->compare_add;
+		return;
+	}
+	req->compare_add = chance(600) ? *word : rand_next(&s.rand);
+	req->swap = rand_next(&s.rand);
+	if (req->compare_add == *word)
+		*word = req->swap;
+}
+
+/* Memory here and there before message i. */
+static void
+prepare(struct flow *f, unsigned i, struct send_req *req)
+{
+	uint8_t *local = slot_at(f->from, 0, i), *remote = slot_at(f->to, 2, i);
+	uint32_t mtu = mtu_bytes(s.pair.conf.mtu), packets;
+	unsigned depth = s.pair.conf.max_rd;
+
+	req->rkey = f->to->rkey;
+	req->remote_va = (uintptr_t)remote;
+	memset(local, UNTOUCHED, SLOT_BYTES);
+	f->requests++;
+	if (req->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
+		req->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+		model_atomic(f, i, req);
+		return;
+	}
+	memset(remote, UNTOUCHED, SLOT_BYTES);
+	bytes_fill(req->opcode == IBV_WR_RDMA_READ ? remote : local, f->msg[i].len,
+		key_of(f, i));
+	packets = (f->msg[i].len + mtu - 1) / mtu;
+	if (req->opcode == IBV_WR_RDMA_READ && packets != 0)
+		f->requests += (packets - 1) / (depth < 2 ? 128 : depth < 4 ? 64 : 32);
+}
+
+static unsigned
+flags_choose(const struct flow *f, unsigned i)
+{
+	bool data = f->msg[i].op != IBV_WR_RDMA_READ &&
+		    f->msg[i].op != IBV_WR_ATOMIC_CMP_AND_SWP &&
+		    f->msg[i].op != IBV_WR_ATOMIC_FETCH_AND_ADD;
+
+	return (f->msg[i].signaled ? (unsigned)IBV_SEND_SIGNALED : 0) |
+	       (chance(100) ? (unsigned)IBV_SEND_FENCE : 0) |
+	       (data && f->msg[i].len <= 512 && chance(300) ? (unsigned)IBV_SEND_INLINE
+							    : 0);
+}
+
+static unsigned op_seen[256]; /* by IBV_WR_*, in all seeds together */
+
 static void
 post_send(struct flow *f)
 {
 	unsigned i = f->posted;
-	uint32_t offset = i % SLOTS * SLOT_BYTES;
+	const struct sq *sq = &f->from->qp.sq;
 	struct sge list[4];
 	struct send_req req = {.wr_id = i, .sge = list};
 
-	f->len[i] = len_choose();
-	f->signaled[i] =
+	if (sq->prod - sq->freed == sq->max_wr) /* the slot is still in use */
+		return;
+	req.opcode = ops[rand_below(&s.rand, RTE_DIM(ops))];
+	f->msg[i].op = (uint8_t)req.opcode;
+	f->msg[i].len = len_choose();
+	f->msg[i].signaled =
 		i + 1 == f->total || s.pair.conf.sig_all ||
 		(f->signaled_of != 0 && rand_below(&s.rand, f->signaled_of) == 0) ||
 		i % 32 == 31; /* or the SQ fills up for good */
-	f->imm[i] = chance(300);
-	bytes_fill(f->from->mem + offset, f->len[i], key_of(f, i));
-	req.num_sge = list_cut(list, f->from, offset, f->len[i], f->from->lkey);
-	req.flags = (f->signaled[i] ? IBV_SEND_SIGNALED : 0) |
-		    (f->len[i] <= 512 && chance(300) ? IBV_SEND_INLINE : 0);
-	req.opcode = f->imm[i] ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+	f->msg[i].imm = req.opcode == IBV_WR_SEND_WITH_IMM ||
+			req.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	if (f->msg[i].imm || req.opcode == IBV_WR_SEND)
+		f->taker[f->takers++] = (uint8_t)i;
+	prepare(f, i, &req);
+	req.num_sge =
+		list_cut(list, f->from, (uint32_t)(slot_at(f->from, 0, i) - f->from->mem),
+			f->msg[i].len, f->from->lkey);
+	req.flags = flags_choose(f, i);
 	req.imm = i ^ 0x5A5A5A5A;
-	if (host_post_send(f->from, &req) == 0)
-		f->posted++;
+	assert_int_equal(host_post_send(f->from, &req), 0);
+	op_seen[f->msg[i].op]++;
+	f->posted++;
 }
 
 /* What stands behind the message's end afterwards shows what was written too far. */
@@ -136,14 +231,51 @@ post_recv(struct flow *f)
 	unsigned i = f->received;
 	uint32_t offset = (SLOTS + i % SLOTS) * SLOT_BYTES;
 	struct sge list[4];
-	unsigned n = list_cut(list, f->to, offset, MSG_BYTES, f->to->recv_key);
+	unsigned n;
 
+	if (i - f->recv_done == SLOTS) /* the slot is still in use */
+		return;
+	n = list_cut(list, f->to, offset, MSG_BYTES, f->to->recv_key);
 	memset(f->to->mem + offset, UNTOUCHED, SLOT_BYTES);
-	if (i - f->recv_done < SLOTS && host_post_recv(f->to, i, list, n) == 0)
+	if (host_post_recv(f->to, i, list, n) == 0)
 		f->received++;
 }
 
 /* ---- Checks ---- */
+
+static uint8_t untouched[SLOT_BYTES];
+
+static void
+slot_check(const struct flow *f, const uint8_t *at, unsigned i)
+{
+	assert_true(bytes_match(at, f->msg[i].len, key_of(f, i)));
+	assert_memory_equal(at + f->msg[i].len, untouched, SLOT_BYTES - f->msg[i].len);
+}
+
+/* Message i is complete: what it did here or there is done. */
+static void
+done_check(const struct flow *f, unsigned i)
+{
+	const uint8_t *local = slot_at(f->from, 0, i);
+
+	switch (f->msg[i].op) {
+	case (uint8_t)WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		slot_check(f, slot_at(f->to, 2, i), i);
+		break;
+	case IBV_WR_RDMA_READ:
+		slot_check(f, local, i);
+		slot_check(f, slot_at(f->to, 2, i), i); /* as it was */
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		assert_memory_equal(local, &f->msg[i].value, 8);
+		assert_memory_equal(local + 8, untouched, SLOT_BYTES - 8);
+		break;
+	default:
+		break;
+	}
+}
 
 static void
 sent_check(struct flow *f)
@@ -152,15 +284,14 @@ sent_check(struct flow *f)
 
 	while (host_poll(f->from, &f->from->send_cq, &cqe)) {
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
-		/* In order, each signaled one once. */
-		while (!f->signaled[f->sent_done])
-			f->sent_done++;
+		/* In order, each signaled one once; it speaks for those before. */
+		while (!f->msg[f->sent_done].signaled)
+			done_check(f, f->sent_done++);
 		assert_int_equal(cqe.wr_id, f->sent_done);
-		f->sent_done++;
+		assert_int_equal(cqe.byte_len, f->msg[f->sent_done].len);
+		done_check(f, f->sent_done++);
 	}
 }
-
-static uint8_t untouched[SLOT_BYTES];
 
 static void
 received_check(struct flow *f)
@@ -168,24 +299,31 @@ received_check(struct flow *f)
 	struct cqe cqe;
 
 	while (host_poll(f->to, &f->to->recv_cq, &cqe)) {
-		unsigned i = f->recv_done++;
-		const uint8_t *at = f->to->mem + (SLOTS + i % SLOTS) * SLOT_BYTES;
+		unsigned n = f->recv_done++, i = f->taker[n];
+		bool write = f->msg[i].op == IBV_WR_RDMA_WRITE_WITH_IMM;
 
+		assert_true(n < f->takers);
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
-		assert_int_equal(cqe.wr_id, i);
-		assert_int_equal(cqe.byte_len, f->len[i]);
-		assert_int_equal(cqe.wc_flags, f->imm[i] ? IBV_WC_WITH_IMM : 0);
-		if (f->imm[i])
+		assert_int_equal(
+			cqe.opcode, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
+		assert_int_equal(cqe.wr_id, n);
+		assert_int_equal(cqe.byte_len, f->msg[i].len);
+		assert_int_equal(cqe.wc_flags, f->msg[i].imm ? IBV_WC_WITH_IMM : 0);
+		if (f->msg[i].imm)
 			assert_int_equal(cqe.imm, i ^ 0x5A5A5A5A);
-		assert_true(bytes_match(at, f->len[i], key_of(f, i)));
-		assert_memory_equal(at + f->len[i], untouched, SLOT_BYTES - f->len[i]);
+		if (write) {
+			slot_check(f, slot_at(f->to, 2, i), i);
+			assert_memory_equal(slot_at(f->to, 1, n), untouched, SLOT_BYTES);
+		} else {
+			slot_check(f, slot_at(f->to, 1, n), i);
+		}
 	}
 }
 
 static bool
 flow_done(const struct flow *f)
 {
-	return f->recv_done == f->total && f->sent_done == f->total;
+	return f->recv_done == f->takers && f->sent_done == f->total;
 }
 
 /* ---- The wire ---- */
@@ -251,7 +389,9 @@ static void
 flow_init(struct flow *f, struct host *from)
 {
 	*f = (struct flow){.from = from, .to = from->other};
-	f->total = 1 + (unsigned)rand_below(&s.rand, 60);
+	f->total = 1 + (unsigned)rand_below(&s.rand, 90);
+	for (unsigned i = 0; i < WORDS; i++)
+		f->word[i] = *word_at(f->to, i) = rand_next(&s.rand);
 	f->signaled_of = (unsigned)rand_below(&s.rand, 5);
 }
 
@@ -276,7 +416,11 @@ sweep_init(uint64_t seed)
 	conf.retry_cnt = 7;
 	conf.rnr_retry = 7;
 	conf.peer_window = chance(300) ? 1 + (uint32_t)rand_below(&s.rand, 40) : 4096;
-	conf.mem_bytes = 2 * SLOTS * SLOT_BYTES;
+	conf.mem_bytes = 3 * SLOTS * SLOT_BYTES + WORDS * 8;
+	conf.access = ACCESS_REMOTE;
+	conf.max_rd = (uint8_t)(1 + rand_magnitude(&s.rand, 4));
+	conf.max_dest_rd = (uint8_t)RTE_MIN(
+		conf.max_rd + rand_below(&s.rand, 3), (uint64_t)QP_MAX_RD_ATOMIC);
 	s.chances = (struct chances){LEVEL(), LEVEL(), LEVEL(), LEVEL(), LEVEL()};
 	s.late = chance(500) ? 900 : 20;
 	pair_init(&s.pair, &conf);
@@ -297,7 +441,9 @@ sweep_end(void)
 		assert_int_equal(h->qp.req.una_idx, s.flow[i].total);
 		assert_int_equal(h->peer.inflight, 0);
 		assert_int_equal(qp_deadline(&h->qp), TIME_NEVER);
-		assert_int_equal(h->qp.resp.msn, s.flow[!i].total);
+		assert_int_equal(h->qp.resp.msn, s.flow[!i].requests);
+		assert_memory_equal(
+			word_at(s.flow[i].to, 0), s.flow[i].word, sizeof(s.flow[i].word));
 		assert_int_equal(h->stats.drop[DROP_address], 0);
 		assert_int_equal(h->stats.drop[DROP_qp_state], 0);
 	}
@@ -373,6 +519,8 @@ test_sweep(void **state)
 		abandoned += !seed_run(seed);
 	seed_running = 0;
 	assert_true(abandoned <= 1 + (seeds - from) / 50);
+	for (unsigned i = 0; i < RTE_DIM(ops) && one == NULL; i++)
+		assert_true(op_seen[(uint8_t)ops[i]] != 0);
 }
 
 static int

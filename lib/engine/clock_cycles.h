@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the cycles of a turn go, for -Dcycles=true: the counters cycles_* of stats.def.
+ * In any other build this is nothing at all. A stage is taken by the burst. */
+#ifndef ROCADE_ENGINE_CLOCK_CYCLES_H
+#define ROCADE_ENGINE_CLOCK_CYCLES_H
+
+#ifdef ROCADE_CYCLES
+#include <rte_cycles.h>
+
+#define CYCLES_START(since) uint64_t since = rte_rdtsc()
+/* What went by since the start, or the last lap, was this stage. */
+#define CYCLES_LAP(e, stage, since)                                                      \
+	do {                                                                             \
+		uint64_t cycles_now_ = rte_rdtsc();                                      \
+                                                                                         \
+		(e)->stats.cycles_##stage += cycles_now_ - since;                        \
+		since = cycles_now_;                                                     \
+	} while (0)
+#else
+#define CYCLES_START(since) ((void)0)
+#define CYCLES_LAP(e, stage, since) ((void)0)
+#endif
+
+#endif
