@@ -131,9 +131,12 @@ modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 		rc = path_check(&attr->path);
 		if (rc != 0)
 			return rc;
-		peer = peer_get(e, attr->path.dgid);
-		if (peer == NULL)
-			return -ENOMEM;
+		/* The window is of what is not acknowledged: UC has none. */
+		if (qp->type == IBV_QPT_RC) {
+			peer = peer_get(e, attr->path.dgid);
+			if (peer == NULL)
+				return -ENOMEM;
+		}
 	}
 	rc = qp_modify(qp, attr, mask, dev->active_mtu);
 	if (rc != 0) {

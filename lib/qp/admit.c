@@ -42,6 +42,14 @@ pkey_fits(uint16_t ours, uint16_t theirs)
 	       ((ours | theirs) & 0x8000) != 0;
 }
 
+static unsigned
+service_of(const struct qp *qp)
+{
+	if (likely(qp->type == IBV_QPT_RC))
+		return SERVICE_RC;
+	return qp->type == IBV_QPT_UC ? SERVICE_UC : SERVICE_UD;
+}
+
 enum drop_reason
 qp_admit(const struct qp *qp, const struct pkt_view *v)
 {
@@ -49,7 +57,7 @@ qp_admit(const struct qp *qp, const struct pkt_view *v)
 
 	if (unlikely(v->op->kind == OP_CNP))
 		return DROP_cnp;
-	if (unlikely(v->op->service != (ud ? SERVICE_UD : SERVICE_RC)))
+	if (unlikely(v->op->service != service_of(qp)))
 		return DROP_qp_type;
 	if (unlikely(!state_takes(qp, v->op)))
 		return DROP_qp_state;

@@ -15,6 +15,8 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 	qp->env->stats->rx_roce++;
 	if (qp->type == IBV_QPT_UD)
 		ud_rx(qp, view);
+	else if (qp->type == IBV_QPT_UC)
+		uc_rx(qp, view);
 	else if (op_is_response(view->op))
 		comp_rx(qp, view, now);
 	else

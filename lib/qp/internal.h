@@ -100,6 +100,13 @@ void
 resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status status,
 	enum qp_vendor_err vendor);
 
+/* The packet with the PSN that is expected. */
+void
+resp_request(struct qp *qp, const struct pkt_view *view);
+/* Raises COMM_EST once. */
+void
+resp_established(struct qp *qp);
+
 /* read.c: READ and atomic requests. */
 void
 resp_read(struct qp *qp, const struct pkt_view *view);
@@ -124,6 +131,16 @@ resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 /* The oldest request is done: its completion, if it is signaled. False: the CQ overflowed. */
 bool
 comp_oldest(struct qp *qp);
+
+/* uc.c */
+void
+uc_rx(struct qp *qp, const struct pkt_view *view);
+/* Gives up the message in progress. */
+void
+uc_discard(struct qp *qp);
+/* The packet before next_psn has been built: nothing else will say that it is done. */
+void
+uc_sent(struct qp *qp);
 
 /* ud.c */
 enum drop_reason

@@ -23,7 +23,7 @@ static const enum ibv_event_type event_types[QP_EVENT_COUNT] = {
 static int
 conf_check(const struct qp_conf *c)
 {
-	if (c->type != IBV_QPT_RC && c->type != IBV_QPT_UD)
+	if (c->type != IBV_QPT_RC && c->type != IBV_QPT_UC && c->type != IBV_QPT_UD)
 		return -EOPNOTSUPP;
 	if (c->send_cq == NULL || c->recv_cq == NULL)
 		return -EINVAL;

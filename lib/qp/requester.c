@@ -268,15 +268,18 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	uint32_t left = (uint32_t)(wqe->len - offset);
 	uint32_t len = RTE_MIN(left, qp_pmtu(qp));
 	bool last = left == len;
+	bool rc = qp->type == IBV_QPT_RC;
+	uint8_t service = rc ? 0 : SERVICE_UC << 5; /* the opcodes are RC's but for it */
 	struct bth_fields bth = {
 		.dest_qpn = qp->dest_qpn,
 		.psn = req->next_psn,
 		.pkey = qp->pkey,
-		.opcode = data_opcode(wr_row(wqe), index == 0, last),
+		.opcode = data_opcode(wr_row(wqe), index == 0, last) | service,
 		.solicited = last && (wqe->flags & IBV_SEND_SOLICITED) != 0 &&
 			     wqe->opcode != IBV_WR_RDMA_WRITE,
-		.ack_req = final || (last && (wqe->flags & IBV_SEND_SIGNALED) != 0) ||
-			   (req->next_psn & (ACK_EVERY - 1)) == ACK_EVERY - 1,
+		.ack_req =
+			rc && (final || (last && (wqe->flags & IBV_SEND_SIGNALED)) ||
+				      (req->next_psn & (ACK_EVERY - 1)) == ACK_EVERY - 1),
 	};
 	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, len);
 	const struct op_row *op = &op_rows[bth.opcode];
@@ -292,6 +295,8 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 		return false;
 	frame_end(pkt, len, crc);
 	advance(qp, 1);
+	if (unlikely(!rc))
+		uc_sent(qp);
 	return true;
 }
 
@@ -442,7 +447,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 			!build(qp, &pkts[built], built + 1 == n || is_tail(qp)))
 			status = IBV_WC_LOC_PROT_ERR;
 		if (unlikely(status != IBV_WC_SUCCESS)) {
-			if (built != 0)
+			if (built != 0 && qp->type == IBV_QPT_RC)
 				ask_after_all(qp, &pkts[built - 1]);
 			refuse(qp, status,
 				status == IBV_WC_LOC_PROT_ERR ? VENDOR_SEND_SGE
@@ -452,8 +457,8 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		built++;
 	}
 	req_account(qp);
-	if (built == 0)
-		return 0;
+	if (built == 0 || qp->type != IBV_QPT_RC)
+		return built;
 	if (req->ack_deadline == TIME_NEVER && qp->timeout != 0)
 		req->ack_deadline = now + req_timeout_ns(qp);
 	probe_sent(qp, sent, now);

@@ -31,8 +31,16 @@ resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status sta
 {
 	struct responder *resp = &qp->resp;
 
-	resp->owed = OWED(syndrome);
-	resp->ack_psn = psn;
+	if (qp->type == IBV_QPT_UC) {
+		/* Nobody is told but by a loss; a receive that is no use stops the QP. */
+		if (syndrome != AETH_NAK_REM_OP) {
+			uc_discard(qp);
+			return;
+		}
+	} else {
+		resp->owed = OWED(syndrome);
+		resp->ack_psn = psn;
+	}
 	if (resp->wqe_held) {
 		resp->wqe_held = false;
 		qp_complete_recv_error(qp, qp->wqe->wr_id, status, vendor);
@@ -122,6 +130,10 @@ rnr(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 
+	if (qp->type == IBV_QPT_UC) {
+		qp->env->stats->drop[DROP_no_receive]++;
+		return;
+	}
 	resp->wait = RESP_RNR;
 	resp->owed = OWED(AETH_RNR_NAK | qp->min_rnr_timer);
 	resp->ack_psn = v->psn;
@@ -133,9 +145,12 @@ rnr(struct qp *qp, const struct pkt_view *v)
 static bool
 take_receive(struct qp *qp, const struct pkt_view *v)
 {
-	int rc = qp->srq != NULL ? srq_take(qp->srq, qp->wqe)
-				 : recv_ring_take(qp->rq, qp->wqe);
+	int rc = 0;
 
+	/* UC: the one of a message that was discarded serves the next. */
+	if (likely(!qp->resp.wqe_held))
+		rc = qp->srq != NULL ? srq_take(qp->srq, qp->wqe)
+				     : recv_ring_take(qp->rq, qp->wqe);
 	if (unlikely(rc == -EAGAIN)) {
 		rnr(qp, v);
 		return false;
@@ -205,7 +220,7 @@ static void
 accept(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
-	bool answer = v->ack_req;
+	bool answer = v->ack_req && qp->type != IBV_QPT_UC;
 
 	resp->epsn = psn_add(v->psn, 1);
 	if (unlikely(resp->epsn % JOB_EXPIRE_EVERY == 0))
@@ -348,9 +363,8 @@ operation_enabled(const struct qp *qp, const struct op_row *op)
 	}
 }
 
-/* The packet with the PSN that is expected. */
-static void
-request(struct qp *qp, const struct pkt_view *v)
+void
+resp_request(struct qp *qp, const struct pkt_view *v)
 {
 	if (unlikely(!opcode_follows(&qp->resp, v->op))) {
 		invalid_request(qp, v, VENDOR_OPCODE_ORDER);
@@ -378,8 +392,8 @@ request(struct qp *qp, const struct pkt_view *v)
 
 /* IBA 11.6.3.5: the first packet in RTR tells a passive side that the connection stands.
  */
-static void
-established(struct qp *qp)
+void
+resp_established(struct qp *qp)
 {
 	if (qp->state == IBV_QPS_RTR && !qp->comm_est_raised) {
 		qp->comm_est_raised = true;
@@ -393,13 +407,13 @@ resp_rx(struct qp *qp, const struct pkt_view *v)
 	struct responder *resp = &qp->resp;
 	int32_t ahead = psn_diff(v->psn, resp->epsn);
 
-	established(qp);
+	resp_established(qp);
 	if (unlikely(ahead > 0)) {
 		gap(qp, v->psn);
 		return;
 	}
 	if (likely(ahead == 0))
-		request(qp, v);
+		resp_request(qp, v);
 	else if (v->op->kind == OP_SEND || v->op->kind == OP_WRITE)
 		duplicate(qp, v->psn);
 	else

@@ -22,22 +22,30 @@ static_assert(sizeof(struct sge) == sizeof(struct ibv_sge) &&
 #define SEND_FLAGS                                                                       \
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
+#define READ_FLAGS (SEND_FLAGS & ~IBV_SEND_INLINE)
+
 /* What a request may be, by opcode: flags it may carry, whether it names remote memory.
  */
 static const struct post_row {
 	uint8_t flags; /* 0: not an opcode of ours */
 	bool remote;
 	bool atomic;
-	bool ud; /* UD QPs have it too */
+	bool answered; /* RC alone has it */
+	bool ud;       /* UD has it too */
 } post_rows[] = {
-	[IBV_WR_RDMA_WRITE] = {SEND_FLAGS, true, false, false},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {SEND_FLAGS, true, false, false},
-	[IBV_WR_SEND] = {SEND_FLAGS, false, false, true},
-	[IBV_WR_SEND_WITH_IMM] = {SEND_FLAGS, false, false, true},
-	[IBV_WR_RDMA_READ] = {SEND_FLAGS & ~IBV_SEND_INLINE, true, false, false},
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {SEND_FLAGS & ~IBV_SEND_INLINE, true, true, false},
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {SEND_FLAGS & ~IBV_SEND_INLINE, true, true,
-		false},
+	[IBV_WR_RDMA_WRITE] = {.flags = SEND_FLAGS, .remote = true},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {.flags = SEND_FLAGS, .remote = true},
+	[IBV_WR_SEND] = {.flags = SEND_FLAGS, .ud = true},
+	[IBV_WR_SEND_WITH_IMM] = {.flags = SEND_FLAGS, .ud = true},
+	[IBV_WR_RDMA_READ] = {.flags = READ_FLAGS, .remote = true, .answered = true},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {.flags = READ_FLAGS,
+		.remote = true,
+		.atomic = true,
+		.answered = true},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {.flags = READ_FLAGS,
+		.remote = true,
+		.atomic = true,
+		.answered = true},
 };
 
 /* 0 and the message's length, or EINVAL. */
@@ -141,6 +149,14 @@ dest_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t le
 	       len <= mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu);
 }
 
+/* What the other services have not. */
+static bool
+type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
+{
+	return vqp->qp->type == IBV_QPT_UD ? dest_check(vqp, wr, len)
+					   : !post_rows[wr->opcode].answered;
+}
+
 /* The queue is full: for good, if nothing in it will ever make a completion. */
 static void __rte_cold
 send_count_full(struct verbs_qp *vqp)
@@ -173,7 +189,7 @@ send_list(struct verbs_qp *vqp, struct ibv_send_wr **wr, uint32_t *prod)
 
 		if (unlikely(send_check(sq, *wr, &len) != 0))
 			return EINVAL;
-		if (unlikely(ud && !dest_check(vqp, *wr, len)))
+		if (unlikely(qp->type != IBV_QPT_RC && !type_check(vqp, *wr, len)))
 			return EINVAL;
 		wqe = sq_next(sq, *prod);
 		if (unlikely(wqe == NULL)) {

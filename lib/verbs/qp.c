@@ -7,7 +7,8 @@
 static int
 init_attr_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
-	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UD)
+	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
+		attr->qp_type != IBV_QPT_UD)
 		return EOPNOTSUPP;
 	if (attr->send_cq == NULL || attr->recv_cq == NULL)
 		return EINVAL;

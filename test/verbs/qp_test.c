@@ -111,7 +111,7 @@ test_create_refused(void **state)
 	attr = init_attr();
 	attr.qp_type = IBV_QPT_RAW_PACKET;
 	create_refused(attr, EOPNOTSUPP);
-	attr.qp_type = IBV_QPT_UC;
+	attr.qp_type = IBV_QPT_XRC_SEND;
 	create_refused(attr, EOPNOTSUPP);
 	attr = init_attr();
 	attr.send_cq = NULL;

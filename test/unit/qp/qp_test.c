@@ -59,7 +59,7 @@ test_limits(void **state)
 		assert_int_equal(qp_init(&qp, 2, &conf, &failing, NULL, NULL), rc);      \
 		assert_int_equal(mem_used, 0);                                           \
 	} while (0)
-	REFUSE(type, IBV_QPT_UC, -EOPNOTSUPP);
+	REFUSE(type, IBV_QPT_XRC_SEND, -EOPNOTSUPP);
 	REFUSE(type, IBV_QPT_RAW_PACKET, -EOPNOTSUPP);
 	REFUSE(type, IBV_QPT_RAW_PACKET, -EOPNOTSUPP);
 	REFUSE(send_cq, NULL, -EINVAL);

@@ -31,11 +31,14 @@ static const struct {
 	{"max_rd", IBV_QP_MAX_QP_RD_ATOMIC},
 	{"cur", IBV_QP_CUR_STATE},
 	{"notify", IBV_QP_EN_SQD_ASYNC_NOTIFY},
+	{"qkey", IBV_QP_QKEY},
 };
 
-static const struct {
+struct wanted {
 	const char *from, *to, *required, *optional;
-} wanted[] = {
+};
+
+static const struct wanted rc_wanted[] = {
 	{"reset", "init", "pkey port access", ""},
 	{"init", "init", "", "pkey port access"},
 	{"init", "rtr", "av mtu dest rq_psn max_dest min_rnr", "access pkey"},
@@ -46,6 +49,35 @@ static const struct {
 	{"sqd", "sqd", "",
 		"port av timeout retry rnr_retry max_rd max_dest access pkey min_rnr"},
 };
+
+static const struct wanted uc_wanted[] = {
+	{"reset", "init", "pkey port access", ""},
+	{"init", "init", "", "pkey port access"},
+	{"init", "rtr", "av mtu dest rq_psn", "access pkey"},
+	{"rtr", "rts", "sq_psn", "cur access"},
+	{"rts", "rts", "", "cur access"},
+	{"rts", "sqd", "", "notify"},
+	{"sqd", "rts", "", "cur access"},
+	{"sqd", "sqd", "", "av access pkey"},
+	{"sqe", "rts", "", "cur access"},
+};
+
+static const struct wanted ud_wanted[] = {
+	{"reset", "init", "pkey port qkey", ""},
+	{"init", "init", "", "pkey port qkey"},
+	{"init", "rtr", "", "pkey qkey"},
+	{"rtr", "rts", "sq_psn", "cur qkey"},
+	{"rts", "rts", "", "cur qkey"},
+	{"rts", "sqd", "", "notify"},
+	{"sqd", "rts", "", "cur qkey"},
+	{"sqd", "sqd", "", "pkey qkey"},
+	{"sqe", "rts", "", "cur qkey"},
+};
+
+/* The table of the type that is looked at. */
+static enum ibv_qp_type type;
+static const struct wanted *wanted;
+static unsigned wanted_count;
 
 static const char *const state_names[] = {
 	[IBV_QPS_RESET] = "reset",
@@ -79,7 +111,7 @@ bits_of(const char *words)
 static int
 row_of(unsigned from, unsigned to)
 {
-	for (unsigned i = 0; i < RTE_DIM(wanted); i++) {
+	for (unsigned i = 0; i < wanted_count; i++) {
 		if (strcmp(wanted[i].from, state_names[from]) == 0 &&
 			strcmp(wanted[i].to, state_names[to]) == 0)
 			return (int)i;
@@ -91,7 +123,7 @@ static void
 check(unsigned from, unsigned to, int mask, bool good)
 {
 	int rc = qp_transition_check(
-		IBV_QPT_RC, (enum ibv_qp_state)from, (enum ibv_qp_state)to, mask);
+		type, (enum ibv_qp_state)from, (enum ibv_qp_state)to, mask);
 
 	if (rc == (good ? 0 : -EINVAL))
 		return;
@@ -133,18 +165,20 @@ pair_forbidden(unsigned from, unsigned to, uint64_t *seed)
 		check(from, to, IBV_QP_STATE | 1 << bit, bare && bit == 0);
 	}
 	check(from, to, 0, false);
-	for (unsigned i = 0; i < RTE_DIM(wanted); i++)
+	for (unsigned i = 0; i < wanted_count; i++)
 		check(from, to, IBV_QP_STATE | bits_of(wanted[i].required),
 			bare && bits_of(wanted[i].required) == 0);
 }
 
 static void
-test_matrix(void **state)
+matrix(enum ibv_qp_type of, const struct wanted *rows_wanted, unsigned count)
 {
 	uint64_t seed = 1;
 	unsigned rows = 0;
 
-	(void)state;
+	type = of;
+	wanted = rows_wanted;
+	wanted_count = count;
 	for (unsigned from = IBV_QPS_RESET; from <= IBV_QPS_ERR; from++) {
 		for (unsigned to = IBV_QPS_RESET; to <= IBV_QPS_ERR; to++) {
 			int row = row_of(from, to);
@@ -156,21 +190,44 @@ test_matrix(void **state)
 			rows += row >= 0;
 		}
 	}
-	assert_int_equal(rows, RTE_DIM(wanted));
+	assert_int_equal(rows, wanted_count);
 }
 
-/* Other types have no rows yet; states that are none have no way out. */
+static void
+test_rc(void **state)
+{
+	(void)state;
+	matrix(IBV_QPT_RC, rc_wanted, RTE_DIM(rc_wanted));
+}
+
+static void
+test_uc(void **state)
+{
+	(void)state;
+	matrix(IBV_QPT_UC, uc_wanted, RTE_DIM(uc_wanted));
+}
+
+static void
+test_ud(void **state)
+{
+	(void)state;
+	matrix(IBV_QPT_UD, ud_wanted, RTE_DIM(ud_wanted));
+}
+
+/* Other types have no rows; states that are none have no way out. */
 static void
 test_unknown(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < RTE_DIM(wanted); i++) {
+	wanted = rc_wanted;
+	wanted_count = RTE_DIM(rc_wanted);
+	for (unsigned i = 0; i < wanted_count; i++) {
 		int mask = IBV_QP_STATE | bits_of(wanted[i].required);
 
 		for (unsigned from = 0; from < 16; from++) {
 			assert_int_equal(
-				qp_transition_check(IBV_QPT_UC, (enum ibv_qp_state)from,
-					IBV_QPS_RTS, mask),
+				qp_transition_check(IBV_QPT_XRC_SEND,
+					(enum ibv_qp_state)from, IBV_QPS_RTS, mask),
 				-EINVAL);
 			assert_int_equal(
 				qp_transition_check(IBV_QPT_RC, (enum ibv_qp_state)from,
@@ -184,7 +241,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_matrix),
+		cmocka_unit_test(test_rc),
+		cmocka_unit_test(test_uc),
+		cmocka_unit_test(test_ud),
 		cmocka_unit_test(test_unknown),
 	};
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Unreliable connections (IBA 9.8.2): the messages of RC without answers. A send is
+ * complete when its last packet has been built. A receiver that misses a packet discards
+ * the message it is in and takes up with the next FIRST or ONLY, whatever its PSN; every
+ * error does the same. The receive that a discarded message had taken serves the next
+ * one, bytes that a WRITE has placed stay.
+ */
+#include "qp/internal.h"
+
+void
+uc_discard(struct qp *qp)
+{
+	qp->resp.msg = OP_UNKNOWN;
+	qp->env->stats->drop[DROP_discarded]++;
+}
+
+void
+uc_rx(struct qp *qp, const struct pkt_view *v)
+{
+	struct responder *resp = &qp->resp;
+	bool first = op_is_first(v->op);
+
+	resp_established(qp);
+	if (resp->msg != OP_UNKNOWN && (first || v->psn != resp->epsn))
+		uc_discard(qp);
+	resp->epsn = psn_add(v->psn, 1);
+	if (!first && resp->msg == OP_UNKNOWN)
+		qp->env->stats->drop[DROP_psn_gap]++;
+	else
+		resp_request(qp, v);
+}
+
+void
+uc_sent(struct qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	req->una_psn = req->next_psn;
+	if (req->una_idx == req->next_idx)
+		return;
+	if (comp_oldest(qp))
+		comp_check_drained(qp);
+	else
+		qp_error(qp);
+}
