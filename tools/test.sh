@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Builds and tests everything; docs/testing.md says what the stages are for.
+# Installs what it needs, builds and tests everything; docs/testing.md says what the stages are
+# for.
 set -u -o pipefail
 
 usage() {
 	cat <<'EOF'
 Usage: tools/test.sh [--long] [--stage NAME]... [--clean]
+
+Installs the Debian packages that are missing (as root), builds, runs the tests.
 
 Stages, in this order:
   shellcheck  every shell script
@@ -77,6 +80,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1}
 jobs=$(nproc)
 
 cd "$top" || exit 1
+tools/install-deps.sh || exit 1
 mkdir -p "$out"
 exec 8>&2 9>"$out/lock"
 if ! flock -n 9; then
