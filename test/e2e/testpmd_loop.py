@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from tap import case, run  # noqa: E402
+from tap import case, run, skip  # noqa: E402
 from testpmd import LONG, PROGRAM, SCRATCH, Testpmd, is_root  # noqa: E402
 
 NOBODY = 65534
@@ -67,6 +67,25 @@ def sends():
         done, report = loop(*options)
         case(name, done.returncode == 0 and report and good(report, count),
              done.stdout + done.stderr)
+
+
+def lcores():
+    """EAL, and a worker lcore that runs all engines."""
+    if len(os.sched_getaffinity(0)) < 2:
+        skip("a worker lcore runs the engines", "one core only")
+        return
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    program = Testpmd(["--loop", "-q", "4", "-c", "50000", "--engines", "2", "--cmdline-file",
+                       os.devnull, "-i"],
+                      ["--lcores", "0@%d,1@%d" % tuple(cpus), "-m", "256", "--no-pci", "--no-huge",
+                       "--no-shconf", "--no-telemetry"])
+    program.say("show engine")
+    program.say("start")
+    program.say("wait")
+    program.say("quit")
+    case("a worker lcore runs the engines", program.wait(60) == 0 and
+         program.text.count("run by a worker lcore") == 4 and good(program.json(), 50000),
+         program.tail())
 
 
 def limit():
@@ -268,5 +287,5 @@ def ordinary_user():
 
 
 if __name__ == "__main__":
-    sys.exit(run(sends, limit, pingpong, trouble, unsignaled, sizes_differ, commands, stop_and_go,
-                 terminal, table_of_wrong_options, ordinary_user))
+    sys.exit(run(sends, lcores, limit, pingpong, trouble, unsignaled, sizes_differ, commands,
+                 stop_and_go, terminal, table_of_wrong_options, ordinary_user))
