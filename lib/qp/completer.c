@@ -79,6 +79,7 @@ static bool
 progress(struct qp *qp, uint32_t end, uint64_t now)
 {
 	struct requester *req = &qp->req;
+	bool one = end == psn_add(req->una_psn, 1);
 
 	req->una_psn = end;
 	/* An acknowledgement of a first transmission can overtake the resending. */
@@ -94,7 +95,7 @@ progress(struct qp *qp, uint32_t end, uint64_t now)
 	req->ack_deadline = req->next_psn != end && qp->timeout != 0
 				    ? now + req_timeout_ns(qp)
 				    : TIME_NEVER;
-	probe_progress(qp, now);
+	probe_progress(qp, one, now);
 	if (req->fail_status != 0 && req->una_idx == req->fail_idx) {
 		comp_fail(qp, (enum ibv_wc_status)req->fail_status,
 			(enum qp_vendor_err)req->fail_vendor);

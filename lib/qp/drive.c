@@ -35,6 +35,8 @@ req_wants_tx(const struct qp *qp)
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER)
 		return false;
+	if (unlikely(req->probe == PROBE_DUE))
+		return true;
 	return req_in_window(qp) && req_has_next(qp);
 }
 

@@ -56,9 +56,9 @@ req_timeout_ns(const struct qp *qp);
  * sent had been sent before. */
 void
 probe_sent(struct qp *qp, uint32_t sent, uint64_t now);
-/* una_psn has moved. */
+/* una_psn has moved; one: by one. */
 void
-probe_progress(struct qp *qp, uint64_t now);
+probe_progress(struct qp *qp, bool one, uint64_t now);
 /* Nothing is to be resent early: an RNR wait, an error, a rollback for another reason. */
 void
 probe_stop(struct qp *qp);

@@ -2,10 +2,13 @@
 /*
  * Early resending. A lost NAK, a lost first resend or a lost last packet would otherwise
  * cost a whole local ACK timeout, which is set for the worst and thousands of round trips
- * long. When una_psn has not moved for a few round trips the QP resends from it, without
- * charging retry_cnt: the ACK timer runs beside this and decides when to give up. The
- * wait doubles each time, up to the ACK timeout. Not before a round trip was measured,
- * and never in an RNR wait.
+ * long. When una_psn has not moved for a few round trips a copy of that packet goes out,
+ * without charging retry_cnt: the ACK timer runs beside this and decides when to give up.
+ * If the answer acknowledges just the copy, the packets behind it are missing too and are
+ * resent; if it acknowledges more, they were only late, and a peer or a machine that was
+ * away for a while gets no second copy of everything. A READ or an atomic is asked for
+ * again with all behind it. The wait doubles each time, up to the ACK timeout. Not before
+ * a round trip was measured, and never in an RNR wait.
  */
 #include "qp/internal.h"
 
@@ -51,9 +54,10 @@ probe_sent(struct qp *qp, uint32_t sent, uint64_t now)
 }
 
 void
-probe_progress(struct qp *qp, uint64_t now)
+probe_progress(struct qp *qp, bool one, uint64_t now)
 {
 	struct requester *req = &qp->req;
+	bool repaired = one && req->probe == PROBE_SENT;
 
 	if (req->rtt_start != TIME_NEVER && psn_diff(req->una_psn, req->rtt_psn) > 0) {
 		uint32_t sample = (uint32_t)RTE_MIN(now - req->rtt_start, SEC_NS);
@@ -65,15 +69,21 @@ probe_progress(struct qp *qp, uint64_t now)
 			req->srtt_ns += ((int32_t)(sample - req->srtt_ns)) >> SRTT_SHIFT;
 		req->rtt_start = TIME_NEVER;
 	}
+	req->probe = PROBE_OFF;
 	req->probe_backoff = 0;
 	req->probe_deadline = TIME_NEVER;
-	if (req->next_psn != req->una_psn)
+	if (req->next_psn == req->una_psn)
+		return;
+	if (repaired)
+		req_rollback(qp, req->una_psn);
+	else
 		arm(qp, now);
 }
 
 void
 probe_stop(struct qp *qp)
 {
+	qp->req.probe = PROBE_OFF;
 	qp->req.probe_deadline = TIME_NEVER;
 	qp->req.rtt_start = TIME_NEVER;
 }
@@ -88,5 +98,8 @@ probe_timeout(struct qp *qp, uint64_t now)
 	if (req->next_psn == req->una_psn)
 		return;
 	req->probe_backoff++;
-	req_rollback(qp, req->una_psn);
+	if (sq_note(&qp->sq, req->una_idx)->answered)
+		req_rollback(qp, req->una_psn);
+	else
+		req->probe = PROBE_DUE;
 }

@@ -53,6 +53,13 @@ struct qp_path {
 	uint8_t port_num;
 };
 
+/* Early resending: one packet asks what has arrived, see probe.c. */
+enum probe {
+	PROBE_OFF,
+	PROBE_DUE,  /* a copy of the packet una_psn is to be sent */
+	PROBE_SENT, /* it was */
+};
+
 /* What the requester knows (IBA 9.7.3 to 9.7.6). Indices run freely; PSNs are 24 bits. */
 struct requester {
 	uint32_t una_idx;     /* oldest request not completed */
@@ -74,14 +81,15 @@ struct requester {
 	uint32_t rtt_psn;
 	uint32_t srtt_ns; /* smoothed; 0: no sample yet */
 	uint8_t probe_backoff;
+	uint8_t probe; /* enum probe */
 	uint8_t retry_left;
 	uint8_t rnr_left;
 	uint8_t fail_status; /* != 0: request fail_idx fails with this once it is the
 				oldest */
 	bool resync;      /* una_psn was asked for again: its response may start anew */
 	bool nak_handled; /* una_psn was resent for a NAK: another one is an echo */
+	uint8_t fail_vendor;
 	uint32_t fail_idx;
-	uint32_t fail_vendor;
 };
 
 /* Asynchronous events a QP can raise: a row each in qp.events. */

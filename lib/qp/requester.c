@@ -153,7 +153,7 @@ refuse(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 
 	req->fail_status = (uint8_t)status;
 	req->fail_idx = req->next_idx;
-	req->fail_vendor = vendor;
+	req->fail_vendor = (uint8_t)vendor;
 	if (req->next_idx == req->una_idx)
 		comp_fail(qp, status, vendor);
 }
@@ -427,6 +427,25 @@ ask_after_all(struct qp *qp, struct pkt *pkt)
 	build(qp, pkt, true); /* works again: nothing has changed since */
 }
 
+/* A copy of the packet una_psn, of a SEND or WRITE; the one at next_psn stays the next.
+ * How many packets that made: none where its memory is gone, which the resending finds
+ * out. */
+static unsigned
+resend_oldest(struct qp *qp, struct pkt *pkt)
+{
+	struct requester *req = &qp->req;
+	uint32_t idx = req->next_idx, psn = req->next_psn;
+	bool built;
+
+	req->next_idx = req->una_idx;
+	req->next_psn = req->una_psn;
+	built = build(qp, pkt, true);
+	req->next_idx = idx;
+	req->next_psn = psn;
+	req->probe = built ? PROBE_SENT : PROBE_OFF;
+	return built;
+}
+
 unsigned
 req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
@@ -435,9 +454,11 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	unsigned built = 0;
 
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
-		req->rnr_deadline != TIME_NEVER)
+		req->rnr_deadline != TIME_NEVER || n == 0)
 		return 0;
-	n = RTE_MIN(n, window_left(qp));
+	if (unlikely(req->probe == PROBE_DUE))
+		built = resend_oldest(qp, pkts);
+	n = RTE_MIN(n, built + window_left(qp));
 	while (built < n && window_open(qp) && req_has_next(qp)) {
 		enum ibv_wc_status status = IBV_WC_SUCCESS;
 
