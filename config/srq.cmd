@@ -7,8 +7,8 @@ wait 1
 set srq 0 size 8192
 set impair rx loss 1% dup 0.5% reorder 0.5%
 wait 1
-show srq 0
+show srq
 set impair rx off
 wait 1
 stop
-show port 1 stats
+show port stats
