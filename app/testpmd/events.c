@@ -115,7 +115,9 @@ host_events(struct host *host)
 {
 	struct ibv_async_event event;
 
-	/* async_fd does not block. */
+	/* async_fd does not block. A limit event is the last of its turn: while receives
+	 * are taken and not polled there is nothing to refill with, so the limit that was
+	 * armed again fires at once, and only the loop's next poll helps. */
 	while (ibv_get_async_event(host->ctx, &event) == 0) {
 		struct ibv_async_event copy = event;
 
@@ -123,5 +125,7 @@ host_events(struct host *host)
 		 */
 		ibv_ack_async_event(&event);
 		event_handle(host, &copy);
+		if (copy.event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
+			break;
 	}
 }
