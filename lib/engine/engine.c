@@ -1,9 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <sched.h>
 #include <string.h>
 
 #include "base/ringmem.h"
 #include "engine/clock.h"
 #include "engine/internal.h"
+
+#define GATE_SPINS 2000 /* some microseconds: a turn of the loop */
+
+/*
+ * The ticket lock of DPDK, but for a waiter that has waited for longer than a turn takes:
+ * the one before it in the line may be off its core, and its place in the line with it,
+ * so the core is offered to it.
+ */
+static void
+gate_lock(rte_ticketlock_t *gate)
+{
+	uint16_t ticket = __atomic_fetch_add(&gate->s.next, 1, __ATOMIC_RELAXED);
+	unsigned spins = 0;
+
+	/* Pairs with the release in rte_ticketlock_unlock(). */
+	while (__atomic_load_n(&gate->s.current, __ATOMIC_ACQUIRE) != ticket) {
+		if (likely(++spins < GATE_SPINS))
+			rte_pause();
+		else
+			sched_yield();
+	}
+}
 
 static void
 timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
@@ -23,7 +46,7 @@ engine_run(struct engine *e, uint64_t now)
 {
 	unsigned moved;
 
-	rte_ticketlock_lock(&e->gate);
+	gate_lock(&e->gate);
 	moved = engine_rx(e, now);
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_ring_served(e);
@@ -66,7 +89,7 @@ engine_deadline(struct engine *e)
 {
 	uint64_t when, net;
 
-	rte_ticketlock_lock(&e->gate);
+	gate_lock(&e->gate);
 	when = engine_busy(e) ? 0 : wheel_next(&e->wheel);
 	rte_ticketlock_unlock(&e->gate);
 	net = e->net_duty ? net_deadline(e->dev->net) : TIME_NEVER;
@@ -76,7 +99,7 @@ engine_deadline(struct engine *e)
 void
 engine_lock(struct engine *e)
 {
-	rte_ticketlock_lock(&e->gate);
+	gate_lock(&e->gate);
 }
 
 void
