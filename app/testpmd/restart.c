@@ -12,7 +12,7 @@
 #include "host.h"
 
 #define LOOK_NS (NS_PER_SECOND / 10)
-#define STRIKES 3
+#define STRIKES 6
 #define SAY_NS (2 * NS_PER_SECOND)
 #define QP_STATS_MAX 32
 
@@ -57,8 +57,21 @@ flow_stands_still(struct flow *flow)
 	return seen;
 }
 
+/* Up to the end of its first message a QP need not go back: that message, when it comes
+ * again, is acknowledged as a duplicate, and the next one is the one expected. Nor may
+ * it: a peer that repeats only this one is alive, and waits for the other QPs. */
+static bool
+past_first_message(const struct host *host, const struct flow *flow)
+{
+	uint64_t mtu = UINT64_C(128) << host->mtu;
+	uint64_t packets = (host->conf->sizes[0] + mtu - 1) / mtu;
+	uint32_t ahead = (flow->seen_psn - (uint32_t)host->conf->psn) & 0xffffff;
+
+	return ahead > (packets == 0 ? 1 : packets);
+}
+
 static unsigned
-flows_look(struct host *host, uint32_t first_psn)
+flows_look(struct host *host)
 {
 	unsigned found = 0;
 
@@ -67,11 +80,7 @@ flows_look(struct host *host, uint32_t first_psn)
 
 		if (!flow_stands_still(flow)) {
 			flow->strikes = 0;
-			continue;
-		}
-		/* At its first PSN there is nothing that a new connection would change.
-		 */
-		if (++flow->strikes >= STRIKES && flow->seen_psn != first_psn) {
+		} else if (++flow->strikes >= STRIKES && past_first_message(host, flow)) {
 			flow->failed = true;
 			found++;
 		}
@@ -96,7 +105,7 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 	if (mark == host->restart_mark)
 		return; /* costs one call, whatever the number of QPs */
 	host->restart_mark = mark;
-	unsigned found = flows_look(host, (uint32_t)host->conf->psn);
+	unsigned found = flows_look(host);
 
 	if (found == 0 || host_connect(host, flow_failed) != 0)
 		return;
