@@ -275,8 +275,8 @@ read_place(const struct qp *qp, const struct send_wqe *wqe, const struct sq_note
 	return (struct read_place){
 		.offset = offset,
 		.len = (uint32_t)RTE_MIN(wqe->len - offset, (uint64_t)qp_pmtu(qp)),
-		.first = index % chunk == 0,
-		.last = psn_add(psn, 1) == note->end_psn || (index + 1) % chunk == 0,
+		.first = (index & (chunk - 1)) == 0,
+		.last = psn_add(psn, 1) == note->end_psn || ((index + 1) & (chunk - 1)) == 0,
 	};
 }
 

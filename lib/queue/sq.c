@@ -76,5 +76,4 @@ sq_clear(struct sq *sq)
 	 * are refused by its state before they write. */
 	__atomic_store_n(&sq->prod, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&sq->freed, 0, __ATOMIC_RELAXED);
-	sq->signaled_posted = 0;
 }

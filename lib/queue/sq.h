@@ -80,7 +80,6 @@ struct sq {
 	uint32_t prod; /* release; acquired by the engine */
 	/* written by pollers under the CQ's lock (release), read by posting threads */
 	uint32_t freed;
-	uint32_t signaled_posted; /* how many signaled requests were posted since RESET */
 };
 
 /* max_wr is rounded up to a power of two, 0 to 1; max_inline is raised to what the slot has room

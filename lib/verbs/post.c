@@ -200,7 +200,6 @@ send_list(struct verbs_qp *vqp, struct ibv_send_wr **wr, uint32_t *prod)
 		send_write(wqe, *wr, len, flags, ud);
 		(*prod)++;
 		if (flags & IBV_SEND_SIGNALED) {
-			sq->signaled_posted++;
 			vqp->last_signaled = *prod;
 			vqp->any_signaled = true;
 		}
