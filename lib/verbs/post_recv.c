@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ibv_post_recv(3), ibv_post_srq_recv(3): as post_send.c does it. */
+#include "verbs/objects.h"
+
+/* A receive SGE of length 0 (IBA 11.4.2.2 leaves 0 for it). */
+#define SGE_LEN_MAX (UINT32_C(1) << 31)
+
+static inline void
+recv_write(struct recv_slot *slot, const struct ibv_recv_wr *wr)
+{
+	slot->wr_id = wr->wr_id;
+	slot->num_sge = (uint32_t)wr->num_sge;
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		slot->sge[i].addr = sge->addr;
+		slot->sge[i].len = likely(sge->length != 0) ? sge->length : SGE_LEN_MAX;
+		slot->sge[i].lkey = sge->lkey;
+	}
+}
+
+static inline int
+recv_check(const struct recv_ring *ring, const struct ibv_recv_wr *wr)
+{
+	return unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > ring->max_sge) ? EINVAL
+										  : 0;
+}
+
+/* Under the ring's lock. Stops at the first request that is bad (EINVAL) or finds the
+ * ring full (ENOMEM). */
+static inline int
+recv_list(struct recv_ring *ring, struct ibv_recv_wr **wr, uint32_t *prod)
+{
+	for (; *wr != NULL; *wr = (*wr)->next) {
+		struct recv_slot *slot;
+
+		if (unlikely(recv_check(ring, *wr) != 0))
+			return EINVAL;
+		slot = recv_ring_next(ring, *prod);
+		if (unlikely(slot == NULL))
+			return ENOMEM;
+		recv_write(slot, *wr);
+		(*prod)++;
+	}
+	return 0;
+}
+
+int
+verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct qp *qp = to_qp(ibv)->qp;
+	struct recv_ring *ring = qp->rq;
+	uint32_t prod;
+	int err = EINVAL;
+
+	if (unlikely(ring == NULL)) /* the QP has an SRQ */
+		goto out;
+	recv_ring_lock(ring);
+	if (likely(qp_state(qp) != IBV_QPS_RESET)) {
+		prod = ring->prod;
+		err = recv_list(ring, &wr, &prod);
+		recv_ring_publish(ring, prod);
+	}
+	recv_ring_unlock(ring);
+	/* In ERR the engine flushes what is posted, and has to be told. Either it sees
+	 * our publication, or we see its state: pairs with the fence in qp_error(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (unlikely(qp_state(qp) == IBV_QPS_ERR))
+		engine_doorbell(qp);
+out:
+	if (unlikely(err != 0) && bad_wr != NULL)
+		*bad_wr = wr;
+	return err;
+}
+
+/* An SRQ in the error state takes everything that is well formed, and keeps nothing. */
+static int __rte_cold
+srq_swallow(const struct recv_ring *ring, struct ibv_recv_wr **wr)
+{
+	for (; *wr != NULL; *wr = (*wr)->next) {
+		if (recv_check(ring, *wr) != 0)
+			return EINVAL;
+	}
+	return 0;
+}
+
+int
+verbs_post_srq_recv(
+	struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct srq *srq = &to_srq(ibv)->srq;
+	struct recv_ring *ring = &srq->ring;
+	bool failed;
+	int err = 0;
+
+	recv_ring_lock(ring);
+	failed = srq_failed(srq);
+	if (likely(!failed)) {
+		uint32_t prod = ring->prod;
+
+		err = recv_list(ring, &wr, &prod);
+		failed = unlikely(err == ENOMEM) && srq_refuse(srq) == -EIO;
+		if (likely(!failed))
+			recv_ring_publish(ring, prod);
+	}
+	if (unlikely(failed))
+		err = srq_swallow(ring, &wr);
+	recv_ring_unlock(ring);
+	if (unlikely(err != 0) && bad_wr != NULL)
+		*bad_wr = wr;
+	return err;
+}

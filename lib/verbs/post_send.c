@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ibv_post_send(3). Requests are checked whole, then written straight into their slots, and
+ * a list is published once. Nothing here allocates, calls the system or takes a lock but the
+ * queue's own.
+ */
+#include "verbs/wqe.h"
+
+/* What the other services have not. */
+static bool
+type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
+{
+	return vqp->qp->type == IBV_QPT_UD ? dest_check(vqp, wr, len)
+					   : !post_rows[wr->opcode].answered;
+}
+
+/* The queue is full: for good, if nothing in it will ever make a completion. */
+static void __rte_cold
+send_count_full(struct verbs_qp *vqp)
+{
+	struct qp *qp = vqp->qp;
+	uint32_t freed = __atomic_load_n(&qp->sq.freed, __ATOMIC_RELAXED);
+	bool signaled = vqp->any_signaled && (int32_t)(vqp->last_signaled - freed) > 0;
+
+	if (!signaled && qp_state(qp) == IBV_QPS_RTS)
+		qp->sq_full_unsignaled++;
+}
+
+/* Under the SQ's lock. *prod is the index behind the last request written. */
+static inline int
+send_list(struct verbs_qp *vqp, struct ibv_send_wr **wr, uint32_t *prod)
+{
+	struct qp *qp = vqp->qp;
+	struct sq *sq = &qp->sq;
+	unsigned always = qp->sq_sig_all ? IBV_SEND_SIGNALED : 0;
+	enum ibv_qp_state state = qp_state(qp);
+	bool ud = qp->type == IBV_QPT_UD;
+
+	/* IBA 10.8.2: before RTS there is nothing to post to. */
+	if (unlikely(state < IBV_QPS_RTS))
+		return EINVAL;
+	for (; *wr != NULL; *wr = (*wr)->next) {
+		struct send_wqe *wqe;
+		uint32_t len;
+		unsigned flags;
+
+		if (unlikely(send_check(sq, *wr, &len) != 0))
+			return EINVAL;
+		if (unlikely(qp->type != IBV_QPT_RC && !type_check(vqp, *wr, len)))
+			return EINVAL;
+		wqe = sq_next(sq, *prod);
+		if (unlikely(wqe == NULL)) {
+			send_count_full(vqp);
+			return ENOMEM;
+		}
+		flags = (*wr)->send_flags | always;
+		send_write(wqe, *wr, len, flags, ud);
+		(*prod)++;
+		if (flags & IBV_SEND_SIGNALED) {
+			vqp->last_signaled = *prod;
+			vqp->any_signaled = true;
+		}
+	}
+	return 0;
+}
+
+int
+verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct verbs_qp *vqp = to_qp(ibv);
+	struct sq *sq = &vqp->qp->sq;
+	uint32_t first, prod;
+	int err;
+
+	sq_lock(sq);
+	first = prod = sq->prod;
+	err = send_list(vqp, &wr, &prod);
+	if (likely(prod != first))
+		sq_publish(sq, prod);
+	sq_unlock(sq);
+	if (likely(prod != first))
+		engine_doorbell(vqp->qp);
+	if (unlikely(err != 0) && bad_wr != NULL)
+		*bad_wr = wr;
+	return err;
+}
