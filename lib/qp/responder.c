@@ -130,7 +130,8 @@ rnr(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 
-	if (qp->type == IBV_QPT_UC) {
+	if (qp->type == IBV_QPT_UC) { /* and the message with it: a LAST ends it */
+		resp->msg = OP_UNKNOWN;
 		qp->env->stats->drop[DROP_no_receive]++;
 		return;
 	}

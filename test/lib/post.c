@@ -25,6 +25,7 @@ int
 sq_post(struct sq *sq, const struct send_req *req)
 {
 	struct send_wqe *wqe;
+	size_t at = 0;
 
 	sq_lock(sq);
 	wqe = sq_next(sq, sq->prod);
@@ -42,10 +43,14 @@ sq_post(struct sq *sq, const struct send_req *req)
 	wqe->swap = req->swap;
 	wqe->len = (uint32_t)sge_total(req->sge, req->num_sge);
 	wqe->num_sge = req->flags & IBV_SEND_INLINE ? 0 : (uint8_t)req->num_sge;
+	if (req->dest != NULL) {
+		memcpy(wqe->sge, req->dest, sizeof(*req->dest));
+		at = sizeof(*req->dest);
+	}
 	if (req->flags & IBV_SEND_INLINE)
-		inline_copy(wqe->inline_data, req);
+		inline_copy(wqe->inline_data + at, req);
 	else if (req->num_sge != 0)
-		memcpy(wqe->sge, req->sge, req->num_sge * sizeof(wqe->sge[0]));
+		memcpy(wqe->inline_data + at, req->sge, req->num_sge * sizeof(wqe->sge[0]));
 	sq_publish(sq, sq->prod + 1);
 	sq_unlock(sq);
 	return 0;

@@ -19,6 +19,7 @@ struct send_req {
 	uint32_t rkey;
 	uint64_t compare_add;
 	uint64_t swap;
+	const struct ud_dest *dest; /* UD */
 };
 /* For send_req.opcode: IBV_WR_RDMA_WRITE, whose number is 0. */
 #define WR_RDMA_WRITE ((enum ibv_wr_opcode)0xFF)

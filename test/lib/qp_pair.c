@@ -89,7 +89,7 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 	const struct alloc *mem = &h->pair->mem;
 	uint32_t recv_pd = srq && conf->srq_pd ? PD_SRQ : pd;
 	struct qp_conf qc = {
-		.type = IBV_QPT_RC,
+		.type = conf->type != 0 ? conf->type : IBV_QPT_RC,
 		.send_cq = &h->send_cq,
 		.recv_cq = &h->recv_cq,
 		.srq = srq ? &h->srq : NULL,
@@ -111,7 +111,10 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 		assert_int_equal(srq_init(&h->srq, mem, recv_pd, conf->recv_wr, conf->sge,
 					 &h->events, h),
 			0);
-	h->env = (struct qp_env){.keys = &h->keys, .stats = &h->stats};
+	h->env = (struct qp_env){.keys = &h->keys,
+		.gids = (const uint8_t(*)[16])h->gid,
+		.gid_count = 1,
+		.stats = &h->stats};
 	h->peer.window = conf->peer_window;
 	assert_int_equal(qp_init(&h->qp, qpn, &qc, mem, &h->events, h), 0);
 	h->qp.env = &h->env;
@@ -203,6 +206,7 @@ host_attr(const struct host *h)
 		.sq_psn = conf->psn[a ? 0 : 1],
 		.rq_psn = conf->psn[a ? 1 : 0],
 		.dest_qpn = h->other->qp.qpn,
+		.qkey = QKEY,
 		.port_num = 1,
 		.timeout = conf->timeout,
 		.retry_cnt = conf->retry_cnt,
@@ -217,6 +221,35 @@ host_attr(const struct host *h)
 	gid_of(h, attr.path.sgid);
 	gid_of(h->other, attr.path.dgid);
 	return attr;
+}
+
+int
+host_mask(const struct host *h, int mask)
+{
+	static const int not_uc = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER |
+				  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				  IBV_QP_MAX_QP_RD_ATOMIC;
+
+	switch (h->qp.type) {
+	case IBV_QPT_UC:
+		return mask & ~not_uc;
+	case IBV_QPT_UD:
+		return (mask & (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				       IBV_QP_SQ_PSN)) |
+		       (mask & IBV_QP_ACCESS_FLAGS ? IBV_QP_QKEY : 0);
+	default:
+		return mask;
+	}
+}
+
+struct ud_dest
+host_dest(const struct host *h)
+{
+	struct ud_dest dest = {
+		.hop_limit = 64, .qpn = h->other->qp.qpn, .qkey = h->other->qp.qkey};
+
+	memcpy(dest.dgid, h->other->gid[0], 16);
+	return dest;
 }
 
 int
@@ -238,15 +271,19 @@ host_connect(struct host *h)
 		.hop_limit = 64,
 	};
 
+	memcpy(h->gid[0], attr.path.sgid, 16);
 	attr.state = IBV_QPS_INIT;
-	assert_int_equal(qp_modify(&h->qp, &attr, MASK_INIT, IBV_MTU_4096), 0);
+	assert_int_equal(
+		qp_modify(&h->qp, &attr, host_mask(h, MASK_INIT), IBV_MTU_4096), 0);
 	attr.state = IBV_QPS_RTR;
-	assert_int_equal(qp_modify(&h->qp, &attr, MASK_RTR, IBV_MTU_4096), 0);
+	assert_int_equal(
+		qp_modify(&h->qp, &attr, host_mask(h, MASK_RTR), IBV_MTU_4096), 0);
 	memcpy(addr.src_gid, attr.path.sgid, 16);
 	memcpy(addr.dst_gid, attr.path.dgid, 16);
 	qp_set_headers(&h->qp, &addr);
 	attr.state = IBV_QPS_RTS;
-	assert_int_equal(qp_modify(&h->qp, &attr, MASK_RTS, IBV_MTU_4096), 0);
+	assert_int_equal(
+		qp_modify(&h->qp, &attr, host_mask(h, MASK_RTS), IBV_MTU_4096), 0);
 }
 
 void

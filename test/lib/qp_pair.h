@@ -25,9 +25,11 @@
 #define QPN_B 0x22
 #define PD_A 7 /* of the QP; the same number means nothing to the other host */
 #define PD_B 9
+#define QKEY 0x1234567 /* UD */
 #define PD_SRQ 10 /* of an SRQ with conf.srq_pd */
 
 struct pair_conf {
+	enum ibv_qp_type type; /* of both; 0: RC */
 	bool ipv6;
 	bool srq;     /* b receives from an SRQ */
 	bool srq_pd;  /* whose PD is not b's */
@@ -59,6 +61,7 @@ struct host {
 	struct srq srq;
 	struct peer peer;
 	struct event_queue events;
+	uint8_t gid[1][16]; /* UD: what packets may be addressed to */
 	uint8_t *mem; /* at its own address as va */
 	uint32_t lkey;
 	uint32_t recv_key; /* of the same memory, for the PD of the receives */
@@ -106,6 +109,9 @@ host_attr(const struct host *h);
 #define MASK_RTS                                                                         \
 	(IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |              \
 		IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+/* Of one of these masks what the type of h has. */
+int
+host_mask(const struct host *h, int mask);
 /* The state alone. */
 int
 host_modify(struct host *h, enum ibv_qp_state state);
@@ -146,6 +152,10 @@ host_read(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t remote, uint
 void
 host_atomic(struct host *h, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t offset,
 	uint32_t remote, uint64_t operand, uint64_t compare);
+
+/* UD: to the other host, with its Q_Key. */
+struct ud_dest
+host_dest(const struct host *h);
 
 /* The oldest completion; gives SQ slots back as lib/verbs does. */
 bool
@@ -202,7 +212,8 @@ struct crafted {
 	uint32_t dma_len;
 	uint64_t swap_add, compare;
 	uint64_t value; /* AtomicAckETH */
-	uint16_t pkey;        /* 0: the default one */
+	uint32_t qkey, src_qpn; /* DETH */
+	uint16_t pkey;          /* 0: the default one */
 	bool pkey_zero;
 	uint32_t dest_qpn;     /* 0: that of the QP */
 	uint8_t src_ip_change; /* added to the last byte of the addresses */

@@ -76,7 +76,8 @@ host_take(struct host *h, const uint8_t *data, uint32_t len)
 	assert_int_not_equal(why, PARSE_OTHER);
 	if (why != DROP_none)
 		h->stats.drop[why]++;
-	else if (view.dest_qpn != h->qp.qpn)
+	else if (view.dest_qpn != h->qp.qpn &&
+		(h->qp.type != IBV_QPT_UD || view.dest_qpn != PSN_MASK))
 		h->stats.drop[DROP_qpn]++;
 	else
 		qp_rx(&h->qp, &view, h->pair->now);
@@ -259,6 +260,12 @@ inject(struct host *to, const struct crafted *c)
 
 		aeth->syndrome = c->syndrome;
 		be24_put(aeth->msn, c->msn);
+	}
+	if (op->hdrs & HDR_DETH) {
+		struct deth *deth = (struct deth *)(ext + op->main_off);
+
+		deth->qkey = rte_cpu_to_be_32(c->qkey);
+		be24_put(deth->src_qpn, c->src_qpn);
 	}
 	if (op->hdrs & HDR_IMM)
 		memcpy(ext + op->ext_len - 4, &c->imm, 4);
