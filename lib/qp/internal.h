@@ -32,6 +32,38 @@ req_in_window(const struct qp *qp)
 	return ((qp->req.next_psn - qp->req.una_psn) & PSN_MASK) < QP_WINDOW;
 }
 
+/* request.c */
+
+/* What kinds of request there are: what they send, and how they are answered. */
+enum wr_kind {
+	WR_NONE,
+	WR_SEND,
+	WR_WRITE,
+	/* Answered by a response of their own. */
+	WR_READ,
+	WR_ATOMIC,
+};
+
+struct wr_row {
+	uint8_t kind;         /* enum wr_kind; WR_NONE: not an opcode of ours */
+	uint8_t opcode[2][2]; /* RC's: [first packet][last packet] of the message */
+};
+
+#define WR_ROWS 16
+extern const struct wr_row wr_rows[WR_ROWS]; /* by enum ibv_wr_opcode */
+
+static inline const struct wr_row *
+wr_row(const struct send_wqe *wqe)
+{
+	return &wr_rows[wqe->opcode];
+}
+
+/* Builds the packet next_psn of the started request next_idx and moves behind it. final:
+ * the pull ends with it, so it asks for an acknowledgement of all before. False when its
+ * memory is not ours to read. */
+bool
+req_build(struct qp *qp, struct pkt *pkt, bool final);
+
 /* requester.c */
 void
 req_reset(struct qp *qp, uint32_t psn);
@@ -82,9 +114,6 @@ void
 resp_reset(struct qp *qp, uint32_t psn);
 void
 resp_rx(struct qp *qp, const struct pkt_view *view);
-/* Responses and acknowledgements in PSN order; returns how many of n packets. */
-unsigned
-resp_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 /* Makes room for as many READs and atomics; -ENOMEM. */
 int
 resp_set_depth(struct qp *qp, uint32_t depth);
@@ -107,6 +136,17 @@ resp_request(struct qp *qp, const struct pkt_view *view);
 void
 resp_established(struct qp *qp);
 
+/* ack.c */
+/* A request behind ePSN: something is missing. */
+void
+resp_gap(struct qp *qp, uint32_t psn);
+/* A SEND or WRITE before ePSN. */
+void
+resp_duplicate(struct qp *qp, uint32_t psn);
+/* Responses and acknowledgements in PSN order; returns how many of n packets. */
+unsigned
+resp_tx(struct qp *qp, struct pkt *pkts, unsigned n);
+
 /* read.c: READ and atomic requests. */
 void
 resp_read(struct qp *qp, const struct pkt_view *view);
@@ -128,7 +168,8 @@ resp_jobs_cover(const struct qp *qp, uint32_t psn);
 unsigned
 resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 
-/* The oldest request is done: its completion, if it is signaled. False: the CQ overflowed. */
+/* The oldest request is done: its completion, if it is signaled. False: the CQ
+ * overflowed. */
 bool
 comp_oldest(struct qp *qp);
 

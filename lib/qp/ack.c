@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the responder owes: at most one acknowledgement, the newest; it speaks for all
+ * before it (IBA 9.7.5.1).
+ */
+#include "qp/internal.h"
+
+/* PSN behind ePSN + 1 or more: something is missing (C9-108, C9-114). */
+void
+resp_gap(struct qp *qp, uint32_t psn)
+{
+	struct responder *resp = &qp->resp;
+
+	if (resp->wait == RESP_RNR) {
+		qp->env->stats->drop[DROP_rnr_wait]++;
+		return;
+	}
+	qp->env->stats->drop[DROP_psn_gap]++;
+	if (resp->wait == RESP_GAP) {
+		if (psn_diff(psn, resp->gap_high) > 0)
+			resp->gap_high = psn;
+		return;
+	}
+	resp->wait = RESP_GAP;
+	resp->gap_high = psn;
+	resp->owed = OWED_SEQ_NAK;
+	qp->stats.seq_nak_sent++;
+	qp->env->stats->seq_nak_sent++;
+}
+
+/* Not executed again, acknowledged again (C9-105); an owed NAK says as much, and so do an
+ * owed acknowledgement or response behind it. */
+void
+resp_duplicate(struct qp *qp, uint32_t psn)
+{
+	struct responder *resp = &qp->resp;
+	uint32_t limit;
+
+	qp->stats.duplicates++;
+	qp->env->stats->duplicates++;
+	if (resp->owed != 0 && resp->owed != OWED_ACK)
+		return;
+	limit = resp_ack_limit(qp, psn);
+	if (resp->owed == OWED_ACK && psn_diff(resp->ack_psn, limit) >= 0)
+		return;
+	if (resp_jobs_cover(qp, limit))
+		return;
+	resp->owed = OWED_ACK;
+	resp->ack_psn = limit;
+}
+
+static void
+acknowledge(struct qp *qp, struct pkt *pkt)
+{
+	struct responder *resp = &qp->resp;
+	struct bth_fields bth = {
+		.dest_qpn = qp->dest_qpn,
+		.psn = resp->owed == OWED_SEQ_NAK ? resp->epsn : resp->ack_psn,
+		.pkey = qp->pkey,
+		.opcode = OPCODE_RC_ACKNOWLEDGE,
+	};
+	struct aeth *aeth = (struct aeth *)frame_begin(&qp->hdr, pkt, &bth, 0);
+
+	aeth->syndrome = (uint8_t)(resp->owed - 1);
+	be24_put(aeth->msn, resp->msn);
+	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
+	resp->owed = 0;
+}
+
+unsigned
+resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
+{
+	unsigned built = 0;
+
+	if (unlikely(resp_jobs_pending(qp)))
+		built = resp_jobs_tx(qp, pkts, n);
+	/* What is owed lies behind every READ that is being answered. */
+	if (qp->resp.owed != 0 && built < n && !resp_jobs_pending(qp))
+		acknowledge(qp, &pkts[built++]);
+	return built;
+}

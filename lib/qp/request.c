@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a request is, and its packets: each is a function of the request and the PSN. */
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "qp/internal.h"
+
+#define ACK_EVERY (QP_WINDOW / 4) /* packets: AckReq inside long messages */
+
+/* Packets of a message that has several, or is whole in one. */
+#define DATA_OPCODES(middle, last, first, only)                                          \
+	{                                                                                \
+		{OPCODE_RC_##middle, OPCODE_RC_##last},                                  \
+		{                                                                        \
+			OPCODE_RC_##first, OPCODE_RC_##only                              \
+		}                                                                        \
+	}
+#define SEND_OPCODES(tail)                                                               \
+	DATA_OPCODES(SEND_MIDDLE, SEND_LAST##tail, SEND_FIRST, SEND_ONLY##tail)
+#define WRITE_OPCODES(tail)                                                              \
+	DATA_OPCODES(WRITE_MIDDLE, WRITE_LAST##tail, WRITE_FIRST, WRITE_ONLY##tail)
+#define ONE_OPCODE(only) DATA_OPCODES(only, only, only, only)
+
+const struct wr_row wr_rows[WR_ROWS] = {
+	[IBV_WR_SEND] = {WR_SEND, SEND_OPCODES()},
+	[IBV_WR_SEND_WITH_IMM] = {WR_SEND, SEND_OPCODES(_IMM)},
+	[IBV_WR_RDMA_WRITE] = {WR_WRITE, WRITE_OPCODES()},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {WR_WRITE, WRITE_OPCODES(_IMM)},
+	[IBV_WR_RDMA_READ] = {WR_READ, ONE_OPCODE(READ_REQUEST)},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {WR_ATOMIC, ONE_OPCODE(COMPARE_SWAP)},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {WR_ATOMIC, ONE_OPCODE(FETCH_ADD)},
+};
+
+static void
+reth_fill(uint8_t *ext, const struct send_wqe *wqe, uint64_t offset, uint32_t len)
+{
+	struct reth *reth = (struct reth *)ext;
+
+	reth->va = rte_cpu_to_be_64(wqe->remote_va + offset);
+	reth->rkey = rte_cpu_to_be_32(wqe->rkey);
+	reth->len = rte_cpu_to_be_32(len);
+}
+
+/* Payload bytes [offset, offset + len) of the message to dst, adding to the ICRC. */
+static int
+copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t *dst,
+	uint32_t len, uint32_t *crc)
+{
+	struct requester *req = &qp->req;
+
+	if (wqe->flags & IBV_SEND_INLINE) {
+		memcpy(dst, wqe->inline_data + offset, len);
+		*crc = icrc_update(*crc, dst, len);
+		return 0;
+	}
+	if (offset == 0)
+		req->pos = (struct sge_pos){0};
+	else if (req->pos_psn != req->next_psn)
+		req->pos = sge_seek(wqe->sge, wqe->num_sge, offset);
+	return sge_gather(
+		qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &req->pos, dst, len, crc);
+}
+
+/* The packet next_psn has been built, and takes so many PSNs. */
+static void
+advance(struct qp *qp, uint32_t packets)
+{
+	struct requester *req = &qp->req;
+
+	if (psn_diff(req->next_psn, req->sent_psn) < 0) {
+		qp->stats.retransmitted++;
+		qp->env->stats->retransmitted++;
+	}
+	req->next_psn = psn_add(req->next_psn, packets);
+	req->pos_psn = req->next_psn;
+	if (psn_diff(req->next_psn, req->sent_psn) > 0)
+		req->sent_psn = req->next_psn;
+	if (req->next_psn == sq_note(&qp->sq, req->next_idx)->end_psn)
+		req->next_idx++;
+}
+
+/* A packet of a SEND or WRITE; see req_build(). */
+static bool
+build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt,
+	bool final)
+{
+	struct requester *req = &qp->req;
+	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
+	uint32_t left = (uint32_t)(wqe->len - offset);
+	uint32_t len = RTE_MIN(left, qp_pmtu(qp));
+	bool last = left == len;
+	bool rc = qp->type == IBV_QPT_RC;
+	uint8_t service = rc ? 0 : SERVICE_UC << 5; /* the opcodes are RC's but for it */
+	struct bth_fields bth = {
+		.dest_qpn = qp->dest_qpn,
+		.psn = req->next_psn,
+		.pkey = qp->pkey,
+		.opcode = wr_row(wqe)->opcode[index == 0][last] | service,
+		.solicited = last && (wqe->flags & IBV_SEND_SOLICITED) != 0 &&
+			     wqe->opcode != IBV_WR_RDMA_WRITE,
+		.ack_req =
+			rc && (final || (last && (wqe->flags & IBV_SEND_SIGNALED)) ||
+				      (req->next_psn & (ACK_EVERY - 1)) == ACK_EVERY - 1),
+	};
+	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, len);
+	const struct op_row *op = &op_rows[bth.opcode];
+	uint32_t crc;
+
+	if (op->hdrs & HDR_RETH)
+		reth_fill(ext, wqe, 0, wqe->len);
+	if (op->hdrs & HDR_IMM)
+		memcpy(ext + op->ext_len - sizeof(wqe->imm), &wqe->imm, sizeof(wqe->imm));
+	crc = frame_crc(&qp->hdr, pkt);
+	if (len != 0 && copy_payload(qp, wqe, offset,
+				frame_payload(&qp->hdr, pkt, bth.opcode), len, &crc) != 0)
+		return false;
+	frame_end(pkt, len, crc);
+	advance(qp, 1);
+	if (unlikely(!rc))
+		uc_sent(qp);
+	return true;
+}
+
+/* The READ request for the packets from index on to the end of its chunk. */
+static void
+build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt)
+{
+	struct requester *req = &qp->req;
+	uint32_t chunk = req_read_chunk(qp);
+	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
+	uint64_t end = (uint64_t)((index | (chunk - 1)) + 1) << qp->pmtu_shift;
+	uint32_t len = (uint32_t)(RTE_MIN(end, (uint64_t)wqe->len) - offset);
+	struct bth_fields bth = {
+		.dest_qpn = qp->dest_qpn,
+		.psn = req->next_psn,
+		.pkey = qp->pkey,
+		.opcode = OPCODE_RC_READ_REQUEST,
+		.ack_req = true,
+	};
+
+	reth_fill(frame_begin(&qp->hdr, pkt, &bth, 0), wqe, offset, len);
+	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
+	req->reads++;
+	advance(qp, RTE_MAX((len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u));
+}
+
+static void
+build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
+{
+	struct requester *req = &qp->req;
+	bool add = wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	struct bth_fields bth = {
+		.dest_qpn = qp->dest_qpn,
+		.psn = req->next_psn,
+		.pkey = qp->pkey,
+		.opcode = wr_row(wqe)->opcode[1][1],
+		.ack_req = true,
+	};
+	struct atomic_eth *eth = (struct atomic_eth *)frame_begin(&qp->hdr, pkt, &bth, 0);
+
+	eth->va = rte_cpu_to_be_64(wqe->remote_va);
+	eth->rkey = rte_cpu_to_be_32(wqe->rkey);
+	/* ibv_post_send(3): compare_add is what to compare with, or what to add. */
+	eth->swap_add = rte_cpu_to_be_64(add ? wqe->compare_add : wqe->swap);
+	eth->compare = rte_cpu_to_be_64(add ? 0 : wqe->compare_add);
+	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
+	req->reads++;
+	advance(qp, 1);
+}
+
+bool
+req_build(struct qp *qp, struct pkt *pkt, bool final)
+{
+	const struct requester *req = &qp->req;
+	const struct send_wqe *wqe = sq_slot(&qp->sq, req->next_idx);
+	uint32_t index =
+		(req->next_psn - sq_note(&qp->sq, req->next_idx)->first_psn) & PSN_MASK;
+	unsigned kind = wr_row(wqe)->kind;
+
+	if (likely(kind < WR_READ))
+		return build_data(qp, wqe, index, pkt, final);
+	if (kind == WR_READ)
+		build_read(qp, wqe, index, pkt);
+	else
+		build_atomic(qp, wqe, pkt);
+	return true;
+}
