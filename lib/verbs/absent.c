@@ -45,15 +45,6 @@ ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t io
 	return null_errno(EOPNOTSUPP);
 }
 
-EXPORT struct ibv_qp_ex *
-ibv_qp_to_qp_ex(struct ibv_qp *qp)
-{
-	if (!ours(qp->context))
-		return forward(NULL, ibv_qp_to_qp_ex, qp);
-	/* As for every QP that was not created with send_ops_flags. */
-	return NULL;
-}
-
 EXPORT int
 ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {

@@ -60,11 +60,32 @@ struct verbs_srq {
 	struct srq srq;
 };
 
+/* ibv_wr_post(3): what stands between start and complete, under the SQ's lock. */
+struct verbs_wr {
+	struct send_wqe *wqe; /* being built; NULL: none, or none any more after an error */
+	uint32_t prod;	      /* of wqe, or where the next one goes */
+	uint32_t last_signaled;
+	bool any_signaled;
+	bool dest; /* UD: the address was given */
+	int err;   /* the first one */
+	/* Since creation: */
+	bool ud;
+	uint32_t opcodes;  /* a bit per IBV_WR_* that may be built */
+	uint32_t always;   /* flags that every request has */
+	uint32_t offset;   /* of SGEs or inline data: behind the address of a datagram */
+	uint32_t dest_max; /* bytes of a datagram */
+};
+
 struct verbs_qp {
-	struct ibv_qp ibv;
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;
+	};
 	struct qp *qp;
 	uint32_t last_signaled; /* index behind the youngest signaled request; SQ lock */
 	bool any_signaled;	/* there was one since RESET */
+	bool extended;		/* created with send_ops_flags: ex and wr are filled */
+	struct verbs_wr wr;
 };
 
 struct verbs_ah {

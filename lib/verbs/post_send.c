@@ -15,7 +15,7 @@ type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t le
 }
 
 /* The queue is full: for good, if nothing in it will ever make a completion. */
-static void __rte_cold
+void __rte_cold
 send_count_full(struct verbs_qp *vqp)
 {
 	struct qp *qp = vqp->qp;

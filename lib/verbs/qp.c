@@ -3,6 +3,7 @@
 #include "verbs/attr.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
+#include "verbs/wr.h"
 
 static int
 init_attr_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
@@ -89,26 +90,32 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return &vqp->ibv;
 }
 
-/*
- * The extended form comes here with more than a PD: only what changes nothing is
- * accepted. An application that is told its send_ops_flags are fine would call wr_*
- * functions next.
- */
+#define INIT_ATTR_KNOWN                                                                  \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |                           \
+		IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+/* The extended form comes here with more than a PD. */
 struct ibv_qp *
 verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	struct ibv_qp *qp;
+	bool ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
 
-	(void)context;
-	if ((attr->comp_mask & ~known) != 0)
+	if ((attr->comp_mask & ~(uint32_t)INIT_ATTR_KNOWN) != 0)
 		return null_errno(EOPNOTSUPP);
-	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == NULL)
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == NULL ||
+		attr->pd->context != context)
 		return null_errno(EINVAL);
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 &&
 		attr->create_flags != 0)
 		return null_errno(EOPNOTSUPP);
+	if (ops && wr_ops_check(attr->qp_type, attr->send_ops_flags) != 0)
+		return null_errno(EOPNOTSUPP);
 	/* The extended structure begins with the plain one. */
-	return ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
+	qp = ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
+	if (qp != NULL && ops)
+		wr_ops_fill(to_qp(qp), attr->send_ops_flags);
+	return qp;
 }
 
 EXPORT int

@@ -103,23 +103,27 @@ inline_copy(uint8_t *to, const struct ibv_send_wr *wr)
 }
 
 /* What the SGEs or the inline data of a datagram stand behind. */
-static inline uint32_t
-dest_write(struct send_wqe *wqe, const struct ibv_send_wr *wr)
+static inline void
+dest_write(struct send_wqe *wqe, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
-	struct ud_dest dest = to_ah(wr->wr.ud.ah)->dest;
+	struct ud_dest dest = to_ah(ah)->dest;
 
-	dest.qpn = wr->wr.ud.remote_qpn;
-	dest.qkey = wr->wr.ud.remote_qkey;
+	dest.qpn = qpn;
+	dest.qkey = qkey;
 	memcpy(wqe->inline_data, &dest, sizeof(dest));
-	return sizeof(dest);
 }
 
 static inline void
 send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
 	unsigned flags, bool ud)
 {
-	uint32_t offset = unlikely(ud) ? dest_write(wqe, wr) : 0;
+	uint32_t offset = 0;
 
+	if (unlikely(ud)) {
+		dest_write(
+			wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+		offset = sizeof(struct ud_dest);
+	}
 	wqe->wr_id = wr->wr_id;
 	wqe->len = len;
 	wqe->imm = wr->imm_data;
@@ -138,15 +142,23 @@ send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
 			&wr->sg_list[i], sizeof(struct sge));
 }
 
-/* A datagram fits one packet, and has somewhere to go. */
+/* A datagram has somewhere to go. */
+static inline bool
+dest_allowed(const struct verbs_qp *vqp, const struct ibv_ah *ah, uint32_t qpn)
+{
+	return ah != NULL && ah->pd == vqp->ibv.pd && qpn <= 0xFFFFFF;
+}
+
+/* And fits one packet. */
 static inline bool
 dest_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
 {
-	const struct ibv_ah *ah = wr->wr.ud.ah;
-
-	return post_rows[wr->opcode].ud && ah != NULL && ah->pd == vqp->ibv.pd &&
-	       wr->wr.ud.remote_qpn <= 0xFFFFFF &&
+	return post_rows[wr->opcode].ud &&
+	       dest_allowed(vqp, wr->wr.ud.ah, wr->wr.ud.remote_qpn) &&
 	       len <= mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu);
 }
+
+/* Under the SQ's lock: a request found the queue full. */
+void send_count_full(struct verbs_qp *vqp);
 
 #endif

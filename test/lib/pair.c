@@ -57,24 +57,29 @@ defaults(struct pair_conf *c)
 	c->retry = c->retry == 0 ? 7 : c->retry == 8 ? 0 : c->retry;
 	c->timeout = c->timeout == 0 ? 14 : c->timeout == 255 ? 0 : c->timeout;
 	c->rnr_timer = c->rnr_timer != 0 ? c->rnr_timer : 1;
+	c->type = c->type != 0 ? c->type : IBV_QPT_RC;
 	c->bytes = c->bytes != 0 ? c->bytes : 1 << 20;
 }
 
 struct ibv_qp *
 pair_qp(const struct pair_conf *conf, struct pair_side *s, unsigned engine)
 {
-	struct ibv_qp_init_attr attr = {
+	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = s->send_cq,
 		.recv_cq = s->recv_cq,
 		.srq = s->srq,
 		.cap = conf->cap,
-		.qp_type = IBV_QPT_RC,
+		.qp_type = conf->type,
 		.sq_sig_all = conf->sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     (conf->ops != 0 ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0),
+		.pd = s->pd,
+		.send_ops_flags = conf->ops,
 	};
 	struct ibv_qp *qp;
 
 	assert_int_equal(rocade_context_set_engine(s->context, (int)engine), 0);
-	qp = ibv_create_qp(s->pd, &attr);
+	qp = ibv_create_qp_ex(s->context, &attr);
 	assert_non_null(qp);
 	assert_int_equal(rocade_context_set_engine(s->context, -1), 0);
 	return qp;
@@ -108,15 +113,22 @@ side_open(const struct pair_conf *conf, struct pair_side *s)
 		s->qp[i] = pair_qp(conf, s, i % conf->engines);
 }
 
-void
-pair_to_init(struct ibv_qp *qp)
+static void
+to_init(struct ibv_qp *qp, unsigned access)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = access};
 
 	assert_int_equal(ibv_modify_qp(qp, &attr,
 				 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 					 IBV_QP_ACCESS_FLAGS),
 		0);
+}
+
+void
+pair_to_init(struct ibv_qp *qp)
+{
+	to_init(qp, 0);
 }
 
 void
@@ -128,7 +140,7 @@ pair_to_rtr(const struct pair_conf *conf, struct ibv_qp *qp, const union ibv_gid
 		.path_mtu = conf->mtu,
 		.dest_qp_num = peer_qpn,
 		.rq_psn = 0xFFFFF0, /* PSNs wrap early in every test */
-		.max_dest_rd_atomic = 0,
+		.max_dest_rd_atomic = conf->depth,
 		.min_rnr_timer = (uint8_t)conf->rnr_timer,
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
 	};
@@ -137,8 +149,10 @@ pair_to_rtr(const struct pair_conf *conf, struct ibv_qp *qp, const union ibv_gid
 	assert_int_equal(
 		ibv_modify_qp(qp, &attr,
 			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				IBV_QP_MIN_RNR_TIMER),
+				IBV_QP_RQ_PSN |
+				(qp->qp_type == IBV_QPT_RC ? IBV_QP_MAX_DEST_RD_ATOMIC |
+								     IBV_QP_MIN_RNR_TIMER
+							   : 0)),
 		0);
 }
 
@@ -151,12 +165,14 @@ pair_to_rts(const struct pair_conf *conf, struct ibv_qp *qp)
 		.retry_cnt = (uint8_t)conf->retry,
 		.rnr_retry = (uint8_t)conf->rnr_retry,
 		.sq_psn = 0xFFFFF0,
+		.max_rd_atomic = conf->depth,
 	};
+	int rc = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		 IBV_QP_MAX_QP_RD_ATOMIC;
 
 	assert_int_equal(ibv_modify_qp(qp, &attr,
-				 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-					 IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					 IBV_QP_MAX_QP_RD_ATOMIC),
+				 IBV_QP_STATE | IBV_QP_SQ_PSN |
+					 (qp->qp_type == IBV_QPT_RC ? rc : 0)),
 		0);
 }
 
@@ -173,8 +189,8 @@ pair_connect(struct pair *p, unsigned i)
 {
 	struct ibv_qp *a = p->a.qp[i], *b = p->b.qp[i];
 
-	pair_to_init(a);
-	pair_to_init(b);
+	to_init(a, p->conf.access);
+	to_init(b, p->conf.access);
 	pair_to_rtr(&p->conf, a, &p->b.gid, b->qp_num);
 	pair_to_rtr(&p->conf, b, &p->a.gid, a->qp_num);
 	pair_to_rts(&p->conf, a);

@@ -31,6 +31,10 @@ struct pair_conf {
 	unsigned rnr_timer; /* 0: 1, 10 us */
 	size_t bytes;	    /* of the region of each side; 0: 1 MiB */
 	bool unconnected;   /* QPs stay in RESET */
+	enum ibv_qp_type type; /* 0: RC; UC */
+	uint64_t ops;	    /* send_ops_flags; 0: without */
+	unsigned access;    /* of the QPs, when pair_connect() is called */
+	uint8_t depth;	    /* READs and atomics at once, both ways */
 };
 
 struct pair_side {

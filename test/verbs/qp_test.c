@@ -182,12 +182,6 @@ test_create_ex(void **state)
 	attr.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	assert_null(ibv_create_qp_ex(pair.a.context, &attr));
 	assert_int_equal(errno, EOPNOTSUPP);
-	/* A program would call wr_* functions next. */
-	attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
-	errno = 0;
-	assert_null(ibv_create_qp_ex(pair.a.context, &attr));
-	assert_int_equal(errno, EOPNOTSUPP);
 }
 
 static void

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ibv_wr_post(3): requests built by calls, straight into their slots. Between start and
+ * complete the SQ's lock is held. The first error stands until then, and with it nothing
+ * of the whole section is published.
+ */
+#include "verbs/wqe.h"
+#include "verbs/wr.h"
+
+void __rte_cold
+wr_fail(struct verbs_wr *wr, int err)
+{
+	if (wr->err == 0)
+		wr->err = err;
+	wr->wqe = NULL;
+}
+
+/* What can be said only when all its setters were called. */
+static inline int
+wr_check(const struct verbs_qp *vqp, const struct send_wqe *wqe)
+{
+	/* C9-91: an atomic is on an aligned word of 8 bytes. */
+	if (unlikely(post_rows[wqe->opcode].atomic) &&
+		(wqe->len != 8 || wqe->remote_va % 8 != 0))
+		return EINVAL;
+	if (unlikely(vqp->wr.ud) && (!vqp->wr.dest || wqe->len > vqp->wr.dest_max))
+		return EINVAL;
+	return 0;
+}
+
+/* The request being built, if any, is whole. */
+static inline void
+wr_end(struct verbs_qp *vqp)
+{
+	struct verbs_wr *wr = &vqp->wr;
+	int err;
+
+	if (wr->wqe == NULL)
+		return;
+	err = wr_check(vqp, wr->wqe);
+	if (unlikely(err != 0)) {
+		wr_fail(wr, err);
+		return;
+	}
+	wr->prod++;
+	if (wr->wqe->flags & IBV_SEND_SIGNALED) {
+		wr->last_signaled = wr->prod;
+		wr->any_signaled = true;
+	}
+	wr->wqe = NULL;
+}
+
+/* The slot of a request that begins here; NULL: an error stands. */
+static inline struct send_wqe *
+wr_begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+{
+	struct verbs_qp *vqp = ex_to_qp(ex);
+	struct verbs_wr *wr = &vqp->wr;
+	/* Which setter is called says whether data is inline. */
+	unsigned flags = (ex->wr_flags & ~(unsigned)IBV_SEND_INLINE) | wr->always;
+	struct send_wqe *wqe;
+
+	wr_end(vqp);
+	if (unlikely(wr->err != 0))
+		return NULL;
+	if (unlikely((wr->opcodes >> opcode & 1) == 0 ||
+		     (flags & ~(unsigned)post_rows[opcode].flags) != 0)) {
+		wr_fail(wr, EINVAL);
+		return NULL;
+	}
+	wqe = sq_next(&vqp->qp->sq, wr->prod);
+	if (unlikely(wqe == NULL)) {
+		send_count_full(vqp);
+		wr_fail(wr, ENOMEM);
+		return NULL;
+	}
+	wqe->wr_id = ex->wr_id;
+	wqe->len = 0;
+	wqe->opcode = (uint8_t)opcode;
+	wqe->flags = (uint8_t)flags;
+	wqe->num_sge = 0;
+	wr->dest = false;
+	wr->wqe = wqe;
+	return wqe;
+}
+
+static inline void
+wr_begin_remote(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
+	uint64_t remote_addr, uint32_t imm)
+{
+	struct send_wqe *wqe = wr_begin(ex, opcode);
+
+	if (unlikely(wqe == NULL))
+		return;
+	wqe->rkey = rkey;
+	wqe->remote_va = remote_addr;
+	wqe->imm = imm;
+}
+
+static void
+wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	wr_begin_remote(ex, IBV_WR_RDMA_WRITE, rkey, remote_addr, 0);
+}
+
+static void
+wr_rdma_write_imm(
+	struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm_data)
+{
+	wr_begin_remote(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr, imm_data);
+}
+
+static void
+wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	wr_begin_remote(ex, IBV_WR_RDMA_READ, rkey, remote_addr, 0);
+}
+
+static void
+wr_atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
+	uint64_t remote_addr, uint64_t compare_add, uint64_t swap)
+{
+	struct send_wqe *wqe = wr_begin(ex, opcode);
+
+	if (unlikely(wqe == NULL))
+		return;
+	wqe->rkey = rkey;
+	wqe->remote_va = remote_addr;
+	wqe->compare_add = compare_add;
+	wqe->swap = swap;
+}
+
+static void
+wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+	uint64_t compare, uint64_t swap)
+{
+	wr_atomic(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
+}
+
+static void
+wr_atomic_fetch_add(
+	struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
+{
+	wr_atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
+}
+
+static void
+wr_send(struct ibv_qp_ex *ex)
+{
+	wr_begin(ex, IBV_WR_SEND);
+}
+
+static void
+wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
+{
+	struct send_wqe *wqe = wr_begin(ex, IBV_WR_SEND_WITH_IMM);
+
+	if (likely(wqe != NULL))
+		wqe->imm = imm_data;
+}
+
+/* No QP is created with what has no function above: a program that calls it anyway
+ * learns so from ibv_wr_complete(). */
+static void __rte_cold
+wr_begin_absent(struct ibv_qp_ex *ex)
+{
+	wr_fail(&ex_to_qp(ex)->wr, EOPNOTSUPP);
+}
+
+static void __rte_cold
+wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	(void)invalidate_rkey;
+	wr_begin_absent(ex);
+}
+
+static void __rte_cold
+wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	(void)invalidate_rkey;
+	wr_begin_absent(ex);
+}
+
+static void __rte_cold
+wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+	const struct ibv_mw_bind_info *bind_info)
+{
+	(void)mw;
+	(void)rkey;
+	(void)bind_info;
+	wr_begin_absent(ex);
+}
+
+static void __rte_cold
+wr_atomic_write(
+	struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *data)
+{
+	(void)rkey;
+	(void)remote_addr;
+	(void)data;
+	wr_begin_absent(ex);
+}
+
+static void __rte_cold
+wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
+{
+	(void)hdr;
+	(void)hdr_sz;
+	(void)mss;
+	wr_begin_absent(ex);
+}
+
+static void
+wr_start(struct ibv_qp_ex *ex)
+{
+	struct verbs_qp *vqp = ex_to_qp(ex);
+	struct verbs_wr *wr = &vqp->wr;
+
+	sq_lock(&vqp->qp->sq);
+	wr->prod = vqp->qp->sq.prod;
+	wr->wqe = NULL;
+	wr->any_signaled = false;
+	/* IBA 10.8.2: before RTS there is nothing to post to. */
+	wr->err = unlikely(qp_state(vqp->qp) < IBV_QPS_RTS) ? EINVAL : 0;
+}
+
+static int
+wr_complete(struct ibv_qp_ex *ex)
+{
+	struct verbs_qp *vqp = ex_to_qp(ex);
+	struct verbs_wr *wr = &vqp->wr;
+	struct sq *sq = &vqp->qp->sq;
+	bool posted;
+	int err;
+
+	wr_end(vqp);
+	err = wr->err;
+	posted = likely(err == 0) && likely(wr->prod != sq->prod);
+	if (posted) {
+		if (wr->any_signaled) {
+			vqp->last_signaled = wr->last_signaled;
+			vqp->any_signaled = true;
+		}
+		sq_publish(sq, wr->prod);
+	}
+	sq_unlock(sq);
+	if (posted)
+		engine_doorbell(vqp->qp);
+	return err;
+}
+
+static void
+wr_abort(struct ibv_qp_ex *ex)
+{
+	ex_to_qp(ex)->wr.wqe = NULL;
+	sq_unlock(&ex_to_qp(ex)->qp->sq);
+}
+
+void
+wr_builders_fill(struct ibv_qp_ex *ex)
+{
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_rdma_read = wr_rdma_read;
+	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	ex->wr_send = wr_send;
+	ex->wr_send_imm = wr_send_imm;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_send_tso = wr_send_tso;
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	ex->wr_atomic_write = wr_atomic_write;
+}
