@@ -18,6 +18,7 @@ Stages, in this order:
   clang       builds without a warning with clang too
   install     installs, builds a program with pkg-config, uninstalls
   e2e         test/e2e: whole programs, network namespaces, hugepages (as root)
+  fuzz        each libFuzzer target of test/fuzz for a minute (--long: ten)
   e2e-long    only with --long: the same with the sanitized programs
 
   --stage NAME  only this one (again for more); what it needs of "release" is built
@@ -38,7 +39,7 @@ EOF
 top=$(cd "$(dirname "$0")/.." && pwd)
 out=$top/build-test
 results=$out/results
-all_stages='shellcheck release tidy sanitize clang install e2e'
+all_stages='shellcheck release tidy sanitize clang install e2e fuzz'
 stages=
 long=no
 clean=no
@@ -88,7 +89,7 @@ if ! flock -n 9; then
 	exit 1
 fi
 if [ "$clean" = yes ]; then
-	rm -rf "$out/release" "$out/sanitize" "$out/clang"
+	rm -rf "$out/release" "$out/sanitize" "$out/clang" "$out/fuzz"
 fi
 rm -rf "$out/log" "$results"
 mkdir -p "$out/log"
@@ -155,15 +156,15 @@ check() {
 	fi
 }
 
-# build STAGE DIR SETUP_OPTION...
+# build STAGE DIR TARGET SETUP_OPTION...: TARGET is one of ninja's, or all
 build() {
-	local stage=$1 dir=$out/$2
-	shift 2
+	local stage=$1 dir=$out/$2 target=$3
+	shift 3
 	if [ ! -f "$dir/build.ninja" ]; then
 		rm -rf "$dir"
 		check "$stage" configure meson setup "$@" "$dir" "$top" || return 1
 	fi
-	check "$stage" build ninja -C "$dir" -j "$jobs"
+	check "$stage" build ninja -C "$dir" -j "$jobs" "$target"
 }
 
 # meson_tests STAGE DIR MULTIPLIER OPTION...
@@ -184,11 +185,11 @@ meson_tests() {
 }
 
 build_release() {
-	build "$1" release --buildtype=release --prefix="$out/prefix" --libdir=lib
+	build "$1" release all --buildtype=release --prefix="$out/prefix" --libdir=lib
 }
 
 build_sanitize() {
-	build "$1" sanitize -Db_sanitize=address,undefined -Doptimization=1 -Ddebug=true
+	build "$1" sanitize all -Db_sanitize=address,undefined -Doptimization=1 -Ddebug=true
 }
 
 stage_shellcheck() {
@@ -217,16 +218,31 @@ stage_sanitize() {
 }
 
 stage_clang() {
-	CC=clang build clang clang
+	CC=clang build clang clang all
+}
+
+# tap STAGE COMMAND...: a program of tools/lib that reports its cases
+tap() {
+	local stage=$1 log=$out/log/$1 status
+	shift
+	run "$@" >"$log.tap" 2>"$log.err"
+	status=$?
+	tools/lib/results.py tap "$stage" "$stage" "$log.tap" "$status" test/skips "$results" ||
+		tail -n 80 "$log.err" | sed 's/^/  | /'
 }
 
 stage_install() {
-	local log=$out/log/install status
-	build_release install || return 1
-	run tools/lib/install_check.sh "$out/release" "$out/prefix" >"$log.tap" 2>"$log.err"
-	status=$?
-	tools/lib/results.py tap install install "$log.tap" "$status" test/skips "$results" ||
-		tail -n 20 "$log.err" | sed 's/^/  | /'
+	build_release install &&
+		tap install tools/lib/install_check.sh "$out/release" "$out/prefix"
+}
+
+stage_fuzz() {
+	local seconds=60
+	[ "$long" = no ] || seconds=600
+	CC=clang build fuzz fuzz fuzz-programs -Dfuzz=true -Db_sanitize=address,undefined \
+		-Db_lundef=false -Doptimization=1 -Ddebug=true &&
+		tap fuzz tools/lib/fuzz.py "$top" "$out/fuzz" "$out/fuzz-runs" "$seconds"
+	sed -n 's/^ok [0-9]* - /  /p' "$out/log/fuzz.tap" 2>/dev/null
 }
 
 # Hugepages for the tests: a quarter of the free memory, 2 GiB at the most.

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the fuzz targets share: reading the input, and frames made right again. */
+#ifndef ROCADE_TEST_FUZZ_H
+#define ROCADE_TEST_FUZZ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* An abort, for libFuzzer keeps the input then. */
+#define FUZZ_CHECK(what)                                                                 \
+	do {                                                                             \
+		if (!(what)) {                                                           \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__,       \
+				#what);                                                  \
+			abort();                                                         \
+		}                                                                        \
+	} while (0)
+
+/* The rest of an input. Behind the end everything reads as 0. */
+struct input {
+	const uint8_t *at;
+	size_t left;
+};
+
+static inline uint8_t
+take8(struct input *in)
+{
+	if (in->left == 0)
+		return 0;
+	in->left--;
+	return *in->at++;
+}
+
+static inline uint16_t
+take16(struct input *in)
+{
+	uint16_t low = take8(in);
+
+	return (uint16_t)(low | take8(in) << 8);
+}
+
+static inline const uint8_t *
+take_bytes(struct input *in, size_t *len)
+{
+	const uint8_t *at = in->at;
+
+	if (*len > in->left)
+		*len = in->left;
+	in->at += *len;
+	in->left -= *len;
+	return at;
+}
+
+#define MEND_LENGTHS 1 /* of IP and UDP, as long as the frame; the UDP port */
+#define MEND_SUMS 2    /* IPv4 header, ICMP and ICMPv6 checksums */
+#define MEND_ICRC 4    /* where the UDP length says that it stands */
+
+/* Makes the frame's fields agree with each other as far as its lengths allow. */
+void
+frame_mend(uint8_t *frame, size_t len, unsigned what);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "qp_world.h"
+
+#include "wire/opcode.h"
+
+#define SECRET(i) ((uint8_t)((i)*151 + ((i) >> 8) * 89 + 0x5A))
+
+static void
+secret_fill(struct host *h)
+{
+	for (uint32_t i = 0; i < MEM_BYTES; i++)
+		h->mem[i] = SECRET(i);
+	/* Tells granted bytes from those around. */
+	for (uint32_t i = GRANT_AT; i < END_GUARD_AT; i++)
+		h->mem[i] = (uint8_t)(i ^ i >> 8);
+}
+
+static void
+zone_check(const struct host *h, uint32_t from, uint32_t to)
+{
+	static uint8_t secret[MEM_BYTES];
+
+	if (secret[0] == 0) {
+		for (uint32_t i = 0; i < MEM_BYTES; i++)
+			secret[i] = SECRET(i);
+	}
+	FUZZ_CHECK(memcmp(h->mem + from, secret + from, to - from) == 0);
+}
+
+void
+world_check(const struct world *w)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		const struct host *h = i == 0 ? &w->pair.a : &w->pair.b;
+
+		zone_check(h, SOURCE_AT, LANDING_AT);
+		zone_check(h, GUARD_AT, GRANT_AT);
+		zone_check(h, END_GUARD_AT, MEM_BYTES);
+	}
+}
+
+void
+world_grant(struct world *w, struct host *h)
+{
+	unsigned access = IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE;
+
+	if (world_granted(w, h))
+		return;
+	FUZZ_CHECK(key_alloc(&h->keys, h->qp.pd, (uintptr_t)h->mem + GRANT_AT,
+			   h->mem + GRANT_AT, ZONE, access, &h->rkey) == 0);
+	w->granted[h == &w->pair.b] = true;
+}
+
+void
+world_revoke(struct world *w, struct host *h)
+{
+	if (!world_granted(w, h))
+		return;
+	FUZZ_CHECK(key_free(&h->keys, h->rkey) == 0);
+	w->granted[h == &w->pair.b] = false;
+}
+
+static struct pair_conf
+conf_of(const struct step *s)
+{
+	static const enum ibv_qp_type types[] = {
+		IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+	struct pair_conf conf = pair_defaults();
+
+	conf.type = types[s->op & 3];
+	conf.ipv6 = s->op & 4;
+	conf.srq = s->op & 8;
+	conf.srq_pd = s->op & 0x10;
+	conf.sig_all = s->op & 0x20;
+	conf.mtu = (enum ibv_mtu)(1 + s->a % 5);
+	conf.psn[0] = s->a & 0x40 ? 0xFFFFF8 : PSN_A;
+	conf.psn[1] = s->a & 0x80 ? 0xFFFFFE : PSN_B;
+	conf.timeout = s->b & 0x1F;
+	conf.retry_cnt = s->b >> 5;
+	conf.min_rnr_timer = s->c & 0x1F;
+	conf.rnr_retry = s->c >> 5;
+	conf.max_rd = (uint8_t)(s->x % (QP_MAX_RD_ATOMIC + 1));
+	conf.max_dest_rd = (uint8_t)((s->x >> 8) % (QP_MAX_RD_ATOMIC + 1));
+	conf.cqe = s->y & 1 ? 8 : 256;
+	conf.send_wr = conf.recv_wr = s->y & 2 ? 4 : 32;
+	conf.peer_window = s->y & 4 ? 1u + (s->y >> 8) : 1u << 20;
+	conf.access = s->y & 8 ? (s->y >> 4 & ACCESS_REMOTE) : ACCESS_REMOTE;
+	conf.mem_bytes = MEM_BYTES;
+	return conf;
+}
+
+void
+world_init(struct world *w, const struct step *s)
+{
+	struct pair_conf conf = conf_of(s);
+
+	*w = (struct world){.wr_id = 1};
+	pair_init(&w->pair, &conf);
+	for (unsigned i = 0; i < 2; i++) {
+		struct host *h = i == 0 ? &w->pair.a : &w->pair.b;
+
+		if (conf.access != 0)
+			FUZZ_CHECK(key_free(&h->keys, h->rkey) == 0);
+		secret_fill(h);
+		world_grant(w, h);
+	}
+}
+
+void
+world_poll(struct host *h)
+{
+	struct event_record event;
+	struct cqe cqe;
+
+	while (host_poll(h, &h->send_cq, &cqe))
+		FUZZ_CHECK(cqe.opcode < IBV_WC_RECV && cqe.wr_id != 0);
+	while (host_poll(h, &h->recv_cq, &cqe)) {
+		FUZZ_CHECK(cqe.opcode >= IBV_WC_RECV && cqe.wr_id != 0);
+		if (cqe.status == IBV_WC_SUCCESS && cqe.opcode == IBV_WC_RECV)
+			FUZZ_CHECK(cqe.byte_len <= ZONE);
+	}
+	while (event_next(&h->events, &event) == 0)
+		;
+}
+
+static void
+host_end(struct host *h)
+{
+	wire_drop_all(h);
+	FUZZ_CHECK(host_modify(h, IBV_QPS_RESET) == 0);
+	FUZZ_CHECK(qp_deadline(&h->qp) == TIME_NEVER);
+	FUZZ_CHECK(!qp_wants_tx(&h->qp));
+	world_poll(h);
+}
+
+void
+world_fini(struct world *w)
+{
+	world_check(w);
+	host_end(&w->pair.a);
+	host_end(&w->pair.b);
+	world_revoke(w, &w->pair.a);
+	world_revoke(w, &w->pair.b);
+	pair_fini(&w->pair);
+}
+
+static void
+response_check(struct host *from, unsigned index)
+{
+	struct pkt_view view = wire_view(from, index);
+
+	FUZZ_CHECK(view.payload_len <= mtu_bytes(from->pair->conf.mtu));
+	if (view.op->kind == OP_READ_RESP && view.payload_len != 0)
+		FUZZ_CHECK(memmem(from->mem + GRANT_AT, ZONE, view.payload,
+				   view.payload_len) != NULL);
+}
+
+void
+world_pull(struct host *h, unsigned n)
+{
+	unsigned before = h->wire_count;
+
+	if (n > WIRE_MAX - 2 - before)
+		n = WIRE_MAX - 2 - before;
+	host_pull(h, n);
+	for (unsigned i = before; i < h->wire_count; i++)
+		response_check(h, i);
+}

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes the corpora that fuzzing starts from: frames of the captures, and scripts of steps.
+Usage: seeds.py CAPTURES OUT; OUT/parse, OUT/net and OUT/qp are made."""
+
+import glob
+import os
+import struct
+import sys
+
+REQUEST_OPS = set(range(0x00, 0x0d)) | {0x13, 0x14, 0x16, 0x17}
+A, B = 0, 0x80
+(SEND, RECV, PULL, DELIVER, WIRE, CRAFT, _, RAW, TIME, POLL, MODIFY, SRQ, SETTLE) = range(13)
+RC, UC, UD = 0, 2, 3
+
+
+def frames(path):
+    """The frames of a classic pcap file."""
+    with open(path, "rb") as file:
+        data = file.read()
+    order = "<" if struct.unpack("<I", data[:4])[0] in (0xa1b2c3d4, 0xa1b23c4d) else ">"
+    at = 24
+    while at + 16 <= len(data):
+        length = struct.unpack(order + "I", data[at + 8:at + 12])[0]
+        yield data[at + 16:at + 16 + length]
+        at += 16 + length
+
+
+def bth_of(frame):
+    """From the BTH to before the ICRC, and whether the client sent it."""
+    at = 18 if frame[12:14] == b"\x81\x00" else 14
+    at += 20 if frame[at - 2:at] == b"\x08\x00" else 40
+    if len(frame) < at + 24:
+        return None
+    end = at + struct.unpack(">H", frame[at + 4:at + 6])[0]
+    return frame[at + 8:end - 4]
+
+
+def step(op, a=0, b=0, c=0, x=0, y=0):
+    return struct.pack("<BBBBHH", op, a, b, c, x, y)
+
+
+def conf(service, mtu=3, more=0, x=0x0404, y=0):
+    return step(service | more, mtu - 1, 14 | 7 << 5, 12 | 6 << 5, x, y)
+
+
+def save(out, kind, name, data):
+    folder = os.path.join(out, kind)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(data)
+
+
+def parse_seeds(out, name, found):
+    """One of each opcode and length class of a capture."""
+    seen = set()
+    for number, frame in enumerate(found):
+        bth = bth_of(frame)
+        key = (bth[0] if bth else frame[12:14], len(frame) > 200)
+        if key not in seen and len(frame) < 1500:
+            seen.add(key)
+            save(out, "parse", "%s-%u" % (name, number), b"\x08" + frame)
+
+
+def raw_seed(out, name, found):
+    """A capture's requests against our responder: the first packets of it."""
+    bths = [b for b in map(bth_of, found) if b and len(b) < 1200][:24]
+    if not bths:
+        return
+    service = {0: RC, 1: UC, 3: UD}.get(bths[0][0] >> 5)
+    if service is None:
+        return
+    data = conf(service, mtu=3, x=0x1010)
+    data += step(RECV | B, b=7, x=4096, y=64) * 2
+    for bth in bths:
+        to_b = (bth[0] & 0x1f) in REQUEST_OPS
+        data += step(RAW | (B if to_b else A), b=0 if to_b else 1, x=64, y=len(bth)) + bth
+        if len(data) > 12000:
+            break
+        data += step(PULL | (B if to_b else A), a=8) + step(DELIVER | (B if to_b else A), a=8)
+    save(out, "qp", "raw-" + name, data)
+
+
+def qp_scripts(out):
+    """Every kind of request both ways, with and without loss, RNR waits and errors."""
+    for service, ops in ((RC, 8), (UC, 4), (UD, 2)):
+        for more in (0, 4, 8, 0x38):
+            data = conf(service, more=more) + step(RECV | B, b=7, x=8192)
+            data += step(RECV, b=7, x=8192)
+            for op in range(ops):
+                for size in (0, 1, 1024, 4000):
+                    data += step(SEND | (B if size & 1 else A), op, 1, size & 1, size, 64)
+                data += step(SETTLE, a=2) + step(POLL) + step(POLL | B)
+                data += step(RECV | B, b=7, x=8192) + step(RECV, b=7, x=8192)
+            save(out, "qp", "script-%u-%x" % (service, more), data)
+    lossy = conf(RC) + step(SEND, 0, 1, 0, 4000) + step(PULL, 32) + step(WIRE, 0, 1)
+    lossy += step(DELIVER, 32) + step(PULL | B, 8) + step(DELIVER | B, 8) + step(TIME)
+    lossy += step(RECV | B, b=3, x=8192) + step(TIME) + step(SETTLE, 4) + step(TIME)
+    lossy += step(SETTLE, 8) + step(POLL) + step(POLL | B)
+    save(out, "qp", "loss", lossy + step(SEND, 4, 1, 0, 4000) + step(PULL, 2) +
+         step(DELIVER, 2) + step(PULL | B, 8) + step(WIRE | B, 0, 1) + step(DELIVER | B, 8) +
+         step(SETTLE, 8) + step(POLL))
+    for state in range(8):
+        save(out, "qp", "state-%u" % state, conf(RC, more=8) + step(SEND, 0, 1, 0, 3000) +
+             step(RECV | B, b=2, x=8192) + step(PULL, 2) + step(MODIFY, state, 3, 1, 7, 9) +
+             step(SRQ | B, 3, 4, 0, 64, 2) + step(SETTLE, 3) + step(MODIFY | B, state) +
+             step(SETTLE, 3) + step(MODIFY, 1) + step(SETTLE, 3))
+    for opcode in range(0x1e):
+        save(out, "qp", "craft-%02x" % opcode, conf(RC) + step(RECV | B, b=3, x=8192) +
+             (step(CRAFT | B, opcode, 0, 0, 1, 64) + bytes(8) + step(PULL | B, 4)) * 2 +
+             step(SEND, opcode, 1, 0, 900) + step(PULL, 2) +
+             step(CRAFT, opcode, 1, 0, 1, 64) + bytes([0, 0x1f]) + bytes(6) + step(POLL))
+
+
+def icmp6(kind, src, dst, body):
+    return struct.pack(">IHBB", 6 << 28, len(body) + 4, 58, 255) + src + dst + \
+        bytes([kind, 0, 0, 0]) + body
+
+
+def net_frame(frame, how=0):
+    return b"\x00" + bytes([how | 1]) + struct.pack("<H", len(frame)) + frame
+
+
+def net_seeds(out):
+    own, peer = bytes([2, 0, 0, 0, 0, 1]), bytes([2, 0, 0, 0, 0, 2])
+    ours, theirs = bytes([192, 0, 2, 1]), bytes([192, 0, 2, 2])
+    ours6 = bytes.fromhex("20010db8") + bytes(11) + b"\x01"
+    theirs6 = ours6[:-1] + b"\x02"
+    arp = [b"\xff" * 6 + peer + struct.pack(">HHHBBH", 0x806, 1, 0x800, 6, 4, op) + peer +
+           theirs + own + ours for op in (1, 2)]
+    echo = own + peer + b"\x08\x00" + struct.pack(
+        ">BBHHHBBH", 0x45, 0, 36, 0, 0x4000, 64, 1, 0) + theirs + ours + \
+        b"\x08\0\0\0" + b"\0\1\0\1" + b"data" * 2
+    ether6 = own + peer + b"\x86\xdd"
+    ask = ether6 + icmp6(135, theirs6, ours6, bytes(4) + ours6 + b"\1\1" + peer)
+    tell = ether6 + icmp6(136, theirs6, ours6, b"\x60\0\0\0" + theirs6 + b"\2\1" + peer)
+    echo6 = ether6 + icmp6(128, theirs6, ours6, b"\0\1\0\1" + b"data" * 2)
+    all_frames = arp + [echo, ask, tell, echo6]
+    for number, frame in enumerate(all_frames):
+        save(out, "net", "frame-%u" % number, b"\x3e" + net_frame(frame) * 2)
+    steps = bytes([2, 0, 2, 3, 0x43, 2, 6, 0x43, 5, 5, 0x4c, 255, 5, 7, 2, 0, 2, 1, 2, 10])
+    for conf_byte in (0x3e, 0x3f, 0x0e, 0):
+        save(out, "net", "time-%02x" % conf_byte, bytes([conf_byte]) + steps +
+             b"".join(net_frame(f) for f in all_frames) + steps + bytes([0x36, 5, 5]) + steps)
+
+
+def main():
+    captures, out = sys.argv[1:3]
+    for path in sorted(glob.glob(os.path.join(captures, "*.pcap"))):
+        name = os.path.basename(path)[:-5]
+        found = list(frames(path))
+        parse_seeds(out, name, found)
+        raw_seed(out, name, found)
+    qp_scripts(out)
+    net_seeds(out)
+
+
+if __name__ == "__main__":
+    main()
