@@ -61,6 +61,7 @@ struct host {
 	struct srq srq;
 	struct peer peer;
 	struct event_queue events;
+	uint16_t vlan;
 	uint8_t gid[1][16]; /* UD: what packets may be addressed to */
 	uint8_t *mem; /* at its own address as va */
 	uint32_t lkey;
