@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Holds test/captures/played.tsv against the folder and the tests: each capture has a line, each
+line a capture; "played" stands where the test has a row for it and nowhere else, and what is not
+played has a reason."""
+
+import os
+import re
+import sys
+
+TESTS = ("unit/qp/capture_test.c", "unit/qp/capture_requester_test.c")
+
+
+def check(captures, lines, sources):
+    """Sentences about what is wrong."""
+    wrong, seen = [], set()
+    rows = [set(re.findall(r'\.name = "([^"]+)"', source)) for source in sources]
+    for line in lines:
+        if not line.strip() or line.startswith("#"):
+            continue
+        columns = line.rstrip("\n").split("\t")
+        name = columns[0]
+        if len(columns) != 3:
+            wrong.append("%s: not three columns" % name)
+            continue
+        if name in seen:
+            wrong.append("%s stands twice" % name)
+        seen.add(name)
+        if name not in captures:
+            wrong.append("there is no capture %s" % name)
+        for test, row, column in zip(TESTS, rows, columns[1:]):
+            if column == "played" and name not in row:
+                wrong.append("%s: %s does not play it" % (name, test))
+            elif column != "played" and name in row:
+                wrong.append("%s: %s plays it" % (name, test))
+            elif column != "played" and not re.match(r"no: \S+ \S+", column):
+                wrong.append("%s: no reason why %s does not play it" % (name, test))
+    wrong += ["capture %s has no line" % name for name in sorted(captures - seen)]
+    wrong += ["%s plays %s, which is no capture" % (test, name)
+              for test, row in zip(TESTS, rows) for name in sorted(row - captures)]
+    return wrong
+
+
+def read(top, path):
+    with open(os.path.join(top, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit("usage: captures_check.py TEST_FOLDER")
+    top = sys.argv[1]
+    captures = {name.removesuffix(".pcap") for name in os.listdir(os.path.join(top, "captures"))
+                if name.endswith(".pcap")}
+    wrong = check(captures, read(top, "captures/played.tsv").splitlines(),
+                  [read(top, test) for test in TESTS])
+    # That the check can fail, each way once.
+    lines = ["a\tplayed\tno: why ever", "b\tno: why ever\tno:", "b\tno: why ever\tno: why ever",
+             "e\tplayed", "d\tplayed\tplayed"]
+    bad = check({"a", "b", "c"}, lines,
+                ['{.name = "d"}, {.name = "b"}', '{.name = "d"}'])
+    print("1..2")
+    print("%s 1 - each of %d captures is played or has a reason not to be"
+          % ("not ok" if wrong or not captures else "ok", len(captures)))
+    for line in wrong:
+        print("# " + line)
+    found = len(bad) == 10
+    print("%s 2 - the check finds what is wrong" % ("ok" if found else "not ok"))
+    if not found:
+        print("# %r" % bad)
+    return 1 if wrong or not captures or not found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
