@@ -18,8 +18,26 @@
 #define DEV_MAX_ENGINES 16
 #define DEV_GIDS 16
 #define DEV_NAME_MAX 64
+#define DEV_MAX_GROUPS 1024	 /* multicast groups with a QP attached */
+#define DEV_MAX_MEMBERS 1024	 /* QPs of one group */
+#define DEV_MAX_ATTACHED 65536 /* QPs of all groups together */
+#define DEV_GROUP_BUCKETS 256
 
 struct engine;
+
+/* A UD QP that is attached to a group. */
+struct member {
+	LIST_ENTRY(member) link;
+	struct qp *qp;
+};
+
+struct group {
+	LIST_ENTRY(group) link; /* of its bucket */
+	LIST_HEAD(, member) members;
+	uint32_t count;
+	uint8_t gid[16];
+};
+LIST_HEAD(group_list, group);
 
 struct dev_conf {
 	char name[DEV_NAME_MAX];
@@ -45,6 +63,10 @@ struct dev {
 	enum ibv_mtu active_mtu;
 	uint8_t gids[DEV_GIDS][16]; /* all zero: empty slot */
 	uint32_t next_pd;
+	/* Changed with every gate held, read with one. */
+	struct group_list groups[DEV_GROUP_BUCKETS];
+	uint32_t group_count;
+	uint32_t attached_count;
 	pthread_mutex_t lock; /* control calls that change QPs, attachments, addresses */
 };
 
@@ -78,6 +100,17 @@ void
 dev_qp_stop(struct dev *dev, struct qp *qp);
 void
 dev_qp_free(struct dev *dev, struct qp *qp);
+
+/* The QP receives what is sent to the group. Once more is once. -EINVAL: not a UD QP, not
+ * a multicast GID; -ENOMEM: also above DEV_MAX_GROUPS, _MEMBERS, _ATTACHED. */
+int
+dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);
+/* -EINVAL: it is not attached. */
+int
+dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);
+/* To any group. */
+bool
+dev_qp_attached(struct dev *dev, const struct qp *qp);
 
 int
 dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);

@@ -26,6 +26,8 @@ struct engine {
 	struct pkt
 		frames[PKT_BURST]; /* allocated and not used yet: frame_count of them */
 	uint32_t frame_from, frame_count;
+	struct pkt looped[PKT_BURST]; /* to the port itself: taken in next */
+	uint32_t looped_count;
 	uint32_t waiting; /* QPs that wait for a peer's window */
 	struct wheel wheel;
 	struct rte_ring
@@ -41,6 +43,24 @@ struct engine {
 /* rx.c */
 unsigned
 engine_rx(struct engine *e, uint64_t now);
+
+/* Takes in n frames and releases them, except those handed to other engines. */
+void
+engine_take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now);
+/* True when the packet is no longer ours to release. */
+bool
+engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt);
+
+/* mcast.c */
+/* A packet to a group: every QP attached to it but the sender gets it, those of other
+ * engines by a copy. False: the group has no QP here. The packet stays the caller's. */
+bool
+engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *view,
+	const struct qp *sender, uint64_t now);
+/* What the QP, whose path is a group's, is about to send: to its neighbours here. */
+void
+engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, unsigned n,
+	uint64_t now);
 
 /* tx.c */
 unsigned

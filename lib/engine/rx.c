@@ -20,12 +20,9 @@ local_frame(struct engine *e, const struct pkt *frame, uint64_t now)
 		engine_frame_return(e, &reply);
 }
 
-/* To the engine that owns the QP; true when the packet is no longer ours to release. */
-static bool
-hand_off(struct engine *e, const struct qp *qp, struct pkt *pkt)
+bool
+engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt)
 {
-	struct engine *owner = qp->engine;
-
 	if (rte_ring_sp_enqueue_elem(owner->handoff[e->index], pkt, sizeof(*pkt)) != 0) {
 		e->stats.drop[DROP_handoff_full]++;
 		return false;
@@ -39,6 +36,18 @@ struct parsed {
 	struct qp *qp;
 	struct pkt_view view;
 };
+
+/* DestQP is no QP here: for a group, or nobody's. */
+static void
+no_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view *view, uint64_t now)
+{
+	if (view->op->kind == OP_CNP)
+		e->stats.drop[DROP_cnp]++;
+	else if (view->dest_qpn != QPN_MULTICAST)
+		e->stats.drop[DROP_qpn]++;
+	else if (!engine_group_rx(e, pkt, view, NULL, now))
+		e->stats.drop[DROP_group]++;
+}
 
 static void
 look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, uint64_t now)
@@ -55,7 +64,7 @@ look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, uint64_t now)
 	}
 	p->qp = qp_table_get(&e->dev->qps, p->view.dest_qpn);
 	if (unlikely(p->qp == NULL)) {
-		e->stats.drop[p->view.op->kind == OP_CNP ? DROP_cnp : DROP_qpn]++;
+		no_qp(e, pkt, &p->view, now);
 		return;
 	}
 	rte_prefetch0(p->qp);
@@ -63,9 +72,8 @@ look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, uint64_t now)
 	rte_prefetch0(&p->qp->req);
 }
 
-/* Takes in n frames and releases them, except those handed to other engines. */
-static void
-take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+void
+engine_take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct parsed parsed[PKT_BURST];
 	unsigned kept = 0;
@@ -83,7 +91,7 @@ take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 		struct qp *qp = parsed[i].qp;
 
 		if (unlikely(qp != NULL && qp->engine != e)) {
-			if (hand_off(e, qp, &pkts[i]))
+			if (engine_hand_off(e, qp->engine, &pkts[i]))
 				continue;
 		} else if (likely(qp != NULL)) {
 			qp_rx(qp, &parsed[i].view, now);
@@ -110,7 +118,7 @@ rx_handed(struct engine *e, uint64_t now)
 		n = rte_ring_sc_dequeue_burst_elem(
 			e->handoff[i], pkts, sizeof(pkts[0]), PKT_BURST, NULL);
 		if (n != 0)
-			take_in(e, pkts, n, now);
+			engine_take_in(e, pkts, n, now);
 		moved += n;
 	}
 	return moved;
@@ -136,7 +144,7 @@ engine_rx(struct engine *e, uint64_t now)
 		}
 		e->stats.rx_packets += n;
 		e->stats.rx_bytes += bytes;
-		take_in(e, pkts, n, now);
+		engine_take_in(e, pkts, n, now);
 	}
 	return e->dev->engine_count > 1 ? n + rx_handed(e, now) : n;
 }

@@ -153,8 +153,24 @@ follow_dest(struct engine *e, struct qp *qp)
 	engine_headers_build(e->dev, qp);
 }
 
-/* Brings the MAC of the next hop into the header template: 0, -EAGAIN while it is asked
- * for, else why there is none. */
+/* By the MAC: our own, a group's, or another's. */
+static int
+route_set(const struct engine *e, struct qp *qp, const uint8_t mac[6])
+{
+	if (memcmp(mac, e->dev->port.mac, 6) == 0)
+		qp->route = ROUTE_SELF;
+	else
+		qp->route = mac[0] & 1 ? ROUTE_GROUP : ROUTE_PEER;
+	/* What is taken in here passes no NIC that would fill in the checksum. */
+	if (qp->route != ROUTE_PEER) {
+		qp->hdr.pkt_flags = 0;
+		qp->hdr.udp_len = 0;
+	}
+	return qp->route;
+}
+
+/* Brings the MAC of the next hop into the header template: enum qp_route, -EAGAIN while it
+ * is asked for, else why there is none. */
 static int
 resolve(struct engine *e, struct qp *qp, uint64_t now)
 {
@@ -164,14 +180,15 @@ resolve(struct engine *e, struct qp *qp, uint64_t now)
 	if (qp->type == IBV_QPT_UD)
 		follow_dest(e, qp);
 	if (likely(qp->resolved && qp->net_generation == e->net_generation))
-		return 0;
+		return qp->route;
 	rc = net_resolve(e->dev->net, qp->path.dgid, mac, now);
 	if (rc == 0) {
 		path_hdr_set_dst(&qp->hdr, mac);
 		qp->resolved = true;
 		qp->net_generation = e->net_generation;
+		rc = route_set(e, qp, mac);
 	} else if (qp->resolved && rc == -EAGAIN) {
-		return 0; /* the address it had serves until another is known */
+		return qp->route; /* the address it had serves until another is known */
 	}
 	return rc;
 }
@@ -227,18 +244,51 @@ park(struct engine *e, struct qp *qp, uint64_t now)
 	TAILQ_INSERT_TAIL(&e->unresolved, qp, ready_link);
 }
 
+/* To an address of our own: n frames at frames leave the line of those to be sent, for
+ * that of those to be taken in. The unused ones behind them close up. */
+static void
+loop_back(struct engine *e, struct pkt *frames, unsigned n)
+{
+	const struct pkt *end = e->frames + e->frame_from + e->frame_count;
+
+	for (unsigned i = 0; i < n; i++)
+		e->looped[e->looped_count++] = frames[i];
+	e->stats.tx_looped += n;
+	memmove(frames, frames + n, (size_t)(end - (frames + n)) * sizeof(*frames));
+	e->frame_count -= n;
+}
+
+/* What becomes of packets that do not simply leave: how many of them do. */
+static unsigned
+divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsigned n,
+	uint64_t now)
+{
+	switch (rc) {
+	case ROUTE_SELF:
+		loop_back(e, frames, n);
+		return 0;
+	case ROUTE_GROUP:
+		engine_group_tx(e, qp, frames, n, now);
+		return n;
+	default:
+		e->stats.tx_no_neighbour += n;
+		return 0;
+	}
+}
+
 /*
  * Fills frames from ready QPs, each within its budget; returns how many of the first
  * frames are to be sent. What a QP builds for an unreachable next hop stays unsent: its
  * retries run out and say so.
  */
 static unsigned
-collect(struct engine *e, struct pkt *frames, unsigned n, uint64_t now)
+collect(struct engine *e, uint64_t now)
 {
+	struct pkt *frames = e->frames + e->frame_from;
 	unsigned used = 0;
 	struct qp *qp;
 
-	while (used < n && (qp = TAILQ_FIRST(&e->ready)) != NULL) {
+	while (used < e->frame_count && (qp = TAILQ_FIRST(&e->ready)) != NULL) {
 		int rc = resolve(e, qp, now);
 		unsigned built;
 
@@ -248,15 +298,25 @@ collect(struct engine *e, struct pkt *frames, unsigned n, uint64_t now)
 			park(e, qp, now);
 			continue;
 		}
-		built = qp_tx(
-			qp, frames + used, RTE_MIN(n - used, ENGINE_BUDGET + 0u), now);
-		if (likely(rc == 0))
+		built = qp_tx(qp, frames + used,
+			RTE_MIN(e->frame_count - used, ENGINE_BUDGET + 0u), now);
+		if (likely(rc == ROUTE_PEER))
 			used += built;
 		else
-			e->stats.tx_no_neighbour += built;
+			used += divert(e, qp, rc, frames + used, built, now);
 		requeue(e, qp);
 	}
 	return used;
+}
+
+static unsigned
+take_looped(struct engine *e, uint64_t now)
+{
+	unsigned n = e->looped_count;
+
+	e->looped_count = 0;
+	engine_take_in(e, e->looped, n, now);
+	return n;
 }
 
 unsigned
@@ -279,9 +339,11 @@ engine_tx(struct engine *e, uint64_t now)
 			break;
 		}
 		CYCLES_LAP(e, tx_alloc, since);
-		used = collect(e, e->frames + e->frame_from, e->frame_count, now);
+		used = collect(e, now);
 		CYCLES_LAP(e, build, since);
-		if (used == 0)
+		if (unlikely(e->looped_count != 0))
+			moved += take_looped(e, now);
+		else if (used == 0)
 			break;
 		burst_out(e, e->frames + e->frame_from, used);
 		CYCLES_LAP(e, tx_burst, since);

@@ -56,6 +56,9 @@ gid_is_ipv4(const uint8_t gid[16])
 	return __builtin_memcmp(gid, mapped, sizeof(mapped)) == 0;
 }
 
+/* 224.0.0.0/4 or ff00::/8. */
+bool gid_is_multicast(const uint8_t gid[16]);
+
 /* Moves whenever a neighbour's MAC or reachability, or an address, changed. Pairs with
  * the release where it is bumped. */
 uint32_t net_generation(const struct net *net);

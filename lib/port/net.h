@@ -66,7 +66,6 @@ struct frame {
 
 /* gid.c */
 bool gid_is_zero(const uint8_t gid[16]);
-bool gid_is_multicast(const uint8_t gid[16]);
 bool gid_is_link_local(const uint8_t gid[16]); /* fe80::/10 */
 /* Whether it may be that of one machine on a network. */
 bool gid_is_host(const uint8_t gid[16]);

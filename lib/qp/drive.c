@@ -2,15 +2,32 @@
 /* The four calls that drive a QP. */
 #include "qp/internal.h"
 
+#define ECN_CE 3 /* RFC 3168 5 */
+
+/* Not let in. A congestion notification is a message all the same, but nothing slows down
+ * for it: none is asked for, as no packet says that it may be marked (ECT). */
+static void
+refused(struct qp *qp, enum drop_reason why)
+{
+	if (why != DROP_cnp) {
+		qp->env->stats->drop[why]++;
+		return;
+	}
+	qp->env->stats->cnp_received++;
+	qp->stats.cnp_received++;
+}
+
 void
 qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 {
 	enum drop_reason why = qp_admit(qp, view);
 
 	if (unlikely(why != DROP_none)) {
-		qp->env->stats->drop[why]++;
+		refused(qp, why);
 		return;
 	}
+	if (unlikely((view->tclass & 3) == ECN_CE))
+		qp->env->stats->ecn_marked++;
 	qp->stats.rx_packets++;
 	qp->env->stats->rx_roce++;
 	if (qp->type == IBV_QPT_UD)

@@ -19,6 +19,7 @@
 #include "wire/parse.h"
 
 #define QP_MAX_RD_ATOMIC 16 /* READs and atomics at once, either way */
+#define QPN_MULTICAST 0xFFFFFF /* DestQP of what goes to a group */
 #define QP_WINDOW 128       /* unacknowledged packets of one QP, at the most */
 
 /* What a QP shares with the others of its engine and port. */
@@ -58,6 +59,13 @@ enum probe {
 	PROBE_OFF,
 	PROBE_DUE,  /* a copy of the packet una_psn is to be sent */
 	PROBE_SENT, /* it was */
+};
+
+/* Where packets of a path go; the engine's. */
+enum qp_route {
+	ROUTE_PEER,
+	ROUTE_SELF,  /* to an address of the port itself: they do not leave */
+	ROUTE_GROUP, /* out, and to the other QPs here that are attached to the group */
 };
 
 /* What the requester knows (IBA 9.7.3 to 9.7.6). Indices run freely; PSNs are 24 bits. */
@@ -205,6 +213,8 @@ struct qp {
 	struct engine *engine;
 
 	struct qp_path path; /* cold, but here is room */
+	uint8_t route;       /* enum qp_route, when resolved */
+	uint16_t groups;     /* UD: multicast groups it is attached to */
 
 	struct requester req LINE_ALIGNED;
 	struct recv_wqe *wqe; /* the responder's current receive; see qp_fit_receives() */

@@ -117,7 +117,7 @@ ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 
 /* ---- Receive ---- */
 
-/* The packet is for one of our addresses; groups are found by the engine. */
+/* The packet is for one of our addresses; for a group, the engine has looked. */
 static bool
 address_is_ours(const struct qp *qp, const struct pkt_view *v)
 {
@@ -137,7 +137,7 @@ address_is_ours(const struct qp *qp, const struct pkt_view *v)
 enum drop_reason
 ud_admit(const struct qp *qp, const struct pkt_view *v)
 {
-	if (!address_is_ours(qp, v))
+	if (v->dest_qpn != QPN_MULTICAST && !address_is_ours(qp, v))
 		return DROP_address;
 	return rte_be_to_cpu_32(view_deth(v)->qkey) == qp->qkey ? DROP_none : DROP_qkey;
 }

@@ -9,22 +9,6 @@
 #include "verbs/objects.h"
 
 EXPORT int
-ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	if (!ours(qp->context))
-		return forward(ENOSYS, ibv_attach_mcast, qp, gid, lid);
-	return EOPNOTSUPP;
-}
-
-EXPORT int
-ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	if (!ours(qp->context))
-		return forward(ENOSYS, ibv_detach_mcast, qp, gid, lid);
-	return EOPNOTSUPP;
-}
-
-EXPORT int
 ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 	int access)
 {

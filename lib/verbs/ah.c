@@ -6,6 +6,7 @@
 #include <rte_byteorder.h>
 #include <rte_ip.h>
 
+#include "port/net.h"
 #include "verbs/attr.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
@@ -50,12 +51,21 @@ ibv_destroy_ah(struct ibv_ah *ah)
 	return 0;
 }
 
+/* Of the address that a datagram from src came to; of the one to answer from when it came
+ * to a group. */
 static int
-gid_index_of(struct dev *dev, const uint8_t gid[16], uint8_t *index)
+gid_index_of(struct dev *dev, const uint8_t src[16], const uint8_t dst[16], uint8_t *index)
 {
+	const uint8_t *gid = dst;
 	int err = EINVAL;
 
 	pthread_mutex_lock(&dev->lock);
+	if (gid_is_multicast(dst))
+		gid = net_source(net_conf(dev->net), src);
+	if (gid == NULL) {
+		pthread_mutex_unlock(&dev->lock);
+		return EINVAL;
+	}
 	for (uint8_t i = 0; i < DEV_GIDS && err != 0; i++) {
 		if (memcmp(dev->gids[i], gid, 16) == 0) {
 			*index = i;
@@ -105,7 +115,8 @@ ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc
 		return forward(-1, ibv_init_ah_from_wc, context, port_num, wc, grh, attr);
 	if (port_num != 1 || (wc->wc_flags & IBV_WC_GRH) == 0 ||
 		!grh_read(grh, out.grh.dgid.raw, dst, &out.grh) ||
-		gid_index_of(to_ctx(context)->dev, dst, &out.grh.sgid_index) != 0)
+		gid_index_of(to_ctx(context)->dev, out.grh.dgid.raw, dst,
+			&out.grh.sgid_index) != 0)
 		return minus_errno(EINVAL);
 	out.grh.hop_limit = HOP_LIMIT_ANY;
 	*attr = out;

@@ -129,6 +129,8 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 		return forward(ENOSYS, ibv_destroy_qp, ibv);
 	vqp = to_qp(ibv);
 	dev = to_ctx(ibv->context)->dev;
+	if (dev_qp_attached(dev, vqp->qp))
+		return EBUSY;
 	dev_qp_stop(dev, vqp->qp);
 	for (int i = 0; i < QP_EVENT_COUNT; i++)
 		delivered += event_purge(&vqp->qp->events[i]);

@@ -53,6 +53,9 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 		(uint64_t)QP_MAX_RD_ATOMIC * dev->conf.max_qp, (uint64_t)INT32_MAX);
 	attr->atomic_cap = IBV_ATOMIC_HCA;
 	attr->max_ah = INT32_MAX;
+	attr->max_mcast_grp = DEV_MAX_GROUPS;
+	attr->max_mcast_qp_attach = DEV_MAX_MEMBERS;
+	attr->max_total_mcast_qp_attach = DEV_MAX_ATTACHED;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay =
 		15; /* 4.096 us * 2^15: a thread that is not scheduled */

@@ -15,6 +15,7 @@
 #define PKT_RX_IPV4_CKSUM_OK 0x2 /* the port has checked the IPv4 header checksum: right */
 #define PKT_RX_IPV4_CKSUM_BAD 0x4
 #define PKT_RX_LINEARISED 0x8 /* came in several segments and was copied into one */
+#define PKT_GROUP_COPY 0x10 /* to a group, from the engine that received it: goes no further */
 
 struct pkt {
 	uint8_t *data;

@@ -219,6 +219,7 @@ struct crafted {
 	uint32_t dest_qpn;     /* 0: that of the QP */
 	uint8_t src_ip_change; /* added to the last byte of the addresses */
 	uint8_t dst_ip_change;
+	uint8_t tclass;
 	bool other_version; /* over the IP version that the path has not */
 };
 

@@ -193,7 +193,7 @@ pair_advance(struct pair *p, uint64_t ns)
 static void
 crafted_path(const struct host *to, const struct crafted *c, struct path_hdr *hdr)
 {
-	struct path_addr addr = {.udp_sport = 0xC123, .hop_limit = 9};
+	struct path_addr addr = {.udp_sport = 0xC123, .hop_limit = 9, .tclass = c->tclass};
 
 	memcpy(addr.src_gid, to->qp.path.dgid, 16);
 	memcpy(addr.dst_gid, to->qp.path.sgid, 16);

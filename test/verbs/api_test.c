@@ -539,8 +539,6 @@ test_absent(void **state)
 	struct ibv_cq_init_attr_ex cq = {.cqe = 1};
 
 	(void)state;
-	assert_int_equal(ibv_attach_mcast(pair.a.qp[0], &pair.a.gid, 0), EOPNOTSUPP);
-	assert_int_equal(ibv_detach_mcast(pair.a.qp[0], &pair.a.gid, 0), EOPNOTSUPP);
 	assert_int_equal(
 		ibv_rereg_mr(pair.a.mr, 0, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	assert_null(ibv_reg_dmabuf_mr(pair.a.pd, 0, 1, 0, 0, 0));

@@ -244,19 +244,21 @@ test_drops(void **state)
 	arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn, 13); /* EtherType 0x0801 */
 	bed_settle(&bed);
 	assert_int_equal(stats->drop[DROP_icrc], 1);
-	assert_int_equal(stats->drop[DROP_qpn], 3);
-	assert_int_equal(stats->drop[DROP_cnp], 2);
+	assert_int_equal(stats->drop[DROP_qpn], 2);
+	assert_int_equal(stats->drop[DROP_group], 1);
+	assert_int_equal(stats->drop[DROP_cnp], 1);
+	assert_int_equal(stats->cnp_received, 1);
 	assert_int_equal(stats->drop[DROP_qp_type], 1);
 	assert_int_equal(stats->drop[DROP_ethertype], 1);
 	for (unsigned i = 0; i < DROP_COUNT; i++)
 		drops += (unsigned)stats->drop[i];
-	assert_int_equal(drops, 8);
+	assert_int_equal(drops, 7);
 	assert_int_equal(stats->rx_roce, 0);
 	/* A QP that is stopped but not yet freed is as good as gone. */
 	dev_qp_stop(bed.b.dev, b[3].qp);
 	arrive(&hdr, OPCODE_RC_SEND_ONLY, b[3].qp->qpn, -1);
 	bed_settle(&bed);
-	assert_int_equal(stats->drop[DROP_qpn], 4);
+	assert_int_equal(stats->drop[DROP_qpn], 3);
 	dev_qp_free(bed.b.dev, b[3].qp);
 	cq_fini(&b[3].send_cq);
 	cq_fini(&b[3].recv_cq);

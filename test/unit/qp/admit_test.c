@@ -34,6 +34,20 @@ init(bool ipv6)
 	pair_init(&p, &conf);
 }
 
+/* Congestion notifications are no drops: the port and the QP count them, in any state. */
+static void
+expect_cnp(void)
+{
+	assert_int_equal(p.b.stats.cnp_received, 1);
+	assert_int_equal(p.b.qp.stats.cnp_received, 1);
+	p.b.stats.cnp_received = 0;
+	p.b.qp.stats.cnp_received = 0;
+	for (unsigned i = 0; i < DROP_COUNT; i++)
+		assert_int_equal(p.b.stats.drop[i], 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	expect_quiet(&p.b);
+}
+
 /* "Opcode class fits QP type": UC, UD, XRC and CNP are not for an RC QP. */
 static void
 test_service(void **state)
@@ -44,7 +58,10 @@ test_service(void **state)
 		if (op_rows[opcode].kind == OP_UNKNOWN || opcode < 0x20)
 			continue;
 		inject_request(&p.b, (uint8_t)opcode, PSN_A, 0);
-		expect_dropped(opcode == OPCODE_CNP ? DROP_cnp : DROP_qp_type);
+		if (opcode == OPCODE_CNP)
+			expect_cnp();
+		else
+			expect_dropped(DROP_qp_type);
 	}
 	pair_fini(&p);
 }
@@ -77,6 +94,30 @@ test_states(void **state)
 		else
 			expect_dropped(DROP_qp_state);
 		p.b.qp.state = IBV_QPS_RTS;
+		pair_fini(&p);
+	}
+}
+
+/* The congestion mark is counted, and nothing else happens. */
+static void
+test_ecn(void **state)
+{
+	(void)state;
+	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
+		init(ipv6);
+		for (unsigned ecn = 0; ecn < 4; ecn++) {
+			struct crafted c = {.opcode = OPCODE_RC_SEND_ONLY,
+				.psn = PSN_A,
+				.ack_req = true,
+				.tclass = (uint8_t)(0x68 | ecn)};
+
+			inject(&p.b, &c);
+			assert_int_equal(p.b.stats.ecn_marked, ecn == 3);
+			p.b.qp.resp.wait = RESP_OPEN;
+			p.b.stats.rx_roce = 0;
+			(void)host_pull(&p.b, PULL_ALL);
+			wire_drop_all(&p.b);
+		}
 		pair_fini(&p);
 	}
 }
@@ -181,6 +222,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_service),
 		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_ecn),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_pkey),
 		cmocka_unit_test(test_order),

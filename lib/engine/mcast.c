@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Multicast groups: which UD QPs are attached to which, and their packets (IBA 10.5,
+ * annex A17.9). Attaching joins the group on the port's link too.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "engine/internal.h"
+
+static struct group_list *
+bucket_of(struct dev *dev, const uint8_t gid[16])
+{
+	/* The last bytes are what differs between groups. */
+	return &dev->groups[(gid[15] ^ gid[14] * 7u ^ gid[13] * 31u) % DEV_GROUP_BUCKETS];
+}
+
+static struct group *
+group_find(struct dev *dev, const uint8_t gid[16])
+{
+	struct group *group;
+
+	LIST_FOREACH(group, bucket_of(dev, gid), link)
+	{
+		if (memcmp(group->gid, gid, 16) == 0)
+			return group;
+	}
+	return NULL;
+}
+
+static struct member *
+member_find(const struct group *group, const struct qp *qp)
+{
+	struct member *m;
+
+	LIST_FOREACH(m, &group->members, link)
+	{
+		if (m->qp == qp)
+			return m;
+	}
+	return NULL;
+}
+
+/* ---- Packets ---- */
+
+/* The destination address. */
+static void
+group_of(const struct pkt_view *view, uint8_t gid[16])
+{
+	if (view->ip_version == 6) {
+		memcpy(gid, view->ip + 24, 16);
+		return;
+	}
+	memset(gid, 0, 10);
+	memset(gid + 10, 0xff, 2);
+	memcpy(gid + 12, view->ip + 16, 4);
+}
+
+/* A buffer of its own, for its receiver releases it. */
+static void
+copy_to(struct engine *e, struct engine *owner, const struct pkt *pkt)
+{
+	struct pkt copy;
+
+	if (e->queue.ops->tx_alloc(e->queue.queue, &copy, 1) == 0) {
+		e->stats.tx_no_buffer++;
+		return;
+	}
+	if (copy.room >= pkt->len) {
+		memcpy(copy.data, pkt->data, pkt->len);
+		copy.len = pkt->len;
+		copy.flags = pkt->flags | PKT_GROUP_COPY;
+		if (engine_hand_off(e, owner, &copy))
+			return;
+	}
+	e->queue.ops->tx_release(e->queue.queue, &copy, 1);
+}
+
+static void
+deliver(struct engine *e, const struct group *group, const struct pkt *pkt,
+	const struct pkt_view *view, const struct qp *sender, uint64_t now)
+{
+	struct member *m;
+	uint32_t others = 0;
+
+	static_assert(DEV_MAX_ENGINES <= 32, "a bit each");
+	LIST_FOREACH(m, &group->members, link)
+	{
+		if (m->qp == sender)
+			continue;
+		if (m->qp->engine != e) {
+			others |= UINT32_C(1) << m->qp->engine->index;
+			continue;
+		}
+		qp_rx(m->qp, view, now);
+		engine_touch(e, m->qp);
+	}
+	if (pkt->flags & PKT_GROUP_COPY)
+		return;
+	for (; others != 0; others &= others - 1)
+		copy_to(e, e->dev->engines[__builtin_ctz(others)], pkt);
+}
+
+bool
+engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *view,
+	const struct qp *sender, uint64_t now)
+{
+	struct group *group;
+	uint8_t gid[16];
+
+	group_of(view, gid);
+	group = group_find(e->dev, gid);
+	if (group == NULL)
+		return false;
+	deliver(e, group, pkt, view, sender, now);
+	return true;
+}
+
+void
+engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, unsigned n,
+	uint64_t now)
+{
+	struct group *group = group_find(e->dev, qp->path.dgid);
+
+	for (unsigned i = 0; group != NULL && i < n; i++) {
+		struct pkt_view view;
+
+		if (parse(&pkts[i], e->vlan, &view) == DROP_none &&
+			view.dest_qpn == QPN_MULTICAST)
+			deliver(e, group, &pkts[i], &view, qp, now);
+	}
+}
+
+/* ---- Attaching ---- */
+
+/* The group, which is made if it is not there; NULL: no memory, or too many. */
+static struct group *
+group_get(struct dev *dev, const uint8_t gid[16])
+{
+	struct group *group = group_find(dev, gid);
+
+	if (group != NULL || dev->group_count == DEV_MAX_GROUPS)
+		return group;
+	group = alloc_get(&alloc_plain, "group", sizeof(*group));
+	if (group == NULL)
+		return NULL;
+	memcpy(group->gid, gid, 16);
+	LIST_INSERT_HEAD(bucket_of(dev, gid), group, link);
+	dev->group_count++;
+	return group;
+}
+
+static void
+group_put(struct dev *dev, struct group *group)
+{
+	if (group->count != 0)
+		return;
+	LIST_REMOVE(group, link);
+	dev->group_count--;
+	alloc_put(&alloc_plain, group, sizeof(*group));
+}
+
+/* With the gates held. */
+static int
+attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
+{
+	struct group *group = group_get(dev, gid);
+	struct member *m;
+
+	if (group == NULL)
+		return -ENOMEM;
+	if (member_find(group, qp) != NULL)
+		return 0;
+	m = group->count < DEV_MAX_MEMBERS && dev->attached_count < DEV_MAX_ATTACHED
+		    ? alloc_get(&alloc_plain, "member", sizeof(*m))
+		    : NULL;
+	if (m == NULL) {
+		group_put(dev, group);
+		return -ENOMEM;
+	}
+	m->qp = qp;
+	LIST_INSERT_HEAD(&group->members, m, link);
+	group->count++;
+	dev->attached_count++;
+	qp->groups++;
+	return 0;
+}
+
+static int
+detach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
+{
+	struct group *group = group_find(dev, gid);
+	struct member *m = group != NULL ? member_find(group, qp) : NULL;
+
+	if (m == NULL)
+		return -EINVAL;
+	LIST_REMOVE(m, link);
+	alloc_put(&alloc_plain, m, sizeof(*m));
+	group->count--;
+	dev->attached_count--;
+	qp->groups--;
+	group_put(dev, group);
+	return 0;
+}
+
+int
+dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
+{
+	int rc;
+
+	if (qp->type != IBV_QPT_UD || !gid_is_multicast(gid))
+		return -EINVAL;
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	rc = attach(dev, qp, gid);
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+	return rc;
+}
+
+int
+dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
+{
+	int rc;
+
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	rc = detach(dev, qp, gid);
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+	return rc;
+}
+
+bool
+dev_qp_attached(struct dev *dev, const struct qp *qp)
+{
+	bool attached;
+
+	pthread_mutex_lock(&dev->lock);
+	attached = qp->groups != 0;
+	pthread_mutex_unlock(&dev->lock);
+	return attached;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups on the wire: what the kernel's driver sends is received, and we send the like.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "engine/internal.h"
+#include "engine_bed.h"
+#include "pcap.h"
+
+#define PD 1
+#define QKEY 0x11111111
+
+static struct bed bed;
+
+struct ud {
+	struct side *side;
+	struct qp *qp;
+	struct cq cq;
+};
+
+static void
+ud_create(struct side *s, struct ud *u, int engine, uint32_t qkey)
+{
+	struct qp_conf conf = {.type = IBV_QPT_UD,
+		.send_cq = &u->cq,
+		.recv_cq = &u->cq,
+		.pd = PD,
+		.max_send_wr = 16,
+		.max_send_sge = 1,
+		.max_recv_wr = 16,
+		.max_recv_sge = 1};
+	struct qp_attr attr = {.state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey};
+
+	u->side = s;
+	assert_int_equal(cq_init(&u->cq, &s->bed->mem, 64, &s->events, u), 0);
+	assert_int_equal(dev_qp_create(s->dev, &conf, engine, &s->events, u, &u->qp), 0);
+	assert_int_equal(
+		dev_qp_modify(s->dev, u->qp, &attr,
+			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+		0);
+	attr.state = IBV_QPS_RTR;
+	assert_int_equal(dev_qp_modify(s->dev, u->qp, &attr, IBV_QP_STATE), 0);
+	attr.state = IBV_QPS_RTS;
+	assert_int_equal(
+		dev_qp_modify(s->dev, u->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+}
+
+static void
+ud_destroy(struct ud *u)
+{
+	dev_qp_stop(u->side->dev, u->qp);
+	dev_qp_free(u->side->dev, u->qp);
+	cq_fini(&u->cq);
+}
+
+static void
+ud_receive(struct ud *u, uint64_t wr_id)
+{
+	struct sge sge = {(uintptr_t)u->side->mem, 4200, u->side->lkey};
+
+	assert_int_equal(ring_post(u->qp->rq, wr_id, &sge, 1), 0);
+}
+
+static void
+ud_send(struct ud *u, const uint8_t gid[16], uint32_t len)
+{
+	struct send_wqe *wqe = sq_next(&u->qp->sq, u->qp->sq.prod);
+	struct ud_dest dest = {.hop_limit = 1,
+		.qpn = QPN_MULTICAST,
+		.qkey = QKEY,
+		.sgid_index = gid_is_ipv4(gid) ? 0 : 1};
+	struct sge sge = {(uintptr_t)u->side->mem, len, u->side->lkey};
+
+	assert_non_null(wqe);
+	memset(wqe, 0, sizeof(*wqe));
+	memcpy(dest.dgid, gid, 16);
+	wqe->opcode = IBV_WR_SEND;
+	wqe->len = len;
+	wqe->num_sge = 1;
+	memcpy(wqe->sge, &dest, sizeof(dest));
+	memcpy(wqe->sge + UD_DEST_SGES, &sge, sizeof(sge));
+	sq_publish(&u->qp->sq, u->qp->sq.prod + 1);
+	engine_doorbell(u->qp);
+}
+
+static bool
+ud_received(struct ud *u, struct cqe *cqe)
+{
+	return cq_take(&u->cq, &u->qp->sq, cqe);
+}
+
+static void
+drain(struct side *s)
+{
+	struct pkt frame;
+
+	while (fake_sent(&s->port, &frame))
+		free(frame.data);
+}
+
+/* Every datagram of a capture, to the group it was for. */
+static void
+play(const char *name, unsigned expected)
+{
+	struct pcap_file file;
+	unsigned got = 0;
+
+	bed_init(&bed, NULL);
+	assert_int_equal(pcap_file_load(&file, name), 0);
+	for (size_t i = 0; i < file.count; i++) {
+		struct pkt pkt = {.data = (uint8_t *)(uintptr_t)file.frames[i].data,
+			.len = (uint16_t)file.frames[i].len};
+		struct pkt_view view;
+		struct cqe cqe;
+		struct ud u;
+		uint8_t gid[16] = {[10] = 0xff, [11] = 0xff}, mac[6];
+
+		if (parse(&pkt, 0, &view) != DROP_none || view.dest_qpn != QPN_MULTICAST)
+			continue;
+		memcpy(gid + 12, view.ip + 16, 4);
+		assert_int_equal(net_resolve(bed.b.dev->net, gid, mac, bed.now), 0);
+		assert_memory_equal(mac, pkt.data, 6);
+		ud_create(&bed.b, &u, 0, rte_be_to_cpu_32(view_deth(&view)->qkey));
+		assert_int_equal(dev_qp_attach(bed.b.dev, u.qp, gid), 0);
+		ud_receive(&u, i);
+		assert_true(fake_arrive(&bed.b.port, 0, &pkt));
+		bed_settle(&bed);
+		assert_true(ud_received(&u, &cqe));
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		assert_int_equal(cqe.byte_len, 40 + view.payload_len);
+		assert_memory_equal(bed.b.mem + 40, view.payload, view.payload_len);
+		assert_memory_equal(bed.b.mem + 20, view.ip, 20);
+		assert_int_equal(dev_qp_detach(bed.b.dev, u.qp, gid), 0);
+		ud_destroy(&u);
+		got++;
+	}
+	assert_int_equal(got, expected);
+	pcap_file_unload(&file);
+	bed_fini(&bed);
+}
+
+static void
+test_captures(void **state)
+{
+	(void)state;
+	play(CAPTURES "/24-ud-mcast.pcap", 2);
+	play(CAPTURES "/97-cm-mckey.pcap", 2);
+}
+
+/* Nobody is asked for a group's MAC. */
+static void
+test_frame(void **state)
+{
+	static const struct {
+		const char *group;
+		uint8_t mac[6];
+	} rows[] = {
+		{"239.129.2.3", {0x01, 0x00, 0x5e, 0x01, 0x02, 0x03}},
+		{"ff15::1:8199:203", {0x33, 0x33, 0x81, 0x99, 0x02, 0x03}},
+	};
+	struct ud u;
+
+	(void)state;
+	bed_init(&bed, NULL);
+	bed_run(&bed, 10 * SEC_NS);
+	drain(&bed.a);
+	ud_create(&bed.a, &u, 0, QKEY);
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		struct pkt_view view;
+		struct pkt frame;
+		uint8_t gid[16];
+
+		assert_int_equal(gid_parse(rows[i].group, gid, NULL), 0);
+		ud_send(&u, gid, 100);
+		while (engine_run(bed.a.dev->engines[0], bed.now) != 0)
+			;
+		assert_true(fake_sent(&bed.a.port, &frame));
+		assert_memory_equal(frame.data, rows[i].mac, 6);
+		frame.flags = 0; /* the checksum is right, whatever the port offers */
+		assert_int_equal(parse(&frame, 0, &view), DROP_none);
+		assert_int_equal(view.dest_qpn, QPN_MULTICAST);
+		assert_int_equal(view.payload_len, 100);
+		free(frame.data);
+		assert_int_equal(fake_sent_count(&bed.a.port), 0);
+	}
+	ud_destroy(&u);
+	bed_fini(&bed);
+}
+
+/* What arrives at one engine reaches the QPs of all, once. */
+static void
+test_engines(void **state)
+{
+	struct bed_conf conf = {.engines = {1, 3}};
+	uint8_t gid[16];
+	struct ud tx, rx[6];
+	struct cqe cqe;
+
+	(void)state;
+	bed_init(&bed, &conf);
+	assert_int_equal(gid_parse("224.0.1.1", gid, NULL), 0);
+	ud_create(&bed.a, &tx, 0, QKEY);
+	for (unsigned i = 0; i < RTE_DIM(rx); i++) {
+		ud_create(&bed.b, &rx[i], (int)(i % 3), QKEY);
+		assert_int_equal(dev_qp_attach(bed.b.dev, rx[i].qp, gid), 0);
+	}
+	for (unsigned queue = 0; queue < 3; queue++) {
+		struct port_stats stats;
+		uint64_t crossed;
+
+		dev_stats(bed.b.dev, &stats);
+		crossed = stats.rx_handoff;
+		bed.b.queue = queue;
+		for (unsigned i = 0; i < RTE_DIM(rx); i++) {
+			ud_receive(&rx[i], 2 * queue);
+			ud_receive(&rx[i], 2 * queue + 1);
+		}
+		ud_send(&tx, gid, 200);
+		ud_send(&tx, gid, 200);
+		bed_settle(&bed);
+		for (unsigned i = 0; i < RTE_DIM(rx); i++) {
+			for (unsigned k = 0; k < 2; k++) {
+				assert_true(ud_received(&rx[i], &cqe));
+				assert_int_equal(cqe.wr_id, 2 * queue + k);
+				assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+			}
+			assert_false(ud_received(&rx[i], &cqe));
+		}
+		dev_stats(bed.b.dev, &stats);
+		assert_int_equal(stats.rx_handoff - crossed, 2 * 2);
+	}
+	for (unsigned i = 0; i < RTE_DIM(rx); i++) {
+		assert_int_equal(dev_qp_detach(bed.b.dev, rx[i].qp, gid), 0);
+		ud_destroy(&rx[i]);
+	}
+	ud_destroy(&tx);
+	bed_fini(&bed);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_captures),
+		cmocka_unit_test(test_frame),
+		cmocka_unit_test(test_engines),
+	};
+
+	return cmocka_run_group_tests_name("engine mcast", tests, NULL, NULL);
+}
