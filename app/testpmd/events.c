@@ -105,6 +105,13 @@ event_handle(struct host *host, const struct ibv_async_event *event)
 	case IBV_EVENT_DEVICE_FATAL:
 		host_fail(host, "%s", ibv_event_type_str(event->event_type));
 		break;
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_GID_CHANGE:
+		/* Not among the results: a link may come up after the start. */
+		fprintf(stderr, "port %" PRIu64 ": %s\n", host->pc->port,
+			ibv_event_type_str(event->event_type));
+		break;
 	default:
 		host_say(host, "%s", ibv_event_type_str(event->event_type));
 	}

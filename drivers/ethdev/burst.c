@@ -198,5 +198,6 @@ const struct port_ops ethdev_ops = {
 	.tx_burst = ethdev_tx_burst,
 	.wait_fd = ethdev_wait_fd,
 	.link_up = ethdev_link_up,
+	.set_link = ethdev_set_link,
 	.close = ethdev_close,
 };

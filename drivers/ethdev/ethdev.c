@@ -166,6 +166,10 @@ dev_configure(
 	struct rte_eth_conf eth = {.rxmode.mtu = mtu_to_ask(dev)};
 	int ret;
 
+	/* Then the link is known without asking the PMD. */
+	if (*dev->info.dev_flags & RTE_ETH_DEV_INTR_LSC)
+		eth.intr_conf.lsc = 1;
+
 	conf_offloads(dev, conf, &eth);
 	conf_rss(dev, &eth);
 	ret = rte_eth_dev_configure(
@@ -250,6 +254,15 @@ ethdev_link_up(void *drv)
 
 	return rte_eth_link_get_nowait(dev->port_id, &link) == 0 &&
 	       link.link_status == RTE_ETH_LINK_UP;
+}
+
+int
+ethdev_set_link(void *drv, bool up)
+{
+	struct ethdev *dev = drv;
+
+	return up ? rte_eth_dev_set_link_up(dev->port_id)
+		  : rte_eth_dev_set_link_down(dev->port_id);
 }
 
 /* IPv6 neighbours ask by multicast, so without it nobody finds us. */

@@ -34,6 +34,7 @@ extern const struct port_ops ethdev_ops;
 
 /* ethdev.c */
 bool ethdev_link_up(void *drv);
+int ethdev_set_link(void *drv, bool up);
 void ethdev_close(void *drv);
 
 #endif

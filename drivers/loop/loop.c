@@ -34,6 +34,7 @@ struct loop_queue {
 struct loop_side {
 	struct loop *loop;
 	bool closed;
+	bool down; /* set by its user */
 };
 
 struct loop {
@@ -121,13 +122,24 @@ loop_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 	return rte_ring_sc_dequeue_burst_elem(q->rx, pkts, sizeof(*pkts), n, NULL);
 }
 
+static inline bool
+side_up(const struct loop_side *side)
+{
+	const struct loop *loop = side->loop;
+	const struct loop_side *other = &loop->sides[side == &loop->sides[0]];
+
+	return !__atomic_load_n(&other->closed, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&other->down, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&side->down, __ATOMIC_RELAXED);
+}
+
 static unsigned
 loop_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct loop_queue *q = queue;
 
 	/* Nobody at the other end takes anything: as if the cable were out. */
-	if (__atomic_load_n(&q->peer->side->closed, __ATOMIC_RELAXED)) {
+	if (unlikely(!side_up(q->side))) {
 		loop_release(q, pkts, n);
 		return n;
 	}
@@ -146,11 +158,16 @@ loop_wait_fd(void *queue)
 static bool
 loop_link_up(void *drv)
 {
-	struct loop_side *side = drv;
-	struct loop *loop = side->loop;
+	return side_up(drv);
+}
 
-	return !__atomic_load_n(
-		&loop->sides[side == &loop->sides[0]].closed, __ATOMIC_RELAXED);
+static int
+loop_set_link(void *drv, bool up)
+{
+	struct loop_side *side = drv;
+
+	__atomic_store_n(&side->down, !up, __ATOMIC_RELAXED);
+	return 0;
 }
 
 static void
@@ -187,6 +204,7 @@ static const struct port_ops loop_ops = {
 	.tx_burst = loop_tx_burst,
 	.wait_fd = loop_wait_fd,
 	.link_up = loop_link_up,
+	.set_link = loop_set_link,
 	.close = loop_close,
 };
 

@@ -11,7 +11,7 @@
 
 /* queues per side, frames of up to max_frame bytes, ring slots per queue (a power of two) and
  * as many buffers and some bursts more. Fills both ports (MACs 02:00:00:00:00:0[12] + serial).
- * What is sent to a closed end is lost; closing both (port->ops->close) frees everything.
+ * What is sent to a closed end, or while either has its link down, is lost; closing both (port->ops->close) frees everything.
  * -EINVAL, -ENOMEM. */
 int loop_open(unsigned queues, uint32_t max_frame, uint32_t ring_size, const struct alloc *mem,
 	struct port *a, struct port *b);

@@ -84,6 +84,10 @@ int rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
 
 bool rocade_port_link_up(struct rocade_port *port);
 
+/* Takes the link down, or up again, where the port can: EOPNOTSUPP, or what the PMD says. What
+ * is sent meanwhile is lost. Contexts get IBV_EVENT_PORT_ERR and _ACTIVE. */
+int rocade_port_set_link(struct rocade_port *port, bool up);
+
 /* Text <-> GID; IPv4 as a.b.c.d. EINVAL. buf: 46 bytes suffice. */
 int rocade_gid_parse(const char *text, union ibv_gid *gid);
 const char *rocade_gid_format(const union ibv_gid *gid, char *buf, size_t size);

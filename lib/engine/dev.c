@@ -136,6 +136,7 @@ dev_release(struct dev *dev)
 		net_destroy(dev->net);
 	key_table_fini(&dev->keys);
 	pthread_mutex_destroy(&dev->lock);
+	pthread_mutex_destroy(&dev->link_lock);
 	alloc_put(&alloc_plain, dev, sizeof(*dev));
 }
 
@@ -162,6 +163,8 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 			(port->caps.rx_ring != 0 ? port->caps.rx_ring : RX_RING_DEFAULT) /
 			2;
 	pthread_mutex_init(&dev->lock, NULL);
+	pthread_mutex_init(&dev->link_lock, NULL);
+	dev->link_up = port->ops->link_up(port->drv);
 	key_table_init(&dev->keys, (uint8_t)seed);
 	rc = parts_create(dev, seed);
 	if (rc != 0) {
@@ -244,8 +247,13 @@ dev_set_net(struct dev *dev, const struct net_conf *net)
 	dev_gates_lock(dev);
 	rc = net_set_conf(dev->net, &full);
 	if (rc == 0) {
+		uint8_t before[DEV_GIDS][16];
+
+		memcpy(before, dev->gids, sizeof(before));
 		dev->conf.net = *net;
 		gids_fill(dev, &full);
+		if (memcmp(before, dev->gids, sizeof(before)) != 0)
+			dev_event(dev, DEV_EVENT_GIDS);
 	}
 	dev_gates_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);

@@ -49,6 +49,19 @@ struct dev_conf {
 	uint32_t peer_window; /* packets; 0: half of the port's receive ring */
 };
 
+enum dev_event {
+	DEV_EVENT_ACTIVE, /* the link came up */
+	DEV_EVENT_DOWN,
+	DEV_EVENT_GIDS, /* the addresses are others */
+	DEV_EVENT_COUNT
+};
+
+/* Somebody who is told of them: a context. */
+struct dev_listener {
+	LIST_ENTRY(dev_listener) link;
+	struct async_event events[DEV_EVENT_COUNT];
+};
+
 struct dev {
 	struct dev_conf conf;
 	struct port port;
@@ -68,6 +81,9 @@ struct dev {
 	uint32_t group_count;
 	uint32_t attached_count;
 	pthread_mutex_t lock; /* control calls that change QPs, attachments, addresses */
+	pthread_mutex_t link_lock; /* the two below; the last to be taken but for net's */
+	LIST_HEAD(, dev_listener) listeners;
+	bool link_up; /* as last looked at */
 };
 
 /* Takes the port over (closed by dev_destroy). One engine per queue of it. -EINVAL,
@@ -122,6 +138,22 @@ dev_key_free(struct dev *dev, uint32_t key);
 /* Sums the engines' counters. */
 void
 dev_stats(struct dev *dev, struct port_stats *out);
+
+void
+dev_listen(struct dev *dev, struct dev_listener *listener, struct event_queue *events);
+/* Takes back what was not read. */
+void
+dev_unlisten(struct dev *dev, struct dev_listener *listener);
+/* Tells every listener. */
+void
+dev_event(struct dev *dev, enum dev_event event);
+
+/* Looks at the port, and tells the listeners when its link has changed. */
+bool
+dev_link_up(struct dev *dev);
+/* The same for an engine: never waits. */
+void
+dev_link_poll(struct dev *dev);
 
 /* Changes addresses and gateways while running. */
 int

@@ -8,6 +8,8 @@
 
 #define ENGINE_BUDGET 16 /* packets a QP may send before the next one's turn */
 #define ENGINE_TX_TURN (2 * PKT_BURST) /* packets sent in one turn of the loop */
+#define ENGINE_STALL_NS (100 * NS_PER_MS) /* so long may a port refuse everything */
+#define ENGINE_LINK_NS (250 * NS_PER_MS)  /* how often the link is looked at */
 #define ENGINE_HANDOFF 1024            /* packets on the way from one engine to another */
 
 struct engine {
@@ -23,6 +25,8 @@ struct engine {
 	struct engine_qps unresolved;     /* wait for the next hop's MAC */
 	struct pkt stage[ENGINE_TX_TURN]; /* what the port refused: goes first */
 	uint32_t stage_from, stage_count;
+	uint64_t stage_ns;   /* when the port took something last, or the stage began */
+	uint64_t link_at_ns; /* when the link is looked at next */
 	struct pkt
 		frames[PKT_BURST]; /* allocated and not used yet: frame_count of them */
 	uint32_t frame_from, frame_count;
@@ -72,7 +76,7 @@ void
 engine_frame_return(struct engine *e, const struct pkt *frame);
 /* Sends a frame of the port's own (not a QP's). */
 void
-engine_send_own(struct engine *e, struct pkt *frame);
+engine_send_own(struct engine *e, struct pkt *frame, uint64_t now);
 void
 engine_tx_fini(struct engine *e);
 

@@ -15,7 +15,7 @@ local_frame(struct engine *e, const struct pkt *frame, uint64_t now)
 	if (!engine_frame(e, &reply))
 		return;
 	if (net_rx(e->dev->net, frame, &reply, now))
-		engine_send_own(e, &reply);
+		engine_send_own(e, &reply, now);
 	else
 		engine_frame_return(e, &reply);
 }

@@ -54,7 +54,7 @@ engine_tx_fini(struct engine *e)
 
 /* Sends what it takes; the rest goes to the stage, which is empty. */
 static void
-burst_out(struct engine *e, struct pkt *pkts, unsigned n)
+burst_out(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	uint64_t bytes = 0;
 	unsigned sent = e->queue.ops->tx_burst(e->queue.queue, pkts, n);
@@ -69,10 +69,22 @@ burst_out(struct engine *e, struct pkt *pkts, unsigned n)
 	memcpy(e->stage, pkts + sent, (n - sent) * sizeof(pkts[0]));
 	e->stage_from = 0;
 	e->stage_count = n - sent;
+	e->stage_ns = now;
+}
+
+/* A port that is down, or takes nothing for long, may never take anything again. Its
+ * packets are lost then, as on any link: QPs send them again, and give up in the end. */
+static void
+stage_give_up(struct engine *e)
+{
+	e->stats.tx_given_up += e->stage_count;
+	e->queue.ops->tx_release(
+		e->queue.queue, e->stage + e->stage_from, e->stage_count);
+	e->stage_count = 0;
 }
 
 static bool
-stage_empty(struct engine *e)
+stage_empty(struct engine *e, uint64_t now)
 {
 	unsigned sent;
 
@@ -82,14 +94,19 @@ stage_empty(struct engine *e)
 		RTE_MIN(e->stage_count, PKT_BURST + 0u));
 	e->stage_from += sent;
 	e->stage_count -= sent;
+	if (sent != 0)
+		e->stage_ns = now;
+	else if (now - e->stage_ns >= ENGINE_STALL_NS ||
+		 !__atomic_load_n(&e->dev->link_up, __ATOMIC_RELAXED))
+		stage_give_up(e);
 	return e->stage_count == 0;
 }
 
 void
-engine_send_own(struct engine *e, struct pkt *frame)
+engine_send_own(struct engine *e, struct pkt *frame, uint64_t now)
 {
-	if (stage_empty(e))
-		burst_out(e, frame, 1);
+	if (stage_empty(e, now))
+		burst_out(e, frame, 1, now);
 	else
 		engine_frame_return(e, frame); /* the asker asks again */
 }
@@ -101,13 +118,17 @@ net_duty(struct engine *e, uint64_t now)
 {
 	struct pkt frame;
 
-	while (net_deadline(e->dev->net) <= now && stage_empty(e) &&
+	if (unlikely(now >= e->link_at_ns)) {
+		dev_link_poll(e->dev);
+		e->link_at_ns = now + ENGINE_LINK_NS;
+	}
+	while (net_deadline(e->dev->net) <= now && stage_empty(e, now) &&
 		engine_frame(e, &frame)) {
 		if (net_tx(e->dev->net, &frame, 1, now) == 0) {
 			engine_frame_return(e, &frame);
 			return;
 		}
-		burst_out(e, &frame, 1);
+		burst_out(e, &frame, 1, now);
 	}
 }
 
@@ -327,7 +348,7 @@ engine_tx(struct engine *e, uint64_t now)
 	generation_check(e);
 	if (e->net_duty)
 		net_duty(e, now);
-	while (moved < ENGINE_TX_TURN && stage_empty(e)) {
+	while (moved < ENGINE_TX_TURN && stage_empty(e, now)) {
 		unsigned used;
 
 		windows_check(e);
@@ -345,7 +366,7 @@ engine_tx(struct engine *e, uint64_t now)
 			moved += take_looped(e, now);
 		else if (used == 0)
 			break;
-		burst_out(e, e->frames + e->frame_from, used);
+		burst_out(e, e->frames + e->frame_from, used, now);
 		CYCLES_LAP(e, tx_burst, since);
 		e->frame_from += used;
 		e->frame_count -= used;

@@ -59,6 +59,9 @@ gid_is_ipv4(const uint8_t gid[16])
 /* 224.0.0.0/4 or ff00::/8. */
 bool gid_is_multicast(const uint8_t gid[16]);
 
+/* Announces all addresses, as after net_create(): the link has come up. */
+void net_announce(struct net *net);
+
 /* Moves whenever a neighbour's MAC or reachability, or an address, changed. Pairs with
  * the release where it is bumped. */
 uint32_t net_generation(const struct net *net);

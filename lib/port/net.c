@@ -122,6 +122,15 @@ net_set_conf(struct net *net, const struct net_conf *conf)
 	return 0;
 }
 
+void
+net_announce(struct net *net)
+{
+	rte_ticketlock_lock(&net->lock);
+	net_announce_start(net, NULL);
+	net_deadline_update(net);
+	rte_ticketlock_unlock(&net->lock);
+}
+
 static bool
 net_dispatch(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t now)
 {

@@ -35,6 +35,8 @@ struct port_ops {
 	int (*wait_fd)(void *queue);
 	/* Control path. */
 	bool (*link_up)(void *drv);
+	/* Takes the link down or up: 0 or -errno. May be NULL. */
+	int (*set_link)(void *drv, bool up);
 	void (*close)(void *drv);
 };
 

@@ -85,7 +85,20 @@ rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
 EXPORT bool
 rocade_port_link_up(struct rocade_port *port)
 {
-	return port->dev->port.ops->link_up(port->dev->port.drv);
+	return dev_link_up(port->dev);
+}
+
+EXPORT int
+rocade_port_set_link(struct rocade_port *port, bool up)
+{
+	struct port *p = &port->dev->port;
+	int err = p->ops->set_link != NULL ? -p->ops->set_link(p->drv, up) : EOPNOTSUPP;
+
+	if (err == ENOTSUP)
+		return rocade_fail(EOPNOTSUPP, "the link of this port cannot be set");
+	if (err != 0)
+		return rocade_fail(err, "the link: %s", strerror(err));
+	return 0;
 }
 
 struct neigh_rows {

@@ -43,6 +43,7 @@ context_init(struct verbs_ctx *ctx, struct rocade_port *port, struct ibv_device 
 		return err;
 	}
 	context->async_fd = ctx->events.fd;
+	dev_listen(ctx->dev, &ctx->listener, &ctx->events);
 	context->device = device;
 	context->num_comp_vectors = (int)port->engine_count;
 	pthread_mutex_init(&context->mutex, NULL);
@@ -83,6 +84,7 @@ ibv_close_device(struct ibv_context *context)
 	/* Objects point at their context, and engines at the objects. */
 	if (__atomic_load_n(&ctx->objects, __ATOMIC_ACQUIRE) != 0)
 		return minus_errno(EBUSY);
+	dev_unlisten(ctx->dev, &ctx->listener);
 	event_queue_fini(&ctx->events);
 	close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);

@@ -17,6 +17,11 @@ element_set(struct ibv_async_event *event, void *object)
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		event->element.srq = object;
 		break;
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_GID_CHANGE:
+		event->element.port_num = 1;
+		break;
 	default:
 		/* All others that we raise are a QP's. */
 		event->element.qp = object;

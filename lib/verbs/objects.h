@@ -30,6 +30,7 @@ struct verbs_ctx {
 	struct rocade_port *port;
 	struct dev *dev;
 	struct event_queue events;
+	struct dev_listener listener; /* for the events of the port */
 	int engine;	  /* where the next QP goes, -1: in turn */
 	uint32_t objects; /* PDs and CQs not destroyed yet */
 };

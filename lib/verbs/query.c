@@ -95,13 +95,13 @@ int
 verbs_query_port(struct ibv_context *context, uint8_t port_num,
 	struct ibv_port_attr *attr, size_t size)
 {
-	const struct dev *dev = to_ctx(context)->dev;
+	struct dev *dev = to_ctx(context)->dev;
 	bool up;
 	struct ibv_port_attr full;
 
 	if (port_num != 1)
 		return EINVAL;
-	up = dev->port.ops->link_up(dev->port.drv);
+	up = dev_link_up(dev); /* also what the events are about */
 	memset(&full, 0, sizeof(full));
 	full.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	full.phys_state = up ? 5 : 2; /* LinkUp, Polling */

@@ -111,8 +111,9 @@ wait_fd(void *queue)
 static bool
 link_up(void *drv)
 {
-	(void)drv;
-	return true;
+	struct fake_port *f = drv;
+
+	return !__atomic_load_n(&f->link_down, __ATOMIC_RELAXED);
 }
 
 static void

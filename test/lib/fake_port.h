@@ -33,6 +33,7 @@ struct fake_port {
 	pthread_mutex_t lock;
 	unsigned alloc_left; /* buffers that tx_alloc may still hand out */
 	unsigned live;       /* frames that the engine has, of either kind */
+	bool link_down;
 	bool closed;
 };
 

@@ -342,11 +342,96 @@ test_unresolved_nak(void **state)
 	fini(1);
 }
 
+/* A port that takes nothing any more: nobody waits for ever. Retries run out, with the link
+ * down at once and else when it has refused for long; and when it takes frames again, all
+ * goes on. */
+static void
+stalled(bool link_down)
+{
+	const struct bed_qp_conf quick = {.engine = -1, .timeout = 10, .retry_cnt = 3};
+	struct port_stats stats;
+	unsigned ms = 0;
+	struct cqe cqe;
+
+	init(NULL, &quick, 2);
+	warm_up(2);
+	bed.a.port.q[0].tx_take = 0;
+	bed.a.port.link_down = link_down;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(bed_send(&a[i], 1, 0, 3000, IBV_SEND_SIGNALED), 0);
+		assert_int_equal(bed_send(&a[i], 2, 0, 100, IBV_SEND_SIGNALED), 0);
+	}
+	for (unsigned failed = 0; failed < 2; ms++) {
+		assert_true(ms < 1000);
+		bed.now += NS_PER_MS;
+		bed_turn(&bed);
+		bed_turn(&bed);
+		failed = qp_state(a[0].qp) == IBV_QPS_ERR;
+		failed += qp_state(a[1].qp) == IBV_QPS_ERR;
+	}
+	if (link_down) /* 4 times 4.2 ms, and the look at the link */
+		assert_true(ms < 300);
+	else
+		assert_true(ms >= 100);
+	bed_settle(&bed);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(bed_sent(&a[i], &cqe));
+		assert_int_equal(cqe.status, IBV_WC_RETRY_EXC_ERR);
+		assert_true(bed_sent(&a[i], &cqe));
+		assert_int_equal(cqe.status, IBV_WC_WR_FLUSH_ERR);
+	}
+	dev_stats(bed.a.dev, &stats);
+	assert_true(stats.tx_given_up >= 4);
+	bed.a.port.q[0].tx_take = UINT32_MAX;
+	bed.a.port.link_down = false;
+	bed.now += SEC_NS;
+	bed_settle(&bed);
+	fini(2);
+	init(NULL, &quick, 2);
+	warm_up(2);
+	fini(2);
+}
+
+static void
+test_stalled(void **state)
+{
+	(void)state;
+	stalled(false);
+	stalled(true);
+}
+
+/* Up to the limit the frames wait, and none is lost. */
+static void
+test_stalled_briefly(void **state)
+{
+	struct port_stats stats;
+
+	(void)state;
+	init(NULL, &plain, 1);
+	warm_up(1);
+	bed.a.port.q[0].tx_take = 0;
+	assert_int_equal(bed_recv(&b[0], 1, 0, 100), 0);
+	assert_int_equal(bed_send(&a[0], 1, 0, 100, IBV_SEND_SIGNALED), 0);
+	for (unsigned ms = 0; ms < 60; ms++) {
+		bed.now += NS_PER_MS;
+		bed_turn(&bed);
+	}
+	bed.a.port.q[0].tx_take = UINT32_MAX;
+	bed_settle(&bed);
+	bed_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 1, 1);
+	dev_stats(bed.a.dev, &stats);
+	assert_int_equal(stats.tx_given_up, 0);
+	fini(1);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fair),
+		cmocka_unit_test(test_stalled),
+		cmocka_unit_test(test_stalled_briefly),
 		cmocka_unit_test(test_stage),
 		cmocka_unit_test(test_port_stalled),
 		cmocka_unit_test(test_no_buffers),

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What happens to a device as a whole: its link, its addresses. */
+#include "engine/internal.h"
+
+static const enum ibv_event_type types[DEV_EVENT_COUNT] = {
+	[DEV_EVENT_ACTIVE] = IBV_EVENT_PORT_ACTIVE,
+	[DEV_EVENT_DOWN] = IBV_EVENT_PORT_ERR,
+	[DEV_EVENT_GIDS] = IBV_EVENT_GID_CHANGE,
+};
+
+void
+dev_listen(struct dev *dev, struct dev_listener *listener, struct event_queue *events)
+{
+	for (unsigned i = 0; i < DEV_EVENT_COUNT; i++)
+		async_event_init(&listener->events[i], events, types[i], NULL);
+	pthread_mutex_lock(&dev->link_lock);
+	LIST_INSERT_HEAD(&dev->listeners, listener, link);
+	pthread_mutex_unlock(&dev->link_lock);
+}
+
+void
+dev_unlisten(struct dev *dev, struct dev_listener *listener)
+{
+	pthread_mutex_lock(&dev->link_lock);
+	LIST_REMOVE(listener, link);
+	pthread_mutex_unlock(&dev->link_lock);
+	for (unsigned i = 0; i < DEV_EVENT_COUNT; i++)
+		event_purge(&listener->events[i]);
+}
+
+/* With link_lock held. */
+static void
+raise_all(struct dev *dev, enum dev_event event)
+{
+	struct dev_listener *l;
+
+	LIST_FOREACH(l, &dev->listeners, link)
+	event_raise(&l->events[event]);
+}
+
+void
+dev_event(struct dev *dev, enum dev_event event)
+{
+	pthread_mutex_lock(&dev->link_lock);
+	raise_all(dev, event);
+	pthread_mutex_unlock(&dev->link_lock);
+}
+
+/* With link_lock held. */
+static void
+link_look(struct dev *dev)
+{
+	bool up = dev->port.ops->link_up(dev->port.drv);
+
+	if (up == dev->link_up)
+		return;
+	/* Relaxed: an engine that sees it late sends, or drops, a little longer. */
+	__atomic_store_n(&dev->link_up, up, __ATOMIC_RELAXED);
+	/* Whoever is there now may not have been when we said who we are. */
+	if (up)
+		net_announce(dev->net);
+	raise_all(dev, up ? DEV_EVENT_ACTIVE : DEV_EVENT_DOWN);
+}
+
+bool
+dev_link_up(struct dev *dev)
+{
+	bool up;
+
+	pthread_mutex_lock(&dev->link_lock);
+	link_look(dev);
+	up = dev->link_up;
+	pthread_mutex_unlock(&dev->link_lock);
+	return up;
+}
+
+void
+dev_link_poll(struct dev *dev)
+{
+	/* Somebody else is looking just now. */
+	if (pthread_mutex_trylock(&dev->link_lock) != 0)
+		return;
+	link_look(dev);
+	pthread_mutex_unlock(&dev->link_lock);
+}

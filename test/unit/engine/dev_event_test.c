@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The link and the addresses of a port, and who is told. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/internal.h"
+#include "engine_bed.h"
+
+static struct bed bed;
+static struct event_queue queue[2];
+static struct dev_listener listener[2];
+
+static void
+init(void)
+{
+	bed_init(&bed, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(event_queue_init(&queue[i]), 0);
+		fcntl(queue[i].fd, F_SETFL, O_NONBLOCK);
+		dev_listen(bed.a.dev, &listener[i], &queue[i]);
+	}
+	bed_settle(&bed);
+}
+
+static void
+fini(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		dev_unlisten(bed.a.dev, &listener[i]);
+		event_queue_fini(&queue[i]);
+	}
+	bed_fini(&bed);
+}
+
+static void
+expect(enum ibv_event_type type)
+{
+	struct event_record record;
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(event_next(&queue[i], &record), 0);
+		assert_int_equal(record.type, type);
+	}
+}
+
+static void
+expect_none(void)
+{
+	struct event_record record;
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(event_next(&queue[i], &record), -EAGAIN);
+}
+
+/* Four looks a second, by the engine that does the port's duties. */
+static void
+test_link(void **state)
+{
+	struct engine *e;
+
+	(void)state;
+	init();
+	e = bed.a.dev->engines[0];
+	expect_none();
+	bed.a.port.link_down = true;
+	engine_run(e, bed.now + ENGINE_LINK_NS - 1);
+	expect_none();
+	engine_run(e, bed.now + ENGINE_LINK_NS);
+	expect(IBV_EVENT_PORT_ERR);
+	engine_run(e, bed.now + 2 * ENGINE_LINK_NS);
+	expect_none();
+	bed.a.port.link_down = false;
+	engine_run(e, bed.now + 3 * ENGINE_LINK_NS);
+	expect(IBV_EVENT_PORT_ACTIVE);
+	/* Asked, it looks at once: an event is never behind what was said. */
+	bed.a.port.link_down = true;
+	assert_false(dev_link_up(bed.a.dev));
+	bed.a.port.link_down = false;
+	assert_true(dev_link_up(bed.a.dev));
+	expect(IBV_EVENT_PORT_ERR);
+	expect(IBV_EVENT_PORT_ACTIVE);
+	expect_none();
+	fini();
+}
+
+/* Who was away while the link was down learns our addresses when it is back. */
+static void
+test_announced(void **state)
+{
+	struct pkt frame;
+
+	(void)state;
+	init();
+	bed_run(&bed, 10 * SEC_NS);
+	while (fake_sent(&bed.a.port, &frame))
+		free(frame.data);
+	bed.a.port.link_down = true;
+	assert_false(dev_link_up(bed.a.dev));
+	bed.a.port.link_down = false;
+	assert_true(dev_link_up(bed.a.dev));
+	engine_run(bed.a.dev->engines[0], bed.now);
+	assert_true(fake_sent(&bed.a.port, &frame));
+	assert_int_equal(frame.data[12] << 8 | frame.data[13], 0x0806);
+	free(frame.data);
+	fini();
+}
+
+static void
+test_gids(void **state)
+{
+	struct net_conf net;
+
+	(void)state;
+	init();
+	net = bed.a.dev->conf.net;
+	assert_int_equal(dev_set_net(bed.a.dev, &net), 0);
+	expect_none(); /* the same */
+	net.addr[0].gid[15] = 77;
+	assert_int_equal(dev_set_net(bed.a.dev, &net), 0);
+	expect(IBV_EVENT_GID_CHANGE);
+	net.addr[0].gid[15] = 0;
+	assert_int_equal(dev_set_net(bed.a.dev, &net), -EINVAL);
+	expect_none();
+	fini();
+}
+
+/* What nobody read goes with the listener. */
+static void
+test_unread(void **state)
+{
+	(void)state;
+	init();
+	dev_event(bed.a.dev, DEV_EVENT_GIDS);
+	dev_event(bed.a.dev, DEV_EVENT_GIDS);
+	bed.a.port.link_down = true;
+	assert_false(dev_link_up(bed.a.dev));
+	fini();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_link),
+		cmocka_unit_test(test_announced),
+		cmocka_unit_test(test_gids),
+		cmocka_unit_test(test_unread),
+	};
+
+	return cmocka_run_group_tests_name("dev event", tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asynchronous events of the port, and what becomes of QPs without a link. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+static struct pair pair;
+
+static void
+expect(struct pair_side *s, enum ibv_event_type type)
+{
+	struct ibv_async_event event = pair_event(&pair, s);
+
+	assert_int_equal(event.event_type, type);
+	assert_int_equal(event.element.port_num, 1);
+}
+
+static enum ibv_port_state
+port_state(struct pair_side *s)
+{
+	struct ibv_port_attr attr;
+
+	assert_int_equal(ibv_query_port(s->context, 1, &attr), 0);
+	return attr.state;
+}
+
+/* Both ends of the wire see it, and every context of them. */
+static void
+test_link(void **state)
+{
+	struct pair_conf conf = {.engines = 2};
+	struct pair_side other;
+
+	(void)state;
+	pair_open(&pair, &conf);
+	other = pair.a;
+	other.context = ibv_open_device(rocade_port_device(pair.a.port));
+	assert_non_null(other.context);
+	assert_int_equal(port_state(&pair.a), IBV_PORT_ACTIVE);
+	pair_no_event(&pair, &pair.a);
+	assert_int_equal(rocade_port_set_link(pair.a.port, false), 0);
+	expect(&pair.a, IBV_EVENT_PORT_ERR);
+	expect(&pair.b, IBV_EVENT_PORT_ERR);
+	expect(&other, IBV_EVENT_PORT_ERR);
+	assert_int_equal(port_state(&pair.a), IBV_PORT_DOWN);
+	assert_int_equal(port_state(&pair.b), IBV_PORT_DOWN);
+	assert_false(rocade_port_link_up(pair.b.port));
+	assert_int_equal(rocade_port_set_link(pair.a.port, true), 0);
+	expect(&pair.b, IBV_EVENT_PORT_ACTIVE);
+	expect(&other, IBV_EVENT_PORT_ACTIVE);
+	expect(&pair.a, IBV_EVENT_PORT_ACTIVE);
+	pair_no_event(&pair, &pair.a);
+	pair_no_event(&pair, &pair.b);
+	/* Nobody need read them. */
+	assert_int_equal(rocade_port_set_link(pair.a.port, false), 0);
+	assert_int_equal(port_state(&other), IBV_PORT_DOWN);
+	assert_int_equal(ibv_close_device(other.context), 0);
+	pair_close(&pair);
+}
+
+/* Without a link QPs stay as they are; what they send is lost, and retries run out. */
+static void
+test_retries(void **state)
+{
+	struct pair_conf conf = {.retry = 2, .timeout = 12, .qps = 2};
+	struct ibv_wc wc;
+
+	(void)state;
+	pair_open(&pair, &conf);
+	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 100), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 100, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(rocade_port_set_link(pair.b.port, false), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 2, 0, 5000, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+	expect(&pair.a, IBV_EVENT_PORT_ERR);
+	/* The other QP sent nothing and lives. */
+	assert_int_equal(rocade_port_set_link(pair.b.port, true), 0);
+	expect(&pair.a, IBV_EVENT_PORT_ACTIVE);
+	assert_int_equal(pair_post_recv(&pair.b, 1, 3, 0, 100), 0);
+	assert_int_equal(pair_send(&pair.a, 1, 3, 0, 100, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_close(&pair);
+}
+
+static void
+test_gid_change(void **state)
+{
+	struct pair_conf conf = {.engines = 1};
+	union ibv_gid gid;
+
+	(void)state;
+	pair_open(&pair, &conf);
+	assert_int_equal(
+		rocade_port_set_addresses(pair.a.port, "192.0.2.77/24", NULL, NULL), 0);
+	expect(&pair.a, IBV_EVENT_GID_CHANGE);
+	pair_no_event(&pair, &pair.b);
+	assert_int_equal(ibv_query_gid(pair.a.context, 1, 0, &gid), 0);
+	assert_int_equal(gid.raw[15], 77);
+	assert_int_equal(
+		rocade_port_set_addresses(pair.a.port, "192.0.2.77/24", NULL, NULL), 0);
+	pair_no_event(&pair, &pair.a);
+	pair_close(&pair);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_link),
+		cmocka_unit_test(test_retries),
+		cmocka_unit_test(test_gid_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
