@@ -195,8 +195,10 @@ crafted_path(const struct host *to, const struct crafted *c, struct path_hdr *hd
 {
 	struct path_addr addr = {.udp_sport = 0xC123, .hop_limit = 9, .tclass = c->tclass};
 
-	memcpy(addr.src_gid, to->qp.path.dgid, 16);
-	memcpy(addr.dst_gid, to->qp.path.sgid, 16);
+	/* A UD QP has no path of its own. */
+	memcpy(addr.src_gid, to->qp.type == IBV_QPT_UD ? to->other->gid[0] : to->qp.path.dgid,
+		16);
+	memcpy(addr.dst_gid, to->qp.type == IBV_QPT_UD ? to->gid[0] : to->qp.path.sgid, 16);
 	if (c->other_version) {
 		static const uint8_t v4[12] = {[10] = 0xFF, [11] = 0xFF};
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds test/rules.tsv against the tree: every line has four columns, no line stands twice,
-and the test that it names is a function of that file which its main() runs."""
+"""Holds test/rules.tsv against the tree: every line has four columns, no line stands twice, the
+test that it names is a function of that file which its main() runs, and every rule of
+test/rules.list has a test."""
 
 import os
 import re
@@ -12,27 +13,27 @@ def registered(path):
     """The tests that a program's main() lists."""
     with open(path, encoding="utf-8") as file:
         text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
-    defined = set(re.findall(r"^(test_\w+)\(void \*\*\w+\)\s*\{", text, flags=re.M))
-    listed = set(re.findall(r"^\s+[a-z]\w*\(\s*(test_\w+)\b[^;]*?\),?$", text, flags=re.M))
-    return defined & listed
+    defined = set(re.findall(r"^(\w+)\(void \*\*\w+\)\s*\{", text, flags=re.M))
+    listed = re.findall(r"CMUnitTest \w+\[\] = \{(.*?)\n\t*\};", text, flags=re.S)
+    return defined & set(re.findall(r"\w+", " ".join(listed)))
 
 
-def check(top, lines):
+def rows(lines):
+    return [(number, line.rstrip("\n").split("\t")) for number, line in enumerate(lines, 1)
+            if line.strip() and not line.startswith("#")]
+
+
+def check(top, lines, needed):
     """Sentences about what is wrong; and how many rules there are."""
-    wrong, seen, programs, rules = [], set(), {}, 0
-    for number, line in enumerate(lines, 1):
-        line = line.rstrip("\n")
-        if not line or line.startswith("#"):
-            continue
-        rules += 1
-        columns = line.split("\t")
+    wrong, seen, programs, shown = [], set(), {}, set()
+    for number, columns in rows(lines):
         if len(columns) != 4 or not all(columns):
             wrong.append("line %d: not four columns" % number)
             continue
-        if line in seen:
+        if tuple(columns) in seen:
             wrong.append("line %d: stands twice" % number)
-        seen.add(line)
-        _, rule, program, test = columns
+        seen.add(tuple(columns))
+        section, rule, program, test = columns
         path = os.path.join(top, program)
         if program not in programs:
             programs[program] = registered(path) if os.path.isfile(path) else None
@@ -40,7 +41,11 @@ def check(top, lines):
             wrong.append("line %d (%s): no file %s" % (number, rule, program))
         elif test not in programs[program]:
             wrong.append("line %d (%s): %s runs no %s" % (number, rule, program, test))
-    return wrong, rules
+        else:
+            shown.add((section, rule))
+    wrong += ["no test shows rule %s: %s" % tuple(columns) for _, columns in rows(needed)
+              if tuple(columns) not in shown]
+    return wrong, len(shown)
 
 
 def main():
@@ -49,17 +54,23 @@ def main():
     top = sys.argv[1]
     with open(os.path.join(top, "rules.tsv"), encoding="utf-8") as file:
         lines = file.readlines()
-    wrong, rules = check(top, lines)
-    # That the check can fail: a test that is not there, a file that is not, a short line.
+    with open(os.path.join(top, "rules.list"), encoding="utf-8") as file:
+        needed = file.readlines()
+    wrong, rules = check(top, lines, needed)
+    # That the check can fail: a test that is not there, or not run, a file that is not, a short
+    # line, one twice, a rule that nothing shows.
+    good = "7\td\tunit/qp/read_test.c\ttest_sizes\n"
     bad, _ = check(top, ["7\ta\tunit/qp/read_test.c\ttest_of_nothing\n",
-                         "7\tb\tunit/qp/nothing_test.c\ttest_sizes\n", "7\tc\n"])
+                         "7\te\tunit/qp/capture_test.c\tteardown_of_nothing\n",
+                         "7\tb\tunit/qp/nothing_test.c\ttest_sizes\n", "7\tc\n", good, good],
+                   ["7\td\n", "7\ta\n", "8\td\n"])
     print("1..2")
-    print("%s 1 - every rule of rules.tsv (%d) names a test that runs"
-          % ("not ok" if wrong or not rules else "ok", rules))
+    print("%s 1 - every rule (%d) names a test that runs" % ("not ok" if wrong or not rules else "ok",
+                                                            rules))
     for line in wrong:
         print("# " + line)
-    print("%s 2 - the check finds what is wrong" % ("ok" if len(bad) == 3 else "not ok"))
-    return 1 if wrong or not rules or len(bad) != 3 else 0
+    print("%s 2 - the check finds what is wrong" % ("ok" if len(bad) == 7 else "not ok"))
+    return 1 if wrong or not rules or len(bad) != 7 else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bugs that another soft RoCE implementation had and ours must not: those that no test
+ * of a rule would find. Section "bugs" of rules.tsv lists all of them, with the tests of
+ * rules that show the others. */
+#include <string.h>
+
+#include "qp_pair.h"
+
+#define REMOTE 0x8000
+#define TIMEOUT_NS (UINT64_C(4096) << 14)
+
+static struct pair p;
+
+static void
+open_rdma(void)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	pair_init(&p, &conf);
+	bytes_fill(p.b.mem + REMOTE, 0x8000, 2);
+}
+
+static void
+hand(uint8_t opcode, uint32_t psn, uint32_t payload_len, uint32_t dma_len)
+{
+	inject(&p.b, &(struct crafted){.opcode = opcode,
+			     .psn = psn,
+			     .payload_len = payload_len,
+			     .payload_key = psn,
+			     .ack_req = true,
+			     .va = (uintptr_t)p.b.mem + REMOTE,
+			     .rkey = p.b.rkey,
+			     .swap_add = 1,
+			     .dma_len = dma_len});
+}
+
+/* Memory of remembered READs used after max_dest_rd_atomic changed, or freed twice: every
+ * depth to every other, with READs answered, half answered and not answered yet. */
+static void
+depth_case(uint8_t from, uint8_t to, unsigned answered)
+{
+	struct qp_attr attr = {.max_dest_rd_atomic = to};
+	struct pair_conf conf = pair_defaults_rdma();
+
+	conf.max_dest_rd = from;
+	pair_init(&p, &conf);
+	for (unsigned i = 0; i < from; i++)
+		hand(OPCODE_RC_READ_REQUEST, PSN_A + 2 * i, 0, 2000);
+	host_pull(&p.b, answered);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_SQD), 0);
+	assert_int_equal(
+		qp_modify(&p.b.qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_MTU_4096), 0);
+	assert_int_equal(p.b.qp.max_dest_rd_atomic, to);
+	/* What is remembered is answered, and answered again; nothing else is. */
+	host_pull(&p.b, PULL_ALL);
+	assert_true(p.b.wire_count <= 2u * from);
+	wire_drop_all(&p.b);
+	for (unsigned i = 0; i < from; i++) {
+		bool kept = i + RTE_MIN(from, to) >= from;
+
+		hand(OPCODE_RC_READ_REQUEST, PSN_A + 2 * i, 0, 2000);
+		assert_int_equal(host_pull(&p.b, PULL_ALL), kept ? 2 : 0);
+		wire_drop_all(&p.b);
+	}
+	for (unsigned i = 0; i < to; i++)
+		hand(OPCODE_RC_READ_REQUEST, PSN_A + 2u * from + i, 0, 8);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), to);
+	wire_drop_all(&p.b);
+	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_SQD);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+	expect_quiet(&p.b);
+	pair_fini(&p);
+}
+
+static void
+test_depth_changes(void **state)
+{
+	static const uint8_t depths[] = {0, 1, 2, 3, 4, 7, 16};
+
+	(void)state;
+	for (unsigned from = 0; from < RTE_DIM(depths); from++) {
+		for (unsigned to = 0; to < RTE_DIM(depths); to++) {
+			depth_case(depths[from], depths[to], 0);
+			depth_case(depths[from], depths[to], 1);
+			depth_case(depths[from], depths[to], PULL_ALL);
+		}
+	}
+}
+
+/* A timer that fires in a QP that is gone: RESET and ERR leave none running, whichever
+ * runs (retransmission, RNR wait, early resend). */
+static void
+test_no_timer_left(void **state)
+{
+	(void)state;
+	for (unsigned timer = 0; timer < 3; timer++) {
+		for (unsigned to = 0; to < 2; to++) {
+			open_rdma();
+			host_recv(&p.b, 0, 0, 100);
+			if (timer == 2) { /* a round trip to go by */
+				host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);
+				host_pull(&p.a, PULL_ALL);
+				p.now += 50 * NS_PER_US;
+				wire_deliver_all(&p.a);
+				host_pull(&p.b, PULL_ALL);
+				wire_deliver_all(&p.b);
+				expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+				expect_received(&p.b, 0, 8);
+			}
+			host_send(&p.a, 1, 0, 8, 0);
+			host_pull(&p.a, PULL_ALL);
+			wire_drop_all(&p.a);
+			if (timer == 1)
+				inject_ack(&p.a, AETH_RNR_NAK | 10, PSN_A);
+			assert_int_not_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+			assert_int_equal(
+				host_modify(&p.a, to ? IBV_QPS_ERR : IBV_QPS_RESET), 0);
+			assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+			if (to)
+				expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
+			pair_advance(&p, SEC_NS);
+			assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+			assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+			pair_fini(&p);
+		}
+	}
+}
+
+/* A retransmission timer that is armed and never stopped fires under load: with answers
+ * coming for each request it must not fire at all, however long it goes on. */
+static void
+test_timer_under_load(void **state)
+{
+	(void)state;
+	open_rdma();
+	for (unsigned i = 0; i < 1000; i++) {
+		host_recv(&p.b, i, 0, 100);
+		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
+		host_pull(&p.a, PULL_ALL);
+		p.now += NS_PER_MS; /* 1 s together, 15 timeouts */
+		assert_true(qp_deadline(&p.a.qp) > p.now);
+		pair_settle(&p);
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+		expect_received(&p.b, i, 100);
+		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+	}
+	assert_int_equal(p.a.stats.ack_timeouts, 0);
+	assert_int_equal(p.a.stats.retransmitted, 0);
+	pair_fini(&p);
+}
+
+/* A READ or atomic that is answered again in the middle of a WRITE or SEND must not end
+ * that message, nor may an acknowledgement carry its PSN. */
+static void
+test_replay_inside_message(void **state)
+{
+	static const uint8_t again[] = {OPCODE_RC_READ_REQUEST, OPCODE_RC_FETCH_ADD};
+
+	(void)state;
+	for (unsigned kind = 0; kind < 2; kind++) {
+		for (unsigned write = 0; write < 2; write++) {
+			uint8_t first =
+				write ? OPCODE_RC_WRITE_FIRST : OPCODE_RC_SEND_FIRST;
+			uint32_t psn = PSN_A;
+
+			open_rdma();
+			host_recv(&p.b, 0, 0, 4096);
+			hand(again[kind], psn++, 0, 8);
+			host_pull(&p.b, PULL_ALL);
+			wire_drop_all(&p.b);
+			for (unsigned i = 0; i < 3; i++) {
+				/* FIRST, MIDDLE, LAST stand one behind the other. */
+				hand((uint8_t)(first + i), psn++, i < 2 ? 1024 : 100,
+					2 * 1024 + 100);
+				assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+				expect_ack(
+					&p.b, 0, AETH_ACK, PSN_A + 1 + i, i < 2 ? 1 : 2);
+				wire_drop_all(&p.b);
+				hand(again[kind], PSN_A, 0, 8);
+				assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+				assert_int_equal(wire_view(&p.b, 0).psn, PSN_A);
+				assert_int_not_equal(
+					wire_view(&p.b, 0).opcode, OPCODE_RC_ACKNOWLEDGE);
+				wire_drop_all(&p.b);
+				assert_int_equal(p.b.qp.resp.msg, i == 2  ? OP_UNKNOWN
+								  : write ? OP_WRITE
+									  : OP_SEND);
+				assert_int_equal(p.b.qp.resp.epsn, psn);
+			}
+			if (!write)
+				expect_received(&p.b, 0, 2 * 1024 + 100);
+			assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
+			assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+			pair_fini(&p);
+		}
+	}
+}
+
+/* Moves to ERR again and again, in the middle of draining as well: each request is
+ * flushed once, SQ_DRAINED does not come for a queue that failed. */
+static void
+test_errors_repeated(void **state)
+{
+	(void)state;
+	for (unsigned draining = 0; draining < 2; draining++) {
+		struct qp_attr attr = {.state = IBV_QPS_SQD, .en_sqd_async_notify = true};
+
+		open_rdma();
+		host_recv(&p.a, 50, 0, 8);
+		host_send(&p.a, 1, 0, 3000, IBV_SEND_SIGNALED);
+		host_pull(&p.a, 1);
+		wire_drop_all(&p.a);
+		if (draining)
+			assert_int_equal(
+				qp_modify(&p.a.qp, &attr,
+					IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY,
+					IBV_MTU_4096),
+				0);
+		host_send(&p.a, 2, 0, 8, 0);
+		for (unsigned i = 0; i < 3; i++)
+			assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
+		host_send(&p.a, 3, 0, 8, 0);
+		host_recv(&p.a, 51, 0, 8);
+		for (unsigned i = 0; i < 3; i++) {
+			assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+			assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
+		}
+		for (unsigned i = 1; i <= 3; i++)
+			expect_sent(&p.a, i, IBV_WC_WR_FLUSH_ERR);
+		expect_recv_error(&p.a, 50, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+		expect_recv_error(&p.a, 51, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+		inject_ack(&p.a, AETH_ACK, PSN_A); /* nothing is taken any more */
+		expect_quiet(&p.a);
+		pair_fini(&p);
+	}
+}
+
+/* A fatal NAK on the way, and a second error before it has left. */
+static void
+test_second_error(void **state)
+{
+	(void)state;
+	open_rdma();
+	host_recv(&p.b, 0, 0, 8);
+	hand(OPCODE_RC_SEND_MIDDLE, PSN_A, 1024, 0);
+	hand(OPCODE_RC_SEND_MIDDLE, PSN_A + 1, 1024, 0);
+	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
+	expect_recv_error(&p.b, 0, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 0, AETH_NAK_INV_REQ, PSN_A, 0);
+	wire_drop_all(&p.b);
+	hand(OPCODE_RC_SEND_MIDDLE, PSN_A, 1024, 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	expect_quiet(&p.b);
+	pair_fini(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_depth_changes),
+		cmocka_unit_test(test_no_timer_left),
+		cmocka_unit_test(test_timer_under_load),
+		cmocka_unit_test(test_replay_inside_message),
+		cmocka_unit_test(test_errors_repeated),
+		cmocka_unit_test(test_second_error),
+	};
+
+	return cmocka_run_group_tests_name("qp bugs", tests, NULL, NULL);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Both ends together when frames are lost or change places, and when numbers come round:
+ * every operation completes once and its bytes are right. */
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "qp_pair.h"
+
+#define REMOTE 0x8000
+#define TIMEOUT_NS (UINT64_C(4096) << 14)
+
+static struct pair p;
+
+static void
+open_pair(uint32_t psn, uint8_t depth)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	conf.psn[0] = psn;
+	conf.max_rd = conf.max_dest_rd = depth;
+	pair_init(&p, &conf);
+	bytes_fill(p.a.mem, 0x8000, 1);
+	bytes_fill(p.b.mem + REMOTE, 0x8000, 2);
+}
+
+enum { SEND, WRITE, READ, ADD, KINDS };
+
+static uint64_t
+word(const struct host *h, uint32_t offset)
+{
+	uint64_t value;
+
+	memcpy(&value, h->mem + offset, 8);
+	return value;
+}
+
+/* One operation of a kind; a SEND's receive is posted as well. */
+static void
+start(unsigned kind, uint64_t wr_id, uint32_t len)
+{
+	switch (kind) {
+	case SEND:
+		host_recv(&p.b, wr_id, 0, 0x2000);
+		host_send(&p.a, wr_id, 0, len, IBV_SEND_SIGNALED);
+		break;
+	case WRITE:
+		host_write(&p.a, wr_id, 0, 0x4000, len);
+		break;
+	case READ:
+		host_read(&p.a, wr_id, 0x4000, REMOTE, len);
+		break;
+	default:
+		host_atomic(
+			&p.a, wr_id, IBV_WR_ATOMIC_FETCH_AND_ADD, 0x6000, REMOTE, 1, 0);
+		break;
+	}
+}
+
+/* It is done, once; before: the word that the atomic found. */
+static void
+done(unsigned kind, uint64_t wr_id, uint32_t len, uint64_t before)
+{
+	expect_sent(&p.a, wr_id, IBV_WC_SUCCESS);
+	if (kind == SEND) {
+		expect_received(&p.b, wr_id, len);
+		assert_memory_equal(p.b.mem, p.a.mem, len);
+	} else if (kind == WRITE) {
+		assert_memory_equal(p.b.mem + 0x4000, p.a.mem, len);
+	} else if (kind == READ) {
+		assert_memory_equal(p.a.mem + 0x4000, p.b.mem + REMOTE, len);
+	} else {
+		assert_int_equal(word(&p.a, 0x6000), before);
+		assert_int_equal(word(&p.b, REMOTE), before + 1);
+	}
+	expect_quiet(&p.a);
+	expect_quiet(&p.b);
+}
+
+/* The only message of a QP that has no round trip measured loses its last packet, or its
+ * answer the last of its own: exactly one timeout later it is sent again. */
+static void
+test_last_lost(void **state)
+{
+	(void)state;
+	for (unsigned kind = 0; kind < KINDS; kind++) {
+		for (unsigned answer = 0; answer < 2; answer++) {
+			uint64_t before, begin;
+
+			open_pair(PSN_A, 4);
+			before = word(&p.b, REMOTE);
+			begin = p.now;
+			start(kind, 1, 3000);
+			host_pull(&p.a, PULL_ALL);
+			if (!answer)
+				wire_drop(&p.a, p.a.wire_count - 1);
+			wire_deliver_all(&p.a);
+			host_pull(&p.b, PULL_ALL);
+			if (answer)
+				wire_drop(&p.b, p.b.wire_count - 1);
+			wire_deliver_all(&p.b);
+			expect_quiet(&p.a);
+			assert_int_equal(qp_deadline(&p.a.qp), begin + TIMEOUT_NS);
+			pair_advance(&p, TIMEOUT_NS - 1);
+			assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+			pair_advance(&p, 1);
+			assert_true(host_pull(&p.a, PULL_ALL) != 0);
+			pair_settle(&p);
+			done(kind, 1, 3000, before);
+			assert_int_equal(p.a.stats.ack_timeouts, 1);
+			pair_fini(&p);
+		}
+	}
+}
+
+/* Two responses of four change places, each with each: what is missing is asked for
+ * again, what came too early is not taken, and it costs one retry at the most. */
+static void
+test_read_reordered(void **state)
+{
+	(void)state;
+	for (unsigned from = 0; from < 4; from++) {
+		for (unsigned to = 0; to < 4; to++) {
+			open_pair(PSN_A, 4);
+			start(READ, 1, 3 * 1024 + 100);
+			host_pull(&p.a, PULL_ALL);
+			wire_deliver_all(&p.a);
+			assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
+			wire_move(&p.b, from, to);
+			wire_deliver_all(&p.b);
+			pair_settle(&p);
+			if (p.a.qp.req.una_idx != 1) { /* the last was the early one */
+				pair_advance(&p, TIMEOUT_NS);
+				pair_settle(&p);
+			}
+			done(READ, 1, 3 * 1024 + 100, 0);
+			assert_true(p.a.stats.ack_timeouts <= 1);
+			pair_fini(&p);
+		}
+	}
+}
+
+/* Responses of three READs and an atomic backwards, and each twice. */
+static void
+test_responses_backwards(void **state)
+{
+	(void)state;
+	for (unsigned twice = 0; twice < 2; twice++) {
+		open_pair(PSN_A, 4);
+		for (unsigned i = 0; i < 3; i++)
+			host_read(&p.a, i, 0x4000 + 16 * i, REMOTE + 64 * i, 16);
+		host_atomic(
+			&p.a, 3, IBV_WR_ATOMIC_FETCH_AND_ADD, 0x6000, REMOTE + 512, 1, 0);
+		host_pull(&p.a, PULL_ALL);
+		wire_deliver_all(&p.a);
+		assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
+		for (unsigned i = 0; i < 3; i++)
+			wire_move(&p.b, 0, 3 - i);
+		for (unsigned i = 0; i < 4 && twice != 0; i++)
+			wire_dup(&p.b, 2 * i);
+		wire_deliver_all(&p.b);
+		for (unsigned i = 0; i < 8 && p.a.qp.req.una_idx != 4; i++) {
+			pair_settle(&p);
+			if (p.a.qp.req.una_idx != 4)
+				pair_advance(&p, TIMEOUT_NS);
+		}
+		for (unsigned i = 0; i < 4; i++)
+			expect_sent(&p.a, i, IBV_WC_SUCCESS);
+		for (unsigned i = 0; i < 3; i++)
+			assert_memory_equal(
+				p.a.mem + 0x4000 + 16 * i, p.b.mem + REMOTE + 64 * i, 16);
+		assert_int_equal(word(&p.b, REMOTE + 512), word(&p.a, 0x6000) + 1);
+		pair_fini(&p);
+	}
+}
+
+/* PSNs come round inside each operation, and one frame of it, or of its answer, is lost.
+ */
+static void
+wrap_case(unsigned kind, uint32_t psn, unsigned lost, bool answer)
+{
+	uint64_t before;
+
+	open_pair(psn, 4);
+	before = word(&p.b, REMOTE);
+	start(kind, 1, 3000);
+	start(kind == ADD ? READ : kind, 2, 8); /* what is behind it */
+	host_pull(&p.a, PULL_ALL);
+	if (!answer && lost < p.a.wire_count)
+		wire_drop(&p.a, lost);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	if (answer && lost < p.b.wire_count)
+		wire_drop(&p.b, lost);
+	wire_deliver_all(&p.b);
+	for (unsigned i = 0; i < 4; i++) {
+		pair_settle(&p);
+		if (p.a.qp.req.una_idx != 2)
+			pair_advance(&p, TIMEOUT_NS);
+	}
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	if (kind == SEND)
+		expect_received(&p.b, 1, 3000);
+	done(kind == ADD ? READ : kind, 2, 8, before);
+	if (kind == ADD)
+		assert_int_equal(word(&p.b, REMOTE), before + 1);
+	assert_int_equal(p.a.qp.req.una_psn, p.b.qp.resp.epsn);
+	assert_true(p.a.qp.req.una_psn < 0x10);
+	pair_fini(&p);
+}
+
+static void
+test_psn_wrap(void **state)
+{
+	(void)state;
+	for (unsigned kind = 0; kind < KINDS; kind++) {
+		for (uint32_t before = 1; before < 4 && (kind != ADD || before < 3);
+			before++) {
+			for (unsigned lost = 0; lost < 5; lost++) {
+				wrap_case(kind, PSN_MASK + 1 - before, lost, false);
+				wrap_case(kind, PSN_MASK + 1 - before, lost, true);
+			}
+		}
+	}
+}
+
+/* The MSN comes round: responses name 0 behind 0xFFFFFF, and the requester completes. */
+static void
+test_msn_wrap(void **state)
+{
+	(void)state;
+	open_pair(PSN_A, 4);
+	p.b.qp.resp.msn = PSN_MASK - 1;
+	for (unsigned i = 0; i < 6; i++) {
+		unsigned kind = i % KINDS;
+		uint64_t before = word(&p.b, REMOTE);
+		struct pkt_view v;
+
+		start(kind, i, 8);
+		host_pull(&p.a, PULL_ALL);
+		wire_deliver_all(&p.a);
+		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+		v = wire_view(&p.b, 0);
+		assert_int_equal(be24_get(view_aeth(&v)->msn), (PSN_MASK + i) & PSN_MASK);
+		wire_deliver_all(&p.b);
+		done(kind, i, 8, before);
+	}
+	/* A duplicate names the current one. */
+	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A, 8);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 0, AETH_ACK, PSN_A + 1, 4);
+	wire_drop_all(&p.b);
+	pair_fini(&p);
+}
+
+/* More READs and atomics than the responder remembers: a duplicate of a forgotten one is
+ * dropped, those that are remembered are answered, as often as they are asked for. */
+static void
+test_older_than_cache(void **state)
+{
+	struct crafted c = {.ack_req = true, .dma_len = 8, .swap_add = 1};
+
+	(void)state;
+	open_pair(PSN_A, 2);
+	c.va = (uintptr_t)p.b.mem + REMOTE;
+	c.rkey = p.b.rkey;
+	for (unsigned i = 0; i < 5; i++) {
+		c.psn = PSN_A + i;
+		c.opcode = i % 2 ? OPCODE_RC_FETCH_ADD : OPCODE_RC_READ_REQUEST;
+		inject(&p.b, &c);
+		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+		wire_drop_all(&p.b);
+	}
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < 5; i++) {
+			uint64_t value = word(&p.b, REMOTE);
+
+			c.psn = PSN_A + i;
+			c.opcode = i % 2 ? OPCODE_RC_FETCH_ADD : OPCODE_RC_READ_REQUEST;
+			inject(&p.b, &c);
+			assert_int_equal(host_pull(&p.b, PULL_ALL), i >= 3);
+			if (i == 3) /* what it found the first time */
+				expect_response(&p.b, 0, OPCODE_RC_ATOMIC_ACKNOWLEDGE,
+					c.psn, 5, value - 1);
+			wire_drop_all(&p.b);
+			assert_int_equal(word(&p.b, REMOTE), value);
+		}
+	}
+	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
+	pair_fini(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_last_lost),
+		cmocka_unit_test(test_read_reordered),
+		cmocka_unit_test(test_responses_backwards),
+		cmocka_unit_test(test_psn_wrap),
+		cmocka_unit_test(test_msn_wrap),
+		cmocka_unit_test(test_older_than_cache),
+	};
+
+	return cmocka_run_group_tests_name("qp loss", tests, NULL, NULL);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Unreliable datagrams: the rules of receiving (Q_Key, addresses, lengths, the 40 bytes
+ * of the GRH) and of sending. */
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "qp_pair.h"
+
+#define GRH 40
+#define SRC_QPN 0x987654
+
+static struct pair p;
+
+static void
+open_ud(bool ipv6, bool srq)
+{
+	struct pair_conf conf = pair_defaults();
+
+	conf.type = IBV_QPT_UD;
+	conf.ipv6 = ipv6;
+	conf.srq = srq;
+	pair_init(&p, &conf);
+	memset(p.b.mem, 0xEE, 0x4000);
+}
+
+static void
+close_ud(void)
+{
+	assert_int_equal(p.b.wire_count, 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0); /* nothing is answered */
+	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+	pair_fini(&p);
+}
+
+static uint64_t
+dropped(enum drop_reason why)
+{
+	uint64_t n = p.b.stats.drop[why];
+
+	p.b.stats.drop[why] = 0;
+	return n;
+}
+
+static struct crafted
+datagram(uint32_t payload_len)
+{
+	return (struct crafted){.opcode = OPCODE_UD_SEND_ONLY,
+		.payload_len = payload_len,
+		.payload_key = payload_len,
+		.qkey = QKEY,
+		.src_qpn = SRC_QPN};
+}
+
+static void
+hand(uint32_t payload_len)
+{
+	struct crafted c = datagram(payload_len);
+
+	inject(&p.b, &c);
+}
+
+/* Q_Key: all 32 bits, bit 31 as well, or the packet is dropped and counted (C9-133). */
+static void
+test_qkey(void **state)
+{
+	struct crafted c = datagram(8);
+
+	(void)state;
+	open_ud(false, false);
+	host_recv(&p.b, 1, 0, 100);
+	for (unsigned bit = 0; bit < 32; bit++) {
+		c.qkey = QKEY ^ 1u << bit;
+		inject(&p.b, &c);
+		assert_int_equal(dropped(DROP_qkey), 1);
+	}
+	expect_quiet(&p.b);
+	hand(8);
+	expect_received(&p.b, 1, GRH + 8);
+	close_ud();
+}
+
+/* Not ours: another address, another P_Key, another service; a source of any kind is
+ * taken, and so are any PSN and A (section 11). */
+static void
+test_admission(void **state)
+{
+	struct crafted c;
+
+	(void)state;
+	open_ud(false, false);
+	host_recv(&p.b, 1, 0, 100);
+	host_recv(&p.b, 2, 0, 100);
+	c = datagram(8);
+	c.dst_ip_change = 1;
+	inject(&p.b, &c);
+	assert_int_equal(dropped(DROP_address), 1);
+	c = datagram(8);
+	c.pkey = 0x8001;
+	inject(&p.b, &c);
+	assert_int_equal(dropped(DROP_pkey), 1);
+	c.pkey = 0x7FFF; /* limited member to full member */
+	c.src_ip_change = 5;
+	c.psn = 0xABCDEF;
+	c.ack_req = true;
+	inject(&p.b, &c);
+	expect_received(&p.b, 1, GRH + 8);
+	c = (struct crafted){.opcode = OPCODE_RC_SEND_ONLY, .payload_len = 8};
+	inject(&p.b, &c);
+	c.opcode = OPCODE_UC_SEND_ONLY;
+	inject(&p.b, &c);
+	assert_int_equal(dropped(DROP_qp_type), 2);
+	c = datagram(8); /* a PSN older than the last */
+	inject(&p.b, &c);
+	expect_received(&p.b, 2, GRH + 8);
+	close_ud();
+}
+
+/* What a completion says: 40 bytes more than the payload, the sender's QP, immediate data
+ * as it came, the GRH flag. */
+static void
+test_completion(void **state)
+{
+	struct crafted c = datagram(12);
+	struct cqe cqe;
+
+	(void)state;
+	open_ud(false, false);
+	host_recv(&p.b, 1, 0, 100);
+	host_recv(&p.b, 2, 0, 100);
+	inject(&p.b, &c);
+	assert_true(host_poll(&p.b, &p.b.recv_cq, &cqe));
+	assert_int_equal(cqe.byte_len, GRH + 12);
+	assert_int_equal(cqe.src_qpn & 0xFFFFFF, SRC_QPN);
+	assert_int_equal(cqe.opcode, IBV_WC_RECV);
+	assert_int_equal(cqe.wc_flags, IBV_WC_GRH);
+	assert_true(bytes_match(p.b.mem + GRH, 12, 12));
+	c.opcode = OPCODE_UD_SEND_ONLY_IMM;
+	c.imm = rte_cpu_to_be_32(0xCAFE);
+	c.solicited = true;
+	inject(&p.b, &c);
+	assert_true(host_poll(&p.b, &p.b.recv_cq, &cqe));
+	assert_int_equal(cqe.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
+	assert_int_equal(cqe.imm, rte_cpu_to_be_32(0xCAFE));
+	close_ud();
+}
+
+/* IPv4: 20 bytes of nothing and the IP header; IPv6: the header. As it came, with the
+ * traffic class and hop limit of the sender. */
+static void
+test_grh(void **state)
+{
+	(void)state;
+	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
+		struct ud_dest dest;
+		struct send_req req = {.wr_id = 1, .flags = IBV_SEND_SIGNALED};
+		struct pkt_view v;
+
+		open_ud(ipv6 != 0, false);
+		host_recv(&p.b, 1, 0, 100);
+		dest = host_dest(&p.a);
+		req.dest = &dest;
+		assert_int_equal(host_post_send(&p.a, &req), 0);
+		host_pull(&p.a, PULL_ALL);
+		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+		v = wire_view(&p.a, 0);
+		if (ipv6) {
+			uint8_t header[GRH];
+
+			memcpy(header, v.ip, GRH);
+			wire_deliver(&p.a, 0);
+			assert_memory_equal(p.b.mem, header, GRH);
+		} else {
+			uint8_t header[20];
+
+			memcpy(header, v.ip, 20);
+			wire_deliver(&p.a, 0);
+			for (unsigned i = 0; i < 20; i++)
+				assert_int_equal(p.b.mem[i], 0);
+			assert_memory_equal(p.b.mem + 20, header, 20);
+		}
+		expect_received(&p.b, 1, GRH);
+		assert_int_equal(p.b.mem[GRH], 0xEE);
+		close_ud();
+	}
+}
+
+/* The 40 bytes and the payload over SGEs that end anywhere: nothing between, nothing
+ * behind. */
+static void
+test_grh_split(void **state)
+{
+	(void)state;
+	for (unsigned srq = 0; srq < 2; srq++) {
+		for (uint32_t cut = 1; cut < GRH + 24; cut++) {
+			struct sge sges[3];
+
+			open_ud(false, srq != 0);
+			sges[0] = host_sge(&p.b, 0x1000, cut);
+			sges[1] = host_sge(&p.b, 0x2000, 5);
+			sges[2] = host_sge(&p.b, 0x3000, GRH + 24);
+			for (unsigned i = 0; i < 3; i++)
+				sges[i].lkey = p.b.recv_key;
+			assert_int_equal(host_post_recv(&p.b, 1, sges, 3), 0);
+			hand(24);
+			expect_received(&p.b, 1, GRH + 24);
+			memcpy(p.b.mem, p.b.mem + 0x1000, cut);
+			memcpy(p.b.mem + cut, p.b.mem + 0x2000, 5);
+			memcpy(p.b.mem + cut + 5, p.b.mem + 0x3000, GRH + 24);
+			assert_int_equal(p.b.mem[20], 0x45); /* the IPv4 header */
+			assert_true(bytes_match(p.b.mem + GRH, 24, 24));
+			assert_int_equal(p.b.mem[0x1000 + cut], 0xEE);
+			assert_int_equal(p.b.mem[0x2000 + 5], 0xEE);
+			close_ud();
+		}
+	}
+}
+
+/* A receive that is too short, by however little, is kept for a datagram that fits; one
+ * that has no room for the GRH takes none (section 8, row 17; section 19). */
+static void
+test_too_short(void **state)
+{
+	static const struct {
+		uint32_t room, len;
+		bool fits;
+	} rows[] = {{GRH, 0, true}, {GRH, 1, false}, {GRH + 20, 21, false},
+		{GRH + 20, 20, true}, {GRH - 1, 0, false}, {1, 0, false},
+		{GRH + 4096, 4096, true}, {GRH + 4095, 4096, false}};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		open_ud(false, false);
+		host_recv(&p.b, 1, 0, rows[i].room);
+		hand(rows[i].len);
+		if (rows[i].fits) {
+			expect_received(&p.b, 1, GRH + rows[i].len);
+		} else {
+			expect_quiet(&p.b);
+			assert_int_equal(dropped(DROP_receive_short), 1);
+			assert_int_equal(p.b.mem[0], 0xEE); /* not a byte */
+		}
+		assert_int_equal(p.b.mem[rows[i].room], 0xEE);
+		assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
+		if (!rows[i].fits && rows[i].room > GRH) {
+			hand(rows[i].room - GRH);
+			expect_received(&p.b, 1, rows[i].room);
+		} else if (!rows[i].fits) {
+			assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
+			expect_recv_error(&p.b, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+		}
+		close_ud();
+	}
+}
+
+/* No receive: dropped, counted, and the next one that finds a receive is taken. */
+static void
+test_no_receive(void **state)
+{
+	(void)state;
+	open_ud(false, false);
+	hand(8);
+	assert_int_equal(dropped(DROP_no_receive), 1);
+	host_recv(&p.b, 1, 0, 100);
+	hand(9);
+	expect_received(&p.b, 1, GRH + 9);
+	close_ud();
+}
+
+/* Row 18: a receive that cannot be written moves the QP to ERR. */
+static void
+test_bad_receive(void **state)
+{
+	struct sge sge;
+
+	(void)state;
+	open_ud(false, false);
+	sge = host_sge(&p.b, 0, 100);
+	sge.lkey = p.b.recv_key ^ 1;
+	assert_int_equal(host_post_recv(&p.b, 1, &sge, 1), 0);
+	host_recv(&p.b, 2, 0, 100);
+	hand(8);
+	expect_recv_error(&p.b, 1, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
+	expect_recv_error(&p.b, 2, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_ERR);
+	hand(8);
+	assert_int_equal(dropped(DROP_qp_state), 1);
+	close_ud();
+}
+
+/* What a datagram carries: the WR's Q_Key, or the QP's own where bit 31 is set (IBA
+ * 10.2.5); the own QPN; PSNs one by one; no AckReq. Inline or not is the same. */
+static void
+test_sent(void **state)
+{
+	struct ud_dest dest;
+	struct sge sge;
+	struct send_req req = {.sge = &sge, .num_sge = 1, .dest = &dest};
+
+	(void)state;
+	open_ud(false, false);
+	sge = host_sge(&p.a, 0, 300);
+	bytes_fill(p.a.mem, 300, 4);
+	dest = host_dest(&p.a);
+	for (unsigned i = 0; i < 4; i++) {
+		req.wr_id = i;
+		req.flags = i == 3 ? IBV_SEND_SIGNALED | IBV_SEND_SOLICITED : 0;
+		req.flags |= i & 1 ? IBV_SEND_INLINE : 0;
+		dest.qkey = i < 2 ? 0x7FFFFFFF : 0x80000001;
+		assert_int_equal(host_post_send(&p.a, &req), 0);
+	}
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
+	for (unsigned i = 0; i < 4; i++) {
+		struct pkt_view v = wire_view(&p.a, i);
+
+		expect_frame(&p.a, i, OPCODE_UD_SEND_ONLY, PSN_A + i, 0);
+		assert_int_equal(
+			rte_be_to_cpu_32(view_deth(&v)->qkey), i < 2 ? 0x7FFFFFFF : QKEY);
+		assert_int_equal(be24_get(view_deth(&v)->src_qpn), QPN_A);
+		assert_int_equal(v.solicited, i == 3);
+		assert_int_equal(v.payload_len, 300);
+		assert_true(bytes_match(v.payload, 300, 4));
+	}
+	wire_drop_all(&p.a);
+	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
+	close_ud();
+}
+
+/* An SGE that may not be read: SQE, what is behind is flushed, datagrams still come. */
+static void
+test_sqe(void **state)
+{
+	struct ud_dest dest;
+	struct sge sge;
+	struct send_req req = {.wr_id = 1, .sge = &sge, .num_sge = 1, .dest = &dest};
+
+	(void)state;
+	open_ud(false, false);
+	dest = host_dest(&p.a);
+	sge = host_sge(&p.a, 0, 8);
+	sge.lkey ^= 1;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	sge.lkey ^= 1;
+	req.wr_id = 2;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	host_pull(&p.a, PULL_ALL);
+	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(p.a.wire_count, 0);
+	assert_int_equal(qp_state(&p.a.qp), IBV_QPS_SQE);
+	host_recv(&p.a, 3, 0x4000, 100);
+	inject(&p.a, &(struct crafted){.opcode = OPCODE_UD_SEND_ONLY, .qkey = QKEY});
+	expect_received(&p.a, 3, GRH);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
+	req.wr_id = 4;
+	req.flags = IBV_SEND_SIGNALED;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_drop_all(&p.a);
+	expect_sent(&p.a, 4, IBV_WC_SUCCESS);
+	close_ud();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_qkey),
+		cmocka_unit_test(test_admission),
+		cmocka_unit_test(test_completion),
+		cmocka_unit_test(test_grh),
+		cmocka_unit_test(test_grh_split),
+		cmocka_unit_test(test_too_short),
+		cmocka_unit_test(test_no_receive),
+		cmocka_unit_test(test_bad_receive),
+		cmocka_unit_test(test_sent),
+		cmocka_unit_test(test_sqe),
+	};
+
+	return cmocka_run_group_tests_name("qp ud", tests, NULL, NULL);
+}
