@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Holds docs/verbs.md against <infiniband/verbs.h>: every function that the header declares or
+defines and every value of ENUMS has a row; a row's state is supported, partial or absent; what it
+names is in the header; its tests exist, and there is one unless the row says why not.
+
+Rows name things in their first column, in backquotes: whole, as a tail (`ibv_query_device`,
+`_ex`), or several at once (`ibv_wr_*`)."""
+
+import os
+import re
+import sys
+
+HEADER = "/usr/include/infiniband/verbs.h"
+ENUMS = ("ibv_wr_opcode", "ibv_wc_opcode", "ibv_send_flags", "ibv_access_flags",
+         "ibv_qp_attr_mask", "ibv_device_cap_flags", "ibv_raw_packet_caps",
+         "ibv_qp_type", "ibv_qp_state", "ibv_srq_type", "ibv_srq_attr_mask", "ibv_event_type",
+         "ibv_wc_status", "ibv_wc_flags", "ibv_create_cq_wc_flags", "ibv_create_cq_attr_flags",
+         "ibv_cq_init_attr_mask", "ibv_cq_attr_mask", "ibv_qp_create_send_ops_flags",
+         "ibv_qp_init_attr_mask", "ibv_qp_create_flags", "ibv_mw_type", "ibv_rereg_mr_flags",
+         "ibv_parent_domain_init_attr_mask", "ibv_srq_init_attr_mask")
+# Exported, but declared in no public header.
+ELSEWHERE = {"ibv_query_gid_type"}
+STATES = ("supported", "partial", "absent")
+
+
+def header_names(text):
+    """What the header has: functions, and the values of ENUMS by enum."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+    functions = set(re.findall(r"^(?:static inline )?(?:const )?(?:struct |enum |union )?\w+[\s*]+"
+                               r"(ibv_\w+)\s*\(", text, flags=re.M))
+    functions |= set(re.findall(r"^(ibv_\w+)\(", text, flags=re.M))
+    functions |= set(re.findall(r"^#define (ibv_\w+)\(", text, flags=re.M))
+    values = {}
+    for name in ENUMS:
+        body = re.search(r"enum %s\s*\{(.*?)\n\}" % name, text, flags=re.S)
+        values[name] = re.findall(r"^\s*(\w+)\s*(?:=[^,]*)?,?", body.group(1), flags=re.M) \
+            if body else []
+        values[name] = [value for value in values[name] if value.startswith("IBV_")]
+    return functions, values
+
+
+def named(cell, known):
+    """The names of a first column that are known, and words that name nothing."""
+    names, lost, last = set(), [], None
+    for word in re.findall(r"`([^`]+)`", cell):
+        if not re.match(r"(ibv|IBV|_)\w*\*?$", word):
+            continue
+        if word.endswith("*"):
+            found = {name for name in known if name.startswith(word[:-1])}
+        elif word.startswith("_") and last is not None:
+            parts = last.split("_")
+            heads = ["_".join(parts[:n]) for n in range(len(parts), 0, -1)]
+            found = set([head + word for head in heads if head + word in known][:1])
+        else:
+            found = {word} & known
+            last = word
+        if word.startswith("_") and found:
+            last = next(iter(found))
+        names |= found
+        if not found:
+            lost.append(word)
+    return names, lost
+
+
+def tests_of(cell):
+    """Names of test/verbs, or of the folder that the name before names."""
+    folder = "test/verbs"
+    for name in re.findall(r"`([^`]+)`", cell):
+        if "/" in name:
+            folder = os.path.dirname(name)
+        path = os.path.join(folder, os.path.basename(name))
+        yield name, [path + ending for ending in ("_test.c", "_test.py", ".py")]
+
+
+def check(top, text, header):
+    """Sentences about what is wrong; and how many names have a row."""
+    functions, values = header_names(header)
+    known = functions | ELSEWHERE | {value for enum in values.values() for value in enum}
+    wrong, covered = [], set()
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) != 4 or cells[1] in ("state", "---"):
+            continue
+        names, lost = named(cells[0], known)
+        covered |= names
+        where = cells[0][:60]
+        if cells[1] not in STATES:
+            wrong.append("%s: state %s" % (where, cells[1]))
+        wrong += ["%s: %s is not in the header" % (where, word) for word in lost]
+        tests = list(tests_of(cells[3]))
+        for name, paths in tests:
+            if not any(os.path.isfile(os.path.join(top, path)) for path in paths):
+                wrong.append("%s: no test %s" % (where, name))
+        if not tests and not cells[3].startswith("none: "):
+            wrong.append("%s: no test" % where)
+    wrong += ["no row for %s()" % name for name in sorted(functions - covered)]
+    for enum, names in values.items():
+        if not names:
+            wrong.append("the header has no enum %s" % enum)
+        wrong += ["no row for %s (%s)" % (name, enum) for name in names if name not in covered]
+    return wrong, len(covered)
+
+
+SELFTEST = """
+| call | state | notes | test |
+|---|---|---|---|
+| `ibv_alpha`, `_ex`, `IBV_WR_*` | supported | | `api` |
+| `ibv_gone` | maybe | | |
+| `ibv_beta` | absent | | `nothing_there` |
+"""
+SELFHEADER = """
+int ibv_alpha(void);
+struct ibv_x *ibv_alpha_ex(int);
+static inline void ibv_gamma(void)
+{
+}
+int ibv_beta(void);
+enum ibv_wr_opcode {
+	IBV_WR_A,
+	IBV_WR_B = 1 << 2,
+};
+"""
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: verbs_doc_check.py TOP [HEADER]")
+    top = sys.argv[1]
+    with open(sys.argv[2] if len(sys.argv) == 3 else HEADER, encoding="utf-8") as file:
+        header = file.read()
+    with open(os.path.join(top, "docs/verbs.md"), encoding="utf-8") as file:
+        wrong, count = check(top, file.read(), header)
+    bad, _ = check(top, SELFTEST, SELFHEADER)
+    bad = [line for line in bad if not line.startswith("the header")]
+    print("1..2")
+    print("%s 1 - docs/verbs.md has a row for each of %d calls and flags"
+          % ("not ok" if wrong or count < 300 else "ok", count))
+    for line in wrong:
+        print("# " + line)
+    # A state, a name, a row without a test, a test and a function that are not there.
+    print("%s 2 - the check finds what is wrong" % ("ok" if len(bad) == 5 else "not ok"))
+    if len(bad) != 5:
+        print("# %r" % bad)
+    return 1 if wrong or count < 300 or len(bad) != 5 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls that no object of ours has: each says so, as its man page wants, and nothing is
+ * advertised for it. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+static struct pair pair;
+
+static int
+setup(void **state)
+{
+	struct pair_conf conf = {.srq_wr = 4};
+
+	(void)state;
+	pair_open(&pair, &conf);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}
+
+static void
+null_unsupported(const void *object)
+{
+	assert_null(object);
+	assert_int_equal(errno, EOPNOTSUPP);
+	errno = 0;
+}
+
+static void
+test_flows(void **state)
+{
+	struct ibv_flow_attr flow = {.type = IBV_FLOW_ATTR_NORMAL, .port = 1};
+	struct ibv_flow_action_esp_attr esp = {0};
+	struct ibv_counters_init_attr counters = {0};
+
+	(void)state;
+	errno = 0;
+	null_unsupported(ibv_create_flow(pair.a.qp[0], &flow));
+	null_unsupported(ibv_create_flow_action_esp(pair.a.context, &esp));
+	null_unsupported(ibv_create_counters(pair.a.context, &counters));
+}
+
+static void
+test_work_queues(void **state)
+{
+	struct ibv_wq_init_attr wq = {.wq_type = IBV_WQT_RQ,
+		.max_wr = 1,
+		.max_sge = 1,
+		.pd = pair.a.pd,
+		.cq = pair.a.recv_cq};
+	struct ibv_rwq_ind_table_init_attr table = {0};
+
+	(void)state;
+	errno = 0;
+	null_unsupported(ibv_create_wq(pair.a.context, &wq));
+	null_unsupported(ibv_create_rwq_ind_table(pair.a.context, &table));
+}
+
+static void
+test_memory(void **state)
+{
+	struct ibv_alloc_dm_attr attr = {.length = 64};
+	struct ibv_dm dm = {.context = pair.a.context};
+
+	(void)state;
+	errno = 0;
+	null_unsupported(ibv_alloc_dm(pair.a.context, &attr));
+	null_unsupported(ibv_reg_dm_mr(pair.a.pd, &dm, 0, 64, IBV_ACCESS_LOCAL_WRITE));
+	null_unsupported(ibv_alloc_null_mr(pair.a.pd));
+	assert_int_equal(
+		ibv_advise_mr(pair.a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0),
+		EOPNOTSUPP);
+}
+
+static void
+test_other_calls(void **state)
+{
+	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
+	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	struct ibv_ops_wr op = {.opcode = IBV_WR_TAG_SYNC}, *bad = NULL;
+
+	(void)state;
+	assert_int_equal(ibv_modify_qp_rate_limit(pair.a.qp[0], &rate), EOPNOTSUPP);
+	assert_int_equal(ibv_query_rt_values_ex(pair.a.context, &values), EOPNOTSUPP);
+	assert_int_equal(ibv_post_srq_ops(pair.b.srq, &op, &bad), EOPNOTSUPP);
+	assert_ptr_equal(bad, &op);
+}
+
+/* What is not there is not advertised (ibv_query_device_ex(3)). */
+static void
+test_not_advertised(void **state)
+{
+	static const unsigned absent =
+		IBV_DEVICE_RESIZE_MAX_WR | IBV_DEVICE_RAW_MULTI |
+		IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_CHANGE_PHY_PORT |
+		IBV_DEVICE_SHUTDOWN_PORT | IBV_DEVICE_INIT_TYPE | IBV_DEVICE_N_NOTIFY_CQ |
+		IBV_DEVICE_UD_IP_CSUM | IBV_DEVICE_RC_IP_CSUM | IBV_DEVICE_RAW_IP_CSUM |
+		IBV_DEVICE_MANAGED_FLOW_STEERING;
+	struct ibv_device_attr_ex attr;
+
+	(void)state;
+	assert_int_equal(ibv_query_device_ex(pair.a.context, NULL, &attr), 0);
+	assert_int_equal(attr.orig_attr.device_cap_flags & absent, 0);
+	assert_int_equal(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags);
+	assert_int_equal(attr.raw_packet_caps, 0);
+	assert_int_equal(attr.tso_caps.max_tso, 0);
+	assert_int_equal(attr.rss_caps.max_rwq_indirection_tables, 0);
+	assert_int_equal(attr.packet_pacing_caps.qp_rate_limit_max, 0);
+	assert_int_equal(attr.tm_caps.max_num_tags, 0);
+	assert_int_equal(attr.max_dm_size, 0);
+	assert_int_equal(attr.odp_caps.general_caps, 0);
+}
+
+static void
+test_qp_types(void **state)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER};
+	static const uint32_t flags[] = {IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
+		IBV_QP_CREATE_SCATTER_FCS, IBV_QP_CREATE_CVLAN_STRIPPING,
+		IBV_QP_CREATE_SOURCE_QPN, IBV_QP_CREATE_PCI_WRITE_END_PADDING};
+	struct ibv_qp_init_attr attr = {.send_cq = pair.a.send_cq,
+		.recv_cq = pair.a.recv_cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1}};
+	struct ibv_qp_init_attr_ex ex = {.send_cq = pair.a.send_cq,
+		.recv_cq = pair.a.recv_cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1},
+		.qp_type = IBV_QPT_RC,
+		.pd = pair.a.pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS};
+
+	(void)state;
+	errno = 0;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		attr.qp_type = types[i];
+		null_unsupported(ibv_create_qp(pair.a.pd, &attr));
+	}
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		ex.create_flags = flags[i];
+		null_unsupported(ibv_create_qp_ex(pair.a.context, &ex));
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_flows, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_work_queues, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_calls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_advertised, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_qp_types, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("verbs absent", tests, NULL, NULL);
+}
