@@ -23,6 +23,7 @@ struct wc_difference {
 
 struct play {
 	const char *name;
+	uint32_t qpn;      /* of a program: the QP that it sends to */
 	const char *topic; /* of end, skip and silent */
 	uint8_t end;       /* the kernel's frames from here on are its own */
 	bool open;         /* and we go on otherwise: the capture says nothing of it */
@@ -123,6 +124,49 @@ static const struct play plays[] = {
 		.skip = {7, 8}},
 	{.name = "d14-req-nak-access-partial"},
 	{.name = "d16-req-atomic-ack-by-ack", .topic = ACK_FOR_READ, .open = true},
+	/* Programs: what they posted is what the frames brought. */
+	{.name = "80-cm-rping", .qpn = 0x70},
+	{.name = "80-cm-rping", .qpn = 0x73},
+	{.name = "83-cm-connect", .qpn = 0x61},
+	{.name = "83-cm-connect", .qpn = 0x63},
+	{.name = "84-cm-drop-req", .qpn = 0x62},
+	{.name = "84-cm-drop-req", .qpn = 0x64},
+	{.name = "85-cm-drop-rep", .qpn = 0x63},
+	{.name = "85-cm-drop-rep", .qpn = 0x65},
+	{.name = "88-cm-drop-drep", .qpn = 0x66},
+	{.name = "88-cm-drop-drep", .qpn = 0x68},
+	{.name = "89-cm-mra", .qpn = 0x67},
+	{.name = "89-cm-mra", .qpn = 0x69},
+	{.name = "91-cm-sidr-udaddy", .qpn = 0x69},
+	{.name = "91-cm-sidr-udaddy", .qpn = 0x6b},
+	{.name = "94-cm-ucmatose", .qpn = 0x6b},
+	{.name = "94-cm-ucmatose", .qpn = 0x6c},
+	{.name = "94-cm-ucmatose", .qpn = 0x6e},
+	{.name = "94-cm-ucmatose", .qpn = 0x6f},
+	{.name = "95-cm-rdma-server", .qpn = 0x6d},
+	{.name = "95-cm-rdma-server", .qpn = 0x70},
+	{.name = "96-cm-rstream", .qpn = 0x6e},
+	{.name = "96-cm-rstream", .qpn = 0x71},
+	{.name = "97-cm-mckey", .qpn = 0xffffff},
+	{.name = "a0-app-rc-pingpong", .qpn = 0x72},
+	{.name = "a0-app-rc-pingpong", .qpn = 0x75},
+	{.name = "a1-app-uc-pingpong", .qpn = 0x73},
+	{.name = "a1-app-uc-pingpong", .qpn = 0x76},
+	{.name = "a2-app-ud-pingpong", .qpn = 0x74},
+	{.name = "a2-app-ud-pingpong", .qpn = 0x77},
+	{.name = "a3-app-srq-pingpong", .qpn = 0x75},
+	{.name = "a3-app-srq-pingpong", .qpn = 0x76},
+	{.name = "a3-app-srq-pingpong", .qpn = 0x78},
+	{.name = "a3-app-srq-pingpong", .qpn = 0x79},
+	{.name = "a4-app-ib-send-bw", .qpn = 0x77,
+		.topic = "AckReq inside a long message", .ackreq = true},
+	{.name = "a5-app-ib-write-bw", .qpn = 0x78,
+		.topic = "AckReq inside a long message", .ackreq = true},
+	{.name = "a6-app-ib-read-bw", .qpn = 0x79},
+	{.name = "a8-app-ib-write-lat", .qpn = 0x7b},
+	{.name = "a8-app-ib-write-lat", .qpn = 0x7e},
+	{.name = "a9-app-ib-send-bw-cm", .qpn = 0x7c},
+	{.name = "a9-app-ib-send-bw-cm", .qpn = 0x7f},
 };
 /* clang-format on */
 
@@ -134,7 +178,7 @@ static struct pkt_view first;
 static uint32_t server_rkey; /* what requests name if the capture has none */
 static unsigned next_frame, posted, polled;
 static bool mcast;
-static struct cqe cqes[16];
+static struct cqe cqes[32];
 
 /* Requests come from where the run's side is. */
 static bool
@@ -414,6 +458,121 @@ completions_check(const struct play *play)
 		assert_int_equal(polled, run.wc_count + extra);
 }
 
+/* ---- Programs ---- */
+
+static const enum ibv_wr_opcode kinds[] = {[OP_SEND] = IBV_WR_SEND,
+	[OP_WRITE] = WR_RDMA_WRITE,
+	[OP_READ] = IBV_WR_RDMA_READ};
+
+static bool
+to_program(const struct play *play, unsigned frame, struct pkt_view *v)
+{
+	return replay_view(&replay, frame, v) && !op_is_response(v->op) &&
+	       v->dest_qpn == play->qpn;
+}
+
+/* Posts the message that starts at a frame: its bytes, its flags and where it goes. */
+static void
+message_post(const struct play *play, unsigned frame)
+{
+	uint8_t *at = p.a.mem + REPLAY_SLOT * posted;
+	struct sge sge = host_sge(&p.a, REPLAY_SLOT * posted, 0);
+	struct ud_dest dest = {.hop_limit = 64, .qpn = play->qpn};
+	struct send_req req = {
+		.wr_id = posted + 1, .flags = IBV_SEND_SIGNALED, .sge = &sge};
+	struct pkt_view v;
+
+	for (;; frame++) {
+		if (!to_program(play, frame, &v))
+			continue;
+		if (op_is_first(v.op) && v.op->hdrs & HDR_RETH) {
+			req.remote_va = rte_be_to_cpu_64(view_reth(&v)->va);
+			req.rkey = rte_be_to_cpu_32(view_reth(&v)->rkey);
+		}
+		if (v.op->hdrs & HDR_DETH)
+			dest.qkey = rte_be_to_cpu_32(view_deth(&v)->qkey);
+		memcpy(at + sge.len, v.payload, v.payload_len);
+		sge.len += v.payload_len;
+		if (v.op->kind == OP_READ)
+			sge.len = rte_be_to_cpu_32(view_reth(&v)->len);
+		if (op_is_last(v.op))
+			break;
+	}
+	req.opcode = kinds[v.op->kind];
+	if (v.op->hdrs & HDR_IMM) {
+		req.opcode = v.op->kind == OP_SEND ? IBV_WR_SEND_WITH_IMM
+						   : IBV_WR_RDMA_WRITE_WITH_IMM;
+		req.imm = view_imm_be(&v);
+	}
+	req.flags |= v.solicited ? IBV_SEND_SOLICITED : 0;
+	req.num_sge = sge.len != 0;
+	req.dest = run.type == IBV_QPT_UD ? &dest : NULL;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	posted++;
+}
+
+static void
+program_play(const struct play *play)
+{
+	unsigned answers = 0;
+	struct pkt_view v;
+
+	while (next_frame < replay.file.count) {
+		unsigned frame = next_frame++;
+
+		if (to_program(play, frame, &v)) {
+			if (op_is_first(v.op))
+				message_post(play, frame);
+			request_compare(play, &v);
+		} else if (replay_view(&replay, frame, &v) && op_is_response(v.op) &&
+			   v.dest_qpn == p.a.qp.qpn && !is_request(&v)) {
+			host_take(&p.a, replay.file.frames[frame].data,
+				replay.file.frames[frame].len);
+			answers++;
+		}
+		completions_take();
+	}
+	assert_true(posted != 0);
+	/* The answer to the last may be missing: the program was gone. */
+	assert_true(polled == posted || (polled + 1 == posted && answers != 0));
+	for (unsigned i = 0; i < polled; i++) {
+		assert_int_equal(cqes[i].wr_id, i + 1);
+		assert_int_equal(cqes[i].status, IBV_WC_SUCCESS);
+	}
+	if (polled != posted)
+		assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
+}
+
+/* The first request to the QP, and from the answers whose they are. */
+static uint32_t
+program_find(const struct play *play)
+{
+	unsigned i = 0;
+	struct pkt_view v;
+	uint32_t qpn;
+
+	while (!to_program(play, i, &first)) {
+		i++;
+		assert_true(i < replay.file.count);
+	}
+	run.type = first.op->service == SERVICE_UC   ? IBV_QPT_UC
+		   : first.op->service == SERVICE_UD ? IBV_QPT_UD
+						     : IBV_QPT_RC;
+	run.udp_sport = (uint16_t)(((const uint8_t *)first.bth)[-8] << 8 |
+				   ((const uint8_t *)first.bth)[-7]);
+	if (run.type != IBV_QPT_RC)
+		return run.type == IBV_QPT_UD ? be24_get(view_deth(&first)->src_qpn)
+					      : 0x777;
+	for (qpn = 0; qpn == 0; i++) {
+		assert_true(i < replay.file.count);
+		if (replay_view(&replay, i, &v) && op_is_response(v.op) &&
+			!is_request(&v) && psn_diff(v.psn, first.psn) >= 0 &&
+			psn_diff(v.psn, first.psn) < 16)
+			qpn = v.dest_qpn;
+	}
+	return qpn;
+}
+
 static void
 play_init(const struct play *play)
 {
@@ -423,16 +582,18 @@ play_init(const struct play *play)
 	uint32_t qpn;
 
 	replay_load(&replay, play->name);
-	assert_true(replay_run(play->name, script ? 'P' : 'C', 'S', &run));
+	assert_int_equal(
+		replay_run(play->name, script ? 'P' : 'C', 'S', &run), play->qpn == 0);
+	qpn = play->qpn != 0 ? program_find(play) : run.qpn;
 	server_rkey = replay_run(play->name, 'S', 'R', &peer) ? peer.rkey : 0;
 	mcast = strstr(play->name, "mcast") != NULL;
 	conf.type = run.type;
 	conf.unconnected = true;
 	conf.mtu = run.mtu;
-	conf.psn[0] = script ? PSN_B : PSN_A;
+	conf.psn[0] = play->qpn != 0 ? first.psn : script ? PSN_B : PSN_A;
 	conf.mem_bytes = REPLAY_SLOTS * REPLAY_SLOT;
 	conf.access = run.access;
-	conf.max_rd = run.rd_atomic;
+	conf.max_rd = play->qpn != 0 ? QP_MAX_RD_ATOMIC : run.rd_atomic;
 	conf.timeout = run.timeout;
 	conf.retry_cnt = run.retry;
 	conf.rnr_retry = run.rnr_retry;
@@ -442,9 +603,10 @@ play_init(const struct play *play)
 		pair_connect(&p);
 		return;
 	}
-	assert_true(replay_view(&replay, 0, &first));
-	qpn = first.op->service == SERVICE_UD ? be24_get(view_deth(&first)->src_qpn)
-					      : run.qpn;
+	if (play->qpn == 0)
+		assert_true(replay_view(&replay, 0, &first));
+	if (first.op->service == SERVICE_UD)
+		qpn = be24_get(view_deth(&first)->src_qpn);
 	replay_take_place(&replay, &p.a, &run, qpn, first.dest_qpn, &first, true);
 }
 
@@ -459,8 +621,12 @@ test_requester(void **state)
 
 		running = play->name;
 		play_init(play);
-		commands_play(play);
-		completions_check(play);
+		if (play->qpn != 0) {
+			program_play(play);
+		} else {
+			commands_play(play);
+			completions_check(play);
+		}
 		while (event_next(&p.a.events, &event) == 0)
 			; /* which one: completer_test.c */
 		pair_fini(&p);
