@@ -506,6 +506,22 @@ answer_check(const struct play *play, unsigned number, const struct pkt_view *th
 	return answer_compare(d, play, number, theirs);
 }
 
+/* The 40 bytes before a datagram: zeros and the IPv4 header of a frame, or its IPv6
+ * header. */
+static void
+grh_check(const uint8_t *at)
+{
+	unsigned len = first.ip_version == 4 ? 20 : 40, i = 0;
+	struct pkt_view v;
+
+	for (unsigned k = 0; k < 40 - len; k++)
+		assert_int_equal(at[k], 0);
+	while (i < replay.file.count &&
+		(!replay_view(&replay, i, &v) || memcmp(v.ip, at + 40 - len, len) != 0))
+		i++;
+	assert_true(i < replay.file.count);
+}
+
 /* ---- Messages of programs: what the frames brought is what the receive has ---- */
 
 static struct {
@@ -539,6 +555,8 @@ request_expect(const struct pkt_view *v)
 	assert_true(host_poll(&p.b, &p.b.recv_cq, &cqe));
 	assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 	assert_int_equal(cqe.byte_len, expected.len + grh);
+	if (grh != 0)
+		grh_check(p.b.mem + REPLAY_SLOT * cqe.wr_id);
 	if (v->op->kind == OP_SEND)
 		assert_memory_equal(p.b.mem + REPLAY_SLOT * cqe.wr_id + grh,
 			expected.bytes, expected.len);
@@ -673,6 +691,8 @@ completions_check(const struct play *play)
 		if (d == NULL && i >= run.wc_count)
 			break;
 		assert_true(host_poll(&p.b, &p.b.recv_cq, &cqe));
+		if (cqe.wc_flags & IBV_WC_GRH)
+			grh_check(p.b.mem + REPLAY_SLOT * cqe.wr_id);
 		if (d == NULL) {
 			replay_wc_equal(
 				&cqe, &run.wcs[i], p.b.mem + REPLAY_SLOT * cqe.wr_id);
