@@ -36,6 +36,9 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |
 				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
 				 IBV_DEVICE_SRQ_RESIZE;
+	attr->device_cap_flags |= IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
+				  IBV_DEVICE_UD_AV_PORT_ENFORCE |
+				  IBV_DEVICE_PORT_ACTIVE_EVENT;
 	attr->max_sge = RTE_MIN(SEND_MAX_SGE, RECV_MAX_SGE);
 	attr->max_sge_rd = SEND_MAX_SGE;
 	/* Memory is the only bound on CQs and SRQs; the numbers are ones that were tried.
@@ -97,6 +100,7 @@ verbs_query_port(struct ibv_context *context, uint8_t port_num,
 {
 	struct dev *dev = to_ctx(context)->dev;
 	bool up;
+	struct port_stats stats;
 	struct ibv_port_attr full;
 
 	if (port_num != 1)
@@ -111,6 +115,9 @@ verbs_query_port(struct ibv_context *context, uint8_t port_num,
 	full.port_cap_flags = IBV_PORT_IP_BASED_GIDS;
 	full.max_msg_sz = UINT32_C(1) << 31;
 	full.pkey_tbl_len = 1;
+	dev_stats(dev, &stats);
+	full.bad_pkey_cntr = (uint32_t)stats.drop[DROP_pkey];
+	full.qkey_viol_cntr = (uint32_t)stats.drop[DROP_qkey];
 	full.max_vl_num = 1;
 	full.active_width = 1; /* 1X of 25 Gb/s: a software port has no width */
 	full.active_speed = 32;

@@ -90,14 +90,33 @@ static void
 test_other_calls(void **state)
 {
 	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
-	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
 	struct ibv_ops_wr op = {.opcode = IBV_WR_TAG_SYNC}, *bad = NULL;
 
 	(void)state;
 	assert_int_equal(ibv_modify_qp_rate_limit(pair.a.qp[0], &rate), EOPNOTSUPP);
-	assert_int_equal(ibv_query_rt_values_ex(pair.a.context, &values), EOPNOTSUPP);
 	assert_int_equal(ibv_post_srq_ops(pair.b.srq, &op, &bad), EOPNOTSUPP);
 	assert_ptr_equal(bad, &op);
+}
+
+/* What is there is advertised, wherever it is shown. */
+static void
+test_advertised(void **state)
+{
+	static const unsigned there =
+		IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
+		IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE |
+		IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_BAD_PKEY_CNTR |
+		IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_UD_AV_PORT_ENFORCE;
+	struct ibv_ah_attr ah = {.is_global = 1, .port_num = 2};
+	struct ibv_device_attr attr;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(pair.a.context, &attr), 0);
+	assert_int_equal(attr.device_cap_flags & there, there);
+	ah.grh.dgid = pair.b.gid;
+	errno = 0;
+	assert_null(ibv_create_ah(pair.a.pd, &ah));
+	assert_int_equal(errno, EINVAL);
 }
 
 /* What is not there is not advertised (ibv_query_device_ex(3)). */
@@ -162,6 +181,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_work_queues, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_calls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_advertised, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_advertised, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_qp_types, setup, teardown),
 	};

@@ -263,6 +263,7 @@ test_answer(void **state)
 static void
 test_qkey(void **state)
 {
+	struct ibv_port_attr port;
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 	struct ibv_wc wc;
@@ -276,6 +277,9 @@ test_qkey(void **state)
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
 	pair_quiet(&pair, pair.b.recv_cq);
 	assert_int_equal(pair_stat(&pair.b, "drop_qkey"), 1);
+	assert_int_equal(ibv_query_port(pair.b.context, 1, &port), 0);
+	assert_int_equal(port.qkey_viol_cntr, 1);
+	assert_int_equal(port.bad_pkey_cntr, 0);
 	wr.wr.ud.remote_qkey = 0x80000000;
 	send_one(&wr);
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
