@@ -56,7 +56,7 @@ clock_now(void)
 }
 
 uint64_t
-clock_seed(void)
+clock_wall(void)
 {
 	struct timespec ts;
 

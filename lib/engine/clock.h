@@ -12,8 +12,8 @@ clock_init(void);
 uint64_t
 clock_now(void);
 
-/* Something that differs from one start of a process to the next. */
+/* Nanoseconds of the wall clock, CLOCK_REALTIME. */
 uint64_t
-clock_seed(void);
+clock_wall(void);
 
 #endif

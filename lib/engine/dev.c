@@ -144,7 +144,7 @@ int
 dev_create(const struct dev_conf *conf, const struct port *port, const struct alloc *mem,
 	struct dev **out)
 {
-	uint64_t seed = clock_seed();
+	uint64_t seed = clock_wall();
 	struct dev *dev;
 	int rc = conf_check(conf, port);
 
@@ -207,6 +207,24 @@ srq_qps_fit(struct dev *dev, const struct srq *srq, uint32_t max_sge)
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+int
+dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe)
+{
+	struct cq other;
+	int rc;
+
+	pthread_mutex_lock(&dev->lock); /* against another resize */
+	rc = cq_like(cq, cqe, &other);
+	if (rc == 0) {
+		dev_gates_lock(dev);
+		rc = cq_replace(cq, &other, cqe);
+		dev_gates_unlock(dev);
+		cq_fini(&other);
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return rc;
 }
 
 int

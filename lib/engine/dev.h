@@ -131,6 +131,10 @@ dev_qp_attached(struct dev *dev, const struct qp *qp);
 int
 dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);
 
+/* As cq_resize(). */
+int
+dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe);
+
 /* Deregisters: returns when no engine can touch the region any more. -EINVAL. */
 int
 dev_key_free(struct dev *dev, uint32_t key);

@@ -47,6 +47,7 @@ engine_run(struct engine *e, uint64_t now)
 	unsigned moved;
 
 	gate_lock(&e->gate);
+	e->env.now = now;
 	moved = engine_rx(e, now);
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_ring_served(e);
@@ -65,6 +66,12 @@ uint64_t
 engine_clock(void)
 {
 	return clock_now();
+}
+
+uint64_t
+engine_clock_wall(uint64_t stamp)
+{
+	return stamp + (clock_wall() - clock_now());
 }
 
 /* Work that no deadline says: it wants the next turn. */

@@ -25,6 +25,10 @@ engine_poll(struct engine *e);
 uint64_t
 engine_clock(void);
 
+/* The wall clock's nanoseconds (CLOCK_REALTIME) when that clock was at stamp, as it is set now. */
+uint64_t
+engine_clock_wall(uint64_t stamp);
+
 /* When there is something to do without a packet or a post: TIME_NEVER if nothing. */
 uint64_t
 engine_deadline(struct engine *e);

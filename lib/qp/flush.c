@@ -9,7 +9,7 @@
 static bool
 put(struct qp *qp, struct cq *cq, struct cqe *cqe)
 {
-	if (likely(cq_put(cq, cqe)))
+	if (likely(cq_put(cq, cqe, &qp->env->now)))
 		return true;
 	if (qp->state != IBV_QPS_ERR)
 		qp_event(qp, QP_EVENT_FATAL);

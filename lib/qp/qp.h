@@ -28,6 +28,7 @@ struct qp_env {
 	const uint8_t (*gids)[16]; /* the port's own addresses; all zero: none */
 	unsigned gid_count;
 	struct port_stats *stats; /* of the engine */
+	uint64_t now;             /* of its turn: what completions are stamped with */
 };
 
 /* All QPs of an engine towards one destination: their unacknowledged packets together

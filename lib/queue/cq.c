@@ -24,8 +24,21 @@ void
 cq_fini(struct cq *cq)
 {
 	assert(cq->qps == 0);
+	if (cq->stamps != NULL)
+		alloc_put(cq->mem, cq->stamps, (size_t)cq->size * sizeof(*cq->stamps));
 	alloc_put(cq->mem, cq->ring, (size_t)cq->size * sizeof(struct cqe));
+	cq->stamps = NULL;
 	cq->ring = NULL;
+}
+
+int
+cq_stamp(struct cq *cq)
+{
+	assert(cq->qps == 0 && cq->stamps == NULL);
+	cq->stamps =
+		alloc_get(cq->mem, "cq stamps", (size_t)cq->size * sizeof(*cq->stamps));
+	cq->shared = true;
+	return cq->stamps == NULL ? -ENOMEM : 0;
 }
 
 void
@@ -33,7 +46,7 @@ cq_attach(struct cq *cq, unsigned engine)
 {
 	cq->qps++;
 	cq->engines |= UINT32_C(1) << engine;
-	cq->shared = (cq->engines & (cq->engines - 1)) != 0;
+	cq->shared = (cq->engines & (cq->engines - 1)) != 0 || cq->stamps != NULL;
 }
 
 void
@@ -42,7 +55,7 @@ cq_detach(struct cq *cq)
 	assert(cq->qps != 0);
 	if (--cq->qps == 0) {
 		cq->engines = 0;
-		cq->shared = false;
+		cq->shared = cq->stamps != NULL;
 	}
 }
 
@@ -58,6 +71,69 @@ cq_purge(struct cq *cq, uint32_t qpn)
 				&cqe->mark, cqe->mark | CQE_DEAD, __ATOMIC_RELAXED);
 	}
 	cq_unlock(cq);
+}
+
+int
+cq_like(const struct cq *cq, uint32_t cqe, struct cq *out)
+{
+	struct cq made;
+	int rc = cq_init(&made, cq->mem, cqe, NULL, NULL);
+
+	if (rc == 0 && cq->stamps != NULL) {
+		rc = cq_stamp(&made);
+		if (rc != 0)
+			cq_fini(&made);
+	}
+	if (rc == 0)
+		*out = made;
+	return rc;
+}
+
+static uint32_t
+cq_living(const struct cq *cq)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = cq->tail; i != cq->head; i++)
+		n += (cq->ring[i & cq->mask].mark & CQE_DEAD) == 0;
+	return n;
+}
+
+/* What is not polled and not dead, to the start of a ring that was never written. */
+static void
+ring_move(const struct cq *cq, struct cq *to)
+{
+	for (uint32_t i = cq->tail; i != cq->head; i++) {
+		const struct cqe *cqe = &cq->ring[i & cq->mask];
+
+		if ((cqe->mark & CQE_DEAD) != 0)
+			continue;
+		if (cq->stamps != NULL)
+			to->stamps[to->head] = cq->stamps[i & cq->mask];
+		to->ring[to->head] = *cqe;
+		to->ring[to->head].mark = cq_phase(to, to->head);
+		to->head++;
+	}
+}
+
+int
+cq_replace(struct cq *cq, struct cq *with, uint32_t cqe)
+{
+	assert(with->head == 0 && (with->stamps == NULL) == (cq->stamps == NULL));
+	cq_lock(cq);
+	if (cq_living(cq) > cqe) {
+		cq_unlock(cq);
+		return -EINVAL;
+	}
+	ring_move(cq, with);
+	RTE_SWAP(cq->ring, with->ring);
+	RTE_SWAP(cq->stamps, with->stamps);
+	RTE_SWAP(cq->size, with->size);
+	cq->mask = cq->size - 1;
+	cq->head = with->head;
+	cq->tail = cq->tail_seen = 0;
+	cq_unlock(cq);
+	return 0;
 }
 
 /* Once in error always in error: nothing is overwritten, nothing is written any more (IBA
@@ -112,9 +188,9 @@ cqe_write(struct cq *cq, uint32_t index, const struct cqe *from)
 	__atomic_store_n(&cqe->mark, cq_phase(cq, index), __ATOMIC_RELEASE);
 }
 
-/* Reserves an index by exchange; false: full. */
+/* Reserves an index by exchange, and notes the time where that was asked for; false: full. */
 static bool
-cq_reserve(struct cq *cq, uint32_t *index)
+cq_reserve(struct cq *cq, uint32_t *index, const uint64_t *now)
 {
 	uint32_t head = __atomic_load_n(&cq->head, __ATOMIC_RELAXED);
 
@@ -126,6 +202,8 @@ cq_reserve(struct cq *cq, uint32_t *index)
 		 * at its mark, not at head. */
 	} while (!__atomic_compare_exchange_n(
 		&cq->head, &head, head + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	if (cq->stamps != NULL)
+		cq->stamps[*index & cq->mask] = *now;
 	return true;
 }
 
@@ -173,7 +251,7 @@ cq_notify(struct cq *cq, const struct cqe *cqe)
 }
 
 bool
-cq_put(struct cq *cq, struct cqe *cqe)
+cq_put(struct cq *cq, struct cqe *cqe, const uint64_t *now)
 {
 	uint32_t index;
 
@@ -184,7 +262,7 @@ cq_put(struct cq *cq, struct cqe *cqe)
 		if (unlikely(!cq_room(cq, index)))
 			return cq_overrun(cq);
 		cq->head = index + 1;
-	} else if (unlikely(!cq_reserve(cq, &index))) {
+	} else if (unlikely(!cq_reserve(cq, &index, now))) {
 		return cq_overrun(cq);
 	}
 	cqe_write(cq, index, cqe);

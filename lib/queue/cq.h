@@ -39,13 +39,14 @@ struct cq {
 	struct cqe *ring;
 	uint32_t mask; /* size - 1; the size is a power of two, as asked for or above */
 	uint32_t size;
-	bool shared;   /* QPs of several engines write */
+	bool shared;   /* QPs of several engines write, or CQEs have stamps: not the plain way */
 	bool unlocked; /* single-threaded poller by a thread domain */
 	bool error;
 	bool notifies; /* comp_event has a queue: a completion channel */
 	uint8_t armed; /* enum cq_armed: set by pollers, taken by the engine that fires */
 	uint32_t engines; /* control path: bit per engine; qps: attached QPs (twice if both) */
 	uint32_t qps;
+	uint64_t *stamps; /* when CQE i was written, in the engines' time; NULL: not asked for */
 	const struct alloc *mem;
 	struct async_event error_event;
 	struct async_event comp_event;
@@ -62,6 +63,19 @@ int cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe, struct event_q
 	void *object);
 void cq_fini(struct cq *cq); /* no QP attached (asserted) */
 
+/* From now on every CQE has a time stamp. Before the first QP is attached. -ENOMEM. */
+int cq_stamp(struct cq *cq);
+
+/* An empty queue of this capacity with stamps if cq has them, for cq_replace(). As cq_init(). */
+int cq_like(const struct cq *cq, uint32_t cqe, struct cq *out);
+
+/*
+ * Resize: what is not polled moves, in its order, to the ring of an empty queue made by
+ * cq_like(), which gets the old one. -EINVAL, and nothing has changed, where that is more than
+ * cqe. All gates held by the caller; takes the pollers' lock.
+ */
+int cq_replace(struct cq *cq, struct cq *with, uint32_t cqe);
+
 /* Control path, all gates held by the caller. */
 void cq_attach(struct cq *cq, unsigned engine);
 void cq_detach(struct cq *cq);
@@ -72,8 +86,9 @@ void cq_detach(struct cq *cq);
 void cq_purge(struct cq *cq, uint32_t qpn);
 
 /* Data path: false when the queue is (now) in error and the CQE was not written. cqe->mark
- * need not be set: what the slot gets is made here. */
-bool cq_put(struct cq *cq, struct cqe *cqe);
+ * need not be set but for CQE_SOLICITED: what the slot gets is made here. *now, the engine's
+ * time, is looked at only for a CQ with stamps. */
+bool cq_put(struct cq *cq, struct cqe *cqe, const uint64_t *now);
 
 /* Completions raise events on this queue from now on, when they were asked for. Before the first
  * QP is attached. */

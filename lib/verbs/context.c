@@ -14,6 +14,8 @@ ops_fill(struct verbs_context *base)
 {
 	base->query_port = verbs_query_port;
 	base->query_device_ex = verbs_query_device_ex;
+	base->query_rt_values = verbs_query_rt_values;
+	base->create_cq_ex = verbs_create_cq_ex;
 	base->create_qp_ex = verbs_create_qp_ex;
 	base->sz = sizeof(*base);
 	base->context.abi_compat = __VERBS_ABI_IS_EXTENDED;

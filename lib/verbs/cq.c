@@ -1,53 +1,99 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_create_cq(3). */
+/* ibv_create_cq(3), ibv_resize_cq(3). */
+#include "verbs/cq.h"
 #include "verbs/forward.h"
-#include "verbs/objects.h"
 
-EXPORT struct ibv_cq *
-ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
-	struct ibv_comp_channel *channel, int comp_vector)
+static int
+attr_check(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
 {
-	struct verbs_ctx *ctx;
-	struct verbs_cq *cq;
-	int err;
+	if (attr->channel != NULL && attr->channel->context != context)
+		return EINVAL;
+	if (attr->comp_vector >= (uint32_t)context->num_comp_vectors)
+		return EINVAL;
+	return 0;
+}
 
-	if (!ours(context))
-		return forward(NULL, ibv_create_cq, context, cqe, cq_context, channel,
-			comp_vector);
-	if (channel != NULL && channel->context != context)
-		return null_errno(EINVAL);
-	if (cqe < 1 || comp_vector < 0 || comp_vector >= context->num_comp_vectors)
-		return null_errno(EINVAL);
+static int
+core_create(struct verbs_cq *cq, struct verbs_ctx *ctx,
+	const struct ibv_cq_init_attr_ex *attr)
+{
+	int err = -cq_init(&cq->cq, &ctx->dev->mem, attr->cqe, &ctx->events, cq);
+
+	if (err == 0 && (attr->wc_flags & CQ_STAMP_FLAGS) != 0) {
+		err = -cq_stamp(&cq->cq);
+		if (err != 0)
+			cq_fini(&cq->cq);
+	}
+	return err;
+}
+
+struct verbs_cq *
+cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
+{
+	struct verbs_ctx *ctx = to_ctx(context);
+	struct verbs_cq *cq;
+	int err = attr_check(context, attr);
+
+	if (err != 0)
+		return null_errno(err);
 	cq = alloc_get(&alloc_plain, "verbs_cq", sizeof(*cq));
 	if (cq == NULL)
 		return null_errno(ENOMEM);
-	ctx = to_ctx(context);
-	err = -cq_init(&cq->cq, &ctx->dev->mem, (uint32_t)cqe, &ctx->events, cq);
+	err = core_create(cq, ctx, attr);
 	if (err != 0) {
 		alloc_put(&alloc_plain, cq, sizeof(*cq));
 		return null_errno(err);
 	}
 	cq->dev = ctx->dev;
 	cq->ibv.context = context;
-	cq->ibv.cq_context = cq_context;
-	if (channel != NULL) {
-		cq_set_channel(&cq->cq, &to_channel(channel)->events, cq);
-		__atomic_fetch_add(&channel->refcnt, 1, __ATOMIC_RELAXED);
-		cq->ibv.channel = channel;
+	cq->ibv.cq_context = attr->cq_context;
+	if (attr->channel != NULL) {
+		cq_set_channel(&cq->cq, &to_channel(attr->channel)->events, cq);
+		__atomic_fetch_add(&attr->channel->refcnt, 1, __ATOMIC_RELAXED);
+		cq->ibv.channel = attr->channel;
 	}
 	cq->ibv.cqe = (int)cq->cq.size;
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	count_up(&ctx->objects);
-	return &cq->ibv;
+	return cq;
+}
+
+EXPORT struct ibv_cq *
+ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+	struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct verbs_cq *cq;
+
+	if (!ours(context))
+		return forward(NULL, ibv_create_cq, context, cqe, cq_context, channel,
+			comp_vector);
+	if (cqe < 1 || comp_vector < 0)
+		return null_errno(EINVAL);
+	cq = cq_create(context, &(struct ibv_cq_init_attr_ex){
+					.cqe = (uint32_t)cqe,
+					.cq_context = cq_context,
+					.channel = channel,
+					.comp_vector = (uint32_t)comp_vector,
+				});
+	return cq != NULL ? &cq->ibv : NULL;
 }
 
 EXPORT int
-ibv_resize_cq(struct ibv_cq *cq, int cqe)
+ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 {
-	if (!ours(cq->context))
-		return forward(ENOSYS, ibv_resize_cq, cq, cqe);
-	return EOPNOTSUPP;
+	struct verbs_cq *cq;
+	int err;
+
+	if (!ours(ibv->context))
+		return forward(ENOSYS, ibv_resize_cq, ibv, cqe);
+	cq = to_cq(ibv);
+	if (cqe < 1)
+		return EINVAL;
+	err = -dev_cq_resize(cq->dev, &cq->cq, (uint32_t)cqe);
+	if (err == 0)
+		ibv->cqe = (int)rte_align32pow2((uint32_t)cqe);
+	return err;
 }
 
 EXPORT int
@@ -87,9 +133,11 @@ rocade_cq_info(struct ibv_cq *ibv, struct rocade_cq_info *info)
 	if (!ours(ibv->context))
 		return rocade_fail(EINVAL, "the CQ is not of a Rocade device");
 	cq = &to_cq(ibv)->cq;
+	pthread_mutex_lock(&to_cq(ibv)->dev->lock); /* against a resize */
 	info->size = cq->size;
 	info->outstanding = __atomic_load_n(&cq->head, __ATOMIC_RELAXED) -
 			    __atomic_load_n(&cq->tail, __ATOMIC_RELAXED);
 	info->error = __atomic_load_n(&cq->error, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&to_cq(ibv)->dev->lock);
 	return 0;
 }

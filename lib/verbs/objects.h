@@ -51,9 +51,15 @@ struct verbs_channel {
 };
 
 struct verbs_cq {
-	struct ibv_cq ibv;
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	};
 	struct dev *dev;
 	struct cq cq;
+	/* Between ibv_start_poll() and ibv_end_poll(), under the pollers' lock: */
+	const struct cqe *cqe;
+	uint32_t tail; /* its index */
 };
 
 struct verbs_srq {
@@ -191,6 +197,9 @@ int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 int verbs_query_device_ex(struct ibv_context *context,
 	const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
 	size_t size);
+int verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
+	struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
 	struct ibv_qp_init_attr_ex *attr);
 

@@ -3,7 +3,7 @@
  * ibv_poll_cq(3). A polled completion of a send gives back the SQ's slots up to its own,
  * and nothing else does (IBA 10.8.5.1).
  */
-#include "verbs/objects.h"
+#include "verbs/cq.h"
 
 /* Slots of one SQ to give back; successive completions are often of one QP. */
 struct free_run {
@@ -12,24 +12,11 @@ struct free_run {
 	bool any;
 };
 
-/*
- * Under the CQ's lock. A live CQE names a live QP: reset and destroy mark the QP's CQEs
- * dead under this lock before they touch its SQ.
- */
-static inline void
-run_flush(const struct dev *dev, const struct free_run *run)
-{
-	struct qp *qp = qp_table_get(&dev->qps, run->qpn);
-
-	if (likely(qp != NULL))
-		sq_free(&qp->sq, run->end);
-}
-
 static inline void
 run_add(const struct dev *dev, struct free_run *run, const struct cqe *cqe)
 {
 	if (run->any && run->qpn != cqe->qpn)
-		run_flush(dev, run);
+		cq_free_slots(dev, run->qpn, run->end);
 	*run = (struct free_run){.qpn = cqe->qpn, .end = cqe->sq_end, .any = true};
 }
 
@@ -77,7 +64,7 @@ verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 		tail++;
 	}
 	if (run.any)
-		run_flush(vcq->dev, &run);
+		cq_free_slots(vcq->dev, run.qpn, run.end);
 	cq_consume(cq, tail);
 	cq_unlock(cq);
 	return n;

@@ -17,6 +17,8 @@
 static_assert(PORT_ATTR_COMPAT_SIZE == offsetof(struct ibv_port_attr, port_cap_flags2),
 	"the first form of struct ibv_port_attr");
 
+#define CLOCK_KHZ 1000000 /* completions are stamped in nanoseconds */
+
 #define PKEY_DEFAULT 0xFFFF /* full member of the default partition: the only one */
 
 static void
@@ -89,8 +91,24 @@ verbs_query_device_ex(struct ibv_context *context,
 	device_attr_fill(to_ctx(context)->dev, &full.orig_attr);
 	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
 	full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
+	full.completion_timestamp_mask = UINT64_MAX;
+	full.hca_core_clock = CLOCK_KHZ;
 	memset(attr, 0, size);
 	memcpy(attr, &full, RTE_MIN(size, sizeof(full)));
+	return 0;
+}
+
+/* The clock that completions are stamped with. As drivers of devices do it, all of it stands
+ * in tv_nsec, in the unit of hca_core_clock: nanoseconds. */
+int
+verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	(void)context;
+	if ((values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK) != 0)
+		return EOPNOTSUPP;
+	if (values->comp_mask != 0)
+		values->raw_clock =
+			(struct timespec){.tv_nsec = (int64_t)engine_clock()};
 	return 0;
 }
 

@@ -85,6 +85,19 @@ pair_qp(const struct pair_conf *conf, struct pair_side *s, unsigned engine)
 	return qp;
 }
 
+static struct ibv_cq *
+cq_create(const struct pair_conf *conf, struct ibv_context *context)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = conf->cqe, .wc_flags = conf->wc_flags};
+	struct ibv_cq *cq =
+		conf->wc_flags != 0
+			? ibv_cq_ex_to_cq(ibv_create_cq_ex(context, &attr))
+			: ibv_create_cq(context, (int)conf->cqe, NULL, NULL, 0);
+
+	assert_non_null(cq);
+	return cq;
+}
+
 static void
 side_open(const struct pair_conf *conf, struct pair_side *s)
 {
@@ -92,10 +105,8 @@ side_open(const struct pair_conf *conf, struct pair_side *s)
 	assert_non_null(s->context);
 	s->pd = ibv_alloc_pd(s->context);
 	assert_non_null(s->pd);
-	s->send_cq = ibv_create_cq(s->context, (int)conf->cqe, NULL, NULL, 0);
-	s->recv_cq = ibv_create_cq(s->context, (int)conf->cqe, NULL, NULL, 0);
-	assert_non_null(s->send_cq);
-	assert_non_null(s->recv_cq);
+	s->send_cq = cq_create(conf, s->context);
+	s->recv_cq = cq_create(conf, s->context);
 	if (conf->srq_wr != 0) {
 		struct ibv_srq_init_attr attr = {
 			.attr = {.max_wr = conf->srq_wr, .max_sge = conf->srq_sge}};

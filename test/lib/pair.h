@@ -34,6 +34,7 @@ struct pair_conf {
 	enum ibv_qp_type type; /* 0: RC; UC */
 	uint64_t ops;	    /* send_ops_flags; 0: without */
 	unsigned access;    /* of the QPs, when pair_connect() is called */
+	uint64_t wc_flags;  /* CQs are made by ibv_create_cq_ex() with these; 0: plain ones */
 	uint8_t depth;	    /* READs and atomics at once, both ways */
 };
 

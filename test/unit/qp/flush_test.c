@@ -219,7 +219,7 @@ test_purge(void **state)
 	p.a.qp.recv_cq = &p.a.send_cq;
 	host_send(&p.a, 1, 0, 8, 0);
 	host_recv(&p.a, 2, 0, 8);
-	assert_true(cq_put(&p.a.send_cq, &foreign));
+	assert_true(cq_put(&p.a.send_cq, &foreign, NULL));
 	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
 	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
 	assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));

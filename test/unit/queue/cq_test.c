@@ -16,6 +16,7 @@
 static struct event_queue events;
 static struct cq cq;
 static int object;
+static uint64_t now; /* of the next CQE */
 
 static void
 cq_open(uint32_t cqe)
@@ -75,7 +76,7 @@ put(uint64_t number, uint32_t qpn)
 {
 	struct cqe cqe = cqe_make(number, qpn);
 
-	return cq_put(&cq, &cqe);
+	return cq_put(&cq, &cqe, &now);
 }
 
 /* Polls one: its number, or UINT64_MAX. */

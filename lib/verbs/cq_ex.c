@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ibv_create_cq_ex(3). Between ibv_start_poll() and ibv_end_poll() the pollers' lock is
+ * held and the completions stay in their slots, which are read in place; the slots of the
+ * SQ come back one by one, so that a program can post while it goes through a batch.
+ */
+#include "verbs/cq.h"
+
+#define CQ_WC_FLAGS ((uint64_t)IBV_WC_STANDARD_FLAGS | CQ_STAMP_FLAGS)
+
+static inline struct verbs_cq *
+ex_to_cq(struct ibv_cq_ex *ex)
+{
+	return (struct verbs_cq *)ex;
+}
+
+/* The completion at vcq->tail or behind it, skipping dead ones. */
+static inline int
+step(struct verbs_cq *vcq)
+{
+	const struct cqe *cqe = cq_peek(&vcq->cq, &vcq->tail);
+
+	if (cqe == NULL)
+		return ENOENT;
+	vcq->cqe = cqe;
+	vcq->ex.wr_id = cqe->wr_id;
+	vcq->ex.status = (enum ibv_wc_status)cqe->status;
+	if (cqe->opcode < IBV_WC_RECV)
+		cq_free_slots(vcq->dev, cqe->qpn, cqe->sq_end);
+	return 0;
+}
+
+static int
+start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	struct verbs_cq *vcq = ex_to_cq(ex);
+	int err;
+
+	if (unlikely(attr->comp_mask != 0))
+		return EINVAL;
+	cq_lock(&vcq->cq);
+	vcq->tail = vcq->cq.tail;
+	err = step(vcq);
+	if (err != 0) {
+		cq_consume(&vcq->cq, vcq->tail);
+		cq_unlock(&vcq->cq);
+	}
+	return err;
+}
+
+static int
+next_poll(struct ibv_cq_ex *ex)
+{
+	struct verbs_cq *vcq = ex_to_cq(ex);
+	uint32_t tail = vcq->tail++;
+	int err = step(vcq);
+
+	/* So that ibv_end_poll() has one to go past. */
+	if (err != 0)
+		vcq->tail = tail;
+	return err;
+}
+
+static void
+end_poll(struct ibv_cq_ex *ex)
+{
+	struct verbs_cq *vcq = ex_to_cq(ex);
+
+	cq_consume(&vcq->cq, vcq->tail + 1);
+	cq_unlock(&vcq->cq);
+}
+
+static enum ibv_wc_opcode
+read_opcode(struct ibv_cq_ex *ex)
+{
+	return (enum ibv_wc_opcode)ex_to_cq(ex)->cqe->opcode;
+}
+
+static uint32_t
+read_vendor_err(struct ibv_cq_ex *ex)
+{
+	const struct cqe *cqe = ex_to_cq(ex)->cqe;
+
+	return cqe->status == IBV_WC_SUCCESS ? 0 : cqe->byte_len;
+}
+
+static uint32_t
+read_byte_len(struct ibv_cq_ex *ex)
+{
+	const struct cqe *cqe = ex_to_cq(ex)->cqe;
+
+	return cqe->status == IBV_WC_SUCCESS ? cqe->byte_len : 0;
+}
+
+static __be32
+read_imm_data(struct ibv_cq_ex *ex)
+{
+	return ex_to_cq(ex)->cqe->imm;
+}
+
+static uint32_t
+read_qp_num(struct ibv_cq_ex *ex)
+{
+	return ex_to_cq(ex)->cqe->qpn;
+}
+
+static uint32_t
+read_src_qp(struct ibv_cq_ex *ex)
+{
+	return ex_to_cq(ex)->cqe->src_qpn & 0xFFFFFF;
+}
+
+static unsigned
+read_wc_flags(struct ibv_cq_ex *ex)
+{
+	return ex_to_cq(ex)->cqe->wc_flags;
+}
+
+static uint8_t
+read_sl(struct ibv_cq_ex *ex)
+{
+	return (uint8_t)(ex_to_cq(ex)->cqe->src_qpn >> 24);
+}
+
+/* Ethernet has no LIDs. */
+static uint32_t
+read_slid(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
+static uint8_t
+read_dlid_path_bits(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
+static uint64_t
+read_completion_ts(struct ibv_cq_ex *ex)
+{
+	const struct verbs_cq *vcq = ex_to_cq(ex);
+
+	return vcq->cq.stamps[vcq->tail & vcq->cq.mask];
+}
+
+static uint64_t
+read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	return engine_clock_wall(read_completion_ts(ex));
+}
+
+/* A function for each field that was asked for: others must not be called. */
+static void
+functions_fill(struct ibv_cq_ex *ex, uint64_t wc_flags)
+{
+	ex->start_poll = start_poll;
+	ex->next_poll = next_poll;
+	ex->end_poll = end_poll;
+	ex->read_opcode = read_opcode;
+	ex->read_vendor_err = read_vendor_err;
+	ex->read_wc_flags = read_wc_flags;
+	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
+		ex->read_byte_len = read_byte_len;
+	if (wc_flags & IBV_WC_EX_WITH_IMM)
+		ex->read_imm_data = read_imm_data;
+	if (wc_flags & IBV_WC_EX_WITH_QP_NUM)
+		ex->read_qp_num = read_qp_num;
+	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
+		ex->read_src_qp = read_src_qp;
+	if (wc_flags & IBV_WC_EX_WITH_SLID)
+		ex->read_slid = read_slid;
+	if (wc_flags & IBV_WC_EX_WITH_SL)
+		ex->read_sl = read_sl;
+	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		ex->read_dlid_path_bits = read_dlid_path_bits;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		ex->read_completion_ts = read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
+}
+
+struct ibv_cq_ex *
+verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	bool flags = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
+	struct verbs_cq *cq;
+
+	if ((attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 ||
+		(attr->wc_flags & ~CQ_WC_FLAGS) != 0)
+		return null_errno(EOPNOTSUPP);
+	/* Overruns: a CQE is never overwritten. */
+	if (flags && (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)
+		return null_errno(EOPNOTSUPP);
+	cq = cq_create(context, attr);
+	if (cq == NULL)
+		return NULL;
+	cq->cq.unlocked = flags && (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+	functions_fill(&cq->ex, attr->wc_flags);
+	return &cq->ex;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A CQ that two engines write, several threads poll and one more resizes: every
+ * completion once, and each QP's in their order as far as that can be seen.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../unit/rand.h"
+#include "pair.h"
+
+#define QPS 4
+#define DEPTH 32
+#define POLLERS 2
+#define TOTAL 100000
+
+static struct pair pair;
+static uint64_t next[QPS]; /* completion expected; in batches under the CQ's lock */
+static uint64_t polled;    /* atomic */
+static bool extended, ordered;
+
+/* Sends of no bytes that nobody receives would wait: WRITEs of none need no memory. */
+static void *
+sender(void *arg)
+{
+	uint64_t sent = 0;
+
+	(void)arg;
+	while (sent < TOTAL) {
+		struct ibv_send_wr wr = {.wr_id = sent,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED};
+		struct ibv_send_wr *bad;
+
+		wr.wr_id = sent / QPS;
+		if (ibv_post_send(pair.a.qp[sent % QPS], &wr, &bad) == 0)
+			sent++;
+		else
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void
+check(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status)
+{
+	if (status != IBV_WC_SUCCESS)
+		abort();
+	for (unsigned i = 0; i < QPS && ordered; i++) {
+		if (pair.a.qp[i]->qp_num == qpn && wr_id != next[i]++)
+			abort();
+	}
+	__atomic_fetch_add(&polled, 1, __ATOMIC_RELAXED);
+}
+
+static void
+poll_batch(struct ibv_cq_ex *ex)
+{
+	struct ibv_poll_cq_attr none = {0};
+
+	if (ibv_start_poll(ex, &none) != 0) {
+		sched_yield();
+		return;
+	}
+	do
+		check(ibv_wc_read_qp_num(ex), ex->wr_id, ex->status);
+	while (ibv_next_poll(ex) == 0);
+	ibv_end_poll(ex);
+}
+
+static void
+poll_list(void)
+{
+	struct ibv_wc wc[16];
+	int n = ibv_poll_cq(pair.a.send_cq, 16, wc);
+
+	for (int i = 0; i < n; i++)
+		check(wc[i].qp_num, wc[i].wr_id, wc[i].status);
+	if (n == 0)
+		sched_yield();
+}
+
+static void *
+poller(void *arg)
+{
+	(void)arg;
+	while (__atomic_load_n(&polled, __ATOMIC_RELAXED) < TOTAL) {
+		if (extended)
+			poll_batch((struct ibv_cq_ex *)pair.a.send_cq);
+		else
+			poll_list();
+	}
+	return NULL;
+}
+
+static void
+resize_under_traffic(uint64_t wc_flags, unsigned pollers)
+{
+	pthread_t threads[POLLERS + 1];
+	const char *text = getenv("ROCADE_SEED");
+	uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : pair_clock_ns();
+	unsigned resized = 0;
+
+	print_message("# seed %lu\n", seed);
+	extended = wc_flags != 0;
+	/* Two who poll lists may look at theirs the other way round. */
+	ordered = extended || pollers == 1;
+	memset(next, 0, sizeof(next));
+	polled = 0;
+	pair_open(&pair, &(struct pair_conf){.engines = 2,
+				 .qps = QPS,
+				 .cqe = QPS * DEPTH,
+				 .timeout = 18,
+				 .access = IBV_ACCESS_REMOTE_WRITE,
+				 .wc_flags = wc_flags,
+				 .cap = {.max_send_wr = DEPTH}});
+	pair_run(&pair);
+	for (unsigned i = 0; i <= pollers; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, i == 0 ? sender : poller, NULL),
+			0);
+	while (__atomic_load_n(&polled, __ATOMIC_RELAXED) < TOTAL) {
+		/* All that can be outstanding has room, so it cannot be refused. */
+		int cqe = QPS * DEPTH + (int)rand_below(&seed, 2000);
+
+		assert_int_equal(ibv_resize_cq(pair.a.send_cq, cqe), 0);
+		assert_true(pair.a.send_cq->cqe >= cqe);
+		resized++;
+		sched_yield();
+	}
+	for (unsigned i = 0; i <= pollers; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_true(resized > 10);
+	assert_int_equal(polled, TOTAL);
+	pair_halt(&pair);
+	pair_quiet(&pair, pair.a.send_cq);
+	pair_close(&pair);
+}
+
+static void
+test_resize(void **state)
+{
+	(void)state;
+	resize_under_traffic(0, 1);
+	resize_under_traffic(0, POLLERS);
+}
+
+static void
+test_resize_extended(void **state)
+{
+	(void)state;
+	resize_under_traffic(IBV_WC_STANDARD_FLAGS, POLLERS);
+	resize_under_traffic(
+		IBV_WC_STANDARD_FLAGS | (uint64_t)IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+		POLLERS);
+}
+
+/* What waits has to have room. */
+static void
+test_too_small(void **state)
+{
+	struct ibv_wc wc[8];
+
+	(void)state;
+	pair_open(
+		&pair, &(struct pair_conf){.cqe = 8, .access = IBV_ACCESS_REMOTE_WRITE});
+	for (uint64_t i = 0; i < 6; i++) {
+		struct ibv_send_wr wr = {.wr_id = i,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED};
+		struct ibv_send_wr *bad;
+
+		assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	}
+	pair_settle(&pair);
+	assert_int_equal(ibv_resize_cq(pair.a.send_cq, 5), EINVAL);
+	assert_int_equal(pair.a.send_cq->cqe, 8);
+	assert_int_equal(ibv_resize_cq(pair.a.send_cq, 100), 0);
+	assert_int_equal(pair.a.send_cq->cqe, 128);
+	assert_int_equal(ibv_resize_cq(pair.a.send_cq, 6), 0);
+	assert_int_equal(ibv_poll_cq(pair.a.send_cq, 8, wc), 6);
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(wc[i].wr_id, i);
+	assert_int_equal(ibv_resize_cq(pair.a.send_cq, 1), 0);
+	pair_close(&pair);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_resize),
+		cmocka_unit_test(test_resize_extended),
+		cmocka_unit_test(test_too_small),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
