@@ -346,10 +346,33 @@ atomic_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
 	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
 }
 
+/*
+ * The memory of a READ that was answered whole before is gone. The repetition may be a
+ * late copy, of a requester that has its data and has told its application, which then
+ * told ours that the memory is free: nothing to fail the connection for. A requester that
+ * still waits fails by the NAK.
+ */
+static void __rte_cold
+read_refuse_again(struct qp *qp, struct resp_job *job, struct pkt *pkt)
+{
+	struct bth_fields bth = {
+		.dest_qpn = qp->dest_qpn,
+		.psn = psn_add(job->first_psn, job->next),
+		.pkey = qp->pkey,
+		.opcode = OPCODE_RC_ACKNOWLEDGE,
+	};
+	struct aeth *aeth = (struct aeth *)frame_begin(&qp->hdr, pkt, &bth, 0);
+
+	aeth->syndrome = AETH_NAK_ACCESS;
+	be24_put(aeth->msn, job->msn);
+	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
+	job->next = job->end - 1;
+}
+
 /* Packet number job->next of a READ's response. False when the memory is gone meanwhile:
  * then nothing was built and the QP is in error. */
 static bool
-read_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
+read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 {
 	static const uint8_t opcodes[2][2] = {
 		{OPCODE_RC_READ_RESPONSE_MIDDLE, OPCODE_RC_READ_RESPONSE_LAST},
@@ -373,7 +396,12 @@ read_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
 	if (len != 0) {
 		from = key_check(qp->env->keys, job->rkey, qp->pd, sge.addr, len,
 			IBV_ACCESS_REMOTE_READ);
-		if (from == NULL) {
+		if (unlikely(from == NULL) &&
+			(int32_t)(qp->resp.job_next - qp->resp.job_done) < 0) {
+			read_refuse_again(qp, job, pkt);
+			return true;
+		}
+		if (unlikely(from == NULL)) {
 			resp_fatal(qp, bth.psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR,
 				VENDOR_RKEY);
 			return false;
