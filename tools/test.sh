@@ -18,6 +18,7 @@ Stages, in this order:
   clang       builds without a warning with clang too
   install     installs, builds a program with pkg-config, uninstalls
   e2e         test/e2e: whole programs, network namespaces, hugepages (as root)
+  sim         10,000 seeds of the simulation of whole hosts (--long: 200,000)
   fuzz        each libFuzzer target of test/fuzz for a minute (--long: ten)
   e2e-long    only with --long: the same with the sanitized programs
 
@@ -39,7 +40,7 @@ EOF
 top=$(cd "$(dirname "$0")/.." && pwd)
 out=$top/build-test
 results=$out/results
-all_stages='shellcheck release tidy sanitize clang install e2e fuzz'
+all_stages='shellcheck release tidy sanitize clang install e2e sim fuzz'
 stages=
 long=no
 clean=no
@@ -234,6 +235,13 @@ tap() {
 stage_install() {
 	build_release install &&
 		tap install tools/lib/install_check.sh "$out/release" "$out/prefix"
+}
+
+stage_sim() {
+	local seeds=10000
+	[ "$long" = no ] || seeds=200000
+	build_release sim &&
+		tap sim "$out/release/test/sim/sim" --seeds "$seeds" --jobs "$jobs"
 }
 
 stage_fuzz() {

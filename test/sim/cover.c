@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "wire/hdr.h"
+#include "wire/opcode.h"
+
+#include "cover.h"
+#include "gen.h"
+#include "link.h"
+
+struct cover cover;
+
+void
+cover_frame(const uint8_t *data, uint32_t len)
+{
+	const struct bth *bth = frame_bth(data, len);
+	uint8_t s;
+
+	cover.frames++;
+	if (bth == NULL)
+		return;
+	cover.opcode[bth->opcode]++;
+	if ((op_rows[bth->opcode].hdrs & HDR_AETH) == 0)
+		return;
+	s = ((const struct aeth *)(bth + 1))->syndrome;
+	if ((s & AETH_TYPE_MASK) == AETH_TYPE_ACK)
+		cover.syndrome[0]++;
+	else if ((s & AETH_TYPE_MASK) == AETH_TYPE_RNR)
+		cover.syndrome[1]++;
+	else if (s >= AETH_NAK_SEQ && s <= AETH_NAK_REM_OP)
+		cover.syndrome[2 + s - AETH_NAK_SEQ]++;
+	else
+		cover.syndrome[6]++;
+}
+
+void
+cover_state(unsigned qp_type, unsigned from, unsigned to)
+{
+	unsigned service = qp_type == IBV_QPT_RC ? 0 : qp_type == IBV_QPT_UC ? 1 : 2;
+
+	cover.state[service][from][to]++;
+}
+
+/* All members are counters. */
+void
+cover_add(struct cover *sum, const struct cover *one)
+{
+	uint64_t *to = (uint64_t *)sum;
+	const uint64_t *from = (const uint64_t *)one;
+
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+		to[i] += from[i];
+}
+
+/* ---- The table ---- */
+
+static unsigned missing;
+static bool print_all;
+
+static void
+row(const char *what, const char *name, uint64_t count, bool must)
+{
+	missing += must && count == 0;
+	if (print_all || (must && count == 0))
+		printf("# %-12s %-32s %12" PRIu64 "%s\n", what, name, count,
+			must && count == 0 ? "  NEVER" : "");
+}
+
+static void
+print_opcodes(const struct cover *c)
+{
+	for (unsigned i = 0; i < 256; i++) {
+		if (op_rows[i].kind != OP_UNKNOWN)
+			row("opcode", opcode_name((uint8_t)i), c->opcode[i],
+				op_rows[i].service <= SERVICE_UD &&
+					op_rows[i].kind != OP_FLUSH &&
+					op_rows[i].kind != OP_ATOMIC_WRITE &&
+					(op_rows[i].hdrs & HDR_IETH) == 0);
+	}
+}
+
+static void
+print_drops(const struct cover *c)
+{
+	static const char *const names[] = {
+#define DROP(name, text) #name,
+#include "base/stats.def"
+	};
+
+	for (unsigned i = 1; i < DROP_COUNT; i++)
+		row("drop", names[i], c->drop[i], false);
+}
+
+static void
+print_states(const struct cover *c)
+{
+	static const char *const services[] = {"RC", "UC", "UD"};
+	static const char *const states[] = {
+		"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "?"};
+	char name[64];
+
+	for (unsigned s = 0; s < COVER_SERVICES; s++) {
+		for (unsigned i = 0; i < COVER_STATES * COVER_STATES; i++) {
+			unsigned from = i / COVER_STATES, to = i % COVER_STATES;
+
+			snprintf(name, sizeof(name), "%s %s -> %s", services[s],
+				states[from], states[to]);
+			if (c->state[s][from][to] != 0)
+				row("state", name, c->state[s][from][to], false);
+		}
+	}
+}
+
+unsigned
+cover_print(const struct cover *c, bool all)
+{
+	static const char *const syndromes[] = {"ACK", "RNR NAK", "NAK sequence",
+		"NAK invalid request", "NAK access", "NAK remote operation", "reserved"};
+
+	missing = 0;
+	print_all = all;
+	print_opcodes(c);
+	for (unsigned i = 0; i < COVER_SYNDROMES; i++)
+		row("AETH", syndromes[i], c->syndrome[i], i < 5 && i != 3);
+	print_drops(c);
+	print_states(c);
+	for (unsigned i = 0; i < COVER_WC; i++)
+		row("completion", ibv_wc_status_str((enum ibv_wc_status)i), c->status[i],
+			false);
+	for (unsigned i = 0; i < COVER_EVENTS; i++) {
+		if (c->event[i] != 0)
+			row("event", ibv_event_type_str((enum ibv_event_type)i),
+				c->event[i], false);
+	}
+	for (unsigned i = 0; i < GEN_COUNT; i++)
+		row("operation", gen_texts[i], c->op[i], true);
+	return missing;
+}

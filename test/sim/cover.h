@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What has happened in the seeds so far: the sweep fails if something that can happen
+ * never did. */
+#ifndef ROCADE_SIM_COVER_H
+#define ROCADE_SIM_COVER_H
+
+#include "base/stats.h"
+
+#include "sim.h"
+
+#define COVER_STATES 8
+#define COVER_SERVICES 3 /* RC, UC, UD */
+#define COVER_WC 24
+#define COVER_EVENTS 32
+#define COVER_SYNDROMES 7
+#define COVER_OPS 64
+
+struct cover {
+	uint64_t seeds, ops, frames, virtual_ns;
+	uint64_t opcode[256];
+	uint64_t syndrome[COVER_SYNDROMES];
+	uint64_t drop[DROP_COUNT];
+	uint64_t state[COVER_SERVICES][COVER_STATES][COVER_STATES];
+	uint64_t status[COVER_WC];
+	uint64_t event[COVER_EVENTS];
+	uint64_t op[COVER_OPS]; /* of the generator */
+	uint64_t retries_ran_out, lost;
+};
+
+extern struct cover cover;
+
+void
+cover_frame(const uint8_t *data, uint32_t len);
+void
+cover_state(unsigned qp_type, unsigned from, unsigned to);
+void
+cover_add(struct cover *sum, const struct cover *one);
+/* Prints the table; returns how many rows that can happen never did. */
+unsigned
+cover_print(const struct cover *c, bool all);
+
+#endif

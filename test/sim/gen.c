@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "check.h"
+#include "cover.h"
+#include "gen.h"
+#include "msg.h"
+
+#define REGIONS 8
+
+const char *const gen_texts[GEN_COUNT] = {
+#define GEN_TEXT(name, weight, text) [GEN_##name] = text,
+	GEN_OPS(GEN_TEXT)
+#undef GEN_TEXT
+};
+
+static struct region {
+	struct host *host;
+	struct ibv_mr *mr;
+	struct buf buf;
+} regions[REGIONS];
+
+static struct conn *
+any_conn(void)
+{
+	return &world.conn[draw(world.conns)];
+}
+
+static struct end *
+any_end(void)
+{
+	struct conn *c = any_conn();
+
+	return &c->end[draw(c->ends)];
+}
+
+static struct host *
+any_host(void)
+{
+	return &world.host[draw(world.hosts)];
+}
+
+/* ---- The operations ---- */
+
+static bool
+conn_mend(struct conn *c);
+
+static bool
+op_send(void)
+{
+	struct end *e = any_end();
+
+	if (e->state < IBV_QPS_RTS && !chance(20))
+		return conn_step(e->conn) || true;
+	if (e->state == IBV_QPS_ERR && !chance(100))
+		return conn_mend(e->conn);
+	if (e->peer != NULL && e->peer->state < IBV_QPS_RTR)
+		e->may_retry = true;
+	return end_post(e, 1 + (unsigned)draw(chance(300) ? POST_LIST : 1), false);
+}
+
+static bool
+op_poison(void)
+{
+	struct end *e = any_end();
+
+	if (e->state != IBV_QPS_RTS || world.calm)
+		return false;
+	return end_post(e, 1, true);
+}
+
+static bool
+op_receive(void)
+{
+	struct end *e = any_end();
+
+	if (e->state == IBV_QPS_RESET && e->recv == &e->rq)
+		return false;
+	return recv_post(e->recv, 1 + (unsigned)draw(chance(400) ? 4 : 1));
+}
+
+static bool
+op_poll(void)
+{
+	struct host *h = any_host();
+
+	cq_poll(&h->cq[draw(h->conf.cqs)], chance(500) ? 1 : 1 + (unsigned)draw(40));
+	return true;
+}
+
+static bool
+op_arm(void)
+{
+	struct host *h = any_host();
+
+	cq_arm_op(&h->cq[draw(h->conf.cqs)]);
+	return true;
+}
+
+static struct recv_model *
+any_srq(void)
+{
+	struct host *h = any_host();
+
+	return h->conf.srqs != 0 ? &h->srq[draw(h->conf.srqs)] : NULL;
+}
+
+static bool
+op_srq_limit(void)
+{
+	struct recv_model *m = any_srq();
+
+	if (m != NULL)
+		srq_arm_op(m);
+	return m != NULL;
+}
+
+static bool
+op_srq_resize(void)
+{
+	struct recv_model *m = any_srq();
+
+	if (m != NULL)
+		srq_resize_op(m);
+	return m != NULL;
+}
+
+static bool
+op_region(void)
+{
+	struct region *r = &regions[draw(REGIONS)];
+
+	if (r->mr != NULL) {
+		CHECK(ibv_dereg_mr(r->mr) == 0, "ibv_dereg_mr");
+		r->mr = NULL;
+		arena_put(&r->host->arena, &r->buf);
+		return true;
+	}
+	r->host = any_host();
+	if (!arena_get(&r->host->arena, (uint32_t)rand_magnitude(&sim.rand, 14), false,
+		    &r->buf))
+		return false;
+	r->mr = ibv_reg_mr(r->host->pd[draw(HOST_PDS)], r->buf.data, r->buf.len,
+		IBV_ACCESS_LOCAL_WRITE | (int)draw(16));
+	CHECK(r->mr != NULL, "ibv_reg_mr: %s", strerror(errno));
+	return true;
+}
+
+static bool
+op_query(void)
+{
+	struct end *e = any_end();
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	end_sync(e);
+	CHECK(ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init) == 0, "ibv_query_qp");
+	CHECK(attr.qp_state == e->state && init.cap.max_send_wr == e->max_wr,
+		"end %u: query says state %u", e->number, attr.qp_state);
+	if (e->peer != NULL && e->state >= IBV_QPS_RTR && e->state <= IBV_QPS_SQD)
+		CHECK(attr.dest_qp_num == e->peer->qp->qp_num &&
+				attr.path_mtu == e->conn->mtu,
+			"end %u: query says QP 0x%x, MTU %u", e->number, attr.dest_qp_num,
+			attr.path_mtu);
+	return true;
+}
+
+/* What is left makes no completion of its own: it may have been done before the QP
+ * failed, and nothing comes behind it to say so. */
+static bool
+only_silent_left(struct end *e)
+{
+	for (uint32_t s = e->done; s != e->posted; s++) {
+		if (end_msg(e, s)->signaled)
+			return false;
+	}
+	return true;
+}
+
+static bool
+drain_begin(struct end *e)
+{
+	struct ibv_qp_attr attr = {.en_sqd_async_notify = chance(500)};
+
+	if (world.calm)
+		return false;
+	e->drain_wanted = attr.en_sqd_async_notify;
+	e->drained = false;
+	end_modify(e, IBV_QPS_SQD, &attr, IBV_QP_EN_SQD_ASYNC_NOTIFY);
+	return true;
+}
+
+static bool
+drain_end(struct end *e)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+
+	if (to_qp(e->qp)->qp->draining) {
+		CHECK(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE) == EINVAL,
+			"end %u: RTS from SQD that has not drained", e->number);
+		return false;
+	}
+	host_events(e->host);
+	CHECK(!e->drain_wanted || e->drained, "end %u: no SQ_DRAINED", e->number);
+	e->drain_wanted = false;
+	end_modify(e, IBV_QPS_RTS, NULL, 0);
+	return true;
+}
+
+/* The send queue of an unreliable QP has failed alone. */
+static bool
+sqe_heal(struct end *e)
+{
+	struct ibv_qp_attr attr = {.cur_qp_state = IBV_QPS_SQE};
+
+	cq_poll(e->scq, 100000);
+	if (!only_silent_left(e))
+		return false;
+	end_modify(e, IBV_QPS_RTS, &attr, IBV_QP_CUR_STATE);
+	e->failed = false;
+	return true;
+}
+
+static bool
+op_drain(void)
+{
+	struct end *e = any_end();
+
+	end_sync(e);
+	if (e->state == IBV_QPS_RTS)
+		return drain_begin(e);
+	if (e->state == IBV_QPS_SQD)
+		return drain_end(e);
+	return e->state == IBV_QPS_SQE && sqe_heal(e);
+}
+
+static bool
+op_error(void)
+{
+	struct end *e = any_end();
+
+	end_sync(e);
+	if (e->state == IBV_QPS_RESET || e->state == IBV_QPS_ERR || world.calm)
+		return false;
+	end_modify(e, IBV_QPS_ERR, NULL, 0);
+	end_in_error(e);
+	return true;
+}
+
+/* In ERR everything has come back. */
+static void
+flushed_check(struct end *e)
+{
+	/* Once the engine has had its turn. */
+	if (e->state != IBV_QPS_ERR || e->scq->broken || e->rcq->broken ||
+		host_deadline(e->host) <= sim.now)
+		return;
+	cq_poll(e->scq, 100000);
+	cq_poll(e->rcq, 100000);
+	CHECK(only_silent_left(e), "end %u: request %u was not flushed", e->number,
+		e->done);
+	CHECK(e->recv != &e->rq || e->rq.live == 0,
+		"end %u: %u receives were not flushed", e->number, e->rq.live);
+}
+
+static bool
+op_reset(void)
+{
+	struct conn *c = any_conn();
+
+	if (world.calm || (c->end[0].state == IBV_QPS_RESET &&
+				  c->end[c->ends - 1].state == IBV_QPS_RESET))
+		return false;
+	for (unsigned i = 0; i < c->ends; i++) {
+		end_sync(&c->end[i]);
+		flushed_check(&c->end[i]);
+	}
+	conn_reset(c);
+	return true;
+}
+
+static const struct {
+	bool (*run)(void);
+	unsigned weight;
+} rows[GEN_COUNT] = {
+#define GEN_ROW(name, weight, text) [GEN_##name] = {op_##name, weight},
+	GEN_OPS(GEN_ROW)
+#undef GEN_ROW
+};
+
+static unsigned
+weight(unsigned op)
+{
+	switch (op) {
+	case GEN_poison:
+		return world.poison;
+	case GEN_drain:
+	case GEN_error:
+	case GEN_reset:
+		return world.restless;
+	default:
+		return rows[op].weight;
+	}
+}
+
+/* A connection with a failed end is of little use. */
+static bool
+conn_mend(struct conn *c)
+{
+	for (unsigned i = 0; i < c->ends; i++) {
+		struct end *e = &c->end[i];
+
+		end_sync(e);
+		if (e->state == IBV_QPS_SQE || e->state == IBV_QPS_SQD)
+			return chance(100) && op_drain();
+		if (e->state == IBV_QPS_ERR && chance(60)) {
+			flushed_check(e);
+			conn_reset(c);
+			return true;
+		}
+	}
+	return !c->up && conn_step(c);
+}
+
+bool
+gen_op(void)
+{
+	unsigned total = 0, pick;
+
+	if (chance(150))
+		return conn_mend(any_conn());
+	for (unsigned i = 0; i < GEN_COUNT; i++)
+		total += weight(i);
+	pick = (unsigned)draw(total);
+	for (unsigned i = 0; i < GEN_COUNT; i++) {
+		if (pick < weight(i)) {
+			bool did = rows[i].run();
+
+			cover.op[i] += did;
+			return did;
+		}
+		pick -= weight(i);
+	}
+	return false;
+}
+
+/* ---- The end ---- */
+
+static bool
+end_rests(struct end *e)
+{
+	if (e->state == IBV_QPS_SQD)
+		drain_end(e);
+	if (e->state == IBV_QPS_SQE)
+		sqe_heal(e);
+	if (e->state == IBV_QPS_SQD || e->state == IBV_QPS_SQE)
+		return false;
+	if (e->state == IBV_QPS_RTS && !e->last_posted && e->conn->up)
+		e->last_posted = end_post(e, 1, false);
+	if (e->peer != NULL && e->peer->taken != e->peer->takers &&
+		e->state != IBV_QPS_RESET && e->state != IBV_QPS_ERR)
+		recv_post(e->recv, 1 + (unsigned)draw(4));
+	if (e->done != e->posted && e->conn->up)
+		return e->state == IBV_QPS_ERR && only_silent_left(e);
+	return e->type != IBV_QPT_RC || e->taken == e->takers || !e->conn->up ||
+	       e->state != IBV_QPS_RTS || e->peer->state != IBV_QPS_RTS;
+}
+
+bool
+gen_heal(void)
+{
+	bool rest = true;
+
+	for (unsigned h = 0; h < world.hosts; h++) {
+		for (unsigned i = 0; i < world.host[h].conf.cqs; i++)
+			cq_poll(&world.host[h].cq[i], 100000);
+	}
+	for (unsigned i = 0; i < world.conns; i++) {
+		struct conn *c = &world.conn[i];
+
+		for (unsigned n = 0; n < c->ends; n++) {
+			end_sync(&c->end[n]);
+			end_retire(&c->end[n]);
+			rest = end_rests(&c->end[n]) && rest;
+		}
+	}
+	return rest;
+}
+
+void
+gen_end(void)
+{
+	for (unsigned i = 0; i < REGIONS; i++) {
+		struct region *r = &regions[i];
+
+		if (r->mr == NULL)
+			continue;
+		CHECK(ibv_dereg_mr(r->mr) == 0, "ibv_dereg_mr");
+		arena_put(&r->host->arena, &r->buf);
+		r->mr = NULL;
+	}
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the applications do: one random operation after the other. */
+#ifndef ROCADE_SIM_GEN_H
+#define ROCADE_SIM_GEN_H
+
+#include "end.h"
+
+#define GEN_OPS(X)                                                                       \
+	X(send, 400, "post sends")                                                       \
+	X(receive, 300, "post receives")                                                 \
+	X(poll, 250, "poll a CQ")                                                        \
+	X(arm, 60, "arm a CQ")                                                           \
+	X(srq_limit, 20, "arm an SRQ's limit")                                           \
+	X(srq_resize, 15, "resize an SRQ")                                               \
+	X(region, 20, "register or deregister a region")                                 \
+	X(query, 15, "query a QP")                                                       \
+	X(poison, 0, "post a request that must fail")                                    \
+	X(drain, 0, "SQD, or back to RTS")                                               \
+	X(error, 0, "a QP to ERR")                                                       \
+	X(reset, 0, "a connection to RESET")
+
+enum gen_op {
+#define GEN_ENUM(name, weight, text) GEN_##name,
+	GEN_OPS(GEN_ENUM)
+#undef GEN_ENUM
+		GEN_COUNT
+};
+
+extern const char *const gen_texts[GEN_COUNT];
+
+/* One operation; false: it could not be done now, time should go by. */
+bool
+gen_op(void);
+/* All that keeps connections from coming to rest is put right. */
+bool
+gen_heal(void);
+/* Regions that were registered for nothing are gone. */
+void
+gen_end(void);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/internal.h"
+
+#include "cover.h"
+#include "event.h"
+#include "host.h"
+
+#define COUNTER_MAX 4096
+
+#define ACCESS_ALL                                                                       \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
+		IBV_ACCESS_REMOTE_ATOMIC)
+
+static void *
+counted_get(void *ctx, const char *name, size_t len)
+{
+	struct host *h = ctx;
+	void *mem = alloc_get(&alloc_plain, name, len);
+
+	h->mem_bytes += mem != NULL ? len : 0;
+	return mem;
+}
+
+static void
+counted_put(void *ctx, void *mem, size_t len)
+{
+	struct host *h = ctx;
+
+	CHECK(h->mem_bytes >= len, "more memory given back than taken");
+	h->mem_bytes -= len;
+	alloc_put(&alloc_plain, mem, len);
+}
+
+static void
+device_open(struct host *h)
+{
+	struct alloc mem = {counted_get, counted_put, h};
+	struct dev_conf conf = {
+		.mtu = 4180,
+		.qpn_base = 0x10000 * (h->index + 1) + (uint32_t)draw(0x8000),
+		.max_qp = 64,
+		.peer_window = h->conf.peer_window,
+		.net = {.addr_count = 2},
+	};
+	char text[64];
+
+	snprintf(conf.name, sizeof(conf.name), "sim%u", h->index);
+	snprintf(text, sizeof(text), "10.0.0.%u/24", h->index + 1);
+	CHECK(gid_parse(text, conf.net.addr[0].gid, &conf.net.addr[0].prefix_len) == 0,
+		"gid_parse");
+	snprintf(text, sizeof(text), "fd00::%u/64", h->index + 1);
+	CHECK(gid_parse(text, conf.net.addr[1].gid, &conf.net.addr[1].prefix_len) == 0,
+		"gid_parse");
+	memcpy(h->gid4.raw, conf.net.addr[0].gid, 16);
+	memcpy(h->gid6.raw, conf.net.addr[1].gid, 16);
+	CHECK(dev_create(&conf, &h->wire->port, &mem, &h->dev) == 0, "dev_create");
+	/* The one thing that is not ours to say: it came from the clock. */
+	h->dev->keys.variant_seed = (uint8_t)draw(256);
+	CHECK(port_publish(h->dev, &h->port) == 0, "port_publish");
+	h->ctx = ibv_open_device(rocade_port_device(h->port));
+	CHECK(h->ctx != NULL, "ibv_open_device: %s", strerror(errno));
+	fcntl(h->ctx->async_fd, F_SETFL, fcntl(h->ctx->async_fd, F_GETFL) | O_NONBLOCK);
+}
+
+void
+host_open(struct host *h, struct link *l, unsigned index, const struct host_conf *conf)
+{
+	struct arena arena = h->arena;
+
+	memset(h, 0, sizeof(*h));
+	h->arena = arena;
+	h->index = index;
+	h->conf = *conf;
+	h->wire = link_attach(l, index, conf->engines, 1024);
+	arena_init(&h->arena, index);
+	device_open(h);
+	for (unsigned i = 0; i < HOST_PDS; i++) {
+		h->pd[i] = ibv_alloc_pd(h->ctx);
+		CHECK(h->pd[i] != NULL, "ibv_alloc_pd: %s", strerror(errno));
+		/* Not by the key's way through the kernel: 24 MiB need not be there. */
+		h->mr[i] = ibv_reg_mr(h->pd[i], h->arena.base, 0, ACCESS_ALL);
+		CHECK(h->mr[i] != NULL, "ibv_reg_mr: %s", strerror(errno));
+		((struct key_entry *)key_find(&h->dev->keys, h->mr[i]->lkey))->len =
+			ARENA_BYTES;
+	}
+	arena_get(&h->arena, HOST_COUNTERS * 8, true, &h->counters);
+	memset(h->counters.data, 0, h->counters.len);
+	for (unsigned i = 0; i < HOST_COUNTERS; i++) {
+		h->counter_seen[i] = calloc(1, COUNTER_MAX);
+		CHECK(h->counter_seen[i] != NULL, "no memory");
+	}
+}
+
+static void
+counters_check(struct host *h)
+{
+	for (unsigned i = 0; i < HOST_COUNTERS; i++) {
+		uint64_t value = ((uint64_t *)h->counters.data)[i];
+
+		CHECK(value >= h->counter_done[i] && value <= h->counter_adds[i],
+			"host %u: counter %u is %llu after %u of %u additions", h->index,
+			i, (unsigned long long)value, h->counter_done[i],
+			h->counter_adds[i]);
+		free(h->counter_seen[i]);
+	}
+	pattern_fill(h->counters.data, h->counters.len);
+	arena_put(&h->arena, &h->counters);
+}
+
+void
+host_close(struct host *h)
+{
+	counters_check(h);
+	for (unsigned i = 0; i < HOST_PDS; i++) {
+		CHECK(ibv_dereg_mr(h->mr[i]) == 0, "ibv_dereg_mr");
+		CHECK(ibv_dealloc_pd(h->pd[i]) == 0,
+			"host %u: a PD is still in use at the end", h->index);
+	}
+	CHECK(ibv_close_device(h->ctx) == 0, "host %u: objects are left at the end",
+		h->index);
+	CHECK(h->dev->keys.used == 0, "host %u: keys are left", h->index);
+	CHECK(rocade_close_port(h->port) == 0, "rocade_close_port");
+	CHECK(h->mem_bytes == 0, "host %u: %llu bytes of ring memory are left", h->index,
+		(unsigned long long)h->mem_bytes);
+	arena_check(&h->arena);
+}
+
+bool
+host_has_frames(const struct host *h)
+{
+	for (unsigned i = 0; i < h->conf.engines; i++) {
+		const struct engine *e = h->dev->engines[i];
+
+		if (e->stage_count != 0)
+			return true;
+		for (unsigned from = 0; from < h->conf.engines; from++) {
+			if (e->handoff[from] != NULL && !rte_ring_empty(e->handoff[from]))
+				return true;
+		}
+	}
+	return false;
+}
+
+unsigned
+host_turn(struct host *h, unsigned engine)
+{
+	unsigned moved;
+
+	if (host_has_frames(h))
+		h->kept = sim.now;
+	moved = engine_run(h->dev->engines[engine], sim.now);
+	if (host_has_frames(h))
+		h->kept = sim.now;
+	return moved;
+}
+
+unsigned
+host_run(struct host *h)
+{
+	unsigned moved = 0;
+	unsigned first = h->conf.engines > 1 ? (unsigned)draw(h->conf.engines) : 0;
+
+	for (unsigned i = 0; i < h->conf.engines; i++) {
+		unsigned e = (first + i) % h->conf.engines;
+
+		if (!link_queue_empty(&h->wire->queues[e]) ||
+			engine_deadline(h->dev->engines[e]) <= sim.now)
+			moved += host_turn(h, e) + 1;
+	}
+	return moved;
+}
+
+uint64_t
+host_deadline(struct host *h)
+{
+	uint64_t when = TIME_NEVER;
+
+	for (unsigned i = 0; i < h->conf.engines; i++) {
+		if (!link_queue_empty(&h->wire->queues[i]))
+			return 0;
+		when = RTE_MIN(when, engine_deadline(h->dev->engines[i]));
+	}
+	return when;
+}
+
+void
+host_events(struct host *h)
+{
+	struct ibv_async_event event;
+
+	/* A look first: a system call only where there is something. */
+	while (!STAILQ_EMPTY(&to_ctx(h->ctx)->events.raised)) {
+		CHECK(ibv_get_async_event(h->ctx, &event) == 0, "ibv_get_async_event: %s",
+			strerror(errno));
+		event_seen(h, &event);
+		ibv_ack_async_event(&event);
+	}
+}
+
+void
+host_flush(struct host *h)
+{
+	unsigned stall = h->wire->link->conf.stall;
+
+	h->wire->link->conf.stall = 0;
+	for (unsigned n = 0; n < 1000 && host_has_frames(h); n++)
+		host_turn(h, n % h->conf.engines);
+	CHECK(!host_has_frames(h), "host %u does not get rid of its frames", h->index);
+	h->wire->link->conf.stall = stall;
+}
+
+void
+host_stats(struct host *h, uint64_t *drops)
+{
+	struct port_stats stats;
+
+	dev_stats(h->dev, &stats);
+	for (unsigned i = 0; i < DROP_COUNT; i++)
+		drops[i] += stats.drop[i];
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sim --seeds N --first S --ops N [--jobs N] [--verbose] [--coverage]: see usage(). */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cover.h"
+#include "run.h"
+
+#define JOBS_MAX 64
+#define BLOCK 100        /* seeds that count as a case */
+#define COVER_SEEDS 2000 /* from so many on everything must have happened */
+
+static struct options {
+	uint64_t first, seeds;
+	unsigned ops, jobs;
+	bool coverage;
+} opt = {1, 200, 1000, 1, false};
+
+static void
+usage(FILE *to)
+{
+	fprintf(to,
+		"Usage: sim [--seeds N] [--first S] [--ops N] [--jobs N] [--verbose] "
+		"[--coverage]\n"
+		"Runs seeds S .. S+N-1 (1, 200) of the simulation, so many operations "
+		"each\n"
+		"(1000), in so many processes (1). --verbose prints what happens, "
+		"--coverage\n"
+		"what has happened how often. Prints TAP, a case for each %d seeds. "
+		"Exit\n"
+		"status: 0 all is well, 1 a seed failed (it is printed with the command "
+		"that\n"
+		"replays it) or something never happened in %d seeds or more, 2 wrong "
+		"option\n",
+		BLOCK, COVER_SEEDS);
+}
+
+static uint64_t
+number(const char *name, const char *text, uint64_t least)
+{
+	char *end;
+	uint64_t value = strtoull(text, &end, 0);
+
+	if (*text == '\0' || *end != '\0' || value < least) {
+		fprintf(stderr, "sim: --%s: \"%s\" is no number from %" PRIu64 " on\n",
+			name, text, least);
+		exit(2);
+	}
+	return value;
+}
+
+static void
+options_read(int argc, char **argv)
+{
+	static const struct option names[] = {{"seeds", 1, NULL, 's'},
+		{"first", 1, NULL, 'f'}, {"ops", 1, NULL, 'o'}, {"jobs", 1, NULL, 'j'},
+		{"verbose", 0, NULL, 'v'}, {"coverage", 0, NULL, 'c'},
+		{"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+	int c, index;
+
+	while ((c = getopt_long(argc, argv, "", names, &index)) != -1) {
+		switch (c) {
+		case 's':
+			opt.seeds = number("seeds", optarg, 1);
+			break;
+		case 'f':
+			opt.first = number("first", optarg, 0);
+			break;
+		case 'o':
+			opt.ops = (unsigned)number("ops", optarg, 0);
+			break;
+		case 'j':
+			opt.jobs = (unsigned)RTE_MIN(
+				number("jobs", optarg, 1), (uint64_t)JOBS_MAX);
+			break;
+		case 'v':
+			sim.verbose = true;
+			break;
+		case 'c':
+			opt.coverage = true;
+			break;
+		case 'h':
+			usage(stdout);
+			exit(0);
+		default:
+			usage(stderr);
+			exit(2);
+		}
+	}
+	if (optind != argc) {
+		usage(stderr);
+		exit(2);
+	}
+	sim.ops_asked = opt.ops;
+}
+
+/* ---- Workers ---- */
+
+struct worker {
+	pid_t pid;
+	int pipe;
+	uint64_t block; /* that it is at */
+};
+
+/* Blocks are dealt out in turn; after each the worker tells what it has seen. */
+static void
+worker_run(unsigned index, int to)
+{
+	uint64_t blocks = (opt.seeds + BLOCK - 1) / BLOCK;
+
+	sim_catch_signals();
+	for (uint64_t b = index; b < blocks; b += opt.jobs) {
+		uint64_t end = RTE_MIN((b + 1) * BLOCK, opt.seeds);
+
+		memset(&cover, 0, sizeof(cover));
+		for (uint64_t s = b * BLOCK; s < end; s++)
+			seed_run(opt.first + s, opt.ops);
+		if (write(to, &cover, sizeof(cover)) != sizeof(cover))
+			_exit(1);
+	}
+	_exit(0);
+}
+
+static void
+worker_start(struct worker *w, unsigned index)
+{
+	int ends[2];
+
+	fflush(stdout);
+	if (pipe(ends) != 0) {
+		perror("sim: pipe");
+		exit(1);
+	}
+	w->pid = fork();
+	if (w->pid < 0) {
+		perror("sim: fork");
+		exit(1);
+	}
+	if (w->pid == 0) {
+		close(ends[0]);
+		worker_run(index, ends[1]);
+	}
+	close(ends[1]);
+	w->pipe = ends[0];
+	w->block = index;
+}
+
+/* The next block of this worker; false: it has died. */
+static bool
+worker_read(struct worker *w, struct cover *sum)
+{
+	struct cover one;
+	size_t got = 0;
+
+	while (got < sizeof(one)) {
+		ssize_t n = read(w->pipe, (uint8_t *)&one + got, sizeof(one) - got);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		got += (size_t)n;
+	}
+	cover_add(sum, &one);
+	return true;
+}
+
+static unsigned
+blocks_run(struct cover *sum, uint64_t blocks)
+{
+	struct worker workers[JOBS_MAX] = {{0}};
+	unsigned failed = 0;
+
+	for (unsigned i = 0; i < opt.jobs; i++)
+		worker_start(&workers[i], i);
+	for (uint64_t b = 0; b < blocks; b++) {
+		struct worker *w = &workers[b % opt.jobs];
+		bool good = worker_read(w, sum);
+
+		failed += !good;
+		printf("%sok %" PRIu64 " - seeds %" PRIu64 " to %" PRIu64 "\n",
+			good ? "" : "not ", b + 1, opt.first + b * BLOCK,
+			opt.first + RTE_MIN((b + 1) * BLOCK, opt.seeds) - 1);
+		fflush(stdout);
+	}
+	for (unsigned i = 0; i < opt.jobs; i++) {
+		int status;
+
+		if (waitpid(workers[i].pid, &status, 0) == workers[i].pid &&
+			status != 0 && failed == 0)
+			failed++;
+	}
+	return failed;
+}
+
+static double
+seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+int
+main(int argc, char **argv)
+{
+	double start = seconds(), took;
+	struct cover sum = {0};
+	uint64_t blocks;
+	unsigned failed, never = 0;
+	bool must;
+
+	options_read(argc, argv);
+	blocks = (opt.seeds + BLOCK - 1) / BLOCK;
+	must = opt.seeds >= COVER_SEEDS;
+	printf("1..%" PRIu64 "\n", blocks + must);
+	failed = blocks_run(&sum, blocks);
+	took = seconds() - start;
+	if (must || opt.coverage)
+		never = cover_print(&sum, opt.coverage);
+	if (must)
+		printf("%sok %" PRIu64 " - everything happened that can\n",
+			never != 0 ? "not " : "", blocks + 1);
+	printf("# %" PRIu64 " seeds, %" PRIu64 " requests, %" PRIu64 " frames, %" PRIu64
+	       " lost, %.1f s of virtual time, in %.1f s\n",
+		sum.seeds, sum.ops, sum.frames, sum.lost, (double)sum.virtual_ns / 1e9,
+		took);
+	return failed != 0 || (must && never != 0);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "check.h"
+#include "cover.h"
+#include "gen.h"
+#include "run.h"
+
+#define REST_NS (400 * SEC_NS)
+#define REST_TURNS 400000
+
+/* ---- What the world is like ---- */
+
+static struct link_conf
+link_choose(void)
+{
+	static const uint64_t rates[] = {1000, 10000, 10000, 100000}; /* bits a us */
+	static const uint64_t delays[] = {500, 2000, 20000, 200000};
+	static const unsigned levels[] = {0, 0, 3, 20, 80};
+	struct link_conf c = {
+		.bits_per_us = DRAW_OF(rates),
+		.delay_ns = DRAW_OF(delays),
+		.ecn = chance(300) ? 100 : 0,
+		.stall = chance(200) ? 50 : 0,
+	};
+
+	if (world.perfect) {
+		c.delay_ns = RTE_MIN(c.delay_ns, UINT64_C(20000));
+		c.bits_per_us = RTE_MAX(c.bits_per_us, UINT64_C(10000));
+		return c;
+	}
+	c.jitter_ns = chance(400) ? c.delay_ns / 2 : 0;
+	c.loss = DRAW_OF(levels);
+	c.dup = DRAW_OF(levels);
+	c.reorder = DRAW_OF(levels);
+	c.corrupt = DRAW_OF(levels);
+	c.dark = chance(300) ? 500 : 0;
+	return c;
+}
+
+static void
+hosts_open(void)
+{
+	static const uint32_t windows[] = {0, 0, 0, 3, 20, 60};
+
+	for (unsigned i = 0; i < world.hosts; i++) {
+		struct host_conf conf = {
+			.engines = 1 + chance(400),
+			.peer_window = DRAW_OF(windows),
+			.cqs = 1 + (unsigned)draw(HOST_CQS),
+			.srqs = (unsigned)draw(HOST_SRQS + 1),
+		};
+
+		host_open(&world.host[i], &world.link, i, &conf);
+		for (unsigned s = 0; s < conf.srqs; s++)
+			recv_open_srq(&world.host[i].srq[s], &world.host[i], s);
+	}
+}
+
+static void
+conns_open(void)
+{
+	static const enum ibv_qp_type types[] = {
+		IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+
+	world.conns = 1 + (unsigned)draw(CONNS_MAX);
+	for (unsigned i = 0; i < world.conns; i++) {
+		unsigned a = (unsigned)draw(world.hosts), b = (unsigned)draw(world.hosts);
+
+		if (a == b && chance(800))
+			b = (a + 1) % world.hosts;
+		conn_plan(&world.conn[i], i, DRAW_OF(types), &world.host[a],
+			&world.host[b]);
+	}
+	for (unsigned h = 0; h < world.hosts; h++) {
+		struct host *host = &world.host[h];
+		uint32_t shared = 1;
+
+		for (unsigned s = 0; s < host->conf.srqs; s++)
+			shared += host->srq[s].bound;
+		for (unsigned i = 0; i < host->conf.cqs; i++) {
+			host->cq[i].size += shared;
+			cq_open(&host->cq[i], host, i, chance(600));
+		}
+	}
+	for (unsigned i = 0; i < world.conns; i++)
+		conn_open(&world.conn[i]);
+}
+
+static void
+world_open(void)
+{
+	static const unsigned often[] = {0, 0, 2, 10};
+	struct link_conf conf;
+
+	world.perfect = chance(300);
+	world.calm = false;
+	world.next_key = 0;
+	world.hosts = chance(700) ? 2 : 3;
+	world.restless = DRAW_OF(often);
+	world.poison = DRAW_OF(often);
+	conf = link_choose();
+	link_init(&world.link, &conf);
+	TRACE("%" PRIu64 " Mb/s, %" PRIu64 " ns + %" PRIu64 ", loss %" PRIu64
+	      " dup %" PRIu64 " reorder %" PRIu64 " corrupt %" PRIu64,
+		conf.bits_per_us, conf.delay_ns, conf.jitter_ns, conf.loss, conf.dup,
+		conf.reorder, conf.corrupt);
+	hosts_open();
+	conns_open();
+}
+
+/* ---- Turns ---- */
+
+static void
+ends_check(void)
+{
+	for (unsigned i = 0; i < world.conns; i++) {
+		struct conn *c = &world.conn[i];
+
+		for (unsigned n = 0; n < c->ends; n++) {
+			struct end *e = &c->end[n];
+
+			end_sync(e);
+			CHECK(e->last_wqe == e->last_wqe_got,
+				"end %u: %u LAST_WQE_REACHED, %u are due", e->number,
+				e->last_wqe_got, e->last_wqe);
+			if (e->type != IBV_QPT_RC && e->retired != e->posted)
+				end_retire(e);
+		}
+	}
+}
+
+static void
+world_check(void)
+{
+	for (unsigned h = 0; h < world.hosts; h++) {
+		struct host *host = &world.host[h];
+
+		host_events(host);
+		for (unsigned i = 0; i < host->conf.srqs; i++)
+			srq_check(&host->srq[i]);
+		for (unsigned i = 0; i < host->conf.cqs; i++)
+			cq_check_events(&host->cq[i]);
+	}
+	ends_check();
+}
+
+static void
+world_turn(void)
+{
+	unsigned first = (unsigned)draw(world.hosts);
+
+	link_run(&world.link);
+	for (unsigned i = 0; i < world.hosts; i++)
+		host_run(&world.host[(first + i) % world.hosts]);
+	world_check();
+}
+
+static uint64_t
+world_deadline(void)
+{
+	uint64_t when = link_deadline(&world.link);
+
+	for (unsigned i = 0; i < world.hosts; i++)
+		when = RTE_MIN(when, host_deadline(&world.host[i]));
+	return when;
+}
+
+/* To the next thing that happens, or a little further into the quiet. */
+static void
+time_pass(void)
+{
+	uint64_t next = world_deadline();
+
+	/* A long wait, for a timer of the neighbours mostly, is not often what happens.
+	 */
+	if (next > sim.now && next != TIME_NEVER &&
+		(next - sim.now < NS_PER_MS ? chance(700) : chance(30)))
+		sim.now = next;
+	else
+		sim.now += draw(2000);
+}
+
+static void
+ends_trace(void)
+{
+	for (unsigned i = 0; i < world.conns; i++) {
+		for (unsigned n = 0; n < world.conn[i].ends; n++) {
+			const struct end *e = &world.conn[i].end[n];
+
+			TRACE("end %" PRIu64 ": state %" PRIu64 ", up %" PRIu64
+			      ", posted %" PRIu64 ", done %" PRIu64 ", takers %" PRIu64
+			      ", taken %" PRIu64,
+				e->number, (uint64_t)e->state, e->conn->up, e->posted,
+				e->done, e->takers, e->taken);
+		}
+	}
+}
+
+/* Until nothing is under way: what was asked for is done. */
+static void
+world_rest(void)
+{
+	uint64_t end = sim.now + REST_NS;
+	unsigned turns = 0, quiet = 0;
+
+	world.calm = true;
+	if (chance(500)) {
+		struct link_conf *c = &world.link.conf;
+
+		c->loss = c->corrupt = c->dark = c->dup = c->reorder = 0;
+	}
+	while (!gen_heal()) {
+		uint64_t next;
+
+		world_turn();
+		next = world_deadline();
+		quiet = next == TIME_NEVER ? quiet + 1 : 0;
+		if (sim.now >= end || turns++ >= REST_TURNS || quiet > 200) {
+			ends_trace();
+			sim_fail("it does not come to an end");
+		}
+		sim.now = quiet != 0 ? sim.now + 1 : RTE_MAX(sim.now + 1, next);
+	}
+	while (link_deadline(&world.link) != TIME_NEVER) {
+		sim.now = RTE_MAX(sim.now + 1, link_deadline(&world.link));
+		world_turn();
+		gen_heal();
+		CHECK(sim.now < end, "the wire does not become empty");
+	}
+}
+
+/* Nothing is lost: what an SRQ has not given back is in its ring, or in a QP's hands. */
+static void
+srq_count(struct host *h, unsigned index)
+{
+	struct recv_model *m = &h->srq[index];
+	struct rocade_srq_info info;
+	uint32_t held = 0;
+
+	CHECK(rocade_srq_info(m->srq, &info) == 0, "rocade_srq_info");
+	for (unsigned i = 0; i < world.conns; i++) {
+		struct conn *c = &world.conn[i];
+
+		for (unsigned n = 0; n < c->ends; n++)
+			held += c->end[n].recv == m &&
+				to_qp(c->end[n].qp)->qp->resp.wqe_held;
+	}
+	CHECK(m->live == info.outstanding + held,
+		"host %u srq %u: %u receives are out, %u in the ring and %u held",
+		h->index, index, m->live, info.outstanding, held);
+}
+
+static void
+words_check(const struct end *e)
+{
+	if (e->type == IBV_QPT_RC && e->conn->up && e->state == IBV_QPS_RTS &&
+		e->peer->state == IBV_QPS_RTS)
+		CHECK(memcmp(e->words.data, e->word_value, sizeof(e->word_value)) == 0,
+			"end %u: the words are not as the atomics left them", e->number);
+}
+
+static void
+world_close(void)
+{
+	for (unsigned i = 0; i < world.conns; i++) {
+		for (unsigned n = 0; n < world.conn[i].ends; n++)
+			words_check(&world.conn[i].end[n]);
+	}
+	for (unsigned h = 0; h < world.hosts; h++) {
+		for (unsigned s = 0; s < world.host[h].conf.srqs; s++)
+			srq_count(&world.host[h], s);
+		host_stats(&world.host[h], cover.drop);
+	}
+	for (unsigned i = 0; i < world.conns; i++)
+		conn_close(&world.conn[i]);
+	gen_end();
+	for (unsigned h = 0; h < world.hosts; h++) {
+		struct host *host = &world.host[h];
+
+		for (unsigned s = 0; s < host->conf.srqs; s++)
+			recv_close_srq(&host->srq[s]);
+		for (unsigned i = 0; i < host->conf.cqs; i++)
+			cq_close(&host->cq[i]);
+		host_close(host);
+	}
+	link_fini(&world.link);
+}
+
+void
+seed_run(uint64_t seed, unsigned ops)
+{
+	sim.seed = seed;
+	sim.rand = seed * UINT64_C(0x9E3779B97F4A7C15);
+	sim.now = 1;
+	sim.ops = 0;
+	trace_clear();
+	world_open();
+	for (unsigned idle = 0; sim.ops < ops;) {
+		unsigned burst = 1 + (unsigned)draw(chance(200) ? 12 : 3);
+
+		while (burst-- != 0) {
+			bool did = gen_op();
+
+			sim.ops += did || ++idle % 16 == 0;
+		}
+		world_turn();
+		time_pass();
+		if (chance(300))
+			world_turn();
+	}
+	world_rest();
+	world_close();
+	cover.seeds++;
+	cover.virtual_ns += sim.now;
+	cover.lost += world.link.lost;
+}
