@@ -15,6 +15,9 @@ ops_fill(struct verbs_context *base)
 	base->query_port = verbs_query_port;
 	base->query_device_ex = verbs_query_device_ex;
 	base->query_rt_values = verbs_query_rt_values;
+	base->alloc_td = verbs_alloc_td;
+	base->dealloc_td = verbs_dealloc_td;
+	base->alloc_parent_domain = verbs_alloc_parent_domain;
 	base->create_cq_ex = verbs_create_cq_ex;
 	base->create_qp_ex = verbs_create_qp_ex;
 	base->sz = sizeof(*base);

@@ -117,6 +117,8 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 			event_purge(&cq->cq.comp_event));
 		__atomic_fetch_sub(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
 	}
+	if (cq->domain != NULL)
+		count_down(&cq->domain->objects);
 	cq_fini(&cq->cq);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);

@@ -6,6 +6,7 @@
  */
 #include "verbs/cq.h"
 
+#define CQ_MASKS (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
 #define CQ_WC_FLAGS ((uint64_t)IBV_WC_STANDARD_FLAGS | CQ_STAMP_FLAGS)
 
 static inline struct verbs_cq *
@@ -185,18 +186,28 @@ struct ibv_cq_ex *
 verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	bool flags = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
+	bool domain = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
 	struct verbs_cq *cq;
 
-	if ((attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 ||
+	if ((attr->comp_mask & ~(uint32_t)CQ_MASKS) != 0 ||
 		(attr->wc_flags & ~CQ_WC_FLAGS) != 0)
 		return null_errno(EOPNOTSUPP);
 	/* Overruns: a CQE is never overwritten. */
 	if (flags && (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)
 		return null_errno(EOPNOTSUPP);
+	if (domain && (attr->parent_domain == NULL ||
+			      attr->parent_domain->context != context ||
+			      to_pd(attr->parent_domain)->base == NULL))
+		return null_errno(EINVAL);
 	cq = cq_create(context, attr);
 	if (cq == NULL)
 		return NULL;
-	cq->cq.unlocked = flags && (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+	cq->cq.unlocked = (flags && (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) ||
+			  (domain && pd_unlocked(attr->parent_domain));
+	if (domain) {
+		cq->domain = to_pd(attr->parent_domain);
+		count_up(&cq->domain->objects);
+	}
 	functions_fill(&cq->ex, attr->wc_flags);
 	return &cq->ex;
 }

@@ -35,9 +35,16 @@ struct verbs_ctx {
 	uint32_t objects; /* PDs and CQs not destroyed yet */
 };
 
+struct verbs_td {
+	struct ibv_td ibv;
+	uint32_t domains; /* that have it */
+};
+
 struct verbs_pd {
 	struct ibv_pd ibv;
 	uint32_t number;
+	struct verbs_pd *base; /* a parent domain: its PD, whose number it has */
+	struct verbs_td *td;
 	uint32_t objects; /* MRs, SRQs and QPs not destroyed yet */
 };
 
@@ -56,6 +63,7 @@ struct verbs_cq {
 		struct ibv_cq_ex ex;
 	};
 	struct dev *dev;
+	struct verbs_pd *domain; /* the parent domain it was made on, or NULL */
 	struct cq cq;
 	/* Between ibv_start_poll() and ibv_end_poll(), under the pollers' lock: */
 	const struct cqe *cqe;
@@ -133,6 +141,19 @@ to_pd(struct ibv_pd *pd)
 	return (struct verbs_pd *)pd;
 }
 
+/* Under a thread domain. */
+static inline bool
+pd_unlocked(struct ibv_pd *pd)
+{
+	return to_pd(pd)->td != NULL;
+}
+
+static inline struct verbs_td *
+to_td(struct ibv_td *td)
+{
+	return (struct verbs_td *)td;
+}
+
 static inline struct verbs_channel *
 to_channel(struct ibv_comp_channel *channel)
 {
@@ -198,10 +219,17 @@ int verbs_query_device_ex(struct ibv_context *context,
 	const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
 	size_t size);
 int verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+struct ibv_td *verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int verbs_dealloc_td(struct ibv_td *td);
+struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
+	struct ibv_parent_domain_init_attr *attr);
 struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
 	struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
 	struct ibv_qp_init_attr_ex *attr);
+
+/* Of one that nothing uses any more. */
+void parent_domain_free(struct verbs_pd *pd);
 
 /* Waits until as many events of an object were acknowledged as were delivered
  * (ibv_ack_async_event() counts in completed, under mutex). */

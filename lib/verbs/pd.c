@@ -70,6 +70,10 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 	/* Pairs with the release in count_down(). */
 	if (__atomic_load_n(&to_pd(pd)->objects, __ATOMIC_ACQUIRE) != 0)
 		return EBUSY;
+	if (to_pd(pd)->base != NULL) {
+		parent_domain_free(to_pd(pd));
+		return 0;
+	}
 	number_give(ctx->port, to_pd(pd)->number);
 	free(to_pd(pd));
 	count_down(&ctx->objects);

@@ -37,6 +37,7 @@ core_create(struct verbs_qp *vqp, const struct ibv_qp_init_attr *attr)
 		.max_recv_wr = attr->cap.max_recv_wr,
 		.max_recv_sge = attr->cap.max_recv_sge,
 		.sq_sig_all = attr->sq_sig_all != 0,
+		.unlocked = pd_unlocked(vqp->ibv.pd),
 	};
 
 	return -dev_qp_create(ctx->dev, &conf,

@@ -29,6 +29,7 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 		return null_errno(err);
 	}
 	srq->srq.srqn = srqn_next(ctx->port);
+	srq->srq.ring.unlocked = pd_unlocked(pd);
 	srq->ibv.context = pd->context;
 	srq->ibv.srq_context = attr->srq_context;
 	srq->ibv.pd = pd;

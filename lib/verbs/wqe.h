@@ -146,7 +146,7 @@ send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
 static inline bool
 dest_allowed(const struct verbs_qp *vqp, const struct ibv_ah *ah, uint32_t qpn)
 {
-	return ah != NULL && ah->pd == vqp->ibv.pd && qpn <= 0xFFFFFF;
+	return ah != NULL && to_pd(ah->pd)->number == vqp->qp->pd && qpn <= 0xFFFFFF;
 }
 
 /* And fits one packet. */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ibv_alloc_td(3), ibv_alloc_parent_domain(3). A parent domain is its PD to everything
+ * but the question whether what is created on it takes locks.
+ */
+#include "verbs/objects.h"
+
+struct ibv_td *
+verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+	struct verbs_td *td;
+
+	if (attr->comp_mask != 0)
+		return null_errno(EINVAL);
+	td = alloc_get(&alloc_plain, "verbs_td", sizeof(*td));
+	if (td == NULL)
+		return null_errno(ENOMEM);
+	td->ibv.context = context;
+	count_up(&to_ctx(context)->objects);
+	return &td->ibv;
+}
+
+int
+verbs_dealloc_td(struct ibv_td *ibv)
+{
+	struct verbs_td *td = to_td(ibv);
+
+	/* Pairs with the release in count_down(). */
+	if (__atomic_load_n(&td->domains, __ATOMIC_ACQUIRE) != 0)
+		return EBUSY;
+	count_down(&to_ctx(ibv->context)->objects);
+	alloc_put(&alloc_plain, td, sizeof(*td));
+	return 0;
+}
+
+static int
+attr_check(struct ibv_context *context, const struct ibv_parent_domain_init_attr *attr)
+{
+	if (attr->comp_mask != 0) /* allocators: ring memory is the port's */
+		return EOPNOTSUPP;
+	if (attr->pd == NULL || attr->pd->context != context ||
+		to_pd(attr->pd)->base != NULL)
+		return EINVAL;
+	return attr->td != NULL && attr->td->context != context ? EINVAL : 0;
+}
+
+struct ibv_pd *
+verbs_alloc_parent_domain(
+	struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
+{
+	struct verbs_pd *pd;
+	int err = attr_check(context, attr);
+
+	if (err != 0)
+		return null_errno(err);
+	pd = alloc_get(&alloc_plain, "verbs_pd", sizeof(*pd));
+	if (pd == NULL)
+		return null_errno(ENOMEM);
+	pd->base = to_pd(attr->pd);
+	pd->number = pd->base->number;
+	pd->ibv.context = context;
+	pd->ibv.handle = pd->base->ibv.handle;
+	count_up(&pd->base->objects);
+	if (attr->td != NULL) {
+		pd->td = to_td(attr->td);
+		count_up(&pd->td->domains);
+	}
+	return &pd->ibv;
+}
+
+void
+parent_domain_free(struct verbs_pd *pd)
+{
+	if (pd->td != NULL)
+		count_down(&pd->td->domains);
+	count_down(&pd->base->objects);
+	alloc_put(&alloc_plain, pd, sizeof(*pd));
+}

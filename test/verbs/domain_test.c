@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Thread domains and parent domains: as good as their PD, and without locks. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+#include "verbs/objects.h"
+
+static struct pair pair;
+static struct ibv_td *td;
+static struct ibv_pd *domain; /* of a, with td */
+
+static int
+setup(void **state)
+{
+	struct ibv_td_init_attr attr = {0};
+	struct ibv_parent_domain_init_attr parent = {0};
+
+	(void)state;
+	pair_open(&pair, &(struct pair_conf){.srq_wr = 8});
+	td = ibv_alloc_td(pair.a.context, &attr);
+	assert_non_null(td);
+	assert_ptr_equal(td->context, pair.a.context);
+	parent.pd = pair.a.pd;
+	parent.td = td;
+	domain = ibv_alloc_parent_domain(pair.a.context, &parent);
+	assert_non_null(domain);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(ibv_dealloc_td(td), EBUSY);
+	assert_int_equal(ibv_dealloc_pd(pair.a.pd), EBUSY);
+	assert_int_equal(ibv_dealloc_pd(domain), 0);
+	assert_int_equal(ibv_dealloc_td(td), 0);
+	pair_close(&pair);
+	return 0;
+}
+
+static struct ibv_cq *
+domain_cq(struct ibv_pd *pd)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 64, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = pd};
+	struct ibv_cq_ex *ex = ibv_create_cq_ex(pair.a.context, &attr);
+
+	return ex != NULL ? ibv_cq_ex_to_cq(ex) : NULL;
+}
+
+/* Objects of the domain, the region of the PD, and the other way round. */
+static void
+test_traffic(void **state)
+{
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = 4, .max_send_sge = 1}, .qp_type = IBV_QPT_RC};
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+	struct ibv_recv_wr recv = {.wr_id = 5, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_send_wr send = {.wr_id = 6,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad_send;
+	struct ibv_srq_attr resize = {.max_wr = 32};
+	struct ibv_wc wc;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+
+	(void)state;
+	cq = domain_cq(domain);
+	assert_non_null(cq);
+	assert_true(to_cq(cq)->cq.unlocked);
+	attr.send_cq = attr.recv_cq = cq;
+	attr.srq = ibv_create_srq(domain, &srq_attr);
+	assert_non_null(attr.srq);
+	assert_true(to_srq(attr.srq)->srq.ring.unlocked);
+	assert_int_equal(ibv_modify_srq(attr.srq, &resize, IBV_SRQ_MAX_WR), 0);
+	assert_true(to_srq(attr.srq)->srq.ring.unlocked);
+	qp = ibv_create_qp(domain, &attr);
+	assert_non_null(qp);
+	assert_ptr_equal(qp->pd, domain);
+	assert_true(to_qp(qp)->qp->sq.unlocked);
+	assert_int_equal(ibv_dealloc_pd(domain), EBUSY);
+	pair_to_init(qp);
+	pair_to_rtr(&pair.conf, qp, &pair.b.gid, pair.b.qp[0]->qp_num);
+	pair_to_rts(&pair.conf, qp);
+	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_to_init(pair.b.qp[0]);
+	pair_to_rtr(&pair.conf, pair.b.qp[0], &pair.a.gid, qp->qp_num);
+	pair_to_rts(&pair.conf, pair.b.qp[0]);
+
+	mr = ibv_reg_mr(domain, pair.a.mem, 4096, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	memset(pair.a.mem, 7, 100);
+	sge = (struct ibv_sge){(uintptr_t)pair.a.mem, 100, mr->lkey};
+	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 100), 0);
+	assert_int_equal(ibv_post_send(qp, &send, &bad_send), 0);
+	pair_complete(&pair, cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 6);
+	sge.lkey = pair.a.mr->lkey;
+	assert_int_equal(ibv_post_srq_recv(attr.srq, &recv, &bad), 0);
+	assert_int_equal(pair_send(&pair.b, 0, 9, 4096, 50, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 5);
+	assert_int_equal(wc.byte_len, 50);
+	pair_settle(&pair);
+
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_srq(attr.srq), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(domain), EBUSY); /* the CQ */
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* A handle made on the PD serves a QP of the domain. */
+static void
+test_ah(void **state)
+{
+	struct ibv_qp_init_attr attr = {.send_cq = pair.a.send_cq,
+		.recv_cq = pair.a.recv_cq,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4},
+		.qp_type = IBV_QPT_UD};
+	struct ibv_ah_attr path = {
+		.is_global = 1, .port_num = 1, .grh = {.dgid = pair.b.gid}};
+	struct ibv_qp_attr to = {.port_num = 1, .qkey = 1};
+	struct ibv_ah *ah = ibv_create_ah(pair.a.pd, &path);
+	struct ibv_qp *qp = ibv_create_qp(domain, &attr);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.ud = {.ah = ah, .remote_qpn = 99}};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_non_null(ah);
+	assert_non_null(qp);
+	to.qp_state = IBV_QPS_INIT;
+	assert_int_equal(
+		ibv_modify_qp(qp, &to,
+			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+		0);
+	to.qp_state = IBV_QPS_RTR;
+	assert_int_equal(ibv_modify_qp(qp, &to, IBV_QP_STATE), 0);
+	to.qp_state = IBV_QPS_RTS;
+	assert_int_equal(ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
+/* Without a thread domain it takes its locks. */
+static void
+test_plain(void **state)
+{
+	struct ibv_parent_domain_init_attr parent = {.pd = pair.a.pd};
+	struct ibv_pd *plain = ibv_alloc_parent_domain(pair.a.context, &parent);
+	struct ibv_cq *cq;
+
+	(void)state;
+	assert_non_null(plain);
+	cq = domain_cq(plain);
+	assert_non_null(cq);
+	assert_false(to_cq(cq)->cq.unlocked);
+	assert_int_equal(ibv_dealloc_pd(plain), EBUSY);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_dealloc_pd(plain), 0);
+}
+
+static void
+test_refused(void **state)
+{
+	struct ibv_td_init_attr td_attr = {.comp_mask = 1};
+	struct ibv_parent_domain_init_attr attr = {.pd = pair.a.pd, .td = td};
+
+	(void)state;
+	errno = 0;
+	assert_null(ibv_alloc_td(pair.a.context, &td_attr));
+	assert_int_equal(errno, EINVAL);
+	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	assert_null(ibv_alloc_parent_domain(pair.a.context, &attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	assert_null(ibv_alloc_parent_domain(pair.a.context, &attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+	attr.comp_mask = 0;
+	assert_null(ibv_alloc_parent_domain(pair.b.context, &attr));
+	assert_int_equal(errno, EINVAL);
+	attr.pd = domain; /* a domain of a domain */
+	assert_null(ibv_alloc_parent_domain(pair.a.context, &attr));
+	assert_int_equal(errno, EINVAL);
+	attr.pd = NULL;
+	assert_null(ibv_alloc_parent_domain(pair.a.context, &attr));
+	assert_int_equal(errno, EINVAL);
+	/* A PD is no parent domain. */
+	errno = 0;
+	assert_null(domain_cq(pair.a.pd));
+	assert_int_equal(errno, EINVAL);
+	assert_null(domain_cq(NULL));
+	assert_int_equal(errno, EINVAL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_traffic, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ah, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_plain, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
