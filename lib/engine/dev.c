@@ -90,6 +90,14 @@ qpn_base_choose(const struct dev_conf *conf, uint64_t seed)
 	return 2 + (uint32_t)(seed * UINT64_C(0x9E3779B97F4A7C15) >> 33) % (room - 2);
 }
 
+/* Anywhere, as for QPNs. */
+static uint32_t
+srqn_base_choose(uint64_t seed)
+{
+	return 1 + (uint32_t)(seed * UINT64_C(0xD1B54A32D192ED03) >> 32) %
+			   SRQ_TABLE_BASE_MAX;
+}
+
 static int
 conf_check(const struct dev_conf *conf, const struct port *port)
 {
@@ -134,6 +142,7 @@ dev_release(struct dev *dev)
 		qp_table_fini(&dev->qps);
 	if (dev->net != NULL)
 		net_destroy(dev->net);
+	srq_table_fini(&dev->srqs);
 	key_table_fini(&dev->keys);
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->link_lock);
@@ -166,6 +175,7 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 	pthread_mutex_init(&dev->link_lock, NULL);
 	dev->link_up = port->ops->link_up(port->drv);
 	key_table_init(&dev->keys, (uint8_t)seed);
+	srq_table_init(&dev->srqs, srqn_base_choose(seed));
 	rc = parts_create(dev, seed);
 	if (rc != 0) {
 		dev_release(dev);

@@ -68,6 +68,8 @@ struct dev {
 	struct net *net;
 	struct key_table keys;
 	struct qp_table qps;
+	struct srq_table srqs; /* XRC SRQs */
+	uint32_t next_xrcd;
 	struct alloc mem; /* ring memory */
 	unsigned engine_count;
 	struct engine *engines[DEV_MAX_ENGINES];
@@ -127,6 +129,26 @@ dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);
 /* To any group. */
 bool
 dev_qp_attached(struct dev *dev, const struct qp *qp);
+
+/* XRC targets are shared. Another handle of the QP with this number: -EINVAL unless it is a
+ * target of this domain. */
+int
+dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_watch *watch,
+	struct qp **out);
+/* A handle less: true when it was the last, and the QP is stopped. */
+bool
+dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_watch *watch);
+
+/* A number for an XRC domain. */
+uint32_t
+dev_xrcd_number(struct dev *dev);
+/* An XRC SRQ, its pd, xrcd and cq set, gets its number, and QPs of every engine use it and
+ * its CQ from now on. -ENOMEM. */
+int
+dev_srq_publish(struct dev *dev, struct srq *srq);
+/* No longer. */
+void
+dev_srq_withdraw(struct dev *dev, struct srq *srq);
 
 int
 dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);

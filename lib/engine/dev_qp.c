@@ -18,8 +18,11 @@ engine_choose(struct dev *dev, int wanted)
 static void
 attach(struct qp *qp, unsigned engine)
 {
+	if (qp->type == IBV_QPT_XRC_RECV)
+		return; /* its SRQs are attached to every engine */
 	cq_attach(qp->send_cq, engine);
-	cq_attach(qp->recv_cq, engine);
+	if (qp->recv_cq != NULL)
+		cq_attach(qp->recv_cq, engine);
 	if (qp->srq != NULL)
 		srq_attach(qp->srq, engine);
 }
@@ -27,8 +30,11 @@ attach(struct qp *qp, unsigned engine)
 static void
 detach(struct qp *qp)
 {
+	if (qp->type == IBV_QPT_XRC_RECV)
+		return;
 	cq_detach(qp->send_cq);
-	cq_detach(qp->recv_cq);
+	if (qp->recv_cq != NULL)
+		cq_detach(qp->recv_cq);
 	if (qp->srq != NULL)
 		srq_detach(qp->srq);
 }
@@ -132,7 +138,7 @@ modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 		if (rc != 0)
 			return rc;
 		/* The window is of what is not acknowledged: UC has none. */
-		if (qp->type == IBV_QPT_RC) {
+		if (qp_reliable(qp)) {
 			peer = peer_get(e, attr->path.dgid);
 			if (peer == NULL)
 				return -ENOMEM;
@@ -177,14 +183,20 @@ dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr)
 }
 
 void
-dev_qp_stop(struct dev *dev, struct qp *qp)
+dev_qp_take_out(struct dev *dev, struct qp *qp)
 {
-	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
 	qp_table_put(&dev->qps, qp->qpn, NULL);
 	qp_stop(qp);
 	engine_forget(qp->engine, qp);
 	detach(qp);
+}
+
+void
+dev_qp_stop(struct dev *dev, struct qp *qp)
+{
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	dev_qp_take_out(dev, qp);
 	dev_gates_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 }

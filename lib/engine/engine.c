@@ -176,6 +176,7 @@ engine_create(struct dev *dev, unsigned index)
 	e->vlan = dev->conf.net.vlan;
 	e->net_duty = index == 0;
 	e->env = (struct qp_env){.keys = &dev->keys,
+		.srqs = &dev->srqs,
 		.gids = dev->gids,
 		.gid_count = DEV_GIDS,
 		.stats = &e->stats};

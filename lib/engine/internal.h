@@ -105,6 +105,9 @@ void
 peer_put(struct peer *peer);
 
 /* dev_qp.c */
+/* As dev_qp_stop(), with the lock and the gates held. */
+void
+dev_qp_take_out(struct dev *dev, struct qp *qp);
 /* The headers of qp->path; the next hop's MAC comes when the first packet is due. */
 void
 engine_headers_build(const struct dev *dev, struct qp *qp);

@@ -57,7 +57,7 @@ acknowledge(struct qp *qp, struct pkt *pkt)
 		.dest_qpn = qp->dest_qpn,
 		.psn = resp->owed == OWED_SEQ_NAK ? resp->epsn : resp->ack_psn,
 		.pkey = qp->pkey,
-		.opcode = OPCODE_RC_ACKNOWLEDGE,
+		.opcode = OPCODE_RC_ACKNOWLEDGE | qp->op_base,
 	};
 	struct aeth *aeth = (struct aeth *)frame_begin(&qp->hdr, pkt, &bth, 0);
 

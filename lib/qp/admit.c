@@ -42,12 +42,11 @@ pkey_fits(uint16_t ours, uint16_t theirs)
 	       ((ours | theirs) & 0x8000) != 0;
 }
 
-static unsigned
-service_of(const struct qp *qp)
+/* Initiators take responses alone, targets requests alone (annex A14). */
+static bool
+xrc_takes(const struct qp *qp, const struct op_row *op)
 {
-	if (likely(qp->type == IBV_QPT_RC))
-		return SERVICE_RC;
-	return qp->type == IBV_QPT_UC ? SERVICE_UC : SERVICE_UD;
+	return op_is_response(op) == (qp->type == IBV_QPT_XRC_SEND);
 }
 
 enum drop_reason
@@ -57,7 +56,9 @@ qp_admit(const struct qp *qp, const struct pkt_view *v)
 
 	if (unlikely(v->op->kind == OP_CNP))
 		return DROP_cnp;
-	if (unlikely(v->op->service != service_of(qp)))
+	if (unlikely((v->opcode & OP_SERVICE_MASK) != qp->op_base))
+		return DROP_qp_type;
+	if (unlikely(v->op->service == SERVICE_XRC && !xrc_takes(qp, v->op)))
 		return DROP_qp_type;
 	if (unlikely(!state_takes(qp, v->op)))
 		return DROP_qp_state;

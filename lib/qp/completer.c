@@ -26,7 +26,7 @@ comp_fail(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 
 	/* An error always makes a completion, signaled or not (ibv_post_send(3)). */
 	qp_complete_send(qp, idx, status, vendor);
-	if (qp->type == IBV_QPT_RC)
+	if (qp_reliable(qp))
 		qp_error(qp);
 	else
 		qp_sq_error(qp);

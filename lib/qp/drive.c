@@ -17,6 +17,19 @@ refused(struct qp *qp, enum drop_reason why)
 	qp->stats.cnp_received++;
 }
 
+static void
+rx_other(struct qp *qp, const struct pkt_view *view, uint64_t now)
+{
+	if (qp->type == IBV_QPT_UD)
+		ud_rx(qp, view);
+	else if (qp->type == IBV_QPT_UC)
+		uc_rx(qp, view);
+	else if (qp->type == IBV_QPT_XRC_SEND)
+		comp_rx(qp, view, now);
+	else
+		xrc_rx(qp, view);
+}
+
 void
 qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 {
@@ -30,10 +43,8 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 		qp->env->stats->ecn_marked++;
 	qp->stats.rx_packets++;
 	qp->env->stats->rx_roce++;
-	if (qp->type == IBV_QPT_UD)
-		ud_rx(qp, view);
-	else if (qp->type == IBV_QPT_UC)
-		uc_rx(qp, view);
+	if (unlikely(qp->type != IBV_QPT_RC))
+		rx_other(qp, view, now);
 	else if (op_is_response(view->op))
 		comp_rx(qp, view, now);
 	else

@@ -136,10 +136,21 @@ qp_error(struct qp *qp)
 	}
 	qp_flush(qp);
 	/* o11-5.2.5: behind the last receive completion, once. */
-	if (qp->srq != NULL && !qp->last_wqe_raised) {
+	if ((qp->srq != NULL || qp->type == IBV_QPT_XRC_RECV) && !qp->last_wqe_raised) {
 		qp->last_wqe_raised = true;
 		qp_event(qp, QP_EVENT_LAST_WQE);
 	}
+}
+
+/* What an XRC target received stays: it is the SRQ's, and frees nothing of the QP. */
+static void
+purge(struct qp *qp)
+{
+	if (qp->type == IBV_QPT_XRC_RECV)
+		return;
+	cq_purge(qp->send_cq, qp->qpn);
+	if (qp->recv_cq != NULL && qp->recv_cq != qp->send_cq)
+		cq_purge(qp->recv_cq, qp->qpn);
 }
 
 void
@@ -148,9 +159,7 @@ qp_reset(struct qp *qp)
 	__atomic_store_n(&qp->state, IBV_QPS_RESET, __ATOMIC_RELEASE);
 	stop_requester(qp);
 	/* First: a CQE polled after sq_clear() would free slots of the new life. */
-	cq_purge(qp->send_cq, qp->qpn);
-	if (qp->recv_cq != qp->send_cq)
-		cq_purge(qp->recv_cq, qp->qpn);
+	purge(qp);
 	sq_lock(&qp->sq);
 	sq_clear(&qp->sq);
 	sq_unlock(&qp->sq);
@@ -162,6 +171,8 @@ qp_reset(struct qp *qp)
 	req_reset(qp, 0);
 	resp_set_depth(qp, 0);
 	resp_reset(qp, 0);
+	if (qp->type == IBV_QPT_XRC_RECV)
+		xrc_reset(qp);
 	qp->dest_qpn = 0;
 	qp->access = 0;
 	qp->resolved = false;

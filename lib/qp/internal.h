@@ -165,6 +165,9 @@ resp_jobs_expire(struct qp *qp);
 /* Whether a response that is still to be sent acknowledges psn. */
 bool
 resp_jobs_cover(const struct qp *qp, uint32_t psn);
+/* What was read for an XRC SRQ is not any more: its PD's number may be another's soon. */
+void
+resp_jobs_revoke(struct qp *qp, uint32_t srqn);
 unsigned
 resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 
@@ -172,6 +175,14 @@ resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n);
  * overflowed. */
 bool
 comp_oldest(struct qp *qp);
+
+/* xrc.c */
+/* A request for a target. */
+void
+xrc_rx(struct qp *qp, const struct pkt_view *view);
+/* Receives from no SRQ until the next message. */
+void
+xrc_reset(struct qp *qp);
 
 /* uc.c */
 void
@@ -222,7 +233,11 @@ qp_admit(const struct qp *qp, const struct pkt_view *view);
 static inline void
 qp_event(struct qp *qp, enum qp_event event)
 {
+	struct qp_watch *watch;
+
 	event_raise(&qp->events[event]);
+	LIST_FOREACH(watch, &qp->watches, link)
+		event_raise(&watch->events[event]);
 }
 
 #endif

@@ -20,12 +20,63 @@ static const enum ibv_event_type event_types[QP_EVENT_COUNT] = {
 	[QP_EVENT_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
 };
 
+static bool
+type_known(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD ||
+	       type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
+}
+
+static uint8_t
+op_base(enum ibv_qp_type type)
+{
+	unsigned service = SERVICE_RC;
+
+	if (type == IBV_QPT_UC)
+		service = SERVICE_UC;
+	else if (type == IBV_QPT_UD)
+		service = SERVICE_UD;
+	else if (type != IBV_QPT_RC)
+		service = SERVICE_XRC;
+	return (uint8_t)(service << OP_SERVICE_SHIFT);
+}
+
+/* What the type does not have is taken as not given (annex A14). */
+static struct qp_conf
+conf_fit(const struct qp_conf *given)
+{
+	struct qp_conf c = *given;
+
+	if (c.type == IBV_QPT_XRC_RECV) {
+		c.send_cq = NULL;
+		c.max_send_wr = c.max_send_sge = c.max_inline = 0;
+		c.pd = 0;
+	} else {
+		c.xrcd = 0;
+		c.watch = NULL;
+	}
+	if (c.type == IBV_QPT_XRC_RECV || c.type == IBV_QPT_XRC_SEND) {
+		c.recv_cq = NULL;
+		c.srq = NULL;
+		c.max_recv_wr = c.max_recv_sge = 0;
+	}
+	return c;
+}
+
+static bool
+cqs_given(const struct qp_conf *c)
+{
+	if (c->type == IBV_QPT_XRC_RECV)
+		return true;
+	return c->send_cq != NULL && (c->recv_cq != NULL || c->type == IBV_QPT_XRC_SEND);
+}
+
 static int
 conf_check(const struct qp_conf *c)
 {
-	if (c->type != IBV_QPT_RC && c->type != IBV_QPT_UC && c->type != IBV_QPT_UD)
+	if (!type_known(c->type))
 		return -EOPNOTSUPP;
-	if (c->send_cq == NULL || c->recv_cq == NULL)
+	if (!cqs_given(c) || (c->type == IBV_QPT_XRC_RECV && c->xrcd == 0))
 		return -EINVAL;
 	if (c->max_send_wr > SQ_MAX_WR || c->max_send_sge > SEND_MAX_SGE ||
 		c->max_inline > SEND_MAX_INLINE)
@@ -48,10 +99,9 @@ rings_init(struct qp *qp, const struct qp_conf *c)
 	if (rc != 0)
 		return rc;
 	qp->sq.unlocked = c->unlocked;
-	if (c->srq != NULL) {
-		qp->srq = c->srq;
+	qp->srq = c->srq;
+	if (c->srq != NULL || c->type == IBV_QPT_XRC_SEND || c->type == IBV_QPT_XRC_RECV)
 		return 0;
-	}
 	qp->rq = alloc_get(&alloc_plain, "rq", sizeof(*qp->rq));
 	if (qp->rq != NULL) {
 		rc = recv_ring_init(
@@ -104,10 +154,29 @@ rings_fini(struct qp *qp)
 	}
 }
 
+void
+qp_watch_init(struct qp_watch *watch, struct event_queue *events, void *object)
+{
+	for (int i = 0; i < QP_EVENT_COUNT; i++)
+		async_event_init(&watch->events[i], events, event_types[i], object);
+}
+
+/* SGEs of the largest receive it may take now. */
+static uint32_t
+receive_sges(const struct qp *qp)
+{
+	if (qp->type == IBV_QPT_XRC_RECV)
+		return RECV_MAX_SGE; /* of any SRQ of its domain */
+	if (qp->srq != NULL)
+		return RTE_MAX(qp->srq->ring.max_sge, 1u);
+	return qp->rq != NULL ? RTE_MAX(qp->rq->max_sge, 1u) : 0;
+}
+
 int
-qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct alloc *mem,
+qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct alloc *mem,
 	struct event_queue *events, void *object)
 {
+	const struct qp_conf fit = conf_fit(given), *conf = &fit;
 	int rc = conf_check(conf);
 
 	if (rc != 0)
@@ -116,26 +185,28 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct al
 	qp->qpn = qpn;
 	qp->mem = mem;
 	qp->type = (uint8_t)conf->type;
+	qp->op_base = op_base(conf->type);
 	qp->state = IBV_QPS_RESET;
 	qp->pkey = PKEY_DEFAULT;
 	qp->pmtu_shift = 8;
 	qp->path_mtu = IBV_MTU_256;
 	qp->pd = conf->pd;
+	qp->xrcd = conf->xrcd;
 	qp->sq_sig_all = conf->sq_sig_all;
 	qp->send_cq = conf->send_cq;
 	qp->recv_cq = conf->recv_cq;
 	rc = rings_init(qp, conf);
 	if (rc != 0)
 		return rc;
-	rc = qp_fit_receives(qp,
-		RTE_MAX(qp->srq != NULL ? qp->srq->ring.max_sge : qp->rq->max_sge, 1u));
+	rc = qp_fit_receives(qp, receive_sges(qp));
 	if (rc != 0) {
 		rings_fini(qp);
 		return rc;
 	}
-	qp->verbs = object;
 	for (int i = 0; i < QP_EVENT_COUNT; i++)
 		async_event_init(&qp->events[i], events, event_types[i], object);
+	if (conf->watch != NULL)
+		LIST_INSERT_HEAD(&qp->watches, conf->watch, link);
 	wheel_timer_init(&qp->timer);
 	req_reset(qp, 0);
 	resp_reset(qp, 0);

@@ -15,6 +15,7 @@
 #include "queue/cq.h"
 #include "queue/sq.h"
 #include "queue/srq.h"
+#include "queue/srq_table.h"
 #include "wire/build.h"
 #include "wire/parse.h"
 
@@ -25,6 +26,7 @@
 /* What a QP shares with the others of its engine and port. */
 struct qp_env {
 	const struct key_table *keys;
+	const struct srq_table *srqs; /* XRC SRQs */
 	const uint8_t (*gids)[16]; /* the port's own addresses; all zero: none */
 	unsigned gid_count;
 	struct port_stats *stats; /* of the engine */
@@ -131,7 +133,8 @@ enum qp_event {
 	X(SEQ_RETRIES, "sequence NAKs, retries spent")                                   \
 	X(RNR_RETRIES, "RNR NAKs, RNR retries spent")                                    \
 	X(WQE, "a work request that cannot be")                                          \
-	X(FLUSHED, "the QP is in the error state")
+	X(FLUSHED, "the QP is in the error state")                                         \
+	X(SRQN, "the peer names no SRQ of the XRC domain, or another one inside a message")
 
 enum qp_vendor_err {
 #define QP_VENDOR_ENUM(name, text) VENDOR_##name,
@@ -159,8 +162,11 @@ struct resp_job {
 	uint32_t len;
 	uint64_t va;    /* READ: of the first byte */
 	uint64_t value; /* atomic: what was there before */
-	uint8_t kind;   /* enum op_kind */
+	uint32_t kind : 8; /* enum op_kind */
+	uint32_t srqn : 24; /* XRC: the SRQ it came for */
+	uint32_t pd;    /* that rkey is of */
 };
+static_assert(sizeof(struct resp_job) == LINE_SIZE, "one each");
 
 struct responder {
 	uint32_t epsn;
@@ -185,6 +191,7 @@ struct responder {
 	uint32_t job_done; /* behind the newest that has been answered whole */
 	uint32_t job_max;  /* max_dest_rd_atomic */
 	uint32_t job_held; /* that are remembered: those before job_end */
+	uint32_t srqn;     /* XRC: of the SRQ that the latest message named, 0: none */
 	struct resp_job *jobs;
 };
 
@@ -196,11 +203,11 @@ struct qp {
 			       threads */
 	uint8_t type;       /* enum ibv_qp_type */
 	uint8_t pmtu_shift; /* 8..12 */
+	uint8_t op_base;    /* the service's bits of an opcode */
 	bool on_ready; /* linked in the engine's ready list, or in its unresolved list */
 	bool on_unresolved; /* which of the two */
 	bool on_waiting;    /* linked in peer->waiting, whatever else it is linked in */
 	uint8_t timeout;    /* code, 0: none */
-	uint8_t min_rnr_timer;
 	uint32_t net_generation; /* that hdr was resolved for; the engine's */
 	uint16_t pkey;
 	bool resolved; /* hdr holds the next hop's MAC */
@@ -209,17 +216,20 @@ struct qp {
 	struct peer *peer;
 	struct cq *send_cq;
 	struct cq *recv_cq;
+	/* An XRC target has none of its own: srq, recv_cq and pd are of the SRQ that the
+	 * latest message named, NULL before and when that SRQ is gone. */
 	struct srq *srq;      /* NULL: rq */
 	struct recv_ring *rq; /* NULL: srq */
 	struct engine *engine;
 
 	struct qp_path path; /* cold, but here is room */
 	uint8_t route;       /* enum qp_route, when resolved */
+	uint8_t min_rnr_timer;
 	uint16_t groups;     /* UD: multicast groups it is attached to */
 
 	struct requester req LINE_ALIGNED;
 	struct recv_wqe *wqe; /* the responder's current receive; see qp_fit_receives() */
-	void *verbs;          /* the ibv_qp around it */
+	LIST_HEAD(, qp_watch) watches; /* handles of an XRC target: each is told of events */
 	struct responder resp LINE_ALIGNED;
 	struct path_hdr hdr;
 	struct qp_stats stats;
@@ -247,6 +257,7 @@ struct qp {
 	uint32_t rq_psn;
 	uint32_t
 		sq_full_unsignaled; /* posts refused with nothing signaled in the queue */
+	uint32_t xrcd;                  /* XRC target: its domain's number */
 	const struct alloc *mem;
 	struct sq sq;
 
@@ -258,11 +269,19 @@ struct qp {
 	struct async_event events[QP_EVENT_COUNT];
 };
 
+/* One of the handles that share an XRC target QP (ibv_open_qp(3)). */
+struct qp_watch {
+	LIST_ENTRY(qp_watch) link;
+	struct async_event events[QP_EVENT_COUNT];
+};
+
 struct qp_conf {
 	enum ibv_qp_type type;
 	struct cq *send_cq, *recv_cq;
 	struct srq *srq; /* NULL: an RQ of its own */
 	uint32_t pd;
+	uint32_t xrcd;          /* XRC target: the domain's number */
+	struct qp_watch *watch; /* XRC target: its first handle, or NULL */
 	uint32_t max_send_wr, max_send_sge, max_inline;
 	uint32_t max_recv_wr, max_recv_sge;
 	bool sq_sig_all;
@@ -284,7 +303,9 @@ struct qp_attr {
 	struct qp_path path;
 };
 
-/* -EINVAL: caps out of range (SEND_MAX_*, SQ_MAX_WR, RECV_MAX_SGE); -EOPNOTSUPP: the
+/* XRC: an initiator has no recv_cq and no receive queue, a target has neither CQs nor
+ * queues nor a PD: what conf says of them is not looked at.
+ * -EINVAL: caps out of range (SEND_MAX_*, SQ_MAX_WR, RECV_MAX_SGE); -EOPNOTSUPP: the
  * type; -ENOMEM. State RESET. events and object: for asynchronous events, events may be
  * NULL. */
 int
@@ -294,6 +315,13 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct al
  * gates are held. -ENOMEM. */
 int
 qp_fit_receives(struct qp *qp, uint32_t max_sge);
+/* Of a handle: where its events go, and what they name. */
+void
+qp_watch_init(struct qp_watch *watch, struct event_queue *events, void *object);
+/* An XRC SRQ goes away, and with it what the QP took from it; a message for it that is not
+ * complete will not be. The gates are held. */
+void
+qp_forget_srq(struct qp *qp, const struct srq *srq);
 /* The QP is in no list and no engine knows it. Its CQEs have been purged. */
 void
 qp_fini(struct qp *qp);
@@ -366,6 +394,14 @@ static inline bool
 qp_peer_full(const struct qp *qp)
 {
 	return qp->peer != NULL && qp->peer->inflight >= qp->peer->window;
+}
+
+/* Whether messages are acknowledged. */
+static inline bool
+qp_reliable(const struct qp *qp)
+{
+	return likely(qp->type == IBV_QPT_RC) || qp->type == IBV_QPT_XRC_SEND ||
+	       qp->type == IBV_QPT_XRC_RECV;
 }
 
 static inline enum ibv_qp_state

@@ -13,6 +13,7 @@
 
 #include "qp/internal.h"
 
+#define PD_NONE UINT32_MAX /* no key is of it */
 #define MSG_MAX (UINT32_C(1) << 31)
 
 static struct resp_job *
@@ -104,6 +105,8 @@ resp_read(struct qp *qp, const struct pkt_view *v)
 	struct resp_job job = {
 		.first_psn = v->psn,
 		.kind = OP_READ,
+		.srqn = qp->resp.srqn,
+		.pd = qp->pd,
 		.va = rte_be_to_cpu_64(reth->va),
 		.rkey = rte_be_to_cpu_32(reth->rkey),
 		.len = rte_be_to_cpu_32(reth->len),
@@ -150,7 +153,8 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 		(const struct atomic_eth *)(v->ext + v->op->main_off);
 	uint64_t va = rte_be_to_cpu_64(eth->va);
 	struct resp_job job = {
-		.first_psn = v->psn, .packets = 1, .kind = v->op->kind, .len = 8};
+		.first_psn = v->psn, .packets = 1, .kind = v->op->kind, .len = 8,
+		.srqn = qp->resp.srqn};
 	uint8_t *word;
 
 	if (!depth_ok(qp, v))
@@ -318,6 +322,17 @@ resp_read_again(struct qp *qp, const struct pkt_view *v)
 		resp->owed = 0;
 }
 
+void
+resp_jobs_revoke(struct qp *qp, uint32_t srqn)
+{
+	const struct responder *resp = &qp->resp;
+
+	for (uint32_t i = resp->job_end - resp->job_held; i != resp->job_end; i++) {
+		if (job_at(qp, i)->srqn == srqn)
+			job_at(qp, i)->pd = PD_NONE;
+	}
+}
+
 /* ---- Responses ---- */
 
 static void
@@ -336,7 +351,7 @@ atomic_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
 		.dest_qpn = qp->dest_qpn,
 		.psn = job->first_psn,
 		.pkey = qp->pkey,
-		.opcode = OPCODE_RC_ATOMIC_ACKNOWLEDGE,
+		.opcode = OPCODE_RC_ATOMIC_ACKNOWLEDGE | qp->op_base,
 	};
 	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, 0);
 	uint64_t value = rte_cpu_to_be_64(job->value);
@@ -359,7 +374,7 @@ read_refuse_again(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 		.dest_qpn = qp->dest_qpn,
 		.psn = psn_add(job->first_psn, job->next),
 		.pkey = qp->pkey,
-		.opcode = OPCODE_RC_ACKNOWLEDGE,
+		.opcode = OPCODE_RC_ACKNOWLEDGE | qp->op_base,
 	};
 	struct aeth *aeth = (struct aeth *)frame_begin(&qp->hdr, pkt, &bth, 0);
 
@@ -385,7 +400,7 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 		.dest_qpn = qp->dest_qpn,
 		.psn = psn_add(job->first_psn, job->next),
 		.pkey = qp->pkey,
-		.opcode = opcodes[first][last],
+		.opcode = opcodes[first][last] | qp->op_base,
 	};
 	const struct sge sge = {job->va + offset, len, job->rkey};
 	struct sge_pos pos = {0};
@@ -394,7 +409,7 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 	uint32_t crc;
 
 	if (len != 0) {
-		from = key_check(qp->env->keys, job->rkey, qp->pd, sge.addr, len,
+		from = key_check(qp->env->keys, job->rkey, job->pd, sge.addr, len,
 			IBV_ACCESS_REMOTE_READ);
 		if (unlikely(from == NULL) &&
 			(int32_t)(qp->resp.job_next - qp->resp.job_done) < 0) {
@@ -411,7 +426,7 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 	if (first || last)
 		aeth_fill(ext, job->msn);
 	crc = frame_crc(&qp->hdr, pkt);
-	sge_gather(qp->env->keys, qp->pd, &sge, 1, &pos,
+	sge_gather(qp->env->keys, job->pd, &sge, 1, &pos,
 		frame_payload(&qp->hdr, pkt, bth.opcode), len, &crc);
 	frame_end(pkt, len, crc);
 	return true;

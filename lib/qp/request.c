@@ -42,6 +42,25 @@ reth_fill(uint8_t *ext, const struct send_wqe *wqe, uint64_t offset, uint32_t le
 	reth->len = rte_cpu_to_be_32(len);
 }
 
+/* Annex A14: every request packet of XRC begins with the SRQ that it is for. */
+static void
+xrceth_fill(uint8_t *ext, const struct send_wqe *wqe)
+{
+	struct xrceth *xrceth = (struct xrceth *)ext;
+
+	xrceth->reserved = 0;
+	be24_put(xrceth->srqn, send_wqe_srqn(wqe));
+}
+
+/* Where the RETH or AtomicETH stands, the XRCETH before it filled in. */
+static uint8_t *
+main_begin(const struct send_wqe *wqe, uint8_t opcode, uint8_t *ext)
+{
+	if (unlikely(op_rows[opcode].hdrs & HDR_XRCETH))
+		xrceth_fill(ext, wqe);
+	return ext + op_rows[opcode].main_off;
+}
+
 /* Payload bytes [offset, offset + len) of the message to dst, adding to the ICRC. */
 static int
 copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t *dst,
@@ -90,13 +109,12 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	uint32_t left = (uint32_t)(wqe->len - offset);
 	uint32_t len = RTE_MIN(left, qp_pmtu(qp));
 	bool last = left == len;
-	bool rc = qp->type == IBV_QPT_RC;
-	uint8_t service = rc ? 0 : SERVICE_UC << 5; /* the opcodes are RC's but for it */
+	bool rc = qp_reliable(qp);
 	struct bth_fields bth = {
 		.dest_qpn = qp->dest_qpn,
 		.psn = req->next_psn,
 		.pkey = qp->pkey,
-		.opcode = wr_row(wqe)->opcode[index == 0][last] | service,
+		.opcode = wr_row(wqe)->opcode[index == 0][last] | qp->op_base,
 		.solicited = last && (wqe->flags & IBV_SEND_SOLICITED) != 0 &&
 			     wqe->opcode != IBV_WR_RDMA_WRITE,
 		.ack_req =
@@ -107,8 +125,10 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	const struct op_row *op = &op_rows[bth.opcode];
 	uint32_t crc;
 
+	if (unlikely(op->hdrs & HDR_XRCETH))
+		xrceth_fill(ext, wqe);
 	if (op->hdrs & HDR_RETH)
-		reth_fill(ext, wqe, 0, wqe->len);
+		reth_fill(ext + op->main_off, wqe, 0, wqe->len);
 	if (op->hdrs & HDR_IMM)
 		memcpy(ext + op->ext_len - sizeof(wqe->imm), &wqe->imm, sizeof(wqe->imm));
 	crc = frame_crc(&qp->hdr, pkt);
@@ -135,11 +155,12 @@ build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 		.dest_qpn = qp->dest_qpn,
 		.psn = req->next_psn,
 		.pkey = qp->pkey,
-		.opcode = OPCODE_RC_READ_REQUEST,
+		.opcode = OPCODE_RC_READ_REQUEST | qp->op_base,
 		.ack_req = true,
 	};
 
-	reth_fill(frame_begin(&qp->hdr, pkt, &bth, 0), wqe, offset, len);
+	reth_fill(main_begin(wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0)), wqe,
+		offset, len);
 	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
 	req->reads++;
 	advance(qp, RTE_MAX((len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u));
@@ -154,10 +175,11 @@ build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 		.dest_qpn = qp->dest_qpn,
 		.psn = req->next_psn,
 		.pkey = qp->pkey,
-		.opcode = wr_row(wqe)->opcode[1][1],
+		.opcode = wr_row(wqe)->opcode[1][1] | qp->op_base,
 		.ack_req = true,
 	};
-	struct atomic_eth *eth = (struct atomic_eth *)frame_begin(&qp->hdr, pkt, &bth, 0);
+	struct atomic_eth *eth = (struct atomic_eth *)main_begin(
+		wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0));
 
 	eth->va = rte_cpu_to_be_64(wqe->remote_va);
 	eth->rkey = rte_cpu_to_be_32(wqe->rkey);

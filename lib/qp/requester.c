@@ -268,7 +268,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 			!req_build(qp, &pkts[built], built + 1 == n || is_tail(qp)))
 			status = IBV_WC_LOC_PROT_ERR;
 		if (unlikely(status != IBV_WC_SUCCESS)) {
-			if (built != 0 && qp->type == IBV_QPT_RC)
+			if (built != 0 && qp_reliable(qp))
 				ask_after_all(qp, &pkts[built - 1]);
 			refuse(qp, status,
 				status == IBV_WC_LOC_PROT_ERR ? VENDOR_SEND_SGE
@@ -278,7 +278,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		built++;
 	}
 	req_account(qp);
-	if (built == 0 || qp->type != IBV_QPT_RC)
+	if (built == 0 || !qp_reliable(qp))
 		return built;
 	if (req->ack_deadline == TIME_NEVER && qp->timeout != 0)
 		req->ack_deadline = now + req_timeout_ns(qp);

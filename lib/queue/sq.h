@@ -29,13 +29,41 @@ struct send_wqe {
 	uint8_t num_sge;
 	uint8_t reserved;
 	uint64_t compare_add;
-	uint64_t swap;
+	union {
+		uint64_t swap;
+		uint32_t srqn; /* see send_wqe_srqn() */
+	};
 	union {
 		struct sge sge[0];
 		uint8_t inline_data[0]; /* len bytes, with IBV_SEND_INLINE */
 	};
 };
 static_assert(offsetof(struct send_wqe, sge) == 48, "with one SGE: a line");
+
+static inline bool
+send_wqe_is_atomic(const struct send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* The SRQ that an XRC request names (annex A14) stands where the request has nothing else:
+ * in the place of swap, and of imm in an atomic. */
+static inline uint32_t
+send_wqe_srqn(const struct send_wqe *wqe)
+{
+	return send_wqe_is_atomic(wqe) ? wqe->imm : wqe->srqn;
+}
+
+/* Last: the opcode has been set. */
+static inline void
+send_wqe_set_srqn(struct send_wqe *wqe, uint32_t srqn)
+{
+	if (send_wqe_is_atomic(wqe))
+		wqe->imm = srqn;
+	else
+		wqe->srqn = srqn;
+}
 
 /* Where a datagram goes: a copy of the address handle. On a UD QP it stands before the SGEs, in
  * the place of two. */

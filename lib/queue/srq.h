@@ -12,6 +12,8 @@
 
 #define SRQ_MAX_WR (1u << 20) /* the device's max_srq_wr */
 
+struct cq;
+
 struct srq {
 	struct recv_ring ring;
 	/*
@@ -25,6 +27,8 @@ struct srq {
 	uint64_t limit_fired; /* limit events raised so far */
 	uint32_t srqn;
 	uint32_t pd;   /* whose keys the SGEs name */
+	uint32_t xrcd; /* the XRC domain's number, 0: not an XRC SRQ */
+	struct cq *cq; /* of an XRC SRQ: what was received from it completes there */
 	uint32_t engines; /* bit per engine with attached QPs; control path */
 	uint32_t qps;	  /* attached; control path */
 	struct async_event limit_event;

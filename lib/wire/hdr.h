@@ -51,6 +51,12 @@ struct atomic_eth {
 } __rte_packed;
 static_assert(sizeof(struct atomic_eth) == 28, "IBA 9.3.4");
 
+struct xrceth {
+	uint8_t reserved;
+	uint8_t srqn[3];
+} __rte_packed;
+static_assert(sizeof(struct xrceth) == 4, "IBA annex A14");
+
 struct deth {
 	uint32_t qkey;
 	uint8_t reserved;

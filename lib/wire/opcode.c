@@ -4,7 +4,6 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
-#define XRCETH_LEN 4
 #define FETH_LEN 4
 #define ATOMIC_ACK_LEN 8
 #define IMM_LEN 4
@@ -14,7 +13,7 @@
 
 /* What stands before the RETH, AtomicETH, AETH or DETH. */
 #define LEAD_BYTES(hdrs)                                                                 \
-	(BYTES_IF(hdrs, HDR_XRCETH, XRCETH_LEN) + BYTES_IF(hdrs, HDR_FETH, FETH_LEN))
+	(BYTES_IF(hdrs, HDR_XRCETH, sizeof(struct xrceth)) + BYTES_IF(hdrs, HDR_FETH, FETH_LEN))
 
 #define EXT_BYTES(hdrs)                                                                  \
 	(LEAD_BYTES(hdrs) + BYTES_IF(hdrs, HDR_DETH, sizeof(struct deth)) +              \

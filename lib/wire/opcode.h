@@ -19,6 +19,9 @@
 /* The longest sum of them: XRCETH and AtomicETH. */
 #define EXT_LEN_MAX 32
 
+#define OP_SERVICE_MASK 0xE0
+#define OP_SERVICE_SHIFT 5
+
 enum op_service { /* bits 7-5 of the opcode */
 	SERVICE_RC = 0,
 	SERVICE_UC = 1,

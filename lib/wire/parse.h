@@ -56,6 +56,13 @@ view_reth(const struct pkt_view *v)
 	return (const struct reth *)(v->ext + v->op->main_off);
 }
 
+/* The first of the extended headers of an XRC request. */
+static inline uint32_t
+view_srqn(const struct pkt_view *v)
+{
+	return be24_get(((const struct xrceth *)v->ext)->srqn);
+}
+
 static inline const struct deth *
 view_deth(const struct pkt_view *v)
 {

@@ -127,7 +127,7 @@ print_ext(struct line *line, const struct pkt_view *view)
 	unsigned hdrs = view->op->hdrs;
 
 	if (hdrs & HDR_XRCETH)
-		line_add(line, " srq 0x%x", be24_get(view->ext + 1));
+		line_add(line, " srq 0x%x", view_srqn(view));
 	if (hdrs & HDR_DETH)
 		line_add(line, " qkey 0x%x srcqp 0x%x",
 			rte_be_to_cpu_32(view_deth(view)->qkey),

@@ -41,6 +41,8 @@ sq_post(struct sq *sq, const struct send_req *req)
 	wqe->rkey = req->rkey;
 	wqe->compare_add = req->compare_add;
 	wqe->swap = req->swap;
+	if (req->srqn != 0)
+		send_wqe_set_srqn(wqe, req->srqn);
 	wqe->len = (uint32_t)sge_total(req->sge, req->num_sge);
 	wqe->num_sge = req->flags & IBV_SEND_INLINE ? 0 : (uint8_t)req->num_sge;
 	if (req->dest != NULL) {

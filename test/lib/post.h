@@ -20,6 +20,7 @@ struct send_req {
 	uint64_t compare_add;
 	uint64_t swap;
 	const struct ud_dest *dest; /* UD */
+	uint32_t srqn; /* XRC */
 };
 /* For send_req.opcode: IBV_WR_RDMA_WRITE, whose number is 0. */
 #define WR_RDMA_WRITE ((enum ibv_wr_opcode)0xFF)

@@ -58,6 +58,12 @@ pair_defaults_rdma(void)
 	return conf;
 }
 
+bool
+pair_is_xrc(const struct pair *p)
+{
+	return p->conf.type == IBV_QPT_XRC_SEND;
+}
+
 static void
 host_memory(struct host *h, uint32_t pd, uint32_t recv_pd)
 {
@@ -77,9 +83,32 @@ host_memory(struct host *h, uint32_t pd, uint32_t recv_pd)
 	h->rkey = 0;
 	if (conf->access != 0)
 		assert_int_equal(
-			key_alloc(&h->keys, pd, (uintptr_t)h->mem, h->mem,
+			key_alloc(&h->keys, pair_is_xrc(h->pair) ? recv_pd : pd, (uintptr_t)h->mem, h->mem,
 				conf->mem_bytes, access | conf->access, &h->rkey),
 			0);
+}
+
+static bool
+has_srq(const struct host *h)
+{
+	return h->srq.ring.max_wr != 0;
+}
+
+static void
+host_srq(struct host *h, uint32_t pd)
+{
+	const struct pair_conf *conf = &h->pair->conf;
+
+	assert_int_equal(srq_init(&h->srq, &h->pair->mem, pd, conf->recv_wr, conf->sge,
+				 &h->events, h),
+		0);
+	if (!pair_is_xrc(h->pair)) {
+		srq_attach(&h->srq, 0);
+		return;
+	}
+	h->srq.xrcd = XRCD;
+	h->srq.cq = &h->recv_cq;
+	assert_int_equal(srq_table_put(&h->srqs, &h->srq), 0);
 }
 
 static void
@@ -94,6 +123,7 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 		.recv_cq = &h->recv_cq,
 		.srq = srq ? &h->srq : NULL,
 		.pd = pd,
+		.xrcd = XRCD,
 		.max_send_wr = conf->send_wr,
 		.max_send_sge = conf->sge,
 		.max_inline = 512,
@@ -102,16 +132,18 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 		.sq_sig_all = conf->sig_all,
 	};
 
+	if (pair_is_xrc(h->pair) && srq)
+		qc.type = IBV_QPT_XRC_RECV;
+	srq_table_init(&h->srqs, 0x123400);
 	host_memory(h, pd, recv_pd);
 	assert_int_equal(event_queue_init(&h->events), 0);
 	fcntl(h->events.fd, F_SETFL, O_NONBLOCK);
 	assert_int_equal(cq_init(&h->send_cq, mem, conf->cqe, &h->events, h), 0);
 	assert_int_equal(cq_init(&h->recv_cq, mem, conf->cqe, &h->events, h), 0);
 	if (srq)
-		assert_int_equal(srq_init(&h->srq, mem, recv_pd, conf->recv_wr, conf->sge,
-					 &h->events, h),
-			0);
+		host_srq(h, recv_pd);
 	h->env = (struct qp_env){.keys = &h->keys,
+		.srqs = &h->srqs,
 		.gids = (const uint8_t(*)[16])h->gid,
 		.gid_count = 1,
 		.stats = &h->stats};
@@ -121,8 +153,6 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 	h->qp.peer = &h->peer;
 	cq_attach(&h->send_cq, 0);
 	cq_attach(&h->recv_cq, 0);
-	if (srq)
-		srq_attach(&h->srq, 0);
 }
 
 void
@@ -136,7 +166,7 @@ pair_init(struct pair *p, const struct pair_conf *conf)
 	p->a.other = &p->b;
 	p->b.other = &p->a;
 	host_init(&p->a, QPN_A, PD_A, false);
-	host_init(&p->b, QPN_B, PD_B, conf->srq);
+	host_init(&p->b, QPN_B, PD_B, conf->srq || pair_is_xrc(p));
 	if (!conf->unconnected)
 		pair_connect(p);
 }
@@ -158,10 +188,14 @@ host_fini(struct host *h)
 	assert_int_equal(h->peer.inflight, 0);
 	cq_detach(&h->send_cq);
 	cq_detach(&h->recv_cq);
-	if (h->qp.srq != NULL) {
-		srq_detach(&h->srq);
+	if (has_srq(h)) {
+		if (pair_is_xrc(h->pair))
+			srq_table_remove(&h->srqs, &h->srq);
+		else
+			srq_detach(&h->srq);
 		srq_fini(&h->srq);
 	}
+	srq_table_fini(&h->srqs);
 	qp_fini(&h->qp);
 	cq_fini(&h->send_cq);
 	cq_fini(&h->recv_cq);
@@ -231,6 +265,11 @@ host_mask(const struct host *h, int mask)
 				  IBV_QP_MAX_QP_RD_ATOMIC;
 
 	switch (h->qp.type) {
+	case IBV_QPT_XRC_SEND:
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	case IBV_QPT_XRC_RECV:
+		return mask & ~(IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				       IBV_QP_MAX_QP_RD_ATOMIC);
 	case IBV_QPT_UC:
 		return mask & ~not_uc;
 	case IBV_QPT_UD:
@@ -301,6 +340,8 @@ host_post_send(struct host *h, const struct send_req *req)
 	struct send_req full = *req;
 
 	full.flags |= h->qp.sq_sig_all ? IBV_SEND_SIGNALED : 0;
+	if (pair_is_xrc(h->pair) && full.srqn == 0)
+		full.srqn = h->other->srq.srqn;
 	return sq_post(&h->qp.sq, &full);
 }
 
@@ -386,7 +427,7 @@ int
 host_post_recv(struct host *h, uint64_t wr_id, const struct sge *sge, unsigned num_sge)
 {
 	return ring_post(
-		h->qp.srq != NULL ? &h->srq.ring : h->qp.rq, wr_id, sge, num_sge);
+		has_srq(h) ? &h->srq.ring : h->qp.rq, wr_id, sge, num_sge);
 }
 
 void

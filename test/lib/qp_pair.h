@@ -26,10 +26,11 @@
 #define PD_A 7 /* of the QP; the same number means nothing to the other host */
 #define PD_B 9
 #define QKEY 0x1234567 /* UD */
+#define XRCD 5
 #define PD_SRQ 10 /* of an SRQ with conf.srq_pd */
 
 struct pair_conf {
-	enum ibv_qp_type type; /* of both; 0: RC */
+	enum ibv_qp_type type; /* of both; 0: RC. XRC_SEND: b is the target, with an SRQ */
 	bool ipv6;
 	bool srq;     /* b receives from an SRQ */
 	bool srq_pd;  /* whose PD is not b's */
@@ -59,6 +60,7 @@ struct host {
 	struct key_table keys;
 	struct cq send_cq, recv_cq;
 	struct srq srq;
+	struct srq_table srqs; /* XRC: with srq in it */
 	struct peer peer;
 	struct event_queue events;
 	uint16_t vlan;
@@ -158,6 +160,10 @@ host_atomic(struct host *h, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t 
 struct ud_dest
 host_dest(const struct host *h);
 
+/* Whether an initiator sends to a target: conf.type says so. */
+bool
+pair_is_xrc(const struct pair *p);
+
 /* The oldest completion; gives SQ slots back as lib/verbs does. */
 bool
 host_poll(struct host *h, struct cq *cq, struct cqe *out);
@@ -200,6 +206,7 @@ pair_advance(struct pair *p, uint64_t ns);
 /* A packet made by hand. */
 struct crafted {
 	uint8_t opcode;
+	uint32_t srqn; /* XRCETH; 0: that of the host */
 	uint8_t syndrome; /* of an AETH */
 	bool ack_req;
 	bool solicited;

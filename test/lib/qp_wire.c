@@ -257,6 +257,8 @@ inject(struct host *to, const struct crafted *c)
 	crafted_path(to, c, &hdr);
 	ext = frame_begin(&hdr, &pkt, &bth, c->payload_len);
 	memset(ext, 0, op->ext_len);
+	if (op->hdrs & HDR_XRCETH)
+		be24_put(ext + 1, c->srqn != 0 ? c->srqn : to->srq.srqn);
 	if (op->hdrs & HDR_AETH) {
 		struct aeth *aeth = (struct aeth *)(ext + op->main_off);
 
@@ -294,7 +296,7 @@ inject_request(struct host *to, uint8_t opcode, uint32_t psn, uint32_t payload_l
 void
 inject_ack(struct host *to, uint8_t syndrome, uint32_t psn)
 {
-	inject(to, &(struct crafted){.opcode = OPCODE_RC_ACKNOWLEDGE,
+	inject(to, &(struct crafted){.opcode = OPCODE_RC_ACKNOWLEDGE | to->qp.op_base,
 			   .psn = psn,
 			   .syndrome = syndrome});
 }
@@ -327,7 +329,8 @@ expect_ack_at(struct host *from, unsigned index, uint8_t syndrome, uint32_t psn,
 {
 	struct pkt_view view;
 
-	expect_frame_at(from, index, OPCODE_RC_ACKNOWLEDGE, psn, 0, file, line);
+	expect_frame_at(
+		from, index, OPCODE_RC_ACKNOWLEDGE | from->qp.op_base, psn, 0, file, line);
 	view = wire_view(from, index);
 	EQUAL(view_aeth(&view)->syndrome, syndrome);
 	EQUAL(be24_get(view_aeth(&view)->msn), msn);
@@ -343,7 +346,7 @@ expect_response_at(struct host *from, unsigned index, uint8_t opcode, uint32_t p
 	struct pkt_view view;
 	uint64_t value;
 
-	expect_frame_at(from, index, opcode, psn, 0, file, line);
+	expect_frame_at(from, index, opcode | from->qp.op_base, psn, 0, file, line);
 	view = wire_view(from, index);
 	EQUAL(view.solicited, 0);
 	EQUAL(view.payload_len, atomic ? 0 : len_or_value);

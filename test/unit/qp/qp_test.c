@@ -59,9 +59,9 @@ test_limits(void **state)
 		assert_int_equal(qp_init(&qp, 2, &conf, &failing, NULL, NULL), rc);      \
 		assert_int_equal(mem_used, 0);                                           \
 	} while (0)
-	REFUSE(type, IBV_QPT_XRC_SEND, -EOPNOTSUPP);
+	REFUSE(type, IBV_QPT_XRC_RECV, -EINVAL); /* no domain */
 	REFUSE(type, IBV_QPT_RAW_PACKET, -EOPNOTSUPP);
-	REFUSE(type, IBV_QPT_RAW_PACKET, -EOPNOTSUPP);
+	REFUSE(type, IBV_QPT_DRIVER, -EOPNOTSUPP);
 	REFUSE(send_cq, NULL, -EINVAL);
 	REFUSE(recv_cq, NULL, -EINVAL);
 	REFUSE(max_send_wr, SQ_MAX_WR + 1, -EINVAL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random traffic over a random wire: all operations of RC, sizes, SGEs, signaling,
+ * Random traffic over a random wire: all operations of RC and XRC, sizes, SGEs, signaling,
  * fences, depths, SRQ or RQ, receives that come late, and packets lost, doubled, swapped,
  * held and corrupted, in both directions. Every byte here and there against a model of
  * the memory, the order, and that each completion comes exactly once, are checked as they
@@ -423,9 +423,13 @@ sweep_init(uint64_t seed)
 		conf.max_rd + rand_below(&s.rand, 3), (uint64_t)QP_MAX_RD_ATOMIC);
 	s.chances = (struct chances){LEVEL(), LEVEL(), LEVEL(), LEVEL(), LEVEL()};
 	s.late = chance(500) ? 900 : 20;
+	if (seed % 5 == 0)
+		conf.type = IBV_QPT_XRC_SEND;
 	pair_init(&s.pair, &conf);
 	flow_init(&s.flow[0], &s.pair.a);
 	flow_init(&s.flow[1], &s.pair.b);
+	if (pair_is_xrc(&s.pair))
+		s.flow[1].total = 0; /* a target sends nothing */
 #undef LEVEL
 }
 

@@ -74,6 +74,28 @@ static const struct wanted ud_wanted[] = {
 	{"sqe", "rts", "", "cur qkey"},
 };
 
+static const struct wanted xrc_send_wanted[] = {
+	{"reset", "init", "pkey port access", ""},
+	{"init", "init", "", "pkey port access"},
+	{"init", "rtr", "av mtu dest rq_psn", "access pkey"},
+	{"rtr", "rts", "sq_psn timeout retry rnr_retry max_rd", "cur access"},
+	{"rts", "rts", "", "cur access"},
+	{"rts", "sqd", "", "notify"},
+	{"sqd", "rts", "", "cur access"},
+	{"sqd", "sqd", "", "port av timeout retry rnr_retry max_rd access pkey"},
+};
+
+static const struct wanted xrc_recv_wanted[] = {
+	{"reset", "init", "pkey port access", ""},
+	{"init", "init", "", "pkey port access"},
+	{"init", "rtr", "av mtu dest rq_psn max_dest min_rnr", "access pkey"},
+	{"rtr", "rts", "sq_psn timeout", "cur access min_rnr"},
+	{"rts", "rts", "", "cur access min_rnr"},
+	{"rts", "sqd", "", "notify"},
+	{"sqd", "rts", "", "cur access min_rnr"},
+	{"sqd", "sqd", "", "port av timeout max_dest access pkey min_rnr"},
+};
+
 /* The table of the type that is looked at. */
 static enum ibv_qp_type type;
 static const struct wanted *wanted;
@@ -214,6 +236,14 @@ test_ud(void **state)
 	matrix(IBV_QPT_UD, ud_wanted, RTE_DIM(ud_wanted));
 }
 
+static void
+test_xrc(void **state)
+{
+	(void)state;
+	matrix(IBV_QPT_XRC_SEND, xrc_send_wanted, RTE_DIM(xrc_send_wanted));
+	matrix(IBV_QPT_XRC_RECV, xrc_recv_wanted, RTE_DIM(xrc_recv_wanted));
+}
+
 /* Other types have no rows; states that are none have no way out. */
 static void
 test_unknown(void **state)
@@ -226,7 +256,7 @@ test_unknown(void **state)
 
 		for (unsigned from = 0; from < 16; from++) {
 			assert_int_equal(
-				qp_transition_check(IBV_QPT_XRC_SEND,
+				qp_transition_check(IBV_QPT_RAW_PACKET,
 					(enum ibv_qp_state)from, IBV_QPS_RTS, mask),
 				-EINVAL);
 			assert_int_equal(
@@ -244,6 +274,7 @@ main(void)
 		cmocka_unit_test(test_rc),
 		cmocka_unit_test(test_uc),
 		cmocka_unit_test(test_ud),
+		cmocka_unit_test(test_xrc),
 		cmocka_unit_test(test_unknown),
 	};
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control calls of XRC: SRQs that packets name by number, targets with several handles.
+ */
+#include <errno.h>
+
+#include "engine/internal.h"
+
+uint32_t
+dev_xrcd_number(struct dev *dev)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&dev->lock);
+	n = ++dev->next_xrcd;
+	pthread_mutex_unlock(&dev->lock);
+	return n;
+}
+
+/* Any target of the domain may receive from it, whatever its engine. */
+static void
+attach(struct dev *dev, struct srq *srq)
+{
+	srq->shared = dev->engine_count > 1;
+	for (unsigned i = 0; i < dev->engine_count; i++)
+		cq_attach(srq->cq, i);
+}
+
+int
+dev_srq_publish(struct dev *dev, struct srq *srq)
+{
+	int rc;
+
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	rc = srq_table_put(&dev->srqs, srq);
+	if (rc == 0)
+		attach(dev, srq);
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+	return rc == 0 ? 0 : -ENOMEM;
+}
+
+void
+dev_srq_withdraw(struct dev *dev, struct srq *srq)
+{
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	srq_table_remove(&dev->srqs, srq);
+	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
+		if (dev->qps.slots[i] != NULL)
+			qp_forget_srq(dev->qps.slots[i], srq);
+	}
+	for (unsigned i = 0; i < dev->engine_count; i++)
+		cq_detach(srq->cq);
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+}
+
+int
+dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_watch *watch,
+	struct qp **out)
+{
+	struct qp *qp;
+	int rc = -EINVAL;
+
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	qp = qp_table_get(&dev->qps, qpn);
+	if (qp != NULL && qp->type == IBV_QPT_XRC_RECV && qp->xrcd == xrcd) {
+		LIST_INSERT_HEAD(&qp->watches, watch, link);
+		*out = qp;
+		rc = 0;
+	}
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+	return rc;
+}
+
+bool
+dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_watch *watch)
+{
+	bool last;
+
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	LIST_REMOVE(watch, link);
+	last = LIST_EMPTY(&qp->watches);
+	if (last)
+		dev_qp_take_out(dev, qp);
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+	return last;
+}

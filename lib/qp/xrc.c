@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The extended reliable connection (IBA annex A14): RC with the receive queues apart.
+ * Each request names an SRQ of the target's XRC domain, and that SRQ says everything
+ * else: where receives come from, which CQ they complete in, and, as the target has no
+ * PD, of which PD the keys must be, remote ones too. So a message makes the SRQ the QP's
+ * own, and the rest is the responder of RC.
+ */
+#include "qp/internal.h"
+
+void
+xrc_reset(struct qp *qp)
+{
+	qp->srq = NULL;
+	qp->recv_cq = NULL;
+	qp->resp.srqn = 0;
+}
+
+/* False: there is no such SRQ in the domain, or the message in progress is for another.
+ */
+static bool
+srq_select(struct qp *qp, uint32_t srqn)
+{
+	struct srq *srq;
+
+	if (likely(srqn == qp->resp.srqn && qp->srq != NULL))
+		return true;
+	if (qp->resp.msg != OP_UNKNOWN)
+		return false;
+	srq = srq_table_get(qp->env->srqs, srqn);
+	if (srq == NULL || srq->xrcd != qp->xrcd)
+		return false;
+	qp->srq = srq;
+	qp->recv_cq = srq->cq;
+	qp->pd = srq->pd;
+	qp->resp.srqn = srqn;
+	return true;
+}
+
+void
+xrc_rx(struct qp *qp, const struct pkt_view *v)
+{
+	/* Duplicates are answered as the first of them was understood. */
+	if (likely(v->psn == qp->resp.epsn) && unlikely(!srq_select(qp, view_srqn(v)))) {
+		resp_established(qp);
+		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
+			VENDOR_SRQN);
+		return;
+	}
+	resp_rx(qp, v);
+}
+
+void
+qp_forget_srq(struct qp *qp, const struct srq *srq)
+{
+	if (qp->type != IBV_QPT_XRC_RECV)
+		return;
+	resp_jobs_revoke(qp, srq->srqn);
+	if (qp->srq != srq)
+		return;
+	qp->resp.wqe_held = false;
+	xrc_reset(qp);
+}

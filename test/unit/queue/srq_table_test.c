@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SRQ numbers: found while they stand, not soon used again, all of them usable. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "queue/srq_table.h"
+
+static struct srq_table t;
+
+static void
+test_numbers(void **state)
+{
+	struct srq a = {.srqn = 0}, b = {.srqn = 0}, c = {.srqn = 0};
+
+	(void)state;
+	srq_table_init(&t, 0x1000);
+	assert_null(srq_table_get(&t, 0x1000));
+	assert_int_equal(srq_table_put(&t, &a), 0);
+	assert_int_equal(srq_table_put(&t, &b), 0);
+	assert_int_equal(a.srqn, 0x1000);
+	assert_int_equal(b.srqn, 0x1001);
+	assert_ptr_equal(srq_table_get(&t, 0x1000), &a);
+	assert_ptr_equal(srq_table_get(&t, 0x1001), &b);
+	assert_null(srq_table_get(&t, 0x0FFF));
+	assert_null(srq_table_get(&t, 0x1002));
+	assert_null(srq_table_get(&t, 0x1000 + SRQ_TABLE_MAX));
+	assert_null(srq_table_get(&t, 0));
+	assert_null(srq_table_get(&t, 0xFFFFFF));
+	/* A number that was given back rests. */
+	srq_table_remove(&t, &a);
+	assert_null(srq_table_get(&t, 0x1000));
+	assert_int_equal(srq_table_put(&t, &c), 0);
+	assert_int_equal(c.srqn, 0x1002);
+	srq_table_remove(&t, &b);
+	srq_table_remove(&t, &c);
+	srq_table_fini(&t);
+}
+
+static void
+test_full(void **state)
+{
+	struct srq *all = calloc(SRQ_TABLE_MAX, sizeof(*all)), extra = {.srqn = 7};
+
+	(void)state;
+	assert_non_null(all);
+	srq_table_init(&t, SRQ_TABLE_BASE_MAX);
+	for (uint32_t i = 0; i < SRQ_TABLE_MAX; i++)
+		assert_int_equal(srq_table_put(&t, &all[i]), 0);
+	assert_int_equal(all[SRQ_TABLE_MAX - 1].srqn, 0xFFFFFE);
+	assert_int_equal(srq_table_put(&t, &extra), -ENOSPC);
+	assert_int_equal(extra.srqn, 7);
+	/* The one place, wherever it is, and round the end. */
+	for (uint32_t i = 5; i < SRQ_TABLE_MAX; i += SRQ_TABLE_MAX / 7) {
+		srq_table_remove(&t, &all[i]);
+		assert_int_equal(srq_table_put(&t, &extra), 0);
+		assert_int_equal(extra.srqn, SRQ_TABLE_BASE_MAX + i);
+		srq_table_remove(&t, &extra);
+		assert_int_equal(srq_table_put(&t, &all[i]), 0);
+	}
+	for (uint32_t i = 0; i < SRQ_TABLE_MAX; i++) {
+		assert_ptr_equal(srq_table_get(&t, all[i].srqn), &all[i]);
+		srq_table_remove(&t, &all[i]);
+	}
+	srq_table_fini(&t);
+	free(all);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_full),
+	};
+
+	return cmocka_run_group_tests_name("srq table", tests, NULL, NULL);
+}
