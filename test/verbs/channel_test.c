@@ -159,6 +159,82 @@ test_refused(void **state)
 	close_channel();
 }
 
+/* Armed again while an event waits to be read: one more of them. */
+static void
+test_armed_again(void **state)
+{
+	(void)state;
+	open_channel();
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0); /* twice is once */
+	message(0);
+	message(0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	message(0);
+	assert_true(event_is_there());
+	assert_true(event_is_there());
+	assert_false(event_is_there());
+	/* For any completion after solicited ones were asked for. */
+	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	message(0);
+	assert_true(event_is_there());
+	/* And what was polled meanwhile takes nothing back. */
+	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
+	message(IBV_SEND_SOLICITED);
+	{
+		struct ibv_wc wc[16];
+
+		assert_true(ibv_poll_cq(cq, 16, wc) > 0);
+	}
+	assert_true(event_is_there());
+	close_channel();
+}
+
+static bool destroyed;
+
+static void *
+destroyer(void *arg)
+{
+	assert_int_equal(ibv_destroy_cq(arg), 0);
+	__atomic_store_n(&destroyed, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* ibv_destroy_cq() waits for each event that was read to be acknowledged. */
+static void
+test_acknowledged(void **state)
+{
+	struct ibv_cq *got;
+	pthread_t thread;
+	void *context;
+
+	(void)state;
+	open_channel();
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		message(0);
+	}
+	assert_int_equal(ibv_get_cq_event(channel, &got, &context), 0);
+	assert_int_equal(ibv_get_cq_event(channel, &got, &context), 0);
+	assert_int_equal(ibv_destroy_cq(cq), EBUSY);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	destroyed = false;
+	assert_int_equal(pthread_create(&thread, NULL, destroyer, cq), 0);
+	usleep(20000);
+	assert_false(__atomic_load_n(&destroyed, __ATOMIC_ACQUIRE));
+	ibv_ack_cq_events(cq, 1);
+	usleep(20000);
+	assert_false(__atomic_load_n(&destroyed, __ATOMIC_ACQUIRE));
+	ibv_ack_cq_events(cq, 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	/* The third, which nobody read, went with the CQ. */
+	assert_int_equal(ibv_get_cq_event(channel, &got, &context), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+	pair_close(&pair);
+}
+
 /* A reader that sleeps in poll(2) while threads run the engines: arm, poll, sleep. */
 static void
 test_no_wakeup_lost(void **state)
@@ -206,6 +282,8 @@ main(void)
 		cmocka_unit_test(test_one_an_arming),
 		cmocka_unit_test(test_solicited),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_armed_again),
+		cmocka_unit_test(test_acknowledged),
 		cmocka_unit_test(test_no_wakeup_lost),
 	};
 
