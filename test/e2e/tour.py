@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two hosts run every service and opcode and verify the data (test/tour): two processes over two
+net_tap ports in a bridge, IPv4 and IPv6, and over net_memif with path MTU 4096. On the bridge each
+opcode is seen."""
+
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from tap import case, run, skip  # noqa: E402
+from testpmd import (BUILD, SCRATCH, add_space, eal, ip, is_root,  # noqa: E402
+                     plug)
+
+PROGRAM = os.path.join(BUILD, "test", "tour", "tour")
+ADDRESS = ["192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"]
+LEAST = 500  # cells that run in any case
+# What the device does not have yet may be skipped, and nothing else.
+MAY_SKIP = re.compile(r"^(MW|XRC|RC ATOMIC_WRITE)\b")
+OPCODES = set(range(0x00, 0x15)) | set(range(0x20, 0x2C)) | {0x64, 0x65}
+MORE_OPCODES = {"MW": {0x16, 0x17}, "RC ATOMIC_WRITE": {0x1D},
+                "XRC": {0xA0, 0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0xA6, 0xA7, 0xA8, 0xA9, 0xAA, 0xAB,
+                        0xAC, 0xAD, 0xAE, 0xAF, 0xB0, 0xB1}}
+
+
+class End:
+    """One process of the tour."""
+
+    count = 0
+
+    def __init__(self, space, role, gid_index, eal_options, device_options):
+        End.count += 1
+        self.path = os.path.join(SCRATCH, "tour%d" % End.count)
+        with open(self.path, "wb") as out:
+            self.process = subprocess.Popen(
+                ["ip", "netns", "exec", space, PROGRAM, "--" + role, "127.0.0.1", "--gid-index",
+                 str(gid_index), "--"] + eal_options + device_options, stdout=out,
+                stderr=subprocess.STDOUT)
+
+    def wait(self, timeout_s):
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return None
+
+    def lines(self):
+        with open(self.path, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+
+
+def judge(name, ends, timeout_s=400):
+    """Both ends passed, and what they skipped may be. Returns the families that were skipped."""
+    codes = [end.wait(timeout_s) for end in ends]
+    lines = [end.lines() for end in ends]
+    wrong = [line for side in lines for line in side if line.startswith("FAIL")]
+    skipped = [line[5:] for line in lines[0] if line.startswith("SKIP ")]
+    totals = [re.search(r"(\d+) passed, 0 failed, \d+ skipped", side[-1] if side else "")
+              for side in lines]
+    why = "%s\n%s\n%s\n%s" % (codes, "\n".join(wrong[:10]), "\n".join(lines[0][-10:]),
+                              "\n".join(lines[1][-10:]))
+    case("%s: every cell, both ways, data verified" % name, codes == [0, 0] and not wrong and
+         all(totals) and int(totals[0].group(1)) >= LEAST, why)
+    case("%s: nothing is skipped that the device has" % name,
+         all(MAY_SKIP.match(line) for line in skipped), skipped)
+    if all(totals):
+        print("# %s: %s" % (name, totals[0].group(0)))
+    return {family for family in MORE_OPCODES for line in skipped if line.startswith(family)}
+
+
+class Capture:
+    """The headers of all frames in the bridge."""
+
+    def __init__(self, space):
+        self.path = os.path.join(SCRATCH, "tour%d.pcap" % End.count)
+        self.process = subprocess.Popen(
+            ["ip", "netns", "exec", space, "tcpdump", "-i", "br0", "-w", self.path, "-U", "-s",
+             "128", "-B", "65536"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.process.stderr.readline()  # "listening on"
+
+    def stop(self):
+        size = -1  # it drops what it has not written yet
+        while size != os.path.getsize(self.path):
+            size = os.path.getsize(self.path)
+            time.sleep(0.5)
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(10)
+        self.process.stderr.close()
+
+    def opcodes(self):
+        """BTH opcodes of its frames, and the destination MACs of DestQP 0xFFFFFF."""
+        seen, macs = set(), set()
+        with open(self.path, "rb") as file:
+            file.read(24)
+            while True:
+                head = file.read(16)
+                if len(head) < 16:
+                    return seen, macs
+                frame = file.read(struct.unpack("<IIII", head)[2])
+                bth = {0x0800: 14 + 20 + 8, 0x86DD: 14 + 40 + 8}.get(
+                    struct.unpack(">H", frame[12:14])[0])
+                if bth is None or len(frame) < bth + 12 or frame[bth - 6:bth - 4] != b"\x12\xb7":
+                    continue
+                seen.add(frame[bth])
+                if frame[bth + 5:bth + 8] == b"\xff\xff\xff":
+                    macs.add(frame[:3].hex())
+
+
+def tap_end(space, side, role, gid_index):
+    port = "port%d" % side
+    end = End(space, role, gid_index, eal(side, "net_tap0,iface=" + port, memory_mb=256),
+              ["addr=" + ADDRESS[side]])
+    plug(space, port, "br0")
+    return end
+
+
+def taps(space, name, gid_index, mac):
+    capture = Capture(space)
+    ends = [tap_end(space, 1, "listen", gid_index), tap_end(space, 0, "connect", gid_index)]
+    skipped = judge(name, ends)
+    capture.stop()
+    seen, macs = capture.opcodes()
+    wanted = OPCODES.union(*(codes for family, codes in MORE_OPCODES.items()
+                             if family not in skipped))
+    case("%s: every opcode was on the wire" % name, wanted <= seen,
+         "missing: %s" % ["0x%02x" % op for op in sorted(wanted - seen)])
+    case("%s: multicast went to the group's MAC" % name, macs == {mac}, macs)
+
+
+def one_bridge():
+    space = add_space("tour")
+    ip("-n", space, "link", "set", "lo", "up")
+    ip("-n", space, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
+    ip("-n", space, "link", "set", "br0", "up")
+    return space
+
+
+def memif():
+    space = add_space("memif")
+    ip("-n", space, "link", "set", "lo", "up")
+    socket = os.path.join(SCRATCH, "tour.sock")
+    ends = []
+    for side, role, memif_role in ((1, "listen", "server"), (0, "connect", "client")):
+        device = "net_memif0,role=%s,socket=%s,socket-abstract=no,bsize=8192,rsize=11" % (
+            memif_role, socket)
+        ends.append(End(space, role, 0, eal(side, device, memory_mb=256),
+                        ["addr=" + ADDRESS[side], "mtu=4200"]))
+        for _ in range(100):
+            if os.path.exists(socket):
+                break
+            time.sleep(0.1)
+    judge("net_memif, path MTU 4096", ends)
+    case("net_memif: the path MTU is 4096", "path MTU 4096" in ends[0].lines()[-1],
+         ends[0].lines()[-1:])
+
+
+def main():
+    if not is_root() or not os.path.exists("/dev/net/tun"):
+        return run(lambda: skip("tour", "needs root and /dev/net/tun"))
+    space = one_bridge()
+    return run(lambda: taps(space, "net_tap, IPv4", 0, "01005e"),
+               lambda: taps(space, "net_tap, IPv6", 1, "333377"), memif)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

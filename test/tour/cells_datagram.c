@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* UD beside plain transfers: multicast, and an answer to the address of the header. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tour.h"
+
+#define TRIES 20
+#define LOST_MS 400
+#define ALL_QPNS 0xFFFFFF
+
+static const struct link_conf ud = {.type = IBV_QPT_UD};
+
+static const char *
+need_nothing(struct tour *t, const void *arg)
+{
+	(void)arg;
+	(void)t;
+	return NULL;
+}
+
+static const char *
+need_mcast(struct tour *t, const void *arg)
+{
+	(void)arg;
+	return t->device.orig_attr.max_mcast_grp == 0 ? "the device has no multicast"
+						      : NULL;
+}
+
+static const char *
+datagram(struct tour *t, struct ibv_ah *ah, uint32_t qpn, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)link_source(t, 0), len, t->mr->lkey};
+	struct ibv_send_wr wr = {
+		.wr_id = 7,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = TOUR_QKEY},
+	};
+	struct ibv_wc wc;
+
+	TRY(link_send(t, &wr));
+	return link_done(t, t->send_cq, 7, &wc);
+}
+
+/* A datagram that comes within the time, checked: *arrived. */
+static const char *
+take(struct tour *t, uint32_t len, unsigned slot, struct ibv_wc *wc, bool *arrived)
+{
+	int got = link_poll_for(t, t->recv_cq, wc, LOST_MS);
+
+	*arrived = got == 1;
+	if (got == 0)
+		return NULL;
+	NEED(t, got == 1 && wc->status == IBV_WC_SUCCESS);
+	NEED(t, wc->byte_len == TOUR_GRH + len);
+	return data_check(t, link_target(t, wc->wr_id) + TOUR_GRH, len, slot);
+}
+
+/* ---- Multicast ---- */
+
+/* Of the address family that the connection has. */
+static union ibv_gid
+group_gid(const struct tour *t, unsigned n)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	union ibv_gid gid = {{0}};
+
+	if (memcmp(t->gid.raw, mapped, 12) == 0) {
+		memcpy(gid.raw, mapped, 12);
+		gid.raw[12] = 239;
+		gid.raw[13] = 77;
+	} else {
+		gid.raw[0] = 0xff;
+		gid.raw[1] = 0x12; /* of this link, not a well-known one */
+		gid.raw[12] = 0x77;
+	}
+	gid.raw[14] = (uint8_t)(t->seed >> 8);
+	gid.raw[15] = (uint8_t)(2 * t->seed + n);
+	return gid;
+}
+
+/* The passive end is attached: it gets one copy. Then it is not, and gets none. */
+static const char *
+mcast_once(struct tour *t, uint32_t len, bool *arrived)
+{
+	union ibv_gid gid = group_gid(t, 0);
+	struct ibv_ah *ah = link_ah(t, gid.raw);
+	uint8_t mine = 1, theirs;
+	const char *why = NULL;
+	struct ibv_wc wc;
+
+	NEED(t, ah != NULL);
+	data_fill(t, link_source(t, 0), len, 3);
+	for (unsigned i = 0; i < 2; i++) {
+		data_clear(link_target(t, i), TOUR_GRH + len);
+		TRY(link_recv(t, i, link_target(t, i), TOUR_GRH + len));
+	}
+	NEED(t, ibv_attach_mcast(t->qp, &gid, 0) == 0);
+	NEED(t, ibv_attach_mcast(t->qp, &gid, 0) == 0); /* twice is once */
+	why = tour_sync(t);
+	if (why == NULL && t->active)
+		why = datagram(t, ah, ALL_QPNS, len);
+	if (why == NULL)
+		why = tour_sync(t);
+	*arrived = true;
+	if (why == NULL && !t->active) {
+		why = take(t, len, 3, &wc, arrived);
+		if (why == NULL && *arrived && wc.src_qp != t->peer.qpn)
+			why = tour_fail(t, "from QP 0x%x", wc.src_qp);
+	}
+	if (why == NULL)
+		why = link_quiet(
+			t, t->recv_cq); /* no second copy; the sender gets none */
+	NEED(t, ibv_detach_mcast(t->qp, &gid, 0) == 0);
+	TRY(why);
+	mine = *arrived;
+	TRY(oob_swap(t, &mine, &theirs, 1));
+	*arrived = mine && theirs;
+	if (t->active)
+		TRY(datagram(t, ah, ALL_QPNS, len));
+	TRY(tour_sync(t));
+	TRY(link_quiet(t, t->recv_cq));
+	return ibv_destroy_ah(ah) == 0 ? NULL : tour_fail(t, "the handle stays");
+}
+
+static const char *
+mcast_cell(struct tour *t, const void *arg)
+{
+	const uint32_t *len = arg;
+
+	for (int i = 0; i < TRIES; i++) {
+		bool arrived;
+
+		TRY(link_open(t, &ud));
+		TRY(mcast_once(t, *len <= t->mtu ? *len : t->mtu, &arrived));
+		link_close(t);
+		if (arrived)
+			return NULL;
+	}
+	return tour_fail(t, "lost %d times", TRIES);
+}
+
+/* ---- Answers ---- */
+
+/* The passive end answers to where the 40 bytes say that the datagram came from. */
+static const char *
+answer(struct tour *t, const struct ibv_wc *wc)
+{
+	struct ibv_wc copy = *wc;
+	struct ibv_ah *ah = ibv_create_ah_from_wc(
+		t->pd, &copy, (struct ibv_grh *)(void *)link_target(t, wc->wr_id), 1);
+	const char *why;
+
+	NEED(t, ah != NULL);
+	why = datagram(t, ah, wc->src_qp, 333);
+	ibv_destroy_ah(ah);
+	return why;
+}
+
+static const char *
+answer_once(struct tour *t, bool *arrived)
+{
+	uint8_t mine, theirs;
+	struct ibv_wc wc;
+
+	data_fill(t, link_source(t, 0), 333, 1);
+	data_clear(link_target(t, 0), TOUR_GRH + 333);
+	TRY(link_recv(t, 0, link_target(t, 0), TOUR_GRH + 333));
+	TRY(tour_sync(t));
+	if (t->active)
+		TRY(datagram(t, t->ah, t->peer.qpn, 333));
+	TRY(take(t, 333, 1, &wc, arrived));
+	if (!t->active && *arrived)
+		TRY(answer(t, &wc));
+	mine = *arrived;
+	TRY(oob_swap(t, &mine, &theirs, 1));
+	*arrived = mine && theirs;
+	return NULL;
+}
+
+static const char *
+answer_cell(struct tour *t, const void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < TRIES; i++) {
+		bool arrived;
+
+		TRY(link_open(t, &ud));
+		TRY(answer_once(t, &arrived));
+		link_close(t);
+		if (arrived)
+			return NULL;
+	}
+	return tour_fail(t, "lost %d times", TRIES);
+}
+
+void
+cells_datagram(struct tour *t)
+{
+	static const uint32_t lens[] = {0, 1, 255, 65536};
+
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "UD multicast %s",
+			(const char *[]){"0", "1", "255", "path MTU"}[i]);
+		tour_cell(t, name, need_mcast, mcast_cell, &lens[i]);
+	}
+	tour_cell(t, "UD answer to the header", need_nothing, answer_cell, NULL);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests that are built by calls: ibv_wr_post(3). */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tour.h"
+
+#define LEN 10000
+#define OLD UINT64_C(0x1122334455667788)
+#define NEW UINT64_C(0x99AABBCCDDEEFF00)
+
+struct op {
+	const char *name;
+	uint64_t flag;
+	bool word; /* a receive is taken */
+};
+
+static const struct op list[] = {
+	{"SEND", IBV_QP_EX_WITH_SEND, true},
+	{"SEND_WITH_IMM", IBV_QP_EX_WITH_SEND_WITH_IMM, true},
+	{"WRITE", IBV_QP_EX_WITH_RDMA_WRITE, false},
+	{"WRITE_WITH_IMM", IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, true},
+	{"READ", IBV_QP_EX_WITH_RDMA_READ, false},
+	{"CMP_AND_SWP", IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, false},
+	{"FETCH_AND_ADD", IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, false},
+	{"ATOMIC_WRITE", IBV_QP_EX_WITH_ATOMIC_WRITE, false},
+};
+
+/* A QP with the operation can be made. */
+static const char *
+can(struct tour *t, uint64_t flag)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = t->send_cq,
+		.recv_cq = t->recv_cq,
+		.cap = {.max_send_wr = 1,
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = t->pd,
+		.send_ops_flags = flag,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(t->context, &attr);
+
+	if (qp == NULL)
+		return "no QP with this operation can be made";
+	ibv_destroy_qp(qp);
+	return NULL;
+}
+
+static const char *
+need_op(struct tour *t, const void *arg)
+{
+	return can(t, ((const struct op *)arg)->flag);
+}
+
+static const char *
+complete(struct tour *t, struct ibv_qp_ex *ex)
+{
+	struct ibv_wc wc;
+	int err = ibv_wr_complete(ex);
+
+	if (err != 0)
+		return tour_fail(t, "ibv_wr_complete(): %s", strerror(err));
+	return link_done(t, t->send_cq, 3, &wc);
+}
+
+static bool
+is_atomic(const struct op *op)
+{
+	return op->flag == IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP ||
+	       op->flag == IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+}
+
+static void
+build(struct tour *t, struct ibv_qp_ex *ex, const struct op *op)
+{
+	uint64_t far = link_remote(t, 0);
+	uint32_t rkey = t->peer.rkey, imm = htonl(t->seed), value[2];
+	uint64_t word = NEW;
+
+	switch (op->flag) {
+	case IBV_QP_EX_WITH_SEND:
+		ibv_wr_send(ex);
+		break;
+	case IBV_QP_EX_WITH_SEND_WITH_IMM:
+		ibv_wr_send_imm(ex, imm);
+		break;
+	case IBV_QP_EX_WITH_RDMA_WRITE:
+		ibv_wr_rdma_write(ex, rkey, far);
+		break;
+	case IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM:
+		ibv_wr_rdma_write_imm(ex, rkey, far, imm);
+		break;
+	case IBV_QP_EX_WITH_RDMA_READ:
+		ibv_wr_rdma_read(ex, rkey, far);
+		break;
+	case IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP:
+		ibv_wr_atomic_cmp_swp(ex, rkey, far, OLD, NEW);
+		break;
+	case IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD:
+		ibv_wr_atomic_fetch_add(ex, rkey, far, NEW - OLD);
+		break;
+	default:
+		memcpy(value, &word, sizeof(value));
+		ibv_wr_atomic_write(ex, rkey, far, value);
+	}
+}
+
+static const char *
+active(struct tour *t, const struct op *op)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(t->qp);
+	bool reads = op->flag == IBV_QP_EX_WITH_RDMA_READ || is_atomic(op);
+	uint32_t len = is_atomic(op) ? 8 : LEN;
+	uint8_t *at = reads ? link_target(t, 1) : link_source(t, 0);
+	struct ibv_sge two[2] = {{(uintptr_t)at, 1000, t->mr->lkey},
+		{(uintptr_t)at + 1000, LEN - 1000, t->mr->lkey}};
+	uint64_t got;
+
+	NEED(t, ex != NULL);
+	if (reads)
+		data_clear(at, len);
+	else
+		data_fill(t, at, len, 0);
+	ibv_wr_start(ex);
+	ex->wr_id = 3;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	build(t, ex, op);
+	if (op->flag == IBV_QP_EX_WITH_RDMA_WRITE)
+		ibv_wr_set_sge_list(ex, 2, two);
+	else if (op->flag != IBV_QP_EX_WITH_ATOMIC_WRITE)
+		ibv_wr_set_sge(ex, t->mr->lkey, (uintptr_t)at, len);
+	TRY(complete(t, ex));
+	if (op->flag == IBV_QP_EX_WITH_RDMA_READ)
+		return data_check(t, at, len, 0);
+	memcpy(&got, at, sizeof(got));
+	NEED(t, !is_atomic(op) || got == OLD);
+	return NULL;
+}
+
+static const char *
+passive(struct tour *t, const struct op *op)
+{
+	uint64_t word;
+	struct ibv_wc wc;
+
+	if (op->word) {
+		TRY(link_done(t, t->recv_cq, 4, &wc));
+		NEED(t, wc.byte_len == LEN);
+		NEED(t, (wc.wc_flags & IBV_WC_WITH_IMM) == 0 ||
+				ntohl(wc.imm_data) == t->seed);
+	}
+	if (op->flag == IBV_QP_EX_WITH_RDMA_READ)
+		return NULL;
+	if (!is_atomic(op) && op->flag != IBV_QP_EX_WITH_ATOMIC_WRITE)
+		return data_check(t, link_target(t, 0), LEN, 0);
+	memcpy(&word, link_target(t, 0), sizeof(word));
+	NEED(t, word == NEW);
+	return NULL;
+}
+
+static const char *
+wr_cell(struct tour *t, const void *arg)
+{
+	const struct op *op = arg;
+	struct link_conf conf = {.type = IBV_QPT_RC, .ops = op->flag};
+	uint64_t word = OLD;
+
+	TRY(link_open(t, &conf));
+	if (!t->active) {
+		data_clear(link_target(t, 0), LEN);
+		if (op->flag == IBV_QP_EX_WITH_RDMA_READ)
+			data_fill(t, link_target(t, 0), LEN, 0);
+		else
+			memcpy(link_target(t, 0), &word, sizeof(word));
+		TRY(link_recv(t, 4, link_target(t, 0), LEN));
+	}
+	TRY(tour_sync(t));
+	if (t->active)
+		TRY(active(t, op));
+	TRY(tour_sync(t));
+	return t->active ? NULL : passive(t, op);
+}
+
+void
+cells_wr(struct tour *t)
+{
+	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "RC %s by ibv_wr_post", list[i].name);
+		tour_cell(t, name, need_op, wr_cell, &list[i]);
+	}
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* XRC: an initiator here, a target there, and the SRQ that the request names. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tour.h"
+
+struct xrc {
+	struct ibv_xrcd *xrcd;
+	struct ibv_srq *srq;
+	struct ibv_qp *target;
+	struct ibv_qp *initiator;
+};
+
+struct job {
+	enum ibv_wr_opcode op;
+	uint32_t len; /* 0xFFFF0000 and up: path MTU and the rest */
+};
+
+static const char *
+need_xrc(struct tour *t, const void *arg)
+{
+	(void)arg;
+	return (t->device.orig_attr.device_cap_flags & IBV_DEVICE_XRC) != 0
+		       ? NULL
+		       : "the device has no XRC";
+}
+
+static const char *
+objects(struct tour *t, struct xrc *x)
+{
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_srq_init_attr_ex srq = {
+		.attr = {.max_wr = TOUR_WRS, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = t->pd,
+		.cq = t->recv_cq,
+	};
+	struct ibv_qp_init_attr_ex target = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD};
+	struct ibv_qp_init_attr_ex initiator = {
+		.qp_type = IBV_QPT_XRC_SEND,
+		.send_cq = t->send_cq,
+		.cap = {.max_send_wr = TOUR_WRS, .max_send_sge = 1},
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = t->pd,
+	};
+
+	x->xrcd = ibv_open_xrcd(t->context, &domain);
+	NEED(t, x->xrcd != NULL);
+	srq.xrcd = target.xrcd = x->xrcd;
+	x->srq = ibv_create_srq_ex(t->context, &srq);
+	NEED(t, x->srq != NULL);
+	x->target = ibv_create_qp_ex(t->context, &target);
+	NEED(t, x->target != NULL);
+	x->initiator = ibv_create_qp_ex(t->context, &initiator);
+	NEED(t, x->initiator != NULL);
+	return NULL;
+}
+
+static const char *
+destroy(struct tour *t, struct xrc *x)
+{
+	int left = 0;
+
+	if (x->initiator != NULL)
+		left += ibv_destroy_qp(x->initiator) != 0;
+	if (x->target != NULL)
+		left += ibv_destroy_qp(x->target) != 0;
+	if (x->srq != NULL)
+		left += ibv_destroy_srq(x->srq) != 0;
+	if (x->xrcd != NULL)
+		left += ibv_close_xrcd(x->xrcd) != 0;
+	t->qp = NULL;
+	t->srq = NULL;
+	return left == 0 ? NULL : tour_fail(t, "%d objects stay", left);
+}
+
+/* Each initiator with the other end's target. */
+static const char *
+join(struct tour *t, struct xrc *x)
+{
+	struct tour_end to_target, to_initiator;
+
+	link_own(t);
+	t->own.qpn = x->initiator->qp_num;
+	t->own.extra[0] = x->target->qp_num;
+	NEED(t, ibv_get_srq_num(x->srq, &t->own.srqn) == 0);
+	TRY(oob_swap(t, &t->own, &t->peer, sizeof(t->own)));
+	to_initiator = to_target = t->peer;
+	to_target.qpn = t->peer.extra[0];
+	NEED(t, link_to_init(t, x->initiator) == 0 && link_to_init(t, x->target) == 0);
+	NEED(t, link_to_rtr(t, x->initiator, &to_target) == 0);
+	NEED(t, link_to_rtr(t, x->target, &to_initiator) == 0);
+	NEED(t, link_to_rts(t, x->initiator) == 0);
+	return tour_sync(t);
+}
+
+static const char *
+active(struct tour *t, struct xrc *x, const struct job *j, uint32_t len)
+{
+	uint8_t *at = j->op == IBV_WR_RDMA_READ ? link_target(t, 0) : link_source(t, 0);
+	struct ibv_sge sge = {(uintptr_t)at, len, t->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = 1,
+		.sg_list = &sge,
+		.num_sge = len != 0,
+		.opcode = j->op,
+		.send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htonl(t->seed)};
+	struct ibv_wc wc;
+
+	data_clear(at, len);
+	if (j->op != IBV_WR_RDMA_READ)
+		data_fill(t, at, len, 0);
+	wr.wr.rdma.remote_addr = link_remote(t, 0);
+	wr.wr.rdma.rkey = t->peer.rkey;
+	wr.qp_type.xrc.remote_srqn = t->peer.srqn;
+	t->qp = x->initiator;
+	TRY(link_send(t, &wr));
+	TRY(link_done(t, t->send_cq, 1, &wc));
+	return j->op == IBV_WR_RDMA_READ ? data_check(t, at, len, 0) : NULL;
+}
+
+static const char *
+passive(struct tour *t, struct xrc *x, const struct job *j, uint32_t len)
+{
+	bool word = j->op != IBV_WR_RDMA_READ && j->op != IBV_WR_RDMA_WRITE;
+	struct ibv_wc wc;
+
+	if (word) {
+		TRY(link_done(t, t->recv_cq, 5, &wc));
+		NEED(t, wc.byte_len == len);
+		NEED(t, wc.qp_num == x->target->qp_num);
+		NEED(t, j->op == IBV_WR_SEND || ntohl(wc.imm_data) == t->seed);
+	}
+	return j->op == IBV_WR_RDMA_READ ? NULL
+					 : data_check(t, link_target(t, 0), len, 0);
+}
+
+static const char *
+walk(struct tour *t, struct xrc *x, const struct job *j)
+{
+	uint32_t len = j->len < 0xFFFF0000 ? j->len : 3 * t->mtu + (j->len & 0xFFFF);
+
+	TRY(objects(t, x));
+	TRY(join(t, x));
+	if (!t->active) {
+		t->srq = x->srq;
+		data_clear(link_target(t, 0), len);
+		if (j->op == IBV_WR_RDMA_READ)
+			data_fill(t, link_target(t, 0), len, 0);
+		TRY(link_recv(t, 5, link_target(t, 0), len != 0 ? len : 1));
+	}
+	TRY(tour_sync(t));
+	if (t->active)
+		TRY(active(t, x, j, len));
+	TRY(tour_sync(t));
+	return t->active ? NULL : passive(t, x, j, len);
+}
+
+static const char *
+xrc_cell(struct tour *t, const void *arg)
+{
+	struct xrc x = {0};
+	const char *why = walk(t, &x, arg);
+	char keep[sizeof(t->why)];
+	const char *after;
+
+	memcpy(keep, t->why, sizeof(keep));
+	after = destroy(t, &x);
+	if (why == NULL)
+		return after;
+	return memcpy(t->why, keep, sizeof(keep));
+}
+
+void
+cells_xrc(struct tour *t)
+{
+	static const struct {
+		enum ibv_wr_opcode op;
+		const char *name;
+	} ops[] = {
+		{IBV_WR_SEND, "SEND"},
+		{IBV_WR_SEND_WITH_IMM, "SEND_WITH_IMM"},
+		{IBV_WR_RDMA_WRITE, "WRITE"},
+		{IBV_WR_RDMA_WRITE_WITH_IMM, "WRITE_WITH_IMM"},
+		{IBV_WR_RDMA_READ, "READ"},
+	};
+	static const uint32_t lens[] = {0, 1, 0xFFFF0001, 1 << 20};
+
+	for (unsigned o = 0; o < sizeof(ops) / sizeof(ops[0]); o++) {
+		for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+			struct job j = {ops[o].op, lens[i]};
+			char name[64];
+
+			snprintf(name, sizeof(name), "XRC %s %s", ops[o].name,
+				(const char *[]){"0", "1", "several MTU", "1 MiB"}[i]);
+			tour_cell(t, name, need_xrc, xrc_cell, &j);
+		}
+	}
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rocade's devices: an ethdev port or a loop, and threads that run the engines. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rocade/rocade.h>
+#include <rte_eal.h>
+
+#include "host.h"
+
+#define ARGS_MAX 64
+#define IDLE_TURNS 100
+#define IDLE_US 50
+
+static struct rocade_port *ports[2];
+static pthread_t runner;
+static bool running, stop;
+
+static void *
+run(void *arg)
+{
+	unsigned idle = 0;
+
+	(void)arg;
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+		unsigned moved = 0;
+
+		for (unsigned p = 0; p < 2 && ports[p] != NULL; p++) {
+			for (unsigned i = 0; i < rocade_port_engine_count(ports[p]); i++)
+				moved += rocade_engine_poll(
+					rocade_port_engine(ports[p], i));
+		}
+		idle = moved != 0 ? 0 : idle + 1;
+		if (idle > IDLE_TURNS)
+			usleep(IDLE_US);
+		else if (idle != 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static const char *
+option(struct rocade_port_conf *conf, const char *text)
+{
+	static char addresses[256];
+
+	if (strncmp(text, "addr=", 5) == 0) {
+		snprintf(addresses, sizeof(addresses), "%s", text + 5);
+		conf->addresses = addresses;
+	} else if (strncmp(text, "mtu=", 4) == 0) {
+		conf->mtu = (uint32_t)atoi(text + 4);
+	} else if (strncmp(text, "engines=", 8) == 0) {
+		conf->engines = (uint16_t)atoi(text + 8);
+	} else {
+		return "options of the device: addr=, mtu=, engines=, and EAL's";
+	}
+	return NULL;
+}
+
+static const char *
+loop_open(struct rocade_port_conf *conf)
+{
+	struct rocade_port_conf both[2] = {*conf, *conf};
+
+	both[0].addresses = "192.0.2.1/24,2001:db8::1/64";
+	both[1].addresses = "192.0.2.2/24,2001:db8::2/64";
+	return rocade_open_loop(both, ports) != 0 ? rocade_error() : NULL;
+}
+
+const char *
+host_open(char **options, unsigned count, bool loop)
+{
+	struct rocade_port_conf conf = {.size = sizeof(conf)};
+	char *args[ARGS_MAX] = {(char *)(uintptr_t) "tour"};
+	int n = 1;
+
+	for (unsigned i = 0; i < count && n < ARGS_MAX - 1; i++) {
+		const char *why;
+
+		if (strchr(options[i], '=') == NULL || options[i][0] == '-' ||
+			strncmp(options[i], "net_", 4) == 0) {
+			args[n++] = options[i];
+			continue;
+		}
+		why = option(&conf, options[i]);
+		if (why != NULL)
+			return why;
+	}
+	if (loop) {
+		const char *why = loop_open(&conf);
+
+		if (why != NULL)
+			return why;
+	} else {
+		if (rte_eal_init(n, args) < 0)
+			return "rte_eal_init() failed";
+		if (rocade_open_port(&conf, &ports[0]) != 0)
+			return rocade_error();
+	}
+	running = pthread_create(&runner, NULL, run, NULL) == 0;
+	return running ? NULL : "no thread";
+}
+
+const char *
+host_device(unsigned which)
+{
+	return ibv_get_device_name(rocade_port_device(ports[which]));
+}
+
+void
+host_stop(void)
+{
+	if (!running)
+		return;
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	pthread_join(runner, NULL);
+	running = false;
+}
+
+void
+host_report(void)
+{
+	struct rocade_stat rows[256];
+
+	for (unsigned p = 0; p < 2 && ports[p] != NULL; p++) {
+		unsigned n = rocade_port_stats(ports[p], -1, rows, 256);
+
+		for (unsigned i = 0; i < n && i < 256; i++) {
+			if (rows[i].value != 0)
+				printf("# %s: %s %llu\n", host_device(p), rows[i].name,
+					(unsigned long long)rows[i].value);
+		}
+	}
+}
+
+void
+host_close(void)
+{
+	host_stop();
+	for (unsigned i = 0; i < 2 && ports[i] != NULL; i++) {
+		if (rocade_close_port(ports[i]) != 0)
+			fprintf(stderr, "tour: %s\n", rocade_error());
+	}
+}

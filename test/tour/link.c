@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tour.h"
+
+#define GUARD 64
+#define GUARD_BYTE 0xA5
+#define QUIET_NS 5000000
+
+static uint64_t
+clock_ns(void)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
+}
+
+/* ---- Data ---- */
+
+uint8_t *
+link_source(struct tour *t, unsigned slot)
+{
+	return t->mem + slot * TOUR_SLOT;
+}
+
+uint8_t *
+link_target(struct tour *t, unsigned slot)
+{
+	return t->mem + TOUR_HALF + slot * TOUR_SLOT;
+}
+
+uint64_t
+link_remote(struct tour *t, unsigned slot)
+{
+	return t->peer.addr + TOUR_HALF + slot * TOUR_SLOT;
+}
+
+static uint8_t
+byte_at(const struct tour *t, size_t i, unsigned slot)
+{
+	return (uint8_t)(t->seed * 31 + slot * 101 + i * 7 + (i >> 8) * 3 + (i >> 16));
+}
+
+void
+data_fill(struct tour *t, uint8_t *at, size_t len, unsigned slot)
+{
+	for (size_t i = 0; i < len; i++)
+		at[i] = byte_at(t, i, slot);
+}
+
+void
+data_clear(uint8_t *at, size_t len)
+{
+	memset(at, GUARD_BYTE, len + GUARD);
+}
+
+const char *
+data_check(struct tour *t, const uint8_t *at, size_t len, unsigned slot)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (at[i] != byte_at(t, i, slot))
+			return tour_fail(t,
+				"slot %u: byte %zu of %zu is 0x%02x, not 0x%02x", slot, i,
+				len, at[i], byte_at(t, i, slot));
+	}
+	for (size_t i = len; i < len + GUARD; i++) {
+		if (at[i] != GUARD_BYTE)
+			return tour_fail(t, "slot %u: written %zu bytes behind its end",
+				slot, i - len);
+	}
+	return NULL;
+}
+
+/* ---- Queues ---- */
+
+struct ibv_mr *
+link_mr(struct tour *t, int access)
+{
+	return ibv_reg_mr(t->pd, t->mem, TOUR_BYTES, access);
+}
+
+const char *
+link_recv(struct tour *t, uint64_t wr_id, uint8_t *at, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)at, len, t->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+	int err = t->srq != NULL ? ibv_post_srq_recv(t->srq, &wr, &bad)
+				 : ibv_post_recv(t->qp, &wr, &bad);
+
+	return err == 0 ? NULL : tour_fail(t, "posting a receive: %s", strerror(err));
+}
+
+const char *
+link_send(struct tour *t, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	int err = ibv_post_send(t->qp, wr, &bad);
+
+	return err == 0 ? NULL : tour_fail(t, "posting a send: %s", strerror(err));
+}
+
+int
+link_poll_for(struct tour *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms)
+{
+	uint64_t end = clock_ns() + ms * UINT64_C(1000000);
+	int n;
+
+	while ((n = ibv_poll_cq(cq, 1, wc)) == 0) {
+		if (clock_ns() > end)
+			return 0;
+		sched_yield();
+	}
+	if (n != 1)
+		tour_fail(t, "ibv_poll_cq() is %d", n);
+	return n == 1 ? 1 : -1;
+}
+
+const char *
+link_poll(struct tour *t, struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	int n = link_poll_for(t, cq, wc, TOUR_WAIT_S * 1000);
+
+	if (n == 0)
+		return tour_fail(t, "no %s completion in %d s",
+			cq == t->send_cq ? "send" : "receive", TOUR_WAIT_S);
+	return n == 1 ? NULL : t->why;
+}
+
+const char *
+link_done(struct tour *t, struct ibv_cq *cq, uint64_t wr_id, struct ibv_wc *wc)
+{
+	TRY(link_poll(t, cq, wc));
+	if (wc->status != IBV_WC_SUCCESS)
+		return tour_fail(t, "request %llu: %s (vendor_err %u)",
+			(unsigned long long)wc->wr_id, ibv_wc_status_str(wc->status),
+			wc->vendor_err);
+	if (wc->wr_id != wr_id)
+		return tour_fail(t, "completion of %llu, not of %llu",
+			(unsigned long long)wc->wr_id, (unsigned long long)wr_id);
+	return NULL;
+}
+
+const char *
+link_quiet(struct tour *t, struct ibv_cq *cq)
+{
+	uint64_t end = clock_ns() + QUIET_NS;
+	struct ibv_wc wc;
+
+	while (clock_ns() < end) {
+		if (ibv_poll_cq(cq, 1, &wc) != 0)
+			return tour_fail(t, "a completion of %llu that should not be: %s",
+				(unsigned long long)wc.wr_id,
+				ibv_wc_status_str(wc.status));
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* ---- Connections ---- */
+
+static struct ibv_qp *
+qp_create(struct tour *t, const struct link_conf *conf)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = t->send_cq,
+		.recv_cq = t->recv_cq,
+		.srq = conf->srq ? t->srq : NULL,
+		.cap = {.max_send_wr = TOUR_WRS,
+			.max_recv_wr = conf->srq ? 0 : TOUR_WRS,
+			.max_send_sge = 3,
+			.max_recv_sge = conf->srq ? 0 : 3,
+			.max_inline_data = 64},
+		.qp_type = conf->type,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = t->pd,
+	};
+	struct ibv_qp_init_attr plain;
+
+	if (conf->ops != 0) {
+		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		attr.send_ops_flags = conf->ops;
+		return ibv_create_qp_ex(t->context, &attr);
+	}
+	plain = (struct ibv_qp_init_attr){.send_cq = attr.send_cq,
+		.recv_cq = attr.recv_cq,
+		.srq = attr.srq,
+		.cap = attr.cap,
+		.qp_type = attr.qp_type};
+	return ibv_create_qp(t->pd, &plain);
+}
+
+static bool
+reliable(const struct ibv_qp *qp)
+{
+	return qp->qp_type != IBV_QPT_UC && qp->qp_type != IBV_QPT_UD;
+}
+
+int
+link_to_init(struct tour *t, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qkey = TOUR_QKEY,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	};
+	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+
+	(void)t;
+	if (reliable(qp))
+		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	return ibv_modify_qp(qp, &attr,
+		mask | (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+}
+
+static struct ibv_ah_attr
+path_to(const struct tour *t, const uint8_t gid[16])
+{
+	struct ibv_ah_attr ah = {
+		.is_global = 1,
+		.port_num = 1,
+		.grh = {.sgid_index = (uint8_t)t->gid_index, .hop_limit = 64},
+	};
+
+	memcpy(ah.grh.dgid.raw, gid, 16);
+	return ah;
+}
+
+struct ibv_ah *
+link_ah(struct tour *t, const uint8_t gid[16])
+{
+	struct ibv_ah_attr attr = path_to(t, gid);
+
+	return ibv_create_ah(t->pd, &attr);
+}
+
+int
+link_to_rtr(struct tour *t, struct ibv_qp *qp, const struct tour_end *peer)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = t->mtu_code,
+		.dest_qp_num = peer->qpn,
+		.rq_psn = peer->psn,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 12,
+		.ah_attr = path_to(t, peer->gid),
+	};
+	int mask = IBV_QP_STATE;
+
+	if (qp->qp_type != IBV_QPT_UD)
+		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_XRC_RECV)
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	return ibv_modify_qp(qp, &attr, mask);
+}
+
+int
+link_to_rts(struct tour *t, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.sq_psn = t->own.psn,
+		.timeout = 16,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 4,
+	};
+	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+
+	if (qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_XRC_SEND)
+		mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	if (reliable(qp))
+		mask |= IBV_QP_TIMEOUT;
+	return ibv_modify_qp(qp, &attr, mask);
+}
+
+static const char *
+srq_create(struct tour *t)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = TOUR_WRS, .max_sge = 3}};
+
+	t->srq = ibv_create_srq(t->pd, &attr);
+	return t->srq != NULL ? NULL : tour_fail(t, "no SRQ");
+}
+
+void
+link_own(struct tour *t)
+{
+	t->own = (struct tour_end){
+		.psn = (t->seed * 7919 + t->server) & 0xFFFFFF,
+		.rkey = t->mr->rkey,
+		.addr = (uintptr_t)t->mem,
+	};
+	memcpy(t->own.gid, &t->gid, 16);
+}
+
+const char *
+link_open(struct tour *t, const struct link_conf *conf)
+{
+	link_own(t);
+	if (conf->srq)
+		TRY(srq_create(t));
+	t->qp = qp_create(t, conf);
+	NEED(t, t->qp != NULL);
+	t->own.qpn = t->qp->qp_num;
+	NEED(t, link_to_init(t, t->qp) == 0);
+	TRY(oob_swap(t, &t->own, &t->peer, sizeof(t->own)));
+	NEED(t, link_to_rtr(t, t->qp, &t->peer) == 0);
+	NEED(t, link_to_rts(t, t->qp) == 0);
+	if (conf->type == IBV_QPT_UD) {
+		t->ah = link_ah(t, t->peer.gid);
+		NEED(t, t->ah != NULL);
+	}
+	return tour_sync(t);
+}
+
+void
+link_close(struct tour *t)
+{
+	struct ibv_wc wc;
+
+	if (t->qp != NULL)
+		ibv_destroy_qp(t->qp);
+	if (t->ah != NULL)
+		ibv_destroy_ah(t->ah);
+	if (t->srq != NULL)
+		ibv_destroy_srq(t->srq);
+	t->qp = NULL;
+	t->ah = NULL;
+	t->srq = NULL;
+	/* What a failed cell left. */
+	while (ibv_poll_cq(t->send_cq, 1, &wc) > 0 || ibv_poll_cq(t->recv_cq, 1, &wc) > 0)
+		;
+}

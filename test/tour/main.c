@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tour: see tour.h. */
+#include <getopt.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "host.h"
+
+#define PORT_DEFAULT 18600
+
+static const char usage[] =
+	"usage: tour (--listen ADDRESS | --connect ADDRESS | --loop) [--port N] "
+	"[--device NAME]\n"
+	"            [--gid-index N] [--only TEXT] [--quiet] [DEVICE OPTION ...]\n"
+	"Runs every service and opcode between two ends, and checks the data. One end "
+	"listens, the\n"
+	"other connects (TCP); --loop is both in one process. Exit status 0: nothing "
+	"failed.\n";
+
+const char *
+tour_fail(struct tour *t, const char *format, ...)
+{
+	va_list args;
+	char text[sizeof(t->why)];
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	memcpy(t->why, text, sizeof(text));
+	return t->why;
+}
+
+static void
+report(struct tour *t, const char *result, const char *name, const char *why)
+{
+	if (!t->verbose && strcmp(result, "FAIL") != 0)
+		return;
+	printf("%s %s (%s)%s%s\n", result, name, t->active ? "active" : "passive",
+		why != NULL ? ": " : "", why != NULL ? why : "");
+	fflush(stdout);
+}
+
+/* Whether both can: a swap of reasons. */
+static const char *
+both_can(struct tour *t, tour_need need, const void *arg)
+{
+	char mine[OOB_MAX] = "", theirs[OOB_MAX];
+	const char *why = need(t, arg);
+
+	if (why != NULL)
+		snprintf(mine, sizeof(mine), "%s", why);
+	TRY(oob_swap(t, mine, theirs, sizeof(mine)));
+	if (mine[0] == '\0' && theirs[0] == '\0')
+		return NULL;
+	return tour_fail(t, "%.120s", mine[0] != '\0' ? mine : theirs);
+}
+
+static void
+one_way(struct tour *t, const char *name, tour_fn fn, const void *arg)
+{
+	const char *why;
+
+	t->seed++;
+	t->peer_gave_up = false;
+	why = fn(t, arg);
+	why = oob_end(t, why == NULL);
+	link_close(t);
+	if (why == NULL)
+		t->passed++;
+	else
+		t->failed++;
+	report(t, why == NULL ? "PASS" : "FAIL", name, why);
+}
+
+void
+tour_cell(struct tour *t, const char *name, tour_need need, tour_fn fn, const void *arg)
+{
+	const char *why;
+
+	if (t->lost || (t->only != NULL && strstr(name, t->only) == NULL))
+		return;
+	why = both_can(t, need, arg);
+	if (t->lost) {
+		t->failed++;
+		printf("FAIL %s: %s\n", name, why);
+		return;
+	}
+	if (why != NULL) {
+		t->skipped++;
+		t->active = false;
+		if (t->verbose)
+			printf("SKIP %s: %s\n", name, why);
+		fflush(stdout);
+		return;
+	}
+	t->active = !t->server;
+	one_way(t, name, fn, arg);
+	t->active = t->server;
+	if (!t->lost)
+		one_way(t, name, fn, arg);
+}
+
+/* ---- The device ---- */
+
+static const char *
+device_open(struct tour *t)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	for (unsigned i = 0; list != NULL && list[i] != NULL && t->context == NULL; i++) {
+		if (t->device_name == NULL ||
+			strcmp(ibv_get_device_name(list[i]), t->device_name) == 0)
+			t->context = ibv_open_device(list[i]);
+	}
+	if (list != NULL)
+		ibv_free_device_list(list);
+	return t->context != NULL ? NULL : "there is no such device";
+}
+
+static const char *
+gid_choose(struct tour *t)
+{
+	struct ibv_gid_entry entry;
+
+	for (int i = t->gid_index >= 0 ? t->gid_index : 0; i < t->port.gid_tbl_len; i++) {
+		if (ibv_query_gid_ex(t->context, 1, (uint32_t)i, &entry, 0) != 0)
+			continue;
+		if (t->gid_index < 0 && entry.gid_type != IBV_GID_TYPE_ROCE_V2)
+			continue;
+		t->gid_index = i;
+		t->gid = entry.gid;
+		return NULL;
+	}
+	return "there is no GID of RoCE v2, or not with this index";
+}
+
+static const char *
+device_prepare(struct tour *t)
+{
+	TRY(device_open(t));
+	if (ibv_query_device_ex(t->context, NULL, &t->device) != 0 ||
+		ibv_query_port(t->context, 1, &t->port) != 0)
+		return "the device cannot be queried";
+	TRY(gid_choose(t));
+	t->pd = ibv_alloc_pd(t->context);
+	t->send_cq = ibv_create_cq(t->context, 4 * TOUR_WRS, NULL, NULL, 0);
+	t->recv_cq = ibv_create_cq(t->context, 4 * TOUR_WRS, NULL, NULL, 0);
+	t->mem = aligned_alloc(4096, (TOUR_BYTES + 4095) & ~(size_t)4095);
+	if (t->pd == NULL || t->send_cq == NULL || t->recv_cq == NULL || t->mem == NULL)
+		return "no PD, CQ or memory";
+	memset(t->mem, 0, TOUR_BYTES);
+	t->mr = link_mr(t, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+	return t->mr != NULL ? NULL : "no memory region";
+}
+
+/* 0 when everything was given back. */
+static int
+device_close(struct tour *t)
+{
+	int left = 0;
+
+	if (t->context == NULL)
+		return 0;
+	left += t->mr != NULL && ibv_dereg_mr(t->mr) != 0;
+	left += t->send_cq != NULL && ibv_destroy_cq(t->send_cq) != 0;
+	left += t->recv_cq != NULL && ibv_destroy_cq(t->recv_cq) != 0;
+	left += t->pd != NULL && ibv_dealloc_pd(t->pd) != 0;
+	left += ibv_close_device(t->context) != 0;
+	free(t->mem);
+	return left;
+}
+
+static const char *
+mtu_agree(struct tour *t)
+{
+	uint32_t mine = t->port.active_mtu, theirs;
+
+	TRY(oob_swap(t, &mine, &theirs, sizeof(mine)));
+	t->mtu_code = mine < theirs ? mine : theirs;
+	t->mtu = 128u << t->mtu_code;
+	return NULL;
+}
+
+/* ---- The tour ---- */
+
+static int
+tour_run(struct tour *t)
+{
+	const char *why = device_prepare(t);
+	int left;
+
+	if (why == NULL)
+		why = mtu_agree(t);
+	if (why != NULL) {
+		fprintf(stderr, "tour: %s\n", why);
+		device_close(t);
+		return 2;
+	}
+	cells_transfer(t);
+	cells_rc(t);
+	cells_datagram(t);
+	cells_memory(t);
+	cells_xrc(t);
+	cells_wr(t);
+	left = device_close(t);
+	if (left != 0)
+		printf("FAIL the end: %d objects could not be destroyed\n", left);
+	printf("%s: %u passed, %u failed, %u skipped, path MTU %u\n",
+		t->server ? "server" : "client", t->passed, t->failed + (unsigned)left,
+		t->skipped, t->mtu);
+	return t->failed != 0 || left != 0 || t->passed == 0;
+}
+
+static void *
+server_thread(void *arg)
+{
+	return (void *)(intptr_t)tour_run(arg);
+}
+
+/* Both ends in this process. */
+static int
+loop_run(struct tour *client)
+{
+	struct tour server = *client;
+	pthread_t thread;
+	int socks[2], failed;
+	void *result;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, socks) != 0)
+		return 2;
+	server.server = true;
+	server.verbose = false;
+	client->sock = socks[0];
+	server.sock = socks[1];
+	client->device_name = host_device(0);
+	server.device_name = host_device(1);
+	if (pthread_create(&thread, NULL, server_thread, &server) != 0)
+		return 2;
+	failed = tour_run(client);
+	pthread_join(thread, &result);
+	close(socks[0]);
+	close(socks[1]);
+	return failed != 0 ? failed : (int)(intptr_t)result;
+}
+
+struct options {
+	const char *listen, *connect;
+	unsigned port;
+	bool loop;
+};
+
+static int
+options_read(int argc, char **argv, struct tour *t, struct options *o)
+{
+	static const struct option names[] = {
+		{"listen", required_argument, NULL, 'l'},
+		{"connect", required_argument, NULL, 'c'},
+		{"port", required_argument, NULL, 'p'},
+		{"device", required_argument, NULL, 'd'},
+		{"gid-index", required_argument, NULL, 'g'},
+		{"only", required_argument, NULL, 'o'},
+		{"quiet", no_argument, NULL, 'q'},
+		{"loop", no_argument, NULL, 'L'},
+		{NULL, 0, NULL, 0},
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		switch (c) {
+		case 'l':
+			o->listen = optarg;
+			break;
+		case 'c':
+			o->connect = optarg;
+			break;
+		case 'p':
+			o->port = (unsigned)atoi(optarg);
+			break;
+		case 'd':
+			t->device_name = optarg;
+			break;
+		case 'g':
+			t->gid_index = atoi(optarg);
+			break;
+		case 'o':
+			t->only = optarg;
+			break;
+		case 'q':
+			t->verbose = false;
+			break;
+		case 'L':
+			o->loop = true;
+			break;
+		default:
+			return -1;
+		}
+	}
+	return (o->listen != NULL) + (o->connect != NULL) + o->loop == 1 ? 0 : -1;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o = {.port = PORT_DEFAULT};
+	struct tour t = {.gid_index = -1, .verbose = true};
+	const char *why;
+	int result = 2;
+
+	if (options_read(argc, argv, &t, &o) != 0) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	why = host_open(argv + optind, (unsigned)(argc - optind), o.loop);
+	if (why != NULL) {
+		fprintf(stderr, "tour: %s\n", why);
+		host_close();
+		return 2;
+	}
+	if (o.loop) {
+		result = loop_run(&t);
+	} else {
+		t.server = o.listen != NULL;
+		if (t.device_name == NULL)
+			t.device_name = host_device(0);
+		t.sock = t.server ? oob_listen(o.listen, o.port)
+				  : oob_connect(o.connect, o.port);
+		if (t.sock < 0)
+			fprintf(stderr, "tour: the other end is not there\n");
+		else
+			result = tour_run(&t);
+		/* net_memif of DPDK 22.11 unmaps what is still polled when its peer goes.
+		 */
+		host_stop();
+		if (t.sock >= 0 && !t.lost)
+			(void)tour_sync(&t);
+		close(t.sock);
+	}
+	if (result != 0)
+		host_report();
+	host_close();
+	return result;
+}

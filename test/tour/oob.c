@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the two ends say to each other beside the device. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tour.h"
+
+#define CONNECT_TRIES 300
+#define CONNECT_US 100000
+
+static struct addrinfo *
+resolve(const char *address, unsigned port)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", port);
+	return getaddrinfo(address, text, &hints, &found) == 0 ? found : NULL;
+}
+
+static int
+tuned(int fd)
+{
+	struct timeval patience = {.tv_sec = 3 * TOUR_WAIT_S};
+	int on = 1;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	return fd;
+}
+
+int
+oob_listen(const char *address, unsigned port)
+{
+	struct addrinfo *at = resolve(address, port);
+	int on = 1, fd, got = -1;
+
+	if (at == NULL)
+		return -1;
+	fd = socket(at->ai_family, SOCK_STREAM, 0);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (fd >= 0 && bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, 1) == 0)
+		got = accept(fd, NULL, NULL);
+	close(fd);
+	freeaddrinfo(at);
+	return got < 0 ? -1 : tuned(got);
+}
+
+int
+oob_connect(const char *address, unsigned port)
+{
+	struct addrinfo *at = resolve(address, port);
+	int fd = -1;
+
+	for (int i = 0; at != NULL && fd < 0 && i < CONNECT_TRIES; i++) {
+		fd = socket(at->ai_family, SOCK_STREAM, 0);
+		if (connect(fd, at->ai_addr, at->ai_addrlen) == 0)
+			break;
+		close(fd);
+		fd = -1;
+		usleep(CONNECT_US);
+	}
+	if (at != NULL)
+		freeaddrinfo(at);
+	return fd < 0 ? -1 : tuned(fd);
+}
+
+/* Frames of one size, so that an end that gives up is understood wherever the other is.
+ */
+enum { GOES_ON = 'g', GAVE_UP = 'f', ENDED = 'e' };
+
+struct frame {
+	uint8_t kind;
+	uint8_t data[OOB_MAX];
+};
+
+/* A tap port is driven by signals: they end a recv() that has a time limit. */
+static bool
+read_all(int fd, void *to, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		ssize_t got = recv(fd, (uint8_t *)to + at, len - at, 0);
+
+		if (got == 0 || (got < 0 && errno != EINTR))
+			return false;
+		at += got > 0 ? (size_t)got : 0;
+	}
+	return true;
+}
+
+static bool
+write_all(int fd, const void *from, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		ssize_t put =
+			send(fd, (const uint8_t *)from + at, len - at, MSG_NOSIGNAL);
+
+		if (put < 0 && errno != EINTR)
+			return false;
+		at += put > 0 ? (size_t)put : 0;
+	}
+	return true;
+}
+
+/* Without it the two ends no longer walk in step: the end of the tour. */
+static const char *
+lost(struct tour *t, const char *why)
+{
+	t->lost = true;
+	return tour_fail(t, "%s", why);
+}
+
+static const char *
+swap(struct tour *t, struct frame *frame)
+{
+	if (!write_all(t->sock, frame, sizeof(*frame)))
+		return lost(t, "the other end is gone");
+	if (!read_all(t->sock, frame, sizeof(*frame)))
+		return lost(t, "the other end says nothing any more");
+	if (frame->kind != GAVE_UP)
+		return NULL;
+	t->peer_gave_up = true;
+	return tour_fail(t, "the other end: %.120s", (const char *)frame->data);
+}
+
+const char *
+oob_swap(struct tour *t, const void *mine, void *theirs, size_t len)
+{
+	struct frame frame = {.kind = GOES_ON};
+
+	memcpy(frame.data, mine, len);
+	TRY(swap(t, &frame));
+	memcpy(theirs, frame.data, len);
+	return NULL;
+}
+
+const char *
+tour_sync(struct tour *t)
+{
+	char mine = 's', theirs;
+
+	return oob_swap(t, &mine, &theirs, 1);
+}
+
+const char *
+oob_end(struct tour *t, bool good)
+{
+	struct frame frame = {.kind = good ? ENDED : GAVE_UP};
+	char why[sizeof(t->why)];
+
+	if (t->peer_gave_up)
+		return t->why;
+	memcpy(why, t->why, sizeof(why));
+	if (!good)
+		memcpy(frame.data, why, OOB_MAX - 1);
+	if (swap(t, &frame) == NULL)
+		return good ? NULL : memcpy(t->why, why, sizeof(why));
+	if (!good)
+		memcpy(t->why, why, sizeof(why));
+	return t->why;
+}

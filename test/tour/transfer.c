@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Cells of SEND, WRITE and READ: RC, UC and UD, with and without an SRQ. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tour.h"
+
+#define TRIES 20 /* of a message that may be lost */
+#define LOST_MS 400
+
+struct xfer {
+	enum ibv_qp_type type;
+	enum ibv_wr_opcode op;
+	uint32_t len;
+	bool srq;
+	bool unsignaled;
+	bool inlined;
+	bool pieces; /* three SGEs */
+};
+
+static bool
+is_write(const struct xfer *x)
+{
+	return x->op == IBV_WR_RDMA_WRITE || x->op == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static bool
+has_imm(const struct xfer *x)
+{
+	return x->op == IBV_WR_SEND_WITH_IMM || x->op == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static bool
+is_send(const struct xfer *x)
+{
+	return x->op == IBV_WR_SEND || x->op == IBV_WR_SEND_WITH_IMM;
+}
+
+static bool
+lossy(const struct xfer *x)
+{
+	return x->type != IBV_QPT_RC;
+}
+
+/* Messages of the cell itself; where data arrives without a word, an empty SEND follows.
+ */
+static unsigned
+count(const struct xfer *x)
+{
+	return lossy(x) && !x->unsignaled ? 1 : 3;
+}
+
+static unsigned
+marker(const struct xfer *x)
+{
+	return x->op == IBV_WR_RDMA_WRITE && lossy(x);
+}
+
+/* ---- The active end ---- */
+
+/* Cuts a message into up to three SGEs, at odd places. */
+static int
+cut(const struct tour *t, const struct xfer *x, uint8_t *at, struct ibv_sge sge[3])
+{
+	uint32_t first = x->len / 3, second = x->len / 2;
+
+	if (!x->pieces || x->len < 3) {
+		sge[0] = (struct ibv_sge){(uintptr_t)at, x->len, t->mr->lkey};
+		return x->len != 0;
+	}
+	sge[0] = (struct ibv_sge){(uintptr_t)at, first, t->mr->lkey};
+	sge[1] = (struct ibv_sge){(uintptr_t)at + first, second - first, t->mr->lkey};
+	sge[2] = (struct ibv_sge){(uintptr_t)at + second, x->len - second, t->mr->lkey};
+	return 3;
+}
+
+static const char *
+post_one(struct tour *t, const struct xfer *x, unsigned i, bool last)
+{
+	struct ibv_sge sge[3];
+	struct ibv_send_wr wr = {.wr_id = i, .sg_list = sge, .opcode = x->op};
+	uint8_t *at = x->op == IBV_WR_RDMA_READ ? link_target(t, i) : link_source(t, i);
+	const char *why;
+
+	if (x->op == IBV_WR_RDMA_READ)
+		data_clear(at, x->len);
+	else
+		data_fill(t, at, x->len, i);
+	wr.num_sge = cut(t, x, at, sge);
+	if (!x->unsignaled || last)
+		wr.send_flags |= IBV_SEND_SIGNALED;
+	if (x->inlined)
+		wr.send_flags |= IBV_SEND_INLINE;
+	if (has_imm(x))
+		wr.imm_data = htonl(t->seed * 16 + i);
+	if (!is_send(x)) {
+		wr.wr.rdma.remote_addr = link_remote(t, i);
+		wr.wr.rdma.rkey = t->peer.rkey;
+	}
+	if (x->type == IBV_QPT_UD) {
+		wr.wr.ud.ah = t->ah;
+		wr.wr.ud.remote_qpn = t->peer.qpn;
+		/* The high bit: the QP's own Q_Key. */
+		wr.wr.ud.remote_qkey = i % 2 != 0 ? 0x80000000 : TOUR_QKEY;
+	}
+	why = link_send(t, &wr);
+	if (x->inlined)
+		memset(at, 0, x->len); /* it has been copied */
+	return why;
+}
+
+static const char *
+post_marker(struct tour *t)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = 100, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+
+	return link_send(t, &wr);
+}
+
+static enum ibv_wc_opcode
+wc_opcode(const struct xfer *x)
+{
+	if (x->op == IBV_WR_RDMA_READ)
+		return IBV_WC_RDMA_READ;
+	return is_write(x) ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
+}
+
+static const char *
+active(struct tour *t, const struct xfer *x)
+{
+	unsigned n = count(x);
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < n; i++)
+		TRY(post_one(t, x, i, i + 1 == n));
+	if (marker(x))
+		TRY(post_marker(t));
+	for (unsigned i = x->unsignaled ? n - 1 : 0; i < n; i++) {
+		TRY(link_done(t, t->send_cq, i, &wc));
+		NEED(t, wc.opcode == wc_opcode(x));
+		NEED(t, wc.qp_num == t->qp->qp_num);
+	}
+	if (marker(x))
+		TRY(link_done(t, t->send_cq, 100, &wc));
+	if (x->op == IBV_WR_RDMA_READ) {
+		/* Also what was read unsignaled: a later completion says that it is
+		 * there. */
+		for (unsigned i = 0; i < n; i++)
+			TRY(data_check(t, link_target(t, i), x->len, i));
+	}
+	return link_quiet(t, t->send_cq);
+}
+
+/* ---- The passive end ---- */
+
+static const char *
+prepare(struct tour *t, const struct xfer *x)
+{
+	uint32_t head = x->type == IBV_QPT_UD ? TOUR_GRH : 0;
+
+	for (unsigned i = 0; i < count(x) + marker(x); i++) {
+		data_clear(link_target(t, i), x->len + head);
+		if (x->op == IBV_WR_RDMA_READ)
+			data_fill(t, link_target(t, i), x->len, i);
+		else if (is_send(x))
+			TRY(link_recv(t, i, link_target(t, i),
+				x->len + head != 0 ? x->len + head : 1));
+		else if (has_imm(x) || marker(x))
+			TRY(link_recv(t, i, t->mem, 1));
+	}
+	return NULL;
+}
+
+/* The header before a datagram: of the peer's address to ours. */
+static const char *
+grh_check(struct tour *t, const uint8_t *at)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (memcmp(t->peer.gid, mapped, 12) == 0) {
+		NEED(t, at[20] == 0x45);
+		NEED(t, memcmp(at + 32, t->peer.gid + 12, 4) == 0);
+		NEED(t, memcmp(at + 36, t->own.gid + 12, 4) == 0);
+		return NULL;
+	}
+	NEED(t, at[0] >> 4 == 6);
+	NEED(t, memcmp(at + 8, t->peer.gid, 16) == 0);
+	NEED(t, memcmp(at + 24, t->own.gid, 16) == 0);
+	return NULL;
+}
+
+static const char *
+received(struct tour *t, const struct xfer *x, unsigned i, const struct ibv_wc *wc)
+{
+	uint32_t head = x->type == IBV_QPT_UD ? TOUR_GRH : 0;
+
+	if (wc->status != IBV_WC_SUCCESS)
+		return tour_fail(t, "receive %u: %s", i, ibv_wc_status_str(wc->status));
+	NEED(t, wc->wr_id == i);
+	NEED(t, wc->qp_num == t->qp->qp_num);
+	NEED(t, wc->opcode == (is_write(x) && has_imm(x) ? IBV_WC_RECV_RDMA_WITH_IMM
+							 : IBV_WC_RECV));
+	NEED(t, ((wc->wc_flags & IBV_WC_WITH_IMM) != 0) == has_imm(x));
+	NEED(t, !has_imm(x) || ntohl(wc->imm_data) == t->seed * 16 + i);
+	NEED(t, marker(x) || wc->byte_len == x->len + head);
+	if (x->type != IBV_QPT_UD)
+		return NULL;
+	NEED(t, wc->src_qp == t->peer.qpn);
+	NEED(t, (wc->wc_flags & IBV_WC_GRH) != 0);
+	return grh_check(t, link_target(t, i));
+}
+
+/* arrived: all of it, for what may be lost. */
+static const char *
+passive(struct tour *t, const struct xfer *x, bool *arrived)
+{
+	unsigned words = is_send(x) || has_imm(x) ? count(x) : marker(x);
+	uint32_t head = x->type == IBV_QPT_UD ? TOUR_GRH : 0;
+
+	for (unsigned i = 0; i < words; i++) {
+		struct ibv_wc wc;
+		int got = link_poll_for(
+			t, t->recv_cq, &wc, lossy(x) ? LOST_MS : TOUR_WAIT_S * 1000);
+
+		if (got == 0 && lossy(x)) {
+			*arrived = false;
+			return NULL;
+		}
+		NEED(t, got == 1);
+		if (lossy(x) && wc.status == IBV_WC_SUCCESS && has_imm(x) &&
+			ntohl(wc.imm_data) != t->seed * 16 + i) {
+			*arrived = false; /* one before it is lost */
+			return NULL;
+		}
+		TRY(received(t, x, i, &wc));
+	}
+	for (unsigned i = 0; i < count(x) && x->op != IBV_WR_RDMA_READ; i++) {
+		const char *why = data_check(t, link_target(t, i) + head, x->len, i);
+
+		if (why != NULL && lossy(x)) {
+			*arrived = false;
+			return NULL;
+		}
+		TRY(why);
+	}
+	return link_quiet(t, t->recv_cq);
+}
+
+static const char *
+once(struct tour *t, const struct xfer *x, bool *arrived)
+{
+	struct link_conf conf = {.type = x->type, .srq = x->srq};
+	uint8_t mine, theirs;
+
+	TRY(link_open(t, &conf));
+	if (!t->active)
+		TRY(prepare(t, x));
+	TRY(tour_sync(t));
+	if (t->active)
+		TRY(active(t, x));
+	TRY(tour_sync(t));
+	*arrived = true;
+	if (!t->active)
+		TRY(passive(t, x, arrived));
+	mine = *arrived;
+	TRY(oob_swap(t, &mine, &theirs, 1));
+	*arrived = mine && theirs;
+	return NULL;
+}
+
+static const char *
+transfer(struct tour *t, const void *arg)
+{
+	for (int i = 0; i < TRIES; i++) {
+		bool arrived;
+
+		TRY(once(t, arg, &arrived));
+		if (arrived)
+			return NULL;
+		link_close(t);
+	}
+	return tour_fail(t, "lost %d times", TRIES);
+}
+
+/* ---- The list ---- */
+
+static const char *
+need_nothing(struct tour *t, const void *arg)
+{
+	(void)arg;
+	(void)t;
+	return NULL;
+}
+
+static void
+cell(struct tour *t, const char *service, const char *name, const struct xfer *x)
+{
+	char full[96];
+
+	snprintf(full, sizeof(full), "%s %s %u%s%s%s", service, name, x->len,
+		x->inlined ? " inline" : "", x->pieces ? " 3 SGEs" : "",
+		x->unsignaled ? " unsignaled" : "");
+	tour_cell(t, full, need_nothing, transfer, x);
+}
+
+static const struct {
+	enum ibv_wr_opcode op;
+	const char *name;
+} ops[] = {
+	{IBV_WR_SEND, "SEND"},
+	{IBV_WR_SEND_WITH_IMM, "SEND_WITH_IMM"},
+	{IBV_WR_RDMA_WRITE, "WRITE"},
+	{IBV_WR_RDMA_WRITE_WITH_IMM, "WRITE_WITH_IMM"},
+	{IBV_WR_RDMA_READ, "READ"},
+};
+
+static void
+service(struct tour *t, const char *name, enum ibv_qp_type type, bool srq,
+	unsigned op_count)
+{
+	const uint32_t lens[] = {
+		0, 1, t->mtu - 1, t->mtu, t->mtu + 1, 5 * t->mtu + 3, 1 << 20};
+	const unsigned n = type == IBV_QPT_UD ? 4 : 7;
+
+	for (unsigned o = 0; o < op_count; o++) {
+		for (unsigned i = 0; i < 2 * n; i++) {
+			struct xfer x = {.type = type,
+				.srq = srq,
+				.op = ops[o].op,
+				.len = lens[i / 2],
+				.unsignaled = i % 2 != 0};
+
+			cell(t, name, ops[o].name, &x);
+		}
+	}
+	for (unsigned o = 0; o < op_count; o++) {
+		struct xfer x = {
+			.type = type, .srq = srq, .op = ops[o].op, .len = t->mtu - 5};
+
+		x.pieces = true;
+		cell(t, name, ops[o].name, &x);
+		x.pieces = false;
+		x.len = 61;
+		x.inlined = true;
+		if (ops[o].op != IBV_WR_RDMA_READ)
+			cell(t, name, ops[o].name, &x);
+	}
+}
+
+void
+cells_transfer(struct tour *t)
+{
+	service(t, "RC", IBV_QPT_RC, false, 5);
+	service(t, "RC with SRQ", IBV_QPT_RC, true, 2);
+	service(t, "UC", IBV_QPT_UC, false, 4);
+	service(t, "UC with SRQ", IBV_QPT_UC, true, 2);
+	service(t, "UD", IBV_QPT_UD, false, 2);
+	service(t, "UD with SRQ", IBV_QPT_UD, true, 2);
+}
