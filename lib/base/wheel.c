@@ -119,7 +119,7 @@ slot_move_down(struct wheel *wheel, struct wheel_list *slot, uint64_t tick)
 
 /* Turns the wheel to tick. What is due afterwards is in expired, in firing order. */
 static void
-wheel_turn(struct wheel *wheel, uint64_t tick, struct wheel_list *expired)
+wheel_move(struct wheel *wheel, uint64_t tick, struct wheel_list *expired)
 {
 	uint64_t at = wheel->tick;
 	struct wheel_timer *last;
@@ -184,7 +184,7 @@ wheel_cancel(struct wheel *wheel, struct wheel_timer *timer)
 }
 
 unsigned
-wheel_advance(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
+wheel_turn(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
 {
 	uint64_t tick = now_ns >> WHEEL_TICK_SHIFT;
 	struct wheel_list expired;
@@ -199,7 +199,7 @@ wheel_advance(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *ar
 	}
 	/* The wheel stands at the new tick before the first callback, so that what a
 	 * callback arms for the past goes to wheel->due, not to the list being fired. */
-	wheel_turn(wheel, tick, &expired);
+	wheel_move(wheel, tick, &expired);
 	while ((timer = LIST_FIRST(&expired)) != NULL) {
 		timer_unlink(wheel, timer);
 		fired++;

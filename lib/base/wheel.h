@@ -67,7 +67,16 @@ void wheel_cancel(struct wheel *wheel, struct wheel_timer *timer);
  * any timer (one armed for the past fires in the next call). A time before that of an earlier
  * call counts as that one. Returns how many fired.
  */
-unsigned wheel_advance(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg);
+unsigned wheel_turn(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg);
+
+static inline unsigned
+wheel_advance(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
+{
+	/* Within a tick there is nothing to do, and a loop turns many times in one. */
+	if (likely(now_ns >> WHEEL_TICK_SHIFT <= wheel->tick && LIST_EMPTY(&wheel->due)))
+		return 0;
+	return wheel_turn(wheel, now_ns, fire, arg);
+}
 
 /* A time at or before the earliest timer's firing (exact for the lowest level, never late);
  * TIME_NEVER when empty. What a simulator or a sleeper may skip to. */
