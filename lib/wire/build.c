@@ -152,6 +152,10 @@ path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len)
 		((struct rte_ipv6_hdr *)l3)->payload_len =
 			rte_cpu_to_be_16((uint16_t)udp_len);
 	}
+	RTE_SWAP(hdr->udp_len, hdr->other_udp_len);
+	RTE_SWAP(hdr->crc, hdr->other_crc);
+	if (hdr->udp_len == udp_len)
+		return;
 	hdr->crc = icrc_path(l3, hdr->ip_version);
 	hdr->udp_len = (uint16_t)udp_len;
 }

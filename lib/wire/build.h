@@ -42,7 +42,9 @@ struct path_hdr {
 	uint8_t ip_version;
 	uint8_t pkt_flags;    /* PKT_TX_* */
 	uint16_t ip_sum_base; /* IPv4: folded sum of the header with length and checksum 0 */
-	uint16_t reserved;
+	/* The length before that: a QP often sends messages and acknowledgements in turn. */
+	uint16_t other_udp_len;
+	uint32_t other_crc;
 };
 
 struct bth_fields {
