@@ -48,10 +48,12 @@ engine_run(struct engine *e, uint64_t now)
 
 	gate_lock(&e->gate);
 	e->env.now = now;
-	moved = engine_rx(e, now);
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_ring_served(e);
-	moved += engine_tx(e, now);
+	moved = engine_tx(e, now);
+	/* Last: what an application posts in answer to what came leaves in one burst with
+	 * what the engine itself owes for it. */
+	moved += engine_rx(e, now);
 	rte_ticketlock_unlock(&e->gate);
 	return moved;
 }
@@ -78,7 +80,7 @@ engine_clock_wall(uint64_t stamp)
 static bool
 engine_busy(const struct engine *e)
 {
-	if (!TAILQ_EMPTY(&e->ready) || e->stage_count != 0 ||
+	if (!TAILQ_EMPTY(&e->ready) || !TAILQ_EMPTY(&e->held) || e->stage_count != 0 ||
 		__atomic_load_n(&e->doorbells, __ATOMIC_RELAXED) != NULL)
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
@@ -181,6 +183,7 @@ engine_create(struct dev *dev, unsigned index)
 		.gid_count = DEV_GIDS,
 		.stats = &e->stats};
 	TAILQ_INIT(&e->ready);
+	TAILQ_INIT(&e->held);
 	TAILQ_INIT(&e->unresolved);
 	LIST_INIT(&e->peers);
 	rte_ticketlock_init(&e->gate);
@@ -211,7 +214,8 @@ handoff_destroy(struct engine *e)
 void
 engine_destroy(struct engine *e)
 {
-	assert(TAILQ_EMPTY(&e->ready) && TAILQ_EMPTY(&e->unresolved));
+	assert(TAILQ_EMPTY(&e->ready) && TAILQ_EMPTY(&e->held) &&
+	       TAILQ_EMPTY(&e->unresolved));
 	assert(LIST_EMPTY(&e->peers) && e->wheel.count == 0 && e->doorbells == NULL);
 	handoff_destroy(e);
 	engine_tx_fini(e);

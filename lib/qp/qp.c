@@ -90,11 +90,11 @@ conf_check(const struct qp_conf *c)
 /* An SQ or RQ of no requests is legal; the ring then has one slot that nobody sees used.
  */
 static int
-rings_init(struct qp *qp, const struct qp_conf *c)
+rings_init(struct qp *qp, const struct qp_conf *c, const struct alloc *mem)
 {
 	uint32_t send_wr = RTE_MAX(c->max_send_wr, 1u);
 	int rc = (c->type == IBV_QPT_UD ? sq_init_ud : sq_init)(
-		&qp->sq, qp->mem, send_wr, c->max_send_sge, c->max_inline);
+		&qp->sq, mem, send_wr, c->max_send_sge, c->max_inline);
 
 	if (rc != 0)
 		return rc;
@@ -105,7 +105,7 @@ rings_init(struct qp *qp, const struct qp_conf *c)
 	qp->rq = alloc_get(&alloc_plain, "rq", sizeof(*qp->rq));
 	if (qp->rq != NULL) {
 		rc = recv_ring_init(
-			qp->rq, qp->mem, RTE_MAX(c->max_recv_wr, 1u), c->max_recv_sge);
+			qp->rq, mem, RTE_MAX(c->max_recv_wr, 1u), c->max_recv_sge);
 		if (rc == 0) {
 			qp->rq->unlocked = c->unlocked;
 			return 0;
@@ -183,7 +183,6 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 		return rc;
 	memset(qp, 0, sizeof(*qp));
 	qp->qpn = qpn;
-	qp->mem = mem;
 	qp->type = (uint8_t)conf->type;
 	qp->op_base = op_base(conf->type);
 	qp->state = IBV_QPS_RESET;
@@ -195,7 +194,7 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 	qp->sq_sig_all = conf->sq_sig_all;
 	qp->send_cq = conf->send_cq;
 	qp->recv_cq = conf->recv_cq;
-	rc = rings_init(qp, conf);
+	rc = rings_init(qp, conf, mem);
 	if (rc != 0)
 		return rc;
 	rc = qp_fit_receives(qp, receive_sges(qp));

@@ -178,6 +178,7 @@ struct responder {
 		       * PSN when it leaves */
 	uint8_t msg; /* op_kind of the message in progress, OP_UNKNOWN between messages */
 	bool wqe_held;     /* wqe is a receive that was taken and not completed */
+	bool ack_held;     /* requests went before the acknowledgement that is owed */
 	uint32_t received; /* bytes of the message so far */
 	struct sge_pos pos;
 	/* WRITE in progress. */
@@ -232,6 +233,7 @@ struct qp {
 	LIST_HEAD(, qp_watch) watches; /* handles of an XRC target: each is told of events */
 	struct responder resp LINE_ALIGNED;
 	struct path_hdr hdr;
+	uint32_t xrcd; /* XRC target: its domain's number */
 	struct qp_stats stats;
 
 	TAILQ_ENTRY(qp) ready_link;
@@ -255,15 +257,13 @@ struct qp {
 	uint32_t qkey;    /* UD */
 	uint32_t sq_psn;  /* as set by modify */
 	uint32_t rq_psn;
-	uint32_t
-		sq_full_unsignaled; /* posts refused with nothing signaled in the queue */
-	uint32_t xrcd;                  /* XRC target: its domain's number */
-	const struct alloc *mem;
 	struct sq sq;
 
 	/* Doorbell: posting threads set it, the engine clears it before it looks at prod.
 	 */
 	uint32_t doorbell LINE_ALIGNED;
+	/* Posts refused with nothing signaled in the queue. */
+	uint32_t sq_full_unsignaled;
 	struct qp *doorbell_next;
 
 	struct async_event events[QP_EVENT_COUNT];
@@ -364,6 +364,11 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 /* Whether qp_tx() would have something, apart from the peer's window. */
 bool
 qp_wants_tx(const struct qp *qp);
+
+/* Whether all that it would have is an acknowledgement that requests went before: it may
+ * follow a turn later. */
+bool
+qp_ack_only(const struct qp *qp);
 
 /* The time of qp_deadline() has come. */
 void

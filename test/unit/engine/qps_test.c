@@ -197,6 +197,7 @@ test_waiting_place(void **state)
 		engine_run(bed.b.dev->engines[0], bed.now);
 		bed_carry(&bed);
 		engine_run(e, bed.now);
+		engine_run(e, bed.now);
 		bed_carry(&bed);
 		assert_int_equal(bed.b.roce_frames, before + 1); /* the ACK */
 		bed_expect_received(&a[i], 9, 1);

@@ -288,6 +288,8 @@ test_coalesced(void **state)
 		engine_run(bed.a.dev->engines[0], bed.now);
 		bed_carry(&bed);
 		engine_run(bed.b.dev->engines[0], bed.now);
+		assert_int_equal(fake_sent_count(&bed.b.port), 0);
+		engine_run(bed.b.dev->engines[0], bed.now);
 		assert_int_equal(fake_sent_count(&bed.b.port), 1);
 		bed_settle(&bed);
 		assert_int_equal(stats->rx_roce, before + 1);

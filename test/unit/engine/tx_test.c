@@ -5,6 +5,7 @@
 
 #include "engine/internal.h"
 #include "engine_bed.h"
+#include "port/net.h"
 
 #define QPS 6
 
@@ -325,10 +326,11 @@ test_unresolved_nak(void **state)
 	while (bed.b.roce_frames == 0)
 		bed_turn(&bed);
 	bed.a.deaf = true;
-	assert_int_equal(dev_set_net(bed.b.dev, &bed.b.dev->conf.net), 0);
-	b[0].qp->resolved = false;
 	bed_turn(&bed);
 	assert_int_equal(b[0].qp->state, IBV_QPS_ERR);
+	neigh_flush(bed.b.dev->net, true);
+	b[0].qp->resolved = false;
+	bed_turn(&bed);
 	assert_true(b[0].qp->on_unresolved);
 	assert_true(bed_received(&b[0], &cqe));
 	assert_int_equal(cqe.status, IBV_WC_LOC_LEN_ERR);
