@@ -7,6 +7,7 @@
 #include "verbs/device.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
+#include "verbs/xrc.h"
 
 /* What stays NULL the inline functions of <infiniband/verbs.h> refuse with EOPNOTSUPP. */
 static void
@@ -20,6 +21,11 @@ ops_fill(struct verbs_context *base)
 	base->alloc_parent_domain = verbs_alloc_parent_domain;
 	base->create_cq_ex = verbs_create_cq_ex;
 	base->create_qp_ex = verbs_create_qp_ex;
+	base->create_srq_ex = verbs_create_srq_ex;
+	base->get_srq_num = verbs_get_srq_num;
+	base->open_xrcd = verbs_open_xrcd;
+	base->close_xrcd = verbs_close_xrcd;
+	base->open_qp = verbs_open_qp;
 	base->sz = sizeof(*base);
 	base->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	base->context.ops.poll_cq = verbs_poll_cq;

@@ -70,8 +70,17 @@ struct verbs_cq {
 	uint32_t tail; /* its index */
 };
 
+struct xrc_domain;
+
+struct verbs_xrcd {
+	struct ibv_xrcd ibv;
+	struct xrc_domain *domain; /* shared by those that opened it by one file */
+	uint32_t objects;	   /* SRQs and QPs not destroyed yet */
+};
+
 struct verbs_srq {
 	struct ibv_srq ibv;
+	struct verbs_xrcd *xrcd; /* NULL: not an XRC SRQ */
 	struct srq srq;
 };
 
@@ -81,10 +90,10 @@ struct verbs_wr {
 	uint32_t prod;	      /* of wqe, or where the next one goes */
 	uint32_t last_signaled;
 	bool any_signaled;
-	bool dest; /* UD: the address was given */
+	bool dest; /* UD, XRC: the address or SRQ was given */
 	int err;   /* the first one */
 	/* Since creation: */
-	bool ud;
+	bool addressed;	   /* UD, XRC: each request says where it goes */
 	uint32_t opcodes;  /* a bit per IBV_WR_* that may be built */
 	uint32_t always;   /* flags that every request has */
 	uint32_t offset;   /* of SGEs or inline data: behind the address of a datagram */
@@ -101,6 +110,9 @@ struct verbs_qp {
 	bool any_signaled;	/* there was one since RESET */
 	bool extended;		/* created with send_ops_flags: ex and wr are filled */
 	struct verbs_wr wr;
+	/* XRC target: one of its handles. */
+	struct verbs_xrcd *xrcd;
+	struct qp_watch *watch; /* NULL: any other QP */
 };
 
 struct verbs_ah {
@@ -172,6 +184,12 @@ to_srq(struct ibv_srq *srq)
 	return (struct verbs_srq *)srq;
 }
 
+static inline struct verbs_xrcd *
+to_xrcd(struct ibv_xrcd *xrcd)
+{
+	return (struct verbs_xrcd *)xrcd;
+}
+
 static inline struct verbs_ah *
 to_ah(struct ibv_ah *ah)
 {
@@ -230,6 +248,9 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
 
 /* Of one that nothing uses any more. */
 void parent_domain_free(struct verbs_pd *pd);
+
+/* Fills in what the public part says of the QP and makes its event lock. */
+void verbs_qp_publish(struct verbs_qp *vqp);
 
 /* Waits until as many events of an object were acknowledged as were delivered
  * (ibv_ack_async_event() counts in completed, under mutex). */

@@ -15,6 +15,7 @@
 #define VERBS_MAX_PD 65536
 
 struct impair; /* drivers/impair */
+struct xrc_domain;
 
 struct rocade_engine {
 	struct engine *engine;
@@ -33,6 +34,7 @@ struct rocade_port {
 	uint32_t contexts;    /* open */
 	uint32_t launched;    /* engines that an lcore runs */
 	uint32_t next_srqn;
+	LIST_HEAD(, xrc_domain) xrc_domains; /* that were opened by a file */
 	void (*on_close)(struct rocade_port *port); /* NULL, or drivers/impair's */
 	uint64_t pd_used[VERBS_MAX_PD / 64]; /* a bit a protection domain */
 	unsigned engine_count;

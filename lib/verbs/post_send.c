@@ -10,8 +10,16 @@
 static bool
 type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
 {
-	return vqp->qp->type == IBV_QPT_UD ? dest_check(vqp, wr, len)
-					   : !post_rows[wr->opcode].answered;
+	switch (vqp->qp->type) {
+	case IBV_QPT_UD:
+		return dest_check(vqp, wr, len);
+	case IBV_QPT_UC:
+		return !post_rows[wr->opcode].answered;
+	case IBV_QPT_XRC_SEND:
+		return wr->qp_type.xrc.remote_srqn <= 0xFFFFFF;
+	default:
+		return false; /* a target sends nothing */
+	}
 }
 
 /* The queue is full: for good, if nothing in it will ever make a completion. */
@@ -34,7 +42,7 @@ send_list(struct verbs_qp *vqp, struct ibv_send_wr **wr, uint32_t *prod)
 	struct sq *sq = &qp->sq;
 	unsigned always = qp->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	enum ibv_qp_state state = qp_state(qp);
-	bool ud = qp->type == IBV_QPT_UD;
+	bool addressed = qp->type == IBV_QPT_UD || qp->type == IBV_QPT_XRC_SEND;
 
 	/* IBA 10.8.2: before RTS there is nothing to post to. */
 	if (unlikely(state < IBV_QPS_RTS))
@@ -54,7 +62,7 @@ send_list(struct verbs_qp *vqp, struct ibv_send_wr **wr, uint32_t *prod)
 			return ENOMEM;
 		}
 		flags = (*wr)->send_flags | always;
-		send_write(wqe, *wr, len, flags, ud);
+		send_write(wqe, *wr, len, flags, addressed, qp->type);
 		(*prod)++;
 		if (flags & IBV_SEND_SIGNALED) {
 			vqp->last_signaled = *prod;

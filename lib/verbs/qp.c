@@ -4,19 +4,24 @@
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 #include "verbs/wr.h"
+#include "verbs/xrc.h"
 
 static int
 init_attr_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return EINVAL; /* it has a domain in place of the PD: ibv_create_qp_ex(3) */
 	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
-		attr->qp_type != IBV_QPT_UD)
+		attr->qp_type != IBV_QPT_UD && attr->qp_type != IBV_QPT_XRC_SEND)
 		return EOPNOTSUPP;
-	if (attr->send_cq == NULL || attr->recv_cq == NULL)
+	if (attr->send_cq == NULL || attr->send_cq->context != pd->context)
 		return EINVAL;
-	if (attr->send_cq->context != pd->context ||
-		attr->recv_cq->context != pd->context)
+	if (attr->qp_type == IBV_QPT_XRC_SEND)
+		return 0; /* it receives nothing: the rest is not looked at */
+	if (attr->recv_cq == NULL || attr->recv_cq->context != pd->context)
 		return EINVAL;
-	if (attr->srq != NULL && attr->srq->context != pd->context)
+	if (attr->srq != NULL && (attr->srq->context != pd->context ||
+					 to_srq(attr->srq)->xrcd != NULL))
 		return EINVAL;
 	return 0;
 }
@@ -28,8 +33,8 @@ core_create(struct verbs_qp *vqp, const struct ibv_qp_init_attr *attr)
 	struct qp_conf conf = {
 		.type = attr->qp_type,
 		.send_cq = &to_cq(attr->send_cq)->cq,
-		.recv_cq = &to_cq(attr->recv_cq)->cq,
-		.srq = attr->srq != NULL ? &to_srq(attr->srq)->srq : NULL,
+		.recv_cq = vqp->ibv.recv_cq != NULL ? &to_cq(vqp->ibv.recv_cq)->cq : NULL,
+		.srq = vqp->ibv.srq != NULL ? &to_srq(vqp->ibv.srq)->srq : NULL,
 		.pd = to_pd(vqp->ibv.pd)->number,
 		.max_send_wr = attr->cap.max_send_wr,
 		.max_send_sge = attr->cap.max_send_sge,
@@ -48,11 +53,23 @@ core_create(struct verbs_qp *vqp, const struct ibv_qp_init_attr *attr)
 static void
 caps_fill(const struct qp *qp, struct ibv_qp_cap *cap)
 {
-	cap->max_send_wr = qp->sq.max_wr;
-	cap->max_send_sge = qp->sq.max_sge;
-	cap->max_inline_data = qp->sq.max_inline;
+	bool sends = qp->type != IBV_QPT_XRC_RECV;
+
+	cap->max_send_wr = sends ? qp->sq.max_wr : 0;
+	cap->max_send_sge = sends ? qp->sq.max_sge : 0;
+	cap->max_inline_data = sends ? qp->sq.max_inline : 0;
 	cap->max_recv_wr = qp->rq != NULL ? qp->rq->max_wr : 0;
 	cap->max_recv_sge = qp->rq != NULL ? qp->rq->max_sge : 0;
+}
+
+void
+verbs_qp_publish(struct verbs_qp *vqp)
+{
+	vqp->ibv.qp_num = vqp->qp->qpn;
+	vqp->ibv.handle = vqp->qp->qpn;
+	vqp->ibv.state = qp_state(vqp->qp);
+	pthread_mutex_init(&vqp->ibv.mutex, NULL);
+	pthread_cond_init(&vqp->ibv.cond, NULL);
 }
 
 EXPORT struct ibv_qp *
@@ -73,19 +90,17 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	vqp->ibv.qp_context = attr->qp_context;
 	vqp->ibv.pd = pd;
 	vqp->ibv.send_cq = attr->send_cq;
-	vqp->ibv.recv_cq = attr->recv_cq;
-	vqp->ibv.srq = attr->srq;
 	vqp->ibv.qp_type = attr->qp_type;
+	if (attr->qp_type != IBV_QPT_XRC_SEND) {
+		vqp->ibv.recv_cq = attr->recv_cq;
+		vqp->ibv.srq = attr->srq;
+	}
 	err = core_create(vqp, attr);
 	if (err != 0) {
 		alloc_put(&alloc_plain, vqp, sizeof(*vqp));
 		return null_errno(err);
 	}
-	vqp->ibv.qp_num = vqp->qp->qpn;
-	vqp->ibv.handle = vqp->qp->qpn;
-	vqp->ibv.state = IBV_QPS_RESET;
-	pthread_mutex_init(&vqp->ibv.mutex, NULL);
-	pthread_cond_init(&vqp->ibv.cond, NULL);
+	verbs_qp_publish(vqp);
 	count_up(&to_pd(pd)->objects);
 	caps_fill(vqp->qp, &attr->cap);
 	return &vqp->ibv;
@@ -102,6 +117,8 @@ verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr
 	struct ibv_qp *qp;
 	bool ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
 
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return verbs_create_target(context, attr);
 	if ((attr->comp_mask & ~(uint32_t)INIT_ATTR_KNOWN) != 0)
 		return null_errno(EOPNOTSUPP);
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == NULL ||
@@ -129,6 +146,10 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	if (!ours(ibv->context))
 		return forward(ENOSYS, ibv_destroy_qp, ibv);
 	vqp = to_qp(ibv);
+	if (vqp->watch != NULL) {
+		verbs_close_target(vqp);
+		return 0;
+	}
 	dev = to_ctx(ibv->context)->dev;
 	if (dev_qp_attached(dev, vqp->qp))
 		return EBUSY;

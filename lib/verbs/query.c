@@ -37,7 +37,7 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 	attr->max_qp_wr = SQ_MAX_WR;
 	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |
 				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-				 IBV_DEVICE_SRQ_RESIZE;
+				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC;
 	attr->device_cap_flags |= IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
 				  IBV_DEVICE_UD_AV_PORT_ENFORCE |
 				  IBV_DEVICE_PORT_ACTIVE_EVENT;

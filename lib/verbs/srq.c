@@ -2,6 +2,7 @@
 /* ibv_create_srq(3), ibv_modify_srq(3), ibv_query_srq(3). */
 #include "verbs/forward.h"
 #include "verbs/objects.h"
+#include "verbs/xrc.h"
 
 static uint32_t
 srqn_next(struct rocade_port *port)
@@ -9,37 +10,129 @@ srqn_next(struct rocade_port *port)
 	return __atomic_add_fetch(&port->next_srqn, 1, __ATOMIC_RELAXED);
 }
 
+static int
+srq_create(struct ibv_pd *pd, const struct ibv_srq_attr *attr, struct verbs_srq **out)
+{
+	struct verbs_srq *srq = alloc_get(&alloc_plain, "verbs_srq", sizeof(*srq));
+	struct verbs_ctx *ctx = to_ctx(pd->context);
+	int err;
+
+	if (srq == NULL)
+		return ENOMEM;
+	err = -srq_init(&srq->srq, &ctx->dev->mem, to_pd(pd)->number, attr->max_wr,
+		attr->max_sge, &ctx->events, srq);
+	if (err != 0) {
+		alloc_put(&alloc_plain, srq, sizeof(*srq));
+		return err;
+	}
+	srq->srq.srqn = srqn_next(ctx->port);
+	srq->srq.ring.unlocked = pd_unlocked(pd);
+	srq->ibv.context = pd->context;
+	srq->ibv.pd = pd;
+	*out = srq;
+	return 0;
+}
+
+static struct ibv_srq *
+srq_finish(struct verbs_srq *srq, void *srq_context, struct ibv_srq_attr *attr)
+{
+	srq->ibv.srq_context = srq_context;
+	srq->ibv.handle = srq->srq.srqn;
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
+	count_up(&to_pd(srq->ibv.pd)->objects);
+	attr->max_wr = srq->srq.ring.max_wr;
+	attr->max_sge = srq->srq.ring.max_sge;
+	return &srq->ibv;
+}
+
 EXPORT struct ibv_srq *
 ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	struct verbs_ctx *ctx;
 	struct verbs_srq *srq;
 	int err;
 
 	if (!ours(pd->context))
 		return forward(NULL, ibv_create_srq, pd, attr);
-	srq = alloc_get(&alloc_plain, "verbs_srq", sizeof(*srq));
-	if (srq == NULL)
-		return null_errno(ENOMEM);
-	ctx = to_ctx(pd->context);
-	err = -srq_init(&srq->srq, &ctx->dev->mem, to_pd(pd)->number, attr->attr.max_wr,
-		attr->attr.max_sge, &ctx->events, srq);
+	err = srq_create(pd, &attr->attr, &srq);
+	if (err != 0)
+		return null_errno(err);
+	return srq_finish(srq, attr->srq_context, &attr->attr);
+}
+
+static int
+srq_ex_check(const struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
+{
+	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+
+	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attr->pd == NULL ||
+		attr->pd->context != context)
+		return EINVAL;
+	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 ||
+		attr->srq_type == IBV_SRQT_BASIC)
+		return 0;
+	if (attr->srq_type == IBV_SRQT_TM)
+		return EOPNOTSUPP;
+	if (attr->srq_type != IBV_SRQT_XRC || (attr->comp_mask & xrc) != xrc ||
+		attr->xrcd == NULL || attr->cq == NULL)
+		return EINVAL;
+	return attr->xrcd->context == context && attr->cq->context == context ? 0
+									      : EINVAL;
+}
+
+static void
+srq_discard(struct verbs_srq *srq)
+{
+	srq_fini(&srq->srq);
+	alloc_put(&alloc_plain, srq, sizeof(*srq));
+}
+
+/* Gives it a number by which packets find it. */
+static int
+srq_make_xrc(struct verbs_srq *srq, const struct ibv_srq_init_attr_ex *attr)
+{
+	int err;
+
+	srq->srq.xrcd = xrcd_number(to_xrcd(attr->xrcd));
+	srq->srq.cq = &to_cq(attr->cq)->cq;
+	err = -dev_srq_publish(to_ctx(srq->ibv.context)->dev, &srq->srq);
+	if (err != 0)
+		return err;
+	srq->xrcd = to_xrcd(attr->xrcd);
+	count_up(&srq->xrcd->objects);
+	return 0;
+}
+
+struct ibv_srq *
+verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	bool xrc = (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 &&
+		   attr->srq_type == IBV_SRQT_XRC;
+	struct verbs_srq *srq;
+	int err = srq_ex_check(context, attr);
+
+	if (err == 0)
+		err = srq_create(attr->pd, &attr->attr, &srq);
+	if (err != 0)
+		return null_errno(err);
+	if (xrc)
+		err = srq_make_xrc(srq, attr);
 	if (err != 0) {
-		alloc_put(&alloc_plain, srq, sizeof(*srq));
+		srq_discard(srq);
 		return null_errno(err);
 	}
-	srq->srq.srqn = srqn_next(ctx->port);
-	srq->srq.ring.unlocked = pd_unlocked(pd);
-	srq->ibv.context = pd->context;
-	srq->ibv.srq_context = attr->srq_context;
-	srq->ibv.pd = pd;
-	srq->ibv.handle = srq->srq.srqn;
-	pthread_mutex_init(&srq->ibv.mutex, NULL);
-	pthread_cond_init(&srq->ibv.cond, NULL);
-	count_up(&to_pd(pd)->objects);
-	attr->attr.max_wr = srq->srq.ring.max_wr;
-	attr->attr.max_sge = srq->srq.ring.max_sge;
-	return &srq->ibv;
+	return srq_finish(srq, attr->srq_context, &attr->attr);
+}
+
+int
+verbs_get_srq_num(struct ibv_srq *ibv, uint32_t *srq_num)
+{
+	if (to_srq(ibv)->xrcd == NULL)
+		return EOPNOTSUPP; /* no packet names it */
+	*srq_num = to_srq(ibv)->srq.srqn;
+	return 0;
 }
 
 EXPORT int
@@ -98,12 +191,16 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 	pthread_mutex_unlock(&dev->lock);
 	if (busy)
 		return EBUSY;
+	if (srq->xrcd != NULL)
+		dev_srq_withdraw(dev, &srq->srq);
 	delivered = event_purge(&srq->srq.limit_event);
 	delivered += event_purge(&srq->srq.error_event);
 	events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed, delivered);
 	srq_fini(&srq->srq);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
+	if (srq->xrcd != NULL)
+		count_down(&srq->xrcd->objects);
 	count_down(&to_pd(ibv->pd)->objects);
 	alloc_put(&alloc_plain, srq, sizeof(*srq));
 	return 0;

@@ -113,17 +113,26 @@ dest_write(struct send_wqe *wqe, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 	memcpy(wqe->inline_data, &dest, sizeof(dest));
 }
 
+/* Where a request of UD or XRC goes, all else but the data written before. Bytes that the
+ * data stands behind. */
+static inline uint32_t
+address_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned type)
+{
+	if (type == IBV_QPT_XRC_SEND) {
+		send_wqe_set_srqn(wqe, wr->qp_type.xrc.remote_srqn);
+		return 0;
+	}
+	dest_write(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+	return sizeof(struct ud_dest);
+}
+
+/* addressed: the QP is of UD or XRC. */
 static inline void
 send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
-	unsigned flags, bool ud)
+	unsigned flags, bool addressed, unsigned type)
 {
 	uint32_t offset = 0;
 
-	if (unlikely(ud)) {
-		dest_write(
-			wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
-		offset = sizeof(struct ud_dest);
-	}
 	wqe->wr_id = wr->wr_id;
 	wqe->len = len;
 	wqe->imm = wr->imm_data;
@@ -131,6 +140,8 @@ send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
 	wqe->flags = (uint8_t)flags;
 	if (post_rows[wr->opcode].remote)
 		remote_write(wqe, wr);
+	if (unlikely(addressed))
+		offset = address_write(wqe, wr, type);
 	if (flags & IBV_SEND_INLINE) {
 		wqe->num_sge = 0;
 		inline_copy(wqe->inline_data + offset, wr);

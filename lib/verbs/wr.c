@@ -23,7 +23,7 @@ wr_check(const struct verbs_qp *vqp, const struct send_wqe *wqe)
 	if (unlikely(post_rows[wqe->opcode].atomic) &&
 		(wqe->len != 8 || wqe->remote_va % 8 != 0))
 		return EINVAL;
-	if (unlikely(vqp->wr.ud) && (!vqp->wr.dest || wqe->len > vqp->wr.dest_max))
+	if (unlikely(vqp->wr.addressed) && (!vqp->wr.dest || wqe->len > vqp->wr.dest_max))
 		return EINVAL;
 	return 0;
 }

@@ -24,7 +24,8 @@ wr_op_has(enum ibv_qp_type type, uint8_t opcode)
 
 	if (row->flags == 0)
 		return false;
-	return type == IBV_QPT_RC || (type == IBV_QPT_UC && !row->answered) ||
+	return type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND ||
+	       (type == IBV_QPT_UC && !row->answered) ||
 	       (type == IBV_QPT_UD && row->ud);
 }
 
@@ -56,12 +57,14 @@ wr_ops_check(enum ibv_qp_type type, uint64_t send_ops_flags)
 void
 wr_ops_fill(struct verbs_qp *vqp, uint64_t send_ops_flags)
 {
+	bool ud = vqp->qp->type == IBV_QPT_UD;
 	uint64_t known;
 
 	vqp->extended = true;
-	vqp->wr.ud = vqp->qp->type == IBV_QPT_UD;
-	vqp->wr.dest_max = mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu);
-	vqp->wr.offset = vqp->wr.ud ? sizeof(struct ud_dest) : 0;
+	vqp->wr.addressed = ud || vqp->qp->type == IBV_QPT_XRC_SEND;
+	vqp->wr.dest_max = ud ? mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu)
+			      : UINT32_MAX;
+	vqp->wr.offset = ud ? sizeof(struct ud_dest) : 0;
 	vqp->wr.always = vqp->qp->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	vqp->wr.opcodes = wr_opcodes(vqp->qp->type, send_ops_flags, &known);
 	wr_builders_fill(&vqp->ex);

@@ -105,7 +105,7 @@ wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
 
 	if (unlikely(wqe == NULL))
 		return;
-	if (unlikely(!vqp->wr.ud || !dest_allowed(vqp, ah, remote_qpn))) {
+	if (unlikely(vqp->qp->type != IBV_QPT_UD || !dest_allowed(vqp, ah, remote_qpn))) {
 		wr_fail(&vqp->wr, EINVAL);
 		return;
 	}
@@ -113,11 +113,20 @@ wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
 	vqp->wr.dest = true;
 }
 
-static void __rte_cold
+static void
 wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
-	(void)remote_srqn;
-	wr_fail(&ex_to_qp(ex)->wr, EINVAL);
+	struct verbs_qp *vqp = ex_to_qp(ex);
+	struct send_wqe *wqe = wr_current(&vqp->wr);
+
+	if (unlikely(wqe == NULL))
+		return;
+	if (unlikely(vqp->qp->type != IBV_QPT_XRC_SEND || remote_srqn > 0xFFFFFF)) {
+		wr_fail(&vqp->wr, EINVAL);
+		return;
+	}
+	send_wqe_set_srqn(wqe, remote_srqn);
+	vqp->wr.dest = true;
 }
 
 void

@@ -111,8 +111,8 @@ test_create_refused(void **state)
 	attr = init_attr();
 	attr.qp_type = IBV_QPT_RAW_PACKET;
 	create_refused(attr, EOPNOTSUPP);
-	attr.qp_type = IBV_QPT_XRC_SEND;
-	create_refused(attr, EOPNOTSUPP);
+	attr.qp_type = IBV_QPT_XRC_RECV;
+	create_refused(attr, EINVAL);
 	attr = init_attr();
 	attr.send_cq = NULL;
 	create_refused(attr, EINVAL);

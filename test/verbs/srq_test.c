@@ -105,7 +105,7 @@ test_create_ex(void **state)
 	assert_non_null(srq);
 	assert_true(attr.attr.max_wr >= 5);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
-	attr.srq_type = IBV_SRQT_XRC;
+	attr.srq_type = IBV_SRQT_TM;
 	errno = 0;
 	assert_null(ibv_create_srq_ex(pair.a.context, &attr));
 	assert_int_equal(errno, EOPNOTSUPP);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* XRC domains, ibv_open_xrcd(3), and target QPs, which several handles may share,
+ * ibv_open_qp(3). */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "verbs/forward.h"
+#include "verbs/objects.h"
+#include "verbs/xrc.h"
+
+/* What the contexts of this process share that opened it by one file. */
+struct xrc_domain {
+	LIST_ENTRY(xrc_domain) link; /* of those with a file */
+	uint32_t number;
+	uint32_t refs; /* the port's lock */
+	int hold;      /* keeps the inode, so that its number is no other's; -1: none */
+	dev_t dev;
+	ino_t ino;
+};
+
+static struct xrc_domain *
+domain_find(struct rocade_port *port, const struct stat *st)
+{
+	struct xrc_domain *d;
+
+	LIST_FOREACH(d, &port->xrc_domains, link)
+	{
+		if (d->dev == st->st_dev && d->ino == st->st_ino)
+			return d;
+	}
+	return NULL;
+}
+
+static int
+inode_hold(int fd)
+{
+	char path[sizeof("/proc/self/fd/-2147483648")];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_PATH | O_CLOEXEC);
+}
+
+/* st: NULL for a domain without a file. */
+static struct xrc_domain *
+domain_create(struct rocade_port *port, int fd, const struct stat *st)
+{
+	struct xrc_domain *d = calloc(1, sizeof(*d));
+
+	if (d == NULL)
+		return NULL;
+	d->number = dev_xrcd_number(port->dev);
+	d->hold = -1;
+	if (st != NULL) {
+		d->dev = st->st_dev;
+		d->ino = st->st_ino;
+		d->hold = inode_hold(fd);
+		LIST_INSERT_HEAD(&port->xrc_domains, d, link);
+	}
+	return d;
+}
+
+/* The errno values are those of Linux. The port's lock is held. */
+static int
+domain_get(struct rocade_port *port, int fd, int oflags, const struct stat *st,
+	struct xrc_domain **out)
+{
+	struct xrc_domain *d = st != NULL ? domain_find(port, st) : NULL;
+
+	if (d != NULL && (oflags & O_CREAT) != 0 && (oflags & O_EXCL) != 0)
+		return EINVAL;
+	if (d == NULL && (oflags & O_CREAT) == 0)
+		return st != NULL ? EAGAIN : EINVAL;
+	if (d == NULL)
+		d = domain_create(port, fd, st);
+	if (d == NULL)
+		return ENOMEM;
+	d->refs++;
+	*out = d;
+	return 0;
+}
+
+static void
+domain_put(struct rocade_port *port, struct xrc_domain *d)
+{
+	pthread_mutex_lock(&port->lock);
+	if (--d->refs == 0) {
+		if (d->link.le_prev != NULL)
+			LIST_REMOVE(d, link);
+		if (d->hold >= 0)
+			close(d->hold);
+		free(d);
+	}
+	pthread_mutex_unlock(&port->lock);
+}
+
+static int
+domain_open(struct rocade_port *port, const struct ibv_xrcd_init_attr *attr,
+	struct xrc_domain **out)
+{
+	const uint32_t both = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+	struct stat st;
+	int err;
+
+	if (attr->comp_mask >= IBV_XRCD_INIT_ATTR_RESERVED)
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & both) != both || (attr->oflags & ~(O_CREAT | O_EXCL)) != 0)
+		return EINVAL;
+	if (attr->fd != -1 && fstat(attr->fd, &st) != 0)
+		return errno;
+	pthread_mutex_lock(&port->lock);
+	err = domain_get(port, attr->fd, attr->oflags, attr->fd != -1 ? &st : NULL, out);
+	pthread_mutex_unlock(&port->lock);
+	return err;
+}
+
+struct ibv_xrcd *
+verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
+{
+	struct verbs_ctx *ctx = to_ctx(context);
+	struct verbs_xrcd *xrcd = calloc(1, sizeof(*xrcd));
+	int err = xrcd == NULL ? ENOMEM : domain_open(ctx->port, attr, &xrcd->domain);
+
+	if (err != 0) {
+		free(xrcd);
+		return null_errno(err);
+	}
+	xrcd->ibv.context = context;
+	count_up(&ctx->objects);
+	return &xrcd->ibv;
+}
+
+int
+verbs_close_xrcd(struct ibv_xrcd *ibv)
+{
+	struct verbs_xrcd *xrcd = to_xrcd(ibv);
+	struct verbs_ctx *ctx = to_ctx(ibv->context);
+
+	/* Pairs with the release in count_down(). */
+	if (__atomic_load_n(&xrcd->objects, __ATOMIC_ACQUIRE) != 0)
+		return EBUSY;
+	domain_put(ctx->port, xrcd->domain);
+	free(xrcd);
+	count_down(&ctx->objects);
+	return 0;
+}
+
+uint32_t
+xrcd_number(const struct verbs_xrcd *xrcd)
+{
+	return xrcd->domain->number;
+}
+
+/* ---- Target QPs ---- */
+
+/* A handle without its QP. */
+static struct verbs_qp *
+handle_create(struct ibv_context *context, struct ibv_xrcd *xrcd, void *qp_context)
+{
+	struct verbs_qp *vqp = alloc_get(&alloc_plain, "verbs_qp", sizeof(*vqp));
+
+	if (vqp == NULL)
+		return NULL;
+	vqp->watch = calloc(1, sizeof(*vqp->watch));
+	if (vqp->watch == NULL) {
+		alloc_put(&alloc_plain, vqp, sizeof(*vqp));
+		return NULL;
+	}
+	qp_watch_init(vqp->watch, &to_ctx(context)->events, vqp);
+	vqp->xrcd = to_xrcd(xrcd);
+	vqp->ibv.context = context;
+	vqp->ibv.qp_context = qp_context;
+	vqp->ibv.qp_type = IBV_QPT_XRC_RECV;
+	return vqp;
+}
+
+static void
+handle_free(struct verbs_qp *vqp)
+{
+	free(vqp->watch);
+	alloc_put(&alloc_plain, vqp, sizeof(*vqp));
+}
+
+static struct ibv_qp *
+handle_finish(struct verbs_qp *vqp)
+{
+	verbs_qp_publish(vqp);
+	count_up(&vqp->xrcd->objects);
+	return &vqp->ibv;
+}
+
+#define TARGET_KNOWN                                                                     \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |   \
+		IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+static int
+target_check(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
+{
+	if ((attr->comp_mask & ~(uint32_t)TARGET_KNOWN) != 0)
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0 || attr->xrcd == NULL ||
+		attr->xrcd->context != context)
+		return EINVAL;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags != 0)
+		return EOPNOTSUPP;
+	/* It has no send queue. */
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
+		attr->send_ops_flags != 0)
+		return EOPNOTSUPP;
+	return 0;
+}
+
+struct ibv_qp *
+verbs_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct verbs_ctx *ctx = to_ctx(context);
+	struct verbs_qp *vqp;
+	int err = target_check(context, attr);
+
+	if (err != 0)
+		return null_errno(err);
+	vqp = handle_create(context, attr->xrcd, attr->qp_context);
+	if (vqp == NULL)
+		return null_errno(ENOMEM);
+	err = -dev_qp_create(ctx->dev,
+		&(struct qp_conf){.type = IBV_QPT_XRC_RECV,
+			.xrcd = xrcd_number(vqp->xrcd),
+			.watch = vqp->watch},
+		__atomic_load_n(&ctx->engine, __ATOMIC_RELAXED), NULL, NULL, &vqp->qp);
+	if (err != 0) {
+		handle_free(vqp);
+		return null_errno(err);
+	}
+	attr->cap = (struct ibv_qp_cap){0};
+	return handle_finish(vqp);
+}
+
+struct ibv_qp *
+verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	const uint32_t needed =
+		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+	struct verbs_qp *vqp;
+	int err;
+
+	if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED)
+		return null_errno(EOPNOTSUPP);
+	if ((attr->comp_mask & needed) != needed || attr->xrcd == NULL ||
+		attr->xrcd->context != context || attr->qp_type != IBV_QPT_XRC_RECV)
+		return null_errno(EINVAL);
+	vqp = handle_create(context, attr->xrcd,
+		attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
+	if (vqp == NULL)
+		return null_errno(ENOMEM);
+	err = -dev_qp_share(to_ctx(context)->dev, attr->qp_num, xrcd_number(vqp->xrcd),
+		vqp->watch, &vqp->qp);
+	if (err != 0) {
+		handle_free(vqp);
+		return null_errno(err);
+	}
+	return handle_finish(vqp);
+}
+
+void
+verbs_close_target(struct verbs_qp *vqp)
+{
+	struct dev *dev = to_ctx(vqp->ibv.context)->dev;
+	bool last = dev_qp_unshare(dev, vqp->qp, vqp->watch);
+	uint32_t delivered = 0;
+
+	for (int i = 0; i < QP_EVENT_COUNT; i++)
+		delivered += event_purge(&vqp->watch->events[i]);
+	events_wait(
+		&vqp->ibv.mutex, &vqp->ibv.cond, &vqp->ibv.events_completed, delivered);
+	if (last)
+		dev_qp_free(dev, vqp->qp);
+	pthread_mutex_destroy(&vqp->ibv.mutex);
+	pthread_cond_destroy(&vqp->ibv.cond);
+	count_down(&vqp->xrcd->objects);
+	handle_free(vqp);
+}
