@@ -19,6 +19,8 @@ Stages, in this order:
   install     installs, builds a program with pkg-config, uninstalls
   e2e         test/e2e: whole programs, network namespaces, hugepages (as root)
   sim         10,000 seeds of the simulation of whole hosts (--long: 200,000)
+  coverage    the tests run at least 90 % of the lines of lib/
+  tsan        tests with threads under ThreadSanitizer (test/tsan)
   fuzz        each libFuzzer target of test/fuzz for a minute (--long: ten)
   e2e-long    only with --long: the same with the sanitized programs
 
@@ -40,7 +42,7 @@ EOF
 top=$(cd "$(dirname "$0")/.." && pwd)
 out=$top/build-test
 results=$out/results
-all_stages='shellcheck release tidy sanitize clang install e2e sim fuzz'
+all_stages='shellcheck release tidy sanitize clang install e2e sim coverage tsan fuzz'
 stages=
 long=no
 clean=no
@@ -90,11 +92,16 @@ if ! flock -n 9; then
 	exit 1
 fi
 if [ "$clean" = yes ]; then
-	rm -rf "$out/release" "$out/sanitize" "$out/clang" "$out/fuzz"
+	rm -rf "$out"/{release,sanitize,clang,coverage,tsan,fuzz}
 fi
 rm -rf "$out/log" "$results"
 mkdir -p "$out/log"
 : >"$results"
+
+# shellcheck source=tools/lib/stages.sh
+. tools/lib/stages.sh
+# shellcheck source=tools/lib/e2e.sh
+. tools/lib/e2e.sh
 
 child=
 child_signal=TERM
@@ -183,140 +190,6 @@ meson_tests() {
 	fi
 	cp "$dir/meson-logs/testlog.txt" "$out/log/$stage-tests.log"
 	tools/lib/results.py meson "$stage" "$dir/meson-logs/testlog.json" test/skips "$results"
-}
-
-build_release() {
-	build "$1" release all --buildtype=release --prefix="$out/prefix" --libdir=lib
-}
-
-build_sanitize() {
-	build "$1" sanitize all -Db_sanitize=address,undefined -Doptimization=1 -Ddebug=true
-}
-
-stage_shellcheck() {
-	local script
-	while read -r script; do
-		check shellcheck "$script" shellcheck -x "$script"
-	done < <(find . -path './build*' -prune -o -path ./.git -prune -o -type f -print |
-		sort | while read -r file; do
-		case $file in
-		*.sh) echo "$file" ;;
-		*) head -c 40 "$file" | head -n 1 | grep -aqE '^#!.*\b(ba|da)?sh\b' && echo "$file" ;;
-		esac
-	done)
-}
-
-stage_release() {
-	build_release release && meson_tests release release 5 --no-suite tidy
-}
-
-stage_tidy() {
-	build_release tidy && meson_tests tidy release 5 --suite tidy
-}
-
-stage_sanitize() {
-	build_sanitize sanitize && meson_tests sanitize sanitize 10 --no-suite tidy
-}
-
-stage_clang() {
-	CC=clang build clang clang all
-}
-
-# tap STAGE COMMAND...: a program of tools/lib that reports its cases
-tap() {
-	local stage=$1 log=$out/log/$1 status
-	shift
-	run "$@" >"$log.tap" 2>"$log.err"
-	status=$?
-	tools/lib/results.py tap "$stage" "$stage" "$log.tap" "$status" test/skips "$results" ||
-		tail -n 80 "$log.err" | sed 's/^/  | /'
-}
-
-stage_install() {
-	build_release install &&
-		tap install tools/lib/install_check.sh "$out/release" "$out/prefix"
-}
-
-stage_sim() {
-	local seeds=10000
-	[ "$long" = no ] || seeds=200000
-	build_release sim &&
-		tap sim "$out/release/test/sim/sim" --seeds "$seeds" --jobs "$jobs"
-}
-
-stage_fuzz() {
-	local seconds=60
-	[ "$long" = no ] || seconds=600
-	CC=clang build fuzz fuzz fuzz-programs -Dfuzz=true -Db_sanitize=address,undefined \
-		-Db_lundef=false -Doptimization=1 -Ddebug=true &&
-		tap fuzz tools/lib/fuzz.py "$top" "$out/fuzz" "$out/fuzz-runs" "$seconds"
-	sed -n 's/^ok [0-9]* - /  /p' "$out/log/fuzz.tap" 2>/dev/null
-}
-
-# Hugepages for the tests: a quarter of the free memory, 2 GiB at the most.
-hugepages_set() {
-	local want
-	[ "$(id -u)" = 0 ] && [ -w "$pages_file" ] && [ -z "$pages_before" ] || return 0
-	want=$(awk '/^MemAvailable:/ { n = int($2 / 4 / 2048); print (n > 1024 ? 1024 : n) }' \
-		/proc/meminfo)
-	[ "$(cat "$pages_file")" -lt "$want" ] || return 0
-	pages_before=$(cat "$pages_file")
-	echo "$want" >"$pages_file"
-	echo "  $(cat "$pages_file") hugepages (before: $pages_before)"
-}
-
-# e2e_program STAGE BUILD PROGRAM: as root in namespaces of its own (network, mounts,
-# processes, /run), so that nothing it leaves behind, not even when killed, outlives it.
-e2e_program() {
-	local stage=$1 program=$3 status started=$SECONDS
-	local name log limit
-	name=$(basename "$program")
-	log=$out/log/$stage-$name
-	# A program that needs more than five minutes says so: "# test.sh: limit_s 900".
-	limit=$(sed -n 's/^# test\.sh: limit_s \([0-9]*\)$/\1/p' "$program")
-	[ "$long" = no ] || limit=3600
-	: "${limit:=300}"
-	mkdir "$scratch/$stage-$name"
-	export ROCADE_SOURCE=$top ROCADE_BUILD=$2 TMPDIR=$scratch/$stage-$name
-	if [ "$isolated" = yes ]; then
-		child_signal=KILL
-		run unshare --mount --net --pid --fork --kill-child --mount-proc \
-			tools/lib/isolated.sh timeout -k 10 "$limit" "$program" \
-			>"$log.tap" 2>"$log.err" </dev/null
-	else
-		run timeout -k 10 "$limit" "$program" >"$log.tap" 2>"$log.err" </dev/null
-	fi
-	status=$?
-	child_signal=TERM
-	unset TMPDIR
-	[ "$status" != 124 ] || echo "test.sh: took longer than $limit s" >>"$log.err"
-	tools/lib/results.py tap "$stage" "$name" "$log.tap" "$status" test/skips "$results" ||
-		tail -n 20 "$log.err" | sed 's/^/  | /'
-	echo "  ($((SECONDS - started)) s)"
-}
-
-# e2e STAGE BUILD
-e2e() {
-	local program found=no
-	isolated=no
-	if [ "$(id -u)" = 0 ] && unshare --mount --net --pid --fork true 2>/dev/null; then
-		isolated=yes
-	fi
-	hugepages_set
-	for program in "$top"/test/e2e/*.sh "$top"/test/e2e/*.py; do
-		[ -x "$program" ] || continue
-		found=yes
-		e2e_program "$1" "$2" "$program"
-	done
-	check "$1" "there are programs" [ "$found" = yes ]
-}
-
-stage_e2e() {
-	build_release e2e && e2e e2e "$out/release"
-}
-
-stage_e2e_long() {
-	build_sanitize e2e-long && e2e e2e-long "$out/sanitize"
 }
 
 count() {

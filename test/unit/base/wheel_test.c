@@ -191,11 +191,11 @@ sweep(uint64_t seed)
 	}
 }
 
-/* Against the array. WHEEL_SEED runs one seed again. */
+/* Against the array. ROCADE_SEED runs one seed again. */
 static void
 random_operations_match_the_model(void **state)
 {
-	const char *one = getenv("WHEEL_SEED");
+	const char *one = getenv("ROCADE_SEED");
 
 	(void)state;
 	if (one != NULL)

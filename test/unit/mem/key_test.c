@@ -350,7 +350,7 @@ model_compare(uint64_t *rand, uint64_t seed, unsigned step)
 static void
 random_checks_agree_with_a_list(void **state)
 {
-	const char *given = getenv("ROCADE_TEST_SEED");
+	const char *given = getenv("ROCADE_SEED");
 	uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : 2;
 	uint64_t rand = seed;
 	unsigned granted = 0;

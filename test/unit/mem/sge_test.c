@@ -88,7 +88,7 @@ static struct bed bed;
 static void
 bed_open(void)
 {
-	const char *given = getenv("ROCADE_TEST_SEED");
+	const char *given = getenv("ROCADE_SEED");
 
 	bed.seed = given != NULL ? strtoull(given, NULL, 0) : 3;
 	bed.rand = bed.seed;

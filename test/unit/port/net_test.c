@@ -228,11 +228,11 @@ hostile_sweep(uint64_t seed, unsigned *answers)
 	net_destroy(neighbour);
 }
 
-/* NET_SEED runs one seed again. */
+/* ROCADE_SEED runs one seed again. */
 static void
 strange_frames_do_no_harm(void **state)
 {
-	const char *one = getenv("NET_SEED");
+	const char *one = getenv("ROCADE_SEED");
 	unsigned answers = 0;
 
 	(void)state;

@@ -158,7 +158,7 @@ threads_failed(void)
 static inline uint64_t
 test_seed(uint64_t otherwise)
 {
-	const char *given = getenv("ROCADE_TEST_SEED");
+	const char *given = getenv("ROCADE_SEED");
 
 	return given != NULL ? strtoull(given, NULL, 0) : otherwise;
 }

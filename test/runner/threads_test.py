@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test/tsan/tests names each test that starts a thread, and no other.
+Usage: threads_test.py SOURCE BUILD"""
+
+import json
+import os
+import re
+import sys
+
+THREADS = re.compile(r"\b(pthread_create|pair_run) ?\(|\"traffic\.h\"")
+
+
+def listed(source):
+    with open(os.path.join(source, "test/tsan/tests"), encoding="utf-8") as file:
+        return {line.split(":")[-1].strip() for line in file
+                if line.strip() and not line.startswith("#")}
+
+
+def threaded(source, build):
+    """The names of the tests whose own source starts threads."""
+    def info(kind):
+        with open(os.path.join(build, "meson-info/intro-%s.json" % kind),
+                  encoding="utf-8") as file:
+            return json.load(file)
+
+    programs = set()
+    for target in info("targets"):
+        for group in target.get("target_sources", []):
+            for path in group.get("sources", []):
+                if path.endswith("_test.c"):
+                    with open(path, encoding="utf-8") as file:
+                        if THREADS.search(file.read()):
+                            programs.update(target["filename"])
+    return {test["name"] for test in info("tests") if test["cmd"][0] in programs}
+
+
+def main():
+    source, build = sys.argv[1:3]
+    have, want = listed(source), threaded(source, build)
+    print("1..1")
+    print("%s 1 - the list of threaded tests" % ("ok" if have == want else "not ok"))
+    for name in sorted(want - have):
+        print("# %s starts threads and is not in test/tsan/tests" % name)
+    for name in sorted(have - want):
+        print("# %s is in test/tsan/tests and starts no thread" % name)
+    return 0 if have == want else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# Sourced by tools/test.sh: the stages that run whole programs. Uses its variables and its run, check,
+# build, meson_tests and tap.
+# shellcheck disable=SC2034,SC2154 # variables that are test.sh's
+
+# Hugepages for the tests: a quarter of the free memory, 2 GiB at the most.
+hugepages_set() {
+	local want
+	[ "$(id -u)" = 0 ] && [ -w "$pages_file" ] && [ -z "$pages_before" ] || return 0
+	want=$(awk '/^MemAvailable:/ { n = int($2 / 4 / 2048); print (n > 1024 ? 1024 : n) }' \
+		/proc/meminfo)
+	[ "$(cat "$pages_file")" -lt "$want" ] || return 0
+	pages_before=$(cat "$pages_file")
+	echo "$want" >"$pages_file"
+	echo "  $(cat "$pages_file") hugepages (before: $pages_before)"
+}
+
+# e2e_program STAGE BUILD PROGRAM: as root in namespaces of its own (network, mounts,
+# processes, /run), so that nothing it leaves behind, not even when killed, outlives it.
+e2e_program() {
+	local stage=$1 program=$3 status started=$SECONDS
+	local name log limit
+	name=$(basename "$program")
+	log=$out/log/$stage-$name
+	# A program that needs more than five minutes says so: "# test.sh: limit_s 900".
+	limit=$(sed -n 's/^# test\.sh: limit_s \([0-9]*\)$/\1/p' "$program")
+	[ "$long" = no ] || limit=3600
+	: "${limit:=300}"
+	mkdir "$scratch/$stage-$name"
+	export ROCADE_SOURCE=$top ROCADE_BUILD=$2 TMPDIR=$scratch/$stage-$name
+	if [ "$isolated" = yes ]; then
+		child_signal=KILL
+		run unshare --mount --net --pid --fork --kill-child --mount-proc \
+			tools/lib/isolated.sh timeout -k 10 "$limit" "$program" \
+			>"$log.tap" 2>"$log.err" </dev/null
+	else
+		run timeout -k 10 "$limit" "$program" >"$log.tap" 2>"$log.err" </dev/null
+	fi
+	status=$?
+	child_signal=TERM
+	unset TMPDIR
+	[ "$status" != 124 ] || echo "test.sh: took longer than $limit s" >>"$log.err"
+	tools/lib/results.py tap "$stage" "$name" "$log.tap" "$status" test/skips "$results" ||
+		tail -n 20 "$log.err" | sed 's/^/  | /'
+	echo "  ($((SECONDS - started)) s)"
+}
+
+# e2e STAGE BUILD
+e2e() {
+	local program found=no
+	isolated=no
+	if [ "$(id -u)" = 0 ] && unshare --mount --net --pid --fork true 2>/dev/null; then
+		isolated=yes
+	fi
+	hugepages_set
+	for program in "$top"/test/e2e/*.sh "$top"/test/e2e/*.py; do
+		[ -x "$program" ] || continue
+		found=yes
+		e2e_program "$1" "$2" "$program"
+	done
+	check "$1" "there are programs" [ "$found" = yes ]
+}
+
+stage_e2e() {
+	build_release e2e && e2e e2e "$out/release"
+}
+
+stage_e2e_long() {
+	build_sanitize e2e-long && e2e e2e-long "$out/sanitize"
+}

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# Sourced by tools/test.sh: the stages that need no root. Uses its variables and its run, check,
+# build, meson_tests and tap.
+# shellcheck disable=SC2034,SC2154 # variables that are test.sh's
+
+build_release() {
+	build "$1" release all --buildtype=release --prefix="$out/prefix" --libdir=lib
+}
+
+build_sanitize() {
+	build "$1" sanitize all -Db_sanitize=address,undefined -Doptimization=1 -Ddebug=true
+}
+
+stage_shellcheck() {
+	local script
+	while read -r script; do
+		check shellcheck "$script" shellcheck -x "$script"
+	done < <(find . -path './build*' -prune -o -path ./.git -prune -o -type f -print |
+		sort | while read -r file; do
+		case $file in
+		*.sh) echo "$file" ;;
+		*) head -c 40 "$file" | head -n 1 | grep -aqE '^#!.*\b(ba|da)?sh\b' && echo "$file" ;;
+		esac
+	done)
+}
+
+stage_release() {
+	build_release release && meson_tests release release 5 --no-suite tidy
+}
+
+stage_tidy() {
+	build_release tidy && meson_tests tidy release 5 --suite tidy
+}
+
+stage_sanitize() {
+	build_sanitize sanitize && meson_tests sanitize sanitize 10 --no-suite tidy
+}
+
+stage_clang() {
+	CC=clang build clang clang all
+}
+
+# tap STAGE COMMAND...: a program of tools/lib that reports its cases
+tap() {
+	local stage=$1 log=$out/log/$1 status
+	shift
+	run "$@" >"$log.tap" 2>"$log.err"
+	status=$?
+	tools/lib/results.py tap "$stage" "$stage" "$log.tap" "$status" test/skips "$results" ||
+		tail -n 80 "$log.err" | sed 's/^/  | /'
+}
+
+stage_install() {
+	build_release install &&
+		tap install tools/lib/install_check.sh "$out/release" "$out/prefix"
+}
+
+stage_sim() {
+	local seeds=10000
+	[ "$long" = no ] || seeds=200000
+	build_release sim &&
+		tap sim "$out/release/test/sim/sim" --seeds "$seeds" --jobs "$jobs"
+}
+
+# Sweeps over fewer seeds: they reach the same lines. The exports of this build are gcov's, too.
+stage_coverage() {
+	build coverage coverage all -Db_coverage=true -Doptimization=0 -Ddebug=true || return 1
+	find "$out/coverage" -name '*.gcda' -delete
+	ROCADE_SEEDS=150 meson_tests coverage coverage 10 --suite unit --suite verbs \
+		--no-suite shipped
+	tap coverage tools/lib/coverage.py "$top" "$out/coverage" "$out/log" 90
+	grep -a '^ok\|^not ok\|^#' "$out/log/coverage.tap" | sed 's/^/  /'
+}
+
+# DPDK's inline primitives as atomic builtins, which ThreadSanitizer sees, not as assembler.
+# It knows no fences (-Wno-tsan): what they order is atomic, so it misses nothing but order.
+stage_tsan() {
+	local tests
+	mapfile -t tests < <(sed -n '/^[a-z]/p' test/tsan/tests)
+	build tsan tsan all -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=true \
+		'-Dc_args=-DRTE_FORCE_INTRINSICS -Wno-tsan' || return 1
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
+		meson_tests tsan tsan 20 tsan_race tsan_lock "${tests[@]}"
+}
+
+stage_fuzz() {
+	local seconds=60
+	[ "$long" = no ] || seconds=600
+	CC=clang build fuzz fuzz fuzz-programs -Dfuzz=true -Db_sanitize=address,undefined \
+		-Db_lundef=false -Doptimization=1 -Ddebug=true &&
+		tap fuzz tools/lib/fuzz.py "$top" "$out/fuzz" "$out/fuzz-runs" "$seconds"
+	sed -n 's/^ok [0-9]* - /  /p' "$out/log/fuzz.tap" 2>/dev/null
+}
