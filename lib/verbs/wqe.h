@@ -32,7 +32,7 @@ static const struct post_row {
 	bool atomic;
 	bool answered; /* RC alone has it */
 	bool ud;       /* UD has it too */
-} post_rows[] = {
+} post_rows[IBV_WR_ATOMIC_WRITE + 1] = {
 	[IBV_WR_RDMA_WRITE] = {.flags = SEND_FLAGS, .remote = true},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {.flags = SEND_FLAGS, .remote = true},
 	[IBV_WR_SEND] = {.flags = SEND_FLAGS, .ud = true},

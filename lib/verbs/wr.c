@@ -28,6 +28,20 @@ wr_check(const struct verbs_qp *vqp, const struct send_wqe *wqe)
 	return 0;
 }
 
+/* The request being built stands: it has no more setters. */
+static inline void
+wr_take(struct verbs_qp *vqp)
+{
+	struct verbs_wr *wr = &vqp->wr;
+
+	wr->prod++;
+	if (wr->wqe->flags & IBV_SEND_SIGNALED) {
+		wr->last_signaled = wr->prod;
+		wr->any_signaled = true;
+	}
+	wr->wqe = NULL;
+}
+
 /* The request being built, if any, is whole. */
 static inline void
 wr_end(struct verbs_qp *vqp)
@@ -38,16 +52,10 @@ wr_end(struct verbs_qp *vqp)
 	if (wr->wqe == NULL)
 		return;
 	err = wr_check(vqp, wr->wqe);
-	if (unlikely(err != 0)) {
+	if (likely(err == 0))
+		wr_take(vqp);
+	else
 		wr_fail(wr, err);
-		return;
-	}
-	wr->prod++;
-	if (wr->wqe->flags & IBV_SEND_SIGNALED) {
-		wr->last_signaled = wr->prod;
-		wr->any_signaled = true;
-	}
-	wr->wqe = NULL;
 }
 
 /* The slot of a request that begins here; NULL: an error stands. */
@@ -159,6 +167,42 @@ wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
 		wqe->imm = imm_data;
 }
 
+static void
+wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	struct send_wqe *wqe = wr_begin(ex, IBV_WR_SEND_WITH_INV);
+
+	if (likely(wqe != NULL))
+		wqe->imm = invalidate_rkey;
+}
+
+static void
+wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	struct send_wqe *wqe = wr_begin(ex, IBV_WR_LOCAL_INV);
+
+	if (likely(wqe != NULL)) {
+		wqe->rkey = invalidate_rkey;
+		wr_take(ex_to_qp(ex));
+	}
+}
+
+/* The 8 bytes travel with the request. */
+static void
+wr_atomic_write(
+	struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *data)
+{
+	struct send_wqe *wqe = wr_begin(ex, IBV_WR_ATOMIC_WRITE);
+
+	if (unlikely(wqe == NULL))
+		return;
+	wqe->rkey = rkey;
+	wqe->remote_va = remote_addr;
+	wqe->len = 8;
+	wqe->flags |= IBV_SEND_INLINE;
+	memcpy(wqe->inline_data + ex_to_qp(ex)->wr.offset, data, 8);
+}
+
 /* No QP is created with what has no function above: a program that calls it anyway
  * learns so from ibv_wr_complete(). */
 static void __rte_cold
@@ -168,36 +212,12 @@ wr_begin_absent(struct ibv_qp_ex *ex)
 }
 
 static void __rte_cold
-wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
-{
-	(void)invalidate_rkey;
-	wr_begin_absent(ex);
-}
-
-static void __rte_cold
-wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
-{
-	(void)invalidate_rkey;
-	wr_begin_absent(ex);
-}
-
-static void __rte_cold
 wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 	const struct ibv_mw_bind_info *bind_info)
 {
 	(void)mw;
 	(void)rkey;
 	(void)bind_info;
-	wr_begin_absent(ex);
-}
-
-static void __rte_cold
-wr_atomic_write(
-	struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *data)
-{
-	(void)rkey;
-	(void)remote_addr;
-	(void)data;
 	wr_begin_absent(ex);
 }
 

@@ -2,6 +2,7 @@
 /* ibv_wr_post(3): requests built by calls. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -565,6 +566,8 @@ poster(void *arg)
 			posted = ibv_wr_complete(ex) == 0;
 		}
 		i += posted;
+		if (!posted)
+			sched_yield();
 	}
 	return NULL;
 }
