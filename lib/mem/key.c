@@ -5,10 +5,10 @@
 #include "base/alloc.h"
 #include "mem/key.h"
 
-#define CHUNK_BYTES (KEY_CHUNK * sizeof(struct key_entry))
+#define CHUNK_BYTES (KEY_CHUNK * (sizeof(struct key_entry) + sizeof(uint32_t)))
 
-/* What the entry's access field can hold. */
-#define ACCESS_KEPT 0xFFu
+/* IBV_ACCESS_FLUSH_GLOBAL of newer headers. Persistence is not had. */
+#define ACCESS_FLUSH_GLOBAL (1u << 8)
 
 static struct key_entry *
 entry_at(const struct key_table *t, uint32_t index)
@@ -92,43 +92,77 @@ static bool
 access_valid(unsigned access)
 {
 	const unsigned writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	const unsigned known = KEY_ACCESS_KEPT | IBV_ACCESS_HUGETLB |
+			       ACCESS_FLUSH_GLOBAL;
 
-	if ((access & ~ACCESS_KEPT) != 0)
+	if ((access & ~known) != 0)
 		return false;
 	/* ibv_reg_mr(3): who grants remote writing grants local writing. */
 	return (access & writes) == 0 || (access & IBV_ACCESS_LOCAL_WRITE) != 0;
+}
+
+static uint32_t
+rights_of(uint32_t pd, unsigned access)
+{
+	unsigned kept = access & KEY_ACCESS_KEPT;
+
+	if (access & ACCESS_FLUSH_GLOBAL)
+		kept |= KEY_ACCESS_FLUSH_GLOBAL;
+	return pd << 8 | kept;
+}
+
+static int
+region_check(uint32_t pd, uint64_t va, const void *host, uint64_t len, unsigned access)
+{
+	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
+	if (!range_valid(va, len) || !access_valid(access) || pd > KEY_PD_MAX)
+		return -EINVAL;
+	return host == NULL && len != 0 ? -EINVAL : 0;
+}
+
+/* An empty region may be at NULL, which key_check() says for "no". */
+static uint8_t *
+host_of(struct key_table *t, void *host)
+{
+	return host != NULL ? host : (uint8_t *)t;
+}
+
+/* A new entry that nobody finds yet; NULL: no index is left. */
+static struct key_entry *
+entry_take(struct key_table *t, uint32_t *key)
+{
+	uint32_t index = index_take(t);
+	struct key_entry *e;
+
+	if (index == 0)
+		return NULL;
+	e = entry_at(t, index);
+	*key = index << 8 | (uint8_t)(e->len + 1);
+	t->used++;
+	return e;
 }
 
 int
 key_alloc(struct key_table *t, uint32_t pd, uint64_t va, void *host, uint64_t len,
 	unsigned access, uint32_t *key)
 {
+	int rc = region_check(pd, va, host, len, access);
 	struct key_entry *e;
-	uint32_t index;
 
-	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
-	if (!range_valid(va, len) || !access_valid(access) || pd >> 24 != 0)
-		return -EINVAL;
-	if (host == NULL && len != 0)
-		return -EINVAL;
-
+	if (rc != 0)
+		return rc;
 	rte_spinlock_lock(&t->lock);
-	index = index_take(t);
-	if (index != 0) {
-		e = entry_at(t, index);
-		*key = index << 8 | (uint8_t)(e->len + 1);
+	e = entry_take(t, key);
+	if (e != NULL) {
 		e->va = va;
 		e->len = len;
-		/* An empty region may be at NULL, which key_check() says for "no". */
-		e->host = host != NULL ? host : (uint8_t *)t;
-		e->pd = pd;
-		e->access = access;
+		e->host = host_of(t, host);
+		e->rights = rights_of(pd, access);
 		/* Pairs with the acquire of the key in key_find(). */
 		__atomic_store_n(&e->key, *key, __ATOMIC_RELEASE);
-		t->used++;
 	}
 	rte_spinlock_unlock(&t->lock);
-	return index != 0 ? 0 : -ENOMEM;
+	return e != NULL ? 0 : -ENOMEM;
 }
 
 static void
@@ -142,22 +176,165 @@ index_release(struct key_table *t, uint32_t index)
 	t->free_tail = index;
 }
 
+/* Gives an entry back whose last key this was. No release needed: the caller's gates keep
+ * every reader out. */
+static void
+entry_put(struct key_table *t, uint32_t key)
+{
+	struct key_entry *e = entry_at(t, key >> 8);
+
+	__atomic_store_n(&e->key, 0, __ATOMIC_RELAXED);
+	e->len = key & 0xFF;
+	e->rights = 0;
+	index_release(t, key >> 8);
+	t->used--;
+}
+
+/* The region of a key if it may go or change now. */
+static int
+region_find(const struct key_table *t, uint32_t key, struct key_entry **out)
+{
+	const struct key_entry *e = key_find(t, key);
+
+	if (e == NULL || e->rights >> 8 == KEY_PD_WINDOW)
+		return -EINVAL;
+	if (__atomic_load_n(key_bound(t, key), __ATOMIC_RELAXED) != 0)
+		return -EBUSY;
+	*out = entry_at(t, key >> 8);
+	return 0;
+}
+
 int
 key_free(struct key_table *t, uint32_t key)
 {
 	struct key_entry *e;
-	int rc = -EINVAL;
+	int rc;
 
 	rte_spinlock_lock(&t->lock);
-	if (key_find(t, key) != NULL) {
-		e = entry_at(t, key >> 8);
-		/* No release needed: the caller's gates keep every reader out. */
-		__atomic_store_n(&e->key, 0, __ATOMIC_RELAXED);
-		e->len = key & 0xFF;
-		index_release(t, key >> 8);
-		t->used--;
-		rc = 0;
-	}
+	rc = region_find(t, key, &e);
+	if (rc == 0)
+		entry_put(t, key);
 	rte_spinlock_unlock(&t->lock);
 	return rc;
+}
+
+int
+key_change(struct key_table *t, uint32_t key, int flags, const struct key_change *to)
+{
+	struct key_entry *e;
+	struct key_entry next;
+	int rc;
+
+	rte_spinlock_lock(&t->lock);
+	rc = region_find(t, key, &e);
+	if (rc != 0)
+		goto out;
+	next = *e;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		next.va = to->va;
+		next.len = to->len;
+		next.host = host_of(t, to->host);
+		rc = region_check(0, to->va, to->host, to->len, 0);
+	}
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		next.rights = to->pd << 8 | (next.rights & 0xFF);
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		next.rights = rights_of(next.rights >> 8, to->access);
+	if (rc == 0)
+		rc = region_check(flags & IBV_REREG_MR_CHANGE_PD ? to->pd : 0, 0, NULL, 0,
+			flags & IBV_REREG_MR_CHANGE_ACCESS ? to->access : 0);
+	if (rc == 0)
+		*e = next;
+out:
+	rte_spinlock_unlock(&t->lock);
+	return rc;
+}
+
+static bool
+entry_kill(struct key_entry *e, const uint8_t *host)
+{
+	uint32_t rights = __atomic_load_n(&e->rights, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&e->key, __ATOMIC_ACQUIRE) == 0 ||
+		rights >> 8 == KEY_PD_WINDOW || host < e->host ||
+		(uint64_t)(host - e->host) >= e->len)
+		return false;
+	/* The key stays, so that the region can still be deregistered. */
+	__atomic_store_n(&e->rights, KEY_PD_DEAD << 8, __ATOMIC_RELAXED);
+	return true;
+}
+
+bool
+key_kill(struct key_table *t, const void *host)
+{
+	bool any = false;
+
+	for (unsigned c = 0; c < KEY_CHUNKS; c++) {
+		struct key_entry *chunk =
+			__atomic_load_n(&t->chunks[c], __ATOMIC_ACQUIRE);
+
+		for (unsigned i = 0; chunk != NULL && i < KEY_CHUNK; i++)
+			any |= entry_kill(&chunk[i], host);
+	}
+	return any;
+}
+
+/* ---- For windows ---- */
+
+int
+key_reserve(struct key_table *t, void *object, uint32_t *key)
+{
+	struct key_entry *e;
+
+	rte_spinlock_lock(&t->lock);
+	e = entry_take(t, key);
+	if (e != NULL) {
+		e->host = object;
+		/* Pairs with the acquire in key_object(). */
+		__atomic_store_n(&e->rights, KEY_PD_WINDOW << 8, __ATOMIC_RELEASE);
+	}
+	rte_spinlock_unlock(&t->lock);
+	return e != NULL ? 0 : -ENOMEM;
+}
+
+void
+key_release(struct key_table *t, uint32_t key)
+{
+	rte_spinlock_lock(&t->lock);
+	assert(key_object(t, key) != NULL);
+	entry_put(t, key);
+	rte_spinlock_unlock(&t->lock);
+}
+
+struct key_entry *
+key_entry(const struct key_table *t, uint32_t key)
+{
+	struct key_entry *chunk;
+
+	if (key >> 8 == 0 || key >> 8 >= KEY_MAX)
+		return NULL;
+	/* Pairs with the release in index_fresh(). */
+	chunk = __atomic_load_n(&t->chunks[key >> 8 >> KEY_CHUNK_BITS], __ATOMIC_ACQUIRE);
+	return chunk != NULL ? &chunk[key >> 8 & (KEY_CHUNK - 1)] : NULL;
+}
+
+void *
+key_object(const struct key_table *t, uint32_t key)
+{
+	const struct key_entry *e = key_entry(t, key);
+
+	/* Pairs with the release in key_reserve(). */
+	if (e == NULL ||
+		__atomic_load_n(&e->rights, __ATOMIC_ACQUIRE) >> 8 != KEY_PD_WINDOW)
+		return NULL;
+	return e->host;
+}
+
+uint32_t *
+key_bound(const struct key_table *t, uint32_t key)
+{
+	uint32_t *counts =
+		(uint32_t *)(t->chunks[key >> 8 >> KEY_CHUNK_BITS] + KEY_CHUNK);
+
+	return &counts[key >> 8 & (KEY_CHUNK - 1)];
 }

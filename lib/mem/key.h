@@ -24,15 +24,26 @@
 struct key_entry {
 	uint64_t va;   /* the first address, as work requests name it (iova); free: the next */
 	uint64_t len;  /* bytes; 0 is a valid, empty region; free: the variant it had last */
-	uint8_t *host; /* where that first byte is in this process */
-	uint32_t key;  /* 0: free */
-	uint32_t pd : 24;
-	uint32_t access : 8; /* IBV_ACCESS_LOCAL_WRITE .. IBV_ACCESS_ZERO_BASED, low bits */
+	uint8_t *host; /* where that first byte is in this process; a window: struct window */
+	uint32_t key;  /* 0: free, or a window that is not bound */
+	uint32_t rights; /* PD << 8 | KEY_ACCESS_* */
 };
 static_assert(sizeof(struct key_entry) == 32, "two to a line");
 
+/* IBV_ACCESS_LOCAL_WRITE .. IBV_ACCESS_ZERO_BASED as they are; the right to flush, which stands
+ * higher there, in the place of one that no entry needs. */
+#define KEY_ACCESS_KEPT 0x3Fu
+#define KEY_ACCESS_FLUSH_GLOBAL 0x40u
+
+/* In place of a PD: what no PD of a QP is equal to. */
+#define KEY_PD_WINDOW 0xFFFFFFu
+#define KEY_PD_DEAD 0xFFFFFEu /* the memory is gone, see key_kill() */
+#define KEY_PD_MAX 0xFFFFFDu
+
 struct key_table {
-	struct key_entry *chunks[KEY_CHUNKS]; /* allocated as needed, never moved */
+	struct key_entry *chunks[KEY_CHUNKS]; /* allocated as needed, never moved; behind
+						 the entries how many windows are bound to
+						 each */
 	rte_spinlock_t lock;
 	uint32_t used;	/* live keys */
 	uint32_t fresh; /* the lowest index never handed out; 1 at first */
@@ -56,8 +67,44 @@ void key_table_fini(struct key_table *t);
 int key_alloc(struct key_table *t, uint32_t pd, uint64_t va, void *host, uint64_t len,
 	unsigned access, uint32_t *key);
 
-/* -EINVAL when there is no such key. The caller holds every gate. */
+/* -EINVAL when there is no such region, -EBUSY while windows are bound to it. The caller holds
+ * every gate. */
 int key_free(struct key_table *t, uint32_t key);
+
+/*
+ * What a region is, changed: flags are IBV_REREG_MR_*, the fields of what they name are taken.
+ * Errors as key_alloc() and key_free(), and nothing has changed then. The key stays. The caller
+ * holds every gate.
+ */
+struct key_change {
+	uint32_t pd;
+	unsigned access;
+	uint64_t va;
+	void *host;
+	uint64_t len;
+};
+int key_change(struct key_table *t, uint32_t key, int flags, const struct key_change *to);
+
+/*
+ * The memory at host is gone: every region that has this byte is refused from now on. Whether
+ * there was one. For a signal handler: takes no lock, writes one word of each.
+ */
+bool key_kill(struct key_table *t, const void *host);
+
+/* ---- For windows, which have indices of the same table ---- */
+
+/* An index whose entry has no key yet and names object; -ENOMEM. */
+int key_reserve(struct key_table *t, void *object, uint32_t *key);
+/* Gives it back; key is the last it had. The caller holds every gate. */
+void key_release(struct key_table *t, uint32_t key);
+/* The object of an index that key_reserve() gave, else NULL. */
+void *key_object(const struct key_table *t, uint32_t key);
+struct key_entry *key_entry(const struct key_table *t, uint32_t key);
+/* How many windows are bound to a region. Atomic: several engines bind. */
+uint32_t *key_bound(const struct key_table *t, uint32_t key);
+/* A bound window's part of key_check_remote(). */
+uint8_t *window_check(const struct key_table *t, const struct key_entry *e, uint32_t key,
+	uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len, unsigned need);
 
 /* The live entry of a key, else NULL. */
 static inline const struct key_entry *
@@ -78,11 +125,23 @@ key_find(const struct key_table *t, uint32_t key)
 	return likely(__atomic_load_n(&chunk->key, __ATOMIC_ACQUIRE) == key) ? chunk : NULL;
 }
 
+static inline uint8_t *
+key_entry_check(const struct key_entry *e, uint64_t va, uint64_t len, unsigned need)
+{
+	uint64_t offset = va - e->va;
+
+	if (unlikely((e->rights & need) != need))
+		return NULL;
+	if (unlikely(va < e->va || offset > e->len || len > e->len - offset))
+		return NULL;
+	return e->host + offset;
+}
+
 /*
- * The one check of every access: the key is live, of this PD, grants all of need (IBV_ACCESS_*
- * bits; 0 asks for local read), and [va, va + len) lies inside without wrapping (C10-56).
- * Returns the host address, NULL when anything fails. len 0 passes anywhere inside or at the
- * end of the region.
+ * The one check of every local access: the key is live, of this PD, grants all of need
+ * (KEY_ACCESS_* bits; 0 asks for local read), and [va, va + len) lies inside without wrapping
+ * (C10-56). Returns the host address, NULL when anything fails. len 0 passes anywhere inside or
+ * at the end of the region. No window passes.
  */
 static inline uint8_t *
 key_check(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va, uint64_t len,
@@ -90,11 +149,36 @@ key_check(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va, uin
 {
 	const struct key_entry *e = key_find(t, key);
 
-	if (unlikely(e == NULL || e->pd != pd || (e->access & need) != need))
+	if (unlikely(e == NULL || e->rights >> 8 != pd))
 		return NULL;
-	if (unlikely(va < e->va || va - e->va > e->len || len > e->len - (va - e->va)))
+	return key_entry_check(e, va, len, need);
+}
+
+/* The same for the request of a peer that reached QP qpn: a window passes too, one of type 2
+ * through its QP alone. */
+static inline uint8_t *
+key_check_remote(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t qpn,
+	uint64_t va, uint64_t len, unsigned need)
+{
+	const struct key_entry *e = key_find(t, key);
+
+	if (unlikely(e == NULL))
 		return NULL;
-	return e->host + (va - e->va);
+	if (unlikely(e->rights >> 8 != pd)) {
+		if (e->rights >> 8 != KEY_PD_WINDOW)
+			return NULL;
+		return window_check(t, e, key, pd, qpn, va, len, need);
+	}
+	return key_entry_check(e, va, len, need);
+}
+
+/* Whether the key is a region's of this PD that grants need. */
+static inline bool
+key_grants(const struct key_table *t, uint32_t key, uint32_t pd, unsigned need)
+{
+	const struct key_entry *e = key_find(t, key);
+
+	return e != NULL && e->rights >> 8 == pd && (e->rights & need) == need;
 }
 
 #endif

@@ -306,6 +306,20 @@ read_copy(struct qp *qp, const struct pkt_view *v, const struct send_wqe *wqe,
 		v->payload, v->payload_len);
 }
 
+/* The oldest request, and the local operations that waited for it. */
+static bool
+complete_answered(struct qp *qp)
+{
+	struct requester *req = &qp->req;
+
+	do {
+		if (!comp_oldest(qp))
+			return false;
+	} while (req->una_idx != req->started_idx &&
+		 note_local(sq_note(&qp->sq, req->una_idx)));
+	return true;
+}
+
 /* One response packet has been taken in. */
 static void
 response_done(struct qp *qp, const struct sq_note *note, bool request_done, uint64_t now)
@@ -315,7 +329,7 @@ response_done(struct qp *qp, const struct sq_note *note, bool request_done, uint
 
 	if (request_done && req->reads != 0)
 		req->reads--;
-	if (end == note->end_psn && !comp_oldest(qp)) {
+	if (end == note->end_psn && !complete_answered(qp)) {
 		qp_error(qp);
 		return;
 	}
@@ -327,8 +341,18 @@ read_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	const struct send_wqe *wqe = sq_slot(&qp->sq, qp->req.una_idx);
 	const struct sq_note *note = sq_note(&qp->sq, qp->req.una_idx);
-	struct read_place p = read_place(qp, wqe, note, v->psn);
+	unsigned kind = wr_row(wqe)->kind;
+	struct read_place p;
 
+	/* Annex A19: an empty response says that it is done. */
+	if (kind == WR_ATOMIC_WRITE || kind == WR_FLUSH) {
+		if (v->op->pos == POS_O && v->payload_len == 0)
+			response_done(qp, note, true, now);
+		else
+			bad_response(qp);
+		return;
+	}
+	p = read_place(qp, wqe, note, v->psn);
 	if (wqe->opcode != IBV_WR_RDMA_READ || !read_opcode_fits(qp, v, &p)) {
 		bad_response(qp);
 		return;

@@ -16,24 +16,6 @@ put(struct qp *qp, struct cq *cq, struct cqe *cqe)
 	return false;
 }
 
-static uint8_t
-wc_opcode(uint8_t wr_opcode)
-{
-	switch (wr_opcode) {
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return IBV_WC_RDMA_WRITE;
-	case IBV_WR_RDMA_READ:
-		return IBV_WC_RDMA_READ;
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-		return IBV_WC_COMP_SWAP;
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return IBV_WC_FETCH_ADD;
-	default:
-		return IBV_WC_SEND;
-	}
-}
-
 bool
 qp_complete_send(struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_t vendor)
 {
@@ -43,7 +25,7 @@ qp_complete_send(struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_
 		.byte_len = status == IBV_WC_SUCCESS ? wqe->len : vendor,
 		.qpn = qp->qpn,
 		.sq_end = idx + 1,
-		.opcode = wc_opcode(wqe->opcode),
+		.opcode = wr_row(wqe)->wc,
 		.status = (uint8_t)status,
 	};
 
@@ -168,6 +150,9 @@ qp_reset(struct qp *qp)
 		recv_ring_clear(qp->rq);
 		recv_ring_unlock(qp->rq);
 	}
+	/* IBA 10.6.7.2.6: what a QP has bound goes with it. */
+	if (!LIST_EMPTY(&qp->windows))
+		window_invalidate_all(qp->env->keys, &qp->windows);
 	req_reset(qp, 0);
 	resp_set_depth(qp, 0);
 	resp_reset(qp, 0);

@@ -42,10 +42,20 @@ enum wr_kind {
 	/* Answered by a response of their own. */
 	WR_READ,
 	WR_ATOMIC,
+	WR_ATOMIC_WRITE,
+	WR_FLUSH,
+	/* No packet: done where they stand in the queue, see local.c. */
+	WR_LOCAL_INV,
+	WR_BIND_MW,
 };
+
+/* Opcodes that newer headers than ours have, numbered as there. */
+#define WR_OPCODE_FLUSH 14
+#define WC_OPCODE_FLUSH 8
 
 struct wr_row {
 	uint8_t kind;         /* enum wr_kind; WR_NONE: not an opcode of ours */
+	uint8_t wc;           /* enum ibv_wc_opcode */
 	uint8_t opcode[2][2]; /* RC's: [first packet][last packet] of the message */
 };
 
@@ -58,11 +68,34 @@ wr_row(const struct send_wqe *wqe)
 	return &wr_rows[wqe->opcode];
 }
 
+static inline bool
+wr_answered(unsigned kind)
+{
+	return kind >= WR_READ && kind <= WR_FLUSH;
+}
+
 /* Builds the packet next_psn of the started request next_idx and moves behind it. final:
  * the pull ends with it, so it asks for an acknowledgement of all before. False when its
  * memory is not ours to read. */
 bool
 req_build(struct qp *qp, struct pkt *pkt, bool final);
+
+/* ibv_qp_attr.qp_access_flags of newer headers, IBV_ACCESS_FLUSH_GLOBAL; the right of a
+ * region is KEY_ACCESS_FLUSH_GLOBAL. Persistence is not had. */
+#define QP_ACCESS_FLUSH_GLOBAL (1u << 8)
+
+/* local.c */
+
+/* Whether a request that was started is a local operation: it has no PSN. */
+static inline bool
+note_local(const struct sq_note *note)
+{
+	return note->first_psn == note->end_psn;
+}
+
+/* Executes the request at next_idx, which is a local operation. */
+enum ibv_wc_status
+local_execute(struct qp *qp, const struct send_wqe *wqe);
 
 /* requester.c */
 void
@@ -152,6 +185,13 @@ void
 resp_read(struct qp *qp, const struct pkt_view *view);
 void
 resp_atomic(struct qp *qp, const struct pkt_view *view);
+/* Whether there is a place for one more; else the request has been dealt with. */
+bool
+resp_depth_ok(struct qp *qp, const struct pkt_view *view);
+/* Executed: takes its PSNs and its place in the ring. Its response acknowledges what came
+ * before, so nothing is owed for that any more. */
+void
+resp_job_add(struct qp *qp, const struct resp_job *job);
 void
 resp_read_again(struct qp *qp, const struct pkt_view *view);
 /* The highest PSN that an acknowledgement of a duplicate at psn may name. */
@@ -170,6 +210,12 @@ void
 resp_jobs_revoke(struct qp *qp, uint32_t srqn);
 unsigned
 resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n);
+
+/* place.c */
+void
+resp_atomic_write(struct qp *qp, const struct pkt_view *view);
+void
+resp_flush(struct qp *qp, const struct pkt_view *view);
 
 /* The oldest request is done: its completion, if it is signaled. False: the CQ
  * overflowed. */

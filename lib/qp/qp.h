@@ -11,7 +11,7 @@
 
 #include "base/stats.h"
 #include "base/wheel.h"
-#include "mem/key.h"
+#include "mem/window.h"
 #include "queue/cq.h"
 #include "queue/sq.h"
 #include "queue/srq.h"
@@ -25,7 +25,7 @@
 
 /* What a QP shares with the others of its engine and port. */
 struct qp_env {
-	const struct key_table *keys;
+	struct key_table *keys;
 	const struct srq_table *srqs; /* XRC SRQs */
 	const uint8_t (*gids)[16]; /* the port's own addresses; all zero: none */
 	unsigned gid_count;
@@ -132,6 +132,7 @@ enum qp_event {
 	X(ACK_TIMEOUT, "no answer, retries spent")                                       \
 	X(SEQ_RETRIES, "sequence NAKs, retries spent")                                   \
 	X(RNR_RETRIES, "RNR NAKs, RNR retries spent")                                    \
+	X(WINDOW, "a window that cannot be bound or invalidated")                        \
 	X(WQE, "a work request that cannot be")                                          \
 	X(FLUSHED, "the QP is in the error state")                                         \
 	X(SRQN, "the peer names no SRQ of the XRC domain, or another one inside a message")
@@ -148,7 +149,7 @@ enum resp_wait { /* what a responder that refuses packets waits for */
 	RESP_RNR, /* an RNR NAK is owed or sent: until ePSN comes again */
 };
 
-/* A READ or an atomic that was executed: what is still to be answered, and the memory
+/* A READ, an atomic or a FLUSH that was executed: what is still to be answered, and the memory
  * that a duplicate of it is answered from. */
 struct resp_job {
 	uint32_t first_psn;
@@ -257,6 +258,7 @@ struct qp {
 	uint32_t qkey;    /* UD */
 	uint32_t sq_psn;  /* as set by modify */
 	uint32_t rq_psn;
+	struct window_list windows; /* of type 2, bound by this QP */
 	struct sq sq;
 
 	/* Doorbell: posting threads set it, the engine clears it before it looks at prod.

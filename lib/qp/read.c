@@ -23,6 +23,12 @@ job_at(const struct qp *qp, uint32_t index)
 	return &qp->resp.jobs[index & (rte_align32pow2(qp->resp.job_max) - 1)];
 }
 
+static bool
+is_atomic(unsigned kind)
+{
+	return kind == OP_COMPARE_SWAP || kind == OP_FETCH_ADD;
+}
+
 static size_t
 ring_bytes(uint32_t depth)
 {
@@ -57,9 +63,20 @@ resp_set_depth(struct qp *qp, uint32_t depth)
 	return 0;
 }
 
-/* Refuses a READ or an atomic for which there is no place (C9-89, row "too many"). */
+/* Whether a FLUSH is not answered yet. */
 static bool
-depth_ok(struct qp *qp, const struct pkt_view *v)
+flush_pending(const struct qp *qp)
+{
+	for (uint32_t i = qp->resp.job_done; i != qp->resp.job_end; i++) {
+		if (job_at(qp, i)->kind == OP_FLUSH)
+			return true;
+	}
+	return false;
+}
+
+/* Refuses a READ or an atomic for which there is no place (C9-89, row "too many"). */
+bool
+resp_depth_ok(struct qp *qp, const struct pkt_view *v)
 {
 	const struct responder *resp = &qp->resp;
 
@@ -67,14 +84,17 @@ depth_ok(struct qp *qp, const struct pkt_view *v)
 	 * now sends a new request has that answer. */
 	if (likely(resp->job_end - resp->job_done < resp->job_max))
 		return true;
+	/* A peer may not count FLUSHes (rxe): it is as if this one were lost. */
+	if (resp->job_max != 0 && (v->op->kind == OP_FLUSH || flush_pending(qp))) {
+		qp->env->stats->drop[DROP_no_place]++;
+		return false;
+	}
 	resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, VENDOR_DEPTH);
 	return false;
 }
 
-/* Executed: takes its PSNs and its place in the ring. Its response acknowledges what came
- * before, so nothing is owed for that any more. */
-static void
-job_add(struct qp *qp, const struct resp_job *job)
+void
+resp_job_add(struct qp *qp, const struct resp_job *job)
 {
 	struct responder *resp = &qp->resp;
 	struct resp_job *slot = job_at(qp, resp->job_end);
@@ -112,22 +132,22 @@ resp_read(struct qp *qp, const struct pkt_view *v)
 		.len = rte_be_to_cpu_32(reth->len),
 	};
 
-	if (!depth_ok(qp, v))
+	if (!resp_depth_ok(qp, v))
 		return;
 	if (job.len > MSG_MAX || v->payload_len != 0) {
 		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
 			VENDOR_PACKET_LENGTH);
 		return;
 	}
-	if (job.len != 0 && key_check(qp->env->keys, job.rkey, qp->pd, job.va, job.len,
-				    IBV_ACCESS_REMOTE_READ) == NULL) {
+	if (job.len != 0 && key_check_remote(qp->env->keys, job.rkey, qp->pd, qp->qpn,
+				    job.va, job.len, IBV_ACCESS_REMOTE_READ) == NULL) {
 		resp_fatal(
 			qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
 		return;
 	}
 	job.packets = RTE_MAX(
 		(uint32_t)(((uint64_t)job.len + qp_pmtu(qp) - 1) >> qp->pmtu_shift), 1u);
-	job_add(qp, &job);
+	resp_job_add(qp, &job);
 }
 
 /* Atomic against the application and other engines alike (IBA 9.4.5: at least against
@@ -157,15 +177,15 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 		.srqn = qp->resp.srqn};
 	uint8_t *word;
 
-	if (!depth_ok(qp, v))
+	if (!resp_depth_ok(qp, v))
 		return;
 	if (v->payload_len != 0) {
 		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
 			VENDOR_PACKET_LENGTH);
 		return;
 	}
-	word = key_check(qp->env->keys, rte_be_to_cpu_32(eth->rkey), qp->pd, va, 8,
-		IBV_ACCESS_REMOTE_ATOMIC);
+	word = key_check_remote(qp->env->keys, rte_be_to_cpu_32(eth->rkey), qp->pd,
+		qp->qpn, va, 8, IBV_ACCESS_REMOTE_ATOMIC);
 	if (word == NULL) {
 		resp_fatal(
 			qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
@@ -179,7 +199,7 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 		return;
 	}
 	job.value = atomic_execute((uint64_t *)word, eth, v->op->kind);
-	job_add(qp, &job);
+	resp_job_add(qp, &job);
 }
 
 /* ---- Duplicates ---- */
@@ -302,9 +322,10 @@ resp_read_again(struct qp *qp, const struct pkt_view *v)
 	if (job == NULL)
 		return; /* C9-150: forgotten; the peer had more under way than agreed */
 	from = (v->psn - job->first_psn) & PSN_MASK;
-	/* An atomic is known by its PSN alone. */
+	/* All but a READ are known by their PSN alone. */
 	if (v->op->kind == OP_READ ? !read_part(qp, job, v, from, &end, &stop)
-				   : job->kind == OP_READ)
+				   : is_atomic(job->kind) != is_atomic(v->op->kind) ||
+					     job->kind == OP_READ)
 		return;
 	/* What is under way from here on anyway needs no second round. */
 	if (job->next != job->end && job->next <= from && job->end >= end &&
@@ -384,7 +405,8 @@ read_refuse_again(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 	job->next = job->end - 1;
 }
 
-/* Packet number job->next of a READ's response. False when the memory is gone meanwhile:
+/* Packet number job->next of a READ's response; of what an empty one answers (annex A19),
+ * that. False when the memory is gone meanwhile:
  * then nothing was built and the QP is in error. */
 static bool
 read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
@@ -402,15 +424,13 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 		.pkey = qp->pkey,
 		.opcode = opcodes[first][last] | qp->op_base,
 	};
-	const struct sge sge = {job->va + offset, len, job->rkey};
-	struct sge_pos pos = {0};
 	const uint8_t *from = NULL;
-	uint8_t *ext;
+	uint8_t *ext, *to;
 	uint32_t crc;
 
 	if (len != 0) {
-		from = key_check(qp->env->keys, job->rkey, job->pd, sge.addr, len,
-			IBV_ACCESS_REMOTE_READ);
+		from = key_check_remote(qp->env->keys, job->rkey, job->pd, qp->qpn,
+			job->va + offset, len, IBV_ACCESS_REMOTE_READ);
 		if (unlikely(from == NULL) &&
 			(int32_t)(qp->resp.job_next - qp->resp.job_done) < 0) {
 			read_refuse_again(qp, job, pkt);
@@ -426,8 +446,11 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 	if (first || last)
 		aeth_fill(ext, job->msn);
 	crc = frame_crc(&qp->hdr, pkt);
-	sge_gather(qp->env->keys, job->pd, &sge, 1, &pos,
-		frame_payload(&qp->hdr, pkt, bth.opcode), len, &crc);
+	if (len != 0) {
+		to = frame_payload(&qp->hdr, pkt, bth.opcode);
+		memcpy(to, from, len);
+		crc = icrc_update(crc, to, len);
+	}
 	frame_end(pkt, len, crc);
 	return true;
 }
@@ -459,7 +482,7 @@ resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 
 	/* To the end: what has been answered whole counts no more. */
 	while ((job = job_current(qp)) != NULL && built < n) {
-		if (job->kind != OP_READ)
+		if (is_atomic(job->kind))
 			atomic_response(qp, job, &pkts[built]);
 		else if (!read_response(qp, job, &pkts[built])) {
 			/* The NAK takes the place of what is left. */

@@ -22,14 +22,24 @@
 	DATA_OPCODES(WRITE_MIDDLE, WRITE_LAST##tail, WRITE_FIRST, WRITE_ONLY##tail)
 #define ONE_OPCODE(only) DATA_OPCODES(only, only, only, only)
 
+#define NO_OPCODE DATA_OPCODES(SEND_ONLY, SEND_ONLY, SEND_ONLY, SEND_ONLY)
+
 const struct wr_row wr_rows[WR_ROWS] = {
-	[IBV_WR_SEND] = {WR_SEND, SEND_OPCODES()},
-	[IBV_WR_SEND_WITH_IMM] = {WR_SEND, SEND_OPCODES(_IMM)},
-	[IBV_WR_RDMA_WRITE] = {WR_WRITE, WRITE_OPCODES()},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {WR_WRITE, WRITE_OPCODES(_IMM)},
-	[IBV_WR_RDMA_READ] = {WR_READ, ONE_OPCODE(READ_REQUEST)},
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {WR_ATOMIC, ONE_OPCODE(COMPARE_SWAP)},
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {WR_ATOMIC, ONE_OPCODE(FETCH_ADD)},
+	[IBV_WR_SEND] = {WR_SEND, IBV_WC_SEND, SEND_OPCODES()},
+	[IBV_WR_SEND_WITH_IMM] = {WR_SEND, IBV_WC_SEND, SEND_OPCODES(_IMM)},
+	[IBV_WR_SEND_WITH_INV] = {WR_SEND, IBV_WC_SEND, SEND_OPCODES(_INV)},
+	[IBV_WR_RDMA_WRITE] = {WR_WRITE, IBV_WC_RDMA_WRITE, WRITE_OPCODES()},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {WR_WRITE, IBV_WC_RDMA_WRITE, WRITE_OPCODES(_IMM)},
+	[IBV_WR_RDMA_READ] = {WR_READ, IBV_WC_RDMA_READ, ONE_OPCODE(READ_REQUEST)},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {WR_ATOMIC, IBV_WC_COMP_SWAP,
+		ONE_OPCODE(COMPARE_SWAP)},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {WR_ATOMIC, IBV_WC_FETCH_ADD,
+		ONE_OPCODE(FETCH_ADD)},
+	[IBV_WR_ATOMIC_WRITE] = {WR_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE,
+		ONE_OPCODE(ATOMIC_WRITE)},
+	[WR_OPCODE_FLUSH] = {WR_FLUSH, WC_OPCODE_FLUSH, ONE_OPCODE(FLUSH)},
+	[IBV_WR_LOCAL_INV] = {WR_LOCAL_INV, IBV_WC_LOCAL_INV, NO_OPCODE},
+	[IBV_WR_BIND_MW] = {WR_BIND_MW, IBV_WC_BIND_MW, NO_OPCODE},
 };
 
 static void
@@ -95,8 +105,13 @@ advance(struct qp *qp, uint32_t packets)
 	req->pos_psn = req->next_psn;
 	if (psn_diff(req->next_psn, req->sent_psn) > 0)
 		req->sent_psn = req->next_psn;
-	if (req->next_psn == sq_note(&qp->sq, req->next_idx)->end_psn)
+	if (req->next_psn != sq_note(&qp->sq, req->next_idx)->end_psn)
+		return;
+	/* On the way once more: local operations are done once. */
+	do
 		req->next_idx++;
+	while (unlikely(req->next_idx != req->started_idx) &&
+		note_local(sq_note(&qp->sq, req->next_idx)));
 }
 
 /* A packet of a SEND or WRITE; see req_build(). */
@@ -129,7 +144,7 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 		xrceth_fill(ext, wqe);
 	if (op->hdrs & HDR_RETH)
 		reth_fill(ext + op->main_off, wqe, 0, wqe->len);
-	if (op->hdrs & HDR_IMM)
+	if (op->hdrs & (HDR_IMM | HDR_IETH))
 		memcpy(ext + op->ext_len - sizeof(wqe->imm), &wqe->imm, sizeof(wqe->imm));
 	crc = frame_crc(&qp->hdr, pkt);
 	if (len != 0 && copy_payload(qp, wqe, offset,
@@ -191,10 +206,30 @@ build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	advance(qp, 1);
 }
 
+/* wqe->imm is the FETH, remote_va and len are the range. */
+static void
+build_flush(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
+{
+	struct bth_fields bth = {
+		.dest_qpn = qp->dest_qpn,
+		.psn = qp->req.next_psn,
+		.pkey = qp->pkey,
+		.opcode = wr_row(wqe)->opcode[1][1],
+		.ack_req = true,
+	};
+	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, 0);
+
+	memcpy(ext, &wqe->imm, sizeof(wqe->imm));
+	reth_fill(ext + sizeof(wqe->imm), wqe, 0, wqe->len);
+	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
+	qp->req.reads++;
+	advance(qp, 1);
+}
+
 bool
 req_build(struct qp *qp, struct pkt *pkt, bool final)
 {
-	const struct requester *req = &qp->req;
+	struct requester *req = &qp->req;
 	const struct send_wqe *wqe = sq_slot(&qp->sq, req->next_idx);
 	uint32_t index =
 		(req->next_psn - sq_note(&qp->sq, req->next_idx)->first_psn) & PSN_MASK;
@@ -202,9 +237,17 @@ req_build(struct qp *qp, struct pkt *pkt, bool final)
 
 	if (likely(kind < WR_READ))
 		return build_data(qp, wqe, index, pkt, final);
+	if (kind == WR_ATOMIC_WRITE) {
+		if (!build_data(qp, wqe, 0, pkt, true))
+			return false;
+		req->reads++;
+		return true;
+	}
 	if (kind == WR_READ)
 		build_read(qp, wqe, index, pkt);
-	else
+	else if (kind == WR_ATOMIC)
 		build_atomic(qp, wqe, pkt);
+	else
+		build_flush(qp, wqe, pkt);
 	return true;
 }

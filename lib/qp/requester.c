@@ -93,7 +93,7 @@ order_allows(const struct qp *qp)
 		(req->next_idx == req->started_idx ||
 			sq_note(&qp->sq, req->next_idx)->first_psn == req->next_psn))
 		return false;
-	return wr_row(wqe)->kind < WR_READ || req->reads < qp->max_rd_atomic;
+	return !wr_answered(wr_row(wqe)->kind) || req->reads < qp->max_rd_atomic;
 }
 
 /* Whether there is a request at idx (next_idx or the one behind it) to be sent. */
@@ -130,12 +130,20 @@ refuse(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 		comp_fail(qp, status, vendor);
 }
 
+static enum qp_vendor_err
+vendor_of(unsigned status)
+{
+	if (status == IBV_WC_MW_BIND_ERR)
+		return VENDOR_WINDOW;
+	return status == IBV_WC_LOC_PROT_ERR ? VENDOR_SEND_SGE : VENDOR_DEPTH;
+}
+
 /* Whether the memory of a request is ours to read, or to write the response to. */
 static bool
 memory_fits(
 	const struct qp *qp, const struct send_wqe *wqe, unsigned kind, uint32_t packets)
 {
-	if (kind >= WR_READ)
+	if (kind == WR_READ || kind == WR_ATOMIC)
 		return sge_check(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge,
 			       IBV_ACCESS_LOCAL_WRITE) == 0;
 	/* A message of several packets is checked whole before its first leaves; one of a
@@ -144,27 +152,59 @@ memory_fits(
 	       sge_check(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, 0) == 0;
 }
 
+/* The request at next_idx has so many packets. */
+static void
+take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
+{
+	struct requester *req = &qp->req;
+	struct sq_note *note = sq_note(&qp->sq, req->next_idx);
+
+	note->first_psn = req->next_psn;
+	note->end_psn = psn_add(req->next_psn, packets);
+	note->signaled = (wqe->flags & IBV_SEND_SIGNALED) != 0;
+	note->answered = wr_answered(wr_row(wqe)->kind);
+	req->started_idx++;
+}
+
+/* What start() says besides a status: the request is done, and was no packet. */
+#define START_LOCAL 0x100
+
+/* A local operation at next_idx. It completes with what is before it in the queue. */
+static unsigned __rte_cold
+start_local(struct qp *qp, const struct send_wqe *wqe)
+{
+	struct requester *req = &qp->req;
+	enum ibv_wc_status status = local_execute(qp, wqe);
+
+	if (status != IBV_WC_SUCCESS)
+		return status;
+	take_psns(qp, wqe, 0);
+	req->next_idx++;
+	if (req->una_idx + 1 == req->next_idx && !comp_oldest(qp))
+		qp_error(qp);
+	return START_LOCAL;
+}
+
 /* Gives the request at next_idx its PSNs, or says why it can never be sent. */
-static enum ibv_wc_status
+static unsigned
 start(struct qp *qp)
 {
 	struct requester *req = &qp->req;
 	const struct send_wqe *wqe = sq_slot(&qp->sq, req->next_idx);
-	struct sq_note *note = sq_note(&qp->sq, req->next_idx);
 	uint32_t packets = RTE_MAX((wqe->len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u);
 	unsigned kind = wr_row(wqe)->kind;
 
-	if (kind >= WR_READ && qp->max_rd_atomic == 0)
-		return IBV_WC_LOC_QP_OP_ERR;
-	if (kind == WR_ATOMIC)
-		packets = 1;
+	if (kind >= WR_READ) {
+		if (kind >= WR_LOCAL_INV)
+			return start_local(qp, wqe);
+		if (qp->max_rd_atomic == 0)
+			return IBV_WC_LOC_QP_OP_ERR;
+		if (kind != WR_READ)
+			packets = 1;
+	}
 	if (!memory_fits(qp, wqe, kind, packets))
 		return IBV_WC_LOC_PROT_ERR;
-	note->first_psn = req->next_psn;
-	note->end_psn = psn_add(req->next_psn, packets);
-	note->signaled = (wqe->flags & IBV_SEND_SIGNALED) != 0;
-	note->answered = kind >= WR_READ;
-	req->started_idx++;
+	take_psns(qp, wqe, packets);
 	return IBV_WC_SUCCESS;
 }
 
@@ -202,14 +242,20 @@ static bool
 is_tail(const struct qp *qp)
 {
 	const struct requester *req = &qp->req;
+	uint32_t idx = req->next_idx + 1;
 
-	return psn_add(req->next_psn, 1) == sq_note(&qp->sq, req->next_idx)->end_psn &&
-	       !has_request(qp, req->next_idx + 1);
+	if (psn_add(req->next_psn, 1) != sq_note(&qp->sq, req->next_idx)->end_psn)
+		return false;
+	/* Sent once more: local operations behind it are done, and wait for its answer.
+	 */
+	while (unlikely(idx != req->started_idx) && note_local(sq_note(&qp->sq, idx)))
+		idx++;
+	return !has_request(qp, idx);
 }
 
 /* The packet before next_psn, built last, once more: it did not know that nothing
  * follows, so it did not ask for the acknowledgement that the requests before a bad one
- * need. A READ or an atomic is answered anyway. */
+ * or a local operation need. A READ or an atomic is answered anyway. */
 static void
 ask_after_all(struct qp *qp, struct pkt *pkt)
 {
@@ -217,8 +263,12 @@ ask_after_all(struct qp *qp, struct pkt *pkt)
 	uint32_t psn = psn_add(req->next_psn, PSN_MASK);
 	uint32_t idx = req->next_idx;
 
-	if (idx == req->started_idx || sq_note(&qp->sq, idx)->first_psn == req->next_psn)
-		idx--;
+	if (idx == req->started_idx ||
+		sq_note(&qp->sq, idx)->first_psn == req->next_psn) {
+		do
+			idx--;
+		while (note_local(sq_note(&qp->sq, idx)));
+	}
 	if (sq_note(&qp->sq, idx)->answered)
 		return;
 	if (req->sent_psn == req->next_psn)
@@ -251,16 +301,16 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint32_t sent = req->sent_psn;
-	unsigned built = 0;
+	unsigned built = 0, first = 0;
 
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER || n == 0)
 		return 0;
 	if (unlikely(req->probe == PROBE_DUE))
-		built = resend_oldest(qp, pkts);
+		first = built = resend_oldest(qp, pkts);
 	n = RTE_MIN(n, built + window_left(qp));
 	while (built < n && window_open(qp) && req_has_next(qp)) {
-		enum ibv_wc_status status = IBV_WC_SUCCESS;
+		unsigned status = IBV_WC_SUCCESS;
 
 		if (req->next_idx == req->started_idx)
 			status = start(qp);
@@ -268,15 +318,19 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 			!req_build(qp, &pkts[built], built + 1 == n || is_tail(qp)))
 			status = IBV_WC_LOC_PROT_ERR;
 		if (unlikely(status != IBV_WC_SUCCESS)) {
-			if (built != 0 && qp_reliable(qp))
+			if (built != first && qp_reliable(qp))
 				ask_after_all(qp, &pkts[built - 1]);
-			refuse(qp, status,
-				status == IBV_WC_LOC_PROT_ERR ? VENDOR_SEND_SGE
-							      : VENDOR_DEPTH);
+			if (status == START_LOCAL)
+				continue;
+			refuse(qp, (enum ibv_wc_status)status, vendor_of(status));
 			break;
 		}
 		built++;
 	}
+	/* A fence stops what follows: it was not known that this packet is the last. */
+	if (unlikely(req->reads != 0) && built != first && built < n &&
+		has_request(qp, req->next_idx) && qp_reliable(qp))
+		ask_after_all(qp, &pkts[built - 1]);
 	req_account(qp);
 	if (built == 0 || !qp_reliable(qp))
 		return built;

@@ -147,6 +147,26 @@ place(struct qp *qp, const struct pkt_view *v)
 	return false;
 }
 
+/* Row 19 of the checks, IBA 9.9.6.3 class J: before the data, which an rkey that is none
+ * of this QP's shall not bring along. */
+static bool __rte_cold
+may_invalidate(struct qp *qp, const struct pkt_view *v)
+{
+	if (window_valid(qp->env->keys, qp->qpn, rte_be_to_cpu_32(view_imm_be(v))))
+		return true;
+	resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_INV_REQ_ERR, VENDOR_WINDOW);
+	return false;
+}
+
+/* The rkey is invalid before the completion says so. */
+static void __rte_cold
+complete_invalidate(struct qp *qp, const struct pkt_view *v, struct cqe *cqe)
+{
+	cqe->imm = rte_be_to_cpu_32(view_imm_be(v));
+	cqe->wc_flags = IBV_WC_WITH_INV;
+	window_invalidate(qp->env->keys, qp->qpn, cqe->imm);
+}
+
 static bool
 complete_receive(struct qp *qp, const struct pkt_view *v)
 {
@@ -163,6 +183,8 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 		.mark = v->solicited ? CQE_SOLICITED : 0,
 	};
 
+	if (unlikely(v->op->hdrs & HDR_IETH))
+		complete_invalidate(qp, v, &cqe);
 	qp->resp.wqe_held = false;
 	if (likely(cq_put(qp->recv_cq, &cqe, &qp->env->now)))
 		return true;
@@ -207,6 +229,8 @@ send_packet(struct qp *qp, const struct pkt_view *v)
 		return;
 	}
 	if (op_is_first(v->op) && !take_receive(qp, v))
+		return;
+	if (unlikely(v->op->hdrs & HDR_IETH) && !may_invalidate(qp, v))
 		return;
 	if (!place(qp, v))
 		return;
@@ -255,8 +279,8 @@ write_length_fits(const struct pkt_view *v, uint32_t left)
 static uint8_t *
 write_target(const struct qp *qp, const struct write_state *w)
 {
-	return key_check(
-		qp->env->keys, w->rkey, qp->pd, w->va, w->left, IBV_ACCESS_REMOTE_WRITE);
+	return key_check_remote(qp->env->keys, w->rkey, qp->pd, qp->qpn, w->va, w->left,
+		IBV_ACCESS_REMOTE_WRITE);
 }
 
 static void
@@ -306,14 +330,17 @@ operation_enabled(const struct qp *qp, const struct op_row *op)
 {
 	switch (op->kind) {
 	case OP_SEND:
-		return (op->hdrs & HDR_IETH) == 0;
+		return true;
 	case OP_WRITE:
+	case OP_ATOMIC_WRITE:
 		return (qp->access & IBV_ACCESS_REMOTE_WRITE) != 0;
 	case OP_READ:
 		return (qp->access & IBV_ACCESS_REMOTE_READ) != 0;
 	case OP_COMPARE_SWAP:
 	case OP_FETCH_ADD:
 		return (qp->access & IBV_ACCESS_REMOTE_ATOMIC) != 0;
+	case OP_FLUSH:
+		return (qp->access & QP_ACCESS_FLUSH_GLOBAL) != 0;
 	default:
 		return false; /* an operation this QP does not have */
 	}
@@ -339,6 +366,12 @@ resp_request(struct qp *qp, const struct pkt_view *v)
 		break;
 	case OP_READ:
 		resp_read(qp, v);
+		break;
+	case OP_ATOMIC_WRITE:
+		resp_atomic_write(qp, v);
+		break;
+	case OP_FLUSH:
+		resp_flush(qp, v);
 		break;
 	default:
 		resp_atomic(qp, v);

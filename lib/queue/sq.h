@@ -61,7 +61,7 @@ send_wqe_set_srqn(struct send_wqe *wqe, uint32_t srqn)
 {
 	if (send_wqe_is_atomic(wqe))
 		wqe->imm = srqn;
-	else
+	else if (likely(wqe->opcode != IBV_WR_BIND_MW)) /* no packet */
 		wqe->srqn = srqn;
 }
 

@@ -43,7 +43,7 @@ sq_post(struct sq *sq, const struct send_req *req)
 	wqe->swap = req->swap;
 	if (req->srqn != 0)
 		send_wqe_set_srqn(wqe, req->srqn);
-	wqe->len = (uint32_t)sge_total(req->sge, req->num_sge);
+	wqe->len = req->len + (uint32_t)sge_total(req->sge, req->num_sge);
 	wqe->num_sge = req->flags & IBV_SEND_INLINE ? 0 : (uint8_t)req->num_sge;
 	if (req->dest != NULL) {
 		memcpy(wqe->sge, req->dest, sizeof(*req->dest));

@@ -14,6 +14,7 @@ struct send_req {
 	uint32_t imm;
 	const struct sge *sge;
 	unsigned num_sge;
+	uint32_t len; /* where there are no SGEs: of a FLUSH */
 	/* WRITE, READ, atomics. */
 	uint64_t remote_va;
 	uint32_t rkey;

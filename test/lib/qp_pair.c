@@ -373,6 +373,43 @@ host_key(struct host *h, uint32_t offset, uint32_t len, unsigned access)
 	return key;
 }
 
+struct window *
+host_window(struct host *h, bool type2)
+{
+	struct window *w;
+
+	assert_int_equal(window_create(&h->keys, h->qp.pd, type2, &w), 0);
+	return w;
+}
+
+void
+host_bind(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey, uint32_t region,
+	uint32_t offset, uint32_t len, unsigned access)
+{
+	struct send_req req = {
+		.wr_id = wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.flags = flags,
+		.remote_va = (uintptr_t)h->mem + offset,
+		.rkey = rkey,
+		.compare_add = len,
+		.swap = (uint64_t)access << 32 | region,
+	};
+
+	assert_int_equal(host_post_send(h, &req), 0);
+}
+
+void
+host_local_inv(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey)
+{
+	struct send_req req = {.wr_id = wr_id,
+		.opcode = IBV_WR_LOCAL_INV,
+		.flags = flags,
+		.rkey = rkey};
+
+	assert_int_equal(host_post_send(h, &req), 0);
+}
+
 struct send_req
 host_rdma(struct host *h, struct sge *sge, uint64_t wr_id, enum ibv_wr_opcode opcode,
 	uint32_t offset, uint32_t remote, uint32_t len)

@@ -156,6 +156,16 @@ void
 host_atomic(struct host *h, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t offset,
 	uint32_t remote, uint64_t operand, uint64_t compare);
 
+/* A window of h's, of its QP's PD; it goes by window_destroy(). */
+struct window *
+host_window(struct host *h, bool type2);
+/* Posts a bind to mem[offset, offset + len) of the region, and a local invalidate. */
+void
+host_bind(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey, uint32_t region,
+	uint32_t offset, uint32_t len, unsigned access);
+void
+host_local_inv(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey);
+
 /* UD: to the other host, with its Q_Key. */
 struct ud_dest
 host_dest(const struct host *h);
@@ -212,7 +222,7 @@ struct crafted {
 	bool solicited;
 	uint32_t psn;
 	uint32_t msn;
-	uint32_t imm;
+	uint32_t imm; /* as on the wire; IETH and FETH too */
 	uint32_t payload_len;
 	uint32_t payload_key; /* of bytes_fill() */
 	uint64_t va;          /* RETH or AtomicETH */

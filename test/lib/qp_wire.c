@@ -271,8 +271,10 @@ inject(struct host *to, const struct crafted *c)
 		deth->qkey = rte_cpu_to_be_32(c->qkey);
 		be24_put(deth->src_qpn, c->src_qpn);
 	}
-	if (op->hdrs & HDR_IMM)
+	if (op->hdrs & (HDR_IMM | HDR_IETH))
 		memcpy(ext + op->ext_len - 4, &c->imm, 4);
+	if (op->hdrs & HDR_FETH)
+		memcpy(ext, &c->imm, 4);
 	crafted_rdma(c, op, ext);
 	crc = frame_crc(&hdr, &pkt);
 	payload = frame_payload(&hdr, &pkt, c->opcode);

@@ -308,8 +308,7 @@ replay_key_put(
 		.len = REPLAY_TARGET_BYTES,
 		.host = r->target,
 		.key = key,
-		.pd = h->qp.pd,
-		.access = access & 0xFF};
+		.rights = h->qp.pd << 8 | (access & 0x3F)};
 }
 
 void

@@ -101,7 +101,7 @@ access_is_checked(void **state)
 		key_alloc(&table, 1, 0, mem, 8, IBV_ACCESS_REMOTE_WRITE, &key), -EINVAL);
 	assert_int_equal(
 		key_alloc(&table, 1, 0, mem, 8, IBV_ACCESS_REMOTE_ATOMIC, &key), -EINVAL);
-	assert_int_equal(key_alloc(&table, 1, 0, mem, 8, 0x100, &key), -EINVAL);
+	assert_int_equal(key_alloc(&table, 1, 0, mem, 8, 0x200, &key), -EINVAL);
 	assert_int_equal(key_alloc(&table, 1u << 24, 0, mem, 8, 0, &key), -EINVAL);
 	assert_int_equal(key_alloc(&table, 1, 0, NULL, 8, 0, &key), -EINVAL);
 	assert_int_equal(key, 7);

@@ -243,10 +243,10 @@ test_rnr_withdrawn(void **state)
 
 /* ---- Opcode sequence ---- */
 
-enum reaction { TAKEN, NAKED, IGNORED };
+enum reaction { TAKEN, NAKED, DENIED, IGNORED };
 
 /* "After SEND_FIRST/MIDDLE only SEND_MIDDLE/LAST*; otherwise only FIRST, ONLY, READ,
- * atomics" (row 9), and of those this QP has SEND and SEND_WITH_IMM (row 10: NAK 0x61).
+ * atomics" (row 9), and of those this QP has SENDs alone (row 10: NAK 0x61).
  * What is no RC request is not for the responder. */
 static enum reaction
 opcode_reaction(unsigned opcode, bool inside)
@@ -268,6 +268,10 @@ opcode_reaction(unsigned opcode, bool inside)
 	case 0x12:
 	case 0x15: /* reserved */
 		return IGNORED;
+	case 0x16: /* SEND with invalidate, of a key that is none */
+		return inside ? DENIED : NAKED;
+	case 0x17:
+		return inside ? NAKED : DENIED;
 	case 0x1c: /* FLUSH, ATOMIC_WRITE */
 	case 0x1d:
 		return NAKED;
@@ -298,16 +302,18 @@ opcode_run(unsigned opcode, bool inside)
 		if (last)
 			expect_received(&p.b, 0, len + (inside ? 1024 : 0));
 		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
-	} else if (want == NAKED) {
-		expect_answer(AETH_NAK_INV_REQ, psn, 0);
+	} else if (want == NAKED || want == DENIED) {
+		bool held = inside || want == DENIED;
+
+		expect_answer(
+			want == DENIED ? AETH_NAK_ACCESS : AETH_NAK_INV_REQ, psn, 0);
 		assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
-		if (inside) /* "opcode sequence, while a receive WQE is in use" */
+		if (held) /* "opcode sequence, while a receive WQE is in use" */
 			expect_recv_error(&p.b, 0, IBV_WC_REM_INV_REQ_ERR,
-				opcode <= 0x17 && opcode != 0x16 ? VENDOR_OPCODE_ORDER
-								 : ANY);
+				want == DENIED ? VENDOR_WINDOW : VENDOR_OPCODE_ORDER);
 		else
 			expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
-		for (unsigned i = inside; i < 2; i++)
+		for (unsigned i = held; i < 2; i++)
 			expect_recv_error(&p.b, i, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 		send_only(psn, true); /* "nothing further is answered" */
 		expect_silence();

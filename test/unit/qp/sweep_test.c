@@ -7,6 +7,7 @@
  * come. ROCADE_SEED=N   that seed alone, and what it does ROCADE_SEEDS=N  as many seeds,
  * from 1
  */
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +31,17 @@ struct chances { /* in a thousand */
 	unsigned drop, dup, move, corrupt, hold;
 };
 
+#define WR_FLUSH ((enum ibv_wr_opcode)14)
+#define ACCESS_FLUSH (1u << 8)
+#define FETH_GLOBAL 1
+
 struct flow { /* one direction */
 	struct host *from, *to;
+	uint32_t from_region, to_region;
+	struct window *own;   /* of from: bound and invalidated by local operations */
+	bool own_bound;       /* when all posted has been executed */
+	uint32_t own_rkey;
+	struct window *whole; /* of to: all its memory, instead of its rkey */
 	unsigned total;       /* messages to send */
 	unsigned posted;      /* requests */
 	unsigned received;    /* receives posted */
@@ -47,6 +57,7 @@ struct flow { /* one direction */
 		uint8_t imm;
 		uint8_t op;
 		uint64_t value; /* atomic: what it returns */
+		struct window *window; /* of to: what a SEND invalidates */
 	} msg[128];
 	uint8_t taker[128]; /* receive -> message */
 };
@@ -54,7 +65,12 @@ struct flow { /* one direction */
 /* SENDs as likely as the others together. */
 static const enum ibv_wr_opcode ops[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND,
 	IBV_WR_SEND_WITH_IMM, WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
-	IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD};
+	IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
+	IBV_WR_SEND_WITH_INV, IBV_WR_ATOMIC_WRITE, WR_FLUSH, IBV_WR_BIND_MW,
+	IBV_WR_LOCAL_INV};
+
+static const unsigned region_access =
+	ACCESS_REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 
 struct sweep {
 	uint64_t rand;
@@ -152,6 +168,38 @@ model_atomic(struct flow *f, unsigned i, struct send_req *req)
 		*word = req->swap;
 }
 
+/* Which of the two comes next follows from the one before. True: it is one of them. */
+static bool
+model_local(struct flow *f, struct send_req *req)
+{
+	if (req->opcode != IBV_WR_BIND_MW && req->opcode != IBV_WR_LOCAL_INV)
+		return false;
+	req->opcode = f->own_bound ? IBV_WR_LOCAL_INV : IBV_WR_BIND_MW;
+	if (!f->own_bound)
+		f->own_rkey = ibv_inc_rkey(f->own_rkey);
+	f->own_bound = !f->own_bound;
+	req->rkey = f->own_rkey;
+	req->remote_va = (uintptr_t)f->from->mem;
+	req->compare_add = 100;
+	req->swap = (uint64_t)ACCESS_REMOTE << 32 | f->from_region;
+	return true;
+}
+
+/* A window of to that is bound now, for message i to invalidate. */
+static void
+model_invalidate(struct flow *f, unsigned i, struct send_req *req)
+{
+	struct window *w = host_window(f->to, true);
+	struct window_bind bind = {w->rkey, f->to_region, (uintptr_t)f->to->mem, 100,
+		ACCESS_REMOTE};
+
+	assert_int_equal(window_bind(&f->to->keys, f->to->qp.pd, f->to->qp.qpn,
+				 &f->to->qp.windows, &bind),
+		0);
+	f->msg[i].window = w;
+	req->imm = htobe32(w->rkey);
+}
+
 /* Memory here and there before message i. */
 static void
 prepare(struct flow *f, unsigned i, struct send_req *req)
@@ -160,10 +208,25 @@ prepare(struct flow *f, unsigned i, struct send_req *req)
 	uint32_t mtu = mtu_bytes(s.pair.conf.mtu), packets;
 	unsigned depth = s.pair.conf.max_rd;
 
+	if (model_local(f, req)) {
+		f->msg[i].len = 0;
+		return;
+	}
+	if (req->opcode == IBV_WR_SEND_WITH_INV)
+		model_invalidate(f, i, req);
+	if (req->opcode == IBV_WR_ATOMIC_WRITE)
+		f->msg[i].len = 8;
 	req->rkey = f->to->rkey;
+	if (chance(200) && req->opcode != WR_FLUSH && !pair_is_xrc(&s.pair))
+		req->rkey = f->whole->rkey;
 	req->remote_va = (uintptr_t)remote;
 	memset(local, UNTOUCHED, SLOT_BYTES);
 	f->requests++;
+	if (req->opcode == WR_FLUSH) {
+		req->len = f->msg[i].len;
+		req->imm = htobe32(FETH_GLOBAL);
+		return;
+	}
 	if (req->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
 		req->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
 		model_atomic(f, i, req);
@@ -182,7 +245,9 @@ flags_choose(const struct flow *f, unsigned i)
 {
 	bool data = f->msg[i].op != IBV_WR_RDMA_READ &&
 		    f->msg[i].op != IBV_WR_ATOMIC_CMP_AND_SWP &&
-		    f->msg[i].op != IBV_WR_ATOMIC_FETCH_AND_ADD;
+		    f->msg[i].op != IBV_WR_ATOMIC_FETCH_AND_ADD &&
+		    f->msg[i].op != IBV_WR_BIND_MW && f->msg[i].op != IBV_WR_LOCAL_INV &&
+		    f->msg[i].op != WR_FLUSH;
 
 	return (f->msg[i].signaled ? (unsigned)IBV_SEND_SIGNALED : 0) |
 	       (chance(100) ? (unsigned)IBV_SEND_FENCE : 0) |
@@ -191,6 +256,14 @@ flags_choose(const struct flow *f, unsigned i)
 }
 
 static unsigned op_seen[256]; /* by IBV_WR_*, in all seeds together */
+
+/* Annex A19 is for RC; an XRC target binds no window that could be invalidated. */
+static bool
+rc_only(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_SEND_WITH_INV || opcode == IBV_WR_ATOMIC_WRITE ||
+	       opcode == WR_FLUSH;
+}
 
 static void
 post_send(struct flow *f)
@@ -203,22 +276,27 @@ post_send(struct flow *f)
 	if (sq->prod - sq->freed == sq->max_wr) /* the slot is still in use */
 		return;
 	req.opcode = ops[rand_below(&s.rand, RTE_DIM(ops))];
+	if (pair_is_xrc(&s.pair) && rc_only(req.opcode))
+		req.opcode = IBV_WR_SEND;
 	f->msg[i].op = (uint8_t)req.opcode;
 	f->msg[i].len = len_choose();
+	req.imm = i ^ 0x5A5A5A5A;
 	f->msg[i].signaled =
 		i + 1 == f->total || s.pair.conf.sig_all ||
 		(f->signaled_of != 0 && rand_below(&s.rand, f->signaled_of) == 0) ||
 		i % 32 == 31; /* or the SQ fills up for good */
 	f->msg[i].imm = req.opcode == IBV_WR_SEND_WITH_IMM ||
 			req.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-	if (f->msg[i].imm || req.opcode == IBV_WR_SEND)
+	if (f->msg[i].imm || req.opcode == IBV_WR_SEND ||
+		req.opcode == IBV_WR_SEND_WITH_INV)
 		f->taker[f->takers++] = (uint8_t)i;
 	prepare(f, i, &req);
-	req.num_sge =
-		list_cut(list, f->from, (uint32_t)(slot_at(f->from, 0, i) - f->from->mem),
-			f->msg[i].len, f->from->lkey);
+	f->msg[i].op = (uint8_t)req.opcode;
+	if (req.opcode != WR_FLUSH)
+		req.num_sge = list_cut(list, f->from,
+			(uint32_t)(slot_at(f->from, 0, i) - f->from->mem), f->msg[i].len,
+			f->from->lkey);
 	req.flags = flags_choose(f, i);
-	req.imm = i ^ 0x5A5A5A5A;
 	assert_int_equal(host_post_send(f->from, &req), 0);
 	op_seen[f->msg[i].op]++;
 	f->posted++;
@@ -261,6 +339,7 @@ done_check(const struct flow *f, unsigned i)
 	switch (f->msg[i].op) {
 	case (uint8_t)WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_ATOMIC_WRITE:
 		slot_check(f, slot_at(f->to, 2, i), i);
 		break;
 	case IBV_WR_RDMA_READ:
@@ -293,6 +372,16 @@ sent_check(struct flow *f)
 	}
 }
 
+/* Gone with the message that named it. */
+static void
+invalidated_check(struct flow *f, unsigned i, const struct cqe *cqe)
+{
+	assert_int_equal(cqe->imm, f->msg[i].window->rkey);
+	assert_null(key_find(&f->to->keys, cqe->imm));
+	window_destroy(&f->to->keys, f->msg[i].window);
+	f->msg[i].window = NULL;
+}
+
 static void
 received_check(struct flow *f)
 {
@@ -308,7 +397,11 @@ received_check(struct flow *f)
 			cqe.opcode, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
 		assert_int_equal(cqe.wr_id, n);
 		assert_int_equal(cqe.byte_len, f->msg[i].len);
-		assert_int_equal(cqe.wc_flags, f->msg[i].imm ? IBV_WC_WITH_IMM : 0);
+		assert_int_equal(cqe.wc_flags, f->msg[i].imm      ? IBV_WC_WITH_IMM
+					       : f->msg[i].window ? IBV_WC_WITH_INV
+								  : 0);
+		if (f->msg[i].window != NULL)
+			invalidated_check(f, i, &cqe);
 		if (f->msg[i].imm)
 			assert_int_equal(cqe.imm, i ^ 0x5A5A5A5A);
 		if (write) {
@@ -393,6 +486,29 @@ flow_init(struct flow *f, struct host *from)
 	for (unsigned i = 0; i < WORDS; i++)
 		f->word[i] = *word_at(f->to, i) = rand_next(&s.rand);
 	f->signaled_of = (unsigned)rand_below(&s.rand, 5);
+	f->from_region = host_key(f->from, 0, s.pair.conf.mem_bytes, region_access);
+	f->to_region = host_key(f->to, 0, s.pair.conf.mem_bytes, region_access);
+	f->own = host_window(f->from, true);
+	f->own_rkey = f->own->rkey;
+	f->whole = host_window(f->to, false);
+	assert_int_equal(window_bind(&f->to->keys, f->to->qp.pd, f->to->qp.qpn, NULL,
+				 &(struct window_bind){ibv_inc_rkey(f->whole->rkey),
+					 f->to_region, (uintptr_t)f->to->mem,
+					 s.pair.conf.mem_bytes, ACCESS_REMOTE}),
+		0);
+}
+
+static void
+flow_fini(struct flow *f)
+{
+	for (unsigned i = 0; i < f->posted; i++) {
+		if (f->msg[i].window != NULL)
+			window_destroy(&f->to->keys, f->msg[i].window);
+	}
+	window_destroy(&f->from->keys, f->own);
+	window_destroy(&f->to->keys, f->whole);
+	assert_int_equal(key_free(&f->from->keys, f->from_region), 0);
+	assert_int_equal(key_free(&f->to->keys, f->to_region), 0);
 }
 
 static void
@@ -417,7 +533,7 @@ sweep_init(uint64_t seed)
 	conf.rnr_retry = 7;
 	conf.peer_window = chance(300) ? 1 + (uint32_t)rand_below(&s.rand, 40) : 4096;
 	conf.mem_bytes = 3 * SLOTS * SLOT_BYTES + WORDS * 8;
-	conf.access = ACCESS_REMOTE;
+	conf.access = ACCESS_REMOTE | ACCESS_FLUSH;
 	conf.max_rd = (uint8_t)(1 + rand_magnitude(&s.rand, 4));
 	conf.max_dest_rd = (uint8_t)RTE_MIN(
 		conf.max_rd + rand_below(&s.rand, 3), (uint64_t)QP_MAX_RD_ATOMIC);
@@ -450,7 +566,11 @@ sweep_end(void)
 			word_at(s.flow[i].to, 0), s.flow[i].word, sizeof(s.flow[i].word));
 		assert_int_equal(h->stats.drop[DROP_address], 0);
 		assert_int_equal(h->stats.drop[DROP_qp_state], 0);
+		assert_int_equal(key_find(&h->keys, s.flow[i].own_rkey) != NULL,
+			s.flow[i].own_bound);
 	}
+	flow_fini(&s.flow[0]);
+	flow_fini(&s.flow[1]);
 	pair_fini(&s.pair);
 }
 
@@ -476,6 +596,8 @@ sweep_abandon(void)
 		for (int e = 0; e < QP_EVENT_COUNT; e++)
 			event_purge(&h->qp.events[e]);
 	}
+	flow_fini(&s.flow[0]);
+	flow_fini(&s.flow[1]);
 	pair_fini(&s.pair);
 }
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory placement extensions (annex A19), the responder's: ATOMIC_WRITE and FLUSH. Both
+ * are answered by an empty READ response, from a place among the READs and atomics.
+ */
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "qp/internal.h"
+
+/* FETH: what is flushed, and how far. */
+#define FETH_GLOBAL 0x1
+#define FETH_TYPES 0xF
+#define FETH_SELECT(feth) ((feth) >> 4 & 3)
+#define FETH_REGION 1
+
+static void
+invalid(struct qp *qp, const struct pkt_view *v, enum qp_vendor_err vendor)
+{
+	resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, vendor);
+}
+
+static void
+denied(struct qp *qp, const struct pkt_view *v)
+{
+	resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
+}
+
+/* 8 bytes that nobody sees in part. */
+void
+resp_atomic_write(struct qp *qp, const struct pkt_view *v)
+{
+	const struct reth *reth = view_reth(v);
+	struct resp_job job = {
+		.first_psn = v->psn, .packets = 1, .kind = OP_ATOMIC_WRITE};
+	uint64_t va = rte_be_to_cpu_64(reth->va), value;
+	uint8_t *word;
+
+	if (!resp_depth_ok(qp, v))
+		return;
+	if (v->payload_len != sizeof(value) ||
+		rte_be_to_cpu_32(reth->len) != sizeof(value)) {
+		invalid(qp, v, VENDOR_PACKET_LENGTH);
+		return;
+	}
+	word = key_check_remote(qp->env->keys, rte_be_to_cpu_32(reth->rkey), qp->pd,
+		qp->qpn, va, sizeof(value), IBV_ACCESS_REMOTE_WRITE);
+	if (word == NULL) {
+		denied(qp, v);
+		return;
+	}
+	if (va % 8 != 0 || (uintptr_t)word % 8 != 0) {
+		invalid(qp, v, VENDOR_ALIGNMENT);
+		return;
+	}
+	memcpy(&value, v->payload, sizeof(value));
+	__atomic_store_n((uint64_t *)word, value, __ATOMIC_SEQ_CST);
+	resp_job_add(qp, &job);
+}
+
+/* What is to be flushed may be: an empty range names no memory, and the whole region is
+ * named by its key alone. */
+static bool
+flush_granted(const struct qp *qp, const struct reth *reth, unsigned select)
+{
+	uint32_t rkey = rte_be_to_cpu_32(reth->rkey), len = rte_be_to_cpu_32(reth->len);
+
+	if (select == FETH_REGION)
+		return key_grants(qp->env->keys, rkey, qp->pd, KEY_ACCESS_FLUSH_GLOBAL);
+	return len == 0 ||
+	       key_check_remote(qp->env->keys, rkey, qp->pd, qp->qpn,
+		       rte_be_to_cpu_64(reth->va), len, KEY_ACCESS_FLUSH_GLOBAL) != NULL;
+}
+
+/* What was written is visible to all CPUs as it is; a fence orders it for those that look
+ * without one. */
+void
+resp_flush(struct qp *qp, const struct pkt_view *v)
+{
+	const struct reth *reth = view_reth(v);
+	struct resp_job job = {.first_psn = v->psn, .packets = 1, .kind = OP_FLUSH};
+	uint32_t feth;
+
+	if (!resp_depth_ok(qp, v))
+		return;
+	memcpy(&feth, (const uint8_t *)reth - sizeof(feth), sizeof(feth));
+	feth = rte_be_to_cpu_32(feth);
+	if (v->payload_len != 0) {
+		invalid(qp, v, VENDOR_PACKET_LENGTH);
+		return;
+	}
+	if ((feth & FETH_TYPES) != FETH_GLOBAL || FETH_SELECT(feth) > FETH_REGION) {
+		invalid(qp, v, VENDOR_OPERATION);
+		return;
+	}
+	if (!flush_granted(qp, reth, FETH_SELECT(feth))) {
+		denied(qp, v);
+		return;
+	}
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	resp_job_add(qp, &job);
+}

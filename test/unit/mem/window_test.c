@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory windows (IBA 10.6.7): what may be bound to what, whom a window lets in, and that
+ * nobody who looks while it is bound anew gets the memory of one bind by the key of
+ * another. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "mem/window.h"
+
+#include <cmocka.h>
+
+#define PD 1
+#define QPN 0x11
+#define BYTES 4096
+#define ALL                                                                              \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
+		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+#define REMOTE                                                                           \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define VA UINT64_C(0x10000)
+
+static struct key_table table;
+static struct window_list list;
+static uint8_t memory[BYTES];
+static uint32_t region; /* memory at VA, all rights */
+
+static int
+setup(void **state)
+{
+	(void)state;
+	key_table_init(&table, 0x55);
+	LIST_INIT(&list);
+	return key_alloc(&table, PD, VA, memory, BYTES, ALL, &region);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	assert_true(LIST_EMPTY(&list));
+	assert_int_equal(key_free(&table, region), 0);
+	key_table_fini(&table);
+	return 0;
+}
+
+static struct window *
+window_new(bool type2)
+{
+	struct window *w;
+
+	assert_int_equal(window_create(&table, PD, type2, &w), 0);
+	return w;
+}
+
+static struct window_bind
+whole(const struct window *w)
+{
+	return (struct window_bind){ibv_inc_rkey(w->rkey), region, VA, BYTES, REMOTE};
+}
+
+static int
+bind(const struct window_bind *b)
+{
+	return window_bind(&table, PD, QPN, &list, b);
+}
+
+static uint8_t *
+look(uint32_t key, uint64_t va, uint64_t len, unsigned need)
+{
+	return key_check_remote(&table, key, PD, QPN, va, len, need);
+}
+
+static void
+test_type1(void **state)
+{
+	struct window *w = window_new(false);
+	struct window_bind b = whole(w);
+	uint32_t first = w->rkey, second;
+
+	(void)state;
+	assert_null(look(first, VA, 1, IBV_ACCESS_REMOTE_READ));
+	b.va += 100;
+	b.len = 50;
+	b.access = IBV_ACCESS_REMOTE_READ;
+	assert_int_equal(bind(&b), 0);
+	second = b.rkey;
+	assert_null(look(first, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
+	assert_ptr_equal(
+		look(second, VA + 100, 50, IBV_ACCESS_REMOTE_READ), memory + 100);
+	assert_ptr_equal(look(second, VA + 149, 1, IBV_ACCESS_REMOTE_READ), memory + 149);
+	assert_null(look(second, VA + 99, 1, IBV_ACCESS_REMOTE_READ));
+	assert_null(look(second, VA + 149, 2, IBV_ACCESS_REMOTE_READ));
+	assert_null(look(second, VA + 120, UINT64_MAX, IBV_ACCESS_REMOTE_READ));
+	assert_null(look(second, VA + 120, UINT64_MAX - 119, IBV_ACCESS_REMOTE_READ));
+	assert_null(look(second, VA + 100, 1, IBV_ACCESS_REMOTE_WRITE));
+	/* Any QP of the PD, and no other; never as an lkey. */
+	assert_non_null(key_check_remote(
+		&table, second, PD, 77, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
+	assert_null(key_check_remote(
+		&table, second, PD + 1, QPN, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
+	assert_null(key_check(&table, second, PD, VA + 100, 1, 0));
+	assert_null(key_check(&table, second, KEY_PD_WINDOW, VA + 100, 1, 0x80));
+	/* The region is its own still, and cannot go. */
+	assert_non_null(key_check(&table, region, PD, VA, BYTES, 0));
+	assert_int_equal(key_free(&table, region), -EBUSY);
+	assert_int_equal(key_free(&table, second), -EINVAL);
+	/* Anew, to another part; then to nothing. */
+	b.rkey = ibv_inc_rkey(second);
+	b.va = VA;
+	assert_int_equal(bind(&b), 0);
+	assert_null(look(second, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
+	assert_ptr_equal(look(b.rkey, VA, 50, IBV_ACCESS_REMOTE_READ), memory);
+	b.rkey = ibv_inc_rkey(b.rkey);
+	assert_int_equal(bind(&(struct window_bind){.rkey = b.rkey}), 0);
+	assert_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
+	assert_false(window_valid(&table, QPN, b.rkey));
+	assert_int_equal(*key_bound(&table, region), 0);
+	/* Bound when it goes. */
+	b.rkey = ibv_inc_rkey(b.rkey);
+	assert_int_equal(bind(&b), 0);
+	assert_int_equal(window_invalidate(&table, QPN, b.rkey), -EINVAL);
+	window_destroy(&table, w);
+	assert_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
+	assert_int_equal(*key_bound(&table, region), 0);
+	assert_int_equal(bind(&b), -EINVAL);
+}
+
+static void
+test_type2(void **state)
+{
+	struct window *w = window_new(true);
+	struct window_bind b = whole(w);
+
+	(void)state;
+	assert_int_equal(bind(&b), 0);
+	assert_ptr_equal(look(b.rkey, VA, BYTES, REMOTE), memory);
+	assert_null(key_check_remote(&table, b.rkey, PD, QPN + 1, VA, 1, REMOTE));
+	assert_null(key_check_remote(&table, b.rkey, PD + 1, QPN, VA, 1, REMOTE));
+	/* Bound is bound, until its own QP says otherwise. */
+	assert_int_equal(bind(&b), -EINVAL);
+	b.rkey = ibv_inc_rkey(b.rkey);
+	assert_int_equal(bind(&b), -EINVAL);
+	b.len = 0;
+	assert_int_equal(bind(&b), -EINVAL);
+	assert_false(window_valid(&table, QPN, b.rkey));
+	assert_int_equal(window_invalidate(&table, QPN, b.rkey), -EINVAL);
+	assert_int_equal(window_invalidate(&table, QPN + 1, w->rkey), -EINVAL);
+	assert_non_null(look(w->rkey, VA, 1, REMOTE));
+	assert_int_equal(window_invalidate(&table, QPN, w->rkey), 0);
+	assert_null(look(w->rkey, VA, 1, REMOTE));
+	assert_int_equal(window_invalidate(&table, QPN, w->rkey), -EINVAL);
+	assert_true(LIST_EMPTY(&list));
+	/* Any new key of its index will do, the last one too. */
+	b = whole(w);
+	b.rkey = w->rkey;
+	assert_int_equal(bind(&b), 0);
+	window_invalidate_all(&table, &list);
+	assert_null(look(w->rkey, VA, 1, REMOTE));
+	b.rkey = (w->rkey & ~0xFFu) | 0x42;
+	assert_int_equal(bind(&b), 0);
+	assert_non_null(look(b.rkey, VA, 1, REMOTE));
+	/* A region's key is none to invalidate. */
+	assert_int_equal(window_invalidate(&table, QPN, region), -EINVAL);
+	assert_int_equal(window_invalidate(&table, QPN, 0), -EINVAL);
+	assert_int_equal(window_invalidate(&table, QPN, UINT32_MAX), -EINVAL);
+	window_destroy(&table, w);
+}
+
+static void
+test_zero_based(void **state)
+{
+	struct window *w = window_new(true);
+	struct window_bind b = whole(w);
+
+	(void)state;
+	b.va += 64;
+	b.len = 128;
+	b.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED;
+	assert_int_equal(bind(&b), 0);
+	assert_ptr_equal(look(b.rkey, 0, 128, IBV_ACCESS_REMOTE_WRITE), memory + 64);
+	assert_null(look(b.rkey, 1, 128, IBV_ACCESS_REMOTE_WRITE));
+	assert_null(look(b.rkey, VA + 64, 1, IBV_ACCESS_REMOTE_WRITE));
+	window_destroy(&table, w);
+}
+
+/* Everything but one thing is right. */
+static void
+test_refused(void **state)
+{
+	struct window *w = window_new(true), *other;
+	uint32_t plain, read_only, zero, elsewhere;
+	struct window_bind b;
+	const struct {
+		int rc;
+		uint32_t parent;
+		uint64_t va, len;
+		unsigned access;
+	} rows[] = {
+		{0, region, VA, BYTES, REMOTE},
+		{0, region, VA + BYTES - 1, 1, 0},
+		{-EINVAL, region, VA - 1, BYTES, REMOTE},
+		{-EINVAL, region, VA, BYTES + 1, REMOTE},
+		{-EINVAL, region, VA + BYTES, 1, REMOTE},
+		{-EINVAL, region, VA, UINT64_MAX, REMOTE},
+		{-EINVAL, region, UINT64_MAX, 2, REMOTE},
+		{-EINVAL, region, VA, BYTES, IBV_ACCESS_LOCAL_WRITE},
+		{-EINVAL, region, VA, BYTES, IBV_ACCESS_MW_BIND},
+		{-EINVAL, region, VA, BYTES, 1u << 8},
+		{-EINVAL, 0, VA, BYTES, REMOTE},
+		{-EINVAL, region + 1, VA, BYTES, REMOTE},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		b = (struct window_bind){ibv_inc_rkey(w->rkey), rows[i].parent,
+			rows[i].va, rows[i].len, rows[i].access};
+		assert_int_equal(bind(&b), rows[i].rc);
+		if (rows[i].rc == 0)
+			assert_int_equal(window_invalidate(&table, QPN, b.rkey), 0);
+	}
+	/* A region without the right, without local write, zero-based, of another PD. */
+	assert_int_equal(key_alloc(&table, PD, VA, memory, BYTES,
+				 ALL & ~(unsigned)IBV_ACCESS_MW_BIND, &plain),
+		0);
+	assert_int_equal(key_alloc(&table, PD, VA, memory, BYTES,
+				 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND, &read_only),
+		0);
+	assert_int_equal(key_alloc(&table, PD, 0, memory, BYTES,
+				 ALL | IBV_ACCESS_ZERO_BASED, &zero),
+		0);
+	assert_int_equal(
+		key_alloc(&table, PD + 1, VA, memory, BYTES, ALL, &elsewhere), 0);
+	b = whole(w);
+	b.parent = plain;
+	assert_int_equal(bind(&b), -EINVAL);
+	b.parent = read_only;
+	b.access = IBV_ACCESS_REMOTE_WRITE;
+	assert_int_equal(bind(&b), -EINVAL);
+	b.access = IBV_ACCESS_REMOTE_ATOMIC;
+	assert_int_equal(bind(&b), -EINVAL);
+	b.parent = zero;
+	b.va = 0;
+	assert_int_equal(bind(&b), -EINVAL);
+	b = whole(w);
+	b.parent = elsewhere;
+	assert_int_equal(bind(&b), -EINVAL);
+	/* A window of another PD; a window on a window; what is no window. */
+	assert_int_equal(window_bind(&table, PD + 1, QPN, &list, &b), -EINVAL);
+	b = whole(w);
+	assert_int_equal(bind(&b), 0);
+	other = window_new(true);
+	b = whole(other);
+	b.parent = w->rkey;
+	assert_int_equal(bind(&b), -EINVAL);
+	b = whole(other);
+	b.rkey = region + 1;
+	assert_int_equal(bind(&b), -EINVAL);
+	b.rkey = KEY_MAX << 8;
+	assert_int_equal(bind(&b), -EINVAL);
+	/* Read-only memory may be shown. */
+	b = whole(other);
+	b.parent = read_only;
+	b.access = IBV_ACCESS_REMOTE_READ;
+	assert_int_equal(bind(&b), 0);
+	/* Memory that is gone is gone through windows too. */
+	assert_non_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
+	assert_true(key_kill(&table, memory + BYTES - 1));
+	assert_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
+	assert_null(key_check(&table, region, PD, VA, 1, 0));
+	window_destroy(&table, w);
+	window_destroy(&table, other);
+	assert_int_equal(key_free(&table, plain), 0);
+	assert_int_equal(key_free(&table, read_only), 0);
+	assert_int_equal(key_free(&table, zero), 0);
+	assert_int_equal(key_free(&table, elsewhere), 0);
+}
+
+/* ---- Two engines ---- */
+
+#define BINDS 200000
+
+static bool stop;
+
+/* Even keys show the first half, odd ones the second. */
+static void *
+binder(void *arg)
+{
+	struct window *w = arg;
+
+	for (unsigned i = 0; i < BINDS; i++) {
+		struct window_bind b = whole(w);
+
+		b.len = BYTES / 2;
+		b.va += b.rkey & 1 ? BYTES / 2 : 0;
+		b.access = REMOTE | (b.rkey & 1 ? IBV_ACCESS_ZERO_BASED : 0);
+		if (bind(&b) != 0)
+			abort();
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void
+test_race(void **state)
+{
+	struct window *w = window_new(false);
+	uint32_t base = w->rkey & ~0xFFu;
+	pthread_t thread;
+
+	(void)state;
+	stop = false;
+	assert_int_equal(pthread_create(&thread, NULL, binder, w), 0);
+	for (unsigned i = 0; !__atomic_load_n(&stop, __ATOMIC_ACQUIRE); i++) {
+		uint32_t key = base | (i & 0xFF);
+		uint64_t va = key & 1 ? 0 : VA;
+		uint8_t *host = look(key, va, 1, IBV_ACCESS_REMOTE_READ);
+
+		if (host != NULL)
+			assert_ptr_equal(host, memory + (key & 1 ? BYTES / 2 : 0));
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	window_destroy(&table, w);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_type1, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_type2, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_zero_based, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_race, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("window", tests, NULL, NULL);
+}

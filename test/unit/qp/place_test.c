@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory placement extensions (annex A19; sections 4, 5, 8): ATOMIC_WRITE and FLUSH, both
+ * halves: headers, answers, checks, duplicates, depth. */
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "qp_pair.h"
+
+static struct pair p;
+
+#define REMOTE 0x8000
+#define FLUSH ((enum ibv_wr_opcode)14)
+#define WC_FLUSH 8
+#define ACCESS_FLUSH (1u << 8)
+#define GLOBAL 1u
+#define PERSISTENT 2u
+#define REGION (1u << 4)
+#define ONLY OPCODE_RC_READ_RESPONSE_ONLY
+
+static uint32_t flush_key,
+	plain_key; /* of b's memory, with that right alone and without */
+
+static void
+keys(const struct pair_conf *conf)
+{
+	flush_key = host_key(&p.b, 0, conf->mem_bytes, ACCESS_FLUSH);
+	plain_key = host_key(&p.b, 0, conf->mem_bytes,
+		ACCESS_REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+}
+
+static void
+init(uint8_t rd, uint8_t dest_rd)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	conf.max_rd = rd;
+	conf.max_dest_rd = dest_rd;
+	conf.access |= ACCESS_FLUSH;
+	pair_init(&p, &conf);
+	keys(&conf);
+}
+
+static void
+fini(void)
+{
+	assert_int_equal(key_free(&p.b.keys, flush_key), 0);
+	assert_int_equal(key_free(&p.b.keys, plain_key), 0);
+	pair_fini(&p);
+}
+
+static void
+post_atomic(uint64_t wr_id, uint32_t offset, uint32_t remote, unsigned flags)
+{
+	struct sge sge;
+	struct send_req req =
+		host_rdma(&p.a, &sge, wr_id, IBV_WR_ATOMIC_WRITE, offset, remote, 8);
+
+	req.flags |= flags;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+}
+
+static void
+post_flush(uint64_t wr_id, uint32_t feth, uint32_t remote, uint32_t len)
+{
+	struct send_req req = {.wr_id = wr_id,
+		.opcode = FLUSH,
+		.flags = IBV_SEND_SIGNALED,
+		.imm = rte_cpu_to_be_32(feth),
+		.remote_va = (uintptr_t)p.b.mem + remote,
+		.rkey = flush_key,
+		.len = len};
+
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+}
+
+static uint64_t
+va(uint32_t offset)
+{
+	return (uintptr_t)p.b.mem + offset;
+}
+
+static void
+hand_atomic(uint32_t psn, uint64_t at, uint32_t rkey, uint32_t dma_len, uint32_t len)
+{
+	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_ATOMIC_WRITE,
+			     .psn = psn,
+			     .va = at,
+			     .rkey = rkey,
+			     .dma_len = dma_len,
+			     .payload_len = len,
+			     .payload_key = 6});
+}
+
+static void
+hand_flush(uint32_t psn, uint32_t feth, uint64_t at, uint32_t rkey, uint32_t len)
+{
+	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_FLUSH,
+			     .psn = psn,
+			     .imm = rte_cpu_to_be_32(feth),
+			     .va = at,
+			     .rkey = rkey,
+			     .dma_len = len});
+}
+
+static void
+expect_empty(uint32_t psn, uint32_t msn)
+{
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_response(&p.b, 0, ONLY, psn, msn, 0);
+	wire_drop_all(&p.b);
+}
+
+/* ---- ATOMIC_WRITE ---- */
+
+static void
+test_atomic_write(void **state)
+{
+	struct pkt_view v;
+	struct cqe cqe;
+
+	(void)state;
+	init(4, 4);
+	for (unsigned i = 0; i < 2; i++) {
+		memset(p.b.mem + REMOTE - 8, 0x55, 24);
+		bytes_fill(p.a.mem + 3, 8, i);
+		post_atomic(i, 3, REMOTE, i == 0 ? 0 : (unsigned)IBV_SEND_INLINE);
+		host_pull(&p.a, PULL_ALL);
+		expect_frame(&p.a, 0, OPCODE_RC_ATOMIC_WRITE, PSN_A + i, 1);
+		v = wire_view(&p.a, 0);
+		assert_int_equal(rte_be_to_cpu_64(view_reth(&v)->va), va(REMOTE));
+		assert_int_equal(rte_be_to_cpu_32(view_reth(&v)->rkey), p.b.rkey);
+		assert_int_equal(rte_be_to_cpu_32(view_reth(&v)->len), 8);
+		assert_int_equal(v.payload_len, 8);
+		wire_deliver_all(&p.a);
+		host_pull(&p.b, PULL_ALL);
+		expect_response(&p.b, 0, ONLY, PSN_A + i, i + 1, 0);
+		pair_settle(&p);
+		assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		assert_int_equal(cqe.opcode, IBV_WC_ATOMIC_WRITE);
+		assert_int_equal(cqe.wr_id, i);
+		assert_true(bytes_match(p.b.mem + REMOTE, 8, i));
+		assert_int_equal(p.b.mem[REMOTE - 1], 0x55);
+		assert_int_equal(p.b.mem[REMOTE + 8], 0x55);
+	}
+	fini();
+}
+
+/* Executed once; its answer is kept. */
+static void
+test_atomic_write_again(void **state)
+{
+	(void)state;
+	init(4, 4);
+	hand_atomic(PSN_A, va(REMOTE), p.b.rkey, 8, 8);
+	expect_empty(PSN_A, 1);
+	memset(p.b.mem + REMOTE, 0x11, 8);
+	hand_atomic(PSN_A, va(REMOTE), p.b.rkey, 8, 8);
+	expect_empty(PSN_A, 1);
+	assert_int_equal(p.b.mem[REMOTE], 0x11);
+	/* What another operation asks for at that PSN is not what was done. */
+	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_FETCH_ADD,
+			     .psn = PSN_A,
+			     .va = va(REMOTE),
+			     .rkey = p.b.rkey});
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	assert_int_equal(p.b.qp.resp.msn, 1);
+	fini();
+}
+
+static void
+test_atomic_write_refused(void **state)
+{
+	const struct {
+		int64_t at;
+		uint32_t dma_len, len;
+		bool key;
+		uint8_t syndrome;
+		enum qp_vendor_err vendor;
+	} rows[] = {
+		{REMOTE + 1, 8, 8, true, AETH_NAK_INV_REQ, VENDOR_ALIGNMENT},
+		{REMOTE + 4, 8, 8, true, AETH_NAK_INV_REQ, VENDOR_ALIGNMENT},
+		{REMOTE, 4, 4, true, AETH_NAK_INV_REQ, VENDOR_PACKET_LENGTH},
+		{REMOTE, 8, 4, true, AETH_NAK_INV_REQ, VENDOR_PACKET_LENGTH},
+		{REMOTE, 8, 16, true, AETH_NAK_INV_REQ, VENDOR_PACKET_LENGTH},
+		{REMOTE, 16, 8, true, AETH_NAK_INV_REQ, VENDOR_PACKET_LENGTH},
+		{REMOTE, 0, 0, true, AETH_NAK_INV_REQ, VENDOR_PACKET_LENGTH},
+		{REMOTE, 8, 8, false, AETH_NAK_ACCESS, VENDOR_RKEY},
+		{-8, 8, 8, true, AETH_NAK_ACCESS, VENDOR_RKEY},
+		{INT64_MIN, 8, 8, true, AETH_NAK_ACCESS, VENDOR_RKEY},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		init(4, 4);
+		memset(p.b.mem + REMOTE, 0x11, 16);
+		/* Without REMOTE_WRITE the key of the flush is of no use. */
+		hand_atomic(PSN_A, va(0) + (uint64_t)rows[i].at,
+			rows[i].key ? p.b.rkey : flush_key, rows[i].dma_len, rows[i].len);
+		host_pull(&p.b, PULL_ALL);
+		expect_ack(&p.b, 0, rows[i].syndrome, PSN_A, 0);
+		wire_drop_all(&p.b);
+		expect_event(&p.b, rows[i].syndrome == AETH_NAK_ACCESS
+					   ? IBV_EVENT_QP_ACCESS_ERR
+					   : IBV_EVENT_QP_REQ_ERR);
+		for (unsigned k = 0; k < 16; k++)
+			assert_int_equal(p.b.mem[REMOTE + k], 0x11);
+		fini();
+	}
+}
+
+/* ---- FLUSH ---- */
+
+static void
+test_flush(void **state)
+{
+	static const uint32_t feths[] = {GLOBAL, GLOBAL | REGION};
+	struct pkt_view v;
+	struct cqe cqe;
+
+	(void)state;
+	init(4, 4);
+	for (unsigned i = 0; i < RTE_DIM(feths); i++) {
+		uint32_t feth;
+
+		post_flush(i, feths[i], REMOTE, 30000);
+		host_pull(&p.a, PULL_ALL);
+		expect_frame(&p.a, 0, OPCODE_RC_FLUSH, PSN_A + i, 1);
+		v = wire_view(&p.a, 0);
+		memcpy(&feth, v.ext, 4);
+		assert_int_equal(rte_be_to_cpu_32(feth), feths[i]);
+		assert_ptr_equal(view_reth(&v), v.ext + 4);
+		assert_int_equal(rte_be_to_cpu_64(view_reth(&v)->va), va(REMOTE));
+		assert_int_equal(rte_be_to_cpu_32(view_reth(&v)->rkey), flush_key);
+		assert_int_equal(rte_be_to_cpu_32(view_reth(&v)->len), 30000);
+		assert_int_equal(v.payload_len, 0);
+		wire_deliver_all(&p.a);
+		host_pull(&p.b, PULL_ALL);
+		expect_response(&p.b, 0, ONLY, PSN_A + i, i + 1, 0);
+		pair_settle(&p);
+		assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		assert_int_equal(cqe.opcode, WC_FLUSH);
+		assert_int_equal(cqe.wr_id, i);
+	}
+	/* "Acknowledge again". */
+	hand_flush(PSN_A, GLOBAL, va(REMOTE), flush_key, 30000);
+	expect_empty(PSN_A, 2);
+	fini();
+}
+
+static void
+test_flush_refused(void **state)
+{
+	const struct {
+		uint32_t feth;
+		int64_t at;
+		uint32_t len;
+		bool key; /* that grants it */
+		uint8_t syndrome;
+	} rows[] = {
+		{GLOBAL, REMOTE, 0, false, 0}, /* names no memory */
+		{GLOBAL | REGION, INT64_MIN, 5, true, 0},
+		{GLOBAL | 0xFFFFFFC0, REMOTE, 8, true, 0}, /* reserved bits */
+		{0, REMOTE, 8, true, AETH_NAK_INV_REQ},
+		{PERSISTENT, REMOTE, 8, true, AETH_NAK_INV_REQ},
+		{GLOBAL | PERSISTENT, REMOTE, 8, true, AETH_NAK_INV_REQ},
+		{GLOBAL | 4, REMOTE, 8, true, AETH_NAK_INV_REQ},
+		{GLOBAL | 2 << 4, REMOTE, 8, true, AETH_NAK_INV_REQ},
+		{GLOBAL | 3 << 4, REMOTE, 8, true, AETH_NAK_INV_REQ},
+		{GLOBAL, REMOTE, 8, false, AETH_NAK_ACCESS},
+		{GLOBAL | REGION, REMOTE, 0, false, AETH_NAK_ACCESS},
+		{GLOBAL, -1, 8, true, AETH_NAK_ACCESS},
+		{GLOBAL, 0, UINT32_MAX, true, AETH_NAK_ACCESS},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		init(4, 4);
+		hand_flush(PSN_A, rows[i].feth, va(0) + (uint64_t)rows[i].at,
+			rows[i].key ? flush_key : plain_key, rows[i].len);
+		if (rows[i].syndrome == 0) {
+			expect_empty(PSN_A, 1);
+			fini();
+			continue;
+		}
+		host_pull(&p.b, PULL_ALL);
+		expect_ack(&p.b, 0, rows[i].syndrome, PSN_A, 0);
+		wire_drop_all(&p.b);
+		expect_event(&p.b, rows[i].syndrome == AETH_NAK_ACCESS
+					   ? IBV_EVENT_QP_ACCESS_ERR
+					   : IBV_EVENT_QP_REQ_ERR);
+		fini();
+	}
+}
+
+/* What the QP's access flags do not grant. */
+static void
+test_disabled(void **state)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		conf.access = ~(unsigned)IBV_ACCESS_REMOTE_WRITE & ACCESS_REMOTE;
+		pair_init(&p, &conf);
+		keys(&conf);
+		if (i == 0)
+			hand_atomic(PSN_A, va(REMOTE), p.b.rkey, 8, 8);
+		else
+			hand_flush(PSN_A, GLOBAL, va(REMOTE), flush_key, 8);
+		host_pull(&p.b, PULL_ALL);
+		expect_ack(&p.b, 0, AETH_NAK_INV_REQ, PSN_A, 0);
+		wire_drop_all(&p.b);
+		expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
+		fini();
+	}
+}
+
+/* ---- Depth ---- */
+
+/* Our requester counts both; without a depth there is none. */
+static void
+test_requester_depth(void **state)
+{
+	(void)state;
+	init(2, 2);
+	post_atomic(1, 0, REMOTE, 0);
+	post_flush(2, GLOBAL, REMOTE, 8);
+	post_flush(3, GLOBAL, REMOTE, 8);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	pair_settle(&p);
+	for (unsigned i = 1; i <= 3; i++)
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	fini();
+	init(0, 1);
+	post_flush(1, GLOBAL, REMOTE, 8);
+	pair_settle(&p);
+	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_QP_OP_ERR, VENDOR_DEPTH);
+	fini();
+}
+
+/* A peer that does not count FLUSHes (rxe): one too many is as good as lost, and so is a
+ * READ for which they left no place; too many READs are an error still. */
+static void
+test_responder_depth(void **state)
+{
+	(void)state;
+	init(4, 2);
+	for (uint32_t i = 0; i < 3; i++)
+		hand_flush(PSN_A + i, GLOBAL, va(REMOTE), flush_key, 8);
+	assert_int_equal(p.b.stats.drop[DROP_no_place], 1);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
+	wire_drop_all(&p.b);
+	hand_flush(PSN_A + 2, GLOBAL, va(REMOTE), flush_key, 8);
+	hand_atomic(PSN_A + 3, va(REMOTE), p.b.rkey, 8, 8);
+	hand_atomic(PSN_A + 4, va(REMOTE), p.b.rkey, 8, 8);
+	assert_int_equal(p.b.stats.drop[DROP_no_place], 2);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
+	expect_response(&p.b, 1, ONLY, PSN_A + 3, 4, 0);
+	wire_drop_all(&p.b);
+	for (uint32_t i = 0; i < 3; i++)
+		hand_atomic(PSN_A + 4 + i, va(REMOTE), p.b.rkey, 8, 8);
+	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
+	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
+	host_pull(&p.b, PULL_ALL);
+	wire_drop_all(&p.b);
+	fini();
+	init(0, 0);
+	hand_flush(PSN_A, GLOBAL, va(REMOTE), flush_key, 8);
+	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
+	host_pull(&p.b, PULL_ALL);
+	wire_drop_all(&p.b);
+	fini();
+}
+
+/* ---- The requester's answer ---- */
+
+static void
+test_bad_response(void **state)
+{
+	static const struct {
+		uint8_t opcode;
+		uint32_t len;
+	} rows[] = {{ONLY, 8}, {OPCODE_RC_READ_RESPONSE_FIRST, 1024},
+		{OPCODE_RC_READ_RESPONSE_LAST, 4}, {OPCODE_RC_ATOMIC_ACKNOWLEDGE, 0}};
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * RTE_DIM(rows); i++) {
+		init(4, 4);
+		if (i % 2 == 0)
+			post_atomic(1, 0, REMOTE, 0);
+		else
+			post_flush(1, GLOBAL, REMOTE, 8);
+		host_pull(&p.a, PULL_ALL);
+		wire_drop_all(&p.a);
+		inject(&p.a, &(struct crafted){.opcode = rows[i / 2].opcode,
+				     .psn = PSN_A,
+				     .syndrome = AETH_ACK,
+				     .payload_len = rows[i / 2].len});
+		expect_sent_vendor(&p.a, 1, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
+		fini();
+	}
+}
+
+/* Resent with the same PSN until it is answered; an acknowledgement is no answer. */
+static void
+test_lost(void **state)
+{
+	(void)state;
+	init(4, 4);
+	post_atomic(1, 0, REMOTE, 0);
+	post_flush(2, GLOBAL, REMOTE, 8);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	wire_drop(&p.b, 0); /* the FLUSH's is an implied NAK for it (C9-137) */
+	wire_deliver_all(&p.b);
+	expect_quiet(&p.a);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_frame(&p.a, 0, OPCODE_RC_ATOMIC_WRITE, PSN_A, 1);
+	expect_frame(&p.a, 1, OPCODE_RC_FLUSH, PSN_A + 1, 1);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	assert_int_equal(p.b.qp.resp.msn, 2);
+	fini();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_atomic_write),
+		cmocka_unit_test(test_atomic_write_again),
+		cmocka_unit_test(test_atomic_write_refused),
+		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_flush_refused),
+		cmocka_unit_test(test_disabled),
+		cmocka_unit_test(test_requester_depth),
+		cmocka_unit_test(test_responder_depth),
+		cmocka_unit_test(test_bad_response),
+		cmocka_unit_test(test_lost),
+	};
+
+	return cmocka_run_group_tests_name("qp place", tests, NULL, NULL);
+}
