@@ -59,6 +59,26 @@ cq_detach(struct cq *cq)
 	}
 }
 
+/* The living move up against head, in their order, and the room is before them: as if
+ * the dead had been polled. */
+static void
+ring_close_up(struct cq *cq)
+{
+	uint32_t to = cq->head;
+
+	for (uint32_t i = cq->head; i != cq->tail;) {
+		const struct cqe *cqe = &cq->ring[--i & cq->mask];
+
+		if ((cqe->mark & CQE_DEAD) != 0 || --to == i)
+			continue;
+		cq->ring[to & cq->mask] = *cqe;
+		cq->ring[to & cq->mask].mark = cq_phase(cq, to);
+		if (cq->stamps != NULL)
+			cq->stamps[to & cq->mask] = cq->stamps[i & cq->mask];
+	}
+	cq_consume(cq, to);
+}
+
 void
 cq_purge(struct cq *cq, uint32_t qpn)
 {
@@ -70,6 +90,10 @@ cq_purge(struct cq *cq, uint32_t qpn)
 			__atomic_store_n(
 				&cqe->mark, cqe->mark | CQE_DEAD, __ATOMIC_RELAXED);
 	}
+	/* A QP that is reset again and again, and fills its part each time, must not fill
+	 * the queue for those that nobody can poll. */
+	if (!cq->unlocked)
+		ring_close_up(cq);
 	cq_unlock(cq);
 }
 

@@ -80,9 +80,9 @@ int cq_replace(struct cq *cq, struct cq *with, uint32_t cqe);
 void cq_attach(struct cq *cq, unsigned engine);
 void cq_detach(struct cq *cq);
 
-/* Marks every CQE of this QP that has not been polled dead. They keep their slots until a poll
- * goes past: a poller of a thread domain may hold its place. All gates held by the caller; takes
- * the pollers' lock. */
+/* Marks every CQE of this QP that has not been polled dead and gives their slots back; in an
+ * unlocked queue they keep them until a poll goes past: a poller of a thread domain may hold its
+ * place. All gates held by the caller; takes the pollers' lock. */
 void cq_purge(struct cq *cq, uint32_t qpn);
 
 /* Data path: false when the queue is (now) in error and the CQE was not written. cqe->mark

@@ -264,6 +264,40 @@ purge_takes_one_qp(void **state)
 	cq_close();
 }
 
+/* Nobody polls between the lives of a QP: what is dead takes no room, and what lives
+ * keeps its order, and its time, around the end of the ring too. */
+static void
+purge_gives_slots_back(void **state)
+{
+	uint64_t time;
+
+	(void)state;
+	for (unsigned stamps = 0; stamps < 2; stamps++) {
+		cq_open(8);
+		if (stamps != 0)
+			assert_int_equal(cq_stamp(&cq), 0);
+		cq_advance();
+		for (unsigned life = 0; life < 40; life++) {
+			for (unsigned i = 0; i < 8; i++)
+				assert_true(put(i, i == 2 || i == 7 ? 1 : 5));
+			time = stamps != 0 ? cq.stamps[(cq.head - 1) & cq.mask] : 0;
+			cq_purge(&cq, 5);
+			assert_int_equal(cq.head - cq.tail, 2);
+			if (stamps != 0)
+				assert_int_equal(
+					cq.stamps[(cq.head - 1) & cq.mask], time);
+			for (unsigned i = 0; i < 6; i++)
+				assert_true(put(i, 5));
+			cq_purge(&cq, 5);
+			assert_int_equal(poll_one(), 2);
+			assert_int_equal(poll_one(), 7);
+			assert_int_equal(poll_one(), UINT64_MAX);
+		}
+		assert_false(cq.error);
+		cq_close();
+	}
+}
+
 /* A poller that is in the middle of a batch, as a thread domain may be, goes on from
  * there. */
 static void
@@ -451,6 +485,7 @@ main(void)
 		cmocka_unit_test(overrun_keeps_what_is_there),
 		cmocka_unit_test(old_head_is_no_overrun),
 		cmocka_unit_test(purge_takes_one_qp),
+		cmocka_unit_test(purge_gives_slots_back),
 		cmocka_unit_test(purge_inside_a_batch),
 		cmocka_unit_test(one_writer_and_a_poller),
 		cmocka_unit_test(two_writers_and_a_poller),
