@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a request is, and its packets: each is a function of the request and the PSN. */
+#include <errno.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -77,18 +78,24 @@ copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t
 	uint32_t len, uint32_t *crc)
 {
 	struct requester *req = &qp->req;
+	struct sge_pos pos = {0};
 
 	if (wqe->flags & IBV_SEND_INLINE) {
 		memcpy(dst, wqe->inline_data + offset, len);
 		*crc = icrc_update(*crc, dst, len);
 		return 0;
 	}
-	if (offset == 0)
-		req->pos = (struct sge_pos){0};
-	else if (req->pos_psn != req->next_psn)
-		req->pos = sge_seek(wqe->sge, wqe->num_sge, offset);
-	return sge_gather(
-		qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &req->pos, dst, len, crc);
+	if (offset != 0)
+		pos = likely(req->pos_psn == req->next_psn)
+			      ? req->pos
+			      : sge_seek(wqe->sge, wqe->num_sge, offset);
+	if (unlikely(sge_gather(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &pos, dst,
+			     len, crc) != 0))
+		return -EACCES;
+	/* Only now: where a probe of another message cannot be built, pos_psn still says
+	 * that pos is the next packet's. */
+	req->pos = pos;
+	return 0;
 }
 
 /* The packet next_psn has been built, and takes so many PSNs. */
