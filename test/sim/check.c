@@ -21,6 +21,7 @@ end_sync(struct end *e)
 		"end %u: in state %u, and nobody put it there", e->number, state);
 	CHECK(state == IBV_QPS_ERR || e->type != IBV_QPT_RC, "end %u: SQE", e->number);
 	CHECK(e->may_flush || c->fault || e->scq->broken || e->rcq->broken ||
+			e->recv->has_bad || (e->peer != NULL && e->peer->recv->has_bad) ||
 			(e->type == IBV_QPT_RC &&
 				(!world_perfect() || e->may_retry || c->rnr_retry != 7)),
 		"end %u: failed, and nothing was wrong", e->number);
@@ -77,7 +78,11 @@ may_fail(const struct end *e, const struct msg *m, enum ibv_wc_status status)
 	if (status == IBV_WC_RNR_RETRY_EXC_ERR)
 		return e->conn->rnr_retry != 7;
 	if (status == IBV_WC_REM_OP_ERR)
-		return e->peer != NULL && e->peer->recv_bad;
+		return e->may_rem_op || (e->peer != NULL && e->peer->recv->has_bad);
+	if (status == IBV_WC_REM_ACCESS_ERR)
+		return m->lost_remote;
+	if (status == IBV_WC_LOC_PROT_ERR)
+		return m->lost_local;
 	return false;
 }
 
@@ -163,8 +168,8 @@ receive_bad(struct end *e, struct recv *r, const struct ibv_wc *wc)
 			e->number, e->state);
 		break;
 	case IBV_WC_LOC_PROT_ERR:
-		CHECK(r->bad, "end %u: receive %u fails with %s", e->number, r->index,
-			ibv_wc_status_str(wc->status));
+		CHECK(r->bad || r->lost, "end %u: receive %u fails with %s", e->number,
+			r->index, ibv_wc_status_str(wc->status));
 		break;
 	default:
 		CHECK(e->conn->fault || e->scq->broken || e->rcq->broken,

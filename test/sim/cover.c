@@ -124,7 +124,7 @@ cover_print(const struct cover *c, bool all)
 	print_all = all;
 	print_opcodes(c);
 	for (unsigned i = 0; i < COVER_SYNDROMES; i++)
-		row("AETH", syndromes[i], c->syndrome[i], i < 5 && i != 3);
+		row("AETH", syndromes[i], c->syndrome[i], i < 5);
 	print_drops(c);
 	print_states(c);
 	for (unsigned i = 0; i < COVER_WC; i++)

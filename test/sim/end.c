@@ -95,6 +95,17 @@ end_plan(struct end *e, struct conn *c, unsigned i, struct host *h)
 	e->rcq->size += e->recv == &e->rq ? e->rq.bound : 0;
 }
 
+/* What a peer may do; mostly everything. */
+static int
+access_choose(void)
+{
+	static const int rights[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ,
+		IBV_ACCESS_REMOTE_ATOMIC};
+	int access = rights[0] | rights[1] | rights[2];
+
+	return chance(120) ? access & ~DRAW_OF(rights) : access;
+}
+
 static void
 end_open(struct end *e)
 {
@@ -134,6 +145,9 @@ conn_plan(struct conn *c, unsigned number, enum ibv_qp_type type, struct host *a
 	c->max_rd[0] = 1 + (unsigned)draw(4) * (unsigned)draw(6);
 	c->max_rd[1] = 1 + (unsigned)draw(4) * (unsigned)draw(6);
 	c->big = chance(40);
+	c->access = access_choose();
+	if (chance(50))
+		c->max_rd[draw(2)] = 0;
 	for (unsigned i = 0; i < c->ends; i++) {
 		end_plan(&c->end[i], c, i, i == 0 ? a : b);
 		if (c->ends == 2)
@@ -266,9 +280,6 @@ conn_step(struct conn *c)
 		e = &c->end[c->ends - 1 - (unsigned)(e - c->end)];
 	switch (e->state) {
 	case IBV_QPS_RESET:
-		if (e->number % 2 == 0 || c->end[0].state == IBV_QPS_RESET)
-			c->access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				    IBV_ACCESS_REMOTE_ATOMIC;
 		to_init(e);
 		break;
 	case IBV_QPS_INIT:
@@ -289,13 +300,18 @@ conn_step(struct conn *c)
 }
 
 void
+conn_fault(struct conn *c)
+{
+	c->fault = true;
+	for (unsigned i = 0; i < c->ends; i++)
+		c->end[i].may_flush = c->end[i].may_retry = true;
+}
+
+void
 end_in_error(struct end *e)
 {
 	e->last_wqe += e->recv != &e->rq;
-	e->may_flush = true;
-	e->conn->fault = true;
-	for (unsigned i = 0; i < e->conn->ends; i++)
-		e->conn->end[i].may_retry = true;
+	conn_fault(e->conn);
 }
 
 /* ---- RESET ---- */
@@ -383,6 +399,7 @@ conn_reset(struct conn *c)
 	for (unsigned i = 0; i < c->ends; i++)
 		end_settle(&c->end[i]);
 	c->up = c->fault = false;
+	c->access = access_choose();
 	c->life++;
 	c->since = sim.now;
 }

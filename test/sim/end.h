@@ -23,6 +23,8 @@ struct msg {
 	bool taker;
 	bool inlined;
 	uint8_t must_fail; /* the status it has to end with; 0: success */
+	bool lost_remote;  /* a region of it was deregistered: it may fail */
+	bool lost_local;
 	uint32_t len;
 	uint32_t imm_data;
 	uint64_t key; /* of its content */
@@ -65,6 +67,7 @@ struct end {
 
 	uint32_t recv_next; /* the receive that completes next is this or a later one */
 	bool recv_bad;      /* a receive of it may have no rights */
+	bool may_rem_op; /* the peer had a receive without rights */
 	bool failed;        /* an error completion was seen: flushes follow */
 	bool may_flush;     /* it may be in ERR now, or SQE */
 	bool may_retry;     /* RETRY_EXC is nobody's fault */
@@ -136,6 +139,9 @@ conn_reset(struct conn *c);
 
 void
 end_modify(struct end *e, enum ibv_qp_state state, struct ibv_qp_attr *attr, int mask);
+/* Something was done that may fail it, or both ends. */
+void
+conn_fault(struct conn *c);
 /* It has come into ERR, by its own or by somebody's doing. */
 void
 end_in_error(struct end *e);

@@ -148,6 +148,56 @@ op_region(void)
 }
 
 static bool
+op_cq_resize(void)
+{
+	struct host *h = any_host();
+
+	cq_resize_op(&h->cq[draw(h->conf.cqs)]);
+	return true;
+}
+
+static void
+revoke(struct sgl *s, bool *lost)
+{
+	CHECK(ibv_dereg_mr(s->mr) == 0, "ibv_dereg_mr");
+	s->mr = NULL;
+	*lost = true;
+}
+
+/* From under a request that is under way. */
+static bool
+op_revoke(void)
+{
+	struct end *e = any_end();
+
+	for (uint32_t s = e->done; s != e->posted && !world.calm; s++) {
+		struct msg *m = end_msg(e, s);
+
+		if (m->remote.mr == NULL && m->local.mr == NULL)
+			continue;
+		if (m->remote.mr != NULL && (m->local.mr == NULL || chance(500)))
+			revoke(&m->remote, &m->lost_remote);
+		else
+			revoke(&m->local, &m->lost_local);
+		e->may_flush = true;
+		if (e->type == IBV_QPT_RC)
+			conn_fault(e->conn);
+		return true;
+	}
+	return false;
+}
+
+static bool
+op_spoil(void)
+{
+	struct end *e = any_end();
+
+	if (world.calm || (e->recv == &e->rq && e->state == IBV_QPS_RESET))
+		return false;
+	return recv_spoil(e->recv);
+}
+
+static bool
 op_query(void)
 {
 	struct end *e = any_end();
@@ -294,7 +344,10 @@ weight(unsigned op)
 {
 	switch (op) {
 	case GEN_poison:
+	case GEN_revoke:
 		return world.poison;
+	case GEN_spoil:
+		return world.poison / 2;
 	case GEN_drain:
 	case GEN_error:
 	case GEN_reset:
@@ -358,6 +411,8 @@ end_rests(struct end *e)
 		return false;
 	if (e->state == IBV_QPS_RTS && !e->last_posted && e->conn->up)
 		e->last_posted = end_post(e, 1, false);
+	if (e->state == IBV_QPS_RTS && e->conn->up && !e->last_posted)
+		return false;
 	if (e->peer != NULL && e->peer->taken != e->peer->takers &&
 		e->state != IBV_QPS_RESET && e->state != IBV_QPS_ERR)
 		recv_post(e->recv, 1 + (unsigned)draw(4));

@@ -13,8 +13,11 @@
 	X(srq_limit, 20, "arm an SRQ's limit")                                           \
 	X(srq_resize, 15, "resize an SRQ")                                               \
 	X(region, 20, "register or deregister a region")                                 \
+	X(cq_resize, 20, "resize a CQ")                                                  \
 	X(query, 15, "query a QP")                                                       \
 	X(poison, 0, "post a request that must fail")                                    \
+	X(revoke, 0, "deregister a region in use")                                       \
+	X(spoil, 0, "spoil a receive")                                                   \
 	X(drain, 0, "SQD, or back to RTS")                                               \
 	X(error, 0, "a QP to ERR")                                                       \
 	X(reset, 0, "a connection to RESET")

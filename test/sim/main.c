@@ -105,17 +105,16 @@ options_read(int argc, char **argv)
 struct worker {
 	pid_t pid;
 	int pipe;
-	uint64_t block; /* that it is at */
 };
 
 /* Blocks are dealt out in turn; after each the worker tells what it has seen. */
 static void
-worker_run(unsigned index, int to)
+worker_run(uint64_t first, int to)
 {
 	uint64_t blocks = (opt.seeds + BLOCK - 1) / BLOCK;
 
 	sim_catch_signals();
-	for (uint64_t b = index; b < blocks; b += opt.jobs) {
+	for (uint64_t b = first; b < blocks; b += opt.jobs) {
 		uint64_t end = RTE_MIN((b + 1) * BLOCK, opt.seeds);
 
 		memset(&cover, 0, sizeof(cover));
@@ -128,7 +127,7 @@ worker_run(unsigned index, int to)
 }
 
 static void
-worker_start(struct worker *w, unsigned index)
+worker_start(struct worker *w, uint64_t block)
 {
 	int ends[2];
 
@@ -144,11 +143,10 @@ worker_start(struct worker *w, unsigned index)
 	}
 	if (w->pid == 0) {
 		close(ends[0]);
-		worker_run(index, ends[1]);
+		worker_run(block, ends[1]);
 	}
 	close(ends[1]);
 	w->pipe = ends[0];
-	w->block = index;
 }
 
 /* The next block of this worker; false: it has died. */
@@ -183,7 +181,12 @@ blocks_run(struct cover *sum, uint64_t blocks)
 		struct worker *w = &workers[b % opt.jobs];
 		bool good = worker_read(w, sum);
 
-		failed += !good;
+		if (!good) { /* another one goes on behind the block that failed */
+			failed++;
+			waitpid(w->pid, NULL, 0);
+			close(w->pipe);
+			worker_start(w, b + opt.jobs);
+		}
 		printf("%sok %" PRIu64 " - seeds %" PRIu64 " to %" PRIu64 "\n",
 			good ? "" : "not ", b + 1, opt.first + b * BLOCK,
 			opt.first + RTE_MIN((b + 1) * BLOCK, opt.seeds) - 1);

@@ -277,6 +277,6 @@ end_settle(struct end *e)
 	}
 	e->posted = e->done = e->retired = e->freed = e->last_signaled = 0;
 	e->takers = e->taken = e->must_have = e->recv_next = 0;
-	e->failed = e->may_flush = e->may_retry = false;
+	e->failed = e->may_flush = e->may_retry = e->may_rem_op = false;
 	e->drain_wanted = e->drained = false;
 }

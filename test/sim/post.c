@@ -100,6 +100,25 @@ ah_make(const struct end *e, const struct end *to)
 	return ah;
 }
 
+/* It will not arrive, and nobody is told. */
+static void
+ud_mislead(const struct end *e, struct msg *m, struct ibv_send_wr *wr)
+{
+	switch (draw(3)) {
+	case 0:
+		wr->wr.ud.remote_qkey ^= 0x100;
+		break;
+	case 1: /* the sender's own */
+		wr->wr.ud.remote_qkey = 0x80000000;
+		m->taker = m->to == e;
+		return;
+	default:
+		wr->wr.ud.remote_qpn ^= 0xFF0000;
+		break;
+	}
+	m->taker = false;
+}
+
 static void
 atomic_make(struct msg *m, struct ibv_send_wr *wr)
 {
@@ -203,6 +222,41 @@ limit_of(const struct end *e, const struct msg *m)
 	return UINT32_MAX;
 }
 
+static void
+poison_note(struct end *e, struct msg *m)
+{
+	TRACE("end %" PRIu64 ": request %" PRIu64 " is to fail with %" PRIu64, e->number,
+		m->seq, m->must_fail);
+	e->may_flush = true;
+	if (e->type == IBV_QPT_RC)
+		conn_fault(e->conn);
+}
+
+/* What the connection does not grant is asked for only to see it fail. */
+static void
+rights_check(struct end *e, struct msg *m, bool poison)
+{
+	const struct conn *c = e->conn;
+	int need = 0;
+
+	if (m->op == IBV_WR_RDMA_WRITE || m->op == IBV_WR_RDMA_WRITE_WITH_IMM)
+		need = IBV_ACCESS_REMOTE_WRITE;
+	else if (m->op == IBV_WR_RDMA_READ)
+		need = IBV_ACCESS_REMOTE_READ;
+	else if (is_atomic(m))
+		need = IBV_ACCESS_REMOTE_ATOMIC;
+	if (need == IBV_ACCESS_REMOTE_READ || need == IBV_ACCESS_REMOTE_ATOMIC) {
+		if (c->max_rd[e == &c->end[1]] == 0)
+			m->must_fail = IBV_WC_LOC_QP_OP_ERR;
+	}
+	if (m->must_fail == 0 && (c->access & need) != need)
+		m->must_fail = IBV_WC_REM_INV_REQ_ERR;
+	if (m->must_fail == 0 || (poison && e->type == IBV_QPT_RC))
+		return;
+	m->must_fail = 0;
+	m->op = IBV_WR_SEND;
+}
+
 /* Makes it one that cannot succeed; where that is not possible it stays as it is. */
 static void
 poison_make(struct end *e, struct msg *m, struct request *r)
@@ -222,18 +276,11 @@ poison_make(struct end *e, struct msg *m, struct request *r)
 		m->must_fail = IBV_WC_REM_ACCESS_ERR;
 	} else if (is_atomic(m)) {
 		r->wr.wr.atomic.rkey ^= 0x40;
-		m->after = m->before;
-		m->counter = false;
 		m->must_fail = IBV_WC_REM_ACCESS_ERR;
 	}
 	if (m->must_fail == 0)
 		return;
-	TRACE("end %" PRIu64 ": request %" PRIu64 " is to fail with %" PRIu64, e->number,
-		m->seq, m->must_fail);
-	e->conn->fault = reliable;
-	e->may_flush = true;
-	for (unsigned i = 0; reliable && i < 2; i++)
-		e->conn->end[i].may_flush = e->conn->end[i].may_retry = true;
+	poison_note(e, m);
 }
 
 /* What the post itself refuses. */
@@ -278,7 +325,13 @@ request_make(struct end *e, struct msg *m, struct request *r, bool poison)
 	m->to = e->type == IBV_QPT_UD ? ud_target(e) : e->peer;
 	m->key = ++world.next_key;
 	m->at = sim.now;
+	rights_check(e, m, poison);
 	m->len = is_atomic(m) ? 8 : len_choose(e, limit_of(e, m));
+	if (poison && m->must_fail == 0 && e->type == IBV_QPT_RC && chance(500) &&
+		limit_of(e, m) == e->peer->recv->cap) {
+		m->len = e->peer->recv->cap + 1 + (uint32_t)draw(2 * conn_mtu(e->conn));
+		m->must_fail = IBV_WC_REM_INV_REQ_ERR;
+	}
 	if (e->conn->big && limit_of(e, m) == UINT32_MAX && chance(10))
 		m->len = BIG_BYTES - 1 + (uint32_t)draw(3);
 	m->taker = takes(m->op);
@@ -311,9 +364,17 @@ request_make(struct end *e, struct msg *m, struct request *r, bool poison)
 		r->wr.wr.ud.ah = r->ah;
 		r->wr.wr.ud.remote_qpn = m->to->qp->qp_num;
 		r->wr.wr.ud.remote_qkey = m->to->qkey;
+		if (chance(30))
+			ud_mislead(e, m, &r->wr);
 	}
-	if (poison)
+	if (m->must_fail != 0)
+		poison_note(e, m);
+	else if (poison)
 		poison_make(e, m, r);
+	if (m->must_fail != 0 && is_atomic(m)) {
+		m->after = m->before;
+		m->counter = false;
+	}
 	return true;
 }
 

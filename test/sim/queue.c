@@ -135,6 +135,36 @@ cq_purged(struct cq_model *m, struct end *e)
 	}
 }
 
+static uint32_t
+living(const struct cq *cq)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = cq->tail; i != cq->head; i++)
+		n += (cq->ring[i & cq->mask].mark & CQE_DEAD) == 0;
+	return n;
+}
+
+/* Never to less than may be needed, but where it must be refused. */
+void
+cq_resize_op(struct cq_model *m)
+{
+	uint32_t have = living(&to_cq(m->cq)->cq);
+	uint32_t want = m->size + (uint32_t)draw(100);
+	int err;
+
+	if (m->broken)
+		return;
+	if (have > 1 && chance(200))
+		want = 1 + (uint32_t)draw(have - 1);
+	err = ibv_resize_cq(m->cq, (int)want);
+	CHECK(err == (want < have ? EINVAL : 0),
+		"host %u cq %u: resize to %u with %u in it: %d", m->host->index, m->index,
+		want, have, err);
+	CHECK(err != 0 || (uint32_t)m->cq->cqe >= want, "a resize to %u gives %d", want,
+		m->cq->cqe);
+}
+
 /* ---- Receive queues ---- */
 
 void
@@ -181,6 +211,44 @@ recv_slot(struct recv_model *m, uint32_t index)
 	return &m->recv[index % RECV_RING];
 }
 
+/* Who takes from this queue may fail now. */
+static void
+takers_fault(struct recv_model *m)
+{
+	m->has_bad = true;
+	for (unsigned i = 0; i < ENDS_MAX; i++) {
+		struct conn *c = &world.conn[i / 2];
+
+		if (!c->used || i % 2 >= c->ends || c->end[i % 2].recv != m)
+			continue;
+		conn_fault(c);
+		if (c->end[i % 2].peer != NULL)
+			c->end[i % 2].peer->may_rem_op = true;
+	}
+}
+
+bool
+recv_spoil(struct recv_model *m)
+{
+	if (m->live != 0 && chance(500)) {
+		struct recv *r =
+			recv_slot(m, m->oldest + (uint32_t)draw(m->posted - m->oldest));
+
+		if (!r->live || r->sgl.mr == NULL)
+			return false;
+		CHECK(ibv_dereg_mr(r->sgl.mr) == 0, "ibv_dereg_mr");
+		r->sgl.mr = NULL;
+		r->lost = true;
+		takers_fault(m);
+		return true;
+	}
+	m->spoil = true;
+	if (recv_post(m, 1))
+		takers_fault(m);
+	m->spoil = false;
+	return true;
+}
+
 bool
 recv_post(struct recv_model *m, unsigned count)
 {
@@ -198,11 +266,14 @@ recv_post(struct recv_model *m, unsigned count)
 			break;
 		r->index = m->posted + n;
 		r->cap = m->cap;
-		r->bad = false;
+		r->bad = m->spoil;
+		r->lost = false;
 		if (!sgl_get(m->host, m->pd, r->cap, m->max_sge, false,
 			    IBV_ACCESS_LOCAL_WRITE, &r->sgl))
 			break;
 		sgl_sges(&r->sgl, sge[n]);
+		for (unsigned i = 0; i < r->sgl.n && r->bad; i++)
+			sge[n][i].lkey ^= 0x33;
 		wr[n] = (struct ibv_recv_wr){
 			.wr_id = ID_MAKE(
 				m->srq != NULL ? ID_SRQ : ID_RECV, m->number, r->index),
@@ -266,6 +337,7 @@ recv_drop_all(struct recv_model *m)
 		if (r->live)
 			recv_done(m, r, UINT32_MAX);
 	}
+	m->has_bad = false;
 }
 
 /* ---- SRQs ---- */

@@ -45,7 +45,8 @@ struct recv {
 	uint32_t index;
 	uint32_t cap; /* bytes */
 	bool live;
-	bool bad; /* its lkey */
+	bool bad;  /* its lkey */
+	bool lost; /* its region was deregistered: it may fail */
 };
 
 struct recv_model {
@@ -64,6 +65,8 @@ struct recv_model {
 	uint32_t limit_due; /* events that must have come by now */
 	uint32_t limit_events;
 	uint32_t users;
+	bool spoil;   /* while such a one is posted */
+	bool has_bad; /* there was a receive without rights, from then on */
 	struct recv recv[RECV_RING];
 };
 
@@ -102,6 +105,11 @@ recv_done(struct recv_model *m, struct recv *r, uint32_t written);
 /* What is left, when the queue is gone. */
 void
 recv_drop_all(struct recv_model *m);
+/* A receive that nobody may write to is posted, or one that is posted becomes one. */
+bool
+recv_spoil(struct recv_model *m);
+void
+cq_resize_op(struct cq_model *m);
 void
 srq_arm_op(struct recv_model *m);
 void
