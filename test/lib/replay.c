@@ -166,6 +166,11 @@ replay_run(const char *name, char side, char queue, struct replay_run *run)
 		}
 	}
 	at = facts();
+	while (fact_next(&at, "mw", name, line, columns)) {
+		if (columns[2][0] == side)
+			run->mw[run->mw_count++] = hex(columns[3]);
+	}
+	at = facts();
 	while (fact_next(&at, "wc", name, line, columns)) {
 		if (columns[2][0] == side && columns[3][0] == queue)
 			wc_take(run, columns);
@@ -335,6 +340,47 @@ replay_crc(const uint8_t *at, size_t len)
 			crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
 	}
 	return ~crc;
+}
+
+/* Over what the ICRC covers of an IPv4 packet (section 2). */
+static void
+icrc_seal(uint8_t *ip, uint32_t len)
+{
+	static uint8_t covered[8 + 5000];
+	uint32_t crc;
+
+	memset(covered, 0xFF, 8);
+	memcpy(covered + 8, ip, len);
+	covered[8 + 1] = covered[8 + 8] = 0xFF;
+	covered[8 + 10] = covered[8 + 11] = 0xFF;
+	covered[8 + 20 + 6] = covered[8 + 20 + 7] = covered[8 + 28 + 4] = 0xFF;
+	crc = replay_crc(covered, 8 + len);
+	for (unsigned i = 0; i < 4; i++)
+		ip[len + i] = (uint8_t)(crc >> 8 * i);
+}
+
+void
+replay_rekey(uint8_t *frame, uint32_t len, uint32_t from, uint32_t to)
+{
+	struct pkt pkt = {.data = frame, .len = (uint16_t)len};
+	uint32_t be_from = rte_cpu_to_be_32(from), be_to = rte_cpu_to_be_32(to);
+	struct pkt_view v;
+	uint8_t *at;
+
+	assert_int_equal(parse(&pkt, 0, &v), DROP_none);
+	at = frame + (v.ext - frame);
+	if (v.op->hdrs & HDR_RETH)
+		at += v.op->main_off + offsetof(struct reth, rkey);
+	else if (v.op->hdrs & HDR_IETH)
+		at += v.op->ext_len - 4;
+	else
+		return;
+	if (memcmp(at, &be_from, 4) != 0)
+		return;
+	memcpy(at, &be_to, 4);
+	icrc_seal(frame + (v.ip - frame),
+		(uint32_t)(v.payload - v.ip) + v.payload_len + v.pad);
+	assert_int_equal(parse(&pkt, 0, &v), DROP_none);
 }
 
 /* ---- Comparison ---- */

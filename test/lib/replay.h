@@ -34,6 +34,8 @@ struct replay_run {
 	uint16_t udp_sport; /* 0: follows from the above */
 	bool srq;
 	uint32_t qpn, rkey, rkey_ro;
+	uint32_t mw[2]; /* rkeys of a memory window, one after the other */
+	unsigned mw_count;
 	struct replay_wc wcs[16]; /* of one of its queues */
 	unsigned wc_count;
 };
@@ -70,6 +72,9 @@ replay_key_put(
 void
 replay_key_drop(struct host *h, uint32_t key);
 
+/* The R_Key of a request that names this one, with an ICRC to match. */
+void
+replay_rekey(uint8_t *frame, uint32_t len, uint32_t from, uint32_t to);
 void
 replay_frames_equal(const struct pkt_view *ours, const struct pkt_view *theirs);
 /* at: where the bytes of a receive or READ are. */

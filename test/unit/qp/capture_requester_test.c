@@ -45,6 +45,7 @@ static const struct play plays[] = {
 	{.name = "01-rc-send-only"},
 	{.name = "02-rc-send-multi"},
 	{.name = "03-rc-send-imm"},
+	{.name = "04-rc-send-inv"},
 	{.name = "05-rc-write"},
 	{.name = "06-rc-write-imm"},
 	{.name = "07-rc-read"},
@@ -80,6 +81,7 @@ static const struct play plays[] = {
 	{.name = "44-rc-nak-recv-lkey"},
 	{.name = "45-rc-local-prot",
 		.wcs = {{"lkey error at the requester", 1, IBV_WC_LOC_PROT_ERR}}},
+	{.name = "47-rc-nak-mw-invalidated"},
 	{.name = "48-rc-remote-err"},
 	{.name = "49-rc-remote-destroyed"},
 	{.name = "50-rc-drop-middle"},
@@ -221,6 +223,7 @@ static const struct {
 	enum ibv_wr_opcode opcode;
 	unsigned hdrs;
 } operations[] = {
+	{"sendinv:", IBV_WR_SEND_WITH_INV, HDR_IETH},
 	{"sendimm:", IBV_WR_SEND_WITH_IMM, 0},
 	{"send:", IBV_WR_SEND, 0},
 	{"writeimm:", IBV_WR_RDMA_WRITE_WITH_IMM, HDR_RETH},
@@ -273,7 +276,9 @@ word_post(const char *word)
 	for (unsigned i = 0; i < 3 && word != NULL; i++, word = strchr(word + 1, ':'))
 		n[i] = strtoull(word + 1, NULL, 0);
 	request_numbers(&req, &sge, n);
-	if (operations[op].hdrs != 0) {
+	if (operations[op].hdrs == HDR_IETH) {
+		req.imm = rte_cpu_to_be_32(rkey_ahead(HDR_IETH, 0));
+	} else if (operations[op].hdrs != 0) {
 		/* A script's peer has the client's target area. */
 		req.remote_va += p.a.qp.dest_qpn == 0x777 ? CLIENT_TARGET : SERVER_TARGET;
 		req.rkey = rkey_ahead(operations[op].hdrs, req.remote_va);

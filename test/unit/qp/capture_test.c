@@ -12,6 +12,7 @@
 
 #include <rte_byteorder.h>
 
+#include "mem/window.h"
 #include "replay.h"
 
 #define NONE 0xFF
@@ -47,6 +48,7 @@ struct play {
 #define LENGTHS "SEND packet length rules"
 #define DMA_LENGTHS "WRITE_FIRST with DMALen <= PMTU, WRITE_ONLY with DMALen > PMTU"
 #define TOO_LONG "SEND longer than the receive WQE"
+#define BAD_INV "SEND with invalidate of a bad R_Key"
 #define UC_AFTER "UC FIRST/ONLY after an incomplete message"
 #define RECV_SGE "receive SGE violation"
 #define NAK_INV(number, psn, topic)                                                      \
@@ -63,6 +65,8 @@ static const struct play plays[] = {
 	{.name = "01-rc-send-only"},
 	{.name = "02-rc-send-multi"},
 	{.name = "03-rc-send-imm"},
+	/* rxe's receive completions say IP_CSUM_OK instead of WITH_INV. */
+	{.name = "04-rc-send-inv", .recv_at = 7},
 	{.name = "05-rc-write"},
 	{.name = "06-rc-write-imm"},
 	{.name = "07-rc-read"},
@@ -98,6 +102,7 @@ static const struct play plays[] = {
 		.differences = {NAK_INV(1, 0, TOO_LONG)},
 		.wcs = {{TOO_LONG, 0, IBV_WC_LOC_LEN_ERR, 0}}},
 	{.name = "44-rc-nak-recv-lkey", .wcs = {{RECV_SGE, 0, IBV_WC_LOC_PROT_ERR, 0}}},
+	{.name = "47-rc-nak-mw-invalidated"},
 	{.name = "48-rc-remote-err"},
 	{.name = "49-rc-remote-destroyed"},
 	{.name = "50-rc-drop-middle"},
@@ -165,6 +170,8 @@ static const struct play plays[] = {
 	{.name = "c3-length-16", .differences = {NAK_INV(1, 0, "DMALen > 2^31")}},
 	{.name = "c3-length-18"},
 	{.name = "c3-length-19"},
+	{.name = "c3-length-20",
+		.differences = {{BAD_INV, 1, AETH_NAK_ACCESS, 0, 0, 0}}},
 	{.name = "c4-psn"},
 	{.name = "c5-dup-read-atomic",
 		.differences = {{.answer = 8,
@@ -399,6 +406,61 @@ target_init(const struct play *play)
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
 }
 
+/* ---- The memory window ---- */
+
+static struct window *window;
+static uint32_t region, window_keys[2];
+static unsigned binds, invalidated;
+
+/* With the next key, over the first 64 KiB of the target area, as the generator does. */
+static void
+window_rebind(void)
+{
+	struct send_req req = {.wr_id = 1,
+		.opcode = IBV_WR_BIND_MW,
+		.flags = IBV_SEND_SIGNALED,
+		.remote_va = TARGET_VA,
+		.compare_add = 0x10000};
+	unsigned rights = ACCESS_REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
+
+	if (window == NULL) {
+		assert_int_equal(key_alloc(&p.b.keys, p.b.qp.pd, TARGET_VA, replay.target,
+					 REPLAY_TARGET_BYTES, rights, &region),
+			0);
+		window = host_window(&p.b, true);
+	}
+	req.rkey = ibv_inc_rkey(window->rkey);
+	req.swap = (uint64_t)(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ) << 32 |
+		   region;
+	assert_int_equal(host_post_send(&p.b, &req), 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	expect_sent(&p.b, 1, IBV_WC_SUCCESS);
+	window_keys[binds++] = req.rkey;
+}
+
+static void
+window_end(void)
+{
+	if (window == NULL)
+		return;
+	assert_int_equal(invalidated, binds);
+	window_destroy(&p.b.keys, window);
+	assert_int_equal(key_free(&p.b.keys, region), 0);
+	window = NULL;
+}
+
+/* A SEND with invalidate says so, and which key it was. */
+static void
+invalidate_check(const struct cqe *cqe)
+{
+	if ((cqe->wc_flags & IBV_WC_WITH_INV) == 0)
+		return;
+	replay_topic_check("receive WC of SEND with invalidate");
+	assert_true(invalidated < binds);
+	assert_int_equal(cqe->imm, window_keys[invalidated]);
+	invalidated++;
+}
+
 /* ---- The commands of the run ---- */
 
 static void
@@ -423,7 +485,8 @@ commands_run(bool late)
 		unsigned n = 1, len = 4096;
 		uint64_t at, value;
 
-		slept |= strncmp(word, "sleep:", 6) == 0;
+		/* What stands behind a wait for completions is late as well. */
+		slept |= strncmp(word, "sleep:", 6) == 0 || strncmp(word, "rq:", 3) == 0;
 		if (strcmp(word, "wait") == 0)
 			break;
 		if (slept != late)
@@ -435,6 +498,8 @@ commands_run(bool late)
 		} else if (sscanf(word, "set64:%li:%li", (long *)&at, (long *)&value) ==
 			   2) {
 			memcpy(replay.target + at, &value, 8);
+		} else if (strcmp(word, "bindmw") == 0) {
+			window_rebind();
 		} else if (strcmp(word, "err") == 0) {
 			assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
 		} else if (strcmp(word, "destroy") == 0) {
@@ -581,6 +646,8 @@ request_take(const struct play *play, unsigned frame)
 		memory_learn(play, frame, &v);
 	assert_true(f->len <= sizeof(copy));
 	memcpy(copy, f->data, f->len);
+	for (unsigned i = 0; i < binds; i++)
+		replay_rekey(copy, f->len, run.mw[i], window_keys[i]);
 	if (replay.wire[frame] == 'c')
 		copy[f->len - 40] ^= 1;
 	for (unsigned i = 0; i < 1u + (replay.wire[frame] == '2'); i++) {
@@ -618,7 +685,7 @@ play_init(const struct play *play)
 	replay_take_place(&replay, &p.b, &run,
 		first.dest_qpn == PSN_MASK ? run.qpn : first.dest_qpn, peer_qpn, &first,
 		false);
-	recvs = 0;
+	recvs = binds = invalidated = 0;
 	memset(&expected, 0, sizeof(expected));
 	for (unsigned i = 0; i < REPLAY_SLOTS && play->qpn != 0; i++)
 		recv_post(REPLAY_SLOT, false);
@@ -693,6 +760,7 @@ completions_check(const struct play *play)
 		assert_true(host_poll(&p.b, &p.b.recv_cq, &cqe));
 		if (cqe.wc_flags & IBV_WC_GRH)
 			grh_check(p.b.mem + REPLAY_SLOT * cqe.wr_id);
+		invalidate_check(&cqe);
 		if (d == NULL) {
 			replay_wc_equal(
 				&cqe, &run.wcs[i], p.b.mem + REPLAY_SLOT * cqe.wr_id);
@@ -727,6 +795,7 @@ test_responder(void **state)
 			completions_check(play);
 		else
 			assert_int_not_equal(expected.messages, 0);
+		window_end();
 		while (event_next(&p.b.events, &event) == 0)
 			; /* which one: write_test.c, read_test.c, atomic_test.c */
 		for (unsigned k = 0; k < 2; k++) {
