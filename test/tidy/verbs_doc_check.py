@@ -18,7 +18,8 @@ ENUMS = ("ibv_wr_opcode", "ibv_wc_opcode", "ibv_send_flags", "ibv_access_flags",
          "ibv_wc_status", "ibv_wc_flags", "ibv_create_cq_wc_flags", "ibv_create_cq_attr_flags",
          "ibv_cq_init_attr_mask", "ibv_cq_attr_mask", "ibv_qp_create_send_ops_flags",
          "ibv_qp_init_attr_mask", "ibv_qp_create_flags", "ibv_mw_type", "ibv_rereg_mr_flags",
-         "ibv_parent_domain_init_attr_mask", "ibv_srq_init_attr_mask")
+         "ibv_parent_domain_init_attr_mask", "ibv_srq_init_attr_mask",
+         "ibv_xrcd_init_attr_mask", "ibv_qp_open_attr_mask")
 # Exported, but declared in no public header.
 ELSEWHERE = {"ibv_query_gid_type"}
 STATES = ("supported", "partial", "absent")
