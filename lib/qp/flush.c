@@ -151,8 +151,8 @@ qp_reset(struct qp *qp)
 		recv_ring_unlock(qp->rq);
 	}
 	/* IBA 10.6.7.2.6: what a QP has bound goes with it. */
-	if (!LIST_EMPTY(&qp->windows))
-		window_invalidate_all(qp->env->keys, &qp->windows);
+	if (!LIST_EMPTY(&qp->sq.windows))
+		window_invalidate_all(qp->env->keys, &qp->sq.windows);
 	req_reset(qp, 0);
 	resp_set_depth(qp, 0);
 	resp_reset(qp, 0);

@@ -11,7 +11,7 @@
 
 #include "base/stats.h"
 #include "base/wheel.h"
-#include "mem/window.h"
+#include "mem/key.h"
 #include "queue/cq.h"
 #include "queue/sq.h"
 #include "queue/srq.h"
@@ -258,7 +258,6 @@ struct qp {
 	uint32_t qkey;    /* UD */
 	uint32_t sq_psn;  /* as set by modify */
 	uint32_t rq_psn;
-	struct window_list windows; /* of type 2, bound by this QP */
 	struct sq sq;
 
 	/* Doorbell: posting threads set it, the engine clears it before it looks at prod.

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "mem/sge.h"
+#include "mem/window.h"
 
 #define SEND_MAX_SGE 16
 #define SEND_MAX_INLINE 512
@@ -103,6 +104,7 @@ struct sq {
 	uint32_t max_inline;
 	bool unlocked;
 	const struct alloc *mem;
+	struct window_list windows; /* of type 2, bound by its requests; the engine's */
 	/* posting threads */
 	rte_spinlock_t lock LINE_ALIGNED;
 	uint32_t prod; /* release; acquired by the engine */

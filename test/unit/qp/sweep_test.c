@@ -194,7 +194,7 @@ model_invalidate(struct flow *f, unsigned i, struct send_req *req)
 		ACCESS_REMOTE};
 
 	assert_int_equal(window_bind(&f->to->keys, f->to->qp.pd, f->to->qp.qpn,
-				 &f->to->qp.windows, &bind),
+				 &f->to->qp.sq.windows, &bind),
 		0);
 	f->msg[i].window = w;
 	req->imm = htobe32(w->rkey);
