@@ -91,7 +91,7 @@ stop_requester(struct qp *qp)
 void
 qp_sq_error(struct qp *qp)
 {
-	if (qp->state != IBV_QPS_RTS)
+	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return;
 	__atomic_store_n(&qp->state, IBV_QPS_SQE, __ATOMIC_RELEASE);
 	stop_requester(qp);
@@ -153,13 +153,12 @@ qp_reset(struct qp *qp)
 	/* IBA 10.6.7.2.6: what a QP has bound goes with it. */
 	if (!LIST_EMPTY(&qp->sq.windows))
 		window_invalidate_all(qp->env->keys, &qp->sq.windows);
+	qp_attr_default(qp);
 	req_reset(qp, 0);
 	resp_set_depth(qp, 0);
 	resp_reset(qp, 0);
 	if (qp->type == IBV_QPT_XRC_RECV)
 		xrc_reset(qp);
-	qp->dest_qpn = 0;
-	qp->access = 0;
 	qp->resolved = false;
 	qp->last_wqe_raised = false;
 	qp->comm_est_raised = false;

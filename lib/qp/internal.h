@@ -276,6 +276,10 @@ qp_complete_recv_error(
 enum drop_reason
 qp_admit(const struct qp *qp, const struct pkt_view *view);
 
+/* modify.c: what ibv_modify_qp(3) sets is as in a QP just created (IBA 10.3.1.1). */
+void
+qp_attr_default(struct qp *qp);
+
 static inline void
 qp_event(struct qp *qp, enum qp_event event)
 {

@@ -19,7 +19,9 @@ attr_check(const struct qp_attr *a, int mask, enum ibv_mtu path_mtu_max)
 	if (mask & IBV_QP_PATH_MTU &&
 		(a->path_mtu < IBV_MTU_256 || a->path_mtu > path_mtu_max))
 		return -EINVAL;
-	if (mask & IBV_QP_DEST_QPN && a->dest_qpn > PSN_MASK)
+	if ((mask & IBV_QP_DEST_QPN && a->dest_qpn > PSN_MASK) ||
+		(mask & IBV_QP_RQ_PSN && a->rq_psn > PSN_MASK) ||
+		(mask & IBV_QP_SQ_PSN && a->sq_psn > PSN_MASK))
 		return -EINVAL;
 	if (mask & IBV_QP_TIMEOUT && a->timeout > MAX_TIMEOUT_CODE)
 		return -EINVAL;
@@ -33,6 +35,23 @@ attr_check(const struct qp_attr *a, int mask, enum ibv_mtu path_mtu_max)
 			a->max_dest_rd_atomic > QP_MAX_RD_ATOMIC))
 		return -EINVAL;
 	return 0;
+}
+
+void
+qp_attr_default(struct qp *qp)
+{
+	qp->path = (struct qp_path){.port_num = 0};
+	qp->path_mtu = IBV_MTU_256;
+	qp->pmtu_shift = 7 + IBV_MTU_256;
+	qp->dest_qpn = 0;
+	qp->qkey = 0;
+	qp->access = 0;
+	qp->pkey_index = 0;
+	qp->rq_psn = qp->sq_psn = 0;
+	qp->timeout = qp->retry_cnt = qp->rnr_retry = 0;
+	qp->min_rnr_timer = 0;
+	qp->max_rd_atomic = qp->max_dest_rd_atomic = 0;
+	qp->sqd_notify = false;
 }
 
 static void
@@ -49,11 +68,11 @@ apply_path(struct qp *qp, const struct qp_attr *a, int mask)
 	if (mask & IBV_QP_DEST_QPN)
 		qp->dest_qpn = a->dest_qpn;
 	if (mask & IBV_QP_RQ_PSN) {
-		qp->rq_psn = a->rq_psn & PSN_MASK;
+		qp->rq_psn = a->rq_psn;
 		resp_reset(qp, qp->rq_psn);
 	}
 	if (mask & IBV_QP_SQ_PSN) {
-		qp->sq_psn = a->sq_psn & PSN_MASK;
+		qp->sq_psn = a->sq_psn;
 		req_reset(qp, qp->sq_psn);
 	}
 }
@@ -96,6 +115,9 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 		qp->resp.job_next = qp->resp.job_end;
 		return;
 	}
+	/* What was posted in SQE is flushed, and not sent by the next state. */
+	if (qp->state == IBV_QPS_SQE)
+		qp_flush(qp);
 	if (to == IBV_QPS_SQD && qp->state == IBV_QPS_RTS) {
 		qp->draining = true;
 		qp->sqd_notify = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 &&
@@ -113,6 +135,8 @@ qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->state : from;
 	int rc;
 
+	if (mask == 0)
+		return 0; /* ibv_modify_qp(3) allows it: nothing to change */
 	if (mask & IBV_QP_CUR_STATE && attr->cur_state != from)
 		return -EINVAL;
 	rc = qp_transition_check((enum ibv_qp_type)qp->type, from, to, mask);

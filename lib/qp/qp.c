@@ -187,8 +187,6 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 	qp->op_base = op_base(conf->type);
 	qp->state = IBV_QPS_RESET;
 	qp->pkey = PKEY_DEFAULT;
-	qp->pmtu_shift = 8;
-	qp->path_mtu = IBV_MTU_256;
 	qp->pd = conf->pd;
 	qp->xrcd = conf->xrcd;
 	qp->sq_sig_all = conf->sq_sig_all;
@@ -207,6 +205,7 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 	if (conf->watch != NULL)
 		LIST_INSERT_HEAD(&qp->watches, conf->watch, link);
 	wheel_timer_init(&qp->timer);
+	qp_attr_default(qp);
 	req_reset(qp, 0);
 	resp_reset(qp, 0);
 	return 0;

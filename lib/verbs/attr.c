@@ -3,7 +3,6 @@
 
 #include "verbs/attr.h"
 
-#define BITS_24 0xFFFFFFu
 #define BITS_20 0xFFFFFu
 #define HOP_LIMIT_DEFAULT 64
 
@@ -46,8 +45,8 @@ qp_attr_read(
 		.state = attr->qp_state,
 		.cur_state = attr->cur_qp_state,
 		.path_mtu = attr->path_mtu,
-		.rq_psn = attr->rq_psn & BITS_24,
-		.sq_psn = attr->sq_psn & BITS_24,
+		.rq_psn = attr->rq_psn,
+		.sq_psn = attr->sq_psn,
 		.dest_qpn = attr->dest_qp_num,
 		.qkey = attr->qkey,
 		.access = attr->qp_access_flags,

@@ -256,6 +256,10 @@ test_modify_query(void **state)
 	attr.min_rnr_timer = 32;
 	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
 	attr.min_rnr_timer = 12;
+	attr.rq_psn = 0x1ABCDEF;
+	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
+	attr.rq_psn = 0xABCDEF;
+	assert_int_equal(ibv_modify_qp(qp, &attr, 0), 0);
 	assert_int_equal(ibv_query_qp(qp, &got, IBV_QP_STATE, &init), 0);
 	assert_int_equal(got.qp_state, IBV_QPS_INIT);
 

@@ -54,6 +54,7 @@ test_values(void **state)
 	REFUSE(path_mtu, IBV_MTU_4096, MASK_RTR);
 	REFUSE(path_mtu, (enum ibv_mtu)6, MASK_RTR);
 	REFUSE(dest_qpn, 0x1000000, MASK_RTR);
+	REFUSE(rq_psn, 0x1000000, MASK_RTR);
 	REFUSE(min_rnr_timer, 32, MASK_RTR);
 	REFUSE(max_dest_rd_atomic, 17, MASK_RTR);
 	assert_int_equal(qp_modify(&p.a.qp, &good, MASK_RTR, IBV_MTU_2048), 0);
@@ -63,6 +64,7 @@ test_values(void **state)
 	REFUSE(rnr_retry, 8, MASK_RTS);
 	REFUSE(max_rd_atomic, 17, MASK_RTS);
 	REFUSE(cur_state, IBV_QPS_RTS, MASK_RTS | IBV_QP_CUR_STATE);
+	REFUSE(sq_psn, 0x1000000, MASK_RTS);
 	REFUSE(sq_psn, 5, MASK_RTS & ~IBV_QP_TIMEOUT);
 	good.cur_state = IBV_QPS_RTR;
 	assert_int_equal(
@@ -71,7 +73,7 @@ test_values(void **state)
 	pair_fini(&p);
 }
 
-/* The largest values, PSNs with high bits, and reading all of them back. */
+/* The largest values, and reading all of them back. */
 static void
 test_query(void **state)
 {
@@ -86,14 +88,14 @@ test_query(void **state)
 	attr.state = IBV_QPS_RTR;
 	attr.path_mtu = IBV_MTU_4096;
 	attr.dest_qpn = 0xFFFFFF;
-	attr.rq_psn = 0x12FFFFFF;
+	attr.rq_psn = 0xFFFFFF;
 	attr.min_rnr_timer = 31;
 	attr.max_dest_rd_atomic = 16;
 	attr.path.tclass = 0x6A;
 	attr.path.flow_label = 0x54321;
 	assert_int_equal(qp_modify(&p.a.qp, &attr, MASK_RTR, IBV_MTU_4096), 0);
 	attr.state = IBV_QPS_RTS;
-	attr.sq_psn = 0xFF123456;
+	attr.sq_psn = 0x123456;
 	attr.timeout = 31;
 	attr.retry_cnt = attr.rnr_retry = 7;
 	attr.max_rd_atomic = 16;
@@ -242,6 +244,202 @@ test_sqd_attributes(void **state)
 	pair_fini(&p);
 }
 
+static void
+attr_equal(const struct qp_attr *a, const struct qp_attr *b)
+{
+	assert_memory_equal(&a->path, &b->path, sizeof(a->path));
+	assert_int_equal(a->state, b->state);
+	assert_int_equal(a->path_mtu, b->path_mtu);
+	assert_int_equal(a->rq_psn, b->rq_psn);
+	assert_int_equal(a->sq_psn, b->sq_psn);
+	assert_int_equal(a->dest_qpn, b->dest_qpn);
+	assert_int_equal(a->qkey, b->qkey);
+	assert_int_equal(a->access, b->access);
+	assert_int_equal(a->pkey_index, b->pkey_index);
+	assert_int_equal(a->timeout, b->timeout);
+	assert_int_equal(a->retry_cnt, b->retry_cnt);
+	assert_int_equal(a->rnr_retry, b->rnr_retry);
+	assert_int_equal(a->min_rnr_timer, b->min_rnr_timer);
+	assert_int_equal(a->max_rd_atomic, b->max_rd_atomic);
+	assert_int_equal(a->max_dest_rd_atomic, b->max_dest_rd_atomic);
+	assert_int_equal(a->en_sqd_async_notify, b->en_sqd_async_notify);
+	assert_int_equal(a->sq_draining, b->sq_draining);
+}
+
+/* RESET makes a QP as it was created, whatever it had been told; ERR changes nothing but
+ * the state. */
+static void
+test_query_reset(void **state)
+{
+	static const enum ibv_qp_type types[] = {
+		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND};
+	struct qp_attr fresh[2], before, got;
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(types); i++) {
+		struct pair_conf conf = pair_defaults_rdma();
+
+		conf.type = types[i];
+		conf.unconnected = true;
+		pair_init(&p, &conf);
+		qp_query(&p.a.qp, &fresh[0]);
+		qp_query(&p.b.qp, &fresh[1]);
+		pair_connect(&p);
+		assert_int_equal(to_sqd(true), 0);
+		expect_event(&p.a, IBV_EVENT_SQ_DRAINED);
+		for (unsigned side = 0; side < 2; side++) {
+			struct host *h = side == 0 ? &p.a : &p.b;
+
+			qp_query(&h->qp, &before);
+			assert_int_equal(host_modify(h, IBV_QPS_ERR), 0);
+			qp_query(&h->qp, &got);
+			before.state = IBV_QPS_ERR;
+			attr_equal(&got, &before);
+			if (h->qp.type == IBV_QPT_XRC_RECV)
+				expect_event(h, IBV_EVENT_QP_LAST_WQE_REACHED);
+			assert_int_equal(host_modify(h, IBV_QPS_RESET), 0);
+			qp_query(&h->qp, &got);
+			attr_equal(&got, &fresh[side]);
+		}
+		pair_fini(&p);
+	}
+}
+
+/* "attr_mask ... is either 0 or": nothing changes, in any state. */
+static void
+test_no_mask(void **state)
+{
+	static struct qp before;
+	struct qp_attr attr = {.state = IBV_QPS_ERR, .timeout = 99};
+
+	(void)state;
+	init(true);
+	for (unsigned s = IBV_QPS_RESET; s <= IBV_QPS_ERR; s++) {
+		p.a.qp.state = (uint8_t)s;
+		memcpy(&before, &p.a.qp, sizeof(before));
+		assert_int_equal(qp_modify(&p.a.qp, &attr, 0, IBV_MTU_4096), 0);
+		assert_memory_equal(&before, &p.a.qp, sizeof(before));
+	}
+	p.a.qp.state = IBV_QPS_RTS;
+	pair_fini(&p);
+}
+
+static void
+init_type(enum ibv_qp_type type)
+{
+	struct pair_conf conf = pair_defaults();
+
+	conf.type = type;
+	conf.srq = true;
+	pair_init(&p, &conf);
+}
+
+/* What is posted in SQE is flushed even if RTS comes first; then the queue works. */
+static void
+test_sqe_posts(void **state)
+{
+	struct send_req bad = {.wr_id = 1, .num_sge = 1};
+	struct sge sge;
+
+	(void)state;
+	init_type(IBV_QPT_UC);
+	sge = host_sge(&p.a, 0, 8);
+	sge.lkey++;
+	bad.sge = &sge;
+	assert_int_equal(host_post_send(&p.a, &bad), 0);
+	host_pull(&p.a, PULL_ALL);
+	expect_sent(&p.a, 1, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(p.a.qp.state, IBV_QPS_SQE);
+	host_send(&p.a, 2, 0, 8, 0);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
+	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
+	host_recv(&p.b, 3, 0, 8);
+	host_send(&p.a, 3, 0, 8, IBV_SEND_SIGNALED);
+	pair_settle(&p);
+	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
+	expect_received(&p.b, 3, 8);
+	pair_fini(&p);
+}
+
+/* A message that fails while SQD finishes it: SQE, and no drain is left waiting. The
+ * receive side, here with an SRQ, goes on in both. */
+static void
+test_sqd_fails(void **state)
+{
+	(void)state;
+	init_type(IBV_QPT_UC);
+	host_send(&p.b, 1, 0, 3000, IBV_SEND_SIGNALED);
+	host_send(&p.b, 2, 0, 8, IBV_SEND_SIGNALED);
+	assert_int_equal(host_pull(&p.b, 1), 1);
+	assert_int_equal(qp_modify(&p.b.qp, &(struct qp_attr){.state = IBV_QPS_SQD},
+				 IBV_QP_STATE, IBV_MTU_4096),
+		0);
+	host_recv(&p.b, 5, 0, 8);
+	host_send(&p.a, 5, 0, 8, 0);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	expect_received(&p.b, 5, 8);
+	assert_int_equal(key_free(&p.b.keys, p.b.lkey), 0);
+	host_pull(&p.b, PULL_ALL);
+	wire_drop_all(&p.b);
+	expect_sent(&p.b, 1, IBV_WC_LOC_PROT_ERR);
+	expect_sent(&p.b, 2, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(p.b.qp.state, IBV_QPS_SQE);
+	assert_false(p.b.qp.draining);
+	host_recv(&p.b, 6, 0, 8);
+	host_send(&p.a, 6, 0, 8, 0);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	assert_int_equal(p.b.qp.state, IBV_QPS_SQE);
+	expect_received(&p.b, 6, 8);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_RTS), 0);
+	pair_fini(&p);
+}
+
+/* SQD with every service: what has begun is finished, what is posted meanwhile is kept
+ * and sent on RTS, requests are taken. */
+static void
+test_sqd_types(void **state)
+{
+	static const enum ibv_qp_type types[] = {
+		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(types); i++) {
+		struct ud_dest dest;
+		struct send_req req = {.flags = IBV_SEND_SIGNALED, .num_sge = 1};
+		struct sge sge;
+		bool ud = types[i] == IBV_QPT_UD;
+		uint32_t len = ud ? 900 : 3000;
+
+		init_type(types[i]);
+		dest = host_dest(&p.a);
+		sge = host_sge(&p.a, 0, len);
+		req.sge = &sge;
+		req.dest = ud ? &dest : NULL;
+		for (req.wr_id = 0; req.wr_id < 2; req.wr_id++)
+			assert_int_equal(host_post_send(&p.a, &req), 0);
+		for (unsigned j = 0; j < 3; j++)
+			host_recv(&p.b, j, 0x4000 * j, 0x4000);
+		host_pull(&p.a, 1);
+		assert_int_equal(to_sqd(true), 0);
+		assert_int_equal(host_post_send(&p.a, &req), 0); /* 2 */
+		pair_settle(&p);
+		expect_event(&p.a, IBV_EVENT_SQ_DRAINED);
+		expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+		expect_received(&p.b, 0, len + (ud ? 40 : 0));
+		expect_quiet(&p.a);
+		expect_quiet(&p.b);
+		assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
+		pair_settle(&p);
+		for (unsigned j = 1; j < 3; j++) {
+			expect_sent(&p.a, j, IBV_WC_SUCCESS);
+			expect_received(&p.b, j, len + (ud ? 40 : 0));
+		}
+		pair_fini(&p);
+	}
+}
+
 int
 main(void)
 {
@@ -251,6 +449,11 @@ main(void)
 		cmocka_unit_test(test_sqd),
 		cmocka_unit_test(test_sqd_idle),
 		cmocka_unit_test(test_sqd_attributes),
+		cmocka_unit_test(test_sqd_types),
+		cmocka_unit_test(test_sqd_fails),
+		cmocka_unit_test(test_sqe_posts),
+		cmocka_unit_test(test_query_reset),
+		cmocka_unit_test(test_no_mask),
 	};
 
 	return cmocka_run_group_tests_name("qp modify", tests, NULL, NULL);

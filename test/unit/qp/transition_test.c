@@ -244,6 +244,151 @@ test_xrc(void **state)
 	matrix(IBV_QPT_XRC_RECV, xrc_recv_wanted, RTE_DIM(xrc_recv_wanted));
 }
 
+/* ---- The same with QPs ---- */
+
+static struct pair p;
+
+static bool
+allowed(unsigned from, unsigned to, int mask)
+{
+	int row = row_of(from, to), given = mask & ~IBV_QP_STATE, required;
+
+	if (mask == 0)
+		return true; /* nothing is asked for */
+	if (row < 0)
+		return mask == IBV_QP_STATE &&
+		       (to == IBV_QPS_RESET ||
+			       (to == IBV_QPS_ERR && from != IBV_QPS_RESET));
+	required = bits_of(wanted[row].required);
+	return (given & required) == required &&
+	       (given & ~(required | bits_of(wanted[row].optional))) == 0;
+}
+
+static void
+reach(struct host *h, unsigned state)
+{
+	static const enum ibv_qp_state way[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+	static const int masks[] = {MASK_INIT, MASK_RTR, MASK_RTS};
+	struct qp_attr attr = host_attr(h);
+
+	for (unsigned i = 0; i < 3 && state > i; i++) {
+		attr.state = way[i];
+		assert_int_equal(
+			qp_modify(&h->qp, &attr, host_mask(h, masks[i]), IBV_MTU_4096),
+			0);
+	}
+	if (state == IBV_QPS_SQE)
+		h->qp.state = IBV_QPS_SQE; /* the QP goes there by itself alone */
+	else if (state > IBV_QPS_RTS)
+		assert_int_equal(host_modify(h, (enum ibv_qp_state)state), 0);
+	assert_int_equal(qp_state(&h->qp), state);
+}
+
+static struct host *
+host_in(unsigned state)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+	struct host *h = type == IBV_QPT_XRC_RECV ? &p.b : &p.a;
+
+	conf.type = type == IBV_QPT_XRC_RECV ? IBV_QPT_XRC_SEND : type;
+	conf.unconnected = true;
+	conf.mem_bytes = 64;
+	pair_init(&p, &conf);
+	reach(h, state);
+	return h;
+}
+
+static void
+host_done(struct host *h)
+{
+	struct event_record event;
+
+	while (event_next(&h->events, &event) == 0)
+		; /* SQ_DRAINED, LAST_WQE_REACHED */
+	pair_fini(&p);
+}
+
+/* One call with good values: what the table says, and a refusal changes nothing. */
+static bool
+try(struct host *h, unsigned from, unsigned to, int mask)
+{
+	static struct qp before;
+	struct qp_attr attr = host_attr(h);
+	bool good = allowed(from, mask & IBV_QP_STATE ? to : from, mask);
+
+	attr.state = (enum ibv_qp_state)to;
+	attr.cur_state = (enum ibv_qp_state)from;
+	attr.en_sqd_async_notify = true;
+	memcpy(&before, &h->qp, sizeof(before));
+	if (qp_modify(&h->qp, &attr, mask, IBV_MTU_4096) != (good ? 0 : -EINVAL))
+		fail_msg("type %d, %s -> %s, mask %#x", (int)type, state_names[from],
+			state_names[to], (unsigned)mask);
+	if (!good)
+		assert_memory_equal(&before, &h->qp, sizeof(before));
+	else if (mask & IBV_QP_STATE)
+		assert_int_equal(qp_state(&h->qp), to);
+	return good;
+}
+
+/* Each pair of states with what is required, with all that is optional too, and every
+ * single bit away from either. */
+static unsigned
+pair_of_states(unsigned from, unsigned to)
+{
+	int row = row_of(from, to);
+	int required = IBV_QP_STATE | (row < 0 ? 0 : bits_of(wanted[row].required));
+	int both[2] = {
+		required, required | (row < 0 ? 0 : bits_of(wanted[row].optional))};
+	struct host *h = host_in(from);
+	unsigned passed = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (int bit = -1; bit < KNOWN_BITS; bit++) {
+			int mask = bit < 0 ? both[i] : both[i] ^ 1 << bit;
+
+			if (!try(h, from, to, mask))
+				continue;
+			passed++;
+			host_done(h);
+			h = host_in(from);
+		}
+	}
+	host_done(h);
+	return passed;
+}
+
+static void
+test_modify(void **state)
+{
+	static const struct {
+		enum ibv_qp_type type;
+		const struct wanted *rows;
+		unsigned count;
+		bool sqe; /* it can get there */
+	} types[] = {
+		{IBV_QPT_RC, rc_wanted, RTE_DIM(rc_wanted), false},
+		{IBV_QPT_UC, uc_wanted, RTE_DIM(uc_wanted), true},
+		{IBV_QPT_UD, ud_wanted, RTE_DIM(ud_wanted), true},
+		{IBV_QPT_XRC_SEND, xrc_send_wanted, RTE_DIM(xrc_send_wanted), false},
+		{IBV_QPT_XRC_RECV, xrc_recv_wanted, RTE_DIM(xrc_recv_wanted), false},
+	};
+	unsigned passed = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(types); i++) {
+		type = types[i].type;
+		wanted = types[i].rows;
+		wanted_count = types[i].count;
+		for (unsigned from = IBV_QPS_RESET; from <= IBV_QPS_ERR; from++) {
+			if (from == IBV_QPS_SQE && !types[i].sqe)
+				continue;
+			for (unsigned to = IBV_QPS_RESET; to <= IBV_QPS_ERR; to++)
+				passed += pair_of_states(from, to);
+		}
+	}
+	assert_true(passed > 500);
+}
+
 /* Other types have no rows; states that are none have no way out. */
 static void
 test_unknown(void **state)
@@ -275,6 +420,7 @@ main(void)
 		cmocka_unit_test(test_uc),
 		cmocka_unit_test(test_ud),
 		cmocka_unit_test(test_xrc),
+		cmocka_unit_test(test_modify),
 		cmocka_unit_test(test_unknown),
 	};
 
