@@ -233,9 +233,9 @@ xrc_reset(struct qp *qp);
 /* uc.c */
 void
 uc_rx(struct qp *qp, const struct pkt_view *view);
-/* Gives up the message in progress. */
+/* Gives up the message in progress; status and vendor are for an SRQ's receive. */
 void
-uc_discard(struct qp *qp);
+uc_discard(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor);
 /* The packet before next_psn has been built: nothing else will say that it is done. */
 void
 uc_sent(struct qp *qp);

@@ -33,7 +33,7 @@ resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status sta
 	if (qp->type == IBV_QPT_UC) {
 		/* Nobody is told but by a loss; a receive that is no use stops the QP. */
 		if (syndrome != AETH_NAK_REM_OP) {
-			uc_discard(qp);
+			uc_discard(qp, status, vendor);
 			return;
 		}
 	} else {

@@ -4,15 +4,23 @@
  * complete when its last packet has been built. A receiver that misses a packet discards
  * the message it is in and takes up with the next FIRST or ONLY, whatever its PSN; every
  * error does the same. The receive that a discarded message had taken serves the next
- * one, bytes that a WRITE has placed stay.
+ * one; one of an SRQ, which others wait for, completes in error and the QP goes on (IBA
+ * 9.9.3.1.5, class E). Bytes that a WRITE has placed stay.
  */
 #include "qp/internal.h"
 
 void
-uc_discard(struct qp *qp)
+uc_discard(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 {
-	qp->resp.msg = OP_UNKNOWN;
+	struct responder *resp = &qp->resp;
+
+	resp->msg = OP_UNKNOWN;
 	qp->env->stats->drop[DROP_discarded]++;
+	if (qp->srq == NULL || !resp->wqe_held)
+		return;
+	resp->wqe_held = false;
+	if (!qp_complete_recv_error(qp, qp->wqe->wr_id, status, vendor))
+		qp_error(qp);
 }
 
 void
@@ -23,7 +31,9 @@ uc_rx(struct qp *qp, const struct pkt_view *v)
 
 	resp_established(qp);
 	if (resp->msg != OP_UNKNOWN && (first || v->psn != resp->epsn))
-		uc_discard(qp);
+		uc_discard(qp, IBV_WC_REM_INV_REQ_ERR, VENDOR_OPCODE_ORDER);
+	if (unlikely(qp->state == IBV_QPS_ERR)) /* a full CQ */
+		return;
 	resp->epsn = psn_add(v->psn, 1);
 	if (!first && resp->msg == OP_UNKNOWN)
 		qp->env->stats->drop[DROP_psn_gap]++;

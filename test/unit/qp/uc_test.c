@@ -377,7 +377,8 @@ test_keys(void **state)
 	}
 }
 
-/* Longer than the receive: the message is dropped, the receive waits for the next. */
+/* Longer than the receive: the message is dropped, the receive waits for the next; one of
+ * an SRQ completes in error. */
 static void
 test_too_long(void **state)
 {
@@ -388,14 +389,81 @@ test_too_long(void **state)
 		conf.srq = srq != 0;
 		open_uc(conf);
 		host_recv(&p.b, 70, 0, 1500);
+		if (srq)
+			host_recv(&p.b, 71, 0, 1500);
 		host_send(&p.a, 1, 0, 1501, 0);
 		host_send(&p.a, 2, 0, 1500, IBV_SEND_SIGNALED);
 		send_but(NONE_LOST);
 		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 		assert_int_equal(dropped(DROP_discarded), 1);
-		expect_received(&p.b, 70, 1500);
+		if (srq)
+			expect_recv_error(
+				&p.b, 70, IBV_WC_LOC_LEN_ERR, VENDOR_RECV_SHORT);
+		expect_received(&p.b, 70 + srq, 1500);
+		assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
 		close_uc();
 	}
+}
+
+/* A message that was given up does not keep a receive from the SRQ's other QPs: it
+ * completes in error, and nothing else happens to the QP (class E). Whichever packet was
+ * lost; what is behind it arrives. */
+static void
+test_srq_lost(void **state)
+{
+	(void)state;
+	for (unsigned lost = 0; lost < 4; lost++) {
+		struct pair_conf conf = pair_defaults();
+		bool taken = lost == 1 || lost == 2;
+
+		conf.srq = true;
+		open_uc(conf);
+		host_recv(&p.b, 70, 0, 8192);
+		host_recv(&p.b, 71, 8192, 8192);
+		host_send(&p.a, 1, 0, 2500, 0);
+		host_send(&p.a, 2, 0, 10, lost == 3 ? 0 : IBV_SEND_SIGNALED);
+		send_but(lost);
+		if (lost != 3)
+			expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+		if (taken)
+			expect_recv_error(
+				&p.b, 70, IBV_WC_REM_INV_REQ_ERR, VENDOR_OPCODE_ORDER);
+		if (lost == 3)
+			expect_received(&p.b, 70, 2500);
+		else
+			expect_received(&p.b, 70 + taken, 10);
+		assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
+		expect_quiet(&p.b);
+		close_uc();
+	}
+}
+
+/* The CQ has no room for that completion: QP_FATAL, and nothing more is taken. */
+static void
+test_srq_lost_cq_full(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+	uint32_t psn = PSN_A;
+	struct cqe cqe;
+
+	(void)state;
+	conf.srq = true;
+	conf.cqe = 1;
+	open_uc(conf);
+	for (unsigned i = 0; i < 4; i++)
+		host_recv(&p.b, 70 + i, 0, 8192);
+	/* As many as it holds. */
+	for (; psn < PSN_A + p.b.recv_cq.size; psn++)
+		inject_request(&p.b, OPCODE_UC_SEND_ONLY, psn, 8);
+	inject_request(&p.b, OPCODE_UC_SEND_FIRST, psn, MTU);
+	inject_request(&p.b, OPCODE_UC_SEND_ONLY, psn + 5, 8);
+	expect_event(&p.b, IBV_EVENT_CQ_ERR);
+	expect_event(&p.b, IBV_EVENT_QP_FATAL);
+	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
+	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_ERR);
+	while (host_poll(&p.b, &p.b.recv_cq, &cqe))
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+	close_uc();
 }
 
 /* A receive whose memory cannot be written stops the QP (section 8, row 18). */
@@ -504,6 +572,8 @@ main(void)
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_srq_lost),
+		cmocka_unit_test(test_srq_lost_cq_full),
 		cmocka_unit_test(test_bad_receive),
 		cmocka_unit_test(test_held_receive_flushed),
 		cmocka_unit_test(test_sqe),
