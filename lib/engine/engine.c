@@ -6,6 +6,7 @@
 #include "engine/clock.h"
 #include "engine/internal.h"
 
+#define ENGINE_FEW 4    /* packets: what one or two messages and answers to them are */
 #define GATE_SPINS 2000 /* some microseconds: a turn of the loop */
 
 /*
@@ -44,16 +45,20 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 unsigned
 engine_run(struct engine *e, uint64_t now)
 {
-	unsigned moved;
+	unsigned moved, came;
 
 	gate_lock(&e->gate);
 	e->env.now = now;
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_ring_served(e);
 	moved = engine_tx(e, now);
-	/* Last: what an application posts in answer to what came leaves in one burst with
-	 * what the engine itself owes for it. */
-	moved += engine_rx(e, now);
+	/* Last: what an application posts in answer to what came leaves in the next turn at
+	 * once. Where much comes nobody waits for one answer, and what is owed for it leaves
+	 * while the QPs are in the cache. */
+	came = engine_rx(e, now);
+	if (came > ENGINE_FEW)
+		moved += engine_tx(e, now);
+	moved += came;
 	rte_ticketlock_unlock(&e->gate);
 	return moved;
 }
