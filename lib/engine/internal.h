@@ -42,7 +42,7 @@ struct engine {
 
 	/* Written by posting threads and control calls. */
 	rte_ticketlock_t gate LINE_ALIGNED;
-	struct qp *doorbells LINE_ALIGNED; /* LIFO of rung QPs */
+	struct sq *doorbells LINE_ALIGNED; /* LIFO of those rung */
 };
 
 /* rx.c */

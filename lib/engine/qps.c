@@ -2,6 +2,8 @@
 /* Which QPs of an engine have something to do: ready list, timers, doorbells, peers. */
 #include <string.h>
 
+#include <rte_prefetch.h>
+
 #include "engine/internal.h"
 
 void
@@ -85,33 +87,38 @@ void
 engine_doorbell(struct qp *qp)
 {
 	struct engine *e = qp->engine;
-	struct qp *head;
+	struct sq *sq = &qp->sq, *head;
 
 	/*
 	 * A full barrier between the caller's publishing of prod and this look: either
 	 * the engine clears the flag before it and then sees prod, or we see it clear and
 	 * enqueue. Pairs with the exchange in engine_ring_served().
 	 */
-	if (__atomic_exchange_n(&qp->doorbell, 1, __ATOMIC_SEQ_CST) != 0)
+	if (__atomic_exchange_n(&sq->doorbell, 1, __ATOMIC_SEQ_CST) != 0)
 		return;
 	head = __atomic_load_n(&e->doorbells, __ATOMIC_RELAXED);
 	do {
-		qp->doorbell_next = head;
+		sq->doorbell_next = head;
 		/* Release: pairs with the acquire of the whole list below. */
 	} while (!__atomic_compare_exchange_n(
-		&e->doorbells, &head, qp, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+		&e->doorbells, &head, sq, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
 void
 engine_ring_served(struct engine *e)
 {
-	struct qp *list, *next, *fifo = NULL;
+	struct sq *list, *next, *fifo = NULL;
 
 	if (likely(__atomic_load_n(&e->doorbells, __ATOMIC_RELAXED) == NULL))
 		return;
 	/* Pairs with the release in engine_doorbell(). */
 	list = __atomic_exchange_n(&e->doorbells, NULL, __ATOMIC_ACQUIRE);
 	for (; list != NULL; list = next) { /* who rang first is served first */
+		struct qp *qp = container_of(list, struct qp, sq);
+
+		rte_prefetch0(qp);
+		rte_prefetch0(&qp->ready_link);
+		rte_prefetch0(&qp->req);
 		next = list->doorbell_next;
 		list->doorbell_next = fifo;
 		fifo = list;
@@ -119,7 +126,7 @@ engine_ring_served(struct engine *e)
 	for (; fifo != NULL; fifo = next) {
 		next = fifo->doorbell_next;
 		__atomic_exchange_n(&fifo->doorbell, 0, __ATOMIC_SEQ_CST);
-		engine_touch(e, fifo);
+		engine_touch(e, container_of(fifo, struct qp, sq));
 	}
 }
 

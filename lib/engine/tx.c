@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_prefetch.h>
+
 #include "engine/clock_cycles.h"
 #include "engine/internal.h"
 
@@ -303,6 +305,20 @@ divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsigned n,
 	}
 }
 
+/* What a turn of a QP touches. */
+static inline void
+qp_prefetch_tx(const struct qp *qp)
+{
+	rte_prefetch0(qp);
+	rte_prefetch0(&qp->ready_link);
+	rte_prefetch0(&qp->req);
+	rte_prefetch0((const uint8_t *)&qp->req + LINE_SIZE);
+	rte_prefetch0(&qp->hdr);
+	rte_prefetch0((const uint8_t *)&qp->hdr + LINE_SIZE);
+	rte_prefetch0(&qp->sq);
+	rte_prefetch0(&qp->sq.lock);
+}
+
 /*
  * Fills frames from ready QPs, each within its budget; returns how many of the first
  * frames are to be sent. What a QP builds for an unreachable next hop stays unsent: its
@@ -316,9 +332,13 @@ collect(struct engine *e, uint64_t now)
 	struct qp *qp;
 
 	while (used < e->frame_count && (qp = TAILQ_FIRST(&e->ready)) != NULL) {
-		int rc = resolve(e, qp, now);
+		struct qp *next = TAILQ_NEXT(qp, ready_link);
 		unsigned built;
+		int rc;
 
+		if (next != NULL)
+			qp_prefetch_tx(next);
+		rc = resolve(e, qp, now);
 		TAILQ_REMOVE(&e->ready, qp, ready_link);
 		qp->on_ready = false;
 		if (unlikely(rc == -EAGAIN)) {

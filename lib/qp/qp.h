@@ -224,10 +224,14 @@ struct qp {
 	struct recv_ring *rq; /* NULL: srq */
 	struct engine *engine;
 
-	struct qp_path path; /* cold, but here is room */
-	uint8_t route;       /* enum qp_route, when resolved */
+	/* In this line for their neighbours in the lists, who write them. */
+	TAILQ_ENTRY(qp) ready_link;
+	TAILQ_ENTRY(qp) waiting_link;
+	uint8_t route; /* enum qp_route, when resolved */
 	uint8_t min_rnr_timer;
-	uint16_t groups;     /* UD: multicast groups it is attached to */
+	uint16_t groups; /* UD: multicast groups it is attached to */
+	uint32_t access;
+	uint32_t qkey;    /* UD */
 
 	struct requester req LINE_ALIGNED;
 	struct recv_wqe *wqe; /* the responder's current receive; see qp_fit_receives() */
@@ -237,13 +241,11 @@ struct qp {
 	uint32_t xrcd; /* XRC target: its domain's number */
 	struct qp_stats stats;
 
-	TAILQ_ENTRY(qp) ready_link;
-	TAILQ_ENTRY(qp) waiting_link;
 	struct wheel_timer timer;
 
 	/* Cold, mostly. */
+	struct qp_path path;
 	uint32_t pd;
-	uint32_t access;
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;
 	uint8_t max_rd_atomic;
@@ -252,22 +254,16 @@ struct qp {
 	bool sqd_notify;
 	bool comm_est_raised;
 	bool last_wqe_raised;
+	struct sq sq;
+
+	struct async_event events[QP_EVENT_COUNT];
+	/* Posts refused with nothing signaled in the queue. */
+	uint32_t sq_full_unsignaled;
+	uint32_t sq_psn; /* as set by modify */
+	uint32_t rq_psn;
 	uint16_t pkey_index;
 	uint8_t path_mtu; /* enum ibv_mtu */
 	uint8_t wqe_sges; /* that wqe has room for */
-	uint32_t qkey;    /* UD */
-	uint32_t sq_psn;  /* as set by modify */
-	uint32_t rq_psn;
-	struct sq sq;
-
-	/* Doorbell: posting threads set it, the engine clears it before it looks at prod.
-	 */
-	uint32_t doorbell LINE_ALIGNED;
-	/* Posts refused with nothing signaled in the queue. */
-	uint32_t sq_full_unsignaled;
-	struct qp *doorbell_next;
-
-	struct async_event events[QP_EVENT_COUNT];
 };
 
 /* One of the handles that share an XRC target QP (ibv_open_qp(3)). */

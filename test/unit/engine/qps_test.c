@@ -62,7 +62,7 @@ engine_check(struct side *s, const struct bed_qp *qps, unsigned n)
 		waiting += qps[i].qp->on_waiting;
 		/* Nobody with something to say is in no line. */
 		assert_true(!qp_wants_tx(qps[i].qp) || qps[i].qp->on_ready ||
-			    qps[i].qp->on_waiting || qps[i].qp->doorbell != 0);
+			    qps[i].qp->on_waiting || qps[i].qp->sq.doorbell != 0);
 	}
 	assert_int_equal(peer->inflight, inflight);
 	assert_int_equal(e->waiting, waiting);
