@@ -84,7 +84,8 @@ ack_steps_back(struct qp *qp)
 bool
 qp_ack_only(const struct qp *qp)
 {
-	return qp->resp.ack_held && !req_wants_tx(qp);
+	return qp->resp.ack_held && qp->resp.owed == OWED_ACK && !resp_jobs_pending(qp) &&
+	       !req_wants_tx(qp);
 }
 
 unsigned
