@@ -5,6 +5,7 @@
 #include "check.h"
 #include "cover.h"
 #include "msg.h"
+#include "rogue.h"
 
 /* What the QP has become without anybody asking. */
 void
@@ -234,6 +235,8 @@ wc_check(struct cq_model *cq, const struct ibv_wc *wc)
 		(uint64_t)wc->opcode, wc->byte_len);
 	cq->polled++;
 	cover.status[wc->status % COVER_WC]++;
+	if (rogue_wc(cq, wc))
+		return;
 	if (ID_KIND(wc->wr_id) == ID_SEND)
 		send_seen(cq, wc);
 	else

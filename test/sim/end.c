@@ -34,6 +34,7 @@ rq_open(struct end *e)
 	m->qp = e->qp;
 	m->srq = NULL;
 	m->pd = e->pd;
+	recv_open(m, RECV_RING);
 }
 
 static struct ibv_qp *
@@ -167,7 +168,7 @@ static void
 end_close(struct end *e)
 {
 	CHECK(ibv_destroy_qp(e->qp) == 0, "ibv_destroy_qp");
-	recv_drop_all(&e->rq);
+	recv_close(&e->rq);
 	e->recv->users--;
 	pattern_fill(e->words.data, e->words.len);
 	arena_put(&e->host->arena, &e->words);

@@ -67,7 +67,7 @@ struct end {
 
 	uint32_t recv_next; /* the receive that completes next is this or a later one */
 	bool recv_bad;      /* a receive of it may have no rights */
-	bool may_rem_op; /* the peer had a receive without rights */
+	bool may_rem_op;    /* the peer had a receive without rights */
 	bool failed;        /* an error completion was seen: flushes follow */
 	bool may_flush;     /* it may be in ERR now, or SQE */
 	bool may_retry;     /* RETRY_EXC is nobody's fault */

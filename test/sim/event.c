@@ -46,7 +46,9 @@ event_seen(struct host *h, const struct ibv_async_event *event)
 	case IBV_EVENT_SRQ_ERR:
 		sim_fail("host %u: SRQ_ERR", h->index);
 	default:
-		qp_event_seen(end_of_qp(event->element.qp), event->event_type);
+		/* A victim's: whatever it is. */
+		if (end_of_qp(event->element.qp) != NULL)
+			qp_event_seen(end_of_qp(event->element.qp), event->event_type);
 		break;
 	}
 }

@@ -6,6 +6,7 @@
 #include "cover.h"
 #include "gen.h"
 #include "msg.h"
+#include "rogue.h"
 
 #define REGIONS 8
 
@@ -198,6 +199,29 @@ op_spoil(void)
 }
 
 static bool
+op_rogue(void)
+{
+	return !world.calm && rogue_op();
+}
+
+/* From INIT, RTS or SQD to the same. */
+static bool
+op_modify(void)
+{
+	struct end *e = any_end();
+	struct ibv_qp_attr attr = {.cur_qp_state = e->state};
+
+	end_sync(e);
+	if (e->state == IBV_QPS_INIT || e->state == IBV_QPS_SQD)
+		end_modify(e, e->state, &attr, 0);
+	else if (e->state == IBV_QPS_RTS)
+		end_modify(e, e->state, &attr, chance(500) ? IBV_QP_CUR_STATE : 0);
+	else
+		return false;
+	return true;
+}
+
+static bool
 op_query(void)
 {
 	struct end *e = any_end();
@@ -346,6 +370,8 @@ weight(unsigned op)
 	case GEN_poison:
 	case GEN_revoke:
 		return world.poison;
+	case GEN_rogue:
+		return rogue_active() ? 150 : 0;
 	case GEN_spoil:
 		return world.poison / 2;
 	case GEN_drain:

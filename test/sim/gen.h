@@ -14,6 +14,8 @@
 	X(srq_resize, 15, "resize an SRQ")                                               \
 	X(region, 20, "register or deregister a region")                                 \
 	X(cq_resize, 20, "resize a CQ")                                                  \
+	X(rogue, 0, "a machine that keeps to no rules")                                  \
+	X(modify, 10, "attributes of a QP, its state kept")                              \
 	X(query, 15, "query a QP")                                                       \
 	X(poison, 0, "post a request that must fail")                                    \
 	X(revoke, 0, "deregister a region in use")                                       \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -168,6 +168,22 @@ cq_resize_op(struct cq_model *m)
 /* ---- Receive queues ---- */
 
 void
+recv_open(struct recv_model *m, uint32_t ring)
+{
+	m->ring = ring;
+	m->recv = calloc(ring, sizeof(*m->recv));
+	CHECK(m->recv != NULL, "no memory");
+}
+
+void
+recv_close(struct recv_model *m)
+{
+	recv_drop_all(m);
+	free(m->recv);
+	m->recv = NULL;
+}
+
+void
 recv_open_srq(struct recv_model *m, struct host *h, unsigned number)
 {
 	static const uint32_t caps[] = {300, 1100, 2600, 4200, 12000, 20600};
@@ -182,6 +198,7 @@ recv_open_srq(struct recv_model *m, struct host *h, unsigned number)
 	m->pd = (unsigned)draw(HOST_PDS);
 	m->srq = ibv_create_srq(h->pd[m->pd], &attr);
 	CHECK(m->srq != NULL, "ibv_create_srq: %s", strerror(errno));
+	recv_open(m, RECV_RING_SRQ);
 	m->max_wr = attr.attr.max_wr;
 	m->max_sge = attr.attr.max_sge;
 	m->bound = 160;
@@ -193,7 +210,7 @@ recv_close_srq(struct recv_model *m)
 {
 	srq_check(m);
 	CHECK(ibv_destroy_srq(m->srq) == 0, "ibv_destroy_srq");
-	recv_drop_all(m);
+	recv_close(m);
 }
 
 /* In the ring: posted and not taken. */
@@ -208,7 +225,7 @@ outstanding(const struct recv_model *m)
 static struct recv *
 recv_slot(struct recv_model *m, uint32_t index)
 {
-	return &m->recv[index % RECV_RING];
+	return &m->recv[index % m->ring];
 }
 
 /* Who takes from this queue may fail now. */
@@ -262,7 +279,7 @@ recv_post(struct recv_model *m, unsigned count)
 	for (; n < RTE_MIN(count, LIST + 0u); n++) {
 		struct recv *r = recv_slot(m, m->posted + n);
 
-		if (m->live + n >= m->bound || m->posted + n - m->oldest >= RECV_RING)
+		if (m->live + n >= m->bound || m->posted + n - m->oldest >= m->ring)
 			break;
 		r->index = m->posted + n;
 		r->cap = m->cap;

@@ -10,8 +10,8 @@
 
 #include "sgl.h"
 
-#define RECV_RING 512 /* receives that a model remembers */
-#define RECV_GONE 64  /* how far behind the oldest the youngest completion may be */
+#define RECV_RING 512      /* receives that a model remembers */
+#define RECV_RING_SRQ 8192 /* a QP may hold one while thousands pass it by */
 
 struct host;
 struct end;
@@ -20,6 +20,7 @@ struct end;
 #define ID_SEND UINT64_C(0x5E)
 #define ID_RECV UINT64_C(0x7E)
 #define ID_SRQ UINT64_C(0x9E)
+#define ID_ROGUE UINT64_C(0xBE)
 #define ID_MAKE(kind, owner, index) ((kind) << 56 | (uint64_t)(owner) << 32 | (index))
 #define ID_KIND(id) ((id) >> 56)
 #define ID_OWNER(id) ((unsigned)((id) >> 32) & 0xFFFFFF)
@@ -65,9 +66,10 @@ struct recv_model {
 	uint32_t limit_due; /* events that must have come by now */
 	uint32_t limit_events;
 	uint32_t users;
-	bool spoil;   /* while such a one is posted */
-	bool has_bad; /* there was a receive without rights, from then on */
-	struct recv recv[RECV_RING];
+	bool spoil;    /* while such a one is posted */
+	bool has_bad;  /* there was a receive without rights, from then on */
+	uint32_t ring; /* places in it */
+	struct recv *recv;
 };
 
 /* Polls until nothing is left, or n. Checks every completion. */
@@ -90,6 +92,11 @@ cq_saw(struct cq_model *m, bool solicited_or_error);
 void
 cq_purged(struct cq_model *m, struct end *e);
 
+/* Room for what is posted. */
+void
+recv_open(struct recv_model *m, uint32_t ring);
+void
+recv_close(struct recv_model *m);
 void
 recv_open_srq(struct recv_model *m, struct host *h, unsigned number);
 void

@@ -4,6 +4,7 @@
 #include "check.h"
 #include "cover.h"
 #include "gen.h"
+#include "rogue.h"
 #include "run.h"
 
 #define REST_NS (400 * SEC_NS)
@@ -72,6 +73,7 @@ conns_open(void)
 		conn_plan(&world.conn[i], i, DRAW_OF(types), &world.host[a],
 			&world.host[b]);
 	}
+	rogue_plan();
 	for (unsigned h = 0; h < world.hosts; h++) {
 		struct host *host = &world.host[h];
 		uint32_t shared = 1;
@@ -85,6 +87,7 @@ conns_open(void)
 	}
 	for (unsigned i = 0; i < world.conns; i++)
 		conn_open(&world.conn[i]);
+	rogue_open();
 }
 
 static void
@@ -236,7 +239,7 @@ srq_count(struct host *h, unsigned index)
 {
 	struct recv_model *m = &h->srq[index];
 	struct rocade_srq_info info;
-	uint32_t held = 0;
+	uint32_t held = rogue_held(m);
 
 	CHECK(rocade_srq_info(m->srq, &info) == 0, "rocade_srq_info");
 	for (unsigned i = 0; i < world.conns; i++) {
@@ -272,6 +275,7 @@ world_close(void)
 			srq_count(&world.host[h], s);
 		host_stats(&world.host[h], cover.drop);
 	}
+	rogue_close();
 	for (unsigned i = 0; i < world.conns; i++)
 		conn_close(&world.conn[i]);
 	gen_end();
