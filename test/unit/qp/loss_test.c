@@ -290,6 +290,58 @@ test_older_than_cache(void **state)
 	pair_fini(&p);
 }
 
+/* READs, atomics, a fatal NAK, a sequence NAK, an RNR NAK: sent whether the request asks
+ * or not. A SEND or WRITE that does not ask gets none. */
+static void
+test_without_ackreq(void **state)
+{
+	struct crafted c = {.dma_len = 8, .swap_add = 1};
+
+	(void)state;
+	open_pair(PSN_A, 4);
+	host_recv(&p.b, 0, 0, 100);
+	c.va = (uintptr_t)p.b.mem + REMOTE;
+	c.rkey = p.b.rkey;
+	c.psn = PSN_A;
+	c.payload_len = 8;
+	c.opcode = OPCODE_RC_WRITE_ONLY;
+	inject(&p.b, &c);
+	c.psn++;
+	c.opcode = OPCODE_RC_SEND_ONLY;
+	inject(&p.b, &c);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	expect_received(&p.b, 0, 8);
+	c.payload_len = 0;
+	c.psn++;
+	c.opcode = OPCODE_RC_READ_REQUEST;
+	inject(&p.b, &c);
+	c.psn++;
+	c.opcode = OPCODE_RC_FETCH_ADD;
+	inject(&p.b, &c);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
+	expect_frame(&p.b, 0, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A + 2, 0);
+	expect_frame(&p.b, 1, OPCODE_RC_ATOMIC_ACKNOWLEDGE, PSN_A + 3, 0);
+	wire_drop_all(&p.b);
+	c.opcode = OPCODE_RC_SEND_ONLY;
+	c.psn = PSN_A + 5;
+	inject(&p.b, &c);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 0, AETH_NAK_SEQ, PSN_A + 4, 4);
+	wire_drop_all(&p.b);
+	c.psn = PSN_A + 4; /* no receive */
+	inject(&p.b, &c);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 0, AETH_RNR_NAK | 12, PSN_A + 4, 4);
+	wire_drop_all(&p.b);
+	c.opcode = OPCODE_RC_SEND_MIDDLE;
+	inject(&p.b, &c);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 0, AETH_NAK_INV_REQ, PSN_A + 4, 4);
+	wire_drop_all(&p.b);
+	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
+	pair_fini(&p);
+}
+
 int
 main(void)
 {
@@ -300,6 +352,7 @@ main(void)
 		cmocka_unit_test(test_psn_wrap),
 		cmocka_unit_test(test_msn_wrap),
 		cmocka_unit_test(test_older_than_cache),
+		cmocka_unit_test(test_without_ackreq),
 	};
 
 	return cmocka_run_group_tests_name("qp loss", tests, NULL, NULL);
