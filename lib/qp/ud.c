@@ -196,8 +196,10 @@ ud_rx(struct qp *qp, const struct pkt_view *v)
 		int rc = qp->srq != NULL ? srq_take(qp->srq, qp->wqe)
 					 : recv_ring_take(qp->rq, qp->wqe);
 
-		if (rc != 0) {
+		if (unlikely(rc != 0)) {
 			qp->env->stats->drop[DROP_no_receive]++;
+			if (rc != -EAGAIN)
+				qp_error(qp); /* the SRQ is in the error state */
 			return;
 		}
 		qp->resp.wqe_held = true;

@@ -16,7 +16,7 @@ type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t le
 	case IBV_QPT_UC:
 		return !post_rows[wr->opcode].answered;
 	case IBV_QPT_XRC_SEND:
-		return wr->qp_type.xrc.remote_srqn <= 0xFFFFFF;
+		return xrc_has(wr->opcode) && wr->qp_type.xrc.remote_srqn <= 0xFFFFFF;
 	default:
 		return false; /* a target sends nothing */
 	}

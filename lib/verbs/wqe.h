@@ -48,6 +48,13 @@ static const struct post_row {
 		.answered = true},
 };
 
+/* Annex A19 gives its operations to RC alone. */
+static inline bool
+xrc_has(unsigned opcode)
+{
+	return opcode != IBV_WR_ATOMIC_WRITE;
+}
+
 /* 0 and the message's length, or EINVAL. */
 static inline int
 send_check(const struct sq *sq, const struct ibv_send_wr *wr, uint32_t *len)

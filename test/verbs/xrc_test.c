@@ -457,11 +457,26 @@ test_posting(void **state)
 	struct ibv_qp *initiator = initiator_of(a, 0);
 	struct ibv_qp *target = target_of(b->context, xrcd);
 	struct ibv_recv_wr recv = {.wr_id = 1}, *bad = NULL;
+	uint64_t word = 5;
+	struct ibv_sge sge = {(uintptr_t)&word, sizeof(word), 0};
+	struct ibv_send_wr *bad_send,
+		send = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_INLINE};
 
 	(void)state;
 	connect_both(a, initiator, b, target);
 	assert_int_equal(send_try(b, target, 1, 1, 0, 8), EINVAL);
 	assert_int_equal(send_try(a, initiator, 0x1000000, 1, 0, 8), EINVAL);
+	/* RC alone has it. */
+	send.opcode = IBV_WR_ATOMIC_WRITE;
+	assert_int_equal(ibv_post_send(initiator, &send, &bad_send), EINVAL);
+	REFUSED(ibv_create_qp_ex(a->context,
+			&(struct ibv_qp_init_attr_ex){.qp_type = IBV_QPT_XRC_SEND,
+				.send_cq = a->send_cq,
+				.comp_mask = IBV_QP_INIT_ATTR_PD |
+					     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+				.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE,
+				.pd = a->pd}),
+		EOPNOTSUPP);
 	assert_int_equal(ibv_post_recv(initiator, &recv, &bad), EINVAL);
 	assert_ptr_equal(bad, &recv);
 	assert_int_equal(ibv_post_recv(target, &recv, &bad), EINVAL);

@@ -267,6 +267,34 @@ test_no_receive(void **state)
 	close_ud();
 }
 
+/* From an SRQ: no answer when it is empty, the limit's event, and its error is the QP's. */
+static void
+test_srq(void **state)
+{
+	struct srq_attr attr = {.limit = 1};
+
+	(void)state;
+	open_ud(false, true);
+	hand(8);
+	assert_int_equal(dropped(DROP_no_receive), 1);
+	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
+	host_recv(&p.b, 1, 0, GRH + 8);
+	assert_int_equal(srq_modify(&p.b.srq, &attr, IBV_SRQ_LIMIT), 0);
+	hand(9); /* too long for it: kept, and taken for the next */
+	assert_int_equal(dropped(DROP_receive_short), 1);
+	expect_event(&p.b, IBV_EVENT_SRQ_LIMIT_REACHED);
+	hand(8);
+	expect_received(&p.b, 1, GRH + 8);
+	host_recv(&p.b, 2, 0, 100);
+	p.b.srq.error = true;
+	hand(8);
+	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_ERR);
+	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
+	assert_int_equal(dropped(DROP_no_receive), 1);
+	assert_int_equal(recv_ring_outstanding(&p.b.srq.ring), 1);
+	close_ud();
+}
+
 /* Row 18: a receive that cannot be written moves the QP to ERR. */
 static void
 test_bad_receive(void **state)
@@ -372,6 +400,7 @@ main(void)
 		cmocka_unit_test(test_grh_split),
 		cmocka_unit_test(test_too_short),
 		cmocka_unit_test(test_no_receive),
+		cmocka_unit_test(test_srq),
 		cmocka_unit_test(test_bad_receive),
 		cmocka_unit_test(test_sent),
 		cmocka_unit_test(test_sqe),
