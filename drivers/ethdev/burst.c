@@ -199,5 +199,6 @@ const struct port_ops ethdev_ops = {
 	.wait_fd = ethdev_wait_fd,
 	.link_up = ethdev_link_up,
 	.set_link = ethdev_set_link,
+	.set_groups = ethdev_set_groups,
 	.close = ethdev_close,
 };

@@ -265,9 +265,9 @@ ethdev_set_link(void *drv, bool up)
 		  : rte_eth_dev_set_link_down(dev->port_id);
 }
 
-/* IPv6 neighbours ask by multicast, so without it nobody finds us. */
+/* Where the PMD takes no list, or not so long a one: all multicast, else all frames. */
 static void
-multicast_enable(const struct ethdev *dev)
+multicast_all(const struct ethdev *dev)
 {
 	int ret = rte_eth_allmulticast_enable(dev->port_id);
 
@@ -277,6 +277,22 @@ multicast_enable(const struct ethdev *dev)
 		log_warn("%s receives neither all multicast nor all frames (%s): IPv6 "
 			 "neighbours may not find it",
 			dev->name, strerror(-ret));
+}
+
+void
+ethdev_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n)
+{
+	struct ethdev *dev = drv;
+
+	static_assert(sizeof(struct rte_ether_addr) == sizeof(macs[0]), "one for the other");
+	/* Once all are received it stays so: some PMDs mix the two up. */
+	if (dev->all_multicast)
+		return;
+	if (rte_eth_dev_set_mc_addr_list(dev->port_id,
+		    (struct rte_ether_addr *)(uintptr_t)macs, n) == 0)
+		return;
+	multicast_all(dev);
+	dev->all_multicast = true;
 }
 
 /* A moment for links that come up at once. The others may take seconds (autonegotiation)
@@ -303,7 +319,6 @@ dev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 	if (ret != 0)
 		return fail(err, err_size, pmd_error(ret), "%s does not start: %s",
 			dev->name, strerror(-ret));
-	multicast_enable(dev);
 	link_wait(dev);
 	memset(port, 0, sizeof(*port));
 	port->ops = &ethdev_ops;

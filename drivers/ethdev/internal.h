@@ -22,6 +22,7 @@ struct ethdev {
 	uint32_t mtu;
 	int socket;
 	bool tx_ipv4_cksum;
+	bool all_multicast;
 	struct rte_mempool *pool;
 	struct rte_eth_dev_info info;
 	char name[RTE_ETH_NAME_MAX_LEN];
@@ -35,6 +36,7 @@ extern const struct port_ops ethdev_ops;
 /* ethdev.c */
 bool ethdev_link_up(void *drv);
 int ethdev_set_link(void *drv, bool up);
+void ethdev_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n);
 void ethdev_close(void *drv);
 
 #endif

@@ -181,6 +181,7 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 		dev_release(dev);
 		return rc;
 	}
+	dev_filter_set(dev);
 	*out = dev;
 	return 0;
 }
@@ -284,6 +285,7 @@ dev_set_net(struct dev *dev, const struct net_conf *net)
 			dev_event(dev, DEV_EVENT_GIDS);
 	}
 	dev_gates_unlock(dev);
+	dev_filter_set(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
 }

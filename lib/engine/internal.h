@@ -62,6 +62,9 @@ engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt);
 bool
 engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *view,
 	const struct qp *sender, uint64_t now);
+/* Tells the port which groups it has to receive. With dev->lock held, or nobody else. */
+void
+dev_filter_set(struct dev *dev);
 /* What the QP, whose path is a group's, is about to send: to its neighbours here. */
 void
 engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, unsigned n,

@@ -144,6 +144,10 @@ group_get(struct dev *dev, const uint8_t gid[16])
 	group = alloc_get(&alloc_plain, "group", sizeof(*group));
 	if (group == NULL)
 		return NULL;
+	if (net_join(dev->net, gid) != 0) {
+		alloc_put(&alloc_plain, group, sizeof(*group));
+		return NULL;
+	}
 	memcpy(group->gid, gid, 16);
 	LIST_INSERT_HEAD(bucket_of(dev, gid), group, link);
 	dev->group_count++;
@@ -155,6 +159,7 @@ group_put(struct dev *dev, struct group *group)
 {
 	if (group->count != 0)
 		return;
+	(void)net_leave(dev->net, group->gid);
 	LIST_REMOVE(group, link);
 	dev->group_count--;
 	alloc_put(&alloc_plain, group, sizeof(*group));
@@ -203,6 +208,16 @@ detach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 	return 0;
 }
 
+void
+dev_filter_set(struct dev *dev)
+{
+	uint8_t macs[NET_MAX_MACS][6];
+
+	if (dev->port.ops->set_groups != NULL)
+		dev->port.ops->set_groups(dev->port.drv, (const uint8_t (*)[6])macs,
+			net_group_macs(dev->net, macs, NET_MAX_MACS));
+}
+
 int
 dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 {
@@ -214,6 +229,7 @@ dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 	dev_gates_lock(dev);
 	rc = attach(dev, qp, gid);
 	dev_gates_unlock(dev);
+	dev_filter_set(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
 }
@@ -227,6 +243,7 @@ dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 	dev_gates_lock(dev);
 	rc = detach(dev, qp, gid);
 	dev_gates_unlock(dev);
+	dev_filter_set(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
 }

@@ -15,6 +15,7 @@
 
 #define NET_MAX_ADDRS 8
 #define NET_MAX_NEIGHS 4096
+#define NET_MAX_GROUPS 1024
 
 #define NEIGH_RETRY_NS (200 * NS_PER_MS) /* between two requests */
 #define NEIGH_TRIES 5                    /* requests without an answer: unreachable */
@@ -59,7 +60,21 @@ gid_is_ipv4(const uint8_t gid[16])
 /* 224.0.0.0/4 or ff00::/8. */
 bool gid_is_multicast(const uint8_t gid[16]);
 
-/* Announces all addresses, as after net_create(): the link has come up. */
+/*
+ * Multicast groups (IGMPv3, RFC 3376; MLDv2, RFC 3810; older versions for older queriers):
+ * joining tells the routers and switches of the link, and their queries are answered. A
+ * group that is joined several times is left as often. -EINVAL: no group; -ENOSPC. Our
+ * solicited-node groups (RFC 4291 2.7.1) are joined by themselves.
+ */
+int net_join(struct net *net, const uint8_t gid[16]);
+/* -EINVAL: it was not joined. */
+int net_leave(struct net *net, const uint8_t gid[16]);
+/* The MACs of what the port has to receive beside its own and broadcast: up to n, each
+ * once; how many there are. */
+#define NET_MAX_MACS (NET_MAX_GROUPS + NET_MAX_ADDRS + 2)
+unsigned net_group_macs(struct net *net, uint8_t (*macs)[6], unsigned n);
+
+/* Announces all addresses and groups, as after net_create(): the link has come up. */
 void net_announce(struct net *net);
 
 /* Moves whenever a neighbour's MAC or reachability, or an address, changed. Pairs with

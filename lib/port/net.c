@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The port's network side as others see it: configuration, frames in, frames out. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_ether.h>
 
 #include "port/net.h"
+
+#define IPV4_PROTO_AT 9
+#define IPV6_NEXT_AT 6
 
 void
 net_generation_bump(struct net *net)
@@ -27,7 +31,8 @@ net_deadline_update(struct net *net)
 {
 	uint64_t next_ns = wheel_next(&net->wheel);
 
-	if (!TAILQ_EMPTY(&net->due) || net->announce_at < net->conf.addr_count)
+	if (!TAILQ_EMPTY(&net->due) || !TAILQ_EMPTY(&net->groups_due) ||
+		net->announce_at < net->conf.addr_count)
 		next_ns = 0;
 	/* Relaxed: a hint; net_tx() looks again under the lock. */
 	__atomic_store_n(&net->deadline_ns, next_ns, __ATOMIC_RELAXED);
@@ -79,6 +84,8 @@ net_create(const struct net_conf *conf, struct net **out)
 	wheel_init(&net->wheel, 0);
 	wheel_timer_init(&net->announce_timer);
 	neigh_table_init(net);
+	group_table_init(net);
+	group_join_nodes(net, conf);
 	net_announce_start(net, NULL);
 	net_deadline_update(net);
 	*out = net;
@@ -115,6 +122,11 @@ net_set_conf(struct net *net, const struct net_conf *conf)
 	/* Another segment, or others know us by another MAC: start afresh. */
 	moved = old.vlan != conf->vlan || memcmp(old.mac, conf->mac, 6) != 0;
 	neigh_flush(net, moved);
+	/* The new ones first: a group of both is not left. */
+	group_join_nodes(net, conf);
+	group_leave_nodes(net, &old);
+	if (moved)
+		group_announce(net);
 	net_announce_start(net, moved ? NULL : &old);
 	net_generation_bump(net);
 	net_deadline_update(net);
@@ -127,6 +139,7 @@ net_announce(struct net *net)
 {
 	rte_ticketlock_lock(&net->lock);
 	net_announce_start(net, NULL);
+	group_announce(net);
 	net_deadline_update(net);
 	rte_ticketlock_unlock(&net->lock);
 }
@@ -138,8 +151,16 @@ net_dispatch(struct net *net, const struct frame *frame, struct pkt *reply, uint
 	case RTE_ETHER_TYPE_ARP:
 		return arp_rx(net, frame, reply, now);
 	case RTE_ETHER_TYPE_IPV4:
+		if (frame->l3_len > IPV4_PROTO_AT && frame->l3[IPV4_PROTO_AT] == IPPROTO_IGMP) {
+			igmp_rx(net, frame, now);
+			return false;
+		}
 		return icmp4_rx(net, frame, reply);
 	case RTE_ETHER_TYPE_IPV6:
+		if (frame->l3_len > IPV6_NEXT_AT && frame->l3[IPV6_NEXT_AT] == IPPROTO_HOPOPTS) {
+			mld_rx(net, frame, now);
+			return false;
+		}
 		return icmp6_rx(net, frame, reply, now);
 	default:
 		return false;
@@ -168,10 +189,14 @@ net_fire(struct wheel_timer *timer, uint64_t now, void *arg)
 	(void)now;
 	if (timer == &net->announce_timer)
 		net->announce_at = 0;
+	else if ((uint8_t *)timer >= (uint8_t *)net->groups &&
+		 (uint8_t *)timer < (uint8_t *)(net->groups + NET_GROUPS))
+		group_mark_due(net, (struct net_group *)timer);
 	else
 		neigh_mark_due(net, (struct neigh *)timer);
 }
-static_assert(offsetof(struct neigh, timer) == 0, "net_fire() takes one for the other");
+static_assert(offsetof(struct neigh, timer) == 0 && offsetof(struct net_group, timer) == 0,
+	"net_fire() takes one for the other");
 
 /* One round of announcements, as far as there are frames; the next follows a while later.
  */
@@ -202,6 +227,7 @@ net_tx_announce(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 unsigned
 net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 {
+	struct net_group *g;
 	struct neigh *e;
 	unsigned done;
 
@@ -212,6 +238,8 @@ net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 	done = net_tx_announce(net, frames, n, now);
 	while (done < n && (e = TAILQ_FIRST(&net->due)) != NULL)
 		done += neigh_ask(net, e, &frames[done], now);
+	while (done < n && (g = TAILQ_FIRST(&net->groups_due)) != NULL)
+		done += group_report(net, g, &frames[done], now);
 	net_deadline_update(net);
 	rte_ticketlock_unlock(&net->lock);
 	return done;

@@ -36,6 +36,29 @@ struct neigh {
 	bool wanted; /* somebody resolved it: it is kept fresh */
 };
 
+/* A multicast group that the port has joined, or has left and not said so yet. */
+struct net_group {
+	struct wheel_timer timer; /* of the next report */
+	TAILQ_ENTRY(net_group) link; /* due for one */
+	uint8_t gid[16];
+	uint16_t users; /* 0: left */
+	uint8_t left;   /* reports of a change still to be sent */
+	bool due;
+	bool in_use;
+};
+TAILQ_HEAD(net_group_list, net_group);
+
+#define NET_GROUPS (NET_MAX_GROUPS + NET_MAX_ADDRS)
+#define GROUP_ROBUSTNESS 2               /* how often a change is said (RFC 3376 8.1) */
+#define GROUP_AGAIN_NS SEC_NS            /* within so much time (RFC 3376 8.11) */
+#define GROUP_OLD_NS (UINT64_C(260) * SEC_NS) /* an older querier is there (RFC 3376 8.12) */
+
+/* A family's protocol: IGMP or MLD. */
+struct group_proto {
+	uint8_t version; /* of the querier: 1, 2 or 3; for MLD one less; 0: none is older */
+	uint64_t until_ns;
+};
+
 struct net {
 	rte_ticketlock_t lock;
 	uint32_t generation;
@@ -50,6 +73,10 @@ struct net {
 	struct neigh_list spare;
 	uint32_t stranger_count;
 	uint32_t used; /* entries[0..used) have been in use */
+	struct net_group_list groups_due;
+	struct group_proto igmp, mld;
+	uint32_t rand;
+	struct net_group groups[NET_GROUPS];
 	struct neigh *buckets[NEIGH_BUCKETS];
 	struct neigh entries[NET_MAX_NEIGHS];
 };
@@ -121,6 +148,37 @@ uint32_t sum_add(uint32_t sum, const void *data, uint32_t len);
 uint16_t sum_fold(uint32_t sum);
 /* Sum of the pseudo header of an ICMPv6 message. */
 uint32_t sum_icmp6(const void *src, const void *dst, uint32_t len);
+
+/* group.c */
+void group_table_init(struct net *net);
+/* Joins the solicited-node groups of the addresses of conf, or leaves those of old. */
+void group_join_nodes(struct net *net, const struct net_conf *conf);
+void group_leave_nodes(struct net *net, const struct net_conf *conf);
+/* Says all memberships again. */
+void group_announce(struct net *net);
+void group_mark_due(struct net *net, struct net_group *g);
+/* Its turn: writes the report it needs, false when it needs none. */
+bool group_report(struct net *net, struct net_group *g, struct pkt *frame, uint64_t now);
+/* A query for gid (NULL: for all of a family), to be answered within max_ns. version: the
+ * querier's, 0 when it is the newest. */
+void group_query_rx(struct net *net, const uint8_t *gid, bool ipv4, uint8_t version,
+	uint64_t max_ns, uint64_t now);
+/* Another host's report of the older protocols. */
+void group_report_rx(struct net *net, const uint8_t gid[16], uint64_t now);
+
+enum group_say {
+	GROUP_IS,    /* the answer to a query */
+	GROUP_JOINS,
+	GROUP_LEAVES,
+};
+/* igmp.c, mld.c: a frame of their kind taken in; one written, in the version given (0: the
+ * newest). False: it cannot, or need not, be said. */
+void igmp_rx(struct net *net, const struct frame *frame, uint64_t now);
+bool igmp_write(const struct net_conf *conf, const uint8_t gid[16], enum group_say what,
+	uint8_t version, struct pkt *frame);
+void mld_rx(struct net *net, const struct frame *frame, uint64_t now);
+bool mld_write(const struct net_conf *conf, const uint8_t gid[16], enum group_say what,
+	uint8_t version, struct pkt *frame);
 
 /* arp.c, nd.c, icmp.c: each takes a frame of its kind; true when reply holds an answer.
  */

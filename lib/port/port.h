@@ -35,6 +35,9 @@ struct port_ops {
 	int (*wait_fd)(void *queue);
 	/* Control path. */
 	bool (*link_up)(void *drv);
+	/* The multicast MACs that the port has to receive, all of them, from now on; more is
+	 * no harm. May be NULL. */
+	void (*set_groups)(void *drv, const uint8_t (*macs)[6], unsigned n);
 	/* Takes the link down or up: 0 or -errno. May be NULL. */
 	int (*set_link)(void *drv, bool up);
 	void (*close)(void *drv);

@@ -33,6 +33,22 @@ ipv4_sum_ok(const struct rte_ipv4_hdr *ip)
 	       0;
 }
 
+/* The only one that comes with options: the router alert (RFC 2236 2). */
+static bool
+ipv4_is_igmp(const struct rte_ipv4_hdr *ip)
+{
+	return ip->version_ihl >> 4 == 4 && ip->version_ihl >= IPV4_VERSION_IHL &&
+	       ip->next_proto_id == IPPROTO_IGMP;
+}
+
+/* The same in front of ICMPv6 (RFC 2710 3). */
+static bool
+ipv6_is_mld(const struct rte_ipv6_hdr *ip, uint32_t len)
+{
+	return ip->proto == IPPROTO_HOPOPTS && len >= 8 &&
+	       *(const uint8_t *)(ip + 1) == IPPROTO_ICMPV6;
+}
+
 static inline unsigned
 parse_ipv4(const uint8_t *data, uint32_t room, uint32_t flags, struct pkt_view *view,
 	struct l4 *l4)
@@ -44,7 +60,7 @@ parse_ipv4(const uint8_t *data, uint32_t room, uint32_t flags, struct pkt_view *
 		return DROP_runt;
 	total = rte_be_to_cpu_16(ip->total_length);
 	if (unlikely(ip->version_ihl != IPV4_VERSION_IHL || total < sizeof(*ip)))
-		return DROP_ip_header;
+		return ipv4_is_igmp(ip) ? PARSE_OTHER : DROP_ip_header;
 	if (unlikely(total > room))
 		return DROP_runt;
 	if (unlikely(flags & PKT_RX_IPV4_CKSUM_BAD))
@@ -54,7 +70,10 @@ parse_ipv4(const uint8_t *data, uint32_t room, uint32_t flags, struct pkt_view *
 	if (unlikely(ip->fragment_offset & rte_cpu_to_be_16(IPV4_FRAGMENT)))
 		return DROP_fragment;
 	if (unlikely(ip->next_proto_id != IPPROTO_UDP))
-		return ip->next_proto_id == IPPROTO_ICMP ? PARSE_OTHER : DROP_ip_header;
+		return ip->next_proto_id == IPPROTO_ICMP ||
+				       ip->next_proto_id == IPPROTO_IGMP
+			       ? PARSE_OTHER
+			       : DROP_ip_header;
 	view->ip_version = 4;
 	view->tclass = ip->type_of_service;
 	l4->data = data + sizeof(*ip);
@@ -77,7 +96,7 @@ parse_ipv6(const uint8_t *data, uint32_t room, struct pkt_view *view, struct l4 
 	if (unlikely(l4->len > room - sizeof(*ip)))
 		return DROP_runt;
 	if (unlikely(ip->proto != IPPROTO_UDP)) {
-		if (ip->proto == IPPROTO_ICMPV6)
+		if (ip->proto == IPPROTO_ICMPV6 || ipv6_is_mld(ip, l4->len))
 			return PARSE_OTHER;
 		return ip->proto == IPPROTO_FRAGMENT ? DROP_fragment : DROP_ip_header;
 	}

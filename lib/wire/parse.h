@@ -37,7 +37,7 @@ struct pkt_view {
  * Returns DROP_none and a filled view for a well-formed RoCEv2 packet whose ICRC is right,
  * PARSE_OTHER for a frame that lib/port answers, and a drop reason for all else; the view is
  * then undefined. What a PARSE_OTHER frame's IP header says (lengths, IPv4 checksum, not a
- * fragment) has been checked, nothing behind it. vlan: the port's VLAN id, 0 for none; a
+ * fragment) has been checked unless it has options, nothing behind it. vlan: the port's VLAN id, 0 for none; a
  * port with a VLAN takes no untagged frames, every port takes priority-tagged ones (VLAN 0).
  * A UDP checksum is not looked at: the ICRC covers more. The end of the packet is what the UDP length says: the frame may be
  * longer.

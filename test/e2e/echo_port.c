@@ -151,6 +151,7 @@ int
 main(int argc, char **argv)
 {
 	struct ethdev_conf conf = {.queues = 1};
+	uint8_t macs[NET_MAX_MACS][6];
 	char err[200], line[16];
 	struct port port;
 	struct net *net;
@@ -166,6 +167,8 @@ main(int argc, char **argv)
 	if (ethdev_open(&conf, &port, err, sizeof(err)) != 0)
 		die(err);
 	net = net_open(&port, argc, argv);
+	port.ops->set_groups(port.drv, (const uint8_t (*)[6])macs,
+		net_group_macs(net, macs, NET_MAX_MACS));
 	printf("open " MAC_FORMAT "\n", MAC_BYTES(port.mac));
 	if (fgets(line, sizeof(line), stdin) == NULL)
 		return 1;

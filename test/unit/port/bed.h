@@ -135,6 +135,30 @@ net_send(struct net *net, uint64_t now)
 	return out;
 }
 
+/* A membership report: IGMP, or MLD behind its hop-by-hop header. */
+static inline bool
+is_report(const struct pkt *frame)
+{
+	unsigned l3 = frame->data[12] == 0x81 && frame->data[13] == 0 ? 18 : 14;
+	bool ipv6 = frame->data[l3 - 2] == 0x86;
+
+	return ipv6 ? frame->data[l3 + 6] == 0
+		    : frame->data[l3 - 1] == 0 && frame->data[l3 + 9] == 2;
+}
+
+/* The frame net sends now that is no membership report. */
+static inline struct pkt
+net_say(struct net *net, uint64_t now)
+{
+	struct pkt frame = net_send(net, now);
+
+	while (frame.data != NULL && is_report(&frame)) {
+		free(frame.data);
+		frame = net_send(net, now);
+	}
+	return frame;
+}
+
 static inline bool
 mac_is(const uint8_t mac[6], uint8_t n)
 {

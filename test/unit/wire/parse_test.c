@@ -169,7 +169,7 @@ static void
 drop_ip_header(void **state)
 {
 	static const uint8_t first[] = {0x00, 0x35, 0x55, 0x65, 0x44, 0x46, 0x4F};
-	static const uint8_t protocols[] = {0, 2, 6, 41, 43, 59, 89, 132, 255};
+	static const uint8_t protocols[] = {0, 6, 41, 43, 59, 89, 132, 255};
 	struct craft c;
 
 	(void)state;
@@ -197,6 +197,27 @@ drop_ip_header(void **state)
 		c.data[IP_OFF + 6] = protocols[i];
 		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
 	}
+}
+
+/* Multicast membership is the port's business, and the only one with options. */
+static void
+other_with_options(void **state)
+{
+	static const uint8_t first[] = {0x45, 0x46, 0x4F, 0x44, 0x36};
+	struct craft c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(first); i++) {
+		c = craft4();
+		c.data[IP_OFF] = first[i];
+		c.data[IP_OFF + 9] = 2;
+		assert_int_equal(craft_parse(&c, 0), i < 3 ? PARSE_OTHER : DROP_ip_header);
+	}
+	c = craft6();
+	c.data[IP_OFF + 6] = 0;
+	assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+	c.data[IP_OFF + 40] = 58;
+	assert_int_equal(craft_parse(&c, 0), PARSE_OTHER);
 }
 
 static void
@@ -466,6 +487,7 @@ main(void)
 		cmocka_unit_test(drop_ethertype),
 		cmocka_unit_test(vlan_rules),
 		cmocka_unit_test(drop_ip_header),
+		cmocka_unit_test(other_with_options),
 		cmocka_unit_test(drop_ip_checksum),
 		cmocka_unit_test(ip_checksum_extremes),
 		cmocka_unit_test(drop_fragment),

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memberships: when a report is due. A change is said twice; a query is answered after a
+ * random part of the time it gives (RFC 3376 5.2, RFC 3810 6.2), for each group alone. An
+ * older querier is spoken to in its version for as long as it is heard from.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "port/net.h"
+
+static bool
+group_is_said(const uint8_t gid[16])
+{
+	static const uint8_t all_systems[4] = {224, 0, 0, 1};
+	static const uint8_t all_nodes[16] = {0xff, 0x02, [15] = 1};
+
+	/* Not those of all hosts, nor what stays in this host (RFC 3376 6, RFC 3810 6).
+	 */
+	if (gid_is_ipv4(gid))
+		return memcmp(gid + 12, all_systems, 4) != 0;
+	return (gid[1] & 0xf) > 1 && memcmp(gid, all_nodes, 16) != 0;
+}
+
+/* xorshift32; what it starts with differs from host to host. */
+static uint64_t
+random_below(struct net *net, uint64_t bound_ns)
+{
+	uint32_t x = net->rand;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	net->rand = x;
+	return (bound_ns >> 16) * (x >> 16);
+}
+
+void
+group_table_init(struct net *net)
+{
+	uint32_t low;
+
+	TAILQ_INIT(&net->groups_due);
+	memcpy(&low, net->conf.mac + 2, sizeof(low));
+	net->rand = low * UINT32_C(2654435761) | 1;
+	for (unsigned i = 0; i < NET_GROUPS; i++)
+		wheel_timer_init(&net->groups[i].timer);
+}
+
+static struct net_group *
+group_find(struct net *net, const uint8_t gid[16])
+{
+	for (unsigned i = 0; i < NET_GROUPS; i++) {
+		struct net_group *g = &net->groups[i];
+
+		if (g->in_use && memcmp(g->gid, gid, 16) == 0)
+			return g;
+	}
+	return NULL;
+}
+
+void
+group_mark_due(struct net *net, struct net_group *g)
+{
+	wheel_cancel(&net->wheel, &g->timer);
+	if (!g->due)
+		TAILQ_INSERT_TAIL(&net->groups_due, g, link);
+	g->due = true;
+}
+
+static void
+group_undue(struct net *net, struct net_group *g)
+{
+	if (g->due)
+		TAILQ_REMOVE(&net->groups_due, g, link);
+	g->due = false;
+}
+
+static struct net_group *
+group_add(struct net *net, const uint8_t gid[16])
+{
+	for (unsigned i = 0; i < NET_GROUPS; i++) {
+		struct net_group *g = &net->groups[i];
+
+		if (g->in_use)
+			continue;
+		memcpy(g->gid, gid, 16);
+		g->in_use = true;
+		g->users = 0;
+		return g;
+	}
+	return NULL;
+}
+
+/* Its membership has changed: the change is said, from now on. */
+static void
+group_change(struct net *net, struct net_group *g)
+{
+	if (!group_is_said(g->gid)) {
+		g->in_use = g->users != 0;
+		return;
+	}
+	g->left = GROUP_ROBUSTNESS;
+	group_mark_due(net, g);
+}
+
+static int
+join(struct net *net, const uint8_t gid[16])
+{
+	struct net_group *g = group_find(net, gid);
+
+	if (g == NULL)
+		g = group_add(net, gid);
+	if (g == NULL || g->users == UINT16_MAX)
+		return -ENOSPC;
+	if (g->users++ == 0)
+		group_change(net, g);
+	return 0;
+}
+
+static int
+leave(struct net *net, const uint8_t gid[16])
+{
+	struct net_group *g = group_find(net, gid);
+
+	if (g == NULL || g->users == 0)
+		return -EINVAL;
+	if (--g->users == 0)
+		group_change(net, g);
+	return 0;
+}
+
+int
+net_join(struct net *net, const uint8_t gid[16])
+{
+	int rc;
+
+	if (!gid_is_multicast(gid))
+		return -EINVAL;
+	rte_ticketlock_lock(&net->lock);
+	rc = join(net, gid);
+	net_deadline_update(net);
+	rte_ticketlock_unlock(&net->lock);
+	return rc;
+}
+
+int
+net_leave(struct net *net, const uint8_t gid[16])
+{
+	int rc;
+
+	rte_ticketlock_lock(&net->lock);
+	rc = leave(net, gid);
+	net_deadline_update(net);
+	rte_ticketlock_unlock(&net->lock);
+	return rc;
+}
+
+void
+group_join_nodes(struct net *net, const struct net_conf *conf)
+{
+	uint8_t gid[16];
+
+	for (unsigned i = 0; i < conf->addr_count; i++) {
+		if (gid_is_ipv4(conf->addr[i].gid))
+			continue;
+		gid_solicited_node(conf->addr[i].gid, gid);
+		(void)join(net, gid);
+	}
+}
+
+void
+group_leave_nodes(struct net *net, const struct net_conf *conf)
+{
+	uint8_t gid[16];
+
+	for (unsigned i = 0; i < conf->addr_count; i++) {
+		if (gid_is_ipv4(conf->addr[i].gid))
+			continue;
+		gid_solicited_node(conf->addr[i].gid, gid);
+		(void)leave(net, gid);
+	}
+}
+
+void
+group_announce(struct net *net)
+{
+	for (unsigned i = 0; i < NET_GROUPS; i++) {
+		struct net_group *g = &net->groups[i];
+
+		if (g->in_use && g->users != 0)
+			group_change(net, g);
+	}
+}
+
+static uint8_t
+version_of(struct group_proto *p, uint64_t now)
+{
+	if (now >= p->until_ns)
+		p->version = 0;
+	return p->version;
+}
+
+bool
+group_report(struct net *net, struct net_group *g, struct pkt *frame, uint64_t now)
+{
+	bool ipv4 = gid_is_ipv4(g->gid);
+	uint8_t version = version_of(ipv4 ? &net->igmp : &net->mld, now);
+	enum group_say what = g->users == 0  ? GROUP_LEAVES
+			      : g->left != 0 ? GROUP_JOINS
+					     : GROUP_IS;
+	bool sent;
+
+	group_undue(net, g);
+	g->left -= g->left != 0;
+	/* The older protocols know one report, and say it once that they leave. */
+	if (version != 0 && what == GROUP_LEAVES)
+		g->left = 0;
+	sent = (ipv4 ? igmp_write : mld_write)(&net->conf, g->gid, what, version, frame);
+	if (g->left != 0)
+		wheel_set(
+			&net->wheel, &g->timer, now + random_below(net, GROUP_AGAIN_NS));
+	else if (g->users == 0)
+		g->in_use = false;
+	return sent;
+}
+
+void
+group_query_rx(struct net *net, const uint8_t *gid, bool ipv4, uint8_t version,
+	uint64_t max_ns, uint64_t now)
+{
+	struct group_proto *p = ipv4 ? &net->igmp : &net->mld;
+
+	if (version != 0 && (version_of(p, now) == 0 || version <= p->version)) {
+		p->version = version;
+		p->until_ns = now + GROUP_OLD_NS;
+	}
+	for (unsigned i = 0; i < NET_GROUPS; i++) {
+		struct net_group *g = &net->groups[i];
+		uint64_t when;
+
+		if (!g->in_use || g->users == 0 || g->due ||
+			gid_is_ipv4(g->gid) != ipv4 || !group_is_said(g->gid) ||
+			(gid != NULL && memcmp(g->gid, gid, 16) != 0))
+			continue;
+		when = now + random_below(net, max_ns);
+		/* One that comes earlier anyway is an answer. */
+		if (when < g->timer.when_ns)
+			wheel_set(&net->wheel, &g->timer, when);
+	}
+}
+
+void
+group_report_rx(struct net *net, const uint8_t gid[16], uint64_t now)
+{
+	struct net_group *g = group_find(net, gid);
+	struct group_proto *p = gid_is_ipv4(gid) ? &net->igmp : &net->mld;
+
+	/* One host's answer is enough (RFC 2236 3), where nobody listens for more. */
+	if (g != NULL && version_of(p, now) != 0 && g->left == 0 && g->users != 0 &&
+		!g->due)
+		wheel_cancel(&net->wheel, &g->timer);
+}
+
+unsigned
+net_group_macs(struct net *net, uint8_t (*macs)[6], unsigned n)
+{
+	static const uint8_t all[2][6] = {
+		{0x01, 0x00, 0x5e, 0, 0, 1}, {0x33, 0x33, 0, 0, 0, 1}};
+	unsigned count = 0;
+
+	for (; count < 2 && count < n; count++)
+		memcpy(macs[count], all[count], 6);
+	rte_ticketlock_lock(&net->lock);
+	for (unsigned i = 0; i < NET_GROUPS && count < n; i++) {
+		const struct net_group *g = &net->groups[i];
+		unsigned same = 0;
+
+		if (!g->in_use || g->users == 0)
+			continue;
+		gid_multicast_mac(g->gid, macs[count]);
+		while (memcmp(macs[same], macs[count], 6) != 0)
+			same++;
+		count += same == count;
+	}
+	rte_ticketlock_unlock(&net->lock);
+	return count;
+}

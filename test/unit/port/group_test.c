@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memberships: what is said when, in which version, and how queries are answered. */
+#include <errno.h>
+
+#include <netinet/in.h>
+
+#include "bed.h"
+
+#define ETH 14
+#define IP4 24 /* with the router alert */
+#define IP6 48 /* with the hop-by-hop header */
+
+static struct net *net;
+static uint64_t now;
+
+static void
+start(void)
+{
+	net = net_of(1, 0);
+	now = T0;
+}
+
+/* The next report up to and including end, and when; data NULL when there is none. */
+static struct pkt
+next_report(uint64_t end)
+{
+	while (net_deadline(net) <= end) {
+		struct pkt frame;
+
+		now = RTE_MAX(now, net_deadline(net));
+		frame = net_send(net, now);
+		if (frame.data != NULL && is_report(&frame))
+			return frame;
+		free(frame.data);
+		if (net_deadline(net) <= now)
+			now += WHEEL_TICK_NS;
+	}
+	now = end;
+	return (struct pkt){.data = NULL};
+}
+
+static void
+expect_none(uint64_t ns)
+{
+	struct pkt frame = next_report(now + ns);
+
+	assert_null(frame.data);
+}
+
+/* An IGMP message of this type to dst, about the group; a v3 report's record too. */
+static void
+expect_igmp(uint64_t within, unsigned type, const char *dst, const char *group,
+	unsigned record)
+{
+	struct pkt f = next_report(now + within);
+	const uint8_t *ip = f.data + ETH, *msg = ip + IP4;
+	uint8_t mac[6];
+
+	assert_non_null(f.data);
+	gid_multicast_mac(gid_of(dst), mac);
+	assert_memory_equal(f.data, mac, 6);
+	assert_int_equal(ip[0], 0x46);
+	assert_int_equal(ip[8], 1); /* TTL */
+	assert_int_equal(ip[9], IPPROTO_IGMP);
+	assert_memory_equal(ip + 12, gid_of("192.0.2.1") + 12, 4);
+	assert_memory_equal(ip + 16, gid_of(dst) + 12, 4);
+	assert_int_equal(ip[20] << 8 | ip[21], 0x9404); /* router alert */
+	assert_int_equal(sum_fold(sum_add(0, ip, IP4)), 0);
+	assert_int_equal(f.len, ETH + IP4 + (record != 0 ? 16 : 8));
+	assert_int_equal(ip[2] << 8 | ip[3], f.len - ETH);
+	assert_int_equal(sum_fold(sum_add(0, msg, f.len - ETH - IP4)), 0);
+	assert_int_equal(msg[0], type);
+	if (record != 0) {
+		assert_int_equal(msg[6] << 8 | msg[7], 1);
+		assert_int_equal(msg[8], record);
+		assert_memory_equal(msg + 12, gid_of(group) + 12, 4);
+	} else {
+		assert_memory_equal(msg + 4, gid_of(group) + 12, 4);
+	}
+	free(f.data);
+}
+
+static void
+expect_mld(uint64_t within, unsigned type, const char *dst, const char *group,
+	unsigned record)
+{
+	struct pkt f = next_report(now + within);
+	const uint8_t *ip = f.data + ETH, *msg = ip + IP6;
+	uint8_t own[16], mac[6];
+	uint32_t len;
+
+	assert_non_null(f.data);
+	gid_multicast_mac(gid_of(dst), mac);
+	assert_memory_equal(f.data, mac, 6);
+	gid_link_local(net_conf(net)->mac, own);
+	assert_int_equal(ip[7], 1); /* hop limit */
+	assert_memory_equal(ip + 8, own, 16);
+	assert_memory_equal(ip + 24, gid_of(dst), 16);
+	assert_int_equal(ip[40], IPPROTO_ICMPV6);
+	assert_int_equal(ip[42] << 8 | ip[43], 0x0502); /* router alert */
+	len = f.len - ETH - IP6;
+	assert_int_equal(len, record != 0 ? 28 : 24);
+	assert_int_equal(ip[4] << 8 | ip[5], len + 8);
+	assert_int_equal(sum_fold(sum_add(sum_icmp6(ip + 8, ip + 24, len), msg, len)), 0);
+	assert_int_equal(msg[0], type);
+	if (record != 0) {
+		assert_int_equal(msg[6] << 8 | msg[7], 1);
+		assert_int_equal(msg[8], record);
+		assert_memory_equal(msg + 12, gid_of(group), 16);
+	} else {
+		assert_memory_equal(msg + 8, gid_of(group), 16);
+	}
+	free(f.data);
+}
+
+/* ---- Queries ---- */
+
+static void
+hear(const uint8_t *bytes, size_t len)
+{
+	struct pkt in = frame_exact(bytes, len), answer;
+
+	answer = net_ask(net, &in, now);
+	assert_null(answer.data);
+	free(in.data);
+}
+
+/* An IGMP frame from the router 192.0.2.254. */
+static size_t
+igmp_frame(uint8_t frame[64], unsigned type, unsigned code, const char *dst,
+	const char *group, size_t len)
+{
+	uint8_t *ip = frame + ETH, *msg = ip + IP4;
+	uint16_t sum;
+
+	memset(frame, 0, 64);
+	gid_multicast_mac(gid_of(dst), frame);
+	frame[6] = 0x02;
+	frame[11] = 0xFE;
+	frame[12] = 0x08;
+	ip[0] = 0x46;
+	ip[3] = (uint8_t)(IP4 + len);
+	ip[8] = 1;
+	ip[9] = IPPROTO_IGMP;
+	memcpy(ip + 12, gid_of("192.0.2.254") + 12, 4);
+	memcpy(ip + 16, gid_of(dst) + 12, 4);
+	ip[20] = 0x94;
+	ip[21] = 4;
+	sum = sum_fold(sum_add(0, ip, IP4));
+	memcpy(ip + 10, &sum, 2);
+	msg[0] = (uint8_t)type;
+	msg[1] = (uint8_t)code;
+	if (group != NULL)
+		memcpy(msg + 4, gid_of(group) + 12, 4);
+	sum = sum_fold(sum_add(0, msg, (uint32_t)len));
+	memcpy(msg + 2, &sum, 2);
+	return ETH + IP4 + len;
+}
+
+static void
+igmp_query(unsigned code, const char *group, size_t len)
+{
+	uint8_t frame[64];
+
+	hear(frame, igmp_frame(frame, 0x11, code, group != NULL ? group : "224.0.0.1",
+			    group, len));
+}
+
+static size_t
+mld_frame(uint8_t frame[128], unsigned type, unsigned code, const char *dst,
+	const char *group, size_t len)
+{
+	uint8_t *ip = frame + ETH, *msg = ip + IP6;
+	uint16_t sum;
+
+	memset(frame, 0, 128);
+	gid_multicast_mac(gid_of(dst), frame);
+	frame[6] = 0x02;
+	frame[11] = 0xFE;
+	frame[12] = 0x86;
+	frame[13] = 0xDD;
+	ip[0] = 0x60;
+	ip[5] = (uint8_t)(8 + len);
+	ip[7] = 1;
+	memcpy(ip + 8, gid_of("fe80::fe"), 16);
+	memcpy(ip + 24, gid_of(dst), 16);
+	ip[40] = IPPROTO_ICMPV6;
+	ip[42] = 5;
+	ip[43] = 2;
+	msg[0] = (uint8_t)type;
+	msg[4] = (uint8_t)(code >> 8);
+	msg[5] = (uint8_t)code;
+	if (group != NULL)
+		memcpy(msg + 8, gid_of(group), 16);
+	sum = sum_fold(
+		sum_add(sum_icmp6(ip + 8, ip + 24, (uint32_t)len), msg, (uint32_t)len));
+	memcpy(msg + 2, &sum, 2);
+	return ETH + IP6 + len;
+}
+
+static void
+mld_query(unsigned code, const char *group, size_t len)
+{
+	uint8_t frame[128];
+
+	hear(frame, mld_frame(frame, 130, code, group != NULL ? group : "ff02::1", group,
+			    len));
+}
+
+/* ---- Tests ---- */
+
+/* A change is said twice, the second time within a second. */
+static void
+test_joining_and_leaving(void **state)
+{
+	(void)state;
+	start();
+	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
+	assert_int_equal(net_deadline(net), 0);
+	expect_igmp(0, 0x22, "224.0.0.22", "239.1.2.3", 4);
+	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 4);
+	expect_none(1000 * SEC_NS);
+	/* Who joined twice has to leave twice. */
+	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
+	assert_int_equal(net_leave(net, gid_of("239.1.2.3")), 0);
+	expect_none(SEC_NS);
+	assert_int_equal(net_leave(net, gid_of("239.1.2.3")), 0);
+	expect_igmp(0, 0x22, "224.0.0.22", "239.1.2.3", 3);
+	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 3);
+	assert_int_equal(net_leave(net, gid_of("239.1.2.3")), -EINVAL);
+
+	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
+	expect_mld(0, 143, "ff02::16", "ff15::77", 4);
+	expect_mld(SEC_NS, 143, "ff02::16", "ff15::77", 4);
+	assert_int_equal(net_leave(net, gid_of("ff15::77")), 0);
+	expect_mld(0, 143, "ff02::16", "ff15::77", 3);
+	/* Joined again before the second time: that is what is said then. */
+	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
+	expect_mld(0, 143, "ff02::16", "ff15::77", 4);
+	expect_mld(SEC_NS, 143, "ff02::16", "ff15::77", 4);
+	expect_none(1000 * SEC_NS);
+	assert_int_equal(net_join(net, gid_of("192.0.2.9")), -EINVAL);
+	net_destroy(net);
+}
+
+/* Within the time that the query gives, and not all at its end. */
+static void
+test_queries_are_answered(void **state)
+{
+	uint64_t first, last;
+
+	(void)state;
+	start();
+	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
+	for (unsigned i = 0; i < 2; i++)
+		expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 4);
+	expect_none(2 * SEC_NS);
+	first = UINT64_MAX;
+	last = 0;
+	for (unsigned i = 0; i < 50; i++) {
+		uint64_t asked = now;
+
+		igmp_query(100, NULL, 12); /* 10 s */
+		expect_igmp(10 * SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 2);
+		first = RTE_MIN(first, now - asked);
+		last = RTE_MAX(last, now - asked);
+		expect_none(20 * SEC_NS);
+	}
+	assert_true(first < 2 * SEC_NS && last > 8 * SEC_NS && last <= 10 * SEC_NS);
+	igmp_query(10, "239.1.2.3", 12);
+	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 2);
+	igmp_query(10, "239.1.2.9", 12); /* of a group that is not ours */
+	expect_none(20 * SEC_NS);
+	/* Two queries, one answer. */
+	igmp_query(100, NULL, 12);
+	igmp_query(10, "239.1.2.3", 12);
+	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 2);
+	expect_none(20 * SEC_NS);
+
+	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
+	for (unsigned i = 0; i < 2; i++)
+		expect_mld(SEC_NS, 143, "ff02::16", "ff15::77", 4);
+	mld_query(5000, "ff15::77", 28);
+	expect_mld(5 * SEC_NS, 143, "ff02::16", "ff15::77", 2);
+	expect_none(20 * SEC_NS);
+	net_destroy(net);
+}
+
+/* Everybody's groups are nobody's business; our solicited-node group is answered for. */
+static void
+test_which_are_said(void **state)
+{
+	struct pkt frame;
+	unsigned n = 0;
+
+	(void)state;
+	start();
+	assert_int_equal(net_join(net, gid_of("224.0.0.1")), 0);
+	assert_int_equal(net_join(net, gid_of("ff02::1")), 0);
+	assert_int_equal(net_join(net, gid_of("ff01::99")), 0);
+	expect_none(20 * SEC_NS);
+	assert_int_equal(net_leave(net, gid_of("224.0.0.1")), 0);
+	expect_none(20 * SEC_NS);
+	mld_query(1000, NULL, 28);
+	/* 2001:db8::1 and the link-local address have the same one. */
+	expect_mld(SEC_NS, 143, "ff02::16", "ff02::1:ff00:1", 2);
+	expect_none(20 * SEC_NS);
+	/* The link was away. */
+	net_announce(net);
+	while ((frame = next_report(now + 5 * SEC_NS)).data != NULL) {
+		n++;
+		free(frame.data);
+	}
+	assert_int_equal(n, 2);
+	net_destroy(net);
+}
+
+/* An older querier is answered in its version while it is heard from. */
+static void
+test_older_queriers(void **state)
+{
+	uint8_t frame[128];
+
+	(void)state;
+	start();
+	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
+	for (unsigned i = 0; i < 2; i++)
+		expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 4);
+	igmp_query(50, NULL, 8);
+	expect_igmp(5 * SEC_NS, 0x16, "239.1.2.3", "239.1.2.3", 0);
+	/* Somebody else was faster: that is enough. */
+	igmp_query(50, NULL, 8);
+	hear(frame, igmp_frame(frame, 0x16, 0, "239.1.2.3", "239.1.2.3", 8));
+	expect_none(20 * SEC_NS);
+	assert_int_equal(net_leave(net, gid_of("239.1.2.3")), 0);
+	expect_igmp(0, 0x17, "224.0.0.2", "239.1.2.3", 0);
+	expect_none(20 * SEC_NS);
+	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
+	for (unsigned i = 0; i < 2; i++)
+		expect_igmp(SEC_NS, 0x16, "239.1.2.3", "239.1.2.3", 0);
+	igmp_query(0, NULL, 8); /* version 1: 10 s */
+	expect_igmp(10 * SEC_NS, 0x12, "239.1.2.3", "239.1.2.3", 0);
+	now += GROUP_OLD_NS;
+	igmp_query(10, NULL, 12);
+	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 2);
+
+	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
+	for (unsigned i = 0; i < 2; i++)
+		expect_mld(SEC_NS, 143, "ff02::16", "ff15::77", 4);
+	mld_query(1000, "ff15::77", 24);
+	expect_mld(SEC_NS, 131, "ff15::77", "ff15::77", 0);
+	mld_query(1000, "ff15::77", 24);
+	hear(frame, mld_frame(frame, 131, 0, "ff15::77", "ff15::77", 24));
+	expect_none(20 * SEC_NS);
+	assert_int_equal(net_leave(net, gid_of("ff15::77")), 0);
+	expect_mld(0, 132, "ff02::2", "ff15::77", 0);
+	expect_none(20 * SEC_NS);
+	net_destroy(net);
+}
+
+/* Long times are a mantissa and an exponent. */
+static void
+test_long_times(void **state)
+{
+	uint64_t latest = 0;
+
+	(void)state;
+	start();
+	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
+	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
+	for (struct pkt f; (f = next_report(now + 2 * SEC_NS)).data != NULL;)
+		free(f.data);
+	for (unsigned i = 0; i < 40; i++) {
+		uint64_t asked = now;
+
+		igmp_query(0x8F, NULL, 12); /* 31 << 3, 24.8 s */
+		expect_igmp(24800 * NS_PER_MS, 0x22, "224.0.0.22", "239.1.2.3", 2);
+		latest = RTE_MAX(latest, now - asked);
+	}
+	assert_true(latest > 18 * SEC_NS);
+	latest = 0;
+	for (unsigned i = 0; i < 40; i++) {
+		uint64_t asked = now;
+
+		mld_query(0x8FFF, "ff15::77", 28); /* 8191 << 3 ms, 65.5 s */
+		expect_mld(65528 * NS_PER_MS, 143, "ff02::16", "ff15::77", 2);
+		latest = RTE_MAX(latest, now - asked);
+	}
+	assert_true(latest > 45 * SEC_NS);
+	net_destroy(net);
+}
+
+/* Cut off, with a wrong checksum, from afar: nothing is answered, nothing is read that is
+ * not there. */
+static void
+test_hostile_queries(void **state)
+{
+	uint8_t frame[128];
+	size_t len;
+
+	(void)state;
+	start();
+	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
+	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
+	for (struct pkt f; (f = next_report(now + 2 * SEC_NS)).data != NULL;)
+		free(f.data);
+	len = igmp_frame(frame, 0x11, 10, "224.0.0.1", NULL, 12);
+	for (size_t cut = ETH; cut < len; cut++)
+		hear(frame, cut);
+	for (size_t at = ETH; at < len; at++) {
+		frame[at] ^= 0x11;
+		hear(frame, len);
+		frame[at] ^= 0x11;
+	}
+	len = mld_frame(frame, 130, 10, "ff02::1", NULL, 28);
+	for (size_t cut = ETH; cut < len; cut++)
+		hear(frame, cut);
+	for (unsigned more = 1; more < 256; more++) { /* options that are not there */
+		frame[ETH + 41] = (uint8_t)more;
+		hear(frame, len);
+	}
+	frame[ETH + 41] = 0;
+	frame[ETH + 7] = 2; /* has passed a router */
+	hear(frame, len);
+	expect_none(100 * SEC_NS);
+	net_destroy(net);
+}
+
+/* Every MAC once, and as many groups as are promised. */
+static void
+test_macs_and_limits(void **state)
+{
+	static uint8_t macs[NET_MAX_MACS][6];
+	uint8_t gid[16];
+
+	(void)state;
+	start();
+	assert_int_equal(net_group_macs(net, macs, NET_MAX_MACS), 3);
+	assert_memory_equal(macs[2], ((uint8_t[]){0x33, 0x33, 0xff, 0, 0, 1}), 6);
+	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
+	assert_int_equal(net_join(net, gid_of("238.129.2.3")), 0); /* the same MAC */
+	assert_int_equal(net_group_macs(net, macs, NET_MAX_MACS), 4);
+	assert_memory_equal(
+		macs[3], ((uint8_t[]){0x01, 0x00, 0x5e, 0x01, 0x02, 0x03}), 6);
+	assert_int_equal(net_group_macs(net, macs, 2), 2);
+	memcpy(gid, gid_of("ff15::"), 16);
+	for (unsigned i = 2; i < NET_MAX_GROUPS; i++) {
+		gid[14] = (uint8_t)(i >> 8);
+		gid[15] = (uint8_t)i;
+		assert_int_equal(net_join(net, gid), 0);
+	}
+	for (unsigned i = 0; i < NET_MAX_ADDRS + 1; i++) {
+		gid[13] = (uint8_t)(i + 1);
+		if (net_join(net, gid) == -ENOSPC)
+			break;
+		assert_true(i < NET_MAX_ADDRS);
+	}
+	assert_true(net_group_macs(net, macs, NET_MAX_MACS) <= NET_MAX_MACS);
+	net_destroy(net);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_joining_and_leaving),
+		cmocka_unit_test(test_queries_are_answered),
+		cmocka_unit_test(test_which_are_said),
+		cmocka_unit_test(test_older_queriers),
+		cmocka_unit_test(test_long_times),
+		cmocka_unit_test(test_hostile_queries),
+		cmocka_unit_test(test_macs_and_limits),
+	};
+
+	return cmocka_run_group_tests_name("groups", tests, NULL, NULL);
+}
