@@ -4,6 +4,7 @@
 
 #include "cover.h"
 #include "end.h"
+#include "ext.h"
 #include "msg.h"
 
 struct world world;
@@ -56,7 +57,9 @@ qp_make(struct end *e, struct recv_model *srq)
 	struct ibv_qp *qp;
 
 	CHECK(rocade_context_set_engine(e->host->ctx, (int)e->engine) == 0, "set_engine");
-	qp = ibv_create_qp(e->host->pd[e->pd], &attr);
+	e->ex = chance(300);
+	qp = e->ex ? ext_qp_create(e->host->ctx, e->host->pd[e->pd], &attr)
+		   : ibv_create_qp(e->host->pd[e->pd], &attr);
 	CHECK(qp != NULL, "ibv_create_qp: %s", strerror(errno));
 	e->max_wr = attr.cap.max_send_wr;
 	e->max_sge = attr.cap.max_send_sge;

@@ -52,6 +52,7 @@ struct end {
 	struct recv_model *recv; /* the one that is used */
 	uint32_t max_wr, max_sge, max_inline;
 	bool sig_all;
+	bool ex; /* posts by ibv_wr_*: all of a list, or nothing */
 	uint32_t qkey;
 
 	/* Sends: indices run freely since RESET. */

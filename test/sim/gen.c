@@ -289,7 +289,8 @@ sqe_heal(struct end *e)
 	struct ibv_qp_attr attr = {.cur_qp_state = IBV_QPS_SQE};
 
 	cq_poll(e->scq, 100000);
-	if (!only_silent_left(e))
+	/* What was posted meanwhile is flushed with the engine's next turn. */
+	if (!only_silent_left(e) || host_deadline(e->host) <= sim.now)
 		return false;
 	end_modify(e, IBV_QPS_RTS, &attr, IBV_QP_CUR_STATE);
 	e->failed = false;
@@ -462,7 +463,8 @@ gen_heal(void)
 
 		for (unsigned n = 0; n < c->ends; n++) {
 			end_sync(&c->end[n]);
-			end_retire(&c->end[n]);
+			if (c->end[n].posted - c->end[n].retired > END_MSGS / 2)
+				end_retire(&c->end[n]);
 			rest = end_rests(&c->end[n]) && rest;
 		}
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cover.h"
+#include "ext.h"
 #include "msg.h"
 
 #define BIG_BYTES (1u << 20)
@@ -404,12 +405,14 @@ expected(const struct end *e, const struct request *r, unsigned n, unsigned *tak
 	if (e->state == IBV_QPS_RESET || e->state == IBV_QPS_INIT ||
 		e->state == IBV_QPS_RTR)
 		return EINVAL;
-	for (; *taken < n; (*taken)++) {
-		if (r[*taken].invalid)
+	for (unsigned i = 0; i < n; i++) {
+		*taken = e->ex ? 0 : i;
+		if (r[i].invalid)
 			return EINVAL;
-		if (*taken >= room)
+		if (i >= room)
 			return ENOMEM;
 	}
+	*taken = n;
 	return 0;
 }
 
@@ -440,10 +443,15 @@ end_post(struct end *e, unsigned count, bool poison)
 	}
 	if (n == 0)
 		return false;
-	if (!poison && chance(20))
+	if (!poison && !e->ex && chance(20))
 		invalid_make(e, end_msg(e, e->posted + n - 1), &r[n - 1]);
 	want = expected(e, r, n, &taken);
-	err = ibv_post_send(e->qp, &r[0].wr, &bad);
+	if (e->ex) {
+		err = ext_post(e->qp, &r[0].wr);
+		bad = &r[0].wr;
+	} else {
+		err = ibv_post_send(e->qp, &r[0].wr, &bad);
+	}
 	CHECK(err == want, "end %u: ibv_post_send says %d, not %d (%u posted, %u freed)",
 		e->number, err, want, e->posted, e->freed);
 	got = err == 0 ? n : 0;

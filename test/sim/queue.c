@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "cover.h"
+#include "ext.h"
 
 /* ---- Completion queues ---- */
 
@@ -19,7 +20,9 @@ cq_open(struct cq_model *m, struct host *h, unsigned index, bool channel)
 		m->channel = ibv_create_comp_channel(h->ctx);
 		CHECK(m->channel != NULL, "ibv_create_comp_channel: %s", strerror(errno));
 	}
-	m->cq = ibv_create_cq(h->ctx, (int)size, m, m->channel, 0);
+	m->ex = chance(300);
+	m->cq = m->ex ? ext_cq_create(m)
+		      : ibv_create_cq(h->ctx, (int)size, m, m->channel, 0);
 	CHECK(m->cq != NULL, "ibv_create_cq: %s", strerror(errno));
 }
 
@@ -39,7 +42,7 @@ cq_poll(struct cq_model *m, unsigned n)
 
 	while (n != 0) {
 		int want = 1 + (int)draw(RTE_MIN(n, RTE_DIM(wc) + 0u));
-		int got = ibv_poll_cq(m->cq, want, wc);
+		int got = m->ex ? ext_poll(m, want, wc) : ibv_poll_cq(m->cq, want, wc);
 
 		CHECK(got >= 0 && got <= want, "ibv_poll_cq returns %d", got);
 		m->polling = true;

@@ -32,12 +32,14 @@ struct cq_model {
 	struct ibv_cq *cq;
 	struct ibv_comp_channel *channel;
 	uint32_t size; /* what may be in it at once */
+	bool ex;       /* made and polled by the extended calls */
 	bool broken;   /* it overflowed */
 	bool polling;  /* completions have been polled that are not looked at yet */
 	/* Arming: */
 	bool armed, armed_solicited;
-	bool due;      /* a completion that must wake has been seen */
-	bool possible; /* one that may has been lost with its QP */
+	bool due;       /* a completion that must wake has been seen */
+	bool possible;  /* one that may has been lost with its QP */
+	uint64_t stamp; /* of the last completion */
 	uint64_t polled, events;
 };
 
