@@ -207,6 +207,18 @@ dev_key_free(struct dev *dev, uint32_t key)
 	return rc;
 }
 
+int
+dev_key_change(
+	struct dev *dev, uint32_t *key, int flags, const struct key_change *to)
+{
+	int rc;
+
+	dev_gates_lock(dev);
+	rc = key_change(&dev->keys, key, flags, to);
+	dev_gates_unlock(dev);
+	return rc;
+}
+
 /* Its QPs must be able to take what can be posted then. */
 static int
 srq_qps_fit(struct dev *dev, const struct srq *srq, uint32_t max_sge)

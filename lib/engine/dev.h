@@ -157,6 +157,10 @@ dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask
 int
 dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe);
 
+/* key_change() behind all gates. */
+int
+dev_key_change(
+	struct dev *dev, uint32_t *key, int flags, const struct key_change *to);
 /* Deregisters: returns when no engine can touch the region any more. -EINVAL. */
 int
 dev_key_free(struct dev *dev, uint32_t key);

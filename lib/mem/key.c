@@ -219,14 +219,14 @@ key_free(struct key_table *t, uint32_t key)
 }
 
 int
-key_change(struct key_table *t, uint32_t key, int flags, const struct key_change *to)
+key_change(struct key_table *t, uint32_t *key, int flags, const struct key_change *to)
 {
 	struct key_entry *e;
 	struct key_entry next;
 	int rc;
 
 	rte_spinlock_lock(&t->lock);
-	rc = region_find(t, key, &e);
+	rc = region_find(t, *key, &e);
 	if (rc != 0)
 		goto out;
 	next = *e;
@@ -243,8 +243,12 @@ key_change(struct key_table *t, uint32_t key, int flags, const struct key_change
 	if (rc == 0)
 		rc = region_check(flags & IBV_REREG_MR_CHANGE_PD ? to->pd : 0, 0, NULL, 0,
 			flags & IBV_REREG_MR_CHANGE_ACCESS ? to->access : 0);
-	if (rc == 0)
+	if (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD))
+		next.key = (*key & ~0xFFu) | (uint8_t)(*key + 1);
+	if (rc == 0) {
 		*e = next;
+		*key = next.key;
+	}
 out:
 	rte_spinlock_unlock(&t->lock);
 	return rc;

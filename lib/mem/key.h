@@ -73,8 +73,8 @@ int key_free(struct key_table *t, uint32_t key);
 
 /*
  * What a region is, changed: flags are IBV_REREG_MR_*, the fields of what they name are taken.
- * Errors as key_alloc() and key_free(), and nothing has changed then. The key stays. The caller
- * holds every gate.
+ * Errors as key_alloc() and key_free(), and nothing has changed then. With another PD or other
+ * memory it has another variant, so that the old key is refused. The caller holds every gate.
  */
 struct key_change {
 	uint32_t pd;
@@ -83,7 +83,7 @@ struct key_change {
 	void *host;
 	uint64_t len;
 };
-int key_change(struct key_table *t, uint32_t key, int flags, const struct key_change *to);
+int key_change(struct key_table *t, uint32_t *key, int flags, const struct key_change *to);
 
 /*
  * The memory at host is gone: every region that has this byte is refused from now on. Whether

@@ -8,17 +8,6 @@
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
-EXPORT int
-ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
-	int access)
-{
-	if (!ours(mr->context))
-		return forward(IBV_REREG_MR_ERR_INPUT, ibv_rereg_mr, mr, flags, pd, addr,
-			length, access);
-	errno = EOPNOTSUPP;
-	return IBV_REREG_MR_ERR_INPUT; /* the region is as it was */
-}
-
 EXPORT struct ibv_mr *
 ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 	int fd, int access)

@@ -6,6 +6,7 @@
 
 #include "verbs/device.h"
 #include "verbs/forward.h"
+#include "verbs/mw.h"
 #include "verbs/objects.h"
 #include "verbs/xrc.h"
 
@@ -33,6 +34,9 @@ ops_fill(struct verbs_context *base)
 	base->context.ops.post_send = verbs_post_send;
 	base->context.ops.post_recv = verbs_post_recv;
 	base->context.ops.post_srq_recv = verbs_post_srq_recv;
+	base->context.ops.alloc_mw = verbs_alloc_mw;
+	base->context.ops.dealloc_mw = verbs_dealloc_mw;
+	base->context.ops.bind_mw = verbs_bind_mw;
 }
 
 static int

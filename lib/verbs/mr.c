@@ -5,8 +5,15 @@
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
+#ifdef HAVE_WR_FLUSH
+#define ACCESS_FLUSH IBV_ACCESS_FLUSH_GLOBAL
+#else
+#define ACCESS_FLUSH 0
+#endif
+
 #define ACCESS_KNOWN                                                                     \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
+	(ACCESS_FLUSH | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |               \
+		IBV_ACCESS_REMOTE_READ |                                                 \
 		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |  \
 		IBV_ACCESS_HUGETLB)
 
@@ -51,6 +58,7 @@ mr_create(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned 
 		free(mr);
 		return null_errno(err);
 	}
+	mr->access = access;
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
 	mr->ibv.addr = addr;
@@ -100,5 +108,89 @@ ibv_dereg_mr(struct ibv_mr *mr)
 		return err;
 	count_down(&to_pd(mr->pd)->objects);
 	free(mr);
+	return 0;
+}
+
+static int
+rereg_refused(int err)
+{
+	errno = err;
+	return IBV_REREG_MR_ERR_INPUT; /* the region is as it was */
+}
+
+/* What the flags ask for, if it can be: all that may fail does so here or by the key. */
+static int
+rereg_check(const struct verbs_mr *mr, int flags, const struct ibv_pd *pd, void *addr,
+	size_t length, unsigned access)
+{
+	bool translation = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+	unsigned was = mr->access;
+	int err = 0;
+
+	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0)
+		return EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_PD &&
+		(pd == NULL || pd->context != mr->ibv.context))
+		return EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		err = access_check(access);
+	else
+		access = was;
+	/* Where the region begins would be another question. */
+	if (err == 0 && !translation && ((access ^ was) & IBV_ACCESS_ZERO_BASED) != 0)
+		err = EINVAL;
+	if (!translation) {
+		addr = mr->ibv.addr;
+		length = mr->ibv.length;
+	} else if (addr == NULL || length == 0 ||
+		   (uintptr_t)addr + length < (uintptr_t)addr) {
+		return EINVAL;
+	}
+	return err != 0 ? err
+			: pages_fault_in(
+				  addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0);
+}
+
+static void
+rereg_apply(struct verbs_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+	unsigned access)
+{
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		mr->ibv.addr = addr;
+		mr->ibv.length = length;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		count_up(&to_pd(pd)->objects);
+		count_down(&to_pd(mr->ibv.pd)->objects);
+		mr->ibv.pd = pd;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		mr->access = access;
+}
+
+EXPORT int
+ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
+	int access)
+{
+	struct verbs_mr *mr = (struct verbs_mr *)ibv;
+	struct key_change to = {.host = addr, .len = length, .access = (unsigned)access};
+	unsigned now;
+	int err;
+
+	if (!ours(ibv->context))
+		return forward(IBV_REREG_MR_ERR_INPUT, ibv_rereg_mr, ibv, flags, pd, addr,
+			length, access);
+	err = rereg_check(mr, flags, pd, addr, length, (unsigned)access);
+	if (err != 0)
+		return rereg_refused(err);
+	now = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access : mr->access;
+	to.va = now & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		to.pd = to_pd(pd)->number;
+	err = -dev_key_change(to_ctx(ibv->context)->dev, &ibv->lkey, flags, &to);
+	if (err != 0)
+		return rereg_refused(err);
+	ibv->rkey = ibv->lkey;
+	rereg_apply(mr, flags, pd, addr, length, (unsigned)access);
 	return 0;
 }

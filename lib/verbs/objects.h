@@ -50,6 +50,7 @@ struct verbs_pd {
 
 struct verbs_mr {
 	struct ibv_mr ibv;
+	unsigned access; /* as it was asked for */
 };
 
 struct verbs_channel {

@@ -16,10 +16,25 @@ type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t le
 	case IBV_QPT_UC:
 		return !post_rows[wr->opcode].answered;
 	case IBV_QPT_XRC_SEND:
-		return xrc_has(wr->opcode) && wr->qp_type.xrc.remote_srqn <= 0xFFFFFF;
+		return !post_rows[wr->opcode].rc &&
+		       (post_rows[wr->opcode].form >= POST_LOCAL_INV ||
+			       wr->qp_type.xrc.remote_srqn <= 0xFFFFFF);
 	default:
 		return false; /* a target sends nothing */
 	}
+}
+
+bool __rte_cold
+send_check_more(const struct ibv_send_wr *wr, uint64_t total)
+{
+	if (post_rows[wr->opcode].form == POST_BIND)
+		return bind_check(
+			wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	if (wr->opcode == IBV_WR_ATOMIC_WRITE)
+		return total == 8 && wr->wr.rdma.remote_addr % 8 == 0;
+	/* C9-91: an atomic is on an aligned word of 8 bytes. */
+	return post_rows[wr->opcode].form == POST_ATOMIC && total == 8 &&
+	       wr->wr.atomic.remote_addr % 8 == 0;
 }
 
 /* The queue is full: for good, if nothing in it will ever make a completion. */

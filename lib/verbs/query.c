@@ -41,6 +41,9 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 	attr->device_cap_flags |= IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
 				  IBV_DEVICE_UD_AV_PORT_ENFORCE |
 				  IBV_DEVICE_PORT_ACTIVE_EVENT;
+	/* The part of them that verbs have: SEND with invalidate, local invalidate. */
+	attr->device_cap_flags |= IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+				  IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	attr->max_sge = RTE_MIN(SEND_MAX_SGE, RECV_MAX_SGE);
 	attr->max_sge_rd = SEND_MAX_SGE;
 	/* Memory is the only bound on CQs and SRQs; the numbers are ones that were tried.
@@ -48,6 +51,7 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 	attr->max_cq = 65536;
 	attr->max_cqe = CQ_MAX_CQE;
 	attr->max_mr = KEY_MAX;
+	attr->max_mw = KEY_MAX;
 	attr->max_pd = VERBS_MAX_PD;
 	attr->max_srq = 65536;
 	attr->max_srq_wr = SRQ_MAX_WR;

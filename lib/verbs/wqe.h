@@ -6,9 +6,12 @@
 #ifndef ROCADE_VERBS_WQE_H
 #define ROCADE_VERBS_WQE_H
 
+#include <endian.h>
 #include <string.h>
 
 #include "verbs/objects.h"
+
+#define WR_ROWS 16 /* opcodes */
 
 /* So that SGEs are copied as they are. */
 static_assert(sizeof(struct sge) == sizeof(struct ibv_sge) &&
@@ -24,36 +27,66 @@ static_assert(sizeof(struct sge) == sizeof(struct ibv_sge) &&
 
 #define READ_FLAGS (SEND_FLAGS & ~IBV_SEND_INLINE)
 
+#define LOCAL_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED)
+
+/* What a request says beside its data and its immediate. */
+enum post_form {
+	POST_PLAIN,
+	POST_RDMA,
+	POST_ATOMIC,
+	POST_INVALIDATE,
+	POST_LOCAL_INV,
+	POST_BIND,
+};
+
 /* What a request may be, by opcode: flags it may carry, whether it names remote memory.
  */
 static const struct post_row {
 	uint8_t flags; /* 0: not an opcode of ours */
-	bool remote;
-	bool atomic;
-	bool answered; /* RC alone has it */
+	uint8_t form;  /* enum post_form */
+	bool checked;  /* by send_check_more() */
+	bool answered; /* UC has it not */
 	bool ud;       /* UD has it too */
-} post_rows[IBV_WR_ATOMIC_WRITE + 1] = {
-	[IBV_WR_RDMA_WRITE] = {.flags = SEND_FLAGS, .remote = true},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {.flags = SEND_FLAGS, .remote = true},
+	bool rc;       /* RC alone has it */
+} post_rows[WR_ROWS] = {
+	[IBV_WR_RDMA_WRITE] = {.flags = SEND_FLAGS, .form = POST_RDMA},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {.flags = SEND_FLAGS, .form = POST_RDMA},
 	[IBV_WR_SEND] = {.flags = SEND_FLAGS, .ud = true},
 	[IBV_WR_SEND_WITH_IMM] = {.flags = SEND_FLAGS, .ud = true},
-	[IBV_WR_RDMA_READ] = {.flags = READ_FLAGS, .remote = true, .answered = true},
+	[IBV_WR_SEND_WITH_INV] = {.flags = SEND_FLAGS,
+		.form = POST_INVALIDATE,
+		.answered = true},
+	[IBV_WR_RDMA_READ] = {.flags = READ_FLAGS, .form = POST_RDMA, .answered = true},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {.flags = READ_FLAGS,
-		.remote = true,
-		.atomic = true,
+		.form = POST_ATOMIC,
+		.checked = true,
 		.answered = true},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {.flags = READ_FLAGS,
-		.remote = true,
-		.atomic = true,
+		.form = POST_ATOMIC,
+		.checked = true,
 		.answered = true},
+	[IBV_WR_ATOMIC_WRITE] = {.flags = SEND_FLAGS,
+		.form = POST_RDMA,
+		.checked = true,
+		.answered = true,
+		.rc = true},
+#ifdef HAVE_WR_FLUSH
+	[IBV_WR_FLUSH] = {.flags = LOCAL_FLAGS,
+		.form = POST_RDMA,
+		.checked = true, /* ibv_wr_flush() alone makes one */
+		.answered = true,
+		.rc = true},
+#endif
+	[IBV_WR_LOCAL_INV] = {.flags = LOCAL_FLAGS, .form = POST_LOCAL_INV},
+	[IBV_WR_BIND_MW] = {.flags = LOCAL_FLAGS, .form = POST_BIND, .checked = true},
 };
 
-/* Annex A19 gives its operations to RC alone. */
-static inline bool
-xrc_has(unsigned opcode)
-{
-	return opcode != IBV_WR_ATOMIC_WRITE;
-}
+/* The rest of send_check(), for the opcodes that have one. */
+bool send_check_more(const struct ibv_send_wr *wr, uint64_t total);
+/* A bind as its request: mr may be NULL where nothing is to be bound. */
+void bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info);
+/* Whether a window of type 2 can be asked to be bound like this. */
+bool bind_check(const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
 
 /* 0 and the message's length, or EINVAL. */
 static inline int
@@ -75,24 +108,36 @@ send_check(const struct sq *sq, const struct ibv_send_wr *wr, uint32_t *len)
 		return EINVAL;
 	if (wr->send_flags & IBV_SEND_INLINE && unlikely(total > sq->max_inline))
 		return EINVAL;
-	/* C9-91: an atomic is on an aligned word of 8 bytes. */
-	if (unlikely(row->atomic) && (total != 8 || wr->wr.atomic.remote_addr % 8 != 0))
+	if (unlikely(row->checked) && !send_check_more(wr, total))
 		return EINVAL;
 	*len = (uint32_t)total;
 	return 0;
 }
 
 static inline void
-remote_write(struct send_wqe *wqe, const struct ibv_send_wr *wr)
+form_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned form)
 {
-	if (post_rows[wr->opcode].atomic) {
+	switch (form) {
+	case POST_RDMA:
+		wqe->remote_va = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+		break;
+	case POST_ATOMIC:
 		wqe->remote_va = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
 		wqe->compare_add = wr->wr.atomic.compare_add;
 		wqe->swap = wr->wr.atomic.swap;
-	} else {
-		wqe->remote_va = wr->wr.rdma.remote_addr;
-		wqe->rkey = wr->wr.rdma.rkey;
+		break;
+	case POST_INVALIDATE:
+		wqe->imm = htobe32(wr->invalidate_rkey);
+		break;
+	case POST_LOCAL_INV:
+		wqe->rkey = wr->invalidate_rkey;
+		wqe->len = 0;
+		break;
+	default:
+		bind_write(wqe, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+		break;
 	}
 }
 
@@ -145,8 +190,8 @@ send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
 	wqe->imm = wr->imm_data;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)flags;
-	if (post_rows[wr->opcode].remote)
-		remote_write(wqe, wr);
+	if (post_rows[wr->opcode].form != POST_PLAIN)
+		form_write(wqe, wr, post_rows[wr->opcode].form);
 	if (unlikely(addressed))
 		offset = address_write(wqe, wr, type);
 	if (flags & IBV_SEND_INLINE) {

@@ -20,7 +20,8 @@ static inline int
 wr_check(const struct verbs_qp *vqp, const struct send_wqe *wqe)
 {
 	/* C9-91: an atomic is on an aligned word of 8 bytes. */
-	if (unlikely(post_rows[wqe->opcode].atomic) &&
+	if (unlikely(post_rows[wqe->opcode].form == POST_ATOMIC ||
+		     wqe->opcode == IBV_WR_ATOMIC_WRITE) &&
 		(wqe->len != 8 || wqe->remote_va % 8 != 0))
 		return EINVAL;
 	if (unlikely(vqp->wr.addressed) && (!vqp->wr.dest || wqe->len > vqp->wr.dest_max))
@@ -173,7 +174,7 @@ wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 	struct send_wqe *wqe = wr_begin(ex, IBV_WR_SEND_WITH_INV);
 
 	if (likely(wqe != NULL))
-		wqe->imm = invalidate_rkey;
+		wqe->imm = htobe32(invalidate_rkey);
 }
 
 static void
@@ -186,6 +187,43 @@ wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 		wr_take(ex_to_qp(ex));
 	}
 }
+
+static void
+wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+	const struct ibv_mw_bind_info *bind_info)
+{
+	struct send_wqe *wqe = wr_begin(ex, IBV_WR_BIND_MW);
+
+	if (unlikely(wqe == NULL))
+		return;
+	if (!bind_check(mw, rkey, bind_info)) {
+		wr_fail(&ex_to_qp(ex)->wr, EINVAL);
+		return;
+	}
+	bind_write(wqe, rkey, bind_info);
+	wr_take(ex_to_qp(ex));
+}
+
+#ifdef HAVE_WR_FLUSH
+static void
+wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
+	uint8_t type, uint8_t level)
+{
+	struct send_wqe *wqe = wr_begin(ex, IBV_WR_FLUSH);
+
+	if (unlikely(wqe == NULL))
+		return;
+	if (len > UINT32_MAX || type > 0xF || level > 3) {
+		wr_fail(&ex_to_qp(ex)->wr, EINVAL);
+		return;
+	}
+	wqe->rkey = rkey;
+	wqe->remote_va = remote_addr;
+	wqe->len = (uint32_t)len;
+	wqe->imm = htobe32((uint32_t)level << 4 | type); /* the FETH (annex A19) */
+	wr_take(ex_to_qp(ex));
+}
+#endif
 
 /* The 8 bytes travel with the request. */
 static void
@@ -209,16 +247,6 @@ static void __rte_cold
 wr_begin_absent(struct ibv_qp_ex *ex)
 {
 	wr_fail(&ex_to_qp(ex)->wr, EOPNOTSUPP);
-}
-
-static void __rte_cold
-wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
-	const struct ibv_mw_bind_info *bind_info)
-{
-	(void)mw;
-	(void)rkey;
-	(void)bind_info;
-	wr_begin_absent(ex);
 }
 
 static void __rte_cold
@@ -294,4 +322,7 @@ wr_builders_fill(struct ibv_qp_ex *ex)
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
 	ex->wr_atomic_write = wr_atomic_write;
+#ifdef HAVE_WR_FLUSH
+	ex->wr_flush = wr_flush;
+#endif
 }

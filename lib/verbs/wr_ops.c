@@ -16,8 +16,12 @@ static const struct wr_op {
 	{IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP},
 	{IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD},
 	{IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV},
+	{IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW},
 	{IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV},
 	{IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE},
+#ifdef HAVE_WR_FLUSH
+	{IBV_QP_EX_WITH_FLUSH, IBV_WR_FLUSH},
+#endif
 };
 
 static bool
@@ -27,7 +31,7 @@ wr_op_has(enum ibv_qp_type type, uint8_t opcode)
 
 	if (row->flags == 0)
 		return false;
-	return type == IBV_QPT_RC || (type == IBV_QPT_XRC_SEND && xrc_has(opcode)) ||
+	return type == IBV_QPT_RC || (type == IBV_QPT_XRC_SEND && !row->rc) ||
 	       (type == IBV_QPT_UC && !row->answered) ||
 	       (type == IBV_QPT_UD && row->ud);
 }

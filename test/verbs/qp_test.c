@@ -363,8 +363,8 @@ test_post_send_refused(void **state)
 	second_refused(&wr, EINVAL);
 	wr = send_wr(sge, 4); /* max_send_sge is 3 */
 	second_refused(&wr, EINVAL);
-	static const enum ibv_wr_opcode absent[] = {IBV_WR_LOCAL_INV, IBV_WR_BIND_MW,
-		IBV_WR_SEND_WITH_INV, IBV_WR_TSO, IBV_WR_DRIVER1};
+	static const enum ibv_wr_opcode absent[] = {
+		IBV_WR_TSO, IBV_WR_DRIVER1, IBV_WR_DRIVER1 + 1, IBV_WR_ATOMIC_WRITE + 1};
 	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
 		wr = send_wr(sge, 1);
 		wr.opcode = absent[i];

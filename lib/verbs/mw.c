@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ibv_alloc_mw(3), ibv_bind_mw(3): memory windows of type 1 and 2 (2B of the IBA). */
+#include <stdlib.h>
+
+#include "verbs/mw.h"
+#include "verbs/wqe.h"
+
+struct verbs_mw {
+	struct ibv_mw ibv;
+	struct window *window;
+	uint32_t index; /* of every key it has */
+};
+
+#define MW_ACCESS                                                                        \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |   \
+		IBV_ACCESS_ZERO_BASED)
+
+static struct verbs_mw *
+to_mw(struct ibv_mw *mw)
+{
+	return (struct verbs_mw *)mw;
+}
+
+struct ibv_mw *
+verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct dev *dev = to_ctx(pd->context)->dev;
+	struct verbs_mw *mw;
+	int err;
+
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return null_errno(EINVAL);
+	mw = calloc(1, sizeof(*mw));
+	if (mw == NULL)
+		return null_errno(ENOMEM);
+	err = -window_create(
+		&dev->keys, to_pd(pd)->number, type == IBV_MW_TYPE_2, &mw->window);
+	if (err != 0) {
+		free(mw);
+		return null_errno(err);
+	}
+	mw->ibv.context = pd->context;
+	mw->ibv.pd = pd;
+	mw->ibv.type = type;
+	mw->ibv.rkey = mw->window->rkey;
+	mw->ibv.handle = mw->ibv.rkey;
+	mw->index = mw->ibv.rkey >> 8;
+	count_up(&to_pd(pd)->objects);
+	return &mw->ibv;
+}
+
+/* Returns when no engine can still be copying through it. */
+int
+verbs_dealloc_mw(struct ibv_mw *mw)
+{
+	struct dev *dev = to_ctx(mw->context)->dev;
+
+	dev_gates_lock(dev);
+	window_destroy(&dev->keys, to_mw(mw)->window);
+	dev_gates_unlock(dev);
+	count_down(&to_pd(mw->pd)->objects);
+	free(to_mw(mw));
+	return 0;
+}
+
+static bool
+info_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
+{
+	if ((info->mw_access_flags & ~(unsigned)MW_ACCESS) != 0)
+		return false;
+	return info->mr == NULL ? info->length == 0 && info->addr == 0
+				: to_pd(info->mr->pd)->number == to_pd(mw->pd)->number;
+}
+
+bool
+bind_check(const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	return mw != NULL && mw->type == IBV_MW_TYPE_2 &&
+	       rkey >> 8 == ((const struct verbs_mw *)mw)->index && info_check(mw, info);
+}
+
+void
+bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	uint32_t parent = info->mr != NULL ? info->mr->lkey : 0;
+
+	wqe->len = 0;
+	wqe->rkey = rkey;
+	wqe->remote_va = info->addr;
+	wqe->compare_add = info->length;
+	wqe->swap = (uint64_t)info->mw_access_flags << 32 | parent;
+}
+
+/* Under the SQ's lock. */
+static int
+bind_post(struct verbs_qp *vqp, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
+{
+	struct sq *sq = &vqp->qp->sq;
+	unsigned always = vqp->qp->sq_sig_all ? IBV_SEND_SIGNALED : 0;
+	struct send_wqe *wqe;
+
+	if (qp_state(vqp->qp) < IBV_QPS_RTS)
+		return EINVAL;
+	wqe = sq_next(sq, sq->prod);
+	if (wqe == NULL) {
+		send_count_full(vqp);
+		return ENOMEM;
+	}
+	wqe->wr_id = bind->wr_id;
+	wqe->opcode = IBV_WR_BIND_MW;
+	wqe->flags = (uint8_t)(bind->send_flags | always);
+	wqe->num_sge = 0;
+	bind_write(wqe, ibv_inc_rkey(mw->rkey), &bind->bind_info);
+	if (wqe->flags & IBV_SEND_SIGNALED) {
+		vqp->last_signaled = sq->prod + 1;
+		vqp->any_signaled = true;
+	}
+	sq_publish(sq, sq->prod + 1);
+	return 0;
+}
+
+/* The inline function of <infiniband/verbs.h> has seen to it that the window is of type
+ * 1 and of the PD of the region. */
+int
+verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct verbs_qp *vqp = to_qp(qp);
+	int err;
+
+	if (qp->qp_type != IBV_QPT_RC && qp->qp_type != IBV_QPT_UC &&
+		qp->qp_type != IBV_QPT_XRC_SEND)
+		return EINVAL;
+	if ((bind->send_flags & ~(unsigned)LOCAL_FLAGS) != 0 ||
+		!info_check(mw, &bind->bind_info))
+		return EINVAL;
+	sq_lock(&vqp->qp->sq);
+	err = bind_post(vqp, mw, bind);
+	if (err == 0)
+		mw->rkey = ibv_inc_rkey(mw->rkey);
+	sq_unlock(&vqp->qp->sq);
+	if (err == 0)
+		engine_doorbell(vqp->qp);
+	return err;
+}

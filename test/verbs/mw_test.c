@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory windows (ibv_alloc_mw(3), ibv_bind_mw(3)), SEND with invalidate and local
+ * invalidate, ATOMIC_WRITE, and ibv_rereg_mr(3), as an application has them. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define ALL_REMOTE                                                                       \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define RIGHTS (ALL_REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
+#define FAR 65536
+#define LEN 4096
+
+static struct pair pair;
+static struct ibv_mr *region; /* of b */
+
+static int
+setup(void **state)
+{
+	struct pair_conf conf = {.srq_wr = 16, .access = ALL_REMOTE, .depth = 4};
+
+	(void)state;
+	pair_open(&pair, &conf);
+	region = ibv_reg_mr(pair.b.pd, pair.b.mem, 131072, RIGHTS);
+	return region == NULL;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(ibv_dereg_mr(region), 0);
+	pair_close(&pair);
+	return 0;
+}
+
+static struct ibv_mw_bind_info
+info(void)
+{
+	return (struct ibv_mw_bind_info){.mr = region,
+		.addr = (uintptr_t)pair.b.mem + FAR,
+		.length = LEN,
+		.mw_access_flags = ALL_REMOTE};
+}
+
+static int
+post(struct pair_side *s, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad = NULL;
+	int err;
+
+	wr->send_flags |= IBV_SEND_SIGNALED;
+	err = ibv_post_send(s->qp[0], wr, &bad);
+	if (err != 0)
+		assert_ptr_equal(bad, wr);
+	return err;
+}
+
+static struct ibv_wc
+done(struct pair_side *s, enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+
+	pair_complete(&pair, s->send_cq, &wc, 1);
+	assert_int_equal(wc.status, status);
+	return wc;
+}
+
+/* a's operation on b's window ends like this. */
+static void
+through(uint32_t rkey, enum ibv_wr_opcode opcode, enum ibv_wc_status status)
+{
+	struct ibv_sge sge = {(uintptr_t)pair.a.mem, 8, pair.a.mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = 5,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = opcode,
+		.wr.rdma = {(uintptr_t)pair.b.mem + FAR, rkey}};
+
+	assert_int_equal(post(&pair.a, &wr), 0);
+	done(&pair.a, status);
+	if (status != IBV_WC_REM_ACCESS_ERR)
+		return;
+	assert_int_equal(pair_event(&pair, &pair.b).event_type, IBV_EVENT_QP_ACCESS_ERR);
+	assert_int_equal(
+		pair_event(&pair, &pair.b).event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+static void
+reconnect(void)
+{
+	pair_to(pair.a.qp[0], IBV_QPS_RESET);
+	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_connect(&pair, 0);
+}
+
+static int
+post_bind(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind)
+{
+	struct ibv_send_wr wr = {.wr_id = 9, .opcode = IBV_WR_BIND_MW};
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = rkey;
+	wr.bind_mw.bind_info = *bind;
+	return post(&pair.b, &wr);
+}
+
+/* ---- Windows ---- */
+
+static void
+test_caps(void **state)
+{
+	const unsigned flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+			       IBV_DEVICE_MEM_MGT_EXTENSIONS;
+	struct ibv_device_attr attr;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(pair.a.context, &attr), 0);
+	assert_int_equal(attr.device_cap_flags & flags, flags);
+	assert_int_equal(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2A, 0);
+	assert_true(attr.max_mw > 0);
+	errno = 0;
+	assert_null(ibv_alloc_mw(pair.a.pd, (enum ibv_mw_type)3));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void
+test_type1(void **state)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {
+		.wr_id = 7, .send_flags = IBV_SEND_SIGNALED, .bind_info = info()};
+	uint32_t first;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_non_null(mw);
+	assert_int_equal(mw->type, IBV_MW_TYPE_1);
+	assert_ptr_equal(mw->pd, pair.b.pd);
+	assert_int_equal(ibv_dealloc_pd(pair.b.pd), EBUSY);
+	first = mw->rkey;
+	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), 0);
+	assert_int_equal(mw->rkey, ibv_inc_rkey(first));
+	wc = done(&pair.b, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_BIND_MW);
+	assert_int_equal(wc.wr_id, 7);
+	memset(pair.a.mem, 0x3C, 8);
+	through(mw->rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+	assert_int_equal(pair.b.mem[FAR + 7], 0x3C);
+	assert_int_equal(ibv_dereg_mr(region), EBUSY);
+	through(first, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
+	reconnect();
+	through(mw->rkey, IBV_WR_RDMA_READ,
+		IBV_WC_SUCCESS); /* it outlives its QP's RESET */
+	/* Unbound by a length of 0. */
+	bind.bind_info = (struct ibv_mw_bind_info){.mr = NULL};
+	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), 0);
+	done(&pair.b, IBV_WC_SUCCESS);
+	through(mw->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	reconnect();
+	/* Bound when it goes. */
+	bind.bind_info = info();
+	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), 0);
+	done(&pair.b, IBV_WC_SUCCESS);
+	first = mw->rkey;
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	through(first, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void
+test_bind_refused(void **state)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
+	struct ibv_mw *mw2 = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
+	struct ibv_pd *pd = ibv_alloc_pd(pair.b.context);
+	struct ibv_mr *mr = ibv_reg_mr(pd, pair.b.mem, 4096, RIGHTS);
+	struct ibv_mw_bind bind = {.bind_info = info()};
+	uint32_t rkey = mw->rkey;
+
+	(void)state;
+	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw2, &bind), EINVAL);
+	bind.bind_info.mr = mr;
+	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), EPERM);
+	bind.bind_info = info();
+	bind.bind_info.mw_access_flags |= IBV_ACCESS_LOCAL_WRITE;
+	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), EINVAL);
+	bind.bind_info = info();
+	bind.send_flags = IBV_SEND_INLINE;
+	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), EINVAL);
+	assert_int_equal(mw->rkey, rkey);
+	/* The request: a window of type 1, another index, none. */
+	assert_int_equal(post_bind(mw, rkey, &bind.bind_info), EINVAL);
+	assert_int_equal(post_bind(mw2, rkey, &bind.bind_info), EINVAL);
+	assert_int_equal(post_bind(NULL, rkey, &bind.bind_info), EINVAL);
+	bind.bind_info.mr = mr;
+	assert_int_equal(post_bind(mw2, mw2->rkey, &bind.bind_info), EINVAL);
+	/* What only its turn shows. */
+	bind.bind_info = info();
+	bind.bind_info.length = 1 << 20;
+	bind.send_flags = 0;
+	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), 0);
+	assert_int_equal(done(&pair.b, IBV_WC_MW_BIND_ERR).vendor_err != 0, 1);
+	reconnect();
+	bind.bind_info = info();
+	bind.bind_info.mr = pair.b.mr; /* without IBV_ACCESS_MW_BIND */
+	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), 0);
+	done(&pair.b, IBV_WC_MW_BIND_ERR);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	assert_int_equal(ibv_dealloc_mw(mw2), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void
+test_type2(void **state)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
+	struct ibv_mw_bind_info bind = info();
+	struct ibv_send_wr inv = {.opcode = IBV_WR_LOCAL_INV};
+
+	(void)state;
+	inv.invalidate_rkey = ibv_inc_rkey(mw->rkey);
+	assert_int_equal(post_bind(mw, inv.invalidate_rkey, &bind), 0);
+	assert_int_equal(done(&pair.b, IBV_WC_SUCCESS).opcode, IBV_WC_BIND_MW);
+	through(inv.invalidate_rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+	through(inv.invalidate_rkey, IBV_WR_ATOMIC_WRITE, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_dereg_mr(region), EBUSY);
+	assert_int_equal(post(&pair.b, &inv), 0);
+	assert_int_equal(done(&pair.b, IBV_WC_SUCCESS).opcode, IBV_WC_LOCAL_INV);
+	through(inv.invalidate_rkey, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
+	reconnect();
+	/* Bound, and gone with its connection. */
+	assert_int_equal(post_bind(mw, inv.invalidate_rkey, &bind), 0);
+	done(&pair.b, IBV_WC_SUCCESS);
+	through(inv.invalidate_rkey, IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
+	reconnect();
+	through(inv.invalidate_rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	reconnect();
+	assert_int_equal(post(&pair.b, &inv), 0);
+	done(&pair.b, IBV_WC_MW_BIND_ERR);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+static void
+test_send_with_inv(void **state)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
+	struct ibv_mw_bind_info bind = info();
+	struct ibv_sge sge = {(uintptr_t)pair.a.mem, 8, pair.a.mr->lkey};
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_SEND_WITH_INV, .sg_list = &sge, .num_sge = 1};
+	struct ibv_wc wc;
+
+	(void)state;
+	wr.invalidate_rkey = mw->rkey;
+	assert_int_equal(post_bind(mw, mw->rkey, &bind), 0);
+	done(&pair.b, IBV_WC_SUCCESS);
+	assert_int_equal(pair_post_srq(&pair.b, 3, 0, 64), 0);
+	assert_int_equal(post(&pair.a, &wr), 0);
+	assert_int_equal(done(&pair.a, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RECV);
+	assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
+	assert_int_equal(wc.invalidated_rkey, mw->rkey);
+	through(mw->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
+static void
+test_atomic_write_refused(void **state)
+{
+	struct ibv_sge sge = {(uintptr_t)pair.a.mem, 8, pair.a.mr->lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_WRITE,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.wr.rdma = {(uintptr_t)pair.b.mem + FAR, region->rkey}};
+
+	(void)state;
+	sge.length = 4;
+	assert_int_equal(post(&pair.a, &wr), EINVAL);
+	sge.length = 8;
+	wr.wr.rdma.remote_addr += 4;
+	assert_int_equal(post(&pair.a, &wr), EINVAL);
+	wr.wr.rdma.remote_addr += 4;
+	wr.send_flags = IBV_SEND_INLINE;
+	memset(pair.a.mem, 0x61, 8);
+	assert_int_equal(post(&pair.a, &wr), 0);
+	assert_int_equal(done(&pair.a, IBV_WC_SUCCESS).opcode, IBV_WC_ATOMIC_WRITE);
+	assert_int_equal(pair.b.mem[FAR + 15], 0x61);
+}
+
+/* ---- ibv_rereg_mr() ---- */
+
+static void
+rereg_refused(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t len,
+	int access, int err)
+{
+	struct ibv_mr before = *mr;
+
+	errno = 0;
+	assert_int_equal(
+		ibv_rereg_mr(mr, flags, pd, addr, len, access), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, err);
+	assert_memory_equal(mr, &before, sizeof(before));
+}
+
+static void
+test_rereg(void **state)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pair.b.pd, pair.b.mem + FAR, LEN, RIGHTS);
+	struct ibv_pd *pd = ibv_alloc_pd(pair.b.context);
+	uint32_t first = mr->rkey, second;
+
+	(void)state;
+	/* Access alone: the same key. */
+	through(first, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				 IBV_ACCESS_REMOTE_READ),
+		0);
+	assert_int_equal(mr->rkey, first);
+	through(first, IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
+	through(first, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
+	reconnect();
+	/* Memory: another key, the old one is stale. */
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+				 pair.b.mem + FAR - 4096, 4096 + 8, 0),
+		0);
+	second = mr->rkey;
+	assert_int_equal(mr->lkey, second);
+	assert_int_not_equal(second, first);
+	assert_ptr_equal(mr->addr, pair.b.mem + FAR - 4096);
+	assert_int_equal(mr->length, 4096 + 8);
+	through(second, IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
+	through(first, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	reconnect();
+	/* PD: b's QP loses it; and all at once gives it back. */
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0), 0);
+	assert_ptr_equal(mr->pd, pd);
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	through(mr->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	reconnect();
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_FLAGS_SUPPORTED, pair.b.pd,
+				 pair.b.mem + FAR, LEN, RIGHTS),
+		0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	through(mr->rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void
+test_rereg_refused(void **state)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pair.b.pd, pair.b.mem + FAR, LEN, RIGHTS);
+	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
+	struct ibv_mw_bind_info bind = info();
+	const int translation = IBV_REREG_MR_CHANGE_TRANSLATION;
+	const int access = IBV_REREG_MR_CHANGE_ACCESS;
+
+	(void)state;
+	rereg_refused(mr, 0, NULL, NULL, 0, 0, EINVAL);
+	rereg_refused(mr, 8, NULL, NULL, 0, 0, EINVAL);
+	rereg_refused(mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0, EINVAL);
+	rereg_refused(mr, IBV_REREG_MR_CHANGE_PD, pair.a.pd, NULL, 0, 0, EINVAL);
+	rereg_refused(mr, translation, NULL, NULL, 8, 0, EINVAL);
+	rereg_refused(mr, translation, NULL, pair.b.mem, 0, 0, EINVAL);
+	rereg_refused(mr, translation, NULL, pair.b.mem, SIZE_MAX, 0, EINVAL);
+	rereg_refused(mr, translation, NULL, (void *)4096, 8, 0, EFAULT);
+	rereg_refused(mr, access, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL);
+	rereg_refused(mr, access, NULL, NULL, 0, 1 << 30, EINVAL);
+	rereg_refused(mr, access, NULL, NULL, 0, IBV_ACCESS_ZERO_BASED, EINVAL);
+	rereg_refused(mr, access, NULL, NULL, 0, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP);
+	bind.mr = mr;
+	assert_int_equal(post_bind(mw, mw->rkey, &bind), 0);
+	done(&pair.b, IBV_WC_SUCCESS);
+	rereg_refused(mr, access, NULL, NULL, 0, RIGHTS, EBUSY);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	through(mr->rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+int
+main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_caps),
+		T(test_type1),
+		T(test_bind_refused),
+		T(test_type2),
+		T(test_send_with_inv),
+		T(test_atomic_write_refused),
+		T(test_rereg),
+		T(test_rereg_refused),
+	};
+
+	return cmocka_run_group_tests_name("verbs mw", tests, NULL, NULL);
+}
