@@ -293,6 +293,8 @@ sqe_heal(struct end *e)
 	if (!only_silent_left(e) || host_deadline(e->host) <= sim.now)
 		return false;
 	end_modify(e, IBV_QPS_RTS, &attr, IBV_QP_CUR_STATE);
+	/* What was posted meanwhile is flushed by that. */
+	cq_poll(e->scq, 100000);
 	e->failed = false;
 	return true;
 }

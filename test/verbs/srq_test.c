@@ -240,12 +240,20 @@ static void
 test_post_recv_on_srq_qp(void **state)
 {
 	struct ibv_recv_wr wr = {.wr_id = 1}, *bad = NULL;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
 
 	(void)state;
 	assert_int_equal(ibv_post_recv(pair.b.qp[0], &wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr);
 	assert_int_equal(ibv_post_recv(pair.b.qp[0], &wr, NULL), EINVAL);
 	assert_int_equal(outstanding(pair.b.srq), 0);
+	/* A query names the SRQ, and no receive queue of the QP's own. */
+	assert_int_equal(ibv_query_qp(pair.b.qp[0], &attr, IBV_QP_CAP, &init), 0);
+	assert_ptr_equal(init.srq, pair.b.srq);
+	assert_int_equal(attr.cap.max_recv_wr, 0);
+	assert_int_equal(attr.cap.max_recv_sge, 0);
+	assert_memory_equal(&init.cap, &attr.cap, sizeof(attr.cap));
 }
 
 /* FIFO over all QPs; wr_id and qp_num tell who got which. */
