@@ -4,6 +4,7 @@
 
 #include "base/ringmem.h"
 #include "engine/clock.h"
+#include "engine/guard.h"
 #include "engine/internal.h"
 
 #define ENGINE_FEW 4    /* packets: what one or two messages and answers to them are */
@@ -48,6 +49,7 @@ engine_run(struct engine *e, uint64_t now)
 	unsigned moved, came;
 
 	gate_lock(&e->gate);
+	guard_enter(&e->dev->keys);
 	e->env.now = now;
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_ring_served(e);
@@ -59,6 +61,7 @@ engine_run(struct engine *e, uint64_t now)
 	if (came > ENGINE_FEW)
 		moved += engine_tx(e, now);
 	moved += came;
+	guard_leave();
 	rte_ticketlock_unlock(&e->gate);
 	return moved;
 }

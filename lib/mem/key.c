@@ -227,6 +227,8 @@ key_change(struct key_table *t, uint32_t *key, int flags, const struct key_chang
 
 	rte_spinlock_lock(&t->lock);
 	rc = region_find(t, *key, &e);
+	if (rc == 0 && e->rights >> 8 == KEY_PD_DEAD)
+		rc = -EFAULT;
 	if (rc != 0)
 		goto out;
 	next = *e;
@@ -257,10 +259,10 @@ out:
 static bool
 entry_kill(struct key_entry *e, const uint8_t *host)
 {
-	uint32_t rights = __atomic_load_n(&e->rights, __ATOMIC_RELAXED);
-
+	/* Pairs with the release in key_alloc(). */
 	if (__atomic_load_n(&e->key, __ATOMIC_ACQUIRE) == 0 ||
-		rights >> 8 == KEY_PD_WINDOW || host < e->host ||
+		__atomic_load_n(&e->rights, __ATOMIC_RELAXED) >> 8 == KEY_PD_WINDOW ||
+		host < e->host ||
 		(uint64_t)(host - e->host) >= e->len)
 		return false;
 	/* The key stays, so that the region can still be deregistered. */

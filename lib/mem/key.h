@@ -73,7 +73,7 @@ int key_free(struct key_table *t, uint32_t key);
 
 /*
  * What a region is, changed: flags are IBV_REREG_MR_*, the fields of what they name are taken.
- * Errors as key_alloc() and key_free(), and nothing has changed then. With another PD or other
+ * Errors as key_alloc() and key_free(), -EFAULT after key_kill(); nothing has changed then. With another PD or other
  * memory it has another variant, so that the old key is refused. The caller holds every gate.
  */
 struct key_change {

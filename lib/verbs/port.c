@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/guard.h"
 #include "verbs/device.h"
 #include "verbs/objects.h"
 
@@ -213,6 +214,7 @@ device_hold(struct ibv_device *device)
 		pthread_mutex_lock(&port->lock);
 		port->contexts++;
 		pthread_mutex_unlock(&port->lock);
+		guard_up();
 	}
 	pthread_mutex_unlock(&list_lock);
 	return port;
@@ -224,6 +226,7 @@ device_release(struct rocade_port *port)
 	pthread_mutex_lock(&port->lock);
 	port->contexts--;
 	pthread_mutex_unlock(&port->lock);
+	guard_down();
 }
 
 uint64_t

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "engine/guard.h"
+
+__thread struct key_table *guard_keys;
+
+static const int signals[] = {SIGSEGV, SIGBUS};
+static struct sigaction before[RTE_DIM(signals)];
+static uintptr_t page_mask;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned open_devices;
+
+/* Nothing is mapped there any more, or a file that has been cut off. What is mapped with
+ * other rights holds the application's data: not ours to replace. */
+static bool
+is_hole(int sig, const siginfo_t *info)
+{
+	return sig == SIGSEGV ? info->si_code == SEGV_MAPERR
+			      : info->si_code == BUS_ADRERR;
+}
+
+/* What another thread has mapped there meanwhile stays, and is tried. */
+static bool
+page_put(int sig, const void *addr)
+{
+	void *page = (void *)((uintptr_t)addr & page_mask);
+	int place = sig == SIGSEGV ? MAP_FIXED_NOREPLACE : MAP_FIXED;
+
+	return mmap(page, ~page_mask + 1, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | place, -1, 0) != MAP_FAILED ||
+	       errno == EEXIST;
+}
+
+static void
+pass_on(int sig, siginfo_t *info, void *context)
+{
+	const struct sigaction *old = &before[sig == SIGSEGV ? 0 : 1];
+
+	if (old->sa_flags & SA_SIGINFO)
+		old->sa_sigaction(sig, info, context);
+	else if (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN)
+		sigaction(sig, old, NULL); /* and the fault comes once more */
+	else
+		old->sa_handler(sig);
+}
+
+/* Async-signal-safe: reads the key table, stores a word of an entry, and calls the
+ * system. Not entered anew by what it does itself: it touches no registered memory. */
+static void
+handler(int sig, siginfo_t *info, void *context)
+{
+	int err = errno;
+
+	if (guard_keys == NULL || !is_hole(sig, info) ||
+		!key_kill(guard_keys, info->si_addr) || !page_put(sig, info->si_addr))
+		pass_on(sig, info, context);
+	errno = err;
+}
+
+static void
+install(void)
+{
+	struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+
+	page_mask = ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+	action.sa_sigaction = handler;
+	sigemptyset(&action.sa_mask);
+	for (unsigned i = 0; i < RTE_DIM(signals); i++)
+		sigaction(signals[i], &action, &before[i]);
+}
+
+/* Where somebody has put another one before ours, ours stays behind it. */
+static void
+restore(void)
+{
+	struct sigaction now;
+
+	for (unsigned i = 0; i < RTE_DIM(signals); i++) {
+		sigaction(signals[i], NULL, &now);
+		if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == handler)
+			sigaction(signals[i], &before[i], NULL);
+	}
+}
+
+static bool
+wanted(void)
+{
+	const char *guard = getenv("ROCADE_GUARD");
+
+	return guard == NULL || strcmp(guard, "0") != 0;
+}
+
+void
+guard_up(void)
+{
+	pthread_mutex_lock(&lock);
+	if (open_devices++ == 0 && wanted())
+		install();
+	pthread_mutex_unlock(&lock);
+}
+
+void
+guard_down(void)
+{
+	pthread_mutex_lock(&lock);
+	if (--open_devices == 0)
+		restore();
+	pthread_mutex_unlock(&lock);
+}

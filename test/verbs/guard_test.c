@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that the application takes away under its regions: the process lives, the peer
+ * and the application learn it from the next request on; and no other fault is anybody
+ * else's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define PAGE 4096
+#define BYTES (4 * PAGE)
+#define ALL_REMOTE                                                                       \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+static struct pair pair;
+static uint8_t *buffer; /* b's */
+static struct ibv_mr *mr;
+static int file;
+
+static void
+buffer_register(bool mapped_file)
+{
+	file = -1;
+	if (mapped_file) {
+		file = memfd_create("guard", MFD_CLOEXEC);
+		assert_true(file >= 0);
+		assert_int_equal(ftruncate(file, BYTES), 0);
+	}
+	buffer = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
+		mapped_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, file, 0);
+	assert_true(buffer != MAP_FAILED);
+	mr = ibv_reg_mr(pair.b.pd, buffer, BYTES, IBV_ACCESS_LOCAL_WRITE | ALL_REMOTE);
+	assert_non_null(mr);
+}
+
+static void
+buffer_take_away(void)
+{
+	if (file < 0)
+		assert_int_equal(munmap(buffer, BYTES), 0);
+	else
+		assert_int_equal(ftruncate(file, 0), 0);
+}
+
+/* Inside a test: cmocka puts its own handlers back behind each setup. */
+static void
+begin(bool mapped_file)
+{
+	struct pair_conf conf = {.access = ALL_REMOTE, .depth = 4};
+
+	pair_open(&pair, &conf);
+	buffer_register(mapped_file);
+}
+
+static void
+end(void)
+{
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	munmap(buffer, BYTES);
+	if (file >= 0)
+		close(file);
+	pair_close(&pair);
+}
+
+static void
+post(struct pair_side *s, enum ibv_wr_opcode opcode, const struct ibv_mr *local, void *at,
+	uint32_t len, uint32_t offset)
+{
+	struct ibv_sge sge = {(uintptr_t)at, len, local->lkey};
+	struct ibv_send_wr *bad,
+		wr = {.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = opcode,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = {(uintptr_t)buffer + offset, mr->rkey}};
+
+	assert_int_equal(ibv_post_send(s->qp[0], &wr, &bad), 0);
+}
+
+static enum ibv_wc_status
+done(struct pair_side *s)
+{
+	struct ibv_wc wc;
+
+	pair_complete(&pair, s->send_cq, &wc, 1);
+	return wc.status;
+}
+
+static void
+remote_run(enum ibv_wr_opcode opcode, bool mapped_file)
+{
+	begin(mapped_file);
+	memset(pair.a.mem, 0x5A, 64);
+	post(&pair.a, opcode, pair.a.mr, pair.a.mem, 64, PAGE);
+	assert_int_equal(done(&pair.a), IBV_WC_SUCCESS);
+	buffer_take_away();
+	/* Across the end of a page. */
+	post(&pair.a, opcode, pair.a.mr, pair.a.mem, 64, 2 * PAGE - 32);
+	assert_int_equal(done(&pair.a), IBV_WC_SUCCESS);
+	post(&pair.a, opcode, pair.a.mr, pair.a.mem, 64, 3 * PAGE);
+	assert_int_equal(done(&pair.a), IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(pair_event(&pair, &pair.b).event_type, IBV_EVENT_QP_ACCESS_ERR);
+	end();
+}
+
+static void
+test_write(void **state)
+{
+	(void)state;
+	remote_run(IBV_WR_RDMA_WRITE, false);
+}
+
+static void
+test_read(void **state)
+{
+	(void)state;
+	remote_run(IBV_WR_RDMA_READ, false);
+}
+
+static void
+test_file_cut_off(void **state)
+{
+	(void)state;
+	remote_run(IBV_WR_RDMA_WRITE, true);
+	remote_run(IBV_WR_RDMA_READ, true);
+}
+
+static void
+test_local_send(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	begin(false);
+	assert_int_equal(pair_post_recv(&pair.a, 0, 1, 0, 64), 0);
+	buffer_take_away();
+	memset(pair.a.mem, 0x5A, 64);
+	post(&pair.b, IBV_WR_SEND, mr, buffer, 64, 0);
+	assert_int_equal(done(&pair.b), IBV_WC_SUCCESS);
+	pair_complete(&pair, pair.a.recv_cq, &wc, 1);
+	assert_int_equal(pair.a.mem[0], 0); /* what was there is gone */
+	post(&pair.b, IBV_WR_SEND, mr, buffer, 64, 0);
+	assert_int_equal(done(&pair.b), IBV_WC_LOC_PROT_ERR);
+	end();
+}
+
+/* A region of the same address, made when there is memory again, is a new one; the dead
+ * one is dead. */
+static void
+test_again(void **state)
+{
+	struct ibv_mr *old;
+
+	(void)state;
+	begin(false);
+	buffer_take_away();
+	post(&pair.a, IBV_WR_RDMA_WRITE, pair.a.mr, pair.a.mem, 64, 0);
+	assert_int_equal(done(&pair.a), IBV_WC_SUCCESS);
+	old = mr;
+	errno = 0;
+	assert_int_equal(ibv_rereg_mr(old, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+		IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EFAULT);
+	munmap(buffer, BYTES);
+	buffer = mmap(buffer, BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	assert_true(buffer != MAP_FAILED);
+	mr = ibv_reg_mr(pair.b.pd, buffer, BYTES, IBV_ACCESS_LOCAL_WRITE | ALL_REMOTE);
+	memset(pair.a.mem, 0x5A, 64);
+	post(&pair.a, IBV_WR_RDMA_WRITE, pair.a.mr, pair.a.mem, 64, 0);
+	assert_int_equal(done(&pair.a), IBV_WC_SUCCESS);
+	assert_int_equal(buffer[63], 0x5A);
+	assert_int_equal(ibv_dereg_mr(old), 0);
+	end();
+}
+
+/* ---- Others' faults ---- */
+
+static sigjmp_buf back;
+
+static void
+jump(int sig)
+{
+	siglongjmp(back, sig);
+}
+
+/* The application's own fault goes to the application's handler, which is there again
+ * when the last device is closed. */
+static void
+test_passed_on(void **state)
+{
+	struct sigaction own = {.sa_handler = jump}, was, now;
+
+	(void)state;
+	sigaction(SIGSEGV, &own, &was);
+	begin(false);
+	sigaction(SIGSEGV, NULL, &now);
+	assert_true(now.sa_handler != jump);
+	buffer_take_away();
+	if (sigsetjmp(back, 1) == 0) {
+		*(volatile uint8_t *)buffer = 1; /* registered, but this runs no engine */
+		fail();
+	}
+	end();
+	sigaction(SIGSEGV, NULL, &now);
+	assert_true(now.sa_handler == jump);
+	sigaction(SIGSEGV, &was, NULL);
+}
+
+/* In a child: what kills it. */
+static int
+killed_by(const char *guard, bool take_rights)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		signal(SIGSEGV, SIG_DFL);
+		setenv("ROCADE_GUARD", guard, 1);
+		begin(false);
+		if (take_rights)
+			mprotect(buffer, BYTES, PROT_READ);
+		else
+			buffer_take_away();
+		post(&pair.a, IBV_WR_RDMA_WRITE, pair.a.mr, pair.a.mem, 64, 0);
+		_exit(done(&pair.a) == IBV_WC_SUCCESS ? 0 : 1);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
+}
+
+static void
+test_off(void **state)
+{
+	(void)state;
+	assert_int_equal(killed_by("1", false), 0);
+	assert_int_equal(killed_by("0", false), SIGSEGV);
+	assert_int_equal(
+		killed_by("1", true), SIGSEGV); /* data is there: not ours to replace */
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_write),
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_file_cut_off),
+		cmocka_unit_test(test_local_send),
+		cmocka_unit_test(test_again),
+		cmocka_unit_test(test_passed_on),
+		cmocka_unit_test(test_off),
+	};
+
+	return cmocka_run_group_tests_name("verbs guard", tests, NULL, NULL);
+}
