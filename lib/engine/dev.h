@@ -39,7 +39,21 @@ struct group {
 };
 LIST_HEAD(group_list, group);
 
+/*
+ * For a device whose port is somebody's who wants to know of its QPs and resolves neighbours
+ * itself: the daemon. Control path, outside of the gates; 0 or -errno.
+ */
+struct dev_hooks {
+	int (*qpn_take)(void *arg, uint32_t *qpn);
+	void (*qpn_give)(void *arg, uint32_t qpn);
+	int (*peer_set)(void *arg, uint32_t qpn, const uint8_t sgid[16], const uint8_t dgid[16],
+		uint32_t dest_qpn);
+	int (*group)(void *arg, uint32_t qpn, const uint8_t gid[16], bool join);
+};
+
 struct dev_conf {
+	const struct dev_hooks *hooks; /* NULL: none. QPNs are qpn_base..+max_qp-1 then too */
+	void *hooks_arg;
 	char name[DEV_NAME_MAX];
 	struct net_conf
 		net;       /* without the MAC: the port's is taken; link-local is added */

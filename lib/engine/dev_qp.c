@@ -39,6 +39,32 @@ detach(struct qp *qp)
 		srq_detach(qp->srq);
 }
 
+/* A QPN, from who hands them out. */
+static int
+qpn_reserve(struct dev *dev, uint32_t *qpn)
+{
+	const struct dev_hooks *hooks = dev->conf.hooks;
+	int rc;
+
+	if (hooks == NULL)
+		return qp_table_reserve(&dev->qps, qpn);
+	rc = hooks->qpn_take(dev->conf.hooks_arg, qpn);
+	if (rc != 0)
+		return rc;
+	rc = qp_table_claim(&dev->qps, *qpn);
+	if (rc != 0)
+		hooks->qpn_give(dev->conf.hooks_arg, *qpn);
+	return rc;
+}
+
+static void
+qpn_free(struct dev *dev, uint32_t qpn)
+{
+	qp_table_remove(&dev->qps, qpn);
+	if (dev->conf.hooks != NULL)
+		dev->conf.hooks->qpn_give(dev->conf.hooks_arg, qpn);
+}
+
 int
 dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	struct event_queue *events, void *object, struct qp **out)
@@ -54,14 +80,14 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	if (qp == NULL)
 		return -ENOMEM;
 	pthread_mutex_lock(&dev->lock);
-	rc = qp_table_reserve(&dev->qps, &qpn);
+	rc = qpn_reserve(dev, &qpn);
 	if (rc != 0) {
 		rc = -ENOMEM;
 		goto fail;
 	}
 	rc = qp_init(qp, qpn, conf, &dev->mem, events, object);
 	if (rc != 0) {
-		qp_table_remove(&dev->qps, qpn);
+		qpn_free(dev, qpn);
 		goto fail;
 	}
 	e = dev->engines[engine_choose(dev, engine)];
@@ -89,6 +115,7 @@ engine_headers_build(const struct dev *dev, struct qp *qp)
 		.flow_label = qp->path.flow_label,
 		.tclass = qp->path.tclass,
 		.hop_limit = qp->path.hop_limit != 0 ? qp->path.hop_limit : 64,
+		.src_qpn = qp->qpn,
 		.cksum_offload = dev->port.caps.tx_ipv4_cksum,
 	};
 
@@ -163,11 +190,17 @@ modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 int
 dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 {
-	int rc;
+	const struct dev_hooks *hooks = dev->conf.hooks;
+	int rc = 0;
 
 	pthread_mutex_lock(&dev->lock);
+	if (hooks != NULL && mask & IBV_QP_AV && qp->type != IBV_QPT_UD)
+		rc = hooks->peer_set(dev->conf.hooks_arg, qp->qpn, attr->path.sgid,
+			attr->path.dgid,
+			mask & IBV_QP_DEST_QPN ? attr->dest_qpn : qp->dest_qpn);
 	dev_gates_lock(dev);
-	rc = modify(dev, qp, attr, mask);
+	if (rc == 0)
+		rc = modify(dev, qp, attr, mask);
 	dev_gates_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
@@ -206,8 +239,8 @@ dev_qp_free(struct dev *dev, struct qp *qp)
 {
 	pthread_mutex_lock(&dev->lock);
 	dev_gates_lock(dev);
-	qp_table_remove(&dev->qps, qp->qpn);
 	dev_gates_unlock(dev);
+	qpn_free(dev, qp->qpn);
 	pthread_mutex_unlock(&dev->lock);
 	qp_fini(qp);
 	alloc_put(&alloc_plain, qp, sizeof(*qp));

@@ -4,6 +4,7 @@
 
 #include "base/ringmem.h"
 #include "engine/clock.h"
+#include "engine/drive.h"
 #include "engine/guard.h"
 #include "engine/internal.h"
 
@@ -44,11 +45,10 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 }
 
 unsigned
-engine_run(struct engine *e, uint64_t now)
+engine_turn(struct engine *e, uint64_t now)
 {
 	unsigned moved, came;
 
-	gate_lock(&e->gate);
 	guard_enter(&e->dev->keys);
 	e->env.now = now;
 	wheel_advance(&e->wheel, now, timer_fired, e);
@@ -60,8 +60,17 @@ engine_run(struct engine *e, uint64_t now)
 	came = engine_rx(e, now);
 	if (came > ENGINE_FEW)
 		moved += engine_tx(e, now);
-	moved += came;
 	guard_leave();
+	return moved + came;
+}
+
+unsigned
+engine_run(struct engine *e, uint64_t now)
+{
+	unsigned moved;
+
+	gate_lock(&e->gate);
+	moved = engine_turn(e, now);
 	rte_ticketlock_unlock(&e->gate);
 	return moved;
 }
@@ -122,7 +131,12 @@ engine_lock(struct engine *e)
 void
 engine_unlock(struct engine *e)
 {
+	bool driven = e->driver != NULL;
+
 	rte_ticketlock_unlock(&e->gate);
+	/* Nobody may come by otherwise to send, or to flush, what this call made ready. */
+	if (driven)
+		engine_try(e);
 }
 
 struct port_queue
@@ -184,7 +198,7 @@ engine_create(struct dev *dev, unsigned index)
 	e->index = (uint8_t)index;
 	e->queue = (struct port_queue){dev->port.ops, dev->port.queues[index]};
 	e->vlan = dev->conf.net.vlan;
-	e->net_duty = index == 0;
+	e->net_duty = index == 0 && dev->conf.hooks == NULL;
 	e->env = (struct qp_env){.keys = &dev->keys,
 		.srqs = &dev->srqs,
 		.gids = dev->gids,

@@ -40,9 +40,18 @@ struct engine {
 	LIST_HEAD(, peer) peers;
 	struct port_stats stats;
 
+	/* drive.c */
+	uint64_t earliest; /* of the timers set since the keeper went to rest */
+	uint64_t rest_ns;  /* until when it rests; 0: it does not */
+	uint32_t drives;
+	uint32_t handover;
+	uint32_t idle; /* polls in a row that found nothing */
+
 	/* Written by posting threads and control calls. */
 	rte_ticketlock_t gate LINE_ALIGNED;
 	struct sq *doorbells LINE_ALIGNED; /* LIFO of those rung */
+	bool again; /* drive.c: somebody wants a turn and did not get the gate */
+	const struct engine_driver *driver; /* NULL: a loop polls the engine */
 };
 
 /* rx.c */
@@ -117,6 +126,9 @@ void
 engine_headers_build(const struct dev *dev, struct qp *qp);
 
 /* engine.c */
+/* A turn, with the gate held. */
+unsigned
+engine_turn(struct engine *e, uint64_t now);
 struct engine *
 engine_create(struct dev *dev, unsigned index);
 void

@@ -218,6 +218,15 @@ dev_filter_set(struct dev *dev)
 			net_group_macs(dev->net, macs, NET_MAX_MACS));
 }
 
+static int
+hook_group(struct dev *dev, const struct qp *qp, const uint8_t gid[16], bool join)
+{
+	const struct dev_hooks *hooks = dev->conf.hooks;
+
+	return hooks == NULL ? 0
+			     : hooks->group(dev->conf.hooks_arg, qp->qpn, gid, join);
+}
+
 int
 dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 {
@@ -225,6 +234,9 @@ dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 
 	if (qp->type != IBV_QPT_UD || !gid_is_multicast(gid))
 		return -EINVAL;
+	rc = hook_group(dev, qp, gid, true);
+	if (rc != 0)
+		return rc;
 	pthread_mutex_lock(&dev->lock);
 	dev_gates_lock(dev);
 	rc = attach(dev, qp, gid);
@@ -245,6 +257,8 @@ dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 	dev_gates_unlock(dev);
 	dev_filter_set(dev);
 	pthread_mutex_unlock(&dev->lock);
+	if (rc == 0)
+		(void)hook_group(dev, qp, gid, false);
 	return rc;
 }
 

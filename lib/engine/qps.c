@@ -4,6 +4,7 @@
 
 #include <rte_prefetch.h>
 
+#include "engine/drive.h"
 #include "engine/internal.h"
 
 void
@@ -12,8 +13,10 @@ engine_timer_set(struct engine *e, struct qp *qp)
 	uint64_t when = qp_deadline(qp);
 
 	/* Only ever forwards: a timer that fires too early is set again then. */
-	if (when < qp->timer.when_ns)
+	if (when < qp->timer.when_ns) {
 		wheel_set(&e->wheel, &qp->timer, when);
+		e->earliest = RTE_MIN(e->earliest, when);
+	}
 }
 
 void
@@ -102,6 +105,11 @@ engine_doorbell(struct qp *qp)
 		/* Release: pairs with the acquire of the whole list below. */
 	} while (!__atomic_compare_exchange_n(
 		&e->doorbells, &head, sq, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	if (e->driver != NULL) {
+		/* Pairs with the fence in engine_try(). */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		engine_try(e);
+	}
 }
 
 void

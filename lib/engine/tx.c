@@ -186,10 +186,21 @@ route_set(const struct engine *e, struct qp *qp, const uint8_t mac[6])
 		qp->route = mac[0] & 1 ? ROUTE_GROUP : ROUTE_PEER;
 	/* What is taken in here passes no NIC that would fill in the checksum. */
 	if (qp->route != ROUTE_PEER) {
-		qp->hdr.pkt_flags = 0;
+		qp->hdr.pkt_flags &= ~(uint32_t)PKT_TX_IPV4_CKSUM;
 		qp->hdr.udp_len = 0;
 	}
 	return qp->route;
+}
+
+static int
+next_hop(struct engine *e, const struct qp *qp, uint8_t mac[6], uint64_t now)
+{
+	if (likely(e->dev->conf.hooks == NULL || gid_is_multicast(qp->path.dgid)))
+		return net_resolve(e->dev->net, qp->path.dgid, mac, now);
+	/* Behind the hooks stands one who writes the Ethernet header himself, and to
+	 * whose other clients an address of ours may lead. */
+	memset(mac, 0, 6);
+	return 0;
 }
 
 /* Brings the MAC of the next hop into the header template: enum qp_route, -EAGAIN while it
@@ -204,7 +215,7 @@ resolve(struct engine *e, struct qp *qp, uint64_t now)
 		follow_dest(e, qp);
 	if (likely(qp->resolved && qp->net_generation == e->net_generation))
 		return qp->route;
-	rc = net_resolve(e->dev->net, qp->path.dgid, mac, now);
+	rc = next_hop(e, qp, mac, now);
 	if (rc == 0) {
 		path_hdr_set_dst(&qp->hdr, mac);
 		qp->resolved = true;

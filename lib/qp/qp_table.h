@@ -31,6 +31,10 @@ qp_table_fini(struct qp_table *t);
  * qp_table_put(). */
 int
 qp_table_reserve(struct qp_table *t, uint32_t *qpn);
+/* Reserves this one, which somebody else hands out; -EINVAL: not of the table, or taken.
+ * For a table all of whose QPNs are reserved so. */
+int
+qp_table_claim(struct qp_table *t, uint32_t qpn);
 void
 qp_table_put(struct qp_table *t, uint32_t qpn, struct qp *qp);
 /* Takes the QP out; the QPN goes to the end of the queue. */

@@ -51,11 +51,22 @@ sum_fold(uint32_t sum)
 }
 
 static void
+ipv4_cksum_set(struct rte_ipv4_hdr *ip)
+{
+	uint16_t words[10];
+	uint32_t sum = 0;
+
+	ip->hdr_checksum = 0;
+	memcpy(words, ip, sizeof(words));
+	for (unsigned i = 0; i < 10; i++)
+		sum += words[i]; /* in any byte order, as it is stored (RFC 1071) */
+	ip->hdr_checksum = (uint16_t)~sum_fold(sum);
+}
+
+static void
 path_ipv4(struct path_hdr *hdr, const struct path_addr *addr)
 {
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(hdr->bytes + hdr->l3_off);
-	uint16_t words[10];
-	uint32_t sum = 0;
 
 	/* DF and identification 0: an atomic datagram (RFC 6864), so the ICRC over the
 	 * headers is the same for every packet of a length. */
@@ -66,13 +77,8 @@ path_ipv4(struct path_hdr *hdr, const struct path_addr *addr)
 	ip->next_proto_id = IPPROTO_UDP;
 	memcpy(&ip->src_addr, addr->src_gid + 12, 4);
 	memcpy(&ip->dst_addr, addr->dst_gid + 12, 4);
-
-	memcpy(words, ip, sizeof(words));
-	for (unsigned i = 0; i < 10; i++)
-		sum += rte_be_to_cpu_16(words[i]);
-	hdr->ip_sum_base = sum_fold(sum);
 	if (addr->cksum_offload)
-		hdr->pkt_flags = PKT_TX_IPV4_CKSUM;
+		hdr->pkt_flags |= PKT_TX_IPV4_CKSUM;
 }
 
 static void
@@ -112,6 +118,7 @@ path_hdr_init(struct path_hdr *hdr, const struct path_addr *addr)
 	}
 	hdr->ip_version = ipv4 ? 4 : 6;
 	hdr->len = hdr->l3_off;
+	hdr->pkt_flags = addr->src_qpn << PKT_TX_QPN_SHIFT;
 	if (ipv4) {
 		path_ipv4(hdr, addr);
 		hdr->len += sizeof(struct rte_ipv4_hdr);
@@ -146,8 +153,7 @@ path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len)
 
 		ip->total_length = rte_cpu_to_be_16((uint16_t)total);
 		if (!(hdr->pkt_flags & PKT_TX_IPV4_CKSUM))
-			ip->hdr_checksum = rte_cpu_to_be_16(
-				(uint16_t)~sum_fold(hdr->ip_sum_base + total));
+			ipv4_cksum_set(ip);
 	} else {
 		((struct rte_ipv6_hdr *)l3)->payload_len =
 			rte_cpu_to_be_16((uint16_t)udp_len);

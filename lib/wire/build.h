@@ -30,21 +30,21 @@ struct path_addr {
 	uint32_t flow_label; /* IPv6, 20 bits */
 	uint8_t tclass;
 	uint8_t hop_limit;
+	uint32_t src_qpn;   /* for ports that want to know: PKT_TX_QPN() */
 	bool cksum_offload; /* leave the IPv4 header checksum to the port */
 };
 
 struct path_hdr {
 	uint8_t bytes[PATH_HDR_MAX];
-	uint8_t len;	/* of bytes: up to the end of the UDP header */
-	uint8_t l3_off; /* of the IP header */
-	uint32_t crc;	  /* icrc_path() for udp_len */
+	uint8_t len;	       /* of bytes: up to the end of the UDP header */
+	uint8_t ip_version : 3; /* 4 or 6 */
+	uint8_t l3_off : 5;    /* of the IP header */
+	uint32_t crc;	       /* icrc_path() for udp_len */
+	uint32_t pkt_flags;    /* PKT_TX_*, and the QPN that PKT_TX_QPN() tells */
+	uint32_t other_crc;
 	uint16_t udp_len; /* what bytes and crc are for; 0: not computed yet */
-	uint8_t ip_version;
-	uint8_t pkt_flags;    /* PKT_TX_* */
-	uint16_t ip_sum_base; /* IPv4: folded sum of the header with length and checksum 0 */
 	/* The length before that: a QP often sends messages and acknowledgements in turn. */
 	uint16_t other_udp_len;
-	uint32_t other_crc;
 };
 
 struct bth_fields {

@@ -183,8 +183,8 @@ parse_ether(const struct pkt *pkt, uint16_t vlan, uint16_t *type, uint32_t *off)
 	return DROP_none;
 }
 
-unsigned
-parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
+static inline unsigned
+parse_frame(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
 {
 	unsigned reason;
 	uint16_t type;
@@ -204,8 +204,21 @@ parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
 								    : DROP_ethertype;
 	if (unlikely(reason != DROP_none))
 		return reason;
-	reason = parse_udp(&l4, view);
+	return parse_udp(&l4, view);
+}
+
+unsigned
+parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
+{
+	unsigned reason = parse_frame(pkt, vlan, view);
+
 	if (unlikely(reason != DROP_none))
 		return reason;
 	return likely(icrc_check(view)) ? DROP_none : DROP_icrc;
+}
+
+unsigned
+parse_headers(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
+{
+	return parse_frame(pkt, vlan, view);
 }

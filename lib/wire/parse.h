@@ -44,6 +44,11 @@ struct pkt_view {
  */
 unsigned parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
 
+/* The same but for the ICRC. Reads no byte behind the BTH: pkt->data may be a copy of the first
+ * PARSE_HEADERS bytes of a frame of pkt->len (the extended headers are in it then too). */
+#define PARSE_HEADERS (14 + 4 + 40 + 8 + 12 + EXT_LEN_MAX)
+unsigned parse_headers(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
+
 static inline const struct aeth *
 view_aeth(const struct pkt_view *v)
 {

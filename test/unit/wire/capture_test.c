@@ -468,10 +468,6 @@ path_of(const struct captured *f, const struct pkt_view *v, struct path_hdr *hdr
 	path_hdr_init(hdr, &addr);
 	/* Identification and DF. */
 	memcpy(hdr->bytes + hdr->l3_off + 4, v->ip + 4, 4);
-	uint32_t sum =
-		hdr->ip_sum_base - 0x4000u + be16_at(v->ip + 4) + be16_at(v->ip + 6);
-
-	hdr->ip_sum_base = (uint16_t)((sum & 0xFFFF) + (sum >> 16));
 }
 
 /* A packet in a buffer of exactly its length, from what parse() found in another. The

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sched.h>
+
+#include "engine/clock.h"
+#include "engine/drive.h"
+#include "engine/internal.h"
+
+#define TURNS_MAX 4   /* at a time */
+#define IDLE_POLLS 32 /* in a row, before the core is offered to others */
+#define HANDOVER_POLLS                                                                   \
+	16 /* empty polls after ibv_req_notify_cq() that still mean "asleep" */
+
+void
+engine_set_driver(struct engine *e, const struct engine_driver *driver)
+{
+	e->driver = driver;
+	e->earliest = TIME_NEVER;
+}
+
+bool
+engine_driven(const struct engine *e)
+{
+	return e->driver != NULL;
+}
+
+/* What somebody left who did not get the gate. */
+static bool
+called_again(struct engine *e)
+{
+	return __atomic_load_n(&e->doorbells, __ATOMIC_RELAXED) != NULL ||
+	       __atomic_load_n(&e->again, __ATOMIC_RELAXED);
+}
+
+/* The gate is held: more to send, now. */
+static bool
+has_more(const struct engine *e)
+{
+	return !TAILQ_EMPTY(&e->ready) || !TAILQ_EMPTY(&e->held) || e->stage_count != 0;
+}
+
+/* The gate is held: true when the keeper sleeps for too long. */
+static bool
+sleeps_long(struct engine *e)
+{
+	if (unlikely(has_more(e)))
+		e->earliest = 0;
+	if (likely(e->earliest >= e->rest_ns))
+		return false;
+	e->rest_ns = 0; /* it is awake now, or soon */
+	return true;
+}
+
+unsigned
+engine_try(struct engine *e)
+{
+	const struct engine_driver *driver;
+	unsigned moved = 0, turns = 0;
+	bool kick;
+
+	do {
+		if (!rte_ticketlock_trylock(&e->gate))
+			return moved;
+		driver = e->driver;
+		if (unlikely(driver == NULL)) {
+			rte_ticketlock_unlock(&e->gate);
+			return moved;
+		}
+		__atomic_store_n(&e->again, false, __ATOMIC_RELAXED);
+		do {
+			moved += engine_turn(e, clock_now());
+		} while (unlikely(has_more(e)) && ++turns < TURNS_MAX);
+		kick = sleeps_long(e);
+		rte_ticketlock_unlock(&e->gate);
+		if (unlikely(kick))
+			driver->kick(driver->arg);
+		/* Pairs with the fences of those who find the gate taken, in
+		 * engine_doorbell() and engine_hand_over(): either they see it free, or
+		 * we see what they left. */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	} while (unlikely(called_again(e)));
+	return moved;
+}
+
+unsigned
+engine_try_again(struct engine *e)
+{
+	__atomic_store_n(&e->again, true, __ATOMIC_RELAXED);
+	/* Pairs with the fence in engine_try(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return engine_try(e);
+}
+
+void
+engine_drive(struct engine *e)
+{
+	const struct engine_driver *driver = e->driver;
+
+	if (unlikely(driver == NULL))
+		return;
+	if (engine_try(e) != 0) {
+		e->idle = 0;
+	} else if (++e->idle == IDLE_POLLS) {
+		/* The ones that we wait for may need this core. */
+		e->idle = 0;
+		sched_yield();
+	}
+	__atomic_store_n(&e->drives, e->drives + 1, __ATOMIC_RELAXED);
+	if (likely(__atomic_load_n(driver->asleep, __ATOMIC_RELAXED) == 0))
+		return;
+	if (e->handover != 0)
+		e->handover--;
+	else
+		__atomic_store_n(driver->asleep, 0, __ATOMIC_RELAXED);
+}
+
+void
+engine_hand_over(struct engine *e)
+{
+	const struct engine_driver *driver = e->driver;
+
+	if (driver == NULL)
+		return;
+	e->handover = HANDOVER_POLLS;
+	__atomic_store_n(driver->asleep, 1, __ATOMIC_RELAXED);
+	/* Whoever sends to us publishes, fences and tests the flag: we look once more
+	 * behind a fence of our own, or the holder of the gate does. */
+	while (engine_try_again(e) >= PKT_BURST)
+		;
+}
+
+uint32_t
+engine_drives(const struct engine *e)
+{
+	return __atomic_load_n(&e->drives, __ATOMIC_RELAXED);
+}
+
+uint64_t
+engine_rest(struct engine *e)
+{
+	uint64_t when = engine_deadline(e);
+
+	engine_lock(e);
+	if (has_more(e) || wheel_next(&e->wheel) < when)
+		when = 0; /* somebody was faster */
+	e->rest_ns = when;
+	e->earliest = TIME_NEVER;
+	rte_ticketlock_unlock(&e->gate);
+	/* As in engine_try(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return called_again(e) ? 0 : when;
+}
