@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Multicast groups: which QPs get a copy. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "switch/sw.h"
+
+/* IPv4 224/4 as a mapped address, or IPv6 ff00::/8. */
+static bool
+is_group(const uint8_t gid[16])
+{
+	return gid_is_ipv4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
+}
+
+const struct sw_group *
+sw_group_find(const struct sw *sw, const uint8_t gid[16])
+{
+	for (unsigned i = 0; i < SW_GROUPS; i++) {
+		const struct sw_group *g = &sw->groups[i];
+
+		if (g->count != 0 && memcmp(g->gid, gid, 16) == 0)
+			return g;
+	}
+	return NULL;
+}
+
+static struct sw_group *
+group_make(struct sw *sw, const uint8_t gid[16])
+{
+	for (unsigned i = 0; i < SW_GROUPS; i++) {
+		struct sw_group *g = &sw->groups[i];
+
+		if (g->count != 0)
+			continue;
+		if (g->qpns == NULL)
+			g->qpns = alloc_get(&alloc_plain, "group",
+				SW_GROUP_MEMBERS * sizeof(uint32_t));
+		if (g->qpns == NULL)
+			return NULL;
+		memcpy(g->gid, gid, 16);
+		return g;
+	}
+	return NULL;
+}
+
+int
+sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
+{
+	struct sw_group *g;
+
+	if (!is_group(gid))
+		return -EINVAL;
+	g = (struct sw_group *)sw_group_find(sw, gid);
+	if (g == NULL)
+		g = group_make(sw, gid);
+	if (g == NULL)
+		return -ENOSPC;
+	for (uint32_t i = 0; i < g->count; i++) {
+		if (g->qpns[i] == qpn)
+			return 0;
+	}
+	if (g->count == SW_GROUP_MEMBERS)
+		return -ENOSPC;
+	g->qpns[g->count++] = qpn;
+	return 0;
+}
+
+static bool
+member_drop(struct sw_group *g, uint32_t qpn)
+{
+	for (uint32_t i = 0; i < g->count; i++) {
+		if (g->qpns[i] == qpn) {
+			g->qpns[i] = g->qpns[--g->count];
+			return true;
+		}
+	}
+	return false;
+}
+
+int
+sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
+{
+	struct sw_group *g = (struct sw_group *)sw_group_find(sw, gid);
+
+	return g != NULL && member_drop(g, qpn) ? 0 : -EINVAL;
+}
+
+void
+sw_group_forget(struct sw *sw, uint32_t qpn)
+{
+	for (unsigned i = 0; i < SW_GROUPS; i++)
+		member_drop(&sw->groups[i], qpn);
+}

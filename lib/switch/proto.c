@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "switch/proto.h"
+#include "switch/sw.h"
+
+static int
+qpn_take(struct sw_client *c, uint32_t *qpn)
+{
+	int rc;
+
+	if (c->qps >= c->sw->conf.limits.qps)
+		return ENOMEM;
+	rc = qpns_take(&c->sw->qpns, c, qpn);
+	if (rc != 0)
+		return ENOMEM;
+	c->qps++;
+	return 0;
+}
+
+/* The client's own, else NULL. */
+static struct sw_qp *
+own_qp(struct sw_client *c, uint32_t qpn)
+{
+	struct sw_qp *qp = qpns_find(&c->sw->qpns, qpn);
+
+	return qp != NULL && qp->owner == c ? qp : NULL;
+}
+
+static int
+qpn_give(struct sw_client *c, uint32_t qpn)
+{
+	if (own_qp(c, qpn) == NULL)
+		return EINVAL;
+	sw_client_flush(c);
+	sw_group_forget(c->sw, qpn);
+	qpns_give(&c->sw->qpns, qpn);
+	c->qps--;
+	return 0;
+}
+
+static int
+peer_set(struct sw_client *c, const struct sw_request *req)
+{
+	struct sw_qp *qp = own_qp(c, req->qpn);
+
+	if (qp == NULL || req->dest_qpn <= 1 || req->dest_qpn >= 0xFFFFFF ||
+		!sw_is_ours(c->sw, req->sgid))
+		return EINVAL;
+	memcpy(qp->sgid, req->sgid, 16);
+	memcpy(qp->dgid, req->dgid, 16);
+	qp->dest_qpn = req->dest_qpn;
+	qp->peer_local = sw_is_ours(c->sw, req->dgid);
+	qp->peer = true;
+	return 0;
+}
+
+static int
+group_change(struct sw_client *c, const struct sw_request *req)
+{
+	if (own_qp(c, req->qpn) == NULL)
+		return EINVAL;
+	return req->type == SW_GROUP_JOIN ? -sw_group_join(c->sw, req->qpn, req->dgid)
+					  : -sw_group_leave(c->sw, req->qpn, req->dgid);
+}
+
+/* What needs a client. */
+static int
+client_serve(struct sw_client *c, const struct sw_request *req, struct sw_reply *reply)
+{
+	int err;
+
+	if (c == NULL)
+		return ENOTCONN;
+	c->stats.requests++;
+	switch (req->type) {
+	case SW_QPN_TAKE:
+		err = qpn_take(c, &reply->qpn);
+		break;
+	case SW_QPN_GIVE:
+		err = qpn_give(c, req->qpn);
+		break;
+	case SW_PEER_SET:
+		err = peer_set(c, req);
+		break;
+	case SW_GROUP_JOIN:
+	case SW_GROUP_LEAVE:
+		err = group_change(c, req);
+		break;
+	default:
+		err = EOPNOTSUPP;
+		break;
+	}
+	c->stats.refused += err != 0;
+	return err;
+}
+
+bool
+sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client,
+	const void *request, size_t len, struct sw_reply *reply)
+{
+	struct sw_request req;
+
+	(void)sw;
+	if (len != sizeof(req))
+		return false;
+	memcpy(&req, request, sizeof(req));
+	if (req.magic != SW_PROTO_MAGIC)
+		return false;
+	memset(reply, 0, sizeof(*reply));
+	reply->magic = SW_PROTO_MAGIC;
+	reply->version = SW_PROTO_VERSION;
+	reply->type = req.type;
+	/* Whoever speaks another version is told which one is spoken here. */
+	if (req.version != SW_PROTO_VERSION)
+		reply->error = EPROTONOSUPPORT;
+	else if (req.type == SW_HELLO || req.type == SW_ATTACH)
+		reply->device = *device;
+	else if (req.type != SW_STATUS)
+		reply->error = client_serve(client, &req, reply);
+	if (reply->error == 0 && req.type == SW_ATTACH && client != NULL)
+		reply->error = EALREADY;
+	return true;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a client and the daemon tell each other over their UNIX socket (SOCK_SEQPACKET): a
+ * request of one size, a reply of one size, in turn. The reply to SW_ATTACH carries three
+ * descriptors: the memory, the eventfd that wakes the daemon, the one that wakes the
+ * client.
+ */
+#ifndef ROCADE_SWITCH_PROTO_H
+#define ROCADE_SWITCH_PROTO_H
+
+#include "port/neigh.h"
+#include "switch/region.h"
+
+#define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
+#define SW_PROTO_VERSION 1
+#define SW_ATTACH_FDS 3
+#define SW_NAME_MAX 64
+
+enum sw_request_type {
+	SW_HELLO = 1, /* what device there is */
+	SW_ATTACH,    /* rings and memory */
+	SW_QPN_TAKE,
+	SW_QPN_GIVE,
+	SW_PEER_SET,
+	SW_GROUP_JOIN,
+	SW_GROUP_LEAVE,
+	SW_STATUS, /* the reply carries a descriptor: a text in JSON */
+};
+
+struct sw_request {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t type;
+	uint32_t qpn;
+	uint32_t dest_qpn;
+	uint32_t reserved;
+	uint8_t sgid[16];
+	uint8_t dgid[16]; /* or the group's */
+};
+static_assert(sizeof(struct sw_request) == 56, "the same in every build");
+
+struct sw_device {
+	char name[SW_NAME_MAX];
+	struct net_conf net;
+	uint32_t mtu;
+	uint32_t qpn_base;
+	uint32_t qpn_count;
+	uint32_t max_qp; /* for this client */
+	uint8_t link_up;
+	uint8_t local; /* no port: between clients only */
+	uint8_t reserved[6];
+};
+
+struct sw_reply {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t type; /* of the request */
+	int32_t error; /* 0 or an errno value */
+	uint32_t qpn;
+	uint32_t client_id;
+	struct region_geom geom;
+	struct sw_device device;
+};
+
+struct sw;
+struct sw_client;
+
+/*
+ * Serves a request of len bytes: everything but SW_ATTACH and SW_STATUS, which need
+ * descriptors and are the caller's when reply->error is 0. client: NULL before it is
+ * attached. False: this is not the protocol at all, the caller hangs up.
+ */
+bool
+sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client,
+	const void *request, size_t len, struct sw_reply *reply);
+
+#endif

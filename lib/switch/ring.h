@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A ring of descriptors between two processes that do not trust each other: one producer,
+ * one consumer. Mask and size are private to each side, and so is the own index; the
+ * peer's index is read from shared memory and bounded each time. A descriptor is copied
+ * out once and judged as that copy: what stands in the ring can change at any moment.
+ */
+#ifndef ROCADE_SWITCH_RING_H
+#define ROCADE_SWITCH_RING_H
+
+#include "base/common.h"
+
+struct ring_desc {
+	uint32_t buf;   /* which buffer of the pool */
+	uint32_t qpn;   /* of a packet sent: the QP that sends it */
+	uint16_t len;   /* bytes of the frame */
+	uint16_t flags; /* RING_* */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct ring_desc) == 16, "four to a line");
+
+#define RING_CKSUM_OK 0x1 /* the IPv4 header checksum has been computed or checked */
+
+/* Free-running indices, each on a line of its writer. */
+struct ring_shared {
+	uint32_t prod LINE_ALIGNED;
+	uint32_t cons LINE_ALIGNED;
+};
+
+struct ring_prod {
+	struct ring_shared *shared;
+	struct ring_desc *desc;
+	uint32_t mask;
+	uint32_t prod;      /* written, published or not */
+	uint32_t published; /* what the peer has been shown */
+	uint32_t cons_seen;
+};
+
+struct ring_cons {
+	struct ring_shared *shared;
+	const struct ring_desc *desc;
+	uint32_t mask;
+	uint32_t cons;
+	uint32_t prod_seen;
+};
+
+/* slots: a power of two. Both begin where the indices in shared memory are 0. */
+static inline void
+ring_prod_init(struct ring_prod *r, struct ring_shared *shared, struct ring_desc *desc,
+	uint32_t slots)
+{
+	*r = (struct ring_prod){.shared = shared, .desc = desc, .mask = slots - 1};
+}
+
+static inline void
+ring_cons_init(struct ring_cons *r, struct ring_shared *shared,
+	const struct ring_desc *desc, uint32_t slots)
+{
+	*r = (struct ring_cons){.shared = shared, .desc = desc, .mask = slots - 1};
+}
+
+/* Looks at the consumer's index: false when it cannot be right (the ring is then of no
+ * use any more). */
+static inline bool
+ring_prod_look(struct ring_prod *r)
+{
+	/* Pairs with the release in ring_release(): the buffers before it are free. */
+	uint32_t cons = __atomic_load_n(&r->shared->cons, __ATOMIC_ACQUIRE);
+
+	/* It moves forwards, and not past what was published. */
+	if (unlikely(cons - r->cons_seen > r->published - r->cons_seen))
+		return false;
+	r->cons_seen = cons;
+	return true;
+}
+
+/* Slots that can be written, as far as ring_prod_look() has seen. */
+static inline uint32_t
+ring_room(const struct ring_prod *r)
+{
+	return r->mask + 1 - (r->prod - r->cons_seen);
+}
+
+/* There is room. */
+static inline void
+ring_put(struct ring_prod *r, const struct ring_desc *desc)
+{
+	r->desc[r->prod & r->mask] = *desc;
+	r->prod++;
+}
+
+static inline void
+ring_publish(struct ring_prod *r)
+{
+	/* Pairs with the acquire in ring_cons_look(). */
+	__atomic_store_n(&r->shared->prod, r->prod, __ATOMIC_RELEASE);
+	r->published = r->prod;
+}
+
+/* Looks at the producer's index: false when it cannot be right. */
+static inline bool
+ring_cons_look(struct ring_cons *r)
+{
+	/* Pairs with the release in ring_publish(). */
+	uint32_t prod = __atomic_load_n(&r->shared->prod, __ATOMIC_ACQUIRE);
+
+	if (unlikely(prod - r->cons > r->mask + 1 ||
+		     prod - r->cons < r->prod_seen - r->cons))
+		return false;
+	r->prod_seen = prod;
+	return true;
+}
+
+/* Descriptors that can be taken, as far as ring_cons_look() has seen. */
+static inline uint32_t
+ring_count(const struct ring_cons *r)
+{
+	return r->prod_seen - r->cons;
+}
+
+/* The descriptor ahead places behind the first: each word is loaded once. */
+static inline struct ring_desc
+ring_peek(const struct ring_cons *r, uint32_t ahead)
+{
+	const volatile uint64_t *words =
+		(const volatile uint64_t *)&r->desc[(r->cons + ahead) & r->mask];
+	uint64_t copy[2] = {words[0], words[1]};
+	struct ring_desc desc;
+
+	__builtin_memcpy(&desc, copy, sizeof(desc));
+	return desc;
+}
+
+/* The first n are done with, and their buffers the producer's. */
+static inline void
+ring_release(struct ring_cons *r, uint32_t n)
+{
+	r->cons += n;
+	/* Pairs with the acquire in ring_prod_look(). */
+	__atomic_store_n(&r->shared->cons, r->cons, __ATOMIC_RELEASE);
+}
+
+/*
+ * Sleeping without losing a wake-up. The sleeper: ring_asleep_set(), then it looks at the
+ * ring once more, then it sleeps. The producer: ring_publish(), then ring_wake_wanted().
+ * One of the two fences comes first, so either the sleeper sees the packets or the
+ * producer the flag.
+ */
+static inline void
+ring_asleep_set(uint32_t *asleep)
+{
+	__atomic_store_n(asleep, 1, __ATOMIC_RELAXED);
+	/* Pairs with the fence in ring_wake_wanted(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void
+ring_asleep_clear(uint32_t *asleep)
+{
+	__atomic_store_n(asleep, 0, __ATOMIC_RELAXED);
+}
+
+/* True at most once a sleep. */
+static inline bool
+ring_wake_wanted(uint32_t *asleep)
+{
+	/* Pairs with the fence in ring_asleep_set(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (likely(__atomic_load_n(asleep, __ATOMIC_RELAXED) == 0))
+		return false;
+	__atomic_store_n(asleep, 0, __ATOMIC_RELAXED);
+	return true;
+}
+
+#endif

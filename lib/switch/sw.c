@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "switch/sw.h"
+
+#define RATE_BURST_NS (10 * NS_PER_MS) /* a rate is kept over this time */
+
+const struct sw_stat_row sw_stat_rows[SW_STAT_COUNT] = {
+#define SW_STAT(name, text) {#name, text},
+#define SW_DROP(name, text) {"drop_" #name, text},
+#include "switch/sw_stats.def"
+};
+
+static bool
+conf_ok(const struct sw_conf *conf)
+{
+	return conf->max_clients != 0 && conf->net.addr_count != 0 &&
+	       conf->net.addr_count <= NET_MAX_ADDRS && conf->limits.qps != 0 &&
+	       region_geom_ok(&conf->limits.geom);
+}
+
+int
+sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out)
+{
+	struct sw *sw;
+	int rc;
+
+	if (!conf_ok(conf))
+		return -EINVAL;
+	sw = alloc_get(&alloc_plain, "switch", sizeof(*sw));
+	if (sw == NULL)
+		return -ENOMEM;
+	rc = qpns_init(&sw->qpns, conf->qpn_base, conf->qpn_count);
+	if (rc != 0) {
+		alloc_put(&alloc_plain, sw, sizeof(*sw));
+		return rc;
+	}
+	sw->conf = *conf;
+	sw->wake = wake;
+	sw->next_id = 1;
+	TAILQ_INIT(&sw->clients);
+	TAILQ_INIT(&sw->dirty);
+	TAILQ_INIT(&sw->behind);
+	*out = sw;
+	return 0;
+}
+
+void
+sw_destroy(struct sw *sw)
+{
+	assert(sw->client_count == 0);
+	for (unsigned i = 0; i < SW_GROUPS; i++)
+		alloc_put(&alloc_plain, sw->groups[i].qpns,
+			SW_GROUP_MEMBERS * sizeof(uint32_t));
+	qpns_fini(&sw->qpns);
+	alloc_put(&alloc_plain, sw, sizeof(*sw));
+}
+
+bool
+sw_is_ours(const struct sw *sw, const uint8_t gid[16])
+{
+	for (unsigned i = 0; i < sw->conf.net.addr_count; i++) {
+		if (memcmp(sw->conf.net.addr[i].gid, gid, 16) == 0)
+			return true;
+	}
+	return false;
+}
+
+int
+sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *owner,
+	struct sw_client **out)
+{
+	struct sw_client *c;
+
+	if (!region_geom_ok(geom))
+		return -EINVAL;
+	if (sw->client_count == sw->conf.max_clients)
+		return -ENOSPC;
+	c = alloc_get(&alloc_plain, "client", sizeof(*c));
+	if (c == NULL)
+		return -ENOMEM;
+	c->sw = sw;
+	c->owner = owner;
+	c->id = sw->next_id++;
+	region_init(&c->region, mem, geom);
+	ring_cons_init(
+		&c->tx, &c->region.head->tx, c->region.tx_desc, c->region.geom.tx_slots);
+	ring_prod_init(
+		&c->rx, &c->region.head->rx, c->region.rx_desc, c->region.geom.rx_slots);
+	TAILQ_INSERT_TAIL(&sw->clients, c, link);
+	sw->client_count++;
+	*out = c;
+	return 0;
+}
+
+static void
+stats_add(struct sw_stats *to, const struct sw_stats *from)
+{
+	uint64_t *sum = (uint64_t *)to;
+	const uint64_t *more = (const uint64_t *)from;
+
+	for (size_t i = 0; i < SW_STAT_COUNT; i++)
+		sum[i] += more[i];
+}
+
+void
+sw_client_flush(struct sw_client *client)
+{
+	uint32_t n;
+
+	if (client->corrupt || !ring_cons_look(&client->tx))
+		return;
+	n = ring_count(&client->tx);
+	for (uint32_t i = 0; i < n; i++) {
+		struct ring_desc desc = ring_peek(&client->tx, i);
+
+		sw_forward(client, &desc);
+	}
+	ring_release(&client->tx, n);
+}
+
+void
+sw_client_remove(struct sw_client *client)
+{
+	struct sw *sw = client->sw;
+	struct qpns *t = &sw->qpns;
+
+	sw_client_flush(client);
+	for (uint32_t i = 0; i <= t->mask && client->qps != 0; i++) {
+		if (t->qps[i].owner != client)
+			continue;
+		sw_group_forget(sw, t->base + i);
+		qpns_give(t, t->base + i);
+		client->qps--;
+	}
+	if (client->dirty)
+		TAILQ_REMOVE(&sw->dirty, client, dirty_link);
+	if (client->behind)
+		TAILQ_REMOVE(&sw->behind, client, behind_link);
+	TAILQ_REMOVE(&sw->clients, client, link);
+	sw->client_count--;
+	stats_add(&sw->gone, &client->stats);
+	alloc_put(&alloc_plain, client, sizeof(*client));
+}
+
+void
+sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
+	const uint8_t *rest, uint32_t len, unsigned flags)
+{
+	struct ring_desc desc = {.buf = to->rx.prod & to->rx.mask,
+		.len = (uint16_t)len,
+		.flags = (uint16_t)flags};
+	uint8_t *buf = region_rx_buf(&to->region, desc.buf);
+
+	if (unlikely(to->corrupt || len > to->region.geom.buf_size))
+		return;
+	if (unlikely(ring_room(&to->rx) == 0)) {
+		to->corrupt = !ring_prod_look(&to->rx);
+		if (to->corrupt || ring_room(&to->rx) == 0) {
+			to->stats.rx_full++;
+			return;
+		}
+	}
+	memcpy(buf, head, head_len);
+	memcpy(buf + head_len, rest, len - head_len);
+	ring_put(&to->rx, &desc);
+	to->stats.rx_packets++;
+	to->stats.rx_bytes += len;
+	if (!to->dirty) {
+		to->dirty = true;
+		TAILQ_INSERT_TAIL(&to->sw->dirty, to, dirty_link);
+	}
+}
+
+static void
+client_wake(struct sw_client *c)
+{
+	c->stats.wakeups++;
+	c->woken = true;
+	c->sw->wake(c->owner);
+}
+
+/* Shows the clients what they got; who sleeps is woken. */
+static void
+publish_all(struct sw *sw, uint64_t now)
+{
+	struct sw_client *c;
+
+	while ((c = TAILQ_FIRST(&sw->dirty)) != NULL) {
+		TAILQ_REMOVE(&sw->dirty, c, dirty_link);
+		c->dirty = false;
+		ring_publish(&c->rx);
+		if (ring_wake_wanted(&c->region.head->rx_asleep)) {
+			client_wake(c);
+		} else if (!c->behind) {
+			c->behind = true;
+			c->woken = false;
+			c->seen_cons = c->rx.cons_seen;
+			c->seen_ns = now;
+			TAILQ_INSERT_TAIL(&sw->behind, c, behind_link);
+		}
+	}
+}
+
+/*
+ * Who is awake takes its packets by itself, as long as the application polls. When
+ * nothing has been taken for SW_SILENT_NS the application does something else, and the
+ * client's own thread is woken to take over.
+ */
+static void
+behind_check(struct sw *sw, uint64_t now)
+{
+	struct sw_client *c, *next;
+
+	if (TAILQ_EMPTY(&sw->behind) || now < sw->behind_check_ns)
+		return;
+	sw->behind_check_ns = now + SW_SILENT_NS / 2;
+	for (c = TAILQ_FIRST(&sw->behind); c != NULL; c = next) {
+		bool done;
+
+		next = TAILQ_NEXT(c, behind_link);
+		c->corrupt |= !ring_prod_look(&c->rx);
+		done = c->corrupt || c->rx.cons_seen == c->rx.published;
+		if (!done && c->seen_cons != c->rx.cons_seen) {
+			c->seen_cons = c->rx.cons_seen;
+			c->seen_ns = now;
+		} else if (!done && now - c->seen_ns >= SW_SILENT_NS) {
+			client_wake(c);
+			done = true;
+		}
+		if (done) {
+			c->behind = false;
+			TAILQ_REMOVE(&sw->behind, c, behind_link);
+		}
+	}
+}
+
+/* How many packets it may send now. */
+static uint32_t
+allowance(struct sw_client *c, uint32_t want, uint64_t now)
+{
+	uint32_t rate = c->sw->conf.limits.packets_per_s;
+	uint64_t from = now - RTE_MIN(now, RATE_BURST_NS);
+	uint64_t each, may;
+
+	if (likely(rate == 0))
+		return want;
+	each = RTE_MAX(SEC_NS / rate, UINT64_C(1));
+	if (c->tokens_ns < from)
+		c->tokens_ns = from;
+	may = c->tokens_ns >= now ? 0 : (now - c->tokens_ns) / each;
+	if (may < want)
+		c->stats.throttled++;
+	want = (uint32_t)RTE_MIN(may, (uint64_t)want);
+	c->tokens_ns += want * each;
+	return want;
+}
+
+static unsigned
+client_serve(struct sw_client *c, uint64_t now)
+{
+	uint32_t n;
+
+	if (unlikely(c->corrupt))
+		return 0;
+	if (ring_count(&c->tx) == 0) {
+		c->corrupt = !ring_cons_look(&c->tx);
+		if (unlikely(c->corrupt) || ring_count(&c->tx) == 0)
+			return 0;
+	}
+	n = allowance(c, RTE_MIN(ring_count(&c->tx), SW_BURST + 0u), now);
+	for (uint32_t i = 0; i < n; i++) {
+		struct ring_desc desc = ring_peek(&c->tx, i);
+
+		if (i + 1 < n) {
+			uint32_t buf = c->tx.desc[(c->tx.cons + i + 1) & c->tx.mask].buf;
+
+			if (buf < c->region.geom.tx_bufs)
+				__builtin_prefetch(region_tx_buf(&c->region, buf));
+		}
+		sw_forward(c, &desc);
+	}
+	if (n != 0)
+		ring_release(&c->tx, n);
+	return n;
+}
+
+unsigned
+sw_run(struct sw *sw, uint64_t now)
+{
+	unsigned moved = 0;
+	struct sw_client *c;
+
+	TAILQ_FOREACH (c, &sw->clients, link) {
+		moved += client_serve(c, now);
+		/* Soon, so that the receivers work while the next one is served. */
+		if (!TAILQ_EMPTY(&sw->dirty))
+			publish_all(sw, now);
+	}
+	if (!TAILQ_EMPTY(&sw->dirty)) /* by sw_client_remove() */
+		publish_all(sw, now);
+	behind_check(sw, now);
+	return moved;
+}
+
+bool
+sw_sleep(struct sw *sw)
+{
+	struct sw_client *c;
+
+	if (!TAILQ_EMPTY(&sw->behind) || !TAILQ_EMPTY(&sw->dirty))
+		return false;
+	TAILQ_FOREACH (c, &sw->clients, link) {
+		if (c->corrupt)
+			continue;
+		__atomic_store_n(&c->region.head->tx_asleep, 1, __ATOMIC_RELAXED);
+	}
+	/* Pairs with the fence in ring_wake_wanted() of the clients: as in
+	 * ring_asleep_set(), one for all. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	TAILQ_FOREACH (c, &sw->clients, link) {
+		if (!c->corrupt && !ring_cons_look(&c->tx))
+			c->corrupt = true;
+		if (!c->corrupt && ring_count(&c->tx) != 0) {
+			sw_awake(sw);
+			return false;
+		}
+	}
+	return true;
+}
+
+void
+sw_awake(struct sw *sw)
+{
+	struct sw_client *c;
+
+	TAILQ_FOREACH (c, &sw->clients, link)
+		ring_asleep_clear(&c->region.head->tx_asleep);
+}
+
+void
+sw_deliver(struct sw *sw, const struct pkt *pkts, unsigned n, uint64_t now)
+{
+	(void)pkts;
+	(void)n;
+	publish_all(sw, now);
+}

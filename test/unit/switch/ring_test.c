@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <pthread.h>
+#include <sched.h>
+
+#include "bed.h"
+
+#define SLOTS 8
+
+struct pair {
+	struct ring_shared shared;
+	struct ring_desc desc[SLOTS];
+	struct ring_prod prod;
+	struct ring_cons cons;
+};
+
+static void
+pair_init(struct pair *p)
+{
+	memset(p, 0, sizeof(*p));
+	ring_prod_init(&p->prod, &p->shared, p->desc, SLOTS);
+	ring_cons_init(&p->cons, &p->shared, p->desc, SLOTS);
+}
+
+static void
+put(struct pair *p, uint32_t value)
+{
+	struct ring_desc desc = {.buf = value, .qpn = ~value};
+
+	ring_put(&p->prod, &desc);
+}
+
+static void
+in_order_and_full(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_init(&p);
+	for (uint32_t round = 0; round < 5; round++) {
+		assert_int_equal(ring_room(&p.prod), SLOTS);
+		for (uint32_t i = 0; i < SLOTS; i++)
+			put(&p, round * SLOTS + i);
+		assert_int_equal(ring_room(&p.prod), 0);
+		assert_true(ring_cons_look(&p.cons));
+		assert_int_equal(ring_count(&p.cons), 0); /* not published */
+		ring_publish(&p.prod);
+		assert_true(ring_cons_look(&p.cons));
+		assert_int_equal(ring_count(&p.cons), SLOTS);
+		for (uint32_t i = 0; i < SLOTS; i++) {
+			struct ring_desc desc = ring_peek(&p.cons, i);
+
+			assert_int_equal(desc.buf, round * SLOTS + i);
+			assert_int_equal(desc.qpn, ~desc.buf);
+		}
+		assert_int_equal(ring_room(&p.prod), 0);
+		ring_release(&p.cons, SLOTS);
+		assert_true(ring_prod_look(&p.prod));
+	}
+}
+
+static void
+a_producer_that_lies_is_found_out(void **state)
+{
+	static const uint32_t lies[] = {SLOTS + 3, 1, 0, UINT32_MAX, 1u << 31};
+	struct pair p;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		pair_init(&p);
+		put(&p, 1);
+		put(&p, 2);
+		ring_publish(&p.prod);
+		assert_true(ring_cons_look(&p.cons));
+		/* Too far ahead, or back before what was seen. */
+		p.shared.prod = lies[i];
+		assert_false(ring_cons_look(&p.cons));
+		assert_int_equal(ring_count(&p.cons), 2);
+	}
+}
+
+static void
+a_consumer_that_lies_is_found_out(void **state)
+{
+	static const uint32_t lies[] = {0, 4, UINT32_MAX, SLOTS, 1u << 31};
+	struct pair p;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		pair_init(&p);
+		for (uint32_t n = 0; n < 3; n++)
+			put(&p, n);
+		ring_publish(&p.prod);
+		put(&p, 3); /* not published: nobody can have taken it */
+		p.shared.cons = 1;
+		assert_true(ring_prod_look(&p.prod));
+		p.shared.cons = lies[i];
+		assert_false(ring_prod_look(&p.prod));
+		assert_int_equal(ring_room(&p.prod), SLOTS - 3);
+	}
+}
+
+static void
+a_sleeper_is_woken_once(void **state)
+{
+	uint32_t asleep = 0;
+
+	(void)state;
+	assert_false(ring_wake_wanted(&asleep));
+	ring_asleep_set(&asleep);
+	assert_true(ring_wake_wanted(&asleep));
+	assert_false(ring_wake_wanted(&asleep));
+	ring_asleep_set(&asleep);
+	ring_asleep_clear(&asleep);
+	assert_false(ring_wake_wanted(&asleep));
+}
+
+#define MESSAGES 200000
+
+struct talk {
+	struct pair p;
+	uint32_t asleep;
+	uint32_t bell;
+};
+
+static void *
+talker(void *arg)
+{
+	struct talk *t = arg;
+
+	for (uint32_t i = 0; i < MESSAGES;) {
+		if (ring_room(&t->p.prod) == 0) {
+			assert(ring_prod_look(&t->p.prod));
+			sched_yield();
+			continue;
+		}
+		put(&t->p, i++);
+		ring_publish(&t->p.prod);
+		if (ring_wake_wanted(&t->asleep))
+			__atomic_store_n(&t->bell, 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* The consumer sleeps whenever it finds nothing: no wake-up gets lost. */
+static void
+two_threads_and_no_lost_wakeup(void **state)
+{
+	struct talk *t = calloc(1, sizeof(*t) + 64);
+	struct talk *at = (struct talk *)(((uintptr_t)t + 63) & ~(uintptr_t)63);
+	pthread_t thread;
+	uint32_t next = 0;
+
+	(void)state;
+	pair_init(&at->p);
+	assert_int_equal(pthread_create(&thread, NULL, talker, at), 0);
+	while (next < MESSAGES) {
+		assert_true(ring_cons_look(&at->p.cons));
+		if (ring_count(&at->p.cons) == 0) {
+			ring_asleep_set(&at->asleep);
+			assert_true(ring_cons_look(&at->p.cons));
+			if (ring_count(&at->p.cons) != 0) {
+				ring_asleep_clear(&at->asleep);
+				__atomic_store_n(&at->bell, 0, __ATOMIC_RELAXED);
+				continue;
+			}
+			while (!__atomic_exchange_n(&at->bell, 0, __ATOMIC_ACQUIRE))
+				sched_yield();
+			continue;
+		}
+		assert_int_equal(ring_peek(&at->p.cons, 0).buf, next++);
+		ring_release(&at->p.cons, 1);
+	}
+	pthread_join(thread, NULL);
+	free(t);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(in_order_and_full),
+		cmocka_unit_test(a_producer_that_lies_is_found_out),
+		cmocka_unit_test(a_consumer_that_lies_is_found_out),
+		cmocka_unit_test(a_sleeper_is_woken_once),
+		cmocka_unit_test(two_threads_and_no_lost_wakeup),
+	};
+
+	return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
+}

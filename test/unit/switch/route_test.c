@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a client may send, and where it arrives. */
+#include "bed.h"
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+
+/* Sends and expects this counter of the sender to say why nothing arrived. */
+#define assert_dropped(b, frame, qpn_, reason)                                           \
+	do {                                                                             \
+		struct bed_client *from_ = &(b)->c[0];                                   \
+		uint64_t before_ = from_->client->stats.drop_##reason;                   \
+		bed_send(b, from_, qpn_, frame);                                         \
+		assert_int_equal(from_->client->stats.drop_##reason, before_ + 1);       \
+		for (unsigned i_ = 0; i_ < BED_CLIENTS; i_++)                            \
+			assert_false(bed_got(&(b)->c[i_], NULL));                        \
+	} while (0)
+
+static void
+to_the_peer(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	for (uint32_t i = 0; i < 3 * BED_SLOTS; i++) {
+		f.payload = i % 300;
+		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+		assert_true(bed_got(&b.c[1], &f));
+		assert_false(bed_got(&b.c[2], NULL));
+	}
+	assert_int_equal(b.c[0].client->stats.tx_packets, 3 * BED_SLOTS);
+	assert_int_equal(b.c[1].client->stats.rx_packets, 3 * BED_SLOTS);
+	assert_int_equal(b.c[1].client->stats.rx_bytes, b.c[0].client->stats.tx_bytes);
+	bed_close(&b);
+}
+
+/* A READ response does not say who sends it: the descriptor does. */
+static void
+responses_go_to_the_peer_too(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	f.opcode = OPCODE_RC_READ_RESPONSE_MIDDLE;
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_true(bed_got(&b.c[1], &f));
+	f.opcode = OPCODE_RC_ACKNOWLEDGE;
+	f.payload = 0;
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_true(bed_got(&b.c[1], &f));
+	bed_close(&b);
+}
+
+static void
+a_foreign_qpn_sends_nothing(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	assert_dropped(&b, &f, b.c[1].qpn, foreign_qpn);
+	assert_dropped(&b, &f, BED_BASE + BED_QPNS - 1, foreign_qpn); /* nobody's */
+	assert_dropped(&b, &f, 0, foreign_qpn);
+	assert_dropped(&b, &f, UINT32_MAX, foreign_qpn);
+	bed_close(&b);
+}
+
+static void
+only_to_the_registered_peer(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+	uint32_t fresh;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	f.dest_qpn = b.c[2].qpn;
+	assert_dropped(&b, &f, b.c[0].qpn, peer);
+	f = bed_good(&b);
+	memcpy(f.dgid, b.other, 16);
+	assert_dropped(&b, &f, b.c[0].qpn, peer);
+	f = bed_good(&b);
+	fresh = bed_qpn(&b, &b.c[0]);
+	assert_dropped(&b, &f, fresh, peer); /* none registered */
+	/* Nor do a former owner's peers come with a QPN. */
+	bed_close(&b);
+}
+
+static void
+only_from_our_address(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	memcpy(f.sgid, b.other, 16);
+	assert_dropped(&b, &f, b.c[0].qpn, source_address);
+	f.opcode = OPCODE_UD_SEND_ONLY;
+	f.deth_qpn = b.c[0].qpn;
+	assert_dropped(&b, &f, b.c[0].qpn, source_address);
+	bed_close(&b);
+}
+
+static void
+never_to_the_management_qps(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	f.opcode = OPCODE_UD_SEND_ONLY;
+	f.deth_qpn = b.c[0].qpn;
+	for (f.dest_qpn = 0; f.dest_qpn < 2; f.dest_qpn++) {
+		f.opcode = OPCODE_UD_SEND_ONLY;
+		assert_dropped(&b, &f, b.c[0].qpn, special_qpn);
+		f.opcode = OPCODE_RC_SEND_ONLY;
+		assert_dropped(&b, &f, b.c[0].qpn, special_qpn);
+	}
+	bed_close(&b);
+}
+
+static void
+datagrams_say_who_sent_them(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	f.opcode = OPCODE_UD_SEND_ONLY;
+	f.deth_qpn = b.c[1].qpn;
+	f.dest_qpn = b.c[2].qpn;
+	assert_dropped(&b, &f, b.c[0].qpn, deth);
+	f.deth_qpn = b.c[0].qpn;
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* to anybody */
+	assert_true(bed_got(&b.c[2], &f));
+	f.dest_qpn = BED_BASE + BED_QPNS - 1;
+	assert_dropped(&b, &f, b.c[0].qpn, no_qp);
+	memcpy(f.dgid, b.other, 16);
+	assert_dropped(&b, &f, b.c[0].qpn, no_route); /* there is no port */
+	bed_close(&b);
+}
+
+static void
+descriptors_out_of_bounds(void **state)
+{
+	struct bed b;
+	struct bed_client *c = &b.c[0];
+
+	(void)state;
+	bed_open(&b);
+	bed_post(c, BED_BUFS, c->qpn, 100);
+	bed_post(c, UINT32_MAX, c->qpn, 100);
+	bed_post(c, 0, c->qpn, BED_BUF_SIZE + 1);
+	bed_post(c, 0, c->qpn, UINT16_MAX);
+	sw_run(b.sw, 0);
+	assert_int_equal(c->client->stats.drop_descriptor, 4);
+	assert_int_equal(c->client->stats.tx_packets, 0);
+	bed_close(&b);
+}
+
+/* Cut short at each length, and with each byte of its headers changed: never more than a
+ * drop, and what does arrive is as long as it says. */
+static void
+malformed_frames(void **state)
+{
+	struct bed b;
+	struct bed_client *c = &b.c[0];
+	struct bed_frame f;
+	uint8_t *buf;
+	uint16_t len;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	buf = region_tx_buf(&c->region, 0);
+	len = bed_build(buf, &f);
+	for (uint16_t cut = 0; cut < len; cut++) {
+		bed_post(c, 0, c->qpn, cut);
+		sw_run(b.sw, 0);
+	}
+	assert_int_equal(c->client->stats.drop_malformed, len);
+	/* Something behind the packet is no packet either. */
+	bed_post(c, 0, c->qpn, len + 4);
+	sw_run(b.sw, 0);
+	assert_int_equal(c->client->stats.drop_malformed, len + 1);
+	assert_false(bed_got(&b.c[1], NULL));
+	bed_close(&b);
+}
+
+static void
+seeded_scribbles(void **state)
+{
+	uint64_t seed = getenv("ROCADE_TEST_SEED") != NULL
+				? strtoull(getenv("ROCADE_TEST_SEED"), NULL, 0)
+				: 1;
+	uint64_t rng = seed;
+	struct bed b;
+	struct bed_client *c = &b.c[0];
+	struct bed_frame f;
+	uint64_t sum = 0;
+
+	(void)state;
+	print_message("# ROCADE_TEST_SEED=%llu\n", (unsigned long long)seed);
+	bed_open(&b);
+	f = bed_good(&b);
+	for (unsigned i = 0; i < 20000; i++) {
+		uint8_t *buf = region_tx_buf(&c->region, i % BED_BUFS);
+		uint16_t len = bed_build(buf, &f);
+
+		for (uint64_t n = rand_below(&rng, 4); n > 0; n--)
+			buf[rand_below(&rng, 90)] = (uint8_t)rand_below(&rng, 256);
+		bed_post(c, i % BED_BUFS, c->qpn, len);
+		sw_run(b.sw, i);
+		while (bed_got(&b.c[1], NULL))
+			sum++;
+		assert_false(bed_got(&b.c[2], NULL));
+	}
+	/* Some hit nothing that is checked here (the PSN, the Q_Key ...). */
+	assert_int_equal(c->client->stats.tx_packets, sum);
+	assert_in_range(sum, 5000, 19000);
+	bed_close(&b);
+}
+
+/* The client changes its buffer as soon as it is published; what arrives is what was
+ * checked, as far as headers go. Here: after the fact, in the source. */
+static void
+the_copy_is_sent(void **state)
+{
+	struct bed b;
+	struct bed_client *c = &b.c[0];
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	bed_send(&b, c, c->qpn, &f);
+	memset(region_tx_buf(&c->region, 0), 0xFF, BED_BUF_SIZE);
+	assert_true(bed_got(&b.c[1], &f));
+	bed_close(&b);
+}
+
+static void
+a_full_ring_loses_and_blocks_nobody(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	for (unsigned i = 0; i < BED_SLOTS + 5; i++)
+		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_int_equal(b.c[1].client->stats.rx_packets, BED_SLOTS);
+	assert_int_equal(b.c[1].client->stats.rx_full, 5);
+	assert_int_equal(b.c[0].client->stats.tx_packets, BED_SLOTS + 5);
+	for (unsigned i = 0; i < BED_SLOTS; i++)
+		assert_true(bed_got(&b.c[1], &f));
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_true(bed_got(&b.c[1], &f));
+	bed_close(&b);
+}
+
+static void
+groups_get_copies(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+	uint8_t gid[16];
+
+	(void)state;
+	bed_open(&b);
+	assert_int_equal(gid_parse("239.1.2.3", gid, NULL), 0);
+	f = bed_good(&b);
+	f.opcode = OPCODE_UD_SEND_ONLY;
+	f.deth_qpn = b.c[0].qpn;
+	f.dest_qpn = 0xFFFFFF;
+	memcpy(f.dgid, gid, 16);
+	assert_dropped(&b, &f, b.c[0].qpn, no_group);
+	for (unsigned i = 0; i < BED_CLIENTS; i++)
+		assert_int_equal(sw_group_join(b.sw, b.c[i].qpn, gid), 0);
+	assert_int_equal(sw_group_join(b.sw, bed_qpn(&b, &b.c[1]), gid), 0);
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_false(bed_got(&b.c[0], NULL)); /* not to itself */
+	assert_true(bed_got(&b.c[1], &f));    /* once, for both of its QPs */
+	assert_false(bed_got(&b.c[1], NULL));
+	assert_true(bed_got(&b.c[2], &f));
+	f.dest_qpn = b.c[1].qpn;
+	assert_dropped(&b, &f, b.c[0].qpn, special_qpn);
+	bed_close(&b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(to_the_peer),
+		cmocka_unit_test(responses_go_to_the_peer_too),
+		cmocka_unit_test(a_foreign_qpn_sends_nothing),
+		cmocka_unit_test(only_to_the_registered_peer),
+		cmocka_unit_test(only_from_our_address),
+		cmocka_unit_test(never_to_the_management_qps),
+		cmocka_unit_test(datagrams_say_who_sent_them),
+		cmocka_unit_test(descriptors_out_of_bounds),
+		cmocka_unit_test(malformed_frames),
+		cmocka_unit_test(seeded_scribbles),
+		cmocka_unit_test(the_copy_is_sent),
+		cmocka_unit_test(a_full_ring_loses_and_blocks_nobody),
+		cmocka_unit_test(groups_get_copies),
+	};
+
+	return cmocka_run_group_tests_name("route", tests, NULL, NULL);
+}

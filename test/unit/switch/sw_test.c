@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clients that come, go, lie, sleep and talk too much. */
+#include "bed.h"
+
+static void
+a_dead_client_leaves_nothing(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+	uint8_t gid[16];
+
+	(void)state;
+	bed_open(&b);
+	assert_int_equal(gid_parse("ff0e::1", gid, NULL), 0);
+	assert_int_equal(sw_group_join(b.sw, b.c[1].qpn, gid), 0);
+	f = bed_good(&b);
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* in its ring when it dies */
+	bed_detach(&b.c[1]);
+	assert_null(sw_group_find(b.sw, gid));
+	assert_int_equal(b.sw->gone.rx_packets, 1);
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_int_equal(b.c[0].client->stats.drop_no_qp, 1);
+	sw_run(b.sw, SEC_NS);
+	bed_close(&b);
+}
+
+static void
+last_words_are_heard(void **state)
+{
+	struct sw_request req = {.type = SW_QPN_GIVE};
+	struct sw_reply reply;
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	for (unsigned i = 0; i < 3; i++)
+		bed_post(&b.c[0], 0, b.c[0].qpn,
+			bed_build(region_tx_buf(&b.c[0].region, 0), &f));
+	req.qpn = b.c[0].qpn; /* the QP goes while its packets wait in the ring */
+	bed_request(&b, &b.c[0], &req, &reply);
+	sw_run(b.sw, 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(bed_got(&b.c[1], &f));
+	b.c[0].qpn = bed_qpn(&b, &b.c[0]);
+	assert_int_equal(bed_peer(&b, &b.c[0], b.c[0].qpn, b.addr, b.c[1].qpn), 0);
+	bed_post(&b.c[0], 0, b.c[0].qpn, bed_build(region_tx_buf(&b.c[0].region, 0), &f));
+	bed_detach(&b.c[0]); /* and so does the client */
+	assert_false(sw_sleep(b.sw));
+	sw_run(b.sw, 0);
+	assert_true(bed_got(&b.c[1], &f));
+	assert_false(bed_got(&b.c[1], NULL));
+	bed_close(&b);
+}
+
+static void
+a_corrupt_ring_ends_that_client_only(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	b.c[2].region.head->tx.prod = BED_SLOTS + 1; /* sends more than it can hold */
+	sw_run(b.sw, 0);
+	assert_true(b.c[2].client->corrupt);
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_true(bed_got(&b.c[1], &f));
+	b.c[1].region.head->rx.cons = 777; /* took what it did not get */
+	for (unsigned i = 0; i < 2 * BED_SLOTS; i++)
+		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_true(b.c[1].client->corrupt);
+	assert_false(b.c[0].client->corrupt);
+	sw_run(b.sw, SEC_NS);
+	assert_true(sw_sleep(b.sw)); /* nobody waits for it */
+	bed_close(&b);
+}
+
+static void
+limits(void **state)
+{
+	struct sw_request req = {.type = SW_QPN_TAKE};
+	struct sw_client *none;
+	struct sw_reply reply;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	for (unsigned i = 1; i < BED_QPS; i++)
+		bed_qpn(&b, &b.c[0]);
+	bed_request(&b, &b.c[0], &req, &reply);
+	assert_int_equal(reply.error, ENOMEM);
+	assert_int_equal(b.c[0].client->stats.refused, 1);
+	bed_qpn(&b, &b.c[1]); /* the others have theirs */
+	assert_int_equal(
+		sw_client_add(b.sw, &b.sw->conf.limits.geom, b.c[0].mem, NULL, &none),
+		-ENOSPC);
+	bed_close(&b);
+}
+
+static void
+a_rate_is_kept(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+	unsigned sent = 0;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	b.sw->conf.limits.packets_per_s = 1000;
+	for (b.now = SEC_NS; b.now < 2 * SEC_NS; b.now += NS_PER_MS / 4) {
+		assert_true(ring_prod_look(&b.c[0].tx));
+		if (ring_room(&b.c[0].tx) != 0) {
+			uint8_t *buf = region_tx_buf(&b.c[0].region, 0);
+
+			bed_post(&b.c[0], 0, b.c[0].qpn, bed_build(buf, &f));
+		}
+		sw_run(b.sw, b.now);
+		while (bed_got(&b.c[1], NULL))
+			sent++;
+	}
+	assert_in_range(sent, 1000, 1011); /* and what 10 ms may carry over */
+	assert_true(b.c[0].client->stats.throttled != 0);
+	b.sw->conf.limits.packets_per_s = 0;
+	bed_close(&b);
+}
+
+static void
+a_sleeping_client_is_woken(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	ring_asleep_set(&b.c[1].region.head->rx_asleep);
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_int_equal(b.c[1].woken, 1);
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* it is awake now */
+	assert_int_equal(b.c[1].woken, 1);
+	while (bed_got(&b.c[1], NULL))
+		;
+	bed_close(&b);
+}
+
+/* One that polls is left alone; when it stops polling its thread is called, once. */
+static void
+a_silent_client_is_woken(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	b.now = SEC_NS;
+	for (unsigned i = 0; i < 20; i++) {
+		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+		b.now += SW_SILENT_NS - 10 * NS_PER_US;
+		assert_true(bed_got(&b.c[1], &f));
+		sw_run(b.sw, b.now);
+	}
+	assert_int_equal(b.c[1].woken, 0);
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_false(sw_sleep(b.sw)); /* somebody has to look after it */
+	for (unsigned i = 0; i < 20; i++) {
+		b.now += SW_SILENT_NS;
+		sw_run(b.sw, b.now);
+	}
+	assert_int_equal(b.c[1].woken, 1);
+	assert_true(sw_sleep(b.sw));
+	sw_awake(b.sw);
+	bed_close(&b);
+}
+
+static void
+the_daemon_sleeps_only_on_empty_rings(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	assert_true(sw_sleep(b.sw));
+	assert_true(ring_wake_wanted(&b.c[0].region.head->tx_asleep));
+	sw_awake(b.sw);
+	assert_false(ring_wake_wanted(&b.c[1].region.head->tx_asleep));
+	bed_post(&b.c[0], 0, b.c[0].qpn, bed_build(region_tx_buf(&b.c[0].region, 0), &f));
+	assert_false(sw_sleep(b.sw));
+	assert_false(ring_wake_wanted(&b.c[0].region.head->tx_asleep));
+	sw_run(b.sw, 0);
+	assert_true(bed_got(&b.c[1], &f));
+	bed_close(&b);
+}
+
+static void
+impossible_switches(void **state)
+{
+	struct sw_conf conf;
+	struct bed b;
+	struct sw *sw;
+
+	(void)state;
+	bed_open(&b);
+	conf = b.sw->conf;
+	conf.net.addr_count = 0;
+	assert_int_equal(sw_create(&conf, bed_wake, &sw), -EINVAL);
+	conf = b.sw->conf;
+	conf.qpn_base = 0;
+	assert_int_equal(sw_create(&conf, bed_wake, &sw), -EINVAL);
+	conf = b.sw->conf;
+	conf.limits.geom.rx_slots = 3;
+	assert_int_equal(sw_create(&conf, bed_wake, &sw), -EINVAL);
+	bed_close(&b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_dead_client_leaves_nothing),
+		cmocka_unit_test(last_words_are_heard),
+		cmocka_unit_test(a_corrupt_ring_ends_that_client_only),
+		cmocka_unit_test(limits),
+		cmocka_unit_test(a_rate_is_kept),
+		cmocka_unit_test(a_sleeping_client_is_woken),
+		cmocka_unit_test(a_silent_client_is_woken),
+		cmocka_unit_test(the_daemon_sleeps_only_on_empty_rings),
+		cmocka_unit_test(impossible_switches),
+	};
+
+	return cmocka_run_group_tests_name("sw", tests, NULL, NULL);
+}
