@@ -4,6 +4,7 @@
  * held and the completions stay in their slots, which are read in place; the slots of the
  * SQ come back one by one, so that a program can post while it goes through a batch.
  */
+#include "engine/drive.h"
 #include "verbs/cq.h"
 
 #define CQ_MASKS (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
@@ -32,13 +33,10 @@ step(struct verbs_cq *vcq)
 }
 
 static int
-start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+start_once(struct verbs_cq *vcq)
 {
-	struct verbs_cq *vcq = ex_to_cq(ex);
 	int err;
 
-	if (unlikely(attr->comp_mask != 0))
-		return EINVAL;
 	cq_lock(&vcq->cq);
 	vcq->tail = vcq->cq.tail;
 	err = step(vcq);
@@ -47,6 +45,21 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		cq_unlock(&vcq->cq);
 	}
 	return err;
+}
+
+static int
+start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	struct verbs_cq *vcq = ex_to_cq(ex);
+	int err;
+
+	if (unlikely(attr->comp_mask != 0))
+		return EINVAL;
+	err = start_once(vcq);
+	if (likely(err == 0) || !engine_driven(vcq->dev->engines[0]))
+		return err;
+	engine_drive(vcq->dev->engines[0]);
+	return start_once(vcq);
 }
 
 static int

@@ -49,6 +49,7 @@ ibv_get_device_list(int *num_devices)
 	if (forward_depth > 0 || forward_caller(__builtin_return_address(0)))
 		return forward(NULL, ibv_get_device_list, num_devices);
 	real = forward(NULL, ibv_get_device_list, &real_count);
+	device_source_refresh();
 	if (device_count() == 0 && real == NULL) {
 		if (num_devices != NULL)
 			*num_devices = 0;

@@ -23,6 +23,9 @@ struct verbs_device {
 	uint32_t refs;		  /* the port and every device list */
 	struct verbs_device *next; /* all there are */
 	int index;
+	const struct device_source *source; /* NULL: a port that somebody opened */
+	bool listed;			    /* with a source: it is there */
+	uint64_t guid;
 };
 
 struct verbs_ctx {

@@ -3,6 +3,7 @@
  * ibv_poll_cq(3). A polled completion of a send gives back the SQ's slots up to its own,
  * and nothing else does (IBA 10.8.5.1).
  */
+#include "engine/drive.h"
 #include "verbs/cq.h"
 
 /* Slots of one SQ to give back; successive completions are often of one QP. */
@@ -40,12 +41,9 @@ wc_fill(struct ibv_wc *wc, const struct cqe *cqe)
 	wc->dlid_path_bits = 0;
 }
 
-/* A CQ in error gives what was written before, then nothing: IBV_EVENT_CQ_ERR has said
- * why. */
-int
-verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+static inline int
+poll_once(struct verbs_cq *vcq, int num_entries, struct ibv_wc *wc)
 {
-	struct verbs_cq *vcq = to_cq(ibv);
 	struct cq *cq = &vcq->cq;
 	struct free_run run = {.any = false};
 	uint32_t tail;
@@ -68,4 +66,18 @@ verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	cq_consume(cq, tail);
 	cq_unlock(cq);
 	return n;
+}
+
+/* A CQ in error gives what was written before, then nothing: IBV_EVENT_CQ_ERR has said
+ * why. */
+int
+verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+{
+	struct verbs_cq *vcq = to_cq(ibv);
+	int n = poll_once(vcq, num_entries, wc);
+
+	if (likely(n != 0) || !engine_driven(vcq->dev->engines[0]))
+		return n;
+	engine_drive(vcq->dev->engines[0]);
+	return poll_once(vcq, num_entries, wc);
 }

@@ -46,10 +46,9 @@ port_name_choose(struct dev_conf *conf)
 }
 
 static struct verbs_device *
-device_create(struct rocade_port *port)
+device_create(struct rocade_port *port, const char *name)
 {
 	struct verbs_device *device = calloc(1, sizeof(*device));
-	const char *name = port->dev->conf.name;
 
 	if (device == NULL)
 		return NULL;
@@ -68,25 +67,34 @@ device_create(struct rocade_port *port)
 	return device;
 }
 
-int
-port_publish(struct dev *dev, struct rocade_port **out)
+struct rocade_port *
+port_wrap(struct dev *dev)
 {
 	struct rocade_port *port = calloc(1, sizeof(*port));
-	struct rocade_port **end = &ports;
 
-	if (port != NULL) {
-		port->dev = dev;
-		port->device = device_create(port);
-	}
-	if (port == NULL || port->device == NULL) {
-		free(port);
-		return rocade_fail(ENOMEM, "no memory for a port");
-	}
+	if (port == NULL)
+		return NULL;
+	port->dev = dev;
 	pthread_mutex_init(&port->lock, NULL);
 	port->engine_count = dev->engine_count;
 	for (unsigned i = 0; i < dev->engine_count; i++) {
 		port->engines[i].engine = dev->engines[i];
 		port->engines[i].port = port;
+	}
+	return port;
+}
+
+int
+port_publish(struct dev *dev, struct rocade_port **out)
+{
+	struct rocade_port *port = port_wrap(dev);
+	struct rocade_port **end = &ports;
+
+	if (port != NULL)
+		port->device = device_create(port, dev->conf.name);
+	if (port == NULL || port->device == NULL) {
+		free(port);
+		return rocade_fail(ENOMEM, "no memory for a port");
 	}
 	pthread_mutex_lock(&list_lock);
 	if (name_taken(dev->conf.name)) {
@@ -172,7 +180,7 @@ rocade_port_device(struct rocade_port *port)
 unsigned
 device_count(void)
 {
-	unsigned n = 0;
+	unsigned n = device_source_count();
 
 	pthread_mutex_lock(&list_lock);
 	for (struct rocade_port *p = ports; p != NULL; p = p->next)
@@ -186,6 +194,8 @@ device_get_all(struct ibv_device **list, unsigned max)
 {
 	unsigned n = 0;
 
+	if (max != 0)
+		n = device_source_get(list);
 	pthread_mutex_lock(&list_lock);
 	for (struct rocade_port *p = ports; p != NULL && n < max; p = p->next) {
 		p->device->refs++;
@@ -198,6 +208,8 @@ device_get_all(struct ibv_device **list, unsigned max)
 void
 device_put(struct ibv_device *device)
 {
+	if (to_device(device)->source != NULL)
+		return; /* it stays */
 	pthread_mutex_lock(&list_lock);
 	device_put_locked(to_device(device));
 	pthread_mutex_unlock(&list_lock);
@@ -208,6 +220,8 @@ device_hold(struct ibv_device *device)
 {
 	struct rocade_port *port;
 
+	if (to_device(device)->source != NULL)
+		return device_source_hold(to_device(device));
 	pthread_mutex_lock(&list_lock);
 	port = to_device(device)->port;
 	if (port != NULL) {
@@ -223,6 +237,10 @@ device_hold(struct ibv_device *device)
 void
 device_release(struct rocade_port *port)
 {
+	if (port->source != NULL) {
+		device_source_release(port);
+		return;
+	}
 	pthread_mutex_lock(&port->lock);
 	port->contexts--;
 	pthread_mutex_unlock(&port->lock);
@@ -232,11 +250,24 @@ device_release(struct rocade_port *port)
 uint64_t
 device_guid(struct ibv_device *device)
 {
-	uint64_t guid = 0;
+	uint64_t guid = to_device(device)->guid;
 
 	pthread_mutex_lock(&list_lock);
 	if (to_device(device)->port != NULL)
 		guid = to_device(device)->port->dev->guid;
 	pthread_mutex_unlock(&list_lock);
 	return guid;
+}
+
+struct verbs_device *
+device_new(const char *name)
+{
+	struct verbs_device *device = device_create(NULL, name);
+
+	if (device == NULL)
+		return NULL;
+	pthread_mutex_lock(&list_lock);
+	device->index = next_index++;
+	pthread_mutex_unlock(&list_lock);
+	return device;
 }

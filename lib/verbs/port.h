@@ -16,6 +16,7 @@
 
 struct impair; /* drivers/impair */
 struct xrc_domain;
+struct device_source;
 
 struct rocade_engine {
 	struct engine *engine;
@@ -30,6 +31,7 @@ struct rocade_port {
 	struct rocade_port *next; /* in the list of open ports */
 	struct dev *dev;
 	struct verbs_device *device;
+	const struct device_source *source; /* NULL: opened and closed by rocade.h's calls */
 	pthread_mutex_t lock; /* the members below */
 	uint32_t contexts;    /* open */
 	uint32_t launched;    /* engines that an lcore runs */

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "server/server.h"
+
+#define CONNS_PER_CLIENT 2 /* for one that is attached, one that only asks */
+
+/* Sealed: the client can neither cut it short under us nor let it grow. */
+static int
+memory_make(struct conn *conn, const struct region_geom *geom)
+{
+	int fd = memfd_create("rocade", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	conn->size = region_size(geom);
+	if (ftruncate(fd, (off_t)conn->size) != 0 ||
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	conn->mem = mmap(NULL, conn->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (conn->mem == MAP_FAILED) {
+		rc = -errno;
+		conn->mem = NULL;
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static int
+bells_make(struct conn *conn)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	if (watch_add(conn->daemon, &conn->bell, fd, WATCH_BELL, conn) != 0) {
+		close(fd);
+		return -ENOMEM;
+	}
+	conn->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return conn->wake_fd < 0 ? -errno : 0;
+}
+
+/* Memory, bells, and a place in the switch. The descriptor of the memory, or -errno. */
+static int
+attach(struct conn *conn)
+{
+	const struct region_geom *geom = &conn->daemon->sw->conf.limits.geom;
+	int fd = memory_make(conn, geom);
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	rc = bells_make(conn);
+	if (rc == 0)
+		rc = sw_client_add(
+			conn->daemon->sw, geom, conn->mem, conn, &conn->client);
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+static bool
+reply_send(struct conn *conn, const struct sw_reply *reply, const int *fds, unsigned n)
+{
+	char control[CMSG_SPACE(SW_ATTACH_FDS * sizeof(int))] __attribute__((aligned(8)));
+	struct iovec from = {.iov_base = (void *)reply, .iov_len = sizeof(*reply)};
+	struct msghdr msg = {.msg_iov = &from, .msg_iovlen = 1};
+
+	if (n != 0) {
+		struct cmsghdr *c;
+
+		memset(control, 0, sizeof(control));
+		msg.msg_control = control;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	}
+	/* Not waiting: who does not read its replies loses its place. */
+	return sendmsg(conn->socket.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	       (ssize_t)sizeof(*reply);
+}
+
+/* What needs descriptors: attaching, and the state as a text. */
+static bool
+answer(struct conn *conn, struct sw_reply *reply)
+{
+	int fds[SW_ATTACH_FDS];
+	unsigned n = 0;
+	bool sent;
+	int fd = -1;
+
+	if (reply->error == 0 && reply->type == SW_ATTACH) {
+		fd = attach(conn);
+		n = SW_ATTACH_FDS;
+	} else if (reply->error == 0 && reply->type == SW_STATUS) {
+		fd = status_fd(conn->daemon);
+		n = 1;
+	}
+	if (n != 0 && fd < 0) {
+		reply->error = -fd;
+		n = 0;
+	}
+	if (n == SW_ATTACH_FDS) {
+		reply->geom = conn->client->region.geom;
+		reply->client_id = conn->client->id;
+		fds[1] = conn->bell.fd;
+		fds[2] = conn->wake_fd;
+	}
+	fds[0] = fd;
+	sent = reply_send(conn, reply, fds, n);
+	if (fd >= 0)
+		close(fd);
+	if (n == SW_ATTACH_FDS && sent)
+		log_info("client %u: process %d of user %u", conn->client->id,
+			(int)conn->pid, (unsigned)conn->uid);
+	return sent;
+}
+
+void
+conn_ready(struct conn *conn)
+{
+	struct rocade_daemon *d = conn->daemon;
+	uint8_t request[sizeof(struct sw_request) + 1];
+	struct sw_reply reply;
+	ssize_t len;
+
+	if (conn->closing)
+		return;
+	len = recv(conn->socket.fd, request, sizeof(request), MSG_DONTWAIT | MSG_TRUNC);
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (len <= 0 || (size_t)len > sizeof(request) ||
+		!sw_serve(
+			d->sw, &d->device, conn->client, request, (size_t)len, &reply) ||
+		!answer(conn, &reply))
+		conn_close(conn);
+}
+
+static int
+process_watch(struct conn *conn)
+{
+	int fd = (int)syscall(SYS_pidfd_open, conn->pid, 0);
+
+	/* Of another PID namespace: the hang-up has to do. */
+	if (fd < 0)
+		return 0;
+	if (watch_add(conn->daemon, &conn->process, fd, WATCH_PROCESS, conn) != 0)
+		close(fd);
+	return 0;
+}
+
+static struct conn *
+conn_make(struct rocade_daemon *d, int fd)
+{
+	struct conn *conn = alloc_get(&alloc_plain, "connection", sizeof(*conn));
+	struct ucred who = {.pid = 0};
+	socklen_t len = sizeof(who);
+
+	if (conn == NULL)
+		return NULL;
+	conn->daemon = d;
+	conn->socket.fd = conn->process.fd = conn->bell.fd = conn->wake_fd = -1;
+	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
+	conn->pid = who.pid;
+	conn->uid = who.uid;
+	if (watch_add(d, &conn->socket, fd, WATCH_CLIENT, conn) != 0) {
+		alloc_put(&alloc_plain, conn, sizeof(*conn));
+		return NULL;
+	}
+	process_watch(conn);
+	return conn;
+}
+
+void
+conn_accept(struct rocade_daemon *d)
+{
+	int fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct conn *conn;
+
+	if (fd < 0)
+		return;
+	if (d->conn_count >= CONNS_PER_CLIENT * d->sw->conf.max_clients) {
+		close(fd);
+		return;
+	}
+	conn = conn_make(d, fd);
+	if (conn == NULL) {
+		close(fd);
+		return;
+	}
+	d->conn_count++;
+	TAILQ_INSERT_TAIL(&d->conns, conn, link);
+}
+
+void
+conn_close(struct conn *conn)
+{
+	struct rocade_daemon *d = conn->daemon;
+
+	if (conn->closing)
+		return;
+	conn->closing = true;
+	if (conn->client != NULL) {
+		log_info("client %u: gone", conn->client->id);
+		sw_client_remove(conn->client);
+	}
+	conn->client = NULL;
+	watch_close(d, &conn->socket);
+	watch_close(d, &conn->process);
+	watch_close(d, &conn->bell);
+	if (conn->wake_fd >= 0)
+		close(conn->wake_fd);
+	if (conn->mem != NULL)
+		munmap(conn->mem, conn->size);
+	TAILQ_REMOVE(&d->conns, conn, link);
+	TAILQ_INSERT_TAIL(&d->closing, conn, link);
+	d->conn_count--;
+}
+
+void
+conn_reap(struct rocade_daemon *d)
+{
+	struct conn *conn;
+
+	while ((conn = TAILQ_FIRST(&d->closing)) != NULL) {
+		TAILQ_REMOVE(&d->closing, conn, link);
+		alloc_put(&alloc_plain, conn, sizeof(*conn));
+	}
+}
+
+void
+conn_wake(void *owner)
+{
+	const struct conn *conn = owner;
+	const uint64_t one = 1;
+	ssize_t written = write(conn->wake_fd, &one, sizeof(one));
+
+	(void)written; /* full: it has been woken often enough */
+}

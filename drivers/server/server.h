@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The daemon around a switch: its socket, its clients' memory and descriptors, its sleep.
+ */
+#ifndef ROCADE_SERVER_H
+#define ROCADE_SERVER_H
+
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "switch/proto.h"
+#include "switch/socket.h"
+#include "switch/sw.h"
+
+/* What an epoll event is about. */
+enum watch_kind { WATCH_LISTEN, WATCH_STOP, WATCH_CLIENT, WATCH_PROCESS, WATCH_BELL };
+
+struct conn;
+
+struct watch {
+	enum watch_kind kind;
+	struct conn *conn;
+	int fd;
+};
+
+/* A client process, attached or not yet. */
+struct conn {
+	TAILQ_ENTRY(conn) link;
+	struct rocade_daemon *daemon;
+	struct watch socket;
+	struct watch process;     /* a pidfd: a forked child may keep the socket open */
+	struct watch bell;        /* an eventfd that the client writes when we sleep */
+	int wake_fd;              /* an eventfd that wakes the client */
+	struct sw_client *client; /* NULL: not attached */
+	void *mem;
+	size_t size;
+	pid_t pid;
+	uid_t uid;
+	bool closing; /* freed at the end of the round */
+};
+
+TAILQ_HEAD(conns, conn);
+
+struct rocade_daemon {
+	struct sw *sw;
+	struct sw_device device;
+	struct sockaddr_un addr;
+	int epoll;
+	struct watch listen;
+	struct watch stop;
+	struct conns conns;
+	struct conns closing;
+	uint32_t conn_count;
+	bool bound;
+	bool stopping;
+};
+
+/* conn.c */
+void
+conn_accept(struct rocade_daemon *d);
+/* A request, or the end. */
+void
+conn_ready(struct conn *conn);
+/* Out of the switch at once, freed by conn_reap(): events of it may still be in hand. */
+void
+conn_close(struct conn *conn);
+void
+conn_reap(struct rocade_daemon *d);
+/* The switch's: owner is a conn. */
+void
+conn_wake(void *owner);
+
+/* server.c: adds to the epoll set; -errno. */
+int
+watch_add(struct rocade_daemon *d, struct watch *watch, int fd, enum watch_kind kind,
+	struct conn *conn);
+void
+watch_close(struct rocade_daemon *d, struct watch *watch);
+
+/* status.c: a descriptor with the state as JSON, or -errno. */
+int
+status_fd(const struct rocade_daemon *d);
+
+#endif

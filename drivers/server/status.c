@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state of the daemon as a text in JSON, in a file that has no name. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "server/server.h"
+
+static void
+stats_print(FILE *to, const struct sw_stats *stats)
+{
+	const uint64_t *values = (const uint64_t *)stats;
+
+	for (size_t i = 0; i < SW_STAT_COUNT; i++)
+		fprintf(to, "%s\"%s\": %llu", i != 0 ? ", " : "", sw_stat_rows[i].name,
+			(unsigned long long)values[i]);
+}
+
+static void
+client_print(FILE *to, const struct conn *conn)
+{
+	const struct sw_client *c = conn->client;
+
+	fprintf(to,
+		"{\"id\": %u, \"pid\": %d, \"uid\": %u, \"qps\": %u, \"corrupt\": %s, ",
+		c->id, (int)conn->pid, (unsigned)conn->uid, c->qps,
+		c->corrupt ? "true" : "false");
+	fprintf(to, "\"rx_waiting\": %u, ", c->rx.prod - c->rx.cons_seen);
+	stats_print(to, &c->stats);
+	fprintf(to, "}");
+}
+
+static void
+device_print(FILE *to, const struct rocade_daemon *d)
+{
+	const struct sw_device *dev = &d->device;
+	char text[46];
+
+	/* The name was checked: it has no quotes. */
+	fprintf(to, "\"device\": {\"name\": \"%s\", \"mtu\": %u, \"local\": %s, ",
+		dev->name, dev->mtu, dev->local ? "true" : "false");
+	fprintf(to, "\"qpn_base\": %u, \"qpn_count\": %u, \"addresses\": [",
+		dev->qpn_base, dev->qpn_count);
+	for (unsigned i = 0; i < d->sw->conf.net.addr_count; i++)
+		fprintf(to, "%s\"%s\"", i != 0 ? ", " : "",
+			gid_format(d->sw->conf.net.addr[i].gid, text, sizeof(text)));
+	fprintf(to, "]}");
+}
+
+int
+status_fd(const struct rocade_daemon *d)
+{
+	int fd = memfd_create("rocade-status", MFD_CLOEXEC);
+	const struct conn *conn;
+	const char *comma = "";
+	FILE *to;
+
+	if (fd < 0)
+		return -errno;
+	to = fdopen(dup(fd), "w");
+	if (to == NULL) {
+		close(fd);
+		return -ENOMEM;
+	}
+	fprintf(to, "{");
+	device_print(to, d);
+	fprintf(to, ", \"clients\": [");
+	TAILQ_FOREACH (conn, &d->conns, link) {
+		if (conn->client == NULL)
+			continue;
+		fprintf(to, "%s", comma);
+		client_print(to, conn);
+		comma = ", ";
+	}
+	fprintf(to, "], \"gone\": {");
+	stats_print(to, &d->sw->gone);
+	fprintf(to, "}}\n");
+	fclose(to);
+	lseek(fd, 0, SEEK_SET);
+	return fd;
+}

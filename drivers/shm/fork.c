@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fork(): the child has a copy of everything but the keeper, and shares the rings with
+ * the parent, who goes on. So the child's ports die: no request, no packet, no wake-up
+ * comes from them any more; destroying what hangs on them works and tells the daemon
+ * nothing. A device that is opened in the child gets a new port.
+ */
+#include <unistd.h>
+
+#include "shm/shm.h"
+#include "verbs/device.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shm *ports;
+
+/* In this order everywhere: list of devices, ports, a conversation, a device, its gates.
+ */
+static void
+fork_prepare(void)
+{
+	devices_fork_prepare();
+	pthread_mutex_lock(&lock);
+	for (struct shm *s = ports; s != NULL; s = s->next) {
+		pthread_mutex_lock(&s->dev->lock);
+		pthread_mutex_lock(&s->session.lock);
+		dev_gates_lock(s->dev);
+	}
+}
+
+static void
+port_kill(struct shm *s)
+{
+	s->dead = true;
+	close(s->session.fd);
+	s->session.fd = -1;
+	close(s->daemon_fd);
+	s->daemon_fd = -1;
+	close(s->keeper.wake_fd);
+	s->keeper.wake_fd = -1;
+	s->keeper.running = false;
+	engine_set_driver(s->dev->engines[0], NULL);
+}
+
+static void
+fork_done(bool child)
+{
+	for (struct shm *s = ports; s != NULL; s = s->next) {
+		if (child)
+			port_kill(s);
+		dev_gates_unlock(s->dev);
+		pthread_mutex_unlock(&s->session.lock);
+		pthread_mutex_unlock(&s->dev->lock);
+	}
+	if (child)
+		ports = NULL;
+	pthread_mutex_unlock(&lock);
+	devices_fork_done(child);
+}
+
+static void
+fork_parent(void)
+{
+	fork_done(false);
+}
+
+static void
+fork_child(void)
+{
+	fork_done(true);
+}
+
+void
+shm_list_add(struct shm *shm)
+{
+	static bool registered;
+
+	pthread_mutex_lock(&lock);
+	if (!registered)
+		registered = pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
+	shm->next = ports;
+	ports = shm;
+	pthread_mutex_unlock(&lock);
+}
+
+void
+shm_list_remove(struct shm *shm)
+{
+	pthread_mutex_lock(&lock);
+	for (struct shm **link = &ports; *link != NULL; link = &(*link)->next) {
+		if (*link == shm) {
+			*link = shm->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The keeper: a thread of the client that runs the engine when the application does not,
+ * so that a passive target of READ and WRITE answers, timers fire, and an application
+ * asleep on a completion channel is woken. It sleeps in poll(2) whenever there is nothing
+ * to do.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shm/shm.h"
+
+#define IDLE_TURNS 2               /* without a packet, before it goes to sleep */
+#define GLANCE_NS (50 * NS_PER_US) /* while the application polls by itself */
+
+static void
+wake_fd_drain(const struct keeper *k)
+{
+	uint64_t count;
+	ssize_t got = read(k->wake_fd, &count, sizeof(count)); /* not blocking */
+
+	(void)got;
+}
+
+/* Sleeps until kicked, woken, or it is time. False: it is to end. */
+static bool
+keeper_sleep(struct keeper *k, uint64_t ns)
+{
+	struct pollfd fds[2] = {{.fd = k->wake_fd, .events = POLLIN},
+		{.fd = k->lost ? -1 : k->session_fd, .events = POLLRDHUP}};
+	struct timespec until = {
+		.tv_sec = (time_t)(ns / SEC_NS), .tv_nsec = (long)(ns % SEC_NS)};
+	int n = ppoll(fds, 2, ns == TIME_NEVER ? NULL : &until, NULL);
+
+	if (n > 0 && fds[0].revents != 0)
+		wake_fd_drain(k);
+	if (n > 0 && fds[1].revents != 0)
+		__atomic_store_n(&k->lost, true, __ATOMIC_RELAXED);
+	return !__atomic_load_n(&k->stop, __ATOMIC_ACQUIRE);
+}
+
+/* Runs the engine until it is idle, or the application has taken over: true. */
+static bool
+keeper_run(struct keeper *k)
+{
+	uint32_t drives = engine_drives(k->engine);
+	unsigned idle = 0;
+
+	while (idle < IDLE_TURNS) {
+		idle = engine_try(k->engine) != 0 ? 0 : idle + 1;
+		if (engine_drives(k->engine) != drives)
+			return true;
+		if (__atomic_load_n(&k->stop, __ATOMIC_RELAXED))
+			return false;
+	}
+	return false;
+}
+
+static void *
+keeper_main(void *arg)
+{
+	struct keeper *k = arg;
+	bool go = true;
+
+	while (go) {
+		bool polled = keeper_run(k);
+		uint64_t until = engine_rest(k->engine), now = engine_clock();
+
+		if (until <= now) {
+			/* There is work, but the application is at it. */
+			go = !polled || keeper_sleep(k, GLANCE_NS);
+			continue;
+		}
+		if (!polled) {
+			ring_asleep_set(k->asleep);
+			/* Packets published before the flag was seen. */
+			if (engine_try_again(k->engine) != 0)
+				continue;
+		}
+		go = keeper_sleep(k, until == TIME_NEVER ? until : until - now);
+		if (!polled)
+			ring_asleep_clear(k->asleep);
+	}
+	return NULL;
+}
+
+void
+keeper_kick(void *keeper)
+{
+	const struct keeper *k = keeper;
+	const uint64_t one = 1;
+	ssize_t written = write(k->wake_fd, &one, sizeof(one));
+
+	(void)written;
+}
+
+int
+keeper_start(struct keeper *k, struct engine *engine, int wake_fd, int session_fd,
+	uint32_t *asleep)
+{
+	sigset_t all, old;
+	int err;
+
+	k->engine = engine;
+	k->wake_fd = wake_fd;
+	k->session_fd = session_fd;
+	k->asleep = asleep;
+	/* Signals are the application's threads' to take. */
+	sigfillset(&all);
+	/* Blocked, a fault of its own would end the process before any handler ran. */
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&k->thread, NULL, keeper_main, k);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err != 0)
+		return -err;
+	pthread_setname_np(k->thread, "rocade");
+	k->running = true;
+	return 0;
+}
+
+void
+keeper_stop(struct keeper *k)
+{
+	if (!k->running)
+		return;
+	__atomic_store_n(&k->stop, true, __ATOMIC_RELEASE);
+	keeper_kick(k);
+	pthread_join(k->thread, NULL);
+	k->running = false;
+}

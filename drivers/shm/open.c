@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The daemon's device: found when a list is asked for, attached to when it is opened. */
+#include <errno.h>
+#include <string.h>
+
+#include "shm/shm.h"
+#include "verbs/device.h"
+#include "verbs/port.h"
+
+static uint64_t
+guid_of(const struct sw_device *device)
+{
+	uint8_t gid[16];
+	uint64_t guid = 0;
+
+	gid_link_local(device->net.mac, gid);
+	for (unsigned i = 8; i < 16; i++)
+		guid = guid << 8 | gid[i];
+	return guid;
+}
+
+/* What another process said, as far as it has to hold here. */
+static bool
+device_ok(const struct sw_device *d)
+{
+	return memchr(d->name, '\0', sizeof(d->name)) != NULL && d->name[0] != '\0' &&
+	       d->net.addr_count != 0 && d->net.addr_count < NET_MAX_ADDRS;
+}
+
+void
+shm_discover(void)
+{
+	struct sw_request req = {.type = SW_HELLO};
+	struct session session;
+	struct sw_reply reply;
+	int rc = session_open(&session, NULL);
+
+	if (rc == 0) {
+		rc = session_call(&session, &req, &reply, NULL, 0);
+		session_close(&session);
+	}
+	if (rc == 0 && device_ok(&reply.device))
+		device_offer(reply.device.name, guid_of(&reply.device));
+	else
+		device_offer(NULL, 0);
+}
+
+static void
+conf_fill(const struct sw_device *device, struct shm *shm, struct dev_conf *conf)
+{
+	memset(conf, 0, sizeof(*conf));
+	conf->hooks = &shm_hooks;
+	conf->hooks_arg = shm;
+	memcpy(conf->name, device->name, sizeof(conf->name));
+	conf->net = device->net;
+	conf->net.vlan = 0; /* the daemon adds it */
+	conf->mtu = device->mtu;
+	conf->qpn_base = device->qpn_base;
+	conf->max_qp = device->qpn_count;
+}
+
+static int
+engine_start(struct shm *shm)
+{
+	struct engine *e = shm->dev->engines[0];
+
+	shm->driver = (struct engine_driver){.kick = keeper_kick,
+		.arg = &shm->keeper,
+		.asleep = &shm->region.head->rx_asleep};
+	engine_set_driver(e, &shm->driver);
+	return keeper_start(&shm->keeper, e, shm->keeper.wake_fd, shm->session.fd,
+		&shm->region.head->rx_asleep);
+}
+
+/* On failure the port is closed. */
+static int
+dev_make(struct shm *shm, const struct sw_device *device, const struct port *port)
+{
+	struct dev_conf conf;
+	int rc = -EPROTO;
+
+	conf_fill(device, shm, &conf);
+	if (device_ok(device))
+		rc = dev_create(&conf, port, &alloc_plain, &shm->dev);
+	if (rc != 0) {
+		port->ops->close(port->drv);
+		return rc;
+	}
+	rc = engine_start(shm);
+	if (rc != 0)
+		dev_destroy(shm->dev);
+	return rc;
+}
+
+static void
+source_close(struct dev *dev)
+{
+	struct shm *shm = dev->port.drv;
+
+	shm_list_remove(shm);
+	keeper_stop(&shm->keeper);
+	dev_destroy(dev);
+}
+
+static int
+source_open(struct rocade_port **out)
+{
+	struct sw_device device;
+	struct session session;
+	struct port port;
+	struct shm *shm;
+	int rc = session_open(&session, NULL);
+
+	if (rc == 0)
+		rc = shm_attach(&session, &port, &device, &shm);
+	if (rc == 0)
+		rc = dev_make(shm, &device, &port);
+	if (rc != 0)
+		return -rc;
+	shm_list_add(shm);
+	*out = port_wrap(shm->dev);
+	if (*out == NULL) {
+		source_close(shm->dev);
+		return ENOMEM;
+	}
+	return 0;
+}
+
+static const struct device_source source = {
+	.refresh = shm_discover,
+	.open = source_open,
+	.close = source_close,
+};
+
+static __attribute__((constructor)) void
+source_register(void)
+{
+	device_source_set(&source);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The port: bursts over the rings. All of it runs under the engine's gate. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "shm/shm.h"
+
+#define OWNER_RX                                                                         \
+	(UINT64_C(1) << 32) /* a received packet: its slot; else its tx buffer           \
+			     */
+#define TX_LOW 64           /* fewer free buffers: look what the daemon has given back */
+
+static void
+tx_reclaim(struct shm *shm)
+{
+	if (!ring_prod_look(&shm->tx))
+		return;
+	for (; shm->tx_back != shm->tx.cons_seen; shm->tx_back++)
+		shm->free[shm->free_count++] = shm->slot_buf[shm->tx_back & shm->tx.mask];
+}
+
+static unsigned
+shm_tx_alloc(void *queue, struct pkt *pkts, unsigned n)
+{
+	struct shm *shm = queue;
+
+	if (shm->free_count < TX_LOW && !shm->dead)
+		tx_reclaim(shm);
+	n = RTE_MIN(n, shm->free_count);
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t buf = shm->free[--shm->free_count];
+
+		pkts[i] = (struct pkt){.data = region_tx_buf(&shm->region, buf),
+			.room = (uint16_t)shm->region.geom.buf_size,
+			.owner = (void *)(uintptr_t)buf};
+	}
+	return n;
+}
+
+static void
+rx_give(struct shm *shm)
+{
+	uint32_t n = 0;
+
+	while (shm->rx.cons + n != shm->rx_next &&
+		shm->rx_done[(shm->rx.cons + n) & shm->rx.mask]) {
+		shm->rx_done[(shm->rx.cons + n) & shm->rx.mask] = 0;
+		n++;
+	}
+	if (n != 0 && !shm->dead)
+		ring_release(&shm->rx, n);
+}
+
+static void
+shm_release(void *queue, struct pkt *pkts, unsigned n)
+{
+	struct shm *shm = queue;
+	bool received = false;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t owner = (uintptr_t)pkts[i].owner;
+
+		if (owner & OWNER_RX) {
+			shm->rx_done[owner & shm->rx.mask] = 1;
+			received = true;
+		} else {
+			shm->free[shm->free_count++] = (uint32_t)owner;
+		}
+	}
+	if (received)
+		rx_give(shm);
+}
+
+static unsigned
+shm_rx_burst(void *queue, struct pkt *pkts, unsigned n)
+{
+	struct shm *shm = queue;
+	uint32_t ready = shm->rx.prod_seen - shm->rx_next;
+	unsigned i;
+
+	if (ready == 0) {
+		if (unlikely(shm->dead) || !ring_cons_look(&shm->rx))
+			return 0;
+		ready = shm->rx.prod_seen - shm->rx_next;
+	}
+	n = RTE_MIN(n, ready);
+	for (i = 0; i < n; i++) {
+		struct ring_desc desc = ring_peek(&shm->rx, shm->rx_next - shm->rx.cons);
+		uint32_t slot = shm->rx_next & shm->rx.mask;
+
+		shm->rx_next++;
+		pkts[i] = (struct pkt){.data = region_rx_buf(&shm->region, slot),
+			.len = RTE_MIN(desc.len, (uint16_t)shm->region.geom.buf_size),
+			.room = (uint16_t)shm->region.geom.buf_size,
+			.flags = desc.flags & RING_CKSUM_OK ? PKT_RX_IPV4_CKSUM_OK : 0,
+			.owner = (void *)(uintptr_t)(OWNER_RX | slot)};
+	}
+	return n;
+}
+
+static void
+daemon_wake(const struct shm *shm)
+{
+	const uint64_t one = 1;
+	ssize_t written = write(shm->daemon_fd, &one, sizeof(one));
+
+	(void)written; /* full is awake too */
+}
+
+static unsigned
+shm_tx_burst(void *queue, struct pkt *pkts, unsigned n)
+{
+	struct shm *shm = queue;
+
+	if (unlikely(shm->dead)) {
+		shm_release(shm, pkts, n);
+		return n;
+	}
+	if (ring_room(&shm->tx) < n)
+		tx_reclaim(shm);
+	n = RTE_MIN(n, ring_room(&shm->tx));
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t buf = (uint32_t)(uintptr_t)pkts[i].owner;
+		struct ring_desc desc = {
+			.buf = buf, .qpn = PKT_TX_QPN(&pkts[i]), .len = pkts[i].len};
+
+		shm->slot_buf[shm->tx.prod & shm->tx.mask] = buf;
+		ring_put(&shm->tx, &desc);
+	}
+	ring_publish(&shm->tx);
+	if (ring_wake_wanted(&shm->region.head->tx_asleep))
+		daemon_wake(shm);
+	return n;
+}
+
+static int
+shm_wait_fd(void *queue)
+{
+	return ((struct shm *)queue)->keeper.wake_fd;
+}
+
+static bool
+shm_link_up(void *drv)
+{
+	const struct shm *shm = drv;
+
+	return !shm->dead && !__atomic_load_n(&shm->keeper.lost, __ATOMIC_RELAXED);
+}
+
+static void
+shm_free(struct shm *shm)
+{
+	if (shm->region.head != NULL)
+		munmap(shm->region.head, shm->size);
+	if (shm->daemon_fd >= 0)
+		close(shm->daemon_fd);
+	if (shm->keeper.wake_fd >= 0)
+		close(shm->keeper.wake_fd);
+	alloc_put(&alloc_plain, shm->slot_buf,
+		shm->region.geom.tx_slots * sizeof(*shm->slot_buf));
+	alloc_put(&alloc_plain, shm->free, shm->region.geom.tx_bufs * sizeof(*shm->free));
+	alloc_put(&alloc_plain, shm->rx_done, shm->region.geom.rx_slots);
+	session_close(&shm->session);
+	alloc_put(&alloc_plain, shm, sizeof(*shm));
+}
+
+static void
+shm_close(void *drv)
+{
+	shm_free(drv);
+}
+
+static const struct port_ops shm_ops = {
+	.rx_burst = shm_rx_burst,
+	.rx_release = shm_release,
+	.tx_alloc = shm_tx_alloc,
+	.tx_release = shm_release,
+	.tx_burst = shm_tx_burst,
+	.wait_fd = shm_wait_fd,
+	.link_up = shm_link_up,
+	.close = shm_close,
+};
+
+static int
+tables_create(struct shm *shm)
+{
+	const struct region_geom *g = &shm->region.geom;
+
+	shm->slot_buf =
+		alloc_get(&alloc_plain, "slots", g->tx_slots * sizeof(*shm->slot_buf));
+	shm->free = alloc_get(&alloc_plain, "buffers", g->tx_bufs * sizeof(*shm->free));
+	shm->rx_done = alloc_get(&alloc_plain, "done", g->rx_slots);
+	if (shm->slot_buf == NULL || shm->free == NULL || shm->rx_done == NULL)
+		return -ENOMEM;
+	/* The first one taken is the first in memory. */
+	for (uint32_t i = g->tx_bufs; i-- > 0;)
+		shm->free[shm->free_count++] = i;
+	return 0;
+}
+
+static int
+region_map(struct shm *shm, int fd, const struct region_geom *geom)
+{
+	void *mem;
+
+	if (!region_geom_ok(geom))
+		return -EPROTO;
+	shm->size = region_size(geom);
+	mem = mmap(NULL, shm->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mem == MAP_FAILED)
+		return -errno;
+	region_init(&shm->region, mem, geom);
+	ring_prod_init(
+		&shm->tx, &shm->region.head->tx, shm->region.tx_desc, geom->tx_slots);
+	ring_cons_init(
+		&shm->rx, &shm->region.head->rx, shm->region.rx_desc, geom->rx_slots);
+	return 0;
+}
+
+static void
+port_fill(struct shm *shm, const struct sw_device *device, struct port *port)
+{
+	memset(port, 0, sizeof(*port));
+	port->ops = &shm_ops;
+	port->drv = shm;
+	shm->queue = shm;
+	port->queues = &shm->queue;
+	port->queue_count = 1;
+	port->caps.max_frame = shm->region.geom.buf_size;
+	port->caps.rx_ring = shm->region.geom.rx_slots;
+	port->caps.tx_ipv4_cksum = true; /* the daemon's business */
+	memcpy(port->mac, device->net.mac, sizeof(port->mac));
+}
+
+int
+shm_attach(const struct session *session, struct port *port, struct sw_device *device,
+	struct shm **out)
+{
+	struct sw_request req = {.type = SW_ATTACH};
+	struct shm *shm = alloc_get(&alloc_plain, "shm", sizeof(*shm));
+	struct session copy = *session;
+	int fds[SW_ATTACH_FDS];
+	struct sw_reply reply;
+	int rc;
+
+	if (shm == NULL) {
+		session_close(&copy);
+		return -ENOMEM;
+	}
+	shm->session = *session;
+	rc = session_call(&shm->session, &req, &reply, fds, SW_ATTACH_FDS);
+	shm->daemon_fd = fds[1];
+	shm->keeper.wake_fd = fds[2];
+	if (rc == 0 && (fds[0] < 0 || fds[1] < 0 || fds[2] < 0))
+		rc = -EPROTO;
+	if (rc == 0)
+		rc = region_map(shm, fds[0], &reply.geom);
+	if (fds[0] >= 0)
+		close(fds[0]);
+	if (rc == 0)
+		rc = tables_create(shm);
+	if (rc != 0) {
+		shm_free(shm);
+		return rc;
+	}
+	port_fill(shm, &reply.device, port);
+	*device = reply.device;
+	*out = shm;
+	return 0;
+}
+
+static int
+hook_qpn_take(void *arg, uint32_t *qpn)
+{
+	struct sw_request req = {.type = SW_QPN_TAKE};
+	struct shm *shm = arg;
+	struct sw_reply reply;
+	int rc = session_call(&shm->session, &req, &reply, NULL, 0);
+
+	if (rc == 0)
+		*qpn = reply.qpn;
+	return rc;
+}
+
+static void
+hook_qpn_give(void *arg, uint32_t qpn)
+{
+	struct sw_request req = {.type = SW_QPN_GIVE, .qpn = qpn};
+	struct shm *shm = arg;
+	struct sw_reply reply;
+
+	(void)session_call(&shm->session, &req, &reply, NULL, 0);
+}
+
+static int
+hook_peer_set(void *arg, uint32_t qpn, const uint8_t sgid[16], const uint8_t dgid[16],
+	uint32_t dest_qpn)
+{
+	struct sw_request req = {.type = SW_PEER_SET, .qpn = qpn, .dest_qpn = dest_qpn};
+	struct shm *shm = arg;
+	struct sw_reply reply;
+
+	memcpy(req.sgid, sgid, 16);
+	memcpy(req.dgid, dgid, 16);
+	return session_call(&shm->session, &req, &reply, NULL, 0);
+}
+
+static int
+hook_group(void *arg, uint32_t qpn, const uint8_t gid[16], bool join)
+{
+	struct sw_request req = {
+		.type = join ? SW_GROUP_JOIN : SW_GROUP_LEAVE, .qpn = qpn};
+	struct shm *shm = arg;
+	struct sw_reply reply;
+
+	memcpy(req.dgid, gid, 16);
+	return session_call(&shm->session, &req, &reply, NULL, 0);
+}
+
+const struct dev_hooks shm_hooks = {
+	.group = hook_group,
+	.qpn_take = hook_qpn_take,
+	.qpn_give = hook_qpn_give,
+	.peer_set = hook_peer_set,
+};

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "shm/session.h"
+#include "switch/socket.h"
+
+#define ANSWER_S 10 /* a daemon that does not answer for so long is dead to us */
+
+int
+session_open(struct session *s, const char *path)
+{
+	struct timeval patience = {.tv_sec = ANSWER_S};
+	struct sockaddr_un addr;
+	int rc = sw_socket_path(path, true, &addr);
+	int fd;
+
+	if (rc != 0)
+		return rc;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	pthread_mutex_init(&s->lock, NULL);
+	s->fd = fd;
+	return 0;
+}
+
+void
+session_close(struct session *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+	pthread_mutex_destroy(&s->lock);
+}
+
+/* What came with a reply: kept as far as it was asked for. */
+static void
+fds_take(struct msghdr *msg, int *fds, unsigned fd_count)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+		unsigned n = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (unsigned i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (i < fd_count)
+				fds[i] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+static int
+reply_take(int fd, struct sw_reply *reply, int *fds, unsigned fd_count)
+{
+	char control[CMSG_SPACE(SW_ATTACH_FDS * sizeof(int))] __attribute__((aligned(8)));
+	struct iovec to = {.iov_base = reply, .iov_len = sizeof(*reply)};
+	struct msghdr msg = {.msg_iov = &to,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	ssize_t len;
+
+	do {
+		len = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	} while (len < 0 && errno == EINTR);
+	if (len < 0)
+		return -ENODEV;
+	fds_take(&msg, fds, fd_count);
+	if (len != sizeof(*reply) || reply->magic != SW_PROTO_MAGIC)
+		return -ENODEV;
+	return reply->error > 0 ? -reply->error : 0;
+}
+
+int
+session_call(struct session *s, const struct sw_request *request, struct sw_reply *reply,
+	int *fds, unsigned fd_count)
+{
+	struct sw_request full = *request;
+	int rc = -ENODEV;
+	ssize_t sent;
+
+	full.magic = SW_PROTO_MAGIC;
+	full.version = SW_PROTO_VERSION;
+	for (unsigned i = 0; i < fd_count; i++)
+		fds[i] = -1;
+	pthread_mutex_lock(&s->lock);
+	if (s->fd >= 0) {
+		do {
+			sent = send(s->fd, &full, sizeof(full), MSG_NOSIGNAL);
+		} while (sent < 0 && errno == EINTR);
+		if (sent == sizeof(full))
+			rc = reply_take(s->fd, reply, fds, fd_count);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return rc;
+}

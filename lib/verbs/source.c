@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A device that is listed before its port is open: the daemon's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/device.h"
+#include "verbs/objects.h"
+
+static const struct device_source *source;
+static struct verbs_device *device; /* once made it stays: programs keep the pointer */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void
+device_source_set(const struct device_source *from)
+{
+	source = from;
+}
+
+void
+device_source_refresh(void)
+{
+	if (source != NULL)
+		source->refresh();
+}
+
+void
+device_offer(const char *name, uint64_t guid)
+{
+	pthread_mutex_lock(&lock);
+	if (name != NULL && device == NULL) {
+		device = device_new(name);
+		if (device != NULL)
+			device->source = source;
+	}
+	if (device != NULL) {
+		device->listed = name != NULL && strcmp(name, device->ibv.name) == 0;
+		if (device->listed)
+			device->guid = guid;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+unsigned
+device_source_count(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&lock);
+	n = device != NULL && device->listed;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+unsigned
+device_source_get(struct ibv_device **list)
+{
+	unsigned n = device_source_count();
+
+	if (n != 0)
+		list[0] = &device->ibv;
+	return n;
+}
+
+struct rocade_port *
+device_source_hold(struct verbs_device *of)
+{
+	struct rocade_port *port;
+
+	pthread_mutex_lock(&lock);
+	port = of->port;
+	if (port == NULL && of->source->open(&port) == 0) {
+		port->source = of->source;
+		port->device = of;
+		of->port = port;
+	}
+	if (port != NULL)
+		port->contexts++;
+	pthread_mutex_unlock(&lock);
+	return port;
+}
+
+void
+device_source_release(struct rocade_port *port)
+{
+	pthread_mutex_lock(&lock);
+	if (--port->contexts == 0) {
+		/* After fork() the device may have another one. */
+		if (port->device->port == port)
+			port->device->port = NULL;
+		port->source->close(port->dev);
+		pthread_mutex_destroy(&port->lock);
+		free(port);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void
+devices_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void
+devices_fork_done(bool child)
+{
+	if (child && device != NULL)
+		device->port = NULL;
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocaded and programs that are its clients."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+BUILD = os.environ.get("ROCADE_BUILD", "build")
+ROCADED = os.path.join(BUILD, "app/rocaded/rocaded")
+RUN = os.path.join(BUILD, "app/run/rocade-run")
+LIBRARY = os.path.join(os.path.abspath(BUILD), "drivers/librocade-verbs.so")
+MAGIC = 0x726f6361
+STATUS = 8
+
+
+class Daemon:
+    """A `rocaded --local` with a socket of its own."""
+
+    def __init__(self, *options, user=None):
+        self.dir = tempfile.mkdtemp(prefix="rocade-e2e-")
+        os.chmod(self.dir, 0o755 if user is None else 0o777)
+        self.socket = os.path.join(self.dir, "rocade.sock")
+        self.env = dict(os.environ, ROCADE_SOCKET=self.socket)
+        self.process = subprocess.Popen(
+            [ROCADED, "--local", "--socket", self.socket] + list(options),
+            stderr=subprocess.PIPE, text=True, user=user)
+        self.first_line = self.process.stderr.readline()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.process.stderr.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def start(self, *program, **more):
+        return subprocess.Popen([RUN, "--library", LIBRARY] + list(program), env=self.env,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                **more)
+
+    def run(self, *program, timeout_s=30, **more):
+        return subprocess.run([RUN, "--library", LIBRARY] + list(program), env=self.env,
+                              capture_output=True, text=True, check=False, timeout=timeout_s,
+                              **more)
+
+    def pair(self, *program, timeout_s=60, port=18515, settle_s=10):
+        """A server and a client of it: both results, and the server's text."""
+        server = self.start(*program)
+        wait_for_port(port, server, settle_s)
+        try:
+            client = self.run(*program, "127.0.0.1", timeout_s=timeout_s)
+            text, _ = server.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            text, _ = server.communicate()
+            return None, None, text
+        return server.returncode, client.returncode, text + client.stdout + client.stderr
+
+    def status(self):
+        """Asks as rocade-status does."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(5)
+            s.connect(self.socket)
+            s.send(struct.pack("<6I32x", MAGIC, 1, STATUS, 0, 0, 0))
+            _, fds, _, _ = socket.recv_fds(s, 4096, 4)
+            with os.fdopen(fds[0]) as file:
+                return json.load(file)
+
+    def moved(self):
+        """Bytes of RoCE packets that went through the daemon so far."""
+        status = self.status()
+        return status["gone"]["rx_bytes"] + sum(c["rx_bytes"] for c in status["clients"])
+
+    def cpu_s(self):
+        with open("/proc/%d/stat" % self.process.pid, encoding="ascii") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for_port(port, process, timeout_s):
+    """Until somebody listens there (nobody is connected: that would be taken for the peer)."""
+    want = ":%04X" % port
+    end = time.monotonic() + timeout_s
+    while time.monotonic() < end and process.poll() is None:
+        for name in ("/proc/net/tcp", "/proc/net/tcp6"):
+            with open(name, encoding="ascii") as file:
+                for line in file.readlines()[1:]:
+                    fields = line.split()
+                    if fields[1].endswith(want) and fields[3] == "0A":
+                        return True
+        time.sleep(0.02)
+    return False

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that were built for libibverbs, unchanged, as clients of `rocaded --local`: two
+processes each time, and the daemon's counters say that it was Rocade that carried the bytes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from daemon import ROCADED, RUN, LIBRARY, Daemon  # noqa: E402
+from tap import case, run  # noqa: E402
+
+PINGPONG_BYTES = 4096 * 200 * 2
+
+
+def pair_case(daemon, name, program, least_bytes):
+    before = daemon.moved()
+    server, client, text = daemon.pair(*program)
+    moved = daemon.moved() - before
+    case(name, server == 0 and client == 0 and moved >= least_bytes,
+         "server %s, client %s, %d of %d bytes\n%s" % (server, client, moved, least_bytes, text))
+
+
+def devices():
+    with Daemon() as daemon:
+        info = daemon.run("ibv_devinfo", "-v")
+        case("ibv_devinfo -v", info.returncode == 0 and "rocade0" in info.stdout and
+             "PORT_ACTIVE" in info.stdout and "RoCE v2" in info.stdout, info.stdout + info.stderr)
+        start = time.monotonic()
+        daemon.run("ibv_devinfo")
+        case("ibv_devinfo starts soon", time.monotonic() - start < 1.0)
+        names = daemon.run("ibv_devices")
+        case("ibv_devices", "rocade0" in names.stdout, names.stdout)
+    gone = subprocess.run([RUN, "--library", LIBRARY, "--socket", daemon.socket, "ibv_devices"],
+                          capture_output=True, text=True, check=False, timeout=20)
+    case("without a daemon there is no device", "rocade0" not in gone.stdout, gone.stdout)
+
+
+def pingpongs():
+    with Daemon() as daemon:
+        for program, more in [("ibv_rc_pingpong", ()), ("ibv_rc_pingpong", ("-e",)),
+                              ("ibv_rc_pingpong", ("-N",)), ("ibv_rc_pingpong", ("-s", "100000")),
+                              ("ibv_uc_pingpong", ()), ("ibv_uc_pingpong", ("-e",)),
+                              ("ibv_ud_pingpong", ()), ("ibv_ud_pingpong", ("-e",)),
+                              ("ibv_srq_pingpong", ()), ("ibv_srq_pingpong", ("-e",))]:
+            check = () if program == "ibv_uc_pingpong" and more else ("-c",)
+            least = PINGPONG_BYTES // 4 if "ud" in program else PINGPONG_BYTES
+            pair_case(daemon, " ".join((program,) + more),
+                      (program, "-g", "0", "-n", "200") + check + more, least)
+
+
+def perftest():
+    with Daemon() as daemon:
+        for program, more, size, count in [
+                ("ib_send_bw", (), 65536, 500), ("ib_write_bw", (), 65536, 500),
+                ("ib_read_bw", (), 65536, 500), ("ib_send_lat", (), 2, 500),
+                ("ib_write_lat", (), 2, 500), ("ib_read_lat", (), 2, 500),
+                ("ib_atomic_bw", (), 8, 500), ("ib_atomic_lat", (), 8, 500),
+                ("ib_send_bw", ("-e",), 65536, 300),
+                ("ib_send_bw", ("-c", "UD"), 1024, 500),
+                ("ib_send_bw", ("--use-srq", "-q", "4"), 65536, 500)]:
+            pair_case(daemon, " ".join((program,) + more),
+                      (program, "-x", "0", "-F", "-s", str(size), "-n", str(count)) + more,
+                      0.7 * size * count if "UD" in more else size * count)
+
+
+def death():
+    """A client that dies in the middle frees what it had; the daemon goes on."""
+    with Daemon() as daemon:
+        for _ in range(5):
+            server = daemon.start("ibv_rc_pingpong", "-g", "0", "-n", "1000000")
+            time.sleep(0.3)
+            client = daemon.start("ibv_rc_pingpong", "-g", "0", "-n", "1000000", "127.0.0.1")
+            time.sleep(0.2)
+            for process in (client, server):
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+        end = time.monotonic() + 5
+        while daemon.status()["clients"] and time.monotonic() < end:
+            time.sleep(0.05)
+        case("killed clients are gone", daemon.status()["clients"] == [], str(daemon.status()))
+        pair_case(daemon, "others go on", ("ibv_rc_pingpong", "-g", "0", "-n", "200", "-c"),
+                  PINGPONG_BYTES)
+
+
+def idle():
+    with Daemon() as daemon:
+        server = daemon.start("ibv_rc_pingpong", "-g", "0")
+        time.sleep(1)
+        before = daemon.cpu_s()
+        time.sleep(2)
+        used = daemon.cpu_s() - before
+        case("an idle daemon sleeps", used <= 0.02, "%.3f s of 2 s" % used)
+        server.kill()
+        server.communicate()
+
+
+def ends():
+    with Daemon() as daemon:
+        case("says where it listens", daemon.socket in daemon.first_line, daemon.first_line)
+        again = subprocess.run([ROCADED, "--local", "--socket", daemon.socket],
+                               capture_output=True, text=True, check=False, timeout=10)
+        case("two daemons on a socket", again.returncode == 1 and "another" in again.stderr,
+             again.stderr)
+        daemon.process.send_signal(signal.SIGTERM)
+        case("SIGTERM ends it", daemon.process.wait(5) == 0)
+        case("and takes the socket away", not os.path.exists(daemon.socket))
+    for options, word in [((), "--local"), (("--local", "--mtu", "1"), "mtu"),
+                          (("--local", "--address", "1.2.3"), "1.2.3"),
+                          (("--local", "--client-ring", "100"), "100"), (("--nonsense",), "--help"),
+                          (("--local", "--socket-mode", "9"), "mode")]:
+        wrong = subprocess.run([ROCADED, "--socket", "/nonexistent/rocade.sock"] + list(options),
+                               capture_output=True, text=True, check=False, timeout=10)
+        case("refused: " + " ".join(options), wrong.returncode != 0 and word in wrong.stderr,
+             wrong.stderr)
+
+
+def start_local():
+    done = subprocess.run([RUN, "--start-local", "--library", LIBRARY, "--daemon", ROCADED,
+                           "ibv_devices"], capture_output=True, text=True, check=False, timeout=30)
+    case("rocade-run --start-local", done.returncode == 0 and "rocade0" in done.stdout,
+         done.stdout + done.stderr)
+    done = subprocess.run([RUN, "--start-local", "--library", LIBRARY, "--daemon", ROCADED,
+                           "sh", "-c", "exit 7"], capture_output=True, check=False, timeout=30)
+    case("its exit status is the program's", done.returncode == 7)
+
+
+if __name__ == "__main__":
+    run(devices, pingpongs, perftest, death, idle, ends, start_local)
