@@ -166,11 +166,64 @@ walk(struct tour *t, struct xrc *x, const struct job *j)
 	return t->active ? NULL : passive(t, x, j, len);
 }
 
+/* ---- Atomics ---- */
+
+#define OLD UINT64_C(0x1122334455667788)
+#define NEW UINT64_C(0x99AABBCCDDEEFF00)
+
+static const char *
+atomic_active(struct tour *t, struct xrc *x, enum ibv_wr_opcode op)
+{
+	struct ibv_sge sge = {(uintptr_t)link_target(t, 1), 8, t->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = 1,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = op,
+		.send_flags = IBV_SEND_SIGNALED};
+	struct ibv_wc wc;
+	uint64_t got;
+
+	wr.wr.atomic.remote_addr = link_remote(t, 0);
+	wr.wr.atomic.rkey = t->peer.rkey;
+	wr.wr.atomic.compare_add = op == IBV_WR_ATOMIC_FETCH_AND_ADD ? NEW - OLD : OLD;
+	wr.wr.atomic.swap = NEW;
+	wr.qp_type.xrc.remote_srqn = t->peer.srqn;
+	t->qp = x->initiator;
+	TRY(link_send(t, &wr));
+	TRY(link_done(t, t->send_cq, 1, &wc));
+	memcpy(&got, link_target(t, 1), sizeof(got));
+	NEED(t, got == OLD);
+	return NULL;
+}
+
+static const char *
+atomic_walk(struct tour *t, struct xrc *x, const struct job *j)
+{
+	uint64_t word = OLD;
+
+	TRY(objects(t, x));
+	TRY(join(t, x));
+	memcpy(link_target(t, 0), &word, sizeof(word));
+	TRY(tour_sync(t));
+	if (t->active)
+		TRY(atomic_active(t, x, j->op));
+	TRY(tour_sync(t));
+	memcpy(&word, link_target(t, 0), sizeof(word));
+	NEED(t, word == (t->active ? OLD : NEW));
+	return NULL;
+}
+
+static bool
+is_atomic(const struct job *j)
+{
+	return j->op == IBV_WR_ATOMIC_CMP_AND_SWP || j->op == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
 static const char *
 xrc_cell(struct tour *t, const void *arg)
 {
 	struct xrc x = {0};
-	const char *why = walk(t, &x, arg);
+	const char *why = (is_atomic(arg) ? atomic_walk : walk)(t, &x, arg);
 	char keep[sizeof(t->why)];
 	const char *after;
 
@@ -205,5 +258,13 @@ cells_xrc(struct tour *t)
 				(const char *[]){"0", "1", "several MTU", "1 MiB"}[i]);
 			tour_cell(t, name, need_xrc, xrc_cell, &j);
 		}
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		struct job j = {
+			i == 0 ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD,
+			8};
+
+		tour_cell(t, i == 0 ? "XRC CMP_AND_SWP" : "XRC FETCH_AND_ADD", need_xrc,
+			xrc_cell, &j);
 	}
 }

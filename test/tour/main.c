@@ -322,6 +322,8 @@ main(int argc, char **argv)
 		host_close();
 		return 2;
 	}
+	printf("# the device is there\n");
+	fflush(stdout);
 	if (o.loop) {
 		result = loop_run(&t);
 	} else {

@@ -230,6 +230,11 @@ passive(struct tour *t, const struct xfer *x, bool *arrived)
 			return NULL;
 		}
 		NEED(t, got == 1);
+		/* From an SRQ, the receive of a message that is lost in part. */
+		if (lossy(x) && wc.status == IBV_WC_REM_INV_REQ_ERR) {
+			*arrived = false;
+			return NULL;
+		}
 		if (lossy(x) && wc.status == IBV_WC_SUCCESS && has_imm(x) &&
 			ntohl(wc.imm_data) != t->seed * 16 + i) {
 			*arrived = false; /* one before it is lost */
