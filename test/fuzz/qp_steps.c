@@ -60,7 +60,7 @@ step_post_send(struct world *w, struct host *h, const struct step *s)
 		.wr_id = w->wr_id++, .opcode = op, .sge = sge, .num_sge = 1};
 
 	/* ibv_post_send(3) lets nothing else through. */
-	if (h->qp.state < IBV_QPS_RTS)
+	if (h->qp.state < IBV_QPS_RTS || h->qp.type == IBV_QPT_XRC_RECV)
 		return;
 	sge[0] = zone_sge(h, lands ? LANDING_AT : SOURCE_AT, s);
 	if (lands && op != IBV_WR_RDMA_READ) {
@@ -96,7 +96,8 @@ step_post_recv(struct world *w, struct host *h, const struct step *s)
 {
 	struct sge sge = zone_sge(h, LANDING_AT, s);
 
-	if (h->qp.state == IBV_QPS_RESET && h->qp.srq == NULL)
+	if (h->qp.type == IBV_QPT_XRC_SEND ||
+		(h->qp.state == IBV_QPS_RESET && h->qp.rq != NULL))
 		return;
 	sge.lkey = h->recv_key;
 	if (s->a & 0x80)
@@ -173,6 +174,9 @@ service_opcode(const struct host *to, uint8_t low, uint8_t any)
 		return (uint8_t)(0x20 + low % 0x0C);
 	case IBV_QPT_UD:
 		return (uint8_t)(OPCODE_UD_SEND_ONLY + low % 2);
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return (uint8_t)(OPCODE_XRC_SEND_FIRST + low % 0x18);
 	default:
 		return low;
 	}
@@ -205,6 +209,7 @@ step_craft(struct host *to, const struct step *s, struct input *in)
 		.value = len,
 		.qkey = QKEY ^ (how & 0x20 ? 1u << third % 32 : 0),
 		.src_qpn = to->other->qp.qpn,
+		.srqn = how & 0x80 ? to->srq.srqn + third % 2 : 0,
 	};
 
 	if (op_rows[c.opcode].kind == OP_UNKNOWN)
@@ -246,6 +251,8 @@ step_raw(struct host *to, const struct step *s, struct input *in)
 	if (!(s->a & 2))
 		be24_put(bth + 9,
 			psn_add(psn_base(to, s->b), (uint32_t)(int32_t)(int8_t)s->c));
+	if (!(s->a & 8) && op->hdrs & HDR_XRCETH && len >= sizeof(struct bth) + 4)
+		be24_put(bth + sizeof(struct bth) + 1, to->srq.srqn);
 	if (!(s->a & 4) && op->hdrs & (HDR_RETH | HDR_ATOMIC) &&
 		len >= sizeof(struct bth) + op->ext_len) {
 		uint8_t *at = bth + sizeof(struct bth) + op->main_off;

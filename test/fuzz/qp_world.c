@@ -44,9 +44,12 @@ world_grant(struct world *w, struct host *h)
 {
 	unsigned access = IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE;
 
+	/* A target has no PD: the SRQ's counts. */
+	uint32_t pd = h->qp.type == IBV_QPT_XRC_RECV ? h->srq.pd : h->qp.pd;
+
 	if (world_granted(w, h))
 		return;
-	FUZZ_CHECK(key_alloc(&h->keys, h->qp.pd, (uintptr_t)h->mem + GRANT_AT,
+	FUZZ_CHECK(key_alloc(&h->keys, pd, (uintptr_t)h->mem + GRANT_AT,
 			   h->mem + GRANT_AT, ZONE, access, &h->rkey) == 0);
 	w->granted[h == &w->pair.b] = true;
 }
@@ -67,7 +70,7 @@ conf_of(const struct step *s)
 		IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 	struct pair_conf conf = pair_defaults();
 
-	conf.type = types[s->op & 3];
+	conf.type = (s->op & 0x43) == 0x40 ? IBV_QPT_XRC_SEND : types[s->op & 3];
 	conf.ipv6 = s->op & 4;
 	conf.srq = s->op & 8;
 	conf.srq_pd = s->op & 0x10;

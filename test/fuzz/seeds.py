@@ -12,6 +12,7 @@ REQUEST_OPS = set(range(0x00, 0x0d)) | {0x13, 0x14, 0x16, 0x17}
 A, B = 0, 0x80
 (SEND, RECV, PULL, DELIVER, WIRE, CRAFT, _, RAW, TIME, POLL, MODIFY, SRQ, SETTLE) = range(13)
 RC, UC, UD = 0, 2, 3
+XRC = 0x40  # a is the initiator, b the target
 
 
 def frames(path):
@@ -83,7 +84,7 @@ def raw_seed(out, name, found):
 
 def qp_scripts(out):
     """Every kind of request both ways, with and without loss, RNR waits and errors."""
-    for service, ops in ((RC, 8), (UC, 4), (UD, 2)):
+    for service, ops in ((RC, 8), (UC, 4), (UD, 2), (XRC, 8)):
         for more in (0, 4, 8, 0x38):
             data = conf(service, more=more) + step(RECV | B, b=7, x=8192)
             data += step(RECV, b=7, x=8192)
@@ -105,6 +106,11 @@ def qp_scripts(out):
              step(RECV | B, b=2, x=8192) + step(PULL, 2) + step(MODIFY, state, 3, 1, 7, 9) +
              step(SRQ | B, 3, 4, 0, 64, 2) + step(SETTLE, 3) + step(MODIFY | B, state) +
              step(SETTLE, 3) + step(MODIFY, 1) + step(SETTLE, 3))
+    for opcode in range(0x18):
+        save(out, "qp", "craft-xrc-%02x" % opcode, conf(XRC) + step(RECV | B, b=3, x=8192) +
+             (step(CRAFT | B, opcode, 0, 0, 1, 64) + bytes(8) + step(PULL | B, 4)) * 2 +
+             step(CRAFT | B, opcode, 0, 0, 1, 64) + b"\x80" + bytes(7) + step(PULL | B, 4) +
+             step(POLL | B))
     for opcode in range(0x1e):
         save(out, "qp", "craft-%02x" % opcode, conf(RC) + step(RECV | B, b=3, x=8192) +
              (step(CRAFT | B, opcode, 0, 0, 1, 64) + bytes(8) + step(PULL | B, 4)) * 2 +
