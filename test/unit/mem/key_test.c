@@ -426,6 +426,78 @@ readers_see_whole_entries(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, table_setup, table_teardown)
 
+/* A region changed: what is named changes, the rest stays, and the key goes with the memory
+ * and the PD. */
+static void
+regions_change(void **state)
+{
+	uint8_t mem[64], other[64];
+	uint32_t key = key_new(1000, mem, 64), old = key;
+	struct key_change to = {.pd = 2, .access = 0, .va = 500, .host = other, .len = 32};
+
+	(void)state;
+	assert_int_equal(key_change(&table, &key, IBV_REREG_MR_CHANGE_ACCESS, &to), 0);
+	assert_int_equal(key, old);
+	assert_non_null(key_check(&table, key, 1, 1000, 64, 0));
+	assert_null(key_check(&table, key, 1, 1000, 64, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(
+		key_change(&table, &key, IBV_REREG_MR_CHANGE_TRANSLATION, &to), 0);
+	assert_int_equal(key, old + 1);
+	assert_null(key_check(&table, old, 1, 1000, 1, 0));
+	assert_null(key_check(&table, old, 1, 500, 1, 0));
+	assert_ptr_equal(key_check(&table, key, 1, 500, 32, 0), other);
+	assert_null(key_check(&table, key, 1, 500, 33, 0));
+	assert_int_equal(key_change(&table, &key, IBV_REREG_MR_CHANGE_PD, &to), 0);
+	assert_int_equal(key, old + 2);
+	assert_null(key_check(&table, key, 1, 500, 1, 0));
+	assert_non_null(key_check(&table, key, 2, 500, 1, 0));
+	/* All or nothing. */
+	to = (struct key_change){.pd = 3,
+		.access = IBV_ACCESS_REMOTE_WRITE,
+		.va = 500,
+		.host = other,
+		.len = 32};
+	old = key;
+	assert_int_equal(
+		key_change(&table, &key, IBV_REREG_MR_FLAGS_SUPPORTED, &to), -EINVAL);
+	to.access = 0;
+	to.va = UINT64_MAX;
+	assert_int_equal(
+		key_change(&table, &key, IBV_REREG_MR_FLAGS_SUPPORTED, &to), -EINVAL);
+	to.va = 500;
+	to.pd = KEY_PD_DEAD;
+	assert_int_equal(
+		key_change(&table, &key, IBV_REREG_MR_FLAGS_SUPPORTED, &to), -EINVAL);
+	assert_int_equal(key, old);
+	assert_non_null(key_check(&table, key, 2, 500, 32, 0));
+	key++;
+	assert_int_equal(key_change(&table, &key, IBV_REREG_MR_CHANGE_PD, &to), -EINVAL);
+	assert_int_equal(key_free(&table, old), 0);
+}
+
+/* Memory that is gone: every region that has the byte, and no other. */
+static void
+regions_die(void **state)
+{
+	uint8_t mem[64];
+	uint32_t whole = key_new(0, mem, 64), half = key_new(0, mem + 32, 32);
+	struct key_change to = {.pd = 1};
+
+	(void)state;
+	assert_false(key_kill(&table, mem + 64));
+	assert_true(key_kill(&table, mem + 31));
+	assert_null(key_check(&table, whole, 1, 0, 1, 0));
+	assert_null(key_check(&table, whole, KEY_PD_DEAD, 0, 1, ALL));
+	assert_non_null(key_check(&table, half, 1, 0, 32, ALL));
+	assert_true(key_kill(&table, mem + 63));
+	assert_null(key_check(&table, half, 1, 0, 1, 0));
+	assert_true(key_kill(&table, mem)); /* a second page of the same copy */
+	assert_int_equal(key_change(&table, &half, IBV_REREG_MR_CHANGE_PD, &to), -EFAULT);
+	assert_int_equal(key_free(&table, whole), 0);
+	assert_int_equal(key_free(&table, half), 0);
+	assert_false(key_kill(&table, mem));
+}
+
 int
 main(void)
 {
@@ -434,6 +506,8 @@ main(void)
 		TEST(ranges_end_at_2_to_64),
 		TEST(access_is_checked),
 		TEST(empty_regions_are_valid),
+		TEST(regions_change),
+		TEST(regions_die),
 		TEST(dead_keys_match_nothing),
 		TEST(oldest_is_reused_first),
 		TEST(stale_keys_stay_stale),
