@@ -394,6 +394,29 @@ test_asks(void **state)
 	fini();
 }
 
+/* Nothing behind them: the response that completes a READ completes them too. */
+static void
+test_behind_read(void **state)
+{
+	uint32_t rkey;
+
+	(void)state;
+	init();
+	rkey = bound();
+	host_read(&p.b, 1, 0, OFFSET, 5000);
+	host_local_inv(&p.b, 2, SIGNALED, rkey);
+	host_bind(&p.b, 3, 0, rkey, region, OFFSET, LEN, ACCESS_REMOTE);
+	host_local_inv(&p.b, 4, SIGNALED, rkey);
+	host_pull(&p.b, PULL_ALL);
+	expect_quiet(&p.b);
+	pair_settle(&p);
+	expect_sent(&p.b, 1, IBV_WC_SUCCESS);
+	expect_sent(&p.b, 2, IBV_WC_SUCCESS);
+	expect_sent(&p.b, 4, IBV_WC_SUCCESS);
+	assert_int_equal(p.b.qp.req.una_idx, p.b.qp.req.next_idx);
+	fini();
+}
+
 /* ---- Errors and ends ---- */
 
 static void
@@ -498,6 +521,7 @@ main(void)
 		cmocka_unit_test(test_remote_inv_refused),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_asks),
+		cmocka_unit_test(test_behind_read),
 		cmocka_unit_test(test_bind_error),
 		cmocka_unit_test(test_reset),
 		cmocka_unit_test(test_destroyed),
