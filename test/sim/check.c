@@ -7,6 +7,29 @@
 #include "msg.h"
 #include "rogue.h"
 
+static bool
+broken(const struct end *e)
+{
+	return e->scq->broken || e->rcq->broken;
+}
+
+/* A CQ that has overflowed takes its QPs with it, and what they owe their peers. */
+static void
+overflow_look(struct end *e)
+{
+	struct cq_model *cqs[2] = {e->scq, e->rcq};
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (to_cq(cqs[i]->cq)->cq.error)
+			cqs[i]->broken = true;
+	}
+	if (broken(e)) {
+		conn_fault(e->conn);
+		if (e->peer != NULL)
+			e->peer->may_rem_op = true;
+	}
+}
+
 /* What the QP has become without anybody asking. */
 void
 end_sync(struct end *e)
@@ -14,6 +37,10 @@ end_sync(struct end *e)
 	enum ibv_qp_state state = qp_state(to_qp(e->qp)->qp);
 	struct conn *c = e->conn;
 
+	if (unlikely(world.tight)) {
+		for (unsigned i = 0; i < c->ends; i++)
+			overflow_look(&c->end[i]);
+	}
 	if (state == e->state)
 		return;
 	TRACE("end %" PRIu64 ": is found in state %" PRIu64 ", was %" PRIu64, e->number,
@@ -21,8 +48,8 @@ end_sync(struct end *e)
 	CHECK(state == IBV_QPS_ERR || state == IBV_QPS_SQE,
 		"end %u: in state %u, and nobody put it there", e->number, state);
 	CHECK(state == IBV_QPS_ERR || e->type != IBV_QPT_RC, "end %u: SQE", e->number);
-	CHECK(e->may_flush || c->fault || e->scq->broken || e->rcq->broken ||
-			e->recv->has_bad || (e->peer != NULL && e->peer->recv->has_bad) ||
+	CHECK(e->may_flush || c->fault || broken(e) || e->recv->has_bad ||
+			(e->peer != NULL && e->peer->recv->has_bad) ||
 			(e->type == IBV_QPT_RC &&
 				(!world_perfect() || e->may_retry || c->rnr_retry != 7)),
 		"end %u: failed, and nothing was wrong", e->number);
@@ -72,7 +99,7 @@ send_good(struct end *e, struct msg *m, const struct ibv_wc *wc)
 static bool
 may_fail(const struct end *e, const struct msg *m, enum ibv_wc_status status)
 {
-	if (m->must_fail == status || e->scq->broken || e->rcq->broken)
+	if (m->must_fail == status || broken(e))
 		return true;
 	if (status == IBV_WC_RETRY_EXC_ERR)
 		return e->type == IBV_QPT_RC && (e->may_retry || !world_perfect());
@@ -179,9 +206,8 @@ receive_bad(struct end *e, struct recv *r, const struct ibv_wc *wc)
 			break;
 		/* fall through */
 	default:
-		CHECK(e->conn->fault || e->scq->broken || e->rcq->broken,
-			"end %u: receive %u fails with %s", e->number, r->index,
-			ibv_wc_status_str(wc->status));
+		CHECK(e->conn->fault || broken(e), "end %u: receive %u fails with %s",
+			e->number, r->index, ibv_wc_status_str(wc->status));
 		break;
 	}
 	cq_saw(e->rcq, true);

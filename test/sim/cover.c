@@ -169,6 +169,17 @@ status_happens(unsigned status)
 	return memchr(some, (int)status, sizeof(some)) != NULL;
 }
 
+static bool
+event_happens(unsigned event)
+{
+	static const uint8_t some[] = {IBV_EVENT_CQ_ERR, IBV_EVENT_QP_FATAL,
+		IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_COMM_EST,
+		IBV_EVENT_SQ_DRAINED, IBV_EVENT_SRQ_LIMIT_REACHED,
+		IBV_EVENT_QP_LAST_WQE_REACHED};
+
+	return memchr(some, (int)event, sizeof(some)) != NULL;
+}
+
 unsigned
 cover_print(const struct cover *c, bool all)
 {
@@ -186,9 +197,9 @@ cover_print(const struct cover *c, bool all)
 		row("completion", ibv_wc_status_str((enum ibv_wc_status)i), c->status[i],
 			status_happens(i));
 	for (unsigned i = 0; i < COVER_EVENTS; i++) {
-		if (c->event[i] != 0)
+		if (c->event[i] != 0 || event_happens(i))
 			row("event", ibv_event_type_str((enum ibv_event_type)i),
-				c->event[i], false);
+				c->event[i], event_happens(i));
 	}
 	for (unsigned i = 0; i < GEN_COUNT; i++)
 		row("operation", gen_texts[i], c->op[i], true);

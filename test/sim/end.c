@@ -159,10 +159,28 @@ conn_plan(struct conn *c, unsigned number, enum ibv_qp_type type, struct host *a
 	}
 }
 
+/* PSNs for the next life; often ones about to wrap. What is still on its way from the
+ * last one must look old in this one. */
+static void
+psns_choose(struct conn *c)
+{
+	for (unsigned i = 0; i < c->ends; i++) {
+		struct end *e = &c->end[i];
+
+		if (c->stale)
+			e->psn += (1 << 22) + (uint32_t)draw(1 << 20);
+		else
+			e->psn = (uint32_t)(chance(500) ? 0xFFFFF0 + draw(16)
+							: rand_next(&sim.rand));
+		e->psn &= 0xFFFFFF;
+	}
+}
+
 void
 conn_open(struct conn *c)
 {
 	c->used = true;
+	psns_choose(c);
 	for (unsigned i = 0; i < c->ends; i++)
 		end_open(&c->end[i]);
 }
@@ -264,16 +282,6 @@ to_rts(struct end *e, uint32_t sq_psn)
 	end_modify(e, IBV_QPS_RTS, &attr, mask);
 }
 
-/* A PSN that both ends know, anew for each life; often one about to wrap. */
-static uint32_t
-psn_of(const struct end *e)
-{
-	uint64_t state = sim.seed * 1000 + e->number * 64 + e->conn->life;
-	uint64_t r = rand_next(&state);
-
-	return (uint32_t)(r & 1 ? 0xFFFFF0 + (r >> 8) % 16 : r >> 8) & 0xFFFFFF;
-}
-
 bool
 conn_step(struct conn *c)
 {
@@ -287,12 +295,10 @@ conn_step(struct conn *c)
 		to_init(e);
 		break;
 	case IBV_QPS_INIT:
-		/* Nothing of an earlier life may arrive any more. */
-		link_purge(&world.link, e->qp->qp_num);
-		to_rtr(e, e->peer != NULL ? psn_of(e->peer) : 0);
+		to_rtr(e, e->peer != NULL ? e->peer->psn : 0);
 		break;
 	case IBV_QPS_RTR:
-		to_rts(e, psn_of(e));
+		to_rts(e, e->psn);
 		break;
 	default:
 		break;
@@ -392,7 +398,9 @@ conn_reset(struct conn *c)
 		end_reset(&c->end[i ^ (c->ends == 2 ? first : 0)]);
 	for (unsigned i = 0; i < world.hosts; i++)
 		host_flush(&world.host[i]);
-	for (unsigned i = 0; i < c->ends; i++)
+	/* UC and UD take whatever comes. */
+	c->stale = c->type == IBV_QPT_RC && !c->stale && chance(400);
+	for (unsigned i = 0; i < c->ends && !c->stale; i++)
 		link_purge(&world.link, c->end[i].qp->qp_num);
 	if (c->type == IBV_QPT_UD)
 		cqs_poll(); /* what it has sent is not known any more after this */
@@ -404,6 +412,7 @@ conn_reset(struct conn *c)
 		end_settle(&c->end[i]);
 	c->up = c->fault = false;
 	c->access = access_choose();
+	psns_choose(c);
 	c->life++;
 	c->since = sim.now;
 }

@@ -54,6 +54,7 @@ struct end {
 	bool sig_all;
 	bool ex; /* posts by ibv_wr_*: all of a list, or nothing */
 	uint32_t qkey;
+	uint32_t psn; /* where its requests start in this life */
 
 	/* Sends: indices run freely since RESET. */
 	struct msg msgs[END_MSGS];
@@ -94,6 +95,7 @@ struct conn {
 	enum ibv_mtu mtu;
 	unsigned timeout, retry_cnt, rnr_retry, rnr_timer, max_rd[2];
 	int access;
+	bool stale;     /* packets of its last life may still arrive */
 	uint64_t since; /* of its state */
 	unsigned ends;
 	struct end end[2];
@@ -106,6 +108,7 @@ struct world {
 	unsigned conns;
 	struct conn conn[CONNS_MAX];
 	uint64_t next_key;
+	bool tight;        /* a CQ is too small */
 	bool calm;         /* the end comes: nothing new is broken */
 	unsigned restless; /* how often QPs are reset, failed, drained, in a thousand */
 	unsigned poison;   /* and requests made that must fail */

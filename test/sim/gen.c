@@ -429,22 +429,35 @@ gen_op(void)
 
 /* ---- The end ---- */
 
+/* What a CQ could not take is lost, and the receives of an SRQ with it. */
+static bool
+host_broken(const struct host *h)
+{
+	for (unsigned i = 0; i < h->conf.cqs; i++) {
+		if (h->cq[i].broken)
+			return true;
+	}
+	return false;
+}
+
 static bool
 end_rests(struct end *e)
 {
+	if (host_broken(e->host) || (e->peer != NULL && host_broken(e->peer->host)))
+		return true;
 	if (e->state == IBV_QPS_SQD)
 		drain_end(e);
 	if (e->state == IBV_QPS_SQE)
 		sqe_heal(e);
 	if (e->state == IBV_QPS_SQD || e->state == IBV_QPS_SQE)
 		return false;
+	if (e->peer != NULL && e->peer->taken != e->peer->takers &&
+		e->state != IBV_QPS_RESET && e->state != IBV_QPS_ERR)
+		recv_post(e->recv, 1 + (unsigned)draw(4));
 	if (e->state == IBV_QPS_RTS && !e->last_posted && e->conn->up)
 		e->last_posted = end_post(e, 1, false);
 	if (e->state == IBV_QPS_RTS && e->conn->up && !e->last_posted)
 		return false;
-	if (e->peer != NULL && e->peer->taken != e->peer->takers &&
-		e->state != IBV_QPS_RESET && e->state != IBV_QPS_ERR)
-		recv_post(e->recv, 1 + (unsigned)draw(4));
 	if (e->done != e->posted && e->conn->up)
 		return e->state == IBV_QPS_ERR && only_silent_left(e);
 	return e->type != IBV_QPT_RC || e->taken == e->takers || !e->conn->up ||

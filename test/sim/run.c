@@ -83,6 +83,8 @@ conns_open(void)
 			shared += host->srq[s].bound;
 		for (unsigned i = 0; i < host->conf.cqs; i++) {
 			host->cq[i].size += shared;
+			if (world.tight && chance(500))
+				host->cq[i].size = 1 + (uint32_t)draw(40);
 			cq_open(&host->cq[i], host, i, chance(600));
 		}
 	}
@@ -99,6 +101,7 @@ world_open(void)
 
 	world.perfect = chance(300);
 	world.calm = false;
+	world.tight = chance(30);
 	world.next_key = 0;
 	world.hosts = chance(700) ? 2 : 3;
 	world.restless = DRAW_OF(often);
@@ -247,6 +250,8 @@ srq_count(struct host *h, unsigned index)
 	struct rocade_srq_info info;
 	uint32_t held = rogue_held(m);
 
+	if (world.tight) /* what overflowed is lost */
+		return;
 	CHECK(rocade_srq_info(m->srq, &info) == 0, "rocade_srq_info");
 	for (unsigned i = 0; i < world.conns; i++) {
 		struct conn *c = &world.conn[i];
