@@ -233,24 +233,6 @@ srq_qps_fit(struct dev *dev, const struct srq *srq, uint32_t max_sge)
 }
 
 int
-dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe)
-{
-	struct cq other;
-	int rc;
-
-	pthread_mutex_lock(&dev->lock); /* against another resize */
-	rc = cq_like(cq, cqe, &other);
-	if (rc == 0) {
-		dev_gates_lock(dev);
-		rc = cq_replace(cq, &other, cqe);
-		dev_gates_unlock(dev);
-		cq_fini(&other);
-	}
-	pthread_mutex_unlock(&dev->lock);
-	return rc;
-}
-
-int
 dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask)
 {
 	int rc = 0;

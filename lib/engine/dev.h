@@ -167,7 +167,7 @@ dev_srq_withdraw(struct dev *dev, struct srq *srq);
 int
 dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);
 
-/* As cq_resize(). */
+/* As cq_replace(). */
 int
 dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe);
 
@@ -175,6 +175,11 @@ dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe);
 int
 dev_key_change(
 	struct dev *dev, uint32_t *key, int flags, const struct key_change *to);
+
+/* The CQ is in error: so are its QPs, those too that have nothing to complete now. */
+void
+dev_cq_fail(struct dev *dev, struct cq *cq);
+
 /* Deregisters: returns when no engine can touch the region any more. -EINVAL. */
 int
 dev_key_free(struct dev *dev, uint32_t key);

@@ -6,13 +6,28 @@
 
 /* A CQ that overflows takes the QP with it; there is nowhere left to say so but an event.
  */
+void
+qp_raise_fatal(struct qp *qp)
+{
+	if (qp->fatal_raised || qp->state == IBV_QPS_ERR)
+		return;
+	qp->fatal_raised = true;
+	qp_event(qp, QP_EVENT_FATAL);
+}
+
+void
+qp_fail(struct qp *qp)
+{
+	qp_raise_fatal(qp);
+	qp_error(qp);
+}
+
 static bool
 put(struct qp *qp, struct cq *cq, struct cqe *cqe)
 {
 	if (likely(cq_put(cq, cqe, &qp->env->now)))
 		return true;
-	if (qp->state != IBV_QPS_ERR)
-		qp_event(qp, QP_EVENT_FATAL);
+	qp_raise_fatal(qp);
 	return false;
 }
 
@@ -65,6 +80,9 @@ qp_flush(struct qp *qp)
 		qp_complete_send(
 			qp, qp->req.una_idx++, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	qp->req.next_idx = qp->req.started_idx = end;
+	/* SQE is not enough where the CQ takes nothing. */
+	if (unlikely(qp->fatal_raised))
+		qp_error(qp);
 	if (qp->rq == NULL || qp->state != IBV_QPS_ERR)
 		return;
 	while (recv_ring_take(qp->rq, qp->wqe) == 0)
@@ -161,5 +179,6 @@ qp_reset(struct qp *qp)
 		xrc_reset(qp);
 	qp->resolved = false;
 	qp->last_wqe_raised = false;
+	qp->fatal_raised = false;
 	qp->comm_est_raised = false;
 }

@@ -217,6 +217,10 @@ resp_atomic_write(struct qp *qp, const struct pkt_view *view);
 void
 resp_flush(struct qp *qp, const struct pkt_view *view);
 
+/* QP_FATAL, once: the QP is about to fail for a completion that found no room. */
+void
+qp_raise_fatal(struct qp *qp);
+
 /* The oldest request is done: its completion, if it is signaled. False: the CQ
  * overflowed. */
 bool

@@ -252,8 +252,9 @@ struct qp {
 	uint8_t max_dest_rd_atomic;
 	bool sq_sig_all;
 	bool sqd_notify;
-	bool comm_est_raised;
-	bool last_wqe_raised;
+	bool comm_est_raised : 1;
+	bool last_wqe_raised : 1;
+	bool fatal_raised : 1; /* a completion found no room */
 	struct sq sq;
 
 	struct async_event events[QP_EVENT_COUNT];
@@ -338,6 +339,10 @@ int
 qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max);
 void
 qp_query(const struct qp *qp, struct qp_attr *attr);
+
+/* Its CQ has failed: ERR, and QP_FATAL once for what no completion can say. Not in RESET. */
+void
+qp_fail(struct qp *qp);
 
 /* About to be destroyed: as RESET. */
 void

@@ -188,7 +188,7 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 	qp->resp.wqe_held = false;
 	if (likely(cq_put(qp->recv_cq, &cqe, &qp->env->now)))
 		return true;
-	qp_event(qp, QP_EVENT_FATAL);
+	qp_raise_fatal(qp);
 	resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_QP_OP_ERR, VENDOR_NONE);
 	return false;
 }

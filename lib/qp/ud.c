@@ -180,8 +180,7 @@ complete(struct qp *qp, const struct pkt_view *v)
 
 	qp->resp.wqe_held = false;
 	if (!cq_put(qp->recv_cq, &cqe, &qp->env->now)) {
-		qp_event(qp, QP_EVENT_FATAL);
-		qp_error(qp);
+		qp_fail(qp);
 	}
 }
 

@@ -40,6 +40,10 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 	err = -event_next(&to_ctx(context)->events, &record);
 	if (err != 0)
 		return minus_errno(err);
+	/* Not for the engine that found it: QPs of others may be concerned. The CQ is there
+	 * until the event is acknowledged. */
+	if (record.type == IBV_EVENT_CQ_ERR)
+		dev_cq_fail(to_ctx(context)->dev, &to_cq(record.object)->cq);
 	event->event_type = record.type;
 	element_set(event, record.object);
 	return 0;

@@ -201,39 +201,48 @@ fatal_of(const struct ibv_async_event *event, const struct ibv_qp *qp)
 	return event->event_type == IBV_EVENT_QP_FATAL && event->element.qp == qp;
 }
 
-/* One CQ_ERR, whoever runs into the end; each QP fails when it has something to complete,
- * with one QP_FATAL. */
+/* One CQ_ERR, whoever runs into the end; each QP of the CQ fails with one QP_FATAL: when
+ * it has something to complete, or when the event is read. */
 static void
 test_overrun(void **state)
 {
-	unsigned errors = 0, fatal[2] = {0, 0};
+	unsigned errors = 0, fatal[3] = {0};
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	struct ibv_wc wc[8];
 
 	(void)state;
-	open_wc((struct pair_conf){.qps = 2, .cqe = 4});
+	open_wc((struct pair_conf){.qps = 4, .cqe = 4});
 	for (uint64_t i = 0; i < 6; i++)
 		post(0, i, IBV_WR_RDMA_WRITE, 8, remote->rkey);
 	pair_settle(&pair);
 	for (uint64_t i = 0; i < 3; i++)
 		post(1, i, IBV_WR_RDMA_WRITE, 8, remote->rkey);
-	for (unsigned i = 0; i < 3; i++) {
+	assert_int_equal(pair_post_recv(&pair.a, 2, 30, 0, 16), 0);
+	pair_to(pair.a.qp[3], IBV_QPS_RESET);
+	for (unsigned i = 0; i < 4; i++) {
 		struct ibv_async_event event = pair_event(&pair, &pair.a);
 
 		errors += event.event_type == IBV_EVENT_CQ_ERR &&
 			  event.element.cq == pair.a.send_cq;
-		fatal[0] += fatal_of(&event, pair.a.qp[0]);
-		fatal[1] += fatal_of(&event, pair.a.qp[1]);
+		for (unsigned n = 0; n < 3; n++)
+			fatal[n] += fatal_of(&event, pair.a.qp[n]);
 	}
 	assert_int_equal(errors, 1);
 	assert_int_equal(fatal[0], 1);
 	assert_int_equal(fatal[1], 1);
+	assert_int_equal(fatal[2], 1);
 	pair_no_event(&pair, &pair.a);
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(ibv_query_qp(pair.a.qp[i], &attr, 0, &init), 0);
 		assert_int_equal(attr.qp_state, IBV_QPS_ERR);
 	}
+	assert_int_equal(ibv_query_qp(pair.a.qp[3], &attr, 0, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_RESET);
+	/* Its other CQ is well. */
+	assert_int_equal(ibv_poll_cq(pair.a.recv_cq, 8, wc), 1);
+	assert_int_equal(wc[0].wr_id, 30);
+	assert_int_equal(wc[0].status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(ibv_poll_cq(pair.a.send_cq, 8, wc), 4);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(wc[i].wr_id, i);

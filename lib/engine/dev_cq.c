@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control calls on CQs. */
+#include "engine/internal.h"
+
+int
+dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe)
+{
+	struct cq other;
+	int rc;
+
+	pthread_mutex_lock(&dev->lock); /* against another resize */
+	rc = cq_like(cq, cqe, &other);
+	if (rc == 0) {
+		dev_gates_lock(dev);
+		rc = cq_replace(cq, &other, cqe);
+		dev_gates_unlock(dev);
+		cq_fini(&other);
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return rc;
+}
+
+void
+dev_cq_fail(struct dev *dev, struct cq *cq)
+{
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
+		struct qp *qp = dev->qps.slots[i];
+
+		if (qp == NULL || (qp->send_cq != cq && qp->recv_cq != cq) ||
+			qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)
+			continue;
+		qp_fail(qp);
+		engine_touch(qp->engine, qp);
+	}
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+}
