@@ -398,6 +398,11 @@ conn_reset(struct conn *c)
 		end_reset(&c->end[i ^ (c->ends == 2 ? first : 0)]);
 	for (unsigned i = 0; i < world.hosts; i++)
 		host_flush(&world.host[i]);
+	/* Those were turns of the engines: before anybody posts again. */
+	for (unsigned i = 0; i < world.hosts; i++) {
+		for (unsigned n = 0; n < world.host[i].conf.srqs; n++)
+			srq_check(&world.host[i].srq[n]);
+	}
 	/* UC and UD take whatever comes. */
 	c->stale = c->type == IBV_QPT_RC && !c->stale && chance(400);
 	for (unsigned i = 0; i < c->ends && !c->stale; i++)

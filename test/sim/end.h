@@ -173,6 +173,14 @@ conn_mtu(const struct conn *c)
 	return 128u << c->mtu;
 }
 
+/* All that is of eight aligned bytes. */
+static inline bool
+is_word(const struct msg *m)
+{
+	return m->op == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       m->op == IBV_WR_ATOMIC_FETCH_AND_ADD || m->op == IBV_WR_ATOMIC_WRITE;
+}
+
 static inline bool
 is_atomic(const struct msg *m)
 {

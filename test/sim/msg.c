@@ -54,7 +54,8 @@ atomic_check(const struct end *e, const struct msg *m)
 static bool
 is_write(const struct msg *m)
 {
-	return m->op == IBV_WR_RDMA_WRITE || m->op == IBV_WR_RDMA_WRITE_WITH_IMM;
+	return m->op == IBV_WR_RDMA_WRITE || m->op == IBV_WR_RDMA_WRITE_WITH_IMM ||
+	       m->op == IBV_WR_ATOMIC_WRITE;
 }
 
 /* A reliable request succeeded. */

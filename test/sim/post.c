@@ -20,7 +20,7 @@ struct request {
 static const enum ibv_wr_opcode ops_rc[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
 	IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
 	IBV_WR_RDMA_READ, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
-	IBV_WR_ATOMIC_FETCH_AND_ADD};
+	IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE};
 static const enum ibv_wr_opcode ops_uc[] = {
 	IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM};
 static const enum ibv_wr_opcode ops_ud[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM};
@@ -28,8 +28,8 @@ static const enum ibv_wr_opcode ops_ud[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM};
 static uint8_t
 op_choose(const struct end *e)
 {
-	if (e->type == IBV_QPT_RC)
-		return (uint8_t)DRAW_OF(ops_rc);
+	if (e->type == IBV_QPT_RC) /* its extended QPs were not asked for the last */
+		return (uint8_t)ops_rc[draw(RTE_DIM(ops_rc) - e->ex)];
 	return (uint8_t)(e->type == IBV_QPT_UC ? DRAW_OF(ops_uc) : DRAW_OF(ops_ud));
 }
 
@@ -167,7 +167,8 @@ remote_make(struct end *e, struct msg *m, struct ibv_send_wr *wr)
 			  : IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
 	struct ibv_sge sge[SGL_PIECES] = {{0}};
 
-	if (!sgl_get(e->peer->host, e->peer->pd, m->len, 1, false, access, &m->remote))
+	if (!sgl_get(e->peer->host, e->peer->pd, m->len, 1, false,
+		    access | (is_word(m) ? SGL_ALIGNED : 0), &m->remote))
 		return false;
 	m->remote.n = 1;
 	m->remote.piece[0].len = m->len;
@@ -214,7 +215,7 @@ local_make(struct end *e, struct msg *m, struct request *r)
 static uint32_t
 limit_of(const struct end *e, const struct msg *m)
 {
-	if (is_atomic(m))
+	if (is_word(m))
 		return 8;
 	if (e->type == IBV_QPT_UD)
 		return RTE_MIN(4096u, m->to->recv->cap - 40);
@@ -246,7 +247,9 @@ rights_check(struct end *e, struct msg *m, bool poison)
 		need = IBV_ACCESS_REMOTE_READ;
 	else if (is_atomic(m))
 		need = IBV_ACCESS_REMOTE_ATOMIC;
-	if (need == IBV_ACCESS_REMOTE_READ || need == IBV_ACCESS_REMOTE_ATOMIC) {
+	if (m->op == IBV_WR_ATOMIC_WRITE)
+		need = IBV_ACCESS_REMOTE_WRITE;
+	if (m->op == IBV_WR_RDMA_READ || is_word(m)) {
 		if (c->max_rd[e == &c->end[1]] == 0)
 			m->must_fail = IBV_WC_LOC_QP_OP_ERR;
 	}
@@ -269,7 +272,7 @@ poison_make(struct end *e, struct msg *m, struct request *r)
 			r->sge[i].lkey ^= chance(500) ? 1 : 0x5A000;
 		m->must_fail = IBV_WC_LOC_PROT_ERR;
 	} else if (m->remote.buf.data != NULL && m->len != 0 && reliable) {
-		if (m->remote.mr != NULL || chance(500))
+		if (m->remote.mr != NULL || is_word(m) || chance(500))
 			r->wr.wr.rdma.rkey ^= chance(500) ? 0x80 : 0x7000000;
 		else
 			r->wr.wr.rdma.remote_addr =
@@ -327,7 +330,7 @@ request_make(struct end *e, struct msg *m, struct request *r, bool poison)
 	m->key = ++world.next_key;
 	m->at = sim.now;
 	rights_check(e, m, poison);
-	m->len = is_atomic(m) ? 8 : len_choose(e, limit_of(e, m));
+	m->len = is_word(m) ? 8 : len_choose(e, limit_of(e, m));
 	if (poison && m->must_fail == 0 && e->type == IBV_QPT_RC && chance(500) &&
 		limit_of(e, m) == e->peer->recv->cap) {
 		m->len = e->peer->recv->cap + 1 + (uint32_t)draw(2 * conn_mtu(e->conn));

@@ -269,7 +269,7 @@ static void
 words_check(const struct end *e)
 {
 	if (e->type == IBV_QPT_RC && e->conn->up && e->state == IBV_QPS_RTS &&
-		e->peer->state == IBV_QPS_RTS)
+		e->peer->state == IBV_QPS_RTS && e->peer->done == e->peer->posted)
 		CHECK(memcmp(e->words.data, e->word_value, sizeof(e->word_value)) == 0,
 			"end %u: the words are not as the atomics left them", e->number);
 }

@@ -74,11 +74,12 @@ sgl_get(struct host *h, unsigned pd, uint32_t len, unsigned max_pieces, bool emp
 {
 	*s = (struct sgl){.total = len, .lkey = h->mr[pd]->lkey};
 	pieces_cut(s, len, RTE_MIN(max_pieces, SGL_PIECES + 0u), empty);
-	if (!arena_get(&h->arena, len + (s->n > 1 ? s->n * GAP_MAX : 0), false, &s->buf))
+	if (!arena_get(&h->arena, len + (s->n > 1 ? s->n * GAP_MAX : 0),
+		    (access & SGL_ALIGNED) != 0, &s->buf))
 		return false;
 	pieces_place(s);
 	if (access >= 0 && chance(OWN_MR))
-		own_mr(h, pd, s, access);
+		own_mr(h, pd, s, access & ~SGL_ALIGNED);
 	return true;
 }
 

@@ -9,6 +9,7 @@
 #include "arena.h"
 
 #define SGL_PIECES 6
+#define SGL_ALIGNED (1 << 29) /* in access: to 8 bytes */
 
 struct host;
 
