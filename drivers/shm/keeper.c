@@ -39,8 +39,10 @@ keeper_sleep(struct keeper *k, uint64_t ns)
 
 	if (n > 0 && fds[0].revents != 0)
 		wake_fd_drain(k);
-	if (n > 0 && fds[1].revents != 0)
+	if (n > 0 && fds[1].revents != 0) {
 		__atomic_store_n(&k->lost, true, __ATOMIC_RELAXED);
+		dev_fail(engine_dev(k->engine));
+	}
 	return !__atomic_load_n(&k->stop, __ATOMIC_ACQUIRE);
 }
 

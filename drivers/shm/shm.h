@@ -50,7 +50,7 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 
 extern const struct dev_hooks shm_hooks; /* arg: the struct shm */
 
-/* keeper.c: -errno. lost() is told once when the daemon hangs up. */
+/* keeper.c: -errno. */
 int
 keeper_start(struct keeper *k, struct engine *engine, int wake_fd, int session_fd,
 	uint32_t *asleep);

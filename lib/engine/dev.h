@@ -67,6 +67,7 @@ enum dev_event {
 	DEV_EVENT_ACTIVE, /* the link came up */
 	DEV_EVENT_DOWN,
 	DEV_EVENT_GIDS, /* the addresses are others */
+	DEV_EVENT_FATAL, /* dev_fail() */
 	DEV_EVENT_COUNT
 };
 

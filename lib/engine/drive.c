@@ -149,3 +149,23 @@ engine_rest(struct engine *e)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return called_again(e) ? 0 : when;
 }
+
+void
+dev_fail(struct dev *dev)
+{
+	static const struct qp_attr error = {.state = IBV_QPS_ERR};
+
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
+		struct qp *qp = dev->qps.slots[i];
+
+		if (qp == NULL || qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)
+			continue;
+		if (qp_modify(qp, &error, IBV_QP_STATE, dev->active_mtu) == 0)
+			engine_touch(qp->engine, qp);
+	}
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+	dev_event(dev, DEV_EVENT_FATAL);
+}

@@ -49,4 +49,9 @@ engine_drives(const struct engine *e);
 uint64_t
 engine_rest(struct engine *e);
 
+/* The device's port is gone for good: its QPs go to the error state, so that all that was
+ * posted is flushed, and who listens hears IBV_EVENT_DEVICE_FATAL. */
+void
+dev_fail(struct dev *dev);
+
 #endif

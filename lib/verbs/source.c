@@ -68,6 +68,10 @@ device_source_hold(struct verbs_device *of)
 
 	pthread_mutex_lock(&lock);
 	port = of->port;
+	/* Its other end has gone; the contexts that are open keep it, a new one tries
+	 * anew. */
+	if (port != NULL && !port->dev->port.ops->link_up(port->dev->port.drv))
+		port = NULL;
 	if (port == NULL && of->source->open(&port) == 0) {
 		port->source = of->source;
 		port->device = of;

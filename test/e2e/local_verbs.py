@@ -86,6 +86,59 @@ def death():
                   PINGPONG_BYTES)
 
 
+def restart():
+    """The daemon dies under a client that sleeps: its requests are flushed, it does not hang."""
+    with Daemon() as daemon:
+        server = daemon.start("ibv_rc_pingpong", "-g", "0", "-e")
+        time.sleep(0.3)
+        client = daemon.start("ibv_rc_pingpong", "-g", "0", "-e", "-n", "100000000", "127.0.0.1")
+        time.sleep(0.5)
+        daemon.process.kill()
+        daemon.process.wait()
+        texts = []
+        for process in (client, server):
+            try:
+                texts.append(process.communicate(timeout=10)[0])
+            except subprocess.TimeoutExpired:
+                process.kill()
+                texts.append("hangs: " + process.communicate()[0])
+        case("a dead daemon's clients end", all("flush" in t.lower() for t in texts), str(texts))
+        with Daemon() as other:
+            os.rename(other.socket, daemon.socket)
+            names = daemon.run("ibv_devices")
+            case("another daemon takes its place", "rocade0" in names.stdout, names.stdout)
+            os.rename(daemon.socket, other.socket)
+
+
+def fork():
+    """A context opened before fork() is dead in the child, which opens one of its own."""
+    text = """
+import ctypes, os, sys
+ibv = ctypes.CDLL(None)
+for name in ("ibv_get_device_list", "ibv_open_device", "ibv_alloc_pd"):
+    getattr(ibv, name).restype = ctypes.c_void_p
+ibv.ibv_get_device_list.argtypes = [ctypes.c_void_p]
+ibv.ibv_open_device.argtypes = ibv.ibv_alloc_pd.argtypes = [ctypes.c_void_p]
+ibv.ibv_dealloc_pd.argtypes = ibv.ibv_close_device.argtypes = [ctypes.c_void_p]
+def device():
+    return ctypes.cast(ibv.ibv_get_device_list(None), ctypes.POINTER(ctypes.c_void_p))[0]
+parent = ibv.ibv_open_device(device())
+pd = ibv.ibv_alloc_pd(parent)
+pid = os.fork()
+if pid == 0:
+    own = ibv.ibv_open_device(device())
+    good = own and ibv.ibv_close_device(own) == 0
+    good = good and ibv.ibv_dealloc_pd(pd) == 0 and ibv.ibv_close_device(parent) == 0
+    os._exit(0 if good else 1)
+_, status = os.waitpid(pid, 0)
+good = status == 0 and ibv.ibv_dealloc_pd(pd) == 0 and ibv.ibv_close_device(parent) == 0
+sys.exit(0 if good else 1)
+"""
+    with Daemon() as daemon:
+        done = daemon.run(sys.executable, "-c", text)
+        case("fork: the child opens its own", done.returncode == 0, done.stdout + done.stderr)
+
+
 def idle():
     with Daemon() as daemon:
         server = daemon.start("ibv_rc_pingpong", "-g", "0")
@@ -129,4 +182,4 @@ def start_local():
 
 
 if __name__ == "__main__":
-    run(devices, pingpongs, perftest, death, idle, ends, start_local)
+    run(devices, pingpongs, perftest, death, restart, fork, idle, ends, start_local)
