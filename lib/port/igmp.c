@@ -46,9 +46,9 @@ static_assert(sizeof(struct alert) == 24, "RFC 2113");
 
 /* Our first address; none is said as 0.0.0.0 (RFC 3376 4.2.13). */
 static void
-source(const struct net_conf *conf, uint32_t *out)
+source(const struct net_conf *conf, void *out)
 {
-	*out = 0;
+	memset(out, 0, 4);
 	for (unsigned i = 0; i < conf->addr_count; i++) {
 		if (gid_is_ipv4(conf->addr[i].gid)) {
 			memcpy(out, conf->addr[i].gid + 12, 4);
@@ -77,7 +77,7 @@ begin(const struct net_conf *conf, const uint8_t dst[4], uint32_t len, struct pk
 	head->ip.total_length = rte_cpu_to_be_16((uint16_t)(sizeof(*head) + len));
 	head->ip.time_to_live = 1;
 	head->ip.next_proto_id = IPPROTO_IGMP;
-	source(conf, &head->ip.src_addr);
+	source(conf, (uint8_t *)head + offsetof(struct rte_ipv4_hdr, src_addr));
 	memcpy(&head->ip.dst_addr, dst, 4);
 	memcpy(head->option, router_alert, 4);
 	head->ip.hdr_checksum = sum_fold(sum_add(0, head, sizeof(*head)));

@@ -98,18 +98,20 @@ class Capture:
         self.process.stderr.close()
 
     def opcodes(self):
-        """BTH opcodes of its frames, and the destination MACs of DestQP 0xFFFFFF."""
-        seen, macs = set(), set()
+        """BTH opcodes of its frames, the destination MACs of DestQP 0xFFFFFF, and those of
+        everything else."""
+        seen, macs, others = set(), set(), set()
         with open(self.path, "rb") as file:
             file.read(24)
             while True:
                 head = file.read(16)
                 if len(head) < 16:
-                    return seen, macs
+                    return seen, macs, others
                 frame = file.read(struct.unpack("<IIII", head)[2])
                 bth = {0x0800: 14 + 20 + 8, 0x86DD: 14 + 40 + 8}.get(
                     struct.unpack(">H", frame[12:14])[0])
                 if bth is None or len(frame) < bth + 12 or frame[bth - 6:bth - 4] != b"\x12\xb7":
+                    others.add(frame[:6].hex())
                     continue
                 seen.add(frame[bth])
                 if frame[bth + 5:bth + 8] == b"\xff\xff\xff":
@@ -131,10 +133,13 @@ def taps(space, name, gid_index, mac):
     ends = [tap_end(space, 1, "listen", gid_index), tap_end(space, 0, "connect", gid_index)]
     judge(name, ends)
     capture.stop()
-    seen, macs = capture.opcodes()
+    seen, macs, others = capture.opcodes()
     case("%s: every opcode was on the wire" % name, OPCODES <= seen,
          "missing: %s" % ["0x%02x" % op for op in sorted(OPCODES - seen)])
     case("%s: multicast went to the group's MAC" % name, macs == {mac}, macs)
+    # 224.0.0.22 and ff02::16: where IGMPv3 and MLDv2 report to.
+    case("%s: and was joined on the link" % name, "333300000016" in others and
+         (mac[:2] == "33" or "01005e000016" in others), others)
 
 
 def one_bridge():
