@@ -21,6 +21,7 @@ Stages, in this order:
   sim         10,000 seeds of the simulation of whole hosts (--long: 200,000)
   coverage    the tests run at least 90 % of the lines of lib/
   tsan        tests with threads under ThreadSanitizer (test/tsan)
+  mutants     each fault of test/mutants makes a test fail
   fuzz        each libFuzzer target of test/fuzz for a minute (--long: ten)
   e2e-long    only with --long: the same with the sanitized programs
 
@@ -42,7 +43,7 @@ EOF
 top=$(cd "$(dirname "$0")/.." && pwd)
 out=$top/build-test
 results=$out/results
-all_stages='shellcheck release tidy sanitize clang install e2e sim coverage tsan fuzz'
+all_stages='shellcheck release tidy sanitize clang install e2e sim coverage tsan mutants fuzz'
 stages=
 long=no
 clean=no
@@ -92,7 +93,7 @@ if ! flock -n 9; then
 	exit 1
 fi
 if [ "$clean" = yes ]; then
-	rm -rf "$out"/{release,sanitize,clang,coverage,tsan,fuzz}
+	rm -rf "$out"/{release,sanitize,clang,coverage,tsan,mutants,fuzz}
 fi
 rm -rf "$out/log" "$results"
 mkdir -p "$out/log"

@@ -84,6 +84,10 @@ stage_tsan() {
 		meson_tests tsan tsan 20 tsan_race tsan_lock "${tests[@]}"
 }
 
+stage_mutants() {
+	tap mutants tools/lib/mutants.py "$top" "$out/mutants"
+}
+
 stage_fuzz() {
 	local seconds=60
 	[ "$long" = no ] || seconds=600

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagrams that go different ways, and those that find a CQ full. */
+#include <stdlib.h>
+
+#include "qp_pair.h"
+
+#define GRH 40
+#define ROOM 4500
+
+static struct pair pair;
+static struct host *const a = &pair.a, *const b = &pair.b;
+
+static struct pair_conf
+ud_conf(void)
+{
+	struct pair_conf conf = pair_defaults();
+
+	conf.type = IBV_QPT_UD;
+	return conf;
+}
+
+static struct crafted
+datagram(uint32_t len)
+{
+	return (struct crafted){.opcode = OPCODE_UD_SEND_ONLY,
+		.payload_len = len,
+		.payload_key = 3,
+		.qkey = QKEY,
+		.src_qpn = QPN_A};
+}
+
+static void
+send_to(struct host *h, uint64_t wr_id, const struct ud_dest *dest)
+{
+	struct sge sge = host_sge(h, 0, 16);
+	struct send_req req = {.wr_id = wr_id,
+		.flags = IBV_SEND_SIGNALED,
+		.sge = &sge,
+		.num_sge = 1,
+		.dest = dest};
+
+	assert_int_equal(host_post_send(h, &req), 0);
+}
+
+/* The headers are those of one path: who pulls builds the next for the other. */
+static void
+test_paths_apart(void **state)
+{
+	struct pair_conf conf = ud_conf();
+	struct ud_dest here, there;
+	struct pkt pkts[4];
+
+	(void)state;
+	pair_init(&pair, &conf);
+	here = there = host_dest(a);
+	there.flow_label = 7;
+	send_to(a, 1, &here);
+	send_to(a, 2, &here);
+	send_to(a, 3, &there);
+	for (unsigned i = 0; i < 4; i++)
+		pkts[i] = (struct pkt){.data = malloc(ROOM), .room = ROOM};
+	assert_int_equal(qp_tx(&a->qp, pkts, 4, pair.now), 2);
+	assert_int_equal(qp_next_dest(&a->qp)->flow_label, 7);
+	assert_int_equal(qp_tx(&a->qp, pkts, 4, pair.now), 1);
+	assert_null(qp_next_dest(&a->qp));
+	for (unsigned i = 0; i < 4; i++)
+		free(pkts[i].data);
+	for (uint64_t id = 1; id <= 3; id++)
+		expect_sent(a, id, IBV_WC_SUCCESS);
+	pair_fini(&pair);
+}
+
+/* IBA 11.6.3.1: a CQ that overflows loses nothing that it had and takes the QP with it. */
+static void
+test_send_cq_full(void **state)
+{
+	struct pair_conf conf = ud_conf();
+	struct ud_dest dest;
+
+	(void)state;
+	conf.cqe = 2;
+	pair_init(&pair, &conf);
+	dest = host_dest(a);
+	for (uint64_t id = 1; id <= 4; id++)
+		send_to(a, id, &dest);
+	host_pull(a, PULL_ALL);
+	/* The third has left; nothing after it does. */
+	assert_int_equal(a->wire_count, 3);
+	assert_int_equal(a->qp.state, IBV_QPS_ERR);
+	expect_event(a, IBV_EVENT_CQ_ERR);
+	expect_event(a, IBV_EVENT_QP_FATAL);
+	expect_sent(a, 1, IBV_WC_SUCCESS);
+	expect_sent(a, 2, IBV_WC_SUCCESS);
+	wire_drop_all(a);
+	pair_fini(&pair);
+}
+
+static void
+test_receive_cq_full(void **state)
+{
+	struct pair_conf conf = ud_conf();
+	struct crafted c = datagram(8);
+
+	(void)state;
+	conf.cqe = 1;
+	pair_init(&pair, &conf);
+	host_recv(b, 1, 0, 256);
+	host_recv(b, 2, 0, 256);
+	inject(b, &c);
+	inject(b, &c);
+	assert_int_equal(b->qp.state, IBV_QPS_ERR);
+	expect_event(b, IBV_EVENT_CQ_ERR);
+	expect_event(b, IBV_EVENT_QP_FATAL);
+	expect_received(b, 1, GRH + 8);
+	inject(b, &c);
+	assert_int_equal(b->stats.drop[DROP_qp_state], 1);
+	pair_fini(&pair);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_paths_apart),
+		cmocka_unit_test(test_send_cq_full),
+		cmocka_unit_test(test_receive_cq_full),
+	};
+
+	return cmocka_run_group_tests_name("ud error", tests, NULL, NULL);
+}
