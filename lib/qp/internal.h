@@ -284,14 +284,9 @@ qp_admit(const struct qp *qp, const struct pkt_view *view);
 void
 qp_attr_default(struct qp *qp);
 
-static inline void
-qp_event(struct qp *qp, enum qp_event event)
-{
-	struct qp_watch *watch;
-
-	event_raise(&qp->events[event]);
-	LIST_FOREACH(watch, &qp->watches, link)
-		event_raise(&watch->events[event]);
-}
+/* qp.c: to the QP's listener and to every handle of a target. Out of line: inside those
+ * who may have to say something it costs them registers when they have not. */
+void
+qp_event(struct qp *qp, enum qp_event event);
 
 #endif

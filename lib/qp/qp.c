@@ -224,3 +224,13 @@ qp_set_headers(struct qp *qp, const struct path_addr *addr)
 {
 	path_hdr_init(&qp->hdr, addr);
 }
+
+void __rte_cold
+qp_event(struct qp *qp, enum qp_event event)
+{
+	struct qp_watch *watch;
+
+	event_raise(&qp->events[event]);
+	LIST_FOREACH(watch, &qp->watches, link)
+		event_raise(&watch->events[event]);
+}

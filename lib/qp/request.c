@@ -121,6 +121,18 @@ advance(struct qp *qp, uint32_t packets)
 		note_local(sq_note(&qp->sq, req->next_idx)));
 }
 
+/* The extended headers of a SEND or WRITE. */
+static inline void
+ext_fill(uint8_t *ext, const struct send_wqe *wqe, const struct op_row *op)
+{
+	if (unlikely(op->hdrs & HDR_XRCETH))
+		xrceth_fill(ext, wqe);
+	if (op->hdrs & HDR_RETH)
+		reth_fill(ext + op->main_off, wqe, 0, wqe->len);
+	if (op->hdrs & (HDR_IMM | HDR_IETH))
+		memcpy(ext + op->ext_len - sizeof(wqe->imm), &wqe->imm, sizeof(wqe->imm));
+}
+
 /* A packet of a SEND or WRITE; see req_build(). */
 static bool
 build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt,
@@ -147,12 +159,8 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	const struct op_row *op = &op_rows[bth.opcode];
 	uint32_t crc;
 
-	if (unlikely(op->hdrs & HDR_XRCETH))
-		xrceth_fill(ext, wqe);
-	if (op->hdrs & HDR_RETH)
-		reth_fill(ext + op->main_off, wqe, 0, wqe->len);
-	if (op->hdrs & (HDR_IMM | HDR_IETH))
-		memcpy(ext + op->ext_len - sizeof(wqe->imm), &wqe->imm, sizeof(wqe->imm));
+	if (op->hdrs != 0)
+		ext_fill(ext, wqe, op);
 	crc = frame_crc(&qp->hdr, pkt);
 	if (len != 0 && copy_payload(qp, wqe, offset,
 				frame_payload(&qp->hdr, pkt, bth.opcode), len, &crc) != 0)
