@@ -297,6 +297,80 @@ test_atomic_write_refused(void **state)
 	assert_int_equal(pair.b.mem[FAR + 15], 0x61);
 }
 
+/* ---- ibv_wr_post(3) ---- */
+
+static int
+setup_builders(void **state)
+{
+	struct pair_conf conf = {.srq_wr = 16,
+		.access = ALL_REMOTE,
+		.depth = 4,
+		.ops = IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV |
+		       IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_ATOMIC_WRITE};
+
+	(void)state;
+	pair_open(&pair, &conf);
+	region = ibv_reg_mr(pair.b.pd, pair.b.mem, 131072, RIGHTS);
+	return region == NULL;
+}
+
+static struct ibv_qp_ex *
+builder(struct pair_side *s)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(s->qp[0]);
+
+	assert_non_null(ex);
+	ibv_wr_start(ex);
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	return ex;
+}
+
+static void
+test_builders(void **state)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
+	struct ibv_mw_bind_info bind = info();
+	const uint8_t data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+	struct ibv_qp_ex *ex;
+	struct ibv_wc wc[3];
+
+	(void)state;
+	/* Bound, invalidated and bound again at once; a bind that cannot be spoils all.
+	 */
+	ex = builder(&pair.b);
+	ibv_wr_bind_mw(ex, mw, mw->rkey, &bind);
+	ibv_wr_local_inv(ex, mw->rkey);
+	ibv_wr_bind_mw(ex, mw, mw->rkey, &bind);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	pair_complete(&pair, pair.b.send_cq, wc, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+		assert_int_equal(
+			wc[i].opcode, i == 1 ? IBV_WC_LOCAL_INV : IBV_WC_BIND_MW);
+	}
+	ex = builder(&pair.b);
+	ibv_wr_local_inv(ex, mw->rkey);
+	ibv_wr_bind_mw(ex, mw, mw->rkey ^ 0x100, &bind);
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
+	/* The peer writes through it, and takes it back. */
+	assert_int_equal(pair_post_srq(&pair.b, 3, 0, 64), 0);
+	ex = builder(&pair.a);
+	ibv_wr_atomic_write(ex, mw->rkey, (uintptr_t)pair.b.mem + FAR, data);
+	ibv_wr_send_inv(ex, mw->rkey);
+	ibv_wr_set_sge(ex, pair.a.mr->lkey, (uintptr_t)pair.a.mem, 8);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	pair_complete(&pair, pair.a.send_cq, wc, 2);
+	assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
+	assert_int_equal(wc[0].opcode, IBV_WC_ATOMIC_WRITE);
+	assert_int_equal(wc[1].status, IBV_WC_SUCCESS);
+	assert_memory_equal(pair.b.mem + FAR, data, 8);
+	pair_complete(&pair, pair.b.recv_cq, wc, 1);
+	assert_int_equal(wc[0].wc_flags, IBV_WC_WITH_INV);
+	assert_int_equal(wc[0].invalidated_rkey, mw->rkey);
+	through(mw->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
 /* ---- ibv_rereg_mr() ---- */
 
 static void
@@ -397,6 +471,7 @@ main(void)
 		T(test_type2),
 		T(test_send_with_inv),
 		T(test_atomic_write_refused),
+		cmocka_unit_test_setup_teardown(test_builders, setup_builders, teardown),
 		T(test_rereg),
 		T(test_rereg_refused),
 	};
