@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Engines without a loop: turns taken by posts and polls, doorbells left at a taken gate,
+ * the keeper's rest. On the process's clock, so nothing here counts time. */
+#include <string.h>
+
+#include "engine/drive.h"
+#include "engine/internal.h"
+#include "engine_bed.h"
+
+static struct bed bed;
+static struct bed_qp a, b;
+static struct engine *ea, *eb;
+static uint32_t asleep;
+static unsigned kicks;
+
+static const struct bed_qp_conf plain = {.engine = 0, .wr = 64};
+
+static void
+kick(void *arg)
+{
+	(void)arg;
+	kicks++;
+}
+
+static const struct engine_driver driver = {.kick = kick, .asleep = &asleep};
+
+/* Nobody polls: posts, and the frames that are carried, move everything. */
+static void
+turns(void)
+{
+	do {
+		engine_try(ea);
+		engine_try(eb);
+	} while (bed_carry(&bed) != 0);
+}
+
+/* Connected, and the neighbours known. */
+static void
+init(void)
+{
+	bed_init(&bed, NULL);
+	bed_qp_create(&bed.a, &a, &plain);
+	bed_qp_create(&bed.b, &b, &plain);
+	bed_connect(&a, &b, &plain);
+	ea = bed.a.dev->engines[0];
+	eb = bed.b.dev->engines[0];
+	engine_set_driver(ea, &driver);
+	engine_set_driver(eb, &driver);
+	assert_int_equal(bed_recv(&b, 100, 0, 64), 0);
+	assert_int_equal(bed_send(&a, 1, 0, 64, IBV_SEND_SIGNALED), 0);
+	turns();
+	bed_expect_sent(&a, 1, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b, 100, 1);
+	asleep = 0;
+	kicks = 0;
+}
+
+static void
+fini(void)
+{
+	bed_qp_destroy(&a);
+	bed_qp_destroy(&b);
+	bed_fini(&bed);
+}
+
+static void
+a_post_sends_at_once(void **state)
+{
+	(void)state;
+	init();
+	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
+	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
+	assert_true(bed_carry(&bed) != 0);
+	turns();
+	bed_expect_sent(&a, 2, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b, 101, 1);
+	fini();
+}
+
+static void
+the_holder_serves_what_was_left_at_the_gate(void **state)
+{
+	(void)state;
+	init();
+	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
+	engine_lock(ea);
+	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
+	assert_int_equal(bed_carry(&bed), 0);
+	assert_int_equal(engine_try(ea), 0); /* does not wait */
+	engine_unlock(ea);
+	assert_true(bed_carry(&bed) != 0);
+	turns();
+	bed_expect_sent(&a, 2, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b, 101, 1);
+	fini();
+}
+
+static void
+the_keeper_is_kicked_for_an_earlier_timer(void **state)
+{
+	(void)state;
+	init();
+	(void)engine_rest(ea);
+	ea->rest_ns = TIME_NEVER; /* whatever timers the first message left */
+	wheel_cancel(&ea->wheel, &a.qp->timer);
+	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
+	assert_int_equal(kicks, 1);
+	assert_int_equal(bed_send(&a, 3, 0, 64, IBV_SEND_SIGNALED), 0);
+	assert_int_equal(kicks, 1); /* it is awake */
+	assert_true(engine_rest(ea) < TIME_NEVER);
+	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
+	assert_int_equal(bed_recv(&b, 102, 0, 64), 0);
+	turns();
+	bed_expect_sent(&a, 2, 2, IBV_WC_SUCCESS);
+	bed_expect_received(&b, 101, 2);
+	fini();
+}
+
+/* ibv_req_notify_cq(), a last poll or two, and sleep: still asleep to the other side. An
+ * application that goes on polling is not. */
+static void
+handing_over_survives_the_last_polls(void **state)
+{
+	(void)state;
+	init();
+	engine_hand_over(ea);
+	assert_int_equal(asleep, 1);
+	for (unsigned i = 0; i < 4; i++)
+		engine_drive(ea);
+	assert_int_equal(asleep, 1);
+	for (unsigned i = 0; i < 64; i++)
+		engine_drive(ea);
+	assert_int_equal(asleep, 0);
+	assert_int_equal(engine_drives(ea), 68);
+	fini();
+}
+
+static void
+a_failed_device_flushes(void **state)
+{
+	struct cqe cqe;
+
+	(void)state;
+	init();
+	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
+	dev_fail(bed.b.dev);
+	assert_int_equal(b.qp->state, IBV_QPS_ERR);
+	assert_true(bed_received(&b, &cqe));
+	assert_int_equal(cqe.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(cqe.wr_id, 101);
+	fini();
+}
+
+static void
+without_a_driver_nothing_is_taken(void **state)
+{
+	(void)state;
+	init();
+	engine_set_driver(ea, NULL);
+	assert_false(engine_driven(ea));
+	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
+	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
+	engine_drive(ea);
+	engine_hand_over(ea);
+	assert_int_equal(asleep, 0);
+	assert_int_equal(bed_carry(&bed), 0);
+	engine_set_driver(ea, &driver);
+	turns();
+	bed_expect_sent(&a, 2, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b, 101, 1);
+	fini();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_post_sends_at_once),
+		cmocka_unit_test(the_holder_serves_what_was_left_at_the_gate),
+		cmocka_unit_test(the_keeper_is_kicked_for_an_earlier_timer),
+		cmocka_unit_test(handing_over_survives_the_last_polls),
+		cmocka_unit_test(a_failed_device_flushes),
+		cmocka_unit_test(without_a_driver_nothing_is_taken),
+	};
+
+	return cmocka_run_group_tests_name("drive", tests, NULL, NULL);
+}
