@@ -265,33 +265,25 @@ ethdev_set_link(void *drv, bool up)
 		  : rte_eth_dev_set_link_down(dev->port_id);
 }
 
-/* Where the PMD takes no list, or not so long a one: all multicast, else all frames. */
-static void
-multicast_all(const struct ethdev *dev)
-{
-	int ret = rte_eth_allmulticast_enable(dev->port_id);
-
-	if (ret != 0)
-		ret = rte_eth_promiscuous_enable(dev->port_id);
-	if (ret != 0)
-		log_warn("%s receives neither all multicast nor all frames (%s): IPv6 "
-			 "neighbours may not find it",
-			dev->name, strerror(-ret));
-}
-
+/* Where the PMD cannot receive all multicast, a list; where it takes none, or not so long
+ * a one, all frames. In this order: net_tap takes every list and does nothing with it. */
 void
 ethdev_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n)
 {
 	struct ethdev *dev = drv;
+	int ret;
 
 	static_assert(sizeof(struct rte_ether_addr) == sizeof(macs[0]), "one for the other");
-	/* Once all are received it stays so: some PMDs mix the two up. */
 	if (dev->all_multicast)
 		return;
 	if (rte_eth_dev_set_mc_addr_list(dev->port_id,
 		    (struct rte_ether_addr *)(uintptr_t)macs, n) == 0)
 		return;
-	multicast_all(dev);
+	ret = rte_eth_promiscuous_enable(dev->port_id);
+	if (ret != 0)
+		log_warn("%s receives neither all multicast nor all frames (%s): IPv6 "
+			 "neighbours may not find it",
+			dev->name, strerror(-ret));
 	dev->all_multicast = true;
 }
 
@@ -319,6 +311,7 @@ dev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 	if (ret != 0)
 		return fail(err, err_size, pmd_error(ret), "%s does not start: %s",
 			dev->name, strerror(-ret));
+	dev->all_multicast = rte_eth_allmulticast_enable(dev->port_id) == 0;
 	link_wait(dev);
 	memset(port, 0, sizeof(*port));
 	port->ops = &ethdev_ops;
