@@ -43,9 +43,7 @@ any_host(void)
 }
 
 /* ---- The operations ---- */
-
-static bool
-conn_mend(struct conn *c);
+static bool conn_mend(struct conn *c);
 
 static bool
 op_send(void)

@@ -102,6 +102,9 @@ link_oldest(const struct link *l);
 void
 link_purge(struct link *l, uint32_t qpn);
 
+/* A line of the trace. */
+void
+link_trace(const char *what, const struct frame *f, const struct link_port *port);
 /* The BTH of a RoCEv2 frame, NULL for another. */
 const struct bth *
 frame_bth(const uint8_t *data, uint32_t len);
