@@ -186,19 +186,16 @@ one_producer_thread(void **state)
 	threads_lose_nothing(1);
 }
 
+/* ThreadSanitizer takes it for a race: base/ringmem.h says why. cmocka counts a skip as a
+ * failure in TAP, so there is no such case then. */
+#ifndef __SANITIZE_THREAD__
 static void
 three_producer_threads(void **state)
 {
 	(void)state;
-#if defined(__SANITIZE_THREAD__)
-	skip(); /* base/ringmem.h says why */
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-	skip();
-#endif
-#endif
 	threads_lose_nothing(3);
 }
+#endif
 
 int
 main(void)
@@ -208,7 +205,9 @@ main(void)
 		cmocka_unit_test(holds_exactly_count),
 		cmocka_unit_test(bursts_match_a_counter_model),
 		cmocka_unit_test(one_producer_thread),
+#ifndef __SANITIZE_THREAD__
 		cmocka_unit_test(three_producer_threads),
+#endif
 	};
 
 	return cmocka_run_group_tests_name("ringmem", tests, NULL, NULL);
