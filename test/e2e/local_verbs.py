@@ -102,7 +102,9 @@ def restart():
             except subprocess.TimeoutExpired:
                 process.kill()
                 texts.append("hangs: " + process.communicate()[0])
-        case("a dead daemon's clients end", all("flush" in t.lower() for t in texts), str(texts))
+        # Flushed, or refused where it had got no further than connecting its QPs.
+        case("a dead daemon's clients end", all("hangs" not in t and (
+            "flush" in t.lower() or "failed to modify" in t.lower()) for t in texts), str(texts))
         with Daemon() as other:
             os.rename(other.socket, daemon.socket)
             names = daemon.run("ibv_devices")
