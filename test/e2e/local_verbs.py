@@ -89,7 +89,7 @@ def death():
 def restart():
     """The daemon dies under a client that sleeps: its requests are flushed, it does not hang."""
     with Daemon() as daemon:
-        server = daemon.start("ibv_rc_pingpong", "-g", "0", "-e")
+        server = daemon.start("ibv_rc_pingpong", "-g", "0", "-e", "-n", "100000000")
         time.sleep(0.3)
         client = daemon.start("ibv_rc_pingpong", "-g", "0", "-e", "-n", "100000000", "127.0.0.1")
         time.sleep(0.5)
