@@ -238,9 +238,7 @@ void
 dev_qp_free(struct dev *dev, struct qp *qp)
 {
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
-	dev_gates_unlock(dev);
-	qpn_free(dev, qp->qpn);
+	qpn_free(dev, qp->qpn); /* no engine finds it any more: dev_qp_stop() */
 	pthread_mutex_unlock(&dev->lock);
 	qp_fini(qp);
 	alloc_put(&alloc_plain, qp, sizeof(*qp));
