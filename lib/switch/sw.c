@@ -339,11 +339,3 @@ sw_awake(struct sw *sw)
 	TAILQ_FOREACH (c, &sw->clients, link)
 		ring_asleep_clear(&c->region.head->tx_asleep);
 }
-
-void
-sw_deliver(struct sw *sw, const struct pkt *pkts, unsigned n, uint64_t now)
-{
-	(void)pkts;
-	(void)n;
-	publish_all(sw, now);
-}

@@ -134,10 +134,6 @@ sw_client_flush(struct sw_client *client);
 unsigned
 sw_run(struct sw *sw, uint64_t now);
 
-/* Packets from elsewhere, Ethernet header and all: to the client that has the QPN. */
-void
-sw_deliver(struct sw *sw, const struct pkt *pkts, unsigned n, uint64_t now);
-
 /* Before sleeping: clients will say when they have something. False: they have already,
  * or somebody has to be looked after in less than SW_SILENT_NS. */
 bool
