@@ -72,6 +72,10 @@ wc_opcode(uint8_t op)
 		return IBV_WC_RDMA_READ;
 	case IBV_WR_ATOMIC_WRITE:
 		return IBV_WC_ATOMIC_WRITE;
+	case IBV_WR_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 		return IBV_WC_COMP_SWAP;
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -130,6 +134,7 @@ send_bad(struct end *e, struct msg *m, const struct ibv_wc *wc)
 		CHECK(may_fail(e, m, wc->status), "end %u: request %u fails with %s (%u)",
 			e->number, m->seq, ibv_wc_status_str(wc->status), wc->vendor_err);
 		e->failed = true;
+		cover.stale_keys += m->stale && wc->status == m->must_fail;
 		cover.retries_ran_out += wc->status == IBV_WC_RETRY_EXC_ERR;
 	}
 	msg_done(e, m, false);

@@ -158,13 +158,53 @@ print_states(const struct cover *c)
 	}
 }
 
+/* Requests that were good, by service; FLUSH is none: rdma-core has it from 45 on. */
+static const struct {
+	uint8_t op;
+	bool window; /* may go through one, or is about one */
+	bool uc, ud;
+	const char *name;
+} requests[] = {
+	{IBV_WR_SEND, false, true, true, "SEND"},
+	{IBV_WR_SEND_WITH_IMM, false, true, true, "SEND_WITH_IMM"},
+	{IBV_WR_SEND_WITH_INV, true, false, false, "SEND_WITH_INV"},
+	{IBV_WR_RDMA_WRITE, true, true, false, "RDMA_WRITE"},
+	{IBV_WR_RDMA_WRITE_WITH_IMM, true, true, false, "RDMA_WRITE_WITH_IMM"},
+	{IBV_WR_RDMA_READ, true, false, false, "RDMA_READ"},
+	{IBV_WR_ATOMIC_CMP_AND_SWP, true, false, false, "ATOMIC_CMP_AND_SWP"},
+	{IBV_WR_ATOMIC_FETCH_AND_ADD, true, false, false, "ATOMIC_FETCH_AND_ADD"},
+	{IBV_WR_ATOMIC_WRITE, true, false, false, "ATOMIC_WRITE"},
+	{IBV_WR_LOCAL_INV, true, false, false, "LOCAL_INV"},
+	{IBV_WR_BIND_MW, true, false, false, "BIND_MW"},
+};
+
+static void
+print_requests(const struct cover *c)
+{
+	for (size_t i = 0; i < RTE_DIM(requests); i++) {
+		unsigned op = requests[i].op;
+
+		row("request RC", requests[i].name, c->request[IBV_QPT_RC][op], true);
+		if (requests[i].uc)
+			row("request UC", requests[i].name, c->request[IBV_QPT_UC][op],
+				true);
+		if (requests[i].ud)
+			row("request UD", requests[i].name, c->request[IBV_QPT_UD][op],
+				true);
+		if (requests[i].window)
+			row("by a window", requests[i].name, c->window[op], true);
+	}
+	row("by a window", "key refused", c->stale_keys, true);
+}
+
 static bool
 status_happens(unsigned status)
 {
 	static const uint8_t some[] = {IBV_WC_SUCCESS, IBV_WC_LOC_LEN_ERR,
-		IBV_WC_LOC_QP_OP_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR,
-		IBV_WC_BAD_RESP_ERR, IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_ACCESS_ERR,
-		IBV_WC_REM_OP_ERR, IBV_WC_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR};
+		IBV_WC_LOC_QP_OP_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_MW_BIND_ERR,
+		IBV_WC_WR_FLUSH_ERR, IBV_WC_BAD_RESP_ERR, IBV_WC_REM_INV_REQ_ERR,
+		IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR, IBV_WC_RETRY_EXC_ERR,
+		IBV_WC_RNR_RETRY_EXC_ERR};
 
 	return memchr(some, (int)status, sizeof(some)) != NULL;
 }
@@ -191,6 +231,7 @@ cover_print(const struct cover *c, bool all)
 	print_opcodes(c);
 	for (unsigned i = 0; i < COVER_SYNDROMES; i++)
 		row("AETH", syndromes[i], c->syndrome[i], true);
+	print_requests(c);
 	print_drops(c);
 	print_states(c);
 	for (unsigned i = 0; i < COVER_WC; i++)

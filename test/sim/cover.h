@@ -14,6 +14,8 @@
 #define COVER_EVENTS 32
 #define COVER_SYNDROMES 7
 #define COVER_OPS 64
+#define COVER_TYPES 12   /* enum ibv_qp_type */
+#define COVER_OPCODES 16 /* enum ibv_wr_opcode */
 
 struct cover {
 	uint64_t seeds, ops, frames, virtual_ns;
@@ -23,7 +25,10 @@ struct cover {
 	uint64_t state[COVER_SERVICES][COVER_STATES][COVER_STATES];
 	uint64_t status[COVER_WC];
 	uint64_t event[COVER_EVENTS];
-	uint64_t op[COVER_OPS]; /* of the generator */
+	uint64_t op[COVER_OPS];                       /* of the generator */
+	uint64_t request[COVER_TYPES][COVER_OPCODES]; /* good, by the receiver's type */
+	uint64_t window[COVER_OPCODES];               /* good, with a window */
+	uint64_t stale_keys;                          /* of windows, refused */
 	uint64_t retries_ran_out, lost;
 };
 

@@ -122,6 +122,7 @@ end_open(struct end *e)
 		e->word_value[w] = rand_next(&sim.rand);
 		memcpy(e->words.data + 8 * w, &e->word_value[w], 8);
 	}
+	win_open(e);
 	TRACE("end %" PRIu64 ": host %" PRIu64 " qp 0x%" PRIx64 " type %" PRIu64
 	      " engine %" PRIu64 " depth %" PRIu64 " srq %" PRIu64,
 		e->number, h->index, e->qp->qp_num, (uint64_t)e->type, e->engine,
@@ -189,6 +190,7 @@ static void
 end_close(struct end *e)
 {
 	CHECK(ibv_destroy_qp(e->qp) == 0, "ibv_destroy_qp");
+	win_close(e);
 	recv_close(&e->rq);
 	e->recv->users--;
 	pattern_fill(e->words.data, e->words.len);

@@ -7,6 +7,7 @@
 #define ROCADE_SIM_END_H
 
 #include "host.h"
+#include "win.h"
 
 #define END_MSGS 128
 #define END_WORDS 4
@@ -25,10 +26,13 @@ struct msg {
 	uint8_t must_fail; /* the status it has to end with; 0: success */
 	bool lost_remote;  /* a region of it was deregistered: it may fail */
 	bool lost_local;
+	bool stale; /* names a window that is gone or is another QP's */
 	uint32_t len;
 	uint32_t imm_data;
-	uint64_t key; /* of its content */
-	uint64_t at;  /* posted */
+	uint32_t rkey;   /* invalidated or bound */
+	struct win *win; /* this one, or the one that it goes through */
+	uint64_t key;    /* of its content */
+	uint64_t at;     /* posted */
 	struct sgl local;
 	struct sgl remote; /* buf.data NULL: none */
 	struct end *to;    /* whose host remote is on; UD: the receiver */
@@ -78,6 +82,7 @@ struct end {
 	bool drain_wanted, drained;
 	bool last_posted; /* the one that makes all before it complete */
 
+	struct win win[END_WINS]; /* of this host, for the peer */
 	/* Words of this host that the peer's atomics change. */
 	struct buf words;
 	uint64_t word_value[END_WORDS]; /* when all that the peer posted is executed */
@@ -185,6 +190,13 @@ static inline bool
 is_atomic(const struct msg *m)
 {
 	return m->op == IBV_WR_ATOMIC_CMP_AND_SWP || m->op == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Done where it stands in the send queue, and no packet. */
+static inline bool
+is_local(const struct msg *m)
+{
+	return m->op == IBV_WR_LOCAL_INV || m->op == IBV_WR_BIND_MW;
 }
 
 #endif

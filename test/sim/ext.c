@@ -9,6 +9,8 @@
 #define ANSWERED                                                                         \
 	(IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                  \
 		IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+#define WINDOWS                                                                          \
+	(IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
 
 struct ibv_qp *
 ext_qp_create(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -30,7 +32,7 @@ ext_qp_create(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_att
 	if (attr->qp_type != IBV_QPT_UD)
 		ex.send_ops_flags |= WRITES;
 	if (attr->qp_type == IBV_QPT_RC)
-		ex.send_ops_flags |= ANSWERED;
+		ex.send_ops_flags |= ANSWERED | WINDOWS;
 	qp = ibv_create_qp_ex(ctx, &ex);
 	attr->cap = ex.cap;
 	return qp;
@@ -45,6 +47,16 @@ build(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
 		break;
 	case IBV_WR_SEND_WITH_IMM:
 		ibv_wr_send_imm(ex, wr->imm_data);
+		break;
+	case IBV_WR_SEND_WITH_INV:
+		ibv_wr_send_inv(ex, wr->invalidate_rkey);
+		break;
+	case IBV_WR_LOCAL_INV:
+		ibv_wr_local_inv(ex, wr->invalidate_rkey);
+		break;
+	case IBV_WR_BIND_MW:
+		ibv_wr_bind_mw(
+			ex, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 		break;
 	case IBV_WR_RDMA_WRITE:
 		ibv_wr_rdma_write(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
@@ -104,7 +116,8 @@ ext_post(struct ibv_qp *qp, const struct ibv_send_wr *list)
 		if (qp->qp_type == IBV_QPT_UD)
 			ibv_wr_set_ud_addr(ex, list->wr.ud.ah, list->wr.ud.remote_qpn,
 				list->wr.ud.remote_qkey);
-		set_data(ex, list);
+		if (list->opcode != IBV_WR_LOCAL_INV && list->opcode != IBV_WR_BIND_MW)
+			set_data(ex, list);
 	}
 	return ibv_wr_complete(ex);
 }

@@ -14,7 +14,7 @@
 
 #define ACCESS_ALL                                                                       \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
-		IBV_ACCESS_REMOTE_ATOMIC)
+		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
 static void *
 counted_get(void *ctx, const char *name, size_t len)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "cover.h"
 #include "msg.h"
 
 #define GRH 40
@@ -94,12 +95,24 @@ failed_check(const struct end *e, struct msg *m)
 		local_check(e, m);
 }
 
+static void
+cover_done(const struct msg *m, bool ok)
+{
+	cover.request[m->to->type % COVER_TYPES][m->op % COVER_OPCODES] += ok;
+	cover.window[m->op % COVER_OPCODES] += ok && m->win != NULL;
+}
+
 void
 msg_done(struct end *e, struct msg *m, bool ok)
 {
 	m->done = true;
 	m->ok = ok;
 	m->at = sim.now;
+	cover_done(m, ok);
+	if (is_local(m)) {
+		win_done(m, ok);
+		return;
+	}
 	if (!ok)
 		failed_check(e, m);
 	else if (e->type == IBV_QPT_RC)
@@ -116,8 +129,12 @@ static bool
 imm_fits(const struct msg *m, const struct ibv_wc *wc)
 {
 	bool imm = (wc->wc_flags & IBV_WC_WITH_IMM) != 0;
+	bool inv = (wc->wc_flags & IBV_WC_WITH_INV) != 0;
 
-	return imm == m->imm && (!imm || wc->imm_data == m->imm_data);
+	if (imm != m->imm || inv != (m->op == IBV_WR_SEND_WITH_INV))
+		return false;
+	return inv ? wc->invalidated_rkey == m->rkey
+		   : !imm || wc->imm_data == m->imm_data;
 }
 
 /* Whether this is the message that the receive holds. */
@@ -203,6 +220,8 @@ msg_received(struct end *e, const struct recv *r, const struct ibv_wc *wc)
 	m = e->type == IBV_QPT_RC ? received_next(e, r, wc)
 				  : received_any(e, sender_of(e, wc), r, wc);
 	m->received = true;
+	if (m->op == IBV_WR_SEND_WITH_INV)
+		win_taken(m);
 	return m;
 }
 
@@ -262,6 +281,7 @@ end_retire(struct end *e)
 		if (!msg_is_over(e, m))
 			return;
 		remote_put(e, m);
+		win_release(m);
 		e->retired++;
 	}
 }
@@ -275,7 +295,9 @@ end_settle(struct end *e)
 		if (!m->done)
 			msg_done(e, m, false);
 		remote_put(e, m);
+		win_release(m);
 	}
+	win_reset(e);
 	e->posted = e->done = e->retired = e->freed = e->last_signaled = 0;
 	e->takers = e->taken = e->must_have = e->recv_next = 0;
 	e->failed = e->may_flush = e->may_retry = e->may_rem_op = false;

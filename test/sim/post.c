@@ -5,22 +5,15 @@
 
 #include "cover.h"
 #include "ext.h"
-#include "msg.h"
+#include "request.h"
 
 #define BIG_BYTES (1u << 20)
-
-struct request {
-	struct ibv_send_wr wr;
-	struct ibv_sge sge[SGL_PIECES + 20];
-	uint8_t inlined[SEND_MAX_INLINE];
-	struct ibv_ah *ah; /* gone behind the post, which copies it */
-	bool invalid;
-};
 
 static const enum ibv_wr_opcode ops_rc[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
 	IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
 	IBV_WR_RDMA_READ, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
-	IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE};
+	IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_INV, IBV_WR_LOCAL_INV,
+	IBV_WR_BIND_MW, IBV_WR_ATOMIC_WRITE};
 static const enum ibv_wr_opcode ops_uc[] = {
 	IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM};
 static const enum ibv_wr_opcode ops_ud[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM};
@@ -65,10 +58,16 @@ len_choose(const struct end *e, uint32_t limit)
 }
 
 static bool
-takes(uint8_t op)
+is_send(uint8_t op)
 {
 	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM ||
-	       op == IBV_WR_RDMA_WRITE_WITH_IMM;
+	       op == IBV_WR_SEND_WITH_INV;
+}
+
+static bool
+takes(uint8_t op)
+{
+	return is_send(op) || op == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 /* A datagram's receiver: any UD end of the same kind of address. */
@@ -219,96 +218,11 @@ limit_of(const struct end *e, const struct msg *m)
 		return 8;
 	if (e->type == IBV_QPT_UD)
 		return RTE_MIN(4096u, m->to->recv->cap - 40);
-	if (m->op == IBV_WR_SEND || m->op == IBV_WR_SEND_WITH_IMM)
+	if (is_local(m))
+		return 0;
+	if (is_send(m->op))
 		return e->peer->recv->cap;
 	return UINT32_MAX;
-}
-
-static void
-poison_note(struct end *e, struct msg *m)
-{
-	TRACE("end %" PRIu64 ": request %" PRIu64 " is to fail with %" PRIu64, e->number,
-		m->seq, m->must_fail);
-	e->may_flush = true;
-	if (e->type == IBV_QPT_RC)
-		conn_fault(e->conn);
-}
-
-/* What the connection does not grant is asked for only to see it fail. */
-static void
-rights_check(struct end *e, struct msg *m, bool poison)
-{
-	const struct conn *c = e->conn;
-	int need = 0;
-
-	if (m->op == IBV_WR_RDMA_WRITE || m->op == IBV_WR_RDMA_WRITE_WITH_IMM)
-		need = IBV_ACCESS_REMOTE_WRITE;
-	else if (m->op == IBV_WR_RDMA_READ)
-		need = IBV_ACCESS_REMOTE_READ;
-	else if (is_atomic(m))
-		need = IBV_ACCESS_REMOTE_ATOMIC;
-	if (m->op == IBV_WR_ATOMIC_WRITE)
-		need = IBV_ACCESS_REMOTE_WRITE;
-	if (m->op == IBV_WR_RDMA_READ || is_word(m)) {
-		if (c->max_rd[e == &c->end[1]] == 0)
-			m->must_fail = IBV_WC_LOC_QP_OP_ERR;
-	}
-	if (m->must_fail == 0 && (c->access & need) != need)
-		m->must_fail = IBV_WC_REM_INV_REQ_ERR;
-	if (m->must_fail == 0 || (poison && e->type == IBV_QPT_RC))
-		return;
-	m->must_fail = 0;
-	m->op = IBV_WR_SEND;
-}
-
-/* Makes it one that cannot succeed; where that is not possible it stays as it is. */
-static void
-poison_make(struct end *e, struct msg *m, struct request *r)
-{
-	bool reliable = e->type == IBV_QPT_RC;
-
-	if (r->wr.num_sge > 0 && !m->inlined && m->len != 0 && chance(300)) {
-		for (int i = 0; i < r->wr.num_sge; i++)
-			r->sge[i].lkey ^= chance(500) ? 1 : 0x5A000;
-		m->must_fail = IBV_WC_LOC_PROT_ERR;
-	} else if (m->remote.buf.data != NULL && m->len != 0 && reliable) {
-		if (m->remote.mr != NULL || is_word(m) || chance(500))
-			r->wr.wr.rdma.rkey ^= chance(500) ? 0x80 : 0x7000000;
-		else
-			r->wr.wr.rdma.remote_addr =
-				chance(500) ? UINT64_MAX - draw(m->len) : draw(4096);
-		m->must_fail = IBV_WC_REM_ACCESS_ERR;
-	} else if (is_atomic(m)) {
-		r->wr.wr.atomic.rkey ^= 0x40;
-		m->must_fail = IBV_WC_REM_ACCESS_ERR;
-	}
-	if (m->must_fail == 0)
-		return;
-	poison_note(e, m);
-}
-
-/* What the post itself refuses. */
-static void
-invalid_make(struct end *e, struct msg *m, struct request *r)
-{
-	switch (draw(4)) {
-	case 0:
-		r->wr.num_sge = (int)e->max_sge + 1;
-		break;
-	case 1:
-		r->wr.num_sge = -1;
-		break;
-	case 2:
-		r->wr.opcode = (enum ibv_wr_opcode)99;
-		break;
-	default:
-		if (is_atomic(m))
-			r->wr.wr.atomic.remote_addr++;
-		else
-			r->wr.opcode = IBV_WR_TSO;
-		break;
-	}
-	r->invalid = true;
 }
 
 static void
@@ -330,6 +244,8 @@ request_make(struct end *e, struct msg *m, struct request *r, bool poison)
 	m->key = ++world.next_key;
 	m->at = sim.now;
 	rights_check(e, m, poison);
+	if (m->must_fail == 0)
+		win_choose(e, m, poison);
 	m->len = is_word(m) ? 8 : len_choose(e, limit_of(e, m));
 	if (poison && m->must_fail == 0 && e->type == IBV_QPT_RC && chance(500) &&
 		limit_of(e, m) == e->peer->recv->cap) {
@@ -353,16 +269,19 @@ request_make(struct end *e, struct msg *m, struct request *r, bool poison)
 			      (chance(150) ? IBV_SEND_FENCE : 0),
 		.imm_data = m->imm_data,
 	};
-	if (!local_make(e, m, r))
+	win_fill(e, m, &r->wr);
+	if (!is_local(m) && !local_make(e, m, r))
 		return false;
 	r->wr.send_flags |= m->inlined ? IBV_SEND_INLINE : 0;
 	if (is_atomic(m))
 		atomic_make(m, &r->wr);
-	else if (e->type != IBV_QPT_UD && m->op != IBV_WR_SEND &&
-		 m->op != IBV_WR_SEND_WITH_IMM && !remote_make(e, m, &r->wr)) {
+	else if (e->type != IBV_QPT_UD && rights_needed(m) != 0 &&
+		 !remote_make(e, m, &r->wr)) {
 		put_back(e, m);
 		return false;
 	}
+	if (rights_needed(m) != 0)
+		win_use(e, m, &r->wr, poison);
 	if (e->type == IBV_QPT_UD) {
 		r->ah = ah_make(e, m->to);
 		r->wr.wr.ud.ah = r->ah;
@@ -387,6 +306,7 @@ posted(struct end *e, struct msg *m)
 {
 	if (is_atomic(m) && m->must_fail == 0)
 		atomic_posted(m);
+	win_posted(m);
 	if (m->signaled)
 		e->last_signaled = m->seq + 1;
 	if (m->taker)
@@ -440,8 +360,8 @@ end_post(struct end *e, unsigned count, bool poison)
 		if (n != 0)
 			r[n - 1].wr.next = &r[n].wr;
 		n++;
-		/* An atomic's result is what the next one starts from. */
-		if (is_atomic(m))
+		/* An atomic's result is what the next one starts from; so is a window. */
+		if (is_atomic(m) || (m->win != NULL && rights_needed(m) == 0))
 			break;
 	}
 	if (n == 0)

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "cover.h"
+#include "request.h"
+
+static void
+mw_alloc(struct end *e, struct win *w)
+{
+	*w = (struct win){.mw = ibv_alloc_mw(e->host->pd[e->pd], IBV_MW_TYPE_2)};
+	CHECK(w->mw != NULL, "ibv_alloc_mw: %s", strerror(errno));
+	w->rkey = w->mw->rkey;
+}
+
+void
+win_open(struct end *e)
+{
+	bool any = e->type == IBV_QPT_RC && chance(600);
+
+	for (unsigned i = 0; i < END_WINS && any; i++)
+		mw_alloc(e, &e->win[i]);
+}
+
+void
+win_close(struct end *e)
+{
+	for (unsigned i = 0; i < END_WINS; i++) {
+		struct win *w = &e->win[i];
+
+		CHECK(w->users == 0, "end %u: a window is in use at the end", e->number);
+		if (w->mw != NULL)
+			CHECK(ibv_dealloc_mw(w->mw) == 0, "ibv_dealloc_mw");
+		w->mw = NULL;
+	}
+}
+
+static void
+win_free(struct win *w)
+{
+	if (w->state == WIN_FREE)
+		return;
+	w->state = WIN_FREE;
+	w->dead = w->rkey;
+}
+
+void
+win_reset(struct end *e)
+{
+	for (unsigned i = 0; i < END_WINS; i++)
+		win_free(&e->win[i]);
+}
+
+/* ---- Binding and invalidating ---- */
+
+static struct win *
+win_in(struct end *e, enum win_state state)
+{
+	unsigned first = (unsigned)draw(END_WINS);
+
+	for (unsigned i = 0; i < END_WINS; i++) {
+		struct win *w = &e->win[(first + i) % END_WINS];
+
+		if (w->mw != NULL && w->state == state)
+			return w;
+	}
+	return NULL;
+}
+
+/* A key that no request of e's may name: one that is gone, or another QP's. */
+static uint32_t
+key_refused(const struct end *e)
+{
+	unsigned first = (unsigned)draw(ENDS_MAX);
+
+	for (unsigned i = 0; i < ENDS_MAX; i++) {
+		unsigned n = (first + i) % ENDS_MAX;
+		const struct conn *c = &world.conn[n / 2];
+		const struct end *x = &c->end[n % 2];
+		const struct win *w = &x->win[draw(END_WINS)];
+
+		if (n / 2 >= world.conns || !c->used || n % 2 >= c->ends ||
+			x->host != e->peer->host || w->mw == NULL)
+			continue;
+		if (x != e->peer || w->state == WIN_TAKEN)
+			return w->rkey;
+		if (w->dead != 0)
+			return w->dead;
+	}
+	return e->peer->host->mr[e->peer->pd]->rkey ^ 0x80;
+}
+
+static void
+invalidate_choose(struct end *e, struct msg *m, bool poison)
+{
+	struct win *w = win_in(e->peer, WIN_BOUND);
+
+	if (poison && chance(700)) {
+		m->must_fail = IBV_WC_REM_ACCESS_ERR;
+		/* A region's key cannot be invalidated. */
+		m->rkey = chance(300) ? e->peer->host->mr[e->peer->pd]->rkey
+				      : key_refused(e);
+	} else if (w != NULL) {
+		m->win = w;
+		m->rkey = w->rkey;
+	} else {
+		m->op = IBV_WR_SEND;
+	}
+}
+
+static void
+range_choose(const struct end *e, struct win *w)
+{
+	static const int rights[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ,
+		IBV_ACCESS_REMOTE_ATOMIC};
+	bool part = chance(300);
+	uint32_t from = part ? (uint32_t)draw(1 << 17) & ~7u : 0;
+
+	w->at = (uintptr_t)e->host->arena.base + from;
+	w->len = part ? 1 + (uint32_t)draw(1 << 18) : ARENA_BYTES;
+	w->access = rights[0] | rights[1] | rights[2];
+	if (chance(200))
+		w->access &= ~DRAW_OF(rights);
+	w->zero = chance(300);
+	w->rkey = ibv_inc_rkey(w->rkey);
+}
+
+static void
+bind_choose(struct end *e, struct msg *m, bool poison)
+{
+	struct win *w = win_in(e, WIN_FREE);
+
+	if (w == NULL) {
+		m->op = IBV_WR_SEND;
+		return;
+	}
+	if (w->users == 0 && chance(50)) {
+		CHECK(ibv_dealloc_mw(w->mw) == 0, "ibv_dealloc_mw");
+		mw_alloc(e, w);
+	}
+	range_choose(e, w);
+	m->win = w;
+	m->rkey = w->rkey;
+	if (poison && chance(700)) {
+		m->must_fail = IBV_WC_MW_BIND_ERR;
+		m->op = IBV_WR_BIND_MW;
+		w->len = chance(300) ? 0 : w->len;
+		w->at = w->len == 0 ? w->at : 0 - draw(ARENA_BYTES);
+	}
+}
+
+/* The window is given back while it is bound; or it is asked for by a request. */
+static void
+local_inv_choose(struct end *e, struct msg *m, bool poison)
+{
+	struct win *w = win_in(e, WIN_BOUND);
+
+	if (poison && chance(700)) {
+		w = win_in(e, WIN_FREE);
+		m->must_fail = IBV_WC_MW_BIND_ERR;
+		m->rkey = w != NULL ? w->rkey : e->host->mr[e->pd]->rkey;
+		return;
+	}
+	if (w != NULL && w->users == 0 && chance(100)) {
+		CHECK(ibv_dealloc_mw(w->mw) == 0, "ibv_dealloc_mw");
+		mw_alloc(e, w);
+	}
+	if (w == NULL || w->users != 0 || w->state == WIN_FREE) {
+		m->op = IBV_WR_BIND_MW;
+		bind_choose(e, m, poison);
+		return;
+	}
+	m->win = w;
+	m->rkey = w->rkey;
+}
+
+void
+win_choose(struct end *e, struct msg *m, bool poison)
+{
+	if (m->op == IBV_WR_SEND_WITH_INV)
+		invalidate_choose(e, m, poison);
+	else if (m->op == IBV_WR_LOCAL_INV)
+		local_inv_choose(e, m, poison);
+	else if (m->op == IBV_WR_BIND_MW)
+		bind_choose(e, m, poison);
+}
+
+/* A READ that comes again is looked at again: none may be under way. */
+static bool
+read_through(struct end *e, const struct win *w, uint32_t end)
+{
+	for (uint32_t s = e->retired; s != end; s++) {
+		const struct msg *m = end_msg(e, s);
+
+		if (m->win == w && m->op == IBV_WR_RDMA_READ)
+			return true;
+	}
+	return false;
+}
+
+void
+win_fill(struct end *e, const struct msg *m, struct ibv_send_wr *wr)
+{
+	const struct win *w = m->win;
+
+	if (m->op == IBV_WR_SEND_WITH_INV || m->op == IBV_WR_LOCAL_INV)
+		wr->invalidate_rkey = m->rkey;
+	if (m->op == IBV_WR_SEND_WITH_INV && w != NULL && read_through(e, w, m->seq))
+		wr->send_flags |= IBV_SEND_FENCE;
+	if (!is_local(m))
+		return;
+	wr->send_flags &= IBV_SEND_FENCE | IBV_SEND_SIGNALED;
+	if (m->op != IBV_WR_BIND_MW)
+		return;
+	wr->bind_mw.mw = w->mw;
+	wr->bind_mw.rkey = w->rkey;
+	wr->bind_mw.bind_info = (struct ibv_mw_bind_info){.mr = e->host->mr[e->pd],
+		.addr = w->at,
+		.length = w->len,
+		.mw_access_flags =
+			(unsigned)w->access | (w->zero ? IBV_ACCESS_ZERO_BASED : 0)};
+}
+
+/* ---- Requests through them ---- */
+
+static bool
+covers(const struct win *w, uint64_t at, uint32_t len, int need)
+{
+	return at >= w->at && at + len <= w->at + w->len && (w->access & need) == need;
+}
+
+static void
+go_through(const struct msg *m, struct ibv_send_wr *wr, uint64_t at, uint32_t rkey)
+{
+	if (is_atomic(m)) {
+		wr->wr.atomic.remote_addr = at;
+		wr->wr.atomic.rkey = rkey;
+	} else {
+		wr->wr.rdma.remote_addr = at;
+		wr->wr.rdma.rkey = rkey;
+	}
+}
+
+/* Where not all of it lies in the window. */
+static uint64_t
+beside(const struct msg *m, const struct win *w)
+{
+	uint64_t end = w->at + w->len;
+
+	if (is_word(m))
+		return (end + 7) & ~UINT64_C(7);
+	return chance(700) ? end - draw(m->len) : w->at - 1 - draw(100);
+}
+
+void
+win_use(struct end *e, struct msg *m, struct ibv_send_wr *wr, bool poison)
+{
+	uint64_t at = is_atomic(m) ? wr->wr.atomic.remote_addr : wr->wr.rdma.remote_addr;
+	struct win *w;
+
+	if (e->type != IBV_QPT_RC || m->remote.mr != NULL || m->must_fail != 0 ||
+		m->len == 0 || chance(500))
+		return;
+	w = win_in(e->peer, WIN_BOUND);
+	if (!poison) {
+		if (w == NULL || !covers(w, at, m->len, rights_needed(m)))
+			return;
+		m->win = w;
+		go_through(m, wr, w->zero ? at - w->at : at, w->rkey);
+		return;
+	}
+	m->must_fail = IBV_WC_REM_ACCESS_ERR;
+	if (w != NULL && chance(700)) {
+		if (covers(w, at, m->len, rights_needed(m)))
+			at = beside(m, w);
+		go_through(m, wr, w->zero ? at - w->at : at, w->rkey);
+	} else {
+		m->stale = true;
+		go_through(m, wr, at, key_refused(e));
+	}
+}
+
+/* ---- What becomes of them ---- */
+
+static bool
+is_user(const struct msg *m)
+{
+	return m->win != NULL && !is_local(m) && m->op != IBV_WR_SEND_WITH_INV;
+}
+
+void
+win_posted(struct msg *m)
+{
+	if (m->win == NULL)
+		return;
+	if (m->op == IBV_WR_BIND_MW)
+		m->win->state = WIN_BINDING;
+	else if (m->op == IBV_WR_LOCAL_INV)
+		m->win->state = WIN_LEAVING;
+	else if (m->op == IBV_WR_SEND_WITH_INV)
+		m->win->state = WIN_TAKEN;
+	else
+		m->win->users++;
+}
+
+void
+win_done(struct msg *m, bool ok)
+{
+	if (m->win == NULL || !ok)
+		return;
+	if (m->op == IBV_WR_BIND_MW)
+		m->win->state = WIN_BOUND;
+	else
+		win_free(m->win);
+}
+
+void
+win_taken(struct msg *m)
+{
+	CHECK(m->win->state == WIN_TAKEN && m->win->rkey == m->rkey,
+		"a window is invalidated, and nobody did that");
+	win_free(m->win);
+}
+
+void
+win_release(struct msg *m)
+{
+	if (is_user(m))
+		m->win->users--;
+	m->win = NULL;
+}
