@@ -28,6 +28,7 @@ struct cover {
 	uint64_t op[COVER_OPS];                       /* of the generator */
 	uint64_t request[COVER_TYPES][COVER_OPCODES]; /* good, by the receiver's type */
 	uint64_t window[COVER_OPCODES];               /* good, with a window */
+	uint64_t type1[2];                            /* windows bound, unbound */
 	uint64_t stale_keys;                          /* of windows, refused */
 	uint64_t retries_ran_out, lost;
 };

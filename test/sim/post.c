@@ -301,8 +301,8 @@ request_make(struct end *e, struct msg *m, struct request *r, bool poison)
 	return true;
 }
 
-static void
-posted(struct end *e, struct msg *m)
+void
+msg_posted(struct end *e, struct msg *m)
 {
 	if (is_atomic(m) && m->must_fail == 0)
 		atomic_posted(m);
@@ -349,6 +349,8 @@ end_post(struct end *e, unsigned count, bool poison)
 
 	if (e->type == IBV_QPT_UD && ud_target(e) == NULL)
 		return false;
+	if (!world.calm && !poison && chance(30) && win_bind(e))
+		return true;
 	while (n < count && e->posted + n - e->retired < END_MSGS) {
 		struct msg *m = end_msg(e, e->posted + n);
 
@@ -388,7 +390,7 @@ end_post(struct end *e, unsigned count, bool poison)
 		if (r[i].ah != NULL)
 			CHECK(ibv_destroy_ah(r[i].ah) == 0, "ibv_destroy_ah");
 		if (i < taken)
-			posted(e, m);
+			msg_posted(e, m);
 		else
 			put_back(e, m);
 	}

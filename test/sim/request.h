@@ -13,6 +13,9 @@ struct request {
 	bool invalid;
 };
 
+/* Accepted: it counts from now on. */
+void
+msg_posted(struct end *e, struct msg *m);
 void
 poison_note(struct end *e, struct msg *m);
 /* Of the memory it names. */

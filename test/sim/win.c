@@ -8,7 +8,9 @@
 static void
 mw_alloc(struct end *e, struct win *w)
 {
-	*w = (struct win){.mw = ibv_alloc_mw(e->host->pd[e->pd], IBV_MW_TYPE_2)};
+	enum ibv_mw_type type = w == &e->win[END_TYPE1] ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2;
+
+	*w = (struct win){.mw = ibv_alloc_mw(e->host->pd[e->pd], type)};
 	CHECK(w->mw != NULL, "ibv_alloc_mw: %s", strerror(errno));
 	w->rkey = w->mw->rkey;
 }
@@ -28,7 +30,11 @@ win_close(struct end *e)
 	for (unsigned i = 0; i < END_WINS; i++) {
 		struct win *w = &e->win[i];
 
-		CHECK(w->users == 0, "end %u: a window is in use at the end", e->number);
+		CHECK(w->users == 0 || i == END_TYPE1,
+			"end %u: a window is in use at the end", e->number);
+		if (w->state == WIN_BOUND)
+			CHECK(ibv_dereg_mr(e->host->mr[e->pd]) == EBUSY,
+				"end %u: a region goes from under a window", e->number);
 		if (w->mw != NULL)
 			CHECK(ibv_dealloc_mw(w->mw) == 0, "ibv_dealloc_mw");
 		w->mw = NULL;
@@ -47,19 +53,20 @@ win_free(struct win *w)
 void
 win_reset(struct end *e)
 {
-	for (unsigned i = 0; i < END_WINS; i++)
+	for (unsigned i = 0; i < END_TYPE1; i++)
 		win_free(&e->win[i]);
 }
 
 /* ---- Binding and invalidating ---- */
 
+/* Of type 2. */
 static struct win *
 win_in(struct end *e, enum win_state state)
 {
-	unsigned first = (unsigned)draw(END_WINS);
+	unsigned first = (unsigned)draw(END_TYPE1);
 
-	for (unsigned i = 0; i < END_WINS; i++) {
-		struct win *w = &e->win[(first + i) % END_WINS];
+	for (unsigned i = 0; i < END_TYPE1; i++) {
+		struct win *w = &e->win[(first + i) % END_TYPE1];
 
 		if (w->mw != NULL && w->state == state)
 			return w;
@@ -82,7 +89,7 @@ key_refused(const struct end *e)
 		if (n / 2 >= world.conns || !c->used || n % 2 >= c->ends ||
 			x->host != e->peer->host || w->mw == NULL)
 			continue;
-		if (x != e->peer || w->state == WIN_TAKEN)
+		if (w != &x->win[END_TYPE1] && (x != e->peer || w->state == WIN_TAKEN))
 			return w->rkey;
 		if (w->dead != 0)
 			return w->dead;
@@ -97,9 +104,12 @@ invalidate_choose(struct end *e, struct msg *m, bool poison)
 
 	if (poison && chance(700)) {
 		m->must_fail = IBV_WC_REM_ACCESS_ERR;
-		/* A region's key cannot be invalidated. */
-		m->rkey = chance(300) ? e->peer->host->mr[e->peer->pd]->rkey
-				      : key_refused(e);
+		/* Neither a region's key nor one of type 1 can be invalidated. */
+		if (chance(300) && e->peer->win[END_TYPE1].mw != NULL)
+			m->rkey = e->peer->win[END_TYPE1].rkey;
+		else
+			m->rkey = chance(300) ? e->peer->host->mr[e->peer->pd]->rkey
+					      : key_refused(e);
 	} else if (w != NULL) {
 		m->win = w;
 		m->rkey = w->rkey;
@@ -221,6 +231,56 @@ win_fill(struct end *e, const struct msg *m, struct ibv_send_wr *wr)
 			(unsigned)w->access | (w->zero ? IBV_ACCESS_ZERO_BASED : 0)};
 }
 
+static bool
+bind_post(struct end *e, struct msg *m, const struct win *w)
+{
+	struct ibv_mw_bind bind = {.wr_id = ID_MAKE(ID_SEND, e->number, m->seq),
+		.send_flags = m->signaled ? IBV_SEND_SIGNALED : 0,
+		.bind_info = {.mr = e->host->mr[e->pd],
+			.addr = w->at,
+			.length = w->len,
+			.mw_access_flags = (unsigned)w->access |
+					   (w->zero ? IBV_ACCESS_ZERO_BASED : 0)}};
+	int err, want = e->posted - e->freed < e->max_wr ? 0 : ENOMEM;
+
+	if (w->len == 0 && chance(500))
+		bind.bind_info = (struct ibv_mw_bind_info){0};
+	err = ibv_bind_mw(e->qp, w->mw, &bind);
+	want = e->state < IBV_QPS_RTS ? EINVAL : want;
+	CHECK(err == want, "end %u: ibv_bind_mw says %d, not %d", e->number, err, want);
+	CHECK(err != 0 || w->mw->rkey == w->rkey, "end %u: ibv_bind_mw makes key 0x%x",
+		e->number, w->mw->rkey);
+	return err == 0;
+}
+
+bool
+win_bind(struct end *e)
+{
+	struct win *w = &e->win[END_TYPE1], next = *w;
+	struct msg *m = end_msg(e, e->posted);
+
+	if (w->mw == NULL || w->users != 0 || w->state == WIN_BINDING ||
+		e->posted - e->retired >= END_MSGS)
+		return false;
+	next.old = w->state == WIN_BOUND ? w->rkey : 0;
+	range_choose(e, &next);
+	if (w->state == WIN_BOUND && chance(300))
+		next.len = 0;
+	memset(m, 0, sizeof(*m));
+	m->seq = e->posted;
+	m->op = IBV_WR_BIND_MW;
+	m->to = e->peer;
+	m->at = sim.now;
+	m->signaled = true;
+	if (!bind_post(e, m, &next))
+		return false;
+	*w = next;
+	m->win = w;
+	m->rkey = w->rkey;
+	msg_posted(e, m);
+	return true;
+}
+
 /* ---- Requests through them ---- */
 
 static bool
@@ -239,6 +299,21 @@ go_through(const struct msg *m, struct ibv_send_wr *wr, uint64_t at, uint32_t rk
 		wr->wr.rdma.remote_addr = at;
 		wr->wr.rdma.rkey = rkey;
 	}
+}
+
+/* Through which one gets to the memory of this end: its own, or one of type 1 of another
+ * end of the same PD. */
+static struct win *
+window_choose(struct end *to)
+{
+	struct conn *c = &world.conn[draw(world.conns)];
+	struct end *x = &c->end[draw(c->ends)];
+
+	if (!c->used || x->host != to->host || x->pd != to->pd || chance(500))
+		x = to;
+	if (x->win[END_TYPE1].state == WIN_BOUND && (x != to || chance(400)))
+		return &x->win[END_TYPE1];
+	return win_in(to, WIN_BOUND);
 }
 
 /* Where not all of it lies in the window. */
@@ -261,7 +336,7 @@ win_use(struct end *e, struct msg *m, struct ibv_send_wr *wr, bool poison)
 	if (e->type != IBV_QPT_RC || m->remote.mr != NULL || m->must_fail != 0 ||
 		m->len == 0 || chance(500))
 		return;
-	w = win_in(e->peer, WIN_BOUND);
+	w = window_choose(e->peer);
 	if (!poison) {
 		if (w == NULL || !covers(w, at, m->len, rights_needed(m)))
 			return;
@@ -306,12 +381,18 @@ win_posted(struct msg *m)
 void
 win_done(struct msg *m, bool ok)
 {
-	if (m->win == NULL || !ok)
+	struct win *w = m->win;
+	bool type1 = w != NULL && w->mw->type == IBV_MW_TYPE_1;
+
+	if (w == NULL || (!ok && !type1))
 		return;
-	if (m->op == IBV_WR_BIND_MW)
-		m->win->state = WIN_BOUND;
-	else
-		win_free(m->win);
+	if (m->op != IBV_WR_BIND_MW) {
+		win_free(w);
+		return;
+	}
+	w->state = !ok ? WIN_UNSURE : w->len != 0 ? WIN_BOUND : WIN_FREE;
+	w->dead = ok && w->old != 0 ? w->old : w->dead;
+	cover.type1[w->len == 0] += ok && type1;
 }
 
 void

@@ -13,6 +13,7 @@
 #include "sim.h"
 
 #define END_WINS 3
+#define END_TYPE1 (END_WINS - 1) /* the place of the one of type 1 */
 
 struct end;
 struct msg;
@@ -23,6 +24,7 @@ enum win_state {
 	WIN_BOUND,
 	WIN_LEAVING, /* its owner has asked for that */
 	WIN_TAKEN,   /* its owner's peer has */
+	WIN_UNSURE,  /* type 1: a bind of it was flushed */
 };
 
 struct win {
@@ -31,6 +33,7 @@ struct win {
 	bool zero;     /* bytes are counted from its start */
 	uint32_t rkey; /* now, or the last */
 	uint32_t dead; /* one that it had; 0: none */
+	uint32_t old;  /* dead when the bind is done */
 	uint64_t at;
 	uint32_t len;
 	int access;
@@ -45,6 +48,9 @@ win_close(struct end *e);
 void
 win_reset(struct end *e);
 
+/* Posts a bind of type 1. False: it could not be. */
+bool
+win_bind(struct end *e);
 /* Finds what a request invalidates or binds, or makes it another one. */
 void
 win_choose(struct end *e, struct msg *m, bool poison);
