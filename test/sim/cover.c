@@ -185,6 +185,10 @@ print_requests(const struct cover *c)
 		unsigned op = requests[i].op;
 
 		row("request RC", requests[i].name, c->request[IBV_QPT_RC][op], true);
+		/* A target binds nothing that a SEND could invalidate. */
+		if (op != IBV_WR_SEND_WITH_INV && op != IBV_WR_ATOMIC_WRITE)
+			row("request XRC", requests[i].name,
+				c->request[IBV_QPT_XRC_RECV][op], true);
 		if (requests[i].uc)
 			row("request UC", requests[i].name, c->request[IBV_QPT_UC][op],
 				true);

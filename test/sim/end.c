@@ -6,6 +6,7 @@
 #include "end.h"
 #include "ext.h"
 #include "msg.h"
+#include "xrc.h"
 
 struct world world;
 
@@ -36,6 +37,8 @@ rq_open(struct end *e)
 	m->srq = NULL;
 	m->pd = e->pd;
 	recv_open(m, RECV_RING);
+	if (is_target(e))
+		xrc_open(e);
 }
 
 static struct ibv_qp *
@@ -58,8 +61,13 @@ qp_make(struct end *e, struct recv_model *srq)
 
 	CHECK(rocade_context_set_engine(e->host->ctx, (int)e->engine) == 0, "set_engine");
 	e->ex = chance(300);
-	qp = e->ex ? ext_qp_create(e->host->ctx, e->host->pd[e->pd], &attr)
-		   : ibv_create_qp(e->host->pd[e->pd], &attr);
+	if (is_initiator(e))
+		attr.qp_type = IBV_QPT_XRC_SEND;
+	if (is_target(e))
+		qp = xrc_target_create(e, &attr);
+	else
+		qp = e->ex ? ext_qp_create(e->host->ctx, e->host->pd[e->pd], &attr)
+			   : ibv_create_qp(e->host->pd[e->pd], &attr);
 	CHECK(qp != NULL, "ibv_create_qp: %s", strerror(errno));
 	e->max_wr = attr.cap.max_send_wr;
 	e->max_sge = attr.cap.max_send_sge;
@@ -92,7 +100,7 @@ end_plan(struct end *e, struct conn *c, unsigned i, struct host *h)
 	e->rq.cap = 40 + (uint32_t)draw(100) +
 		    (c->type == IBV_QPT_UD ? 4096 : 10 * conn_mtu(c));
 	e->recv = &e->rq;
-	if (h->conf.srqs != 0 && chance(600))
+	if (h->conf.srqs != 0 && !c->xrc && chance(600))
 		e->recv = &h->srq[draw(h->conf.srqs)];
 	e->recv->users++;
 	e->scq->size += e->max_wr;
@@ -139,6 +147,7 @@ conn_plan(struct conn *c, unsigned number, enum ibv_qp_type type, struct host *a
 	c->number = number;
 	c->type = type;
 	c->ends = type == IBV_QPT_UD ? 1 : 2;
+	c->xrc = type == IBV_QPT_RC && chance(200);
 	c->ipv6 = chance(400);
 	/* Smaller ones make more packets of the same bytes. */
 	c->mtu = chance(500) ? IBV_MTU_256 + (unsigned)draw(2)
@@ -192,6 +201,8 @@ end_close(struct end *e)
 	CHECK(ibv_destroy_qp(e->qp) == 0, "ibv_destroy_qp");
 	win_close(e);
 	recv_close(&e->rq);
+	if (is_target(e))
+		xrc_close(e);
 	e->recv->users--;
 	pattern_fill(e->words.data, e->words.len);
 	arena_put(&e->host->arena, &e->words);
@@ -260,7 +271,7 @@ to_rtr(struct end *e, uint32_t rq_psn)
 		attr.ah_attr.grh.dgid = c->ipv6 ? there->gid6 : there->gid4;
 		mask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	}
-	if (e->type == IBV_QPT_RC)
+	if (e->type == IBV_QPT_RC && !is_initiator(e))
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	end_modify(e, IBV_QPS_RTR, &attr, mask);
 }
@@ -278,7 +289,9 @@ to_rts(struct end *e, uint32_t sq_psn)
 	};
 	int mask = IBV_QP_SQ_PSN;
 
-	if (e->type == IBV_QPT_RC)
+	if (is_target(e))
+		mask |= IBV_QP_TIMEOUT;
+	else if (e->type == IBV_QPT_RC)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
 	end_modify(e, IBV_QPS_RTS, &attr, mask);
@@ -322,7 +335,7 @@ conn_fault(struct conn *c)
 void
 end_in_error(struct end *e)
 {
-	e->last_wqe += e->recv != &e->rq;
+	e->last_wqe += e->recv != &e->rq || is_target(e);
 	conn_fault(e->conn);
 }
 
@@ -334,7 +347,7 @@ held_forget(struct end *e)
 {
 	const struct qp *qp = to_qp(e->qp)->qp;
 
-	if (!qp->resp.wqe_held || e->recv == &e->rq)
+	if (!qp->resp.wqe_held || (e->recv == &e->rq && !is_target(e)))
 		return;
 	recv_done(e->recv, recv_find(e->recv, qp->wqe->wr_id), UINT32_MAX);
 }
@@ -344,7 +357,8 @@ end_reset(struct end *e)
 {
 	if (e->state == IBV_QPS_RESET)
 		return;
-	if (chance(700)) {
+	/* What a target has received stays in the CQ: it is to be known before. */
+	if (chance(700) || is_target(e)) {
 		cq_poll(e->scq, 100000);
 		cq_poll(e->rcq, 100000);
 	}
@@ -354,7 +368,7 @@ end_reset(struct end *e)
 	if (e->rcq != e->scq)
 		cq_purged(e->rcq, e);
 	end_modify(e, IBV_QPS_RESET, NULL, 0);
-	if (e->recv == &e->rq)
+	if (e->recv == &e->rq && !is_target(e))
 		recv_drop_all(&e->rq);
 }
 

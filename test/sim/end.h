@@ -58,6 +58,8 @@ struct end {
 	bool sig_all;
 	bool ex; /* posts by ibv_wr_*: all of a list, or nothing */
 	uint32_t qkey;
+	struct ibv_xrcd *xrcd; /* a target's, and the number of its SRQ */
+	uint32_t srqn;
 	uint32_t psn; /* where its requests start in this life */
 
 	/* Sends: indices run freely since RESET. */
@@ -92,7 +94,8 @@ struct conn {
 	unsigned number;
 	enum ibv_qp_type type;
 	bool used;
-	bool up; /* both ends are RTS */
+	bool up;  /* both ends are RTS */
+	bool xrc; /* of RC: end 0 is an initiator, end 1 a target */
 	bool ipv6;
 	bool fault; /* something was done that may fail it */
 	bool big;   /* long messages now and then */
@@ -190,6 +193,18 @@ static inline bool
 is_atomic(const struct msg *m)
 {
 	return m->op == IBV_WR_ATOMIC_CMP_AND_SWP || m->op == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static inline bool
+is_initiator(const struct end *e)
+{
+	return e->conn->xrc && e == &e->conn->end[0];
+}
+
+static inline bool
+is_target(const struct end *e)
+{
+	return e->conn->xrc && e == &e->conn->end[1];
 }
 
 /* Done where it stands in the send queue, and no packet. */

@@ -31,7 +31,7 @@ ext_qp_create(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_att
 
 	if (attr->qp_type != IBV_QPT_UD)
 		ex.send_ops_flags |= WRITES;
-	if (attr->qp_type == IBV_QPT_RC)
+	if (attr->qp_type == IBV_QPT_RC || attr->qp_type == IBV_QPT_XRC_SEND)
 		ex.send_ops_flags |= ANSWERED | WINDOWS;
 	qp = ibv_create_qp_ex(ctx, &ex);
 	attr->cap = ex.cap;
@@ -116,8 +116,11 @@ ext_post(struct ibv_qp *qp, const struct ibv_send_wr *list)
 		if (qp->qp_type == IBV_QPT_UD)
 			ibv_wr_set_ud_addr(ex, list->wr.ud.ah, list->wr.ud.remote_qpn,
 				list->wr.ud.remote_qkey);
-		if (list->opcode != IBV_WR_LOCAL_INV && list->opcode != IBV_WR_BIND_MW)
-			set_data(ex, list);
+		if (list->opcode == IBV_WR_LOCAL_INV || list->opcode == IBV_WR_BIND_MW)
+			continue;
+		if (qp->qp_type == IBV_QPT_XRC_SEND)
+			ibv_wr_set_xrc_srqn(ex, list->qp_type.xrc.remote_srqn);
+		set_data(ex, list);
 	}
 	return ibv_wr_complete(ex);
 }

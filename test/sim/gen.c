@@ -335,7 +335,7 @@ flushed_check(struct end *e)
 	cq_poll(e->rcq, 100000);
 	CHECK(only_silent_left(e), "end %u: request %u was not flushed", e->number,
 		e->done);
-	CHECK(e->recv != &e->rq || e->rq.live == 0,
+	CHECK(e->recv != &e->rq || e->rq.live == 0 || is_target(e),
 		"end %u: %u receives were not flushed", e->number, e->rq.live);
 }
 

@@ -284,7 +284,8 @@ count_dup(struct link *l, const struct frame *f)
 {
 	const struct bth *bth = frame_bth(f->data, f->len);
 
-	if (bth != NULL && op_rows[bth->opcode].service != SERVICE_RC)
+	if (bth != NULL && (op_rows[bth->opcode].service == SERVICE_UC ||
+				   op_rows[bth->opcode].service == SERVICE_UD))
 		l->dups++;
 }
 

@@ -98,7 +98,7 @@ failed_check(const struct end *e, struct msg *m)
 static void
 cover_done(const struct msg *m, bool ok)
 {
-	cover.request[m->to->type % COVER_TYPES][m->op % COVER_OPCODES] += ok;
+	cover.request[m->to->qp->qp_type % COVER_TYPES][m->op % COVER_OPCODES] += ok;
 	cover.window[m->op % COVER_OPCODES] += ok && m->win != NULL;
 }
 

@@ -45,12 +45,30 @@ rights_check(struct end *e, struct msg *m, bool poison)
 	m->op = IBV_WR_SEND;
 }
 
+/* An SRQ that the target's domain has not: another target's, or none. */
+static uint32_t
+srqn_refused(const struct end *to)
+{
+	unsigned first = (unsigned)draw(world.conns);
+
+	for (unsigned i = 0; i < world.conns; i++) {
+		const struct conn *c = &world.conn[(first + i) % world.conns];
+
+		if (c->used && c->xrc && c != to->conn && c->end[1].host == to->host)
+			return c->end[1].srqn;
+	}
+	return to->srqn ^ 0x800000;
+}
+
 void
 poison_make(struct end *e, struct msg *m, struct request *r)
 {
 	bool reliable = e->type == IBV_QPT_RC;
 
-	if (r->wr.num_sge > 0 && !m->inlined && m->len != 0 && chance(300)) {
+	if (e->conn->xrc && !is_local(m) && chance(300)) {
+		r->wr.qp_type.xrc.remote_srqn = srqn_refused(e->peer);
+		m->must_fail = IBV_WC_REM_INV_REQ_ERR;
+	} else if (r->wr.num_sge > 0 && !m->inlined && m->len != 0 && chance(300)) {
 		for (int i = 0; i < r->wr.num_sge; i++)
 			r->sge[i].lkey ^= chance(500) ? 1 : 0x5A000;
 		m->must_fail = IBV_WC_LOC_PROT_ERR;

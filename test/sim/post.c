@@ -21,8 +21,9 @@ static const enum ibv_wr_opcode ops_ud[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM};
 static uint8_t
 op_choose(const struct end *e)
 {
-	if (e->type == IBV_QPT_RC) /* its extended QPs were not asked for the last */
-		return (uint8_t)ops_rc[draw(RTE_DIM(ops_rc) - e->ex)];
+	/* Its extended QPs were not asked for the last, and XRC has it not. */
+	if (e->type == IBV_QPT_RC)
+		return (uint8_t)ops_rc[draw(RTE_DIM(ops_rc) - (e->ex || e->conn->xrc))];
 	return (uint8_t)(e->type == IBV_QPT_UC ? DRAW_OF(ops_uc) : DRAW_OF(ops_ud));
 }
 
@@ -269,6 +270,8 @@ request_make(struct end *e, struct msg *m, struct request *r, bool poison)
 			      (chance(150) ? IBV_SEND_FENCE : 0),
 		.imm_data = m->imm_data,
 	};
+	if (e->conn->xrc)
+		r->wr.qp_type.xrc.remote_srqn = e->peer->srqn;
 	win_fill(e, m, &r->wr);
 	if (!is_local(m) && !local_make(e, m, r))
 		return false;
@@ -347,6 +350,8 @@ end_post(struct end *e, unsigned count, bool poison)
 	unsigned n = 0, taken, got;
 	int err, want;
 
+	if (is_target(e)) /* it sends nothing: nothing to wait for in the end */
+		return world.calm;
 	if (e->type == IBV_QPT_UD && ud_target(e) == NULL)
 		return false;
 	if (!world.calm && !poison && chance(30) && win_bind(e))

@@ -275,10 +275,13 @@ recv_post(struct recv_model *m, unsigned count)
 	enum { LIST = 4 };
 	struct ibv_recv_wr wr[LIST], *bad = NULL;
 	struct ibv_sge sge[LIST][SGL_PIECES];
-	uint32_t room = m->max_wr - outstanding(m);
+	uint32_t room = 0;
 	unsigned n = 0, got = 0;
 	int err;
 
+	if (m->qp != NULL && m->qp->qp_type == IBV_QPT_XRC_SEND)
+		return false;
+	room = m->max_wr - outstanding(m);
 	for (; n < RTE_MIN(count, LIST + 0u); n++) {
 		struct recv *r = recv_slot(m, m->posted + n);
 
@@ -296,7 +299,7 @@ recv_post(struct recv_model *m, unsigned count)
 			sge[n][i].lkey ^= 0x33;
 		wr[n] = (struct ibv_recv_wr){
 			.wr_id = ID_MAKE(
-				m->srq != NULL ? ID_SRQ : ID_RECV, m->number, r->index),
+				m->qp == NULL ? ID_SRQ : ID_RECV, m->number, r->index),
 			.sg_list = sge[n],
 			.num_sge = (int)r->sgl.n,
 		};

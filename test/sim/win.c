@@ -18,7 +18,7 @@ mw_alloc(struct end *e, struct win *w)
 void
 win_open(struct end *e)
 {
-	bool any = e->type == IBV_QPT_RC && chance(600);
+	bool any = e->type == IBV_QPT_RC && !is_target(e) && chance(600);
 
 	for (unsigned i = 0; i < END_WINS && any; i++)
 		mw_alloc(e, &e->win[i]);
