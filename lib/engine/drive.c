@@ -35,7 +35,7 @@ called_again(struct engine *e)
 static bool
 has_more(const struct engine *e)
 {
-	return !TAILQ_EMPTY(&e->ready) || !TAILQ_EMPTY(&e->held) || e->stage_count != 0;
+	return !TAILQ_EMPTY(&e->ready) || e->stage_count != 0;
 }
 
 /* The gate is held: true when the keeper sleeps for too long. */

@@ -8,7 +8,6 @@
 #include "engine/guard.h"
 #include "engine/internal.h"
 
-#define ENGINE_FEW 4    /* packets: what one or two messages and answers to them are */
 #define GATE_SPINS 2000 /* some microseconds: a turn of the loop */
 
 /*
@@ -54,11 +53,10 @@ engine_turn(struct engine *e, uint64_t now)
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_ring_served(e);
 	moved = engine_tx(e, now);
-	/* Last: what an application posts in answer to what came leaves in the next turn at
-	 * once. Where much comes nobody waits for one answer, and what is owed for it leaves
-	 * while the QPs are in the cache. */
+	/* Last: what an application posts in answer to what came leaves at the start of the
+	 * next turn. What is owed leaves in this one: there may be no next for long. */
 	came = engine_rx(e, now);
-	if (came > ENGINE_FEW)
+	if (came != 0)
 		moved += engine_tx(e, now);
 	guard_leave();
 	return moved + came;
@@ -97,7 +95,7 @@ engine_clock_wall(uint64_t stamp)
 static bool
 engine_busy(const struct engine *e)
 {
-	if (!TAILQ_EMPTY(&e->ready) || !TAILQ_EMPTY(&e->held) || e->stage_count != 0 ||
+	if (!TAILQ_EMPTY(&e->ready) || e->stage_count != 0 ||
 		__atomic_load_n(&e->doorbells, __ATOMIC_RELAXED) != NULL)
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
@@ -205,7 +203,6 @@ engine_create(struct dev *dev, unsigned index)
 		.gid_count = DEV_GIDS,
 		.stats = &e->stats};
 	TAILQ_INIT(&e->ready);
-	TAILQ_INIT(&e->held);
 	TAILQ_INIT(&e->unresolved);
 	LIST_INIT(&e->peers);
 	rte_ticketlock_init(&e->gate);
@@ -236,8 +233,7 @@ handoff_destroy(struct engine *e)
 void
 engine_destroy(struct engine *e)
 {
-	assert(TAILQ_EMPTY(&e->ready) && TAILQ_EMPTY(&e->held) &&
-	       TAILQ_EMPTY(&e->unresolved));
+	assert(TAILQ_EMPTY(&e->ready) && TAILQ_EMPTY(&e->unresolved));
 	assert(LIST_EMPTY(&e->peers) && e->wheel.count == 0 && e->doorbells == NULL);
 	handoff_destroy(e);
 	engine_tx_fini(e);

@@ -22,7 +22,6 @@ struct engine {
 	uint32_t net_generation;
 	struct qp_env env;
 	TAILQ_HEAD(engine_qps, qp) ready;
-	struct engine_qps held; /* owe an acknowledgement for the next turn; on_ready */
 	struct engine_qps unresolved;     /* wait for the next hop's MAC */
 	struct pkt stage[ENGINE_TX_TURN]; /* what the port refused: goes first */
 	uint32_t stage_from, stage_count;

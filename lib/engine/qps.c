@@ -42,7 +42,6 @@ engine_unwait(struct engine *e, struct qp *qp)
 static void
 ready_remove(struct engine *e, struct qp *qp)
 {
-	TAILQ_CONCAT(&e->ready, &e->held, ready_link);
 	TAILQ_REMOVE(qp->on_unresolved ? &e->unresolved : &e->ready, qp, ready_link);
 	qp->on_ready = qp->on_unresolved = false;
 }

@@ -241,14 +241,8 @@ requeue(struct engine *e, struct qp *qp)
 		engine_wait(e, qp);
 	else
 		engine_unwait(e, qp);
-	if (!more || (qp->on_waiting && !qp_owes_response(qp)))
-		return;
-	if (unlikely(qp_ack_only(qp))) {
-		qp->on_ready = true;
-		TAILQ_INSERT_TAIL(&e->held, qp, ready_link);
-	} else {
+	if (more && (!qp->on_waiting || qp_owes_response(qp)))
 		engine_ready(e, qp);
-	}
 }
 
 /* The windows that acknowledgements have opened let waiting QPs go on, first come first.
@@ -383,7 +377,6 @@ engine_tx(struct engine *e, uint64_t now)
 	unsigned moved = 0;
 
 	generation_check(e);
-	TAILQ_CONCAT(&e->ready, &e->held, ready_link);
 	if (e->net_duty)
 		net_duty(e, now);
 	while (moved < ENGINE_TX_TURN && stage_empty(e, now)) {

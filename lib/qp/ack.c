@@ -65,7 +65,6 @@ acknowledge(struct qp *qp, struct pkt *pkt)
 	be24_put(aeth->msn, resp->msn);
 	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
 	resp->owed = 0;
-	resp->ack_held = false;
 }
 
 unsigned

@@ -68,33 +68,13 @@ req_wants_tx(const struct qp *qp)
 	return req_in_window(qp) && req_has_next(qp);
 }
 
-/* A plain acknowledgement lets requests go before it, once: what answers the message it is
- * for would wait for it, and the peer's application too. */
-static bool
-ack_steps_back(struct qp *qp)
-{
-	struct responder *resp = &qp->resp;
-
-	if (resp->owed != OWED_ACK || resp->ack_held || resp_jobs_pending(qp))
-		return false;
-	resp->ack_held = qp->state == IBV_QPS_RTS && !qp_peer_full(qp) && req_wants_tx(qp);
-	return resp->ack_held;
-}
-
-bool
-qp_ack_only(const struct qp *qp)
-{
-	return qp->resp.ack_held && qp->resp.owed == OWED_ACK && !resp_jobs_pending(qp) &&
-	       !req_wants_tx(qp);
-}
-
 unsigned
 qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	unsigned built = 0;
 
 	/* Acknowledgements first; then READ responses and requests share the rest. */
-	if (qp_owes_response(qp) && n != 0 && !ack_steps_back(qp))
+	if (qp_owes_response(qp) && n != 0)
 		built = resp_tx(qp, pkts, req_wants_tx(qp) ? RTE_MAX(n / 2, 1u) : n);
 	if (unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))
 		qp_flush(qp);

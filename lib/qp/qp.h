@@ -179,7 +179,6 @@ struct responder {
 		       * PSN when it leaves */
 	uint8_t msg; /* op_kind of the message in progress, OP_UNKNOWN between messages */
 	bool wqe_held;     /* wqe is a receive that was taken and not completed */
-	bool ack_held;     /* requests went before the acknowledgement that is owed */
 	uint32_t received; /* bytes of the message so far */
 	struct sge_pos pos;
 	/* WRITE in progress. */
@@ -366,11 +365,6 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 /* Whether qp_tx() would have something, apart from the peer's window. */
 bool
 qp_wants_tx(const struct qp *qp);
-
-/* Whether all that it would have is an acknowledgement that requests went before: it may
- * follow a turn later. */
-bool
-qp_ack_only(const struct qp *qp);
 
 /* The time of qp_deadline() has come. */
 void

@@ -174,7 +174,9 @@ test_threads(void **state)
 			struct cqe cqe;
 
 			while (sent[i] < n && sent[i] - received[i] < 64) {
-				assert_int_equal(bed_recv(&b[i], sent[i], 0, 100), 0);
+				/* Engines write to memory of their own. */
+				assert_int_equal(
+					bed_recv(&b[i], sent[i], i * 128, 100), 0);
 				assert_int_equal(bed_send(&a[i], sent[i], 0, 100,
 							 IBV_SEND_SIGNALED),
 					0);
@@ -297,44 +299,6 @@ test_coalesced(void **state)
 	fini();
 }
 
-/* The acknowledgement of one message leaves in the next turn, and requests that were posted
- * in answer before it; it is not forgotten when nothing else comes. */
-static void
-test_answer_first(void **state)
-{
-	struct engine *e;
-	uint64_t sent;
-
-	(void)state;
-	init(1);
-	post(1, 8);
-	bed_settle(&bed);
-	expect(1);
-	e = bed.b.dev->engines[0];
-	assert_int_equal(bed_recv(&b[0], 1, 0, 8), 0);
-	assert_int_equal(bed_recv(&a[0], 2, 0, 8), 0);
-	assert_int_equal(bed_send(&a[0], 1, 0, 8, IBV_SEND_SIGNALED), 0);
-	engine_run(bed.a.dev->engines[0], bed.now);
-	bed_carry(&bed);
-	sent = b[0].qp->stats.tx_packets;
-	engine_run(e, bed.now);
-	assert_int_equal(b[0].qp->stats.tx_packets, sent);
-	assert_int_equal(bed_send(&b[0], 2, 0, 8, IBV_SEND_SIGNALED), 0);
-	engine_run(e, bed.now);
-	assert_int_equal(b[0].qp->stats.tx_packets, sent + 1);
-	assert_true(b[0].qp->resp.owed != 0);
-	assert_int_equal(engine_deadline(e), 0);
-	engine_run(e, bed.now);
-	assert_int_equal(b[0].qp->stats.tx_packets, sent + 2);
-	assert_int_equal(b[0].qp->resp.owed, 0);
-	bed_settle(&bed);
-	bed_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 1, 1);
-	bed_expect_sent(&b[0], 2, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&a[0], 2, 1);
-	fini();
-}
-
 int
 main(void)
 {
@@ -345,7 +309,6 @@ main(void)
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_drops),
 		cmocka_unit_test(test_coalesced),
-		cmocka_unit_test(test_answer_first),
 	};
 
 	return cmocka_run_group_tests_name("engine rx", tests, NULL, NULL);

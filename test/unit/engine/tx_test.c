@@ -326,11 +326,10 @@ test_unresolved_nak(void **state)
 	while (bed.b.roce_frames == 0)
 		bed_turn(&bed);
 	bed.a.deaf = true;
-	bed_turn(&bed);
-	assert_int_equal(b[0].qp->state, IBV_QPS_ERR);
 	neigh_flush(bed.b.dev->net, true);
 	b[0].qp->resolved = false;
 	bed_turn(&bed);
+	assert_int_equal(b[0].qp->state, IBV_QPS_ERR);
 	assert_true(b[0].qp->on_unresolved);
 	assert_true(bed_received(&b[0], &cqe));
 	assert_int_equal(cqe.status, IBV_WC_LOC_LEN_ERR);
