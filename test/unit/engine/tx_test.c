@@ -320,6 +320,7 @@ test_unresolved_nak(void **state)
 
 	(void)state;
 	init(NULL, &plain, 1);
+	bed_run(&bed, 10 * SEC_NS); /* the announcements are over */
 	assert_int_equal(bed_recv(&b[0], 1, 0, 4), 0);
 	assert_int_equal(bed_send(&a[0], 1, 0, 8, 0), 0);
 	/* b learns a's MAC from its ARP request: take the memory of it away. */
