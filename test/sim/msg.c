@@ -98,7 +98,10 @@ failed_check(const struct end *e, struct msg *m)
 static void
 cover_done(const struct msg *m, bool ok)
 {
-	cover.request[m->to->qp->qp_type % COVER_TYPES][m->op % COVER_OPCODES] += ok;
+	/* Not its QP's: a datagram's receiver may be gone. */
+	unsigned type = m->to->conn->xrc ? IBV_QPT_XRC_RECV : m->to->type;
+
+	cover.request[type % COVER_TYPES][m->op % COVER_OPCODES] += ok;
 	cover.window[m->op % COVER_OPCODES] += ok && m->win != NULL;
 }
 
