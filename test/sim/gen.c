@@ -443,15 +443,16 @@ end_rests(struct end *e)
 {
 	if (host_broken(e->host) || (e->peer != NULL && host_broken(e->peer->host)))
 		return true;
+	/* In SQD too: the peer may wait for it to drain itself. */
+	if (e->peer != NULL && e->peer->taken != e->peer->takers &&
+		e->state != IBV_QPS_RESET && e->state != IBV_QPS_ERR)
+		recv_post(e->recv, 1 + (unsigned)draw(4));
 	if (e->state == IBV_QPS_SQD)
 		drain_end(e);
 	if (e->state == IBV_QPS_SQE)
 		sqe_heal(e);
 	if (e->state == IBV_QPS_SQD || e->state == IBV_QPS_SQE)
 		return false;
-	if (e->peer != NULL && e->peer->taken != e->peer->takers &&
-		e->state != IBV_QPS_RESET && e->state != IBV_QPS_ERR)
-		recv_post(e->recv, 1 + (unsigned)draw(4));
 	if (e->state == IBV_QPS_RTS && !e->last_posted && e->conn->up)
 		e->last_posted = end_post(e, 1, false);
 	if (e->state == IBV_QPS_RTS && e->conn->up && !e->last_posted)

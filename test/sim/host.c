@@ -208,7 +208,8 @@ host_flush(struct host *h)
 	unsigned stall = h->wire->link->conf.stall;
 
 	h->wire->link->conf.stall = 0;
-	for (unsigned n = 0; n < 1000 && host_has_frames(h); n++)
+	/* A megabyte between two ends here, in small packets and windows, takes its turns. */
+	for (unsigned n = 0; n < 100000 && host_has_frames(h); n++)
 		host_turn(h, n % h->conf.engines);
 	CHECK(!host_has_frames(h), "host %u does not get rid of its frames", h->index);
 	h->wire->link->conf.stall = stall;
