@@ -300,6 +300,24 @@ host_modify(struct host *h, enum ibv_qp_state state)
 }
 
 void
+host_rise(struct host *h, struct qp_attr *attr, struct path_addr *addr)
+{
+	memcpy(h->gid[0], attr->path.sgid, 16);
+	attr->state = IBV_QPS_INIT;
+	assert_int_equal(
+		qp_modify(&h->qp, attr, host_mask(h, MASK_INIT), IBV_MTU_4096), 0);
+	attr->state = IBV_QPS_RTR;
+	assert_int_equal(
+		qp_modify(&h->qp, attr, host_mask(h, MASK_RTR), IBV_MTU_4096), 0);
+	memcpy(addr->src_gid, attr->path.sgid, 16);
+	memcpy(addr->dst_gid, attr->path.dgid, 16);
+	qp_set_headers(&h->qp, addr);
+	attr->state = IBV_QPS_RTS;
+	assert_int_equal(
+		qp_modify(&h->qp, attr, host_mask(h, MASK_RTS), IBV_MTU_4096), 0);
+}
+
+void
 host_connect(struct host *h)
 {
 	struct qp_attr attr = host_attr(h);
@@ -310,19 +328,7 @@ host_connect(struct host *h)
 		.hop_limit = 64,
 	};
 
-	memcpy(h->gid[0], attr.path.sgid, 16);
-	attr.state = IBV_QPS_INIT;
-	assert_int_equal(
-		qp_modify(&h->qp, &attr, host_mask(h, MASK_INIT), IBV_MTU_4096), 0);
-	attr.state = IBV_QPS_RTR;
-	assert_int_equal(
-		qp_modify(&h->qp, &attr, host_mask(h, MASK_RTR), IBV_MTU_4096), 0);
-	memcpy(addr.src_gid, attr.path.sgid, 16);
-	memcpy(addr.dst_gid, attr.path.dgid, 16);
-	qp_set_headers(&h->qp, &addr);
-	attr.state = IBV_QPS_RTS;
-	assert_int_equal(
-		qp_modify(&h->qp, &attr, host_mask(h, MASK_RTS), IBV_MTU_4096), 0);
+	host_rise(h, &attr, &addr);
 }
 
 void

@@ -102,6 +102,9 @@ void
 pair_connect(struct pair *p);
 void
 host_connect(struct host *h);
+/* These steps with attributes and a path of the test's. */
+void
+host_rise(struct host *h, struct qp_attr *attr, struct path_addr *addr);
 /* The attributes of these steps. */
 struct qp_attr
 host_attr(const struct host *h);

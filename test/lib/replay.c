@@ -264,7 +264,6 @@ replay_take_place(const struct replay *r, struct host *h, const struct replay_ru
 	h->vlan = r->vlan;
 	gid_set(attr.path.sgid, v, own);
 	gid_set(attr.path.dgid, v, !own);
-	memcpy(h->gid[0], attr.path.sgid, 16);
 	attr.dest_qpn = dest_qpn;
 	if (h->qp.type == IBV_QPT_UD) {
 		/* As the kernel chooses it where there is no address vector. */
@@ -273,18 +272,7 @@ replay_take_place(const struct replay *r, struct host *h, const struct replay_ru
 	}
 	if (run->udp_sport != 0)
 		addr.udp_sport = run->udp_sport;
-	attr.state = IBV_QPS_INIT;
-	assert_int_equal(
-		qp_modify(&h->qp, &attr, host_mask(h, MASK_INIT), IBV_MTU_4096), 0);
-	attr.state = IBV_QPS_RTR;
-	assert_int_equal(
-		qp_modify(&h->qp, &attr, host_mask(h, MASK_RTR), IBV_MTU_4096), 0);
-	memcpy(addr.src_gid, attr.path.sgid, 16);
-	memcpy(addr.dst_gid, attr.path.dgid, 16);
-	qp_set_headers(&h->qp, &addr);
-	attr.state = IBV_QPS_RTS;
-	assert_int_equal(
-		qp_modify(&h->qp, &attr, host_mask(h, MASK_RTS), IBV_MTU_4096), 0);
+	host_rise(h, &attr, &addr);
 }
 
 /* ---- Memory ---- */
