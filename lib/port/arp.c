@@ -80,7 +80,7 @@ arp_rx(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t n
 	memcpy(sender_mac, &arp->arp_data.arp_sha, 6);
 	gid_from_ipv4(&arp->arp_data.arp_sip, sender);
 	gid_from_ipv4(&arp->arp_data.arp_tip, target);
-	if (!mac_is_station(sender_mac) || memcmp(sender_mac, net->conf.mac, 6) == 0)
+	if (!mac_is_other(&net->conf, sender_mac))
 		return false;
 	ours = net_is_ours(&net->conf, target);
 	/* A request to us teaches its sender, everything else only what was asked for. A

@@ -20,6 +20,12 @@ mac_is_station(const uint8_t mac[6])
 }
 
 bool
+mac_is_other(const struct net_conf *conf, const uint8_t mac[6])
+{
+	return mac_is_station(mac) && memcmp(mac, conf->mac, 6) != 0;
+}
+
+bool
 frame_split(const struct net_conf *conf, const struct pkt *pkt, struct frame *frame)
 {
 	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)pkt->data;
@@ -50,8 +56,7 @@ frame_split(const struct net_conf *conf, const struct pkt *pkt, struct frame *fr
 	/* For us or for many; and not one of ours that came back. */
 	if ((frame->dst_mac[0] & 1) == 0 && memcmp(frame->dst_mac, conf->mac, 6) != 0)
 		return false;
-	return mac_is_station(frame->src_mac) &&
-	       memcmp(frame->src_mac, conf->mac, 6) != 0;
+	return mac_is_other(conf, frame->src_mac);
 }
 
 uint8_t *

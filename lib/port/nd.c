@@ -86,10 +86,11 @@ nd_announce(const struct net_conf *conf, const uint8_t gid[16], struct pkt *fram
 	return nd_advertise(conf, frame, gid, NULL, NULL);
 }
 
-/* Walks the options: false when one is malformed; *mac is the link-layer address of the
- * given type, NULL when there is none. */
+/* Walks the options: false when one is malformed or no neighbour's; *mac is the
+ * link-layer address of the given type, NULL when there is none. */
 static bool
-nd_options(const struct icmp6 *in, uint8_t type, const uint8_t **mac)
+nd_options(const struct net_conf *conf, const struct icmp6 *in, uint8_t type,
+	const uint8_t **mac)
 {
 	uint32_t off = ND_FIXED_LEN;
 
@@ -107,7 +108,7 @@ nd_options(const struct icmp6 *in, uint8_t type, const uint8_t **mac)
 			*mac = opt + 2;
 		off += opt_len;
 	}
-	return *mac == NULL || mac_is_station(*mac);
+	return *mac == NULL || mac_is_other(conf, *mac);
 }
 
 static bool
@@ -119,7 +120,7 @@ nd_solicitation_rx(struct net *net, const struct frame *frame, const struct icmp
 	const uint8_t *mac;
 	uint8_t group[16];
 
-	if (!nd_options(in, ND_OPT_SOURCE_LLA, &mac))
+	if (!nd_options(&net->conf, in, ND_OPT_SOURCE_LLA, &mac))
 		return false;
 	if (!net_is_ours(&net->conf, msg->target))
 		return false;
@@ -146,7 +147,7 @@ nd_advertisement_rx(struct net *net, const struct icmp6 *in, uint64_t now)
 	const struct neigh *e;
 	const uint8_t *mac;
 
-	if (!nd_options(in, ND_OPT_TARGET_LLA, &mac))
+	if (!nd_options(&net->conf, in, ND_OPT_TARGET_LLA, &mac))
 		return;
 	if (gid_is_multicast(in->dst) && (msg->flags & ND_SOLICITED))
 		return;

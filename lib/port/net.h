@@ -133,6 +133,8 @@ void net_deadline_update(struct net *net);
 /* frame.c */
 bool frame_split(const struct net_conf *conf, const struct pkt *pkt, struct frame *frame);
 bool mac_is_station(const uint8_t mac[6]);
+/* That of a station other than this port: what a neighbour may claim as its own. */
+bool mac_is_other(const struct net_conf *conf, const uint8_t mac[6]);
 /* Ethernet header, with the VLAN tag when there is one: the place of the l3_len bytes
  * behind it, NULL when they do not fit. Sets pkt->len. */
 uint8_t *frame_begin_l2(const struct net_conf *conf, struct pkt *pkt, const uint8_t dst_mac[6],

@@ -18,6 +18,7 @@ import sys
 
 MAX_LEN = {"parse": 2048, "net": 2048, "qp": 4096}
 MIN_RUNS = 100  # fewer have shown nothing
+FINDING = re.compile(r"not so: |runtime error: |ERROR: |: Assertion ")  # what a report begins with
 
 
 class Target:
@@ -68,7 +69,9 @@ class Target:
 
     def complain(self, status, text):
         print("# exit status %d; %s" % (status, self.log), file=sys.stderr)
-        for line in text.splitlines()[-60:]:
+        lines = text.splitlines()
+        found = next((i for i, line in enumerate(lines) if FINDING.search(line)), len(lines) - 20)
+        for line in lines[max(found, 0):][:60]:
             print("# " + line[:200], file=sys.stderr)
         replay = self.program[:-len("fuzz")] + "replay"
         for path in glob.glob(self.artifacts + "*"):

@@ -190,6 +190,7 @@ invalid_solicitations_are_ignored(void **state)
 	assert_false(answered(net, changed_byte(OPT + 1, 0)));
 	assert_false(answered(net, changed_byte(OPT + 1, 2)));
 	assert_false(answered(net, changed_byte(OPT + 2, 0x03))); /* a group's MAC */
+	assert_false(answered(net, changed_byte(OPT + 7, 1)));    /* ours */
 	assert_false(answered(net, changed_byte(20, 17)));        /* UDP */
 	assert_false(answered(net, changed_byte(14, 0x40)));
 	for (uint16_t len = OPT + 1; len < sizeof(solicit); len++)
@@ -293,6 +294,7 @@ advertisements_are_learnt_when_asked_for(void **state)
 	assert_false(answered(net, cut(advert(0x60, 2, "2001:db8::1"), OPT)));
 	assert_false(answered(net, advert(0x60, 2, "2001:db8::7")));
 	assert_false(answered(net, advert(0x60, 2, "ff02::1")));
+	assert_false(answered(net, advert(0x60, 1, "2001:db8::1"))); /* at our MAC */
 	assert_int_equal(resolve(net, &last, T0), -EAGAIN);
 	assert_false(answered(net, advert(0x40, 2, "2001:db8::1")));
 	assert_int_equal(resolve(net, &last, T0), 0);
