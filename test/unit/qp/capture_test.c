@@ -797,7 +797,7 @@ test_responder(void **state)
 			assert_int_not_equal(expected.messages, 0);
 		window_end();
 		while (event_next(&p.b.events, &event) == 0)
-			; /* which one: write_test.c, read_test.c, atomic_test.c */
+			; /* which one: write_key_test.c, read_refused_test.c, atomic_test.c */
 		for (unsigned k = 0; k < 2; k++) {
 			if (keys[k] != 0)
 				replay_key_drop(&p.b, keys[k]);

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RDMA READ, both sides (sections 8 and 9; IBA 9.7.5.1.9): what the responder refuses,
+ * and what the requester. */
+#include <errno.h>
+
+#include "read_bed.h"
+
+/* ---- What the responder refuses ---- */
+
+static void
+expect_refused(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
+{
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 0, syndrome, psn, psn - PSN_A);
+	wire_drop_all(&p.b);
+	expect_event(&p.b, event);
+	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
+	hand_read(psn, remote_va(0), p.b.rkey, 8);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	pair_fini(&p);
+}
+
+/* Rows 10, 11, 13 and 14. */
+static void
+test_refused(void **state)
+{
+	uint32_t key;
+
+	(void)state;
+	init(4, 4);
+	p.b.qp.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	hand_read(PSN_A, remote_va(0), p.b.rkey, 8);
+	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
+
+	init(4, 0); /* "when max_dest_rd_atomic = 0" */
+	hand_read(PSN_A, remote_va(0), p.b.rkey, 8);
+	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
+
+	init(4, 4);
+	hand_read(PSN_A, remote_va(0), p.b.rkey, 0x80000001);
+	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
+
+	init(4, 4); /* "READ request: no payload" */
+	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,
+			     .psn = PSN_A,
+			     .payload_len = 4,
+			     .va = remote_va(0),
+			     .rkey = p.b.rkey,
+			     .dma_len = 8});
+	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
+
+	init(4, 4);
+	hand_read(PSN_A, remote_va(0), p.b.rkey ^ 1, 8);
+	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
+
+	init(4, 4);
+	hand_read(PSN_A, remote_va(0x8000 - 7), p.b.rkey, 8);
+	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
+
+	init(4, 4);
+	hand_read(PSN_A, UINT64_MAX - 3, p.b.rkey, 8);
+	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
+
+	init(4, 4);
+	key = host_key(
+		&p.b, REMOTE, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	hand_read(PSN_A, remote_va(0), key, 8);
+	assert_int_equal(key_free(&p.b.keys, key), 0);
+	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
+}
+
+/* Row 11: more than max_dest_rd_atomic that are not answered yet. What was taken is
+ * answered first, the NAK follows in PSN order. */
+static void
+test_depth(void **state)
+{
+	(void)state;
+	init(4, 2);
+	for (unsigned i = 0; i < 3; i++)
+		hand_read(PSN_A + i, remote_va(0), p.b.rkey, 8);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
+	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A, 1, 8);
+	expect_response(&p.b, 1, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A + 1, 2, 8);
+	expect_ack(&p.b, 2, AETH_NAK_INV_REQ, PSN_A + 2, 2);
+	wire_drop_all(&p.b);
+	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
+	pair_fini(&p);
+	/* As soon as one has been answered there is room. */
+	init(4, 2);
+	for (unsigned i = 0; i < 100; i++) {
+		hand_read(PSN_A + i, remote_va(0), p.b.rkey, 8);
+		if (i != 0)
+			assert_int_equal(host_pull(&p.b, 1), 1);
+	}
+	reset_all();
+}
+
+/* The key goes while the response is under way: NAK 0x62 with the PSN of the next
+ * response packet, and what else waits to be answered is not. */
+static void
+test_key_revoked(void **state)
+{
+	uint32_t key;
+
+	(void)state;
+	init(4, 4);
+	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
+	hand_read(PSN_A, remote_va(0), key, 4096);
+	hand_read(PSN_A + 4, remote_va(0), p.b.rkey, 8);
+	assert_int_equal(host_pull(&p.b, 2), 2);
+	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_FIRST, PSN_A, 1, 1024);
+	expect_response(&p.b, 1, OPCODE_RC_READ_RESPONSE_MIDDLE, PSN_A + 1, 1, 1024);
+	wire_drop_all(&p.b);
+	assert_int_equal(key_free(&p.b.keys, key), 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 0, AETH_NAK_ACCESS, PSN_A + 2, 2);
+	wire_drop_all(&p.b);
+	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
+	pair_fini(&p);
+	/* The requester hears of it. */
+	init(4, 4);
+	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
+	host_read(&p.a, 1, 0, REMOTE, 4096);
+	host_read(&p.a, 2, 0, REMOTE, 8);
+	((struct send_wqe *)sq_slot(&p.a.qp.sq, 0))->rkey = key;
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, 2);
+	assert_int_equal(key_free(&p.b.keys, key), 0);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_REM_ACCESS_ERR);
+	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
+	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
+	pair_fini(&p);
+}
+
+/* ERR: nothing leaves any more. But in front of a fatal NAK the READs before it are
+ * answered; what goes wrong there raises no second event. */
+static void
+test_error_state(void **state)
+{
+	uint32_t key;
+
+	(void)state;
+	init(4, 4);
+	hand_read(PSN_A, remote_va(0), p.b.rkey, 3000);
+	assert_int_equal(host_pull(&p.b, 1), 1);
+	wire_drop_all(&p.b);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
+	assert_false(qp_wants_tx(&p.b.qp));
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	pair_fini(&p);
+
+	init(4, 4);
+	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
+	hand_read(PSN_A, remote_va(0), key, 3000);
+	hand_read(PSN_A + 3, remote_va(0), key, 0x80000001);
+	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
+	assert_int_equal(host_pull(&p.b, 2), 2);
+	assert_int_equal(key_free(&p.b.keys, key), 0);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	expect_ack(&p.b, 2, AETH_NAK_ACCESS, PSN_A + 2, 1);
+	wire_drop_all(&p.b);
+	expect_quiet(&p.b);
+	pair_fini(&p);
+}
+
+/* The number of READs at once may change in SQD, when nothing is under way any more. */
+static void
+test_depth_in_sqd(void **state)
+{
+	struct qp_attr attr = {.max_rd_atomic = 1};
+
+	(void)state;
+	init(4, 4);
+	host_read(&p.a, 1, 0, REMOTE, 8);
+	host_pull(&p.a, PULL_ALL);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0);
+	assert_int_equal(qp_modify(&p.a.qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, IBV_MTU_4096),
+		-EINVAL);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(
+		qp_modify(&p.a.qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, IBV_MTU_4096), 0);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
+	host_read(&p.a, 2, 0, REMOTE, 8);
+	host_read(&p.a, 3, 0, REMOTE, 8);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	pair_settle(&p);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
+	pair_fini(&p);
+}
+
+/* ---- What the requester refuses ---- */
+
+static void
+respond(uint8_t opcode, uint32_t psn, uint8_t syndrome, uint32_t len)
+{
+	inject(&p.a, &(struct crafted){.opcode = opcode,
+			     .psn = psn,
+			     .syndrome = syndrome,
+			     .payload_len = len});
+}
+
+/* "Must be the expected opcode (FIRST/ONLY, then MIDDLE/LAST); payload sizes per section
+ * 5; reserved syndromes": BAD_RESP_ERR, and what does not fit is not written. */
+static void
+test_bad_responses(void **state)
+{
+	static const struct {
+		uint32_t len; /* of the READ */
+		uint8_t good; /* packets that fit before */
+		uint8_t opcode, syndrome;
+		uint32_t payload;
+	} rows[] = {
+		{3000, 0, MIDDLE, AETH_ACK, 1024},
+		{3000, 0, LAST, AETH_ACK, 1024},
+		{3000, 0, ONLY, AETH_ACK, 1024},
+		{3000, 0, FIRST, AETH_ACK, 1020},
+		{3000, 0, FIRST, AETH_ACK, 1028},
+		{3000, 0, FIRST, AETH_ACK, 0},
+		{3000, 0, FIRST, AETH_NAK_SEQ, 1024},
+		{3000, 0, FIRST, AETH_NAK_ACCESS, 1024},
+		{3000, 0, FIRST, AETH_RNR_NAK, 1024},
+		{3000, 0, FIRST, 0x40, 1024},
+		{3000, 1, FIRST, AETH_ACK, 1024},
+		{3000, 1, ONLY, AETH_ACK, 1024},
+		{3000, 1, LAST, AETH_ACK, 1024},
+		{3000, 1, MIDDLE, 0, 1020},
+		{3000, 2, MIDDLE, 0, 952},
+		{3000, 2, MIDDLE, 0, 1024},
+		{3000, 2, LAST, AETH_ACK, 951},
+		{3000, 2, LAST, AETH_ACK, 953},
+		{3000, 2, LAST, AETH_NAK_SEQ, 952},
+		{3000, 2, LAST, AETH_ACK, 0},
+		{100, 0, ONLY, AETH_ACK, 60},  /* [cap d5] */
+		{100, 0, ONLY, AETH_ACK, 160}, /* [cap d6] */
+		{100, 0, FIRST, AETH_ACK, 100},
+		{0, 0, ONLY, AETH_ACK, 1},
+		{8, 0, OPCODE_RC_ATOMIC_ACKNOWLEDGE, AETH_ACK, 0},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		init(4, 4);
+		memset(p.a.mem, UNTOUCHED, 8192);
+		host_send(&p.a, 0, 0x7000, 8, 0);
+		host_read(&p.a, 1, 0, REMOTE, rows[i].len);
+		host_pull(&p.a, PULL_ALL);
+		wire_drop_all(&p.a);
+		for (unsigned k = 0; k < rows[i].good; k++)
+			respond(k == 0 ? FIRST : MIDDLE, PSN_A + 1 + k, AETH_ACK, 1024);
+		respond(rows[i].opcode, PSN_A + 1 + rows[i].good, rows[i].syndrome,
+			rows[i].payload);
+		expect_sent_vendor(&p.a, 1, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
+		assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
+		for (unsigned k = 1024 * rows[i].good; k < 8192; k++)
+			assert_int_equal(p.a.mem[k], UNTOUCHED);
+		pair_fini(&p);
+	}
+}
+
+/* A response to an atomic or a SEND that is none. */
+static void
+test_wrong_kind(void **state)
+{
+	(void)state;
+	init(4, 4);
+	host_atomic(&p.a, 1, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, REMOTE, 1, 0);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	respond(ONLY, PSN_A, AETH_ACK, 8);
+	expect_sent(&p.a, 1, IBV_WC_BAD_RESP_ERR);
+	pair_fini(&p);
+}
+
+/* Local memory: without LOCAL_WRITE nothing is sent; gone before the response comes, the
+ * READ fails and nothing is written; those before it complete. */
+static void
+test_local_key(void **state)
+{
+	struct send_req req;
+	struct sge sge;
+	uint32_t key;
+
+	(void)state;
+	init(4, 4);
+	memset(p.a.mem, UNTOUCHED, 4096);
+	key = host_key(&p.a, 0, 4096, 0);
+	req = host_rdma(&p.a, &sge, 1, IBV_WR_RDMA_READ, 0, REMOTE, 8);
+	sge.lkey = key;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+	assert_int_equal(key_free(&p.a.keys, key), 0);
+	pair_fini(&p);
+
+	init(4, 4);
+	memset(p.a.mem, UNTOUCHED, 4096);
+	key = host_key(&p.a, 0, 4096, IBV_ACCESS_LOCAL_WRITE);
+	host_write(&p.a, 0, 0x2000, REMOTE + 64, 8);
+	req = host_rdma(&p.a, &sge, 1, IBV_WR_RDMA_READ, 0, REMOTE, 2000);
+	sge.lkey = key;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	assert_int_equal(key_free(&p.a.keys, key), 0);
+	wire_deliver_all(&p.b);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
+	for (unsigned i = 0; i < 2000; i++)
+		assert_int_equal(p.a.mem[i], UNTOUCHED);
+	pair_fini(&p);
+}
+
+/* "max_rd_atomic 0": a READ cannot be; those before it are done first. */
+static void
+test_no_depth(void **state)
+{
+	(void)state;
+	init(0, 4);
+	host_recv(&p.b, 5, 0, 8);
+	host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);
+	host_read(&p.a, 1, 0, REMOTE, 8);
+	host_send(&p.a, 2, 0, 8, IBV_SEND_SIGNALED);
+	pair_settle(&p);
+	expect_received(&p.b, 5, 8);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_QP_OP_ERR, VENDOR_DEPTH);
+	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
+	pair_fini(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_key_revoked),
+		cmocka_unit_test(test_error_state),
+		cmocka_unit_test(test_depth_in_sqd),
+		cmocka_unit_test(test_bad_responses),
+		cmocka_unit_test(test_wrong_kind),
+		cmocka_unit_test(test_local_key),
+		cmocka_unit_test(test_no_depth),
+	};
+
+	return cmocka_run_group_tests_name("qp read refused", tests, NULL, NULL);
+}
