@@ -1,52 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RDMA WRITE, with and without immediate: what leaves, what is written and what is not
- * (sections 5 and 8 of the protocol reference; IBA 9.4.3, 9.7.4.1). */
-#include <string.h>
-
+ * (sections 5 and 8 of the protocol reference; IBA 9.4.3, 9.7.4.1). Whose keys it takes:
+ * write_key_test.c. */
 #include <rte_byteorder.h>
 
-#include "qp_pair.h"
-
-static struct pair p;
-
-#define REMOTE 0x8000 /* of the target area in b's memory */
-#define GUARD 64
-#define UNTOUCHED 0xC3
+#include "write_bed.h"
 
 static uint32_t
 mtu_of(void)
 {
 	return mtu_bytes(p.conf.mtu);
-}
-
-static void
-target_clear(uint32_t len)
-{
-	memset(p.b.mem + REMOTE - GUARD, UNTOUCHED, len + 2 * GUARD);
-}
-
-static void
-expect_untouched(uint32_t offset, uint32_t len)
-{
-	for (uint32_t i = 0; i < len; i++)
-		assert_int_equal(p.b.mem[offset + i], UNTOUCHED);
-}
-
-/* mem[REMOTE, REMOTE + len) holds the pattern, and nothing around it has changed. */
-static void
-expect_written(uint32_t len, uint32_t key)
-{
-	assert_true(bytes_match(p.b.mem + REMOTE, len, key));
-	expect_untouched(REMOTE - GUARD, GUARD);
-	expect_untouched(REMOTE + len, GUARD);
-}
-
-static void
-expect_answer(uint8_t syndrome, uint32_t psn, uint32_t msn)
-{
-	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
-	expect_ack(&p.b, 0, syndrome, psn, msn);
-	wire_drop(&p.b, 0);
 }
 
 /* ---- What leaves ---- */
@@ -159,23 +122,6 @@ test_inline(void **state)
 
 /* ---- Made by hand ---- */
 
-struct hand {
-	uint8_t opcode;
-	uint32_t payload, dma_len;
-};
-
-static void
-hand_send(const struct hand *h, uint32_t psn, uint32_t rkey, uint64_t va)
-{
-	inject(&p.b, &(struct crafted){.opcode = h->opcode,
-			     .psn = psn,
-			     .ack_req = true,
-			     .payload_len = h->payload,
-			     .va = va,
-			     .rkey = rkey,
-			     .dma_len = h->dma_len});
-}
-
 static void
 expect_broken(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
 {
@@ -263,169 +209,6 @@ test_zero_length(void **state)
 	hand_send(&zero, PSN_A + 1, 0, 0);
 	expect_answer(AETH_ACK, PSN_A + 1, 2);
 	expect_quiet(&p.b);
-	pair_fini(&p);
-}
-
-/* ---- Keys ---- */
-
-enum key_kind {
-	KEY_STALE,     /* the variant of a registration before */
-	KEY_NONE,      /* an index that was never handed out */
-	KEY_FREED,     /* taken back */
-	KEY_OTHER_PD,  /* another protection domain's */
-	KEY_LOCAL,     /* without remote access */
-	KEY_READ_ONLY, /* remote read and atomic only */
-	KEY_BEFORE,    /* a byte in front of the region */
-	KEY_BEHIND,    /* a byte behind it */
-	KEY_ENTIRE,    /* longer than the region */
-	KEY_WRAP,      /* beyond 2^64 */
-	KEY_KINDS,
-};
-
-/* An rkey for mem[REMOTE, REMOTE + 2048), or one that is wrong; *va moves where that is
- * what is wrong. *owned: to be freed. */
-static uint32_t
-key_make(enum key_kind kind, uint64_t *va, uint32_t *owned)
-{
-	unsigned access = IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE;
-	uint8_t *at = p.b.mem + REMOTE;
-	uint32_t len = kind == KEY_ENTIRE ? 1999 : 2048, pd = p.b.qp.pd;
-
-	if (kind == KEY_OTHER_PD)
-		pd++;
-	if (kind == KEY_LOCAL)
-		access = IBV_ACCESS_LOCAL_WRITE;
-	if (kind == KEY_READ_ONLY)
-		access &= ~(unsigned)IBV_ACCESS_REMOTE_WRITE;
-	if (kind == KEY_WRAP) /* the region itself ends at 2^64 */
-		*va = UINT64_MAX - 2047;
-	assert_int_equal(key_alloc(&p.b.keys, pd, *va, at, len, access, owned), 0);
-	switch (kind) {
-	case KEY_STALE:
-		return *owned ^ 1;
-	case KEY_NONE:
-		return 0xABCDE00;
-	case KEY_FREED:
-		assert_int_equal(key_free(&p.b.keys, *owned), 0);
-		return *owned;
-	case KEY_BEFORE:
-		*va -= 1;
-		break;
-	case KEY_BEHIND:
-		*va += 49;
-		break;
-	case KEY_WRAP:
-		*va += 49;
-		break;
-	default:
-		break;
-	}
-	return *owned;
-}
-
-static void
-key_run(enum key_kind kind, const struct hand *hand)
-{
-	struct pair_conf conf = pair_defaults_rdma();
-	uint32_t key, owned;
-	uint64_t va;
-
-	pair_init(&p, &conf);
-	host_recv(&p.b, 1, 0, 16);
-	target_clear(4096);
-	va = (uintptr_t)p.b.mem + REMOTE;
-	key = key_make(kind, &va, &owned);
-	hand_send(hand, PSN_A, key, va);
-	expect_answer(AETH_NAK_ACCESS, PSN_A, 0);
-	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
-	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
-	expect_recv_error(&p.b, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
-	expect_untouched(REMOTE - GUARD, 4096 + 2 * GUARD);
-	(void)key_free(&p.b.keys, owned);
-	pair_fini(&p);
-}
-
-/* Row 14: the whole message's range, at its first packet; of all kinds NAK 0x62, the
- * event, the receives flushed, not a byte written. */
-static void
-test_keys(void **state)
-{
-	static const struct hand hands[] = {
-		{OPCODE_RC_WRITE_FIRST, 1024, 2000},
-		{OPCODE_RC_WRITE_FIRST, 1024, 2048 + 1024},
-	};
-
-	(void)state;
-	for (unsigned kind = 0; kind < KEY_KINDS; kind++)
-		key_run(kind, &hands[0]);
-	key_run(KEY_ENTIRE, &hands[1]);
-	for (unsigned kind = 0; kind < KEY_KINDS; kind++) {
-		/* 2000 bytes in one packet. */
-		struct hand only = {OPCODE_RC_WRITE_ONLY, 1000, 1000};
-
-		if (kind < KEY_BEHIND)
-			key_run(kind, &only);
-		only.opcode = OPCODE_RC_WRITE_ONLY_IMM;
-		if (kind < KEY_BEHIND)
-			key_run(kind, &only);
-	}
-}
-
-/* The last byte of the region, and of the address space, may be written. */
-static void
-test_key_edges(void **state)
-{
-	static const struct hand whole = {OPCODE_RC_WRITE_ONLY, 1000, 1000};
-	struct pair_conf conf = pair_defaults_rdma();
-	uint64_t va = UINT64_MAX - 999;
-	uint32_t key;
-
-	(void)state;
-	pair_init(&p, &conf);
-	target_clear(2000);
-	assert_int_equal(key_alloc(&p.b.keys, p.b.qp.pd, va, p.b.mem + REMOTE, 1000,
-				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &key),
-		0);
-	hand_send(&whole, PSN_A, key, va);
-	expect_answer(AETH_ACK, PSN_A, 1);
-	expect_written(1000, 0);
-	assert_int_equal(key_free(&p.b.keys, key), 0);
-	key = host_key(&p.b, REMOTE, 1000, IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE);
-	hand_send(&whole, PSN_A + 1, key, (uintptr_t)p.b.mem + REMOTE);
-	expect_answer(AETH_ACK, PSN_A + 1, 2);
-	assert_int_equal(key_free(&p.b.keys, key), 0);
-	pair_fini(&p);
-}
-
-/* The region goes in the middle of a message: what was there stays written, the next
- * packet is refused, and the requester hears of it. */
-static void
-test_dereg(void **state)
-{
-	struct pair_conf conf = pair_defaults_rdma();
-	struct send_req req;
-	struct sge sge;
-	uint32_t key;
-
-	(void)state;
-	pair_init(&p, &conf);
-	target_clear(4096);
-	bytes_fill(p.a.mem, 3000, 5);
-	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE);
-	req = host_rdma(&p.a, &sge, 1, WR_RDMA_WRITE, 0, REMOTE, 3000);
-	req.rkey = key;
-	assert_int_equal(host_post_send(&p.a, &req), 0);
-	host_write(&p.a, 2, 0, REMOTE, 8);
-	host_pull(&p.a, PULL_ALL);
-	wire_deliver(&p.a, 0);
-	assert_int_equal(key_free(&p.b.keys, key), 0);
-	wire_deliver_all(&p.a);
-	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
-	assert_true(bytes_match(p.b.mem + REMOTE, 1024, 5));
-	expect_untouched(REMOTE + 1024, 3000);
-	pair_settle(&p);
-	expect_sent_vendor(&p.a, 1, IBV_WC_REM_ACCESS_ERR, VENDOR_REMOTE_NAK);
-	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
 	pair_fini(&p);
 }
 
@@ -632,9 +415,6 @@ main(void)
 		cmocka_unit_test(test_inline),
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_zero_length),
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_key_edges),
-		cmocka_unit_test(test_dereg),
 		cmocka_unit_test(test_qp_access),
 		cmocka_unit_test(test_nak_completion),
 		cmocka_unit_test(test_imm_rnr),
