@@ -1,34 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <arpa/inet.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include <rte_byteorder.h>
 
+#include "base/line.h"
 #include "wire/print.h"
-
-/* A string that grows in a buffer of the caller and goes on counting when that is full.
- */
-struct line {
-	char *buf;
-	size_t size;
-	size_t len;
-};
-
-static void __attribute__((format(printf, 2, 3)))
-line_add(struct line *line, const char *fmt, ...)
-{
-	size_t used = line->len < line->size ? line->len : line->size;
-	va_list args;
-	int n;
-
-	va_start(args, fmt);
-	n = vsnprintf(line->buf + used, line->size - used, fmt, args);
-	va_end(args);
-	if (n > 0)
-		line->len += (size_t)n;
-}
 
 static void
 print_addresses(struct line *line, const struct pkt_view *view)
