@@ -26,17 +26,9 @@ built or set up, 130 interrupted.
 EOT
 }
 
-die() {
-	echo "bench.sh: $*" >&2
-	exit 3
-}
-
-wrong() {
-	echo "bench.sh: $*; --help lists what there is" >&2
-	exit 2
-}
-
 top=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source=tools/lib/session.sh
+. "$top/tools/lib/session.sh"
 build=
 json=$top/build/bench.json
 options=()
@@ -63,77 +55,18 @@ while [ $# -gt 0 ]; do
 done
 cd "$top" || exit 3
 
-# The tools of the packages that are installed below, before others of their names.
-export PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 export PYTHONDONTWRITEBYTECODE=1
-# shellcheck source=/dev/null
-. tools/lib/hugepages.sh
-child=
-scratch=$(mktemp -d) || die "no temporary directory"
-# Whatever is started inherits this lock: it is free when all of them are gone.
-exec 9>"$scratch/alive"
-flock 9
-
-restore() {
-	trap '' INT TERM HUP
-	if [ -n "$child" ]; then
-		kill -s KILL "$child" 2>/dev/null # the namespaces end with their first process
-		wait "$child" 2>/dev/null
-		child=
-	fi
-	exec 9>&-
-	flock --timeout 10 "$scratch/alive" true
-	hugepages_restore
-	rm -rf "$scratch"
-}
-
-interrupted() {
-	trap '' INT TERM HUP
-	echo >&2
-	echo "bench.sh: interrupted; everything is as it was" >&2
-	exit 130
-}
-trap restore EXIT
-trap interrupted INT TERM HUP
-
-# In the background, so that a signal is handled at once and not after the command. Commands
-# started that way ignore SIGINT, and so would what they start: env gives it back.
-run() {
-	env --default-signal=INT,QUIT "$@" &
-	child=$!
-	wait "$child"
-	local status=$?
-	child=
-	return "$status"
-}
-
-build_programs() {
-	build=$top/build-bench
-	echo "Building in build-bench/ ..."
-	if [ ! -f "$build/build.ninja" ]; then
-		run meson setup --buildtype=release -Dtests=false "$build" "$top" \
-			>"$scratch/build.log" 2>&1 ||
-			{
-				tail -n 20 "$scratch/build.log" >&2
-				die "meson setup failed"
-			}
-	fi
-	run ninja -C "$build" app/perf/rocade-perf >"$scratch/build.log" 2>&1 || {
-		tail -n 20 "$scratch/build.log" >&2
-		die "the build failed"
-	}
-}
+session_begin
 
 [ "$(id -u)" = 0 ] || die "needs root: for hugepages and namespaces"
 [ "$(nproc)" -ge 2 ] || die "needs two cores"
 if [ -z "$build" ]; then
 	run tools/install-deps.sh --bench || die "the packages above are needed"
-	build_programs
+	build_program build-bench app/perf/rocade-perf
 fi
 [ -x "$build/app/perf/rocade-perf" ] || die "no app/perf/rocade-perf in $build"
-isolate=(unshare --mount --net --pid --fork --kill-child --mount-proc)
-"${isolate[@]}" true 2>/dev/null || die "no namespaces can be made here"
-hugepages_set 1024 || die "too little memory: 2 GiB of hugepages are needed"
+can_isolate || die "no namespaces can be made here"
+hugepages_set 1024 3 || die "too little memory: 2 GiB of hugepages are needed"
 mkdir -p "$(dirname "$json")" || die "no place for $json"
-run "${isolate[@]}" tools/lib/isolated.sh tools/bench/bench.py --build "$build" \
-	--scratch "$scratch" --json "$json" "${options[@]}"
+run_isolated tools/bench/bench.py --build "$build" --scratch "$scratch" --json "$json" \
+	"${options[@]}"

@@ -78,8 +78,8 @@ if [ "$long" = yes ]; then
 fi
 : "${stages:=$all_stages}"
 
-# The tools of the packages that tools/install-deps.sh installs, before others of their names.
-export PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
+# shellcheck source=tools/lib/session.sh
+. "$top/tools/lib/session.sh"
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1}
 jobs=$(nproc)
@@ -87,7 +87,7 @@ jobs=$(nproc)
 cd "$top" || exit 1
 tools/install-deps.sh || exit 1
 mkdir -p "$out"
-exec 8>&2 9>"$out/lock"
+exec 9>"$out/lock"
 if ! flock -n 9; then
 	echo "test.sh: another run is using $out" >&2
 	exit 1
@@ -104,43 +104,7 @@ mkdir -p "$out/log"
 # shellcheck source=tools/lib/e2e.sh
 . tools/lib/e2e.sh
 
-child=
-child_signal=TERM
-pages_file=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
-pages_before=
-scratch=$(mktemp -d)
-
-restore() {
-	if [ -n "$child" ]; then
-		kill -s "$child_signal" "$child" 2>/dev/null
-		wait "$child" 2>/dev/null
-		child=
-	fi
-	if [ -n "$pages_before" ]; then
-		echo "$pages_before" >"$pages_file"
-		pages_before=
-	fi
-	rm -rf "$scratch"
-}
-
-interrupted() {
-	trap '' INT TERM
-	echo "test.sh: interrupted" >&8 # our own stderr, not that of a redirected command
-	exit 130
-}
-trap restore EXIT
-trap interrupted INT TERM HUP
-
-# In the background, so that a signal is handled at once and not after the command. Commands
-# started that way ignore SIGINT, and so would what they start: env gives it back.
-run() {
-	env --default-signal=INT,QUIT "$@" 8>&- 9>&- &
-	child=$!
-	wait "$child"
-	local status=$?
-	child=
-	return "$status"
-}
+session_begin
 
 # run_logged LOG COMMAND...: the end of the log is shown when the command fails
 run_logged() {
