@@ -51,6 +51,13 @@ ethernet_write(struct route *r, const uint8_t mac[6])
 	memcpy(&eth->src_addr, mac, 6);
 }
 
+/* Whether the packet has to wait for who owns the QP. */
+static bool
+must_wait(const struct sw_qp *qp)
+{
+	return unlikely(ring_room(&qp->owner->rx) == 0) && sw_client_hold(qp->owner);
+}
+
 static void
 to_qp(struct route *r, const struct sw_qp *qp)
 {
@@ -72,14 +79,29 @@ is_multicast(const uint8_t gid[16])
 	return gid_is_ipv4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
 }
 
+static bool
+group_must_wait(const struct sw *sw, const struct sw_group *g)
+{
+	for (uint32_t i = 0; g != NULL && i < g->count; i++) {
+		const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);
+
+		if (qp != NULL && must_wait(qp))
+			return true;
+	}
+	return false;
+}
+
 /* One copy to each client that has members, whose engine gives it to all of them; the
  * sender's own has done so already. */
-static bool
+static uint64_t *
 to_group(struct route *r)
 {
 	struct sw *sw = r->from->sw;
 	const struct sw_group *g = sw_group_find(sw, r->dgid);
 	bool any = false;
+
+	if (group_must_wait(sw, g))
+		return &r->from->stats.tx_held;
 
 	r->from->stamp = ++sw->stamp;
 	for (uint32_t i = 0; g != NULL && i < g->count; i++) {
@@ -91,7 +113,7 @@ to_group(struct route *r)
 		qp->owner->stamp = sw->stamp;
 		to_qp(r, qp);
 	}
-	return to_uplink(r) || any;
+	return to_uplink(r) || any ? NULL : &r->from->stats.drop_no_group;
 }
 
 /* The place of the counter that says why not; NULL: it may go. */
@@ -132,6 +154,8 @@ send_on(struct route *r, const struct sw_qp *qp)
 
 		if (unlikely(dest == NULL))
 			return &stats->drop_no_qp;
+		if (must_wait(dest))
+			return &stats->tx_held;
 		ethernet_write(r, sw->conf.net.mac);
 		to_qp(r, dest);
 		return NULL;
@@ -140,7 +164,7 @@ send_on(struct route *r, const struct sw_qp *qp)
 		if (!ud || r->view.dest_qpn != QPN_MULTICAST)
 			return &stats->drop_special_qpn;
 		ethernet_write(r, sw->conf.net.mac);
-		return to_group(r) ? NULL : &stats->drop_no_group;
+		return to_group(r);
 	}
 	return to_uplink(r) ? NULL : &stats->drop_no_route;
 }
@@ -167,7 +191,7 @@ headers_read(struct route *r, const uint8_t *buf, const struct ring_desc *desc)
 	return true;
 }
 
-void
+bool
 sw_forward(struct sw_client *from, const struct ring_desc *desc)
 {
 	const struct region *region = &from->region;
@@ -178,25 +202,26 @@ sw_forward(struct sw_client *from, const struct ring_desc *desc)
 	if (unlikely(desc->buf >= region->geom.tx_bufs ||
 		     desc->len > region->geom.buf_size)) {
 		from->stats.drop_descriptor++;
-		return;
+		return true;
 	}
 	qp = qpns_find(&from->sw->qpns, desc->qpn);
 	if (unlikely(qp == NULL || qp->owner != from)) {
 		from->stats.drop_foreign_qpn++;
-		return;
+		return true;
 	}
 	r.from = from;
 	if (unlikely(!headers_read(&r, region_tx_buf(region, desc->buf), desc))) {
 		from->stats.drop_malformed++;
-		return;
+		return true;
 	}
 	why = check(&r, qp, desc->qpn);
 	if (likely(why == NULL))
 		why = send_on(&r, qp);
 	if (unlikely(why != NULL)) {
 		(*why)++;
-		return;
+		return why != &from->stats.tx_held;
 	}
 	from->stats.tx_packets++;
 	from->stats.tx_bytes += r.len;
+	return true;
 }

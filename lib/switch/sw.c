@@ -89,6 +89,7 @@ sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *ow
 		&c->tx, &c->region.head->tx, c->region.tx_desc, c->region.geom.tx_slots);
 	ring_prod_init(
 		&c->rx, &c->region.head->rx, c->region.rx_desc, c->region.geom.rx_slots);
+	c->full_cons = 0u - c->region.geom.rx_slots / 2; /* trusted to begin with */
 	TAILQ_INSERT_TAIL(&sw->clients, c, link);
 	sw->client_count++;
 	*out = c;
@@ -113,11 +114,13 @@ sw_client_flush(struct sw_client *client)
 	if (client->corrupt || !ring_cons_look(&client->tx))
 		return;
 	n = ring_count(&client->tx);
+	client->sw->last_words = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct ring_desc desc = ring_peek(&client->tx, i);
 
 		sw_forward(client, &desc);
 	}
+	client->sw->last_words = false;
 	ring_release(&client->tx, n);
 }
 
@@ -172,6 +175,27 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 		to->dirty = true;
 		TAILQ_INSERT_TAIL(&to->sw->dirty, to, dirty_link);
 	}
+}
+
+/*
+ * What the flow control of a link is to NICs: a receiver that is only slow for a moment,
+ * for its process does not run just then, loses nothing, for its senders wait. Who takes
+ * less than half a ring in SW_HOLD_NS is not waited for any more, until it has: a client
+ * that never drains costs its senders that time once, and then loses what comes.
+ */
+bool
+sw_client_hold(struct sw_client *to)
+{
+	const struct sw *sw = to->sw;
+
+	to->corrupt |= !ring_prod_look(&to->rx);
+	if (to->corrupt || ring_room(&to->rx) != 0)
+		return false;
+	if (to->rx.cons_seen - to->full_cons >= to->region.geom.rx_slots / 2) {
+		to->full_cons = to->rx.cons_seen;
+		to->full_ns = sw->now;
+	}
+	return !sw->last_words && sw->now - to->full_ns < SW_HOLD_NS;
 }
 
 static void
@@ -237,31 +261,37 @@ behind_check(struct sw *sw, uint64_t now)
 	}
 }
 
+/* Its packet's share of time; 0: it has no rate to keep. */
+static uint64_t
+share_ns(const struct sw_client *c)
+{
+	uint32_t rate = c->sw->conf.limits.packets_per_s;
+
+	return likely(rate == 0) ? 0 : RTE_MAX(SEC_NS / rate, UINT64_C(1));
+}
+
 /* How many packets it may send now. */
 static uint32_t
 allowance(struct sw_client *c, uint32_t want, uint64_t now)
 {
-	uint32_t rate = c->sw->conf.limits.packets_per_s;
 	uint64_t from = now - RTE_MIN(now, RATE_BURST_NS);
-	uint64_t each, may;
+	uint64_t each = share_ns(c);
+	uint64_t may;
 
-	if (likely(rate == 0))
+	if (likely(each == 0))
 		return want;
-	each = RTE_MAX(SEC_NS / rate, UINT64_C(1));
 	if (c->tokens_ns < from)
 		c->tokens_ns = from;
 	may = c->tokens_ns >= now ? 0 : (now - c->tokens_ns) / each;
 	if (may < want)
 		c->stats.throttled++;
-	want = (uint32_t)RTE_MIN(may, (uint64_t)want);
-	c->tokens_ns += want * each;
-	return want;
+	return (uint32_t)RTE_MIN(may, (uint64_t)want);
 }
 
 static unsigned
 client_serve(struct sw_client *c, uint64_t now)
 {
-	uint32_t n;
+	uint32_t n, sent;
 
 	if (unlikely(c->corrupt))
 		return 0;
@@ -271,20 +301,23 @@ client_serve(struct sw_client *c, uint64_t now)
 			return 0;
 	}
 	n = allowance(c, RTE_MIN(ring_count(&c->tx), SW_BURST + 0u), now);
-	for (uint32_t i = 0; i < n; i++) {
-		struct ring_desc desc = ring_peek(&c->tx, i);
+	for (sent = 0; sent < n; sent++) {
+		struct ring_desc desc = ring_peek(&c->tx, sent);
 
-		if (i + 1 < n) {
-			uint32_t buf = c->tx.desc[(c->tx.cons + i + 1) & c->tx.mask].buf;
+		if (sent + 1 < n) {
+			uint32_t buf =
+				c->tx.desc[(c->tx.cons + sent + 1) & c->tx.mask].buf;
 
 			if (buf < c->region.geom.tx_bufs)
 				__builtin_prefetch(region_tx_buf(&c->region, buf));
 		}
-		sw_forward(c, &desc);
+		if (unlikely(!sw_forward(c, &desc)))
+			break;
 	}
-	if (n != 0)
-		ring_release(&c->tx, n);
-	return n;
+	c->tokens_ns += sent * share_ns(c);
+	if (sent != 0)
+		ring_release(&c->tx, sent);
+	return sent;
 }
 
 unsigned
@@ -293,6 +326,7 @@ sw_run(struct sw *sw, uint64_t now)
 	unsigned moved = 0;
 	struct sw_client *c;
 
+	sw->now = now;
 	TAILQ_FOREACH (c, &sw->clients, link) {
 		moved += client_serve(c, now);
 		/* Soon, so that the receivers work while the next one is served. */

@@ -23,6 +23,7 @@
 #define SW_GROUPS 256        /* multicast groups of all clients together */
 #define SW_GROUP_MEMBERS 256 /* QPs in one of them */
 #define SW_SILENT_NS (50 * NS_PER_US)
+#define SW_HOLD_NS (80 * NS_PER_MS) /* less than ENGINE_STALL_NS of who waits */
 
 struct sw_stats {
 #define SW_STAT(name, text) uint64_t name;
@@ -73,6 +74,8 @@ struct sw_client {
 	uint32_t seen_cons; /* where it was at seen_ns */
 	uint64_t seen_ns;
 	uint64_t tokens_ns; /* packet rate: the time up to which it has used its share */
+	uint32_t full_cons; /* where it was when its ring was found full, at full_ns */
+	uint64_t full_ns;
 	struct sw_stats stats;
 };
 
@@ -94,6 +97,8 @@ struct sw {
 	uint32_t next_id;
 	uint32_t stamp; /* of the last group packet */
 	uint64_t behind_check_ns;
+	uint64_t now;    /* of this turn */
+	bool last_words; /* what is forwarded now cannot wait */
 	/* Wakes a client that sleeps, or that does not take its packets. */
 	void (*wake)(void *owner);
 	/* A packet for elsewhere, complete but for its Ethernet header: head_len bytes at
@@ -152,13 +157,17 @@ sw_group_forget(struct sw *sw, uint32_t qpn);
 const struct sw_group *
 sw_group_find(const struct sw *sw, const uint8_t gid[16]);
 
-/* route.c */
-void
+/* route.c: false: it has to stay where it is, its receiver's ring is full. */
+bool
 sw_forward(struct sw_client *from, const struct ring_desc *desc);
 
 /* sw.c: a copy into a client's ring; flags: RING_*. */
 void
 sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 	const uint8_t *rest, uint32_t len, unsigned flags);
+
+/* Whether a packet for the client, whose ring looks full, is to wait. */
+bool
+sw_client_hold(struct sw_client *to);
 
 #endif

@@ -198,6 +198,18 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	return 0;
 }
 
+/* Programs name what only the other end of XRC has, and devices take no notice. */
+static int
+xrc_mask(enum ibv_qp_type type, int mask)
+{
+	if (type == IBV_QPT_XRC_SEND)
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	if (type == IBV_QPT_XRC_RECV)
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
+				       IBV_QP_RNR_RETRY);
+	return mask;
+}
+
 EXPORT int
 ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
@@ -210,6 +222,7 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 		return forward(ENOSYS, ibv_modify_qp, ibv, attr, attr_mask);
 	vqp = to_qp(ibv);
 	dev = to_ctx(ibv->context)->dev;
+	attr_mask = xrc_mask(ibv->qp_type, attr_mask);
 	err = qp_attr_read(dev, attr, attr_mask, &core);
 	if (err == 0)
 		err = -dev_qp_modify(dev, vqp->qp, &core, attr_mask);

@@ -45,8 +45,12 @@ def pingpongs():
                               ("ibv_rc_pingpong", ("-N",)), ("ibv_rc_pingpong", ("-s", "100000")),
                               ("ibv_uc_pingpong", ()), ("ibv_uc_pingpong", ("-e",)),
                               ("ibv_ud_pingpong", ()), ("ibv_ud_pingpong", ("-e",)),
-                              ("ibv_srq_pingpong", ()), ("ibv_srq_pingpong", ("-e",))]:
-            check = () if program == "ibv_uc_pingpong" and more else ("-c",)
+                              ("ibv_srq_pingpong", ()), ("ibv_srq_pingpong", ("-e",)),
+                              ("ibv_xsrq_pingpong", ()), ("ibv_xsrq_pingpong", ("-e",))]:
+            # What -c is to the others is the number of clients to xsrq.
+            check = ("-c",)
+            if "xsrq" in program or (program == "ibv_uc_pingpong" and more):
+                check = ()
             least = PINGPONG_BYTES // 4 if "ud" in program else PINGPONG_BYTES
             pair_case(daemon, " ".join((program,) + more),
                       (program, "-g", "0", "-n", "200") + check + more, least)
@@ -60,7 +64,9 @@ def perftest():
                 ("ib_write_lat", (), 2, 500), ("ib_read_lat", (), 2, 500),
                 ("ib_atomic_bw", (), 8, 500), ("ib_atomic_lat", (), 8, 500),
                 ("ib_send_bw", ("-e",), 65536, 300),
+                ("ib_send_bw", ("-c", "UC"), 65536, 500),
                 ("ib_send_bw", ("-c", "UD"), 1024, 500),
+                ("ib_send_bw", ("-c", "XRC"), 65536, 500),
                 ("ib_send_bw", ("--use-srq", "-q", "4"), 65536, 500)]:
             pair_case(daemon, " ".join((program,) + more),
                       (program, "-x", "0", "-F", "-s", str(size), "-n", str(count)) + more,

@@ -103,7 +103,7 @@ modify(struct ibv_qp *qp, struct ibv_qp_attr attr, int mask)
 	assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
 }
 
-/* As ibv_xsrq_pingpong does it, mask for mask. */
+/* As perftest does it, who names to both ends what only one of them has. */
 void
 xrc_connect_one(struct ibv_qp *qp, const union ibv_gid *peer, uint32_t peer_qpn)
 {
@@ -122,8 +122,7 @@ xrc_connect_one(struct ibv_qp *qp, const union ibv_gid *peer, uint32_t peer_qpn)
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}}};
 	attr.ah_attr.grh.dgid = *peer;
 	modify(qp, attr,
-		RTR_MASK |
-			(target ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
+		RTR_MASK | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
 		.timeout = 14,
 		.retry_cnt = 7,
@@ -131,10 +130,8 @@ xrc_connect_one(struct ibv_qp *qp, const union ibv_gid *peer, uint32_t peer_qpn)
 		.sq_psn = 0xFFFFF0,
 		.max_rd_atomic = 4};
 	modify(qp, attr,
-		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN |
-			(target ? 0
-				: IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						IBV_QP_MAX_QP_RD_ATOMIC));
+		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN | IBV_QP_RETRY_CNT |
+			IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 void
