@@ -372,12 +372,18 @@ pair_quiet(struct pair *p, struct ibv_cq *cq)
 	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
 }
 
+struct ibv_sge
+pair_sge(struct pair_side *s, size_t offset, uint32_t len)
+{
+	return (struct ibv_sge){
+		.addr = (uintptr_t)s->mem + offset, .length = len, .lkey = s->mr->lkey};
+}
+
 int
 pair_send(struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len,
 	unsigned flags)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)s->mem + offset, .length = len, .lkey = s->mr->lkey};
+	struct ibv_sge sge = pair_sge(s, offset, len);
 	struct ibv_send_wr wr = {
 		.wr_id = wr_id,
 		.sg_list = &sge,
@@ -393,8 +399,7 @@ pair_send(struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint3
 int
 pair_post_srq(struct pair_side *s, uint64_t wr_id, size_t offset, uint32_t len)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)s->mem + offset, .length = len, .lkey = s->mr->lkey};
+	struct ibv_sge sge = pair_sge(s, offset, len);
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};
 	struct ibv_recv_wr *bad;
 
@@ -405,8 +410,7 @@ int
 pair_post_recv(
 	struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)s->mem + offset, .length = len, .lkey = s->mr->lkey};
+	struct ibv_sge sge = pair_sge(s, offset, len);
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};
 	struct ibv_recv_wr *bad;
 

@@ -86,6 +86,7 @@ void pair_complete(struct pair *p, struct ibv_cq *cq, struct ibv_wc *wc, int n);
 void pair_quiet(struct pair *p, struct ibv_cq *cq);
 
 /* One request over the side's region. offset into it. */
+struct ibv_sge pair_sge(struct pair_side *s, size_t offset, uint32_t len);
 int pair_send(struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len,
 	unsigned flags);
 int pair_post_srq(struct pair_side *s, uint64_t wr_id, size_t offset, uint32_t len);

@@ -145,8 +145,7 @@ xrc_connect(struct pair_side *from, struct ibv_qp *initiator, struct pair_side *
 void
 xrc_recv(struct pair_side *s, struct ibv_srq *srq, uint64_t wr_id, size_t offset)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)s->mem + offset, .length = 4096, .lkey = s->mr->lkey};
+	struct ibv_sge sge = pair_sge(s, offset, 4096);
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
@@ -156,8 +155,7 @@ int
 xrc_send_try(struct pair_side *s, struct ibv_qp *qp, uint32_t srqn, uint64_t wr_id,
 	size_t offset, uint32_t len)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)s->mem + offset, .length = len, .lkey = s->mr->lkey};
+	struct ibv_sge sge = pair_sge(s, offset, len);
 	struct ibv_send_wr *bad, wr = {.wr_id = wr_id,
 					 .sg_list = &sge,
 					 .num_sge = 1,

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "qp_bed.h"
+
+struct pair pair;
+
+int
+qp_setup(void **state)
+{
+	(void)state;
+	pair_open(&pair, &(struct pair_conf){.cap = {.max_send_wr = 8,
+						     .max_recv_wr = 8,
+						     .max_send_sge = 3,
+						     .max_recv_sge = 3,
+						     .max_inline_data = 60},
+				 .retry = 1,
+				 .timeout = 10});
+	return 0;
+}
+
+int
+qp_teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A pair with a QP on each side, small enough to be filled. */
+#ifndef ROCADE_TEST_QP_BED_H
+#define ROCADE_TEST_QP_BED_H
+
+#include "pair.h"
+
+#define with_pair(test) cmocka_unit_test_setup_teardown(test, qp_setup, qp_teardown)
+
+extern struct pair pair;
+
+int
+qp_setup(void **state);
+int
+qp_teardown(void **state);
+
+#endif

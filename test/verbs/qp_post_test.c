@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests posted to a QP and their completions, as ibv_post_send(3), ibv_post_recv(3)
+ * and ibv_poll_cq(3) say. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "qp_bed.h"
+
+static struct ibv_send_wr
+send_wr(struct ibv_sge *sge, int n)
+{
+	return (struct ibv_send_wr){.sg_list = sge,
+		.num_sge = n,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED};
+}
+
+/* Fails with err at the second of three, and only the first is sent. */
+static void
+second_refused(struct ibv_send_wr *second, int err)
+{
+	struct ibv_sge sge = pair_sge(&pair.a, 0, 1);
+	struct ibv_send_wr first = send_wr(&sge, 1), third = send_wr(&sge, 1),
+			   *bad = NULL;
+	struct ibv_wc wc;
+
+	first.wr_id = 1;
+	third.wr_id = 3;
+	first.next = second;
+	second->next = &third;
+	assert_int_equal(pair_post_recv(&pair.b, 0, 7, 4096, 4096), 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &first, &bad), err);
+	assert_ptr_equal(bad, second);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.wr_id, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_quiet(&pair, pair.a.send_cq);
+	/* Nobody asks for the bad one. */
+	assert_int_equal(ibv_post_send(pair.a.qp[0], second, NULL), err);
+	pair_quiet(&pair, pair.a.send_cq);
+}
+
+static void
+test_post_send_refused(void **state)
+{
+	struct ibv_sge sge[4] = {pair_sge(&pair.a, 0, 1), pair_sge(&pair.a, 0, 1),
+		pair_sge(&pair.a, 0, 1), pair_sge(&pair.a, 0, 1)};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_send_wr wr;
+
+	(void)state;
+	wr = send_wr(sge, -1);
+	second_refused(&wr, EINVAL);
+	wr = send_wr(sge, 4); /* max_send_sge is 3 */
+	second_refused(&wr, EINVAL);
+	static const enum ibv_wr_opcode absent[] = {
+		IBV_WR_TSO, IBV_WR_DRIVER1, IBV_WR_DRIVER1 + 1, IBV_WR_ATOMIC_WRITE + 1};
+	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
+		wr = send_wr(sge, 1);
+		wr.opcode = absent[i];
+		second_refused(&wr, EINVAL);
+	}
+	/* An atomic is on 8 aligned bytes, and nothing that is read is inline. */
+	wr = send_wr(sge, 1);
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	second_refused(&wr, EINVAL);
+	wr = send_wr(sge, 1);
+	wr.opcode = IBV_WR_RDMA_READ;
+	wr.send_flags |= IBV_SEND_INLINE;
+	second_refused(&wr, EINVAL);
+	wr = send_wr(sge, 1);
+	wr.send_flags |= IBV_SEND_IP_CSUM;
+	second_refused(&wr, EINVAL);
+	/* 2^31 and one. */
+	sge[0].length = UINT32_C(1) << 31;
+	wr = send_wr(sge, 2);
+	second_refused(&wr, EINVAL);
+	sge[0].length = UINT32_MAX; /* sums that would wrap 32 bits */
+	sge[1].length = 2;
+	wr = send_wr(sge, 2);
+	second_refused(&wr, EINVAL);
+	/* One byte more inline than the capacity. */
+	assert_int_equal(ibv_query_qp(pair.a.qp[0], &attr, IBV_QP_CAP, &init), 0);
+	sge[0].length = init.cap.max_inline_data + 1;
+	wr = send_wr(sge, 1);
+	wr.send_flags |= IBV_SEND_INLINE;
+	second_refused(&wr, EINVAL);
+}
+
+static void
+test_post_send_states(void **state)
+{
+	struct ibv_qp *qp = pair_qp(&pair.conf, &pair.a, 0);
+	struct ibv_send_wr wr = send_wr(NULL, 0), *bad;
+
+	(void)state;
+	bad = NULL;
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr);
+	pair_to_init(qp);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+	pair_to_rtr(&pair.conf, qp, &pair.b.gid, 5);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+	pair_to_rts(&pair.conf, qp);
+	pair_to(qp, IBV_QPS_SQD);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0); /* held back */
+	pair_quiet(&pair, pair.a.send_cq);
+	pair_to(qp, IBV_QPS_ERR);
+	struct ibv_wc wc;
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0); /* flushed */
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wc.qp_num, qp->qp_num);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static void
+test_post_recv(void **state)
+{
+	struct ibv_sge sge[4] = {pair_sge(&pair.a, 0, 1), pair_sge(&pair.a, 0, 1),
+		pair_sge(&pair.a, 0, 1), pair_sge(&pair.a, 0, 1)};
+	struct ibv_recv_wr wr[3] = {
+		{.wr_id = 1, .sg_list = sge, .num_sge = 3, .next = &wr[1]},
+		{.wr_id = 2, .sg_list = sge, .num_sge = 4, .next = &wr[2]},
+		{.wr_id = 3, .sg_list = sge, .num_sge = 1},
+	};
+	struct ibv_recv_wr *bad = NULL;
+	struct ibv_qp *qp = pair_qp(&pair.conf, &pair.a, 0);
+	struct rocade_qp_info info;
+
+	(void)state;
+	assert_int_equal(ibv_post_recv(qp, wr, &bad), EINVAL); /* RESET */
+	assert_ptr_equal(bad, &wr[0]);
+	pair_to_init(qp);
+	assert_int_equal(ibv_post_recv(qp, wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr[1]);
+	assert_int_equal(rocade_qp_info(qp, &info), 0);
+	assert_int_equal(info.rq_outstanding, 1);
+	wr[1].num_sge = -1;
+	assert_int_equal(ibv_post_recv(qp, &wr[1], NULL), EINVAL);
+	wr[1].num_sge = 0;
+	for (uint32_t i = 1; i < info.rq_max_wr; i++)
+		assert_int_equal(ibv_post_recv(qp, &wr[2], &bad), 0);
+	bad = NULL;
+	assert_int_equal(ibv_post_recv(qp, &wr[1], &bad), ENOMEM);
+	assert_ptr_equal(bad, &wr[1]);
+	assert_int_equal(ibv_post_recv(qp, &wr[1], NULL), ENOMEM);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+/* Posted in ERR, flushed in order, though no packet ever comes. */
+static void
+test_post_recv_in_error(void **state)
+{
+	struct ibv_wc wc[3];
+
+	(void)state;
+	assert_int_equal(pair_post_recv(&pair.a, 0, 1, 0, 16), 0);
+	pair_to(pair.a.qp[0], IBV_QPS_ERR);
+	assert_int_equal(pair_post_recv(&pair.a, 0, 2, 0, 16), 0);
+	assert_int_equal(pair_post_recv(&pair.a, 0, 3, 0, 16), 0);
+	pair_complete(&pair, pair.a.recv_cq, wc, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(wc[i].wr_id, i + 1);
+		assert_int_equal(wc[i].status, IBV_WC_WR_FLUSH_ERR);
+		assert_int_equal(wc[i].qp_num, pair.a.qp[0]->qp_num);
+	}
+}
+
+/* Data, immediate data and every member of a completion; gather and scatter over many
+ * SGEs. */
+static void
+test_send_receive(void **state)
+{
+	struct ibv_sge from[3] = {pair_sge(&pair.a, 10, 100), pair_sge(&pair.a, 5000, 0),
+		pair_sge(&pair.a, 9000, 3001)};
+	struct ibv_sge to[3] = {pair_sge(&pair.b, 1, 7), pair_sge(&pair.b, 100, 2000),
+		pair_sge(&pair.b, 8000, 4000)};
+	struct ibv_recv_wr recv = {.wr_id = 77, .sg_list = to, .num_sge = 3}, *bad_recv;
+	struct ibv_send_wr wr = send_wr(from, 3), *bad;
+	uint8_t sent[3101], got[3101];
+	struct ibv_wc wc;
+
+	(void)state;
+	for (size_t i = 0; i < 20000; i++)
+		pair.a.mem[i] = (uint8_t)(i * 7 + i / 256);
+	wr.wr_id = 99;
+	wr.opcode = IBV_WR_SEND_WITH_IMM;
+	wr.imm_data = 0x11223344;
+	assert_int_equal(ibv_post_recv(pair.b.qp[0], &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 77);
+	assert_int_equal(wc.opcode, IBV_WC_RECV);
+	assert_int_equal(wc.byte_len, 3101);
+	assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
+	assert_int_equal(wc.imm_data, 0x11223344);
+	assert_int_equal(wc.qp_num, pair.b.qp[0]->qp_num);
+	assert_int_equal(wc.vendor_err, 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 99);
+	assert_int_equal(wc.opcode, IBV_WC_SEND);
+	assert_int_equal(wc.qp_num, pair.a.qp[0]->qp_num);
+	memcpy(sent, pair.a.mem + 10, 100);
+	memcpy(sent + 100, pair.a.mem + 9000, 3001);
+	memcpy(got, pair.b.mem + 1, 7);
+	memcpy(got + 7, pair.b.mem + 100, 2000);
+	memcpy(got + 2007, pair.b.mem + 8000, 1094);
+	assert_memory_equal(got, sent, sizeof(sent));
+	assert_int_equal(pair.b.mem[0], 0);
+	assert_int_equal(pair.b.mem[8], 0);
+	assert_int_equal(pair.b.mem[8000 + 1094], 0);
+}
+
+/* A region registered at another address, or from 0, is named by that one. */
+static void
+test_iova(void **state)
+{
+	struct ibv_mr *zero = ibv_reg_mr(pair.a.pd, pair.a.mem + 512, 4096,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED);
+	struct ibv_mr *iova = ibv_reg_mr_iova(
+		pair.b.pd, pair.b.mem + 1024, 4096, 0x7000000000, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge from = {.addr = 1, .length = 50, .lkey = zero->lkey};
+	struct ibv_sge to = {.addr = 0x7000000003, .length = 50, .lkey = iova->lkey};
+	struct ibv_recv_wr recv = {.sg_list = &to, .num_sge = 1}, *bad_recv;
+	struct ibv_send_wr wr = send_wr(&from, 1), *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	memset(pair.a.mem + 513, 0x5A, 50);
+	assert_int_equal(ibv_post_recv(pair.b.qp[0], &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_memory_equal(pair.b.mem + 1024 + 3, pair.a.mem + 513, 50);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(ibv_dereg_mr(zero), 0);
+	assert_int_equal(ibv_dereg_mr(iova), 0);
+}
+
+/* A region that goes before its request is sent: the request fails here, with its opcode.
+ */
+static void
+test_lkey_gone(void **state)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pair.a.pd, pair.a.mem, 64, 0);
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)pair.a.mem, .length = 64, .lkey = mr->lkey};
+	struct ibv_send_wr wr = send_wr(&sge, 1), *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	wr.wr_id = 5;
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(wc.wr_id, 5);
+	assert_int_equal(wc.qp_num, pair.a.qp[0]->qp_num);
+}
+
+/* Nobody there: the request fails after the retries, with nothing in between. */
+static void
+test_retry_exceeded(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	pair_settle(&pair);
+	pair_to(pair.b.qp[0], IBV_QPS_ERR);
+	assert_int_equal(pair_send(&pair.a, 0, 8, 0, 16, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(wc.wr_id, 8);
+	assert_int_equal(pair.a.qp[0]->qp_num, wc.qp_num);
+}
+
+/* A CQ that is too small goes into error once, keeps what it has, and gives it out. */
+static void
+test_cq_overrun(void **state)
+{
+	struct pair_side *a = &pair.a;
+	struct ibv_cq *big = a->send_cq, *kept_qp_cq = big;
+	struct ibv_qp *kept = a->qp[0], *kept_b = pair.b.qp[0];
+	struct ibv_async_event event;
+	struct rocade_cq_info info;
+	struct ibv_wc wc[8];
+	int n;
+
+	(void)state;
+	a->send_cq = ibv_create_cq(a->context, 2, NULL, NULL, 0);
+	assert_non_null(a->send_cq);
+	a->qp[0] = pair_qp(&pair.conf, a, 0);
+	pair.b.qp[0] = pair_qp(&pair.conf, &pair.b, 0);
+	pair_connect(&pair, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(pair_post_recv(&pair.b, 0, i, 0, 16), 0);
+		assert_int_equal(pair_send(a, 0, i, 0, 16, IBV_SEND_SIGNALED), 0);
+	}
+	do
+		event = pair_event(&pair, a);
+	while (event.event_type != IBV_EVENT_CQ_ERR);
+	assert_ptr_equal(event.element.cq, a->send_cq);
+	assert_int_equal(rocade_cq_info(a->send_cq, &info), 0);
+	assert_true(info.error);
+	assert_int_equal(info.outstanding, 2);
+	n = ibv_poll_cq(a->send_cq, 8, wc);
+	assert_int_equal(n, 2);
+	assert_int_equal(wc[0].wr_id, 0);
+	assert_int_equal(wc[1].wr_id, 1);
+	assert_int_equal(ibv_poll_cq(a->send_cq, 8, wc), 0);
+	assert_int_equal(ibv_destroy_qp(a->qp[0]), 0);
+	assert_int_equal(ibv_destroy_qp(pair.b.qp[0]), 0);
+	assert_int_equal(ibv_destroy_cq(a->send_cq), 0);
+	a->qp[0] = kept;
+	pair.b.qp[0] = kept_b;
+	a->send_cq = kept_qp_cq;
+}
+
+static void
+test_ipv6(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	pair_open(&pair, &(struct pair_conf){.ipv6 = true, .mtu = IBV_MTU_4096});
+	memset(pair.a.mem, 0x5B, 100000);
+	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 100000), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 2, 0, 100000, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, 100000);
+	assert_memory_equal(pair.a.mem, pair.b.mem, 100000);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_close(&pair);
+}
+
+/* 2^31 bytes, the most there can be: sixteen times the same buffer. */
+static void
+test_largest_message(void **state)
+{
+	const uint32_t part = UINT32_C(1) << 27;
+	struct ibv_sge from[16], to[16];
+	struct ibv_recv_wr recv = {.wr_id = 1, .sg_list = to, .num_sge = 16}, *bad_recv;
+	struct ibv_send_wr wr, *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	pair_open(&pair, &(struct pair_conf){.mtu = IBV_MTU_4096,
+				 .bytes = part,
+				 .cap = {.max_send_sge = 16, .max_recv_sge = 16}});
+	for (uint32_t i = 0; i < part; i++)
+		pair.a.mem[i] = (uint8_t)(i * 5 + i / 4099);
+	for (int i = 0; i < 16; i++) {
+		from[i] = pair_sge(&pair.a, 0, part);
+		to[i] = pair_sge(&pair.b, 0, part);
+	}
+	wr = send_wr(from, 16);
+	assert_int_equal(ibv_post_recv(pair.b.qp[0], &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
+	/* As long as it takes: seconds, or a minute under a sanitizer. */
+	while (ibv_poll_cq(pair.b.recv_cq, 1, &wc) == 0)
+		pair_poll(&pair);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_true(wc.byte_len == UINT32_C(1) << 31);
+	assert_memory_equal(pair.a.mem, pair.b.mem, part);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_close(&pair);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_pair(test_post_send_refused),
+		with_pair(test_post_send_states),
+		with_pair(test_post_recv),
+		with_pair(test_post_recv_in_error),
+		with_pair(test_send_receive),
+		with_pair(test_iova),
+		with_pair(test_lkey_gone),
+		with_pair(test_retry_exceeded),
+		with_pair(test_cq_overrun),
+		cmocka_unit_test(test_ipv6),
+		cmocka_unit_test(test_largest_message),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

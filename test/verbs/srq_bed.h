@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the tests of SRQs share: a pair of three QPs whose second side has an SRQ. */
+#ifndef ROCADE_TEST_SRQ_BED_H
+#define ROCADE_TEST_SRQ_BED_H
+
+#include "pair.h"
+
+#define with_pair(test) cmocka_unit_test_setup_teardown(test, srq_setup, srq_teardown)
+
+extern struct pair pair;
+
+int
+srq_setup_conf(const struct pair_conf *conf);
+int
+srq_setup(void **state);
+int
+srq_teardown(void **state);
+/* So many messages of one byte, each received and completed. */
+void
+srq_take(unsigned n);
+/* What ibv_modify_srq() returns. */
+int
+srq_modify(
+	struct ibv_srq *srq, uint32_t max_wr, uint32_t max_sge, uint32_t limit, int mask);
+
+#endif

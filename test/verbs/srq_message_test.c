@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which request of an SRQ a message takes, where it lands there, and what goes wrong. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "srq_bed.h"
+
+/* FIFO over all QPs; wr_id and qp_num tell who got which. */
+static void
+test_fifo(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	for (unsigned i = 0; i < 16; i++)
+		assert_int_equal(pair_post_srq(&pair.b, i, i * 64, 64), 0);
+	for (unsigned i = 0; i < 16; i++) {
+		pair.a.mem[0] = (uint8_t)(i + 1);
+		assert_int_equal(
+			pair_send(&pair.a, i % 3, i, 0, 64, IBV_SEND_SIGNALED), 0);
+		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(wc.qp_num, pair.b.qp[i % 3]->qp_num);
+		assert_int_equal(pair.b.mem[i * 64], i + 1);
+		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	}
+}
+
+static void
+test_immediate(void **state)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM,
+		.imm_data = 0xAABBCCDD,
+		.send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+	struct ibv_recv_wr none = {.wr_id = 4}, *bad_recv;
+	struct ibv_wc wc;
+
+	(void)state;
+	/* A receive with no SGE takes a message of no bytes. */
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &none, &bad_recv), 0);
+	assert_int_equal(ibv_post_send(pair.a.qp[1], &wr, &bad), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, 0);
+	assert_int_equal(wc.wr_id, 4);
+	assert_int_equal(wc.imm_data, 0xAABBCCDD);
+	assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+}
+
+/* SGEs of one WR in different regions; overlapping ones do no harm. */
+static void
+test_sges(void **state)
+{
+	struct ibv_mr *other =
+		ibv_reg_mr(pair.b.pd, pair.b.mem + 4096, 100, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge to[3] = {pair_sge(&pair.b, 0, 10), pair_sge(&pair.b, 4096, 50),
+		pair_sge(&pair.b, 9000, 1000)};
+	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = to, .num_sge = 3}, *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	to[1].lkey = other->lkey;
+	for (unsigned i = 0; i < 200; i++)
+		pair.a.mem[i] = (uint8_t)(i + 1);
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 200, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_memory_equal(pair.b.mem, pair.a.mem, 10);
+	assert_memory_equal(pair.b.mem + 4096, pair.a.mem + 10, 50);
+	assert_memory_equal(pair.b.mem + 9000, pair.a.mem + 60, 140);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+
+	/* The later piece wins. */
+	to[0] = pair_sge(&pair.b, 100, 50);
+	to[1] = pair_sge(&pair.b, 120, 50);
+	to[2] = pair_sge(&pair.b, 100, 100);
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 200, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, 200);
+	assert_memory_equal(pair.b.mem + 100, pair.a.mem + 100, 100);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(ibv_dereg_mr(other), 0);
+}
+
+/* An SGE of length 0 is 2^31 bytes long, and the key is checked for what is written. */
+static void
+test_sge_length_zero(void **state)
+{
+	struct ibv_sge sge = pair_sge(&pair.b, 100, 0);
+	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	for (unsigned i = 0; i < 3000; i++)
+		pair.a.mem[i] = (uint8_t)(i * 3 + 1);
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 3000, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, 3000);
+	assert_memory_equal(pair.b.mem + 100, pair.a.mem, 3000);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+
+	/* Ten bytes before the end of the region: eleven do not fit. */
+	sge = pair_sge(&pair.b, pair.conf.bytes - 10, 0);
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 10, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 11, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_REM_OP_ERR);
+}
+
+/* The capacity is a 64-bit sum: two of 2^31 are 2^32, not 0. */
+static void
+test_capacity_sum(void **state)
+{
+	struct ibv_sge to[2] = {pair_sge(&pair.b, 0, 0), pair_sge(&pair.b, 0, 0)};
+	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = to, .num_sge = 2}, *bad;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 5000, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, 5000);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+}
+
+/* Posts a receive over this SGE, sends, and wants these completions; the QPs come up
+ * again. */
+static void
+key_case(struct ibv_sge sge, enum ibv_wc_status here, enum ibv_wc_status there)
+{
+	struct ibv_recv_wr wr = {.wr_id = 21, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_async_event event;
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0); /* not seen here */
+	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 64, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, here);
+	assert_int_equal(wc.wr_id, 21);
+	assert_int_equal(wc.qp_num, pair.b.qp[0]->qp_num);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, there);
+	assert_int_equal(wc.wr_id, 3);
+	do
+		event = pair_event(&pair, &pair.b);
+	while (event.event_type != IBV_EVENT_QP_LAST_WQE_REACHED);
+	pair_to(pair.a.qp[0], IBV_QPS_RESET);
+	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_connect(&pair, 0);
+	pair_settle(&pair);
+}
+
+static void
+test_keys(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(pair.b.context);
+	struct ibv_mr *read_only = ibv_reg_mr(pair.b.pd, pair.b.mem, 64, 0);
+	struct ibv_mr *foreign = ibv_reg_mr(pd, pair.b.mem, 64, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *gone =
+		ibv_reg_mr(pair.b.pd, pair.b.mem, 64, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = pair_sge(&pair.b, 0, 64);
+
+	(void)state;
+	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
+	srq_take(1); /* both know each other's MAC */
+	sge.lkey ^= 0x5500;
+	key_case(sge, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
+	sge.lkey = read_only->lkey;
+	key_case(sge, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
+	sge.lkey = foreign->lkey;
+	key_case(sge, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
+	sge.lkey = gone->lkey;
+	assert_int_equal(ibv_dereg_mr(gone), 0);
+	key_case(sge, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
+	/* Too short: a length error here, "invalid request" there. */
+	sge = pair_sge(&pair.b, 0, 63);
+	key_case(sge, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
+	assert_int_equal(ibv_dereg_mr(read_only), 0);
+	assert_int_equal(ibv_dereg_mr(foreign), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+/* The key must be of the SRQ's PD; the QP's may be another. */
+static void
+test_qp_of_other_pd(void **state)
+{
+	struct pair_side *b = &pair.b;
+	struct ibv_pd *pd = ibv_alloc_pd(b->context), *kept_pd = b->pd;
+	struct ibv_qp *kept[2] = {pair.a.qp[0], b->qp[0]};
+	struct ibv_wc wc;
+
+	(void)state;
+	b->pd = pd;
+	b->qp[0] = pair_qp(&pair.conf, b, 0);
+	pair.a.qp[0] = pair_qp(&pair.conf, &pair.a, 0);
+	pair_connect(&pair, 0);
+	b->pd = kept_pd;
+	assert_int_equal(pair_post_srq(b, 1, 0, 64), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 64, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, b->recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(ibv_destroy_qp(b->qp[0]), 0);
+	assert_int_equal(ibv_destroy_qp(pair.a.qp[0]), 0);
+	pair.a.qp[0] = kept[0];
+	b->qp[0] = kept[1];
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+/* Two SRQs of different size classes side by side. */
+static void
+test_two_srqs(void **state)
+{
+	struct pair_side *b = &pair.b;
+	struct ibv_srq *small = b->srq, *large;
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1}};
+	struct ibv_qp *kept = b->qp[2];
+	struct ibv_wc wc;
+
+	(void)state;
+	large = ibv_create_srq(b->pd, &attr);
+	assert_non_null(large);
+	b->srq = large;
+	b->qp[2] = pair_qp(&pair.conf, b, 0);
+	pair_to(pair.a.qp[2], IBV_QPS_RESET);
+	pair_connect(&pair, 2);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pair_post_srq(b, 100 + i, 65536 + i * 65536, 65536), 0);
+	b->srq = small;
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pair_post_srq(b, i, i * 64, 64), 0);
+	memset(pair.a.mem, 0x77, 60000);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(
+			pair_send(&pair.a, 2, 1, 0, 60000, IBV_SEND_SIGNALED), 0);
+		assert_int_equal(pair_send(&pair.a, 0, 1, 0, 64, IBV_SEND_SIGNALED), 0);
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		pair_complete(&pair, b->recv_cq, &wc, 1);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		if (wc.qp_num == b->qp[2]->qp_num)
+			assert_true(wc.wr_id >= 100 && wc.byte_len == 60000);
+		else
+			assert_true(wc.wr_id < 4 && wc.byte_len == 64);
+	}
+	assert_memory_equal(b->mem + 65536, pair.a.mem, 60000);
+	assert_int_equal(ibv_destroy_srq(large), EBUSY);
+	assert_int_equal(ibv_destroy_qp(b->qp[2]), 0);
+	assert_int_equal(ibv_destroy_srq(large), 0);
+	b->qp[2] = kept;
+}
+
+/* An empty SRQ answers "receiver not ready", and traffic resumes after a post. */
+static void
+test_empty(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	for (unsigned round = 0; round < 5; round++) {
+		pair.a.mem[0] = (uint8_t)(round + 1);
+		assert_int_equal(
+			pair_send(&pair.a, 0, round, 0, 2000, IBV_SEND_SIGNALED), 0);
+		pair_quiet(&pair, pair.b.recv_cq);
+		assert_int_equal(pair_post_srq(&pair.b, round, 0, 2000), 0);
+		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.wr_id, round);
+		assert_int_equal(pair.b.mem[0], round + 1);
+		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	}
+	assert_true(pair_stat(&pair.b, "rnr_nak_sent") >= 5);
+	assert_true(pair_stat(&pair.a, "rnr_nak_received") >= 5);
+}
+
+static int
+setup_rnr(void **state)
+{
+	(void)state;
+	return srq_setup_conf(&(struct pair_conf){.srq_wr = 4, .rnr_retry = 2});
+}
+
+static void
+test_rnr_exceeded(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 16, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_RNR_RETRY_EXC_ERR);
+	assert_int_equal(wc.wr_id, 3);
+	assert_int_equal(pair_stat(&pair.b, "rnr_nak_sent"), 3);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_pair(test_fifo),
+		with_pair(test_immediate),
+		with_pair(test_sges),
+		with_pair(test_sge_length_zero),
+		with_pair(test_capacity_sum),
+		with_pair(test_keys),
+		with_pair(test_qp_of_other_pd),
+		with_pair(test_two_srqs),
+		with_pair(test_empty),
+		cmocka_unit_test_setup_teardown(
+			test_rnr_exceeded, setup_rnr, srq_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

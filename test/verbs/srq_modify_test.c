@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Limits and sizes of an SRQ, as ibv_modify_srq(3) says. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "srq_bed.h"
+
+static uint32_t
+limit_of(struct ibv_srq *srq)
+{
+	struct ibv_srq_attr attr;
+
+	assert_int_equal(ibv_query_srq(srq, &attr), 0);
+	return attr.srq_limit;
+}
+
+static void
+limit_event(struct ibv_srq *srq)
+{
+	struct ibv_async_event event = pair_event(&pair, &pair.b);
+
+	assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+	assert_ptr_equal(event.element.srq, srq);
+}
+
+static void
+test_limit(void **state)
+{
+	struct ibv_srq *srq = pair.b.srq;
+
+	(void)state;
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
+	srq_take(1);
+	assert_int_equal(srq_modify(srq, 0, 0, 5, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(limit_of(srq), 5);
+	srq_take(4); /* 5 left: not below */
+	pair_no_event(&pair, &pair.b);
+	assert_int_equal(limit_of(srq), 5);
+	srq_take(1);
+	limit_event(srq);
+	assert_int_equal(limit_of(srq), 0);
+	srq_take(1); /* once */
+	pair_no_event(&pair, &pair.b);
+
+	/* Above what is there: at once. Equal: not. */
+	assert_int_equal(srq_modify(srq, 0, 0, 3, IBV_SRQ_LIMIT), 0);
+	pair_no_event(&pair, &pair.b);
+	assert_int_equal(srq_modify(srq, 0, 0, 4, IBV_SRQ_LIMIT), 0);
+	limit_event(srq);
+	assert_int_equal(limit_of(srq), 0);
+
+	/* Re-arming replaces; 0 disarms. */
+	assert_int_equal(srq_modify(srq, 0, 0, 3, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_modify(srq, 0, 0, 1, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(limit_of(srq), 1);
+	srq_take(1);
+	pair_no_event(&pair, &pair.b);
+	assert_int_equal(srq_modify(srq, 0, 0, 0, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(limit_of(srq), 0);
+	srq_take(2);
+	pair_no_event(&pair, &pair.b);
+
+	/* Above max_wr is EINVAL and changes nothing. */
+	struct ibv_srq_attr attr;
+	assert_int_equal(ibv_query_srq(srq, &attr), 0);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
+	assert_int_equal(srq_modify(srq, 0, 0, 2, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_modify(srq, 0, 0, attr.max_wr + 1, IBV_SRQ_LIMIT), EINVAL);
+	assert_int_equal(limit_of(srq), 2);
+	pair_no_event(&pair, &pair.b);
+}
+
+static void
+test_resize(void **state)
+{
+	struct ibv_srq *srq = pair.b.srq;
+	struct ibv_device_attr dev;
+	struct ibv_srq_attr attr, got;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(pair.b.context, &dev), 0);
+	assert_true(dev.device_cap_flags & IBV_DEVICE_SRQ_RESIZE);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
+	attr = (struct ibv_srq_attr){.max_wr = 100};
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
+	assert_true(attr.max_wr >= 100);
+	assert_int_equal(attr.max_sge, 3); /* 0 keeps it */
+	assert_int_equal(ibv_query_srq(srq, &got), 0);
+	assert_int_equal(got.max_wr, attr.max_wr);
+	assert_int_equal(got.max_sge, 3);
+	for (unsigned i = 10; i < 60; i++)
+		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
+	/* What cannot be, changes nothing. */
+	assert_int_equal(srq_modify(srq, 0, 0, 0, IBV_SRQ_MAX_WR), EINVAL);
+	assert_int_equal(
+		srq_modify(srq, (uint32_t)dev.max_srq_wr + 1, 0, 0, IBV_SRQ_MAX_WR),
+		EINVAL);
+	assert_int_equal(srq_modify(srq, 59, 0, 0, IBV_SRQ_MAX_WR), EINVAL);
+	assert_int_equal(
+		srq_modify(srq, 100, (uint32_t)dev.max_srq_sge + 1, 0, IBV_SRQ_MAX_WR),
+		EINVAL);
+	assert_int_equal(srq_modify(srq, 100, 1, 0, 1 << 2), EINVAL);
+	assert_int_equal(srq_modify(srq, 100, 1, 0, 1 << 2 | IBV_SRQ_MAX_WR), EINVAL);
+	assert_int_equal(srq_modify(srq, 1, 1, 1, 0), 0); /* asks for nothing */
+	assert_int_equal(ibv_query_srq(srq, &got), 0);
+	assert_int_equal(got.max_wr, attr.max_wr);
+	assert_int_equal(got.max_sge, 3);
+	/* To the very number, and fewer SGEs. */
+	attr = (struct ibv_srq_attr){.max_wr = 60, .max_sge = 1};
+	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
+	assert_int_equal(attr.max_sge, 1);
+	for (unsigned i = 0; i < 60; i++) {
+		assert_int_equal(
+			pair_send(&pair.a, i % 3, 1, 0, 1, IBV_SEND_SIGNALED), 0);
+		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+		assert_int_equal(wc.wr_id, i);
+		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	}
+}
+
+/* Fewer SGEs than an outstanding request has. */
+static void
+test_resize_sges(void **state)
+{
+	struct ibv_sge sge[3] = {pair_sge(&pair.b, 0, 1), pair_sge(&pair.b, 1, 1),
+		pair_sge(&pair.b, 2, 1)};
+	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = sge, .num_sge = 2}, *bad;
+	struct ibv_srq_attr got;
+
+	(void)state;
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
+	assert_int_equal(srq_modify(pair.b.srq, 16, 1, 0, IBV_SRQ_MAX_WR), EINVAL);
+	assert_int_equal(srq_modify(pair.b.srq, 16, 2, 0, IBV_SRQ_MAX_WR), 0);
+	assert_int_equal(ibv_query_srq(pair.b.srq, &got), 0);
+	assert_int_equal(got.max_sge, 2);
+	wr.num_sge = 3;
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), EINVAL);
+	assert_int_equal(srq_modify(pair.b.srq, 16, 16, 0, IBV_SRQ_MAX_WR), 0);
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 2, IBV_SEND_SIGNALED), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 3, IBV_SEND_SIGNALED), 0);
+	struct ibv_wc wc[2];
+	pair_complete(&pair, pair.b.recv_cq, wc, 2);
+	assert_int_equal(wc[0].byte_len, 2);
+	assert_int_equal(wc[1].byte_len, 3);
+}
+
+/* Both flags together, or not at all. */
+static void
+test_resize_and_limit(void **state)
+{
+	struct ibv_srq *srq = pair.b.srq;
+	struct ibv_srq_attr before, after;
+	int both = IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT;
+
+	(void)state;
+	for (unsigned i = 0; i < 12; i++)
+		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
+	srq_take(1);
+	assert_int_equal(ibv_query_srq(srq, &before), 0);
+	assert_int_equal(
+		srq_modify(srq, 100, 0, 101, both), EINVAL); /* limit above the size */
+	assert_int_equal(
+		srq_modify(srq, 4, 0, 2, both), EINVAL); /* size below what is there */
+	assert_int_equal(ibv_query_srq(srq, &after), 0);
+	assert_memory_equal(&after, &before, sizeof(before));
+	pair_no_event(&pair, &pair.b);
+	assert_int_equal(srq_modify(srq, 100, 0, 9, both), 0);
+	assert_int_equal(ibv_query_srq(srq, &after), 0);
+	assert_true(after.max_wr >= 100);
+	assert_int_equal(after.srq_limit, 9);
+	/* Below an armed limit. */
+	assert_int_equal(srq_modify(srq, 8, 0, 0, IBV_SRQ_MAX_WR), EINVAL);
+	srq_take(2);
+	pair_no_event(&pair, &pair.b);
+	srq_take(1);
+	limit_event(srq);
+	/* A limit above what is there, with the resize: applied and raised. */
+	assert_int_equal(srq_modify(srq, 200, 0, 150, both), 0);
+	limit_event(srq);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_pair(test_limit),
+		with_pair(test_resize),
+		with_pair(test_resize_sges),
+		with_pair(test_resize_and_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
