@@ -143,7 +143,7 @@ check(struct route *r, const struct sw_qp *qp, uint32_t qpn)
 }
 
 static uint64_t *
-send_on(struct route *r, const struct sw_qp *qp)
+send_on(struct route *r, const struct sw_qp *qp, uint32_t qpn)
 {
 	struct sw_stats *stats = &r->from->stats;
 	struct sw *sw = r->from->sw;
@@ -154,6 +154,9 @@ send_on(struct route *r, const struct sw_qp *qp)
 
 		if (unlikely(dest == NULL))
 			return &stats->drop_no_qp;
+		/* A connection has two ends: nobody else speaks to it. */
+		if (unlikely(!ud && (dest->dest_qpn != qpn || !dest->peer_local)))
+			return &stats->drop_stranger;
 		if (must_wait(dest))
 			return &stats->tx_held;
 		ethernet_write(r, sw->conf.net.mac);
@@ -216,7 +219,7 @@ sw_forward(struct sw_client *from, const struct ring_desc *desc)
 	}
 	why = check(&r, qp, desc->qpn);
 	if (likely(why == NULL))
-		why = send_on(&r, qp);
+		why = send_on(&r, qp, desc->qpn);
 	if (unlikely(why != NULL)) {
 		(*why)++;
 		return why != &from->stats.tx_held;

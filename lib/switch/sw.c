@@ -106,6 +106,13 @@ stats_add(struct sw_stats *to, const struct sw_stats *from)
 		sum[i] += more[i];
 }
 
+static __attribute__((cold)) void
+client_condemn(struct sw_client *c)
+{
+	c->corrupt = true;
+	c->sw->corrupt_count++;
+}
+
 void
 sw_client_flush(struct sw_client *client)
 {
@@ -160,7 +167,8 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 	if (unlikely(to->corrupt || len > to->region.geom.buf_size))
 		return;
 	if (unlikely(ring_room(&to->rx) == 0)) {
-		to->corrupt = !ring_prod_look(&to->rx);
+		if (!ring_prod_look(&to->rx))
+			client_condemn(to);
 		if (to->corrupt || ring_room(&to->rx) == 0) {
 			to->stats.rx_full++;
 			return;
@@ -188,7 +196,8 @@ sw_client_hold(struct sw_client *to)
 {
 	const struct sw *sw = to->sw;
 
-	to->corrupt |= !ring_prod_look(&to->rx);
+	if (!to->corrupt && !ring_prod_look(&to->rx))
+		client_condemn(to);
 	if (to->corrupt || ring_room(&to->rx) != 0)
 		return false;
 	if (to->rx.cons_seen - to->full_cons >= to->region.geom.rx_slots / 2) {
@@ -245,7 +254,8 @@ behind_check(struct sw *sw, uint64_t now)
 		bool done;
 
 		next = TAILQ_NEXT(c, behind_link);
-		c->corrupt |= !ring_prod_look(&c->rx);
+		if (!c->corrupt && !ring_prod_look(&c->rx))
+			client_condemn(c);
 		done = c->corrupt || c->rx.cons_seen == c->rx.published;
 		if (!done && c->seen_cons != c->rx.cons_seen) {
 			c->seen_cons = c->rx.cons_seen;
@@ -296,7 +306,8 @@ client_serve(struct sw_client *c, uint64_t now)
 	if (unlikely(c->corrupt))
 		return 0;
 	if (ring_count(&c->tx) == 0) {
-		c->corrupt = !ring_cons_look(&c->tx);
+		if (unlikely(!ring_cons_look(&c->tx)))
+			client_condemn(c);
 		if (unlikely(c->corrupt) || ring_count(&c->tx) == 0)
 			return 0;
 	}
@@ -342,6 +353,7 @@ sw_run(struct sw *sw, uint64_t now)
 bool
 sw_sleep(struct sw *sw)
 {
+	uint32_t corrupt = sw->corrupt_count;
 	struct sw_client *c;
 
 	if (!TAILQ_EMPTY(&sw->behind) || !TAILQ_EMPTY(&sw->dirty))
@@ -356,8 +368,9 @@ sw_sleep(struct sw *sw)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	TAILQ_FOREACH (c, &sw->clients, link) {
 		if (!c->corrupt && !ring_cons_look(&c->tx))
-			c->corrupt = true;
-		if (!c->corrupt && ring_count(&c->tx) != 0) {
+			client_condemn(c);
+		if (sw->corrupt_count != corrupt ||
+			(!c->corrupt && ring_count(&c->tx) != 0)) {
 			sw_awake(sw);
 			return false;
 		}

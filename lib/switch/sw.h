@@ -101,6 +101,7 @@ struct sw {
 	bool last_words; /* what is forwarded now cannot wait */
 	/* Wakes a client that sleeps, or that does not take its packets. */
 	void (*wake)(void *owner);
+	uint32_t corrupt_count; /* clients found corrupt so far: the owner hangs up */
 	/* A packet for elsewhere, complete but for its Ethernet header: head_len bytes at
 	 * head, the rest of len bytes at rest. NULL: there is no port. False: no room. */
 	bool (*uplink)(void *arg, struct sw_client *from, uint8_t *head,
@@ -140,7 +141,7 @@ unsigned
 sw_run(struct sw *sw, uint64_t now);
 
 /* Before sleeping: clients will say when they have something. False: they have already,
- * or somebody has to be looked after in less than SW_SILENT_NS. */
+ * or somebody has to be looked after in less than SW_SILENT_NS, or was found corrupt. */
 bool
 sw_sleep(struct sw *sw);
 void

@@ -96,6 +96,30 @@ only_to_the_registered_peer(void **state)
 }
 
 static void
+nobody_speaks_into_a_connection(void **state)
+{
+	struct bed b;
+	struct bed_frame f;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	/* It may call whom it likes its peer; the other one has to agree. */
+	assert_int_equal(bed_peer(&b, &b.c[2], b.c[2].qpn, b.addr, b.c[1].qpn), 0);
+	bed_send(&b, &b.c[2], b.c[2].qpn, &f);
+	assert_int_equal(b.c[2].client->stats.drop_stranger, 1);
+	assert_false(bed_got(&b.c[1], NULL));
+	assert_int_equal(bed_peer(&b, &b.c[1], b.c[1].qpn, b.addr, b.c[2].qpn), 0);
+	bed_send(&b, &b.c[2], b.c[2].qpn, &f);
+	assert_true(bed_got(&b.c[1], &f));
+	/* Whose peer is elsewhere has none here. */
+	assert_int_equal(bed_peer(&b, &b.c[1], b.c[1].qpn, b.other, b.c[2].qpn), 0);
+	bed_send(&b, &b.c[2], b.c[2].qpn, &f);
+	assert_int_equal(b.c[2].client->stats.drop_stranger, 2);
+	bed_close(&b);
+}
+
+static void
 only_from_our_address(void **state)
 {
 	struct bed b;
@@ -406,6 +430,7 @@ main(void)
 		cmocka_unit_test(responses_go_to_the_peer_too),
 		cmocka_unit_test(a_foreign_qpn_sends_nothing),
 		cmocka_unit_test(only_to_the_registered_peer),
+		cmocka_unit_test(nobody_speaks_into_a_connection),
 		cmocka_unit_test(only_from_our_address),
 		cmocka_unit_test(never_to_the_management_qps),
 		cmocka_unit_test(datagrams_say_who_sent_them),

@@ -45,6 +45,7 @@ last_words_are_heard(void **state)
 		assert_true(bed_got(&b.c[1], &f));
 	b.c[0].qpn = bed_qpn(&b, &b.c[0]);
 	assert_int_equal(bed_peer(&b, &b.c[0], b.c[0].qpn, b.addr, b.c[1].qpn), 0);
+	assert_int_equal(bed_peer(&b, &b.c[1], b.c[1].qpn, b.addr, b.c[0].qpn), 0);
 	bed_post(&b.c[0], 0, b.c[0].qpn, bed_build(region_tx_buf(&b.c[0].region, 0), &f));
 	bed_detach(&b.c[0]); /* and so does the client */
 	assert_false(sw_sleep(b.sw));
@@ -73,8 +74,13 @@ a_corrupt_ring_ends_that_client_only(void **state)
 		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_true(b.c[1].client->corrupt);
 	assert_false(b.c[0].client->corrupt);
+	assert_int_equal(b.sw->corrupt_count, 2);
 	sw_run(b.sw, SEC_NS);
 	assert_true(sw_sleep(b.sw)); /* nobody waits for it */
+	b.c[0].region.head->tx.prod--;
+	assert_false(sw_sleep(b.sw)); /* found only now: the owner hangs up first */
+	assert_int_equal(b.sw->corrupt_count, 3);
+	assert_int_equal(b.c[0].region.head->tx_asleep, 0);
 	bed_close(&b);
 }
 
