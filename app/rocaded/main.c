@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <rocade/daemon.h>
 #include <rocade/rocade.h>
@@ -198,6 +199,18 @@ signals_set(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+/* Four descriptors a client are more than a shell's usual limit has for all of them. */
+static void
+descriptors_allow(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -206,6 +219,7 @@ main(int argc, char **argv)
 
 	if (rc != 0 || settings.done)
 		return rc;
+	descriptors_allow();
 	if (rocade_daemon_create(&settings.conf, &serving) != 0) {
 		fprintf(stderr, PROGRAM ": %s\n", rocade_error());
 		return EXIT_FAILURE;

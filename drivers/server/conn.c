@@ -12,7 +12,8 @@
 #include "base/log.h"
 #include "server/server.h"
 
-#define CONNS_PER_CLIENT 2 /* for one that is attached, one that only asks */
+#define CONNS_PER_CLIENT 2   /* for one that is attached, one that only asks */
+#define CONNS_PER_PROCESS 16 /* one process does not take all places */
 
 /* Sealed: the client can neither cut it short under us nor let it grow. */
 static int
@@ -40,10 +41,12 @@ memory_make(struct conn *conn, const struct region_geom *geom)
 	return fd;
 }
 
+/* One for each way. wake: the client's end. */
 static int
-bells_make(struct conn *conn)
+bells_make(struct conn *conn, int *wake)
 {
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int ends[2];
 
 	if (fd < 0)
 		return -errno;
@@ -51,28 +54,49 @@ bells_make(struct conn *conn)
 		close(fd);
 		return -ENOMEM;
 	}
-	conn->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return conn->wake_fd < 0 ? -errno : 0;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+		return -errno;
+	conn->wake_fd = ends[0];
+	*wake = ends[1];
+	return 0;
 }
 
-/* Memory, bells, and a place in the switch. The descriptor of the memory, or -errno. */
+/* What attach() made. */
+static void
+detach(struct conn *conn)
+{
+	watch_close(conn->daemon, &conn->bell);
+	if (conn->wake_fd >= 0)
+		close(conn->wake_fd);
+	conn->wake_fd = -1;
+	if (conn->mem != NULL)
+		munmap(conn->mem, conn->size);
+	conn->mem = NULL;
+}
+
+/* Memory, bells, and a place in the switch. fds: the client's. */
 static int
-attach(struct conn *conn)
+attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 {
 	const struct region_geom *geom = &conn->daemon->sw->conf.limits.geom;
-	int fd = memory_make(conn, geom);
-	int rc;
+	int wake = -1, mem = memory_make(conn, geom);
+	int rc = mem < 0 ? mem : bells_make(conn, &wake);
 
-	if (fd < 0)
-		return fd;
-	rc = bells_make(conn);
 	if (rc == 0)
 		rc = sw_client_add(
 			conn->daemon->sw, geom, conn->mem, conn, &conn->client);
-	if (rc == 0)
-		return fd;
-	close(fd);
-	return rc;
+	if (rc != 0) {
+		detach(conn);
+		if (mem >= 0)
+			close(mem);
+		if (wake >= 0)
+			close(wake);
+		return rc;
+	}
+	fds[0] = mem;
+	fds[1] = conn->bell.fd;
+	fds[2] = wake;
+	return 0;
 }
 
 static bool
@@ -103,35 +127,31 @@ reply_send(struct conn *conn, const struct sw_reply *reply, const int *fds, unsi
 static bool
 answer(struct conn *conn, struct sw_reply *reply)
 {
-	int fds[SW_ATTACH_FDS];
+	int fds[SW_ATTACH_FDS] = {-1, -1, -1};
 	unsigned n = 0;
 	bool sent;
-	int fd = -1;
 
 	if (reply->error == 0 && reply->type == SW_ATTACH) {
-		fd = attach(conn);
+		reply->error = -attach(conn, fds);
 		n = SW_ATTACH_FDS;
 	} else if (reply->error == 0 && reply->type == SW_STATUS) {
-		fd = status_fd(conn->daemon);
+		fds[0] = status_fd(conn->daemon);
+		reply->error = fds[0] < 0 ? -fds[0] : 0;
 		n = 1;
 	}
-	if (n != 0 && fd < 0) {
-		reply->error = -fd;
-		n = 0;
-	}
+	if (reply->error != 0)
+		return reply_send(conn, reply, NULL, 0);
 	if (n == SW_ATTACH_FDS) {
 		reply->geom = conn->client->region.geom;
 		reply->client_id = conn->client->id;
-		fds[1] = conn->bell.fd;
-		fds[2] = conn->wake_fd;
-	}
-	fds[0] = fd;
-	sent = reply_send(conn, reply, fds, n);
-	if (fd >= 0)
-		close(fd);
-	if (n == SW_ATTACH_FDS && sent)
 		log_info("client %u: process %d of user %u", conn->client->id,
 			(int)conn->pid, (unsigned)conn->uid);
+	}
+	sent = reply_send(conn, reply, fds, n);
+	if (n >= 1)
+		close(fds[0]);
+	if (n == SW_ATTACH_FDS)
+		close(fds[2]);
 	return sent;
 }
 
@@ -169,19 +189,16 @@ process_watch(struct conn *conn)
 }
 
 static struct conn *
-conn_make(struct rocade_daemon *d, int fd)
+conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 {
 	struct conn *conn = alloc_get(&alloc_plain, "connection", sizeof(*conn));
-	struct ucred who = {.pid = 0};
-	socklen_t len = sizeof(who);
 
 	if (conn == NULL)
 		return NULL;
 	conn->daemon = d;
 	conn->socket.fd = conn->process.fd = conn->bell.fd = conn->wake_fd = -1;
-	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
-	conn->pid = who.pid;
-	conn->uid = who.uid;
+	conn->pid = who->pid;
+	conn->uid = who->uid;
 	if (watch_add(d, &conn->socket, fd, WATCH_CLIENT, conn) != 0) {
 		alloc_put(&alloc_plain, conn, sizeof(*conn));
 		return NULL;
@@ -190,19 +207,51 @@ conn_make(struct rocade_daemon *d, int fd)
 	return conn;
 }
 
+/* Whoever waits would else wake us for ever. */
+static void
+turn_away(struct rocade_daemon *d)
+{
+	int fd;
+
+	close(d->spare_fd);
+	fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		close(fd);
+	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (!d->full)
+		log_warn("no descriptor is left for another client");
+	d->full = true;
+}
+
+static bool
+place_left(const struct rocade_daemon *d, pid_t pid)
+{
+	const struct conn *conn;
+	unsigned same = 0;
+
+	TAILQ_FOREACH (conn, &d->conns, link)
+		same += conn->pid == pid;
+	/* 0: of another PID namespace, nobody knows which. */
+	return d->conn_count < CONNS_PER_CLIENT * d->sw->conf.max_clients &&
+	       (pid == 0 || same < CONNS_PER_PROCESS);
+}
+
 void
 conn_accept(struct rocade_daemon *d)
 {
 	int fd = accept4(d->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ucred who = {.pid = 0};
+	socklen_t len = sizeof(who);
 	struct conn *conn;
 
-	if (fd < 0)
-		return;
-	if (d->conn_count >= CONNS_PER_CLIENT * d->sw->conf.max_clients) {
-		close(fd);
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			turn_away(d);
 		return;
 	}
-	conn = conn_make(d, fd);
+	d->full = false;
+	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
+	conn = place_left(d, who.pid) ? conn_make(d, fd, &who) : NULL;
 	if (conn == NULL) {
 		close(fd);
 		return;
@@ -226,14 +275,26 @@ conn_close(struct conn *conn)
 	conn->client = NULL;
 	watch_close(d, &conn->socket);
 	watch_close(d, &conn->process);
-	watch_close(d, &conn->bell);
-	if (conn->wake_fd >= 0)
-		close(conn->wake_fd);
-	if (conn->mem != NULL)
-		munmap(conn->mem, conn->size);
+	detach(conn);
 	TAILQ_REMOVE(&d->conns, conn, link);
 	TAILQ_INSERT_TAIL(&d->closing, conn, link);
 	d->conn_count--;
+}
+
+void
+conn_close_corrupt(struct rocade_daemon *d)
+{
+	struct conn *conn, *next;
+
+	d->corrupt_seen = d->sw->corrupt_count;
+	for (conn = TAILQ_FIRST(&d->conns); conn != NULL; conn = next) {
+		next = TAILQ_NEXT(conn, link);
+		if (conn->client == NULL || !conn->client->corrupt)
+			continue;
+		log_info("client %u: its rings make no sense", conn->client->id);
+		conn_close(conn);
+	}
+	conn_reap(d);
 }
 
 void
@@ -251,8 +312,7 @@ void
 conn_wake(void *owner)
 {
 	const struct conn *conn = owner;
-	const uint64_t one = 1;
-	ssize_t written = write(conn->wake_fd, &one, sizeof(one));
+	ssize_t sent = send(conn->wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-	(void)written; /* full: it has been woken often enough */
+	(void)sent; /* full: it has been woken often enough */
 }

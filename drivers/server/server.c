@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rocade_daemon_*(): making, running, ending. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sched.h>
@@ -35,6 +36,8 @@ watch_add(struct rocade_daemon *d, struct watch *watch, int fd, enum watch_kind 
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = watch};
 
+	if (kind == WATCH_BELL)
+		ev.events = EPOLLIN | EPOLLET;
 	*watch = (struct watch){.kind = kind, .conn = conn, .fd = fd};
 	if (epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &ev) == 0)
 		return 0;
@@ -193,6 +196,7 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	TAILQ_INIT(&d->conns);
 	TAILQ_INIT(&d->closing);
 	d->listen.fd = d->stop.fd = -1;
+	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	clock_init();
 	d->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (d->epoll < 0)
@@ -230,6 +234,8 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	watch_close(d, &d->stop);
 	if (d->epoll >= 0)
 		close(d->epoll);
+	if (d->spare_fd >= 0)
+		close(d->spare_fd);
 	if (d->sw != NULL)
 		sw_destroy(d->sw);
 	alloc_put(&alloc_plain, d, sizeof(*d));
@@ -253,15 +259,6 @@ rocade_daemon_stop(struct rocade_daemon *d)
 }
 
 static void
-fd_drain(int fd)
-{
-	uint64_t count;
-	ssize_t got = read(fd, &count, sizeof(count));
-
-	(void)got;
-}
-
-static void
 watch_serve(struct rocade_daemon *d, const struct watch *watch)
 {
 	switch (watch->kind) {
@@ -277,9 +274,7 @@ watch_serve(struct rocade_daemon *d, const struct watch *watch)
 	case WATCH_PROCESS:
 		conn_close(watch->conn);
 		break;
-	case WATCH_BELL:
-		if (watch->fd >= 0)
-			fd_drain(watch->fd);
+	case WATCH_BELL: /* its ringing was the news */
 		break;
 	}
 }
@@ -304,6 +299,8 @@ rocade_daemon_run(struct rocade_daemon *d)
 
 	while (!d->stopping) {
 		now = clock_now();
+		if (unlikely(d->sw->corrupt_count != d->corrupt_seen))
+			conn_close_corrupt(d);
 		if (sw_run(d->sw, now) != 0)
 			last = now;
 		else if (now - last < SPIN_NS || !sw_sleep(d->sw))

@@ -27,9 +27,10 @@ struct conn {
 	TAILQ_ENTRY(conn) link;
 	struct rocade_daemon *daemon;
 	struct watch socket;
-	struct watch process;     /* a pidfd: a forked child may keep the socket open */
-	struct watch bell;        /* an eventfd that the client writes when we sleep */
-	int wake_fd;              /* an eventfd that wakes the client */
+	struct watch process; /* a pidfd: a forked child may keep the socket open */
+	struct watch bell; /* an eventfd that the client writes when we sleep; never read:
+			      the client could make that wait */
+	int wake_fd;       /* our end of a socket whose other end wakes the client */
 	struct sw_client *client; /* NULL: not attached */
 	void *mem;
 	size_t size;
@@ -50,7 +51,10 @@ struct rocade_daemon {
 	struct conns conns;
 	struct conns closing;
 	uint32_t conn_count;
+	uint32_t corrupt_seen; /* of the switch's corrupt_count */
+	int spare_fd;          /* given up to turn somebody away when there is no other */
 	bool bound;
+	bool full; /* of descriptors, when somebody last came */
 	bool stopping;
 };
 
@@ -65,11 +69,14 @@ void
 conn_close(struct conn *conn);
 void
 conn_reap(struct rocade_daemon *d);
+/* Hangs up on those whose rings make no sense. */
+void
+conn_close_corrupt(struct rocade_daemon *d);
 /* The switch's: owner is a conn. */
 void
 conn_wake(void *owner);
 
-/* server.c: adds to the epoll set; -errno. */
+/* server.c: adds to the epoll set, a bell for each time that it is written; -errno. */
 int
 watch_add(struct rocade_daemon *d, struct watch *watch, int fd, enum watch_kind kind,
 	struct conn *conn);

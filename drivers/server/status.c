@@ -40,8 +40,10 @@ device_print(FILE *to, const struct rocade_daemon *d)
 	/* The name was checked: it has no quotes. */
 	fprintf(to, "\"device\": {\"name\": \"%s\", \"mtu\": %u, \"local\": %s, ",
 		dev->name, dev->mtu, dev->local ? "true" : "false");
-	fprintf(to, "\"qpn_base\": %u, \"qpn_count\": %u, \"addresses\": [",
-		dev->qpn_base, dev->qpn_count);
+	fprintf(to, "\"qpn_base\": %u, \"qpn_count\": %u, \"qpns_free\": %u, ",
+		dev->qpn_base, dev->qpn_count,
+		d->sw->qpns.free_tail - d->sw->qpns.free_head);
+	fprintf(to, "\"hung_up\": %u, \"addresses\": [", d->sw->corrupt_count);
 	for (unsigned i = 0; i < d->sw->conf.net.addr_count; i++)
 		fprintf(to, "%s\"%s\"", i != 0 ? ", " : "",
 			gid_format(d->sw->conf.net.addr[i].gid, text, sizeof(text)));

@@ -37,6 +37,8 @@ port_kill(struct shm *s)
 	s->daemon_fd = -1;
 	close(s->keeper.wake_fd);
 	s->keeper.wake_fd = -1;
+	close(s->keeper.kick_fd);
+	s->keeper.kick_fd = -1;
 	s->keeper.running = false;
 	engine_set_driver(s->dev->engines[0], NULL);
 }

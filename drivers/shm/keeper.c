@@ -18,11 +18,12 @@
 #define IDLE_TURNS 2               /* without a packet, before it goes to sleep */
 #define GLANCE_NS (50 * NS_PER_US) /* while the application polls by itself */
 
+/* Neither blocks. */
 static void
-wake_fd_drain(const struct keeper *k)
+fd_drain(int fd)
 {
-	uint64_t count;
-	ssize_t got = read(k->wake_fd, &count, sizeof(count)); /* not blocking */
+	char bytes[256];
+	ssize_t got = read(fd, bytes, sizeof(bytes));
 
 	(void)got;
 }
@@ -31,15 +32,19 @@ wake_fd_drain(const struct keeper *k)
 static bool
 keeper_sleep(struct keeper *k, uint64_t ns)
 {
-	struct pollfd fds[2] = {{.fd = k->wake_fd, .events = POLLIN},
+	struct pollfd fds[] = {{.fd = k->kick_fd, .events = POLLIN},
+		{.fd = k->lost ? -1 : k->wake_fd, .events = POLLIN},
 		{.fd = k->lost ? -1 : k->session_fd, .events = POLLRDHUP}};
 	struct timespec until = {
 		.tv_sec = (time_t)(ns / SEC_NS), .tv_nsec = (long)(ns % SEC_NS)};
-	int n = ppoll(fds, 2, ns == TIME_NEVER ? NULL : &until, NULL);
+	int n = ppoll(fds, RTE_DIM(fds), ns == TIME_NEVER ? NULL : &until, NULL);
 
-	if (n > 0 && fds[0].revents != 0)
-		wake_fd_drain(k);
-	if (n > 0 && fds[1].revents != 0) {
+	for (unsigned i = 0; n > 0 && i < 2; i++) {
+		if (fds[i].revents & POLLIN)
+			fd_drain(fds[i].fd);
+	}
+	/* Either end of the daemon's. */
+	if (n > 0 && (fds[2].revents != 0 || fds[1].revents & ~POLLIN)) {
 		__atomic_store_n(&k->lost, true, __ATOMIC_RELAXED);
 		dev_fail(engine_dev(k->engine));
 	}
@@ -96,7 +101,7 @@ keeper_kick(void *keeper)
 {
 	const struct keeper *k = keeper;
 	const uint64_t one = 1;
-	ssize_t written = write(k->wake_fd, &one, sizeof(one));
+	ssize_t written = write(k->kick_fd, &one, sizeof(one));
 
 	(void)written;
 }

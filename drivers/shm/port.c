@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The port: bursts over the rings. All of it runs under the engine's gate. */
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -160,6 +160,8 @@ shm_free(struct shm *shm)
 		close(shm->daemon_fd);
 	if (shm->keeper.wake_fd >= 0)
 		close(shm->keeper.wake_fd);
+	if (shm->keeper.kick_fd >= 0)
+		close(shm->keeper.kick_fd);
 	alloc_put(&alloc_plain, shm->slot_buf,
 		shm->region.geom.tx_slots * sizeof(*shm->slot_buf));
 	alloc_put(&alloc_plain, shm->free, shm->region.geom.tx_bufs * sizeof(*shm->free));
@@ -255,6 +257,9 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 	rc = session_call(&shm->session, &req, &reply, fds, SW_ATTACH_FDS);
 	shm->daemon_fd = fds[1];
 	shm->keeper.wake_fd = fds[2];
+	shm->keeper.kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (rc == 0 && shm->keeper.kick_fd < 0)
+		rc = -errno;
 	if (rc == 0 && (fds[0] < 0 || fds[1] < 0 || fds[2] < 0))
 		rc = -EPROTO;
 	if (rc == 0)

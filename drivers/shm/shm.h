@@ -13,7 +13,8 @@
 struct keeper {
 	pthread_t thread;
 	struct engine *engine;
-	int wake_fd; /* an eventfd: the daemon's wake-ups, and our kicks */
+	int wake_fd; /* a socket: the daemon's wake-ups */
+	int kick_fd; /* an eventfd: our own */
 	int session_fd;
 	uint32_t *asleep;
 	bool running;

@@ -2,8 +2,9 @@
 /*
  * What a client and the daemon tell each other over their UNIX socket (SOCK_SEQPACKET): a
  * request of one size, a reply of one size, in turn. The reply to SW_ATTACH carries three
- * descriptors: the memory, the eventfd that wakes the daemon, the one that wakes the
- * client.
+ * descriptors: the memory; an eventfd that wakes the daemon; a socket that becomes
+ * readable to wake the client. (Descriptors of one open file share its flags: what the
+ * daemon writes to must not be the client's to make blocking.)
  */
 #ifndef ROCADE_SWITCH_PROTO_H
 #define ROCADE_SWITCH_PROTO_H
@@ -12,7 +13,7 @@
 #include "switch/region.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 1
+#define SW_PROTO_VERSION 2
 #define SW_ATTACH_FDS 3
 #define SW_NAME_MAX 64
 

@@ -16,6 +16,7 @@ ROCADED = os.path.join(BUILD, "app/rocaded/rocaded")
 RUN = os.path.join(BUILD, "app/run/rocade-run")
 LIBRARY = os.path.join(os.path.abspath(BUILD), "drivers/librocade-verbs.so")
 MAGIC = 0x726f6361
+VERSION = 2
 STATUS = 8
 
 
@@ -27,9 +28,19 @@ class Daemon:
         os.chmod(self.dir, 0o755 if user is None else 0o777)
         self.socket = os.path.join(self.dir, "rocade.sock")
         self.env = dict(os.environ, ROCADE_SOCKET=self.socket)
-        self.process = subprocess.Popen(
-            [ROCADED, "--local", "--socket", self.socket] + list(options),
-            stderr=subprocess.PIPE, text=True, user=user)
+        self.command = [ROCADED, "--local", "--socket", self.socket] + list(options)
+        self.user = user
+        self.process = None
+        self.first_line = ""
+        self.serve()
+
+    def serve(self):
+        """Starts it; again, when it has ended."""
+        if self.process:
+            self.process.wait()
+            self.process.stderr.close()
+        self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True,
+                                        user=self.user)
         self.first_line = self.process.stderr.readline()
 
     def __enter__(self):
@@ -74,7 +85,7 @@ class Daemon:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(5)
             s.connect(self.socket)
-            s.send(struct.pack("<6I32x", MAGIC, 1, STATUS, 0, 0, 0))
+            s.send(struct.pack("<6I32x", MAGIC, VERSION, STATUS, 0, 0, 0))
             _, fds, _, _ = socket.recv_fds(s, 4096, 4)
             with os.fdopen(fds[0]) as file:
                 return json.load(file)
