@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clients of `rocaded --local` that die, lie, scribble and hoard, beside a pair of processes that
+verifies every byte of its own: the pair loses nothing, the daemon keeps nothing."""
+
+import contextlib
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from daemon import BUILD, Daemon  # noqa: E402
+from tap import case, run  # noqa: E402
+
+FLOW = os.path.join(os.path.abspath(BUILD), "test/e2e/flow")
+HOSTILE = os.path.join(os.path.abspath(BUILD), "test/e2e/hostile")
+LONG = os.environ.get("ROCADE_TEST_LONG") == "1"
+SLOW = "sanitize" in BUILD
+KILLS = 1000 if LONG else 100
+HOSTILE_S = 10 if LONG else 1
+SEED = int(os.environ.get("ROCADE_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
+PATIENCE_S = 60
+
+
+def flow(daemon, *args, **more):
+    return daemon.start(FLOW, *args, stdin=subprocess.PIPE, **more)
+
+
+def line(process, timeout_s=PATIENCE_S):
+    """The next line that it prints; empty: it ended, or said nothing for so long."""
+    if not select.select([process.stdout], [], [], timeout_s)[0]:
+        return ""
+    text = b""
+    while not text.endswith(b"\n"):
+        byte = os.read(process.stdout.fileno(), 1)
+        if not byte:
+            break
+        text += byte
+    return text.decode()
+
+
+def end(process):
+    """Its input ends. Exit status and the rest of its text."""
+    try:
+        text, _ = process.communicate("", timeout=PATIENCE_S)
+        return process.returncode, text
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return None, "hangs: " + process.communicate()[0]
+
+
+def until(what, timeout_s=PATIENCE_S):
+    """The first value of what() that counts as true, or the last one."""
+    stop = time.monotonic() + timeout_s
+    while True:
+        value = what()
+        if value or time.monotonic() > stop:
+            return value
+        time.sleep(0.02)
+
+
+def held(daemon):
+    """What a daemon has of its clients, in numbers; and KiB of its own memory."""
+    proc = "/proc/%d/" % daemon.process.pid
+    with open(proc + "maps", encoding="utf-8") as file:
+        maps = file.read().count("memfd:rocade")
+    with open(proc + "status", encoding="utf-8") as file:
+        fields = dict(text.split(":", 1) for text in file.read().splitlines())
+    kib = int(fields["RssAnon"].split()[0])
+    status = daemon.status()
+    return {"clients": len(status["clients"]), "descriptors": len(os.listdir(proc + "fd")),
+            "memories": maps, "qpns_free": status["device"]["qpns_free"]}, kib
+
+
+class Others:
+    """Two processes that go about their business, and what the daemon had when only they were
+    there."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+        self.pair = flow(daemon, "pair", start_new_session=True)
+        line(self.pair)
+        self.clients = {c["id"] for c in daemon.status()["clients"]}
+        self.held, self.kib = held(daemon)
+
+    def unharmed(self, name):
+        """Nobody else is there any more; what the one sent has reached the other."""
+        back = until(lambda: held(self.daemon)[0] == self.held)
+        now, kib = held(self.daemon)
+        case(name + ": the daemon keeps nothing", back, "%s, before %s" % (now, self.held))
+        # The table of QPNs is 4 MiB, and touched as they go round.
+        case(name + ": nor memory", kib < self.kib + (65536 if SLOW else 6144),
+             "%d KiB, before %d" % (kib, self.kib))
+        mine = [c for c in self.daemon.status()["clients"] if c["id"] in self.clients]
+        lost = {name: value for c in mine for name, value in c.items()
+                if (name.startswith("drop_") or name in ("rx_full", "refused")) and value != 0}
+        case(name + ": the others lose nothing", len(mine) == 2 and not lost and
+             mine[0]["tx_packets"] == mine[1]["rx_packets"] and
+             mine[1]["tx_packets"] == mine[0]["rx_packets"], str(mine))
+
+    def finish(self, name):
+        status, text = end(self.pair)
+        print("# %s: %s" % (name, text.strip()))
+        case(name + ": the others' data is right", status == 0 and "messages" in text, text)
+
+
+@contextlib.contextmanager
+def others(name):
+    with Daemon() as daemon:
+        group = Others(daemon)
+        yield daemon, group
+        group.finish(name)
+
+
+def kill_one(daemon, way, chance):
+    process = flow(daemon, *way, start_new_session=True)
+    time.sleep(chance.random() * 0.12)
+    if chance.random() < 0.5:
+        process.kill()  # of a pair only the one end, for a moment
+        time.sleep(chance.random() * 0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def kills():
+    chance = random.Random(SEED)
+    print("# ROCADE_SEED=%d" % SEED)
+    with others("kills") as (daemon, group):
+        for _ in range(KILLS):
+            kill_one(daemon, chance.choice((("pair",), ("churn",), ("churn",), ("idle",),
+                                            ("many", "50"), ("fatal", "make"))), chance)
+        group.unharmed("%d kills" % KILLS)
+
+
+def hostile():
+    with others("hostile") as (daemon, group):
+        def start(way):
+            return subprocess.Popen([HOSTILE, way, str(HOSTILE_S), str(SEED)], env=daemon.env,
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+        def wait(way, process):
+            try:
+                text, _ = process.communicate(timeout=PATIENCE_S + HOSTILE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                text = "hangs: " + process.communicate()[0]
+            case("hostile: " + way, process.returncode == 0, text)
+        ways = ("scribble", "liar", "block", "talk", "places", "qpns")
+        for way in ways:
+            wait(way, start(way))
+            group.unharmed(way)
+        case("who scribbles is hung up on", daemon.status()["device"]["hung_up"] > 0)
+        together = [(way, start(way)) for way in ways]
+        for way, process in together:
+            wait(way + ", all together", process)
+        group.unharmed("all together")
+
+
+def hoarders():
+    with others("hoarders") as (daemon, group):
+        many = flow(daemon, "many", "10000", start_new_session=True)
+        case("10,000 QPs", line(many) == "made 10000\n")
+        case("and no more than its share", line(flow_end(daemon, "many", "20000")) == "made 16383\n")
+        many.kill()
+        many.communicate()
+        group.unharmed("10,000 QPs")
+        deaf = flow(daemon, "deaf", start_new_session=True)
+        case("one that does not read", line(deaf) == "running\n")
+        case("loses what it does not read", until(
+            lambda: any(c["rx_full"] > 100 for c in daemon.status()["clients"]
+                        if c["id"] not in group.clients)), str(daemon.status()))
+        case("and is left", end(deaf)[0] == 0)
+        group.unharmed("one that does not read")
+
+
+def flow_end(daemon, *args):
+    """A process that has been told to end, its text still to be read."""
+    process = flow(daemon, *args, start_new_session=True)
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def restart():
+    """Whatever a client does, it hears of the daemon's end, and does not hang."""
+    for how in (signal.SIGKILL, signal.SIGTERM):
+        with Daemon() as daemon:
+            clients = [(way, flow(daemon, "fatal", way, start_new_session=True))
+                       for way in ("event", "channel", "poll", "post", "make")]
+            for _, process in clients:
+                line(process)
+            daemon.process.send_signal(how)
+            heard = [(way, line(process)) for way, process in clients]
+            daemon.serve()
+            for (way, process), (_, text) in zip(clients, heard):
+                status, rest = end(process)
+                case("%s of the daemon: %s" % (how.name, way),
+                     text == "fatal\n" and status == 0 and "open again" in rest,
+                     "%s: %s%s" % (status, text, rest))
+
+
+def cpu_s(pid):
+    """Of all its threads; in nanoseconds where the kernel counts them."""
+    total = 0
+    for thread in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/schedstat" % (pid, thread), encoding="ascii") as file:
+            total += int(file.read().split()[0])
+    return total / 1e9
+
+
+def idle():
+    with Daemon() as daemon:
+        client = flow(daemon, "idle", start_new_session=True)
+        case("an idle client", line(client) == "running\n")
+        who = {"client": client.pid, "daemon": daemon.process.pid}
+        time.sleep(0.5)
+        before = {name: cpu_s(pid) for name, pid in who.items()}
+        start = time.monotonic()
+        time.sleep(3)
+        for name, pid in who.items():
+            share = (cpu_s(pid) - before[name]) / (time.monotonic() - start)
+            print("# idle %s: %.3f %% of a core" % (name, 100 * share))
+            case("an idle %s: below 1 %% of a core" % name, share < 0.01, "%.4f" % share)
+        case("and ends", end(client)[0] == 0)
+
+
+def start_up():
+    with Daemon() as daemon:
+        times = []
+        for _ in range(20):
+            start = time.monotonic()
+            daemon.run("ibv_devinfo")
+            times.append(time.monotonic() - start)
+        times.sort()
+        print("# rocade-run ibv_devinfo: %.1f ms, median %.1f ms" % (
+            1e3 * times[0], 1e3 * times[len(times) // 2]))
+        # The best of them: what it takes when nobody else has the core.
+        case("rocade-run ibv_devinfo takes less than 50 ms", times[0] < (1.0 if SLOW else 0.05),
+             str(times))
+
+
+if __name__ == "__main__":
+    run(kills, hostile, hoarders, restart, idle, start_up)
