@@ -154,7 +154,7 @@ test_post_full(void **state)
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &second, &bad), 0);
 }
 
-/* Posting works whatever QPs there are, and only QPs from RTR on srq_take. */
+/* Posting works whatever QPs there are, and only QPs from RTR on take. */
 static void
 test_states(void **state)
 {

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "api_bed.h"
+
+struct pair pair;
+
+int
+api_setup(void **state)
+{
+	(void)state;
+	pair_open(&pair, &(struct pair_conf){.srq_wr = 16});
+	return 0;
+}
+
+int
+api_teardown(void **state)
+{
+	(void)state;
+	pair_close(&pair);
+	return 0;
+}

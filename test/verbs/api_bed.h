@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two devices that are there, with an SRQ on each side. */
+#ifndef ROCADE_TEST_API_BED_H
+#define ROCADE_TEST_API_BED_H
+
+#include "pair.h"
+
+#define with_pair(test) cmocka_unit_test_setup_teardown(test, api_setup, api_teardown)
+
+extern struct pair pair;
+
+int
+api_setup(void **state);
+int
+api_teardown(void **state);
+
+#endif

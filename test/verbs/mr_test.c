@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Protection domains and regions, as ibv_alloc_pd(3) and ibv_reg_mr(3) say. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "api_bed.h"
+
+static void
+test_pd(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(pair.a.context);
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct ibv_srq *srq;
+
+	(void)state;
+	assert_non_null(pd);
+	srq = ibv_create_srq(pd, &attr);
+	assert_non_null(srq);
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+/* Past the device's number, ENOMEM; all of them usable again afterwards. */
+static void
+test_pd_many(void **state)
+{
+	struct ibv_device_attr attr;
+	struct ibv_pd **pds;
+	int n = 0;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(pair.a.context, &attr), 0);
+	pds = calloc((size_t)attr.max_pd, sizeof(pds[0]));
+	assert_non_null(pds);
+	for (;;) {
+		struct ibv_pd *pd = ibv_alloc_pd(pair.a.context);
+
+		if (pd == NULL)
+			break;
+		assert_true(n < attr.max_pd);
+		pds[n++] = pd;
+	}
+	assert_int_equal(errno, ENOMEM);
+	assert_int_equal(n, attr.max_pd - 1); /* one is the pair's */
+	for (int i = 0; i < n; i++)
+		assert_int_equal(ibv_dealloc_pd(pds[i]), 0);
+	free(pds);
+}
+
+static struct ibv_mr *
+reg(void *addr, size_t len, int access)
+{
+	errno = 0;
+	return ibv_reg_mr(pair.a.pd, addr, len, access);
+}
+
+static void
+test_mr(void **state)
+{
+	static uint8_t mem[8192];
+	struct ibv_mr *mr, *other;
+
+	(void)state;
+	mr = reg(mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	assert_non_null(mr);
+	assert_ptr_equal(mr->addr, mem);
+	assert_int_equal(mr->length, sizeof(mem));
+	assert_ptr_equal(mr->pd, pair.a.pd);
+	assert_ptr_equal(mr->context, pair.a.context);
+	assert_true(mr->lkey != 0);
+	/* Overlapping is fine, and has a key of its own. */
+	other = reg(mem + 1, 1, 0);
+	assert_non_null(other);
+	assert_int_not_equal(mr->lkey, other->lkey);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	mr = reg(mem, sizeof(mem), 0);
+	assert_int_not_equal(mr->lkey, other->lkey);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dereg_mr(other), 0);
+	mr = reg(mem, 0, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	/* Hints do not matter. */
+	mr = reg(mem, 16, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	mr = ibv_reg_mr_iova(pair.a.pd, mem, 16, 0x1000, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void
+test_mr_refused(void **state)
+{
+	static uint8_t mem[16];
+
+	(void)state;
+	assert_null(reg(mem, sizeof(mem), IBV_ACCESS_REMOTE_WRITE));
+	assert_int_equal(errno, EINVAL);
+	assert_null(reg(mem, sizeof(mem), IBV_ACCESS_REMOTE_ATOMIC));
+	assert_int_equal(errno, EINVAL);
+	assert_null(reg(mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE | 1 << 10));
+	assert_int_equal(errno, EINVAL);
+	assert_null(reg(mem, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EINVAL);
+	assert_null(reg(mem, sizeof(mem), IBV_ACCESS_ON_DEMAND));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+/* Memory that is not there, or may not be written, is EFAULT and no signal. */
+static void
+test_mr_fault(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *mem = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char present[4];
+	struct ibv_mr *mr;
+
+	(void)state;
+	assert_true(mem != MAP_FAILED);
+	/* Registration makes pages present. */
+	mr = reg(mem + page - 1, page + 2, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	assert_int_equal(mincore(mem, 4 * page, present), 0);
+	assert_true(present[0] & present[1] & present[2] & 1);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+
+	assert_int_equal(mprotect(mem + 2 * page, page, PROT_READ), 0);
+	assert_null(reg(mem, 4 * page, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EFAULT);
+	mr = reg(mem, 4 * page, 0); /* reading is allowed */
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(mprotect(mem + 2 * page, page, PROT_NONE), 0);
+	assert_null(reg(mem, 4 * page, 0));
+	assert_int_equal(errno, EFAULT);
+	assert_int_equal(munmap(mem + 2 * page, page), 0);
+	assert_null(reg(mem, 4 * page, 0));
+	assert_int_equal(errno, EFAULT);
+	assert_null(reg(mem, 4 * page, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EFAULT);
+	munmap(mem, 2 * page);
+	munmap(mem + 3 * page, page);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_pair(test_pd),
+		with_pair(test_pd_many),
+		with_pair(test_mr),
+		with_pair(test_mr_refused),
+		with_pair(test_mr_fault),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

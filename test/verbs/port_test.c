@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A port as <rocade/rocade.h> has it: opened, closed, named; addresses, neighbours,
+ * counters. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api_bed.h"
+
+static struct rocade_port_conf
+port_conf(const char *addresses)
+{
+	return (struct rocade_port_conf){
+		.size = sizeof(struct rocade_port_conf), .addresses = addresses};
+}
+
+/* Refused, with a sentence that names the option, and nothing is open afterwards. */
+static void
+refused(const struct rocade_port_conf *a, int err, const char *word)
+{
+	struct rocade_port_conf conf[2] = {*a, port_conf("192.0.2.2/24")};
+	struct rocade_port *ports[2] = {NULL, NULL};
+	struct ibv_device **list;
+	int n;
+
+	assert_int_equal(rocade_open_loop(conf, ports), err);
+	if (strstr(rocade_error(), word) == NULL)
+		fail_msg("\"%s\" does not name %s", rocade_error(), word);
+	assert_null(ports[0]);
+	list = ibv_get_device_list(&n);
+	for (int i = 0; i < n; i++)
+		assert_null(strstr(ibv_get_device_name(list[i]), "rocade"));
+	if (list != NULL)
+		ibv_free_device_list(list);
+}
+
+static void
+test_open_refuses(void **state)
+{
+	struct rocade_port_conf c;
+
+	(void)state;
+	c = port_conf("192.0.2.1/24");
+	c.size = 4;
+	refused(&c, EINVAL, "size");
+	c = port_conf(NULL);
+	refused(&c, EINVAL, "addresses");
+	c = port_conf("192.0.2.1/24,nonsense");
+	refused(&c, EINVAL, "nonsense");
+	c = port_conf("192.0.2.1/33");
+	refused(&c, EINVAL, "192.0.2.1/33");
+	c = port_conf("224.0.0.1/24");
+	refused(&c, EINVAL, "address");
+	c = port_conf("192.0.2.1/24");
+	c.gateway4 = "2001:db8::1";
+	refused(&c, EINVAL, "gateway4");
+	c = port_conf("192.0.2.1/24");
+	c.mtu = 575;
+	refused(&c, EINVAL, "mtu");
+	c.mtu = 9001;
+	refused(&c, EINVAL, "mtu");
+	c = port_conf("192.0.2.1/24");
+	c.vlan = 4095;
+	refused(&c, EINVAL, "vlan");
+	c = port_conf("192.0.2.1/24");
+	c.engines = 17;
+	refused(&c, EINVAL, "engines");
+	c.engines = 2; /* the other end has one */
+	refused(&c, EINVAL, "engines");
+	c = port_conf("192.0.2.1/24");
+	c.qpn_base = 1;
+	refused(&c, EINVAL, "qpn_base");
+	c.qpn_base = 0xFFFFFF;
+	refused(&c, EINVAL, "qpn_base");
+	c.qpn_base = 0xFFFFF0; /* 65536 of them do not fit behind it */
+	refused(&c, EINVAL, "qpn_base");
+	c = port_conf("192.0.2.1/24");
+	c.max_qp = 131073;
+	refused(&c, EINVAL, "max_qp");
+	c = port_conf("192.0.2.1/24");
+	c.name = "";
+	refused(&c, EINVAL, "name");
+}
+
+static void
+test_open_names(void **state)
+{
+	struct rocade_port_conf conf[2] = {
+		port_conf("192.0.2.1/24"), port_conf("192.0.2.2/24")};
+	struct rocade_port *ports[2];
+	struct rocade_port *more[2] = {NULL, NULL};
+
+	(void)state;
+	conf[0].name = "left";
+	conf[1].name = "left";
+	assert_int_equal(rocade_open_loop(conf, ports), EEXIST);
+	assert_non_null(strstr(rocade_error(), "left"));
+	conf[1].name = "right";
+	assert_int_equal(rocade_open_loop(conf, ports), 0);
+	assert_string_equal(ibv_get_device_name(rocade_port_device(ports[1])), "right");
+	conf[0].name = NULL;
+	assert_int_equal(rocade_open_loop(conf, more), EEXIST); /* "right" again */
+	conf[1].name = NULL;
+	assert_int_equal(rocade_open_loop(conf, more), 0);
+	assert_string_equal(ibv_get_device_name(rocade_port_device(more[0])), "rocade0");
+	assert_string_equal(ibv_get_device_name(rocade_port_device(more[1])), "rocade1");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(rocade_close_port(ports[i]), 0);
+		assert_int_equal(rocade_close_port(more[i]), 0);
+	}
+}
+
+/* A device of a list that is closed meanwhile stays an object that can be asked. */
+static void
+test_device_closed(void **state)
+{
+	struct rocade_port_conf conf[2] = {
+		port_conf("192.0.2.1/24"), port_conf("192.0.2.2/24")};
+	struct rocade_port *ports[2];
+	struct ibv_device **list;
+	int n;
+
+	(void)state;
+	assert_int_equal(rocade_open_loop(conf, ports), 0);
+	list = ibv_get_device_list(&n);
+	assert_int_equal(rocade_close_port(ports[0]), 0);
+	assert_int_equal(rocade_close_port(ports[1]), 0);
+	assert_string_equal(ibv_get_device_name(list[0]), "rocade0");
+	errno = 0;
+	assert_null(ibv_open_device(list[0]));
+	assert_int_equal(errno, ENODEV);
+	ibv_free_device_list(list);
+}
+
+static void
+test_addresses(void **state)
+{
+	union ibv_gid gid, other;
+	char text[46];
+
+	(void)state;
+	assert_int_equal(rocade_gid_parse("192.0.2.9", &gid), 0);
+	assert_string_equal(rocade_gid_format(&gid, text, sizeof(text)), "192.0.2.9");
+	assert_int_equal(rocade_gid_parse("192.0.2.9/24", &other), EINVAL);
+	assert_int_equal(rocade_gid_parse("2001:db8::9", &other), 0);
+	assert_string_equal(rocade_gid_format(&other, text, sizeof(text)), "2001:db8::9");
+	assert_int_equal(rocade_gid_parse("", &other), EINVAL);
+	assert_int_equal(rocade_gid_parse(NULL, &other), EINVAL);
+
+	/* The neighbour answers once engines run. */
+	assert_int_equal(rocade_port_resolve(pair.a.port, &pair.b.gid), EAGAIN);
+	pair_settle(&pair);
+	assert_int_equal(rocade_port_resolve(pair.a.port, &pair.b.gid), 0);
+	assert_int_equal(rocade_gid_parse("198.51.100.1", &other), 0);
+	assert_int_equal(rocade_port_resolve(pair.a.port, &other), ENETUNREACH);
+	assert_int_equal(rocade_gid_parse("224.0.0.1", &other), 0);
+	assert_int_equal(rocade_port_resolve(pair.a.port, &other), EINVAL);
+	assert_true(rocade_port_link_up(pair.a.port));
+}
+
+static void
+test_neighbours(void **state)
+{
+	struct rocade_neigh rows[8];
+	unsigned n;
+	bool seen = false;
+
+	(void)state;
+	rocade_port_resolve(pair.a.port, &pair.b.gid);
+	pair_settle(&pair);
+	n = rocade_port_neighs(pair.a.port, rows, 8);
+	assert_true(n >= 1 && n <= 8);
+	for (unsigned i = 0; i < n; i++) {
+		if (memcmp(&rows[i].gid, &pair.b.gid, 16) == 0) {
+			assert_string_equal(rows[i].state, "reachable");
+			seen = true;
+		}
+	}
+	assert_true(seen);
+	assert_int_equal(rocade_port_neighs(pair.a.port, NULL, 0), n);
+}
+
+static void
+test_set_addresses(void **state)
+{
+	union ibv_gid gid;
+	char text[46];
+
+	(void)state;
+	assert_int_equal(
+		rocade_port_set_addresses(pair.a.port, "bad", NULL, NULL), EINVAL);
+	assert_int_equal(rocade_port_set_addresses(
+				 pair.a.port, "192.0.2.7/24", "192.0.2.254", NULL),
+		0);
+	assert_int_equal(ibv_query_gid(pair.a.context, 1, 0, &gid), 0);
+	assert_string_equal(rocade_gid_format(&gid, text, sizeof(text)), "192.0.2.7");
+	/* There is a way out now. */
+	assert_int_equal(rocade_gid_parse("198.51.100.1", &gid), 0);
+	assert_int_equal(rocade_port_resolve(pair.a.port, &gid), EAGAIN);
+}
+
+static void
+test_stats(void **state)
+{
+	struct rocade_stat rows[128];
+	unsigned n = rocade_port_stats(pair.a.port, -1, rows, 128);
+
+	(void)state;
+	assert_true(n > 20 && n <= 128);
+	for (unsigned i = 0; i < n; i++)
+		assert_true(rows[i].name[0] != '\0' && rows[i].text[0] != '\0');
+	assert_int_equal(rocade_port_stats(pair.a.port, 0, NULL, 0), n);
+	rocade_port_resolve(pair.a.port, &pair.b.gid);
+	pair_settle(&pair);
+	assert_true(pair_stat(&pair.b, "rx_other") > 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_open_refuses),
+		cmocka_unit_test(test_open_names),
+		cmocka_unit_test(test_device_closed),
+		with_pair(test_addresses),
+		with_pair(test_neighbours),
+		with_pair(test_set_addresses),
+		with_pair(test_stats),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
