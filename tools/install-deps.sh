@@ -22,7 +22,7 @@ EOF
 build='gcc libc6-dev meson ninja-build pkg-config dpdk libdpdk-dev libibverbs-dev libisal-dev
 libjansson-dev python3 iproute2 iputils-ping'
 tests='clang dpdk-dev gcovr ibverbs-utils libclang-rt-dev libcmocka-dev mandoc perftest
-python3-scapy shellcheck strace tshark'
+python3-scapy shellcheck strace tshark valgrind'
 bench='dpdk-dev qperf sockperf ucx-utils'
 
 packages="$build $tests"

@@ -19,6 +19,7 @@ Stages, in this order:
   install     installs, builds a program with pkg-config, uninstalls
   e2e         test/e2e: whole programs, network namespaces, hugepages (as root)
   sim         10,000 seeds of the simulation of whole hosts (--long: 200,000)
+  cost        a message takes no more instructions than test/cost/numbers.tsv says
   coverage    the tests run at least 90 % of the lines of lib/
   tsan        tests with threads under ThreadSanitizer (test/tsan)
   mutants     each fault of test/mutants makes a test fail
@@ -43,7 +44,7 @@ EOF
 top=$(cd "$(dirname "$0")/.." && pwd)
 out=$top/build-test
 results=$out/results
-all_stages='shellcheck release tidy sanitize clang install e2e sim coverage tsan mutants fuzz'
+all_stages='shellcheck release tidy sanitize clang install e2e sim cost coverage tsan mutants fuzz'
 stages=
 long=no
 clean=no

@@ -63,6 +63,11 @@ stage_sim() {
 		tap sim "$out/release/test/sim/sim" --seeds "$seeds" --jobs "$jobs"
 }
 
+stage_cost() {
+	build_release cost && tap cost tools/lib/cost.py "$out/release"
+	grep -a '^ok\|^not ok\|^#' "$out/log/cost.tap" | sed 's/^/  /'
+}
+
 # Sweeps over fewer seeds: they reach the same lines. The exports of this build are gcov's, too.
 stage_coverage() {
 	build coverage coverage all -Db_coverage=true -Doptimization=0 -Ddebug=true || return 1

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two devices of this process, joined by a loop: QPs i to i connected. Public calls only;
+ * what fails ends the program with a sentence. */
+#ifndef ROCADE_TEST_COST_ENDS_H
+#define ROCADE_TEST_COST_ENDS_H
+
+#include <rocade/rocade.h>
+
+#define ENDS_QPS_MAX 256
+#define ENDS_RECEIVES 1024
+#define ENDS_SQ_DEPTH 64
+#define ENDS_SLOT 4096 /* bytes of a message at the most */
+
+struct end {
+	struct rocade_engine *engine;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_srq *srq;
+	struct ibv_mr *mr;
+	uint8_t *mem; /* a slot to send from or to read into, a target, receives */
+	struct ibv_qp *qp[ENDS_QPS_MAX];
+};
+
+struct ends {
+	struct rocade_port *port[2];
+	struct end client, server;
+	unsigned qps;
+	/* The server's; wr_id is the index. */
+	struct ibv_recv_wr recv_wr[ENDS_RECEIVES];
+	struct ibv_sge recv_sge[ENDS_RECEIVES];
+};
+
+void
+ends_open(struct ends *ends, unsigned qps, enum ibv_qp_type type);
+void
+ends_close(struct ends *ends);
+
+/* Unless good: says so and exits. */
+void
+must(int good, const char *what);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a message costs in instructions, both ends together: fixed work over a loop, for
+ * tools/lib/cost.py, which counts with callgrind what measured() does.
+ *
+ *     cost NAME     that workload; prints how many messages measured() moved
+ *     cost --list   the workloads
+ *     cost --key    what the count depends on beside the source: compiler, what the CPU
+ * can
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clock_cost.h"
+#include "ends.h"
+
+#define BURST 32        /* requests of a turn */
+#define SIGNAL_EVERY 32 /* of a QP's requests */
+#define WARM 4096       /* messages before, */
+#define MESSAGES 8192   /* and counted */
+#define TURN_NS 1000
+#define IDLE_TURNS 10000 /* without a message: something is lost */
+#define POLL_MAX 64
+#define QKEY 0x11
+
+static const struct workload {
+	const char *name;
+	enum ibv_wr_opcode opcode;
+	uint32_t bytes;
+	unsigned qps;
+	enum ibv_qp_type type;
+} workloads[] = {
+	{"send-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC},
+	{"write-4096", IBV_WR_RDMA_WRITE, 4096, 1, IBV_QPT_RC},
+	{"read-4096", IBV_WR_RDMA_READ, 4096, 1, IBV_QPT_RC},
+	{"send-64-qps-256", IBV_WR_SEND, 64, 256, IBV_QPT_RC},
+	{"ud-send-64", IBV_WR_SEND, 64, 1, IBV_QPT_UD},
+};
+
+struct run {
+	const struct workload *work;
+	struct ends ends;
+	struct ibv_send_wr wr[BURST];
+	struct ibv_sge sge[BURST];
+	uint64_t posted[ENDS_QPS_MAX], freed[ENDS_QPS_MAX]; /* of a QP's requests */
+	unsigned qp;                                        /* the next one's turn */
+	uint64_t started, done;
+};
+
+static void
+requests_prepare(struct run *run)
+{
+	const struct workload *work = run->work;
+	struct ends *ends = &run->ends;
+	struct ibv_ah *ah = NULL;
+
+	if (work->type == IBV_QPT_UD) {
+		struct ibv_ah_attr attr = {
+			.is_global = 1, .port_num = 1, .grh.hop_limit = 64};
+
+		must(rocade_gid_parse("192.0.2.2", &attr.grh.dgid) == 0, "GID");
+		ah = ibv_create_ah(ends->client.pd, &attr);
+		must(ah != NULL, "ibv_create_ah");
+	}
+	for (unsigned i = 0; i < BURST; i++) {
+		struct ibv_send_wr *wr = &run->wr[i];
+
+		run->sge[i] = (struct ibv_sge){.addr = (uintptr_t)ends->client.mem,
+			.length = work->bytes,
+			.lkey = ends->client.mr->lkey};
+		*wr = (struct ibv_send_wr){
+			.sg_list = &run->sge[i], .num_sge = 1, .opcode = work->opcode};
+		if (ah != NULL) {
+			wr->wr.ud.ah = ah;
+			wr->wr.ud.remote_qpn = ends->server.qp[0]->qp_num;
+			wr->wr.ud.remote_qkey = QKEY;
+		} else {
+			wr->wr.rdma.remote_addr = (uintptr_t)ends->server.mem + ENDS_SLOT;
+			wr->wr.rdma.rkey = ends->server.mr->rkey;
+		}
+	}
+}
+
+/* A list to one QP, from wr[first] on. */
+static void
+list_post(struct run *run, unsigned first, unsigned n)
+{
+	unsigned qp = run->qp;
+	uint64_t id = run->posted[qp];
+	struct ibv_send_wr *bad;
+
+	run->qp = (qp + 1) % run->ends.qps;
+	for (unsigned i = first; i < first + n; i++) {
+		run->wr[i].wr_id = ++id;
+		run->wr[i].send_flags = id % SIGNAL_EVERY == 0 ? IBV_SEND_SIGNALED : 0;
+		run->wr[i].next = i + 1 < first + n ? &run->wr[i + 1] : NULL;
+	}
+	must(ibv_post_send(run->ends.client.qp[qp], &run->wr[first], &bad) == 0,
+		"ibv_post_send");
+	run->posted[qp] = id;
+	run->started += n;
+}
+
+/* One list of 32, or one request of each of 32 QPs. */
+static void
+turn_post(struct run *run)
+{
+	unsigned n = run->ends.qps == 1 ? BURST : 1;
+
+	for (unsigned i = 0; i < BURST; i += n) {
+		if (run->posted[run->qp] - run->freed[run->qp] + n > ENDS_SQ_DEPTH)
+			break;
+		list_post(run, i, n);
+	}
+}
+
+static void
+turn_reap(struct run *run)
+{
+	struct ibv_wc wc[POLL_MAX];
+	int n = ibv_poll_cq(run->ends.client.send_cq, POLL_MAX, wc);
+
+	must(n >= 0, "ibv_poll_cq");
+	for (int i = 0; i < n; i++) {
+		unsigned qp = wc[i].qp_num - run->ends.client.qp[0]->qp_num;
+
+		must(wc[i].status == IBV_WC_SUCCESS && qp < run->ends.qps, "a request");
+		if (run->work->opcode != IBV_WR_SEND)
+			run->done += wc[i].wr_id - run->freed[qp];
+		run->freed[qp] = wc[i].wr_id;
+	}
+}
+
+static void
+turn_receive(struct run *run)
+{
+	struct ibv_recv_wr *first = NULL, **link = &first, *bad;
+	struct ibv_wc wc[POLL_MAX];
+	int n = ibv_poll_cq(run->ends.server.recv_cq, POLL_MAX, wc);
+
+	must(n >= 0, "ibv_poll_cq");
+	for (int i = 0; i < n; i++) {
+		must(wc[i].status == IBV_WC_SUCCESS, "a receive");
+		*link = &run->ends.recv_wr[wc[i].wr_id];
+		link = &(*link)->next;
+	}
+	*link = NULL;
+	run->done += (unsigned)n;
+	if (first != NULL)
+		must(ibv_post_srq_recv(run->ends.server.srq, first, &bad) == 0,
+			"ibv_post_srq_recv");
+}
+
+static void
+move(struct run *run, uint64_t messages)
+{
+	uint64_t end = run->started + messages, done = run->done;
+	unsigned idle = 0;
+
+	while (run->done < end) {
+		if (run->started < end)
+			turn_post(run);
+		clock_step(TURN_NS);
+		rocade_engine_poll(run->ends.client.engine);
+		rocade_engine_poll(run->ends.server.engine);
+		turn_receive(run);
+		turn_reap(run);
+		idle = run->done == done ? idle + 1 : 0;
+		must(idle < IDLE_TURNS, "nothing arrives any more");
+		done = run->done;
+	}
+}
+
+/* By this name callgrind is told where to count. */
+void
+measured(struct run *run) __attribute__((noinline));
+
+void
+measured(struct run *run)
+{
+	move(run, MESSAGES);
+}
+
+static void
+key_print(void)
+{
+#if defined(__clang__)
+	printf("clang %d.%d.%d\t", __clang_major__, __clang_minor__,
+		__clang_patchlevel__);
+#else
+	printf("gcc %d.%d.%d\t", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
+#endif
+#if defined(__x86_64__)
+	printf("x86_64");
+#define CAN(flag)                                                                        \
+	if (__builtin_cpu_supports(flag))                                                \
+	printf("+" flag)
+	CAN("sse4.2");
+	CAN("pclmul");
+	CAN("avx2");
+	CAN("bmi2");
+	CAN("avx512f");
+#undef CAN
+#elif defined(__aarch64__)
+	printf("aarch64");
+#else
+	printf("other");
+#endif
+	printf("\n");
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct run run;
+
+	if (argc == 2 && strcmp(argv[1], "--key") == 0) {
+		key_print();
+		return 0;
+	}
+	for (unsigned i = 0; argc == 2 && i < sizeof(workloads) / sizeof(workloads[0]);
+		i++) {
+		if (strcmp(argv[1], "--list") == 0)
+			printf("%s\n", workloads[i].name);
+		else if (strcmp(argv[1], workloads[i].name) == 0)
+			run.work = &workloads[i];
+	}
+	if (argc == 2 && strcmp(argv[1], "--list") == 0)
+		return 0;
+	must(run.work != NULL, "no such workload; --list has them");
+	ends_open(&run.ends, run.work->qps, run.work->type);
+	requests_prepare(&run);
+	move(&run, WARM);
+	measured(&run);
+	printf("%u\n", MESSAGES);
+	if (run.work->type == IBV_QPT_UD)
+		must(ibv_destroy_ah(run.wr[0].wr.ud.ah) == 0, "ibv_destroy_ah");
+	ends_close(&run.ends);
+	return 0;
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/lib/cost.py: what it counts of a callgrind file, what it compares, and what fails."""
+
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/lib"))
+import cost  # noqa: E402
+
+GCC = ("gcc 12.2.0", "x86_64+sse4.2+avx2")
+FILE = """version: 1
+positions: line
+events: Ir
+
+ob=/build/test/cost/cost
+fl=main.c
+fn=measured
+10 5
+cfn=parse
+calls=3 20
+11 900
+12 2
+
+ob=/usr/lib/libisal.so.2
+fn=crc
++4 700
+* 30
+totals: 737
+"""
+
+
+def outcome(counts, key=GCC, stored=None, workload="send"):
+    """(good, how many notes)"""
+    base = stored if stored is not None else {GCC: {"send": (1000, 500)}}
+    lines, good = cost.report({workload: counts}, key, base, "store it")
+    assert ("not ok" in "".join(lines)) != good
+    return good, len([line for line in lines if line.startswith("#")]) - 1
+
+
+def sentence(counts):
+    return cost.report({"send": counts}, GCC, {GCC: {"send": (1000, 500)}}, "store it")[0][-1]
+
+
+TWO = {GCC: {"send": (1000, 500)}, ("gcc 12.1.0", "x86_64+sse4.2"): {"send": (2000, 1000)},
+       ("clang 14.0.6", "x86_64+sse4.2+avx2"): {"send": (100, 50)}}
+
+CASES = [
+    ("what callees did is not counted twice", cost.tally(FILE.splitlines(), "cost"), (737, 7)),
+    ("the same is good", outcome((1000, 500)), (True, 0)),
+    ("3 % more is good", outcome((1030, 515)), (True, 0)),
+    ("3.1 % more fails", outcome((1031, 500)), (False, 0)),
+    ("3.2 % more of our own fails", outcome((1016, 516)), (False, 0)),
+    ("less is good, and is to be kept", outcome((960, 480)), (True, 1)),
+    ("the sentence says all", sentence((1100, 500)),
+     "not ok 1 - send takes 1100.0 instructions a message, +10.0 % over 1000.0 (limit +3 %); if it "
+     "has to: store it"),
+    ("another minor version: 10 %", outcome((1099, 549), ("gcc 12.3.0", GCC[1])), (True, 1)),
+    ("another minor version: above 10 %", outcome((1101, 500), ("gcc 12.3.0", GCC[1])), (False, 1)),
+    ("another CPU: the one with most in common",
+     cost.choose(TWO, ("gcc 12.2.0", "x86_64+sse4.2+avx2+bmi2"))[0], GCC),
+    ("another CPU, older", cost.choose(TWO, ("gcc 12.9.0", "x86_64"))[0],
+     ("gcc 12.1.0", "x86_64+sse4.2")),
+    ("another compiler: its numbers are only shown", outcome((9999, 9999), ("gcc 13.1.0", GCC[1])),
+     (True, 2)),
+    ("another architecture: only shown", outcome((9999, 9999), (GCC[0], "aarch64")), (True, 2)),
+    ("a workload without a number fails", outcome((1, 1), workload="new"), (False, 1)),
+    ("a workload without a number, numbers of another CPU: only shown",
+     outcome((9999, 9999), ("gcc 12.2.0", "x86_64"), workload="new"), (True, 2)),
+    ("nothing stored: only shown", outcome((9999, 9999), stored={}), (True, 2)),
+    ("what is written is read", cost.read(cost.write(TWO)), TWO),
+    ("the tree's numbers can be read", bool(cost.read(open(cost.NUMBERS, encoding="utf-8").read())),
+     True),
+]
+
+
+def main():
+    failed = 0
+    print("1..%d" % len(CASES))
+    for number, (name, got, want) in enumerate(CASES, 1):
+        failed += got != want
+        print("%s %d - %s" % ("ok" if got == want else "not ok", number, name))
+        if got != want:
+            print("# got %s, not %s" % (got, want))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

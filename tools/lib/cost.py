@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The gate on what a message costs in instructions, in TAP.
+
+    cost.py [--update] BUILD
+
+callgrind counts each workload of BUILD/test/cost/cost (a release build): all instructions, and
+those in code of our own, beside the CRC and the copy of the system's libraries. More than 3 %
+above what test/cost/numbers.tsv has for this compiler and CPU (as valgrind shows it) fail. With no
+line for them the nearest of the same compiler's major version and architecture is the measure, 10 %
+above it fail; without that, too, the numbers are only printed. --update stores what was counted."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+NUMBERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../test/cost/numbers.tsv")
+LIMIT, LIMIT_NEAR = 3, 10   # percent
+HEAD = """# What a message costs in instructions, both ends: all, and those of our own code.
+# tools/lib/cost.py --update BUILD writes this file; docs/testing.md says when.
+# compiler\tCPU\tworkload\tall\town
+"""
+KINDS = ("instructions", "instructions of our own code")
+# Where the program stands must not be seen in the counts.
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+
+
+def run(*command):
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+
+
+def tally(lines, program):
+    """(all, own) of a callgrind file with --compress-strings=no: what each function did itself."""
+    counts = {True: 0, False: 0}
+    own = called = False
+    for line in lines:
+        if line.startswith("ob="):
+            own = os.path.basename(line[3:].strip()) == program
+        elif line.startswith("calls="):
+            called = True       # the next line is what the callee did
+        elif re.match(r"[+\-*\d]", line):
+            if not called and len(line.split()) > 1:
+                counts[own] += int(line.split()[1])
+            called = False
+    return counts[True] + counts[False], counts[True]
+
+
+def measure(program, workload):
+    """(all, own) for each message."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "out")
+        done = run("valgrind", "--tool=callgrind", "--callgrind-out-file=" + out,
+                   "--compress-strings=no", "--compress-pos=no", "--toggle-collect=measured",
+                   program, workload)
+        with open(out, encoding="utf-8", errors="replace") as file:
+            counts = tally(file, os.path.basename(program))
+    messages = int(done.stdout)
+    if not 0 < counts[1] <= counts[0]:
+        raise ValueError("%s: callgrind counted %d and %d" % (workload, *counts))
+    return tuple(round(count / messages, 1) for count in counts)
+
+
+def read(text):
+    """{(compiler, CPU): {workload: (all, own)}}"""
+    stored = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            compiler, cpu, workload, *counts = line.split("\t")
+            stored.setdefault((compiler, cpu), {})[workload] = tuple(map(float, counts))
+    return stored
+
+
+def write(stored):
+    return HEAD + "".join("%s\t%s\t%s\t%.1f\t%.1f\n" % (*key, workload, *counts)
+                          for key in sorted(stored) for workload, counts in stored[key].items())
+
+
+def kin(key):
+    """Compiler and its major version, architecture."""
+    return key[0].split(".")[0], key[1].split("+")[0]
+
+
+def choose(stored, key):
+    """(key, percent): what is compared with, and how far above it fails. (None, None): nothing."""
+    if key in stored:
+        return key, LIMIT
+    near = [k for k in stored if kin(k) == kin(key)]
+    # Most of the CPU's abilities in common; the newest of those.
+    near.sort(key=lambda k: (-len(set(k[1].split("+")) ^ set(key[1].split("+"))), k[0]))
+    return (near[-1], LIMIT_NEAR) if near else (None, None)
+
+
+def judge(workload, counts, before, limit, update):
+    """(good, the sentence, a note or None). A workload that this key's numbers lack is bad."""
+    text = "%s: %.1f instructions, %.1f of them in our own code" % (workload, *counts)
+    if before is None:
+        return limit != LIMIT, text, "%s has nothing to be compared with; to store this: %s" % (
+            workload, update)
+    for now, then, kind in zip(counts, before, KINDS):
+        if now > then * (1 + limit / 100):
+            return False, "%s takes %.1f %s a message, %+.1f %% over %.1f (limit +%d %%); if it " \
+                "has to: %s" % (workload, now, kind, 100 * (now / then - 1), then, limit,
+                                update), None
+    if counts[0] < before[0] * (1 - LIMIT / 100) or counts[1] < before[1] * (1 - LIMIT / 100):
+        return True, text, "%s took %.1f and %.1f before: keep that with %s" % (
+            workload, *before, update)
+    return True, text, None
+
+
+def report(results, key, stored, update):
+    """The lines to print, and whether all is good."""
+    base, limit = choose(stored, key)
+    lines = ["1..%d" % len(results), "# %s, %s" % key]
+    if base is None:
+        lines.append("# test/cost/numbers.tsv has nothing of this compiler and CPU, nor of any "
+                     "near: nothing is compared")
+    elif base != key:
+        lines.append("# test/cost/numbers.tsv has nothing of this compiler and CPU: compared with "
+                     "%s, %s; to store numbers of its own: %s" % (*base, update))
+    failed = False
+    for number, (workload, counts) in enumerate(results.items(), 1):
+        before = stored[base].get(workload) if base else None
+        good, text, note = judge(workload, counts, before, limit, update)
+        failed |= not good
+        lines.append("%s %d - %s" % ("ok" if good else "not ok", number, text))
+        if note:
+            lines.append("# " + note)
+    return lines, not failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0],
+                                     epilog="Exit status: 0 good, 1 not, 2 wrong option.")
+    parser.add_argument("--update", action="store_true", help="store what was counted")
+    parser.add_argument("build", metavar="BUILD", help="build directory, -Dbuildtype=release")
+    args = parser.parse_args()
+
+    program = os.path.join(os.path.realpath(args.build), "test/cost/cost")
+    try:
+        workloads = run(program, "--list").stdout.split()
+        key = tuple(run("valgrind", "--tool=none", program, "--key").stdout.strip().split("\t"))
+        results = {workload: measure(program, workload) for workload in workloads}
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        print("1..1\nnot ok 1 - counted\n# %s %s" % (error, getattr(error, "stderr", "")))
+        return 1
+    with open(NUMBERS, encoding="utf-8") as file:
+        stored = read(file.read())
+    if args.update:
+        stored[key] = results
+        with open(NUMBERS, "w", encoding="utf-8") as file:
+            file.write(write(stored))
+    lines, good = report(results, key, stored,
+                         "tools/lib/cost.py --update " + os.path.relpath(args.build))
+    print("\n".join(lines))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
