@@ -46,20 +46,18 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 unsigned
 engine_turn(struct engine *e, uint64_t now)
 {
-	unsigned moved, came;
+	unsigned moved;
 
 	guard_enter(&e->dev->keys);
 	e->env.now = now;
+	/* First: what is owed for what came, and what an application posted in answer to
+	 * what came before, leaves in one burst. */
+	moved = engine_rx(e, now);
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_ring_served(e);
-	moved = engine_tx(e, now);
-	/* Last: what an application posts in answer to what came leaves at the start of the
-	 * next turn. What is owed leaves in this one: there may be no next for long. */
-	came = engine_rx(e, now);
-	if (came != 0)
-		moved += engine_tx(e, now);
+	moved += engine_tx(e, now);
 	guard_leave();
-	return moved + came;
+	return moved;
 }
 
 unsigned
