@@ -40,6 +40,8 @@ struct rocade_port *port_wrap(struct dev *dev);
 
 /* source.c, for port.c: the device of the source, 0 or 1 of them. */
 unsigned device_source_count(void);
+/* What it is called; NULL: there is none. No lock, from anywhere. */
+const char *device_source_name(void);
 unsigned device_source_get(struct ibv_device **list);
 struct rocade_port *device_source_hold(struct verbs_device *device);
 void device_source_release(struct rocade_port *port);

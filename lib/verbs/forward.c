@@ -35,10 +35,12 @@ forward_symbol(enum forward_id id)
 	if (symbol != NULL)
 		return symbol;
 	pthread_once(&once, library_open);
+	forward_depth++; /* dlvsym() may be ours, for others */
 	if (library != NULL && names[id].version[0] != '\0')
 		symbol = dlvsym(library, names[id].name, names[id].version);
 	else if (library != NULL)
 		symbol = dlsym(library, names[id].name);
+	forward_depth--;
 	if (symbol == NULL)
 		errno = ENOSYS;
 	else

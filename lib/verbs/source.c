@@ -28,9 +28,12 @@ device_offer(const char *name, uint64_t guid)
 {
 	pthread_mutex_lock(&lock);
 	if (name != NULL && device == NULL) {
-		device = device_new(name);
-		if (device != NULL)
-			device->source = source;
+		struct verbs_device *made = device_new(name);
+
+		if (made != NULL)
+			made->source = source;
+		/* Pairs with the acquire in device_source_name(). */
+		__atomic_store_n(&device, made, __ATOMIC_RELEASE);
 	}
 	if (device != NULL) {
 		device->listed = name != NULL && strcmp(name, device->ibv.name) == 0;
@@ -49,6 +52,15 @@ device_source_count(void)
 	n = device != NULL && device->listed;
 	pthread_mutex_unlock(&lock);
 	return n;
+}
+
+const char *
+device_source_name(void)
+{
+	/* Pairs with the release in device_offer(). */
+	const struct verbs_device *d = __atomic_load_n(&device, __ATOMIC_ACQUIRE);
+
+	return d != NULL ? d->ibv.name : NULL;
 }
 
 unsigned

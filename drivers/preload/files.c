@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The few functions of libc by which programs look at the paths of a device: open(),
+ * fopen(), stat(), access() in their various names. All but those paths goes on to the
+ * next library that has the function.
+ */
+/* Here open() and open64() are two. */
+#undef _FILE_OFFSET_BITS
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "preload/paths.h"
+#include "verbs/device.h"
+#include "verbs/export.h"
+
+/* Of glibc before 2.33, and of programs that were built with it. */
+int
+__xstat(int version, const char *path, struct stat *st);
+int
+__xstat64(int version, const char *path, struct stat64 *st);
+
+static bool
+look(const char *path, struct path_served *out)
+{
+	const char *name;
+
+	/* Nearly all of them. */
+	if (path == NULL || path[0] != '/' || strstr(path, "/infiniband/") == NULL)
+		return false;
+	name = device_source_name();
+	return name != NULL && path_serve(path, name, out);
+}
+
+/* The same function of the libraries behind this one. */
+#define NEXT(name)                                                                       \
+	__extension__({                                                                  \
+		static __typeof__(&name) next_;                                          \
+		__typeof__(&name) found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED);    \
+                                                                                         \
+		if (found_ == NULL) {                                                    \
+			found_ = (__typeof__(&name))dlsym(RTLD_NEXT, #name);             \
+			__atomic_store_n(&next_, found_, __ATOMIC_RELAXED);              \
+		}                                                                        \
+		found_;                                                                  \
+	})
+
+/* The value of the function on the path that serves for this one; none is the value where
+ * no library has the function. */
+#define PASS(none, name, path, call)                                                     \
+	__extension__({                                                                  \
+		__typeof__(&name) real_ = NEXT(name);                                    \
+		__typeof__(none) value_ = (none);                                        \
+		struct path_served served_;                                              \
+                                                                                         \
+		if (real_ == NULL) {                                                     \
+			errno = ENOSYS;                                                  \
+		} else if (look(path, &served_)) {                                       \
+			path = served_.path;                                             \
+			value_ = real_ call;                                             \
+			path_done(&served_);                                             \
+		} else {                                                                 \
+			value_ = real_ call;                                             \
+		}                                                                        \
+		value_;                                                                  \
+	})
+
+/* The third argument of open(), if there is one. */
+#define MODE_READ(flags, mode)                                                           \
+	do {                                                                             \
+		va_list args_;                                                           \
+                                                                                         \
+		va_start(args_, flags);                                                  \
+		if (((flags)&O_CREAT) != 0 || ((flags)&O_TMPFILE) == O_TMPFILE)          \
+			(mode) = va_arg(args_, mode_t);                                  \
+		va_end(args_);                                                           \
+	} while (0)
+
+EXPORT int
+open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+
+	MODE_READ(flags, mode);
+	return PASS(-1, open, path, (path, flags, mode));
+}
+
+EXPORT int
+open64(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+
+	MODE_READ(flags, mode);
+	return PASS(-1, open64, path, (path, flags, mode));
+}
+
+EXPORT FILE *
+fopen(const char *path, const char *mode)
+{
+	return PASS((FILE *)NULL, fopen, path, (path, mode));
+}
+
+EXPORT FILE *
+fopen64(const char *path, const char *mode)
+{
+	return PASS((FILE *)NULL, fopen64, path, (path, mode));
+}
+
+EXPORT int
+access(const char *path, int mode)
+{
+	return PASS(-1, access, path, (path, mode));
+}
+
+EXPORT int
+stat(const char *path, struct stat *st)
+{
+	return PASS(-1, stat, path, (path, st));
+}
+
+EXPORT int
+stat64(const char *path, struct stat64 *st)
+{
+	return PASS(-1, stat64, path, (path, st));
+}
+
+EXPORT int
+__xstat(int version, const char *path, struct stat *st)
+{
+	return PASS(-1, __xstat, path, (version, path, st));
+}
+
+EXPORT int
+__xstat64(int version, const char *path, struct stat64 *st)
+{
+	return PASS(-1, __xstat64, path, (version, path, st));
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "preload/paths.h"
+
+#define NODES "/dev/infiniband/"
+#define CLASS "/sys/class/infiniband/"
+#define GID_MAX 16 /* so many slots has the table of any device of ours */
+
+/* Below the directory of a device; '#' stands for the number of a GID. What is not here
+ * is as it is with devices of the kernel that have no hardware. */
+static const struct {
+	const char *path;
+	const char *text;
+} files[] = {
+	/* Without it UCX and NCCL take a GID for one of RoCE v1. */
+	{"ports/1/gid_attrs/types/#", "RoCE v2\n"},
+	/* No interface of the kernel leads there; this one is always up. */
+	{"ports/1/gid_attrs/ndevs/#", "lo\n"},
+};
+
+#define FILE_COUNT (sizeof(files) / sizeof(files[0]))
+
+/* A number below GID_MAX at text, and nothing behind it. */
+static bool
+is_gid_index(const char *text)
+{
+	unsigned value = 0, digits = 0;
+
+	for (; *text >= '0' && *text <= '9' && digits < 3; text++, digits++)
+		value = value * 10 + (unsigned)(*text - '0');
+	return digits != 0 && *text == '\0' && value < GID_MAX;
+}
+
+static const char *
+text_find(const char *path)
+{
+	for (size_t i = 0; i < FILE_COUNT; i++) {
+		size_t stem = strlen(files[i].path) - 1;
+
+		if (strncmp(path, files[i].path, stem) == 0 && is_gid_index(path + stem))
+			return files[i].text;
+	}
+	return NULL;
+}
+
+/* Whether one of the files stands in it or deeper. */
+static bool
+is_directory(const char *path)
+{
+	size_t len = strlen(path);
+
+	while (len > 0 && path[len - 1] == '/')
+		len--;
+	for (size_t i = 0; i < FILE_COUNT; i++) {
+		if (len == 0 || (strncmp(files[i].path, path, len) == 0 &&
+					files[i].path[len] == '/'))
+			return true;
+	}
+	return false;
+}
+
+static bool
+file_make(const char *text, struct path_served *out)
+{
+	size_t len = strlen(text);
+
+	out->fd = memfd_create("rocade-sysfs", MFD_CLOEXEC);
+	if (out->fd < 0)
+		return false;
+	if (write(out->fd, text, len) != (ssize_t)len) {
+		path_done(out);
+		return false;
+	}
+	/* Opened by this name it is read from its beginning by who opens it. */
+	snprintf(out->buf, sizeof(out->buf), "/proc/self/fd/%d", out->fd);
+	out->path = out->buf;
+	return true;
+}
+
+/* What is left of the path below a device called name, which stands behind a prefix. */
+static const char *
+below(const char *path, const char *prefix, const char *name)
+{
+	size_t prefix_len = strlen(prefix), name_len = strlen(name);
+
+	if (strncmp(path, prefix, prefix_len) != 0 ||
+		strncmp(path + prefix_len, name, name_len) != 0)
+		return NULL;
+	path += prefix_len + name_len;
+	return *path == '\0' || *path == '/' ? path : NULL;
+}
+
+bool
+path_serve(const char *path, const char *name, struct path_served *out)
+{
+	const char *rest = below(path, NODES, name), *text;
+	int err = errno;
+	bool served = true;
+
+	out->fd = -1;
+	if (rest != NULL && *rest == '\0') {
+		out->path = "/dev/null";
+		return true;
+	}
+	rest = below(path, CLASS, name);
+	if (rest == NULL)
+		return false;
+	while (*rest == '/')
+		rest++;
+	text = text_find(rest);
+	if (text != NULL)
+		served = file_make(text, out);
+	else if (is_directory(rest))
+		out->path = "/sys/class";
+	else
+		served = false;
+	errno = err;
+	return served;
+}
+
+void
+path_done(const struct path_served *served)
+{
+	int err = errno;
+
+	if (served->fd >= 0)
+		close(served->fd);
+	errno = err;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs that take the verbs out of a handle of libibverbs, by dlvsym(), as NCCL does,
+ * would pass us by: they get ours.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "verbs/export.h"
+#include "verbs/forward.h"
+
+typedef void *
+dlvsym_fn(void *handle, const char *name, const char *version);
+
+static bool
+is_verb(const char *name)
+{
+	return strncmp(name, "ibv_", 4) == 0 || strncmp(name, "_ibv_", 5) == 0;
+}
+
+static bool
+of_libibverbs(const void *symbol)
+{
+	const char *base;
+	Dl_info info;
+
+	if (dladdr(symbol, &info) == 0 || info.dli_fname == NULL)
+		return false;
+	base = strrchr(info.dli_fname, '/');
+	base = base != NULL ? base + 1 : info.dli_fname;
+	return strncmp(base, "libibverbs.", 11) == 0;
+}
+
+/* A handle of this library. It is loaded and stays. */
+static void *
+self(void)
+{
+	static void *handle;
+	void *found = __atomic_load_n(&handle, __ATOMIC_RELAXED);
+	Dl_info info;
+
+	if (found == NULL && dladdr((const void *)self, &info) != 0) {
+		found = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+		__atomic_store_n(&handle, found, __ATOMIC_RELAXED);
+	}
+	return found;
+}
+
+/* Our function in the place of the real one; NULL: it is not about that. */
+static __attribute__((noinline)) void *
+replacement(dlvsym_fn *real, void *handle, const char *name, const char *version)
+{
+	const void *symbol;
+
+	if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || !is_verb(name) ||
+		forward_depth > 0)
+		return NULL;
+	symbol = real(handle, name, version);
+	if (symbol == NULL || !of_libibverbs(symbol) || self() == NULL)
+		return NULL;
+	return real(self(), name, version);
+}
+
+/*
+ * The last call is a jump, so that the real function sees the caller's return address, by
+ * which it knows what comes next to RTLD_NEXT.
+ */
+#ifdef __clang__
+#define TAIL_CALL __attribute__((musttail))
+#define TAIL_CALLER
+#else
+#define TAIL_CALL
+#define TAIL_CALLER __attribute__((optimize("O2"), no_sanitize("address", "undefined")))
+#endif
+
+EXPORT TAIL_CALLER void *
+dlvsym(void *handle, const char *name, const char *version)
+{
+	static dlvsym_fn *next;
+	dlvsym_fn *real = __atomic_load_n(&next, __ATOMIC_RELAXED);
+	void *ours;
+
+	if (real == NULL) {
+		real = (dlvsym_fn *)dlsym(RTLD_NEXT, "dlvsym");
+		__atomic_store_n(&next, real, __ATOMIC_RELAXED);
+	}
+	ours = replacement(real, handle, name, version);
+	if (ours != NULL)
+		return ours;
+	TAIL_CALL return real(handle, name, version);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which paths are a device's, and what stands in them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/common.h"
+#include "preload/paths.h"
+
+#include <cmocka.h>
+
+/* The lowest descriptor that is free. */
+static int
+fd_next(void)
+{
+	int fd = open("/dev/null", O_RDONLY);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return fd;
+}
+
+static void
+holds(const char *path, const char *text)
+{
+	struct path_served served;
+	char got[64];
+	ssize_t len;
+	int fd;
+
+	for (unsigned twice = 0; twice < 2; twice++) {
+		assert_true(path_serve(path, "rocade0", &served));
+		fd = open(served.path, O_RDONLY);
+		path_done(&served);
+		assert_true(fd >= 0);
+		len = read(fd, got, sizeof(got));
+		assert_int_equal(len, strlen(text));
+		assert_memory_equal(got, text, (size_t)len);
+		assert_int_equal(read(fd, got, sizeof(got)), 0);
+		close(fd);
+	}
+}
+
+static void
+files_say_what_a_kernel_would(void **state)
+{
+	int before = fd_next();
+
+	(void)state;
+	holds("/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0", "RoCE v2\n");
+	holds("/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/15", "RoCE v2\n");
+	holds("/sys/class/infiniband/rocade0/ports/1/gid_attrs/ndevs/3", "lo\n");
+	assert_int_equal(fd_next(), before);
+}
+
+static void
+a_node_is_a_character_device(void **state)
+{
+	struct path_served served;
+	struct stat st;
+
+	(void)state;
+	assert_true(path_serve("/dev/infiniband/rocade0", "rocade0", &served));
+	assert_int_equal(stat(served.path, &st), 0);
+	assert_true(S_ISCHR(st.st_mode));
+	assert_int_equal(access(served.path, R_OK | W_OK), 0);
+	path_done(&served);
+}
+
+static void
+directories_are_some(void **state)
+{
+	static const char *const paths[] = {"/sys/class/infiniband/rocade0",
+		"/sys/class/infiniband/rocade0/", "/sys/class/infiniband/rocade0/ports/1",
+		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types"};
+	struct path_served served;
+	struct stat st;
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(paths); i++) {
+		assert_true(path_serve(paths[i], "rocade0", &served));
+		assert_int_equal(stat(served.path, &st), 0);
+		assert_true(S_ISDIR(st.st_mode));
+		path_done(&served);
+	}
+}
+
+static void
+others_are_not_touched(void **state)
+{
+	static const char *const paths[] = {"", "/", "rocade0", "/dev/infiniband/",
+		"/dev/infiniband/rocade", "/dev/infiniband/rocade01",
+		"/dev/infiniband/rocade0/x", "/dev/infiniband/rdma_cm",
+		"/sys/class/infiniband/", "/sys/class/infiniband/mlx5_0/ports/1",
+		"/sys/class/infiniband/rocade00/ports/1",
+		"/sys/class/infiniband/rocade0/port",
+		"/sys/class/infiniband/rocade0/ports/2/gid_attrs/types/0",
+		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/16",
+		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0x",
+		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0000",
+		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/-1",
+		"/sys/class/infiniband/rocade0/device/numa_node"};
+	struct path_served served;
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(paths); i++) {
+		errno = 77;
+		assert_false(path_serve(paths[i], "rocade0", &served));
+		assert_int_equal(errno, 77);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_say_what_a_kernel_would),
+		cmocka_unit_test(a_node_is_a_character_device),
+		cmocka_unit_test(directories_are_some),
+		cmocka_unit_test(others_are_not_touched),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
