@@ -15,7 +15,7 @@ expect_refused(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
 	wire_drop_all(&p.b);
 	expect_event(&p.b, event);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
-	hand_read(psn, remote_va(0), p.b.rkey, 8);
+	hand_read(psn, read_va(0), p.b.rkey, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	pair_fini(&p);
 }
@@ -27,44 +27,44 @@ test_refused(void **state)
 	uint32_t key;
 
 	(void)state;
-	init(4, 4);
+	read_init(4, 4);
 	p.b.qp.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-	hand_read(PSN_A, remote_va(0), p.b.rkey, 8);
+	hand_read(PSN_A, read_va(0), p.b.rkey, 8);
 	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 
-	init(4, 0); /* "when max_dest_rd_atomic = 0" */
-	hand_read(PSN_A, remote_va(0), p.b.rkey, 8);
+	read_init(4, 0); /* "when max_dest_rd_atomic = 0" */
+	hand_read(PSN_A, read_va(0), p.b.rkey, 8);
 	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 
-	init(4, 4);
-	hand_read(PSN_A, remote_va(0), p.b.rkey, 0x80000001);
+	read_init(4, 4);
+	hand_read(PSN_A, read_va(0), p.b.rkey, 0x80000001);
 	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 
-	init(4, 4); /* "READ request: no payload" */
+	read_init(4, 4); /* "READ request: no payload" */
 	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,
 			     .psn = PSN_A,
 			     .payload_len = 4,
-			     .va = remote_va(0),
+			     .va = read_va(0),
 			     .rkey = p.b.rkey,
 			     .dma_len = 8});
 	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 
-	init(4, 4);
-	hand_read(PSN_A, remote_va(0), p.b.rkey ^ 1, 8);
+	read_init(4, 4);
+	hand_read(PSN_A, read_va(0), p.b.rkey ^ 1, 8);
 	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
 
-	init(4, 4);
-	hand_read(PSN_A, remote_va(0x8000 - 7), p.b.rkey, 8);
+	read_init(4, 4);
+	hand_read(PSN_A, read_va(0x8000 - 7), p.b.rkey, 8);
 	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
 
-	init(4, 4);
+	read_init(4, 4);
 	hand_read(PSN_A, UINT64_MAX - 3, p.b.rkey, 8);
 	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
 
-	init(4, 4);
+	read_init(4, 4);
 	key = host_key(
 		&p.b, REMOTE, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	hand_read(PSN_A, remote_va(0), key, 8);
+	hand_read(PSN_A, read_va(0), key, 8);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
 	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
 }
@@ -75,9 +75,9 @@ static void
 test_depth(void **state)
 {
 	(void)state;
-	init(4, 2);
+	read_init(4, 2);
 	for (unsigned i = 0; i < 3; i++)
-		hand_read(PSN_A + i, remote_va(0), p.b.rkey, 8);
+		hand_read(PSN_A + i, read_va(0), p.b.rkey, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A, 1, 8);
 	expect_response(&p.b, 1, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A + 1, 2, 8);
@@ -86,13 +86,13 @@ test_depth(void **state)
 	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 	pair_fini(&p);
 	/* As soon as one has been answered there is room. */
-	init(4, 2);
+	read_init(4, 2);
 	for (unsigned i = 0; i < 100; i++) {
-		hand_read(PSN_A + i, remote_va(0), p.b.rkey, 8);
+		hand_read(PSN_A + i, read_va(0), p.b.rkey, 8);
 		if (i != 0)
 			assert_int_equal(host_pull(&p.b, 1), 1);
 	}
-	reset_all();
+	read_reset();
 }
 
 /* The key goes while the response is under way: NAK 0x62 with the PSN of the next
@@ -103,10 +103,10 @@ test_key_revoked(void **state)
 	uint32_t key;
 
 	(void)state;
-	init(4, 4);
+	read_init(4, 4);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
-	hand_read(PSN_A, remote_va(0), key, 4096);
-	hand_read(PSN_A + 4, remote_va(0), p.b.rkey, 8);
+	hand_read(PSN_A, read_va(0), key, 4096);
+	hand_read(PSN_A + 4, read_va(0), p.b.rkey, 8);
 	assert_int_equal(host_pull(&p.b, 2), 2);
 	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_FIRST, PSN_A, 1, 1024);
 	expect_response(&p.b, 1, OPCODE_RC_READ_RESPONSE_MIDDLE, PSN_A + 1, 1, 1024);
@@ -118,7 +118,7 @@ test_key_revoked(void **state)
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
 	pair_fini(&p);
 	/* The requester hears of it. */
-	init(4, 4);
+	read_init(4, 4);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
 	host_read(&p.a, 1, 0, REMOTE, 4096);
 	host_read(&p.a, 2, 0, REMOTE, 8);
@@ -142,8 +142,8 @@ test_error_state(void **state)
 	uint32_t key;
 
 	(void)state;
-	init(4, 4);
-	hand_read(PSN_A, remote_va(0), p.b.rkey, 3000);
+	read_init(4, 4);
+	hand_read(PSN_A, read_va(0), p.b.rkey, 3000);
 	assert_int_equal(host_pull(&p.b, 1), 1);
 	wire_drop_all(&p.b);
 	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
@@ -151,10 +151,10 @@ test_error_state(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	pair_fini(&p);
 
-	init(4, 4);
+	read_init(4, 4);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
-	hand_read(PSN_A, remote_va(0), key, 3000);
-	hand_read(PSN_A + 3, remote_va(0), key, 0x80000001);
+	hand_read(PSN_A, read_va(0), key, 3000);
+	hand_read(PSN_A + 3, read_va(0), key, 0x80000001);
 	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 	assert_int_equal(host_pull(&p.b, 2), 2);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
@@ -172,7 +172,7 @@ test_depth_in_sqd(void **state)
 	struct qp_attr attr = {.max_rd_atomic = 1};
 
 	(void)state;
-	init(4, 4);
+	read_init(4, 4);
 	host_read(&p.a, 1, 0, REMOTE, 8);
 	host_pull(&p.a, PULL_ALL);
 	assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0);
@@ -243,7 +243,7 @@ test_bad_responses(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		init(4, 4);
+		read_init(4, 4);
 		memset(p.a.mem, UNTOUCHED, 8192);
 		host_send(&p.a, 0, 0x7000, 8, 0);
 		host_read(&p.a, 1, 0, REMOTE, rows[i].len);
@@ -266,7 +266,7 @@ static void
 test_wrong_kind(void **state)
 {
 	(void)state;
-	init(4, 4);
+	read_init(4, 4);
 	host_atomic(&p.a, 1, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, REMOTE, 1, 0);
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a);
@@ -285,7 +285,7 @@ test_local_key(void **state)
 	uint32_t key;
 
 	(void)state;
-	init(4, 4);
+	read_init(4, 4);
 	memset(p.a.mem, UNTOUCHED, 4096);
 	key = host_key(&p.a, 0, 4096, 0);
 	req = host_rdma(&p.a, &sge, 1, IBV_WR_RDMA_READ, 0, REMOTE, 8);
@@ -296,7 +296,7 @@ test_local_key(void **state)
 	assert_int_equal(key_free(&p.a.keys, key), 0);
 	pair_fini(&p);
 
-	init(4, 4);
+	read_init(4, 4);
 	memset(p.a.mem, UNTOUCHED, 4096);
 	key = host_key(&p.a, 0, 4096, IBV_ACCESS_LOCAL_WRITE);
 	host_write(&p.a, 0, 0x2000, REMOTE + 64, 8);
@@ -320,7 +320,7 @@ static void
 test_no_depth(void **state)
 {
 	(void)state;
-	init(0, 4);
+	read_init(0, 4);
 	host_recv(&p.b, 5, 0, 8);
 	host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);
 	host_read(&p.a, 1, 0, REMOTE, 8);

@@ -116,7 +116,7 @@ test_chunks(void **state)
 			pair_init(&p, &conf);
 			size_run(lens[k], rows[i].chunk);
 		}
-		init(rows[i].max_rd, rows[i].max_rd);
+		read_init(rows[i].max_rd, rows[i].max_rd);
 		for (unsigned k = 0; k < 20; k++)
 			host_read(&p.a, k, 0, REMOTE, 8);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), rows[i].max_rd);
@@ -135,7 +135,7 @@ test_scatter(void **state)
 	struct send_req req;
 
 	(void)state;
-	init(4, 4);
+	read_init(4, 4);
 	memset(p.a.mem, UNTOUCHED, 0x8000);
 	req = host_rdma(&p.a, &list[0], 1, IBV_WR_RDMA_READ, 0, REMOTE, 1);
 	list[1] = host_sge(&p.a, 0x1000, 2047);
@@ -159,7 +159,7 @@ static void
 test_zero_length(void **state)
 {
 	(void)state;
-	init(4, 4);
+	read_init(4, 4);
 	hand_read(PSN_A, UINT64_MAX, 0xDEADBE00, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A, 1, 0);
@@ -268,7 +268,7 @@ test_huge_request(void **state)
 	}
 	expect_received(&p.b, 1, 8);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
-	reset_all();
+	read_reset();
 	munmap(from, HUGE_BYTES);
 }
 
@@ -280,11 +280,11 @@ static void
 test_ack_order(void **state)
 {
 	(void)state;
-	init(4, 4);
+	read_init(4, 4);
 	host_recv(&p.b, 0, 0, 8);
 	host_recv(&p.b, 1, 0, 8);
 	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A, 8);
-	hand_read(PSN_A + 1, remote_va(0), p.b.rkey, 3000);
+	hand_read(PSN_A + 1, read_va(0), p.b.rkey, 3000);
 	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + 4, 8);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(host_pull(&p.b, 1), 1);
@@ -304,15 +304,15 @@ static void
 test_nak_order(void **state)
 {
 	(void)state;
-	init(4, 4);
-	hand_read(PSN_A, remote_va(0), p.b.rkey, 3000);
+	read_init(4, 4);
+	hand_read(PSN_A, read_va(0), p.b.rkey, 3000);
 	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + 4, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 	expect_frame(&p.b, 2, LAST, PSN_A + 2, 0);
 	expect_ack(&p.b, 3, AETH_NAK_SEQ, PSN_A + 3, 1);
 	wire_drop_all(&p.b);
 	/* A READ that fills the gap is the answer to the one that asked. */
-	hand_read(PSN_A + 3, remote_va(0), p.b.rkey, 8);
+	hand_read(PSN_A + 3, read_va(0), p.b.rkey, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_response(&p.b, 0, ONLY, PSN_A + 3, 2, 8);
 	wire_drop_all(&p.b);
@@ -325,7 +325,7 @@ static void
 test_response_acknowledges(void **state)
 {
 	(void)state;
-	init(4, 4);
+	read_init(4, 4);
 	for (unsigned i = 0; i < 3; i++)
 		host_recv(&p.b, i, 0x1000, 8);
 	host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);
@@ -354,7 +354,7 @@ test_unsignaled(void **state)
 	struct sge sge;
 
 	(void)state;
-	init(4, 4);
+	read_init(4, 4);
 	host_recv(&p.b, 0, 0x1000, 8);
 	memset(p.a.mem, UNTOUCHED, 8192);
 	req = host_rdma(&p.a, &sge, 1, IBV_WR_RDMA_READ, 0, REMOTE, 3000);
@@ -383,7 +383,7 @@ static void
 test_fence(void **state)
 {
 	(void)state;
-	init(4, 4);
+	read_init(4, 4);
 	host_recv(&p.b, 0, 0x1000, 8);
 	host_read(&p.a, 1, 0x2000, REMOTE, 3000);
 	host_atomic(&p.a, 2, IBV_WR_ATOMIC_FETCH_AND_ADD, 0x3000, REMOTE, 0, 0);
@@ -420,14 +420,14 @@ static void
 test_budget(void **state)
 {
 	(void)state;
-	init(4, 4);
+	read_init(4, 4);
 	for (unsigned i = 0; i < 4; i++)
-		hand_read(PSN_A + 32 * i, remote_va(0), p.b.rkey, 0x8000);
+		hand_read(PSN_A + 32 * i, read_va(0), p.b.rkey, 0x8000);
 	host_write(&p.b, 1, 0, REMOTE, 0x4000);
 	assert_int_equal(host_pull(&p.b, 8), 8);
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(op_is_response(wire_view(&p.b, i).op), i < 4);
-	reset_all();
+	read_reset();
 }
 
 int

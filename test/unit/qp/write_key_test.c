@@ -66,11 +66,11 @@ key_run(enum key_kind kind, const struct hand *hand)
 
 	pair_init(&p, &conf);
 	host_recv(&p.b, 1, 0, 16);
-	target_clear(4096);
+	write_target_clear(4096);
 	va = (uintptr_t)p.b.mem + REMOTE;
 	key = key_make(kind, &va, &owned);
 	hand_send(hand, PSN_A, key, va);
-	expect_answer(AETH_NAK_ACCESS, PSN_A, 0);
+	write_expect_answer(AETH_NAK_ACCESS, PSN_A, 0);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
 	expect_recv_error(&p.b, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
@@ -116,17 +116,17 @@ test_key_edges(void **state)
 
 	(void)state;
 	pair_init(&p, &conf);
-	target_clear(2000);
+	write_target_clear(2000);
 	assert_int_equal(key_alloc(&p.b.keys, p.b.qp.pd, va, p.b.mem + REMOTE, 1000,
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &key),
 		0);
 	hand_send(&whole, PSN_A, key, va);
-	expect_answer(AETH_ACK, PSN_A, 1);
+	write_expect_answer(AETH_ACK, PSN_A, 1);
 	expect_written(1000, 0);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
 	key = host_key(&p.b, REMOTE, 1000, IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE);
 	hand_send(&whole, PSN_A + 1, key, (uintptr_t)p.b.mem + REMOTE);
-	expect_answer(AETH_ACK, PSN_A + 1, 2);
+	write_expect_answer(AETH_ACK, PSN_A + 1, 2);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
 	pair_fini(&p);
 }
@@ -143,7 +143,7 @@ test_dereg(void **state)
 
 	(void)state;
 	pair_init(&p, &conf);
-	target_clear(4096);
+	write_target_clear(4096);
 	bytes_fill(p.a.mem, 3000, 5);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE);
 	req = host_rdma(&p.a, &sge, 1, WR_RDMA_WRITE, 0, REMOTE, 3000);

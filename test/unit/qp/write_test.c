@@ -55,7 +55,7 @@ size_run(uint32_t len, bool imm, bool inlined)
 		imm ? IBV_WR_RDMA_WRITE_WITH_IMM : WR_RDMA_WRITE, 0, REMOTE, len);
 	struct cqe cqe;
 
-	target_clear(len);
+	write_target_clear(len);
 	bytes_fill(p.a.mem, len, len);
 	req.imm = 0x11223344;
 	req.flags |= IBV_SEND_SOLICITED | (inlined ? (unsigned)IBV_SEND_INLINE : 0);
@@ -125,7 +125,7 @@ test_inline(void **state)
 static void
 expect_broken(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
 {
-	expect_answer(syndrome, psn, 0);
+	write_expect_answer(syndrome, psn, 0);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
 	expect_event(&p.b, event);
 	/* "Nothing further is answered." */
@@ -182,12 +182,12 @@ test_lengths(void **state)
 		unsigned k;
 
 		pair_init(&p, &conf);
-		target_clear(8192);
+		write_target_clear(8192);
 		for (k = 0; k <= rows[i].good; k++) {
 			hand_send(&rows[i].pkts[k], PSN_A + k, p.b.rkey,
 				(uintptr_t)p.b.mem + REMOTE);
 			if (k < rows[i].good)
-				expect_answer(AETH_ACK, PSN_A + k, 0);
+				write_expect_answer(AETH_ACK, PSN_A + k, 0);
 		}
 		expect_broken(AETH_NAK_INV_REQ, PSN_A + k - 1, IBV_EVENT_QP_REQ_ERR);
 		expect_untouched(REMOTE + 1024 * rows[i].good, 4096);
@@ -205,9 +205,9 @@ test_zero_length(void **state)
 	(void)state;
 	pair_init(&p, &conf);
 	hand_send(&zero, PSN_A, 0xDEADBE00, UINT64_MAX);
-	expect_answer(AETH_ACK, PSN_A, 1);
+	write_expect_answer(AETH_ACK, PSN_A, 1);
 	hand_send(&zero, PSN_A + 1, 0, 0);
-	expect_answer(AETH_ACK, PSN_A + 1, 2);
+	write_expect_answer(AETH_ACK, PSN_A + 1, 2);
 	expect_quiet(&p.b);
 	pair_fini(&p);
 }
@@ -232,7 +232,7 @@ test_qp_access(void **state)
 
 		pair_init(&p, &conf);
 		p.b.qp.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-		target_clear(2000);
+		write_target_clear(2000);
 		hand_send(&hands[i], PSN_A, p.b.rkey, (uintptr_t)p.b.mem + REMOTE);
 		expect_broken(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 		expect_untouched(REMOTE, 2000);
@@ -296,7 +296,7 @@ test_imm_rnr(void **state)
 
 		conf.srq = srq;
 		pair_init(&p, &conf);
-		target_clear(3000);
+		write_target_clear(3000);
 		bytes_fill(p.a.mem, 3000, 4);
 		write_imm(1, 3000);
 		host_pull(&p.a, PULL_ALL);
@@ -357,7 +357,7 @@ test_loss(void **state)
 		struct pair_conf conf = pair_defaults_rdma();
 
 		pair_init(&p, &conf);
-		target_clear(4000);
+		write_target_clear(4000);
 		bytes_fill(p.a.mem, 4000, lost);
 		host_recv(&p.b, 1, 0, 0);
 		host_recv(&p.b, 2, 0, 0);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "read_bed.h"
+
+struct pair p;
+
+void
+read_init(uint8_t max_rd, uint8_t max_dest)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	conf.max_rd = max_rd;
+	conf.max_dest_rd = max_dest;
+	pair_init(&p, &conf);
+	bytes_fill(p.b.mem + REMOTE, 0x8000, 1);
+}
+
+void
+read_init_receives(uint8_t depth)
+{
+	read_init(depth, depth);
+	for (unsigned i = 0; i < 8; i++)
+		host_recv(&p.b, i, 0x1000, 8);
+}
+
+void
+read_reset(void)
+{
+	struct cqe cqe;
+
+	while (host_poll(&p.b, &p.b.recv_cq, &cqe))
+		;
+	wire_drop_all(&p.a);
+	wire_drop_all(&p.b);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
+	pair_fini(&p);
+}
+
+void
+hand_read(uint32_t psn, uint64_t va, uint32_t rkey, uint32_t len)
+{
+	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,
+			     .psn = psn,
+			     .ack_req = true,
+			     .va = va,
+			     .rkey = rkey,
+			     .dma_len = len});
+}
+
+uint64_t
+read_va(uint32_t offset)
+{
+	return (uintptr_t)p.b.mem + REMOTE + offset;
+}

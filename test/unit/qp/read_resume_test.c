@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* READ responses that are lost: the requester asks for the rest, and no more than that
+ * (section 7; IBA 9.7.5.1.2). */
+#include <endian.h>
+#include <string.h>
+
+#include "read_bed.h"
+
+static void
+finish(unsigned from, unsigned end)
+{
+	pair_settle(&p);
+	for (unsigned i = 0; i < 3 && p.a.qp.req.una_idx != end; i++) {
+		pair_advance(&p, 70 * NS_PER_MS);
+		pair_settle(&p);
+	}
+	for (unsigned i = from; i < end; i++)
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+}
+
+/* Every frame of READ 3000, SEND, READ 100 lost once, in either direction: the data and
+ * the order come right, and each is executed once. */
+static void
+test_each_lost(void **state)
+{
+	(void)state;
+	for (unsigned lost = 0; lost < 8; lost++) {
+		bool request = lost < 3;
+
+		read_init_receives(4);
+		memset(p.a.mem, 0, 0x4000);
+		host_read(&p.a, 0, 0, REMOTE, 3000);
+		host_send(&p.a, 1, 0x7000, 8, IBV_SEND_SIGNALED);
+		host_read(&p.a, 2, 0x1000, REMOTE + 5000, 100);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
+		if (request)
+			wire_drop(&p.a, lost);
+		wire_deliver_all(&p.a);
+		if (!request) {
+			/* Three of the first, the ACK swallowed by the second READ's. */
+			assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
+			if (lost - 3 < 4)
+				wire_drop(&p.b, lost - 3);
+			else
+				wire_drop_all(&p.b);
+		}
+		finish(0, 3);
+		assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 3000);
+		assert_int_equal(p.a.mem[3000], 0);
+		assert_memory_equal(p.a.mem + 0x1000, p.b.mem + REMOTE + 5000, 100);
+		expect_received(&p.b, 0, 8);
+		assert_int_equal(p.b.qp.resp.msn, 3);
+		expect_quiet(&p.b);
+		read_reset();
+	}
+}
+
+/* "A READ is resent with the PSN of the first missing response, address + received bytes,
+ * length - received bytes" [cap 59], once for a loss; then FIRST (IBA) or MIDDLE (rxe) is
+ * taken. */
+static void
+test_resume(void **state)
+{
+	(void)state;
+	for (int rxe = 0; rxe < 2; rxe++) {
+		struct pkt_view v;
+
+		read_init_receives(4);
+		host_read(&p.a, 0, 0, REMOTE, 5000);
+		host_pull(&p.a, PULL_ALL);
+		wire_deliver_all(&p.a);
+		assert_int_equal(host_pull(&p.b, PULL_ALL), 5);
+		wire_drop(&p.b, 2);
+		wire_deliver(&p.b, 0);
+		wire_deliver(&p.b, 0);
+		wire_deliver(&p.b, 0); /* the gap shows */
+		wire_deliver(&p.b, 0); /* an echo of it */
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+		assert_int_equal(p.a.qp.req.retry_left, 6); /* "implied NAK": charged */
+		expect_frame(&p.a, 0, OPCODE_RC_READ_REQUEST, PSN_A + 2, 1);
+		v = wire_view(&p.a, 0);
+		assert_int_equal(
+			be64toh(view_reth(&v)->va), (uintptr_t)p.b.mem + REMOTE + 2048);
+		assert_int_equal(be32toh(view_reth(&v)->len), 5000 - 2048);
+		wire_drop_all(&p.a);
+		for (unsigned i = 2; i < 5; i++) {
+			uint8_t op = i == 4 ? LAST : i == 2 && !rxe ? FIRST : MIDDLE;
+
+			inject(&p.a, &(struct crafted){.opcode = op,
+					     .psn = PSN_A + i,
+					     .payload_len = i == 4 ? 904 : 1024,
+					     .payload_key = i});
+		}
+		expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+		assert_int_equal(p.a.qp.req.retry_left, 7);
+		assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 2048);
+		assert_true(bytes_match(p.a.mem + 2048, 1024, 2));
+		assert_true(bytes_match(p.a.mem + 4096, 904, 4));
+		read_reset();
+	}
+}
+
+/* Only where it was asked for again may a response start anew: not at the next one, and
+ * not after an acknowledgement moved on. */
+static void
+test_no_restart_elsewhere(void **state)
+{
+	(void)state;
+	read_init_receives(4);
+	host_send(&p.a, 0, 0, 8, 0);
+	host_read(&p.a, 1, 0, REMOTE, 3000);
+	host_pull(&p.a, PULL_ALL);
+	pair_advance(&p, 68 * NS_PER_MS);
+	wire_drop_all(&p.a);
+	host_pull(&p.a, PULL_ALL);
+	wire_drop_all(&p.a);
+	inject_ack(&p.a, AETH_ACK, PSN_A);
+	inject(&p.a, &(struct crafted){
+			     .opcode = MIDDLE, .psn = PSN_A + 1, .payload_len = 1024});
+	expect_sent(&p.a, 1, IBV_WC_BAD_RESP_ERR);
+	read_reset();
+}
+
+/* "If a READ/ATOMIC with PSN <= p lacks its response, it is an implied NAK: resend from
+ * that request" [cap 60, d16, d17], for its own PSN, one inside, and one behind. */
+static void
+test_implied_nak(void **state)
+{
+	(void)state;
+	for (unsigned at = 0; at < 5; at++) {
+		read_init_receives(4);
+		host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);
+		host_read(&p.a, 1, 0x2000, REMOTE, 3000);
+		host_send(&p.a, 2, 0, 8, IBV_SEND_SIGNALED);
+		host_pull(&p.a, PULL_ALL);
+		wire_deliver_all(&p.a);
+		host_pull(&p.b, PULL_ALL);
+		wire_drop_all(&p.b);
+		inject_ack(&p.a, AETH_ACK, PSN_A + at);
+		expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+		expect_quiet(&p.a);
+		if (at == 0) { /* before it: no NAK */
+			assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+		} else {
+			inject_ack(&p.a, AETH_ACK, PSN_A + at); /* once for a loss */
+			assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+			expect_frame(&p.a, 0, OPCODE_RC_READ_REQUEST, PSN_A + 1, 1);
+			assert_int_equal(p.a.qp.req.retry_left, 6);
+		}
+		finish(1, 3);
+		assert_memory_equal(p.a.mem + 0x2000, p.b.mem + REMOTE, 3000);
+		read_reset();
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_lost),
+		cmocka_unit_test(test_resume),
+		cmocka_unit_test(test_no_restart_elsewhere),
+		cmocka_unit_test(test_implied_nak),
+	};
+
+	return cmocka_run_group_tests_name("qp read_dup", tests, NULL, NULL);
+}

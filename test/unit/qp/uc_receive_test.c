@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What becomes of the receives that messages over UC take (IBA 9.8.3). */
+#include "uc_bed.h"
+
+/* WRITE with immediate and no receive: the packet is dropped and with it the message; its
+ * number comes no second time. */
+static void
+test_imm_no_receive(void **state)
+{
+	struct crafted c = {.opcode = OPCODE_UC_WRITE_FIRST,
+		.psn = PSN_A,
+		.payload_len = UC_MTU,
+		.dma_len = UC_MTU + 8};
+
+	(void)state;
+	uc_open_default();
+	c.va = (uintptr_t)p.b.mem;
+	c.rkey = p.b.rkey;
+	inject(&p.b, &c);
+	c = (struct crafted){
+		.opcode = OPCODE_UC_WRITE_LAST_IMM, .psn = PSN_A + 1, .payload_len = 8};
+	inject(&p.b, &c);
+	assert_int_equal(uc_dropped(DROP_no_receive), 1);
+	/* The same LAST behind it belongs to no message. */
+	host_recv(&p.b, 70, 8192, 100);
+	c.psn++;
+	inject(&p.b, &c);
+	expect_quiet(&p.b);
+	assert_int_equal(uc_dropped(DROP_psn_gap), 1);
+	c = (struct crafted){.opcode = OPCODE_UC_WRITE_ONLY_IMM,
+		.psn = PSN_A + 3,
+		.payload_len = 8,
+		.dma_len = 8,
+		.va = (uintptr_t)p.b.mem,
+		.rkey = p.b.rkey};
+	inject(&p.b, &c);
+	expect_received(&p.b, 70, 8);
+	inject(&p.b, &c);
+	assert_int_equal(uc_dropped(DROP_no_receive), 1);
+	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
+	uc_close();
+}
+
+/* SEND without a receive: the whole message is dropped, the next one finds its receive.
+ */
+static void
+test_no_receive(void **state)
+{
+	(void)state;
+	uc_open_default();
+	host_send(&p.a, 1, 0, 2500, 0);
+	uc_send_but(UC_NONE_LOST);
+	assert_int_equal(uc_dropped(DROP_no_receive), 1);
+	assert_int_equal(uc_dropped(DROP_psn_gap), 2);
+	host_recv(&p.b, 70, 0, 8192);
+	host_send(&p.a, 2, 0, 2500, IBV_SEND_SIGNALED);
+	uc_send_but(UC_NONE_LOST);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	expect_received(&p.b, 70, 2500);
+	uc_close();
+}
+
+/* Longer than the receive: the message is dropped, the receive waits for the next; one of
+ * an SRQ completes in error. */
+static void
+test_too_long(void **state)
+{
+	(void)state;
+	for (unsigned srq = 0; srq < 2; srq++) {
+		struct pair_conf conf = pair_defaults();
+
+		conf.srq = srq != 0;
+		uc_open(conf);
+		host_recv(&p.b, 70, 0, 1500);
+		if (srq)
+			host_recv(&p.b, 71, 0, 1500);
+		host_send(&p.a, 1, 0, 1501, 0);
+		host_send(&p.a, 2, 0, 1500, IBV_SEND_SIGNALED);
+		uc_send_but(UC_NONE_LOST);
+		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+		assert_int_equal(uc_dropped(DROP_discarded), 1);
+		if (srq)
+			expect_recv_error(
+				&p.b, 70, IBV_WC_LOC_LEN_ERR, VENDOR_RECV_SHORT);
+		expect_received(&p.b, 70 + srq, 1500);
+		assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
+		uc_close();
+	}
+}
+
+/* A message that was given up does not keep a receive from the SRQ's other QPs: it
+ * completes in error, and nothing else happens to the QP (class E). Whichever packet was
+ * lost; what is behind it arrives. */
+static void
+test_srq_lost(void **state)
+{
+	(void)state;
+	for (unsigned lost = 0; lost < 4; lost++) {
+		struct pair_conf conf = pair_defaults();
+		bool taken = lost == 1 || lost == 2;
+
+		conf.srq = true;
+		uc_open(conf);
+		host_recv(&p.b, 70, 0, 8192);
+		host_recv(&p.b, 71, 8192, 8192);
+		host_send(&p.a, 1, 0, 2500, 0);
+		host_send(&p.a, 2, 0, 10, lost == 3 ? 0 : IBV_SEND_SIGNALED);
+		uc_send_but(lost);
+		if (lost != 3)
+			expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+		if (taken)
+			expect_recv_error(
+				&p.b, 70, IBV_WC_REM_INV_REQ_ERR, VENDOR_OPCODE_ORDER);
+		if (lost == 3)
+			expect_received(&p.b, 70, 2500);
+		else
+			expect_received(&p.b, 70 + taken, 10);
+		assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
+		expect_quiet(&p.b);
+		uc_close();
+	}
+}
+
+/* The CQ has no room for that completion: QP_FATAL, and nothing more is taken. */
+static void
+test_srq_lost_cq_full(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+	uint32_t psn = PSN_A;
+	struct cqe cqe;
+
+	(void)state;
+	conf.srq = true;
+	conf.cqe = 1;
+	uc_open(conf);
+	for (unsigned i = 0; i < 4; i++)
+		host_recv(&p.b, 70 + i, 0, 8192);
+	/* As many as it holds. */
+	for (; psn < PSN_A + p.b.recv_cq.size; psn++)
+		inject_request(&p.b, OPCODE_UC_SEND_ONLY, psn, 8);
+	inject_request(&p.b, OPCODE_UC_SEND_FIRST, psn, UC_MTU);
+	inject_request(&p.b, OPCODE_UC_SEND_ONLY, psn + 5, 8);
+	expect_event(&p.b, IBV_EVENT_CQ_ERR);
+	expect_event(&p.b, IBV_EVENT_QP_FATAL);
+	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
+	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_ERR);
+	while (host_poll(&p.b, &p.b.recv_cq, &cqe))
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+	uc_close();
+}
+
+/* A receive whose memory cannot be written stops the QP (section 8, row 18). */
+static void
+test_bad_receive(void **state)
+{
+	struct sge sge;
+
+	(void)state;
+	uc_open_default();
+	sge = host_sge(&p.b, 0, 100);
+	sge.lkey = p.b.recv_key ^ 1;
+	assert_int_equal(host_post_recv(&p.b, 70, &sge, 1), 0);
+	host_recv(&p.b, 71, 0, 100);
+	inject_request(&p.b, OPCODE_UC_SEND_ONLY, PSN_A, 8);
+	expect_recv_error(&p.b, 70, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
+	expect_recv_error(&p.b, 71, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_ERR);
+	inject_request(&p.b, OPCODE_UC_SEND_ONLY, PSN_A + 1, 8);
+	assert_int_equal(uc_dropped(DROP_qp_state), 1);
+	uc_close();
+}
+
+/* The receive of a message that was given up is not lost when the QP stops. */
+static void
+test_held_receive_flushed(void **state)
+{
+	(void)state;
+	uc_open_default();
+	host_recv(&p.b, 70, 0, 8192);
+	inject_request(&p.b, OPCODE_UC_SEND_FIRST, PSN_A, UC_MTU);
+	inject_request(&p.b, OPCODE_UC_SEND_LAST, PSN_A + 2, 8);
+	expect_quiet(&p.b);
+	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
+	expect_recv_error(&p.b, 70, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
+	uc_close();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_imm_no_receive),
+		cmocka_unit_test(test_no_receive),
+		cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_srq_lost),
+		cmocka_unit_test(test_srq_lost_cq_full),
+		cmocka_unit_test(test_bad_receive),
+		cmocka_unit_test(test_held_receive_flushed),
+	};
+
+	return cmocka_run_group_tests_name("qp uc", tests, NULL, NULL);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An initiator and its target, and a second SRQ that requests may name. */
+#ifndef ROCADE_TEST_QP_XRC_BED_H
+#define ROCADE_TEST_QP_XRC_BED_H
+
+#include "qp_pair.h"
+
+#define XRC_PD_OTHER 11
+#define XRC_MTU 1024
+
+/* A further SRQ of b, with a CQ and a PD of its own. */
+struct second {
+	struct srq srq;
+	struct cq cq;
+	uint32_t key; /* of all of b's memory, local and remote */
+};
+
+extern struct pair p;
+extern struct second second;
+
+void
+xrc_start(void);
+void
+second_init(uint32_t xrcd);
+/* As the engine does it: no packet meets the SRQ any more. */
+void
+second_gone(void);
+void
+second_fini(void);
+void
+xrc_send_to(uint32_t srqn, uint64_t wr_id, uint32_t offset, uint32_t len);
+/* Request 11 is refused as invalid, both ends are in ERR, and this is the first event
+ * there. */
+void
+xrc_refused(enum ibv_event_type first);
+
+#endif
