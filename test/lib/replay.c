@@ -237,6 +237,14 @@ replay_view(const struct replay *r, unsigned frame, struct pkt_view *v)
 	return parse(&pkt, r->vlan, v) == DROP_none;
 }
 
+enum ibv_qp_type
+replay_type(const struct pkt_view *v)
+{
+	return v->op->service == SERVICE_UC   ? IBV_QPT_UC
+	       : v->op->service == SERVICE_UD ? IBV_QPT_UD
+					      : IBV_QPT_RC;
+}
+
 static void
 gid_set(uint8_t gid[16], const struct pkt_view *v, bool src)
 {

@@ -55,6 +55,9 @@ replay_unload(struct replay *r);
 /* False: not one for us to parse (a capture holds wrong frames on purpose). */
 bool
 replay_view(const struct replay *r, unsigned frame, struct pkt_view *v);
+/* Of the QP that it is a packet of. */
+enum ibv_qp_type
+replay_type(const struct pkt_view *v);
 /* What the log says of that side and its queue 'S' or 'R'; false: nothing. */
 bool
 replay_run(const char *name, char side, char queue, struct replay_run *run);

@@ -9,12 +9,13 @@ import re
 import sys
 
 TESTS = ("unit/qp/capture_test.c", "unit/qp/capture_requester_test.c")
+PROGRAMS = "unit/qp/capture_programs.def"  # what both include
 
 
 def check(captures, lines, sources):
     """Sentences about what is wrong."""
     wrong, seen = [], set()
-    rows = [set(re.findall(r'\.name = "([^"]+)"', source)) for source in sources]
+    rows = [set(re.findall(r'(?:\.name = |PROGRAM\()"([^"]+)"', source)) for source in sources]
     for line in lines:
         if not line.strip() or line.startswith("#"):
             continue
@@ -53,12 +54,12 @@ def main():
     captures = {name.removesuffix(".pcap") for name in os.listdir(os.path.join(top, "captures"))
                 if name.endswith(".pcap")}
     wrong = check(captures, read(top, "captures/played.tsv").splitlines(),
-                  [read(top, test) for test in TESTS])
+                  [read(top, test) + read(top, PROGRAMS) for test in TESTS])
     # That the check can fail, each way once.
     lines = ["a\tplayed\tno: why ever", "b\tno: why ever\tno:", "b\tno: why ever\tno: why ever",
              "e\tplayed", "d\tplayed\tplayed"]
     bad = check({"a", "b", "c"}, lines,
-                ['{.name = "d"}, {.name = "b"}', '{.name = "d"}'])
+                ['{.name = "d"}, {.name = "b"}', 'PROGRAM("d", 1)'])
     print("1..2")
     print("%s 1 - each of %d captures is played or has a reason not to be"
           % ("not ok" if wrong or not captures else "ok", len(captures)))

@@ -12,28 +12,9 @@
 
 #include <rte_byteorder.h>
 
-#include "replay.h"
+#include "capture_requester_bed.h"
 
-/* A completion that the kernel does not give, or gives otherwise. */
-struct wc_difference {
-	const char *topic;
-	uint8_t wr_id;
-	uint8_t status;
-};
-
-struct play {
-	const char *name;
-	uint32_t qpn;      /* of a program: the QP that it sends to */
-	const char *topic; /* of end, skip and silent */
-	uint8_t end;       /* the kernel's frames from here on are its own */
-	bool open;         /* and we go on otherwise: the capture says nothing of it */
-	uint8_t skip[2];   /* frames that we do not send */
-	bool ackreq;       /* FIRST and MIDDLE ask for answers elsewhere */
-	bool crossed;      /* answers that came before a request stand behind it */
-	bool shared;       /* its READs have one buffer, looked at in the end */
-	struct wc_difference wcs[1];
-};
-
+#define LONG "AckReq inside a long message"
 #define ACK_FOR_READ "requester: plain ACK for a READ/ATOMIC PSN"
 #define RESERVED "requester: reserved syndrome, READ MIDDLE first"
 #define NAK_CODES "requester: NAK 0x64 and reserved NAK codes"
@@ -55,7 +36,7 @@ static const struct play plays[] = {
 	{.name = "14-rc-srq"},
 	{.name = "15-rc-solicited"},
 	/* Its READ of 79 packets is several of ours. */
-	{.name = "17-rc-long-ackreq", .topic = "AckReq inside a long message",
+	{.name = "17-rc-long-ackreq", .topic = LONG,
 		.ackreq = true, .crossed = true, .end = 200, .open = true},
 	{.name = "18-rc-mtu2048"},
 	{.name = "19-rc-mtu4096"},
@@ -127,176 +108,30 @@ static const struct play plays[] = {
 	{.name = "d14-req-nak-access-partial"},
 	{.name = "d16-req-atomic-ack-by-ack", .topic = ACK_FOR_READ, .open = true},
 	/* Programs: what they posted is what the frames brought. */
-	{.name = "80-cm-rping", .qpn = 0x70},
-	{.name = "80-cm-rping", .qpn = 0x73},
-	{.name = "83-cm-connect", .qpn = 0x61},
-	{.name = "83-cm-connect", .qpn = 0x63},
-	{.name = "84-cm-drop-req", .qpn = 0x62},
-	{.name = "84-cm-drop-req", .qpn = 0x64},
-	{.name = "85-cm-drop-rep", .qpn = 0x63},
-	{.name = "85-cm-drop-rep", .qpn = 0x65},
-	{.name = "88-cm-drop-drep", .qpn = 0x66},
-	{.name = "88-cm-drop-drep", .qpn = 0x68},
-	{.name = "89-cm-mra", .qpn = 0x67},
-	{.name = "89-cm-mra", .qpn = 0x69},
-	{.name = "91-cm-sidr-udaddy", .qpn = 0x69},
-	{.name = "91-cm-sidr-udaddy", .qpn = 0x6b},
-	{.name = "94-cm-ucmatose", .qpn = 0x6b},
-	{.name = "94-cm-ucmatose", .qpn = 0x6c},
-	{.name = "94-cm-ucmatose", .qpn = 0x6e},
-	{.name = "94-cm-ucmatose", .qpn = 0x6f},
-	{.name = "95-cm-rdma-server", .qpn = 0x6d},
-	{.name = "95-cm-rdma-server", .qpn = 0x70},
-	{.name = "96-cm-rstream", .qpn = 0x6e},
-	{.name = "96-cm-rstream", .qpn = 0x71},
-	{.name = "97-cm-mckey", .qpn = 0xffffff},
-	{.name = "a0-app-rc-pingpong", .qpn = 0x72},
-	{.name = "a0-app-rc-pingpong", .qpn = 0x75},
-	{.name = "a1-app-uc-pingpong", .qpn = 0x73},
-	{.name = "a1-app-uc-pingpong", .qpn = 0x76},
-	{.name = "a2-app-ud-pingpong", .qpn = 0x74},
-	{.name = "a2-app-ud-pingpong", .qpn = 0x77},
-	{.name = "a3-app-srq-pingpong", .qpn = 0x75},
-	{.name = "a3-app-srq-pingpong", .qpn = 0x76},
-	{.name = "a3-app-srq-pingpong", .qpn = 0x78},
-	{.name = "a3-app-srq-pingpong", .qpn = 0x79},
-	{.name = "a4-app-ib-send-bw", .qpn = 0x77,
-		.topic = "AckReq inside a long message", .ackreq = true},
-	{.name = "a5-app-ib-write-bw", .qpn = 0x78,
-		.topic = "AckReq inside a long message", .ackreq = true},
-	{.name = "a6-app-ib-read-bw", .qpn = 0x79},
-	{.name = "a8-app-ib-write-lat", .qpn = 0x7b},
-	{.name = "a8-app-ib-write-lat", .qpn = 0x7e},
-	{.name = "a9-app-ib-send-bw-cm", .qpn = 0x7c},
-	{.name = "a9-app-ib-send-bw-cm", .qpn = 0x7f},
+#define PROGRAM(capture, number, left, asks)                                             \
+	{.name = capture, .qpn = number, .ackreq = asks, .topic = asks ? LONG : NULL},
+#include "capture_programs.def"
+#undef PROGRAM
 };
 /* clang-format on */
 
-static struct pair p;
-static struct replay replay;
-static struct replay_run run;
+struct pair p;
+struct replay replay;
+struct replay_run run;
 static const char *running; /* the capture in which a test failed */
-static struct pkt_view first;
-static uint32_t server_rkey; /* what requests name if the capture has none */
-static unsigned next_frame, posted, polled;
-static bool mcast;
+struct pkt_view first;
+uint32_t server_rkey; /* what requests name if the capture has none */
+unsigned next_frame, posted;
+static unsigned polled;
+bool mcast;
 static struct cqe cqes[32];
 
-/* Requests come from where the run's side is. */
-static bool
+bool
 is_request(const struct pkt_view *v)
 {
 	unsigned src = v->ip_version == 4 ? 12 : 8, len = v->ip_version == 4 ? 4 : 16;
 
 	return memcmp(v->ip + src, first.ip + src, len) == 0;
-}
-
-/* ---- Posting what the generator posted ---- */
-
-#define CLIENT_TARGET 0x10080000
-#define SERVER_TARGET 0x20080000
-
-/* The rkey of the next request frame of that kind: what the flags k, o and m made of it.
- */
-static uint32_t
-rkey_ahead(unsigned hdrs, uint64_t va)
-{
-	struct pkt_view v;
-
-	for (unsigned i = next_frame; i < replay.file.count; i++) {
-		const struct reth *reth;
-
-		if (!replay_view(&replay, i, &v) || !is_request(&v) ||
-			(v.op->hdrs & hdrs) == 0)
-			continue;
-		reth = view_reth(&v); /* an AtomicETH begins alike */
-		if (hdrs == HDR_IETH)
-			return rte_be_to_cpu_32(view_imm_be(&v));
-		if (rte_be_to_cpu_64(reth->va) == va)
-			return rte_be_to_cpu_32(reth->rkey);
-	}
-	return server_rkey;
-}
-
-static const struct {
-	const char *name;
-	enum ibv_wr_opcode opcode;
-	unsigned hdrs;
-} operations[] = {
-	{"sendinv:", IBV_WR_SEND_WITH_INV, HDR_IETH},
-	{"sendimm:", IBV_WR_SEND_WITH_IMM, 0},
-	{"send:", IBV_WR_SEND, 0},
-	{"writeimm:", IBV_WR_RDMA_WRITE_WITH_IMM, HDR_RETH},
-	{"write:", WR_RDMA_WRITE, HDR_RETH},
-	{"read:", IBV_WR_RDMA_READ, HDR_RETH},
-	{"cas:", IBV_WR_ATOMIC_CMP_AND_SWP, HDR_ATOMIC},
-	{"fadd:", IBV_WR_ATOMIC_FETCH_AND_ADD, HDR_ATOMIC},
-};
-
-static void
-request_numbers(struct send_req *req, struct sge *sge, const uint64_t n[3])
-{
-	uint64_t offset = n[1];
-
-	sge->len = (uint32_t)n[0];
-	if (req->opcode == IBV_WR_SEND_WITH_IMM)
-		req->imm = rte_cpu_to_be_32((uint32_t)n[1]);
-	if (req->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-		req->imm = rte_cpu_to_be_32((uint32_t)n[2]);
-	if (req->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-		req->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		offset = n[0];
-		sge->len = 8;
-		req->compare_add = n[1];
-		req->swap = n[2];
-	}
-	req->num_sge = sge->len != 0;
-	req->remote_va = offset;
-}
-
-/* False: not a word that posts. */
-static bool
-word_post(const char *word)
-{
-	struct sge sge = host_sge(&p.a, REPLAY_SLOT * posted, 0);
-	struct ud_dest dest = {.hop_limit = 64};
-	struct send_req req = {
-		.wr_id = posted + 1, .flags = IBV_SEND_SIGNALED, .sge = &sge};
-	const char *flags = strchr(word, ',');
-	uint64_t n[3] = {0};
-	unsigned op = 0;
-
-	while (op < RTE_DIM(operations) &&
-		strncmp(word, operations[op].name, strlen(operations[op].name)) != 0)
-		op++;
-	if (op == RTE_DIM(operations))
-		return false;
-	req.opcode = operations[op].opcode;
-	word = strchr(word, ':');
-	for (unsigned i = 0; i < 3 && word != NULL; i++, word = strchr(word + 1, ':'))
-		n[i] = strtoull(word + 1, NULL, 0);
-	request_numbers(&req, &sge, n);
-	if (operations[op].hdrs == HDR_IETH) {
-		req.imm = rte_cpu_to_be_32(rkey_ahead(HDR_IETH, 0));
-	} else if (operations[op].hdrs != 0) {
-		/* A script's peer has the client's target area. */
-		req.remote_va += p.a.qp.dest_qpn == 0x777 ? CLIENT_TARGET : SERVER_TARGET;
-		req.rkey = rkey_ahead(operations[op].hdrs, req.remote_va);
-	}
-	if (flags != NULL && strchr(flags, 's') != NULL)
-		req.flags |= IBV_SEND_SOLICITED;
-	if (flags != NULL && strchr(flags, 'l') != NULL)
-		sge.lkey ^= 0x5A;
-	if (run.type == IBV_QPT_UD) {
-		dest.qpn = mcast ? PSN_MASK : first.dest_qpn;
-		dest.qkey = flags != NULL && strchr(flags, 'q') != NULL ? 0x22222222
-									: 0x11111111;
-		req.dest = &dest;
-	}
-	replay_payload(p.a.mem + REPLAY_SLOT * posted, posted, sge.len);
-	assert_int_equal(host_post_send(&p.a, &req), 0);
-	posted++;
-	return true;
 }
 
 /* ---- The wire ---- */
@@ -463,59 +298,6 @@ completions_check(const struct play *play)
 		assert_int_equal(polled, run.wc_count + extra);
 }
 
-/* ---- Programs ---- */
-
-static const enum ibv_wr_opcode kinds[] = {[OP_SEND] = IBV_WR_SEND,
-	[OP_WRITE] = WR_RDMA_WRITE,
-	[OP_READ] = IBV_WR_RDMA_READ};
-
-static bool
-to_program(const struct play *play, unsigned frame, struct pkt_view *v)
-{
-	return replay_view(&replay, frame, v) && !op_is_response(v->op) &&
-	       v->dest_qpn == play->qpn;
-}
-
-/* Posts the message that starts at a frame: its bytes, its flags and where it goes. */
-static void
-message_post(const struct play *play, unsigned frame)
-{
-	uint8_t *at = p.a.mem + REPLAY_SLOT * posted;
-	struct sge sge = host_sge(&p.a, REPLAY_SLOT * posted, 0);
-	struct ud_dest dest = {.hop_limit = 64, .qpn = play->qpn};
-	struct send_req req = {
-		.wr_id = posted + 1, .flags = IBV_SEND_SIGNALED, .sge = &sge};
-	struct pkt_view v;
-
-	for (;; frame++) {
-		if (!to_program(play, frame, &v))
-			continue;
-		if (op_is_first(v.op) && v.op->hdrs & HDR_RETH) {
-			req.remote_va = rte_be_to_cpu_64(view_reth(&v)->va);
-			req.rkey = rte_be_to_cpu_32(view_reth(&v)->rkey);
-		}
-		if (v.op->hdrs & HDR_DETH)
-			dest.qkey = rte_be_to_cpu_32(view_deth(&v)->qkey);
-		memcpy(at + sge.len, v.payload, v.payload_len);
-		sge.len += v.payload_len;
-		if (v.op->kind == OP_READ)
-			sge.len = rte_be_to_cpu_32(view_reth(&v)->len);
-		if (op_is_last(v.op))
-			break;
-	}
-	req.opcode = kinds[v.op->kind];
-	if (v.op->hdrs & HDR_IMM) {
-		req.opcode = v.op->kind == OP_SEND ? IBV_WR_SEND_WITH_IMM
-						   : IBV_WR_RDMA_WRITE_WITH_IMM;
-		req.imm = view_imm_be(&v);
-	}
-	req.flags |= v.solicited ? IBV_SEND_SOLICITED : 0;
-	req.num_sge = sge.len != 0;
-	req.dest = run.type == IBV_QPT_UD ? &dest : NULL;
-	assert_int_equal(host_post_send(&p.a, &req), 0);
-	posted++;
-}
-
 static void
 program_play(const struct play *play)
 {
@@ -560,9 +342,7 @@ program_find(const struct play *play)
 		i++;
 		assert_true(i < replay.file.count);
 	}
-	run.type = first.op->service == SERVICE_UC   ? IBV_QPT_UC
-		   : first.op->service == SERVICE_UD ? IBV_QPT_UD
-						     : IBV_QPT_RC;
+	run.type = replay_type(&first);
 	run.udp_sport = (uint16_t)(((const uint8_t *)first.bth)[-8] << 8 |
 				   ((const uint8_t *)first.bth)[-7]);
 	if (run.type != IBV_QPT_RC)

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which frames of a capture are requests and which are answers, and an answer of ours
+ * against the kernel's. */
+#include <string.h>
+
+#include "capture_bed.h"
+
+uint32_t peer_qpn;
+struct pkt_view first;
+
+static bool
+from_responder(const struct pkt_view *v)
+{
+	unsigned src = v->ip_version == 4 ? 12 : 8, len = v->ip_version == 4 ? 4 : 16;
+
+	return memcmp(v->ip + src, first.ip + src + len, len) == 0;
+}
+
+bool
+is_answer(const struct play *play, const struct pkt_view *v)
+{
+	return from_responder(v) &&
+	       (play->qpn == 0 || (op_is_response(v->op) && v->dest_qpn == peer_qpn));
+}
+
+bool
+is_request(const struct play *play, unsigned frame)
+{
+	struct pkt_view v;
+
+	if (!replay_view(&replay, frame, &v))
+		return play->qpn == 0;
+	if (play->qpn == 0)
+		return !from_responder(&v);
+	return !from_responder(&v) && !op_is_response(v.op) && v.dest_qpn == play->qpn;
+}
+
+enum ibv_qp_type
+program_type(const struct play *play)
+{
+	struct pkt_view v;
+
+	for (unsigned i = 0; i < replay.file.count; i++) {
+		if (replay_view(&replay, i, &v) && v.dest_qpn == play->qpn)
+			return replay_type(&v);
+	}
+	fail_msg("%s: no QP 0x%x", play->name, play->qpn);
+	return IBV_QPT_RC;
+}
+
+/* An answer to one of the first requests. rdma_cm gives both sides a flow label of its
+ * own making, and with it the UDP port. */
+static void
+peer_found(const struct play *play, const struct pkt_view *v)
+{
+	const uint8_t *udp = (const uint8_t *)v->bth - 8;
+
+	peer_qpn = v->dest_qpn;
+	if (play->qpn != 0)
+		run.udp_sport = (uint16_t)(udp[0] << 8 | udp[1]);
+}
+
+void
+first_find(const struct play *play)
+{
+	uint32_t qpn = play->qpn != 0 ? play->qpn : run.qpn;
+	struct pkt_view v;
+	unsigned i = 0;
+
+	while (i < replay.file.count &&
+		(!replay_view(&replay, i, &first) || op_is_response(first.op) ||
+			(first.dest_qpn != qpn && first.dest_qpn != PSN_MASK) ||
+			replay_type(&first) != run.type))
+		i++;
+	assert_true(i < replay.file.count);
+	peer_qpn = 0x777;
+	for (; i < replay.file.count && peer_qpn == 0x777; i++) {
+		if (replay_view(&replay, i, &v) && from_responder(&v) &&
+			op_is_response(v.op) && psn_diff(v.psn, first.psn) >= 0 &&
+			psn_diff(v.psn, first.psn) < 256)
+			peer_found(play, &v);
+	}
+}
+
+/* Of one that we give otherwise, what is the same all the same. */
+static void
+difference_check(const struct difference *d, const struct pkt_view *ours,
+	const struct pkt_view *theirs)
+{
+	assert_int_equal(ours->dest_qpn, theirs->dest_qpn);
+	if (d->opcode != 0) {
+		assert_int_equal(ours->opcode, d->opcode);
+		assert_int_equal(ours->psn, theirs->psn);
+		assert_int_equal(ours->payload_len, theirs->payload_len);
+		assert_memory_equal(ours->payload, theirs->payload, ours->payload_len);
+		return;
+	}
+	assert_int_equal(ours->opcode, OPCODE_RC_ACKNOWLEDGE);
+	assert_int_equal(view_aeth(ours)->syndrome, d->syndrome);
+	assert_int_equal(ours->psn & 0xFF, d->psn_low);
+}
+
+static unsigned
+answer_compare(const struct difference *d, const struct play *play, unsigned number,
+	const struct pkt_view *theirs)
+{
+	struct pkt_view ours;
+
+	if (d->topic != NULL && d->syndrome == NONE)
+		return 0;
+	if (p.b.wire_count == 0)
+		fail_msg("%s: no answer %u", play->name, number);
+	ours = wire_view(&p.b, 0);
+	if (d->topic != NULL)
+		difference_check(d, &ours, theirs);
+	else
+		replay_frames_equal(&ours, theirs);
+	wire_drop(&p.b, 0);
+	return 1;
+}
+
+unsigned
+answer_check(const struct play *play, unsigned number, const struct pkt_view *theirs)
+{
+	static const struct difference same;
+	const struct difference *d = &same;
+
+	for (unsigned i = 0; i < RTE_DIM(play->differences); i++) {
+		if (play->differences[i].topic != NULL &&
+			play->differences[i].answer == number)
+			d = &play->differences[i];
+	}
+	if (d->topic != NULL)
+		replay_topic_check(d->topic);
+	if (d->extra) {
+		assert_true(p.b.wire_count != 0);
+		assert_int_equal(wire_view(&p.b, 0).opcode, d->opcode);
+		wire_drop(&p.b, 0);
+		return 1 + answer_compare(&same, play, number, theirs);
+	}
+	return answer_compare(d, play, number, theirs);
+}
