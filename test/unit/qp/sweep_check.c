@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sweep's completions, and the bytes that they speak for, against the model. */
+#include <string.h>
+
+#include "sweep_bed.h"
+
+/* The first is as it was, and each like the one before. */
+static void
+untouched_check(const uint8_t *at, size_t len)
+{
+	if (len == 0)
+		return;
+	assert_int_equal(at[0], UNTOUCHED);
+	assert_memory_equal(at + 1, at, len - 1);
+}
+
+static void
+slot_check(const struct flow *f, const uint8_t *at, unsigned i)
+{
+	assert_true(bytes_match(at, f->msg[i].len, key_of(f, i)));
+	untouched_check(at + f->msg[i].len, SLOT_BYTES - f->msg[i].len);
+}
+
+/* Message i is complete: what it did here or there is done. */
+static void
+done_check(const struct flow *f, unsigned i)
+{
+	const uint8_t *local = slot_at(f->from, 0, i);
+
+	switch (f->msg[i].op) {
+	case (uint8_t)WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_ATOMIC_WRITE:
+		slot_check(f, slot_at(f->to, 2, i), i);
+		break;
+	case IBV_WR_RDMA_READ:
+		slot_check(f, local, i);
+		slot_check(f, slot_at(f->to, 2, i), i); /* as it was */
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		assert_memory_equal(local, &f->msg[i].value, 8);
+		untouched_check(local + 8, SLOT_BYTES - 8);
+		break;
+	default:
+		break;
+	}
+}
+
+void
+sent_check(struct flow *f)
+{
+	struct cqe cqe;
+
+	while (host_poll(f->from, &f->from->send_cq, &cqe)) {
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		/* In order, each signaled one once; it speaks for those before. */
+		while (!f->msg[f->sent_done].signaled)
+			done_check(f, f->sent_done++);
+		assert_int_equal(cqe.wr_id, f->sent_done);
+		assert_int_equal(cqe.byte_len, f->msg[f->sent_done].len);
+		done_check(f, f->sent_done++);
+	}
+}
+
+/* Gone with the message that named it. */
+static void
+invalidated_check(struct flow *f, unsigned i, const struct cqe *cqe)
+{
+	assert_int_equal(cqe->imm, f->msg[i].window->rkey);
+	assert_null(key_find(&f->to->keys, cqe->imm));
+	window_destroy(&f->to->keys, f->msg[i].window);
+	f->msg[i].window = NULL;
+}
+
+void
+received_check(struct flow *f)
+{
+	struct cqe cqe;
+
+	while (host_poll(f->to, &f->to->recv_cq, &cqe)) {
+		unsigned n = f->recv_done++, i = f->taker[n];
+		bool write = f->msg[i].op == IBV_WR_RDMA_WRITE_WITH_IMM;
+
+		assert_true(n < f->takers);
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+		assert_int_equal(
+			cqe.opcode, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
+		assert_int_equal(cqe.wr_id, n);
+		assert_int_equal(cqe.byte_len, f->msg[i].len);
+		assert_int_equal(cqe.wc_flags, f->msg[i].imm      ? IBV_WC_WITH_IMM
+					       : f->msg[i].window ? IBV_WC_WITH_INV
+								  : 0);
+		if (f->msg[i].window != NULL)
+			invalidated_check(f, i, &cqe);
+		if (f->msg[i].imm)
+			assert_int_equal(cqe.imm, i ^ 0x5A5A5A5A);
+		if (write) {
+			slot_check(f, slot_at(f->to, 2, i), i);
+			untouched_check(slot_at(f->to, 1, n), SLOT_BYTES);
+		} else {
+			slot_check(f, slot_at(f->to, 1, n), i);
+		}
+	}
+}
