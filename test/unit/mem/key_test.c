@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The key table: what a key opens and what not, its reuse, readers beside a writer. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -6,7 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "mem/key.h"
+#include "key_bed.h"
 
 #include <cmocka.h>
 
@@ -15,25 +16,6 @@
 #define ALL                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
 		IBV_ACCESS_REMOTE_ATOMIC)
-
-static struct key_table table;
-
-static int
-table_setup(void **state)
-{
-	(void)state;
-	key_table_init(&table, 0x7E);
-	return 0;
-}
-
-static int
-table_teardown(void **state)
-{
-	(void)state;
-	/* Asserts that no key is left. */
-	key_table_fini(&table);
-	return 0;
-}
 
 static uint32_t
 key_new(uint64_t va, void *host, uint64_t len)
@@ -234,141 +216,6 @@ full_table_is_refused(void **state)
 	free(keys);
 }
 
-/* ---- Two million checks against a list and 128-bit arithmetic. ---- */
-
-#define LIVE 40
-#define CHECKS 2000000
-
-typedef unsigned __int128 wide;
-
-struct region {
-	uint32_t key; /* 0: none */
-	uint32_t pd;
-	uint64_t va;
-	uint64_t len;
-	uintptr_t host;
-	unsigned access;
-};
-
-static struct region regions[LIVE];
-static uint32_t stale[LIVE];
-
-static const struct region *
-model_find(uint32_t key)
-{
-	for (unsigned i = 0; i < LIVE; i++) {
-		if (key != 0 && regions[i].key == key)
-			return &regions[i];
-	}
-	return NULL;
-}
-
-static uint8_t *
-model_check(uint32_t key, uint32_t pd, uint64_t va, uint64_t len, unsigned need)
-{
-	const struct region *r = model_find(key);
-
-	if (r == NULL || r->pd != pd || (need & ~r->access) != 0)
-		return NULL;
-	if (va < r->va || (wide)va + len > (wide)r->va + r->len)
-		return NULL;
-	return (uint8_t *)(r->host + (uintptr_t)(va - r->va));
-}
-
-/* Registers in place of one that goes, where there was one. */
-static void
-model_replace(uint64_t *rand)
-{
-	unsigned i = rand_below(rand, LIVE);
-	struct region *r = &regions[i];
-	int rc;
-
-	if (r->key != 0) {
-		assert_int_equal(key_free(&table, r->key), 0);
-		stale[i] = r->key;
-	}
-	r->pd = rand_below(rand, 3);
-	r->len = rand_magnitude(rand, 63);
-	r->va = rand_below(rand, 2) ? rand_magnitude(rand, 64)
-				    : -rand_magnitude(rand, 64);
-	r->host = 1 + rand_magnitude(rand, 40);
-	r->access = rand_below(rand, 64);
-	r->key = 0;
-	rc = key_alloc(&table, r->pd, r->va, (void *)r->host, r->len, r->access, &r->key);
-	if ((wide)r->va + r->len > (wide)1 << 64 ||
-		((r->access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) !=
-				0 &&
-			(r->access & IBV_ACCESS_LOCAL_WRITE) == 0)) {
-		assert_int_equal(rc, -EINVAL);
-		assert_int_equal(r->key, 0);
-	} else {
-		assert_int_equal(rc, 0);
-		assert_int_not_equal(r->key, 0);
-	}
-}
-
-static uint64_t
-near(uint64_t *rand, uint64_t what)
-{
-	return what + rand_below(rand, 5) - 2;
-}
-
-/* Returns whether the access was granted. */
-static bool
-model_compare(uint64_t *rand, uint64_t seed, unsigned step)
-{
-	unsigned i = rand_below(rand, LIVE);
-	const struct region *r = &regions[i];
-	uint32_t pd = rand_below(rand, 8) == 0 ? rand_below(rand, 3) : r->pd;
-	unsigned need = rand_below(rand, 2) ? r->access & (unsigned)rand_next(rand)
-					    : rand_below(rand, 64);
-	uint32_t key = r->key;
-	uint64_t va, len;
-	uint8_t *want;
-
-	switch (rand_below(rand, 8)) {
-	case 0:
-		key = stale[i];
-		break;
-	case 1:
-		key = (uint32_t)rand_magnitude(rand, 32);
-		break;
-	}
-	va = rand_below(rand, 2)
-		     ? r->va + (r->len ? rand_below(rand, r->len) : 0)
-		     : near(rand, rand_below(rand, 2) ? r->va : r->va + r->len);
-	len = rand_below(rand, 2) ? near(rand, r->va + r->len - va)
-				  : rand_magnitude(rand, 64);
-	want = model_check(key, pd, va, len, need);
-	if (key_check(&table, key, pd, va, len, need) != want)
-		fail_msg("seed %" PRIu64 ", step %u: key %#" PRIx32 " va %#" PRIx64
-			 " len %#" PRIx64 " need %#x: not %p",
-			seed, step, key, va, len, need, (void *)want);
-	return want != NULL;
-}
-
-static void
-random_checks_agree_with_a_list(void **state)
-{
-	const char *given = getenv("ROCADE_SEED");
-	uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : 2;
-	uint64_t rand = seed;
-	unsigned granted = 0;
-
-	(void)state;
-	for (unsigned step = 0; step < CHECKS; step++) {
-		if (step % 16 == 0)
-			model_replace(&rand);
-		granted += model_compare(&rand, seed, step);
-	}
-	/* The sweep sees both answers often. */
-	assert_in_range(granted, CHECKS / 20, CHECKS - CHECKS / 20);
-	for (unsigned i = 0; i < LIVE; i++) {
-		if (regions[i].key != 0)
-			assert_int_equal(key_free(&table, regions[i].key), 0);
-	}
-}
-
 /* ---- A reader beside registrations: what is found is whole. ---- */
 
 #define PUBLISHED 100000
@@ -423,8 +270,6 @@ readers_see_whole_entries(void **state)
 		assert_int_equal(key_free(&table, keys[i]), 0);
 	free(keys);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, table_setup, table_teardown)
 
 /* A region changed: what is named changes, the rest stays, and the key goes with the memory
  * and the PD. */
@@ -502,18 +347,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(bounds_are_exact),
-		TEST(ranges_end_at_2_to_64),
-		TEST(access_is_checked),
-		TEST(empty_regions_are_valid),
-		TEST(regions_change),
-		TEST(regions_die),
-		TEST(dead_keys_match_nothing),
-		TEST(oldest_is_reused_first),
-		TEST(stale_keys_stay_stale),
-		TEST(full_table_is_refused),
-		TEST(random_checks_agree_with_a_list),
-		TEST(readers_see_whole_entries),
+		with_table(bounds_are_exact),
+		with_table(ranges_end_at_2_to_64),
+		with_table(access_is_checked),
+		with_table(empty_regions_are_valid),
+		with_table(regions_change),
+		with_table(regions_die),
+		with_table(dead_keys_match_nothing),
+		with_table(oldest_is_reused_first),
+		with_table(stale_keys_stay_stale),
+		with_table(full_table_is_refused),
+		with_table(readers_see_whole_entries),
 	};
 
 	return cmocka_run_group_tests_name("key", tests, NULL, NULL);

@@ -58,7 +58,8 @@ test_write_lost(void **state)
 		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 		for (unsigned i = 0; i < 3; i++) {
-			uint32_t at = i * UC_MTU, len = i < 2 ? UC_MTU : 2500 - 2 * UC_MTU;
+			uint32_t at = i * UC_MTU;
+			uint32_t len = i < 2 ? UC_MTU : 2500 - 2 * UC_MTU;
 			bool placed = lost > i;
 
 			if (placed)

@@ -71,3 +71,18 @@ captures_unload(void)
 		pcap_file_unload(&files[--file_count]);
 	captured_count = 0;
 }
+
+int
+captures_setup(void **state)
+{
+	(void)state;
+	return captures_load(CAPTURES);
+}
+
+int
+captures_teardown(void **state)
+{
+	(void)state;
+	captures_unload();
+	return 0;
+}

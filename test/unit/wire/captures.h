@@ -27,5 +27,10 @@ int
 captures_load(const char *folder);
 void
 captures_unload(void);
+/* Of a group of cases, with the folder of the tree. */
+int
+captures_setup(void **state);
+int
+captures_teardown(void **state);
 
 #endif

@@ -39,6 +39,17 @@ be16_at(const uint8_t *at)
 	return (unsigned)at[0] << 8 | at[1];
 }
 
+uint64_t
+be_get(const void *at, size_t len)
+{
+	const uint8_t *bytes = at;
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < len; i++)
+		value = value << 8 | bytes[i];
+	return value;
+}
+
 uint32_t
 ref_crc(uint32_t crc, const uint8_t *data, size_t len)
 {

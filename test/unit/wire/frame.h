@@ -29,6 +29,8 @@ void
 be16_put(uint8_t *at, unsigned value);
 unsigned
 be16_at(const uint8_t *at);
+uint64_t
+be_get(const void *at, size_t len);
 
 /* CRC-32 a bit at a time, not complemented. */
 uint32_t

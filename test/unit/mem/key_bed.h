@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A key table, in which no key may be left. */
+#ifndef ROCADE_TEST_MEM_KEY_BED_H
+#define ROCADE_TEST_MEM_KEY_BED_H
+
+#include "mem/key.h"
+
+#define with_table(name)                                                                 \
+	cmocka_unit_test_setup_teardown(name, table_setup, table_teardown)
+
+extern struct key_table table;
+
+int
+table_setup(void **state);
+int
+table_teardown(void **state);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Limits and sizes of an SRQ: when they are taken, and when events are raised. */
+#include "srq_bed.h"
+
+#define SIZE_AND_LIMIT (IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)
+
+static void
+take(unsigned count)
+{
+	struct recv_wqe wqe;
+
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(srq_take(&srq, &wqe), 0);
+}
+
+/* ---- The limit ---- */
+
+static void
+limit_fires_once_below(void **state)
+{
+	(void)state;
+	srq_open(16, 1);
+	for (unsigned round = 0; round < 6; round++) {
+		srq_bed_post(10, 1);
+		assert_int_equal(srq_bed_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
+		take(6);
+		/* 4 are left: not below. */
+		srq_expect_no_event();
+		srq_expect_attr(16, 1, 4);
+		take(1);
+		srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+		srq_expect_attr(16, 1, 0);
+		srq_bed_post(5, 1);
+		take(8);
+		srq_expect_no_event();
+		assert_int_equal(srq.limit_fired, round + 1);
+		srq.shared = !srq.shared;
+	}
+	srq_close();
+}
+
+static void
+limit_above_count_fires_at_once(void **state)
+{
+	(void)state;
+	srq_open(16, 1);
+	srq_bed_post(3, 1);
+	assert_int_equal(srq_bed_modify(0, 0, 3, IBV_SRQ_LIMIT), 0);
+	srq_expect_no_event();
+	assert_int_equal(srq_bed_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	srq_expect_no_event();
+	srq_expect_attr(16, 1, 0);
+	take(3);
+	srq_expect_no_event();
+	assert_int_equal(srq_bed_modify(0, 0, 1, IBV_SRQ_LIMIT), 0);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	assert_int_equal(srq.limit_fired, 2);
+	srq_close();
+}
+
+static void
+limit_is_disarmed_and_replaced(void **state)
+{
+	(void)state;
+	srq_open(16, 1);
+	srq_bed_post(16, 1);
+	assert_int_equal(srq_bed_modify(0, 0, 10, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_bed_modify(0, 0, 0, IBV_SRQ_LIMIT), 0);
+	srq_expect_attr(16, 1, 0);
+	take(8);
+	srq_expect_no_event();
+	assert_int_equal(srq_bed_modify(0, 0, 8, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_bed_modify(0, 0, 5, IBV_SRQ_LIMIT), 0);
+	take(3);
+	srq_expect_no_event();
+	take(1);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	take(4);
+	srq_expect_no_event();
+	/* An arming that raised nothing yet is not owed anything either. */
+	srq_bed_post(16, 1);
+	assert_int_equal(srq_bed_modify(0, 0, 16, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_bed_modify(0, 0, 17, IBV_SRQ_LIMIT), -EINVAL);
+	srq_expect_attr(16, 1, 16);
+	take(1);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	srq_expect_no_event();
+	srq_close();
+}
+
+/* The same limit twice makes two words: what was read of one does not exchange the other.
+ */
+static void
+armings_are_numbered(void **state)
+{
+	uint64_t old;
+
+	(void)state;
+	srq_open(16, 1);
+	srq_bed_post(10, 1);
+	assert_int_equal(srq_bed_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
+	old = srq.limit;
+	assert_int_equal(srq_bed_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
+	assert_true(srq.limit != old);
+	take(7);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	/* Fired: the number of the arming stays, so the next one differs again. */
+	assert_true(srq.limit >> 32 == (old >> 32) + 1);
+	srq_close();
+}
+
+/* ---- Resize ---- */
+
+static void
+bad_modifies_change_nothing(void **state)
+{
+	static const struct {
+		uint32_t max_wr, max_sge, limit;
+		int mask;
+	} bad[] = {
+		{0, 0, 0, IBV_SRQ_MAX_WR},
+		{SRQ_MAX_WR + 1, 0, 0, IBV_SRQ_MAX_WR},
+		{10, 0, 0, IBV_SRQ_MAX_WR}, /* 11 are outstanding */
+		{64, RECV_MAX_SGE + 1, 0, IBV_SRQ_MAX_WR},
+		{64, 2, 0, IBV_SRQ_MAX_WR}, /* one has 3 */
+		{0, 0, 33, IBV_SRQ_LIMIT},
+		{0, 0, UINT32_MAX, IBV_SRQ_LIMIT},
+		{16, 0, 17, SIZE_AND_LIMIT},
+		{64, 2, 5, SIZE_AND_LIMIT},
+		{10, 0, 5, SIZE_AND_LIMIT},
+		{0, 0, 0, SIZE_AND_LIMIT},
+		{64, 0, 65, SIZE_AND_LIMIT},
+		{64, 4, 0, 4},
+		{64, 4, 8, SIZE_AND_LIMIT | 4},
+		{64, 4, 8, 1 << 30},
+	};
+	struct recv_ring before;
+	uint64_t limit;
+
+	(void)state;
+	srq_open(32, 4);
+	srq_bed_post(9, 1);
+	srq_bed_post(3, 3);
+	assert_int_equal(srq_bed_modify(0, 0, 11, IBV_SRQ_LIMIT), 0);
+	take(1);
+	srq_expect_no_event();
+	before = srq.ring;
+	limit = srq.limit;
+	for (size_t i = 0; i < RTE_DIM(bad); i++) {
+		struct srq_attr attr = {bad[i].max_wr, bad[i].max_sge, bad[i].limit};
+		int rc = srq_modify(&srq, &attr, bad[i].mask);
+
+		if (rc != -EINVAL)
+			fail_msg("row %zu gives %d", i, rc);
+		assert_memory_equal(&srq.ring, &before, sizeof(before));
+		assert_true(srq.limit == limit);
+		assert_int_equal(attr.max_wr, bad[i].max_wr);
+		assert_int_equal(attr.max_sge, bad[i].max_sge);
+	}
+	srq_expect_no_event();
+	take(1);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	srq_close();
+}
+
+static void
+size_below_armed_limit_is_refused(void **state)
+{
+	(void)state;
+	srq_open(32, 1);
+	srq_bed_post(32, 1);
+	assert_int_equal(srq_bed_modify(0, 0, 20, IBV_SRQ_LIMIT), 0);
+	take(12);
+	srq_expect_attr(32, 1, 20);
+	assert_int_equal(srq_bed_modify(19, 0, 0, IBV_SRQ_MAX_WR), -EINVAL);
+	take(11);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	/* Fired: it is in nobody's way. */
+	assert_int_equal(srq_bed_modify(9, 0, 0, IBV_SRQ_MAX_WR), 0);
+	srq_expect_attr(16, 1, 0);
+	/* With both flags the new limit counts, not the old one. */
+	assert_int_equal(srq_bed_modify(0, 0, 9, IBV_SRQ_LIMIT), 0);
+	srq_expect_attr(16, 1, 9);
+	take(1);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	srq_bed_post(8, 1);
+	assert_int_equal(srq_bed_modify(0, 0, 16, IBV_SRQ_LIMIT), 0);
+	srq_expect_attr(16, 1, 16);
+	assert_int_equal(srq_bed_modify(32, 0, 8, SIZE_AND_LIMIT), 0);
+	srq_expect_attr(32, 1, 8);
+	take(8);
+	assert_int_equal(srq_bed_modify(8, 0, 8, SIZE_AND_LIMIT), 0);
+	srq_expect_attr(8, 1, 8);
+	srq_close();
+}
+
+static void
+refused_memory_changes_nothing(void **state)
+{
+	(void)state;
+	srq_open(16, 1);
+	srq_bed_post(4, 1);
+	counting_refuse(0);
+	assert_int_equal(srq_bed_modify(64, 0, 8, SIZE_AND_LIMIT), -ENOMEM);
+	counting_grant();
+	srq_expect_attr(16, 1, 0);
+	srq_expect_no_event();
+	take(4);
+	srq_close();
+}
+
+static void
+sizes_are_written_back(void **state)
+{
+	struct srq_attr attr = {.max_wr = 33, .max_sge = 0, .limit = 5};
+
+	(void)state;
+	srq_open(16, 2);
+	srq_bed_post(7, 1);
+	assert_int_equal(srq_modify(&srq, &attr, SIZE_AND_LIMIT), 0);
+	assert_int_equal(attr.max_wr, 64);
+	assert_int_equal(attr.max_sge, 2);
+	srq_expect_attr(64, 2, 5);
+	attr = (struct srq_attr){.max_wr = 7, .max_sge = RECV_MAX_SGE};
+	assert_int_equal(srq_modify(&srq, &attr, IBV_SRQ_MAX_WR), 0);
+	assert_int_equal(attr.max_wr, 8);
+	assert_int_equal(attr.max_sge, RECV_MAX_SGE);
+	/* Down to what the outstanding ones need. */
+	attr = (struct srq_attr){.max_wr = 8, .max_sge = 1};
+	assert_int_equal(srq_modify(&srq, &attr, IBV_SRQ_MAX_WR), 0);
+	srq_expect_attr(8, 1, 5);
+	assert_int_equal(srq_bed_modify(0, 99, 99, 0), 0);
+	assert_int_equal(srq_bed_modify(SRQ_MAX_WR, 0, 0, IBV_SRQ_MAX_WR), 0);
+	srq_expect_attr(SRQ_MAX_WR, 1, 5);
+	srq_expect_no_event();
+	take(7);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	srq_close();
+}
+
+/* Both flags, and the new limit is above the count. */
+static void
+resize_and_limit_fire_at_once(void **state)
+{
+	(void)state;
+	srq_open(16, 1);
+	srq_bed_post(7, 1);
+	assert_int_equal(srq_bed_modify(32, 0, 30, SIZE_AND_LIMIT), 0);
+	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
+	srq_expect_no_event();
+	srq_expect_attr(32, 1, 0);
+	srq_close();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(limit_fires_once_below),
+		cmocka_unit_test(limit_above_count_fires_at_once),
+		cmocka_unit_test(limit_is_disarmed_and_replaced),
+		cmocka_unit_test(armings_are_numbered),
+		cmocka_unit_test(bad_modifies_change_nothing),
+		cmocka_unit_test(size_below_armed_limit_is_refused),
+		cmocka_unit_test(refused_memory_changes_nothing),
+		cmocka_unit_test(sizes_are_written_back),
+		cmocka_unit_test(resize_and_limit_fire_at_once),
+	};
+
+	return cmocka_run_group_tests_name("srq", tests, NULL, NULL);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is wrong with an IP header, and what is not. */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include "frame.h"
+
+#include <cmocka.h>
+
+static void
+drop_ip_header(void **state)
+{
+	static const uint8_t first[] = {0x00, 0x35, 0x55, 0x65, 0x44, 0x46, 0x4F};
+	static const uint8_t protocols[] = {0, 6, 41, 43, 59, 89, 132, 255};
+	struct craft c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(first); i++) {
+		c = craft4();
+		c.data[IP_OFF] = first[i];
+		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+	}
+	for (unsigned total = 0; total < 20; total++) {
+		c = craft4();
+		be16_put(c.data + IP_OFF + 2, total);
+		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+	}
+	for (unsigned version = 0; version < 16; version++) {
+		c = craft6();
+		c.data[IP_OFF] = (uint8_t)(version << 4);
+		if (version != 6)
+			assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+	}
+	for (size_t i = 0; i < sizeof(protocols); i++) {
+		c = craft4();
+		c.data[IP_OFF + 9] = protocols[i];
+		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+		c = craft6();
+		c.data[IP_OFF + 6] = protocols[i];
+		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+	}
+}
+
+/* Multicast membership is the port's business, and the only one with options. */
+static void
+other_with_options(void **state)
+{
+	static const uint8_t first[] = {0x45, 0x46, 0x4F, 0x44, 0x36};
+	struct craft c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(first); i++) {
+		c = craft4();
+		c.data[IP_OFF] = first[i];
+		c.data[IP_OFF + 9] = 2;
+		assert_int_equal(
+			craft_parse(&c, 0), i < 3 ? PARSE_OTHER : DROP_ip_header);
+	}
+	c = craft6();
+	c.data[IP_OFF + 6] = 0;
+	assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+	c.data[IP_OFF + 40] = 58;
+	assert_int_equal(craft_parse(&c, 0), PARSE_OTHER);
+}
+
+static void
+drop_ip_checksum(void **state)
+{
+	struct craft c = craft4();
+
+	(void)state;
+	/* Any changed bit of the header is seen; those of rows above are seen before. */
+	for (unsigned bit = 0; bit < 20 * 8; bit++) {
+		unsigned at = bit / 8;
+		unsigned reason;
+
+		c.data[IP_OFF + at] ^= 1 << bit % 8;
+		reason = parse_exact(c.data, c.len, 0, 0, NULL, NULL);
+		if (at != 0 && at != 2 && at != 3)
+			assert_int_equal(reason, DROP_ip_checksum);
+		else
+			assert_int_not_equal(reason, DROP_none);
+		c.data[IP_OFF + at] ^= 1 << bit % 8;
+	}
+	/* What the port says goes before what the header says. */
+	assert_int_equal(parse_exact(c.data, c.len, PKT_RX_IPV4_CKSUM_BAD, 0, NULL, NULL),
+		DROP_ip_checksum);
+	be16_put(c.data + IP_OFF + 10, 0x1234);
+	assert_int_equal(parse_exact(c.data, c.len, PKT_RX_IPV4_CKSUM_OK, 0, NULL, NULL),
+		DROP_none);
+	assert_int_equal(parse_exact(c.data, c.len, 0, 0, NULL, NULL), DROP_ip_checksum);
+}
+
+static void
+ip_checksum_extremes(void **state)
+{
+	/* Sums that carry over, once and again: every identification and many addresses.
+	 */
+	struct craft c = craft4();
+
+	(void)state;
+	for (unsigned id = 0; id < 0x10000; id++) {
+		be16_put(c.data + IP_OFF + 4, id);
+		be16_put(c.data + IP_OFF + 12, 0xFFFF);
+		be16_put(c.data + IP_OFF + 14, ~id);
+		be16_put(c.data + IP_OFF + 18, id % 3 == 0 ? 0xFFFF : 0);
+		if (id % 64 != 0 && id < 0xFF00)
+			continue;
+		frame_seal(c.data, IP_OFF);
+		assert_int_equal(parse_exact(c.data, c.len, 0, 0, NULL, NULL), DROP_none);
+	}
+}
+
+static void
+drop_fragment(void **state)
+{
+	static const uint16_t fields[] = {0x2000, 0x0001, 0x1FFF, 0x2001, 0x6000};
+	struct craft c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		c = craft4();
+		be16_put(c.data + IP_OFF + 6, fields[i]);
+		assert_int_equal(craft_parse(&c, 0), DROP_fragment);
+	}
+	/* Neither DF nor its absence is one. */
+	c = craft4();
+	be16_put(c.data + IP_OFF + 6, 0);
+	frame_seal(c.data, IP_OFF);
+	assert_int_equal(craft_parse(&c, 0), DROP_none);
+	c = craft6();
+	c.data[IP_OFF + 6] = 44;
+	assert_int_equal(craft_parse(&c, 0), DROP_fragment);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(drop_ip_header),
+		cmocka_unit_test(other_with_options),
+		cmocka_unit_test(drop_ip_checksum),
+		cmocka_unit_test(ip_checksum_extremes),
+		cmocka_unit_test(drop_fragment),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
