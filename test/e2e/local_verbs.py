@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from daemon import ROCADED, RUN, LIBRARY, Daemon  # noqa: E402
+from daemon import BUILD, ROCADED, RUN, LIBRARY, Daemon  # noqa: E402
 from tap import case, run  # noqa: E402
 
 PINGPONG_BYTES = 4096 * 200 * 2
@@ -118,6 +118,20 @@ def restart():
             os.rename(daemon.socket, other.socket)
 
 
+def own_dpdk():
+    """A client that has started an EAL of its own: nothing of ours is in its way."""
+    with Daemon() as daemon:
+        process = daemon.start(os.path.join(BUILD, "test/e2e/flow_eal"), "pair",
+                               stdin=subprocess.PIPE)
+        before = daemon.moved()
+        end = time.monotonic() + 30
+        while daemon.moved() < before + 10 * PINGPONG_BYTES and time.monotonic() < end:
+            time.sleep(0.05)
+        text, _ = process.communicate("", timeout=30)
+        case("a program with its own DPDK", process.returncode == 0 and "messages" in text and
+             daemon.moved() >= before + 10 * PINGPONG_BYTES, text)
+
+
 def fork():
     """A context opened before fork() is dead in the child, which opens one of its own."""
     text = """
@@ -190,4 +204,4 @@ def start_local():
 
 
 if __name__ == "__main__":
-    run(devices, pingpongs, perftest, death, restart, fork, idle, ends, start_local)
+    run(devices, pingpongs, perftest, death, restart, own_dpdk, fork, idle, ends, start_local)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a program that is linked with this has before its main(): a DPDK of its own. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_eal.h>
+#include <rte_mempool.h>
+
+static void
+eal_first(void) __attribute__((constructor));
+
+static void
+eal_first(void)
+{
+	char *args[] = {"flow", "--no-huge", "-m", "64", "--no-pci", "--no-telemetry",
+		"--no-shconf", "--lcores", "0@0", "--log-level", "error", NULL};
+
+	if (rte_eal_init((int)(sizeof(args) / sizeof(args[0])) - 1, args) < 0 ||
+		rte_mempool_create("own", 63, 64, 0, 0, NULL, NULL, NULL, NULL,
+			SOCKET_ID_ANY, 0) == NULL) {
+		fprintf(stderr, "no EAL\n");
+		exit(3);
+	}
+}
