@@ -176,6 +176,9 @@ host_dest(const struct host *h);
 /* Whether an initiator sends to a target: conf.type says so. */
 bool
 pair_is_xrc(const struct pair *p);
+/* Its receives come from an SRQ. */
+bool
+host_has_srq(const struct host *h);
 
 /* The oldest completion; gives SQ slots back as lib/verbs does. */
 bool

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Virtual PMDs, without root or hugepages: net_ring gives back what was sent, net_memif
+ * joins two ports of this process, net_null is bare. */
+#ifndef ROCADE_TEST_DRIVERS_ETHDEV_BED_H
+#define ROCADE_TEST_DRIVERS_ETHDEV_BED_H
+
+#include <rte_ethdev.h>
+
+#include "ethdev/ethdev.h"
+
+extern char warning[200]; /* the last that the driver wrote */
+extern struct port ring;  /* over net_ring0, open for all tests */
+
+uint16_t
+ethdev_port_of(const char *name);
+struct port
+ethdev_open_port(const char *name, uint32_t mtu);
+/* Buffers in use. */
+unsigned
+ethdev_pool_used(const char *name);
+/* A frame that its number and length say, and whether it is that one. */
+void
+frame_fill(struct pkt *pkt, uint32_t number, uint16_t len);
+bool
+frame_is(const struct pkt *pkt, uint32_t number, uint16_t len);
+/* EAL with the PMDs that the tests are over, and net_ring0 open. */
+int
+ethdev_start(char *program);
+
+#endif
