@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes the corpora that fuzzing starts from: frames of the captures, and scripts of steps.
-Usage: seeds.py CAPTURES OUT; OUT/parse, OUT/net and OUT/qp are made."""
+Usage: seeds.py CAPTURES OUT; OUT/parse, OUT/net, OUT/qp and OUT/cm are made."""
 
 import glob
 import os
@@ -150,6 +150,33 @@ def net_seeds(out):
              b"".join(net_frame(f) for f in all_frames) + steps + bytes([0x36, 5, 5]) + steps)
 
 
+def cm_seeds(out, name, found):
+    """A capture's messages as they are, and what each user does meanwhile."""
+    bths = [b for b in map(bth_of, found) if b and b[0] == 0x64 and len(b) == 20 + 256]
+    data = b"\x1f"
+    for bth in bths[:8]:
+        data += b"\x00" + struct.pack("<H", 256) + bth[20:] + b"\x05\x00\x00\x22" + b"\x03\x0f"
+    if bths:
+        save(out, "cm", "raw-" + name, data)
+
+
+def cm_scripts(out):
+    """Connections of it with itself, up to each state, by each user's call; messages made."""
+    around = b"\x0b" * 4
+    for conf_byte in (0x2f, 0x3f, 0x22):
+        for sidr in (0, 0x81):
+            data = bytes([conf_byte, 6, sidr, 0x10]) + around
+            for what in range(7):
+                save(out, "cm", "self-%02x-%02x-%u" % (conf_byte, sidr, what), data +
+                     b"\x05\x01\x00\x20" + around + b"\x05\x00\x02\x20" + around +
+                     bytes([5, 0, what, 0x21]) + around + bytes([5, 1, what, 0x22]) + around +
+                     b"\x0f" * 20)
+    for attr in range(11):
+        made = bytes([1, attr, 0, 0, 7]) + bytes([1, 0, 9, 20, 15])
+        save(out, "cm", "made-%u" % attr, b"\x1f\x06\x00\x10\x03" + made + b"\x05\x00\x00\x30" +
+             made * 2 + b"\xf4\xff" + b"\x0f" * 10)
+
+
 def main():
     captures, out = sys.argv[1:3]
     for path in sorted(glob.glob(os.path.join(captures, "*.pcap"))):
@@ -157,7 +184,9 @@ def main():
         found = list(frames(path))
         parse_seeds(out, name, found)
         raw_seed(out, name, found)
+        cm_seeds(out, name, found)
     qp_scripts(out)
+    cm_scripts(out)
     net_seeds(out)
 
 

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cm/internal.h"
+
+const struct cm_stat_row cm_stat_rows[CM_STAT_COUNT] = {
+#define CM_STAT(name, text) {#name, text},
+#define CM_DROP(name, text)
+#include "cm/cm_stats.def"
+#define CM_STAT(name, text)
+#define CM_DROP(name, text) {"drop_" #name, text},
+#include "cm/cm_stats.def"
+};
+
+void
+cm_conf_default(struct cm_conf *conf)
+{
+	*conf = (struct cm_conf){
+		.max_conns = 1024,
+		.response_timeout = 20,
+		.packet_life = 18,
+		.ack_timeout = 19,
+		.mra_timeout = 24,
+		.max_retries = 15,
+	};
+}
+
+/* splitmix64. */
+uint64_t
+cm_rand(struct cm *cm)
+{
+	uint64_t z = cm->rand += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+static bool
+conf_good(const struct cm_conf *conf)
+{
+	return conf->max_conns >= 1 && conf->max_conns <= 65536 &&
+	       conf->response_timeout <= CM_TIMEOUT_MAX &&
+	       conf->packet_life <= CM_TIMEOUT_MAX && conf->ack_timeout <= CM_MRA_MAX &&
+	       conf->mra_timeout <= CM_MRA_MAX && conf->max_retries <= 15;
+}
+
+int
+cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out)
+{
+	struct cm *cm;
+
+	if (!conf_good(conf))
+		return -EINVAL;
+	cm = calloc(1, sizeof(*cm));
+	if (cm == NULL)
+		return -ENOMEM;
+	/* Pages that no connection uses stay untouched. */
+	cm->conns = calloc(conf->max_conns, sizeof(*cm->conns));
+	if (cm->conns == NULL) {
+		free(cm);
+		return -ENOMEM;
+	}
+	cm->conf = *conf;
+	cm->rand = conf->seed;
+	cm->secret = cm_rand(cm);
+	cm->id_mask = (uint32_t)cm_rand(cm);
+	while (conf->max_conns > 1u << cm->index_bits)
+		cm->index_bits++;
+	wheel_init(&cm->wheel, now);
+	TAILQ_INIT(&cm->spare);
+	TAILQ_INIT(&cm->answered);
+	TAILQ_INIT(&cm->eventful);
+	*out = cm;
+	return 0;
+}
+
+void
+cm_destroy(struct cm *cm)
+{
+	for (unsigned i = 0; i < CM_BUCKETS; i++) {
+		while (!LIST_EMPTY(&cm->listeners[i])) {
+			struct cm_listener *listener = LIST_FIRST(&cm->listeners[i]);
+
+			LIST_REMOVE(listener, link);
+			free(listener);
+		}
+	}
+	free(cm->conns);
+	free(cm);
+}
+
+static void
+fire(struct wheel_timer *timer, uint64_t now, void *arg)
+{
+	(void)arg;
+	conn_timeout(
+		(struct cm_conn *)((char *)timer - offsetof(struct cm_conn, timer)), now);
+}
+
+void
+cm_run(struct cm *cm, uint64_t now)
+{
+	wheel_advance(&cm->wheel, now, fire, cm);
+}
+
+uint64_t
+cm_deadline(const struct cm *cm)
+{
+	return wheel_next(&cm->wheel);
+}
+
+const struct cm_stats *
+cm_stats_of(const struct cm *cm)
+{
+	return &cm->stats;
+}
+
+uint32_t
+cm_in_use(const struct cm *cm)
+{
+	return cm->in_use;
+}
+
+/* What finds no room is lost like on the wire, and comes again the same way. */
+void
+cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
+{
+	if (cm->out_tail - cm->out_head == CM_OUT) {
+		cm->stats.tx_full++;
+		return;
+	}
+	cm->out[cm->out_tail++ % CM_OUT] = (struct cm_out){.mad = *mad, .path = *path};
+}
+
+bool
+cm_tx(struct cm *cm, struct mad *mad, struct cm_path *path)
+{
+	const struct cm_out *out = &cm->out[cm->out_head % CM_OUT];
+
+	if (cm->out_head == cm->out_tail)
+		return false;
+	*mad = out->mad;
+	*path = out->path;
+	cm->out_head++;
+	cm->stats.tx++;
+	return true;
+}

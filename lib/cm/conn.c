@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a user asks of a connection. */
+#include <errno.h>
+#include <string.h>
+
+#include "cm/internal.h"
+
+#define LID_ROCE 0xFFFF
+#define HOP_LIMIT 64
+#define PKEY 0xFFFF
+
+static bool
+qpn_good(uint32_t qpn)
+{
+	return qpn > MAD_QPN && qpn < 0xFFFFFF;
+}
+
+/* The address that the other family's could not reach. */
+static bool
+path_good(const struct cm_path *path)
+{
+	static const uint8_t none[16];
+
+	return memcmp(path->sgid, none, 16) != 0 && memcmp(path->dgid, none, 16) != 0;
+}
+
+static void
+path_put(struct mad *req, const struct cm_request *r, unsigned ack_timeout)
+{
+	uint16_t dport = (uint16_t)r->service_id;
+
+	mad_put(req, MAD_REQ_primary_local_lid, LID_ROCE);
+	mad_put(req, MAD_REQ_primary_remote_lid, LID_ROCE);
+	mad_put_bytes(req, MAD_REQ_primary_local_gid, r->path.sgid);
+	mad_put_bytes(req, MAD_REQ_primary_remote_gid, r->path.dgid);
+	mad_put(req, MAD_REQ_primary_flow_label, (r->sport * 31u + dport) & 0xFFFFF);
+	mad_put(req, MAD_REQ_primary_hop_limit, HOP_LIMIT);
+	mad_put(req, MAD_REQ_primary_ack_timeout, ack_timeout);
+}
+
+static void
+cma_put_request(struct mad *mad, const struct cm_request *r)
+{
+	struct cma_hdr hdr = {.sport = r->sport};
+
+	memcpy(hdr.src, r->path.sgid, 16);
+	memcpy(hdr.dst, r->path.dgid, 16);
+	cma_put(mad, &hdr);
+	mad_put_private(mad, CMA_HDR_LEN, r->private, r->private_len);
+}
+
+static void
+req_make(struct cm_conn *conn, const struct cm_request *r)
+{
+	const struct cm_conf *conf = &conn->cm->conf;
+	const struct cm_qp *qp = &r->qp;
+	struct mad *req = &conn->out;
+
+	mad_init(req, MAD_REQ, conn->tid);
+	mad_put(req, MAD_REQ_local_id, conn->local_id);
+	mad_put(req, MAD_REQ_service_id, r->service_id);
+	mad_put(req, MAD_REQ_ca_guid, conf->ca_guid);
+	mad_put(req, MAD_REQ_local_qpn, qp->qpn);
+	mad_put(req, MAD_REQ_responder_resources, qp->responder_resources);
+	mad_put(req, MAD_REQ_initiator_depth, qp->initiator_depth);
+	mad_put(req, MAD_REQ_remote_timeout, conf->response_timeout);
+	mad_put(req, MAD_REQ_local_timeout, conf->response_timeout);
+	/* XRC is the extended transport (annex A14). */
+	mad_put(req, MAD_REQ_transport, qp->transport);
+	mad_put(req, MAD_REQ_extended_transport, qp->transport == CM_XRC);
+	mad_put(req, MAD_REQ_flow_control, qp->flow_control);
+	mad_put(req, MAD_REQ_starting_psn, qp->psn);
+	mad_put(req, MAD_REQ_retry_count, qp->retry_count);
+	mad_put(req, MAD_REQ_pkey, PKEY);
+	mad_put(req, MAD_REQ_path_mtu, qp->path_mtu);
+	mad_put(req, MAD_REQ_rnr_retry_count, qp->rnr_retry);
+	mad_put(req, MAD_REQ_max_cm_retries, conf->max_retries);
+	mad_put(req, MAD_REQ_srq, qp->srq);
+	path_put(req, r, conf->ack_timeout);
+	cma_put_request(req, r);
+}
+
+/* A connection of ours that asks the first question. */
+static struct cm_conn *
+conn_open(struct cm *cm, const struct cm_request *req, enum cm_state state, void *user)
+{
+	struct cm_conn *conn = conn_alloc(cm);
+
+	if (conn == NULL)
+		return NULL;
+	conn->user = user;
+	conn->path = req->path;
+	conn->local_qpn = req->qp.qpn;
+	conn->tid = cm_rand(cm);
+	conn->retries_left = cm->conf.max_retries;
+	conn->wait_ns =
+		code_ns(cm->conf.response_timeout) + 2 * code_ns(cm->conf.packet_life);
+	conn_enter(conn, state);
+	return conn;
+}
+
+int
+cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now,
+	struct cm_conn **out)
+{
+	const struct cm_qp *qp = &req->qp;
+	struct cm_conn *conn;
+
+	if (!path_good(&req->path) || !qpn_good(qp->qpn) || qp->path_mtu < 1 ||
+		qp->path_mtu > 5 || qp->retry_count > 7 || qp->rnr_retry > 7 ||
+		qp->transport > CM_XRC || qp->transport == CM_RD ||
+		req->private_len > CMA_REQ_PRIVATE)
+		return -EINVAL;
+	conn = conn_open(cm, req, CM_REQ_SENT, user);
+	if (conn == NULL)
+		return -ENOSPC;
+	req_make(conn, req);
+	conn_ask(conn, now);
+	*out = conn;
+	return 0;
+}
+
+int
+cm_sidr_request(struct cm *cm, const struct cm_request *req, void *user, uint64_t now,
+	struct cm_conn **out)
+{
+	struct cm_conn *conn;
+
+	if (!path_good(&req->path) || req->private_len > CMA_SIDR_PRIVATE)
+		return -EINVAL;
+	conn = conn_open(cm, req, CM_SIDR_SENT, user);
+	if (conn == NULL)
+		return -ENOSPC;
+	conn->sidr = true;
+	mad_init(&conn->out, MAD_SIDR_REQ, conn->tid);
+	mad_put(&conn->out, MAD_SIDR_REQ_request_id, conn->local_id);
+	mad_put(&conn->out, MAD_SIDR_REQ_pkey, PKEY);
+	mad_put(&conn->out, MAD_SIDR_REQ_service_id, req->service_id);
+	cma_put_request(&conn->out, req);
+	conn_ask(conn, now);
+	*out = conn;
+	return 0;
+}
+
+int
+cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, size_t len,
+	uint64_t now)
+{
+	struct mad *rep = &conn->out;
+
+	if (conn->state != CM_REQ_RCVD)
+		return -ENOTCONN;
+	if (!qpn_good(qp->qpn) || qp->rnr_retry > 7 || len > mad_private_max(MAD_REP))
+		return -EINVAL;
+	conn->local_qpn = qp->qpn;
+	conn_mad(conn, rep, MAD_REP, conn->tid);
+	mad_put(rep, MAD_REP_local_qpn, qp->qpn);
+	mad_put(rep, MAD_REP_starting_psn, qp->psn);
+	mad_put(rep, MAD_REP_responder_resources, qp->responder_resources);
+	mad_put(rep, MAD_REP_initiator_depth, qp->initiator_depth);
+	mad_put(rep, MAD_REP_flow_control, qp->flow_control);
+	mad_put(rep, MAD_REP_rnr_retry_count, qp->rnr_retry);
+	mad_put(rep, MAD_REP_srq, qp->srq);
+	mad_put(rep, MAD_REP_ca_guid, conn->cm->conf.ca_guid);
+	mad_put_private(rep, 0, private, len);
+	conn_enter(conn, CM_REP_SENT);
+	conn_ask(conn, now);
+	return 0;
+}
+
+int
+cm_reject(struct cm_conn *conn, enum cm_reason reason, const void *private, size_t len,
+	uint64_t now)
+{
+	if (conn->state != CM_REQ_RCVD && conn->state != CM_REP_RCVD)
+		return -ENOTCONN;
+	if (len > mad_private_max(MAD_REJ))
+		return -EINVAL;
+	conn_rej(conn, reason, private, len);
+	if (conn->state == CM_REQ_RCVD) {
+		conn_answered(conn, now);
+	} else {
+		cm_send(conn->cm, &conn->path, &conn->out);
+		conn_timewait(conn, now);
+	}
+	return 0;
+}
+
+int
+cm_confirm(struct cm_conn *conn, const void *private, size_t len, uint64_t now)
+{
+	(void)now;
+	if (conn->state != CM_REP_RCVD)
+		return -ENOTCONN;
+	if (len > mad_private_max(MAD_RTU))
+		return -EINVAL;
+	conn_mad(conn, &conn->out, MAD_RTU, conn->tid);
+	mad_put_private(&conn->out, 0, private, len);
+	cm_send(conn->cm, &conn->path, &conn->out);
+	conn_enter(conn, CM_ESTABLISHED);
+	conn->cm->stats.established++;
+	return 0;
+}
+
+int
+cm_established(struct cm_conn *conn, uint64_t now)
+{
+	(void)now;
+	if (conn->state != CM_REP_SENT)
+		return -ENOTCONN;
+	conn_enter(conn, CM_ESTABLISHED);
+	conn->cm->stats.established++;
+	conn_event(conn, CM_EVENT_ESTABLISHED);
+	return 0;
+}
+
+int
+cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t now)
+{
+	if (conn->state != CM_ESTABLISHED && conn->state != CM_REP_SENT)
+		return -ENOTCONN;
+	if (len > mad_private_max(MAD_DREQ))
+		return -EINVAL;
+	conn->cm->stats.disconnected += conn->state == CM_ESTABLISHED;
+	conn_dreq(conn, private, len, now);
+	return 0;
+}
+
+int
+cm_sidr_reply(struct cm_conn *conn, enum cm_sidr_status status, uint32_t qpn,
+	uint32_t qkey, const void *private, size_t len, uint64_t now)
+{
+	struct mad *rep = &conn->out;
+
+	if (conn->state != CM_SIDR_RCVD)
+		return -ENOTCONN;
+	if (len > mad_private_max(MAD_SIDR_REP) ||
+		(status == CM_SIDR_VALID && !qpn_good(qpn)))
+		return -EINVAL;
+	mad_init(rep, MAD_SIDR_REP, conn->tid);
+	mad_put(rep, MAD_SIDR_REP_request_id, conn->remote_id);
+	mad_put(rep, MAD_SIDR_REP_status, status);
+	mad_put(rep, MAD_SIDR_REP_service_id,
+		mad_get(&conn->open, MAD_SIDR_REQ_service_id));
+	if (status == CM_SIDR_VALID) {
+		mad_put(rep, MAD_SIDR_REP_qpn, qpn);
+		mad_put(rep, MAD_SIDR_REP_qkey, qkey);
+	} else {
+		conn->cm->stats.rejects_sent++;
+	}
+	mad_put_private(rep, 0, private, len);
+	conn_answered(conn, now);
+	return 0;
+}
+
+static void
+events_forget(struct cm_conn *conn)
+{
+	if (conn->events != 0)
+		TAILQ_REMOVE(&conn->cm->eventful, conn, event_link);
+	conn->events = 0;
+}
+
+void
+cm_release(struct cm_conn *conn, uint64_t now)
+{
+	events_forget(conn);
+	conn->released = true;
+	switch (conn->state) {
+	case CM_REQ_SENT: /* a REP that comes now is for an id of nobody's */
+		conn_rej(conn, CM_REJ_TIMEOUT, NULL, 0);
+		cm_send(conn->cm, &conn->path, &conn->out);
+		conn_close(conn);
+		break;
+	case CM_REQ_RCVD:
+	case CM_REP_RCVD:
+		(void)cm_reject(conn, CM_REJ_CONSUMER, NULL, 0, now);
+		break;
+	case CM_ESTABLISHED:
+	case CM_REP_SENT: /* the peer may have confirmed already */
+		(void)cm_disconnect(conn, NULL, 0, now);
+		break;
+	case CM_SIDR_RCVD:
+		(void)cm_sidr_reply(conn, CM_SIDR_REJECTED, 0, 0, NULL, 0, now);
+		break;
+	case CM_SIDR_SENT:
+	case CM_CLOSED:
+		conn_close(conn);
+		break;
+	default: /* goes by itself: DREQ_SENT, TIMEWAIT, ANSWERED */
+		break;
+	}
+}
+
+void
+cm_set_user(struct cm_conn *conn, void *user)
+{
+	conn->user = user;
+}

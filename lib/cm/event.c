@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is told to the user, made when he asks. */
+#include "cm/internal.h"
+
+static void
+from_req(const struct mad *req, struct cm_event *event)
+{
+	struct cma_hdr hdr;
+
+	event->qp = (struct cm_qp){
+		.qpn = (uint32_t)mad_get(req, MAD_REQ_local_qpn),
+		.psn = (uint32_t)mad_get(req, MAD_REQ_starting_psn),
+		.responder_resources = (uint8_t)mad_get(req, MAD_REQ_initiator_depth),
+		.initiator_depth = (uint8_t)mad_get(req, MAD_REQ_responder_resources),
+		.rnr_retry = (uint8_t)mad_get(req, MAD_REQ_rnr_retry_count),
+		.srq = mad_get(req, MAD_REQ_srq) != 0,
+		.flow_control = mad_get(req, MAD_REQ_flow_control) != 0,
+		.retry_count = (uint8_t)mad_get(req, MAD_REQ_retry_count),
+		.path_mtu = (uint8_t)mad_get(req, MAD_REQ_path_mtu),
+		.transport = (uint8_t)mad_get(req, MAD_REQ_transport),
+	};
+	event->ack_timeout = (uint8_t)mad_get(req, MAD_REQ_primary_ack_timeout);
+	event->service_id = mad_get(req, MAD_REQ_service_id);
+	(void)cma_get(req, &hdr); /* looked at before */
+	event->sport = hdr.sport;
+	event->private += CMA_HDR_LEN;
+	event->private_len -= CMA_HDR_LEN;
+}
+
+static void
+from_rep(const struct mad *rep, struct cm_event *event)
+{
+	event->qp = (struct cm_qp){
+		.qpn = (uint32_t)mad_get(rep, MAD_REP_local_qpn),
+		.psn = (uint32_t)mad_get(rep, MAD_REP_starting_psn),
+		.responder_resources = (uint8_t)mad_get(rep, MAD_REP_initiator_depth),
+		.initiator_depth = (uint8_t)mad_get(rep, MAD_REP_responder_resources),
+		.rnr_retry = (uint8_t)mad_get(rep, MAD_REP_rnr_retry_count),
+		.srq = mad_get(rep, MAD_REP_srq) != 0,
+		.flow_control = mad_get(rep, MAD_REP_flow_control) != 0,
+	};
+}
+
+static void
+from_sidr_req(const struct mad *req, struct cm_event *event)
+{
+	struct cma_hdr hdr;
+
+	event->service_id = mad_get(req, MAD_SIDR_REQ_service_id);
+	(void)cma_get(req, &hdr);
+	event->sport = hdr.sport;
+	event->private += CMA_HDR_LEN;
+	event->private_len -= CMA_HDR_LEN;
+}
+
+static void
+from_sidr_rep(const struct mad *rep, struct cm_event *event)
+{
+	event->status = (int)mad_get(rep, MAD_SIDR_REP_status);
+	event->qp.qpn = (uint32_t)mad_get(rep, MAD_SIDR_REP_qpn);
+	event->qkey = (uint32_t)mad_get(rep, MAD_SIDR_REP_qkey);
+	event->service_id = mad_get(rep, MAD_SIDR_REP_service_id);
+}
+
+static void
+event_fill(struct cm_event *event)
+{
+	struct cm_conn *conn = event->conn;
+	const struct mad *mad = NULL;
+
+	if (event->type == CM_EVENT_REJECTED || event->type == CM_EVENT_DISCONNECTED)
+		mad = &conn->last;
+	else if (event->type == CM_EVENT_REQUEST || event->type == CM_EVENT_REPLY ||
+		 event->type == CM_EVENT_SIDR_REQUEST ||
+		 event->type == CM_EVENT_SIDR_REPLY)
+		mad = &conn->open;
+	if (mad == NULL || mad->mgmt_class == 0)
+		return; /* the peer said nothing */
+	event->private = mad_private(mad, &event->private_len);
+	if (event->type == CM_EVENT_REQUEST)
+		from_req(mad, event);
+	else if (event->type == CM_EVENT_REPLY)
+		from_rep(mad, event);
+	else if (event->type == CM_EVENT_SIDR_REQUEST)
+		from_sidr_req(mad, event);
+	else if (event->type == CM_EVENT_SIDR_REPLY)
+		from_sidr_rep(mad, event);
+}
+
+/* Those of a connection in the order of the enum, which is that in which they happen. */
+bool
+cm_next_event(struct cm *cm, struct cm_event *event)
+{
+	struct cm_conn *conn = TAILQ_FIRST(&cm->eventful);
+	unsigned type;
+
+	if (conn == NULL)
+		return false;
+	type = (unsigned)__builtin_ctz(conn->events);
+	TAILQ_REMOVE(&cm->eventful, conn, event_link);
+	conn->events &= conn->events - 1;
+	if (type == CM_EVENT_REQUEST || type == CM_EVENT_SIDR_REQUEST)
+		conn->from = NULL;
+	if (conn->events != 0)
+		TAILQ_INSERT_TAIL(&cm->eventful, conn, event_link);
+	*event = (struct cm_event){
+		.type = type,
+		.conn = conn,
+		.user = conn->user,
+		.path = conn->path,
+		.status = type == CM_EVENT_REJECTED || type == CM_EVENT_UNREACHABLE
+				  ? conn->status
+				  : 0,
+	};
+	event_fill(event);
+	return true;
+}

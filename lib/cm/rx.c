@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages in: which connection, and what each means in its state (IBA 12.9.8). */
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "cm/internal.h"
+
+typedef enum cm_drop (*conn_rx_fn)(
+	struct cm_conn *conn, const struct mad *mad, uint64_t now);
+
+static enum cm_drop
+answer_again(struct cm_conn *conn)
+{
+	conn->cm->stats.duplicates++;
+	cm_send(conn->cm, &conn->path, &conn->out);
+	return CM_DROP_none;
+}
+
+static void
+mra_rep(struct cm_conn *conn)
+{
+	conn_mad(conn, &conn->out, MAD_MRA, conn->tid);
+	mad_put(&conn->out, MAD_MRA_message, CM_MRA_REP);
+	mad_put(&conn->out, MAD_MRA_service_timeout, conn->cm->conf.mra_timeout);
+}
+
+/* The peer's id or QP has a connection with us already. */
+static enum cm_drop
+rep_stale(struct cm_conn *conn, struct cm_conn *old, uint64_t now)
+{
+	if (memcmp(old->path.dgid, conn->path.dgid, 16) == 0)
+		conn_stale(old, now);
+	conn->cm->stats.stale++;
+	conn_rej(conn, CM_REJ_STALE, NULL, 0);
+	mad_put(&conn->out, MAD_REJ_message, CM_MRA_REP);
+	cm_send(conn->cm, &conn->path, &conn->out);
+	conn->status = CM_REJ_STALE;
+	conn_event(conn, CM_EVENT_REJECTED);
+	conn_timewait(conn, now);
+	return CM_DROP_none;
+}
+
+static enum cm_drop
+rep_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
+{
+	uint32_t qpn = (uint32_t)mad_get(mad, MAD_REP_local_qpn);
+	struct cm_conn *old;
+
+	if (conn->state == CM_REP_RCVD || conn->state == CM_ESTABLISHED) {
+		if (mad_attr_of(&conn->open) != MAD_REP)
+			return CM_DROP_state; /* it was ours to reply */
+		if (mad_get(&conn->open, MAD_REP_local_qpn) != qpn)
+			return CM_DROP_field;
+		if (conn->state == CM_REP_RCVD)
+			mra_rep(conn);
+		return answer_again(conn);
+	}
+	if (conn->state != CM_REQ_SENT)
+		return CM_DROP_state;
+	if (mad_local_id(mad) == 0 || qpn <= MAD_QPN || qpn == 0xFFFFFF)
+		return CM_DROP_field;
+	conn->remote_id = mad_local_id(mad);
+	conn->remote_qpn = qpn;
+	conn->remote_key = mad_get(mad, MAD_REP_ca_guid);
+	old = conn_find_id(conn->cm, conn->remote_key, conn->remote_id, false);
+	if (old == NULL)
+		old = conn_find_qpn(conn->cm, conn->remote_key, qpn);
+	if (old != NULL)
+		return rep_stale(conn, old, now);
+	conn->open = *mad;
+	conn_hash_id(conn);
+	conn_hash_qpn(conn);
+	conn_enter(conn, CM_REP_RCVD);
+	conn_event(conn, CM_EVENT_REPLY);
+	return CM_DROP_none;
+}
+
+static enum cm_drop
+rtu_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
+{
+	(void)mad;
+	if (conn->state == CM_ESTABLISHED)
+		return CM_DROP_duplicate;
+	return cm_established(conn, now) == 0 ? CM_DROP_none : CM_DROP_state;
+}
+
+/* More time for the peer, once a question: it could ask for ever. */
+static enum cm_drop
+mra_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
+{
+	unsigned code = (unsigned)mad_get(mad, MAD_MRA_service_timeout);
+	unsigned message = (unsigned)mad_get(mad, MAD_MRA_message);
+	struct cm *cm = conn->cm;
+
+	if (!(conn->state == CM_REQ_SENT && message == CM_MRA_REQ) &&
+		!(conn->state == CM_REP_SENT && message == CM_MRA_REP))
+		return CM_DROP_state;
+	if (conn->waited)
+		return CM_DROP_duplicate;
+	conn->waited = true;
+	wheel_set(&cm->wheel, &conn->timer,
+		now + code_ns(RTE_MIN(code, (unsigned)CM_MRA_MAX)) +
+			code_ns(cm->conf.packet_life));
+	return CM_DROP_none;
+}
+
+static enum cm_drop
+rej_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
+{
+	unsigned reason = (unsigned)mad_get(mad, MAD_REJ_reason);
+	struct cm *cm = conn->cm;
+
+	switch (conn->state) {
+	case CM_REQ_SENT:
+	case CM_REQ_RCVD:
+	case CM_REP_SENT:
+	case CM_REP_RCVD:
+		conn->last = *mad;
+		conn->status = (int)reason;
+		conn_event(conn, CM_EVENT_REJECTED);
+		if (conn->state == CM_REQ_SENT || conn->state == CM_REQ_RCVD)
+			conn_close(conn);
+		else
+			conn_timewait(conn, now);
+		break;
+	case CM_ESTABLISHED: /* its user rejected the REP after all, or gave up on the RTU
+			      */
+		cm->stats.disconnected++;
+		/* fall through */
+	case CM_DREQ_SENT:
+		conn->last = *mad;
+		conn_event(conn, CM_EVENT_DISCONNECTED);
+		conn_timewait(conn, now);
+		break;
+	default:
+		return CM_DROP_state;
+	}
+	cm->stats.rejects_received++;
+	return CM_DROP_none;
+}
+
+/* DREP to whoever sends a DREQ: he must not ask for ever. */
+static void
+drep_send(struct cm *cm, const struct cm_path *path, const struct mad *dreq)
+{
+	struct mad drep;
+
+	mad_init(&drep, MAD_DREP, dreq->tid);
+	mad_put(&drep, MAD_DREP_local_id, mad_remote_id(dreq));
+	mad_put(&drep, MAD_DREP_remote_id, mad_local_id(dreq));
+	cm_send(cm, path, &drep);
+}
+
+static enum cm_drop
+dreq_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
+{
+	struct cm *cm = conn->cm;
+
+	if (conn->state == CM_REQ_SENT) {
+		/* It was accepted and given up before we heard of it; asking again will
+		 * show. */
+		drep_send(cm, &conn->path, mad);
+		return CM_DROP_state;
+	}
+	if (conn->state != CM_REQ_RCVD &&
+		mad_get(mad, MAD_DREQ_remote_qpn) != conn->local_qpn)
+		return CM_DROP_field;
+	drep_send(cm, &conn->path, mad);
+	switch (conn->state) {
+	case CM_TIMEWAIT:
+	case CM_ANSWERED:
+		cm->stats.duplicates++;
+		return CM_DROP_none;
+	case CM_ESTABLISHED:
+		cm->stats.disconnected++;
+		break;
+	default:
+		break;
+	}
+	conn->last = *mad;
+	conn_event(conn, CM_EVENT_DISCONNECTED);
+	conn_timewait(conn, now);
+	return CM_DROP_none;
+}
+
+static enum cm_drop
+drep_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
+{
+	(void)mad;
+	if (conn->state != CM_DREQ_SENT)
+		return CM_DROP_state;
+	conn_event(conn, CM_EVENT_DISCONNECTED);
+	conn_timewait(conn, now);
+	return CM_DROP_none;
+}
+
+/* Alternate paths: none here (IBA 12.8). */
+static void
+apr_send(
+	struct cm *cm, const struct cm_path *path, const struct mad *lap, unsigned status)
+{
+	struct mad apr;
+
+	mad_init(&apr, MAD_APR, lap->tid);
+	mad_put(&apr, MAD_APR_local_id, mad_remote_id(lap));
+	mad_put(&apr, MAD_APR_remote_id, mad_local_id(lap));
+	mad_put(&apr, MAD_APR_status, status);
+	cm_send(cm, path, &apr);
+}
+
+#define APR_INVALID_ID 1
+#define APR_UNSUPPORTED 2
+
+static enum cm_drop
+lap_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
+{
+	(void)now;
+	apr_send(conn->cm, &conn->path, mad, APR_UNSUPPORTED);
+	return CM_DROP_none;
+}
+
+static enum cm_drop
+apr_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
+{
+	(void)conn;
+	(void)mad;
+	(void)now;
+	return CM_DROP_state; /* nobody asked */
+}
+
+/* For an id that is not, or no longer, ours. What would wait for an answer gets one;
+ * never does a REJ or an answer. */
+static enum cm_drop
+nobody_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path)
+{
+	struct mad rej;
+
+	switch (mad_attr_of(mad)) {
+	case MAD_DREQ:
+		drep_send(cm, path, mad);
+		break;
+	case MAD_REP:
+		mad_init(&rej, MAD_REJ, mad->tid);
+		mad_put(&rej, MAD_REJ_local_id, mad_remote_id(mad));
+		mad_put(&rej, MAD_REJ_remote_id, mad_local_id(mad));
+		mad_put(&rej, MAD_REJ_message, CM_MRA_REP);
+		mad_put(&rej, MAD_REJ_reason, CM_REJ_INVALID_ID);
+		cm->stats.rejects_sent++;
+		cm_send(cm, path, &rej);
+		break;
+	case MAD_LAP:
+		apr_send(cm, path, mad, APR_INVALID_ID);
+		break;
+	default:
+		break;
+	}
+	return CM_DROP_ids;
+}
+
+/* The connection that a message names by both ids; its sender may not know ours yet. */
+static struct cm_conn *
+conn_of(struct cm *cm, const struct mad *mad)
+{
+	struct cm_conn *conn = conn_find(cm, mad_remote_id(mad));
+	uint64_t guid;
+
+	if (conn == NULL && mad_attr_of(mad) == MAD_REJ &&
+		mad_get(mad, MAD_REJ_reason) == CM_REJ_TIMEOUT &&
+		mad_get(mad, MAD_REJ_info_len) >= sizeof(guid)) {
+		memcpy(&guid, mad_bytes(mad, MAD_REJ_info), sizeof(guid));
+		return conn_find_id(cm, rte_be_to_cpu_64(guid), mad_local_id(mad), false);
+	}
+	if (conn == NULL || conn->sidr || conn->state == CM_CLOSED)
+		return NULL;
+	/* Nothing is known of the peer of a REQ until it replies. */
+	return conn->state == CM_REQ_SENT || conn->remote_id == mad_local_id(mad) ? conn
+										  : NULL;
+}
+
+static enum cm_drop
+conn_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now)
+{
+	static const conn_rx_fn handlers[MAD_ATTR_LAST + 1] = {
+		[MAD_MRA] = mra_rx,
+		[MAD_REJ] = rej_rx,
+		[MAD_REP] = rep_rx,
+		[MAD_RTU] = rtu_rx,
+		[MAD_DREQ] = dreq_rx,
+		[MAD_DREP] = drep_rx,
+		[MAD_LAP] = lap_rx,
+		[MAD_APR] = apr_rx,
+	};
+	struct cm_conn *conn = conn_of(cm, mad);
+
+	if (conn == NULL)
+		return nobody_rx(cm, mad, path);
+	if (memcmp(path->dgid, conn->path.dgid, 16) != 0)
+		return CM_DROP_address;
+	return handlers[mad_attr_of(mad)](conn, mad, now);
+}
+
+enum cm_drop
+cm_rx(struct cm *cm, const uint8_t *bytes, size_t len, const struct cm_path *path,
+	uint64_t now)
+{
+	enum cm_drop why = mad_check(bytes, len);
+	struct mad mad;
+
+	cm_run(cm, now); /* what is over by now meets no message */
+	cm->stats.rx++;
+	if (why == CM_DROP_none) {
+		memcpy(&mad, bytes, sizeof(mad));
+		switch (mad_attr_of(&mad)) {
+		case MAD_REQ:
+			why = req_rx(cm, &mad, path, now);
+			break;
+		case MAD_SIDR_REQ:
+			why = sidr_req_rx(cm, &mad, path, now);
+			break;
+		case MAD_SIDR_REP:
+			why = sidr_rep_rx(cm, &mad, path, now);
+			break;
+		default:
+			why = conn_rx(cm, &mad, path, now);
+			break;
+		}
+	}
+	cm->stats.drop[why]++;
+	return why;
+}

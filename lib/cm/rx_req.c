@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A REQ: for whom, whether it can be, or whether it was here before (IBA 12.9.8.1). */
+#include <string.h>
+
+#include "cm/internal.h"
+
+/* Without a connection: nothing is remembered, the next REQ is rejected again. */
+static enum cm_drop
+req_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,
+	enum cm_reason reason)
+{
+	struct mad rej;
+
+	mad_init(&rej, MAD_REJ, req->tid);
+	mad_put(&rej, MAD_REJ_remote_id, mad_get(req, MAD_REQ_local_id));
+	mad_put(&rej, MAD_REJ_message, CM_MRA_REQ);
+	mad_put(&rej, MAD_REJ_reason, reason);
+	cm->stats.rejects_sent++;
+	cm->stats.stale += reason == CM_REJ_STALE;
+	cm_send(cm, path, &rej);
+	return CM_DROP_none;
+}
+
+/* The reason to reject it by what it says; 0: none. */
+static unsigned
+req_check(const struct mad *req, const struct cm_path *path)
+{
+	unsigned transport = (unsigned)mad_get(req, MAD_REQ_transport);
+	unsigned mtu = (unsigned)mad_get(req, MAD_REQ_path_mtu);
+	struct cma_hdr hdr;
+
+	if (transport == CM_RD ||
+		(transport == CM_XRC && mad_get(req, MAD_REQ_extended_transport) != 1))
+		return CM_REJ_TRANSPORT;
+	if (memcmp(mad_bytes(req, MAD_REQ_primary_remote_gid), path->sgid, 16) != 0 ||
+		memcmp(mad_bytes(req, MAD_REQ_primary_local_gid), path->dgid, 16) != 0)
+		return CM_REJ_GID;
+	if (mtu < 1 || mtu > 5)
+		return CM_REJ_MTU;
+	if (cma_get(req, &hdr) != 0 || memcmp(hdr.dst, path->sgid, 16) != 0)
+		return CM_REJ_UNSUPPORTED;
+	return 0;
+}
+
+static void
+mra_send(struct cm_conn *conn)
+{
+	struct mad mra;
+
+	conn_mad(conn, &mra, MAD_MRA, conn->tid);
+	mad_put(&mra, MAD_MRA_message, CM_MRA_REQ);
+	mad_put(&mra, MAD_MRA_service_timeout, conn->cm->conf.mra_timeout);
+	cm_send(conn->cm, &conn->path, &mra);
+}
+
+/* One with an id that its peer has given before. */
+static enum cm_drop
+req_again(struct cm_conn *conn, const struct mad *req, const struct cm_path *path)
+{
+	struct cm *cm = conn->cm;
+
+	if (conn->state == CM_TIMEWAIT || conn->state == CM_DREQ_SENT)
+		return req_refuse(cm, req, path, CM_REJ_STALE);
+	if (conn->open.attr != req->attr || memcmp(&conn->open, req, sizeof(*req)) != 0)
+		return req_refuse(cm, req, path, CM_REJ_DUPLICATE_ID);
+	if (conn->state == CM_REQ_RCVD) {
+		mra_send(conn);
+	} else if (conn->state == CM_REP_SENT || conn->state == CM_ANSWERED) {
+		cm_send(cm, &conn->path, &conn->out);
+	} else {
+		return CM_DROP_duplicate;
+	}
+	cm->stats.duplicates++;
+	return CM_DROP_none;
+}
+
+static void
+conn_from_req(struct cm_conn *conn, const struct mad *req, const struct cm_path *path)
+{
+	unsigned timeout = (unsigned)mad_get(req, MAD_REQ_local_timeout);
+
+	conn->path = *path;
+	conn->tid = req->tid;
+	conn->remote_key = mad_get(req, MAD_REQ_ca_guid);
+	conn->remote_id = mad_local_id(req);
+	conn->remote_qpn = (uint32_t)mad_get(req, MAD_REQ_local_qpn);
+	conn->retries_left = (uint8_t)mad_get(req, MAD_REQ_max_cm_retries);
+	conn->ack_timeout = (uint8_t)RTE_MIN(
+		mad_get(req, MAD_REQ_primary_ack_timeout), (uint64_t)CM_MRA_MAX);
+	conn->wait_ns = code_ns(RTE_MIN(timeout, (unsigned)CM_TIMEOUT_MAX)) +
+			2 * code_ns(conn->cm->conf.packet_life);
+	conn->open = *req;
+	conn_hash_id(conn);
+	conn_hash_qpn(conn);
+}
+
+enum cm_drop
+req_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now)
+{
+	uint64_t guid = mad_get(mad, MAD_REQ_ca_guid);
+	uint32_t qpn = (uint32_t)mad_get(mad, MAD_REQ_local_qpn);
+	struct cm_conn *conn = conn_find_id(cm, guid, mad_local_id(mad), false);
+	struct cm_listener *listener;
+	unsigned reason;
+
+	if (mad_local_id(mad) == 0 || qpn <= MAD_QPN || qpn == 0xFFFFFF)
+		return CM_DROP_field;
+	if (conn != NULL)
+		return memcmp(path->dgid, conn->path.dgid, 16) == 0
+			       ? req_again(conn, mad, path)
+			       : CM_DROP_address;
+	listener = listener_find(cm, mad_get(mad, MAD_REQ_service_id), path->sgid);
+	if (listener == NULL)
+		return req_refuse(cm, mad, path, CM_REJ_NO_SERVICE);
+	reason = req_check(mad, path);
+	if (reason != 0)
+		return req_refuse(cm, mad, path, reason);
+	conn = conn_find_qpn(cm, guid, qpn);
+	if (conn != NULL) {
+		/* Whoever claims another's GUID ends no connection of his. */
+		if (memcmp(path->dgid, conn->path.dgid, 16) == 0)
+			conn_stale(conn, now);
+		return req_refuse(cm, mad, path, CM_REJ_STALE);
+	}
+	conn = listener->pending < listener->backlog ? conn_alloc(cm) : NULL;
+	if (conn == NULL)
+		return req_refuse(cm, mad, path, CM_REJ_NO_RESOURCES);
+	conn_enter(conn, CM_REQ_RCVD);
+	conn->listener = conn->from = listener;
+	listener->pending++;
+	conn->user = listener->user;
+	conn_from_req(conn, mad, path);
+	conn_event(conn, CM_EVENT_REQUEST);
+	return CM_DROP_none;
+}

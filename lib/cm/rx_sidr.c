@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Service id resolution for datagrams (IBA 12.11). */
+#include <string.h>
+
+#include "cm/internal.h"
+
+static void
+sidr_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,
+	enum cm_sidr_status status)
+{
+	struct mad rep;
+
+	mad_init(&rep, MAD_SIDR_REP, req->tid);
+	mad_put(&rep, MAD_SIDR_REP_request_id, mad_get(req, MAD_SIDR_REQ_request_id));
+	mad_put(&rep, MAD_SIDR_REP_status, status);
+	mad_put(&rep, MAD_SIDR_REP_service_id, mad_get(req, MAD_SIDR_REQ_service_id));
+	cm->stats.rejects_sent++;
+	cm_send(cm, path, &rep);
+}
+
+static enum cm_drop
+sidr_again(struct cm_conn *conn, const struct mad *req)
+{
+	struct cm *cm = conn->cm;
+
+	if (conn->state != CM_ANSWERED || memcmp(&conn->open, req, sizeof(*req)) != 0)
+		return CM_DROP_duplicate;
+	cm->stats.duplicates++;
+	cm_send(cm, &conn->path, &conn->out);
+	return CM_DROP_none;
+}
+
+enum cm_drop
+sidr_req_rx(
+	struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now)
+{
+	uint32_t id = (uint32_t)mad_get(mad, MAD_SIDR_REQ_request_id);
+	uint64_t key = gid_key(cm, path->dgid);
+	struct cm_conn *conn = conn_find_id(cm, key, id, true);
+	struct cm_listener *listener;
+	struct cma_hdr hdr;
+
+	(void)now;
+	if (conn != NULL)
+		return sidr_again(conn, mad);
+	if (cma_get(mad, &hdr) != 0) {
+		sidr_refuse(cm, mad, path, CM_SIDR_VERSION);
+		return CM_DROP_none;
+	}
+	listener = listener_find(cm, mad_get(mad, MAD_SIDR_REQ_service_id), path->sgid);
+	if (listener == NULL || memcmp(hdr.dst, path->sgid, 16) != 0) {
+		sidr_refuse(cm, mad, path, CM_SIDR_NO_SERVICE);
+		return CM_DROP_none;
+	}
+	conn = listener->pending < listener->backlog ? conn_alloc(cm) : NULL;
+	if (conn == NULL) {
+		sidr_refuse(cm, mad, path, CM_SIDR_REJECTED);
+		return CM_DROP_none;
+	}
+	conn_enter(conn, CM_SIDR_RCVD);
+	conn->listener = conn->from = listener;
+	listener->pending++;
+	conn->user = listener->user;
+	conn->sidr = true;
+	conn->path = *path;
+	conn->tid = mad->tid;
+	conn->remote_key = key;
+	conn->remote_id = id;
+	conn->open = *mad;
+	conn->wait_ns =
+		code_ns(cm->conf.response_timeout) + 2 * code_ns(cm->conf.packet_life);
+	conn_hash_id(conn);
+	conn_event(conn, CM_EVENT_SIDR_REQUEST);
+	return CM_DROP_none;
+}
+
+enum cm_drop
+sidr_rep_rx(
+	struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now)
+{
+	struct cm_conn *conn =
+		conn_find(cm, (uint32_t)mad_get(mad, MAD_SIDR_REP_request_id));
+
+	(void)now;
+	if (conn == NULL || !conn->sidr)
+		return CM_DROP_ids;
+	if (memcmp(path->dgid, conn->path.dgid, 16) != 0)
+		return CM_DROP_address;
+	if (conn->state != CM_SIDR_SENT)
+		return CM_DROP_state;
+	cm->stats.rejects_received += mad_get(mad, MAD_SIDR_REP_status) != CM_SIDR_VALID;
+	conn->open = *mad;
+	conn_event(conn, CM_EVENT_SIDR_REPLY);
+	conn_close(conn);
+	return CM_DROP_none;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a connection goes from state to state (IBA 12.9.7), and what is said on the way. */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "cm/internal.h"
+
+const char *
+cm_state_name(const struct cm_conn *conn)
+{
+	static const char *const names[] = {
+#define CM_STATE_NAME(name) #name,
+		CM_STATES(CM_STATE_NAME)
+#undef CM_STATE_NAME
+	};
+
+	return names[conn->state];
+}
+
+void
+conn_enter(struct cm_conn *conn, enum cm_state state)
+{
+	if (conn->listener != NULL) {
+		conn->listener->pending--;
+		conn->listener = NULL;
+	}
+	if (conn->state == CM_ANSWERED)
+		TAILQ_REMOVE(&conn->cm->answered, conn, link);
+	wheel_cancel(&conn->cm->wheel, &conn->timer);
+	conn->waited = false;
+	conn->state = (uint8_t)state;
+}
+
+void
+conn_event(struct cm_conn *conn, enum cm_event_type type)
+{
+	if (conn->released || conn->raised & 1u << type)
+		return;
+	if (conn->events == 0)
+		TAILQ_INSERT_TAIL(&conn->cm->eventful, conn, event_link);
+	conn->events |= 1u << type;
+	conn->raised |= 1u << type;
+}
+
+static void
+timer_set(struct cm_conn *conn, uint64_t when)
+{
+	wheel_set(&conn->cm->wheel, &conn->timer, when);
+}
+
+void
+conn_ask(struct cm_conn *conn, uint64_t now)
+{
+	cm_send(conn->cm, &conn->path, &conn->out);
+	timer_set(conn, now + conn->wait_ns);
+}
+
+void
+conn_close(struct cm_conn *conn)
+{
+	conn_enter(conn, CM_CLOSED);
+	conn_unhash(conn);
+	if (conn->released)
+		conn_free(conn);
+}
+
+void
+conn_timewait(struct cm_conn *conn, uint64_t now)
+{
+	conn_enter(conn, CM_TIMEWAIT);
+	timer_set(conn, now + code_ns(conn->ack_timeout));
+}
+
+void
+conn_answered(struct cm_conn *conn, uint64_t now)
+{
+	struct cm *cm = conn->cm;
+
+	cm_send(cm, &conn->path, &conn->out);
+	conn_enter(conn, CM_ANSWERED);
+	conn_unhash_qpn(conn); /* the peer may use it for another try */
+	TAILQ_INSERT_TAIL(&cm->answered, conn, link);
+	/* The peer asks again within its timeout, if our answer is lost. */
+	timer_set(conn, now + 2 * conn->wait_ns);
+}
+
+void
+conn_mad(const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64_t tid)
+{
+	uint32_t ids[2] = {
+		rte_cpu_to_be_32(conn->local_id), rte_cpu_to_be_32(conn->remote_id)};
+
+	mad_init(mad, attr, tid);
+	memcpy(mad->data, ids, sizeof(ids));
+}
+
+void
+conn_rej(struct cm_conn *conn, enum cm_reason reason, const void *private, size_t len)
+{
+	struct mad *rej = &conn->out;
+	unsigned message = conn->state == CM_REQ_RCVD   ? CM_MRA_REQ
+			   : conn->state == CM_REP_RCVD ? CM_MRA_REP
+							: CM_REJ_OTHER;
+
+	conn_mad(conn, rej, MAD_REJ, conn->tid);
+	mad_put(rej, MAD_REJ_message, message);
+	mad_put(rej, MAD_REJ_reason, reason);
+	mad_put_private(rej, 0, private, len);
+	/* The peer may not know our id: our GUID and id are what it finds us by. */
+	if (reason == CM_REJ_TIMEOUT) {
+		uint64_t guid = rte_cpu_to_be_64(conn->cm->conf.ca_guid);
+		uint8_t info[72] = {0};
+
+		memcpy(info, &guid, sizeof(guid));
+		mad_put(rej, MAD_REJ_info_len, sizeof(guid));
+		mad_put_bytes(rej, MAD_REJ_info, info);
+	}
+	conn->cm->stats.rejects_sent++;
+}
+
+void
+conn_dreq(struct cm_conn *conn, const void *private, size_t len, uint64_t now)
+{
+	const struct cm_conf *conf = &conn->cm->conf;
+
+	conn_enter(conn, CM_DREQ_SENT);
+	conn_mad(conn, &conn->out, MAD_DREQ, conn->tid);
+	mad_put(&conn->out, MAD_DREQ_remote_qpn, conn->remote_qpn);
+	mad_put_private(&conn->out, 0, private, len);
+	conn->retries_left = conf->max_retries;
+	conn->wait_ns = code_ns(conf->response_timeout) + 2 * code_ns(conf->packet_life);
+	conn_ask(conn, now);
+}
+
+void
+conn_stale(struct cm_conn *conn, uint64_t now)
+{
+	if (conn->state != CM_ESTABLISHED && conn->state != CM_REP_SENT &&
+		conn->state != CM_REP_RCVD)
+		return;
+	conn->cm->stats.disconnected += conn->state == CM_ESTABLISHED;
+	conn_event(conn, CM_EVENT_DISCONNECTED);
+	conn_dreq(conn, NULL, 0, now);
+}
+
+/* No answer, however often it was asked for. */
+static void
+give_up(struct cm_conn *conn, uint64_t now)
+{
+	struct cm *cm = conn->cm;
+
+	cm->stats.unanswered++;
+	conn->status = -ETIMEDOUT;
+	switch (conn->state) {
+	case CM_DREQ_SENT:
+		conn_event(conn, CM_EVENT_DISCONNECTED);
+		conn_timewait(conn, now);
+		return;
+	case CM_REP_SENT:
+		conn_rej(conn, CM_REJ_TIMEOUT, NULL, 0);
+		cm_send(cm, &conn->path, &conn->out);
+		conn_event(conn, CM_EVENT_UNREACHABLE);
+		conn_timewait(conn, now);
+		return;
+	case CM_REQ_SENT:
+		conn_rej(conn, CM_REJ_TIMEOUT, NULL, 0);
+		cm_send(cm, &conn->path, &conn->out);
+		break;
+	default: /* SIDR_SENT */
+		break;
+	}
+	conn_event(conn, CM_EVENT_UNREACHABLE);
+	conn_close(conn);
+}
+
+void
+conn_timeout(struct cm_conn *conn, uint64_t now)
+{
+	if (conn->state == CM_ANSWERED) {
+		conn_close(conn);
+	} else if (conn->state == CM_TIMEWAIT) {
+		conn_event(conn, CM_EVENT_GONE);
+		conn_close(conn);
+	} else if (conn->retries_left == 0) {
+		give_up(conn, now);
+	} else {
+		conn->retries_left--;
+		conn->cm->stats.resent++;
+		conn_ask(conn, now);
+	}
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections by our id, by their peer's id, and by their peer's QPN. Our ids are an
+ * index with random bits above it, under a random mask.
+ */
+#include <string.h>
+
+#include "cm/internal.h"
+
+static uint32_t
+id_make(struct cm *cm, uint32_t index)
+{
+	uint32_t id;
+
+	do {
+		id = (uint32_t)(cm_rand(cm) << cm->index_bits | index) ^ cm->id_mask;
+	} while (id == 0); /* says that there is none */
+	return id;
+}
+
+/* The oldest of those that are kept for a lost answer alone makes room. */
+static void
+answered_forget(struct cm *cm)
+{
+	struct cm_conn *conn;
+
+	TAILQ_FOREACH (conn, &cm->answered, link) {
+		if (conn->released) {
+			conn_close(conn);
+			return;
+		}
+	}
+}
+
+struct cm_conn *
+conn_alloc(struct cm *cm)
+{
+	struct cm_conn *conn;
+
+	if (cm->in_use == cm->conf.max_conns)
+		answered_forget(cm);
+	if (cm->in_use == cm->conf.max_conns)
+		return NULL;
+	conn = TAILQ_FIRST(&cm->spare);
+	if (conn != NULL)
+		TAILQ_REMOVE(&cm->spare, conn, link);
+	else
+		conn = &cm->conns[cm->in_use]; /* all before it are in use */
+	*conn = (struct cm_conn){.cm = cm, .ack_timeout = cm->conf.ack_timeout};
+	wheel_timer_init(&conn->timer);
+	conn->local_id = id_make(cm, (uint32_t)(conn - cm->conns));
+	cm->in_use++;
+	return conn;
+}
+
+void
+conn_unhash_qpn(struct cm_conn *conn)
+{
+	if (conn->by_qpn)
+		LIST_REMOVE(conn, qpn_link);
+	conn->by_qpn = false;
+}
+
+void
+conn_unhash(struct cm_conn *conn)
+{
+	if (conn->by_id)
+		LIST_REMOVE(conn, id_link);
+	conn->by_id = false;
+	conn_unhash_qpn(conn);
+}
+
+void
+conn_free(struct cm_conn *conn)
+{
+	struct cm *cm = conn->cm;
+
+	conn_unhash(conn);
+	wheel_cancel(&cm->wheel, &conn->timer);
+	conn->state = CM_FREE;
+	TAILQ_INSERT_TAIL(&cm->spare, conn, link);
+	cm->in_use--;
+}
+
+struct cm_conn *
+conn_find(struct cm *cm, uint32_t local_id)
+{
+	uint32_t index = (local_id ^ cm->id_mask) & ((1u << cm->index_bits) - 1);
+	struct cm_conn *conn = &cm->conns[index];
+
+	return index < cm->conf.max_conns && conn->state != CM_FREE &&
+			       conn->local_id == local_id
+		       ? conn
+		       : NULL;
+}
+
+/* The peer chooses both numbers: the secret keeps it from choosing the bucket. */
+static unsigned
+bucket_of(const struct cm *cm, uint64_t key, uint32_t number)
+{
+	uint64_t h = (key ^ cm->secret) * UINT64_C(0x9e3779b97f4a7c15);
+
+	h = (h ^ h >> 32 ^ number) * (cm->secret | 1);
+	return (unsigned)(h >> 40) % CM_BUCKETS;
+}
+
+uint64_t
+gid_key(const struct cm *cm, const uint8_t gid[16])
+{
+	uint64_t half[2];
+
+	memcpy(half, gid, 16);
+	return (half[0] ^ cm->secret) * UINT64_C(0x94d049bb133111eb) ^ half[1];
+}
+
+struct cm_conn *
+conn_find_id(struct cm *cm, uint64_t key, uint32_t remote_id, bool sidr)
+{
+	struct cm_conn *conn;
+
+	LIST_FOREACH(conn, &cm->by_id[bucket_of(cm, key, remote_id)], id_link)
+	{
+		if (conn->remote_key == key && conn->remote_id == remote_id &&
+			conn->sidr == sidr)
+			return conn;
+	}
+	return NULL;
+}
+
+struct cm_conn *
+conn_find_qpn(struct cm *cm, uint64_t guid, uint32_t qpn)
+{
+	struct cm_conn *conn;
+
+	LIST_FOREACH(conn, &cm->by_qpn[bucket_of(cm, guid, qpn)], qpn_link)
+	{
+		if (conn->remote_key == guid && conn->remote_qpn == qpn)
+			return conn;
+	}
+	return NULL;
+}
+
+void
+conn_hash_id(struct cm_conn *conn)
+{
+	struct cm *cm = conn->cm;
+
+	LIST_INSERT_HEAD(&cm->by_id[bucket_of(cm, conn->remote_key, conn->remote_id)],
+		conn, id_link);
+	conn->by_id = true;
+}
+
+void
+conn_hash_qpn(struct cm_conn *conn)
+{
+	struct cm *cm = conn->cm;
+
+	LIST_INSERT_HEAD(&cm->by_qpn[bucket_of(cm, conn->remote_key, conn->remote_qpn)],
+		conn, qpn_link);
+	conn->by_qpn = true;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The manager as a whole: its configuration, ids, counters, and what may wait to leave.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "bed.h"
+
+#include <cmocka.h>
+
+static struct bed bed;
+
+static void
+configuration(void **state)
+{
+	struct cm_conf good, conf;
+	struct cm *cm;
+
+	(void)state;
+	cm_conf_default(&good);
+	assert_int_equal(cm_create(&good, 0, &cm), 0);
+	cm_destroy(cm);
+#define REFUSED(change)                                                                  \
+	do {                                                                             \
+		conf = good;                                                             \
+		change;                                                                  \
+		assert_int_equal(cm_create(&conf, 0, &cm), -EINVAL);                     \
+	} while (0)
+	REFUSED(conf.max_conns = 0);
+	REFUSED(conf.max_conns = 65537);
+	REFUSED(conf.response_timeout = CM_TIMEOUT_MAX + 1);
+	REFUSED(conf.packet_life = CM_TIMEOUT_MAX + 1);
+	REFUSED(conf.ack_timeout = CM_MRA_MAX + 1);
+	REFUSED(conf.mra_timeout = CM_MRA_MAX + 1);
+	REFUSED(conf.max_retries = 16);
+#undef REFUSED
+}
+
+/* Ids differ between starts, are not zero, and none comes again soon. */
+static void
+ids(void **state)
+{
+	static uint32_t seen[4000];
+	unsigned count = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct cm_conf conf;
+		struct cm *cm;
+		struct cm_path path;
+
+		cm_conf_default(&conf);
+		conf.seed = seed;
+		conf.max_conns = 3;
+		assert_int_equal(cm_create(&conf, 0, &cm), 0);
+		for (unsigned i = 0; i < 200; i++) {
+			struct cm_request r = bed_request(A, 0x100);
+			struct cm_conn *conn;
+			struct mad mad;
+
+			assert_int_equal(cm_connect(cm, &r, NULL, 0, &conn), 0);
+			assert_int_not_equal(conn->local_id, 0);
+			assert_ptr_equal(conn_find(cm, conn->local_id), conn);
+			seen[count++] = conn->local_id;
+			cm_release(conn, 0);
+			while (cm_tx(cm, &mad, &path))
+				;
+		}
+		assert_null(conn_find(cm, seen[count - 1]));
+		cm_destroy(cm);
+	}
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned k = 0; k < i; k++)
+			assert_int_not_equal(seen[i], seen[k]);
+}
+
+/* More than may wait is lost, counted, and comes again as if the wire had lost it. */
+static void
+nobody_fetches(void **state)
+{
+	struct cm_request r = bed_request(A, 0x100);
+	struct cm_conn *conns[CM_OUT + 10];
+	struct cm_path path;
+	struct mad mad;
+
+	(void)state;
+	bed_init(&bed, CM_OUT + 10);
+	for (unsigned i = 0; i < CM_OUT + 10; i++)
+		assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &conns[i]), 0);
+	for (unsigned i = 0; i < CM_OUT; i++)
+		assert_true(cm_tx(bed.cm[A], &mad, &path));
+	assert_false(cm_tx(bed.cm[A], &mad, &path));
+	assert_int_equal(bed.cm[A]->stats.tx_full, 10);
+	assert_int_equal(bed.cm[A]->stats.tx, CM_OUT);
+	for (unsigned i = 0; i < CM_OUT + 10; i++) {
+		cm_release(conns[i], bed.now);
+		cm_tx(bed.cm[A], &mad, &path);
+	}
+	bed.cm[A]->stats.tx_full = 0;
+	bed_fini(&bed);
+}
+
+/* A name and a text for each counter, in the order of the structure. */
+static void
+counters(void **state)
+{
+	const struct cm_stats *stats;
+
+	(void)state;
+	bed_init(&bed, 4);
+	for (unsigned i = 0; i < CM_STAT_COUNT; i++) {
+		assert_true(strlen(cm_stat_rows[i].name) > 1);
+		assert_true(strlen(cm_stat_rows[i].text) > 4);
+	}
+	assert_string_equal(cm_stat_rows[0].name, "rx");
+	assert_string_equal(cm_stat_rows[CM_STAT_COUNT - 1].name, "drop_field");
+	stats = cm_stats_of(bed.cm[B]);
+	assert_int_equal(
+		cm_rx(bed.cm[B], (const uint8_t *)"", 0, &bed.flights[0].path, bed.now),
+		CM_DROP_length);
+	assert_int_equal(stats->rx, 1);
+	assert_int_equal(stats->drop[CM_DROP_length], 1);
+	bed_fini(&bed);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(configuration),
+		cmocka_unit_test(ids),
+		cmocka_unit_test(nobody_fetches),
+		cmocka_unit_test(counters),
+	};
+
+	return cmocka_run_group_tests_name("cm", tests, NULL, NULL);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections as their users make and end them. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "bed.h"
+
+#include <cmocka.h>
+
+static struct bed bed;
+
+static void
+connect_and_disconnect(void **state)
+{
+	struct cm_conn *a, *b;
+
+	(void)state;
+	bed_init(&bed, 4);
+	a = bed_established(&bed, &b);
+	assert_string_equal(cm_state_name(a), "ESTABLISHED");
+	assert_string_equal(cm_state_name(b), "ESTABLISHED");
+	assert_true(cm_deadline(bed.cm[A]) == TIME_NEVER);
+	assert_int_equal(cm_disconnect(a, "bye", 3, bed.now), 0);
+	bed_settle(&bed);
+	bed_wire(&bed, "a:DREQ b:DREP");
+	assert_memory_equal(bed_event(&bed, B, CM_EVENT_DISCONNECTED).private, "bye", 4);
+	assert_null(bed_event(&bed, A, CM_EVENT_DISCONNECTED).private);
+	bed_quiet(&bed, A);
+	bed_run(&bed, TIMEWAIT_NS + SEC_NS);
+	bed_event(&bed, A, CM_EVENT_GONE);
+	bed_event(&bed, B, CM_EVENT_GONE);
+	bed_wire(&bed, "");
+	cm_release(a, bed.now);
+	cm_release(b, bed.now);
+	bed_fini(&bed);
+}
+
+/* Each says in its own terms what the other has said. */
+static void
+events_say_it(void **state)
+{
+	struct cm_request req = bed_request(A, 0x111);
+	struct cm_event e;
+	struct cm_conn *a;
+	struct cm_path path = bed_path(B);
+
+	(void)state;
+	bed_init(&bed, 4);
+	assert_int_equal(cm_connect(bed.cm[A], &req, "a", bed.now, &a), 0);
+	bed_settle(&bed);
+	e = bed_event(&bed, B, CM_EVENT_REQUEST);
+	assert_string_equal(e.user, "listener");
+	assert_memory_equal(&e.path, &path, sizeof(path));
+	assert_true(e.service_id == SERVICE);
+	assert_int_equal(e.sport, 40000);
+	assert_int_equal(e.private_len, CMA_REQ_PRIVATE);
+	assert_memory_equal(e.private, "hello\0", 6);
+	assert_int_equal(e.qp.qpn, 0x111);
+	assert_int_equal(e.qp.psn, 0xa00);
+	assert_int_equal(e.qp.responder_resources, 3); /* a's depth is what b answers */
+	assert_int_equal(e.qp.initiator_depth, 2);
+	assert_int_equal(e.qp.rnr_retry, 5);
+	assert_int_equal(e.qp.retry_count, 7);
+	assert_int_equal(e.qp.path_mtu, 3);
+	assert_int_equal(e.qp.transport, CM_RC);
+	assert_int_equal(e.ack_timeout, 19);
+	assert_int_equal(cm_accept(e.conn, &bed_qp, "hi", 2, bed.now), 0);
+	bed_settle(&bed);
+	cm_release(e.conn, bed.now);
+	e = bed_event(&bed, A, CM_EVENT_REPLY);
+	assert_string_equal(e.user, "a");
+	assert_int_equal(e.qp.qpn, 0x222);
+	assert_int_equal(e.qp.psn, 0xb00);
+	assert_int_equal(e.qp.responder_resources, 5);
+	assert_int_equal(e.qp.initiator_depth, 4);
+	assert_int_equal(e.qp.rnr_retry, 6);
+	assert_int_equal(e.private_len, 196);
+	assert_memory_equal(e.private, "hi\0", 3);
+	cm_release(a, bed.now);
+	bed_settle(&bed);
+	bed_fini(&bed);
+}
+
+static void
+rejected(void **state)
+{
+	struct cm_conn *a, *b;
+	struct cm_event e;
+
+	(void)state;
+	bed_init(&bed, 4);
+	a = bed_requested(&bed, &b);
+	assert_int_equal(cm_reject(b, CM_REJ_CONSUMER, "no", 2, bed.now), 0);
+	bed_settle(&bed);
+	e = bed_event(&bed, A, CM_EVENT_REJECTED);
+	assert_int_equal(e.status, CM_REJ_CONSUMER);
+	assert_int_equal(e.private_len, 148);
+	assert_memory_equal(e.private, "no\0", 3);
+	assert_int_equal(cm_accept(b, &bed_qp, NULL, 0, bed.now), -ENOTCONN);
+	cm_release(a, bed.now);
+	cm_release(b, bed.now);
+	bed_wire(&bed, "a:REQ b:REJ");
+	bed_run(&bed, 30 * SEC_NS);
+	bed_wire(&bed, "");
+	bed_fini(&bed);
+}
+
+/* The active side may reject too, instead of the RTU. */
+static void
+reply_rejected(void **state)
+{
+	struct cm_conn *a, *b;
+
+	(void)state;
+	bed_init(&bed, 4);
+	a = bed_replied(&bed, &b);
+	assert_int_equal(cm_reject(a, CM_REJ_NO_QP, NULL, 0, bed.now), 0);
+	bed_settle(&bed);
+	bed_wire(&bed, "a:REQ b:REP a:REJ");
+	assert_int_equal(bed_event(&bed, B, CM_EVENT_REJECTED).status, CM_REJ_NO_QP);
+	assert_int_equal(cm_confirm(a, NULL, 0, bed.now), -ENOTCONN);
+	cm_release(a, bed.now);
+	cm_release(b, bed.now);
+	bed_fini(&bed);
+}
+
+/* A call that is not for the state changes nothing and says nothing. */
+static void
+wrong_state(void **state)
+{
+	struct cm_conn *a, *b;
+
+	(void)state;
+	bed_init(&bed, 4);
+	a = bed_requested(&bed, &b);
+	bed_wire(&bed, "a:REQ");
+	assert_int_equal(cm_accept(a, &bed_qp, NULL, 0, bed.now), -ENOTCONN);
+	assert_int_equal(cm_reject(a, CM_REJ_CONSUMER, NULL, 0, bed.now), -ENOTCONN);
+	assert_int_equal(cm_confirm(a, NULL, 0, bed.now), -ENOTCONN);
+	assert_int_equal(cm_disconnect(a, NULL, 0, bed.now), -ENOTCONN);
+	assert_int_equal(cm_established(a, bed.now), -ENOTCONN);
+	assert_int_equal(cm_sidr_reply(b, 0, 5, 0, NULL, 0, bed.now), -ENOTCONN);
+	assert_int_equal(cm_confirm(b, NULL, 0, bed.now), -ENOTCONN);
+	assert_int_equal(cm_disconnect(b, NULL, 0, bed.now), -ENOTCONN);
+	assert_int_equal(cm_established(b, bed.now), -ENOTCONN);
+	bed_settle(&bed);
+	bed_wire(&bed, "");
+	assert_int_equal(cm_accept(b, &bed_qp, NULL, 0, bed.now), 0);
+	assert_int_equal(cm_accept(b, &bed_qp, NULL, 0, bed.now), -ENOTCONN);
+	bed_settle(&bed);
+	bed_event(&bed, A, CM_EVENT_REPLY);
+	assert_int_equal(cm_disconnect(a, NULL, 0, bed.now), -ENOTCONN);
+	cm_release(a, bed.now);
+	cm_release(b, bed.now);
+	bed_run(&bed, SEC_NS);
+	bed_fini(&bed);
+}
+
+static void
+bad_arguments(void **state)
+{
+	const struct cm_request good = bed_request(A, 0x111);
+	struct cm_request r;
+	struct cm_qp qp = bed_qp;
+	struct cm_conn *conn, *b;
+	char much[256] = {0};
+
+	(void)state;
+	bed_init(&bed, 4);
+#define REFUSED(change)                                                                  \
+	do {                                                                             \
+		r = good;                                                                \
+		change;                                                                  \
+		assert_int_equal(                                                        \
+			cm_connect(bed.cm[A], &r, NULL, bed.now, &conn), -EINVAL);       \
+	} while (0)
+	REFUSED(r.qp.qpn = 0);
+	REFUSED(r.qp.qpn = 1);
+	REFUSED(r.qp.qpn = 0xFFFFFF);
+	REFUSED(r.qp.path_mtu = 0);
+	REFUSED(r.qp.path_mtu = 6);
+	REFUSED(r.qp.retry_count = 8);
+	REFUSED(r.qp.rnr_retry = 8);
+	REFUSED(r.qp.transport = CM_RD);
+	REFUSED(r.qp.transport = 4);
+	REFUSED((r.private = much, r.private_len = CMA_REQ_PRIVATE + 1));
+	REFUSED(memset(r.path.dgid, 0, 16));
+	REFUSED(memset(r.path.sgid, 0, 16));
+#undef REFUSED
+	r = good;
+	r.private = much;
+	r.private_len = CMA_SIDR_PRIVATE + 1;
+	assert_int_equal(cm_sidr_request(bed.cm[A], &r, NULL, bed.now, &conn), -EINVAL);
+	assert_int_equal(cm_in_use(bed.cm[A]), 0);
+	conn = bed_requested(&bed, &b);
+	qp.qpn = 0;
+	assert_int_equal(cm_accept(b, &qp, NULL, 0, bed.now), -EINVAL);
+	qp.qpn = 5;
+	qp.rnr_retry = 8;
+	assert_int_equal(cm_accept(b, &qp, NULL, 0, bed.now), -EINVAL);
+	assert_int_equal(cm_accept(b, &bed_qp, much, 197, bed.now), -EINVAL);
+	assert_int_equal(cm_reject(b, CM_REJ_CONSUMER, much, 149, bed.now), -EINVAL);
+	assert_int_equal(cm_accept(b, &bed_qp, much, 196, bed.now), 0);
+	bed_settle(&bed);
+	bed_event(&bed, A, CM_EVENT_REPLY);
+	assert_int_equal(cm_confirm(conn, much, 225, bed.now), -EINVAL);
+	assert_int_equal(cm_confirm(conn, much, 224, bed.now), 0);
+	assert_int_equal(cm_disconnect(conn, much, 221, bed.now), -EINVAL);
+	assert_int_equal(cm_disconnect(conn, much, 220, bed.now), 0);
+	bed_settle(&bed);
+	cm_release(conn, bed.now);
+	cm_release(b, bed.now);
+	bed_fini(&bed);
+}
+
+/* Released in each state: the other end hears of it, and nothing stays. */
+static void
+released_anywhere(void **state)
+{
+	static const char *const heard[] = {
+		"a:REQ a:REJ",
+		"a:REQ b:REJ",
+		"a:REQ b:REP a:REJ",
+		"a:REQ b:REP b:DREQ a:DREP",
+		"a:REQ b:REP a:RTU a:DREQ b:DREP",
+		"a:REQ b:REP a:RTU b:DREQ a:DREP",
+	};
+
+	(void)state;
+	for (unsigned which = 0; which < RTE_DIM(heard); which++) {
+		struct cm_conn *a, *b;
+
+		bed_init(&bed, 4);
+		if (which < 2)
+			a = bed_requested(&bed, &b);
+		else
+			a = bed_replied(&bed, &b);
+		if (which >= 4) {
+			cm_confirm(a, NULL, 0, bed.now);
+			bed_settle(&bed);
+			bed_event(&bed, B, CM_EVENT_ESTABLISHED);
+		}
+		cm_release(which % 2 == 0 ? a : b, bed.now);
+		bed_settle(&bed);
+		bed_wire(&bed, heard[which]);
+		bed_event(&bed, which % 2 == 0 ? B : A,
+			which < 3 ? CM_EVENT_REJECTED : CM_EVENT_DISCONNECTED);
+		cm_release(which % 2 == 0 ? b : a, bed.now);
+		bed_run(&bed, 20 * SEC_NS);
+		bed_wire(&bed, "");
+		bed_fini(&bed);
+	}
+}
+
+/* Both at once. */
+static void
+crossing_dreqs(void **state)
+{
+	struct cm_conn *a, *b;
+
+	(void)state;
+	bed_init(&bed, 4);
+	a = bed_established(&bed, &b);
+	cm_disconnect(a, NULL, 0, bed.now);
+	cm_disconnect(b, NULL, 0, bed.now);
+	bed_settle(&bed);
+	bed_wire(&bed, "a:DREQ b:DREQ b:DREP a:DREP");
+	bed_event(&bed, A, CM_EVENT_DISCONNECTED);
+	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
+	cm_release(a, bed.now);
+	cm_release(b, bed.now);
+	bed_fini(&bed);
+}
+
+/* Both ends of one port. */
+static void
+with_itself(void **state)
+{
+	struct cm_request req = bed_request(B, 0x111);
+	struct cm_event e;
+	struct cm_conn *active;
+	struct mad mad;
+	struct cm_path path;
+
+	(void)state;
+	bed_init(&bed, 4);
+	memcpy(req.path.dgid, req.path.sgid, 16);
+	assert_int_equal(cm_connect(bed.cm[B], &req, "active", bed.now, &active), 0);
+#define AROUND()                                                                         \
+	do {                                                                             \
+		while (cm_tx(bed.cm[B], &mad, &path))                                    \
+			assert_int_equal(cm_rx(bed.cm[B], (uint8_t *)&mad, MAD_LEN,      \
+						 &path, bed.now),                        \
+				CM_DROP_none);                                           \
+	} while (0)
+	AROUND();
+	e = bed_event(&bed, B, CM_EVENT_REQUEST);
+	assert_int_equal(cm_accept(e.conn, &bed_qp, NULL, 0, bed.now), 0);
+	AROUND();
+	assert_ptr_equal(bed_event(&bed, B, CM_EVENT_REPLY).conn, active);
+	assert_int_equal(cm_confirm(active, NULL, 0, bed.now), 0);
+	AROUND();
+	assert_ptr_equal(bed_event(&bed, B, CM_EVENT_ESTABLISHED).conn, e.conn);
+	cm_release(active, bed.now);
+	AROUND();
+#undef AROUND
+	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
+	cm_release(e.conn, bed.now);
+	bed_fini(&bed);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connect_and_disconnect),
+		cmocka_unit_test(events_say_it),
+		cmocka_unit_test(rejected),
+		cmocka_unit_test(reply_rejected),
+		cmocka_unit_test(wrong_state),
+		cmocka_unit_test(bad_arguments),
+		cmocka_unit_test(released_anywhere),
+		cmocka_unit_test(crossing_dreqs),
+		cmocka_unit_test(with_itself),
+	};
+
+	return cmocka_run_group_tests_name("conn", tests, NULL, NULL);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The messages of the connection manager in all captures. */
+#ifndef ROCADE_TEST_CM_MADS_H
+#define ROCADE_TEST_CM_MADS_H
+
+#include "../wire/captures.h"
+#include "cm/cm.h"
+
+#define CAPTURED_MADS 76
+
+struct captured_mad {
+	const struct captured *frame;
+	struct mad mad;
+	uint8_t src[16], dst[16]; /* the packet's */
+};
+extern struct captured_mad mads[CAPTURED_MADS + 1];
+extern unsigned mad_count;
+
+/* cmocka's setup and teardown of a group. */
+int
+mads_load(void **state);
+int
+mads_unload(void **state);
+
+/* Fails the test when there is none. */
+const struct captured_mad *
+mad_captured(const char *capture, unsigned number);
+
+static inline const struct mad *
+mad_of(const char *capture, unsigned number)
+{
+	return &mad_captured(capture, number)->mad;
+}
+
+#endif

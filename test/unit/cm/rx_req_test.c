@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* REQs: which are rejected and why, those that come again, and how many there may be. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "bed.h"
+#include "port/neigh.h"
+
+#include <cmocka.h>
+
+static struct bed bed;
+
+/* A REQ of a's with this id and QPN, as it arrives at b. */
+static struct mad
+req_of(uint32_t id, uint32_t qpn)
+{
+	struct cm_request r = bed_request(A, qpn);
+	struct cm_conn *conn;
+	struct mad req;
+
+	assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &conn), 0);
+	req = bed_take(&bed, A);
+	cm_release(conn, bed.now);
+	bed_take(&bed, A);
+	mad_put(&req, MAD_REQ_local_id, id);
+	return req;
+}
+
+static unsigned
+rej_taken(const struct mad *req)
+{
+	struct mad rej = bed_take(&bed, B);
+
+	assert_int_equal(mad_attr_of(&rej), MAD_REJ);
+	assert_true(rej.tid == req->tid);
+	assert_int_equal(mad_get(&rej, MAD_REJ_local_id), 0);
+	assert_int_equal(mad_get(&rej, MAD_REJ_remote_id), mad_local_id(req));
+	assert_int_equal(mad_get(&rej, MAD_REJ_message), CM_MRA_REQ);
+	return (unsigned)mad_get(&rej, MAD_REJ_reason);
+}
+
+static void
+rejected_for_what_it_says(void **state)
+{
+	static const struct {
+		enum mad_field field;
+		uint64_t value;
+		unsigned reason;
+	} rows[] = {
+		{MAD_REQ_service_id, 0x1061d30, CM_REJ_NO_SERVICE},
+		{MAD_REQ_service_id, 0x1111d2f, CM_REJ_NO_SERVICE},
+		{MAD_REQ_service_id, 0x7471, CM_REJ_NO_SERVICE},
+		{MAD_REQ_transport, CM_RD, CM_REJ_TRANSPORT},
+		{MAD_REQ_transport, CM_XRC,
+			CM_REJ_TRANSPORT}, /* not the extended type 1 */
+		{MAD_REQ_path_mtu, 0, CM_REJ_MTU},
+		{MAD_REQ_path_mtu, 6, CM_REJ_MTU},
+		{MAD_REQ_path_mtu, 15, CM_REJ_MTU},
+	};
+	struct mad req;
+	uint8_t other[16];
+
+	(void)state;
+	bed_init(&bed, 4);
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		req = req_of(100, 0x100);
+		mad_put(&req, rows[i].field, rows[i].value);
+		assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+		assert_int_equal(rej_taken(&req), rows[i].reason);
+	}
+	gid_parse("192.0.2.3", other, NULL);
+	req = req_of(100, 0x100);
+	mad_put_bytes(&req, MAD_REQ_primary_local_gid, other);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(rej_taken(&req), CM_REJ_GID);
+	req = req_of(100, 0x100);
+	mad_put_bytes(&req, MAD_REQ_primary_remote_gid, other);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(rej_taken(&req), CM_REJ_GID);
+	/* The header of RDMA IP CM: another version; to another address. */
+	req = req_of(100, 0x100);
+	mad_put_private(&req, 0, "\x01", 1);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(rej_taken(&req), CM_REJ_UNSUPPORTED);
+	req = req_of(100, 0x100);
+	mad_put_private(&req, 35, "\x03", 1);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(rej_taken(&req), CM_REJ_UNSUPPORTED);
+	assert_int_equal(bed.cm[B]->stats.rejects_sent, RTE_DIM(rows) + 4);
+	assert_int_equal(cm_in_use(bed.cm[B]), 0);
+	bed_fini(&bed);
+}
+
+static void
+cannot_be(void **state)
+{
+	static const uint32_t qpns[] = {0, 1, 0xFFFFFF};
+	struct mad req;
+
+	(void)state;
+	bed_init(&bed, 4);
+	for (unsigned i = 0; i < RTE_DIM(qpns); i++) {
+		req = req_of(100, 0x100);
+		mad_put(&req, MAD_REQ_local_qpn, qpns[i]);
+		assert_int_equal(bed_give(&bed, B, &req), CM_DROP_field);
+	}
+	req = req_of(0, 0x100);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_field);
+	assert_int_equal(bed.cm[B]->stats.drop[CM_DROP_field], 4);
+	bed_fini(&bed);
+}
+
+static void
+transports(void **state)
+{
+	static const uint8_t kinds[] = {CM_RC, CM_UC, CM_XRC};
+
+	(void)state;
+	bed_init(&bed, 8);
+	for (unsigned i = 0; i < RTE_DIM(kinds); i++) {
+		struct cm_request r = bed_request(A, 0x100 + i);
+		struct cm_event e;
+		struct cm_conn *conn;
+
+		r.qp.transport = kinds[i];
+		assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &conn), 0);
+		bed_settle(&bed);
+		e = bed_event(&bed, B, CM_EVENT_REQUEST);
+		assert_int_equal(e.qp.transport, kinds[i]);
+		cm_release(e.conn, bed.now);
+		cm_release(conn, bed.now);
+	}
+	bed_run(&bed, 20 * SEC_NS);
+	bed_fini(&bed);
+}
+
+static void
+again_in_each_state(void **state)
+{
+	struct mad req, answer;
+	struct cm_conn *b;
+
+	(void)state;
+	bed_init(&bed, 4);
+	req = req_of(100, 0x100);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	b = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
+	/* Not decided: wait. */
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	answer = bed_take(&bed, B);
+	assert_int_equal(mad_attr_of(&answer), MAD_MRA);
+	assert_int_equal(mad_get(&answer, MAD_MRA_service_timeout), 24);
+	/* Accepted: the same REP. */
+	assert_int_equal(cm_accept(b, &bed_qp, "x", 1, bed.now), 0);
+	answer = bed_take(&bed, B);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_memory_equal(&answer, (struct mad[]){bed_take(&bed, B)}, MAD_LEN);
+	/* The same id with something else. */
+	mad_put(&req, MAD_REQ_starting_psn, 1);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(rej_taken(&req), CM_REJ_DUPLICATE_ID);
+	mad_put(&req, MAD_REQ_starting_psn, 0xa00);
+	cm_established(b, bed.now);
+	bed_event(&bed, B, CM_EVENT_ESTABLISHED);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_duplicate);
+	/* Over: stale, whether its end is known to the peer or not. */
+	cm_disconnect(b, NULL, 0, bed.now);
+	answer = bed_take(&bed, B);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
+	mad_init(&answer, MAD_DREP, 1);
+	mad_put(&answer, MAD_DREP_local_id, 100);
+	mad_put(&answer, MAD_DREP_remote_id, b->local_id);
+	assert_int_equal(bed_give(&bed, B, &answer), CM_DROP_none);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
+	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
+	/* When the time wait is over it is new. */
+	bed_run(&bed, TIMEWAIT_NS + SEC_NS);
+	bed_event(&bed, B, CM_EVENT_GONE);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	cm_release(bed_event(&bed, B, CM_EVENT_REQUEST).conn, bed.now);
+	cm_release(b, bed.now);
+	bed_run(&bed, 20 * SEC_NS);
+	bed_fini(&bed);
+}
+
+/* A rejected one is told the same again, and its user is not asked. */
+static void
+rejected_again(void **state)
+{
+	struct mad req, rej;
+	struct cm_conn *b;
+
+	(void)state;
+	bed_init(&bed, 4);
+	req = req_of(100, 0x100);
+	bed_give(&bed, B, &req);
+	b = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
+	cm_reject(b, CM_REJ_CONSUMER, "no", 2, bed.now);
+	cm_release(b, bed.now);
+	rej = bed_take(&bed, B);
+	bed_run(&bed, REQ_WAIT_NS);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_memory_equal(&rej, (struct mad[]){bed_take(&bed, B)}, MAD_LEN);
+	bed_quiet(&bed, B);
+	/* The QP may be tried with again at once, under another id. */
+	req = req_of(101, 0x100);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	cm_release(bed_event(&bed, B, CM_EVENT_REQUEST).conn, bed.now);
+	bed_run(&bed, 20 * SEC_NS);
+	bed_fini(&bed);
+}
+
+/* A peer that has started anew with the same QPN: the old connection ends, the new one is
+ * rejected; in the time wait too. */
+static void
+stale_peer(void **state)
+{
+	struct cm_conn *a, *b;
+	struct mad req, mad;
+
+	(void)state;
+	bed_init(&bed, 4);
+	a = bed_established(&bed, &b);
+	req = req_of(100, 0x111);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
+	mad = bed_take(&bed, B);
+	assert_int_equal(mad_attr_of(&mad), MAD_DREQ);
+	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
+	assert_int_equal(bed.cm[B]->stats.stale, 1);
+	/* The peer knows nothing of it and says so. */
+	mad_init(&mad, MAD_DREP, mad.tid);
+	mad_put(&mad, MAD_DREP_local_id, b->remote_id);
+	mad_put(&mad, MAD_DREP_remote_id, b->local_id);
+	assert_int_equal(bed_give(&bed, B, &mad), CM_DROP_none);
+	bed_quiet(&bed, B);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
+	bed_run(&bed, TIMEWAIT_NS + SEC_NS);
+	bed_event(&bed, B, CM_EVENT_GONE);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	cm_release(bed_event(&bed, B, CM_EVENT_REQUEST).conn, bed.now);
+	cm_release(a, bed.now);
+	cm_release(b, bed.now);
+	bed_run(&bed, 20 * SEC_NS);
+	bed_fini(&bed);
+}
+
+/* Somebody else with the same GUID neither ends a connection nor gets one. */
+static void
+borrowed_guid(void **state)
+{
+	struct cm_path path = bed_path(B);
+	struct cm_conn *a, *b;
+	struct mad req;
+
+	(void)state;
+	bed_init(&bed, 4);
+	a = bed_established(&bed, &b);
+	req = req_of(100, 0x111);
+	gid_parse("192.0.2.66", path.dgid, NULL);
+	mad_put_bytes(&req, MAD_REQ_primary_local_gid, path.dgid);
+	assert_int_equal(
+		cm_rx(bed.cm[B], (uint8_t *)&req, MAD_LEN, &path, bed.now), CM_DROP_none);
+	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
+	assert_int_equal(b->state, CM_ESTABLISHED);
+	mad_put(&req, MAD_REQ_local_id, b->remote_id);
+	assert_int_equal(cm_rx(bed.cm[B], (uint8_t *)&req, MAD_LEN, &path, bed.now),
+		CM_DROP_address);
+	assert_int_equal(b->state, CM_ESTABLISHED);
+	cm_release(a, bed.now);
+	cm_release(b, bed.now);
+	bed_run(&bed, 5 * SEC_NS);
+	bed_fini(&bed);
+}
+
+static void
+backlog(void **state)
+{
+	struct cm_conn *b[8];
+	struct mad req;
+
+	(void)state;
+	bed_init(&bed, 32);
+	for (unsigned i = 0; i < 8; i++) {
+		req = req_of(100 + i, 0x100 + i);
+		assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+		b[i] = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
+	}
+	req = req_of(200, 0x200);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(rej_taken(&req), CM_REJ_NO_RESOURCES);
+	/* Whatever becomes of one of them, there is room for another. */
+	assert_int_equal(cm_reject(b[0], CM_REJ_CONSUMER, NULL, 0, bed.now), 0);
+	bed_take(&bed, B);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	cm_release(b[0], bed.now);
+	b[0] = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
+	assert_int_equal(cm_accept(b[1], &bed_qp, NULL, 0, bed.now), 0);
+	bed_take(&bed, B);
+	req = req_of(201, 0x201);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	bed_event(&bed, B, CM_EVENT_REQUEST);
+	assert_int_equal(bed.listener->pending, 8);
+	for (unsigned i = 0; i < 32; i++)
+		if (bed.cm[B]->conns[i].state != CM_FREE)
+			cm_release(&bed.cm[B]->conns[i], bed.now);
+	assert_int_equal(bed.listener->pending, 0);
+	bed_run(&bed, 200 * SEC_NS);
+	bed_fini(&bed);
+}
+
+/* All connections in use: what was only kept for a lost answer goes, the rest is
+ * rejected. */
+static void
+exhausted(void **state)
+{
+	struct cm_request r = bed_request(B, 0x500);
+	struct cm_conn *conn;
+	struct mad req;
+
+	(void)state;
+	bed_init(&bed, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		req = req_of(100 + i, 0x100 + i);
+		assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+		conn = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
+		if (i < 2) {
+			cm_release(conn, bed.now);
+			bed_take(&bed, B);
+		}
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		req = req_of(200 + i, 0x200 + i);
+		assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+		bed_event(&bed, B, CM_EVENT_REQUEST);
+	}
+	req = req_of(300, 0x300);
+	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(rej_taken(&req), CM_REJ_NO_RESOURCES);
+	assert_int_equal(cm_connect(bed.cm[B], &r, NULL, bed.now, &conn), -ENOSPC);
+	assert_int_equal(cm_sidr_request(bed.cm[B], &r, NULL, bed.now, &conn), -ENOSPC);
+	for (unsigned i = 0; i < 4; i++)
+		cm_release(&bed.cm[B]->conns[i], bed.now);
+	bed_run(&bed, 20 * SEC_NS);
+	bed_fini(&bed);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rejected_for_what_it_says),
+		cmocka_unit_test(cannot_be),
+		cmocka_unit_test(transports),
+		cmocka_unit_test(again_in_each_state),
+		cmocka_unit_test(rejected_again),
+		cmocka_unit_test(stale_peer),
+		cmocka_unit_test(borrowed_guid),
+		cmocka_unit_test(backlog),
+		cmocka_unit_test(exhausted),
+	};
+
+	return cmocka_run_group_tests_name("rx_req", tests, NULL, NULL);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages that should not come: in each state, for each id, again, and from others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "../rand.h"
+#include "bed.h"
+
+#include <cmocka.h>
+
+static struct bed bed;
+
+/* A message of b's to a, or of a's to b, as of this connection. */
+static struct mad
+made(const struct cm_conn *to, enum mad_attr attr)
+{
+	uint32_t ids[2] = {rte_cpu_to_be_32(to->remote_id != 0 ? to->remote_id : 0x5555),
+		rte_cpu_to_be_32(to->local_id)};
+	struct mad mad;
+
+	mad_init(&mad, attr, 99);
+	memcpy(mad.data, ids, sizeof(ids));
+	if (attr == MAD_DREQ)
+		mad_put(&mad, MAD_DREQ_remote_qpn, to->local_qpn);
+	if (attr == MAD_REP) {
+		mad_put(&mad, MAD_REP_local_qpn, 0x999);
+		mad_put(&mad, MAD_REP_ca_guid, 0x9999);
+	}
+	return mad;
+}
+
+/* Brings a connection into a state: the side that is in it, and the connection. */
+static struct cm_conn *
+conn_in(enum cm_state want, unsigned *side)
+{
+	struct cm_conn *a, *b;
+
+	bed_init(&bed, 4);
+	*side = want == CM_REQ_RCVD || want == CM_REP_SENT ? B : A;
+	if (want == CM_REQ_SENT) {
+		a = bed_connect(&bed);
+		bed_take(&bed, A);
+		return a;
+	}
+	if (want == CM_REQ_RCVD) {
+		bed_requested(&bed, &b);
+		return b;
+	}
+	a = want == CM_REP_RCVD || want == CM_REP_SENT ? bed_replied(&bed, &b)
+						       : bed_established(&bed, &b);
+	if (want == CM_DREQ_SENT || want == CM_TIMEWAIT) {
+		cm_disconnect(a, NULL, 0, bed.now);
+		bed_take(&bed, A);
+	}
+	if (want == CM_TIMEWAIT) {
+		struct mad drep = made(a, MAD_DREP);
+
+		assert_int_equal(bed_give(&bed, A, &drep), CM_DROP_none);
+		bed_event(&bed, A, CM_EVENT_DISCONNECTED);
+	}
+	return *side == A ? a : b;
+}
+
+/* Each message in each state: what becomes of it, the state after it, what is answered.
+ */
+static const struct {
+	enum cm_state state;
+	enum mad_attr attr;
+	enum cm_drop why;
+	enum cm_state then;
+	int answer; /* an attribute, 0: none */
+} table[] = {
+	{CM_REQ_SENT, MAD_REP, CM_DROP_none, CM_REP_RCVD, 0},
+	{CM_REQ_SENT, MAD_RTU, CM_DROP_state, CM_REQ_SENT, 0},
+	{CM_REQ_SENT, MAD_REJ, CM_DROP_none, CM_CLOSED, 0},
+	{CM_REQ_SENT, MAD_MRA, CM_DROP_none, CM_REQ_SENT, 0},
+	{CM_REQ_SENT, MAD_DREQ, CM_DROP_state, CM_REQ_SENT, MAD_DREP},
+	{CM_REQ_SENT, MAD_DREP, CM_DROP_state, CM_REQ_SENT, 0},
+	{CM_REQ_SENT, MAD_LAP, CM_DROP_none, CM_REQ_SENT, MAD_APR},
+	{CM_REQ_SENT, MAD_APR, CM_DROP_state, CM_REQ_SENT, 0},
+	{CM_REP_RCVD, MAD_REP, CM_DROP_field, CM_REP_RCVD, 0}, /* of another QP */
+	{CM_REP_RCVD, MAD_RTU, CM_DROP_state, CM_REP_RCVD, 0},
+	{CM_REP_RCVD, MAD_REJ, CM_DROP_none, CM_TIMEWAIT, 0},
+	{CM_REP_RCVD, MAD_MRA, CM_DROP_state, CM_REP_RCVD, 0},
+	{CM_REP_RCVD, MAD_DREQ, CM_DROP_none, CM_TIMEWAIT, MAD_DREP},
+	{CM_REP_RCVD, MAD_DREP, CM_DROP_state, CM_REP_RCVD, 0},
+	{CM_REQ_RCVD, MAD_REP, CM_DROP_state, CM_REQ_RCVD, 0},
+	{CM_REQ_RCVD, MAD_RTU, CM_DROP_state, CM_REQ_RCVD, 0},
+	{CM_REQ_RCVD, MAD_REJ, CM_DROP_none, CM_CLOSED, 0},
+	{CM_REQ_RCVD, MAD_MRA, CM_DROP_state, CM_REQ_RCVD, 0},
+	{CM_REQ_RCVD, MAD_DREQ, CM_DROP_none, CM_TIMEWAIT, MAD_DREP},
+	{CM_REQ_RCVD, MAD_DREP, CM_DROP_state, CM_REQ_RCVD, 0},
+	{CM_REP_SENT, MAD_REP, CM_DROP_state, CM_REP_SENT, 0},
+	{CM_REP_SENT, MAD_RTU, CM_DROP_none, CM_ESTABLISHED, 0},
+	{CM_REP_SENT, MAD_REJ, CM_DROP_none, CM_TIMEWAIT, 0},
+	{CM_REP_SENT, MAD_MRA, CM_DROP_state, CM_REP_SENT, 0}, /* of a REQ */
+	{CM_REP_SENT, MAD_DREQ, CM_DROP_none, CM_TIMEWAIT, MAD_DREP},
+	{CM_REP_SENT, MAD_DREP, CM_DROP_state, CM_REP_SENT, 0},
+	{CM_ESTABLISHED, MAD_REP, CM_DROP_field, CM_ESTABLISHED, 0},
+	{CM_ESTABLISHED, MAD_RTU, CM_DROP_duplicate, CM_ESTABLISHED, 0},
+	{CM_ESTABLISHED, MAD_REJ, CM_DROP_none, CM_TIMEWAIT, 0},
+	{CM_ESTABLISHED, MAD_MRA, CM_DROP_state, CM_ESTABLISHED, 0},
+	{CM_ESTABLISHED, MAD_DREQ, CM_DROP_none, CM_TIMEWAIT, MAD_DREP},
+	{CM_ESTABLISHED, MAD_DREP, CM_DROP_state, CM_ESTABLISHED, 0},
+	{CM_ESTABLISHED, MAD_LAP, CM_DROP_none, CM_ESTABLISHED, MAD_APR},
+	{CM_ESTABLISHED, MAD_APR, CM_DROP_state, CM_ESTABLISHED, 0},
+	{CM_DREQ_SENT, MAD_REP, CM_DROP_state, CM_DREQ_SENT, 0},
+	{CM_DREQ_SENT, MAD_RTU, CM_DROP_state, CM_DREQ_SENT, 0},
+	{CM_DREQ_SENT, MAD_REJ, CM_DROP_none, CM_TIMEWAIT, 0},
+	{CM_DREQ_SENT, MAD_MRA, CM_DROP_state, CM_DREQ_SENT, 0},
+	{CM_DREQ_SENT, MAD_DREQ, CM_DROP_none, CM_TIMEWAIT, MAD_DREP},
+	{CM_DREQ_SENT, MAD_DREP, CM_DROP_none, CM_TIMEWAIT, 0},
+	{CM_TIMEWAIT, MAD_REP, CM_DROP_state, CM_TIMEWAIT, 0},
+	{CM_TIMEWAIT, MAD_RTU, CM_DROP_state, CM_TIMEWAIT, 0},
+	{CM_TIMEWAIT, MAD_REJ, CM_DROP_state, CM_TIMEWAIT, 0},
+	{CM_TIMEWAIT, MAD_MRA, CM_DROP_state, CM_TIMEWAIT, 0},
+	{CM_TIMEWAIT, MAD_DREQ, CM_DROP_none, CM_TIMEWAIT, MAD_DREP},
+	{CM_TIMEWAIT, MAD_DREP, CM_DROP_state, CM_TIMEWAIT, 0},
+};
+
+static void
+each_in_each_state(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(table); i++) {
+		unsigned side;
+		struct cm_conn *conn = conn_in(table[i].state, &side);
+		struct mad mad = made(conn, table[i].attr);
+		enum cm_drop why = bed_give(&bed, side, &mad);
+
+		if (why != table[i].why || conn->state != table[i].then)
+			fail_msg("row %u: %d, then %s", i, why, cm_state_name(conn));
+		assert_int_equal(bed.cm[side]->stats.drop[why] >= 1, true);
+		if (table[i].answer != 0) {
+			struct mad answer = bed_take(&bed, side);
+
+			assert_int_equal(mad_attr_of(&answer), table[i].answer);
+			assert_true(answer.tid == 99);
+			assert_int_equal(mad_local_id(&answer), mad_remote_id(&mad));
+			assert_int_equal(mad_remote_id(&answer), mad_local_id(&mad));
+		}
+		assert_false(cm_tx(bed.cm[side], &mad, &bed.flights[0].path));
+		cm_destroy(bed.cm[A]);
+		cm_destroy(bed.cm[B]);
+	}
+}
+
+/* From another address, or with the wrong one of the peer's ids, or a wrong QPN: nothing.
+ */
+static void
+not_from_the_peer(void **state)
+{
+	static const enum mad_attr attrs[] = {
+		MAD_MRA, MAD_REJ, MAD_REP, MAD_RTU, MAD_DREQ, MAD_DREP, MAD_LAP, MAD_APR};
+	struct cm_path path = bed_path(A);
+	struct cm_conn *a;
+	unsigned side;
+
+	(void)state;
+	a = conn_in(CM_ESTABLISHED, &side);
+	path.dgid[15] = 77;
+	for (unsigned i = 0; i < RTE_DIM(attrs); i++) {
+		struct mad mad = made(a, attrs[i]);
+		uint32_t id = rte_cpu_to_be_32(a->remote_id + 1);
+
+		assert_int_equal(
+			cm_rx(bed.cm[A], (uint8_t *)&mad, MAD_LEN, &path, bed.now),
+			CM_DROP_address);
+		memcpy(mad.data, &id, 4);
+		assert_int_equal(bed_give(&bed, A, &mad), CM_DROP_ids);
+		assert_int_equal(a->state, CM_ESTABLISHED);
+	}
+	struct mad dreq = made(a, MAD_DREQ);
+
+	mad_put(&dreq, MAD_DREQ_remote_qpn, 0x112);
+	assert_int_equal(bed_give(&bed, A, &dreq), CM_DROP_field);
+	bed_quiet(&bed, A);
+	cm_destroy(bed.cm[A]);
+	cm_destroy(bed.cm[B]);
+}
+
+/* A REP to the end that has sent one. */
+static void
+rep_to_the_passive(void **state)
+{
+	struct cm_conn *a, *b;
+	struct mad rep;
+
+	(void)state;
+	bed_init(&bed, 4);
+	a = bed_established(&bed, &b);
+	rep = made(b, MAD_REP);
+	assert_int_equal(bed_give(&bed, B, &rep), CM_DROP_state);
+	assert_int_equal(b->state, CM_ESTABLISHED);
+	cm_release(a, bed.now);
+	cm_release(b, bed.now);
+	bed_fini(&bed);
+}
+
+/* Ids that were never given. Whoever waits for an answer gets it, and no answer is
+ * answered. */
+static void
+nobodys_ids(void **state)
+{
+	static const struct {
+		enum mad_attr attr;
+		int answer;
+	} rows[] = {{MAD_MRA, 0}, {MAD_REJ, 0}, {MAD_REP, MAD_REJ}, {MAD_RTU, 0},
+		{MAD_DREQ, MAD_DREP}, {MAD_DREP, 0}, {MAD_LAP, MAD_APR}, {MAD_APR, 0},
+		{MAD_SIDR_REP, 0}};
+	struct cm_path path;
+	struct mad mad, answer;
+
+	(void)state;
+	bed_init(&bed, 4);
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		mad_init(&mad, rows[i].attr, 7);
+		mad.data[3] = 0x11;
+		mad.data[7] = 0x22;
+		assert_int_equal(bed_give(&bed, B, &mad), CM_DROP_ids);
+		if (rows[i].answer != 0) {
+			answer = bed_take(&bed, B);
+			assert_int_equal(mad_attr_of(&answer), rows[i].answer);
+			assert_int_equal(mad_local_id(&answer), 0x22);
+			assert_int_equal(mad_remote_id(&answer), 0x11);
+			assert_true(answer.tid == 7);
+		}
+		if (rows[i].attr == MAD_REP)
+			assert_int_equal(
+				mad_get(&answer, MAD_REJ_reason), CM_REJ_INVALID_ID);
+		if (rows[i].attr == MAD_LAP)
+			assert_int_equal(mad_get(&answer, MAD_APR_status), 1);
+		assert_false(cm_tx(bed.cm[B], &mad, &path));
+	}
+	assert_int_equal(bed.cm[B]->stats.drop[CM_DROP_ids], RTE_DIM(rows));
+	bed_fini(&bed);
+}
+
+/* The peer that gave up a REQ does not know our id: its GUID and its own id find it. */
+static void
+rej_by_guid(void **state)
+{
+	struct cm_conn *a, *b;
+	struct mad rej;
+
+	(void)state;
+	bed_init(&bed, 4);
+	a = bed_requested(&bed, &b);
+	cm_release(a, bed.now);
+	rej = bed_take(&bed, A);
+	assert_int_equal(mad_get(&rej, MAD_REJ_reason), CM_REJ_TIMEOUT);
+	assert_int_equal(mad_remote_id(&rej), 0);
+	mad_put(&rej, MAD_REJ_info_len, 7);
+	assert_int_equal(bed_give(&bed, B, &rej), CM_DROP_ids);
+	mad_put(&rej, MAD_REJ_info_len, 8);
+	assert_int_equal(bed_give(&bed, B, &rej), CM_DROP_none);
+	assert_int_equal(bed_event(&bed, B, CM_EVENT_REJECTED).status, CM_REJ_TIMEOUT);
+	cm_release(b, bed.now);
+	bed_fini(&bed);
+}
+
+/* A REP with what cannot be leaves the REQ waiting for a good one. */
+static void
+bad_rep(void **state)
+{
+	static const uint32_t qpns[] = {0, 1, 0xFFFFFF};
+	struct cm_conn *a;
+	unsigned side;
+	struct mad rep;
+
+	(void)state;
+	a = conn_in(CM_REQ_SENT, &side);
+	for (unsigned i = 0; i < RTE_DIM(qpns); i++) {
+		rep = made(a, MAD_REP);
+		mad_put(&rep, MAD_REP_local_qpn, qpns[i]);
+		assert_int_equal(bed_give(&bed, A, &rep), CM_DROP_field);
+	}
+	rep = made(a, MAD_REP);
+	mad_put(&rep, MAD_REP_local_id, 0);
+	assert_int_equal(bed_give(&bed, A, &rep), CM_DROP_field);
+	assert_int_equal(a->state, CM_REQ_SENT);
+	cm_destroy(bed.cm[A]);
+	cm_destroy(bed.cm[B]);
+}
+
+/* A REP that names a QP which a connection of ours has as its peer: the old one is over.
+ */
+static void
+rep_of_a_stale_peer(void **state)
+{
+	struct cm_conn *a, *b, *again;
+	struct cm_request req = bed_request(A, 0x112);
+	struct mad mad;
+
+	(void)state;
+	bed_init(&bed, 4);
+	a = bed_established(&bed, &b);
+	assert_int_equal(cm_connect(bed.cm[A], &req, "again", bed.now, &again), 0);
+	bed_take(&bed, A);
+	mad = made(again, MAD_REP);
+	mad_put(&mad, MAD_REP_local_qpn, 0x222);
+	mad_put(&mad, MAD_REP_ca_guid, 0x2222);
+	assert_int_equal(bed_give(&bed, A, &mad), CM_DROP_none);
+	assert_int_equal(bed_event(&bed, A, CM_EVENT_DISCONNECTED).conn == a, true);
+	assert_int_equal(bed_event(&bed, A, CM_EVENT_REJECTED).status, CM_REJ_STALE);
+	mad = bed_take(&bed, A);
+	assert_int_equal(mad_attr_of(&mad), MAD_DREQ);
+	mad = bed_take(&bed, A);
+	assert_int_equal(mad_get(&mad, MAD_REJ_reason), CM_REJ_STALE);
+	cm_release(a, bed.now);
+	cm_release(b, bed.now);
+	cm_release(again, bed.now);
+	bed_run(&bed, 20 * SEC_NS);
+	bed_fini(&bed);
+}
+
+/* Bits bent anywhere in messages of both directions: nothing falls over, and all is over
+ * in the end. */
+static void
+bent(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		uint64_t r = seed;
+		struct cm_conn *a, *b;
+		struct cm_event e;
+
+		bed_init(&bed, 4);
+		a = bed_established(&bed, &b);
+		for (unsigned i = 0; i < 40; i++) {
+			struct mad mad = made(rand_below(&r, 2) ? a : b,
+				MAD_ATTR_FIRST + rand_below(&r, 11));
+
+			for (unsigned k = rand_below(&r, 4); k != 0; k--)
+				((uint8_t *)&mad)[rand_below(&r, MAD_LEN)] ^=
+					(uint8_t)(1u << rand_below(&r, 8));
+			bed_give(&bed, rand_below(&r, 2), &mad);
+			bed_run(&bed, rand_below(&r, 2) * SEC_NS);
+		}
+		for (unsigned i = 0; i < 2; i++)
+			while (cm_next_event(bed.cm[i], &e))
+				if (e.type == CM_EVENT_REQUEST ||
+					e.type == CM_EVENT_SIDR_REQUEST)
+					cm_release(e.conn, bed.now);
+		cm_release(a, bed.now);
+		cm_release(b, bed.now);
+		bed_run(&bed, 300 * SEC_NS);
+		bed_fini(&bed);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_in_each_state),
+		cmocka_unit_test(not_from_the_peer),
+		cmocka_unit_test(rep_to_the_passive),
+		cmocka_unit_test(nobodys_ids),
+		cmocka_unit_test(rej_by_guid),
+		cmocka_unit_test(bad_rep),
+		cmocka_unit_test(rep_of_a_stale_peer),
+		cmocka_unit_test(bent),
+	};
+
+	return cmocka_run_group_tests_name("rx", tests, NULL, NULL);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Users who do at random what users do, over a wire that loses, repeats, delays and
+ * reorders. What must hold: both ends agree on who is connected, each event comes once
+ * and in order, and when the users have gone nothing is left after the documented time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rand.h"
+#include "bed.h"
+
+#include <cmocka.h>
+
+#define SEEDS 300
+#define CONNS 24
+#define STEPS 120
+#define QUIET_NS (17 * (REQ_WAIT_NS + code_ns(CM_MRA_MAX)) + 100 * SEC_NS)
+
+struct user {
+	unsigned side;
+	struct cm_conn *conn; /* NULL: free */
+	uint32_t events;      /* seen */
+	struct user *peer;    /* of an established connection */
+	uint32_t qpn, peer_qpn;
+};
+
+struct world {
+	struct bed bed;
+	uint64_t rand;
+	unsigned loss, copies; /* of 100 */
+	uint64_t jitter_ns;
+	struct user users[2 * CONNS];
+	uint32_t next_qpn;
+	unsigned both; /* connections that both ends saw established */
+};
+
+static struct world w;
+
+static void
+wire_put(struct flight *f)
+{
+	struct bed *bed = &w.bed;
+	unsigned at = bed->flight_count;
+
+	if (bed->flight_count == RTE_DIM(bed->flights))
+		return;
+	f->at = bed->now + WIRE_NS + rand_below(&w.rand, w.jitter_ns + 1);
+	while (at != 0 && bed->flights[at - 1].at > f->at)
+		at--;
+	memmove(&bed->flights[at + 1], &bed->flights[at],
+		(bed->flight_count - at) * sizeof(*f));
+	bed->flights[at] = *f;
+	bed->flight_count++;
+}
+
+static void
+send_all(void)
+{
+	for (unsigned from = 0; from < 2; from++) {
+		struct flight f = {.to = !from};
+		struct cm_path path;
+
+		while (cm_tx(w.bed.cm[from], &f.mad, &path)) {
+			memcpy(f.path.sgid, path.dgid, 16);
+			memcpy(f.path.dgid, path.sgid, 16);
+			for (bool more = true; more;
+				more = rand_below(&w.rand, 100) < w.copies)
+				if (rand_below(&w.rand, 100) >= w.loss)
+					wire_put(&f);
+		}
+	}
+}
+
+static struct user *
+user_of(struct cm_conn *conn)
+{
+	for (unsigned i = 0; i < RTE_DIM(w.users); i++)
+		if (w.users[i].conn == conn)
+			return &w.users[i];
+	return NULL;
+}
+
+static struct user *
+user_new(unsigned side, struct cm_conn *conn)
+{
+	struct user *u = user_of(NULL);
+
+	if (u != NULL)
+		*u = (struct user){.side = side, .conn = conn};
+	return u;
+}
+
+static void
+user_gone(struct user *u)
+{
+	cm_release(u->conn, w.bed.now);
+	u->conn = NULL;
+}
+
+static void
+request(struct cm_event *e, unsigned side)
+{
+	struct user *u = user_new(side, e->conn);
+	struct cm_qp qp = bed_qp;
+
+	if (u == NULL) {
+		cm_release(e->conn, w.bed.now);
+		return;
+	}
+	u->peer_qpn = e->qp.qpn;
+	u->qpn = qp.qpn = w.next_qpn++;
+	if (rand_below(&w.rand, 8) == 0)
+		return; /* takes his time */
+	/* The peer may have given up by now. */
+	if (rand_below(&w.rand, 8) == 0)
+		(void)cm_reject(u->conn, CM_REJ_CONSUMER, "no", 2, w.bed.now);
+	else
+		(void)cm_accept(u->conn, &qp, "yes", 3, w.bed.now);
+}
+
+/* The one at the other end, by both QPNs. */
+static struct user *
+other_end(const struct user *u)
+{
+	for (unsigned i = 0; i < RTE_DIM(w.users); i++)
+		if (w.users[i].conn != NULL && w.users[i].qpn == u->peer_qpn &&
+			w.users[i].side != u->side)
+			return &w.users[i];
+	return NULL;
+}
+
+static void
+event(unsigned side, struct cm_event *e)
+{
+	struct user *u = user_of(e->conn);
+
+	if (e->type == CM_EVENT_REQUEST) {
+		assert_null(u);
+		request(e, side);
+		return;
+	}
+	assert_non_null(u);
+	assert_int_equal(u->side, side);
+	/* Once, and nothing but the end of the time wait behind an end. */
+	assert_int_equal(u->events & 1u << e->type, 0);
+	if (e->type != CM_EVENT_GONE)
+		assert_int_equal(u->events & (1u << CM_EVENT_REJECTED |
+						     1u << CM_EVENT_UNREACHABLE |
+						     1u << CM_EVENT_DISCONNECTED),
+			0);
+	assert_int_equal(u->events & 1u << CM_EVENT_GONE, 0);
+	u->events |= 1u << e->type;
+	if (e->type == CM_EVENT_REPLY) {
+		u->peer_qpn = e->qp.qpn;
+		if (rand_below(&w.rand, 8) == 0)
+			(void)cm_reject(u->conn, CM_REJ_NO_QP, NULL, 0, w.bed.now);
+		else if (rand_below(&w.rand, 8) != 0)
+			(void)cm_confirm(u->conn, NULL, 0, w.bed.now);
+	} else if (e->type == CM_EVENT_ESTABLISHED) {
+		/* The other end names this QP, unless it has gone, or its user did not
+		 * wait. */
+		struct user *o = other_end(u);
+
+		if (o != NULL && o->events & 1u << CM_EVENT_REPLY) {
+			assert_int_equal(o->peer_qpn, u->qpn);
+			w.both++;
+		}
+	}
+}
+
+static void
+events_all(void)
+{
+	struct cm_event e;
+
+	for (unsigned side = 0; side < 2; side++)
+		while (cm_next_event(w.bed.cm[side], &e))
+			event(side, &e);
+}
+
+static void
+time_pass(uint64_t ns)
+{
+	struct bed *bed = &w.bed;
+	uint64_t end = bed->now + ns;
+
+	for (;;) {
+		uint64_t next = end;
+
+		send_all();
+		events_all();
+		send_all();
+		if (bed->flight_count != 0)
+			next = RTE_MIN(next, bed->flights[0].at);
+		for (unsigned i = 0; i < 2; i++)
+			next = RTE_MIN(next, cm_deadline(bed->cm[i]));
+		if (next >= end)
+			break;
+		bed->now = RTE_MAX(bed->now + 1, next);
+		for (unsigned i = 0; i < 2; i++)
+			cm_run(bed->cm[i], bed->now);
+		while (bed->flight_count != 0 && bed->flights[0].at <= bed->now) {
+			struct flight f = bed->flights[0];
+
+			memmove(bed->flights, bed->flights + 1,
+				--bed->flight_count * sizeof(f));
+			cm_rx(bed->cm[f.to], (const uint8_t *)&f.mad, MAD_LEN, &f.path,
+				bed->now);
+		}
+	}
+	bed->now = end;
+}
+
+static void
+step(void)
+{
+	struct user *u = &w.users[rand_below(&w.rand, RTE_DIM(w.users))];
+	struct cm_request r = bed_request(A, 0);
+	struct cm_conn *conn;
+
+	switch (rand_below(&w.rand, 6)) {
+	case 0:
+	case 1:
+		if (user_of(NULL) == NULL)
+			break;
+		r.qp.qpn = w.next_qpn++;
+		r.service_id += rand_below(&w.rand, 10) == 0;
+		if (cm_connect(w.bed.cm[A], &r, NULL, w.bed.now, &conn) == 0)
+			user_new(A, conn)->qpn = r.qp.qpn;
+		break;
+	case 2:
+		if (u->conn != NULL)
+			(void)cm_disconnect(u->conn, "bye", 3, w.bed.now);
+		break;
+	case 3:
+		if (u->conn != NULL && rand_below(&w.rand, 2) == 0)
+			user_gone(u);
+		break;
+	case 4:
+		if (u->conn != NULL && rand_below(&w.rand, 2) == 0)
+			(void)cm_established(u->conn, w.bed.now);
+		break;
+	default:
+		break;
+	}
+	time_pass(rand_magnitude(&w.rand, 34));
+}
+
+static void
+seed_run(uint64_t seed)
+{
+	w = (struct world){.rand = seed, .next_qpn = 0x1000};
+	bed_init(&w.bed, rand_below(&w.rand, 4) == 0 ? 6 : 2 * CONNS);
+	w.loss = (unsigned)rand_below(&w.rand, 3) * 15;
+	w.copies = (unsigned)rand_below(&w.rand, 3) * 15;
+	w.jitter_ns = rand_below(&w.rand, 2) * rand_magnitude(&w.rand, 33);
+	for (unsigned i = 0; i < STEPS; i++)
+		step();
+	for (unsigned i = 0; i < RTE_DIM(w.users); i++)
+		if (w.users[i].conn != NULL)
+			user_gone(&w.users[i]);
+	time_pass(QUIET_NS);
+	assert_int_equal(w.bed.flight_count, 0);
+	/* A request may have come after its listener's user was done. */
+	for (unsigned i = 0; i < RTE_DIM(w.users); i++)
+		if (w.users[i].conn != NULL)
+			user_gone(&w.users[i]);
+	time_pass(QUIET_NS);
+	bed_fini(&w.bed);
+}
+
+static uint64_t
+number_of(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text != NULL ? strtoull(text, NULL, 0) : otherwise;
+}
+
+static uint64_t running;
+
+static void
+print_seed(void)
+{
+	if (running != 0)
+		fprintf(stderr, "failed with ROCADE_SEED=%llu\n",
+			(unsigned long long)running);
+}
+
+static void
+sweep(void **state)
+{
+	uint64_t first = number_of("ROCADE_SEED", 1), both = 0;
+	uint64_t count = getenv("ROCADE_SEED") ? 1 : number_of("ROCADE_SEEDS", SEEDS);
+
+	(void)state;
+	for (running = first; running < first + count; running++) {
+		seed_run(running);
+		both += w.both;
+	}
+	running = 0;
+	if (count > 1)
+		assert_true(both > count);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	print_seed();
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(sweep, teardown),
+	};
+
+	return cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
+}
