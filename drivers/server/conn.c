@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -123,7 +124,7 @@ reply_send(struct conn *conn, const struct sw_reply *reply, const int *fds, unsi
 	       (ssize_t)sizeof(*reply);
 }
 
-/* What needs descriptors: attaching, and the state as a text. */
+/* What is not the switch's: attaching, and questions. */
 static bool
 answer(struct conn *conn, struct sw_reply *reply)
 {
@@ -138,6 +139,13 @@ answer(struct conn *conn, struct sw_reply *reply)
 		fds[0] = status_fd(conn->daemon);
 		reply->error = fds[0] < 0 ? -fds[0] : 0;
 		n = 1;
+	} else if (reply->error == 0 && reply->type == SW_REPORT) {
+		reply->error = -report_fd(conn, reply->qpn, &reply->client_id, &fds[0]);
+		n = 1;
+	} else if (reply->error == 0 && reply->type == SW_REPORT_ASK) {
+		if (reply->qpn == 0)
+			report_ask(conn->daemon);
+		reply->qpn = report_missing(conn->daemon);
 	}
 	if (reply->error != 0)
 		return reply_send(conn, reply, NULL, 0);
@@ -188,6 +196,28 @@ process_watch(struct conn *conn)
 	return 0;
 }
 
+/* What the process is called; it may be anything. */
+static void
+name_read(struct conn *conn)
+{
+	char path[64];
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)conn->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	len = read(fd, conn->name, sizeof(conn->name) - 1);
+	close(fd);
+	for (ssize_t i = 0; i < len; i++) {
+		if (conn->name[i] == '\n')
+			conn->name[i] = '\0';
+		else if (conn->name[i] < ' ' || strchr("\"\\\x7f", conn->name[i]) != NULL)
+			conn->name[i] = '?';
+	}
+}
+
 static struct conn *
 conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 {
@@ -199,6 +229,7 @@ conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 	conn->socket.fd = conn->process.fd = conn->bell.fd = conn->wake_fd = -1;
 	conn->pid = who->pid;
 	conn->uid = who->uid;
+	name_read(conn);
 	if (watch_add(d, &conn->socket, fd, WATCH_CLIENT, conn) != 0) {
 		alloc_put(&alloc_plain, conn, sizeof(*conn));
 		return NULL;

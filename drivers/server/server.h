@@ -36,7 +36,9 @@ struct conn {
 	size_t size;
 	pid_t pid;
 	uid_t uid;
-	bool closing; /* freed at the end of the round */
+	char name[16];  /* printable, without quotes */
+	uint32_t asked; /* for its report: which question, 0: none */
+	bool closing;   /* freed at the end of the round */
 };
 
 TAILQ_HEAD(conns, conn);
@@ -53,6 +55,8 @@ struct rocade_daemon {
 	uint32_t conn_count;
 	uint32_t corrupt_seen; /* of the switch's corrupt_count */
 	int spare_fd;          /* given up to turn somebody away when there is no other */
+	uint32_t asked;        /* questions for reports so far */
+	uint64_t asked_ns;
 	bool bound;
 	bool full; /* of descriptors, when somebody last came */
 	bool stopping;
@@ -86,5 +90,16 @@ watch_close(struct rocade_daemon *d, struct watch *watch);
 /* status.c: a descriptor with the state as JSON, or -errno. */
 int
 status_fd(const struct rocade_daemon *d);
+
+/* report.c: asks every client for its report, if that is not just under way. */
+void
+report_ask(struct rocade_daemon *d);
+/* How many of those that were asked have not answered. */
+uint32_t
+report_missing(const struct rocade_daemon *d);
+/* For conn, of the first client from this id on: its id, and a descriptor with what it
+ * says. -ENOENT, -EPERM (the id is set), -errno. */
+int
+report_fd(const struct conn *conn, uint32_t from, uint32_t *id, int *fd);
 
 #endif

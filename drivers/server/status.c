@@ -23,9 +23,8 @@ client_print(FILE *to, const struct conn *conn)
 	const struct sw_client *c = conn->client;
 
 	fprintf(to,
-		"{\"id\": %u, \"pid\": %d, \"uid\": %u, \"qps\": %u, \"corrupt\": %s, ",
-		c->id, (int)conn->pid, (unsigned)conn->uid, c->qps,
-		c->corrupt ? "true" : "false");
+		"{\"id\": %u, \"pid\": %d, \"uid\": %u, \"name\": \"%s\", \"qp_count\": %u, ",
+		c->id, (int)conn->pid, (unsigned)conn->uid, conn->name, c->qps);
 	fprintf(to, "\"rx_waiting\": %u, ", c->rx.prod - c->rx.cons_seen);
 	stats_print(to, &c->stats);
 	fprintf(to, "}");

@@ -51,6 +51,14 @@ keeper_sleep(struct keeper *k, uint64_t ns)
 	return !__atomic_load_n(&k->stop, __ATOMIC_ACQUIRE);
 }
 
+/* The daemon wants to know how we are. */
+static bool
+is_asked(const struct keeper *k)
+{
+	return unlikely(__atomic_load_n(&k->report->asked, __ATOMIC_RELAXED) !=
+			__atomic_load_n(&k->report->answered, __ATOMIC_RELAXED));
+}
+
 /* Runs the engine until it is idle, or the application has taken over: true. */
 static bool
 keeper_run(struct keeper *k)
@@ -60,6 +68,8 @@ keeper_run(struct keeper *k)
 
 	while (idle < IDLE_TURNS) {
 		idle = engine_try(k->engine) != 0 ? 0 : idle + 1;
+		if (is_asked(k))
+			report_answer(engine_dev(k->engine), k->report);
 		if (engine_drives(k->engine) != drives)
 			return true;
 		if (__atomic_load_n(&k->stop, __ATOMIC_RELAXED))
@@ -107,16 +117,16 @@ keeper_kick(void *keeper)
 }
 
 int
-keeper_start(struct keeper *k, struct engine *engine, int wake_fd, int session_fd,
-	uint32_t *asleep)
+keeper_start(struct keeper *k, struct engine *engine, int session_fd,
+	const struct region *region)
 {
 	sigset_t all, old;
 	int err;
 
 	k->engine = engine;
-	k->wake_fd = wake_fd;
 	k->session_fd = session_fd;
-	k->asleep = asleep;
+	k->asleep = &region->head->rx_asleep;
+	k->report = region->report;
 	/* Signals are the application's threads' to take. */
 	sigfillset(&all);
 	/* Blocked, a fault of its own would end the process before any handler ran. */

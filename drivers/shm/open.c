@@ -68,8 +68,7 @@ engine_start(struct shm *shm)
 		.arg = &shm->keeper,
 		.asleep = &shm->region.head->rx_asleep};
 	engine_set_driver(e, &shm->driver);
-	return keeper_start(&shm->keeper, e, shm->keeper.wake_fd, shm->session.fd,
-		&shm->region.head->rx_asleep);
+	return keeper_start(&shm->keeper, e, shm->session.fd, &shm->region);
 }
 
 /* On failure the port is closed. */

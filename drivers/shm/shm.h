@@ -17,6 +17,7 @@ struct keeper {
 	int kick_fd; /* an eventfd: our own */
 	int session_fd;
 	uint32_t *asleep;
+	struct report *report; /* in memory that the daemon asks in */
 	bool running;
 	bool stop;
 	bool lost; /* the daemon is gone */
@@ -53,12 +54,16 @@ extern const struct dev_hooks shm_hooks; /* arg: the struct shm */
 
 /* keeper.c: -errno. */
 int
-keeper_start(struct keeper *k, struct engine *engine, int wake_fd, int session_fd,
-	uint32_t *asleep);
+keeper_start(struct keeper *k, struct engine *engine, int session_fd,
+	const struct region *region);
 void
 keeper_kick(void *keeper);
 void
 keeper_stop(struct keeper *k);
+
+/* report.c: fills the report and answers the daemon's question with it. */
+void
+report_answer(struct dev *dev, struct report *report);
 
 /* fork.c: the ports of this process. */
 void

@@ -232,6 +232,22 @@ srq_qps_fit(struct dev *dev, const struct srq *srq, uint32_t max_sge)
 	return 0;
 }
 
+void
+dev_srq_list(struct dev *dev, struct srq *srq)
+{
+	pthread_mutex_lock(&dev->lock);
+	LIST_INSERT_HEAD(&dev->srq_list, srq, link);
+	pthread_mutex_unlock(&dev->lock);
+}
+
+void
+dev_srq_unlist(struct dev *dev, struct srq *srq)
+{
+	pthread_mutex_lock(&dev->lock);
+	LIST_REMOVE(srq, link);
+	pthread_mutex_unlock(&dev->lock);
+}
+
 int
 dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask)
 {

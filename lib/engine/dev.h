@@ -84,6 +84,7 @@ struct dev {
 	struct key_table keys;
 	struct qp_table qps;
 	struct srq_table srqs; /* XRC SRQs */
+	LIST_HEAD(, srq) srq_list; /* all of them */
 	uint32_t next_xrcd;
 	struct alloc mem; /* ring memory */
 	unsigned engine_count;
@@ -164,6 +165,12 @@ dev_srq_publish(struct dev *dev, struct srq *srq);
 /* No longer. */
 void
 dev_srq_withdraw(struct dev *dev, struct srq *srq);
+
+/* An SRQ that is complete is the device's, until it goes. */
+void
+dev_srq_list(struct dev *dev, struct srq *srq);
+void
+dev_srq_unlist(struct dev *dev, struct srq *srq);
 
 int
 dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);

@@ -7,6 +7,8 @@
 #ifndef ROCADE_QUEUE_SRQ_H
 #define ROCADE_QUEUE_SRQ_H
 
+#include <sys/queue.h>
+
 #include "queue/event.h"
 #include "queue/recv_ring.h"
 
@@ -29,6 +31,7 @@ struct srq {
 	uint32_t pd;   /* whose keys the SGEs name */
 	uint32_t xrcd; /* the XRC domain's number, 0: not an XRC SRQ */
 	struct cq *cq; /* of an XRC SRQ: what was received from it completes there */
+	LIST_ENTRY(srq) link; /* of the device's; under its lock */
 	uint32_t engines; /* bit per engine with attached QPs; control path */
 	uint32_t qps;	  /* attached; control path */
 	struct async_event limit_event;

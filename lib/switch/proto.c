@@ -96,6 +96,13 @@ client_serve(struct sw_client *c, const struct sw_request *req, struct sw_reply 
 	return err;
 }
 
+/* What anybody may ask who may connect. */
+static bool
+is_question(uint32_t type)
+{
+	return type == SW_STATUS || type == SW_REPORT_ASK || type == SW_REPORT;
+}
+
 bool
 sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client,
 	const void *request, size_t len, struct sw_reply *reply)
@@ -117,7 +124,9 @@ sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client
 		reply->error = EPROTONOSUPPORT;
 	else if (req.type == SW_HELLO || req.type == SW_ATTACH)
 		reply->device = *device;
-	else if (req.type != SW_STATUS)
+	else if (is_question(req.type))
+		reply->qpn = req.qpn;
+	else
 		reply->error = client_serve(client, &req, reply);
 	if (reply->error == 0 && req.type == SW_ATTACH && client != NULL)
 		reply->error = EALREADY;

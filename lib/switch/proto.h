@@ -26,6 +26,13 @@ enum sw_request_type {
 	SW_GROUP_JOIN,
 	SW_GROUP_LEAVE,
 	SW_STATUS, /* the reply carries a descriptor: a text in JSON */
+	/* Asks the clients for their reports, unless that was just done; with qpn 1 it does
+	 * not ask. The reply's qpn: how many have not answered yet. */
+	SW_REPORT_ASK,
+	/* The report of the first client with the id qpn or above: its id, and a descriptor:
+	 * a struct report, as many rows of QPs as it has. ENOENT: there is none; EPERM: it is
+	 * another user's. */
+	SW_REPORT,
 };
 
 struct sw_request {
@@ -67,8 +74,8 @@ struct sw;
 struct sw_client;
 
 /*
- * Serves a request of len bytes: everything but SW_ATTACH and SW_STATUS, which need
- * descriptors and are the caller's when reply->error is 0. client: NULL before it is
+ * Serves a request of len bytes: everything but SW_ATTACH, SW_STATUS and the reports, which
+ * are the caller's when reply->error is 0, with the request's qpn in reply->qpn. client: NULL before it is
  * attached. False: this is not the protocol at all, the caller hangs up.
  */
 bool

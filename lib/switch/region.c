@@ -25,7 +25,7 @@ part(size_t *end, size_t len)
 }
 
 struct offsets {
-	size_t tx_desc, rx_desc, tx_bufs, rx_bufs, end;
+	size_t tx_desc, rx_desc, tx_bufs, rx_bufs, report, end;
 };
 
 static struct offsets
@@ -38,6 +38,7 @@ offsets_of(const struct region_geom *geom)
 	o.rx_desc = part(&o.end, geom->rx_slots * sizeof(struct ring_desc));
 	o.tx_bufs = part(&o.end, (size_t)geom->tx_bufs * geom->buf_size);
 	o.rx_bufs = part(&o.end, (size_t)geom->rx_slots * geom->buf_size);
+	o.report = part(&o.end, sizeof(struct report));
 	return o;
 }
 
@@ -58,5 +59,6 @@ region_init(struct region *region, void *mem, const struct region_geom *geom)
 	region->rx_desc = (struct ring_desc *)(base + o.rx_desc);
 	region->tx_bufs = base + o.tx_bufs;
 	region->rx_bufs = base + o.rx_bufs;
+	region->report = (struct report *)(base + o.report);
 	region->geom = *geom;
 }

@@ -8,6 +8,7 @@
 #ifndef ROCADE_SWITCH_REGION_H
 #define ROCADE_SWITCH_REGION_H
 
+#include "switch/report.h"
 #include "switch/ring.h"
 
 #define REGION_MAX_SLOTS 65536
@@ -33,6 +34,7 @@ struct region {
 	struct ring_desc *rx_desc;
 	uint8_t *tx_bufs;
 	uint8_t *rx_bufs;
+	struct report *report;
 	struct region_geom geom;
 };
 

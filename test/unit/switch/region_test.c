@@ -26,7 +26,9 @@ the_parts_do_not_overlap(void **state)
 	assert_int_equal(*(uint8_t *)(r.rx_desc + good.rx_slots - 1), 3);
 	assert_int_equal(region_tx_buf(&r, good.tx_bufs - 1)[good.buf_size - 1], 4);
 	assert_ptr_equal(region_rx_buf(&r, 1), region_rx_buf(&r, 0) + good.buf_size);
-	assert_true(region_rx_buf(&r, good.rx_slots) <= mem + size);
+	memset(r.report, 6, sizeof(*r.report));
+	assert_int_equal(region_rx_buf(&r, good.rx_slots - 1)[good.buf_size - 1], 5);
+	assert_true((uint8_t *)(r.report + 1) <= mem + size);
 	assert_int_equal(size % 4096, 0);
 	free(mem);
 }

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What clients say about themselves: asked for, and passed on as it is. */
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "engine/clock.h"
+#include "server/server.h"
+
+#define ASK_NS (20 * NS_PER_MS) /* each question wakes every client: not more often */
+
+void
+report_ask(struct rocade_daemon *d)
+{
+	uint64_t now = clock_now();
+	struct conn *conn;
+
+	if (d->asked != 0 && now - d->asked_ns < ASK_NS)
+		return;
+	d->asked_ns = now;
+	d->asked++;
+	TAILQ_FOREACH (conn, &d->conns, link) {
+		if (conn->client == NULL)
+			continue;
+		conn->asked = d->asked;
+		__atomic_store_n(
+			&conn->client->region.report->asked, d->asked, __ATOMIC_RELAXED);
+		conn_wake(conn);
+	}
+}
+
+static bool
+has_answered(const struct conn *conn)
+{
+	const struct report *report = conn->client->region.report;
+
+	/* Pairs with the release in report_answer(). */
+	return __atomic_load_n(&report->answered, __ATOMIC_ACQUIRE) == conn->asked;
+}
+
+uint32_t
+report_missing(const struct rocade_daemon *d)
+{
+	const struct conn *conn;
+	uint32_t missing = 0;
+
+	TAILQ_FOREACH (conn, &d->conns, link)
+		missing +=
+			conn->client != NULL && conn->asked != 0 && !has_answered(conn);
+	return missing;
+}
+
+/* A copy that is nobody's to change any more, without looking at what it says: only how
+ * many rows of it are of use. */
+static int
+report_copy(const struct report *report)
+{
+	uint32_t rows = __atomic_load_n(&report->qp_count, __ATOMIC_RELAXED);
+	size_t len = offsetof(struct report, qps) +
+		     RTE_MIN(rows, (uint32_t)REPORT_QPS) * sizeof(report->qps[0]);
+	int fd = memfd_create("rocade-report", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, report, len) != (ssize_t)len || lseek(fd, 0, SEEK_SET) != 0) {
+		close(fd);
+		return -EIO;
+	}
+	return fd;
+}
+
+int
+report_fd(const struct conn *conn, uint32_t from, uint32_t *id, int *fd)
+{
+	const struct conn *other, *best = NULL;
+
+	TAILQ_FOREACH (other, &conn->daemon->conns, link) {
+		if (other->client != NULL && other->client->id >= from &&
+			(best == NULL || other->client->id < best->client->id))
+			best = other;
+	}
+	if (best == NULL)
+		return -ENOENT;
+	*id = best->client->id;
+	if (conn->uid != 0 && conn->uid != best->uid && conn->uid != geteuid())
+		return -EPERM;
+	*fd = report_copy(best->client->region.report);
+	return *fd < 0 ? *fd : 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What this process tells the daemon about itself, when it is asked. The keeper's. */
+#include <string.h>
+
+#include "engine/engine.h"
+#include "shm/shm.h"
+
+#define CHUNK 64 /* QPs that are looked at while the engines wait */
+
+static void
+srq_fill(const struct srq *srq, struct report_srq *row)
+{
+	*row = (struct report_srq){.srqn = srq->srqn,
+		.fill = recv_ring_outstanding(&srq->ring),
+		.size = srq->ring.max_wr,
+		.limit = srq_limit(srq),
+		.qps = srq->qps,
+		.xrc = srq->xrcd != 0,
+		.error = srq_failed(srq),
+		.limit_events = __atomic_load_n(&srq->limit_fired, __ATOMIC_RELAXED)};
+}
+
+static void
+qp_fill(const struct qp *qp, struct report_qp *row)
+{
+	*row = (struct report_qp){.qpn = qp->qpn,
+		.dest_qpn = qp->dest_qpn,
+		.srqn = qp->srq != NULL ? qp->srq->srqn : 0,
+		.sq_fill = sq_posted(&qp->sq) -
+			   __atomic_load_n(&qp->sq.freed, __ATOMIC_RELAXED),
+		.sq_size = qp->sq.max_wr,
+		.type = qp->type,
+		.state = qp->state,
+		.stats = qp->stats};
+	if (qp->rq != NULL) {
+		row->rq_fill = recv_ring_outstanding(qp->rq);
+		row->rq_size = qp->rq->max_wr;
+	}
+}
+
+static uint32_t
+srqs_fill(const struct dev *dev, struct report *report)
+{
+	const struct srq *srq;
+	uint32_t n = 0;
+
+	LIST_FOREACH(srq, &dev->srq_list, link)
+	{
+		if (n < REPORT_SRQS)
+			srq_fill(srq, &report->srqs[n]);
+		n++;
+	}
+	return n;
+}
+
+/* The gates are passed in between: nobody waits for all of it. */
+static uint32_t
+qps_fill(struct dev *dev, struct report *report)
+{
+	uint32_t n = 0;
+
+	dev_gates_lock(dev);
+	for (uint32_t i = 0; i <= dev->qps.mask && n < dev->qps.count; i++) {
+		if (dev->qps.slots[i] == NULL)
+			continue;
+		if (n < REPORT_QPS)
+			qp_fill(dev->qps.slots[i], &report->qps[n]);
+		if (++n % CHUNK == 0) {
+			dev_gates_unlock(dev);
+			dev_gates_lock(dev);
+		}
+	}
+	dev_gates_unlock(dev);
+	return n;
+}
+
+void
+report_answer(struct dev *dev, struct report *report)
+{
+	uint32_t asked = __atomic_load_n(&report->asked, __ATOMIC_RELAXED);
+
+	/* The lock: no QP and no SRQ comes or goes. */
+	pthread_mutex_lock(&dev->lock);
+	report->srq_count = srqs_fill(dev, report);
+	report->qp_count = qps_fill(dev, report);
+	pthread_mutex_unlock(&dev->lock);
+	dev_stats(dev, &report->stats);
+	/* Pairs with the acquire in the daemon's report_missing(). */
+	__atomic_store_n(&report->answered, asked, __ATOMIC_RELEASE);
+}
