@@ -4,6 +4,7 @@
 verifies every byte of its own: the pair loses nothing, the daemon keeps nothing."""
 
 import contextlib
+import json
 import os
 import random
 import select
@@ -13,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from daemon import BUILD, Daemon  # noqa: E402
+from daemon import BUILD, STATUS_PROGRAM, Daemon  # noqa: E402
 from tap import case, run  # noqa: E402
 
 FLOW = os.path.join(os.path.abspath(BUILD), "test/e2e/flow")
@@ -143,6 +144,10 @@ def hostile():
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
         def wait(way, process):
+            asked = subprocess.run([STATUS_PROGRAM, "--json"], env=daemon.env, check=False,
+                                   capture_output=True, text=True, timeout=PATIENCE_S)
+            case(way + ": rocade-status goes on", asked.returncode == 0 and
+                 len(json.loads(asked.stdout)["clients"]) >= 2, asked.stderr)
             try:
                 text, _ = process.communicate(timeout=PATIENCE_S + HOSTILE_S)
             except subprocess.TimeoutExpired:

@@ -7,7 +7,8 @@
  *   churn     makes, connects, uses and destroys objects of every kind
  *   many N    N QPs
  *   deaf      two processes, of which the receiving one never looks
- *   idle      a target that sleeps until a completion event
+ *   idle      a target that sleeps until a completion event; with 10 receives in an SRQ of
+ *             64, whose limit is 5
  *   fatal WAY a client that expects the end of its device; WAY: event, channel, poll,
  * post, make. Then it opens the device again as soon as there is one
  */
@@ -477,12 +478,34 @@ many(unsigned want)
 	return 0; /* all of them left to the end of the process */
 }
 
+/* An SRQ for others to look at. */
+static struct ibv_srq *
+srq_show(const struct end *e)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 64, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(e->pd, &init);
+	struct ibv_srq_attr limit = {.srq_limit = 5};
+	struct ibv_recv_wr *bad, wr = {.num_sge = 0};
+
+	if (srq == NULL)
+		die("srq");
+	for (unsigned i = 0; i < 10; i++) {
+		if (ibv_post_srq_recv(srq, &wr, &bad) != 0)
+			die("ibv_post_srq_recv");
+	}
+	if (ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT) != 0)
+		die("ibv_modify_srq");
+	return srq;
+}
+
 static int
 idle(void)
 {
+	struct ibv_srq *srq;
 	struct end e;
 
 	end_open(&e);
+	srq = srq_show(&e);
 	if (qp_init(e.qp) != 0 || qp_connect(e.qp, e.qp->qp_num) != 0)
 		die("connect");
 	for (unsigned i = 0; i < DEPTH; i++)
@@ -493,7 +516,7 @@ idle(void)
 	fflush(stdout);
 	while (!input_ended(-1))
 		;
-	return end_close(&e) != 0;
+	return ibv_destroy_srq(srq) != 0 || end_close(&e) != 0;
 }
 
 /* The ways to be when the device ends; each returns when it has noticed. */

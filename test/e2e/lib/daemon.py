@@ -14,6 +14,7 @@ import time
 BUILD = os.environ.get("ROCADE_BUILD", "build")
 ROCADED = os.path.join(BUILD, "app/rocaded/rocaded")
 RUN = os.path.join(BUILD, "app/run/rocade-run")
+STATUS_PROGRAM = os.path.join(BUILD, "app/status/rocade-status")
 LIBRARY = os.path.join(os.path.abspath(BUILD), "drivers/librocade-verbs.so")
 MAGIC = 0x726f6361
 VERSION = 2

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <pwd.h>
+#include <string.h>
+
+#include "snapshot.h"
+#include "view.h"
+
+static const char *
+text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text != NULL ? text : "";
+}
+
+static void
+device_print(FILE *to, const json_t *snapshot)
+{
+	const json_t *device = json_object_get(snapshot, "device");
+	const json_t *address;
+	size_t i;
+
+	fprintf(to, "%s at %s%s: MTU %.0f", text_of(device, "name"),
+		text_of(snapshot, "socket"),
+		json_is_true(json_object_get(device, "local")) ? ", this machine only"
+							       : "",
+		number_of(device, "mtu"));
+	json_array_foreach(json_object_get(device, "addresses"), i, address)
+		fprintf(to, ", %s", json_string_value(address));
+	fprintf(to, "\n%.0f of %.0f QPNs in use",
+		number_of(device, "qpn_count") - number_of(device, "qpns_free"),
+		number_of(device, "qpn_count"));
+	if (number_of(device, "hung_up") != 0)
+		fprintf(to, "; %.0f clients hung up on, for they spoilt their rings",
+			number_of(device, "hung_up"));
+	fprintf(to, "\n\n");
+}
+
+/* With the letter of a thousand, a million and so on. */
+static void
+short_print(FILE *to, double value, int width)
+{
+	static const char units[] = " kMGTP";
+	unsigned unit = 0;
+
+	while (value >= 9999.5 && unit + 2 < sizeof(units)) {
+		value /= 1000;
+		unit++;
+	}
+	fprintf(to, " %*.0f%c", width - 1, value, units[unit]);
+}
+
+static const char *
+user_name(const json_t *client, char *buf, size_t size)
+{
+	const struct passwd *user = getpwuid((uid_t)number_of(client, "uid"));
+
+	snprintf(buf, size, "%.0f", number_of(client, "uid"));
+	return user != NULL ? user->pw_name : buf;
+}
+
+/* Whether a counter says that something was lost, refused or done again. */
+static bool
+is_trouble(const char *name)
+{
+	static const char *const good[] = {"tx_packets", "tx_bytes", "rx_packets",
+		"rx_bytes", "rx_roce", "rx_other", "rx_handoff", "tx_looped", "cqe_saved",
+		"wakeups", "requests", "id", "pid", "uid", "qp_count", "srq_count",
+		"rx_waiting", "tx_held", "rx_linearised"};
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		if (strcmp(name, good[i]) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* The counters of trouble that are not 0, in a line. */
+static void
+trouble_print(FILE *to, const char *whose, const json_t *counters)
+{
+	const char *name, *before = whose;
+	const json_t *value;
+	bool any = false;
+
+	json_object_foreach((json_t *)counters, name, value)
+	{
+		if (!json_is_number(value) || json_number_value(value) == 0 ||
+			!is_trouble(name))
+			continue;
+		fprintf(to, "%s%s %.0f", any ? ", " : before, name,
+			json_number_value(value));
+		any = true;
+	}
+	if (any)
+		fprintf(to, "\n");
+}
+
+static void
+srqs_print(FILE *to, const json_t *client)
+{
+	const json_t *srq;
+	size_t i;
+
+	json_array_foreach(json_object_get(client, "srqs"), i, srq)
+	{
+		fprintf(to, "      %s 0x%06x: %.0f of %.0f",
+			json_is_true(json_object_get(srq, "xrc")) ? "XRC SRQ" : "SRQ",
+			(unsigned)number_of(srq, "srqn"), number_of(srq, "fill"),
+			number_of(srq, "size"));
+		if (number_of(srq, "limit") != 0)
+			fprintf(to, ", limit %.0f", number_of(srq, "limit"));
+		fprintf(to, ", %.0f limit events, %.0f QPs%s\n",
+			number_of(srq, "limit_events"), number_of(srq, "qps"),
+			json_is_true(json_object_get(srq, "error")) ? ", in error" : "");
+	}
+}
+
+static void
+qps_print(FILE *to, const json_t *client)
+{
+	const json_t *qp;
+	size_t i;
+
+	json_array_foreach(json_object_get(client, "qps"), i, qp)
+	{
+		fprintf(to, "      QP 0x%06x %s %s", (unsigned)number_of(qp, "qpn"),
+			text_of(qp, "type"), text_of(qp, "state"));
+		if (number_of(qp, "dest_qpn") != 0)
+			fprintf(to, " to 0x%06x", (unsigned)number_of(qp, "dest_qpn"));
+		fprintf(to, ", SQ %.0f of %.0f", number_of(qp, "sq_fill"),
+			number_of(qp, "sq_size"));
+		if (number_of(qp, "srqn") != 0)
+			fprintf(to, ", SRQ 0x%06x", (unsigned)number_of(qp, "srqn"));
+		else if (number_of(qp, "rq_size") != 0)
+			fprintf(to, ", RQ %.0f of %.0f", number_of(qp, "rq_fill"),
+				number_of(qp, "rq_size"));
+		fprintf(to, "; %.0f sent, %.0f received, %.0f sent again\n",
+			number_of(qp, "tx_msgs"), number_of(qp, "rx_msgs"),
+			number_of(qp, "retransmitted"));
+	}
+	if ((double)i < number_of(client, "qp_count"))
+		fprintf(to, "      and %.0f QPs more\n",
+			number_of(client, "qp_count") - (double)i);
+}
+
+static void
+client_print(FILE *to, const json_t *client, bool qps)
+{
+	const json_t *rates = json_object_get(client, "rates");
+	const json_t *moved = rates != NULL ? rates : client;
+	char uid[24];
+
+	fprintf(to, "%4.0f %7.0f %-10.10s %-15s %6.0f %5.0f", number_of(client, "id"),
+		number_of(client, "pid"), user_name(client, uid, sizeof(uid)),
+		text_of(client, "name"), number_of(client, "qp_count"),
+		number_of(client, "srq_count"));
+	short_print(to, number_of(moved, "tx_packets"), 8);
+	short_print(to, number_of(moved, "tx_bytes"), 8);
+	short_print(to, number_of(moved, "rx_packets"), 8);
+	short_print(to, number_of(moved, "rx_bytes"), 8);
+	fprintf(to, "%s\n",
+		json_is_false(json_object_get(client, "answered")) ? "  does not answer"
+								   : "");
+	trouble_print(to, "      daemon: ", client);
+	trouble_print(to, "      engine: ", json_object_get(client, "engine"));
+	srqs_print(to, client);
+	if (qps)
+		qps_print(to, client);
+}
+
+void
+view_print(FILE *to, const json_t *snapshot, bool qps)
+{
+	const json_t *clients = json_object_get(snapshot, "clients");
+	const json_t *client;
+	bool rates = false;
+	size_t i;
+
+	device_print(to, snapshot);
+	json_array_foreach(clients, i, client) rates |=
+		json_object_get(client, "rates") != NULL;
+	fprintf(to, "%4s %7s %-10s %-15s %6s %5s %8s %8s %8s %8s\n", "id", "pid", "user",
+		"program", "QPs", "SRQs", rates ? "tx pkt/s" : "tx pkt",
+		rates ? "tx B/s" : "tx B", rates ? "rx pkt/s" : "rx pkt",
+		rates ? "rx B/s" : "rx B");
+	json_array_foreach(clients, i, client) client_print(to, client, qps);
+	if (json_array_size(clients) == 0)
+		fprintf(to, "no clients\n");
+	trouble_print(to, "those that have left: ", json_object_get(snapshot, "gone"));
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rocade_status(): the daemon's view of its clients, and what they say themselves. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#include <rocade/status.h>
+
+#include "shm/session.h"
+#include "switch/socket.h"
+#include "verbs/error.h"
+
+#define PATIENCE_MS 200 /* for clients that do not run just now */
+#define GLANCE_MS 2
+
+static const char *
+type_name(uint8_t type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return "RC";
+	case IBV_QPT_UC:
+		return "UC";
+	case IBV_QPT_UD:
+		return "UD";
+	case IBV_QPT_XRC_SEND:
+		return "XRC_SEND";
+	case IBV_QPT_XRC_RECV:
+		return "XRC_RECV";
+	default:
+		return "?";
+	}
+}
+
+static const char *
+state_name(uint8_t state)
+{
+	static const char *const names[] = {
+		"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+
+	return state < RTE_DIM(names) ? names[state] : "?";
+}
+
+static void
+qp_print(FILE *to, const struct report_qp *qp)
+{
+	const uint32_t *stats = (const uint32_t *)&qp->stats;
+
+	fprintf(to,
+		"{\"qpn\": %u, \"type\": \"%s\", \"state\": \"%s\", \"dest_qpn\": %u, "
+		"\"srqn\": %u, ",
+		qp->qpn, type_name(qp->type), state_name(qp->state), qp->dest_qpn,
+		qp->srqn);
+	fprintf(to, "\"sq_fill\": %u, \"sq_size\": %u, \"rq_fill\": %u, \"rq_size\": %u",
+		qp->sq_fill, qp->sq_size, qp->rq_fill, qp->rq_size);
+	for (size_t i = 0; i < QP_STAT_COUNT; i++)
+		fprintf(to, ", \"%s\": %u", qp_stat_rows[i].name, stats[i]);
+	fprintf(to, "}");
+}
+
+static void
+srq_print(FILE *to, const struct report_srq *srq)
+{
+	fprintf(to,
+		"{\"srqn\": %u, \"xrc\": %s, \"fill\": %u, \"size\": %u, \"limit\": %u, ",
+		srq->srqn, srq->xrc ? "true" : "false", srq->fill, srq->size, srq->limit);
+	fprintf(to, "\"limit_events\": %llu, \"qps\": %u, \"error\": %s}",
+		(unsigned long long)srq->limit_events, srq->qps,
+		srq->error ? "true" : "false");
+}
+
+static void
+report_print(FILE *to, uint32_t id, const struct report *r, uint32_t rows)
+{
+	const uint64_t *stats = (const uint64_t *)&r->stats;
+
+	fprintf(to, "{\"id\": %u, \"answered\": %s, \"engine\": {", id,
+		r->asked != 0 && r->answered == r->asked ? "true" : "false");
+	for (size_t i = 0; i < PORT_STAT_COUNT; i++) {
+		if (strcmp(port_stat_rows[i].name, "drop_none") != 0)
+			fprintf(to, "%s\"%s\": %llu", i != 0 ? ", " : "",
+				port_stat_rows[i].name, (unsigned long long)stats[i]);
+	}
+	fprintf(to, "}, \"srq_count\": %u, \"srqs\": [", r->srq_count);
+	for (uint32_t i = 0; i < RTE_MIN(r->srq_count, (uint32_t)REPORT_SRQS); i++) {
+		fputs(i != 0 ? ", " : "", to);
+		srq_print(to, &r->srqs[i]);
+	}
+	fprintf(to, "], \"qps\": [");
+	for (uint32_t i = 0; i < RTE_MIN(r->qp_count, rows); i++) {
+		fputs(i != 0 ? ", " : "", to);
+		qp_print(to, &r->qps[i]);
+	}
+	fprintf(to, "]}");
+}
+
+/* All that a descriptor holds, at the most max bytes; how many there were. */
+static size_t
+read_all(int fd, void *to, size_t max)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	do {
+		n = read(fd, (char *)to + len, max - len);
+		len += n > 0 ? (size_t)n : 0;
+	} while ((n > 0 && len < max) || (n < 0 && errno == EINTR));
+	close(fd);
+	return len;
+}
+
+static int
+reports_print(FILE *to, struct session *s)
+{
+	struct sw_request req = {.type = SW_REPORT};
+	struct report *r = malloc(sizeof(*r));
+	const char *comma = "";
+	int rc = r != NULL ? 0 : -ENOMEM;
+
+	while (rc == 0) {
+		struct sw_reply reply = {.client_id = 0};
+		size_t len;
+		int fd;
+
+		rc = session_call(s, &req, &reply, &fd, 1);
+		req.qpn = reply.client_id + 1;
+		if (rc == -EPERM) { /* another user's: the next one */
+			rc = 0;
+			continue;
+		}
+		if (rc != 0 || fd < 0)
+			break;
+		memset(r, 0, sizeof(*r));
+		len = read_all(fd, r, sizeof(*r));
+		if (len < offsetof(struct report, qps))
+			continue;
+		fputs(comma, to);
+		comma = ", ";
+		report_print(to, reply.client_id, r,
+			(uint32_t)((len - offsetof(struct report, qps)) /
+				   sizeof(r->qps[0])));
+	}
+	free(r);
+	return rc == -ENOENT ? 0 : rc;
+}
+
+/* Until all have answered, or have had time to. */
+static int
+clients_ask(struct session *s)
+{
+	const struct timespec pause = {.tv_nsec = GLANCE_MS * NS_PER_MS};
+	struct sw_request req = {.type = SW_REPORT_ASK};
+	struct sw_reply reply;
+	int rc = session_call(s, &req, &reply, NULL, 0);
+
+	req.qpn = 1;
+	for (unsigned ms = 0; rc == 0 && reply.qpn != 0 && ms < PATIENCE_MS;
+		ms += GLANCE_MS) {
+		nanosleep(&pause, NULL);
+		rc = session_call(s, &req, &reply, NULL, 0);
+	}
+	return rc;
+}
+
+static int
+daemon_print(FILE *to, struct session *s)
+{
+	struct sw_request req = {.type = SW_STATUS};
+	struct sw_reply reply;
+	char buf[4096];
+	int fd, rc = session_call(s, &req, &reply, &fd, 1);
+	ssize_t n;
+
+	if (rc != 0 || fd < 0)
+		return rc != 0 ? rc : -EPROTO;
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
+		fwrite(buf, 1, (size_t)n, to);
+	close(fd);
+	return 0;
+}
+
+/* A JSON string. */
+static void
+string_print(FILE *to, const char *text)
+{
+	fputc('"', to);
+	for (; *text != '\0'; text++) {
+		if ((unsigned char)*text < ' ' || *text == '"' || *text == '\\')
+			fprintf(to, "\\u%04x", (unsigned char)*text);
+		else
+			fputc(*text, to);
+	}
+	fputc('"', to);
+}
+
+static int
+status_print(FILE *to, struct session *s, const char *path)
+{
+	int rc = clients_ask(s);
+
+	fprintf(to, "{\"socket\": ");
+	string_print(to, path);
+	fprintf(to, ", \"daemon\": ");
+	if (rc == 0)
+		rc = daemon_print(to, s);
+	fprintf(to, ", \"reports\": [");
+	if (rc == 0)
+		rc = reports_print(to, s);
+	fprintf(to, "]}\n");
+	return rc;
+}
+
+int
+rocade_status(const char *socket, char **json)
+{
+	struct sockaddr_un addr;
+	struct session s;
+	size_t size;
+	char *text = NULL;
+	FILE *to;
+	int rc = sw_socket_path(socket, true, &addr);
+
+	if (rc != 0)
+		return rocade_fail(-rc, "socket: its path is too long");
+	rc = session_open(&s, socket);
+	if (rc != 0)
+		return rocade_fail(
+			-rc, "no daemon answers at %s: %s", addr.sun_path, strerror(-rc));
+	to = open_memstream(&text, &size);
+	if (to == NULL)
+		rc = -ENOMEM;
+	else
+		rc = status_print(to, &s, addr.sun_path);
+	session_close(&s);
+	if (to != NULL && fclose(to) != 0 && rc == 0)
+		rc = -ENOMEM;
+	if (rc == 0) {
+		*json = text;
+		return 0;
+	}
+	free(text);
+	return rocade_fail(-rc, "the daemon at %s: %s", addr.sun_path, strerror(-rc));
+}

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocade-status: what it says of a daemon and its clients is so."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from daemon import BUILD, STATUS_PROGRAM, Daemon  # noqa: E402
+from tap import case, run  # noqa: E402
+
+FLOW = os.path.join(os.path.abspath(BUILD), "test/e2e/flow")
+
+
+def status(daemon, *options, **more):
+    return subprocess.run([STATUS_PROGRAM] + list(options), env=daemon.env, capture_output=True,
+                          text=True, check=False, timeout=60, **more)
+
+
+def flow(daemon, *args):
+    process = daemon.start(FLOW, *args, stdin=subprocess.PIPE, start_new_session=True)
+    process.stdout.readline()
+    return process
+
+
+def end(process):
+    process.communicate("", timeout=60)
+
+
+def client_of(daemon, process):
+    return [c for c in json.loads(status(daemon, "--json").stdout)["clients"]
+            if c["pid"] == process.pid][0]
+
+
+def objects():
+    with Daemon() as daemon:
+        idle = flow(daemon, "idle")
+        all_of_it = json.loads(status(daemon, "--json").stdout)
+        client = client_of(daemon, idle)
+        case("the device", all_of_it["device"]["name"] == "rocade0" and
+             all_of_it["socket"] == daemon.socket, str(all_of_it))
+        case("a client", client["name"] == "flow" and client["uid"] == os.getuid() and
+             client["answered"] and client["qp_count"] == 1 and client["srq_count"] == 1,
+             str(client))
+        case("its SRQ, with fill and limit", len(client["srqs"]) == 1 and dict(
+            client["srqs"][0], srqn=0) == {
+                "srqn": 0, "xrc": False, "fill": 10, "size": 64, "limit": 5, "limit_events": 0,
+                "qps": 0, "error": False}, str(client["srqs"]))
+        qp = client["qps"][0]
+        case("its QP", len(client["qps"]) == 1 and qp["type"] == "RC" and qp["state"] == "RTS" and
+             qp["dest_qpn"] == qp["qpn"] and qp["rq_fill"] == 16 and qp["rq_size"] == 32, str(qp))
+        text = status(daemon, "--qps").stdout
+        case("all that as a text", all(re.search(want, text) for want in (
+            r"rocade0 at .*rocade\.sock, this machine only", r"1 of 65536 QPNs in use",
+            r"%d +\S+ +flow +1 +1 " % idle.pid,
+            r"SRQ 0x[0-9a-f]{6}: 10 of 64, limit 5, 0 limit events, 0 QPs",
+            r"QP 0x[0-9a-f]{6} RC RTS to 0x[0-9a-f]{6}, SQ 0 of 16, RQ 16 of 32; ")), text)
+        idle.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, idle.pid, os.WSTOPPED | os.WNOWAIT)
+        client = client_of(daemon, idle)
+        case("one that is stopped does not answer", client["answered"] is False, str(client))
+        text = status(daemon).stdout
+        case("and is said not to", "does not answer" in text, text)
+        idle.send_signal(signal.SIGCONT)
+        end(idle)
+        case("no clients", "no clients" in status(daemon).stdout)
+
+
+def traffic():
+    with Daemon() as daemon:
+        pair = flow(daemon, "pair")
+        done = status(daemon, "--watch=0.3", "--count", "3", "--json")
+        rounds = [json.loads(line) for line in done.stdout.splitlines()]
+        case("--watch --json: a line each time", done.returncode == 0 and len(rounds) == 3,
+             done.stdout + done.stderr)
+        case("the first without rates", all("rates" not in c for c in rounds[0]["clients"]))
+        last = rounds[-1]["clients"]
+        case("rates of all that flows", len(last) == 2 and all(
+            c["rates"]["tx_packets"] > 0 and c["rates"]["rx_bytes"] > 0 for c in last), str(last))
+        case("the engines' counters are the daemon's", all(
+            0 < c["engine"]["tx_packets"] and 0 < c["engine"]["rx_roce"] for c in last), str(last))
+        done = status(daemon, "--watch=0.1", "--count", "2")
+        case("--watch", done.stdout.count("rocade0 at") == 2 and "tx pkt/s" in done.stdout,
+             done.stdout)
+        many = flow(daemon, "many", "1500")
+        client = client_of(daemon, many)
+        case("of many QPs the first 1024", client["qp_count"] == 1501 and
+             len(client["qps"]) == 1024)
+        text = status(daemon, "--qps").stdout
+        case("and how many more", "and 477 QPs more" in text)
+        many.kill()
+        many.communicate()
+        end(pair)
+
+
+def errors():
+    with Daemon("--socket-mode", "666") as daemon:
+        idle = flow(daemon, "idle")
+        if os.getuid() == 0:
+            os.chmod(daemon.dir, 0o755)
+            seen = json.loads(status(daemon, "--json", user="nobody").stdout)["clients"]
+            case("of other users' clients what the daemon knows", len(seen) == 1 and
+                 seen[0]["pid"] == idle.pid and "qps" not in seen[0], str(seen))
+        end(idle)
+    gone = status(daemon)
+    case("no daemon", gone.returncode == 1 and daemon.socket in gone.stderr and
+         "rocaded --local" in gone.stderr and gone.stdout == "", gone.stderr)
+    with Daemon() as daemon:
+        watch = subprocess.Popen([STATUS_PROGRAM, "--watch=0.1"], env=daemon.env, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        watch.stdout.readline()
+        daemon.process.kill()
+        _, text = watch.communicate(timeout=60)
+        case("a daemon that ends while it is watched", watch.returncode == 1 and text, text)
+    for options, word in [(("--watch=never",), "never"), (("--watch", "2"), "2"),
+                          (("--count", "0"), "0"), (("--nonsense",), "--help")]:
+        wrong = status(daemon, *options)
+        case("refused: " + " ".join(options), wrong.returncode == 2 and word in wrong.stderr,
+             wrong.stderr)
+
+
+if __name__ == "__main__":
+    run(objects, traffic, errors)
