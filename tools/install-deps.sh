@@ -21,8 +21,9 @@ EOF
 
 build='gcc libc6-dev meson ninja-build pkg-config dpdk libdpdk-dev libibverbs-dev libisal-dev
 libjansson-dev python3 iproute2 iputils-ping'
-tests='clang dpdk-dev gcovr ibverbs-utils libclang-rt-dev libcmocka-dev libopenmpi-dev mandoc
-openmpi-bin perftest python3-scapy shellcheck strace tshark valgrind'
+tests='busybox-static clang dpdk-dev gcovr ibverbs-utils libclang-rt-dev libcmocka-dev
+libopenmpi-dev mandoc openmpi-bin perftest python3-scapy qemu-system-x86 shellcheck strace
+tshark valgrind'
 bench='dpdk-dev qperf sockperf ucx-utils'
 
 packages="$build $tests"

@@ -18,6 +18,7 @@ Stages, in this order:
   clang       builds without a warning with clang too
   install     installs, builds a program with pkg-config, uninstalls
   e2e         test/e2e: whole programs, network namespaces, hugepages (as root)
+  interop     test/interop: against the Linux kernel's driver in QEMU (as root)
   sim         10,000 seeds of the simulation of whole hosts (--long: 200,000)
   cost        a message takes no more instructions than test/cost/numbers.tsv says
   coverage    the tests run at least 90 % of the lines of lib/
@@ -44,7 +45,8 @@ EOF
 top=$(cd "$(dirname "$0")/.." && pwd)
 out=$top/build-test
 results=$out/results
-all_stages='shellcheck release tidy sanitize clang install e2e sim cost coverage tsan mutants fuzz'
+all_stages='shellcheck release tidy sanitize clang install e2e interop'
+all_stages="$all_stages sim cost coverage tsan mutants fuzz"
 stages=
 long=no
 clean=no

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* UD beside plain transfers: multicast, and an answer to the address of the header. */
-#include <stdio.h>
 #include <string.h>
 
-#include "tour.h"
+#include "host.h"
 
 #define TRIES 20
 #define LOST_MS 400
@@ -28,7 +27,7 @@ need_mcast(struct tour *t, const void *arg)
 }
 
 static const char *
-datagram(struct tour *t, struct ibv_ah *ah, uint32_t qpn, uint32_t len)
+datagram(struct tour *t, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey, uint32_t len)
 {
 	struct ibv_sge sge = {(uintptr_t)link_source(t, 0), len, t->mr->lkey};
 	struct ibv_send_wr wr = {
@@ -37,7 +36,7 @@ datagram(struct tour *t, struct ibv_ah *ah, uint32_t qpn, uint32_t len)
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
-		.wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = TOUR_QKEY},
+		.wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = qkey},
 	};
 	struct ibv_wc wc;
 
@@ -82,60 +81,79 @@ group_gid(const struct tour *t, unsigned n)
 	return gid;
 }
 
-/* The passive end is attached: it gets one copy. Then it is not, and gets none. */
+struct mcast {
+	const char *name;
+	uint32_t len; /* the path MTU at the most */
+	bool sender;  /* attached too: it gets no copy of its own */
+};
+
+/* The passive end gets one copy; and what is attached beside it none. */
 static const char *
-mcast_once(struct tour *t, uint32_t len, bool *arrived)
+mcast_sent(struct tour *t, struct ibv_ah *ah, uint32_t len, bool *arrived)
 {
-	union ibv_gid gid = group_gid(t, 0);
-	struct ibv_ah *ah = link_ah(t, gid.raw);
-	uint8_t mine = 1, theirs;
-	const char *why = NULL;
 	struct ibv_wc wc;
 
-	NEED(t, ah != NULL);
+	TRY(tour_sync(t));
+	if (t->active)
+		TRY(datagram(t, ah, ALL_QPNS, TOUR_QKEY, len));
+	TRY(tour_sync(t));
+	*arrived = true;
+	if (!t->active) {
+		TRY(take(t, len, 3, &wc, arrived));
+		NEED(t, !*arrived || wc.src_qp == t->peer.qpn);
+	}
+	return link_quiet(t, t->recv_cq);
+}
+
+/* Attached, it arrives; then detached, and it does not. */
+static const char *
+mcast_once(struct tour *t, const struct mcast *m, struct ibv_ah *ah, union ibv_gid *gid,
+	bool *arrived)
+{
+	uint32_t len = m->len <= t->mtu ? m->len : t->mtu;
+	uint8_t mine, theirs;
+	const char *why;
+
 	data_fill(t, link_source(t, 0), len, 3);
 	for (unsigned i = 0; i < 2; i++) {
 		data_clear(link_target(t, i), TOUR_GRH + len);
 		TRY(link_recv(t, i, link_target(t, i), TOUR_GRH + len));
 	}
-	NEED(t, ibv_attach_mcast(t->qp, &gid, 0) == 0);
-	NEED(t, ibv_attach_mcast(t->qp, &gid, 0) == 0); /* twice is once */
-	why = tour_sync(t);
-	if (why == NULL && t->active)
-		why = datagram(t, ah, ALL_QPNS, len);
-	if (why == NULL)
-		why = tour_sync(t);
-	*arrived = true;
-	if (why == NULL && !t->active) {
-		why = take(t, len, 3, &wc, arrived);
-		if (why == NULL && *arrived && wc.src_qp != t->peer.qpn)
-			why = tour_fail(t, "from QP 0x%x", wc.src_qp);
+	if (!t->active || m->sender) {
+		TRY(host_join(gid, t->ifindex));
+		NEED(t, ibv_attach_mcast(t->qp, gid, 0) == 0);
+		NEED(t, ibv_attach_mcast(t->qp, gid, 0) == 0); /* twice is once */
 	}
-	if (why == NULL)
-		why = link_quiet(
-			t, t->recv_cq); /* no second copy; the sender gets none */
-	NEED(t, ibv_detach_mcast(t->qp, &gid, 0) == 0);
+	why = mcast_sent(t, ah, len, arrived);
+	if (!t->active || m->sender)
+		NEED(t, ibv_detach_mcast(t->qp, gid, 0) == 0);
 	TRY(why);
 	mine = *arrived;
 	TRY(oob_swap(t, &mine, &theirs, 1));
 	*arrived = mine && theirs;
 	if (t->active)
-		TRY(datagram(t, ah, ALL_QPNS, len));
+		TRY(datagram(t, ah, ALL_QPNS, TOUR_QKEY, len));
 	TRY(tour_sync(t));
-	TRY(link_quiet(t, t->recv_cq));
-	return ibv_destroy_ah(ah) == 0 ? NULL : tour_fail(t, "the handle stays");
+	return link_quiet(t, t->recv_cq);
 }
 
 static const char *
 mcast_cell(struct tour *t, const void *arg)
 {
-	const uint32_t *len = arg;
-
 	for (int i = 0; i < TRIES; i++) {
-		bool arrived;
+		union ibv_gid gid = group_gid(t, 0);
+		bool arrived = false;
+		struct ibv_ah *ah;
+		const char *why;
 
 		TRY(link_open(t, &ud));
-		TRY(mcast_once(t, *len <= t->mtu ? *len : t->mtu, &arrived));
+		ah = link_ah(t, gid.raw);
+		NEED(t, ah != NULL);
+		why = mcast_once(t, arg, ah, &gid, &arrived);
+		host_leave();
+		if (ibv_destroy_ah(ah) != 0 && why == NULL)
+			why = tour_fail(t, "the handle stays");
+		TRY(why);
 		link_close(t);
 		if (arrived)
 			return NULL;
@@ -155,13 +173,13 @@ answer(struct tour *t, const struct ibv_wc *wc)
 	const char *why;
 
 	NEED(t, ah != NULL);
-	why = datagram(t, ah, wc->src_qp, 333);
+	why = datagram(t, ah, wc->src_qp, TOUR_QKEY, 333);
 	ibv_destroy_ah(ah);
 	return why;
 }
 
 static const char *
-answer_once(struct tour *t, bool *arrived)
+answer_once(struct tour *t, uint32_t qkey, bool *arrived)
 {
 	uint8_t mine, theirs;
 	struct ibv_wc wc;
@@ -171,7 +189,7 @@ answer_once(struct tour *t, bool *arrived)
 	TRY(link_recv(t, 0, link_target(t, 0), TOUR_GRH + 333));
 	TRY(tour_sync(t));
 	if (t->active)
-		TRY(datagram(t, t->ah, t->peer.qpn, 333));
+		TRY(datagram(t, t->ah, t->peer.qpn, qkey, 333));
 	TRY(take(t, 333, 1, &wc, arrived));
 	if (!t->active && *arrived)
 		TRY(answer(t, &wc));
@@ -184,12 +202,11 @@ answer_once(struct tour *t, bool *arrived)
 static const char *
 answer_cell(struct tour *t, const void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < TRIES; i++) {
 		bool arrived;
 
 		TRY(link_open(t, &ud));
-		TRY(answer_once(t, &arrived));
+		TRY(answer_once(t, *(const uint32_t *)arg, &arrived));
 		link_close(t);
 		if (arrived)
 			return NULL;
@@ -200,14 +217,17 @@ answer_cell(struct tour *t, const void *arg)
 void
 cells_datagram(struct tour *t)
 {
-	static const uint32_t lens[] = {0, 1, 255, 65536};
+	static const struct mcast list[] = {
+		{"UD multicast 0", 0, false},
+		{"UD multicast 1", 1, false},
+		{"UD multicast 255", 255, false},
+		{"UD multicast path MTU", 65536, false},
+		{"UD multicast by a member", 255, true},
+	};
+	static const uint32_t given = TOUR_QKEY, own = 0x80000000;
 
-	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
-		char name[64];
-
-		snprintf(name, sizeof(name), "UD multicast %s",
-			(const char *[]){"0", "1", "255", "path MTU"}[i]);
-		tour_cell(t, name, need_mcast, mcast_cell, &lens[i]);
-	}
-	tour_cell(t, "UD answer to the header", need_nothing, answer_cell, NULL);
+	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		tour_cell(t, list[i].name, need_mcast, mcast_cell, &list[i]);
+	tour_cell(t, "UD answer to the header", need_nothing, answer_cell, &given);
+	tour_cell(t, "UD with the QP's own Q_Key", need_nothing, answer_cell, &own);
 }

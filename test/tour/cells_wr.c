@@ -13,18 +13,20 @@
 struct op {
 	const char *name;
 	uint64_t flag;
-	bool word; /* a receive is taken */
+	bool word;   /* a receive is taken */
+	bool pieces; /* two SGEs */
 };
 
 static const struct op list[] = {
-	{"SEND", IBV_QP_EX_WITH_SEND, true},
-	{"SEND_WITH_IMM", IBV_QP_EX_WITH_SEND_WITH_IMM, true},
-	{"WRITE", IBV_QP_EX_WITH_RDMA_WRITE, false},
-	{"WRITE_WITH_IMM", IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, true},
-	{"READ", IBV_QP_EX_WITH_RDMA_READ, false},
-	{"CMP_AND_SWP", IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, false},
-	{"FETCH_AND_ADD", IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, false},
-	{"ATOMIC_WRITE", IBV_QP_EX_WITH_ATOMIC_WRITE, false},
+	{"SEND", IBV_QP_EX_WITH_SEND, true, false},
+	{"SEND_WITH_IMM", IBV_QP_EX_WITH_SEND_WITH_IMM, true, false},
+	{"WRITE", IBV_QP_EX_WITH_RDMA_WRITE, false, false},
+	{"WRITE of 2 SGEs", IBV_QP_EX_WITH_RDMA_WRITE, false, true},
+	{"WRITE_WITH_IMM", IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, true, false},
+	{"READ", IBV_QP_EX_WITH_RDMA_READ, false, false},
+	{"CMP_AND_SWP", IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, false, false},
+	{"FETCH_AND_ADD", IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, false, false},
+	{"ATOMIC_WRITE", IBV_QP_EX_WITH_ATOMIC_WRITE, false, false},
 };
 
 /* A QP with the operation can be made. */
@@ -130,7 +132,7 @@ active(struct tour *t, const struct op *op)
 	ex->wr_id = 3;
 	ex->wr_flags = IBV_SEND_SIGNALED;
 	build(t, ex, op);
-	if (op->flag == IBV_QP_EX_WITH_RDMA_WRITE)
+	if (op->pieces)
 		ibv_wr_set_sge_list(ex, 2, two);
 	else if (op->flag != IBV_QP_EX_WITH_ATOMIC_WRITE)
 		ibv_wr_set_sge(ex, t->mr->lkey, (uintptr_t)at, len);

@@ -12,6 +12,12 @@ host_open(char **options, unsigned count, bool loop);
 /* The device's name; which: 0, or 1 for the other of a loop. */
 const char *
 host_device(unsigned which);
+/* What a group's datagrams need before they come, beside a QP that is attached: the interface
+ * joins it. NULL, or why not. One group at a time. */
+const char *
+host_join(const union ibv_gid *group, unsigned ifindex);
+void
+host_leave(void);
 /* Nobody runs it any more: what the other end may ask for first. */
 void
 host_stop(void);

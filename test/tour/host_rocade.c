@@ -111,6 +111,19 @@ host_device(unsigned which)
 	return ibv_get_device_name(rocade_port_device(ports[which]));
 }
 
+const char *
+host_join(const union ibv_gid *group, unsigned ifindex)
+{
+	(void)group;
+	(void)ifindex;
+	return NULL; /* the port does, when a QP is attached */
+}
+
+void
+host_leave(void)
+{
+}
+
 void
 host_stop(void)
 {

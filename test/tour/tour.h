@@ -20,6 +20,7 @@
 #define TOUR_WRS 64
 #define TOUR_QKEY 0x11223344
 #define TOUR_WAIT_S 20
+#define TOUR_SKIPS 16
 #define TOUR_GRH 40
 
 /* What one end tells the other about a connection. */
@@ -39,7 +40,10 @@ struct tour {
 	int sock;
 	const char *device_name;
 	const char *only; /* cells whose name contains it; NULL: all */
+	const char *skip[TOUR_SKIPS]; /* cells of these names */
+	unsigned skip_count;
 	int gid_index;    /* -1: the first of RoCE v2 */
+	unsigned ifindex; /* the interface of that GID */
 	bool verbose;
 	struct ibv_context *context;
 	struct ibv_device_attr_ex device;

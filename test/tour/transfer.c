@@ -102,8 +102,7 @@ post_one(struct tour *t, const struct xfer *x, unsigned i, bool last)
 	if (x->type == IBV_QPT_UD) {
 		wr.wr.ud.ah = t->ah;
 		wr.wr.ud.remote_qpn = t->peer.qpn;
-		/* The high bit: the QP's own Q_Key. */
-		wr.wr.ud.remote_qkey = i % 2 != 0 ? 0x80000000 : TOUR_QKEY;
+		wr.wr.ud.remote_qkey = TOUR_QKEY;
 	}
 	why = link_send(t, &wr);
 	if (x->inlined)

@@ -60,6 +60,18 @@ stage_e2e() {
 	build_release e2e && e2e e2e "$out/release"
 }
 
+# The kernel is fetched here, for the test itself has no network; without one it says so.
+stage_interop() {
+	build_release interop || return 1
+	export ROCADE_CACHE=$out/cache
+	run_logged interop test/interop/kernel.py "$ROCADE_CACHE"
+	isolated=no
+	! can_isolate || isolated=yes
+	e2e_hugepages
+	e2e_program interop "$out/release" "$top/test/interop/rxe.py"
+	grep -a '^# ' "$out/log/interop-rxe.py.tap"
+}
+
 stage_e2e_long() {
 	build_sanitize e2e-long && e2e e2e-long "$out/sanitize"
 }

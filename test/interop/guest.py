@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linux in QEMU, without KVM: Debian's kernel with rdma_rxe, and an initramfs of busybox, the
+modules, the verbs tools of this machine and programs of the build."""
+
+import glob
+import os
+import platform
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import time
+
+from kernel import kernel, module_order, release
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+QEMU = "qemu-system-x86_64"
+BUSYBOX = "/bin/busybox"
+AGENT_PORT = 7000
+TOOLS = ["rdma", "ibv_devinfo", "ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong",
+         "ibv_srq_pingpong", "ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat",
+         "ib_read_bw", "ib_read_lat", "ib_atomic_bw"]
+PROVIDER = ["/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so",
+            "/etc/libibverbs.d/rxe.driver"]
+
+
+def missing():
+    """Why no guest can be had here, or None."""
+    if platform.machine() != "x86_64":
+        return "the guest is made for x86_64 only"
+    if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
+        return "needs root and /dev/net/tun"
+    for tool, package in ((QEMU, "qemu-system-x86"), (BUSYBOX, "busybox-static"),
+                          ("rdma", "iproute2"), ("ibv_devinfo", "ibverbs-utils")):
+        if not shutil.which(tool):
+            return "no %s here (Debian package %s)" % (tool, package)
+    return None
+
+
+# ---- The initramfs ----
+
+def _needs(program):
+    """The shared libraries of a program, the loader too."""
+    out = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+    return set(re.findall(r"(/\S+) \(0x", out))
+
+
+class Archive:
+    """A cpio archive, as the kernel reads it."""
+
+    def __init__(self, file):
+        self.file = file
+        self.count = 0
+        self.names = set()
+
+    def _entry(self, name, mode, data=b""):
+        self.count += 1
+        head = "070701" + "".join("%08x" % n for n in (
+            self.count, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0))
+        text = head.encode() + name.encode() + b"\0"
+        self.file.write(text + b"\0" * (-len(text) % 4) + data + b"\0" * (-len(data) % 4))
+
+    def folder(self, name):
+        name = name.strip("/")
+        if name and name not in self.names:
+            self.folder(os.path.dirname(name))
+            self.names.add(name)
+            self._entry(name, stat.S_IFDIR | 0o755)
+
+    def add(self, name, data, mode=0o755):
+        self.folder(os.path.dirname(name))
+        self._entry(name.strip("/"), stat.S_IFREG | mode, data)
+
+    def copy(self, path, name=None):
+        with open(path, "rb") as file:
+            self.add(name or path, file.read())
+
+    def link(self, name, target):
+        self.folder(os.path.dirname(name))
+        self._entry(name.strip("/"), stat.S_IFLNK | 0o777, target.encode())
+
+    def end(self):
+        self._entry("TRAILER!!!", 0)
+
+
+def initramfs(path, folder, programs, addresses):
+    """programs: of this machine, with their libraries; they end up in /bin."""
+    tools = [shutil.which(tool) for tool in TOOLS]
+    everything = [tool for tool in tools if tool] + list(programs)
+    libraries = set()
+    for program in everything + [f for f in PROVIDER if ".so" in f]:
+        libraries |= _needs(program)
+    with open(path, "wb") as file:
+        archive = Archive(file)
+        archive.copy(os.path.join(HERE, "init"), "/init")
+        archive.copy(BUSYBOX, "/bin/busybox")
+        order = module_order(folder)
+        for module in order:
+            archive.copy(module, "/modules/" + os.path.basename(module))
+        archive.add("/modules/order", "".join(
+            os.path.basename(m) + "\n" for m in order).encode())
+        archive.add("/addresses", "".join(a + "\n" for a in addresses).encode())
+        for program in everything:
+            archive.copy(program, "/bin/" + os.path.basename(program))
+        for library in sorted(libraries):
+            archive.copy(library)
+        for provider in PROVIDER:
+            archive.copy(provider)
+        archive.end()
+
+
+# ---- The machine ----
+
+class Guest:
+    """One virtual machine, on a tap device that is there already."""
+
+    def __init__(self, scratch, cache, tap, mac, address, programs, addresses):
+        folder = kernel(cache)
+        self.release = release(folder)
+        self.address = address
+        self.console = os.path.join(scratch, "console")
+        image = os.path.join(scratch, "initramfs")
+        initramfs(image, folder, programs, addresses)
+        self.process = subprocess.Popen(
+            [QEMU, "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "512", "-nodefaults",
+             "-no-reboot", "-display", "none", "-serial", "file:" + self.console,
+             "-kernel", glob.glob(os.path.join(folder, "boot", "vmlinuz-*"))[0],
+             "-initrd", image, "-append",
+             "console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check",
+             "-netdev", "tap,id=wire,ifname=%s,script=no,downscript=no" % tap,
+             "-device", "virtio-net-pci,netdev=wire,romfile=,mac=" + mac],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def said(self):
+        with open(self.console, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def wait(self, timeout_s):
+        """Until it takes commands; False when it does not."""
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end and self.process.poll() is None:
+            if os.path.exists(self.console) and "init: the guest is there" in self.said():
+                return True
+            time.sleep(0.1)
+        return False
+
+    def start(self, commands):
+        """A connection on which what they print arrives, and their exit status."""
+        for _ in range(100):
+            try:
+                s = socket.create_connection((self.address, AGENT_PORT), 10)
+                break
+            except OSError:
+                time.sleep(0.1)
+        s.sendall(commands.encode() + b"\n")
+        s.shutdown(socket.SHUT_WR)
+        return s
+
+    def finish(self, s, timeout_s):
+        """(exit status, text); the status is None when the time is over."""
+        end = time.monotonic() + timeout_s
+        text = b""
+        with s:
+            while time.monotonic() < end:
+                s.settimeout(max(end - time.monotonic(), 0.01))
+                try:
+                    data = s.recv(65536)
+                except OSError:
+                    break
+                if not data:
+                    break
+                text += data
+        text = text.decode(errors="replace")
+        last = re.search(r"^status (\d+)\n\Z", text, re.M)
+        return (int(last.group(1)), text[:last.start()]) if last else (None, text)
+
+    def run(self, commands, timeout_s=30):
+        return self.finish(self.start(commands), timeout_s)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""kernel.py FOLDER: Debian's Linux kernel, unpacked into FOLDER/linux, unless it is there. Nothing
+is installed; the package is downloaded with apt-get, so it needs the network."""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+MODULES = ["virtio_pci", "virtio_net", "crc32_generic", "rdma_rxe", "ib_umad", "rdma_ucm"]
+
+
+class Missing(Exception):
+    """What this machine would have to have."""
+
+
+def _apt(cache, *args):
+    return subprocess.run(args, cwd=cache, capture_output=True, text=True, check=False)
+
+
+def _package(cache):
+    """The kernel's package, downloaded, not installed."""
+    found = _apt(cache, "apt-cache", "depends", "linux-image-amd64")
+    name = re.search(r"Depends: (linux-image-\S+)", found.stdout)
+    if not name:
+        _apt(cache, "apt-get", "update")
+        found = _apt(cache, "apt-cache", "depends", "linux-image-amd64")
+        name = re.search(r"Depends: (linux-image-\S+)", found.stdout)
+    if not name:
+        raise Missing("apt knows no package linux-image-amd64")
+    get = ("apt-get", "-o", "APT::Sandbox::User=root", "download", name.group(1))
+    got = _apt(cache, *get)
+    if got.returncode != 0:  # its lists may be old
+        _apt(cache, "apt-get", "update")
+        got = _apt(cache, *get)
+    files = glob.glob(os.path.join(cache, "linux-image-*.deb"))
+    if got.returncode != 0 or not files:
+        raise Missing("%s cannot be downloaded: %s" % (name.group(1), got.stderr.strip()))
+    return max(files, key=os.path.getmtime)
+
+
+def kernel(cache):
+    """The folder of an unpacked kernel, kept in cache."""
+    os.makedirs(cache, exist_ok=True)
+    there = os.path.join(cache, "linux")
+    if os.path.isdir(there):
+        return there
+    package = _package(cache)
+    fresh = tempfile.mkdtemp(dir=cache)
+    subprocess.run(["dpkg-deb", "-x", package, fresh], check=True)
+    os.rename(fresh, there)
+    os.unlink(package)
+    return there
+
+
+def release(folder):
+    return os.listdir(os.path.join(folder, "lib", "modules"))[0]
+
+
+def module_order(folder):
+    """Files of MODULES and of all they need, in the order in which they can be loaded."""
+    files = {os.path.basename(path)[:-3].replace("-", "_"): path for path in glob.glob(
+        os.path.join(folder, "lib", "modules", "*", "kernel", "**", "*.ko"), recursive=True)}
+    order = []
+
+    def add(name):
+        if name not in files or files[name] in order:
+            return  # built in, or there already
+        with open(files[name], "rb") as file:
+            depends = re.search(rb"\0depends=([^\0]*)\0", file.read())
+        for other in depends.group(1).decode().split(",") if depends else ():
+            add(other.replace("-", "_"))
+        order.append(files[name])
+
+    for name in MODULES:
+        add(name)
+    return order
+
+
+def main(args):
+    if len(args) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        print("Linux " + release(kernel(args[1])))
+    except Missing as why:
+        print("kernel.py: %s" % why, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
