@@ -188,6 +188,24 @@ pair_to_rts(const struct pair_conf *conf, struct ibv_qp *qp)
 }
 
 void
+pair_ud_to_rts(struct ibv_qp *qp, uint32_t qkey, uint32_t sq_psn)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qkey = qkey,
+		.sq_psn = sq_psn};
+
+	assert_int_equal(
+		ibv_modify_qp(qp, &attr,
+			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+		0);
+	attr.qp_state = IBV_QPS_RTR;
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+}
+
+void
 pair_to(struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = {.qp_state = state};

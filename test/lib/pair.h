@@ -69,6 +69,7 @@ void pair_to_init(struct ibv_qp *qp);
 void pair_to_rtr(const struct pair_conf *conf, struct ibv_qp *qp, const union ibv_gid *peer,
 	uint32_t peer_qpn);
 void pair_to_rts(const struct pair_conf *conf, struct ibv_qp *qp);
+void pair_ud_to_rts(struct ibv_qp *qp, uint32_t qkey, uint32_t sq_psn);
 void pair_to(struct ibv_qp *qp, enum ibv_qp_state state); /* state alone: RESET, ERR, SQD */
 void pair_connect(struct pair *p, unsigned i);
 

@@ -337,3 +337,23 @@ pair_connect(struct pair *p)
 	host_connect(&p->a);
 	host_connect(&p->b);
 }
+
+void
+pair_reset(struct pair *p)
+{
+	assert_int_equal(host_modify(&p->a, IBV_QPS_RESET), 0);
+	assert_int_equal(host_modify(&p->b, IBV_QPS_RESET), 0);
+	pair_fini(p);
+}
+
+void
+pair_abandon(struct pair *p)
+{
+	struct cqe cqe;
+
+	while (host_poll(&p->b, &p->b.recv_cq, &cqe))
+		;
+	wire_drop_all(&p->a);
+	wire_drop_all(&p->b);
+	pair_reset(p);
+}

@@ -97,6 +97,12 @@ pair_init_default(struct pair *p);
  * the peer's window. */
 void
 pair_fini(struct pair *p);
+/* The same, from RESET: what is under way or owed goes; pair_abandon() looks at neither the
+ * wires nor b's receive completions before. */
+void
+pair_reset(struct pair *p);
+void
+pair_abandon(struct pair *p);
 /* RESET -> INIT -> RTR -> RTS of both. */
 void
 pair_connect(struct pair *p);

@@ -135,7 +135,6 @@ test_ah(void **state)
 		.qp_type = IBV_QPT_UD};
 	struct ibv_ah_attr path = {
 		.is_global = 1, .port_num = 1, .grh = {.dgid = pair.b.gid}};
-	struct ibv_qp_attr to = {.port_num = 1, .qkey = 1};
 	struct ibv_ah *ah = ibv_create_ah(pair.a.pd, &path);
 	struct ibv_qp *qp = ibv_create_qp(domain, &attr);
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
@@ -147,15 +146,7 @@ test_ah(void **state)
 	(void)state;
 	assert_non_null(ah);
 	assert_non_null(qp);
-	to.qp_state = IBV_QPS_INIT;
-	assert_int_equal(
-		ibv_modify_qp(qp, &to,
-			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-		0);
-	to.qp_state = IBV_QPS_RTR;
-	assert_int_equal(ibv_modify_qp(qp, &to, IBV_QP_STATE), 0);
-	to.qp_state = IBV_QPS_RTS;
-	assert_int_equal(ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+	pair_ud_to_rts(qp, 1, 0);
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);

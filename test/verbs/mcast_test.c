@@ -37,21 +37,12 @@ ud_qp(struct pair_side *s, int engine, uint32_t qkey)
 			.max_recv_sge = 1},
 		.qp_type = IBV_QPT_UD,
 	};
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey, .sq_psn = 5};
 	struct ibv_qp *qp;
 
 	assert_int_equal(rocade_context_set_engine(s->context, engine), 0);
 	qp = ibv_create_qp(s->pd, &init);
 	assert_non_null(qp);
-	assert_int_equal(
-		ibv_modify_qp(qp, &attr,
-			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-		0);
-	attr.qp_state = IBV_QPS_RTR;
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
-	attr.qp_state = IBV_QPS_RTS;
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+	pair_ud_to_rts(qp, qkey, 5);
 	return qp;
 }
 

@@ -139,7 +139,6 @@ other_qp(enum ibv_qp_type type)
 static void
 test_ud(void **state)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
 	struct ibv_ah_attr to = {.is_global = 1, .port_num = 1};
 	struct ibv_sge sge = {0}, room = {0};
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND},
@@ -151,14 +150,7 @@ test_ud(void **state)
 	(void)state;
 	init(1, 1, true);
 	qp = other_qp(IBV_QPT_UD);
-	assert_int_equal(
-		ibv_modify_qp(qp, &attr,
-			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-		0);
-	attr.qp_state = IBV_QPS_RTR;
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
-	attr.qp_state = IBV_QPS_RTS;
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+	pair_ud_to_rts(qp, QKEY, 0);
 	to.grh.dgid = pair.a.gid;
 	wr.wr.ud.ah = ibv_create_ah(pair.a.pd, &to);
 	assert_non_null(wr.wr.ud.ah);

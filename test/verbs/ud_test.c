@@ -22,24 +22,6 @@ static struct pair_conf conf;
 static struct ibv_qp *tx, *rx;
 static struct ibv_ah *ah;
 
-static void
-to_rts(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qkey = QKEY,
-		.sq_psn = 0xFFFFFE};
-
-	assert_int_equal(
-		ibv_modify_qp(qp, &attr,
-			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-		0);
-	attr.qp_state = IBV_QPS_RTR;
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
-	attr.qp_state = IBV_QPS_RTS;
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
-}
-
 static struct ibv_qp *
 ud_qp(struct pair_side *s)
 {
@@ -58,7 +40,7 @@ ud_qp(struct pair_side *s)
 
 	assert_non_null(qp);
 	assert_true(attr.cap.max_inline_data >= 100);
-	to_rts(qp);
+	pair_ud_to_rts(qp, QKEY, 0xFFFFFE);
 	return qp;
 }
 

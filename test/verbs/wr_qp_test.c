@@ -35,21 +35,6 @@ create(struct pair_side *s, enum ibv_qp_type type, uint64_t ops)
 }
 
 static void
-ud_to_rts(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 9};
-
-	assert_int_equal(
-		ibv_modify_qp(qp, &attr,
-			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
-		0);
-	attr.qp_state = IBV_QPS_RTR;
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
-	attr.qp_state = IBV_QPS_RTS;
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
-}
-
-static void
 ud_receive(struct ibv_qp *qp, uint64_t n)
 {
 	struct ibv_sge sge = {(uintptr_t)pair.b.mem + n * 4096, 4096, pair.b.mr->lkey};
@@ -73,8 +58,8 @@ test_ud(void **state)
 	rx = create(&pair.b, IBV_QPT_UD, UD_OPS);
 	assert_non_null(tx);
 	assert_non_null(rx);
-	ud_to_rts(tx);
-	ud_to_rts(rx);
+	pair_ud_to_rts(tx, 9, 0);
+	pair_ud_to_rts(rx, 9, 0);
 	attr.grh.dgid = pair.b.gid;
 	ah = ibv_create_ah(pair.a.pd, &attr);
 	assert_non_null(ah);

@@ -63,6 +63,15 @@ fini(void)
 	bed_fini(&bed);
 }
 
+/* Send 2 arrives in receive 101. */
+static void
+expect_message(void)
+{
+	turns();
+	bed_expect_sent(&a, 2, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b, 101, 1);
+}
+
 static void
 a_post_sends_at_once(void **state)
 {
@@ -71,9 +80,7 @@ a_post_sends_at_once(void **state)
 	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
 	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
 	assert_true(bed_carry(&bed) != 0);
-	turns();
-	bed_expect_sent(&a, 2, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b, 101, 1);
+	expect_message();
 	fini();
 }
 
@@ -89,9 +96,7 @@ the_holder_serves_what_was_left_at_the_gate(void **state)
 	assert_int_equal(engine_try(ea), 0); /* does not wait */
 	engine_unlock(ea);
 	assert_true(bed_carry(&bed) != 0);
-	turns();
-	bed_expect_sent(&a, 2, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b, 101, 1);
+	expect_message();
 	fini();
 }
 
@@ -165,9 +170,7 @@ without_a_driver_nothing_is_taken(void **state)
 	assert_int_equal(asleep, 0);
 	assert_int_equal(bed_carry(&bed), 0);
 	engine_set_driver(ea, &driver);
-	turns();
-	bed_expect_sent(&a, 2, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b, 101, 1);
+	expect_message();
 	fini();
 }
 

@@ -125,6 +125,17 @@ hear(const uint8_t *bytes, size_t len)
 	free(in.data);
 }
 
+static void
+router_ether(uint8_t *frame, size_t room, const char *dst, unsigned type)
+{
+	memset(frame, 0, room);
+	gid_multicast_mac(gid_of(dst), frame);
+	frame[6] = 0x02;
+	frame[11] = 0xFE;
+	frame[12] = (uint8_t)(type >> 8);
+	frame[13] = (uint8_t)type;
+}
+
 /* An IGMP frame from the router 192.0.2.254. */
 static size_t
 igmp_frame(uint8_t frame[64], unsigned type, unsigned code, const char *dst,
@@ -133,11 +144,7 @@ igmp_frame(uint8_t frame[64], unsigned type, unsigned code, const char *dst,
 	uint8_t *ip = frame + ETH, *msg = ip + IP4;
 	uint16_t sum;
 
-	memset(frame, 0, 64);
-	gid_multicast_mac(gid_of(dst), frame);
-	frame[6] = 0x02;
-	frame[11] = 0xFE;
-	frame[12] = 0x08;
+	router_ether(frame, 64, dst, 0x0800);
 	ip[0] = 0x46;
 	ip[3] = (uint8_t)(IP4 + len);
 	ip[8] = 1;
@@ -173,12 +180,7 @@ mld_frame(uint8_t frame[128], unsigned type, unsigned code, const char *dst,
 	uint8_t *ip = frame + ETH, *msg = ip + IP6;
 	uint16_t sum;
 
-	memset(frame, 0, 128);
-	gid_multicast_mac(gid_of(dst), frame);
-	frame[6] = 0x02;
-	frame[11] = 0xFE;
-	frame[12] = 0x86;
-	frame[13] = 0xDD;
+	router_ether(frame, 128, dst, 0x86DD);
 	ip[0] = 0x60;
 	ip[5] = (uint8_t)(8 + len);
 	ip[7] = 1;

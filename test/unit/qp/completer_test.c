@@ -22,14 +22,6 @@ expect_sent_range(unsigned from, unsigned to, enum ibv_wc_status status)
 		expect_sent(&p.a, i, status);
 }
 
-static void
-reset_all(void)
-{
-	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
-	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
-	pair_fini(&p);
-}
-
 /* "An ACK with PSN p acknowledges every request packet with PSN <= p." */
 static void
 test_coalesced(void **state)
@@ -99,7 +91,7 @@ syndrome_run(unsigned s)
 	if (s < 0x20) { /* whatever the credits (section 15) */
 		expect_sent_range(0, 2, IBV_WC_SUCCESS);
 		expect_quiet(&p.a);
-		reset_all();
+		pair_reset(&p);
 		return;
 	}
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
@@ -109,7 +101,7 @@ syndrome_run(unsigned s)
 		assert_int_equal(host_pull(&p.a, PULL_ALL), s < 0x40 ? 0 : 3);
 		wire_drop_all(&p.a);
 		expect_quiet(&p.a);
-		reset_all();
+		pair_reset(&p);
 		return;
 	}
 	if (s >= 0x61 && s <= 0x63)
@@ -242,7 +234,7 @@ test_nak_echo(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
 	wire_drop_all(&p.a);
 	expect_quiet(&p.a);
-	reset_all();
+	pair_reset(&p);
 }
 
 /* Retry counter: "timeout, NAK 0x60; 0 left: RETRY_EXC_ERR". */

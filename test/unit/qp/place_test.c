@@ -111,13 +111,36 @@ expect_empty(uint32_t psn, uint32_t msn)
 	wire_drop_all(&p.b);
 }
 
+static void
+reth_check(const struct pkt_view *v, uint32_t rkey, uint32_t len)
+{
+	assert_int_equal(rte_be_to_cpu_64(view_reth(v)->va), va(REMOTE));
+	assert_int_equal(rte_be_to_cpu_32(view_reth(v)->rkey), rkey);
+	assert_int_equal(rte_be_to_cpu_32(view_reth(v)->len), len);
+}
+
+/* Request i, which is on a's wire alone, is delivered, answered and complete. */
+static void
+expect_done(unsigned i, enum ibv_wc_opcode opcode)
+{
+	struct cqe cqe;
+
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	expect_response(&p.b, 0, ONLY, PSN_A + i, i + 1, 0);
+	pair_settle(&p);
+	assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
+	assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+	assert_int_equal(cqe.opcode, opcode);
+	assert_int_equal(cqe.wr_id, i);
+}
+
 /* ---- ATOMIC_WRITE ---- */
 
 static void
 test_atomic_write(void **state)
 {
 	struct pkt_view v;
-	struct cqe cqe;
 
 	(void)state;
 	init(4, 4);
@@ -128,18 +151,9 @@ test_atomic_write(void **state)
 		host_pull(&p.a, PULL_ALL);
 		expect_frame(&p.a, 0, OPCODE_RC_ATOMIC_WRITE, PSN_A + i, 1);
 		v = wire_view(&p.a, 0);
-		assert_int_equal(rte_be_to_cpu_64(view_reth(&v)->va), va(REMOTE));
-		assert_int_equal(rte_be_to_cpu_32(view_reth(&v)->rkey), p.b.rkey);
-		assert_int_equal(rte_be_to_cpu_32(view_reth(&v)->len), 8);
+		reth_check(&v, p.b.rkey, 8);
 		assert_int_equal(v.payload_len, 8);
-		wire_deliver_all(&p.a);
-		host_pull(&p.b, PULL_ALL);
-		expect_response(&p.b, 0, ONLY, PSN_A + i, i + 1, 0);
-		pair_settle(&p);
-		assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
-		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
-		assert_int_equal(cqe.opcode, IBV_WC_ATOMIC_WRITE);
-		assert_int_equal(cqe.wr_id, i);
+		expect_done(i, IBV_WC_ATOMIC_WRITE);
 		assert_true(bytes_match(p.b.mem + REMOTE, 8, i));
 		assert_int_equal(p.b.mem[REMOTE - 1], 0x55);
 		assert_int_equal(p.b.mem[REMOTE + 8], 0x55);
@@ -217,7 +231,6 @@ test_flush(void **state)
 {
 	static const uint32_t feths[] = {GLOBAL, GLOBAL | REGION};
 	struct pkt_view v;
-	struct cqe cqe;
 
 	(void)state;
 	init(4, 4);
@@ -231,18 +244,9 @@ test_flush(void **state)
 		memcpy(&feth, v.ext, 4);
 		assert_int_equal(rte_be_to_cpu_32(feth), feths[i]);
 		assert_ptr_equal(view_reth(&v), v.ext + 4);
-		assert_int_equal(rte_be_to_cpu_64(view_reth(&v)->va), va(REMOTE));
-		assert_int_equal(rte_be_to_cpu_32(view_reth(&v)->rkey), flush_key);
-		assert_int_equal(rte_be_to_cpu_32(view_reth(&v)->len), 30000);
+		reth_check(&v, flush_key, 30000);
 		assert_int_equal(v.payload_len, 0);
-		wire_deliver_all(&p.a);
-		host_pull(&p.b, PULL_ALL);
-		expect_response(&p.b, 0, ONLY, PSN_A + i, i + 1, 0);
-		pair_settle(&p);
-		assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
-		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
-		assert_int_equal(cqe.opcode, WC_FLUSH);
-		assert_int_equal(cqe.wr_id, i);
+		expect_done(i, WC_FLUSH);
 	}
 	/* "Acknowledge again". */
 	hand_flush(PSN_A, GLOBAL, va(REMOTE), flush_key, 30000);

@@ -22,20 +22,6 @@ init(void)
 		host_recv(&p.b, i, 0x1000, 100);
 }
 
-static void
-reset_all(void)
-{
-	struct cqe cqe;
-
-	while (host_poll(&p.b, &p.b.recv_cq, &cqe))
-		;
-	wire_drop_all(&p.a);
-	wire_drop_all(&p.b);
-	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
-	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
-	pair_fini(&p);
-}
-
 /* One SEND and its ACK, rtt_ns apart. */
 static void
 round_trip(uint64_t wr_id, uint64_t rtt_ns)
@@ -103,7 +89,7 @@ test_copy_refused(void **state)
 	expect_received(&p.b, 1, 8);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	assert_true(bytes_match(p.b.mem + 0x6000, 3 * mtu, 7));
-	reset_all();
+	pair_abandon(&p);
 }
 
 /* "Never before an RTT sample": the first loss costs the ACK timeout. */
@@ -119,7 +105,7 @@ test_no_sample(void **state)
 	pair_settle(&p);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.stats.ack_timeouts, 1);
-	reset_all();
+	pair_abandon(&p);
 }
 
 /* Four round trips, 100 us at the least; the smoothed one moves by an eighth. */
@@ -141,7 +127,7 @@ test_wait(void **state)
 		pair_settle(&p);
 		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-		reset_all();
+		pair_abandon(&p);
 	}
 	init();
 	round_trip(0, 800 * US);
@@ -149,7 +135,7 @@ test_wait(void **state)
 	assert_int_equal(p.a.qp.req.srtt_ns, 900 * US);
 	round_trip(2, 100 * US);
 	assert_int_equal(p.a.qp.req.srtt_ns, 800 * US);
-	reset_all();
+	pair_abandon(&p);
 }
 
 /* Twice as long each time, up to the ACK timeout, which goes on counting from the last
@@ -180,7 +166,7 @@ test_backoff(void **state)
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	send_lost(2);
 	expect_resend(200 * US, PSN_A + 2);
-	reset_all();
+	pair_abandon(&p);
 }
 
 /* A round trip longer than the timeout allows no probe before it. */
@@ -192,7 +178,7 @@ test_longer_than_timeout(void **state)
 	round_trip(0, TIMEOUT_NS / 4);
 	send_lost(1);
 	assert_int_equal(qp_deadline(&p.a.qp), p.now + TIMEOUT_NS);
-	reset_all();
+	pair_abandon(&p);
 }
 
 /* The peer dead: probes do not keep it alive, 1 + retry_cnt timeouts and no more. */
@@ -214,7 +200,7 @@ test_gives_up(void **state)
 	assert_int_equal(p.now - start, 8 * TIMEOUT_NS);
 	expect_sent_vendor(&p.a, 1, IBV_WC_RETRY_EXC_ERR, VENDOR_ACK_TIMEOUT);
 	assert_int_equal(p.a.stats.ack_timeouts, 8);
-	reset_all();
+	pair_abandon(&p);
 }
 
 /* From una on, not from what was lost; progress on the way starts the wait anew. */
@@ -254,7 +240,7 @@ test_from_una(void **state)
 	pair_settle(&p);
 	expect_sent(&p.a, 4, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.qp.stats.retransmitted, 2);
-	reset_all();
+	pair_abandon(&p);
 }
 
 /* An answer that was merely late: the copy of one packet, and nothing more twice. */
@@ -277,7 +263,7 @@ test_late(void **state)
 	pair_settle(&p);
 	assert_int_equal(p.a.qp.stats.retransmitted, 1);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-	reset_all();
+	pair_abandon(&p);
 }
 
 /* Karn: the answer to a packet that was sent twice says nothing, whichever of the two it
@@ -315,7 +301,7 @@ test_karn(void **state)
 	pair_settle(&p);
 	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.qp.req.srtt_ns, 45 * US); /* 10 us: an eighth of it */
-	reset_all();
+	pair_abandon(&p);
 }
 
 /* "Never in an RNR wait (and NAK 0x60 then neither resends nor charges)." */
@@ -343,7 +329,7 @@ test_rnr(void **state)
 	expect_resend(200 * US, PSN_A + 1);
 	pair_settle(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-	reset_all();
+	pair_abandon(&p);
 }
 
 /* Timeout 0: the application wants no resending of its own accord. */
@@ -361,7 +347,7 @@ test_no_timeout(void **state)
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 	pair_advance(&p, 100 * SEC_NS);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-	reset_all();
+	pair_abandon(&p);
 }
 
 /* "A lost NAK or a lost first resend must not cost a full timeout." */
@@ -394,7 +380,7 @@ test_lost_nak(void **state)
 		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 		assert_true(p.now - start < NS_PER_MS);
 		assert_int_equal(p.a.stats.ack_timeouts, 0);
-		reset_all();
+		pair_abandon(&p);
 	}
 }
 
@@ -419,7 +405,7 @@ test_read(void **state)
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem + 0x2000, p.b.mem + 0x8000, 5000);
 	assert_int_equal(p.a.qp.req.retry_left, 7);
-	reset_all();
+	pair_abandon(&p);
 }
 
 int

@@ -23,20 +23,6 @@ read_init_receives(uint8_t depth)
 }
 
 void
-read_reset(void)
-{
-	struct cqe cqe;
-
-	while (host_poll(&p.b, &p.b.recv_cq, &cqe))
-		;
-	wire_drop_all(&p.a);
-	wire_drop_all(&p.b);
-	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
-	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
-	pair_fini(&p);
-}
-
-void
 hand_read(uint32_t psn, uint64_t va, uint32_t rkey, uint32_t len)
 {
 	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,

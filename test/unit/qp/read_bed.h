@@ -20,8 +20,6 @@ read_init(uint8_t max_rd, uint8_t max_dest);
 void
 read_init_receives(uint8_t depth);
 void
-read_reset(void);
-void
 hand_read(uint32_t psn, uint64_t va, uint32_t rkey, uint32_t len);
 uint64_t
 read_va(uint32_t offset);

@@ -77,7 +77,7 @@ test_parts(void **state)
 	expect_read(PSN_A + 1, 2, 1024, 0, ONLY);
 	assert_int_equal(p.b.qp.resp.epsn, PSN_A + 4);
 	assert_int_equal(p.b.stats.duplicates, 7);
-	read_reset();
+	pair_abandon(&p);
 }
 
 /* "No matching resource entry: drop silently." */
@@ -119,7 +119,7 @@ test_no_match(void **state)
 	assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
 	expect_received(&p.b, 0, 8);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
-	read_reset();
+	pair_abandon(&p);
 }
 
 /* "R_Key is validated again": gone since, so NAK 0x62 with the PSN of the repetition. But
@@ -143,7 +143,7 @@ test_key_gone(void **state)
 	wire_drop_all(&p.b);
 	ask(PSN_A + 3, 0, 8);
 	expect_read(PSN_A + 3, 2, 0, 8, ONLY);
-	read_reset();
+	pair_abandon(&p);
 }
 
 /* One that has not been answered whole is another matter. */
@@ -162,7 +162,7 @@ test_key_gone_halfway(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_ack(&p.b, 0, AETH_NAK_ACCESS, PSN_A + 1, 1);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
-	read_reset();
+	pair_abandon(&p);
 }
 
 /* Those behind are not repeated unless asked for: one doubled packet must not bring a
@@ -186,7 +186,7 @@ test_several(void **state)
 	expect_response(&p.b, 0, ONLY, PSN_A + 1, 4, 10);
 	expect_response(&p.b, 1, ONLY, PSN_A + 3, 4, 10);
 	wire_drop_all(&p.b);
-	read_reset();
+	pair_abandon(&p);
 }
 
 /* While a response is under way: the same again changes nothing; an earlier part starts
@@ -218,7 +218,7 @@ test_under_way(void **state)
 	expect_response(&p.b, 0, ONLY, PSN_A + 5, 3, 8);
 	expect_response(&p.b, 1, FIRST, PSN_A + 6, 3, 1024);
 	wire_drop_all(&p.b);
-	read_reset();
+	pair_abandon(&p);
 }
 
 /* Issue: SEND + READ, both replies lost, SEND repeated: its ACK names at most the PSN
@@ -263,7 +263,7 @@ test_ack_limit(void **state)
 	expect_one_ack(PSN_A + 5, 8);
 	hand_send(PSN_A + 7);
 	expect_one_ack(PSN_A + 7, 8);
-	read_reset();
+	pair_abandon(&p);
 }
 
 /* A duplicate SEND neither takes away nor lowers an acknowledgement that is owed already,
@@ -288,7 +288,7 @@ test_owed_stays(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 	expect_frame(&p.b, 2, LAST, PSN_A + 7, 0);
 	expect_ack(&p.b, 3, AETH_ACK, PSN_A + 8, 5);
-	read_reset();
+	pair_abandon(&p);
 }
 
 /* READ and SEND resent together: the SEND's acknowledgement follows the response; a peer
@@ -310,7 +310,7 @@ test_send_behind_replay(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 	expect_response(&p.b, 0, FIRST, PSN_A + 1, 3, 1024);
 	expect_ack(&p.b, 3, AETH_ACK, PSN_A + 4, 3);
-	read_reset();
+	pair_abandon(&p);
 }
 
 /* ---- Indices and PSNs that come round ---- */
@@ -339,7 +339,7 @@ test_index_wrap(void **state)
 			}
 		}
 		assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
-		read_reset();
+		pair_abandon(&p);
 	}
 }
 
@@ -370,7 +370,7 @@ test_psn_wrap(void **state)
 	wire_drop_all(&p.b);
 	ask(PSN_A, 0, 3000);
 	expect_silence();
-	read_reset();
+	pair_abandon(&p);
 }
 
 int

@@ -92,7 +92,7 @@ test_depth(void **state)
 		if (i != 0)
 			assert_int_equal(host_pull(&p.b, 1), 1);
 	}
-	read_reset();
+	pair_abandon(&p);
 }
 
 /* The key goes while the response is under way: NAK 0x62 with the PSN of the next

@@ -51,7 +51,7 @@ test_each_lost(void **state)
 		expect_received(&p.b, 0, 8);
 		assert_int_equal(p.b.qp.resp.msn, 3);
 		expect_quiet(&p.b);
-		read_reset();
+		pair_abandon(&p);
 	}
 }
 
@@ -96,7 +96,7 @@ test_resume(void **state)
 		assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 2048);
 		assert_true(bytes_match(p.a.mem + 2048, 1024, 2));
 		assert_true(bytes_match(p.a.mem + 4096, 904, 4));
-		read_reset();
+		pair_abandon(&p);
 	}
 }
 
@@ -118,7 +118,7 @@ test_no_restart_elsewhere(void **state)
 	inject(&p.a, &(struct crafted){
 			     .opcode = MIDDLE, .psn = PSN_A + 1, .payload_len = 1024});
 	expect_sent(&p.a, 1, IBV_WC_BAD_RESP_ERR);
-	read_reset();
+	pair_abandon(&p);
 }
 
 /* "If a READ/ATOMIC with PSN <= p lacks its response, it is an implied NAK: resend from
@@ -149,7 +149,7 @@ test_implied_nak(void **state)
 		}
 		finish(1, 3);
 		assert_memory_equal(p.a.mem + 0x2000, p.b.mem + REMOTE, 3000);
-		read_reset();
+		pair_abandon(&p);
 	}
 }
 

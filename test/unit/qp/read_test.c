@@ -268,7 +268,7 @@ test_huge_request(void **state)
 	}
 	expect_received(&p.b, 1, 8);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
-	read_reset();
+	pair_abandon(&p);
 	munmap(from, HUGE_BYTES);
 }
 
@@ -427,7 +427,7 @@ test_budget(void **state)
 	assert_int_equal(host_pull(&p.b, 8), 8);
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(op_is_response(wire_view(&p.b, i).op), i < 4);
-	read_reset();
+	pair_abandon(&p);
 }
 
 int

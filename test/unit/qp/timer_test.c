@@ -11,14 +11,6 @@ static const uint32_t rnr_10us[32] = {65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 4
 	128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
 	16384, 24576, 32768, 49152};
 
-static void
-reset_all(void)
-{
-	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
-	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
-	pair_fini(&p);
-}
-
 /* "RNR NAK: acknowledges everything before its PSN, wait at least the coded time, then
  * resend from that PSN": not a nanosecond before, and not after. The responder names its
  * min_rnr_timer. Packets behind are dropped silently and sent again. */
@@ -102,7 +94,7 @@ rnr_retry_run(uint8_t retry)
 		expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
 		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 	}
-	reset_all();
+	pair_reset(&p);
 }
 
 static void
@@ -215,7 +207,7 @@ test_timeout_codes(void **state)
 		wire_drop_all(&p.a);
 		if (code == 0) {
 			assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-			reset_all();
+			pair_reset(&p);
 			continue;
 		}
 		pair_advance(&p, tr - 1);
@@ -258,7 +250,7 @@ test_timeout_restarts(void **state)
 	inject_ack(&p.a, AETH_ACK, PSN_A);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	assert_int_equal(qp_deadline(&p.a.qp), p.now + tr);
-	reset_all();
+	pair_reset(&p);
 }
 
 /* "At most 1 + retry_cnt transmissions of a packet without progress", then RETRY_EXC_ERR,
