@@ -31,6 +31,8 @@ is_gid_index(const char *text)
 {
 	unsigned value = 0, digits = 0;
 
+	if (text[0] == '0')
+		return text[1] == '\0';
 	for (; *text >= '0' && *text <= '9' && digits < 3; text++, digits++)
 		value = value * 10 + (unsigned)(*text - '0');
 	return digits != 0 && *text == '\0' && value < GID_MAX;

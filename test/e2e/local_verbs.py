@@ -39,40 +39,6 @@ def devices():
     case("without a daemon there is no device", "rocade0" not in gone.stdout, gone.stdout)
 
 
-def pingpongs():
-    with Daemon() as daemon:
-        for program, more in [("ibv_rc_pingpong", ()), ("ibv_rc_pingpong", ("-e",)),
-                              ("ibv_rc_pingpong", ("-N",)), ("ibv_rc_pingpong", ("-s", "100000")),
-                              ("ibv_uc_pingpong", ()), ("ibv_uc_pingpong", ("-e",)),
-                              ("ibv_ud_pingpong", ()), ("ibv_ud_pingpong", ("-e",)),
-                              ("ibv_srq_pingpong", ()), ("ibv_srq_pingpong", ("-e",)),
-                              ("ibv_xsrq_pingpong", ()), ("ibv_xsrq_pingpong", ("-e",))]:
-            # What -c is to the others is the number of clients to xsrq.
-            check = ("-c",)
-            if "xsrq" in program or (program == "ibv_uc_pingpong" and more):
-                check = ()
-            least = PINGPONG_BYTES // 4 if "ud" in program else PINGPONG_BYTES
-            pair_case(daemon, " ".join((program,) + more),
-                      (program, "-g", "0", "-n", "200") + check + more, least)
-
-
-def perftest():
-    with Daemon() as daemon:
-        for program, more, size, count in [
-                ("ib_send_bw", (), 65536, 500), ("ib_write_bw", (), 65536, 500),
-                ("ib_read_bw", (), 65536, 500), ("ib_send_lat", (), 2, 500),
-                ("ib_write_lat", (), 2, 500), ("ib_read_lat", (), 2, 500),
-                ("ib_atomic_bw", (), 8, 500), ("ib_atomic_lat", (), 8, 500),
-                ("ib_send_bw", ("-e",), 65536, 300),
-                ("ib_send_bw", ("-c", "UC"), 65536, 500),
-                ("ib_send_bw", ("-c", "UD"), 1024, 500),
-                ("ib_send_bw", ("-c", "XRC"), 65536, 500),
-                ("ib_send_bw", ("--use-srq", "-q", "4"), 65536, 500)]:
-            pair_case(daemon, " ".join((program,) + more),
-                      (program, "-x", "0", "-F", "-s", str(size), "-n", str(count)) + more,
-                      0.7 * size * count if "UD" in more else size * count)
-
-
 def death():
     """A client that dies in the middle frees what it had; the daemon goes on."""
     with Daemon() as daemon:
@@ -204,4 +170,4 @@ def start_local():
 
 
 if __name__ == "__main__":
-    run(devices, pingpongs, perftest, death, restart, own_dpdk, fork, idle, ends, start_local)
+    run(devices, death, restart, own_dpdk, fork, idle, ends, start_local)

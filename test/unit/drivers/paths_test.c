@@ -102,7 +102,7 @@ others_are_not_touched(void **state)
 		"/sys/class/infiniband/rocade0/ports/2/gid_attrs/types/0",
 		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/16",
 		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0x",
-		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0000",
+		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/00",
 		"/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/-1",
 		"/sys/class/infiniband/rocade0/device/numa_node"};
 	struct path_served served;

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The programs that must run unchanged: a row each, with what has to go through Rocade for it to
+count. docs/programs.md shows the table that text() makes."""
+
+from collections import namedtuple
+
+# args: behind the program's, and before the server's address that makes a client of it.
+# least: bytes that Rocade must have carried; the daemon counts packets, so a little more comes.
+# quick: in every run of the tests; the others in the long ones.
+Row = namedtuple("Row", "group env program args port least quick")
+
+GROUPS = [
+    ("ibverbs-utils", "GID 0, 200 times 4096 bytes each way; data is compared where the program "
+                      "can (`-c`)"),
+    ("perftest", "GID 0 (`-x 0`), 64 KiB for bandwidth, 2 bytes for latency"),
+    ("perftest, many options", "every combination that perftest itself accepts"),
+    ("UCX, one transport", "`ucx_perftest -d rocade0:1 -x TRANSPORT`, 1000 times"),
+    ("UCX, all layers", "`ucx_perftest` with `UCX_NET_DEVICES=rocade0:1`, 1000 times"),
+    ("libfabric", "`-d rocade0-dgram`"),
+]
+
+PERFTEST_PORT = 18515
+UCX_PORT = 13337
+FABRIC_PORT = 47592
+
+
+def row(group, program, args, least, quick=False, env="", port=PERFTEST_PORT):
+    return Row(group, env, program, args, port, int(least), quick)
+
+
+def pingpongs():
+    both = 2 * 200 * 4096
+    for program, args, least in [
+            ("rc", "-c", both), ("rc", "-c -e", both), ("rc", "-c -N", both),
+            ("rc", "-c -t", both), ("rc", "-c -s 100000", 2 * 200 * 100000),
+            ("uc", "-c", both), ("uc", "-e", both),
+            ("ud", "-c -s 1024", both / 4), ("ud", "-c -e -s 1024", both / 4),
+            ("srq", "-c", both), ("srq", "-c -e", both), ("srq", "-c -q 4", both),
+            ("xsrq", "", both), ("xsrq", "-e", both)]:
+        yield row("ibverbs-utils", "ibv_%s_pingpong" % program, args, least, True)
+
+
+PINGPONG_ALL = "-g 0 -n 200"
+PERFTEST_ALL = "-F"
+
+
+def perftest():
+    """A selection: each service, verb and kind of option once."""
+    def one(program, args, least):
+        return row("perftest", program, args, least, True)
+
+    big = 65536
+    for verb, services in [("send", "RC UC UD XRC"), ("write", "RC UC XRC"),
+                           ("read", "RC XRC"), ("atomic", "RC XRC")]:
+        for service in services.split():
+            size = 8 if verb == "atomic" else 1024 if service == "UD" else big
+            sized = "" if verb == "atomic" else " -s %d" % size
+            yield one("ib_%s_bw" % verb, "-x 0 -c %s -n 500%s" % (service, sized), 500 * size)
+            yield one("ib_%s_lat" % verb, "-x 0 -c %s -n 500" % service, 500 * 2)
+    yield one("ib_send_bw", "-x 0 -n 300 -e", 300 * big)
+    yield one("ib_send_bw", "-x 0 -n 300 -b", 2 * 300 * big)
+    yield one("ib_send_bw", "-x 0 -n 100 -q 16", 16 * 100 * big)
+    yield one("ib_send_bw", "-x 0 -n 300 --use-srq -q 4", 4 * 300 * big)
+    yield one("ib_send_bw", "-x 0 -n 500 -I 64 -s 64", 500 * 64)
+    yield one("ib_send_bw", "-x 1 -n 500 -c UD -g -s 1024", 500 * 1024)
+    yield one("ib_send_bw", "-x 0 -n 500 -c UD -g -s 1024 -M 0:0:0:0:0:0:0:0:0:0:255:255:239:1:1:1",
+              500 * 1024)
+    yield one("ib_send_lat", "-x 0 -n 500 -e", 500 * 2)
+    yield one("ib_write_bw", "-x 0 -n 300 -b", 2 * 300 * big)
+    yield one("ib_write_bw", "-x 0 -n 100 -q 16", 16 * 100 * big)
+    yield one("ib_write_bw", "-x 0 -D 3 -f 1", 1 << 20)
+    yield one("ib_write_bw", "-x 0 -n 304 -l 8", 304 * big)
+    yield one("ib_write_lat", "-x 0 -n 500 -I 64 -s 64", 500 * 64)
+    yield one("ib_read_bw", "-x 0 -n 100 -q 16", 16 * 100 * big)
+    yield one("ib_atomic_bw", "-x 0 -n 500 -A CMP_AND_SWAP", 500 * 8)
+
+
+def accepted(verb, kind, service, option):
+    """What perftest refuses by itself: events where the peer is passive and so on."""
+    words = option.split()
+    send = verb == "send"
+    if "-e" in words and (verb == "write" or (kind == "lat" and service == "XRC" and not send)):
+        return False
+    if "--use-srq" in words and not send:
+        return False
+    if "-g" in words and (service != "UD" or not send):
+        return False
+    if "-I" in words and verb in ("read", "atomic"):
+        return False
+    return not ("-a" in words and verb == "atomic")
+
+
+def all_options():
+    """Sizes 2 to 8 MiB with -a; small ones with -I; 1 KiB in datagrams."""
+    options = {"bw": ["", "-e", "-q 16", "-b", "-b -e", "-a", "-D 3 -f 1", "-I 64", "--use-srq",
+                      "--use-srq -q 16", "-l 8", "-g"],
+               "lat": ["", "-e", "-a", "-D 3 -f 1", "-I 64", "--use-srq", "-g"]}
+    for verb, services in [("send", "RC UC UD XRC"), ("write", "RC UC XRC"),
+                           ("read", "RC XRC"), ("atomic", "RC XRC")]:
+        for kind in "bw", "lat":
+            for service in services.split():
+                for option in options[kind]:
+                    if accepted(verb, kind, service, option):
+                        yield all_row(verb, kind, service, option)
+
+
+def all_row(verb, kind, service, option):
+    words = option.split()
+    size = 64 if "-I" in words or kind == "lat" else 1024 if service == "UD" else 65536
+    count = 20 if "-a" in words else 200
+    least = count * size
+    args = "-x %d -c %s" % ("-g" in words, service)
+    if verb == "atomic":
+        least = count * 8
+    elif "-a" in words:
+        least = count * (4096 if service == "UD" else 16 << 20)
+    elif "-D" in words:
+        least = 1 << 16
+    if "-D" not in words:
+        args += " -n %d" % count
+    if "-a" not in words and verb != "atomic":
+        args += " -s %d" % size
+    if "-q" in words:
+        least *= 16
+    if "-b" in words:
+        least *= 2
+    if service == "UD" and "--use-srq" in words:
+        args += " -r 4096"  # or the receives run out, and a datagram without one is lost
+    return row("perftest, many options", "ib_%s_%s" % (verb, kind), (args + " " + option).strip(),
+               least)
+
+
+def ucx():
+    group = "UCX, one transport"
+    for transport, test, size, args in [
+            ("rc_verbs", "am_lat", 8, ""), ("rc_verbs", "am_bw", 4096, "-D bcopy"),
+            ("rc_verbs", "put_lat", 8, ""), ("rc_verbs", "put_bw", 65536, "-D zcopy"),
+            ("rc_verbs", "get", 65536, "-D zcopy"), ("rc_verbs", "fadd", 8, ""),
+            ("rc_verbs", "cswap", 8, ""), ("rc_verbs", "add_mr", 8, ""),
+            ("ud_verbs", "am_lat", 8, ""), ("ud_verbs", "am_bw", 2048, "-D bcopy"),
+            ("ud_verbs", "am_bw", 2048, "-D zcopy")]:
+        text = "-d rocade0:1 -x %s -t %s -s %d -n 1000 %s" % (transport, test, size, args)
+        yield row(group, "ucx_perftest", text.strip(), 1000 * size,
+                  quick=test in ("am_lat", "put_bw", "fadd"), port=UCX_PORT)
+    for tls in "rc_verbs,ud_verbs:aux,self", "ud_verbs,self":
+        for test, size in [("tag_lat", 8), ("tag_bw", 65536), ("ucp_am_bw", 65536),
+                           ("ucp_put_lat", 8), ("ucp_put_bw", 65536), ("ucp_get", 65536),
+                           ("ucp_add", 8), ("ucp_fadd", 8), ("ucp_swap", 8), ("ucp_cswap", 8),
+                           ("stream_lat", 8), ("stream_bw", 65536)]:
+            yield row("UCX, all layers", "ucx_perftest", "-t %s -s %d -n 1000" % (test, size),
+                      1000 * size, quick=test in ("tag_bw", "ucp_get", "ucp_fadd"),
+                      env="UCX_TLS=" + tls, port=UCX_PORT)
+
+
+def fabric():
+    for size in "64", "1024", "100000":
+        yield row("libfabric", "fi_pingpong",
+                  "-p verbs;ofi_rxd -e rdm -d rocade0-dgram -c -I 200 -S " + size,
+                  2 * 200 * int(size), size == "1024", port=FABRIC_PORT)
+
+
+ROWS = [*pingpongs(), *perftest(), *all_options(), *ucx(), *fabric()]
+
+
+def command(r):
+    """As a list; for the client the server's address comes behind it."""
+    more = []
+    if r.program.startswith("ibv_"):
+        more = PINGPONG_ALL.split()
+    elif r.program.startswith("ib_"):
+        more = PERFTEST_ALL.split()
+    env = r.env.split()
+    if r.group == "UCX, all layers":
+        env.append("UCX_NET_DEVICES=rocade0:1")
+    return (["env", *env] if env else []) + [r.program, *more, *r.args.split()]
+
+
+def name(r):
+    return " ".join(" ".join((r.env, r.program, r.args)).split())
+
+
+def text():
+    """The table of docs/programs.md: a line for each program (and forced transport) of a group."""
+    lines = []
+    for group, what in GROUPS:
+        lines += ["### " + group[0].upper() + group[1:], "", what + ".", "",
+                  "| program | in every run | in long runs |", "|---|---|---|"]
+        programs = []
+        for r in ROWS:
+            if r.group == group and (r.env, r.program) not in programs:
+                programs.append((r.env, r.program))
+        for env, program in programs:
+            cells = [[], []]
+            for r in ROWS:
+                if (r.group, r.env, r.program) == (group, env, program):
+                    cells[not r.quick].append("`%s`" % r.args if r.args else "plain")
+            title = ("`%s` " % env if env else "") + "`%s`" % program
+            lines.append("| %s | %s | %s |" % (title, ", ".join(cells[0]), ", ".join(cells[1])))
+        lines.append("")
+    return "\n".join(lines)

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that were built for libibverbs, unchanged, as clients of `rocaded --local`: two
+processes each time, and the daemon's counters say that it was Rocade that carried the bytes.
+
+  programs.py            the rows of lib/matrix.py that are quick; all with ROCADE_TEST_LONG=1
+  programs.py WORD...    the rows whose command has all these words
+  programs.py --table    the table that docs/programs.md shows
+"""
+
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import matrix  # noqa: E402
+from daemon import LIBRARY, RUN, Daemon  # noqa: E402
+from tap import case, run  # noqa: E402
+
+SOURCE = os.environ.get("ROCADE_SOURCE") or os.path.realpath(
+    os.path.join(os.path.dirname(__file__), "..", ".."))
+LONG = os.environ.get("ROCADE_TEST_LONG") == "1"
+PATIENCE_S = 300 if LONG else 90
+
+
+def row_case(daemon, row):
+    before = daemon.moved()
+    start = time.monotonic()
+    server, client, text = daemon.pair(*matrix.command(row), port=row.port,
+                                       timeout_s=PATIENCE_S, settle_s=30)
+    moved = daemon.moved() - before
+    passed = case(matrix.name(row), server == 0 and client == 0 and moved >= row.least,
+                  "server %s, client %s, %d of %d bytes\n%s" % (server, client, moved, row.least,
+                                                               text[-4000:]))
+    return passed, moved, time.monotonic() - start
+
+
+def rows(words):
+    if words:
+        return [r for r in matrix.ROWS if all(w in matrix.name(r) for w in words)]
+    return [r for r in matrix.ROWS if r.quick or LONG]
+
+
+def programs():
+    results = []
+    with Daemon() as daemon:
+        for row in rows(sys.argv[1:]):
+            results.append((row, *row_case(daemon, row)))
+    print("# %-4s %12s %6s  %s" % ("", "bytes", "s", "program"))
+    for row, passed, moved, took in results:
+        print("# %-4s %12d %6.1f  %s" % ("ok" if passed else "FAIL", moved, took,
+                                         matrix.name(row)))
+
+
+def lists():
+    """Programs that only look."""
+    with Daemon() as daemon:
+        for program, word in [(("ibv_devices",), "rocade0"), (("ibv_devinfo", "-v"), "RoCE v2"),
+                              (("ucx_info", "-d"), "rc_verbs"), (("ucx_info", "-d"), "ud_verbs"),
+                              (("fi_info", "-p", "verbs"), "rocade0-dgram"),
+                              (("fi_info", "-p", "verbs;ofi_rxd"), "FI_EP_RDM")]:
+            done = daemon.run(*program)
+            case(" ".join(program) + " shows " + word, done.returncode == 0 and
+                 "rocade0" in done.stdout and word in done.stdout, done.stdout + done.stderr)
+
+
+def watch():
+    """ibv_asyncwatch prints what happens to the device."""
+    daemon = Daemon()
+    process = daemon.start("timeout", "-s", "KILL", "60", "stdbuf", "-oL", "ibv_asyncwatch")
+    try:
+        first = process.stdout.readline()
+        case("ibv_asyncwatch opens the device", "rocade0" in first, first)
+        daemon.process.kill()
+        line = process.stdout.readline()
+        case("and sees its end", "IBV_EVENT_DEVICE_FATAL" in line, line)
+    finally:
+        process.terminate()
+        process.communicate()
+        daemon.__exit__()
+
+
+LOOKER = """
+import ctypes, os, stat, sys
+from ctypes import c_char_p, c_int, c_void_p
+ibv = ctypes.CDLL(None)
+ibv.ibv_get_device_list.restype = ctypes.POINTER(c_void_p)
+ibv.ibv_get_device_name.argtypes = [c_void_p]
+ibv.ibv_get_device_name.restype = c_char_p
+node = "/dev/infiniband/rocade0"
+types = "/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0"
+before = os.path.exists(node)
+name = ibv.ibv_get_device_name(ibv.ibv_get_device_list(None)[0]).decode()
+libc_stat = stat.S_ISCHR(os.stat(node).st_mode)
+with open(types) as file:
+    text = file.read()
+usable = os.access(node, os.R_OK | os.W_OK)
+missing = os.path.exists(types + "0") or os.path.exists("/dev/infiniband/mlx5_0")
+# The verbs out of a handle, as NCCL takes them.
+dl = ctypes.CDLL(None)
+dl.dlopen.argtypes, dl.dlopen.restype = [c_char_p, c_int], c_void_p
+dl.dlvsym.argtypes, dl.dlvsym.restype = [c_void_p, c_char_p, c_char_p], c_void_p
+real = dl.dlopen(b"libibverbs.so.1", 2)
+found = dl.dlvsym(real, b"ibv_get_device_list", b"IBVERBS_1.1")
+ours = ctypes.cast(ibv.ibv_get_device_list, c_void_p).value
+other = dl.dlvsym(real, b"ibv_fork_init", b"IBVERBS_1.1")
+none = dl.dlvsym(real, b"ibv_get_device_list", b"IBVERBS_9.9")
+print(dict(before=before, name=name, stat=libc_stat, text=text, usable=usable, missing=missing,
+           symbol=found == ours, other=bool(other), none=none))
+"""
+
+
+def looks():
+    with Daemon() as daemon:
+        done = daemon.run(sys.executable, "-c", LOOKER)
+        case("paths and symbols of the device", done.stdout.strip() == str(dict(
+            before=False, name="rocade0", stat=True, text="RoCE v2\n", usable=True, missing=False,
+            symbol=True, other=True, none=None)), done.stdout + done.stderr)
+
+
+def nobody():
+    """No daemon: no device, and no harm to who does not ask for one."""
+    done = subprocess.run([RUN, "--library", LIBRARY, "--socket", "/nonexistent", "cat",
+                           "/proc/self/comm"], capture_output=True, text=True, check=False,
+                          timeout=60)
+    case("who wants no device does not miss the daemon",
+         done.returncode == 0 and done.stdout == "cat\n", done.stdout + done.stderr)
+
+
+def page():
+    path = os.path.join(SOURCE, "docs/programs.md")
+    with open(path, encoding="utf-8") as file:
+        case("docs/programs.md shows the table", matrix.text() in file.read(),
+             "put in what programs.py --table prints")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--table"]:
+        print(matrix.text())
+        sys.exit(0)
+    sys.exit(run(programs) if sys.argv[1:] else
+             run(programs, lists, watch, looks, nobody, page))
