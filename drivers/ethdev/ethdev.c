@@ -256,6 +256,12 @@ ethdev_link_up(void *drv)
 	       link.link_status == RTE_ETH_LINK_UP;
 }
 
+uint32_t
+ethdev_mtu(const void *drv)
+{
+	return ((const struct ethdev *)drv)->mtu;
+}
+
 int
 ethdev_set_link(void *drv, bool up)
 {

@@ -24,6 +24,9 @@ struct ethdev_conf {
  * start. */
 int ethdev_open(const struct ethdev_conf *conf, struct port *port, char *err, size_t err_size);
 
+/* IP; of a port that ethdev_open() has opened. */
+uint32_t ethdev_mtu(const void *drv);
+
 /* rte_malloc'ed memory on a socket; ctx is the socket id cast to a pointer. */
 struct alloc ethdev_alloc(int socket);
 

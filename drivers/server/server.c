@@ -19,16 +19,10 @@
 #include "server/server.h"
 #include "verbs/port.h"
 
-#define MTU_DEFAULT 4180 /* carries a path MTU of 4096 */
-#define MTU_MIN 576
-#define MTU_MAX 9000
-#define QPN_COUNT 65536
-#define RING_DEFAULT 1024
-#define L2_MAX (14 + 4)
-#define SPARE_BUFS 128 /* that a client's engine holds beside those in its ring */
 #define EVENTS 64
 #define SPIN_NS (20 * NS_PER_US) /* without a packet, before the daemon sleeps */
 #define LISTEN_TURNS 64          /* between two looks at the sockets while packets move */
+#define DRAIN_NS (100 * NS_PER_MS) /* for what is under way when the daemon ends */
 
 int
 watch_add(struct rocade_daemon *d, struct watch *watch, int fd, enum watch_kind kind,
@@ -103,90 +97,11 @@ listen_start(struct rocade_daemon *d, uint32_t mode)
 	return 0;
 }
 
-static int
-numbers_check(const struct rocade_daemon_conf *conf)
-{
-	if (conf->size != sizeof(*conf))
-		return rocade_fail(EINVAL,
-			"size: %zu is not sizeof(struct rocade_daemon_conf), %zu",
-			conf->size, sizeof(*conf));
-	if (conf->mtu != 0 && (conf->mtu < MTU_MIN || conf->mtu > MTU_MAX))
-		return rocade_fail(
-			EINVAL, "mtu: %u is not in %d..%d", conf->mtu, MTU_MIN, MTU_MAX);
-	if (conf->client_ring != 0 &&
-		(conf->client_ring < 64 || conf->client_ring > REGION_MAX_SLOTS ||
-			!rte_is_power_of_2(conf->client_ring)))
-		return rocade_fail(EINVAL, "ring: %u is not a power of two in 64..%d",
-			conf->client_ring, REGION_MAX_SLOTS);
-	if (conf->client_qps > QPN_COUNT)
-		return rocade_fail(
-			EINVAL, "qps: %u is not in 1..%d", conf->client_qps, QPN_COUNT);
-	if (conf->name != NULL &&
-		(conf->name[0] == '\0' || strlen(conf->name) >= SW_NAME_MAX))
-		return rocade_fail(EINVAL, "name: 1 to %d characters", SW_NAME_MAX - 1);
-	return 0;
-}
-
-/* Locally administered, another one at each start. */
-static void
-mac_make(uint8_t mac[6], uint64_t seed)
-{
-	seed *= UINT64_C(0x9E3779B97F4A7C15);
-	mac[0] = 0x02;
-	for (unsigned i = 1; i < 6; i++)
-		mac[i] = (uint8_t)(seed >> (8 * i));
-}
-
-static uint32_t
-or_default(uint32_t value, uint32_t fallback)
-{
-	return value != 0 ? value : fallback;
-}
-
-static int
-sw_make(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
-{
-	uint64_t seed = clock_wall() ^ (uint64_t)getpid() << 40;
-	uint32_t ring = or_default(conf->client_ring, RING_DEFAULT);
-	struct sw_conf sw = {.mtu = or_default(conf->mtu, MTU_DEFAULT),
-		.qpn_count = QPN_COUNT,
-		.qpn_base = or_default(conf->qpn_base, qpns_base(seed, QPN_COUNT)),
-		.max_clients = or_default(conf->max_clients, 256),
-		.limits = {.qps = or_default(conf->client_qps, 16384),
-			.packets_per_s = conf->client_packets_per_s}};
-	struct sw_device *device = &d->device;
-	struct net_conf net = {.addr_count = 0};
-	int err = port_net_read(
-		conf->addresses != NULL ? conf->addresses : "", NULL, NULL, &net);
-
-	if (err != 0)
-		return err;
-	mac_make(net.mac, seed);
-	snprintf(device->name, sizeof(device->name), "%s",
-		conf->name != NULL ? conf->name : "rocade0");
-	device->net = net;
-	device->mtu = sw.mtu;
-	device->qpn_base = sw.qpn_base;
-	device->qpn_count = sw.qpn_count;
-	device->max_qp = sw.limits.qps;
-	device->link_up = device->local = 1;
-	sw.net = net;
-	gid_link_local(net.mac, sw.net.addr[sw.net.addr_count].gid);
-	sw.net.addr[sw.net.addr_count++].prefix_len = 64;
-	sw.limits.geom = (struct region_geom){.tx_slots = ring,
-		.rx_slots = ring,
-		.tx_bufs = ring + SPARE_BUFS,
-		.buf_size = RTE_ALIGN_CEIL(sw.mtu + L2_MAX, (uint32_t)LINE_SIZE)};
-	err = -sw_create(&sw, conn_wake, &d->sw);
-	return err == 0 ? 0
-			: rocade_fail(err, "no switch can be made: %s", strerror(err));
-}
-
 EXPORT int
 rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon **out)
 {
 	struct rocade_daemon *d;
-	int err = numbers_check(conf);
+	int err = rocade_daemon_check(conf);
 
 	if (err != 0)
 		return err;
@@ -209,9 +124,12 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 			"socket: none given, and XDG_RUNTIME_DIR is not set; or its "
 			"path is too long");
 	if (err == 0)
-		err = sw_make(d, conf);
+		err = switch_make(d, conf);
 	if (err == 0)
-		err = listen_start(d, or_default(conf->socket_mode, 0600));
+		err = listen_start(d, conf->socket_mode != 0 ? conf->socket_mode : 0600);
+	/* Last: it takes the port over. */
+	if (err == 0 && conf->port != NULL)
+		err = port_take(d, conf->port);
 	if (err != 0) {
 		rocade_daemon_destroy(d);
 		return err;
@@ -220,14 +138,35 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	return 0;
 }
 
+/* Whoever still sends without end is not waited for. */
+static void
+drain(struct rocade_daemon *d)
+{
+	uint64_t now = clock_now(), until = now + DRAIN_NS;
+	bool more = true;
+
+	for (; more && now < until; now = clock_now()) {
+		more = sw_run(d->sw, now) != 0;
+		if (d->up != NULL)
+			more |= !uplink_tx(d->up, now);
+	}
+}
+
 EXPORT void
 rocade_daemon_destroy(struct rocade_daemon *d)
 {
 	struct conn *conn;
 
+	if (d->sw != NULL)
+		drain(d);
 	while ((conn = TAILQ_FIRST(&d->conns)) != NULL)
 		conn_close(conn);
 	conn_reap(d);
+	if (d->up != NULL) {
+		/* The last of the clients, and that their groups are left. */
+		(void)uplink_tx(d->up, clock_now());
+		uplink_destroy(d->up);
+	}
 	if (d->bound)
 		(void)unlink(d->addr.sun_path);
 	watch_close(d, &d->listen);
@@ -259,6 +198,16 @@ rocade_daemon_stop(struct rocade_daemon *d)
 }
 
 static void
+stop_take(struct rocade_daemon *d)
+{
+	uint64_t count;
+	ssize_t got = read(d->stop.fd, &count, sizeof(count));
+
+	(void)got;
+	d->stopping = true;
+}
+
+static void
 watch_serve(struct rocade_daemon *d, const struct watch *watch)
 {
 	switch (watch->kind) {
@@ -266,7 +215,7 @@ watch_serve(struct rocade_daemon *d, const struct watch *watch)
 		conn_accept(d);
 		break;
 	case WATCH_STOP:
-		d->stopping = true;
+		stop_take(d);
 		break;
 	case WATCH_CLIENT:
 		conn_ready(watch->conn);
@@ -279,37 +228,79 @@ watch_serve(struct rocade_daemon *d, const struct watch *watch)
 	}
 }
 
-/* timeout_ms: -1 sleeps until somebody comes. */
+/* timeout_ns: TIME_NEVER sleeps until somebody comes. */
 static void
-events_serve(struct rocade_daemon *d, int timeout_ms)
+events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 {
+	struct timespec until = {.tv_sec = (time_t)(timeout_ns / SEC_NS),
+		.tv_nsec = (long)(timeout_ns % SEC_NS)};
 	struct epoll_event events[EVENTS];
-	int n = epoll_wait(d->epoll, events, EVENTS, timeout_ms);
+	int n;
 
+	if (timeout_ns == 0 || timeout_ns == TIME_NEVER)
+		n = epoll_wait(d->epoll, events, EVENTS, timeout_ns == 0 ? 0 : -1);
+	else
+		n = epoll_pwait2(d->epoll, events, EVENTS, &until, NULL);
+	/* Before Linux 5.11. */
+	if (n < 0 && errno == ENOSYS)
+		n = epoll_wait(d->epoll, events, EVENTS,
+			(int)(timeout_ns / NS_PER_MS) + 1);
 	for (int i = 0; i < n; i++)
 		watch_serve(d, events[i].data.ptr);
 	conn_reap(d);
 }
 
+static unsigned
+turn(struct rocade_daemon *d, uint64_t now)
+{
+	unsigned moved = 0;
+
+	if (d->up != NULL)
+		moved = uplink_rx(d->up, now);
+	moved += sw_run(d->sw, now);
+	if (d->up != NULL)
+		(void)uplink_tx(d->up, now);
+	return moved;
+}
+
+/* How long it may sleep after it has found nothing to do for idle_ns; 0: not at all. */
+static uint64_t
+rest_ns(struct rocade_daemon *d, uint64_t idle_ns, uint64_t now)
+{
+	uint64_t until, most = d->sleep_us * NS_PER_US;
+
+	if (idle_ns < SPIN_NS || (d->up != NULL && most == 0))
+		return 0;
+	if (d->up == NULL)
+		return TIME_NEVER;
+	until = uplink_deadline(d->up);
+	if (until <= now)
+		return 0;
+	/* Longer and longer: who has just been busy is soon busy again. */
+	return RTE_MIN(RTE_MIN(most, idle_ns), until - now);
+}
+
 EXPORT int
 rocade_daemon_run(struct rocade_daemon *d)
 {
-	uint64_t now = clock_now(), last = now;
+	uint64_t now = clock_now(), last = now, rest;
 	unsigned turns = 0;
 
+	d->stopping = false;
 	while (!d->stopping) {
 		now = clock_now();
 		if (unlikely(d->sw->corrupt_count != d->corrupt_seen))
 			conn_close_corrupt(d);
-		if (sw_run(d->sw, now) != 0)
+		if (turn(d, now) != 0)
 			last = now;
-		else if (now - last < SPIN_NS || !sw_sleep(d->sw))
+		else if ((rest = rest_ns(d, now - last, now)) == 0 || !sw_sleep(d->sw))
 			sched_yield();
 		else {
-			events_serve(d, -1);
+			events_serve(d, rest);
 			sw_awake(d->sw);
 			turns = 0;
-			last = clock_now();
+			if (rest == TIME_NEVER)
+				last = clock_now();
 		}
 		if (++turns >= LISTEN_TURNS) {
 			turns = 0;

@@ -7,9 +7,11 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include <rocade/daemon.h>
+
 #include "switch/proto.h"
 #include "switch/socket.h"
-#include "switch/sw.h"
+#include "switch/uplink.h"
 
 /* What an epoll event is about. */
 enum watch_kind { WATCH_LISTEN, WATCH_STOP, WATCH_CLIENT, WATCH_PROCESS, WATCH_BELL };
@@ -45,6 +47,8 @@ TAILQ_HEAD(conns, conn);
 
 struct rocade_daemon {
 	struct sw *sw;
+	struct uplink *up; /* NULL: between clients only */
+	uint64_t sleep_us;
 	struct sw_device device;
 	struct sockaddr_un addr;
 	int epoll;
@@ -86,6 +90,12 @@ watch_add(struct rocade_daemon *d, struct watch *watch, int fd, enum watch_kind 
 	struct conn *conn);
 void
 watch_close(struct rocade_daemon *d, struct watch *watch);
+
+/* conf.c: with a sentence. */
+int
+switch_make(struct rocade_daemon *d, const struct rocade_daemon_conf *conf);
+int
+port_take(struct rocade_daemon *d, struct rocade_daemon_port *port);
 
 /* status.c: a descriptor with the state as JSON, or -errno. */
 int

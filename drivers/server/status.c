@@ -49,6 +49,19 @@ device_print(FILE *to, const struct rocade_daemon *d)
 	fprintf(to, "]}");
 }
 
+static void
+port_print(FILE *to, const struct uplink *up)
+{
+	const uint64_t *values = (const uint64_t *)&up->stats;
+
+	fprintf(to, ", \"port\": {\"link_up\": %s", up->link_up ? "true" : "false");
+	fprintf(to, ", \"held\": %u", up->held_count);
+	for (size_t i = 0; i < PORT_STAT_COUNT; i++)
+		fprintf(to, ", \"%s\": %llu", port_stat_rows[i].name,
+			(unsigned long long)values[i]);
+	fprintf(to, "}");
+}
+
 int
 status_fd(const struct rocade_daemon *d)
 {
@@ -66,6 +79,8 @@ status_fd(const struct rocade_daemon *d)
 	}
 	fprintf(to, "{");
 	device_print(to, d);
+	if (d->up != NULL)
+		port_print(to, d->up);
 	fprintf(to, ", \"clients\": [");
 	TAILQ_FOREACH (conn, &d->conns, link) {
 		if (conn->client == NULL)

@@ -59,6 +59,14 @@ is_asked(const struct keeper *k)
 			__atomic_load_n(&k->report->answered, __ATOMIC_RELAXED));
 }
 
+static bool
+device_changed(const struct keeper *k)
+{
+	/* Pairs with the release in sw_changed(). */
+	return unlikely(
+		__atomic_load_n(k->changes, __ATOMIC_ACQUIRE) != k->changes_seen);
+}
+
 /* Runs the engine until it is idle, or the application has taken over: true. */
 static bool
 keeper_run(struct keeper *k)
@@ -72,7 +80,7 @@ keeper_run(struct keeper *k)
 			report_answer(engine_dev(k->engine), k->report);
 		if (engine_drives(k->engine) != drives)
 			return true;
-		if (__atomic_load_n(&k->stop, __ATOMIC_RELAXED))
+		if (__atomic_load_n(&k->stop, __ATOMIC_RELAXED) || device_changed(k))
 			return false;
 	}
 	return false;
@@ -86,8 +94,14 @@ keeper_main(void *arg)
 
 	while (go) {
 		bool polled = keeper_run(k);
-		uint64_t until = engine_rest(k->engine), now = engine_clock();
+		uint64_t until, now;
 
+		if (device_changed(k)) {
+			k->changes_seen = __atomic_load_n(k->changes, __ATOMIC_ACQUIRE);
+			shm_refresh(k);
+		}
+		until = engine_rest(k->engine);
+		now = engine_clock();
 		if (until <= now) {
 			/* There is work, but the application is at it. */
 			go = !polled || keeper_sleep(k, GLANCE_NS);
@@ -126,6 +140,7 @@ keeper_start(struct keeper *k, struct engine *engine, int session_fd,
 	k->engine = engine;
 	k->session_fd = session_fd;
 	k->asleep = &region->head->rx_asleep;
+	k->changes = &region->head->changes;
 	k->report = region->report;
 	/* Signals are the application's threads' to take. */
 	sigfillset(&all);

@@ -45,6 +45,23 @@ shm_discover(void)
 		device_offer(NULL, 0);
 }
 
+void
+shm_refresh(struct keeper *k)
+{
+	struct shm *shm = container_of(k, struct shm, keeper);
+	struct sw_request req = {.type = SW_HELLO};
+	struct sw_reply reply;
+
+	if (session_call(&shm->session, &req, &reply, NULL, 0) == 0 &&
+		device_ok(&reply.device)) {
+		reply.device.net.vlan = 0; /* as in conf_fill() */
+		if (memcmp(&reply.device.net, &shm->dev->conf.net, sizeof(struct net_conf)) !=
+			0)
+			(void)dev_set_net(shm->dev, &reply.device.net);
+	}
+	(void)dev_link_up(shm->dev);
+}
+
 static void
 conf_fill(const struct sw_device *device, struct shm *shm, struct dev_conf *conf)
 {

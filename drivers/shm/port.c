@@ -148,7 +148,8 @@ shm_link_up(void *drv)
 {
 	const struct shm *shm = drv;
 
-	return !shm->dead && !__atomic_load_n(&shm->keeper.lost, __ATOMIC_RELAXED);
+	return !shm->dead && !__atomic_load_n(&shm->keeper.lost, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&shm->region.head->link_down, __ATOMIC_RELAXED);
 }
 
 static void

@@ -18,6 +18,8 @@ struct keeper {
 	int session_fd;
 	uint32_t *asleep;
 	struct report *report; /* in memory that the daemon asks in */
+	const uint32_t *changes; /* moves when the daemon's device has changed */
+	uint32_t changes_seen;
 	bool running;
 	bool stop;
 	bool lost; /* the daemon is gone */
@@ -70,6 +72,10 @@ void
 shm_list_add(struct shm *shm);
 void
 shm_list_remove(struct shm *shm);
+
+/* open.c: the keeper's: link and addresses as the daemon has them now. */
+void
+shm_refresh(struct keeper *k);
 
 /* open.c: looks for the daemon and puts its device into the list, or takes it out. */
 void

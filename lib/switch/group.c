@@ -4,14 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "switch/sw.h"
-
-/* IPv4 224/4 as a mapped address, or IPv6 ff00::/8. */
-static bool
-is_group(const uint8_t gid[16])
-{
-	return gid_is_ipv4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
-}
+#include "switch/uplink.h"
 
 const struct sw_group *
 sw_group_find(const struct sw *sw, const uint8_t gid[16])
@@ -49,7 +42,7 @@ sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 {
 	struct sw_group *g;
 
-	if (!is_group(gid))
+	if (!gid_is_multicast(gid))
 		return -EINVAL;
 	g = (struct sw_group *)sw_group_find(sw, gid);
 	if (g == NULL)
@@ -62,20 +55,25 @@ sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 	}
 	if (g->count == SW_GROUP_MEMBERS)
 		return -ENOSPC;
+	if (g->count == 0 && sw->up != NULL && uplink_join(sw->up, gid) != 0)
+		return -ENOSPC;
 	g->qpns[g->count++] = qpn;
 	return 0;
 }
 
 static bool
-member_drop(struct sw_group *g, uint32_t qpn)
+member_drop(struct sw *sw, struct sw_group *g, uint32_t qpn)
 {
-	for (uint32_t i = 0; i < g->count; i++) {
-		if (g->qpns[i] == qpn) {
-			g->qpns[i] = g->qpns[--g->count];
-			return true;
-		}
-	}
-	return false;
+	uint32_t i = 0;
+
+	while (i < g->count && g->qpns[i] != qpn)
+		i++;
+	if (i == g->count)
+		return false;
+	g->qpns[i] = g->qpns[--g->count];
+	if (g->count == 0 && sw->up != NULL)
+		uplink_leave(sw->up, g->gid);
+	return true;
 }
 
 int
@@ -83,12 +81,12 @@ sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 {
 	struct sw_group *g = (struct sw_group *)sw_group_find(sw, gid);
 
-	return g != NULL && member_drop(g, qpn) ? 0 : -EINVAL;
+	return g != NULL && member_drop(sw, g, qpn) ? 0 : -EINVAL;
 }
 
 void
 sw_group_forget(struct sw *sw, uint32_t qpn)
 {
 	for (unsigned i = 0; i < SW_GROUPS; i++)
-		member_drop(&sw->groups[i], qpn);
+		member_drop(sw, &sw->groups[i], qpn);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "switch/proto.h"
-#include "switch/sw.h"
+#include "switch/uplink.h"
 
 static int
 qpn_take(struct sw_client *c, uint32_t *qpn)
@@ -53,6 +53,9 @@ peer_set(struct sw_client *c, const struct sw_request *req)
 	qp->dest_qpn = req->dest_qpn;
 	qp->peer_local = sw_is_ours(c->sw, req->dgid);
 	qp->peer = true;
+	/* So that the first packet finds its next hop. */
+	if (c->sw->up != NULL && !qp->peer_local)
+		uplink_resolve(c->sw->up, qp->dgid);
 	return 0;
 }
 

@@ -18,6 +18,11 @@ struct sw_qp {
 	uint32_t dest_qpn;
 	bool peer;       /* a peer is registered */
 	bool peer_local; /* and its address is ours */
+	/* The next hop that it used last: valid for this generation of the neighbours. */
+	bool hop_known;
+	uint8_t hop_mac[6];
+	uint8_t hop_dgid[16];
+	uint32_t hop_generation;
 };
 
 struct qpns {

@@ -26,6 +26,8 @@ struct region_head {
 	struct ring_shared rx;
 	uint32_t tx_asleep LINE_ALIGNED; /* the daemon sleeps: wake it */
 	uint32_t rx_asleep LINE_ALIGNED; /* the client does */
+	uint32_t changes LINE_ALIGNED;   /* the daemon's: moves with the device */
+	uint32_t link_down;
 };
 
 struct region {

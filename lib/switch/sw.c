@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "switch/sw.h"
+#include "switch/uplink.h"
 
 #define RATE_BURST_NS (10 * NS_PER_MS) /* a rate is kept over this time */
 
@@ -50,7 +50,7 @@ sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out
 void
 sw_destroy(struct sw *sw)
 {
-	assert(sw->client_count == 0);
+	assert(sw->client_count == 0 && sw->up == NULL);
 	for (unsigned i = 0; i < SW_GROUPS; i++)
 		alloc_put(&alloc_plain, sw->groups[i].qpns,
 			SW_GROUP_MEMBERS * sizeof(uint32_t));
@@ -90,6 +90,7 @@ sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *ow
 	ring_prod_init(
 		&c->rx, &c->region.head->rx, c->region.rx_desc, c->region.geom.rx_slots);
 	c->full_cons = 0u - c->region.geom.rx_slots / 2; /* trusted to begin with */
+	c->region.head->link_down = sw->up != NULL && !sw->up->link_up;
 	TAILQ_INSERT_TAIL(&sw->clients, c, link);
 	sw->client_count++;
 	*out = c;
@@ -125,7 +126,9 @@ sw_client_flush(struct sw_client *client)
 	for (uint32_t i = 0; i < n; i++) {
 		struct ring_desc desc = ring_peek(&client->tx, i);
 
-		sw_forward(client, &desc);
+		/* It will not be asked again. */
+		if (!sw_forward(client, &desc))
+			client->stats.drop_port_full++;
 	}
 	client->sw->last_words = false;
 	ring_release(&client->tx, n);
@@ -348,6 +351,35 @@ sw_run(struct sw *sw, uint64_t now)
 		publish_all(sw, now);
 	behind_check(sw, now);
 	return moved;
+}
+
+void
+sw_changed(struct sw *sw, bool link_up)
+{
+	struct sw_client *c;
+
+	TAILQ_FOREACH (c, &sw->clients, link) {
+		struct region_head *head = c->region.head;
+
+		__atomic_store_n(&head->link_down, !link_up, __ATOMIC_RELAXED);
+		/* Pairs with the acquire of the client's keeper. */
+		__atomic_store_n(&head->changes, ++c->changes, __ATOMIC_RELEASE);
+		client_wake(c);
+	}
+}
+
+void
+sw_set_net(struct sw *sw, const struct net_conf *net)
+{
+	sw->conf.net = *net;
+	for (uint32_t i = 0; i <= sw->qpns.mask; i++) {
+		struct sw_qp *qp = &sw->qpns.qps[i];
+
+		if (qp->owner == NULL || !qp->peer)
+			continue;
+		qp->peer = sw_is_ours(sw, qp->sgid);
+		qp->peer_local = sw_is_ours(sw, qp->dgid);
+	}
 }
 
 bool

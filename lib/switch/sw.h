@@ -17,7 +17,7 @@
 #include "port/neigh.h"
 #include "switch/qpns.h"
 #include "switch/region.h"
-#include "wire/pkt.h"
+#include "wire/parse.h"
 
 #define SW_BURST 32
 #define SW_GROUPS 256        /* multicast groups of all clients together */
@@ -55,6 +55,27 @@ struct sw_conf {
 };
 
 struct sw;
+struct uplink;
+
+/* What becomes of a packet. */
+enum sw_sent {
+	SW_SENT,
+	SW_LATER, /* the port takes no more now: it stays in its client's ring */
+	SW_DROPPED,
+};
+
+/* A packet of a client: our copy of its headers, and where the rest of it is. What is
+ * checked is what is sent. */
+struct sw_packet {
+	struct sw_client *from;
+	uint8_t head[PARSE_HEADERS];
+	uint32_t head_len;
+	const uint8_t *rest;
+	uint32_t len;
+	struct pkt_view view;
+	uint8_t sgid[16];
+	uint8_t dgid[16];
+};
 
 struct sw_client {
 	TAILQ_ENTRY(sw_client) link;
@@ -70,6 +91,7 @@ struct sw_client {
 	bool dirty, behind;
 	bool woken;         /* since it last took something */
 	bool corrupt;       /* a ring of it makes no sense: it is served no more */
+	uint32_t changes;   /* of the device, that it was told */
 	uint32_t stamp;     /* of the last group packet that it got */
 	uint32_t seen_cons; /* where it was at seen_ns */
 	uint64_t seen_ns;
@@ -102,12 +124,7 @@ struct sw {
 	/* Wakes a client that sleeps, or that does not take its packets. */
 	void (*wake)(void *owner);
 	uint32_t corrupt_count; /* clients found corrupt so far: the owner hangs up */
-	/* A packet for elsewhere, complete but for its Ethernet header: head_len bytes at
-	 * head, the rest of len bytes at rest. NULL: there is no port. False: no room. */
-	bool (*uplink)(void *arg, struct sw_client *from, uint8_t *head,
-		uint32_t head_len, const uint8_t *rest, uint32_t len,
-		const uint8_t dgid[16]);
-	void *uplink_arg;
+	struct uplink *up;      /* the port; NULL: there is none */
 	struct sw_stats gone; /* of clients that have left */
 	struct sw_group groups[SW_GROUPS];
 };
@@ -158,9 +175,23 @@ sw_group_forget(struct sw *sw, uint32_t qpn);
 const struct sw_group *
 sw_group_find(const struct sw *sw, const uint8_t gid[16]);
 
-/* route.c: false: it has to stay where it is, its receiver's ring is full. */
+/* Tells the clients that the link, or the device as SW_HELLO shows it, has changed. */
+void
+sw_changed(struct sw *sw, bool link_up);
+/* Other addresses from now on: peers that were registered with one that is gone are not
+ * any more. */
+void
+sw_set_net(struct sw *sw, const struct net_conf *net);
+
+/* route.c: false: not now, it is to be offered again. */
 bool
 sw_forward(struct sw_client *from, const struct ring_desc *desc);
+void
+gids_of_packet(const struct pkt_view *view, uint8_t sgid[16], uint8_t dgid[16]);
+/* A copy to each client that has members of the group, except skip; false: nobody has. */
+bool
+sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
+	const uint8_t *head, uint32_t head_len, const uint8_t *rest, uint32_t len);
 
 /* sw.c: a copy into a client's ring; flags: RING_*. */
 void

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a daemon is told: checked, turned into a switch and its port, changed later. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "engine/clock.h"
+#include "server/server.h"
+#include "verbs/port.h"
+
+#define MTU_DEFAULT 4180 /* carries a path MTU of 4096 */
+#define MTU_MIN 576
+#define MTU_MAX 9000
+#define VLAN_MAX 4094
+#define QPN_COUNT 65536
+#define RING_DEFAULT 1024
+#define RING_MIN 64
+#define CLIENTS_DEFAULT 256
+#define CLIENTS_MAX 65536
+#define QPS_DEFAULT 16384
+#define SLEEP_MAX_US 1000000
+#define L2_MAX (14 + 4)
+#define SPARE_BUFS 128 /* that a client's engine holds beside those in its ring */
+
+static uint32_t
+or_default(uint32_t value, uint32_t fallback)
+{
+	return value != 0 ? value : fallback;
+}
+
+static int
+limits_check(const struct rocade_daemon_conf *conf)
+{
+	if (conf->client_ring != 0 &&
+		(conf->client_ring < RING_MIN || conf->client_ring > REGION_MAX_SLOTS ||
+			!rte_is_power_of_2(conf->client_ring)))
+		return rocade_fail(EINVAL,
+			"client_ring: %u is not a power of two in %d..%d",
+			conf->client_ring, RING_MIN, REGION_MAX_SLOTS);
+	if (conf->client_qps > QPN_COUNT)
+		return rocade_fail(EINVAL, "client_qps: %u is not in 1..%d",
+			conf->client_qps, QPN_COUNT);
+	if (conf->max_clients > CLIENTS_MAX)
+		return rocade_fail(EINVAL, "max_clients: %u is not in 1..%d",
+			conf->max_clients, CLIENTS_MAX);
+	if (conf->sleep_us > SLEEP_MAX_US)
+		return rocade_fail(EINVAL, "sleep_us: %u is not in 0..%d", conf->sleep_us,
+			SLEEP_MAX_US);
+	return 0;
+}
+
+static int
+device_check(const struct rocade_daemon_conf *conf)
+{
+	if (conf->mtu != 0 && (conf->mtu < MTU_MIN || conf->mtu > MTU_MAX))
+		return rocade_fail(
+			EINVAL, "mtu: %u is not in %d..%d", conf->mtu, MTU_MIN, MTU_MAX);
+	if (conf->vlan > VLAN_MAX)
+		return rocade_fail(
+			EINVAL, "vlan: %u is not in 0..%d", conf->vlan, VLAN_MAX);
+	if (conf->socket_mode > 0777)
+		return rocade_fail(
+			EINVAL, "socket_mode: %o is not in 1..777", conf->socket_mode);
+	if (conf->name == NULL)
+		return 0;
+	/* It is shown in JSON and made part of paths. */
+	if (conf->name[0] == '\0' || strlen(conf->name) >= SW_NAME_MAX ||
+		strspn(conf->name,
+			"abcdefghijklmnopqrstuvwxyz"
+			"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != strlen(conf->name))
+		return rocade_fail(EINVAL,
+			"name: \"%s\" is not 1 to %d letters, digits, '_' and '-'",
+			conf->name, SW_NAME_MAX - 1);
+	return 0;
+}
+
+/* Addresses, gateways and the VLAN, without the MAC and the link-local address. */
+static int
+net_read(const struct rocade_daemon_conf *conf, struct net_conf *net)
+{
+	*net = (struct net_conf){.vlan = conf->vlan};
+	return port_net_read(conf->addresses != NULL ? conf->addresses : "",
+		conf->gateway4, conf->gateway6, net);
+}
+
+static void
+net_complete(struct net_conf *net, const uint8_t mac[6])
+{
+	memcpy(net->mac, mac, 6);
+	gid_link_local(net->mac, net->addr[net->addr_count].gid);
+	net->addr[net->addr_count++].prefix_len = 64;
+}
+
+/* As a port would take it: 0 or -errno. */
+static int
+net_try(const struct net_conf *conf)
+{
+	struct net *net;
+	int rc = net_create(conf, &net);
+
+	if (rc == 0)
+		net_destroy(net);
+	return rc;
+}
+
+/* What is wrong with conf, of which net was made: with a sentence. */
+static int
+net_refused(int rc, const struct rocade_daemon_conf *conf, struct net_conf net)
+{
+	if (rc != -EINVAL)
+		return rocade_fail(-rc, "%s", strerror(-rc));
+	memset(net.gateway6, 0, 16);
+	if (net_try(&net) == 0)
+		return rocade_fail(EINVAL,
+			"gateway6: \"%s\" is on no link of the addresses",
+			conf->gateway6);
+	memset(net.gateway4, 0, 16);
+	if (net_try(&net) == 0)
+		return rocade_fail(EINVAL,
+			"gateway4: \"%s\" is on no link of the addresses",
+			conf->gateway4);
+	return rocade_fail(EINVAL,
+		"addresses: \"%s\" has one that cannot be a host's, or one twice",
+		conf->addresses);
+}
+
+static int
+net_check(const struct rocade_daemon_conf *conf)
+{
+	static const uint8_t mac[6] = {0x02};
+	struct net_conf net;
+	int rc, err = net_read(conf, &net);
+
+	if (err != 0)
+		return err;
+	net_complete(&net, mac);
+	rc = net_try(&net);
+	return rc == 0 ? 0 : net_refused(rc, conf, net);
+}
+
+EXPORT int
+rocade_daemon_check(const struct rocade_daemon_conf *conf)
+{
+	int err = 0;
+
+	if (conf->size != sizeof(*conf))
+		return rocade_fail(EINVAL,
+			"size: %zu is not sizeof(struct rocade_daemon_conf), %zu",
+			conf->size, sizeof(*conf));
+	err = device_check(conf);
+	if (err == 0)
+		err = limits_check(conf);
+	return err == 0 ? net_check(conf) : err;
+}
+
+/* Locally administered, another one at each start. */
+static void
+mac_make(uint8_t mac[6], uint64_t seed)
+{
+	seed *= UINT64_C(0x9E3779B97F4A7C15);
+	mac[0] = 0x02;
+	for (unsigned i = 1; i < 6; i++)
+		mac[i] = (uint8_t)(seed >> (8 * i));
+}
+
+static struct sw_limits
+limits_of(const struct rocade_daemon_conf *conf, uint32_t mtu)
+{
+	uint32_t ring = or_default(conf->client_ring, RING_DEFAULT);
+
+	return (struct sw_limits){.qps = or_default(conf->client_qps, QPS_DEFAULT),
+		.packets_per_s = conf->client_packets_per_s,
+		.geom = {.tx_slots = ring,
+			.rx_slots = ring,
+			.tx_bufs = ring + SPARE_BUFS,
+			.buf_size = RTE_ALIGN_CEIL(mtu + L2_MAX, (uint32_t)LINE_SIZE)}};
+}
+
+int
+switch_make(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
+{
+	uint64_t seed = clock_wall() ^ (uint64_t)getpid() << 40;
+	uint32_t mtu = conf->mtu;
+	struct sw_conf sw = {.qpn_count = QPN_COUNT,
+		.qpn_base = or_default(conf->qpn_base, qpns_base(seed, QPN_COUNT)),
+		.max_clients = or_default(conf->max_clients, CLIENTS_DEFAULT)};
+	struct sw_device *device = &d->device;
+	int err = net_read(conf, &device->net);
+
+	if (err != 0)
+		return err;
+	if (mtu == 0)
+		mtu = conf->port != NULL ? conf->port->mtu : MTU_DEFAULT;
+	if (conf->port != NULL)
+		memcpy(device->net.mac, conf->port->port.mac, 6);
+	else
+		mac_make(device->net.mac, seed);
+	snprintf(device->name, sizeof(device->name), "%s",
+		conf->name != NULL ? conf->name : "rocade0");
+	sw.mtu = device->mtu = RTE_MIN(mtu, MTU_MAX + 0u);
+	sw.limits = limits_of(conf, sw.mtu);
+	sw.net = device->net;
+	net_complete(&sw.net, device->net.mac);
+	device->qpn_base = sw.qpn_base;
+	device->qpn_count = sw.qpn_count;
+	device->max_qp = sw.limits.qps;
+	device->link_up = 1;
+	device->local = conf->port == NULL;
+	d->sleep_us = conf->sleep_us;
+	err = -sw_create(&sw, conn_wake, &d->sw);
+	return err == 0 ? 0
+			: rocade_fail(err, "no switch can be made: %s", strerror(err));
+}
+
+int
+port_take(struct rocade_daemon *d, struct rocade_daemon_port *port)
+{
+	int err = -uplink_create(
+		d->sw, &port->port, &d->sw->conf.net, d->sw->conf.mtu, &d->up);
+
+	if (err != 0)
+		return rocade_fail(err, "the port's addresses: %s", strerror(err));
+	alloc_put(&alloc_plain, port, sizeof(*port));
+	return 0;
+}
+
+EXPORT void
+rocade_daemon_close_port(struct rocade_daemon_port *port)
+{
+	port->port.ops->close(port->port.drv);
+	alloc_put(&alloc_plain, port, sizeof(*port));
+}
+
+static bool
+net_same(const struct net_conf *a, const struct net_conf *b)
+{
+	if (a->addr_count != b->addr_count || memcmp(a->gateway4, b->gateway4, 16) != 0 ||
+		memcmp(a->gateway6, b->gateway6, 16) != 0)
+		return false;
+	for (unsigned i = 0; i < a->addr_count; i++) {
+		if (memcmp(a->addr[i].gid, b->addr[i].gid, 16) != 0 ||
+			a->addr[i].prefix_len != b->addr[i].prefix_len)
+			return false;
+	}
+	return true;
+}
+
+static int
+net_change(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
+{
+	struct net_conf net, full;
+	int rc, err = net_read(conf, &net);
+
+	if (err != 0 || net_same(&net, &d->device.net))
+		return err;
+	net.vlan = d->device.net.vlan;
+	memcpy(net.mac, d->device.net.mac, 6);
+	full = net;
+	net_complete(&full, net.mac);
+	rc = d->up != NULL ? uplink_set_net(d->up, &full) : 0;
+	if (rc != 0)
+		return net_refused(rc, conf, full);
+	d->device.net = net;
+	sw_set_net(d->sw, &full);
+	sw_changed(d->sw, d->up == NULL || d->up->link_up);
+	return 0;
+}
+
+EXPORT int
+rocade_daemon_change(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
+{
+	struct sw_conf *sw = &d->sw->conf;
+	int err = rocade_daemon_check(conf);
+
+	if (err == 0)
+		err = net_change(d, conf);
+	if (err != 0)
+		return err;
+	sw->max_clients = or_default(conf->max_clients, CLIENTS_DEFAULT);
+	sw->limits = limits_of(conf, sw->mtu);
+	d->device.max_qp = sw->limits.qps;
+	d->sleep_us = conf->sleep_us;
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The daemon's log: standard error. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rocade/daemon.h>
+
+#include "base/log.h"
+#include "verbs/export.h"
+
+static enum log_level most = LOG_LEVEL_WARN;
+static bool journal; /* it wants priorities in front of lines: sd-daemon(3) */
+
+static void
+line_write(enum log_level level, const char *line, void *arg)
+{
+	static const char *const names[] = {"error: ", "warning: ", "", ""};
+	static const int priorities[] = {3, 4, 6, 7};
+
+	(void)arg;
+	if (level > most)
+		return;
+	if (journal)
+		fprintf(stderr, "<%d>%s\n", priorities[level], line);
+	else
+		fprintf(stderr, "rocaded: %s%s\n", names[level], line);
+}
+
+static_assert((int)ROCADE_LOG_DEBUG == (int)LOG_LEVEL_DEBUG &&
+		      (int)ROCADE_LOG_ERROR == (int)LOG_LEVEL_ERR,
+	"one for the other");
+
+EXPORT void
+rocade_daemon_log(enum rocade_daemon_log level)
+{
+	most = (enum log_level)level;
+	journal = getenv("JOURNAL_STREAM") != NULL;
+	log_set_sink(line_write, NULL);
+}

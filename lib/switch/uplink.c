@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets out: next hop, Ethernet header, stage. */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+
+#include "base/alloc.h"
+#include "switch/uplink.h"
+
+/* ---- Frames ---- */
+
+static bool
+frame_take(struct uplink *u, struct pkt *frame)
+{
+	if (unlikely(u->frame_count == 0)) {
+		u->frame_count =
+			u->port.ops->tx_alloc(u->port.queues[0], u->frames, PKT_BURST);
+		if (u->frame_count == 0) {
+			u->stats.tx_no_buffer++;
+			return false;
+		}
+	}
+	*frame = u->frames[--u->frame_count];
+	frame->len = 0;
+	frame->flags = 0;
+	return true;
+}
+
+static void
+frame_return(struct uplink *u, const struct pkt *frame)
+{
+	struct pkt copy = *frame;
+
+	if (u->frame_count < PKT_BURST)
+		u->frames[u->frame_count++] = copy;
+	else
+		u->port.ops->tx_release(u->port.queues[0], &copy, 1);
+}
+
+/* ---- Stage ---- */
+
+static void
+stage_give_up(struct uplink *u)
+{
+	u->stats.tx_given_up += u->stage_count;
+	u->port.ops->tx_release(u->port.queues[0], u->stage, u->stage_count);
+	u->stage_count = 0;
+}
+
+static void
+stage_send(struct uplink *u, uint64_t now)
+{
+	uint32_t n = u->stage_count;
+	unsigned sent;
+
+	if (n == 0)
+		return;
+	sent = u->port.ops->tx_burst(u->port.queues[0], u->stage, n);
+	for (unsigned i = 0; i < sent; i++)
+		u->stats.tx_bytes += u->stage[i].len;
+	u->stats.tx_packets += sent;
+	u->stage_count -= sent;
+	if (likely(u->stage_count == 0)) {
+		u->stage_ns = now;
+		return;
+	}
+	memmove(u->stage, u->stage + sent, u->stage_count * sizeof(u->stage[0]));
+	u->stats.tx_stalled++;
+	if (sent != 0)
+		u->stage_ns = now;
+	else if (!u->link_up || now - u->stage_ns >= UPLINK_STALL_NS)
+		stage_give_up(u);
+}
+
+static bool
+stage_room(struct uplink *u)
+{
+	if (likely(u->stage_count < UPLINK_STAGE))
+		return true;
+	stage_send(u, u->sw->now);
+	return u->stage_count < UPLINK_STAGE;
+}
+
+/* There is room. */
+static void
+stage_put(struct uplink *u, const struct pkt *frame)
+{
+	if (u->stage_count == 0)
+		u->stage_ns = u->sw->now;
+	u->stage[u->stage_count++] = *frame;
+}
+
+/* ---- Next hops ---- */
+
+/* Those whose next hop is known now leave, those without one are given up. */
+static void
+held_look(struct uplink *u)
+{
+	uint32_t generation = net_generation(u->net), kept = 0;
+	bool all = true;
+
+	for (uint32_t i = 0; i < u->held_count; i++) {
+		struct uplink_held *h = &u->held[i];
+		int rc = net_resolve(u->net, h->dgid, h->frame.data, u->sw->now);
+
+		if (rc == 0 && stage_room(u)) {
+			stage_put(u, &h->frame);
+		} else if (rc == 0 || rc == -EAGAIN) {
+			all &= rc != 0;
+			u->held[kept++] = *h;
+		} else {
+			u->stats.tx_no_neighbour++;
+			frame_return(u, &h->frame);
+		}
+	}
+	u->held_count = kept;
+	if (all)
+		u->held_generation = generation;
+}
+
+static bool
+held_room(const struct uplink *u, uint32_t client)
+{
+	uint32_t own = 0;
+
+	for (uint32_t i = 0; i < u->held_count; i++)
+		own += u->held[i].client == client;
+	return u->held_count < UPLINK_HELD && own < UPLINK_HELD_EACH;
+}
+
+static void
+hold(struct uplink *u, const struct sw_packet *p, const struct pkt *frame)
+{
+	struct uplink_held *h = &u->held[u->held_count];
+
+	/* From now on, as the generation stands, nobody has to look. */
+	if (u->held_count++ == 0)
+		u->held_generation = net_generation(u->net);
+	h->frame = *frame;
+	h->client = p->from->id;
+	memcpy(h->dgid, p->dgid, 16);
+}
+
+/* As net_resolve(), with what the QP used last kept beside it. */
+static int
+next_hop(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp, uint8_t mac[6])
+{
+	uint32_t generation = net_generation(u->net);
+	int rc;
+
+	if (likely(qp->hop_known && qp->hop_generation == generation &&
+		    memcmp(qp->hop_dgid, p->dgid, 16) == 0)) {
+		memcpy(mac, qp->hop_mac, 6);
+		return 0;
+	}
+	/* Before this one: in the order in which they were sent. */
+	if (u->held_count != 0 && u->held_generation != generation)
+		held_look(u);
+	rc = net_resolve(u->net, p->dgid, mac, u->sw->now);
+	qp->hop_known = rc == 0;
+	qp->hop_generation = generation;
+	memcpy(qp->hop_dgid, p->dgid, 16);
+	memcpy(qp->hop_mac, mac, 6);
+	return rc;
+}
+
+void
+uplink_resolve(struct uplink *u, const uint8_t dgid[16])
+{
+	uint8_t mac[6];
+
+	(void)net_resolve(u->net, dgid, mac, u->sw->now);
+}
+
+/* ---- Sending ---- */
+
+static void
+ipv4_cksum_set(const struct uplink *u, struct pkt *frame, struct rte_ipv4_hdr *ip)
+{
+	ip->hdr_checksum = 0;
+	if (u->port.caps.tx_ipv4_cksum)
+		frame->flags |= PKT_TX_IPV4_CKSUM;
+	else
+		ip->hdr_checksum = rte_ipv4_cksum(ip);
+}
+
+/* Ours from the first byte to the IP header, the client's behind it. */
+static bool
+frame_write(const struct uplink *u, const struct sw_packet *p, const uint8_t mac[6],
+	struct pkt *frame)
+{
+	uint32_t l2 = (uint32_t)(p->view.ip - p->head), head = p->head_len - l2;
+	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)frame->data;
+	struct rte_vlan_hdr *tag = (struct rte_vlan_hdr *)(eth + 1);
+	uint16_t type = p->view.ip_version == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4)
+						: RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	uint32_t at = sizeof(*eth) + (u->vlan != 0 ? sizeof(*tag) : 0);
+
+	if (unlikely(at + p->len - l2 > frame->room))
+		return false;
+	memcpy(&eth->dst_addr, mac, 6);
+	memcpy(&eth->src_addr, u->port.mac, 6);
+	eth->ether_type = type;
+	if (u->vlan != 0) {
+		eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_VLAN);
+		tag->vlan_tci = rte_cpu_to_be_16(u->vlan);
+		tag->eth_proto = type;
+	}
+	memcpy(frame->data + at, p->head + l2, head);
+	memcpy(frame->data + at + head, p->rest, p->len - p->head_len);
+	frame->len = (uint16_t)(at + p->len - l2);
+	frame->flags = 0;
+	if (p->view.ip_version == 4)
+		ipv4_cksum_set(u, frame, (struct rte_ipv4_hdr *)(frame->data + at));
+	return true;
+}
+
+static enum sw_sent
+drop(uint64_t *why)
+{
+	(*why)++;
+	return SW_DROPPED;
+}
+
+enum sw_sent
+uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
+{
+	struct sw_stats *stats = &p->from->stats;
+	uint8_t mac[6] = {0};
+	struct pkt frame;
+	int rc;
+
+	if (unlikely(!u->link_up))
+		return drop(&stats->drop_no_link);
+	if (unlikely(p->len - (uint32_t)(p->view.ip - p->head) > u->mtu))
+		return drop(&stats->drop_too_long);
+	rc = next_hop(u, p, qp, mac);
+	if (unlikely(rc != 0 && rc != -EAGAIN))
+		return drop(&stats->drop_no_route);
+	if (unlikely(rc == -EAGAIN && !held_room(u, p->from->id)))
+		return drop(&stats->drop_unresolved);
+	if (unlikely(!stage_room(u) || !frame_take(u, &frame)))
+		return SW_LATER;
+	if (unlikely(!frame_write(u, p, mac, &frame))) {
+		frame_return(u, &frame);
+		return drop(&stats->drop_too_long);
+	}
+	if (likely(rc == 0))
+		stage_put(u, &frame);
+	else
+		hold(u, p, &frame);
+	return SW_SENT;
+}
+
+static void
+link_look(struct uplink *u, uint64_t now)
+{
+	bool up = u->port.ops->link_up(u->port.drv);
+
+	u->link_at_ns = now + UPLINK_LINK_NS;
+	if (up == u->link_up)
+		return;
+	u->link_up = up;
+	/* Whoever is there now may not have been when we said who we are. */
+	if (up)
+		net_announce(u->net);
+	sw_changed(u->sw, up);
+}
+
+bool
+uplink_tx(struct uplink *u, uint64_t now)
+{
+	struct pkt frame;
+
+	u->sw->now = now;
+	if (unlikely(now >= u->link_at_ns))
+		link_look(u, now);
+	if (unlikely(u->held_count != 0 && u->held_generation != net_generation(u->net)))
+		held_look(u);
+	while (unlikely(net_deadline(u->net) <= now) && stage_room(u) &&
+		frame_take(u, &frame)) {
+		if (net_tx(u->net, &frame, 1, now) == 0) {
+			frame_return(u, &frame);
+			break;
+		}
+		stage_put(u, &frame);
+	}
+	stage_send(u, now);
+	return u->stage_count == 0;
+}
+
+uint64_t
+uplink_deadline(const struct uplink *u)
+{
+	if (u->stage_count != 0)
+		return 0;
+	return RTE_MIN(u->link_at_ns, net_deadline(u->net));
+}
+
+/* ---- Groups, addresses ---- */
+
+static void
+filter_set(struct uplink *u)
+{
+	uint8_t macs[NET_MAX_MACS][6];
+
+	if (u->port.ops->set_groups != NULL)
+		u->port.ops->set_groups(u->port.drv, (const uint8_t(*)[6])macs,
+			net_group_macs(u->net, macs, NET_MAX_MACS));
+}
+
+int
+uplink_join(struct uplink *u, const uint8_t gid[16])
+{
+	int rc = net_join(u->net, gid);
+
+	if (rc == 0)
+		filter_set(u);
+	return rc;
+}
+
+void
+uplink_leave(struct uplink *u, const uint8_t gid[16])
+{
+	if (net_leave(u->net, gid) == 0)
+		filter_set(u);
+}
+
+int
+uplink_set_net(struct uplink *u, const struct net_conf *net)
+{
+	int rc = net_set_conf(u->net, net);
+
+	if (rc == 0)
+		filter_set(u);
+	return rc;
+}
+
+/* ---- Making ---- */
+
+int
+uplink_create(struct sw *sw, const struct port *port, const struct net_conf *net,
+	uint32_t mtu, struct uplink **out)
+{
+	struct uplink *u = alloc_get(&alloc_plain, "uplink", sizeof(*u));
+	int rc;
+
+	if (u == NULL)
+		return -ENOMEM;
+	rc = net_create(net, &u->net);
+	if (rc != 0) {
+		alloc_put(&alloc_plain, u, sizeof(*u));
+		return rc;
+	}
+	u->sw = sw;
+	u->port = *port;
+	u->vlan = net->vlan;
+	u->mtu = mtu;
+	u->link_up = port->ops->link_up(port->drv);
+	filter_set(u);
+	sw->up = u;
+	*out = u;
+	return 0;
+}
+
+void
+uplink_destroy(struct uplink *u)
+{
+	struct port port = u->port;
+
+	u->sw->up = NULL;
+	for (uint32_t i = 0; i < u->held_count; i++)
+		frame_return(u, &u->held[i].frame);
+	port.ops->tx_release(port.queues[0], u->stage, u->stage_count);
+	port.ops->tx_release(port.queues[0], u->frames, u->frame_count);
+	net_destroy(u->net);
+	alloc_put(&alloc_plain, u, sizeof(*u));
+	port.ops->close(port.drv);
+}

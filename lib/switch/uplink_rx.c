@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets in: to the client that has their QPN. */
+#include <string.h>
+
+#include <rte_ether.h>
+
+#include "switch/uplink.h"
+
+/* The port's own business: ARP, ND, ICMP, IGMP, MLD. The answer is not worth waiting
+ * for. */
+static void
+local_frame(struct uplink *u, const struct pkt *frame, uint64_t now)
+{
+	void *queue = u->port.queues[0];
+	struct pkt reply;
+
+	u->stats.rx_other++;
+	if (u->stage_count == UPLINK_STAGE ||
+		u->port.ops->tx_alloc(queue, &reply, 1) == 0) {
+		u->stats.tx_no_buffer++;
+		return;
+	}
+	if (net_rx(u->net, frame, &reply, now))
+		u->stage[u->stage_count++] = reply;
+	else
+		u->port.ops->tx_release(queue, &reply, 1);
+}
+
+/* For QP 0, which does not exist over Ethernet, or QP 1: the place where connection
+ * management takes its datagrams in. */
+static void
+management(struct uplink *u)
+{
+	u->stats.drop[DROP_qpn]++;
+}
+
+/* Behind an Ethernet header of ours: the tag, if there was one, is the daemon's. */
+static void
+to_clients(struct uplink *u, const struct pkt *pkt, const struct pkt_view *view,
+	const uint8_t dgid[16])
+{
+	struct rte_ether_hdr eth = {
+		.ether_type = view->ip_version == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4)
+						    : RTE_BE16(RTE_ETHER_TYPE_IPV6)};
+	uint32_t l3 = pkt->len - (uint32_t)(view->ip - pkt->data);
+	const struct sw_qp *qp;
+
+	memcpy(&eth.dst_addr, u->port.mac, 6);
+	memcpy(&eth.src_addr, u->port.mac, 6);
+	if (unlikely(view->dest_qpn == 0xFFFFFF)) {
+		if (!sw_group_deliver(u->sw, dgid, NULL, (uint8_t *)&eth, sizeof(eth),
+			    view->ip, (uint32_t)sizeof(eth) + l3))
+			u->stats.drop[DROP_group]++;
+		return;
+	}
+	qp = qpns_find(&u->sw->qpns, view->dest_qpn);
+	if (unlikely(qp == NULL)) {
+		u->stats.drop[view->op->kind == OP_CNP ? DROP_cnp : DROP_qpn]++;
+		return;
+	}
+	u->stats.rx_roce++;
+	sw_client_put(qp->owner, (uint8_t *)&eth, sizeof(eth), view->ip,
+		(uint32_t)sizeof(eth) + l3, RING_CKSUM_OK);
+}
+
+static void
+take_in(struct uplink *u, const struct pkt *pkt, uint64_t now)
+{
+	uint8_t sgid[16], dgid[16];
+	struct pkt_view view;
+	unsigned why = parse_headers(pkt, u->vlan, &view);
+
+	if (unlikely(why != DROP_none)) {
+		if (why == PARSE_OTHER)
+			local_frame(u, pkt, now);
+		else
+			u->stats.drop[why]++;
+		return;
+	}
+	gids_of_packet(&view, sgid, dgid);
+	/* To us or to a group as a group; and from elsewhere: what is ours comes from no
+	 * wire. */
+	if (unlikely(sw_is_ours(u->sw, sgid) ||
+		     (view.dest_qpn == 0xFFFFFF ? !gid_is_multicast(dgid)
+						: !sw_is_ours(u->sw, dgid)))) {
+		u->stats.drop[DROP_address]++;
+		return;
+	}
+	if (unlikely(view.dest_qpn <= 1))
+		management(u);
+	else
+		to_clients(u, pkt, &view, dgid);
+}
+
+unsigned
+uplink_rx(struct uplink *u, uint64_t now)
+{
+	void *queue = u->port.queues[0];
+	struct pkt pkts[PKT_BURST];
+	unsigned n;
+
+	u->sw->now = now;
+	n = u->port.ops->rx_burst(queue, pkts, PKT_BURST);
+	for (unsigned i = 0; i < n; i++) {
+		if (i + 1 < n)
+			__builtin_prefetch(pkts[i + 1].data);
+		u->stats.rx_packets++;
+		u->stats.rx_bytes += pkts[i].len;
+		u->stats.rx_linearised += (pkts[i].flags & PKT_RX_LINEARISED) != 0;
+		take_in(u, &pkts[i], now);
+	}
+	if (n != 0)
+		u->port.ops->rx_release(queue, pkts, n);
+	return n;
+}
