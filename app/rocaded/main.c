@@ -1,201 +1,51 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocaded: lets the programs of this machine talk RDMA to each other. */
-#include <errno.h>
+/* rocaded: lets the programs of this machine talk RDMA, to each other and over a port. */
 #include <getopt.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include <rocade/daemon.h>
 #include <rocade/rocade.h>
 
-#define PROGRAM "rocaded"
+#include "settings.h"
+
 #define EXIT_USAGE 2
 #define ADDRESS_DEFAULT "192.0.2.1/24"
 
-enum option_id {
-	OPT_LOCAL = 256,
-	OPT_SOCKET,
-	OPT_SOCKET_MODE,
-	OPT_NAME,
-	OPT_ADDRESS,
-	OPT_MTU,
-	OPT_CLIENTS,
-	OPT_QPS,
-	OPT_RING,
-	OPT_RATE,
-	OPT_CHECK,
-	OPT_HELP,
-	OPT_VERSION,
-};
-
-static const struct option options[] = {
-	{"local", no_argument, NULL, OPT_LOCAL},
-	{"socket", required_argument, NULL, OPT_SOCKET},
-	{"socket-mode", required_argument, NULL, OPT_SOCKET_MODE},
-	{"name", required_argument, NULL, OPT_NAME},
-	{"address", required_argument, NULL, OPT_ADDRESS},
-	{"mtu", required_argument, NULL, OPT_MTU},
-	{"max-clients", required_argument, NULL, OPT_CLIENTS},
-	{"client-qps", required_argument, NULL, OPT_QPS},
-	{"client-ring", required_argument, NULL, OPT_RING},
-	{"client-rate", required_argument, NULL, OPT_RATE},
-	{"check-config", no_argument, NULL, OPT_CHECK},
-	{"help", no_argument, NULL, OPT_HELP},
-	{"version", no_argument, NULL, OPT_VERSION},
-	{NULL, 0, NULL, 0},
-};
-
-static const char help[] =
-	"Usage: " PROGRAM " --local [OPTION]...\n"
-	"Serves RDMA to the programs of this machine that rocade-run(1) starts.\n\n"
-	"  --local               a switch between the programs of this machine: no "
-	"port,\n"
-	"                        no root, no hugepages\n"
-	"  --socket PATH         where clients find it (default: $ROCADE_SOCKET, else\n"
-	"                        /run/rocade.sock for root, "
-	"$XDG_RUNTIME_DIR/rocade.sock\n"
-	"                        for others)\n"
-	"  --socket-mode MODE    its permissions, in octal: who may attach (default: "
-	"600)\n"
-	"  --name NAME           of the verbs device (default: rocade0)\n"
-	"  --address LIST        its addresses, separated by commas "
-	"(default: " ADDRESS_DEFAULT ")\n"
-	"  --mtu BYTES           IP MTU (default: 4180, for a path MTU of 4096)\n"
-	"  --max-clients N       processes at a time (default: 256)\n"
-	"  --client-qps N        QPs of each of them (default: 16384)\n"
-	"  --client-ring N       packets in each of its rings (default: 1024)\n"
-	"  --client-rate N       packets a second that it may send (default: no limit)\n"
-	"  --check-config        only say whether all this is right\n"
-	"  --help, --version\n";
+enum option_id { OPT_CONFIG = 256, OPT_CHECK, OPT_HELP, OPT_VERSION, OPT_ROWS };
 
 static struct rocade_daemon *serving;
+static volatile sig_atomic_t reread, stopped;
 
-static void
-on_signal(int number)
-{
-	(void)number;
-	rocade_daemon_stop(serving);
-}
-
-static int
-wrong(const char *option, const char *value, const char *valid)
-{
-	fprintf(stderr, PROGRAM ": --%s: \"%s\" is not %s\n", option, value, valid);
-	return EXIT_USAGE;
-}
-
-static int
-number_read(const char *option, const char *text, int base, uint32_t max, uint32_t *out)
-{
-	unsigned long value;
-	char *end;
-
-	errno = 0;
-	value = strtoul(text, &end, base);
-	if (errno != 0 || end == text || *end != '\0' || text[0] == '-' || value == 0 ||
-		value > max) {
-		char valid[64];
-
-		snprintf(valid, sizeof(valid),
-			base == 8 ? "a mode in 1..%o" : "a number in 1..%u", max);
-		return wrong(option, text, valid);
-	}
-	*out = (uint32_t)value;
-	return 0;
-}
-
-struct settings {
-	struct rocade_daemon_conf conf;
-	bool local;
+struct command {
+	int eal_argc; /* of argv: EAL's, the program's name first */
+	int argc;     /* what stands behind the `--`, or all of it */
+	char **argv;
+	char **eal_argv;
+	const char *config;
 	bool check;
 	bool done; /* --help or --version */
 };
 
-static int
-option_read(struct settings *s, int option, const char *name)
+static void
+on_signal(int number)
 {
-	struct rocade_daemon_conf *conf = &s->conf;
-
-	switch (option) {
-	case OPT_LOCAL:
-		s->local = true;
-		return 0;
-	case OPT_SOCKET:
-		conf->socket = optarg;
-		return 0;
-	case OPT_SOCKET_MODE:
-		return number_read(name, optarg, 8, 0777, &conf->socket_mode);
-	case OPT_NAME:
-		conf->name = optarg;
-		return 0;
-	case OPT_ADDRESS:
-		conf->addresses = optarg;
-		return 0;
-	case OPT_MTU:
-		return number_read(name, optarg, 10, 9000, &conf->mtu);
-	case OPT_CLIENTS:
-		return number_read(name, optarg, 10, 65536, &conf->max_clients);
-	case OPT_QPS:
-		return number_read(name, optarg, 10, 65536, &conf->client_qps);
-	case OPT_RING:
-		return number_read(name, optarg, 10, 65536, &conf->client_ring);
-	case OPT_RATE:
-		return number_read(
-			name, optarg, 10, 1000000000, &conf->client_packets_per_s);
-	case OPT_CHECK:
-		s->check = true;
-		return 0;
-	case OPT_HELP:
-		fputs(help, stdout);
-		s->done = true;
-		return 0;
-	case OPT_VERSION:
-		printf(PROGRAM " %s\n", rocade_version());
-		s->done = true;
-		return 0;
-	default:
-		fprintf(stderr, PROGRAM ": --help lists the options\n");
-		return EXIT_USAGE;
-	}
-}
-
-static int
-options_read(struct settings *s, int argc, char **argv)
-{
-	int option, index = 0, rc = 0;
-
-	s->conf.size = sizeof(s->conf);
-	s->conf.addresses = ADDRESS_DEFAULT;
-	while (rc == 0 && !s->done &&
-		(option = getopt_long(argc, argv, "", options, &index)) != -1)
-		rc = option_read(
-			s, option, option >= OPT_LOCAL ? options[index].name : "");
-	if (rc != 0 || s->done)
-		return rc;
-	if (optind < argc) {
-		fprintf(stderr, PROGRAM ": \"%s\" is no option; --help lists them\n",
-			argv[optind]);
-		return EXIT_USAGE;
-	}
-	if (!s->local) {
-		fprintf(stderr,
-			PROGRAM ": what to serve? --local is a switch between the "
-				"programs of this machine\n");
-		return EXIT_USAGE;
-	}
-	return 0;
+	if (number == SIGHUP)
+		reread = 1;
+	else
+		stopped = 1;
+	rocade_daemon_stop(serving);
 }
 
 static void
 signals_set(void)
 {
-	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -211,25 +61,204 @@ descriptors_allow(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static void
+options_fill(struct option *options)
+{
+	static const struct option own[] = {
+		{"config", required_argument, NULL, OPT_CONFIG},
+		{"check-config", required_argument, NULL, OPT_CHECK},
+		{"help", no_argument, NULL, OPT_HELP},
+		{"version", no_argument, NULL, OPT_VERSION},
+	};
+
+	memcpy(options, own, sizeof(own));
+	options += sizeof(own) / sizeof(own[0]);
+	for (unsigned i = 0; i < row_count; i++)
+		options[i] = (struct option){rows[i].key,
+			rows[i].kind == KIND_FLAG ? optional_argument : required_argument,
+			NULL, (int)(OPT_ROWS + i)};
+	options[row_count] = (struct option){.name = NULL};
+}
+
+static int
+option_read(struct command *c, struct settings *s, int option)
+{
+	const struct row *row = &rows[option - OPT_ROWS];
+	char why[ERR_MAX];
+
+	switch (option) {
+	case OPT_CHECK:
+	case OPT_CONFIG:
+		c->check |= option == OPT_CHECK;
+		c->config = optarg;
+		return 0;
+	case OPT_HELP:
+		help_print(stdout);
+		c->done = true;
+		return 0;
+	case OPT_VERSION:
+		printf(PROGRAM " %s\n", rocade_version());
+		c->done = true;
+		return 0;
+	default:
+		if (option < OPT_ROWS) {
+			fprintf(stderr, PROGRAM ": --help lists the options\n");
+			return EXIT_USAGE;
+		}
+		if (settings_set(s, row, optarg != NULL ? optarg : "yes", 0, why) == 0)
+			return 0;
+		fprintf(stderr, PROGRAM ": --%s: %s\n", row->key, why);
+		return EXIT_USAGE;
+	}
+}
+
+static int
+options_read(struct command *c, struct settings *s)
+{
+	struct option options[SETTINGS_MAX + OPT_ROWS - OPT_CONFIG + 1];
+	int option, rc = 0;
+
+	options_fill(options);
+	optind = 0; /* from the start: SIGHUP reads them again */
+	while (rc == 0 && !c->done &&
+		(option = getopt_long(c->argc, c->argv, "", options, NULL)) != -1)
+		rc = option_read(c, s, option);
+	if (rc == 0 && !c->done && optind < c->argc) {
+		fprintf(stderr, PROGRAM ": \"%s\" is no option; --help lists them\n",
+			c->argv[optind]);
+		rc = EXIT_USAGE;
+	}
+	return rc;
+}
+
+/* The file first, for options to override it: so they are read twice. */
+static int
+settings_read(struct command *c, struct settings *s)
+{
+	char err[ERR_MAX];
+	bool port;
+	int rc;
+
+	settings_init(s);
+	rc = options_read(c, s);
+	if (rc != 0 || c->done)
+		return rc;
+	if (c->config != NULL) {
+		settings_fini(s);
+		settings_init(s);
+		rc = file_read(s, c->config, err);
+		if (rc == 0)
+			rc = options_read(c, s);
+		else
+			fprintf(stderr, PROGRAM ": %s\n", err);
+	}
+	if (rc != 0)
+		return EXIT_USAGE;
+	port = s->port != NULL || s->eal_count != 0 || c->eal_argc != 1;
+	if (!s->local == !port) {
+		fprintf(stderr,
+			PROGRAM ": %s: --local is a switch between the programs of this "
+				"machine, --port and EAL's arguments are a port of "
+				"DPDK\n",
+			port ? "one of the two" : "what to serve?");
+		return EXIT_USAGE;
+	}
+	if (settings_check(s, err) != 0) {
+		fprintf(stderr, PROGRAM ": %s\n", err);
+		return EXIT_USAGE;
+	}
+	s->conf.vlan = (uint16_t)s->vlan;
+	if (s->local && s->conf.addresses == NULL)
+		s->conf.addresses = ADDRESS_DEFAULT;
+	return 0;
+}
+
+/* What can change does; *s is what holds now. */
+static void
+settings_reread(struct command *c, struct settings *s)
+{
+	struct settings wanted;
+	char kept[256];
+
+	reread = 0;
+	if (settings_read(c, &wanted) != 0) {
+		fprintf(stderr, PROGRAM ": everything stays as it was\n");
+		settings_fini(&wanted);
+		return;
+	}
+	settings_kept(s, &wanted, kept, sizeof(kept));
+	if (rocade_daemon_change(serving, &wanted.conf) != 0) {
+		fprintf(stderr, PROGRAM ": %s; everything stays as it was\n",
+			rocade_error());
+		settings_fini(&wanted);
+		return;
+	}
+	rocade_daemon_log((enum rocade_daemon_log)wanted.log_level);
+	if (kept[0] != '\0')
+		fprintf(stderr, PROGRAM ": read again; only a new start changes %s\n",
+			kept);
+	else
+		fprintf(stderr, PROGRAM ": read again\n");
+	/* The rest is still compared with what the daemon has been started with. */
+	settings_fini(&wanted);
+}
+
+static int
+serve(struct command *c, struct settings *s)
+{
+	int rc = 0;
+
+	signals_set();
+	fprintf(stderr, PROGRAM ": listening at %s\n", rocade_daemon_socket(serving));
+	while (rc == 0 && !stopped) {
+		if (reread)
+			settings_reread(c, s);
+		rc = rocade_daemon_run(serving);
+	}
+	return rc;
+}
+
+static int
+start(struct command *c, struct settings *s)
+{
+	int rc;
+
+	descriptors_allow();
+	rocade_daemon_log((enum rocade_daemon_log)s->log_level);
+	if (!s->local && port_open(s, c->eal_argc, c->eal_argv, &s->conf.port) != 0)
+		return EXIT_FAILURE;
+	if (rocade_daemon_create(&s->conf, &serving) != 0) {
+		fprintf(stderr, PROGRAM ": %s\n", rocade_error());
+		if (s->conf.port != NULL)
+			rocade_daemon_close_port(s->conf.port);
+		return EXIT_FAILURE;
+	}
+	rc = serve(c, s);
+	rocade_daemon_destroy(serving);
+	if (!s->local)
+		eal_end();
+	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int
 main(int argc, char **argv)
 {
-	struct settings settings = {.local = false};
-	int rc = options_read(&settings, argc, argv);
+	struct command c = {.eal_argc = 1, .eal_argv = argv, .argc = argc, .argv = argv};
+	struct settings s;
+	int rc, dashes = 1;
 
-	if (rc != 0 || settings.done)
-		return rc;
-	descriptors_allow();
-	if (rocade_daemon_create(&settings.conf, &serving) != 0) {
-		fprintf(stderr, PROGRAM ": %s\n", rocade_error());
-		return EXIT_FAILURE;
+	while (dashes < argc && strcmp(argv[dashes], "--") != 0)
+		dashes++;
+	if (dashes < argc) {
+		c.eal_argc = dashes;
+		c.argc = argc - dashes;
+		c.argv = argv + dashes;
 	}
-	if (!settings.check) {
-		signals_set();
-		fprintf(stderr, PROGRAM ": listening at %s\n",
-			rocade_daemon_socket(serving));
-		rc = rocade_daemon_run(serving);
-	}
-	rocade_daemon_destroy(serving);
-	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	rc = settings_read(&c, &s);
+	if (rc == 0 && !c.done && c.check)
+		printf("%s: all right\n", c.config);
+	else if (rc == 0 && !c.done)
+		rc = start(&c, &s);
+	settings_fini(&s);
+	return rc;
 }

@@ -22,14 +22,20 @@ STATUS = 8
 
 
 class Daemon:
-    """A `rocaded --local` with a socket of its own."""
+    """A rocaded with a socket of its own: --local, or over a port by EAL's options, in a network
+    namespace; its programs are in that too."""
 
-    def __init__(self, *options, user=None):
+    def __init__(self, *options, user=None, eal=None, space=None, config=None):
+        self.space = space
+        self.inside = ["ip", "netns", "exec", space] if space else []
         self.dir = tempfile.mkdtemp(prefix="rocade-e2e-")
         os.chmod(self.dir, 0o755 if user is None else 0o777)
         self.socket = os.path.join(self.dir, "rocade.sock")
         self.env = dict(os.environ, ROCADE_SOCKET=self.socket)
-        self.command = [ROCADED, "--local", "--socket", self.socket] + list(options)
+        what = ["--local"] if eal is None else list(eal) + ["--"]
+        if config is not None:
+            what = ["--config", config]
+        self.command = self.inside + [ROCADED] + what + ["--socket", self.socket] + list(options)
         self.user = user
         self.process = None
         self.first_line = ""
@@ -42,7 +48,15 @@ class Daemon:
             self.process.stderr.close()
         self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True,
                                         user=self.user)
-        self.first_line = self.process.stderr.readline()
+        self.first_line = self.said("listening at")
+
+    def said(self, word):
+        """Its next line with this word; its last when there is none."""
+        line = ""
+        for line in self.process.stderr:
+            if word in line:
+                break
+        return line
 
     def __enter__(self):
         return self
@@ -59,14 +73,15 @@ class Daemon:
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def start(self, *program, **more):
-        return subprocess.Popen([RUN, "--library", LIBRARY] + list(program), env=self.env,
+        return subprocess.Popen(self.inside + [RUN, "--library", LIBRARY] + list(program),
+                                env=self.env,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 **more)
 
     def run(self, *program, timeout_s=30, **more):
-        return subprocess.run([RUN, "--library", LIBRARY] + list(program), env=self.env,
-                              capture_output=True, text=True, check=False, timeout=timeout_s,
-                              **more)
+        return subprocess.run(self.inside + [RUN, "--library", LIBRARY] + list(program),
+                              env=self.env, capture_output=True, text=True, check=False,
+                              timeout=timeout_s, **more)
 
     def pair(self, *program, timeout_s=60, port=18515, settle_s=10):
         """A server and a client of it: both results, and the server's text."""
@@ -102,12 +117,17 @@ class Daemon:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def wait_for_port(port, process, timeout_s):
-    """Until somebody listens there (nobody is connected: that would be taken for the peer)."""
+def wait_for_port(port, process, timeout_s, space=None):
+    """Until somebody listens there, in the process's network namespace (nobody is connected: that
+    would be taken for the peer)."""
+    there = os.stat("/run/netns/" + space if space else "/proc/self/ns/net").st_ino
     want = ":%04X" % port
     end = time.monotonic() + timeout_s
     while time.monotonic() < end and process.poll() is None:
-        for name in ("/proc/net/tcp", "/proc/net/tcp6"):
+        if os.stat("/proc/%d/ns/net" % process.pid).st_ino != there:
+            time.sleep(0.01)  # not yet
+            continue
+        for name in ("/proc/%d/net/tcp" % process.pid, "/proc/%d/net/tcp6" % process.pid):
             with open(name, encoding="ascii") as file:
                 for line in file.readlines()[1:]:
                     fields = line.split()

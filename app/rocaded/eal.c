@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* EAL and the port. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+
+#include <rocade/rocade.h>
+
+#include "settings.h"
+
+#define EAL_STOP_US 50000
+
+/* It keeps pointers into what it is given, and writes to it. */
+static int
+eal_start(const struct settings *s, int argc, char **argv)
+{
+	static char *all[2 * EAL_ARGS_MAX + 2];
+	int n = 0;
+
+	if (argc > EAL_ARGS_MAX) {
+		fprintf(stderr, PROGRAM ": more than %d arguments for EAL\n",
+			EAL_ARGS_MAX);
+		return -1;
+	}
+	all[n++] = strdup(argv[0]);
+	for (unsigned i = 0; i < s->eal_count; i++)
+		all[n++] = strdup(s->eal[i]);
+	for (int i = 1; i < argc; i++)
+		all[n++] = argv[i];
+	if (rte_eal_init(n, all) >= 0)
+		return 0;
+	fprintf(stderr,
+		PROGRAM ": EAL does not start (%s); its own messages stand above. "
+			"Without hugepages give --no-huge, without a NIC --no-pci\n",
+		rte_strerror(rte_errno));
+	return -1;
+}
+
+static int
+port_find(const char *name, uint16_t *id)
+{
+	unsigned long number;
+	char *end;
+
+	if (name == NULL)
+		name = "0";
+	if (rte_eth_dev_get_port_by_name(name, id) == 0)
+		return 0;
+	number = strtoul(name, &end, 10);
+	if (end != name && *end == '\0' && number < RTE_MAX_ETHPORTS &&
+		rte_eth_dev_is_valid_port((uint16_t)number)) {
+		*id = (uint16_t)number;
+		return 0;
+	}
+	fprintf(stderr,
+		PROGRAM ": --port: \"%s\" is none of the %u ports that EAL has found "
+			"(-a and --vdev add some)\n",
+		name, rte_eth_dev_count_avail());
+	return -1;
+}
+
+int
+port_open(
+	const struct settings *s, int argc, char **argv, struct rocade_daemon_port **port)
+{
+	struct rocade_daemon_ethdev conf = {.size = sizeof(conf),
+		.rx_desc = (uint16_t)s->rx_desc,
+		.tx_desc = (uint16_t)s->tx_desc,
+		.mtu = s->conf.mtu};
+
+	if (eal_start(s, argc, argv) != 0 || port_find(s->port, &conf.ethdev) != 0)
+		return -1;
+	if (rocade_daemon_open_ethdev(&conf, port) == 0)
+		return 0;
+	fprintf(stderr, PROGRAM ": %s\n", rocade_error());
+	return -1;
+}
+
+/* rte_eal_cleanup() (22.11) unmaps what EAL's interrupt thread may still be looking at.
+ */
+void
+eal_end(void)
+{
+	usleep(EAL_STOP_US);
+	rte_eal_cleanup();
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What rocaded has been told, by its file and its options. */
+#ifndef ROCADED_SETTINGS_H
+#define ROCADED_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <rocade/daemon.h>
+
+#define PROGRAM "rocaded"
+#define ERR_MAX 512
+#define SETTINGS_MAX 32
+#define EAL_ARGS_MAX 64
+
+enum kind { KIND_FLAG, KIND_TEXT, KIND_LIST, KIND_NUMBER, KIND_OCTAL, KIND_LEVEL };
+
+struct row {
+	const char *section;
+	const char *key;
+	const char *member; /* of struct settings */
+	enum kind kind;
+	size_t offset; /* in struct settings: const char * for texts, else uint32_t */
+	uint32_t least, most;
+	bool live; /* SIGHUP changes it */
+	const char *argument;
+	const char *text;
+};
+
+extern const struct row rows[];
+extern const unsigned row_count;
+
+struct settings {
+	struct rocade_daemon_conf conf;
+	uint32_t local;
+	uint32_t log_level;
+	uint32_t vlan;
+	uint32_t rx_desc, tx_desc;
+	const char *port;
+	const char *file;            /* NULL: none */
+	unsigned line[SETTINGS_MAX]; /* of the file, where a row comes from there; else 0
+				      */
+	char *eal[EAL_ARGS_MAX];     /* from the file */
+	unsigned eal_count;
+	char *texts[SETTINGS_MAX + EAL_ARGS_MAX]; /* allocated */
+	unsigned text_count;
+};
+
+void
+settings_init(struct settings *s);
+void
+settings_fini(struct settings *s);
+
+/* NULL: there is none. section NULL: of any. */
+const struct row *
+row_find(const char *section, const char *key);
+
+/* line: of the file, 0 for an option. -1 with a sentence that names neither. */
+int
+settings_set(struct settings *s, const struct row *row, const char *value, unsigned line,
+	char err[ERR_MAX]);
+/* A copy that lives as long as s; NULL: no memory, or too many. */
+char *
+settings_text(struct settings *s, const char *text);
+
+/* Reads the file; a row that an option has set stays. -1 with a sentence that names line,
+ * key and what would be valid. */
+int
+file_read(struct settings *s, const char *path, char err[ERR_MAX]);
+
+/* Everything that is known without opening anything; the sentence names line and key, or
+ * the option. */
+int
+settings_check(const struct settings *s, char err[ERR_MAX]);
+
+/* Writes the keys that differ and are not live, separated by commas. */
+void
+settings_kept(const struct settings *now, const struct settings *wanted, char *text,
+	size_t size);
+
+void
+help_print(FILE *to);
+
+/* eal.c: starts EAL with the file's arguments and those of the command line, and opens
+ * the port. -1 having said why. */
+int
+port_open(const struct settings *s, int argc, char **argv,
+	struct rocade_daemon_port **port);
+void
+eal_end(void);
+
+#endif

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocaded's configuration file and options, as far as nothing is opened: the file of config/, what
+a wrong one is told, that options go first, and that the manual page has every key and option."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROCADED, SOURCE = sys.argv[1:3]
+CONFIG = os.path.join(SOURCE, "config", "rocaded.conf")
+MANUAL = os.path.join(SOURCE, "docs", "man", "rocaded.8")
+
+LOCAL = "[daemon]\nlocal = yes\n"
+# What stands in the file, the line that is at fault, what is said of it.
+WRONG = [
+    ("local = yes\n", 1, "stands in no section"),
+    ("[prot]\n", 1, "[prot] is none of [daemon], [eal], [port], [clients]"),
+    ("[daemon\n", 1, "is no [section]"),
+    (LOCAL + "nonsense\n", 3, "neither [section] nor key = value"),
+    (LOCAL + "# fine\n\nsockets = /tmp/x\n", 5, "sockets: no key of [daemon]; there are local,"),
+    ("[daemon]\nlocal = maybe\n", 2, 'local: "maybe" is not yes or no'),
+    (LOCAL + "log-level = loud\n", 3, 'log-level: "loud" is not error, warning, info or debug'),
+    (LOCAL + "socket-mode = 9\n", 3, 'socket-mode: "9" is not a mode in 1..777'),
+    (LOCAL + "[port]\nmtu = 12\n", 4, 'mtu: "12" is not a number in 576..9000'),
+    (LOCAL + "[port]\nmtu = 1500 # bytes\nmtu = 1400\n", 5, "mtu: stands in line 4 already"),
+    (LOCAL + "[port]\nvlan = 5000\n", 4, 'vlan: "5000" is not a number in 0..4094'),
+    (LOCAL + "[port]\nname = a/b\n", 4, 'name: "a/b" is not 1 to 63 letters'),
+    (LOCAL + "[port]\naddress = 1.2.3\n", 4, 'address: "1.2.3" is no address, as in'),
+    (LOCAL + "[port]\naddress = 224.0.0.1/4\n", 4, "cannot be a host's"),
+    (LOCAL + "[port]\ngateway4 = 10.1.1.1\n", 4, 'gateway4: "10.1.1.1" is on no link'),
+    (LOCAL + "[port]\ngateway6 = 10.1.1.1\n", 4, 'gateway6: "10.1.1.1" is no IPv6 address'),
+    (LOCAL + "[clients]\nclient-ring = 100\n", 4, "client-ring: 100 is not a power of two"),
+    (LOCAL + "[clients]\nclient-qps = 0\n", 4, 'client-qps: "0" is not a number in 1..65536'),
+    (LOCAL + "[clients]\nclient-rate = -1\n", 4, 'client-rate: "-1" is not a number in'),
+    (LOCAL + "[clients]\nmtu = 1500\n", 4, "mtu: no key of [clients]"),
+    (LOCAL + "[eal]\nm = " + "1" * 300 + "\n", 4, "longer than"),
+    (LOCAL + "[eal]\n" + "a = 1\n" * 40, 36, "arguments for EAL"),
+]
+
+
+def rocaded(*args):
+    return subprocess.run([ROCADED, *args], capture_output=True, text=True, check=False,
+                          timeout=30, env=dict(os.environ, LC_ALL="C"))
+
+
+cases = []
+
+
+def case(name, good, why=""):
+    cases.append(bool(good))
+    print("%sok %d - %s" % ("" if good else "not ", len(cases), name))
+    if not good:
+        print("# %s" % why)
+
+
+def main():
+    done = rocaded("--check-config", CONFIG)
+    case("config/rocaded.conf is right", done.returncode == 0 and "all right" in done.stdout,
+         done.stderr)
+    with open(CONFIG, encoding="utf-8") as file:
+        text = file.read()
+    # With all its examples of a device in force, too.
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+        file.write(re.sub(r"^#(?=[a-z0-9-]+ =)", "", text, flags=re.M).replace(
+            "local = yes", "local = no"))
+        file.flush()
+        done = rocaded("--check-config", file.name)
+        case("so is it with its examples", done.returncode == 0, done.stderr)
+    for text_wrong, line, said in WRONG:
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            file.write(text_wrong)
+            file.flush()
+            done = rocaded("--check-config", file.name)
+            case("refused: " + text_wrong.splitlines()[line - 1][:40],
+                 done.returncode == 2 and done.stderr.count("\n") == 1 and
+                 "rocaded: %s:%d: " % (file.name, line) in done.stderr and said in done.stderr,
+                 done.stderr)
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+        file.write(LOCAL + "[port]\nmtu = 1500\naddress = 1.2.3.4/24\n")
+        file.flush()
+        done = rocaded("--check-config", file.name, "--gateway4", "9.9.9.9")
+        case("an option that does not fit the file", done.returncode == 2 and
+             "rocaded: --gateway4: " in done.stderr, done.stderr)
+        done = rocaded("--check-config", file.name, "--address", "9.9.9.1/24", "--gateway4",
+                       "9.9.9.9")
+        case("an option goes before the file", done.returncode == 0, done.stderr)
+    done = rocaded("--check-config", "/nonexistent")
+    case("no such file", done.returncode == 2 and "/nonexistent: No such file" in done.stderr,
+         done.stderr)
+    for args, said in [((), "what to serve?"), (("--local", "--port", "0"), "one of the two"),
+                       (("-m", "64", "--", "--local"), "one of the two"),
+                       (("--local", "more"), '"more" is no option'),
+                       (("--nonsense",), "--help lists")]:
+        done = rocaded(*args)
+        case("refused: rocaded " + " ".join(args), done.returncode == 2 and said in done.stderr,
+             done.stderr)
+    help_text = rocaded("--help").stdout
+    with open(MANUAL, encoding="utf-8") as file:
+        manual = file.read().replace("\\-", "-")
+    options = re.findall(r"^  --([a-z0-9-]+)", help_text, flags=re.M)
+    missing = [o for o in options if not re.search(r"\b" + o + r"\b", manual)]
+    case("the manual page has every option", len(options) > 15 and not missing, missing)
+    keys = re.findall(r"^#?([a-z0-9-]+) = ", text, flags=re.M)
+    missing = [o for o in options if o not in keys and o not in (
+        "config", "check-config", "help", "version")]
+    case("config/rocaded.conf has every key", not missing, missing)
+    print("1..%d" % len(cases))
+    return 0 if all(cases) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
