@@ -10,6 +10,7 @@ import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/bench"))
+import cases  # noqa: E402
 import plan  # noqa: E402
 import plot  # noqa: E402
 import table  # noqa: E402
@@ -89,16 +90,5 @@ CASES = [
 ]
 
 
-def main():
-    failed = 0
-    print("1..%d" % len(CASES))
-    for number, (name, got, want) in enumerate(CASES, 1):
-        failed += got != want
-        print("%s %d - %s" % ("ok" if got == want else "not ok", number, name))
-        if got != want:
-            print("# got %s, not %s" % (got, want))
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cases.run(CASES))

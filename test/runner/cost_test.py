@@ -7,6 +7,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/lib"))
+import cases  # noqa: E402
 import cost  # noqa: E402
 
 GCC = ("gcc 12.2.0", "x86_64+sse4.2+avx2")
@@ -75,16 +76,5 @@ CASES = [
 ]
 
 
-def main():
-    failed = 0
-    print("1..%d" % len(CASES))
-    for number, (name, got, want) in enumerate(CASES, 1):
-        failed += got != want
-        print("%s %d - %s" % ("ok" if got == want else "not ok", number, name))
-        if got != want:
-            print("# got %s, not %s" % (got, want))
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cases.run(CASES))
