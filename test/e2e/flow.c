@@ -10,9 +10,8 @@
  *   idle      a target that sleeps until a completion event; with 10 receives in an SRQ of
  *             64, whose limit is 5
  *   fatal WAY a client that expects the end of its device; WAY: event, channel, poll,
- * post, make. Then it opens the device again as soon as there is one
+ *             post, make. Then it opens the device again as soon as there is one
  */
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -24,181 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <infiniband/verbs.h>
-
-#define DEPTH 16
-#define SIZE 9000      /* three packets, the last one odd */
-#define ACK_TIMEOUT 17 /* half a second: others may have the cores */
-
-struct end {
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
-	struct ibv_mr *mr;
-	struct ibv_qp *qp;
-	uint8_t *buf;
-};
-
-static void
-die(const char *what)
-{
-	fprintf(stderr, "flow: %s: %s\n", what, strerror(errno));
-	_exit(1);
-}
-
-static bool
-input_ended(int timeout_ms)
-{
-	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
-	char c;
-
-	return poll(&in, 1, timeout_ms) > 0 && read(STDIN_FILENO, &c, 1) <= 0;
-}
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static struct ibv_qp *
-qp_make(const struct end *e, enum ibv_qp_type type, struct ibv_srq *srq)
-{
-	struct ibv_qp_init_attr init = {.send_cq = e->cq,
-		.recv_cq = e->cq,
-		.srq = srq,
-		.cap = {.max_send_wr = DEPTH,
-			.max_recv_wr = srq != NULL ? 0 : 2 * DEPTH,
-			.max_send_sge = 1,
-			.max_recv_sge = 1},
-		.qp_type = type};
-
-	return ibv_create_qp(e->pd, &init);
-}
-
-static bool
-device_open(struct end *e)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	memset(e, 0, sizeof(*e));
-	if (list == NULL)
-		return false;
-	for (unsigned i = 0; list[i] != NULL && e->ctx == NULL; i++) {
-		if (strcmp(ibv_get_device_name(list[i]), "rocade0") == 0)
-			e->ctx = ibv_open_device(list[i]);
-	}
-	ibv_free_device_list(list);
-	return e->ctx != NULL;
-}
-
-static void
-end_open(struct end *e)
-{
-	if (!device_open(e))
-		die("no rocade0");
-	e->buf = calloc(2 * DEPTH, SIZE);
-	e->pd = ibv_alloc_pd(e->ctx);
-	if (e->buf == NULL || e->pd == NULL)
-		die("pd");
-	e->channel = ibv_create_comp_channel(e->ctx);
-	e->cq = ibv_create_cq(e->ctx, 4 * DEPTH, NULL, e->channel, 0);
-	e->mr = ibv_reg_mr(e->pd, e->buf, (size_t)2 * DEPTH * SIZE,
-		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	if (e->channel == NULL || e->cq == NULL || e->mr == NULL)
-		die("cq or mr");
-	e->qp = qp_make(e, IBV_QPT_RC, NULL);
-	if (e->qp == NULL)
-		die("qp");
-}
-
-/* 0 or an errno value. */
-static int
-end_close(struct end *e)
-{
-	int rc = ibv_destroy_qp(e->qp);
-
-	rc = rc != 0 ? rc : ibv_dereg_mr(e->mr);
-	rc = rc != 0 ? rc : ibv_destroy_cq(e->cq);
-	rc = rc != 0 ? rc : ibv_destroy_comp_channel(e->channel);
-	rc = rc != 0 ? rc : ibv_dealloc_pd(e->pd);
-	rc = rc != 0 ? rc : ibv_close_device(e->ctx);
-	free(e->buf);
-	return rc;
-}
-
-static int
-qp_init(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-
-	return ibv_modify_qp(qp, &attr,
-		IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS);
-}
-
-/* To the QP of this number at our own address. */
-static int
-qp_connect(struct ibv_qp *qp, uint32_t dest)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_4096,
-		.dest_qp_num = dest,
-		.rq_psn = 77,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 1,
-		.ah_attr = {.is_global = 1, .port_num = 1}};
-	int rc = ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid);
-
-	attr.ah_attr.grh.hop_limit = 1;
-	if (rc == 0)
-		rc = ibv_modify_qp(qp, &attr,
-			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				IBV_QP_MIN_RNR_TIMER);
-	attr.qp_state = IBV_QPS_RTS;
-	attr.timeout = ACK_TIMEOUT;
-	attr.retry_cnt = attr.rnr_retry = 7;
-	attr.sq_psn = 77;
-	attr.max_rd_atomic = 1;
-	if (rc == 0)
-		rc = ibv_modify_qp(qp, &attr,
-			IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				IBV_QP_MAX_QP_RD_ATOMIC);
-	return rc;
-}
-
-static int
-recv_post(struct end *e, unsigned slot)
-{
-	struct ibv_sge sge = {.addr = (uintptr_t)(e->buf + (size_t)slot * SIZE),
-		.length = SIZE,
-		.lkey = e->mr->lkey};
-	struct ibv_recv_wr *bad, wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1};
-
-	return ibv_post_recv(e->qp, &wr, &bad);
-}
-
-static int
-send_post(struct end *e, unsigned slot)
-{
-	struct ibv_sge sge = {.addr = (uintptr_t)(e->buf + (size_t)slot * SIZE),
-		.length = SIZE,
-		.lkey = e->mr->lkey};
-	struct ibv_send_wr *bad, wr = {.wr_id = slot,
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_SEND,
-					 .send_flags = IBV_SEND_SIGNALED};
-
-	return ibv_post_send(e->qp, &wr, &bad);
-}
+#include "flow_end.h"
 
 static void
 connect_over(struct end *e, int link)
@@ -506,14 +331,7 @@ idle(void)
 
 	end_open(&e);
 	srq = srq_show(&e);
-	if (qp_init(e.qp) != 0 || qp_connect(e.qp, e.qp->qp_num) != 0)
-		die("connect");
-	for (unsigned i = 0; i < DEPTH; i++)
-		(void)recv_post(&e, i);
-	if (ibv_req_notify_cq(e.cq, 0) != 0)
-		die("ibv_req_notify_cq");
-	printf("running\n");
-	fflush(stdout);
+	end_run(&e);
 	while (!input_ended(-1))
 		;
 	return ibv_destroy_srq(srq) != 0 || end_close(&e) != 0;
@@ -566,14 +384,7 @@ fatal(const char *way)
 	struct ibv_wc wc;
 
 	end_open(&e);
-	if (qp_init(e.qp) != 0 || qp_connect(e.qp, e.qp->qp_num) != 0)
-		die("connect");
-	for (unsigned i = 0; i < DEPTH; i++)
-		(void)recv_post(&e, i);
-	if (ibv_req_notify_cq(e.cq, 0) != 0)
-		die("ibv_req_notify_cq");
-	printf("running\n");
-	fflush(stdout);
+	end_run(&e);
 	fatal_wait(&e, way);
 	do {
 		if (ibv_get_async_event(e.ctx, &event) != 0)
