@@ -54,9 +54,13 @@ watch_close(struct rocade_daemon *d, struct watch *watch)
 static int
 stale_remove(const struct sockaddr_un *addr)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int rc = 0;
+	struct stat st;
+	int fd, rc = 0;
 
+	/* Connecting to what is no socket is refused too. */
+	if (lstat(addr->sun_path, &st) == 0 && !S_ISSOCK(st.st_mode))
+		return ENOTSOCK;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return errno;
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0)
