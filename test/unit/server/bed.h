@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A daemon and clients of it in one thread: what the daemon would be woken for, the test
+ * calls. Proves at the end that no descriptor and no mapping is left. */
+#ifndef ROCADE_TEST_SERVER_BED_H
+#define ROCADE_TEST_SERVER_BED_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rocade/daemon.h>
+#include <rocade/rocade.h>
+
+#include "server/server.h"
+
+#include <cmocka.h>
+
+struct bed {
+	char dir[32];
+	char path[64];
+	struct rocade_daemon *d;
+	unsigned fds;
+	unsigned maps;
+};
+
+static inline unsigned
+bed_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Memories of clients that are mapped. */
+static inline unsigned
+bed_maps(void)
+{
+	FILE *file = fopen("/proc/self/maps", "r");
+	char line[512];
+	unsigned n = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file) != NULL)
+		n += strstr(line, "memfd:rocade") != NULL;
+	fclose(file);
+	return n;
+}
+
+/* conf: but for its socket. */
+static inline void
+bed_open(struct bed *b, struct rocade_daemon_conf conf)
+{
+	memset(b, 0, sizeof(*b));
+	b->fds = bed_fds();
+	b->maps = bed_maps();
+	strcpy(b->dir, "/tmp/rocade-test-XXXXXX");
+	assert_non_null(mkdtemp(b->dir));
+	snprintf(b->path, sizeof(b->path), "%s/socket", b->dir);
+	conf.size = sizeof(conf);
+	conf.socket = b->path;
+	if (conf.addresses == NULL)
+		conf.addresses = "192.0.2.1/24";
+	if (conf.client_ring == 0)
+		conf.client_ring = 64;
+	assert_int_equal(rocade_daemon_create(&conf, &b->d), 0);
+}
+
+static inline void
+bed_close(struct bed *b)
+{
+	rocade_daemon_destroy(b->d);
+	assert_int_equal(access(b->path, F_OK), -1);
+	assert_int_equal(rmdir(b->dir), 0);
+	assert_int_equal(bed_fds(), b->fds);
+	assert_int_equal(bed_maps(), b->maps);
+}
+
+static inline int
+bed_socket(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static inline void
+bed_connect_fd(struct bed *b, int fd)
+{
+	assert_int_equal(
+		connect(fd, (struct sockaddr *)&b->d->addr, sizeof(b->d->addr)), 0);
+	conn_accept(b->d);
+}
+
+static inline int
+bed_connect(struct bed *b)
+{
+	int fd = bed_socket();
+
+	bed_connect_fd(b, fd);
+	return fd;
+}
+
+/* The daemon looks at all its sockets. */
+static inline void
+bed_serve(struct bed *b)
+{
+	struct conn *conn, *next;
+
+	for (conn = TAILQ_FIRST(&b->d->conns); conn != NULL; conn = next) {
+		next = TAILQ_NEXT(conn, link);
+		conn_ready(conn);
+	}
+	conn_reap(b->d);
+}
+
+/* What came back; false: it was hung up on. fds: SW_ATTACH_FDS of them, or NULL. */
+static inline bool
+bed_take(int fd, struct sw_reply *reply, int *fds)
+{
+	char control[CMSG_SPACE(8 * sizeof(int))] __attribute__((aligned(8)));
+	struct iovec to = {.iov_base = reply, .iov_len = sizeof(*reply)};
+	struct msghdr msg = {.msg_iov = &to,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	ssize_t len = recvmsg(fd, &msg, MSG_DONTWAIT);
+	struct cmsghdr *c;
+
+	if (len == 0 || (len < 0 && errno == ECONNRESET))
+		return false;
+	assert_int_equal(len, sizeof(*reply));
+	c = CMSG_FIRSTHDR(&msg);
+	if (fds != NULL) {
+		memset(fds, -1, SW_ATTACH_FDS * sizeof(int));
+		if (c != NULL)
+			memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
+	} else {
+		assert_null(c);
+	}
+	return true;
+}
+
+static inline bool
+bed_ask(struct bed *b, int fd, struct sw_request *req, struct sw_reply *reply, int *fds)
+{
+	req->magic = SW_PROTO_MAGIC;
+	req->version = SW_PROTO_VERSION;
+	assert_int_equal(send(fd, req, sizeof(*req), MSG_NOSIGNAL), sizeof(*req));
+	bed_serve(b);
+	return bed_take(fd, reply, fds);
+}
+
+/* A client's side. */
+struct bed_client {
+	int fd;
+	int fds[SW_ATTACH_FDS]; /* memory, bell, wake */
+	struct sw_reply reply;
+	struct region region;
+	size_t size;
+};
+
+static inline int
+bed_attach(struct bed *b, struct bed_client *c)
+{
+	struct sw_request req = {.type = SW_ATTACH};
+	void *mem;
+
+	memset(c, 0, sizeof(*c));
+	c->fd = bed_connect(b);
+	assert_true(bed_ask(b, c->fd, &req, &c->reply, c->fds));
+	if (c->reply.error != 0)
+		return c->reply.error;
+	c->size = region_size(&c->reply.geom);
+	mem = mmap(NULL, c->size, PROT_READ | PROT_WRITE, MAP_SHARED, c->fds[0], 0);
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	region_init(&c->region, mem, &c->reply.geom);
+	return 0;
+}
+
+/* It ends; the daemon hears of it. */
+static inline void
+bed_detach(struct bed *b, struct bed_client *c)
+{
+	if (c->region.head != NULL)
+		munmap(c->region.head, c->size);
+	for (unsigned i = 0; i < SW_ATTACH_FDS; i++) {
+		if (c->fds[i] >= 0)
+			close(c->fds[i]);
+	}
+	close(c->fd);
+	bed_serve(b);
+}
+
+#endif

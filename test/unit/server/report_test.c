@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What clients say of themselves, asked for and passed on; the test plays the clients. */
+#include "bed.h"
+
+static uint32_t
+asked(struct bed *b, int fd, bool again)
+{
+	struct sw_request req = {.type = SW_REPORT_ASK, .qpn = !again};
+	struct sw_reply reply;
+
+	assert_true(bed_ask(b, fd, &req, &reply, NULL));
+	assert_int_equal(reply.error, 0);
+	return reply.qpn;
+}
+
+static void
+answer(struct bed_client *c)
+{
+	__atomic_store_n(
+		&c->region.report->answered, c->region.report->asked, __ATOMIC_RELEASE);
+}
+
+/* The report of the first client from id on: its descriptor, -1 with reply->error. */
+static int
+report_of(struct bed *b, int fd, uint32_t id, struct sw_reply *reply)
+{
+	struct sw_request req = {.type = SW_REPORT, .qpn = id};
+	int fds[SW_ATTACH_FDS];
+
+	assert_true(bed_ask(b, fd, &req, reply, fds));
+	return fds[0];
+}
+
+static void
+all_are_asked_and_missed_until_they_answer(void **state)
+{
+	struct bed_client c[2];
+	struct bed b;
+	char byte;
+	int fd;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(bed_attach(&b, &c[0]), 0);
+	assert_int_equal(bed_attach(&b, &c[1]), 0);
+	fd = bed_connect(&b);
+	assert_int_equal(asked(&b, fd, false), 0); /* nobody has been asked */
+	assert_int_equal(asked(&b, fd, true), 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_not_equal(c[i].region.report->asked, 0);
+		assert_int_equal(recv(c[i].fds[2], &byte, 1, MSG_DONTWAIT), 1);
+	}
+	answer(&c[1]);
+	assert_int_equal(asked(&b, fd, false), 1);
+	/* One that lies about the question has not answered it. */
+	c[0].region.report->asked = c[0].region.report->answered = 99;
+	assert_int_equal(asked(&b, fd, false), 1);
+	bed_detach(&b, &c[0]);
+	assert_int_equal(asked(&b, fd, false), 0);
+	bed_detach(&b, &c[1]);
+	close(fd);
+	bed_close(&b);
+}
+
+static void
+not_asked_more_often_than_they_can_bear(void **state)
+{
+	struct bed_client c;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(bed_attach(&b, &c), 0);
+	report_ask(b.d);
+	assert_int_equal(b.d->asked, 1);
+	b.d->asked_ns += 3600 * SEC_NS; /* just now, however slow this is */
+	for (unsigned i = 0; i < 1000; i++)
+		report_ask(b.d);
+	assert_true(b.d->asked <= 2);
+	b.d->asked_ns = 0;
+	report_ask(b.d);
+	assert_int_equal(c.region.report->asked, b.d->asked);
+	bed_detach(&b, &c);
+	bed_close(&b);
+}
+
+static void
+a_report_is_a_copy_with_bounds(void **state)
+{
+	static struct report copy;
+	struct bed_client c;
+	struct sw_reply reply;
+	struct bed b;
+	int fd;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(bed_attach(&b, &c), 0);
+	c.region.report->qp_count = 2;
+	c.region.report->qps[1].qpn = 4711;
+	fd = report_of(&b, c.fd, 0, &reply);
+	assert_int_equal(reply.client_id, c.reply.client_id);
+	assert_int_equal(read(fd, &copy, sizeof(copy)),
+		offsetof(struct report, qps) + 2 * sizeof(copy.qps[0]));
+	assert_int_equal(copy.qps[1].qpn, 4711);
+	close(fd);
+	c.region.report->qp_count = UINT32_MAX; /* as many as there is room for */
+	fd = report_of(&b, c.fd, c.reply.client_id, &reply);
+	assert_int_equal(
+		lseek(fd, 0, SEEK_END), offsetof(struct report, qps) + sizeof(copy.qps));
+	close(fd);
+	assert_int_equal(report_of(&b, c.fd, c.reply.client_id + 1, &reply), -1);
+	assert_int_equal(reply.error, ENOENT);
+	bed_detach(&b, &c);
+	bed_close(&b);
+}
+
+static void
+in_the_order_of_their_ids(void **state)
+{
+	struct bed_client c[3];
+	struct sw_reply reply;
+	uint32_t next = 0;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(bed_attach(&b, &c[i]), 0);
+	bed_detach(&b, &c[1]);
+	for (unsigned i = 0; i < 3; i += 2) {
+		close(report_of(&b, c[0].fd, next, &reply));
+		assert_int_equal(reply.client_id, c[i].reply.client_id);
+		next = reply.client_id + 1;
+	}
+	bed_detach(&b, &c[0]);
+	bed_detach(&b, &c[2]);
+	bed_close(&b);
+}
+
+static void
+not_to_other_users(void **state)
+{
+	struct bed_client c;
+	struct conn *conn;
+	uint32_t id = 0;
+	struct bed b;
+	int fd = -1;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(bed_attach(&b, &c), 0);
+	conn = TAILQ_FIRST(&b.d->conns);
+	assert_int_equal(report_fd(&(struct conn){.daemon = b.d, .uid = conn->uid + 1}, 0,
+				 &id, &fd),
+		-EPERM);
+	assert_int_equal(id, c.reply.client_id);
+	assert_int_equal(fd, -1);
+	conn->uid += 2; /* another user's, and the daemon's user asks */
+	assert_int_equal(
+		report_fd(&(struct conn){.daemon = b.d, .uid = geteuid()}, 0, &id, &fd),
+		0);
+	close(fd);
+	bed_detach(&b, &c);
+	bed_close(&b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_are_asked_and_missed_until_they_answer),
+		cmocka_unit_test(not_asked_more_often_than_they_can_bear),
+		cmocka_unit_test(a_report_is_a_copy_with_bounds),
+		cmocka_unit_test(in_the_order_of_their_ids),
+		cmocka_unit_test(not_to_other_users),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The daemon's own life: sockets that are left or taken, its loop, its sleep. */
+#include <poll.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "bed.h"
+
+#define PATIENCE_MS 60000
+
+static void
+refused(const struct rocade_daemon_conf *conf, int err, const char *word)
+{
+	struct rocade_daemon *d;
+
+	assert_int_equal(rocade_daemon_create(conf, &d), err);
+	if (strstr(rocade_error(), word) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", rocade_error(), word);
+}
+
+static void
+what_cannot_be_is_refused(void **state)
+{
+	struct rocade_daemon_conf good = {.size = sizeof(good),
+		.socket = "/nonexistent/socket",
+		.addresses = "192.0.2.1/24"};
+	struct rocade_daemon_conf c;
+	unsigned fds = bed_fds();
+
+	(void)state;
+	c = good;
+	c.size--;
+	refused(&c, EINVAL, "size");
+	c = good;
+	c.mtu = 100;
+	refused(&c, EINVAL, "mtu: 100");
+	c = good;
+	c.client_ring = 100;
+	refused(&c, EINVAL, "ring: 100");
+	c = good;
+	c.client_qps = 1u << 20;
+	refused(&c, EINVAL, "qps: 1048576");
+	c = good;
+	c.name = "";
+	refused(&c, EINVAL, "name");
+	c = good;
+	c.addresses = "192.0.2";
+	refused(&c, EINVAL, "192.0.2");
+	refused(&good, ENOENT, "/nonexistent/socket");
+	assert_int_equal(bed_fds(), fds);
+}
+
+static void
+a_socket_is_one_daemons(void **state)
+{
+	struct rocade_daemon_conf conf = {
+		.size = sizeof(conf), .addresses = "192.0.2.1/24", .socket_mode = 0640};
+	struct rocade_daemon *d;
+	struct stat st;
+	struct bed b;
+	int fd;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(stat(b.path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	conf.socket = b.path;
+	refused(&conf, EADDRINUSE, b.path);
+	assert_int_equal(access(b.path, F_OK), 0); /* it is still there */
+	bed_close(&b);
+	/* One that nobody listens to is a dead daemon's. */
+	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	conf.socket = b.path;
+	watch_close(b.d, &b.d->listen);
+	assert_int_equal(rocade_daemon_create(&conf, &d), 0);
+	assert_string_equal(rocade_daemon_socket(d), b.path);
+	assert_int_equal(stat(b.path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+	rocade_daemon_destroy(d);
+	/* What is no socket stays. */
+	fd = open(b.path, O_CREAT | O_WRONLY, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	refused(&conf, ENOTSOCK, b.path);
+	assert_int_equal(unlink(b.path), 0);
+	bed_close(&b);
+}
+
+static void *
+serve(void *d)
+{
+	assert_int_equal(rocade_daemon_run(d), 0);
+	return NULL;
+}
+
+static struct sw_reply
+call(int fd, struct sw_request req)
+{
+	struct sw_reply reply;
+
+	req.magic = SW_PROTO_MAGIC;
+	req.version = SW_PROTO_VERSION;
+	assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
+	assert_int_equal(recv(fd, &reply, sizeof(reply), 0), sizeof(reply));
+	assert_int_equal(reply.error, 0);
+	return reply;
+}
+
+/* Something to judge, and to drop. */
+static void
+garbage_post(struct bed_client *c, struct ring_prod *tx, uint32_t qpn)
+{
+	struct ring_desc desc = {.buf = 0, .qpn = qpn, .len = 100};
+
+	assert_true(ring_prod_look(tx));
+	ring_put(tx, &desc);
+	ring_publish(tx);
+	if (ring_wake_wanted(&c->region.head->tx_asleep)) {
+		const uint64_t one = 1;
+
+		assert_int_equal(write(c->fds[1], &one, sizeof(one)), sizeof(one));
+	}
+}
+
+static bool
+hung_up(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+	return poll(&p, 1, PATIENCE_MS) == 1;
+}
+
+/* The bell wakes it each time, though it never reads it; and it ends when told to. */
+static void
+it_sleeps_and_is_woken(void **state)
+{
+	struct bed_client c, bad;
+	struct ring_prod tx;
+	pthread_t thread;
+	struct bed b;
+	uint32_t qpn;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(bed_attach(&b, &c), 0);
+	assert_int_equal(bed_attach(&b, &bad), 0);
+	assert_int_equal(pthread_create(&thread, NULL, serve, b.d), 0);
+	qpn = call(c.fd, (struct sw_request){.type = SW_QPN_TAKE}).qpn;
+	ring_prod_init(&tx, &c.region.head->tx, c.region.tx_desc, c.region.geom.tx_slots);
+	for (unsigned i = 0; i < 100; i++) {
+		garbage_post(&c, &tx, qpn);
+		while (__atomic_load_n(&c.region.head->tx.cons, __ATOMIC_ACQUIRE) !=
+			i + 1)
+			usleep(10);
+		if (i % 10 == 0) /* asleep for certain */
+			while (__atomic_load_n(
+				       &c.region.head->tx_asleep, __ATOMIC_RELAXED) == 0)
+				usleep(10);
+	}
+	/* Spoilt while the daemon sleeps: found when somebody wakes it. */
+	bad.region.head->tx.prod = 12345;
+	garbage_post(&c, &tx, qpn);
+	assert_true(hung_up(bad.fd));
+	rocade_daemon_stop(b.d);
+	pthread_join(thread, NULL);
+	assert_int_equal(TAILQ_FIRST(&b.d->sw->clients)->stats.drop_malformed, 101);
+	bed_detach(&b, &bad);
+	bed_detach(&b, &c);
+	bed_close(&b);
+}
+
+static void
+who_is_left_is_hung_up_on_at_the_end(void **state)
+{
+	struct bed_client c;
+	struct bed b;
+	int fd;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(bed_attach(&b, &c), 0);
+	fd = dup(c.fd);
+	b.fds++; /* that one */
+	munmap(c.region.head, c.size);
+	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
+		close(c.fds[i]);
+	close(c.fd);
+	bed_close(&b);
+	assert_true(hung_up(fd));
+	close(fd);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(a_socket_is_one_daemons),
+		cmocka_unit_test(it_sleeps_and_is_woken),
+		cmocka_unit_test(who_is_left_is_hung_up_on_at_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
