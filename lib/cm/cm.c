@@ -135,6 +135,12 @@ cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
 }
 
 bool
+cm_owes(const struct cm *cm)
+{
+	return cm->out_head != cm->out_tail;
+}
+
+bool
 cm_tx(struct cm *cm, struct mad *mad, struct cm_path *path)
 {
 	const struct cm_out *out = &cm->out[cm->out_head % CM_OUT];

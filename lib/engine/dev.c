@@ -191,7 +191,7 @@ dev_destroy(struct dev *dev)
 {
 	struct port port = dev->port;
 
-	assert(dev->qps.count == 0 && dev->group_count == 0);
+	assert(dev->qps.count == 0 && dev->group_count == 0 && dev->gsi == NULL);
 	dev_release(dev);
 	port.ops->close(port.drv);
 }

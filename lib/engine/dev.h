@@ -24,6 +24,7 @@
 #define DEV_GROUP_BUCKETS 256
 
 struct engine;
+struct gsi;
 
 /* A UD QP that is attached to a group. */
 struct member {
@@ -94,6 +95,7 @@ struct dev {
 	enum ibv_mtu active_mtu;
 	uint8_t gids[DEV_GIDS][16]; /* all zero: empty slot */
 	uint32_t next_pd;
+	struct gsi *gsi; /* QP 1, NULL: nobody's. Changed with every gate held */
 	/* Changed with every gate held, read with one. */
 	struct group_list groups[DEV_GROUP_BUCKETS];
 	uint32_t group_count;

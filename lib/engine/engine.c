@@ -113,6 +113,8 @@ engine_deadline(struct engine *e)
 
 	gate_lock(&e->gate);
 	when = engine_busy(e) ? 0 : wheel_next(&e->wheel);
+	if (e->net_duty && e->dev->gsi != NULL)
+		when = RTE_MIN(when, gsi_due(e->dev->gsi));
 	rte_ticketlock_unlock(&e->gate);
 	net = e->net_duty ? net_deadline(e->dev->net) : TIME_NEVER;
 	return RTE_MIN(when, net);

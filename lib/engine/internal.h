@@ -64,6 +64,16 @@ engine_take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now);
 bool
 engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt);
 
+/* gsi.c */
+/* A packet for QP 1. */
+void
+engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now);
+/* Sends what is due; there is a user. */
+void
+engine_gsi_tx(struct engine *e, uint64_t now);
+uint64_t
+gsi_due(const struct gsi *gsi);
+
 /* mcast.c */
 /* A packet to a group: every QP attached to it but the sender gets it, those of other
  * engines by a copy. False: the group has no QP here. The packet stays the caller's. */

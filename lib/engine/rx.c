@@ -3,6 +3,7 @@
 #include <rte_prefetch.h>
 
 #include "engine/clock_cycles.h"
+#include "engine/gsi.h"
 #include "engine/internal.h"
 
 /* The port's own business: ARP, ND, ICMP. */
@@ -43,6 +44,8 @@ no_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view *view, uint
 {
 	if (view->op->kind == OP_CNP)
 		e->stats.drop[DROP_cnp]++;
+	else if (view->dest_qpn == GSI_QPN)
+		engine_gsi_rx(e, view, now);
 	else if (view->dest_qpn != QPN_MULTICAST)
 		e->stats.drop[DROP_qpn]++;
 	else if (!engine_group_rx(e, pkt, view, NULL, now))

@@ -124,6 +124,8 @@ net_duty(struct engine *e, uint64_t now)
 		dev_link_poll(e->dev);
 		e->link_at_ns = now + ENGINE_LINK_NS;
 	}
+	if (unlikely(e->dev->gsi != NULL))
+		engine_gsi_tx(e, now);
 	while (net_deadline(e->dev->net) <= now && stage_empty(e, now) &&
 		engine_frame(e, &frame)) {
 		if (net_tx(e->dev->net, &frame, 1, now) == 0) {

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/internal.h"
+#include "cm/port.h"
+#include "engine/gsi.h"
+
+struct cm_port {
+	struct cm *cm;
+	struct dev *dev;
+	pthread_mutex_t
+		lock; /* of cm; taken with an engine's gate held, never before one */
+	uint64_t due; /* for the engine: when cm has something to send, or to do */
+};
+
+/* The lock is held. */
+static void
+due_set(struct cm_port *port)
+{
+	uint64_t due = cm_owes(port->cm) ? 0 : cm_deadline(port->cm);
+
+	__atomic_store_n(&port->due, due, __ATOMIC_RELAXED);
+}
+
+struct cm *
+cm_port_lock(struct cm_port *port)
+{
+	pthread_mutex_lock(&port->lock);
+	return port->cm;
+}
+
+void
+cm_port_unlock(struct cm_port *port)
+{
+	due_set(port);
+	pthread_mutex_unlock(&port->lock);
+}
+
+static void
+on_rx(void *arg, const struct gsi_msg *msg, uint64_t now)
+{
+	struct cm_port *port = arg;
+	struct cm *cm = cm_port_lock(port);
+	struct cm_path path;
+
+	memcpy(path.sgid, msg->sgid, 16);
+	memcpy(path.dgid, msg->dgid, 16);
+	cm_rx(cm, msg->bytes, GSI_LEN, &path, now);
+	cm_port_unlock(port);
+}
+
+static bool
+on_tx(void *arg, struct gsi_msg *msg, uint64_t now)
+{
+	struct cm_port *port = arg;
+	struct cm *cm = cm_port_lock(port);
+	struct cm_path path;
+	struct mad mad;
+	bool more;
+
+	cm_run(cm, now);
+	more = cm_tx(cm, &mad, &path);
+	if (more) {
+		memcpy(msg->sgid, path.sgid, 16);
+		memcpy(msg->dgid, path.dgid, 16);
+		memcpy(msg->bytes, &mad, GSI_LEN);
+	}
+	cm_port_unlock(port);
+	return more;
+}
+static_assert(
+	GSI_LEN == MAD_LEN && GSI_QPN == MAD_QPN && GSI_QKEY == MAD_QKEY, "IBA 13.5");
+
+int
+cm_port_open(
+	struct dev *dev, const struct cm_conf *conf, uint64_t now, struct cm_port **out)
+{
+	struct cm_conf full = *conf;
+	struct cm_port *port = calloc(1, sizeof(*port));
+	struct gsi_user user = {.rx = on_rx, .tx = on_tx, .arg = port};
+	int rc;
+
+	if (port == NULL)
+		return -ENOMEM;
+	full.ca_guid = dev->guid;
+	rc = cm_create(&full, now, &port->cm);
+	if (rc != 0) {
+		free(port);
+		return rc;
+	}
+	port->dev = dev;
+	pthread_mutex_init(&port->lock, NULL);
+	due_set(port);
+	user.due = &port->due;
+	rc = dev_gsi_set(dev, &user);
+	if (rc != 0) {
+		cm_destroy(port->cm);
+		pthread_mutex_destroy(&port->lock);
+		free(port);
+		return rc;
+	}
+	*out = port;
+	return 0;
+}
+
+void
+cm_port_close(struct cm_port *port)
+{
+	dev_gsi_clear(port->dev);
+	cm_destroy(port->cm);
+	pthread_mutex_destroy(&port->lock);
+	free(port);
+}

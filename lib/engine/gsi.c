@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "engine/gsi.h"
+#include "engine/internal.h"
+
+#define GSI_WAITING 32 /* messages whose next hop is being asked for */
+#define GSI_AGAIN_NS NS_PER_MS
+#define GSI_TURN 64 /* messages in one turn of the loop */
+#define GSI_HOP_LIMIT 64
+
+struct gsi {
+	struct gsi_user user;
+	uint64_t again_ns; /* those that wait are looked at; TIME_NEVER: there are none */
+	uint32_t psn;
+	unsigned waiting_count;
+	struct gsi_msg waiting[GSI_WAITING];
+};
+
+int
+dev_gsi_set(struct dev *dev, const struct gsi_user *user)
+{
+	struct gsi *gsi;
+	int rc = 0;
+
+	if (dev->conf.hooks != NULL)
+		return -EOPNOTSUPP;
+	gsi = alloc_get(&alloc_plain, "gsi", sizeof(*gsi));
+	if (gsi == NULL)
+		return -ENOMEM;
+	gsi->user = *user;
+	gsi->again_ns = TIME_NEVER;
+	pthread_mutex_lock(&dev->lock);
+	if (dev->gsi != NULL) {
+		rc = -EBUSY;
+	} else {
+		dev_gates_lock(dev);
+		dev->gsi = gsi;
+		dev_gates_unlock(dev);
+	}
+	pthread_mutex_unlock(&dev->lock);
+	if (rc != 0)
+		alloc_put(&alloc_plain, gsi, sizeof(*gsi));
+	return rc;
+}
+
+void
+dev_gsi_clear(struct dev *dev)
+{
+	struct gsi *gsi;
+
+	pthread_mutex_lock(&dev->lock);
+	dev_gates_lock(dev);
+	gsi = dev->gsi;
+	dev->gsi = NULL;
+	dev_gates_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+	alloc_put(&alloc_plain, gsi, sizeof(*gsi));
+}
+
+/* ---- In ---- */
+
+static bool
+is_ours(const struct dev *dev, const uint8_t gid[16])
+{
+	for (unsigned i = 0; i < DEV_GIDS; i++)
+		if (memcmp(dev->gids[i], gid, 16) == 0)
+			return true;
+	return false;
+}
+
+static void
+gids_of(const struct pkt_view *view, struct gsi_msg *msg)
+{
+	if (view->ip_version == 6) {
+		memcpy(msg->dgid, view->ip + 8, 16);
+		memcpy(msg->sgid, view->ip + 24, 16);
+		return;
+	}
+	memset(msg->dgid, 0, 10);
+	memset(msg->dgid + 10, 0xff, 2);
+	memcpy(msg->sgid, msg->dgid, 12);
+	memcpy(msg->dgid + 12, view->ip + 12, 4);
+	memcpy(msg->sgid + 12, view->ip + 16, 4);
+}
+
+static enum drop_reason
+admit(const struct dev *dev, const struct pkt_view *view, const struct gsi_msg *msg)
+{
+	if (dev->gsi == NULL)
+		return DROP_qpn;
+	if (view->opcode != OPCODE_UD_SEND_ONLY)
+		return DROP_qp_type;
+	if (!is_ours(dev, msg->sgid))
+		return DROP_address;
+	if ((view->pkey & 0x7FFF) != (PKEY_DEFAULT & 0x7FFF))
+		return DROP_pkey;
+	if (rte_be_to_cpu_32(view_deth(view)->qkey) != GSI_QKEY)
+		return DROP_qkey;
+	/* Agents speak from QP 1: an answer would go there. */
+	if (be24_get(view_deth(view)->src_qpn) != GSI_QPN)
+		return DROP_qpn;
+	return view->payload_len == GSI_LEN ? DROP_none : DROP_length;
+}
+
+void
+engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now)
+{
+	const struct dev *dev = e->dev;
+	struct gsi_msg msg;
+	enum drop_reason why;
+
+	gids_of(view, &msg);
+	why = admit(dev, view, &msg);
+	if (why != DROP_none) {
+		e->stats.drop[why]++;
+		return;
+	}
+	e->stats.rx_roce++;
+	memcpy(msg.bytes, view->payload, GSI_LEN);
+	dev->gsi->user.rx(dev->gsi->user.arg, &msg, now);
+}
+
+/* ---- Out ---- */
+
+static void
+frame_build(struct engine *e, const struct gsi_msg *msg, const uint8_t mac[6], bool self,
+	struct pkt *frame)
+{
+	const struct dev *dev = e->dev;
+	struct path_addr addr = {
+		.vlan = dev->conf.net.vlan,
+		.udp_sport = roce_udp_sport(0, GSI_QPN, GSI_QPN),
+		.hop_limit = GSI_HOP_LIMIT,
+		.src_qpn = GSI_QPN,
+		.cksum_offload = dev->port.caps.tx_ipv4_cksum && !self,
+	};
+	struct bth_fields bth = {
+		.dest_qpn = GSI_QPN,
+		.psn = dev->gsi->psn++ & 0xFFFFFF,
+		.pkey = PKEY_DEFAULT,
+		.opcode = OPCODE_UD_SEND_ONLY,
+	};
+	struct path_hdr hdr;
+	struct deth *deth;
+	uint8_t *payload;
+	uint32_t crc;
+
+	memcpy(addr.src_gid, msg->sgid, 16);
+	memcpy(addr.dst_gid, msg->dgid, 16);
+	memcpy(addr.src_mac, dev->port.mac, 6);
+	memcpy(addr.dst_mac, mac, 6);
+	path_hdr_init(&hdr, &addr);
+	deth = (struct deth *)frame_begin(&hdr, frame, &bth, GSI_LEN);
+	deth->qkey = rte_cpu_to_be_32(GSI_QKEY);
+	deth->reserved = 0;
+	be24_put(deth->src_qpn, GSI_QPN);
+	crc = frame_crc(&hdr, frame);
+	payload = frame_payload(&hdr, frame, bth.opcode);
+	memcpy(payload, msg->bytes, GSI_LEN);
+	frame_end(frame, GSI_LEN, icrc_update(crc, payload, GSI_LEN));
+}
+
+/* False: its next hop is being asked for. What does not leave is lost as on the wire. */
+static bool
+msg_send(struct engine *e, const struct gsi_msg *msg, uint64_t now)
+{
+	struct dev *dev = e->dev;
+	struct pkt frame;
+	uint8_t mac[6];
+	bool self;
+	int rc = net_resolve(dev->net, msg->dgid, mac, now);
+
+	if (rc == -EAGAIN)
+		return false;
+	if (rc != 0) {
+		e->stats.tx_no_neighbour++;
+		return true;
+	}
+	if (!engine_frame(e, &frame))
+		return true;
+	self = memcmp(mac, dev->port.mac, 6) == 0;
+	frame_build(e, msg, mac, self, &frame);
+	if (!self) {
+		engine_send_own(e, &frame, now);
+		return true;
+	}
+	e->stats.tx_looped++;
+	engine_take_in(e, &frame, 1, now);
+	return true;
+}
+
+static void
+waiting_send(struct engine *e, struct gsi *gsi, uint64_t now)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < gsi->waiting_count; i++)
+		if (!msg_send(e, &gsi->waiting[i], now))
+			gsi->waiting[left++] = gsi->waiting[i];
+	gsi->waiting_count = left;
+}
+
+uint64_t
+gsi_due(const struct gsi *gsi)
+{
+	return RTE_MIN(gsi->again_ns, __atomic_load_n(gsi->user.due, __ATOMIC_RELAXED));
+}
+
+void
+engine_gsi_tx(struct engine *e, uint64_t now)
+{
+	struct gsi *gsi = e->dev->gsi;
+	struct gsi_msg msg;
+
+	if (now < gsi_due(gsi))
+		return;
+	waiting_send(e, gsi, now);
+	for (unsigned i = 0; i < GSI_TURN && gsi->user.tx(gsi->user.arg, &msg, now);
+		i++) {
+		if (msg_send(e, &msg, now))
+			continue;
+		if (gsi->waiting_count < GSI_WAITING)
+			gsi->waiting[gsi->waiting_count++] = msg;
+		else
+			e->stats.tx_no_neighbour++;
+	}
+	gsi->again_ns = gsi->waiting_count != 0 ? now + GSI_AGAIN_NS : TIME_NEVER;
+}

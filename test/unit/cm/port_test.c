@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The manager on QP 1 of two devices, with engines, ARP and a wire that loses. */
+#include <errno.h>
+#include <string.h>
+
+#include "cm/port.h"
+#include "engine_bed.h"
+
+#define SERVICE cma_service_id(CMA_PS_TCP, 7471)
+
+static struct bed bed;
+
+static struct cm_port *
+opened(struct side *s)
+{
+	struct cm_port *port, *again;
+	struct cm_conf conf;
+
+	cm_conf_default(&conf);
+	conf.seed = (uintptr_t)s;
+	conf.max_conns = 8;
+	assert_int_equal(cm_port_open(s->dev, &conf, bed.now, &port), 0);
+	assert_int_equal(cm_port_open(s->dev, &conf, bed.now, &again), -EBUSY);
+	conf.max_conns = 0;
+	assert_int_equal(cm_port_open(s->dev, &conf, bed.now, &again), -EINVAL);
+	return port;
+}
+
+static struct cm_event
+event(struct cm_port *port, enum cm_event_type type)
+{
+	struct cm *cm = cm_port_lock(port);
+	struct cm_event e;
+
+	assert_true(cm_next_event(cm, &e));
+	assert_int_equal(e.type, type);
+	cm_port_unlock(port);
+	return e;
+}
+
+static struct cm_conn *
+connect_to(struct cm_port *port, unsigned from, unsigned to, unsigned gid)
+{
+	struct side *sides[2] = {&bed.a, &bed.b};
+	struct cm_request r = {.service_id = SERVICE,
+		.sport = 1,
+		.qp = {.qpn = 0x100 + from, .path_mtu = 3}};
+	struct cm_conn *conn;
+
+	memcpy(r.path.sgid, sides[from]->dev->gids[gid], 16);
+	memcpy(r.path.dgid, sides[to]->dev->gids[gid], 16);
+	assert_int_equal(cm_connect(cm_port_lock(port), &r, NULL, bed.now, &conn), 0);
+	cm_port_unlock(port);
+	return conn;
+}
+
+/* Over IPv4 and IPv6, between the two and with itself. */
+static void
+connects(void **state)
+{
+	const struct cm_qp qp = {.qpn = 0x200};
+
+	(void)state;
+	for (unsigned what = 0; what < 4; what++) {
+		unsigned to = what & 1;
+		struct cm_port *a, *b;
+		struct cm_listener *listener;
+		struct cm_conn *conn, *passive;
+
+		bed_init(&bed, NULL);
+		a = opened(&bed.a);
+		b = to == 0 ? a : opened(&bed.b);
+		assert_int_equal(
+			cm_listen(cm_port_lock(b), SERVICE, NULL, 4, NULL, &listener), 0);
+		cm_port_unlock(b);
+		conn = connect_to(a, 0, to, what / 2);
+		bed_run(&bed, SEC_NS);
+		passive = event(b, CM_EVENT_REQUEST).conn;
+		cm_port_lock(b);
+		assert_int_equal(cm_accept(passive, &qp, NULL, 0, bed.now), 0);
+		cm_port_unlock(b);
+		bed_run(&bed, SEC_NS);
+		assert_ptr_equal(event(a, CM_EVENT_REPLY).conn, conn);
+		cm_port_lock(a);
+		assert_int_equal(cm_confirm(conn, NULL, 0, bed.now), 0);
+		cm_port_unlock(a);
+		bed_run(&bed, SEC_NS);
+		assert_ptr_equal(event(b, CM_EVENT_ESTABLISHED).conn, passive);
+		cm_port_lock(a);
+		cm_release(conn, bed.now);
+		cm_port_unlock(a);
+		bed_run(&bed, SEC_NS);
+		event(b, CM_EVENT_DISCONNECTED);
+		cm_port_lock(b);
+		cm_release(passive, bed.now);
+		cm_port_unlock(b);
+		bed_run(&bed, 10 * SEC_NS);
+		assert_int_equal(cm_in_use(cm_port_lock(a)), 0);
+		cm_port_unlock(a);
+		assert_int_equal(cm_in_use(cm_port_lock(b)), 0);
+		cm_port_unlock(b);
+		cm_port_close(a);
+		if (b != a)
+			cm_port_close(b);
+		bed_fini(&bed);
+	}
+}
+
+/* The engine keeps the manager's time: what is lost is said again, and given up in the
+ * end. */
+static void
+keeps_time(void **state)
+{
+	struct cm_port *a;
+	struct cm_conn *conn;
+	struct cm *cm;
+
+	(void)state;
+	bed_init(&bed, NULL);
+	a = opened(&bed.a);
+	conn = connect_to(a, 0, 1, 0);
+	bed_run(&bed, 20 * SEC_NS);
+	cm = cm_port_lock(a);
+	assert_int_equal(cm_stats_of(cm)->resent, 3); /* after 6.4 s each */
+	cm_port_unlock(a);
+	bed_run(&bed, 100 * SEC_NS);
+	event(a, CM_EVENT_UNREACHABLE);
+	cm_port_lock(a);
+	cm_release(conn, bed.now);
+	cm_port_unlock(a);
+	cm_port_close(a);
+	bed_fini(&bed);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connects),
+		cmocka_unit_test(keeps_time),
+	};
+
+	return cmocka_run_group_tests_name("cm port", tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* QP 1: what reaches its user, how what he says leaves, and what waits for a neighbour.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "engine/gsi.h"
+#include "engine/internal.h"
+#include "engine_bed.h"
+
+static struct bed bed;
+
+struct user {
+	struct gsi_msg in[64], out[64];
+	unsigned in_count, out_count, out_next;
+	uint64_t due;
+};
+static struct user user_a, user_b;
+
+static void
+on_rx(void *arg, const struct gsi_msg *msg, uint64_t now)
+{
+	struct user *u = arg;
+
+	assert_int_equal(now, bed.now);
+	assert_true(u->in_count < RTE_DIM(u->in));
+	u->in[u->in_count++] = *msg;
+}
+
+static bool
+on_tx(void *arg, struct gsi_msg *msg, uint64_t now)
+{
+	struct user *u = arg;
+
+	(void)now;
+	u->due = TIME_NEVER;
+	if (u->out_next == u->out_count)
+		return false;
+	*msg = u->out[u->out_next++];
+	return true;
+}
+
+static void
+start(struct side *s, struct user *u)
+{
+	struct gsi_user user = {.rx = on_rx, .tx = on_tx, .arg = u, .due = &u->due};
+
+	*u = (struct user){.due = TIME_NEVER};
+	assert_int_equal(dev_gsi_set(s->dev, &user), 0);
+	assert_int_equal(dev_gsi_set(s->dev, &user), -EBUSY);
+}
+
+static void
+say(struct side *s, struct user *u, const char *to, uint8_t fill)
+{
+	struct gsi_msg *msg = &u->out[u->out_count++];
+
+	assert_int_equal(gid_parse(to, msg->dgid, NULL), 0);
+	memcpy(msg->sgid, s->dev->gids[gid_is_ipv4(msg->dgid) ? 0 : 1], 16);
+	memset(msg->bytes, fill, GSI_LEN);
+	u->due = 0;
+}
+
+static void
+to_the_other(void **state)
+{
+	char link_local[46];
+
+	(void)state;
+	bed_init(&bed, NULL);
+	start(&bed.a, &user_a);
+	start(&bed.b, &user_b);
+	/* The first waits for ARP, as do those behind it. */
+	for (uint8_t i = 0; i < 5; i++)
+		say(&bed.a, &user_a, "192.0.2.2", (uint8_t)(i + 1));
+	gid_format(bed.b.dev->gids[1], link_local, sizeof(link_local));
+	say(&bed.a, &user_a, link_local, 9);
+	bed_run(&bed, 100 * NS_PER_MS);
+	assert_int_equal(user_b.in_count, 6);
+	for (unsigned i = 0; i < 6; i++) {
+		const struct gsi_msg *msg = &user_b.in[i];
+		unsigned fill = msg->bytes[0];
+
+		assert_memory_equal(msg->dgid, bed.a.dev->gids[fill == 9], 16);
+		assert_memory_equal(msg->sgid, bed.b.dev->gids[fill == 9], 16);
+		for (unsigned k = 0; k < GSI_LEN; k++)
+			assert_int_equal(msg->bytes[k], fill);
+	}
+	for (unsigned i = 0; i < 5; i++) /* in their order */
+		assert_int_equal(user_b.in[i].bytes[0], i + 1);
+	dev_gsi_clear(bed.a.dev);
+	dev_gsi_clear(bed.b.dev);
+	bed_fini(&bed);
+}
+
+/* An address of its own: nothing leaves. */
+static void
+to_itself(void **state)
+{
+	struct port_stats stats;
+
+	(void)state;
+	bed_init(&bed, NULL);
+	bed_run(&bed, 10 * SEC_NS); /* addresses announced */
+	start(&bed.a, &user_a);
+	bed.a.roce_frames = bed.b.roce_frames = 0;
+	say(&bed.a, &user_a, "192.0.2.1", 3);
+	bed_run(&bed, NS_PER_MS);
+	assert_int_equal(user_a.in_count, 1);
+	assert_int_equal(user_a.in[0].bytes[255], 3);
+	assert_memory_equal(user_a.in[0].dgid, user_a.in[0].sgid, 16);
+	assert_int_equal(bed.b.roce_frames, 0);
+	dev_stats(bed.a.dev, &stats);
+	assert_int_equal(stats.tx_looped, 1);
+	dev_gsi_clear(bed.a.dev);
+	bed_fini(&bed);
+}
+
+/* Nobody answers ARP: given up after its time, and what more there is than may wait at
+ * once. */
+static void
+nobody_there(void **state)
+{
+	struct port_stats stats;
+
+	(void)state;
+	bed_init(&bed, NULL);
+	start(&bed.a, &user_a);
+	start(&bed.b, &user_b);
+	for (unsigned i = 0; i < 40; i++)
+		say(&bed.a, &user_a, "192.0.2.99", 1);
+	/* It stops nobody else. */
+	say(&bed.a, &user_a, "192.0.2.2", 2);
+	bed_run(&bed, 500 * NS_PER_MS);
+	dev_stats(bed.a.dev, &stats);
+	assert_in_range(stats.tx_no_neighbour, 8, 9);
+	bed_run(&bed, 2 * SEC_NS);
+	dev_stats(bed.a.dev, &stats);
+	assert_in_range(stats.tx_no_neighbour, 40, 41);
+	user_a.out_count = user_a.out_next = 0;
+	say(&bed.a, &user_a, "192.0.2.2", 2);
+	bed_run(&bed, 100 * NS_PER_MS);
+	assert_true(user_b.in_count >= 1);
+	assert_int_equal(user_b.in[0].bytes[0], 2);
+	/* No route. */
+	say(&bed.a, &user_a, "203.0.113.1", 1);
+	bed_run(&bed, NS_PER_MS);
+	dev_stats(bed.a.dev, &stats);
+	assert_in_range(stats.tx_no_neighbour, 41, 42);
+	dev_gsi_clear(bed.a.dev);
+	dev_gsi_clear(bed.b.dev);
+	bed_fini(&bed);
+}
+
+/* A datagram for b's QP 1, with one thing changed. */
+static enum drop_reason
+arrives(unsigned what)
+{
+	struct path_addr addr = {.udp_sport = 0xC123, .hop_limit = 1};
+	struct bth_fields bth = {.dest_qpn = 1,
+		.pkey = what == 1   ? 0x1234
+			: what == 2 ? 0x7FFF
+				    : 0xFFFF,
+		.opcode = what == 3 ? OPCODE_UD_SEND_ONLY_IMM : OPCODE_UD_SEND_ONLY};
+	uint32_t len = what == 4 ? 252 : what == 5 ? 260 : 256, crc;
+	uint8_t *data = calloc(1, 512);
+	struct pkt frame = {.data = data, .room = 512};
+	struct port_stats before, after;
+	struct path_hdr hdr;
+	struct deth *deth;
+
+	memcpy(addr.src_gid, bed.a.dev->gids[0], 16);
+	memcpy(addr.dst_gid, bed.b.dev->gids[0], 16);
+	addr.dst_gid[15] ^= what == 6 ? 0x40 : 0;
+	memcpy(addr.src_mac, bed.a.dev->port.mac, 6);
+	memcpy(addr.dst_mac, bed.b.dev->port.mac, 6);
+	path_hdr_init(&hdr, &addr);
+	deth = (struct deth *)frame_begin(&hdr, &frame, &bth, len);
+	deth->qkey = rte_cpu_to_be_32(what == 7 ? 0x80010001 : GSI_QKEY);
+	be24_put(deth->src_qpn, what == 8 ? 2 : 1);
+	crc = frame_crc(&hdr, &frame);
+	memset(frame_payload(&hdr, &frame, bth.opcode), 7, len);
+	frame_end(&frame, len,
+		icrc_update(crc, frame_payload(&hdr, &frame, bth.opcode), len));
+	dev_stats(bed.b.dev, &before);
+	assert_true(fake_arrive(&bed.b.port, 0, &frame));
+	engine_run(bed.b.dev->engines[0], bed.now);
+	dev_stats(bed.b.dev, &after);
+	free(data);
+	for (unsigned i = 0; i < DROP_COUNT; i++)
+		if (after.drop[i] != before.drop[i])
+			return (enum drop_reason)i;
+	return DROP_none;
+}
+
+static void
+admitted(void **state)
+{
+	static const enum drop_reason why[] = {DROP_none, DROP_pkey, DROP_none,
+		DROP_qp_type, DROP_length, DROP_length, DROP_address, DROP_qkey,
+		DROP_qpn};
+
+	(void)state;
+	bed_init(&bed, NULL);
+	assert_int_equal(arrives(0), DROP_qpn); /* nobody's yet */
+	start(&bed.b, &user_b);
+	for (unsigned what = 0; what < RTE_DIM(why); what++) {
+		unsigned count = user_b.in_count;
+
+		assert_int_equal(arrives(what), why[what]);
+		assert_int_equal(user_b.in_count - count, why[what] == DROP_none);
+	}
+	dev_gsi_clear(bed.b.dev);
+	assert_int_equal(arrives(0), DROP_qpn);
+	bed_fini(&bed);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(to_the_other),
+		cmocka_unit_test(to_itself),
+		cmocka_unit_test(nobody_there),
+		cmocka_unit_test(admitted),
+	};
+
+	return cmocka_run_group_tests_name("engine gsi", tests, NULL, NULL);
+}
