@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What comes in by the daemon's port, and whom it reaches. */
+#include "uplink_bed.h"
+
+static void
+arrive(struct up_bed *u, const struct bed_frame *f)
+{
+	uint8_t frame[BED_BUF_SIZE];
+	struct pkt in = {.data = frame, .len = bed_build(frame, f)};
+
+	assert_true(fake_arrive(&u->port, 0, &in));
+	up_turn(u);
+}
+
+/* From the peer to client 1. */
+static struct bed_frame
+from_peer(const struct up_bed *u)
+{
+	struct bed_frame f = bed_good(&u->b);
+
+	memcpy(f.sgid, u->b.other, 16);
+	return f;
+}
+
+#define assert_not_taken(u, f, reason)                                                   \
+	do {                                                                             \
+		uint64_t before_ = (u)->up->stats.drop[DROP_##reason];                   \
+		arrive(u, f);                                                            \
+		assert_int_equal((u)->up->stats.drop[DROP_##reason], before_ + 1);       \
+		for (unsigned i_ = 0; i_ < BED_CLIENTS; i_++)                            \
+			assert_false(bed_got(&(u)->b.c[i_], NULL));                      \
+	} while (0)
+
+static void
+arrives_by_qpn(void **state)
+{
+	struct up_bed u;
+	struct bed_frame f;
+
+	(void)state;
+	up_open(&u);
+	f = from_peer(&u);
+	for (f.payload = 0; f.payload < 3 * BED_SLOTS; f.payload++) {
+		arrive(&u, &f);
+		assert_true(bed_got(&u.b.c[1], &f));
+	}
+	memcpy(f.sgid, u.other6, 16);
+	memcpy(f.dgid, u.addr6, 16);
+	f.dest_qpn = u.b.c[2].qpn;
+	arrive(&u, &f);
+	assert_true(bed_got(&u.b.c[2], &f));
+	assert_int_equal(u.up->stats.rx_roce, 3 * BED_SLOTS + 1);
+	/* A full ring loses what comes and holds up nobody. */
+	for (unsigned i = 0; i < BED_SLOTS + 5; i++)
+		arrive(&u, &f);
+	assert_int_equal(u.b.c[2].client->stats.rx_full, 5);
+	up_close(&u);
+}
+
+static void
+not_for_us(void **state)
+{
+	struct up_bed u;
+	struct bed_frame f;
+
+	(void)state;
+	up_open(&u);
+	f = from_peer(&u);
+	f.dest_qpn = BED_BASE + BED_QPNS - 1; /* nobody's */
+	assert_not_taken(&u, &f, qpn);
+	for (f.dest_qpn = 0; f.dest_qpn < 2; f.dest_qpn++)
+		assert_not_taken(&u, &f, qpn);
+	f = from_peer(&u);
+	f.dgid[15]++; /* another host's address */
+	assert_not_taken(&u, &f, address);
+	f = from_peer(&u);
+	memcpy(f.sgid, u.b.addr, 16); /* from us, by the wire */
+	assert_not_taken(&u, &f, address);
+	f = from_peer(&u);
+	f.dest_qpn = 0xFFFFFF; /* no group's address */
+	f.opcode = OPCODE_UD_SEND_ONLY;
+	assert_not_taken(&u, &f, address);
+	assert_int_equal(gid_parse("239.1.2.3", f.dgid, NULL), 0);
+	assert_not_taken(&u, &f, group);
+	f.dest_qpn = u.b.c[1].qpn; /* a group's, but one QP */
+	assert_not_taken(&u, &f, address);
+	up_close(&u);
+}
+
+static void
+scribbled_frames(void **state)
+{
+	uint64_t rng = 1;
+	struct up_bed u;
+	struct bed_frame f;
+	uint8_t frame[BED_BUF_SIZE];
+
+	(void)state;
+	up_open(&u);
+	f = from_peer(&u);
+	for (unsigned i = 0; i < 20000; i++) {
+		struct pkt in = {.data = frame, .len = bed_build(frame, &f)};
+
+		for (uint64_t n = rand_below(&rng, 4); n > 0; n--)
+			frame[rand_below(&rng, 90)] = (uint8_t)rand_below(&rng, 256);
+		if (rand_below(&rng, 8) == 0)
+			in.len = (uint16_t)rand_below(&rng, in.len + 1u);
+		if (in.len == 0)
+			continue;
+		assert_true(fake_arrive(&u.port, 0, &in));
+		up_turn(&u);
+		while (bed_got(&u.b.c[1], NULL))
+			;
+		assert_false(bed_got(&u.b.c[2], NULL));
+		(void)up_left(&u);
+	}
+	assert_in_range(u.up->stats.rx_roce, 4000, 19000);
+	up_close(&u);
+}
+
+static void
+groups_in_and_out(void **state)
+{
+	struct up_bed u;
+	struct bed_frame f;
+	uint8_t gid[16];
+	unsigned asked;
+
+	(void)state;
+	up_open(&u);
+	up_turn(&u);
+	assert_false(up_left(&u));
+	asked = u.asked;
+	assert_int_equal(gid_parse("239.1.2.3", gid, NULL), 0);
+	for (unsigned i = 1; i < BED_CLIENTS; i++)
+		assert_int_equal(sw_group_join(u.b.sw, u.b.c[i].qpn, gid), 0);
+	up_turn(&u);
+	assert_false(up_left(&u));
+	assert_int_equal(u.asked, asked + 1); /* one IGMP report */
+	f = from_peer(&u);
+	f.opcode = OPCODE_UD_SEND_ONLY;
+	f.dest_qpn = 0xFFFFFF;
+	memcpy(f.dgid, gid, 16);
+	arrive(&u, &f);
+	assert_true(bed_got(&u.b.c[1], &f));
+	assert_true(bed_got(&u.b.c[2], &f));
+	assert_false(bed_got(&u.b.c[0], NULL));
+	/* From a client: to the others, and to the link. */
+	memcpy(f.sgid, u.b.addr, 16);
+	f.deth_qpn = u.b.c[0].qpn;
+	up_post(&u, &f);
+	up_turn(&u);
+	assert_true(bed_got(&u.b.c[1], &f));
+	assert_true(bed_got(&u.b.c[2], &f));
+	assert_true(up_left(&u));
+	assert_memory_equal(u.frame, "\x01\x00\x5e\x01\x02\x03", 6);
+	assert_memory_equal(u.frame + 6, u.port.port.mac, 6);
+	/* The last one leaves it on the link too. */
+	assert_int_equal(sw_group_leave(u.b.sw, u.b.c[1].qpn, gid), 0);
+	bed_detach(&u.b.c[2]);
+	assert_int_equal(net_leave(u.up->net, gid), -EINVAL);
+	up_close(&u);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(arrives_by_qpn),
+		cmocka_unit_test(not_for_us),
+		cmocka_unit_test(scribbled_frames),
+		cmocka_unit_test(groups_in_and_out),
+	};
+
+	return cmocka_run_group_tests_name("uplink", tests, NULL, NULL);
+}
