@@ -181,10 +181,10 @@ def check_spdx(tree):
 
 
 def check_file_size(tree):
-    """no .c or .h of lib, drivers or app is longer than 500 lines"""
-    for file in tree.under("lib", "drivers", "app"):
+    """no .c, .h, .py or .sh is longer than 500 lines"""
+    for file in tree.files:
         lines = file.text.count("\n")
-        if file.is_c and lines > MAX_FILE_LINES:
+        if file.path.endswith((".c", ".h", ".py", ".sh")) and lines > MAX_FILE_LINES:
             yield "%s:1: %d lines" % (file.path, lines)
 
 
