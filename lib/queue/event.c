@@ -49,11 +49,14 @@ event_raise(struct async_event *ev)
 	rte_spinlock_lock(&q->lock);
 	if (ev->raised++ == 0)
 		STAILQ_INSERT_TAIL(&q->raised, ev, link);
-	/* Cannot fail or block: the count would have to reach 2^64 - 1. */
+	rte_spinlock_unlock(&q->lock);
+	/* Not under the lock: who is woken may run on this core, at once and before us. The
+	 * object, and so its queue, stays until we are done: we are called inside of a gate,
+	 * or for an object that nobody can take away meanwhile.
+	 * Cannot fail or block: the count would have to reach 2^64 - 1. */
 	written = write(q->fd, &one, sizeof(one));
 	assert(written == sizeof(one));
 	(void)written;
-	rte_spinlock_unlock(&q->lock);
 }
 
 /* False when there is none. */
