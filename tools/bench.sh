@@ -18,7 +18,8 @@ most 30 minutes. Namespaces, mounts and hugepages are afterwards as they were, a
   --only NAME  of the measurements (tools/bench/plan.py) those that begin like this
   --json FILE  the numbers (build/bench.json)
   --svg DIR    draw the pictures of docs/perf.md into DIR
-  --build DIR  take the programs of this build directory: install and build nothing
+  --build DIR  take the programs of this build directory: install and build nothing, and do
+               not say where the cycles go
   -h, --help
 
 Exit status: 0 all was measured, 1 something was not, 2 wrong option, 3 could not be installed,
@@ -62,7 +63,9 @@ session_begin
 [ "$(nproc)" -ge 2 ] || die "needs two cores"
 if [ -z "$build" ]; then
 	run tools/install-deps.sh --bench || die "the packages above are needed"
-	build_program build-bench app/perf/rocade-perf
+	build_program build-bench/cycles app/perf/rocade-perf -Dcycles=true
+	options+=(--cycles "$build")
+	build_program build-bench/plain all
 fi
 [ -x "$build/app/perf/rocade-perf" ] || die "no app/perf/rocade-perf in $build"
 can_isolate || die "no namespaces can be made here"

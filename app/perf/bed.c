@@ -11,8 +11,6 @@
 
 #define LOOK_MS 20
 #define STALL_S 10
-#define STATS_MAX 128
-#define CYCLES "cycles_"
 
 void
 bed_blame(struct bed *bed, const char *format, ...)
@@ -26,6 +24,13 @@ bed_blame(struct bed *bed, const char *format, ...)
 	va_end(args);
 }
 
+/* Whether this end waits for receives, and does so asleep. */
+static bool
+sleeps(const struct bed *bed)
+{
+	return bed->plan.events && (bed->conf->server || bed->plan.mode == MODE_PINGPONG);
+}
+
 static int
 port_open(struct bed *bed)
 {
@@ -36,6 +41,7 @@ port_open(struct bed *bed)
 		.rx_desc = (uint16_t)plan->rxd,
 		.tx_desc = (uint16_t)plan->txd,
 		.qpn_base = (uint32_t)plan->qpn_base,
+		.engines = (uint16_t)plan->engines,
 		.max_qp = plan->qps > 65536 / 2 ? 131072 : 0,
 		.peer_window = (uint32_t)plan->peer_window};
 
@@ -47,8 +53,37 @@ port_open(struct bed *bed)
 		bed_blame(bed, "port %u does not open: %s", conf.ethdev, rocade_error());
 		return -1;
 	}
-	bed->engine = rocade_port_engine(bed->port, 0);
+	if (!sleeps(bed)) {
+		bed->n_engines = (unsigned)plan->engines;
+		for (unsigned i = 0; i < bed->n_engines; i++)
+			bed->engines[i] = rocade_port_engine(bed->port, i);
+	} else if (events_launch(bed) != 0)
+		return -1;
 	bed->ctx = ibv_open_device(rocade_port_device(bed->port));
+	return 0;
+}
+
+/* By name; its library runs the engine. */
+static int
+device_open(struct bed *bed)
+{
+	int n = 0;
+	struct ibv_device **list = ibv_get_device_list(&n);
+
+	for (int i = 0; i < n; i++) {
+		if (strcmp(ibv_get_device_name(list[i]), bed->conf->device) == 0)
+			bed->ctx = ibv_open_device(list[i]);
+	}
+	if (list != NULL)
+		ibv_free_device_list(list);
+	return 0;
+}
+
+static int
+context_open(struct bed *bed)
+{
+	if ((bed->conf->device[0] != '\0' ? device_open(bed) : port_open(bed)) != 0)
+		return -1;
 	bed->pd = bed->ctx != NULL ? ibv_alloc_pd(bed->ctx) : NULL;
 	if (bed->pd == NULL) {
 		bed_blame(bed, "the device does not open: %s", strerror(errno));
@@ -65,9 +100,15 @@ queues_create(struct bed *bed)
 		.attr = {.max_wr = (uint32_t)plan->depth, .max_sge = 1}};
 	/* Of each QP, at most so many signaled are under way; and all may be flushed. */
 	uint64_t send = plan->qps * (plan->sq_depth / plan->signal_every + 1) + 64;
+	uint64_t before;
 
+	if (sleeps(bed) && (bed->channel = ibv_create_comp_channel(bed->ctx)) == NULL) {
+		bed_blame(bed, "no completion channel: %s", strerror(errno));
+		return -1;
+	}
 	bed->send_cq = ibv_create_cq(bed->ctx, (int)send, NULL, NULL, 0);
-	bed->recv_cq = ibv_create_cq(bed->ctx, (int)bed->n_recv + 64, NULL, NULL, 0);
+	bed->recv_cq =
+		ibv_create_cq(bed->ctx, (int)bed->n_recv + 64, NULL, bed->channel, 0);
 	if (bed->send_cq == NULL || bed->recv_cq == NULL) {
 		bed_blame(bed, "no CQ of %lu and %lu entries: %s", (unsigned long)send,
 			(unsigned long)bed->n_recv, strerror(errno));
@@ -75,7 +116,9 @@ queues_create(struct bed *bed)
 	}
 	if (plan->rq)
 		return 0;
+	before = memory_in_use();
 	bed->srq = ibv_create_srq(bed->pd, &srq);
+	bed->srq_memory = memory_in_use() - before;
 	if (bed->srq == NULL)
 		bed_blame(bed, "no SRQ of --depth %u: %s", srq.attr.max_wr,
 			strerror(errno));
@@ -90,7 +133,7 @@ flow_create(struct bed *bed, uint64_t i)
 	struct ibv_qp_init_attr init = {.send_cq = bed->send_cq,
 		.recv_cq = bed->recv_cq,
 		.srq = bed->srq,
-		.qp_type = IBV_QPT_RC,
+		.qp_type = plan->ud ? IBV_QPT_UD : IBV_QPT_RC,
 		.cap = {.max_send_wr = (uint32_t)plan->sq_depth,
 			.max_send_sge = 1,
 			.max_recv_wr = plan->rq ? (uint32_t)plan->depth : 0,
@@ -98,7 +141,9 @@ flow_create(struct bed *bed, uint64_t i)
 			.max_inline_data = (uint32_t)plan->inline_max}};
 
 	flow->qp = ibv_create_qp(bed->pd, &init);
-	if (flow->qp == NULL || flow->qp->qp_num != plan->qpn_base + i) {
+	if (flow->qp != NULL && i == 0)
+		bed->qpn = flow->qp->qp_num;
+	if (flow->qp == NULL || flow->qp->qp_num != bed->qpn + i) {
 		bed_blame(bed, "QP %lu of %lu cannot be created: %s",
 			(unsigned long)i + 1, (unsigned long)plan->qps, strerror(errno));
 		return -1;
@@ -127,7 +172,12 @@ requests_prepare(struct bed *bed)
 			.num_sge = 1,
 			.opcode = opcode,
 			.send_flags = inlined ? IBV_SEND_INLINE : 0};
-		bed->wr[i].wr.rdma.rkey = bed->rkey;
+		if (bed->ah != NULL) {
+			bed->wr[i].wr.ud.ah = bed->ah;
+			bed->wr[i].wr.ud.remote_qkey = BED_QKEY;
+		} else {
+			bed->wr[i].wr.rdma.rkey = bed->rkey;
+		}
 	}
 }
 
@@ -135,7 +185,9 @@ static int
 ready_send(struct bed *bed)
 {
 	struct msg msg = {.kind = MSG_READY,
-		.ready = {.addr = (uintptr_t)bed->target, .rkey = bed->mr->rkey}};
+		.ready = {.addr = (uintptr_t)bed->target,
+			.rkey = bed->mr->rkey,
+			.qpn = bed->qpn}};
 
 	return link_send(bed->link, &msg);
 }
@@ -151,53 +203,74 @@ ready_wait(struct bed *bed)
 	}
 	bed->remote_addr = msg.ready.addr;
 	bed->rkey = msg.ready.rkey;
+	bed->peer_qpn = msg.ready.qpn;
 	return 0;
 }
 
 static int
 end_open(struct bed *bed)
 {
-	uint64_t before, qp_before;
-
 	bed->flows = calloc(bed->plan.qps, sizeof(*bed->flows));
 	if (bed->flows == NULL) {
 		bed_blame(bed, "no memory");
 		return -1;
 	}
-	if (port_open(bed) != 0)
+	if (context_open(bed) != 0)
 		return -1;
-	before = memory_in_use();
+	bed->memory_before = memory_in_use();
 	if (bed_memory(bed) != 0 || queues_create(bed) != 0)
 		return -1;
-	qp_before = memory_in_use();
+	bed->qp_before = memory_in_use();
 	for (uint64_t i = 0; i < bed->plan.qps; i++) {
 		if (flow_create(bed, i) != 0)
 			return -1;
 	}
+	return 0;
+}
+
+static int
+end_connect(struct bed *bed)
+{
 	if (bed_connect(bed) != 0)
 		return -1;
-	bed->qp_memory = memory_in_use() - qp_before;
-	bed->memory = memory_in_use() - before + bed->mem_len;
+	bed->qp_memory = memory_in_use() - bed->qp_before;
+	bed->memory = memory_in_use() - bed->memory_before + bed->mem_len;
+	for (uint64_t i = 0; i < bed->plan.qps; i++) {
+		if (bed->plan.ud)
+			bed->flows[i].target = bed->peer_qpn + i;
+		else
+			bed->flows[i].target =
+				bed->remote_addr + i % bed->slots * bed->stride;
+	}
+	requests_prepare(bed);
 	return 0;
 }
 
 /* The server's port stands before the client's: a memif client asks for its server once.
- */
+ * And the server is connected before the client begins. */
+static int
+ends_meet(struct bed *bed)
+{
+	if (!bed->conf->server)
+		return ready_wait(bed) != 0 || end_open(bed) != 0 ||
+				       end_connect(bed) != 0 || ready_send(bed) != 0 ||
+				       ready_wait(bed) != 0
+			       ? -1
+			       : 0;
+	return end_open(bed) != 0 || ready_send(bed) != 0 || ready_wait(bed) != 0 ||
+			       end_connect(bed) != 0 || ready_send(bed) != 0
+		       ? -1
+		       : 0;
+}
+
 int
 bed_open(struct bed *bed)
 {
 	struct rocade_impair impair = {
 		.loss_ppm = (uint32_t)bed->plan.loss_ppm, .seed = 1};
 
-	if (!bed->conf->server && ready_wait(bed) != 0)
+	if (ends_meet(bed) != 0)
 		return -1;
-	if (end_open(bed) != 0 || ready_send(bed) != 0)
-		return -1;
-	if (bed->conf->server && ready_wait(bed) != 0)
-		return -1;
-	for (uint64_t i = 0; i < bed->plan.qps; i++)
-		bed->flows[i].target = bed->remote_addr + i % bed->slots * bed->stride;
-	requests_prepare(bed);
 	if (impair.loss_ppm != 0 && rocade_port_impair(bed->port, &impair) != 0) {
 		bed_blame(bed, "--loss-ppm: %s", rocade_error());
 		return -1;
@@ -212,12 +285,16 @@ bed_close(struct bed *bed)
 		if (bed->flows[i].qp != NULL)
 			ibv_destroy_qp(bed->flows[i].qp);
 	}
+	if (bed->ah != NULL)
+		ibv_destroy_ah(bed->ah);
 	if (bed->srq != NULL)
 		ibv_destroy_srq(bed->srq);
 	if (bed->send_cq != NULL)
 		ibv_destroy_cq(bed->send_cq);
 	if (bed->recv_cq != NULL)
 		ibv_destroy_cq(bed->recv_cq);
+	if (bed->channel != NULL)
+		ibv_destroy_comp_channel(bed->channel);
 	if (bed->mr != NULL)
 		ibv_dereg_mr(bed->mr);
 	if (bed->mem != NULL)
@@ -226,6 +303,8 @@ bed_close(struct bed *bed)
 		ibv_dealloc_pd(bed->pd);
 	if (bed->ctx != NULL)
 		ibv_close_device(bed->ctx);
+	if (bed->lcore != 0)
+		rocade_engine_stop(rocade_port_engine(bed->port, 0));
 	if (bed->port != NULL)
 		rocade_close_port(bed->port);
 	free(bed->flows);
@@ -241,7 +320,7 @@ bed_reap(struct bed *bed)
 	int64_t done = 0;
 
 	for (int i = 0; i < n; i++) {
-		struct flow *flow = &bed->flows[wc[i].qp_num - bed->plan.qpn_base];
+		struct flow *flow = &bed->flows[wc[i].qp_num - bed->qpn];
 
 		if (unlikely(wc[i].status != IBV_WC_SUCCESS)) {
 			bed_blame(bed, "a request of QP 0x%x failed: %s (vendor_err %u)",
@@ -292,8 +371,7 @@ bed_repost(struct bed *bed, const struct ibv_wc *wc, int n)
 			last->next = wr;
 		} else {
 			if (first != NULL &&
-				post_run(bed, &bed->flows[qpn - bed->plan.qpn_base],
-					first) != 0)
+				post_run(bed, &bed->flows[qpn - bed->qpn], first) != 0)
 				return -1;
 			first = wr;
 		}
@@ -304,7 +382,7 @@ bed_repost(struct bed *bed, const struct ibv_wc *wc, int n)
 	bed->progress += (unsigned)n;
 	if (first == NULL)
 		return 0;
-	return post_run(bed, &bed->flows[qpn - bed->plan.qpn_base], first);
+	return post_run(bed, &bed->flows[qpn - bed->qpn], first);
 }
 
 static void
@@ -333,53 +411,4 @@ bed_look(struct bed *bed, struct msg *msg)
 		return false;
 	bed->gone |= msg->kind == MSG_GONE;
 	return true;
-}
-
-static uint64_t
-row_value(const struct rocade_stat *rows, unsigned n, const char *name)
-{
-	for (unsigned i = 0; i < n; i++) {
-		if (strcmp(rows[i].name, name) == 0)
-			return rows[i].value;
-	}
-	return 0;
-}
-
-void
-bed_cycles(struct bed *bed)
-{
-	struct rocade_stat rows[STATS_MAX];
-	unsigned n = rocade_port_stats(bed->port, -1, rows, STATS_MAX);
-
-	for (unsigned i = 0; i < n && i < STATS_MAX; i++) {
-		const char *stage = rows[i].name + strlen(CYCLES);
-		const char *packets = "rx_packets";
-
-		if (strncmp(rows[i].name, CYCLES, strlen(CYCLES)) != 0)
-			continue;
-		if (strncmp(stage, "tx", 2) == 0 || strcmp(stage, "build") == 0)
-			packets = "tx_packets";
-		fprintf(stderr, "%s: %s: %.1f cycles a packet\n",
-			bed->conf->server ? "server" : "client", stage,
-			(double)rows[i].value /
-				(double)(row_value(rows, n, packets) | 1));
-	}
-}
-
-void
-bed_tally(struct bed *bed, struct tally *tally)
-{
-	struct rocade_stat rows[STATS_MAX];
-	unsigned n = rocade_port_stats(bed->port, -1, rows, STATS_MAX);
-
-	tally->memory = bed->memory;
-	tally->qp_memory = bed->qp_memory;
-	for (unsigned i = 0; i < n && i < STATS_MAX; i++) {
-		if (strcmp(rows[i].name, "retransmitted") == 0)
-			tally->retransmitted = rows[i].value;
-		else if (strcmp(rows[i].name, "rnr_nak_sent") == 0)
-			tally->rnr_naks = rows[i].value;
-		else if (strncmp(rows[i].name, "drop_", 5) == 0)
-			tally->dropped += rows[i].value;
-	}
 }

@@ -12,13 +12,14 @@
 #include "link.h"
 
 #define POLL_MAX 64
+#define BED_QKEY 0x11
 #define RTE_POLL_TURNS 1024 /* between two looks at the clock */
 
 struct flow {
 	struct ibv_qp *qp;
 	uint64_t posted, acked;
 	uint8_t *source;
-	uint64_t target; /* of the other end */
+	uint64_t target; /* of the other end: memory, or a QPN for datagrams */
 };
 
 struct bed {
@@ -26,12 +27,18 @@ struct bed {
 	struct plan plan;
 	int link;
 	struct rocade_port *port;
-	struct rocade_engine *engine;
+	struct rocade_engine *engines[ENGINES_MAX]; /* that our loop runs */
+	unsigned n_engines;
+	unsigned lcore; /* that runs the engine instead; 0: none */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq;
+	struct ibv_comp_channel *channel; /* of recv_cq, with --events; else NULL */
+	bool armed;
+	struct ibv_ah *ah; /* with --ud */
 	struct flow *flows;
+	uint32_t qpn, peer_qpn; /* the first */
 	union ibv_gid peer;
 	uint8_t sgid_index;
 
@@ -39,9 +46,11 @@ struct bed {
 	uint8_t *mem;
 	size_t mem_len;
 	struct ibv_mr *mr;
-	uint64_t memory, qp_memory; /* of struct tally */
-	uint64_t stride;            /* of a message */
-	uint64_t slots;             /* of the target: QPs share it when they are many */
+	uint64_t memory, qp_memory, srq_memory; /* of struct tally */
+	uint64_t memory_before, qp_before;
+	uint64_t stride;      /* of a message */
+	uint64_t recv_stride; /* and with what a datagram has in front */
+	uint64_t slots;       /* of the target: QPs share it when they are many */
 	uint8_t *source, *target, *recv;
 	uint64_t remote_addr;
 	uint32_t rkey;
@@ -73,9 +82,25 @@ bed_memory(struct bed *bed);
  */
 uint64_t
 memory_in_use(void);
-/* connect.c: all QPs to RTS. */
+/* connect.c: all QPs to RTS, receives posted. */
 int
 bed_connect(struct bed *bed);
+/* events.c: its lcore runs the engine of an end that sleeps. */
+int
+events_launch(struct bed *bed);
+/* Before others on the core of the engine, or no more. */
+void
+events_first(struct bed *bed, bool first);
+/* Sleeps until a completion of recv_cq may be there. True: msg is one of the other end.
+ */
+bool
+events_wait(struct bed *bed, struct msg *msg);
+/* stats.c */
+void
+bed_tally(struct bed *bed, struct tally *tally);
+/* Of a library built with -Dcycles=true: prints to stderr where they went. */
+void
+bed_cycles(struct bed *bed);
 
 /* rate.c, latency.c: 0, or -1 with bed->reason. */
 struct hist;
@@ -91,11 +116,14 @@ latency_server(struct bed *bed);
 
 void
 bed_blame(struct bed *bed, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void
-bed_tally(struct bed *bed, struct tally *tally);
-/* Of a library built with -Dcycles=true: prints to stderr where they went. */
-void
-bed_cycles(struct bed *bed);
+
+/* A turn of each engine that is ours to run. */
+static inline void
+bed_poll(struct bed *bed)
+{
+	for (unsigned i = 0; i < bed->n_engines; i++)
+		rocade_engine_poll(bed->engines[i]);
+}
 
 /* Posts n requests to the flow, from the chain that bed_open() made. False: refused. */
 static inline bool
@@ -118,7 +146,10 @@ bed_post(struct bed *bed, struct flow *flow, unsigned n)
 			left = every;
 		}
 		bed->sge[i].addr = (uintptr_t)flow->source;
-		wr->wr.rdma.remote_addr = flow->target;
+		if (likely(bed->ah == NULL))
+			wr->wr.rdma.remote_addr = flow->target;
+		else
+			wr->wr.ud.remote_qpn = (uint32_t)flow->target;
 		wr->next = &bed->wr[i + 1];
 	}
 	bed->wr[n - 1].next = NULL;

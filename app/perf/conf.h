@@ -13,6 +13,8 @@
 #define PATH_TEXT_MAX 108 /* of a UNIX socket */
 #define ERR_MAX 512
 #define BURST_MAX 256
+#define ENGINES_MAX 16
+#define DEVICE_TEXT_MAX 64
 #define QPS_MAX 65536
 #define SIZE_MAX_BYTES (UINT64_C(1) << 30)
 
@@ -34,7 +36,10 @@ enum mode {
 struct plan {
 	uint64_t mode;
 	uint64_t size, qps, burst, signal_every, inline_max, sq_depth;
-	uint64_t rq; /* each QP has receives of its own; else one SRQ */
+	uint64_t rq;     /* each QP has receives of its own; else one SRQ */
+	uint64_t ud;     /* datagrams */
+	uint64_t events; /* who receives sleeps on a completion channel */
+	uint64_t engines;
 	uint64_t depth;
 	uint64_t mtu; /* 0: the largest that the port's MTU carries */
 	uint64_t rxd, txd, peer_window;
@@ -48,6 +53,7 @@ struct conf {
 	bool server;
 	uint64_t port;
 	char socket[PATH_TEXT_MAX];
+	char device[DEVICE_TEXT_MAX]; /* of verbs; empty: a port of our own */
 	char addr[ADDR_TEXT_MAX];
 	char peer[ADDR_TEXT_MAX];
 	char json[PATH_TEXT_MAX];

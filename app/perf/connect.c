@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connecting by construction: QP i of one end to QP i of the other, the same QPN and
- * starting PSN on both. */
+/* Connecting by construction: QP i of one end to QP i of the other, the same starting PSN
+ * on both; QPNs of an end are in a row. */
 #include <errno.h>
 #include <string.h>
 
@@ -54,6 +54,38 @@ path_choose(struct bed *bed, enum ibv_mtu *mtu)
 	return source_choose(bed);
 }
 
+/* Every QP sends to the same address; to which QP, each request says. */
+static int
+address_create(struct bed *bed)
+{
+	struct ibv_ah_attr attr = {.is_global = 1,
+		.port_num = 1,
+		.grh = {.dgid = bed->peer,
+			.sgid_index = bed->sgid_index,
+			.hop_limit = 64}};
+
+	bed->ah = ibv_create_ah(bed->pd, &attr);
+	return bed->ah != NULL ? 0 : errno;
+}
+
+static int
+flow_connect_ud(struct bed *bed, struct flow *flow)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = BED_QKEY};
+	int rc = ibv_modify_qp(flow->qp, &attr,
+		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+
+	attr.qp_state = IBV_QPS_RTR;
+	if (rc == 0)
+		rc = ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	attr.sq_psn = (uint32_t)bed->plan.psn;
+	if (rc == 0)
+		rc = ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return rc;
+}
+
 static int
 flow_connect(struct bed *bed, struct flow *flow, enum ibv_mtu mtu)
 {
@@ -65,7 +97,7 @@ flow_connect(struct bed *bed, struct flow *flow, enum ibv_mtu mtu)
 
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
 		.path_mtu = mtu,
-		.dest_qp_num = flow->qp->qp_num,
+		.dest_qp_num = bed->peer_qpn + (uint32_t)(flow - bed->flows),
 		.rq_psn = (uint32_t)bed->plan.psn,
 		.max_dest_rd_atomic = RD_ATOMIC,
 		.min_rnr_timer = 1,
@@ -118,10 +150,15 @@ bed_connect(struct bed *bed)
 
 	if (path_choose(bed, &mtu) != 0)
 		return -1;
-	if (bed->n_recv != 0 && bed->srq != NULL)
+	if (bed->plan.ud)
+		rc = address_create(bed);
+	if (rc == 0 && bed->n_recv != 0 && bed->srq != NULL)
 		rc = receives_post(bed, NULL, 0);
 	for (uint64_t i = 0; i < bed->plan.qps && rc == 0; i++) {
-		rc = flow_connect(bed, &bed->flows[i], mtu);
+		if (bed->plan.ud)
+			rc = flow_connect_ud(bed, &bed->flows[i]);
+		else
+			rc = flow_connect(bed, &bed->flows[i], mtu);
 		if (rc == 0 && bed->n_recv != 0 && bed->srq == NULL)
 			rc = receives_post(bed, &bed->flows[i], i * bed->plan.depth);
 	}

@@ -21,7 +21,7 @@ ball_post(struct bed *bed)
 	while (unlikely(flow->posted - flow->acked >= bed->plan.sq_depth)) {
 		struct msg msg;
 
-		rocade_engine_poll(bed->engine);
+		bed_poll(bed);
 		if (bed_reap(bed) < 0 || (bed_turn(bed, &msg) && bed->gone))
 			return false;
 	}
@@ -37,7 +37,9 @@ ball_receive(struct bed *bed)
 	int n;
 
 	while ((n = ibv_poll_cq(bed->recv_cq, 1, &wc)) == 0) {
-		rocade_engine_poll(bed->engine);
+		if (bed->channel != NULL && events_wait(bed, &msg) && bed->gone)
+			return false;
+		bed_poll(bed);
 		if (unlikely(bed_turn(bed, &msg)) && bed->gone)
 			return false;
 	}
@@ -52,7 +54,7 @@ byte_wait(struct bed *bed, uint8_t want)
 	struct msg msg;
 
 	while (*last != want) {
-		rocade_engine_poll(bed->engine);
+		bed_poll(bed);
 		if (unlikely(bed_turn(bed, &msg)) && bed->gone)
 			return false;
 	}
@@ -67,7 +69,7 @@ completion_wait(struct bed *bed)
 	struct msg msg;
 
 	while ((done = bed_reap(bed)) == 0) {
-		rocade_engine_poll(bed->engine);
+		bed_poll(bed);
 		if (unlikely(bed_turn(bed, &msg)) && bed->gone)
 			return false;
 	}
@@ -146,10 +148,12 @@ server_turn(struct bed *bed, uint8_t *seq, struct msg *msg)
 	struct ibv_wc wc;
 	int n;
 
-	rocade_engine_poll(bed->engine);
+	bed_poll(bed);
 	switch (bed->plan.mode) {
 	case MODE_PINGPONG:
 		n = ibv_poll_cq(bed->recv_cq, 1, &wc);
+		if (n == 0 && bed->channel != NULL && events_wait(bed, msg))
+			return false;
 		if (n != 0 && (!ball_post(bed) || bed_repost(bed, &wc, n) != 0))
 			return false;
 		break;

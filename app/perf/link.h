@@ -8,7 +8,8 @@
 
 enum msg_kind {
 	MSG_PLAN,  /* client: what is measured */
-	MSG_READY, /* both, the server first: QPs stand, and where memory is */
+	MSG_READY, /* both, the server first: QPs are there, and where memory is; once
+		    * more the server: and are connected */
 	MSG_BEGIN, /* client: the window begins */
 	MSG_END,   /* client: and ends; the server answers with MSG_TALLY */
 	MSG_TALLY,
@@ -21,6 +22,7 @@ struct tally {
 	uint64_t retransmitted, rnr_naks, dropped; /* since the port was opened */
 	uint64_t memory;                           /* bytes: buffers, queues, QPs */
 	uint64_t qp_memory; /* of that, the QPs with their own queues */
+	uint64_t srq_memory;
 };
 
 struct msg {
@@ -30,6 +32,7 @@ struct msg {
 		struct {
 			uint64_t addr;
 			uint32_t rkey;
+			uint32_t qpn;   /* the first */
 			uint8_t mac[6]; /* raw-pingpong */
 		} ready;
 		struct tally tally;

@@ -79,7 +79,7 @@ peer_resolve(void)
 {
 	uint64_t end = rte_rdtsc() + RESOLVE_S * rte_get_tsc_hz();
 
-	if (conf.server)
+	if (conf.server || bed.port == NULL)
 		return 0;
 	while (rocade_port_resolve(bed.port, &bed.peer) != 0) {
 		if (rte_rdtsc() > end) {
@@ -87,7 +87,7 @@ peer_resolve(void)
 			return -1;
 		}
 		for (int i = 0; i < 1000; i++)
-			rocade_engine_poll(bed.engine);
+			bed_poll(&bed);
 	}
 	return 0;
 }
@@ -103,11 +103,13 @@ rdma_run(void)
 		code = EXIT_RUN;
 		conf.plan = bed.plan;
 		rc = peer_resolve();
+		events_first(&bed, true);
 		if (rc == 0 && conf.server)
 			rc = latency ? latency_server(&bed) : rate_server(&bed);
 		else if (rc == 0)
 			rc = latency ? latency_client(&bed, &result)
 				     : rate_client(&bed, &result);
+		events_first(&bed, false);
 		if (rc == 0)
 			code = EXIT_OK;
 	}

@@ -13,6 +13,7 @@
 
 #define RECV_MEM_MAX (UINT64_C(64) << 20)
 #define TARGET_MEM_MAX (UINT64_C(64) << 20)
+#define GRH_ROOM 64 /* 40 are used */
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static bool
@@ -32,13 +33,14 @@ sizes_choose(struct bed *bed)
 	bed->stride = (plan->size + 63) & ~UINT64_C(63);
 	if (bed->stride == 0)
 		bed->stride = 64;
+	bed->recv_stride = bed->stride + (plan->ud ? GRH_ROOM : 0);
 	bed->slots = TARGET_MEM_MAX / bed->stride;
 	if (bed->slots > plan->qps)
 		bed->slots = plan->qps;
 	if (bed->slots == 0)
 		bed->slots = 1;
 	if (plan->depth == 0) {
-		fit = RECV_MEM_MAX / bed->stride / queues;
+		fit = RECV_MEM_MAX / bed->recv_stride / queues;
 		plan->depth = fit == 0 ? 1 : fit < 1024 ? fit : 1024;
 	}
 	bed->n_recv = receives(plan) ? plan->depth * queues : 0;
@@ -48,10 +50,10 @@ static void
 receives_prepare(struct bed *bed)
 {
 	for (uint64_t i = 0; i < bed->n_recv; i++) {
-		bed->recv_sge[i] =
-			(struct ibv_sge){.addr = (uintptr_t)(bed->recv + i * bed->stride),
-				.length = (uint32_t)bed->stride,
-				.lkey = bed->mr->lkey};
+		bed->recv_sge[i] = (struct ibv_sge){
+			.addr = (uintptr_t)(bed->recv + i * bed->recv_stride),
+			.length = (uint32_t)bed->recv_stride,
+			.lkey = bed->mr->lkey};
 		bed->recv_wr[i] = (struct ibv_recv_wr){
 			.wr_id = i, .sg_list = &bed->recv_sge[i], .num_sge = 1};
 	}
@@ -73,7 +75,7 @@ int
 bed_memory(struct bed *bed)
 {
 	sizes_choose(bed);
-	bed->mem_len = bed->stride * (1 + bed->slots + bed->n_recv);
+	bed->mem_len = bed->stride * (1 + bed->slots) + bed->recv_stride * bed->n_recv;
 	bed->mem = mmap(NULL, bed->mem_len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (bed->mem == MAP_FAILED) {

@@ -51,6 +51,22 @@ set_mtu(struct conf *conf, const char *value)
 }
 
 static bool
+set_ud(struct conf *conf, const char *value)
+{
+	(void)value;
+	conf->plan.ud = 1;
+	return true;
+}
+
+static bool
+set_events(struct conf *conf, const char *value)
+{
+	(void)value;
+	conf->plan.events = 1;
+	return true;
+}
+
+static bool
 set_srq(struct conf *conf, const char *value)
 {
 	(void)value;
@@ -167,6 +183,13 @@ plan_check(const struct plan *plan, char err[ERR_MAX])
 	else if (plan->mode == MODE_RAW_PINGPONG &&
 		 (plan->size < 60 || plan->size > 8000))
 		wrong = "a frame of raw-pingpong has a --size of 60 to 8000";
+	else if ((plan->ud || plan->events) && plan->mode != MODE_SEND &&
+		 plan->mode != MODE_PINGPONG)
+		wrong = "--ud and --events are for --mode send and pingpong";
+	else if (plan->events && plan->engines != 1)
+		wrong = "--events is for one engine";
+	else if (plan->ud && plan->size > (plan->mtu != 0 ? plan->mtu : 4096))
+		wrong = "with --ud a --size is the path MTU at the most";
 	else if (plan->qpn_base + plan->qps > 0xffffff)
 		wrong = "--qpn-base and --qps go beyond the last QPN, 0xfffffe";
 	if (wrong == NULL)
@@ -186,7 +209,16 @@ conf_complete(struct conf *conf, char err[ERR_MAX])
 	if (conf->addr[0] == '\0')
 		strcpy(conf->addr, conf->server ? "192.0.2.2/24" : "192.0.2.1/24");
 	if (conf->peer[0] == '\0')
-		strcpy(conf->peer, conf->server ? "192.0.2.1" : "192.0.2.2");
+		strcpy(conf->peer, conf->server || conf->device[0] != '\0' ? "192.0.2.1"
+									   : "192.0.2.2");
+	if (conf->device[0] != '\0' &&
+		(conf->plan.loss_ppm != 0 || conf->plan.engines != 1 ||
+			conf->plan.mode == MODE_RAW_PINGPONG)) {
+		snprintf(err, ERR_MAX,
+			"--loss-ppm, --engines and raw-pingpong need a port, not "
+			"--device");
+		return -1;
+	}
 	plan_complete(&conf->plan);
 	return plan_check(&conf->plan, err);
 }
@@ -196,6 +228,7 @@ options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
 {
 	*conf = (struct conf){.plan = {.size = 64,
 				      .qps = 1,
+				      .engines = 1,
 				      .qpn_base = 0x100,
 				      .timeout = 14,
 				      .rxd = 1024,

@@ -79,7 +79,7 @@ rate_client(struct bed *bed, struct result *result)
 	struct msg msg;
 
 	while (!bed->gone) {
-		rocade_engine_poll(bed->engine);
+		bed_poll(bed);
 		int64_t done = bed_reap(bed);
 
 		if (unlikely(done < 0 || push(bed, &turn) != 0))
@@ -128,14 +128,18 @@ rate_server(struct bed *bed)
 	struct ibv_wc wc[POLL_MAX];
 	struct mark mark = {0, 0};
 	struct msg msg;
+	bool said;
 
 	while (!bed->gone) {
-		rocade_engine_poll(bed->engine);
+		bed_poll(bed);
 		int n = ibv_poll_cq(bed->recv_cq, POLL_MAX, wc);
 
 		if (n != 0 && unlikely(n < 0 || bed_repost(bed, wc, n) != 0))
 			return -1;
-		if (unlikely(bed_turn(bed, &msg)) && server_window(bed, &msg, &mark))
+		said = bed_turn(bed, &msg);
+		if (n == 0 && bed->channel != NULL && !said)
+			said = events_wait(bed, &msg);
+		if (unlikely(said) && server_window(bed, &msg, &mark))
 			return 0;
 	}
 	bed_blame(bed, "the client is gone");

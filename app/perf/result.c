@@ -19,7 +19,11 @@ latency_json(const struct hist *hist)
 	json_t *object = json_object();
 
 	put(object, "min", hist->min_ns);
+	put(object, "p10", hist_quantile(hist, 100));
+	put(object, "p25", hist_quantile(hist, 250));
 	put(object, "p50", hist_quantile(hist, 500));
+	put(object, "p75", hist_quantile(hist, 750));
+	put(object, "p90", hist_quantile(hist, 900));
 	put(object, "p99", hist_quantile(hist, 990));
 	put(object, "p999", hist_quantile(hist, 999));
 	put(object, "max", hist->max_ns);
@@ -40,6 +44,9 @@ result_json(const struct plan *plan, const struct result *result)
 	put(object, "sq_depth", plan->sq_depth);
 	put(object, "inline", plan->inline_max);
 	json_object_set_new(object, "srq", json_boolean(!plan->rq));
+	json_object_set_new(object, "ud", json_boolean(plan->ud));
+	json_object_set_new(object, "events", json_boolean(plan->events));
+	put(object, "engines", plan->engines);
 	put(object, "depth", plan->depth);
 	put(object, "mtu", plan->mtu);
 	put(object, "loss_ppm", plan->loss_ppm);
@@ -53,6 +60,7 @@ result_json(const struct plan *plan, const struct result *result)
 		result->client.retransmitted + result->server.retransmitted);
 	put(object, "rnr_naks", result->client.rnr_naks + result->server.rnr_naks);
 	put(object, "memory_bytes", result->server.memory);
+	put(object, "srq_bytes", result->server.srq_memory);
 	put(object, "qp_bytes", result->server.qp_memory / plan->qps);
 	put(object, "dropped", result->client.dropped + result->server.dropped);
 	return object;

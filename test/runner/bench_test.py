@@ -18,7 +18,8 @@ import table  # noqa: E402
 
 def sample(rate=1e6, size=64, p50=1000):
     return {"messages_per_s": rate, "frames_per_s": rate, "bytes_per_s": rate * size,
-            "latency_ns": {"p50": p50, "p99": 2 * p50, "p999": 3 * p50}}
+            "latency_ns": {"p50": p50, "p99": 2 * p50, "p999": 3 * p50}, "srq_bytes": 640,
+            "depth": 10}
 
 
 def row(results, begin):
@@ -71,7 +72,7 @@ CASES = [
     ("less is better: aim", ratio(balls(13, 10), BALL), (1.3, "aim")),
     ("less is better: reached", ratio(balls(15, 10), BALL), (1.5, "reached")),
     ("less is better: below", ratio(balls(17, 10), BALL), (1.7, "BELOW")),
-    ("what does not exist has no number", ratio({}, "4 KiB WRITE through the daemon"),
+    ("what does not exist has no number", ratio({}, "1 MiB WRITE with zero copy"),
      (None, table.ABSENT)),
     ("both of a ratio are measured as often", [
         r[0] for r in table.RATIOS if r[1] and len({
@@ -82,11 +83,21 @@ CASES = [
     ("bytes of an idle QP", ratio({"memory qp 64": [{"qp_bytes": 5000}],
                                    "memory qp 128": [{"qp_bytes": 9200}]},
                                   "bytes of an idle RC QP"), (800, "reached")),
+    ("bytes of an SRQ entry", ratio({"memory srq": [sample()]}, "bytes of an SRQ entry"),
+     (64, "")),
+    ("what is below its aim, without the limit", table.below_aim(send((4, 10))), ["send 64 srq"]),
+    ("what reaches its aim", table.below_aim(send((5, 10))), []),
+    ("what is compared with TCP", table.below_aim({"tcp latency": [sample(p50=3000)],
+                                                   "send pingpong": [sample()]}),
+     ["send pingpong"]),
+    ("cycles can be taken of what is below its aim", [
+        m.name for m in plan.MEASUREMENTS if m.arguments and m.arguments[0] not in (
+            "send", "write", "read", "pingpong", "write-lat", "read-lat", "raw-pingpong")], []),
     ("every number names a measurement", [
         n[0] for n in table.NUMBERS if n[1] and n[1] not in {m.name for m in plan.MEASUREMENTS}],
      []),
     ("names are given once", len({m.name for m in plan.MEASUREMENTS}), len(plan.MEASUREMENTS)),
-    ("pictures", pictures(), [(5, 5), (0, 0)]),
+    ("pictures", pictures(), [(6, 6), (0, 0)]),
 ]
 
 

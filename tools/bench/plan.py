@@ -21,7 +21,7 @@ class Timing:
         return Timing(self.sweep_seconds, 1, self.sweep_seconds)
 
 
-FULL = Timing(10, 4, 3)
+FULL = Timing(10, 4, 2)
 QUICK = Timing(1, 3, 1)
 
 
@@ -31,10 +31,17 @@ class Measurement:
     run: object  # (bench, timing) -> numbers
     main: bool = False
     quick: bool = True
+    # (mode, options) of rocade-perf, for what runs between two ports.
+    arguments: tuple = None
 
 
-def perf(mode, **options):
-    return lambda bench, timing: bench.perf(mode, timing.seconds, **options)
+def measurement(name, mode, quick=True, main=False, **options):
+    return Measurement(name, lambda bench, timing: bench.perf(mode, timing.seconds, **options),
+                       main, quick, (mode, options))
+
+
+def daemon(mode, **options):
+    return lambda bench, timing: bench.perf_daemon(mode, timing.seconds, **options)
 
 
 def large(size):
@@ -46,55 +53,88 @@ def large(size):
 
 def main_measurements():
     both = {"mtu": 4096, **large(1 << 20)}
-    listed = [
-        ("testpmd 122", lambda b, t: b.testpmd(FRAME_64, t.seconds)),
-        ("send 64 srq", perf("send", size=64, srq=True)),
-        ("send 64 rq", perf("send", size=64, rq=True)),
-        ("send 64 qps 4096", perf("send", size=64, qps=4096, burst=1)),
-        ("testpmd 4170", lambda b, t: b.testpmd(FRAME_4096, t.seconds)),
-        ("write 1m", perf("write", size=1 << 20, **both)),
-        ("read 1m", perf("read", size=1 << 20, **both)),
-        ("tcp bandwidth", lambda b, t: b.tcp_bandwidth(t.seconds)),
-        ("ucx bandwidth", lambda b, t: b.ucx("ucp_put_bw", 1 << 20, 2000 * t.seconds)),
-        ("raw pingpong", perf("raw-pingpong", size=FRAME_64)),
-        ("send pingpong", perf("pingpong", size=64)),
-        ("write pingpong", perf("write-lat", size=64)),
-        ("read latency", perf("read-lat", size=64)),
-        ("tcp latency", lambda b, t: b.tcp_latency(t.seconds)),
-        ("ucx latency", lambda b, t: b.ucx("tag_lat", 64, 50000 * t.seconds)),
-        ("write 64k", perf("write", size=65536, mtu=4096, **large(65536))),
-        ("write 64k loss 10000", perf("write", size=65536, mtu=4096, loss_ppm=10000,
-                                      **large(65536))),
+    small = {"size": 4096, "mtu": 4096}
+    # As they follow each other, so that those of a ratio are neighbours in time.
+    return [
+        Measurement("testpmd 122", lambda b, t: b.testpmd(FRAME_64, t.seconds)),
+        measurement("send 64 srq", "send", size=64, srq=True),
+        measurement("send 64 rq", "send", size=64, rq=True),
+        measurement("send 64 qps 4096", "send", size=64, qps=4096, burst=1),
+        Measurement("testpmd 4170", lambda b, t: b.testpmd(FRAME_4096, t.seconds)),
+        measurement("write 1m", "write", size=1 << 20, **both),
+        measurement("read 1m", "read", size=1 << 20, **both),
+        Measurement("tcp bandwidth", lambda b, t: b.tcp_bandwidth(t.seconds)),
+        Measurement("ucx bandwidth", lambda b, t: b.ucx("ucp_put_bw", 1 << 20, 2000 * t.seconds)),
+        measurement("raw pingpong", "raw-pingpong", size=FRAME_64),
+        measurement("send pingpong", "pingpong", size=64),
+        measurement("write pingpong", "write-lat", size=64),
+        measurement("read latency", "read-lat", size=64),
+        Measurement("tcp latency", lambda b, t: b.tcp_latency(t.seconds)),
+        Measurement("ucx latency", lambda b, t: b.ucx("tag_lat", 64, 50000 * t.seconds)),
+        measurement("write 64k", "write", size=65536, mtu=4096, **large(65536)),
+        measurement("write 64k loss 10000", "write", size=65536, mtu=4096, loss_ppm=10000,
+                    **large(65536)),
+        measurement("write 4k", "write", **small),
+        Measurement("daemon write 4k", daemon("write", **small)),
     ]
-    return [Measurement(name, run, main=True) for name, run in listed]
+
+
+def memory_measurements():
+    # 64 receives of 4 KiB for each QP, or one SRQ for all, which four times what is under way at
+    # the most suffices for.
+    own = {"size": 4096, "mtu": 4096, "qps": 1000, "burst": 1}
+    yield measurement("memory rq", "send", rq=True, depth=64, **own)
+    yield measurement("memory srq", "send", srq=True, depth=2048, **own)
+    # Of two depths of the send queue follows what a QP takes without it.
+    for depth in (64, 128):
+        yield measurement("memory qp %d" % depth, "send", size=64, qps=1000, burst=1,
+                          sq_depth=depth, signal_every=8)
+
+
+def ways_measurements():
+    """The same message in one way and in another, each beside what it is compared with."""
+    yield measurement("send 64 again", "send", size=64)
+    yield measurement("send 64 signaled", "send", size=64, signal_every=1)
+    yield measurement("send 64 inline", "send", size=64, inline=64)
+    yield measurement("send 64 ud", "send", size=64, ud=True)
+    yield measurement("send 64 events", "send", size=64, events=True)
+    yield measurement("send 64 engines 1", "send", size=64, qps=2)
+    yield measurement("send 64 engines 2", "send", size=64, qps=2, engines=2)
+    yield measurement("pingpong again", "pingpong", size=64)
+    yield measurement("pingpong inline", "pingpong", size=64, inline=64)
+    yield measurement("pingpong ud", "pingpong", size=64, ud=True)
+    yield measurement("pingpong events", "pingpong", size=64, events=True)
+    yield Measurement("daemon pingpong", daemon("pingpong", size=64))
+    yield Measurement("daemon pingpong events", daemon("pingpong", size=64, events=True))
+    yield Measurement("daemon send 64", daemon("send", size=64), quick=False)
+    yield Measurement("ucx rate", lambda b, t: b.ucx("tag_bw", 64, 500000 * t.seconds))
+
+
+def grid_measurements():
+    for ppm in LOSSES_PPM:
+        yield measurement("loss %d" % ppm, "write", False, size=65536, mtu=4096, loss_ppm=ppm,
+                          **large(65536))
+    for mode in ("send", "write", "read"):
+        for qps in QPS:
+            yield measurement("qps %s 64 %d" % (mode, qps), mode, mode == "send" and qps == 256,
+                              size=64, qps=qps, burst=1)
+            yield measurement("qps %s 4096 %d" % (mode, qps), mode, False, size=4096, mtu=4096,
+                              qps=qps, burst=1)
+        for mtu in (1024, 4096):
+            for size in SIZES:
+                yield measurement("size %s %d %d" % (mode, mtu, size), mode, False, size=size,
+                                  mtu=mtu, **large(size))
+    for mtu in (1024, 4096):
+        for size in SIZES:
+            if size <= mtu:
+                yield measurement("size ud %d %d" % (mtu, size), "send", False, size=size,
+                                  mtu=mtu, ud=True)
 
 
 def sweep_measurements():
-    # 64 receives of 4 KiB for each QP, or one SRQ for all, which four times what is under way at
-    # the most suffices for.
-    yield Measurement("memory rq", perf("send", size=4096, mtu=4096, qps=1000, burst=1, rq=True,
-                                        depth=64))
-    yield Measurement("memory srq", perf("send", size=4096, mtu=4096, qps=1000, burst=1, srq=True,
-                                         depth=2048))
-    # Of two depths of the send queue follows what a QP takes without it.
-    for depth in (64, 128):
-        yield Measurement("memory qp %d" % depth, perf("send", size=64, qps=1000, burst=1,
-                                                       sq_depth=depth, signal_every=8))
-    yield Measurement("send 64 signaled", perf("send", size=64, signal_every=1))
-    yield Measurement("send 64 inline", perf("send", size=64, inline=64))
-    yield Measurement("send pingpong inline", perf("pingpong", size=64, inline=64))
-    yield Measurement("ucx rate", lambda b, t: b.ucx("tag_bw", 64, 500000 * t.seconds))
-    for qps in QPS:
-        yield Measurement("qps %d" % qps, perf("send", size=64, qps=qps, burst=1),
-                          quick=qps in (1, 256))
-    for ppm in LOSSES_PPM:
-        yield Measurement("loss %d" % ppm, perf("write", size=65536, mtu=4096, loss_ppm=ppm,
-                                                **large(65536)), quick=False)
-    for mode in ("send", "write", "read"):
-        for mtu in (1024, 4096):
-            for size in SIZES:
-                yield Measurement("size %s %d %d" % (mode, mtu, size),
-                                  perf(mode, size=size, mtu=mtu, **large(size)), quick=False)
+    return [*memory_measurements(), *ways_measurements(), *grid_measurements()]
 
 
-MEASUREMENTS = main_measurements() + list(sweep_measurements())
+MEASUREMENTS = [dataclasses.replace(m, main=True) for m in main_measurements()]
+MEASUREMENTS += sweep_measurements()
+BY_NAME = {m.name: m for m in MEASUREMENTS}

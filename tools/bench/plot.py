@@ -11,7 +11,7 @@ import plan
 
 WIDTH, HEIGHT = 640, 380
 LEFT, RIGHT, TOP, BOTTOM = 64, 150, 40, 48
-COLOURS = ("#1b6ca8", "#d1495b", "#3c8d2f", "#8a5a00", "#6b4fa0", "#2a9d8f")
+COLOURS = ("#1b6ca8", "#d1495b", "#3c8d2f", "#8a5a00")  # then once more, with dashes
 
 
 def first(report, name):
@@ -74,7 +74,7 @@ class Chart:
     def line(self, number, name, points, top):
         colour = COLOURS[number % len(COLOURS)]
         places = [self.place(x, y, top) for x, y in points]
-        dash = ' stroke-dasharray="5 3"' if number >= len(COLOURS) // 2 else ""
+        dash = ' stroke-dasharray="5 3"' if number >= len(COLOURS) else ""
         self.out.append('<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>' % (
             colour, dash, " ".join("%.1f,%.1f" % place for place in places)))
         for x, y in places:
@@ -99,39 +99,55 @@ class Chart:
         return True
 
 
+def series(report, chart, title, names, field, scale):
+    """names: of the measurement at each place of the axis, or None"""
+    points = []
+    for index, name in enumerate(names):
+        numbers = first(report, name)
+        points.append((index, numbers and numbers[field] / scale))
+    chart.add(title, points)
+
+
 def by_size(report, title, unit, field, scale, path):
     chart = Chart(title, "bytes of a message", unit, [bytes_text(size) for size in plan.SIZES])
     for mtu in (4096, 1024):
-        for mode in ("send", "write", "read"):
-            points = []
-            for index, size in enumerate(plan.SIZES):
-                numbers = first(report, "size %s %d %d" % (mode, mtu, size))
-                points.append((index, numbers and numbers[field] / scale))
-            chart.add("%s, MTU %d" % (mode.upper(), mtu), points)
+        for mode, text in (("send", "SEND"), ("write", "WRITE"), ("read", "READ"),
+                           ("ud", "UD SEND")):
+            series(report, chart, "%s, MTU %d" % (text, mtu),
+                   ["size %s %d %d" % (mode, mtu, size) for size in plan.SIZES], field, scale)
     return chart.write(path)
 
 
-def by_step(report, title, x_title, unit, steps, path):
-    """steps: (label, measurement, field, scale)"""
-    chart = Chart(title, x_title, unit, [step[0] for step in steps])
-    points = []
-    for index, (_, name, field, scale) in enumerate(steps):
-        numbers = first(report, name)
-        points.append((index, numbers and numbers[field] / scale))
-    chart.add("Rocade", points)
+def by_qps(report, title, unit, size, field, scale, path):
+    chart = Chart(title, "QPs", unit, ["{:,}".format(qps) for qps in plan.QPS])
+    for mode in ("send", "write", "read"):
+        series(report, chart, mode.upper(),
+               ["qps %s %d %d" % (mode, size, qps) for qps in plan.QPS], field, scale)
+    return chart.write(path)
+
+
+def by_loss(report, path):
+    chart = Chart("Goodput over loss, 64 KiB WRITE", "frames lost, both ways", "GB/s",
+                  ["%g %%" % (ppm / 1e4) for ppm in plan.LOSSES_PPM])
+    series(report, chart, "Rocade", ["loss %d" % ppm for ppm in plan.LOSSES_PPM], "bytes_per_s",
+           1e9)
     return chart.write(path)
 
 
 def latency(report, path):
-    names = (("p50", "p50"), ("p99", "p99"), ("p999", "p99.9"))
-    chart = Chart("Latency of 64 bytes, one way", "quantile", "us", [n[1] for n in names])
+    """The distribution: what so many of a hundred are not above."""
+    names = (("p10", "10 %"), ("p25", "25 %"), ("p50", "50 %"), ("p75", "75 %"), ("p90", "90 %"),
+             ("p99", "99 %"), ("p999", "99.9 %"))
+    chart = Chart("Latency of 64 bytes: so many are not above", "of all messages", "us",
+                  [n[1] for n in names])
     for title, name in (("raw frames", "raw pingpong"), ("SEND", "send pingpong"),
-                        ("WRITE", "write pingpong"), ("TCP", "tcp latency"),
-                        ("READ, both ways", "read latency")):
+                        ("WRITE", "write pingpong"), ("UD SEND", "pingpong ud"),
+                        ("READ, both ways", "read latency"), ("SEND, daemon", "daemon pingpong"),
+                        ("TCP", "tcp latency")):
         numbers = first(report, name)
         if numbers:
-            chart.add(title, [(i, numbers["latency_ns"][key] / 1e3)
-                              for i, (key, _) in enumerate(names)])
+            points = [(i, numbers["latency_ns"].get(key)) for i, (key, _) in enumerate(names)]
+            chart.add(title, [(i, ns / 1e3) for i, ns in points if ns])
     return chart.write(path)
 
 
@@ -146,12 +162,11 @@ def draw(report, folder):
         by_size(report, "Bandwidth over message size, 1 QP", "GB/s", "bytes_per_s", 1e9,
                 path("bandwidth")),
         latency(report, path("latency")),
-        by_step(report, "Goodput over loss, 64 KiB WRITE", "loss", "GB/s",
-                [("%g %%" % (ppm / 1e4), "loss %d" % ppm, "bytes_per_s", 1e9)
-                 for ppm in plan.LOSSES_PPM], path("loss")),
-        by_step(report, "64 B SENDs over QPs, one request a turn", "QPs", "million/s",
-                [("{:,}".format(qps), "qps %d" % qps, "messages_per_s", 1e6)
-                 for qps in plan.QPS], path("qps"))]
+        by_loss(report, path("loss")),
+        by_qps(report, "64 B messages over QPs, one request a turn", "million/s", 64,
+               "messages_per_s", 1e6, path("qps")),
+        by_qps(report, "Bandwidth of 4 KiB messages over QPs, one request a turn", "GB/s", 4096,
+               "bytes_per_s", 1e9, path("qps-bandwidth"))]
 
 
 def main():

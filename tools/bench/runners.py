@@ -9,6 +9,7 @@ import subprocess
 import time
 
 CORES = (0, 1)  # client (sender), server (receiver)
+DAEMON_CORES = "0,1"  # where the scheduler puts it
 
 
 class Failed(Exception):
@@ -18,8 +19,11 @@ class Failed(Exception):
 class Bench:
     """build, scratch: directories. Sockets and logs have a number of their own for each run."""
 
-    def __init__(self, build, scratch):
+    def __init__(self, build, scratch, cycles=None):
+        self.cycles_program = cycles and os.path.join(cycles, "app", "perf", "rocade-perf")
         self.perf_program = os.path.join(build, "app", "perf", "rocade-perf")
+        self.daemon_program = os.path.join(build, "app", "rocaded", "rocaded")
+        self.run_program = os.path.join(build, "app", "run", "rocade-run")
         self.scratch = scratch
         self.number = 0
 
@@ -63,22 +67,57 @@ class Bench:
     # ---- Rocade, and raw frames, by rocade-perf ----
 
     def perf(self, mode, seconds, **options):
+        """Two processes, each with a port of its own."""
         self.number += 1
+
+        def command(core, role):
+            # Who sleeps has its engine on an lcore, of the same core.
+            lcores = "0@{0},1@{0}" if options.get("events") else "0@{0}"
+            return [self.perf_program] + self.eal(lcores.format(core), self.memif(role), 768)
+        return self.perf_pair(command, mode, seconds, options)
+
+    def cycles(self, mode, options):
+        """{end: {stage: cycles a packet}}, by the build that counts them."""
+        plain, self.perf_program = self.perf_program, self.cycles_program
+        try:
+            self.perf(mode, 1, **options)
+        finally:
+            self.perf_program = plain
+        return {end: {stage: float(cycles) for stage, cycles in re.findall(
+            r"^%s: (\w+): ([\d.]+) cycles a packet" % end, self.log(end), re.M)}
+                for end in ("client", "server")}
+
+    def perf_daemon(self, mode, seconds, **options):
+        """Two processes as they come to the daemon: no port, no hugepages."""
+        self.number += 1
+        where = self.path("daemon.sock")
+        daemon = self.start("daemon", ["taskset", "-c", DAEMON_CORES, self.daemon_program,
+                                       "--local", "--socket", where])
+
+        def command(core, _role):
+            return ["taskset", "-c", str(core), self.run_program, "--socket", where,
+                    self.perf_program, "--lcores", "0@%d" % core, "--no-huge", "-m", "64",
+                    "--no-pci", "--no-telemetry", "--no-shconf"]
+        try:
+            self.await_path(where, daemon, "daemon")
+            return self.perf_pair(command, mode, seconds, dict(options, device="rocade0"))
+        finally:
+            stop(daemon)
+
+    def perf_pair(self, command, mode, seconds, options):
         link, out = self.path("link"), self.path("json")
+        own = ["--device", options["device"]] if "device" in options else []
         arguments = []
         for name, value in options.items():
             arguments.append("--" + name.replace("_", "-"))
             if value is not True:
                 arguments.append(str(value))
-
-        def command(core, role):
-            return [self.perf_program] + self.eal("0@%d" % core, self.memif(role), 768) + [
-                "--", "--socket", link]
-        server = self.start("server", command(CORES[1], "server") + ["--server"])
+        server = self.start("server", command(CORES[1], "server") + [
+            "--", "--socket", link, "--server"] + own)
         try:
             self.await_path(link, server, "server")
             client = self.start("client", command(CORES[0], "client") + [
-                "--mode", mode, "--seconds", str(seconds), "--json", out] + arguments)
+                "--", "--socket", link, "--mode", mode, "--seconds", str(seconds), "--json", out] + arguments)
             try:
                 client.wait(seconds + 60)
                 server.wait(20)
@@ -184,9 +223,9 @@ class Bench:
         found = dict(re.findall(r"percentile ([\d.]+) = +([\d.]+)", text))
         if "50.000" not in found:
             raise Failed("sockperf: " + self.why("client"))
-        return {"latency_ns": {"p50": float(found["50.000"]) * 1e3,
-                               "p99": float(found["99.000"]) * 1e3,
-                               "p999": float(found["99.900"]) * 1e3}, "size": size}
+        return {"latency_ns": {name: float(found[text]) * 1e3 for name, text in (
+            ("p25", "25.000"), ("p50", "50.000"), ("p75", "75.000"), ("p90", "90.000"),
+            ("p99", "99.000"), ("p999", "99.900")) if text in found}, "size": size}
 
     def ucx(self, test, size, iterations):
         """Over TCP: median latency, mean bandwidth and message rate."""

@@ -4,6 +4,8 @@ time; the median and the range of them are shown."""
 
 import statistics
 
+import plan
+
 ABSENT = "not there yet"
 
 
@@ -35,13 +37,28 @@ RATIOS = [
      0.95, 1.0, False),
     ("64 KiB WRITE at 1 % loss / lossless", "write 64k loss 10000", "write 64k",
      ("bytes_per_s", "bytes_per_s"), 0.30, 0.50, False),
-    ("4 KiB WRITE through the daemon / in process", None, None, None, 0.25, 0.40, False),
+    ("4 KiB WRITE through the daemon / in process", "daemon write 4k", "write 4k",
+     ("bytes_per_s", "bytes_per_s"), 0.25, 0.40, False),
     ("memory of 1,000 QPs: own RQs / one SRQ", "memory rq", "memory srq",
      ("memory_bytes", "memory_bytes"), None, None, False),
     ("1 MiB WRITE / UCX over TCP", "write 1m", "ucx bandwidth", ("bytes_per_s", "bytes_per_s"),
      None, None, False),
     ("UCX's (TCP) p50 / 64 B SEND ping-pong, p50", "ucx latency", "send pingpong", (p50, p50),
      None, None, False),
+    ("all signaled / 1 of 64, 64 B SEND", "send 64 signaled", "send 64 again",
+     ("messages_per_s", "messages_per_s"), None, None, False),
+    ("inline / not, 64 B SEND", "send 64 inline", "send 64 again",
+     ("messages_per_s", "messages_per_s"), None, None, False),
+    ("UD / RC, 64 B SEND", "send 64 ud", "send 64 again",
+     ("messages_per_s", "messages_per_s"), None, None, False),
+    ("2 engines / 1, on one core, 64 B SEND over 2 QPs", "send 64 engines 2",
+     "send 64 engines 1", ("messages_per_s", "messages_per_s"), None, None, False),
+    ("completion channel / polling, 64 B SEND", "send 64 events", "send 64 again",
+     ("messages_per_s", "messages_per_s"), None, None, False),
+    ("completion channel / polling, SEND ping-pong, p50", "pingpong events", "pingpong again",
+     (p50, p50), None, None, True),
+    ("through the daemon / in process, SEND ping-pong, p50", "daemon pingpong",
+     "pingpong again", (p50, p50), None, None, True),
 ]
 
 # Name, measurement, what: rates in the table below the ratios.
@@ -62,15 +79,22 @@ NUMBERS = [
     ("UCX over TCP, ucp_put_bw 1 MiB", "ucx bandwidth", "bytes_per_s"),
     ("raw frames of 122 B, half of a round trip", "raw pingpong", "latency_ns"),
     ("SEND 64 B, half of a round trip", "send pingpong", "latency_ns"),
-    ("SEND 64 B inline, half of a round trip", "send pingpong inline", "latency_ns"),
+    ("SEND 64 B inline, half of a round trip", "pingpong inline", "latency_ns"),
     ("WRITE 64 B, half of a round trip", "write pingpong", "latency_ns"),
     ("READ 64 B, a round trip", "read latency", "latency_ns"),
     ("TCP over loopback 64 B, half of a round trip", "tcp latency", "latency_ns"),
     ("UCX over TCP 64 B, half of a round trip", "ucx latency", "latency_ns"),
-    ("UD SEND", None, None),
-    ("completion channel instead of polling", None, None),
-    ("2 engines", None, None),
-    ("through the daemon", None, None),
+    ("UD SEND 64 B", "send 64 ud", "messages_per_s"),
+    ("UD SEND 64 B, half of a round trip", "pingpong ud", "latency_ns"),
+    ("SEND 64 B, completion channel", "send 64 events", "messages_per_s"),
+    ("SEND 64 B, completion channels, half of a round trip", "pingpong events", "latency_ns"),
+    ("SEND 64 B, 2 QPs, 1 engine", "send 64 engines 1", "messages_per_s"),
+    ("SEND 64 B, 2 QPs, 2 engines on the same core", "send 64 engines 2", "messages_per_s"),
+    ("WRITE 4 KiB, MTU 4096", "write 4k", "bytes_per_s"),
+    ("WRITE 4 KiB through the daemon", "daemon write 4k", "bytes_per_s"),
+    ("SEND 64 B through the daemon", "daemon send 64", "messages_per_s"),
+    ("SEND 64 B through the daemon, half of a round trip", "daemon pingpong", "latency_ns"),
+    ("the same, completion channels", "daemon pingpong events", "latency_ns"),
 ]
 
 
@@ -117,8 +141,30 @@ def idle_row(results):
     return row
 
 
+def entry_row(results):
+    numbers = [n for n in results.get("memory srq", []) if n]
+    row = {"text": "bytes of an SRQ entry", "reach": None, "aim": None, "less_is_better": True,
+           "ratio": None, "verdict": "not measured"}
+    if numbers:
+        entry = numbers[0]["srq_bytes"] / numbers[0]["depth"]
+        row.update(ratio=entry, low=entry, high=entry, verdict="")
+    return row
+
+
 def rows(results):
-    return [ratio_row(results, row) for row in RATIOS] + [idle_row(results)]
+    return [ratio_row(results, row) for row in RATIOS] + [idle_row(results), entry_row(results)]
+
+
+def below_aim(results):
+    """The measurements of Rocade behind rows that do not reach their aim."""
+    names = []
+    for row in RATIOS:
+        shown = ratio_row(results, row)
+        if shown["ratio"] is None or shown["verdict"] not in ("reached", "BELOW"):
+            continue
+        names += [name for name in row[1:3] if name in plan.BY_NAME and
+                  plan.BY_NAME[name].arguments and not name.startswith("raw")]
+    return list(dict.fromkeys(names))
 
 
 def cell(number):
@@ -157,9 +203,17 @@ def show_numbers(report):
     for text, name, what in NUMBERS:
         numbers = [n for n in report["results"].get(name, []) if n]
         if name is None:
-            print("%-46s %s" % (text, ABSENT))
+            print("%-52s %s" % (text, ABSENT))
         elif numbers:
-            print("%-46s %s" % (text, number_text(numbers, what)))
+            print("%-52s %s" % (text, number_text(numbers, what)))
+
+
+def show_cycles(report):
+    """Of each row below its aim, by the stages of the engine at both ends."""
+    for name, ends in report.get("cycles", {}).items():
+        print("\n%s, cycles a packet:" % name)
+        for end, stages in ends.items():
+            print("  %-7s %s" % (end, ", ".join("%s %.0f" % stage for stage in stages.items())))
 
 
 def show(report):
@@ -170,3 +224,4 @@ def show(report):
     show_ratios(report)
     print()
     show_numbers(report)
+    show_cycles(report)

@@ -89,17 +89,19 @@ logged() {
 	die "$what failed"
 }
 
-# build_program DIR TARGET: sets build; DIR is in the tree, or elsewhere where that cannot be
+# build_program DIR TARGET [OPTION]...: sets build; DIR is in the tree, or elsewhere where that cannot be
 # written.
 build_program() {
+	local target=$2
 	build=$top/$1
 	if ! mkdir -p "$build" 2>/dev/null || [ ! -w "$build" ]; then
-		build=$scratch/build
+		build=$scratch/$1
 	fi
+	shift 2
 	echo "Building in ${build/#"$top"\//} ..."
 	[ -f "$build/build.ninja" ] || logged "meson setup" \
-		meson setup --buildtype=release -Dtests=false "$build" "$top"
-	logged "the build" ninja -C "$build" "$2"
+		meson setup --buildtype=release -Dtests=false "$@" "$build" "$top"
+	logged "the build" ninja -C "$build" "$target"
 }
 
 # hugepages_set N SPARE: makes sure that N hugepages of 2 MiB are free, if the machine has SPARE

@@ -15,7 +15,11 @@ WRONG = [("--frobnicate",), ("--size",), ("--size", "1x"), ("--qps", "0"), ("--m
          ("--mode", "sink"), ("--mode", "pingpong", "--qps", "2"),
          ("--sq-depth", "8", "--burst", "16"), ("--sq-depth", "8", "--signal-every", "16"),
          ("--mode", "raw-pingpong", "--size", "59"), ("--mode", "write-lat", "--size", "0"),
-         ("--qpn-base", "0xfffffe", "--qps", "2")]
+         ("--qpn-base", "0xfffffe", "--qps", "2"), ("--mode", "write", "--ud"),
+         ("--mode", "read-lat", "--events"), ("--events", "--engines", "2"),
+         ("--ud", "--size", "4097"), ("--ud", "--size", "2048", "--mtu", "1024"),
+         ("--engines", "17"), ("--device", "rocade0", "--loss-ppm", "1"),
+         ("--device", "rocade0", "--mode", "raw-pingpong")]
 
 
 def one_sentence(done):
