@@ -117,6 +117,16 @@ class Daemon:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def listens(process, want):
+    for name in ("/proc/%d/net/tcp" % process.pid, "/proc/%d/net/tcp6" % process.pid):
+        with open(name, encoding="ascii") as file:
+            for line in file.readlines()[1:]:
+                fields = line.split()
+                if fields[1].endswith(want) and fields[3] == "0A":
+                    return True
+    return False
+
+
 def wait_for_port(port, process, timeout_s, space=None):
     """Until somebody listens there, in the process's network namespace (nobody is connected: that
     would be taken for the peer)."""
@@ -124,14 +134,10 @@ def wait_for_port(port, process, timeout_s, space=None):
     want = ":%04X" % port
     end = time.monotonic() + timeout_s
     while time.monotonic() < end and process.poll() is None:
-        if os.stat("/proc/%d/ns/net" % process.pid).st_ino != there:
-            time.sleep(0.01)  # not yet
-            continue
-        for name in ("/proc/%d/net/tcp" % process.pid, "/proc/%d/net/tcp6" % process.pid):
-            with open(name, encoding="ascii") as file:
-                for line in file.readlines()[1:]:
-                    fields = line.split()
-                    if fields[1].endswith(want) and fields[3] == "0A":
-                        return True
+        try:
+            if os.stat("/proc/%d/ns/net" % process.pid).st_ino == there and listens(process, want):
+                return True
+        except OSError:
+            return False  # it has ended
         time.sleep(0.02)
     return False

@@ -5,6 +5,7 @@ a wrong one is told, that options go first, and that the manual page has every k
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,26 @@ def case(name, good, why=""):
         print("# %s" % why)
 
 
+def unit():
+    """The unit as systemd sees it, with the program that was built."""
+    analyze = shutil.which("systemd-analyze")
+    if not analyze:
+        cases.append(True)
+        print("ok %d - config/rocaded.service # SKIP no systemd-analyze" % len(cases))
+        return
+    with open(os.path.join(SOURCE, "config", "rocaded.service"), encoding="utf-8") as file:
+        text = file.read()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "rocaded.service")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(re.sub(r"=rocaded ", "=%s " % os.path.abspath(ROCADED), text))
+        done = subprocess.run([analyze, "verify", "--man=no", path], capture_output=True,
+                              text=True, check=False, timeout=60)
+    ours = [line for line in done.stderr.splitlines() if "rocaded" in line]
+    case("config/rocaded.service", text.count("=rocaded --") == 2 and done.returncode == 0 and
+         not ours, done.stderr)
+
+
 def main():
     done = rocaded("--check-config", CONFIG)
     case("config/rocaded.conf is right", done.returncode == 0 and "all right" in done.stdout,
@@ -97,6 +118,7 @@ def main():
         done = rocaded(*args)
         case("refused: rocaded " + " ".join(args), done.returncode == 2 and said in done.stderr,
              done.stderr)
+    unit()
     help_text = rocaded("--help").stdout
     with open(MANUAL, encoding="utf-8") as file:
         manual = file.read().replace("\\-", "-")

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a rocaded over a port does besides moving packets of programs: VLAN and multicast, another
+configuration while it runs, its end, its sleep."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from daemon import ROCADED, Daemon  # noqa: E402
+from hosts import (AF_PACKET, SOCKETS, V4, V6, Host, across_case, sockets_wire, veth,  # noqa: E402
+                   wait_for_port)
+from tap import case, run, skip  # noqa: E402
+from testpmd import SCRATCH, eal, is_root  # noqa: E402
+
+LARGE = ("--mtu", "4180")
+
+
+def tagged(spaces):
+    """With a VLAN tag; to a multicast group, which the two ends of perftest both join."""
+    options = LARGE + ("--vlan", "42")
+    with Host(spaces, 0, AF_PACKET, *options) as left, Host(spaces, 1, AF_PACKET,
+                                                            *options) as right:
+        hosts = [left, right]
+        across_case(hosts, 2 * 4096 * 50, "ibv_rc_pingpong", "-g", "0", "-n", "50", "-c")
+        across_case(hosts, 2 * 50, "ib_send_lat", "-c", "UD", "-x", "0", "-F", "-g", "-n", "50")
+        # Not the same VLAN: nobody is there.
+        with Host(spaces, 1, AF_PACKET, *LARGE, "--vlan", "43") as stranger:
+            server = stranger.start("ibv_rc_pingpong", "-g", "0")
+            wait_for_port(18515, server, 10, stranger.space)
+            client = left.run("ibv_rc_pingpong", "-g", "0", SOCKETS[1])
+            server.kill()
+            server.communicate()
+            case("another VLAN's host is not reached", client.returncode != 0 and
+                 "retry" in client.stdout + client.stderr, client.stdout + client.stderr)
+
+
+def config(**values):
+    """A file for the left host."""
+    args = eal(0, memory_mb=128)
+    lines = ["[daemon]", "log-level = %s" % values.pop("log_level", "info"), "[eal]",
+             "vdev = " + AF_PACKET]
+    while args:
+        key = args.pop(0).lstrip("-")
+        value = args.pop(0) if args and not args[0].startswith("-") else ""
+        lines.append("%s = %s" % (key, value))
+    lines += ["[port]", "address = " + values.pop("address", V4[0] + "/24"),
+              "mtu = %s" % values.pop("mtu", 4180), "sleep-us = 200", "[clients]"]
+    lines += ["%s = %s" % (key.replace("_", "-"), value) for key, value in values.items()]
+    return "\n".join(lines) + "\n"
+
+
+def reread(spaces):
+    path = os.path.join(SCRATCH, "rocaded.conf")
+
+    def write(text):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    write(config())
+    with Daemon(config=path, space=spaces[0]) as daemon, Host(spaces, 1, AF_PACKET,
+                                                              *LARGE) as right:
+        case("it starts with a file", "listening" in daemon.first_line, daemon.first_line)
+        watch = daemon.start("stdbuf", "-oL", "ibv_asyncwatch")
+        watch.stdout.readline()
+        said = daemon.said("client")
+        case("it logs who comes", "process %d of user 0" % watch.pid in said, said)
+        write(config(address="%s/24, %s/64, 192.0.2.77/24" % (V4[0], V6[0]),
+                     client_qps=1, mtu=1500, max_clients=3))
+        daemon.process.send_signal(signal.SIGHUP)
+        said = daemon.said("read again")
+        case("SIGHUP: says what stays", "only a new start changes mtu\n" in said, said)
+        event = watch.stdout.readline()
+        case("... clients hear of the addresses", "IBV_EVENT_GID_CHANGE" in event, event)
+        watch.kill()
+        watch.communicate()
+        info = daemon.run("ibv_devinfo", "-v").stdout
+        case("... and see them", V6[0] in info and "192.0.2.77" in info and
+             "active_mtu:\t\t4096" in info, info)
+        # GID 2 is the new address: the other end finds its neighbour there.
+        across_case([daemon, right], 2 * 4096 * 50, "ibv_rc_pingpong", "-g", "2", "-n", "50", "-c",
+                    server_gid="0", wires=[right])
+        many = daemon.run("ibv_srq_pingpong", "-g", "0", SOCKETS[1])  # 16 QPs
+        case("... a limit of one QP holds", many.returncode != 0 and
+             "Couldn't create QP[1]" in many.stdout + many.stderr, many.stdout + many.stderr)
+        write(config(address="1.2.3"))
+        daemon.process.send_signal(signal.SIGHUP)
+        said = daemon.said("rocaded.conf:")
+        case("a wrong file is refused with its line", 'address: "1.2.3" is no address' in said,
+             said)
+        said = daemon.said("stays")
+        case("... and changes nothing", "everything stays" in said and
+             V6[0] in daemon.run("ibv_devinfo", "-v").stdout, said)
+        write(config(log_level="error"))
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.said("read again")
+        watch = daemon.start("stdbuf", "-oL", "ibv_asyncwatch")
+        watch.stdout.readline()
+        case("the address is gone again", "192.0.2.77" not in daemon.run("ibv_devinfo",
+                                                                          "-v").stdout)
+        daemon.process.send_signal(signal.SIGTERM)
+        rest = daemon.process.stderr.read()
+        watch.kill()
+        watch.communicate()
+        case("the log level has changed", daemon.process.wait(10) == 0 and "client" not in rest,
+             rest)
+
+
+def ends(spaces):
+    """SIGTERM in the middle of traffic: the daemon ends well, no client hangs."""
+    with Host(spaces, 0, AF_PACKET, *LARGE) as left, Host(spaces, 1, AF_PACKET, *LARGE) as right:
+        server = right.start("ibv_rc_pingpong", "-g", "0", "-e", "-n", "100000000")
+        wait_for_port(18515, server, 10, right.space)
+        client = left.start("ibv_rc_pingpong", "-g", "0", "-n", "100000000", SOCKETS[1])
+        start, end = left.wire(), time.monotonic() + 20
+        while left.wire() < start + 100000 and time.monotonic() < end:
+            time.sleep(0.01)
+        left.process.send_signal(signal.SIGTERM)
+        case("SIGTERM amid traffic", left.process.wait(10) == 0)
+        texts = []
+        for process in (client, server):
+            try:
+                texts.append(process.communicate(timeout=30)[0])
+            except subprocess.TimeoutExpired:
+                process.kill()
+                texts.append("hangs: " + process.communicate()[0])
+        case("its client is flushed", "flush" in texts[0].lower(), texts[0])
+        case("the other end's retries run out", "retry" in texts[1].lower(), texts[1])
+        left.serve()
+        across_case([left, right], 2 * 4096 * 50, "ibv_rc_pingpong", "-g", "0", "-n", "50", "-c")
+
+
+def sleeps(spaces):
+    with Host(spaces, 0, AF_PACKET, *LARGE, "--sleep-us", "2000") as left:
+        time.sleep(0.5)
+        before = left.cpu_s()
+        time.sleep(2)
+        used = left.cpu_s() - before
+        case("an idle port may sleep", used <= 0.1, "%.3f s of 2" % used)
+
+
+def refuses():
+    for options, word in [(["--port", "net_nothing"], '--port: "net_nothing" is none of the 0'),
+                          ([], '"0" is none of the 0 ports')]:
+        wrong = subprocess.run([ROCADED] + eal(0, memory_mb=64) + ["--", "--address", "192.0.2.1/24",
+                                                                   "--socket", "/nonexistent/s"] +
+                               options, capture_output=True, text=True, check=False, timeout=60)
+        case("refused: " + word, wrong.returncode == 1 and word in wrong.stderr, wrong.stderr)
+
+
+def main():
+    if not is_root():
+        return run(lambda: skip("rocaded over a port", "needs root"))
+    spaces = veth()
+    return run(lambda: tagged(spaces), lambda: reread(spaces), lambda: ends(spaces),
+               lambda: sleeps(spaces), refuses)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
