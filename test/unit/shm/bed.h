@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A client's end, the daemon's played by the test: its replies are there before they are
+ * asked for. */
+#ifndef ROCADE_TEST_SHM_BED_H
+#define ROCADE_TEST_SHM_BED_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shm/shm.h"
+
+#include <cmocka.h>
+
+static inline unsigned
+fds_open(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Both ends of a conversation; the daemon's is returned. */
+static inline int
+session_make(struct session *s)
+{
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	pthread_mutex_init(&s->lock, NULL);
+	s->fd = ends[0];
+	return ends[1];
+}
+
+/* len bytes of the reply and n descriptors, from the daemon's end. */
+static inline void
+reply_put(int end, const void *reply, size_t len, const int *fds, unsigned n)
+{
+	char control[CMSG_SPACE(8 * sizeof(int))] __attribute__((aligned(8))) = {0};
+	struct iovec from = {.iov_base = (void *)reply, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &from, .msg_iovlen = 1};
+
+	if (n != 0) {
+		struct cmsghdr *c;
+
+		msg.msg_control = control;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	}
+	assert_int_equal(sendmsg(end, &msg, 0), len);
+}
+
+static inline struct sw_request
+request_taken(int end)
+{
+	struct sw_request req;
+
+	assert_int_equal(recv(end, &req, sizeof(req), MSG_DONTWAIT), sizeof(req));
+	assert_int_equal(req.magic, SW_PROTO_MAGIC);
+	assert_int_equal(req.version, SW_PROTO_VERSION);
+	return req;
+}
+
+static inline struct sw_reply
+reply_good(void)
+{
+	struct sw_reply reply = {.magic = SW_PROTO_MAGIC,
+		.version = SW_PROTO_VERSION,
+		.geom = {.tx_slots = 8, .rx_slots = 8, .tx_bufs = 12, .buf_size = 256}};
+
+	strcpy(reply.device.name, "rocade0");
+	memcpy(reply.device.net.mac, "\x02\x00\x00\x00\x00\x07", 6);
+	return reply;
+}
+
+/* The daemon's side of an attachment. */
+struct daemon_end {
+	int fd;
+	int bell;
+	int wake;
+	int fds[SW_ATTACH_FDS]; /* to give away */
+	struct region region;
+	struct ring_cons tx;
+	struct ring_prod rx;
+	size_t size;
+};
+
+static inline void
+daemon_make(struct daemon_end *d, struct session *s)
+{
+	struct region_geom geom = reply_good().geom;
+	int ends[2];
+	void *mem;
+
+	d->fd = session_make(s);
+	d->size = region_size(&geom);
+	d->fds[0] = memfd_create("rocade", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(d->fds[0], (off_t)d->size), 0);
+	mem = mmap(NULL, d->size, PROT_READ | PROT_WRITE, MAP_SHARED, d->fds[0], 0);
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	region_init(&d->region, mem, &geom);
+	ring_cons_init(&d->tx, &d->region.head->tx, d->region.tx_desc, geom.tx_slots);
+	ring_prod_init(&d->rx, &d->region.head->rx, d->region.rx_desc, geom.rx_slots);
+	d->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	d->fds[1] = dup(d->bell);
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends),
+		0);
+	d->wake = ends[0];
+	d->fds[2] = ends[1];
+}
+
+/* What it gives away is the client's, or nobody's. */
+static inline void
+daemon_gave(struct daemon_end *d)
+{
+	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
+		close(d->fds[i]);
+}
+
+static inline void
+daemon_close(struct daemon_end *d)
+{
+	munmap(d->region.head, d->size);
+	close(d->fd);
+	close(d->bell);
+	close(d->wake);
+}
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The keeper thread: what it does without being asked, when it is asked, and when its
+ * daemon is gone. Real time: each wait is for something that comes, however long it
+ * takes. */
+#include <signal.h>
+
+#include "bed.h"
+#include "engine/engine.h"
+#include "engine_bed.h"
+
+#define PATIENCE_S 60
+
+static struct bed bed;
+static struct bed_qp a, b;
+static uint32_t refreshed;
+
+/* In place of open.c's: the device is another than before. */
+void
+shm_refresh(struct keeper *k)
+{
+	(void)k;
+	__atomic_store_n(&refreshed, refreshed + 1, __ATOMIC_RELEASE);
+}
+
+struct kept {
+	struct keeper keeper;
+	struct engine_driver driver;
+	struct region region;
+	void *mem;
+	int session, wake; /* the daemon's ends */
+};
+
+static void
+kept_open(struct kept *k)
+{
+	static const struct bed_qp_conf plain = {.wr = 64};
+	struct region_geom geom = reply_good().geom;
+	int ends[2];
+
+	memset(k, 0, sizeof(*k));
+	bed_init(&bed, NULL);
+	bed_qp_create(&bed.a, &a, &plain);
+	bed_qp_create(&bed.b, &b, &plain);
+	bed_connect(&a, &b, &plain);
+	dev_srq_list(bed.a.dev, &bed.a.srq);
+	k->mem = aligned_alloc(4096, region_size(&geom));
+	memset(k->mem, 0, region_size(&geom));
+	region_init(&k->region, k->mem, &geom);
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends),
+		0);
+	k->wake = ends[0];
+	k->keeper.wake_fd = ends[1];
+	k->keeper.kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	k->session = ends[0];
+	k->driver = (struct engine_driver){.kick = keeper_kick,
+		.arg = &k->keeper,
+		.asleep = &k->region.head->rx_asleep};
+	engine_set_driver(bed.a.dev->engines[0], &k->driver);
+	assert_int_equal(
+		keeper_start(&k->keeper, bed.a.dev->engines[0], ends[1], &k->region), 0);
+}
+
+static void
+kept_close(struct kept *k)
+{
+	keeper_stop(&k->keeper);
+	keeper_stop(&k->keeper); /* once more is nothing */
+	engine_set_driver(bed.a.dev->engines[0], NULL);
+	close(k->keeper.wake_fd);
+	close(k->keeper.kick_fd);
+	close(k->keeper.session_fd);
+	if (k->session >= 0)
+		close(k->session);
+	if (k->wake >= 0)
+		close(k->wake);
+	free(k->mem);
+	dev_srq_unlist(bed.a.dev, &bed.a.srq);
+	bed_qp_destroy(&a);
+	bed_qp_destroy(&b);
+	bed_fini(&bed);
+}
+
+static void
+until_set(const uint32_t *word, uint32_t value)
+{
+	for (unsigned i = 0; __atomic_load_n(word, __ATOMIC_ACQUIRE) != value; i++) {
+		if (i == PATIENCE_S * 1000)
+			fail_msg("waited for %u in vain", value);
+		usleep(1000);
+	}
+}
+
+static void
+it_sleeps_and_says_so(void **state)
+{
+	struct kept k;
+
+	(void)state;
+	kept_open(&k);
+	until_set(&k.region.head->rx_asleep, 1);
+	/* Woken by the daemon, which clears the flag, and asleep again. */
+	__atomic_store_n(&k.region.head->rx_asleep, 0, __ATOMIC_RELAXED);
+	assert_int_equal(send(k.wake, "", 1, 0), 1);
+	until_set(&k.region.head->rx_asleep, 1);
+	keeper_kick(&k.keeper);
+	kept_close(&k);
+}
+
+static void
+it_answers_the_daemon(void **state)
+{
+	struct report *report;
+	struct kept k;
+
+	(void)state;
+	kept_open(&k);
+	report = k.region.report;
+	for (uint32_t n = 1; n < 20; n++) {
+		__atomic_store_n(&report->asked, n, __ATOMIC_RELAXED);
+		assert_int_equal(send(k.wake, "", 1, 0), 1);
+		until_set(&report->answered, n);
+	}
+	assert_int_equal(report->qp_count, 1);
+	assert_int_equal(report->qps[0].qpn, a.qp->qpn);
+	assert_int_equal(report->srq_count, 1);
+	assert_int_equal(report->srqs[0].size, 256);
+	kept_close(&k);
+}
+
+static void
+it_looks_again_when_the_device_has_changed(void **state)
+{
+	struct kept k;
+
+	(void)state;
+	refreshed = 0;
+	kept_open(&k);
+	for (uint32_t n = 1; n < 5; n++) {
+		__atomic_store_n(&k.region.head->changes, n, __ATOMIC_RELEASE);
+		assert_int_equal(send(k.wake, "", 1, 0), 1);
+		until_set(&refreshed, n);
+	}
+	kept_close(&k);
+	assert_int_equal(refreshed, 4); /* and only then */
+}
+
+static void
+it_takes_no_signals(void **state)
+{
+	sigset_t usr1, before, pending;
+	struct kept k;
+
+	(void)state;
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	kept_open(&k);
+	pthread_sigmask(SIG_BLOCK, &usr1, &before);
+	/* It would be the only thread that takes it, and end us. */
+	assert_int_equal(kill(getpid(), SIGUSR1), 0);
+	k.region.report->asked = 1;
+	assert_int_equal(send(k.wake, "", 1, 0), 1);
+	until_set(&k.region.report->answered, 1);
+	sigpending(&pending);
+	assert_true(sigismember(&pending, SIGUSR1));
+	signal(SIGUSR1, SIG_IGN); /* forgets it */
+	signal(SIGUSR1, SIG_DFL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	kept_close(&k);
+}
+
+/* session: that one, or the wake-up's other end. */
+static void
+daemon_ends(bool session)
+{
+	struct dev_listener listener;
+	struct event_record event;
+	struct cqe cqe;
+	struct kept k;
+
+	kept_open(&k);
+	dev_listen(bed.a.dev, &listener, &bed.a.events);
+	assert_int_equal(bed_recv(&a, 7, 0, 64), 0);
+	close(session ? k.session : k.wake);
+	*(session ? &k.session : &k.wake) = -1;
+	for (unsigned i = 0; event_next(&bed.a.events, &event) != 0; i++) {
+		assert_true(i < PATIENCE_S * 1000);
+		usleep(1000);
+	}
+	assert_int_equal(event.type, IBV_EVENT_DEVICE_FATAL);
+	assert_int_equal(a.qp->state, IBV_QPS_ERR);
+	for (unsigned i = 0; !bed_received(&a, &cqe); i++) {
+		assert_true(i < PATIENCE_S * 1000);
+		usleep(1000);
+	}
+	assert_int_equal(cqe.wr_id, 7);
+	assert_int_equal(cqe.status, IBV_WC_WR_FLUSH_ERR);
+	dev_unlisten(bed.a.dev, &listener);
+	kept_close(&k);
+}
+
+static void
+the_daemon_ends(void **state)
+{
+	(void)state;
+	daemon_ends(true);
+	daemon_ends(false);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_sleeps_and_says_so),
+		cmocka_unit_test(it_answers_the_daemon),
+		cmocka_unit_test(it_looks_again_when_the_device_has_changed),
+		cmocka_unit_test(it_takes_no_signals),
+		cmocka_unit_test(the_daemon_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

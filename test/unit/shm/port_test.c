@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bursts over the rings, with a daemon that is good, slow, or wrong. */
+#include "bed.h"
+
+struct bed {
+	struct daemon_end d;
+	struct port port;
+	struct sw_device device;
+	struct shm *shm;
+	unsigned fds;
+};
+
+static void
+bed_open(struct bed *b)
+{
+	struct sw_reply reply = reply_good();
+	struct session s;
+
+	b->fds = fds_open();
+	daemon_make(&b->d, &s);
+	reply_put(b->d.fd, &reply, sizeof(reply), b->d.fds, SW_ATTACH_FDS);
+	daemon_gave(&b->d);
+	assert_int_equal(shm_attach(&s, &b->port, &b->device, &b->shm), 0);
+	assert_int_equal(request_taken(b->d.fd).type, SW_ATTACH);
+}
+
+/* Every buffer is back, and every descriptor closed. */
+static void
+bed_close(struct bed *b)
+{
+	struct pkt none;
+
+	assert_int_equal(b->port.ops->tx_alloc(b->shm, &none, 0), 0);
+	assert_int_equal(b->shm->free_count, b->shm->region.geom.tx_bufs);
+	assert_int_equal(b->shm->rx_next, b->shm->rx.cons);
+	b->port.ops->close(b->port.drv);
+	daemon_close(&b->d);
+	assert_int_equal(fds_open(), b->fds);
+}
+
+static unsigned
+send_n(struct bed *b, unsigned n, uint16_t len)
+{
+	struct pkt pkts[16];
+	unsigned got = b->port.ops->tx_alloc(b->shm, pkts, n), sent;
+
+	for (unsigned i = 0; i < got; i++) {
+		assert_int_equal(pkts[i].room, 256);
+		memset(pkts[i].data, (int)(i + 1), len);
+		pkts[i].len = len;
+		pkts[i].flags = 0;
+	}
+	sent = b->port.ops->tx_burst(b->shm, pkts, got);
+	b->port.ops->tx_release(b->shm, pkts + sent, got - sent);
+	return sent;
+}
+
+/* The daemon takes n packets and gives their buffers back. */
+static void
+daemon_takes(struct bed *b, unsigned n)
+{
+	assert_true(ring_cons_look(&b->d.tx));
+	assert_true(ring_count(&b->d.tx) >= n);
+	ring_release(&b->d.tx, n);
+}
+
+static void
+daemon_sends(struct bed *b, uint16_t len, uint16_t flags)
+{
+	struct ring_desc desc = {
+		.buf = b->d.rx.prod & b->d.rx.mask, .len = len, .flags = flags};
+
+	assert_true(ring_prod_look(&b->d.rx));
+	assert_true(ring_room(&b->d.rx) != 0);
+	memset(region_rx_buf(&b->d.region, desc.buf), (int)b->d.rx.prod, 256);
+	ring_put(&b->d.rx, &desc);
+	ring_publish(&b->d.rx);
+}
+
+static void
+attached(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	assert_int_equal(b.port.queue_count, 1);
+	assert_int_equal(b.port.caps.max_frame, 256);
+	assert_int_equal(b.port.caps.rx_ring, 8);
+	assert_memory_equal(b.port.mac, "\x02\x00\x00\x00\x00\x07", 6);
+	assert_string_equal(b.device.name, "rocade0");
+	assert_true(b.port.ops->link_up(b.port.drv));
+	b.shm->keeper.lost = true;
+	assert_false(b.port.ops->link_up(b.port.drv));
+	bed_close(&b);
+}
+
+static void
+out_and_the_buffers_back(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	for (unsigned round = 0; round < 50; round++) {
+		assert_int_equal(send_n(&b, 3, 100), 3);
+		assert_true(ring_cons_look(&b.d.tx));
+		assert_int_equal(ring_count(&b.d.tx), 3);
+		for (unsigned i = 0; i < 3; i++) {
+			struct ring_desc desc = ring_peek(&b.d.tx, i);
+
+			assert_true(desc.buf < 12);
+			assert_int_equal(desc.len, 100);
+			assert_int_equal(region_tx_buf(&b.d.region, desc.buf)[99], i + 1);
+		}
+		daemon_takes(&b, 3);
+	}
+	bed_close(&b);
+}
+
+static void
+no_more_than_the_ring_holds(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	assert_int_equal(send_n(&b, 12, 60), 8); /* four come back */
+	assert_int_equal(send_n(&b, 12, 60), 0);
+	daemon_takes(&b, 2);
+	assert_int_equal(send_n(&b, 12, 60), 2);
+	daemon_takes(&b, 8);
+	assert_int_equal(send_n(&b, 12, 60), 8);
+	daemon_takes(&b, 8);
+	bed_close(&b);
+}
+
+static void
+a_sleeping_daemon_is_woken_once(void **state)
+{
+	uint64_t count;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	assert_int_equal(send_n(&b, 1, 60), 1);
+	assert_int_equal(read(b.d.bell, &count, sizeof(count)), -1);
+	ring_asleep_set(&b.d.region.head->tx_asleep);
+	assert_int_equal(send_n(&b, 1, 60), 1);
+	assert_int_equal(send_n(&b, 1, 60), 1);
+	assert_int_equal(read(b.d.bell, &count, sizeof(count)), 8);
+	assert_int_equal(count, 1);
+	daemon_takes(&b, 3);
+	bed_close(&b);
+}
+
+static void
+in_and_given_back_in_order(void **state)
+{
+	struct pkt pkts[8];
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	for (unsigned round = 0; round < 20; round++) {
+		uint32_t first = b.d.rx.prod;
+
+		daemon_sends(&b, 64, RING_CKSUM_OK);
+		daemon_sends(&b, 65, 0);
+		daemon_sends(&b, 66, 0);
+		assert_int_equal(b.port.ops->rx_burst(b.shm, pkts, 2), 2);
+		assert_int_equal(b.port.ops->rx_burst(b.shm, pkts + 2, 6), 1);
+		for (unsigned i = 0; i < 3; i++) {
+			assert_int_equal(pkts[i].len, 64 + i);
+			assert_int_equal(
+				((uint8_t *)pkts[i].data)[0], (uint8_t)(first + i));
+		}
+		assert_int_equal(pkts[0].flags, PKT_RX_IPV4_CKSUM_OK);
+		assert_int_equal(pkts[1].flags, 0);
+		/* The second one first: nothing is the daemon's before the first is. */
+		b.port.ops->rx_release(b.shm, &pkts[1], 1);
+		assert_int_equal(b.d.region.head->rx.cons, first);
+		b.port.ops->rx_release(b.shm, &pkts[0], 1);
+		assert_int_equal(b.d.region.head->rx.cons, first + 2);
+		b.port.ops->rx_release(b.shm, &pkts[2], 1);
+		assert_int_equal(b.d.region.head->rx.cons, first + 3);
+	}
+	bed_close(&b);
+}
+
+static void
+what_the_daemon_says_is_bounded(void **state)
+{
+	struct pkt pkt;
+	uint32_t cons;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	daemon_sends(&b, 60000, 0);
+	assert_int_equal(b.port.ops->rx_burst(b.shm, &pkt, 1), 1);
+	assert_int_equal(pkt.len, 256);
+	b.port.ops->rx_release(b.shm, &pkt, 1);
+	/* More than its ring holds: nothing. */
+	b.d.region.head->rx.prod = b.d.rx.prod + 9;
+	assert_int_equal(b.port.ops->rx_burst(b.shm, &pkt, 1), 0);
+	/* Took what was not sent: no buffer comes back twice. */
+	assert_int_equal(send_n(&b, 8, 60), 8);
+	cons = b.d.region.head->tx.cons;
+	b.d.region.head->tx.cons = cons + 100;
+	assert_int_equal(send_n(&b, 12, 60), 0);
+	assert_int_equal(b.shm->free_count, 4);
+	b.d.region.head->tx.cons = cons;
+	daemon_takes(&b, 8);
+	bed_close(&b);
+}
+
+static void
+a_dead_port_moves_nothing(void **state)
+{
+	struct pkt pkt;
+	uint32_t prod;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	daemon_sends(&b, 64, 0);
+	b.shm->dead = true; /* as in a child after fork() */
+	prod = b.d.region.head->tx.prod;
+	assert_int_equal(send_n(&b, 3, 60), 3);
+	assert_int_equal(b.d.region.head->tx.prod, prod);
+	assert_int_equal(b.port.ops->rx_burst(b.shm, &pkt, 1), 0);
+	assert_false(b.port.ops->link_up(b.port.drv));
+	bed_close(&b);
+}
+
+/* One reply after the other that cannot be attached to; nothing stays. */
+static void
+what_is_no_attachment(void **state)
+{
+	unsigned before = fds_open();
+
+	(void)state;
+	for (unsigned fault = 0; fault < 6; fault++) {
+		struct sw_reply reply = reply_good();
+		struct sw_device device;
+		struct daemon_end d;
+		struct session s;
+		struct port port;
+		struct shm *shm;
+		int rc, want = -EPROTO;
+
+		daemon_make(&d, &s);
+		if (fault == 0) {
+			reply.error = want = ENOSPC;
+			want = -want;
+		} else if (fault == 1) {
+			reply.geom.tx_slots = 3;
+		} else if (fault == 2) {
+			reply.geom.rx_slots = UINT32_MAX;
+		}
+		if (fault == 5) {
+			shutdown(d.fd, SHUT_RDWR);
+			want = -ENODEV;
+		} else {
+			reply_put(d.fd, &reply, sizeof(reply), d.fds,
+				fault == 3   ? 2
+				: fault == 4 ? 0
+					     : 3);
+		}
+		daemon_gave(&d);
+		rc = shm_attach(&s, &port, &device, &shm);
+		assert_int_equal(rc, want);
+		daemon_close(&d);
+		assert_int_equal(fds_open(), before);
+	}
+}
+
+static void
+what_the_device_asks_of_the_daemon(void **state)
+{
+	uint8_t sgid[16] = {1}, dgid[16] = {2};
+	struct sw_reply reply = reply_good();
+	struct sw_request req;
+	uint32_t qpn = 0;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	reply.qpn = 4711;
+	for (unsigned i = 0; i < 5; i++)
+		reply_put(b.d.fd, &reply, sizeof(reply), NULL, 0);
+	assert_int_equal(shm_hooks.qpn_take(b.shm, &qpn), 0);
+	assert_int_equal(qpn, 4711);
+	assert_int_equal(request_taken(b.d.fd).type, SW_QPN_TAKE);
+	shm_hooks.qpn_give(b.shm, 4711);
+	req = request_taken(b.d.fd);
+	assert_true(req.type == SW_QPN_GIVE && req.qpn == 4711);
+	assert_int_equal(shm_hooks.peer_set(b.shm, 4711, sgid, dgid, 42), 0);
+	req = request_taken(b.d.fd);
+	assert_true(req.type == SW_PEER_SET && req.qpn == 4711 && req.dest_qpn == 42);
+	assert_memory_equal(req.sgid, sgid, 16);
+	assert_memory_equal(req.dgid, dgid, 16);
+	assert_int_equal(shm_hooks.group(b.shm, 4711, dgid, true), 0);
+	req = request_taken(b.d.fd);
+	assert_true(req.type == SW_GROUP_JOIN && req.qpn == 4711);
+	assert_memory_equal(req.dgid, dgid, 16);
+	assert_int_equal(shm_hooks.group(b.shm, 4711, dgid, false), 0);
+	assert_int_equal(request_taken(b.d.fd).type, SW_GROUP_LEAVE);
+	reply.error = ENOMEM;
+	reply_put(b.d.fd, &reply, sizeof(reply), NULL, 0);
+	qpn = 1;
+	assert_int_equal(shm_hooks.qpn_take(b.shm, &qpn), -ENOMEM);
+	assert_int_equal(qpn, 1);
+	bed_close(&b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(attached),
+		cmocka_unit_test(out_and_the_buffers_back),
+		cmocka_unit_test(no_more_than_the_ring_holds),
+		cmocka_unit_test(a_sleeping_daemon_is_woken_once),
+		cmocka_unit_test(in_and_given_back_in_order),
+		cmocka_unit_test(what_the_daemon_says_is_bounded),
+		cmocka_unit_test(a_dead_port_moves_nothing),
+		cmocka_unit_test(what_is_no_attachment),
+		cmocka_unit_test(what_the_device_asks_of_the_daemon),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

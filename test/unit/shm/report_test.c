@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a client says of its QPs and SRQs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_bed.h"
+#include "shm/shm.h"
+
+static struct bed bed;
+static struct report report;
+
+static const struct report_qp *
+row_of(uint32_t qpn)
+{
+	for (unsigned i = 0; i < RTE_MIN(report.qp_count, (uint32_t)REPORT_QPS); i++) {
+		if (report.qps[i].qpn == qpn)
+			return &report.qps[i];
+	}
+	fail_msg("no row for QP %u", qpn);
+	return NULL;
+}
+
+static void
+ask(void)
+{
+	report.asked++;
+	report_answer(bed.a.dev, &report);
+	assert_int_equal(report.answered, report.asked);
+}
+
+static void
+srqs_with_fill_and_limit(void **state)
+{
+	static const struct bed_qp_conf plain = {.srq = true, .wr = 16};
+	struct srq_attr limit = {.limit = 3};
+	struct recv_slot *slot;
+	struct bed_qp a;
+
+	(void)state;
+	bed_init(&bed, NULL);
+	ask();
+	assert_int_equal(report.srq_count, 0);
+	assert_int_equal(report.qp_count, 0);
+	bed.a.srq.srqn = 9;
+	dev_srq_list(bed.a.dev, &bed.a.srq);
+	bed_qp_create(&bed.a, &a, &plain);
+	for (unsigned i = 0; i < 5; i++) {
+		slot = recv_ring_slot(&bed.a.srq.ring, bed.a.srq.ring.prod);
+		slot->num_sge = 0;
+		bed.a.srq.ring.prod++;
+	}
+	assert_int_equal(dev_srq_modify(bed.a.dev, &bed.a.srq, &limit, IBV_SRQ_LIMIT), 0);
+	ask();
+	assert_int_equal(report.srq_count, 1);
+	assert_int_equal(report.srqs[0].srqn, 9);
+	assert_int_equal(report.srqs[0].fill, 5);
+	assert_int_equal(report.srqs[0].size, 256);
+	assert_int_equal(report.srqs[0].limit, 3);
+	assert_int_equal(report.srqs[0].qps, 1);
+	assert_int_equal(report.srqs[0].limit_events, 0);
+	assert_false(report.srqs[0].error || report.srqs[0].xrc);
+	assert_int_equal(row_of(a.qp->qpn)->srqn, 9);
+	assert_int_equal(row_of(a.qp->qpn)->rq_size, 0);
+	assert_int_equal(row_of(a.qp->qpn)->state, IBV_QPS_RESET);
+	bed_qp_destroy(&a);
+	dev_srq_unlist(bed.a.dev, &bed.a.srq);
+	ask();
+	assert_int_equal(report.srq_count, 0);
+	assert_int_equal(report.qp_count, 0);
+	bed_fini(&bed);
+}
+
+static void
+qps_with_what_they_hold(void **state)
+{
+	static const struct bed_qp_conf plain = {.wr = 16};
+	const struct report_qp *row;
+	struct bed_qp a, b;
+
+	(void)state;
+	bed_init(&bed, NULL);
+	bed_qp_create(&bed.a, &a, &plain);
+	bed_qp_create(&bed.b, &b, &plain);
+	bed_connect(&a, &b, &plain);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(bed_recv(&b, i, 0, 64), 0);
+	assert_int_equal(bed_recv(&a, 9, 0, 64), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(bed_send(&a, i, 0, 64, IBV_SEND_SIGNALED), 0);
+	bed_settle(&bed);
+	ask();
+	row = row_of(a.qp->qpn);
+	assert_int_equal(report.qp_count, 1);
+	assert_int_equal(row->type, IBV_QPT_RC);
+	assert_int_equal(row->state, IBV_QPS_RTS);
+	assert_int_equal(row->dest_qpn, b.qp->qpn);
+	assert_int_equal(row->sq_fill, 3); /* until somebody polls */
+	assert_int_equal(row->sq_size, 16);
+	assert_int_equal(row->rq_fill, 1);
+	assert_int_equal(row->rq_size, 16);
+	assert_int_equal(row->srqn, 0);
+	assert_int_equal(row->stats.tx_msgs, 3);
+	assert_true(report.stats.tx_packets >= 3);
+	bed_expect_sent(&a, 0, 3, IBV_WC_SUCCESS);
+	ask();
+	assert_int_equal(row_of(a.qp->qpn)->sq_fill, 0);
+	bed_expect_received(&b, 0, 3);
+	bed_qp_destroy(&a);
+	bed_qp_destroy(&b);
+	bed_fini(&bed);
+}
+
+static void
+more_than_there_are_rows(void **state)
+{
+	static const struct bed_qp_conf plain = {.wr = 1};
+	struct bed_qp *qps = calloc(REPORT_QPS + 10, sizeof(*qps));
+
+	(void)state;
+	bed_init(&bed, &(struct bed_conf){.max_qp = 2048});
+	for (unsigned i = 0; i < REPORT_QPS + 10; i++)
+		bed_qp_create(&bed.a, &qps[i], &plain);
+	memset(&report.qps[REPORT_QPS - 1], 0, sizeof(report.qps[0]));
+	ask();
+	assert_int_equal(report.qp_count, REPORT_QPS + 10);
+	assert_int_not_equal(report.qps[REPORT_QPS - 1].qpn, 0);
+	for (unsigned i = 0; i < REPORT_QPS + 10; i++)
+		bed_qp_destroy(&qps[i]);
+	free(qps);
+	bed_fini(&bed);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(srqs_with_fill_and_limit),
+		cmocka_unit_test(qps_with_what_they_hold),
+		cmocka_unit_test(more_than_there_are_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

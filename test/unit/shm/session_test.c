@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests and replies, and daemons that keep to no protocol. */
+#include "bed.h"
+
+static void
+a_request_and_its_reply(void **state)
+{
+	struct sw_request req = {.type = SW_QPN_GIVE, .qpn = 4711};
+	struct sw_reply out = reply_good(), in;
+	struct session s;
+	int end = session_make(&s);
+
+	(void)state;
+	out.qpn = 17;
+	reply_put(end, &out, sizeof(out), NULL, 0);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), 0);
+	assert_int_equal(in.qpn, 17);
+	req = request_taken(end);
+	assert_int_equal(req.type, SW_QPN_GIVE);
+	assert_int_equal(req.qpn, 4711);
+	out.error = ENOMEM;
+	reply_put(end, &out, sizeof(out), NULL, 0);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENOMEM);
+	out.error = -5; /* no errno value: no refusal */
+	reply_put(end, &out, sizeof(out), NULL, 0);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), 0);
+	close(end);
+	session_close(&s);
+}
+
+static void
+no_reply_of_ours_is_no_daemon(void **state)
+{
+	struct sw_request req = {.type = SW_HELLO};
+	struct sw_reply out = reply_good(), in;
+	struct session s;
+	int end = session_make(&s);
+
+	(void)state;
+	reply_put(end, &out, sizeof(out) - 1, NULL, 0);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
+	out.magic++;
+	reply_put(end, &out, sizeof(out), NULL, 0);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
+	close(end);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
+	session_close(&s);
+	pthread_mutex_init(&s.lock, NULL);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV); /* closed */
+	session_close(&s);
+}
+
+static void
+descriptors_are_kept_as_far_as_asked_for(void **state)
+{
+	struct sw_request req = {.type = SW_STATUS};
+	struct sw_reply out = reply_good(), in;
+	unsigned before = fds_open();
+	struct session s;
+	int end = session_make(&s), fds[3] = {end, end, end};
+
+	(void)state;
+	reply_put(end, &out, sizeof(out), fds, 3);
+	assert_int_equal(session_call(&s, &req, &in, fds, 1), 0);
+	assert_true(fds[0] >= 0);
+	assert_int_equal(fds_open(), before + 3); /* two ends and that one */
+	assert_int_equal(fcntl(fds[0], F_GETFD), FD_CLOEXEC);
+	close(fds[0]);
+	fds[0] = fds[1] = fds[2] = end;
+	reply_put(end, &out, sizeof(out), fds, 2);
+	assert_int_equal(session_call(&s, &req, &in, fds, 3), 0);
+	assert_true(fds[0] >= 0 && fds[1] >= 0);
+	assert_int_equal(fds[2], -1);
+	close(fds[0]);
+	close(fds[1]);
+	/* With a reply that is none, too. */
+	fds[0] = fds[1] = fds[2] = end;
+	reply_put(end, &out, 4, fds, 3);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
+	assert_int_equal(fds_open(), before + 2);
+	close(end);
+	session_close(&s);
+}
+
+static void
+nobody_there(void **state)
+{
+	unsigned before = fds_open();
+	char path[200];
+	struct session s;
+
+	(void)state;
+	assert_int_equal(session_open(&s, "/nonexistent/rocade.sock"), -ENOENT);
+	assert_int_equal(session_open(&s, "/dev/null"), -ECONNREFUSED);
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(session_open(&s, path), -EINVAL);
+	assert_int_equal(fds_open(), before);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_request_and_its_reply),
+		cmocka_unit_test(no_reply_of_ours_is_no_daemon),
+		cmocka_unit_test(descriptors_are_kept_as_far_as_asked_for),
+		cmocka_unit_test(nobody_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
