@@ -158,7 +158,8 @@ cm_rx(struct cm *cm, const uint8_t *bytes, size_t len, const struct cm_path *pat
 bool
 cm_tx(struct cm *cm, struct mad *mad, struct cm_path *path);
 /* Whether it has one. */
-bool cm_owes(const struct cm *cm);
+bool
+cm_owes(const struct cm *cm);
 /* What is due by now: answers that did not come, time waits that end. */
 void
 cm_run(struct cm *cm, uint64_t now);

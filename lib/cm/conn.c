@@ -270,7 +270,7 @@ cm_release(struct cm_conn *conn, uint64_t now)
 	case CM_REQ_SENT: /* a REP that comes now is for an id of nobody's */
 		conn_rej(conn, CM_REJ_TIMEOUT, NULL, 0);
 		cm_send(conn->cm, &conn->path, &conn->out);
-		conn_close(conn);
+		conn_end(conn);
 		break;
 	case CM_REQ_RCVD:
 	case CM_REP_RCVD:
@@ -285,7 +285,7 @@ cm_release(struct cm_conn *conn, uint64_t now)
 		break;
 	case CM_SIDR_SENT:
 	case CM_CLOSED:
-		conn_close(conn);
+		conn_end(conn);
 		break;
 	default: /* goes by itself: DREQ_SENT, TIMEWAIT, ANSWERED */
 		break;

@@ -158,7 +158,7 @@ void
 conn_timeout(struct cm_conn *conn, uint64_t now);
 /* Nothing is left but what its user holds. */
 void
-conn_close(struct cm_conn *conn);
+conn_end(struct cm_conn *conn);
 void
 conn_timewait(struct cm_conn *conn, uint64_t now);
 /* It has said conn->out, and says it again for a while when asked again. */

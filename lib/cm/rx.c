@@ -120,7 +120,7 @@ rej_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 		conn->status = (int)reason;
 		conn_event(conn, CM_EVENT_REJECTED);
 		if (conn->state == CM_REQ_SENT || conn->state == CM_REQ_RCVD)
-			conn_close(conn);
+			conn_end(conn);
 		else
 			conn_timewait(conn, now);
 		break;

@@ -91,6 +91,6 @@ sidr_rep_rx(
 	cm->stats.rejects_received += mad_get(mad, MAD_SIDR_REP_status) != CM_SIDR_VALID;
 	conn->open = *mad;
 	conn_event(conn, CM_EVENT_SIDR_REPLY);
-	conn_close(conn);
+	conn_end(conn);
 	return CM_DROP_none;
 }

@@ -58,7 +58,7 @@ conn_ask(struct cm_conn *conn, uint64_t now)
 }
 
 void
-conn_close(struct cm_conn *conn)
+conn_end(struct cm_conn *conn)
 {
 	conn_enter(conn, CM_CLOSED);
 	conn_unhash(conn);
@@ -172,17 +172,17 @@ give_up(struct cm_conn *conn, uint64_t now)
 		break;
 	}
 	conn_event(conn, CM_EVENT_UNREACHABLE);
-	conn_close(conn);
+	conn_end(conn);
 }
 
 void
 conn_timeout(struct cm_conn *conn, uint64_t now)
 {
 	if (conn->state == CM_ANSWERED) {
-		conn_close(conn);
+		conn_end(conn);
 	} else if (conn->state == CM_TIMEWAIT) {
 		conn_event(conn, CM_EVENT_GONE);
-		conn_close(conn);
+		conn_end(conn);
 	} else if (conn->retries_left == 0) {
 		give_up(conn, now);
 	} else {

@@ -26,7 +26,7 @@ answered_forget(struct cm *cm)
 
 	TAILQ_FOREACH (conn, &cm->answered, link) {
 		if (conn->released) {
-			conn_close(conn);
+			conn_end(conn);
 			return;
 		}
 	}

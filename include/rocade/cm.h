@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections by RDMA-CM (IBA 12, annex A11), for a program that has a port of its own:
+ * what rdma_cm(7) is between other machines, on the wire the same. The peer may be the
+ * Linux kernel's librdmacm, or hardware.
+ *
+ * The port's engines do the work: they must run while connections are made and ended.
+ * Functions return 0 or a positive errno value, rocade_error() has a sentence. Any thread
+ * may call them, but one at a time for each manager.
+ */
+#ifndef ROCADE_CM_H
+#define ROCADE_CM_H
+
+#include <rocade/rocade.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rocade_cm;
+struct rocade_cm_listener;
+struct rocade_cm_id; /* a connection, from its beginning to rocade_cm_release() */
+
+/* One for each port. EBUSY: it has one; EOPNOTSUPP: the port is the daemon's. The context
+ * stays open until rocade_cm_close(). */
+int
+rocade_cm_open(struct ibv_context *context, struct rocade_cm **cm);
+
+/* All listeners have been closed and all connections released. Peers of connections that
+ * are still on their way out hear nothing. */
+void
+rocade_cm_close(struct rocade_cm *cm);
+
+/* On a TCP-like port number (RDMA_PS_TCP), on all addresses. backlog: requests that
+ * nobody has decided on; more are rejected. EADDRINUSE; EINVAL: port or backlog 0;
+ * ENOSPC. */
+int
+rocade_cm_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,
+	struct rocade_cm_listener **listener);
+/* Requests whose event was not fetched are rejected. */
+void
+rocade_cm_unlisten(struct rocade_cm_listener *listener);
+
+/* What an end says of itself. All zero will do. */
+struct rocade_cm_param {
+	size_t size; /* sizeof(struct rocade_cm_param) */
+	const void
+		*private_data; /* for the peer's program: 56 bytes with a request, 196 */
+	size_t private_len;    /* with an answer, 148 with a rejection */
+	uint8_t sgid_index;    /* connect: our address */
+	uint8_t responder_resources; /* READs and atomics at once that we answer, */
+	uint8_t initiator_depth;     /* and that we have under way */
+	uint8_t retry_count;         /* connect: 0..7 */
+	uint8_t rnr_retry_count;     /* 0..7 */
+	uint8_t min_rnr_timer;       /* of our QP */
+	uint8_t timeout;             /* of our QP, 0: 2 s, as CMs have it */
+	uint8_t path_mtu;            /* connect: enum ibv_mtu, 0: the port's */
+	uint32_t psn;                /* our first */
+};
+
+/*
+ * Asks the peer for a connection. qp: an RC QP in INIT; it goes to RTR and RTS by itself
+ * when the peer accepts, before the event ESTABLISHED. EINVAL: a member of param, a port
+ * 0, the QP; ENOSPC: too many connections.
+ */
+int
+rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *peer,
+	uint16_t port, const struct rocade_cm_param *param, void *user,
+	struct rocade_cm_id **id);
+
+/* Answers a REQUEST. The QP, RC in INIT, goes to RTR and RTS. ENOTCONN: the peer has
+ * given up meanwhile; EINVAL; or what ibv_modify_qp(3) says: the request still waits for
+ * an answer. */
+int
+rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
+	const struct rocade_cm_param *param, void *user);
+int
+rocade_cm_reject(struct rocade_cm_id *id, const void *private_data, size_t private_len);
+
+/* ENOTCONN: it is not connected, or ending already. The event DISCONNECTED follows. */
+int
+rocade_cm_disconnect(struct rocade_cm_id *id);
+
+/* In any state: the peer of what is open is told. No event names it any more. The QP is
+ * the caller's, in whatever state it is. */
+void
+rocade_cm_release(struct rocade_cm_id *id);
+
+enum rocade_cm_event_type {
+	ROCADE_CM_REQUEST,      /* user is the listener's: accept, reject or release id */
+	ROCADE_CM_ESTABLISHED,  /* requests may be posted */
+	ROCADE_CM_REJECTED,     /* status: the reason of IBA 12.6.7.2; 28: its program, 8:
+				 * nobody listens. Negative: -errno of our QP's transition */
+	ROCADE_CM_UNREACHABLE,  /* no answer after all retries */
+	ROCADE_CM_DISCONNECTED, /* by either end: take the QP to ERR */
+	ROCADE_CM_GONE /* the time wait is over: the QPN may serve another connection */
+};
+
+struct rocade_cm_event {
+	enum rocade_cm_event_type type;
+	int status;
+	struct rocade_cm_id *id;
+	void *user;
+	union ibv_gid peer;
+	uint16_t port;            /* REQUEST: the peer's, it may mean nothing */
+	const void *private_data; /* the peer's, NULL: none. Until id is released */
+	size_t private_len; /* all there is room for: what the peer gave, and zeros */
+	uint8_t responder_resources; /* REQUEST: what the peer would have us answer at
+					once, */
+	uint8_t initiator_depth;     /* and what it answers */
+};
+
+/* EAGAIN: none. */
+int
+rocade_cm_next_event(struct rocade_cm *cm, struct rocade_cm_event *event);
+
+const char *
+rocade_cm_event_name(enum rocade_cm_event_type type);
+
+/* Fills up to n rows, returns how many there are. */
+unsigned
+rocade_cm_stats(struct rocade_cm *cm, struct rocade_stat *rows, unsigned n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

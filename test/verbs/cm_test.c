@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cm.h as a program calls it: listeners, connections, and data over them. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#include <rocade/cm.h>
+
+#define PORT 7471
+
+static struct pair pair;
+static struct rocade_cm *cm_a, *cm_b;
+static struct rocade_cm_listener *listener;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	pair_open(&pair, &(struct pair_conf){.qps = 2, .unconnected = true});
+	assert_int_equal(rocade_cm_open(pair.a.context, &cm_a), 0);
+	assert_int_equal(rocade_cm_open(pair.b.context, &cm_b), 0);
+	assert_int_equal(rocade_cm_listen(cm_b, PORT, 4, "listener", &listener), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		pair_to_init(pair.a.qp[i]);
+		pair_to_init(pair.b.qp[i]);
+	}
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (listener != NULL)
+		rocade_cm_unlisten(listener);
+	rocade_cm_close(cm_a);
+	rocade_cm_close(cm_b);
+	pair_close(&pair);
+	return 0;
+}
+
+/* The next event of a side, of this type. */
+static struct rocade_cm_event
+event(struct rocade_cm *cm, enum rocade_cm_event_type type)
+{
+	uint64_t until = pair_clock_ns() + UINT64_C(20000000000);
+	struct rocade_cm_event e;
+
+	while (rocade_cm_next_event(cm, &e) != 0) {
+		pair_poll(&pair);
+		if (pair_clock_ns() > until)
+			fail_msg("no event %s", rocade_cm_event_name(type));
+	}
+	assert_string_equal(rocade_cm_event_name(e.type), rocade_cm_event_name(type));
+	return e;
+}
+
+static void
+quiet(void)
+{
+	struct rocade_cm_event e;
+
+	pair_settle(&pair);
+	assert_int_equal(rocade_cm_next_event(cm_a, &e), EAGAIN);
+	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
+}
+
+static struct rocade_cm_id *
+ask(unsigned qp, uint16_t port, const char *text)
+{
+	struct rocade_cm_param p = {.size = sizeof(p),
+		.private_data = text,
+		.private_len = strlen(text),
+		.responder_resources = 2,
+		.initiator_depth = 3,
+		.retry_count = 6,
+		.rnr_retry_count = 5,
+		.psn = 0xabc + qp};
+	struct rocade_cm_id *id;
+
+	assert_int_equal(
+		rocade_cm_connect(cm_a, pair.a.qp[qp], &pair.b.gid, port, &p, "a", &id),
+		0);
+	return id;
+}
+
+static uint64_t
+stat_of(struct rocade_cm *cm, const char *name)
+{
+	struct rocade_stat rows[64];
+	unsigned n = rocade_cm_stats(cm, rows, 64);
+
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(rows[i].name, name) == 0)
+			return rows[i].value;
+	fail_msg("no counter %s", name);
+	return 0;
+}
+
+static void
+send_both_ways(unsigned qp)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(pair_post_recv(&pair.b, qp, 1, 4096, 100), 0);
+	assert_int_equal(pair_post_recv(&pair.a, qp, 2, 4096, 100), 0);
+	assert_int_equal(pair_send(&pair.a, qp, 3, 0, 100, IBV_SEND_SIGNALED), 0);
+	assert_int_equal(pair_send(&pair.b, qp, 4, 0, 100, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_complete(&pair, pair.a.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_complete(&pair, pair.b.send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+}
+
+static void
+connects(void **state)
+{
+	struct rocade_cm_id *a = ask(0, PORT, "hello");
+	struct rocade_cm_param p = {.size = sizeof(p),
+		.private_data = "hi",
+		.private_len = 2,
+		.initiator_depth = 9};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct rocade_cm_event e;
+
+	(void)state;
+	p.rnr_retry_count = 4;
+	p.responder_resources = 7;
+	e = event(cm_b, ROCADE_CM_REQUEST);
+	assert_string_equal(e.user, "listener");
+	assert_memory_equal(&e.peer, &pair.a.gid, 16);
+	assert_int_equal(e.private_len, 56);
+	assert_memory_equal(e.private_data, "hello\0", 6);
+	assert_int_equal(e.responder_resources, 3);
+	assert_int_equal(e.initiator_depth, 2);
+	struct rocade_cm_id *b = e.id;
+	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], &p, "b"), 0);
+	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_RTS);
+	e = event(cm_a, ROCADE_CM_ESTABLISHED);
+	assert_ptr_equal(e.id, a);
+	assert_string_equal(e.user, "a");
+	assert_memory_equal(e.private_data, "hi\0", 3);
+	e = event(cm_b, ROCADE_CM_ESTABLISHED);
+	assert_ptr_equal(e.id, b);
+	assert_string_equal(e.user, "b");
+	/* What each said has become the other's. */
+	assert_int_equal(ibv_query_qp(pair.a.qp[0], &attr, 0, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
+	assert_int_equal(attr.dest_qp_num, pair.b.qp[0]->qp_num);
+	assert_int_equal(attr.sq_psn, 0xabc);
+	assert_int_equal(attr.rnr_retry, 4);
+	assert_int_equal(attr.retry_cnt, 6);
+	assert_int_equal(attr.timeout, 19);
+	assert_int_equal(attr.max_rd_atomic, 3);
+	assert_int_equal(attr.max_dest_rd_atomic, 2);
+	assert_int_equal(ibv_query_qp(pair.b.qp[0], &attr, 0, &init), 0);
+	assert_int_equal(attr.dest_qp_num, pair.a.qp[0]->qp_num);
+	assert_int_equal(attr.rq_psn, 0xabc);
+	assert_int_equal(attr.rnr_retry, 5);
+	assert_int_equal(attr.retry_cnt, 6);
+	assert_int_equal(attr.timeout, 19);
+	assert_int_equal(attr.max_rd_atomic, 2);
+	assert_int_equal(attr.max_dest_rd_atomic, 3);
+	send_both_ways(0);
+	assert_int_equal(rocade_cm_disconnect(a), 0);
+	assert_int_equal(rocade_cm_disconnect(a), ENOTCONN);
+	assert_ptr_equal(event(cm_b, ROCADE_CM_DISCONNECTED).id, b);
+	assert_ptr_equal(event(cm_a, ROCADE_CM_DISCONNECTED).id, a);
+	assert_ptr_equal(event(cm_a, ROCADE_CM_GONE).id, a);
+	rocade_cm_release(a);
+	rocade_cm_release(b);
+	assert_int_equal(stat_of(cm_a, "established"), 1);
+	assert_int_equal(stat_of(cm_b, "disconnected"), 1);
+}
+
+static void
+two_at_once(void **state)
+{
+	struct rocade_cm_id *a[2], *b[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		a[i] = ask(i, PORT, i == 0 ? "0" : "1");
+	for (unsigned i = 0; i < 2; i++) {
+		struct rocade_cm_event e = event(cm_b, ROCADE_CM_REQUEST);
+		unsigned which = ((const char *)e.private_data)[0] - '0';
+
+		b[which] = e.id;
+		assert_int_equal(rocade_cm_accept(e.id, pair.b.qp[which], NULL, NULL), 0);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		event(cm_a, ROCADE_CM_ESTABLISHED);
+		event(cm_b, ROCADE_CM_ESTABLISHED);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		send_both_ways(i);
+	/* Released is disconnected. */
+	for (unsigned i = 0; i < 2; i++)
+		rocade_cm_release(a[i]);
+	for (unsigned i = 0; i < 2; i++) {
+		event(cm_b, ROCADE_CM_DISCONNECTED);
+		rocade_cm_release(b[i]);
+	}
+	quiet();
+}
+
+static void
+rejected(void **state)
+{
+	struct rocade_cm_id *a = ask(0, PORT + 1, "");
+	struct rocade_cm_event e = event(cm_a, ROCADE_CM_REJECTED);
+
+	(void)state;
+	assert_int_equal(e.status, 8);
+	rocade_cm_release(a);
+	a = ask(0, PORT, "x");
+	e = event(cm_b, ROCADE_CM_REQUEST);
+	assert_int_equal(rocade_cm_disconnect(e.id), ENOTCONN);
+	assert_int_equal(rocade_cm_reject(e.id, "no", 2), 0);
+	rocade_cm_release(e.id);
+	e = event(cm_a, ROCADE_CM_REJECTED);
+	assert_int_equal(e.status, 28);
+	assert_memory_equal(e.private_data, "no\0", 3);
+	rocade_cm_release(a);
+	/* Nobody has fetched the request when its listener goes. */
+	a = ask(0, PORT, "x");
+	pair_settle(&pair);
+	rocade_cm_unlisten(listener);
+	listener = NULL;
+	assert_int_equal(event(cm_a, ROCADE_CM_REJECTED).status, 28);
+	rocade_cm_release(a);
+	quiet();
+	assert_int_equal(pair.a.qp[0]->state, IBV_QPS_INIT);
+}
+
+/* The active QP has gone elsewhere meanwhile: its peer is told, and so is its program. */
+static void
+qp_not_ready(void **state)
+{
+	struct rocade_cm_id *a = ask(0, PORT, "");
+	struct rocade_cm_event e = event(cm_b, ROCADE_CM_REQUEST);
+	struct rocade_cm_id *b = e.id;
+
+	(void)state;
+	pair_to(pair.a.qp[0], IBV_QPS_ERR);
+	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
+	e = event(cm_a, ROCADE_CM_REJECTED);
+	assert_int_equal(e.status, -EINVAL);
+	assert_int_equal(event(cm_b, ROCADE_CM_REJECTED).status, 1); /* no QP */
+	rocade_cm_release(a);
+	rocade_cm_release(b);
+}
+
+static void
+refused_calls(void **state)
+{
+	struct rocade_cm_param p = {.size = sizeof(p)};
+	struct rocade_cm_listener *l;
+	struct rocade_cm *cm;
+	struct rocade_cm_id *id, *b;
+	union ibv_gid v6 = {.raw = {0xfe, 0x80, [15] = 1}};
+	char much[64] = {0};
+
+	(void)state;
+	assert_int_equal(rocade_cm_open(pair.a.context, &cm), EBUSY);
+	assert_int_equal(ibv_close_device(pair.a.context), -1);
+	assert_int_equal(errno, EBUSY);
+	assert_int_equal(rocade_cm_listen(cm_b, PORT, 1, NULL, &l), EADDRINUSE);
+	assert_int_equal(rocade_cm_listen(cm_b, 0, 1, NULL, &l), EINVAL);
+	assert_int_equal(rocade_cm_listen(cm_b, 1, 0, NULL, &l), EINVAL);
+#define REFUSED(qp, gid, port)                                                           \
+	assert_int_equal(rocade_cm_connect(cm_a, qp, gid, port, &p, NULL, &id), EINVAL)
+	REFUSED(pair.a.qp[0], &pair.b.gid, 0);
+	REFUSED(pair.b.qp[0], &pair.b.gid, PORT);
+	REFUSED(pair.a.qp[0], &v6, PORT);
+	p.sgid_index = 200;
+	REFUSED(pair.a.qp[0], &pair.b.gid, PORT);
+	p = (struct rocade_cm_param){.size = 4};
+	REFUSED(pair.a.qp[0], &pair.b.gid, PORT);
+	p = (struct rocade_cm_param){
+		.size = sizeof(p), .private_data = much, .private_len = 57};
+	REFUSED(pair.a.qp[0], &pair.b.gid, PORT);
+	p = (struct rocade_cm_param){.size = sizeof(p), .retry_count = 8};
+	REFUSED(pair.a.qp[0], &pair.b.gid, PORT);
+	p = (struct rocade_cm_param){.size = sizeof(p), .path_mtu = 6};
+	REFUSED(pair.a.qp[0], &pair.b.gid, PORT);
+	pair_to(pair.a.qp[1], IBV_QPS_RESET);
+	p = (struct rocade_cm_param){.size = sizeof(p)};
+	REFUSED(pair.a.qp[1], &pair.b.gid, PORT);
+#undef REFUSED
+	id = ask(0, PORT, "");
+	assert_int_equal(rocade_cm_accept(id, pair.a.qp[0], NULL, NULL), ENOTCONN);
+	b = event(cm_b, ROCADE_CM_REQUEST).id;
+	assert_int_equal(rocade_cm_accept(b, pair.a.qp[0], NULL, NULL), EINVAL);
+	rocade_cm_release(id);
+	/* The peer has given up: there is nobody to accept. */
+	assert_int_equal(event(cm_b, ROCADE_CM_REJECTED).status, 4);
+	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), ENOTCONN);
+	rocade_cm_release(b);
+	assert_string_equal(
+		rocade_cm_event_name((enum rocade_cm_event_type)77), "unknown");
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(connects),
+		TEST(two_at_once),
+		TEST(rejected),
+		TEST(qp_not_ready),
+		TEST(refused_calls),
+	};
+
+	return cmocka_run_group_tests_name("cm", tests, NULL, NULL);
+}
