@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes the corpora that fuzzing starts from: frames of the captures, and scripts of steps.
-Usage: seeds.py CAPTURES OUT; OUT/parse, OUT/net, OUT/qp and OUT/cm are made."""
+Usage: seeds.py CAPTURES OUT; OUT/parse, OUT/net, OUT/qp, OUT/cm and OUT/switch are made."""
 
 import glob
 import os
@@ -177,6 +177,25 @@ def cm_scripts(out):
              made * 2 + b"\xf4\xff" + b"\x0f" * 10)
 
 
+def switch_scripts(out):
+    """Requests of the third client for a QPN of its own and for others', then its frames, while
+    the first two talk to each other."""
+    first, second, own = 0x60, 0x61, 0x62
+    turn, pair, look = b"\x26\x10", b"\x04\x0c", b"\x05\x0d"
+    for kind in range(1, 11):
+        for qpn in (first, own):
+            for group in (0, 2):
+                data = pair + bytes([3, kind, qpn, second, 0, group]) + turn + look
+                for opcode in (0, 1, 3, 5):
+                    for deth in (b"\x01", b"\x00"):
+                        frame = b"\x00" + deth + bytes([0, own, opcode, 0x20 if group else second])
+                        data += frame + deth[:1 - deth[0]] + bytes([64, 0, group]) + turn + look
+                save(out, "switch", "ask-%u-%02x-%u" % (kind, qpn, group), data + pair + turn + look)
+    for place in range(0, 320, 4):
+        data = pair + b"\x02" + struct.pack("<HBB", place, 0, 4) + b"\xff\x00\x00\x01" + turn + look
+        save(out, "switch", "write-%u" % place, data * 2)
+
+
 def main():
     captures, out = sys.argv[1:3]
     for path in sorted(glob.glob(os.path.join(captures, "*.pcap"))):
@@ -187,6 +206,7 @@ def main():
         cm_seeds(out, name, found)
     qp_scripts(out)
     cm_scripts(out)
+    switch_scripts(out)
     net_seeds(out)
 
 

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The daemon's switch and a client that does what it likes with its memory, its frames
+ * and its requests, beside two that talk to each other. Whatever it does: what those two
+ * receive over their connection is what they sent, in order, and what else they receive
+ * says truly whom it is from.
+ */
+#include "../unit/switch/bed.h"
+#include "fuzz.h"
+
+#define STEPS 300
+#define PAYLOAD 64
+#define HOSTILE 2
+
+struct honest {
+	struct bed_client *client;
+	struct honest *peer;
+	uint32_t sent, got; /* sequence numbers of the next ones */
+	uint64_t received;
+};
+
+struct world {
+	struct bed bed;
+	struct honest pair[2];
+	uint32_t hostile_qpns; /* a bit for each that it ever had */
+};
+
+static const char *const addresses[] = {
+	"192.0.2.1", "192.0.2.9", "224.0.0.9", "fe80::1", "ff02::9", "192.0.2.1"};
+
+static void
+address_take(struct input *in, uint8_t gid[16])
+{
+	FUZZ_CHECK(gid_parse(addresses[take8(in) % RTE_DIM(addresses)], gid, NULL) == 0);
+}
+
+/* Anybody's, a special one, or none. */
+static uint32_t
+qpn_take_any(struct input *in)
+{
+	uint8_t which = take8(in);
+
+	switch (which >> 5) {
+	case 0:
+		return which & 1;
+	case 1:
+		return 0xFFFFFF;
+	case 2:
+		return (uint32_t)take16(in) << 8 | which;
+	default:
+		return BED_BASE + which % BED_QPNS;
+	}
+}
+
+static uint16_t
+honest_frame(const struct honest *h, uint32_t number, uint8_t *to)
+{
+	struct bed_frame f = {.opcode = OPCODE_RC_SEND_ONLY,
+		.dest_qpn = h->peer->client->qpn,
+		.payload = PAYLOAD};
+	uint16_t len;
+
+	FUZZ_CHECK(gid_parse(addresses[0], f.sgid, NULL) == 0);
+	memcpy(f.dgid, f.sgid, 16);
+	len = bed_build(to, &f);
+	memcpy(to + len - ICRC_LEN - PAYLOAD, &number, sizeof(number));
+	return len;
+}
+
+static void
+honest_send(struct honest *h)
+{
+	struct bed_client *c = h->client;
+	uint32_t buf = h->sent % BED_SLOTS;
+
+	FUZZ_CHECK(ring_prod_look(&c->tx));
+	if (ring_room(&c->tx) == 0)
+		return;
+	bed_post(
+		c, buf, c->qpn, honest_frame(h, h->sent, region_tx_buf(&c->region, buf)));
+	h->sent++;
+}
+
+/* Over the connection: the next one that the peer sent, or a later one where a full ring
+ * has lost some. */
+static void
+honest_check(struct honest *h, const uint8_t *got, uint16_t len)
+{
+	uint8_t want[BED_BUF_SIZE];
+	uint32_t number;
+
+	memcpy(&number, got + len - ICRC_LEN - PAYLOAD, sizeof(number));
+	FUZZ_CHECK(len == honest_frame(h->peer, number, want));
+	FUZZ_CHECK(memcmp(got + 12, want + 12, len - 12u) == 0);
+	FUZZ_CHECK(number - h->got < h->peer->sent - h->got);
+	FUZZ_CHECK(number == h->got || h->client->client->stats.rx_full != 0);
+	h->got = number + 1;
+	h->received++;
+}
+
+static void
+datagram_check(const struct world *w, const struct pkt_view *view, const uint8_t *got)
+{
+	uint32_t from = be24_get(view_deth(view)->src_qpn) - BED_BASE;
+	uint8_t ours[16];
+
+	FUZZ_CHECK(from < BED_QPNS && (w->hostile_qpns >> from & 1) != 0);
+	FUZZ_CHECK(view->ip_version == 4);
+	FUZZ_CHECK(gid_parse(addresses[0], ours, NULL) == 0);
+	FUZZ_CHECK(memcmp(got + 14 + 12, ours + 12, 4) == 0);
+}
+
+static void
+honest_receive(const struct world *w, struct honest *h)
+{
+	struct bed_client *c = h->client;
+
+	FUZZ_CHECK(ring_cons_look(&c->rx));
+	for (; ring_count(&c->rx) != 0; ring_release(&c->rx, 1)) {
+		struct ring_desc desc = ring_peek(&c->rx, 0);
+		uint8_t *got = region_rx_buf(&c->region, c->rx.cons & c->rx.mask);
+		struct pkt pkt = {.data = got,
+			.len = desc.len,
+			.room = desc.len,
+			.flags = PKT_RX_IPV4_CKSUM_OK};
+		struct pkt_view view;
+
+		FUZZ_CHECK(desc.len <= BED_BUF_SIZE);
+		FUZZ_CHECK(memcmp(got, w->bed.sw->conf.net.mac, 6) == 0 &&
+			   memcmp(got + 6, w->bed.sw->conf.net.mac, 6) == 0);
+		FUZZ_CHECK(parse_headers(&pkt, 0, &view) == DROP_none);
+		if (view.op->service == SERVICE_UD) {
+			datagram_check(w, &view, got);
+		} else {
+			FUZZ_CHECK(view.dest_qpn == c->qpn);
+			honest_check(h, got, desc.len);
+		}
+	}
+}
+
+/* ---- What the third one does ---- */
+
+static void
+hostile_post(struct bed_client *c, uint32_t buf, uint32_t qpn, uint16_t len)
+{
+	struct ring_desc desc = {.buf = buf, .qpn = qpn, .len = len, .flags = len};
+
+	ring_put(&c->tx, &desc);
+	ring_publish(&c->tx);
+}
+
+static void
+hostile_frame(struct world *w, struct input *in)
+{
+	static const uint8_t opcodes[] = {OPCODE_RC_SEND_ONLY, OPCODE_RC_ACKNOWLEDGE,
+		OPCODE_RC_WRITE_FIRST, OPCODE_UD_SEND_ONLY, OPCODE_UD_SEND_ONLY_IMM,
+		OPCODE_CNP};
+	struct bed_client *c = &w->bed.c[HOSTILE];
+	unsigned how = take8(in);
+	uint32_t buf = take8(in) % (BED_BUFS + 1), qpn = qpn_take_any(in);
+	uint8_t *frame = region_tx_buf(&c->region, buf % BED_BUFS);
+	struct bed_frame f = {.opcode = opcodes[take8(in) % sizeof(opcodes)],
+		.dest_qpn = qpn_take_any(in),
+		.deth_qpn = how & 1 ? qpn : qpn_take_any(in),
+		.payload = take8(in)};
+	uint16_t len;
+
+	address_take(in, f.sgid);
+	address_take(in, f.dgid);
+	len = bed_build(frame, &f);
+	for (unsigned i = how >> 5; i != 0; i--) {
+		unsigned at = take8(in) % len;
+
+		frame[at] ^= take8(in);
+	}
+	if (how & 2)
+		frame_mend(frame, len, MEND_LENGTHS | MEND_SUMS);
+	if (how & 4)
+		len = take16(in);
+	if (ring_prod_look(&c->tx) && (ring_room(&c->tx) != 0 || how & 8))
+		hostile_post(c, buf, qpn, len);
+}
+
+static void
+hostile_scribble(struct world *w, struct input *in)
+{
+	struct bed_client *c = &w->bed.c[HOSTILE];
+	size_t size = region_size(&c->client->region.geom);
+	/* The indices and descriptors stand first. */
+	size_t at =
+		take16(in) % (take8(in) & 1 ? size : sizeof(struct region_head) + 512);
+	size_t len = take8(in) % 16;
+	const uint8_t *bytes = take_bytes(in, &len);
+
+	memcpy((uint8_t *)c->mem + at, bytes, RTE_MIN(len, size - at));
+}
+
+static void
+hostile_receive(struct bed_client *c, unsigned n)
+{
+	if (ring_cons_look(&c->rx))
+		ring_release(&c->rx, RTE_MIN(n, ring_count(&c->rx)));
+}
+
+static void
+qpn_note(struct world *w, uint32_t qpn)
+{
+	FUZZ_CHECK(qpn - BED_BASE < BED_QPNS);
+	w->hostile_qpns |= 1u << (qpn - BED_BASE);
+}
+
+static void
+hostile_request(struct world *w, struct input *in)
+{
+	struct bed_client *c = &w->bed.c[HOSTILE];
+	unsigned how = take8(in);
+	struct sw_request req = {.magic = SW_PROTO_MAGIC,
+		.version = SW_PROTO_VERSION,
+		.type = how % 16,
+		.qpn = qpn_take_any(in),
+		.dest_qpn = qpn_take_any(in)};
+	struct sw_reply reply;
+	size_t len = sizeof(req);
+
+	address_take(in, req.sgid);
+	address_take(in, req.dgid);
+	if (how & 0x40)
+		((uint8_t *)&req)[take8(in) % sizeof(req)] ^= take8(in);
+	if (how & 0x80)
+		len = take8(in) % sizeof(req);
+	if (!sw_serve(w->bed.sw, &w->bed.device, how & 0x20 ? NULL : c->client, &req, len,
+		    &reply))
+		return;
+	FUZZ_CHECK(reply.error >= 0 && reply.magic == SW_PROTO_MAGIC);
+	if (reply.error == 0 && reply.type == SW_QPN_TAKE)
+		qpn_note(w, reply.qpn);
+}
+
+static void
+hostile_again(struct world *w)
+{
+	bed_detach(&w->bed.c[HOSTILE]);
+	bed_attach(&w->bed, &w->bed.c[HOSTILE]);
+	qpn_note(w, w->bed.c[HOSTILE].qpn);
+}
+
+/* ---- */
+
+static void
+turn(struct world *w, uint64_t after_ns)
+{
+	w->bed.now += after_ns;
+	sw_run(w->bed.sw, w->bed.now);
+	/* As the daemon: it sleeps where it may, and hangs up on who cannot be right. */
+	if (sw_sleep(w->bed.sw))
+		sw_awake(w->bed.sw);
+	else if (w->bed.c[HOSTILE].client->corrupt)
+		hostile_again(w);
+}
+
+static void
+step(struct world *w, struct input *in)
+{
+	uint8_t op = take8(in);
+
+	switch (op & 7) {
+	case 0:
+	case 1:
+		hostile_frame(w, in);
+		break;
+	case 2:
+		hostile_scribble(w, in);
+		break;
+	case 3:
+		hostile_request(w, in);
+		break;
+	case 4:
+		honest_send(&w->pair[op >> 3 & 1]);
+		break;
+	case 5:
+		honest_receive(w, &w->pair[op >> 3 & 1]);
+		break;
+	case 6:
+		turn(w, (uint64_t)take8(in) << (op >> 3));
+		break;
+	default:
+		if (op == 0xFF)
+			hostile_again(w);
+		else
+			hostile_receive(&w->bed.c[HOSTILE], op >> 3);
+		break;
+	}
+}
+
+/* Nothing is held back for longer than that, and what no ring has lost is there. */
+static void
+finish(struct world *w)
+{
+	for (unsigned i = 0; i < 4 * BED_SLOTS; i++) {
+		turn(w, SW_HOLD_NS);
+		for (unsigned k = 0; k < 2; k++)
+			honest_receive(w, &w->pair[k]);
+	}
+	for (unsigned k = 0; k < 2; k++) {
+		const struct sw_stats *stats = &w->pair[k].client->client->stats;
+
+		FUZZ_CHECK(stats->rx_full != 0 ||
+			   w->pair[k].received == w->pair[k].peer->sent);
+		FUZZ_CHECK(!w->pair[k].client->client->corrupt);
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, size};
+	struct world w = {.hostile_qpns = 0};
+
+	bed_open(&w.bed);
+	for (unsigned k = 0; k < 2; k++)
+		w.pair[k] =
+			(struct honest){.client = &w.bed.c[k], .peer = &w.pair[1 - k]};
+	qpn_note(&w, w.bed.c[HOSTILE].qpn);
+	for (unsigned i = 0; i < STEPS && in.left != 0; i++)
+		step(&w, &in);
+	finish(&w);
+	bed_close(&w.bed);
+	return 0;
+}
