@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A daemon with a port: whose it is, and what still leaves by it at the end. */
+#include <pthread.h>
+
+#include "bed.h"
+
+#include "base/alloc.h"
+#include "mem/sge.h"
+#include "wire/build.h"
+#include "wire/icrc.h"
+#include "wire/psn.h"
+#include "../../lib/fake_port.h"
+
+#define GROUP "239.1.2.3"
+#define POSTED 200 /* more than the port's stage holds */
+
+static struct rocade_daemon_port *
+port_make(struct fake_port *fake, uint32_t mtu)
+{
+	struct rocade_daemon_port *port = alloc_get(&alloc_plain, "port", sizeof(*port));
+
+	assert_non_null(port);
+	fake_init(fake, 1, 9);
+	port->port = fake->port;
+	port->mtu = mtu;
+	return port;
+}
+
+static void
+one_that_is_not_taken_is_the_callers(void **state)
+{
+	struct fake_port fake;
+	struct rocade_daemon_conf c = {.size = sizeof(c),
+		.socket = "/nonexistent/socket",
+		.addresses = "192.0.2.1/24",
+		.port = port_make(&fake, 1500)};
+	struct rocade_daemon *d;
+
+	(void)state;
+	assert_int_equal(rocade_daemon_create(&c, &d), ENOENT);
+	assert_false(fake.closed);
+	rocade_daemon_close_port(c.port);
+	fake_fini(&fake);
+}
+
+static void
+the_device_is_the_ports(void **state)
+{
+	struct fake_port fake;
+	struct bed_client c;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.port = port_make(&fake, 1500)});
+	assert_int_equal(bed_attach(&b, &c), 0);
+	assert_int_equal(c.reply.device.mtu, 1500);
+	assert_int_equal(c.reply.device.local, 0);
+	assert_memory_equal(c.reply.device.net.mac, fake.port.mac, 6);
+	assert_int_equal(c.region.head->link_down, 0);
+	bed_detach(&b, &c);
+	bed_close(&b);
+	fake_fini(&fake);
+}
+
+/* A datagram from qpn to the group. */
+static uint16_t
+datagram_build(const struct bed_client *c, uint32_t qpn, uint8_t *to)
+{
+	struct path_addr addr = {.udp_sport = 0xC000, .hop_limit = 64};
+	struct bth_fields bth = {.dest_qpn = 0xFFFFFF,
+		.pkey = PKEY_DEFAULT,
+		.opcode = OPCODE_UD_SEND_ONLY};
+	struct pkt pkt = {.data = to, .room = (uint16_t)c->reply.geom.buf_size};
+	struct path_hdr hdr;
+	uint8_t *ext;
+
+	memcpy(addr.src_gid, c->reply.device.net.addr[0].gid, 16);
+	assert_int_equal(gid_parse(GROUP, addr.dst_gid, NULL), 0);
+	path_hdr_init(&hdr, &addr);
+	ext = frame_begin(&hdr, &pkt, &bth, 0);
+	memset(ext, 0, op_rows[bth.opcode].ext_len);
+	be24_put(((struct deth *)ext)->src_qpn, qpn);
+	frame_end(&pkt, 0, frame_crc(&hdr, &pkt));
+	return pkt.len;
+}
+
+static void
+what_is_posted_leaves_at_the_end(void **state)
+{
+	struct rocade_daemon_conf conf = {.client_ring = 256};
+	struct sw_request req = {.type = SW_QPN_TAKE};
+	unsigned datagrams = 0, reports = 0;
+	struct sw_reply reply;
+	struct fake_port fake;
+	struct bed_client c;
+	struct ring_prod tx;
+	struct pkt frame;
+	struct bed b;
+	uint32_t qpn;
+
+	(void)state;
+	conf.port = port_make(&fake, 1500);
+	fake.q[0].tx_take = 8; /* of a burst: so it takes a while */
+	bed_open(&b, conf);
+	assert_int_equal(bed_attach(&b, &c), 0);
+	assert_true(bed_ask(&b, c.fd, &req, &reply, NULL));
+	qpn = reply.qpn;
+	req = (struct sw_request){.type = SW_GROUP_JOIN, .qpn = qpn};
+	assert_int_equal(gid_parse(GROUP, req.dgid, NULL), 0);
+	assert_true(bed_ask(&b, c.fd, &req, &reply, NULL));
+	assert_int_equal(reply.error, 0);
+	ring_prod_init(&tx, &c.region.head->tx, c.region.tx_desc, c.region.geom.tx_slots);
+	for (uint32_t i = 0; i < POSTED; i++) {
+		struct ring_desc desc = {.buf = i, .qpn = qpn};
+
+		desc.len = datagram_build(&c, qpn, region_tx_buf(&c.region, i));
+		ring_put(&tx, &desc);
+	}
+	ring_publish(&tx);
+	/* The client lives on, and the daemon ends. */
+	rocade_daemon_destroy(b.d);
+	assert_true(fake.closed);
+	while (fake_sent(&fake, &frame)) {
+		datagrams += frame.data[0] == 0x01 && frame.data[23] == 17;
+		reports += frame.data[0] == 0x01 && frame.data[23] == 2;
+		free(frame.data);
+	}
+	assert_int_equal(datagrams, POSTED);
+	assert_in_range(
+		reports, 1, 2); /* joined; and left, if that was still to be said */
+	munmap(c.region.head, c.size);
+	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
+		close(c.fds[i]);
+	close(c.fd);
+	assert_int_equal(rmdir(b.dir), 0);
+	assert_int_equal(bed_fds(), b.fds);
+	fake_fini(&fake);
+}
+
+static void *
+serve(void *d)
+{
+	assert_int_equal(rocade_daemon_run(d), 0);
+	return NULL;
+}
+
+/* It polls the port, or sleeps a little at a time; and runs again when it was stopped. */
+static void
+runs_and_runs_again(void **state)
+{
+	struct rocade_daemon_conf c = {.addresses = "192.0.2.1/24"};
+	struct fake_port fake;
+	pthread_t thread;
+	struct bed b;
+
+	(void)state;
+	c.port = port_make(&fake, 1500);
+	bed_open(&b, c);
+	for (unsigned i = 0; i < 3; i++) {
+		struct pkt in = {.data = (uint8_t[64]){0xff}, .len = 64};
+
+		c.size = sizeof(c);
+		c.sleep_us = i * 500;
+		assert_int_equal(rocade_daemon_change(b.d, &c), 0);
+		assert_int_equal(pthread_create(&thread, NULL, serve, b.d), 0);
+		assert_true(fake_arrive(&fake, 0, &in));
+		while (__atomic_load_n(&b.d->up->stats.rx_packets, __ATOMIC_RELAXED) <= i)
+			usleep(100);
+		rocade_daemon_stop(b.d);
+		pthread_join(thread, NULL);
+	}
+	bed_close(&b);
+	fake_fini(&fake);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_that_is_not_taken_is_the_callers),
+		cmocka_unit_test(the_device_is_the_ports),
+		cmocka_unit_test(what_is_posted_leaves_at_the_end),
+		cmocka_unit_test(runs_and_runs_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
