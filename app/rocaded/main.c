@@ -233,6 +233,8 @@ start(struct command *c, struct settings *s)
 			rocade_daemon_close_port(s->conf.port);
 		return EXIT_FAILURE;
 	}
+	if (!s->local)
+		telemetry_start(rocade_daemon_socket(serving));
 	rc = serve(c, s);
 	rocade_daemon_destroy(serving);
 	if (!s->local)

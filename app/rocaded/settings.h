@@ -90,4 +90,9 @@ port_open(const struct settings *s, int argc, char **argv,
 void
 eal_end(void);
 
+/* telemetry.c: what `dpdk-telemetry.py` can ask for, once EAL runs and the daemon listens there.
+ */
+void
+telemetry_start(const char *socket);
+
 #endif

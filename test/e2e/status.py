@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""rocade-status: what it says of a daemon and its clients is so."""
+"""rocade-status, and DPDK's telemetry: what they say of a daemon and its clients is so."""
 
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from daemon import BUILD, STATUS_PROGRAM, Daemon  # noqa: E402
-from tap import case, run  # noqa: E402
+from tap import case, run, skip  # noqa: E402
 
 FLOW = os.path.join(os.path.abspath(BUILD), "test/e2e/flow")
 
@@ -123,5 +124,51 @@ def errors():
              wrong.stderr)
 
 
+def telemetry():
+    if os.getuid() != 0:
+        skip("telemetry", "needs root")
+        return
+    prefix = "rocade%d" % os.getpid()
+    cpu = min(os.sched_getaffinity(0))
+    eal = ["--no-huge", "-m", "128", "--no-pci", "--vdev", "net_null0", "--lcores", "0@%d" % cpu,
+           "--file-prefix", prefix]
+    with Daemon("--port", "net_null0", "--mtu", "4180", "--address", "192.0.2.1/24", "--sleep-us",
+                "500", eal=eal) as daemon, socket.socket(
+                    socket.AF_UNIX, socket.SOCK_SEQPACKET) as talk:
+        talk.settimeout(60)
+        talk.connect("/var/run/dpdk/%s/dpdk_telemetry.v2" % prefix)
+        talk.recv(4096)
+
+        def ask(what):
+            talk.send(what.encode())
+            return list(json.loads(talk.recv(65536)).values())[0]
+        idle = flow(daemon, "idle")
+        number = client_of(daemon, idle)["id"]
+        device = ask("/rocade/devices")["rocade0"]
+        case("telemetry: the device", device["mtu"] == 4180 and device["local"] == 0 and
+             "192.0.2.1" in device["addresses"] and
+             device["qpn_count"] == device["qpns_free"] + 1, str(device))
+        case("telemetry: the clients", ask("/rocade/clients") == [number])
+        client = ask("/rocade/client,%d" % number)
+        case("telemetry: a client", client["pid"] == idle.pid and client["name"] == "flow" and
+             client["answered"] == 1 and client["engine"]["drop_icrc"] == 0 and
+             client["srq_count"] == 1, str(client))
+        srqs = list(ask("/rocade/srqs,%d" % number).values())
+        case("telemetry: its SRQs", len(srqs) == 1 and srqs[0]["fill"] == 10 and
+             srqs[0]["limit"] == 5, str(srqs))
+        qps = list(ask("/rocade/qps,%d" % number).values())
+        case("telemetry: its QPs", len(qps) == 1 and qps[0]["state"] == "RTS", str(qps))
+        many = flow(daemon, "many", "100")
+        number = client_of(daemon, many)["id"]
+        numbers = [set(ask("/rocade/qps,%d,%d" % (number, first))) for first in (0, 40, 80, 120)]
+        case("telemetry: many QPs, 40 at a time", [len(n) for n in numbers] == [40, 40, 21, 0] and
+             len(set.union(*numbers)) == 101, str(numbers))
+        case("telemetry: nobody of that number", ask("/rocade/client,4711") is None and
+             ask("/rocade/qps") is None and ask("/rocade/srqs,x") is None)
+        many.kill()
+        many.communicate()
+        end(idle)
+
+
 if __name__ == "__main__":
-    run(objects, traffic, errors)
+    run(objects, traffic, errors, telemetry)
