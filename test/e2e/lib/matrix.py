@@ -125,8 +125,8 @@ def all_row(verb, kind, service, option):
         least *= 16
     if "-b" in words:
         least *= 2
-    if service == "UD" and "--use-srq" in words:
-        args += " -r 4096"  # or the receives run out, and a datagram without one is lost
+    if service in ("UC", "UD") and "--use-srq" in words:
+        args += " -t 8"  # or the receives run out, and without one a message is lost
     return row("perftest, many options", "ib_%s_%s" % (verb, kind), (args + " " + option).strip(),
                least)
 
