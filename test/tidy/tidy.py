@@ -12,7 +12,8 @@ import subprocess
 import sys
 
 SPDX = "SPDX-License-Identifier: BSD-3-Clause"
-LAYERS = ["base", "wire", "mem", "queue", "qp", "port", "engine", "cm", "switch", "verbs"]
+LAYERS = ["base", "wire", "mem", "queue", "qp", "port", "engine", "cm", "ucm", "switch",
+          "verbs"]
 # Beyond the order of the layers: a port knows nothing of QPs.
 LAYER_DENY = {"port": {"queue", "qp"}}
 MAX_FILE_LINES = 500

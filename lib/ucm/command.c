@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A command: found, measured, served. */
+#include <errno.h>
+#include <string.h>
+
+#include "ucm/internal.h"
+
+struct command {
+	int (*serve)(struct ucm_call *call);
+	uint16_t in_len, in_least, out_len;
+};
+
+static const struct command commands[] = {
+#define UCM(name, handler, in, least, out)                                               \
+	[RDMA_USER_CM_CMD_##name] = {ucm_do_##handler, sizeof(in), least, sizeof(out)},
+#define UCM_SILENT(name, handler, in, least)                                             \
+	[RDMA_USER_CM_CMD_##name] = {ucm_do_##handler, sizeof(in), least, 0},
+#include "ucm/commands.def"
+};
+
+int
+ucm_command(struct ucm_session *session, uint32_t channel, uint32_t cmd, const void *in,
+	size_t in_len, void *out, struct ucm_result *result, uint64_t now)
+{
+	uint64_t bytes[UCM_MAX / sizeof(uint64_t)] = {0}, reply[RTE_DIM(bytes)] = {0};
+	struct ucm_call call = {.ucm = session->ucm,
+		.session = session,
+		.channel = ucm_table_find(&session->channels, channel),
+		.in = bytes,
+		.in_len = in_len,
+		.out = reply,
+		.now = now};
+	int rc;
+
+	*result = (struct ucm_result){.out_len = 0};
+	if (call.channel == NULL)
+		return -EBADF;
+	if (cmd >= RTE_DIM(commands) || commands[cmd].serve == NULL)
+		return -ENOSYS;
+	if (in_len < commands[cmd].in_least)
+		return -EINVAL;
+	memcpy(bytes, in, RTE_MIN(in_len, (size_t)commands[cmd].in_len));
+	rc = commands[cmd].serve(&call);
+	ucm_pump(session->ucm, now);
+	if (rc == 0)
+		result->out_len = commands[cmd].out_len;
+	memcpy(out, reply, result->out_len);
+	result->wakes = call.channel->wakes;
+	result->pending = !TAILQ_EMPTY(&call.channel->events);
+	return rc;
+}

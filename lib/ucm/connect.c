@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a program asks of a connection. */
+#include <errno.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "ucm/internal.h"
+
+#define BACKLOG_MAX 1024
+
+static enum cm_transport
+transport_of(const struct ucm_id *id)
+{
+	switch (id->qp_type) {
+	case IBV_QPT_UC:
+		return CM_UC;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return CM_XRC;
+	default:
+		return CM_RC;
+	}
+}
+
+/* -EINVAL: the QP is another's. */
+static int
+qp_read(const struct ucm_call *call, struct ucm_id *id,
+	const struct rdma_ucm_conn_param *p)
+{
+	const struct ucm_conf *conf = &call->ucm->conf;
+
+	if (!conf->ops.owns_qpn(call->session->owner, p->qp_num))
+		return -EINVAL;
+	id->local = (struct cm_qp){
+		.qpn = p->qp_num,
+		.psn = id->psn,
+		.responder_resources = p->responder_resources,
+		.initiator_depth = p->initiator_depth,
+		.rnr_retry = p->rnr_retry_count & 7,
+		.srq = p->srq != 0,
+		.flow_control = p->flow_control != 0,
+		.retry_count = p->retry_count & 7,
+		.path_mtu = conf->path_mtu,
+		.transport = transport_of(id),
+	};
+	return 0;
+}
+
+int
+ucm_do_connect(struct ucm_call *call)
+{
+	const struct rdma_ucm_connect *cmd = call->in;
+	const struct rdma_ucm_conn_param *p = &cmd->conn_param;
+	struct ucm_id *id = ucm_id_find(call, cmd->id);
+	struct cm_request req = {
+		.private = p->private_data, .private_len = p->private_data_len};
+	int rc = 0;
+
+	if (id == NULL)
+		return -ENOENT;
+	if (id->state != UCM_ROUTE)
+		return -EINVAL;
+	if (!ucm_id_is_ud(id))
+		rc = qp_read(call, id, p);
+	if (rc != 0)
+		return rc;
+	memcpy(req.path.sgid, id->src.gid, 16);
+	memcpy(req.path.dgid, id->dst.gid, 16);
+	req.service_id = ucm_service_id(id->ps, ucm_addr_port(&id->dst));
+	req.sport = id->port;
+	req.qp = id->local;
+	rc = ucm_id_is_ud(id)
+		     ? cm_sidr_request(call->ucm->cm, &req, id, call->now, &id->conn)
+		     : cm_connect(call->ucm->cm, &req, id, call->now, &id->conn);
+	if (rc != 0)
+		return rc == -ENOSPC ? -ENOMEM : rc;
+	id->path_mtu = id->local.path_mtu;
+	id->state = UCM_CONNECT;
+	return 0;
+}
+
+int
+ucm_do_listen(struct ucm_call *call)
+{
+	const struct rdma_ucm_listen *cmd = call->in;
+	struct ucm_id *id = ucm_id_find(call, cmd->id);
+	uint32_t backlog = cmd->backlog;
+	struct ucm_addr any;
+	int rc;
+
+	if (id == NULL)
+		return -ENOENT;
+	if (id->state != UCM_IDLE && id->state != UCM_BOUND)
+		return -EINVAL;
+	if (id->state == UCM_IDLE) {
+		ucm_addr_make(&any, (const uint8_t[16]){[10] = 0xff, 0xff}, 0);
+		any.any = true;
+		memset(any.gid, 0, sizeof(any.gid));
+		rc = ucm_bind(call->ucm, id, &any);
+		if (rc != 0)
+			return rc;
+		id->state = UCM_BOUND;
+	}
+	if (backlog == 0 || backlog > BACKLOG_MAX)
+		backlog = BACKLOG_MAX;
+	rc = cm_listen(call->ucm->cm, ucm_service_id(id->ps, id->port),
+		id->src.any ? NULL : id->src.gid, backlog, id, &id->listener);
+	if (rc != 0)
+		return rc == -ENOSPC ? -ENOMEM : rc;
+	id->state = UCM_LISTEN;
+	return 0;
+}
+
+/* The passive side answers. */
+static int
+answer(struct ucm_call *call, struct ucm_id *id, const struct rdma_ucm_accept *cmd)
+{
+	const struct rdma_ucm_conn_param *p = &cmd->conn_param;
+	int rc;
+
+	if (ucm_id_is_ud(id)) {
+		if (!call->ucm->conf.ops.owns_qpn(call->session->owner, p->qp_num))
+			return -EINVAL;
+		rc = cm_sidr_reply(id->conn, CM_SIDR_VALID, p->qp_num,
+			p->qkey != 0 ? p->qkey : UCM_QKEY, p->private_data,
+			p->private_data_len, call->now);
+	} else {
+		rc = qp_read(call, id, p);
+		if (rc == 0)
+			rc = cm_accept(id->conn, &id->local, p->private_data,
+				p->private_data_len, call->now);
+	}
+	if (rc != 0)
+		return rc;
+	id->uid = cmd->uid;
+	id->accepted = true;
+	return 0;
+}
+
+/* Without parameters it is the active side, whose QP is ready now. */
+int
+ucm_do_accept(struct ucm_call *call)
+{
+	const struct rdma_ucm_accept *cmd = call->in;
+	struct ucm_id *id = ucm_id_find(call, cmd->id);
+	int rc;
+
+	if (id == NULL)
+		return -ENOENT;
+	if (id->state != UCM_CONNECT || id->conn == NULL)
+		return -EINVAL;
+	rc = cmd->conn_param.valid ? answer(call, id, cmd)
+				   : cm_confirm(id->conn, NULL, 0, call->now);
+	if (rc == 0)
+		id->state = UCM_ACCEPTED;
+	return rc;
+}
+
+int
+ucm_do_reject(struct ucm_call *call)
+{
+	const struct rdma_ucm_reject *cmd = call->in;
+	struct ucm_id *id = ucm_id_find(call, cmd->id);
+
+	if (id == NULL)
+		return -ENOENT;
+	if (id->state != UCM_CONNECT || id->conn == NULL)
+		return -EINVAL;
+	if (ucm_id_is_ud(id))
+		return cm_sidr_reply(id->conn, CM_SIDR_REJECTED, 0, 0, cmd->private_data,
+			cmd->private_data_len, call->now);
+	return cm_reject(id->conn, cmd->reason != 0 ? cmd->reason : CM_REJ_CONSUMER,
+		cmd->private_data, cmd->private_data_len, call->now);
+}
+
+int
+ucm_do_disconnect(struct ucm_call *call)
+{
+	const struct rdma_ucm_disconnect *cmd = call->in;
+	struct ucm_id *id = ucm_id_find(call, cmd->id);
+
+	if (id == NULL)
+		return -ENOENT;
+	if (id->conn == NULL || ucm_id_is_ud(id))
+		return -EINVAL;
+	/* The peer may have been faster: that is no error. */
+	(void)cm_disconnect(id->conn, NULL, 0, call->now);
+	return 0;
+}
+
+/* An event of the QP's that its program saw. */
+int
+ucm_do_notify(struct ucm_call *call)
+{
+	const struct rdma_ucm_notify *cmd = call->in;
+	struct ucm_id *id = ucm_id_find(call, cmd->id);
+
+	if (id == NULL)
+		return -ENOENT;
+	if (id->conn == NULL)
+		return -EINVAL;
+	if (cmd->event == IBV_EVENT_COMM_EST)
+		(void)cm_established(id->conn, call->now);
+	return 0;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the connection manager has to say becomes events of ids. */
+#include <errno.h>
+#include <string.h>
+
+#include "ucm/internal.h"
+
+static void
+conn_fill(struct rdma_ucm_conn_param *p, const struct cm_event *event)
+{
+	size_t len = RTE_MIN(event->private_len, (size_t)UINT8_MAX);
+
+	p->qp_num = event->qp.qpn;
+	p->responder_resources = event->qp.responder_resources;
+	p->initiator_depth = event->qp.initiator_depth;
+	p->flow_control = event->qp.flow_control;
+	p->retry_count = event->qp.retry_count;
+	p->rnr_retry_count = event->qp.rnr_retry;
+	p->srq = event->qp.srq;
+	if (len != 0)
+		memcpy(p->private_data, event->private, len);
+	p->private_data_len = (uint8_t)len;
+}
+
+static void
+ud_fill(const struct ucm_id *id, struct rdma_ucm_ud_param *p,
+	const struct cm_event *event)
+{
+	size_t len = RTE_MIN(event->private_len, (size_t)UINT8_MAX);
+
+	if (event->type == CM_EVENT_SIDR_REPLY) {
+		p->qp_num = event->qp.qpn;
+		p->qkey = event->qkey;
+		ucm_ah_fill(id, &p->ah_attr);
+	}
+	if (len != 0)
+		memcpy(p->private_data, event->private, len);
+	p->private_data_len = (uint8_t)len;
+}
+
+static void
+raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_event *event,
+	int status)
+{
+	struct ucm_event *e;
+
+	/* Its program does not know it yet, and will find out when it accepts. */
+	if (!id->accepted)
+		return;
+	e = ucm_event_new(id, type, status);
+	if (e == NULL)
+		return;
+	if (ucm_id_is_ud(id))
+		ud_fill(id, &e->resp.param.ud, event);
+	else
+		conn_fill(&e->resp.param.conn, event);
+	ucm_event_put(e);
+}
+
+/* The new id of a request to a listener; NULL: there is no room for it. */
+static struct ucm_id *
+request_id(struct ucm_id *listener, const struct cm_event *event)
+{
+	struct ucm_id *id;
+
+	if (ucm_id_create(listener->channel, listener->ps, &id) != 0)
+		return NULL;
+	ucm_addr_make(&id->src, event->path.sgid, listener->port);
+	ucm_addr_make(&id->dst, event->path.dgid, event->sport);
+	id->on_device = true;
+	id->port = listener->port;
+	id->tos = listener->tos;
+	id->ack_timeout = listener->ack_timeout;
+	id->qp_type = listener->qp_type;
+	id->remote = event->qp;
+	id->path_mtu = RTE_MIN(
+		event->qp.path_mtu, listener->channel->session->ucm->conf.path_mtu);
+	id->has_remote = true;
+	id->state = UCM_CONNECT;
+	return id;
+}
+
+static void
+on_request(struct ucm_id *listener, const struct cm_event *event, uint64_t now)
+{
+	struct ucm_id *id = request_id(listener, event);
+	struct ucm_event *e =
+		id != NULL ? ucm_event_new(listener, UCM_EVENT_CONNECT_REQUEST, 0) : NULL;
+
+	if (e == NULL) {
+		if (event->type == CM_EVENT_REQUEST)
+			(void)cm_reject(event->conn, CM_REJ_NO_RESOURCES, NULL, 0, now);
+		cm_release(event->conn, now);
+		if (id != NULL)
+			ucm_id_destroy(id, now);
+		return;
+	}
+	id->conn = event->conn;
+	cm_set_user(event->conn, id);
+	e->fresh = id;
+	e->resp.id = id->number;
+	if (event->type == CM_EVENT_REQUEST)
+		conn_fill(&e->resp.param.conn, event);
+	else
+		ud_fill(id, &e->resp.param.ud, event);
+	ucm_event_put(e);
+}
+
+static void
+on_reply(struct ucm_id *id, const struct cm_event *event)
+{
+	id->remote = event->qp;
+	id->has_remote = true;
+	raise(id, UCM_EVENT_CONNECT_RESPONSE, event, 0);
+}
+
+static void
+on_event(const struct cm_event *event, uint64_t now)
+{
+	struct ucm_id *id = event->user;
+
+	switch (event->type) {
+	case CM_EVENT_REQUEST:
+	case CM_EVENT_SIDR_REQUEST:
+		on_request(id, event, now);
+		break;
+	case CM_EVENT_REPLY:
+		on_reply(id, event);
+		break;
+	case CM_EVENT_ESTABLISHED:
+		raise(id, UCM_EVENT_ESTABLISHED, event, 0);
+		break;
+	case CM_EVENT_REJECTED:
+		raise(id, UCM_EVENT_REJECTED, event, event->status);
+		break;
+	case CM_EVENT_UNREACHABLE:
+		raise(id, UCM_EVENT_UNREACHABLE, event, -ETIMEDOUT);
+		break;
+	case CM_EVENT_DISCONNECTED:
+		raise(id, UCM_EVENT_DISCONNECTED, event, 0);
+		break;
+	case CM_EVENT_SIDR_REPLY:
+		raise(id,
+			event->status == CM_SIDR_VALID ? UCM_EVENT_ESTABLISHED
+						       : UCM_EVENT_UNREACHABLE,
+			event, event->status);
+		break;
+	case CM_EVENT_GONE:
+		raise(id, UCM_EVENT_TIMEWAIT_EXIT, event, 0);
+		break;
+	case CM_EVENT_COUNT:
+		break;
+	}
+}
+
+/* To ourselves it does not leave this machine. */
+static void
+message_send(
+	struct ucm *ucm, const struct mad *mad, const struct cm_path *path, uint64_t now)
+{
+	struct cm_path back;
+
+	if (!ucm_is_ours(ucm, path->dgid)) {
+		if (ucm->conf.ops.send != NULL)
+			(void)ucm->conf.ops.send(ucm->conf.ops.arg, mad, path);
+		return;
+	}
+	memcpy(back.sgid, path->dgid, 16);
+	memcpy(back.dgid, path->sgid, 16);
+	(void)cm_rx(ucm->cm, (const uint8_t *)mad, sizeof(*mad), &back, now);
+}
+
+void
+ucm_pump(struct ucm *ucm, uint64_t now)
+{
+	struct cm_event event;
+	struct cm_path path;
+	struct mad mad;
+	bool moved;
+
+	do {
+		moved = false;
+		while (cm_tx(ucm->cm, &mad, &path)) {
+			message_send(ucm, &mad, &path, now);
+			moved = true;
+		}
+		while (cm_next_event(ucm->cm, &event)) {
+			on_event(&event, now);
+			moved = true;
+		}
+	} while (moved);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/alloc.h"
+#include "ucm/internal.h"
+
+int
+ucm_table_init(struct ucm_table *t, uint32_t size)
+{
+	t->slots = alloc_get(&alloc_plain, "rdma_cm table", size * sizeof(void *));
+	t->size = size;
+	return t->slots != NULL ? 0 : -ENOMEM;
+}
+
+void
+ucm_table_fini(struct ucm_table *t)
+{
+	assert(t->used == 0);
+	alloc_put(&alloc_plain, t->slots, t->size * sizeof(void *));
+	t->slots = NULL;
+}
+
+int
+ucm_table_add(struct ucm_table *t, void *what, uint32_t *number)
+{
+	if (t->used == t->size)
+		return -ENOSPC;
+	while (t->slots[t->next] != NULL)
+		t->next = (t->next + 1) % t->size;
+	t->slots[t->next] = what;
+	t->used++;
+	*number = t->next + 1;
+	t->next = (t->next + 1) % t->size;
+	return 0;
+}
+
+void *
+ucm_table_find(const struct ucm_table *t, uint32_t number)
+{
+	return number - 1 < t->size ? t->slots[number - 1] : NULL;
+}
+
+void
+ucm_table_remove(struct ucm_table *t, uint32_t number)
+{
+	t->slots[number - 1] = NULL;
+	t->used--;
+}
+
+int
+ucm_id_create(struct ucm_channel *channel, uint16_t ps, struct ucm_id **out)
+{
+	struct ucm_session *session = channel->session;
+	struct ucm_id *id = alloc_get(&alloc_plain, "rdma_cm id", sizeof(*id));
+	int rc;
+
+	if (id == NULL)
+		return -ENOMEM;
+	rc = ucm_table_add(&session->ids, id, &id->number);
+	if (rc != 0) {
+		alloc_put(&alloc_plain, id, sizeof(*id));
+		return rc;
+	}
+	id->channel = channel;
+	id->ps = ps;
+	id->qp_type = ps == RDMA_PS_TCP ? IBV_QPT_RC : IBV_QPT_UD;
+	id->psn = (uint32_t)ucm_rand(session->ucm) & 0xFFFFFF;
+	LIST_INIT(&id->mcasts);
+	LIST_INSERT_HEAD(&channel->ids, id, link);
+	session->ucm->id_count++;
+	*out = id;
+	return 0;
+}
+
+static void
+id_free(struct ucm_id *id)
+{
+	struct ucm_session *session = id->channel->session;
+
+	LIST_REMOVE(id, link);
+	ucm_table_remove(&session->ids, id->number);
+	session->ucm->id_count--;
+	alloc_put(&alloc_plain, id, sizeof(*id));
+}
+
+void
+ucm_id_destroy(struct ucm_id *id, uint64_t now)
+{
+	struct ucm_id *mcast;
+
+	while ((mcast = LIST_FIRST(&id->mcasts)) != NULL)
+		ucm_id_destroy(mcast, now);
+	if (id->state == UCM_MCAST)
+		LIST_REMOVE(id, mcast_link);
+	/* Before the requests that wait for it: no other comes then. */
+	if (id->listener != NULL)
+		cm_unlisten(id->listener, now);
+	id->listener = NULL;
+	ucm_events_purge(id, now);
+	if (id->conn != NULL)
+		cm_release(id->conn, now);
+	ucm_unbind(id);
+	id_free(id);
+}
+
+struct ucm_id *
+ucm_id_find(const struct ucm_call *call, uint32_t number)
+{
+	struct ucm_id *id = ucm_table_find(&call->session->ids, number);
+	bool good = id != NULL && id->channel == call->channel &&
+		    id->state != UCM_MCAST && id->seen;
+
+	return good ? id : NULL;
+}
+
+bool
+ucm_id_is_ud(const struct ucm_id *id)
+{
+	return id->ps != RDMA_PS_TCP;
+}
+
+int
+ucm_do_create_id(struct ucm_call *call)
+{
+	const struct rdma_ucm_create_id *cmd = call->in;
+	struct rdma_ucm_create_id_resp *resp = call->out;
+	struct ucm_id *id;
+	int rc;
+
+	if (cmd->ps != RDMA_PS_TCP && cmd->ps != RDMA_PS_UDP)
+		return -EPROTONOSUPPORT;
+	rc = ucm_id_create(call->channel, cmd->ps, &id);
+	if (rc != 0)
+		return rc;
+	id->uid = cmd->uid;
+	id->seen = id->accepted = true;
+	/* The type of the QP is told by newer libraries. */
+	if (cmd->qp_type != 0 && cmd->ps == RDMA_PS_TCP)
+		id->qp_type = cmd->qp_type;
+	resp->id = id->number;
+	return 0;
+}
+
+int
+ucm_do_destroy_id(struct ucm_call *call)
+{
+	const struct rdma_ucm_destroy_id *cmd = call->in;
+	struct rdma_ucm_destroy_id_resp *resp = call->out;
+	struct ucm_id *id = ucm_id_find(call, cmd->id);
+
+	if (id == NULL)
+		return -ENOENT;
+	resp->events_reported = id->events_reported;
+	ucm_id_destroy(id, call->now);
+	return 0;
+}
+
+/* From another channel of the process's to this one. */
+int
+ucm_do_migrate_id(struct ucm_call *call)
+{
+	const struct rdma_ucm_migrate_id *cmd = call->in;
+	struct rdma_ucm_migrate_resp *resp = call->out;
+	struct ucm_channel *from = ucm_table_find(&call->session->channels, cmd->fd);
+	struct ucm_id *id = ucm_table_find(&call->session->ids, cmd->id), *mcast;
+
+	if (from == NULL)
+		return -EBADF;
+	if (id == NULL || id->channel != from || id->state == UCM_MCAST || !id->seen)
+		return -ENOENT;
+	resp->events_reported = id->events_reported;
+	LIST_FOREACH(mcast, &id->mcasts, mcast_link)
+	ucm_events_migrate(mcast, call->channel);
+	ucm_events_migrate(id, call->channel);
+	return 0;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups: joining gives the program what it needs to attach its QP and to send there. It
+ * is the QP's attaching that the network hears of.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "ucm/internal.h"
+
+#define QPN_MULTICAST 0xFFFFFF
+
+static int
+join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *group, uint64_t uid)
+{
+	struct rdma_ucm_create_id_resp *resp = call->out;
+	struct ucm_event *event;
+	struct ucm_id *mcast;
+	int rc = ucm_id_create(id->channel, id->ps, &mcast);
+
+	if (rc != 0)
+		return rc;
+	mcast->state = UCM_MCAST;
+	mcast->member = id;
+	mcast->uid = uid;
+	mcast->src = id->src;
+	mcast->dst = *group;
+	mcast->tos = id->tos;
+	LIST_INSERT_HEAD(&id->mcasts, mcast, mcast_link);
+	event = ucm_event_new(mcast, UCM_EVENT_MULTICAST_JOIN, 0);
+	if (event == NULL) {
+		ucm_id_destroy(mcast, call->now);
+		return -ENOMEM;
+	}
+	event->resp.param.ud.qp_num = QPN_MULTICAST;
+	event->resp.param.ud.qkey = UCM_QKEY;
+	ucm_ah_fill(mcast, &event->resp.param.ud.ah_attr);
+	ucm_event_put(event);
+	resp->id = mcast->number;
+	return 0;
+}
+
+static int
+join_read(
+	struct ucm_call *call, uint32_t number, const void *sa, size_t len, uint64_t uid)
+{
+	struct ucm_id *id = ucm_id_find(call, number);
+	const struct ucm_id *other;
+	struct ucm_addr group;
+	int rc;
+
+	if (id == NULL)
+		return -ENOENT;
+	rc = ucm_addr_read(call->ucm, sa, len, &group);
+	if (rc != 0)
+		return rc;
+	if (!id->on_device || !ucm_id_is_ud(id) || !gid_is_multicast(group.gid) ||
+		gid_is_ipv4(group.gid) != gid_is_ipv4(id->src.gid))
+		return -EINVAL;
+	LIST_FOREACH(other, &id->mcasts, mcast_link)
+	{
+		if (memcmp(other->dst.gid, group.gid, 16) == 0)
+			return -EADDRINUSE;
+	}
+	return join(call, id, &group, uid);
+}
+
+int
+ucm_do_join_ip_mcast(struct ucm_call *call)
+{
+	const struct rdma_ucm_join_ip_mcast *cmd = call->in;
+
+	return join_read(call, cmd->id, &cmd->addr, sizeof(cmd->addr), cmd->uid);
+}
+
+int
+ucm_do_join_mcast(struct ucm_call *call)
+{
+	const struct rdma_ucm_join_mcast *cmd = call->in;
+
+	if (cmd->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
+		return -EINVAL;
+	return join_read(call, cmd->id, &cmd->addr,
+		RTE_MIN((size_t)cmd->addr_size, sizeof(cmd->addr)), cmd->uid);
+}
+
+int
+ucm_do_leave_mcast(struct ucm_call *call)
+{
+	const struct rdma_ucm_destroy_id *cmd = call->in;
+	struct rdma_ucm_destroy_id_resp *resp = call->out;
+	struct ucm_id *mcast = ucm_table_find(&call->session->ids, cmd->id);
+
+	if (mcast == NULL || mcast->channel != call->channel || mcast->state != UCM_MCAST)
+		return -ENOENT;
+	resp->events_reported = mcast->events_reported;
+	ucm_id_destroy(mcast, call->now);
+	return 0;
+}

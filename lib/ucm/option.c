@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "ucm/internal.h"
+
+static int
+byte_read(const struct ucm_set_option *cmd, uint8_t *out)
+{
+	if (cmd->head.optlen != sizeof(*out))
+		return -EINVAL;
+	*out = cmd->value[0];
+	return 0;
+}
+
+static int
+flag_read(const struct ucm_set_option *cmd, bool *out)
+{
+	int value;
+
+	if (cmd->head.optlen != sizeof(value))
+		return -EINVAL;
+	memcpy(&value, cmd->value, sizeof(value));
+	*out = value != 0;
+	return 0;
+}
+
+int
+ucm_do_set_option(struct ucm_call *call)
+{
+	const struct ucm_set_option *cmd = call->in;
+	struct ucm_id *id = ucm_id_find(call, cmd->head.id);
+	bool ignored;
+
+	if (id == NULL)
+		return -ENOENT;
+	if (cmd->head.optlen > UCM_OPTION_MAX ||
+		call->in_len < sizeof(cmd->head) + cmd->head.optlen)
+		return -EINVAL;
+	/* RDMA_OPTION_IB has a path record: paths here go by addresses. */
+	if (cmd->head.level != RDMA_OPTION_ID)
+		return -ENOSYS;
+	switch (cmd->head.optname) {
+	case RDMA_OPTION_ID_TOS:
+		return byte_read(cmd, &id->tos);
+	case RDMA_OPTION_ID_REUSEADDR:
+		return flag_read(cmd, &id->reuse);
+	case RDMA_OPTION_ID_AFONLY: /* a wildcard is one of both families */
+		return flag_read(cmd, &ignored);
+	case RDMA_OPTION_ID_ACK_TIMEOUT:
+		if (cmd->value[0] > 31)
+			return -EINVAL;
+		return byte_read(cmd, &id->ack_timeout);
+	default:
+		return -ENOSYS;
+	}
+}

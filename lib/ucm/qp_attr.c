@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* INIT_QP_ATTR: what a QP needs in its next state, from what both sides have said. */
+#include <errno.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "ucm/internal.h"
+
+#define HOP_LIMIT 64
+
+void
+ucm_ah_fill(const struct ucm_id *id, struct ib_uverbs_ah_attr *ah)
+{
+	const struct ucm *ucm = id->channel->session->ucm;
+
+	memset(ah, 0, sizeof(*ah));
+	memcpy(ah->grh.dgid, id->dst.gid, 16);
+	ah->grh.sgid_index = ucm_gid_index(ucm, id->src.gid);
+	ah->grh.hop_limit = HOP_LIMIT;
+	ah->grh.traffic_class = id->tos;
+	ah->is_global = 1;
+	ah->port_num = 1;
+}
+
+static int
+init_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
+{
+	attr->port_num = 1;
+	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	if (ucm_id_is_ud(id)) {
+		attr->qkey = UCM_QKEY;
+		attr->qp_attr_mask |= IBV_QP_QKEY;
+		return 0;
+	}
+	attr->qp_attr_mask |= IBV_QP_ACCESS_FLAGS;
+	if (id->conn != NULL)
+		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	if (id->conn != NULL && (id->local.responder_resources != 0 ||
+					id->remote.responder_resources != 0))
+		attr->qp_access_flags |=
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	return 0;
+}
+
+static int
+rtr_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
+{
+	attr->qp_attr_mask = IBV_QP_STATE;
+	if (ucm_id_is_ud(id))
+		return 0;
+	if (!id->has_remote)
+		return -EINVAL;
+	ucm_ah_fill(id, &attr->ah_attr);
+	attr->path_mtu = id->path_mtu;
+	attr->dest_qp_num = id->remote.qpn;
+	attr->rq_psn = id->remote.psn;
+	attr->qp_attr_mask |=
+		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (id->qp_type == IBV_QPT_UC)
+		return 0;
+	/* The program's own word, when it has accepted or asked: else what the peer will.
+	 */
+	attr->max_dest_rd_atomic = id->local.qpn != 0 ? id->local.responder_resources
+						      : id->remote.responder_resources;
+	attr->min_rnr_timer = 0;
+	attr->qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	return 0;
+}
+
+static int
+rts_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
+{
+	const struct ucm_conf *conf = &id->channel->session->ucm->conf;
+
+	attr->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	attr->sq_psn = id->psn;
+	if (ucm_id_is_ud(id))
+		return 0;
+	if (!id->has_remote)
+		return -EINVAL;
+	if (id->qp_type == IBV_QPT_UC)
+		return 0;
+	attr->timeout = id->ack_timeout != 0 ? id->ack_timeout : conf->cm.ack_timeout;
+	/* Who asks says how often it is tried; the other side does the same. */
+	attr->retry_cnt = id->local.qpn != 0 && id->local.retry_count != 0
+				  ? id->local.retry_count
+				  : id->remote.retry_count;
+	attr->rnr_retry = id->remote.rnr_retry;
+	attr->max_rd_atomic = id->local.qpn != 0 ? id->local.initiator_depth
+						 : id->remote.initiator_depth;
+	attr->qp_attr_mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			      IBV_QP_MAX_QP_RD_ATOMIC;
+	return 0;
+}
+
+int
+ucm_do_init_qp_attr(struct ucm_call *call)
+{
+	const struct rdma_ucm_init_qp_attr *cmd = call->in;
+	struct ib_uverbs_qp_attr *attr = call->out;
+	struct ucm_id *id = ucm_id_find(call, cmd->id);
+
+	if (id == NULL)
+		return -ENOENT;
+	if (!id->on_device)
+		return -EINVAL;
+	attr->qp_state = cmd->qp_state;
+	switch (cmd->qp_state) {
+	case IBV_QPS_INIT:
+		return init_fill(id, attr);
+	case IBV_QPS_RTR:
+		return rtr_fill(id, attr);
+	case IBV_QPS_RTS:
+		return rts_fill(id, attr);
+	default:
+		return -EINVAL;
+	}
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Addresses, ports, and who has them. */
+#include "bed.h"
+
+static int
+setup(void **state)
+{
+	(void)state;
+	bed_open(false);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+static void
+ports_are_one_owners(void **state)
+{
+	uint32_t a = bed_id(&bed.server, RDMA_PS_TCP),
+		 b = bed_id(&bed.client, RDMA_PS_TCP);
+	uint32_t c = bed_id(&bed.client, RDMA_PS_UDP),
+		 d = bed_id(&bed.client, RDMA_PS_TCP);
+
+	(void)state;
+	assert_int_equal(bed_bind(&bed.server, a, "192.0.2.1", 5000), 0);
+	assert_int_equal(bed_bind(&bed.client, b, "192.0.2.1", 5000), -EADDRINUSE);
+	assert_int_equal(bed_bind(&bed.client, b, NULL, 5000), -EADDRINUSE);
+	/* Another address, another port space: another port. */
+	assert_int_equal(bed_bind(&bed.client, b, "198.51.100.1", 5000), 0);
+	assert_int_equal(bed_bind(&bed.client, c, "192.0.2.1", 5000), 0);
+	/* Once. */
+	assert_int_equal(bed_bind(&bed.client, b, "198.51.100.1", 5001), -EINVAL);
+	assert_int_equal(bed_destroy(&bed.server, a, NULL), 0);
+	assert_int_equal(bed_bind(&bed.client, d, "192.0.2.1", 5000), 0);
+}
+
+static void
+ports_shared_by_consent(void **state)
+{
+	uint32_t a = bed_id(&bed.server, RDMA_PS_TCP),
+		 b = bed_id(&bed.client, RDMA_PS_TCP);
+	struct ucm_set_option option = {
+		.head = {.optname = RDMA_OPTION_ID_REUSEADDR, .optlen = 4}, .value = {1}};
+
+	(void)state;
+	option.head.id = a;
+	assert_int_equal(BED(&bed.server, SET_OPTION, &option, NULL), 0);
+	assert_int_equal(bed_bind(&bed.server, a, NULL, 5000), 0);
+	assert_int_equal(bed_bind(&bed.client, b, NULL, 5000), -EADDRINUSE);
+	option.head.id = b;
+	assert_int_equal(BED(&bed.client, SET_OPTION, &option, NULL), 0);
+	assert_int_equal(bed_bind(&bed.client, b, NULL, 5000), 0);
+	/* One of them listens; nobody joins it then. */
+	assert_int_equal(bed_listen(&bed.server, a, 1), 0);
+	assert_int_equal(bed_listen(&bed.client, b, 1), -EADDRINUSE);
+}
+
+static void
+addresses_are_ours(void **state)
+{
+	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	struct rdma_ucm_bind bind = {.id = id, .addr_size = sizeof(struct sockaddr_in6)};
+	struct sockaddr_in6 sa = bed_sa("192.0.2.1", 1);
+
+	(void)state;
+	assert_int_equal(bed_bind(&bed.client, id, "192.0.2.77", 0), -EADDRNOTAVAIL);
+	sa.sin6_family = 27; /* AF_IB: libraries ask so whether it is there */
+	memcpy(&bind.addr, &sa, sizeof(sa));
+	assert_int_equal(BED(&bed.client, BIND, &bind, NULL), -EAFNOSUPPORT);
+	sa = bed_sa("2001:db8::1", 9);
+	memcpy(&bind.addr, &sa, sizeof(sa));
+	assert_int_equal(BED(&bed.client, BIND, &bind, NULL), 0);
+}
+
+static void
+addresses_change(void **state)
+{
+	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	struct net_conf net = bed.ucm->conf.net;
+
+	(void)state;
+	assert_int_equal(gid_parse("192.0.2.77", net.addr[0].gid, NULL), 0);
+	ucm_set_net(bed.ucm, &net);
+	assert_int_equal(bed_bind(&bed.client, id, "192.0.2.1", 0), -EADDRNOTAVAIL);
+	assert_int_equal(bed_bind(&bed.client, id, "192.0.2.77", 0), 0);
+}
+
+static void
+resolving_finds_the_source(void **state)
+{
+	static const struct {
+		const char *dst, *src;
+	} rows[] = {{"192.0.2.1", "192.0.2.1"}, {"198.51.100.1", "198.51.100.1"},
+		{"2001:db8::1", "2001:db8::1"}, {"239.1.2.3", "192.0.2.1"},
+		{"ff15::1", "2001:db8::1"}};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		uint32_t id = bed_id(&bed.client, RDMA_PS_UDP);
+		struct rdma_ucm_query query = {.id = id};
+		struct rdma_ucm_query_route_resp route;
+		struct sockaddr_in6 want;
+
+		assert_int_equal(bed_resolve(&bed.client, id, rows[i].dst, 1), 0);
+		assert_int_equal(bed_resolve(&bed.client, id, rows[i].dst, 1), -EINVAL);
+		assert_int_equal(bed_event(&bed.client, UCM_EVENT_ADDR_RESOLVED).id, id);
+		assert_int_equal(BED(&bed.client, QUERY_ROUTE, &query, &route), 0);
+		want = bed_sa(rows[i].src, ntohs(route.src_addr.sin6_port));
+		assert_true(ntohs(want.sin6_port) >= 32768);
+		assert_memory_equal(&route.src_addr, &want, sizeof(want));
+		assert_int_equal(bed_destroy(&bed.client, id, NULL), 0);
+	}
+}
+
+static void
+this_machine_by_any_name(void **state)
+{
+	static const char *const names[] = {"127.0.0.1", "0.0.0.0", "::1"};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(names); i++) {
+		uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+
+		assert_int_equal(bed_resolve(&bed.client, id, names[i], 1), 0);
+		bed_event(&bed.client, UCM_EVENT_ADDR_RESOLVED);
+		assert_int_equal(bed_destroy(&bed.client, id, NULL), 0);
+	}
+}
+
+static void
+what_cannot_be_reached(void **state)
+{
+	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	struct rdma_ucm_resolve_ip cmd = {.id = id,
+		.src_addr = bed_sa("2001:db8::1", 0),
+		.dst_addr = bed_sa("192.0.2.1", 1)};
+	struct rdma_ucm_event_resp event;
+
+	(void)state;
+	assert_int_equal(bed_resolve(&bed.client, id, "203.0.113.9", 1), 0);
+	event = bed_event(&bed.client, UCM_EVENT_ADDR_ERROR);
+	assert_int_equal((int)event.status, -EHOSTUNREACH);
+	assert_int_equal(bed_route(&bed.client, id), -EINVAL);
+	/* Families do not mix. */
+	assert_int_equal(BED(&bed.client, RESOLVE_IP, &cmd, NULL), 0);
+	event = bed_event(&bed.client, UCM_EVENT_ADDR_ERROR);
+	assert_int_equal((int)event.status, -EINVAL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(ports_are_one_owners, setup, teardown),
+		cmocka_unit_test_setup_teardown(ports_shared_by_consent, setup, teardown),
+		cmocka_unit_test_setup_teardown(addresses_are_ours, setup, teardown),
+		cmocka_unit_test_setup_teardown(addresses_change, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			resolving_finds_the_source, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			this_machine_by_any_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_cannot_be_reached, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who serves rdma_cm here. */
+#include "bed.h"
+#include "ucm/backend.h"
+
+static int
+setup(void **state)
+{
+	(void)state;
+	bed_open(false);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+static void
+nobody_until_somebody_says(void **state)
+{
+	static const struct ucm_backend backend;
+
+	(void)state;
+	assert_null(ucm_backend_get());
+	ucm_backend_set(&backend);
+	assert_ptr_equal(ucm_backend_get(), &backend);
+	ucm_backend_set(NULL);
+	assert_null(ucm_backend_get());
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			nobody_until_somebody_says, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands that are none, and of the wrong size. */
+#include "bed.h"
+
+static int
+setup(void **state)
+{
+	(void)state;
+	bed_open(false);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+static void
+lengths(void **state)
+{
+	uint8_t bytes[UCM_MAX] = {0};
+	static const uint16_t least[] = {
+#define UCM(name, handler, in, size, out) [RDMA_USER_CM_CMD_##name] = size,
+#define UCM_SILENT(name, handler, in, size) [RDMA_USER_CM_CMD_##name] = size,
+#include "ucm/commands.def"
+	};
+
+	(void)state;
+	for (uint32_t cmd = 0; cmd < RTE_DIM(least); cmd++) {
+		if (least[cmd] == 0) {
+			assert_int_equal(
+				bed_do(&bed.client, cmd, bytes, sizeof(bytes), NULL),
+				-ENOSYS);
+			continue;
+		}
+		assert_int_equal(
+			bed_do(&bed.client, cmd, bytes, least[cmd] - 1u, NULL), -EINVAL);
+		/* Zero is no id. */
+		if (cmd != RDMA_USER_CM_CMD_GET_EVENT &&
+			cmd != RDMA_USER_CM_CMD_CREATE_ID &&
+			cmd != RDMA_USER_CM_CMD_MIGRATE_ID)
+			assert_int_equal(
+				bed_do(&bed.client, cmd, bytes, least[cmd], NULL),
+				-ENOENT);
+	}
+	assert_int_equal(bed_do(&bed.client, 1000, bytes, 8, NULL), -ENOSYS);
+}
+
+static void
+channels_are_the_sessions(void **state)
+{
+	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_TCP};
+	struct bed_process other = bed.client;
+
+	(void)state;
+	other.number = 77;
+	assert_int_equal(BED(&other, CREATE_ID, &cmd, NULL), -EBADF);
+	other.number = 0;
+	assert_int_equal(BED(&other, CREATE_ID, &cmd, NULL), -EBADF);
+}
+
+static void
+any_bytes_at_all(void **state)
+{
+	uint64_t x = 88172645463325252u;
+
+	(void)state;
+	for (unsigned i = 0; i < 20000; i++) {
+		uint8_t bytes[UCM_MAX];
+
+		for (unsigned k = 0; k < sizeof(bytes); k++) {
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			/* Small numbers are more often something. */
+			bytes[k] = x % 3 != 0 ? 0 : (uint8_t)(x >> 32) % 9;
+		}
+		(void)bed_do(x & 64 ? &bed.client : &bed.server, (uint32_t)(x >> 40) % 24,
+			bytes, sizeof(bytes), NULL);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(lengths, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			channels_are_the_sessions, setup, teardown),
+		cmocka_unit_test_setup_teardown(any_bytes_at_all, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

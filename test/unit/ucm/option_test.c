@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options of an id. */
+#include "bed.h"
+
+static int
+setup(void **state)
+{
+	(void)state;
+	bed_open(false);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+static void
+taken_and_refused(void **state)
+{
+	static const struct {
+		uint32_t level, name, len;
+		uint8_t value;
+		int rc;
+	} rows[] = {
+		{RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, 1, 0x28, 0},
+		{RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, 2, 0x28, -EINVAL},
+		{RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, 4, 1, 0},
+		{RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, 1, 1, -EINVAL},
+		{RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, 4, 1, 0},
+		{RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, 1, 14, 0},
+		{RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, 1, 32, -EINVAL},
+		{RDMA_OPTION_ID, 77, 4, 1, -ENOSYS},
+		{RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, 64, 0, -ENOSYS},
+		{RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, UCM_OPTION_MAX + 1, 0, -EINVAL},
+	};
+	struct ucm_set_option cmd = {.head = {.id = bed_id(&bed.client, RDMA_PS_TCP)}};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		cmd.head.level = rows[i].level;
+		cmd.head.optname = rows[i].name;
+		cmd.head.optlen = rows[i].len;
+		cmd.value[0] = rows[i].value;
+		assert_int_equal(BED(&bed.client, SET_OPTION, &cmd, NULL), rows[i].rc);
+	}
+	/* The value has to be there. */
+	cmd.head.level = RDMA_OPTION_ID;
+	cmd.head.optname = RDMA_OPTION_ID_TOS;
+	cmd.head.optlen = 1;
+	assert_int_equal(bed_do(&bed.client, RDMA_USER_CM_CMD_SET_OPTION, &cmd,
+				 sizeof(cmd.head), NULL),
+		-EINVAL);
+}
+
+static void
+they_reach_the_qp(void **state)
+{
+	struct bed_pair pair = bed_requested(RDMA_PS_TCP);
+	struct ucm_set_option cmd = {.head = {.id = pair.passive,
+					     .optname = RDMA_OPTION_ID_ACK_TIMEOUT,
+					     .optlen = 1},
+		.value = {9}};
+
+	(void)state;
+	assert_int_equal(bed_attr(&bed.server, pair.passive, 3).timeout, 19);
+	assert_int_equal(BED(&bed.server, SET_OPTION, &cmd, NULL), 0);
+	assert_int_equal(bed_attr(&bed.server, pair.passive, 3).timeout, 9);
+	cmd.head.optname = RDMA_OPTION_ID_TOS;
+	cmd.value[0] = 0x68;
+	assert_int_equal(BED(&bed.server, SET_OPTION, &cmd, NULL), 0);
+	assert_int_equal(
+		bed_attr(&bed.server, pair.passive, 2).ah_attr.grh.traffic_class, 0x68);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(taken_and_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(they_reach_the_qp, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

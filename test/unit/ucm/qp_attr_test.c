@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the QPs of either side are told. */
+#include "bed.h"
+
+#include <infiniband/verbs.h>
+
+static int
+setup(void **state)
+{
+	(void)state;
+	bed_open(false);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+static void
+both_ends_match(void **state)
+{
+	struct bed_pair pair = bed_connected();
+	struct ib_uverbs_qp_attr a = bed_attr(&bed.client, pair.active, IBV_QPS_RTR);
+	struct ib_uverbs_qp_attr p = bed_attr(&bed.server, pair.passive, IBV_QPS_RTR);
+	struct ib_uverbs_qp_attr as = bed_attr(&bed.client, pair.active, IBV_QPS_RTS);
+	struct ib_uverbs_qp_attr ps = bed_attr(&bed.server, pair.passive, IBV_QPS_RTS);
+
+	(void)state;
+	assert_int_equal(a.dest_qp_num, BED_SERVER_QPN);
+	assert_int_equal(p.dest_qp_num, BED_CLIENT_QPN);
+	assert_int_equal(a.rq_psn, ps.sq_psn);
+	assert_int_equal(p.rq_psn, as.sq_psn);
+	assert_int_not_equal(as.sq_psn, ps.sq_psn);
+	assert_int_equal(a.path_mtu, IBV_MTU_4096);
+	assert_int_equal(p.path_mtu, IBV_MTU_4096);
+	assert_int_equal(p.max_dest_rd_atomic, 2);
+	assert_int_equal(ps.max_rd_atomic, 1);
+	assert_int_equal(as.retry_cnt, 6);
+	assert_int_equal(ps.retry_cnt, 6);
+	assert_int_equal(as.rnr_retry, 7);
+	assert_int_equal(ps.rnr_retry, 5);
+	assert_int_equal(a.qp_attr_mask,
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	assert_int_equal(as.qp_attr_mask, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+						  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+						  IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void
+init(void **state)
+{
+	uint32_t id = bed_routed(RDMA_PS_TCP), ud = bed_routed(RDMA_PS_UDP);
+	struct ib_uverbs_qp_attr attr = bed_attr(&bed.client, id, IBV_QPS_INIT);
+
+	(void)state;
+	assert_int_equal(attr.qp_attr_mask,
+		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	assert_int_equal(attr.port_num, 1);
+	assert_int_equal(attr.qp_access_flags, 0);
+	bed_listener(RDMA_PS_TCP);
+	assert_int_equal(bed_connect(&bed.client, id, BED_CLIENT_QPN, ""), 0);
+	attr = bed_attr(&bed.client, id, IBV_QPS_INIT);
+	assert_int_equal(attr.qp_access_flags, IBV_ACCESS_REMOTE_WRITE |
+						       IBV_ACCESS_REMOTE_READ |
+						       IBV_ACCESS_REMOTE_ATOMIC);
+	attr = bed_attr(&bed.client, ud, IBV_QPS_INIT);
+	assert_int_equal(attr.qp_attr_mask,
+		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	assert_int_equal(attr.qkey, UCM_QKEY);
+	assert_int_equal(
+		bed_attr(&bed.client, ud, IBV_QPS_RTR).qp_attr_mask, IBV_QP_STATE);
+	bed_event(&bed.server, UCM_EVENT_CONNECT_REQUEST);
+}
+
+static void
+the_gid_of_the_path(void **state)
+{
+	static const struct {
+		const char *addr;
+		uint8_t index;
+	} rows[] = {{"192.0.2.1", 0}, {"198.51.100.1", 1}, {"2001:db8::1", 2},
+		{"fe80::1", 4}};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		uint8_t gid[16];
+
+		assert_int_equal(gid_parse(rows[i].addr, gid, NULL), 0);
+		assert_int_equal(ucm_gid_index(bed.ucm, gid), rows[i].index);
+	}
+}
+
+static void
+too_early(void **state)
+{
+	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	struct rdma_ucm_init_qp_attr cmd = {.id = id, .qp_state = IBV_QPS_INIT};
+
+	(void)state;
+	assert_int_equal(BED(&bed.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
+	cmd.id = bed_routed(RDMA_PS_TCP);
+	cmd.qp_state = IBV_QPS_RTR;
+	assert_int_equal(BED(&bed.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
+	cmd.qp_state = IBV_QPS_RTS;
+	assert_int_equal(BED(&bed.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
+	cmd.qp_state = IBV_QPS_SQD;
+	assert_int_equal(BED(&bed.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(both_ends_match, setup, teardown),
+		cmocka_unit_test_setup_teardown(init, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_gid_of_the_path, setup, teardown),
+		cmocka_unit_test_setup_teardown(too_early, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an id says of itself. */
+#include "bed.h"
+
+#include <endian.h>
+
+static int
+setup(void **state)
+{
+	(void)state;
+	bed_open(false);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+static void
+a_wildcard_has_no_device(void **state)
+{
+	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	struct rdma_ucm_query cmd = {.id = id};
+	struct rdma_ucm_query_route_resp resp;
+	struct sockaddr_in6 any = bed_sa(NULL, 5000);
+
+	(void)state;
+	assert_int_equal(bed_bind(&bed.client, id, NULL, 5000), 0);
+	assert_int_equal(BED(&bed.client, QUERY_ROUTE, &cmd, &resp), 0);
+	assert_int_equal(resp.node_guid, 0);
+	assert_int_equal(resp.num_paths, 0);
+	assert_memory_equal(&resp.src_addr, &any, sizeof(any));
+}
+
+static void
+the_route_of_a_connection(void **state)
+{
+	struct bed_pair pair = bed_connected();
+	struct rdma_ucm_query cmd = {.id = pair.passive};
+	struct rdma_ucm_query_route_resp p, a;
+
+	(void)state;
+	assert_int_equal(BED(&bed.server, QUERY_ROUTE, &cmd, &p), 0);
+	cmd.id = pair.active;
+	assert_int_equal(BED(&bed.client, QUERY_ROUTE, &cmd, &a), 0);
+	assert_memory_equal(&p.src_addr, &a.dst_addr, sizeof(p.src_addr));
+	assert_memory_equal(&p.dst_addr, &a.src_addr, sizeof(p.src_addr));
+	assert_int_equal(be64toh(a.node_guid), 0x0200000000000001);
+	assert_int_equal(a.num_paths, 1);
+	assert_int_equal(a.port_num, 1);
+	assert_int_equal(a.ibdev_index, UINT32_MAX);
+	assert_int_equal(a.ib_route[0].pkey, 0xFFFF);
+	assert_memory_equal(a.ib_route[0].dgid, p.ib_route[0].sgid, 16);
+}
+
+static void
+the_newer_query(void **state)
+{
+	uint32_t id = bed_routed(RDMA_PS_TCP);
+	struct rdma_ucm_query cmd = {.id = id, .option = RDMA_USER_CM_QUERY_ADDR};
+	struct rdma_ucm_query_addr_resp resp;
+	struct sockaddr_in6 want = bed_sa("192.0.2.1", BED_PORT);
+
+	(void)state;
+	assert_int_equal(BED(&bed.client, QUERY, &cmd, &resp), 0);
+	assert_memory_equal(&resp.dst_addr, &want, sizeof(want));
+	cmd.option = RDMA_USER_CM_QUERY_PATH;
+	assert_int_equal(BED(&bed.client, QUERY, &cmd, &resp), -ENOSYS);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_wildcard_has_no_device, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_route_of_a_connection, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_newer_query, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

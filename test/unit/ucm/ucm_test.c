@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The whole: its configuration, sessions, time. */
+#include "bed.h"
+
+static int
+setup(void **state)
+{
+	(void)state;
+	bed_open(false);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+static void
+configuration(void **state)
+{
+	struct ucm_conf good = bed.ucm->conf, conf;
+	struct ucm *ucm;
+
+	(void)state;
+	assert_int_equal(ucm_create(&good, 0, &ucm), 0);
+	ucm_destroy(ucm);
+#define REFUSED(change)                                                                  \
+	do {                                                                             \
+		conf = good;                                                             \
+		change;                                                                  \
+		assert_int_equal(ucm_create(&conf, 0, &ucm), -EINVAL);                   \
+	} while (0)
+	REFUSED(conf.net.addr_count = 0);
+	REFUSED(conf.net.addr_count = NET_MAX_ADDRS + 1);
+	REFUSED(conf.limits.ids = 0);
+	REFUSED(conf.limits.channels = 0);
+	REFUSED(conf.path_mtu = 0);
+	REFUSED(conf.path_mtu = 6);
+	REFUSED(conf.cm.max_conns = 0);
+#undef REFUSED
+}
+
+static void
+nothing_is_due_when_nothing_is_open(void **state)
+{
+	(void)state;
+	assert_true(ucm_deadline(bed.ucm) == TIME_NEVER);
+	bed_connected();
+	assert_int_equal(ucm_stats(bed.ucm)->established, 2);
+}
+
+static void
+bytes_of_others_that_are_none(void **state)
+{
+	static const uint8_t none[MAD_LEN];
+	struct cm_path path = {{0}, {0}};
+
+	(void)state;
+	ucm_rx(bed.ucm, none, 10, &path, bed.now);
+	ucm_rx(bed.ucm, none, sizeof(none), &path, bed.now);
+	assert_int_equal(ucm_ids(bed.ucm), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(configuration, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			nothing_is_due_when_nothing_is_open, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			bytes_of_others_that_are_none, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
