@@ -264,6 +264,7 @@ net_change(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 		return net_refused(rc, conf, full);
 	d->device.net = net;
 	sw_set_net(d->sw, &full);
+	rdmacm_set_net(d);
 	sw_changed(d->sw, d->up == NULL || d->up->link_up);
 	return 0;
 }

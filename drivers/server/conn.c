@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "server/server.h"
 
-#define CONNS_PER_CLIENT 2   /* for one that is attached, one that only asks */
+#define CONNS_PER_CLIENT 3 /* for one that is attached, its RDMA-CM, one that only asks */
 #define CONNS_PER_PROCESS 16 /* one process does not take all places */
 
 /* Sealed: the client can neither cut it short under us nor let it grow. */
@@ -142,6 +142,9 @@ answer(struct conn *conn, struct sw_reply *reply)
 	} else if (reply->error == 0 && reply->type == SW_REPORT) {
 		reply->error = -report_fd(conn, reply->qpn, &reply->client_id, &fds[0]);
 		n = 1;
+	} else if (reply->error == 0 && reply->type == SW_CM_OPEN) {
+		reply->error = -rdmacm_open(conn, &fds[0], &reply->qpn);
+		n = 1;
 	} else if (reply->error == 0 && reply->type == SW_REPORT_ASK) {
 		if (reply->qpn == 0)
 			report_ask(conn->daemon);
@@ -167,7 +170,7 @@ void
 conn_ready(struct conn *conn)
 {
 	struct rocade_daemon *d = conn->daemon;
-	uint8_t request[sizeof(struct sw_request) + 1];
+	uint8_t request[sizeof(struct sw_cm_request) + 1] __attribute__((aligned(8)));
 	struct sw_reply reply;
 	ssize_t len;
 
@@ -176,6 +179,11 @@ conn_ready(struct conn *conn)
 	len = recv(conn->socket.fd, request, sizeof(request), MSG_DONTWAIT | MSG_TRUNC);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	if (len == sizeof(struct sw_cm_request)) {
+		if (!rdmacm_serve(conn, request))
+			conn_close(conn);
+		return;
+	}
 	if (len <= 0 || (size_t)len > sizeof(request) ||
 		!sw_serve(
 			d->sw, &d->device, conn->client, request, (size_t)len, &reply) ||
@@ -304,6 +312,7 @@ conn_close(struct conn *conn)
 		sw_client_remove(conn->client);
 	}
 	conn->client = NULL;
+	rdmacm_forget(conn);
 	watch_close(d, &conn->socket);
 	watch_close(d, &conn->process);
 	detach(conn);
@@ -333,6 +342,7 @@ conn_reap(struct rocade_daemon *d)
 {
 	struct conn *conn;
 
+	rdmacm_reap(d);
 	while ((conn = TAILQ_FIRST(&d->closing)) != NULL) {
 		TAILQ_REMOVE(&d->closing, conn, link);
 		alloc_put(&alloc_plain, conn, sizeof(*conn));

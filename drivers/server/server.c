@@ -129,6 +129,8 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 			"path is too long");
 	if (err == 0)
 		err = switch_make(d, conf);
+	if (err == 0 && rdmacm_create(d) != 0)
+		err = rocade_fail(ENOMEM, "no memory for connections");
 	if (err == 0)
 		err = listen_start(d, conf->socket_mode != 0 ? conf->socket_mode : 0600);
 	/* Last: it takes the port over. */
@@ -166,6 +168,7 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	while ((conn = TAILQ_FIRST(&d->conns)) != NULL)
 		conn_close(conn);
 	conn_reap(d);
+	rdmacm_destroy(d);
 	if (d->up != NULL) {
 		/* The last of the clients, and that their groups are left. */
 		(void)uplink_tx(d->up, clock_now());
@@ -228,6 +231,12 @@ watch_serve(struct rocade_daemon *d, const struct watch *watch)
 		conn_close(watch->conn);
 		break;
 	case WATCH_BELL: /* its ringing was the news */
+		break;
+	case WATCH_CM_TIMER:
+		rdmacm_timer(d);
+		break;
+	case WATCH_CM_CHANNEL:
+		rdmacm_channel(watch);
 		break;
 	}
 }

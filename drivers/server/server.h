@@ -14,7 +14,15 @@
 #include "switch/uplink.h"
 
 /* What an epoll event is about. */
-enum watch_kind { WATCH_LISTEN, WATCH_STOP, WATCH_CLIENT, WATCH_PROCESS, WATCH_BELL };
+enum watch_kind {
+	WATCH_LISTEN,
+	WATCH_STOP,
+	WATCH_CLIENT,
+	WATCH_PROCESS,
+	WATCH_BELL,
+	WATCH_CM_TIMER,
+	WATCH_CM_CHANNEL,
+};
 
 struct conn;
 
@@ -34,6 +42,7 @@ struct conn {
 			      the client could make that wait */
 	int wake_fd;       /* our end of a socket whose other end wakes the client */
 	struct sw_client *client; /* NULL: not attached */
+	struct rdmacm_client *cm; /* NULL: it has not asked for RDMA-CM */
 	void *mem;
 	size_t size;
 	pid_t pid;
@@ -56,6 +65,7 @@ struct rocade_daemon {
 	struct watch stop;
 	struct conns conns;
 	struct conns closing;
+	struct rdmacm *cm;
 	uint32_t conn_count;
 	uint32_t corrupt_seen; /* of the switch's corrupt_count */
 	int spare_fd;          /* given up to turn somebody away when there is no other */
@@ -96,6 +106,32 @@ int
 switch_make(struct rocade_daemon *d, const struct rocade_daemon_conf *conf);
 int
 port_take(struct rocade_daemon *d, struct rocade_daemon_port *port);
+
+/* rdmacm.c: programs' RDMA-CM. 0 or -errno. */
+int
+rdmacm_create(struct rocade_daemon *d);
+/* No client left. */
+void
+rdmacm_destroy(struct rocade_daemon *d);
+/* The switch's addresses are others now. */
+void
+rdmacm_set_net(struct rocade_daemon *d);
+/* A channel for the process; fd: its own end. */
+int
+rdmacm_open(struct conn *conn, int *fd, uint32_t *number);
+/* A struct sw_cm_request; false: the conversation is over. */
+bool
+rdmacm_serve(struct conn *conn, const void *request);
+void
+rdmacm_forget(struct conn *conn);
+void
+rdmacm_timer(struct rocade_daemon *d);
+/* The process has closed the channel. */
+void
+rdmacm_channel(const struct watch *watch);
+/* Frees channels that were closed: events of them may still have been in hand. */
+void
+rdmacm_reap(struct rocade_daemon *d);
 
 /* status.c: a descriptor with the state as JSON, or -errno. */
 int

@@ -103,7 +103,8 @@ client_serve(struct sw_client *c, const struct sw_request *req, struct sw_reply 
 static bool
 is_question(uint32_t type)
 {
-	return type == SW_STATUS || type == SW_REPORT_ASK || type == SW_REPORT;
+	return type == SW_STATUS || type == SW_REPORT_ASK || type == SW_REPORT ||
+	       type == SW_CM_OPEN;
 }
 
 bool

@@ -11,6 +11,7 @@
 
 #include "port/neigh.h"
 #include "switch/region.h"
+#include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
 #define SW_PROTO_VERSION 2
@@ -33,6 +34,10 @@ enum sw_request_type {
 	 * a struct report, as many rows of QPs as it has. ENOENT: there is none; EPERM: it is
 	 * another user's. */
 	SW_REPORT,
+	/* A channel of RDMA-CM, for the process: the reply carries a socket, and the
+	 * channel's number in qpn. */
+	SW_CM_OPEN,
+	SW_CM_COMMAND, /* a struct sw_cm_request, answered by a struct sw_cm_reply */
 };
 
 struct sw_request {
@@ -70,13 +75,45 @@ struct sw_reply {
 	struct sw_device device;
 };
 
+/*
+ * A command of RDMA-CM (ucm/abi.h). A process's connection for these need not be
+ * attached. On a channel's socket comes a number (32 bits) each time that the channel,
+ * which had no event, has one; a reply says how many these were, and whether there is an
+ * event now: where there is none all of them are out of date.
+ */
+struct sw_cm_request {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t type;
+	uint32_t channel;
+	uint32_t cmd;
+	uint32_t len;
+	uint8_t bytes[UCM_MAX];
+};
+
+struct sw_cm_reply {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t type;
+	int32_t error;
+	uint32_t len;
+	uint32_t wakes;
+	uint32_t pending;
+	uint32_t reserved;
+	uint8_t bytes[UCM_MAX];
+};
+static_assert(sizeof(struct sw_cm_request) == 24 + UCM_MAX &&
+		      sizeof(struct sw_cm_reply) == 32 + UCM_MAX,
+	"the same in every build");
+
 struct sw;
 struct sw_client;
 
 /*
- * Serves a request of len bytes: everything but SW_ATTACH, SW_STATUS and the reports, which
- * are the caller's when reply->error is 0, with the request's qpn in reply->qpn. client: NULL before it is
- * attached. False: this is not the protocol at all, the caller hangs up.
+ * Serves a request of len bytes: everything but SW_ATTACH, SW_STATUS, SW_CM_OPEN and the
+ * reports, which are the caller's when reply->error is 0, with the request's qpn in
+ * reply->qpn. client: NULL before it is attached. False: this is not the protocol at all,
+ * the caller hangs up.
  */
 bool
 sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client,

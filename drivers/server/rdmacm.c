@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RDMA-CM for the daemon's clients: their commands, and channels that wake them. A
+ * channel is a pair of sockets: the client's end becomes readable when there are events,
+ * and when its last descriptor is closed ours says so.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "engine/clock.h"
+#include "server/server.h"
+#include "ucm/ucm.h"
+
+#define CONNECTIONS 8192 /* of all clients, those in their time wait too */
+#define IDS_PER_CLIENT 4096
+#define CHANNELS_PER_CLIENT 1024
+
+struct channel {
+	TAILQ_ENTRY(channel) link; /* of its client, then of those to be freed */
+	struct watch watch;
+	struct ucm_channel *ucm;
+};
+
+TAILQ_HEAD(channels, channel);
+
+struct rdmacm_client {
+	struct ucm_session *session;
+	struct channels channels;
+};
+
+struct rdmacm {
+	struct ucm *ucm;
+	struct watch timer;
+	uint64_t armed_ns; /* TIME_NEVER: not set */
+	struct channels closed;
+};
+
+/* QPs are taken over another connection, of the same process. */
+static bool
+owns_qpn(void *owner, uint32_t qpn)
+{
+	const struct conn *conn = owner, *other;
+	const struct sw_qp *qp = qpns_find(&conn->daemon->sw->qpns, qpn);
+
+	if (qp == NULL)
+		return false;
+	other = qp->owner->owner;
+	/* 0: of another PID namespace, nobody knows which. */
+	return other == conn ||
+	       (conn->pid != 0 && other->pid == conn->pid && other->uid == conn->uid);
+}
+
+static void
+wake(void *channel_owner, uint32_t number)
+{
+	const struct channel *channel = channel_owner;
+	ssize_t sent = send(
+		channel->watch.fd, &number, sizeof(number), MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	(void)sent; /* full: then there is something to read */
+}
+
+/* Sets the timer for what is due next. */
+static void
+timer_set(struct rocade_daemon *d)
+{
+	struct rdmacm *cm = d->cm;
+	uint64_t due = ucm_deadline(cm->ucm), now, ns;
+	struct itimerspec when = {.it_value = {0, 0}};
+
+	if (due == cm->armed_ns)
+		return;
+	cm->armed_ns = due;
+	if (due != TIME_NEVER) {
+		now = clock_now();
+		/* 0 would stop it. */
+		ns = due > now ? due - now : 1;
+		when.it_value.tv_sec = (time_t)(ns / SEC_NS);
+		when.it_value.tv_nsec = (long)(ns % SEC_NS);
+	}
+	(void)timerfd_settime(cm->timer.fd, 0, &when, NULL);
+}
+
+void
+rdmacm_timer(struct rocade_daemon *d)
+{
+	uint64_t expired;
+	ssize_t got = read(d->cm->timer.fd, &expired, sizeof(expired));
+
+	(void)got;
+	d->cm->armed_ns = TIME_NEVER;
+	ucm_run(d->cm->ucm, clock_now());
+	timer_set(d);
+}
+
+/* The largest that fits the IP MTU beside the headers: as the clients' devices choose. */
+static uint8_t
+path_mtu(uint32_t ip_mtu)
+{
+	uint8_t code = 5;
+
+	while (code > 1 && (128u << code) + 84 > ip_mtu)
+		code--;
+	return code;
+}
+
+static uint64_t
+guid_of(const uint8_t mac[6])
+{
+	uint8_t gid[16];
+	uint64_t guid = 0;
+
+	gid_link_local(mac, gid);
+	for (unsigned i = 8; i < 16; i++)
+		guid = guid << 8 | gid[i];
+	return guid;
+}
+
+int
+rdmacm_create(struct rocade_daemon *d)
+{
+	struct ucm_conf conf = {
+		.net = d->sw->conf.net,
+		.path_mtu = path_mtu(d->device.mtu),
+		.limits = {.ids = IDS_PER_CLIENT, .channels = CHANNELS_PER_CLIENT},
+		.ops = {.owns_qpn = owns_qpn, .wake = wake},
+	};
+	struct rdmacm *cm = alloc_get(&alloc_plain, "rdma_cm", sizeof(*cm));
+	int rc;
+
+	if (cm == NULL)
+		return -ENOMEM;
+	cm_conf_default(&conf.cm);
+	conf.cm.ca_guid = guid_of(d->device.net.mac);
+	conf.cm.seed = clock_wall() ^ (uint64_t)getpid() << 32;
+	conf.cm.max_conns = CONNECTIONS;
+	TAILQ_INIT(&cm->closed);
+	cm->timer.fd = -1;
+	cm->armed_ns = TIME_NEVER;
+	rc = ucm_create(&conf, clock_now(), &cm->ucm);
+	if (rc == 0) {
+		int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+		rc = fd < 0 ? -errno : watch_add(d, &cm->timer, fd, WATCH_CM_TIMER, NULL);
+		if (rc != 0) {
+			if (fd >= 0)
+				close(fd);
+			ucm_destroy(cm->ucm);
+		}
+	}
+	if (rc != 0) {
+		alloc_put(&alloc_plain, cm, sizeof(*cm));
+		return rc;
+	}
+	d->cm = cm;
+	return 0;
+}
+
+void
+rdmacm_destroy(struct rocade_daemon *d)
+{
+	struct rdmacm *cm = d->cm;
+
+	if (cm == NULL)
+		return;
+	watch_close(d, &cm->timer);
+	ucm_destroy(cm->ucm);
+	alloc_put(&alloc_plain, cm, sizeof(*cm));
+	d->cm = NULL;
+}
+
+void
+rdmacm_set_net(struct rocade_daemon *d)
+{
+	ucm_set_net(d->cm->ucm, &d->sw->conf.net);
+}
+
+static int
+client_make(struct conn *conn)
+{
+	struct rdmacm_client *client;
+	int rc;
+
+	if (conn->cm != NULL)
+		return 0;
+	client = alloc_get(&alloc_plain, "rdma_cm client", sizeof(*client));
+	if (client == NULL)
+		return -ENOMEM;
+	TAILQ_INIT(&client->channels);
+	rc = ucm_session_create(conn->daemon->cm->ucm, conn, &client->session);
+	if (rc != 0) {
+		alloc_put(&alloc_plain, client, sizeof(*client));
+		return rc;
+	}
+	conn->cm = client;
+	return 0;
+}
+
+static int
+sockets_make(struct conn *conn, struct channel *channel, int *fd)
+{
+	int ends[2], rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+		return -errno;
+	rc = watch_add(conn->daemon, &channel->watch, ends[0], WATCH_CM_CHANNEL, conn);
+	if (rc != 0) {
+		close(ends[0]);
+		close(ends[1]);
+		return rc;
+	}
+	*fd = ends[1];
+	return 0;
+}
+
+int
+rdmacm_open(struct conn *conn, int *fd, uint32_t *number)
+{
+	struct channel *channel;
+	int rc = client_make(conn);
+
+	if (rc != 0)
+		return rc;
+	channel = alloc_get(&alloc_plain, "rdma_cm channel", sizeof(*channel));
+	if (channel == NULL)
+		return -ENOMEM;
+	rc = sockets_make(conn, channel, fd);
+	if (rc == 0) {
+		rc = ucm_channel_open(conn->cm->session, channel, &channel->ucm, number);
+		if (rc != 0) {
+			watch_close(conn->daemon, &channel->watch);
+			close(*fd);
+			*fd = -1;
+		}
+	}
+	if (rc != 0) {
+		alloc_put(&alloc_plain, channel, sizeof(*channel));
+		return rc;
+	}
+	TAILQ_INSERT_TAIL(&conn->cm->channels, channel, link);
+	return 0;
+}
+
+bool
+rdmacm_serve(struct conn *conn, const void *request)
+{
+	const struct sw_cm_request *req = request;
+	struct sw_cm_reply reply = {.magic = SW_PROTO_MAGIC,
+		.version = SW_PROTO_VERSION,
+		.type = SW_CM_COMMAND};
+	struct ucm_result result = {.out_len = 0};
+	int rc;
+
+	if (req->magic != SW_PROTO_MAGIC || req->type != SW_CM_COMMAND ||
+		req->len > UCM_MAX)
+		return false;
+	if (req->version != SW_PROTO_VERSION)
+		rc = -EPROTONOSUPPORT;
+	else if (conn->cm == NULL)
+		rc = -EBADF;
+	else
+		rc = ucm_command(conn->cm->session, req->channel, req->cmd, req->bytes,
+			req->len, reply.bytes, &result, clock_now());
+	reply.error = -rc;
+	reply.len = (uint32_t)result.out_len;
+	reply.wakes = result.wakes;
+	reply.pending = result.pending;
+	timer_set(conn->daemon);
+	return send(conn->socket.fd, &reply, sizeof(reply),
+		       MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(reply);
+}
+
+static void
+channel_close(struct conn *conn, struct channel *channel)
+{
+	watch_close(conn->daemon, &channel->watch);
+	TAILQ_REMOVE(&conn->cm->channels, channel, link);
+	TAILQ_INSERT_TAIL(&conn->daemon->cm->closed, channel, link);
+}
+
+void
+rdmacm_channel(const struct watch *watch)
+{
+	struct channel *channel = (struct channel *)((char *)(uintptr_t)watch -
+						     offsetof(struct channel, watch));
+	struct conn *conn = watch->conn;
+	uint8_t byte;
+
+	if (watch->fd < 0)
+		return;
+	/* What a client writes there means nothing. */
+	if (recv(watch->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC) > 0 ||
+		errno == EAGAIN)
+		return;
+	ucm_channel_close(channel->ucm, clock_now());
+	channel_close(conn, channel);
+	timer_set(conn->daemon);
+}
+
+void
+rdmacm_forget(struct conn *conn)
+{
+	struct rdmacm_client *client = conn->cm;
+	struct channel *channel;
+
+	if (client == NULL)
+		return;
+	ucm_session_destroy(client->session, clock_now());
+	while ((channel = TAILQ_FIRST(&client->channels)) != NULL)
+		channel_close(conn, channel);
+	conn->cm = NULL;
+	alloc_put(&alloc_plain, client, sizeof(*client));
+	timer_set(conn->daemon);
+}
+
+void
+rdmacm_reap(struct rocade_daemon *d)
+{
+	struct channel *channel;
+
+	while (d->cm != NULL && (channel = TAILQ_FIRST(&d->cm->closed)) != NULL) {
+		TAILQ_REMOVE(&d->cm->closed, channel, link);
+		alloc_put(&alloc_plain, channel, sizeof(*channel));
+	}
+}
