@@ -6,7 +6,6 @@
  */
 /* Here open() and open64() are two. */
 #undef _FILE_OFFSET_BITS
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -15,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "preload/channel.h"
+#include "preload/next.h"
 #include "preload/paths.h"
 #include "verbs/device.h"
 #include "verbs/export.h"
@@ -31,24 +32,12 @@ look(const char *path, struct path_served *out)
 	const char *name;
 
 	/* Nearly all of them. */
-	if (path == NULL || path[0] != '/' || strstr(path, "/infiniband/") == NULL)
+	if (path == NULL || path[0] != '/' ||
+		(strstr(path, "/infiniband/") == NULL && strstr(path, "/rdma_cm/") == NULL))
 		return false;
 	name = device_source_name();
 	return name != NULL && path_serve(path, name, out);
 }
-
-/* The same function of the libraries behind this one. */
-#define NEXT(name)                                                                       \
-	__extension__({                                                                  \
-		static __typeof__(&name) next_;                                          \
-		__typeof__(&name) found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED);    \
-                                                                                         \
-		if (found_ == NULL) {                                                    \
-			found_ = (__typeof__(&name))dlsym(RTLD_NEXT, #name);             \
-			__atomic_store_n(&next_, found_, __ATOMIC_RELAXED);              \
-		}                                                                        \
-		found_;                                                                  \
-	})
 
 /* The value of the function on the path that serves for this one; none is the value where
  * no library has the function. */
@@ -70,6 +59,13 @@ look(const char *path, struct path_served *out)
 		value_;                                                                  \
 	})
 
+/* -2: it is not that path, or nobody serves it. */
+static int
+open_channel(const char *path, int flags)
+{
+	return path != NULL && strcmp(path, CHANNEL_PATH) == 0 ? channel_open(flags) : -2;
+}
+
 /* The third argument of open(), if there is one. */
 #define MODE_READ(flags, mode)                                                           \
 	do {                                                                             \
@@ -84,8 +80,11 @@ look(const char *path, struct path_served *out)
 EXPORT int
 open(const char *path, int flags, ...)
 {
+	int fd = open_channel(path, flags);
 	mode_t mode = 0;
 
+	if (fd != -2)
+		return fd;
 	MODE_READ(flags, mode);
 	return PASS(-1, open, path, (path, flags, mode));
 }
@@ -93,8 +92,11 @@ open(const char *path, int flags, ...)
 EXPORT int
 open64(const char *path, int flags, ...)
 {
+	int fd = open_channel(path, flags);
 	mode_t mode = 0;
 
+	if (fd != -2)
+		return fd;
 	MODE_READ(flags, mode);
 	return PASS(-1, open64, path, (path, flags, mode));
 }

@@ -9,6 +9,7 @@
 
 #define NODES "/dev/infiniband/"
 #define CLASS "/sys/class/infiniband/"
+#define CM_ABI "/sys/class/misc/rdma_cm/abi_version"
 #define GID_MAX 16 /* so many slots has the table of any device of ours */
 
 /* Below the directory of a device; '#' stands for the number of a GID. What is not here
@@ -105,9 +106,14 @@ path_serve(const char *path, const char *name, struct path_served *out)
 	bool served = true;
 
 	out->fd = -1;
-	if (rest != NULL && *rest == '\0') {
+	if ((rest != NULL && *rest == '\0') || strcmp(path, NODES "rdma_cm") == 0) {
 		out->path = "/dev/null";
 		return true;
+	}
+	if (strcmp(path, CM_ABI) == 0) {
+		served = file_make("4\n", out);
+		errno = err;
+		return served;
 	}
 	rest = below(path, CLASS, name);
 	if (rest == NULL)

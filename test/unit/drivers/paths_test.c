@@ -55,6 +55,7 @@ files_say_what_a_kernel_would(void **state)
 	holds("/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0", "RoCE v2\n");
 	holds("/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/15", "RoCE v2\n");
 	holds("/sys/class/infiniband/rocade0/ports/1/gid_attrs/ndevs/3", "lo\n");
+	holds("/sys/class/misc/rdma_cm/abi_version", "4\n");
 	assert_int_equal(fd_next(), before);
 }
 
@@ -95,7 +96,7 @@ others_are_not_touched(void **state)
 {
 	static const char *const paths[] = {"", "/", "rocade0", "/dev/infiniband/",
 		"/dev/infiniband/rocade", "/dev/infiniband/rocade01",
-		"/dev/infiniband/rocade0/x", "/dev/infiniband/rdma_cm",
+		"/dev/infiniband/rocade0/x", "/dev/infiniband/rdma_cm0",
 		"/sys/class/infiniband/", "/sys/class/infiniband/mlx5_0/ports/1",
 		"/sys/class/infiniband/rocade00/ports/1",
 		"/sys/class/infiniband/rocade0/port",

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "preload/channel.h"
+#include "ucm/backend.h"
+
+#define FDS 65536 /* descriptors that can be one of ours */
+
+/*
+ * Nobody says when a descriptor is closed, for close() is not ours: whether a number
+ * still means what it meant is seen by its inode. Without a lock, for a handler of a
+ * signal may write somewhere while we look.
+ */
+struct channel {
+	ino_t ino; /* 0: none */
+	dev_t dev;
+	struct ucm_token token;
+};
+
+static struct channel channels[FDS];
+
+struct command {
+	uint16_t least;
+	int16_t response; /* where the reply's address stands; -1: none */
+};
+
+static const struct command commands[] = {
+#define UCM(name, handler, in, least, out)                                               \
+	[RDMA_USER_CM_CMD_##name] = {least, offsetof(in, response)},
+#define UCM_SILENT(name, handler, in, least) [RDMA_USER_CM_CMD_##name] = {least, -1},
+#include "ucm/commands.def"
+};
+
+/* fstat() itself may be ours. */
+static bool
+identify(int fd, struct stat *st)
+{
+	return fstatat(fd, "", st, AT_EMPTY_PATH) == 0;
+}
+
+/* NULL: it is none, or none any more. */
+static const struct channel *
+channel_find(int fd)
+{
+	const struct channel *c;
+	struct stat st;
+	int err = errno;
+	bool same;
+	ino_t ino;
+
+	if (fd < 0 || fd >= FDS)
+		return NULL;
+	c = &channels[fd];
+	/* Pairs with the release in channel_add(). */
+	ino = __atomic_load_n(&c->ino, __ATOMIC_ACQUIRE);
+	if (ino == 0)
+		return NULL;
+	same = identify(fd, &st) && st.st_ino == ino && st.st_dev == c->dev;
+	errno = err;
+	return same ? c : NULL;
+}
+
+bool
+channel_is(int fd)
+{
+	return channel_find(fd) != NULL;
+}
+
+static int
+channel_add(int fd, const struct ucm_token *token)
+{
+	struct channel *c;
+	struct stat st;
+
+	if (fd >= FDS)
+		return -EMFILE;
+	c = &channels[fd];
+	if (!identify(fd, &st))
+		return -errno;
+	c->dev = st.st_dev;
+	c->token = *token;
+	__atomic_store_n(&c->ino, st.st_ino, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int
+channel_open(int flags)
+{
+	const struct ucm_backend *backend = ucm_backend_get();
+	struct ucm_token token;
+	int fd = -1, rc;
+
+	rc = backend != NULL ? backend->open(&token, &fd) : -ENOENT;
+	if (rc == -ENOENT || rc == -ECONNREFUSED)
+		return -2;
+	if (rc == 0)
+		rc = channel_add(fd, &token);
+	if (rc != 0) {
+		if (fd >= 0)
+			close(fd);
+		errno = -rc;
+		return -1;
+	}
+	if ((flags & O_NONBLOCK) != 0)
+		(void)fcntl(fd, F_SETFL, O_NONBLOCK);
+	if ((flags & O_CLOEXEC) == 0)
+		(void)fcntl(fd, F_SETFD, 0);
+	return fd;
+}
+
+/* Until there may be an event. */
+static int
+event_wait(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || (flags & O_NONBLOCK) != 0)
+		return flags < 0 ? -errno : -EAGAIN;
+	return poll(&p, 1, -1) < 0 ? -errno : 0;
+}
+
+/* What a command means by addresses and descriptors of this process. */
+static int
+command_read(uint32_t cmd, uint8_t *bytes, size_t *len)
+{
+	struct ucm_set_option *option = (struct ucm_set_option *)bytes;
+	struct rdma_ucm_migrate_id *migrate = (struct rdma_ucm_migrate_id *)bytes;
+	const struct channel *from;
+
+	if (cmd == RDMA_USER_CM_CMD_SET_OPTION) {
+		if (option->head.optlen > UCM_OPTION_MAX)
+			return -EINVAL;
+		memcpy(option->value, (const void *)(uintptr_t)option->head.optval,
+			option->head.optlen);
+		*len = sizeof(option->head) + option->head.optlen;
+	} else if (cmd == RDMA_USER_CM_CMD_MIGRATE_ID) {
+		from = channel_find((int)migrate->fd);
+		if (from == NULL)
+			return -EBADF;
+		migrate->fd = from->token.number;
+	}
+	return 0;
+}
+
+static int
+command_run(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr *hdr,
+	const void *in)
+{
+	const struct ucm_backend *backend = ucm_backend_get();
+	uint64_t bytes[UCM_MAX / sizeof(uint64_t)] = {0}, out[RTE_DIM(bytes)];
+	const struct command *command = &commands[hdr->cmd];
+	size_t len = RTE_MIN((size_t)hdr->in, sizeof(bytes)), out_len = 0;
+	uint64_t response;
+	int rc;
+
+	memcpy(bytes, in, len);
+	rc = command_read(hdr->cmd, (uint8_t *)bytes, &len);
+	while (rc == 0) {
+		rc = backend->command(token, fd, hdr->cmd, bytes, len, out, &out_len);
+		if (rc != -EAGAIN || hdr->cmd != RDMA_USER_CM_CMD_GET_EVENT)
+			break;
+		rc = event_wait(fd);
+	}
+	if (rc != 0 || command->response < 0)
+		return rc;
+	memcpy(&response, (const uint8_t *)bytes + command->response, sizeof(response));
+	memcpy((void *)(uintptr_t)response, out, RTE_MIN(out_len, (size_t)hdr->out));
+	return 0;
+}
+
+ssize_t
+channel_write(int fd, const void *buf, size_t len)
+{
+	const struct channel *channel = channel_find(fd);
+	struct rdma_ucm_cmd_hdr hdr;
+	int rc = 0;
+
+	if (channel == NULL)
+		return -2;
+	if (len < sizeof(hdr))
+		rc = -EINVAL;
+	if (rc == 0) {
+		memcpy(&hdr, buf, sizeof(hdr));
+		if (hdr.in + sizeof(hdr) > len)
+			rc = -EINVAL;
+		else if (hdr.cmd >= RTE_DIM(commands) || commands[hdr.cmd].least == 0)
+			rc = -ENOSYS;
+		else if (hdr.in < commands[hdr.cmd].least)
+			rc = -EINVAL;
+		else
+			rc = command_run(fd, &channel->token, &hdr,
+				(const uint8_t *)buf + sizeof(hdr));
+	}
+	if (rc == 0)
+		return (ssize_t)len;
+	errno = -rc;
+	return -1;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ROCADE_PRELOAD_NEXT_H
+#define ROCADE_PRELOAD_NEXT_H
+
+#include <dlfcn.h>
+
+/* The same function of the libraries behind this one. */
+#define NEXT(name)                                                                       \
+	__extension__({                                                                  \
+		static __typeof__(&name) next_;                                          \
+		__typeof__(&name) found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED);    \
+                                                                                         \
+		if (found_ == NULL) {                                                    \
+			found_ = (__typeof__(&name))dlsym(RTLD_NEXT, #name);             \
+			__atomic_store_n(&next_, found_, __ATOMIC_RELAXED);              \
+		}                                                                        \
+		found_;                                                                  \
+	})
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RDMA-CM of this process, served by the daemon over a conversation of its own. The
+ * command of one thread and its reply are not parted by another's.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shm/session.h"
+#include "ucm/backend.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct session session = {.fd = -1};
+static uint32_t life = 1; /* of this process: a fork()ed child has another */
+
+static void
+fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void
+fork_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* The parent goes on with it. */
+static void
+fork_child(void)
+{
+	if (session.fd >= 0)
+		session_close(&session);
+	life++;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Programs end threads that wait for events by pthread_cancel(), but not while they hold
+ * the lock. */
+static int
+enter(void)
+{
+	int old;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	pthread_mutex_lock(&lock);
+	return old;
+}
+
+static void
+leave(int old)
+{
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(old, NULL);
+}
+
+static int
+open_locked(struct ucm_token *token, int *fd)
+{
+	struct sw_request req = {.type = SW_CM_OPEN};
+	struct sw_reply reply;
+	int rc = 0;
+
+	if (session.fd < 0) {
+		static bool registered;
+
+		if (!registered)
+			registered = pthread_atfork(
+					     fork_prepare, fork_parent, fork_child) == 0;
+		rc = session_open(&session, NULL);
+		life += rc == 0;
+	}
+	if (rc != 0)
+		return rc;
+	rc = session_call(&session, &req, &reply, fd, 1);
+	if (rc == 0 && *fd < 0)
+		rc = -EPROTO;
+	if (rc == -ENODEV)
+		session_close(&session); /* the next one may meet another daemon */
+	if (rc != 0)
+		return rc;
+	*token = (struct ucm_token){.number = reply.qpn, .life = life};
+	return 0;
+}
+
+static int
+channel_open(struct ucm_token *token, int *fd)
+{
+	int old = enter(), got = -1;
+	int rc = open_locked(token, &got);
+
+	/* A daemon that ended since is a daemon that is not there. */
+	if (rc == -ENODEV)
+		rc = open_locked(token, &got);
+	leave(old);
+	if (rc == 0)
+		*fd = got;
+	return rc;
+}
+
+static int
+exchange(const struct sw_cm_request *req, struct sw_cm_reply *reply)
+{
+	ssize_t n;
+
+	do {
+		n = send(session.fd, req, sizeof(*req), MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n != sizeof(*req))
+		return -ENODEV;
+	do {
+		n = recv(session.fd, reply, sizeof(*reply), 0);
+	} while (n < 0 && errno == EINTR);
+	if (n != sizeof(*reply) || reply->magic != SW_PROTO_MAGIC || reply->len > UCM_MAX)
+		return -ENODEV;
+	return 0;
+}
+
+/* Takes away what was sent before the reply, which says that there is no event. */
+static void
+wakes_drain(int fd, uint32_t upto)
+{
+	uint32_t number;
+
+	while (recv(fd, &number, sizeof(number), MSG_PEEK | MSG_DONTWAIT) ==
+			sizeof(number) &&
+		(int32_t)(number - upto) <= 0)
+		(void)recv(fd, &number, sizeof(number), MSG_DONTWAIT);
+}
+
+static int
+command_locked(const struct ucm_token *token, int fd, struct sw_cm_request *req,
+	struct sw_cm_reply *reply)
+{
+	int rc = session.fd >= 0 && token->life == life ? 0 : -ENODEV;
+
+	if (rc == 0) {
+		rc = exchange(req, reply);
+		/* Half a conversation is none. */
+		if (rc != 0)
+			session_close(&session);
+	}
+	if (rc != 0)
+		return rc;
+	if (reply->error != EBADF && !reply->pending)
+		wakes_drain(fd, reply->wakes);
+	return reply->error > 0 ? -reply->error : 0;
+}
+
+static int
+channel_command(const struct ucm_token *token, int fd, uint32_t cmd, const void *in,
+	size_t in_len, void *out, size_t *out_len)
+{
+	struct sw_cm_request req = {.magic = SW_PROTO_MAGIC,
+		.version = SW_PROTO_VERSION,
+		.type = SW_CM_COMMAND,
+		.channel = token->number,
+		.cmd = cmd,
+		.len = (uint32_t)in_len};
+	struct sw_cm_reply reply;
+	int old, rc;
+
+	if (in_len > sizeof(req.bytes))
+		return -EINVAL;
+	memcpy(req.bytes, in, in_len);
+	old = enter();
+	rc = command_locked(token, fd, &req, &reply);
+	leave(old);
+	if (rc != 0)
+		return rc;
+	memcpy(out, reply.bytes, reply.len);
+	*out_len = reply.len;
+	return 0;
+}
+
+static const struct ucm_backend backend = {
+	.open = channel_open, .command = channel_command};
+
+static __attribute__((constructor)) void
+backend_register(void)
+{
+	ucm_backend_set(&backend);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors of RDMA-CM: what is written to them, what is read, and when they are gone.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "preload/channel.h"
+#include "ucm/backend.h"
+
+#include <cmocka.h>
+
+/* The server: what it was told last, what it answers. */
+static struct {
+	int far; /* its end of the last channel */
+	uint32_t opened, commands, cmd;
+	struct ucm_token token;
+	uint8_t in[UCM_MAX];
+	size_t in_len;
+	uint8_t out[UCM_MAX];
+	size_t out_len;
+	int rc;
+	unsigned empty; /* so often there is no event */
+} server;
+
+static int
+backend_open(struct ucm_token *token, int *fd)
+{
+	int ends[2];
+
+	if (server.rc != 0)
+		return server.rc;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	server.far = ends[0];
+	*fd = ends[1];
+	*token = (struct ucm_token){.number = ++server.opened, .life = 7};
+	return 0;
+}
+
+static int
+backend_command(const struct ucm_token *token, int fd, uint32_t cmd, const void *in,
+	size_t in_len, void *out, size_t *out_len)
+{
+	(void)fd;
+	server.commands++;
+	server.token = *token;
+	server.cmd = cmd;
+	memcpy(server.in, in, in_len);
+	server.in_len = in_len;
+	if (cmd == RDMA_USER_CM_CMD_GET_EVENT && server.empty > 0) {
+		/* One comes while the program sleeps. */
+		server.empty--;
+		assert_int_equal(send(server.far, "0123", 4, 0), 4);
+		return -EAGAIN;
+	}
+	memcpy(out, server.out, server.out_len);
+	*out_len = server.out_len;
+	return server.rc;
+}
+
+static const struct ucm_backend backend = {backend_open, backend_command};
+
+static int
+setup(void **state)
+{
+	(void)state;
+	memset(&server, 0, sizeof(server));
+	server.far = -1;
+	ucm_backend_set(&backend);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (server.far >= 0)
+		close(server.far);
+	ucm_backend_set(NULL);
+	return 0;
+}
+
+static ssize_t
+command(int fd, uint32_t cmd, const void *in, size_t in_len, uint16_t out)
+{
+	uint8_t bytes[UCM_MAX + sizeof(struct rdma_ucm_cmd_hdr)];
+	struct rdma_ucm_cmd_hdr hdr = {.cmd = cmd, .in = (uint16_t)in_len, .out = out};
+
+	memcpy(bytes, &hdr, sizeof(hdr));
+	memcpy(bytes + sizeof(hdr), in, in_len);
+	return channel_write(fd, bytes, sizeof(hdr) + in_len);
+}
+
+static void
+who_serves(void **state)
+{
+	int fd;
+
+	(void)state;
+	ucm_backend_set(NULL);
+	assert_int_equal(channel_open(O_RDWR), -2);
+	ucm_backend_set(&backend);
+	server.rc = -ENOENT;
+	assert_int_equal(channel_open(O_RDWR), -2);
+	server.rc = -ECONNREFUSED;
+	assert_int_equal(channel_open(O_RDWR), -2);
+	server.rc = -ENOSPC;
+	assert_int_equal(channel_open(O_RDWR), -1);
+	assert_int_equal(errno, ENOSPC);
+	server.rc = 0;
+	fd = channel_open(O_RDWR | O_CLOEXEC);
+	assert_true(channel_is(fd));
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+	close(fd);
+	close(server.far);
+	fd = channel_open(O_RDWR | O_NONBLOCK);
+	assert_int_equal(fcntl(fd, F_GETFD), 0);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+	close(fd);
+}
+
+/* Nobody tells us of close(). */
+static void
+a_number_that_means_something_else(void **state)
+{
+	int fd, other;
+
+	(void)state;
+	fd = channel_open(O_RDWR);
+	assert_true(channel_is(fd));
+	close(fd);
+	assert_false(channel_is(fd));
+	other = open("/dev/null", O_RDWR);
+	assert_int_equal(other, fd);
+	errno = 77;
+	assert_false(channel_is(other));
+	assert_int_equal(channel_write(other, "abcdefgh", 8), -2);
+	assert_int_equal(errno, 77);
+	assert_int_equal(channel_write(-1, "abcdefgh", 8), -2);
+	assert_int_equal(channel_write(1 << 30, "abcdefgh", 8), -2);
+	close(other);
+}
+
+static void
+a_reply_where_it_is_wanted(void **state)
+{
+	struct rdma_ucm_create_id_resp resp[2] = {{1}, {2}};
+	struct rdma_ucm_create_id cmd = {
+		.uid = 5, .response = (uintptr_t)&resp[0], .ps = RDMA_PS_TCP};
+	int fd = channel_open(O_RDWR);
+	ssize_t len = sizeof(struct rdma_ucm_cmd_hdr) + sizeof(cmd);
+
+	(void)state;
+	memset(server.out, 0x11, sizeof(server.out));
+	server.out_len = sizeof(resp);
+	assert_int_equal(
+		command(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), 4), len);
+	assert_int_equal(server.cmd, RDMA_USER_CM_CMD_CREATE_ID);
+	assert_int_equal(server.token.number, 1);
+	assert_int_equal(server.token.life, 7);
+	assert_memory_equal(server.in, &cmd, sizeof(cmd));
+	/* As much as there is room for, no more. */
+	assert_int_equal(resp[0].id, 0x11111111);
+	assert_int_equal(resp[1].id, 2);
+	server.rc = -EINVAL;
+	resp[0].id = 1;
+	assert_int_equal(
+		command(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), 4), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(resp[0].id, 1);
+	close(fd);
+}
+
+static void
+what_is_no_command(void **state)
+{
+	struct rdma_ucm_cmd_hdr hdr = {.cmd = RDMA_USER_CM_CMD_LISTEN, .in = 8};
+	struct rdma_ucm_listen cmd = {.id = 1};
+	int fd = channel_open(O_RDWR);
+
+	(void)state;
+	assert_int_equal(channel_write(fd, &hdr, 4), -1);
+	assert_int_equal(errno, EINVAL);
+	/* It says more than was written. */
+	assert_int_equal(channel_write(fd, &hdr, sizeof(hdr)), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(command(fd, RDMA_USER_CM_CMD_LISTEN, &cmd, 4, 0), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(command(fd, RDMA_USER_CM_CMD_GET_OPTION, &cmd, 8, 0), -1);
+	assert_int_equal(errno, ENOSYS);
+	assert_int_equal(command(fd, 99, &cmd, 8, 0), -1);
+	assert_int_equal(errno, ENOSYS);
+	assert_int_equal(server.commands, 0);
+	close(fd);
+}
+
+static void
+addresses_and_descriptors_of_the_process(void **state)
+{
+	uint8_t tos = 0x28;
+	struct rdma_ucm_set_option option = {.optval = (uintptr_t)&tos,
+		.id = 3,
+		.optname = RDMA_OPTION_ID_TOS,
+		.optlen = 1};
+	int first = channel_open(O_RDWR), far = server.far, second = channel_open(O_RDWR);
+	struct rdma_ucm_migrate_id migrate = {.id = 9, .fd = (uint32_t)first};
+	struct rdma_ucm_migrate_resp resp;
+
+	(void)state;
+	assert_true(command(first, RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option),
+			    0) > 0);
+	assert_int_equal(server.in_len, sizeof(option) + 1);
+	assert_int_equal(server.in[sizeof(option)], 0x28);
+	option.optlen = UCM_OPTION_MAX + 1;
+	assert_int_equal(
+		command(first, RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option), 0),
+		-1);
+	assert_int_equal(errno, EINVAL);
+	migrate.response = (uintptr_t)&resp;
+	assert_true(command(second, RDMA_USER_CM_CMD_MIGRATE_ID, &migrate,
+			    sizeof(migrate), sizeof(resp)) > 0);
+	assert_int_equal(((struct rdma_ucm_migrate_id *)server.in)->fd, 1);
+	assert_int_equal(server.token.number, 2);
+	migrate.fd = 0;
+	assert_int_equal(command(second, RDMA_USER_CM_CMD_MIGRATE_ID, &migrate,
+				 sizeof(migrate), sizeof(resp)),
+		-1);
+	assert_int_equal(errno, EBADF);
+	close(first);
+	close(second);
+	close(far);
+}
+
+static void
+events_are_waited_for(void **state)
+{
+	struct rdma_ucm_event_resp resp;
+	struct rdma_ucm_get_event cmd = {.response = (uintptr_t)&resp};
+	int fd = channel_open(O_RDWR);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	(void)state;
+	assert_int_equal(poll(&p, 1, 0), 0);
+	server.empty = 2;
+	server.out_len = sizeof(resp);
+	assert_true(command(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd),
+			    sizeof(resp)) > 0);
+	assert_int_equal(server.commands, 3);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	/* Or not. */
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	server.empty = 1;
+	assert_int_equal(
+		command(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(resp)),
+		-1);
+	assert_int_equal(errno, EAGAIN);
+	close(fd);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(who_serves, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_number_that_means_something_else, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_reply_where_it_is_wanted, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_no_command, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			addresses_and_descriptors_of_the_process, setup, teardown),
+		cmocka_unit_test_setup_teardown(events_are_waited_for, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
