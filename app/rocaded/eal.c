@@ -14,7 +14,7 @@
 
 #define EAL_STOP_US 50000
 
-/* It keeps pointers into what it is given, and writes to it. */
+/* It keeps pointers into what it is given: the settings live as long. */
 static int
 eal_start(const struct settings *s, int argc, char **argv)
 {
@@ -26,9 +26,9 @@ eal_start(const struct settings *s, int argc, char **argv)
 			EAL_ARGS_MAX);
 		return -1;
 	}
-	all[n++] = strdup(argv[0]);
+	all[n++] = argv[0];
 	for (unsigned i = 0; i < s->eal_count; i++)
-		all[n++] = strdup(s->eal[i]);
+		all[n++] = s->eal[i];
 	for (int i = 1; i < argc; i++)
 		all[n++] = argv[i];
 	if (rte_eal_init(n, all) >= 0)

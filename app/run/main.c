@@ -11,6 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rocade/rocade.h>
+#include <rocade/status.h>
+
+#include "stacks.h"
+
 #define PROGRAM "rocade-run"
 #define EXIT_USAGE 2
 #define EXIT_NOT_FOUND 127
@@ -18,6 +23,7 @@
 
 enum option_id {
 	OPT_SOCKET = 256,
+	OPT_DEVICE,
 	OPT_START_LOCAL,
 	OPT_LIBRARY,
 	OPT_DAEMON,
@@ -27,6 +33,7 @@ enum option_id {
 
 static const struct option options[] = {
 	{"socket", required_argument, NULL, OPT_SOCKET},
+	{"device", required_argument, NULL, OPT_DEVICE},
 	{"start-local", no_argument, NULL, OPT_START_LOCAL},
 	{"library", required_argument, NULL, OPT_LIBRARY},
 	{"daemon", required_argument, NULL, OPT_DAEMON},
@@ -39,6 +46,7 @@ static const char help[] =
 	"Usage: " PROGRAM " [OPTION]... PROGRAM [ARGUMENT]...\n"
 	"Starts a program that was built for libibverbs on the devices of rocaded(8).\n\n"
 	"  --socket PATH    the daemon's socket (default: as rocaded's)\n"
+	"  --device NAME    the device that it is to be (default: whatever it is)\n"
 	"  --start-local    starts a `rocaded --local` of its own for the program's "
 	"life\n"
 	"  --library PATH   librocade-verbs.so\n"
@@ -47,6 +55,7 @@ static const char help[] =
 
 struct settings {
 	const char *socket;
+	const char *device;
 	const char *library;
 	const char *daemon;
 	bool start_local;
@@ -81,6 +90,9 @@ options_read(struct settings *s, int argc, char **argv)
 		case OPT_SOCKET:
 			s->socket = optarg;
 			break;
+		case OPT_DEVICE:
+			s->device = optarg;
+			break;
 		case OPT_START_LOCAL:
 			s->start_local = true;
 			break;
@@ -110,9 +122,31 @@ options_read(struct settings *s, int argc, char **argv)
 	return 0;
 }
 
+/* Without its device the program would do something else than its user wants. */
+static int
+device_find(const struct settings *s, char name[ROCADE_NAME_MAX])
+{
+	if (rocade_device_name(s->socket, name) != 0) {
+		fprintf(stderr,
+			PROGRAM ": %s\n" PROGRAM
+				": `rocaded --local &` starts one; --start-local does so "
+				"for this program only;\n" PROGRAM
+				": --socket or $ROCADE_SOCKET says where it is\n",
+			rocade_error());
+		return EXIT_FAILURE;
+	}
+	if (s->device != NULL && strcmp(s->device, name) != 0) {
+		fprintf(stderr,
+			PROGRAM ": --device: the daemon's is \"%s\", not \"%s\"\n", name,
+			s->device);
+		return EXIT_FAILURE;
+	}
+	return 0;
+}
+
 /* In front of what is there: the user's own preloads stay. */
 static void
-preload_set(const char *library)
+preload_add(const char *library)
 {
 	const char *present = getenv("LD_PRELOAD");
 	char *list = NULL;
@@ -123,6 +157,27 @@ preload_set(const char *library)
 		 asprintf(&list, "%s:%s", library, present) > 0)
 		setenv("LD_PRELOAD", list, 1);
 	free(list);
+}
+
+/* What the program finds when it starts. */
+static int
+environment_set(const struct settings *s)
+{
+	char device[ROCADE_NAME_MAX];
+	int rc = device_find(s, device);
+
+	if (rc != 0)
+		return rc;
+	if (access(s->library, R_OK) != 0) {
+		fprintf(stderr, PROGRAM ": %s: %s; --library says where it is\n",
+			s->library, strerror(errno));
+		return EXIT_FAILURE;
+	}
+	if (s->socket != NULL)
+		setenv("ROCADE_SOCKET", s->socket, 1);
+	preload_add(s->library);
+	stacks_env_set(device);
+	return 0;
 }
 
 /* Its standard error is a pipe until it says that it listens. False: it does not. */
@@ -227,9 +282,9 @@ local_run(struct settings *s, char **argv)
 		fprintf(stderr, PROGRAM ": %s --local does not start\n", s->daemon);
 		return EXIT_FAILURE;
 	}
-	setenv("ROCADE_SOCKET", path, 1);
-	preload_set(s->library);
-	status = program_run(argv);
+	status = environment_set(s);
+	if (status == 0)
+		status = program_run(argv);
 	kill(daemon, SIGTERM);
 	waitpid(daemon, NULL, 0);
 	rmdir(dir);
@@ -253,9 +308,9 @@ main(int argc, char **argv)
 			"../rocaded/rocaded", ROCADE_DAEMON, daemon, sizeof(daemon));
 	if (s.start_local)
 		return local_run(&s, argv + optind);
-	if (s.socket != NULL)
-		setenv("ROCADE_SOCKET", s.socket, 1);
-	preload_set(s.library);
+	rc = environment_set(&s);
+	if (rc != 0)
+		return rc;
 	program_exec(argv + optind);
 	return EXIT_NOT_FOUND;
 }

@@ -28,6 +28,14 @@ extern "C" {
  */
 int rocade_status(const char *socket, char **json);
 
+#define ROCADE_NAME_MAX 64
+
+/*
+ * The name of the daemon's device; asks the daemon only. Returns as rocade_status() does; EPROTO: a
+ * daemon of another version. Any thread.
+ */
+int rocade_device_name(const char *socket, char name[ROCADE_NAME_MAX]);
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,7 +8,7 @@
 
 #define ENGINE_BUDGET 16 /* packets a QP may send before the next one's turn */
 #define ENGINE_TX_TURN (2 * PKT_BURST) /* packets sent in one turn of the loop */
-#define ENGINE_STALL_NS (100 * NS_PER_MS) /* so long may a port refuse everything */
+#define ENGINE_STALL_NS (250 * NS_PER_MS) /* so long may a port refuse everything */
 #define ENGINE_LINK_NS (250 * NS_PER_MS)  /* how often the link is looked at */
 #define ENGINE_HANDOFF 1024            /* packets on the way from one engine to another */
 

@@ -23,7 +23,7 @@
 #define SW_GROUPS 256        /* multicast groups of all clients together */
 #define SW_GROUP_MEMBERS 256 /* QPs in one of them */
 #define SW_SILENT_NS (50 * NS_PER_US)
-#define SW_HOLD_NS (80 * NS_PER_MS) /* less than ENGINE_STALL_NS of who waits */
+#define SW_HOLD_NS (200 * NS_PER_MS) /* less than ENGINE_STALL_NS of who waits */
 
 struct sw_stats {
 #define SW_STAT(name, text) uint64_t name;

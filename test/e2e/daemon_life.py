@@ -15,7 +15,7 @@ from daemon import ROCADED, Daemon  # noqa: E402
 from hosts import (AF_PACKET, SOCKETS, V4, V6, Host, across_case, sockets_wire, veth,  # noqa: E402
                    wait_for_port)
 from tap import case, run, skip  # noqa: E402
-from testpmd import SCRATCH, eal, is_root  # noqa: E402
+from testpmd import SCRATCH, eal, ip, is_root  # noqa: E402
 
 LARGE = ("--mtu", "4180")
 
@@ -143,6 +143,32 @@ def sleeps(spaces):
         case("an idle port may sleep", used <= 0.1, "%.3f s of 2" % used)
 
 
+def memif(spaces):
+    """Over shared memory between the daemons: they wait for each other."""
+    device = "net_memif0,socket=%s,socket-abstract=no,bsize=8192,rsize=10,role=" % os.path.join(
+        SCRATCH, "memif.sock")
+    with Host(spaces, 0, device + "server", *LARGE) as left:
+        case("alone it has no link", not left.status()["port"]["link_up"] and
+             "PORT_DOWN" in left.run("ibv_devinfo").stdout)
+        with Host(spaces, 1, device + "client", *LARGE) as right:
+            end = time.monotonic() + 20
+            while not left.status()["port"]["link_up"] and time.monotonic() < end:
+                time.sleep(0.05)
+            across_case([left, right], 2 * 4096 * 50, "ibv_rc_pingpong", "-g", "1", "-n", "50",
+                        "-c")
+
+
+def pinged(spaces):
+    """By the kernel of the other host."""
+    ip("-n", spaces[1], "address", "add", "192.0.2.9/24", "dev", "eth0")
+    with Host(spaces, 0, AF_PACKET, *LARGE):
+        done = subprocess.run(["ip", "netns", "exec", spaces[1], "ping", "-c", "3", "-i", "0.2",
+                               "-W", "5", "-s", "2000", V4[0]], capture_output=True, text=True,
+                              check=False)
+        case("the kernel pings it", " 0% packet loss" in done.stdout, done.stdout + done.stderr)
+    ip("-n", spaces[1], "address", "del", "192.0.2.9/24", "dev", "eth0")
+
+
 def refuses():
     for options, word in [(["--port", "net_nothing"], '--port: "net_nothing" is none of the 0'),
                           ([], '"0" is none of the 0 ports')]:
@@ -157,7 +183,7 @@ def main():
         return run(lambda: skip("rocaded over a port", "needs root"))
     spaces = veth()
     return run(lambda: tagged(spaces), lambda: reread(spaces), lambda: ends(spaces),
-               lambda: sleeps(spaces), refuses)
+               lambda: sleeps(spaces), lambda: pinged(spaces), lambda: memif(spaces), refuses)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ def devices():
         case("ibv_devices", "rocade0" in names.stdout, names.stdout)
     gone = subprocess.run([RUN, "--library", LIBRARY, "--socket", daemon.socket, "ibv_devices"],
                           capture_output=True, text=True, check=False, timeout=20)
-    case("without a daemon there is no device", "rocade0" not in gone.stdout, gone.stdout)
+    case("without a daemon there is no device",
+         gone.returncode == 1 and "no daemon" in gone.stderr, gone.stdout + gone.stderr)
 
 
 def death():

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Open MPI over UCX, both as Debian packages them, through `rocaded --local`: mpi_check looks
-at every byte, and the daemon's counters say that none went another way."""
+"""Open MPI over UCX, both as Debian packages them, through `rocaded --local` and between two
+hosts: mpi_check looks at every byte, and the daemons' counters say that none went another
+way."""
 
 import os
 import re
@@ -11,7 +12,9 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from daemon import LIBRARY, RUN, Daemon  # noqa: E402
-from tap import case, run  # noqa: E402
+from hosts import AF_PACKET, SOCKETS, Host, veth  # noqa: E402
+from tap import case, run, skip  # noqa: E402
+from testpmd import is_root  # noqa: E402
 
 SOURCE = os.path.join(os.path.dirname(__file__), "mpi_check.c")
 # Messages through UCX, and UCX through nothing but verbs: RC, for which UD makes the
@@ -21,27 +24,58 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "u
           "-x", "UCX_TLS=rc_verbs,ud_verbs:aux,self"]
 
 
-def ranks(daemon, program, count):
-    before = daemon.moved()
-    done = subprocess.run(MPIRUN + ["-np", str(count), RUN, "--library", LIBRARY, program],
-                          env=daemon.env, capture_output=True, text=True, check=False, timeout=150)
+def built(folder):
+    program = os.path.join(folder, "mpi_check")
+    made = subprocess.run(["mpicc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, SOURCE],
+                          capture_output=True, text=True, check=False)
+    if not case("the program is built", made.returncode == 0, made.stderr):
+        raise RuntimeError("no mpi_check")
+    return program
+
+
+def ranks(name, daemon, moved, program, count, *options):
+    """moved(): bytes that Rocade has moved so far."""
+    before = moved()
+    done = subprocess.run(daemon.inside + MPIRUN + list(options) + [
+        "-np", str(count), RUN, "--library", LIBRARY, program], env=daemon.env,
+        capture_output=True, text=True, check=False, timeout=150)
     said = re.search(r"(\d+) ranks, (\d+) bytes each", done.stdout)
     least = count * int(said[2]) if said else 1
-    moved = daemon.moved() - before
-    case("%u ranks: every byte is right, and Rocade's" % count,
-         done.returncode == 0 and said and int(said[1]) == count and moved >= least,
-         "exit %d, %d of %d bytes\n%s%s" % (done.returncode, moved, least, done.stdout,
+    bytes_moved = moved() - before
+    case("%s, %u ranks: every byte is right, and Rocade's" % (name, count),
+         done.returncode == 0 and said and int(said[1]) == count and bytes_moved >= least,
+         "exit %d, %d of %d bytes\n%s%s" % (done.returncode, bytes_moved, least, done.stdout,
                                             done.stderr))
 
 
+def one_host(program):
+    with Daemon() as daemon:
+        ranks("one host", daemon, daemon.moved, program, 2)
+        ranks("one host", daemon, daemon.moved, program, 4)
+
+
+def two_hosts(program, folder):
+    """mpirun starts what runs on the other host by an agent, which is ssh elsewhere."""
+    if not is_root():
+        skip("two hosts", "needs root")
+        return
+    agent = os.path.join(folder, "agent")
+    spaces = veth()
+    with Host(spaces, 0, AF_PACKET, "--mtu", "4180") as left, \
+            Host(spaces, 1, AF_PACKET, "--mtu", "4180") as right:
+        with open(agent, "w", encoding="ascii") as file:
+            file.write('#!/bin/sh\nshift\nROCADE_SOCKET=%s exec ip netns exec %s sh -c "$*"\n' %
+                       (right.socket, spaces[1]))
+        os.chmod(agent, 0o755)
+        ranks("two hosts", left, left.wire, program, 2, "--host", ",".join(SOCKETS), "--mca",
+              "plm_rsh_agent", agent, "--mca", "oob_tcp_if_include", "sock")
+
+
 def open_mpi():
-    with tempfile.TemporaryDirectory() as folder, Daemon() as daemon:
-        program = os.path.join(folder, "mpi_check")
-        made = subprocess.run(["mpicc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, SOURCE],
-                              capture_output=True, text=True, check=False)
-        if case("the program is built", made.returncode == 0, made.stderr):
-            ranks(daemon, program, 2)
-            ranks(daemon, program, 4)
+    with tempfile.TemporaryDirectory() as folder:
+        program = built(folder)
+        one_host(program)
+        two_hosts(program, folder)
 
 
 if __name__ == "__main__":

@@ -120,12 +120,38 @@ def looks():
 
 
 def nobody():
-    """No daemon: no device, and no harm to who does not ask for one."""
-    done = subprocess.run([RUN, "--library", LIBRARY, "--socket", "/nonexistent", "cat",
-                           "/proc/self/comm"], capture_output=True, text=True, check=False,
-                          timeout=60)
+    """No daemon: what to do; and no harm to who does not ask for a device."""
+    done = subprocess.run([RUN, "--library", LIBRARY, "--socket", "/nonexistent", "true"],
+                          capture_output=True, text=True, check=False, timeout=60)
+    case("rocade-run says what to do without a daemon", done.returncode == 1 and
+         "/nonexistent" in done.stderr and "rocaded --local" in done.stderr, done.stderr)
+    done = subprocess.run(["cat", "/proc/self/comm"], capture_output=True, text=True, check=False,
+                          timeout=60, env=dict(os.environ, LD_PRELOAD=LIBRARY,
+                                               ROCADE_SOCKET="/nonexistent"))
     case("who wants no device does not miss the daemon",
          done.returncode == 0 and done.stdout == "cat\n", done.stdout + done.stderr)
+
+
+def options():
+    with Daemon() as daemon:
+        names = "UCX_NET_DEVICES", "UCX_TLS", "NCCL_IB_HCA"
+        done = daemon.run("env")
+        lines = done.stdout.splitlines()
+        case("what stacks need is in the environment", done.returncode == 0 and
+             {"UCX_NET_DEVICES=rocade0:1", "UCX_TLS=^shm", "NCCL_IB_HCA==rocade0"} <= set(lines),
+             done.stdout)
+        daemon.env.update({n: "mine" for n in names})
+        done = daemon.run("env")
+        case("what the user has set stays", all(n + "=mine" in done.stdout for n in names),
+             done.stdout)
+        done = daemon.run("--device", "rocade0", "true")
+        case("--device that is there", done.returncode == 0, done.stderr)
+        done = daemon.run("--device", "other", "true")
+        case("--device that is not there", done.returncode == 1 and "rocade0" in done.stderr and
+             "other" in done.stderr, done.stderr)
+        done = daemon.run("--library", "/nonexistent.so", "true")
+        case("a library that is not there", done.returncode == 1 and
+             "/nonexistent.so" in done.stderr, done.stderr)
 
 
 def page():
@@ -140,4 +166,4 @@ if __name__ == "__main__":
         print(matrix.text())
         sys.exit(0)
     sys.exit(run(programs) if sys.argv[1:] else
-             run(programs, lists, watch, looks, nobody, page))
+             run(programs, lists, watch, looks, nobody, options, page))

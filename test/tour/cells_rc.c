@@ -179,7 +179,7 @@ solicited_passive(struct tour *t, struct ibv_comp_channel *channel, struct ibv_c
 	TRY(tour_sync(t)); /* the plain one is here */
 	NEED(t, !readable(channel->fd, 20));
 	TRY(tour_sync(t));
-	NEED(t, readable(channel->fd, TOUR_WAIT_S * 1000));
+	NEED(t, readable(channel->fd, (int)t->wait_s * 1000));
 	NEED(t, ibv_get_cq_event(channel, &woken, &context) == 0 && woken == cq);
 	ibv_ack_cq_events(cq, 1);
 	for (unsigned i = 0; i < 2; i++)

@@ -43,6 +43,9 @@ run(void *arg)
 	return NULL;
 }
 
+/* What is done to received frames: of a million lost, doubled, delayed, bent. */
+static struct rocade_impair impair = {.seed = 1};
+
 static const char *
 option(struct rocade_port_conf *conf, const char *text)
 {
@@ -53,10 +56,15 @@ option(struct rocade_port_conf *conf, const char *text)
 		conf->addresses = addresses;
 	} else if (strncmp(text, "mtu=", 4) == 0) {
 		conf->mtu = (uint32_t)atoi(text + 4);
+	} else if (strncmp(text, "impair=", 7) == 0) {
+		if (sscanf(text + 7, "%u,%u,%u,%u", &impair.loss_ppm,
+			    &impair.duplicate_ppm, &impair.reorder_ppm,
+			    &impair.corrupt_ppm) != 4)
+			return "impair=LOSS,DUPLICATE,REORDER,CORRUPT, each of a million";
 	} else if (strncmp(text, "engines=", 8) == 0) {
 		conf->engines = (uint16_t)atoi(text + 8);
 	} else {
-		return "options of the device: addr=, mtu=, engines=, and EAL's";
+		return "options of the device: addr=, mtu=, engines=, impair=, and EAL's";
 	}
 	return NULL;
 }
@@ -100,6 +108,8 @@ host_open(char **options, unsigned count, bool loop)
 			return "rte_eal_init() failed";
 		if (rocade_open_port(&conf, &ports[0]) != 0)
 			return rocade_error();
+		if (rocade_port_impair(ports[0], &impair) != 0)
+			return "impair=: above a million";
 	}
 	running = pthread_create(&runner, NULL, run, NULL) == 0;
 	return running ? NULL : "no thread";

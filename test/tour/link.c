@@ -122,11 +122,11 @@ link_poll_for(struct tour *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms)
 const char *
 link_poll(struct tour *t, struct ibv_cq *cq, struct ibv_wc *wc)
 {
-	int n = link_poll_for(t, cq, wc, TOUR_WAIT_S * 1000);
+	int n = link_poll_for(t, cq, wc, t->wait_s * 1000);
 
 	if (n == 0)
-		return tour_fail(t, "no %s completion in %d s",
-			cq == t->send_cq ? "send" : "receive", TOUR_WAIT_S);
+		return tour_fail(t, "no %s completion in %u s",
+			cq == t->send_cq ? "send" : "receive", t->wait_s);
 	return n == 1 ? NULL : t->why;
 }
 
@@ -265,9 +265,9 @@ link_to_rts(struct tour *t, struct ibv_qp *qp)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = t->own.psn,
-		.timeout = 16,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
+		.timeout = t->impatient ? 14 : 16,
+		.retry_cnt = t->impatient ? 1 : 7,
+		.rnr_retry = t->impatient ? 1 : 7,
 		.max_rd_atomic = 4,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
@@ -303,6 +303,7 @@ const char *
 link_open(struct tour *t, const struct link_conf *conf)
 {
 	link_own(t);
+	t->impatient = conf->impatient;
 	if (conf->srq)
 		TRY(srq_create(t));
 	t->qp = qp_create(t, conf);
@@ -331,6 +332,7 @@ link_close(struct tour *t)
 	if (t->srq != NULL)
 		ibv_destroy_srq(t->srq);
 	t->qp = NULL;
+	t->impatient = false;
 	t->ah = NULL;
 	t->srq = NULL;
 	/* What a failed cell left. */

@@ -14,14 +14,12 @@
 #define PORT_DEFAULT 18600
 
 static const char usage[] =
-	"usage: tour (--listen ADDRESS | --connect ADDRESS | --loop) [--port N] "
-	"[--device NAME]\n"
-	"            [--gid-index N] [--only TEXT] [--skip CELL]... [--quiet] [DEVICE "
-	"OPTION ...]\n"
-	"Runs every service and opcode between two ends, and checks the data. One end "
-	"listens, the\n"
-	"other connects (TCP); --loop is both in one process. Exit status 0: nothing "
-	"failed.\n";
+	"usage: tour (--listen ADDRESS | --connect ADDRESS | --loop) [--port N]\n"
+	"            [--device NAME] [--gid-index N] [--path-mtu N] [--wait SECONDS]\n"
+	"            [--only TEXT] [--skip CELL]... [--quiet] [DEVICE OPTION ...]\n"
+	"Runs every service and opcode between two ends, and checks the data. One end\n"
+	"listens, the other connects (TCP); --loop is both in one process.\n"
+	"Exit status 0: nothing failed.\n";
 
 const char *
 tour_fail(struct tour *t, const char *format, ...)
@@ -194,6 +192,9 @@ mtu_agree(struct tour *t)
 {
 	uint32_t mine = t->port.active_mtu, theirs;
 
+	while (t->mtu_most != 0 && mine > IBV_MTU_256 && 128u << mine > t->mtu_most)
+		mine--;
+
 	TRY(oob_swap(t, &mine, &theirs, sizeof(mine)));
 	t->mtu_code = mine < theirs ? mine : theirs;
 	t->mtu = 128u << t->mtu_code;
@@ -217,6 +218,7 @@ tour_run(struct tour *t)
 	}
 	cells_transfer(t);
 	cells_rc(t);
+	cells_errors(t);
 	cells_datagram(t);
 	cells_memory(t);
 	cells_xrc(t);
@@ -278,6 +280,8 @@ options_read(int argc, char **argv, struct tour *t, struct options *o)
 		{"device", required_argument, NULL, 'd'},
 		{"gid-index", required_argument, NULL, 'g'},
 		{"only", required_argument, NULL, 'o'},
+		{"path-mtu", required_argument, NULL, 'm'},
+		{"wait", required_argument, NULL, 'w'},
 		{"skip", required_argument, NULL, 's'},
 		{"quiet", no_argument, NULL, 'q'},
 		{"loop", no_argument, NULL, 'L'},
@@ -305,6 +309,14 @@ options_read(int argc, char **argv, struct tour *t, struct options *o)
 		case 'o':
 			t->only = optarg;
 			break;
+		case 'm':
+			t->mtu_most = (uint32_t)atoi(optarg);
+			break;
+		case 'w':
+			t->wait_s = (unsigned)atoi(optarg);
+			if (t->wait_s == 0 || t->wait_s > TOUR_WAIT_MOST_S)
+				return -1;
+			break;
 		case 's':
 			if (t->skip_count == TOUR_SKIPS)
 				return -1;
@@ -327,7 +339,7 @@ int
 main(int argc, char **argv)
 {
 	struct options o = {.port = PORT_DEFAULT};
-	struct tour t = {.gid_index = -1, .verbose = true};
+	struct tour t = {.gid_index = -1, .verbose = true, .wait_s = TOUR_WAIT_S};
 	const char *why;
 	int result = 2;
 

@@ -27,7 +27,7 @@ resolve(const char *address, unsigned port)
 static int
 tuned(int fd)
 {
-	struct timeval patience = {.tv_sec = 3 * TOUR_WAIT_S};
+	struct timeval patience = {.tv_sec = 2 * TOUR_WAIT_MOST_S};
 	int on = 1;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -19,7 +19,8 @@
 #define TOUR_BYTES (2 * TOUR_HALF)
 #define TOUR_WRS 64
 #define TOUR_QKEY 0x11223344
-#define TOUR_WAIT_S 20
+#define TOUR_WAIT_S 20 /* for a completion */
+#define TOUR_WAIT_MOST_S 60
 #define TOUR_SKIPS 16
 #define TOUR_GRH 40
 
@@ -42,6 +43,7 @@ struct tour {
 	const char *only; /* cells whose name contains it; NULL: all */
 	const char *skip[TOUR_SKIPS]; /* cells of these names */
 	unsigned skip_count;
+	unsigned wait_s;
 	int gid_index;    /* -1: the first of RoCE v2 */
 	unsigned ifindex; /* the interface of that GID */
 	bool verbose;
@@ -55,11 +57,13 @@ struct tour {
 	union ibv_gid gid;
 	enum ibv_mtu mtu_code; /* of both */
 	uint32_t mtu;
+	uint32_t mtu_most; /* 0: what the ports have */
 	uint32_t seed; /* the same on both sides, another for each cell */
 	/* The cell's connection. */
 	struct ibv_qp *qp;
 	struct ibv_srq *srq;
 	struct ibv_ah *ah;
+	bool impatient;
 	struct tour_end own, peer;
 	char why[256];
 	bool peer_gave_up;
@@ -115,6 +119,7 @@ struct link_conf {
 	enum ibv_qp_type type;
 	bool srq;
 	uint64_t ops; /* IBV_QP_EX_WITH_*; 0: a plain QP */
+	bool impatient; /* few retries */
 };
 
 int
@@ -178,6 +183,8 @@ cells_transfer(struct tour *t);
 
 void
 cells_rc(struct tour *t);
+void
+cells_errors(struct tour *t);
 void
 cells_datagram(struct tour *t);
 void

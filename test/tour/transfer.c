@@ -222,7 +222,7 @@ passive(struct tour *t, const struct xfer *x, bool *arrived)
 	for (unsigned i = 0; i < words; i++) {
 		struct ibv_wc wc;
 		int got = link_poll_for(
-			t, t->recv_cq, &wc, lossy(x) ? LOST_MS : TOUR_WAIT_S * 1000);
+			t, t->recv_cq, &wc, lossy(x) ? LOST_MS : t->wait_s * 1000);
 
 		if (got == 0 && lossy(x)) {
 			*arrived = false;

@@ -25,6 +25,7 @@ class Bench:
         self.daemon_program = os.path.join(build, "app", "rocaded", "rocaded")
         self.run_program = os.path.join(build, "app", "run", "rocade-run")
         self.scratch = scratch
+        self.megabytes = 768
         self.number = 0
 
     def path(self, name):
@@ -73,7 +74,8 @@ class Bench:
         def command(core, role):
             # Who sleeps has its engine on an lcore, of the same core.
             lcores = "0@{0},1@{0}" if options.get("events") else "0@{0}"
-            return [self.perf_program] + self.eal(lcores.format(core), self.memif(role), 768)
+            return [self.perf_program] + self.eal(lcores.format(core), self.memif(role),
+                                                  self.megabytes)
         return self.perf_pair(command, mode, seconds, options)
 
     def cycles(self, mode, options):
@@ -108,7 +110,8 @@ class Bench:
         link, out = self.path("link"), self.path("json")
         own = ["--device", options["device"]] if "device" in options else []
         arguments = []
-        for name, value in options.items():
+        # Short windows begin after a short while, too.
+        for name, value in {"warmup_ms": min(500, 200 * seconds), **options}.items():
             arguments.append("--" + name.replace("_", "-"))
             if value is not True:
                 arguments.append(str(value))
@@ -122,7 +125,9 @@ class Bench:
                 client.wait(seconds + 60)
                 server.wait(20)
             except subprocess.TimeoutExpired as error:
-                raise Failed("rocade-perf --mode %s does not end" % mode) from error
+                raise Failed("rocade-perf --mode %s: the %s does not end; client: %s; server: %s" % (
+                    mode, "client" if client.poll() is None else "server", self.why("client"),
+                    self.why("server"))) from error
             finally:
                 stop(client)
         finally:

@@ -56,12 +56,12 @@ def across(hosts, *program, timeout_s=30, port=18515, server_gid=None):
     return server.returncode, client.returncode, text + client.stdout + client.stderr
 
 
-def across_case(hosts, least_bytes, *program, tries=1, server_gid=None, wires=None):
-    """wires: hosts whose bytes are counted. tries: of datagrams, that nobody sends again: net_tap learns of frames by signals, and may
-    take one in when the next one comes only."""
+def across_case(hosts, least_bytes, *program, tries=2, timeout_s=30, server_gid=None, wires=None):
+    """wires: hosts whose bytes are counted. Once more when it fails: the programs give up when their
+    peer does not run for half a second, which happens on a machine that does other things."""
     for _ in range(tries):
         before = [host.wire() for host in wires or hosts]
-        server, client, text = across(hosts, *program, timeout_s=30 if tries == 1 else 6,
+        server, client, text = across(hosts, *program, timeout_s=timeout_s,
                                       server_gid=server_gid)
         moved = [host.wire() - was for host, was in zip(wires or hosts, before)]
         if server == 0 and client == 0:

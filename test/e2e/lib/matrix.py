@@ -15,7 +15,8 @@ GROUPS = [
     ("perftest", "GID 0 (`-x 0`), 64 KiB for bandwidth, 2 bytes for latency"),
     ("perftest, many options", "every combination that perftest itself accepts"),
     ("UCX, one transport", "`ucx_perftest -d rocade0:1 -x TRANSPORT`, 1000 times"),
-    ("UCX, all layers", "`ucx_perftest` with `UCX_NET_DEVICES=rocade0:1`, 1000 times"),
+    ("UCX, all layers", "1000 times; with `UCX_NET_DEVICES=rocade0:1` where `UCX_TLS` is set, else with "
+                        "what `rocade-run` says"),
     ("libfabric", "`-d rocade0-dgram`"),
 ]
 
@@ -124,8 +125,8 @@ def all_row(verb, kind, service, option):
         least *= 16
     if "-b" in words:
         least *= 2
-    if service == "UD" and "--use-srq" in words:
-        args += " -r 4096"  # or the receives run out, and a datagram without one is lost
+    if service in ("UC", "UD") and "--use-srq" in words:
+        args += " -t 8"  # or the receives run out, and without one a message is lost
     return row("perftest, many options", "ib_%s_%s" % (verb, kind), (args + " " + option).strip(),
                least)
 
@@ -142,6 +143,8 @@ def ucx():
         text = "-d rocade0:1 -x %s -t %s -s %d -n 1000 %s" % (transport, test, size, args)
         yield row(group, "ucx_perftest", text.strip(), 1000 * size,
                   quick=test in ("am_lat", "put_bw", "fadd"), port=UCX_PORT)
+    yield row("UCX, all layers", "ucx_perftest", "-t tag_bw -s 65536 -n 1000", 1000 * 65536, True,
+              port=UCX_PORT)
     for tls in "rc_verbs,ud_verbs:aux,self", "ud_verbs,self":
         for test, size in [("tag_lat", 8), ("tag_bw", 65536), ("ucp_am_bw", 65536),
                            ("ucp_put_lat", 8), ("ucp_put_bw", 65536), ("ucp_get", 65536),
@@ -170,7 +173,7 @@ def command(r):
     elif r.program.startswith("ib_"):
         more = PERFTEST_ALL.split()
     env = r.env.split()
-    if r.group == "UCX, all layers":
+    if r.env.startswith("UCX_TLS"):
         env.append("UCX_NET_DEVICES=rocade0:1")
     return (["env", *env] if env else []) + [r.program, *more, *r.args.split()]
 

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rocade_device_name(): whose device it would be. */
+#include <errno.h>
+#include <string.h>
+
+#include <rocade/status.h>
+
+#include "shm/session.h"
+#include "switch/socket.h"
+#include "verbs/error.h"
+
+int
+rocade_device_name(const char *socket, char name[ROCADE_NAME_MAX])
+{
+	struct sw_request req = {.type = SW_HELLO};
+	struct sockaddr_un addr;
+	struct sw_reply reply;
+	struct session s;
+	int rc = sw_socket_path(socket, true, &addr);
+
+	if (rc != 0)
+		return rocade_fail(-rc, "socket: its path is too long");
+	rc = session_open(&s, socket);
+	if (rc == 0) {
+		rc = session_call(&s, &req, &reply, NULL, 0);
+		session_close(&s);
+	}
+	if (rc == 0 && memchr(reply.device.name, '\0', ROCADE_NAME_MAX) == NULL)
+		rc = -EPROTO;
+	if (rc != 0)
+		return rocade_fail(
+			-rc, "no daemon answers at %s: %s", addr.sun_path, strerror(-rc));
+	memcpy(name, reply.device.name, ROCADE_NAME_MAX);
+	return 0;
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# test.sh: limit_s 600
+"""rocade-perf as tools/bench.sh runs it, for a moment each: every mode and way, over net_memif and
+through the daemon, and what it says of it. How fast that is is of no interest here."""
+
+import os
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/bench"))
+import runners  # noqa: E402
+from tap import case, run  # noqa: E402
+
+# On a machine that does other things an end may be away for long: 8 times half a second.
+PATIENT = {"timeout": 17, "warmup_ms": 100}
+bench = runners.Bench(os.environ.get("ROCADE_BUILD", "build"), tempfile.mkdtemp())
+bench.megabytes = 256
+
+
+def measured(through, mode, **options):
+    """The numbers, with what is always to be so; None when it did not run, twice."""
+    for _ in range(2):
+        try:
+            got = through(mode, 1, **options, **(PATIENT if mode != "raw-pingpong" else {}))
+            break
+        except runners.Failed as error:
+            print("# %s" % error, file=sys.stderr)
+    else:
+        return None
+    latency = got["latency_ns"]
+    if latency:
+        order = [latency[q] for q in ("min", "p10", "p25", "p50", "p75", "p90", "p99", "p999",
+                                      "max")]
+        good = 0 < order[0] and order == sorted(order)
+    else:
+        good = got["bytes_per_s"] == got["messages_per_s"] * got["size"]
+    if good and got["messages"] > 0 and got["mode"] == mode:
+        return got
+    print(got, file=sys.stderr)
+    return None
+
+
+def rates(through):
+    for mode in ("send", "write", "read"):
+        yield measured(through, mode, size=4096, mtu=4096)
+
+
+def latencies(through):
+    for mode in ("pingpong", "write-lat", "read-lat"):
+        yield measured(through, mode, size=64)
+
+
+def asleep(mode):
+    got = measured(bench.perf, mode, size=64, events=True)
+    return got and got["events"]
+
+
+def datagrams():
+    for mode in ("send", "pingpong"):
+        got = measured(bench.perf, mode, size=64, ud=True)
+        yield got and got["ud"] and got["retransmitted"] == 0
+
+
+def spread():
+    got = measured(bench.perf, "send", size=64, qps=4, engines=2)
+    return got and got["engines"] == 2
+
+
+def memory():
+    got = measured(bench.perf, "send", size=4096, mtu=4096, qps=100, burst=1, depth=512)
+    return got and got["srq_bytes"] > 512 * 16 and got["qp_bytes"] > 1000 and \
+        got["memory_bytes"] > 512 * 4096
+
+
+def main():
+    case("raw frames", measured(bench.perf, "raw-pingpong", size=122))
+    case("rates", all(rates(bench.perf)))
+    case("latencies", all(latencies(bench.perf)))
+    case("datagrams", all(datagrams()))
+    case("a rate whose receiver sleeps", asleep("send"))
+    case("a ping-pong of sleepers", asleep("pingpong"))
+    case("two engines", spread())
+    case("an SRQ's memory, many QPs", memory())
+    case("rates through the daemon", all(rates(bench.perf_daemon)))
+    case("latencies through the daemon", all(latencies(bench.perf_daemon)))
+    case("asleep, through the daemon", measured(bench.perf_daemon, "pingpong", size=64, events=True))
+    case("datagrams through the daemon", measured(bench.perf_daemon, "send", size=64, ud=True))
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

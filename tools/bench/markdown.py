@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tables of docs/perf.md from build/bench.json: markdown.py BENCH.JSON."""
+
+import json
+import sys
+
+import table
+
+
+def ratios(report):
+    yield "| ratio | median | lowest to highest | reach | aim |"
+    yield "|---|---|---|---|---|"
+    for row in report["rows"]:
+        if row["ratio"] is None:
+            continue
+        between = "" if row["low"] == row["high"] else "%s to %s" % (
+            table.cell(row["low"]), table.cell(row["high"]))
+        yield "| %s | %s | %s | %s | %s |" % (
+            row["text"], table.cell(row["ratio"]), between, table.cell(row["reach"]),
+            table.cell(row["aim"]))
+
+
+def numbers(report):
+    yield "| measured | |"
+    yield "|---|---|"
+    for text, name, what in table.NUMBERS:
+        taken = [n for n in report["results"].get(name, []) if n]
+        if taken:
+            yield "| %s | %s |" % (text, table.number_text(taken, what))
+
+
+def cycles(report):
+    for name, ends in report.get("cycles", {}).items():
+        yield ""
+        yield "| %s, cycles a packet | %s |" % (name, " | ".join(ends["client"]))
+        yield "|---|%s" % ("---|" * len(ends["client"]))
+        for end, stages in ends.items():
+            yield "| %s | %s |" % (end, " | ".join("%.0f" % value for value in stages.values()))
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    with open(sys.argv[1], encoding="utf-8") as file:
+        report = json.load(file)
+    print("%s, %d cores, Linux %s, %s%s." % (
+        report["machine"]["cpu"], report["machine"]["cpus"], report["machine"]["kernel"],
+        report["date"], ", `--quick`" if report["quick"] else ""))
+    for part in (ratios, numbers, cycles):
+        print()
+        print("\n".join(part(report)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
