@@ -107,13 +107,19 @@ is_question(uint32_t type)
 	       type == SW_CM_OPEN;
 }
 
+static void
+device_show(const struct sw *sw, const struct sw_device *device, struct sw_device *to)
+{
+	*to = *device;
+	to->link_up = sw->up == NULL || sw->up->link_up;
+}
+
 bool
 sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client,
 	const void *request, size_t len, struct sw_reply *reply)
 {
 	struct sw_request req;
 
-	(void)sw;
 	if (len != sizeof(req))
 		return false;
 	memcpy(&req, request, sizeof(req));
@@ -127,7 +133,7 @@ sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client
 	if (req.version != SW_PROTO_VERSION)
 		reply->error = EPROTONOSUPPORT;
 	else if (req.type == SW_HELLO || req.type == SW_ATTACH)
-		reply->device = *device;
+		device_show(sw, device, &reply->device);
 	else if (is_question(req.type))
 		reply->qpn = req.qpn;
 	else

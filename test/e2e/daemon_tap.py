@@ -30,7 +30,12 @@ def tap():
         # datagram has nobody who sends it again.
         across_case(hosts, 2 * 1024 * n, "ibv_ud_pingpong", "-g", "0", "-n", str(n), "-c", "-s",
                     "1024", tries=5, timeout_s=6)
-        across_case(hosts, 65536 * n, "ib_send_bw", "-x", "0", "-F", "-s", "65536", "-n", str(n))
+        across_case(hosts, 2 * 1024 * n, "ibv_uc_pingpong", "-g", "0", "-n", str(n), "-c", "-s",
+                    "1024", tries=5, timeout_s=6)
+        for program, size in [("ib_send_bw", 65536), ("ib_write_bw", 65536), ("ib_read_bw", 65536),
+                              ("ib_atomic_bw", 8), ("ib_send_lat", 2), ("ib_write_lat", 2),
+                              ("ib_read_lat", 2)]:
+            across_case(hosts, size * n, program, "-x", "0", "-F", "-s", str(size), "-n", str(n))
         link_events(left, spaces[0])
 
 
@@ -63,8 +68,7 @@ def af_packet():
         across_case(hosts, 2 * 4096 * n, "ibv_uc_pingpong", "-g", "1", "-n", str(n), "-c")
         for gid in ("0", "1", "2"):
             across_case(hosts, 2 * 1024 * n, "ibv_ud_pingpong", "-g", gid, "-n", str(n), "-c")
-        for program in ("ib_write_bw", "ib_read_bw"):
-            across_case(hosts, 65536 * n, program, "-x", "0", "-F", "-s", "65536", "-n", str(n))
+        across_case(hosts, 65536 * n, "ib_write_bw", "-x", "0", "-F", "-s", "65536", "-n", str(n))
 
 
 def main():

@@ -302,6 +302,8 @@ a_dead_port_loses_them(void **state)
 static void
 link_and_addresses_are_told(void **state)
 {
+	struct sw_request hello = {.type = SW_HELLO};
+	struct sw_reply reply;
 	struct up_bed u;
 	struct bed_frame f;
 	struct region_head *head;
@@ -320,6 +322,8 @@ link_and_addresses_are_told(void **state)
 	woken = u.b.c[0].woken;
 	up_turn(&u);
 	assert_int_equal(head->link_down, 1);
+	bed_request(&u.b, &u.b.c[0], &hello, &reply);
+	assert_int_equal(reply.device.link_up, 0);
 	assert_int_equal(head->changes, 1);
 	assert_int_equal(u.b.c[0].woken, woken + 1);
 	up_post(&u, &f);
