@@ -240,7 +240,7 @@ receive_seen(struct cq_model *cq, const struct ibv_wc *wc)
 	struct end *e = end_of_qpn(cq->host, wc->qp_num);
 	bool srq = ID_KIND(wc->wr_id) == ID_SRQ;
 	struct recv_model *m =
-		srq ? &cq->host->srq[ID_OWNER(wc->wr_id) % HOST_SRQS] : &e->rq;
+		srq ? &cq->host->srq[ID_OWNER(wc->wr_id) % (HOST_SRQS + 1)] : &e->rq;
 	struct recv *r;
 
 	end_sync(e);
@@ -251,6 +251,7 @@ receive_seen(struct cq_model *cq, const struct ibv_wc *wc)
 	CHECK((int32_t)(r->index - e->recv_next) >= 0 && (srq || r->index == m->oldest),
 		"end %u: receive %u out of order", e->number, r->index);
 	e->recv_next = r->index + 1;
+	cover.xrc_shared += srq && is_target(e);
 	if (wc->status == IBV_WC_SUCCESS)
 		receive_good(e, r, wc);
 	else

@@ -198,6 +198,7 @@ print_requests(const struct cover *c)
 		if (requests[i].window)
 			row("by a window", requests[i].name, c->window[op], true);
 	}
+	row("SRQ", "shared by XRC targets", c->xrc_shared, true);
 	row("type 1", "bound", c->type1[0], true);
 	row("type 1", "unbound", c->type1[1], true);
 	row("by a window", "key refused", c->stale_keys, true);

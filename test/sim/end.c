@@ -37,7 +37,7 @@ rq_open(struct end *e)
 	m->srq = NULL;
 	m->pd = e->pd;
 	recv_open(m, RECV_RING);
-	if (is_target(e))
+	if (is_alone(e))
 		xrc_open(e);
 }
 
@@ -100,7 +100,9 @@ end_plan(struct end *e, struct conn *c, unsigned i, struct host *h)
 	e->rq.cap = 40 + (uint32_t)draw(100) +
 		    (c->type == IBV_QPT_UD ? 4096 : 10 * conn_mtu(c));
 	e->recv = &e->rq;
-	if (h->conf.srqs != 0 && !c->xrc && chance(600))
+	if (is_target(e) && h->conf.xrc && chance(700))
+		xrc_share(e);
+	else if (h->conf.srqs != 0 && !c->xrc && chance(600))
 		e->recv = &h->srq[draw(h->conf.srqs)];
 	e->recv->users++;
 	e->scq->size += e->max_wr;
@@ -201,7 +203,7 @@ end_close(struct end *e)
 	CHECK(ibv_destroy_qp(e->qp) == 0, "ibv_destroy_qp");
 	win_close(e);
 	recv_close(&e->rq);
-	if (is_target(e))
+	if (is_alone(e))
 		xrc_close(e);
 	e->recv->users--;
 	pattern_fill(e->words.data, e->words.len);

@@ -58,8 +58,6 @@ struct end {
 	bool sig_all;
 	bool ex; /* posts by ibv_wr_*: all of a list, or nothing */
 	uint32_t qkey;
-	struct ibv_xrcd *xrcd; /* a target's, and the number of its SRQ */
-	uint32_t srqn;
 	uint32_t psn; /* where its requests start in this life */
 
 	/* Sends: indices run freely since RESET. */
@@ -205,6 +203,13 @@ static inline bool
 is_target(const struct end *e)
 {
 	return e->conn->xrc && e == &e->conn->end[1];
+}
+
+/* A target with a domain and an SRQ of its own. */
+static inline bool
+is_alone(const struct end *e)
+{
+	return is_target(e) && e->recv == &e->rq;
 }
 
 /* Done where it stands in the send queue, and no packet. */

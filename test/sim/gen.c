@@ -101,8 +101,9 @@ static struct recv_model *
 any_srq(void)
 {
 	struct host *h = any_host();
+	unsigned n = h->conf.srqs + h->conf.xrc;
 
-	return h->conf.srqs != 0 ? &h->srq[draw(h->conf.srqs)] : NULL;
+	return n != 0 ? host_srq(h, (unsigned)draw(n)) : NULL;
 }
 
 static bool

@@ -15,6 +15,7 @@
 
 #define HOST_CQS 3
 #define HOST_SRQS 2
+#define HOST_XRC HOST_SRQS /* behind them: the one that targets share */
 #define HOST_PDS 2
 #define HOST_ENGINES 2
 #define HOST_COUNTERS 4
@@ -23,6 +24,7 @@ struct host_conf {
 	unsigned engines;
 	uint32_t peer_window;
 	unsigned cqs, srqs;
+	bool xrc; /* there is an SRQ for targets to share */
 };
 
 struct host {
@@ -37,7 +39,7 @@ struct host {
 	struct arena arena;
 	struct ibv_mr *mr[HOST_PDS]; /* all of the arena */
 	struct cq_model cq[HOST_CQS];
-	struct recv_model srq[HOST_SRQS];
+	struct recv_model srq[HOST_SRQS + 1];
 	uint64_t mem_bytes; /* ring memory in use */
 	uint64_t kept;      /* when frames were last inside */
 	/* Words that everybody adds 1 to. */
@@ -68,6 +70,15 @@ host_has_frames(const struct host *h);
 /* Turns until there are none. */
 void
 host_flush(struct host *h);
+
+/* The SRQs there are, from 0 on; NULL: no more. */
+static inline struct recv_model *
+host_srq(struct host *h, unsigned n)
+{
+	if (n < h->conf.srqs)
+		return &h->srq[n];
+	return h->conf.xrc && n == h->conf.srqs ? &h->srq[HOST_XRC] : NULL;
+}
 
 /* Reads events until there are none, and hands them to event_seen(). */
 void

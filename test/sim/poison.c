@@ -54,10 +54,11 @@ srqn_refused(const struct end *to)
 	for (unsigned i = 0; i < world.conns; i++) {
 		const struct conn *c = &world.conn[(first + i) % world.conns];
 
-		if (c->used && c->xrc && c != to->conn && c->end[1].host == to->host)
-			return c->end[1].srqn;
+		if (c->used && c->xrc && c->end[1].host == to->host &&
+			c->end[1].recv->xrcd != to->recv->xrcd)
+			return c->end[1].recv->srqn;
 	}
-	return to->srqn ^ 0x800000;
+	return to->recv->srqn ^ 0x800000;
 }
 
 void

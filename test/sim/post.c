@@ -271,7 +271,7 @@ request_make(struct end *e, struct msg *m, struct request *r, bool poison)
 		.imm_data = m->imm_data,
 	};
 	if (e->conn->xrc)
-		r->wr.qp_type.xrc.remote_srqn = e->peer->srqn;
+		r->wr.qp_type.xrc.remote_srqn = e->peer->recv->srqn;
 	win_fill(e, m, &r->wr);
 	if (!is_local(m) && !local_make(e, m, r))
 		return false;

@@ -57,6 +57,10 @@ struct recv_model {
 	unsigned number;     /* an SRQ's place, or the end's */
 	struct ibv_srq *srq; /* NULL: an RQ */
 	struct ibv_qp *qp;
+	/* An XRC SRQ's: */
+	struct ibv_xrcd *xrcd;
+	struct cq_model *cq;
+	uint32_t srqn;
 	unsigned pd;
 	uint32_t max_wr, max_sge;
 	uint32_t bound; /* receives alive at once, at the most: the CQs are made for it */

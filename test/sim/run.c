@@ -6,6 +6,7 @@
 #include "gen.h"
 #include "rogue.h"
 #include "run.h"
+#include "xrc.h"
 
 #define REST_NS (400 * SEC_NS)
 #define REST_TURNS 2000000
@@ -51,11 +52,14 @@ hosts_open(void)
 			.peer_window = DRAW_OF(windows),
 			.cqs = 1 + (unsigned)draw(HOST_CQS),
 			.srqs = (unsigned)draw(HOST_SRQS + 1),
+			.xrc = chance(500),
 		};
 
 		host_open(&world.host[i], &world.link, i, &conf);
 		for (unsigned s = 0; s < conf.srqs; s++)
 			recv_open_srq(&world.host[i].srq[s], &world.host[i], s);
+		if (conf.xrc)
+			xrc_shared_plan(&world.host[i]);
 	}
 }
 
@@ -77,16 +81,19 @@ conns_open(void)
 	rogue_plan();
 	for (unsigned h = 0; h < world.hosts; h++) {
 		struct host *host = &world.host[h];
+		const struct recv_model *m;
 		uint32_t shared = 1;
 
-		for (unsigned s = 0; s < host->conf.srqs; s++)
-			shared += host->srq[s].bound;
+		for (unsigned n = 0; (m = host_srq(host, n)) != NULL; n++)
+			shared += m->bound;
 		for (unsigned i = 0; i < host->conf.cqs; i++) {
 			host->cq[i].size += shared;
 			if (world.tight && chance(500))
 				host->cq[i].size = 1 + (uint32_t)draw(40);
 			cq_open(&host->cq[i], host, i, chance(600));
 		}
+		if (host->conf.xrc)
+			xrc_shared_open(host);
 	}
 	for (unsigned i = 0; i < world.conns; i++)
 		conn_open(&world.conn[i]);
@@ -147,10 +154,11 @@ world_check(void)
 {
 	for (unsigned h = 0; h < world.hosts; h++) {
 		struct host *host = &world.host[h];
+		struct recv_model *m;
 
 		host_events(host);
-		for (unsigned i = 0; i < host->conf.srqs; i++)
-			srq_check(&host->srq[i]);
+		for (unsigned n = 0; (m = host_srq(host, n)) != NULL; n++)
+			srq_check(m);
 		for (unsigned i = 0; i < host->conf.cqs; i++)
 			cq_check_events(&host->cq[i]);
 	}
@@ -244,9 +252,8 @@ world_rest(void)
 
 /* Nothing is lost: what an SRQ has not given back is in its ring, or in a QP's hands. */
 static void
-srq_count(struct host *h, unsigned index)
+srq_count(struct recv_model *m)
 {
-	struct recv_model *m = &h->srq[index];
 	struct rocade_srq_info info;
 	uint32_t held = rogue_held(m);
 
@@ -262,7 +269,7 @@ srq_count(struct host *h, unsigned index)
 	}
 	CHECK(m->live == info.outstanding + held,
 		"host %u srq %u: %u receives are out, %u in the ring and %u held",
-		h->index, index, m->live, info.outstanding, held);
+		m->host->index, m->number, m->live, info.outstanding, held);
 }
 
 static void
@@ -282,8 +289,10 @@ world_close(void)
 			words_check(&world.conn[i].end[n]);
 	}
 	for (unsigned h = 0; h < world.hosts; h++) {
-		for (unsigned s = 0; s < world.host[h].conf.srqs; s++)
-			srq_count(&world.host[h], s);
+		struct recv_model *m;
+
+		for (unsigned n = 0; (m = host_srq(&world.host[h], n)) != NULL; n++)
+			srq_count(m);
 		host_stats(&world.host[h], cover.drop);
 	}
 	rogue_close();
@@ -295,6 +304,8 @@ world_close(void)
 
 		for (unsigned s = 0; s < host->conf.srqs; s++)
 			recv_close_srq(&host->srq[s]);
+		if (host->conf.xrc)
+			xrc_shared_close(host);
 		for (unsigned i = 0; i < host->conf.cqs; i++)
 			cq_close(&host->cq[i]);
 		host_close(host);
