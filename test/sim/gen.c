@@ -5,6 +5,7 @@
 #include "check.h"
 #include "cover.h"
 #include "gen.h"
+#include "heal.h"
 #include "msg.h"
 #include "rogue.h"
 
@@ -239,18 +240,6 @@ op_query(void)
 	return true;
 }
 
-/* What is left makes no completion of its own: it may have been done before the QP
- * failed, and nothing comes behind it to say so. */
-static bool
-only_silent_left(struct end *e)
-{
-	for (uint32_t s = e->done; s != e->posted; s++) {
-		if (end_msg(e, s)->signaled)
-			return false;
-	}
-	return true;
-}
-
 static bool
 drain_begin(struct end *e)
 {
@@ -265,40 +254,6 @@ drain_begin(struct end *e)
 }
 
 static bool
-drain_end(struct end *e)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
-
-	if (to_qp(e->qp)->qp->draining) {
-		CHECK(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE) == EINVAL,
-			"end %u: RTS from SQD that has not drained", e->number);
-		return false;
-	}
-	host_events(e->host);
-	CHECK(!e->drain_wanted || e->drained, "end %u: no SQ_DRAINED", e->number);
-	e->drain_wanted = false;
-	end_modify(e, IBV_QPS_RTS, NULL, 0);
-	return true;
-}
-
-/* The send queue of an unreliable QP has failed alone. */
-static bool
-sqe_heal(struct end *e)
-{
-	struct ibv_qp_attr attr = {.cur_qp_state = IBV_QPS_SQE};
-
-	cq_poll(e->scq, 100000);
-	/* What was posted meanwhile is flushed with the engine's next turn. */
-	if (!only_silent_left(e) || host_deadline(e->host) <= sim.now)
-		return false;
-	end_modify(e, IBV_QPS_RTS, &attr, IBV_QP_CUR_STATE);
-	/* What was posted meanwhile is flushed by that. */
-	cq_poll(e->scq, 100000);
-	e->failed = false;
-	return true;
-}
-
-static bool
 op_drain(void)
 {
 	struct end *e = any_end();
@@ -307,8 +262,8 @@ op_drain(void)
 	if (e->state == IBV_QPS_RTS)
 		return drain_begin(e);
 	if (e->state == IBV_QPS_SQD)
-		return drain_end(e);
-	return e->state == IBV_QPS_SQE && sqe_heal(e);
+		return heal_drained(e);
+	return e->state == IBV_QPS_SQE && heal_sqe(e);
 }
 
 static bool
@@ -424,66 +379,6 @@ gen_op(void)
 		pick -= weight(i);
 	}
 	return false;
-}
-
-/* ---- The end ---- */
-
-/* What a CQ could not take is lost, and the receives of an SRQ with it. */
-static bool
-host_broken(const struct host *h)
-{
-	for (unsigned i = 0; i < h->conf.cqs; i++) {
-		if (h->cq[i].broken)
-			return true;
-	}
-	return false;
-}
-
-static bool
-end_rests(struct end *e)
-{
-	if (host_broken(e->host) || (e->peer != NULL && host_broken(e->peer->host)))
-		return true;
-	/* In SQD too: the peer may wait for it to drain itself. */
-	if (e->peer != NULL && e->peer->taken != e->peer->takers &&
-		e->state != IBV_QPS_RESET && e->state != IBV_QPS_ERR)
-		recv_post(e->recv, 1 + (unsigned)draw(4));
-	if (e->state == IBV_QPS_SQD)
-		drain_end(e);
-	if (e->state == IBV_QPS_SQE)
-		sqe_heal(e);
-	if (e->state == IBV_QPS_SQD || e->state == IBV_QPS_SQE)
-		return false;
-	if (e->state == IBV_QPS_RTS && !e->last_posted && e->conn->up)
-		e->last_posted = end_post(e, 1, false);
-	if (e->state == IBV_QPS_RTS && e->conn->up && !e->last_posted)
-		return false;
-	if (e->done != e->posted && e->conn->up)
-		return e->state == IBV_QPS_ERR && only_silent_left(e);
-	return e->type != IBV_QPT_RC || e->taken == e->takers || !e->conn->up ||
-	       e->state != IBV_QPS_RTS || e->peer->state != IBV_QPS_RTS;
-}
-
-bool
-gen_heal(void)
-{
-	bool rest = true;
-
-	for (unsigned h = 0; h < world.hosts; h++) {
-		for (unsigned i = 0; i < world.host[h].conf.cqs; i++)
-			cq_poll(&world.host[h].cq[i], 100000);
-	}
-	for (unsigned i = 0; i < world.conns; i++) {
-		struct conn *c = &world.conn[i];
-
-		for (unsigned n = 0; n < c->ends; n++) {
-			end_sync(&c->end[n]);
-			if (c->end[n].posted - c->end[n].retired > END_MSGS / 2)
-				end_retire(&c->end[n]);
-			rest = end_rests(&c->end[n]) && rest;
-		}
-	}
-	return rest;
 }
 
 void

@@ -36,9 +36,6 @@ extern const char *const gen_texts[GEN_COUNT];
 /* One operation; false: it could not be done now, time should go by. */
 bool
 gen_op(void);
-/* All that keeps connections from coming to rest is put right. */
-bool
-gen_heal(void);
 /* Regions that were registered for nothing are gone. */
 void
 gen_end(void);

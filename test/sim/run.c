@@ -4,6 +4,7 @@
 #include "check.h"
 #include "cover.h"
 #include "gen.h"
+#include "heal.h"
 #include "rogue.h"
 #include "run.h"
 #include "xrc.h"
@@ -230,7 +231,7 @@ world_rest(void)
 
 		c->loss = c->corrupt = c->dark = c->dup = c->reorder = 0;
 	}
-	while (!gen_heal()) {
+	while (!heal_world()) {
 		uint64_t next;
 
 		world_turn();
@@ -245,7 +246,7 @@ world_rest(void)
 	while (link_deadline(&world.link) != TIME_NEVER) {
 		sim.now = RTE_MAX(sim.now + 1, link_deadline(&world.link));
 		world_turn();
-		gen_heal();
+		heal_world();
 		CHECK(sim.now < end, "the wire does not become empty");
 	}
 }

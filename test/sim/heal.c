@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "check.h"
+#include "heal.h"
+#include "msg.h"
+
+bool
+only_silent_left(struct end *e)
+{
+	for (uint32_t s = e->done; s != e->posted; s++) {
+		if (end_msg(e, s)->signaled)
+			return false;
+	}
+	return true;
+}
+
+bool
+heal_drained(struct end *e)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+
+	if (to_qp(e->qp)->qp->draining) {
+		CHECK(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE) == EINVAL,
+			"end %u: RTS from SQD that has not drained", e->number);
+		return false;
+	}
+	host_events(e->host);
+	CHECK(!e->drain_wanted || e->drained, "end %u: no SQ_DRAINED", e->number);
+	e->drain_wanted = false;
+	end_modify(e, IBV_QPS_RTS, NULL, 0);
+	return true;
+}
+
+bool
+heal_sqe(struct end *e)
+{
+	struct ibv_qp_attr attr = {.cur_qp_state = IBV_QPS_SQE};
+
+	cq_poll(e->scq, 100000);
+	/* What was posted meanwhile is flushed with the engine's next turn. */
+	if (!only_silent_left(e) || host_deadline(e->host) <= sim.now)
+		return false;
+	end_modify(e, IBV_QPS_RTS, &attr, IBV_QP_CUR_STATE);
+	/* What was posted meanwhile is flushed by that. */
+	cq_poll(e->scq, 100000);
+	e->failed = false;
+	return true;
+}
+
+/* What a CQ could not take is lost, and the receives of an SRQ with it. */
+static bool
+host_broken(const struct host *h)
+{
+	for (unsigned i = 0; i < h->conf.cqs; i++) {
+		if (h->cq[i].broken)
+			return true;
+	}
+	return false;
+}
+
+static bool
+end_rests(struct end *e)
+{
+	if (host_broken(e->host) || (e->peer != NULL && host_broken(e->peer->host)))
+		return true;
+	/* In SQD too: the peer may wait for it to drain itself. */
+	if (e->peer != NULL && e->peer->taken != e->peer->takers &&
+		e->state != IBV_QPS_RESET && e->state != IBV_QPS_ERR)
+		recv_post(e->recv, 1 + (unsigned)draw(4));
+	if (e->state == IBV_QPS_SQD)
+		heal_drained(e);
+	if (e->state == IBV_QPS_SQE)
+		heal_sqe(e);
+	if (e->state == IBV_QPS_SQD || e->state == IBV_QPS_SQE)
+		return false;
+	if (e->state == IBV_QPS_RTS && !e->last_posted && e->conn->up)
+		e->last_posted = end_post(e, 1, false);
+	if (e->state == IBV_QPS_RTS && e->conn->up && !e->last_posted)
+		return false;
+	if (e->done != e->posted && e->conn->up)
+		return e->state == IBV_QPS_ERR && only_silent_left(e);
+	return e->type != IBV_QPT_RC || e->taken == e->takers || !e->conn->up ||
+	       e->state != IBV_QPS_RTS || e->peer->state != IBV_QPS_RTS;
+}
+
+bool
+heal_world(void)
+{
+	bool rest = true;
+
+	for (unsigned h = 0; h < world.hosts; h++) {
+		for (unsigned i = 0; i < world.host[h].conf.cqs; i++)
+			cq_poll(&world.host[h].cq[i], 100000);
+	}
+	for (unsigned i = 0; i < world.conns; i++) {
+		struct conn *c = &world.conn[i];
+
+		for (unsigned n = 0; n < c->ends; n++) {
+			end_sync(&c->end[n]);
+			if (c->end[n].posted - c->end[n].retired > END_MSGS / 2)
+				end_retire(&c->end[n]);
+			rest = end_rests(&c->end[n]) && rest;
+		}
+	}
+	return rest;
+}
