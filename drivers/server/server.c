@@ -21,7 +21,8 @@
 
 #define EVENTS 64
 #define SPIN_NS (20 * NS_PER_US) /* without a packet, before the daemon sleeps */
-#define LISTEN_TURNS 64          /* between two looks at the sockets while packets move */
+#define LISTEN_TURNS 64     /* between two looks at the sockets while packets move, */
+#define LISTEN_NS NS_PER_MS /* or so long */
 #define DRAIN_NS (100 * NS_PER_MS) /* for what is under way when the daemon ends */
 
 int
@@ -256,8 +257,8 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 		n = epoll_pwait2(d->epoll, events, EVENTS, &until, NULL);
 	/* Before Linux 5.11. */
 	if (n < 0 && errno == ENOSYS)
-		n = epoll_wait(d->epoll, events, EVENTS,
-			(int)(timeout_ns / NS_PER_MS) + 1);
+		n = epoll_wait(
+			d->epoll, events, EVENTS, (int)(timeout_ns / NS_PER_MS) + 1);
 	for (int i = 0; i < n; i++)
 		watch_serve(d, events[i].data.ptr);
 	conn_reap(d);
@@ -296,7 +297,7 @@ rest_ns(struct rocade_daemon *d, uint64_t idle_ns, uint64_t now)
 EXPORT int
 rocade_daemon_run(struct rocade_daemon *d)
 {
-	uint64_t now = clock_now(), last = now, rest;
+	uint64_t now = clock_now(), last = now, listened = now, rest;
 	unsigned turns = 0;
 
 	d->stopping = false;
@@ -312,11 +313,14 @@ rocade_daemon_run(struct rocade_daemon *d)
 			events_serve(d, rest);
 			sw_awake(d->sw);
 			turns = 0;
+			listened = clock_now();
 			if (rest == TIME_NEVER)
-				last = clock_now();
+				last = listened;
 		}
-		if (++turns >= LISTEN_TURNS) {
+		/* A turn is short, but on a busy machine the core is back late. */
+		if (++turns >= LISTEN_TURNS || now - listened >= LISTEN_NS) {
 			turns = 0;
+			listened = now;
 			events_serve(d, 0);
 		}
 	}

@@ -99,7 +99,7 @@ class Daemon:
     def status(self):
         """Asks as rocade-status does."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-            s.settimeout(5)
+            s.settimeout(60)
             s.connect(self.socket)
             s.send(struct.pack("<6I32x", MAGIC, VERSION, STATUS, 0, 0, 0))
             _, fds, _, _ = socket.recv_fds(s, 4096, 4)
