@@ -316,7 +316,7 @@ int64_t
 bed_reap(struct bed *bed)
 {
 	struct ibv_wc wc[POLL_MAX];
-	int n = ibv_poll_cq(bed->send_cq, POLL_MAX, wc);
+	int n = bed_poll_cq(bed, bed->send_cq, POLL_MAX, wc);
 	int64_t done = 0;
 
 	for (int i = 0; i < n; i++) {
@@ -339,6 +339,7 @@ bed_reap(struct bed *bed)
 static int
 post_run(struct bed *bed, struct flow *flow, struct ibv_recv_wr *first)
 {
+	uint64_t since = bed_cycles_now();
 	struct ibv_recv_wr *bad;
 	int rc;
 
@@ -346,6 +347,7 @@ post_run(struct bed *bed, struct flow *flow, struct ibv_recv_wr *first)
 		rc = ibv_post_srq_recv(bed->srq, first, &bad);
 	else
 		rc = ibv_post_recv(flow->qp, first, &bad);
+	bed->repost_cycles += bed_cycles_now() - since;
 	if (unlikely(rc != 0))
 		bed_blame(bed, "a receive was refused: %s", strerror(rc));
 	return rc == 0 ? 0 : -1;

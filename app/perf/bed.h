@@ -63,7 +63,9 @@ struct bed {
 	struct ibv_send_wr wr[BURST_MAX];
 	struct ibv_sge sge[BURST_MAX];
 
-	/* Of bed_pause(). */
+	uint64_t post_cycles, poll_cycles, repost_cycles; /* with -Dcycles=true */
+
+	/* Of bed_look(). */
 	uint32_t turns;
 	uint64_t look_tsc, progress_tsc, progress, counted;
 	bool gone; /* the other end */
@@ -125,6 +127,29 @@ bed_poll(struct bed *bed)
 		rocade_engine_poll(bed->engines[i]);
 }
 
+/* Nothing, and what is made of it too, but with -Dcycles=true. */
+static inline uint64_t
+bed_cycles_now(void)
+{
+#ifdef ROCADE_CYCLES
+	return rte_rdtsc();
+#else
+	return 0;
+#endif
+}
+
+/* Polls a CQ: as ibv_poll_cq(). */
+static inline int
+bed_poll_cq(struct bed *bed, struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	uint64_t since = bed_cycles_now();
+	int got = ibv_poll_cq(cq, n, wc);
+
+	if (got > 0)
+		bed->poll_cycles += bed_cycles_now() - since;
+	return got;
+}
+
 /* Posts n requests to the flow, from the chain that bed_open() made. False: refused. */
 static inline bool
 bed_post(struct bed *bed, struct flow *flow, unsigned n)
@@ -134,6 +159,7 @@ bed_post(struct bed *bed, struct flow *flow, unsigned n)
 	unsigned inlined = bed->wr[0].send_flags & IBV_SEND_INLINE;
 	uint64_t every = bed->plan.signal_every;
 	uint64_t left = every - id % every; /* until a signaled one */
+	uint64_t since;
 	int rc;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -153,7 +179,9 @@ bed_post(struct bed *bed, struct flow *flow, unsigned n)
 		wr->next = &bed->wr[i + 1];
 	}
 	bed->wr[n - 1].next = NULL;
+	since = bed_cycles_now();
 	rc = ibv_post_send(flow->qp, bed->wr, &bad);
+	bed->post_cycles += bed_cycles_now() - since;
 	if (unlikely(rc != 0)) {
 		bed_blame(
 			bed, "QP 0x%x refused a request: errno %d", flow->qp->qp_num, rc);

@@ -36,7 +36,7 @@ ball_receive(struct bed *bed)
 	struct msg msg;
 	int n;
 
-	while ((n = ibv_poll_cq(bed->recv_cq, 1, &wc)) == 0) {
+	while ((n = bed_poll_cq(bed, bed->recv_cq, 1, &wc)) == 0) {
 		if (bed->channel != NULL && events_wait(bed, &msg) && bed->gone)
 			return false;
 		bed_poll(bed);
@@ -151,7 +151,7 @@ server_turn(struct bed *bed, uint8_t *seq, struct msg *msg)
 	bed_poll(bed);
 	switch (bed->plan.mode) {
 	case MODE_PINGPONG:
-		n = ibv_poll_cq(bed->recv_cq, 1, &wc);
+		n = bed_poll_cq(bed, bed->recv_cq, 1, &wc);
 		if (n == 0 && bed->channel != NULL && events_wait(bed, msg))
 			return false;
 		if (n != 0 && (!ball_post(bed) || bed_repost(bed, &wc, n) != 0))

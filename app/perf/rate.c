@@ -132,7 +132,7 @@ rate_server(struct bed *bed)
 
 	while (!bed->gone) {
 		bed_poll(bed);
-		int n = ibv_poll_cq(bed->recv_cq, POLL_MAX, wc);
+		int n = bed_poll_cq(bed, bed->recv_cq, POLL_MAX, wc);
 
 		if (n != 0 && unlikely(n < 0 || bed_repost(bed, wc, n) != 0))
 			return -1;

@@ -29,10 +29,20 @@ row_value(const struct rocade_stat *rows, unsigned n, const char *name)
 	return 0;
 }
 
+static void
+call_print(struct bed *bed, const char *call, uint64_t cycles, uint64_t messages)
+{
+	if (cycles != 0)
+		fprintf(stderr, "%s: %s: %.1f cycles a message\n",
+			bed->conf->server ? "server" : "client", call,
+			(double)cycles / (double)(messages | 1));
+}
+
 void
 bed_cycles(struct bed *bed)
 {
 	struct rocade_stat rows[STATS_MAX];
+	uint64_t posted = 0;
 	unsigned n = rows_read(bed, rows);
 
 	for (unsigned i = 0; i < n; i++) {
@@ -48,6 +58,11 @@ bed_cycles(struct bed *bed)
 			(double)rows[i].value /
 				(double)(row_value(rows, n, packets) | 1));
 	}
+	for (uint64_t i = 0; i < bed->plan.qps; i++)
+		posted += bed->flows[i].posted;
+	call_print(bed, "post", bed->post_cycles, posted);
+	call_print(bed, "poll", bed->poll_cycles, bed->progress);
+	call_print(bed, "repost", bed->repost_cycles, bed->progress);
 }
 
 void

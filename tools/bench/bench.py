@@ -36,7 +36,7 @@ def chosen(only, quick):
     """What is asked for by name is measured, --quick or not."""
     if only:
         return [m for m in plan.MEASUREMENTS if m.name.startswith(tuple(only))]
-    return [m for m in plan.MEASUREMENTS if m.main or m.quick or not quick]
+    return [m for m in plan.MEASUREMENTS if m.quick or not quick]
 
 
 def measure(bench, quick, only, deadline):

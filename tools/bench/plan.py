@@ -64,13 +64,15 @@ def main_measurements():
         measurement("write 1m", "write", size=1 << 20, **both),
         measurement("read 1m", "read", size=1 << 20, **both),
         Measurement("tcp bandwidth", lambda b, t: b.tcp_bandwidth(t.seconds)),
-        Measurement("ucx bandwidth", lambda b, t: b.ucx("ucp_put_bw", 1 << 20, 2000 * t.seconds)),
+        Measurement("ucx bandwidth", lambda b, t: b.ucx("ucp_put_bw", 1 << 20, 2000 * t.seconds),
+                    quick=False),
         measurement("raw pingpong", "raw-pingpong", size=FRAME_64),
         measurement("send pingpong", "pingpong", size=64),
         measurement("write pingpong", "write-lat", size=64),
         measurement("read latency", "read-lat", size=64),
         Measurement("tcp latency", lambda b, t: b.tcp_latency(t.seconds)),
-        Measurement("ucx latency", lambda b, t: b.ucx("tag_lat", 64, 50000 * t.seconds)),
+        Measurement("ucx latency", lambda b, t: b.ucx("tag_lat", 64, 50000 * t.seconds),
+                    quick=False),
         measurement("write 64k", "write", size=65536, mtu=4096, **large(65536)),
         measurement("write 64k loss 10000", "write", size=65536, mtu=4096, loss_ppm=10000,
                     **large(65536)),
@@ -107,7 +109,8 @@ def ways_measurements():
     yield Measurement("daemon pingpong", daemon("pingpong", size=64))
     yield Measurement("daemon pingpong events", daemon("pingpong", size=64, events=True))
     yield Measurement("daemon send 64", daemon("send", size=64), quick=False)
-    yield Measurement("ucx rate", lambda b, t: b.ucx("tag_bw", 64, 500000 * t.seconds))
+    yield Measurement("ucx rate", lambda b, t: b.ucx("tag_bw", 64, 500000 * t.seconds),
+                      quick=False)
 
 
 def grid_measurements():

@@ -79,14 +79,14 @@ class Bench:
         return self.perf_pair(command, mode, seconds, options)
 
     def cycles(self, mode, options):
-        """{end: {stage: cycles a packet}}, by the build that counts them."""
+        """{end: {stage: cycles a packet, call: cycles a message}}, by the build that counts them."""
         plain, self.perf_program = self.perf_program, self.cycles_program
         try:
             self.perf(mode, 1, **options)
         finally:
             self.perf_program = plain
         return {end: {stage: float(cycles) for stage, cycles in re.findall(
-            r"^%s: (\w+): ([\d.]+) cycles a packet" % end, self.log(end), re.M)}
+            r"^%s: (\w+): ([\d.]+) cycles a (?:packet|message)" % end, self.log(end), re.M)}
                 for end in ("client", "server")}
 
     def perf_daemon(self, mode, seconds, **options):
@@ -120,14 +120,15 @@ class Bench:
         try:
             self.await_path(link, server, "server")
             client = self.start("client", command(CORES[0], "client") + [
-                "--", "--socket", link, "--mode", mode, "--seconds", str(seconds), "--json", out] + arguments)
+                "--", "--socket", link, "--mode", mode, "--seconds", str(seconds),
+                "--json", out] + arguments)
             try:
                 client.wait(seconds + 60)
                 server.wait(20)
             except subprocess.TimeoutExpired as error:
-                raise Failed("rocade-perf --mode %s: the %s does not end; client: %s; server: %s" % (
-                    mode, "client" if client.poll() is None else "server", self.why("client"),
-                    self.why("server"))) from error
+                raise Failed("rocade-perf --mode %s: the %s does not end; client: %s; server: %s"
+                             % (mode, "client" if client.poll() is None else "server",
+                                self.why("client"), self.why("server"))) from error
             finally:
                 stop(client)
         finally:

@@ -211,7 +211,7 @@ def show_numbers(report):
 def show_cycles(report):
     """Of each row below its aim, by the stages of the engine at both ends."""
     for name, ends in report.get("cycles", {}).items():
-        print("\n%s, cycles a packet:" % name)
+        print("\n%s, cycles a packet (post, poll, repost: a message):" % name)
         for end, stages in ends.items():
             print("  %-7s %s" % (end, ", ".join("%s %.0f" % stage for stage in stages.items())))
 
