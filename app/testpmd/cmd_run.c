@@ -45,6 +45,8 @@ do_help(void *parsed, struct cmdline *cl, void *data)
 	      "show WHAT [stats|all]     WHAT: port, engine, qp, srq, cq, mr or neigh; "
 	      "stats:\n"
 	      "                          counters that are not 0; all: every one\n"
+	      "listen PORT               wait for connections by RDMA-CM, one a QP\n"
+	      "connect IP PORT           make them; `start` begins a run over them\n"
 	      "clear                     counters of `show` from 0 again\n"
 	      "set srq N limit L         arm the limit of SRQ N; 0: disarm\n"
 	      "set srq N size S          resize SRQ N to S receives\n"

@@ -17,7 +17,7 @@ struct run *the_run;
 
 static cmdline_parse_ctx_t commands[] = {&cmd_help, &cmd_start, &cmd_stop, &cmd_quit,
 	&cmd_wait, &cmd_wait_s, &cmd_clear, &cmd_show, &cmd_show_how, &cmd_set_srq,
-	&cmd_set_impair, &cmd_set_port, &cmd_set, NULL};
+	&cmd_set_impair, &cmd_set_port, &cmd_set, &cmd_listen, &cmd_connect, NULL};
 
 /* On a terminal cl has it, with completion and history; else lines are read plainly and
  * cl only parses. */

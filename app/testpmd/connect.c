@@ -232,7 +232,7 @@ flows_flush(struct host *host)
 }
 
 static int
-flow_connect(struct host *host, struct flow *flow)
+flow_ready(struct host *host, struct flow *flow)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 	int rc = ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE);
@@ -242,6 +242,14 @@ flow_connect(struct host *host, struct flow *flow)
 		rc = to_init(flow);
 	if (rc == 0 && flow->rxq != NULL)
 		rc = rxq_post(flow->rxq);
+	return rc;
+}
+
+static int
+flow_connect(struct host *host, struct flow *flow)
+{
+	int rc = flow_ready(host, flow);
+
 	if (rc == 0)
 		rc = to_rtr(host, flow);
 	if (rc == 0)
@@ -250,8 +258,10 @@ flow_connect(struct host *host, struct flow *flow)
 	return rc;
 }
 
-int
-host_connect(struct host *host, bool (*which)(const struct flow *flow))
+/* Takes these flows to ERR, then calls each. */
+static int
+flows_anew(struct host *host, bool (*which)(const struct flow *flow),
+	int (*each)(struct host *host, struct flow *flow))
 {
 	struct flow *flow;
 	int rc = 0;
@@ -267,8 +277,32 @@ host_connect(struct host *host, bool (*which)(const struct flow *flow))
 	for (unsigned i = 0; i < host->n_flows && rc == 0; i++) {
 		flow = &host->flows[i];
 		if (flow->resetting)
-			rc = flow_connect(host, flow);
+			rc = each(host, flow);
 	}
+	return rc;
+}
+
+int
+host_ready(struct host *host, bool (*which)(const struct flow *flow))
+{
+	int rc = flows_anew(host, which, flow_ready);
+
+	if (rc != 0)
+		host_fail(host, "the QPs cannot be made ready: %s", strerror(rc));
+	return rc == 0 ? 0 : -1;
+}
+
+int
+host_connect(struct host *host, bool (*which)(const struct flow *flow))
+{
+	int rc;
+
+	if (host->by_cm) {
+		host_fail(host, "the connection with %s is lost; `connect` makes another one",
+			host->pc->peer);
+		return -1;
+	}
+	rc = flows_anew(host, which, flow_connect);
 	if (rc != 0)
 		host_fail(host, "the QPs cannot be connected to %s: %s", host->pc->peer,
 			strerror(rc));

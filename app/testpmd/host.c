@@ -281,6 +281,7 @@ undo:
 void
 host_close(struct host *host)
 {
+	host_cm_close(host);
 	for (unsigned i = 0; i < host->n_flows && host->flows != NULL; i++) {
 		if (host->flows[i].qp != NULL)
 			ibv_destroy_qp(host->flows[i].qp);

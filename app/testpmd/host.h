@@ -26,6 +26,9 @@ struct flow {
 	bool greeted;   /* the peer answered on it since the connect */
 	bool last_wqe;  /* the event came */
 	bool resetting; /* on its way to RESET: posts nothing */
+	struct rocade_cm_id *id; /* cm.c: its connection, or NULL */
+	bool up; /* ... is established */
+	union ibv_gid cm_peer;
 
 	/* Sending. */
 	uint64_t posted;
@@ -100,6 +103,9 @@ struct host {
 	enum host_state state;
 	bool passive; /* the peer sets the pace: sink, or the answering end of pingpong */
 	bool reconnect; /* the next start connects every flow anew */
+	bool by_cm;	/* `listen` or `connect` was given */
+	struct rocade_cm *cm;
+	struct rocade_cm_listener *listener;
 
 	struct rocade_port *port;
 	struct ibv_context *ctx;
@@ -181,9 +187,21 @@ void host_say(const struct host *host, const char *format, ...)
 /* connect.c: brings these flows (all: NULL) from any state to RTS, numbered from 0 again.
  * 0, or -1 and host_fail() was called. */
 int host_connect(struct host *host, bool (*which)(const struct flow *flow));
+/* The same as far as INIT, receives posted. */
+int host_ready(struct host *host, bool (*which)(const struct flow *flow));
 /* Address of the peer, path MTU and source GID from the configuration. 0 or -1 and a
  * sentence. */
 int host_set_path(struct host *host, char err[ERR_MAX]);
+
+/* cm.c: 0, or -1 and a sentence in err. host_dial() only asks: host_cm_up() counts the answers
+ * that host_cm_tick() has taken. */
+int host_listen(struct host *host, uint16_t port, char err[ERR_MAX]);
+int host_dial(struct host *host, const char *peer, uint16_t port, char err[ERR_MAX]);
+unsigned host_cm_up(const struct host *host);
+void host_cm_tick(struct host *host);
+/* All connections. */
+void host_hang_up(struct host *host);
+void host_cm_close(struct host *host);
 
 /* control.c: changes while the host is open. 0, or -1 and a sentence. */
 int host_impair(struct host *host, char err[ERR_MAX]);

@@ -93,7 +93,8 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 {
 	struct snapshot stats;
 
-	if (now_ns < host->restart_ns ||
+	/* By CM a restarted peer connects anew. */
+	if (host->by_cm || now_ns < host->restart_ns ||
 		(host->state != HOST_WAITING && host->state != HOST_RUNNING))
 		return;
 	host->restart_ns = now_ns + LOOK_NS;

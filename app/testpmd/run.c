@@ -74,20 +74,45 @@ run_stop_engines(struct run *run)
 	}
 }
 
+static unsigned run_turn(struct run *run);
+
+int
+run_await_cm(struct run *run, struct host *host)
+{
+	const struct conf *conf = host->conf;
+	/* Whoever types has somebody else to start the other end. */
+	bool patient = host->listener != NULL && conf->interactive && !conf->wait_given;
+	uint64_t wait_s = patient ? 0 : conf->wait_s;
+	uint64_t until = clock_ns() + wait_s * NS_PER_SECOND;
+
+	host->tally = (struct tally){.start_ns = clock_ns()};
+	while (host_cm_up(host) != host->n_flows && host->state != HOST_FAILED) {
+		if (signals != 0 || (wait_s != 0 && clock_ns() >= until)) {
+			host_fail(host, "%u of %u QPs are connected after %" PRIu64 " s (--wait)",
+				host_cm_up(host), host->n_flows, wait_s);
+			break;
+		}
+		run_turn(run);
+	}
+	return host->state == HOST_FAILED ? -1 : 0;
+}
+
 static int
-host_start(struct host *host)
+host_start(struct run *run, struct host *host)
 {
 	char err[ERR_MAX];
 
 	host->reason[0] = '\0';
 	host->state = HOST_IDLE;
+	if (host->by_cm && run_await_cm(run, host) != 0)
+		return -1;
 	if (host_set_path(host, err) != 0) {
 		host_fail(host, "%s", err);
 		return -1;
 	}
 	for (unsigned i = 0; i < host->n_flows; i++)
 		host->reconnect |= host->flows[i].failed;
-	if ((host->reconnect || host->ops == &pingpong_ops) &&
+	if (!host->by_cm && (host->reconnect || host->ops == &pingpong_ops) &&
 		host_connect(host, NULL) != 0)
 		return -1;
 	host->reconnect = false;
@@ -109,7 +134,7 @@ int
 run_start(struct run *run)
 {
 	for (unsigned i = 0; i < run->n_hosts; i++) {
-		if (host_start(&run->hosts[i]) != 0) {
+		if (host_start(run, &run->hosts[i]) != 0) {
 			run->failed = true; /* it said why */
 			return -1;
 		}
@@ -170,6 +195,7 @@ run_tick(struct run *run)
 			struct host *host = &run->hosts[i];
 
 			host_events(host);
+			host_cm_tick(host);
 			if (run->active && host_active(host))
 				host->ops->tick(host, run->now_ns);
 		}
@@ -197,7 +223,7 @@ limit_near(const struct host *host)
 	       rxq_posted(&host->rxqs[0]) < host->conf->srq_limit;
 }
 
-static inline unsigned
+static unsigned
 run_turn(struct run *run)
 {
 	unsigned moved = 0;

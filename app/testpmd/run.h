@@ -32,6 +32,10 @@ void run_catch_signals(void);
 int run_launch_engines(struct run *run, char err[ERR_MAX]);
 void run_stop_engines(struct run *run);
 
+/* Until all QPs of the host are connected by CM, for --wait at the most: 0, or -1 and the host has
+ * failed. */
+int run_await_cm(struct run *run, struct host *host);
+
 /* 0, or -1 and the sentence has been printed. */
 int run_start(struct run *run);
 /* Ends a run in order: senders first, then receivers. Reports. */

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* listen, connect */
+#include <stdio.h>
+
+#include <cmdline_parse_num.h>
+#include <cmdline_parse_string.h>
+
+#include "commands.h"
+
+struct cm_words {
+	cmdline_fixed_string_t verb, peer;
+	uint16_t port;
+};
+
+static cmdline_parse_token_string_t word_listen =
+	TOKEN_STRING_INITIALIZER(struct cm_words, verb, "listen");
+static cmdline_parse_token_string_t word_connect =
+	TOKEN_STRING_INITIALIZER(struct cm_words, verb, "connect");
+static cmdline_parse_token_string_t word_peer =
+	TOKEN_STRING_INITIALIZER(struct cm_words, peer, NULL);
+static cmdline_parse_token_num_t word_port =
+	TOKEN_NUM_INITIALIZER(struct cm_words, port, RTE_UINT16);
+
+/* The only port, or that of a loop which receives or sends. */
+static struct host *
+host_of(bool listens)
+{
+	if (the_run->n_hosts > 1 && !the_run->conf.loop)
+		return NULL;
+	return &the_run->hosts[listens ? the_run->n_hosts - 1 : 0];
+}
+
+static bool
+usable(const char *verb, const struct host *host)
+{
+	if (host == NULL)
+		command_failed("%s: with one --port only, or --loop", verb);
+	else if (the_run->active)
+		command_failed("%s: a run goes on; `stop` ends it", verb);
+	return host != NULL && !the_run->active;
+}
+
+static void
+do_listen(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct cm_words *words = parsed;
+	struct host *host = host_of(true);
+	char err[ERR_MAX];
+
+	(void)cl;
+	(void)data;
+	if (usable("listen", host) && host_listen(host, words->port, err) != 0)
+		command_failed("listen: %s", err);
+}
+
+cmdline_parse_inst_t cmd_listen = {.f = do_listen,
+	.help_str = "listen PORT: wait for connections by RDMA-CM",
+	.tokens = {(void *)&word_listen, (void *)&word_port, NULL}};
+
+static void
+do_connect(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct cm_words *words = parsed;
+	struct host *host = host_of(false);
+	char err[ERR_MAX];
+
+	(void)cl;
+	(void)data;
+	if (!usable("connect", host))
+		return;
+	if (host_dial(host, words->peer, words->port, err) != 0)
+		command_failed("connect: %s", err);
+	else if (run_await_cm(the_run, host) != 0)
+		command_failed("connect: %s", host->reason);
+}
+
+cmdline_parse_inst_t cmd_connect = {.f = do_connect,
+	.help_str = "connect IP PORT: connect all QPs by RDMA-CM",
+	.tokens = {(void *)&word_connect, (void *)&word_peer, (void *)&word_port, NULL}};

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""`listen` and `connect` of rocade-testpmd: two hosts in network namespaces with net_tap ports
+that agree by RDMA-CM, over IPv4 and IPv6; a host where nobody listens; one that is killed, and
+comes again with the same QPNs; what tshark says to the messages."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+from tap import case, run, skip  # noqa: E402
+from testpmd import SCRATCH, Testpmd, eal, is_root, plug, tap_wire, verified  # noqa: E402
+
+ADDRESS = ["192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"]
+PEER = {4: "192.0.2.2", 6: "2001:db8::2"}
+CONNECTED = r"^port 0: \d+ QPs connected with"
+
+
+def end(spaces, side, *options, mac=""):
+    program = Testpmd(["--addr", ADDRESS[side], "-i"] + list(options),
+                      eal(side, "net_tap0,iface=port" + mac, memory_mb=256), space=spaces[side])
+    # Not before: the PMD itself sets the address of the kernel's end while it starts.
+    program.say("show port")
+    program.expect(r"^port 0", 60)
+    plug(spaces[side], "port", "br0")
+    return program
+
+
+def quit_both(sender, sink):
+    sender.say("quit")
+    codes = [sender.wait(30)]
+    sink.say("quit")
+    codes.append(sink.wait(30))
+    for program in (sender, sink):
+        program.kill()
+    return codes
+
+
+def connects(spaces, version):
+    sink = end(spaces, 1, "--mode", "sink", "-q", "8", "-c", "20000", "--psn", "7")
+    sink.say("listen 7471")
+    sink.say("start")
+    sink.expect("listens at port 7471", 30)
+    # Its own PSNs: the ends tell each other.
+    sender = end(spaces, 0, "--mode", "send", "-q", "8", "-c", "20000", "--psn", "0xfffff0")
+    sender.say("connect %s 7471" % PEER[version])
+    case("IPv%d: 8 QPs connect" % version, sender.expect(CONNECTED, 60) and
+         sink.expect(CONNECTED, 30), sender.tail() + sink.tail())
+    sender.say("start")
+    good = sender.expect("^(PASS|FAIL)", 60) and sink.expect("^(PASS|FAIL)", 60)
+    codes = quit_both(sender, sink)
+    case("... 20,000 messages, verified", good and codes == [0, 0] and verified(sink.json()) and
+         sink.json()["messages"] == 20000, (codes, sender.tail(), sink.tail()))
+    case("... and the sink hears the end", sink.expect("has disconnected", 1), sink.tail())
+
+
+def nobody(spaces):
+    sink = end(spaces, 1, "--mode", "sink")
+    sink.say("listen 7471")
+    sink.expect("listens at port", 30)
+    sender = end(spaces, 0, "--mode", "send")
+    sender.say("connect 192.0.2.2 7472")
+    case("nobody listens: a sentence", sender.expect(
+        "connect: nobody listens at this port of 192.0.2.2", 60), sender.tail())
+    sender.say("set wait 3")
+    sender.say("connect 192.0.2.77 7471")
+    case("nobody is there: a sentence", sender.expect("0 of 1 QPs are connected after 3 s", 60),
+         sender.tail())
+    sender.say("connect 192.0.2.2 7471")
+    case("... and then somebody is", sender.expect(CONNECTED, 60), sender.tail())
+    quit_both(sender, sink)
+
+
+def killed(spaces):
+    """A killed sender says nothing to the sink. The next one has its QPNs; with its MAC too it is
+    the same to the sink's CM, which finds its connections stale."""
+    sink = end(spaces, 1, "--mode", "sink", "-q", "4")
+    sink.say("listen 7471")
+    sink.say("start")
+    sink.expect("listens at port", 30)
+    for life, mac in enumerate((",mac=02:00:00:00:01:01", ",mac=02:00:00:00:01:01", "")):
+        sender = end(spaces, 0, "--mode", "send", "-q", "4", mac=mac)
+        for _ in range(10):
+            mark = len(sender.text)
+            sender.say("connect 192.0.2.2 7471")
+            if sender.expect(CONNECTED + "|^connect: ", 60, mark).group().startswith("port"):
+                break
+            time.sleep(1)
+        sender.say("start")
+        case("life %d: traffic" % life, sender.expect(r"send: [\d.]+ Mmsg/s .* [\d,]{4,} messages",
+                                                      60), sender.tail() + sink.tail())
+        if life == 1:
+            case("... after a rejection as stale", "earlier life" in sender.text, sender.tail())
+        if life < 2:
+            sender.kill()
+    sender.say("stop")
+    case("... nothing is wrong", sender.expect("^PASS", 30), sender.tail())
+    sink.say("stop")
+    case("... to the sink neither", sink.expect("^PASS", 30) and verified(sink.json()),
+         sink.tail())
+    quit_both(sender, sink)
+
+
+def loop():
+    script = os.path.join(SCRATCH, "loop")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write("listen 18515\nconnect 192.0.2.2 18515\nstart\nwait\n")
+    for mode in ([], ["--mode", "pingpong"]):
+        program = Testpmd(["--loop", "-q", "3", "-c", "3000", "--cmdline-file", script] + mode)
+        case("both ends in a process%s" % (": pingpong" if mode else ""), program.wait(60) == 0 and
+             "\nPASS" in program.text, program.tail())
+
+
+def on_the_wire(spaces):
+    """What tshark, which has its own idea of the messages, makes of them."""
+    if not shutil.which("tshark") or not shutil.which("tcpdump"):
+        skip("tshark", "no tshark or no tcpdump")
+        return
+    path = os.path.join(SCRATCH, "cm.pcap")
+    dump = subprocess.Popen(["ip", "netns", "exec", spaces[0], "tcpdump", "-i", "cable", "-w", path,
+                             "-U", "-s", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    dump.stderr.readline()  # "listening on"
+    sink = end(spaces, 1, "--mode", "sink", "-q", "2")
+    sink.say("listen 7471")
+    sink.expect("listens at port", 30)
+    sender = end(spaces, 0, "--mode", "send", "-q", "2")
+    sender.say("connect 192.0.2.2 7471")
+    sender.expect(CONNECTED, 60)
+    quit_both(sender, sink)
+    time.sleep(0.5)
+    dump.send_signal(signal.SIGINT)
+    dump.wait(10)
+    dump.stderr.close()
+    done = subprocess.run(["tshark", "-n", "-r", path, "-Y", "infiniband.mad", "-T", "fields", "-e",
+                           "infiniband.mad.attributeid", "-e", "_ws.malformed"],
+                          capture_output=True, text=True, check=False)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    seen = {int(row[0], 0) for row in rows}
+    case("REQ, REP, RTU, DREQ, DREP on the wire", {0x10, 0x13, 0x14, 0x15, 0x16} <= seen,
+         done.stdout + done.stderr + sender.tail())
+    case("... none malformed", rows and not any(row[1] for row in rows if len(row) > 1),
+         done.stdout)
+
+
+def main():
+    if not is_root() or not os.path.exists("/dev/net/tun"):
+        return run(loop, lambda: skip("net_tap", "needs root and /dev/net/tun"))
+    spaces = tap_wire()
+    return run(loop, lambda: connects(spaces, 4), lambda: connects(spaces, 6),
+               lambda: nobody(spaces), lambda: killed(spaces), lambda: on_the_wire(spaces))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
