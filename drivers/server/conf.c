@@ -223,6 +223,7 @@ port_take(struct rocade_daemon *d, struct rocade_daemon_port *port)
 	if (err != 0)
 		return rocade_fail(err, "the port's addresses: %s", strerror(err));
 	alloc_put(&alloc_plain, port, sizeof(*port));
+	rdmacm_port(d);
 	return 0;
 }
 

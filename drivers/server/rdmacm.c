@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "engine/clock.h"
+#include "engine/gsi.h"
 #include "server/server.h"
 #include "ucm/ucm.h"
 
@@ -120,6 +121,37 @@ guid_of(const uint8_t mac[6])
 	return guid;
 }
 
+/* To another machine. */
+static bool
+wire_send(void *arg, const struct mad *mad, const struct cm_path *path)
+{
+	const struct rocade_daemon *d = arg;
+
+	static_assert(sizeof(*mad) == GSI_LEN, "one datagram");
+	return d->up != NULL && uplink_gsi_send(d->up, (const uint8_t *)mad, path->sgid,
+					path->dgid);
+}
+
+static void
+wire_rx(void *arg, const uint8_t *bytes, const uint8_t ours[16], const uint8_t theirs[16],
+	uint64_t now)
+{
+	struct rocade_daemon *d = arg;
+	struct cm_path path;
+
+	memcpy(path.sgid, ours, 16);
+	memcpy(path.dgid, theirs, 16);
+	ucm_rx(d->cm->ucm, bytes, GSI_LEN, &path, now);
+	timer_set(d);
+}
+
+void
+rdmacm_port(struct rocade_daemon *d)
+{
+	d->up->gsi_rx = wire_rx;
+	d->up->gsi_arg = d;
+}
+
 int
 rdmacm_create(struct rocade_daemon *d)
 {
@@ -127,7 +159,10 @@ rdmacm_create(struct rocade_daemon *d)
 		.net = d->sw->conf.net,
 		.path_mtu = path_mtu(d->device.mtu),
 		.limits = {.ids = IDS_PER_CLIENT, .channels = CHANNELS_PER_CLIENT},
-		.ops = {.owns_qpn = owns_qpn, .wake = wake},
+		.ops = {.owns_qpn = owns_qpn,
+			.wake = wake,
+			.send = d->device.local ? NULL : wire_send,
+			.arg = d},
 	};
 	struct rdmacm *cm = alloc_get(&alloc_plain, "rdma_cm", sizeof(*cm));
 	int rc;

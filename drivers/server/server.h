@@ -115,6 +115,8 @@ void
 rdmacm_destroy(struct rocade_daemon *d);
 /* The switch's addresses are others now. */
 void
+rdmacm_port(struct rocade_daemon *d); /* there is one now */
+void
 rdmacm_set_net(struct rocade_daemon *d);
 /* A channel for the process; fd: its own end. */
 int

@@ -132,8 +132,7 @@ check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 	struct sw_stats *stats = &p->from->stats;
 	uint32_t dest = p->view.dest_qpn;
 
-	/* Connection management answers for QP 1: its hook from this side is here, that
-	 * from the wire in uplink_rx.c. */
+	/* QP 1 is the daemon's: clients ask it by commands. */
 	if (unlikely(dest <= 1))
 		return &stats->drop_special_qpn;
 	if (p->view.op->service == SERVICE_UD) {

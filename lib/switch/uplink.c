@@ -11,8 +11,8 @@
 
 /* ---- Frames ---- */
 
-static bool
-frame_take(struct uplink *u, struct pkt *frame)
+bool
+uplink_frame(struct uplink *u, struct pkt *frame)
 {
 	if (unlikely(u->frame_count == 0)) {
 		u->frame_count =
@@ -131,7 +131,7 @@ held_room(const struct uplink *u, uint32_t client)
 }
 
 static void
-hold(struct uplink *u, const struct sw_packet *p, const struct pkt *frame)
+hold(struct uplink *u, const uint8_t dgid[16], uint32_t client, const struct pkt *frame)
 {
 	struct uplink_held *h = &u->held[u->held_count];
 
@@ -139,8 +139,8 @@ hold(struct uplink *u, const struct sw_packet *p, const struct pkt *frame)
 	if (u->held_count++ == 0)
 		u->held_generation = net_generation(u->net);
 	h->frame = *frame;
-	h->client = p->from->id;
-	memcpy(h->dgid, p->dgid, 16);
+	h->client = client;
+	memcpy(h->dgid, dgid, 16);
 }
 
 /* As net_resolve(), with what the QP used last kept beside it. */
@@ -241,7 +241,7 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 		return drop(&stats->drop_no_route);
 	if (unlikely(rc == -EAGAIN && !held_room(u, p->from->id)))
 		return drop(&stats->drop_unresolved);
-	if (unlikely(!stage_room(u) || !frame_take(u, &frame)))
+	if (unlikely(!stage_room(u) || !uplink_frame(u, &frame)))
 		return SW_LATER;
 	if (unlikely(!frame_write(u, p, mac, &frame))) {
 		frame_return(u, &frame);
@@ -250,8 +250,26 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 	if (likely(rc == 0))
 		stage_put(u, &frame);
 	else
-		hold(u, p, &frame);
+		hold(u, p->dgid, p->from->id, &frame);
 	return SW_SENT;
+}
+
+bool
+uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[16])
+{
+	int rc = net_resolve(u->net, dgid, frame->data, u->sw->now);
+
+	if (rc == 0 && stage_room(u)) {
+		stage_put(u, frame);
+		return true;
+	}
+	if (rc == -EAGAIN && held_room(u, 0)) { /* no client has that id */
+		hold(u, dgid, 0, frame);
+		return true;
+	}
+	u->stats.tx_no_neighbour++;
+	frame_return(u, frame);
+	return false;
 }
 
 static void
@@ -280,7 +298,7 @@ uplink_tx(struct uplink *u, uint64_t now)
 	if (unlikely(u->held_count != 0 && u->held_generation != net_generation(u->net)))
 		held_look(u);
 	while (unlikely(net_deadline(u->net) <= now) && stage_room(u) &&
-		frame_take(u, &frame)) {
+		uplink_frame(u, &frame)) {
 		if (net_tx(u->net, &frame, 1, now) == 0) {
 			frame_return(u, &frame);
 			break;

@@ -50,6 +50,12 @@ struct uplink {
 	struct uplink_held held[UPLINK_HELD]; /* oldest first */
 	uint32_t held_count;
 	uint32_t held_generation; /* of the neighbours, when they were looked at */
+	/* Takes in datagrams between agents (engine/gsi.h), to one of our addresses from
+	 * another machine's; NULL: nobody does. */
+	void (*gsi_rx)(void *arg, const uint8_t *bytes, const uint8_t ours[16],
+		const uint8_t theirs[16], uint64_t now);
+	void *gsi_arg;
+	uint32_t gsi_psn;
 	struct port_stats stats;
 };
 
@@ -75,6 +81,22 @@ uplink_deadline(const struct uplink *u);
 /* Of the switch: a packet that has been checked; the reason of a drop is counted. */
 enum sw_sent
 uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp);
+/* A frame to fill; false: there is none. */
+bool
+uplink_frame(struct uplink *u, struct pkt *frame);
+/* Sends it, complete but for the next hop's MAC; false: nobody leads there, or no room. */
+bool
+uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[16]);
+
+/* uplink_gsi.c: a datagram of GSI_LEN bytes from QP 1 to QP 1; false: as above. */
+bool
+uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
+	const uint8_t dgid[16]);
+/* One that came to QP 1, or 0; its addresses have been looked at. */
+void
+uplink_gsi_rx(struct uplink *u, const struct pkt_view *view, const uint8_t ours[16],
+	const uint8_t theirs[16], uint64_t now);
+
 /* Somebody will send there soon. */
 void
 uplink_resolve(struct uplink *u, const uint8_t dgid[16]);

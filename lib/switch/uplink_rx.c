@@ -26,14 +26,6 @@ local_frame(struct uplink *u, const struct pkt *frame, uint64_t now)
 		u->port.ops->tx_release(queue, &reply, 1);
 }
 
-/* For QP 0, which does not exist over Ethernet, or QP 1: the place where connection
- * management takes its datagrams in. */
-static void
-management(struct uplink *u)
-{
-	u->stats.drop[DROP_qpn]++;
-}
-
 /* Behind an Ethernet header of ours: the tag, if there was one, is the daemon's. */
 static void
 to_clients(struct uplink *u, const struct pkt *pkt, const struct pkt_view *view,
@@ -87,7 +79,7 @@ take_in(struct uplink *u, const struct pkt *pkt, uint64_t now)
 		return;
 	}
 	if (unlikely(view.dest_qpn <= 1))
-		management(u);
+		uplink_gsi_rx(u, &view, dgid, sgid, now);
 	else
 		to_clients(u, pkt, &view, dgid);
 }

@@ -158,6 +158,32 @@ def memif(spaces):
                         "-c")
 
 
+def connected(spaces):
+    """By RDMA-CM, between the daemons' QPs 1: by address, without another network."""
+    with Host(spaces, 0, AF_PACKET, *LARGE) as left, Host(spaces, 1, AF_PACKET, *LARGE) as right:
+        for program, there in [(("rping", "-C", "20", "-V"), V4[1]),
+                               (("udaddy", "-C", "20"), V4[1]),
+                               (("ucmatose", "-C", "20"), V4[1])]:
+            server_args = ("-s", "-a", there) if program[0] == "rping" else ("-b", there)
+            client_args = ("-c", "-a", there) if program[0] == "rping" else ("-s", there)
+            before = right.wire()
+            server = right.start(*program, *server_args)
+            end, client = time.monotonic() + 20, None
+            # Until the server listens: that says nothing to anybody.
+            while (client is None or client.returncode != 0) and time.monotonic() < end and \
+                    server.poll() is None:
+                time.sleep(0.1)
+                client = left.run(*program, *client_args)
+            try:
+                text = server.communicate(timeout=20)[0]
+            except subprocess.TimeoutExpired:
+                server.kill()
+                text = server.communicate()[0]
+            case(" ".join(program + client_args), client and client.returncode == 0 and
+                 server.returncode == 0 and right.wire() > before + 2000,
+                 "%s\n%s, %s" % (client, server.returncode, text))
+
+
 def pinged(spaces):
     """By the kernel of the other host."""
     ip("-n", spaces[1], "address", "add", "192.0.2.9/24", "dev", "eth0")
@@ -183,7 +209,8 @@ def main():
         return run(lambda: skip("rocaded over a port", "needs root"))
     spaces = veth()
     return run(lambda: tagged(spaces), lambda: reread(spaces), lambda: ends(spaces),
-               lambda: sleeps(spaces), lambda: pinged(spaces), lambda: memif(spaces), refuses)
+               lambda: sleeps(spaces), lambda: pinged(spaces), lambda: memif(spaces),
+               lambda: connected(spaces), refuses)
 
 
 if __name__ == "__main__":

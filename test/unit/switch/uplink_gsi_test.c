@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The daemon's QP 1: to other machines' and from them. */
+#include "uplink_bed.h"
+
+#include <rte_byteorder.h>
+
+#include "engine/gsi.h"
+
+struct heard {
+	unsigned count;
+	uint8_t bytes[GSI_LEN];
+	uint8_t ours[16], theirs[16];
+};
+
+static void
+hear(void *arg, const uint8_t *bytes, const uint8_t ours[16], const uint8_t theirs[16],
+	uint64_t now)
+{
+	struct heard *h = arg;
+
+	assert_true(now != 0);
+	h->count++;
+	memcpy(h->bytes, bytes, GSI_LEN);
+	memcpy(h->ours, ours, 16);
+	memcpy(h->theirs, theirs, 16);
+}
+
+static void
+bytes_fill(uint8_t *bytes, uint8_t from)
+{
+	for (unsigned i = 0; i < GSI_LEN; i++)
+		bytes[i] = (uint8_t)(from + i);
+}
+
+/* What may be wrong with a datagram. */
+struct letter {
+	uint8_t opcode;
+	uint32_t dest_qpn, src_qpn, qkey;
+	uint16_t pkey;
+	uint32_t len;
+	bool broken; /* a bit of the payload */
+};
+
+static struct letter
+letter_good(void)
+{
+	return (struct letter){.opcode = OPCODE_UD_SEND_ONLY,
+		.dest_qpn = GSI_QPN,
+		.src_qpn = GSI_QPN,
+		.qkey = GSI_QKEY,
+		.pkey = PKEY_DEFAULT,
+		.len = GSI_LEN};
+}
+
+/* It comes from the peer. */
+static void
+arrive(struct up_bed *u, const struct letter *l, const uint8_t from[16],
+	const uint8_t to[16])
+{
+	struct path_addr addr = {.udp_sport = 0xC000, .hop_limit = 64};
+	struct bth_fields bth = {
+		.dest_qpn = l->dest_qpn, .pkey = l->pkey, .opcode = l->opcode};
+	uint8_t frame[1024];
+	struct pkt pkt = {.data = frame, .room = sizeof(frame)};
+	struct path_hdr hdr;
+	struct deth *deth;
+	uint8_t *payload;
+	uint32_t crc;
+
+	memcpy(addr.src_gid, from, 16);
+	memcpy(addr.dst_gid, to, 16);
+	path_hdr_init(&hdr, &addr);
+	deth = (struct deth *)frame_begin(&hdr, &pkt, &bth, l->len);
+	if (op_rows[l->opcode].service == SERVICE_UD) {
+		memset(deth, 0, op_rows[l->opcode].ext_len);
+		deth->qkey = rte_cpu_to_be_32(l->qkey);
+		be24_put(deth->src_qpn, l->src_qpn);
+	}
+	crc = frame_crc(&hdr, &pkt);
+	payload = frame_payload(&hdr, &pkt, l->opcode);
+	for (unsigned i = 0; i < l->len; i++)
+		payload[i] = (uint8_t)(7 + i);
+	frame_end(&pkt, l->len, icrc_update(crc, payload, l->len));
+	payload[9] ^= l->broken;
+	assert_true(fake_arrive(&u->port, 0, &pkt));
+	up_turn(u);
+}
+
+static void
+heard_from_other_machines(void **state)
+{
+	struct letter l = letter_good();
+	struct heard h = {.count = 0};
+	uint8_t want[GSI_LEN];
+	struct up_bed u;
+
+	(void)state;
+	up_open(&u);
+	arrive(&u, &l, u.b.other, u.b.addr); /* nobody listens */
+	assert_int_equal(u.up->stats.drop[DROP_qpn], 1);
+	u.up->gsi_rx = hear;
+	u.up->gsi_arg = &h;
+	arrive(&u, &l, u.b.other, u.b.addr);
+	assert_int_equal(h.count, 1);
+	bytes_fill(want, 7);
+	assert_memory_equal(h.bytes, want, GSI_LEN);
+	assert_memory_equal(h.ours, u.b.addr, 16);
+	assert_memory_equal(h.theirs, u.b.other, 16);
+	arrive(&u, &l, u.other6, u.addr6);
+	assert_int_equal(h.count, 2);
+	assert_memory_equal(h.theirs, u.other6, 16);
+	/* Not from here, nor to another. */
+	arrive(&u, &l, u.b.addr, u.b.addr);
+	arrive(&u, &l, u.b.other, u.b.other);
+	assert_int_equal(u.up->stats.drop[DROP_address], 2);
+	assert_int_equal(h.count, 2);
+	up_close(&u);
+}
+
+static void
+what_is_no_agents_is_not_heard(void **state)
+{
+	struct letter good = letter_good(), l;
+	struct heard h = {.count = 0};
+	const uint64_t *drop;
+	struct up_bed u;
+
+	(void)state;
+	up_open(&u);
+	drop = u.up->stats.drop;
+	u.up->gsi_rx = hear;
+	u.up->gsi_arg = &h;
+	l = good;
+	l.dest_qpn = 0;
+	arrive(&u, &l, u.b.other, u.b.addr);
+	l = good;
+	l.src_qpn = 0x77;
+	arrive(&u, &l, u.b.other, u.b.addr);
+	assert_int_equal(drop[DROP_qpn], 2);
+	l = good;
+	l.qkey = 0x11111111;
+	arrive(&u, &l, u.b.other, u.b.addr);
+	assert_int_equal(drop[DROP_qkey], 1);
+	l = good;
+	l.pkey = 0x1234;
+	arrive(&u, &l, u.b.other, u.b.addr);
+	assert_int_equal(drop[DROP_pkey], 1);
+	l = good;
+	l.opcode = OPCODE_UD_SEND_ONLY_IMM;
+	arrive(&u, &l, u.b.other, u.b.addr);
+	l.opcode = OPCODE_RC_SEND_ONLY;
+	arrive(&u, &l, u.b.other, u.b.addr);
+	assert_int_equal(drop[DROP_qp_type], 2);
+	l = good;
+	l.len = GSI_LEN - 4;
+	arrive(&u, &l, u.b.other, u.b.addr);
+	l.len = GSI_LEN + 4;
+	arrive(&u, &l, u.b.other, u.b.addr);
+	assert_int_equal(drop[DROP_length], 2);
+	l = good;
+	l.broken = true;
+	arrive(&u, &l, u.b.other, u.b.addr);
+	assert_int_equal(drop[DROP_icrc], 1);
+	assert_int_equal(h.count, 0);
+	up_close(&u);
+}
+
+static void
+assert_said(struct up_bed *u, uint16_t vlan, uint8_t from)
+{
+	struct pkt pkt = {.data = u->frame, .len = (uint16_t)u->frame_len};
+	uint8_t want[GSI_LEN];
+	struct pkt_view view;
+
+	assert_int_equal(parse(&pkt, vlan, &view), DROP_none); /* its ICRC too */
+	assert_memory_equal(u->frame, PEER_MAC, 6);
+	assert_memory_equal(u->frame + 6, u->port.port.mac, 6);
+	assert_int_equal(view.dest_qpn, GSI_QPN);
+	assert_int_equal(be24_get(view_deth(&view)->src_qpn), GSI_QPN);
+	assert_int_equal(rte_be_to_cpu_32(view_deth(&view)->qkey), GSI_QKEY);
+	assert_int_equal(view.payload_len, GSI_LEN);
+	bytes_fill(want, from);
+	assert_memory_equal(view.payload, want, GSI_LEN);
+}
+
+static void
+said_to_other_machines(void **state)
+{
+	uint8_t bytes[GSI_LEN], elsewhere[16];
+	struct up_bed u;
+
+	(void)state;
+	for (uint16_t vlan = 0; vlan <= 42; vlan += 42) {
+		up_open_vlan(&u, vlan);
+		/* The first is held until the peer has said who it is. */
+		for (uint8_t i = 1; i <= 3; i++) {
+			bytes_fill(bytes, i);
+			assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
+		}
+		assert_int_equal(u.up->held_count, 3);
+		up_turn(&u);
+		assert_false(up_left(&u));
+		up_turn(&u);
+		for (uint8_t i = 1; i <= 3; i++) {
+			assert_true(up_left(&u));
+			assert_said(&u, vlan, i);
+		}
+		bytes_fill(bytes, 9);
+		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
+		up_turn(&u);
+		assert_true(up_left(&u));
+		assert_said(&u, vlan, 9);
+		assert_int_equal(gid_parse("198.51.100.1", elsewhere, NULL), 0);
+		assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, elsewhere));
+		up_close(&u);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(heard_from_other_machines),
+		cmocka_unit_test(what_is_no_agents_is_not_heard),
+		cmocka_unit_test(said_to_other_machines),
+	};
+
+	return cmocka_run_group_tests_name("uplink_gsi", tests, NULL, NULL);
+}
