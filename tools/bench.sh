@@ -17,7 +17,7 @@ most 30 minutes. Namespaces, mounts and hugepages are afterwards as they were, a
   --quick      short windows and fewer points: 4 minutes
   --only NAME  of the measurements (tools/bench/plan.py) those that begin like this
   --json FILE  the numbers (build/bench.json)
-  --svg DIR    draw the pictures of docs/perf.md into DIR
+  --svg DIR    where the pictures of docs/perf.md are drawn (build/bench)
   --build DIR  take the programs of this build directory: install and build nothing, and do
                not say where the cycles go
   -h, --help
@@ -32,6 +32,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 . "$top/tools/lib/session.sh"
 build=
 json=$top/build/bench.json
+svg=$top/build/bench
 options=()
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -42,7 +43,7 @@ while [ $# -gt 0 ]; do
 		--build) build=$(cd "$2" 2>/dev/null && pwd) || wrong "no directory '$2'" ;;
 		--only) options+=(--only "$2") ;;
 		--json) json=$(realpath -m -- "$2") ;;
-		--svg) options+=(--svg "$(realpath -m -- "$2")") ;;
+		--svg) svg=$(realpath -m -- "$2") ;;
 		esac
 		shift
 		;;
@@ -71,5 +72,5 @@ fi
 can_isolate || die "no namespaces can be made here"
 hugepages_set 1024 3 || die "too little memory: 2 GiB of hugepages are needed"
 mkdir -p "$(dirname "$json")" || die "no place for $json"
-run_isolated tools/bench/bench.py --build "$build" --scratch "$scratch" --json "$json" \
+run_isolated tools/bench/bench.py --build "$build" --scratch "$scratch" --json "$json" --svg "$svg" \
 	"${options[@]}"

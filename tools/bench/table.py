@@ -224,4 +224,6 @@ def show(report):
     show_ratios(report)
     print()
     show_numbers(report)
+    print("\nThrough the daemon: client on core 0, server on core 1, rocaded where the scheduler "
+          "puts it.")
     show_cycles(report)
