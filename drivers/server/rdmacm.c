@@ -362,3 +362,9 @@ rdmacm_reap(struct rocade_daemon *d)
 		alloc_put(&alloc_plain, channel, sizeof(*channel));
 	}
 }
+
+uint32_t
+rdmacm_listeners(const struct rocade_daemon *d)
+{
+	return d->cm != NULL ? ucm_listeners(d->cm->ucm) : 0;
+}

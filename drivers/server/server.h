@@ -134,6 +134,9 @@ rdmacm_channel(const struct watch *watch);
 /* Frees channels that were closed: events of them may still have been in hand. */
 void
 rdmacm_reap(struct rocade_daemon *d);
+/* Listeners of all clients. */
+uint32_t
+rdmacm_listeners(const struct rocade_daemon *d);
 
 /* status.c: a descriptor with the state as JSON, or -errno. */
 int

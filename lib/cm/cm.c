@@ -123,6 +123,12 @@ cm_in_use(const struct cm *cm)
 	return cm->in_use;
 }
 
+uint32_t
+cm_listeners(const struct cm *cm)
+{
+	return cm->listener_count;
+}
+
 /* What finds no room is lost like on the wire, and comes again the same way. */
 void
 cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)

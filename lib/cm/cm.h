@@ -173,6 +173,8 @@ cm_stats_of(const struct cm *cm);
 /* Connections in any state. */
 uint32_t
 cm_in_use(const struct cm *cm);
+uint32_t
+cm_listeners(const struct cm *cm);
 
 /* addr: one of our addresses, NULL: all. backlog: requests that nobody has decided on.
  * -EADDRINUSE, -ENOSPC, -ENOMEM, -EINVAL: no backlog. */

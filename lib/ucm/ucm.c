@@ -162,6 +162,12 @@ ucm_deadline(const struct ucm *ucm)
 	return cm_deadline(ucm->cm);
 }
 
+uint32_t
+ucm_listeners(const struct ucm *ucm)
+{
+	return cm_listeners(ucm->cm);
+}
+
 const struct cm_stats *
 ucm_stats(const struct ucm *ucm)
 {

@@ -94,6 +94,8 @@ ucm_deadline(const struct ucm *ucm);
 
 const struct cm_stats *
 ucm_stats(const struct ucm *ucm);
+uint32_t
+ucm_listeners(const struct ucm *ucm);
 /* Ids of all sessions; of one. */
 uint32_t
 ucm_ids(const struct ucm *ucm);

@@ -9,13 +9,14 @@ processes each time, and the daemon's counters say that it was Rocade that carri
 """
 
 import os
+import socket
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import matrix  # noqa: E402
-from daemon import LIBRARY, RUN, Daemon  # noqa: E402
+from daemon import LIBRARY, RUN, Daemon, wait_for_port  # noqa: E402
 from tap import case, run  # noqa: E402
 
 SOURCE = os.environ.get("ROCADE_SOURCE") or os.path.realpath(
@@ -24,11 +25,35 @@ LONG = os.environ.get("ROCADE_TEST_LONG") == "1"
 PATIENCE_S = 300 if LONG else 90
 
 
+def wait_for_listener(daemon, process):
+    end = time.monotonic() + 30
+    while time.monotonic() < end and process.poll() is None:
+        if daemon.status()["device"]["cm_listeners"] != 0:
+            return
+        time.sleep(0.02)
+
+
+def pair(daemon, row):
+    """A server and a client: both results, and what they said."""
+    server = daemon.start(*matrix.command(row, server=True))
+    if row.port:
+        wait_for_port(row.port, server, 30)
+    else:
+        wait_for_listener(daemon, server)
+    try:
+        client = daemon.run(*matrix.command(row), *matrix.address(row), timeout_s=PATIENCE_S)
+        text, _ = server.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        text, _ = server.communicate()
+        return None, None, text
+    return server.returncode, client.returncode, text + client.stdout + client.stderr
+
+
 def row_case(daemon, row):
     before = daemon.moved()
     start = time.monotonic()
-    server, client, text = daemon.pair(*matrix.command(row), port=row.port,
-                                       timeout_s=PATIENCE_S, settle_s=30)
+    server, client, text = pair(daemon, row)
     moved = daemon.moved() - before
     passed = case(matrix.name(row), server == 0 and client == 0 and moved >= row.least,
                   "server %s, client %s, %d of %d bytes\n%s" % (server, client, moved, row.least,
@@ -44,6 +69,9 @@ def rows(words):
 
 def programs():
     results = []
+    # libfabric wants the device's address to be one of the machine's: here that harms nobody.
+    if [name for _, name in socket.if_nameindex()] == ["lo"]:
+        subprocess.run(["ip", "address", "add", matrix.ADDRESS + "/32", "dev", "lo"], check=False)
     with Daemon() as daemon:
         for row in rows(sys.argv[1:]):
             results.append((row, *row_case(daemon, row)))

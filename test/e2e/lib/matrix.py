@@ -7,7 +7,9 @@ from collections import namedtuple
 # args: behind the program's, and before the server's address that makes a client of it.
 # least: bytes that Rocade must have carried; the daemon counts packets, so a little more comes.
 # quick: in every run of the tests; the others in the long ones.
-Row = namedtuple("Row", "group env program args port least quick")
+# port: of the TCP connection by which the two find each other; 0: RDMA-CM.
+# server: what the server is given in the place of args, where that differs.
+Row = namedtuple("Row", "group env program args port least quick server")
 
 GROUPS = [
     ("ibverbs-utils", "GID 0, 200 times 4096 bytes each way; data is compared where the program "
@@ -17,7 +19,8 @@ GROUPS = [
     ("UCX, one transport", "`ucx_perftest -d rocade0:1 -x TRANSPORT`, 1000 times"),
     ("UCX, all layers", "1000 times; with `UCX_NET_DEVICES=rocade0:1` where `UCX_TLS` is set, else with "
                         "what `rocade-run` says"),
-    ("libfabric", "`-d rocade0-dgram`"),
+    ("libfabric", "`-d rocade0-dgram`, data is compared"),
+    ("RDMA-CM", "the server's address is the device's, 192.0.2.1"),
 ]
 
 PERFTEST_PORT = 18515
@@ -25,8 +28,11 @@ UCX_PORT = 13337
 FABRIC_PORT = 47592
 
 
-def row(group, program, args, least, quick=False, env="", port=PERFTEST_PORT):
-    return Row(group, env, program, args, port, int(least), quick)
+ADDRESS = "192.0.2.1"
+
+
+def row(group, program, args, least, quick=False, env="", port=PERFTEST_PORT, server=None):
+    return Row(group, env, program, args, port, int(least), quick, server)
 
 
 def pingpongs():
@@ -162,11 +168,29 @@ def fabric():
                   2 * 200 * int(size), size == "1024", port=FABRIC_PORT)
 
 
-ROWS = [*pingpongs(), *perftest(), *all_options(), *ucx(), *fabric()]
+def cm():
+    def one(program, args, least, quick=False, **more):
+        return row("RDMA-CM", program, args, least, quick, port=0, **more)
+
+    yield one("rping", "-c -a %s -C 50 -V" % ADDRESS, 2 * 50 * 64, True, server="-s -C 50 -V")
+    yield one("ucmatose", "-s %s -c 4 -C 20" % ADDRESS, 4 * 20 * 100, True, server="-c 4 -C 20")
+    yield one("udaddy", "-s %s -c 4 -C 20" % ADDRESS, 4 * 20 * 100, True, server="-c 4 -C 20")
+    for verb, kind, args in [("send", "bw", ""), ("send", "bw", " -q 4"), ("send", "lat", ""),
+                             ("write", "bw", ""), ("write", "lat", ""), ("read", "bw", ""),
+                             ("atomic", "bw", ""), ("send", "bw", " -c UD -s 1024")]:
+        size = 8 if verb == "atomic" else 1024 if "UD" in args else 65536
+        yield one("ib_%s_%s" % (verb, kind), "-R -n 200" + args,
+                  200 * (2 if kind == "lat" else size), (verb, kind, args) == ("send", "bw", ""))
+    for provider, kind in ("verbs", "msg"), ("verbs;ofi_rxm", "rdm"):
+        yield row("RDMA-CM", "fi_pingpong", "-p %s -e %s -c -I 200 -S 1024" % (provider, kind),
+                  2 * 200 * 1024, kind == "rdm", port=FABRIC_PORT)
 
 
-def command(r):
-    """As a list; for the client the server's address comes behind it."""
+ROWS = [*pingpongs(), *perftest(), *all_options(), *ucx(), *fabric(), *cm()]
+
+
+def command(r, server=False):
+    """As a list; for most clients the server's address comes behind it."""
     more = []
     if r.program.startswith("ibv_"):
         more = PINGPONG_ALL.split()
@@ -175,7 +199,15 @@ def command(r):
     env = r.env.split()
     if r.env.startswith("UCX_TLS"):
         env.append("UCX_NET_DEVICES=rocade0:1")
-    return (["env", *env] if env else []) + [r.program, *more, *r.args.split()]
+    return (["env", *env] if env else []) + [
+        r.program, *more, *(r.server if server and r.server is not None else r.args).split()]
+
+
+def address(r):
+    """What the client is told behind all else."""
+    if r.group != "RDMA-CM":
+        return ["127.0.0.1"]
+    return [] if r.server is not None else [ADDRESS]
 
 
 def name(r):

@@ -31,6 +31,7 @@ by_address(void **state)
 		cm_listen(bed.cm[B], SERVICE, ours, 8, "ours", &again), -EADDRINUSE);
 	assert_int_equal(
 		cm_listen(bed.cm[B], SERVICE + 1, NULL, 0, NULL, &again), -EINVAL);
+	assert_int_equal(cm_listeners(bed.cm[B]), 3);
 	a = bed_connect(&bed);
 	bed_settle(&bed);
 	e = bed_event(&bed, B, CM_EVENT_REQUEST);
@@ -55,6 +56,7 @@ by_address(void **state)
 	assert_int_equal(bed_event(&bed, A, CM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
 	cm_release(a, bed.now);
 	cm_unlisten(two, bed.now);
+	assert_int_equal(cm_listeners(bed.cm[B]), 0);
 	bed_run(&bed, 20 * SEC_NS);
 	bed_fini(&bed);
 }
