@@ -39,9 +39,9 @@ def run(*args, check=True):
 
 
 def ping(name, *args):
-    """Twice if need be: a frame may come late on a busy machine, and net_tap learns of frames
-    by signals, of which two at once count as one."""
-    for _ in range(2):
+    """Again if need be: a frame may come late on a busy machine, and net_tap learns of frames
+    by signals, of which two at once count as one. One time all have to come."""
+    for _ in range(6):
         out = run("ping", "-q", "-i", "0.01", "-c", "20", "-W", "2", *args, check=False)
         if " 0% packet loss" in out:
             break
