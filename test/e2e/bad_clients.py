@@ -14,10 +14,10 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from daemon import BUILD, STATUS_PROGRAM, Daemon  # noqa: E402
+from daemon import BUILD, CLIENTS, STATUS_PROGRAM, Daemon  # noqa: E402
 from tap import case, run  # noqa: E402
 
-FLOW = os.path.join(os.path.abspath(BUILD), "test/e2e/flow")
+FLOW = os.path.join(CLIENTS, "test/e2e/flow")
 HOSTILE = os.path.join(os.path.abspath(BUILD), "test/e2e/hostile")
 LONG = os.environ.get("ROCADE_TEST_LONG") == "1"
 SLOW = "sanitize" in BUILD
@@ -115,25 +115,29 @@ def others(name):
         group = Others(daemon)
         yield daemon, group
         group.finish(name)
+    case(name + ": the daemon ends well", daemon.process.returncode == 0,
+         str(daemon.process.returncode))
 
 
 def kill_one(daemon, way, chance):
     process = flow(daemon, *way, start_new_session=True)
     time.sleep(chance.random() * 0.12)
     if chance.random() < 0.5:
-        process.kill()  # of a pair only the one end, for a moment
+        os.kill(process.pid, signal.SIGKILL)  # of a pair only the one end, for a moment
         time.sleep(chance.random() * 0.02)
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    text, _ = process.communicate()
+    return "" if process.returncode == -signal.SIGKILL else "%s: %s" % (way, text)
 
 
 def kills():
     chance = random.Random(SEED)
     print("# ROCADE_SEED=%d" % SEED)
     with others("kills") as (daemon, group):
-        for _ in range(KILLS):
-            kill_one(daemon, chance.choice((("pair",), ("churn",), ("churn",), ("idle",),
-                                            ("many", "50"), ("fatal", "make"))), chance)
+        ways = (("pair",), ("churn",), ("churn",), ("idle",), ("many", "50"), ("fatal", "make"))
+        failed = [why for why in (kill_one(daemon, chance.choice(ways), chance)
+                                  for _ in range(KILLS)) if why]
+        case("%d kills: until then all went well" % KILLS, not failed, str(failed))
         group.unharmed("%d kills" % KILLS)
 
 

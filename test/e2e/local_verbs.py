@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from daemon import BUILD, ROCADED, RUN, LIBRARY, Daemon  # noqa: E402
+from daemon import CLIENTS, ROCADED, RUN, LIBRARY, Daemon  # noqa: E402
 from tap import case, run  # noqa: E402
 
 PINGPONG_BYTES = 4096 * 200 * 2
@@ -88,7 +88,7 @@ def restart():
 def own_dpdk():
     """A client that has started an EAL of its own: nothing of ours is in its way."""
     with Daemon() as daemon:
-        process = daemon.start(os.path.join(BUILD, "test/e2e/flow_eal"), "pair",
+        process = daemon.start(os.path.join(CLIENTS, "test/e2e/flow_eal"), "pair",
                                stdin=subprocess.PIPE)
         before = daemon.moved()
         end = time.monotonic() + 30

@@ -11,10 +11,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from daemon import BUILD, STATUS_PROGRAM, Daemon  # noqa: E402
+from daemon import CLIENTS, STATUS_PROGRAM, Daemon  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 
-FLOW = os.path.join(os.path.abspath(BUILD), "test/e2e/flow")
+FLOW = os.path.join(CLIENTS, "test/e2e/flow")
 
 
 def status(daemon, *options, **more):

@@ -73,5 +73,5 @@ stage_interop() {
 }
 
 stage_e2e_long() {
-	build_sanitize e2e-long && e2e e2e-long "$out/sanitize"
+	build_release e2e-long && build_sanitize e2e-long && e2e e2e-long "$out/sanitize"
 }

@@ -12,10 +12,15 @@ import tempfile
 import time
 
 BUILD = os.environ.get("ROCADE_BUILD", "build")
+# The run-time library of sanitizers has to be the first of a program's, and no preload can come
+# before it: with that build the daemon is sanitized, and its clients are of the release beside.
+RELEASE = os.path.join(os.path.dirname(os.path.abspath(BUILD)), "release")
+CLIENTS = RELEASE if os.path.basename(BUILD) == "sanitize" and os.path.isdir(RELEASE) else \
+    os.path.abspath(BUILD)
 ROCADED = os.path.join(BUILD, "app/rocaded/rocaded")
-RUN = os.path.join(BUILD, "app/run/rocade-run")
+RUN = os.path.join(CLIENTS, "app/run/rocade-run")
 STATUS_PROGRAM = os.path.join(BUILD, "app/status/rocade-status")
-LIBRARY = os.path.join(os.path.abspath(BUILD), "drivers/librocade-verbs.so")
+LIBRARY = os.path.join(CLIENTS, "drivers/librocade-verbs.so")
 MAGIC = 0x726f6361
 VERSION = 2
 STATUS = 8

@@ -159,7 +159,7 @@ it_takes_no_signals(void **state)
 	pthread_sigmask(SIG_BLOCK, &usr1, &before);
 	/* It would be the only thread that takes it, and end us. */
 	assert_int_equal(kill(getpid(), SIGUSR1), 0);
-	k.region.report->asked = 1;
+	__atomic_store_n(&k.region.report->asked, 1, __ATOMIC_RELAXED);
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
 	until_set(&k.region.report->answered, 1);
 	sigpending(&pending);
