@@ -214,6 +214,29 @@ rdmacm_set_net(struct rocade_daemon *d)
 	ucm_set_net(d->cm->ucm, &d->sw->conf.net);
 }
 
+static uint32_t
+groups_count(const struct sw *sw)
+{
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < SW_GROUPS; i++)
+		count += sw->groups[i].count != 0;
+	return count;
+}
+
+void
+rdmacm_print(FILE *to, const struct rocade_daemon *d)
+{
+	const uint64_t *values = (const uint64_t *)ucm_stats(d->cm->ucm);
+
+	fprintf(to, ", \"rdma_cm\": {\"ids\": %u, \"listeners\": %u, \"groups\": %u",
+		ucm_ids(d->cm->ucm), ucm_listeners(d->cm->ucm), groups_count(d->sw));
+	for (size_t i = 0; i < CM_STAT_COUNT; i++)
+		fprintf(to, ", \"%s\": %llu", cm_stat_rows[i].name,
+			(unsigned long long)values[i]);
+	fprintf(to, "}");
+}
+
 static int
 client_make(struct conn *conn)
 {

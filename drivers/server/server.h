@@ -4,6 +4,7 @@
 #ifndef ROCADE_SERVER_H
 #define ROCADE_SERVER_H
 
+#include <stdio.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 
@@ -118,6 +119,9 @@ void
 rdmacm_port(struct rocade_daemon *d); /* there is one now */
 void
 rdmacm_set_net(struct rocade_daemon *d);
+/* As a member of an object in JSON. */
+void
+rdmacm_print(FILE *to, const struct rocade_daemon *d);
 /* A channel for the process; fd: its own end. */
 int
 rdmacm_open(struct conn *conn, int *fd, uint32_t *number);

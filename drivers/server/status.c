@@ -82,6 +82,7 @@ status_fd(const struct rocade_daemon *d)
 	device_print(to, d);
 	if (d->up != NULL)
 		port_print(to, d->up);
+	rdmacm_print(to, d);
 	fprintf(to, ", \"clients\": [");
 	TAILQ_FOREACH (conn, &d->conns, link) {
 		if (conn->client == NULL)

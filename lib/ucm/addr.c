@@ -103,11 +103,12 @@ ucm_addr_make(struct ucm_addr *out, const uint8_t gid[16], uint16_t port)
 uint64_t
 ucm_service_id(uint16_t ps, uint16_t port)
 {
-	return cma_service_id(ps == RDMA_PS_TCP ? CMA_PS_TCP : CMA_PS_UDP, port);
+	/* Their numbers are the service ids' (annex A11.3). */
+	return cma_service_id((uint8_t)ps, port);
 }
 
-static struct ucm_port_bucket *
-bucket_of(struct ucm *ucm, uint16_t port)
+struct ucm_port_bucket *
+ucm_port_bucket(struct ucm *ucm, uint16_t port)
 {
 	return &ucm->ports[port % UCM_PORT_BUCKETS];
 }
@@ -130,7 +131,7 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 {
 	const struct ucm_id *other;
 
-	LIST_FOREACH(other, bucket_of(ucm, port), port_link)
+	LIST_FOREACH(other, ucm_port_bucket(ucm, port), port_link)
 	{
 		if (other != id && clash(other, id->ps, port, addr, id->reuse))
 			return false;
@@ -172,7 +173,7 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr)
 	id->port = port;
 	id->has_port = true;
 	id->on_device = !addr->any;
-	LIST_INSERT_HEAD(bucket_of(ucm, port), id, port_link);
+	LIST_INSERT_HEAD(ucm_port_bucket(ucm, port), id, port_link);
 	return 0;
 }
 

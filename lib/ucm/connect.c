@@ -48,33 +48,45 @@ qp_read(const struct ucm_call *call, struct ucm_id *id,
 }
 
 int
+ucm_connect(struct ucm *ucm, struct ucm_id *id, uint64_t now)
+{
+	struct cm_request req = {.private = id->private, .private_len = id->private_len};
+	int rc;
+
+	memcpy(req.path.sgid, id->src.gid, 16);
+	memcpy(req.path.dgid, id->dst.gid, 16);
+	req.service_id = ucm_service_id(id->ps, ucm_addr_port(&id->dst));
+	req.sport = id->port;
+	req.qp = id->local;
+	rc = ucm_id_is_ud(id) ? cm_sidr_request(ucm->cm, &req, id, now, &id->conn)
+			      : cm_connect(ucm->cm, &req, id, now, &id->conn);
+	return rc == -ENOSPC ? -ENOMEM : rc;
+}
+
+int
 ucm_do_connect(struct ucm_call *call)
 {
 	const struct rdma_ucm_connect *cmd = call->in;
 	const struct rdma_ucm_conn_param *p = &cmd->conn_param;
 	struct ucm_id *id = ucm_id_find(call, cmd->id);
-	struct cm_request req = {
-		.private = p->private_data, .private_len = p->private_data_len};
 	int rc = 0;
 
 	if (id == NULL)
 		return -ENOENT;
 	if (id->state != UCM_ROUTE)
 		return -EINVAL;
+	if (p->private_data_len > (ucm_id_is_ud(id) ? CMA_SIDR_PRIVATE : CMA_REQ_PRIVATE))
+		return -EINVAL;
 	if (!ucm_id_is_ud(id))
 		rc = qp_read(call, id, p);
 	if (rc != 0)
 		return rc;
-	memcpy(req.path.sgid, id->src.gid, 16);
-	memcpy(req.path.dgid, id->dst.gid, 16);
-	req.service_id = ucm_service_id(id->ps, ucm_addr_port(&id->dst));
-	req.sport = id->port;
-	req.qp = id->local;
-	rc = ucm_id_is_ud(id)
-		     ? cm_sidr_request(call->ucm->cm, &req, id, call->now, &id->conn)
-		     : cm_connect(call->ucm->cm, &req, id, call->now, &id->conn);
+	memcpy(id->private, p->private_data, p->private_data_len);
+	id->private_len = p->private_data_len;
+	if (!ucm_hold(call->ucm, id, call->now))
+		rc = ucm_connect(call->ucm, id, call->now);
 	if (rc != 0)
-		return rc == -ENOSPC ? -ENOMEM : rc;
+		return rc;
 	id->path_mtu = id->local.path_mtu;
 	id->state = UCM_CONNECT;
 	return 0;
@@ -109,6 +121,7 @@ ucm_do_listen(struct ucm_call *call)
 	if (rc != 0)
 		return rc == -ENOSPC ? -ENOMEM : rc;
 	id->state = UCM_LISTEN;
+	ucm_hold_listening(call->ucm, id, call->now);
 	return 0;
 }
 

@@ -66,7 +66,7 @@ ucm_id_create(struct ucm_channel *channel, uint16_t ps, struct ucm_id **out)
 	}
 	id->channel = channel;
 	id->ps = ps;
-	id->qp_type = ps == RDMA_PS_TCP ? IBV_QPT_RC : IBV_QPT_UD;
+	id->qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
 	id->psn = (uint32_t)ucm_rand(session->ucm) & 0xFFFFFF;
 	LIST_INIT(&id->mcasts);
 	LIST_INSERT_HEAD(&channel->ids, id, link);
@@ -102,6 +102,7 @@ ucm_id_destroy(struct ucm_id *id, uint64_t now)
 	ucm_events_purge(id, now);
 	if (id->conn != NULL)
 		cm_release(id->conn, now);
+	ucm_hold_forget(id->channel->session->ucm, id);
 	ucm_unbind(id);
 	id_free(id);
 }
@@ -119,7 +120,7 @@ ucm_id_find(const struct ucm_call *call, uint32_t number)
 bool
 ucm_id_is_ud(const struct ucm_id *id)
 {
-	return id->ps != RDMA_PS_TCP;
+	return id->qp_type == IBV_QPT_UD;
 }
 
 int
@@ -130,15 +131,15 @@ ucm_do_create_id(struct ucm_call *call)
 	struct ucm_id *id;
 	int rc;
 
-	if (cmd->ps != RDMA_PS_TCP && cmd->ps != RDMA_PS_UDP)
+	if (cmd->ps != RDMA_PS_TCP && cmd->ps != RDMA_PS_UDP && cmd->ps != RDMA_PS_IB)
 		return -EPROTONOSUPPORT;
 	rc = ucm_id_create(call->channel, cmd->ps, &id);
 	if (rc != 0)
 		return rc;
 	id->uid = cmd->uid;
 	id->seen = id->accepted = true;
-	/* The type of the QP is told by newer libraries. */
-	if (cmd->qp_type != 0 && cmd->ps == RDMA_PS_TCP)
+	/* Only this port space has any type. */
+	if (cmd->ps == RDMA_PS_IB)
 		id->qp_type = cmd->qp_type;
 	resp->id = id->number;
 	return 0;

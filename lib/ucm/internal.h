@@ -9,6 +9,7 @@
 #include "ucm/ucm.h"
 
 #define UCM_PORT_BUCKETS 1024
+#define UCM_HOLD_NS (500 * NS_PER_MS)
 #define UCM_EVENTS_PER_ID 8 /* that a program may leave where they are */
 
 enum ucm_state {
@@ -34,6 +35,7 @@ TAILQ_HEAD(ucm_events, ucm_event);
 LIST_HEAD(ucm_port_bucket, ucm_id);
 LIST_HEAD(ucm_id_list, ucm_id);
 TAILQ_HEAD(ucm_sessions, ucm_session);
+TAILQ_HEAD(ucm_held, ucm_id);
 
 struct ucm_id {
 	LIST_ENTRY(ucm_id) link;      /* of its channel */
@@ -64,6 +66,11 @@ struct ucm_id {
 	struct cm_qp remote;
 	uint8_t path_mtu;
 	bool has_remote;
+	bool held; /* in the list of those that wait for a listener */
+	TAILQ_ENTRY(ucm_id) held_link;
+	uint64_t held_until_ns;
+	uint8_t private[CMA_SIDR_PRIVATE]; /* of its own request */
+	uint8_t private_len;
 };
 
 struct ucm_event {
@@ -103,6 +110,7 @@ struct ucm {
 	uint64_t rand;
 	uint32_t id_count;
 	struct ucm_sessions sessions;
+	struct ucm_held held;
 	struct ucm_port_bucket ports[UCM_PORT_BUCKETS];
 };
 
@@ -169,7 +177,26 @@ ucm_service_id(uint16_t ps, uint16_t port);
 uint16_t
 ucm_addr_port(const struct ucm_addr *addr);
 
-/* queue.c: */
+/* Those that have the port, and others. */
+struct ucm_port_bucket *
+ucm_port_bucket(struct ucm *ucm, uint16_t port);
+
+/* connect.c: the id's request, with what was kept of it. -errno. */
+int
+ucm_connect(struct ucm *ucm, struct ucm_id *id, uint64_t now);
+
+/* hold.c: whether the id's request waits for a listener. */
+bool
+ucm_hold(struct ucm *ucm, struct ucm_id *id, uint64_t now);
+void
+ucm_hold_forget(struct ucm *ucm, struct ucm_id *id);
+void
+ucm_hold_listening(struct ucm *ucm, const struct ucm_id *listener, uint64_t now);
+/* Those that have waited long enough. */
+void
+ucm_hold_run(struct ucm *ucm, uint64_t now);
+
+/* queue.c */
 /* An event that its owner has not, with the id's number and uid; NULL: no memory. */
 struct ucm_event *
 ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int status);

@@ -8,6 +8,9 @@
 #include "ucm/internal.h"
 
 #define HOP_LIMIT 64
+#define RNR_FOR_EVER 7
+#define RNR_TIMER_SHORT 12  /* 0.64 ms (IBA 9.7.5.2.8, table 45) */
+#define RNR_TIMER_LONGEST 0 /* 655 ms */
 
 void
 ucm_ah_fill(const struct ucm_id *id, struct ib_uverbs_ah_attr *ah)
@@ -43,6 +46,19 @@ init_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 	return 0;
 }
 
+/*
+ * How long a peer waits that found no receive. Kernels say the longest; where it may ask
+ * as often as it likes that only costs time. This side's word on how often the peer may
+ * comes after RTR when it is the passive one: the peer's own is as good as any.
+ */
+static uint8_t
+rnr_timer(const struct ucm_id *id)
+{
+	uint8_t retry = id->local.qpn != 0 ? id->local.rnr_retry : id->remote.rnr_retry;
+
+	return retry == RNR_FOR_EVER ? RNR_TIMER_SHORT : RNR_TIMER_LONGEST;
+}
+
 static int
 rtr_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 {
@@ -57,13 +73,13 @@ rtr_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 	attr->rq_psn = id->remote.psn;
 	attr->qp_attr_mask |=
 		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (id->qp_type == IBV_QPT_UC)
+	if (id->qp_type == IBV_QPT_UC || id->qp_type == IBV_QPT_XRC_SEND)
 		return 0;
 	/* The program's own word, when it has accepted or asked: else what the peer will.
 	 */
 	attr->max_dest_rd_atomic = id->local.qpn != 0 ? id->local.responder_resources
 						      : id->remote.responder_resources;
-	attr->min_rnr_timer = 0;
+	attr->min_rnr_timer = rnr_timer(id);
 	attr->qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	return 0;
 }
@@ -81,7 +97,11 @@ rts_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 		return -EINVAL;
 	if (id->qp_type == IBV_QPT_UC)
 		return 0;
+	/* A target asks nothing, and has to know when its peer has gone. */
+	attr->qp_attr_mask |= IBV_QP_TIMEOUT;
 	attr->timeout = id->ack_timeout != 0 ? id->ack_timeout : conf->cm.ack_timeout;
+	if (id->qp_type == IBV_QPT_XRC_RECV)
+		return 0;
 	/* Who asks says how often it is tried; the other side does the same. */
 	attr->retry_cnt = id->local.qpn != 0 && id->local.retry_count != 0
 				  ? id->local.retry_count
@@ -89,8 +109,8 @@ rts_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 	attr->rnr_retry = id->remote.rnr_retry;
 	attr->max_rd_atomic = id->local.qpn != 0 ? id->local.initiator_depth
 						 : id->remote.initiator_depth;
-	attr->qp_attr_mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			      IBV_QP_MAX_QP_RD_ATOMIC;
+	attr->qp_attr_mask |=
+		IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	return 0;
 }
 

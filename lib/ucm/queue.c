@@ -69,7 +69,8 @@ ucm_events_purge(struct ucm_id *id, uint64_t now)
 {
 	struct ucm_event *event;
 
-	/* From the beginning each time: an id that goes takes events of its own with it. */
+	/* From the beginning each time: an id that goes takes events of its own with it.
+	 */
 	while ((event = event_of(id)) != NULL) {
 		struct ucm_id *fresh = event->fresh;
 

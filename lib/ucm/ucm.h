@@ -94,6 +94,7 @@ ucm_deadline(const struct ucm *ucm);
 
 const struct cm_stats *
 ucm_stats(const struct ucm *ucm);
+/* Ids that listen. */
 uint32_t
 ucm_listeners(const struct ucm *ucm);
 /* Ids of all sessions; of one. */

@@ -95,6 +95,50 @@ the_gid_of_the_path(void **state)
 	}
 }
 
+/* Port space IB: any type of QP, and what each of the two of XRC needs. */
+static void
+xrc(void **state)
+{
+	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_IB, .qp_type = IBV_QPT_XRC_RECV};
+	struct rdma_ucm_create_id_resp server, client;
+	struct ib_uverbs_qp_attr attr;
+	uint32_t passive;
+
+	(void)state;
+	assert_int_equal(BED(&bed.server, CREATE_ID, &cmd, &server), 0);
+	assert_int_equal(bed_bind(&bed.server, server.id, NULL, BED_PORT), 0);
+	assert_int_equal(bed_listen(&bed.server, server.id, 1), 0);
+	cmd.qp_type = IBV_QPT_XRC_SEND;
+	assert_int_equal(BED(&bed.client, CREATE_ID, &cmd, &client), 0);
+	assert_int_equal(bed_resolve(&bed.client, client.id, "192.0.2.1", BED_PORT), 0);
+	assert_int_equal(bed_route(&bed.client, client.id), 0);
+	assert_int_equal(bed_connect(&bed.client, client.id, BED_CLIENT_QPN, ""), 0);
+	passive = bed_event(&bed.server, UCM_EVENT_CONNECT_REQUEST).id;
+	attr = bed_attr(&bed.server, passive, IBV_QPS_RTR);
+	assert_true(attr.qp_attr_mask & IBV_QP_MAX_DEST_RD_ATOMIC);
+	attr = bed_attr(&bed.server, passive, IBV_QPS_RTS);
+	assert_int_equal(
+		attr.qp_attr_mask, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT);
+	assert_int_equal(bed_accept(&bed.server, passive, 1, BED_SERVER_QPN), 0);
+	attr = bed_attr(&bed.client, client.id, IBV_QPS_RTR);
+	assert_false(attr.qp_attr_mask & IBV_QP_MAX_DEST_RD_ATOMIC);
+	attr = bed_attr(&bed.client, client.id, IBV_QPS_RTS);
+	assert_true(attr.qp_attr_mask & IBV_QP_RETRY_CNT);
+}
+
+/* The longest wait where tries are counted, else a short one. */
+static void
+how_long_a_sender_waits(void **state)
+{
+	struct bed_pair pair = bed_connected();
+
+	(void)state;
+	assert_int_equal(
+		bed_attr(&bed.client, pair.active, IBV_QPS_RTR).min_rnr_timer, 0);
+	assert_int_equal(
+		bed_attr(&bed.server, pair.passive, IBV_QPS_RTR).min_rnr_timer, 12);
+}
+
 static void
 too_early(void **state)
 {
@@ -119,6 +163,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(both_ends_match, setup, teardown),
 		cmocka_unit_test_setup_teardown(init, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_gid_of_the_path, setup, teardown),
+		cmocka_unit_test_setup_teardown(xrc, setup, teardown),
+		cmocka_unit_test_setup_teardown(how_long_a_sender_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_early, setup, teardown),
 	};
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests that wait for who has bound their port to listen. */
+#include "bed.h"
+
+static int
+setup(void **state)
+{
+	(void)state;
+	bed_open(false);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+static void
+until_somebody_listens(void **state)
+{
+	uint32_t server = bed_id(&bed.server, RDMA_PS_TCP),
+		 client = bed_routed(RDMA_PS_TCP);
+
+	(void)state;
+	assert_int_equal(bed_bind(&bed.server, server, "192.0.2.1", BED_PORT), 0);
+	assert_int_equal(bed_connect(&bed.client, client, BED_CLIENT_QPN, "hello"), 0);
+	bed_no_event(&bed.client);
+	assert_int_equal(bed_connect(&bed.client, client, BED_CLIENT_QPN, ""), -EINVAL);
+	assert_int_equal(ucm_listeners(bed.ucm), 0);
+	assert_int_equal(bed_listen(&bed.server, server, 1), 0);
+	assert_int_equal(ucm_listeners(bed.ucm), 1);
+	assert_memory_equal(
+		bed_event(&bed.server, UCM_EVENT_CONNECT_REQUEST).param.conn.private_data,
+		"hello", 6);
+}
+
+static void
+not_for_ever(void **state)
+{
+	uint32_t server = bed_id(&bed.server, RDMA_PS_TCP),
+		 client = bed_routed(RDMA_PS_TCP);
+
+	(void)state;
+	assert_int_equal(bed_bind(&bed.server, server, NULL, BED_PORT), 0);
+	assert_int_equal(bed_connect(&bed.client, client, BED_CLIENT_QPN, ""), 0);
+	assert_true(ucm_deadline(bed.ucm) == bed.now + UCM_HOLD_NS);
+	ucm_run(bed.ucm, bed.now + UCM_HOLD_NS - 1);
+	bed_no_event(&bed.client);
+	ucm_run(bed.ucm, bed.now + UCM_HOLD_NS);
+	assert_int_equal(
+		bed_event(&bed.client, UCM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
+}
+
+static void
+only_for_that_very_port(void **state)
+{
+	uint32_t a = bed_id(&bed.server, RDMA_PS_TCP),
+		 b = bed_id(&bed.server, RDMA_PS_UDP);
+	uint32_t c = bed_id(&bed.server, RDMA_PS_TCP), client = bed_routed(RDMA_PS_TCP);
+
+	(void)state;
+	assert_int_equal(bed_bind(&bed.server, a, "198.51.100.1", BED_PORT), 0);
+	assert_int_equal(bed_bind(&bed.server, b, "192.0.2.1", BED_PORT), 0);
+	assert_int_equal(
+		bed_bind(&bed.server, c, "192.0.2.1", BED_PORT + UCM_PORT_BUCKETS), 0);
+	assert_int_equal(bed_connect(&bed.client, client, BED_CLIENT_QPN, ""), 0);
+	bed_event(&bed.client, UCM_EVENT_REJECTED);
+}
+
+static void
+given_up(void **state)
+{
+	uint32_t server = bed_id(&bed.server, RDMA_PS_TCP),
+		 client = bed_routed(RDMA_PS_TCP);
+
+	(void)state;
+	assert_int_equal(bed_bind(&bed.server, server, NULL, BED_PORT), 0);
+	assert_int_equal(bed_connect(&bed.client, client, BED_CLIENT_QPN, ""), 0);
+	assert_int_equal(bed_destroy(&bed.client, client, NULL), 0);
+	assert_true(ucm_deadline(bed.ucm) == TIME_NEVER);
+	assert_int_equal(bed_listen(&bed.server, server, 1), 0);
+	bed_no_event(&bed.server);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(until_somebody_listens, setup, teardown),
+		cmocka_unit_test_setup_teardown(not_for_ever, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_for_that_very_port, setup, teardown),
+		cmocka_unit_test_setup_teardown(given_up, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
