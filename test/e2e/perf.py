@@ -86,7 +86,8 @@ def main():
     case("an SRQ's memory, many QPs", memory())
     case("rates through the daemon", all(rates(bench.perf_daemon)))
     case("latencies through the daemon", all(latencies(bench.perf_daemon)))
-    case("asleep, through the daemon", measured(bench.perf_daemon, "pingpong", size=64, events=True))
+    case("asleep, through the daemon",
+         measured(bench.perf_daemon, "pingpong", size=64, events=True))
     case("datagrams through the daemon", measured(bench.perf_daemon, "send", size=64, ud=True))
 
 

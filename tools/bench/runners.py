@@ -79,7 +79,7 @@ class Bench:
         return self.perf_pair(command, mode, seconds, options)
 
     def cycles(self, mode, options):
-        """{end: {stage: cycles a packet, call: cycles a message}}, by the build that counts them."""
+        """{end: {stage: cycles a packet, call: cycles a message}}, by the build for that."""
         plain, self.perf_program = self.perf_program, self.cycles_program
         try:
             self.perf(mode, 1, **options)
