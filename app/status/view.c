@@ -33,7 +33,7 @@ device_print(FILE *to, const json_t *snapshot)
 	if (number_of(device, "hung_up") != 0)
 		fprintf(to, "; %.0f clients hung up on, for they spoilt their rings",
 			number_of(device, "hung_up"));
-	fprintf(to, "\n\n");
+	fprintf(to, "\n");
 }
 
 /* With the letter of a thousand, a million and so on. */
@@ -94,6 +94,17 @@ trouble_print(FILE *to, const char *whose, const json_t *counters)
 	}
 	if (any)
 		fprintf(to, "\n");
+}
+
+static void
+port_print(FILE *to, const json_t *port)
+{
+	if (port == NULL)
+		return;
+	fprintf(to, "port: link %s, %.0f frames in, %.0f out\n",
+		json_is_true(json_object_get(port, "link_up")) ? "up" : "down",
+		number_of(port, "rx_packets"), number_of(port, "tx_packets"));
+	trouble_print(to, "port: ", port);
 }
 
 static void
@@ -178,6 +189,8 @@ view_print(FILE *to, const json_t *snapshot, bool qps)
 	size_t i;
 
 	device_print(to, snapshot);
+	port_print(to, json_object_get(snapshot, "port"));
+	fprintf(to, "\n");
 	json_array_foreach(clients, i, client) rates |=
 		json_object_get(client, "rates") != NULL;
 	fprintf(to, "%4s %7s %-10s %-15s %6s %5s %8s %8s %8s %8s\n", "id", "pid", "user",

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
-from daemon import ROCADED, Daemon  # noqa: E402
+from daemon import BUILD, ROCADED, Daemon  # noqa: E402
 from hosts import (AF_PACKET, SOCKETS, V4, V6, Host, across_case, sockets_wire, veth,  # noqa: E402
                    wait_for_port)
 from tap import case, run, skip  # noqa: E402
@@ -140,6 +140,10 @@ def sleeps(spaces):
         before = left.cpu_s()
         time.sleep(2)
         used = left.cpu_s() - before
+        seen = subprocess.run([os.path.join(BUILD, "app/status/rocade-status"), "--socket",
+                               left.socket], capture_output=True, text=True, check=False).stdout
+        case("rocade-status shows the port", "port: link up, " in seen and " 0 out" not in seen,
+             seen)
         case("an idle port may sleep", used <= 0.1, "%.3f s of 2" % used)
 
 
