@@ -9,7 +9,7 @@
 
 #include "flow_end.h"
 
-#define ACK_TIMEOUT 17 /* half a second: others may have the cores */
+#define ACK_TIMEOUT 19 /* two seconds: others may have the cores */
 
 void
 die(const char *what)
