@@ -347,12 +347,13 @@ rdmacm_channel(const struct watch *watch)
 						     offsetof(struct channel, watch));
 	struct conn *conn = watch->conn;
 	uint8_t byte;
+	ssize_t got;
 
 	if (watch->fd < 0)
 		return;
 	/* What a client writes there means nothing. */
-	if (recv(watch->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC) > 0 ||
-		errno == EAGAIN)
+	got = recv(watch->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC);
+	if (got > 0 || (got < 0 && errno == EAGAIN))
 		return;
 	ucm_channel_close(channel->ucm, clock_now());
 	channel_close(conn, channel);

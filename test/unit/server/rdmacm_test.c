@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RDMA-CM over the daemon's socket: channels, commands, whose they are, and their end. */
+#include <sys/epoll.h>
+
+#include "bed.h"
+#include "ucm/ucm.h"
+
+/* The daemon looks at its channels. */
+static void
+channels_serve(struct bed *b)
+{
+	struct epoll_event events[16];
+	int n = epoll_wait(b->d->epoll, events, 16, 0);
+
+	for (int i = 0; i < n; i++) {
+		const struct watch *watch = events[i].data.ptr;
+
+		if (watch->kind == WATCH_CM_CHANNEL)
+			rdmacm_channel(watch);
+	}
+	rdmacm_reap(b->d);
+}
+
+/* As the status says. */
+static unsigned
+ids_count(const struct bed *b)
+{
+	unsigned ids = 99;
+	char *text = NULL;
+	size_t len;
+	FILE *to = open_memstream(&text, &len);
+
+	rdmacm_print(to, b->d);
+	fclose(to);
+	assert_int_equal(sscanf(text, ", \"rdma_cm\": {\"ids\": %u", &ids), 1);
+	free(text);
+	return ids;
+}
+
+static uint32_t
+channel_open(struct bed *b, int fd, int *channel)
+{
+	struct sw_request req = {.type = SW_CM_OPEN};
+	int fds[SW_ATTACH_FDS] = {-1, -1, -1};
+	struct sw_reply reply;
+
+	assert_true(bed_ask(b, fd, &req, &reply, fds));
+	assert_int_equal(reply.error, 0);
+	assert_true(fds[0] >= 0);
+	*channel = fds[0];
+	return reply.qpn;
+}
+
+/* False: it hung up. */
+static bool
+command(struct bed *b, int fd, uint32_t channel, uint32_t cmd, const void *in,
+	uint32_t len, struct sw_cm_reply *reply)
+{
+	struct sw_cm_request req = {.magic = SW_PROTO_MAGIC,
+		.version = SW_PROTO_VERSION,
+		.type = SW_CM_COMMAND,
+		.channel = channel,
+		.cmd = cmd,
+		.len = len};
+
+	memcpy(req.bytes, in, RTE_MIN((size_t)len, sizeof(req.bytes)));
+	assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
+	bed_serve(b);
+	return recv(fd, reply, sizeof(*reply), MSG_DONTWAIT) == sizeof(*reply);
+}
+
+static uint32_t
+id_make(struct bed *b, int fd, uint32_t channel)
+{
+	struct rdma_ucm_create_id cmd = {.uid = 1, .ps = RDMA_PS_TCP};
+	struct rdma_ucm_create_id_resp resp;
+	struct sw_cm_reply reply;
+
+	assert_true(command(
+		b, fd, channel, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), &reply));
+	assert_int_equal(reply.error, 0);
+	assert_int_equal(reply.len, sizeof(resp));
+	memcpy(&resp, reply.bytes, sizeof(resp));
+	return resp.id;
+}
+
+static int
+resolve(struct bed *b, int fd, uint32_t channel, uint32_t id, struct sw_cm_reply *reply)
+{
+	struct rdma_ucm_resolve_ip cmd = {.id = id};
+	struct sockaddr_in *to = (struct sockaddr_in *)&cmd.dst_addr;
+
+	to->sin_family = AF_INET;
+	to->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	to->sin_port = htons(7471);
+	assert_true(command(
+		b, fd, channel, RDMA_USER_CM_CMD_RESOLVE_IP, &cmd, sizeof(cmd), reply));
+	return reply->error;
+}
+
+static void
+a_channel_wakes_and_ends(void **state)
+{
+	struct rdma_ucm_get_event get = {0};
+	struct sw_cm_reply reply;
+	uint32_t channel, id, number;
+	int fd, end;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
+	fd = bed_connect(&b);
+	channel = channel_open(&b, fd, &end);
+	id = id_make(&b, fd, channel);
+	assert_int_equal(recv(end, &number, 4, MSG_DONTWAIT), -1);
+	assert_int_equal(resolve(&b, fd, channel, id, &reply), 0);
+	assert_int_equal(reply.pending, 1);
+	assert_int_equal(recv(end, &number, 4, MSG_DONTWAIT), 4);
+	assert_int_equal(number, reply.wakes);
+	assert_true(command(
+		&b, fd, channel, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), &reply));
+	assert_int_equal(reply.len, sizeof(struct rdma_ucm_event_resp));
+	assert_int_equal(reply.pending, 0);
+	assert_true(command(
+		&b, fd, channel, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), &reply));
+	assert_int_equal(reply.error, EAGAIN);
+	/* What is written there means nothing; its end takes the ids along. */
+	assert_int_equal(send(end, "x", 1, 0), 1);
+	channels_serve(&b);
+	assert_int_equal(ids_count(&b), 1);
+	close(end);
+	channels_serve(&b);
+	assert_int_equal(ids_count(&b), 0);
+	assert_true(command(
+		&b, fd, channel, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), &reply));
+	assert_int_equal(reply.error, EBADF);
+	close(fd);
+	bed_serve(&b);
+	bed_close(&b);
+}
+
+static void
+a_process_has_what_is_its_own(void **state)
+{
+	struct rdma_ucm_destroy_id destroy = {0};
+	struct sw_cm_reply reply;
+	uint32_t channel, others;
+	int a, c, end, other_end;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
+	a = bed_connect(&b);
+	c = bed_connect(&b);
+	channel = channel_open(&b, a, &end);
+	destroy.id = id_make(&b, a, channel);
+	/* Nothing without a channel, and not by numbers that are another's. */
+	assert_true(command(&b, c, channel, RDMA_USER_CM_CMD_DESTROY_ID, &destroy,
+		sizeof(destroy), &reply));
+	assert_int_equal(reply.error, EBADF);
+	others = channel_open(&b, c, &other_end);
+	assert_true(command(&b, c, others, RDMA_USER_CM_CMD_DESTROY_ID, &destroy,
+		sizeof(destroy), &reply));
+	assert_int_equal(reply.error, ENOENT);
+	/* Dead, its channel hangs up and its ids are gone. */
+	close(a);
+	bed_serve(&b);
+	assert_int_equal(ids_count(&b), 0);
+	assert_int_equal(recv(end, &others, 4, MSG_DONTWAIT), 0);
+	close(end);
+	close(c);
+	close(other_end);
+	bed_serve(&b);
+	bed_close(&b);
+}
+
+static void
+qps_of_the_same_process_only(void **state)
+{
+	struct rdma_ucm_connect cmd = {.conn_param = {.valid = 1}};
+	struct rdma_ucm_resolve_route route;
+	struct sw_request take = {.type = SW_QPN_TAKE};
+	struct sw_cm_reply reply;
+	struct sw_reply taken;
+	struct bed_client client;
+	struct conn *conn;
+	uint32_t channel;
+	int fd, end;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
+	assert_int_equal(bed_attach(&b, &client), 0);
+	assert_true(bed_ask(&b, client.fd, &take, &taken, NULL));
+	assert_int_equal(taken.error, 0);
+	fd = bed_connect(&b);
+	channel = channel_open(&b, fd, &end);
+	route.id = cmd.id = id_make(&b, fd, channel);
+	assert_int_equal(resolve(&b, fd, channel, cmd.id, &reply), 0);
+	assert_true(command(&b, fd, channel, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route,
+		sizeof(route), &reply));
+	cmd.conn_param.qp_num = taken.qpn + 1;
+	assert_true(command(
+		&b, fd, channel, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), &reply));
+	assert_int_equal(reply.error, EINVAL);
+	cmd.conn_param.qp_num = taken.qpn;
+	/* As if another process had it. */
+	conn = TAILQ_LAST(&b.d->conns, conns);
+	conn->pid++;
+	assert_true(command(
+		&b, fd, channel, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), &reply));
+	assert_int_equal(reply.error, EINVAL);
+	conn->pid--;
+	assert_true(command(
+		&b, fd, channel, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), &reply));
+	assert_int_equal(reply.error, 0);
+	close(fd);
+	close(end);
+	bed_detach(&b, &client);
+	bed_serve(&b);
+	bed_close(&b);
+}
+
+static void
+nonsense_is_hung_up_on(void **state)
+{
+	struct rdma_ucm_get_event get = {0};
+	struct sw_cm_request bad = {.magic = 1};
+	struct sw_cm_reply reply;
+	struct bed b;
+	int fd;
+
+	(void)state;
+	bed_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
+	fd = bed_connect(&b);
+	assert_false(command(
+		&b, fd, 1, RDMA_USER_CM_CMD_GET_EVENT, &get, UCM_MAX + 1, &reply));
+	close(fd);
+	fd = bed_connect(&b);
+	assert_int_equal(send(fd, &bad, sizeof(bad), 0), sizeof(bad));
+	bed_serve(&b);
+	assert_int_equal(recv(fd, &reply, sizeof(reply), MSG_DONTWAIT), 0);
+	close(fd);
+	assert_int_equal(b.d->conn_count, 0);
+	bed_close(&b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_channel_wakes_and_ends),
+		cmocka_unit_test(a_process_has_what_is_its_own),
+		cmocka_unit_test(qps_of_the_same_process_only),
+		cmocka_unit_test(nonsense_is_hung_up_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
