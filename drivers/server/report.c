@@ -16,12 +16,12 @@ report_ask(struct rocade_daemon *d)
 	uint64_t now = clock_now();
 	struct conn *conn;
 
-	if (d->asked != 0 && now - d->asked_ns < ASK_NS)
-		return;
-	d->asked_ns = now;
-	d->asked++;
+	if (d->asked == 0 || now - d->asked_ns >= ASK_NS) {
+		d->asked_ns = now;
+		d->asked++;
+	}
 	TAILQ_FOREACH (conn, &d->conns, link) {
-		if (conn->client == NULL)
+		if (conn->client == NULL || conn->asked == d->asked)
 			continue;
 		conn->asked = d->asked;
 		__atomic_store_n(
