@@ -21,11 +21,13 @@ static void
 client_print(FILE *to, const struct conn *conn)
 {
 	const struct sw_client *c = conn->client;
+	struct ring_prod rx = c->rx;
 
+	(void)ring_prod_look(&rx); /* what it has taken since */
 	fprintf(to,
 		"{\"id\": %u, \"pid\": %d, \"uid\": %u, \"name\": \"%s\", \"qp_count\": %u, ",
 		c->id, (int)conn->pid, (unsigned)conn->uid, conn->name, c->qps);
-	fprintf(to, "\"rx_waiting\": %u, ", c->rx.prod - c->rx.cons_seen);
+	fprintf(to, "\"rx_waiting\": %u, ", rx.prod - rx.cons_seen);
 	stats_print(to, &c->stats);
 	fprintf(to, "}");
 }
