@@ -20,6 +20,7 @@ TOUR = os.path.join(BUILD, "test", "tour", "tour")
 TOUR_SYSTEM = os.path.join(BUILD, "test", "tour", "tour-system")
 BRIDGE, OURS, THEIRS = "192.0.2.9", "192.0.2.1", "192.0.2.2"
 OURS6, THEIRS6 = "2001:db8::1", "2001:db8::2"
+IPV6_LEAST = 1280
 INSIDE = "ROCADE_INTEROP_INSIDE"
 
 
@@ -65,17 +66,21 @@ class Bench:
             ip("link", "set", name, "mtu", str(mtu))
         self.mtu = mtu
         self.guest.run("ip link set eth0 mtu %d" % mtu)
+        if mtu >= IPV6_LEAST:  # below it has no IPv6
+            self.guest.run("ip addr add %s/64 dev eth0 2>/dev/null" % THEIRS6)
 
     def gid_index(self, version):
         """Of the guest's address."""
         want = "c000:0202" if version == 4 else "2001:0db8"
-        _, text = self.guest.run("cd /sys/class/infiniband/rxe0/ports/1/gids; grep %s [0-9]" % want)
+        _, text = self.guest.run(
+            "cd /sys/class/infiniband/rxe0/ports/1/gids; until grep %s [0-9]; do sleep 0.1; done" %
+            want)
         return int(text.split(":")[0])
 
     def eal(self):
-        frames = "blocksz=20480,framesz=5120" if self.mtu > 1900 else "blocksz=4096,framesz=2048"
-        return eal(0, "net_af_packet0,iface=ours0,qpairs=1,framecnt=1024," + frames,
-                   memory_mb=256)
+        size = next(size for size in (2048, 2560, 5120) if self.mtu < size - 128)
+        return eal(0, "net_af_packet0,iface=ours0,qpairs=1,framecnt=1024,blocksz=%d,framesz=%d" %
+                   (4096 if size == 2048 else 20480, size), memory_mb=256)
 
     def tour(self, version, options=(), device=(), timeout_s=300):
         """Both ends walk through the tour. (their exit status, ours; our lines, theirs)"""
