@@ -55,7 +55,7 @@ struct rocade_cm_param {
 	uint8_t min_rnr_timer;       /* of our QP */
 	uint8_t timeout;             /* of our QP, 0: 2 s, as CMs have it */
 	uint8_t path_mtu;            /* connect: enum ibv_mtu, 0: the port's */
-	uint32_t psn;                /* our first */
+	uint32_t psn;                /* of the first packet that we receive */
 };
 
 /*

@@ -61,7 +61,7 @@ struct ucm_id {
 	uint8_t qp_type;
 	uint8_t tos;
 	uint8_t ack_timeout; /* 0: not set */
-	uint32_t psn;        /* ours */
+	uint32_t psn;        /* that the peer is to begin with */
 	struct cm_qp local;
 	struct cm_qp remote;
 	uint8_t path_mtu;

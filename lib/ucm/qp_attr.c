@@ -70,7 +70,8 @@ rtr_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 	ucm_ah_fill(id, &attr->ah_attr);
 	attr->path_mtu = id->path_mtu;
 	attr->dest_qp_num = id->remote.qpn;
-	attr->rq_psn = id->remote.psn;
+	/* Each end says with what the other begins (IBA 12.7.31). */
+	attr->rq_psn = id->psn;
 	attr->qp_attr_mask |=
 		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (id->qp_type == IBV_QPT_UC || id->qp_type == IBV_QPT_XRC_SEND)
@@ -95,6 +96,7 @@ rts_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 		return 0;
 	if (!id->has_remote)
 		return -EINVAL;
+	attr->sq_psn = id->remote.psn;
 	if (id->qp_type == IBV_QPT_UC)
 		return 0;
 	/* A target asks nothing, and has to know when its peer has gone. */

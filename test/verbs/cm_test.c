@@ -138,6 +138,7 @@ connects(void **state)
 	(void)state;
 	p.rnr_retry_count = 4;
 	p.responder_resources = 7;
+	p.psn = 0xdef;
 	e = event(cm_b, ROCADE_CM_REQUEST);
 	assert_string_equal(e.user, "listener");
 	assert_memory_equal(&e.peer, &pair.a.gid, 16);
@@ -159,7 +160,8 @@ connects(void **state)
 	assert_int_equal(ibv_query_qp(pair.a.qp[0], &attr, 0, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
 	assert_int_equal(attr.dest_qp_num, pair.b.qp[0]->qp_num);
-	assert_int_equal(attr.sq_psn, 0xabc);
+	assert_int_equal(attr.rq_psn, 0xabc);
+	assert_int_equal(attr.sq_psn, 0xdef);
 	assert_int_equal(attr.rnr_retry, 4);
 	assert_int_equal(attr.retry_cnt, 6);
 	assert_int_equal(attr.timeout, 19);
@@ -167,7 +169,8 @@ connects(void **state)
 	assert_int_equal(attr.max_dest_rd_atomic, 2);
 	assert_int_equal(ibv_query_qp(pair.b.qp[0], &attr, 0, &init), 0);
 	assert_int_equal(attr.dest_qp_num, pair.a.qp[0]->qp_num);
-	assert_int_equal(attr.rq_psn, 0xabc);
+	assert_int_equal(attr.sq_psn, 0xabc);
+	assert_int_equal(attr.rq_psn, 0xdef);
 	assert_int_equal(attr.rnr_retry, 5);
 	assert_int_equal(attr.retry_cnt, 6);
 	assert_int_equal(attr.timeout, 19);

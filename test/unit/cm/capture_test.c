@@ -7,6 +7,7 @@
 
 #include "bed.h"
 #include "mads.h"
+#include "wire/parse.h"
 
 #include <cmocka.h>
 
@@ -223,6 +224,30 @@ handshakes(void **state)
 	assert_in_range(found, 10, 16);
 }
 
+/* Starting PSN is what its receiver begins to send with, not its sender (IBA 12.7.31). */
+static void
+starting_psn(void **state)
+{
+	static const struct {
+		unsigned number, mad;
+		enum mad_field field;
+	} rows[] = {{4, 2, MAD_REP_starting_psn}, {8, 1, MAD_REQ_starting_psn}};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		const struct captured *f = mad_captured("83-cm-connect", 1)->frame;
+		struct pkt pkt;
+		struct pkt_view v;
+
+		f += rows[i].number - 1;
+		pkt = (struct pkt){
+			.data = (uint8_t *)(uintptr_t)f->data, .len = (uint16_t)f->len};
+		assert_int_equal(parse(&pkt, f->vlan, &v), DROP_none);
+		assert_int_equal(v.psn, mad_get(mad_of("83-cm-connect", rows[i].mad), rows[i].field));
+		assert_int_equal(v.op->kind, OP_SEND);
+	}
+}
+
 static void
 rejects(void **state)
 {
@@ -277,6 +302,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(active_as_the_kernel),
 		cmocka_unit_test(handshakes),
+		cmocka_unit_test(starting_psn),
 		cmocka_unit_test(rejects),
 		cmocka_unit_test(late_accept),
 	};
