@@ -74,7 +74,7 @@ struct cm_listener;
 /* What either side says of its QP. */
 struct cm_qp {
 	uint32_t qpn;
-	uint32_t psn; /* that the other end begins with (IBA 12.7.31) */
+	uint32_t psn;                /* that the other end begins with (IBA 12.7.31) */
 	uint8_t responder_resources; /* READs and atomics at once that it answers */
 	uint8_t initiator_depth;     /* that it will have under way */
 	uint8_t rnr_retry;
