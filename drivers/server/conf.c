@@ -42,6 +42,9 @@ limits_check(const struct rocade_daemon_conf *conf)
 	if (conf->client_qps > QPN_COUNT)
 		return rocade_fail(EINVAL, "client_qps: %u is not in 1..%d",
 			conf->client_qps, QPN_COUNT);
+	if (conf->client_mrs >= KEY_MAX)
+		return rocade_fail(EINVAL, "client_mrs: %u is not in 1..%d",
+			conf->client_mrs, KEY_MAX - 1);
 	if (conf->max_clients > CLIENTS_MAX)
 		return rocade_fail(EINVAL, "max_clients: %u is not in 1..%d",
 			conf->max_clients, CLIENTS_MAX);
@@ -206,6 +209,7 @@ switch_make(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	device->qpn_base = sw.qpn_base;
 	device->qpn_count = sw.qpn_count;
 	device->max_qp = sw.limits.qps;
+	device->max_mr = conf->client_mrs;
 	device->link_up = 1;
 	device->local = conf->port == NULL;
 	d->sleep_us = conf->sleep_us;
@@ -283,6 +287,7 @@ rocade_daemon_change(struct rocade_daemon *d, const struct rocade_daemon_conf *c
 	sw->max_clients = or_default(conf->max_clients, CLIENTS_DEFAULT);
 	sw->limits = limits_of(conf, sw->mtu);
 	d->device.max_qp = sw->limits.qps;
+	d->device.max_mr = conf->client_mrs;
 	d->sleep_us = conf->sleep_us;
 	return 0;
 }

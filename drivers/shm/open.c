@@ -74,6 +74,8 @@ conf_fill(const struct sw_device *device, struct shm *shm, struct dev_conf *conf
 	conf->mtu = device->mtu;
 	conf->qpn_base = device->qpn_base;
 	conf->max_qp = device->qpn_count;
+	conf->qps_granted = device->max_qp;
+	conf->mrs_granted = device->max_mr;
 }
 
 static int

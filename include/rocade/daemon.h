@@ -54,6 +54,7 @@ struct rocade_daemon_conf {
 	uint32_t client_qps;	/* 16384 */
 	uint32_t client_ring;	/* packets in each ring, a power of two: 1024 */
 	uint32_t client_packets_per_s; /* 0: no limit */
+	uint32_t client_mrs;	/* memory regions; 1048575, the most there can be */
 	/* NULL: between clients only. Taken over by rocade_daemon_create() if it succeeds. */
 	struct rocade_daemon_port *port;
 	uint32_t sleep_us;	/* an idle port is looked at this often; 0: all the time */

@@ -175,6 +175,8 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 	pthread_mutex_init(&dev->link_lock, NULL);
 	dev->link_up = port->ops->link_up(port->drv);
 	key_table_init(&dev->keys, (uint8_t)seed);
+	if (conf->mrs_granted != 0)
+		dev->keys.regions_max = RTE_MIN(conf->mrs_granted, KEY_MAX - 1);
 	srq_table_init(&dev->srqs, srqn_base_choose(seed));
 	rc = parts_create(dev, seed);
 	if (rc != 0) {

@@ -62,6 +62,9 @@ struct dev_conf {
 	uint32_t qpn_base; /* first QPN, 2..0xFFFFFE; 0: random */
 	uint32_t max_qp;   /* 1..2^17 */
 	uint32_t peer_window; /* packets; 0: half of the port's receive ring */
+	/* What its owner grants of them, 0: all. Hooks see to the QPs. */
+	uint32_t qps_granted;
+	uint32_t mrs_granted;
 };
 
 enum dev_event {

@@ -23,6 +23,7 @@ key_table_init(struct key_table *t, uint8_t variant_seed)
 	rte_spinlock_init(&t->lock);
 	t->fresh = 1;
 	t->variant_seed = variant_seed;
+	t->regions_max = KEY_MAX - 1;
 }
 
 void
@@ -147,13 +148,15 @@ key_alloc(struct key_table *t, uint32_t pd, uint64_t va, void *host, uint64_t le
 	unsigned access, uint32_t *key)
 {
 	int rc = region_check(pd, va, host, len, access);
-	struct key_entry *e;
+	struct key_entry *e = NULL;
 
 	if (rc != 0)
 		return rc;
 	rte_spinlock_lock(&t->lock);
-	e = entry_take(t, key);
+	if (t->regions < t->regions_max)
+		e = entry_take(t, key);
 	if (e != NULL) {
+		t->regions++;
 		e->va = va;
 		e->len = len;
 		e->host = host_of(t, host);
@@ -212,8 +215,10 @@ key_free(struct key_table *t, uint32_t key)
 
 	rte_spinlock_lock(&t->lock);
 	rc = region_find(t, key, &e);
-	if (rc == 0)
+	if (rc == 0) {
 		entry_put(t, key);
+		t->regions--;
+	}
 	rte_spinlock_unlock(&t->lock);
 	return rc;
 }

@@ -46,6 +46,8 @@ struct key_table {
 						 each */
 	rte_spinlock_t lock;
 	uint32_t used;	/* live keys */
+	uint32_t regions;     /* of them, those of regions, */
+	uint32_t regions_max; /* and how many there may be */
 	uint32_t fresh; /* the lowest index never handed out; 1 at first */
 	uint32_t free_head; /* released indices, oldest first, linked through va; 0: none */
 	uint32_t free_tail;

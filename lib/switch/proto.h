@@ -61,7 +61,8 @@ struct sw_device {
 	uint32_t max_qp; /* for this client */
 	uint8_t link_up;
 	uint8_t local; /* no port: between clients only */
-	uint8_t reserved[6];
+	uint8_t reserved[2];
+	uint32_t max_mr; /* for this client; 0: as many as there can be */
 };
 
 struct sw_reply {

@@ -33,7 +33,8 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 		0xFFFFF000; /* any page size: memory is reached by the CPU */
 	attr->vendor_id = VENDOR_ID;
 	attr->vendor_part_id = VENDOR_PART_ID;
-	attr->max_qp = (int)dev->conf.max_qp;
+	attr->max_qp = (int)(dev->conf.qps_granted != 0 ? dev->conf.qps_granted
+							 : dev->conf.max_qp);
 	attr->max_qp_wr = SQ_MAX_WR;
 	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |
 				 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
@@ -50,7 +51,7 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 	 */
 	attr->max_cq = 65536;
 	attr->max_cqe = CQ_MAX_CQE;
-	attr->max_mr = KEY_MAX;
+	attr->max_mr = (int)dev->keys.regions_max;
 	attr->max_mw = KEY_MAX;
 	attr->max_pd = VERBS_MAX_PD;
 	attr->max_srq = 65536;

@@ -4,6 +4,7 @@
 processes each time, and the daemon's counters say that it was Rocade that carried the bytes."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -34,6 +35,11 @@ def devices():
         case("ibv_devinfo starts soon", time.monotonic() - start < 1.0)
         names = daemon.run("ibv_devices")
         case("ibv_devices", "rocade0" in names.stdout, names.stdout)
+    with Daemon("--client-qps", "100", "--client-mrs", "50") as daemon:
+        info = daemon.run("ibv_devinfo", "-v")
+        case("a client's limits are the device's", all(
+            re.search(r"\b%s:\s+%d\n" % row, info.stdout) for row in (
+                ("max_qp", 100), ("max_mr", 50))), info.stdout)
     gone = subprocess.run([RUN, "--library", LIBRARY, "--socket", daemon.socket, "ibv_devices"],
                           capture_output=True, text=True, check=False, timeout=20)
     case("without a daemon there is no device",

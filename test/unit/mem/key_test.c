@@ -216,6 +216,29 @@ full_table_is_refused(void **state)
 	free(keys);
 }
 
+/* Windows are no regions. */
+static void
+regions_stay_within_what_is_granted(void **state)
+{
+	uint32_t a, b, none = 7, window;
+	uint8_t mem[8];
+
+	(void)state;
+	table.regions_max = 2;
+	a = key_new(1, mem, 8);
+	assert_int_equal(key_reserve(&table, mem, &window), 0);
+	b = key_new(1, mem, 8);
+	assert_int_equal(key_alloc(&table, 1, 0, mem, 8, 0, &none), -ENOMEM);
+	assert_int_equal(none, 7);
+	key_release(&table, window);
+	assert_int_equal(key_alloc(&table, 1, 0, mem, 8, 0, &none), -ENOMEM);
+	assert_int_equal(key_free(&table, a), 0);
+	a = key_new(1, mem, 8);
+	assert_int_equal(key_free(&table, a), 0);
+	assert_int_equal(key_free(&table, b), 0);
+	table.regions_max = KEY_MAX - 1;
+}
+
 /* ---- A reader beside registrations: what is found is whole. ---- */
 
 #define PUBLISHED 100000
@@ -357,6 +380,7 @@ main(void)
 		with_table(oldest_is_reused_first),
 		with_table(stale_keys_stay_stale),
 		with_table(full_table_is_refused),
+		with_table(regions_stay_within_what_is_granted),
 		with_table(readers_see_whole_entries),
 	};
 

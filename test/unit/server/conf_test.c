@@ -132,6 +132,7 @@ limits_change(void **state)
 	assert_int_equal(qpn_take(&b, first.fd), 0);
 	assert_int_equal(qpn_take(&b, first.fd), 0);
 	c.client_qps = 1;
+	c.client_mrs = 3;
 	c.client_ring = 128;
 	c.max_clients = 2;
 	c.client_packets_per_s = 1000;
@@ -144,6 +145,7 @@ limits_change(void **state)
 	assert_int_equal(bed_attach(&b, &second), 0);
 	assert_int_equal(second.reply.geom.tx_slots, 128);
 	assert_int_equal(second.reply.device.max_qp, 1);
+	assert_int_equal(second.reply.device.max_mr, 3);
 	assert_int_equal(qpn_take(&b, second.fd), 0);
 	assert_int_equal(qpn_take(&b, second.fd), ENOMEM);
 	assert_int_equal(b.d->sw->conf.limits.packets_per_s, 1000);

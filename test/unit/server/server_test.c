@@ -41,6 +41,9 @@ what_cannot_be_is_refused(void **state)
 	c.client_qps = 1u << 20;
 	refused(&c, EINVAL, "qps: 1048576");
 	c = good;
+	c.client_mrs = 1u << 20;
+	refused(&c, EINVAL, "mrs: 1048576");
+	c = good;
 	c.name = "";
 	refused(&c, EINVAL, "name");
 	c = good;
