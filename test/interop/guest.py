@@ -20,9 +20,10 @@ BUSYBOX = "/bin/busybox"
 AGENT_PORT = 7000
 TOOLS = ["rdma", "ibv_devinfo", "ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong",
          "ibv_srq_pingpong", "ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat",
-         "ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ucmatose"]
+         "ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ucmatose", "rping", "udaddy"]
 PROVIDER = ["/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so",
-            "/etc/libibverbs.d/rxe.driver"]
+            "/etc/libibverbs.d/rxe.driver",
+            "/lib/x86_64-linux-gnu/libgcc_s.so.1"]  # pthread_exit() opens it
 
 
 def missing():

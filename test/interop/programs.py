@@ -3,7 +3,9 @@
 over rocaded (rocade-run), each being the server once."""
 
 import re
+import select
 import subprocess
+import time
 
 from bench import BRIDGE, OURS, OURS6, THEIRS
 from daemon import Daemon, wait_for_port
@@ -27,6 +29,9 @@ PROGRAMS = [
     ("ib_write_lat", "-n 100 -s 2000", 200000),
     ("ib_read_lat", "-n 100 -s 2000 -o 16", 0),
 ]
+# By RDMA-CM: what the server is told before its address, and the client.
+CONNECTED = [("rping", "-C 10 -V", "-s -a", "-c -a"), ("ucmatose", "-C 10", "-b", "-s"),
+             ("udaddy", "-C 10", "-b", "-s")]
 TIMEOUT_S = 60
 TRIES = 3
 # Half a second without an answer, which the pingpongs take for the end: the machine is busy.
@@ -69,6 +74,31 @@ def we_serve(guest, daemon, program, options, gid_index):
     return finish_here(process), theirs
 
 
+
+def until_it_listens(server_lives, client):
+    """The client again and again: before the server listens it is turned away."""
+    end = time.monotonic() + 20
+    while True:
+        code, text = client()
+        if code == 0 or time.monotonic() > end or not server_lives():
+            return code, text
+        time.sleep(0.2)
+
+
+def connected_to_kernel(guest, daemon, program, options, server, client):
+    s = start_there(guest, [program] + options.split() + server.split() + [THEIRS])
+    ours = until_it_listens(lambda: not select.select([s], [], [], 0)[0], lambda: finish_here(
+        daemon.start(program, *options.split(), *client.split(), THEIRS)))
+    return ours, guest.finish(s, TIMEOUT_S)
+
+
+def connected_to_us(guest, daemon, program, options, server, client):
+    process = daemon.start(program, *options.split(), *server.split(), OURS)
+    theirs = until_it_listens(lambda: process.poll() is None, lambda: guest.finish(
+        start_there(guest, [program] + options.split() + client.split() + [OURS]), TIMEOUT_S))
+    return finish_here(process), theirs
+
+
 def walk(the_bench):
     """A case for each program and each server."""
     the_bench.set_mtu(1500)
@@ -89,3 +119,11 @@ def walk(the_bench):
                 case("%s %s, %s the server" % (program, options, name),
                      code == 0 and status == 0 and moved > least,
                      "%s, %s, %d bytes\n%s\n%s" % (code, status, moved, ours, theirs))
+        for program, options, server, client in CONNECTED:
+            for name, connect in (("the kernel", connected_to_kernel), ("we", connected_to_us)):
+                before = daemon.moved()
+                (code, ours), (status, theirs) = connect(the_bench.guest, daemon, program, options,
+                                                         server, client)
+                case("%s, %s the server" % (program, name),
+                     code == 0 and status == 0 and daemon.moved() > before + 1000,
+                     "%s, %s\n%s\n%s" % (code, status, ours, theirs))
