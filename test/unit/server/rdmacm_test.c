@@ -224,7 +224,7 @@ qps_of_the_same_process_only(void **state)
 static void
 nonsense_is_hung_up_on(void **state)
 {
-	struct rdma_ucm_get_event get = {0};
+	static const uint8_t longest[UCM_MAX];
 	struct sw_cm_request bad = {.magic = 1};
 	struct sw_cm_reply reply;
 	struct bed b;
@@ -234,7 +234,7 @@ nonsense_is_hung_up_on(void **state)
 	bed_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
 	fd = bed_connect(&b);
 	assert_false(command(
-		&b, fd, 1, RDMA_USER_CM_CMD_GET_EVENT, &get, UCM_MAX + 1, &reply));
+		&b, fd, 1, RDMA_USER_CM_CMD_GET_EVENT, longest, UCM_MAX + 1, &reply));
 	close(fd);
 	fd = bed_connect(&b);
 	assert_int_equal(send(fd, &bad, sizeof(bad), 0), sizeof(bad));
