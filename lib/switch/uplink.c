@@ -272,6 +272,25 @@ uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[
 	return false;
 }
 
+void
+uplink_local_rx(struct uplink *u, const struct pkt *frame, uint64_t now)
+{
+	struct pkt reply;
+
+	u->stats.rx_other++;
+	/* It is not worth waiting for. */
+	if (u->stage_count == UPLINK_STAGE) {
+		u->stats.tx_no_buffer++;
+		return;
+	}
+	if (!uplink_frame(u, &reply))
+		return;
+	if (net_rx(u->net, frame, &reply, now))
+		stage_put(u, &reply);
+	else
+		frame_return(u, &reply);
+}
+
 static void
 link_look(struct uplink *u, uint64_t now)
 {

@@ -88,6 +88,10 @@ uplink_frame(struct uplink *u, struct pkt *frame);
 bool
 uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[16]);
 
+/* The port's own business: ARP, ND, ICMP, IGMP, MLD. */
+void
+uplink_local_rx(struct uplink *u, const struct pkt *frame, uint64_t now);
+
 /* uplink_gsi.c: a datagram of GSI_LEN bytes from QP 1 to QP 1; false: as above. */
 bool
 uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],

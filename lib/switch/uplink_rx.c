@@ -6,26 +6,6 @@
 
 #include "switch/uplink.h"
 
-/* The port's own business: ARP, ND, ICMP, IGMP, MLD. The answer is not worth waiting
- * for. */
-static void
-local_frame(struct uplink *u, const struct pkt *frame, uint64_t now)
-{
-	void *queue = u->port.queues[0];
-	struct pkt reply;
-
-	u->stats.rx_other++;
-	if (u->stage_count == UPLINK_STAGE ||
-		u->port.ops->tx_alloc(queue, &reply, 1) == 0) {
-		u->stats.tx_no_buffer++;
-		return;
-	}
-	if (net_rx(u->net, frame, &reply, now))
-		u->stage[u->stage_count++] = reply;
-	else
-		u->port.ops->tx_release(queue, &reply, 1);
-}
-
 /* Behind an Ethernet header of ours: the tag, if there was one, is the daemon's. */
 static void
 to_clients(struct uplink *u, const struct pkt *pkt, const struct pkt_view *view,
@@ -64,7 +44,7 @@ take_in(struct uplink *u, const struct pkt *pkt, uint64_t now)
 
 	if (unlikely(why != DROP_none)) {
 		if (why == PARSE_OTHER)
-			local_frame(u, pkt, now);
+			uplink_local_rx(u, pkt, now);
 		else
 			u->stats.drop[why]++;
 		return;

@@ -263,6 +263,33 @@ a_full_port_keeps_them_waiting(void **state)
 	up_close(&u);
 }
 
+/* The port was idle for long, and is only busy for a moment now. */
+static void
+an_answer_waits_for_the_port_too(void **state)
+{
+	uint8_t mac[6], room[256];
+	struct pkt frame = {.data = room, .room = sizeof(room)};
+	struct up_bed u;
+
+	(void)state;
+	up_open(&u);
+	up_turn(&u);
+	assert_false(up_left(&u));
+	u.b.now += 10 * UPLINK_STALL_NS;
+	assert_int_equal(net_resolve(u.peer, u.b.addr, mac, u.b.now), -EAGAIN);
+	while (net_tx(u.peer, &frame, 1, u.b.now) != 0)
+		assert_true(fake_arrive(&u.port, 0, &frame));
+	u.port.q[0].tx_take = 0;
+	up_turn(&u);
+	assert_int_equal(u.up->stats.tx_given_up, 0);
+	u.port.q[0].tx_take = UINT32_MAX;
+	up_turn(&u);
+	assert_false(up_left(&u));
+	assert_int_equal(net_resolve(u.peer, u.b.addr, mac, u.b.now), 0);
+	assert_memory_equal(mac, u.port.port.mac, 6);
+	up_close(&u);
+}
+
 static void
 a_dead_port_loses_them(void **state)
 {
@@ -384,6 +411,7 @@ main(void)
 		cmocka_unit_test(nobody_answers),
 		cmocka_unit_test(tagged),
 		cmocka_unit_test(a_full_port_keeps_them_waiting),
+		cmocka_unit_test(an_answer_waits_for_the_port_too),
 		cmocka_unit_test(a_dead_port_loses_them),
 		cmocka_unit_test(link_and_addresses_are_told),
 		cmocka_unit_test(longer_than_the_link_takes),
