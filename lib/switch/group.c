@@ -61,32 +61,61 @@ sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 	return 0;
 }
 
-static bool
-member_drop(struct sw *sw, struct sw_group *g, uint32_t qpn)
+static void
+member_drop(struct sw *sw, struct sw_group *g, uint32_t i)
+{
+	g->qpns[i] = g->qpns[--g->count];
+	if (g->count == 0 && sw->up != NULL)
+		uplink_leave(sw->up, g->gid);
+}
+
+/* Its place; count: it is no member. */
+static uint32_t
+member_find(const struct sw_group *g, uint32_t qpn)
 {
 	uint32_t i = 0;
 
 	while (i < g->count && g->qpns[i] != qpn)
 		i++;
-	if (i == g->count)
-		return false;
-	g->qpns[i] = g->qpns[--g->count];
-	if (g->count == 0 && sw->up != NULL)
-		uplink_leave(sw->up, g->gid);
-	return true;
+	return i;
 }
 
 int
 sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 {
 	struct sw_group *g = (struct sw_group *)sw_group_find(sw, gid);
+	uint32_t i = g != NULL ? member_find(g, qpn) : 0;
 
-	return g != NULL && member_drop(sw, g, qpn) ? 0 : -EINVAL;
+	if (g == NULL || i == g->count)
+		return -EINVAL;
+	member_drop(sw, g, i);
+	return 0;
 }
 
 void
 sw_group_forget(struct sw *sw, uint32_t qpn)
 {
-	for (unsigned i = 0; i < SW_GROUPS; i++)
-		member_drop(sw, &sw->groups[i], qpn);
+	for (unsigned i = 0; i < SW_GROUPS; i++) {
+		struct sw_group *g = &sw->groups[i];
+		uint32_t member = member_find(g, qpn);
+
+		if (member != g->count)
+			member_drop(sw, g, member);
+	}
+}
+
+void
+sw_group_forget_all(struct sw *sw, const struct sw_client *client)
+{
+	for (unsigned i = 0; i < SW_GROUPS; i++) {
+		struct sw_group *g = &sw->groups[i];
+
+		/* From behind: what fills a gap has been looked at. */
+		for (uint32_t m = g->count; m-- > 0;) {
+			const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[m]);
+
+			if (qp != NULL && qp->owner == client)
+				member_drop(sw, g, m);
+		}
+	}
 }

@@ -141,10 +141,10 @@ sw_client_remove(struct sw_client *client)
 	struct qpns *t = &sw->qpns;
 
 	sw_client_flush(client);
+	sw_group_forget_all(sw, client);
 	for (uint32_t i = 0; i <= t->mask && client->qps != 0; i++) {
 		if (t->qps[i].owner != client)
 			continue;
-		sw_group_forget(sw, t->base + i);
 		qpns_give(t, t->base + i);
 		client->qps--;
 	}

@@ -172,6 +172,9 @@ int
 sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
 void
 sw_group_forget(struct sw *sw, uint32_t qpn);
+/* All QPs of the client, in one go: groups and QPs are many. */
+void
+sw_group_forget_all(struct sw *sw, const struct sw_client *client);
 const struct sw_group *
 sw_group_find(const struct sw *sw, const uint8_t gid[16]);
 

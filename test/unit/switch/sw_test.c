@@ -25,6 +25,37 @@ a_dead_client_leaves_nothing(void **state)
 }
 
 static void
+a_dead_client_leaves_its_groups(void **state)
+{
+	uint8_t gid[2][16];
+	uint32_t more[BED_QPS - 1];
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	assert_int_equal(gid_parse("ff0e::1", gid[0], NULL), 0);
+	assert_int_equal(gid_parse("239.1.2.3", gid[1], NULL), 0);
+	for (unsigned i = 0; i < RTE_DIM(more); i++)
+		more[i] = bed_qpn(&b, &b.c[1]);
+	/* Others' before, between and behind them. */
+	for (unsigned g = 0; g < 2; g++) {
+		assert_int_equal(sw_group_join(b.sw, b.c[g].qpn, gid[g]), 0);
+		for (unsigned i = 0; i < RTE_DIM(more); i++)
+			assert_int_equal(sw_group_join(b.sw, more[i], gid[g]), 0);
+		assert_int_equal(sw_group_join(b.sw, b.c[2].qpn, gid[g]), 0);
+	}
+	bed_detach(&b.c[1]);
+	assert_int_equal(sw_group_find(b.sw, gid[0])->count, 2);
+	assert_int_equal(sw_group_leave(b.sw, b.c[0].qpn, gid[0]), 0);
+	for (unsigned g = 0; g < 2; g++) {
+		assert_int_equal(sw_group_find(b.sw, gid[g])->count, 1);
+		assert_int_equal(sw_group_leave(b.sw, b.c[2].qpn, gid[g]), 0);
+		assert_null(sw_group_find(b.sw, gid[g]));
+	}
+	bed_close(&b);
+}
+
+static void
 last_words_are_heard(void **state)
 {
 	struct sw_request req = {.type = SW_QPN_GIVE};
@@ -230,6 +261,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_dead_client_leaves_nothing),
+		cmocka_unit_test(a_dead_client_leaves_its_groups),
 		cmocka_unit_test(last_words_are_heard),
 		cmocka_unit_test(a_corrupt_ring_ends_that_client_only),
 		cmocka_unit_test(limits),
