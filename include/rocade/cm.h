@@ -32,8 +32,8 @@ void
 rocade_cm_close(struct rocade_cm *cm);
 
 /* On a TCP-like port number (RDMA_PS_TCP), on all addresses. backlog: requests that
- * nobody has decided on; more are rejected. EADDRINUSE; EINVAL: port or backlog 0;
- * ENOSPC. */
+ * nobody has fetched and decided on; more are rejected. EADDRINUSE; EINVAL: port or
+ * backlog 0; ENOSPC. */
 int
 rocade_cm_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,
 	struct rocade_cm_listener **listener);

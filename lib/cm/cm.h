@@ -176,8 +176,8 @@ cm_in_use(const struct cm *cm);
 uint32_t
 cm_listeners(const struct cm *cm);
 
-/* addr: one of our addresses, NULL: all. backlog: requests that nobody has decided on.
- * -EADDRINUSE, -ENOSPC, -ENOMEM, -EINVAL: no backlog. */
+/* addr: one of our addresses, NULL: all. backlog: requests that nobody has fetched and
+ * decided on. -EADDRINUSE, -ENOSPC, -ENOMEM, -EINVAL: no backlog. */
 int
 cm_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16], uint32_t backlog,
 	void *user, struct cm_listener **out);

@@ -259,6 +259,7 @@ events_forget(struct cm_conn *conn)
 	if (conn->events != 0)
 		TAILQ_REMOVE(&conn->cm->eventful, conn, event_link);
 	conn->events = 0;
+	conn_unpend(conn);
 }
 
 void

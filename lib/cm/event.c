@@ -99,8 +99,7 @@ cm_next_event(struct cm *cm, struct cm_event *event)
 	type = (unsigned)__builtin_ctz(conn->events);
 	TAILQ_REMOVE(&cm->eventful, conn, event_link);
 	conn->events &= conn->events - 1;
-	if (type == CM_EVENT_REQUEST || type == CM_EVENT_SIDR_REQUEST)
-		conn->from = NULL;
+	conn_unpend(conn);
 	if (conn->events != 0)
 		TAILQ_INSERT_TAIL(&cm->eventful, conn, event_link);
 	*event = (struct cm_event){

@@ -42,8 +42,8 @@ struct cm_conn {
 	struct wheel_timer timer;
 	struct cm *cm;
 	void *user;
-	struct cm_listener *listener; /* it counts there: nobody has decided */
-	struct cm_listener *from;     /* whose user has not fetched the request */
+	struct cm_listener *listener;  /* it counts there; NULL */
+	LIST_ENTRY(cm_conn) pend_link; /* of its listener */
 	TAILQ_ENTRY(cm_conn) link;    /* spare or answered */
 	TAILQ_ENTRY(cm_conn) event_link;
 	LIST_ENTRY(cm_conn) id_link;  /* by the peer's key and id */
@@ -78,6 +78,7 @@ struct cm_listener {
 	uint64_t service_id;
 	uint32_t backlog;
 	uint32_t pending;
+	struct conn_bucket conns; /* those that are pending */
 	bool any;
 	uint8_t addr[16];
 };
@@ -151,6 +152,9 @@ void
 conn_enter(struct cm_conn *conn, enum cm_state state);
 void
 conn_event(struct cm_conn *conn, enum cm_event_type type);
+/* Whether the user has yet to hear of this request. */
+bool
+conn_is_news(const struct cm_conn *conn);
 /* Sends conn->out, and again each wait_ns until a reply changes the state. */
 void
 conn_ask(struct cm_conn *conn, uint64_t now);
@@ -178,6 +182,13 @@ conn_rej(struct cm_conn *conn, enum cm_reason reason, const void *private, size_
 /* listen.c */
 struct cm_listener *
 listener_find(struct cm *cm, uint64_t service_id, const uint8_t addr[16]);
+/* A connection for a request, in this state; NULL: the backlog is full, or none is left.
+ */
+struct cm_conn *
+listener_conn(struct cm_listener *listener, enum cm_state state);
+/* Gives up its place in the backlog when the request is fetched and decided. */
+void
+conn_unpend(struct cm_conn *conn);
 
 /* rx_req.c, rx_sidr.c: a message in; what becomes of it. */
 enum cm_drop

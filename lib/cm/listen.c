@@ -59,19 +59,49 @@ cm_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16], uint32_t b
 	return 0;
 }
 
+struct cm_conn *
+listener_conn(struct cm_listener *listener, enum cm_state state)
+{
+	struct cm_conn *conn = NULL;
+
+	if (listener->pending < listener->backlog)
+		conn = conn_alloc(listener->cm);
+	if (conn == NULL)
+		return NULL;
+	conn_enter(conn, state);
+	conn->listener = listener;
+	conn->user = listener->user;
+	listener->pending++;
+	LIST_INSERT_HEAD(&listener->conns, conn, pend_link);
+	return conn;
+}
+
+static void
+pend_remove(struct cm_conn *conn)
+{
+	LIST_REMOVE(conn, pend_link);
+	conn->listener->pending--;
+	conn->listener = NULL;
+}
+
+void
+conn_unpend(struct cm_conn *conn)
+{
+	bool open = conn->state == CM_REQ_RCVD || conn->state == CM_SIDR_RCVD;
+
+	if (conn->listener != NULL && !open && !conn_is_news(conn))
+		pend_remove(conn);
+}
+
 void
 cm_unlisten(struct cm_listener *listener, uint64_t now)
 {
 	struct cm *cm = listener->cm;
+	struct cm_conn *conn;
 
-	for (uint32_t i = 0; i < cm->conf.max_conns; i++) {
-		struct cm_conn *conn = &cm->conns[i];
-
-		if (conn->state == CM_FREE)
-			continue;
-		if (conn->listener == listener)
-			conn->listener = NULL;
-		if (conn->from == listener)
+	while ((conn = LIST_FIRST(&listener->conns)) != NULL) {
+		pend_remove(conn);
+		if (conn_is_news(conn))
 			cm_release(conn, now); /* nobody else knows it */
 	}
 	LIST_REMOVE(listener, link);

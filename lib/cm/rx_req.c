@@ -122,13 +122,9 @@ req_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_
 			conn_stale(conn, now);
 		return req_refuse(cm, mad, path, CM_REJ_STALE);
 	}
-	conn = listener->pending < listener->backlog ? conn_alloc(cm) : NULL;
+	conn = listener_conn(listener, CM_REQ_RCVD);
 	if (conn == NULL)
 		return req_refuse(cm, mad, path, CM_REJ_NO_RESOURCES);
-	conn_enter(conn, CM_REQ_RCVD);
-	conn->listener = conn->from = listener;
-	listener->pending++;
-	conn->user = listener->user;
 	conn_from_req(conn, mad, path);
 	conn_event(conn, CM_EVENT_REQUEST);
 	return CM_DROP_none;

@@ -52,15 +52,11 @@ sidr_req_rx(
 		sidr_refuse(cm, mad, path, CM_SIDR_NO_SERVICE);
 		return CM_DROP_none;
 	}
-	conn = listener->pending < listener->backlog ? conn_alloc(cm) : NULL;
+	conn = listener_conn(listener, CM_SIDR_RCVD);
 	if (conn == NULL) {
 		sidr_refuse(cm, mad, path, CM_SIDR_REJECTED);
 		return CM_DROP_none;
 	}
-	conn_enter(conn, CM_SIDR_RCVD);
-	conn->listener = conn->from = listener;
-	listener->pending++;
-	conn->user = listener->user;
 	conn->sidr = true;
 	conn->path = *path;
 	conn->tid = mad->tid;

@@ -22,15 +22,19 @@ cm_state_name(const struct cm_conn *conn)
 void
 conn_enter(struct cm_conn *conn, enum cm_state state)
 {
-	if (conn->listener != NULL) {
-		conn->listener->pending--;
-		conn->listener = NULL;
-	}
 	if (conn->state == CM_ANSWERED)
 		TAILQ_REMOVE(&conn->cm->answered, conn, link);
 	wheel_cancel(&conn->cm->wheel, &conn->timer);
 	conn->waited = false;
 	conn->state = (uint8_t)state;
+	conn_unpend(conn);
+}
+
+bool
+conn_is_news(const struct cm_conn *conn)
+{
+	return (conn->events & (1u << CM_EVENT_REQUEST | 1u << CM_EVENT_SIDR_REQUEST)) !=
+	       0;
 }
 
 void

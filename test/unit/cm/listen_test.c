@@ -101,6 +101,39 @@ gone_with_requests(void **state)
 	bed_fini(&bed);
 }
 
+/* Peers that ask and give up have their place in the backlog until the user knows. */
+static void
+given_up_unheard(void **state)
+{
+	struct cm_request r;
+	struct cm_conn *conn;
+
+	(void)state;
+	bed_init(&bed, 16);
+	for (unsigned i = 0; i < 8; i++) {
+		r = bed_request(A, 0x100 + i);
+		assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &conn), 0);
+		bed_settle(&bed);
+		cm_release(conn, bed.now);
+		bed_settle(&bed);
+		assert_int_equal(bed.cm[B]->conns[i].state, CM_CLOSED);
+	}
+	assert_int_equal(bed.listener->pending, 8);
+	r = bed_request(A, 0x200);
+	assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &conn), 0);
+	bed_settle(&bed);
+	assert_int_equal(
+		bed_event(&bed, A, CM_EVENT_REJECTED).status, CM_REJ_NO_RESOURCES);
+	cm_release(conn, bed.now);
+	for (unsigned i = 0; i < 8; i++)
+		bed_event(&bed, B, CM_EVENT_REQUEST);
+	assert_int_equal(bed.listener->pending, 0);
+	for (unsigned i = 0; i < 8; i++)
+		cm_release(bed_event(&bed, B, CM_EVENT_REJECTED).conn, bed.now);
+	bed_run(&bed, 20 * SEC_NS);
+	bed_fini(&bed);
+}
+
 static void
 bounded(void **state)
 {
@@ -124,6 +157,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(by_address),
 		cmocka_unit_test(gone_with_requests),
+		cmocka_unit_test(given_up_unheard),
 		cmocka_unit_test(bounded),
 	};
 
