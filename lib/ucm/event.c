@@ -98,6 +98,7 @@ on_request(struct ucm_id *listener, const struct cm_event *event, uint64_t now)
 	id->conn = event->conn;
 	cm_set_user(event->conn, id);
 	e->fresh = id;
+	id->request = e;
 	e->resp.id = id->number;
 	if (event->type == CM_EVENT_REQUEST)
 		conn_fill(&e->resp.param.conn, event);

@@ -69,6 +69,7 @@ ucm_id_create(struct ucm_channel *channel, uint16_t ps, struct ucm_id **out)
 	id->qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
 	id->psn = (uint32_t)ucm_rand(session->ucm) & 0xFFFFFF;
 	LIST_INIT(&id->mcasts);
+	TAILQ_INIT(&id->events);
 	LIST_INSERT_HEAD(&channel->ids, id, link);
 	session->ucm->id_count++;
 	*out = id;
@@ -112,7 +113,7 @@ ucm_id_find(const struct ucm_call *call, uint32_t number)
 {
 	struct ucm_id *id = ucm_table_find(&call->session->ids, number);
 	bool good = id != NULL && id->channel == call->channel &&
-		    id->state != UCM_MCAST && id->seen;
+		    id->state != UCM_MCAST && id->request == NULL;
 
 	return good ? id : NULL;
 }
@@ -137,7 +138,7 @@ ucm_do_create_id(struct ucm_call *call)
 	if (rc != 0)
 		return rc;
 	id->uid = cmd->uid;
-	id->seen = id->accepted = true;
+	id->accepted = true;
 	/* Only this port space has any type. */
 	if (cmd->ps == RDMA_PS_IB)
 		id->qp_type = cmd->qp_type;
@@ -170,7 +171,8 @@ ucm_do_migrate_id(struct ucm_call *call)
 
 	if (from == NULL)
 		return -EBADF;
-	if (id == NULL || id->channel != from || id->state == UCM_MCAST || !id->seen)
+	if (id == NULL || id->channel != from || id->state == UCM_MCAST ||
+		id->request != NULL)
 		return -ENOENT;
 	resp->events_reported = id->events_reported;
 	LIST_FOREACH(mcast, &id->mcasts, mcast_link)

@@ -49,6 +49,8 @@ struct ucm_id {
 	uint64_t uid;
 	uint32_t number;
 	uint32_t events_reported;
+	struct ucm_events events;  /* that wait in its channel and count for it */
+	struct ucm_event *request; /* by which its program will hear of it; NULL */
 	enum ucm_state state;
 	struct ucm_addr src, dst;
 	uint16_t ps;
@@ -56,8 +58,7 @@ struct ucm_id {
 	bool has_port;
 	bool on_device; /* its address is one of ours */
 	bool reuse;
-	bool seen;     /* its program knows its number */
-	bool accepted; /* and has given it an uid */
+	bool accepted; /* its program has given it an uid */
 	uint8_t qp_type;
 	uint8_t tos;
 	uint8_t ack_timeout; /* 0: not set */
@@ -74,9 +75,10 @@ struct ucm_id {
 };
 
 struct ucm_event {
-	TAILQ_ENTRY(ucm_event) link;
-	struct ucm_id *counted; /* in whose events_reported */
-	struct ucm_id *fresh;   /* CONNECT_REQUEST: the new id */
+	TAILQ_ENTRY(ucm_event) link;    /* of its channel */
+	TAILQ_ENTRY(ucm_event) id_link; /* of counted */
+	struct ucm_id *counted;         /* in whose events_reported */
+	struct ucm_id *fresh;           /* CONNECT_REQUEST: the new id */
 	struct rdma_ucm_event_resp resp;
 };
 

@@ -41,27 +41,21 @@ channel_put(struct ucm_channel *channel, struct ucm_event *event)
 void
 ucm_event_put(struct ucm_event *event)
 {
+	TAILQ_INSERT_TAIL(&event->counted->events, event, id_link);
 	channel_put(event->counted->channel, event);
 }
 
 static void
-event_free(struct ucm_channel *channel, struct ucm_event *event)
+event_free(struct ucm_event *event)
 {
+	struct ucm_channel *channel = event->counted->channel;
+
 	TAILQ_REMOVE(&channel->events, event, link);
+	TAILQ_REMOVE(&event->counted->events, event, id_link);
+	if (event->fresh != NULL)
+		event->fresh->request = NULL;
 	channel->session->events--;
 	alloc_put(&alloc_plain, event, sizeof(*event));
-}
-
-static struct ucm_event *
-event_of(const struct ucm_id *id)
-{
-	struct ucm_event *event;
-
-	TAILQ_FOREACH (event, &id->channel->events, link) {
-		if (event->counted == id || event->fresh == id)
-			return event;
-	}
-	return NULL;
 }
 
 void
@@ -69,32 +63,29 @@ ucm_events_purge(struct ucm_id *id, uint64_t now)
 {
 	struct ucm_event *event;
 
-	/* From the beginning each time: an id that goes takes events of its own with it.
-	 */
-	while ((event = event_of(id)) != NULL) {
+	while ((event = TAILQ_FIRST(&id->events)) != NULL) {
 		struct ucm_id *fresh = event->fresh;
 
-		event_free(id->channel, event);
-		if (fresh != NULL && fresh != id)
+		event_free(event);
+		if (fresh != NULL)
 			ucm_id_destroy(fresh, now);
 	}
+	if (id->request != NULL)
+		event_free(id->request);
 }
 
 void
 ucm_events_migrate(struct ucm_id *id, struct ucm_channel *to)
 {
 	struct ucm_channel *from = id->channel;
-	struct ucm_event *event, *next;
+	struct ucm_event *event;
 
 	if (from == to)
 		return;
 	LIST_REMOVE(id, link);
 	LIST_INSERT_HEAD(&to->ids, id, link);
 	id->channel = to;
-	for (event = TAILQ_FIRST(&from->events); event != NULL; event = next) {
-		next = TAILQ_NEXT(event, link);
-		if (event->counted != id)
-			continue;
+	TAILQ_FOREACH (event, &id->events, id_link) {
 		TAILQ_REMOVE(&from->events, event, link);
 		/* What it brings is where it is read. */
 		if (event->fresh != NULL)
@@ -112,8 +103,6 @@ ucm_do_get_event(struct ucm_call *call)
 		return -EAGAIN;
 	memcpy(call->out, &event->resp, sizeof(event->resp));
 	event->counted->events_reported++;
-	if (event->fresh != NULL)
-		event->fresh->seen = true;
-	event_free(call->channel, event);
+	event_free(event);
 	return 0;
 }
