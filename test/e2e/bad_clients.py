@@ -253,4 +253,4 @@ def start_up():
 
 
 if __name__ == "__main__":
-    run(kills, hostile, hoarders, restart, idle, start_up)
+    sys.exit(run(kills, hostile, hoarders, restart, idle, start_up))

@@ -177,4 +177,4 @@ def start_local():
 
 
 if __name__ == "__main__":
-    run(devices, death, restart, own_dpdk, fork, idle, ends, start_local)
+    sys.exit(run(devices, death, restart, own_dpdk, fork, idle, ends, start_local))

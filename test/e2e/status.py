@@ -179,4 +179,4 @@ def telemetry():
 
 
 if __name__ == "__main__":
-    run(objects, traffic, errors, telemetry)
+    sys.exit(run(objects, traffic, errors, telemetry))
