@@ -221,7 +221,8 @@ name_read(struct conn *conn)
 	for (ssize_t i = 0; i < len; i++) {
 		if (conn->name[i] == '\n')
 			conn->name[i] = '\0';
-		else if (conn->name[i] < ' ' || strchr("\"\\\x7f", conn->name[i]) != NULL)
+		else if (conn->name[i] < ' ' || conn->name[i] > '~' ||
+			 strchr("\"\\", conn->name[i]) != NULL)
 			conn->name[i] = '?';
 	}
 }
