@@ -114,14 +114,54 @@ client_condemn(struct sw_client *c)
 	c->sw->corrupt_count++;
 }
 
+/* Its packet's share of time; 0: it has no rate to keep. */
+static uint64_t
+share_ns(const struct sw_client *c)
+{
+	uint32_t rate = c->sw->conf.limits.packets_per_s;
+
+	return likely(rate == 0) ? 0 : RTE_MAX(SEC_NS / rate, UINT64_C(1));
+}
+
+/* What it has not used is not kept for long. */
+static void
+tokens_bound(struct sw_client *c, uint64_t now)
+{
+	uint64_t from = now - RTE_MIN(now, RATE_BURST_NS);
+
+	if (c->tokens_ns < from)
+		c->tokens_ns = from;
+}
+
+/* How many packets it may send now. */
+static uint32_t
+allowance(struct sw_client *c, uint32_t want, uint64_t now)
+{
+	uint64_t each = share_ns(c);
+	uint64_t may;
+
+	if (likely(each == 0))
+		return want;
+	tokens_bound(c, now);
+	may = c->tokens_ns >= now ? 0 : (now - c->tokens_ns) / each;
+	if (may < want)
+		c->stats.throttled++;
+	return (uint32_t)RTE_MIN(may, (uint64_t)want);
+}
+
 void
 sw_client_flush(struct sw_client *client)
 {
+	uint64_t now = client->sw->now, each = share_ns(client);
 	uint32_t n;
 
-	if (client->corrupt || !ring_cons_look(&client->tx))
+	/* On credit where it has a rate to keep, until that is paid for. */
+	if (client->corrupt || (each != 0 && client->tokens_ns > now) ||
+		!ring_cons_look(&client->tx))
 		return;
 	n = ring_count(&client->tx);
+	tokens_bound(client, now);
+	client->tokens_ns += n * each;
 	client->sw->last_words = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct ring_desc desc = ring_peek(&client->tx, i);
@@ -272,33 +312,6 @@ behind_check(struct sw *sw, uint64_t now)
 			TAILQ_REMOVE(&sw->behind, c, behind_link);
 		}
 	}
-}
-
-/* Its packet's share of time; 0: it has no rate to keep. */
-static uint64_t
-share_ns(const struct sw_client *c)
-{
-	uint32_t rate = c->sw->conf.limits.packets_per_s;
-
-	return likely(rate == 0) ? 0 : RTE_MAX(SEC_NS / rate, UINT64_C(1));
-}
-
-/* How many packets it may send now. */
-static uint32_t
-allowance(struct sw_client *c, uint32_t want, uint64_t now)
-{
-	uint64_t from = now - RTE_MIN(now, RATE_BURST_NS);
-	uint64_t each = share_ns(c);
-	uint64_t may;
-
-	if (likely(each == 0))
-		return want;
-	if (c->tokens_ns < from)
-		c->tokens_ns = from;
-	may = c->tokens_ns >= now ? 0 : (now - c->tokens_ns) / each;
-	if (may < want)
-		c->stats.throttled++;
-	return (uint32_t)RTE_MIN(may, (uint64_t)want);
 }
 
 static unsigned

@@ -148,8 +148,9 @@ sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *ow
 void
 sw_client_remove(struct sw_client *client);
 
-/* Forwards all that the client has published. Before a QP of it goes, or all of it: a
- * peer may wait for its last acknowledgement. */
+/* Forwards all that the client has published, beyond its rate if need be: it waits for
+ * that afterwards, and is not flushed again until then. Before a QP of it goes, or all of
+ * it: a peer may wait for its last acknowledgement. */
 void
 sw_client_flush(struct sw_client *client);
 

@@ -165,6 +165,41 @@ a_rate_is_kept(void **state)
 	bed_close(&b);
 }
 
+/* QPs that come and go are no way round it. */
+static void
+last_words_are_of_the_rate(void **state)
+{
+	struct sw_request req = {.type = SW_QPN_GIVE};
+	struct sw_reply reply;
+	struct bed b;
+	struct bed_frame f;
+	unsigned sent = 0;
+
+	(void)state;
+	bed_open(&b);
+	f = bed_good(&b);
+	b.sw->conf.limits.packets_per_s = 1000;
+	for (b.now = SEC_NS; b.now < 2 * SEC_NS; b.now += NS_PER_MS / 4) {
+		sw_run(b.sw, b.now);
+		assert_true(ring_prod_look(&b.c[0].tx));
+		while (ring_room(&b.c[0].tx) != 0) {
+			uint8_t *buf = region_tx_buf(&b.c[0].region, 0);
+
+			bed_post(&b.c[0], 0, b.c[0].qpn, bed_build(buf, &f));
+		}
+		req.qpn = bed_qpn(&b, &b.c[0]);
+		bed_request(&b, &b.c[0], &req, &reply);
+		assert_int_equal(reply.error, 0);
+		sw_run(b.sw, b.now);
+		while (bed_got(&b.c[1], NULL))
+			sent++;
+	}
+	/* And what 10 ms may carry over, and a ring's credit. */
+	assert_in_range(sent, 1000, 1011 + BED_SLOTS);
+	b.sw->conf.limits.packets_per_s = 0;
+	bed_close(&b);
+}
+
 static void
 a_sleeping_client_is_woken(void **state)
 {
@@ -266,6 +301,7 @@ main(void)
 		cmocka_unit_test(a_corrupt_ring_ends_that_client_only),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(a_rate_is_kept),
+		cmocka_unit_test(last_words_are_of_the_rate),
 		cmocka_unit_test(a_sleeping_client_is_woken),
 		cmocka_unit_test(a_silent_client_is_woken),
 		cmocka_unit_test(the_daemon_sleeps_only_on_empty_rings),
