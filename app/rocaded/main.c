@@ -39,14 +39,13 @@ on_signal(int number)
 }
 
 static void
-signals_set(void)
+signals_set(void (*handler)(int))
 {
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
 
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
 }
 
 /* Four descriptors a client are more than a shell's usual limit has for all of them. */
@@ -208,7 +207,8 @@ serve(struct command *c, struct settings *s)
 {
 	int rc = 0;
 
-	signals_set();
+	signals_set(on_signal);
+	signal(SIGPIPE, SIG_IGN);
 	fprintf(stderr, PROGRAM ": listening at %s\n", rocade_daemon_socket(serving));
 	while (rc == 0 && !stopped) {
 		if (reread)
@@ -236,6 +236,8 @@ start(struct command *c, struct settings *s)
 	if (!s->local)
 		telemetry_start(rocade_daemon_socket(serving));
 	rc = serve(c, s);
+	/* One that comes now must not find a daemon that is half gone. */
+	signals_set(SIG_IGN);
 	rocade_daemon_destroy(serving);
 	if (!s->local)
 		eal_end();
