@@ -156,6 +156,12 @@ def ends():
         daemon.process.send_signal(signal.SIGTERM)
         case("SIGTERM ends it", daemon.process.wait(5) == 0)
         case("and takes the socket away", not os.path.exists(daemon.socket))
+    with Daemon() as daemon:
+        while daemon.process.poll() is None:
+            for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+                daemon.process.send_signal(number)
+        case("so do many signals at once", daemon.process.returncode == 0 and
+             not os.path.exists(daemon.socket), str(daemon.process.returncode))
     for options, word in [((), "--local"), (("--local", "--mtu", "1"), "mtu"),
                           (("--local", "--address", "1.2.3"), "1.2.3"),
                           (("--local", "--client-ring", "100"), "100"), (("--nonsense",), "--help"),
