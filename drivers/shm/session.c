@@ -106,6 +106,10 @@ session_call(struct session *s, const struct sw_request *request, struct sw_repl
 		} while (sent < 0 && errno == EINTR);
 		if (sent == sizeof(full))
 			rc = reply_take(s->fd, reply, fds, fd_count);
+		/* A reply that came after all would be taken for that to the next
+		 * question. Whoever waits at the socket sees its end. */
+		if (rc == -ENODEV)
+			(void)shutdown(s->fd, SHUT_RDWR);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return rc;

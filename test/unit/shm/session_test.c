@@ -39,9 +39,16 @@ no_reply_of_ours_is_no_daemon(void **state)
 	(void)state;
 	reply_put(end, &out, sizeof(out) - 1, NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
+	close(end);
+	session_close(&s);
+	end = session_make(&s);
 	out.magic++;
 	reply_put(end, &out, sizeof(out), NULL, 0);
+	out.magic--;
+	reply_put(end, &out, sizeof(out), NULL, 0); /* nobody's any more */
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
+	assert_int_equal(send(end, &out, sizeof(out), MSG_NOSIGNAL), -1);
 	close(end);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
 	session_close(&s);
