@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cm/internal.h"
+#include "port/neigh.h"
 
 #define LID_ROCE 0xFFFF
 #define HOP_LIMIT 64
@@ -15,13 +16,13 @@ qpn_good(uint32_t qpn)
 	return qpn > MAD_QPN && qpn < 0xFFFFFF;
 }
 
-/* The address that the other family's could not reach. */
 static bool
 path_good(const struct cm_path *path)
 {
 	static const uint8_t none[16];
 
-	return memcmp(path->sgid, none, 16) != 0 && memcmp(path->dgid, none, 16) != 0;
+	return memcmp(path->sgid, none, 16) != 0 && memcmp(path->dgid, none, 16) != 0 &&
+	       !gid_is_multicast(path->dgid);
 }
 
 static void

@@ -5,6 +5,7 @@
 #include <rte_byteorder.h>
 
 #include "cm/internal.h"
+#include "port/neigh.h"
 
 typedef enum cm_drop (*conn_rx_fn)(
 	struct cm_conn *conn, const struct mad *mad, uint64_t now);
@@ -309,6 +310,9 @@ cm_rx(struct cm *cm, const uint8_t *bytes, size_t len, const struct cm_path *pat
 
 	cm_run(cm, now); /* what is over by now meets no message */
 	cm->stats.rx++;
+	/* What is answered would go to many who have not asked. */
+	if (why == CM_DROP_none && gid_is_multicast(path->dgid))
+		why = CM_DROP_address;
 	if (why == CM_DROP_none) {
 		memcpy(&mad, bytes, sizeof(mad));
 		switch (mad_attr_of(&mad)) {

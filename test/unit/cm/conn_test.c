@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bed.h"
+#include "port/neigh.h"
 
 #include <cmocka.h>
 
@@ -188,6 +189,8 @@ bad_arguments(void **state)
 	REFUSED((r.private = much, r.private_len = CMA_REQ_PRIVATE + 1));
 	REFUSED(memset(r.path.dgid, 0, 16));
 	REFUSED(memset(r.path.sgid, 0, 16));
+	REFUSED(gid_parse("239.1.1.1", r.path.dgid, NULL));
+	REFUSED(gid_parse("ff02::1", r.path.dgid, NULL));
 #undef REFUSED
 	r = good;
 	r.private = much;

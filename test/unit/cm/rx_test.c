@@ -8,6 +8,7 @@
 
 #include "../rand.h"
 #include "bed.h"
+#include "port/neigh.h"
 
 #include <cmocka.h>
 
@@ -180,6 +181,29 @@ not_from_the_peer(void **state)
 	bed_quiet(&bed, A);
 	cm_destroy(bed.cm[A]);
 	cm_destroy(bed.cm[B]);
+}
+
+/* What would be answered to many has no answer. */
+static void
+not_from_a_group(void **state)
+{
+	static const char *const groups[] = {"224.0.0.1", "239.1.1.1", "ff02::1"};
+	static const enum mad_attr attrs[] = {MAD_REQ, MAD_SIDR_REQ, MAD_DREQ, MAD_REP};
+	struct cm_path path = bed_path(B);
+
+	(void)state;
+	bed_init(&bed, 4);
+	for (unsigned i = 0; i < RTE_DIM(groups) * RTE_DIM(attrs); i++) {
+		struct mad mad;
+
+		mad_init(&mad, attrs[i % RTE_DIM(attrs)], 5);
+		gid_parse(groups[i / RTE_DIM(attrs)], path.dgid, NULL);
+		assert_int_equal(
+			cm_rx(bed.cm[B], (uint8_t *)&mad, MAD_LEN, &path, bed.now),
+			CM_DROP_address);
+		assert_false(cm_owes(bed.cm[B]));
+	}
+	bed_fini(&bed);
 }
 
 /* A REP to the end that has sent one. */
@@ -358,6 +382,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_in_each_state),
 		cmocka_unit_test(not_from_the_peer),
+		cmocka_unit_test(not_from_a_group),
 		cmocka_unit_test(rep_to_the_passive),
 		cmocka_unit_test(nobodys_ids),
 		cmocka_unit_test(rej_by_guid),
