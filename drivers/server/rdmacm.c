@@ -12,9 +12,9 @@
 
 #include "base/alloc.h"
 #include "engine/clock.h"
-#include "engine/gsi.h"
 #include "server/server.h"
 #include "ucm/ucm.h"
+#include "wire/gsi.h"
 
 #define CONNECTIONS 8192 /* of all clients, those in their time wait too */
 #define IDS_PER_CLIENT 4096

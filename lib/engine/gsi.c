@@ -2,15 +2,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_byteorder.h>
-
 #include "engine/gsi.h"
 #include "engine/internal.h"
 
 #define GSI_WAITING 32 /* messages whose next hop is being asked for */
 #define GSI_AGAIN_NS NS_PER_MS
 #define GSI_TURN 64 /* messages in one turn of the loop */
-#define GSI_HOP_LIMIT 64
 
 struct gsi {
 	struct gsi_user user;
@@ -92,18 +89,7 @@ admit(const struct dev *dev, const struct pkt_view *view, const struct gsi_msg *
 {
 	if (dev->gsi == NULL)
 		return DROP_qpn;
-	if (view->opcode != OPCODE_UD_SEND_ONLY)
-		return DROP_qp_type;
-	if (!is_ours(dev, msg->sgid))
-		return DROP_address;
-	if ((view->pkey & 0x7FFF) != (PKEY_DEFAULT & 0x7FFF))
-		return DROP_pkey;
-	if (rte_be_to_cpu_32(view_deth(view)->qkey) != GSI_QKEY)
-		return DROP_qkey;
-	/* Agents speak from QP 1: an answer would go there. */
-	if (be24_get(view_deth(view)->src_qpn) != GSI_QPN)
-		return DROP_qpn;
-	return view->payload_len == GSI_LEN ? DROP_none : DROP_length;
+	return is_ours(dev, msg->sgid) ? gsi_admit(view) : DROP_address;
 }
 
 void
@@ -133,35 +119,14 @@ frame_build(struct engine *e, const struct gsi_msg *msg, const uint8_t mac[6], b
 	const struct dev *dev = e->dev;
 	struct path_addr addr = {
 		.vlan = dev->conf.net.vlan,
-		.udp_sport = roce_udp_sport(0, GSI_QPN, GSI_QPN),
-		.hop_limit = GSI_HOP_LIMIT,
-		.src_qpn = GSI_QPN,
 		.cksum_offload = dev->port.caps.tx_ipv4_cksum && !self,
 	};
-	struct bth_fields bth = {
-		.dest_qpn = GSI_QPN,
-		.psn = dev->gsi->psn++ & 0xFFFFFF,
-		.pkey = PKEY_DEFAULT,
-		.opcode = OPCODE_UD_SEND_ONLY,
-	};
-	struct path_hdr hdr;
-	struct deth *deth;
-	uint8_t *payload;
-	uint32_t crc;
 
 	memcpy(addr.src_gid, msg->sgid, 16);
 	memcpy(addr.dst_gid, msg->dgid, 16);
 	memcpy(addr.src_mac, dev->port.mac, 6);
 	memcpy(addr.dst_mac, mac, 6);
-	path_hdr_init(&hdr, &addr);
-	deth = (struct deth *)frame_begin(&hdr, frame, &bth, GSI_LEN);
-	deth->qkey = rte_cpu_to_be_32(GSI_QKEY);
-	deth->reserved = 0;
-	be24_put(deth->src_qpn, GSI_QPN);
-	crc = frame_crc(&hdr, frame);
-	payload = frame_payload(&hdr, frame, bth.opcode);
-	memcpy(payload, msg->bytes, GSI_LEN);
-	frame_end(frame, GSI_LEN, icrc_update(crc, payload, GSI_LEN));
+	gsi_frame(frame, &addr, dev->gsi->psn++, msg->bytes);
 }
 
 /* False: its next hop is being asked for. What does not leave is lost as on the wire. */

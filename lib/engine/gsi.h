@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QP 1, the general services interface (IBA 13.5): datagrams of 256 bytes between
- * management agents. It is no QP of the table: what arrives for it goes to its user, what
- * its user has to say the port's first engine sends.
+ * QP 1 (wire/gsi.h) is no QP of the table: what arrives for it goes to its user, what its
+ * user has to say the port's first engine sends.
  */
 #ifndef ROCADE_ENGINE_GSI_H
 #define ROCADE_ENGINE_GSI_H
 
 #include "engine/dev.h"
-
-#define GSI_QPN 1
-#define GSI_QKEY 0x80010000u
-#define GSI_LEN 256
+#include "wire/gsi.h"
 
 struct gsi_msg {
 	uint8_t sgid[16]; /* ours, whichever way it goes */

@@ -50,7 +50,7 @@ struct uplink {
 	struct uplink_held held[UPLINK_HELD]; /* oldest first */
 	uint32_t held_count;
 	uint32_t held_generation; /* of the neighbours, when they were looked at */
-	/* Takes in datagrams between agents (engine/gsi.h), to one of our addresses from
+	/* Takes in datagrams between agents (wire/gsi.h), to one of our addresses from
 	 * another machine's; NULL: nobody does. */
 	void (*gsi_rx)(void *arg, const uint8_t *bytes, const uint8_t ours[16],
 		const uint8_t theirs[16], uint64_t now);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "wire/gsi.h"
+
+#define HOP_LIMIT 64
+
+enum drop_reason
+gsi_admit(const struct pkt_view *view)
+{
+	if (view->opcode != OPCODE_UD_SEND_ONLY)
+		return DROP_qp_type;
+	if ((view->pkey & 0x7FFF) != (PKEY_DEFAULT & 0x7FFF))
+		return DROP_pkey;
+	if (rte_be_to_cpu_32(view_deth(view)->qkey) != GSI_QKEY)
+		return DROP_qkey;
+	/* Agents speak from QP 1: an answer would go there. */
+	if (be24_get(view_deth(view)->src_qpn) != GSI_QPN)
+		return DROP_qpn;
+	return view->payload_len == GSI_LEN ? DROP_none : DROP_length;
+}
+
+void
+gsi_frame(struct pkt *frame, struct path_addr *addr, uint32_t psn,
+	const uint8_t bytes[GSI_LEN])
+{
+	struct bth_fields bth = {
+		.dest_qpn = GSI_QPN,
+		.psn = psn & 0xFFFFFF,
+		.pkey = PKEY_DEFAULT,
+		.opcode = OPCODE_UD_SEND_ONLY,
+	};
+	struct path_hdr hdr;
+	struct deth *deth;
+	uint8_t *payload;
+	uint32_t crc;
+
+	addr->udp_sport = roce_udp_sport(0, GSI_QPN, GSI_QPN);
+	addr->hop_limit = HOP_LIMIT;
+	addr->src_qpn = GSI_QPN;
+	path_hdr_init(&hdr, addr);
+	deth = (struct deth *)frame_begin(&hdr, frame, &bth, GSI_LEN);
+	deth->qkey = rte_cpu_to_be_32(GSI_QKEY);
+	deth->reserved = 0;
+	be24_put(deth->src_qpn, GSI_QPN);
+	crc = frame_crc(&hdr, frame);
+	payload = frame_payload(&hdr, frame, bth.opcode);
+	memcpy(payload, bytes, GSI_LEN);
+	frame_end(frame, GSI_LEN, icrc_update(crc, payload, GSI_LEN));
+}
