@@ -6,15 +6,12 @@ import statistics
 
 import plan
 
-ABSENT = "not there yet"
-
 
 def p50(numbers):
     return numbers["latency_ns"]["p50"]
 
 
-# Text, numerator, denominator, field, to reach, to aim at, whether less is better. A row without
-# a measurement is of something that does not exist yet.
+# Text, numerator, denominator, field, to reach, to aim at, whether less is better.
 RATIOS = [
     ("64 B SEND into an SRQ / testpmd's frames of 122 B", "send 64 srq", "testpmd 122",
      ("messages_per_s", "frames_per_s"), 0.35, 0.50, False),
@@ -105,9 +102,6 @@ def value(numbers, field):
 def ratio_row(results, row):
     text, over, under, fields, reach, aim, less = row
     out = {"text": text, "reach": reach, "aim": aim, "less_is_better": less, "ratio": None}
-    if over is None:
-        out["verdict"] = ABSENT
-        return out
     ratios = [value(a, fields[0]) / value(b, fields[1])
               for a, b in zip(results.get(over, []), results.get(under, []))
               if a and b and value(b, fields[1])]
@@ -202,9 +196,7 @@ def number_text(numbers, what):
 def show_numbers(report):
     for text, name, what in NUMBERS:
         numbers = [n for n in report["results"].get(name, []) if n]
-        if name is None:
-            print("%-52s %s" % (text, ABSENT))
-        elif numbers:
+        if numbers:
             print("%-52s %s" % (text, number_text(numbers, what)))
 
 
