@@ -2,22 +2,6 @@
 /* Addresses, ports, and who has them. */
 #include "bed.h"
 
-static int
-setup(void **state)
-{
-	(void)state;
-	bed_open(false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 ports_are_one_owners(void **state)
 {
@@ -156,15 +140,20 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(ports_are_one_owners, setup, teardown),
-		cmocka_unit_test_setup_teardown(ports_shared_by_consent, setup, teardown),
-		cmocka_unit_test_setup_teardown(addresses_are_ours, setup, teardown),
-		cmocka_unit_test_setup_teardown(addresses_change, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			resolving_finds_the_source, setup, teardown),
+			ports_are_one_owners, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			this_machine_by_any_name, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_cannot_be_reached, setup, teardown),
+			ports_shared_by_consent, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			addresses_are_ours, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			addresses_change, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			resolving_finds_the_source, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			this_machine_by_any_name, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			what_cannot_be_reached, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,22 +3,6 @@
 #include "bed.h"
 #include "ucm/backend.h"
 
-static int
-setup(void **state)
-{
-	(void)state;
-	bed_open(false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 nobody_until_somebody_says(void **state)
 {
@@ -37,7 +21,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			nobody_until_somebody_says, setup, teardown),
+			nobody_until_somebody_says, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,6 +82,22 @@ bed_close(void)
 }
 
 int
+bed_setup(void **state)
+{
+	(void)state;
+	bed_open(false);
+	return 0;
+}
+
+int
+bed_teardown(void **state)
+{
+	(void)state;
+	bed_close();
+	return 0;
+}
+
+int
 bed_do(struct bed_process *p, uint32_t cmd, const void *in, size_t len, void *out)
 {
 	uint8_t reply[UCM_MAX];

@@ -50,6 +50,11 @@ bed_open(bool ops_send);
 /* Proves that nothing is left. */
 void
 bed_close(void);
+/* The same for cmocka, no other machine. */
+int
+bed_setup(void **state);
+int
+bed_teardown(void **state);
 
 int
 bed_do(struct bed_process *p, uint32_t cmd, const void *in, size_t len, void *out);

@@ -2,22 +2,6 @@
 /* Commands that are none, and of the wrong size. */
 #include "bed.h"
 
-static int
-setup(void **state)
-{
-	(void)state;
-	bed_open(false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 lengths(void **state)
 {
@@ -87,10 +71,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(lengths, setup, teardown),
+		cmocka_unit_test_setup_teardown(lengths, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			channels_are_the_sessions, setup, teardown),
-		cmocka_unit_test_setup_teardown(any_bytes_at_all, setup, teardown),
+			channels_are_the_sessions, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			any_bytes_at_all, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

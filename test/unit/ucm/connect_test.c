@@ -2,22 +2,6 @@
 /* What programs ask of connections, and what they may not. */
 #include "bed.h"
 
-static int
-setup(void **state)
-{
-	(void)state;
-	bed_open(false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 a_connection_from_end_to_end(void **state)
 {
@@ -137,16 +121,19 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			a_connection_from_end_to_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(only_in_its_turn, setup, teardown),
-		cmocka_unit_test_setup_teardown(with_ones_own_qps_only, setup, teardown),
-		cmocka_unit_test_setup_teardown(nobody_listens, setup, teardown),
+			a_connection_from_end_to_end, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			rejected_with_private_data, setup, teardown),
-		cmocka_unit_test_setup_teardown(datagrams, setup, teardown),
-		cmocka_unit_test_setup_teardown(datagrams_refused, setup, teardown),
+			only_in_its_turn, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			data_before_the_last_word, setup, teardown),
+			with_ones_own_qps_only, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(nobody_listens, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			rejected_with_private_data, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(datagrams, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			datagrams_refused, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			data_before_the_last_word, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

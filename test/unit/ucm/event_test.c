@@ -10,14 +10,6 @@ setup(void **state)
 	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 a_request_says_who_asks(void **state)
 {
@@ -133,11 +125,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_request_says_who_asks, setup, teardown),
-		cmocka_unit_test_setup_teardown(elsewhere_by_message, setup, teardown),
-		cmocka_unit_test_setup_teardown(no_answer_at_all, setup, teardown),
-		cmocka_unit_test_setup_teardown(no_room_for_a_request, setup, teardown),
-		cmocka_unit_test_setup_teardown(time_wait_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_request_says_who_asks, setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			elsewhere_by_message, setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(no_answer_at_all, setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			no_room_for_a_request, setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(time_wait_ends, setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,22 +2,6 @@
 /* Requests that wait for who has bound their port to listen. */
 #include "bed.h"
 
-static int
-setup(void **state)
-{
-	(void)state;
-	bed_open(false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 until_somebody_listens(void **state)
 {
@@ -89,10 +73,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(until_somebody_listens, setup, teardown),
-		cmocka_unit_test_setup_teardown(not_for_ever, setup, teardown),
-		cmocka_unit_test_setup_teardown(only_for_that_very_port, setup, teardown),
-		cmocka_unit_test_setup_teardown(given_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			until_somebody_listens, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(not_for_ever, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			only_for_that_very_port, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(given_up, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,22 +2,6 @@
 /* Ids: whose they are, and what goes with them. */
 #include "bed.h"
 
-static int
-setup(void **state)
-{
-	(void)state;
-	bed_open(false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 nobody_names_anothers(void **state)
 {
@@ -153,18 +137,19 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(nobody_names_anothers, setup, teardown),
-		cmocka_unit_test_setup_teardown(limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			port_spaces_that_are_not_there, setup, teardown),
+			nobody_names_anothers, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(limits, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			migrates_with_its_events, setup, teardown),
+			port_spaces_that_are_not_there, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			a_listener_takes_unseen_requests_with_it, setup, teardown),
+			migrates_with_its_events, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(a_listener_takes_unseen_requests_with_it,
+			bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			a_channel_takes_all_with_it, setup, teardown),
+			a_channel_takes_all_with_it, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			a_process_that_dies_disconnects, setup, teardown),
+			a_process_that_dies_disconnects, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

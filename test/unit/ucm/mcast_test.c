@@ -2,22 +2,6 @@
 /* Groups joined and left. */
 #include "bed.h"
 
-static int
-setup(void **state)
-{
-	(void)state;
-	bed_open(false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 joined_and_left(void **state)
 {
@@ -91,10 +75,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(joined_and_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(joined_and_left, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			groups_go_with_their_member, setup, teardown),
-		cmocka_unit_test_setup_teardown(no_groups, setup, teardown),
+			groups_go_with_their_member, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(no_groups, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

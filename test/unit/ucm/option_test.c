@@ -2,22 +2,6 @@
 /* Options of an id. */
 #include "bed.h"
 
-static int
-setup(void **state)
-{
-	(void)state;
-	bed_open(false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 taken_and_refused(void **state)
 {
@@ -80,8 +64,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(taken_and_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(they_reach_the_qp, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			taken_and_refused, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			they_reach_the_qp, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

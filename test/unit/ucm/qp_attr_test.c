@@ -4,22 +4,6 @@
 
 #include <infiniband/verbs.h>
 
-static int
-setup(void **state)
-{
-	(void)state;
-	bed_open(false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 both_ends_match(void **state)
 {
@@ -160,12 +144,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(both_ends_match, setup, teardown),
-		cmocka_unit_test_setup_teardown(init, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_gid_of_the_path, setup, teardown),
-		cmocka_unit_test_setup_teardown(xrc, setup, teardown),
-		cmocka_unit_test_setup_teardown(how_long_a_sender_waits, setup, teardown),
-		cmocka_unit_test_setup_teardown(too_early, setup, teardown),
+		cmocka_unit_test_setup_teardown(both_ends_match, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(init, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_gid_of_the_path, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(xrc, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			how_long_a_sender_waits, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(too_early, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,22 +4,6 @@
 
 #include <endian.h>
 
-static int
-setup(void **state)
-{
-	(void)state;
-	bed_open(false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 a_wildcard_has_no_device(void **state)
 {
@@ -77,10 +61,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			a_wildcard_has_no_device, setup, teardown),
+			a_wildcard_has_no_device, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_route_of_a_connection, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_newer_query, setup, teardown),
+			the_route_of_a_connection, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(the_newer_query, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

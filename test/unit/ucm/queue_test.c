@@ -2,22 +2,6 @@
 /* Events: in order, counted, and not too many. */
 #include "bed.h"
 
-static int
-setup(void **state)
-{
-	(void)state;
-	bed_open(false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 counted_as_they_are_read(void **state)
 {
@@ -73,11 +57,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			counted_as_they_are_read, setup, teardown),
+			counted_as_they_are_read, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			requests_count_for_the_listener, setup, teardown),
+			requests_count_for_the_listener, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			who_does_not_read_is_told_to, setup, teardown),
+			who_does_not_read_is_told_to, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

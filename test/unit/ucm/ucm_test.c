@@ -2,22 +2,6 @@
 /* The whole: its configuration, sessions, time. */
 #include "bed.h"
 
-static int
-setup(void **state)
-{
-	(void)state;
-	bed_open(false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	bed_close();
-	return 0;
-}
-
 static void
 configuration(void **state)
 {
@@ -68,11 +52,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(configuration, setup, teardown),
+		cmocka_unit_test_setup_teardown(configuration, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			nothing_is_due_when_nothing_is_open, setup, teardown),
+			nothing_is_due_when_nothing_is_open, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
-			bytes_of_others_that_are_none, setup, teardown),
+			bytes_of_others_that_are_none, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
