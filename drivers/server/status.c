@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The state of the daemon as a text in JSON, in a file that has no name. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -71,12 +72,17 @@ status_fd(const struct rocade_daemon *d)
 	int fd = memfd_create("rocade-status", MFD_CLOEXEC);
 	const struct conn *conn;
 	const char *comma = "";
-	FILE *to;
+	FILE *to = NULL;
+	int copy;
 
 	if (fd < 0)
 		return -errno;
-	to = fdopen(dup(fd), "w");
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy >= 0)
+		to = fdopen(copy, "w");
 	if (to == NULL) {
+		if (copy >= 0)
+			close(copy);
 		close(fd);
 		return -ENOMEM;
 	}
