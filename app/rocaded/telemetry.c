@@ -132,12 +132,12 @@ on_devices(const char *command, const char *params, struct rte_tel_data *d)
 
 	(void)command;
 	(void)params;
-	if (device == NULL)
-		return -EIO;
-	rte_tel_data_start_dict(d);
-	dict_add(d, json_string_value(json_object_get(device, "name")), device);
+	if (device != NULL) {
+		rte_tel_data_start_dict(d);
+		dict_add(d, json_string_value(json_object_get(device, "name")), device);
+	}
 	json_decref(state);
-	return 0;
+	return device != NULL ? 0 : -EIO;
 }
 
 /* Their ids. */
