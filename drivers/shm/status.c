@@ -64,6 +64,13 @@ qp_print(FILE *to, const struct report_qp *qp)
 	fprintf(to, "}");
 }
 
+/* A client may claim anything; readers of JSON give up on more than this. */
+static unsigned long long
+claimed(uint64_t counter)
+{
+	return RTE_MIN(counter, (uint64_t)INT64_MAX);
+}
+
 static void
 srq_print(FILE *to, const struct report_srq *srq)
 {
@@ -71,8 +78,7 @@ srq_print(FILE *to, const struct report_srq *srq)
 		"{\"srqn\": %u, \"xrc\": %s, \"fill\": %u, \"size\": %u, \"limit\": %u, ",
 		srq->srqn, srq->xrc ? "true" : "false", srq->fill, srq->size, srq->limit);
 	fprintf(to, "\"limit_events\": %llu, \"qps\": %u, \"error\": %s}",
-		(unsigned long long)srq->limit_events, srq->qps,
-		srq->error ? "true" : "false");
+		claimed(srq->limit_events), srq->qps, srq->error ? "true" : "false");
 }
 
 static void
@@ -85,7 +91,7 @@ report_print(FILE *to, uint32_t id, const struct report *r, uint32_t rows)
 	for (size_t i = 0; i < PORT_STAT_COUNT; i++) {
 		if (strcmp(port_stat_rows[i].name, "drop_none") != 0)
 			fprintf(to, "%s\"%s\": %llu", i != 0 ? ", " : "",
-				port_stat_rows[i].name, (unsigned long long)stats[i]);
+				port_stat_rows[i].name, claimed(stats[i]));
 	}
 	fprintf(to, "}, \"srq_count\": %u, \"srqs\": [", r->srq_count);
 	for (uint32_t i = 0; i < RTE_MIN(r->srq_count, (uint32_t)REPORT_SRQS); i++) {

@@ -162,6 +162,10 @@ def hostile():
         for way in ways:
             wait(way, start(way))
             group.unharmed(way)
+        boast = start("boast")
+        until(lambda: len(daemon.status()["clients"]) == 3)
+        wait("boast", boast)
+        group.unharmed("boast")
         case("who scribbles is hung up on", daemon.status()["device"]["hung_up"] > 0)
         together = [(way, start(way)) for way in ways]
         for way, process in together:
