@@ -181,6 +181,11 @@ cm_listeners(const struct cm *cm);
 int
 cm_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16], uint32_t backlog,
 	void *user, struct cm_listener **out);
+/* The same for datagrams: of either kind of request the listeners of the other do not
+ * hear. */
+int
+cm_sidr_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16],
+	uint32_t backlog, void *user, struct cm_listener **out);
 /* Requests whose event was not fetched are rejected; the others stay their owner's. */
 void
 cm_unlisten(struct cm_listener *listener, uint64_t now);

@@ -79,6 +79,7 @@ struct cm_listener {
 	uint32_t backlog;
 	uint32_t pending;
 	struct conn_bucket conns; /* those that are pending */
+	bool sidr;
 	bool any;
 	uint8_t addr[16];
 };
@@ -181,7 +182,7 @@ conn_rej(struct cm_conn *conn, enum cm_reason reason, const void *private, size_
 
 /* listen.c */
 struct cm_listener *
-listener_find(struct cm *cm, uint64_t service_id, const uint8_t addr[16]);
+listener_find(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[16]);
 /* A connection for a request, in this state; NULL: the backlog is full, or none is left.
  */
 struct cm_conn *

@@ -13,13 +13,13 @@ bucket_of(struct cm *cm, uint64_t service_id)
 
 /* The one of that very address, else the one of all addresses. */
 struct cm_listener *
-listener_find(struct cm *cm, uint64_t service_id, const uint8_t addr[16])
+listener_find(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[16])
 {
 	struct cm_listener *listener, *any = NULL;
 
 	LIST_FOREACH(listener, bucket_of(cm, service_id), link)
 	{
-		if (listener->service_id != service_id)
+		if (listener->service_id != service_id || listener->sidr != sidr)
 			continue;
 		if (listener->any)
 			any = listener;
@@ -29,11 +29,11 @@ listener_find(struct cm *cm, uint64_t service_id, const uint8_t addr[16])
 	return any;
 }
 
-int
-cm_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16], uint32_t backlog,
-	void *user, struct cm_listener **out)
+static int
+listener_add(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[16],
+	uint32_t backlog, void *user, struct cm_listener **out)
 {
-	struct cm_listener *listener = listener_find(cm, service_id, addr);
+	struct cm_listener *listener = listener_find(cm, service_id, sidr, addr);
 
 	if (backlog == 0)
 		return -EINVAL;
@@ -49,6 +49,7 @@ cm_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16], uint32_t b
 		.user = user,
 		.service_id = service_id,
 		.backlog = backlog,
+		.sidr = sidr,
 		.any = addr == NULL,
 	};
 	if (addr != NULL)
@@ -57,6 +58,20 @@ cm_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16], uint32_t b
 	cm->listener_count++;
 	*out = listener;
 	return 0;
+}
+
+int
+cm_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16], uint32_t backlog,
+	void *user, struct cm_listener **out)
+{
+	return listener_add(cm, service_id, false, addr, backlog, user, out);
+}
+
+int
+cm_sidr_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16],
+	uint32_t backlog, void *user, struct cm_listener **out)
+{
+	return listener_add(cm, service_id, true, addr, backlog, user, out);
 }
 
 struct cm_conn *

@@ -109,7 +109,7 @@ req_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_
 		return memcmp(path->dgid, conn->path.dgid, 16) == 0
 			       ? req_again(conn, mad, path)
 			       : CM_DROP_address;
-	listener = listener_find(cm, mad_get(mad, MAD_REQ_service_id), path->sgid);
+	listener = listener_find(cm, mad_get(mad, MAD_REQ_service_id), false, path->sgid);
 	if (listener == NULL)
 		return req_refuse(cm, mad, path, CM_REJ_NO_SERVICE);
 	reason = req_check(mad, path);

@@ -47,7 +47,8 @@ sidr_req_rx(
 		sidr_refuse(cm, mad, path, CM_SIDR_VERSION);
 		return CM_DROP_none;
 	}
-	listener = listener_find(cm, mad_get(mad, MAD_SIDR_REQ_service_id), path->sgid);
+	listener = listener_find(
+		cm, mad_get(mad, MAD_SIDR_REQ_service_id), true, path->sgid);
 	if (listener == NULL || memcmp(hdr.dst, path->sgid, 16) != 0) {
 		sidr_refuse(cm, mad, path, CM_SIDR_NO_SERVICE);
 		return CM_DROP_none;

@@ -116,8 +116,9 @@ ucm_do_listen(struct ucm_call *call)
 	}
 	if (backlog == 0 || backlog > BACKLOG_MAX)
 		backlog = BACKLOG_MAX;
-	rc = cm_listen(call->ucm->cm, ucm_service_id(id->ps, id->port),
-		id->src.any ? NULL : id->src.gid, backlog, id, &id->listener);
+	rc = (ucm_id_is_ud(id) ? cm_sidr_listen : cm_listen)(call->ucm->cm,
+		ucm_service_id(id->ps, id->port), id->src.any ? NULL : id->src.gid,
+		backlog, id, &id->listener);
 	if (rc != 0)
 		return rc == -ENOSPC ? -ENOMEM : rc;
 	id->state = UCM_LISTEN;

@@ -24,6 +24,16 @@ struct bench {
 };
 
 static const uint64_t services[3] = {0x1061d2f, 0x1111d2f, 0x1061d30};
+#define DATAGRAMS 1 /* of them */
+
+static void
+listen_at(struct bench *b, unsigned which, const uint8_t *addr, uint32_t backlog)
+{
+	struct cm_listener **l = &b->listeners[which];
+
+	FUZZ_CHECK((which == DATAGRAMS ? cm_sidr_listen : cm_listen)(
+			   b->cm, services[which], addr, backlog, b, l) == 0);
+}
 
 static void
 bench_init(struct bench *b, unsigned how)
@@ -44,8 +54,7 @@ bench_init(struct bench *b, unsigned how)
 	if (how & 32) /* with itself */
 		memcpy(b->path.dgid, b->path.sgid, 16);
 	for (unsigned i = 0; i < 2; i++)
-		FUZZ_CHECK(cm_listen(b->cm, services[i], i ? b->path.sgid : NULL, 3, b,
-				   &b->listeners[i]) == 0);
+		listen_at(b, i, i ? b->path.sgid : NULL, 3);
 }
 
 static void
@@ -229,7 +238,7 @@ listener(struct bench *b, unsigned which)
 		cm_unlisten(*l, b->now);
 		*l = NULL;
 	} else {
-		FUZZ_CHECK(cm_listen(b->cm, services[which % 3], NULL, 2, b, l) == 0);
+		listen_at(b, which % 3, NULL, 2);
 	}
 }
 

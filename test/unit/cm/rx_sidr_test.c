@@ -27,7 +27,8 @@ listen_ud(void)
 	struct cm_listener *listener;
 
 	bed_init(&bed, 4);
-	assert_int_equal(cm_listen(bed.cm[B], UD_SERVICE, NULL, 2, "ud", &listener), 0);
+	assert_int_equal(
+		cm_sidr_listen(bed.cm[B], UD_SERVICE, NULL, 2, "ud", &listener), 0);
 	return listener;
 }
 
@@ -103,6 +104,40 @@ refused(void **state)
 		bed_event(&bed, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_REJECTED);
 	for (unsigned i = 0; i < 3; i++)
 		cm_release(many[i], bed.now);
+	cm_unlisten(listener, bed.now);
+	bed_run(&bed, 20 * SEC_NS);
+	bed_fini(&bed);
+}
+
+/* A listener for connections gets no datagrams' requests, nor the other way round. */
+static void
+of_the_other_kind(void **state)
+{
+	struct cm_request r = bed_request(A, 0x111);
+	struct cm_listener *listener = listen_ud(), *same;
+	struct cm_conn *a[2];
+
+	(void)state;
+	r.service_id = UD_SERVICE;
+	assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &a[0]), 0);
+	r.service_id = SERVICE;
+	r.private_len = 0;
+	assert_int_equal(cm_sidr_request(bed.cm[A], &r, NULL, bed.now, &a[1]), 0);
+	bed_settle(&bed);
+	assert_int_equal(bed_event(&bed, A, CM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
+	assert_int_equal(
+		bed_event(&bed, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_NO_SERVICE);
+	bed_quiet(&bed, B);
+	cm_release(a[0], bed.now);
+	cm_release(a[1], bed.now);
+	/* The same number serves both. */
+	assert_int_equal(cm_sidr_listen(bed.cm[B], SERVICE, NULL, 1, "both", &same), 0);
+	assert_int_equal(cm_sidr_request(bed.cm[A], &r, NULL, bed.now, &a[1]), 0);
+	bed_settle(&bed);
+	cm_release(bed_event(&bed, B, CM_EVENT_SIDR_REQUEST).conn, bed.now);
+	bed_settle(&bed);
+	cm_release(bed_event(&bed, A, CM_EVENT_SIDR_REPLY).conn, bed.now);
+	cm_unlisten(same, bed.now);
 	cm_unlisten(listener, bed.now);
 	bed_run(&bed, 20 * SEC_NS);
 	bed_fini(&bed);
@@ -189,6 +224,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answered),
 		cmocka_unit_test(refused),
+		cmocka_unit_test(of_the_other_kind),
 		cmocka_unit_test(lost),
 		cmocka_unit_test(nobody_there),
 		cmocka_unit_test(again_and_odd),
