@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -171,7 +172,8 @@ rdmacm_create(struct rocade_daemon *d)
 		return -ENOMEM;
 	cm_conf_default(&conf.cm);
 	conf.cm.ca_guid = guid_of(d->device.net.mac);
-	conf.cm.seed = clock_wall() ^ (uint64_t)getpid() << 32;
+	if (getrandom(&conf.cm.seed, sizeof(conf.cm.seed), 0) != sizeof(conf.cm.seed))
+		conf.cm.seed = clock_wall() ^ (uint64_t)getpid() << 32;
 	conf.cm.max_conns = CONNECTIONS;
 	TAILQ_INIT(&cm->closed);
 	cm->timer.fd = -1;

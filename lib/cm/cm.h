@@ -47,7 +47,9 @@ enum cm_transport { CM_RC, CM_UC, CM_RD, CM_XRC };
 
 struct cm_conf {
 	uint64_t ca_guid;
-	uint64_t seed; /* of ids; another one at each start, or peers take us for stale */
+	/* Of ids, and of what hides the hash from peers: random, or at least another one
+	 * at each start, or peers take us for stale. */
+	uint64_t seed;
 	uint32_t max_conns; /* in any state, the time wait too: 1..65536 */
 	/* Codes n mean 4.096 us * 2^n (IBA 12.7). */
 	uint8_t response_timeout; /* 0..CM_TIMEOUT_MAX: within which either side answers
