@@ -73,7 +73,7 @@ CASES = [
     ("less is better: reached", ratio(balls(15, 10), BALL), (1.5, "reached")),
     ("less is better: below", ratio(balls(17, 10), BALL), (1.7, "BELOW")),
     ("what does not exist has no number", ratio({}, "1 MiB WRITE with zero copy"),
-     (None, table.ABSENT)),
+     (None, "not measured")),
     ("both of a ratio are measured as often", [
         r[0] for r in table.RATIOS if r[1] and len({
             m.main for m in plan.MEASUREMENTS if m.name in {r[1], r[2]}}) != 1], []),
