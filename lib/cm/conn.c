@@ -11,12 +11,6 @@
 #define PKEY 0xFFFF
 
 static bool
-qpn_good(uint32_t qpn)
-{
-	return qpn > MAD_QPN && qpn < 0xFFFFFF;
-}
-
-static bool
 path_good(const struct cm_path *path)
 {
 	static const uint8_t none[16];
@@ -107,7 +101,7 @@ cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now
 	const struct cm_qp *qp = &req->qp;
 	struct cm_conn *conn;
 
-	if (!path_good(&req->path) || !qpn_good(qp->qpn) || qp->path_mtu < 1 ||
+	if (!path_good(&req->path) || !qpn_is_ordinary(qp->qpn) || qp->path_mtu < 1 ||
 		qp->path_mtu > 5 || qp->retry_count > 7 || qp->rnr_retry > 7 ||
 		qp->transport > CM_XRC || qp->transport == CM_RD ||
 		req->private_len > CMA_REQ_PRIVATE)
@@ -151,7 +145,7 @@ cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, siz
 
 	if (conn->state != CM_REQ_RCVD)
 		return -ENOTCONN;
-	if (!qpn_good(qp->qpn) || qp->rnr_retry > 7 || len > mad_private_max(MAD_REP))
+	if (!qpn_is_ordinary(qp->qpn) || qp->rnr_retry > 7 || len > mad_private_max(MAD_REP))
 		return -EINVAL;
 	conn->local_qpn = qp->qpn;
 	conn_mad(conn, rep, MAD_REP, conn->tid);
@@ -236,7 +230,7 @@ cm_sidr_reply(struct cm_conn *conn, enum cm_sidr_status status, uint32_t qpn,
 	if (conn->state != CM_SIDR_RCVD)
 		return -ENOTCONN;
 	if (len > mad_private_max(MAD_SIDR_REP) ||
-		(status == CM_SIDR_VALID && !qpn_good(qpn)))
+		(status == CM_SIDR_VALID && !qpn_is_ordinary(qpn)))
 		return -EINVAL;
 	mad_init(rep, MAD_SIDR_REP, conn->tid);
 	mad_put(rep, MAD_SIDR_REP_request_id, conn->remote_id);

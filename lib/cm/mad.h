@@ -7,11 +7,9 @@
 #ifndef ROCADE_CM_MAD_H
 #define ROCADE_CM_MAD_H
 
-#include "base/common.h"
+#include "wire/gsi.h"
 
-#define MAD_LEN 256
-#define MAD_QPN 1
-#define MAD_QKEY 0x80010000u
+#define MAD_LEN GSI_LEN
 
 enum mad_attr {
 #define MAD_ATTR(id, name, private_byte, private_len) MAD_##name = id,

@@ -71,8 +71,6 @@ on_tx(void *arg, struct gsi_msg *msg, uint64_t now)
 	cm_port_unlock(port);
 	return more;
 }
-static_assert(
-	GSI_LEN == MAD_LEN && GSI_QPN == MAD_QPN && GSI_QKEY == MAD_QKEY, "IBA 13.5");
 
 int
 cm_port_open(

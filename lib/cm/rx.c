@@ -59,7 +59,7 @@ rep_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	}
 	if (conn->state != CM_REQ_SENT)
 		return CM_DROP_state;
-	if (mad_local_id(mad) == 0 || qpn <= MAD_QPN || qpn == 0xFFFFFF)
+	if (mad_local_id(mad) == 0 || !qpn_is_ordinary(qpn))
 		return CM_DROP_field;
 	conn->remote_id = mad_local_id(mad);
 	conn->remote_qpn = qpn;

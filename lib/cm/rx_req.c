@@ -103,7 +103,7 @@ req_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_
 	struct cm_listener *listener;
 	unsigned reason;
 
-	if (mad_local_id(mad) == 0 || qpn <= MAD_QPN || qpn == 0xFFFFFF)
+	if (mad_local_id(mad) == 0 || !qpn_is_ordinary(qpn))
 		return CM_DROP_field;
 	if (conn != NULL)
 		return memcmp(path->dgid, conn->path.dgid, 16) == 0

@@ -69,21 +69,6 @@ is_ours(const struct dev *dev, const uint8_t gid[16])
 	return false;
 }
 
-static void
-gids_of(const struct pkt_view *view, struct gsi_msg *msg)
-{
-	if (view->ip_version == 6) {
-		memcpy(msg->dgid, view->ip + 8, 16);
-		memcpy(msg->sgid, view->ip + 24, 16);
-		return;
-	}
-	memset(msg->dgid, 0, 10);
-	memset(msg->dgid + 10, 0xff, 2);
-	memcpy(msg->sgid, msg->dgid, 12);
-	memcpy(msg->dgid + 12, view->ip + 12, 4);
-	memcpy(msg->sgid + 12, view->ip + 16, 4);
-}
-
 static enum drop_reason
 admit(const struct dev *dev, const struct pkt_view *view, const struct gsi_msg *msg)
 {
@@ -99,7 +84,7 @@ engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now)
 	struct gsi_msg msg;
 	enum drop_reason why;
 
-	gids_of(view, &msg);
+	view_gids(view, msg.dgid, msg.sgid);
 	why = admit(dev, view, &msg);
 	if (why != DROP_none) {
 		e->stats.drop[why]++;

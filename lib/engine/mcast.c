@@ -43,19 +43,6 @@ member_find(const struct group *group, const struct qp *qp)
 
 /* ---- Packets ---- */
 
-/* The destination address. */
-static void
-group_of(const struct pkt_view *view, uint8_t gid[16])
-{
-	if (view->ip_version == 6) {
-		memcpy(gid, view->ip + 24, 16);
-		return;
-	}
-	memset(gid, 0, 10);
-	memset(gid + 10, 0xff, 2);
-	memcpy(gid + 12, view->ip + 16, 4);
-}
-
 /* A buffer of its own, for its receiver releases it. */
 static void
 copy_to(struct engine *e, struct engine *owner, const struct pkt *pkt)
@@ -106,9 +93,9 @@ engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *
 	const struct qp *sender, uint64_t now)
 {
 	struct group *group;
-	uint8_t gid[16];
+	uint8_t gid[16], src[16];
 
-	group_of(view, gid);
+	view_gids(view, src, gid);
 	group = group_find(e->dev, gid);
 	if (group == NULL)
 		return false;

@@ -20,7 +20,6 @@
 #include "wire/parse.h"
 
 #define QP_MAX_RD_ATOMIC 16 /* READs and atomics at once, either way */
-#define QPN_MULTICAST 0xFFFFFF /* DestQP of what goes to a group */
 #define QP_WINDOW 128       /* unacknowledged packets of one QP, at the most */
 
 /* What a QP shares with the others of its engine and port. */

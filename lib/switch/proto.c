@@ -45,7 +45,7 @@ peer_set(struct sw_client *c, const struct sw_request *req)
 {
 	struct sw_qp *qp = own_qp(c, req->qpn);
 
-	if (qp == NULL || req->dest_qpn <= 1 || req->dest_qpn >= 0xFFFFFF ||
+	if (qp == NULL || !qpn_is_ordinary(req->dest_qpn) ||
 		!sw_is_ours(c->sw, req->sgid))
 		return EINVAL;
 	memcpy(qp->sgid, req->sgid, 16);

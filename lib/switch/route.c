@@ -3,32 +3,9 @@
 #include <string.h>
 
 #include <rte_ether.h>
-#include <rte_ip.h>
 
 #include "switch/uplink.h"
 #include "wire/parse.h"
-
-#define QPN_MULTICAST 0xFFFFFF
-
-void
-gids_of_packet(const struct pkt_view *view, uint8_t sgid[16], uint8_t dgid[16])
-{
-	if (view->ip_version == 4) {
-		const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)view->ip;
-
-		memset(sgid, 0, 10);
-		memset(dgid, 0, 10);
-		memset(sgid + 10, 0xff, 2);
-		memset(dgid + 10, 0xff, 2);
-		memcpy(sgid + 12, &ip->src_addr, 4);
-		memcpy(dgid + 12, &ip->dst_addr, 4);
-	} else {
-		const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)view->ip;
-
-		memcpy(sgid, ip->src_addr, 16);
-		memcpy(dgid, ip->dst_addr, 16);
-	}
-}
 
 /* Both Ethernet addresses are ours until the packet leaves the machine. */
 static void
@@ -201,7 +178,7 @@ headers_read(struct sw_packet *p, const uint8_t *buf, const struct ring_desc *de
 			     p->view.payload_len + p->view.pad + ICRC_LEN !=
 		     p->len))
 		return false;
-	gids_of_packet(&p->view, p->sgid, p->dgid);
+	view_gids(&p->view, p->sgid, p->dgid);
 	return true;
 }
 

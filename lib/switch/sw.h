@@ -190,8 +190,6 @@ sw_set_net(struct sw *sw, const struct net_conf *net);
 /* route.c: false: not now, it is to be offered again. */
 bool
 sw_forward(struct sw_client *from, const struct ring_desc *desc);
-void
-gids_of_packet(const struct pkt_view *view, uint8_t sgid[16], uint8_t dgid[16]);
 /* A copy to each client that has members of the group, except skip; false: nobody has. */
 bool
 sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,

@@ -267,7 +267,10 @@ uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[
 		hold(u, dgid, 0, frame);
 		return true;
 	}
-	u->stats.tx_no_neighbour++;
+	if (rc == 0 || rc == -EAGAIN)
+		u->stats.tx_no_buffer++;
+	else
+		u->stats.tx_no_neighbour++;
 	frame_return(u, frame);
 	return false;
 }

@@ -19,7 +19,7 @@ to_clients(struct uplink *u, const struct pkt *pkt, const struct pkt_view *view,
 
 	memcpy(&eth.dst_addr, u->port.mac, 6);
 	memcpy(&eth.src_addr, u->port.mac, 6);
-	if (unlikely(view->dest_qpn == 0xFFFFFF)) {
+	if (unlikely(view->dest_qpn == QPN_MULTICAST)) {
 		if (!sw_group_deliver(u->sw, dgid, NULL, (uint8_t *)&eth, sizeof(eth),
 			    view->ip, (uint32_t)sizeof(eth) + l3))
 			u->stats.drop[DROP_group]++;
@@ -49,11 +49,11 @@ take_in(struct uplink *u, const struct pkt *pkt, uint64_t now)
 			u->stats.drop[why]++;
 		return;
 	}
-	gids_of_packet(&view, sgid, dgid);
+	view_gids(&view, sgid, dgid);
 	/* To us or to a group as a group; and from elsewhere: what is ours comes from no
 	 * wire. */
 	if (unlikely(sw_is_ours(u->sw, sgid) ||
-		     (view.dest_qpn == 0xFFFFFF ? !gid_is_multicast(dgid)
+		     (view.dest_qpn == QPN_MULTICAST ? !gid_is_multicast(dgid)
 						: !sw_is_ours(u->sw, dgid)))) {
 		u->stats.drop[DROP_address]++;
 		return;

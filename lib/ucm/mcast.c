@@ -8,8 +8,6 @@
 
 #include "ucm/internal.h"
 
-#define QPN_MULTICAST 0xFFFFFF
-
 static int
 join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *group, uint64_t uid)
 {

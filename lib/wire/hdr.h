@@ -9,6 +9,14 @@
 #define ROCE_UDP_PORT 4791
 #define ICRC_LEN 4
 #define PKEY_DEFAULT 0xFFFF
+#define QPN_MULTICAST 0xFFFFFF /* DestQP of what goes to a group */
+
+/* Not QP 0 or 1, which are management's, and no group (IBA 3.5.3, 3.5.8). */
+static inline bool
+qpn_is_ordinary(uint32_t qpn)
+{
+	return qpn > 1 && qpn < QPN_MULTICAST;
+}
 
 struct bth {
 	uint8_t opcode;

@@ -49,6 +49,9 @@ unsigned parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
 #define PARSE_HEADERS (14 + 4 + 40 + 8 + 12 + EXT_LEN_MAX)
 unsigned parse_headers(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
 
+/* Where it comes from and goes to, as GIDs. */
+void view_gids(const struct pkt_view *v, uint8_t src[16], uint8_t dst[16]);
+
 static inline const struct aeth *
 view_aeth(const struct pkt_view *v)
 {

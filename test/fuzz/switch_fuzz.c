@@ -44,7 +44,7 @@ qpn_take_any(struct input *in)
 	case 0:
 		return which & 1;
 	case 1:
-		return 0xFFFFFF;
+		return QPN_MULTICAST;
 	case 2:
 		return (uint32_t)take16(in) << 8 | which;
 	default:

@@ -216,6 +216,33 @@ said_to_other_machines(void **state)
 	}
 }
 
+/* What there is no room for is no fault of the peer's. */
+static void
+a_full_port_takes_no_more(void **state)
+{
+	uint8_t bytes[GSI_LEN] = {0}, elsewhere[16];
+	struct up_bed u;
+
+	(void)state;
+	up_open(&u);
+	/* Until the peer has said who it is. */
+	assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
+	for (unsigned i = 0; i < 2; i++) {
+		up_turn(&u);
+		assert_int_equal(up_left(&u), i == 1);
+	}
+	u.port.q[0].tx_take = 0;
+	for (unsigned i = 0; i < UPLINK_STAGE; i++)
+		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
+	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
+	assert_int_equal(u.up->stats.tx_no_buffer, 1);
+	assert_int_equal(u.up->stats.tx_no_neighbour, 0);
+	assert_int_equal(gid_parse("198.51.100.1", elsewhere, NULL), 0);
+	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, elsewhere));
+	assert_int_equal(u.up->stats.tx_no_neighbour, 1);
+	up_close(&u);
+}
+
 int
 main(void)
 {
@@ -223,6 +250,7 @@ main(void)
 		cmocka_unit_test(heard_from_other_machines),
 		cmocka_unit_test(what_is_no_agents_is_not_heard),
 		cmocka_unit_test(said_to_other_machines),
+		cmocka_unit_test(a_full_port_takes_no_more),
 	};
 
 	return cmocka_run_group_tests_name("uplink_gsi", tests, NULL, NULL);

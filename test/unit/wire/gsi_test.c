@@ -40,6 +40,7 @@ what_is_built_is_taken(void **state)
 {
 	(void)state;
 	for (unsigned v6 = 0; v6 < 2; v6++) {
+		uint8_t want[16] = {[10] = 0xff, 0xff, 192, 0, 2}, src[16], dst[16];
 		struct pkt_view view;
 		uint8_t *data = built(v6, 0x1FFFFFF + v6, &view);
 
@@ -49,6 +50,12 @@ what_is_built_is_taken(void **state)
 		assert_int_equal(view.psn, v6 ? 0 : 0xFFFFFF);
 		assert_int_equal(view.pkey, 0xFFFF);
 		assert_int_equal(view_deth(&view)->reserved, 0);
+		view_gids(&view, src, dst);
+		want[0] = v6 ? 0xfd : 0;
+		want[15] = 1;
+		assert_memory_equal(src, want, 16);
+		want[15] = 2;
+		assert_memory_equal(dst, want, 16);
 		free(data);
 	}
 }
