@@ -89,6 +89,24 @@ channel_add(int fd, const struct ucm_token *token)
 }
 
 int
+channel_dup(int from, int to)
+{
+	const struct channel *channel = to >= 0 ? channel_find(from) : NULL;
+	struct ucm_token token;
+	int rc;
+
+	if (channel == NULL || from == to)
+		return to;
+	token = channel->token;
+	rc = channel_add(to, &token);
+	if (rc == 0)
+		return to;
+	close(to);
+	errno = -rc;
+	return -1;
+}
+
+int
 channel_open(int flags)
 {
 	const struct ucm_backend *backend = ucm_backend_get();

@@ -17,6 +17,9 @@ channel_open(int flags);
 /* Whether it is one of them. Cheap when there is none. */
 bool
 channel_is(int fd);
+/* After to became another descriptor of what from is; returns to, or -1 with errno. */
+int
+channel_dup(int from, int to);
 /* As write(): a command. -2: it is none of them. */
 ssize_t
 channel_write(int fd, const void *buf, size_t len);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The functions of libc on a descriptor that mean something else for a channel of
- * RDMA-CM: write() is a command, and fstat() says that it is a character device. Nothing
- * in here may call write().
+ * RDMA-CM: write() is a command, fstat() says that it is a character device, and dup()
+ * and its kin make one more of them. Nothing in here may call write().
  */
 #undef _FILE_OFFSET_BITS
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +27,75 @@ write(int fd, const void *buf, size_t len)
 	ssize_t rc = channel_write(fd, buf, len);
 
 	return rc != -2 ? rc : NEXT(write)(fd, buf, len);
+}
+
+/* Children of fork() and vfork() call these before they execute something else, where one
+ * may not ask the loader: they are found before. */
+#define FIND(name)                                                                       \
+	static __typeof__(&name) next_##name(void)                                       \
+	{                                                                                \
+		return NEXT(name);                                                       \
+	}
+FIND(dup)
+FIND(dup2)
+FIND(dup3)
+FIND(fcntl)
+FIND(fcntl64)
+#undef FIND
+
+static __attribute__((constructor)) void
+find_all(void)
+{
+	(void)next_dup();
+	(void)next_dup2();
+	(void)next_dup3();
+	(void)next_fcntl();
+	(void)next_fcntl64();
+}
+
+EXPORT int
+dup(int fd)
+{
+	return channel_dup(fd, next_dup()(fd));
+}
+
+EXPORT int
+dup2(int fd, int to)
+{
+	return channel_dup(fd, next_dup2()(fd, to));
+}
+
+EXPORT int
+dup3(int fd, int to, int flags)
+{
+	return channel_dup(fd, next_dup3()(fd, to, flags));
+}
+
+/* The argument is a number, an address or nothing: as wide as either. */
+#define FCNTL(name, fd, cmd)                                                             \
+	__extension__({                                                                  \
+		va_list args_;                                                           \
+		void *arg_;                                                              \
+		int rc_;                                                                 \
+                                                                                         \
+		va_start(args_, cmd);                                                    \
+		arg_ = va_arg(args_, void *);                                            \
+		va_end(args_);                                                           \
+		rc_ = next_##name()(fd, cmd, arg_);                                      \
+		(cmd) == F_DUPFD || (cmd) == F_DUPFD_CLOEXEC ? channel_dup(fd, rc_)      \
+							     : rc_;                      \
+	})
+
+EXPORT int
+fcntl(int fd, int cmd, ...)
+{
+	return FCNTL(fcntl, fd, cmd);
+}
+
+EXPORT int
+fcntl64(int fd, int cmd, ...)
+{
+	return FCNTL(fcntl64, fd, cmd);
 }
 
 /* Where the kernel has one too, librdmacm expects its number. */

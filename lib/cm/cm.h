@@ -178,7 +178,8 @@ cm_in_use(const struct cm *cm);
 uint32_t
 cm_listeners(const struct cm *cm);
 
-/* addr: one of our addresses, NULL: all. backlog: requests that nobody has fetched and
+/* addr: one of our addresses; ::ffff:0.0.0.0: all of IPv4, ::: all of IPv6, NULL: all;
+ * the closest match hears a request. backlog: requests that nobody has fetched and
  * decided on. -EADDRINUSE, -ENOSPC, -ENOMEM, -EINVAL: no backlog. */
 int
 cm_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16], uint32_t backlog,

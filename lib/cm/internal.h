@@ -44,7 +44,7 @@ struct cm_conn {
 	void *user;
 	struct cm_listener *listener;  /* it counts there; NULL */
 	LIST_ENTRY(cm_conn) pend_link; /* of its listener */
-	TAILQ_ENTRY(cm_conn) link;    /* spare or answered */
+	TAILQ_ENTRY(cm_conn) link;     /* spare or answered */
 	TAILQ_ENTRY(cm_conn) event_link;
 	LIST_ENTRY(cm_conn) id_link;  /* by the peer's key and id */
 	LIST_ENTRY(cm_conn) qpn_link; /* by the peer's GUID and QPN */
@@ -71,6 +71,9 @@ struct cm_conn {
 	struct mad last; /* its REJ or DREQ */
 };
 
+/* Of which of our addresses a listener is; several may match, the last of them hears. */
+enum cm_any { CM_ANY, CM_ANY_IPV4, CM_ANY_IPV6, CM_ANY_NOT };
+
 struct cm_listener {
 	LIST_ENTRY(cm_listener) link;
 	struct cm *cm;
@@ -80,7 +83,7 @@ struct cm_listener {
 	uint32_t pending;
 	struct conn_bucket conns; /* those that are pending */
 	bool sidr;
-	bool any;
+	enum cm_any any;
 	uint8_t addr[16];
 };
 LIST_HEAD(cm_listeners, cm_listener);

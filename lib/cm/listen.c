@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cm/internal.h"
+#include "port/neigh.h"
 
 static struct cm_listeners *
 bucket_of(struct cm *cm, uint64_t service_id)
@@ -11,33 +12,73 @@ bucket_of(struct cm *cm, uint64_t service_id)
 	return &cm->listeners[(service_id ^ service_id >> 16) % CM_BUCKETS];
 }
 
-/* The one of that very address, else the one of all addresses. */
+static enum cm_any
+any_of(const uint8_t addr[16])
+{
+	static const uint8_t none[16], none_mapped[16] = {[10] = 0xff, 0xff};
+
+	if (addr == NULL)
+		return CM_ANY;
+	if (memcmp(addr, none_mapped, 16) == 0)
+		return CM_ANY_IPV4;
+	return memcmp(addr, none, 16) == 0 ? CM_ANY_IPV6 : CM_ANY_NOT;
+}
+
+static bool
+serves(const struct cm_listener *listener, const uint8_t addr[16])
+{
+	switch (listener->any) {
+	case CM_ANY:
+		return true;
+	case CM_ANY_NOT:
+		return memcmp(listener->addr, addr, 16) == 0;
+	default:
+		return gid_is_ipv4(addr) == (listener->any == CM_ANY_IPV4);
+	}
+}
+
+/* The one of that very address, else of its family, else of all addresses. */
 struct cm_listener *
 listener_find(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[16])
 {
-	struct cm_listener *listener, *any = NULL;
+	struct cm_listener *listener, *best = NULL;
 
 	LIST_FOREACH(listener, bucket_of(cm, service_id), link)
 	{
-		if (listener->service_id != service_id || listener->sidr != sidr)
+		if (listener->service_id != service_id || listener->sidr != sidr ||
+			!serves(listener, addr))
 			continue;
-		if (listener->any)
-			any = listener;
-		else if (addr != NULL && memcmp(listener->addr, addr, 16) == 0)
-			return listener;
+		if (best == NULL || listener->any > best->any)
+			best = listener;
 	}
-	return any;
+	return best;
+}
+
+static bool
+is_taken(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[16])
+{
+	enum cm_any any = any_of(addr);
+	const struct cm_listener *listener;
+
+	LIST_FOREACH(listener, bucket_of(cm, service_id), link)
+	{
+		if (listener->service_id == service_id && listener->sidr == sidr &&
+			listener->any == any &&
+			(any != CM_ANY_NOT || memcmp(listener->addr, addr, 16) == 0))
+			return true;
+	}
+	return false;
 }
 
 static int
 listener_add(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[16],
 	uint32_t backlog, void *user, struct cm_listener **out)
 {
-	struct cm_listener *listener = listener_find(cm, service_id, sidr, addr);
+	struct cm_listener *listener;
 
 	if (backlog == 0)
 		return -EINVAL;
-	if (listener != NULL && listener->any == (addr == NULL))
+	if (is_taken(cm, service_id, sidr, addr))
 		return -EADDRINUSE;
 	if (cm->listener_count == CM_MAX_LISTENERS)
 		return -ENOSPC;
@@ -50,7 +91,7 @@ listener_add(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[1
 		.service_id = service_id,
 		.backlog = backlog,
 		.sidr = sidr,
-		.any = addr == NULL,
+		.any = any_of(addr),
 	};
 	if (addr != NULL)
 		memcpy(listener->addr, addr, 16);

@@ -31,15 +31,15 @@ ucm_is_ours(const struct ucm *ucm, const uint8_t gid[16])
 	return false;
 }
 
-uint8_t
+int
 ucm_gid_index(const struct ucm *ucm, const uint8_t gid[16])
 {
 	for (unsigned i = 0; i < ucm->conf.net.addr_count; i++) {
 		/* Slot 3 of the table repeats slot 0. */
 		if (memcmp(ucm->conf.net.addr[i].gid, gid, 16) == 0)
-			return (uint8_t)(i < 3 ? i : i + 1);
+			return (int)(i < 3 ? i : i + 1);
 	}
-	return 0;
+	return -1;
 }
 
 /* This machine's own name for itself is our first address. */
@@ -113,14 +113,32 @@ ucm_port_bucket(struct ucm *ucm, uint16_t port)
 	return &ucm->ports[port % UCM_PORT_BUCKETS];
 }
 
-/* Two may share a port on different addresses, or when both say so and neither listens.
- */
-static bool
-clash(const struct ucm_id *a, uint16_t ps, uint16_t port, const struct ucm_addr *addr,
-	bool reuse)
+bool
+ucm_addr_serves(const struct ucm_id *id, const uint8_t gid[16])
 {
-	if (a->ps != ps || a->port != port ||
-		(reuse && a->reuse && a->state != UCM_LISTEN))
+	if (!id->src.any)
+		return memcmp(id->src.gid, gid, 16) == 0;
+	return !id->afonly || gid_is_ipv4(gid) == (id->src.sa.sin6_family == AF_INET);
+}
+
+/* The program's word, else a wildcard of IPv6 is one of both families. */
+static bool
+is_afonly(const struct ucm_id *id, const struct ucm_addr *addr)
+{
+	return id->afonly_set ? id->afonly : addr->sa.sin6_family == AF_INET;
+}
+
+/* Two may share a port on different addresses, in different families when both keep to
+ * theirs, or when both say so and neither listens. */
+static bool
+clash(const struct ucm_id *a, const struct ucm_id *id, uint16_t port,
+	const struct ucm_addr *addr)
+{
+	if (a->ps != id->ps || a->port != port ||
+		(id->reuse && a->reuse && a->state != UCM_LISTEN))
+		return false;
+	if (a->afonly && is_afonly(id, addr) &&
+		a->src.sa.sin6_family != addr->sa.sin6_family)
 		return false;
 	return a->src.any || addr->any || memcmp(a->src.gid, addr->gid, 16) == 0;
 }
@@ -133,7 +151,7 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 
 	LIST_FOREACH(other, ucm_port_bucket(ucm, port), port_link)
 	{
-		if (other != id && clash(other, id->ps, port, addr, id->reuse))
+		if (other != id && clash(other, id, port, addr))
 			return false;
 	}
 	return true;
@@ -168,6 +186,7 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr)
 	if (port == 0)
 		return -EADDRINUSE;
 	ucm_unbind(id);
+	id->afonly = is_afonly(id, addr);
 	id->src = *addr;
 	id->src.sa.sin6_port = htons(port);
 	id->port = port;

@@ -9,8 +9,8 @@
 
 #define BACKLOG_MAX 1024
 
-static enum cm_transport
-transport_of(const struct ucm_id *id)
+enum cm_transport
+ucm_transport(const struct ucm_id *id)
 {
 	switch (id->qp_type) {
 	case IBV_QPT_UC:
@@ -42,7 +42,7 @@ qp_read(const struct ucm_call *call, struct ucm_id *id,
 		.flow_control = p->flow_control != 0,
 		.retry_count = p->retry_count & 7,
 		.path_mtu = conf->path_mtu,
-		.transport = transport_of(id),
+		.transport = ucm_transport(id),
 	};
 	return 0;
 }
@@ -53,6 +53,8 @@ ucm_connect(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 	struct cm_request req = {.private = id->private, .private_len = id->private_len};
 	int rc;
 
+	if (!ucm_is_ours(ucm, id->src.gid))
+		return -EADDRNOTAVAIL;
 	memcpy(req.path.sgid, id->src.gid, 16);
 	memcpy(req.path.dgid, id->dst.gid, 16);
 	req.service_id = ucm_service_id(id->ps, ucm_addr_port(&id->dst));
@@ -92,33 +94,56 @@ ucm_do_connect(struct ucm_call *call)
 	return 0;
 }
 
+static const uint8_t any_ipv4[16] = {[10] = 0xff, 0xff}, any_ipv6[16];
+
+/* What lib/cm calls it. */
+static const uint8_t *
+listen_addr(const struct ucm_id *id)
+{
+	if (!id->src.any)
+		return id->src.gid;
+	if (!id->afonly)
+		return NULL;
+	return id->src.sa.sin6_family == AF_INET ? any_ipv4 : any_ipv6;
+}
+
+/* Who does not say where listens at all addresses of IPv4, as with the kernel's. */
+static int
+bind_any(struct ucm *ucm, struct ucm_id *id)
+{
+	struct ucm_addr any;
+	int rc;
+
+	ucm_addr_make(&any, any_ipv4, 0);
+	any.any = true;
+	memset(any.gid, 0, sizeof(any.gid));
+	rc = ucm_bind(ucm, id, &any);
+	if (rc == 0)
+		id->state = UCM_BOUND;
+	return rc;
+}
+
 int
 ucm_do_listen(struct ucm_call *call)
 {
 	const struct rdma_ucm_listen *cmd = call->in;
 	struct ucm_id *id = ucm_id_find(call, cmd->id);
 	uint32_t backlog = cmd->backlog;
-	struct ucm_addr any;
-	int rc;
+	int rc = 0;
 
 	if (id == NULL)
 		return -ENOENT;
 	if (id->state != UCM_IDLE && id->state != UCM_BOUND)
 		return -EINVAL;
-	if (id->state == UCM_IDLE) {
-		ucm_addr_make(&any, (const uint8_t[16]){[10] = 0xff, 0xff}, 0);
-		any.any = true;
-		memset(any.gid, 0, sizeof(any.gid));
-		rc = ucm_bind(call->ucm, id, &any);
-		if (rc != 0)
-			return rc;
-		id->state = UCM_BOUND;
-	}
+	if (id->state == UCM_IDLE)
+		rc = bind_any(call->ucm, id);
+	if (rc != 0)
+		return rc;
 	if (backlog == 0 || backlog > BACKLOG_MAX)
 		backlog = BACKLOG_MAX;
 	rc = (ucm_id_is_ud(id) ? cm_sidr_listen : cm_listen)(call->ucm->cm,
-		ucm_service_id(id->ps, id->port), id->src.any ? NULL : id->src.gid,
-		backlog, id, &id->listener);
+		ucm_service_id(id->ps, id->port), listen_addr(id), backlog, id,
+		&id->listener);
 	if (rc != 0)
 		return rc == -ENOSPC ? -ENOMEM : rc;
 	id->state = UCM_LISTEN;

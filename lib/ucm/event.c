@@ -31,7 +31,7 @@ ud_fill(const struct ucm_id *id, struct rdma_ucm_ud_param *p,
 	if (event->type == CM_EVENT_SIDR_REPLY) {
 		p->qp_num = event->qp.qpn;
 		p->qkey = event->qkey;
-		ucm_ah_fill(id, &p->ah_attr);
+		(void)ucm_ah_fill(id, &p->ah_attr); /* on_sidr_reply() has looked */
 	}
 	if (len != 0)
 		memcpy(p->private_data, event->private, len);
@@ -81,16 +81,29 @@ request_id(struct ucm_id *listener, const struct cm_event *event)
 }
 
 static void
+refuse(const struct cm_event *event, enum cm_reason reason, uint64_t now)
+{
+	if (event->type == CM_EVENT_REQUEST)
+		(void)cm_reject(event->conn, reason, NULL, 0, now);
+	cm_release(event->conn, now);
+}
+
+static void
 on_request(struct ucm_id *listener, const struct cm_event *event, uint64_t now)
 {
-	struct ucm_id *id = request_id(listener, event);
-	struct ucm_event *e =
-		id != NULL ? ucm_event_new(listener, UCM_EVENT_CONNECT_REQUEST, 0) : NULL;
+	struct ucm_event *e;
+	struct ucm_id *id;
 
+	/* A QP of the listener's type could not talk to the peer's. */
+	if (event->type == CM_EVENT_REQUEST &&
+		event->qp.transport != ucm_transport(listener)) {
+		refuse(event, CM_REJ_TRANSPORT, now);
+		return;
+	}
+	id = request_id(listener, event);
+	e = id != NULL ? ucm_event_new(listener, UCM_EVENT_CONNECT_REQUEST, 0) : NULL;
 	if (e == NULL) {
-		if (event->type == CM_EVENT_REQUEST)
-			(void)cm_reject(event->conn, CM_REJ_NO_RESOURCES, NULL, 0, now);
-		cm_release(event->conn, now);
+		refuse(event, CM_REJ_NO_RESOURCES, now);
 		if (id != NULL)
 			ucm_id_destroy(id, now);
 		return;
@@ -113,6 +126,17 @@ on_reply(struct ucm_id *id, const struct cm_event *event)
 	id->remote = event->qp;
 	id->has_remote = true;
 	raise(id, UCM_EVENT_CONNECT_RESPONSE, event, 0);
+}
+
+static void
+on_sidr_reply(struct ucm_id *id, const struct cm_event *event)
+{
+	if (event->status != CM_SIDR_VALID)
+		raise(id, UCM_EVENT_UNREACHABLE, event, event->status);
+	else if (!ucm_is_ours(id->channel->session->ucm, id->src.gid))
+		raise(id, UCM_EVENT_UNREACHABLE, event, -EADDRNOTAVAIL);
+	else
+		raise(id, UCM_EVENT_ESTABLISHED, event, 0);
 }
 
 static void
@@ -141,10 +165,7 @@ on_event(const struct cm_event *event, uint64_t now)
 		raise(id, UCM_EVENT_DISCONNECTED, event, 0);
 		break;
 	case CM_EVENT_SIDR_REPLY:
-		raise(id,
-			event->status == CM_SIDR_VALID ? UCM_EVENT_ESTABLISHED
-						       : UCM_EVENT_UNREACHABLE,
-			event, event->status);
+		on_sidr_reply(id, event);
 		break;
 	case CM_EVENT_GONE:
 		raise(id, UCM_EVENT_TIMEWAIT_EXIT, event, 0);

@@ -5,15 +5,13 @@
  * resolving an address takes elsewhere: such a request waits a moment instead of being
  * rejected.
  */
-#include <string.h>
-
 #include "ucm/internal.h"
 
 static bool
 serves(const struct ucm_id *id, const struct ucm_id *who)
 {
 	return id->ps == who->ps && id->port == ucm_addr_port(&who->dst) &&
-	       (id->src.any || memcmp(id->src.gid, who->dst.gid, 16) == 0);
+	       ucm_addr_serves(id, who->dst.gid);
 }
 
 /* Whether somebody has the port that id asks for, and nobody listens there. */

@@ -8,7 +8,8 @@
 #include "ucm/abi.h"
 #include "ucm/ucm.h"
 
-#define UCM_PORT_BUCKETS 1024
+#define UCM_PORT_BUCKETS 32768 /* none is shared by two ports that port_choose() gives   \
+				*/
 #define UCM_HOLD_NS (500 * NS_PER_MS)
 #define UCM_EVENTS_PER_ID 8 /* that a program may leave where they are */
 
@@ -58,6 +59,8 @@ struct ucm_id {
 	bool has_port;
 	bool on_device; /* its address is one of ours */
 	bool reuse;
+	bool afonly; /* a wildcard means its own family only */
+	bool afonly_set;
 	bool accepted; /* its program has given it an uid */
 	uint8_t qp_type;
 	uint8_t tos;
@@ -165,8 +168,8 @@ void
 ucm_addr_make(struct ucm_addr *out, const uint8_t gid[16], uint16_t port);
 bool
 ucm_is_ours(const struct ucm *ucm, const uint8_t gid[16]);
-/* The index of one of our addresses in the table of GIDs. */
-uint8_t
+/* The index of one of our addresses in the table of GIDs; -1: it is none any more. */
+int
 ucm_gid_index(const struct ucm *ucm, const uint8_t gid[16]);
 /* To the address, and its port, or one that is free for 0. -EADDRINUSE, -EADDRNOTAVAIL.
  */
@@ -179,11 +182,19 @@ ucm_service_id(uint16_t ps, uint16_t port);
 uint16_t
 ucm_addr_port(const struct ucm_addr *addr);
 
+/* Whether who is bound there hears what is for gid. */
+bool
+ucm_addr_serves(const struct ucm_id *id, const uint8_t gid[16]);
+
 /* Those that have the port, and others. */
 struct ucm_port_bucket *
 ucm_port_bucket(struct ucm *ucm, uint16_t port);
 
-/* connect.c: the id's request, with what was kept of it. -errno. */
+/* connect.c */
+enum cm_transport
+ucm_transport(const struct ucm_id *id);
+/* The id's request, with what was kept of it. -errno; -EADDRNOTAVAIL: its address has
+ * gone. */
 int
 ucm_connect(struct ucm *ucm, struct ucm_id *id, uint64_t now);
 
@@ -216,7 +227,8 @@ void
 ucm_pump(struct ucm *ucm, uint64_t now);
 
 /* qp_attr.c */
-void
+/* -EADDRNOTAVAIL: the id's address has gone. */
+int
 ucm_ah_fill(const struct ucm_id *id, struct ib_uverbs_ah_attr *ah);
 
 #endif

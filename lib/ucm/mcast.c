@@ -12,6 +12,7 @@ static int
 join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *group, uint64_t uid)
 {
 	struct rdma_ucm_create_id_resp *resp = call->out;
+	struct ib_uverbs_ah_attr ah;
 	struct ucm_event *event;
 	struct ucm_id *mcast;
 	int rc = ucm_id_create(id->channel, id->ps, &mcast);
@@ -25,14 +26,15 @@ join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *group, uin
 	mcast->dst = *group;
 	mcast->tos = id->tos;
 	LIST_INSERT_HEAD(&id->mcasts, mcast, mcast_link);
-	event = ucm_event_new(mcast, UCM_EVENT_MULTICAST_JOIN, 0);
+	rc = ucm_ah_fill(mcast, &ah);
+	event = rc == 0 ? ucm_event_new(mcast, UCM_EVENT_MULTICAST_JOIN, 0) : NULL;
 	if (event == NULL) {
 		ucm_id_destroy(mcast, call->now);
-		return -ENOMEM;
+		return rc != 0 ? rc : -ENOMEM;
 	}
 	event->resp.param.ud.qp_num = QPN_MULTICAST;
 	event->resp.param.ud.qkey = UCM_QKEY;
-	ucm_ah_fill(mcast, &event->resp.param.ud.ah_attr);
+	event->resp.param.ud.ah_attr = ah;
 	ucm_event_put(event);
 	resp->id = mcast->number;
 	return 0;

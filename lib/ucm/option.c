@@ -25,12 +25,23 @@ flag_read(const struct ucm_set_option *cmd, bool *out)
 	return 0;
 }
 
+/* Before the id is bound for good. */
+static int
+afonly_read(const struct ucm_set_option *cmd, struct ucm_id *id)
+{
+	if (id->state != UCM_IDLE && id->state != UCM_BOUND)
+		return -EINVAL;
+	if (flag_read(cmd, &id->afonly) != 0)
+		return -EINVAL;
+	id->afonly_set = true;
+	return 0;
+}
+
 int
 ucm_do_set_option(struct ucm_call *call)
 {
 	const struct ucm_set_option *cmd = call->in;
 	struct ucm_id *id = ucm_id_find(call, cmd->head.id);
-	bool ignored;
 
 	if (id == NULL)
 		return -ENOENT;
@@ -45,8 +56,8 @@ ucm_do_set_option(struct ucm_call *call)
 		return byte_read(cmd, &id->tos);
 	case RDMA_OPTION_ID_REUSEADDR:
 		return flag_read(cmd, &id->reuse);
-	case RDMA_OPTION_ID_AFONLY: /* a wildcard is one of both families */
-		return flag_read(cmd, &ignored);
+	case RDMA_OPTION_ID_AFONLY:
+		return afonly_read(cmd, id);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
 		if (cmd->value[0] > 31)
 			return -EINVAL;

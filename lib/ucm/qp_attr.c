@@ -12,18 +12,21 @@
 #define RNR_TIMER_SHORT 12  /* 0.64 ms (IBA 9.7.5.2.8, table 45) */
 #define RNR_TIMER_LONGEST 0 /* 655 ms */
 
-void
+int
 ucm_ah_fill(const struct ucm_id *id, struct ib_uverbs_ah_attr *ah)
 {
-	const struct ucm *ucm = id->channel->session->ucm;
+	int index = ucm_gid_index(id->channel->session->ucm, id->src.gid);
 
+	if (index < 0)
+		return -EADDRNOTAVAIL;
 	memset(ah, 0, sizeof(*ah));
 	memcpy(ah->grh.dgid, id->dst.gid, 16);
-	ah->grh.sgid_index = ucm_gid_index(ucm, id->src.gid);
+	ah->grh.sgid_index = (uint8_t)index;
 	ah->grh.hop_limit = HOP_LIMIT;
 	ah->grh.traffic_class = id->tos;
 	ah->is_global = 1;
 	ah->port_num = 1;
+	return 0;
 }
 
 static int
@@ -62,12 +65,16 @@ rnr_timer(const struct ucm_id *id)
 static int
 rtr_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 {
+	int rc;
+
 	attr->qp_attr_mask = IBV_QP_STATE;
 	if (ucm_id_is_ud(id))
 		return 0;
 	if (!id->has_remote)
 		return -EINVAL;
-	ucm_ah_fill(id, &attr->ah_attr);
+	rc = ucm_ah_fill(id, &attr->ah_attr);
+	if (rc != 0)
+		return rc;
 	attr->path_mtu = id->path_mtu;
 	attr->dest_qp_num = id->remote.qpn;
 	/* Each end says with what the other begins (IBA 12.7.31). */

@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include <infiniband/ib.h>
+
 #include "ucm/internal.h"
 
 #define PKEY 0xFFFF
+#define HOP_LIMIT 64
 #define EXACTLY 2 /* a selector of a path record (IBA 15.2.5.16) */
 #define RATE_10_GBPS 3
 #define NO_INDEX UINT32_MAX /* the device goes by its GUID */
@@ -19,7 +22,7 @@ path_fill(const struct ucm *ucm, const struct ucm_id *id, struct ib_user_path_re
 	path->pkey = htobe16(PKEY);
 	path->reversible = 1;
 	path->numb_path = 1;
-	path->hop_limit = 64;
+	path->hop_limit = HOP_LIMIT;
 	path->traffic_class = id->tos;
 	path->mtu = ucm->conf.path_mtu;
 	path->mtu_selector = path->rate_selector = path->packet_life_time_selector =
@@ -56,6 +59,61 @@ ucm_do_query_route(struct ucm_call *call)
 	return 0;
 }
 
+/* As the wire has a path record (IBA 15.2.5.16). */
+struct path_record {
+	uint64_t service_id;
+	uint8_t dgid[16], sgid[16];
+	uint16_t dlid, slid;
+	uint32_t flow_hop;
+	uint8_t tclass, reversible_numb_path;
+	uint16_t pkey, qos_sl;
+	uint8_t mtu, rate, life; /* a selector above each */
+	uint8_t preference, reserved[6];
+};
+static_assert(
+	sizeof(struct path_record) == sizeof(((struct ib_path_rec_data *)NULL)->path_rec),
+	"one record");
+
+#define PATH_USUAL 0x33 /* of management too, the primary one, either way */
+#define REVERSIBLE 0x80
+
+static int
+query_path(const struct ucm *ucm, const struct ucm_id *id, void *out)
+{
+	struct rdma_ucm_query_path_resp *resp = out;
+	struct path_record record = {
+		.flow_hop = htobe32(HOP_LIMIT),
+		.tclass = id->tos,
+		.reversible_numb_path = REVERSIBLE | 1,
+		.pkey = htobe16(PKEY),
+		.mtu = (uint8_t)(EXACTLY << 6 | ucm->conf.path_mtu),
+		.rate = EXACTLY << 6 | RATE_10_GBPS,
+		.life = (uint8_t)(EXACTLY << 6 | ucm->conf.cm.packet_life),
+	};
+
+	resp->num_paths = id->on_device && has_route(id);
+	if (resp->num_paths == 0)
+		return 0;
+	memcpy(record.sgid, id->src.gid, 16);
+	memcpy(record.dgid, id->dst.gid, 16);
+	resp->path_data[0].flags = PATH_USUAL;
+	memcpy(resp->path_data[0].path_rec, &record, sizeof(record));
+	return 0;
+}
+
+/* An address as InfiniBand's own family has it: GID, and the service id of its port. */
+static void
+gid_fill(const struct ucm_id *id, const struct ucm_addr *addr,
+	struct __kernel_sockaddr_storage *out)
+{
+	struct sockaddr_ib sa = {.sib_family = AF_IB,
+		.sib_pkey = id->on_device ? PKEY : 0,
+		.sib_sid = htobe64(ucm_service_id(id->ps, ucm_addr_port(addr)))};
+
+	memcpy(&sa.sib_addr, addr->gid, 16);
+	memcpy(out, &sa, sizeof(sa));
+}
+
 int
 ucm_do_query(struct ucm_call *call)
 {
@@ -65,11 +123,22 @@ ucm_do_query(struct ucm_call *call)
 
 	if (id == NULL)
 		return -ENOENT;
-	if (cmd->option != RDMA_USER_CM_QUERY_ADDR)
+	switch (cmd->option) {
+	case RDMA_USER_CM_QUERY_ADDR:
+		memcpy(&resp->src_addr, &id->src.sa, sizeof(id->src.sa));
+		memcpy(&resp->dst_addr, &id->dst.sa, sizeof(id->dst.sa));
+		resp->src_size = resp->dst_size = sizeof(id->src.sa);
+		break;
+	case RDMA_USER_CM_QUERY_PATH:
+		return query_path(call->ucm, id, call->out);
+	case RDMA_USER_CM_QUERY_GID:
+		gid_fill(id, &id->src, &resp->src_addr);
+		gid_fill(id, &id->dst, &resp->dst_addr);
+		resp->src_size = resp->dst_size = sizeof(struct sockaddr_ib);
+		break;
+	default:
 		return -ENOSYS;
-	memcpy(&resp->src_addr, &id->src.sa, sizeof(id->src.sa));
-	memcpy(&resp->dst_addr, &id->dst.sa, sizeof(id->dst.sa));
-	resp->src_size = resp->dst_size = sizeof(id->src.sa);
+	}
 	resp->ibdev_index = NO_INDEX;
 	if (!id->on_device)
 		return 0;

@@ -163,6 +163,31 @@ def death():
         case("nothing of either is left", soon(lambda: idle(daemon)), str(daemon.status()))
 
 
+# As a program that keeps its channel under another number.
+OTHER_NUMBER = """
+import ctypes, os, sys
+from ctypes import c_int, c_void_p, POINTER, byref
+cm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
+cm.rdma_create_event_channel.restype = POINTER(c_int)
+libc = ctypes.CDLL(None, use_errno=True)
+channel = cm.rdma_create_event_channel()
+for call in (lambda fd: libc.dup(fd), lambda fd: libc.dup2(fd, 50), lambda fd: libc.dup3(fd, 51, 0),
+             lambda fd: libc.fcntl(fd, 0, 60), lambda fd: libc.fcntl(fd, 1030, 70)):
+    first = channel[0]
+    channel[0] = call(first)
+    os.close(first)
+    id_ = c_void_p()
+    print(cm.rdma_create_id(channel, byref(id_), None, 0x106), cm.rdma_destroy_id(id_))
+"""
+
+
+def other_number():
+    with Daemon() as daemon:
+        done = daemon.run(sys.executable, "-c", OTHER_NUMBER)
+        case("a channel's other descriptors", done.stdout == "0 0\n" * 5,
+             done.stdout + done.stderr)
+
+
 def refused():
     with Daemon() as daemon:
         nobody = daemon.run("rping", "-c", "-a", ADDRESS, "-C", "1", timeout_s=PATIENCE_S)
@@ -179,4 +204,4 @@ def refused():
 
 
 if __name__ == "__main__":
-    sys.exit(run(*([programs] if sys.argv[1:] else [programs, copy, death, refused])))
+    sys.exit(run(*([programs] if sys.argv[1:] else [programs, copy, death, other_number, refused])))

@@ -61,6 +61,35 @@ by_address(void **state)
 	bed_fini(&bed);
 }
 
+/* The closest match hears: the address, its family, all. */
+static void
+by_family(void **state)
+{
+	static const uint8_t any4[16] = {[10] = 0xff, 0xff}, any6[16];
+	struct cm_listener *v4, *v6, *again;
+	uint8_t ours4[16], ours6[16];
+	struct cm *cm;
+
+	(void)state;
+	bed_init(&bed, 8);
+	cm = bed.cm[B];
+	gid_parse("192.0.2.2", ours4, NULL);
+	gid_parse("2001:db8::2", ours6, NULL);
+	assert_int_equal(cm_listen(cm, SERVICE, any4, 8, NULL, &v4), 0);
+	assert_int_equal(cm_listen(cm, SERVICE, any6, 8, NULL, &v6), 0);
+	assert_int_equal(cm_listen(cm, SERVICE, any4, 8, NULL, &again), -EADDRINUSE);
+	assert_int_equal(cm_listen(cm, SERVICE, any6, 8, NULL, &again), -EADDRINUSE);
+	assert_ptr_equal(listener_find(cm, SERVICE, false, ours4), v4);
+	assert_ptr_equal(listener_find(cm, SERVICE, false, ours6), v6);
+	cm_unlisten(v4, bed.now);
+	assert_ptr_equal(listener_find(cm, SERVICE, false, ours4), bed.listener);
+	cm_unlisten(bed.listener, bed.now);
+	bed.listener = NULL;
+	assert_null(listener_find(cm, SERVICE, false, ours4));
+	cm_unlisten(v6, bed.now);
+	bed_fini(&bed);
+}
+
 /* What nobody has seen is rejected; what its user has stays his. */
 static void
 gone_with_requests(void **state)
@@ -156,6 +185,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(by_address),
+		cmocka_unit_test(by_family),
 		cmocka_unit_test(gone_with_requests),
 		cmocka_unit_test(given_up_unheard),
 		cmocka_unit_test(bounded),

@@ -147,6 +147,28 @@ a_number_that_means_something_else(void **state)
 	close(other);
 }
 
+/* What dup() made is a channel as well, and stays one when the first is closed. */
+static void
+a_second_descriptor(void **state)
+{
+	struct rdma_ucm_listen cmd = {.id = 1};
+	int fd = channel_open(O_RDWR), other;
+
+	(void)state;
+	other = channel_dup(fd, dup(fd));
+	assert_true(channel_is(other));
+	close(fd);
+	assert_true(command(other, RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0) > 0);
+	assert_int_equal(server.token.number, 1);
+	/* Not of what is none, or could not be. */
+	fd = open("/dev/null", O_RDWR);
+	assert_int_equal(channel_dup(fd, dup2(fd, other)), other);
+	assert_false(channel_is(other));
+	assert_int_equal(channel_dup(fd, -1), -1);
+	close(fd);
+	close(other);
+}
+
 static void
 a_reply_where_it_is_wanted(void **state)
 {
@@ -270,6 +292,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(who_serves, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_number_that_means_something_else, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_second_descriptor, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_reply_where_it_is_wanted, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_command, setup, teardown),

@@ -44,6 +44,95 @@ ports_shared_by_consent(void **state)
 	assert_int_equal(bed_listen(&bed.client, b, 1), -EADDRINUSE);
 }
 
+static int
+afonly(struct bed_process *p, uint32_t id, uint8_t value)
+{
+	struct ucm_set_option option = {
+		.head = {.id = id, .optname = RDMA_OPTION_ID_AFONLY, .optlen = 4},
+		.value = {value}};
+
+	return BED(p, SET_OPTION, &option, NULL);
+}
+
+/* Asks the server's port at an address; whether a listener hears it. */
+static bool
+is_heard(const char *address)
+{
+	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	struct rdma_ucm_get_event cmd = {0};
+	bool heard;
+
+	assert_int_equal(bed_resolve(&bed.client, id, address, 5000), 0);
+	bed_event(&bed.client, UCM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(bed_route(&bed.client, id), 0);
+	bed_event(&bed.client, UCM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(bed_connect(&bed.client, id, BED_CLIENT_QPN, ""), 0);
+	heard = BED(&bed.server, GET_EVENT, &cmd, NULL) == 0;
+	if (!heard)
+		assert_int_equal(bed_event(&bed.client, UCM_EVENT_REJECTED).status,
+			CM_REJ_NO_SERVICE);
+	assert_int_equal(bed_destroy(&bed.client, id, NULL), 0);
+	return heard;
+}
+
+/* As with sockets: 0.0.0.0 is of IPv4, :: of both families unless its program says that
+ * it keeps to its own. */
+static void
+wildcards_and_families(void **state)
+{
+	uint32_t a = bed_id(&bed.server, RDMA_PS_TCP),
+		 b = bed_id(&bed.server, RDMA_PS_TCP);
+
+	(void)state;
+	assert_int_equal(bed_bind(&bed.server, a, NULL, 5000), 0);
+	assert_int_equal(bed_bind(&bed.server, b, "::", 5000), -EADDRINUSE);
+	assert_int_equal(afonly(&bed.server, b, 1), 0);
+	assert_int_equal(bed_bind(&bed.server, b, "::", 5000), 0);
+	assert_int_equal(bed_listen(&bed.server, a, 4), 0);
+	assert_true(is_heard("192.0.2.1"));
+	assert_int_equal(bed_listen(&bed.server, b, 4), 0);
+	assert_int_equal(afonly(&bed.server, b, 0), -EINVAL);
+	assert_true(is_heard("2001:db8::1"));
+	assert_int_equal(bed_destroy(&bed.server, a, NULL), 0);
+	assert_false(is_heard("192.0.2.1"));
+	assert_int_equal(bed_destroy(&bed.server, b, NULL), 0);
+	a = bed_id(&bed.server, RDMA_PS_TCP);
+	assert_int_equal(bed_bind(&bed.server, a, "::", 5000), 0);
+	assert_int_equal(bed_listen(&bed.server, a, 4), 0);
+	assert_true(is_heard("192.0.2.1"));
+	assert_true(is_heard("2001:db8::1"));
+	assert_int_equal(bed_destroy(&bed.server, a, NULL), 0);
+	a = bed_id(&bed.server, RDMA_PS_TCP);
+	assert_int_equal(bed_bind(&bed.server, a, NULL, 5000), 0);
+	assert_int_equal(bed_listen(&bed.server, a, 4), 0);
+	assert_false(is_heard("2001:db8::1"));
+	assert_int_equal(bed_destroy(&bed.server, a, NULL), 0);
+}
+
+/* Every port that nobody has asked for by number is given once. */
+static void
+ports_run_out(void **state)
+{
+	struct ucm_limits *limits = &bed.ucm->conf.limits;
+	struct rdma_ucm_create_id create = {.ps = RDMA_PS_TCP};
+	struct rdma_ucm_create_id_resp id = {0};
+	struct bed_process many = {.base = 0x300};
+	unsigned given = 0;
+
+	(void)state;
+	limits->ids = 30000;
+	assert_int_equal(ucm_session_create(bed.ucm, &many, &many.session), 0);
+	assert_int_equal(
+		ucm_channel_open(many.session, &many, &many.channel, &many.number), 0);
+	do {
+		assert_int_equal(BED(&many, CREATE_ID, &create, &id), 0);
+	} while (bed_bind(&many, id.id, "192.0.2.1", 0) == 0 && ++given);
+	assert_int_equal(given, 28232);
+	assert_int_equal(bed_bind(&many, id.id, "192.0.2.1", 0), -EADDRINUSE);
+	assert_int_equal(bed_bind(&many, id.id, "198.51.100.1", 0), 0);
+	ucm_session_destroy(many.session, bed.now);
+}
+
 static void
 addresses_are_ours(void **state)
 {
@@ -144,6 +233,9 @@ main(void)
 			ports_are_one_owners, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
 			ports_shared_by_consent, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			wildcards_and_families, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(ports_run_out, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
 			addresses_are_ours, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(

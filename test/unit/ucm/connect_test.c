@@ -2,6 +2,8 @@
 /* What programs ask of connections, and what they may not. */
 #include "bed.h"
 
+#include <infiniband/verbs.h>
+
 static void
 a_connection_from_end_to_end(void **state)
 {
@@ -57,6 +59,49 @@ nobody_listens(void **state)
 	assert_int_equal(bed_connect(&bed.client, id, BED_CLIENT_QPN, ""), 0);
 	event = bed_event(&bed.client, UCM_EVENT_REJECTED);
 	assert_int_equal(event.status, CM_REJ_NO_SERVICE);
+}
+
+/* A listener is of one transport: another's QP could not talk to its (IBA 12.6.7.2). */
+static void
+another_transport(void **state)
+{
+	static const struct {
+		uint8_t listener, asks;
+		bool heard;
+	} rows[] = {{IBV_QPT_RC, IBV_QPT_RC, true}, {IBV_QPT_RC, IBV_QPT_UC, false},
+		{IBV_QPT_UC, IBV_QPT_RC, false}, {IBV_QPT_UC, IBV_QPT_UC, true},
+		{IBV_QPT_RC, IBV_QPT_XRC_SEND, false},
+		{IBV_QPT_XRC_RECV, IBV_QPT_XRC_SEND, true},
+		{IBV_QPT_XRC_RECV, IBV_QPT_RC, false}};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		struct rdma_ucm_create_id cmd = {
+			.ps = RDMA_PS_IB, .qp_type = rows[i].listener};
+		struct rdma_ucm_create_id_resp server, client;
+		struct rdma_ucm_get_event get = {0};
+
+		assert_int_equal(BED(&bed.server, CREATE_ID, &cmd, &server), 0);
+		assert_int_equal(bed_bind(&bed.server, server.id, NULL, BED_PORT), 0);
+		assert_int_equal(bed_listen(&bed.server, server.id, 1), 0);
+		cmd.qp_type = rows[i].asks;
+		assert_int_equal(BED(&bed.client, CREATE_ID, &cmd, &client), 0);
+		assert_int_equal(
+			bed_resolve(&bed.client, client.id, "192.0.2.1", BED_PORT), 0);
+		bed_event(&bed.client, UCM_EVENT_ADDR_RESOLVED);
+		assert_int_equal(bed_route(&bed.client, client.id), 0);
+		bed_event(&bed.client, UCM_EVENT_ROUTE_RESOLVED);
+		assert_int_equal(
+			bed_connect(&bed.client, client.id, BED_CLIENT_QPN, ""), 0);
+		assert_int_equal(BED(&bed.server, GET_EVENT, &get, NULL),
+			rows[i].heard ? 0 : -EAGAIN);
+		if (!rows[i].heard)
+			assert_int_equal(
+				bed_event(&bed.client, UCM_EVENT_REJECTED).status,
+				CM_REJ_TRANSPORT);
+		assert_int_equal(bed_destroy(&bed.client, client.id, NULL), 0);
+		assert_int_equal(bed_destroy(&bed.server, server.id, NULL), 0);
+	}
 }
 
 static void
@@ -127,6 +172,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			with_ones_own_qps_only, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(nobody_listens, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			another_transport, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
 			rejected_with_private_data, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(datagrams, bed_setup, bed_teardown),

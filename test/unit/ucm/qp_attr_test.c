@@ -79,6 +79,48 @@ the_gid_of_the_path(void **state)
 	}
 }
 
+/* Nothing is connected from an address that went meanwhile. */
+static void
+the_address_has_gone(void **state)
+{
+	struct bed_pair pair = bed_requested(RDMA_PS_TCP),
+			ud = bed_requested(RDMA_PS_UDP);
+	struct rdma_ucm_init_qp_attr cmd = {.id = pair.passive, .qp_state = IBV_QPS_RTR};
+	struct rdma_ucm_join_ip_mcast join = {
+		.id = ud.active, .addr = bed_sa("239.1.2.3", 0)};
+	struct net_conf net = bed.ucm->conf.net;
+	uint32_t late = bed_routed(RDMA_PS_TCP);
+	uint8_t gone[16];
+
+	(void)state;
+	memcpy(gone, net.addr[0].gid, 16);
+	assert_int_equal(gid_parse("192.0.2.77", net.addr[0].gid, NULL), 0);
+	ucm_set_net(bed.ucm, &net);
+	assert_int_equal(ucm_gid_index(bed.ucm, gone), -1);
+	assert_int_equal(BED(&bed.server, INIT_QP_ATTR, &cmd, NULL), -EADDRNOTAVAIL);
+	assert_int_equal(
+		bed_connect(&bed.client, late, BED_CLIENT_QPN + 1, ""), -EADDRNOTAVAIL);
+	assert_int_equal(BED(&bed.client, JOIN_IP_MCAST, &join, NULL), -EADDRNOTAVAIL);
+	bed_no_event(&bed.client);
+}
+
+/* The answer to a datagram's request that nobody can send from. */
+static void
+the_address_has_gone_before_the_answer(void **state)
+{
+	struct bed_pair ud = bed_requested(RDMA_PS_UDP);
+	struct ucm_addr *src =
+		&((struct ucm_id *)ucm_table_find(&bed.client.session->ids, ud.active))
+			 ->src;
+
+	(void)state;
+	/* As if only this end's had: messages still come through. */
+	assert_int_equal(gid_parse("192.0.2.99", src->gid, NULL), 0);
+	assert_int_equal(bed_accept(&bed.server, ud.passive, 1, BED_SERVER_QPN), 0);
+	assert_int_equal((int)bed_event(&bed.client, UCM_EVENT_UNREACHABLE).status,
+		-EADDRNOTAVAIL);
+}
+
 /* Port space IB: any type of QP, and what each of the two of XRC needs. */
 static void
 xrc(void **state)
@@ -148,6 +190,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(init, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
 			the_gid_of_the_path, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_address_has_gone, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_address_has_gone_before_the_answer, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(xrc, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
 			how_long_a_sender_waits, bed_setup, bed_teardown),

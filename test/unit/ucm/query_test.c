@@ -4,6 +4,8 @@
 
 #include <endian.h>
 
+#include <infiniband/ib.h>
+
 static void
 a_wildcard_has_no_device(void **state)
 {
@@ -52,8 +54,62 @@ the_newer_query(void **state)
 	(void)state;
 	assert_int_equal(BED(&bed.client, QUERY, &cmd, &resp), 0);
 	assert_memory_equal(&resp.dst_addr, &want, sizeof(want));
-	cmd.option = RDMA_USER_CM_QUERY_PATH;
+	cmd.option = 3;
 	assert_int_equal(BED(&bed.client, QUERY, &cmd, &resp), -ENOSYS);
+}
+
+static void
+the_newer_query_of_gids(void **state)
+{
+	struct rdma_ucm_query cmd = {
+		.id = bed_routed(RDMA_PS_TCP), .option = RDMA_USER_CM_QUERY_GID};
+	struct rdma_ucm_query_addr_resp resp;
+	struct sockaddr_ib sa;
+	uint8_t gid[16];
+
+	(void)state;
+	assert_int_equal(gid_parse("192.0.2.1", gid, NULL), 0);
+	assert_int_equal(BED(&bed.client, QUERY, &cmd, &resp), 0);
+	assert_int_equal(be64toh(resp.node_guid), 0x0200000000000001);
+	assert_int_equal(resp.port_num, 1);
+	assert_int_equal(resp.pkey, 0xFFFF);
+	assert_int_equal(resp.dst_size, sizeof(sa));
+	memcpy(&sa, &resp.dst_addr, sizeof(sa));
+	assert_int_equal(sa.sib_family, AF_IB);
+	assert_memory_equal(&sa.sib_addr, gid, 16);
+	assert_int_equal(be64toh(sa.sib_sid), cma_service_id(CMA_PS_TCP, BED_PORT));
+	memcpy(&sa, &resp.src_addr, sizeof(sa));
+	assert_memory_equal(&sa.sib_addr, gid, 16);
+}
+
+static void
+the_newer_query_of_paths(void **state)
+{
+	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	struct rdma_ucm_query cmd = {.id = id, .option = RDMA_USER_CM_QUERY_PATH};
+	union {
+		struct rdma_ucm_query_path_resp path;
+		uint8_t room[UCM_MAX];
+	} resp;
+	const uint8_t *record = (const uint8_t *)resp.path.path_data[0].path_rec;
+	uint8_t gid[16];
+
+	(void)state;
+	assert_int_equal(BED(&bed.client, QUERY, &cmd, &resp), 0);
+	assert_int_equal(resp.path.num_paths, 0);
+	cmd.id = bed_routed(RDMA_PS_TCP);
+	assert_int_equal(BED(&bed.client, QUERY, &cmd, &resp), 0);
+	assert_int_equal(resp.path.num_paths, 1);
+	assert_int_equal(resp.path.path_data[0].flags, 0x33);
+	/* DGID, SGID, flow label and hop limit, reversible, P_Key, MTU (IBA 15.2.5.16).
+	 */
+	assert_int_equal(gid_parse("192.0.2.1", gid, NULL), 0);
+	assert_memory_equal(record + 8, gid, 16);
+	assert_memory_equal(record + 24, gid, 16);
+	assert_memory_equal(record + 44, "\0\0\0\x40", 4);
+	assert_int_equal(record[49], 0x81);
+	assert_memory_equal(record + 50, "\xff\xff", 2);
+	assert_int_equal(record[54], 2 << 6 | 5);
 }
 
 int
@@ -65,6 +121,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			the_route_of_a_connection, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(the_newer_query, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_newer_query_of_gids, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_newer_query_of_paths, bed_setup, bed_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
