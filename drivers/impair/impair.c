@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fates are drawn in the order of arrival, so a seed and a sequence of frames always give
- * the same result, however the frames fall into bursts. (Reordered ones that nothing
- * follows are let go after some idle polls, which does depend on the polling.)
+ * A lane is one direction. Its fates are drawn in the order of its frames, so a seed and
+ * a sequence of frames always give the same result, however the frames fall into bursts.
+ * (Reordered ones that nothing follows are let go after some idle polls, which does
+ * depend on the polling.)
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,26 +24,31 @@ struct held {
 	unsigned behind; /* frames that still overtake it */
 };
 
-struct impair {
-	struct port_queue inner;
+struct lane {
 	struct impair_conf conf;
 	struct impair_stats stats;
 	uint64_t rand;
-	uint32_t max_frame;
+	bool on;
 	unsigned idle_polls;
 	unsigned held_count;
 	unsigned ready_count;
 	unsigned ready_at;
 	struct held held[HELD_MAX];
-	struct pkt ready[READY_MAX]; /* [ready_at..ready_count) are to be handed out */
+	struct pkt ready[READY_MAX]; /* [ready_at..ready_count) are to be handed on */
+};
+
+struct impair {
+	struct port_queue inner;
+	uint32_t max_frame;
+	struct lane lanes[IMPAIR_LANES];
 };
 static_assert(READY_MAX >= 3 * PKT_BURST + HELD_MAX, "what one poll may make ready");
 
 /* SplitMix64. */
 static uint64_t
-draw(struct impair *im)
+draw(struct lane *lane)
 {
-	uint64_t z = im->rand += UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t z = lane->rand += UINT64_C(0x9e3779b97f4a7c15);
 
 	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -51,33 +57,33 @@ draw(struct impair *im)
 
 /* Draws whatever the probability, so that changing one leaves the others' fates alone. */
 static bool
-draw_ppm(struct impair *im, uint32_t ppm)
+draw_ppm(struct lane *lane, uint32_t ppm)
 {
-	return draw(im) % PPM < ppm;
+	return draw(lane) % PPM < ppm;
 }
 
-/* To the engine; what was held back behind this one follows it. */
+/* On its way; what was held back behind this one follows it. */
 static void
-pass(struct impair *im, const struct pkt *pkt)
+pass(struct lane *lane, const struct pkt *pkt)
 {
 	unsigned kept = 0;
 
-	im->ready[im->ready_count++] = *pkt;
-	for (unsigned i = 0; i < im->held_count; i++) {
-		struct held *held = &im->held[i];
+	lane->ready[lane->ready_count++] = *pkt;
+	for (unsigned i = 0; i < lane->held_count; i++) {
+		struct held *held = &lane->held[i];
 
 		if (--held->behind == 0)
-			im->ready[im->ready_count++] = held->pkt;
+			lane->ready[lane->ready_count++] = held->pkt;
 		else
-			im->held[kept++] = *held;
+			lane->held[kept++] = *held;
 	}
-	im->held_count = kept;
+	lane->held_count = kept;
 }
 
 static void
-corrupt(struct impair *im, struct pkt *pkt)
+corrupt(struct lane *lane, struct pkt *pkt)
 {
-	uint64_t r = draw(im);
+	uint64_t r = draw(lane);
 	uint32_t bytes;
 
 	if (pkt->len <= RTE_ETHER_HDR_LEN)
@@ -86,12 +92,12 @@ corrupt(struct impair *im, struct pkt *pkt)
 	pkt->data[RTE_ETHER_HDR_LEN + (r >> 3) % bytes] ^= (uint8_t)(1 << (r & 7));
 	/* The port's verdict was on what it had seen. */
 	pkt->flags &= ~(uint32_t)PKT_RX_IPV4_CKSUM_OK;
-	im->stats.corrupted++;
+	lane->stats.corrupted++;
 }
 
 /* A copy in one of the port's own buffers: whoever gives it back needs not know. */
 static void
-duplicate(struct impair *im, const struct pkt *pkt)
+duplicate(struct impair *im, struct lane *lane, const struct pkt *pkt)
 {
 	const struct port_queue *inner = &im->inner;
 	struct pkt copy;
@@ -105,76 +111,134 @@ duplicate(struct impair *im, const struct pkt *pkt)
 	memcpy(copy.data, pkt->data, pkt->len);
 	copy.len = pkt->len;
 	copy.flags = pkt->flags;
-	im->stats.duplicated++;
-	pass(im, &copy);
+	lane->stats.duplicated++;
+	pass(lane, &copy);
 }
 
 static void
-take(struct impair *im, struct pkt *pkt)
+take(struct impair *im, struct lane *lane, struct pkt *pkt)
 {
 	const struct port_queue *inner = &im->inner;
-	bool lose = draw_ppm(im, im->conf.loss_ppm);
-	bool copy = draw_ppm(im, im->conf.duplicate_ppm);
-	bool hold = draw_ppm(im, im->conf.reorder_ppm);
-	bool spoil = draw_ppm(im, im->conf.corrupt_ppm);
-	unsigned behind = 1 + draw(im) % HELD_BEHIND_MAX;
+	bool lose = draw_ppm(lane, lane->conf.loss_ppm);
+	bool copy = draw_ppm(lane, lane->conf.duplicate_ppm);
+	bool hold = draw_ppm(lane, lane->conf.reorder_ppm);
+	bool spoil = draw_ppm(lane, lane->conf.corrupt_ppm);
+	unsigned behind = 1 + draw(lane) % HELD_BEHIND_MAX;
 
 	if (lose) {
-		inner->ops->rx_release(inner->queue, pkt, 1);
-		im->stats.lost++;
+		inner->ops->rx_release(inner->queue, pkt, 1); /* takes either */
+		lane->stats.lost++;
 		return;
 	}
 	if (copy)
-		duplicate(im, pkt);
+		duplicate(im, lane, pkt);
 	if (spoil)
-		corrupt(im, pkt);
-	if (hold && im->held_count < HELD_MAX) {
-		im->held[im->held_count++] = (struct held){*pkt, behind};
-		im->stats.reordered++;
+		corrupt(lane, pkt);
+	if (hold && lane->held_count < HELD_MAX) {
+		lane->held[lane->held_count++] = (struct held){*pkt, behind};
+		lane->stats.reordered++;
 		return;
 	}
-	pass(im, pkt);
+	pass(lane, pkt);
 }
 
 static void
-let_go(struct impair *im)
+let_go(struct lane *lane)
 {
-	for (unsigned i = 0; i < im->held_count; i++)
-		im->ready[im->ready_count++] = im->held[i].pkt;
-	im->held_count = 0;
+	for (unsigned i = 0; i < lane->held_count; i++)
+		lane->ready[lane->ready_count++] = lane->held[i].pkt;
+	lane->held_count = 0;
+}
+
+static void
+polled(struct lane *lane, unsigned frames)
+{
+	lane->idle_polls = frames == 0 ? lane->idle_polls + 1 : 0;
+	if (lane->idle_polls >= IDLE_POLLS_MAX)
+		let_go(lane);
+}
+
+/* What is handed on stands at the front. */
+static unsigned
+compact(struct lane *lane)
+{
+	unsigned left = lane->ready_count - lane->ready_at;
+
+	memmove(lane->ready, lane->ready + lane->ready_at, left * sizeof(lane->ready[0]));
+	lane->ready_at = 0;
+	lane->ready_count = left;
+	return left;
 }
 
 static void
 refill(struct impair *im, unsigned n)
 {
+	struct lane *lane = &im->lanes[IMPAIR_RX];
 	struct pkt pkts[PKT_BURST];
-	unsigned got, left = im->ready_count - im->ready_at;
+	unsigned got;
 
-	memmove(im->ready, im->ready + im->ready_at, left * sizeof(im->ready[0]));
-	im->ready_at = 0;
-	im->ready_count = left;
+	compact(lane);
 	got = im->inner.ops->rx_burst(im->inner.queue, pkts, n);
 	for (unsigned i = 0; i < got; i++)
-		take(im, &pkts[i]);
-	im->idle_polls = got == 0 ? im->idle_polls + 1 : 0;
-	if (im->idle_polls >= IDLE_POLLS_MAX)
-		let_go(im);
+		take(im, lane, &pkts[i]);
+	polled(lane, got);
 }
 
+/* Whether all went that were ready. */
+static bool
+push(struct impair *im)
+{
+	struct lane *lane = &im->lanes[IMPAIR_TX];
+	unsigned left = lane->ready_count - lane->ready_at;
+
+	while (left != 0) {
+		unsigned sent = im->inner.ops->tx_burst(im->inner.queue,
+			lane->ready + lane->ready_at, RTE_MIN(left, (unsigned)PKT_BURST));
+
+		if (sent == 0)
+			break;
+		lane->ready_at += sent;
+		left -= sent;
+	}
+	return compact(lane) == 0;
+}
+
+static unsigned
+impair_tx_burst(void *queue, struct pkt *pkts, unsigned n)
+{
+	struct impair *im = queue;
+	struct lane *lane = &im->lanes[IMPAIR_TX];
+
+	if (!push(im))
+		return 0;
+	if (!lane->on && lane->held_count == 0)
+		return im->inner.ops->tx_burst(im->inner.queue, pkts, n);
+	n = RTE_MIN(n, (unsigned)PKT_BURST);
+	for (unsigned i = 0; i < n; i++)
+		take(im, lane, &pkts[i]);
+	lane->idle_polls = 0;
+	push(im);
+	return n;
+}
+
+/* Each turn of the engine polls, whether or not it has something to send. */
 static unsigned
 impair_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct impair *im = queue;
-	unsigned left = im->ready_count - im->ready_at;
+	struct lane *lane = &im->lanes[IMPAIR_RX];
+	unsigned left = lane->ready_count - lane->ready_at;
 
+	polled(&im->lanes[IMPAIR_TX], 0);
+	push(im);
 	n = RTE_MIN(n, (unsigned)PKT_BURST);
 	if (left < n) {
 		refill(im, n - left);
-		left = im->ready_count;
+		left = lane->ready_count;
 	}
 	n = RTE_MIN(n, left);
-	memcpy(pkts, im->ready + im->ready_at, n * sizeof(*pkts));
-	im->ready_at += n;
+	memcpy(pkts, lane->ready + lane->ready_at, n * sizeof(*pkts));
+	lane->ready_at += n;
 	return n;
 }
 
@@ -202,14 +266,6 @@ impair_tx_release(void *queue, struct pkt *pkts, unsigned n)
 	im->inner.ops->tx_release(im->inner.queue, pkts, n);
 }
 
-static unsigned
-impair_tx_burst(void *queue, struct pkt *pkts, unsigned n)
-{
-	struct impair *im = queue;
-
-	return im->inner.ops->tx_burst(im->inner.queue, pkts, n);
-}
-
 /* None: a descriptor does not know of frames that are held back here. */
 static int
 impair_wait_fd(void *queue)
@@ -229,48 +285,51 @@ static const struct port_ops impair_ops = {
 };
 
 int
-impair_set(struct impair *im, const struct impair_conf *conf)
+impair_set(struct impair *im, enum impair_lane which, const struct impair_conf *conf)
 {
+	struct lane *lane = &im->lanes[which];
+
 	if (conf == NULL || conf->loss_ppm > PPM || conf->duplicate_ppm > PPM ||
 		conf->reorder_ppm > PPM || conf->corrupt_ppm > PPM)
 		return -EINVAL;
-	im->conf = *conf;
-	im->rand = conf->seed;
+	lane->conf = *conf;
+	lane->rand = conf->seed;
+	lane->on = (conf->loss_ppm | conf->duplicate_ppm | conf->reorder_ppm |
+			   conf->corrupt_ppm) != 0;
 	return 0;
 }
 
 int
-impair_wrap(const struct port_queue *inner, const struct impair_conf *conf,
-	uint32_t max_frame, struct impair **out, struct port_queue *outer)
+impair_wrap(const struct port_queue *inner, uint32_t max_frame, struct impair **out,
+	struct port_queue *outer)
 {
 	struct impair *im = calloc(1, sizeof(*im));
-	int ret;
 
 	if (im == NULL)
 		return -ENOMEM;
 	im->inner = *inner;
 	im->max_frame = max_frame;
-	ret = impair_set(im, conf);
-	if (ret != 0) {
-		free(im);
-		return ret;
-	}
 	*out = im;
 	*outer = (struct port_queue){.ops = &impair_ops, .queue = im};
 	return 0;
 }
 
 void
-impair_stats_get(const struct impair *im, struct impair_stats *out)
+impair_stats_get(
+	const struct impair *im, enum impair_lane which, struct impair_stats *out)
 {
-	*out = im->stats;
+	*out = im->lanes[which].stats;
 }
 
 void
 impair_unwrap(struct impair *im)
 {
-	let_go(im);
-	im->inner.ops->rx_release(im->inner.queue, im->ready + im->ready_at,
-		im->ready_count - im->ready_at);
+	for (unsigned i = 0; i < IMPAIR_LANES; i++) {
+		struct lane *lane = &im->lanes[i];
+
+		let_go(lane);
+		im->inner.ops->rx_release(im->inner.queue, lane->ready + lane->ready_at,
+			lane->ready_count - lane->ready_at);
+	}
 	free(im);
 }

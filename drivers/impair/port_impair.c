@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade_port_impair(): the wrapper around every receive queue of a port. */
+/* rocade_port_impair() and its like: the wrapper around every queue of a port. */
 #include <errno.h>
 
 #include "engine/engine.h"
@@ -48,15 +48,14 @@ static int
 queue_wrap(struct rocade_engine *e)
 {
 	struct engine *engine = e->engine;
-	const struct impair_conf idle = {0};
 	struct port_queue inner, outer;
 	int rc;
 
 	if (e->impair != NULL)
 		return 0;
 	inner = engine_queue(engine);
-	rc = impair_wrap(&inner, &idle, engine_dev(engine)->port.caps.max_frame,
-		&e->impair, &outer);
+	rc = impair_wrap(
+		&inner, engine_dev(engine)->port.caps.max_frame, &e->impair, &outer);
 	if (rc != 0) {
 		e->impair = NULL;
 		return -rc;
@@ -74,8 +73,10 @@ port_unwrap(struct rocade_port *port)
 
 	dev_gates_lock(port->dev);
 	for (unsigned i = 0; i < port->engine_count; i++) {
-		if (port->engines[i].impair != NULL)
-			impair_set(port->engines[i].impair, &idle);
+		for (int lane = 0; lane < IMPAIR_LANES && port->engines[i].impair != NULL;
+			lane++)
+			impair_set(
+				port->engines[i].impair, (enum impair_lane)lane, &idle);
 	}
 	dev_gates_unlock(port->dev);
 	/* What is on its way between engines may be the wrapper's: let it arrive. */
@@ -94,8 +95,9 @@ port_unwrap(struct rocade_port *port)
 	dev_gates_unlock(port->dev);
 }
 
-EXPORT int
-rocade_port_impair(struct rocade_port *port, const struct rocade_impair *impair)
+static int
+port_impair(struct rocade_port *port, enum impair_lane lane,
+	const struct rocade_impair *impair)
 {
 	int err = rates_check(impair);
 
@@ -109,7 +111,7 @@ rocade_port_impair(struct rocade_port *port, const struct rocade_impair *impair)
 	for (unsigned i = 0; err == 0 && i < port->engine_count; i++) {
 		struct impair_conf conf = queue_conf(impair, i);
 
-		err = -impair_set(port->engines[i].impair, &conf);
+		err = -impair_set(port->engines[i].impair, lane, &conf);
 	}
 	port->on_close = port_unwrap;
 	dev_gates_unlock(port->dev);
@@ -117,8 +119,9 @@ rocade_port_impair(struct rocade_port *port, const struct rocade_impair *impair)
 	return err == 0 ? 0 : rocade_fail(err, "no memory to hold frames back in");
 }
 
-EXPORT int
-rocade_port_impair_stats(struct rocade_port *port, struct rocade_impair_stats *stats)
+static void
+port_impair_stats(struct rocade_port *port, enum impair_lane lane,
+	struct rocade_impair_stats *stats)
 {
 	struct rocade_impair_stats sum = {0};
 
@@ -128,7 +131,7 @@ rocade_port_impair_stats(struct rocade_port *port, struct rocade_impair_stats *s
 
 		if (port->engines[i].impair == NULL)
 			continue;
-		impair_stats_get(port->engines[i].impair, &one);
+		impair_stats_get(port->engines[i].impair, lane, &one);
 		sum.lost += one.lost;
 		sum.duplicated += one.duplicated;
 		sum.reordered += one.reordered;
@@ -136,5 +139,30 @@ rocade_port_impair_stats(struct rocade_port *port, struct rocade_impair_stats *s
 	}
 	pthread_mutex_unlock(&port->lock);
 	*stats = sum;
+}
+
+EXPORT int
+rocade_port_impair(struct rocade_port *port, const struct rocade_impair *impair)
+{
+	return port_impair(port, IMPAIR_RX, impair);
+}
+
+EXPORT int
+rocade_port_impair_tx(struct rocade_port *port, const struct rocade_impair *impair)
+{
+	return port_impair(port, IMPAIR_TX, impair);
+}
+
+EXPORT int
+rocade_port_impair_stats(struct rocade_port *port, struct rocade_impair_stats *stats)
+{
+	port_impair_stats(port, IMPAIR_RX, stats);
+	return 0;
+}
+
+EXPORT int
+rocade_port_impair_tx_stats(struct rocade_port *port, struct rocade_impair_stats *stats)
+{
+	port_impair_stats(port, IMPAIR_TX, stats);
 	return 0;
 }

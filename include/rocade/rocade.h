@@ -173,19 +173,23 @@ unsigned rocade_port_neighs(struct rocade_port *port, struct rocade_neigh *rows,
 /* ---- Trouble on purpose ---- */
 
 struct rocade_impair {
-	uint32_t loss_ppm; /* of a million received frames, each 0..1,000,000 */
+	uint32_t loss_ppm; /* of a million frames, each 0..1,000,000 */
 	uint32_t duplicate_ppm;
 	uint32_t reorder_ppm;
 	uint32_t corrupt_ppm;
 	uint64_t seed; /* the same seed does the same to the same frames */
 };
-/* On every queue of the port, from now on; all zero: off. EINVAL: above a million. */
+/* On every queue of the port, from now on; all zero: off. EINVAL: above a million. The one is
+ * about frames that are received, the other about those that are sent. */
 int rocade_port_impair(struct rocade_port *port, const struct rocade_impair *impair);
+int rocade_port_impair_tx(struct rocade_port *port, const struct rocade_impair *impair);
 
 struct rocade_impair_stats {
 	uint64_t lost, duplicated, reordered, corrupted;
 };
 int rocade_port_impair_stats(struct rocade_port *port, struct rocade_impair_stats *stats);
+int rocade_port_impair_tx_stats(
+	struct rocade_port *port, struct rocade_impair_stats *stats);
 
 #ifdef __cplusplus
 }

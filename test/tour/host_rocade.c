@@ -43,7 +43,7 @@ run(void *arg)
 	return NULL;
 }
 
-/* What is done to received frames: of a million lost, doubled, delayed, bent. */
+/* What is done to frames of both directions: of a million lost, doubled, delayed, bent. */
 static struct rocade_impair impair = {.seed = 1};
 
 static const char *
@@ -110,6 +110,9 @@ host_open(char **options, unsigned count, bool loop)
 			return rocade_error();
 		if (rocade_port_impair(ports[0], &impair) != 0)
 			return "impair=: above a million";
+		impair.seed++;
+		if (rocade_port_impair_tx(ports[0], &impair) != 0)
+			return rocade_error();
 	}
 	running = pthread_create(&runner, NULL, run, NULL) == 0;
 	return running ? NULL : "no thread";
@@ -160,10 +163,34 @@ host_report(void)
 	}
 }
 
+static void
+report_impaired(const char *what, const struct rocade_impair_stats *n)
+{
+	printf("# impaired, %s: %llu lost, %llu doubled, %llu delayed, %llu bent\n", what,
+		(unsigned long long)n->lost, (unsigned long long)n->duplicated,
+		(unsigned long long)n->reordered, (unsigned long long)n->corrupted);
+}
+
+static void
+impaired(struct rocade_port *port)
+{
+	struct rocade_impair_stats rx, tx;
+
+	if ((impair.loss_ppm | impair.duplicate_ppm | impair.reorder_ppm |
+		    impair.corrupt_ppm) == 0)
+		return;
+	rocade_port_impair_stats(port, &rx);
+	rocade_port_impair_tx_stats(port, &tx);
+	report_impaired("received", &rx);
+	report_impaired("sent", &tx);
+}
+
 void
 host_close(void)
 {
 	host_stop();
+	if (ports[0] != NULL)
+		impaired(ports[0]);
 	for (unsigned i = 0; i < 2 && ports[i] != NULL; i++) {
 		if (rocade_close_port(ports[i]) != 0)
 			fprintf(stderr, "tour: %s\n", rocade_error());

@@ -5,68 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "impair/impair.h"
-#include "loop/loop.h"
 #include "../rand.h"
+#include "impair_bed.h"
 
 #include <cmocka.h>
-
-#define RING 256
-#define FRAMES 20000
-#define LEN 64
-
-/* Numbered frames from end 0 to an impaired end 1; arrived[i]: how often frame i came. */
-struct bed {
-	struct port port[2];
-	struct port_queue inner, outer;
-	struct impair *im;
-	struct impair_stats stats;
-	unsigned arrived[FRAMES];
-	uint32_t order[2 * FRAMES]; /* numbers as they came */
-	unsigned count;
-	unsigned spoilt;
-	uint64_t rand;
-	uint32_t bad_at; /* byte of the last spoilt frame */
-};
-
-static void
-bed_open(struct bed *bed, const struct impair_conf *conf)
-{
-	memset(bed, 0, sizeof(*bed));
-	assert_int_equal(
-		loop_open(1, 256, RING, &alloc_plain, &bed->port[0], &bed->port[1]), 0);
-	bed->inner = (struct port_queue){bed->port[1].ops, bed->port[1].queues[0]};
-	assert_int_equal(impair_wrap(&bed->inner, conf, 256, &bed->im, &bed->outer), 0);
-}
-
-static unsigned
-pool_free(struct port *port)
-{
-	struct pkt pkts[2 * RING + 512];
-	unsigned n = 0;
-
-	while (n < RTE_DIM(pkts) &&
-		port->ops->tx_alloc(port->queues[0], &pkts[n], 1) == 1)
-		n++;
-	port->ops->tx_release(port->queues[0], pkts, n);
-	return n;
-}
-
-static void
-bed_close(struct bed *bed, unsigned free_before[2])
-{
-	impair_unwrap(bed->im);
-	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(pool_free(&bed->port[i]), free_before[i]);
-	for (unsigned i = 0; i < 2; i++)
-		bed->port[i].ops->close(bed->port[i].drv);
-}
-
-static uint8_t
-byte_of(uint32_t number, unsigned at)
-{
-	return (uint8_t)(number * 31 + at * 7);
-}
 
 static void
 bed_send(struct bed *bed, uint32_t first, unsigned n)
@@ -75,31 +17,9 @@ bed_send(struct bed *bed, uint32_t first, unsigned n)
 	struct port *port = &bed->port[0];
 
 	assert_int_equal(port->ops->tx_alloc(port->queues[0], pkts, n), n);
-	for (unsigned i = 0; i < n; i++) {
-		uint32_t number = first + i;
-
-		/* The number stands in the Ethernet header, where nothing is spoilt. */
-		memcpy(pkts[i].data, &number, sizeof(number));
-		for (unsigned at = sizeof(number); at < LEN; at++)
-			pkts[i].data[at] = byte_of(number, at);
-		pkts[i].len = LEN;
-	}
+	for (unsigned i = 0; i < n; i++)
+		bed_fill(&pkts[i], first + i);
 	assert_int_equal(port->ops->tx_burst(port->queues[0], pkts, n), n);
-}
-
-static unsigned
-bits_wrong(struct bed *bed, const struct pkt *pkt, uint32_t number)
-{
-	unsigned bits = 0;
-
-	for (unsigned at = sizeof(number); at < LEN; at++) {
-		uint8_t diff = pkt->data[at] ^ byte_of(number, at);
-
-		if (diff != 0)
-			bed->bad_at = at;
-		bits += (unsigned)__builtin_popcount(diff);
-	}
-	return bits;
 }
 
 static unsigned
@@ -109,23 +29,7 @@ bed_receive(struct bed *bed, unsigned n)
 	unsigned got = bed->outer.ops->rx_burst(bed->outer.queue, pkts, n);
 
 	assert_true(got <= n);
-	for (unsigned i = 0; i < got; i++) {
-		uint32_t number;
-		unsigned bits;
-
-		memcpy(&number, pkts[i].data, sizeof(number));
-		assert_in_range(number, 0, FRAMES - 1);
-		assert_int_equal(pkts[i].len, LEN);
-		bits = bits_wrong(bed, &pkts[i], number);
-		assert_in_range(bits, 0, 1);
-		if (bits == 1) {
-			assert_in_range(bed->bad_at, 14, LEN - 1);
-			bed->spoilt++;
-		}
-		bed->arrived[number]++;
-		assert_true(bed->count < RTE_DIM(bed->order));
-		bed->order[bed->count++] = number;
-	}
+	bed_count(bed, pkts, got);
 	bed->outer.ops->rx_release(bed->outer.queue, pkts, got);
 	return got;
 }
@@ -153,7 +57,7 @@ bed_run(struct bed *bed, const struct impair_conf *conf, uint64_t burst_seed)
 	}
 	for (unsigned i = 0; i < 100; i++)
 		bed_receive(bed, PKT_BURST);
-	impair_stats_get(bed->im, &bed->stats);
+	impair_stats_get(bed->im, IMPAIR_RX, &bed->stats);
 	bed_close(bed, free_before);
 }
 
@@ -324,14 +228,8 @@ wrong_rates_are_refused(void **state)
 	for (unsigned i = 0; i < 2; i++)
 		free_before[i] = pool_free(&bed.port[i]);
 	for (size_t i = 0; i < RTE_DIM(bad); i++) {
-		struct impair *im = NULL;
-		struct port_queue outer = {0};
-
-		assert_int_equal(impair_set(bed.im, &bad[i]), -EINVAL);
-		assert_int_equal(
-			impair_wrap(&bed.inner, &bad[i], 256, &im, &outer), -EINVAL);
-		assert_null(im);
-		assert_null(outer.ops);
+		assert_int_equal(impair_set(bed.im, IMPAIR_RX, &bad[i]), -EINVAL);
+		assert_int_equal(impair_set(bed.im, IMPAIR_TX, &bad[i]), -EINVAL);
 	}
 	bed_send(&bed, 0, 20);
 	assert_int_equal(bed_receive(&bed, PKT_BURST), 20); /* nothing changed */
@@ -370,7 +268,7 @@ unwrap_returns_what_is_inside(void **state)
 	}
 }
 
-/* The sending side is the port's own. */
+/* What is done to received frames is not done to sent ones. */
 static void
 sending_passes_through(void **state)
 {

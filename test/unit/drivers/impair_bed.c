@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop/loop.h"
+#include "impair_bed.h"
+
+#include <cmocka.h>
+
+void
+bed_open(struct bed *bed, const struct impair_conf *conf)
+{
+	memset(bed, 0, sizeof(*bed));
+	assert_int_equal(
+		loop_open(1, 256, RING, &alloc_plain, &bed->port[0], &bed->port[1]), 0);
+	bed->inner = (struct port_queue){bed->port[1].ops, bed->port[1].queues[0]};
+	assert_int_equal(impair_wrap(&bed->inner, 256, &bed->im, &bed->outer), 0);
+	assert_int_equal(impair_set(bed->im, IMPAIR_RX, conf), 0);
+}
+
+unsigned
+pool_free(struct port *port)
+{
+	struct pkt pkts[2 * RING + 512];
+	unsigned n = 0;
+
+	while (n < RTE_DIM(pkts) &&
+		port->ops->tx_alloc(port->queues[0], &pkts[n], 1) == 1)
+		n++;
+	port->ops->tx_release(port->queues[0], pkts, n);
+	return n;
+}
+
+void
+bed_close(struct bed *bed, unsigned free_before[2])
+{
+	impair_unwrap(bed->im);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pool_free(&bed->port[i]), free_before[i]);
+	for (unsigned i = 0; i < 2; i++)
+		bed->port[i].ops->close(bed->port[i].drv);
+}
+
+static uint8_t
+byte_of(uint32_t number, unsigned at)
+{
+	return (uint8_t)(number * 31 + at * 7);
+}
+
+void
+bed_fill(struct pkt *pkt, uint32_t number)
+{
+	/* The number stands in the Ethernet header, where nothing is spoilt. */
+	memcpy(pkt->data, &number, sizeof(number));
+	for (unsigned at = sizeof(number); at < LEN; at++)
+		pkt->data[at] = byte_of(number, at);
+	pkt->len = LEN;
+}
+
+static unsigned
+bits_wrong(struct bed *bed, const struct pkt *pkt, uint32_t number)
+{
+	unsigned bits = 0;
+
+	for (unsigned at = sizeof(number); at < LEN; at++) {
+		uint8_t diff = pkt->data[at] ^ byte_of(number, at);
+
+		if (diff != 0)
+			bed->bad_at = at;
+		bits += (unsigned)__builtin_popcount(diff);
+	}
+	return bits;
+}
+
+void
+bed_count(struct bed *bed, const struct pkt *pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t number;
+		unsigned bits;
+
+		memcpy(&number, pkts[i].data, sizeof(number));
+		assert_in_range(number, 0, FRAMES - 1);
+		assert_int_equal(pkts[i].len, LEN);
+		bits = bits_wrong(bed, &pkts[i], number);
+		assert_in_range(bits, 0, 1);
+		if (bits == 1) {
+			assert_in_range(bed->bad_at, 14, LEN - 1);
+			bed->spoilt++;
+		}
+		bed->arrived[number]++;
+		assert_true(bed->count < RTE_DIM(bed->order));
+		bed->order[bed->count++] = number;
+	}
+}
