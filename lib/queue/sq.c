@@ -3,7 +3,12 @@
 
 #include "queue/sq.h"
 
-#define NOTES_BYTES(max_wr) ((size_t)(max_wr) * sizeof(struct sq_note))
+/* The slots, and behind them the notes. */
+static size_t
+ring_bytes(const struct sq *sq)
+{
+	return (size_t)sq->max_wr * (sq->stride + sizeof(struct sq_note));
+}
 
 /* dest: bytes of the datagram's address, before the SGEs. */
 static uint32_t
@@ -34,15 +39,10 @@ init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 		.mem = mem,
 	};
 	rte_spinlock_init(&sq->lock);
-	sq->slots = alloc_get(mem, "sq ring", (size_t)size * stride);
+	sq->slots = alloc_get(mem, "sq ring", ring_bytes(sq));
 	if (sq->slots == NULL)
 		return -ENOMEM;
-	sq->notes = alloc_get(mem, "sq notes", NOTES_BYTES(size));
-	if (sq->notes == NULL) {
-		alloc_put(mem, sq->slots, (size_t)size * stride);
-		sq->slots = NULL;
-		return -ENOMEM;
-	}
+	sq->notes = (struct sq_note *)(sq->slots + (size_t)size * stride);
 	return 0;
 }
 
@@ -63,8 +63,7 @@ sq_init_ud(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max
 void
 sq_fini(struct sq *sq)
 {
-	alloc_put(sq->mem, sq->notes, NOTES_BYTES(sq->max_wr));
-	alloc_put(sq->mem, sq->slots, (size_t)sq->max_wr * sq->stride);
+	alloc_put(sq->mem, sq->slots, ring_bytes(sq));
 	sq->notes = NULL;
 	sq->slots = NULL;
 }
