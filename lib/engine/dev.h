@@ -78,7 +78,7 @@ enum dev_event {
 /* Somebody who is told of them: a context. */
 struct dev_listener {
 	LIST_ENTRY(dev_listener) link;
-	struct async_event events[DEV_EVENT_COUNT];
+	struct async_event events;
 };
 
 struct dev {

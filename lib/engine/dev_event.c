@@ -12,8 +12,7 @@ static const enum ibv_event_type types[DEV_EVENT_COUNT] = {
 void
 dev_listen(struct dev *dev, struct dev_listener *listener, struct event_queue *events)
 {
-	for (unsigned i = 0; i < DEV_EVENT_COUNT; i++)
-		async_event_init(&listener->events[i], events, types[i], NULL);
+	async_event_init(&listener->events, events, NULL);
 	pthread_mutex_lock(&dev->link_lock);
 	LIST_INSERT_HEAD(&dev->listeners, listener, link);
 	pthread_mutex_unlock(&dev->link_lock);
@@ -25,8 +24,7 @@ dev_unlisten(struct dev *dev, struct dev_listener *listener)
 	pthread_mutex_lock(&dev->link_lock);
 	LIST_REMOVE(listener, link);
 	pthread_mutex_unlock(&dev->link_lock);
-	for (unsigned i = 0; i < DEV_EVENT_COUNT; i++)
-		event_purge(&listener->events[i]);
+	event_purge(&listener->events);
 }
 
 /* With link_lock held. */
@@ -36,7 +34,7 @@ raise_all(struct dev *dev, enum dev_event event)
 	struct dev_listener *l;
 
 	LIST_FOREACH(l, &dev->listeners, link)
-	event_raise(&l->events[event]);
+	event_raise(&l->events, types[event]);
 }
 
 void

@@ -47,7 +47,6 @@ qp_attr_default(struct qp *qp)
 	qp->qkey = 0;
 	qp->access = 0;
 	qp->pkey_index = 0;
-	qp->rq_psn = qp->sq_psn = 0;
 	qp->timeout = qp->retry_cnt = qp->rnr_retry = 0;
 	qp->min_rnr_timer = 0;
 	qp->max_rd_atomic = qp->max_dest_rd_atomic = 0;
@@ -67,14 +66,10 @@ apply_path(struct qp *qp, const struct qp_attr *a, int mask)
 	}
 	if (mask & IBV_QP_DEST_QPN)
 		qp->dest_qpn = a->dest_qpn;
-	if (mask & IBV_QP_RQ_PSN) {
-		qp->rq_psn = a->rq_psn;
-		resp_reset(qp, qp->rq_psn);
-	}
-	if (mask & IBV_QP_SQ_PSN) {
-		qp->sq_psn = a->sq_psn;
-		req_reset(qp, qp->sq_psn);
-	}
+	if (mask & IBV_QP_RQ_PSN)
+		resp_reset(qp, a->rq_psn);
+	if (mask & IBV_QP_SQ_PSN)
+		req_reset(qp, a->sq_psn);
 }
 
 static void

@@ -10,6 +10,7 @@ static_assert(
 static_assert(offsetof(struct qp, resp) % LINE_SIZE == 0, "and so has the responder");
 static_assert(
 	offsetof(struct qp, req) <= 2 * LINE_SIZE, "dispatch: two lines at the most");
+static_assert(sizeof(struct qp) <= 768, "idle ones are many");
 
 static const enum ibv_event_type event_types[QP_EVENT_COUNT] = {
 	[QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
@@ -124,20 +125,28 @@ wqe_bytes(uint32_t max_sge)
 	return offsetof(struct recv_wqe, sge) + RTE_MAX(max_sge, 1u) * sizeof(struct sge);
 }
 
+static void
+wqe_free(struct qp *qp)
+{
+	if (qp->wqe_sges > 1)
+		alloc_put(&alloc_plain, qp->wqe, wqe_bytes(qp->wqe_sges));
+}
+
 int
 qp_fit_receives(struct qp *qp, uint32_t max_sge)
 {
-	struct recv_wqe *wqe;
+	struct recv_wqe *wqe = (struct recv_wqe *)qp->wqe_one;
 
 	if (max_sge <= qp->wqe_sges)
 		return 0;
-	wqe = alloc_get(&alloc_plain, "receive", wqe_bytes(max_sge));
-	if (wqe == NULL)
-		return -ENOMEM;
-	if (qp->wqe != NULL) {
-		memcpy(wqe, qp->wqe, wqe_bytes(qp->wqe_sges));
-		alloc_put(&alloc_plain, qp->wqe, wqe_bytes(qp->wqe_sges));
+	if (max_sge > 1) {
+		wqe = alloc_get(&alloc_plain, "receive", wqe_bytes(max_sge));
+		if (wqe == NULL)
+			return -ENOMEM;
 	}
+	if (qp->wqe != NULL)
+		memcpy(wqe, qp->wqe, wqe_bytes(qp->wqe_sges));
+	wqe_free(qp);
 	qp->wqe = wqe;
 	qp->wqe_sges = (uint8_t)max_sge;
 	return 0;
@@ -146,7 +155,7 @@ qp_fit_receives(struct qp *qp, uint32_t max_sge)
 static void
 rings_fini(struct qp *qp)
 {
-	alloc_put(&alloc_plain, qp->wqe, wqe_bytes(qp->wqe_sges));
+	wqe_free(qp);
 	sq_fini(&qp->sq);
 	if (qp->rq != NULL) {
 		recv_ring_fini(qp->rq);
@@ -157,8 +166,7 @@ rings_fini(struct qp *qp)
 void
 qp_watch_init(struct qp_watch *watch, struct event_queue *events, void *object)
 {
-	for (int i = 0; i < QP_EVENT_COUNT; i++)
-		async_event_init(&watch->events[i], events, event_types[i], object);
+	async_event_init(&watch->events, events, object);
 }
 
 /* SGEs of the largest receive it may take now. */
@@ -200,8 +208,7 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 		rings_fini(qp);
 		return rc;
 	}
-	for (int i = 0; i < QP_EVENT_COUNT; i++)
-		async_event_init(&qp->events[i], events, event_types[i], object);
+	async_event_init(&qp->events, events, object);
 	if (conf->watch != NULL)
 		LIST_INSERT_HEAD(&qp->watches, conf->watch, link);
 	wheel_timer_init(&qp->timer);
@@ -230,7 +237,7 @@ qp_event(struct qp *qp, enum qp_event event)
 {
 	struct qp_watch *watch;
 
-	event_raise(&qp->events[event]);
+	event_raise(&qp->events, event_types[event]);
 	LIST_FOREACH(watch, &qp->watches, link)
-		event_raise(&watch->events[event]);
+		event_raise(&watch->events, event_types[event]);
 }

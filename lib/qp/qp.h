@@ -102,7 +102,7 @@ struct requester {
 	uint32_t fail_idx;
 };
 
-/* Asynchronous events a QP can raise: a row each in qp.events. */
+/* Asynchronous events a QP can raise. */
 enum qp_event {
 	QP_EVENT_FATAL,
 	QP_EVENT_REQ_ERR,
@@ -240,6 +240,8 @@ struct qp {
 	struct qp_stats stats;
 
 	struct wheel_timer timer;
+	/* What wqe points to where receives have one SGE: a struct recv_wqe as far as that. */
+	uint64_t wqe_one[(offsetof(struct recv_wqe, sge) + sizeof(struct sge)) / 8];
 
 	/* Cold, mostly. */
 	struct qp_path path;
@@ -253,22 +255,20 @@ struct qp {
 	bool comm_est_raised : 1;
 	bool last_wqe_raised : 1;
 	bool fatal_raised : 1; /* a completion found no room */
-	struct sq sq;
-
-	struct async_event events[QP_EVENT_COUNT];
+	uint8_t path_mtu;      /* enum ibv_mtu */
+	uint8_t wqe_sges;      /* that wqe has room for */
+	uint16_t pkey_index;
 	/* Posts refused with nothing signaled in the queue. */
 	uint32_t sq_full_unsignaled;
-	uint32_t sq_psn; /* as set by modify */
-	uint32_t rq_psn;
-	uint16_t pkey_index;
-	uint8_t path_mtu; /* enum ibv_mtu */
-	uint8_t wqe_sges; /* that wqe has room for */
+	struct async_event events;
+
+	struct sq sq;
 };
 
 /* One of the handles that share an XRC target QP (ibv_open_qp(3)). */
 struct qp_watch {
 	LIST_ENTRY(qp_watch) link;
-	struct async_event events[QP_EVENT_COUNT];
+	struct async_event events;
 };
 
 struct qp_conf {

@@ -14,7 +14,7 @@ cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe, struct event_queue
 	size = rte_align32pow2(cqe);
 	*cq = (struct cq){.mask = size - 1, .size = size, .mem = mem};
 	rte_spinlock_init(&cq->lock);
-	async_event_init(&cq->error_event, events, IBV_EVENT_CQ_ERR, object);
+	async_event_init(&cq->error_event, events, object);
 	/* Zeroed: no CQE has the phase of the first round. */
 	cq->ring = alloc_get(mem, "cq ring", (size_t)size * sizeof(struct cqe));
 	return cq->ring == NULL ? -ENOMEM : 0;
@@ -166,7 +166,7 @@ static bool __rte_cold
 cq_overrun(struct cq *cq)
 {
 	if (!__atomic_exchange_n(&cq->error, true, __ATOMIC_RELAXED))
-		event_raise(&cq->error_event);
+		event_raise(&cq->error_event, IBV_EVENT_CQ_ERR);
 	return false;
 }
 
@@ -234,8 +234,7 @@ cq_reserve(struct cq *cq, uint32_t *index, const uint64_t *now)
 void
 cq_set_channel(struct cq *cq, struct event_queue *channel, void *object)
 {
-	/* The type is not looked at: a channel's events are completions. */
-	async_event_init(&cq->comp_event, channel, IBV_EVENT_CQ_ERR, object);
+	async_event_init(&cq->comp_event, channel, object);
 	cq->notifies = channel != NULL;
 }
 
@@ -271,7 +270,8 @@ cq_notify(struct cq *cq, const struct cqe *cqe)
 		return;
 	/* One event an arming, whoever of the engines gets here first. */
 	if (__atomic_exchange_n(&cq->armed, CQ_IDLE, __ATOMIC_ACQ_REL) != CQ_IDLE)
-		event_raise(&cq->comp_event);
+		/* The type is not looked at: a channel's events are completions. */
+		event_raise(&cq->comp_event, IBV_EVENT_CQ_ERR);
 }
 
 bool

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -27,29 +28,66 @@ event_queue_fini(struct event_queue *q)
 }
 
 void
-async_event_init(struct async_event *ev, struct event_queue *q, enum ibv_event_type type,
-	void *object)
+async_event_init(struct async_event *ev, struct event_queue *q, void *object)
 {
-	ev->queue = q;
-	ev->object = object;
-	ev->type = type;
-	ev->raised = 0;
-	ev->delivered = 0;
+	*ev = (struct async_event){.queue = q, .object = object};
+}
+
+static bool
+unread(const struct async_event *ev)
+{
+	return ev->pending[0].unread != 0;
+}
+
+/* False: as many as can be counted are. */
+static bool
+pending_add(struct async_event *ev, enum ibv_event_type type)
+{
+	struct event_pending *p = ev->pending;
+
+	while (p->unread != 0 && p->type != type) {
+		p++;
+		assert(p < ev->pending + EVENT_TYPES_MAX);
+	}
+	if (p->unread == EVENT_UNREAD_MAX)
+		return false;
+	p->type = type;
+	p->unread++;
+	return true;
+}
+
+/* The oldest; what there is more of it goes behind the others. */
+static enum ibv_event_type
+pending_take(struct async_event *ev)
+{
+	struct event_pending first = ev->pending[0];
+	unsigned n = 1;
+
+	for (; n < EVENT_TYPES_MAX && ev->pending[n].unread != 0; n++)
+		ev->pending[n - 1] = ev->pending[n];
+	first.unread--;
+	ev->pending[n - 1] = first;
+	return (enum ibv_event_type)first.type;
 }
 
 void
-event_raise(struct async_event *ev)
+event_raise(struct async_event *ev, enum ibv_event_type type)
 {
 	struct event_queue *q = ev->queue;
 	const uint64_t one = 1;
 	ssize_t written;
+	bool linked, added;
 
 	if (q == NULL)
 		return;
 	rte_spinlock_lock(&q->lock);
-	if (ev->raised++ == 0)
+	linked = unread(ev);
+	added = pending_add(ev, type);
+	if (!linked)
 		STAILQ_INSERT_TAIL(&q->raised, ev, link);
 	rte_spinlock_unlock(&q->lock);
+	if (!added)
+		return;
 	/* Not under the lock: who is woken may run on this core, at once and before us. The
 	 * object, and so its queue, stays until we are done: we are called inside of a gate,
 	 * or for an object that nobody can take away meanwhile.
@@ -69,11 +107,11 @@ event_pop(struct event_queue *q, struct event_record *out)
 	ev = STAILQ_FIRST(&q->raised);
 	if (ev != NULL) {
 		STAILQ_REMOVE_HEAD(&q->raised, link);
-		/* Raised again meanwhile: to the end, behind what others raised since. */
-		if (--ev->raised != 0)
+		out->type = pending_take(ev);
+		/* There is more: to the end, behind what others raised since. */
+		if (unread(ev))
 			STAILQ_INSERT_TAIL(&q->raised, ev, link);
 		ev->delivered++;
-		out->type = ev->type;
 		out->object = ev->object;
 	}
 	rte_spinlock_unlock(&q->lock);
@@ -117,11 +155,11 @@ event_purge(struct async_event *ev)
 	if (q == NULL)
 		return 0;
 	rte_spinlock_lock(&q->lock);
-	if (ev->raised != 0)
+	if (unread(ev))
 		STAILQ_REMOVE(&q->raised, ev, async_event, link);
-	while (ev->raised != 0 && event_uncount(q))
-		ev->raised--;
-	ev->raised = 0;
+	while (unread(ev) && event_uncount(q))
+		pending_take(ev);
+	memset(ev->pending, 0, sizeof(ev->pending));
 	delivered = ev->delivered;
 	rte_spinlock_unlock(&q->lock);
 	return delivered;

@@ -22,8 +22,7 @@ srq_init(struct srq *srq, const struct alloc *mem, uint32_t pd, uint32_t max_wr,
 	if (!size_valid(max_wr, max_sge))
 		return -EINVAL;
 	*srq = (struct srq){.pd = pd};
-	async_event_init(&srq->limit_event, events, IBV_EVENT_SRQ_LIMIT_REACHED, object);
-	async_event_init(&srq->error_event, events, IBV_EVENT_SRQ_ERR, object);
+	async_event_init(&srq->events, events, object);
 	return recv_ring_init(&srq->ring, mem, max_wr, max_sge);
 }
 
@@ -65,7 +64,7 @@ static int
 srq_fail(struct srq *srq)
 {
 	if (!__atomic_exchange_n(&srq->error, true, __ATOMIC_RELAXED))
-		event_raise(&srq->error_event);
+		event_raise(&srq->events, IBV_EVENT_SRQ_ERR);
 	return -EIO;
 }
 
@@ -109,7 +108,7 @@ static void
 limit_raise(struct srq *srq)
 {
 	__atomic_fetch_add(&srq->limit_fired, 1, __ATOMIC_RELAXED);
-	event_raise(&srq->limit_event);
+	event_raise(&srq->events, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
 /*

@@ -34,8 +34,7 @@ struct srq {
 	LIST_ENTRY(srq) link; /* of the device's; under its lock */
 	uint32_t engines; /* bit per engine with attached QPs; control path */
 	uint32_t qps;	  /* attached; control path */
-	struct async_event limit_event;
-	struct async_event error_event;
+	struct async_event events;
 };
 
 /* What modify takes; fields count only where their flag is set. */

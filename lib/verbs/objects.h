@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What stands behind the structures of verbs. Each object begins with its public part, so that
- * the cast back is free; an object is ours if the operations of its context are.
+ * What stands behind the structures of verbs. Nearly each object begins with its public part; it
+ * is ours if the operations of its context are.
  */
 #ifndef ROCADE_VERBS_OBJECTS_H
 #define ROCADE_VERBS_OBJECTS_H
@@ -104,20 +104,23 @@ struct verbs_wr {
 	uint32_t dest_max; /* bytes of a datagram */
 };
 
+/* What is ours stands first, so that most QPs can end with their ibv_qp. */
 struct verbs_qp {
+	struct qp *qp;
+	uint32_t last_signaled; /* index behind the youngest signaled request; SQ lock */
+	bool any_signaled;	/* there was one since RESET */
+	bool extended;		/* created with send_ops_flags: has ex and wr */
+	/* XRC target: one of its handles. */
+	struct verbs_xrcd *xrcd;
+	struct qp_watch *watch; /* NULL: any other QP */
 	union {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex;
 	};
-	struct qp *qp;
-	uint32_t last_signaled; /* index behind the youngest signaled request; SQ lock */
-	bool any_signaled;	/* there was one since RESET */
-	bool extended;		/* created with send_ops_flags: ex and wr are filled */
 	struct verbs_wr wr;
-	/* XRC target: one of its handles. */
-	struct verbs_xrcd *xrcd;
-	struct qp_watch *watch; /* NULL: any other QP */
 };
+#define VERBS_QP_PLAIN (offsetof(struct verbs_qp, ibv) + sizeof(struct ibv_qp))
+static_assert(VERBS_QP_PLAIN <= 3 * LINE_SIZE, "idle ones are many");
 
 struct verbs_ah {
 	struct ibv_ah ibv;
@@ -203,7 +206,7 @@ to_ah(struct ibv_ah *ah)
 static inline struct verbs_qp *
 to_qp(struct ibv_qp *qp)
 {
-	return (struct verbs_qp *)qp;
+	return container_of(qp, struct verbs_qp, ibv);
 }
 
 /* For calls that return a pointer or -1: sets errno. */
@@ -253,6 +256,9 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
 /* Of one that nothing uses any more. */
 void parent_domain_free(struct verbs_pd *pd);
 
+/* Zeroed: without ex and wr unless extended; NULL: no memory. */
+struct verbs_qp *verbs_qp_alloc(bool extended);
+void verbs_qp_free(struct verbs_qp *vqp);
 /* Fills in what the public part says of the QP and makes its event lock. */
 void verbs_qp_publish(struct verbs_qp *vqp);
 

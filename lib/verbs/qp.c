@@ -46,7 +46,7 @@ core_create(struct verbs_qp *vqp, const struct ibv_qp_init_attr *attr)
 	};
 
 	return -dev_qp_create(ctx->dev, &conf,
-		__atomic_load_n(&ctx->engine, __ATOMIC_RELAXED), &ctx->events, vqp,
+		__atomic_load_n(&ctx->engine, __ATOMIC_RELAXED), &ctx->events, &vqp->ibv,
 		&vqp->qp);
 }
 
@@ -72,18 +72,37 @@ verbs_qp_publish(struct verbs_qp *vqp)
 	pthread_cond_init(&vqp->ibv.cond, NULL);
 }
 
-EXPORT struct ibv_qp *
-ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static size_t
+qp_bytes(bool extended)
+{
+	return extended ? sizeof(struct verbs_qp) : VERBS_QP_PLAIN;
+}
+
+struct verbs_qp *
+verbs_qp_alloc(bool extended)
+{
+	struct verbs_qp *vqp = alloc_get(&alloc_plain, "verbs_qp", qp_bytes(extended));
+
+	if (vqp != NULL)
+		vqp->extended = extended;
+	return vqp;
+}
+
+void
+verbs_qp_free(struct verbs_qp *vqp)
+{
+	alloc_put(&alloc_plain, vqp, qp_bytes(vqp->extended));
+}
+
+static struct ibv_qp *
+create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
 {
 	struct verbs_qp *vqp;
-	int err;
+	int err = init_attr_check(pd, attr);
 
-	if (!ours(pd->context))
-		return forward(NULL, ibv_create_qp, pd, attr);
-	err = init_attr_check(pd, attr);
 	if (err != 0)
 		return null_errno(err);
-	vqp = alloc_get(&alloc_plain, "verbs_qp", sizeof(*vqp));
+	vqp = verbs_qp_alloc(extended);
 	if (vqp == NULL)
 		return null_errno(ENOMEM);
 	vqp->ibv.context = pd->context;
@@ -97,13 +116,21 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	}
 	err = core_create(vqp, attr);
 	if (err != 0) {
-		alloc_put(&alloc_plain, vqp, sizeof(*vqp));
+		verbs_qp_free(vqp);
 		return null_errno(err);
 	}
 	verbs_qp_publish(vqp);
 	count_up(&to_pd(pd)->objects);
 	caps_fill(vqp->qp, &attr->cap);
 	return &vqp->ibv;
+}
+
+EXPORT struct ibv_qp *
+ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	if (!ours(pd->context))
+		return forward(NULL, ibv_create_qp, pd, attr);
+	return create(pd, attr, false);
 }
 
 #define INIT_ATTR_KNOWN                                                                  \
@@ -130,7 +157,7 @@ verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr
 	if (ops && wr_ops_check(attr->qp_type, attr->send_ops_flags) != 0)
 		return null_errno(EOPNOTSUPP);
 	/* The extended structure begins with the plain one. */
-	qp = ibv_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
+	qp = create(attr->pd, (struct ibv_qp_init_attr *)attr, ops);
 	if (qp != NULL && ops)
 		wr_ops_fill(to_qp(qp), attr->send_ops_flags);
 	return qp;
@@ -141,7 +168,6 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct verbs_qp *vqp;
 	struct dev *dev;
-	uint32_t delivered = 0;
 
 	if (!ours(ibv->context))
 		return forward(ENOSYS, ibv_destroy_qp, ibv);
@@ -154,14 +180,13 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	if (dev_qp_attached(dev, vqp->qp))
 		return EBUSY;
 	dev_qp_stop(dev, vqp->qp);
-	for (int i = 0; i < QP_EVENT_COUNT; i++)
-		delivered += event_purge(&vqp->qp->events[i]);
-	events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed, delivered);
+	events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
+		event_purge(&vqp->qp->events));
 	dev_qp_free(dev, vqp->qp);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
 	count_down(&to_pd(ibv->pd)->objects);
-	alloc_put(&alloc_plain, vqp, sizeof(*vqp));
+	verbs_qp_free(vqp);
 	return 0;
 }
 

@@ -195,8 +195,7 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 	dev_srq_unlist(dev, &srq->srq);
 	if (srq->xrcd != NULL)
 		dev_srq_withdraw(dev, &srq->srq);
-	delivered = event_purge(&srq->srq.limit_event);
-	delivered += event_purge(&srq->srq.error_event);
+	delivered = event_purge(&srq->srq.events);
 	events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed, delivered);
 	srq_fini(&srq->srq);
 	pthread_mutex_destroy(&ibv->mutex);

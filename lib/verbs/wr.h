@@ -20,7 +20,7 @@ void wr_fail(struct verbs_wr *wr, int err);
 static inline struct verbs_qp *
 ex_to_qp(struct ibv_qp_ex *ex)
 {
-	return (struct verbs_qp *)ex;
+	return container_of(ex, struct verbs_qp, ex);
 }
 
 #endif

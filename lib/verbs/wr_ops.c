@@ -67,7 +67,6 @@ wr_ops_fill(struct verbs_qp *vqp, uint64_t send_ops_flags)
 	bool ud = vqp->qp->type == IBV_QPT_UD;
 	uint64_t known;
 
-	vqp->extended = true;
 	vqp->wr.addressed = ud || vqp->qp->type == IBV_QPT_XRC_SEND;
 	vqp->wr.dest_max = ud ? mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu)
 			      : UINT32_MAX;

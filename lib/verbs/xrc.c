@@ -159,16 +159,16 @@ xrcd_number(const struct verbs_xrcd *xrcd)
 static struct verbs_qp *
 handle_create(struct ibv_context *context, struct ibv_xrcd *xrcd, void *qp_context)
 {
-	struct verbs_qp *vqp = alloc_get(&alloc_plain, "verbs_qp", sizeof(*vqp));
+	struct verbs_qp *vqp = verbs_qp_alloc(false);
 
 	if (vqp == NULL)
 		return NULL;
 	vqp->watch = calloc(1, sizeof(*vqp->watch));
 	if (vqp->watch == NULL) {
-		alloc_put(&alloc_plain, vqp, sizeof(*vqp));
+		verbs_qp_free(vqp);
 		return NULL;
 	}
-	qp_watch_init(vqp->watch, &to_ctx(context)->events, vqp);
+	qp_watch_init(vqp->watch, &to_ctx(context)->events, &vqp->ibv);
 	vqp->xrcd = to_xrcd(xrcd);
 	vqp->ibv.context = context;
 	vqp->ibv.qp_context = qp_context;
@@ -180,7 +180,7 @@ static void
 handle_free(struct verbs_qp *vqp)
 {
 	free(vqp->watch);
-	alloc_put(&alloc_plain, vqp, sizeof(*vqp));
+	verbs_qp_free(vqp);
 }
 
 static struct ibv_qp *
@@ -268,12 +268,9 @@ verbs_close_target(struct verbs_qp *vqp)
 {
 	struct dev *dev = to_ctx(vqp->ibv.context)->dev;
 	bool last = dev_qp_unshare(dev, vqp->qp, vqp->watch);
-	uint32_t delivered = 0;
 
-	for (int i = 0; i < QP_EVENT_COUNT; i++)
-		delivered += event_purge(&vqp->watch->events[i]);
-	events_wait(
-		&vqp->ibv.mutex, &vqp->ibv.cond, &vqp->ibv.events_completed, delivered);
+	events_wait(&vqp->ibv.mutex, &vqp->ibv.cond, &vqp->ibv.events_completed,
+		event_purge(&vqp->watch->events));
 	if (last)
 		dev_qp_free(dev, vqp->qp);
 	pthread_mutex_destroy(&vqp->ibv.mutex);

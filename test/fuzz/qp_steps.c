@@ -286,8 +286,7 @@ static void
 events_forget(struct host *h)
 {
 	world_poll(h);
-	for (int e = 0; e < QP_EVENT_COUNT; e++)
-		event_purge(&h->qp.events[e]);
+	event_purge(&h->qp.events);
 }
 
 static void

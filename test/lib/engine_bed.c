@@ -212,8 +212,7 @@ void
 bed_qp_destroy(struct bed_qp *q)
 {
 	dev_qp_stop(q->side->dev, q->qp);
-	for (int i = 0; i < QP_EVENT_COUNT; i++)
-		event_purge(&q->qp->events[i]);
+	event_purge(&q->qp->events);
 	dev_qp_free(q->side->dev, q->qp);
 	cq_fini(&q->send_cq);
 	cq_fini(&q->recv_cq);

@@ -206,8 +206,7 @@ sweep_abandon(void)
 		while (host_poll(h, &h->send_cq, &cqe) || host_poll(h, &h->recv_cq, &cqe))
 			;
 		wire_drop_all(h);
-		for (int e = 0; e < QP_EVENT_COUNT; e++)
-			event_purge(&h->qp.events[e]);
+		event_purge(&h->qp.events);
 	}
 	flow_fini(&s.flow[0]);
 	flow_fini(&s.flow[1]);

@@ -22,17 +22,16 @@
 static struct event_queue queue;
 static struct async_event events[3];
 static int objects[3];
+static const enum ibv_event_type types[3] = {
+	IBV_EVENT_SRQ_LIMIT_REACHED, IBV_EVENT_SRQ_ERR, IBV_EVENT_CQ_ERR};
 
 static int
 queue_setup(void **state)
 {
-	static const enum ibv_event_type types[3] = {
-		IBV_EVENT_SRQ_LIMIT_REACHED, IBV_EVENT_SRQ_ERR, IBV_EVENT_CQ_ERR};
-
 	(void)state;
 	assert_int_equal(event_queue_init(&queue), 0);
 	for (unsigned i = 0; i < 3; i++)
-		async_event_init(&events[i], &queue, types[i], &objects[i]);
+		async_event_init(&events[i], &queue, &objects[i]);
 	return 0;
 }
 
@@ -57,6 +56,12 @@ queue_nonblocking(void)
 	assert_int_equal(fcntl(queue.fd, F_SETFL, flags | O_NONBLOCK), 0);
 }
 
+static void
+raise_event(unsigned i)
+{
+	event_raise(&events[i], types[i]);
+}
+
 static bool
 readable(void)
 {
@@ -72,7 +77,7 @@ expect_next(unsigned i)
 
 	assert_true(readable());
 	assert_int_equal(event_next(&queue, &record), 0);
-	assert_int_equal(record.type, events[i].type);
+	assert_int_equal(record.type, types[i]);
 	assert_ptr_equal(record.object, &objects[i]);
 }
 
@@ -92,12 +97,12 @@ events_come_in_order(void **state)
 	(void)state;
 	queue_nonblocking();
 	expect_none();
-	event_raise(&events[1]);
-	event_raise(&events[0]);
-	event_raise(&events[2]);
+	raise_event(1);
+	raise_event(0);
+	raise_event(2);
 	expect_next(1);
 	expect_next(0);
-	event_raise(&events[1]);
+	raise_event(1);
 	expect_next(2);
 	expect_next(1);
 	expect_none();
@@ -108,10 +113,10 @@ each_raise_is_read_once(void **state)
 {
 	(void)state;
 	queue_nonblocking();
-	event_raise(&events[0]);
-	event_raise(&events[0]);
-	event_raise(&events[1]);
-	event_raise(&events[0]);
+	raise_event(0);
+	raise_event(0);
+	raise_event(1);
+	raise_event(0);
 	expect_next(0);
 	expect_next(1);
 	expect_next(0);
@@ -122,26 +127,92 @@ each_raise_is_read_once(void **state)
 	assert_int_equal(event_purge(&events[2]), 0);
 }
 
+/* One object, several types: an object that has more waits its turn again. */
+static void
+types_of_an_object(void **state)
+{
+	static const enum ibv_event_type order[] = {
+		IBV_EVENT_COMM_EST, IBV_EVENT_SRQ_ERR, IBV_EVENT_SQ_DRAINED,
+		IBV_EVENT_COMM_EST, IBV_EVENT_QP_FATAL, IBV_EVENT_COMM_EST};
+	struct event_record record;
+
+	(void)state;
+	queue_nonblocking();
+	event_raise(&events[0], IBV_EVENT_COMM_EST);
+	event_raise(&events[0], IBV_EVENT_SQ_DRAINED);
+	raise_event(1);
+	event_raise(&events[0], IBV_EVENT_COMM_EST);
+	event_raise(&events[0], IBV_EVENT_COMM_EST);
+	for (unsigned i = 0; i < RTE_DIM(order); i++) {
+		if (i == 2) /* behind what the object has already */
+			event_raise(&events[0], IBV_EVENT_QP_FATAL);
+		assert_int_equal(event_next(&queue, &record), 0);
+		assert_int_equal(record.type, order[i]);
+		assert_ptr_equal(record.object, &objects[i == 1]);
+	}
+	expect_none();
+	assert_int_equal(event_purge(&events[0]), 5);
+}
+
+static void
+as_many_types_as_there_is_room_for(void **state)
+{
+	struct event_record record;
+
+	(void)state;
+	queue_nonblocking();
+	for (unsigned round = 0; round < 3; round++) {
+		for (int type = 0; type < EVENT_TYPES_MAX; type++)
+			event_raise(&events[0], (enum ibv_event_type)type);
+		for (int type = 0; type < EVENT_TYPES_MAX; type++) {
+			assert_int_equal(event_next(&queue, &record), 0);
+			assert_int_equal(record.type, type);
+		}
+	}
+	event_raise(&events[0], IBV_EVENT_WQ_FATAL);
+	assert_int_equal(event_next(&queue, &record), 0);
+	assert_int_equal(record.type, IBV_EVENT_WQ_FATAL);
+	expect_none();
+}
+
+static void
+more_than_can_be_counted(void **state)
+{
+	(void)state;
+	queue_nonblocking();
+	for (unsigned i = 0; i < EVENT_UNREAD_MAX + 10; i++)
+		raise_event(0);
+	raise_event(1);
+	expect_next(0);
+	expect_next(1);
+	for (unsigned i = 1; i < EVENT_UNREAD_MAX; i++)
+		expect_next(0);
+	expect_none();
+	raise_event(0);
+	expect_next(0);
+	assert_int_equal(event_purge(&events[0]), EVENT_UNREAD_MAX + 1);
+}
+
 static void
 purge_takes_back(void **state)
 {
 	(void)state;
 	queue_nonblocking();
-	event_raise(&events[0]);
-	event_raise(&events[1]);
-	event_raise(&events[0]);
-	event_raise(&events[2]);
+	raise_event(0);
+	raise_event(1);
+	raise_event(0);
+	raise_event(2);
 	expect_next(0);
 	assert_int_equal(event_purge(&events[0]), 1);
 	expect_next(1);
-	event_raise(&events[1]);
+	raise_event(1);
 	assert_int_equal(event_purge(&events[2]), 0);
 	expect_next(1);
 	expect_none();
 	assert_int_equal(event_purge(&events[1]), 2);
 	/* And it can be raised again, more than once. */
 	for (unsigned i = 0; i < 3; i++)
-		event_raise(&events[0]);
+		raise_event(0);
 	assert_int_equal(event_purge(&events[0]), 1);
 	expect_none();
 }
@@ -156,7 +227,7 @@ counts_without_events_are_skipped(void **state)
 	(void)state;
 	queue_nonblocking();
 	assert_int_equal(write(queue.fd, &two, sizeof(two)), sizeof(two));
-	event_raise(&events[2]);
+	raise_event(2);
 	expect_next(2);
 	assert_true(readable());
 	assert_int_equal(event_next(&queue, &(struct event_record){0}), -EAGAIN);
@@ -170,8 +241,8 @@ nobody_listens(void **state)
 
 	(void)state;
 	queue_nonblocking();
-	async_event_init(&ev, NULL, IBV_EVENT_CQ_ERR, NULL);
-	event_raise(&ev);
+	async_event_init(&ev, NULL, NULL);
+	event_raise(&ev, IBV_EVENT_CQ_ERR);
 	assert_int_equal(event_purge(&ev), 0);
 	expect_none();
 }
@@ -223,14 +294,20 @@ signal_ends_the_wait(void **state)
 
 static struct async_event stop_event;
 static uint32_t got[3];
+static int queued; /* of the first two, about */
 
 static void *
 raiser_main(void *arg)
 {
 	uint64_t rand = (uintptr_t)arg;
 
-	for (unsigned i = 0; i < RAISES; i++)
-		event_raise(&events[rand_below(&rand, 2)]);
+	for (unsigned i = 0; i < RAISES; i++) {
+		/* Not more than can be counted. */
+		while (__atomic_load_n(&queued, __ATOMIC_RELAXED) > EVENT_UNREAD_MAX / 2)
+			sched_yield();
+		__atomic_fetch_add(&queued, 1, __ATOMIC_RELAXED);
+		raise_event(rand_below(&rand, 2));
+	}
 	return NULL;
 }
 
@@ -246,6 +323,8 @@ blocked_reader_main(void *arg)
 			return NULL;
 		__atomic_fetch_add(
 			&got[(int *)record.object - objects], 1, __ATOMIC_RELAXED);
+		if (record.object != &objects[2])
+			__atomic_fetch_sub(&queued, 1, __ATOMIC_RELAXED);
 	}
 }
 
@@ -257,21 +336,22 @@ threads_lose_nothing(void **state)
 
 	(void)state;
 	memset(got, 0, sizeof(got));
+	queued = 0;
 	thread_failure = NULL;
-	async_event_init(&stop_event, &queue, IBV_EVENT_DEVICE_FATAL, &stop_event);
+	async_event_init(&stop_event, &queue, &stop_event);
 	for (uintptr_t i = 0; i < 2; i++) {
 		pthread_create(&raisers[i], NULL, raiser_main, (void *)(i + 1));
 		pthread_create(&readers[i], NULL, blocked_reader_main, NULL);
 	}
 	/* Beside them, an event that comes and goes. */
 	for (unsigned i = 0; i < RAISES; i++) {
-		event_raise(&events[2]);
+		raise_event(2);
 		purges = event_purge(&events[2]);
 	}
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(raisers[i], NULL);
-	event_raise(&stop_event);
-	event_raise(&stop_event);
+	event_raise(&stop_event, IBV_EVENT_DEVICE_FATAL);
+	event_raise(&stop_event, IBV_EVENT_DEVICE_FATAL);
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(readers[i], NULL);
 	assert_null(thread_failure);
@@ -294,7 +374,7 @@ threads_lose_nothing(void **state)
 static void *
 raise_one(void *arg)
 {
-	event_raise(arg);
+	event_raise(arg, types[0]);
 	return NULL;
 }
 
@@ -315,7 +395,7 @@ reader_is_woken_without_the_lock(void **state)
 	for (bool raised = false; !raised; sched_yield()) {
 		assert_true(time(NULL) < end);
 		if (rte_spinlock_trylock(&queue.lock)) {
-			raised = events[0].raised != 0;
+			raised = events[0].pending[0].unread != 0;
 			rte_spinlock_unlock(&queue.lock);
 		}
 	}
@@ -335,6 +415,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(events_come_in_order),
 		TEST(each_raise_is_read_once),
+		TEST(types_of_an_object),
+		TEST(as_many_types_as_there_is_room_for),
+		TEST(more_than_can_be_counted),
 		TEST(purge_takes_back),
 		TEST(counts_without_events_are_skipped),
 		TEST(nobody_listens),

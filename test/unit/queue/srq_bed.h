@@ -33,8 +33,7 @@ srq_open(uint32_t max_wr, uint32_t max_sge)
 static inline void
 srq_close(void)
 {
-	event_purge(&srq.limit_event);
-	event_purge(&srq.error_event);
+	event_purge(&srq.events);
 	srq_fini(&srq);
 	event_queue_fini(&srq_events);
 	assert_int_equal(counting.bytes, 0);

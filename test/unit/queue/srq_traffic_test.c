@@ -31,8 +31,7 @@ srq_open(uint32_t max_wr, uint32_t max_sge)
 static void
 srq_close(void)
 {
-	event_purge(&srq.limit_event);
-	event_purge(&srq.error_event);
+	event_purge(&srq.events);
 	srq_fini(&srq);
 	event_queue_fini(&events);
 	assert_int_equal(counting.bytes, 0);
@@ -90,7 +89,7 @@ limits_settle(struct limits *l)
 		l->armed = false;
 	}
 	assert_int_equal(srq.limit_fired, l->owed);
-	assert_int_equal(srq.limit_event.raised + srq.limit_event.delivered, l->owed);
+	assert_int_equal(srq.events.pending[0].unread + srq.events.delivered, l->owed);
 }
 
 /* later: with as many outstanding as it takes, so that it does not fire at once. */
