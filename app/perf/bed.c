@@ -210,6 +210,8 @@ ready_wait(struct bed *bed)
 static int
 end_open(struct bed *bed)
 {
+	uint64_t before;
+
 	bed->flows = calloc(bed->plan.qps, sizeof(*bed->flows));
 	if (bed->flows == NULL) {
 		bed_blame(bed, "no memory");
@@ -220,20 +222,24 @@ end_open(struct bed *bed)
 	bed->memory_before = memory_in_use();
 	if (bed_memory(bed) != 0 || queues_create(bed) != 0)
 		return -1;
-	bed->qp_before = memory_in_use();
+	before = memory_in_use();
 	for (uint64_t i = 0; i < bed->plan.qps; i++) {
 		if (flow_create(bed, i) != 0)
 			return -1;
 	}
+	bed->qp_memory = memory_in_use() - before;
 	return 0;
 }
 
 static int
 end_connect(struct bed *bed)
 {
+	/* Without what the port takes when its link comes up in between. */
+	uint64_t before = memory_in_use();
+
 	if (bed_connect(bed) != 0)
 		return -1;
-	bed->qp_memory = memory_in_use() - bed->qp_before;
+	bed->qp_memory += memory_in_use() - before;
 	bed->memory = memory_in_use() - bed->memory_before + bed->mem_len;
 	for (uint64_t i = 0; i < bed->plan.qps; i++) {
 		if (bed->plan.ud)

@@ -47,7 +47,7 @@ struct bed {
 	size_t mem_len;
 	struct ibv_mr *mr;
 	uint64_t memory, qp_memory, srq_memory; /* of struct tally */
-	uint64_t memory_before, qp_before;
+	uint64_t memory_before;
 	uint64_t stride;      /* of a message */
 	uint64_t recv_stride; /* and with what a datagram has in front */
 	uint64_t slots;       /* of the target: QPs share it when they are many */

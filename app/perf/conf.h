@@ -44,6 +44,7 @@ struct plan {
 	uint64_t mtu; /* 0: the largest that the port's MTU carries */
 	uint64_t rxd, txd, peer_window;
 	uint64_t qpn_base, psn, timeout;
+	uint64_t reads; /* at once, of a QP */
 	uint64_t loss_ppm;
 	uint64_t seconds, warmup_ms;
 };

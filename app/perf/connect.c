@@ -6,8 +6,6 @@
 
 #include "bed.h"
 
-#define RD_ATOMIC 16
-
 /* The first own address of the peer's family; link-local ones are not the first. */
 static int
 source_choose(struct bed *bed)
@@ -99,7 +97,7 @@ flow_connect(struct bed *bed, struct flow *flow, enum ibv_mtu mtu)
 		.path_mtu = mtu,
 		.dest_qp_num = bed->peer_qpn + (uint32_t)(flow - bed->flows),
 		.rq_psn = (uint32_t)bed->plan.psn,
-		.max_dest_rd_atomic = RD_ATOMIC,
+		.max_dest_rd_atomic = (uint8_t)bed->plan.reads,
 		.min_rnr_timer = 1,
 		.ah_attr = {.is_global = 1,
 			.port_num = 1,
@@ -116,7 +114,7 @@ flow_connect(struct bed *bed, struct flow *flow, enum ibv_mtu mtu)
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.sq_psn = (uint32_t)bed->plan.psn,
-		.max_rd_atomic = RD_ATOMIC};
+		.max_rd_atomic = (uint8_t)bed->plan.reads};
 	if (rc == 0)
 		rc = ibv_modify_qp(flow->qp, &attr,
 			IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |

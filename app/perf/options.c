@@ -186,6 +186,9 @@ plan_check(const struct plan *plan, char err[ERR_MAX])
 	else if ((plan->ud || plan->events) && plan->mode != MODE_SEND &&
 		 plan->mode != MODE_PINGPONG)
 		wrong = "--ud and --events are for --mode send and pingpong";
+	else if ((plan->mode == MODE_READ || plan->mode == MODE_READ_LAT) &&
+		 plan->reads == 0)
+		wrong = "--mode read and read-lat need --reads of 1 at least";
 	else if (plan->events && plan->engines != 1)
 		wrong = "--events is for one engine";
 	else if (plan->ud && plan->size > (plan->mtu != 0 ? plan->mtu : 4096))
@@ -233,6 +236,7 @@ options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
 				      .timeout = 14,
 				      .rxd = 1024,
 				      .txd = 1024,
+				      .reads = 16,
 				      .seconds = 10,
 				      .warmup_ms = 500}};
 	for (int i = 1; i < argc; i++) {

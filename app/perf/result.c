@@ -49,6 +49,7 @@ result_json(const struct plan *plan, const struct result *result)
 	put(object, "engines", plan->engines);
 	put(object, "depth", plan->depth);
 	put(object, "mtu", plan->mtu);
+	put(object, "reads", plan->reads);
 	put(object, "loss_ppm", plan->loss_ppm);
 	put(object, "messages", result->tally.messages);
 	json_object_set_new(object, "seconds", json_real(result->tally.seconds));

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import cases  # noqa: E402
 import plan  # noqa: E402
 import plot  # noqa: E402
+import runners  # noqa: E402
 import table  # noqa: E402
 
 
@@ -45,6 +46,13 @@ def pictures():
     return counts
 
 
+def zero_copy(role):
+    """Of the port, of EAL."""
+    arguments = runners.Bench("", "").eal(role, "0@0", 64, True)
+    return "zero-copy=yes" in arguments[-2 if role == "client" else -1], \
+        "--single-file-segments" in arguments
+
+
 SEND = "64 B SEND into an SRQ"
 BALL = "64 B SEND ping-pong"
 
@@ -72,8 +80,13 @@ CASES = [
     ("less is better: aim", ratio(balls(13, 10), BALL), (1.3, "aim")),
     ("less is better: reached", ratio(balls(15, 10), BALL), (1.5, "reached")),
     ("less is better: below", ratio(balls(17, 10), BALL), (1.7, "BELOW")),
-    ("what does not exist has no number", ratio({}, "1 MiB WRITE with zero copy"),
-     (None, "not measured")),
+    ("zero copy beside zero copy", ratio({"write 1m zero copy": [sample(3)],
+                                          "testpmd 4170 zero copy": [sample(4)],
+                                          "testpmd 4170": [sample(9)]},
+                                         "1 MiB WRITE / testpmd's bytes, both with zero copy"),
+     (0.75, "aim")),
+    ("zero copy is the client's", [zero_copy(role) for role in ("client", "server")],
+     [(True, True), (False, False)]),
     ("both of a ratio are measured as often", [
         r[0] for r in table.RATIOS if r[1] and len({
             m.main for m in plan.MEASUREMENTS if m.name in {r[1], r[2]}}) != 1], []),
@@ -83,6 +96,12 @@ CASES = [
     ("bytes of an idle QP", ratio({"memory qp 64": [{"qp_bytes": 5000}],
                                    "memory qp 128": [{"qp_bytes": 9200}]},
                                   "bytes of an idle RC QP"), (800, "reached")),
+    ("bytes of an idle QP that are half measured", ratio({"memory qp 64": [{"qp_bytes": 5000}]},
+                                                        "bytes of an idle RC QP"),
+     (None, "not measured")),
+    ("bytes of the READ ring", ratio({"memory qp 64": [None, {"qp_bytes": 5000}],
+                                      "memory qp reads": [{"qp_bytes": 6024}]},
+                                     "bytes of its ring"), (1024, "")),
     ("bytes of an SRQ entry", ratio({"memory srq": [sample()]}, "bytes of an SRQ entry"),
      (64, "")),
     ("what is below its aim, without the limit", table.below_aim(send((4, 10))), ["send 64 srq"]),

@@ -63,6 +63,10 @@ def main_measurements():
         Measurement("testpmd 4170", lambda b, t: b.testpmd(FRAME_4096, t.seconds)),
         measurement("write 1m", "write", size=1 << 20, **both),
         measurement("read 1m", "read", size=1 << 20, **both),
+        Measurement("testpmd 4170 zero copy", lambda b, t: b.testpmd(FRAME_4096, t.seconds, True),
+                    quick=False),
+        measurement("write 1m zero copy", "write", False, size=1 << 20, zero_copy=True, **both),
+        measurement("read 1m zero copy", "read", False, size=1 << 20, zero_copy=True, **both),
         Measurement("tcp bandwidth", lambda b, t: b.tcp_bandwidth(t.seconds)),
         Measurement("ucx bandwidth", lambda b, t: b.ucx("ucp_put_bw", 1 << 20, 2000 * t.seconds),
                     quick=False),
@@ -87,10 +91,11 @@ def memory_measurements():
     own = {"size": 4096, "mtu": 4096, "qps": 1000, "burst": 1}
     yield measurement("memory rq", "send", rq=True, depth=64, **own)
     yield measurement("memory srq", "send", srq=True, depth=2048, **own)
-    # Of two depths of the send queue follows what a QP takes without it.
-    for depth in (64, 128):
-        yield measurement("memory qp %d" % depth, "send", size=64, qps=1000, burst=1,
-                          sq_depth=depth, signal_every=8)
+    # Of two depths of the send queue follows what a QP takes without it, and of 16 READs or none
+    # what those take.
+    for name, depth, reads in (("64", 64, 0), ("128", 128, 0), ("reads", 64, 16)):
+        yield measurement("memory qp " + name, "send", size=64, qps=1000, burst=1,
+                          sq_depth=depth, signal_every=8, reads=reads)
 
 
 def ways_measurements():

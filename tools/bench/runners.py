@@ -49,14 +49,16 @@ class Bench:
                  if line.strip() and not line.startswith("EAL:")]
         return lines[-1] if lines else "it says nothing"
 
-    def memif(self, role):
-        return ("net_memif0,role=%s,id=0,socket=%s,socket-abstract=no,bsize=8192,rsize=11"
-                % (role, self.path("memif")))
+    def memif(self, role, zero_copy=False):
+        return ("net_memif0,role=%s,id=0,socket=%s,socket-abstract=no,bsize=8192,rsize=11%s"
+                % (role, self.path("memif"), ",zero-copy=yes" if zero_copy else ""))
 
-    @staticmethod
-    def eal(lcores, device, megabytes):
+    def eal(self, role, lcores, megabytes, zero_copy=False):
+        """Zero copy is the client's, of whose memory the server then has the descriptors."""
+        zero_copy = zero_copy and role == "client"
         return ["--lcores", lcores, "-m", str(megabytes), "--no-pci", "--no-telemetry",
-                "--in-memory", "--log-level", "pmd.*:error", "--vdev", device]
+                "--in-memory", "--log-level", "pmd.*:error", "--vdev", self.memif(role, zero_copy)
+                ] + ["--single-file-segments"] * zero_copy
 
     def await_path(self, path, process, name):
         end = time.monotonic() + 20
@@ -70,12 +72,13 @@ class Bench:
     def perf(self, mode, seconds, **options):
         """Two processes, each with a port of its own."""
         self.number += 1
+        zero_copy = options.pop("zero_copy", False)
 
         def command(core, role):
             # Who sleeps has its engine on an lcore, of the same core.
             lcores = "0@{0},1@{0}" if options.get("events") else "0@{0}"
-            return [self.perf_program] + self.eal(lcores.format(core), self.memif(role),
-                                                  self.megabytes)
+            return [self.perf_program] + self.eal(role, lcores.format(core), self.megabytes,
+                                                  zero_copy)
         return self.perf_pair(command, mode, seconds, options)
 
     def cycles(self, mode, options):
@@ -141,27 +144,27 @@ class Bench:
 
     # ---- The limit: dpdk-testpmd ----
 
-    def testpmd_start(self, side, role, mode, size):
+    def testpmd_start(self, side, role, mode, size, zero_copy):
         mbuf = 8320 if size > 2000 else 2176
         return self.start(
             side, ["stdbuf", "-oL", "dpdk-testpmd"] +
             # Two lcores on one core: the first one only reads commands.
-            self.eal("0@{0},1@{0}".format(CORES[role == "server"]), self.memif(role), 512) +
+            self.eal(role, "0@{0},1@{0}".format(CORES[role == "server"]), 512, zero_copy) +
             # In this order: a frame that its mbufs do not hold when it is named is ignored.
             ["--", "-i", "--forward-mode=" + mode, "--mbuf-size=%d" % mbuf,
              "--total-num-mbufs=16384", "--txpkts=%d" % size],
             stdin=subprocess.PIPE, text=True)
 
-    def testpmd(self, size, seconds):
+    def testpmd(self, size, seconds, zero_copy=False):
         """Frames a second from txonly to rxonly."""
         self.number += 1
-        receiver = self.testpmd_start("receiver", "server", "rxonly", size)
+        receiver = self.testpmd_start("receiver", "server", "rxonly", size, zero_copy)
         sender = None
         try:
             self.await_path(self.path("memif"), receiver, "receiver")
             self.await_prompt("receiver", receiver)
             say(receiver, "start")
-            sender = self.testpmd_start("sender", "client", "txonly", size)
+            sender = self.testpmd_start("sender", "client", "txonly", size, zero_copy)
             self.await_prompt("sender", sender)
             say(sender, "start")
             time.sleep(0.7)

@@ -19,7 +19,10 @@ RATIOS = [
      ("bytes_per_s", "bytes_per_s"), 0.40, 0.55, False),
     ("1 MiB READ, MTU 4096 / testpmd's bytes in 4170 B frames", "read 1m", "testpmd 4170",
      ("bytes_per_s", "bytes_per_s"), 0.40, 0.55, False),
-    ("1 MiB WRITE with zero copy / testpmd's", None, None, None, None, 0.75, False),
+    ("1 MiB WRITE / testpmd's bytes, both with zero copy", "write 1m zero copy",
+     "testpmd 4170 zero copy", ("bytes_per_s", "bytes_per_s"), None, 0.75, False),
+    ("1 MiB READ / testpmd's bytes, both with zero copy", "read 1m zero copy",
+     "testpmd 4170 zero copy", ("bytes_per_s", "bytes_per_s"), None, 0.75, False),
     ("1 MiB WRITE / TCP over loopback", "write 1m", "tcp bandwidth",
      ("bytes_per_s", "bytes_per_s"), 1.2, 2, False),
     ("1 MiB READ / TCP over loopback", "read 1m", "tcp bandwidth",
@@ -62,6 +65,7 @@ RATIOS = [
 NUMBERS = [
     ("testpmd txonly to rxonly, 122 B frames", "testpmd 122", "frames_per_s"),
     ("testpmd txonly to rxonly, 4170 B frames", "testpmd 4170", "bytes_per_s"),
+    ("the same with zero copy", "testpmd 4170 zero copy", "bytes_per_s"),
     ("SEND 64 B, SRQ, 1 of 64 signaled", "send 64 srq", "messages_per_s"),
     ("SEND 64 B, RQ, 1 of 64 signaled", "send 64 rq", "messages_per_s"),
     ("SEND 64 B, SRQ, all signaled", "send 64 signaled", "messages_per_s"),
@@ -70,6 +74,8 @@ NUMBERS = [
     ("UCX over TCP, tag_bw 64 B", "ucx rate", "messages_per_s"),
     ("WRITE 1 MiB, MTU 4096", "write 1m", "bytes_per_s"),
     ("READ 1 MiB, MTU 4096", "read 1m", "bytes_per_s"),
+    ("WRITE 1 MiB, MTU 4096, zero copy", "write 1m zero copy", "bytes_per_s"),
+    ("READ 1 MiB, MTU 4096, zero copy", "read 1m zero copy", "bytes_per_s"),
     ("WRITE 64 KiB, MTU 4096", "write 64k", "bytes_per_s"),
     ("WRITE 64 KiB, MTU 4096, 1 % loss", "write 64k loss 10000", "bytes_per_s"),
     ("TCP over loopback, 1 MiB writes", "tcp bandwidth", "bytes_per_s"),
@@ -123,30 +129,32 @@ def verdict(ratio, reach, aim, less):
     return "reached" if reach is None or good(reach) else "BELOW"
 
 
-def idle_row(results):
-    """No ratio, but bytes: of send queues of 64 and of 128, what is left without them."""
-    short, deep = (([n["qp_bytes"] for n in results.get("memory qp %d" % depth, []) if n] or [None])
-                   for depth in (64, 128))
-    row = {"text": "bytes of an idle RC QP beside its rings", "reach": 1024, "aim": 512,
-           "less_is_better": True, "ratio": None, "verdict": "not measured"}
-    if short[0] and deep[0]:
-        left = 2 * short[0] - deep[0]
-        row.update(ratio=left, low=left, high=left, verdict=verdict(left, 1024, 512, True))
+def bytes_row(text, number, reach=None, aim=None):
+    row = {"text": text, "reach": reach, "aim": aim, "less_is_better": True, "ratio": number,
+           "verdict": "not measured"}
+    if number is not None:
+        row.update(low=number, high=number, verdict=verdict(number, reach, aim, True))
     return row
+
+
+def qp_rows(results):
+    """No ratios, but bytes: of send queues of 64 and of 128, what is left without them."""
+    short, deep, reads = (
+        next((n["qp_bytes"] for n in results.get("memory qp " + name, []) if n), None)
+        for name in ("64", "128", "reads"))
+    idle = 2 * short - deep if short and deep else None
+    ring = reads - short if short and reads else None
+    return [bytes_row("bytes of an idle RC QP beside its rings", idle, 1024, 512),
+            bytes_row("bytes of its ring of 16 incoming READs and atomics", ring)]
 
 
 def entry_row(results):
-    numbers = [n for n in results.get("memory srq", []) if n]
-    row = {"text": "bytes of an SRQ entry", "reach": None, "aim": None, "less_is_better": True,
-           "ratio": None, "verdict": "not measured"}
-    if numbers:
-        entry = numbers[0]["srq_bytes"] / numbers[0]["depth"]
-        row.update(ratio=entry, low=entry, high=entry, verdict="")
-    return row
+    entry = next((n["srq_bytes"] / n["depth"] for n in results.get("memory srq", []) if n), None)
+    return bytes_row("bytes of an SRQ entry", entry)
 
 
 def rows(results):
-    return [ratio_row(results, row) for row in RATIOS] + [idle_row(results), entry_row(results)]
+    return [ratio_row(results, row) for row in RATIOS] + [*qp_rows(results), entry_row(results)]
 
 
 def below_aim(results):
