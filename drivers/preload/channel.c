@@ -197,7 +197,7 @@ channel_write(int fd, const void *buf, size_t len)
 {
 	const struct channel *channel = channel_find(fd);
 	struct rdma_ucm_cmd_hdr hdr;
-	int rc = 0;
+	int rc = 0, err = errno;
 
 	if (channel == NULL)
 		return -2;
@@ -215,8 +215,6 @@ channel_write(int fd, const void *buf, size_t len)
 			rc = command_run(fd, &channel->token, &hdr,
 				(const uint8_t *)buf + sizeof(hdr));
 	}
-	if (rc == 0)
-		return (ssize_t)len;
-	errno = -rc;
-	return -1;
+	errno = rc == 0 ? err : -rc; /* programs look at an old one */
+	return rc == 0 ? (ssize_t)len : -1;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests to a port of this machine that somebody has bound and does not listen at yet.
- * Programs tell their peers the port between the two, and count on the time that
- * resolving an address takes elsewhere: such a request waits a moment instead of being
- * rejected.
+ * Requests to a port of this machine that nobody listens at yet. Programs tell their
+ * peers the port, then bind it and listen, and count on the time that resolving an
+ * address takes elsewhere: such a request waits a moment instead of being rejected,
+ * longer when somebody has bound the port already.
  */
 #include "ucm/internal.h"
 
@@ -14,34 +14,54 @@ serves(const struct ucm_id *id, const struct ucm_id *who)
 	       ucm_addr_serves(id, who->dst.gid);
 }
 
-/* Whether somebody has the port that id asks for, and nobody listens there. */
-static bool
-somebody_will_listen(struct ucm *ucm, const struct ucm_id *id)
+/* How long somebody may take to listen at the port that id asks for; 0: he does. */
+static uint64_t
+patience(struct ucm *ucm, const struct ucm_id *id)
 {
+	uint64_t ns = UCM_HOLD_SHORT_NS;
 	const struct ucm_id *other;
-	bool bound = false;
 
 	if (!ucm_is_ours(ucm, id->dst.gid))
-		return false;
+		return 0;
 	LIST_FOREACH(other, ucm_port_bucket(ucm, ucm_addr_port(&id->dst)), port_link)
 	{
 		if (!serves(other, id))
 			continue;
 		if (other->state == UCM_LISTEN)
-			return false;
-		bound |= other->state == UCM_BOUND;
+			return 0;
+		if (other->state == UCM_BOUND)
+			ns = UCM_HOLD_NS;
 	}
-	return bound;
+	return ns;
+}
+
+/* In the order in which they are to go. */
+static void
+insert(struct ucm *ucm, struct ucm_id *id)
+{
+	struct ucm_id *other;
+
+	TAILQ_FOREACH_REVERSE(other, &ucm->held, ucm_held, held_link)
+	{
+		if (other->held_until_ns <= id->held_until_ns)
+			break;
+	}
+	if (other != NULL)
+		TAILQ_INSERT_AFTER(&ucm->held, other, id, held_link);
+	else
+		TAILQ_INSERT_HEAD(&ucm->held, id, held_link);
 }
 
 bool
 ucm_hold(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 {
-	if (!somebody_will_listen(ucm, id))
+	uint64_t ns = patience(ucm, id);
+
+	if (ns == 0)
 		return false;
 	id->held = true;
-	id->held_until_ns = now + UCM_HOLD_NS;
-	TAILQ_INSERT_TAIL(&ucm->held, id, held_link);
+	id->held_until_ns = now + ns;
+	insert(ucm, id);
 	return true;
 }
 
@@ -85,7 +105,6 @@ ucm_hold_run(struct ucm *ucm, uint64_t now)
 {
 	struct ucm_id *id;
 
-	/* All wait equally long. */
 	while ((id = TAILQ_FIRST(&ucm->held)) != NULL && id->held_until_ns <= now)
 		release(ucm, id, now);
 }

@@ -11,6 +11,7 @@
 #define UCM_PORT_BUCKETS 32768 /* none is shared by two ports that port_choose() gives   \
 				*/
 #define UCM_HOLD_NS (500 * NS_PER_MS)
+#define UCM_HOLD_SHORT_NS (200 * NS_PER_MS)
 #define UCM_EVENTS_PER_ID 8 /* that a program may leave where they are */
 
 enum ucm_state {

@@ -234,6 +234,9 @@ verbs_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *att
 		return null_errno(err);
 	}
 	attr->cap = (struct ibv_qp_cap){0};
+	/* It needs none; librdmacm looks here for the PD of the connection's SRQ. */
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0)
+		vqp->ibv.pd = attr->pd;
 	return handle_finish(vqp);
 }
 

@@ -23,13 +23,14 @@ from tap import case, run  # noqa: E402
 ADDRESS = "192.0.2.1"
 PATIENCE_S = 60
 
-# least: bytes that Rocade must have carried; ends: the server ends by itself; ready: when the
-# client may come.
-Row = namedtuple("Row", "server client least ends ready")
+# least: bytes that Rocade must have carried; made: ends of connections that its connection manager
+# must have made; ends: the server ends by itself; ready: when the client may come.
+Row = namedtuple("Row", "server client least made ends ready")
 
 
-def row(server, client, least, ends=True, ready="listeners"):
-    return Row(server.split(), client.replace("ADDRESS", ADDRESS).split(), int(least), ends, ready)
+def row(server, client, least, made=0, ends=True, ready="listeners"):
+    return Row(server.split(), client.replace("ADDRESS", ADDRESS).split(), int(least), made, ends,
+               ready)
 
 
 def same(program, more, least, **kind):
@@ -42,6 +43,9 @@ def perftest(program, more, least):
     return row(command, command + " ADDRESS", least)
 
 
+# Without a fall-back: UCX has TCP too.
+UCX = "env UCX_TLS=rc_verbs,ud_verbs,self UCX_SOCKADDR_TLS_PRIORITY=rdmacm "
+
 ROWS = [
     row("rping -s -C 50 -S 4096 -V", "rping -c -a ADDRESS -C 50 -S 4096 -V", 2 * 50 * 4096),
     row("rping -s -a 127.0.0.1 -p 9000 -C 5", "rping -c -a 127.0.0.1 -p 9000 -C 5", 2 * 5 * 64),
@@ -50,11 +54,14 @@ ROWS = [
     same("udaddy", "-c 2 -C 20 -S 1024", 2 * 2 * 20 * 1024),
     row("rdma_server", "rdma_client -s ADDRESS", 2 * 16),
     row("rdma_xserver", "rdma_xclient -s ADDRESS", 16),
-    same("cmtime", "-c 100", 0, ends=False),
+    row("rdma_xserver -c x", "rdma_xclient -s ADDRESS -c x", 16, made=2),
+    same("cmtime", "-c 100", 0, made=2 * 100, ends=False),
     row("mckey -m 239.1.1.1 -b " + ADDRESS + " -C 20 -S 1024",
         "mckey -m 239.1.1.1 -b ADDRESS -C 20 -S 1024 -s", 20 * 1024, ready="groups"),
     same("rstream", "-S 65536 -C 100", 2 * 100 * 65536),
     same("rstream", "-S 4096 -C 1000 -T n", 2 * 1000 * 4096),
+    same("rstream", "-S 65536 -C 100 -T b", 2 * 100 * 65536),
+    same("rstream", "-S 65536 -C 100 -T r -T v", 2 * 100 * 65536),
     same("riostream", "-S 65536 -C 100", 2 * 100 * 65536),
     perftest("ib_send_bw", "-n 500", 500 * 65536),
     perftest("ib_send_bw", "-n 500 -c UD -s 1024", 350 * 1024),
@@ -62,7 +69,10 @@ ROWS = [
     perftest("ib_write_bw", "-n 500 -q 4", 4 * 500 * 65536),
     perftest("ib_read_bw", "-n 500", 500 * 65536),
     perftest("ib_atomic_bw", "-n 500", 500 * 8),
-    row("qperf", "qperf -cm1 127.0.0.1 -t 1 rc_bw rc_lat", 65536, ends=False, ready=19765),
+    row("qperf", "qperf -cm1 127.0.0.1 -t 1 rc_bw rc_lat rc_rdma_read_lat rc_rdma_write_poll_lat "
+        "rc_compare_swap_mr ver_rc_fetch_add", 65536, made=12, ends=False, ready=19765),
+    row(UCX + "io_demo -q -d 65536", UCX + "io_demo -q -d 65536 -i 50 -o write,read ADDRESS", 50 * 65536,
+        made=2, ends=False),
 ]
 
 
@@ -114,12 +124,15 @@ def idle(daemon):
 
 def row_case(daemon, row_):
     before, start = daemon.moved(), time.monotonic()
+    made = daemon.status()["rdma_cm"]["established"]
     served, status, text = pair(daemon, row_)
     left = "" if soon(lambda: idle(daemon)) else "left: %s" % daemon.status()
     moved = daemon.moved() - before
-    case(" ".join(row_.client), served == 0 and status == 0 and moved >= row_.least and not left,
-         "server %s, client %s, %d of %d bytes\n%s\n%s" % (served, status, moved, row_.least, text,
-                                                          left))
+    made = daemon.status()["rdma_cm"]["established"] - made
+    case(" ".join(row_.client), served == 0 and status == 0 and moved >= row_.least and
+         made >= row_.made and not left,
+         "server %s, client %s, %d of %d bytes, %d of %d connected\n%s\n%s" % (
+             served, status, moved, row_.least, made, row_.made, text, left))
     print("# %12d bytes %5.1f s" % (moved, time.monotonic() - start))
 
 

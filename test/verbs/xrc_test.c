@@ -223,6 +223,12 @@ test_qp_create(void **state)
 	assert_int_equal(attr.cap.max_send_wr, 0);
 	assert_int_equal(attr.cap.max_recv_wr, 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
+	/* The PD is kept for who looks for it there, as librdmacm does. */
+	attr.comp_mask |= IBV_QP_INIT_ATTR_PD;
+	qp = ibv_create_qp_ex(s->context, &attr);
+	assert_non_null(qp);
+	assert_ptr_equal(qp->pd, s->pd);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
 
 	attr = (struct ibv_qp_init_attr_ex){.qp_type = IBV_QPT_XRC_SEND,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,

@@ -48,6 +48,7 @@ backend_command(const struct ucm_token *token, int fd, uint32_t cmd, const void 
 {
 	(void)fd;
 	server.commands++;
+	errno = EAGAIN; /* of what it looked for and did not find */
 	server.token = *token;
 	server.cmd = cmd;
 	memcpy(server.in, in, in_len);
@@ -181,8 +182,10 @@ a_reply_where_it_is_wanted(void **state)
 	(void)state;
 	memset(server.out, 0x11, sizeof(server.out));
 	server.out_len = sizeof(resp);
+	errno = 77;
 	assert_int_equal(
 		command(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), 4), len);
+	assert_int_equal(errno, 77);
 	assert_int_equal(server.cmd, RDMA_USER_CM_CMD_CREATE_ID);
 	assert_int_equal(server.token.number, 1);
 	assert_int_equal(server.token.life, 7);

@@ -67,6 +67,7 @@ is_heard(const char *address)
 	assert_int_equal(bed_route(&bed.client, id), 0);
 	bed_event(&bed.client, UCM_EVENT_ROUTE_RESOLVED);
 	assert_int_equal(bed_connect(&bed.client, id, BED_CLIENT_QPN, ""), 0);
+	bed_hold_end();
 	heard = BED(&bed.server, GET_EVENT, &cmd, NULL) == 0;
 	if (!heard)
 		assert_int_equal(bed_event(&bed.client, UCM_EVENT_REJECTED).status,

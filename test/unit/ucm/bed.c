@@ -226,6 +226,13 @@ bed_event(struct bed_process *p, enum ucm_event_type type)
 }
 
 void
+bed_hold_end(void)
+{
+	bed.now += UCM_HOLD_SHORT_NS;
+	ucm_run(bed.ucm, bed.now);
+}
+
+void
 bed_no_event(struct bed_process *p)
 {
 	struct rdma_ucm_get_event cmd = {0};

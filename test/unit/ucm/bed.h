@@ -85,6 +85,9 @@ bed_disconnect(struct bed_process *p, uint32_t id);
 /* The event that is there must be of the type; returns it. */
 struct rdma_ucm_event_resp
 bed_event(struct bed_process *p, enum ucm_event_type type);
+/* What nobody listens for is rejected by then. */
+void
+bed_hold_end(void);
 void
 bed_no_event(struct bed_process *p);
 struct ib_uverbs_qp_attr

@@ -57,6 +57,7 @@ nobody_listens(void **state)
 
 	(void)state;
 	assert_int_equal(bed_connect(&bed.client, id, BED_CLIENT_QPN, ""), 0);
+	bed_hold_end();
 	event = bed_event(&bed.client, UCM_EVENT_REJECTED);
 	assert_int_equal(event.status, CM_REJ_NO_SERVICE);
 }

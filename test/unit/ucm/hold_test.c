@@ -51,7 +51,32 @@ only_for_that_very_port(void **state)
 	assert_int_equal(
 		bed_bind(&bed.server, c, "192.0.2.1", BED_PORT + UCM_PORT_BUCKETS), 0);
 	assert_int_equal(bed_connect(&bed.client, client, BED_CLIENT_QPN, ""), 0);
+	assert_true(ucm_deadline(bed.ucm) == bed.now + UCM_HOLD_SHORT_NS);
+	bed_hold_end();
 	bed_event(&bed.client, UCM_EVENT_REJECTED);
+}
+
+/* Nobody has the port: a shorter while, before those that wait longer. */
+static void
+for_who_has_not_bound_it(void **state)
+{
+	uint32_t server = bed_id(&bed.server, RDMA_PS_TCP),
+		 other = bed_id(&bed.server, RDMA_PS_UDP), late = bed_routed(RDMA_PS_UDP),
+		 client = bed_routed(RDMA_PS_TCP), third = bed_routed(RDMA_PS_TCP);
+
+	(void)state;
+	assert_int_equal(bed_bind(&bed.server, other, NULL, BED_PORT), 0);
+	assert_int_equal(bed_connect(&bed.client, late, BED_CLIENT_QPN, ""), 0);
+	assert_int_equal(bed_connect(&bed.client, client, BED_CLIENT_QPN + 1, ""), 0);
+	assert_int_equal(bed_connect(&bed.client, third, BED_CLIENT_QPN + 2, ""), 0);
+	assert_true(ucm_deadline(bed.ucm) == bed.now + UCM_HOLD_SHORT_NS);
+	assert_int_equal(bed_destroy(&bed.client, third, NULL), 0);
+	assert_int_equal(bed_bind(&bed.server, server, NULL, BED_PORT), 0);
+	assert_int_equal(bed_listen(&bed.server, server, 1), 0);
+	bed_event(&bed.server, UCM_EVENT_CONNECT_REQUEST);
+	assert_true(ucm_deadline(bed.ucm) == bed.now + UCM_HOLD_NS);
+	assert_int_equal(bed_listen(&bed.server, other, 1), 0);
+	bed_event(&bed.server, UCM_EVENT_CONNECT_REQUEST);
 }
 
 static void
@@ -78,6 +103,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(not_for_ever, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(
 			only_for_that_very_port, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(
+			for_who_has_not_bound_it, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(given_up, bed_setup, bed_teardown),
 	};
 
