@@ -13,18 +13,32 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "e2e", "lib"))
 from testpmd import BUILD, SCRATCH, SOURCE, eal, ip  # noqa: E402
-from guest import Guest  # noqa: E402
+from tap import case, run  # noqa: E402
+from guest import Guest, missing  # noqa: E402
+from kernel import Missing, kernel  # noqa: E402
 
 CACHE = os.environ.get("ROCADE_CACHE") or os.path.join(BUILD, "interop-cache")
 TOUR = os.path.join(BUILD, "test", "tour", "tour")
 TOUR_SYSTEM = os.path.join(BUILD, "test", "tour", "tour-system")
 BRIDGE, OURS, THEIRS = "192.0.2.9", "192.0.2.1", "192.0.2.2"
 OURS6, THEIRS6 = "2001:db8::1", "2001:db8::2"
+PEER = {4: (OURS, THEIRS), 6: (OURS6, THEIRS6)}
 IPV6_LEAST = 1280
 INSIDE = "ROCADE_INTEROP_INSIDE"
 
 
-def isolate():
+def why_not():
+    """Why there cannot be a bench here, or None."""
+    why = missing()
+    if why is None:
+        try:
+            kernel(CACHE)
+        except Missing as sentence:
+            why = str(sentence)
+    return why
+
+
+def _isolate():
     """Goes on in mount, network and process namespaces of its own, with which all ends that it
     started."""
     if os.environ.get(INSIDE):
@@ -40,12 +54,38 @@ def _write(path, text):
         file.write(text)
 
 
+def main(walk):
+    """walk(bench), on a bench whose guest is there. The exit status."""
+    why = why_not()
+    if why is not None:
+        print("1..0 # SKIP %s" % why)
+        return 0
+    _isolate()
+
+    def cells():
+        bench = Bench()
+        try:
+            if case("Linux boots", bench.guest.wait(120), bench.guest.said()):
+                print("# Linux %s, QEMU without KVM" % bench.guest.release)
+                walk(bench)
+                said = bench.guest.said()
+                case("the kernel has nothing to complain of", not re.search(
+                    r"WARNING|BUG|Oops|Call Trace|init: no", said), said[-3000:])
+        finally:
+            bench.guest.stop()
+
+    return run(cells)
+
+
 class Bench:
     """The wire, and the guest at its end."""
 
     def __init__(self):
         for name in ("all", "default"):  # the kernel itself is silent
             _write("/proc/sys/net/ipv6/conf/%s/disable_ipv6" % name, "1")
+        # An address of IPv6 that is nobody's way: without one getaddrinfo() knows no others.
+        _write("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "0")
+        ip("addr", "add", "2001:db8:1::9/128", "dev", "lo")
         ip("link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
         ip("link", "set", "br0", "mtu", "9000", "up")
         ip("addr", "add", BRIDGE + "/24", "dev", "br0")
@@ -113,6 +153,8 @@ class Cells:
 
     def __init__(self, lines):
         self.passed, self.failed, self.skipped = [], {}, {}
+        self.arrived = {}  # of streams: (messages, of how many)
+        self.impaired = {}  # {"received" or "sent": {"lost": frames, ...}}
         for line in lines:
             ran = re.match(r"(PASS|FAIL) (.*?) \((active|passive)\)(?:: (.*))?$", line)
             if ran:
@@ -121,6 +163,14 @@ class Cells:
                     self.passed.append(cell)
                 else:
                     self.failed[cell] = ran.group(4)
+            elif line.startswith("# impaired, "):
+                what, _, counts = line[len("# impaired, "):].partition(": ")
+                self.impaired[what] = {name: int(n) for n, name in re.findall(
+                    r"(\d+) (\w+)", counts)}
+            elif " arrived" in line:
+                name, role, n, of = re.match(
+                    r"# (.*) \((active|passive)\): (\d+) of (\d+)", line).groups()
+                self.arrived[name, "we" if role == "active" else "kernel"] = (int(n), int(of))
             elif line.startswith("SKIP "):
                 name, _, why = line[5:].partition(": ")
                 self.skipped[name] = why

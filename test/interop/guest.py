@@ -33,7 +33,8 @@ def missing():
     if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
         return "needs root and /dev/net/tun"
     for tool, package in ((QEMU, "qemu-system-x86"), (BUSYBOX, "busybox-static"),
-                          ("rdma", "iproute2"), ("ibv_devinfo", "ibverbs-utils")):
+                          ("rdma", "iproute2"), ("ibv_devinfo", "ibverbs-utils"),
+                          ("ucmatose", "rdmacm-utils"), ("ib_send_bw", "perftest")):
         if not shutil.which(tool):
             return "no %s here (Debian package %s)" % (tool, package)
     return None

@@ -7,7 +7,7 @@ import select
 import subprocess
 import time
 
-from bench import BRIDGE, OURS, OURS6, THEIRS
+from bench import BRIDGE, OURS, OURS6, PEER, THEIRS
 from daemon import Daemon, wait_for_port
 from tap import case
 
@@ -74,7 +74,6 @@ def we_serve(guest, daemon, program, options, gid_index):
     return finish_here(process), theirs
 
 
-
 def until_it_listens(server_lives, client):
     """The client again and again: before the server listens it is turned away."""
     end = time.monotonic() + 20
@@ -85,18 +84,32 @@ def until_it_listens(server_lives, client):
         time.sleep(0.2)
 
 
-def connected_to_kernel(guest, daemon, program, options, server, client):
-    s = start_there(guest, [program] + options.split() + server.split() + [THEIRS])
+def connected_to_kernel(guest, daemon, version, server, client):
+    address = PEER[version][1]
+    s = start_there(guest, server + [address])
     ours = until_it_listens(lambda: not select.select([s], [], [], 0)[0], lambda: finish_here(
-        daemon.start(program, *options.split(), *client.split(), THEIRS)))
+        daemon.start(*client, address)))
     return ours, guest.finish(s, TIMEOUT_S)
 
 
-def connected_to_us(guest, daemon, program, options, server, client):
-    process = daemon.start(program, *options.split(), *server.split(), OURS)
+def connected_to_us(guest, daemon, version, server, client):
+    address = PEER[version][0]
+    process = daemon.start(*server, address)
     theirs = until_it_listens(lambda: process.poll() is None, lambda: guest.finish(
-        start_there(guest, [program] + options.split() + client.split() + [OURS]), TIMEOUT_S))
+        start_there(guest, client + [address]), TIMEOUT_S))
     return finish_here(process), theirs
+
+
+def connected(the_bench, daemon, version):
+    """Programs that RDMA-CM connects."""
+    for program, options, server, client in CONNECTED:
+        ends = [[program] + options.split() + role.split() for role in (server, client)]
+        for name, connect in (("the kernel", connected_to_kernel), ("we", connected_to_us)):
+            before = daemon.moved()
+            (code, ours), (status, theirs) = connect(the_bench.guest, daemon, version, *ends)
+            case("%s, IPv%d, %s the server" % (program, version, name),
+                 code == 0 and status == 0 and daemon.moved() > before + 1000,
+                 "%s, %s\n%s\n%s" % (code, status, ours, theirs))
 
 
 def walk(the_bench):
@@ -119,11 +132,5 @@ def walk(the_bench):
                 case("%s %s, %s the server" % (program, options, name),
                      code == 0 and status == 0 and moved > least,
                      "%s, %s, %d bytes\n%s\n%s" % (code, status, moved, ours, theirs))
-        for program, options, server, client in CONNECTED:
-            for name, connect in (("the kernel", connected_to_kernel), ("we", connected_to_us)):
-                before = daemon.moved()
-                (code, ours), (status, theirs) = connect(the_bench.guest, daemon, program, options,
-                                                         server, client)
-                case("%s, %s the server" % (program, name),
-                     code == 0 and status == 0 and daemon.moved() > before + 1000,
-                     "%s, %s\n%s\n%s" % (code, status, ours, theirs))
+        for version in (4, 6):
+            connected(the_bench, daemon, version)

@@ -214,9 +214,128 @@ answer_cell(struct tour *t, const void *arg)
 	return tour_fail(t, "lost %d times", TRIES);
 }
 
+/* ---- Headers ---- */
+
+#define HOPS 17
+#define CLASS 0x48
+#define FLOW 0x12345
+
+/* The 40 bytes say what the sender's address handle has. */
+static const char *
+header_check(struct tour *t, const uint8_t *at)
+{
+	if (at[0] >> 4 == 6) {
+		NEED(t, ((at[0] & 0xF) << 4 | at[1] >> 4) == CLASS);
+		NEED(t, ((at[1] & 0xF) << 16 | at[2] << 8 | at[3]) == FLOW);
+		NEED(t, at[7] == HOPS);
+		return NULL;
+	}
+	NEED(t, at[20] == 0x45 && at[21] == CLASS);
+	NEED(t, at[28] == HOPS);
+	return NULL;
+}
+
+static const char *
+header_once(struct tour *t, bool *arrived)
+{
+	struct ibv_wc wc;
+	const char *why;
+
+	data_fill(t, link_source(t, 0), 50, 1);
+	data_clear(link_target(t, 0), TOUR_GRH + 50);
+	TRY(link_recv(t, 0, link_target(t, 0), TOUR_GRH + 50));
+	TRY(tour_sync(t));
+	if (t->active) {
+		struct ibv_ah *ah = link_ah_of(t, t->peer.gid, HOPS, CLASS, FLOW);
+
+		NEED(t, ah != NULL);
+		why = datagram(t, ah, t->peer.qpn, TOUR_QKEY, 50);
+		ibv_destroy_ah(ah);
+		return why;
+	}
+	TRY(take(t, 50, 1, &wc, arrived));
+	return *arrived ? header_check(t, link_target(t, 0)) : NULL;
+}
+
+/* ---- Receives that are too short ---- */
+
+/* The datagram, or message of UC, is dropped and its receive takes the next (IBA 9.8.3.2,
+ * 9.9.3.1.5). */
+static const char *
+short_once(struct tour *t, bool *arrived)
+{
+	uint32_t head = t->qp->qp_type == IBV_QPT_UD ? TOUR_GRH : 0;
+	struct ibv_sge sge = {(uintptr_t)link_source(t, 1), t->mtu, t->mr->lkey};
+	struct ibv_send_wr wr = {
+		.wr_id = 6,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_wc wc;
+
+	if (head != 0) {
+		wr.wr.ud.ah = t->ah;
+		wr.wr.ud.remote_qpn = t->peer.qpn;
+		wr.wr.ud.remote_qkey = TOUR_QKEY;
+	}
+	data_fill(t, link_source(t, 0), 20, 1);
+	TRY(link_recv(t, 0, link_target(t, 0), head + t->mtu - 1));
+	TRY(tour_sync(t));
+	if (t->active) {
+		TRY(link_send(t, &wr));
+		TRY(link_done(t, t->send_cq, 6, &wc));
+		sge = (struct ibv_sge){(uintptr_t)link_source(t, 0), 20, t->mr->lkey};
+		TRY(link_send(t, &wr));
+		return link_done(t, t->send_cq, 6, &wc);
+	}
+	*arrived = link_poll_for(t, t->recv_cq, &wc, LOST_MS) == 1;
+	if (!*arrived)
+		return NULL;
+	if (wc.status != IBV_WC_SUCCESS)
+		return tour_fail(t, "\"%s\"", ibv_wc_status_str(wc.status));
+	NEED(t, wc.wr_id == 0 && wc.byte_len == head + 20);
+	for (unsigned i = 0; i < 20; i++)
+		NEED(t, link_target(t, 0)[head + i] == data_byte(t, i, 1));
+	return NULL;
+}
+
+struct once {
+	const char *name;
+	struct link_conf conf;
+	const char *(*fn)(struct tour *t, bool *arrived);
+};
+
+static const char *
+once_cell(struct tour *t, const void *arg)
+{
+	const struct once *once = arg;
+
+	for (int i = 0; i < TRIES; i++) {
+		uint8_t mine = 1, theirs;
+		bool arrived = true;
+
+		TRY(link_open(t, &once->conf));
+		TRY(once->fn(t, &arrived));
+		mine = arrived;
+		TRY(oob_swap(t, &mine, &theirs, 1));
+		link_close(t);
+		if (mine && theirs)
+			return NULL;
+	}
+	return tour_fail(t, "lost %d times", TRIES);
+}
+
 void
 cells_datagram(struct tour *t)
 {
+	static const struct once onces[] = {
+		{"UD header as its handle says", {.type = IBV_QPT_UD}, header_once},
+		{"UD SEND longer than its receive", {.type = IBV_QPT_UD}, short_once},
+		{"UC SEND longer than its receive", {.type = IBV_QPT_UC}, short_once},
+	};
+
 	static const struct mcast list[] = {
 		{"UD multicast 0", 0, false},
 		{"UD multicast 1", 1, false},
@@ -228,6 +347,8 @@ cells_datagram(struct tour *t)
 
 	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
 		tour_cell(t, list[i].name, need_mcast, mcast_cell, &list[i]);
+	for (unsigned i = 0; i < sizeof(onces) / sizeof(onces[0]); i++)
+		tour_cell(t, onces[i].name, need_nothing, once_cell, &onces[i]);
 	tour_cell(t, "UD answer to the header", need_nothing, answer_cell, &given);
 	tour_cell(t, "UD with the QP's own Q_Key", need_nothing, answer_cell, &own);
 }

@@ -8,17 +8,19 @@
 #define LEN 1000
 #define WRONG 0x5A /* what makes another key of one */
 
-static const struct link_conf rc = {.type = IBV_QPT_RC};
-
 struct fault {
 	const char *name;
 	enum ibv_wr_opcode op;
 	bool limited; /* the passive end's region allows less: this */
 	int access;
 	uint64_t offset; /* of the address, from target slot 0 */
-	bool wrong_lkey, wrong_recv_lkey;
-	uint32_t room; /* of the receive; 0: there is none */
-	enum ibv_wc_status active, passive;
+	bool wrong_rkey, wrong_lkey, wrong_recv_lkey;
+	int refused; /* by the passive end's QP */
+	int takes;   /* ... see struct link_conf */
+	bool stubborn;
+	uint32_t room;                      /* of the receive for a SEND */
+	enum ibv_wc_status active, passive; /* passive: of its receive, which is flushed
+					       at least; success: nothing comes there */
 };
 
 static const char *
@@ -43,6 +45,12 @@ expect(struct tour *t, struct ibv_cq *cq, enum ibv_wc_status want)
 }
 
 static bool
+is_send(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_INV;
+}
+
+static bool
 is_atomic(enum ibv_wr_opcode op)
 {
 	return op == IBV_WR_ATOMIC_CMP_AND_SWP || op == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -50,6 +58,7 @@ is_atomic(enum ibv_wr_opcode op)
 
 /* ---- Requests ---- */
 
+/* It fails, and so does what follows it: the QP is in ERR. */
 static const char *
 request(struct tour *t, const struct fault *f, uint32_t rkey)
 {
@@ -61,21 +70,28 @@ request(struct tour *t, const struct fault *f, uint32_t rkey)
 		.opcode = f->op,
 		.send_flags = IBV_SEND_SIGNALED};
 
+	if (f->wrong_rkey)
+		rkey ^= WRONG;
 	if (is_atomic(f->op)) {
 		wr.wr.atomic.remote_addr = link_remote(t, 0) + f->offset;
 		wr.wr.atomic.rkey = rkey;
+	} else if (f->op == IBV_WR_SEND_WITH_INV) {
+		wr.invalidate_rkey = rkey;
 	} else if (f->op != IBV_WR_SEND) {
 		wr.wr.rdma.remote_addr = link_remote(t, 0) + f->offset;
 		wr.wr.rdma.rkey = rkey;
 	}
 	TRY(link_send(t, &wr));
-	return expect(t, t->send_cq, f->active);
+	TRY(expect(t, t->send_cq, f->active));
+	TRY(link_send(t, &wr));
+	return expect(t, t->send_cq, IBV_WC_WR_FLUSH_ERR);
 }
 
 static const char *
 receive(struct tour *t, const struct fault *f)
 {
-	struct ibv_sge sge = {(uintptr_t)link_target(t, 0), f->room,
+	struct ibv_sge sge = {(uintptr_t)link_target(t, 0),
+		is_send(f->op) ? f->room : LEN,
 		t->mr->lkey ^ (f->wrong_recv_lkey ? WRONG : 0)};
 	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad;
 
@@ -95,9 +111,9 @@ attempt(struct tour *t, const struct fault *f, uint32_t mine)
 	TRY(tour_sync(t));
 	if (t->active)
 		return NULL;
-	if (f->room != 0)
+	if (f->passive != IBV_WC_SUCCESS)
 		TRY(expect(t, t->recv_cq, f->passive));
-	for (unsigned i = 0; i < LEN && f->room == 0; i++)
+	for (unsigned i = 0; i < LEN && !is_send(f->op); i++)
 		NEED(t, link_target(t, 0)[i] == link_target(t, 0)[LEN]);
 	return NULL;
 }
@@ -106,13 +122,15 @@ static const char *
 fault_cell(struct tour *t, const void *arg)
 {
 	const struct fault *f = arg;
+	const struct link_conf conf = {
+		.type = IBV_QPT_RC, .refused = f->refused, .takes = f->takes};
 	struct ibv_mr *mr = NULL;
 	const char *why;
 
-	TRY(link_open(t, &rc));
+	TRY(link_open(t, &conf));
 	data_clear(link_target(t, 0), LEN);
 	data_fill(t, link_source(t, 0), LEN, 0);
-	if (!t->active && f->room != 0)
+	if (!t->active)
 		TRY(receive(t, f));
 	if (!t->active && f->limited) {
 		mr = link_mr(t, f->access);
@@ -123,6 +141,68 @@ fault_cell(struct tour *t, const void *arg)
 	if (mr != NULL && ibv_dereg_mr(mr) != 0 && why == NULL)
 		why = tour_fail(t, "ibv_dereg_mr()");
 	return why;
+}
+
+/* ---- Sizes ---- */
+
+/* The receiver has half the path MTU: the first packet is longer than that. */
+static const char *
+need_half_mtu(struct tour *t, const void *arg)
+{
+	(void)arg;
+	return t->mtu > 256 ? NULL : "there is no path MTU below 256";
+}
+
+static const char *
+half_mtu_cell(struct tour *t, const void *arg)
+{
+	static const struct link_conf half = {.type = IBV_QPT_RC, .half_mtu = true};
+	struct ibv_sge sge = {(uintptr_t)link_source(t, 0), 2 * t->mtu, t->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = 1,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED};
+
+	(void)arg;
+	TRY(link_open(t, &half));
+	if (!t->active)
+		TRY(link_recv(t, 1, link_target(t, 0), 2 * t->mtu));
+	TRY(tour_sync(t));
+	if (t->active) {
+		TRY(link_send(t, &wr));
+		TRY(expect(t, t->send_cq, IBV_WC_REM_INV_REQ_ERR));
+	}
+	TRY(tour_sync(t));
+	return t->active ? NULL : expect(t, t->recv_cq, IBV_WC_WR_FLUSH_ERR);
+}
+
+/* Four at a time, where one is taken. */
+static const char *
+depth_cell(struct tour *t, const void *arg)
+{
+	static const struct link_conf one = {.type = IBV_QPT_RC, .takes = 1};
+	struct ibv_wc wc = {0};
+
+	(void)arg;
+	TRY(link_open(t, &one));
+	for (unsigned i = 0; i < 4 && t->active; i++) {
+		struct ibv_sge sge = {(uintptr_t)link_target(t, i), 1 << 20, t->mr->lkey};
+		struct ibv_send_wr wr = {.wr_id = i,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_READ,
+			.send_flags = IBV_SEND_SIGNALED};
+
+		wr.wr.rdma.remote_addr = link_remote(t, i);
+		wr.wr.rdma.rkey = t->peer.rkey;
+		TRY(link_send(t, &wr));
+	}
+	for (unsigned i = 0; i < 4 && t->active && wc.status == IBV_WC_SUCCESS; i++)
+		TRY(link_poll(t, t->send_cq, &wc));
+	if (t->active && wc.status != IBV_WC_REM_INV_REQ_ERR)
+		return tour_fail(t, "\"%s\"", ibv_wc_status_str(wc.status));
+	return tour_sync(t);
 }
 
 /* ---- Receives ---- */
@@ -164,8 +244,9 @@ late_cell(struct tour *t, const void *arg)
 static const char *
 spent_cell(struct tour *t, const void *arg)
 {
-	static const struct link_conf soon = {.type = IBV_QPT_RC, .impatient = true};
 	const struct fault *f = arg;
+	const struct link_conf soon = {
+		.type = IBV_QPT_RC, .impatient = !f->stubborn, .stubborn = f->stubborn};
 
 	TRY(link_open(t, &soon));
 	if (!t->active && f->op == IBV_WR_RDMA_WRITE) {
@@ -184,7 +265,8 @@ cells_errors(struct tour *t)
 	static const struct link_conf own = {.type = IBV_QPT_RC},
 				      shared = {.type = IBV_QPT_RC, .srq = true};
 	static const int local = IBV_ACCESS_LOCAL_WRITE;
-#define REFUSED .active = IBV_WC_REM_ACCESS_ERR
+#define REFUSED .active = IBV_WC_REM_ACCESS_ERR, .passive = IBV_WC_WR_FLUSH_ERR
+#define INVALID .active = IBV_WC_REM_INV_REQ_ERR, .passive = IBV_WC_WR_FLUSH_ERR
 	static const struct fault list[] = {
 		{"RC WRITE where it may not", IBV_WR_RDMA_WRITE, .limited = true,
 			.access = local | IBV_ACCESS_REMOTE_READ, REFUSED},
@@ -199,11 +281,28 @@ cells_errors(struct tour *t)
 			.offset = TOUR_HALF - LEN + 1, REFUSED},
 		{"RC READ beyond the region", IBV_WR_RDMA_READ,
 			.offset = TOUR_HALF - LEN + 1, REFUSED},
+		{"RC WRITE with a wrong key", IBV_WR_RDMA_WRITE, .wrong_rkey = true,
+			REFUSED},
+		{"RC READ with a wrong key", IBV_WR_RDMA_READ, .wrong_rkey = true,
+			REFUSED},
+		{"RC FETCH_AND_ADD with a wrong key", IBV_WR_ATOMIC_FETCH_AND_ADD,
+			.wrong_rkey = true, REFUSED},
+		{"RC WRITE where the QP may not", IBV_WR_RDMA_WRITE,
+			.refused = IBV_ACCESS_REMOTE_WRITE, INVALID},
+		{"RC READ where the QP may not", IBV_WR_RDMA_READ,
+			.refused = IBV_ACCESS_REMOTE_READ, INVALID},
+		{"RC FETCH_AND_ADD where the QP may not", IBV_WR_ATOMIC_FETCH_AND_ADD,
+			.refused = IBV_ACCESS_REMOTE_ATOMIC, INVALID},
+		{"RC READ beyond a depth of none", IBV_WR_RDMA_READ, .takes = -1,
+			INVALID},
 		{"RC SEND longer than its receive", IBV_WR_SEND, .room = LEN - 1,
 			.active = IBV_WC_REM_INV_REQ_ERR, .passive = IBV_WC_LOC_LEN_ERR},
 		{"RC SEND into a receive with a wrong key", IBV_WR_SEND, .room = LEN,
 			.wrong_recv_lkey = true, .active = IBV_WC_REM_OP_ERR,
 			.passive = IBV_WC_LOC_PROT_ERR},
+		{"RC SEND_WITH_INV of a wrong key", IBV_WR_SEND_WITH_INV, .room = LEN,
+			.wrong_rkey = true, .active = IBV_WC_REM_ACCESS_ERR,
+			.passive = IBV_WC_REM_INV_REQ_ERR},
 		{"RC WRITE with a wrong local key", IBV_WR_RDMA_WRITE, .wrong_lkey = true,
 			.active = IBV_WC_LOC_PROT_ERR},
 	};
@@ -211,6 +310,9 @@ cells_errors(struct tour *t)
 		.op = IBV_WR_SEND, .active = IBV_WC_RNR_RETRY_EXC_ERR};
 	static const struct fault nobody = {
 		.op = IBV_WR_RDMA_WRITE, .active = IBV_WC_RETRY_EXC_ERR};
+	static const struct fault seven = {.op = IBV_WR_RDMA_WRITE,
+		.stubborn = true,
+		.active = IBV_WC_RETRY_EXC_ERR};
 
 	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
 		tour_cell(t, list[i].name, need_nothing, fault_cell, &list[i]);
@@ -218,4 +320,8 @@ cells_errors(struct tour *t)
 	tour_cell(t, "RC with SRQ and a late receive", need_nothing, late_cell, &shared);
 	tour_cell(t, "RC SEND without a receive", need_nothing, spent_cell, &no_receive);
 	tour_cell(t, "RC WRITE to nobody", need_nothing, spent_cell, &nobody);
+	tour_cell(t, "RC WRITE to nobody, 7 retries", need_nothing, spent_cell, &seven);
+	tour_cell(t, "RC SEND longer than the path MTU", need_half_mtu, half_mtu_cell,
+		NULL);
+	tour_cell(t, "RC READs beyond the depth", need_nothing, depth_cell, NULL);
 }

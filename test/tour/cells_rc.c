@@ -228,40 +228,6 @@ solicited_cell(struct tour *t, const void *arg)
 	return why;
 }
 
-/* ---- Protection ---- */
-
-/* A key that is not: the request fails, and not a byte is written. */
-static const char *
-refused_cell(struct tour *t, const void *arg)
-{
-	struct ibv_sge sge = {(uintptr_t)link_source(t, 0), 1000, t->mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = 1,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = *(const enum ibv_wr_opcode *)arg,
-		.send_flags = IBV_SEND_SIGNALED};
-	struct ibv_wc wc;
-
-	TRY(link_open(t, &rc));
-	data_clear(link_target(t, 0), 1000);
-	data_fill(t, link_source(t, 0), 1000, 0);
-	TRY(tour_sync(t));
-	if (t->active) {
-		wr.wr.rdma.remote_addr = link_remote(t, 0);
-		wr.wr.rdma.rkey = t->peer.rkey ^ 0x5A;
-		TRY(link_send(t, &wr));
-		TRY(link_poll(t, t->send_cq, &wc));
-		NEED(t, wc.status == IBV_WC_REM_ACCESS_ERR && wc.wr_id == 1);
-		TRY(link_send(t, &wr)); /* in ERR */
-		TRY(link_poll(t, t->send_cq, &wc));
-		NEED(t, wc.status == IBV_WC_WR_FLUSH_ERR);
-	}
-	TRY(tour_sync(t));
-	for (unsigned i = 0; i < 1000 && !t->active; i++)
-		NEED(t, link_target(t, 0)[i] == link_target(t, 0)[1000]);
-	return NULL;
-}
-
 /* ---- The own port ---- */
 
 /* A QP that is its own peer. */
@@ -306,8 +272,6 @@ self_cell(struct tour *t, const void *arg)
 void
 cells_rc(struct tour *t)
 {
-	static const enum ibv_wr_opcode write = IBV_WR_RDMA_WRITE,
-					read = IBV_WR_RDMA_READ;
 	static const struct atomic atomics[] = {
 		{IBV_WR_ATOMIC_CMP_AND_SWP, false},
 		{IBV_WR_ATOMIC_CMP_AND_SWP, true},
@@ -322,7 +286,5 @@ cells_rc(struct tour *t)
 		t, "RC FETCH_AND_ADD unsignaled", need_atomics, atomic_cell, &atomics[3]);
 	tour_cell(t, "RC fence", need_nothing, fence_cell, NULL);
 	tour_cell(t, "RC solicited event", need_nothing, solicited_cell, NULL);
-	tour_cell(t, "RC WRITE with a wrong key", need_nothing, refused_cell, &write);
-	tour_cell(t, "RC READ with a wrong key", need_nothing, refused_cell, &read);
 	tour_cell(t, "RC to itself", need_nothing, self_cell, NULL);
 }

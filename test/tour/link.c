@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +40,8 @@ link_remote(struct tour *t, unsigned slot)
 	return t->peer.addr + TOUR_HALF + slot * TOUR_SLOT;
 }
 
-static uint8_t
-byte_at(const struct tour *t, size_t i, unsigned slot)
+uint8_t
+data_byte(const struct tour *t, size_t i, unsigned slot)
 {
 	return (uint8_t)(t->seed * 31 + slot * 101 + i * 7 + (i >> 8) * 3 + (i >> 16));
 }
@@ -49,7 +50,7 @@ void
 data_fill(struct tour *t, uint8_t *at, size_t len, unsigned slot)
 {
 	for (size_t i = 0; i < len; i++)
-		at[i] = byte_at(t, i, slot);
+		at[i] = data_byte(t, i, slot);
 }
 
 void
@@ -62,10 +63,10 @@ const char *
 data_check(struct tour *t, const uint8_t *at, size_t len, unsigned slot)
 {
 	for (size_t i = 0; i < len; i++) {
-		if (at[i] != byte_at(t, i, slot))
+		if (at[i] != data_byte(t, i, slot))
 			return tour_fail(t,
 				"slot %u: byte %zu of %zu is 0x%02x, not 0x%02x", slot, i,
-				len, at[i], byte_at(t, i, slot));
+				len, at[i], data_byte(t, i, slot));
 	}
 	for (size_t i = len; i < len + GUARD; i++) {
 		if (at[i] != GUARD_BYTE)
@@ -160,6 +161,42 @@ link_quiet(struct tour *t, struct ibv_cq *cq)
 	return NULL;
 }
 
+/* ---- Events ---- */
+
+static bool
+event_within(struct tour *t, int ms, struct ibv_async_event *event)
+{
+	struct pollfd p = {.fd = t->context->async_fd, .events = POLLIN};
+
+	if (poll(&p, 1, ms) != 1 || ibv_get_async_event(t->context, event) != 0)
+		return false;
+	ibv_ack_async_event(event);
+	return true;
+}
+
+void
+link_events_forget(struct tour *t)
+{
+	struct ibv_async_event event;
+
+	while (event_within(t, 0, &event))
+		;
+}
+
+const char *
+link_event(struct tour *t, enum ibv_event_type want)
+{
+	struct ibv_async_event event;
+
+	if (!event_within(t, (int)t->wait_s * 1000, &event))
+		return tour_fail(t, "no event in %u s", t->wait_s);
+	if (event.event_type != want)
+		return tour_fail(t, "event \"%s\" instead of \"%s\"",
+			ibv_event_type_str(event.event_type), ibv_event_type_str(want));
+	NEED(t, event.element.qp == t->qp);
+	return NULL;
+}
+
 /* ---- Connections ---- */
 
 static struct ibv_qp *
@@ -210,9 +247,10 @@ link_to_init(struct tour *t, struct ibv_qp *qp)
 	};
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
-	(void)t;
 	if (reliable(qp))
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	if (!t->active)
+		attr.qp_access_flags &= (unsigned)~t->conf.refused;
 	return ibv_modify_qp(qp, &attr,
 		mask | (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
@@ -228,6 +266,18 @@ path_to(const struct tour *t, const uint8_t gid[16])
 
 	memcpy(ah.grh.dgid.raw, gid, 16);
 	return ah;
+}
+
+struct ibv_ah *
+link_ah_of(
+	struct tour *t, const uint8_t gid[16], uint8_t hops, uint8_t class, uint32_t flow)
+{
+	struct ibv_ah_attr attr = path_to(t, gid);
+
+	attr.grh.hop_limit = hops;
+	attr.grh.traffic_class = class;
+	attr.grh.flow_label = flow;
+	return ibv_create_ah(t->pd, &attr);
 }
 
 struct ibv_ah *
@@ -252,6 +302,10 @@ link_to_rtr(struct tour *t, struct ibv_qp *qp, const struct tour_end *peer)
 	};
 	int mask = IBV_QP_STATE;
 
+	if (!t->active && t->conf.takes != 0)
+		attr.max_dest_rd_atomic = t->conf.takes < 0 ? 0 : (uint8_t)t->conf.takes;
+	if (!t->active && t->conf.half_mtu)
+		attr.path_mtu = t->mtu_code - 1;
 	if (qp->qp_type != IBV_QPT_UD)
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_XRC_RECV)
@@ -265,9 +319,11 @@ link_to_rts(struct tour *t, struct ibv_qp *qp)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = t->own.psn,
-		.timeout = t->impatient ? 14 : 16,
-		.retry_cnt = t->impatient ? 1 : 7,
-		.rnr_retry = t->impatient ? 1 : 7,
+		.timeout = t->conf.stubborn    ? 12
+			   : t->conf.impatient ? 14
+					       : 16,
+		.retry_cnt = t->conf.impatient ? 1 : 7,
+		.rnr_retry = t->conf.impatient ? 1 : 7,
 		.max_rd_atomic = 4,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
@@ -303,7 +359,7 @@ const char *
 link_open(struct tour *t, const struct link_conf *conf)
 {
 	link_own(t);
-	t->impatient = conf->impatient;
+	t->conf = *conf;
 	if (conf->srq)
 		TRY(srq_create(t));
 	t->qp = qp_create(t, conf);
@@ -312,7 +368,8 @@ link_open(struct tour *t, const struct link_conf *conf)
 	NEED(t, link_to_init(t, t->qp) == 0);
 	TRY(oob_swap(t, &t->own, &t->peer, sizeof(t->own)));
 	NEED(t, link_to_rtr(t, t->qp, &t->peer) == 0);
-	NEED(t, link_to_rts(t, t->qp) == 0);
+	if (t->active || !conf->waits)
+		NEED(t, link_to_rts(t, t->qp) == 0);
 	if (conf->type == IBV_QPT_UD) {
 		t->ah = link_ah(t, t->peer.gid);
 		NEED(t, t->ah != NULL);
@@ -332,7 +389,7 @@ link_close(struct tour *t)
 	if (t->srq != NULL)
 		ibv_destroy_srq(t->srq);
 	t->qp = NULL;
-	t->impatient = false;
+	t->conf = (struct link_conf){0};
 	t->ah = NULL;
 	t->srq = NULL;
 	/* What a failed cell left. */

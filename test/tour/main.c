@@ -16,9 +16,11 @@
 static const char usage[] =
 	"usage: tour (--listen ADDRESS | --connect ADDRESS | --loop) [--port N]\n"
 	"            [--device NAME] [--gid-index N] [--path-mtu N] [--wait SECONDS]\n"
-	"            [--only TEXT] [--skip CELL]... [--quiet] [DEVICE OPTION ...]\n"
+	"            [--only TEXT] [--skip CELL]... [--copies] [--quiet]\n"
+	"            [DEVICE OPTION ...]\n"
 	"Runs every service and opcode between two ends, and checks the data. One end\n"
-	"listens, the other connects (TCP); --loop is both in one process.\n"
+	"listens, the other connects (TCP); --loop is both in one process. --copies: the\n"
+	"wire doubles and disorders packets.\n"
 	"Exit status 0: nothing failed.\n";
 
 const char *
@@ -219,6 +221,8 @@ tour_run(struct tour *t)
 	cells_transfer(t);
 	cells_rc(t);
 	cells_errors(t);
+	cells_events(t);
+	cells_stream(t);
 	cells_datagram(t);
 	cells_memory(t);
 	cells_xrc(t);
@@ -283,6 +287,7 @@ options_read(int argc, char **argv, struct tour *t, struct options *o)
 		{"path-mtu", required_argument, NULL, 'm'},
 		{"wait", required_argument, NULL, 'w'},
 		{"skip", required_argument, NULL, 's'},
+		{"copies", no_argument, NULL, 'C'},
 		{"quiet", no_argument, NULL, 'q'},
 		{"loop", no_argument, NULL, 'L'},
 		{NULL, 0, NULL, 0},
@@ -321,6 +326,9 @@ options_read(int argc, char **argv, struct tour *t, struct options *o)
 			if (t->skip_count == TOUR_SKIPS)
 				return -1;
 			t->skip[t->skip_count++] = optarg;
+			break;
+		case 'C':
+			t->copies = true;
 			break;
 		case 'q':
 			t->verbose = false;

@@ -35,15 +35,30 @@ struct tour_end {
 	uint32_t extra[4]; /* what a cell needs */
 };
 
+/* What a cell's QPs are like. */
+struct link_conf {
+	enum ibv_qp_type type;
+	bool srq;
+	uint64_t ops;   /* IBV_QP_EX_WITH_*; 0: a plain QP */
+	bool impatient; /* few retries */
+	bool stubborn;  /* seven, each soon */
+	/* The passive end's: */
+	int refused;   /* access that its QP does not allow */
+	int takes;     /* READs and atomics at a time; 0: four, -1: none */
+	bool half_mtu; /* a path MTU of half the size */
+	bool waits;    /* it stays in RTR */
+};
+
 struct tour {
 	bool server;
 	bool active; /* in this cell */
 	int sock;
 	const char *device_name;
-	const char *only; /* cells whose name contains it; NULL: all */
+	const char *only;             /* cells whose name contains it; NULL: all */
 	const char *skip[TOUR_SKIPS]; /* cells of these names */
 	unsigned skip_count;
 	unsigned wait_s;
+	bool copies;      /* the wire doubles and disorders packets */
 	int gid_index;    /* -1: the first of RoCE v2 */
 	unsigned ifindex; /* the interface of that GID */
 	bool verbose;
@@ -58,12 +73,12 @@ struct tour {
 	enum ibv_mtu mtu_code; /* of both */
 	uint32_t mtu;
 	uint32_t mtu_most; /* 0: what the ports have */
-	uint32_t seed; /* the same on both sides, another for each cell */
+	uint32_t seed;     /* the same on both sides, another for each cell */
 	/* The cell's connection. */
 	struct ibv_qp *qp;
 	struct ibv_srq *srq;
 	struct ibv_ah *ah;
-	bool impatient;
+	struct link_conf conf;
 	struct tour_end own, peer;
 	char why[256];
 	bool peer_gave_up;
@@ -115,13 +130,6 @@ oob_end(struct tour *t, bool good);
 
 /* ---- link.c: QPs and data ---- */
 
-struct link_conf {
-	enum ibv_qp_type type;
-	bool srq;
-	uint64_t ops; /* IBV_QP_EX_WITH_*; 0: a plain QP */
-	bool impatient; /* few retries */
-};
-
 int
 link_to_init(struct tour *t, struct ibv_qp *qp);
 int
@@ -130,6 +138,9 @@ int
 link_to_rts(struct tour *t, struct ibv_qp *qp);
 struct ibv_ah *
 link_ah(struct tour *t, const uint8_t gid[16]);
+struct ibv_ah *
+link_ah_of(struct tour *t, const uint8_t gid[16], uint8_t hops, uint8_t class,
+	uint32_t flow);
 /* t->own, but for the QP. */
 void
 link_own(struct tour *t);
@@ -155,6 +166,9 @@ data_clear(uint8_t *at, size_t len);
 /* The bytes, and an untouched guard behind them. */
 const char *
 data_check(struct tour *t, const uint8_t *at, size_t len, unsigned slot);
+/* What byte i of the pattern is. */
+uint8_t
+data_byte(const struct tour *t, size_t i, unsigned slot);
 
 const char *
 link_recv(struct tour *t, uint64_t wr_id, uint8_t *at, uint32_t len);
@@ -172,6 +186,11 @@ link_poll_for(struct tour *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms)
 /* None comes for a while. */
 const char *
 link_quiet(struct tour *t, struct ibv_cq *cq);
+/* An asynchronous event of this type comes; earlier ones are forgotten. */
+const char *
+link_event(struct tour *t, enum ibv_event_type want);
+void
+link_events_forget(struct tour *t);
 /* Another memory region over t->mem. */
 struct ibv_mr *
 link_mr(struct tour *t, int access);
@@ -185,6 +204,10 @@ void
 cells_rc(struct tour *t);
 void
 cells_errors(struct tour *t);
+void
+cells_events(struct tour *t);
+void
+cells_stream(struct tour *t);
 void
 cells_datagram(struct tour *t);
 void

@@ -69,7 +69,6 @@ stage_interop() {
 	! can_isolate || isolated=yes
 	e2e_hugepages
 	e2e_program interop "$out/release" "$top/test/interop/rxe.py"
-	e2e_program interop "$out/release" "$top/test/interop/cm.py"
 	grep -a '^# ' "$out/log/interop-rxe.py.tap"
 }
 

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Many messages of UC and UD in a row, over a wire that may lose some: what is received
+ * is received whole and right and in order, and no receive says anything else. On a wire
+ * that doubles and disorders packets, a message of one packet may come twice, and later:
+ * nothing in UC or UD tells (IBA 9.8.2.2: a FIRST or ONLY of any PSN begins a message).
+ */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tour.h"
+
+#define ROUNDS 4
+#define MESSAGES 30 /* of a round */
+#define RECEIVES (2 * MESSAGES)
+#define ROOM (5 * 4096 + 3 + TOUR_GRH)
+#define STRIDE (ROOM + 64)
+#define LOST_MS 300
+static_assert(RECEIVES * STRIDE <= TOUR_HALF, "each has a place of its own");
+
+struct stream {
+	const char *name;
+	struct link_conf conf;
+	enum ibv_wr_opcode op;
+};
+
+struct tally {
+	unsigned arrived, next, posted, taken;
+	uint8_t times[ROUNDS * MESSAGES];
+};
+
+static const char *
+need_nothing(struct tour *t, const void *arg)
+{
+	(void)arg;
+	(void)t;
+	return NULL;
+}
+
+static bool
+is_write(const struct stream *s)
+{
+	return s->op == IBV_WR_RDMA_WRITE || s->op == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static bool
+has_imm(const struct stream *s)
+{
+	return s->op == IBV_WR_SEND_WITH_IMM || s->op == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static uint32_t
+length(const struct tour *t, const struct stream *s, unsigned number)
+{
+	const uint32_t lens[] = {0, 1, t->mtu - 1, t->mtu, t->mtu + 1, 5 * t->mtu + 3};
+
+	return lens[number % (s->conf.type == IBV_QPT_UD ? 4 : 6)];
+}
+
+static uint32_t
+head(const struct stream *s)
+{
+	return s->conf.type == IBV_QPT_UD ? TOUR_GRH : 0;
+}
+
+/* ---- The active end ---- */
+
+static const char *
+post(struct tour *t, const struct stream *s, unsigned number)
+{
+	unsigned i = number % MESSAGES;
+	uint8_t *at = link_source(t, 0) + i * STRIDE;
+	struct ibv_sge sge = {(uintptr_t)at, length(t, s, number), t->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = number,
+		.sg_list = &sge,
+		.num_sge = sge.length != 0,
+		.opcode = s->op,
+		.imm_data = htonl(number),
+		.send_flags = IBV_SEND_SIGNALED};
+
+	data_fill(t, at, sge.length, number);
+	if (is_write(s)) {
+		wr.wr.rdma.remote_addr = link_remote(t, 0) + i * STRIDE;
+		wr.wr.rdma.rkey = t->peer.rkey;
+	}
+	if (s->conf.type == IBV_QPT_UD) {
+		wr.wr.ud.ah = t->ah;
+		wr.wr.ud.remote_qpn = t->peer.qpn;
+		wr.wr.ud.remote_qkey = TOUR_QKEY;
+	}
+	return link_send(t, &wr);
+}
+
+static const char *
+active(struct tour *t, const struct stream *s, unsigned round)
+{
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < MESSAGES; i++)
+		TRY(post(t, s, round * MESSAGES + i));
+	for (unsigned i = 0; i < MESSAGES; i++)
+		TRY(link_done(t, t->send_cq, round * MESSAGES + i, &wc));
+	return NULL;
+}
+
+/* ---- The passive end ---- */
+
+static uint8_t *
+place(struct tour *t, unsigned i)
+{
+	return link_target(t, 0) + i * STRIDE;
+}
+
+/* All receives are there again, and what they were for is gone. */
+static const char *
+prepare(struct tour *t, const struct stream *s, struct tally *tally)
+{
+	unsigned least = tally->posted - tally->taken;
+
+	for (unsigned i = 0; is_write(s) && i < MESSAGES; i++)
+		data_clear(place(t, i), ROOM);
+	for (; least < RECEIVES && s->op != IBV_WR_RDMA_WRITE; least++) {
+		uint8_t *at = place(t, tally->posted % RECEIVES);
+
+		if (is_write(s)) {
+			TRY(link_recv(t, tally->posted++, t->mem, 1));
+			continue;
+		}
+		data_clear(at, ROOM);
+		TRY(link_recv(t, tally->posted++, at, ROOM));
+	}
+	return NULL;
+}
+
+static bool
+same(const struct tour *t, const uint8_t *at, uint32_t len, unsigned number)
+{
+	for (uint32_t i = 0; i < len; i++) {
+		if (at[i] != data_byte(t, i, number))
+			return false;
+	}
+	return true;
+}
+
+/* Which message it is: by its immediate, or by what is in it. */
+static unsigned
+which(struct tour *t, const struct stream *s, const struct tally *tally,
+	const struct ibv_wc *wc, const uint8_t *at)
+{
+	unsigned number = t->copies ? 0 : tally->next;
+
+	if (has_imm(s))
+		return ntohl(wc->imm_data);
+	for (; number < ROUNDS * MESSAGES; number++) {
+		if (wc->byte_len == length(t, s, number) + head(s) &&
+			same(t, at, wc->byte_len - head(s), number))
+			break;
+	}
+	return number;
+}
+
+static const char *
+received(struct tour *t, const struct stream *s, struct tally *tally,
+	const struct ibv_wc *wc)
+{
+	uint8_t *at = place(t, (unsigned)wc->wr_id % RECEIVES);
+	unsigned number;
+
+	NEED(t, wc->wr_id == tally->taken++);
+	/* From an SRQ, the receive of a message that is lost in part. */
+	if (t->srq != NULL && s->conf.type == IBV_QPT_UC &&
+		wc->status == IBV_WC_REM_INV_REQ_ERR)
+		return NULL;
+	if (wc->status != IBV_WC_SUCCESS)
+		return tour_fail(t, "receive %llu: %s", (unsigned long long)wc->wr_id,
+			ibv_wc_status_str(wc->status));
+	NEED(t, ((wc->wc_flags & IBV_WC_WITH_IMM) != 0) == has_imm(s));
+	number = which(t, s, tally, wc, at + head(s));
+	if (number >= ROUNDS * MESSAGES)
+		return tour_fail(t, "%u bytes that were not sent, behind message %u",
+			wc->byte_len, tally->next);
+	if (is_write(s))
+		at = place(t, number % MESSAGES);
+	NEED(t, wc->byte_len == length(t, s, number) + head(s));
+	NEED(t, same(t, at + head(s), length(t, s, number), number));
+	NEED(t, t->copies || number >= tally->next);
+	NEED(t, !has_imm(s) || ++tally->times[number] <= (t->copies ? 2 : 1));
+	tally->next = number + 1;
+	tally->arrived++;
+	return NULL;
+}
+
+/* Of a message that may be lost in part each byte is there or not; nothing is behind it.
+ */
+static const char *
+written(struct tour *t, const struct stream *s, struct tally *tally, unsigned round)
+{
+	const uint8_t none = place(t, 0)[ROOM]; /* what was cleared */
+
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		unsigned number = round * MESSAGES + i, missing = 0;
+		uint32_t len = length(t, s, number);
+		const uint8_t *at = place(t, i);
+
+		for (uint32_t b = 0; b < ROOM; b++) {
+			if (b < len && at[b] == data_byte(t, b, number))
+				continue;
+			NEED(t, at[b] == none);
+			missing += b < len;
+		}
+		tally->arrived += missing == 0 && s->op == IBV_WR_RDMA_WRITE;
+	}
+	return NULL;
+}
+
+/* Nothing more is to be waited for, on a wire that makes no copies. */
+static bool
+all_there(
+	struct tour *t, const struct stream *s, const struct tally *tally, unsigned round)
+{
+	unsigned last = (round + 1) * MESSAGES - 1;
+
+	if (t->copies)
+		return false;
+	if (s->op != IBV_WR_RDMA_WRITE)
+		return tally->arrived == last + 1;
+	return same(t, place(t, MESSAGES - 1), length(t, s, last), last);
+}
+
+static const char *
+passive(struct tour *t, const struct stream *s, struct tally *tally, unsigned round)
+{
+	struct ibv_wc wc;
+	int got = 0;
+
+	for (unsigned ms = 0; ms < LOST_MS && !all_there(t, s, tally, round); ms += 5) {
+		while ((got = link_poll_for(t, t->recv_cq, &wc, 5)) == 1) {
+			TRY(received(t, s, tally, &wc));
+			ms = 0;
+		}
+		NEED(t, got == 0);
+	}
+	TRY(link_quiet(t, t->recv_cq));
+	return is_write(s) ? written(t, s, tally, round) : NULL;
+}
+
+static const char *
+stream_cell(struct tour *t, const void *arg)
+{
+	const struct stream *s = arg;
+	struct tally tally = {0};
+	unsigned mine, theirs;
+
+	TRY(link_open(t, &s->conf));
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		if (!t->active)
+			TRY(prepare(t, s, &tally));
+		TRY(tour_sync(t));
+		if (t->active)
+			TRY(active(t, s, round));
+		TRY(tour_sync(t));
+		if (!t->active)
+			TRY(passive(t, s, &tally, round));
+	}
+	mine = tally.arrived;
+	TRY(oob_swap(t, &mine, &theirs, sizeof(mine)));
+	mine = t->active ? theirs : mine;
+	if (t->verbose)
+		printf("# %s (%s): %u of %u arrived\n", s->name,
+			t->active ? "active" : "passive", mine, ROUNDS * MESSAGES);
+	NEED(t, mine > 0);
+	return NULL;
+}
+
+void
+cells_stream(struct tour *t)
+{
+	static const struct stream list[] = {
+		{"UC stream of SEND", {.type = IBV_QPT_UC}, IBV_WR_SEND},
+		{"UC stream of SEND_WITH_IMM", {.type = IBV_QPT_UC},
+			IBV_WR_SEND_WITH_IMM},
+		{"UC stream of WRITE", {.type = IBV_QPT_UC}, IBV_WR_RDMA_WRITE},
+		{"UC stream of WRITE_WITH_IMM", {.type = IBV_QPT_UC},
+			IBV_WR_RDMA_WRITE_WITH_IMM},
+		{"UC with SRQ stream of SEND", {.type = IBV_QPT_UC, .srq = true},
+			IBV_WR_SEND},
+		{"UC with SRQ stream of SEND_WITH_IMM", {.type = IBV_QPT_UC, .srq = true},
+			IBV_WR_SEND_WITH_IMM},
+		{"UD stream of SEND", {.type = IBV_QPT_UD}, IBV_WR_SEND},
+		{"UD stream of SEND_WITH_IMM", {.type = IBV_QPT_UD},
+			IBV_WR_SEND_WITH_IMM},
+		{"UD with SRQ stream of SEND_WITH_IMM", {.type = IBV_QPT_UD, .srq = true},
+			IBV_WR_SEND_WITH_IMM},
+	};
+
+	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		tour_cell(t, list[i].name, need_nothing, stream_cell, &list[i]);
+}
