@@ -160,6 +160,9 @@ class Column:
         if not self.loss:
             case("%s: the kernel differs where docs/interop.md says" % self.head,
                  known <= set(cells.failed), known - set(cells.failed))
+            for cell, who in sorted(known if self.head == "IPv4 1024" else ()):
+                print("# differs: %s, requested by %s: %s" % (
+                    cell, "us" if who == "we" else "the kernel", cells.failed.get((cell, who))))
         few = {cell: n for cell, n in cells.arrived.items() if self.few(cell, n)}
         case("%s: what is not lost arrives" % self.head, not few, few)
         if self.only == "stream" and self.loss >= 50000 and not self.more:

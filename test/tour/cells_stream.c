@@ -3,7 +3,7 @@
  * Many messages of UC and UD in a row, over a wire that may lose some: what is received
  * is received whole and right and in order, and no receive says anything else. On a wire
  * that doubles and disorders packets, a message of one packet may come twice, and later:
- * nothing in UC or UD tells (IBA 9.8.2.2: a FIRST or ONLY of any PSN begins a message).
+ * nothing in UC or UD tells (IBA 9.8.2: a FIRST or ONLY of any PSN begins a message).
  */
 #include <arpa/inet.h>
 #include <assert.h>
