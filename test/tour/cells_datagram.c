@@ -7,6 +7,7 @@
 #define TRIES 20
 #define LOST_MS 400
 #define ALL_QPNS 0xFFFFFF
+#define ANSWER_LEN 233
 
 static const struct link_conf ud = {.type = IBV_QPT_UD};
 
@@ -111,11 +112,12 @@ mcast_once(struct tour *t, const struct mcast *m, struct ibv_ah *ah, union ibv_g
 	bool *arrived)
 {
 	uint32_t len = m->len <= t->mtu ? m->len : t->mtu;
+	unsigned receives = t->copies ? 1 : 2; /* a second copy is the wire's, or wrong */
 	uint8_t mine, theirs;
 	const char *why;
 
 	data_fill(t, link_source(t, 0), len, 3);
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < receives; i++) {
 		data_clear(link_target(t, i), TOUR_GRH + len);
 		TRY(link_recv(t, i, link_target(t, i), TOUR_GRH + len));
 	}
@@ -173,7 +175,7 @@ answer(struct tour *t, const struct ibv_wc *wc)
 	const char *why;
 
 	NEED(t, ah != NULL);
-	why = datagram(t, ah, wc->src_qp, TOUR_QKEY, 333);
+	why = datagram(t, ah, wc->src_qp, TOUR_QKEY, ANSWER_LEN);
 	ibv_destroy_ah(ah);
 	return why;
 }
@@ -184,13 +186,13 @@ answer_once(struct tour *t, uint32_t qkey, bool *arrived)
 	uint8_t mine, theirs;
 	struct ibv_wc wc;
 
-	data_fill(t, link_source(t, 0), 333, 1);
-	data_clear(link_target(t, 0), TOUR_GRH + 333);
-	TRY(link_recv(t, 0, link_target(t, 0), TOUR_GRH + 333));
+	data_fill(t, link_source(t, 0), ANSWER_LEN, 1);
+	data_clear(link_target(t, 0), TOUR_GRH + ANSWER_LEN);
+	TRY(link_recv(t, 0, link_target(t, 0), TOUR_GRH + ANSWER_LEN));
 	TRY(tour_sync(t));
 	if (t->active)
-		TRY(datagram(t, t->ah, t->peer.qpn, qkey, 333));
-	TRY(take(t, 333, 1, &wc, arrived));
+		TRY(datagram(t, t->ah, t->peer.qpn, qkey, ANSWER_LEN));
+	TRY(take(t, ANSWER_LEN, 1, &wc, arrived));
 	if (!t->active && *arrived)
 		TRY(answer(t, &wc));
 	mine = *arrived;

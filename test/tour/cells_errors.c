@@ -37,7 +37,7 @@ expect(struct tour *t, struct ibv_cq *cq, enum ibv_wc_status want)
 	struct ibv_wc wc;
 
 	TRY(link_poll(t, cq, &wc));
-	if (wc.status != want)
+	if (!link_refused(t, wc.status, want))
 		return tour_fail(t, "\"%s\" instead of \"%s\"",
 			ibv_wc_status_str(wc.status), ibv_wc_status_str(want));
 	NEED(t, wc.wr_id == 1);
@@ -122,8 +122,10 @@ static const char *
 fault_cell(struct tour *t, const void *arg)
 {
 	const struct fault *f = arg;
-	const struct link_conf conf = {
-		.type = IBV_QPT_RC, .refused = f->refused, .takes = f->takes};
+	const struct link_conf conf = {.type = IBV_QPT_RC,
+		.finite = true,
+		.refused = f->refused,
+		.takes = f->takes};
 	struct ibv_mr *mr = NULL;
 	const char *why;
 
@@ -156,7 +158,8 @@ need_half_mtu(struct tour *t, const void *arg)
 static const char *
 half_mtu_cell(struct tour *t, const void *arg)
 {
-	static const struct link_conf half = {.type = IBV_QPT_RC, .half_mtu = true};
+	static const struct link_conf half = {
+		.type = IBV_QPT_RC, .finite = true, .half_mtu = true};
 	struct ibv_sge sge = {(uintptr_t)link_source(t, 0), 2 * t->mtu, t->mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = 1,
 		.sg_list = &sge,
@@ -181,7 +184,8 @@ half_mtu_cell(struct tour *t, const void *arg)
 static const char *
 depth_cell(struct tour *t, const void *arg)
 {
-	static const struct link_conf one = {.type = IBV_QPT_RC, .takes = 1};
+	static const struct link_conf one = {
+		.type = IBV_QPT_RC, .finite = true, .takes = 1};
 	struct ibv_wc wc = {0};
 
 	(void)arg;
@@ -200,7 +204,7 @@ depth_cell(struct tour *t, const void *arg)
 	}
 	for (unsigned i = 0; i < 4 && t->active && wc.status == IBV_WC_SUCCESS; i++)
 		TRY(link_poll(t, t->send_cq, &wc));
-	if (t->active && wc.status != IBV_WC_REM_INV_REQ_ERR)
+	if (t->active && !link_refused(t, wc.status, IBV_WC_REM_INV_REQ_ERR))
 		return tour_fail(t, "\"%s\"", ibv_wc_status_str(wc.status));
 	return tour_sync(t);
 }

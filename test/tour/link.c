@@ -145,6 +145,15 @@ link_done(struct tour *t, struct ibv_cq *cq, uint64_t wr_id, struct ibv_wc *wc)
 	return NULL;
 }
 
+bool
+link_refused(const struct tour *t, enum ibv_wc_status got, enum ibv_wc_status want)
+{
+	bool there = want == IBV_WC_REM_ACCESS_ERR || want == IBV_WC_REM_INV_REQ_ERR ||
+		     want == IBV_WC_REM_OP_ERR || want == IBV_WC_RNR_RETRY_EXC_ERR;
+
+	return got == want || (t->copies && there && got == IBV_WC_RETRY_EXC_ERR);
+}
+
 const char *
 link_quiet(struct tour *t, struct ibv_cq *cq)
 {
@@ -322,7 +331,9 @@ link_to_rts(struct tour *t, struct ibv_qp *qp)
 		.timeout = t->conf.stubborn    ? 12
 			   : t->conf.impatient ? 14
 					       : 16,
-		.retry_cnt = t->conf.impatient ? 1 : 7,
+		.retry_cnt = t->conf.impatient ? 1
+			     : t->conf.finite  ? 6
+					       : 7,
 		.rnr_retry = t->conf.impatient ? 1 : 7,
 		.max_rd_atomic = 4,
 	};

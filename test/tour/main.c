@@ -20,7 +20,7 @@ static const char usage[] =
 	"            [DEVICE OPTION ...]\n"
 	"Runs every service and opcode between two ends, and checks the data. One end\n"
 	"listens, the other connects (TCP); --loop is both in one process. --copies: the\n"
-	"wire doubles and disorders packets.\n"
+	"wire doubles, disorders and loses packets.\n"
 	"Exit status 0: nothing failed.\n";
 
 const char *

@@ -42,6 +42,7 @@ struct link_conf {
 	uint64_t ops;   /* IBV_QP_EX_WITH_*; 0: a plain QP */
 	bool impatient; /* few retries */
 	bool stubborn;  /* seven, each soon */
+	bool finite;    /* as many as any end takes for a number: six */
 	/* The passive end's: */
 	int refused;   /* access that its QP does not allow */
 	int takes;     /* READs and atomics at a time; 0: four, -1: none */
@@ -183,6 +184,10 @@ link_done(struct tour *t, struct ibv_cq *cq, uint64_t wr_id, struct ibv_wc *wc);
 /* In so many milliseconds: 1, or 0 when none came, -1 for an error (t->why). */
 int
 link_poll_for(struct tour *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms);
+/* Whether a request that must fail has this status, or on a wire that loses packets
+ * RETRY_EXC_ERR: who has sent a NAK that is lost is in ERR, and silent. */
+bool
+link_refused(const struct tour *t, enum ibv_wc_status got, enum ibv_wc_status want);
 /* None comes for a while. */
 const char *
 link_quiet(struct tour *t, struct ibv_cq *cq);
