@@ -9,6 +9,19 @@
 
 #define RX_RING_DEFAULT 1024
 
+/* Each on its own where AddressSanitizer is to see what is written beside it. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define PIECE_MAX 0
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#define PIECE_MAX 0
+#endif
+#ifndef PIECE_MAX
+#define PIECE_MAX SLAB_PIECE_MAX
+#endif
+
 void
 dev_gates_lock(struct dev *dev)
 {
@@ -146,6 +159,7 @@ dev_release(struct dev *dev)
 	key_table_fini(&dev->keys);
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->link_lock);
+	slab_fini(&dev->slab);
 	alloc_put(&alloc_plain, dev, sizeof(*dev));
 }
 
@@ -164,7 +178,8 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 		return -ENOMEM;
 	dev->conf = *conf;
 	dev->port = *port;
-	dev->mem = *mem;
+	slab_init(&dev->slab, mem, PIECE_MAX);
+	dev->mem = slab_alloc(&dev->slab);
 	dev->guid = guid_of(port->mac);
 	dev->active_mtu = largest_path_mtu(conf->mtu, true);
 	if (dev->conf.peer_window == 0)

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "base/slab.h"
 #include "mem/key.h"
 #include "port/neigh.h"
 #include "port/port.h"
@@ -90,7 +91,8 @@ struct dev {
 	struct srq_table srqs; /* XRC SRQs */
 	LIST_HEAD(, srq) srq_list; /* all of them */
 	uint32_t next_xrcd;
-	struct alloc mem; /* ring memory */
+	struct slab slab;
+	struct alloc mem; /* from it: QPs and rings */
 	unsigned engine_count;
 	struct engine *engines[DEV_MAX_ENGINES];
 	uint32_t next_engine; /* for the next QP */

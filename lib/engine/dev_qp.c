@@ -76,7 +76,7 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 
 	if (engine < -1 || engine >= (int)dev->engine_count)
 		return -EINVAL;
-	qp = alloc_get(&alloc_plain, "qp", sizeof(*qp));
+	qp = alloc_get(&dev->mem, "qp", sizeof(*qp));
 	if (qp == NULL)
 		return -ENOMEM;
 	pthread_mutex_lock(&dev->lock);
@@ -102,7 +102,7 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	return 0;
 fail:
 	pthread_mutex_unlock(&dev->lock);
-	alloc_put(&alloc_plain, qp, sizeof(*qp));
+	alloc_put(&dev->mem, qp, sizeof(*qp));
 	return rc;
 }
 
@@ -241,5 +241,5 @@ dev_qp_free(struct dev *dev, struct qp *qp)
 	qpn_free(dev, qp->qpn); /* no engine finds it any more: dev_qp_stop() */
 	pthread_mutex_unlock(&dev->lock);
 	qp_fini(qp);
-	alloc_put(&alloc_plain, qp, sizeof(*qp));
+	alloc_put(&dev->mem, qp, sizeof(*qp));
 }

@@ -103,7 +103,7 @@ rings_init(struct qp *qp, const struct qp_conf *c, const struct alloc *mem)
 	qp->srq = c->srq;
 	if (c->srq != NULL || c->type == IBV_QPT_XRC_SEND || c->type == IBV_QPT_XRC_RECV)
 		return 0;
-	qp->rq = alloc_get(&alloc_plain, "rq", sizeof(*qp->rq));
+	qp->rq = alloc_get(mem, "rq", sizeof(*qp->rq));
 	if (qp->rq != NULL) {
 		rc = recv_ring_init(
 			qp->rq, mem, RTE_MAX(c->max_recv_wr, 1u), c->max_recv_sge);
@@ -111,7 +111,7 @@ rings_init(struct qp *qp, const struct qp_conf *c, const struct alloc *mem)
 			qp->rq->unlocked = c->unlocked;
 			return 0;
 		}
-		alloc_put(&alloc_plain, qp->rq, sizeof(*qp->rq));
+		alloc_put(mem, qp->rq, sizeof(*qp->rq));
 		qp->rq = NULL;
 	}
 	sq_fini(&qp->sq);
@@ -129,7 +129,7 @@ static void
 wqe_free(struct qp *qp)
 {
 	if (qp->wqe_sges > 1)
-		alloc_put(&alloc_plain, qp->wqe, wqe_bytes(qp->wqe_sges));
+		alloc_put(qp->sq.mem, qp->wqe, wqe_bytes(qp->wqe_sges));
 }
 
 int
@@ -140,7 +140,7 @@ qp_fit_receives(struct qp *qp, uint32_t max_sge)
 	if (max_sge <= qp->wqe_sges)
 		return 0;
 	if (max_sge > 1) {
-		wqe = alloc_get(&alloc_plain, "receive", wqe_bytes(max_sge));
+		wqe = alloc_get(qp->sq.mem, "receive", wqe_bytes(max_sge));
 		if (wqe == NULL)
 			return -ENOMEM;
 	}
@@ -155,11 +155,13 @@ qp_fit_receives(struct qp *qp, uint32_t max_sge)
 static void
 rings_fini(struct qp *qp)
 {
+	const struct alloc *mem = qp->sq.mem;
+
 	wqe_free(qp);
 	sq_fini(&qp->sq);
 	if (qp->rq != NULL) {
 		recv_ring_fini(qp->rq);
-		alloc_put(&alloc_plain, qp->rq, sizeof(*qp->rq));
+		alloc_put(mem, qp->rq, sizeof(*qp->rq));
 	}
 }
 

@@ -46,7 +46,7 @@ resp_set_depth(struct qp *qp, uint32_t depth)
 	if (depth == resp->job_max)
 		return 0;
 	if (depth != 0) {
-		jobs = alloc_get(&alloc_plain, "READ jobs", ring_bytes(depth));
+		jobs = alloc_get(qp->sq.mem, "READ jobs", ring_bytes(depth));
 		if (jobs == NULL)
 			return -ENOMEM;
 	}
@@ -56,7 +56,7 @@ resp_set_depth(struct qp *qp, uint32_t depth)
 		resp->job_next = resp->job_end - keep;
 	if (resp->job_end - resp->job_done > keep)
 		resp->job_done = resp->job_end - keep;
-	alloc_put(&alloc_plain, resp->jobs, ring_bytes(resp->job_max));
+	alloc_put(qp->sq.mem, resp->jobs, ring_bytes(resp->job_max));
 	resp->jobs = jobs;
 	resp->job_max = depth;
 	resp->job_held = keep;

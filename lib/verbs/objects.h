@@ -256,8 +256,8 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
 /* Of one that nothing uses any more. */
 void parent_domain_free(struct verbs_pd *pd);
 
-/* Zeroed: without ex and wr unless extended; NULL: no memory. */
-struct verbs_qp *verbs_qp_alloc(bool extended);
+/* Zeroed but for its context: without ex and wr unless extended; NULL: no memory. */
+struct verbs_qp *verbs_qp_alloc(struct ibv_context *context, bool extended);
 void verbs_qp_free(struct verbs_qp *vqp);
 /* Fills in what the public part says of the QP and makes its event lock. */
 void verbs_qp_publish(struct verbs_qp *vqp);

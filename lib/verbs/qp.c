@@ -79,19 +79,22 @@ qp_bytes(bool extended)
 }
 
 struct verbs_qp *
-verbs_qp_alloc(bool extended)
+verbs_qp_alloc(struct ibv_context *context, bool extended)
 {
-	struct verbs_qp *vqp = alloc_get(&alloc_plain, "verbs_qp", qp_bytes(extended));
+	struct verbs_qp *vqp =
+		alloc_get(&to_ctx(context)->dev->mem, "verbs_qp", qp_bytes(extended));
 
-	if (vqp != NULL)
-		vqp->extended = extended;
+	if (vqp == NULL)
+		return NULL;
+	vqp->ibv.context = context;
+	vqp->extended = extended;
 	return vqp;
 }
 
 void
 verbs_qp_free(struct verbs_qp *vqp)
 {
-	alloc_put(&alloc_plain, vqp, qp_bytes(vqp->extended));
+	alloc_put(&to_ctx(vqp->ibv.context)->dev->mem, vqp, qp_bytes(vqp->extended));
 }
 
 static struct ibv_qp *
@@ -102,10 +105,9 @@ create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
 
 	if (err != 0)
 		return null_errno(err);
-	vqp = verbs_qp_alloc(extended);
+	vqp = verbs_qp_alloc(pd->context, extended);
 	if (vqp == NULL)
 		return null_errno(ENOMEM);
-	vqp->ibv.context = pd->context;
 	vqp->ibv.qp_context = attr->qp_context;
 	vqp->ibv.pd = pd;
 	vqp->ibv.send_cq = attr->send_cq;
@@ -167,11 +169,13 @@ EXPORT int
 ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct verbs_qp *vqp;
+	struct verbs_pd *pd;
 	struct dev *dev;
 
 	if (!ours(ibv->context))
 		return forward(ENOSYS, ibv_destroy_qp, ibv);
 	vqp = to_qp(ibv);
+	pd = to_pd(ibv->pd);
 	if (vqp->watch != NULL) {
 		verbs_close_target(vqp);
 		return 0;
@@ -185,8 +189,8 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	dev_qp_free(dev, vqp->qp);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
-	count_down(&to_pd(ibv->pd)->objects);
 	verbs_qp_free(vqp);
+	count_down(&pd->objects);
 	return 0;
 }
 

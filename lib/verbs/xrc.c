@@ -159,7 +159,7 @@ xrcd_number(const struct verbs_xrcd *xrcd)
 static struct verbs_qp *
 handle_create(struct ibv_context *context, struct ibv_xrcd *xrcd, void *qp_context)
 {
-	struct verbs_qp *vqp = verbs_qp_alloc(false);
+	struct verbs_qp *vqp = verbs_qp_alloc(context, false);
 
 	if (vqp == NULL)
 		return NULL;
@@ -170,7 +170,6 @@ handle_create(struct ibv_context *context, struct ibv_xrcd *xrcd, void *qp_conte
 	}
 	qp_watch_init(vqp->watch, &to_ctx(context)->events, &vqp->ibv);
 	vqp->xrcd = to_xrcd(xrcd);
-	vqp->ibv.context = context;
 	vqp->ibv.qp_context = qp_context;
 	vqp->ibv.qp_type = IBV_QPT_XRC_RECV;
 	return vqp;
@@ -270,6 +269,7 @@ void
 verbs_close_target(struct verbs_qp *vqp)
 {
 	struct dev *dev = to_ctx(vqp->ibv.context)->dev;
+	struct verbs_xrcd *xrcd = vqp->xrcd;
 	bool last = dev_qp_unshare(dev, vqp->qp, vqp->watch);
 
 	events_wait(&vqp->ibv.mutex, &vqp->ibv.cond, &vqp->ibv.events_completed,
@@ -278,6 +278,6 @@ verbs_close_target(struct verbs_qp *vqp)
 		dev_qp_free(dev, vqp->qp);
 	pthread_mutex_destroy(&vqp->ibv.mutex);
 	pthread_cond_destroy(&vqp->ibv.cond);
-	count_down(&vqp->xrcd->objects);
 	handle_free(vqp);
+	count_down(&xrcd->objects);
 }
