@@ -68,7 +68,9 @@ rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *
 	uint16_t port, const struct rocade_cm_param *param, void *user,
 	struct rocade_cm_id **id);
 
-/* Answers a REQUEST. The QP, RC in INIT, goes to RTR and RTS. ENOTCONN: the peer has
+/* Answers a REQUEST. The QP, RC in INIT, goes to RTR, and to RTS when the peer says that it
+ * is ready or its data comes first: before the event ESTABLISHED. Until that is fetched,
+ * or id released, it is not to be destroyed. ENOTCONN: the peer has
  * given up meanwhile; EINVAL; or what ibv_modify_qp(3) says: the request still waits for
  * an answer. */
 int
@@ -109,6 +111,14 @@ struct rocade_cm_event {
 					once, */
 	uint8_t initiator_depth;     /* and what it answers */
 };
+
+/*
+ * A descriptor that is readable when there may be events, for poll(2) and epoll(7): then
+ * rocade_cm_next_event(). Its owner is the manager; nothing is read from it. Who never asks
+ * for it pays nothing. The engines, or somebody who polls them, have to run meanwhile.
+ */
+int
+rocade_cm_fd(struct rocade_cm *cm);
 
 /* EAGAIN: none. */
 int

@@ -170,6 +170,8 @@ uint64_t
 cm_deadline(const struct cm *cm);
 bool
 cm_next_event(struct cm *cm, struct cm_event *event);
+bool
+cm_has_event(const struct cm *cm);
 const struct cm_stats *
 cm_stats_of(const struct cm *cm);
 /* Connections in any state. */

@@ -87,6 +87,12 @@ event_fill(struct cm_event *event)
 		from_sidr_rep(mad, event);
 }
 
+bool
+cm_has_event(const struct cm *cm)
+{
+	return !TAILQ_EMPTY(&cm->eventful);
+}
+
 /* Those of a connection in the order of the enum, which is that in which they happen. */
 bool
 cm_next_event(struct cm *cm, struct cm_event *event)

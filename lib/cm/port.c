@@ -14,6 +14,9 @@ struct cm_port {
 	pthread_mutex_t
 		lock; /* of cm; taken with an engine's gate held, never before one */
 	uint64_t due; /* for the engine: when cm has something to send, or to do */
+	void (*wake)(void *arg); /* NULL: nobody sleeps */
+	void *wake_arg;
+	bool told; /* of events, since the last cm_port_awake() */
 };
 
 /* The lock is held. */
@@ -36,7 +39,29 @@ void
 cm_port_unlock(struct cm_port *port)
 {
 	due_set(port);
+	if (port->wake != NULL && !port->told && cm_has_event(port->cm)) {
+		port->told = true;
+		port->wake(port->wake_arg);
+	}
 	pthread_mutex_unlock(&port->lock);
+}
+
+void
+cm_port_wake(struct cm_port *port, void (*wake)(void *arg), void *arg)
+{
+	cm_port_lock(port);
+	port->wake = wake;
+	port->wake_arg = arg;
+	port->told = false;
+	cm_port_unlock(port);
+}
+
+void
+cm_port_awake(struct cm_port *port)
+{
+	cm_port_lock(port);
+	port->told = false;
+	cm_port_unlock(port);
 }
 
 static void

@@ -21,6 +21,13 @@ cm_port_open(
 void
 cm_port_close(struct cm_port *port);
 
+/* Once there are events, the lock held: wake is called, and not again before
+ * cm_port_awake(); then at once if there are some. */
+void
+cm_port_wake(struct cm_port *port, void (*wake)(void *arg), void *arg);
+void
+cm_port_awake(struct cm_port *port);
+
 struct cm *
 cm_port_lock(struct cm_port *port);
 void

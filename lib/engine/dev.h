@@ -161,6 +161,12 @@ dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_watch *watc
 /* A handle less: true when it was the last, and the QP is stopped. */
 bool
 dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_watch *watch);
+/* Tells of the QP's events too, as long as it lasts; from its destruction on, or this, no
+ * more. */
+void
+dev_qp_watch(struct dev *dev, struct qp *qp, struct qp_watch *watch);
+void
+dev_qp_unwatch(struct dev *dev, struct qp_watch *watch);
 
 /* A number for an XRC domain. */
 uint32_t

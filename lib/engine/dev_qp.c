@@ -215,9 +215,35 @@ dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr)
 	engine_unlock(qp->engine);
 }
 
+static void
+watch_remove(struct qp_watch *watch)
+{
+	if (watch->link.le_prev != NULL)
+		LIST_REMOVE(watch, link);
+	watch->link.le_prev = NULL;
+}
+
+void
+dev_qp_watch(struct dev *dev, struct qp *qp, struct qp_watch *watch)
+{
+	dev_gates_lock(dev);
+	LIST_INSERT_HEAD(&qp->watches, watch, link);
+	dev_gates_unlock(dev);
+}
+
+void
+dev_qp_unwatch(struct dev *dev, struct qp_watch *watch)
+{
+	dev_gates_lock(dev);
+	watch_remove(watch);
+	dev_gates_unlock(dev);
+}
+
 void
 dev_qp_take_out(struct dev *dev, struct qp *qp)
 {
+	while (!LIST_EMPTY(&qp->watches))
+		watch_remove(LIST_FIRST(&qp->watches));
 	qp_table_put(&dev->qps, qp->qpn, NULL);
 	qp_stop(qp);
 	engine_forget(qp->engine, qp);

@@ -233,7 +233,7 @@ struct qp {
 
 	struct requester req LINE_ALIGNED;
 	struct recv_wqe *wqe; /* the responder's current receive; see qp_fit_receives() */
-	LIST_HEAD(, qp_watch) watches; /* handles of an XRC target: each is told of events */
+	LIST_HEAD(, qp_watch) watches; /* who else is told of events */
 	struct responder resp LINE_ALIGNED;
 	struct path_hdr hdr;
 	uint32_t xrcd; /* XRC target: its domain's number */
@@ -265,7 +265,7 @@ struct qp {
 	struct sq sq;
 };
 
-/* One of the handles that share an XRC target QP (ibv_open_qp(3)). */
+/* One of the handles that share an XRC target QP (ibv_open_qp(3)); or a connection manager. */
 struct qp_watch {
 	LIST_ENTRY(qp_watch) link;
 	struct async_event events;

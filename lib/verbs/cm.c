@@ -2,36 +2,14 @@
 /* cm.h: a device's connection manager, and the QPs of its connections. */
 #include <rocade/cm.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "cm/port.h"
-#include "verbs/objects.h"
+#include "verbs/cm.h"
 
-#define ACK_TIMEOUT 19 /* 2 s */
 #define HOP_LIMIT 64
-
-struct rocade_cm {
-	struct verbs_ctx *ctx;
-	struct cm_port *port;
-	uint16_t sport; /* the next one; it means nothing */
-};
-
-struct rocade_cm_listener {
-	struct rocade_cm *cm;
-	struct cm_listener *listener;
-	void *user;
-};
-
-struct rocade_cm_id {
-	struct rocade_cm *cm;
-	struct cm_conn *conn;
-	struct ibv_qp *qp;
-	void *user;
-	struct rocade_cm_param param;
-	struct cm_event request; /* passive: what was asked */
-};
 
 EXPORT int
 rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
@@ -50,13 +28,21 @@ rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
 		conf.seed = engine_clock_wall(engine_clock());
 	cm->ctx = to_ctx(context);
 	cm->sport = (uint16_t)(0x8000 | conf.seed);
-	rc = cm_port_open(cm->ctx->dev, &conf, engine_clock(), &cm->port);
+	rc = event_queue_init(&cm->events);
+	if (rc == 0) {
+		(void)fcntl(cm->events.fd, F_SETFL, O_NONBLOCK);
+		async_event_init(&cm->poke, &cm->events, NULL);
+		rc = cm_port_open(cm->ctx->dev, &conf, engine_clock(), &cm->port);
+		if (rc != 0)
+			event_queue_fini(&cm->events);
+	}
 	if (rc != 0) {
 		free(cm);
 		return rocade_fail(-rc,
 			rc == -EBUSY        ? "the port has a connection manager already"
 			: rc == -EOPNOTSUPP ? "the port's connections are the daemon's"
-					    : "no memory for a connection manager");
+					    : "no connection manager: no memory, or "
+					      "descriptor");
 	}
 	count_up(&cm->ctx->objects);
 	*out = cm;
@@ -67,6 +53,8 @@ EXPORT void
 rocade_cm_close(struct rocade_cm *cm)
 {
 	cm_port_close(cm->port);
+	(void)event_purge(&cm->poke);
+	event_queue_fini(&cm->events);
 	count_down(&cm->ctx->objects);
 	free(cm);
 }
@@ -217,11 +205,8 @@ gid_index(const struct dev *dev, const uint8_t gid[16])
 	return -1;
 }
 
-/* INIT to RTS, towards what the peer said of its QP. No lock is held: the gates are
- * taken. */
-static int
-qp_up(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned mtu,
-	unsigned timeout, unsigned retry_count)
+int
+cm_qp_rtr(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned mtu)
 {
 	const struct rocade_cm_param *p = &id->param;
 	int index = gid_index(id->cm->ctx->dev, peer->path.sgid);
@@ -237,24 +222,29 @@ qp_up(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned mtu,
 			.port_num = 1,
 			.grh = {.sgid_index = (uint8_t)index, .hop_limit = HOP_LIMIT}},
 	};
-	int rc;
 
 	if (index < 0)
 		return EADDRNOTAVAIL; /* an address that we no longer have */
 	memcpy(attr.ah_attr.grh.dgid.raw, peer->path.dgid, 16);
-	rc = ibv_modify_qp(id->qp, &attr,
+	return ibv_modify_qp(id->qp, &attr,
 		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	if (rc != 0)
-		return rc;
-	attr = (struct ibv_qp_attr){
+}
+
+int
+cm_qp_rts(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned timeout,
+	unsigned retry_count)
+{
+	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.timeout = (uint8_t)timeout,
 		.retry_cnt = (uint8_t)retry_count,
 		.rnr_retry = peer->qp.rnr_retry,
 		.sq_psn = peer->qp.psn,
-		.max_rd_atomic = RTE_MIN(p->initiator_depth, peer->qp.initiator_depth),
+		.max_rd_atomic =
+			RTE_MIN(id->param.initiator_depth, peer->qp.initiator_depth),
 	};
+
 	return ibv_modify_qp(id->qp, &attr,
 		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
@@ -278,15 +268,17 @@ rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 	param_keep(id, &p);
 	id->qp = qp;
 	id->user = user;
-	/* Before the REP: its answer may be data. */
-	rc = qp_up(id, r, r->qp.path_mtu, p.timeout != 0 ? p.timeout : r->ack_timeout,
-		r->qp.retry_count);
+	/* Before the REP: its answer may be data (IBA 12.9.7.2). */
+	rc = cm_qp_rtr(id, r, r->qp.path_mtu);
 	if (rc != 0)
 		return rocade_fail(rc, "the QP cannot be connected: %s", strerror(rc));
+	cm_watch(id);
 	said = qp_said(qp, &p);
 	cm_port_lock(id->cm->port);
 	rc = cm_accept(id->conn, &said, p.private_data, p.private_len, engine_clock());
 	cm_port_unlock(id->cm->port);
+	if (rc != 0)
+		cm_unwatch(id);
 	return rc == 0 ? 0 : rocade_fail(-rc, "the request waits no longer");
 }
 
@@ -316,128 +308,9 @@ rocade_cm_disconnect(struct rocade_cm_id *id)
 EXPORT void
 rocade_cm_release(struct rocade_cm_id *id)
 {
+	cm_unwatch(id);
 	cm_port_lock(id->cm->port);
 	cm_release(id->conn, engine_clock());
 	cm_port_unlock(id->cm->port);
 	free(id);
-}
-
-/* ---- Events ---- */
-
-/* A request has no id yet; the lock is held. False: it is not for a QP that accept() takes, or
- * there is no memory. */
-static bool
-request_take(struct cm_event *e)
-{
-	struct rocade_cm_listener *l = e->user;
-	struct rocade_cm_id *id;
-
-	if (e->qp.transport != CM_RC) {
-		(void)cm_reject(e->conn, CM_REJ_TRANSPORT, NULL, 0, engine_clock());
-		cm_release(e->conn, engine_clock());
-		return false;
-	}
-	id = calloc(1, sizeof(*id));
-	if (id == NULL) {
-		cm_release(e->conn, engine_clock());
-		return false;
-	}
-	id->cm = l->cm;
-	id->conn = e->conn;
-	id->user = l->user;
-	id->request = *e;
-	cm_set_user(e->conn, id);
-	e->user = id;
-	return true;
-}
-
-/* The peer has accepted. False: it has gone meanwhile, of which another event tells. */
-static bool
-reply_take(struct cm_event *e)
-{
-	struct rocade_cm_id *id = e->user;
-	const struct rocade_cm_param *p = &id->param;
-	int rc = qp_up(id, e, p->path_mtu, p->timeout != 0 ? p->timeout : ACK_TIMEOUT,
-		p->retry_count);
-
-	cm_port_lock(id->cm->port);
-	e->type = CM_EVENT_ESTABLISHED;
-	if (rc == 0) {
-		rc = cm_confirm(id->conn, NULL, 0, engine_clock());
-		cm_port_unlock(id->cm->port);
-		return rc == 0;
-	}
-	(void)cm_reject(id->conn, CM_REJ_NO_QP, NULL, 0, engine_clock());
-	cm_port_unlock(id->cm->port);
-	e->type = CM_EVENT_REJECTED;
-	e->status = -rc;
-	return true;
-}
-
-static const struct {
-	enum rocade_cm_event_type type;
-	const char *name;
-} event_rows[CM_EVENT_COUNT] = {
-	[CM_EVENT_REQUEST] = {ROCADE_CM_REQUEST, "request"},
-	[CM_EVENT_ESTABLISHED] = {ROCADE_CM_ESTABLISHED, "established"},
-	[CM_EVENT_REJECTED] = {ROCADE_CM_REJECTED, "rejected"},
-	[CM_EVENT_UNREACHABLE] = {ROCADE_CM_UNREACHABLE, "unreachable"},
-	[CM_EVENT_DISCONNECTED] = {ROCADE_CM_DISCONNECTED, "disconnected"},
-	[CM_EVENT_GONE] = {ROCADE_CM_GONE, "gone"},
-};
-
-EXPORT const char *
-rocade_cm_event_name(enum rocade_cm_event_type type)
-{
-	for (unsigned i = 0; i < CM_EVENT_COUNT; i++)
-		if (event_rows[i].name != NULL && event_rows[i].type == type)
-			return event_rows[i].name;
-	return "unknown";
-}
-
-EXPORT int
-rocade_cm_next_event(struct rocade_cm *cm, struct rocade_cm_event *event)
-{
-	struct rocade_cm_id *id;
-	struct cm_event e;
-	bool good;
-
-	do {
-		good = cm_next_event(cm_port_lock(cm->port), &e);
-		if (!good) {
-			cm_port_unlock(cm->port);
-			return EAGAIN;
-		}
-		if (e.type == CM_EVENT_REQUEST)
-			good = request_take(&e);
-		cm_port_unlock(cm->port);
-		if (e.type == CM_EVENT_REPLY)
-			good = reply_take(&e);
-	} while (!good);
-	id = e.user;
-	*event = (struct rocade_cm_event){
-		.type = event_rows[e.type].type,
-		.status = e.status,
-		.id = id,
-		.user = id->user,
-		.port = e.sport,
-		.private_data = e.private,
-		.private_len = e.private_len,
-		.responder_resources = e.qp.responder_resources,
-		.initiator_depth = e.qp.initiator_depth,
-	};
-	memcpy(event->peer.raw, e.path.dgid, 16);
-	return 0;
-}
-
-EXPORT unsigned
-rocade_cm_stats(struct rocade_cm *cm, struct rocade_stat *rows, unsigned n)
-{
-	const uint64_t *values = (const uint64_t *)cm_stats_of(cm_port_lock(cm->port));
-
-	for (unsigned i = 0; i < n && i < CM_STAT_COUNT; i++)
-		rows[i] = (struct rocade_stat){
-			cm_stat_rows[i].name, cm_stat_rows[i].text, values[i]};
-	cm_port_unlock(cm->port);
-	return CM_STAT_COUNT;
 }

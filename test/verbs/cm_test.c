@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cm.h as a program calls it: listeners, connections, and data over them. */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -148,7 +149,7 @@ connects(void **state)
 	assert_int_equal(e.initiator_depth, 2);
 	struct rocade_cm_id *b = e.id;
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], &p, "b"), 0);
-	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_RTS);
+	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_RTR);
 	e = event(cm_a, ROCADE_CM_ESTABLISHED);
 	assert_ptr_equal(e.id, a);
 	assert_string_equal(e.user, "a");
@@ -186,6 +187,125 @@ connects(void **state)
 	rocade_cm_release(b);
 	assert_int_equal(stat_of(cm_a, "established"), 1);
 	assert_int_equal(stat_of(cm_b, "disconnected"), 1);
+}
+
+static bool
+readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* So many messages wait at A that the next ones are lost. */
+static void
+jam(void)
+{
+	uint64_t lost = stat_of(cm_a, "tx_full");
+
+	while (stat_of(cm_a, "tx_full") == lost)
+		rocade_cm_release(ask(1, PORT + 1, ""));
+}
+
+/* The peer's RTU is lost, its data is not: that establishes the passive side, long before
+ * it asks again (IBA 12.9.7.2). */
+static void
+data_before_rtu(void **state)
+{
+	struct rocade_cm_id *a = ask(0, PORT, ""), *b = event(cm_b, ROCADE_CM_REQUEST).id;
+	uint64_t begin = pair_clock_ns(), lost;
+	struct rocade_cm_event e;
+	int fd = rocade_cm_fd(cm_b);
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
+	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 4096, 100), 0);
+	pair_settle(&pair);
+	jam();
+	lost = stat_of(cm_a, "tx_full");
+	assert_int_equal(rocade_cm_next_event(cm_a, &e), 0);
+	assert_int_equal(e.type, ROCADE_CM_ESTABLISHED);
+	assert_int_equal(stat_of(cm_a, "tx_full"), lost + 1);
+	pair_settle(&pair);
+	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
+	assert_false(readable(fd));
+	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_RTR);
+	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 100, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_true(readable(fd));
+	assert_ptr_equal(event(cm_b, ROCADE_CM_ESTABLISHED).id, b);
+	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_RTS);
+	assert_true(stat_of(cm_b, "resent") == 0 ||
+		    pair_clock_ns() - begin > UINT64_C(4000000000));
+	assert_false(readable(fd));
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	send_both_ways(0);
+	rocade_cm_release(a);
+	event(cm_b, ROCADE_CM_DISCONNECTED);
+	rocade_cm_release(b);
+	quiet();
+}
+
+/* The descriptor is readable as long as there are events, no longer. */
+static void
+sleeps(void **state)
+{
+	int fd = rocade_cm_fd(cm_b);
+	struct rocade_cm_id *a[2], *b[2];
+	struct rocade_cm_event e;
+
+	(void)state;
+	assert_int_equal(rocade_cm_fd(cm_b), fd);
+	assert_false(readable(fd));
+	for (unsigned i = 0; i < 2; i++)
+		a[i] = ask(i, PORT, "");
+	while (!readable(fd))
+		pair_poll(&pair);
+	pair_settle(&pair);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(readable(fd));
+		b[i] = event(cm_b, ROCADE_CM_REQUEST).id;
+	}
+	assert_false(readable(fd));
+	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
+	for (unsigned i = 0; i < 2; i++)
+		rocade_cm_release(a[i]);
+	while (!readable(fd))
+		pair_poll(&pair);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(event(cm_b, ROCADE_CM_REJECTED).status, 4);
+		rocade_cm_release(b[i]);
+	}
+	assert_false(readable(fd));
+	/* Who does not look finds it readable when he asks. */
+	a[0] = ask(0, PORT, "");
+	while (!readable(fd))
+		pair_poll(&pair);
+	assert_int_equal(rocade_cm_fd(cm_b), fd);
+	assert_true(readable(fd));
+	rocade_cm_release(event(cm_b, ROCADE_CM_REQUEST).id);
+	assert_int_equal(event(cm_a, ROCADE_CM_REJECTED).status, 28);
+	rocade_cm_release(a[0]);
+	quiet();
+}
+
+/* A QP that goes before its connection. */
+static void
+qp_gone_first(void **state)
+{
+	struct rocade_cm_id *a = ask(0, PORT, ""), *b = event(cm_b, ROCADE_CM_REQUEST).id;
+
+	(void)state;
+	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
+	assert_int_equal(ibv_destroy_qp(pair.b.qp[0]), 0);
+	pair.b.qp[0] = NULL;
+	rocade_cm_release(b);
+	pair_settle(&pair);
+	/* Accepted and given up, before it looks. */
+	event(cm_a, ROCADE_CM_DISCONNECTED);
+	rocade_cm_release(a);
 }
 
 static void
@@ -322,6 +442,9 @@ main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(connects),
+		TEST(data_before_rtu),
+		TEST(sleeps),
+		TEST(qp_gone_first),
 		TEST(two_at_once),
 		TEST(rejected),
 		TEST(qp_not_ready),

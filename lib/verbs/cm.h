@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files behind <rocade/cm.h> share. */
+#ifndef ROCADE_VERBS_CM_H
+#define ROCADE_VERBS_CM_H
+
+#include <rocade/cm.h>
+
+#include "cm/port.h"
+#include "verbs/objects.h"
+
+struct rocade_cm {
+	struct verbs_ctx *ctx;
+	struct cm_port *port;
+	/* What wakes who sleeps, and what QPs say: COMM_EST of those whose answer is out.
+	 */
+	struct event_queue events;
+	struct async_event poke;
+	uint16_t sport; /* the next one; it means nothing */
+};
+
+struct rocade_cm_listener {
+	struct rocade_cm *cm;
+	struct cm_listener *listener;
+	void *user;
+};
+
+struct rocade_cm_id {
+	struct rocade_cm *cm;
+	struct cm_conn *conn;
+	struct ibv_qp *qp;
+	void *user;
+	struct rocade_cm_param param;
+	struct cm_event request; /* passive: what was asked */
+	struct qp_watch watch; /* passive, when watching: for data before the last word */
+	bool watching;
+};
+
+/* INIT to RTR, and on to RTS, towards what the peer said of its QP. No lock is held: the
+ * gates are taken. errno values. */
+int
+cm_qp_rtr(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned mtu);
+int
+cm_qp_rts(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned timeout,
+	unsigned retry_count);
+void
+cm_watch(struct rocade_cm_id *id);
+/* Nothing when it does not. */
+void
+cm_unwatch(struct rocade_cm_id *id);
+
+#endif

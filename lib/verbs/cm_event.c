@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cm.h: what happens to connections, and how a thread sleeps for it. */
+#include <rocade/cm.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/cm.h"
+
+#define ACK_TIMEOUT 19 /* 2 s */
+
+/* A request has no id yet; the lock is held. False: it is not for a QP that accept()
+ * takes, or there is no memory. */
+static bool
+request_take(struct cm_event *e)
+{
+	struct rocade_cm_listener *l = e->user;
+	struct rocade_cm_id *id;
+
+	if (e->qp.transport != CM_RC) {
+		(void)cm_reject(e->conn, CM_REJ_TRANSPORT, NULL, 0, engine_clock());
+		cm_release(e->conn, engine_clock());
+		return false;
+	}
+	id = calloc(1, sizeof(*id));
+	if (id == NULL) {
+		cm_release(e->conn, engine_clock());
+		return false;
+	}
+	id->cm = l->cm;
+	id->conn = e->conn;
+	id->user = l->user;
+	id->request = *e;
+	cm_set_user(e->conn, id);
+	e->user = id;
+	return true;
+}
+
+/* The peer has accepted. False: it has gone meanwhile, of which another event tells. */
+static bool
+reply_take(struct cm_event *e)
+{
+	struct rocade_cm_id *id = e->user;
+	const struct rocade_cm_param *p = &id->param;
+	int rc = cm_qp_rtr(id, e, p->path_mtu);
+
+	if (rc == 0)
+		rc = cm_qp_rts(id, e, p->timeout != 0 ? p->timeout : ACK_TIMEOUT,
+			p->retry_count);
+	cm_port_lock(id->cm->port);
+	e->type = CM_EVENT_ESTABLISHED;
+	if (rc == 0) {
+		rc = cm_confirm(id->conn, NULL, 0, engine_clock());
+		cm_port_unlock(id->cm->port);
+		return rc == 0;
+	}
+	(void)cm_reject(id->conn, CM_REJ_NO_QP, NULL, 0, engine_clock());
+	cm_port_unlock(id->cm->port);
+	e->type = CM_EVENT_REJECTED;
+	e->status = -rc;
+	return true;
+}
+
+/* The peer is ready, so this side's QP may send too. */
+static void
+established_take(struct cm_event *e)
+{
+	struct rocade_cm_id *id = e->user;
+	const struct rocade_cm_param *p = &id->param;
+	const struct cm_event *r = &id->request;
+	int rc = cm_qp_rts(
+		id, r, p->timeout != 0 ? p->timeout : r->ack_timeout, r->qp.retry_count);
+
+	if (rc == 0)
+		return;
+	cm_port_lock(id->cm->port);
+	(void)cm_disconnect(id->conn, NULL, 0, engine_clock());
+	cm_port_unlock(id->cm->port);
+	e->type = CM_EVENT_REJECTED;
+	e->status = -rc;
+}
+
+/* ---- Waking, and data before the peer's last word ---- */
+
+void
+cm_watch(struct rocade_cm_id *id)
+{
+	qp_watch_init(&id->watch, &id->cm->events, id);
+	dev_qp_watch(id->cm->ctx->dev, to_qp(id->qp)->qp, &id->watch);
+	id->watching = true;
+}
+
+void
+cm_unwatch(struct rocade_cm_id *id)
+{
+	if (!id->watching)
+		return;
+	dev_qp_unwatch(id->cm->ctx->dev, &id->watch);
+	(void)event_purge(&id->watch.events);
+	id->watching = false;
+}
+
+static void
+wake(void *arg)
+{
+	struct rocade_cm *cm = arg;
+
+	event_raise(&cm->poke, IBV_EVENT_COMM_EST); /* whichever */
+}
+
+EXPORT int
+rocade_cm_fd(struct rocade_cm *cm)
+{
+	cm_port_wake(cm->port, wake, cm);
+	return cm->events.fd;
+}
+
+/* Whether somebody was woken. Cheap when there is nothing, for loops that ask each turn.
+ */
+static bool
+wakes_take(struct rocade_cm *cm)
+{
+	struct event_record record;
+	bool poked = false;
+
+	/* Relaxed: what comes now is seen the next time. */
+	while (__atomic_load_n(&cm->events.raised.stqh_first, __ATOMIC_RELAXED) != NULL &&
+		event_next(&cm->events, &record) == 0) {
+		struct rocade_cm_id *id = record.object;
+
+		poked |= id == NULL;
+		if (id == NULL || record.type != IBV_EVENT_COMM_EST)
+			continue;
+		cm_port_lock(cm->port);
+		(void)cm_established(id->conn, engine_clock());
+		cm_port_unlock(cm->port);
+	}
+	return poked;
+}
+
+static const struct {
+	enum rocade_cm_event_type type;
+	const char *name;
+} event_rows[CM_EVENT_COUNT] = {
+	[CM_EVENT_REQUEST] = {ROCADE_CM_REQUEST, "request"},
+	[CM_EVENT_ESTABLISHED] = {ROCADE_CM_ESTABLISHED, "established"},
+	[CM_EVENT_REJECTED] = {ROCADE_CM_REJECTED, "rejected"},
+	[CM_EVENT_UNREACHABLE] = {ROCADE_CM_UNREACHABLE, "unreachable"},
+	[CM_EVENT_DISCONNECTED] = {ROCADE_CM_DISCONNECTED, "disconnected"},
+	[CM_EVENT_GONE] = {ROCADE_CM_GONE, "gone"},
+};
+
+EXPORT const char *
+rocade_cm_event_name(enum rocade_cm_event_type type)
+{
+	for (unsigned i = 0; i < CM_EVENT_COUNT; i++)
+		if (event_rows[i].name != NULL && event_rows[i].type == type)
+			return event_rows[i].name;
+	return "unknown";
+}
+
+static int
+event_take(struct rocade_cm *cm, struct rocade_cm_event *event)
+{
+	struct rocade_cm_id *id;
+	struct cm_event e;
+	bool good;
+
+	do {
+		good = cm_next_event(cm_port_lock(cm->port), &e);
+		if (!good) {
+			cm_port_unlock(cm->port);
+			return EAGAIN;
+		}
+		if (e.type == CM_EVENT_REQUEST)
+			good = request_take(&e);
+		cm_port_unlock(cm->port);
+		if (e.type != CM_EVENT_REQUEST)
+			cm_unwatch(e.user);
+		if (e.type == CM_EVENT_REPLY)
+			good = reply_take(&e);
+		else if (e.type == CM_EVENT_ESTABLISHED)
+			established_take(&e);
+	} while (!good);
+	id = e.user;
+	*event = (struct rocade_cm_event){
+		.type = event_rows[e.type].type,
+		.status = e.status,
+		.id = id,
+		.user = id->user,
+		.port = e.sport,
+		.private_data = e.private,
+		.private_len = e.private_len,
+		.responder_resources = e.qp.responder_resources,
+		.initiator_depth = e.qp.initiator_depth,
+	};
+	memcpy(event->peer.raw, e.path.dgid, 16);
+	return 0;
+}
+
+EXPORT int
+rocade_cm_next_event(struct rocade_cm *cm, struct rocade_cm_event *event)
+{
+	bool poked = wakes_take(cm);
+	int rc = event_take(cm, event);
+
+	if (poked)
+		cm_port_awake(cm->port); /* wakes again where there is more */
+	return rc;
+}
+
+EXPORT unsigned
+rocade_cm_stats(struct rocade_cm *cm, struct rocade_stat *rows, unsigned n)
+{
+	const uint64_t *values = (const uint64_t *)cm_stats_of(cm_port_lock(cm->port));
+
+	for (unsigned i = 0; i < n && i < CM_STAT_COUNT; i++)
+		rows[i] = (struct rocade_stat){
+			cm_stat_rows[i].name, cm_stat_rows[i].text, values[i]};
+	cm_port_unlock(cm->port);
+	return CM_STAT_COUNT;
+}
