@@ -328,6 +328,99 @@ mra_is_bounded(void **state)
 	bed_fini(&bed);
 }
 
+/* What cm.h documents for a peer that says nothing more, of a request or a DREQ, and the
+ * time wait. */
+#define FORGOTTEN_NS (17 * REQ_WAIT_NS + 5 * SEC_NS)
+
+enum stage {
+	ST_REQ_SENT,
+	ST_REQ_RCVD,
+	ST_REPLIED,
+	ST_ESTABLISHED,
+	ST_DREQ_SENT,
+	ST_TIMEWAIT,
+	ST_REJECTED,
+	ST_SIDR_SENT,
+	ST_SIDR_RCVD,
+	ST_COUNT
+};
+
+static void
+silence(void)
+{
+	for (unsigned attr = MAD_ATTR_FIRST; attr <= MAD_ATTR_LAST; attr++)
+		bed.lose[attr] = 100000;
+}
+
+/* Both ends' connections, one of them in that state, NULL: none; then the wire is cut. */
+static void
+stage_reach(enum stage stage, struct cm_conn **a, struct cm_conn **b)
+{
+	struct cm_request r = bed_request(A, 0x111);
+	struct cm_listener *listener;
+
+	*b = NULL;
+	if (stage == ST_REQ_RCVD || stage == ST_REJECTED)
+		*a = bed_requested(&bed, b);
+	else if (stage == ST_REPLIED)
+		*a = bed_replied(&bed, b);
+	else if (stage >= ST_ESTABLISHED && stage <= ST_TIMEWAIT)
+		*a = bed_established(&bed, b);
+	else if (stage == ST_REQ_SENT)
+		*a = bed_connect(&bed);
+	else
+		assert_int_equal(
+			cm_sidr_listen(bed.cm[B], SERVICE, NULL, 1, "ud", &listener), 0);
+	if (stage == ST_SIDR_SENT)
+		silence();
+	if (stage >= ST_SIDR_SENT) {
+		assert_int_equal(cm_sidr_request(bed.cm[A], &r, "a", bed.now, a), 0);
+		bed_settle(&bed);
+	}
+	if (stage == ST_SIDR_RCVD)
+		*b = bed_event(&bed, B, CM_EVENT_SIDR_REQUEST).conn;
+	if (stage != ST_TIMEWAIT)
+		silence();
+	if (stage == ST_DREQ_SENT || stage == ST_TIMEWAIT)
+		cm_disconnect(*a, NULL, 0, bed.now);
+	if (stage == ST_REJECTED)
+		cm_reject(*b, CM_REJ_CONSUMER, NULL, 0, bed.now);
+	if (stage == ST_TIMEWAIT)
+		bed_settle(&bed);
+	silence();
+}
+
+/* In whatever state a peer vanishes: when its user has gone nothing of it is left after
+ * the documented time, whether he goes at once or has waited that long for it. */
+static void
+vanished_in_each_state(void **state)
+{
+	struct cm_event e;
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * ST_COUNT; i++) {
+		struct cm_conn *a, *b;
+
+		bed_init(&bed, 4);
+		stage_reach(i / 2, &a, &b);
+		if (i % 2 == 1) {
+			bed_run(&bed, FORGOTTEN_NS);
+			for (unsigned side = 0; side < 2; side++)
+				while (cm_next_event(bed.cm[side], &e))
+					assert_true(e.conn == a || e.conn == b);
+		}
+		cm_release(a, bed.now);
+		if (b != NULL)
+			cm_release(b, bed.now);
+		bed_run(&bed, FORGOTTEN_NS);
+		if (cm_in_use(bed.cm[A]) != 0 || cm_in_use(bed.cm[B]) != 0)
+			fail_msg("stage %u, %s: %u and %u are left", i / 2,
+				i % 2 ? "waited" : "at once", cm_in_use(bed.cm[A]),
+				cm_in_use(bed.cm[B]));
+		bed_fini(&bed);
+	}
+}
+
 int
 main(void)
 {
@@ -344,6 +437,7 @@ main(void)
 		cmocka_unit_test(peers_patience),
 		cmocka_unit_test(slow_user),
 		cmocka_unit_test(mra_is_bounded),
+		cmocka_unit_test(vanished_in_each_state),
 	};
 
 	return cmocka_run_group_tests_name("state", tests, NULL, NULL);
