@@ -26,7 +26,7 @@ LEAST = {
     "RC solicited event": 1, "RC to itself": 1, "RC by ibv_wr_post": 8,
     "RC with SRQ SEND": 16, "RC with SRQ SEND_WITH_IMM": 16, "RC late receive": 2,
     "RC request that fails": 19,
-    "MW type 1": 2, "MW type 2": 2, "MW type 2, SEND_WITH_INV": 2,
+    "MW type 1": 2, "MW type 2": 2, "MW type 2, SEND_WITH_INV": 7,
     "UC SEND": 16, "UC SEND_WITH_IMM": 16, "UC WRITE": 16, "UC WRITE_WITH_IMM": 16,
     "UC with SRQ SEND": 16, "UC with SRQ SEND_WITH_IMM": 16,
     "UC SEND longer than its receive": 1, "UC stream": 4, "UC with SRQ stream": 2,

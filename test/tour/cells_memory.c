@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory windows of both types, and invalidation by either end. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tour.h"
@@ -13,9 +14,20 @@ enum how { BY_SEND_INV, BY_LOCAL_INV, BY_DEALLOC, BY_REBIND };
 struct window {
 	enum ibv_mw_type type;
 	enum how how;
-	bool longer; /* the SEND_WITH_INV is of several packets */
-	bool says;   /* ... and its completion tells */
+	unsigned size; /* of the SEND_WITH_INV: which */
+	bool says;     /* ... and its completion tells */
 };
+
+#define SIZES 7
+
+static uint32_t
+send_len(const struct tour *t, const struct window *w)
+{
+	const uint32_t lens[SIZES] = {
+		0, 1, t->mtu - 1, t->mtu, t->mtu + 1, 5 * t->mtu + 3, 1 << 20};
+
+	return lens[w->size];
+}
 
 static const struct link_conf rc = {.type = IBV_QPT_RC, .finite = true};
 
@@ -97,7 +109,8 @@ invalidate(struct tour *t, const struct window *w, struct ibv_mw **mw, struct ib
 		TRY(link_done(t, t->recv_cq, 8, &wc));
 		NEED(t, !w->says || (wc.wc_flags & IBV_WC_WITH_INV) != 0);
 		NEED(t, wc.invalidated_rkey == rkey);
-		return NULL;
+		NEED(t, wc.byte_len == send_len(t, w));
+		return data_check(t, link_target(t, 3), send_len(t, w), 2);
 	case BY_LOCAL_INV:
 		TRY(link_send(t, &wr));
 		TRY(link_done(t, t->send_cq, 10, &wc));
@@ -119,7 +132,8 @@ owner(struct tour *t, const struct window *w, struct ibv_mw **mw, struct ibv_mr 
 
 	data_clear(link_target(t, 0), LEN + INSIDE);
 	TRY(bind_now(t, *mw, mr, LEN, &rkey));
-	TRY(link_recv(t, 8, link_target(t, 3), 4 * t->mtu));
+	data_clear(link_target(t, 3), send_len(t, w));
+	TRY(link_recv(t, 8, link_target(t, 3), send_len(t, w) != 0 ? send_len(t, w) : 1));
 	TRY(oob_swap(t, &rkey, &none, sizeof(rkey)));
 	TRY(tour_sync(t)); /* the peer has written */
 	TRY(data_check(t, link_target(t, 0) + INSIDE, LEN, 0));
@@ -168,7 +182,7 @@ user(struct tour *t, const struct window *w)
 	struct ibv_send_wr inv = {.wr_id = 2,
 		.opcode = IBV_WR_SEND_WITH_INV,
 		.send_flags = IBV_SEND_SIGNALED};
-	struct ibv_sge sge = {(uintptr_t)link_source(t, 2), 3 * t->mtu, t->mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)link_source(t, 2), send_len(t, w), t->mr->lkey};
 	uint32_t rkey, none = 0;
 	struct ibv_wc wc;
 
@@ -180,7 +194,8 @@ user(struct tour *t, const struct window *w)
 	TRY(tour_sync(t));
 	if (w->how == BY_SEND_INV) {
 		inv.sg_list = &sge;
-		inv.num_sge = w->longer;
+		inv.num_sge = sge.length != 0;
+		data_fill(t, link_source(t, 2), sge.length, 2);
 		inv.invalidate_rkey = rkey;
 		TRY(link_send(t, &inv));
 		TRY(link_done(t, t->send_cq, 2, &wc));
@@ -218,8 +233,6 @@ cells_memory(struct tour *t)
 	static const struct window windows[] = {
 		{.type = IBV_MW_TYPE_1, .how = BY_REBIND},
 		{.type = IBV_MW_TYPE_1, .how = BY_DEALLOC},
-		{.type = IBV_MW_TYPE_2, .how = BY_SEND_INV},
-		{.type = IBV_MW_TYPE_2, .how = BY_SEND_INV, .longer = true},
 		{.type = IBV_MW_TYPE_2, .how = BY_LOCAL_INV},
 		{.type = IBV_MW_TYPE_2, .how = BY_DEALLOC},
 		{.type = IBV_MW_TYPE_2, .how = BY_SEND_INV, .says = true},
@@ -228,11 +241,17 @@ cells_memory(struct tour *t)
 	tour_cell(
 		t, "MW type 1, rebound to nothing", need_type1, window_cell, &windows[0]);
 	tour_cell(t, "MW type 1, deallocated", need_type1, window_cell, &windows[1]);
-	tour_cell(t, "MW type 2, SEND_WITH_INV", need_type2, window_cell, &windows[2]);
-	tour_cell(
-		t, "MW type 2, long SEND_WITH_INV", need_type2, window_cell, &windows[3]);
-	tour_cell(t, "MW type 2, LOCAL_INV", need_type2, window_cell, &windows[4]);
-	tour_cell(t, "MW type 2, deallocated", need_type2, window_cell, &windows[5]);
+	for (unsigned i = 0; i < SIZES; i++) {
+		const struct window w = {
+			.type = IBV_MW_TYPE_2, .how = BY_SEND_INV, .size = i};
+		char name[64];
+
+		snprintf(name, sizeof(name), "MW type 2, SEND_WITH_INV %u",
+			send_len(t, &w));
+		tour_cell(t, name, need_type2, window_cell, &w);
+	}
+	tour_cell(t, "MW type 2, LOCAL_INV", need_type2, window_cell, &windows[2]);
+	tour_cell(t, "MW type 2, deallocated", need_type2, window_cell, &windows[3]);
 	tour_cell(t, "MW type 2, SEND_WITH_INV with its flag", need_type2, window_cell,
-		&windows[6]);
+		&windows[4]);
 }

@@ -222,6 +222,8 @@ solicited_cell(struct tour *t, const void *arg)
 	why = link_open(t, &rc);
 	if (why == NULL)
 		why = t->active ? solicited_active(t) : solicited_passive(t, channel, cq);
+	if (why == NULL)
+		why = tour_sync(t); /* the last ACK may have to be sent again */
 	link_close(t);
 	t->recv_cq = mine;
 	NEED(t, ibv_destroy_cq(cq) == 0 && ibv_destroy_comp_channel(channel) == 0);
