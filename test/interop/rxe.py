@@ -122,7 +122,7 @@ class Column:
             options += ["--skip", cell]
         device = []
         if self.loss:
-            options += ["--wait", "60"]
+            options += ["--wait", "180"]  # of 3 MiB, each packet of which is in danger
             device = ["impair=%d,%d,%d,%d" % (
                 (self.loss,) * 3 + (self.loss // 10,) if self.more else (self.loss, 0, 0, 0))]
         if self.more:

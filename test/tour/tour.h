@@ -20,7 +20,7 @@
 #define TOUR_WRS 64
 #define TOUR_QKEY 0x11223344
 #define TOUR_WAIT_S 20 /* for a completion */
-#define TOUR_WAIT_MOST_S 60
+#define TOUR_WAIT_MOST_S 180
 #define TOUR_SKIPS 16
 #define TOUR_GRH 40
 
