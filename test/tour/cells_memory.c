@@ -29,7 +29,12 @@ send_len(const struct tour *t, const struct window *w)
 	return lens[w->size];
 }
 
-static const struct link_conf rc = {.type = IBV_QPT_RC, .finite = true};
+/* 1 MiB needs endless retries on a bad wire: rxe counts those of a whole message. */
+static bool
+endless(const struct tour *t, const struct window *w)
+{
+	return t->copies && w->size == SIZES - 1;
+}
 
 static const char *
 need_type1(struct tour *t, const void *arg)
@@ -200,7 +205,9 @@ user(struct tour *t, const struct window *w)
 		TRY(link_send(t, &inv));
 		TRY(link_done(t, t->send_cq, 2, &wc));
 	}
-	TRY(use(t, IBV_WR_RDMA_WRITE, rkey, 1, IBV_WC_REM_ACCESS_ERR));
+	/* ... and then it would wait without end for a NAK that is lost. */
+	if (!endless(t, w))
+		TRY(use(t, IBV_WR_RDMA_WRITE, rkey, 1, IBV_WC_REM_ACCESS_ERR));
 	return tour_sync(t);
 }
 
@@ -208,6 +215,7 @@ static const char *
 window_cell(struct tour *t, const void *arg)
 {
 	const struct window *w = arg;
+	const struct link_conf rc = {.type = IBV_QPT_RC, .finite = !endless(t, w)};
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 	const char *why;
