@@ -79,17 +79,46 @@ device_open(struct bed *bed)
 	return 0;
 }
 
+/* All queues are this thread's: they need no locks. */
+static int
+domain_open(struct bed *bed)
+{
+	struct ibv_td_init_attr td = {0};
+	struct ibv_parent_domain_init_attr attr = {.pd = bed->base_pd};
+
+	bed->td = ibv_alloc_td(bed->ctx, &td);
+	attr.td = bed->td;
+	if (bed->td != NULL)
+		bed->pd = ibv_alloc_parent_domain(bed->ctx, &attr);
+	if (bed->pd == NULL)
+		bed_blame(bed, "no thread domain: %s", strerror(errno));
+	return bed->pd != NULL ? 0 : -1;
+}
+
 static int
 context_open(struct bed *bed)
 {
 	if ((bed->conf->device[0] != '\0' ? device_open(bed) : port_open(bed)) != 0)
 		return -1;
-	bed->pd = bed->ctx != NULL ? ibv_alloc_pd(bed->ctx) : NULL;
-	if (bed->pd == NULL) {
+	bed->base_pd = bed->ctx != NULL ? ibv_alloc_pd(bed->ctx) : NULL;
+	if (bed->base_pd == NULL) {
 		bed_blame(bed, "the device does not open: %s", strerror(errno));
 		return -1;
 	}
-	return 0;
+	return domain_open(bed);
+}
+
+/* Polled by one thread. */
+static struct ibv_cq *
+cq_create(struct bed *bed, uint64_t entries, struct ibv_comp_channel *channel)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = (uint32_t)entries,
+		.channel = channel,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
+		.parent_domain = bed->pd};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(bed->ctx, &attr);
+
+	return cq != NULL ? ibv_cq_ex_to_cq(cq) : NULL;
 }
 
 static int
@@ -106,9 +135,8 @@ queues_create(struct bed *bed)
 		bed_blame(bed, "no completion channel: %s", strerror(errno));
 		return -1;
 	}
-	bed->send_cq = ibv_create_cq(bed->ctx, (int)send, NULL, NULL, 0);
-	bed->recv_cq =
-		ibv_create_cq(bed->ctx, (int)bed->n_recv + 64, NULL, bed->channel, 0);
+	bed->send_cq = cq_create(bed, send, NULL);
+	bed->recv_cq = cq_create(bed, bed->n_recv + 64, bed->channel);
 	if (bed->send_cq == NULL || bed->recv_cq == NULL) {
 		bed_blame(bed, "no CQ of %lu and %lu entries: %s", (unsigned long)send,
 			(unsigned long)bed->n_recv, strerror(errno));
@@ -307,6 +335,10 @@ bed_close(struct bed *bed)
 		munmap(bed->mem, bed->mem_len);
 	if (bed->pd != NULL)
 		ibv_dealloc_pd(bed->pd);
+	if (bed->td != NULL)
+		ibv_dealloc_td(bed->td);
+	if (bed->base_pd != NULL)
+		ibv_dealloc_pd(bed->base_pd);
 	if (bed->ctx != NULL)
 		ibv_close_device(bed->ctx);
 	if (bed->lcore != 0)

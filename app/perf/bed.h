@@ -31,7 +31,8 @@ struct bed {
 	unsigned n_engines;
 	unsigned lcore; /* that runs the engine instead; 0: none */
 	struct ibv_context *ctx;
-	struct ibv_pd *pd;
+	struct ibv_pd *base_pd, *pd; /* pd: a parent domain of base_pd and td */
+	struct ibv_td *td;
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq;
 	struct ibv_comp_channel *channel; /* of recv_cq, with --events; else NULL */

@@ -100,7 +100,8 @@ struct rocade_engine *rocade_port_engine(struct rocade_port *port, unsigned inde
 /*
  * One turn of the engine's loop, for a program that has a loop of its own: returns the number of
  * packets moved, 0 when idle. Never blocks for longer than another thread's turn. Any thread may
- * call it, also while an lcore runs the engine.
+ * call it, also while an lcore runs the engine. The acknowledgement of a message may leave in
+ * the turn after it, where messages have been answered before that (docs/embedding.md).
  */
 unsigned rocade_engine_poll(struct rocade_engine *engine);
 

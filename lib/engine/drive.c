@@ -27,7 +27,7 @@ engine_driven(const struct engine *e)
 static bool
 called_again(struct engine *e)
 {
-	return __atomic_load_n(&e->doorbells, __ATOMIC_RELAXED) != NULL ||
+	return bells_rung(&e->bells) ||
 	       __atomic_load_n(&e->again, __ATOMIC_RELAXED);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/ringmem.h"
+#include "engine/answer.h"
 #include "engine/clock.h"
 #include "engine/drive.h"
 #include "engine/guard.h"
@@ -47,17 +48,35 @@ unsigned
 engine_turn(struct engine *e, uint64_t now)
 {
 	unsigned moved;
+	bool behind;
 
 	guard_enter(&e->dev->keys);
 	e->env.now = now;
+	behind = answer_look(e);
 	/* First: what is owed for what came, and what an application posted in answer to
 	 * what came before, leaves in one burst. */
 	moved = engine_rx(e, now);
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_ring_served(e);
-	moved += engine_tx(e, now);
+	if (moved == 0 || behind || !answer_awaited(e))
+		moved += engine_tx(e, now);
 	guard_leave();
 	return moved;
+}
+
+void
+engine_doorbell(struct qp *qp)
+{
+	struct engine *e = qp->engine;
+
+	if (unlikely(answer_held(e)) && answer_post(e, qp))
+		return;
+	bells_ring(&e->bells, qp->qpn - e->dev->qps.base);
+	if (e->driver != NULL) {
+		/* Pairs with the fence in engine_try(). */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		engine_try(e);
+	}
 }
 
 unsigned
@@ -74,6 +93,7 @@ engine_run(struct engine *e, uint64_t now)
 unsigned
 engine_poll(struct engine *e)
 {
+	__atomic_store_n(&e->answers.loop, pthread_self(), __ATOMIC_RELAXED);
 	return engine_run(e, clock_now());
 }
 
@@ -94,7 +114,7 @@ static bool
 engine_busy(const struct engine *e)
 {
 	if (!TAILQ_EMPTY(&e->ready) || e->stage_count != 0 ||
-		__atomic_load_n(&e->doorbells, __ATOMIC_RELAXED) != NULL)
+		bells_rung(&e->bells))
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
 		net_generation(e->dev->net) != e->net_generation)
@@ -124,6 +144,8 @@ void
 engine_lock(struct engine *e)
 {
 	gate_lock(&e->gate);
+	if (unlikely(e->answers.waited))
+		answer_flush(e);
 }
 
 void
@@ -208,7 +230,7 @@ engine_create(struct dev *dev, unsigned index)
 	rte_ticketlock_init(&e->gate);
 	clock_init();
 	wheel_init(&e->wheel, 0);
-	if (handoff_create(e) != 0) {
+	if (handoff_create(e) != 0 || bells_init(&e->bells, dev->qps.mask + 1) != 0) {
 		engine_destroy(e);
 		return NULL;
 	}
@@ -234,8 +256,9 @@ void
 engine_destroy(struct engine *e)
 {
 	assert(TAILQ_EMPTY(&e->ready) && TAILQ_EMPTY(&e->unresolved));
-	assert(LIST_EMPTY(&e->peers) && e->wheel.count == 0 && e->doorbells == NULL);
+	assert(LIST_EMPTY(&e->peers) && e->wheel.count == 0);
 	handoff_destroy(e);
+	bells_fini(&e->bells);
 	engine_tx_fini(e);
 	alloc_put(&alloc_plain, e, sizeof(*e));
 }

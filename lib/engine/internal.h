@@ -4,6 +4,7 @@
 #define ROCADE_ENGINE_INTERNAL_H
 
 #include "base/ringmem.h"
+#include "engine/bells.h"
 #include "engine/engine.h"
 
 #define ENGINE_BUDGET 16 /* packets a QP may send before the next one's turn */
@@ -11,6 +12,15 @@
 #define ENGINE_STALL_NS (250 * NS_PER_MS) /* so long may a port refuse everything */
 #define ENGINE_LINK_NS (250 * NS_PER_MS)  /* how often the link is looked at */
 #define ENGINE_HANDOFF 1024            /* packets on the way from one engine to another */
+
+/* See answer.h. */
+struct answers {
+	uint8_t row; /* of messages that were answered before the next turn */
+	bool waited; /* the last turn took in a message */
+	bool held;   /* and kept its acknowledgement */
+	bool sent;   /* the answer left from within its post */
+	pthread_t loop; /* who called engine_poll() last, whose clock this is, too */
+};
 
 struct engine {
 	/* Hot: the loop. */
@@ -32,6 +42,7 @@ struct engine {
 	uint32_t frame_from, frame_count;
 	struct pkt looped[PKT_BURST]; /* to the port itself: taken in next */
 	uint32_t looped_count;
+	struct answers answers;
 	uint32_t waiting; /* QPs that wait for a peer's window */
 	struct wheel wheel;
 	struct rte_ring
@@ -48,7 +59,7 @@ struct engine {
 
 	/* Written by posting threads and control calls. */
 	rte_ticketlock_t gate LINE_ALIGNED;
-	struct sq *doorbells LINE_ALIGNED; /* LIFO of those rung */
+	struct bells bells;
 	bool again; /* drive.c: somebody wants a turn and did not get the gate */
 	const struct engine_driver *driver; /* NULL: a loop polls the engine */
 };
@@ -91,6 +102,9 @@ engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, u
 /* tx.c */
 unsigned
 engine_tx(struct engine *e, uint64_t now);
+/* What the QP has to say for itself leaves at once. False where that cannot be. */
+bool
+engine_answer(struct engine *e, struct qp *qp, uint64_t now);
 /* Takes a frame for the port's own use; false when none is free. */
 bool
 engine_frame(struct engine *e, struct pkt *frame);

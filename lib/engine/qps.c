@@ -4,8 +4,16 @@
 
 #include <rte_prefetch.h>
 
-#include "engine/drive.h"
 #include "engine/internal.h"
+
+/* What engine_touch() looks at. */
+static inline void
+qp_prefetch_touch(const struct qp *qp)
+{
+	rte_prefetch0(qp);
+	rte_prefetch0(&qp->ready_link);
+	rte_prefetch0(&qp->req);
+}
 
 void
 engine_timer_set(struct engine *e, struct qp *qp)
@@ -86,54 +94,26 @@ engine_forget(struct engine *e, struct qp *qp)
 }
 
 void
-engine_doorbell(struct qp *qp)
-{
-	struct engine *e = qp->engine;
-	struct sq *sq = &qp->sq, *head;
-
-	/*
-	 * A full barrier between the caller's publishing of prod and this look: either
-	 * the engine clears the flag before it and then sees prod, or we see it clear and
-	 * enqueue. Pairs with the exchange in engine_ring_served().
-	 */
-	if (__atomic_exchange_n(&sq->doorbell, 1, __ATOMIC_SEQ_CST) != 0)
-		return;
-	head = __atomic_load_n(&e->doorbells, __ATOMIC_RELAXED);
-	do {
-		sq->doorbell_next = head;
-		/* Release: pairs with the acquire of the whole list below. */
-	} while (!__atomic_compare_exchange_n(
-		&e->doorbells, &head, sq, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-	if (e->driver != NULL) {
-		/* Pairs with the fence in engine_try(). */
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		engine_try(e);
-	}
-}
-
-void
 engine_ring_served(struct engine *e)
 {
-	struct sq *list, *next, *fifo = NULL;
+	uint32_t at = 0, indices[BELLS_GROUP];
+	struct qp *qps[BELLS_GROUP];
+	unsigned n;
 
-	if (likely(__atomic_load_n(&e->doorbells, __ATOMIC_RELAXED) == NULL))
+	if (likely(!bells_rung(&e->bells)))
 		return;
-	/* Pairs with the release in engine_doorbell(). */
-	list = __atomic_exchange_n(&e->doorbells, NULL, __ATOMIC_ACQUIRE);
-	for (; list != NULL; list = next) { /* who rang first is served first */
-		struct qp *qp = container_of(list, struct qp, sq);
-
-		rte_prefetch0(qp);
-		rte_prefetch0(&qp->ready_link);
-		rte_prefetch0(&qp->req);
-		next = list->doorbell_next;
-		list->doorbell_next = fifo;
-		fifo = list;
-	}
-	for (; fifo != NULL; fifo = next) {
-		next = fifo->doorbell_next;
-		__atomic_exchange_n(&fifo->doorbell, 0, __ATOMIC_SEQ_CST);
-		engine_touch(e, container_of(fifo, struct qp, sq));
+	while ((n = bells_take(&e->bells, &at, indices)) != 0) {
+		for (unsigned i = 0; i < n; i++) {
+			qps[i] = qp_table_get(
+				&e->dev->qps, e->dev->qps.base + indices[i]);
+			if (qps[i] != NULL)
+				qp_prefetch_touch(qps[i]);
+		}
+		for (unsigned i = 0; i < n; i++) {
+			/* NULL: gone since. Another's: its bell rings there. */
+			if (likely(qps[i] != NULL && qps[i]->engine == e))
+				engine_touch(e, qps[i]);
+		}
 	}
 }
 

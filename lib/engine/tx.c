@@ -363,6 +363,26 @@ collect(struct engine *e, uint64_t now)
 	return used;
 }
 
+bool
+engine_answer(struct engine *e, struct qp *qp, uint64_t now)
+{
+	struct pkt *frames;
+	unsigned built;
+
+	if (qp->type == IBV_QPT_UD || qp->on_waiting || qp->state != IBV_QPS_RTS ||
+		!stage_empty(e, now) || frames_fill(e, 1) == 0 ||
+		resolve(e, qp, now) != ROUTE_PEER)
+		return false;
+	frames = e->frames + e->frame_from;
+	built = qp_tx_requests(
+		qp, frames, RTE_MIN(e->frame_count, ENGINE_BUDGET + 0u), now);
+	burst_out(e, frames, built, now);
+	e->frame_from += built;
+	e->frame_count -= built;
+	engine_touch(e, qp);
+	return true;
+}
+
 static unsigned
 take_looped(struct engine *e, uint64_t now)
 {

@@ -86,6 +86,22 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	return built;
 }
 
+unsigned
+qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
+{
+	unsigned built = qp->type == IBV_QPT_UD ? ud_tx(qp, pkts, n)
+						: req_tx(qp, pkts, n, now);
+
+	qp->stats.tx_packets += built;
+	return built;
+}
+
+bool
+qp_wants_ack_only(const struct qp *qp)
+{
+	return qp->resp.owed == OWED_ACK && !resp_jobs_pending(qp) && !req_wants_tx(qp);
+}
+
 bool
 qp_wants_tx(const struct qp *qp)
 {

@@ -361,6 +361,14 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
 unsigned
 qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 
+/* The same but for what is owed to the peer's requests: that stays. Not in ERR and SQE. */
+unsigned
+qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
+
+/* Whether an acknowledgement is all that qp_tx() would build. */
+bool
+qp_wants_ack_only(const struct qp *qp);
+
 /* Whether qp_tx() would have something, apart from the peer's window. */
 bool
 qp_wants_tx(const struct qp *qp);

@@ -110,10 +110,6 @@ struct sq {
 	uint32_t prod; /* release; acquired by the engine */
 	/* written by pollers under the CQ's lock (release), read by posting threads */
 	uint32_t freed;
-	/* The engine's: whether it has been told of posts that it has not looked at, and who
-	 * else rang. Here because a post and its engine have this line anyway. */
-	uint32_t doorbell;
-	struct sq *doorbell_next;
 };
 static_assert(sizeof(struct sq) == 2 * LINE_SIZE, "one is the posting threads'");
 

@@ -62,7 +62,7 @@ engine_check(struct side *s, const struct bed_qp *qps, unsigned n)
 		waiting += qps[i].qp->on_waiting;
 		/* Nobody with something to say is in no line. */
 		assert_true(!qp_wants_tx(qps[i].qp) || qps[i].qp->on_ready ||
-			    qps[i].qp->on_waiting || qps[i].qp->sq.doorbell != 0);
+			    qps[i].qp->on_waiting || bells_rung(&e->bells));
 	}
 	assert_int_equal(peer->inflight, inflight);
 	assert_int_equal(e->waiting, waiting);
@@ -407,7 +407,7 @@ test_doorbells(void **state)
 	}
 	for (unsigned i = 0; i < POSTERS; i++)
 		pthread_join(threads[i], NULL);
-	assert_null(bed.a.dev->engines[0]->doorbells);
+	assert_false(bells_rung(&bed.a.dev->engines[0]->bells));
 	fini(POSTERS);
 }
 

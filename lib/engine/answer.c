@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/answer.h"
+#include "engine/clock.h"
+#include "engine/guard.h"
+
+#define ROW 16 /* messages answered before the next turn: it is a game */
+
+static void
+hold(struct engine *e, bool held)
+{
+	__atomic_store_n(&e->answers.held, held, __ATOMIC_RELAXED);
+}
+
+bool
+answer_awaited(struct engine *e)
+{
+	struct answers *answers = &e->answers;
+	const struct qp *qp = TAILQ_FIRST(&e->ready);
+
+	if (qp == NULL || TAILQ_NEXT(qp, ready_link) != NULL || e->driver != NULL ||
+		!qp_wants_ack_only(qp))
+		return false;
+	answers->waited = true;
+	if (answers->row < ROW)
+		return false;
+	hold(e, true);
+	return true;
+}
+
+void
+answer_learn(struct engine *e)
+{
+	struct answers *answers = &e->answers;
+
+	if (!answers->sent && !bells_rung(&e->bells))
+		answers->row = 0;
+	else if (answers->row < ROW)
+		answers->row++;
+	answers->waited = answers->sent = false;
+	hold(e, false);
+}
+
+void
+answer_flush(struct engine *e)
+{
+	guard_enter(&e->dev->keys);
+	engine_tx(e, e->env.now);
+	guard_leave();
+}
+
+bool
+answer_post(struct engine *e, struct qp *qp)
+{
+	struct answers *answers = &e->answers;
+	bool sent = false;
+
+	if (__atomic_load_n(&answers->loop, __ATOMIC_RELAXED) != pthread_self() ||
+		!rte_ticketlock_trylock(&e->gate))
+		return false;
+	if (answers->held) {
+		uint64_t now = clock_now();
+
+		guard_enter(&e->dev->keys);
+		e->env.now = now;
+		sent = engine_answer(e, qp, now);
+		guard_leave();
+		answers->sent = sent;
+		hold(e, !sent);
+	}
+	rte_ticketlock_unlock(&e->gate);
+	return sent;
+}

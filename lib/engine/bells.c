@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "engine/bells.h"
+
+/* Eight bytes are looked at together. */
+typedef uint64_t word __attribute__((may_alias));
+
+int
+bells_init(struct bells *bells, uint32_t count)
+{
+	*bells = (struct bells){
+		.count = RTE_ALIGN_CEIL(count, BELLS_GROUP * (uint32_t)sizeof(word))};
+	bells->bell = alloc_get(&alloc_plain, "bells", bells->count);
+	bells->group = alloc_get(&alloc_plain, "bells", bells->count / BELLS_GROUP);
+	if (bells->bell != NULL && bells->group != NULL)
+		return 0;
+	bells_fini(bells);
+	return -ENOMEM;
+}
+
+void
+bells_fini(struct bells *bells)
+{
+	alloc_put(&alloc_plain, bells->bell, bells->count);
+	alloc_put(&alloc_plain, bells->group, bells->count / BELLS_GROUP);
+}
+
+void
+bells_hang(struct bells *bells, uint32_t index)
+{
+	assert(index < bells->count);
+	bells->groups = RTE_MAX(bells->groups, index / BELLS_GROUP + 1);
+}
+
+/* Pairs with the store of the same byte in bells_ring(): what was published before that,
+ * the byte below among it, is seen from here on. */
+static bool
+byte_take(uint8_t *byte)
+{
+	return __atomic_load_n(byte, __ATOMIC_RELAXED) != 0 &&
+	       __atomic_exchange_n(byte, 0, __ATOMIC_ACQ_REL) != 0;
+}
+
+/* The first byte from at on that is set, or behind end. */
+static uint32_t
+byte_find(const uint8_t *bytes, uint32_t at, uint32_t end)
+{
+	while (at < end) {
+		if (at % sizeof(word) == 0 && __atomic_load_n((const word *)(bytes + at),
+						      __ATOMIC_RELAXED) == 0)
+			at += sizeof(word);
+		else if (__atomic_load_n(bytes + at, __ATOMIC_RELAXED) == 0)
+			at++;
+		else
+			break;
+	}
+	return at;
+}
+
+unsigned
+bells_take(struct bells *bells, uint32_t *at, uint32_t indices[BELLS_GROUP])
+{
+	unsigned n = 0;
+
+	if (*at == 0)
+		byte_take(&bells->any);
+	while (n == 0) {
+		uint32_t group = byte_find(bells->group, *at, bells->groups);
+		uint32_t i = group * BELLS_GROUP, end = i + BELLS_GROUP;
+
+		if (group >= bells->groups)
+			return 0;
+		*at = group + 1;
+		byte_take(&bells->group[group]);
+		while ((i = byte_find(bells->bell, i, end)) < end) {
+			if (byte_take(&bells->bell[i]))
+				indices[n++] = i;
+		}
+	}
+	return n;
+}

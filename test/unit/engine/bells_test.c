@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bells that posts ring: what is rung is taken, once, in order, whoever rings when.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "../rand.h"
+#include "engine/bells.h"
+
+#define COUNT 5000
+
+static struct bells bells;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	assert_int_equal(bells_init(&bells, COUNT), 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	assert_false(bells_rung(&bells));
+	bells_fini(&bells);
+	return 0;
+}
+
+/* All that ring now, in the order in which they are taken. */
+static unsigned
+take_all(uint32_t *got)
+{
+	uint32_t at = 0, some[BELLS_GROUP];
+	unsigned total = 0, n;
+
+	while ((n = bells_take(&bells, &at, some)) != 0) {
+		for (unsigned i = 0; i < n; i++)
+			got[total++] = some[i];
+	}
+	return total;
+}
+
+static void
+test_order(void **state)
+{
+	static const uint32_t rung[] = {4999, 0, 63, 64, 64, 511, 512, 4095, 4096, 7};
+	static const uint32_t want[] = {0, 7, 63, 64, 511, 512, 4095, 4096, 4999};
+	uint32_t got[COUNT];
+
+	(void)state;
+	bells_hang(&bells, COUNT - 1);
+	assert_int_equal(take_all(got), 0);
+	for (unsigned i = 0; i < sizeof(rung) / sizeof(rung[0]); i++)
+		bells_ring(&bells, rung[i]);
+	assert_true(bells_rung(&bells));
+	assert_int_equal(take_all(got), sizeof(want) / sizeof(want[0]));
+	assert_memory_equal(got, want, sizeof(want));
+	assert_false(bells_rung(&bells));
+	assert_int_equal(take_all(got), 0);
+}
+
+/* Every set of bells is taken as it was rung. */
+static void
+test_sets(void **state)
+{
+	uint64_t rand = 1;
+	bool rings[COUNT] = {false};
+	uint32_t got[COUNT];
+
+	(void)state;
+	bells_hang(&bells, COUNT - 1);
+	for (unsigned round = 0; round < 200; round++) {
+		unsigned rung = (unsigned)rand_below(&rand, 300), expected = 0, n;
+
+		for (unsigned i = 0; i < rung; i++) {
+			uint32_t index = (uint32_t)rand_below(&rand, COUNT);
+
+			expected += !rings[index];
+			rings[index] = true;
+			bells_ring(&bells, index);
+		}
+		n = take_all(got);
+		assert_int_equal(n, expected);
+		for (unsigned i = 0; i < n; i++) {
+			assert_true(rings[got[i]]);
+			rings[got[i]] = false;
+		}
+	}
+}
+
+#define RINGERS 3
+#define RINGS 20000
+
+static uint32_t posted[RINGERS * 2];
+static unsigned over;
+
+/* Each posts to two of its own, far from each other, as a QP is posted to: what it
+ * publishes, it rings for. */
+static void *
+ringer(void *arg)
+{
+	uintptr_t me = (uintptr_t)arg;
+
+	for (uint32_t i = 1; i <= RINGS; i++) {
+		unsigned which = (unsigned)(2 * me + i % 2);
+
+		__atomic_store_n(&posted[which], i, __ATOMIC_RELEASE);
+		bells_ring(&bells, which * 700);
+	}
+	__atomic_fetch_add(&over, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Whoever takes a bell sees what was published before it rang: in the end, all. */
+static void
+test_threads(void **state)
+{
+	uint32_t seen[RINGERS * 2] = {0}, got[COUNT];
+	pthread_t threads[RINGERS];
+	bool last;
+
+	(void)state;
+	over = 0;
+	bells_hang(&bells, COUNT - 1);
+	for (uintptr_t i = 0; i < RINGERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, ringer, (void *)i), 0);
+	do {
+		unsigned n;
+
+		last = __atomic_load_n(&over, __ATOMIC_ACQUIRE) == RINGERS;
+		n = take_all(got);
+		for (unsigned i = 0; i < n; i++) {
+			unsigned which = got[i] / 700;
+
+			assert_int_equal(got[i] % 700, 0);
+			seen[which] = __atomic_load_n(&posted[which], __ATOMIC_ACQUIRE);
+		}
+	} while (!last);
+	for (unsigned i = 0; i < RINGERS; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned i = 0; i < RINGERS * 2; i++)
+		assert_int_equal(seen[i], i % 2 == RINGS % 2 ? RINGS : RINGS - 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sets, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
