@@ -59,10 +59,11 @@ rocade_cm_close(struct rocade_cm *cm)
 	free(cm);
 }
 
-EXPORT int
-rocade_cm_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,
-	struct rocade_cm_listener **out)
+int
+cm_listener_open(struct rocade_cm *cm, bool ud, uint16_t port, uint32_t backlog,
+	void *user, struct rocade_cm_listener **out)
 {
+	uint64_t service = cma_service_id(ud ? CMA_PS_UDP : CMA_PS_TCP, port);
 	struct rocade_cm_listener *l;
 	int rc;
 
@@ -73,8 +74,8 @@ rocade_cm_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *us
 		return rocade_fail(ENOMEM, "no memory for a listener");
 	l->cm = cm;
 	l->user = user;
-	rc = cm_listen(cm_port_lock(cm->port), cma_service_id(CMA_PS_TCP, port), NULL,
-		backlog, l, &l->listener);
+	rc = (ud ? cm_sidr_listen : cm_listen)(
+		cm_port_lock(cm->port), service, NULL, backlog, l, &l->listener);
 	cm_port_unlock(cm->port);
 	if (rc != 0) {
 		free(l);
@@ -82,6 +83,13 @@ rocade_cm_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *us
 	}
 	*out = l;
 	return 0;
+}
+
+EXPORT int
+rocade_cm_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,
+	struct rocade_cm_listener **listener)
+{
+	return cm_listener_open(cm, false, port, backlog, user, listener);
 }
 
 EXPORT void
@@ -149,6 +157,19 @@ param_keep(struct rocade_cm_id *id, const struct rocade_cm_param *param)
 	id->param.private_len = 0;
 }
 
+int
+cm_peer_check(const struct rocade_cm *cm, const union ibv_gid *peer, uint16_t port,
+	unsigned sgid_index)
+{
+	const struct dev *dev = cm->ctx->dev;
+
+	if (port == 0 || sgid_index >= DEV_GIDS || gid_is_multicast(peer->raw) ||
+		gid_is_ipv4(peer->raw) != gid_is_ipv4(dev->gids[sgid_index]))
+		return rocade_fail(EINVAL, "the port, or an address: %s",
+			port == 0 ? "0" : "one family, and a host's");
+	return 0;
+}
+
 EXPORT int
 rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *peer,
 	uint16_t port, const struct rocade_cm_param *param, void *user,
@@ -162,12 +183,10 @@ rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *
 
 	if (rc == 0)
 		rc = qp_check(cm, qp);
+	if (rc == 0)
+		rc = cm_peer_check(cm, peer, port, p.sgid_index);
 	if (rc != 0)
 		return rc;
-	if (port == 0 || p.sgid_index >= DEV_GIDS || gid_is_multicast(peer->raw) ||
-		gid_is_ipv4(peer->raw) != gid_is_ipv4(dev->gids[p.sgid_index]))
-		return rocade_fail(EINVAL, "the port, or an address: %s",
-			port == 0 ? "0" : "one family, and a host's");
 	if (p.path_mtu == 0)
 		p.path_mtu = dev->active_mtu;
 	req = (struct cm_request){
@@ -196,9 +215,11 @@ rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *
 	return 0;
 }
 
-static int
-gid_index(const struct dev *dev, const uint8_t gid[16])
+int
+cm_gid_index(const struct rocade_cm *cm, const uint8_t gid[16])
 {
+	const struct dev *dev = cm->ctx->dev;
+
 	for (int i = 0; i < DEV_GIDS; i++)
 		if (memcmp(dev->gids[i], gid, 16) == 0)
 			return i;
@@ -209,7 +230,7 @@ int
 cm_qp_rtr(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned mtu)
 {
 	const struct rocade_cm_param *p = &id->param;
-	int index = gid_index(id->cm->ctx->dev, peer->path.sgid);
+	int index = cm_gid_index(id->cm, peer->path.sgid);
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = (enum ibv_mtu)mtu,
@@ -263,7 +284,7 @@ rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 		rc = qp_check(id->cm, qp);
 	if (rc != 0)
 		return rc;
-	if (r->conn == NULL)
+	if (r->type != CM_EVENT_REQUEST || r->conn == NULL)
 		return rocade_fail(ENOTCONN, "this end has not been asked");
 	param_keep(id, &p);
 	id->qp = qp;

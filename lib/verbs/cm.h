@@ -35,6 +35,17 @@ struct rocade_cm_id {
 	bool watching;
 };
 
+/* ud: for datagrams. */
+int
+cm_listener_open(struct rocade_cm *cm, bool ud, uint16_t port, uint32_t backlog,
+	void *user, struct rocade_cm_listener **out);
+/* EINVAL: nobody to ask, or not from this address of ours. */
+int
+cm_peer_check(const struct rocade_cm *cm, const union ibv_gid *peer, uint16_t port,
+	unsigned sgid_index);
+/* Of an address of ours; -1: it is none any more. */
+int
+cm_gid_index(const struct rocade_cm *cm, const uint8_t gid[16]);
 /* INIT to RTR, and on to RTS, towards what the peer said of its QP. No lock is held: the
  * gates are taken. errno values. */
 int

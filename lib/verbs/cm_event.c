@@ -11,6 +11,12 @@
 
 #define ACK_TIMEOUT 19 /* 2 s */
 
+static bool
+is_request(const struct cm_event *e)
+{
+	return e->type == CM_EVENT_REQUEST || e->type == CM_EVENT_SIDR_REQUEST;
+}
+
 /* A request has no id yet; the lock is held. False: it is not for a QP that accept()
  * takes, or there is no memory. */
 static bool
@@ -19,7 +25,7 @@ request_take(struct cm_event *e)
 	struct rocade_cm_listener *l = e->user;
 	struct rocade_cm_id *id;
 
-	if (e->qp.transport != CM_RC) {
+	if (e->type == CM_EVENT_REQUEST && e->qp.transport != CM_RC) {
 		(void)cm_reject(e->conn, CM_REJ_TRANSPORT, NULL, 0, engine_clock());
 		cm_release(e->conn, engine_clock());
 		return false;
@@ -80,6 +86,20 @@ established_take(struct cm_event *e)
 	cm_port_unlock(id->cm->port);
 	e->type = CM_EVENT_REJECTED;
 	e->status = -rc;
+}
+
+/* The answer is one only if datagrams can be sent to it. */
+static void
+sidr_reply_take(struct cm_event *e)
+{
+	const struct rocade_cm_id *id = e->user;
+
+	if (e->status == CM_SIDR_VALID && !qpn_is_ordinary(e->qp.qpn))
+		e->status = CM_SIDR_NO_QP;
+	else if (e->status == CM_SIDR_VALID && cm_gid_index(id->cm, e->path.sgid) < 0)
+		e->status = -EADDRNOTAVAIL;
+	if (e->status != CM_SIDR_VALID)
+		e->type = CM_EVENT_REJECTED;
 }
 
 /* ---- Waking, and data before the peer's last word ---- */
@@ -149,6 +169,8 @@ static const struct {
 	[CM_EVENT_REJECTED] = {ROCADE_CM_REJECTED, "rejected"},
 	[CM_EVENT_UNREACHABLE] = {ROCADE_CM_UNREACHABLE, "unreachable"},
 	[CM_EVENT_DISCONNECTED] = {ROCADE_CM_DISCONNECTED, "disconnected"},
+	[CM_EVENT_SIDR_REQUEST] = {ROCADE_CM_REQUEST, "request"},
+	[CM_EVENT_SIDR_REPLY] = {ROCADE_CM_RESOLVED, "resolved"},
 	[CM_EVENT_GONE] = {ROCADE_CM_GONE, "gone"},
 };
 
@@ -161,10 +183,34 @@ rocade_cm_event_name(enum rocade_cm_event_type type)
 	return "unknown";
 }
 
+static void
+event_fill(const struct cm_event *e, struct rocade_cm_event *event)
+{
+	struct rocade_cm_id *id = e->user;
+
+	*event = (struct rocade_cm_event){
+		.type = event_rows[e->type].type,
+		.status = e->status,
+		.id = id,
+		.user = id->user,
+		.port = e->sport,
+		.private_data = e->private,
+		.private_len = e->private_len,
+		.responder_resources = e->qp.responder_resources,
+		.initiator_depth = e->qp.initiator_depth,
+		/* -1 is an index that no address handle is made with. */
+		.sgid_index = (uint8_t)cm_gid_index(id->cm, e->path.sgid),
+	};
+	memcpy(event->peer.raw, e->path.dgid, 16);
+	if (event->type == ROCADE_CM_RESOLVED) {
+		event->qpn = e->qp.qpn;
+		event->qkey = e->qkey;
+	}
+}
+
 static int
 event_take(struct rocade_cm *cm, struct rocade_cm_event *event)
 {
-	struct rocade_cm_id *id;
 	struct cm_event e;
 	bool good;
 
@@ -174,29 +220,19 @@ event_take(struct rocade_cm *cm, struct rocade_cm_event *event)
 			cm_port_unlock(cm->port);
 			return EAGAIN;
 		}
-		if (e.type == CM_EVENT_REQUEST)
+		if (is_request(&e))
 			good = request_take(&e);
 		cm_port_unlock(cm->port);
-		if (e.type != CM_EVENT_REQUEST)
+		if (!is_request(&e))
 			cm_unwatch(e.user);
 		if (e.type == CM_EVENT_REPLY)
 			good = reply_take(&e);
 		else if (e.type == CM_EVENT_ESTABLISHED)
 			established_take(&e);
+		else if (e.type == CM_EVENT_SIDR_REPLY)
+			sidr_reply_take(&e);
 	} while (!good);
-	id = e.user;
-	*event = (struct rocade_cm_event){
-		.type = event_rows[e.type].type,
-		.status = e.status,
-		.id = id,
-		.user = id->user,
-		.port = e.sport,
-		.private_data = e.private,
-		.private_len = e.private_len,
-		.responder_resources = e.qp.responder_resources,
-		.initiator_depth = e.qp.initiator_depth,
-	};
-	memcpy(event->peer.raw, e.path.dgid, 16);
+	event_fill(&e, event);
 	return 0;
 }
 

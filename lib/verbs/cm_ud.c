@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cm.h: services of datagrams, asked for and answered. */
+#include <rocade/cm.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/cm.h"
+
+EXPORT int
+rocade_cm_ud_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,
+	struct rocade_cm_listener **listener)
+{
+	return cm_listener_open(cm, true, port, backlog, user, listener);
+}
+
+static int
+param_read(const struct rocade_cm_ud_param *param, size_t private_max,
+	struct rocade_cm_ud_param *out)
+{
+	const size_t least = offsetof(struct rocade_cm_ud_param, sgid_index) +
+			     sizeof(param->sgid_index);
+
+	*out = (struct rocade_cm_ud_param){.size = sizeof(*out)};
+	if (param == NULL)
+		return 0;
+	if (param->size < least || param->size > 4096)
+		return rocade_fail(
+			EINVAL, "param: the size is not that of the structure");
+	memcpy(out, param, RTE_MIN(param->size, sizeof(*out)));
+	if (out->private_len > private_max)
+		return rocade_fail(EINVAL, "private_len: %zu, at most %zu fit",
+			out->private_len, private_max);
+	return 0;
+}
+
+EXPORT int
+rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t port,
+	const struct rocade_cm_ud_param *param, void *user, struct rocade_cm_id **out)
+{
+	struct rocade_cm_ud_param p;
+	struct cm_request req;
+	struct rocade_cm_id *id;
+	int rc = param_read(param, CMA_SIDR_PRIVATE, &p);
+
+	if (rc == 0)
+		rc = cm_peer_check(cm, peer, port, p.sgid_index);
+	if (rc != 0)
+		return rc;
+	req = (struct cm_request){
+		.service_id = cma_service_id(CMA_PS_UDP, port),
+		.sport = cm->sport++,
+		.private = p.private_data,
+		.private_len = p.private_len,
+	};
+	memcpy(req.path.sgid, cm->ctx->dev->gids[p.sgid_index], 16);
+	memcpy(req.path.dgid, peer->raw, 16);
+	id = calloc(1, sizeof(*id));
+	if (id == NULL)
+		return rocade_fail(ENOMEM, "no memory for a question");
+	id->cm = cm;
+	id->user = user;
+	rc = cm_sidr_request(cm_port_lock(cm->port), &req, id, engine_clock(), &id->conn);
+	cm_port_unlock(cm->port);
+	if (rc != 0) {
+		free(id);
+		return rocade_fail(-rc, "no question: %s", strerror(-rc));
+	}
+	*out = id;
+	return 0;
+}
+
+static int
+reply(struct rocade_cm_id *id, enum cm_sidr_status status, uint32_t qpn, uint32_t qkey,
+	const struct rocade_cm_ud_param *p)
+{
+	int rc;
+
+	cm_port_lock(id->cm->port);
+	rc = cm_sidr_reply(id->conn, status, qpn, qkey, p->private_data, p->private_len,
+		engine_clock());
+	cm_port_unlock(id->cm->port);
+	return rc == 0 ? 0 : rocade_fail(-rc, "no answer: %s", strerror(-rc));
+}
+
+EXPORT int
+rocade_cm_ud_answer(struct rocade_cm_id *id, struct ibv_qp *qp,
+	const struct rocade_cm_ud_param *param)
+{
+	struct ibv_qp_init_attr init;
+	struct rocade_cm_ud_param p;
+	struct ibv_qp_attr attr;
+	int rc = param_read(param, mad_private_max(MAD_SIDR_REP), &p);
+
+	if (rc != 0)
+		return rc;
+	if (qp->context != &id->cm->ctx->base.context || qp->qp_type != IBV_QPT_UD)
+		return rocade_fail(EINVAL, "the QP is not a UD QP of this context");
+	rc = ibv_query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_QKEY, &init);
+	if (rc != 0)
+		return rc;
+	/* Who is told of it sends at once. */
+	if (attr.qp_state < IBV_QPS_RTR || attr.qp_state > IBV_QPS_SQE)
+		return rocade_fail(EINVAL, "the QP does not receive in its state");
+	return reply(id, CM_SIDR_VALID, qp->qp_num, attr.qkey, &p);
+}
+
+EXPORT int
+rocade_cm_ud_reject(
+	struct rocade_cm_id *id, int status, const struct rocade_cm_ud_param *param)
+{
+	struct rocade_cm_ud_param p;
+	int rc = param_read(param, mad_private_max(MAD_SIDR_REP), &p);
+
+	if (rc != 0)
+		return rc;
+	if (status < CM_SIDR_NO_SERVICE || status > CM_SIDR_NO_QP)
+		return rocade_fail(EINVAL, "status %d: 1 to 3 reject", status);
+	return reply(id, (enum cm_sidr_status)status, 0, 0, &p);
+}

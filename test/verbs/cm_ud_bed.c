@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cm_ud_bed.h"
+
+#define SPEED 16
+#define SEC 1000000000u
+
+struct pair pair;
+struct rocade_cm *cm_a, *cm_b;
+struct rocade_cm_listener *listener;
+struct ibv_qp *qp_a, *qp_b;
+
+/* In the place of libc's. */
+__attribute__((visibility("default"))) int
+clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	int rc = (int)syscall(SYS_clock_gettime, clock, ts);
+	uint64_t ns;
+
+	if (rc == 0 && clock == CLOCK_MONOTONIC_RAW) {
+		ns = ((uint64_t)ts->tv_sec * SEC + (uint64_t)ts->tv_nsec) * SPEED;
+		ts->tv_sec = (time_t)(ns / SEC);
+		ts->tv_nsec = (long)(ns % SEC);
+	}
+	return rc;
+}
+
+struct ibv_qp *
+bed_qp(struct pair_side *s, uint32_t qkey)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = s->send_cq,
+		.recv_cq = s->recv_cq,
+		.cap = {.max_send_wr = 4,
+			.max_send_sge = 1,
+			.max_recv_wr = 4,
+			.max_recv_sge = 1},
+		.qp_type = IBV_QPT_UD,
+	};
+	struct ibv_qp *qp = ibv_create_qp(s->pd, &attr);
+
+	assert_non_null(qp);
+	if (qkey != 0)
+		pair_ud_to_rts(qp, qkey, 0);
+	return qp;
+}
+
+static void
+open_both(bool ipv6)
+{
+	pair_open(&pair, &(struct pair_conf){.unconnected = true, .ipv6 = ipv6});
+	assert_int_equal(rocade_cm_open(pair.a.context, &cm_a), 0);
+	assert_int_equal(rocade_cm_open(pair.b.context, &cm_b), 0);
+	assert_int_equal(
+		rocade_cm_ud_listen(cm_b, BED_PORT, 2, "listener", &listener), 0);
+	qp_a = bed_qp(&pair.a, BED_QKEY_A);
+	qp_b = bed_qp(&pair.b, BED_QKEY_B);
+}
+
+int
+bed_setup(void **state)
+{
+	(void)state;
+	open_both(false);
+	return 0;
+}
+
+int
+bed_setup_ipv6(void **state)
+{
+	(void)state;
+	open_both(true);
+	return 0;
+}
+
+int
+bed_teardown(void **state)
+{
+	(void)state;
+	if (listener != NULL)
+		rocade_cm_unlisten(listener);
+	listener = NULL;
+	rocade_cm_close(cm_a);
+	rocade_cm_close(cm_b);
+	assert_int_equal(ibv_destroy_qp(qp_a), 0);
+	assert_int_equal(ibv_destroy_qp(qp_b), 0);
+	pair_close(&pair);
+	return 0;
+}
+
+struct rocade_cm_event
+bed_event(struct rocade_cm *cm, enum rocade_cm_event_type type)
+{
+	uint64_t until = pair_clock_ns() + BED_WAIT_NS;
+	struct rocade_cm_event e;
+
+	while (rocade_cm_next_event(cm, &e) != 0) {
+		pair_poll(&pair);
+		if (pair_clock_ns() > until)
+			fail_msg("no event %s", rocade_cm_event_name(type));
+	}
+	assert_string_equal(rocade_cm_event_name(e.type), rocade_cm_event_name(type));
+	assert_int_equal(e.type, type);
+	return e;
+}
+
+void
+bed_quiet(void)
+{
+	struct rocade_cm_event e;
+
+	pair_settle(&pair);
+	assert_int_equal(rocade_cm_next_event(cm_a, &e), EAGAIN);
+	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
+}
+
+uint64_t
+bed_stat_of(struct rocade_cm *cm, const char *name)
+{
+	struct rocade_stat rows[64];
+	unsigned n = rocade_cm_stats(cm, rows, 64);
+
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(rows[i].name, name) == 0)
+			return rows[i].value;
+	fail_msg("no counter %s", name);
+	return 0;
+}
+
+struct rocade_cm_ud_param
+bed_says(const char *text)
+{
+	return (struct rocade_cm_ud_param){.size = sizeof(struct rocade_cm_ud_param),
+		.private_data = text,
+		.private_len = strlen(text)};
+}
+
+uint8_t
+bed_index_of(const struct pair_side *s)
+{
+	union ibv_gid gid;
+
+	for (uint8_t i = 0;; i++) {
+		assert_int_equal(ibv_query_gid(s->context, 1, i, &gid), 0);
+		if (memcmp(&gid, &s->gid, sizeof(gid)) == 0)
+			return i;
+	}
+}
+
+struct rocade_cm_id *
+bed_ask(uint16_t port, const char *text)
+{
+	struct rocade_cm_ud_param p = bed_says(text);
+	struct rocade_cm_id *id;
+
+	p.sgid_index = bed_index_of(&pair.a);
+	assert_int_equal(rocade_cm_ud_resolve(cm_a, &pair.b.gid, port, &p, "a", &id), 0);
+	return id;
+}
+
+void
+bed_ends_rejected(struct rocade_cm_id *id, int status)
+{
+	struct rocade_cm_event e = bed_event(cm_a, ROCADE_CM_REJECTED);
+
+	assert_ptr_equal(e.id, id);
+	assert_string_equal(e.user, "a");
+	assert_int_equal(e.status, status);
+	assert_int_equal(e.qpn, 0);
+	rocade_cm_release(id);
+}
+
+void
+bed_answer(struct rocade_cm_id *id)
+{
+	assert_int_equal(rocade_cm_ud_answer(id, qp_b, NULL), 0);
+	rocade_cm_release(id);
+}
+
+void
+bed_ends_resolved(struct rocade_cm_id *id)
+{
+	struct rocade_cm_event e = bed_event(cm_a, ROCADE_CM_RESOLVED);
+
+	assert_ptr_equal(e.id, id);
+	assert_int_equal(e.qpn, qp_b->qp_num);
+	assert_int_equal(e.qkey, BED_QKEY_B);
+	rocade_cm_release(id);
+}
+
+bool
+bed_readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}

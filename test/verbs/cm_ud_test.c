@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cm.h's services of datagrams: asked for, answered or not, and the datagrams after it.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cm_ud_bed.h"
+
+#define GRH 40
+#define LEN 300
+
+/* One datagram to where an event says; who receives it tells the sender's QPN. */
+static uint32_t
+send_datagram(struct pair_side *from, struct ibv_qp *qp, struct pair_side *to,
+	struct ibv_qp *to_qp, const struct rocade_cm_event *e, uint32_t qpn,
+	uint32_t qkey)
+{
+	struct ibv_ah_attr attr = {.is_global = 1,
+		.port_num = 1,
+		.grh = {.dgid = e->peer, .sgid_index = e->sgid_index, .hop_limit = 64}};
+	struct ibv_ah *ah = ibv_create_ah(from->pd, &attr);
+	struct ibv_sge out = pair_sge(from, 0, LEN), in = pair_sge(to, 4096, GRH + LEN);
+	struct ibv_recv_wr recv = {.sg_list = &in, .num_sge = 1}, *bad_recv;
+	struct ibv_send_wr wr = {.sg_list = &out,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.ud = {.remote_qpn = qpn, .remote_qkey = qkey}};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	assert_non_null(ah);
+	wr.wr.ud.ah = ah;
+	for (unsigned i = 0; i < LEN; i++)
+		from->mem[i] = (uint8_t)(qpn + i * 7);
+	assert_int_equal(ibv_post_recv(to_qp, &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+	pair_complete(&pair, from->send_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	pair_complete(&pair, to->recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, GRH + LEN);
+	assert_memory_equal(to->mem + 4096 + GRH, from->mem, LEN);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	return wc.src_qp;
+}
+
+static void
+resolves(void **state)
+{
+	struct rocade_cm_id *a = bed_ask(BED_PORT, "hello");
+	struct rocade_cm_event asked = bed_event(cm_b, ROCADE_CM_REQUEST), e;
+	struct rocade_cm_ud_param p = bed_says("hi");
+	uint32_t src;
+
+	(void)state;
+	assert_string_equal(asked.user, "listener");
+	assert_memory_equal(&asked.peer, &pair.a.gid, 16);
+	assert_int_equal(asked.sgid_index, bed_index_of(&pair.b));
+	assert_int_equal(asked.private_len, 180);
+	assert_memory_equal(asked.private_data, "hello\0", 6);
+	assert_int_equal(rocade_cm_ud_answer(asked.id, qp_b, &p), 0);
+	assert_int_equal(rocade_cm_ud_answer(asked.id, qp_b, &p), ENOTCONN);
+	assert_int_equal(rocade_cm_ud_reject(asked.id, 2, NULL), ENOTCONN);
+	rocade_cm_release(asked.id);
+	e = bed_event(cm_a, ROCADE_CM_RESOLVED);
+	assert_ptr_equal(e.id, a);
+	assert_string_equal(e.user, "a");
+	assert_string_equal(rocade_cm_event_name(e.type), "resolved");
+	assert_int_equal(e.status, 0);
+	assert_int_equal(e.qpn, qp_b->qp_num);
+	assert_int_equal(e.qkey, BED_QKEY_B);
+	assert_memory_equal(&e.peer, &pair.b.gid, 16);
+	assert_int_equal(e.sgid_index, bed_index_of(&pair.a));
+	assert_int_equal(e.private_len, 136);
+	assert_memory_equal(e.private_data, "hi\0", 3);
+	src = send_datagram(&pair.a, qp_a, &pair.b, qp_b, &e, e.qpn, e.qkey);
+	assert_int_equal(src, qp_a->qp_num);
+	src = send_datagram(&pair.b, qp_b, &pair.a, qp_a, &asked, src, BED_QKEY_A);
+	assert_int_equal(src, qp_b->qp_num);
+	rocade_cm_release(a);
+	bed_quiet();
+}
+
+/* As much private data as there may be, both ways. */
+static void
+private_data(void **state)
+{
+	static char question[180], reply[136];
+	struct rocade_cm_ud_param p = bed_says("");
+	struct rocade_cm_event e;
+	struct rocade_cm_id *a;
+
+	(void)state;
+	memset(question, 'q', sizeof(question));
+	memset(reply, 'r', sizeof(reply));
+	p.sgid_index = bed_index_of(&pair.a);
+	p.private_data = question;
+	p.private_len = sizeof(question);
+	assert_int_equal(
+		rocade_cm_ud_resolve(cm_a, &pair.b.gid, BED_PORT, &p, "a", &a), 0);
+	e = bed_event(cm_b, ROCADE_CM_REQUEST);
+	assert_memory_equal(e.private_data, question, sizeof(question));
+	p.private_data = reply;
+	p.private_len = sizeof(reply) + 1;
+	assert_int_equal(rocade_cm_ud_answer(e.id, qp_b, &p), EINVAL);
+	assert_int_equal(rocade_cm_ud_reject(e.id, 2, &p), EINVAL);
+	p.private_len = sizeof(reply);
+	assert_int_equal(rocade_cm_ud_answer(e.id, qp_b, &p), 0);
+	rocade_cm_release(e.id);
+	e = bed_event(cm_a, ROCADE_CM_RESOLVED);
+	assert_memory_equal(e.private_data, reply, sizeof(reply));
+	rocade_cm_release(a);
+	bed_quiet();
+}
+
+static void
+rejected(void **state)
+{
+	struct rocade_cm_ud_param p = bed_says("no");
+	struct rocade_cm_event e;
+	struct rocade_cm_id *a, *more[3];
+
+	(void)state;
+	for (int status = 1; status <= 3; status++) {
+		a = bed_ask(BED_PORT, "x");
+		e = bed_event(cm_b, ROCADE_CM_REQUEST);
+		assert_int_equal(rocade_cm_ud_reject(e.id, status, &p), 0);
+		rocade_cm_release(e.id);
+		e = bed_event(cm_a, ROCADE_CM_REJECTED);
+		assert_int_equal(e.status, status);
+		assert_memory_equal(e.private_data, "no\0", 3);
+		rocade_cm_release(a);
+	}
+	a = bed_ask(BED_PORT, "");
+	rocade_cm_release(bed_event(cm_b, ROCADE_CM_REQUEST).id);
+	bed_ends_rejected(a, 2);
+	/* More than may wait. */
+	for (unsigned i = 0; i < 3; i++)
+		more[i] = bed_ask(BED_PORT, "");
+	bed_ends_rejected(more[2], 2);
+	for (unsigned i = 0; i < 2; i++) {
+		bed_answer(bed_event(cm_b, ROCADE_CM_REQUEST).id);
+		bed_ends_resolved(more[i]);
+	}
+	bed_quiet();
+}
+
+/* The two kinds of listeners do not hear each other's requests. */
+static void
+nobody_listens(void **state)
+{
+	struct rocade_cm_listener *other;
+	struct rocade_cm_event e;
+	struct rocade_cm_id *id;
+
+	(void)state;
+	assert_int_equal(rocade_cm_listen(cm_b, BED_PORT + 1, 1, NULL, &other), 0);
+	bed_ends_rejected(bed_ask(BED_PORT + 1, ""), 1);
+	rocade_cm_unlisten(other);
+	pair_to_init(pair.a.qp[0]);
+	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, BED_PORT,
+				 NULL, NULL, &id),
+		0);
+	e = bed_event(cm_a, ROCADE_CM_REJECTED);
+	assert_int_equal(e.status, 8);
+	rocade_cm_release(id);
+	bed_quiet();
+}
+
+static void
+lose_all(struct pair_side *s, bool on)
+{
+	struct rocade_impair all = {.loss_ppm = on ? 1000000 : 0};
+
+	assert_int_equal(rocade_port_impair(s->port, &all), 0);
+}
+
+static void
+retried(void **state)
+{
+	uint64_t until = pair_clock_ns() + BED_WAIT_NS;
+	struct rocade_cm_id *a;
+	struct rocade_cm_event e;
+	unsigned again = 0;
+
+	(void)state;
+	/* The question is lost; not one for the neighbour's address, which is known. */
+	a = bed_ask(BED_PORT, "");
+	bed_answer(bed_event(cm_b, ROCADE_CM_REQUEST).id);
+	bed_ends_resolved(a);
+	lose_all(&pair.b, true);
+	a = bed_ask(BED_PORT, "");
+	pair_settle(&pair);
+	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
+	lose_all(&pair.b, false);
+	e = bed_event(cm_b, ROCADE_CM_REQUEST);
+	assert_true(bed_stat_of(cm_a, "resent") > 0);
+	/* The answer is lost, and repeated by an id that nobody holds any more. */
+	lose_all(&pair.a, true);
+	bed_answer(e.id);
+	pair_settle(&pair);
+	assert_int_equal(rocade_cm_next_event(cm_a, &e), EAGAIN);
+	lose_all(&pair.a, false);
+	while (rocade_cm_next_event(cm_a, &e) != 0) {
+		pair_poll(&pair);
+		assert_true(pair_clock_ns() < until);
+		/* After two of A's time-outs B remembers nothing, on a machine that slow.
+		 */
+		if (rocade_cm_next_event(cm_b, &e) == 0) {
+			bed_answer(e.id);
+			again++;
+		}
+	}
+	assert_int_equal(e.type, ROCADE_CM_RESOLVED);
+	assert_ptr_equal(e.id, a);
+	rocade_cm_release(a);
+	assert_true(bed_stat_of(cm_b, "duplicates") > 0 || again > 0);
+	bed_quiet();
+}
+
+static void
+unreachable(void **state)
+{
+	struct rocade_cm_event e;
+	struct rocade_cm_id *a;
+
+	(void)state;
+	lose_all(&pair.b, true);
+	a = bed_ask(BED_PORT, "");
+	e = bed_event(cm_a, ROCADE_CM_UNREACHABLE);
+	assert_ptr_equal(e.id, a);
+	assert_string_equal(e.user, "a");
+	assert_int_equal(bed_stat_of(cm_a, "resent"), 15);
+	lose_all(&pair.b, false);
+	rocade_cm_release(a);
+	bed_quiet();
+}
+
+/* Who has not been fetched is rejected; who has been is still answered. */
+static void
+listener_closed(void **state)
+{
+	struct rocade_cm_id *a[2] = {bed_ask(BED_PORT, ""), NULL};
+	struct rocade_cm_event e = bed_event(cm_b, ROCADE_CM_REQUEST);
+	int fd = rocade_cm_fd(cm_b);
+
+	(void)state;
+	assert_false(bed_readable(fd));
+	a[1] = bed_ask(BED_PORT, "");
+	while (!bed_readable(fd))
+		pair_poll(&pair);
+	rocade_cm_unlisten(listener);
+	listener = NULL;
+	bed_ends_rejected(a[1], 2);
+	bed_answer(e.id);
+	bed_ends_resolved(a[0]);
+	bed_ends_rejected(bed_ask(BED_PORT, ""), 1);
+	bed_quiet();
+}
+
+/* The answer has come, to an address that is not ours when the program looks. */
+static void
+address_gone(void **state)
+{
+	struct rocade_cm_id *a = bed_ask(BED_PORT, "");
+
+	(void)state;
+	bed_answer(bed_event(cm_b, ROCADE_CM_REQUEST).id);
+	pair_settle(&pair);
+	assert_int_equal(
+		rocade_port_set_addresses(pair.a.port, "192.0.2.77/24", NULL, NULL), 0);
+	pair_settle(&pair);
+	bed_ends_rejected(a, -EADDRNOTAVAIL);
+	bed_quiet();
+}
+
+/* Before the answer: it finds nobody. */
+static void
+released_early(void **state)
+{
+	struct rocade_cm_id *a = bed_ask(BED_PORT, "");
+	struct rocade_cm_event e = bed_event(cm_b, ROCADE_CM_REQUEST);
+
+	(void)state;
+	rocade_cm_release(a);
+	bed_answer(e.id);
+	bed_quiet();
+	/* The request is not fetched before the end of all. */
+	rocade_cm_release(bed_ask(BED_PORT, ""));
+	pair_settle(&pair);
+}
+
+static void
+refused_calls(void **state)
+{
+	struct rocade_cm_ud_param p = bed_says("");
+	struct rocade_cm_listener *l;
+	struct rocade_cm_id *id, *b, *c;
+	union ibv_gid v6 = {.raw = {0xfe, 0x80, [15] = 1}};
+	union ibv_gid group = pair.b.gid;
+	struct ibv_qp *reset;
+	char much[181] = {0};
+
+	(void)state;
+	assert_int_equal(rocade_cm_ud_listen(cm_b, BED_PORT, 1, NULL, &l), EADDRINUSE);
+	assert_int_equal(rocade_cm_ud_listen(cm_b, 0, 1, NULL, &l), EINVAL);
+	assert_int_equal(rocade_cm_ud_listen(cm_b, 1, 0, NULL, &l), EINVAL);
+#define REFUSED(gid, port)                                                               \
+	assert_int_equal(rocade_cm_ud_resolve(cm_a, gid, port, &p, NULL, &id), EINVAL)
+	p.sgid_index = bed_index_of(&pair.a);
+	REFUSED(&pair.b.gid, 0);
+	REFUSED(&v6, BED_PORT);
+	group.raw[12] = 224;
+	REFUSED(&group, BED_PORT);
+	p.private_data = much;
+	p.private_len = 181;
+	REFUSED(&pair.b.gid, BED_PORT);
+	p = bed_says("");
+	p.sgid_index = 200;
+	REFUSED(&pair.b.gid, BED_PORT);
+	p = (struct rocade_cm_ud_param){.size = 4};
+	REFUSED(&pair.b.gid, BED_PORT);
+#undef REFUSED
+	id = bed_ask(BED_PORT, "");
+	assert_int_equal(rocade_cm_ud_answer(id, qp_a, NULL), ENOTCONN);
+	assert_int_equal(rocade_cm_ud_reject(id, 2, NULL), ENOTCONN);
+	b = bed_event(cm_b, ROCADE_CM_REQUEST).id;
+	reset = bed_qp(&pair.b, 0);
+	assert_int_equal(rocade_cm_ud_answer(b, reset, NULL), EINVAL);
+	assert_int_equal(ibv_destroy_qp(reset), 0);
+	assert_int_equal(rocade_cm_ud_answer(b, qp_a, NULL), EINVAL);
+	assert_int_equal(rocade_cm_ud_answer(b, pair.b.qp[0], NULL), EINVAL);
+	for (int status = 0; status <= 4; status += 4)
+		assert_int_equal(rocade_cm_ud_reject(b, status, NULL), EINVAL);
+	/* What is for connections only. */
+	pair_to_init(pair.b.qp[0]);
+	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), ENOTCONN);
+	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_INIT);
+	assert_int_equal(rocade_cm_reject(b, NULL, 0), ENOTCONN);
+	assert_int_equal(rocade_cm_disconnect(b), ENOTCONN);
+	bed_answer(b);
+	bed_ends_resolved(id);
+	/* And the other way round. */
+	assert_int_equal(rocade_cm_listen(cm_b, BED_PORT, 1, NULL, &l), 0);
+	pair_to_init(pair.a.qp[0]);
+	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, BED_PORT,
+				 NULL, NULL, &id),
+		0);
+	c = bed_event(cm_b, ROCADE_CM_REQUEST).id;
+	assert_int_equal(rocade_cm_ud_answer(c, qp_b, NULL), ENOTCONN);
+	assert_int_equal(rocade_cm_ud_reject(c, 2, NULL), ENOTCONN);
+	rocade_cm_release(c);
+	assert_int_equal(bed_event(cm_a, ROCADE_CM_REJECTED).status, 28);
+	rocade_cm_release(id);
+	rocade_cm_unlisten(l);
+	bed_quiet();
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, bed_setup, bed_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(resolves),
+		{"resolves_ipv6", resolves, bed_setup_ipv6, bed_teardown, NULL},
+		TEST(private_data),
+		TEST(rejected),
+		TEST(nobody_listens),
+		TEST(retried),
+		TEST(unreachable),
+		TEST(listener_closed),
+		TEST(address_gone),
+		TEST(released_early),
+		TEST(refused_calls),
+	};
+
+	return cmocka_run_group_tests_name("cm_ud", tests, NULL, NULL);
+}
