@@ -12,14 +12,6 @@
 static const struct link_conf ud = {.type = IBV_QPT_UD};
 
 static const char *
-need_nothing(struct tour *t, const void *arg)
-{
-	(void)arg;
-	(void)t;
-	return NULL;
-}
-
-static const char *
 need_mcast(struct tour *t, const void *arg)
 {
 	(void)arg;

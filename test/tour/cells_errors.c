@@ -24,14 +24,6 @@ struct fault {
 };
 
 static const char *
-need_nothing(struct tour *t, const void *arg)
-{
-	(void)arg;
-	(void)t;
-	return NULL;
-}
-
-static const char *
 expect(struct tour *t, struct ibv_cq *cq, enum ibv_wc_status want)
 {
 	struct ibv_wc wc;

@@ -13,14 +13,6 @@ struct cause {
 };
 
 static const char *
-need_nothing(struct tour *t, const void *arg)
-{
-	(void)arg;
-	(void)t;
-	return NULL;
-}
-
-static const char *
 request(struct tour *t, const struct cause *c)
 {
 	bool write = c->status != IBV_WC_SUCCESS;

@@ -10,14 +10,6 @@
 static const struct link_conf rc = {.type = IBV_QPT_RC};
 
 static const char *
-need_nothing(struct tour *t, const void *arg)
-{
-	(void)arg;
-	(void)t;
-	return NULL;
-}
-
-static const char *
 need_atomics(struct tour *t, const void *arg)
 {
 	(void)arg;

@@ -31,14 +31,6 @@ struct tally {
 	uint8_t times[ROUNDS * MESSAGES];
 };
 
-static const char *
-need_nothing(struct tour *t, const void *arg)
-{
-	(void)arg;
-	(void)t;
-	return NULL;
-}
-
 static bool
 is_write(const struct stream *s)
 {

@@ -91,6 +91,9 @@ struct tour {
 typedef const char *(*tour_fn)(struct tour *t, const void *arg);
 /* Why this device cannot: NULL when it can. */
 typedef const char *(*tour_need)(struct tour *t, const void *arg);
+/* Every device can. */
+const char *
+need_nothing(struct tour *t, const void *arg);
 
 /* One cell, in both directions: prints a line for each. */
 void

@@ -291,14 +291,6 @@ transfer(struct tour *t, const void *arg)
 
 /* ---- The list ---- */
 
-static const char *
-need_nothing(struct tour *t, const void *arg)
-{
-	(void)arg;
-	(void)t;
-	return NULL;
-}
-
 static void
 cell(struct tour *t, const char *service, const char *name, const struct xfer *x)
 {

@@ -92,9 +92,16 @@ finish(void)
 	bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
 }
 
+/* A game, begun. */
 static void
 play(void)
 {
+	/* The first packet of all waits for a MAC. */
+	bed_run(&bed, NS_PER_MS);
+	serve();
+	bed_settle(&bed);
+	bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b, wr, 1);
 	for (unsigned i = 0; i < ROW; i++) {
 		serve();
 		assert_int_equal(take(), 1);
@@ -109,12 +116,6 @@ static void
 test_game(void **state)
 {
 	(void)state;
-	/* The first packet of all waits for a MAC. */
-	bed_run(&bed, NS_PER_MS);
-	serve();
-	bed_settle(&bed);
-	bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b, wr, 1);
 	play();
 	for (unsigned i = 0; i < 5; i++) {
 		serve();
@@ -145,11 +146,6 @@ gone(bool answered)
 {
 	struct cqe cqe;
 
-	bed_run(&bed, NS_PER_MS);
-	serve();
-	bed_settle(&bed);
-	bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b, wr, 1);
 	play();
 	serve();
 	assert_int_equal(take(), 0);
@@ -183,11 +179,6 @@ test_no_pause(void **state)
 	unsigned done = 0;
 
 	(void)state;
-	bed_run(&bed, NS_PER_MS);
-	serve();
-	bed_settle(&bed);
-	bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b, wr, 1);
 	play();
 	for (unsigned i = 1; i <= 20; i++) {
 		struct cqe cqe;
