@@ -376,7 +376,8 @@ engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 	frames = e->frames + e->frame_from;
 	built = qp_tx_requests(
 		qp, frames, RTE_MIN(e->frame_count, ENGINE_BUDGET + 0u), now);
-	burst_out(e, frames, built, now);
+	if (built != 0)
+		burst_out(e, frames, built, now);
 	e->frame_from += built;
 	e->frame_count -= built;
 	engine_touch(e, qp);
