@@ -24,6 +24,7 @@ answer_awaited(struct engine *e)
 	if (answers->row < ROW)
 		return false;
 	hold(e, true);
+	answers->kept = true;
 	return true;
 }
 
@@ -36,16 +37,18 @@ answer_learn(struct engine *e)
 		answers->row = 0;
 	else if (answers->row < ROW)
 		answers->row++;
-	answers->waited = answers->sent = false;
+	answers->waited = answers->sent = answers->kept = false;
 	hold(e, false);
 }
 
 void
 answer_flush(struct engine *e)
 {
-	guard_enter(&e->dev->keys);
-	engine_tx(e, e->env.now);
-	guard_leave();
+	struct qp *qp = TAILQ_FIRST(&e->ready);
+
+	e->answers.kept = false;
+	if (qp != NULL)
+		engine_acknowledge(e, qp, e->env.now);
 }
 
 bool

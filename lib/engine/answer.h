@@ -32,7 +32,8 @@ answer_look(struct engine *e)
 	return true;
 }
 
-/* The engine is held by a control call: what waits leaves, for its QP may go. */
+/* The engine is held by a control call: what waits leaves, for its QP may go. Nothing else
+ * happens. */
 void
 answer_flush(struct engine *e);
 

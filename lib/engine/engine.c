@@ -144,7 +144,7 @@ void
 engine_lock(struct engine *e)
 {
 	gate_lock(&e->gate);
-	if (unlikely(e->answers.waited))
+	if (unlikely(e->answers.kept))
 		answer_flush(e);
 }
 

@@ -17,7 +17,8 @@
 struct answers {
 	uint8_t row; /* of messages that were answered before the next turn */
 	bool waited; /* the last turn took in a message */
-	bool held;   /* and kept its acknowledgement */
+	bool kept;   /* and its acknowledgement has not left */
+	bool held;   /* because the answer is still to come */
 	bool sent;   /* the answer left from within its post */
 	pthread_t loop; /* who called engine_poll() last, whose clock this is, too */
 };
@@ -105,6 +106,9 @@ engine_tx(struct engine *e, uint64_t now);
 /* What the QP has to say for itself leaves at once. False where that cannot be. */
 bool
 engine_answer(struct engine *e, struct qp *qp, uint64_t now);
+/* What the QP owes to a request of its peer leaves at once, where that can be. */
+void
+engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now);
 /* Takes a frame for the port's own use; false when none is free. */
 bool
 engine_frame(struct engine *e, struct pkt *frame);

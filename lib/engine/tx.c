@@ -384,6 +384,22 @@ engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 	return true;
 }
 
+void
+engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now)
+{
+	struct pkt *frame;
+
+	if (qp->state == IBV_QPS_ERR || !qp_owes_response(qp) || !stage_empty(e, now) ||
+		frames_fill(e, 1) == 0 || resolve(e, qp, now) != ROUTE_PEER)
+		return;
+	frame = e->frames + e->frame_from;
+	if (qp_tx(qp, frame, 1, now) == 0)
+		return;
+	burst_out(e, frame, 1, now);
+	e->frame_from++;
+	e->frame_count--;
+}
+
 static unsigned
 take_looped(struct engine *e, uint64_t now)
 {
