@@ -68,13 +68,15 @@ bells_take(struct bells *bells, uint32_t *at, uint32_t indices[BELLS_GROUP])
 		byte_take(&bells->any);
 	while (n == 0) {
 		uint32_t group = byte_find(bells->group, *at, bells->groups);
-		uint32_t i = group * BELLS_GROUP, end = i + BELLS_GROUP;
+		uint32_t first = group * BELLS_GROUP, end = first + BELLS_GROUP;
 
 		if (group >= bells->groups)
 			return 0;
 		*at = group + 1;
 		byte_take(&bells->group[group]);
-		while ((i = byte_find(bells->bell, i, end)) < end) {
+		/* Each once, also when it is rung again meanwhile. */
+		for (uint32_t i = first; (i = byte_find(bells->bell, i, end)) < end;
+			i++) {
 			if (byte_take(&bells->bell[i]))
 				indices[n++] = i;
 		}

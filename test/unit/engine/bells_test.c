@@ -42,6 +42,8 @@ take_all(uint32_t *got)
 	unsigned total = 0, n;
 
 	while ((n = bells_take(&bells, &at, some)) != 0) {
+		assert_in_range(n, 1, BELLS_GROUP);
+		assert_in_range(total + n, 1, COUNT);
 		for (unsigned i = 0; i < n; i++)
 			got[total++] = some[i];
 	}
