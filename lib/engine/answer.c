@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/answer.h"
-#include "engine/clock.h"
 #include "engine/guard.h"
 
 #define ROW 16 /* messages answered before the next turn: it is a game */
@@ -32,12 +31,14 @@ void
 answer_learn(struct engine *e)
 {
 	struct answers *answers = &e->answers;
+	/* In a game it is held until the answer leaves. */
+	bool sent = answers->row == ROW && !answers->held;
 
-	if (!answers->sent && !bells_rung(&e->bells))
+	if (!sent && !bells_rung(&e->bells))
 		answers->row = 0;
 	else if (answers->row < ROW)
 		answers->row++;
-	answers->waited = answers->sent = answers->kept = false;
+	answers->waited = answers->kept = false;
 	hold(e, false);
 }
 
@@ -52,22 +53,17 @@ answer_flush(struct engine *e)
 }
 
 bool
-answer_post(struct engine *e, struct qp *qp)
+answer_post(struct engine *e, struct qp *qp, uint64_t now)
 {
-	struct answers *answers = &e->answers;
 	bool sent = false;
 
-	if (__atomic_load_n(&answers->loop, __ATOMIC_RELAXED) != pthread_self() ||
-		!rte_ticketlock_trylock(&e->gate))
+	if (!rte_ticketlock_trylock(&e->gate))
 		return false;
-	if (answers->held) {
-		uint64_t now = clock_now();
-
+	if (e->answers.held) {
 		guard_enter(&e->dev->keys);
 		e->env.now = now;
 		sent = engine_answer(e, qp, now);
 		guard_leave();
-		answers->sent = sent;
 		hold(e, !sent);
 	}
 	rte_ticketlock_unlock(&e->gate);

@@ -37,16 +37,17 @@ answer_look(struct engine *e)
 void
 answer_flush(struct engine *e);
 
-/* Whether an acknowledgement stays; for other threads a hint. */
+/* Whether the caller is the thread that polls the engine, and its answer is awaited. */
 static inline bool
-answer_held(const struct engine *e)
+answer_is_ours(const struct engine *e)
 {
-	return __atomic_load_n(&e->answers.held, __ATOMIC_RELAXED);
+	return unlikely(__atomic_load_n(&e->answers.held, __ATOMIC_RELAXED)) &&
+	       __atomic_load_n(&e->answers.loop, __ATOMIC_RELAXED) == pthread_self();
 }
 
-/* A post to this QP: sends what it can, if the caller is the thread that polls the
- * engine. False: the engine has to be told of the post. */
+/* A post of that thread to this QP: sends what it can. False: the engine has to be told of
+ * the post. */
 bool
-answer_post(struct engine *e, struct qp *qp);
+answer_post(struct engine *e, struct qp *qp, uint64_t now);
 
 #endif

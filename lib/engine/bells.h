@@ -17,8 +17,8 @@
 struct bells {
 	uint8_t *bell;
 	uint8_t *group;
-	uint32_t count;  /* of bells; a multiple of BELLS_GROUP words' worth of groups */
-	uint32_t groups; /* that have been looked at so far: those of QPs there were */
+	uint32_t count;  /* of bells, whole words of groups */
+	uint32_t groups; /* to look at: no QP has had a bell behind them */
 	uint8_t any LINE_ALIGNED;
 };
 

@@ -69,7 +69,7 @@ engine_doorbell(struct qp *qp)
 {
 	struct engine *e = qp->engine;
 
-	if (unlikely(answer_held(e)) && answer_post(e, qp))
+	if (answer_is_ours(e) && answer_post(e, qp, clock_now()))
 		return;
 	bells_ring(&e->bells, qp->qpn - e->dev->qps.base);
 	if (e->driver != NULL) {

@@ -33,8 +33,7 @@ engine_clock_wall(uint64_t stamp);
 uint64_t
 engine_deadline(struct engine *e);
 
-/* After a post: puts the QP on its engine's doorbell list unless it is there. Any thread.
- */
+/* After a post: its engine will look at the QP, or has sent the request. Any thread. */
 void
 engine_doorbell(struct qp *qp);
 

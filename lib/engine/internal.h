@@ -18,8 +18,7 @@ struct answers {
 	uint8_t row; /* of messages that were answered before the next turn */
 	bool waited; /* the last turn took in a message */
 	bool kept;   /* and its acknowledgement has not left */
-	bool held;   /* because the answer is still to come */
-	bool sent;   /* the answer left from within its post */
+	bool held;   /* because the answer has not left either */
 	pthread_t loop; /* who called engine_poll() last, whose clock this is, too */
 };
 

@@ -74,6 +74,15 @@ burst_out(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 	e->stage_ns = now;
 }
 
+/* The first n of the frames that were allocated, which are filled. */
+static void
+frames_out(struct engine *e, unsigned n, uint64_t now)
+{
+	burst_out(e, e->frames + e->frame_from, n, now);
+	e->frame_from += n;
+	e->frame_count -= n;
+}
+
 /* A port that is down, or takes nothing for long, may never take anything again. Its
  * packets are lost then, as on any link: QPs send them again, and give up in the end. */
 static void
@@ -366,20 +375,16 @@ collect(struct engine *e, uint64_t now)
 bool
 engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 {
-	struct pkt *frames;
 	unsigned built;
 
 	if (qp->type == IBV_QPT_UD || qp->on_waiting || qp->state != IBV_QPS_RTS ||
 		!stage_empty(e, now) || frames_fill(e, 1) == 0 ||
 		resolve(e, qp, now) != ROUTE_PEER)
 		return false;
-	frames = e->frames + e->frame_from;
-	built = qp_tx_requests(
-		qp, frames, RTE_MIN(e->frame_count, ENGINE_BUDGET + 0u), now);
+	built = qp_tx_requests(qp, e->frames + e->frame_from,
+		RTE_MIN(e->frame_count, ENGINE_BUDGET + 0u), now);
 	if (built != 0)
-		burst_out(e, frames, built, now);
-	e->frame_from += built;
-	e->frame_count -= built;
+		frames_out(e, built, now);
 	engine_touch(e, qp);
 	return true;
 }
@@ -387,17 +392,11 @@ engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 void
 engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now)
 {
-	struct pkt *frame;
-
 	if (qp->state == IBV_QPS_ERR || !qp_owes_response(qp) || !stage_empty(e, now) ||
 		frames_fill(e, 1) == 0 || resolve(e, qp, now) != ROUTE_PEER)
 		return;
-	frame = e->frames + e->frame_from;
-	if (qp_tx(qp, frame, 1, now) == 0)
-		return;
-	burst_out(e, frame, 1, now);
-	e->frame_from++;
-	e->frame_count--;
+	if (qp_tx(qp, e->frames + e->frame_from, 1, now) != 0)
+		frames_out(e, 1, now);
 }
 
 static unsigned
@@ -436,10 +435,8 @@ engine_tx(struct engine *e, uint64_t now)
 			moved += take_looped(e, now);
 		else if (used == 0)
 			break;
-		burst_out(e, e->frames + e->frame_from, used, now);
+		frames_out(e, used, now);
 		CYCLES_LAP(e, tx_burst, since);
-		e->frame_from += used;
-		e->frame_count -= used;
 		moved += used;
 	}
 	return moved;

@@ -89,8 +89,7 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 unsigned
 qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
-	unsigned built = qp->type == IBV_QPT_UD ? ud_tx(qp, pkts, n)
-						: req_tx(qp, pkts, n, now);
+	unsigned built = req_tx(qp, pkts, n, now);
 
 	qp->stats.tx_packets += built;
 	return built;

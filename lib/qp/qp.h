@@ -361,7 +361,8 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
 unsigned
 qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 
-/* The same but for what is owed to the peer's requests: that stays. Not in ERR and SQE. */
+/* The same but for what is owed to the peer's requests: that stays. Not UD, not in ERR and
+ * SQE. */
 unsigned
 qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 

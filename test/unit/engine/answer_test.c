@@ -29,7 +29,7 @@ teardown(void **state)
 {
 	(void)state;
 	bed_settle(&bed);
-	assert_false(answer_held(bed.b.dev->engines[0]));
+	assert_false(bed.b.dev->engines[0]->answers.held);
 	bed_qp_destroy(&a);
 	bed_qp_destroy(&b);
 	bed_fini(&bed);
