@@ -32,8 +32,8 @@ answer_look(struct engine *e)
 	return true;
 }
 
-/* The engine is held by a control call: what waits leaves, for its QP may go. Nothing else
- * happens. */
+/* The engine is held by a control call: what waits leaves, for its QP may go. Nothing
+ * else happens. */
 void
 answer_flush(struct engine *e);
 
@@ -45,8 +45,8 @@ answer_is_ours(const struct engine *e)
 	       __atomic_load_n(&e->answers.loop, __ATOMIC_RELAXED) == pthread_self();
 }
 
-/* A post of that thread to this QP: sends what it can. False: the engine has to be told of
- * the post. */
+/* A post of that thread to this QP: sends what it can. False: the engine has to be told
+ * of the post. */
 bool
 answer_post(struct engine *e, struct qp *qp, uint64_t now);
 

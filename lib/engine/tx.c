@@ -214,8 +214,8 @@ next_hop(struct engine *e, const struct qp *qp, uint8_t mac[6], uint64_t now)
 	return 0;
 }
 
-/* Brings the MAC of the next hop into the header template: enum qp_route, -EAGAIN while it
- * is asked for, else why there is none. */
+/* Brings the MAC of the next hop into the header template: enum qp_route, -EAGAIN while
+ * it is asked for, else why there is none. */
 static int
 resolve(struct engine *e, struct qp *qp, uint64_t now)
 {

@@ -10,6 +10,7 @@
 #include "verbs/cm.h"
 
 #define HOP_LIMIT 64
+#define PARAM_MAX 4096 /* bytes of a structure, of whatever version */
 
 EXPORT int
 rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
@@ -101,21 +102,41 @@ rocade_cm_unlisten(struct rocade_cm_listener *listener)
 	free(listener);
 }
 
+int
+cm_param_copy(const void *param, size_t least, void *out, size_t size)
+{
+	size_t given;
+
+	memset(out, 0, size);
+	if (param == NULL)
+		return 0;
+	memcpy(&given, param, sizeof(given));
+	if (given < least || given > PARAM_MAX)
+		return rocade_fail(
+			EINVAL, "param: the size is not that of the structure");
+	memcpy(out, param, RTE_MIN(given, size));
+	return 0;
+}
+
+int
+cm_private_check(size_t len, size_t max)
+{
+	if (len <= max)
+		return 0;
+	return rocade_fail(EINVAL, "private_len: %zu, at most %zu fit", len, max);
+}
+
 static int
 param_read(const struct rocade_cm_param *param, size_t private_max,
 	struct rocade_cm_param *out)
 {
-	*out = (struct rocade_cm_param){.size = sizeof(*out)};
-	if (param == NULL)
-		return 0;
-	if (param->size < offsetof(struct rocade_cm_param, psn) + sizeof(param->psn) ||
-		param->size > 4096)
-		return rocade_fail(
-			EINVAL, "param: the size is not that of the structure");
-	memcpy(out, param, RTE_MIN(param->size, sizeof(*out)));
-	if (out->private_len > private_max)
-		return rocade_fail(EINVAL, "private_len: %zu, at most %zu fit",
-			out->private_len, private_max);
+	const size_t least = offsetof(struct rocade_cm_param, psn) + sizeof(param->psn);
+	int rc = cm_param_copy(param, least, out, sizeof(*out));
+
+	if (rc == 0)
+		rc = cm_private_check(out->private_len, private_max);
+	if (rc != 0)
+		return rc;
 	if (out->retry_count > 7 || out->rnr_retry_count > 7 || out->timeout > 31 ||
 		out->min_rnr_timer > 31 || out->psn > 0xFFFFFF ||
 		out->path_mtu > IBV_MTU_4096)
@@ -158,8 +179,8 @@ param_keep(struct rocade_cm_id *id, const struct rocade_cm_param *param)
 }
 
 int
-cm_peer_check(const struct rocade_cm *cm, const union ibv_gid *peer, uint16_t port,
-	unsigned sgid_index)
+cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps,
+	uint16_t port, unsigned sgid_index, struct cm_request *req)
 {
 	const struct dev *dev = cm->ctx->dev;
 
@@ -167,7 +188,25 @@ cm_peer_check(const struct rocade_cm *cm, const union ibv_gid *peer, uint16_t po
 		gid_is_ipv4(peer->raw) != gid_is_ipv4(dev->gids[sgid_index]))
 		return rocade_fail(EINVAL, "the port, or an address: %s",
 			port == 0 ? "0" : "one family, and a host's");
+	*req = (struct cm_request){
+		.service_id = cma_service_id(ps, port), .sport = cm->sport++};
+	memcpy(req->path.sgid, dev->gids[sgid_index], 16);
+	memcpy(req->path.dgid, peer->raw, 16);
 	return 0;
+}
+
+struct rocade_cm_id *
+cm_id_new(struct rocade_cm *cm, void *user)
+{
+	struct rocade_cm_id *id = calloc(1, sizeof(*id));
+
+	if (id == NULL) {
+		(void)rocade_fail(ENOMEM, "no memory for a connection");
+		return NULL;
+	}
+	id->cm = cm;
+	id->user = user;
+	return id;
 }
 
 EXPORT int
@@ -175,7 +214,6 @@ rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *
 	uint16_t port, const struct rocade_cm_param *param, void *user,
 	struct rocade_cm_id **out)
 {
-	const struct dev *dev = cm->ctx->dev;
 	struct rocade_cm_param p;
 	struct cm_request req;
 	struct rocade_cm_id *id;
@@ -184,26 +222,18 @@ rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *
 	if (rc == 0)
 		rc = qp_check(cm, qp);
 	if (rc == 0)
-		rc = cm_peer_check(cm, peer, port, p.sgid_index);
+		rc = cm_request_begin(cm, peer, CMA_PS_TCP, port, p.sgid_index, &req);
 	if (rc != 0)
 		return rc;
-	if (p.path_mtu == 0)
-		p.path_mtu = dev->active_mtu;
-	req = (struct cm_request){
-		.service_id = cma_service_id(CMA_PS_TCP, port),
-		.sport = cm->sport++,
-		.qp = qp_said(qp, &p),
-		.private = p.private_data,
-		.private_len = p.private_len,
-	};
-	memcpy(req.path.sgid, dev->gids[p.sgid_index], 16);
-	memcpy(req.path.dgid, peer->raw, 16);
-	id = calloc(1, sizeof(*id));
+	id = cm_id_new(cm, user);
 	if (id == NULL)
-		return rocade_fail(ENOMEM, "no memory for a connection");
-	id->cm = cm;
+		return ENOMEM;
+	if (p.path_mtu == 0)
+		p.path_mtu = cm->ctx->dev->active_mtu;
+	req.qp = qp_said(qp, &p);
+	req.private = p.private_data;
+	req.private_len = p.private_len;
 	id->qp = qp;
-	id->user = user;
 	param_keep(id, &p);
 	rc = cm_connect(cm_port_lock(cm->port), &req, id, engine_clock(), &id->conn);
 	cm_port_unlock(cm->port);

@@ -39,10 +39,21 @@ struct rocade_cm_id {
 int
 cm_listener_open(struct rocade_cm *cm, bool ud, uint16_t port, uint32_t backlog,
 	void *user, struct rocade_cm_listener **out);
-/* EINVAL: nobody to ask, or not from this address of ours. */
+/* A structure of the application, that begins with its size, to out, which has the
+ * members of now; least: bytes of those it had first. param may be NULL. EINVAL. */
 int
-cm_peer_check(const struct rocade_cm *cm, const union ibv_gid *peer, uint16_t port,
-	unsigned sgid_index);
+cm_param_copy(const void *param, size_t least, void *out, size_t size);
+/* EINVAL. */
+int
+cm_private_check(size_t len, size_t max);
+/* Whom a request goes to, from where and for which service. EINVAL: nobody to ask, or not
+ * from this address of ours. */
+int
+cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps,
+	uint16_t port, unsigned sgid_index, struct cm_request *req);
+/* NULL: no memory, and said so. */
+struct rocade_cm_id *
+cm_id_new(struct rocade_cm *cm, void *user);
 /* Of an address of ours; -1: it is none any more. */
 int
 cm_gid_index(const struct rocade_cm *cm, const uint8_t gid[16]);

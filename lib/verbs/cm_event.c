@@ -30,14 +30,12 @@ request_take(struct cm_event *e)
 		cm_release(e->conn, engine_clock());
 		return false;
 	}
-	id = calloc(1, sizeof(*id));
+	id = cm_id_new(l->cm, l->user);
 	if (id == NULL) {
 		cm_release(e->conn, engine_clock());
 		return false;
 	}
-	id->cm = l->cm;
 	id->conn = e->conn;
-	id->user = l->user;
 	id->request = *e;
 	cm_set_user(e->conn, id);
 	e->user = id;

@@ -20,18 +20,9 @@ param_read(const struct rocade_cm_ud_param *param, size_t private_max,
 {
 	const size_t least = offsetof(struct rocade_cm_ud_param, sgid_index) +
 			     sizeof(param->sgid_index);
+	int rc = cm_param_copy(param, least, out, sizeof(*out));
 
-	*out = (struct rocade_cm_ud_param){.size = sizeof(*out)};
-	if (param == NULL)
-		return 0;
-	if (param->size < least || param->size > 4096)
-		return rocade_fail(
-			EINVAL, "param: the size is not that of the structure");
-	memcpy(out, param, RTE_MIN(param->size, sizeof(*out)));
-	if (out->private_len > private_max)
-		return rocade_fail(EINVAL, "private_len: %zu, at most %zu fit",
-			out->private_len, private_max);
-	return 0;
+	return rc == 0 ? cm_private_check(out->private_len, private_max) : rc;
 }
 
 EXPORT int
@@ -44,22 +35,14 @@ rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t p
 	int rc = param_read(param, CMA_SIDR_PRIVATE, &p);
 
 	if (rc == 0)
-		rc = cm_peer_check(cm, peer, port, p.sgid_index);
+		rc = cm_request_begin(cm, peer, CMA_PS_UDP, port, p.sgid_index, &req);
 	if (rc != 0)
 		return rc;
-	req = (struct cm_request){
-		.service_id = cma_service_id(CMA_PS_UDP, port),
-		.sport = cm->sport++,
-		.private = p.private_data,
-		.private_len = p.private_len,
-	};
-	memcpy(req.path.sgid, cm->ctx->dev->gids[p.sgid_index], 16);
-	memcpy(req.path.dgid, peer->raw, 16);
-	id = calloc(1, sizeof(*id));
+	id = cm_id_new(cm, user);
 	if (id == NULL)
-		return rocade_fail(ENOMEM, "no memory for a question");
-	id->cm = cm;
-	id->user = user;
+		return ENOMEM;
+	req.private = p.private_data;
+	req.private_len = p.private_len;
 	rc = cm_sidr_request(cm_port_lock(cm->port), &req, id, engine_clock(), &id->conn);
 	cm_port_unlock(cm->port);
 	if (rc != 0) {
@@ -98,7 +81,7 @@ rocade_cm_ud_answer(struct rocade_cm_id *id, struct ibv_qp *qp,
 		return rocade_fail(EINVAL, "the QP is not a UD QP of this context");
 	rc = ibv_query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_QKEY, &init);
 	if (rc != 0)
-		return rc;
+		return rocade_fail(rc, "the QP cannot be asked: %s", strerror(rc));
 	/* Who is told of it sends at once. */
 	if (attr.qp_state < IBV_QPS_RTR || attr.qp_state > IBV_QPS_SQE)
 		return rocade_fail(EINVAL, "the QP does not receive in its state");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cm.h as a program calls it: listeners, connections, and data over them. */
 #include <errno.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,24 +9,14 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
-
-#include <rocade/cm.h>
-
-#define PORT 7471
-
-static struct pair pair;
-static struct rocade_cm *cm_a, *cm_b;
-static struct rocade_cm_listener *listener;
+#include "cm_bed.h"
 
 static int
 setup(void **state)
 {
 	(void)state;
-	pair_open(&pair, &(struct pair_conf){.qps = 2, .unconnected = true});
-	assert_int_equal(rocade_cm_open(pair.a.context, &cm_a), 0);
-	assert_int_equal(rocade_cm_open(pair.b.context, &cm_b), 0);
-	assert_int_equal(rocade_cm_listen(cm_b, PORT, 4, "listener", &listener), 0);
+	bed_open(&(struct pair_conf){.qps = 2, .unconnected = true});
+	assert_int_equal(rocade_cm_listen(cm_b, BED_PORT, 4, "listener", &listener), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		pair_to_init(pair.a.qp[i]);
 		pair_to_init(pair.b.qp[i]);
@@ -39,38 +28,9 @@ static int
 teardown(void **state)
 {
 	(void)state;
-	if (listener != NULL)
-		rocade_cm_unlisten(listener);
-	rocade_cm_close(cm_a);
-	rocade_cm_close(cm_b);
+	bed_close_managers();
 	pair_close(&pair);
 	return 0;
-}
-
-/* The next event of a side, of this type. */
-static struct rocade_cm_event
-event(struct rocade_cm *cm, enum rocade_cm_event_type type)
-{
-	uint64_t until = pair_clock_ns() + UINT64_C(20000000000);
-	struct rocade_cm_event e;
-
-	while (rocade_cm_next_event(cm, &e) != 0) {
-		pair_poll(&pair);
-		if (pair_clock_ns() > until)
-			fail_msg("no event %s", rocade_cm_event_name(type));
-	}
-	assert_string_equal(rocade_cm_event_name(e.type), rocade_cm_event_name(type));
-	return e;
-}
-
-static void
-quiet(void)
-{
-	struct rocade_cm_event e;
-
-	pair_settle(&pair);
-	assert_int_equal(rocade_cm_next_event(cm_a, &e), EAGAIN);
-	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
 }
 
 static struct rocade_cm_id *
@@ -90,19 +50,6 @@ ask(unsigned qp, uint16_t port, const char *text)
 		rocade_cm_connect(cm_a, pair.a.qp[qp], &pair.b.gid, port, &p, "a", &id),
 		0);
 	return id;
-}
-
-static uint64_t
-stat_of(struct rocade_cm *cm, const char *name)
-{
-	struct rocade_stat rows[64];
-	unsigned n = rocade_cm_stats(cm, rows, 64);
-
-	for (unsigned i = 0; i < n; i++)
-		if (strcmp(rows[i].name, name) == 0)
-			return rows[i].value;
-	fail_msg("no counter %s", name);
-	return 0;
 }
 
 static void
@@ -127,7 +74,7 @@ send_both_ways(unsigned qp)
 static void
 connects(void **state)
 {
-	struct rocade_cm_id *a = ask(0, PORT, "hello");
+	struct rocade_cm_id *a = ask(0, BED_PORT, "hello");
 	struct rocade_cm_param p = {.size = sizeof(p),
 		.private_data = "hi",
 		.private_len = 2,
@@ -140,7 +87,7 @@ connects(void **state)
 	p.rnr_retry_count = 4;
 	p.responder_resources = 7;
 	p.psn = 0xdef;
-	e = event(cm_b, ROCADE_CM_REQUEST);
+	e = bed_event(cm_b, ROCADE_CM_REQUEST);
 	assert_string_equal(e.user, "listener");
 	assert_memory_equal(&e.peer, &pair.a.gid, 16);
 	assert_int_equal(e.private_len, 56);
@@ -150,11 +97,11 @@ connects(void **state)
 	struct rocade_cm_id *b = e.id;
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], &p, "b"), 0);
 	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_RTR);
-	e = event(cm_a, ROCADE_CM_ESTABLISHED);
+	e = bed_event(cm_a, ROCADE_CM_ESTABLISHED);
 	assert_ptr_equal(e.id, a);
 	assert_string_equal(e.user, "a");
 	assert_memory_equal(e.private_data, "hi\0", 3);
-	e = event(cm_b, ROCADE_CM_ESTABLISHED);
+	e = bed_event(cm_b, ROCADE_CM_ESTABLISHED);
 	assert_ptr_equal(e.id, b);
 	assert_string_equal(e.user, "b");
 	/* What each said has become the other's. */
@@ -180,31 +127,23 @@ connects(void **state)
 	send_both_ways(0);
 	assert_int_equal(rocade_cm_disconnect(a), 0);
 	assert_int_equal(rocade_cm_disconnect(a), ENOTCONN);
-	assert_ptr_equal(event(cm_b, ROCADE_CM_DISCONNECTED).id, b);
-	assert_ptr_equal(event(cm_a, ROCADE_CM_DISCONNECTED).id, a);
-	assert_ptr_equal(event(cm_a, ROCADE_CM_GONE).id, a);
+	assert_ptr_equal(bed_event(cm_b, ROCADE_CM_DISCONNECTED).id, b);
+	assert_ptr_equal(bed_event(cm_a, ROCADE_CM_DISCONNECTED).id, a);
+	assert_ptr_equal(bed_event(cm_a, ROCADE_CM_GONE).id, a);
 	rocade_cm_release(a);
 	rocade_cm_release(b);
-	assert_int_equal(stat_of(cm_a, "established"), 1);
-	assert_int_equal(stat_of(cm_b, "disconnected"), 1);
-}
-
-static bool
-readable(int fd)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-
-	return poll(&p, 1, 0) == 1;
+	assert_int_equal(bed_stat_of(cm_a, "established"), 1);
+	assert_int_equal(bed_stat_of(cm_b, "disconnected"), 1);
 }
 
 /* So many messages wait at A that the next ones are lost. */
 static void
 jam(void)
 {
-	uint64_t lost = stat_of(cm_a, "tx_full");
+	uint64_t lost = bed_stat_of(cm_a, "tx_full");
 
-	while (stat_of(cm_a, "tx_full") == lost)
-		rocade_cm_release(ask(1, PORT + 1, ""));
+	while (bed_stat_of(cm_a, "tx_full") == lost)
+		rocade_cm_release(ask(1, BED_PORT + 1, ""));
 }
 
 /* The peer's RTU is lost, its data is not: that establishes the passive side, long before
@@ -212,7 +151,8 @@ jam(void)
 static void
 data_before_rtu(void **state)
 {
-	struct rocade_cm_id *a = ask(0, PORT, ""), *b = event(cm_b, ROCADE_CM_REQUEST).id;
+	struct rocade_cm_id *a = ask(0, BED_PORT, ""),
+			    *b = bed_event(cm_b, ROCADE_CM_REQUEST).id;
 	uint64_t begin = pair_clock_ns(), lost;
 	struct rocade_cm_event e;
 	int fd = rocade_cm_fd(cm_b);
@@ -223,29 +163,29 @@ data_before_rtu(void **state)
 	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 4096, 100), 0);
 	pair_settle(&pair);
 	jam();
-	lost = stat_of(cm_a, "tx_full");
+	lost = bed_stat_of(cm_a, "tx_full");
 	assert_int_equal(rocade_cm_next_event(cm_a, &e), 0);
 	assert_int_equal(e.type, ROCADE_CM_ESTABLISHED);
-	assert_int_equal(stat_of(cm_a, "tx_full"), lost + 1);
+	assert_int_equal(bed_stat_of(cm_a, "tx_full"), lost + 1);
 	pair_settle(&pair);
 	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
-	assert_false(readable(fd));
+	assert_false(bed_readable(fd));
 	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_RTR);
 	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 100, IBV_SEND_SIGNALED), 0);
 	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	assert_true(readable(fd));
-	assert_ptr_equal(event(cm_b, ROCADE_CM_ESTABLISHED).id, b);
+	assert_true(bed_readable(fd));
+	assert_ptr_equal(bed_event(cm_b, ROCADE_CM_ESTABLISHED).id, b);
 	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_RTS);
-	assert_true(stat_of(cm_b, "resent") == 0 ||
+	assert_true(bed_stat_of(cm_b, "resent") == 0 ||
 		    pair_clock_ns() - begin > UINT64_C(4000000000));
-	assert_false(readable(fd));
+	assert_false(bed_readable(fd));
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
 	send_both_ways(0);
 	rocade_cm_release(a);
-	event(cm_b, ROCADE_CM_DISCONNECTED);
+	bed_event(cm_b, ROCADE_CM_DISCONNECTED);
 	rocade_cm_release(b);
-	quiet();
+	bed_quiet();
 }
 
 /* The descriptor is readable as long as there are events, no longer. */
@@ -258,44 +198,45 @@ sleeps(void **state)
 
 	(void)state;
 	assert_int_equal(rocade_cm_fd(cm_b), fd);
-	assert_false(readable(fd));
+	assert_false(bed_readable(fd));
 	for (unsigned i = 0; i < 2; i++)
-		a[i] = ask(i, PORT, "");
-	while (!readable(fd))
+		a[i] = ask(i, BED_PORT, "");
+	while (!bed_readable(fd))
 		pair_poll(&pair);
 	pair_settle(&pair);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_true(readable(fd));
-		b[i] = event(cm_b, ROCADE_CM_REQUEST).id;
+		assert_true(bed_readable(fd));
+		b[i] = bed_event(cm_b, ROCADE_CM_REQUEST).id;
 	}
-	assert_false(readable(fd));
+	assert_false(bed_readable(fd));
 	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
 	for (unsigned i = 0; i < 2; i++)
 		rocade_cm_release(a[i]);
-	while (!readable(fd))
+	while (!bed_readable(fd))
 		pair_poll(&pair);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(event(cm_b, ROCADE_CM_REJECTED).status, 4);
+		assert_int_equal(bed_event(cm_b, ROCADE_CM_REJECTED).status, 4);
 		rocade_cm_release(b[i]);
 	}
-	assert_false(readable(fd));
+	assert_false(bed_readable(fd));
 	/* Who does not look finds it readable when he asks. */
-	a[0] = ask(0, PORT, "");
-	while (!readable(fd))
+	a[0] = ask(0, BED_PORT, "");
+	while (!bed_readable(fd))
 		pair_poll(&pair);
 	assert_int_equal(rocade_cm_fd(cm_b), fd);
-	assert_true(readable(fd));
-	rocade_cm_release(event(cm_b, ROCADE_CM_REQUEST).id);
-	assert_int_equal(event(cm_a, ROCADE_CM_REJECTED).status, 28);
+	assert_true(bed_readable(fd));
+	rocade_cm_release(bed_event(cm_b, ROCADE_CM_REQUEST).id);
+	assert_int_equal(bed_event(cm_a, ROCADE_CM_REJECTED).status, 28);
 	rocade_cm_release(a[0]);
-	quiet();
+	bed_quiet();
 }
 
 /* A QP that goes before its connection. */
 static void
 qp_gone_first(void **state)
 {
-	struct rocade_cm_id *a = ask(0, PORT, ""), *b = event(cm_b, ROCADE_CM_REQUEST).id;
+	struct rocade_cm_id *a = ask(0, BED_PORT, ""),
+			    *b = bed_event(cm_b, ROCADE_CM_REQUEST).id;
 
 	(void)state;
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
@@ -304,7 +245,7 @@ qp_gone_first(void **state)
 	rocade_cm_release(b);
 	pair_settle(&pair);
 	/* Accepted and given up, before it looks. */
-	event(cm_a, ROCADE_CM_DISCONNECTED);
+	bed_event(cm_a, ROCADE_CM_DISCONNECTED);
 	rocade_cm_release(a);
 }
 
@@ -315,17 +256,17 @@ two_at_once(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
-		a[i] = ask(i, PORT, i == 0 ? "0" : "1");
+		a[i] = ask(i, BED_PORT, i == 0 ? "0" : "1");
 	for (unsigned i = 0; i < 2; i++) {
-		struct rocade_cm_event e = event(cm_b, ROCADE_CM_REQUEST);
+		struct rocade_cm_event e = bed_event(cm_b, ROCADE_CM_REQUEST);
 		unsigned which = ((const char *)e.private_data)[0] - '0';
 
 		b[which] = e.id;
 		assert_int_equal(rocade_cm_accept(e.id, pair.b.qp[which], NULL, NULL), 0);
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		event(cm_a, ROCADE_CM_ESTABLISHED);
-		event(cm_b, ROCADE_CM_ESTABLISHED);
+		bed_event(cm_a, ROCADE_CM_ESTABLISHED);
+		bed_event(cm_b, ROCADE_CM_ESTABLISHED);
 	}
 	for (unsigned i = 0; i < 2; i++)
 		send_both_ways(i);
@@ -333,38 +274,38 @@ two_at_once(void **state)
 	for (unsigned i = 0; i < 2; i++)
 		rocade_cm_release(a[i]);
 	for (unsigned i = 0; i < 2; i++) {
-		event(cm_b, ROCADE_CM_DISCONNECTED);
+		bed_event(cm_b, ROCADE_CM_DISCONNECTED);
 		rocade_cm_release(b[i]);
 	}
-	quiet();
+	bed_quiet();
 }
 
 static void
 rejected(void **state)
 {
-	struct rocade_cm_id *a = ask(0, PORT + 1, "");
-	struct rocade_cm_event e = event(cm_a, ROCADE_CM_REJECTED);
+	struct rocade_cm_id *a = ask(0, BED_PORT + 1, "");
+	struct rocade_cm_event e = bed_event(cm_a, ROCADE_CM_REJECTED);
 
 	(void)state;
 	assert_int_equal(e.status, 8);
 	rocade_cm_release(a);
-	a = ask(0, PORT, "x");
-	e = event(cm_b, ROCADE_CM_REQUEST);
+	a = ask(0, BED_PORT, "x");
+	e = bed_event(cm_b, ROCADE_CM_REQUEST);
 	assert_int_equal(rocade_cm_disconnect(e.id), ENOTCONN);
 	assert_int_equal(rocade_cm_reject(e.id, "no", 2), 0);
 	rocade_cm_release(e.id);
-	e = event(cm_a, ROCADE_CM_REJECTED);
+	e = bed_event(cm_a, ROCADE_CM_REJECTED);
 	assert_int_equal(e.status, 28);
 	assert_memory_equal(e.private_data, "no\0", 3);
 	rocade_cm_release(a);
 	/* Nobody has fetched the request when its listener goes. */
-	a = ask(0, PORT, "x");
+	a = ask(0, BED_PORT, "x");
 	pair_settle(&pair);
 	rocade_cm_unlisten(listener);
 	listener = NULL;
-	assert_int_equal(event(cm_a, ROCADE_CM_REJECTED).status, 28);
+	assert_int_equal(bed_event(cm_a, ROCADE_CM_REJECTED).status, 28);
 	rocade_cm_release(a);
-	quiet();
+	bed_quiet();
 	assert_int_equal(pair.a.qp[0]->state, IBV_QPS_INIT);
 }
 
@@ -372,16 +313,16 @@ rejected(void **state)
 static void
 qp_not_ready(void **state)
 {
-	struct rocade_cm_id *a = ask(0, PORT, "");
-	struct rocade_cm_event e = event(cm_b, ROCADE_CM_REQUEST);
+	struct rocade_cm_id *a = ask(0, BED_PORT, "");
+	struct rocade_cm_event e = bed_event(cm_b, ROCADE_CM_REQUEST);
 	struct rocade_cm_id *b = e.id;
 
 	(void)state;
 	pair_to(pair.a.qp[0], IBV_QPS_ERR);
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
-	e = event(cm_a, ROCADE_CM_REJECTED);
+	e = bed_event(cm_a, ROCADE_CM_REJECTED);
 	assert_int_equal(e.status, -EINVAL);
-	assert_int_equal(event(cm_b, ROCADE_CM_REJECTED).status, 1); /* no QP */
+	assert_int_equal(bed_event(cm_b, ROCADE_CM_REJECTED).status, 1); /* no QP */
 	rocade_cm_release(a);
 	rocade_cm_release(b);
 }
@@ -400,36 +341,36 @@ refused_calls(void **state)
 	assert_int_equal(rocade_cm_open(pair.a.context, &cm), EBUSY);
 	assert_int_equal(ibv_close_device(pair.a.context), -1);
 	assert_int_equal(errno, EBUSY);
-	assert_int_equal(rocade_cm_listen(cm_b, PORT, 1, NULL, &l), EADDRINUSE);
+	assert_int_equal(rocade_cm_listen(cm_b, BED_PORT, 1, NULL, &l), EADDRINUSE);
 	assert_int_equal(rocade_cm_listen(cm_b, 0, 1, NULL, &l), EINVAL);
 	assert_int_equal(rocade_cm_listen(cm_b, 1, 0, NULL, &l), EINVAL);
 #define REFUSED(qp, gid, port)                                                           \
 	assert_int_equal(rocade_cm_connect(cm_a, qp, gid, port, &p, NULL, &id), EINVAL)
 	REFUSED(pair.a.qp[0], &pair.b.gid, 0);
-	REFUSED(pair.b.qp[0], &pair.b.gid, PORT);
-	REFUSED(pair.a.qp[0], &v6, PORT);
+	REFUSED(pair.b.qp[0], &pair.b.gid, BED_PORT);
+	REFUSED(pair.a.qp[0], &v6, BED_PORT);
 	p.sgid_index = 200;
-	REFUSED(pair.a.qp[0], &pair.b.gid, PORT);
+	REFUSED(pair.a.qp[0], &pair.b.gid, BED_PORT);
 	p = (struct rocade_cm_param){.size = 4};
-	REFUSED(pair.a.qp[0], &pair.b.gid, PORT);
+	REFUSED(pair.a.qp[0], &pair.b.gid, BED_PORT);
 	p = (struct rocade_cm_param){
 		.size = sizeof(p), .private_data = much, .private_len = 57};
-	REFUSED(pair.a.qp[0], &pair.b.gid, PORT);
+	REFUSED(pair.a.qp[0], &pair.b.gid, BED_PORT);
 	p = (struct rocade_cm_param){.size = sizeof(p), .retry_count = 8};
-	REFUSED(pair.a.qp[0], &pair.b.gid, PORT);
+	REFUSED(pair.a.qp[0], &pair.b.gid, BED_PORT);
 	p = (struct rocade_cm_param){.size = sizeof(p), .path_mtu = 6};
-	REFUSED(pair.a.qp[0], &pair.b.gid, PORT);
+	REFUSED(pair.a.qp[0], &pair.b.gid, BED_PORT);
 	pair_to(pair.a.qp[1], IBV_QPS_RESET);
 	p = (struct rocade_cm_param){.size = sizeof(p)};
-	REFUSED(pair.a.qp[1], &pair.b.gid, PORT);
+	REFUSED(pair.a.qp[1], &pair.b.gid, BED_PORT);
 #undef REFUSED
-	id = ask(0, PORT, "");
+	id = ask(0, BED_PORT, "");
 	assert_int_equal(rocade_cm_accept(id, pair.a.qp[0], NULL, NULL), ENOTCONN);
-	b = event(cm_b, ROCADE_CM_REQUEST).id;
+	b = bed_event(cm_b, ROCADE_CM_REQUEST).id;
 	assert_int_equal(rocade_cm_accept(b, pair.a.qp[0], NULL, NULL), EINVAL);
 	rocade_cm_release(id);
 	/* The peer has given up: there is nobody to accept. */
-	assert_int_equal(event(cm_b, ROCADE_CM_REJECTED).status, 4);
+	assert_int_equal(bed_event(cm_b, ROCADE_CM_REJECTED).status, 4);
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), ENOTCONN);
 	rocade_cm_release(b);
 	assert_string_equal(

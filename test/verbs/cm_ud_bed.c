@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,9 +16,6 @@
 #define SPEED 16
 #define SEC 1000000000u
 
-struct pair pair;
-struct rocade_cm *cm_a, *cm_b;
-struct rocade_cm_listener *listener;
 struct ibv_qp *qp_a, *qp_b;
 
 /* In the place of libc's. */
@@ -60,9 +56,7 @@ bed_qp(struct pair_side *s, uint32_t qkey)
 static void
 open_both(bool ipv6)
 {
-	pair_open(&pair, &(struct pair_conf){.unconnected = true, .ipv6 = ipv6});
-	assert_int_equal(rocade_cm_open(pair.a.context, &cm_a), 0);
-	assert_int_equal(rocade_cm_open(pair.b.context, &cm_b), 0);
+	bed_open(&(struct pair_conf){.unconnected = true, .ipv6 = ipv6});
 	assert_int_equal(
 		rocade_cm_ud_listen(cm_b, BED_PORT, 2, "listener", &listener), 0);
 	qp_a = bed_qp(&pair.a, BED_QKEY_A);
@@ -89,53 +83,10 @@ int
 bed_teardown(void **state)
 {
 	(void)state;
-	if (listener != NULL)
-		rocade_cm_unlisten(listener);
-	listener = NULL;
-	rocade_cm_close(cm_a);
-	rocade_cm_close(cm_b);
+	bed_close_managers();
 	assert_int_equal(ibv_destroy_qp(qp_a), 0);
 	assert_int_equal(ibv_destroy_qp(qp_b), 0);
 	pair_close(&pair);
-	return 0;
-}
-
-struct rocade_cm_event
-bed_event(struct rocade_cm *cm, enum rocade_cm_event_type type)
-{
-	uint64_t until = pair_clock_ns() + BED_WAIT_NS;
-	struct rocade_cm_event e;
-
-	while (rocade_cm_next_event(cm, &e) != 0) {
-		pair_poll(&pair);
-		if (pair_clock_ns() > until)
-			fail_msg("no event %s", rocade_cm_event_name(type));
-	}
-	assert_string_equal(rocade_cm_event_name(e.type), rocade_cm_event_name(type));
-	assert_int_equal(e.type, type);
-	return e;
-}
-
-void
-bed_quiet(void)
-{
-	struct rocade_cm_event e;
-
-	pair_settle(&pair);
-	assert_int_equal(rocade_cm_next_event(cm_a, &e), EAGAIN);
-	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
-}
-
-uint64_t
-bed_stat_of(struct rocade_cm *cm, const char *name)
-{
-	struct rocade_stat rows[64];
-	unsigned n = rocade_cm_stats(cm, rows, 64);
-
-	for (unsigned i = 0; i < n; i++)
-		if (strcmp(rows[i].name, name) == 0)
-			return rows[i].value;
-	fail_msg("no counter %s", name);
 	return 0;
 }
 
@@ -198,12 +149,4 @@ bed_ends_resolved(struct rocade_cm_id *id)
 	assert_int_equal(e.qpn, qp_b->qp_num);
 	assert_int_equal(e.qkey, BED_QKEY_B);
 	rocade_cm_release(id);
-}
-
-bool
-bed_readable(int fd)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-
-	return poll(&p, 1, 0) == 1;
 }

@@ -7,18 +7,11 @@
 #ifndef ROCADE_TEST_CM_UD_BED_H
 #define ROCADE_TEST_CM_UD_BED_H
 
-#include "pair.h"
+#include "cm_bed.h"
 
-#include <rocade/cm.h>
-
-#define BED_PORT 7471
 #define BED_QKEY_A 0x0a0a0a0a
 #define BED_QKEY_B 0x11223344
-#define BED_WAIT_NS UINT64_C(30000000000)
 
-extern struct pair pair;
-extern struct rocade_cm *cm_a, *cm_b;
-extern struct rocade_cm_listener *listener; /* NULL: closed already */
 extern struct ibv_qp *qp_a, *qp_b;
 
 int
@@ -31,16 +24,6 @@ bed_teardown(void **state);
 /* A UD QP, in RTS; qkey 0: in RESET. */
 struct ibv_qp *
 bed_qp(struct pair_side *s, uint32_t qkey);
-/* The next event of a side, of this type. */
-struct rocade_cm_event
-bed_event(struct rocade_cm *cm, enum rocade_cm_event_type type);
-/* There is none, on either side. */
-void
-bed_quiet(void);
-uint64_t
-bed_stat_of(struct rocade_cm *cm, const char *name);
-bool
-bed_readable(int fd);
 /* Of the side's address. */
 uint8_t
 bed_index_of(const struct pair_side *s);

@@ -23,6 +23,17 @@ struct bed {
 	uint32_t bad_at; /* byte of the last spoilt frame */
 };
 
+/* Everything at once. */
+static inline struct impair_conf
+bed_everything(uint64_t seed)
+{
+	return (struct impair_conf){.loss_ppm = 200000,
+		.duplicate_ppm = 300000,
+		.reorder_ppm = 300000,
+		.corrupt_ppm = 100000,
+		.seed = seed};
+}
+
 /* conf: of what end 1 receives. */
 void
 bed_open(struct bed *bed, const struct impair_conf *conf);

@@ -160,11 +160,7 @@ everything_at_once(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
-		const struct impair_conf conf = {.loss_ppm = 200000,
-			.duplicate_ppm = 300000,
-			.reorder_ppm = 300000,
-			.corrupt_ppm = 100000,
-			.seed = seed};
+		const struct impair_conf conf = bed_everything(seed);
 		struct bed *bed = bed_make(&conf, seed * 77);
 
 		if (bed->count + bed->stats.lost != FRAMES + bed->stats.duplicated)

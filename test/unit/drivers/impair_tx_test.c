@@ -81,11 +81,7 @@ sent_frames_are_impaired_too(void **state)
 	(void)state;
 	assert_non_null(bed);
 	for (uint64_t seed = 1; seed <= 10; seed++) {
-		const struct impair_conf conf = {.loss_ppm = 200000,
-			.duplicate_ppm = 300000,
-			.reorder_ppm = 300000,
-			.corrupt_ppm = 100000,
-			.seed = seed};
+		const struct impair_conf conf = bed_everything(seed);
 
 		tx_run(bed, &conf, seed * 77);
 		/* 4000 expected, standard deviation 57. */

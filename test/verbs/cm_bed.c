@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cm_bed.h"
+
+struct pair pair;
+struct rocade_cm *cm_a, *cm_b;
+struct rocade_cm_listener *listener;
+
+void
+bed_open(const struct pair_conf *conf)
+{
+	pair_open(&pair, conf);
+	assert_int_equal(rocade_cm_open(pair.a.context, &cm_a), 0);
+	assert_int_equal(rocade_cm_open(pair.b.context, &cm_b), 0);
+}
+
+void
+bed_close_managers(void)
+{
+	if (listener != NULL)
+		rocade_cm_unlisten(listener);
+	listener = NULL;
+	rocade_cm_close(cm_a);
+	rocade_cm_close(cm_b);
+}
+
+struct rocade_cm_event
+bed_event(struct rocade_cm *cm, enum rocade_cm_event_type type)
+{
+	uint64_t until = pair_clock_ns() + BED_WAIT_NS;
+	struct rocade_cm_event e;
+
+	while (rocade_cm_next_event(cm, &e) != 0) {
+		pair_poll(&pair);
+		if (pair_clock_ns() > until)
+			fail_msg("no event %s", rocade_cm_event_name(type));
+	}
+	assert_string_equal(rocade_cm_event_name(e.type), rocade_cm_event_name(type));
+	assert_int_equal(e.type, type);
+	return e;
+}
+
+void
+bed_quiet(void)
+{
+	struct rocade_cm_event e;
+
+	pair_settle(&pair);
+	assert_int_equal(rocade_cm_next_event(cm_a, &e), EAGAIN);
+	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
+}
+
+uint64_t
+bed_stat_of(struct rocade_cm *cm, const char *name)
+{
+	struct rocade_stat rows[64];
+	unsigned n = rocade_cm_stats(cm, rows, 64);
+
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(rows[i].name, name) == 0)
+			return rows[i].value;
+	fail_msg("no counter %s", name);
+	return 0;
+}
+
+bool
+bed_readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
