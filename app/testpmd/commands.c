@@ -163,6 +163,23 @@ read_input(void)
 		input.end = true;
 }
 
+/* A character, if there is one (cmdline_poll() went with DPDK 23.11). False: ^D, or the
+ * terminal is gone. */
+static bool
+read_terminal(void)
+{
+	struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+	ssize_t n;
+	char c;
+
+	if (poll(&fd, 1, 0) <= 0)
+		return true;
+	n = read(STDIN_FILENO, &c, 1);
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return true;
+	return n == 1 && cmdline_in(cl, &c, 1) >= 0;
+}
+
 void
 commands_poll(struct run *run)
 {
@@ -171,10 +188,7 @@ commands_poll(struct run *run)
 		run_input(run);
 		return;
 	}
-	/* Below 0: ^D, or the terminal is gone. */
-	int status = cmdline_poll(cl);
-
-	if (status < 0 || status == RDLINE_EXITED) {
+	if (!read_terminal()) {
 		run_stop(run);
 		run->quit = true;
 	}

@@ -91,8 +91,8 @@ path_ipv6(struct path_hdr *hdr, const struct path_addr *addr)
 				 (addr->flow_label & 0xFFFFF));
 	ip->proto = IPPROTO_UDP;
 	ip->hop_limits = addr->hop_limit;
-	memcpy(ip->src_addr, addr->src_gid, 16);
-	memcpy(ip->dst_addr, addr->dst_gid, 16);
+	memcpy(&ip->src_addr, addr->src_gid, 16);
+	memcpy(&ip->dst_addr, addr->dst_gid, 16);
 }
 
 void
