@@ -3,10 +3,6 @@
 #include <string.h>
 
 #include "mem/sge.h"
-#include "wire/icrc.h"
-
-/* Copied, then added to the CRC: small enough to be still in the first-level cache. */
-#define PIECE_BYTES 8192u
 
 uint64_t
 sge_total(const struct sge *sge, uint32_t num)
@@ -98,58 +94,37 @@ sge_run(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t 
 }
 
 static int
-gather_copy(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
+gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
 	struct sge_pos *pos, uint8_t *dst, uint32_t len)
 {
+	struct sge_pos at = *pos;
 	uint32_t run;
 
 	for (; len != 0; len -= run, dst += run) {
-		const uint8_t *host = sge_run(t, pd, sge, num, pos, len, 0, &run);
+		const uint8_t *host = sge_run(t, pd, sge, num, &at, len, 0, &run);
 
 		if (unlikely(host == NULL))
 			return -EACCES;
 		memcpy(dst, host, run);
 	}
-	return 0;
-}
-
-/* Several SGEs, or more than a piece. The CRC runs over dst, a piece at a time: over what
- * is sent, whatever the application does to its buffer meanwhile, and with long runs
- * where the SGEs are short. */
-static int
-gather_pieces(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, uint8_t *dst, uint32_t len, uint32_t *crc)
-{
-	struct sge_pos at = *pos;
-	uint32_t sum = *crc;
-	uint32_t piece;
-
-	for (; len != 0; len -= piece, dst += piece) {
-		piece = RTE_MIN(len, PIECE_BYTES);
-		if (gather_copy(t, pd, sge, num, &at, dst, piece) != 0)
-			return -EACCES;
-		sum = icrc_update(sum, dst, piece);
-	}
 	*pos = at;
-	*crc = sum;
 	return 0;
 }
 
 int
 sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, uint8_t *dst, uint32_t len, uint32_t *crc)
+	struct sge_pos *pos, uint8_t *dst, uint32_t len)
 {
 	const uint8_t *host;
 
 	if (unlikely(len == 0))
 		return 0;
-	if (unlikely(len > PIECE_BYTES || !sge_holds(sge, num, *pos, len)))
-		return gather_pieces(t, pd, sge, num, pos, dst, len, crc);
+	if (unlikely(!sge_holds(sge, num, *pos, len)))
+		return gather_runs(t, pd, sge, num, pos, dst, len);
 	host = sge_host(t, pd, &sge[pos->index], pos->offset, len, 0);
 	if (unlikely(host == NULL))
 		return -EACCES;
 	memcpy(dst, host, len);
-	*crc = icrc_update(*crc, dst, len);
 	pos->offset += len;
 	return 0;
 }

@@ -35,13 +35,12 @@ int sge_check(const struct key_table *t, uint32_t pd, const struct sge *sge, uin
 struct sge_pos sge_seek(const struct sge *sge, uint32_t num, uint64_t offset);
 
 /*
- * Copies len bytes out of the list from *pos on to dst, adding them to the ICRC state *crc in
- * the same pass (a piece at a time, while it is in the cache), and moves *pos behind them.
- * -EACCES when a key does not grant local read of them; dst then holds garbage, *pos and *crc
- * are unchanged. The list must hold that many bytes (asserted).
+ * Copies len bytes out of the list from *pos on to dst and moves *pos behind them. -EACCES when
+ * a key does not grant local read of them; dst then holds garbage, *pos is unchanged. The list
+ * must hold that many bytes (asserted).
  */
 int sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, uint8_t *dst, uint32_t len, uint32_t *crc);
+	struct sge_pos *pos, uint8_t *dst, uint32_t len);
 
 /*
  * Copies len bytes from src into the list from *pos on and moves *pos. First checks that the

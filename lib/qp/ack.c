@@ -63,7 +63,7 @@ acknowledge(struct qp *qp, struct pkt *pkt)
 
 	aeth->syndrome = (uint8_t)(resp->owed - 1);
 	be24_put(aeth->msn, resp->msn);
-	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
+	frame_end(&qp->hdr, pkt, 0);
 	resp->owed = 0;
 }
 

@@ -379,7 +379,7 @@ atomic_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
 
 	aeth_fill(ext, job->msn);
 	memcpy(ext + sizeof(struct aeth), &value, sizeof(value));
-	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
+	frame_end(&qp->hdr, pkt, 0);
 }
 
 /*
@@ -401,7 +401,7 @@ read_refuse_again(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 
 	aeth->syndrome = AETH_NAK_ACCESS;
 	be24_put(aeth->msn, job->msn);
-	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
+	frame_end(&qp->hdr, pkt, 0);
 	job->next = job->end - 1;
 }
 
@@ -425,8 +425,7 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 		.opcode = opcodes[first][last] | qp->op_base,
 	};
 	const uint8_t *from = NULL;
-	uint8_t *ext, *to;
-	uint32_t crc;
+	uint8_t *ext;
 
 	if (len != 0) {
 		from = key_check_remote(qp->env->keys, job->rkey, job->pd, qp->qpn,
@@ -445,13 +444,9 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 	ext = frame_begin(&qp->hdr, pkt, &bth, len);
 	if (first || last)
 		aeth_fill(ext, job->msn);
-	crc = frame_crc(&qp->hdr, pkt);
-	if (len != 0) {
-		to = frame_payload(&qp->hdr, pkt, bth.opcode);
-		memcpy(to, from, len);
-		crc = icrc_update(crc, to, len);
-	}
-	frame_end(pkt, len, crc);
+	if (len != 0)
+		memcpy(frame_payload(&qp->hdr, pkt, bth.opcode), from, len);
+	frame_end(&qp->hdr, pkt, len);
 	return true;
 }
 

@@ -72,17 +72,16 @@ main_begin(const struct send_wqe *wqe, uint8_t opcode, uint8_t *ext)
 	return ext + op_rows[opcode].main_off;
 }
 
-/* Payload bytes [offset, offset + len) of the message to dst, adding to the ICRC. */
+/* Payload bytes [offset, offset + len) of the message to dst. */
 static int
 copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t *dst,
-	uint32_t len, uint32_t *crc)
+	uint32_t len)
 {
 	struct requester *req = &qp->req;
 	struct sge_pos pos = {0};
 
 	if (wqe->flags & IBV_SEND_INLINE) {
 		memcpy(dst, wqe->inline_data + offset, len);
-		*crc = icrc_update(*crc, dst, len);
 		return 0;
 	}
 	if (offset != 0)
@@ -90,7 +89,7 @@ copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t
 			      ? req->pos
 			      : sge_seek(wqe->sge, wqe->num_sge, offset);
 	if (unlikely(sge_gather(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &pos, dst,
-			     len, crc) != 0))
+			     len) != 0))
 		return -EACCES;
 	/* Only now: where a probe of another message cannot be built, pos_psn still says
 	 * that pos is the next packet's. */
@@ -157,15 +156,12 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	};
 	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, len);
 	const struct op_row *op = &op_rows[bth.opcode];
-	uint32_t crc;
 
 	if (op->hdrs != 0)
 		ext_fill(ext, wqe, op);
-	crc = frame_crc(&qp->hdr, pkt);
-	if (len != 0 && copy_payload(qp, wqe, offset,
-				frame_payload(&qp->hdr, pkt, bth.opcode), len, &crc) != 0)
+	if (len != 0 && copy_payload(qp, wqe, offset, ext + op->ext_len, len) != 0)
 		return false;
-	frame_end(pkt, len, crc);
+	frame_end(&qp->hdr, pkt, len);
 	advance(qp, 1);
 	if (unlikely(!rc))
 		uc_sent(qp);
@@ -191,7 +187,7 @@ build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 
 	reth_fill(main_begin(wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0)), wqe,
 		offset, len);
-	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
+	frame_end(&qp->hdr, pkt, 0);
 	req->reads++;
 	advance(qp, RTE_MAX((len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u));
 }
@@ -216,7 +212,7 @@ build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	/* ibv_post_send(3): compare_add is what to compare with, or what to add. */
 	eth->swap_add = rte_cpu_to_be_64(add ? wqe->compare_add : wqe->swap);
 	eth->compare = rte_cpu_to_be_64(add ? 0 : wqe->compare_add);
-	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
+	frame_end(&qp->hdr, pkt, 0);
 	req->reads++;
 	advance(qp, 1);
 }
@@ -236,7 +232,7 @@ build_flush(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 
 	memcpy(ext, &wqe->imm, sizeof(wqe->imm));
 	reth_fill(ext + sizeof(wqe->imm), wqe, 0, wqe->len);
-	frame_end(pkt, 0, frame_crc(&qp->hdr, pkt));
+	frame_end(&qp->hdr, pkt, 0);
 	qp->req.reads++;
 	advance(qp, 1);
 }

@@ -42,7 +42,7 @@ ud_wants_tx(const struct qp *qp)
 }
 
 static int
-payload(struct qp *qp, const struct send_wqe *wqe, uint8_t *dst, uint32_t *crc)
+payload(struct qp *qp, const struct send_wqe *wqe, uint8_t *dst)
 {
 	struct sge_pos pos = {0};
 
@@ -50,11 +50,10 @@ payload(struct qp *qp, const struct send_wqe *wqe, uint8_t *dst, uint32_t *crc)
 		return 0;
 	if (wqe->flags & IBV_SEND_INLINE) {
 		memcpy(dst, wqe->inline_data + sizeof(struct ud_dest), wqe->len);
-		*crc = icrc_update(*crc, dst, wqe->len);
 		return 0;
 	}
 	return sge_gather(qp->env->keys, qp->pd, wqe->sge + UD_DEST_SGES, wqe->num_sge,
-		&pos, dst, wqe->len, crc);
+		&pos, dst, wqe->len);
 }
 
 static int
@@ -70,17 +69,15 @@ build(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 		.solicited = (wqe->flags & IBV_SEND_SOLICITED) != 0,
 	};
 	struct deth *deth = (struct deth *)frame_begin(&qp->hdr, pkt, &bth, wqe->len);
-	uint32_t crc;
 
 	deth->qkey = rte_cpu_to_be_32(dest->qkey & QKEY_OWN ? qp->qkey : dest->qkey);
 	deth->reserved = 0;
 	be24_put(deth->src_qpn, qp->qpn);
 	if (imm)
 		memcpy(deth + 1, &wqe->imm, sizeof(wqe->imm));
-	crc = frame_crc(&qp->hdr, pkt);
-	if (payload(qp, wqe, frame_payload(&qp->hdr, pkt, bth.opcode), &crc) != 0)
+	if (payload(qp, wqe, frame_payload(&qp->hdr, pkt, bth.opcode)) != 0)
 		return -EACCES;
-	frame_end(pkt, wqe->len, crc);
+	frame_end(&qp->hdr, pkt, wqe->len);
 	return 0;
 }
 

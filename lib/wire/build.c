@@ -18,6 +18,8 @@
 #define COPY_ALWAYS 48
 static_assert(COPY_ALWAYS <= 14 + 20 + 8 + sizeof(struct bth) + ICRC_LEN, "room");
 
+#define UDP_TAIL 4 /* of the UDP header: length and checksum, behind icrc_path() */
+
 typedef uint32_t words4 __attribute__((vector_size(16)));
 
 uint16_t
@@ -186,41 +188,34 @@ frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
 		__builtin_memcpy(data + COPY_ALWAYS, hdr->bytes + COPY_ALWAYS,
 			PATH_HDR_MAX - COPY_ALWAYS);
 
-	/* UDP length and checksum (0), then the BTH, in one store: frame_crc() loads it
-	 * whole. MigReq: path migration is in its Migrated state, as hardware says. */
+	/* UDP length and checksum, then the BTH, in one store: the ICRC loads it whole,
+	 * and takes checksum and byte 4 of the BTH as ones; frame_end() makes them 0.
+	 * MigReq: path migration is in its Migrated state, as hardware says. */
 	tail = (words4){
-		rte_cpu_to_be_32(udp_len << 16),
+		rte_cpu_to_be_32(udp_len << 16 | 0xFFFF),
 		rte_cpu_to_be_32((uint32_t)bth->opcode << 24 | flags << 16 | bth->pkey),
-		rte_cpu_to_be_32(bth->dest_qpn & 0xFFFFFF),
+		rte_cpu_to_be_32(bth->dest_qpn | UINT32_C(0xFF) << 24),
 		rte_cpu_to_be_32((uint32_t)bth->ack_req << 31 | (bth->psn & PSN_MASK)),
 	};
-	__builtin_memcpy(data + hdr->len - 4, &tail, sizeof(tail));
+	__builtin_memcpy(data + hdr->len - UDP_TAIL, &tail, sizeof(tail));
 
 	pkt->len = (uint16_t)(hdr->len - sizeof(struct rte_udp_hdr) + udp_len);
 	pkt->flags = hdr->pkt_flags;
 	return data + hdr->len + sizeof(struct bth);
 }
 
-uint32_t
-frame_crc(const struct path_hdr *hdr, const struct pkt *pkt)
-{
-	const uint8_t *udp_len = pkt->data + hdr->len - 4;
-
-	return icrc_transport(hdr->crc, udp_len, op_rows[udp_len[4]].ext_len);
-}
-
 void
-frame_end(struct pkt *pkt, uint32_t payload_len, uint32_t crc)
+frame_end(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len)
 {
-	static const uint8_t zeros[4];
+	uint8_t *from = pkt->data + hdr->len - UDP_TAIL;
 	uint8_t *end = pkt->data + pkt->len - ICRC_LEN;
 	uint32_t pad = -payload_len & 3;
-	uint32_t wire;
+	uint32_t crc;
 
-	if (pad != 0) {
-		crc = icrc_update(crc, zeros, pad);
+	if (unlikely(pad != 0))
 		memset(end - pad, 0, pad);
-	}
-	wire = rte_cpu_to_le_32(crc);
-	__builtin_memcpy(end, &wire, sizeof(wire));
+	crc = rte_cpu_to_le_32(icrc_update(hdr->crc, from, (size_t)(end - from)));
+	__builtin_memcpy(end, &crc, sizeof(crc));
+	memset(from + UDP_TAIL - 2, 0, 2);
+	from[UDP_TAIL + offsetof(struct bth, ecn)] = 0;
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Headers -> bytes. What is constant for a path is built once (struct path_hdr), with the
- * ICRC over it for the last payload length used. A packet is then built in four steps:
+ * ICRC over it for the last payload length used. A packet is then built in three steps:
  *
  *   ext = frame_begin(hdr, pkt, &fields, payload_len);  // L2 .. BTH; pkt->len is final
- *   ... write the extended headers at ext ...
- *   crc = frame_crc(hdr, pkt);                          // over all headers
- *   ... copy the payload to frame_payload(), crc = icrc_update(crc, ...) ...
- *   frame_end(pkt, payload_len, crc);                   // pad and ICRC
+ *   ... write the extended headers at ext, the payload at frame_payload() ...
+ *   frame_end(hdr, pkt, payload_len);                   // pad and ICRC
  */
 #ifndef ROCADE_WIRE_BUILD_H
 #define ROCADE_WIRE_BUILD_H
@@ -69,8 +67,9 @@ void path_hdr_set_dst(struct path_hdr *hdr, const uint8_t dst_mac[6]);
  * the extended headers (op_rows[opcode].ext_len bytes). */
 uint8_t *frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
 	uint32_t payload_len);
-uint32_t frame_crc(const struct path_hdr *hdr, const struct pkt *pkt);
-void frame_end(struct pkt *pkt, uint32_t payload_len, uint32_t crc);
+/* The same hdr, with no frame_begin() in between. The ICRC is of what the frame holds now: of what
+ * is sent, whatever the application does to its buffer meanwhile. */
+void frame_end(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len);
 
 static inline uint32_t
 frame_len(const struct path_hdr *hdr, uint8_t opcode, uint32_t payload_len)

@@ -7,7 +7,7 @@
  *
  * Sizes matter: ISA-L takes 12 bytes in 17 ns but 16 in 4. So the headers are cut where the
  * constant part of a path ends on the transmit side: behind the UDP ports. What follows, UDP
- * length and checksum and the BTH, is 16 bytes.
+ * length and checksum and the BTH, is 16 bytes, and frame_end() takes it with all behind it.
  */
 #ifndef ROCADE_WIRE_ICRC_H
 #define ROCADE_WIRE_ICRC_H
@@ -23,14 +23,12 @@ icrc_update(uint32_t crc, const void *data, size_t len)
 }
 
 /* Over the ones, the IP header at ip and the UDP ports behind it. Reads (and does not use)
- * the 8 bytes before ip: the end of the Ethernet header. */
+ * the 8 bytes before ip: the end of the Ethernet header. What follows is icrc_update()'s, with the UDP
+ * checksum and byte 4 of the BTH as ones. */
 uint32_t icrc_path(const uint8_t *ip, unsigned ip_version);
 
-/* Goes on from there: UDP length and checksum, BTH and ext_len bytes (at most EXT_LEN_MAX) of
- * extended headers, which stand in one piece at udp_len. */
-uint32_t icrc_transport(uint32_t crc, const uint8_t *udp_len, uint32_t ext_len);
-
-/* Whether the four bytes behind the pad are right for this view. */
+/* Whether the four bytes behind the pad are right for this view. Writes to the frame, and puts
+ * it right again. */
 bool icrc_check(const struct pkt_view *view);
 
 #endif

@@ -158,7 +158,8 @@ frame_bend(const struct me *me, uint8_t *to, uint32_t dest, uint8_t opcode)
 	memcpy(addr.dst_gid, me->device.net.addr[0].gid, 16);
 	path_hdr_init(&hdr, &addr);
 	(void)frame_begin(&hdr, &pkt, &bth, 100);
-	frame_end(&pkt, 100, (uint32_t)draw());
+	frame_end(&hdr, &pkt, 100);
+	to[pkt.len - 1] ^= (uint8_t)(1 + draw() % 255); /* the ICRC */
 	for (unsigned i = (unsigned)(draw() % 3); i > 0; i--)
 		to[draw() % pkt.len] ^= (uint8_t)draw();
 	return draw() % 8 == 0 ? (uint16_t)draw() : pkt.len;

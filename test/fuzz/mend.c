@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <netinet/in.h>
+#include <string.h>
 
 #include "fuzz.h"
 #include "wire/hdr.h"
@@ -50,11 +51,14 @@ mend_icrc(uint8_t *ip, size_t ip_len, unsigned version)
 	size_t hdr = version == 4 ? 20 : 40;
 	uint8_t *udp = ip + hdr;
 	size_t len = be16_at(udp + 4);
+	uint8_t masked[4 + sizeof(struct bth)];
 	uint32_t crc;
 
 	if (len < UDP_LEN + sizeof(struct bth) + ICRC_LEN || hdr + len > ip_len)
 		return;
-	crc = icrc_transport(icrc_path(ip, version), udp + 4, 0);
+	memcpy(masked, udp + 4, sizeof(masked));
+	masked[2] = masked[3] = masked[8] = 0xFF; /* checksum; BTH byte 4 */
+	crc = icrc_update(icrc_path(ip, version), masked, sizeof(masked));
 	crc = icrc_update(crc, udp + UDP_LEN + sizeof(struct bth),
 		len - UDP_LEN - sizeof(struct bth) - ICRC_LEN);
 	for (unsigned i = 0; i < 4; i++)

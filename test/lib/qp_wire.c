@@ -251,7 +251,6 @@ inject(struct host *to, const struct crafted *c)
 	struct pkt pkt = {.data = room, .room = FRAME_ROOM};
 	uint8_t *ext, *payload;
 	struct path_hdr hdr;
-	uint32_t crc;
 
 	assert_non_null(room);
 	crafted_path(to, c, &hdr);
@@ -276,12 +275,9 @@ inject(struct host *to, const struct crafted *c)
 	if (op->hdrs & HDR_FETH)
 		memcpy(ext, &c->imm, 4);
 	crafted_rdma(c, op, ext);
-	crc = frame_crc(&hdr, &pkt);
 	payload = frame_payload(&hdr, &pkt, c->opcode);
 	bytes_fill(payload, c->payload_len, c->payload_key);
-	if (c->payload_len != 0)
-		crc = icrc_update(crc, payload, c->payload_len);
-	frame_end(&pkt, c->payload_len, crc);
+	frame_end(&hdr, &pkt, c->payload_len);
 	host_take(to, pkt.data, pkt.len);
 	free(room);
 }

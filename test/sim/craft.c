@@ -265,7 +265,7 @@ craft(struct victim *v)
 	struct pkt pkt = {.data = f->data, .room = FRAME_ROOM};
 	uint8_t opcode = opcode_choose(v);
 	const struct op_row *op = &op_rows[opcode];
-	uint32_t len = answer_len(v, op, len_choose(v)), crc;
+	uint32_t len = answer_len(v, op, len_choose(v));
 	struct bth_fields bth = {
 		.opcode = opcode,
 		.psn = psn_choose(v, op),
@@ -290,11 +290,9 @@ craft(struct victim *v)
 	ext_fill(v, ext, op, len);
 	if (chance(15)) /* pad count, version */
 		pkt.data[hdr.len + 1] ^= (uint8_t)(1 << draw(6));
-	crc = frame_crc(&hdr, &pkt);
 	payload = frame_payload(&hdr, &pkt, opcode);
 	content_fill(rand_next(&sim.rand), 0, payload, len);
-	crc = icrc_update(crc, payload, len);
-	frame_end(&pkt, len, crc);
+	frame_end(&hdr, &pkt, len);
 	if (chance(10))
 		frame_break(&pkt);
 	f->len = pkt.len;

@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 
 #include "mem/sge.h"
-#include "wire/icrc.h"
 
 #include <cmocka.h>
 
@@ -175,20 +174,15 @@ gather_round(void)
 
 	while (at < bed.total) {
 		uint32_t len = RTE_MIN(rand_magnitude(&bed.rand, 14), bed.total - at);
-		uint32_t crc = (uint32_t)rand_next(&bed.rand);
-		uint32_t want_crc;
 
 		if (rand_below(&bed.rand, 3) == 0)
 			pos = sge_seek(bed.sge, bed.num, at);
 		for (uint32_t i = 0; i < len; i++)
 			bed.want[i] = arena[bed.flat[at + i]];
-		want_crc = icrc_update(crc, bed.want, len);
 		bed.packet[len] = 0xA5;
-		CHECK(sge_gather(&table, PD, bed.sge, bed.num, &pos, bed.packet, len,
-			      &crc) == 0);
+		CHECK(sge_gather(&table, PD, bed.sge, bed.num, &pos, bed.packet, len) == 0);
 		CHECK(memcmp(bed.packet, bed.want, len) == 0);
 		CHECK(len == sizeof(bed.packet) || bed.packet[len] == 0xA5);
-		CHECK(crc == want_crc);
 		at += len;
 		CHECK(pos_offset(pos) == at);
 	}
@@ -282,20 +276,18 @@ refused_gather_changes_nothing(void **state)
 	uint32_t key = key_new(0, mem, 32, 0);
 	struct sge sge[2] = {{0, 16, key}, {16, 16, key ^ 1}};
 	struct sge_pos pos = {0};
-	uint32_t crc = 99;
 
 	(void)state;
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 32, &crc), -EACCES);
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 32), -EACCES);
 	assert_int_equal(
-		sge_gather(&table, PD + 1, sge, 1, &pos, dst, 16, &crc), -EACCES);
+		sge_gather(&table, PD + 1, sge, 1, &pos, dst, 16), -EACCES);
 	sge[0].addr = 1;
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 17, &crc), -EACCES);
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 17), -EACCES);
 	sge[0].addr = 20;
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 16, &crc), -EACCES);
-	assert_int_equal(crc, 99);
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 16), -EACCES);
 	assert_true(pos_equal(pos, (struct sge_pos){0}));
 	/* The bytes that are granted come all the same. */
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 12, &crc), 0);
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 12), 0);
 	key_drop(key);
 }
 
@@ -306,7 +298,6 @@ region_gone_between_packets(void **state)
 	uint32_t key = key_new(0, mem, 32, IBV_ACCESS_LOCAL_WRITE);
 	struct sge sge = {0, 32, key};
 	struct sge_pos pos = {0};
-	uint32_t crc = 0;
 
 	(void)state;
 	memset(packet, 7, sizeof(packet));
@@ -314,7 +305,7 @@ region_gone_between_packets(void **state)
 	key_drop(key);
 	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), -EACCES);
 	assert_int_equal(
-		sge_gather(&table, PD, &sge, 1, &pos, packet, 16, &crc), -EACCES);
+		sge_gather(&table, PD, &sge, 1, &pos, packet, 16), -EACCES);
 	assert_int_equal(mem[15], 7);
 	assert_int_equal(mem[16], 0);
 }
@@ -324,20 +315,18 @@ nothing_needs_no_key(void **state)
 {
 	struct sge sge[2] = {{1, 0, 0xDEAD}, {UINT64_MAX, 0, 0}};
 	struct sge_pos pos = {0};
-	uint32_t crc = 42;
 	uint8_t byte = 1;
 
 	(void)state;
 	assert_int_equal(sge_check(&table, PD, sge, 2, IBV_ACCESS_LOCAL_WRITE), 0);
 	assert_int_equal(sge_total(sge, 2), 0);
 	assert_int_equal(sge_total(NULL, 0), 0);
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, NULL, 0, &crc), 0);
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, NULL, 0), 0);
 	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos, NULL, 0), 0);
-	assert_int_equal(sge_gather(&table, PD, NULL, 0, &pos, NULL, 0, &crc), 0);
+	assert_int_equal(sge_gather(&table, PD, NULL, 0, &pos, NULL, 0), 0);
 	assert_int_equal(sge_scatter(&table, PD, NULL, 0, &pos, NULL, 0), 0);
 	assert_int_equal(sge_scatter(&table, PD, NULL, 0, &pos, &byte, 1), -EMSGSIZE);
 	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos, &byte, 1), -EMSGSIZE);
-	assert_int_equal(crc, 42);
 	pos = sge_seek(NULL, 0, 0);
 	assert_true(pos_equal(pos, (struct sge_pos){0}));
 }
@@ -384,19 +373,18 @@ addresses_do_not_wrap(void **state)
 	uint32_t top = key_new(-UINT64_C(16), high, 16, IBV_ACCESS_LOCAL_WRITE);
 	struct sge sge = {-UINT64_C(16), 32, key};
 	struct sge_pos pos = {0, 16};
-	uint32_t crc = 0;
 
 	(void)state;
 	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), -EACCES);
 	assert_int_equal(
-		sge_gather(&table, PD, &sge, 1, &pos, packet, 16, &crc), -EACCES);
+		sge_gather(&table, PD, &sge, 1, &pos, packet, 16), -EACCES);
 	assert_int_equal(sge_check(&table, PD, &sge, 1, 0), -EACCES);
 	sge.lkey = top;
 	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 1), -EACCES);
 	pos = (struct sge_pos){0};
 	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), 0);
 	pos = (struct sge_pos){0, 8};
-	assert_int_equal(sge_gather(&table, PD, &sge, 1, &pos, packet, 9, &crc), -EACCES);
+	assert_int_equal(sge_gather(&table, PD, &sge, 1, &pos, packet, 9), -EACCES);
 	key_drop(key);
 	key_drop(top);
 }
@@ -409,7 +397,7 @@ lengths_up_to_2_to_31(void **state)
 	const uint64_t base = UINT64_C(1) << 40;
 	uint8_t *mem = mmap(NULL, GIB2 + 4096, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	uint32_t key, crc = 0;
+	uint32_t key;
 	uint8_t packet[4096], back[4096];
 	struct sge sge[SGES];
 	struct sge_pos pos;
@@ -434,7 +422,7 @@ lengths_up_to_2_to_31(void **state)
 	assert_int_equal(mem[4000], 0);
 	assert_int_equal(mem[GIB2], 0);
 	pos = sge_seek(sge, SGES, 7 * GIB2 - 96);
-	assert_int_equal(sge_gather(&table, PD, sge, SGES, &pos, back, 4096, &crc), 0);
+	assert_int_equal(sge_gather(&table, PD, sge, SGES, &pos, back, 4096), 0);
 	assert_memory_equal(back, packet, 4096);
 	/* The last bytes, and none behind them. */
 	pos = sge_seek(sge, SGES, SGES * GIB2 - 4096);

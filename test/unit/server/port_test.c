@@ -80,7 +80,7 @@ datagram_build(const struct bed_client *c, uint32_t qpn, uint8_t *to)
 	ext = frame_begin(&hdr, &pkt, &bth, 0);
 	memset(ext, 0, op_rows[bth.opcode].ext_len);
 	be24_put(((struct deth *)ext)->src_qpn, qpn);
-	frame_end(&pkt, 0, frame_crc(&hdr, &pkt));
+	frame_end(&hdr, &pkt, 0);
 	return pkt.len;
 }
 

@@ -173,7 +173,6 @@ bed_build(uint8_t *to, const struct bed_frame *f)
 	struct pkt pkt = {.data = to, .room = BED_BUF_SIZE};
 	struct path_hdr hdr;
 	uint8_t *ext;
-	uint32_t crc;
 
 	memcpy(addr.src_gid, f->sgid, 16);
 	memcpy(addr.dst_gid, f->dgid, 16);
@@ -182,11 +181,9 @@ bed_build(uint8_t *to, const struct bed_frame *f)
 	memset(ext, 0, op_rows[f->opcode].ext_len);
 	if (op_rows[f->opcode].service == SERVICE_UD)
 		be24_put(((struct deth *)ext)->src_qpn, f->deth_qpn);
-	crc = frame_crc(&hdr, &pkt);
 	for (uint32_t i = 0; i < f->payload; i++)
 		frame_payload(&hdr, &pkt, f->opcode)[i] = (uint8_t)(i * 7);
-	crc = icrc_update(crc, frame_payload(&hdr, &pkt, f->opcode), f->payload);
-	frame_end(&pkt, f->payload, crc);
+	frame_end(&hdr, &pkt, f->payload);
 	return pkt.len;
 }
 

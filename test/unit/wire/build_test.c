@@ -122,7 +122,6 @@ frame_build(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
 {
 	uint32_t room = frame_len(hdr, bth->opcode, len);
 	uint8_t *at;
-	uint32_t crc;
 
 	*pkt = (struct pkt){
 		.data = malloc(room), .room = (uint16_t)room, .flags = 0xFFFF};
@@ -133,9 +132,8 @@ frame_build(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
 	assert_ptr_equal(
 		frame_payload(hdr, pkt, bth->opcode), at + op_rows[bth->opcode].ext_len);
 	memcpy(at, ext, op_rows[bth->opcode].ext_len);
-	crc = frame_crc(hdr, pkt);
 	memcpy(frame_payload(hdr, pkt, bth->opcode), payload, len);
-	frame_end(pkt, len, icrc_update(crc, payload, len));
+	frame_end(hdr, pkt, len);
 }
 
 static void

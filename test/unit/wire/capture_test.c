@@ -104,7 +104,6 @@ rebuild(struct path_hdr *hdr, const struct pkt_view *v, struct pkt *pkt)
 	uint32_t room = frame_len(hdr, v->opcode, v->payload_len);
 	struct bth *bth;
 	uint8_t *ext;
-	uint32_t crc;
 
 	*pkt = (struct pkt){.data = malloc(room), .room = (uint16_t)room};
 	assert_non_null(pkt->data);
@@ -112,12 +111,11 @@ rebuild(struct path_hdr *hdr, const struct pkt_view *v, struct pkt *pkt)
 	bth = (struct bth *)ext - 1;
 	assert_int_equal(bth->flags & BTH_MIGREQ, BTH_MIGREQ);
 	bth->flags = (bth->flags & ~BTH_MIGREQ) | (v->bth->flags & BTH_MIGREQ);
-	bth->ecn = v->bth->ecn;
 	bth->ack |= v->bth->ack & ~BTH_ACKREQ;
 	memcpy(ext, v->ext, v->op->ext_len);
-	crc = frame_crc(hdr, pkt);
 	memcpy(frame_payload(hdr, pkt, v->opcode), v->payload, v->payload_len);
-	frame_end(pkt, v->payload_len, icrc_update(crc, v->payload, v->payload_len));
+	frame_end(hdr, pkt, v->payload_len);
+	bth->ecn = v->bth->ecn; /* not covered by the ICRC */
 }
 
 static void

@@ -125,6 +125,8 @@ parse_exact(const uint8_t *frame, size_t len, uint32_t flags, uint16_t vlan,
 		abort();
 	memcpy(data, frame, len);
 	reason = parse(&pkt, vlan, view != NULL ? view : &own);
+	if (memcmp(data, frame, len) != 0)
+		abort(); /* it writes to the frame, and leaves it as it was */
 	if (copy != NULL)
 		*copy = data;
 	else
