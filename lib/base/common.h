@@ -15,6 +15,9 @@
 #define LINE_SIZE 64
 #define LINE_ALIGNED __attribute__((aligned(LINE_SIZE)))
 
+/* A function for what is rare: it stays out of those that call it, whose registers it would take. */
+#define RARE __attribute__((cold, noinline))
+
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
 #define SEC_NS UINT64_C(1000000000)

@@ -100,7 +100,9 @@ engine_take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 			qp_rx(qp, &parsed[i].view, now);
 			engine_touch(e, qp);
 		}
-		pkts[kept++] = pkts[i];
+		if (unlikely(kept != i))
+			pkts[kept] = pkts[i];
+		kept++;
 	}
 	CYCLES_LAP(e, dispatch, since);
 	e->queue.ops->rx_release(e->queue.queue, pkts, kept);

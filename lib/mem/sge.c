@@ -52,26 +52,6 @@ sge_left(const struct sge *sge, uint32_t num, struct sge_pos pos)
 	return sge_total(&sge[pos.index], num - pos.index) - pos.offset;
 }
 
-/* The host address of len bytes from offset on in this SGE; NULL: not granted. */
-static inline uint8_t *
-sge_host(const struct key_table *t, uint32_t pd, const struct sge *s, uint32_t offset,
-	uint32_t len, unsigned need)
-{
-	uint64_t va = s->addr + offset;
-
-	/* An SGE that wraps around 2^64 must not come out in a region at 0. */
-	if (unlikely(va < offset))
-		return NULL;
-	return key_check(t, s->lkey, pd, va, len, need);
-}
-
-/* Whether the next len bytes lie in the SGE of pos, which they mostly do. */
-static inline bool
-sge_holds(const struct sge *sge, uint32_t num, struct sge_pos pos, uint32_t len)
-{
-	return pos.index < num && sge[pos.index].len - pos.offset >= len;
-}
-
 /* The next run of at most len contiguous bytes, of which the list has one: *run long,
  * behind which *pos stands then. NULL: not granted. */
 static uint8_t *
@@ -93,8 +73,8 @@ sge_run(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t 
 	return host;
 }
 
-static int
-gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
+int
+sge_gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
 	struct sge_pos *pos, uint8_t *dst, uint32_t len)
 {
 	struct sge_pos at = *pos;
@@ -108,24 +88,6 @@ gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint3
 		memcpy(dst, host, run);
 	}
 	*pos = at;
-	return 0;
-}
-
-int
-sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, uint8_t *dst, uint32_t len)
-{
-	const uint8_t *host;
-
-	if (unlikely(len == 0))
-		return 0;
-	if (unlikely(!sge_holds(sge, num, *pos, len)))
-		return gather_runs(t, pd, sge, num, pos, dst, len);
-	host = sge_host(t, pd, &sge[pos->index], pos->offset, len, 0);
-	if (unlikely(host == NULL))
-		return -EACCES;
-	memcpy(dst, host, len);
-	pos->offset += len;
 	return 0;
 }
 
@@ -146,8 +108,8 @@ scatter_check(const struct key_table *t, uint32_t pd, const struct sge *sge, uin
 	return 0;
 }
 
-static int
-scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
+int
+sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
 	struct sge_pos *pos, const uint8_t *src, uint32_t len)
 {
 	int rc = scatter_check(t, pd, sge, num, *pos, len);
@@ -163,24 +125,5 @@ scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint
 
 		memcpy(host, src, run);
 	}
-	return 0;
-}
-
-int
-sge_scatter(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, const uint8_t *src, uint32_t len)
-{
-	uint8_t *host;
-
-	if (unlikely(len == 0))
-		return 0;
-	if (unlikely(!sge_holds(sge, num, *pos, len)))
-		return scatter_runs(t, pd, sge, num, pos, src, len);
-	host = sge_host(
-		t, pd, &sge[pos->index], pos->offset, len, IBV_ACCESS_LOCAL_WRITE);
-	if (unlikely(host == NULL))
-		return -EACCES;
-	memcpy(host, src, len);
-	pos->offset += len;
 	return 0;
 }

@@ -7,6 +7,9 @@
 #ifndef ROCADE_MEM_SGE_H
 #define ROCADE_MEM_SGE_H
 
+#include <errno.h>
+#include <string.h>
+
 #include "mem/key.h"
 
 /* Same layout as struct ibv_sge (asserted in lib/verbs). In a receive, a length of 0 at the
@@ -34,13 +37,52 @@ int sge_check(const struct key_table *t, uint32_t pd, const struct sge *sge, uin
 /* The place offset bytes behind the start (offset <= total). */
 struct sge_pos sge_seek(const struct sge *sge, uint32_t num, uint64_t offset);
 
+/* The host address of len bytes from offset on in this SGE; NULL: not granted. */
+static inline uint8_t *
+sge_host(const struct key_table *t, uint32_t pd, const struct sge *s, uint32_t offset,
+	uint32_t len, unsigned need)
+{
+	uint64_t va = s->addr + offset;
+
+	/* An SGE that wraps around 2^64 must not come out in a region at 0. */
+	if (unlikely(va < offset))
+		return NULL;
+	return key_check(t, s->lkey, pd, va, len, need);
+}
+
+/* Whether the next len bytes lie in the SGE of pos, which they mostly do. */
+static inline bool
+sge_holds(const struct sge *sge, uint32_t num, struct sge_pos pos, uint32_t len)
+{
+	return pos.index < num && sge[pos.index].len - pos.offset >= len;
+}
+
+/* sge_gather() and sge_scatter() where the bytes lie in several SGEs. */
+int sge_gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
+	struct sge_pos *pos, uint8_t *dst, uint32_t len);
+int sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
+	struct sge_pos *pos, const uint8_t *src, uint32_t len);
+
 /*
  * Copies len bytes out of the list from *pos on to dst and moves *pos behind them. -EACCES when
  * a key does not grant local read of them; dst then holds garbage, *pos is unchanged. The list
  * must hold that many bytes (asserted).
  */
-int sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, uint8_t *dst, uint32_t len);
+static inline int
+sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
+	struct sge_pos *pos, uint8_t *dst, uint32_t len)
+{
+	const uint8_t *host;
+
+	if (unlikely(!sge_holds(sge, num, *pos, len)))
+		return sge_gather_runs(t, pd, sge, num, pos, dst, len);
+	host = sge_host(t, pd, &sge[pos->index], pos->offset, len, 0);
+	if (unlikely(host == NULL))
+		return len == 0 ? 0 : -EACCES;
+	memcpy(dst, host, len);
+	pos->offset += len;
+	return 0;
+}
 
 /*
  * Copies len bytes from src into the list from *pos on and moves *pos. First checks that the
@@ -48,7 +90,21 @@ int sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, ui
  * (IBV_ACCESS_LOCAL_WRITE), else -EACCES; either way nothing has been written. Where SGEs
  * overlap each other the later piece wins; src never overlaps them.
  */
-int sge_scatter(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, const uint8_t *src, uint32_t len);
+static inline int
+sge_scatter(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
+	struct sge_pos *pos, const uint8_t *src, uint32_t len)
+{
+	uint8_t *host;
+
+	if (unlikely(!sge_holds(sge, num, *pos, len)))
+		return sge_scatter_runs(t, pd, sge, num, pos, src, len);
+	host = sge_host(
+		t, pd, &sge[pos->index], pos->offset, len, IBV_ACCESS_LOCAL_WRITE);
+	if (unlikely(host == NULL))
+		return len == 0 ? 0 : -EACCES;
+	memcpy(host, src, len);
+	pos->offset += len;
+	return 0;
+}
 
 #endif

@@ -24,22 +24,24 @@ static bool
 address_fits(const struct qp *qp, const struct pkt_view *v)
 {
 	const uint8_t *own = qp->hdr.bytes + qp->hdr.l3_off;
+	uint64_t theirs, ours;
 
-	if (v->ip_version != qp->hdr.ip_version)
+	if (unlikely(v->ip_version != qp->hdr.ip_version))
 		return false;
-	if (v->ip_version == 4)
-		return memcmp(v->ip + 12, own + 16, 4) == 0 &&
-		       memcmp(v->ip + 16, own + 12, 4) == 0;
-	return memcmp(v->ip + 8, own + 24, 16) == 0 &&
-	       memcmp(v->ip + 24, own + 8, 16) == 0;
+	if (unlikely(v->ip_version == 6))
+		return memcmp(v->ip + 8, own + 24, 16) == 0 &&
+		       memcmp(v->ip + 24, own + 8, 16) == 0;
+	/* Source and destination in one word. */
+	memcpy(&theirs, v->ip + 12, sizeof(theirs));
+	memcpy(&ours, own + 12, sizeof(ours));
+	return theirs == (ours << 32 | ours >> 32);
 }
 
 /* Low 15 bits equal, not zero, and one side at least a full member (IBA 10.9.3). */
 static bool
 pkey_fits(uint16_t ours, uint16_t theirs)
 {
-	return ((ours ^ theirs) & 0x7FFF) == 0 && (ours & 0x7FFF) != 0 &&
-	       ((ours | theirs) & 0x8000) != 0;
+	return ((ours ^ theirs) & 0x7FFF) == 0 && (ours | theirs) > 0x8000;
 }
 
 /* Initiators take responses alone, targets requests alone (annex A14). */
@@ -54,11 +56,9 @@ qp_admit(const struct qp *qp, const struct pkt_view *v)
 {
 	bool ud = qp->type == IBV_QPT_UD;
 
-	if (unlikely(v->op->kind == OP_CNP))
-		return DROP_cnp;
 	if (unlikely((v->opcode & OP_SERVICE_MASK) != qp->op_base))
-		return DROP_qp_type;
-	if (unlikely(v->op->service == SERVICE_XRC && !xrc_takes(qp, v->op)))
+		return v->op->kind == OP_CNP ? DROP_cnp : DROP_qp_type;
+	if (unlikely(qp->op_base == SERVICE_XRC << OP_SERVICE_SHIFT && !xrc_takes(qp, v->op)))
 		return DROP_qp_type;
 	if (unlikely(!state_takes(qp, v->op)))
 		return DROP_qp_state;
@@ -66,5 +66,5 @@ qp_admit(const struct qp *qp, const struct pkt_view *v)
 		return DROP_address;
 	if (unlikely(!pkey_fits(qp->pkey, v->pkey)))
 		return DROP_pkey;
-	return ud ? ud_admit(qp, v) : DROP_none;
+	return unlikely(ud) ? ud_admit(qp, v) : DROP_none;
 }

@@ -234,7 +234,7 @@ qp_set_headers(struct qp *qp, const struct path_addr *addr)
 	path_hdr_init(&qp->hdr, addr);
 }
 
-void __rte_cold
+void RARE
 qp_event(struct qp *qp, enum qp_event event)
 {
 	struct qp_watch *watch;

@@ -388,7 +388,7 @@ atomic_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
  * told ours that the memory is free: nothing to fail the connection for. A requester that
  * still waits fails by the NAK.
  */
-static void __rte_cold
+static void RARE
 read_refuse_again(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 {
 	struct bth_fields bth = {

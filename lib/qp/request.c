@@ -98,7 +98,7 @@ copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t
 }
 
 /* The packet next_psn has been built, and takes so many PSNs. */
-static void
+static __rte_always_inline void
 advance(struct qp *qp, uint32_t packets)
 {
 	struct requester *req = &qp->req;
@@ -132,8 +132,8 @@ ext_fill(uint8_t *ext, const struct send_wqe *wqe, const struct op_row *op)
 		memcpy(ext + op->ext_len - sizeof(wqe->imm), &wqe->imm, sizeof(wqe->imm));
 }
 
-/* A packet of a SEND or WRITE; see req_build(). */
-static bool
+/* A packet of a SEND, WRITE or ATOMIC_WRITE; see req_build(). */
+static inline bool
 build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt,
 	bool final)
 {
@@ -188,18 +188,16 @@ build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	reth_fill(main_begin(wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0)), wqe,
 		offset, len);
 	frame_end(&qp->hdr, pkt, 0);
-	req->reads++;
 	advance(qp, RTE_MAX((len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u));
 }
 
 static void
 build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 {
-	struct requester *req = &qp->req;
 	bool add = wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 	struct bth_fields bth = {
 		.dest_qpn = qp->dest_qpn,
-		.psn = req->next_psn,
+		.psn = qp->req.next_psn,
 		.pkey = qp->pkey,
 		.opcode = wr_row(wqe)->opcode[1][1] | qp->op_base,
 		.ack_req = true,
@@ -213,7 +211,6 @@ build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	eth->swap_add = rte_cpu_to_be_64(add ? wqe->compare_add : wqe->swap);
 	eth->compare = rte_cpu_to_be_64(add ? 0 : wqe->compare_add);
 	frame_end(&qp->hdr, pkt, 0);
-	req->reads++;
 	advance(qp, 1);
 }
 
@@ -233,8 +230,22 @@ build_flush(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	memcpy(ext, &wqe->imm, sizeof(wqe->imm));
 	reth_fill(ext + sizeof(wqe->imm), wqe, 0, wqe->len);
 	frame_end(&qp->hdr, pkt, 0);
-	qp->req.reads++;
 	advance(qp, 1);
+}
+
+/* What carries no payload. */
+static __rte_noinline void
+build_other(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt)
+{
+	unsigned kind = wr_row(wqe)->kind;
+
+	if (kind == WR_READ)
+		build_read(qp, wqe, index, pkt);
+	else if (kind == WR_ATOMIC)
+		build_atomic(qp, wqe, pkt);
+	else
+		build_flush(qp, wqe, pkt);
+	qp->req.reads++;
 }
 
 bool
@@ -245,20 +256,14 @@ req_build(struct qp *qp, struct pkt *pkt, bool final)
 	uint32_t index =
 		(req->next_psn - sq_note(&qp->sq, req->next_idx)->first_psn) & PSN_MASK;
 	unsigned kind = wr_row(wqe)->kind;
+	bool placed = kind == WR_ATOMIC_WRITE;
 
-	if (likely(kind < WR_READ))
-		return build_data(qp, wqe, index, pkt, final);
-	if (kind == WR_ATOMIC_WRITE) {
-		if (!build_data(qp, wqe, 0, pkt, true))
-			return false;
-		req->reads++;
+	if (unlikely(kind >= WR_READ && !placed)) {
+		build_other(qp, wqe, index, pkt);
 		return true;
 	}
-	if (kind == WR_READ)
-		build_read(qp, wqe, index, pkt);
-	else if (kind == WR_ATOMIC)
-		build_atomic(qp, wqe, pkt);
-	else
-		build_flush(qp, wqe, pkt);
+	if (unlikely(!build_data(qp, wqe, index, pkt, final || placed)))
+		return false;
+	req->reads += placed;
 	return true;
 }

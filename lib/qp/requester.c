@@ -118,7 +118,7 @@ req_has_next(const struct qp *qp)
 
 /* The request at next_idx cannot be sent: fails once those before it are done (C10-83).
  */
-static void
+static void RARE
 refuse(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 {
 	struct requester *req = &qp->req;
@@ -157,12 +157,13 @@ static void
 take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 {
 	struct requester *req = &qp->req;
-	struct sq_note *note = sq_note(&qp->sq, req->next_idx);
 
-	note->first_psn = req->next_psn;
-	note->end_psn = psn_add(req->next_psn, packets);
-	note->signaled = (wqe->flags & IBV_SEND_SIGNALED) != 0;
-	note->answered = wr_answered(wr_row(wqe)->kind);
+	*sq_note(&qp->sq, req->next_idx) = (struct sq_note){
+		.first_psn = req->next_psn,
+		.end_psn = psn_add(req->next_psn, packets),
+		.signaled = (wqe->flags & IBV_SEND_SIGNALED) != 0,
+		.answered = wr_answered(wr_row(wqe)->kind),
+	};
 	req->started_idx++;
 }
 
@@ -170,7 +171,7 @@ take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 #define START_LOCAL 0x100
 
 /* A local operation at next_idx. It completes with what is before it in the queue. */
-static unsigned __rte_cold
+static unsigned RARE
 start_local(struct qp *qp, const struct send_wqe *wqe)
 {
 	struct requester *req = &qp->req;
@@ -256,7 +257,7 @@ is_tail(const struct qp *qp)
 /* The packet before next_psn, built last, once more: it did not know that nothing
  * follows, so it did not ask for the acknowledgement that the requests before a bad one
  * or a local operation need. A READ or an atomic is answered anyway. */
-static void
+static void RARE
 ask_after_all(struct qp *qp, struct pkt *pkt)
 {
 	struct requester *req = &qp->req;
@@ -280,7 +281,7 @@ ask_after_all(struct qp *qp, struct pkt *pkt)
 /* A copy of the packet una_psn, of a SEND or WRITE; the one at next_psn stays the next.
  * How many packets that made: none where its memory is gone, which the resending finds
  * out. */
-static unsigned
+static unsigned RARE
 resend_oldest(struct qp *qp, struct pkt *pkt)
 {
 	struct requester *req = &qp->req;
@@ -302,6 +303,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	struct requester *req = &qp->req;
 	uint32_t sent = req->sent_psn;
 	unsigned built = 0, first = 0;
+	bool more;
 
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER || n == 0)
@@ -309,23 +311,32 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	if (unlikely(req->probe == PROBE_DUE))
 		first = built = resend_oldest(qp, pkts);
 	n = RTE_MIN(n, built + window_left(qp));
-	while (built < n && window_open(qp) && req_has_next(qp)) {
+	more = has_request(qp, req->next_idx);
+	/* n is what the windows allow of packets that take one PSN each; a READ takes more. */
+	while (more && built < n &&
+		(likely(req->reads == 0) || (window_open(qp) && order_allows(qp)))) {
 		unsigned status = IBV_WC_SUCCESS;
 
 		if (req->next_idx == req->started_idx)
 			status = start(qp);
+		more = status == IBV_WC_SUCCESS && !is_tail(qp);
 		if (status == IBV_WC_SUCCESS &&
-			!req_build(qp, &pkts[built], built + 1 == n || is_tail(qp)))
+			!req_build(qp, &pkts[built], built + 1 == n || !more))
 			status = IBV_WC_LOC_PROT_ERR;
 		if (unlikely(status != IBV_WC_SUCCESS)) {
 			if (built != first && qp_reliable(qp))
 				ask_after_all(qp, &pkts[built - 1]);
-			if (status == START_LOCAL)
+			if (status == START_LOCAL) {
+				more = has_request(qp, req->next_idx);
 				continue;
+			}
 			refuse(qp, (enum ibv_wc_status)status, vendor_of(status));
 			break;
 		}
 		built++;
+		/* is_tail() knows nothing of a READ, whose one packet takes many PSNs. */
+		if (unlikely(req->reads != 0))
+			more = has_request(qp, req->next_idx);
 	}
 	/* A fence stops what follows: it was not known that this packet is the last. */
 	if (unlikely(req->reads != 0) && built != first && built < n &&

@@ -53,7 +53,7 @@ resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status sta
 	qp_error(qp);
 }
 
-static void
+static void RARE
 invalid_request(struct qp *qp, const struct pkt_view *v, enum qp_vendor_err vendor)
 {
 	resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, vendor);
@@ -80,7 +80,7 @@ length_fits(const struct qp *qp, const struct pkt_view *v)
 	return v->payload_len <= qp_pmtu(qp);
 }
 
-static void
+static void RARE
 rnr(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
@@ -149,7 +149,7 @@ place(struct qp *qp, const struct pkt_view *v)
 
 /* Row 19 of the checks, IBA 9.9.6.3 class J: before the data, which an rkey that is none
  * of this QP's shall not bring along. */
-static bool __rte_cold
+static bool RARE
 may_invalidate(struct qp *qp, const struct pkt_view *v)
 {
 	if (window_valid(qp->env->keys, qp->qpn, rte_be_to_cpu_32(view_imm_be(v))))
@@ -158,33 +158,36 @@ may_invalidate(struct qp *qp, const struct pkt_view *v)
 	return false;
 }
 
-/* The rkey is invalid before the completion says so. */
-static void __rte_cold
-complete_invalidate(struct qp *qp, const struct pkt_view *v, struct cqe *cqe)
+/* The rkey, which is invalid before the completion says so. */
+static uint32_t RARE
+invalidate(struct qp *qp, const struct pkt_view *v)
 {
-	cqe->imm = rte_be_to_cpu_32(view_imm_be(v));
-	cqe->wc_flags = IBV_WC_WITH_INV;
-	window_invalidate(qp->env->keys, qp->qpn, cqe->imm);
+	uint32_t rkey = rte_be_to_cpu_32(view_imm_be(v));
+
+	window_invalidate(qp->env->keys, qp->qpn, rkey);
+	return rkey;
 }
 
 static bool
 complete_receive(struct qp *qp, const struct pkt_view *v)
 {
-	bool imm = (v->op->hdrs & HDR_IMM) != 0;
 	struct cqe cqe = {
 		.wr_id = qp->wqe->wr_id,
 		.byte_len = qp->resp.received,
-		.imm = imm ? view_imm_be(v) : 0,
 		.qpn = qp->qpn,
 		.src_qpn = qp->dest_qpn,
 		.opcode =
 			v->op->kind == OP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-		.wc_flags = imm ? IBV_WC_WITH_IMM : 0,
 		.mark = v->solicited ? CQE_SOLICITED : 0,
 	};
 
-	if (unlikely(v->op->hdrs & HDR_IETH))
-		complete_invalidate(qp, v, &cqe);
+	if (v->op->hdrs & HDR_IMM) {
+		cqe.imm = view_imm_be(v);
+		cqe.wc_flags = IBV_WC_WITH_IMM;
+	} else if (unlikely(v->op->hdrs & HDR_IETH)) {
+		cqe.imm = invalidate(qp, v);
+		cqe.wc_flags = IBV_WC_WITH_INV;
+	}
 	qp->resp.wqe_held = false;
 	if (likely(cq_put(qp->recv_cq, &cqe, &qp->env->now)))
 		return true;

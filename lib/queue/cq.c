@@ -160,9 +160,7 @@ cq_replace(struct cq *cq, struct cq *with, uint32_t cqe)
 	return 0;
 }
 
-/* Once in error always in error: nothing is overwritten, nothing is written any more (IBA
- * 11.6.3.1). Several engines may find it. */
-static bool __rte_cold
+bool RARE
 cq_overrun(struct cq *cq)
 {
 	if (!__atomic_exchange_n(&cq->error, true, __ATOMIC_RELAXED))
@@ -170,65 +168,21 @@ cq_overrun(struct cq *cq)
 	return false;
 }
 
-/*
- * Whether index head is free. Signed: head may be an old value and the tail beyond it,
- * which the exchange of a shared writer finds out. A head too old makes the queue look
- * emptier, never fuller.
- */
-static inline bool
-cq_room(struct cq *cq, uint32_t head)
-{
-	uint32_t tail;
-
-	/* Pairs with the release below, of another engine: with its tail comes its leave
-	 * to write to the slots before it. */
-	tail = __atomic_load_n(&cq->tail_seen, __ATOMIC_ACQUIRE);
-	if (likely((int32_t)(head - tail) < (int32_t)cq->size))
-		return true;
-	/* Pairs with the release in cq_consume(). */
-	tail = __atomic_load_n(&cq->tail, __ATOMIC_ACQUIRE);
-	__atomic_store_n(&cq->tail_seen, tail, __ATOMIC_RELEASE);
-	return (int32_t)(head - tail) < (int32_t)cq->size;
-}
-
-static inline void
-cqe_write(struct cq *cq, uint32_t index, const struct cqe *from)
-{
-	struct cqe *cqe = &cq->ring[index & cq->mask];
-
-	/* Two to a line: the line after the next, for the next one a poller may be
-	 * watching. */
-	__builtin_prefetch(&cq->ring[(index + 4) & cq->mask], 1);
-	cqe->wr_id = from->wr_id;
-	cqe->byte_len = from->byte_len;
-	cqe->imm = from->imm;
-	cqe->qpn = from->qpn;
-	cqe->src_qpn = from->src_qpn;
-	cqe->sq_end = from->sq_end;
-	cqe->opcode = from->opcode;
-	cqe->status = from->status;
-	cqe->wc_flags = from->wc_flags;
-	/* Pairs with the acquire in cq_peek(). */
-	__atomic_store_n(&cqe->mark, cq_phase(cq, index), __ATOMIC_RELEASE);
-}
-
-/* Reserves an index by exchange, and notes the time where that was asked for; false: full. */
-static bool
-cq_reserve(struct cq *cq, uint32_t *index, const uint64_t *now)
+int64_t
+cq_reserve(struct cq *cq, const uint64_t *now)
 {
 	uint32_t head = __atomic_load_n(&cq->head, __ATOMIC_RELAXED);
 
 	do {
 		if (unlikely(!cq_room(cq, head)))
-			return false;
-		*index = head;
+			return -ENOSPC;
 		/* Relaxed: the slot is the reserver's by cq_room(), and the pollers look
 		 * at its mark, not at head. */
 	} while (!__atomic_compare_exchange_n(
 		&cq->head, &head, head + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	if (cq->stamps != NULL)
-		cq->stamps[*index & cq->mask] = *now;
-	return true;
+		cq->stamps[head & cq->mask] = *now;
+	return head;
 }
 
 void
@@ -254,8 +208,8 @@ cq_arm(struct cq *cq, bool solicited_only)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-static void __rte_noinline
-cq_notify(struct cq *cq, const struct cqe *cqe)
+void
+cq_notify(struct cq *cq, bool solicited)
 {
 	uint8_t armed;
 
@@ -265,32 +219,10 @@ cq_notify(struct cq *cq, const struct cqe *cqe)
 	armed = __atomic_load_n(&cq->armed, __ATOMIC_RELAXED);
 	if (armed == CQ_IDLE)
 		return;
-	if (armed == CQ_ARMED_SOLICITED && (cqe->mark & CQE_SOLICITED) == 0 &&
-		cqe->status == IBV_WC_SUCCESS)
+	if (armed == CQ_ARMED_SOLICITED && !solicited)
 		return;
 	/* One event an arming, whoever of the engines gets here first. */
 	if (__atomic_exchange_n(&cq->armed, CQ_IDLE, __ATOMIC_ACQ_REL) != CQ_IDLE)
 		/* The type is not looked at: a channel's events are completions. */
 		event_raise(&cq->comp_event, IBV_EVENT_CQ_ERR);
-}
-
-bool
-cq_put(struct cq *cq, struct cqe *cqe, const uint64_t *now)
-{
-	uint32_t index;
-
-	if (unlikely(__atomic_load_n(&cq->error, __ATOMIC_RELAXED)))
-		return false;
-	if (likely(!cq->shared)) {
-		index = cq->head;
-		if (unlikely(!cq_room(cq, index)))
-			return cq_overrun(cq);
-		cq->head = index + 1;
-	} else if (unlikely(!cq_reserve(cq, &index, now))) {
-		return cq_overrun(cq);
-	}
-	cqe_write(cq, index, cqe);
-	if (unlikely(cq->notifies))
-		cq_notify(cq, cqe);
-	return true;
 }

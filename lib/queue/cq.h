@@ -85,11 +85,6 @@ void cq_detach(struct cq *cq);
  * place. All gates held by the caller; takes the pollers' lock. */
 void cq_purge(struct cq *cq, uint32_t qpn);
 
-/* Data path: false when the queue is (now) in error and the CQE was not written. cqe->mark
- * need not be set but for CQE_SOLICITED: what the slot gets is made here. *now, the engine's
- * time, is looked at only for a CQ with stamps. */
-bool cq_put(struct cq *cq, struct cqe *cqe, const uint64_t *now);
-
 /* Completions raise events on this queue from now on, when they were asked for. Before the first
  * QP is attached. */
 void cq_set_channel(struct cq *cq, struct event_queue *channel, void *object);
@@ -116,6 +111,87 @@ static inline uint8_t
 cq_phase(const struct cq *cq, uint32_t index)
 {
 	return (index & cq->size) == 0 ? CQE_PHASE : 0;
+}
+
+/* ---- What cq_put() is made of ---- */
+
+/* Once in error always in error: nothing is overwritten, nothing is written any more (IBA
+ * 11.6.3.1). Several engines may find it. Returns false. */
+bool cq_overrun(struct cq *cq);
+/* Reserves an index by exchange, and notes the time where that was asked for; -ENOSPC: full. */
+int64_t cq_reserve(struct cq *cq, const uint64_t *now);
+/* A CQE has been written; solicited: or in error. */
+void cq_notify(struct cq *cq, bool solicited);
+
+/*
+ * Whether index head is free. Signed: head may be an old value and the tail beyond it,
+ * which the exchange of a shared writer finds out. A head too old makes the queue look
+ * emptier, never fuller.
+ */
+static inline bool
+cq_room(struct cq *cq, uint32_t head)
+{
+	uint32_t tail;
+
+	/* Pairs with the release below, of another engine: with its tail comes its leave
+	 * to write to the slots before it. */
+	tail = __atomic_load_n(&cq->tail_seen, __ATOMIC_ACQUIRE);
+	if (likely((int32_t)(head - tail) < (int32_t)cq->size))
+		return true;
+	/* Pairs with the release in cq_consume(). */
+	tail = __atomic_load_n(&cq->tail, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&cq->tail_seen, tail, __ATOMIC_RELEASE);
+	return (int32_t)(head - tail) < (int32_t)cq->size;
+}
+
+static inline void
+cqe_write(struct cq *cq, uint32_t index, const struct cqe *from)
+{
+	struct cqe *cqe = &cq->ring[index & cq->mask];
+
+	/* Two to a line: the line after the next, for the next one a poller may be
+	 * watching. */
+	__builtin_prefetch(&cq->ring[(index + 4) & cq->mask], 1);
+	cqe->wr_id = from->wr_id;
+	cqe->byte_len = from->byte_len;
+	cqe->imm = from->imm;
+	cqe->qpn = from->qpn;
+	cqe->src_qpn = from->src_qpn;
+	cqe->sq_end = from->sq_end;
+	cqe->opcode = from->opcode;
+	cqe->status = from->status;
+	cqe->wc_flags = from->wc_flags;
+	/* Pairs with the acquire in cq_peek(). */
+	__atomic_store_n(&cqe->mark, cq_phase(cq, index), __ATOMIC_RELEASE);
+}
+
+/* Data path: false when the queue is (now) in error and the CQE was not written. cqe->mark
+ * need not be set but for CQE_SOLICITED: what the slot gets is made here. *now, the engine's
+ * time, is looked at only for a CQ with stamps. */
+static inline bool
+cq_put(struct cq *cq, const struct cqe *cqe, const uint64_t *now)
+{
+	uint32_t index;
+
+	if (unlikely(__atomic_load_n(&cq->error, __ATOMIC_RELAXED)))
+		return false;
+	if (likely(!cq->shared)) {
+		index = cq->head;
+		if (unlikely(!cq_room(cq, index)))
+			return cq_overrun(cq);
+		cq->head = index + 1;
+	} else {
+		int64_t reserved = cq_reserve(cq, now);
+
+		if (unlikely(reserved < 0))
+			return cq_overrun(cq);
+		index = (uint32_t)reserved;
+	}
+	cqe_write(cq, index, cqe);
+	if (unlikely(cq->notifies))
+		cq_notify(cq, (cqe->mark & CQE_SOLICITED) != 0 ||
+				      cqe->status != IBV_WC_SUCCESS);
+	return true;
 }
 
 /* Under the pollers' lock: the CQE at *tail (a local copy of cq->tail), skipping dead ones and

@@ -74,7 +74,7 @@ out:
 }
 
 /* An SRQ in the error state takes everything that is well formed, and keeps nothing. */
-static int __rte_cold
+static int RARE
 srq_swallow(const struct recv_ring *ring, struct ibv_recv_wr **wr)
 {
 	for (; *wr != NULL; *wr = (*wr)->next) {

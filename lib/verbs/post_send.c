@@ -24,7 +24,7 @@ type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t le
 	}
 }
 
-bool __rte_cold
+bool RARE
 send_check_more(const struct ibv_send_wr *wr, uint64_t total)
 {
 	if (post_rows[wr->opcode].form == POST_BIND)
@@ -38,7 +38,7 @@ send_check_more(const struct ibv_send_wr *wr, uint64_t total)
 }
 
 /* The queue is full: for good, if nothing in it will ever make a completion. */
-void __rte_cold
+void RARE
 send_count_full(struct verbs_qp *vqp)
 {
 	struct qp *qp = vqp->qp;

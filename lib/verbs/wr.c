@@ -7,7 +7,7 @@
 #include "verbs/wqe.h"
 #include "verbs/wr.h"
 
-void __rte_cold
+void RARE
 wr_fail(struct verbs_wr *wr, int err)
 {
 	if (wr->err == 0)
@@ -243,13 +243,13 @@ wr_atomic_write(
 
 /* No QP is created with what has no function above: a program that calls it anyway
  * learns so from ibv_wr_complete(). */
-static void __rte_cold
+static void RARE
 wr_begin_absent(struct ibv_qp_ex *ex)
 {
 	wr_fail(&ex_to_qp(ex)->wr, EOPNOTSUPP);
 }
 
-static void __rte_cold
+static void RARE
 wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
 	(void)hdr;

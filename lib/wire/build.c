@@ -13,15 +13,6 @@
 #define IPV4_VERSION_IHL 0x45
 #define IPV6_VERSION 6u
 
-/* The part of a path's bytes that is copied for every frame; longer ones copy the rest
- * too. The shortest frame has this room. */
-#define COPY_ALWAYS 48
-static_assert(COPY_ALWAYS <= 14 + 20 + 8 + sizeof(struct bth) + ICRC_LEN, "room");
-
-#define UDP_TAIL 4 /* of the UDP header: length and checksum, behind icrc_path() */
-
-typedef uint32_t words4 __attribute__((vector_size(16)));
-
 uint16_t
 roce_udp_sport(uint32_t flow_label, uint32_t qpn, uint32_t dest_qpn)
 {
@@ -140,8 +131,7 @@ path_hdr_set_dst(struct path_hdr *hdr, const uint8_t dst_mac[6])
 	memcpy(hdr->bytes, dst_mac, 6); /* not covered by the ICRC */
 }
 
-/* Brings the lengths, the IPv4 checksum and the ICRC state up to date. */
-static __rte_noinline void
+void
 path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len)
 {
 	uint8_t *l3 = hdr->bytes + hdr->l3_off;
@@ -166,56 +156,4 @@ path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len)
 		return;
 	hdr->crc = icrc_path(l3, hdr->ip_version);
 	hdr->udp_len = (uint16_t)udp_len;
-}
-
-uint8_t *
-frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
-	uint32_t payload_len)
-{
-	uint32_t ext_len = op_rows[bth->opcode].ext_len;
-	uint32_t pad = -payload_len & 3;
-	uint32_t udp_len = (uint32_t)(sizeof(struct rte_udp_hdr) + sizeof(struct bth)) +
-			   ext_len + payload_len + pad + ICRC_LEN;
-	uint32_t flags =
-		BTH_MIGREQ | pad << BTH_PAD_SHIFT | (bth->solicited ? BTH_SE : 0);
-	uint8_t *data = pkt->data;
-	words4 tail;
-
-	if (unlikely(udp_len != hdr->udp_len))
-		path_hdr_set_len(hdr, udp_len);
-	__builtin_memcpy(data, hdr->bytes, COPY_ALWAYS);
-	if (hdr->len > COPY_ALWAYS)
-		__builtin_memcpy(data + COPY_ALWAYS, hdr->bytes + COPY_ALWAYS,
-			PATH_HDR_MAX - COPY_ALWAYS);
-
-	/* UDP length and checksum, then the BTH, in one store: the ICRC loads it whole,
-	 * and takes checksum and byte 4 of the BTH as ones; frame_end() makes them 0.
-	 * MigReq: path migration is in its Migrated state, as hardware says. */
-	tail = (words4){
-		rte_cpu_to_be_32(udp_len << 16 | 0xFFFF),
-		rte_cpu_to_be_32((uint32_t)bth->opcode << 24 | flags << 16 | bth->pkey),
-		rte_cpu_to_be_32(bth->dest_qpn | UINT32_C(0xFF) << 24),
-		rte_cpu_to_be_32((uint32_t)bth->ack_req << 31 | (bth->psn & PSN_MASK)),
-	};
-	__builtin_memcpy(data + hdr->len - UDP_TAIL, &tail, sizeof(tail));
-
-	pkt->len = (uint16_t)(hdr->len - sizeof(struct rte_udp_hdr) + udp_len);
-	pkt->flags = hdr->pkt_flags;
-	return data + hdr->len + sizeof(struct bth);
-}
-
-void
-frame_end(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len)
-{
-	uint8_t *from = pkt->data + hdr->len - UDP_TAIL;
-	uint8_t *end = pkt->data + pkt->len - ICRC_LEN;
-	uint32_t pad = -payload_len & 3;
-	uint32_t crc;
-
-	if (unlikely(pad != 0))
-		memset(end - pad, 0, pad);
-	crc = rte_cpu_to_le_32(icrc_update(hdr->crc, from, (size_t)(end - from)));
-	__builtin_memcpy(end, &crc, sizeof(crc));
-	memset(from + UDP_TAIL - 2, 0, 2);
-	from[UDP_TAIL + offsetof(struct bth, ecn)] = 0;
 }

@@ -10,12 +10,28 @@
 #ifndef ROCADE_WIRE_BUILD_H
 #define ROCADE_WIRE_BUILD_H
 
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_udp.h>
+
 #include "wire/hdr.h"
 #include "wire/icrc.h"
 #include "wire/opcode.h"
 #include "wire/pkt.h"
+#include "wire/psn.h"
 
 #define PATH_HDR_MAX (14 + 4 + 40 + 8)
+
+/* The part of a path's bytes that is copied for every frame; longer ones copy the rest
+ * too. The shortest frame has this room. */
+#define FRAME_COPY 48
+static_assert(FRAME_COPY <= 14 + 20 + 8 + sizeof(struct bth) + ICRC_LEN, "room");
+
+/* Of the UDP header: length and checksum, behind what icrc_path() covers. */
+#define FRAME_UDP_TAIL 4
+
+typedef uint32_t frame_words __attribute__((vector_size(16)));
 
 /* What a path's headers are made from; addresses as GIDs (IPv4 as ::ffff:a.b.c.d). */
 struct path_addr {
@@ -63,13 +79,64 @@ uint16_t roce_udp_sport(uint32_t flow_label, uint32_t qpn, uint32_t dest_qpn);
 void path_hdr_init(struct path_hdr *hdr, const struct path_addr *addr);
 void path_hdr_set_dst(struct path_hdr *hdr, const uint8_t dst_mac[6]);
 
+/* Brings the lengths, the IPv4 checksum and the ICRC state up to date. */
+void path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len);
+
 /* pkt->room must hold frame_len(). Sets pkt->len and the transmit flags; returns the place of
  * the extended headers (op_rows[opcode].ext_len bytes). */
-uint8_t *frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
-	uint32_t payload_len);
+static inline uint8_t *
+frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
+	uint32_t payload_len)
+{
+	uint32_t ext_len = op_rows[bth->opcode].ext_len;
+	uint32_t pad = -payload_len & 3;
+	uint32_t udp_len = (uint32_t)(sizeof(struct rte_udp_hdr) + sizeof(struct bth)) +
+			   ext_len + payload_len + pad + ICRC_LEN;
+	uint32_t flags =
+		BTH_MIGREQ | pad << BTH_PAD_SHIFT | (bth->solicited ? BTH_SE : 0);
+	uint8_t *data = pkt->data;
+	frame_words tail;
+
+	if (unlikely(udp_len != hdr->udp_len))
+		path_hdr_set_len(hdr, udp_len);
+	__builtin_memcpy(data, hdr->bytes, FRAME_COPY);
+	if (hdr->len > FRAME_COPY)
+		__builtin_memcpy(data + FRAME_COPY, hdr->bytes + FRAME_COPY,
+			PATH_HDR_MAX - FRAME_COPY);
+
+	/* UDP length and checksum, then the BTH, in one store: the ICRC loads it whole,
+	 * and takes checksum and byte 4 of the BTH as ones; frame_end() makes them 0.
+	 * MigReq: path migration is in its Migrated state, as hardware says. */
+	tail = (frame_words){
+		rte_cpu_to_be_32(udp_len << 16 | 0xFFFF),
+		rte_cpu_to_be_32((uint32_t)bth->opcode << 24 | flags << 16 | bth->pkey),
+		rte_cpu_to_be_32(bth->dest_qpn | UINT32_C(0xFF) << 24),
+		rte_cpu_to_be_32((uint32_t)bth->ack_req << 31 | (bth->psn & PSN_MASK)),
+	};
+	__builtin_memcpy(data + hdr->len - FRAME_UDP_TAIL, &tail, sizeof(tail));
+
+	pkt->len = (uint16_t)(hdr->len - sizeof(struct rte_udp_hdr) + udp_len);
+	pkt->flags = hdr->pkt_flags;
+	return data + hdr->len + sizeof(struct bth);
+}
+
 /* The same hdr, with no frame_begin() in between. The ICRC is of what the frame holds now: of what
  * is sent, whatever the application does to its buffer meanwhile. */
-void frame_end(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len);
+static inline void
+frame_end(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len)
+{
+	uint8_t *from = pkt->data + hdr->len - FRAME_UDP_TAIL;
+	uint8_t *end = pkt->data + pkt->len - ICRC_LEN;
+	uint32_t pad = -payload_len & 3;
+	uint32_t crc;
+
+	if (unlikely(pad != 0))
+		memset(end - pad, 0, pad);
+	crc = rte_cpu_to_le_32(icrc_update(hdr->crc, from, (size_t)(end - from)));
+	__builtin_memcpy(end, &crc, sizeof(crc));
+	memset(from + FRAME_UDP_TAIL - 2, 0, 2);
+	from[FRAME_UDP_TAIL + offsetof(struct bth, ecn)] = 0;
+}
 
 static inline uint32_t
 frame_len(const struct path_hdr *hdr, uint8_t opcode, uint32_t payload_len)

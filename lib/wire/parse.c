@@ -26,12 +26,13 @@ struct l4 {
 static inline bool
 ipv4_sum_ok(const struct rte_ipv4_hdr *ip)
 {
-	uint32_t words[5];
+	uint64_t pairs[2], sum;
+	uint32_t last;
 
-	__builtin_memcpy(words, ip, sizeof(words));
-	return ((uint64_t)words[0] + words[1] + words[2] + words[3] + words[4]) %
-		       0xFFFF ==
-	       0;
+	__builtin_memcpy(pairs, ip, sizeof(pairs));
+	__builtin_memcpy(&last, (const uint8_t *)ip + sizeof(pairs), sizeof(last));
+	sum = (uint32_t)pairs[0] + (pairs[0] >> 32) + (uint32_t)pairs[1] + (pairs[1] >> 32);
+	return (sum + last) % 0xFFFF == 0;
 }
 
 /* The only one that comes with options: the router alert (RFC 2236 2). */
