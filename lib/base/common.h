@@ -14,6 +14,7 @@
 /* The size of a cache line on every machine we build for; layouts assert against it. */
 #define LINE_SIZE 64
 #define LINE_ALIGNED __attribute__((aligned(LINE_SIZE)))
+#define PACKED __attribute__((packed))
 
 /* A function for what is rare: it stays out of those that call it, whose registers it would take. */
 #define RARE __attribute__((cold, noinline))

@@ -43,7 +43,7 @@ struct mad {
 	uint16_t reserved;
 	uint32_t modifier;
 	uint8_t data[MAD_LEN - 24];
-} __rte_packed;
+} PACKED;
 static_assert(
 	sizeof(struct mad) == MAD_LEN && offsetof(struct mad, data) == 24, "IBA 13.4.2");
 

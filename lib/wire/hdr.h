@@ -26,7 +26,7 @@ struct bth {
 	uint8_t dest_qpn[3];
 	uint8_t ack; /* BTH_ACKREQ */
 	uint8_t psn[3];
-} __rte_packed;
+} PACKED;
 static_assert(sizeof(struct bth) == 12, "IBA 9.2");
 
 #define BTH_SE 0x80
@@ -42,13 +42,13 @@ struct reth {
 	uint64_t va;
 	uint32_t rkey;
 	uint32_t len;
-} __rte_packed;
+} PACKED;
 static_assert(sizeof(struct reth) == 16, "IBA 9.3.3");
 
 struct aeth {
 	uint8_t syndrome;
 	uint8_t msn[3];
-} __rte_packed;
+} PACKED;
 static_assert(sizeof(struct aeth) == 4, "IBA 9.3.5");
 
 struct atomic_eth {
@@ -56,20 +56,20 @@ struct atomic_eth {
 	uint32_t rkey;
 	uint64_t swap_add;
 	uint64_t compare;
-} __rte_packed;
+} PACKED;
 static_assert(sizeof(struct atomic_eth) == 28, "IBA 9.3.4");
 
 struct xrceth {
 	uint8_t reserved;
 	uint8_t srqn[3];
-} __rte_packed;
+} PACKED;
 static_assert(sizeof(struct xrceth) == 4, "IBA annex A14");
 
 struct deth {
 	uint32_t qkey;
 	uint8_t reserved;
 	uint8_t src_qpn[3];
-} __rte_packed;
+} PACKED;
 static_assert(sizeof(struct deth) == 8, "IBA 9.3.2");
 
 /* AETH syndromes (IBA 9.7.5.2.1). */
