@@ -42,7 +42,8 @@ main(void)
 }
 EOF
 	cc -Wall -Werror -o "$scratch/consumer" "$scratch/consumer.c" "$@" >&2 &&
-		version=$(LD_LIBRARY_PATH="$prefix/lib" "$scratch/consumer") &&
+		version=$(LD_LIBRARY_PATH="$prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+			"$scratch/consumer") &&
 		[ "$version" = "$(pkg-config --modversion "$pc")" ]
 	tap "$name" $?
 }
@@ -58,8 +59,9 @@ tap "uninstall removes it all from DESTDIR" $?
 
 meson install -C "$build" --no-rebuild >&2
 tap "installs into the prefix" $?
-export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
-pc=$(basename "$PKG_CONFIG_PATH"/*.pc .pc)
+pc=$(basename "$prefix"/lib/pkgconfig/*.pc .pc)
+# The caller's says where a DPDK is that is not the system's.
+export PKG_CONFIG_PATH="$prefix/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 # Unquoted: pkg-config prints words.
 # shellcheck disable=SC2046
 consumer "a program builds with pkg-config and runs" $(pkg-config --cflags --libs "$pc")
