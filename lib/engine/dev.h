@@ -53,6 +53,8 @@ struct dev_hooks {
 	int (*group)(void *arg, uint32_t qpn, const uint8_t gid[16], bool join);
 };
 
+#define QUIET_QPS 128
+
 struct dev_conf {
 	const struct dev_hooks *hooks; /* NULL: none. QPNs are qpn_base..+max_qp-1 then too */
 	void *hooks_arg;
@@ -63,6 +65,8 @@ struct dev_conf {
 	uint32_t qpn_base; /* first QPN, 2..0xFFFFFE; 0: random */
 	uint32_t max_qp;   /* 1..2^17 */
 	uint32_t peer_window; /* packets; 0: half of the port's receive ring */
+	uint32_t quiet_qps; /* towards one peer: from so many on not each message is
+			       acknowledged; 0: QUIET_QPS */
 	/* What its owner grants of them, 0: all. Hooks see to the QPs. */
 	uint32_t qps_granted;
 	uint32_t mrs_granted;

@@ -129,14 +129,12 @@ engine_headers_build(const struct dev *dev, struct qp *qp)
 static void
 peer_change(struct engine *e, struct qp *qp, struct peer *peer)
 {
+	struct peer *before = qp->peer;
+
 	engine_unwait(e, qp);
-	if (qp->peer != NULL) {
-		qp->peer->inflight -= qp->req.unacked;
-		peer_put(qp->peer);
-	}
-	qp->peer = peer;
-	if (peer != NULL)
-		peer->inflight += qp->req.unacked;
+	qp_set_peer(qp, peer);
+	if (before != NULL)
+		peer_put(before);
 }
 
 /* Source and destination are addresses of hosts, of one IP version. */

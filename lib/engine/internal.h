@@ -3,6 +3,8 @@
 #ifndef ROCADE_ENGINE_INTERNAL_H
 #define ROCADE_ENGINE_INTERNAL_H
 
+#include <rte_prefetch.h>
+
 #include "base/ringmem.h"
 #include "engine/bells.h"
 #include "engine/engine.h"
@@ -118,6 +120,21 @@ void
 engine_send_own(struct engine *e, struct pkt *frame, uint64_t now);
 void
 engine_tx_fini(struct engine *e);
+
+/* What a turn of a QP touches. */
+static inline void
+qp_prefetch_tx(const struct qp *qp)
+{
+	rte_prefetch0(qp);
+	rte_prefetch0(&qp->ready_link);
+	rte_prefetch0(&qp->req);
+	rte_prefetch0((const uint8_t *)&qp->req + LINE_SIZE);
+	rte_prefetch0(&qp->resp);
+	rte_prefetch0(&qp->hdr);
+	rte_prefetch0((const uint8_t *)&qp->hdr + LINE_SIZE);
+	rte_prefetch0(&qp->sq);
+	rte_prefetch0(&qp->sq.lock);
+}
 
 /* qps.c */
 /* Puts the QP on the ready list if it has something to send, and its timer in place. */

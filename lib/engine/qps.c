@@ -13,6 +13,7 @@ qp_prefetch_touch(const struct qp *qp)
 	rte_prefetch0(qp);
 	rte_prefetch0(&qp->ready_link);
 	rte_prefetch0(&qp->req);
+	rte_prefetch0(&qp->resp);
 }
 
 void
@@ -63,10 +64,10 @@ engine_ready(struct engine *e, struct qp *qp)
 	TAILQ_INSERT_TAIL(&e->ready, qp, ready_link);
 }
 
-void
-engine_touch(struct engine *e, struct qp *qp)
+/* Onto the ready list, if it has something to send. Its timers are as they were. */
+static void
+wake(struct engine *e, struct qp *qp)
 {
-	engine_timer_set(e, qp);
 	/* A flush needs no MAC. */
 	if (unlikely(qp->on_unresolved && qp->state == IBV_QPS_ERR))
 		ready_remove(e, qp);
@@ -76,6 +77,13 @@ engine_touch(struct engine *e, struct qp *qp)
 	if (qp->on_waiting && !qp_owes_response(qp) && qp->state != IBV_QPS_ERR)
 		return;
 	engine_ready(e, qp);
+}
+
+void
+engine_touch(struct engine *e, struct qp *qp)
+{
+	engine_timer_set(e, qp);
+	wake(e, qp);
 }
 
 void
@@ -111,8 +119,10 @@ engine_ring_served(struct engine *e)
 		}
 		for (unsigned i = 0; i < n; i++) {
 			/* NULL: gone since. Another's: its bell rings there. */
-			if (likely(qps[i] != NULL && qps[i]->engine == e))
-				engine_touch(e, qps[i]);
+			if (likely(qps[i] != NULL && qps[i]->engine == e)) {
+				wake(e, qps[i]);
+				qp_prefetch_tx(qps[i]);
+			}
 		}
 	}
 }
@@ -135,6 +145,7 @@ peer_get(struct engine *e, const uint8_t gid[16])
 	memcpy(peer->gid, gid, 16);
 	peer->window = e->dev->conf.peer_window;
 	peer->qps = 1;
+	peer->quiet_qps = e->dev->conf.quiet_qps;
 	TAILQ_INIT(&peer->waiting);
 	LIST_INSERT_HEAD(&e->peers, peer, link);
 	return peer;

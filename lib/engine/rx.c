@@ -73,6 +73,8 @@ look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, uint64_t now)
 	rte_prefetch0(p->qp);
 	rte_prefetch0(&p->qp->resp);
 	rte_prefetch0(&p->qp->req);
+	rte_prefetch0(&p->qp->hdr);
+	rte_prefetch0((const uint8_t *)&p->qp->hdr + LINE_SIZE);
 }
 
 void

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_prefetch.h>
-
 #include "engine/clock_cycles.h"
 #include "engine/internal.h"
 
@@ -319,20 +317,6 @@ divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsigned n,
 		e->stats.tx_no_neighbour += n;
 		return 0;
 	}
-}
-
-/* What a turn of a QP touches. */
-static inline void
-qp_prefetch_tx(const struct qp *qp)
-{
-	rte_prefetch0(qp);
-	rte_prefetch0(&qp->ready_link);
-	rte_prefetch0(&qp->req);
-	rte_prefetch0((const uint8_t *)&qp->req + LINE_SIZE);
-	rte_prefetch0(&qp->hdr);
-	rte_prefetch0((const uint8_t *)&qp->hdr + LINE_SIZE);
-	rte_prefetch0(&qp->sq);
-	rte_prefetch0(&qp->sq.lock);
 }
 
 /*

@@ -92,7 +92,7 @@ progress(struct qp *qp, uint32_t end, uint64_t now)
 	req->nak_handled = false;
 	req->resync = req->next_psn == end && req->sent_psn != end;
 	req->rnr_deadline = TIME_NEVER;
-	req->ack_deadline = req->next_psn != end && qp->timeout != 0
+	req->ack_deadline = req->unacked != 0 && qp->timeout != 0
 				    ? now + req_timeout_ns(qp)
 				    : TIME_NEVER;
 	probe_progress(qp, one, now);

@@ -116,7 +116,47 @@ req_account(struct qp *qp);
 uint64_t
 req_timeout_ns(const struct qp *qp);
 
+/* How many packets up to next_psn count in peer->inflight. */
+static inline uint32_t
+req_charge(const struct qp *qp)
+{
+	const struct requester *req = &qp->req;
+	bool quiet = psn_diff(req->quiet_psn, req->una_psn) > 0;
+
+	return (req->next_psn - (unlikely(quiet) ? req->quiet_psn : req->una_psn)) & PSN_MASK;
+}
+
+/* Packets were sent, and no answer to any of them is on its way. */
+static inline bool
+req_is_quiet(const struct qp *qp)
+{
+	return qp->req.unacked == 0 && qp->req.next_psn != qp->req.una_psn;
+}
+
+/* quiet.c */
+/* There is a peer with many QPs: whether this one may send without asking. */
+bool
+quiet_allowed(const struct qp *qp);
+/* Packets up to next_psn were sent, and the last of them did not ask. */
+void
+quiet_sent(struct qp *qp, uint64_t now);
+/* The last one did ask, and there are quiet ones. */
+void
+quiet_carry(struct qp *qp);
+/* What it carried has arrived, or will not. */
+void
+quiet_put_down(struct qp *qp);
+/* From una_psn on all is counted: it is sent again, or never. */
+void
+quiet_end(struct qp *qp);
+/* So long, and a probe asks. */
+uint64_t
+quiet_ns(const struct qp *qp);
+
 /* probe.c */
+/* The same for packets that nobody asked for. */
+void
+probe_quiet(struct qp *qp, uint64_t now);
 /* Packets up to next_psn were sent, the last of them asking for an answer; those before
  * sent had been sent before. */
 void

@@ -119,8 +119,11 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 				 a->en_sqd_async_notify;
 	}
 	__atomic_store_n(&qp->state, (uint8_t)to, __ATOMIC_RELEASE);
-	if (to == IBV_QPS_SQD)
+	if (to == IBV_QPS_SQD) {
 		comp_check_drained(qp);
+		if (req_is_quiet(qp))
+			qp->req.probe = PROBE_DUE;
+	}
 }
 
 int

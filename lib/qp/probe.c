@@ -54,6 +54,13 @@ probe_sent(struct qp *qp, uint32_t sent, uint64_t now)
 }
 
 void
+probe_quiet(struct qp *qp, uint64_t now)
+{
+	if (qp->req.probe_deadline == TIME_NEVER)
+		qp->req.probe_deadline = now + quiet_ns(qp);
+}
+
+void
 probe_progress(struct qp *qp, bool one, uint64_t now)
 {
 	struct requester *req = &qp->req;
@@ -76,6 +83,8 @@ probe_progress(struct qp *qp, bool one, uint64_t now)
 		return;
 	if (repaired)
 		req_rollback(qp, req->una_psn);
+	else if (unlikely(req_is_quiet(qp)))
+		probe_quiet(qp, now);
 	else
 		arm(qp, now);
 }

@@ -199,12 +199,12 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 	qp->pkey = PKEY_DEFAULT;
 	qp->pd = conf->pd;
 	qp->xrcd = conf->xrcd;
-	qp->sq_sig_all = conf->sq_sig_all;
 	qp->send_cq = conf->send_cq;
 	qp->recv_cq = conf->recv_cq;
 	rc = rings_init(qp, conf, mem);
 	if (rc != 0)
 		return rc;
+	qp->sq.always = conf->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	rc = qp_fit_receives(qp, receive_sges(qp));
 	if (rc != 0) {
 		rings_fini(qp);

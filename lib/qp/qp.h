@@ -40,6 +40,9 @@ struct peer {
 	uint32_t inflight;
 	uint32_t window;
 	uint32_t qps; /* that name this peer */
+	/* See quiet.c. */
+	uint32_t quiet_qps; /* from so many on they ask less often */
+	uint32_t quiet;     /* packets that nobody has asked for yet */
 	uint8_t gid[16];
 };
 
@@ -78,29 +81,35 @@ struct requester {
 	uint32_t una_psn;     /* oldest packet not acknowledged */
 	uint32_t next_psn;    /* next packet to send; goes back to resend */
 	uint32_t sent_psn;    /* behind the highest packet ever sent */
-	uint32_t unacked;     /* next_psn - una_psn as counted in peer->inflight */
-	uint32_t pos_psn;     /* the packet that pos is the start of */
-	struct sge_pos pos;
-	uint32_t place_psn; /* the READ response that place is for */
-	struct sge_pos place;
-	uint32_t reads;          /* READ requests and atomics sent and not answered */
+	uint16_t unacked;     /* packets up to next_psn that are counted in peer->inflight */
+	uint8_t reads;        /* READ requests and atomics sent and not answered */
+	uint8_t probe;        /* enum probe */
+	uint8_t fail_status;  /* != 0: request fail_idx fails with this once it is the
+				 oldest */
+	bool resync : 1;      /* una_psn was asked for again: its response may start anew */
+	bool nak_handled : 1; /* una_psn was resent for a NAK: another one is an echo */
+	bool asked : 1;       /* the packet before next_psn asked for an acknowledgement */
+	uint8_t probe_backoff;
+	uint8_t retry_left;
 	uint64_t ack_deadline;   /* TIME_NEVER: not running */
 	uint64_t rnr_deadline;   /* TIME_NEVER: no RNR wait */
 	uint64_t probe_deadline; /* TIME_NEVER: not running; see probe.c */
 	uint64_t rtt_start; /* when rtt_psn was sent; TIME_NEVER: no sample under way */
 	uint32_t rtt_psn;
 	uint32_t srtt_ns; /* smoothed; 0: no sample yet */
-	uint8_t probe_backoff;
-	uint8_t probe; /* enum probe */
-	uint8_t retry_left;
-	uint8_t rnr_left;
-	uint8_t fail_status; /* != 0: request fail_idx fails with this once it is the
-				oldest */
-	bool resync;      /* una_psn was asked for again: its response may start anew */
-	bool nak_handled; /* una_psn was resent for a NAK: another one is an echo */
-	uint8_t fail_vendor;
+	uint32_t pos_psn; /* the packet that pos is the start of */
+	uint32_t place_psn; /* the READ response that place is for */
+	struct sge_pos pos;
+	struct sge_pos place;
+	/* See quiet.c. */
+	uint32_t quiet_psn; /* packets before it are not counted in unacked */
+	uint32_t carry_psn; /* carried: until this is acknowledged */
 	uint32_t fail_idx;
+	uint16_t carried; /* packets of any QP that are counted in peer->inflight */
+	uint8_t rnr_left;
+	uint8_t fail_vendor;
 };
+static_assert(sizeof(struct requester) == 112, "with its neighbours in struct qp: two lines");
 
 /* Asynchronous events a QP can raise. */
 enum qp_event {
@@ -250,7 +259,6 @@ struct qp {
 	uint8_t rnr_retry;
 	uint8_t max_rd_atomic;
 	uint8_t max_dest_rd_atomic;
-	bool sq_sig_all;
 	bool sqd_notify;
 	bool comm_est_raised : 1;
 	bool last_wqe_raised : 1;
@@ -338,6 +346,10 @@ qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path
 void
 qp_query(const struct qp *qp, struct qp_attr *attr);
 
+/* Whose window it sends within from now on; what is under way counts there. NULL: nobody's. */
+void
+qp_set_peer(struct qp *qp, struct peer *peer);
+
 /* Its CQ has failed: ERR, and QP_FATAL once for what no completion can say. Not in RESET. */
 void
 qp_fail(struct qp *qp);
@@ -403,6 +415,13 @@ static inline bool
 qp_peer_full(const struct qp *qp)
 {
 	return qp->peer != NULL && qp->peer->inflight >= qp->peer->window;
+}
+
+/* With so many QPs that send to the peer that they ask less often, see quiet.c. */
+static inline bool
+qp_peer_crowded(const struct qp *qp)
+{
+	return qp->peer != NULL && qp->peer->qps >= qp->peer->quiet_qps;
 }
 
 /* Whether messages are acknowledged. */

@@ -162,6 +162,7 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	if (len != 0 && copy_payload(qp, wqe, offset, ext + op->ext_len, len) != 0)
 		return false;
 	frame_end(&qp->hdr, pkt, len);
+	req->asked = bth.ack_req;
 	advance(qp, 1);
 	if (unlikely(!rc))
 		uc_sent(qp);
@@ -246,6 +247,7 @@ build_other(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pk
 	else
 		build_flush(qp, wqe, pkt);
 	qp->req.reads++;
+	qp->req.asked = true;
 }
 
 bool

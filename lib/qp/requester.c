@@ -13,7 +13,7 @@ req_reset(struct qp *qp, uint32_t psn)
 	 * a new PSN follows RTR, where nothing can have been posted. */
 	uint32_t idx = sq_posted(&qp->sq);
 
-	assert(qp->req.unacked == 0);
+	assert(qp->req.unacked == 0 && qp->req.carried == 0);
 	qp->req = (struct requester){
 		.una_idx = idx,
 		.next_idx = idx,
@@ -22,6 +22,7 @@ req_reset(struct qp *qp, uint32_t psn)
 		.next_psn = psn,
 		.sent_psn = psn,
 		.pos_psn = psn,
+		.quiet_psn = psn,
 		.ack_deadline = TIME_NEVER,
 		.rnr_deadline = TIME_NEVER,
 		.probe_deadline = TIME_NEVER,
@@ -34,11 +35,29 @@ req_reset(struct qp *qp, uint32_t psn)
 void
 req_account(struct qp *qp)
 {
-	uint32_t unacked = (qp->req.next_psn - qp->req.una_psn) & PSN_MASK;
+	struct requester *req = &qp->req;
+	uint32_t unacked = req_charge(qp);
 
 	if (qp->peer != NULL)
-		qp->peer->inflight += unacked - qp->req.unacked;
-	qp->req.unacked = unacked;
+		qp->peer->inflight += unacked - req->unacked;
+	req->unacked = (uint16_t)unacked;
+	if (likely(psn_diff(req->quiet_psn, req->una_psn) <= 0))
+		req->quiet_psn = req->una_psn; /* never half a round behind */
+	if (unlikely(req->carried != 0) && psn_diff(req->carry_psn, req->una_psn) <= 0)
+		quiet_put_down(qp);
+}
+
+void
+qp_set_peer(struct qp *qp, struct peer *peer)
+{
+	if (qp->peer != NULL) {
+		if (qp->req.carried != 0)
+			quiet_put_down(qp);
+		qp->peer->inflight -= qp->req.unacked;
+	}
+	qp->peer = peer;
+	if (peer != NULL)
+		peer->inflight += qp->req.unacked;
 }
 
 /* Tr = 4.096 us * 2^timeout (C9-141). */
@@ -58,6 +77,7 @@ req_rollback(struct qp *qp, uint32_t psn)
 		idx++;
 	req->next_idx = idx;
 	req->next_psn = psn;
+	quiet_end(qp);
 	/* Nothing behind una_psn is under way any more (psn is una_psn, but for a
 	 * refusal). */
 	if (psn == req->una_psn) {
@@ -231,11 +251,10 @@ window_left(const struct qp *qp)
 static bool
 window_open(const struct qp *qp)
 {
-	uint32_t used = (qp->req.next_psn - qp->req.una_psn) & PSN_MASK;
-
-	return used < QP_WINDOW &&
-	       (qp->peer == NULL ||
-		       qp->peer->inflight + used - qp->req.unacked < qp->peer->window);
+	return req_in_window(qp) &&
+	       (qp->peer == NULL || qp->peer->inflight + req_charge(qp) -
+						    qp->req.unacked <
+					    qp->peer->window);
 }
 
 /* Whether nothing can follow the packet about to be built, but for limits. */
@@ -297,17 +316,50 @@ resend_oldest(struct qp *qp, struct pkt *pkt)
 	return built;
 }
 
+/* What was sent counts, and is waited for. */
+static void
+sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
+{
+	struct requester *req = &qp->req;
+
+	if (unlikely(!req->asked)) {
+		quiet_sent(qp, now);
+		return;
+	}
+	if (qp->peer != NULL && unlikely(qp->peer->quiet != 0))
+		quiet_carry(qp);
+	req_account(qp);
+	if (req->ack_deadline == TIME_NEVER && qp->timeout != 0)
+		req->ack_deadline = now + req_timeout_ns(qp);
+	probe_sent(qp, sent_psn, now);
+}
+
+/* Before the request at next_idx something was sent that must be answered first; the
+ * packet before next_psn is in pkt, or NULL. */
+static void RARE
+ask_before(struct qp *qp, struct pkt *pkt)
+{
+	if (!qp_reliable(qp))
+		return;
+	if (pkt != NULL)
+		ask_after_all(qp, pkt);
+	else if (req_is_quiet(qp))
+		qp->req.probe = PROBE_DUE;
+}
+
 unsigned
 req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	uint32_t sent = req->sent_psn;
+	uint32_t sent_psn = req->sent_psn;
 	unsigned built = 0, first = 0;
-	bool more;
+	bool more, quiet = false;
 
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER || n == 0)
 		return 0;
+	if (unlikely(qp_peer_crowded(qp)))
+		quiet = quiet_allowed(qp);
 	if (unlikely(req->probe == PROBE_DUE))
 		first = built = resend_oldest(qp, pkts);
 	n = RTE_MIN(n, built + window_left(qp));
@@ -321,11 +373,11 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 			status = start(qp);
 		more = status == IBV_WC_SUCCESS && !is_tail(qp);
 		if (status == IBV_WC_SUCCESS &&
-			!req_build(qp, &pkts[built], built + 1 == n || !more))
+			!req_build(qp, &pkts[built],
+				(built + 1 == n || !more) && likely(!quiet)))
 			status = IBV_WC_LOC_PROT_ERR;
 		if (unlikely(status != IBV_WC_SUCCESS)) {
-			if (built != first && qp_reliable(qp))
-				ask_after_all(qp, &pkts[built - 1]);
+			ask_before(qp, built != first ? &pkts[built - 1] : NULL);
 			if (status == START_LOCAL) {
 				more = has_request(qp, req->next_idx);
 				continue;
@@ -342,11 +394,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	if (unlikely(req->reads != 0) && built != first && built < n &&
 		has_request(qp, req->next_idx) && qp_reliable(qp))
 		ask_after_all(qp, &pkts[built - 1]);
-	req_account(qp);
-	if (built == 0 || !qp_reliable(qp))
-		return built;
-	if (req->ack_deadline == TIME_NEVER && qp->timeout != 0)
-		req->ack_deadline = now + req_timeout_ns(qp);
-	probe_sent(qp, sent, now);
+	if (built != 0 && qp_reliable(qp))
+		sent(qp, sent_psn, now);
 	return built;
 }

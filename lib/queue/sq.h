@@ -103,6 +103,7 @@ struct sq {
 	uint32_t max_sge;
 	uint32_t max_inline;
 	bool unlocked;
+	uint8_t always; /* flags that every request has: IBV_SEND_SIGNALED by sq_sig_all */
 	const struct alloc *mem;
 	struct window_list windows; /* of type 2, bound by its requests; the engine's */
 	/* posting threads */

@@ -96,7 +96,7 @@ static int
 bind_post(struct verbs_qp *vqp, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
 {
 	struct sq *sq = &vqp->qp->sq;
-	unsigned always = vqp->qp->sq_sig_all ? IBV_SEND_SIGNALED : 0;
+	unsigned always = vqp->qp->sq.always;
 	struct send_wqe *wqe;
 
 	if (qp_state(vqp->qp) < IBV_QPS_RTS)

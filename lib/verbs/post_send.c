@@ -55,7 +55,7 @@ send_list(struct verbs_qp *vqp, struct ibv_send_wr **wr, uint32_t *prod)
 {
 	struct qp *qp = vqp->qp;
 	struct sq *sq = &qp->sq;
-	unsigned always = qp->sq_sig_all ? IBV_SEND_SIGNALED : 0;
+	unsigned always = sq->always;
 	enum ibv_qp_state state = qp_state(qp);
 	bool addressed = qp->type == IBV_QPT_UD || qp->type == IBV_QPT_XRC_SEND;
 

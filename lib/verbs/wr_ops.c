@@ -71,7 +71,7 @@ wr_ops_fill(struct verbs_qp *vqp, uint64_t send_ops_flags)
 	vqp->wr.dest_max = ud ? mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu)
 			      : UINT32_MAX;
 	vqp->wr.offset = ud ? sizeof(struct ud_dest) : 0;
-	vqp->wr.always = vqp->qp->sq_sig_all ? IBV_SEND_SIGNALED : 0;
+	vqp->wr.always = vqp->qp->sq.always;
 	vqp->wr.opcodes = wr_opcodes(vqp->qp->type, send_ops_flags, &known);
 	wr_builders_fill(&vqp->ex);
 	wr_setters_fill(&vqp->ex);

@@ -41,6 +41,7 @@ struct pair_conf {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint32_t send_wr, recv_wr, sge, cqe;
 	uint32_t peer_window;
+	bool quiet; /* as with many QPs: not each message is acknowledged */
 	uint32_t mem_bytes; /* registered on each host */
 	unsigned access;    /* of the QPs, and remote access of the memory */
 	uint8_t max_rd, max_dest_rd;

@@ -10,7 +10,7 @@ host_post_send(struct host *h, const struct send_req *req)
 {
 	struct send_req full = *req;
 
-	full.flags |= h->qp.sq_sig_all ? IBV_SEND_SIGNALED : 0;
+	full.flags |= h->qp.sq.always;
 	if (pair_is_xrc(h->pair) && full.srqn == 0)
 		full.srqn = h->other->srq.srqn;
 	return sq_post(&h->qp.sq, &full);

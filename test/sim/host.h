@@ -23,6 +23,7 @@
 struct host_conf {
 	unsigned engines;
 	uint32_t peer_window;
+	uint32_t quiet_qps;
 	unsigned cqs, srqs;
 	bool xrc; /* there is an SRQ for targets to share */
 };

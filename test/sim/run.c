@@ -51,6 +51,7 @@ hosts_open(void)
 		struct host_conf conf = {
 			.engines = 1 + chance(400),
 			.peer_window = DRAW_OF(windows),
+			.quiet_qps = chance(500) ? 1 + (uint32_t)draw(4) : 0,
 			.cqs = 1 + (unsigned)draw(HOST_CQS),
 			.srqs = (unsigned)draw(HOST_SRQS + 1),
 			.xrc = chance(500),

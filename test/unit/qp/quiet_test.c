@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Among many QPs towards one peer: who waits for no completion asks for no
+ * acknowledgement, but everything arrives all the same, and the peer's window holds.
+ * Virtual time, to the nanosecond.
+ */
+#include "qp_pair.h"
+
+static struct pair p;
+
+#define US NS_PER_US
+#define QUIET_NS NS_PER_MS /* few QPs: the least */
+
+static void
+init(uint32_t window)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	conf.quiet = true;
+	conf.peer_window = window;
+	pair_init(&p, &conf);
+	for (unsigned i = 0; i < 48; i++)
+		host_recv(&p.b, i, 0x1000, 100);
+}
+
+/* A SEND leaves; ask: with AckReq. */
+static void
+send_one(uint64_t wr_id, unsigned flags, bool ask)
+{
+	struct pkt_view view;
+
+	host_send(&p.a, wr_id, 0, 8, flags);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	view = wire_view(&p.a, p.a.wire_count - 1);
+	assert_int_equal(view.ack_req, ask);
+}
+
+static void
+expect_shares(uint32_t inflight, uint32_t quiet)
+{
+	assert_int_equal(p.a.peer.inflight, inflight);
+	assert_int_equal(p.a.peer.quiet, quiet);
+}
+
+static void
+receive_all(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		expect_received(&p.b, i, 8);
+}
+
+/* Nothing is sent back until a request is signaled, and that one carries the others. */
+static void
+test_signaled_asks(void **state)
+{
+	(void)state;
+	init(512);
+	for (unsigned i = 0; i < 5; i++)
+		send_one(i, 0, false);
+	expect_shares(0, 5);
+	wire_deliver_all(&p.a);
+	receive_all(5);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
+	send_one(5, IBV_SEND_SIGNALED, true);
+	expect_shares(6, 0);
+	assert_int_equal(p.a.qp.req.una_idx, 0);
+	wire_deliver_all(&p.a);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+	wire_deliver_all(&p.b);
+	expect_sent(&p.a, 5, IBV_WC_SUCCESS);
+	expect_shares(0, 0);
+	assert_int_equal(p.a.qp.req.una_idx, 6);
+	expect_received(&p.b, 5, 8);
+	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+	pair_fini(&p);
+}
+
+/* A list: its last request asks for nothing either; one in the middle that is signaled
+ * does, and what is behind it is quiet. */
+static void
+test_list(void **state)
+{
+	(void)state;
+	init(512);
+	for (unsigned i = 0; i < 4; i++)
+		host_send(&p.a, i, 0, 8, i == 1 ? IBV_SEND_SIGNALED : 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(wire_view(&p.a, i).ack_req, i == 1);
+	expect_shares(0, 4);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	receive_all(4);
+	/* Two are still to be asked for. */
+	assert_int_equal(p.a.qp.req.una_idx, 2);
+	assert_int_equal(qp_deadline(&p.a.qp), p.now + QUIET_NS);
+	pair_advance(&p, QUIET_NS);
+	pair_settle(&p);
+	assert_int_equal(p.a.qp.req.una_idx, 4);
+	pair_fini(&p);
+}
+
+/* A quarter of the window may be quiet. */
+static void
+test_share_of_window(void **state)
+{
+	(void)state;
+	init(16);
+	for (unsigned i = 0; i < 4; i++)
+		send_one(i, 0, false);
+	send_one(4, 0, true);
+	expect_shares(5, 0);
+	/* While that answer is waited for the others ask too. */
+	send_one(5, 0, true);
+	expect_shares(6, 0);
+	pair_settle(&p);
+	expect_shares(0, 0);
+	receive_all(6);
+	assert_int_equal(p.a.qp.req.una_idx, 6);
+	send_one(6, 0, false);
+	wire_drop_all(&p.a);
+	pair_abandon(&p);
+}
+
+/* Every 32nd packet asks anyway. */
+static void
+test_long_silence(void **state)
+{
+	(void)state;
+	init(4096);
+	for (unsigned i = 0; i < 40; i++) {
+		send_one(i, 0, (PSN_A + i) % 32 == 31);
+		if (i % 32 == 31)
+			pair_settle(&p);
+	}
+	pair_settle(&p);
+	receive_all(40);
+	assert_int_equal(p.a.qp.req.una_idx, 32);
+	pair_advance(&p, QUIET_NS);
+	pair_settle(&p);
+	assert_int_equal(p.a.qp.req.una_idx, 40);
+	assert_int_equal(p.b.stats.duplicates, 1); /* the probe */
+	pair_fini(&p);
+}
+
+/* Lost or not, a copy of the oldest asks when it has been quiet for long enough. */
+static void
+test_probe(void **state)
+{
+	(void)state;
+	for (unsigned lost = 0; lost <= 3; lost++) {
+		init(512);
+		for (unsigned i = 0; i < 3; i++)
+			send_one(i, 0, false);
+		for (unsigned i = 0; i < lost; i++)
+			wire_drop(&p.a, 0);
+		wire_deliver_all(&p.a);
+		if (lost != 0 && lost < 3) /* the gap is seen at once */
+			assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
+		wire_drop_all(&p.b);
+		pair_advance(&p, QUIET_NS - 1);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+		pair_advance(&p, 1);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+		expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A, 1);
+		assert_true(p.a.qp.req.ack_deadline != TIME_NEVER);
+		pair_settle(&p);
+		receive_all(3);
+		assert_int_equal(p.a.qp.req.una_idx, 3);
+		assert_int_equal(p.a.qp.req.retry_left, 7);
+		assert_int_equal(p.a.stats.ack_timeouts, 0);
+		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
+		expect_shares(0, 0);
+		pair_abandon(&p);
+	}
+}
+
+/* A peer that is gone: the retries run out as ever, and nothing stays in the window. */
+static void
+test_gives_up(void **state)
+{
+	(void)state;
+	init(512);
+	send_one(0, 0, false);
+	send_one(1, IBV_SEND_SIGNALED, true);
+	expect_shares(2, 0);
+	for (unsigned i = 0; i < 100 && p.a.qp.state == IBV_QPS_RTS; i++) {
+		wire_drop_all(&p.a);
+		pair_advance(&p, 100 * NS_PER_MS);
+		host_pull(&p.a, PULL_ALL);
+	}
+	wire_drop_all(&p.a);
+	expect_sent(&p.a, 0, IBV_WC_RETRY_EXC_ERR);
+	expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
+	expect_shares(0, 0);
+	pair_abandon(&p);
+}
+
+/* One that carries others and is sent again puts them down. */
+static void
+test_resent(void **state)
+{
+	(void)state;
+	init(512);
+	for (unsigned i = 0; i < 3; i++)
+		send_one(i, 0, false);
+	send_one(3, IBV_SEND_SIGNALED, true);
+	expect_shares(4, 0);
+	wire_deliver(&p.a, 0);
+	wire_drop(&p.a, 0);
+	wire_deliver_all(&p.a);
+	pair_settle(&p); /* a NAK, and 1 to 3 once more */
+	assert_int_equal(p.a.stats.retransmitted, 3);
+	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
+	expect_shares(0, 0);
+	receive_all(4);
+	pair_fini(&p);
+}
+
+/* SQD waits for no quiet time. */
+static void
+test_drain(void **state)
+{
+	(void)state;
+	init(512);
+	send_one(0, 0, false);
+	wire_deliver_all(&p.a);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0);
+	assert_true(p.a.qp.draining);
+	assert_true(qp_wants_tx(&p.a.qp));
+	pair_settle(&p);
+	assert_false(p.a.qp.draining);
+	receive_all(1);
+	pair_fini(&p);
+}
+
+/* A request that cannot be sent fails behind the quiet ones, which are asked for at once.
+ */
+static void
+test_refused(void **state)
+{
+	struct sge sge;
+	struct send_req req = {
+		.wr_id = 2, .opcode = IBV_WR_SEND, .sge = &sge, .num_sge = 1};
+
+	(void)state;
+	init(512);
+	send_one(0, 0, false);
+	send_one(1, 0, false);
+	wire_deliver_all(&p.a);
+	sge = host_sge(&p.a, 0, 8);
+	sge.lkey ^= 1;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	assert_true(qp_wants_tx(&p.a.qp));
+	pair_settle(&p);
+	expect_sent(&p.a, 2, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
+	receive_all(2);
+	pair_abandon(&p);
+}
+
+/* Without an ACK timeout nothing would ask in the end; a READ is answered anyway, and
+ * what is sent beside it asks. */
+static void
+test_not_quiet(void **state)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	(void)state;
+	conf.quiet = true;
+	conf.timeout = 0;
+	pair_init(&p, &conf);
+	host_recv(&p.b, 0, 0x1000, 100);
+	send_one(0, 0, true);
+	pair_settle(&p);
+	receive_all(1);
+	pair_fini(&p);
+
+	init(512);
+	host_read(&p.a, 0, 0x2000, 0x8000, 8);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	send_one(1, 0, true);
+	pair_settle(&p);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	receive_all(1);
+	expect_shares(0, 0);
+	pair_fini(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_signaled_asks),
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_share_of_window),
+		cmocka_unit_test(test_long_silence),
+		cmocka_unit_test(test_probe),
+		cmocka_unit_test(test_gives_up),
+		cmocka_unit_test(test_resent),
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_not_quiet),
+	};
+
+	return cmocka_run_group_tests_name("qp quiet", tests, NULL, NULL);
+}
