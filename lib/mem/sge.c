@@ -85,7 +85,7 @@ sge_gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, u
 
 		if (unlikely(host == NULL))
 			return -EACCES;
-		memcpy(dst, host, run);
+		payload_copy(dst, host, run);
 	}
 	*pos = at;
 	return 0;
@@ -123,7 +123,7 @@ sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, 
 		uint8_t *host =
 			sge_run(t, pd, sge, num, pos, len, IBV_ACCESS_LOCAL_WRITE, &run);
 
-		memcpy(host, src, run);
+		payload_copy(host, src, run);
 	}
 	return 0;
 }

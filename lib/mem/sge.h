@@ -20,6 +20,25 @@ struct sge {
 	uint32_t lkey;
 };
 
+/*
+ * Where glibc copies 4 KiB at once it uses "rep movsb", which on Zen 3 and 4 takes up to fifteen
+ * times as long where dst lies a few bytes behind src modulo a page (glibc bug 30994); less than
+ * that goes through vector registers.
+ */
+#define COPY_PIECE 2048u
+
+static inline void
+payload_copy(uint8_t *dst, const uint8_t *src, uint32_t len)
+{
+	uint32_t piece;
+
+	for (; unlikely(len > COPY_PIECE); len -= piece, dst += piece, src += piece) {
+		piece = RTE_MIN(len, COPY_PIECE);
+		memcpy(dst, src, piece);
+	}
+	memcpy(dst, src, len);
+}
+
 /* A place in a list of SGEs. {0} is the start. The end of one SGE and the start of the next are
  * the same place in two spellings; every function takes either. */
 struct sge_pos {
@@ -79,7 +98,7 @@ sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32
 	host = sge_host(t, pd, &sge[pos->index], pos->offset, len, 0);
 	if (unlikely(host == NULL))
 		return len == 0 ? 0 : -EACCES;
-	memcpy(dst, host, len);
+	payload_copy(dst, host, len);
 	pos->offset += len;
 	return 0;
 }
@@ -102,7 +121,7 @@ sge_scatter(const struct key_table *t, uint32_t pd, const struct sge *sge, uint3
 		t, pd, &sge[pos->index], pos->offset, len, IBV_ACCESS_LOCAL_WRITE);
 	if (unlikely(host == NULL))
 		return len == 0 ? 0 : -EACCES;
-	memcpy(host, src, len);
+	payload_copy(host, src, len);
 	pos->offset += len;
 	return 0;
 }

@@ -445,7 +445,7 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 	if (first || last)
 		aeth_fill(ext, job->msn);
 	if (len != 0)
-		memcpy(frame_payload(&qp->hdr, pkt, bth.opcode), from, len);
+		payload_copy(frame_payload(&qp->hdr, pkt, bth.opcode), from, len);
 	frame_end(&qp->hdr, pkt, len);
 	return true;
 }

@@ -310,7 +310,7 @@ write_packet(struct qp *qp, const struct pkt_view *v)
 		return;
 	/* The point of no return. */
 	if (v->payload_len != 0)
-		memcpy(to, v->payload, v->payload_len);
+		payload_copy(to, v->payload, v->payload_len);
 	if (op_is_first(v->op))
 		resp->received = 0;
 	resp->received += v->payload_len;
