@@ -386,8 +386,9 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 			break;
 		}
 		built++;
-		/* is_tail() knows nothing of a READ, whose one packet takes many PSNs. */
-		if (unlikely(req->reads != 0))
+		/* is_tail() knows nothing of a READ, whose one packet takes many PSNs, nor of
+		 * a UC QP whose CQ has overflowed since. */
+		if (unlikely(req->reads != 0 || qp->type == IBV_QPT_UC))
 			more = has_request(qp, req->next_idx);
 	}
 	/* A fence stops what follows: it was not known that this packet is the last. */

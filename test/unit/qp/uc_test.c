@@ -331,6 +331,30 @@ test_sent(void **state)
 	uc_close();
 }
 
+/* IBA 11.6.3.1: the send CQ overflows in the middle of a list; nothing behind that leaves. */
+static void
+test_send_cq_full(void **state)
+{
+	struct pair_conf conf = pair_defaults();
+
+	(void)state;
+	conf.type = IBV_QPT_UC;
+	conf.cqe = 2;
+	uc_open(conf);
+	for (uint64_t id = 1; id <= 6; id++)
+		host_send(&p.a, id, 0, 8, id <= 3 ? IBV_SEND_SIGNALED : 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
+	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
+	assert_int_equal(p.a.qp.req.una_idx, 6);
+	assert_int_equal(p.a.qp.req.next_idx, 6);
+	expect_event(&p.a, IBV_EVENT_CQ_ERR);
+	expect_event(&p.a, IBV_EVENT_QP_FATAL);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
+	wire_drop_all(&p.a);
+	uc_close();
+}
+
 int
 main(void)
 {
@@ -343,6 +367,7 @@ main(void)
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_sqe),
 		cmocka_unit_test(test_sent),
+		cmocka_unit_test(test_send_cq_full),
 	};
 
 	return cmocka_run_group_tests_name("qp uc", tests, NULL, NULL);
