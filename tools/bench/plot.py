@@ -9,8 +9,8 @@ import sys
 
 import plan
 
-WIDTH, HEIGHT = 640, 380
-LEFT, RIGHT, TOP, BOTTOM = 64, 150, 40, 48
+WIDTH, HEIGHT = 660, 380
+LEFT, RIGHT, TOP, BOTTOM = 64, 170, 40, 48
 COLOURS = ("#1b6ca8", "#d1495b", "#3c8d2f", "#8a5a00")  # then once more, with dashes
 
 
@@ -36,11 +36,35 @@ def ceiling(number):
     return next(step * power for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * power >= number)
 
 
+class Linear:
+    """The axis of y: from 0 to a round number, five steps."""
+
+    def __init__(self, _, high):
+        self.top = ceiling(high)
+        self.marks = [self.top * step / 5 for step in range(6)]
+
+    def part(self, y):
+        return y / self.top
+
+
+class Logarithmic:
+    """From a power of ten to a power of ten."""
+
+    def __init__(self, low, high):
+        self.low = math.floor(math.log10(low))
+        self.high = max(math.ceil(math.log10(high)), self.low + 1)
+        self.marks = [10.0 ** power for power in range(self.low, self.high + 1)]
+
+    def part(self, y):
+        return (math.log10(y) - self.low) / (self.high - self.low)
+
+
 class Chart:
     """series: {name: [(index of x, y)]}; x is by category."""
 
-    def __init__(self, title, x_title, y_title, labels):
+    def __init__(self, title, x_title, y_title, labels, axis=Linear):
         self.out = []
+        self.axis = axis
         self.labels, self.title, self.x_title, self.y_title = labels, title, x_title, y_title
         self.series = {}
 
@@ -53,27 +77,26 @@ class Chart:
         self.out.append('<text x="%.1f" y="%.1f" text-anchor="%s"%s>%s</text>' % (
             x, y, anchor, more, text.replace("&", "&amp;").replace("<", "&lt;")))
 
-    def place(self, x, y, top):
+    def place(self, x, part):
         wide = (WIDTH - LEFT - RIGHT) / max(1, len(self.labels) - 1)
-        return LEFT + x * wide, HEIGHT - BOTTOM - y / top * (HEIGHT - TOP - BOTTOM)
+        return LEFT + x * wide, HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
 
-    def axes(self, top):
-        for step in range(6):
-            y = top * step / 5
-            _, at = self.place(0, y, top)
+    def axes(self, axis):
+        for y in axis.marks:
+            _, at = self.place(0, axis.part(y))
             self.out.append('<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/>' % (
                 LEFT, at, WIDTH - RIGHT, at))
             self.text(LEFT - 6, at + 4, "%g" % round(y, 4), "end")
         for index, label in enumerate(self.labels):
-            at, _ = self.place(index, 0, top)
+            at, _ = self.place(index, 0)
             self.text(at, HEIGHT - BOTTOM + 16, label)
         self.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, self.x_title)
         self.text(LEFT - 50, TOP - 10, self.y_title, "start")
         self.text((LEFT + WIDTH - RIGHT) / 2, 18, self.title, more=' font-weight="bold"')
 
-    def line(self, number, name, points, top):
+    def line(self, number, name, points, axis):
         colour = COLOURS[number % len(COLOURS)]
-        places = [self.place(x, y, top) for x, y in points]
+        places = [self.place(x, axis.part(y)) for x, y in points]
         dash = ' stroke-dasharray="5 3"' if number >= len(COLOURS) else ""
         self.out.append('<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>' % (
             colour, dash, " ".join("%.1f,%.1f" % place for place in places)))
@@ -87,10 +110,11 @@ class Chart:
     def write(self, path):
         if not self.series:
             return False
-        top = ceiling(max(y for points in self.series.values() for _, y in points))
-        self.axes(top)
+        values = [y for points in self.series.values() for _, y in points]
+        axis = self.axis(min(values), max(values))
+        self.axes(axis)
         for number, (name, points) in enumerate(self.series.items()):
-            self.line(number, name, points, top)
+            self.line(number, name, points, axis)
         with open(path, "w", encoding="utf-8") as file:
             file.write('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" '
                        'font-family="sans-serif" font-size="12">\n'
@@ -109,7 +133,8 @@ def series(report, chart, title, names, field, scale):
 
 
 def by_size(report, title, unit, field, scale, path):
-    chart = Chart(title, "bytes of a message", unit, [bytes_text(size) for size in plan.SIZES])
+    chart = Chart(title, "bytes of a message", unit, [bytes_text(size) for size in plan.SIZES],
+                  Logarithmic)
     for mtu in (4096, 1024):
         for mode, text in (("send", "SEND"), ("write", "WRITE"), ("read", "READ"),
                            ("ud", "UD SEND")):
@@ -139,7 +164,7 @@ def latency(report, path):
     names = (("p10", "10 %"), ("p25", "25 %"), ("p50", "50 %"), ("p75", "75 %"), ("p90", "90 %"),
              ("p99", "99 %"), ("p999", "99.9 %"))
     chart = Chart("Latency of 64 bytes: so many are not above", "of all messages", "us",
-                  [n[1] for n in names])
+                  [n[1] for n in names], Logarithmic)
     for title, name in (("raw frames", "raw pingpong"), ("SEND", "send pingpong"),
                         ("WRITE", "write pingpong"), ("UD SEND", "pingpong ud"),
                         ("READ, both ways", "read latency"), ("SEND, daemon", "daemon pingpong"),
