@@ -53,6 +53,7 @@ struct dev_hooks {
 	int (*group)(void *arg, uint32_t qpn, const uint8_t gid[16], bool join);
 };
 
+/* Of so many the acknowledgements of single messages are half of all packets. */
 #define QUIET_QPS 128
 
 struct dev_conf {

@@ -2,19 +2,7 @@
 /* Which QPs of an engine have something to do: ready list, timers, doorbells, peers. */
 #include <string.h>
 
-#include <rte_prefetch.h>
-
 #include "engine/internal.h"
-
-/* What engine_touch() looks at. */
-static inline void
-qp_prefetch_touch(const struct qp *qp)
-{
-	rte_prefetch0(qp);
-	rte_prefetch0(&qp->ready_link);
-	rte_prefetch0(&qp->req);
-	rte_prefetch0(&qp->resp);
-}
 
 void
 engine_timer_set(struct engine *e, struct qp *qp)
@@ -115,14 +103,12 @@ engine_ring_served(struct engine *e)
 			qps[i] = qp_table_get(
 				&e->dev->qps, e->dev->qps.base + indices[i]);
 			if (qps[i] != NULL)
-				qp_prefetch_touch(qps[i]);
+				qp_prefetch_tx(qps[i]);
 		}
 		for (unsigned i = 0; i < n; i++) {
 			/* NULL: gone since. Another's: its bell rings there. */
-			if (likely(qps[i] != NULL && qps[i]->engine == e)) {
+			if (likely(qps[i] != NULL && qps[i]->engine == e))
 				wake(e, qps[i]);
-				qp_prefetch_tx(qps[i]);
-			}
 		}
 	}
 }

@@ -88,7 +88,7 @@ struct requester {
 				 oldest */
 	bool resync : 1;      /* una_psn was asked for again: its response may start anew */
 	bool nak_handled : 1; /* una_psn was resent for a NAK: another one is an echo */
-	bool asked : 1;       /* the packet before next_psn asked for an acknowledgement */
+	bool asked : 1;       /* the packet built last asked for an acknowledgement */
 	uint8_t probe_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline;   /* TIME_NEVER: not running */
