@@ -113,19 +113,18 @@ qp_connect_ud(struct ibv_qp *qp)
 }
 
 static void
-receives_post(struct ends *ends)
+receives_post(struct end *end)
 {
-	struct end *end = &ends->server;
 	struct ibv_recv_wr *bad;
 
 	for (unsigned i = 0; i < ENDS_RECEIVES; i++) {
-		ends->recv_sge[i] = (struct ibv_sge){
+		end->recv_sge[i] = (struct ibv_sge){
 			.addr = (uintptr_t)(end->mem + (size_t)ENDS_SLOT * (2 + i)),
 			.length = ENDS_SLOT,
 			.lkey = end->mr->lkey};
-		ends->recv_wr[i] = (struct ibv_recv_wr){
-			.wr_id = i, .sg_list = &ends->recv_sge[i], .num_sge = 1};
-		must(ibv_post_srq_recv(end->srq, &ends->recv_wr[i], &bad) == 0,
+		end->recv_wr[i] = (struct ibv_recv_wr){
+			.wr_id = i, .sg_list = &end->recv_sge[i], .num_sge = 1};
+		must(ibv_post_srq_recv(end->srq, &end->recv_wr[i], &bad) == 0,
 			"ibv_post_srq_recv");
 	}
 }
@@ -156,7 +155,8 @@ ends_open(struct ends *ends, unsigned qps, enum ibv_qp_type type)
 		qp_connect_rc(ends->client.qp[i], "192.0.2.2");
 		qp_connect_rc(ends->server.qp[i], "192.0.2.1");
 	}
-	receives_post(ends);
+	receives_post(&ends->client);
+	receives_post(&ends->server);
 }
 
 static void

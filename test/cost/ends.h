@@ -20,15 +20,15 @@ struct end {
 	struct ibv_mr *mr;
 	uint8_t *mem; /* a slot to send from or to read into, a target, receives */
 	struct ibv_qp *qp[ENDS_QPS_MAX];
+	/* wr_id is the index; all are posted. */
+	struct ibv_recv_wr recv_wr[ENDS_RECEIVES];
+	struct ibv_sge recv_sge[ENDS_RECEIVES];
 };
 
 struct ends {
 	struct rocade_port *port[2];
 	struct end client, server;
 	unsigned qps;
-	/* The server's; wr_id is the index. */
-	struct ibv_recv_wr recv_wr[ENDS_RECEIVES];
-	struct ibv_sge recv_sge[ENDS_RECEIVES];
 };
 
 void

@@ -30,12 +30,14 @@ static const struct workload {
 	uint32_t bytes;
 	unsigned qps;
 	enum ibv_qp_type type;
+	bool game; /* each end answers a message with one before its engine's next turn */
 } workloads[] = {
-	{"send-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC},
-	{"write-4096", IBV_WR_RDMA_WRITE, 4096, 1, IBV_QPT_RC},
-	{"read-4096", IBV_WR_RDMA_READ, 4096, 1, IBV_QPT_RC},
-	{"send-64-qps-256", IBV_WR_SEND, 64, 256, IBV_QPT_RC},
-	{"ud-send-64", IBV_WR_SEND, 64, 1, IBV_QPT_UD},
+	{"send-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, false},
+	{"write-4096", IBV_WR_RDMA_WRITE, 4096, 1, IBV_QPT_RC, false},
+	{"read-4096", IBV_WR_RDMA_READ, 4096, 1, IBV_QPT_RC, false},
+	{"send-64-qps-256", IBV_WR_SEND, 64, 256, IBV_QPT_RC, false},
+	{"ud-send-64", IBV_WR_SEND, 64, 1, IBV_QPT_UD, false},
+	{"pingpong-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, true},
 };
 
 struct run {
@@ -132,24 +134,24 @@ turn_reap(struct run *run)
 	}
 }
 
-static void
-turn_receive(struct run *run)
+/* What has come to an end is polled, and its receives are posted again. */
+static unsigned
+turn_receive(struct end *end)
 {
 	struct ibv_recv_wr *first = NULL, **link = &first, *bad;
 	struct ibv_wc wc[POLL_MAX];
-	int n = ibv_poll_cq(run->ends.server.recv_cq, POLL_MAX, wc);
+	int n = ibv_poll_cq(end->recv_cq, POLL_MAX, wc);
 
 	must(n >= 0, "ibv_poll_cq");
 	for (int i = 0; i < n; i++) {
 		must(wc[i].status == IBV_WC_SUCCESS, "a receive");
-		*link = &run->ends.recv_wr[wc[i].wr_id];
+		*link = &end->recv_wr[wc[i].wr_id];
 		link = &(*link)->next;
 	}
 	*link = NULL;
-	run->done += (unsigned)n;
 	if (first != NULL)
-		must(ibv_post_srq_recv(run->ends.server.srq, first, &bad) == 0,
-			"ibv_post_srq_recv");
+		must(ibv_post_srq_recv(end->srq, first, &bad) == 0, "ibv_post_srq_recv");
+	return (unsigned)n;
 }
 
 static void
@@ -164,11 +166,50 @@ move(struct run *run, uint64_t messages)
 		clock_step(TURN_NS);
 		rocade_engine_poll(run->ends.client.engine);
 		rocade_engine_poll(run->ends.server.engine);
-		turn_receive(run);
+		run->done += turn_receive(&run->ends.server);
 		turn_reap(run);
 		idle = run->done == done ? idle + 1 : 0;
 		must(idle < IDLE_TURNS, "nothing arrives any more");
 		done = run->done;
+	}
+}
+
+/* The client's requests are the server's too: an address and a key differ. */
+static void
+ball_post(struct run *run, struct end *end)
+{
+	struct ibv_send_wr *wr = &run->wr[0], *bad;
+	struct ibv_wc wc;
+
+	run->sge[0].addr = (uintptr_t)end->mem;
+	run->sge[0].lkey = end->mr->lkey;
+	wr->send_flags = run->started / 2 % SIGNAL_EVERY == 0 ? IBV_SEND_SIGNALED : 0;
+	must(ibv_post_send(end->qp[0], wr, &bad) == 0, "ibv_post_send");
+	if (wr->send_flags != 0)
+		must(ibv_poll_cq(end->send_cq, 1, &wc) >= 0, "ibv_poll_cq");
+	run->started++;
+}
+
+/* To and fro. The receiver has its turn first: a ball leaves from within the post, what it
+ * is acknowledged with in the turn behind. */
+static void
+play(struct run *run, uint64_t messages)
+{
+	struct end *from = &run->ends.client, *to = &run->ends.server;
+
+	for (uint64_t i = 0; i < messages; i++) {
+		struct end *next = from;
+		unsigned idle = 0;
+
+		ball_post(run, from);
+		while (turn_receive(to) == 0) {
+			clock_step(TURN_NS);
+			rocade_engine_poll(to->engine);
+			rocade_engine_poll(from->engine);
+			must(++idle < IDLE_TURNS, "nothing arrives any more");
+		}
+		from = to;
+		to = next;
 	}
 }
 
@@ -179,7 +220,7 @@ measured(struct run *run) __attribute__((noinline));
 void
 measured(struct run *run)
 {
-	move(run, MESSAGES);
+	(run->work->game ? play : move)(run, MESSAGES);
 }
 
 static void
@@ -231,7 +272,7 @@ main(int argc, char **argv)
 	must(run.work != NULL, "no such workload; --list has them");
 	ends_open(&run.ends, run.work->qps, run.work->type);
 	requests_prepare(&run);
-	move(&run, WARM);
+	(run.work->game ? play : move)(&run, WARM);
 	measured(&run);
 	printf("%u\n", MESSAGES);
 	if (run.work->type == IBV_QPT_UD)
