@@ -194,10 +194,8 @@ route_set(const struct engine *e, struct qp *qp, const uint8_t mac[6])
 	else
 		qp->route = mac[0] & 1 ? ROUTE_GROUP : ROUTE_PEER;
 	/* What is taken in here passes no NIC that would fill in the checksum. */
-	if (qp->route != ROUTE_PEER) {
-		qp->hdr.pkt_flags &= ~(uint32_t)PKT_TX_IPV4_CKSUM;
-		qp->hdr.udp_len = 0;
-	}
+	if (qp->route != ROUTE_PEER)
+		path_hdr_no_offload(&qp->hdr);
 	return qp->route;
 }
 

@@ -46,11 +46,11 @@ const struct wr_row wr_rows[WR_ROWS] = {
 static void
 reth_fill(uint8_t *ext, const struct send_wqe *wqe, uint64_t offset, uint32_t len)
 {
-	struct reth *reth = (struct reth *)ext;
+	frame_block reth = {rte_cpu_to_be_64(wqe->remote_va + offset),
+		rte_cpu_to_be_64((uint64_t)wqe->rkey << 32 | len)};
 
-	reth->va = rte_cpu_to_be_64(wqe->remote_va + offset);
-	reth->rkey = rte_cpu_to_be_32(wqe->rkey);
-	reth->len = rte_cpu_to_be_32(len);
+	static_assert(sizeof(reth) == sizeof(struct reth), "va, rkey, length");
+	memcpy(ext, &reth, sizeof(reth));
 }
 
 /* Annex A14: every request packet of XRC begins with the SRQ that it is for. */

@@ -132,28 +132,59 @@ path_hdr_set_dst(struct path_hdr *hdr, const uint8_t dst_mac[6])
 }
 
 void
-path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len)
+path_hdr_no_offload(struct path_hdr *hdr)
 {
-	uint8_t *l3 = hdr->bytes + hdr->l3_off;
-	struct rte_udp_hdr *udp =
-		(struct rte_udp_hdr *)(hdr->bytes + hdr->len - sizeof(*udp));
+	hdr->pkt_flags &= ~(uint32_t)PKT_TX_IPV4_CKSUM;
+	hdr->udp_len = hdr->other_udp_len = 0;
+}
 
-	udp->dgram_len = rte_cpu_to_be_16((uint16_t)udp_len);
-	if (hdr->ip_version == 4) {
-		struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)l3;
-		uint32_t total = udp_len + (uint32_t)sizeof(*ip);
-
-		ip->total_length = rte_cpu_to_be_16((uint16_t)total);
-		if (!(hdr->pkt_flags & PKT_TX_IPV4_CKSUM))
-			ipv4_cksum_set(ip);
-	} else {
-		((struct rte_ipv6_hdr *)l3)->payload_len =
-			rte_cpu_to_be_16((uint16_t)udp_len);
-	}
-	RTE_SWAP(hdr->udp_len, hdr->other_udp_len);
-	RTE_SWAP(hdr->crc, hdr->other_crc);
-	if (hdr->udp_len == udp_len)
-		return;
+/* A length that was not used lately: checksum and ICRC anew. */
+static void RARE
+len_compute(struct path_hdr *hdr, uint8_t *l3, uint32_t udp_len)
+{
+	if (hdr->ip_version == 4 && !(hdr->pkt_flags & PKT_TX_IPV4_CKSUM))
+		ipv4_cksum_set((struct rte_ipv4_hdr *)l3);
 	hdr->crc = icrc_path(l3, hdr->ip_version);
 	hdr->udp_len = (uint16_t)udp_len;
+}
+
+/* What depends on the length lies in these 16 bytes, whatever stands before the IP header, and
+ * frame_begin() loads them at once: they are written at once, too. */
+#define LEN_BLOCK 16
+
+/* 16 bits of a word of the block, in network order; what they were. */
+static inline uint16_t
+block_put(uint64_t *word, unsigned shift, uint16_t value)
+{
+	uint16_t before = (uint16_t)(*word >> shift);
+
+	*word ^= (uint64_t)(uint16_t)(before ^ value) << shift;
+	return before;
+}
+
+void
+path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len)
+{
+	uint8_t *l3 = hdr->bytes + hdr->l3_off, *at = hdr->bytes + LEN_BLOCK;
+	unsigned shift = 8u * (hdr->l3_off - (unsigned)sizeof(struct rte_ether_hdr));
+	uint64_t word[2];
+	frame_block block;
+
+	memcpy(word, at, sizeof(word));
+	word[0] = rte_le_to_cpu_64(word[0]);
+	word[1] = rte_le_to_cpu_64(word[1]);
+	if (likely(hdr->ip_version == 4)) {
+		uint16_t total = (uint16_t)(udp_len + sizeof(struct rte_ipv4_hdr));
+
+		block_put(&word[0], shift, rte_bswap16(total));
+		hdr->other_cksum = block_put(&word[1], shift, hdr->other_cksum);
+	} else {
+		block_put(&word[0], shift + 16, rte_bswap16((uint16_t)udp_len));
+	}
+	block = (frame_block){rte_cpu_to_le_64(word[0]), rte_cpu_to_le_64(word[1])};
+	memcpy(at, &block, sizeof(block));
+	RTE_SWAP(hdr->udp_len, hdr->other_udp_len);
+	RTE_SWAP(hdr->crc, hdr->other_crc);
+	if (unlikely(hdr->udp_len != udp_len))
+		len_compute(hdr, l3, udp_len);
 }

@@ -31,7 +31,10 @@ static_assert(FRAME_COPY <= 14 + 20 + 8 + sizeof(struct bth) + ICRC_LEN, "room")
 /* Of the UDP header: length and checksum, behind what icrc_path() covers. */
 #define FRAME_UDP_TAIL 4
 
+/* What is loaded again as 16 bytes, by the ICRC or by the port, is stored as 16 bytes: a load over
+ * several stores waits until they have reached the cache. */
 typedef uint32_t frame_words __attribute__((vector_size(16)));
+typedef uint64_t frame_block __attribute__((vector_size(16)));
 
 /* What a path's headers are made from; addresses as GIDs (IPv4 as ::ffff:a.b.c.d). */
 struct path_addr {
@@ -55,10 +58,11 @@ struct path_hdr {
 	uint8_t l3_off : 5;    /* of the IP header */
 	uint32_t crc;	       /* icrc_path() for udp_len */
 	uint32_t pkt_flags;    /* PKT_TX_*, and the QPN that PKT_TX_QPN() tells */
-	uint32_t other_crc;
 	uint16_t udp_len; /* what bytes and crc are for; 0: not computed yet */
-	/* The length before that: a QP often sends messages and acknowledgements in turn. */
+	/* Of the length before that: a QP often sends messages and acknowledgements in turn. */
 	uint16_t other_udp_len;
+	uint16_t other_cksum;
+	uint32_t other_crc;
 };
 
 struct bth_fields {
@@ -78,6 +82,9 @@ uint16_t roce_udp_sport(uint32_t flow_label, uint32_t qpn, uint32_t dest_qpn);
  * path_hdr_set_dst(). */
 void path_hdr_init(struct path_hdr *hdr, const struct path_addr *addr);
 void path_hdr_set_dst(struct path_hdr *hdr, const uint8_t dst_mac[6]);
+
+/* For a path whose frames no port finishes: the IPv4 checksum is filled in here. */
+void path_hdr_no_offload(struct path_hdr *hdr);
 
 /* Brings the lengths, the IPv4 checksum and the ICRC state up to date. */
 void path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len);
@@ -129,13 +136,16 @@ frame_end(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len)
 	uint8_t *end = pkt->data + pkt->len - ICRC_LEN;
 	uint32_t pad = -payload_len & 3;
 	uint32_t crc;
+	frame_words tail;
 
 	if (unlikely(pad != 0))
 		memset(end - pad, 0, pad);
 	crc = rte_cpu_to_le_32(icrc_update(hdr->crc, from, (size_t)(end - from)));
+	__builtin_memcpy(&tail, from, sizeof(tail));
+	tail &= (frame_words){rte_cpu_to_be_32(0xFFFF0000), UINT32_MAX,
+		rte_cpu_to_be_32(0x00FFFFFF), UINT32_MAX};
+	__builtin_memcpy(from, &tail, sizeof(tail));
 	__builtin_memcpy(end, &crc, sizeof(crc));
-	memset(from + FRAME_UDP_TAIL - 2, 0, 2);
-	from[FRAME_UDP_TAIL + offsetof(struct bth, ecn)] = 0;
 }
 
 static inline uint32_t

@@ -4,6 +4,8 @@
 #ifndef ROCADE_WIRE_HDR_H
 #define ROCADE_WIRE_HDR_H
 
+#include <rte_byteorder.h>
+
 #include "base/common.h"
 
 #define ROCE_UDP_PORT 4791
@@ -50,6 +52,15 @@ struct aeth {
 	uint8_t msn[3];
 } PACKED;
 static_assert(sizeof(struct aeth) == 4, "IBA 9.3.5");
+
+/* A struct aeth. */
+static inline void
+aeth_put(uint8_t *to, uint8_t syndrome, uint32_t msn)
+{
+	uint32_t word = rte_cpu_to_be_32((uint32_t)syndrome << 24 | (msn & 0xFFFFFF));
+
+	__builtin_memcpy(to, &word, sizeof(word));
+}
 
 struct atomic_eth {
 	uint64_t va;
