@@ -2,8 +2,6 @@
 #include "engine/answer.h"
 #include "engine/guard.h"
 
-#define ROW 16 /* messages answered before the next turn: it is a game */
-
 static void
 hold(struct engine *e, bool held)
 {
@@ -20,7 +18,7 @@ answer_awaited(struct engine *e)
 		!qp_wants_ack_only(qp))
 		return false;
 	answers->waited = true;
-	if (answers->row < ROW)
+	if (answers->row < ANSWER_ROW)
 		return false;
 	hold(e, true);
 	answers->kept = true;
@@ -32,11 +30,11 @@ answer_learn(struct engine *e)
 {
 	struct answers *answers = &e->answers;
 	/* In a game it is held until the answer leaves. */
-	bool sent = answers->row == ROW && !answers->held;
+	bool sent = answers->row == ANSWER_ROW && !answers->held;
 
 	if (!sent && !bells_rung(&e->bells))
 		answers->row = 0;
-	else if (answers->row < ROW)
+	else if (answers->row < ANSWER_ROW)
 		answers->row++;
 	answers->waited = answers->kept = false;
 	hold(e, false);

@@ -13,6 +13,16 @@
 
 #include "engine/internal.h"
 
+#define ANSWER_ROW 16 /* messages answered before the next turn: it is a game */
+
+/* Whether a ball is all that is waited for. */
+static inline bool
+answer_game(const struct engine *e)
+{
+	return unlikely(e->answers.row == ANSWER_ROW) && TAILQ_EMPTY(&e->ready) &&
+	       !bells_rung(&e->bells);
+}
+
 /* This turn took something in: whether an acknowledgement is all there is to send, and
  * stays. */
 bool

@@ -9,6 +9,7 @@
 #include "engine/guard.h"
 #include "engine/internal.h"
 
+#define GAME_LOOKS 8
 #define GATE_SPINS 2000 /* some microseconds: a turn of the loop */
 
 /*
@@ -44,6 +45,17 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 	engine_touch(e, qp);
 }
 
+/* Who waits for a ball looks for it several times before he does what else a turn is. */
+static unsigned
+look(struct engine *e, uint64_t now)
+{
+	unsigned moved = engine_rx(e, now);
+
+	for (unsigned i = 1; moved == 0 && i < GAME_LOOKS && answer_game(e); i++)
+		moved = engine_rx(e, now);
+	return moved;
+}
+
 unsigned
 engine_turn(struct engine *e, uint64_t now)
 {
@@ -55,7 +67,7 @@ engine_turn(struct engine *e, uint64_t now)
 	behind = answer_look(e);
 	/* First: what is owed for what came, and what an application posted in answer to
 	 * what came before, leaves in one burst. */
-	moved = engine_rx(e, now);
+	moved = look(e, now);
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_ring_served(e);
 	if (moved == 0 || behind || !answer_awaited(e))

@@ -4,8 +4,6 @@
 #include "engine/answer.h"
 #include "engine_bed.h"
 
-#define ROW 16 /* as in answer.c */
-
 static struct bed bed;
 static struct bed_qp a, b;
 static uint64_t wr;
@@ -102,7 +100,7 @@ play(void)
 	bed_settle(&bed);
 	bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
 	bed_expect_received(&b, wr, 1);
-	for (unsigned i = 0; i < ROW; i++) {
+	for (unsigned i = 0; i < ANSWER_ROW; i++) {
 		serve();
 		assert_int_equal(take(), 1);
 		assert_int_equal(answer(), 0);
