@@ -3,11 +3,14 @@
  * (send) or requests that completed (write, read), never posts. */
 #include <string.h>
 
+#include <rte_prefetch.h>
+
 #include "bed.h"
 #include "result.h"
 
 #define TURN_POSTS 64  /* requests posted in one turn, */
 #define TURN_VISITS 64 /* and QPs looked at for them */
+#define FLOWS_AHEAD 4
 #define END_S 5        /* until the server has answered */
 
 enum phase { PHASE_WARM, PHASE_WINDOW, PHASE_END };
@@ -32,6 +35,7 @@ push(struct bed *bed, uint64_t *turn)
 	for (unsigned i = 0; i < visits && posts < TURN_POSTS; i++) {
 		struct flow *flow = &bed->flows[*turn];
 
+		rte_prefetch0(flow + FLOWS_AHEAD);
 		if (++*turn == bed->plan.qps)
 			*turn = 0;
 		if (depth - (flow->posted - flow->acked) < burst)

@@ -65,6 +65,13 @@ qpn_free(struct dev *dev, uint32_t qpn)
 		dev->conf.hooks->qpn_give(dev->conf.hooks_arg, qpn);
 }
 
+static void
+memory_free(struct dev *dev, struct qp *qp, bool placed)
+{
+	if (!placed)
+		alloc_put(&dev->mem, qp, sizeof(*qp));
+}
+
 int
 dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	struct event_queue *events, void *object, struct qp **out)
@@ -76,7 +83,7 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 
 	if (engine < -1 || engine >= (int)dev->engine_count)
 		return -EINVAL;
-	qp = alloc_get(&dev->mem, "qp", sizeof(*qp));
+	qp = conf->at != NULL ? conf->at : alloc_get(&dev->mem, "qp", sizeof(*qp));
 	if (qp == NULL)
 		return -ENOMEM;
 	pthread_mutex_lock(&dev->lock);
@@ -103,7 +110,7 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	return 0;
 fail:
 	pthread_mutex_unlock(&dev->lock);
-	alloc_put(&dev->mem, qp, sizeof(*qp));
+	memory_free(dev, qp, conf->at != NULL);
 	return rc;
 }
 
@@ -266,5 +273,5 @@ dev_qp_free(struct dev *dev, struct qp *qp)
 	qpn_free(dev, qp->qpn); /* no engine finds it any more: dev_qp_stop() */
 	pthread_mutex_unlock(&dev->lock);
 	qp_fini(qp);
-	alloc_put(&dev->mem, qp, sizeof(*qp));
+	memory_free(dev, qp, qp->placed);
 }

@@ -80,10 +80,13 @@ void
 engine_doorbell(struct qp *qp)
 {
 	struct engine *e = qp->engine;
+	uint32_t index = qp->qpn - e->dev->qps.base;
 
 	if (answer_is_ours(e) && answer_post(e, qp, clock_now()))
 		return;
-	bells_ring(&e->bells, qp->qpn - e->dev->qps.base);
+	if (unlikely(e->bells.groups * BELLS_GROUP > AHEAD_QPS))
+		ahead_posted(&e->ahead, index, qp);
+	bells_ring(&e->bells, index);
 	if (e->driver != NULL) {
 		/* Pairs with the fence in engine_try(). */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -242,7 +245,8 @@ engine_create(struct dev *dev, unsigned index)
 	rte_ticketlock_init(&e->gate);
 	clock_init();
 	wheel_init(&e->wheel, 0);
-	if (handoff_create(e) != 0 || bells_init(&e->bells, dev->qps.mask + 1) != 0) {
+	if (handoff_create(e) != 0 || bells_init(&e->bells, dev->qps.mask + 1) != 0 ||
+		ahead_init(&e->ahead, dev->qps.mask + 1) != 0) {
 		engine_destroy(e);
 		return NULL;
 	}
@@ -271,6 +275,8 @@ engine_destroy(struct engine *e)
 	assert(LIST_EMPTY(&e->peers) && e->wheel.count == 0);
 	handoff_destroy(e);
 	bells_fini(&e->bells);
+	ahead_fini(&e->ahead);
+	engine_rx_fini(e);
 	engine_tx_fini(e);
 	alloc_put(&alloc_plain, e, sizeof(*e));
 }

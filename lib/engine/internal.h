@@ -6,6 +6,7 @@
 #include <rte_prefetch.h>
 
 #include "base/ringmem.h"
+#include "engine/ahead.h"
 #include "engine/bells.h"
 #include "engine/engine.h"
 
@@ -44,6 +45,8 @@ struct engine {
 	uint32_t frame_from, frame_count;
 	struct pkt looped[PKT_BURST]; /* to the port itself: taken in next */
 	uint32_t looped_count;
+	struct pkt taken[4]; /* taken in, and not given back to the port yet */
+	uint32_t taken_count;
 	struct answers answers;
 	uint32_t waiting; /* QPs that wait for a peer's window */
 	struct wheel wheel;
@@ -62,6 +65,7 @@ struct engine {
 	/* Written by posting threads and control calls. */
 	rte_ticketlock_t gate LINE_ALIGNED;
 	struct bells bells;
+	struct ahead ahead;
 	bool again; /* drive.c: somebody wants a turn and did not get the gate */
 	const struct engine_driver *driver; /* NULL: a loop polls the engine */
 };
@@ -69,6 +73,9 @@ struct engine {
 /* rx.c */
 unsigned
 engine_rx(struct engine *e, uint64_t now);
+/* Gives back what the last turn took in. */
+void
+engine_rx_fini(struct engine *e);
 
 /* Takes in n frames and releases them, except those handed to other engines. */
 void
@@ -129,17 +136,31 @@ qp_prefetch_tx(const struct qp *qp)
 	rte_prefetch0(&qp->ready_link);
 	rte_prefetch0(&qp->req);
 	rte_prefetch0((const uint8_t *)&qp->req + LINE_SIZE);
-	rte_prefetch0(&qp->resp);
 	rte_prefetch0(&qp->hdr);
-	rte_prefetch0((const uint8_t *)&qp->hdr + LINE_SIZE);
+	rte_prefetch0(&qp->hdr.len);
 	rte_prefetch0(&qp->sq);
 	rte_prefetch0(&qp->sq.lock);
+}
+
+/* And, when that is there, its next requests: what was posted long ago has left the cache. */
+static inline void
+qp_prefetch_requests(const struct qp *qp)
+{
+	uint32_t first = qp->req.next_idx;
+	uint32_t n = RTE_MIN(sq_posted(&qp->sq) - first, (uint32_t)ENGINE_BUDGET);
+
+	rte_prefetch0(sq_note(&qp->sq, first));
+	for (uint32_t i = 0; i < n; i++)
+		rte_prefetch0(sq_slot(&qp->sq, first + i));
 }
 
 /* qps.c */
 /* Puts the QP on the ready list if it has something to send, and its timer in place. */
 void
 engine_touch(struct engine *e, struct qp *qp);
+/* The same when all that has come is a request of the peer. */
+void
+engine_touch_responder(struct engine *e, struct qp *qp);
 void
 engine_timer_set(struct engine *e, struct qp *qp);
 /* On the ready list, unless it is there or in the unresolved one. */

@@ -61,10 +61,10 @@ wake(struct engine *e, struct qp *qp)
 		ready_remove(e, qp);
 	if (qp->on_ready || !qp_wants_tx(qp))
 		return;
-	/* The peer's window holds back requests, not responses. */
-	if (qp->on_waiting && !qp_owes_response(qp) && qp->state != IBV_QPS_ERR)
-		return;
-	engine_ready(e, qp);
+	if (qp_held_back(qp))
+		engine_wait(e, qp);
+	else
+		engine_ready(e, qp);
 }
 
 void
@@ -72,6 +72,13 @@ engine_touch(struct engine *e, struct qp *qp)
 {
 	engine_timer_set(e, qp);
 	wake(e, qp);
+}
+
+void
+engine_touch_responder(struct engine *e, struct qp *qp)
+{
+	if (qp_owes_response(qp) || unlikely(qp->state == IBV_QPS_ERR))
+		wake(e, qp);
 }
 
 void
@@ -99,17 +106,22 @@ engine_ring_served(struct engine *e)
 	if (likely(!bells_rung(&e->bells)))
 		return;
 	while ((n = bells_take(&e->bells, &at, indices)) != 0) {
-		for (unsigned i = 0; i < n; i++) {
+		unsigned kept = 0;
+
+		for (unsigned i = 0; i < n; i++)
 			qps[i] = qp_table_get(
 				&e->dev->qps, e->dev->qps.base + indices[i]);
-			if (qps[i] != NULL)
-				qp_prefetch_tx(qps[i]);
-		}
 		for (unsigned i = 0; i < n; i++) {
-			/* NULL: gone since. Another's: its bell rings there. */
-			if (likely(qps[i] != NULL && qps[i]->engine == e))
-				wake(e, qps[i]);
+			/* NULL: gone since. Another's: its bell rings there. Who waits for
+			 * his turn need not be told. */
+			if (unlikely(qps[i] == NULL || qps[i]->engine != e) ||
+				(qps[i]->on_ready && !qps[i]->on_unresolved))
+				continue;
+			qp_prefetch_tx(qps[i]);
+			qps[kept++] = qps[i];
 		}
+		for (unsigned i = 0; i < kept; i++)
+			wake(e, qps[i]);
 	}
 }
 

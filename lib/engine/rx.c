@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets in: burst, parse, find the QP, dispatch. */
+#include <string.h>
+
 #include <rte_prefetch.h>
 
 #include "engine/clock_cycles.h"
@@ -52,6 +54,24 @@ no_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view *view, uint
 		e->stats.drop[DROP_group]++;
 }
 
+/* What a packet touches: by the address that it is checked for, and to its counters. */
+static inline void
+prefetch(const struct qp *qp, bool response)
+{
+	rte_prefetch0(qp);
+	rte_prefetch0(&qp->hdr);
+	rte_prefetch0(&qp->hdr.len);
+	if (response) {
+		rte_prefetch0(&qp->ready_link);
+		rte_prefetch0(&qp->req);
+		rte_prefetch0((const uint8_t *)&qp->req + LINE_SIZE);
+		rte_prefetch0(&qp->sq);
+	} else {
+		rte_prefetch0(&qp->resp);
+		rte_prefetch0(&qp->wqe_one);
+	}
+}
+
 static void
 look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, uint64_t now)
 {
@@ -70,15 +90,12 @@ look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, uint64_t now)
 		no_qp(e, pkt, &p->view, now);
 		return;
 	}
-	rte_prefetch0(p->qp);
-	rte_prefetch0(&p->qp->resp);
-	rte_prefetch0(&p->qp->req);
-	rte_prefetch0(&p->qp->hdr);
-	rte_prefetch0((const uint8_t *)&p->qp->hdr + LINE_SIZE);
+	prefetch(p->qp, op_is_response(p->view.op));
 }
 
-void
-engine_take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+/* How many of them are still ours to release; they stand in front. */
+static unsigned
+take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct parsed parsed[PKT_BURST];
 	unsigned kept = 0;
@@ -100,15 +117,50 @@ engine_take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 				continue;
 		} else if (likely(qp != NULL)) {
 			qp_rx(qp, &parsed[i].view, now);
-			engine_touch(e, qp);
+			if (op_is_response(parsed[i].view.op))
+				engine_touch(e, qp);
+			else
+				engine_touch_responder(e, qp);
 		}
 		if (unlikely(kept != i))
 			pkts[kept] = pkts[i];
 		kept++;
 	}
 	CYCLES_LAP(e, dispatch, since);
-	e->queue.ops->rx_release(e->queue.queue, pkts, kept);
+	return kept;
+}
+
+static void
+release(struct engine *e, struct pkt *pkts, unsigned n)
+{
+	CYCLES_START(since);
+	e->queue.ops->rx_release(e->queue.queue, pkts, n);
 	CYCLES_LAP(e, rx_release, since);
+}
+
+void
+engine_take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+{
+	release(e, pkts, take_in(e, pkts, n, now));
+}
+
+void
+engine_rx_fini(struct engine *e)
+{
+	release(e, e->taken, e->taken_count);
+	e->taken_count = 0;
+}
+
+/* Few frames are given back in the next turn: who waits for a message is told of it first. */
+static void
+release_later(struct engine *e, struct pkt *pkts, unsigned n)
+{
+	if (n > RTE_DIM(e->taken)) {
+		release(e, pkts, n);
+		return;
+	}
+	memcpy(e->taken, pkts, n * sizeof(pkts[0]));
+	e->taken_count = n;
 }
 
 static unsigned
@@ -137,6 +189,8 @@ engine_rx(struct engine *e, uint64_t now)
 	struct pkt pkts[PKT_BURST];
 	unsigned n;
 
+	if (unlikely(e->taken_count != 0))
+		engine_rx_fini(e);
 	CYCLES_START(since);
 	n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST);
 	if (n != 0) {
@@ -151,7 +205,7 @@ engine_rx(struct engine *e, uint64_t now)
 		}
 		e->stats.rx_packets += n;
 		e->stats.rx_bytes += bytes;
-		engine_take_in(e, pkts, n, now);
+		release_later(e, pkts, take_in(e, pkts, n, now));
 	}
 	return e->dev->engine_count > 1 ? n + rx_handed(e, now) : n;
 }

@@ -248,12 +248,12 @@ requeue(struct engine *e, struct qp *qp)
 		engine_wait(e, qp);
 	else
 		engine_unwait(e, qp);
-	if (more && (!qp->on_waiting || qp_owes_response(qp)))
+	if (more && !qp_held_back(qp))
 		engine_ready(e, qp);
 }
 
-/* The windows that acknowledgements have opened let waiting QPs go on, first come first.
- */
+/* The windows that acknowledgements have opened let waiting QPs go on, first come first:
+ * no more than the next burst can take, for what a QP sends may close the window again. */
 static void
 windows_check(struct engine *e)
 {
@@ -267,6 +267,7 @@ windows_check(struct engine *e)
 			peer->inflight < peer->window ? peer->window - peer->inflight : 0;
 		struct qp *qp;
 
+		room = RTE_MIN(room, PKT_BURST + 0u);
 		for (; room != 0 && (qp = TAILQ_FIRST(&peer->waiting)) != NULL; room--) {
 			engine_unwait(e, qp);
 			engine_ready(e, qp);
@@ -317,6 +318,17 @@ divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsigned n,
 	}
 }
 
+/* The QP behind the one whose turn it is, and the one behind that. */
+static inline void
+look_ahead(const struct qp *qp)
+{
+	const struct qp *after = TAILQ_NEXT(qp, ready_link);
+
+	qp_prefetch_requests(qp);
+	if (after != NULL)
+		qp_prefetch_tx(after);
+}
+
 /*
  * Fills frames from ready QPs, each within its budget; returns how many of the first
  * frames are to be sent. What a QP builds for an unreachable next hop stays unsent: its
@@ -335,7 +347,7 @@ collect(struct engine *e, uint64_t now)
 		int rc;
 
 		if (next != NULL)
-			qp_prefetch_tx(next);
+			look_ahead(next);
 		rc = resolve(e, qp, now);
 		TAILQ_REMOVE(&e->ready, qp, ready_link);
 		qp->on_ready = false;

@@ -93,8 +93,13 @@ sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32
 {
 	const uint8_t *host;
 
-	if (unlikely(!sge_holds(sge, num, *pos, len)))
-		return sge_gather_runs(t, pd, sge, num, pos, dst, len);
+	if (unlikely(!sge_holds(sge, num, *pos, len))) {
+		struct sge_pos at = *pos; /* so that *pos can stay in registers */
+		int rc = sge_gather_runs(t, pd, sge, num, &at, dst, len);
+
+		*pos = at;
+		return rc;
+	}
 	host = sge_host(t, pd, &sge[pos->index], pos->offset, len, 0);
 	if (unlikely(host == NULL))
 		return len == 0 ? 0 : -EACCES;

@@ -23,7 +23,7 @@ resp_gap(struct qp *qp, uint32_t psn)
 	}
 	resp->wait = RESP_GAP;
 	resp->gap_high = psn;
-	resp->owed = OWED_SEQ_NAK;
+	qp->owed = OWED_SEQ_NAK;
 	qp->stats.seq_nak_sent++;
 	qp->env->stats->seq_nak_sent++;
 }
@@ -38,14 +38,14 @@ resp_duplicate(struct qp *qp, uint32_t psn)
 
 	qp->stats.duplicates++;
 	qp->env->stats->duplicates++;
-	if (resp->owed != 0 && resp->owed != OWED_ACK)
+	if (qp->owed != 0 && qp->owed != OWED_ACK)
 		return;
 	limit = resp_ack_limit(qp, psn);
-	if (resp->owed == OWED_ACK && psn_diff(resp->ack_psn, limit) >= 0)
+	if (qp->owed == OWED_ACK && psn_diff(resp->ack_psn, limit) >= 0)
 		return;
 	if (resp_jobs_cover(qp, limit))
 		return;
-	resp->owed = OWED_ACK;
+	qp->owed = OWED_ACK;
 	resp->ack_psn = limit;
 }
 
@@ -55,16 +55,13 @@ acknowledge(struct qp *qp, struct pkt *pkt)
 	struct responder *resp = &qp->resp;
 	struct bth_fields bth = {
 		.dest_qpn = qp->dest_qpn,
-		.psn = resp->owed == OWED_SEQ_NAK ? resp->epsn : resp->ack_psn,
+		.psn = qp->owed == OWED_SEQ_NAK ? resp->epsn : resp->ack_psn,
 		.pkey = qp->pkey,
 		.opcode = OPCODE_RC_ACKNOWLEDGE | qp->op_base,
 	};
-	struct aeth *aeth = (struct aeth *)frame_begin(&qp->hdr, pkt, &bth, 0);
-
-	aeth->syndrome = (uint8_t)(resp->owed - 1);
-	be24_put(aeth->msn, resp->msn);
+	aeth_put(frame_begin(&qp->hdr, pkt, &bth, 0), (uint8_t)(qp->owed - 1), resp->msn);
 	frame_end(&qp->hdr, pkt, 0);
-	resp->owed = 0;
+	qp->owed = 0;
 }
 
 unsigned
@@ -72,10 +69,11 @@ resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 {
 	unsigned built = 0;
 
-	if (unlikely(resp_jobs_pending(qp)))
+	assert(qp->answering == resp_jobs_pending(qp));
+	if (unlikely(qp->answering))
 		built = resp_jobs_tx(qp, pkts, n);
 	/* What is owed lies behind every READ that is being answered. */
-	if (qp->resp.owed != 0 && built < n && !resp_jobs_pending(qp))
+	if (qp->owed != 0 && built < n && !qp->answering)
 		acknowledge(qp, &pkts[built++]);
 	return built;
 }

@@ -38,7 +38,7 @@ comp_oldest(struct qp *qp)
 	struct requester *req = &qp->req;
 
 	qp->stats.tx_msgs++;
-	if (!sq_note(&qp->sq, req->una_idx)->signaled)
+	if (!(sq_note(&qp->sq, req->una_idx)->end & NOTE_SIGNALED))
 		qp->env->stats->cqe_saved++;
 	else if (!qp_complete_send(qp, req->una_idx, IBV_WC_SUCCESS, VENDOR_NONE))
 		return false;
@@ -56,7 +56,7 @@ complete_until(struct qp *qp, uint32_t *end)
 	while (req->una_idx != req->started_idx) {
 		const struct sq_note *note = sq_note(&qp->sq, req->una_idx);
 
-		if (unlikely(note->answered)) {
+		if (unlikely(note_answered(note))) {
 			uint32_t missing = psn_diff(req->una_psn, note->first_psn) > 0
 						   ? req->una_psn
 						   : note->first_psn;
@@ -276,7 +276,7 @@ read_place(const struct qp *qp, const struct send_wqe *wqe, const struct sq_note
 		.offset = offset,
 		.len = (uint32_t)RTE_MIN(wqe->len - offset, (uint64_t)qp_pmtu(qp)),
 		.first = (index & (chunk - 1)) == 0,
-		.last = psn_add(psn, 1) == note->end_psn || ((index + 1) & (chunk - 1)) == 0,
+		.last = psn_add(psn, 1) == note_end(note) || ((index + 1) & (chunk - 1)) == 0,
 	};
 }
 
@@ -329,7 +329,7 @@ response_done(struct qp *qp, const struct sq_note *note, bool request_done, uint
 
 	if (request_done && req->reads != 0)
 		req->reads--;
-	if (end == note->end_psn && !complete_answered(qp)) {
+	if (end == note_end(note) && !complete_answered(qp)) {
 		qp_error(qp);
 		return;
 	}
@@ -407,7 +407,7 @@ response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		return;
 	}
 	if (!syndrome_fits(v) || req->una_idx == req->started_idx ||
-		!sq_note(&qp->sq, req->una_idx)->answered)
+		!note_answered(sq_note(&qp->sq, req->una_idx)))
 		bad_response(qp); /* C9-121: for a request that has no such response */
 	else if (v->op->kind == OP_READ_RESP)
 		read_response(qp, v, now);

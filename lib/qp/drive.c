@@ -98,7 +98,7 @@ qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 bool
 qp_wants_ack_only(const struct qp *qp)
 {
-	return qp->resp.owed == OWED_ACK && !resp_jobs_pending(qp) && !req_wants_tx(qp);
+	return qp->owed == OWED_ACK && !qp->answering && !req_wants_tx(qp);
 }
 
 bool

@@ -6,7 +6,7 @@
 #include "qp/qp.h"
 #include "wire/psn.h"
 
-/* resp.owed: the AETH syndrome, kept apart from "nothing". */
+/* qp->owed: the AETH syndrome, kept apart from "nothing". */
 #define OWED(syndrome) ((uint8_t)((syndrome) + 1))
 #define OWED_ACK OWED(AETH_ACK)
 #define OWED_SEQ_NAK OWED(AETH_NAK_SEQ)
@@ -22,7 +22,7 @@ qp_pmtu(const struct qp *qp)
 static inline bool
 note_before(const struct sq_note *note, uint32_t psn)
 {
-	return psn_diff(note->end_psn - 1, psn) < 0;
+	return psn_diff(note_end(note) - 1, psn) < 0;
 }
 
 /* One READ request can take many PSNs. */
@@ -90,7 +90,7 @@ req_build(struct qp *qp, struct pkt *pkt, bool final);
 static inline bool
 note_local(const struct sq_note *note)
 {
-	return note->first_psn == note->end_psn;
+	return note->first_psn == note_end(note);
 }
 
 /* Executes the request at next_idx, which is a local operation. */
@@ -195,6 +195,13 @@ static inline bool
 resp_jobs_pending(const struct qp *qp)
 {
 	return qp->resp.job_next != qp->resp.job_end;
+}
+
+/* After job_next or job_end were written: what is looked at far more often follows them. */
+static inline void
+resp_jobs_moved(struct qp *qp)
+{
+	qp->answering = resp_jobs_pending(qp);
 }
 
 /* A request that the connection does not survive: NAK, completion or event, ERR. */

@@ -106,8 +106,9 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 		qp_error(qp);
 		/* IBA 10.3.1.7: nothing leaves any more. A fatal NAK is another matter.
 		 */
-		qp->resp.owed = 0;
+		qp->owed = 0;
 		qp->resp.job_next = qp->resp.job_end;
+		resp_jobs_moved(qp);
 		return;
 	}
 	/* What was posted in SQE is flushed, and not sent by the next state. */

@@ -107,7 +107,7 @@ probe_timeout(struct qp *qp, uint64_t now)
 	if (req->next_psn == req->una_psn)
 		return;
 	req->probe_backoff++;
-	if (sq_note(&qp->sq, req->una_idx)->answered)
+	if (note_answered(sq_note(&qp->sq, req->una_idx)))
 		req_rollback(qp, req->una_psn);
 	else
 		req->probe = PROBE_DUE;

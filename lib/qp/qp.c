@@ -8,8 +8,6 @@
 static_assert(
 	offsetof(struct qp, req) % LINE_SIZE == 0, "the requester has its own lines");
 static_assert(offsetof(struct qp, resp) % LINE_SIZE == 0, "and so has the responder");
-static_assert(
-	offsetof(struct qp, req) <= 2 * LINE_SIZE, "dispatch: two lines at the most");
 static_assert(sizeof(struct qp) <= 768, "idle ones are many");
 
 static const enum ibv_event_type event_types[QP_EVENT_COUNT] = {
@@ -204,6 +202,7 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 	rc = rings_init(qp, conf, mem);
 	if (rc != 0)
 		return rc;
+	qp->placed = conf->at != NULL;
 	qp->sq.always = conf->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	rc = qp_fit_receives(qp, receive_sges(qp));
 	if (rc != 0) {

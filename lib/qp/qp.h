@@ -182,10 +182,8 @@ struct responder {
 	uint32_t msn;
 	uint32_t ack_psn;  /* of what is owed */
 	uint32_t gap_high; /* RESP_GAP: the highest packet that was dropped */
-	uint8_t wait;      /* enum resp_wait */
-	uint8_t owed; /* AETH syndrome to send + 1; 0: nothing. A sequence NAK takes its
-		       * PSN when it leaves */
-	uint8_t msg; /* op_kind of the message in progress, OP_UNKNOWN between messages */
+	uint8_t wait; /* enum resp_wait */
+	uint8_t msg;  /* op_kind of the message in progress, OP_UNKNOWN between messages */
 	bool wqe_held;     /* wqe is a receive that was taken and not completed */
 	uint32_t received; /* bytes of the message so far */
 	struct sge_pos pos;
@@ -205,7 +203,7 @@ struct responder {
 };
 
 struct qp {
-	/* Dispatch, both directions. */
+	/* Dispatch, both directions; what a post looks at. */
 	uint32_t qpn;
 	uint32_t dest_qpn;
 	uint8_t state;      /* enum ibv_qp_state; written under the gate, read by posting
@@ -214,47 +212,53 @@ struct qp {
 	uint8_t pmtu_shift; /* 8..12 */
 	uint8_t op_base;    /* the service's bits of an opcode */
 	bool on_ready; /* linked in the engine's ready list, or in its unresolved list */
-	bool on_unresolved; /* which of the two */
-	bool on_waiting;    /* linked in peer->waiting, whatever else it is linked in */
-	uint8_t timeout;    /* code, 0: none */
+	bool on_waiting;         /* linked in peer->waiting, whatever else it is linked in */
+	bool on_unresolved : 1;  /* which of the two */
+	bool resolved : 1;       /* hdr holds the next hop's MAC */
+	bool draining : 1;
+	uint8_t route : 2;       /* enum qp_route, when resolved */
+	uint8_t timeout;         /* code, 0: none */
 	uint32_t net_generation; /* that hdr was resolved for; the engine's */
 	uint16_t pkey;
-	bool resolved; /* hdr holds the next hop's MAC */
-	bool draining;
+	/* What is owed to the peer's requests. */
+	uint8_t owed; /* AETH syndrome to send + 1; 0: nothing. A sequence NAK takes its
+		       * PSN when it leaves */
+	bool answering; /* there are READs and atomics to answer: resp_jobs_moved() */
 	struct qp_env *env;
+	struct engine *engine;
 	struct peer *peer;
-	struct cq *send_cq;
 	struct cq *recv_cq;
 	/* An XRC target has none of its own: srq, recv_cq and pd are of the SRQ that the
 	 * latest message named, NULL before and when that SRQ is gone. */
-	struct srq *srq;      /* NULL: rq */
-	struct recv_ring *rq; /* NULL: srq */
-	struct engine *engine;
+	struct srq *srq; /* NULL: rq */
 
-	/* In this line for their neighbours in the lists, who write them. */
+	/* The engine's lists, whose neighbours write here, and what a turn needs beside. */
 	TAILQ_ENTRY(qp) ready_link;
-	TAILQ_ENTRY(qp) waiting_link;
-	uint8_t route; /* enum qp_route, when resolved */
-	uint8_t min_rnr_timer;
-	uint16_t groups; /* UD: multicast groups it is attached to */
+	struct wheel_timer timer;
+	struct cq *send_cq;
+	uint32_t pd;
 	uint32_t access;
-	uint32_t qkey;    /* UD */
 
 	struct requester req LINE_ALIGNED;
-	struct recv_wqe *wqe; /* the responder's current receive; see qp_fit_receives() */
 	LIST_HEAD(, qp_watch) watches; /* who else is told of events */
+	uint32_t xrcd;                 /* XRC target: its domain's number */
+	/* Posts refused with nothing signaled in the queue. */
+	uint32_t sq_full_unsignaled;
 	struct responder resp LINE_ALIGNED;
+	struct recv_wqe *wqe; /* the responder's current receive; see qp_fit_receives() */
 	struct path_hdr hdr;
-	uint32_t xrcd; /* XRC target: its domain's number */
 	struct qp_stats stats;
 
-	struct wheel_timer timer;
 	/* What wqe points to where receives have one SGE: a struct recv_wqe as far as that. */
 	uint64_t wqe_one[(offsetof(struct recv_wqe, sge) + sizeof(struct sge)) / 8];
+	struct recv_ring *rq; /* NULL: srq */
+	TAILQ_ENTRY(qp) waiting_link;
 
 	/* Cold, mostly. */
 	struct qp_path path;
-	uint32_t pd;
+	uint32_t qkey;   /* UD */
+	uint16_t groups; /* UD: multicast groups it is attached to */
+	uint8_t min_rnr_timer;
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;
 	uint8_t max_rd_atomic;
@@ -265,13 +269,17 @@ struct qp {
 	bool fatal_raised : 1; /* a completion found no room */
 	uint8_t path_mtu;      /* enum ibv_mtu */
 	uint8_t wqe_sges;      /* that wqe has room for */
+	bool placed;           /* its memory is its creator's */
 	uint16_t pkey_index;
-	/* Posts refused with nothing signaled in the queue. */
-	uint32_t sq_full_unsignaled;
 	struct async_event events;
 
 	struct sq sq;
 };
+static_assert(offsetof(struct qp, req) == 2 * LINE_SIZE, "dispatch and lists: a line each");
+static_assert(offsetof(struct qp, ready_link) == LINE_SIZE, "the lists' line");
+static_assert(offsetof(struct qp, stats) + offsetof(struct qp_stats, retransmitted) <=
+		      7 * LINE_SIZE,
+	"every packet counts in the line where its header ends");
 
 /* One of the handles that share an XRC target QP (ibv_open_qp(3)); or a connection manager. */
 struct qp_watch {
@@ -290,6 +298,9 @@ struct qp_conf {
 	uint32_t max_recv_wr, max_recv_sge;
 	bool sq_sig_all;
 	bool unlocked; /* posts come from one thread: a thread domain */
+	/* Zeroed memory for it, its creator's, behind which stands what a post looks at beside;
+	 * NULL: it takes its own. */
+	struct qp *at;
 };
 
 /* Attributes of ibv_modify_qp(3) as the core takes them; mask is IBV_QP_*. */
@@ -402,7 +413,7 @@ qp_deadline(const struct qp *qp)
 static inline bool
 qp_owes_response(const struct qp *qp)
 {
-	return qp->resp.owed != 0 || qp->resp.job_next != qp->resp.job_end;
+	return qp->owed != 0 || qp->answering;
 }
 
 /* UD: where the next datagram goes, or NULL when there is none. The engine sees to it
@@ -415,6 +426,15 @@ static inline bool
 qp_peer_full(const struct qp *qp)
 {
 	return qp->peer != NULL && qp->peer->inflight >= qp->peer->window;
+}
+
+/* Nothing to send but requests, which the window holds back: not what an error flushes, nor
+ * a probe, which is for what is in the window already. */
+static inline bool
+qp_held_back(const struct qp *qp)
+{
+	return unlikely(qp_peer_full(qp)) && !qp_owes_response(qp) &&
+	       qp->state != IBV_QPS_ERR && qp->req.probe != PROBE_DUE;
 }
 
 /* With so many QPs that send to the peer that they ask less often, see quiet.c. */

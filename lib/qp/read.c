@@ -60,6 +60,7 @@ resp_set_depth(struct qp *qp, uint32_t depth)
 	resp->jobs = jobs;
 	resp->job_max = depth;
 	resp->job_held = keep;
+	resp_jobs_moved(qp);
 	return 0;
 }
 
@@ -107,14 +108,15 @@ resp_job_add(struct qp *qp, const struct resp_job *job)
 	slot->end = job->packets;
 	slot->stop = job->len;
 	resp->job_end++;
+	resp_jobs_moved(qp);
 	resp->job_held = RTE_MIN(resp->job_held + 1, resp->job_max);
 	resp->epsn = psn_add(job->first_psn, job->packets);
 	resp_jobs_expire(qp);
 	qp->stats.rx_msgs++;
 	/* As in the responder: a sequence NAK for what is still missing stays owed. */
-	if (resp->owed == OWED_SEQ_NAK && psn_diff(resp->epsn, resp->gap_high) <= 0)
+	if (qp->owed == OWED_SEQ_NAK && psn_diff(resp->epsn, resp->gap_high) <= 0)
 		return;
-	resp->owed = 0;
+	qp->owed = 0;
 	resp->wait = RESP_OPEN;
 }
 
@@ -338,9 +340,10 @@ resp_read_again(struct qp *qp, const struct pkt_view *v)
 	job->msn = resp->msn;
 	if ((int32_t)(resp->job_next - index) > 0)
 		resp->job_next = index;
+	resp_jobs_moved(qp);
 	/* The response acknowledges what lies before it. */
-	if (resp->owed == OWED_ACK && psn_diff(job->first_psn, resp->ack_psn) > 0)
-		resp->owed = 0;
+	if (qp->owed == OWED_ACK && psn_diff(job->first_psn, resp->ack_psn) > 0)
+		qp->owed = 0;
 }
 
 void
@@ -357,15 +360,6 @@ resp_jobs_revoke(struct qp *qp, uint32_t srqn)
 /* ---- Responses ---- */
 
 static void
-aeth_fill(uint8_t *ext, uint32_t msn)
-{
-	struct aeth *aeth = (struct aeth *)ext;
-
-	aeth->syndrome = AETH_ACK;
-	be24_put(aeth->msn, msn);
-}
-
-static void
 atomic_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
 {
 	struct bth_fields bth = {
@@ -377,7 +371,7 @@ atomic_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
 	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, 0);
 	uint64_t value = rte_cpu_to_be_64(job->value);
 
-	aeth_fill(ext, job->msn);
+	aeth_put(ext, AETH_ACK, job->msn);
 	memcpy(ext + sizeof(struct aeth), &value, sizeof(value));
 	frame_end(&qp->hdr, pkt, 0);
 }
@@ -443,7 +437,7 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 	}
 	ext = frame_begin(&qp->hdr, pkt, &bth, len);
 	if (first || last)
-		aeth_fill(ext, job->msn);
+		aeth_put(ext, AETH_ACK, job->msn);
 	if (len != 0)
 		payload_copy(frame_payload(&qp->hdr, pkt, bth.opcode), from, len);
 	frame_end(&qp->hdr, pkt, len);
@@ -468,8 +462,8 @@ job_current(struct qp *qp)
 	return NULL;
 }
 
-unsigned
-resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n)
+static unsigned
+answer_jobs(struct qp *qp, struct pkt *pkts, unsigned n)
 {
 	struct responder *resp = &qp->resp;
 	struct resp_job *job;
@@ -487,5 +481,14 @@ resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 		built++;
 		job->next++;
 	}
+	return built;
+}
+
+unsigned
+resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n)
+{
+	unsigned built = answer_jobs(qp, pkts, n);
+
+	resp_jobs_moved(qp);
 	return built;
 }

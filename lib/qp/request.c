@@ -111,7 +111,7 @@ advance(struct qp *qp, uint32_t packets)
 	req->pos_psn = req->next_psn;
 	if (psn_diff(req->next_psn, req->sent_psn) > 0)
 		req->sent_psn = req->next_psn;
-	if (req->next_psn != sq_note(&qp->sq, req->next_idx)->end_psn)
+	if (req->next_psn != note_end(sq_note(&qp->sq, req->next_idx)))
 		return;
 	/* On the way once more: local operations are done once. */
 	do

@@ -180,9 +180,9 @@ take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 
 	*sq_note(&qp->sq, req->next_idx) = (struct sq_note){
 		.first_psn = req->next_psn,
-		.end_psn = psn_add(req->next_psn, packets),
-		.signaled = (wqe->flags & IBV_SEND_SIGNALED) != 0,
-		.answered = wr_answered(wr_row(wqe)->kind),
+		.end = psn_add(req->next_psn, packets) |
+		       (wqe->flags & IBV_SEND_SIGNALED ? NOTE_SIGNALED : 0) |
+		       (wr_answered(wr_row(wqe)->kind) ? NOTE_ANSWERED : 0),
 	};
 	req->started_idx++;
 }
@@ -264,7 +264,7 @@ is_tail(const struct qp *qp)
 	const struct requester *req = &qp->req;
 	uint32_t idx = req->next_idx + 1;
 
-	if (psn_add(req->next_psn, 1) != sq_note(&qp->sq, req->next_idx)->end_psn)
+	if (psn_add(req->next_psn, 1) != note_end(sq_note(&qp->sq, req->next_idx)))
 		return false;
 	/* Sent once more: local operations behind it are done, and wait for its answer.
 	 */
@@ -289,7 +289,7 @@ ask_after_all(struct qp *qp, struct pkt *pkt)
 			idx--;
 		while (note_local(sq_note(&qp->sq, idx)));
 	}
-	if (sq_note(&qp->sq, idx)->answered)
+	if (note_answered(sq_note(&qp->sq, idx)))
 		return;
 	if (req->sent_psn == req->next_psn)
 		req->sent_psn = psn; /* it has not been sent yet */

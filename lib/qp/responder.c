@@ -20,6 +20,8 @@ resp_reset(struct qp *qp, uint32_t psn)
 	uint32_t max = qp->resp.job_max;
 
 	qp->resp = (struct responder){.epsn = psn, .jobs = jobs, .job_max = max};
+	qp->owed = 0;
+	resp_jobs_moved(qp);
 }
 
 /* A request that the connection does not survive. The receive in hand tells the
@@ -37,7 +39,7 @@ resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status sta
 			return;
 		}
 	} else {
-		resp->owed = OWED(syndrome);
+		qp->owed = OWED(syndrome);
 		resp->ack_psn = psn;
 	}
 	if (resp->wqe_held) {
@@ -91,7 +93,7 @@ rnr(struct qp *qp, const struct pkt_view *v)
 		return;
 	}
 	resp->wait = RESP_RNR;
-	resp->owed = OWED(AETH_RNR_NAK | qp->min_rnr_timer);
+	qp->owed = OWED(AETH_RNR_NAK | qp->min_rnr_timer);
 	resp->ack_psn = v->psn;
 	qp->stats.rnr_nak_sent++;
 	qp->env->stats->rnr_nak_sent++;
@@ -206,17 +208,17 @@ accept(struct qp *qp, const struct pkt_view *v)
 	resp->epsn = psn_add(v->psn, 1);
 	if (unlikely(resp->epsn % JOB_EXPIRE_EVERY == 0))
 		resp_jobs_expire(qp);
-	if (unlikely(resp->owed != 0 && resp->owed != OWED_ACK)) {
+	if (unlikely(qp->owed != 0 && qp->owed != OWED_ACK)) {
 		/* A sequence NAK that has not left yet stays owed while something behind
 		 * ePSN was dropped: it then names the new ePSN. */
-		if (resp->owed == OWED_SEQ_NAK &&
+		if (qp->owed == OWED_SEQ_NAK &&
 			psn_diff(resp->epsn, resp->gap_high) <= 0)
 			return;
 		answer = true; /* as the NAK was one for what came before it */
 	}
 	resp->wait = RESP_OPEN;
 	if (answer) {
-		resp->owed = OWED_ACK;
+		qp->owed = OWED_ACK;
 		resp->ack_psn = v->psn;
 	}
 }

@@ -7,7 +7,7 @@
 static size_t
 ring_bytes(const struct sq *sq)
 {
-	return (size_t)sq->max_wr * (sq->stride + sizeof(struct sq_note));
+	return (size_t)sq->max_wr * (sq->ring.stride + sizeof(struct sq_note));
 }
 
 /* dest: bytes of the datagram's address, before the SGEs. */
@@ -31,18 +31,18 @@ init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	assert(max_wr <= SQ_MAX_WR && max_sge <= SEND_MAX_SGE &&
 		max_inline <= SEND_MAX_INLINE);
 	*sq = (struct sq){
-		.mask = size - 1,
-		.stride = stride,
+		.ring = {.mask = size - 1, .stride = stride},
 		.max_wr = size,
 		.max_sge = max_sge,
 		.max_inline = RTE_MIN(room, (uint32_t)SEND_MAX_INLINE),
 		.mem = mem,
 	};
 	rte_spinlock_init(&sq->lock);
-	sq->slots = alloc_get(mem, "sq ring", ring_bytes(sq));
-	if (sq->slots == NULL)
+	sq->ring.slots = alloc_get(mem, "sq ring", ring_bytes(sq));
+	if (sq->ring.slots == NULL)
 		return -ENOMEM;
-	sq->notes = (struct sq_note *)(sq->slots + (size_t)size * stride);
+	sq->notes = (struct sq_note *)(sq->ring.slots + (size_t)size * stride);
+	sq->post = sq->ring;
 	return 0;
 }
 
@@ -63,9 +63,9 @@ sq_init_ud(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max
 void
 sq_fini(struct sq *sq)
 {
-	alloc_put(sq->mem, sq->slots, ring_bytes(sq));
+	alloc_put(sq->mem, sq->ring.slots, ring_bytes(sq));
 	sq->notes = NULL;
-	sq->slots = NULL;
+	sq->ring.slots = sq->post.slots = NULL;
 }
 
 void

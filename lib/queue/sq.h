@@ -87,30 +87,51 @@ static_assert(sizeof(struct ud_dest) == 2 * sizeof(struct sge), "two SGEs");
  * WQE. Valid once the request was started. */
 struct sq_note {
 	uint32_t first_psn; /* 24 bits */
-	uint32_t end_psn : 24; /* behind the last */
-	uint32_t signaled : 1;
-	uint32_t answered : 1; /* READ or atomic: complete by its own response only */
-	uint32_t reserved : 6;
+	/* The PSN behind the last, and NOTE_*: in one store, for it is read back at once. */
+	uint32_t end;
 };
 static_assert(sizeof(struct sq_note) == 8, "eight to a line");
 
-struct sq {
+#define NOTE_PSN UINT32_C(0xFFFFFF)
+#define NOTE_SIGNALED (UINT32_C(1) << 24)
+#define NOTE_ANSWERED (UINT32_C(1) << 25) /* READ or atomic: complete by its own response only */
+
+static inline uint32_t
+note_end(const struct sq_note *note)
+{
+	return note->end & NOTE_PSN;
+}
+
+static inline bool
+note_answered(const struct sq_note *note)
+{
+	return (note->end & NOTE_ANSWERED) != 0;
+}
+
+/* Where the slots are: the same for the engine and for those who post, in a line of each. */
+struct sq_ring {
 	uint8_t *slots;
-	struct sq_note *notes;
 	uint32_t mask;
 	uint32_t stride;
-	uint32_t max_wr; /* a power of two */
-	uint32_t max_sge;
-	uint32_t max_inline;
-	bool unlocked;
-	uint8_t always; /* flags that every request has: IBV_SEND_SIGNALED by sq_sig_all */
+};
+
+struct sq {
+	/* the engine */
+	struct sq_ring ring;
+	struct sq_note *notes;
 	const struct alloc *mem;
-	struct window_list windows; /* of type 2, bound by its requests; the engine's */
+	struct window_list windows; /* of type 2, bound by its requests */
 	/* posting threads */
 	rte_spinlock_t lock LINE_ALIGNED;
 	uint32_t prod; /* release; acquired by the engine */
 	/* written by pollers under the CQ's lock (release), read by posting threads */
 	uint32_t freed;
+	uint32_t max_wr; /* a power of two */
+	struct sq_ring post;
+	uint32_t max_sge;
+	uint32_t max_inline;
+	bool unlocked;
+	uint8_t always; /* flags that every request has: IBV_SEND_SIGNALED by sq_sig_all */
 };
 static_assert(sizeof(struct sq) == 2 * LINE_SIZE, "one is the posting threads'");
 
@@ -128,15 +149,23 @@ void sq_fini(struct sq *sq);
 void sq_clear(struct sq *sq);
 
 static inline struct send_wqe *
+sq_ring_slot(const struct sq_ring *ring, uint32_t index)
+{
+	return (struct send_wqe *)(ring->slots +
+				   (size_t)(index & ring->mask) * ring->stride);
+}
+
+/* The engine's. */
+static inline struct send_wqe *
 sq_slot(const struct sq *sq, uint32_t index)
 {
-	return (struct send_wqe *)(sq->slots + (size_t)(index & sq->mask) * sq->stride);
+	return sq_ring_slot(&sq->ring, index);
 }
 
 static inline struct sq_note *
 sq_note(const struct sq *sq, uint32_t index)
 {
-	return &sq->notes[index & sq->mask];
+	return &sq->notes[index & sq->ring.mask];
 }
 
 static inline void
@@ -160,7 +189,7 @@ sq_next(const struct sq *sq, uint32_t prod)
 	/* Pairs with the release in sq_free(). */
 	if (unlikely(prod - __atomic_load_n(&sq->freed, __ATOMIC_ACQUIRE) >= sq->max_wr))
 		return NULL;
-	return sq_slot(sq, prod);
+	return sq_ring_slot(&sq->post, prod);
 }
 
 static inline void

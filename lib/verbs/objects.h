@@ -110,6 +110,7 @@ struct verbs_qp {
 	uint32_t last_signaled; /* index behind the youngest signaled request; SQ lock */
 	bool any_signaled;	/* there was one since RESET */
 	bool extended;		/* created with send_ops_flags: has ex and wr */
+	bool joined;		/* the QP stands in front of it, see sender_qp() */
 	/* XRC target: one of its handles. */
 	struct verbs_xrcd *xrcd;
 	struct qp_watch *watch; /* NULL: any other QP */
@@ -209,6 +210,14 @@ to_qp(struct ibv_qp *qp)
 	return container_of(qp, struct verbs_qp, ibv);
 }
 
+/* The QP of all but handles of XRC targets: where it is takes no load, so that a post waits
+ * for both at once where neither is in the cache. */
+static inline struct qp *
+sender_qp(struct verbs_qp *vqp)
+{
+	return (struct qp *)vqp - 1;
+}
+
 /* For calls that return a pointer or -1: sets errno. */
 static inline void *
 null_errno(int err)
@@ -256,8 +265,9 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
 /* Of one that nothing uses any more. */
 void parent_domain_free(struct verbs_pd *pd);
 
-/* Zeroed but for its context: without ex and wr unless extended; NULL: no memory. */
-struct verbs_qp *verbs_qp_alloc(struct ibv_context *context, bool extended);
+/* Zeroed but for its context: without ex and wr unless extended, with room for its QP if
+ * joined; NULL: no memory. */
+struct verbs_qp *verbs_qp_alloc(struct ibv_context *context, bool extended, bool joined);
 void verbs_qp_free(struct verbs_qp *vqp);
 /* Fills in what the public part says of the QP and makes its event lock. */
 void verbs_qp_publish(struct verbs_qp *vqp);

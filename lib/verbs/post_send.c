@@ -51,9 +51,8 @@ send_count_full(struct verbs_qp *vqp)
 
 /* Under the SQ's lock. *prod is the index behind the last request written. */
 static inline int
-send_list(struct verbs_qp *vqp, struct ibv_send_wr **wr, uint32_t *prod)
+send_list(struct verbs_qp *vqp, struct qp *qp, struct ibv_send_wr **wr, uint32_t *prod)
 {
-	struct qp *qp = vqp->qp;
 	struct sq *sq = &qp->sq;
 	unsigned always = sq->always;
 	enum ibv_qp_state state = qp_state(qp);
@@ -87,22 +86,36 @@ send_list(struct verbs_qp *vqp, struct ibv_send_wr **wr, uint32_t *prod)
 	return 0;
 }
 
+/* An XRC target has no send queue. */
+static int RARE
+refuse_target(struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	if (wr == NULL)
+		return 0;
+	if (bad_wr != NULL)
+		*bad_wr = wr;
+	return EINVAL;
+}
+
 int
 verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct verbs_qp *vqp = to_qp(ibv);
-	struct sq *sq = &vqp->qp->sq;
+	struct qp *qp = sender_qp(vqp);
+	struct sq *sq = &qp->sq;
 	uint32_t first, prod;
 	int err;
 
+	if (unlikely(!vqp->joined))
+		return refuse_target(wr, bad_wr);
 	sq_lock(sq);
 	first = prod = sq->prod;
-	err = send_list(vqp, &wr, &prod);
+	err = send_list(vqp, qp, &wr, &prod);
 	if (likely(prod != first))
 		sq_publish(sq, prod);
 	sq_unlock(sq);
 	if (likely(prod != first))
-		engine_doorbell(vqp->qp);
+		engine_doorbell(qp);
 	if (unlikely(err != 0) && bad_wr != NULL)
 		*bad_wr = wr;
 	return err;

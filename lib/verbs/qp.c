@@ -43,6 +43,7 @@ core_create(struct verbs_qp *vqp, const struct ibv_qp_init_attr *attr)
 		.max_recv_sge = attr->cap.max_recv_sge,
 		.sq_sig_all = attr->sq_sig_all != 0,
 		.unlocked = pd_unlocked(vqp->ibv.pd),
+		.at = sender_qp(vqp),
 	};
 
 	return -dev_qp_create(ctx->dev, &conf,
@@ -72,29 +73,41 @@ verbs_qp_publish(struct verbs_qp *vqp)
 	pthread_cond_init(&vqp->ibv.cond, NULL);
 }
 
+/* Of what stands in front, and of all. */
 static size_t
-qp_bytes(bool extended)
+front_bytes(bool joined)
 {
-	return extended ? sizeof(struct verbs_qp) : VERBS_QP_PLAIN;
+	return joined ? sizeof(struct qp) : 0;
+}
+
+static size_t
+qp_bytes(bool extended, bool joined)
+{
+	return front_bytes(joined) +
+	       (extended ? sizeof(struct verbs_qp) : VERBS_QP_PLAIN);
 }
 
 struct verbs_qp *
-verbs_qp_alloc(struct ibv_context *context, bool extended)
+verbs_qp_alloc(struct ibv_context *context, bool extended, bool joined)
 {
-	struct verbs_qp *vqp =
-		alloc_get(&to_ctx(context)->dev->mem, "verbs_qp", qp_bytes(extended));
+	uint8_t *mem = alloc_get(
+		&to_ctx(context)->dev->mem, "verbs_qp", qp_bytes(extended, joined));
+	struct verbs_qp *vqp = (struct verbs_qp *)(mem + front_bytes(joined));
 
-	if (vqp == NULL)
+	if (mem == NULL)
 		return NULL;
 	vqp->ibv.context = context;
 	vqp->extended = extended;
+	vqp->joined = joined;
 	return vqp;
 }
 
 void
 verbs_qp_free(struct verbs_qp *vqp)
 {
-	alloc_put(&to_ctx(vqp->ibv.context)->dev->mem, vqp, qp_bytes(vqp->extended));
+	alloc_put(&to_ctx(vqp->ibv.context)->dev->mem,
+		(uint8_t *)vqp - front_bytes(vqp->joined),
+		qp_bytes(vqp->extended, vqp->joined));
 }
 
 static struct ibv_qp *
@@ -105,7 +118,7 @@ create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
 
 	if (err != 0)
 		return null_errno(err);
-	vqp = verbs_qp_alloc(pd->context, extended);
+	vqp = verbs_qp_alloc(pd->context, extended, true);
 	if (vqp == NULL)
 		return null_errno(ENOMEM);
 	vqp->ibv.qp_context = attr->qp_context;

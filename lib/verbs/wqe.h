@@ -178,6 +178,24 @@ address_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned type)
 	return sizeof(struct ud_dest);
 }
 
+/*
+ * Field by field, which the loads of a compiler that knows better would not be: the application
+ * has often written these fields just now, and a wider load than its stores waits until they have
+ * reached the cache, behind whatever was stored before them. That may be a request of another QP,
+ * whose slot is not in the cache.
+ */
+static inline void
+sges_write(void *to, const struct ibv_sge *list, int num)
+{
+	struct sge *sge = to;
+
+	for (int i = 0; i < num; i++) {
+		sge[i].addr = __atomic_load_n(&list[i].addr, __ATOMIC_RELAXED);
+		sge[i].len = __atomic_load_n(&list[i].length, __ATOMIC_RELAXED);
+		sge[i].lkey = __atomic_load_n(&list[i].lkey, __ATOMIC_RELAXED);
+	}
+}
+
 /* addressed: the QP is of UD or XRC. */
 static inline void
 send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
@@ -200,9 +218,7 @@ send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
 		return;
 	}
 	wqe->num_sge = (uint8_t)wr->num_sge;
-	for (int i = 0; i < wr->num_sge; i++)
-		memcpy(wqe->inline_data + offset + (size_t)i * sizeof(struct sge),
-			&wr->sg_list[i], sizeof(struct sge));
+	sges_write(wqe->inline_data + offset, wr->sg_list, wr->num_sge);
 }
 
 /* A datagram has somewhere to go. */

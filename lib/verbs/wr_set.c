@@ -25,11 +25,9 @@ wr_set_sges(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
 		wr_fail(&vqp->wr, EINVAL);
 		return;
 	}
-	for (size_t i = 0; i < num_sge; i++) {
-		memcpy(wqe->inline_data + vqp->wr.offset + i * sizeof(struct sge),
-			&list[i], sizeof(struct sge));
+	sges_write(wqe->inline_data + vqp->wr.offset, list, (int)num_sge);
+	for (size_t i = 0; i < num_sge; i++)
 		total += list[i].length;
-	}
 	if (unlikely(total > MSG_MAX)) {
 		wr_fail(&vqp->wr, EINVAL);
 		return;

@@ -159,7 +159,7 @@ xrcd_number(const struct verbs_xrcd *xrcd)
 static struct verbs_qp *
 handle_create(struct ibv_context *context, struct ibv_xrcd *xrcd, void *qp_context)
 {
-	struct verbs_qp *vqp = verbs_qp_alloc(context, false);
+	struct verbs_qp *vqp = verbs_qp_alloc(context, false, false);
 
 	if (vqp == NULL)
 		return NULL;

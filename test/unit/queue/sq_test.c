@@ -50,7 +50,7 @@ sizes_are_rounded_up(void **state)
 		assert_int_equal(sq.max_wr, rows[i].got_wr);
 		assert_int_equal(sq.max_sge, rows[i].max_sge);
 		assert_int_equal(sq.max_inline, rows[i].got_inline);
-		assert_int_equal(sq.stride, rows[i].stride);
+		assert_int_equal(sq.ring.stride, rows[i].stride);
 		assert_int_equal((uintptr_t)sq_slot(&sq, 0) % LINE_SIZE, 0);
 		sq_close();
 	}
@@ -73,7 +73,7 @@ slots_are_apart(void **state)
 	(void)state;
 	sq_open(4, 3, 100);
 	for (uint32_t i = 0; i < 4; i++) {
-		memset(sq_slot(&sq, i), (int)i + 1, sq.stride);
+		memset(sq_slot(&sq, i), (int)i + 1, sq.ring.stride);
 		memset(sq_slot(&sq, i)->inline_data, (int)i + 1, sq.max_inline);
 		memset(sq_note(&sq, i), (int)i + 0x81, sizeof(struct sq_note));
 	}
@@ -81,7 +81,7 @@ slots_are_apart(void **state)
 		const uint8_t *slot = (const uint8_t *)sq_slot(&sq, i + 4);
 		const uint8_t *note = (const uint8_t *)sq_note(&sq, i - 4);
 
-		for (uint32_t j = 0; j < sq.stride; j++)
+		for (uint32_t j = 0; j < sq.ring.stride; j++)
 			assert_int_equal(slot[j], i + 1);
 		for (uint32_t j = 0; j < sizeof(struct sq_note); j++)
 			assert_int_equal(note[j], i + 0x81);
