@@ -10,7 +10,7 @@
 
 #define TURN_POSTS 64  /* requests posted in one turn, */
 #define TURN_VISITS 64 /* and QPs looked at for them */
-#define FLOWS_AHEAD 4
+#define FLOWS_AHEAD 16 /* fetched: one that is full is passed in a moment */
 #define END_S 5        /* until the server has answered */
 
 enum phase { PHASE_WARM, PHASE_WINDOW, PHASE_END };

@@ -14,7 +14,7 @@
 
 #include "qp/qp.h"
 
-#define AHEAD_POSTS 2 /* so many posts between the fetch and the use */
+#define AHEAD_POSTS 4 /* so many posts between the fetch and the use */
 #define AHEAD_QPS 128 /* fewer stay in the caches */
 
 struct ahead_hint {

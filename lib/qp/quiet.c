@@ -14,7 +14,7 @@
 
 #define QUIET_SHARE 4      /* of the window may be quiet: a quarter, */
 #define QUIET_MOST 4096u   /* and not more */
-#define QUIET_TURN_NS (2 * NS_PER_US) /* a QP's share of the time in which all have a turn */
+#define QUIET_TURN_NS (4 * NS_PER_US) /* a QP's share of the time in which all have a turn */
 
 bool
 quiet_allowed(const struct qp *qp)

@@ -177,13 +177,17 @@ static void
 take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 {
 	struct requester *req = &qp->req;
+	struct sq_note *note = sq_note(&qp->sq, req->next_idx);
+	uint32_t end = psn_add(req->next_psn, packets);
 
-	*sq_note(&qp->sq, req->next_idx) = (struct sq_note){
-		.first_psn = req->next_psn,
-		.end = psn_add(req->next_psn, packets) |
-		       (wqe->flags & IBV_SEND_SIGNALED ? NOTE_SIGNALED : 0) |
-		       (wr_answered(wr_row(wqe)->kind) ? NOTE_ANSWERED : 0),
-	};
+	if (wqe->flags & IBV_SEND_SIGNALED)
+		end |= NOTE_SIGNALED;
+	if (wr_answered(wr_row(wqe)->kind))
+		end |= NOTE_ANSWERED;
+	note->first_psn = req->next_psn;
+	/* Atomic, or both are put together in a vector register, and the next to look at
+	 * this waits for that. */
+	__atomic_store_n(&note->end, end, __ATOMIC_RELAXED);
 	req->started_idx++;
 }
 

@@ -178,6 +178,17 @@ address_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned type)
 	return sizeof(struct ud_dest);
 }
 
+/* Two fields as they lie in memory, for one store. */
+static inline uint64_t
+pair_of(uint32_t first, uint32_t second)
+{
+#if __BYTE_ORDER == __LITTLE_ENDIAN
+	return first | (uint64_t)second << 32;
+#else
+	return (uint64_t)first << 32 | second;
+#endif
+}
+
 /*
  * Field by field, which the loads of a compiler that knows better would not be: the application
  * has often written these fields just now, and a wider load than its stores waits until they have
@@ -187,12 +198,12 @@ address_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned type)
 static inline void
 sges_write(void *to, const struct ibv_sge *list, int num)
 {
-	struct sge *sge = to;
+	uint64_t *sge = to;
 
 	for (int i = 0; i < num; i++) {
-		sge[i].addr = __atomic_load_n(&list[i].addr, __ATOMIC_RELAXED);
-		sge[i].len = __atomic_load_n(&list[i].length, __ATOMIC_RELAXED);
-		sge[i].lkey = __atomic_load_n(&list[i].lkey, __ATOMIC_RELAXED);
+		sge[2 * i] = __atomic_load_n(&list[i].addr, __ATOMIC_RELAXED);
+		sge[2 * i + 1] = pair_of(__atomic_load_n(&list[i].length, __ATOMIC_RELAXED),
+			__atomic_load_n(&list[i].lkey, __ATOMIC_RELAXED));
 	}
 }
 
@@ -201,11 +212,11 @@ static inline void
 send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
 	unsigned flags, bool addressed, unsigned type)
 {
+	uint64_t len_imm = pair_of(len, wr->imm_data);
 	uint32_t offset = 0;
 
 	wqe->wr_id = wr->wr_id;
-	wqe->len = len;
-	wqe->imm = wr->imm_data;
+	memcpy(&wqe->len, &len_imm, sizeof(len_imm)); /* and imm behind it */
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)flags;
 	if (post_rows[wr->opcode].form != POST_PLAIN)
