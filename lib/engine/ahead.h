@@ -40,12 +40,13 @@ ahead_fini(struct ahead *ahead);
 static inline void
 ahead_fetch(const struct ahead_hint *hint)
 {
-	const struct qp *qp = __atomic_load_n(&hint->qp, __ATOMIC_RELAXED);
+	/* A number: there may be no QP, or none any more. */
+	uintptr_t qp = (uintptr_t)__atomic_load_n(&hint->qp, __ATOMIC_RELAXED);
 
 	__builtin_prefetch(__atomic_load_n(&hint->slot, __ATOMIC_RELAXED), 1);
-	__builtin_prefetch(qp);
-	__builtin_prefetch(&qp->sq.lock, 1);
-	__builtin_prefetch(qp + 1);
+	__builtin_prefetch((const void *)qp);
+	__builtin_prefetch((const void *)(qp + offsetof(struct qp, sq.lock)), 1);
+	__builtin_prefetch((const void *)(qp + sizeof(struct qp)));
 }
 
 /* The QP of this index was posted to. */
