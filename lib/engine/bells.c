@@ -33,7 +33,9 @@ void
 bells_hang(struct bells *bells, uint32_t index)
 {
 	assert(index < bells->count);
-	bells->groups = RTE_MAX(bells->groups, index / BELLS_GROUP + 1);
+	if (index / BELLS_GROUP >= bells->groups)
+		__atomic_store_n(
+			&bells->groups, index / BELLS_GROUP + 1, __ATOMIC_RELAXED);
 }
 
 /* Pairs with the store of the same byte in bells_ring(): what was published before that,

@@ -18,7 +18,7 @@ struct bells {
 	uint8_t *bell;
 	uint8_t *group;
 	uint32_t count;  /* of bells, whole words of groups */
-	uint32_t groups; /* to look at: no QP has had a bell behind them */
+	uint32_t groups; /* to look at: no QP has had a bell behind them; read by any thread */
 	uint8_t any LINE_ALIGNED;
 };
 
@@ -31,6 +31,13 @@ bells_fini(struct bells *bells);
 /* From now on this bell may ring. The engine is held. */
 void
 bells_hang(struct bells *bells, uint32_t index);
+
+/* No bell from this index on has ever been hung. From any thread. */
+static inline uint32_t
+bells_hung(const struct bells *bells)
+{
+	return __atomic_load_n(&bells->groups, __ATOMIC_RELAXED) * BELLS_GROUP;
+}
 
 /* What was published before is seen by whoever takes this bell. */
 static inline void

@@ -84,7 +84,7 @@ engine_doorbell(struct qp *qp)
 
 	if (answer_is_ours(e) && answer_post(e, qp, clock_now()))
 		return;
-	if (unlikely(e->bells.groups * BELLS_GROUP > AHEAD_QPS))
+	if (unlikely(bells_hung(&e->bells) > AHEAD_QPS))
 		ahead_posted(&e->ahead, index, qp);
 	bells_ring(&e->bells, index);
 	if (e->driver != NULL) {

@@ -58,7 +58,11 @@ test_order(void **state)
 	uint32_t got[COUNT];
 
 	(void)state;
+	assert_int_equal(bells_hung(&bells), 0);
 	bells_hang(&bells, COUNT - 1);
+	assert_int_equal(bells_hung(&bells), RTE_ALIGN_CEIL(COUNT, BELLS_GROUP));
+	bells_hang(&bells, 7);
+	assert_int_equal(bells_hung(&bells), RTE_ALIGN_CEIL(COUNT, BELLS_GROUP));
 	assert_int_equal(take_all(got), 0);
 	for (unsigned i = 0; i < sizeof(rung) / sizeof(rung[0]); i++)
 		bells_ring(&bells, rung[i]);
