@@ -433,5 +433,8 @@ engine_tx(struct engine *e, uint64_t now)
 		CYCLES_LAP(e, tx_burst, since);
 		moved += used;
 	}
+	/* Whom the window lets go on now makes the engine busy: it may not go to sleep. */
+	if (unlikely(e->waiting != 0) && TAILQ_EMPTY(&e->ready))
+		windows_check(e);
 	return moved;
 }
