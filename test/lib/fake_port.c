@@ -33,6 +33,7 @@ rx_burst(void *queue, struct pkt *pkts, unsigned n)
 	unsigned got = 0;
 
 	pthread_mutex_lock(&q->port->lock);
+	q->rx_calls++;
 	while (got < n && list_get(&q->rx, &pkts[got]))
 		got++;
 	q->port->live += got;

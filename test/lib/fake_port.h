@@ -24,6 +24,7 @@ struct fake_queue {
 	struct fake_list rx, tx;
 	unsigned tx_take;  /* frames of a burst that tx_burst takes, at the most */
 	unsigned tx_calls; /* of tx_burst */
+	unsigned rx_calls; /* of rx_burst */
 };
 
 struct fake_port {

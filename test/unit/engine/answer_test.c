@@ -4,6 +4,8 @@
 #include "engine/answer.h"
 #include "engine_bed.h"
 
+#define GAME_LOOKS 8 /* as in engine.c */
+
 static struct bed bed;
 static struct bed_qp a, b;
 static uint64_t wr;
@@ -195,6 +197,49 @@ test_no_pause(void **state)
 	bed_settle(&bed);
 }
 
+/* How often b's next turn looks at the port. */
+static unsigned
+looks(void)
+{
+	unsigned before = bed.b.port.q[0].rx_calls;
+
+	poll_b();
+	return bed.b.port.q[0].rx_calls - before;
+}
+
+/* Who waits for a ball looks for it several times in a turn that finds nothing; what came
+ * is taken in at once, and nobody looks again who has something to send. */
+static void
+test_looks(void **state)
+{
+	(void)state;
+	assert_int_equal(looks(), 1);
+	play();
+	assert_int_equal(looks(), GAME_LOOKS);
+	assert_int_equal(looks(), GAME_LOOKS);
+	serve();
+	assert_int_equal(looks(), 1);
+	bed_expect_received(&b, wr, 1);
+	assert_int_equal(answer(), 1);
+	/* The acknowledgement. */
+	assert_int_equal(looks(), 1);
+	finish();
+	bed_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&a, wr, 1);
+	assert_int_equal(looks(), GAME_LOOKS);
+	/* A bell. */
+	assert_int_equal(answer(), 0);
+	assert_int_equal(looks(), 1);
+	bed_settle(&bed);
+	bed_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&a, wr, 1);
+	/* No answer: the game is over. */
+	serve();
+	assert_int_equal(take(), 0);
+	finish();
+	assert_int_equal(looks(), 1);
+}
+
 int
 main(void)
 {
@@ -203,6 +248,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_pause, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_looks, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
