@@ -299,6 +299,77 @@ test_coalesced(void **state)
 	fini();
 }
 
+/* ---- What is given back ---- */
+
+/* Frames that b has taken in and not given back. */
+static unsigned
+held(void)
+{
+	return bed.b.port.live - bed.b.dev->engines[0]->frame_count;
+}
+
+static void
+arrive_many(struct path_hdr *hdr, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		arrive(hdr, OPCODE_RC_SEND_ONLY, 0, -1); /* for nobody */
+}
+
+/* Frames of a burst of four or fewer go back in the next turn, which may bring others;
+ * those of a larger one at once. */
+static void
+test_release(void **state)
+{
+	struct engine *e;
+	struct path_hdr hdr;
+
+	(void)state;
+	init(1);
+	e = bed.b.dev->engines[0];
+	hdr = a[0].qp->hdr;
+	for (unsigned n = 1; n <= PKT_BURST; n++) {
+		arrive_many(&hdr, n);
+		assert_int_equal(engine_run(e, bed.now), n);
+		assert_int_equal(held(), n <= 4 ? n : 0);
+		/* The ones before are gone when the next ones are there. */
+		arrive_many(&hdr, 2);
+		assert_int_equal(engine_run(e, bed.now), 2);
+		assert_int_equal(held(), 2);
+		assert_int_equal(engine_run(e, bed.now), 0);
+		assert_int_equal(held(), 0);
+		assert_int_equal(engine_run(e, bed.now), 0);
+		assert_int_equal(held(), 0);
+	}
+	/* What is left of a burst counts, not its length. */
+	arrive_many(&hdr, PKT_BURST + 4);
+	assert_int_equal(engine_run(e, bed.now), PKT_BURST);
+	assert_int_equal(held(), 0);
+	assert_int_equal(engine_run(e, bed.now), 4);
+	assert_int_equal(held(), 4);
+	fini(); /* and these with the engine: bed_fini() counts */
+}
+
+/* Frames that the other engine was handed are its own to give back. */
+static void
+test_release_handed(void **state)
+{
+	struct path_hdr hdr;
+
+	(void)state;
+	init(2);
+	hdr = a[0].qp->hdr;
+	for (unsigned i = 0; i < 3; i++)
+		arrive(&hdr, OPCODE_UD_SEND_ONLY, b[i].qp->qpn, -1);
+	assert_int_equal(engine_run(bed.b.dev->engines[0], bed.now), 3);
+	assert_int_equal(held(), 3);
+	assert_int_equal(bed.b.dev->engines[0]->taken_count, 2);
+	assert_int_equal(engine_run(bed.b.dev->engines[1], bed.now), 1);
+	assert_int_equal(held(), 2);
+	assert_int_equal(engine_run(bed.b.dev->engines[0], bed.now), 0);
+	assert_int_equal(held(), 0);
+	fini();
+}
+
 int
 main(void)
 {
@@ -309,6 +380,8 @@ main(void)
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_drops),
 		cmocka_unit_test(test_coalesced),
+		cmocka_unit_test(test_release),
+		cmocka_unit_test(test_release_handed),
 	};
 
 	return cmocka_run_group_tests_name("engine rx", tests, NULL, NULL);
