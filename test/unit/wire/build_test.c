@@ -240,6 +240,91 @@ lengths_alternate(void **state)
 	}
 }
 
+/* All that a template can be for: IPv4 or 6, tagged or not, the checksum here or the port's. */
+static struct path_addr
+path_kind(unsigned kind)
+{
+	struct path_addr addr = path_make(kind & 1 ? PATH_IPV6 : PATH_IPV4);
+
+	addr.vlan = kind & 2 ? 0x6064 : 0;
+	addr.cksum_offload = kind & 4;
+	return addr;
+}
+
+#define PATH_KINDS 8
+#define LENGTHS 4
+#define LENGTH_SEEDS 50
+#define LENGTH_STEPS 100
+
+/* The frame is the one that a template has built which never had another length. */
+static bool
+frame_is_fresh(struct path_hdr *hdr, const struct path_addr *addr, uint32_t len)
+{
+	static const uint8_t payload[PAYLOAD_MAX] = {4, 5, 6};
+	struct bth_fields bth = {.opcode = OPCODE_RC_SEND_ONLY, .psn = len, .dest_qpn = 9};
+	struct path_hdr fresh;
+	struct pkt one, other;
+	bool same;
+
+	path_hdr_init(&fresh, addr);
+	frame_build(hdr, &one, &bth, payload, payload, len);
+	frame_build(&fresh, &other, &bth, payload, payload, len);
+	same = one.len == other.len && one.flags == other.flags &&
+	       memcmp(one.data, other.data, one.len) == 0;
+	free(one.data);
+	free(other.data);
+	return same;
+}
+
+/* Lengths in any order: what is remembered of the two last ones is theirs. */
+static void
+lengths_any_order(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= LENGTH_SEEDS * PATH_KINDS; seed++) {
+		struct path_addr addr = path_kind(seed % PATH_KINDS);
+		uint64_t rand = seed;
+		uint32_t lens[LENGTHS];
+		struct path_hdr hdr;
+
+		for (unsigned i = 0; i < LENGTHS; i++)
+			lens[i] = (uint32_t)rand_below(&rand, PAYLOAD_MAX + 1);
+		path_hdr_init(&hdr, &addr);
+		for (unsigned i = 0; i < LENGTH_STEPS; i++) {
+			uint32_t len = lens[rand_below(&rand, LENGTHS)];
+
+			if (!frame_is_fresh(&hdr, &addr, len))
+				fail_msg("seed %lu, step %u: %u bytes",
+					(unsigned long)seed, i, len);
+		}
+	}
+}
+
+/* From then on the checksum is filled in, for the lengths that are remembered without one,
+ * whichever comes first, and for others. */
+static void
+offload_ends(void **state)
+{
+	(void)state;
+	for (unsigned kind = 0; kind < PATH_KINDS; kind++) {
+		for (unsigned first = 0; first < 3; first++) {
+			static const uint32_t lens[] = {100, 0, 64};
+			struct path_addr addr = path_kind(kind);
+			struct path_hdr hdr;
+
+			path_hdr_init(&hdr, &addr);
+			for (unsigned i = 0; i < 2; i++)
+				assert_true(frame_is_fresh(&hdr, &addr, lens[i]));
+			path_hdr_no_offload(&hdr);
+			addr.cksum_offload = false;
+			for (unsigned i = 0; i < 6; i++)
+				assert_true(frame_is_fresh(
+					&hdr, &addr, lens[(first + i * (1 + i / 3)) % 3]));
+			assert_int_equal(hdr.pkt_flags & PKT_TX_IPV4_CKSUM, 0);
+		}
+	}
+}
+
 static void
 checksum_extremes(void **state)
 {
@@ -339,6 +424,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(round_trips),
 		cmocka_unit_test(lengths_alternate),
+		cmocka_unit_test(lengths_any_order),
+		cmocka_unit_test(offload_ends),
 		cmocka_unit_test(checksum_extremes),
 		cmocka_unit_test(destination_changes),
 		cmocka_unit_test(init_clears_everything),
