@@ -441,6 +441,40 @@ test_open(void **state)
 	close(fd);
 }
 
+/* No handle of a target sends, in whatever state, by whichever it was made. */
+static void
+test_send_refused(void **state)
+{
+	struct pair_side *a = &pair.a, *b = &pair.b;
+	struct ibv_xrcd *xrcd = xrc_domain(b);
+	struct ibv_qp *initiator = xrc_initiator(a, 0);
+	struct ibv_qp *target = xrc_target(b->context, xrcd);
+	struct ibv_qp *handles[] = {
+		target, qp_open(b->context, xrcd, target->qp_num, NULL)};
+	struct ibv_send_wr second = {.wr_id = 2},
+			   first = {.wr_id = 1, .next = &second, .opcode = IBV_WR_SEND};
+
+	(void)state;
+	assert_non_null(handles[1]);
+	for (unsigned connected = 0; connected < 2; connected++) {
+		for (unsigned i = 0; i < 2; i++) {
+			struct ibv_send_wr *bad = NULL;
+
+			assert_int_equal(ibv_post_send(handles[i], &first, &bad), EINVAL);
+			assert_ptr_equal(bad, &first);
+			bad = NULL;
+			assert_int_equal(ibv_post_send(handles[i], &second, &bad), EINVAL);
+			assert_ptr_equal(bad, &second);
+		}
+		if (!connected)
+			xrc_connect(a, initiator, b, target);
+	}
+	assert_int_equal(ibv_destroy_qp(handles[1]), 0);
+	assert_int_equal(ibv_destroy_qp(target), 0);
+	assert_int_equal(ibv_destroy_qp(initiator), 0);
+	assert_int_equal(ibv_close_xrcd(xrcd), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, xrc_setup, xrc_teardown)
 
 int
@@ -456,6 +490,7 @@ main(void)
 		CASE(test_query),
 		CASE(test_open_refused),
 		CASE(test_open),
+		CASE(test_send_refused),
 	};
 
 	return cmocka_run_group_tests_name("xrc", tests, NULL, NULL);
