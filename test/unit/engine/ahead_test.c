@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an engine learns from the order of posts: which QP is posted to after which, and
+ * where its next request goes. */
+#include <sys/mman.h>
+
+#include "../rand.h"
+#include "engine/internal.h"
+#include "engine_bed.h"
+
+#define QPS (AHEAD_QPS + 2)
+#define ROUNDS 40
+#define THREADS 4
+#define RINGS 30000
+
+static struct bed bed;
+static struct bed_qp q[QPS];
+static unsigned count;
+
+static const struct bed_qp_conf small = {.wr = 64};
+
+static struct engine *
+engine(void)
+{
+	return bed.a.dev->engines[0];
+}
+
+/* They go nowhere: a request stays in its queue until its QP goes. */
+static void
+init(unsigned qps)
+{
+	struct bed_conf conf = {.max_qp = 256};
+
+	bed_init(&bed, &conf);
+	for (count = 0; count < qps; count++)
+		bed_qp_create(&bed.a, &q[count], &small);
+}
+
+static void
+fini(void)
+{
+	for (unsigned i = 0; i < count; i++)
+		bed_qp_destroy(&q[i]);
+	bed_fini(&bed);
+}
+
+static void
+post(unsigned i)
+{
+	assert_int_equal(bed_send(&q[i], 0, 0, 8, 0), 0);
+}
+
+static struct ahead_hint *
+hint_of(unsigned i)
+{
+	return &engine()->ahead.hints[q[i].qp->qpn - bed.a.dev->qps.base];
+}
+
+/* Where the next request of the QP is written to, by who posts. */
+static const void *
+next_slot(unsigned i)
+{
+	return sq_next(&q[i].qp->sq, q[i].qp->sq.prod);
+}
+
+static bool
+hint_is(unsigned i, unsigned to)
+{
+	return hint_of(i)->qp == q[to].qp && hint_of(i)->slot == next_slot(to);
+}
+
+static bool
+hints_nothing(unsigned i)
+{
+	return hint_of(i)->qp == NULL && hint_of(i)->slot == NULL;
+}
+
+/* The QP posted to some posts earlier names this one, and the slot that the request after
+ * this one goes to. */
+static void
+test_hint(void **state)
+{
+	(void)state;
+	init(QPS);
+	for (unsigned i = 0; i < AHEAD_POSTS; i++)
+		post(10 * i + 7);
+	for (unsigned i = 0; i < AHEAD_POSTS; i++)
+		assert_true(hints_nothing(10 * i + 7));
+	for (unsigned i = 0; i < AHEAD_POSTS; i++) {
+		post(10 * i + 3);
+		assert_true(hint_is(10 * i + 7, 10 * i + 3));
+		assert_true(hints_nothing(10 * i + 3));
+	}
+	assert_true(hint_is(7, 3));
+	/* A QP may be behind itself; what it was last is what is expected. */
+	for (unsigned i = 0; i <= AHEAD_POSTS; i++)
+		post(QPS - 1);
+	assert_true(hint_is(QPS - 1, QPS - 1));
+	for (unsigned i = 0; i < AHEAD_POSTS; i++)
+		post(i);
+	assert_true(hint_is(QPS - 1, AHEAD_POSTS - 1));
+	assert_int_equal(engine()->ahead.posts, 4 * AHEAD_POSTS + 1);
+	fini();
+}
+
+/* An order that comes again: what was fetched is what the post after the next one takes.
+ */
+static void
+test_order(void **state)
+{
+	uint64_t seed = 0xa4ead, rand = seed;
+	unsigned order[QPS];
+
+	(void)state;
+	init(QPS);
+	for (unsigned i = 0; i < QPS; i++) {
+		unsigned j = (unsigned)rand_below(&rand, i + 1);
+
+		order[i] = order[j];
+		order[j] = i;
+	}
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		for (unsigned i = 0; i < QPS; i++) {
+			unsigned before = order[(i + QPS - AHEAD_POSTS) % QPS];
+
+			/* The first ones of a round learn at the end of the one before.
+			 */
+			if (round > 1 || (round == 1 && i >= AHEAD_POSTS))
+				assert_true(hint_is(before, order[i]));
+			post(order[i]);
+		}
+	}
+	/* Another order: it is learned in a round. */
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = QPS; i-- > 0;) {
+			if (round == 2)
+				assert_true(hint_is((i + AHEAD_POSTS) % QPS, i));
+			post(i);
+		}
+	}
+	fini();
+}
+
+/* Few QPs stay in the caches: no engine learns for them. */
+static void
+test_few(void **state)
+{
+	(void)state;
+	init(AHEAD_QPS);
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < AHEAD_QPS; i++)
+			post(i);
+	}
+	assert_int_equal(engine()->ahead.posts, 0);
+	for (unsigned i = 0; i < AHEAD_QPS; i++)
+		assert_true(hints_nothing(i));
+	bed_qp_create(&bed.a, &q[count++], &small);
+	for (unsigned i = 0; i <= AHEAD_POSTS; i++)
+		post(i);
+	assert_true(hint_is(0, AHEAD_POSTS));
+	fini();
+}
+
+/* QPs that are gone are only fetched, whatever is there now. */
+static void
+test_gone(void **state)
+{
+	void *none = mmap(NULL, 1u << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct qp *gone;
+
+	(void)state;
+	assert_true(none != MAP_FAILED);
+	init(QPS);
+	for (unsigned i = 0; i < QPS; i++)
+		post(i);
+	gone = q[QPS - 1].qp;
+	bed_qp_destroy(&q[--count]);
+	assert_ptr_equal(hint_of(QPS - 1 - AHEAD_POSTS)->qp, gone);
+	post(QPS - 1 - AHEAD_POSTS);
+	/* Nothing may be there at all. */
+	*hint_of(5) = (struct ahead_hint){none, none};
+	post(5);
+	*hint_of(6) = (struct ahead_hint){none, (const uint8_t *)none + 5};
+	post(6);
+	engine_run(engine(), bed.now);
+	/* Its QPN's next owner is as good as any. */
+	bed_qp_create(&bed.a, &q[count++], &small);
+	post(4);
+	for (unsigned i = 1; i < AHEAD_POSTS; i++)
+		post(7 + i);
+	post(QPS - 1);
+	assert_true(hint_is(4, QPS - 1));
+	fini();
+	munmap(none, 1u << 16);
+}
+
+/* ---- Threads ---- */
+
+static unsigned done;
+
+static void *
+ring_run(void *arg)
+{
+	uint64_t rand = (uintptr_t)arg + 1;
+
+	for (unsigned i = 0; i < RINGS; i++)
+		engine_doorbell(q[rand_below(&rand, AHEAD_QPS)].qp);
+	__atomic_fetch_add(&done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static bool
+is_ours(const struct ahead_hint *hint)
+{
+	for (unsigned i = 0; i < QPS; i++) {
+		if (hint->qp == q[i].qp)
+			return true;
+	}
+	return false;
+}
+
+/* Threads that post at the same time mix their orders, and nothing else, while a QP comes
+ * and goes. */
+static void
+test_threads(void **state)
+{
+	pthread_t threads[THREADS];
+	struct ahead *ahead;
+	unsigned hints = 0;
+
+	(void)state;
+	init(QPS);
+	done = 0;
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, ring_run, (void *)i), 0);
+	while (__atomic_load_n(&done, __ATOMIC_ACQUIRE) != THREADS) {
+		bed_qp_destroy(&q[--count]);
+		engine_run(engine(), bed.now);
+		bed_qp_create(&bed.a, &q[count++], &small);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	ahead = &engine()->ahead;
+	for (unsigned i = 0; i < AHEAD_POSTS; i++)
+		assert_true(ahead->recent[i] < AHEAD_QPS);
+	for (unsigned i = 0; i < ahead->count; i++) {
+		if (ahead->hints[i].qp == NULL)
+			continue;
+		assert_true(is_ours(&ahead->hints[i]));
+		hints++;
+	}
+	assert_int_equal(hints, AHEAD_QPS);
+	fini();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hint),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_few),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_threads),
+	};
+
+	return cmocka_run_group_tests_name("engine ahead", tests, NULL, NULL);
+}
