@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The line of QPs that wait for their peer's window: who gets into it, when, and who
+ * comes out; and whom a bell or a packet puts on the ready list. */
+#include <stdlib.h>
+
+#include "engine/guard.h"
+#include "engine/internal.h"
+#include "engine_bed.h"
+
+#define QPS 100
+
+static struct bed bed;
+static struct bed_qp a[QPS], b[QPS];
+static unsigned count;
+
+static const struct bed_qp_conf plain = {.engine = 0, .wr = 128, .rnr_timer = 1};
+
+static struct engine *
+engine(void)
+{
+	return bed.a.dev->engines[0];
+}
+
+static void
+init(uint32_t window, unsigned qps)
+{
+	struct bed_conf conf = {.peer_window = window, .max_qp = QPS};
+
+	bed_init(&bed, &conf);
+	for (count = 0; count < qps; count++) {
+		bed_qp_create(&bed.a, &a[count], &plain);
+		bed_qp_create(&bed.b, &b[count], &plain);
+		bed_connect(&a[count], &b[count], &plain);
+	}
+}
+
+static void
+fini(void)
+{
+	for (unsigned i = 0; i < count; i++) {
+		bed_qp_destroy(&a[i]);
+		bed_qp_destroy(&b[i]);
+	}
+	bed_fini(&bed);
+}
+
+static void
+send(unsigned i, uint64_t wr_id)
+{
+	assert_int_equal(bed_send(&a[i], wr_id, 0, 8, IBV_SEND_SIGNALED), 0);
+}
+
+static void
+receive(unsigned i, unsigned n)
+{
+	for (unsigned k = 0; k < n; k++)
+		assert_int_equal(bed_recv(&b[i], k, 0, 64), 0);
+}
+
+static void
+turn(void)
+{
+	engine_run(engine(), bed.now);
+}
+
+/* A message there and back: MACs are known, and how long that takes. */
+static void
+warm_up(void)
+{
+	for (unsigned k = 0; k < 2; k++) {
+		receive(0, 1);
+		send(0, k);
+		turn();
+		bed.now += 1000;
+		bed_settle(&bed);
+		bed_expect_sent(&a[0], k, 1, IBV_WC_SUCCESS);
+		bed_expect_received(&b[0], 0, 1);
+	}
+	assert_int_not_equal(a[0].qp->req.srtt_ns, 0);
+	bed.b.roce_frames = 0;
+}
+
+/* The first QP has filled the window with n packets, which b has acknowledged in frames
+ * that still stand at a's port, or which are lost. */
+static void
+fill(unsigned n, bool lost)
+{
+	receive(0, lost ? 0 : n);
+	bed.b.deaf = lost;
+	for (unsigned k = 0; k < n; k++)
+		send(0, k);
+	while (a[0].qp->req.unacked != n) {
+		turn();
+		bed_carry(&bed);
+	}
+	bed.b.deaf = false;
+	engine_run(bed.b.dev->engines[0], bed.now);
+	while (engine_run(bed.b.dev->engines[0], bed.now) != 0)
+		;
+	bed_carry(&bed);
+	assert_true(qp_peer_full(a[0].qp));
+}
+
+static unsigned
+ready_count(void)
+{
+	unsigned n = 0;
+	struct qp *qp;
+
+	TAILQ_FOREACH (qp, &engine()->ready, ready_link)
+		n++;
+	return n;
+}
+
+/* The next burst has as many frames as one can have. */
+static void
+frames_renew(void)
+{
+	struct engine *e = engine();
+
+	e->queue.ops->tx_release(
+		e->queue.queue, e->frames + e->frame_from, e->frame_count);
+	e->frame_count = 0;
+}
+
+/* What is done about bells, without the rest of a turn. */
+static void
+bells_serve(void)
+{
+	assert_true(bells_rung(&engine()->bells));
+	engine_ring_served(engine());
+}
+
+static void
+all_through(unsigned per_qp)
+{
+	bed_run(&bed, 10 * SEC_NS);
+	for (unsigned i = 0; i < count; i++)
+		bed_expect_sent(&a[i], 0, per_qp, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < count; i++)
+		bed_expect_received(&b[i], 0, per_qp);
+	assert_int_equal(engine()->waiting, 0);
+}
+
+/* Who is posted to while the window is full waits from the bell on, without a turn. */
+static void
+test_bell(void **state)
+{
+	(void)state;
+	init(4, 3);
+	warm_up();
+	fill(4, true);
+	for (unsigned i = 0; i < 3; i++)
+		receive(i, 4);
+	send(2, 0);
+	send(1, 0);
+	bells_serve();
+	assert_int_equal(ready_count(), 0);
+	assert_true(a[1].qp->on_waiting && a[2].qp->on_waiting);
+	assert_int_equal(engine()->waiting, 2);
+	/* Bells are served in the order of QPNs. */
+	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->waiting), a[1].qp);
+	/* Once more: it keeps its place. */
+	for (unsigned k = 1; k < 4; k++) {
+		send(1, k);
+		send(2, k);
+	}
+	bells_serve();
+	assert_int_equal(engine()->waiting, 2);
+	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->waiting), a[1].qp);
+	bed.b.roce_frames = 0;
+	turn();
+	bed_carry(&bed);
+	assert_int_equal(bed.b.roce_frames, 0);
+	all_through(4);
+	fini();
+}
+
+/* The window opens by more than a burst: so many come out of the line as a burst can
+ * take, first come first. */
+static void
+test_burst(void **state)
+{
+	(void)state;
+	init(QPS, QPS);
+	warm_up();
+	fill(QPS, false);
+	for (unsigned i = 1; i < QPS; i++) {
+		receive(i, 1);
+		send(i, 0);
+	}
+	bells_serve();
+	assert_int_equal(engine()->waiting, QPS - 1);
+	/* The port takes nothing: the first burst stays. */
+	frames_renew();
+	bed.a.port.q[0].tx_take = 0;
+	turn();
+	assert_int_equal(engine()->stage_count, PKT_BURST);
+	assert_true(ready_count() <= PKT_BURST);
+	assert_int_equal(engine()->waiting, QPS - 1 - PKT_BURST - ready_count());
+	for (unsigned i = 1; i < QPS; i++)
+		assert_int_equal(a[i].qp->on_waiting, i > PKT_BURST + ready_count());
+	bed.a.port.q[0].tx_take = UINT32_MAX;
+	bed_run(&bed, SEC_NS);
+	bed_expect_sent(&a[0], 0, QPS, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 0, QPS);
+	for (unsigned i = 1; i < QPS; i++) {
+		bed_expect_sent(&a[i], 0, 1, IBV_WC_SUCCESS);
+		bed_expect_received(&b[i], 0, 1);
+	}
+	fini();
+}
+
+/* While one could leave the line, the engine has something to do: nobody who sleeps until
+ * its deadline forgets him. */
+static void
+test_busy(void **state)
+{
+	(void)state;
+	init(QPS, QPS);
+	warm_up();
+	fill(QPS, false);
+	for (unsigned i = 1; i < QPS; i++) {
+		receive(i, 1);
+		send(i, 0);
+	}
+	bells_serve();
+	frames_renew();
+	while (engine()->waiting != 0) {
+		turn();
+		assert_true(qp_peer_full(a[0].qp) || engine()->waiting == 0 ||
+			    engine_deadline(engine()) == 0);
+	}
+	bed_run(&bed, SEC_NS);
+	bed_expect_sent(&a[0], 0, QPS, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 0, QPS);
+	for (unsigned i = 1; i < QPS; i++) {
+		bed_expect_sent(&a[i], 0, 1, IBV_WC_SUCCESS);
+		bed_expect_received(&b[i], 0, 1);
+	}
+	fini();
+}
+
+/* A copy of what is in the window already needs no room in it: a QP sends it though it
+ * waits with what is behind. */
+static void
+test_probe(void **state)
+{
+	(void)state;
+	init(4, 2);
+	warm_up();
+	fill(4, true);
+	send(0, 4);
+	bells_serve();
+	assert_true(a[0].qp->on_waiting && !a[0].qp->on_ready);
+	assert_true(a[0].qp->req.probe_deadline < bed.now + 10 * NS_PER_MS);
+	bed.now = a[0].qp->req.probe_deadline + WHEEL_TICK_NS;
+	bed.b.roce_frames = 0;
+	turn();
+	assert_true(a[0].qp->on_waiting);
+	assert_int_equal(a[0].qp->req.probe, PROBE_SENT);
+	bed_carry(&bed);
+	assert_int_equal(bed.b.roce_frames, 1);
+	receive(0, 5);
+	bed_run(&bed, SEC_NS);
+	bed_expect_sent(&a[0], 0, 5, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 0, 5);
+	fini();
+}
+
+/* ---- The ready list ---- */
+
+static void
+take_in(void)
+{
+	guard_enter(&bed.a.dev->keys);
+	engine_rx(engine(), bed.now);
+	guard_leave();
+}
+
+/* One message of b's has come to a's port. */
+static void
+serve(uint32_t len)
+{
+	assert_int_equal(bed_recv(&a[0], 9, 0, 4096), 0);
+	assert_int_equal(bed_send(&b[0], 9, 0, len, IBV_SEND_SIGNALED), 0);
+	engine_run(bed.b.dev->engines[0], bed.now);
+	bed_carry(&bed);
+}
+
+/* A request of the peer puts its QP on the ready list for what is owed for it, also while
+ * the window holds it back. It moves no timer: that is the responses' doing. */
+static void
+test_request(void **state)
+{
+	uint64_t when;
+
+	(void)state;
+	init(4, 2);
+	warm_up();
+	fill(4, true);
+	send(0, 4);
+	bells_serve();
+	when = a[0].qp->timer.when_ns;
+	assert_true(when > bed.now && when != TIME_NEVER);
+	/* As it would have to, were the timer looked at. */
+	a[0].qp->req.probe_deadline = when - 2 * WHEEL_TICK_NS;
+	serve(8);
+	take_in();
+	assert_true(a[0].qp->on_ready && a[0].qp->on_waiting);
+	assert_true(qp_owes_response(a[0].qp));
+	assert_int_equal(a[0].qp->timer.when_ns, when);
+	turn();
+	assert_false(a[0].qp->on_ready);
+	assert_int_equal(a[0].qp->timer.when_ns, when - 2 * WHEEL_TICK_NS);
+	bed_settle(&bed);
+	bed_expect_sent(&b[0], 9, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&a[0], 9, 1);
+	receive(0, 5);
+	bed_run(&bed, SEC_NS);
+	bed_expect_sent(&a[0], 0, 5, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 0, 5);
+	fini();
+}
+
+/* A part of a message that nothing is owed for puts nobody on the ready list, whatever he
+ * has posted: his bell does. */
+static void
+test_part(void **state)
+{
+	struct fake_list *rx = &bed.a.port.q[0].rx;
+	struct pkt last;
+
+	(void)state;
+	init(0, 1);
+	warm_up();
+	serve(2000); /* two packets */
+	assert_int_equal(rx->count, 2);
+	last = rx->pkts[(rx->head + 1) % FAKE_FRAMES];
+	rx->count = 1;
+	receive(0, 1);
+	send(0, 0);
+	take_in();
+	assert_int_equal(rx->count, 0);
+	assert_false(a[0].qp->on_ready);
+	assert_int_equal(ready_count(), 0);
+	assert_true(fake_arrive(&bed.a.port, 0, &last));
+	free(last.data);
+	take_in();
+	assert_true(a[0].qp->on_ready);
+	bed_settle(&bed);
+	bed_expect_sent(&b[0], 9, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&a[0], 9, 1);
+	bed_expect_sent(&a[0], 0, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 0, 1);
+	fini();
+}
+
+/* A response takes its QP's timer along, here to the end of an RNR wait. */
+static void
+test_response(void **state)
+{
+	(void)state;
+	init(0, 1);
+	warm_up();
+	send(0, 0);
+	turn();
+	bed_carry(&bed);
+	engine_run(bed.b.dev->engines[0], bed.now);
+	bed_carry(&bed);
+	assert_true(a[0].qp->timer.when_ns > bed.now + rnr_timer_ns[plain.rnr_timer]);
+	take_in();
+	assert_int_equal(a[0].qp->timer.when_ns, bed.now + rnr_timer_ns[plain.rnr_timer]);
+	assert_false(a[0].qp->on_ready);
+	receive(0, 1);
+	bed_run(&bed, NS_PER_MS);
+	bed_expect_sent(&a[0], 0, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 0, 1);
+	fini();
+}
+
+/* Who waits for a MAC and is in ERR is flushed when he is posted to: the bell of a QP
+ * that is in that line is not idle, as one of a ready QP's is. */
+static void
+test_unresolved(void **state)
+{
+	struct event_record event;
+
+	(void)state;
+	init(0, 1);
+	bed.b.deaf = true;
+	send(0, 0);
+	turn();
+	turn();
+	assert_true(a[0].qp->on_ready && a[0].qp->on_unresolved);
+	/* Of itself, so that nobody has looked at it since. */
+	engine_lock(engine());
+	qp_fail(a[0].qp);
+	engine_unlock(engine());
+	assert_int_equal(event_next(&bed.a.events, &event), 0);
+	assert_true(a[0].qp->on_unresolved);
+	send(0, 1);
+	bells_serve();
+	assert_true(a[0].qp->on_ready && !a[0].qp->on_unresolved);
+	turn();
+	bed_expect_sent(&a[0], 0, 2, IBV_WC_WR_FLUSH_ERR);
+	assert_false(a[0].qp->on_ready);
+	fini();
+}
+
+/* The bell of a QP that is ready already changes nothing: it stays where it is in the
+ * list. */
+static void
+test_ready(void **state)
+{
+	(void)state;
+	init(0, 3);
+	warm_up();
+	for (unsigned i = 3; i-- > 0;) {
+		receive(i, 2);
+		send(i, 0);
+		bells_serve();
+	}
+	assert_int_equal(ready_count(), 3);
+	send(2, 1);
+	send(0, 1);
+	send(1, 1);
+	bells_serve();
+	assert_int_equal(ready_count(), 3);
+	assert_ptr_equal(TAILQ_FIRST(&engine()->ready), a[2].qp);
+	all_through(2);
+	fini();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bell),
+		cmocka_unit_test(test_burst),
+		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_probe),
+		cmocka_unit_test(test_request),
+		cmocka_unit_test(test_part),
+		cmocka_unit_test(test_response),
+		cmocka_unit_test(test_unresolved),
+		cmocka_unit_test(test_ready),
+	};
+
+	return cmocka_run_group_tests_name("engine waiting", tests, NULL, NULL);
+}
