@@ -25,7 +25,8 @@ struct ahead_hint {
 struct ahead {
 	struct ahead_hint *hints; /* by the QP's index; count of them */
 	uint32_t count;
-	uint32_t recent[AHEAD_POSTS]; /* indices of the last posts */
+	/* Written by each post. */
+	uint32_t recent[AHEAD_POSTS] LINE_ALIGNED; /* indices of the last ones */
 	uint32_t posts;
 };
 

@@ -77,7 +77,7 @@ engine_touch(struct engine *e, struct qp *qp)
 void
 engine_touch_responder(struct engine *e, struct qp *qp)
 {
-	if (qp_owes_response(qp) || unlikely(qp->state == IBV_QPS_ERR))
+	if (qp_owes_response(qp))
 		wake(e, qp);
 }
 

@@ -151,11 +151,12 @@ engine_rx_fini(struct engine *e)
 	e->taken_count = 0;
 }
 
-/* Few frames are given back in the next turn: who waits for a message is told of it first. */
+/* Few frames are given back in the next turn: who waits for a message is told of it first. Not
+ * where nobody knows when that will be. */
 static void
 release_later(struct engine *e, struct pkt *pkts, unsigned n)
 {
-	if (n > RTE_DIM(e->taken)) {
+	if (n > RTE_DIM(e->taken) || e->driver != NULL) {
 		release(e, pkts, n);
 		return;
 	}
