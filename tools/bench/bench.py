@@ -11,6 +11,7 @@ import time
 
 import plan
 import plot
+import states
 import table
 from runners import Bench, Failed
 
@@ -20,16 +21,46 @@ def note(text):
         print("\r\033[K" + text, end="", file=sys.stderr, flush=True)
 
 
-def sample(measurement, bench, timing):
+def attempt(measurement, bench, timing):
     """One try, and another: a machine has other things to do too. None: it failed twice."""
-    for attempt in (1, 2):
+    for number in (1, 2):
         try:
             return measurement.run(bench, timing)
         except (Failed, OSError, ValueError) as error:
-            if attempt == 2:
+            if number == 2:
                 note("")
                 print("%s: %s" % (measurement.name, error), file=sys.stderr)
     return None
+
+
+class Session:
+    """What has been measured, and with what."""
+
+    def __init__(self, bench, deadline):
+        self.bench, self.deadline = bench, deadline
+        self.witness = bench.witness()
+        self.results = {}  # {name: [a dictionary or None for each round]}
+        self.done, self.spent = 0, 0.0
+
+    def late(self, to_come=0):
+        """Whether what is still to come no longer fits, with one more sample."""
+        mean = self.spent / self.done if self.done else 0
+        return time.monotonic() + (to_come and (to_come + 1) * mean) > self.deadline
+
+    def sample(self, measurement, timing, number, to_come):
+        """Once more, and once more, while the machine changes its state under it."""
+        for again in range(3):
+            begin = time.monotonic()
+            got = attempt(measurement, self.bench, timing)
+            self.spent += time.monotonic() - begin
+            self.done += 1
+            if got:
+                got["line_ns"] = self.witness.between(*self.bench.window)
+                got["round"], got["again"] = number, again
+            if not got or not states.is_mixed(got["line_ns"], self.results) \
+                    or self.late(to_come + 1):
+                break
+        self.results.setdefault(measurement.name, []).append(got)
 
 
 def chosen(only, quick):
@@ -39,24 +70,36 @@ def chosen(only, quick):
     return [m for m in plan.MEASUREMENTS if m.quick or not quick]
 
 
-def measure(bench, quick, only, deadline):
-    """{name: [a dictionary or None for each round]}"""
-    results = {}
+def measure(session, quick, only):
     timing = plan.QUICK if quick else plan.FULL
     rounds = [[m for m in chosen(only, quick) if m.main]] * timing.rounds
     rounds.append([m for m in chosen(only, quick) if not m.main])
     total = sum(map(len, rounds))
-    done = 0
+    begun = 0
     for number, measurements in enumerate(rounds):
         for measurement in measurements:
-            done += 1
-            note("%3d of %d: %s" % (done, total, measurement.name))
-            if time.monotonic() > deadline:
+            begun += 1
+            note("%3d of %d: %s" % (begun, total, measurement.name))
+            if session.late():
                 break
-            results.setdefault(measurement.name, []).append(
-                sample(measurement, bench, timing if number < timing.rounds else timing.sweep()))
+            session.sample(measurement, timing if number < timing.rounds else timing.sweep(),
+                           number, total - begun)
+    states.label(session.results)
+    complete(session, timing, len(rounds))
     note("")
-    return results
+
+
+def complete(session, timing, number):
+    """Rows of which no two samples are of one state: one round more of those, while there is
+    time."""
+    for number in range(number, number + 3):
+        for name in table.unpaired(session.results):
+            note("again: " + name)
+            if session.late(1):
+                return
+            measurement = plan.BY_NAME[name]
+            session.sample(measurement, timing if measurement.main else timing.sweep(), number, 1)
+        states.label(session.results)
 
 
 def cycles(bench, results, deadline):
@@ -100,7 +143,13 @@ def main():
               % report["machine"]["load_before"])
     bench = Bench(args.build, args.scratch, args.cycles)
     deadline = begin + 60 * (4 if args.quick else 30) - 15
-    report["results"] = measure(bench, args.quick, args.only, deadline - (0 if args.quick else 60))
+    session = Session(bench, deadline - (0 if args.quick else 60))
+    try:
+        measure(session, args.quick, args.only)
+    finally:
+        session.witness.stop()
+    report["results"] = session.results
+    report["line_ns"] = states.label(session.results)
     report["rows"] = table.rows(report["results"])
     if args.cycles:
         report["cycles"] = cycles(bench, report["results"], deadline)

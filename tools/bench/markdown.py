@@ -8,26 +8,34 @@ import sys
 import table
 
 
+def line(cells):
+    return "| %s |" % " | ".join(cells)
+
+
 def ratios(report):
-    yield "| ratio | median | lowest to highest | reach | aim |"
-    yield "|---|---|---|---|---|"
+    seen = table.states_seen(report)
+    heads = ["ratio", "median", "lowest to highest", *seen, "reach", "aim"]
+    yield line(heads)
+    yield "|" + "---|" * len(heads)
     for row in report["rows"]:
         if row["ratio"] is None:
             continue
         between = "" if row["low"] == row["high"] else "%s to %s" % (
             table.cell(row["low"]), table.cell(row["high"]))
-        yield "| %s | %s | %s | %s | %s |" % (
-            row["text"], table.cell(row["ratio"]), between, table.cell(row["reach"]),
-            table.cell(row["aim"]))
+        yield line([row["text"], table.cell(row["ratio"]), between] +
+                   [table.cell(row.get(name)) for name in (*seen, "reach", "aim")])
 
 
 def numbers(report):
-    yield "| measured | |"
-    yield "|---|---|"
+    seen = table.states_seen(report)
+    yield line(["measured", "", *seen])
+    yield "|" + "---|" * (2 + len(seen))
     for text, name, what in table.NUMBERS:
         taken = [n for n in report["results"].get(name, []) if n]
+        alike = [[n for n in taken if table.state(n) == met] for met in seen]
         if taken:
-            yield "| %s | %s |" % (text, table.number_text(taken, what))
+            yield line([text] + [table.number_text(some, what) if some else ""
+                                 for some in (taken, *alike)])
 
 
 def cycles(report):
@@ -48,6 +56,8 @@ def main():
     print("%s, %d cores, Linux %s, %s%s." % (
         report["machine"]["cpu"], report["machine"]["cpus"], report["machine"]["kernel"],
         report["date"], ", `--quick`" if report["quick"] else ""))
+    if report.get("line_ns"):
+        print(table.states_text(report))
     for part in (ratios, numbers, cycles):
         print()
         print("\n".join(part(report)))

@@ -8,6 +8,8 @@ import re
 import subprocess
 import time
 
+from states import EVERY_MS, Witness
+
 CORES = (0, 1)  # client (sender), server (receiver)
 DAEMON_CORES = "0,1"  # where the scheduler puts it
 
@@ -25,8 +27,10 @@ class Bench:
         self.daemon_program = os.path.join(build, "app", "rocaded", "rocaded")
         self.run_program = os.path.join(build, "app", "run", "rocade-run")
         self.scratch = scratch
+        self.line_program = os.path.join(build, "app", "perf", "rocade-line")
         self.megabytes = 768
         self.number = 0
+        self.window = (0, 0)  # when the last sample was measured, by the monotonic clock
 
     def path(self, name):
         return os.path.join(self.scratch, "%04d-%s" % (self.number, name))
@@ -59,6 +63,14 @@ class Bench:
         return ["--lcores", lcores, "-m", str(megabytes), "--no-pci", "--no-telemetry",
                 "--in-memory", "--log-level", "pmd.*:error", "--vdev", self.memif(role, zero_copy)
                 ] + ["--single-file-segments"] * zero_copy
+
+    def witness(self):
+        """Between the cores that are measured, all the time."""
+        return Witness([self.line_program, "--every-ms", str(EVERY_MS), *map(str, CORES)],
+                       os.path.join(self.scratch, "line"))
+
+    def measured(self, seconds, until):
+        self.window = (until - seconds, until)
 
     def await_path(self, path, process, name):
         end = time.monotonic() + 20
@@ -140,6 +152,8 @@ class Bench:
             raise Failed("rocade-perf --mode %s: client: %s; server: %s" % (
                 mode, self.why("client"), self.why("server")))
         with open(out, encoding="utf-8") as file:
+            # What comes between the window and the file is short.
+            self.measured(seconds, time.monotonic() - time.time() + os.fstat(file.fileno()).st_mtime)
             return json.load(file)
 
     # ---- The limit: dpdk-testpmd ----
@@ -171,6 +185,7 @@ class Bench:
             say(receiver, "show port stats 0")
             time.sleep(seconds)
             say(receiver, "show port stats 0")
+            self.measured(seconds, time.monotonic())
             time.sleep(0.2)
             rates = re.findall(r"Rx-pps: +(\d+) +Rx-bps: +(\d+)", self.log("receiver"))
         except OSError as error:
@@ -205,10 +220,12 @@ class Bench:
         server = self.start("server", ["taskset", "-c", str(CORES[1])] + server_command, env=env)
         try:
             time.sleep(0.5)
+            begin = time.monotonic()
             client = self.start("client", ["taskset", "-c", str(CORES[0])] + client_command,
                                 env=env)
             try:
                 client.wait(seconds + 60)
+                self.window = (begin, time.monotonic())
             except subprocess.TimeoutExpired as error:
                 raise Failed("%s does not end" % client_command[0]) from error
             finally:

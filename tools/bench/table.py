@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ratios, with what is to be reached. A ratio is taken in each round, of two neighbours in
-time; the median and the range of them are shown."""
+"""The ratios, with what is to be reached. A ratio is of two samples of a round, neighbours in
+time, that met the same state of the machine (states.py); the median and the range of the rounds
+are shown, and the median of each state where there were two."""
 
 import statistics
 
@@ -10,6 +11,8 @@ import plan
 def p50(numbers):
     return numbers["latency_ns"]["p50"]
 
+
+STATES = ("fast", "slow")
 
 # Text, numerator, denominator, field, to reach, to aim at, whether less is better.
 RATIOS = [
@@ -105,16 +108,70 @@ def value(numbers, field):
     return field(numbers) if callable(field) else numbers[field]
 
 
+def by_round(samples):
+    """What failed is left out."""
+    return {n.get("round", i): n for i, n in enumerate(samples) if n}
+
+
+def state(numbers):
+    return numbers.get("state")
+
+
+def nearest(samples, number, like):
+    """Of the same state as that sample, in the round next to number; None: there is none."""
+    if state(like) == "mixed":
+        return None
+    return min((n for n in samples.items() if state(n[1]) == state(like)),
+               key=lambda n: (abs(n[0] - number), n[0]), default=(None, None))[1]
+
+
+def pairs(over, under):
+    """[(state, numerator, denominator)] of the rounds that have both. Of two that met different
+    states one goes with the nearest of its own."""
+    over, under = by_round(over), by_round(under)
+    found = []
+    for number in sorted(set(over) & set(under)):
+        a, b = over[number], under[number]
+        for one, other in ((a, nearest(under, number, a)), (nearest(over, number, b), b)):
+            if one and other:
+                found.append((state(one), one, other))
+                break
+    return found
+
+
+def pairs_of(results, row):
+    _, over, under, fields, *_ = row
+    taken = [results.get(name, []) for name in (over, under)]
+    if fields[0] == "memory_bytes":  # is the same in each state
+        taken = [[n and {**n, "state": None} for n in samples] for samples in taken]
+    return pairs(*taken)
+
+
+def unpaired(results):
+    """The measurements behind rows that have samples, but no two of one state."""
+    names = []
+    for row in RATIOS:
+        if all(any(results.get(name, [])) for name in row[1:3]) and not pairs_of(results, row):
+            names += row[1:3]
+    return list(dict.fromkeys(names))
+
+
 def ratio_row(results, row):
     text, over, under, fields, reach, aim, less = row
     out = {"text": text, "reach": reach, "aim": aim, "less_is_better": less, "ratio": None}
-    ratios = [value(a, fields[0]) / value(b, fields[1])
-              for a, b in zip(results.get(over, []), results.get(under, []))
-              if a and b and value(b, fields[1])]
+    alike = pairs_of(results, row)
+    ratios = [(met, value(a, fields[0]) / value(b, fields[1]))
+              for met, a, b in alike if value(b, fields[1])]
     if not ratios:
-        out["verdict"] = "not measured"
+        both = any(results.get(over, [])) and any(results.get(under, []))
+        out["verdict"] = "states differ" if both and not alike else "not measured"
         return out
-    out.update(ratio=statistics.median(ratios), low=min(ratios), high=max(ratios))
+    values = [ratio for _, ratio in ratios]
+    out.update(ratio=statistics.median(values), low=min(values), high=max(values))
+    for name in STATES:
+        met = [ratio for which, ratio in ratios if which == name]
+        if met:
+            out[name] = statistics.median(met)
     out["verdict"] = verdict(out["ratio"], reach, aim, less)
     return out
 
@@ -173,8 +230,15 @@ def cell(number):
     return "" if number is None else "%.2f" % number if number < 100 else "%d" % number
 
 
+def states_seen(report):
+    """() when there was but one."""
+    return STATES if report.get("line_ns") else ()
+
+
 def show_ratios(report):
-    print("%-58s %6s  %-13s %6s %6s" % ("ratio", "median", "lowest-highest", "reach", "aim"))
+    seen = states_seen(report)
+    print(("%-58s %6s  %-13s" + " %6s" * (len(seen) + 2)) % (
+        "ratio", "median", "lowest-highest", *seen, "reach", "aim"))
     for row in report["rows"]:
         if row["ratio"] is None:
             middle = "%6s  %-14s" % ("", row["verdict"])
@@ -182,8 +246,9 @@ def show_ratios(report):
             middle = "%6s  %-14s" % (cell(row["ratio"]), "%s-%s" % (cell(row["low"]),
                                                                      cell(row["high"])))
         tail = "" if row["ratio"] is None else row["verdict"]
-        print(("%-58s %s %6s %6s  %s" % (row["text"], middle, cell(row["reach"]),
-                                         cell(row["aim"]), tail)).rstrip())
+        cells = [row.get(name) for name in (*seen, "reach", "aim")]
+        print(("%-58s %s %s  %s" % (row["text"], middle, " ".join(
+            "%6s" % cell(number) for number in cells), tail)).rstrip())
 
 
 def number_text(numbers, what):
@@ -206,6 +271,10 @@ def show_numbers(report):
         numbers = [n for n in report["results"].get(name, []) if n]
         if numbers:
             print("%-52s %s" % (text, number_text(numbers, what)))
+            for met in states_seen(report):
+                alike = [n for n in numbers if state(n) == met]
+                if alike:
+                    print("%52s %s" % (met, number_text(alike, what)))
 
 
 def show_cycles(report):
@@ -216,11 +285,24 @@ def show_cycles(report):
             print("  %-7s %s" % (end, ", ".join("%s %.0f" % stage for stage in stages.items())))
 
 
+def states_text(report):
+    counts = {}
+    for numbers in report["results"].values():
+        for n in filter(None, numbers):
+            counts[state(n)] = counts.get(state(n), 0) + 1
+    return ("A cache line went from core to core in %d or in %d ns: %d samples are of the fast "
+            "state, %d of the slow one, %d of both." % (
+                *report["line_ns"], *(counts.get(name, 0) for name in (*STATES, "mixed"))))
+
+
 def show(report):
     print("%s, %d cores, %s; %.1f minutes%s" % (
         report["machine"]["cpu"], report["machine"]["cpus"], report["machine"]["kernel"],
         report["minutes"], ", --quick" if report["quick"] else ""))
     print()
+    if report.get("line_ns"):
+        print(states_text(report))
+        print()
     show_ratios(report)
     print()
     show_numbers(report)
