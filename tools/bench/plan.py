@@ -21,7 +21,8 @@ class Timing:
         return Timing(self.sweep_seconds, 1, self.sweep_seconds)
 
 
-FULL = Timing(10, 4, 2)
+# Rather often than long: a long window rarely meets but one state of the machine (states.py).
+FULL = Timing(2, 10, 2)
 QUICK = Timing(1, 3, 1)
 
 
@@ -111,6 +112,7 @@ def ways_measurements():
     yield measurement("pingpong inline", "pingpong", size=64, inline=64)
     yield measurement("pingpong ud", "pingpong", size=64, ud=True)
     yield measurement("pingpong events", "pingpong", size=64, events=True)
+    yield Measurement("tcp latency asleep", lambda b, t: b.tcp_latency(t.seconds, True))
     yield Measurement("daemon pingpong", daemon("pingpong", size=64))
     yield Measurement("daemon pingpong events", daemon("pingpong", size=64, events=True))
     yield Measurement("daemon send 64", daemon("send", size=64), quick=False)

@@ -245,8 +245,9 @@ class Bench:
         scale = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[match[2]]
         return {"bytes_per_s": float(match[1]) * scale, "size": size}
 
-    def tcp_latency(self, seconds, size=64):
-        where = ["--tcp", "-i", "127.0.0.1", "-p", "11111"]
+    def tcp_latency(self, seconds, asleep=False, size=64):
+        """Both ends poll, as ours do; or both sleep until something comes."""
+        where = ["--tcp", "-i", "127.0.0.1", "-p", "11111"] + ["--nonblocked"] * (not asleep)
         text = self.pair(["sockperf", "sr"] + where,
                          ["sockperf", "pp"] + where + ["-t", str(seconds), "-m", str(size)],
                          seconds=seconds)

@@ -60,6 +60,8 @@ RATIOS = [
      ("messages_per_s", "messages_per_s"), None, None, False),
     ("completion channel / polling, SEND ping-pong, p50", "pingpong events", "pingpong again",
      (p50, p50), None, None, True),
+    ("TCP's p50 / SEND ping-pong on channels, p50; all asleep", "tcp latency asleep",
+     "pingpong events", (p50, p50), None, None, False),
     ("through the daemon / in process, SEND ping-pong, p50", "daemon pingpong",
      "pingpong again", (p50, p50), None, None, True),
 ]
@@ -89,6 +91,7 @@ NUMBERS = [
     ("WRITE 64 B, half of a round trip", "write pingpong", "latency_ns"),
     ("READ 64 B, a round trip", "read latency", "latency_ns"),
     ("TCP over loopback 64 B, half of a round trip", "tcp latency", "latency_ns"),
+    ("the same, both ends asleep", "tcp latency asleep", "latency_ns"),
     ("UCX over TCP 64 B, half of a round trip", "ucx latency", "latency_ns"),
     ("UD SEND 64 B", "send 64 ud", "messages_per_s"),
     ("UD SEND 64 B, half of a round trip", "pingpong ud", "latency_ns"),
@@ -271,10 +274,10 @@ def show_numbers(report):
         numbers = [n for n in report["results"].get(name, []) if n]
         if numbers:
             print("%-52s %s" % (text, number_text(numbers, what)))
-            for met in states_seen(report):
-                alike = [n for n in numbers if state(n) == met]
-                if alike:
-                    print("%52s %s" % (met, number_text(alike, what)))
+            alike = [(met, [n for n in numbers if state(n) == met]) for met in STATES]
+            if all(some for _, some in alike):
+                for met, some in alike:
+                    print("%52s %s" % (met, number_text(some, what)))
 
 
 def show_cycles(report):
