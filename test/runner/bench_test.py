@@ -109,9 +109,18 @@ class MadeUp:
         return sample(self.runs)
 
 
-def taken(*line_ns, deadline=1e12):
+class Quiet:
+    """Of states.Others: nobody, or who is named."""
+    parts = []
+
+    def part(self):
+        return self.parts.pop(0) if self.parts else 0
+
+
+def taken(*line_ns, deadline=1e12, others=()):
     """(which of the tries was kept, how often it was taken again)"""
     made_up = MadeUp(*line_ns)
+    Quiet.parts, states.Others = list(others), Quiet
     session = bench.Session(made_up, deadline)
     session.sample(plan.Measurement("some", made_up.run), plan.QUICK, 0, 0)
     kept = session.results["some"][0]
@@ -151,6 +160,8 @@ CASES = [
     ("and again, but that is enough", taken(BOTH, BOTH, BOTH, FAST), (3, 2)),
     ("not when it is late", taken(BOTH, FAST, deadline=0), (1, 0)),
     ("not without a witness", taken(None, None), (1, 0)),
+    ("what others disturb is taken again", taken(FAST, FAST, others=(0.5,)), (2, 1)),
+    ("and is told", states.disturbed({"a": [{"others": 0.05}, {"others": 0.5}, None, {}]}), ["a"]),
     ("each state has its ratio", by_state([(4, "fast"), (1, "slow"), (5, "fast")],
                                           [(8, "fast"), (4, "slow"), (10, "fast")]),
      (0.5, 0.25, 0.5, 0.5, 0.25)),

@@ -48,17 +48,19 @@ class Session:
         return time.monotonic() + (to_come and (to_come + 1) * mean) > self.deadline
 
     def sample(self, measurement, timing, number, to_come):
-        """Once more, and once more, while the machine changes its state under it."""
+        """Once more, and once more, while the machine changes its state under it or does other
+        things."""
         for again in range(3):
-            begin = time.monotonic()
+            begin, others = time.monotonic(), states.Others()
             got = attempt(measurement, self.bench, timing)
             self.spent += time.monotonic() - begin
             self.done += 1
             if got:
                 got["line_ns"] = self.witness.between(*self.bench.window)
-                got["round"], got["again"] = number, again
-            if not got or not states.is_mixed(got["line_ns"], self.results) \
-                    or self.late(to_come + 1):
+                got["round"], got["again"], got["others"] = number, again, others.part()
+            if not got or self.late(to_come + 1) or not (
+                    got["others"] > states.BUSY or
+                    states.is_mixed(got["line_ns"], self.results)):
                 break
         self.results.setdefault(measurement.name, []).append(got)
 
@@ -159,6 +161,10 @@ def main():
     table.show(report)
     if args.svg:
         plot.draw(report, args.svg)
+    others = states.disturbed(report["results"])
+    if others:
+        print("Other tasks or guests had more than %.0f %% of the cores' time in %d samples: %s." % (
+            100 * states.BUSY, len(others), ", ".join(dict.fromkeys(others))))
     missing = [m.name for m in chosen(args.only, args.quick)
                if not any(report["results"].get(m.name, []))]
     if missing:

@@ -7,11 +7,14 @@ one state all are alike, and their state is None."""
 
 import math
 import os
+import resource
 import statistics
 import subprocess
+import time
 
 APART = 1.6  # two states differ by more than that
 EVERY_MS = 100
+BUSY = 0.1  # of the cores' time, which others may have
 
 
 class Witness:
@@ -104,3 +107,31 @@ def is_mixed(line_ns, results):
     seen = [ns for sample in samples_of(results) for ns in sample.get("line_ns") or []]
     return state_of(line_ns, centres(seen + line_ns)) == "mixed"
 
+
+class Others:
+    """What the cores do meanwhile that is not ours: other tasks, other guests of the host. Ours
+    are those that have been waited for by the end."""
+
+    def __init__(self):
+        self.before = self.now()
+
+    @staticmethod
+    def now():
+        """(seconds of all tasks and stolen ones, seconds of ours, the clock)"""
+        with open("/proc/stat", encoding="ascii") as file:
+            user, nice, system, _, _, _, _, steal = map(int, file.readline().split()[1:9])
+        ours = [part for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+                for part in resource.getrusage(who)[:2]]
+        return ((user + nice + system + steal) / os.sysconf("SC_CLK_TCK"), sum(ours),
+                time.monotonic())
+
+    def part(self):
+        """Of the cores' time."""
+        every, ours, clock = (b - a for a, b in zip(self.before, self.now()))
+        return max(0, every - ours) / clock / os.cpu_count()
+
+
+def disturbed(results):
+    """The names of samples that others had more than their part of, each as often."""
+    return [name for name, samples in results.items() for sample in samples
+            if sample and sample.get("others", 0) > BUSY]
