@@ -21,6 +21,8 @@
 #include <infiniband/verbs.h>
 #include <rocade/rocade.h>
 
+#include "common/eal_end.h"
+
 #define QPS 4
 #define MSG_BYTES 1000
 #define SRQ_DEPTH 256
@@ -465,6 +467,6 @@ main(int argc, char **argv)
 		die("embed: EAL did not start");
 	options_read(argc - used, argv + used, &o);
 	run(&o);
-	rte_eal_cleanup();
+	eal_end();
 	return 0;
 }

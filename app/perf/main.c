@@ -6,6 +6,7 @@
 #include <rte_errno.h>
 
 #include "bed.h"
+#include "common/eal_end.h"
 #include "help.h"
 #include "result.h"
 
@@ -159,6 +160,6 @@ main(int argc, char **argv)
 	else
 		code = run(link);
 	link_close(&conf, link);
-	rte_eal_cleanup();
+	eal_end();
 	return code;
 }

@@ -2,7 +2,6 @@
 /* EAL and the port. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -10,9 +9,8 @@
 
 #include <rocade/rocade.h>
 
+#include "common/eal_end.h"
 #include "settings.h"
-
-#define EAL_STOP_US 50000
 
 /* It keeps pointers into what it is given: the settings live as long. */
 static int
@@ -80,11 +78,8 @@ port_open(
 	return -1;
 }
 
-/* rte_eal_cleanup() (22.11) unmaps what EAL's interrupt thread may still be looking at.
- */
 void
-eal_end(void)
+eal_finish(void)
 {
-	usleep(EAL_STOP_US);
-	rte_eal_cleanup();
+	eal_end();
 }

@@ -240,7 +240,7 @@ start(struct command *c, struct settings *s)
 	signals_set(SIG_IGN);
 	rocade_daemon_destroy(serving);
 	if (!s->local)
-		eal_end();
+		eal_finish();
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

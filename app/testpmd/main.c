@@ -2,17 +2,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
 
 #include "commands.h"
+#include "common/eal_end.h"
 #include "help.h"
 #include "options.h"
 #include "report.h"
-
-#define EAL_STOP_US 50000
 
 static struct run run;
 
@@ -92,15 +90,6 @@ eal_start(const struct conf *conf, int argc, char **argv, bool *started)
 	return 0;
 }
 
-/* rte_eal_cleanup() (22.11) unmaps what EAL's interrupt thread may still be looking at:
- * the sources that closing the ports took away from it. It is given time to notice. */
-static void
-eal_stop(void)
-{
-	usleep(EAL_STOP_US);
-	rte_eal_cleanup();
-}
-
 static bool
 impair_wanted(const struct impair_conf *impair)
 {
@@ -171,6 +160,6 @@ main(int argc, char **argv)
 	for (unsigned i = 0; i < run.n_hosts; i++)
 		host_close(&run.hosts[i]);
 	if (eal)
-		eal_stop();
+		eal_end();
 	return code;
 }
