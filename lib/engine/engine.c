@@ -9,7 +9,7 @@
 #include "engine/guard.h"
 #include "engine/internal.h"
 
-#define GAME_LOOKS 8
+#define GAME_LOOKS 8 /* at the port, in a turn that finds nothing */
 #define GATE_SPINS 2000 /* some microseconds: a turn of the loop */
 
 /*

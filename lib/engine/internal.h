@@ -149,6 +149,8 @@ qp_prefetch_requests(const struct qp *qp)
 	uint32_t first = qp->req.next_idx;
 	uint32_t n = RTE_MIN(sq_posted(&qp->sq) - first, (uint32_t)ENGINE_BUDGET);
 
+	if (n == 0)
+		return; /* an XRC target has no send queue at all */
 	rte_prefetch0(sq_note(&qp->sq, first));
 	for (uint32_t i = 0; i < n; i++)
 		rte_prefetch0(sq_slot(&qp->sq, first + i));

@@ -215,8 +215,11 @@ send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
 	uint64_t len_imm = pair_of(len, wr->imm_data);
 	uint32_t offset = 0;
 
+	static_assert(offsetof(struct send_wqe, imm) ==
+			      offsetof(struct send_wqe, len) + sizeof(wqe->len),
+		"in one store");
 	wqe->wr_id = wr->wr_id;
-	memcpy(&wqe->len, &len_imm, sizeof(len_imm)); /* and imm behind it */
+	memcpy(&wqe->len, &len_imm, sizeof(len_imm));
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)flags;
 	if (post_rows[wr->opcode].form != POST_PLAIN)
