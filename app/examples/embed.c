@@ -21,7 +21,7 @@
 #include <infiniband/verbs.h>
 #include <rocade/rocade.h>
 
-#include "common/eal_end.h"
+#include <common/eal_end.h>
 
 #define QPS 4
 #define MSG_BYTES 1000

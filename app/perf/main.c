@@ -5,8 +5,9 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include <common/eal_end.h>
+
 #include "bed.h"
-#include "common/eal_end.h"
 #include "help.h"
 #include "result.h"
 

@@ -9,7 +9,8 @@
 
 #include <rocade/rocade.h>
 
-#include "common/eal_end.h"
+#include <common/eal_end.h>
+
 #include "settings.h"
 
 /* It keeps pointers into what it is given: the settings live as long. */

@@ -6,8 +6,9 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include <common/eal_end.h>
+
 #include "commands.h"
-#include "common/eal_end.h"
 #include "help.h"
 #include "options.h"
 #include "report.h"
