@@ -176,6 +176,20 @@ test_bell(void **state)
 	fini();
 }
 
+/* What the first QP filled the window with, and a message of each other one; then all ends. */
+static void
+all_arrive(void)
+{
+	bed_run(&bed, SEC_NS);
+	bed_expect_sent(&a[0], 0, QPS, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 0, QPS);
+	for (unsigned i = 1; i < QPS; i++) {
+		bed_expect_sent(&a[i], 0, 1, IBV_WC_SUCCESS);
+		bed_expect_received(&b[i], 0, 1);
+	}
+	fini();
+}
+
 /* The window opens by more than a burst: so many come out of the line as a burst can
  * take, first come first. */
 static void
@@ -201,14 +215,7 @@ test_burst(void **state)
 	for (unsigned i = 1; i < QPS; i++)
 		assert_int_equal(a[i].qp->on_waiting, i > PKT_BURST + ready_count());
 	bed.a.port.q[0].tx_take = UINT32_MAX;
-	bed_run(&bed, SEC_NS);
-	bed_expect_sent(&a[0], 0, QPS, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 0, QPS);
-	for (unsigned i = 1; i < QPS; i++) {
-		bed_expect_sent(&a[i], 0, 1, IBV_WC_SUCCESS);
-		bed_expect_received(&b[i], 0, 1);
-	}
-	fini();
+	all_arrive();
 }
 
 /* While one could leave the line, the engine has something to do: nobody who sleeps until
@@ -231,14 +238,7 @@ test_busy(void **state)
 		assert_true(qp_peer_full(a[0].qp) || engine()->waiting == 0 ||
 			    engine_deadline(engine()) == 0);
 	}
-	bed_run(&bed, SEC_NS);
-	bed_expect_sent(&a[0], 0, QPS, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 0, QPS);
-	for (unsigned i = 1; i < QPS; i++) {
-		bed_expect_sent(&a[i], 0, 1, IBV_WC_SUCCESS);
-		bed_expect_received(&b[i], 0, 1);
-	}
-	fini();
+	all_arrive();
 }
 
 /* A copy of what is in the window already needs no room in it: a QP sends it though it
