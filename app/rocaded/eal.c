@@ -9,8 +9,6 @@
 
 #include <rocade/rocade.h>
 
-#include <common/eal_end.h>
-
 #include "settings.h"
 
 /* It keeps pointers into what it is given: the settings live as long. */
@@ -77,10 +75,4 @@ port_open(
 		return 0;
 	fprintf(stderr, PROGRAM ": %s\n", rocade_error());
 	return -1;
-}
-
-void
-eal_finish(void)
-{
-	eal_end();
 }

@@ -8,6 +8,8 @@
 
 #include <rocade/rocade.h>
 
+#include <common/eal_end.h>
+
 #include "settings.h"
 
 #define EXIT_USAGE 2
@@ -240,7 +242,7 @@ start(struct command *c, struct settings *s)
 	signals_set(SIG_IGN);
 	rocade_daemon_destroy(serving);
 	if (!s->local)
-		eal_finish();
+		eal_end();
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

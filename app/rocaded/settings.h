@@ -87,8 +87,6 @@ help_print(FILE *to);
 int
 port_open(const struct settings *s, int argc, char **argv,
 	struct rocade_daemon_port **port);
-void
-eal_finish(void);
 
 /* telemetry.c: what `dpdk-telemetry.py` can ask for, once EAL runs and the daemon listens there.
  */

@@ -150,6 +150,8 @@ def main():
         measure(session, args.quick, args.only)
     finally:
         session.witness.stop()
+    if not session.witness.readings:
+        print("rocade-line said nothing: states of the machine are not told apart.")
     report["results"] = session.results
     report["line_ns"] = states.label(session.results)
     report["rows"] = table.rows(report["results"])

@@ -176,13 +176,29 @@ test_bell(void **state)
 	fini();
 }
 
+/* What the first QP sends in the end, from its request 0 on. */
+static void
+arrive(unsigned n)
+{
+	bed_run(&bed, SEC_NS);
+	bed_expect_sent(&a[0], 0, n, IBV_WC_SUCCESS);
+	bed_expect_received(&b[0], 0, n);
+}
+
+/* What serve() sent to it. */
+static void
+served(void)
+{
+	bed_settle(&bed);
+	bed_expect_sent(&b[0], 9, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&a[0], 9, 1);
+}
+
 /* What the first QP filled the window with, and a message of each other one; then all ends. */
 static void
 all_arrive(void)
 {
-	bed_run(&bed, SEC_NS);
-	bed_expect_sent(&a[0], 0, QPS, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 0, QPS);
+	arrive(QPS);
 	for (unsigned i = 1; i < QPS; i++) {
 		bed_expect_sent(&a[i], 0, 1, IBV_WC_SUCCESS);
 		bed_expect_received(&b[i], 0, 1);
@@ -262,9 +278,7 @@ test_probe(void **state)
 	bed_carry(&bed);
 	assert_int_equal(bed.b.roce_frames, 1);
 	receive(0, 5);
-	bed_run(&bed, SEC_NS);
-	bed_expect_sent(&a[0], 0, 5, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 0, 5);
+	arrive(5);
 	fini();
 }
 
@@ -313,13 +327,9 @@ test_request(void **state)
 	turn();
 	assert_false(a[0].qp->on_ready);
 	assert_int_equal(a[0].qp->timer.when_ns, when - 2 * WHEEL_TICK_NS);
-	bed_settle(&bed);
-	bed_expect_sent(&b[0], 9, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&a[0], 9, 1);
+	served();
 	receive(0, 5);
-	bed_run(&bed, SEC_NS);
-	bed_expect_sent(&a[0], 0, 5, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 0, 5);
+	arrive(5);
 	fini();
 }
 
@@ -348,11 +358,8 @@ test_part(void **state)
 	free(last.data);
 	take_in();
 	assert_true(a[0].qp->on_ready);
-	bed_settle(&bed);
-	bed_expect_sent(&b[0], 9, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&a[0], 9, 1);
-	bed_expect_sent(&a[0], 0, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 0, 1);
+	served();
+	arrive(1);
 	fini();
 }
 
@@ -373,9 +380,7 @@ test_response(void **state)
 	assert_int_equal(a[0].qp->timer.when_ns, bed.now + rnr_timer_ns[plain.rnr_timer]);
 	assert_false(a[0].qp->on_ready);
 	receive(0, 1);
-	bed_run(&bed, NS_PER_MS);
-	bed_expect_sent(&a[0], 0, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 0, 1);
+	arrive(1);
 	fini();
 }
 
