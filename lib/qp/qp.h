@@ -217,13 +217,14 @@ struct qp {
 	bool resolved : 1;       /* hdr holds the next hop's MAC */
 	bool draining : 1;
 	uint8_t route : 2;       /* enum qp_route, when resolved */
-	uint8_t timeout;         /* code, 0: none */
+	bool answering; /* there are READs and atomics to answer: resp_jobs_moved() */
 	uint32_t net_generation; /* that hdr was resolved for; the engine's */
 	uint16_t pkey;
-	/* What is owed to the peer's requests. */
-	uint8_t owed; /* AETH syndrome to send + 1; 0: nothing. A sequence NAK takes its
-		       * PSN when it leaves */
-	bool answering; /* there are READs and atomics to answer: resp_jobs_moved() */
+	/* To the peer's requests: AETH syndrome to send + 1; 0: nothing. A sequence NAK takes
+	 * its PSN when it leaves. Not beside answering: compilers would look at both in one
+	 * load, which waits where one has just been stored. */
+	uint8_t owed;
+	uint8_t timeout; /* code, 0: none */
 	struct qp_env *env;
 	struct engine *engine;
 	struct peer *peer;
