@@ -45,7 +45,7 @@ struct engine {
 	uint32_t frame_from, frame_count;
 	struct pkt looped[PKT_BURST]; /* to the port itself: taken in next */
 	uint32_t looped_count;
-	struct pkt taken[4]; /* taken in, and not given back to the port yet */
+	struct pkt taken[PKT_BURST]; /* received; the first taken_count are to be given back */
 	uint32_t taken_count;
 	struct answers answers;
 	uint32_t waiting; /* QPs that wait for a peer's window */

@@ -8,6 +8,13 @@
 #include "engine/gsi.h"
 #include "engine/internal.h"
 
+#define TAKEN_MAX 4 /* frames, that are given back late */
+
+/* Large frames are taken in by few: what the ICRC has brought into the first-level cache
+ * is still there when it is copied. */
+#define LARGE 1024 /* bytes of the first one */
+#define LARGE_GROUP 4
+
 /* The port's own business: ARP, ND, ICMP. */
 static void
 local_frame(struct engine *e, const struct pkt *frame, uint64_t now)
@@ -95,7 +102,7 @@ look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, uint64_t now)
 
 /* How many of them are still ours to release; they stand in front. */
 static unsigned
-take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+take_some(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct parsed parsed[PKT_BURST];
 	unsigned kept = 0;
@@ -130,6 +137,30 @@ take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 	return kept;
 }
 
+/* The same, few at a time. */
+static unsigned
+take_large(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < n; i += LARGE_GROUP) {
+		unsigned some =
+			take_some(e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), now);
+
+		if (unlikely(kept != i))
+			memmove(pkts + kept, pkts + i, some * sizeof(pkts[0]));
+		kept += some;
+	}
+	return kept;
+}
+
+static unsigned
+take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+{
+	return likely(pkts[0].len < LARGE) ? take_some(e, pkts, n, now)
+					   : take_large(e, pkts, n, now);
+}
+
 static void
 release(struct engine *e, struct pkt *pkts, unsigned n)
 {
@@ -151,17 +182,12 @@ engine_rx_fini(struct engine *e)
 	e->taken_count = 0;
 }
 
-/* Few frames are given back in the next turn: who waits for a message is told of it first. Not
- * where nobody knows when that will be. */
-static void
-release_later(struct engine *e, struct pkt *pkts, unsigned n)
+/* Few frames are given back in the next turn: who waits for a message is told of it
+ * first. Not where nobody knows when that will be. */
+static bool
+release_later(const struct engine *e)
 {
-	if (n > RTE_DIM(e->taken) || e->driver != NULL) {
-		release(e, pkts, n);
-		return;
-	}
-	memcpy(e->taken, pkts, n * sizeof(pkts[0]));
-	e->taken_count = n;
+	return e->taken_count <= TAKEN_MAX && e->driver == NULL;
 }
 
 static unsigned
@@ -187,7 +213,7 @@ rx_handed(struct engine *e, uint64_t now)
 unsigned
 engine_rx(struct engine *e, uint64_t now)
 {
-	struct pkt pkts[PKT_BURST];
+	struct pkt *pkts = e->taken;
 	unsigned n;
 
 	if (unlikely(e->taken_count != 0))
@@ -206,7 +232,9 @@ engine_rx(struct engine *e, uint64_t now)
 		}
 		e->stats.rx_packets += n;
 		e->stats.rx_bytes += bytes;
-		release_later(e, pkts, take_in(e, pkts, n, now));
+		e->taken_count = take_in(e, pkts, n, now);
+		if (!release_later(e))
+			engine_rx_fini(e);
 	}
 	return e->dev->engine_count > 1 ? n + rx_handed(e, now) : n;
 }
