@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "mem/key.h"
+#include "wire/icrc.h"
 
 /* Same layout as struct ibv_sge (asserted in lib/verbs). In a receive, a length of 0 at the
  * post means 2^31 bytes and is stored as that. */
@@ -37,6 +38,16 @@ payload_copy(uint8_t *dst, const uint8_t *src, uint32_t len)
 		memcpy(dst, src, piece);
 	}
 	memcpy(dst, src, len);
+}
+
+/* Into a frame whose ICRC sum is, unless that is NULL. */
+static inline void
+payload_copy_sum(struct icrc_sum *sum, uint8_t *dst, const uint8_t *src, uint32_t len)
+{
+	if (sum == NULL || likely(len < icrc_copy_min))
+		payload_copy(dst, src, len);
+	else
+		*sum = icrc_sum_copy(*sum, dst, src, len);
 }
 
 /* A place in a list of SGEs. {0} is the start. The end of one SGE and the start of the next are
@@ -85,11 +96,12 @@ int sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *s
 /*
  * Copies len bytes out of the list from *pos on to dst and moves *pos behind them. -EACCES when
  * a key does not grant local read of them; dst then holds garbage, *pos is unchanged. The list
- * must hold that many bytes (asserted).
+ * must hold that many bytes (asserted). sum: of the frame that dst is in, or NULL; what comes out of
+ * one SGE may be summed as it is copied.
  */
 static inline int
 sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, uint8_t *dst, uint32_t len)
+	struct sge_pos *pos, uint8_t *dst, uint32_t len, struct icrc_sum *sum)
 {
 	const uint8_t *host;
 
@@ -103,7 +115,7 @@ sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32
 	host = sge_host(t, pd, &sge[pos->index], pos->offset, len, 0);
 	if (unlikely(host == NULL))
 		return len == 0 ? 0 : -EACCES;
-	payload_copy(dst, host, len);
+	payload_copy_sum(sum, dst, host, len);
 	pos->offset += len;
 	return 0;
 }

@@ -419,6 +419,7 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 		.opcode = opcodes[first][last] | qp->op_base,
 	};
 	const uint8_t *from = NULL;
+	struct icrc_sum sum;
 	uint8_t *ext;
 
 	if (len != 0) {
@@ -438,9 +439,10 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 	ext = frame_begin(&qp->hdr, pkt, &bth, len);
 	if (first || last)
 		aeth_put(ext, AETH_ACK, job->msn);
+	sum = frame_sum(&qp->hdr, pkt);
 	if (len != 0)
-		payload_copy(frame_payload(&qp->hdr, pkt, bth.opcode), from, len);
-	frame_end(&qp->hdr, pkt, len);
+		payload_copy_sum(&sum, frame_payload(&qp->hdr, pkt, bth.opcode), from, len);
+	frame_end_sum(&qp->hdr, pkt, len, sum);
 	return true;
 }
 

@@ -75,7 +75,7 @@ main_begin(const struct send_wqe *wqe, uint8_t opcode, uint8_t *ext)
 /* Payload bytes [offset, offset + len) of the message to dst. */
 static int
 copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t *dst,
-	uint32_t len)
+	uint32_t len, struct icrc_sum *sum)
 {
 	struct requester *req = &qp->req;
 	struct sge_pos pos = {0};
@@ -89,7 +89,7 @@ copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t
 			      ? req->pos
 			      : sge_seek(wqe->sge, wqe->num_sge, offset);
 	if (unlikely(sge_gather(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &pos, dst,
-			     len) != 0))
+			     len, sum) != 0))
 		return -EACCES;
 	/* Only now: where a probe of another message cannot be built, pos_psn still says
 	 * that pos is the next packet's. */
@@ -155,13 +155,15 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 				      (req->next_psn & (ACK_EVERY - 1)) == ACK_EVERY - 1),
 	};
 	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, len);
+	struct icrc_sum sum = frame_sum(&qp->hdr, pkt);
 	const struct op_row *op = &op_rows[bth.opcode];
 
 	if (op->hdrs != 0)
 		ext_fill(ext, wqe, op);
-	if (len != 0 && copy_payload(qp, wqe, offset, ext + op->ext_len, len) != 0)
+	if (len != 0 &&
+		copy_payload(qp, wqe, offset, ext + op->ext_len, len, &sum) != 0)
 		return false;
-	frame_end(&qp->hdr, pkt, len);
+	frame_end_sum(&qp->hdr, pkt, len, sum);
 	req->asked = bth.ack_req;
 	advance(qp, 1);
 	if (unlikely(!rc))

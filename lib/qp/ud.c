@@ -42,7 +42,7 @@ ud_wants_tx(const struct qp *qp)
 }
 
 static int
-payload(struct qp *qp, const struct send_wqe *wqe, uint8_t *dst)
+payload(struct qp *qp, const struct send_wqe *wqe, uint8_t *dst, struct icrc_sum *sum)
 {
 	struct sge_pos pos = {0};
 
@@ -53,7 +53,7 @@ payload(struct qp *qp, const struct send_wqe *wqe, uint8_t *dst)
 		return 0;
 	}
 	return sge_gather(qp->env->keys, qp->pd, wqe->sge + UD_DEST_SGES, wqe->num_sge,
-		&pos, dst, wqe->len);
+		&pos, dst, wqe->len, sum);
 }
 
 static int
@@ -69,15 +69,16 @@ build(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 		.solicited = (wqe->flags & IBV_SEND_SOLICITED) != 0,
 	};
 	struct deth *deth = (struct deth *)frame_begin(&qp->hdr, pkt, &bth, wqe->len);
+	struct icrc_sum sum = frame_sum(&qp->hdr, pkt);
 
 	deth->qkey = rte_cpu_to_be_32(dest->qkey & QKEY_OWN ? qp->qkey : dest->qkey);
 	deth->reserved = 0;
 	be24_put(deth->src_qpn, qp->qpn);
 	if (imm)
 		memcpy(deth + 1, &wqe->imm, sizeof(wqe->imm));
-	if (payload(qp, wqe, frame_payload(&qp->hdr, pkt, bth.opcode)) != 0)
+	if (payload(qp, wqe, frame_payload(&qp->hdr, pkt, bth.opcode), &sum) != 0)
 		return -EACCES;
-	frame_end(&qp->hdr, pkt, wqe->len);
+	frame_end_sum(&qp->hdr, pkt, wqe->len, sum);
 	return 0;
 }
 

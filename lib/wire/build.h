@@ -6,6 +6,9 @@
  *   ext = frame_begin(hdr, pkt, &fields, payload_len);  // L2 .. BTH; pkt->len is final
  *   ... write the extended headers at ext, the payload at frame_payload() ...
  *   frame_end(hdr, pkt, payload_len);                   // pad and ICRC
+ *
+ * or, where the payload may be long, with frame_sum() behind the first step and frame_end_sum() in
+ * the end: what is copied with the sum is summed as it is copied.
  */
 #ifndef ROCADE_WIRE_BUILD_H
 #define ROCADE_WIRE_BUILD_H
@@ -127,25 +130,42 @@ frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
 	return data + hdr->len + sizeof(struct bth);
 }
 
-/* The same hdr, with no frame_begin() in between. The ICRC is of what the frame holds now: of what
- * is sent, whatever the application does to its buffer meanwhile. */
-static inline void
-frame_end(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len)
+/* After frame_begin(): what is summed is the path's. */
+static inline struct icrc_sum
+frame_sum(const struct path_hdr *hdr, const struct pkt *pkt)
 {
-	uint8_t *from = pkt->data + hdr->len - FRAME_UDP_TAIL;
+	return (struct icrc_sum){
+		.from = pkt->data + hdr->len - FRAME_UDP_TAIL, .crc = hdr->crc};
+}
+
+/* The same hdr, with no frame_begin() in between. The ICRC is of what the frame holds
+ * now: of what is sent, whatever the application does to its buffer meanwhile. */
+static inline void
+frame_end_sum(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len,
+	struct icrc_sum sum)
+{
+	uint8_t *tail_at = pkt->data + hdr->len - FRAME_UDP_TAIL;
 	uint8_t *end = pkt->data + pkt->len - ICRC_LEN;
-	uint32_t pad = -payload_len & 3;
-	uint32_t crc;
+	uint32_t pad = -payload_len & 3, crc = sum.crc;
 	frame_words tail;
 
 	if (unlikely(pad != 0))
 		memset(end - pad, 0, pad);
-	crc = rte_cpu_to_le_32(icrc_update(hdr->crc, from, (size_t)(end - from)));
-	__builtin_memcpy(&tail, from, sizeof(tail));
+	if (likely(sum.from != end))
+		crc = icrc_update(crc, sum.from, (size_t)(end - sum.from));
+	crc = rte_cpu_to_le_32(crc);
+	__builtin_memcpy(&tail, tail_at, sizeof(tail));
 	tail &= (frame_words){rte_cpu_to_be_32(0xFFFF0000), UINT32_MAX,
 		rte_cpu_to_be_32(0x00FFFFFF), UINT32_MAX};
-	__builtin_memcpy(from, &tail, sizeof(tail));
+	__builtin_memcpy(tail_at, &tail, sizeof(tail));
 	__builtin_memcpy(end, &crc, sizeof(crc));
+}
+
+/* The same where nothing was copied with a sum. */
+static inline void
+frame_end(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len)
+{
+	frame_end_sum(hdr, pkt, payload_len, frame_sum(hdr, pkt));
 }
 
 static inline uint32_t

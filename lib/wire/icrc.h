@@ -22,6 +22,24 @@ icrc_update(uint32_t crc, const void *data, size_t len)
 	return crc32_gzip_refl(crc, (const unsigned char *)data, len);
 }
 
+/* The ICRC of a frame that is being built: crc is of all that stands before from. */
+struct icrc_sum {
+	const uint8_t *from;
+	uint32_t crc;
+};
+
+/* From so many bytes on icrc_copy() is the faster way; where the CPU has not what it takes,
+ * there is no such number: UINT32_MAX. */
+extern uint32_t icrc_copy_min;
+
+/* Copies len bytes, and returns what icrc_update() would say of them, in one pass: what is summed
+ * is what is stored, even where src changes meanwhile. len >= icrc_copy_min. */
+uint32_t icrc_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len);
+
+/* The same into the frame of a sum, which then ends behind dst + len. */
+struct icrc_sum icrc_sum_copy(
+	struct icrc_sum sum, uint8_t *dst, const uint8_t *src, size_t len);
+
 /* Over the ones, the IP header at ip and the UDP ports behind it. Reads (and does not use)
  * the 8 bytes before ip: the end of the Ethernet header. What follows is icrc_update()'s, with the UDP
  * checksum and byte 4 of the BTH as ones. */

@@ -180,7 +180,7 @@ gather_round(void)
 		for (uint32_t i = 0; i < len; i++)
 			bed.want[i] = arena[bed.flat[at + i]];
 		bed.packet[len] = 0xA5;
-		CHECK(sge_gather(&table, PD, bed.sge, bed.num, &pos, bed.packet, len) == 0);
+		CHECK(sge_gather(&table, PD, bed.sge, bed.num, &pos, bed.packet, len, NULL) == 0);
 		CHECK(memcmp(bed.packet, bed.want, len) == 0);
 		CHECK(len == sizeof(bed.packet) || bed.packet[len] == 0xA5);
 		at += len;
@@ -278,16 +278,16 @@ refused_gather_changes_nothing(void **state)
 	struct sge_pos pos = {0};
 
 	(void)state;
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 32), -EACCES);
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 32, NULL), -EACCES);
 	assert_int_equal(
-		sge_gather(&table, PD + 1, sge, 1, &pos, dst, 16), -EACCES);
+		sge_gather(&table, PD + 1, sge, 1, &pos, dst, 16, NULL), -EACCES);
 	sge[0].addr = 1;
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 17), -EACCES);
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 17, NULL), -EACCES);
 	sge[0].addr = 20;
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 16), -EACCES);
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 16, NULL), -EACCES);
 	assert_true(pos_equal(pos, (struct sge_pos){0}));
 	/* The bytes that are granted come all the same. */
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 12), 0);
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 12, NULL), 0);
 	key_drop(key);
 }
 
@@ -305,7 +305,7 @@ region_gone_between_packets(void **state)
 	key_drop(key);
 	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), -EACCES);
 	assert_int_equal(
-		sge_gather(&table, PD, &sge, 1, &pos, packet, 16), -EACCES);
+		sge_gather(&table, PD, &sge, 1, &pos, packet, 16, NULL), -EACCES);
 	assert_int_equal(mem[15], 7);
 	assert_int_equal(mem[16], 0);
 }
@@ -321,9 +321,9 @@ nothing_needs_no_key(void **state)
 	assert_int_equal(sge_check(&table, PD, sge, 2, IBV_ACCESS_LOCAL_WRITE), 0);
 	assert_int_equal(sge_total(sge, 2), 0);
 	assert_int_equal(sge_total(NULL, 0), 0);
-	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, NULL, 0), 0);
+	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, NULL, 0, NULL), 0);
 	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos, NULL, 0), 0);
-	assert_int_equal(sge_gather(&table, PD, NULL, 0, &pos, NULL, 0), 0);
+	assert_int_equal(sge_gather(&table, PD, NULL, 0, &pos, NULL, 0, NULL), 0);
 	assert_int_equal(sge_scatter(&table, PD, NULL, 0, &pos, NULL, 0), 0);
 	assert_int_equal(sge_scatter(&table, PD, NULL, 0, &pos, &byte, 1), -EMSGSIZE);
 	assert_int_equal(sge_scatter(&table, PD, sge, 2, &pos, &byte, 1), -EMSGSIZE);
@@ -377,14 +377,14 @@ addresses_do_not_wrap(void **state)
 	(void)state;
 	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), -EACCES);
 	assert_int_equal(
-		sge_gather(&table, PD, &sge, 1, &pos, packet, 16), -EACCES);
+		sge_gather(&table, PD, &sge, 1, &pos, packet, 16, NULL), -EACCES);
 	assert_int_equal(sge_check(&table, PD, &sge, 1, 0), -EACCES);
 	sge.lkey = top;
 	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 1), -EACCES);
 	pos = (struct sge_pos){0};
 	assert_int_equal(sge_scatter(&table, PD, &sge, 1, &pos, packet, 16), 0);
 	pos = (struct sge_pos){0, 8};
-	assert_int_equal(sge_gather(&table, PD, &sge, 1, &pos, packet, 9), -EACCES);
+	assert_int_equal(sge_gather(&table, PD, &sge, 1, &pos, packet, 9, NULL), -EACCES);
 	key_drop(key);
 	key_drop(top);
 }
@@ -422,7 +422,7 @@ lengths_up_to_2_to_31(void **state)
 	assert_int_equal(mem[4000], 0);
 	assert_int_equal(mem[GIB2], 0);
 	pos = sge_seek(sge, SGES, 7 * GIB2 - 96);
-	assert_int_equal(sge_gather(&table, PD, sge, SGES, &pos, back, 4096), 0);
+	assert_int_equal(sge_gather(&table, PD, sge, SGES, &pos, back, 4096, NULL), 0);
 	assert_memory_equal(back, packet, 4096);
 	/* The last bytes, and none behind them. */
 	pos = sge_seek(sge, SGES, SGES * GIB2 - 4096);
