@@ -50,7 +50,7 @@ RATIOS = [
      None, None, False),
     ("all signaled / 1 of 64, 64 B SEND", "send 64 signaled", "send 64 again",
      ("messages_per_s", "messages_per_s"), None, None, False),
-    ("a request a call / 32, 64 B SEND", "send 64 single", "send 64 again",
+    ("a request a turn / 32, 64 B SEND", "send 64 single", "send 64 again",
      ("messages_per_s", "messages_per_s"), None, None, False),
     ("inline / not, 64 B SEND", "send 64 inline", "send 64 again",
      ("messages_per_s", "messages_per_s"), None, None, False),
@@ -77,7 +77,7 @@ NUMBERS = [
     ("SEND 64 B, RQ, 1 of 64 signaled", "send 64 rq", "messages_per_s"),
     ("SEND 64 B, SRQ, all signaled", "send 64 signaled", "messages_per_s"),
     ("SEND 64 B, SRQ, inline", "send 64 inline", "messages_per_s"),
-    ("SEND 64 B, SRQ, a request a call", "send 64 single", "messages_per_s"),
+    ("SEND 64 B, SRQ, a request a turn", "send 64 single", "messages_per_s"),
     ("SEND 64 B, SRQ, 4,096 QPs", "send 64 qps 4096", "messages_per_s"),
     ("UCX over TCP, tag_bw 64 B", "ucx rate", "messages_per_s"),
     ("WRITE 1 MiB, MTU 4096", "write 1m", "bytes_per_s"),
@@ -189,7 +189,9 @@ def verdict(ratio, reach, aim, less):
         return ""
     if aim is not None and good(aim):
         return "aim"
-    return "reached" if reach is None or good(reach) else "BELOW"
+    if reach is None:
+        return "below aim"
+    return "reached" if good(reach) else "BELOW"
 
 
 def bytes_row(text, number, reach=None, aim=None):
@@ -225,7 +227,8 @@ def below_aim(results):
     names = []
     for row in RATIOS:
         shown = ratio_row(results, row)
-        if shown["ratio"] is None or shown["verdict"] not in ("reached", "BELOW"):
+        if shown["ratio"] is None or shown["verdict"] not in ("reached", "below aim",
+                                                                    "BELOW"):
             continue
         names += [name for name in row[1:3] if name in plan.BY_NAME and
                   plan.BY_NAME[name].arguments and not name.startswith("raw")]
