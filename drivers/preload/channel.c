@@ -192,15 +192,32 @@ command_run(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr
 	return 0;
 }
 
+/* By a descriptor of its own: another thread may close the channel meanwhile, and its number may
+ * come to mean something else. As in the kernel, who waits then waits on (rping does so). */
+static int
+event_get(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr *hdr,
+	const void *in)
+{
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0), rc;
+
+	if (own < 0)
+		return -errno;
+	rc = command_run(own, token, hdr, in);
+	close(own);
+	return rc;
+}
+
 ssize_t
 channel_write(int fd, const void *buf, size_t len)
 {
 	const struct channel *channel = channel_find(fd);
 	struct rdma_ucm_cmd_hdr hdr;
+	struct ucm_token token;
 	int rc = 0, err = errno;
 
 	if (channel == NULL)
 		return -2;
+	token = channel->token;
 	if (len < sizeof(hdr))
 		rc = -EINVAL;
 	if (rc == 0) {
@@ -212,8 +229,9 @@ channel_write(int fd, const void *buf, size_t len)
 		else if (hdr.in < commands[hdr.cmd].least)
 			rc = -EINVAL;
 		else
-			rc = command_run(fd, &channel->token, &hdr,
-				(const uint8_t *)buf + sizeof(hdr));
+			rc = (hdr.cmd == RDMA_USER_CM_CMD_GET_EVENT ? event_get
+								    : command_run)(
+				fd, &token, &hdr, (const uint8_t *)buf + sizeof(hdr));
 	}
 	errno = rc == 0 ? err : -rc; /* programs look at an old one */
 	return rc == 0 ? (ssize_t)len : -1;

@@ -26,6 +26,7 @@ static struct {
 	size_t out_len;
 	int rc;
 	unsigned empty; /* so often there is no event */
+	int closed;     /* by another thread meanwhile; 0: none */
 } server;
 
 static int
@@ -54,6 +55,10 @@ backend_command(const struct ucm_token *token, int fd, uint32_t cmd, const void 
 	memcpy(server.in, in, in_len);
 	server.in_len = in_len;
 	if (cmd == RDMA_USER_CM_CMD_GET_EVENT && server.empty > 0) {
+		if (server.closed != 0) {
+			close(server.closed);
+			server.closed = 0;
+		}
 		/* One comes while the program sleeps. */
 		server.empty--;
 		assert_int_equal(send(server.far, "0123", 4, 0), 4);
@@ -288,6 +293,30 @@ events_are_waited_for(void **state)
 	close(fd);
 }
 
+/* The number of a channel that is closed may be another's at once. */
+static void
+closed_while_an_event_is_waited_for(void **state)
+{
+	struct rdma_ucm_event_resp resp;
+	struct rdma_ucm_get_event cmd = {.response = (uintptr_t)&resp};
+	int fd = channel_open(O_RDWR), before = dup(0), after;
+
+	(void)state;
+	close(before);
+	server.empty = 2;
+	server.closed = fd;
+	server.out_len = sizeof(resp);
+	assert_true(command(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd),
+			    sizeof(resp)) > 0);
+	assert_int_equal(server.commands, 3);
+	assert_int_equal(server.token.number, 1);
+	assert_false(channel_is(fd));
+	/* Nothing stays open. */
+	after = dup(0);
+	assert_int_equal(after, RTE_MIN(fd, before));
+	close(after);
+}
+
 int
 main(void)
 {
@@ -302,6 +331,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			addresses_and_descriptors_of_the_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(events_are_waited_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			closed_while_an_event_is_waited_for, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
