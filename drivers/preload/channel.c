@@ -192,8 +192,9 @@ command_run(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr
 	return 0;
 }
 
-/* By a descriptor of its own: another thread may close the channel meanwhile, and its number may
- * come to mean something else. As in the kernel, who waits then waits on (rping does so). */
+/* By a descriptor of its own, where there is one left: another thread may close the channel
+ * meanwhile, and its number may come to mean something else. As in the kernel, who waits then waits
+ * on (rping does so). */
 static int
 event_get(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr *hdr,
 	const void *in)
@@ -201,7 +202,7 @@ event_get(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr *
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0), rc;
 
 	if (own < 0)
-		return -errno;
+		return command_run(fd, token, hdr, in);
 	rc = command_run(own, token, hdr, in);
 	close(own);
 	return rc;
@@ -228,9 +229,11 @@ channel_write(int fd, const void *buf, size_t len)
 			rc = -ENOSYS;
 		else if (hdr.in < commands[hdr.cmd].least)
 			rc = -EINVAL;
+		else if (hdr.cmd == RDMA_USER_CM_CMD_GET_EVENT)
+			rc = event_get(
+				fd, &token, &hdr, (const uint8_t *)buf + sizeof(hdr));
 		else
-			rc = (hdr.cmd == RDMA_USER_CM_CMD_GET_EVENT ? event_get
-								    : command_run)(
+			rc = command_run(
 				fd, &token, &hdr, (const uint8_t *)buf + sizeof(hdr));
 	}
 	errno = rc == 0 ? err : -rc; /* programs look at an old one */

@@ -135,7 +135,13 @@ def printed(text):
     return next(line for line in markdown.ratios(report) if text in line)
 
 
+CYCLES = {"cycles": {"write 1m": {"client": {"build": 400.0, "post": 159.0},
+                                  "server": {"build": 268.0, "repost": 9.0}}}}
+
 CASES = [
+    ("cycles stand under what they are of", list(markdown.cycles(CYCLES))[1:],
+     ["| write 1m, cycles a packet | build | post | repost |", "|---|---|---|---|",
+      "| client | 400 | 159 |  |", "| server | 268 |  | 9 |"]),
     ("a ratio at the aim", ratio(send((5, 10)), SEND), (0.5, "aim")),
     ("a ratio that is reached", ratio(send((4, 10)), SEND), (0.4, "reached")),
     ("a ratio below", ratio(send((3, 10)), SEND), (0.3, "BELOW")),

@@ -35,7 +35,7 @@ CLOCK_HOMES = re.compile(r"^lib/engine/(clock|engine_loop)[^/]*\.[ch]$")
 
 DATA_PATH = re.compile(
     r"^lib/(qp/(requester|responder|completer|drive)\w*\.[ch]|engine/(rx|tx)\w*\.[ch]"
-    r"|mem/(sge|copy)\w*\.[ch]|queue/\w+\.h)$")
+    r"|mem/(sge|copy)\w*\.[ch]|wire/(build|icrc|parse)\w*\.[ch]|queue/\w+\.h)$")
 DATA_PATH_DENY = re.compile(
     r"\b(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|alloc_get|alloc_put"
     r"|v?f?printf|v?sn?printf|puts|fputs|perror|log_(?:err|warn|info|write))\s*\(")

@@ -39,12 +39,14 @@ def numbers(report):
 
 
 def cycles(report):
+    """An end has only what it does: who receives posts nothing."""
     for name, ends in report.get("cycles", {}).items():
+        heads = list(dict.fromkeys(stage for stages in ends.values() for stage in stages))
         yield ""
-        yield "| %s, cycles a packet | %s |" % (name, " | ".join(ends["client"]))
-        yield "|---|%s" % ("---|" * len(ends["client"]))
+        yield line([name + ", cycles a packet"] + heads)
+        yield "|" + "---|" * (1 + len(heads))
         for end, stages in ends.items():
-            yield "| %s | %s |" % (end, " | ".join("%.0f" % value for value in stages.values()))
+            yield line([end] + ["%.0f" % stages[head] if head in stages else "" for head in heads])
 
 
 def main():

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -317,6 +318,27 @@ closed_while_an_event_is_waited_for(void **state)
 	close(after);
 }
 
+/* A program that has no descriptor left has its events. */
+static void
+no_descriptor_left(void **state)
+{
+	struct rdma_ucm_event_resp resp;
+	struct rdma_ucm_get_event cmd = {.response = (uintptr_t)&resp};
+	int fd = channel_open(O_RDWR);
+	struct rlimit before, none;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){.rlim_cur = 1, .rlim_max = before.rlim_max};
+	server.out_len = sizeof(resp);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(dup(0), -1);
+	assert_true(command(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd),
+			    sizeof(resp)) > 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	close(fd);
+}
+
 int
 main(void)
 {
@@ -333,6 +355,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(events_are_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			closed_while_an_event_is_waited_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_descriptor_left, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
