@@ -10,8 +10,9 @@
 
 #define TAKEN_MAX 4 /* frames, that are given back late */
 
-/* Large frames are taken in by few: what the ICRC has brought into the first-level cache
- * is still there when it is copied. */
+/* Large frames are taken in by few, and their ICRC is checked when they are dispatched: one pass
+ * can then check and place a payload, and where it takes two, the first-level cache still has
+ * it for the second. */
 #define LARGE 1024 /* bytes of the first one */
 #define LARGE_GROUP 4
 
@@ -79,10 +80,11 @@ prefetch(const struct qp *qp, bool response)
 	}
 }
 
-static void
-look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, uint64_t now)
+static __rte_always_inline void
+look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, bool late, uint64_t now)
 {
-	unsigned why = parse(pkt, e->vlan, &p->view);
+	unsigned why = late ? parse_headers(pkt, e->vlan, &p->view)
+			    : parse(pkt, e->vlan, &p->view);
 
 	p->qp = NULL;
 	if (unlikely(why != DROP_none)) {
@@ -94,15 +96,29 @@ look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, uint64_t now)
 	}
 	p->qp = qp_table_get(&e->dev->qps, p->view.dest_qpn);
 	if (unlikely(p->qp == NULL)) {
-		no_qp(e, pkt, &p->view, now);
+		if (late && !icrc_check(&p->view))
+			e->stats.drop[DROP_icrc]++;
+		else
+			no_qp(e, pkt, &p->view, now);
 		return;
 	}
 	prefetch(p->qp, op_is_response(p->view.op));
 }
 
-/* How many of them are still ours to release; they stand in front. */
-static unsigned
-take_some(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+static inline void
+dispatch(struct engine *e, struct qp *qp, const struct pkt_view *view, uint64_t now)
+{
+	qp_rx(qp, view, now);
+	if (op_is_response(view->op))
+		engine_touch(e, qp);
+	else
+		engine_touch_responder(e, qp);
+}
+
+/* How many of them are still ours to release; they stand in front. late: the ICRC is checked
+ * with the dispatch. */
+static __rte_always_inline unsigned
+take_some(struct engine *e, struct pkt *pkts, unsigned n, bool late, uint64_t now)
 {
 	struct parsed parsed[PKT_BURST];
 	unsigned kept = 0;
@@ -113,7 +129,7 @@ take_some(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 			rte_prefetch0(pkts[i + 2].data);
 			rte_prefetch0(pkts[i + 2].data + LINE_SIZE);
 		}
-		look_up(e, &pkts[i], &parsed[i], now);
+		look_up(e, &pkts[i], &parsed[i], late, now);
 	}
 	CYCLES_LAP(e, parse, since);
 	for (unsigned i = 0; i < n; i++) {
@@ -123,11 +139,10 @@ take_some(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 			if (engine_hand_off(e, qp->engine, &pkts[i]))
 				continue;
 		} else if (likely(qp != NULL)) {
-			qp_rx(qp, &parsed[i].view, now);
-			if (op_is_response(parsed[i].view.op))
-				engine_touch(e, qp);
+			if (!late || likely(qp_icrc_check(qp, &parsed[i].view)))
+				dispatch(e, qp, &parsed[i].view, now);
 			else
-				engine_touch_responder(e, qp);
+				e->stats.drop[DROP_icrc]++;
 		}
 		if (unlikely(kept != i))
 			pkts[kept] = pkts[i];
@@ -145,7 +160,7 @@ take_large(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 
 	for (unsigned i = 0; i < n; i += LARGE_GROUP) {
 		unsigned some =
-			take_some(e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), now);
+			take_some(e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), true, now);
 
 		if (unlikely(kept != i))
 			memmove(pkts + kept, pkts + i, some * sizeof(pkts[0]));
@@ -157,7 +172,7 @@ take_large(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 static unsigned
 take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
-	return likely(pkts[0].len < LARGE) ? take_some(e, pkts, n, now)
+	return likely(pkts[0].len < LARGE) ? take_some(e, pkts, n, false, now)
 					   : take_large(e, pkts, n, now);
 }
 

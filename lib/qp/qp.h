@@ -376,7 +376,12 @@ qp_set_headers(struct qp *qp, const struct path_addr *addr);
 
 /* ---- The four calls ---- */
 
-/* Takes in a packet whose DestQP is this QP. */
+/* Whether the ICRC of a packet for this QP is right, of which the headers alone have been parsed.
+ * Where it may (early.c), the payload is copied to its place by the same pass: view->placed. */
+bool
+qp_icrc_check(const struct qp *qp, struct pkt_view *view);
+
+/* Takes in a packet whose DestQP is this QP, and whose ICRC is right. */
 void
 qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
 

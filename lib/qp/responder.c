@@ -133,6 +133,8 @@ place(struct qp *qp, const struct pkt_view *v)
 
 	if (unlikely(qp->resp.received + v->payload_len > MSG_MAX))
 		rc = -EMSGSIZE;
+	else if (v->placed)
+		qp->resp.pos.offset += v->payload_len;
 	else if (v->payload_len != 0)
 		rc = sge_scatter(qp->env->keys, qp->srq != NULL ? qp->srq->pd : qp->pd,
 			qp->wqe->sge, qp->wqe->num_sge, &qp->resp.pos, v->payload,
@@ -311,7 +313,7 @@ write_packet(struct qp *qp, const struct pkt_view *v)
 	if (imm && !take_receive(qp, v))
 		return;
 	/* The point of no return. */
-	if (v->payload_len != 0)
+	if (v->payload_len != 0 && !v->placed)
 		payload_copy(to, v->payload, v->payload_len);
 	if (op_is_first(v->op))
 		resp->received = 0;

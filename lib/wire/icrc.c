@@ -69,17 +69,42 @@ masked_crc(uint8_t *head, const block *mask, unsigned n, size_t len)
 	return crc;
 }
 
+/* Of all that stands before end, which lies behind the BTH. */
+static inline uint32_t
+head_crc(const struct pkt_view *view, const uint8_t *end)
+{
+	/* The frame is its receiver's, and as it was when this returns. */
+	uint8_t *head = (uint8_t *)(uintptr_t)(view->ip - LEAD);
+	size_t len = (size_t)(end - head);
+
+	return likely(view->ip_version == 4)
+		       ? masked_crc(head, mask_ipv4, BLOCKS_IPV4, len)
+		       : masked_crc(head, mask_ipv6, BLOCKS_IPV6, len);
+}
+
+static inline bool
+is_icrc(const uint8_t *at, uint32_t crc)
+{
+	uint32_t wire;
+
+	__builtin_memcpy(&wire, at, sizeof(wire));
+	return rte_le_to_cpu_32(wire) == crc;
+}
+
 bool
 icrc_check(const struct pkt_view *view)
 {
 	const uint8_t *end = view->payload + view->payload_len + view->pad;
-	/* The frame is its receiver's, and as it was when this returns. */
-	uint8_t *head = (uint8_t *)(uintptr_t)(view->ip - LEAD);
-	size_t len = (size_t)(end - head);
-	uint32_t wire, crc;
 
-	crc = likely(view->ip_version == 4) ? masked_crc(head, mask_ipv4, BLOCKS_IPV4, len)
-					    : masked_crc(head, mask_ipv6, BLOCKS_IPV6, len);
-	__builtin_memcpy(&wire, end, sizeof(wire));
-	return rte_le_to_cpu_32(wire) == crc;
+	return is_icrc(end, head_crc(view, end));
+}
+
+bool
+icrc_check_copy(const struct pkt_view *view, uint8_t *dst)
+{
+	uint32_t crc = head_crc(view, view->payload);
+
+	assert(view->pad == 0);
+	crc = icrc_copy(crc, dst, view->payload, view->payload_len);
+	return is_icrc(view->payload + view->payload_len, crc);
 }

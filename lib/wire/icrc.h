@@ -49,4 +49,8 @@ uint32_t icrc_path(const uint8_t *ip, unsigned ip_version);
  * it right again. */
 bool icrc_check(const struct pkt_view *view);
 
+/* The same, and copies the payload to dst in one pass, right or not. No pad, and payload_len >=
+ * icrc_copy_min. */
+bool icrc_check_copy(const struct pkt_view *view, uint8_t *dst);
+
 #endif

@@ -26,6 +26,7 @@ struct pkt_view {
 	bool ack_req;
 	uint8_t ip_version; /* 4 or 6 */
 	uint8_t tclass;	    /* TOS or traffic class: DSCP and ECN */
+	bool placed;	    /* the payload is where it goes already: qp_icrc_check() */
 	const uint8_t *ip;  /* the IP header */
 	const struct bth *bth;
 };

@@ -253,6 +253,10 @@ struct crafted {
 	bool other_version; /* over the IP version that the path has not */
 };
 
+/* Its frame, whose data the caller frees. */
+struct frame
+craft(const struct host *to, const struct crafted *c);
+/* It arrives. */
 void
 inject(struct host *to, const struct crafted *c);
 /* Shorter: requests to h and acknowledgements to h. */

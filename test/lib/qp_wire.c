@@ -72,8 +72,10 @@ host_take(struct host *h, const uint8_t *data, uint32_t len)
 
 	assert_non_null(pkt.data);
 	memcpy(pkt.data, data, len);
-	why = parse(&pkt, h->vlan, &view);
+	why = parse_headers(&pkt, h->vlan, &view);
 	assert_int_not_equal(why, PARSE_OTHER);
+	if (why == DROP_none && !qp_icrc_check(&h->qp, &view))
+		why = DROP_icrc;
 	if (why != DROP_none)
 		h->stats.drop[why]++;
 	else if (view.dest_qpn != h->qp.qpn &&
@@ -235,8 +237,8 @@ crafted_rdma(const struct crafted *c, const struct op_row *op, uint8_t *ext)
 		memcpy(ext + sizeof(struct aeth), &value, sizeof(value));
 }
 
-void
-inject(struct host *to, const struct crafted *c)
+struct frame
+craft(const struct host *to, const struct crafted *c)
 {
 	const struct op_row *op = &op_rows[c->opcode];
 	struct bth_fields bth = {
@@ -278,8 +280,17 @@ inject(struct host *to, const struct crafted *c)
 	payload = frame_payload(&hdr, &pkt, c->opcode);
 	bytes_fill(payload, c->payload_len, c->payload_key);
 	frame_end(&hdr, &pkt, c->payload_len);
-	host_take(to, pkt.data, pkt.len);
-	free(room);
+	assert_ptr_equal(pkt.data, room);
+	return (struct frame){pkt.data, pkt.len};
+}
+
+void
+inject(struct host *to, const struct crafted *c)
+{
+	struct frame frame = craft(to, c);
+
+	host_take(to, frame.data, frame.len);
+	free(frame.data);
 }
 
 void

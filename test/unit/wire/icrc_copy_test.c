@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copy and CRC in one pass against the two one after the other. */
+/* Copy and CRC in one pass against the two one after the other: bytes, and frames. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/common.h"
+#include "frame.h"
 #include "wire/icrc.h"
 
 #include <cmocka.h>
@@ -95,6 +96,108 @@ pieces_of_a_frame(void **state)
 		icrc_update(5, src, (size_t)(sum.from - dst) + 100));
 }
 
+/* ---- Frames ---- */
+
+#define HEAD (IP_OFF + 40 + 8 + 12) /* at the most */
+
+/* A SEND of this payload, which is whole words; returns its length. */
+static size_t
+frame_make(uint8_t *frame, bool v4, unsigned payload)
+{
+	size_t udp = v4 ? UDP4_OFF : UDP6_OFF, head = udp + 8 + 12;
+	unsigned udp_len = 8 + 12 + payload + ICRC_LEN;
+
+	memcpy(frame, v4 ? frame_vector4 : frame_vector6, head);
+	frame[udp + 8 + 1] = 0; /* no pad */
+	memcpy(frame + head, src, payload);
+	be16_put(frame + udp + 4, udp_len);
+	be16_put(frame + IP_OFF + (v4 ? 2 : 4), v4 ? 20 + udp_len : udp_len);
+	frame_seal(frame, IP_OFF);
+	return head + payload + ICRC_LEN;
+}
+
+/* Whether the frame is right, which both say; a copy of its payload is there either way,
+ * and nothing else is. False too where the headers alone say that it is none. */
+static bool
+frame_right(const uint8_t *frame, size_t bytes, size_t to)
+{
+	struct pkt pkt = {.data = malloc(bytes),
+		.len = (uint16_t)bytes,
+		.room = (uint16_t)bytes,
+		.flags = PKT_RX_IPV4_CKSUM_OK};
+	struct pkt_view view;
+	bool right = false;
+
+	assert_non_null(pkt.data);
+	memcpy(pkt.data, frame, bytes);
+	if (parse_headers(&pkt, 0, &view) == DROP_none && view.pad == 0 &&
+		view.payload_len >= icrc_copy_min) {
+		memset(dst, GUARD, sizeof(dst));
+		memset(want, GUARD, sizeof(want));
+		memcpy(want + to, view.payload, view.payload_len);
+		right = icrc_check(&view);
+		assert_int_equal(icrc_check_copy(&view, dst + to), right);
+		assert_memory_equal(dst, want, sizeof(dst));
+		assert_memory_equal(pkt.data, frame, bytes);
+	}
+	free(pkt.data);
+	return right;
+}
+
+/* Right, then with a bit of it damaged: of the PSN, of the payload, of the ICRC; and with
+ * one that routers may change. */
+static void
+frames(void **state)
+{
+	static uint8_t frame[HEAD + 4096 + ICRC_LEN];
+	uint64_t seed = 4;
+
+	(void)state;
+	bytes_fill(&seed);
+	for (unsigned i = 0; i < 2 * (4096 - icrc_copy_min) / 4 + 2; i++) {
+		unsigned payload = icrc_copy_min + i / 2 * 4;
+		bool v4 = i % 2 == 0;
+		size_t bth = v4 ? BTH4_OFF : BTH6_OFF;
+		size_t bytes = frame_make(frame, v4, payload);
+		const size_t wrong[] = {bth + 11, bth + 12, bytes - 5,
+			bth + 12 + rand_below(&seed, payload), bytes - 4, bytes - 1};
+
+		assert_true(frame_right(frame, bytes, i % 64));
+		frame[bth + 4] ^= 1u << i % 8;
+		assert_true(frame_right(frame, bytes, i % 61));
+		for (unsigned k = 0; k < RTE_DIM(wrong); k++) {
+			frame[wrong[k]] ^= 1u << (i + k) % 8;
+			assert_false(frame_right(frame, bytes, i % 64));
+			frame[wrong[k]] ^= 1u << (i + k) % 8;
+		}
+	}
+}
+
+/* Every bit of the headers is as much to one as to the other. */
+static void
+frame_headers(void **state)
+{
+	static uint8_t frame[HEAD + 1024 + ICRC_LEN];
+	uint64_t seed = 5;
+
+	(void)state;
+	bytes_fill(&seed);
+	for (unsigned v4 = 0; v4 < 2; v4++) {
+		size_t head = (v4 ? BTH4_OFF : BTH6_OFF) + 12;
+		size_t bytes = frame_make(frame, v4, 1024);
+		unsigned right = 0;
+
+		for (size_t bit = 0; bit < 8 * head; bit++) {
+			frame[bit / 8] ^= 1u << bit % 8;
+			right += frame_right(frame, bytes, 7);
+			frame[bit / 8] ^= 1u << bit % 8;
+		}
+		/* The MACs, what routers change: TOS, TTL and checksum or class, label
+		 * and hop limit; UDP checksum, byte 4 of the BTH. */
+		assert_int_equal(right, 96 + (v4 ? 32 : 36) + 16 + 8);
+	}
+}
+
 /* Not there on this CPU: then nothing may say that it is. */
 static void
 not_here(void **state)
@@ -115,6 +218,8 @@ main(void)
 		cmocka_unit_test(every_length),
 		cmocka_unit_test(every_bit),
 		cmocka_unit_test(pieces_of_a_frame),
+		cmocka_unit_test(frames),
+		cmocka_unit_test(frame_headers),
 	};
 	const struct CMUnitTest without[] = {
 		cmocka_unit_test(not_here),

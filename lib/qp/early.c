@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ICRC of a long packet, which is checked by the pass that copies the payload to its place
+ * where that can do no harm: the PSN is the one that is expected, and the payload can go to one
+ * place alone, as the packets before it have left it. Whatever a damaged packet has put there,
+ * the packet that is sent again puts right before a completion speaks of it, or it lies behind
+ * all that the completion speaks of. What memory holds that a WRITE is under way to is undefined
+ * until then (IBA 9.5, transaction ordering). So this is for packets in the middle of a message: a
+ * first one says itself where it goes, and with a last one ends what an application may look
+ * at without waiting for a completion.
+ */
+#include "qp/internal.h"
+
+/* Where a packet in the middle of a SEND goes on. */
+static uint8_t *
+send_place(const struct qp *qp, uint32_t len)
+{
+	const struct responder *resp = &qp->resp;
+	const struct recv_wqe *wqe = qp->wqe;
+
+	if (!resp->wqe_held || !sge_holds(wqe->sge, wqe->num_sge, resp->pos, len))
+		return NULL;
+	return sge_host(qp->env->keys, qp->srq != NULL ? qp->srq->pd : qp->pd,
+		&wqe->sge[resp->pos.index], resp->pos.offset, len,
+		IBV_ACCESS_LOCAL_WRITE);
+}
+
+static uint8_t *
+write_place(const struct qp *qp, uint32_t len)
+{
+	const struct responder *resp = &qp->resp;
+
+	if (len >= resp->left || (qp->access & IBV_ACCESS_REMOTE_WRITE) == 0)
+		return NULL;
+	return key_check_remote(qp->env->keys, resp->rkey, qp->pd, qp->qpn, resp->va,
+		resp->left, IBV_ACCESS_REMOTE_WRITE);
+}
+
+static uint8_t *
+request_place(const struct qp *qp, const struct pkt_view *v)
+{
+	if (v->psn != qp->resp.epsn || v->op->kind != qp->resp.msg)
+		return NULL;
+	return v->op->kind == OP_WRITE ? write_place(qp, v->payload_len)
+				       : send_place(qp, v->payload_len);
+}
+
+/* Of the READ in hand, whose packet before this one left req->place. */
+static uint8_t *
+response_place(const struct qp *qp, const struct pkt_view *v)
+{
+	const struct requester *req = &qp->req;
+	const struct send_wqe *wqe = sq_slot(&qp->sq, req->una_idx);
+
+	if (v->psn != req->una_psn || v->psn != req->place_psn ||
+		req->una_idx == req->started_idx ||
+		v->psn == sq_note(&qp->sq, req->una_idx)->first_psn ||
+		wqe->opcode != IBV_WR_RDMA_READ ||
+		!sge_holds(wqe->sge, wqe->num_sge, req->place, v->payload_len))
+		return NULL;
+	return sge_host(qp->env->keys, qp->pd, &wqe->sge[req->place.index],
+		req->place.offset, v->payload_len, IBV_ACCESS_LOCAL_WRITE);
+}
+
+static uint8_t *
+early_place(const struct qp *qp, const struct pkt_view *v)
+{
+	if (v->op->pos != POS_M || v->payload_len < icrc_copy_min ||
+		v->payload_len != qp_pmtu(qp) || qp->type != IBV_QPT_RC ||
+		qp_admit(qp, v) != DROP_none)
+		return NULL;
+	return op_is_response(v->op) ? response_place(qp, v) : request_place(qp, v);
+}
+
+bool
+qp_icrc_check(const struct qp *qp, struct pkt_view *v)
+{
+	uint8_t *to = early_place(qp, v);
+
+	if (to == NULL)
+		return icrc_check(v);
+	v->placed = true;
+	return icrc_check_copy(v, to);
+}

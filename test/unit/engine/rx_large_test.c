@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames of a thousand bytes and more, whose ICRC is checked when their turn comes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/internal.h"
+#include "engine_bed.h"
+
+#define QPS 2
+#define PACKETS 8
+#define LEN (PACKETS * 1024)
+#define FRAMES (QPS * PACKETS)
+#define NONE UINT32_MAX
+
+static struct bed bed;
+static struct bed_qp a[QPS], b[QPS];
+
+static const struct bed_qp_conf plain = {.engine = -1};
+
+/* b has two engines, or one; its frames all arrive at the first. */
+static void
+init(unsigned engines_b)
+{
+	struct bed_conf conf = {.engines = {1, engines_b}};
+
+	bed_init(&bed, &conf);
+	for (unsigned i = 0; i < QPS; i++) {
+		bed_qp_create(&bed.a, &a[i], &plain);
+		bed_qp_create(&bed.b, &b[i], &plain);
+		bed_connect(&a[i], &b[i], &plain);
+		/* Addresses are known, and what is first between two has been. */
+		assert_int_equal(bed_recv(&b[i], 1, 0, 8), 0);
+		assert_int_equal(bed_send(&a[i], 1, 0, 8, IBV_SEND_SIGNALED), 0);
+	}
+	bed_run(&bed, SEC_NS);
+	for (unsigned i = 0; i < QPS; i++) {
+		bed_expect_sent(&a[i], 1, 1, IBV_WC_SUCCESS);
+		bed_expect_received(&b[i], 1, 1);
+	}
+}
+
+static void
+fini(void)
+{
+	for (unsigned i = 0; i < QPS; i++) {
+		bed_qp_destroy(&a[i]);
+		bed_qp_destroy(&b[i]);
+	}
+	bed_fini(&bed);
+}
+
+static uint64_t
+dropped(enum drop_reason why)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < bed.b.dev->engine_count; i++)
+		n += engine_stats(bed.b.dev->engines[i])->drop[why];
+	return n;
+}
+
+static void
+post(unsigned i, uint64_t wr_id, uint32_t offset, uint32_t len)
+{
+	assert_int_equal(bed_recv(&b[i], wr_id, offset, len), 0);
+	assert_int_equal(bed_send(&a[i], wr_id, offset, len, IBV_SEND_SIGNALED), 0);
+}
+
+/* A message to each QP of b, of which one frame arrives damaged, none: NONE. small: the
+ * first ones are behind a frame of few bytes, with which they are checked before any is
+ * dispatched. */
+static void
+burst(unsigned wrong, bool small)
+{
+	struct pkt frame;
+	unsigned n = 0;
+
+	memset(bed.b.mem, 0, (QPS + 1) * LEN);
+	if (small)
+		post(0, 2, QPS * LEN, 8);
+	for (unsigned i = 0; i < QPS; i++) {
+		bytes_fill(bed.a.mem + i * LEN, LEN, i);
+		post(i, 3, i * LEN, LEN);
+	}
+	while (engine_run(bed.a.dev->engines[0], bed.now) != 0)
+		;
+	assert_int_equal(fake_sent_count(&bed.a.port), FRAMES + small);
+	for (; fake_sent(&bed.a.port, &frame); n++) {
+		assert_int_equal(frame.len < 1024, small && n == 0);
+		if (n == wrong)
+			frame.data[frame.len - 8] ^= 1;
+		assert_true(fake_arrive(&bed.b.port, 0, &frame));
+		free(frame.data);
+	}
+}
+
+static void
+expect(bool small)
+{
+	if (small) {
+		bed_expect_sent(&a[0], 2, 1, IBV_WC_SUCCESS);
+		bed_expect_received(&b[0], 2, 1);
+	}
+	for (unsigned i = 0; i < QPS; i++) {
+		bed_expect_sent(&a[i], 3, 1, IBV_WC_SUCCESS);
+		bed_expect_received(&b[i], 3, 1);
+		assert_true(bytes_match(bed.b.mem + i * LEN, LEN, i));
+	}
+	for (unsigned i = QPS * LEN; i < (QPS + 1) * LEN; i++)
+		assert_int_equal(bed.b.mem[i], 0);
+}
+
+/* Each frame of a burst in its turn: it is counted once, by the engine of its QP, and
+ * comes again. */
+static void
+damaged(unsigned engines, unsigned wrong, bool small)
+{
+	init(engines);
+	burst(wrong, small);
+	for (unsigned i = 0; i < engines; i++) {
+		while (engine_run(bed.b.dev->engines[i], bed.now) != 0)
+			;
+	}
+	assert_int_equal(dropped(DROP_icrc), 1);
+	bed_run(&bed, SEC_NS);
+	assert_int_equal(dropped(DROP_icrc), 1);
+	assert_int_not_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 0);
+	expect(small);
+	fini();
+}
+
+static void
+test_damaged(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 4 * FRAMES; i++)
+		damaged(1 + i % 2, i / 4, i / 2 % 2);
+}
+
+/* Nothing is lost of a burst that is right, nor sent again. */
+static void
+test_right(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		init(1 + i / 2);
+		burst(NONE, i % 2);
+		bed_run(&bed, SEC_NS);
+		for (unsigned why = 0; why < DROP_COUNT; why++)
+			assert_int_equal(dropped((enum drop_reason)why), 0);
+		assert_int_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 0);
+		expect(i % 2);
+		fini();
+	}
+}
+
+/* ---- For nobody ---- */
+
+static void
+arrive(uint8_t opcode, uint32_t qpn, bool right)
+{
+	static uint8_t room[2048];
+	struct pkt pkt = {.data = room, .room = sizeof(room)};
+	struct bth_fields bth = {.dest_qpn = qpn, .pkey = PKEY_DEFAULT, .opcode = opcode};
+	struct path_hdr hdr = a[0].qp->hdr;
+
+	memset(frame_begin(&hdr, &pkt, &bth, 1024), 0, op_rows[opcode].ext_len);
+	memset(frame_payload(&hdr, &pkt, opcode), 7, 1024);
+	frame_end(&hdr, &pkt, 1024);
+	if (!right)
+		pkt.data[pkt.len - 100] ^= 1;
+	assert_true(fake_arrive(&bed.b.port, 0, &pkt));
+}
+
+/* Who a frame is for is not known while it may be damaged. */
+static void
+test_for_nobody(void **state)
+{
+	static const struct {
+		uint8_t opcode;
+		uint32_t qpn;
+		enum drop_reason why;
+	} rows[] = {
+		{OPCODE_RC_SEND_MIDDLE, 0x9999, DROP_qpn},
+		{OPCODE_UD_SEND_ONLY, 0x9999, DROP_qpn},
+		{OPCODE_UD_SEND_ONLY, 0xFFFFFF, DROP_group},
+	};
+
+	(void)state;
+	init(1);
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		uint64_t icrc = dropped(DROP_icrc), why = dropped(rows[i].why);
+
+		arrive(rows[i].opcode, rows[i].qpn, false);
+		bed_settle(&bed);
+		assert_int_equal(dropped(DROP_icrc), icrc + 1);
+		assert_int_equal(dropped(rows[i].why), why);
+		arrive(rows[i].opcode, rows[i].qpn, true);
+		bed_settle(&bed);
+		assert_int_equal(dropped(DROP_icrc), icrc + 1);
+		assert_int_equal(dropped(rows[i].why), why + 1);
+	}
+	fini();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_right),
+		cmocka_unit_test(test_for_nobody),
+	};
+
+	return cmocka_run_group_tests_name("engine rx large", tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "early_bed.h"
+
+#define UNTOUCHED 0xC3
+
+struct pair p;
+struct host *from, *to;
+uint32_t mtu, len;
+
+static uint32_t first_sge; /* bytes in it */
+static uint8_t kept[1 << 16];
+static uint32_t copy_min;
+
+int
+early_off(void **state)
+{
+	(void)state;
+	copy_min = icrc_copy_min;
+	icrc_copy_min = UINT32_MAX;
+	return 0;
+}
+
+int
+early_on(void **state)
+{
+	(void)state;
+	icrc_copy_min = copy_min;
+	return 0;
+}
+
+/* Where the byte at this offset of the message belongs. */
+static uint32_t
+place(uint32_t offset)
+{
+	return AT + offset + (offset < first_sge ? 0 : GUARD);
+}
+
+void
+early_changed(uint32_t offset, uint32_t n)
+{
+	uint32_t end = offset + n;
+
+	for (; offset < end; offset++)
+		kept[place(offset)] = to->mem[place(offset)];
+	assert_memory_equal(to->mem, kept, sizeof(kept));
+}
+
+/* The requests for it are given and on the wire. */
+static void
+post(enum way way)
+{
+	struct sge list[2] = {host_sge(to, AT, first_sge),
+		host_sge(to, place(first_sge), len - first_sge)};
+	struct send_req req;
+	struct sge sge;
+
+	if (way == WAY_WRITE) {
+		host_write(&p.a, 1, FROM, AT, len);
+		return;
+	}
+	if (way == WAY_READ) {
+		req = host_rdma(&p.a, &sge, 1, IBV_WR_RDMA_READ, AT, FROM, len);
+		req.sge = list;
+		req.num_sge = first_sge < len ? 2 : 1;
+		assert_int_equal(host_post_send(&p.a, &req), 0);
+		return;
+	}
+	list[0].lkey = list[1].lkey = to->recv_key;
+	assert_int_equal(host_post_recv(&p.b, 2, list, first_sge < len ? 2 : 1), 0);
+	host_send(&p.a, 1, FROM, len, IBV_SEND_SIGNALED);
+}
+
+void
+early_open(enum way way, const struct pair_conf *conf, uint32_t bytes, uint32_t cut)
+{
+	struct pair_conf own = *conf;
+
+	own.srq = own.srq_pd = way == WAY_SRQ;
+	pair_init(&p, &own);
+	assert_int_equal(own.mem_bytes, sizeof(kept));
+	mtu = mtu_bytes(own.mtu);
+	len = bytes;
+	first_sge = cut != 0 ? cut : len;
+	from = way == WAY_READ ? &p.b : &p.a;
+	to = from->other;
+	bytes_fill(from->mem + FROM, len, KEY);
+	memset(to->mem, UNTOUCHED, sizeof(kept));
+	memset(kept, UNTOUCHED, sizeof(kept));
+	post(way);
+	host_pull(&p.a, PULL_ALL);
+	if (way == WAY_READ) {
+		wire_deliver_all(&p.a);
+		host_pull(&p.b, PULL_ALL);
+	}
+	assert_int_equal(from->wire_count, (len + mtu - 1) / mtu);
+}
+
+void
+early_open_default(enum way way)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	early_open(way, &conf, (PACKETS - 1) * mtu_bytes(conf.mtu) + 100, 0);
+}
+
+void
+early_done(enum way way)
+{
+	pair_settle(&p);
+	pair_advance(&p, SEC_NS);
+	pair_settle(&p);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	if (way == WAY_SEND || way == WAY_SRQ)
+		expect_received(&p.b, 2, len);
+	for (uint32_t i = 0; i < len; i++)
+		assert_int_equal(to->mem[place(i)], from->mem[FROM + i]);
+	early_changed(0, len);
+	pair_fini(&p);
+}
+
+struct look
+early_look(const struct frame *frame)
+{
+	struct pkt pkt = {.data = malloc(frame->len),
+		.len = (uint16_t)frame->len,
+		.room = (uint16_t)frame->len};
+	static struct qp before;
+	struct pkt_view view;
+	struct look look;
+
+	assert_non_null(pkt.data);
+	memcpy(pkt.data, frame->data, frame->len);
+	memcpy(&before, &to->qp, sizeof(before));
+	assert_int_equal(parse_headers(&pkt, 0, &view), DROP_none);
+	assert_false(view.placed);
+	look.right = qp_icrc_check(&to->qp, &view);
+	look.placed = view.placed;
+	assert_memory_equal(&before, &to->qp, sizeof(before));
+	assert_memory_equal(pkt.data, frame->data, frame->len);
+	free(pkt.data);
+	return look;
+}

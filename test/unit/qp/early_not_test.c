@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets of which nothing is in its place before it is known that they are right: all
+ * but those of early_test.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "early_bed.h"
+
+/* The one that comes next when the first packet of a message is there. */
+static struct crafted
+middle(enum way way)
+{
+	static const uint8_t opcodes[WAYS] = {OPCODE_RC_SEND_MIDDLE,
+		OPCODE_RC_SEND_MIDDLE, OPCODE_RC_WRITE_MIDDLE,
+		OPCODE_RC_READ_RESPONSE_MIDDLE};
+
+	return (struct crafted){.opcode = opcodes[way],
+		.psn = psn_add(PSN_A, 1),
+		.payload_len = mtu,
+		.payload_key = 9};
+}
+
+static void
+begin(enum way way, uint32_t bytes)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	early_open(way, &conf, bytes, 0);
+	wire_deliver(from, 0);
+	early_changed(0, mtu);
+}
+
+static void
+expect_placed(const struct crafted *c, bool placed)
+{
+	struct frame frame = craft(to, c);
+	struct look look = early_look(&frame);
+
+	placed = placed && icrc_copy_min <= c->payload_len;
+	assert_true(look.right);
+	assert_int_equal(look.placed, placed);
+	early_changed(mtu, placed ? mtu : 0);
+	free(frame.data);
+}
+
+/* That it is placed as it is shows what a change of it has prevented. */
+static void
+expect_next_placed(enum way way)
+{
+	struct crafted c = middle(way);
+
+	expect_placed(&c, true);
+}
+
+static void
+expect_next_not(enum way way)
+{
+	struct crafted c = middle(way);
+
+	expect_placed(&c, false);
+}
+
+/* ---- The packet ---- */
+
+static void
+test_headers(void **state)
+{
+	static const struct crafted rows[] = {{.psn = 1}, {.psn = 2}, {.psn = PSN_MASK},
+		{.psn = PSN_MASK - 1}, {.psn = 1 << 23}, {.src_ip_change = 1},
+		{.dst_ip_change = 1}, {.other_version = true}, {.pkey = 0x1234},
+		{.pkey_zero = true}};
+
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		begin(way, 4 * 1024);
+		for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+			struct crafted c = rows[i], right = middle(way);
+
+			c.psn = psn_add(right.psn, c.psn);
+			c.opcode = right.opcode;
+			c.payload_len = right.payload_len;
+			expect_placed(&c, false);
+		}
+		expect_next_placed(way);
+		pair_abandon(&p);
+	}
+}
+
+/* All of them but the full path MTU. */
+static void
+test_lengths(void **state)
+{
+	static const uint32_t lens[] = {
+		0, 4, 252, 256, 512, 1020, 1021, 1023, 1025, 1028, 2048};
+
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		begin(way, 4 * 1024);
+		for (unsigned i = 0; i < RTE_DIM(lens); i++) {
+			struct crafted c = middle(way);
+
+			c.payload_len = lens[i];
+			expect_placed(&c, false);
+		}
+		expect_next_placed(way);
+		pair_abandon(&p);
+	}
+}
+
+/* Every other one that there is: first ones, last ones, the middle of another kind of
+ * message or of another service. */
+static void
+test_opcodes(void **state)
+{
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		unsigned others = 0;
+
+		begin(way, 4 * 1024);
+		for (unsigned opcode = 0; opcode < 256; opcode++) {
+			struct crafted c = middle(way);
+			const struct op_row *op = &op_rows[opcode];
+
+			if (op->kind == OP_UNKNOWN || opcode == c.opcode)
+				continue;
+			c.opcode = (uint8_t)opcode;
+			c.psn = op_is_response(op) ? to->qp.req.una_psn
+						   : to->qp.resp.epsn;
+			expect_placed(&c, false);
+			others++;
+		}
+		assert_true(others > 60);
+		expect_next_placed(way);
+		pair_abandon(&p);
+	}
+}
+
+/* ---- The QP ---- */
+
+/* IBA 10.3.1: which states take requests, and which take responses. */
+static void
+test_states(void **state)
+{
+	static const bool requests[] = {[IBV_QPS_RTR] = true,
+		[IBV_QPS_RTS] = true,
+		[IBV_QPS_SQD] = true,
+		[IBV_QPS_SQE] = true,
+		[IBV_QPS_ERR] = false};
+
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		struct crafted c;
+
+		begin(way, 4 * 1024);
+		c = middle(way);
+		for (uint8_t at = IBV_QPS_RESET; at <= IBV_QPS_ERR; at++) {
+			bool takes = way == WAY_READ
+					     ? at == IBV_QPS_RTS || at == IBV_QPS_SQD
+					     : requests[at];
+
+			to->qp.state = at;
+			expect_placed(&c, takes);
+		}
+		to->qp.state = IBV_QPS_RTS;
+		pair_abandon(&p);
+	}
+}
+
+/* Nothing is under way that it could be in the middle of. */
+static void
+test_between_messages(void **state)
+{
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		struct crafted c;
+
+		begin(way, 2 * 1024);
+		wire_deliver_all(from);
+		early_changed(mtu, mtu);
+		c = middle(way);
+		c.psn = psn_add(PSN_A, 2);
+		expect_placed(&c, false);
+		early_done(way);
+	}
+}
+
+/* What the message before may have left in the QP is not looked at. */
+static void
+test_left_over(void **state)
+{
+	static const enum way ways[] = {WAY_SEND, WAY_SRQ};
+	struct crafted write;
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(ways); i++) {
+		begin(ways[i], 4 * 1024);
+		to->qp.resp.va = (uintptr_t)to->mem + AT + mtu;
+		to->qp.resp.rkey = to->rkey;
+		to->qp.resp.left = 4 * mtu;
+		write = middle(WAY_WRITE);
+		expect_placed(&write, false);
+		expect_next_placed(ways[i]);
+		to->qp.resp.msg = OP_WRITE;
+		expect_next_not(ways[i]);
+		expect_placed(&write, true);
+		pair_abandon(&p);
+	}
+}
+
+/* ---- Its memory ---- */
+
+/* The key that the next packet's bytes go by. */
+static uint32_t *
+key_in_use(enum way way)
+{
+	if (way == WAY_WRITE)
+		return &to->qp.resp.rkey;
+	if (way == WAY_READ)
+		return &sq_slot(&to->qp.sq, to->qp.req.una_idx)->sge[0].lkey;
+	return &to->qp.wqe->sge[0].lkey;
+}
+
+/* A key that was good for the first packet is not for the second. */
+static void
+test_keys(void **state)
+{
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		uint32_t *key, right, poor;
+
+		begin(way, 4 * 1024);
+		key = key_in_use(way);
+		right = *key;
+		/* Of another PD for an SRQ; that of the others does not allow it. */
+		poor = host_key(to, AT, len, way == WAY_SRQ ? IBV_ACCESS_LOCAL_WRITE : 0);
+		*key = poor;
+		expect_next_not(way);
+		*key = right;
+		expect_next_placed(way);
+		assert_int_equal(key_free(&to->keys, poor), 0);
+		assert_int_equal(key_free(&to->keys, right), 0);
+		expect_next_not(way);
+		pair_abandon(&p);
+	}
+}
+
+/* WRITEs may be forbidden with one under way. */
+static void
+test_write_forbidden(void **state)
+{
+	(void)state;
+	begin(WAY_WRITE, 4 * 1024);
+	to->qp.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	expect_next_not(WAY_WRITE);
+	to->qp.access = IBV_ACCESS_REMOTE_WRITE;
+	expect_next_placed(WAY_WRITE);
+	pair_abandon(&p);
+}
+
+/* A WRITE has a byte left at the least: for the last packet, as every middle one says. */
+static void
+test_write_end(void **state)
+{
+	static const uint32_t lens[] = {1025, 1024 + 512, 2 * 1024 - 1, 2 * 1024};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(lens); i++) {
+		begin(WAY_WRITE, lens[i]);
+		expect_next_not(WAY_WRITE);
+		pair_abandon(&p);
+	}
+	begin(WAY_WRITE, 2 * 1024 + 1);
+	expect_next_placed(WAY_WRITE);
+	pair_abandon(&p);
+}
+
+/* A receive or a READ with less room than that. */
+static void
+test_short(void **state)
+{
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		begin(way, 2 * 1024 - 1);
+		expect_next_not(way);
+		early_done(way);
+	}
+}
+
+/* Bytes that go to two places go there when they are known to be right; those behind them
+ * all the same. */
+static void
+test_two_places(void **state)
+{
+	static const uint32_t cuts[] = {1, 1023, 1025, 1024 + 512, 2047, 2049, 4095};
+
+	(void)state;
+	for (unsigned i = 0; i < RTE_DIM(cuts) * WAYS; i++) {
+		struct pair_conf conf = pair_defaults_rdma();
+		uint32_t cut = cuts[i / WAYS];
+		enum way way = (enum way)(i % WAYS);
+
+		if (way == WAY_WRITE)
+			continue; /* one place */
+		early_open(way, &conf, 4 * 1024 + 100, cut);
+		for (uint32_t k = 0; k < PACKETS; k++) {
+			struct look look = early_look(&from->wire[0]);
+			bool one = cut < k * mtu || cut >= (k + 1) * mtu;
+			bool placed = k != 0 && k != PACKETS - 1 && one;
+
+			assert_true(look.right);
+			assert_int_equal(look.placed, placed && icrc_copy_min <= mtu);
+			early_changed(k * mtu, look.placed ? mtu : 0);
+			wire_deliver(from, 0);
+			early_changed(k * mtu, RTE_MIN(mtu, len - k * mtu));
+		}
+		early_done(way);
+	}
+}
+
+/* ---- READ ---- */
+
+/* Its first response is never one from the middle: not where the READ before has ended.
+ */
+static void
+test_read_start(void **state)
+{
+	struct crafted c;
+
+	(void)state;
+	early_open_default(WAY_READ);
+	c = middle(WAY_READ);
+	c.psn = PSN_A;
+	expect_placed(&c, false);
+	pair_settle(&p);
+	early_changed(0, len);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	host_read(&p.a, 3, AT, FROM, 8 * mtu);
+	c.psn = psn_add(PSN_A, PACKETS);
+	expect_placed(&c, false); /* not sent yet */
+	host_pull(&p.a, PULL_ALL);
+	assert_int_equal(to->qp.req.una_psn, c.psn);
+	assert_int_equal(to->qp.req.place_psn, c.psn);
+	expect_placed(&c, false);
+	pair_abandon(&p);
+}
+
+/* The place is that of the oldest packet, or it is not known. */
+static void
+test_read_place(void **state)
+{
+	(void)state;
+	begin(WAY_READ, 4 * 1024);
+	assert_int_equal(to->qp.req.place_psn, psn_add(PSN_A, 1));
+	to->qp.req.place_psn++;
+	expect_next_not(WAY_READ);
+	to->qp.req.place_psn--;
+	to->qp.req.una_psn++;
+	expect_next_not(WAY_READ);
+	to->qp.req.una_psn--;
+	expect_next_placed(WAY_READ);
+	pair_abandon(&p);
+}
+
+/* The oldest request is another one, also with a packet acknowledged. */
+static void
+test_not_a_read(void **state)
+{
+	struct crafted c;
+
+	(void)state;
+	early_open_default(WAY_READ);
+	pair_settle(&p);
+	early_changed(0, len);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	c = middle(WAY_READ);
+	c.psn = psn_add(PSN_A, PACKETS);
+	host_recv(&p.b, 2, AT, 8 * mtu);
+	host_send(&p.a, 3, AT, 8 * mtu, 0);
+	host_pull(&p.a, PULL_ALL);
+	assert_int_equal(to->qp.req.place_psn, c.psn);
+	expect_placed(&c, false);
+	inject_ack(&p.a, AETH_ACK, c.psn);
+	c.psn = psn_add(c.psn, 1);
+	assert_int_equal(to->qp.req.una_psn, c.psn);
+	expect_placed(&c, false);
+	/* As if a READ had come so far: what it is decides. */
+	to->qp.req.place_psn = c.psn;
+	to->qp.req.place = (struct sge_pos){0, mtu};
+	expect_placed(&c, false);
+	pair_abandon(&p);
+}
+
+/* ---- Other services ---- */
+
+static void
+none_placed(enum ibv_qp_type type, enum way way)
+{
+	struct pair_conf conf = pair_defaults_rdma();
+
+	conf.type = type;
+	if (type == IBV_QPT_UC)
+		conf.access = IBV_ACCESS_REMOTE_WRITE;
+	early_open(way, &conf, (PACKETS - 1) * 1024 + 100, 0);
+	for (uint32_t i = 0; i < PACKETS; i++) {
+		struct look look = early_look(&from->wire[0]);
+
+		assert_true(look.right);
+		assert_false(look.placed);
+		early_changed(0, 0);
+		wire_deliver(from, 0);
+		early_changed(i * mtu, RTE_MIN(mtu, len - i * mtu));
+	}
+	early_done(way);
+}
+
+static void
+test_other_services(void **state)
+{
+	(void)state;
+	none_placed(IBV_QPT_UC, WAY_SEND);
+	none_placed(IBV_QPT_UC, WAY_WRITE);
+	none_placed(IBV_QPT_XRC_SEND, WAY_SEND);
+	none_placed(IBV_QPT_XRC_SEND, WAY_WRITE);
+	none_placed(IBV_QPT_XRC_SEND, WAY_READ);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		early_test(test_headers),
+		early_test(test_lengths),
+		early_test(test_opcodes),
+		early_test(test_states),
+		early_test(test_between_messages),
+		early_test(test_left_over),
+		early_test(test_keys),
+		early_test(test_write_forbidden),
+		early_test(test_write_end),
+		early_test(test_short),
+		early_test(test_two_places),
+		early_test(test_read_start),
+		early_test(test_read_place),
+		early_test(test_not_a_read),
+		early_test(test_other_services),
+	};
+
+	return cmocka_run_group_tests_name("qp early not", tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets in the middle of a message, which are in their place before it is known whether
+ * they are right (early.c). Which are not: early_not_test.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "early_bed.h"
+
+static bool
+is_middle(unsigned i)
+{
+	return i != 0 && i != PACKETS - 1;
+}
+
+/* A packet of the message at a time: looked at, and then taken. */
+static void
+in_order(enum way way)
+{
+	for (unsigned i = 0; i < PACKETS; i++) {
+		struct look look = early_look(&from->wire[0]);
+		uint32_t at = i * mtu;
+
+		assert_true(look.right);
+		assert_int_equal(look.placed, is_middle(i) && icrc_copy_min <= mtu);
+		if (look.placed)
+			assert_memory_equal(
+				to->mem + AT + at, from->mem + FROM + at, mtu);
+		early_changed(at, look.placed ? mtu : 0);
+		wire_deliver(from, 0);
+		early_changed(at, RTE_MIN(mtu, len - at));
+	}
+	early_done(way);
+}
+
+static void
+test_in_order(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < WAYS * 2; i++) {
+		for (int code = IBV_MTU_256; code <= IBV_MTU_4096; code++) {
+			struct pair_conf conf = pair_defaults_rdma();
+			uint32_t bytes = mtu_bytes((enum ibv_mtu)code);
+
+			conf.mtu = (enum ibv_mtu)code;
+			conf.ipv6 = i % 2;
+			early_open(
+				(enum way)(i / 2), &conf, (PACKETS - 1) * bytes + 100, 0);
+			in_order((enum way)(i / 2));
+		}
+	}
+}
+
+/* The next frame is taken, and what it holds is gone by then if it is in its place. */
+static void
+take_placed(void)
+{
+	struct frame *frame = &from->wire[0];
+	struct pkt pkt = {.data = frame->data,
+		.len = (uint16_t)frame->len,
+		.room = (uint16_t)frame->len};
+	struct pkt_view view;
+
+	assert_int_equal(parse_headers(&pkt, 0, &view), DROP_none);
+	assert_true(qp_icrc_check(&to->qp, &view));
+	if (view.placed)
+		memset(frame->data + frame->len - ICRC_LEN - mtu, 0x5A, mtu);
+	qp_rx(&to->qp, &view, p.now);
+	wire_drop(from, 0);
+}
+
+/* What has been summed is what stays there. */
+static void
+test_copied_once(void **state)
+{
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		early_open_default(way);
+		for (unsigned i = 0; i < PACKETS; i++)
+			take_placed();
+		assert_int_equal(to->qp.stats.rx_packets, PACKETS);
+		early_done(way);
+	}
+}
+
+/* ---- Damaged ---- */
+
+/* Behind the BTH, or before the end of the frame where that is less than 0. */
+static const int damages[] = {-4 /* AckReq */, -1 /* PSN */, 0, 500, 1023, 1024, 1027};
+
+/* A bit of the frame that comes next, which has MTU 1024. */
+static void
+damage(int where)
+{
+	struct frame *frame = &from->wire[0];
+	int behind_bth = (int)frame->len - ICRC_LEN - 1024;
+
+	frame->data[behind_bth + where] ^= where == -4 ? 0x80 : 0x10;
+}
+
+/* Packet i does not arrive whole: no byte but its own has changed, the QP has not, and
+ * nobody takes those behind it. Then it comes again. */
+static void
+damaged(enum way way, unsigned i, int where)
+{
+	/* In the PSN: it is not the one that is expected. */
+	bool placed = where != -1 && icrc_copy_min <= mtu;
+	static struct qp before;
+	struct look look;
+
+	for (unsigned k = 0; k < i; k++)
+		wire_deliver(from, 0);
+	early_changed(0, i * mtu);
+	damage(where);
+	look = early_look(&from->wire[0]);
+	assert_false(look.right);
+	assert_int_equal(look.placed, placed);
+	early_changed(i * mtu, placed ? mtu : 0);
+	memcpy(&before, &to->qp, sizeof(before));
+	wire_deliver(from, 0);
+	assert_memory_equal(&before, &to->qp, sizeof(before));
+	assert_int_equal(to->stats.drop[DROP_icrc], 1);
+	early_changed(i * mtu, placed ? mtu : 0);
+	wire_deliver_all(from);
+	early_changed(0, 0);
+	early_done(way);
+	assert_int_equal(to->stats.drop[DROP_icrc], 1);
+}
+
+static void
+test_damaged(void **state)
+{
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		for (unsigned i = 1; i < PACKETS - 1; i++) {
+			for (unsigned k = 0; k < RTE_DIM(damages); k++) {
+				early_open_default(way);
+				damaged(way, i, damages[k]);
+			}
+		}
+	}
+}
+
+/* Time passes until packet PSN_A + 1 is the next one; those that come before it, as a
+ * probe does or the start of a message that is sent again, are taken. */
+static void
+second_again(enum way way)
+{
+	while (from->wire_count == 0 || wire_view(from, 0).psn != psn_add(PSN_A, 1)) {
+		if (from->wire_count != 0) {
+			wire_deliver(from, 0);
+			continue;
+		}
+		wire_deliver_all(to);
+		pair_advance(&p, NS_PER_MS);
+		host_pull(&p.a, PULL_ALL);
+		if (way == WAY_READ) {
+			wire_deliver_all(&p.a);
+			host_pull(&p.b, PULL_ALL);
+		}
+	}
+}
+
+/* Time and again, with nothing behind it. */
+static void
+test_damaged_again(void **state)
+{
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		early_open_default(way);
+		wire_deliver(from, 0);
+		early_changed(0, mtu);
+		for (unsigned times = 1; times <= 3; times++) {
+			second_again(way);
+			damage(500);
+			wire_deliver(from, 0);
+			wire_drop_all(from);
+			assert_int_equal(to->stats.drop[DROP_icrc], times);
+			early_changed(mtu, icrc_copy_min <= mtu ? mtu : 0);
+		}
+		early_done(way);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		early_test(test_in_order),
+		early_test(test_copied_once),
+		early_test(test_damaged),
+		early_test(test_damaged_again),
+	};
+
+	return cmocka_run_group_tests_name("qp early", tests, NULL, NULL);
+}
