@@ -405,6 +405,7 @@ link_init(struct link *l, const struct link_conf *conf)
 	l->heap = heap;
 	l->room = room;
 	l->conf = *conf;
+	l->bends = conf->corrupt != 0;
 	l->lossy = conf->loss + conf->corrupt + conf->dark != 0;
 }
 

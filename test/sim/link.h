@@ -68,6 +68,7 @@ struct link {
 	uint64_t orders;
 	uint64_t dups; /* of UC and UD packets, see link_dups() */
 	bool lossy;
+	bool bends; /* or has done so */
 	uint64_t lost;
 };
 

@@ -83,12 +83,20 @@ executed_check(struct end *e, struct msg *m)
 	}
 }
 
+/* A packet whose place is known is placed while it is checked (lib/qp/early.c). */
+static unsigned
+may_bend(const struct end *e)
+{
+	return world.link.bends && !e->conn->xrc && conn_mtu(e->conn) >= icrc_copy_min ? SGL_BENT
+										       : 0;
+}
+
 /* What a request that failed has done to its own memory. */
 static void
 failed_check(const struct end *e, struct msg *m)
 {
 	if (m->op == IBV_WR_RDMA_READ)
-		CHECK(sgl_part(&m->local, m->key, m->len, conn_mtu(e->conn), false) >= 0,
+		CHECK(sgl_part(&m->local, m->key, m->len, conn_mtu(e->conn), may_bend(e)) >= 0,
 			"end %u: READ %u failed and left something else than a part",
 			e->number, m->seq);
 	else if (!is_atomic(m) && m->must_fail == 0)
@@ -242,7 +250,7 @@ remote_put(struct end *e, struct msg *m)
 			m->seq);
 	else
 		CHECK(sgl_part(&m->remote, m->key, m->len, conn_mtu(e->conn),
-			      e->type == IBV_QPT_UC) >= 0,
+			      e->type == IBV_QPT_UC ? SGL_HOLES : may_bend(e)) >= 0,
 			"end %u: the target of request %u is torn", e->number, m->seq);
 	sgl_put(m->to->host, &m->remote, m->len);
 }

@@ -161,7 +161,7 @@ sgl_pattern(const struct sgl *s, uint32_t from, uint32_t len)
 }
 
 int64_t
-sgl_part(const struct sgl *s, uint64_t key, uint32_t len, uint32_t mtu, bool holes)
+sgl_part(const struct sgl *s, uint64_t key, uint32_t len, uint32_t mtu, unsigned may)
 {
 	bool ended = false;
 	int64_t written = 0;
@@ -172,10 +172,14 @@ sgl_part(const struct sgl *s, uint64_t key, uint32_t len, uint32_t mtu, bool hol
 		bool is = sgl_is(s, at, key, at, part);
 		bool was = sgl_pattern(s, at, part);
 
-		/* Short ones may be both. */
-		if ((!is && !was) || (is && !was && ended && !holes))
+		bool bent = !is && !was;
+
+		if (bent && (!(may & SGL_BENT) || ended || at == 0 || at + part == len))
 			return -1;
-		if (is)
+		/* Short ones may be both. */
+		if (is && !was && ended && !(may & SGL_HOLES))
+			return -1;
+		if (is || bent)
 			written = at + part;
 		ended = ended || !is;
 	}
