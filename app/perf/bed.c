@@ -176,7 +176,6 @@ flow_create(struct bed *bed, uint64_t i)
 			(unsigned long)i + 1, (unsigned long)plan->qps, strerror(errno));
 		return -1;
 	}
-	flow->source = bed->source;
 	return 0;
 }
 
@@ -193,13 +192,15 @@ requests_prepare(struct bed *bed)
 		opcode = IBV_WR_RDMA_READ;
 	if (opcode == IBV_WR_RDMA_READ)
 		inlined = false;
+	bed->flags = inlined ? IBV_SEND_INLINE : 0;
 	for (unsigned i = 0; i < BURST_MAX; i++) {
-		bed->sge[i] = (struct ibv_sge){
-			.length = (uint32_t)plan->size, .lkey = bed->mr->lkey};
-		bed->wr[i] = (struct ibv_send_wr){.sg_list = &bed->sge[i],
+		bed->sge[i] = (struct ibv_sge){.addr = (uintptr_t)bed->source,
+			.length = (uint32_t)plan->size,
+			.lkey = bed->mr->lkey};
+		bed->wr[i] = (struct ibv_send_wr){.next = &bed->wr[i + 1],
+			.sg_list = &bed->sge[i],
 			.num_sge = 1,
-			.opcode = opcode,
-			.send_flags = inlined ? IBV_SEND_INLINE : 0};
+			.opcode = opcode};
 		if (bed->ah != NULL) {
 			bed->wr[i].wr.ud.ah = bed->ah;
 			bed->wr[i].wr.ud.remote_qkey = BED_QKEY;
@@ -238,13 +239,15 @@ ready_wait(struct bed *bed)
 static int
 end_open(struct bed *bed)
 {
+	size_t bytes = RTE_CACHE_LINE_ROUNDUP(bed->plan.qps * sizeof(*bed->flows));
 	uint64_t before;
 
-	bed->flows = calloc(bed->plan.qps, sizeof(*bed->flows));
+	bed->flows = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
 	if (bed->flows == NULL) {
 		bed_blame(bed, "no memory");
 		return -1;
 	}
+	memset(bed->flows, 0, bytes);
 	if (context_open(bed) != 0)
 		return -1;
 	bed->memory_before = memory_in_use();
@@ -366,8 +369,8 @@ bed_reap(struct bed *bed)
 				wc[i].vendor_err);
 			return -1;
 		}
-		done += (int64_t)(wc[i].wr_id - flow->acked);
-		flow->acked = wc[i].wr_id;
+		done += (uint32_t)wc[i].wr_id - flow->acked;
+		flow->acked = (uint32_t)wc[i].wr_id;
 	}
 	bed->progress += (uint64_t)done;
 	return n < 0 ? -1 : done;

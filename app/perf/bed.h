@@ -4,6 +4,8 @@
 #ifndef PERF_BED_H
 #define PERF_BED_H
 
+#include <assert.h>
+
 #include <rocade/rocade.h>
 
 #include <rte_branch_prediction.h>
@@ -15,12 +17,22 @@
 #define BED_QKEY 0x11
 #define RTE_POLL_TURNS 1024 /* between two looks at the clock */
 
+/* A QP. Many of them do not stay in the caches: two are a line. */
 struct flow {
 	struct ibv_qp *qp;
-	uint64_t posted, acked;
-	uint8_t *source;
 	uint64_t target; /* of the other end: memory, or a QPN for datagrams */
+	uint64_t posted; /* the wr_id of the last request */
+	uint32_t acked;  /* the last that has completed, its lower half */
+	uint32_t quiet;  /* requests since the last signaled one */
 };
+static_assert(sizeof(struct flow) == 32, "half a line");
+
+/* Requests that have not completed. */
+static inline uint32_t
+flow_outstanding(const struct flow *flow)
+{
+	return (uint32_t)flow->posted - flow->acked;
+}
 
 struct bed {
 	const struct conf *conf;
@@ -61,7 +73,8 @@ struct bed {
 	struct ibv_sge *recv_sge;
 	uint64_t n_recv;
 
-	struct ibv_send_wr wr[BURST_MAX];
+	struct ibv_send_wr wr[BURST_MAX]; /* each points to the next; and what they share: */
+	unsigned flags;
 	struct ibv_sge sge[BURST_MAX];
 
 	uint64_t post_cycles, poll_cycles, repost_cycles; /* with -Dcycles=true */
@@ -151,35 +164,29 @@ bed_poll_cq(struct bed *bed, struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* Posts n requests to the flow, from the chain that bed_open() made. False: refused. */
+/* Posts n requests to the flow, as many each time, from the chain that bed_open() made. False:
+ * refused. */
 static inline bool
 bed_post(struct bed *bed, struct flow *flow, unsigned n)
 {
 	struct ibv_send_wr *bad;
-	uint64_t id = flow->posted;
-	unsigned inlined = bed->wr[0].send_flags & IBV_SEND_INLINE;
-	uint64_t every = bed->plan.signal_every;
-	uint64_t left = every - id % every; /* until a signaled one */
+	struct ibv_send_wr *last = &bed->wr[n - 1];
 	uint64_t since;
 	int rc;
 
-	for (unsigned i = 0; i < n; i++) {
-		struct ibv_send_wr *wr = &bed->wr[i];
-
-		wr->wr_id = ++id;
-		wr->send_flags = inlined;
-		if (--left == 0) {
+	for (struct ibv_send_wr *wr = bed->wr; wr <= last; wr++) {
+		wr->wr_id = ++flow->posted;
+		wr->send_flags = bed->flags;
+		if (++flow->quiet == bed->plan.signal_every) {
 			wr->send_flags |= IBV_SEND_SIGNALED;
-			left = every;
+			flow->quiet = 0;
 		}
-		bed->sge[i].addr = (uintptr_t)flow->source;
 		if (likely(bed->ah == NULL))
 			wr->wr.rdma.remote_addr = flow->target;
 		else
 			wr->wr.ud.remote_qpn = (uint32_t)flow->target;
-		wr->next = &bed->wr[i + 1];
 	}
-	bed->wr[n - 1].next = NULL;
+	last->next = NULL;
 	since = bed_cycles_now();
 	rc = ibv_post_send(flow->qp, bed->wr, &bad);
 	bed->post_cycles += bed_cycles_now() - since;
@@ -188,7 +195,6 @@ bed_post(struct bed *bed, struct flow *flow, unsigned n)
 			bed, "QP 0x%x refused a request: errno %d", flow->qp->qp_num, rc);
 		return false;
 	}
-	flow->posted = id;
 	return true;
 }
 

@@ -14,11 +14,11 @@ ball_post(struct bed *bed)
 
 	if (unlikely(!bed_post(bed, flow, 1)))
 		return false;
-	if (likely(flow->posted - flow->acked < bed->plan.signal_every))
+	if (likely(flow_outstanding(flow) < bed->plan.signal_every))
 		return true;
 	if (unlikely(bed_reap(bed) < 0))
 		return false;
-	while (unlikely(flow->posted - flow->acked >= bed->plan.sq_depth)) {
+	while (unlikely(flow_outstanding(flow) >= bed->plan.sq_depth)) {
 		struct msg msg;
 
 		bed_poll(bed);

@@ -38,7 +38,7 @@ push(struct bed *bed, uint64_t *turn)
 		rte_prefetch0(flow + FLOWS_AHEAD);
 		if (++*turn == bed->plan.qps)
 			*turn = 0;
-		if (depth - (flow->posted - flow->acked) < burst)
+		if (depth - flow_outstanding(flow) < burst)
 			continue;
 		if (unlikely(!bed_post(bed, flow, (unsigned)burst)))
 			return -1;
