@@ -21,15 +21,22 @@ struct wheel_event {
 	unsigned slot;
 };
 
+/* Where a timer of this tick stands. */
+static unsigned
+level_of(uint64_t tick, uint64_t when)
+{
+	/* The or lets a timer of this very tick be level 0, without a special case. */
+	unsigned level = (63 - __builtin_clzll((tick ^ when) | 1)) / WHEEL_SLOT_BITS;
+
+	return level < TOP ? level : TOP;
+}
+
 static void
 slot_insert(struct wheel *wheel, struct wheel_timer *timer, uint64_t tick)
 {
 	uint64_t when = timer->when_ns >> WHEEL_TICK_SHIFT;
-	/* The or lets a timer of this very tick be level 0, without a special case. */
-	unsigned level = (63 - __builtin_clzll((tick ^ when) | 1)) / WHEEL_SLOT_BITS;
+	unsigned level = level_of(tick, when);
 
-	if (level > TOP)
-		level = TOP;
 	timer->level = level;
 	timer->slot = (when >> (level * WHEEL_SLOT_BITS)) & SLOT_MASK;
 	LIST_INSERT_HEAD(&wheel->slots[level][timer->slot], timer, link);
@@ -174,6 +181,15 @@ wheel_set(struct wheel *wheel, struct wheel_timer *timer, uint64_t when_ns)
 		timer->level = DUE;
 		LIST_INSERT_HEAD(&wheel->due, timer, link);
 	}
+}
+
+uint64_t
+wheel_early(const struct wheel *wheel, uint64_t when_ns)
+{
+	uint64_t when = when_ns >> WHEEL_TICK_SHIFT;
+	unsigned shift = level_of(wheel->tick, when) * WHEEL_SLOT_BITS;
+
+	return shift != 0 ? when >> shift << (shift + WHEEL_TICK_SHIFT) : when_ns;
 }
 
 void

@@ -9,8 +9,11 @@ engine_timer_set(struct engine *e, struct qp *qp)
 {
 	uint64_t when = qp_deadline(qp);
 
-	/* Only ever forwards: a timer that fires too early is set again then. */
+	/* Only ever forwards: a timer that fires too early is set again then. And early: most
+	 * deadlines have moved back by then, and their timers never go through all levels
+	 * of the wheel. */
 	if (when < qp->timer.when_ns) {
+		when = wheel_early(&e->wheel, when);
 		wheel_set(&e->wheel, &qp->timer, when);
 		e->earliest = RTE_MIN(e->earliest, when);
 	}

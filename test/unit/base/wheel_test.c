@@ -278,6 +278,45 @@ jumping_to_next_is_exact_and_ends(void **state)
 	}
 }
 
+/* A timer for it stays where it was put until then, and comes in time. */
+static void
+early_is_before_and_untouched(void **state)
+{
+	uint64_t rand = 11;
+
+	(void)state;
+	for (unsigned step = 0; step < 20000; step++) {
+		uint64_t now = rand_magnitude(&rand, 56);
+		uint64_t when = now + rand_magnitude(&rand, 50), early;
+		struct wheel_timer before;
+		struct bed bed;
+
+		bed_init(&bed, step, now);
+		early = wheel_early(&bed.wheel, when);
+		CHECK(&bed, early <= when);
+		CHECK(&bed, early == when || early >> WHEEL_TICK_SHIFT > bed.tick);
+		CHECK(&bed, when - early < WHEEL_TICK_NS || early > now);
+		bed_set(&bed, 0, early, false);
+		before = bed.timers[0];
+		bed_advance(&bed, RTE_MAX(early, now + WHEEL_TICK_NS) - WHEEL_TICK_NS);
+		CHECK(&bed, bed.timers[0].level == before.level);
+		bed_advance(&bed, early + WHEEL_TICK_NS);
+		CHECK(&bed, bed.fired == 1);
+	}
+}
+
+/* What has passed is due at once, early or not. */
+static void
+early_of_the_past_is_past(void **state)
+{
+	struct bed bed;
+
+	(void)state;
+	bed_init(&bed, 0, SEC_NS);
+	CHECK(&bed, wheel_early(&bed.wheel, SEC_NS) == SEC_NS);
+	CHECK(&bed, wheel_early(&bed.wheel, SEC_NS - NS_PER_MS) <= SEC_NS - NS_PER_MS);
+}
+
 static void
 timers_beyond_the_last_level_wait_for_their_turn(void **state)
 {
@@ -428,6 +467,8 @@ main(void)
 		cmocka_unit_test(dense_time_fires_within_a_tick),
 		cmocka_unit_test(every_ns_of_a_tick_fires_at_its_end),
 		cmocka_unit_test(jumping_to_next_is_exact_and_ends),
+		cmocka_unit_test(early_is_before_and_untouched),
+		cmocka_unit_test(early_of_the_past_is_past),
 		cmocka_unit_test(timers_beyond_the_last_level_wait_for_their_turn),
 		cmocka_unit_test(one_jump_fires_all_in_order),
 		cmocka_unit_test(passed_time_fires_at_the_next_call),
