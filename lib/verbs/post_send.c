@@ -56,19 +56,21 @@ send_list(struct verbs_qp *vqp, struct qp *qp, struct ibv_send_wr **wr, uint32_t
 	struct sq *sq = &qp->sq;
 	unsigned always = sq->always;
 	enum ibv_qp_state state = qp_state(qp);
-	bool addressed = qp->type == IBV_QPT_UD || qp->type == IBV_QPT_XRC_SEND;
+	unsigned type = qp->type;
+	bool addressed = type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND;
 
 	/* IBA 10.8.2: before RTS there is nothing to post to. */
 	if (unlikely(state < IBV_QPS_RTS))
 		return EINVAL;
 	for (; *wr != NULL; *wr = (*wr)->next) {
+		const struct post_row *row = send_row(*wr);
 		struct send_wqe *wqe;
 		uint32_t len;
 		unsigned flags;
 
-		if (unlikely(send_check(sq, *wr, &len) != 0))
+		if (unlikely(send_check(sq, *wr, row, &len) != 0))
 			return EINVAL;
-		if (unlikely(qp->type != IBV_QPT_RC && !type_check(vqp, *wr, len)))
+		if (unlikely(type != IBV_QPT_RC && !type_check(vqp, *wr, len)))
 			return EINVAL;
 		wqe = sq_next(sq, *prod);
 		if (unlikely(wqe == NULL)) {
@@ -76,7 +78,7 @@ send_list(struct verbs_qp *vqp, struct qp *qp, struct ibv_send_wr **wr, uint32_t
 			return ENOMEM;
 		}
 		flags = (*wr)->send_flags | always;
-		send_write(wqe, *wr, len, flags, addressed, qp->type);
+		send_write(wqe, *wr, row, len, flags, addressed, type);
 		(*prod)++;
 		if (flags & IBV_SEND_SIGNALED) {
 			vqp->last_signaled = *prod;

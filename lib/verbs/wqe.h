@@ -88,22 +88,43 @@ void bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_in
 /* Whether a window of type 2 can be asked to be bound like this. */
 bool bind_check(const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
 
-/* 0 and the message's length, or EINVAL. */
-static inline int
-send_check(const struct sq *sq, const struct ibv_send_wr *wr, uint32_t *len)
+/* Mostly there is one; compilers would prepare for many. */
+static inline uint64_t
+sges_len(const struct ibv_sge *list, uint32_t num)
 {
-	const struct post_row *row;
 	uint64_t total = 0;
 
-	if (unlikely((unsigned)wr->opcode >= RTE_DIM(post_rows)))
+	if (likely(num == 1))
+		return list->length;
+	for (uint32_t i = 0; i < num; i++)
+		total += list[i].length;
+	return total;
+}
+
+/* NULL: not an opcode of ours. */
+static inline const struct post_row *
+send_row(const struct ibv_send_wr *wr)
+{
+	unsigned opcode = (unsigned)wr->opcode;
+
+	if (unlikely(opcode >= RTE_DIM(post_rows) || post_rows[opcode].flags == 0))
+		return NULL;
+	return &post_rows[opcode];
+}
+
+/* 0 and the message's length, or EINVAL. row: its own. */
+static inline int
+send_check(const struct sq *sq, const struct ibv_send_wr *wr, const struct post_row *row,
+	uint32_t *len)
+{
+	uint32_t num = (uint32_t)wr->num_sge; /* a negative one is too many */
+	uint64_t total;
+
+	if (unlikely(row == NULL || (wr->send_flags & ~(unsigned)row->flags) != 0))
 		return EINVAL;
-	row = &post_rows[wr->opcode];
-	if (unlikely(row->flags == 0 || (wr->send_flags & ~(unsigned)row->flags) != 0))
+	if (unlikely(num > sq->max_sge))
 		return EINVAL;
-	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge))
-		return EINVAL;
-	for (int i = 0; i < wr->num_sge; i++)
-		total += wr->sg_list[i].length;
+	total = sges_len(wr->sg_list, num);
 	if (unlikely(total > MSG_MAX))
 		return EINVAL;
 	if (wr->send_flags & IBV_SEND_INLINE && unlikely(total > sq->max_inline))
@@ -196,21 +217,28 @@ pair_of(uint32_t first, uint32_t second)
  * whose slot is not in the cache.
  */
 static inline void
-sges_write(void *to, const struct ibv_sge *list, int num)
+sge_write(uint64_t *to, const struct ibv_sge *sge)
 {
-	uint64_t *sge = to;
-
-	for (int i = 0; i < num; i++) {
-		sge[2 * i] = __atomic_load_n(&list[i].addr, __ATOMIC_RELAXED);
-		sge[2 * i + 1] = pair_of(__atomic_load_n(&list[i].length, __ATOMIC_RELAXED),
-			__atomic_load_n(&list[i].lkey, __ATOMIC_RELAXED));
-	}
+	to[0] = __atomic_load_n(&sge->addr, __ATOMIC_RELAXED);
+	to[1] = pair_of(__atomic_load_n(&sge->length, __ATOMIC_RELAXED),
+		__atomic_load_n(&sge->lkey, __ATOMIC_RELAXED));
 }
 
-/* addressed: the QP is of UD or XRC. */
 static inline void
-send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
-	unsigned flags, bool addressed, unsigned type)
+sges_write(void *to, const struct ibv_sge *list, int num)
+{
+	if (likely(num == 1)) {
+		sge_write(to, list);
+		return;
+	}
+	for (int i = 0; i < num; i++)
+		sge_write((uint64_t *)to + 2 * i, &list[i]);
+}
+
+/* row: its opcode's. addressed: the QP is of UD or XRC. */
+static inline void
+send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, const struct post_row *row,
+	uint32_t len, unsigned flags, bool addressed, unsigned type)
 {
 	uint64_t len_imm = pair_of(len, wr->imm_data);
 	uint32_t offset = 0;
@@ -222,8 +250,8 @@ send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, uint32_t len,
 	memcpy(&wqe->len, &len_imm, sizeof(len_imm));
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)flags;
-	if (post_rows[wr->opcode].form != POST_PLAIN)
-		form_write(wqe, wr, post_rows[wr->opcode].form);
+	if (row->form != POST_PLAIN)
+		form_write(wqe, wr, row->form);
 	if (unlikely(addressed))
 		offset = address_write(wqe, wr, type);
 	if (flags & IBV_SEND_INLINE) {
