@@ -103,6 +103,7 @@ def ways_measurements():
     """The same message in one way and in another, each beside what it is compared with."""
     yield measurement("send 64 again", "send", size=64)
     yield measurement("send 64 single", "send", size=64, burst=1)
+    yield measurement("send 64 qps 4096 lists", "send", size=64, qps=4096, burst=8)
     yield measurement("send 64 signaled", "send", size=64, signal_every=1)
     yield measurement("send 64 inline", "send", size=64, inline=64)
     yield measurement("send 64 ud", "send", size=64, ud=True)
