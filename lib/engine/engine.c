@@ -124,12 +124,29 @@ engine_clock_wall(uint64_t stamp)
 	return stamp + (clock_wall() - clock_now());
 }
 
+/* Whether a QP waits for a window that has opened since: a control call may have ended what
+ * filled it. */
+static bool
+window_opened(const struct engine *e)
+{
+	const struct peer *peer;
+
+	if (e->waiting == 0)
+		return false;
+	LIST_FOREACH(peer, &e->peers, link)
+	{
+		if (!TAILQ_EMPTY(&peer->waiting) && peer->inflight < peer->window)
+			return true;
+	}
+	return false;
+}
+
 /* Work that no deadline says: it wants the next turn. */
 static bool
 engine_busy(const struct engine *e)
 {
 	if (!TAILQ_EMPTY(&e->ready) || e->stage_count != 0 ||
-		bells_rung(&e->bells))
+		bells_rung(&e->bells) || window_opened(e))
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
 		net_generation(e->dev->net) != e->net_generation)

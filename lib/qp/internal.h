@@ -167,6 +167,10 @@ probe_progress(struct qp *qp, bool one, uint64_t now);
 /* Nothing is to be resent early: an RNR wait, an error, a rollback for another reason. */
 void
 probe_stop(struct qp *qp);
+/* What was sent quietly is asked for now: by a copy of the oldest packet, or, where the answer to a READ
+ * or an atomic is awaited first, when it has come or is late. */
+void
+probe_ask(struct qp *qp);
 /* probe_deadline has come. */
 void
 probe_timeout(struct qp *qp, uint64_t now);

@@ -98,6 +98,13 @@ probe_stop(struct qp *qp)
 }
 
 void
+probe_ask(struct qp *qp)
+{
+	if (req_is_quiet(qp) && !note_answered(sq_note(&qp->sq, qp->req.una_idx)))
+		qp->req.probe = PROBE_DUE;
+}
+
+void
 probe_timeout(struct qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;

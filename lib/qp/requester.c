@@ -303,7 +303,7 @@ ask_after_all(struct qp *qp, struct pkt *pkt)
 
 /* A copy of the packet una_psn, of a SEND or WRITE; the one at next_psn stays the next.
  * How many packets that made: none where its memory is gone, which the resending finds
- * out. */
+ * out: that of the ACK timeout, or, where nobody has asked for an answer, one that begins now. */
 static unsigned RARE
 resend_oldest(struct qp *qp, struct pkt *pkt)
 {
@@ -317,6 +317,8 @@ resend_oldest(struct qp *qp, struct pkt *pkt)
 	req->next_idx = idx;
 	req->next_psn = psn;
 	req->probe = built ? PROBE_SENT : PROBE_OFF;
+	if (!built && req_is_quiet(qp))
+		req_rollback(qp, req->una_psn);
 	return built;
 }
 
@@ -347,8 +349,8 @@ ask_before(struct qp *qp, struct pkt *pkt)
 		return;
 	if (pkt != NULL)
 		ask_after_all(qp, pkt);
-	else if (req_is_quiet(qp))
-		qp->req.probe = PROBE_DUE;
+	else
+		probe_ask(qp);
 }
 
 unsigned

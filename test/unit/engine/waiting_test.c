@@ -257,6 +257,32 @@ test_busy(void **state)
 	all_arrive();
 }
 
+/* Nor when a control call has emptied the window, and nobody has had a turn since. */
+static void
+test_emptied(void **state)
+{
+	static const struct qp_attr reset = {.state = IBV_QPS_RESET};
+
+	(void)state;
+	init(4, 2);
+	warm_up();
+	fill(4, true);
+	receive(1, 1);
+	send(1, 0);
+	turn();
+	assert_true(a[1].qp->on_waiting);
+	assert_true(engine_deadline(engine()) > bed.now);
+	assert_int_equal(dev_qp_modify(bed.a.dev, a[0].qp, &reset, IBV_QP_STATE), 0);
+	assert_true(a[1].qp->on_waiting);
+	assert_int_equal(engine_deadline(engine()), 0);
+	turn();
+	assert_false(a[1].qp->on_waiting);
+	bed_settle(&bed);
+	bed_expect_sent(&a[1], 0, 1, IBV_WC_SUCCESS);
+	bed_expect_received(&b[1], 0, 1);
+	fini();
+}
+
 /* A copy of what is in the window already needs no room in it: a QP sends it though it
  * waits with what is behind. */
 static void
@@ -446,6 +472,7 @@ main(void)
 		cmocka_unit_test(test_bell),
 		cmocka_unit_test(test_burst),
 		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_emptied),
 		cmocka_unit_test(test_probe),
 		cmocka_unit_test(test_request),
 		cmocka_unit_test(test_part),

@@ -234,6 +234,65 @@ test_drain(void **state)
 	pair_fini(&p);
 }
 
+/* Where the answer of a READ is awaited first it is what is asked for, when it is late: and no more
+ * READs are under way than were sent. */
+static void
+test_drain_read(void **state)
+{
+	uint32_t mtu;
+
+	(void)state;
+	init(512);
+	mtu = 1u << p.a.qp.pmtu_shift;
+	host_read(&p.a, 0, 0x2000, 0x8000, 3 * mtu);
+	host_send(&p.a, 1, 0, 8, 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	assert_int_equal(wire_view(&p.a, 1).ack_req, false);
+	wire_deliver_all(&p.a);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
+	wire_drop(&p.b, 2);
+	wire_deliver_all(&p.b);
+	assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	assert_int_equal(p.a.qp.req.reads, 1);
+	pair_advance(&p, QUIET_NS);
+	pair_settle(&p);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	pair_advance(&p, QUIET_NS);
+	pair_settle(&p);
+	assert_false(p.a.qp.draining);
+	assert_int_equal(p.a.qp.req.reads, 0);
+	receive_all(1);
+	pair_fini(&p);
+}
+
+/* Nobody else would find out that the copy cannot be made. */
+static void
+test_memory_gone(void **state)
+{
+	struct sge sge;
+	struct send_req req = {
+		.wr_id = 0, .opcode = IBV_WR_SEND, .sge = &sge, .num_sge = 1};
+
+	(void)state;
+	init(512);
+	sge = host_sge(&p.a, 0, 8);
+	sge.lkey = host_key(&p.a, 0, 64, IBV_ACCESS_LOCAL_WRITE);
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_drop_all(&p.a);
+	send_one(1, 0, false);
+	wire_drop_all(&p.a);
+	assert_int_equal(key_free(&p.a.keys, sge.lkey), 0);
+	pair_advance(&p, QUIET_NS);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
+	expect_sent(&p.a, 0, IBV_WC_LOC_PROT_ERR);
+	expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
+	expect_shares(0, 2); /* until the next that asks */
+	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
+	pair_abandon(&p);
+}
+
 /* A request that cannot be sent fails behind the quiet ones, which are asked for at once.
  */
 static void
@@ -300,6 +359,8 @@ main(void)
 		cmocka_unit_test(test_gives_up),
 		cmocka_unit_test(test_resent),
 		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_drain_read),
+		cmocka_unit_test(test_memory_gone),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_not_quiet),
 	};
