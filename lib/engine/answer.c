@@ -50,6 +50,16 @@ answer_flush(struct engine *e)
 		engine_acknowledge(e, qp, e->env.now);
 }
 
+void
+answer_prepare(struct engine *e)
+{
+	struct path_hdr *hdr = &e->answers.qp->hdr;
+
+	if (hdr->udp_len != e->answers.udp_len && hdr->udp_len != 0)
+		path_hdr_set_len(hdr, e->answers.udp_len);
+	e->answers.qp = NULL;
+}
+
 bool
 answer_post(struct engine *e, struct qp *qp, uint64_t now)
 {
@@ -63,6 +73,10 @@ answer_post(struct engine *e, struct qp *qp, uint64_t now)
 		sent = engine_answer(e, qp, now);
 		guard_leave();
 		hold(e, !sent);
+		if (sent) {
+			e->answers.qp = qp;
+			e->answers.udp_len = qp->hdr.udp_len;
+		}
 	}
 	rte_ticketlock_unlock(&e->gate);
 	return sent;

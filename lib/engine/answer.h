@@ -42,6 +42,11 @@ answer_look(struct engine *e)
 	return true;
 }
 
+/* Behind a turn that sent an acknowledgement, maybe: the header template is again for what was the
+ * answer, and most likely will be. answers.qp is set. */
+void
+answer_prepare(struct engine *e);
+
 /* The engine is held by a control call: what waits leaves, for its QP may go. Nothing
  * else happens. */
 void

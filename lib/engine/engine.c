@@ -60,18 +60,26 @@ unsigned
 engine_turn(struct engine *e, uint64_t now)
 {
 	unsigned moved;
-	bool behind;
+	bool game, behind;
 
 	guard_enter(&e->dev->keys);
 	e->env.now = now;
+	game = answer_game(e);
 	behind = answer_look(e);
 	/* First: what is owed for what came, and what an application posted in answer to
 	 * what came before, leaves in one burst. */
 	moved = look(e, now);
+	if (unlikely(game) && moved != 0 && !behind && answer_awaited(e)) {
+		/* The answer first; all else is as well done in the turn behind it. */
+		guard_leave();
+		return moved;
+	}
 	wheel_advance(&e->wheel, now, timer_fired, e);
 	engine_ring_served(e);
 	if (moved == 0 || behind || !answer_awaited(e))
 		moved += engine_tx(e, now);
+	if (unlikely(e->answers.qp != NULL))
+		answer_prepare(e);
 	guard_leave();
 	return moved;
 }

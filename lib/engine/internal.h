@@ -22,6 +22,8 @@ struct answers {
 	bool waited; /* the last turn took in a message */
 	bool kept;   /* and its acknowledgement has not left */
 	bool held;   /* because the answer has not left either */
+	uint16_t udp_len; /* the length of the answer, */
+	struct qp *qp;    /* of this one; NULL: it is prepared for the next */
 	pthread_t loop; /* who called engine_poll() last, whose clock this is, too */
 };
 

@@ -118,13 +118,20 @@ test_game(void **state)
 	(void)state;
 	play();
 	for (unsigned i = 0; i < 5; i++) {
+		uint16_t udp_len;
+
 		serve();
 		assert_int_equal(take(), 0);
 		assert_int_equal(answer(), 1);
+		udp_len = b.qp->hdr.udp_len;
 		bed.a.roce_frames = 0;
 		poll_b();
 		bed_carry(&bed);
 		assert_int_equal(bed.a.roce_frames, 1); /* the acknowledgement */
+		/* And the headers are the answer's again. */
+		assert_int_equal(b.qp->hdr.udp_len, udp_len);
+		assert_int_not_equal(b.qp->hdr.other_udp_len, udp_len);
+		assert_null(bed.b.dev->engines[0]->answers.qp);
 		finish();
 		bed_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
 		bed_expect_received(&a, wr, 1);
@@ -152,6 +159,7 @@ gone(bool answered)
 	if (answered)
 		assert_int_equal(answer(), 1);
 	assert_int_equal(bed_modify(&b, IBV_QPS_RESET), 0);
+	assert_null(bed.b.dev->engines[0]->answers.qp);
 	bed_carry(&bed);
 	engine_poll(bed.a.dev->engines[0]);
 	assert_true(bed_sent(&a, &cqe));
