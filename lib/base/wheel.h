@@ -58,9 +58,9 @@ wheel_timer_armed(const struct wheel_timer *timer)
  * fires at the next wheel_advance(), whatever that one's time is. */
 void wheel_set(struct wheel *wheel, struct wheel_timer *timer, uint64_t when_ns);
 
-/* The time at which a timer for when_ns would first be moved on its way down the levels of the wheel:
- * when_ns or before it, and not in a tick that has been processed unless when_ns is. For timers
- * that mostly have to be set again by then: one for this time is touched no more in between. */
+/* The time at which a timer for when_ns would first be moved on its way down the levels: when_ns
+ * or before it, and not in a tick that has been processed unless when_ns is. For timers that
+ * mostly have to be set again by then: one for this time is touched no more in between. */
 uint64_t wheel_early(const struct wheel *wheel, uint64_t when_ns);
 
 /* Safe on a timer that is not armed, and inside a callback. */

@@ -105,9 +105,13 @@ look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, bool late, ui
 	prefetch(p->qp, op_is_response(p->view.op));
 }
 
-static inline void
-dispatch(struct engine *e, struct qp *qp, const struct pkt_view *view, uint64_t now)
+static __rte_always_inline void
+dispatch(struct engine *e, struct qp *qp, struct pkt_view *view, bool late, uint64_t now)
 {
+	if (late && unlikely(!qp_icrc_check(qp, view))) {
+		e->stats.drop[DROP_icrc]++;
+		return;
+	}
 	qp_rx(qp, view, now);
 	if (op_is_response(view->op))
 		engine_touch(e, qp);
@@ -139,10 +143,7 @@ take_some(struct engine *e, struct pkt *pkts, unsigned n, bool late, uint64_t no
 			if (engine_hand_off(e, qp->engine, &pkts[i]))
 				continue;
 		} else if (likely(qp != NULL)) {
-			if (!late || likely(qp_icrc_check(qp, &parsed[i].view)))
-				dispatch(e, qp, &parsed[i].view, now);
-			else
-				e->stats.drop[DROP_icrc]++;
+			dispatch(e, qp, &parsed[i].view, late, now);
 		}
 		if (unlikely(kept != i))
 			pkts[kept] = pkts[i];

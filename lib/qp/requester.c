@@ -311,6 +311,7 @@ resend_oldest(struct qp *qp, struct pkt *pkt)
 	uint32_t idx = req->next_idx, psn = req->next_psn;
 	bool built;
 
+	assert(!note_answered(sq_note(&qp->sq, req->una_idx)));
 	req->next_idx = req->una_idx;
 	req->next_psn = req->una_psn;
 	built = req_build(qp, pkt, true);

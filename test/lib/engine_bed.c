@@ -271,6 +271,26 @@ bed_connect(struct bed_qp *a, struct bed_qp *b, const struct bed_qp_conf *conf)
 	connect_one(b, a, conf);
 }
 
+void
+bed_pairs_create(struct bed *bed, struct bed_qp *a, struct bed_qp *b, unsigned n,
+	const struct bed_qp_conf *conf)
+{
+	for (unsigned i = 0; i < n; i++) {
+		bed_qp_create(&bed->a, &a[i], conf);
+		bed_qp_create(&bed->b, &b[i], conf);
+		bed_connect(&a[i], &b[i], conf);
+	}
+}
+
+void
+bed_pairs_destroy(struct bed_qp *a, struct bed_qp *b, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		bed_qp_destroy(&a[i]);
+		bed_qp_destroy(&b[i]);
+	}
+}
+
 int
 bed_modify(struct bed_qp *q, enum ibv_qp_state state)
 {

@@ -90,6 +90,12 @@ bed_qp_destroy(struct bed_qp *q);
 /* To RTS, both. */
 void
 bed_connect(struct bed_qp *a, struct bed_qp *b, const struct bed_qp_conf *conf);
+/* n QPs at either side, each connected to its like. */
+void
+bed_pairs_create(struct bed *bed, struct bed_qp *a, struct bed_qp *b, unsigned n,
+	const struct bed_qp_conf *conf);
+void
+bed_pairs_destroy(struct bed_qp *a, struct bed_qp *b, unsigned n);
 struct qp_attr
 bed_attr(const struct bed_qp *q, const struct bed_qp *to, const struct bed_qp_conf *conf);
 int

@@ -171,7 +171,6 @@ sgl_part(const struct sgl *s, uint64_t key, uint32_t len, uint32_t mtu, unsigned
 
 		bool is = sgl_is(s, at, key, at, part);
 		bool was = sgl_pattern(s, at, part);
-
 		bool bent = !is && !was;
 
 		if (bent && (!(may & SGL_BENT) || ended || at == 0 || at + part == len))

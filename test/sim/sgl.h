@@ -44,7 +44,7 @@ sgl_is(const struct sgl *s, uint32_t from, uint64_t key, uint32_t offset, uint32
 /* How many bytes at the start are not the pattern any more but the message's; -1: torn
  * within a packet of so many bytes, or otherwise not as it can be. may: SGL_*. */
 #define SGL_HOLES 1 /* packets may be missing in between */
-#define SGL_BENT 2 /* behind what has come there may be a damaged packet; not a first or last one */
+#define SGL_BENT 2  /* behind what has come there may be a damaged one, no first or last */
 int64_t
 sgl_part(const struct sgl *s, uint64_t key, uint32_t len, uint32_t mtu, unsigned may);
 void

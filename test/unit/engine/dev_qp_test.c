@@ -177,11 +177,7 @@ test_churn(void **state)
 
 	(void)state;
 	bed_init(&bed, &conf);
-	for (unsigned i = 0; i < QPS; i++) {
-		bed_qp_create(&bed.a, &a[i], &qc);
-		bed_qp_create(&bed.b, &b[i], &qc);
-		bed_connect(&a[i], &b[i], &qc);
-	}
+	bed_pairs_create(&bed, a, b, QPS, &qc);
 	for (unsigned round = 0; round < 3000; round++) {
 		unsigned i = (unsigned)rand_below(&rand, QPS);
 
@@ -263,10 +259,7 @@ test_srq(void **state)
 		}
 	}
 	assert_int_equal(received, QPS * 20);
-	for (unsigned i = 0; i < QPS; i++) {
-		bed_qp_destroy(&a[i]);
-		bed_qp_destroy(&b[i]);
-	}
+	bed_pairs_destroy(a, b, QPS);
 	assert_int_equal(bed.b.srq.qps, 0);
 	bed_fini(&bed);
 }

@@ -24,10 +24,8 @@ init(unsigned engines_b)
 	struct bed_conf conf = {.engines = {1, engines_b}};
 
 	bed_init(&bed, &conf);
+	bed_pairs_create(&bed, a, b, QPS, &plain);
 	for (unsigned i = 0; i < QPS; i++) {
-		bed_qp_create(&bed.a, &a[i], &plain);
-		bed_qp_create(&bed.b, &b[i], &plain);
-		bed_connect(&a[i], &b[i], &plain);
 		/* Addresses are known, and what is first between two has been. */
 		assert_int_equal(bed_recv(&b[i], 1, 0, 8), 0);
 		assert_int_equal(bed_send(&a[i], 1, 0, 8, IBV_SEND_SIGNALED), 0);
@@ -42,10 +40,7 @@ init(unsigned engines_b)
 static void
 fini(void)
 {
-	for (unsigned i = 0; i < QPS; i++) {
-		bed_qp_destroy(&a[i]);
-		bed_qp_destroy(&b[i]);
-	}
+	bed_pairs_destroy(a, b, QPS);
 	bed_fini(&bed);
 }
 

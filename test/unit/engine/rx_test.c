@@ -21,21 +21,15 @@ init(unsigned engines_b)
 	struct bed_conf conf = {.engines = {1, engines_b}};
 
 	bed_init(&bed, &conf);
-	for (unsigned i = 0; i < QPS; i++) {
-		bed_qp_create(&bed.a, &a[i], &plain);
-		bed_qp_create(&bed.b, &b[i], &plain);
-		bed_connect(&a[i], &b[i], &plain);
+	bed_pairs_create(&bed, a, b, QPS, &plain);
+	for (unsigned i = 0; i < QPS; i++)
 		assert_int_equal(engine_index(b[i].qp->engine), i % engines_b);
-	}
 }
 
 static void
 fini(void)
 {
-	for (unsigned i = 0; i < QPS; i++) {
-		bed_qp_destroy(&a[i]);
-		bed_qp_destroy(&b[i]);
-	}
+	bed_pairs_destroy(a, b, QPS);
 	bed_fini(&bed);
 }
 

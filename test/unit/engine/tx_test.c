@@ -18,20 +18,13 @@ static void
 init(const struct bed_conf *conf, const struct bed_qp_conf *qc, unsigned qps)
 {
 	bed_init(&bed, conf);
-	for (unsigned i = 0; i < qps; i++) {
-		bed_qp_create(&bed.a, &a[i], qc);
-		bed_qp_create(&bed.b, &b[i], qc);
-		bed_connect(&a[i], &b[i], qc);
-	}
+	bed_pairs_create(&bed, a, b, qps, qc);
 }
 
 static void
 fini(unsigned qps)
 {
-	for (unsigned i = 0; i < qps; i++) {
-		bed_qp_destroy(&a[i]);
-		bed_qp_destroy(&b[i]);
-	}
+	bed_pairs_destroy(a, b, qps);
 	bed_fini(&bed);
 }
 

@@ -27,20 +27,14 @@ init(uint32_t window, unsigned qps)
 	struct bed_conf conf = {.peer_window = window, .max_qp = QPS};
 
 	bed_init(&bed, &conf);
-	for (count = 0; count < qps; count++) {
-		bed_qp_create(&bed.a, &a[count], &plain);
-		bed_qp_create(&bed.b, &b[count], &plain);
-		bed_connect(&a[count], &b[count], &plain);
-	}
+	count = qps;
+	bed_pairs_create(&bed, a, b, count, &plain);
 }
 
 static void
 fini(void)
 {
-	for (unsigned i = 0; i < count; i++) {
-		bed_qp_destroy(&a[i]);
-		bed_qp_destroy(&b[i]);
-	}
+	bed_pairs_destroy(a, b, count);
 	bed_fini(&bed);
 }
 
