@@ -62,12 +62,12 @@ host_broken(const struct host *h)
 static bool
 end_rests(struct end *e)
 {
-	if (host_broken(e->host) || (e->peer != NULL && host_broken(e->peer->host)))
-		return true;
 	/* In SQD too: the peer may wait for it to drain itself. */
 	if (e->peer != NULL && e->peer->taken != e->peer->takers &&
 		e->state != IBV_QPS_RESET && e->state != IBV_QPS_ERR)
 		recv_post(e->recv, 1 + (unsigned)draw(4));
+	if (host_broken(e->host) || (e->peer != NULL && host_broken(e->peer->host)))
+		return true;
 	if (e->state == IBV_QPS_SQD)
 		heal_drained(e);
 	if (e->state == IBV_QPS_SQE)
