@@ -138,6 +138,18 @@ frame_sum(const struct path_hdr *hdr, const struct pkt *pkt)
 		.from = pkt->data + hdr->len - FRAME_UDP_TAIL, .crc = hdr->crc};
 }
 
+/* UDP checksum and byte 4 of the BTH, which the ICRC takes as ones, as they are sent. */
+static inline void
+frame_tail_clear(uint8_t *at)
+{
+	frame_words tail;
+
+	__builtin_memcpy(&tail, at, sizeof(tail));
+	tail &= (frame_words){rte_cpu_to_be_32(0xFFFF0000), UINT32_MAX,
+		rte_cpu_to_be_32(0x00FFFFFF), UINT32_MAX};
+	__builtin_memcpy(at, &tail, sizeof(tail));
+}
+
 /* The same hdr, with no frame_begin() in between. The ICRC is of what the frame holds
  * now: of what is sent, whatever the application does to its buffer meanwhile. */
 static inline void
@@ -147,17 +159,38 @@ frame_end_sum(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len,
 	uint8_t *tail_at = pkt->data + hdr->len - FRAME_UDP_TAIL;
 	uint8_t *end = pkt->data + pkt->len - ICRC_LEN;
 	uint32_t pad = -payload_len & 3, crc = sum.crc;
-	frame_words tail;
 
 	if (unlikely(pad != 0))
 		memset(end - pad, 0, pad);
 	if (likely(sum.from != end))
 		crc = icrc_update(crc, sum.from, (size_t)(end - sum.from));
 	crc = rte_cpu_to_le_32(crc);
-	__builtin_memcpy(&tail, tail_at, sizeof(tail));
-	tail &= (frame_words){rte_cpu_to_be_32(0xFFFF0000), UINT32_MAX,
-		rte_cpu_to_be_32(0x00FFFFFF), UINT32_MAX};
-	__builtin_memcpy(tail_at, &tail, sizeof(tail));
+	frame_tail_clear(tail_at);
+	__builtin_memcpy(end, &crc, sizeof(crc));
+}
+
+/* Or, where the payload comes later, and no extended headers: after frame_begin() the ICRC over
+ * all before it, and, when it is there, pad and ICRC. */
+static inline uint32_t
+frame_head_end(const struct path_hdr *hdr, struct pkt *pkt)
+{
+	uint8_t *tail_at = pkt->data + hdr->len - FRAME_UDP_TAIL;
+	uint32_t crc = icrc_update(hdr->crc, tail_at, sizeof(frame_words));
+
+	frame_tail_clear(tail_at);
+	return crc;
+}
+
+static inline void
+frame_payload_end(struct pkt *pkt, uint32_t payload_len, uint32_t crc)
+{
+	uint8_t *end = pkt->data + pkt->len - ICRC_LEN;
+	uint32_t pad = -payload_len & 3;
+
+	if (unlikely(pad != 0))
+		memset(end - pad, 0, pad);
+	crc = rte_cpu_to_le_32(
+		icrc_update(crc, end - pad - payload_len, payload_len + pad));
 	__builtin_memcpy(end, &crc, sizeof(crc));
 }
 
@@ -173,6 +206,16 @@ frame_len(const struct path_hdr *hdr, uint8_t opcode, uint32_t payload_len)
 {
 	return hdr->len + (uint32_t)sizeof(struct bth) + op_rows[opcode].ext_len +
 	       ((payload_len + 3) & ~3u) + ICRC_LEN;
+}
+
+/* Bytes of the payload, with its pad, of the frame that hdr was used for last, if that had no
+ * extended headers; 0: none yet. */
+static inline uint32_t
+frame_plain_len(const struct path_hdr *hdr)
+{
+	uint32_t fixed = sizeof(struct rte_udp_hdr) + sizeof(struct bth) + ICRC_LEN;
+
+	return hdr->udp_len > fixed ? hdr->udp_len - fixed : 0;
 }
 
 /* Where the payload stands, after frame_begin(). */

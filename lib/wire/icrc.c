@@ -91,6 +91,20 @@ is_icrc(const uint8_t *at, uint32_t crc)
 	return rte_le_to_cpu_32(wire) == crc;
 }
 
+uint32_t
+icrc_head(const struct pkt_view *view)
+{
+	return head_crc(view, view->ext);
+}
+
+bool
+icrc_check_from(const struct pkt_view *view, uint32_t crc)
+{
+	const uint8_t *end = view->payload + view->payload_len + view->pad;
+
+	return is_icrc(end, icrc_update(crc, view->ext, (size_t)(end - view->ext)));
+}
+
 bool
 icrc_check(const struct pkt_view *view)
 {

@@ -300,6 +300,47 @@ lengths_any_order(void **state)
 	}
 }
 
+/* A packet whose payload comes later is the same. */
+static void
+payload_later(void **state)
+{
+	static const uint32_t lens[] = {0, 1, 3, 4, 62, 64, 65, 1024, 4095, 4096};
+	static uint8_t payload[PAYLOAD_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(payload); i++)
+		payload[i] = (uint8_t)(i * 7);
+	for (unsigned kind = 0; kind < PATH_KINDS; kind++) {
+		struct path_addr addr = path_kind(kind);
+		struct path_hdr hdr;
+
+		path_hdr_init(&hdr, &addr);
+		assert_int_equal(frame_plain_len(&hdr), 0);
+		for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+			struct bth_fields bth = {.opcode = OPCODE_RC_SEND_ONLY,
+				.psn = 0x123456 + i,
+				.dest_qpn = 0x654321,
+				.ack_req = true};
+			struct pkt want, pkt;
+			uint32_t crc;
+
+			frame_build(&hdr, &want, &bth, payload, payload, lens[i]);
+			assert_int_equal(frame_plain_len(&hdr), (lens[i] + 3) & ~3u);
+			pkt = (struct pkt){.data = malloc(want.len), .room = want.len};
+			assert_non_null(pkt.data);
+			memset(pkt.data, 0x5A, want.len);
+			frame_begin(&hdr, &pkt, &bth, lens[i]);
+			crc = frame_head_end(&hdr, &pkt);
+			memcpy(frame_payload(&hdr, &pkt, bth.opcode), payload, lens[i]);
+			frame_payload_end(&pkt, lens[i], crc);
+			assert_int_equal(pkt.len, want.len);
+			assert_memory_equal(pkt.data, want.data, want.len);
+			free(pkt.data);
+			free(want.data);
+		}
+	}
+}
+
 /* From then on the checksum is filled in, for the lengths that are remembered without one,
  * whichever comes first, and for others. */
 static void
@@ -425,6 +466,7 @@ main(void)
 		cmocka_unit_test(round_trips),
 		cmocka_unit_test(lengths_alternate),
 		cmocka_unit_test(lengths_any_order),
+		cmocka_unit_test(payload_later),
 		cmocka_unit_test(offload_ends),
 		cmocka_unit_test(checksum_extremes),
 		cmocka_unit_test(destination_changes),

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A packet that is expected: as one that came before, but for PSN, payload and ICRC. Whether a
+ * frame is that packet is one comparison and the ICRC over what is left, where parsing looks at
+ * each field, and at none of them again for what QP it is.
+ */
+#ifndef ROCADE_WIRE_EXPECT_H
+#define ROCADE_WIRE_EXPECT_H
+
+#include "wire/parse.h"
+
+#define EXPECT_HEAD (14 + 4 + 40 + 8 + 12) /* to the end of the BTH */
+
+struct expect {
+	uint8_t head[EXPECT_HEAD];
+	uint16_t len; /* of the frame; 0: nothing is expected */
+	uint32_t flags;
+	uint32_t crc;         /* of all before the payload */
+	struct pkt_view view; /* points into head */
+};
+
+/* From now on one like pkt, of which view is what parse() or parse_headers() say, without
+ * extended headers (asserted); with this PSN. */
+void expect_like(struct expect *x, const struct pkt *pkt, const struct pkt_view *view, uint32_t psn);
+
+/* As expected so far, with this PSN. */
+void expect_psn(struct expect *x, uint32_t psn);
+
+/* Whether this is it: then view is as parse() would fill it. */
+bool expect_match(const struct expect *x, const struct pkt *pkt, struct pkt_view *view);
+
+#endif
