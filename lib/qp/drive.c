@@ -30,15 +30,9 @@ rx_other(struct qp *qp, const struct pkt_view *view, uint64_t now)
 		xrc_rx(qp, view);
 }
 
-void
-qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
+static __rte_always_inline void
+rx_admitted(struct qp *qp, const struct pkt_view *view, uint64_t now)
 {
-	enum drop_reason why = qp_admit(qp, view);
-
-	if (unlikely(why != DROP_none)) {
-		refused(qp, why);
-		return;
-	}
 	if (unlikely((view->tclass & 3) == ECN_CE))
 		qp->env->stats->ecn_marked++;
 	qp->stats.rx_packets++;
@@ -49,6 +43,31 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 		comp_rx(qp, view, now);
 	else
 		resp_rx(qp, view);
+}
+
+void
+qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
+{
+	enum drop_reason why = qp_admit(qp, view);
+
+	if (unlikely(why != DROP_none)) {
+		refused(qp, why);
+		return;
+	}
+	rx_admitted(qp, view, now);
+}
+
+bool
+qp_expects(const struct qp *qp, const struct pkt_view *view)
+{
+	return view->dest_qpn == qp->qpn && view->opcode == OPCODE_RC_SEND_ONLY &&
+	       qp->state == IBV_QPS_RTS && qp_admit(qp, view) == DROP_none;
+}
+
+void
+qp_rx_admitted(struct qp *qp, const struct pkt_view *view, uint64_t now)
+{
+	rx_admitted(qp, view, now);
 }
 
 static bool

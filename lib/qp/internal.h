@@ -107,6 +107,12 @@ uint32_t
 req_read_chunk(const struct qp *qp);
 unsigned
 req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
+/* The request at next_idx has so many packets. */
+void
+req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets);
+/* What was sent counts, and is waited for. sent_psn: as it was before. */
+void
+req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now);
 /* Resends from this packet on (una_psn <= psn <= next_psn). */
 void
 req_rollback(struct qp *qp, uint32_t psn);

@@ -172,9 +172,8 @@ memory_fits(
 	       sge_check(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, 0) == 0;
 }
 
-/* The request at next_idx has so many packets. */
-static void
-take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
+void
+req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 {
 	struct requester *req = &qp->req;
 	struct sq_note *note = sq_note(&qp->sq, req->next_idx);
@@ -203,7 +202,7 @@ start_local(struct qp *qp, const struct send_wqe *wqe)
 
 	if (status != IBV_WC_SUCCESS)
 		return status;
-	take_psns(qp, wqe, 0);
+	req_take_psns(qp, wqe, 0);
 	req->next_idx++;
 	if (req->una_idx + 1 == req->next_idx && !comp_oldest(qp))
 		qp_error(qp);
@@ -229,7 +228,7 @@ start(struct qp *qp)
 	}
 	if (!memory_fits(qp, wqe, kind, packets))
 		return IBV_WC_LOC_PROT_ERR;
-	take_psns(qp, wqe, packets);
+	req_take_psns(qp, wqe, packets);
 	return IBV_WC_SUCCESS;
 }
 
@@ -323,9 +322,8 @@ resend_oldest(struct qp *qp, struct pkt *pkt)
 	return built;
 }
 
-/* What was sent counts, and is waited for. */
-static void
-sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
+void
+req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
@@ -403,6 +401,6 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		has_request(qp, req->next_idx) && qp_reliable(qp))
 		ask_after_all(qp, &pkts[built - 1]);
 	if (built != 0 && qp_reliable(qp))
-		sent(qp, sent_psn, now);
+		req_sent(qp, sent_psn, now);
 	return built;
 }
