@@ -49,6 +49,7 @@ struct bed {
 	struct ibv_srq *srq;
 	struct ibv_comp_channel *channel; /* of recv_cq, with --events; else NULL */
 	bool armed;
+	bool caught; /* pingpong: a receive is to be posted again */
 	struct ibv_ah *ah; /* with --ud */
 	struct flow *flows;
 	uint32_t qpn, peer_qpn; /* the first */

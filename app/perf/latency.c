@@ -28,22 +28,31 @@ ball_post(struct bed *bed)
 	return true;
 }
 
-/* Until one message has come; its receive is posted again. */
+/* Until one message has come. */
 static inline bool
-ball_receive(struct bed *bed)
+ball_receive(struct bed *bed, struct ibv_wc *wc)
 {
-	struct ibv_wc wc;
 	struct msg msg;
 	int n;
 
-	while ((n = bed_poll_cq(bed, bed->recv_cq, 1, &wc)) == 0) {
+	while ((n = bed_poll_cq(bed, bed->recv_cq, 1, wc)) == 0) {
 		if (bed->channel != NULL && events_wait(bed, &msg) && bed->gone)
 			return false;
 		bed_poll(bed);
 		if (unlikely(bed_turn(bed, &msg)) && bed->gone)
 			return false;
 	}
-	return n > 0 && bed_repost(bed, &wc, 1) == 0;
+	return n > 0;
+}
+
+/* A receive is posted again when the next message is on its way. */
+static inline bool
+ball_throw(struct bed *bed, struct ibv_wc *wc)
+{
+	if (!ball_post(bed) || (bed->caught && bed_repost(bed, wc, 1) != 0))
+		return false;
+	bed->caught = ball_receive(bed, wc);
+	return bed->caught;
 }
 
 /* write-lat: until the last byte of the target is this. */
@@ -84,11 +93,11 @@ seq_next(uint8_t seq)
 }
 
 static inline bool
-round_trip(struct bed *bed, uint8_t seq)
+round_trip(struct bed *bed, uint8_t seq, struct ibv_wc *wc)
 {
 	switch (bed->plan.mode) {
 	case MODE_PINGPONG:
-		return ball_post(bed) && ball_receive(bed);
+		return ball_throw(bed, wc);
 	case MODE_WRITE_LAT:
 		bed->source[bed->plan.size - 1] = seq;
 		return ball_post(bed) && byte_wait(bed, seq);
@@ -104,12 +113,13 @@ client_loop(struct bed *bed, struct result *result)
 	uint64_t warm = before + bed->plan.warmup_ms * hz / 1000;
 	uint64_t end = warm + bed->plan.seconds * hz;
 	double ns = 1e9 / (double)hz / (bed->plan.mode == MODE_READ_LAT ? 1 : 2);
+	struct ibv_wc wc;
 	uint8_t seq = 0;
 
 	hist_clear(&result->hist);
 	while (before < end) {
 		seq = seq_next(seq);
-		if (unlikely(!round_trip(bed, seq)))
+		if (unlikely(!round_trip(bed, seq, &wc)))
 			return -1;
 		uint64_t now = rte_rdtsc();
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/answer.h"
+#include "engine/clock.h"
 #include "engine/guard.h"
 
 static void
@@ -8,20 +9,59 @@ hold(struct engine *e, bool held)
 	__atomic_store_n(&e->answers.held, held, __ATOMIC_RELAXED);
 }
 
-bool
-answer_awaited(struct engine *e)
+static void
+game_over(struct answers *answers)
 {
-	struct answers *answers = &e->answers;
+	answers->row = 0;
+	answers->drafted = false;
+	answers->expect.len = 0;
+}
+
+/* What is ready to send is one acknowledgement, and nothing else is to be done. */
+static const struct qp *
+lone_acknowledger(const struct engine *e)
+{
 	const struct qp *qp = TAILQ_FIRST(&e->ready);
 
 	if (qp == NULL || TAILQ_NEXT(qp, ready_link) != NULL || e->driver != NULL ||
-		!qp_wants_ack_only(qp))
+		bells_rung(&e->bells) || !qp_wants_ack_only(qp))
+		return NULL;
+	return qp;
+}
+
+/* A ball has come, for this QP: its answer is awaited, and its acknowledgement stays. */
+static void
+caught(struct engine *e, const struct qp *qp, uint64_t now)
+{
+	struct answers *answers = &e->answers;
+
+	answers->balls = answers->kept ? (uint8_t)(answers->balls + 1) : 1;
+	answers->last_ns = now;
+	answers->messages = qp->stats.rx_msgs;
+	answers->waited = answers->kept = true;
+	answers->vain -= answers->vain != 0;
+	hold(e, true);
+}
+
+bool
+answer_wait(struct engine *e, bool moved, uint64_t now)
+{
+	struct answers *answers = &e->answers;
+	const struct qp *qp;
+
+	if (answers->held) /* answer_rx(): in this turn */
+		return true;
+	qp = lone_acknowledger(e);
+	if (qp == NULL)
+		return false;
+	if (answers->kept && qp->stats.rx_msgs == answers->messages)
+		return true;
+	if (!moved)
 		return false;
 	answers->waited = true;
 	if (answers->row < ANSWER_ROW)
 		return false;
-	hold(e, true);
-	answers->kept = true;
+	caught(e, qp, now);
 	return true;
 }
 
@@ -33,11 +73,90 @@ answer_learn(struct engine *e)
 	bool sent = answers->row == ANSWER_ROW && !answers->held;
 
 	if (!sent && !bells_rung(&e->bells))
-		answers->row = 0;
+		game_over(answers);
 	else if (answers->row < ANSWER_ROW)
 		answers->row++;
-	answers->waited = answers->kept = false;
+	answers->waited = false;
 	hold(e, false);
+}
+
+bool
+answer_late(struct engine *e, uint64_t now)
+{
+	struct answers *answers = &e->answers;
+
+	if (answers->row < ANSWER_ROW || answers->vain != 0)
+		return true;
+	if (now - answers->last_ns >= ANSWER_PAUSE_NS) {
+		answers->vain = ANSWER_VAIN;
+		return true;
+	}
+	return answers->balls >= ANSWER_KEPT;
+}
+
+/* What has left by a draft is waited for from now on. */
+static void
+settle(struct engine *e, uint64_t now)
+{
+	struct answers *answers = &e->answers;
+
+	if (!answers->posted)
+		return;
+	answers->posted = false;
+	qp_draft_sent(answers->qp, &answers->draft, now);
+	engine_touch(e, answers->qp);
+}
+
+/* One like the last, that is either what was expected or was taken in alone. */
+static void
+expect_next(struct engine *e)
+{
+	struct answers *answers = &e->answers;
+	const struct qp *qp = answers->qp;
+	struct pkt_view view;
+
+	if (answers->matched) {
+		answers->matched = false;
+		expect_psn(&answers->expect, qp->resp.epsn);
+		return;
+	}
+	answers->expect.len = 0;
+	if (e->taken_count == 1 && parse_headers(&e->taken[0], e->vlan, &view) == DROP_none &&
+		qp_expects(qp, &view))
+		expect_like(&answers->expect, &e->taken[0], &view, qp->resp.epsn);
+}
+
+bool
+answer_rx(struct engine *e, const struct pkt *pkt, uint64_t now)
+{
+	struct answers *answers = &e->answers;
+	struct qp *qp = answers->qp;
+	uint64_t messages = qp->stats.rx_msgs;
+	struct pkt_view view;
+
+	if (qp->state != IBV_QPS_RTS || !expect_match(&answers->expect, pkt, &view))
+		return false;
+	qp_rx_admitted(qp, &view, now);
+	engine_touch_responder(e, qp);
+	answers->matched = true;
+	/* As answer_wait() would find it, who looks at more. */
+	if (likely(qp->stats.rx_msgs != messages && TAILQ_FIRST(&e->ready) == qp &&
+		   TAILQ_NEXT(qp, ready_link) == NULL && !bells_rung(&e->bells)))
+		caught(e, qp, now);
+	return true;
+}
+
+void
+answer_prepare(struct engine *e, uint64_t now)
+{
+	struct answers *answers = &e->answers;
+
+	settle(e, now);
+	expect_next(e);
+	answers->prepare = false;
+	answers->drafted = (answers->draft.pkt.data != NULL ||
+				   engine_frame(e, &answers->draft.pkt)) &&
+			   qp_draft(answers->qp, &answers->draft, answers->len);
 }
 
 void
@@ -45,23 +164,52 @@ answer_flush(struct engine *e)
 {
 	struct qp *qp = TAILQ_FIRST(&e->ready);
 
-	e->answers.kept = false;
-	if (qp != NULL)
+	settle(e, e->env.now);
+	e->answers.prepare = e->answers.drafted = false;
+	e->answers.expect.len = 0;
+	e->answers.qp = NULL;
+	if (e->answers.kept && qp != NULL)
 		engine_acknowledge(e, qp, e->env.now);
+	e->answers.kept = false;
 }
 
-void
-answer_prepare(struct engine *e)
+/* By the draft, if there is one and the request is as expected. It names the next hop as the
+ * QP's last answer did. */
+static bool
+draft_post(struct engine *e, struct qp *qp)
 {
-	struct path_hdr *hdr = &e->answers.qp->hdr;
+	struct answers *answers = &e->answers;
 
-	if (hdr->udp_len != e->answers.udp_len && hdr->udp_len != 0)
-		path_hdr_set_len(hdr, e->answers.udp_len);
-	e->answers.qp = NULL;
+	if (!answers->drafted || answers->qp != qp)
+		return false;
+	answers->drafted = false;
+	if (e->stage_count != 0 || qp->on_waiting || qp->net_generation != e->net_generation ||
+		!qp_draft_fill(qp, &answers->draft))
+		return false;
+	answers->posted = true;
+	engine_send_own(e, &answers->draft.pkt, e->env.now);
+	answers->draft.pkt.data = NULL;
+	return true;
+}
+
+/* By way of all requests. */
+static bool
+post(struct engine *e, struct qp *qp)
+{
+	struct answers *answers = &e->answers;
+
+	e->env.now = clock_now();
+	if (!engine_answer(e, qp, e->env.now))
+		return false;
+	assert(!answers->posted); /* answer_prepare() was before the ball */
+	answers->drafted = false;
+	answers->qp = qp;
+	answers->len = frame_plain_len(&qp->hdr);
+	return true;
 }
 
 bool
-answer_post(struct engine *e, struct qp *qp, uint64_t now)
+answer_post(struct engine *e, struct qp *qp)
 {
 	bool sent = false;
 
@@ -69,14 +217,10 @@ answer_post(struct engine *e, struct qp *qp, uint64_t now)
 		return false;
 	if (e->answers.held) {
 		guard_enter(&e->dev->keys);
-		e->env.now = now;
-		sent = engine_answer(e, qp, now);
+		sent = draft_post(e, qp) || post(e, qp);
 		guard_leave();
 		hold(e, !sent);
-		if (sent) {
-			e->answers.qp = qp;
-			e->answers.udp_len = qp->hdr.udp_len;
-		}
+		e->answers.prepare |= sent;
 	}
 	rte_ticketlock_unlock(&e->gate);
 	return sent;

@@ -9,7 +9,7 @@
 #include "engine/guard.h"
 #include "engine/internal.h"
 
-#define GAME_LOOKS 8 /* at the port, in a turn that finds nothing */
+#define GAME_LOOKS 16 /* at the port, in a turn that finds nothing */
 #define GATE_SPINS 2000 /* some microseconds: a turn of the loop */
 
 /*
@@ -47,11 +47,11 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 
 /* Who waits for a ball looks for it several times before he does what else a turn is. */
 static unsigned
-look(struct engine *e, uint64_t now)
+look(struct engine *e, bool late, uint64_t now)
 {
 	unsigned moved = engine_rx(e, now);
 
-	for (unsigned i = 1; moved == 0 && i < GAME_LOOKS && answer_game(e); i++)
+	for (unsigned i = 1; moved == 0 && i < GAME_LOOKS && answer_game(e, late); i++)
 		moved = engine_rx(e, now);
 	return moved;
 }
@@ -60,26 +60,22 @@ unsigned
 engine_turn(struct engine *e, uint64_t now)
 {
 	unsigned moved;
-	bool game, behind;
+	bool late;
 
 	guard_enter(&e->dev->keys);
 	e->env.now = now;
-	game = answer_game(e);
-	behind = answer_look(e);
+	late = answer_look(e, now);
+	if (unlikely(e->answers.prepare))
+		answer_prepare(e, now);
 	/* First: what is owed for what came, and what an application posted in answer to
 	 * what came before, leaves in one burst. */
-	moved = look(e, now);
-	if (unlikely(game) && moved != 0 && !behind && answer_awaited(e)) {
-		/* The answer first; all else is as well done in the turn behind it. */
-		guard_leave();
-		return moved;
-	}
-	wheel_advance(&e->wheel, now, timer_fired, e);
-	engine_ring_served(e);
-	if (moved == 0 || behind || !answer_awaited(e))
+	moved = look(e, late, now);
+	if (likely(late || !answer_wait(e, moved != 0, now))) {
+		e->answers.kept = false; /* it leaves */
+		wheel_advance(&e->wheel, now, timer_fired, e);
+		engine_ring_served(e);
 		moved += engine_tx(e, now);
-	if (unlikely(e->answers.qp != NULL))
-		answer_prepare(e);
+	}
 	guard_leave();
 	return moved;
 }
@@ -90,7 +86,7 @@ engine_doorbell(struct qp *qp)
 	struct engine *e = qp->engine;
 	uint32_t index = qp->qpn - e->dev->qps.base;
 
-	if (answer_is_ours(e) && answer_post(e, qp, clock_now()))
+	if (answer_is_ours(e) && answer_post(e, qp))
 		return;
 	if (unlikely(bells_hung(&e->bells) > AHEAD_QPS))
 		ahead_posted(&e->ahead, index, qp);
@@ -153,8 +149,8 @@ window_opened(const struct engine *e)
 static bool
 engine_busy(const struct engine *e)
 {
-	if (!TAILQ_EMPTY(&e->ready) || e->stage_count != 0 ||
-		bells_rung(&e->bells) || window_opened(e))
+	if ((!TAILQ_EMPTY(&e->ready) && !answer_rests(e)) || e->stage_count != 0 ||
+		bells_rung(&e->bells) || e->answers.prepare || window_opened(e))
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
 		net_generation(e->dev->net) != e->net_generation)
@@ -173,6 +169,8 @@ engine_deadline(struct engine *e)
 
 	gate_lock(&e->gate);
 	when = engine_busy(e) ? 0 : wheel_next(&e->wheel);
+	if (answer_rests(e))
+		when = RTE_MIN(when, e->answers.last_ns + ANSWER_PAUSE_NS);
 	if (e->net_duty && e->dev->gsi != NULL)
 		when = RTE_MIN(when, gsi_due(e->dev->gsi));
 	rte_ticketlock_unlock(&e->gate);
@@ -184,7 +182,7 @@ void
 engine_lock(struct engine *e)
 {
 	gate_lock(&e->gate);
-	if (unlikely(e->answers.kept))
+	if (unlikely(e->answers.kept || e->answers.qp != NULL))
 		answer_flush(e);
 }
 

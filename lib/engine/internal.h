@@ -9,6 +9,7 @@
 #include "engine/ahead.h"
 #include "engine/bells.h"
 #include "engine/engine.h"
+#include "wire/expect.h"
 
 #define ENGINE_BUDGET 16 /* packets a QP may send before the next one's turn */
 #define ENGINE_TX_TURN (2 * PKT_BURST) /* packets sent in one turn of the loop */
@@ -18,13 +19,23 @@
 
 /* See answer.h. */
 struct answers {
-	uint8_t row; /* of messages that were answered before the next turn */
-	bool waited; /* the last turn took in a message */
-	bool kept;   /* and its acknowledgement has not left */
-	bool held;   /* because the answer has not left either */
-	uint16_t udp_len; /* the length of the answer, */
-	struct qp *qp;    /* of this one; NULL: it is prepared for the next */
-	pthread_t loop; /* who called engine_poll() last, whose clock this is, too */
+	uint8_t row;    /* of messages that were answered before the next turn */
+	bool waited;    /* the last turn took in a message */
+	bool kept;      /* and its acknowledgement has not left */
+	bool held;      /* because the answer has not left either */
+	uint8_t balls;  /* kept: messages that it is for */
+	uint16_t vain;  /* messages whose acknowledgement waits for no other */
+	bool prepare;   /* somebody has answered since the last turn */
+	bool drafted;   /* there is a draft of the next answer of qp */
+	bool posted;    /* that has left, and qp_draft_sent() is to be called */
+	bool matched;   /* what was expected has come */
+	uint32_t len;   /* bytes that the next answer of qp most likely has; 0: unknown */
+	struct qp *qp;  /* who answered last; NULL: nobody, and nothing is prepared */
+	pthread_t loop; /* who called engine_poll() last */
+	uint64_t last_ns;      /* kept: when the last of them came, */
+	uint64_t messages;     /* and how many the QP had received then */
+	struct qp_draft draft; /* pkt.data == NULL: it has no frame */
+	struct expect expect;
 };
 
 struct engine {

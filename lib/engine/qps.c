@@ -92,8 +92,7 @@ engine_forget(struct engine *e, struct qp *qp)
 	if (qp->on_ready)
 		ready_remove(e, qp);
 	wheel_cancel(&e->wheel, &qp->timer);
-	if (e->answers.qp == qp)
-		e->answers.qp = NULL;
+	assert(e->answers.qp == NULL); /* answer_flush() */
 	if (qp->peer != NULL) {
 		assert(qp->req.unacked == 0);
 		peer_put(qp->peer);

@@ -4,6 +4,7 @@
 
 #include <rte_prefetch.h>
 
+#include "engine/answer.h"
 #include "engine/clock_cycles.h"
 #include "engine/gsi.h"
 #include "engine/internal.h"
@@ -248,7 +249,11 @@ engine_rx(struct engine *e, uint64_t now)
 		}
 		e->stats.rx_packets += n;
 		e->stats.rx_bytes += bytes;
-		e->taken_count = take_in(e, pkts, n, now);
+		if (unlikely(e->answers.expect.len != 0) && n == 1 &&
+			answer_rx(e, &pkts[0], now))
+			e->taken_count = 1;
+		else
+			e->taken_count = take_in(e, pkts, n, now);
 		if (!release_later(e))
 			engine_rx_fini(e);
 	}

@@ -48,6 +48,8 @@ engine_tx_fini(struct engine *e)
 		e->queue.queue, e->stage + e->stage_from, e->stage_count);
 	e->queue.ops->tx_release(
 		e->queue.queue, e->frames + e->frame_from, e->frame_count);
+	if (e->answers.draft.pkt.data != NULL)
+		e->queue.ops->tx_release(e->queue.queue, &e->answers.draft.pkt, 1);
 }
 
 /* ---- The port ---- */

@@ -202,6 +202,7 @@ print_requests(const struct cover *c)
 	row("type 1", "bound", c->type1[0], true);
 	row("type 1", "unbound", c->type1[1], true);
 	row("by a window", "key refused", c->stale_keys, true);
+	row("ball game", "acknowledgement kept", c->balls, true);
 }
 
 static bool

@@ -31,6 +31,7 @@ struct cover {
 	uint64_t type1[2];                            /* windows bound, unbound */
 	uint64_t stale_keys;                          /* of windows, refused */
 	uint64_t xrc_shared;                          /* receives of an SRQ of targets */
+	uint64_t balls; /* whose acknowledgement waited for an answer */
 	uint64_t retries_ran_out, lost;
 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/internal.h"
+#include "engine/answer.h"
 
 #include "cover.h"
 #include "event.h"
@@ -147,14 +147,26 @@ host_has_frames(const struct host *h)
 	return false;
 }
 
+/* As if this thread polled the engine, and had answered every message for long. */
+static void
+game_begin(struct host *h, struct engine *e)
+{
+	e->answers.loop = pthread_self();
+	if (chance(h->conf.games))
+		e->answers.row = ANSWER_ROW;
+}
+
 unsigned
 host_turn(struct host *h, unsigned engine)
 {
+	struct engine *e = h->dev->engines[engine];
 	unsigned moved;
 
 	if (host_has_frames(h))
 		h->kept = sim.now;
-	moved = engine_run(h->dev->engines[engine], sim.now);
+	game_begin(h, e);
+	moved = engine_run(e, sim.now);
+	cover.balls += e->answers.kept;
 	if (host_has_frames(h))
 		h->kept = sim.now;
 	return moved;

@@ -22,6 +22,7 @@
 
 struct host_conf {
 	unsigned engines;
+	unsigned games; /* in a thousand turns: engines take what follows for a ball game */
 	uint32_t peer_window;
 	uint32_t quiet_qps;
 	unsigned cqs, srqs;

@@ -3,8 +3,10 @@
  * what it answers; and what is not answered is acknowledged. */
 #include "engine/answer.h"
 #include "engine_bed.h"
+#include "test_clock.h"
 
-#define GAME_LOOKS 8 /* as in engine.c */
+#define GAME_LOOKS 16 /* as in engine.c */
+#define ROUND_NS 700
 
 static struct bed bed;
 static struct bed_qp a, b;
@@ -17,6 +19,7 @@ setup(void **state)
 
 	(void)state;
 	bed_init(&bed, NULL);
+	test_clock = &bed.now;
 	bed_qp_create(&bed.a, &a, &plain);
 	bed_qp_create(&bed.b, &b, &plain);
 	bed_connect(&a, &b, &plain);
@@ -24,23 +27,38 @@ setup(void **state)
 	return 0;
 }
 
+static struct answers *
+answers(void)
+{
+	return &bed.b.dev->engines[0]->answers;
+}
+
 static int
 teardown(void **state)
 {
 	(void)state;
 	bed_settle(&bed);
-	assert_false(bed.b.dev->engines[0]->answers.held);
+	assert_false(answers()->held);
 	bed_qp_destroy(&a);
 	bed_qp_destroy(&b);
 	bed_fini(&bed);
 	return 0;
 }
 
-/* What an application does, on the clock of the machine. */
 static unsigned
 poll_b(void)
 {
 	return engine_poll(bed.b.dev->engines[0]);
+}
+
+/* How many frames b's next turn sends. */
+static unsigned
+turn(void)
+{
+	bed.a.roce_frames = 0;
+	poll_b();
+	bed_carry(&bed);
+	return bed.a.roce_frames;
 }
 
 /* a sends, and what it sends has come to b's port. */
@@ -48,6 +66,7 @@ static void
 serve(void)
 {
 	wr++;
+	bed.now += ROUND_NS;
 	assert_int_equal(bed_recv(&b, wr, 0, 8), 0);
 	assert_int_equal(bed_send(&a, wr, 0, 8, IBV_SEND_SIGNALED), 0);
 	engine_poll(bed.a.dev->engines[0]);
@@ -79,7 +98,7 @@ answer(void)
 	return bed.a.roce_frames;
 }
 
-/* The rest of a round: all of it has arrived, once. */
+/* The rest of a round: all of it has arrived, once; and b's side of it. */
 static void
 finish(void)
 {
@@ -90,6 +109,18 @@ finish(void)
 		bed_carry(&bed);
 	}
 	bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
+}
+
+/* a plays no game: its turn behind the ball is before its answer. */
+static void
+arrived(void)
+{
+	engine_poll(bed.a.dev->engines[0]);
+	engine_poll(bed.a.dev->engines[0]);
+	bed_carry(&bed);
+	poll_b();
+	bed_expect_received(&a, wr, 1);
+	bed_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
 }
 
 /* A game, begun. */
@@ -112,29 +143,41 @@ play(void)
 	}
 }
 
+/* A ball that is answered; how many frames the turn behind sends: its acknowledgement, or none. */
+static unsigned
+ball(void)
+{
+	unsigned sent;
+
+	serve();
+	assert_int_equal(take(), 0);
+	assert_int_equal(answer(), 1);
+	sent = turn();
+	arrived();
+	return sent;
+}
+
+/* Answers leave from within their posts, and ANSWER_KEPT balls are acknowledged at once. */
 static void
 test_game(void **state)
 {
+	uint64_t first;
+
 	(void)state;
 	play();
-	for (unsigned i = 0; i < 5; i++) {
-		uint16_t udp_len;
+	first = wr + 1;
+	for (unsigned i = 1; i <= 3 * ANSWER_KEPT; i++) {
+		struct cqe cqe;
 
-		serve();
-		assert_int_equal(take(), 0);
-		assert_int_equal(answer(), 1);
-		udp_len = b.qp->hdr.udp_len;
-		bed.a.roce_frames = 0;
-		poll_b();
-		bed_carry(&bed);
-		assert_int_equal(bed.a.roce_frames, 1); /* the acknowledgement */
-		/* And the headers are the answer's again. */
-		assert_int_equal(b.qp->hdr.udp_len, udp_len);
-		assert_int_not_equal(b.qp->hdr.other_udp_len, udp_len);
-		assert_null(bed.b.dev->engines[0]->answers.qp);
-		finish();
-		bed_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
-		bed_expect_received(&a, wr, 1);
+		assert_int_equal(ball(), i % ANSWER_KEPT == 0);
+		assert_true(i % ANSWER_KEPT == 0 ||
+			    engine_deadline(bed.b.dev->engines[0]) ==
+				    bed.now + ANSWER_PAUSE_NS);
+		if (i % ANSWER_KEPT == 0) {
+			bed_expect_sent(&a, first, ANSWER_KEPT, IBV_WC_SUCCESS);
+			first += ANSWER_KEPT;
+		}
+		assert_false(bed_sent(&a, &cqe));
 	}
 	/* One that is not answered: acknowledged by the next turn, and the game is over.
 	 */
@@ -146,41 +189,112 @@ test_game(void **state)
 	finish();
 }
 
-/* The QP goes while its acknowledgement waits, behind its answer or for one: that leaves
- * before. */
+/* From the second round on what comes is expected, and its answer has been drafted. */
 static void
-gone(bool answered)
+test_prepared(void **state)
+{
+	(void)state;
+	play();
+	for (unsigned i = 0; i < 4; i++) {
+		serve();
+		assert_int_equal(take(), 0);
+		assert_int_equal(answers()->matched, i != 0);
+		assert_int_equal(answers()->drafted, i != 0);
+		assert_int_equal(answer(), 1);
+		assert_int_equal(answers()->posted, i != 0);
+		/* It is counted in the turn behind. */
+		assert_int_equal(b.qp->req.unacked, i == 0);
+		assert_int_equal(turn(), 0);
+		assert_false(answers()->posted);
+		assert_int_equal(b.qp->req.unacked, 1);
+		assert_int_not_equal(qp_deadline(b.qp), TIME_NEVER);
+		arrived();
+		assert_int_equal(b.qp->req.unacked, 0);
+	}
+	bed_run(&bed, NS_PER_MS);
+	bed_expect_sent(&a, wr - 3, 4, IBV_WC_SUCCESS);
+}
+
+/* The next ball does not come: the acknowledgement leaves, and from then on none waits for that
+ * any more, for long. */
+static void
+test_pause(void **state)
+{
+	(void)state;
+	play();
+	assert_int_equal(ball(), 0);
+	bed.now = engine_deadline(bed.b.dev->engines[0]) - 1;
+	assert_int_equal(turn(), 0);
+	bed.now++;
+	assert_int_equal(turn(), 1);
+	engine_poll(bed.a.dev->engines[0]);
+	bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < ANSWER_VAIN - 1; i++) {
+		assert_int_equal(ball(), 1);
+		bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(ball(), 0);
+	assert_int_equal(ball(), 0);
+	bed_run(&bed, NS_PER_MS);
+	bed_expect_sent(&a, wr - 1, 2, IBV_WC_SUCCESS);
+}
+
+/* The QP goes while its acknowledgement waits, behind its answer or for one: that leaves
+ * before, and the answer, if it was drafted, counts. */
+static void
+gone(unsigned rounds, bool answered)
 {
 	struct cqe cqe;
 
 	play();
+	for (unsigned i = 0; i < rounds; i++)
+		assert_int_equal(ball(), 0);
 	serve();
 	assert_int_equal(take(), 0);
 	if (answered)
 		assert_int_equal(answer(), 1);
+	assert_int_equal(answers()->posted, answered && rounds != 0);
 	assert_int_equal(bed_modify(&b, IBV_QPS_RESET), 0);
-	assert_null(bed.b.dev->engines[0]->answers.qp);
+	assert_null(answers()->qp);
+	assert_false(answers()->posted || answers()->drafted || answers()->prepare);
+	assert_int_equal(answers()->expect.len, 0);
 	bed_carry(&bed);
 	engine_poll(bed.a.dev->engines[0]);
-	assert_true(bed_sent(&a, &cqe));
-	assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i <= rounds; i++) {
+		assert_true(bed_sent(&a, &cqe));
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+	}
 }
 
 static void
 test_gone(void **state)
 {
 	(void)state;
-	gone(false);
+	gone(0, false);
 }
 
 static void
 test_gone_answered(void **state)
 {
 	(void)state;
-	gone(true);
+	gone(0, true);
 }
 
-/* A message in every turn, each answered: no second turn keeps the acknowledgement. */
+static void
+test_gone_drafted(void **state)
+{
+	(void)state;
+	gone(2, true);
+}
+
+static void
+test_gone_expecting(void **state)
+{
+	(void)state;
+	gone(2, false);
+}
+
+/* A message in every turn, each answered: not many wait for their acknowledgement. */
 static void
 test_no_pause(void **state)
 {
@@ -198,7 +312,7 @@ test_no_pause(void **state)
 		bed_carry(&bed);
 		while (bed_sent(&a, &cqe))
 			done++;
-		assert_true(i - done <= 2);
+		assert_true(i - done <= ANSWER_KEPT + 1);
 		while (bed_received(&a, &cqe) || bed_sent(&b, &cqe))
 			assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 	}
@@ -229,7 +343,9 @@ test_looks(void **state)
 	assert_int_equal(looks(), 1);
 	bed_expect_received(&b, wr, 1);
 	assert_int_equal(answer(), 1);
-	/* The acknowledgement. */
+	/* While the acknowledgement waits, too. */
+	assert_int_equal(looks(), GAME_LOOKS);
+	bed.now += ANSWER_PAUSE_NS;
 	assert_int_equal(looks(), 1);
 	finish();
 	bed_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
@@ -253,7 +369,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_game, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_prepared, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_drafted, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_expecting, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_looks, setup, teardown),
