@@ -145,6 +145,7 @@ raw_run(const struct conf *conf, const struct plan *plan, int link, struct resul
 		fprintf(stderr, PROGRAM ": the other end is gone, or its link is down\n");
 	} else if (conf->server) {
 		code = server_loop(port, link);
+		link_send(link, &msg);
 		link_drain(link);
 	} else {
 		frame = frame_make(port, pool, plan->size);
@@ -152,8 +153,11 @@ raw_run(const struct conf *conf, const struct plan *plan, int link, struct resul
 			code = EXIT_OK;
 		else
 			fprintf(stderr, PROGRAM ": no frame came back\n");
+		/* The server polls no more when our port goes: memif would take the rings from
+		 * under it. */
 		msg.kind = MSG_END;
 		link_send(link, &msg);
+		link_wait(link, MSG_READY, &msg);
 		result->tally.messages = result->hist.count;
 		result->tally.seconds = (double)plan->seconds;
 	}
