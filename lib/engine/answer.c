@@ -9,22 +9,23 @@ hold(struct engine *e, bool held)
 	__atomic_store_n(&e->answers.held, held, __ATOMIC_RELAXED);
 }
 
+/* Nothing is expected of any QP any more, and no answer of one. */
 static void
-game_over(struct answers *answers)
+unprepare(struct answers *answers)
 {
-	answers->row = 0;
-	answers->drafted = false;
+	assert(!answers->posted);
+	answers->prepare = answers->drafted = answers->matched = false;
 	answers->expect.len = 0;
+	answers->qp = NULL;
 }
 
-/* What is ready to send is one acknowledgement, and nothing else is to be done. */
+/* The one QP that has something to send, and nothing else is to be done. */
 static const struct qp *
-lone_acknowledger(const struct engine *e)
+only_ready(const struct engine *e)
 {
 	const struct qp *qp = TAILQ_FIRST(&e->ready);
 
-	if (qp == NULL || TAILQ_NEXT(qp, ready_link) != NULL || e->driver != NULL ||
-		bells_rung(&e->bells) || !qp_wants_ack_only(qp))
+	if (qp == NULL || TAILQ_NEXT(qp, ready_link) != NULL || bells_rung(&e->bells))
 		return NULL;
 	return qp;
 }
@@ -51,8 +52,8 @@ answer_wait(struct engine *e, bool moved, uint64_t now)
 
 	if (answers->held) /* answer_rx(): in this turn */
 		return true;
-	qp = lone_acknowledger(e);
-	if (qp == NULL)
+	qp = only_ready(e);
+	if (qp == NULL || e->driver != NULL || !qp_wants_ack_only(qp))
 		return false;
 	if (answers->kept && qp->stats.rx_msgs == answers->messages)
 		return true;
@@ -72,10 +73,12 @@ answer_learn(struct engine *e)
 	/* In a game it is held until the answer leaves. */
 	bool sent = answers->row == ANSWER_ROW && !answers->held;
 
-	if (!sent && !bells_rung(&e->bells))
-		game_over(answers);
-	else if (answers->row < ANSWER_ROW)
+	if (!sent && !bells_rung(&e->bells)) {
+		answers->row = 0;
+		unprepare(answers);
+	} else if (answers->row < ANSWER_ROW) {
 		answers->row++;
+	}
 	answers->waited = false;
 	hold(e, false);
 }
@@ -139,9 +142,8 @@ answer_rx(struct engine *e, const struct pkt *pkt, uint64_t now)
 	qp_rx_admitted(qp, &view, now);
 	engine_touch_responder(e, qp);
 	answers->matched = true;
-	/* As answer_wait() would find it, who looks at more. */
-	if (likely(qp->stats.rx_msgs != messages && TAILQ_FIRST(&e->ready) == qp &&
-		   TAILQ_NEXT(qp, ready_link) == NULL && !bells_rung(&e->bells)))
+	/* It had no request to send before, and has none now. */
+	if (likely(qp->stats.rx_msgs != messages && only_ready(e) == qp))
 		caught(e, qp, now);
 	return true;
 }
@@ -156,7 +158,7 @@ answer_prepare(struct engine *e, uint64_t now)
 	answers->prepare = false;
 	answers->drafted = (answers->draft.pkt.data != NULL ||
 				   engine_frame(e, &answers->draft.pkt)) &&
-			   qp_draft(answers->qp, &answers->draft, answers->len);
+			   qp_draft(answers->qp, &answers->draft, answers->draft.len);
 }
 
 void
@@ -165,9 +167,7 @@ answer_flush(struct engine *e)
 	struct qp *qp = TAILQ_FIRST(&e->ready);
 
 	settle(e, e->env.now);
-	e->answers.prepare = e->answers.drafted = false;
-	e->answers.expect.len = 0;
-	e->answers.qp = NULL;
+	unprepare(&e->answers);
 	if (e->answers.kept && qp != NULL)
 		engine_acknowledge(e, qp, e->env.now);
 	e->answers.kept = false;
@@ -201,10 +201,11 @@ post(struct engine *e, struct qp *qp)
 	e->env.now = clock_now();
 	if (!engine_answer(e, qp, e->env.now))
 		return false;
-	assert(!answers->posted); /* answer_prepare() was before the ball */
-	answers->drafted = false;
+	/* What is expected is expected of a QP. */
+	if (answers->qp != qp)
+		unprepare(answers);
 	answers->qp = qp;
-	answers->len = frame_plain_len(&qp->hdr);
+	answers->draft.len = frame_plain_len(&qp->hdr);
 	return true;
 }
 

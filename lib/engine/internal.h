@@ -29,12 +29,11 @@ struct answers {
 	bool drafted;   /* there is a draft of the next answer of qp */
 	bool posted;    /* that has left, and qp_draft_sent() is to be called */
 	bool matched;   /* what was expected has come */
-	uint32_t len;   /* bytes that the next answer of qp most likely has; 0: unknown */
-	struct qp *qp;  /* who answered last; NULL: nobody, and nothing is prepared */
+	struct qp *qp;  /* who answered last, and is expected to; NULL: nobody */
 	pthread_t loop; /* who called engine_poll() last */
 	uint64_t last_ns;      /* kept: when the last of them came, */
 	uint64_t messages;     /* and how many the QP had received then */
-	struct qp_draft draft; /* pkt.data == NULL: it has no frame */
+	struct qp_draft draft; /* of as many bytes as the answer before; pkt.data NULL: no frame */
 	struct expect expect;
 };
 

@@ -30,8 +30,8 @@ rx_other(struct qp *qp, const struct pkt_view *view, uint64_t now)
 		xrc_rx(qp, view);
 }
 
-static __rte_always_inline void
-rx_admitted(struct qp *qp, const struct pkt_view *view, uint64_t now)
+void
+qp_rx_admitted(struct qp *qp, const struct pkt_view *view, uint64_t now)
 {
 	if (unlikely((view->tclass & 3) == ECN_CE))
 		qp->env->stats->ecn_marked++;
@@ -54,7 +54,7 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 		refused(qp, why);
 		return;
 	}
-	rx_admitted(qp, view, now);
+	qp_rx_admitted(qp, view, now);
 }
 
 bool
@@ -62,12 +62,6 @@ qp_expects(const struct qp *qp, const struct pkt_view *view)
 {
 	return view->dest_qpn == qp->qpn && view->opcode == OPCODE_RC_SEND_ONLY &&
 	       qp->state == IBV_QPS_RTS && qp_admit(qp, view) == DROP_none;
-}
-
-void
-qp_rx_admitted(struct qp *qp, const struct pkt_view *view, uint64_t now)
-{
-	rx_admitted(qp, view, now);
 }
 
 static bool

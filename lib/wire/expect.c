@@ -5,6 +5,12 @@
 #include "wire/expect.h"
 #include "wire/icrc.h"
 
+static inline size_t
+head_len(const struct expect *x)
+{
+	return (size_t)(x->view.ext - x->head);
+}
+
 /* The view of the same packet whose bytes are elsewhere. */
 static inline void
 view_move(struct pkt_view *view, const uint8_t *from, const uint8_t *to)
@@ -30,9 +36,9 @@ expect_like(struct expect *x, const struct pkt *pkt, const struct pkt_view *view
 void
 expect_psn(struct expect *x, uint32_t psn)
 {
-	uint8_t *bth = x->head + ((const uint8_t *)x->view.bth - x->head);
+	struct bth *bth = (struct bth *)(x->head + head_len(x)) - 1;
 
-	be24_put(((struct bth *)bth)->psn, psn);
+	be24_put(bth->psn, psn);
 	x->view.psn = psn;
 	x->crc = icrc_head(&x->view);
 }
@@ -41,7 +47,7 @@ bool
 expect_match(const struct expect *x, const struct pkt *pkt, struct pkt_view *view)
 {
 	if (pkt->len != x->len || pkt->flags != x->flags ||
-		memcmp(pkt->data, x->head, (size_t)(x->view.ext - x->head)) != 0)
+		memcmp(pkt->data, x->head, head_len(x)) != 0)
 		return false;
 	*view = x->view;
 	view_move(view, x->head, pkt->data);

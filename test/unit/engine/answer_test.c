@@ -294,6 +294,65 @@ test_gone_expecting(void **state)
 	gone(2, false);
 }
 
+/* One message from a QP to its like. */
+static void
+send_to(struct bed_qp *from, struct bed_qp *to, uint64_t wr_id)
+{
+	assert_int_equal(bed_recv(to, wr_id, 0, 8), 0);
+	assert_int_equal(bed_send(from, wr_id, 0, 8, 0), 0);
+	engine_poll(from->side->dev->engines[0]);
+	bed_carry(&bed);
+}
+
+/* What is expected is expected of one QP: another one's answer comes in between, while the last
+ * of the first QP left by its bell. The PSNs are the same, so nothing but the headers tells
+ * whose the next ball is. */
+static void
+test_two_qps(void **state)
+{
+	static const struct bed_qp_conf plain = {.wr = 64};
+	struct bed_qp c, d;
+	struct cqe cqe;
+
+	(void)state;
+	bed_pairs_create(&bed, &c, &d, 1, &plain);
+	bed_run(&bed, NS_PER_MS);
+	for (unsigned i = 0; i < ANSWER_ROW + 3; i++) {
+		send_to(&c, &d, i);
+		bed_settle(&bed);
+	}
+	bed_expect_received(&d, 0, ANSWER_ROW + 3);
+	play();
+	assert_int_equal(ball(), 0);
+	assert_int_equal(ball(), 0);
+	serve();
+	assert_int_equal(take(), 0);
+	assert_true(answers()->matched);
+	answers()->loop = 0; /* as if another thread answered */
+	assert_int_equal(answer(), 0);
+	turn();
+	arrived();
+	send_to(&c, &d, 100);
+	poll_b();
+	bed_expect_received(&d, 100, 1);
+	assert_int_equal(bed_recv(&c, 1, 0, 8), 0);
+	assert_int_equal(bed_send(&d, 1, 0, 8, 0), 0);
+	assert_ptr_equal(answers()->qp, d.qp);
+	turn();
+	engine_poll(bed.a.dev->engines[0]);
+	bed_carry(&bed);
+	poll_b();
+	assert_int_equal(d.qp->resp.epsn, b.qp->resp.epsn);
+	serve();
+	poll_b();
+	bed_expect_received(&b, wr, 1);
+	assert_false(bed_received(&d, &cqe));
+	bed_run(&bed, NS_PER_MS);
+	while (bed_sent(&a, &cqe) || bed_received(&c, &cqe))
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+	bed_pairs_destroy(&c, &d, 1);
+}
+
 /* A message in every turn, each answered: not many wait for their acknowledgement. */
 static void
 test_no_pause(void **state)
@@ -375,6 +434,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_gone_drafted, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_expecting, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_answered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_qps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_looks, setup, teardown),
 	};
