@@ -14,7 +14,7 @@ static void
 unprepare(struct answers *answers)
 {
 	assert(!answers->posted);
-	answers->prepare = answers->drafted = answers->matched = false;
+	answers->prepare = answers->drafted = answers->ready = answers->matched = false;
 	answers->expect.len = 0;
 	answers->qp = NULL;
 }
@@ -45,14 +45,11 @@ caught(struct engine *e, const struct qp *qp, uint64_t now)
 }
 
 bool
-answer_wait(struct engine *e, bool moved, uint64_t now)
+answer_kept(struct engine *e, bool moved, uint64_t now)
 {
 	struct answers *answers = &e->answers;
-	const struct qp *qp;
+	const struct qp *qp = only_ready(e);
 
-	if (answers->held) /* answer_rx(): in this turn */
-		return true;
-	qp = only_ready(e);
 	if (qp == NULL || e->driver != NULL || !qp_wants_ack_only(qp))
 		return false;
 	if (answers->kept && qp->stats.rx_msgs == answers->messages)
@@ -110,6 +107,12 @@ settle(struct engine *e, uint64_t now)
 	engine_touch(e, answers->qp);
 }
 
+static bool
+catch_ready(struct answers *answers)
+{
+	return qp_catch(answers->qp, &answers->ball, answers->expect.view.payload_len);
+}
+
 /* One like the last, that is either what was expected or was taken in alone. */
 static void
 expect_next(struct engine *e)
@@ -121,29 +124,36 @@ expect_next(struct engine *e)
 	if (answers->matched) {
 		answers->matched = false;
 		expect_psn(&answers->expect, qp->resp.epsn);
-		return;
+	} else {
+		answers->expect.len = 0;
+		if (e->taken_count == 1 &&
+			parse_headers(&e->taken[0], e->vlan, &view) == DROP_none &&
+			qp_expects(qp, &view))
+			expect_like(&answers->expect, &e->taken[0], &view, qp->resp.epsn);
 	}
-	answers->expect.len = 0;
-	if (e->taken_count == 1 && parse_headers(&e->taken[0], e->vlan, &view) == DROP_none &&
-		qp_expects(qp, &view))
-		expect_like(&answers->expect, &e->taken[0], &view, qp->resp.epsn);
+	answers->ready = answers->expect.len != 0 && catch_ready(answers);
 }
 
 bool
 answer_rx(struct engine *e, const struct pkt *pkt, uint64_t now)
 {
 	struct answers *answers = &e->answers;
+	const struct expect *expect = &answers->expect;
 	struct qp *qp = answers->qp;
-	uint64_t messages = qp->stats.rx_msgs;
-	struct pkt_view view;
+	const uint8_t *payload;
 
-	if (qp->state != IBV_QPS_RTS || !expect_match(&answers->expect, pkt, &view))
+	/* It was not if there was no receive then. */
+	if (unlikely(!answers->ready) && !catch_ready(answers))
 		return false;
-	qp_rx_admitted(qp, &view, now);
-	engine_touch_responder(e, qp);
+	payload = expect_match(expect, pkt);
+	if (unlikely(payload == NULL) ||
+		!qp_catch_take(qp, &answers->ball, expect->view.psn, payload))
+		return false;
+	engine_ready(e, qp);
+	answers->ready = false;
 	answers->matched = true;
 	/* It had no request to send before, and has none now. */
-	if (likely(qp->stats.rx_msgs != messages && only_ready(e) == qp))
+	if (likely(only_ready(e) == qp))
 		caught(e, qp, now);
 	return true;
 }

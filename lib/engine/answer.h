@@ -6,7 +6,8 @@
  *
  * - The turn: the answer leaves from within its post, by a draft made behind the answer before it
  *   (qp_draft()), and what it is counted in waits for the next turn.
- * - Looking at every field: the next ball most likely is as the last (wire/expect.h).
+ * - Looking at every field: the next ball most likely is as the last (wire/expect.h), and the receive
+ *   that it will take is known (qp_catch()).
  * - The acknowledgement: it waits for the answer, and behind that for the next balls, as long as
  *   they come one upon the other. So several are acknowledged at once.
  * - Timers, bells, and what else a turn does while nothing is heard of.
@@ -37,10 +38,16 @@ answer_game(const struct engine *e, bool late)
 	       (TAILQ_EMPTY(&e->ready) || (e->answers.kept && !late));
 }
 
+bool
+answer_kept(struct engine *e, bool moved, uint64_t now);
+
 /* A turn has looked at the port; moved: and found something. Whether the rest of it waits for
  * the answer, or for the next ball. */
-bool
-answer_wait(struct engine *e, bool moved, uint64_t now);
+static inline bool
+answer_wait(struct engine *e, bool moved, uint64_t now)
+{
+	return e->answers.held /* answer_rx(): in this turn */ || answer_kept(e, moved, now);
+}
 
 /* A single frame has come, and a certain one is expected (answers.expect.len != 0). If this is
  * it, it has been taken in. */

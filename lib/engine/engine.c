@@ -45,17 +45,6 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 	engine_touch(e, qp);
 }
 
-/* Who waits for a ball looks for it several times before he does what else a turn is. */
-static unsigned
-look(struct engine *e, bool late, uint64_t now)
-{
-	unsigned moved = engine_rx(e, now);
-
-	for (unsigned i = 1; moved == 0 && i < GAME_LOOKS && answer_game(e, late); i++)
-		moved = engine_rx(e, now);
-	return moved;
-}
-
 unsigned
 engine_turn(struct engine *e, uint64_t now)
 {
@@ -69,7 +58,7 @@ engine_turn(struct engine *e, uint64_t now)
 		answer_prepare(e, now);
 	/* First: what is owed for what came, and what an application posted in answer to
 	 * what came before, leaves in one burst. */
-	moved = look(e, late, now);
+	moved = engine_rx(e, answer_game(e, late) ? GAME_LOOKS : 1, now);
 	if (likely(late || !answer_wait(e, moved != 0, now))) {
 		e->answers.kept = false; /* it leaves */
 		wheel_advance(&e->wheel, now, timer_fired, e);

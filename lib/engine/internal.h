@@ -9,6 +9,7 @@
 #include "engine/ahead.h"
 #include "engine/bells.h"
 #include "engine/engine.h"
+#include "qp/ball.h"
 #include "wire/expect.h"
 
 #define ENGINE_BUDGET 16 /* packets a QP may send before the next one's turn */
@@ -28,13 +29,15 @@ struct answers {
 	bool prepare;   /* somebody has answered since the last turn */
 	bool drafted;   /* there is a draft of the next answer of qp */
 	bool posted;    /* that has left, and qp_draft_sent() is to be called */
-	bool matched;   /* what was expected has come */
+	bool ready;     /* what is expected is ready to be caught, */
+	bool matched;   /* or has come, and was */
 	struct qp *qp;  /* who answered last, and is expected to; NULL: nobody */
 	pthread_t loop; /* who called engine_poll() last */
 	uint64_t last_ns;      /* kept: when the last of them came, */
 	uint64_t messages;     /* and how many the QP had received then */
 	struct qp_draft draft; /* of as many bytes as the answer before; pkt.data NULL: no frame */
 	struct expect expect;
+	struct qp_catch ball;
 };
 
 struct engine {
@@ -83,8 +86,9 @@ struct engine {
 };
 
 /* rx.c */
+/* Looks at the port, several times while there is nothing, nor a bell. */
 unsigned
-engine_rx(struct engine *e, uint64_t now);
+engine_rx(struct engine *e, unsigned looks, uint64_t now);
 /* Gives back what the last turn took in. */
 void
 engine_rx_fini(struct engine *e);

@@ -228,7 +228,7 @@ rx_handed(struct engine *e, uint64_t now)
 }
 
 unsigned
-engine_rx(struct engine *e, uint64_t now)
+engine_rx(struct engine *e, unsigned looks, uint64_t now)
 {
 	struct pkt *pkts = e->taken;
 	unsigned n;
@@ -236,7 +236,9 @@ engine_rx(struct engine *e, uint64_t now)
 	if (unlikely(e->taken_count != 0))
 		engine_rx_fini(e);
 	CYCLES_START(since);
-	n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST);
+	do
+		n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST);
+	while (n == 0 && unlikely(--looks != 0) && !bells_rung(&e->bells));
 	if (n != 0) {
 		uint64_t bytes = 0;
 

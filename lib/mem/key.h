@@ -156,6 +156,29 @@ key_check(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va, uin
 	return key_entry_check(e, va, len, need);
 }
 
+/* What a key was before it was checked. */
+struct key_proof {
+	const struct key_entry *entry; /* NULL: not live */
+	uint32_t rights;
+};
+
+static inline struct key_proof
+key_proof(const struct key_table *t, uint32_t key)
+{
+	const struct key_entry *e = key_find(t, key);
+
+	return (struct key_proof){
+		e, e != NULL ? __atomic_load_n(&e->rights, __ATOMIC_RELAXED) : 0};
+}
+
+/* Whether what the check said still holds, where there was no control call since: what is left is
+ * key_kill(). */
+static inline bool
+key_proved(const struct key_proof *proof)
+{
+	return __atomic_load_n(&proof->entry->rights, __ATOMIC_RELAXED) == proof->rights;
+}
+
 /* The same for the request of a peer that reached QP qpn: a window passes too, one of type 2
  * through its QP alone. */
 static inline uint8_t *

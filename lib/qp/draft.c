@@ -5,6 +5,7 @@
  * of the ICRC. What a request must be for that is checked when it is there; anything else takes
  * the way of all requests (requester.c, request.c), which packs the same bytes.
  */
+#include "qp/ball.h"
 #include "qp/internal.h"
 
 bool
@@ -22,6 +23,7 @@ qp_draft(struct qp *qp, struct qp_draft *draft, uint32_t len)
 		return false;
 	frame_begin(&qp->hdr, &draft->pkt, &bth, len);
 	draft->crc = frame_head_end(&qp->hdr, &draft->pkt);
+	draft->payload = frame_payload(&qp->hdr, &draft->pkt, OPCODE_RC_SEND_ONLY);
 	draft->psn = bth.psn;
 	draft->len = len;
 	return true;
@@ -54,38 +56,37 @@ is_expected(const struct send_wqe *wqe, const struct qp_draft *draft)
 static int
 copy_payload(const struct qp *qp, const struct send_wqe *wqe, const struct qp_draft *draft)
 {
-	uint8_t *to = frame_payload(&qp->hdr, &draft->pkt, OPCODE_RC_SEND_ONLY);
 	struct sge_pos pos = {0};
 
 	if (wqe->flags & IBV_SEND_INLINE) {
-		memcpy(to, wqe->inline_data, draft->len);
+		memcpy(draft->payload, wqe->inline_data, draft->len);
 		return 0;
 	}
-	return sge_gather(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &pos, to,
-		draft->len, NULL);
+	return sge_gather(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &pos,
+		draft->payload, draft->len, NULL);
 }
 
 bool
-qp_draft_fill(struct qp *qp, struct qp_draft *draft)
+qp_draft_fill(const struct qp *qp, struct qp_draft *draft)
 {
-	struct requester *req = &qp->req;
-	const struct send_wqe *wqe = sq_slot(&qp->sq, req->next_idx);
+	const struct send_wqe *wqe = sq_slot(&qp->sq, qp->req.next_idx);
 
 	if (unlikely(!is_next(qp, draft) || !is_expected(wqe, draft) ||
 		     copy_payload(qp, wqe, draft) != 0))
 		return false;
-	/* The point of no return. */
 	frame_payload_end(&draft->pkt, draft->len, draft->crc);
-	req_take_psns(qp, wqe, 1);
-	req->next_idx++;
-	req->next_psn = req->pos_psn = req->sent_psn = psn_add(draft->psn, 1);
-	req->asked = true;
 	return true;
 }
 
 void
 qp_draft_sent(struct qp *qp, const struct qp_draft *draft, uint64_t now)
 {
+	struct requester *req = &qp->req;
+
+	req_take_psns(qp, sq_slot(&qp->sq, req->next_idx), 1);
+	req->next_idx++;
+	req->next_psn = req->pos_psn = req->sent_psn = psn_add(draft->psn, 1);
+	req->asked = true;
 	qp->stats.tx_packets++;
 	req_sent(qp, draft->psn, now);
 }

@@ -2,8 +2,6 @@
 /* The four calls that drive a QP. */
 #include "qp/internal.h"
 
-#define ECN_CE 3 /* RFC 3168 5 */
-
 /* Not let in. A congestion notification is a message all the same, but nothing slows down
  * for it: none is asked for, as no packet says that it may be marked (ECT). */
 static void
@@ -31,9 +29,15 @@ rx_other(struct qp *qp, const struct pkt_view *view, uint64_t now)
 }
 
 void
-qp_rx_admitted(struct qp *qp, const struct pkt_view *view, uint64_t now)
+qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 {
-	if (unlikely((view->tclass & 3) == ECN_CE))
+	enum drop_reason why = qp_admit(qp, view);
+
+	if (unlikely(why != DROP_none)) {
+		refused(qp, why);
+		return;
+	}
+	if (unlikely((view->tclass & ECN_CE) == ECN_CE))
 		qp->env->stats->ecn_marked++;
 	qp->stats.rx_packets++;
 	qp->env->stats->rx_roce++;
@@ -43,25 +47,6 @@ qp_rx_admitted(struct qp *qp, const struct pkt_view *view, uint64_t now)
 		comp_rx(qp, view, now);
 	else
 		resp_rx(qp, view);
-}
-
-void
-qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
-{
-	enum drop_reason why = qp_admit(qp, view);
-
-	if (unlikely(why != DROP_none)) {
-		refused(qp, why);
-		return;
-	}
-	qp_rx_admitted(qp, view, now);
-}
-
-bool
-qp_expects(const struct qp *qp, const struct pkt_view *view)
-{
-	return view->dest_qpn == qp->qpn && view->opcode == OPCODE_RC_SEND_ONLY &&
-	       qp->state == IBV_QPS_RTS && qp_admit(qp, view) == DROP_none;
 }
 
 static bool

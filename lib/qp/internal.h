@@ -333,6 +333,8 @@ bool
 qp_complete_recv_error(
 	struct qp *qp, uint64_t wr_id, enum ibv_wc_status status, uint32_t vendor);
 
+#define ECN_CE 3 /* RFC 3168 5: of the traffic class */
+
 /* admit.c: rows 3 to 5 of the validation order; DROP_none lets the packet in. */
 enum drop_reason
 qp_admit(const struct qp *qp, const struct pkt_view *view);

@@ -385,13 +385,6 @@ qp_icrc_check(const struct qp *qp, struct pkt_view *view);
 void
 qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
 
-/* Whether it would take in a message of one packet with such headers; and does so, from a view that
- * says the same but for the PSN: while the QP is in RTS and until the next control call. */
-bool
-qp_expects(const struct qp *qp, const struct pkt_view *view);
-void
-qp_rx_admitted(struct qp *qp, const struct pkt_view *view, uint64_t now);
-
 /* Builds up to n packets that the QP owes into pkts (allocated frames with room for the
  * path MTU and all headers); returns how many. Owed acknowledgements come first. */
 unsigned
@@ -401,26 +394,6 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
  * SQE. */
 unsigned
 qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
-
-/* A packet that is expected to be sent, see draft.c. */
-struct qp_draft {
-	struct pkt pkt; /* its frame */
-	uint32_t crc;   /* of all before the payload */
-	uint32_t psn;
-	uint32_t len; /* bytes of the payload */
-};
-
-/* Drafts a SEND of len bytes, the request behind those that were sent, into the frame
- * draft->pkt, with room for the path MTU. False: there can be none. */
-bool
-qp_draft(struct qp *qp, struct qp_draft *draft, uint32_t len);
-/* A request has been posted: whether it is all there is to send, and as was expected. The
- * packet is complete then, and to be sent; qp_draft_sent() is called before any other of these
- * calls and before any control call. Else the draft is worth nothing, and nothing has happened. */
-bool
-qp_draft_fill(struct qp *qp, struct qp_draft *draft);
-void
-qp_draft_sent(struct qp *qp, const struct qp_draft *draft, uint64_t now);
 
 /* Whether an acknowledgement is all that qp_tx() would build. */
 bool

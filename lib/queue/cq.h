@@ -165,6 +165,30 @@ cqe_write(struct cq *cq, uint32_t index, const struct cqe *from)
 	__atomic_store_n(&cqe->mark, cq_phase(cq, index), __ATOMIC_RELEASE);
 }
 
+static inline void
+cqe_put_at(struct cq *cq, uint32_t index, const struct cqe *cqe)
+{
+	cqe_write(cq, index, cqe);
+	if (unlikely(cq->notifies))
+		cq_notify(cq, (cqe->mark & CQE_SOLICITED) != 0 ||
+				      cqe->status != IBV_WC_SUCCESS);
+}
+
+/* Whether cq_put() would just write a CQE. */
+static inline bool
+cq_plain(struct cq *cq)
+{
+	return !cq->shared && !__atomic_load_n(&cq->error, __ATOMIC_RELAXED) &&
+	       cq_room(cq, cq->head);
+}
+
+/* Then this is all of it. */
+static inline void
+cq_put_plain(struct cq *cq, const struct cqe *cqe)
+{
+	cqe_put_at(cq, cq->head++, cqe);
+}
+
 /* Data path: false when the queue is (now) in error and the CQE was not written. cqe->mark
  * need not be set but for CQE_SOLICITED: what the slot gets is made here. *now, the engine's
  * time, is looked at only for a CQ with stamps. */
@@ -187,10 +211,7 @@ cq_put(struct cq *cq, const struct cqe *cqe, const uint64_t *now)
 			return cq_overrun(cq);
 		index = (uint32_t)reserved;
 	}
-	cqe_write(cq, index, cqe);
-	if (unlikely(cq->notifies))
-		cq_notify(cq, (cqe->mark & CQE_SOLICITED) != 0 ||
-				      cqe->status != IBV_WC_SUCCESS);
+	cqe_put_at(cq, index, cqe);
 	return true;
 }
 

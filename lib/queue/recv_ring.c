@@ -147,18 +147,14 @@ recv_ring_take(struct recv_ring *r, struct recv_wqe *out)
 	uint32_t cons = r->cons;
 	/* Pairs with the release in recv_ring_publish(). */
 	uint32_t count = __atomic_load_n(&r->prod, __ATOMIC_ACQUIRE) - cons;
-	struct recv_slot *slot = recv_ring_slot(r, cons);
 	int rc;
 
 	/* One comparison for both ends: 0 wraps around. */
 	if (unlikely(count - 1 >= r->max_wr))
 		return count == 0 ? -EAGAIN : -EIO;
 	rte_prefetch0(recv_ring_slot(r, cons + 1));
-	rc = slot_copy(r, slot, out);
-	/* Ordered by the release of cons, which the poster acquires first. */
-	__atomic_store_n(&slot->seq, cons + r->max_wr, __ATOMIC_RELAXED);
-	/* Pairs with the acquire of cons in recv_ring_next(). */
-	__atomic_store_n(&r->cons, cons + 1, __ATOMIC_RELEASE);
+	rc = slot_copy(r, recv_ring_slot(r, cons), out);
+	recv_ring_pop(r);
 	return rc;
 }
 

@@ -122,6 +122,28 @@ recv_ring_publish(struct recv_ring *r, uint32_t prod)
 	__atomic_store_n(&r->prod, prod, __ATOMIC_RELEASE);
 }
 
+/* The oldest WQE where it lies, which recv_ring_pop() then takes; NULL where recv_ring_take() would
+ * not just take it. One consuming engine. */
+static inline const struct recv_slot *
+recv_ring_peek(const struct recv_ring *r)
+{
+	/* Pairs with the release in recv_ring_publish(). */
+	uint32_t count = __atomic_load_n(&r->prod, __ATOMIC_ACQUIRE) - r->cons;
+
+	return likely(count - 1 < r->max_wr) ? recv_ring_slot(r, r->cons) : NULL;
+}
+
+static inline void
+recv_ring_pop(struct recv_ring *r)
+{
+	uint32_t cons = r->cons;
+
+	/* Ordered by the release of cons, which the poster acquires first. */
+	__atomic_store_n(&recv_ring_slot(r, cons)->seq, cons + r->max_wr, __ATOMIC_RELAXED);
+	/* Pairs with the acquire of cons in recv_ring_next(). */
+	__atomic_store_n(&r->cons, cons + 1, __ATOMIC_RELEASE);
+}
+
 /*
  * Take the oldest WQE: one consuming engine. 0, -EAGAIN when there is none, -EIO when the ring
  * cannot be true (prod more than max_wr ahead, more SGEs than max_sge): what is in out and in

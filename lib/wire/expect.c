@@ -43,13 +43,14 @@ expect_psn(struct expect *x, uint32_t psn)
 	x->crc = icrc_head(&x->view);
 }
 
-bool
-expect_match(const struct expect *x, const struct pkt *pkt, struct pkt_view *view)
+const uint8_t *
+expect_match(const struct expect *x, const struct pkt *pkt)
 {
+	const uint8_t *payload = pkt->data + head_len(x);
+
 	if (pkt->len != x->len || pkt->flags != x->flags ||
-		memcmp(pkt->data, x->head, head_len(x)) != 0)
-		return false;
-	*view = x->view;
-	view_move(view, x->head, pkt->data);
-	return icrc_check_from(view, x->crc);
+		memcmp(pkt->data, x->head, head_len(x)) != 0 ||
+		!icrc_check_from(x->crc, payload, x->view.payload_len + x->view.pad))
+		return NULL;
+	return payload;
 }

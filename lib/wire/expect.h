@@ -16,7 +16,7 @@ struct expect {
 	uint16_t len; /* of the frame; 0: nothing is expected */
 	uint32_t flags;
 	uint32_t crc;         /* of all before the payload */
-	struct pkt_view view; /* points into head */
+	struct pkt_view view; /* of it; points into head */
 };
 
 /* From now on one like pkt, of which view is what parse() or parse_headers() say, without
@@ -26,7 +26,7 @@ void expect_like(struct expect *x, const struct pkt *pkt, const struct pkt_view 
 /* As expected so far, with this PSN. */
 void expect_psn(struct expect *x, uint32_t psn);
 
-/* Whether this is it: then view is as parse() would fill it. */
-bool expect_match(const struct expect *x, const struct pkt *pkt, struct pkt_view *view);
+/* If this is it: its payload. Else NULL. */
+const uint8_t *expect_match(const struct expect *x, const struct pkt *pkt);
 
 #endif

@@ -98,11 +98,9 @@ icrc_head(const struct pkt_view *view)
 }
 
 bool
-icrc_check_from(const struct pkt_view *view, uint32_t crc)
+icrc_check_from(uint32_t crc, const uint8_t *ext, size_t len)
 {
-	const uint8_t *end = view->payload + view->payload_len + view->pad;
-
-	return is_icrc(end, icrc_update(crc, view->ext, (size_t)(end - view->ext)));
+	return is_icrc(ext + len, icrc_update(crc, ext, len));
 }
 
 bool

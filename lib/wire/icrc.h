@@ -49,10 +49,10 @@ uint32_t icrc_path(const uint8_t *ip, unsigned ip_version);
  * it right again. */
 bool icrc_check(const struct pkt_view *view);
 
-/* In two steps: over all before the extended headers, and then the check. The first writes as
- * above. */
+/* In two steps: over all before the extended headers, and then over the len bytes from there to
+ * the four. The first writes as above. */
 uint32_t icrc_head(const struct pkt_view *view);
-bool icrc_check_from(const struct pkt_view *view, uint32_t crc);
+bool icrc_check_from(uint32_t crc, const uint8_t *ext, size_t len);
 
 /* The same, and copies the payload to dst in one pass, right or not. No pad, and payload_len >=
  * icrc_copy_min. */

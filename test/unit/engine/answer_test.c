@@ -215,6 +215,29 @@ test_prepared(void **state)
 	bed_expect_sent(&a, wr - 3, 4, IBV_WC_SUCCESS);
 }
 
+/* Where there is a receive in the turn behind, it is looked up there; and forgotten with the rest. */
+static void
+test_ready(void **state)
+{
+	struct cqe cqe;
+
+	(void)state;
+	play();
+	assert_int_equal(ball(), 0);
+	assert_false(answers()->ready);
+	assert_int_equal(bed_recv(&b, wr + 1, 0, 8), 0);
+	assert_int_equal(ball(), 0);
+	assert_true(answers()->ready);
+	assert_int_equal(bed_modify(&b, IBV_QPS_RESET), 0);
+	assert_false(answers()->ready);
+	bed_carry(&bed);
+	engine_poll(bed.a.dev->engines[0]);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(bed_sent(&a, &cqe));
+		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
+	}
+}
+
 /* The next ball does not come: the acknowledgement leaves, and from then on none waits for that
  * any more, for long. */
 static void
@@ -343,6 +366,7 @@ test_two_qps(void **state)
 	bed_carry(&bed);
 	poll_b();
 	assert_int_equal(d.qp->resp.epsn, b.qp->resp.epsn);
+	assert_int_equal(bed_recv(&d, 101, 0, 8), 0);
 	serve();
 	poll_b();
 	bed_expect_received(&b, wr, 1);
@@ -429,6 +453,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_game, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_prepared, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ready, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_drafted, setup, teardown),

@@ -308,7 +308,7 @@ static void
 take_in(void)
 {
 	guard_enter(&bed.a.dev->keys);
-	engine_rx(engine(), bed.now);
+	engine_rx(engine(), 1, bed.now);
 	guard_leave();
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Drafts: the packet is the one that would have been built, and what a draft is not for takes the
  * way of all requests, as if there had been none. */
+#include "qp/ball.h"
 #include "qp_pair.h"
 
 #define LEN 64
