@@ -100,6 +100,17 @@ engine_forget(struct engine *e, struct qp *qp)
 	}
 }
 
+/* One that was posted to: there is something to send, or, rarely, it has left already. Whether
+ * it is so, its turn finds out, and only then are all its lines needed. */
+static inline void
+rung(struct engine *e, struct qp *qp)
+{
+	if (likely(qp->state == IBV_QPS_RTS && !qp_peer_full(qp)))
+		engine_ready(e, qp);
+	else
+		wake(e, qp);
+}
+
 void
 engine_ring_served(struct engine *e)
 {
@@ -121,11 +132,11 @@ engine_ring_served(struct engine *e)
 			if (unlikely(qps[i] == NULL || qps[i]->engine != e) ||
 				(qps[i]->on_ready && !qps[i]->on_unresolved))
 				continue;
-			qp_prefetch_tx(qps[i]);
+			rte_prefetch0(&qps[i]->ready_link);
 			qps[kept++] = qps[i];
 		}
 		for (unsigned i = 0; i < kept; i++)
-			wake(e, qps[i]);
+			rung(e, qps[i]);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Catches: a message is taken in as by the way of all requests, and where anything is not as
- * expected nothing happens but by that way. */
+/* Catches: a message is taken in as by the way of all requests, and where anything is not
+ * as expected nothing happens but by that way. */
 #include "qp/ball.h"
 #include "qp_pair.h"
 
@@ -218,8 +218,10 @@ expects(const struct crafted *c)
 static void
 test_expects(void **state)
 {
-	const struct crafted plain = {
-		.opcode = OPCODE_RC_SEND_ONLY, .ack_req = true, .psn = 77, .payload_len = LEN};
+	const struct crafted plain = {.opcode = OPCODE_RC_SEND_ONLY,
+		.ack_req = true,
+		.psn = 77,
+		.payload_len = LEN};
 	struct crafted c = plain;
 
 	(void)state;
@@ -370,7 +372,8 @@ test_middle(void **state)
 	inject_request(&p.b, OPCODE_RC_SEND_FIRST, PSN_A, 1024);
 	host_recv(&p.b, 2, 0x2000, LEN);
 	assert_true(qp_catch(&p.b.qp, &ball, LEN));
-	assert_false(qp_catch_take(&p.b.qp, &ball, PSN_A + 1, wire_view(&p.a, 0).payload));
+	assert_false(
+		qp_catch_take(&p.b.qp, &ball, PSN_A + 1, wire_view(&p.a, 0).payload));
 	pair_abandon(&p);
 }
 
