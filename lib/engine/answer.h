@@ -38,6 +38,7 @@ answer_game(const struct engine *e, bool late)
 	       (TAILQ_EMPTY(&e->ready) || (e->answers.kept && !late));
 }
 
+/* What answer_wait() asks where no ball was caught by answer_rx() in this turn. */
 bool
 answer_kept(struct engine *e, bool moved, uint64_t now);
 
@@ -46,7 +47,7 @@ answer_kept(struct engine *e, bool moved, uint64_t now);
 static inline bool
 answer_wait(struct engine *e, bool moved, uint64_t now)
 {
-	return e->answers.held /* answer_rx(): in this turn */ || answer_kept(e, moved, now);
+	return e->answers.held || answer_kept(e, moved, now);
 }
 
 /* A single frame has come, and a certain one is expected (answers.expect.len != 0). If this is
