@@ -8,6 +8,7 @@
 #include <rte_cycles.h>
 
 #define CYCLES_START(since) uint64_t since = rte_rdtsc()
+#define CYCLES_RESTART(since) ((since) = rte_rdtsc())
 /* What went by since the start, or the last lap, was this stage. */
 #define CYCLES_LAP(e, stage, since)                                                      \
 	do {                                                                             \
@@ -18,6 +19,7 @@
 	} while (0)
 #else
 #define CYCLES_START(since) ((void)0)
+#define CYCLES_RESTART(since) ((void)0)
 #define CYCLES_LAP(e, stage, since) ((void)0)
 #endif
 

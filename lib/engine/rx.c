@@ -236,9 +236,9 @@ engine_rx(struct engine *e, unsigned looks, uint64_t now)
 	if (unlikely(e->taken_count != 0))
 		engine_rx_fini(e);
 	CYCLES_START(since);
-	do
-		n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST);
-	while (n == 0 && unlikely(--looks != 0) && !bells_rung(&e->bells));
+	while ((n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST)) == 0 &&
+		unlikely(--looks != 0) && !bells_rung(&e->bells))
+		CYCLES_RESTART(since);
 	if (n != 0) {
 		uint64_t bytes = 0;
 

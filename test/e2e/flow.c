@@ -395,9 +395,11 @@ fatal(const char *way)
 		;
 	/* By whoever holds the engine now: the keeper may. */
 	if (recv_post(&e, 0) == 0) {
-		while (ibv_poll_cq(e.cq, 1, &wc) == 0)
+		int n;
+
+		while ((n = ibv_poll_cq(e.cq, 1, &wc)) == 0)
 			;
-		if (wc.status != IBV_WC_WR_FLUSH_ERR)
+		if (n != 1 || wc.status != IBV_WC_WR_FLUSH_ERR)
 			die("a late receive is not flushed");
 	}
 	if (end_close(&e) != 0)
