@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What the responder owes: at most one acknowledgement, the newest; it speaks for all
- * before it (IBA 9.7.5.1).
- */
+/* The responder's acknowledgements. At most one is pending, the newest: it covers all
+ * before it (IBA 9.7.5.1). */
 #include "qp/internal.h"
 
-/* PSN behind ePSN + 1 or more: something is missing (C9-108, C9-114). */
+/* A PSN after ePSN: packets are missing (C9-108, C9-114). */
 void
 resp_gap(struct qp *qp, uint32_t psn)
 {
@@ -28,8 +26,8 @@ resp_gap(struct qp *qp, uint32_t psn)
 	qp->env->stats->seq_nak_sent++;
 }
 
-/* Not executed again, acknowledged again (C9-105); an owed NAK says as much, and so do an
- * owed acknowledgement or response behind it. */
+/* A duplicate is not executed again but acknowledged again (C9-105). A pending NAK does
+ * that, and so does a pending acknowledgement or response behind it. */
 void
 resp_duplicate(struct qp *qp, uint32_t psn)
 {
@@ -72,7 +70,7 @@ resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 	assert(qp->answering == resp_jobs_pending(qp));
 	if (unlikely(qp->answering))
 		built = resp_jobs_tx(qp, pkts, n);
-	/* What is owed lies behind every READ that is being answered. */
+	/* A pending acknowledgement lies behind every READ that is being answered. */
 	if (qp->owed != 0 && built < n && !qp->answering)
 		acknowledge(qp, &pkts[built++]);
 	return built;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a QP takes a packet at all (IBA 9.6.1.2 to 9.6.1.4). */
+/* Decides whether a QP accepts a packet (IBA 9.6.1.2 to 9.6.1.4). */
 #include <string.h>
 
 #include "qp/internal.h"
 
-/* Which states take requests, and which take responses (IBA 10.3.1); forbid by default.
- */
+/* States that accept requests, and states that accept responses (IBA 10.3.1). */
 #define BIT(state) (1u << IBV_QPS_##state)
 #define REQUEST_STATES (BIT(RTR) | BIT(RTS) | BIT(SQD) | BIT(SQE))
 #define RESPONSE_STATES (BIT(RTS) | BIT(SQD))
@@ -18,8 +17,8 @@ state_takes(const struct qp *qp, const struct op_row *op)
 	return (states >> qp->state & 1) != 0;
 }
 
-/* The packet's source is the peer and its destination the local address of the path: what
- * the header template holds, the other way round (IBA annex A17.4.3). */
+/* True if the packet's source is the peer and its destination the local address of the
+ * path: the addresses of the header template, swapped (IBA annex A17.4.3). */
 static bool
 address_fits(const struct qp *qp, const struct pkt_view *v)
 {
@@ -31,20 +30,21 @@ address_fits(const struct qp *qp, const struct pkt_view *v)
 	if (unlikely(v->ip_version == 6))
 		return memcmp(v->ip + 8, own + 24, 16) == 0 &&
 		       memcmp(v->ip + 24, own + 8, 16) == 0;
-	/* Source and destination in one word. */
+	/* Compare source and destination as one word. */
 	memcpy(&theirs, v->ip + 12, sizeof(theirs));
 	memcpy(&ours, own + 12, sizeof(ours));
 	return theirs == (ours << 32 | ours >> 32);
 }
 
-/* Low 15 bits equal, not zero, and one side at least a full member (IBA 10.9.3). */
+/* True if the low 15 bits are equal and not zero, and one side at least is a full member
+ * (IBA 10.9.3). */
 static bool
 pkey_fits(uint16_t ours, uint16_t theirs)
 {
 	return ((ours ^ theirs) & 0x7FFF) == 0 && (ours | theirs) > 0x8000;
 }
 
-/* Initiators take responses alone, targets requests alone (annex A14). */
+/* Initiators accept responses only, targets requests only (annex A14). */
 static bool
 xrc_takes(const struct qp *qp, const struct op_row *op)
 {

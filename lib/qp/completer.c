@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The receiving half of the requester (IBA 9.7.5.2, 9.9.2): acknowledgements, NAKs and
- * the local ACK timeout; completes requests in order.
- */
+/* The receiving half of the requester (IBA 9.7.5.2, 9.9.2): takes in acknowledgements and
+ * NAKs, handles the local ACK timeout, and completes requests in order. */
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -46,8 +44,9 @@ comp_oldest(struct qp *qp)
 	return true;
 }
 
-/* Completes the requests whose packets all lie before end, but stops at a READ or atomic:
- * *end is then its first packet without a response. False when the CQ overflowed. */
+/* Completes the requests whose packets all lie before *end. Stops at a READ or atomic and
+ * sets *end to its first packet without a response. Returns false if the CQ
+ * overflowed. */
 static bool
 complete_until(struct qp *qp, uint32_t *end)
 {
@@ -73,8 +72,8 @@ complete_until(struct qp *qp, uint32_t *end)
 	return true;
 }
 
-/* Progress up to end: retries start over, the timer too. False when that ended in the
- * error state. */
+/* Advances una_psn to end and restarts the retry counters and the timers. Returns false
+ * if the QP went into an error state. */
 static bool
 progress(struct qp *qp, uint32_t end, uint64_t now)
 {
@@ -82,7 +81,7 @@ progress(struct qp *qp, uint32_t end, uint64_t now)
 	bool one = end == psn_add(req->una_psn, 1);
 
 	req->una_psn = end;
-	/* An acknowledgement of a first transmission can overtake the resending. */
+	/* An acknowledgement of the first transmission can overtake the resend. */
 	if (psn_diff(req->next_psn, end) < 0)
 		req_rollback(qp, end);
 	else
@@ -111,7 +110,8 @@ enum acked {
 	ACKED_FAILED,
 };
 
-/* Every packet before end is acknowledged, as far as an acknowledgement does that. */
+/* Acknowledges every packet before end, apart from READs and atomics without a
+ * response. */
 static enum acked
 advance(struct qp *qp, uint32_t end, uint64_t now)
 {
@@ -129,7 +129,8 @@ advance(struct qp *qp, uint32_t end, uint64_t now)
 	return reached == end ? ACKED_ALL : ACKED_PART;
 }
 
-/* From una_psn on once more, charged to retry_cnt; status: when no retry is left. */
+/* Resends from una_psn, charged to retry_cnt. vendor: for the error when no retry is
+ * left. */
 static void
 retry(struct qp *qp, enum qp_vendor_err vendor)
 {
@@ -145,7 +146,8 @@ retry(struct qp *qp, enum qp_vendor_err vendor)
 	probe_stop(qp);
 }
 
-/* A later response shows that the one for una_psn is lost (C9-137); once for a loss. */
+/* A later response shows that the one to una_psn is lost (C9-137). Resends once per
+ * loss. */
 static void
 implied_nak(struct qp *qp)
 {
@@ -155,7 +157,8 @@ implied_nak(struct qp *qp)
 	retry(qp, VENDOR_RESPONSE);
 }
 
-/* A NAK acknowledges what lies before it. False when there is nothing more to do. */
+/* A NAK acknowledges what lies before it. Returns false if there is nothing more to
+ * do. */
 static bool
 before_nak(struct qp *qp, uint32_t psn, uint64_t now)
 {
@@ -171,7 +174,7 @@ rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	/* An echo of the NAK that we already wait for. */
+	/* A duplicate of the NAK that the QP already waits for. */
 	if (req->rnr_deadline != TIME_NEVER && psn == req->una_psn)
 		return;
 	if (!before_nak(qp, psn, now))
@@ -184,8 +187,8 @@ rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 	}
 	if (qp->rnr_retry != 7) /* 7: without end (C9-146) */
 		req->rnr_left--;
-	/* The request did arrive: a long wait for a receive shall not use up the retries
-	 * for what gets lost now and then. */
+	/* The peer did receive the request: a long wait for a receive must not use up the
+	 * retries for lost packets. */
 	req->retry_left = qp->retry_cnt;
 	req_rollback(qp, psn);
 	req->ack_deadline = TIME_NEVER;
@@ -203,8 +206,8 @@ seq_nak(struct qp *qp, uint32_t psn, uint64_t now)
 		return;
 	qp->stats.seq_nak_received++;
 	qp->env->stats->seq_nak_received++;
-	/* During an RNR wait the peer may NAK what was in flight behind (rxe does); and
-	 * one loss is resent for once. */
+	/* During an RNR wait the peer may NAK packets that were in flight behind the
+	 * refused one (rxe does). One loss is resent once. */
 	if ((waits && req->rnr_deadline != TIME_NEVER) || req->nak_handled)
 		return;
 	req->nak_handled = true;
@@ -256,11 +259,11 @@ bad_response(struct qp *qp)
 	comp_fail(qp, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
 }
 
-/* Where a READ response stands in its message. */
+/* Position of a READ response packet in its message. */
 struct read_place {
 	uint64_t offset;
-	uint32_t len; /* that it must have */
-	bool first;   /* of a READ request */
+	uint32_t len; /* expected length */
+	bool first;   /* packet of a READ request */
 	bool last;
 };
 
@@ -280,8 +283,8 @@ read_place(const struct qp *qp, const struct send_wqe *wqe, const struct sq_note
 	};
 }
 
-/* FIRST and ONLY where a request starts, LAST and ONLY where it ends (C9-121); after
- * asking again for the rest a peer may start anew or go on as before (rxe). */
+/* FIRST and ONLY begin a READ request, LAST and ONLY end it (C9-121). When the rest is
+ * requested again, a peer may start anew or continue as before (rxe). */
 static bool
 read_opcode_fits(
 	const struct qp *qp, const struct pkt_view *v, const struct read_place *p)
@@ -310,7 +313,7 @@ read_copy(struct qp *qp, const struct pkt_view *v, const struct send_wqe *wqe,
 		v->payload, v->payload_len);
 }
 
-/* The oldest request, and the local operations that waited for it. */
+/* Completes the oldest request and the local operations that waited for it. */
 static bool
 complete_answered(struct qp *qp)
 {
@@ -324,7 +327,7 @@ complete_answered(struct qp *qp)
 	return true;
 }
 
-/* One response packet has been taken in. */
+/* A response packet has been taken in. */
 static void
 response_done(struct qp *qp, const struct sq_note *note, bool request_done, uint64_t now)
 {
@@ -348,7 +351,7 @@ read_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	unsigned kind = wr_row(wqe)->kind;
 	struct read_place p;
 
-	/* Annex A19: an empty response says that it is done. */
+	/* Annex A19: an empty READ response reports completion. */
 	if (kind == WR_ATOMIC_WRITE || kind == WR_FLUSH) {
 		if (v->op->pos == POS_O && v->payload_len == 0)
 			response_done(qp, note, true, now);
@@ -412,7 +415,7 @@ response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	}
 	if (!syndrome_fits(v) || req->una_idx == req->started_idx ||
 		!note_answered(sq_note(&qp->sq, req->una_idx)))
-		bad_response(qp); /* C9-121: for a request that has no such response */
+		bad_response(qp); /* C9-121: the request has no such response */
 	else if (v->op->kind == OP_READ_RESP)
 		read_response(qp, v, now);
 	else

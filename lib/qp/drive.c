@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The four calls that drive a QP. */
+/* The calls by which the engine drives a QP. */
 #include "qp/internal.h"
 
-/* Not let in. A congestion notification is a message all the same, but nothing slows down
- * for it: none is asked for, as no packet says that it may be marked (ECT). */
+/* Counts a packet that was not admitted. A congestion notification is counted as a
+ * message, but the QP does not slow down: no packet that it sends is marked as
+ * ECN-capable (ECT). */
 static void
 refused(struct qp *qp, enum drop_reason why)
 {
@@ -71,7 +72,7 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	unsigned built = 0;
 
-	/* Acknowledgements first; then READ responses and requests share the rest. */
+	/* Acknowledgements first. READ responses and requests share the rest. */
 	if (qp_owes_response(qp) && n != 0)
 		built = resp_tx(qp, pkts, req_wants_tx(qp) ? RTE_MAX(n / 2, 1u) : n);
 	if (unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))

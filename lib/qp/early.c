@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ICRC of a long packet, which is checked by the pass that copies the payload to its place
- * where that can do no harm: the PSN is the one that is expected, and the payload can go to one
- * place alone, as the packets before it have left it. Whatever a damaged packet has put there,
- * the packet that is sent again puts right before a completion speaks of it, or it lies behind
- * all that the completion speaks of. What memory holds that a WRITE is under way to is undefined
- * until then (IBA 9.5, transaction ordering). So this is for packets in the middle of a message: a
- * first one says itself where it goes, and with a last one ends what an application may look
- * at without waiting for a completion.
+ * Direct placement: checks the ICRC of a long packet in the pass that copies the payload
+ * to its destination. A damaged packet has then written there. This is harmless where the
+ * PSN is the expected one and the packets before leave only one possible destination: the
+ * resent packet overwrites the bytes before a completion covers them, or they lie behind
+ * everything that the completion covers. Until then the memory of a WRITE in progress is
+ * undefined (IBA 9.5, transaction ordering).
+ *
+ * Only MIDDLE packets qualify. A FIRST packet names its destination itself. A LAST packet
+ * ends the bytes that an application may poll without waiting for a completion.
  */
 #include "qp/internal.h"
 
-/* Where a packet in the middle of a SEND goes on. */
+/* Destination of a MIDDLE packet of a SEND; NULL: none. */
 static uint8_t *
 send_place(const struct qp *qp, uint32_t len)
 {
@@ -45,7 +46,8 @@ request_place(const struct qp *qp, const struct pkt_view *v)
 				       : send_place(qp, v->payload_len);
 }
 
-/* Of the READ in hand, whose packet before this one left req->place. */
+/* Destination in the oldest READ: req->place, where the packet before this one left
+ * it. */
 static uint8_t *
 response_place(const struct qp *qp, const struct pkt_view *v)
 {

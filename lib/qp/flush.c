@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The error state, RESET, and the completions both bring (IBA 10.3.1.7, 10.8.3.1). */
+/* The error states, RESET, and the completions that they cause (IBA 10.3.1.7,
+ * 10.8.3.1). */
 #include <string.h>
 
 #include "qp/internal.h"
 
-/* A CQ that overflows takes the QP with it; there is nowhere left to say so but an event.
- */
+/* A CQ overflow takes the QP to ERR. No completion can report it, so an event does. */
 void
 qp_raise_fatal(struct qp *qp)
 {
@@ -80,7 +80,7 @@ qp_flush(struct qp *qp)
 		qp_complete_send(
 			qp, qp->req.una_idx++, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	qp->req.next_idx = qp->req.started_idx = end;
-	/* SQE is not enough where the CQ takes nothing. */
+	/* The CQ has overflowed: SQE is not enough. */
 	if (unlikely(qp->fatal_raised))
 		qp_error(qp);
 	if (qp->rq == NULL || qp->state != IBV_QPS_ERR)
@@ -123,11 +123,9 @@ qp_error(struct qp *qp)
 	if (qp->state == IBV_QPS_ERR)
 		return;
 	__atomic_store_n(&qp->state, IBV_QPS_ERR, __ATOMIC_RELEASE);
-	/*
-	 * A post_recv that still saw the old state has published its WQE before our look
-	 * at the ring below, or sees the new state and rings the doorbell. Pairs with the
-	 * fence in ibv_post_recv().
-	 */
+	/* A thread in post_recv that still saw the old state has published its WQE before
+	 * the ring is read below, or it sees the new state and rings the doorbell. Pairs
+	 * with the fence in ibv_post_recv(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	stop_requester(qp);
 	if (qp->resp.wqe_held) {
@@ -136,14 +134,15 @@ qp_error(struct qp *qp)
 			qp, qp->wqe->wr_id, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	}
 	qp_flush(qp);
-	/* o11-5.2.5: behind the last receive completion, once. */
+	/* o11-5.2.5: once, after the last receive completion. */
 	if ((qp->srq != NULL || qp->type == IBV_QPT_XRC_RECV) && !qp->last_wqe_raised) {
 		qp->last_wqe_raised = true;
 		qp_event(qp, QP_EVENT_LAST_WQE);
 	}
 }
 
-/* What an XRC target received stays: it is the SRQ's, and frees nothing of the QP. */
+/* Cleans the QP's CQEs. Those of an XRC target's receives stay: they are the SRQ's and
+ * free nothing of the QP. */
 static void
 purge(struct qp *qp)
 {
@@ -159,7 +158,7 @@ qp_reset(struct qp *qp)
 {
 	__atomic_store_n(&qp->state, IBV_QPS_RESET, __ATOMIC_RELEASE);
 	stop_requester(qp);
-	/* First: a CQE polled after sq_clear() would free slots of the new life. */
+	/* First: a CQE polled after sq_clear() would free slots of new requests. */
 	purge(qp);
 	sq_lock(&qp->sq);
 	sq_clear(&qp->sq);
@@ -169,7 +168,8 @@ qp_reset(struct qp *qp)
 		recv_ring_clear(qp->rq);
 		recv_ring_unlock(qp->rq);
 	}
-	/* IBA 10.6.7.2.6: what a QP has bound goes with it. */
+	/* IBA 10.6.7.2.6: memory windows that the QP has bound are invalidated with
+	 * it. */
 	if (!LIST_EMPTY(&qp->sq.windows))
 		window_invalidate_all(qp->env->keys, &qp->sq.windows);
 	qp_attr_default(qp);

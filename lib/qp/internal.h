@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of lib/qp tell each other, and nobody else. */
+/* Declarations shared by the files of lib/qp only. */
 #ifndef ROCADE_QP_INTERNAL_H
 #define ROCADE_QP_INTERNAL_H
 
 #include "qp/qp.h"
 #include "wire/psn.h"
 
-/* qp->owed: the AETH syndrome, kept apart from "nothing". */
+/* Encodes a pending response: AETH syndrome + 1, as 0 means that none is pending. */
 #define OWED(syndrome) ((uint8_t)((syndrome) + 1))
 #define OWED_ACK OWED(AETH_ACK)
 #define OWED_SEQ_NAK OWED(AETH_NAK_SEQ)
@@ -17,15 +17,16 @@ qp_pmtu(const struct qp *qp)
 	return 1u << qp->pmtu_shift;
 }
 
-/* Whether all packets of a request lie before psn. By its last one: a request can have
- * 2^23 packets, and its end is then as far ahead of its first PSN as behind it. */
+/* True if all packets of a request lie before psn. Compares the last PSN: a request can
+ * have 2^23 packets, and its end is then as far ahead of its first PSN as behind it. */
 static inline bool
 note_before(const struct sq_note *note, uint32_t psn)
 {
 	return psn_diff(note_end(note) - 1, psn) < 0;
 }
 
-/* One READ request can take many PSNs. */
+/* True while fewer than QP_WINDOW PSNs are unacknowledged. A READ request takes many PSNs
+ * and may exceed the limit. */
 static inline bool
 req_in_window(const struct qp *qp)
 {
@@ -34,33 +35,33 @@ req_in_window(const struct qp *qp)
 
 /* request.c */
 
-/* What kinds of request there are: what they send, and how they are answered. */
+/* Kinds of work requests, by what they send and how the responder answers. */
 enum wr_kind {
 	WR_NONE,
 	WR_SEND,
 	WR_WRITE,
-	/* Answered by a response of their own. */
+	/* Completed by a response of their own. */
 	WR_READ,
 	WR_ATOMIC,
 	WR_ATOMIC_WRITE,
 	WR_FLUSH,
-	/* No packet: done where they stand in the queue, see local.c. */
+	/* No packet: executed by the requester itself, in queue order; see local_op.c. */
 	WR_LOCAL_INV,
 	WR_BIND_MW,
 };
 
-/* Opcodes that newer headers than ours have, numbered as there. */
+/* Opcodes of newer libibverbs headers, with the values defined there. */
 #define WR_OPCODE_FLUSH 14
 #define WC_OPCODE_FLUSH 8
 
 struct wr_row {
-	uint8_t kind;         /* enum wr_kind; WR_NONE: not an opcode of ours */
+	uint8_t kind;         /* enum wr_kind; WR_NONE: unsupported opcode */
 	uint8_t wc;           /* enum ibv_wc_opcode */
-	uint8_t opcode[2][2]; /* RC's: [first packet][last packet] of the message */
+	uint8_t opcode[2][2]; /* RC opcode by [is first packet][is last packet] */
 };
 
 #define WR_ROWS 16
-extern const struct wr_row wr_rows[WR_ROWS]; /* by enum ibv_wr_opcode */
+extern const struct wr_row wr_rows[WR_ROWS]; /* indexed by enum ibv_wr_opcode */
 
 static inline const struct wr_row *
 wr_row(const struct send_wqe *wqe)
@@ -74,26 +75,26 @@ wr_answered(unsigned kind)
 	return kind >= WR_READ && kind <= WR_FLUSH;
 }
 
-/* Builds the packet next_psn of the started request next_idx and moves behind it. final:
- * the pull ends with it, so it asks for an acknowledgement of all before. False when its
- * memory is not ours to read. */
+/* Builds packet next_psn of the started request next_idx and advances next_psn. final:
+ * the last packet of this burst, so it sets AckReq for all before. Returns false if the
+ * QP may not read the packet's memory. */
 bool
 req_build(struct qp *qp, struct pkt *pkt, bool final);
 
-/* ibv_qp_attr.qp_access_flags of newer headers, IBV_ACCESS_FLUSH_GLOBAL; the right of a
- * region is KEY_ACCESS_FLUSH_GLOBAL. Persistence is not had. */
+/* IBV_ACCESS_FLUSH_GLOBAL in ibv_qp_attr.qp_access_flags of newer headers. The right of a
+ * memory region is KEY_ACCESS_FLUSH_GLOBAL. Persistent FLUSH is not supported. */
 #define QP_ACCESS_FLUSH_GLOBAL (1u << 8)
 
 /* local.c */
 
-/* Whether a request that was started is a local operation: it has no PSN. */
+/* True if a started request is a local operation: it takes no PSN. */
 static inline bool
 note_local(const struct sq_note *note)
 {
 	return note->first_psn == note_end(note);
 }
 
-/* Executes the request at next_idx, which is a local operation. */
+/* Executes the local operation at next_idx. */
 enum ibv_wc_status
 local_execute(struct qp *qp, const struct send_wqe *wqe);
 
@@ -102,15 +103,16 @@ void
 req_reset(struct qp *qp, uint32_t psn);
 bool
 req_has_next(const struct qp *qp);
-/* A READ asks for so many packets at once. */
+/* Packets that one READ request asks for, at most. A power of two. */
 uint32_t
 req_read_chunk(const struct qp *qp);
 unsigned
 req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
-/* The request at next_idx has so many packets. */
+/* Assigns this number of PSNs to the request at next_idx. */
 void
 req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets);
-/* What was sent counts, and is waited for. sent_psn: as it was before. */
+/* Accounts for the packets sent and starts the timers. sent_psn: its value before they
+ * were built. */
 void
 req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now);
 /* Resends from this packet on (una_psn <= psn <= next_psn). */
@@ -122,7 +124,8 @@ req_account(struct qp *qp);
 uint64_t
 req_timeout_ns(const struct qp *qp);
 
-/* How many packets up to next_psn count in peer->inflight. */
+/* Packets up to next_psn that count in peer->inflight. Packets sent without AckReq do
+ * not. */
 static inline uint32_t
 req_charge(const struct qp *qp)
 {
@@ -132,52 +135,54 @@ req_charge(const struct qp *qp)
 	return (req->next_psn - (unlikely(quiet) ? req->quiet_psn : req->una_psn)) & PSN_MASK;
 }
 
-/* Packets were sent, and no answer to any of them is on its way. */
+/* True if packets are unacknowledged and none of them had AckReq set. */
 static inline bool
 req_is_quiet(const struct qp *qp)
 {
 	return qp->req.unacked == 0 && qp->req.next_psn != qp->req.una_psn;
 }
 
-/* quiet.c */
-/* There is a peer with many QPs: whether this one may send without asking. */
+/* ackreq.c */
+/* True if the QP may send without AckReq. Requires a peer with many QPs. */
 bool
 quiet_allowed(const struct qp *qp);
-/* Packets up to next_psn were sent, and the last of them did not ask. */
+/* Packets up to next_psn were sent, the last of them without AckReq. */
 void
 quiet_sent(struct qp *qp, uint64_t now);
-/* The last one did ask, and there are quiet ones. */
+/* The last packet had AckReq set: piggybacks the peer's packets sent without AckReq on
+ * it. */
 void
 quiet_carry(struct qp *qp);
-/* What it carried has arrived, or will not. */
+/* Releases the piggybacked in-flight count: acknowledged, or the QP stops. */
 void
 quiet_put_down(struct qp *qp);
-/* From una_psn on all is counted: it is sent again, or never. */
+/* Counts all packets from una_psn on again: they are resent or given up. */
 void
 quiet_end(struct qp *qp);
-/* So long, and a probe asks. */
+/* How long packets may stay without AckReq before a tail-loss probe is sent. */
 uint64_t
 quiet_ns(const struct qp *qp);
 
-/* probe.c */
-/* The same for packets that nobody asked for. */
+/* tlp.c */
+/* Arms the probe timer after packets were sent without AckReq. */
 void
 probe_quiet(struct qp *qp, uint64_t now);
-/* Packets up to next_psn were sent, the last of them asking for an answer; those before
- * sent had been sent before. */
+/* Packets up to next_psn were sent, the last of them with AckReq. Packets before sent had
+ * been sent before. */
 void
 probe_sent(struct qp *qp, uint32_t sent, uint64_t now);
-/* una_psn has moved; one: by one. */
+/* una_psn has advanced. one: by one PSN. */
 void
 probe_progress(struct qp *qp, bool one, uint64_t now);
-/* Nothing is to be resent early: an RNR wait, an error, a rollback for another reason. */
+/* Cancels the probe: an RNR wait, an error, or a rollback for another reason. */
 void
 probe_stop(struct qp *qp);
-/* What was sent quietly is asked for now: by a copy of the oldest packet, or, where the answer to a READ
- * or an atomic is awaited first, when it has come or is late. */
+/* Requests an acknowledgement of packets sent without AckReq, by a copy of the oldest
+ * packet. If the oldest request is a READ or an atomic, its response or its timeout comes
+ * first. */
 void
 probe_ask(struct qp *qp);
-/* probe_deadline has come. */
+/* Handles the expiry of probe_deadline. */
 void
 probe_timeout(struct qp *qp, uint64_t now);
 
@@ -188,7 +193,8 @@ void
 comp_ack_timeout(struct qp *qp);
 void
 comp_check_drained(struct qp *qp);
-/* The oldest request failed: its completion, then the QP goes to ERR. */
+/* Completes the oldest request with an error and moves the QP to ERR (SQE if
+ * unreliable). */
 void
 comp_fail(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor);
 
@@ -197,7 +203,7 @@ void
 resp_reset(struct qp *qp, uint32_t psn);
 void
 resp_rx(struct qp *qp, const struct pkt_view *view);
-/* Makes room for as many READs and atomics; -ENOMEM. */
+/* Makes room for this many READs and atomics. Returns 0 or -ENOMEM. */
 int
 resp_set_depth(struct qp *qp, uint32_t depth);
 
@@ -207,19 +213,20 @@ resp_jobs_pending(const struct qp *qp)
 	return qp->resp.job_next != qp->resp.job_end;
 }
 
-/* After job_next or job_end were written: what is looked at far more often follows them. */
+/* Call after every write of job_next or job_end: updates qp->answering, which is read far
+ * more often. */
 static inline void
 resp_jobs_moved(struct qp *qp)
 {
 	qp->answering = resp_jobs_pending(qp);
 }
 
-/* A request that the connection does not survive: NAK, completion or event, ERR. */
+/* A request that is fatal to the connection: NAK, completion or event, then ERR. */
 void
 resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status status,
 	enum qp_vendor_err vendor);
 
-/* The packet with the PSN that is expected. */
+/* Takes in a request packet that is in sequence. */
 void
 resp_request(struct qp *qp, const struct pkt_view *view);
 /* Raises COMM_EST once. */
@@ -227,26 +234,27 @@ void
 resp_established(struct qp *qp);
 
 /* ack.c */
-/* A request behind ePSN: something is missing. */
+/* A request packet with a PSN after ePSN: packets are missing. */
 void
 resp_gap(struct qp *qp, uint32_t psn);
-/* A SEND or WRITE before ePSN. */
+/* A duplicate of a SEND or WRITE packet. */
 void
 resp_duplicate(struct qp *qp, uint32_t psn);
-/* Responses and acknowledgements in PSN order; returns how many of n packets. */
+/* Builds up to n responses and acknowledgements in PSN order. Returns their number. */
 unsigned
 resp_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 
-/* read.c: READ and atomic requests. */
+/* resp_read.c: READ and atomic requests. */
 void
 resp_read(struct qp *qp, const struct pkt_view *view);
 void
 resp_atomic(struct qp *qp, const struct pkt_view *view);
-/* Whether there is a place for one more; else the request has been dealt with. */
+/* True if a responder resource is free. Otherwise the request has been refused or
+ * dropped. */
 bool
 resp_depth_ok(struct qp *qp, const struct pkt_view *view);
-/* Executed: takes its PSNs and its place in the ring. Its response acknowledges what came
- * before, so nothing is owed for that any more. */
+/* Adds an executed request: it takes its PSNs and a responder resource. Its response
+ * acknowledges everything before it, so a pending acknowledgement is cancelled. */
 void
 resp_job_add(struct qp *qp, const struct resp_job *job);
 void
@@ -254,50 +262,53 @@ resp_read_again(struct qp *qp, const struct pkt_view *view);
 /* The highest PSN that an acknowledgement of a duplicate at psn may name. */
 uint32_t
 resp_ack_limit(const struct qp *qp, uint32_t psn);
-/* ePSN has moved on: what is so old that its PSNs will come round again is forgotten. */
+/* Forgets responder resources so old that their PSNs are about to be reused. Call after
+ * ePSN has advanced. */
 void
 resp_jobs_expire(struct qp *qp);
-/* How many packets ePSN may move on in between. */
+/* Packets by which ePSN may advance between two calls of resp_jobs_expire(). */
 #define JOB_EXPIRE_EVERY (UINT32_C(1) << 21)
-/* Whether a response that is still to be sent acknowledges psn. */
+/* True if a response that is still to be sent acknowledges psn. */
 bool
 resp_jobs_cover(const struct qp *qp, uint32_t psn);
-/* What was read for an XRC SRQ is not any more: its PD's number may be another's soon. */
+/* Takes the PD from resources of this XRC SRQ: the PD's number may be reused soon. */
 void
 resp_jobs_revoke(struct qp *qp, uint32_t srqn);
 unsigned
 resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 
-/* place.c */
+/* mpe.c */
 void
 resp_atomic_write(struct qp *qp, const struct pkt_view *view);
 void
 resp_flush(struct qp *qp, const struct pkt_view *view);
 
-/* QP_FATAL, once: the QP is about to fail for a completion that found no room. */
+/* Raises QP_FATAL, once: a completion found no room, and the QP is about to fail. */
 void
 qp_raise_fatal(struct qp *qp);
 
-/* The oldest request is done: its completion, if it is signaled. False: the CQ
+/* Completes the oldest request, with a CQE if it is signaled. Returns false if the CQ
  * overflowed. */
 bool
 comp_oldest(struct qp *qp);
 
 /* xrc.c */
-/* A request for a target. */
+/* A request packet for a target QP. */
 void
 xrc_rx(struct qp *qp, const struct pkt_view *view);
-/* Receives from no SRQ until the next message. */
+/* Detaches a target from its SRQ until the next message names one. */
 void
 xrc_reset(struct qp *qp);
 
 /* uc.c */
 void
 uc_rx(struct qp *qp, const struct pkt_view *view);
-/* Gives up the message in progress; status and vendor are for an SRQ's receive. */
+/* Discards the message in progress. A receive taken from an SRQ completes with status and
+ * vendor. */
 void
 uc_discard(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor);
-/* The packet before next_psn has been built: nothing else will say that it is done. */
+/* The packet before next_psn has been built. Completes its request if that was the last
+ * packet: UC has no acknowledgements. */
 void
 uc_sent(struct qp *qp);
 
@@ -312,39 +323,41 @@ unsigned
 ud_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 
 /* flush.c */
-/* To ERR: everything outstanding completes with WR_FLUSH_ERR, in order. */
+/* Moves the QP to ERR: everything outstanding completes with WR_FLUSH_ERR, in order. */
 void
 qp_error(struct qp *qp);
-/* To SQE, with the same for the send queue alone. */
+/* Moves the QP to SQE: the send queue completes with WR_FLUSH_ERR, in order. */
 void
 qp_sq_error(struct qp *qp);
-/* In ERR and SQE: completes what was posted since. */
+/* In ERR and SQE: flushes requests posted since. */
 void
 qp_flush(struct qp *qp);
 bool
 qp_has_flush(const struct qp *qp);
 void
 qp_reset(struct qp *qp);
-/* One CQE for a send request; end frees the SQ up to there. */
+/* Puts a CQE for send request idx. Polling it frees the SQ slots up to idx. Returns false
+ * if the CQ overflowed. */
 bool
 qp_complete_send(struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_t vendor);
-/* One CQE for a receive that went wrong. */
+/* Puts an error CQE for a receive. Returns false if the CQ overflowed. */
 bool
 qp_complete_recv_error(
 	struct qp *qp, uint64_t wr_id, enum ibv_wc_status status, uint32_t vendor);
 
-#define ECN_CE 3 /* RFC 3168 5: of the traffic class */
+#define ECN_CE 3 /* RFC 3168 5: ECN bits of the traffic class */
 
-/* admit.c: rows 3 to 5 of the validation order; DROP_none lets the packet in. */
+/* admit.c: rows 3 to 5 of the validation order. Returns DROP_none if the QP accepts the
+ * packet. */
 enum drop_reason
 qp_admit(const struct qp *qp, const struct pkt_view *view);
 
-/* modify.c: what ibv_modify_qp(3) sets is as in a QP just created (IBA 10.3.1.1). */
+/* modify.c: resets the attributes that ibv_modify_qp(3) sets (IBA 10.3.1.1). */
 void
 qp_attr_default(struct qp *qp);
 
-/* qp.c: to the QP's listener and to every handle of a target. Out of line: inside those
- * who may have to say something it costs them registers when they have not. */
+/* qp_init.c: raises the event for the QP and for all its event listeners. Out of line:
+ * inlined it costs its callers registers even when they raise nothing. */
 void
 qp_event(struct qp *qp, enum qp_event event);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work requests that are no packets: binding and invalidating a window. They are done
- * where they stand in the queue, and what follows starts behind them (IBA 10.8.3.3). A
- * local invalidate fence would wait for the requests before that use the key: none can,
- * for only a peer can use a window.
+ * Work requests without packets: bind and invalidate of a memory window. They are
+ * executed in queue order, and the requests after them start when they are done (IBA
+ * 10.8.3.3). A local invalidate fence would wait for earlier requests that use the key.
+ * There are none, as only a peer can use a memory window.
  */
 #include "qp/internal.h"
 

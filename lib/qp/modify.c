@@ -6,7 +6,7 @@
 #define MAX_TIMEOUT_CODE 31
 #define MAX_RETRY 7
 
-/* Values of the attributes that mask names (ibv_modify_qp(3)). */
+/* Checks the values of the attributes in mask (ibv_modify_qp(3)). */
 static int
 attr_check(const struct qp_attr *a, int mask, enum ibv_mtu path_mtu_max)
 {
@@ -104,14 +104,14 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 	}
 	if (to == IBV_QPS_ERR) {
 		qp_error(qp);
-		/* IBA 10.3.1.7: nothing leaves any more. A fatal NAK is another matter.
-		 */
+		/* IBA 10.3.1.7: nothing is sent any more. A fatal error, whose NAK is
+		 * sent, does not come here. */
 		qp->owed = 0;
 		qp->resp.job_next = qp->resp.job_end;
 		resp_jobs_moved(qp);
 		return;
 	}
-	/* What was posted in SQE is flushed, and not sent by the next state. */
+	/* Requests posted in SQE are flushed, not sent in the next state. */
 	if (qp->state == IBV_QPS_SQE)
 		qp_flush(qp);
 	if (to == IBV_QPS_SQD && qp->state == IBV_QPS_RTS) {
@@ -145,7 +145,7 @@ qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path
 	/* IBA 10.3.1.5: SQD -> RTS only once the queue has drained. */
 	if (from == IBV_QPS_SQD && to == IBV_QPS_RTS && qp->draining)
 		return -EINVAL;
-	/* What READs were cut into would be answered against another measure. */
+	/* READ requests in progress were cut by the old limit, see req_read_chunk(). */
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC && qp->draining)
 		return -EINVAL;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
@@ -153,7 +153,7 @@ qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path
 		if (rc != 0)
 			return rc;
 	}
-	/* The point of no return. */
+	/* Nothing fails from here on. */
 	apply_path(qp, attr, mask);
 	apply_limits(qp, attr, mask);
 	if (mask & IBV_QP_STATE)

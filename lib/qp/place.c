@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory placement extensions (annex A19), the responder's: ATOMIC_WRITE and FLUSH. Both
- * are answered by an empty READ response, from a place among the READs and atomics.
- */
+/* Memory placement extensions (annex A19), responder: ATOMIC_WRITE and FLUSH. Both are
+ * answered by an empty READ response and take a responder resource, as READs and atomics
+ * do. */
 #include <string.h>
 
 #include <rte_byteorder.h>
 
 #include "qp/internal.h"
 
-/* FETH: what is flushed, and how far. */
+/* FETH: placement type and selectivity. */
 #define FETH_GLOBAL 0x1
 #define FETH_TYPES 0xF
 #define FETH_SELECT(feth) ((feth) >> 4 & 3)
@@ -27,7 +26,7 @@ denied(struct qp *qp, const struct pkt_view *v)
 	resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
 }
 
-/* 8 bytes that nobody sees in part. */
+/* Writes 8 bytes by one atomic store. */
 void
 resp_atomic_write(struct qp *qp, const struct pkt_view *v)
 {
@@ -59,8 +58,8 @@ resp_atomic_write(struct qp *qp, const struct pkt_view *v)
 	resp_job_add(qp, &job);
 }
 
-/* What is to be flushed may be: an empty range names no memory, and the whole region is
- * named by its key alone. */
+/* True if the FLUSH is permitted. An empty range names no memory. A whole region is named
+ * by its key alone. */
 static bool
 flush_granted(const struct qp *qp, const struct reth *reth, unsigned select)
 {
@@ -73,8 +72,8 @@ flush_granted(const struct qp *qp, const struct reth *reth, unsigned select)
 		       rte_be_to_cpu_64(reth->va), len, KEY_ACCESS_FLUSH_GLOBAL) != NULL;
 }
 
-/* What was written is visible to all CPUs as it is; a fence orders it for those that look
- * without one. */
+/* Written data is visible to all CPUs already. The fence orders it for readers without
+ * one. */
 void
 resp_flush(struct qp *qp, const struct pkt_view *v)
 {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Early resending. A lost NAK, a lost first resend or a lost last packet would otherwise
- * cost a whole local ACK timeout, which is set for the worst and thousands of round trips
- * long. When una_psn has not moved for a few round trips a copy of that packet goes out,
- * without charging retry_cnt: the ACK timer runs beside this and decides when to give up.
- * If the answer acknowledges just the copy, the packets behind it are missing too and are
- * resent; if it acknowledges more, they were only late, and a peer or a machine that was
- * away for a while gets no second copy of everything. A READ or an atomic is asked for
- * again with all behind it. The wait doubles each time, up to the ACK timeout. Not before
- * a round trip was measured, and never in an RNR wait.
+ * Tail-loss probe, TLP (as in RFC 8985). A lost NAK, a lost first resend or a lost last
+ * packet would otherwise cost a whole local ACK timeout, which is set for the worst case
+ * and thousands of round trips long. When una_psn has not moved for a few round trips, a
+ * copy of that packet is sent. It is not charged to retry_cnt: the ACK timer runs beside
+ * it and decides when to give up.
+ *
+ * If the peer acknowledges just the copy, the packets behind it are missing too and are
+ * resent. If it acknowledges more, they were only late: a peer or a host that was stalled
+ * for a while gets no second copy of everything. A READ or an atomic is requested again
+ * with all requests behind it. The wait doubles each time, up to the ACK timeout. There
+ * is no probe before a round trip was measured, and none in an RNR wait.
  */
 #include "qp/internal.h"
 
@@ -30,7 +32,7 @@ arm(struct qp *qp, uint64_t now)
 	struct requester *req = &qp->req;
 	uint64_t wait = probe_wait_ns(qp);
 
-	/* Without an ACK timeout the application wants no resending of its own accord. */
+	/* Without an ACK timeout the application wants no resend by a timer. */
 	req->probe_deadline = req->srtt_ns != 0 && qp->timeout != 0 &&
 					      req->rnr_deadline == TIME_NEVER &&
 					      wait < req_timeout_ns(qp)
@@ -45,8 +47,8 @@ probe_sent(struct qp *qp, uint32_t sent, uint64_t now)
 
 	if (req->probe_deadline == TIME_NEVER)
 		arm(qp, now);
-	/* The last packet, if it is sent for the first time: an answer to one sent twice
-	 * says nothing (Karn). */
+	/* Samples the last packet, if it is sent for the first time: an acknowledgement
+	 * of a packet sent twice is ambiguous (Karn). */
 	if (req->rtt_start == TIME_NEVER && psn_diff(req->next_psn, sent) > 0) {
 		req->rtt_psn = psn_add(req->next_psn, PSN_MASK);
 		req->rtt_start = now;
@@ -109,7 +111,7 @@ probe_timeout(struct qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	(void)now; /* armed again when the packets leave */
+	(void)now; /* armed again when the packets are sent */
 	probe_stop(qp);
 	if (req->next_psn == req->una_psn)
 		return;

@@ -7,8 +7,8 @@
 
 static_assert(
 	offsetof(struct qp, req) % LINE_SIZE == 0, "the requester has its own lines");
-static_assert(offsetof(struct qp, resp) % LINE_SIZE == 0, "and so has the responder");
-static_assert(sizeof(struct qp) <= 768, "idle ones are many");
+static_assert(offsetof(struct qp, resp) % LINE_SIZE == 0, "the responder has its own lines");
+static_assert(sizeof(struct qp) <= 768, "idle QPs are many");
 
 static const enum ibv_event_type event_types[QP_EVENT_COUNT] = {
 	[QP_EVENT_FATAL] = IBV_EVENT_QP_FATAL,
@@ -40,7 +40,7 @@ op_base(enum ibv_qp_type type)
 	return (uint8_t)(service << OP_SERVICE_SHIFT);
 }
 
-/* What the type does not have is taken as not given (annex A14). */
+/* Clears what the QP type does not have (annex A14). */
 static struct qp_conf
 conf_fit(const struct qp_conf *given)
 {
@@ -86,8 +86,7 @@ conf_check(const struct qp_conf *c)
 	return 0;
 }
 
-/* An SQ or RQ of no requests is legal; the ring then has one slot that nobody sees used.
- */
+/* An SQ or RQ of 0 requests is legal. Its ring then has one slot. */
 static int
 rings_init(struct qp *qp, const struct qp_conf *c, const struct alloc *mem)
 {
@@ -119,7 +118,7 @@ rings_init(struct qp *qp, const struct qp_conf *c, const struct alloc *mem)
 static size_t
 wqe_bytes(uint32_t max_sge)
 {
-	/* A take copies the first SGE without looking. */
+	/* recv_ring_take() copies the first SGE unconditionally. */
 	return offsetof(struct recv_wqe, sge) + RTE_MAX(max_sge, 1u) * sizeof(struct sge);
 }
 
@@ -169,7 +168,7 @@ qp_watch_init(struct qp_watch *watch, struct event_queue *events, void *object)
 	async_event_init(&watch->events, events, object);
 }
 
-/* SGEs of the largest receive it may take now. */
+/* SGEs of the largest receive that the QP may take now. */
 static uint32_t
 receive_sges(const struct qp *qp)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue pair. A QP does no I/O and reads no clock: the four calls at the end drive
- * it, and whoever holds the QP's engine makes them. Control calls (qp_modify ...) run
- * with the gate of that engine held.
+ * The queue pair. A QP does no I/O and reads no clock: the calls at the end of this file
+ * drive it. Their caller holds the lock of the QP's engine. Control calls (qp_modify()
+ * ...) run with that lock held, too.
  */
 #ifndef ROCADE_QP_QP_H
 #define ROCADE_QP_QP_H
@@ -19,34 +19,34 @@
 #include "wire/build.h"
 #include "wire/parse.h"
 
-#define QP_MAX_RD_ATOMIC 16 /* READs and atomics at once, either way */
-#define QP_WINDOW 128       /* unacknowledged packets of one QP, at the most */
+#define QP_MAX_RD_ATOMIC 16 /* READs and atomics outstanding, in each direction */
+#define QP_WINDOW 128       /* unacknowledged packets of one QP, at most */
 
-/* What a QP shares with the others of its engine and port. */
+/* Shared by the QPs of an engine. */
 struct qp_env {
 	struct key_table *keys;
 	const struct srq_table *srqs; /* XRC SRQs */
-	const uint8_t (*gids)[16]; /* the port's own addresses; all zero: none */
+	const uint8_t (*gids)[16]; /* the port's addresses; all zero: unused */
 	unsigned gid_count;
-	struct port_stats *stats; /* of the engine */
-	uint64_t now;             /* of its turn: what completions are stamped with */
+	struct port_stats *stats; /* the engine's */
+	uint64_t now; /* time of the engine's poll pass: timestamp of completions */
 };
 
-/* All QPs of an engine towards one destination: their unacknowledged packets together
- * stay within what a receive ring holds. */
+/* A destination, for all QPs of an engine that send to it. The sum of their
+ * unacknowledged packets stays within what its receive ring holds (the peer window). */
 struct peer {
 	LIST_ENTRY(peer) link;
-	TAILQ_HEAD(, qp) waiting; /* QPs that the window stops; the engine's */
+	TAILQ_HEAD(, qp) waiting; /* QPs blocked on the peer window; the engine's */
 	uint32_t inflight;
 	uint32_t window;
-	uint32_t qps; /* that name this peer */
-	/* See quiet.c. */
-	uint32_t quiet_qps; /* from so many on they ask less often */
-	uint32_t quiet;     /* packets that nobody has asked for yet */
+	uint32_t qps; /* that send to this peer */
+	/* from this many QPs on some messages are sent without AckReq, see ackreq.c */
+	uint32_t quiet_qps;
+	uint32_t quiet; /* packets sent without AckReq that no later AckReq covers yet */
 	uint8_t gid[16];
 };
 
-/* A path: what ibv_ah_attr says, with the source GID looked up. */
+/* A path: the attributes of ibv_ah_attr, with the source GID looked up. */
 struct qp_path {
 	uint8_t sgid[16];
 	uint8_t dgid[16];
@@ -59,57 +59,59 @@ struct qp_path {
 	uint8_t port_num;
 };
 
-/* Early resending: one packet asks what has arrived, see probe.c. */
+/* State of the tail-loss probe, see tlp.c. */
 enum probe {
 	PROBE_OFF,
-	PROBE_DUE,  /* a copy of the packet una_psn is to be sent */
-	PROBE_SENT, /* it was */
+	PROBE_DUE,  /* a copy of packet una_psn is to be sent */
+	PROBE_SENT, /* the copy was sent */
 };
 
-/* Where packets of a path go; the engine's. */
+/* Where packets of a path go; set by the engine. */
 enum qp_route {
 	ROUTE_PEER,
-	ROUTE_SELF,  /* to an address of the port itself: they do not leave */
-	ROUTE_GROUP, /* out, and to the other QPs here that are attached to the group */
+	ROUTE_SELF,  /* an address of this port: packets are looped back */
+	/* sent, and looped back to the QPs here that are attached to the group */
+	ROUTE_GROUP,
 };
 
-/* What the requester knows (IBA 9.7.3 to 9.7.6). Indices run freely; PSNs are 24 bits. */
+/* State of the requester (IBA 9.7.3 to 9.7.6). Indices run freely; PSNs have 24 bits. */
 struct requester {
 	uint32_t una_idx;     /* oldest request not completed */
-	uint32_t next_idx;    /* request that next_psn is of, or the next to start */
-	uint32_t started_idx; /* behind the last request that was given PSNs */
+	uint32_t next_idx;    /* request that next_psn belongs to, or the next to start */
+	uint32_t started_idx; /* behind the last request that has PSNs */
 	uint32_t una_psn;     /* oldest packet not acknowledged */
 	uint32_t next_psn;    /* next packet to send; goes back to resend */
-	uint32_t sent_psn;    /* behind the highest packet ever sent */
+	uint32_t sent_psn;    /* behind the highest PSN ever sent */
 	uint16_t unacked;     /* packets up to next_psn that are counted in peer->inflight */
 	uint8_t reads;        /* READ requests and atomics sent and not answered */
 	uint8_t probe;        /* enum probe */
-	uint8_t fail_status;  /* != 0: request fail_idx fails with this once it is the
-				 oldest */
-	bool resync : 1;      /* una_psn was asked for again: its response may start anew */
-	bool nak_handled : 1; /* una_psn was resent for a NAK: another one is an echo */
-	bool asked : 1;       /* the packet built last asked for an acknowledgement */
+	/* != 0: request fail_idx fails with this status once it is the oldest */
+	uint8_t fail_status;
+	bool resync : 1; /* una_psn was requested again: a READ response may start anew */
+	/* una_psn was resent for a NAK: ignore duplicates of the NAK */
+	bool nak_handled : 1;
+	bool asked : 1;       /* the packet built last had AckReq set */
 	uint8_t probe_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline;   /* TIME_NEVER: not running */
 	uint64_t rnr_deadline;   /* TIME_NEVER: no RNR wait */
-	uint64_t probe_deadline; /* TIME_NEVER: not running; see probe.c */
+	uint64_t probe_deadline; /* TIME_NEVER: not running; see tlp.c */
 	uint64_t rtt_start; /* when rtt_psn was sent; TIME_NEVER: no sample under way */
 	uint32_t rtt_psn;
 	uint32_t srtt_ns; /* smoothed; 0: no sample yet */
-	uint32_t pos_psn; /* the packet that pos is the start of */
-	uint32_t place_psn; /* the READ response that place is for */
+	uint32_t pos_psn; /* packet whose payload begins at pos */
+	uint32_t place_psn; /* READ response whose destination is known */
 	struct sge_pos pos;
 	struct sge_pos place;
-	/* See quiet.c. */
-	uint32_t quiet_psn; /* packets before it are not counted in unacked */
-	uint32_t carry_psn; /* carried: until this is acknowledged */
+	/* packets before it were sent without AckReq: not in unacked; see ackreq.c */
+	uint32_t quiet_psn;
+	uint32_t carry_psn; /* the piggybacked packets count until una_psn is here */
 	uint32_t fail_idx;
-	uint16_t carried; /* packets of any QP that are counted in peer->inflight */
+	uint16_t carried; /* piggybacked packets, of any QP: counted in peer->inflight */
 	uint8_t rnr_left;
 	uint8_t fail_vendor;
 };
-static_assert(sizeof(struct requester) == 112, "with its neighbours in struct qp: two lines");
+static_assert(sizeof(struct requester) == 112, "with its neighbours: two cache lines");
 
 /* Asynchronous events a QP can raise. */
 enum qp_event {
@@ -122,7 +124,7 @@ enum qp_event {
 	QP_EVENT_COUNT
 };
 
-/* vendor_err of an error completion: which check it was. */
+/* vendor_err of an error completion: the check that failed. */
 #define QP_VENDOR_ERRS(X)                                                                \
 	X(NONE, "no more is known")                                                      \
 	X(SEND_SGE, "an lkey, range or access of a send SGE")                            \
@@ -151,89 +153,93 @@ enum qp_vendor_err {
 #undef QP_VENDOR_ENUM
 };
 
-enum resp_wait { /* what a responder that refuses packets waits for */
+enum resp_wait { /* why a responder drops packets */
 	RESP_OPEN,
-	RESP_GAP, /* a sequence NAK is owed or sent: until ePSN comes (C9-114) */
-	RESP_RNR, /* an RNR NAK is owed or sent: until ePSN comes again */
+	RESP_GAP, /* sequence NAK pending or sent: until ePSN comes (C9-114) */
+	RESP_RNR, /* RNR NAK pending or sent: until ePSN comes again */
 };
 
-/* A READ, an atomic or a FLUSH that was executed: what is still to be answered, and the memory
- * that a duplicate of it is answered from. */
+/* Responder resource (IBA) of an executed READ, atomic, ATOMIC_WRITE or FLUSH: how far it
+ * is answered, and what a duplicate is answered from. */
 struct resp_job {
 	uint32_t first_psn;
 	uint32_t packets; /* of the response */
-	uint32_t start;   /* packets: the response starts (again) here, */
-	uint32_t next;    /* is this far, */
-	uint32_t end;     /* and ends before this one, */
-	uint32_t stop;    /* READ: with this byte of the request */
+	uint32_t start;   /* packet at which the response starts (again) */
+	uint32_t next;    /* packet to send next */
+	uint32_t end;     /* behind the last packet to send */
+	uint32_t stop;    /* READ: behind the last byte, counted from va */
 	uint32_t msn;
 	uint32_t rkey;
 	uint32_t len;
-	uint64_t va;    /* READ: of the first byte */
-	uint64_t value; /* atomic: what was there before */
+	uint64_t va;    /* READ: address of the first byte */
+	uint64_t value; /* atomic: value before the operation */
 	uint32_t kind : 8; /* enum op_kind */
-	uint32_t srqn : 24; /* XRC: the SRQ it came for */
-	uint32_t pd;    /* that rkey is of */
+	uint32_t srqn : 24; /* XRC: SRQ that the request named */
+	uint32_t pd;    /* PD of rkey */
 };
-static_assert(sizeof(struct resp_job) == LINE_SIZE, "one each");
+static_assert(sizeof(struct resp_job) == LINE_SIZE, "one cache line");
 
 struct responder {
 	uint32_t epsn;
 	uint32_t msn;
-	uint32_t ack_psn;  /* of what is owed */
-	uint32_t gap_high; /* RESP_GAP: the highest packet that was dropped */
+	uint32_t ack_psn;  /* PSN of the pending response */
+	uint32_t gap_high; /* RESP_GAP: highest PSN that was dropped */
 	uint8_t wait; /* enum resp_wait */
 	uint8_t msg;  /* op_kind of the message in progress, OP_UNKNOWN between messages */
-	bool wqe_held;     /* wqe is a receive that was taken and not completed */
+	bool wqe_held;     /* wqe holds a receive that is not completed */
 	uint32_t received; /* bytes of the message so far */
 	struct sge_pos pos;
 	/* WRITE in progress. */
 	uint32_t rkey;
 	uint32_t left; /* bytes of its DMA length to come */
 	uint64_t va;   /* where the next byte goes */
-	/* READs and atomics, the last job_max of them, indices run freely. */
+	/* Responder resources: a ring of the last job_max READs and atomics. Indices run
+	 * freely. */
 	uint32_t job_end;  /* behind the newest */
-	uint32_t job_next; /* the oldest that is not answered whole, or to be answered
-			      again */
-	uint32_t job_done; /* behind the newest that has been answered whole */
+	/* oldest that is not fully answered, or is to be answered again */
+	uint32_t job_next;
+	uint32_t job_done; /* behind the newest that has been fully answered */
 	uint32_t job_max;  /* max_dest_rd_atomic */
-	uint32_t job_held; /* that are remembered: those before job_end */
-	uint32_t srqn;     /* XRC: of the SRQ that the latest message named, 0: none */
+	uint32_t job_held; /* valid resources: the newest ones */
+	uint32_t srqn;     /* XRC: SRQ that the latest message named; 0: none */
 	struct resp_job *jobs;
 };
 
 struct qp {
-	/* Dispatch, both directions; what a post looks at. */
+	/* Dispatch in both directions, and what a post reads. */
 	uint32_t qpn;
 	uint32_t dest_qpn;
-	uint8_t state;      /* enum ibv_qp_state; written under the gate, read by posting
-			       threads */
+	/* enum ibv_qp_state; written under the engine lock, read by posting threads */
+	uint8_t state;
 	uint8_t type;       /* enum ibv_qp_type */
 	uint8_t pmtu_shift; /* 8..12 */
-	uint8_t op_base;    /* the service's bits of an opcode */
+	uint8_t op_base;    /* service bits of the opcodes */
 	bool on_ready; /* linked in the engine's ready list, or in its unresolved list */
-	bool on_waiting;         /* linked in peer->waiting, whatever else it is linked in */
-	bool on_unresolved : 1;  /* which of the two */
+	bool on_waiting; /* linked in peer->waiting, independent of the other lists */
+	bool on_unresolved : 1;  /* on_ready: it is the unresolved list */
 	bool resolved : 1;       /* hdr holds the next hop's MAC */
 	bool draining : 1;
 	uint8_t route : 2;       /* enum qp_route, when resolved */
-	bool answering; /* there are READs and atomics to answer: resp_jobs_moved() */
-	uint32_t net_generation; /* that hdr was resolved for; the engine's */
+	bool answering; /* READs or atomics are to be answered: resp_jobs_moved() */
+	/* net generation that hdr was resolved for; the engine's */
+	uint32_t net_generation;
 	uint16_t pkey;
-	/* To the peer's requests: AETH syndrome to send + 1; 0: nothing. A sequence NAK takes
-	 * its PSN when it leaves. Not beside answering: compilers would look at both in one
-	 * load, which waits where one has just been stored. */
+	/* Pending response to the peer's requests: AETH syndrome + 1; 0: none. A sequence
+	 * NAK takes its PSN when it is sent. Not next to qp->answering: compilers would
+	 * read both in one load, which stalls if one of them has just been stored. */
 	uint8_t owed;
-	uint8_t timeout; /* code, 0: none */
+	uint8_t timeout; /* code; 0: none */
 	struct qp_env *env;
 	struct engine *engine;
 	struct peer *peer;
 	struct cq *recv_cq;
-	/* An XRC target has none of its own: srq, recv_cq and pd are of the SRQ that the
-	 * latest message named, NULL before and when that SRQ is gone. */
-	struct srq *srq; /* NULL: rq */
+	/* An XRC target has none of its own: srq, recv_cq and pd are those of the SRQ
+	 * that the latest message named. NULL before, and after that SRQ was
+	 * destroyed. */
+	struct srq *srq; /* NULL: rq is used */
 
-	/* The engine's lists, whose neighbours write here, and what a turn needs beside. */
+	/* Links of the engine's lists, which neighbours write, and what a poll pass reads
+	 * besides. */
 	TAILQ_ENTRY(qp) ready_link;
 	struct wheel_timer timer;
 	struct cq *send_cq;
@@ -241,21 +247,22 @@ struct qp {
 	uint32_t access;
 
 	struct requester req LINE_ALIGNED;
-	LIST_HEAD(, qp_watch) watches; /* who else is told of events */
-	uint32_t xrcd;                 /* XRC target: its domain's number */
-	/* Posts refused with nothing signaled in the queue. */
+	LIST_HEAD(, qp_watch) watches; /* further event listeners */
+	uint32_t xrcd;                 /* XRC target: number of its domain */
+	/* Posts refused because the queue was full with no signaled request in it. */
 	uint32_t sq_full_unsignaled;
 	struct responder resp LINE_ALIGNED;
 	struct recv_wqe *wqe; /* the responder's current receive; see qp_fit_receives() */
 	struct path_hdr hdr;
 	struct qp_stats stats;
 
-	/* What wqe points to where receives have one SGE: a struct recv_wqe as far as that. */
+	/* wqe points here if receives have one SGE: a struct recv_wqe up to that
+	 * SGE. */
 	uint64_t wqe_one[(offsetof(struct recv_wqe, sge) + sizeof(struct sge)) / 8];
 	struct recv_ring *rq; /* NULL: srq */
 	TAILQ_ENTRY(qp) waiting_link;
 
-	/* Cold, mostly. */
+	/* Mostly cold. */
 	struct qp_path path;
 	uint32_t qkey;   /* UD */
 	uint16_t groups; /* UD: multicast groups it is attached to */
@@ -269,8 +276,8 @@ struct qp {
 	bool last_wqe_raised : 1;
 	bool fatal_raised : 1; /* a completion found no room */
 	uint8_t path_mtu;      /* enum ibv_mtu */
-	uint8_t wqe_sges;      /* that wqe has room for */
-	bool placed;           /* its memory is its creator's */
+	uint8_t wqe_sges;      /* SGEs that wqe has room for */
+	bool placed;           /* embedded in its creator's memory */
 	uint16_t pkey_index;
 	struct async_event events;
 
@@ -280,9 +287,10 @@ static_assert(offsetof(struct qp, req) == 2 * LINE_SIZE, "dispatch and lists: a 
 static_assert(offsetof(struct qp, ready_link) == LINE_SIZE, "the lists' line");
 static_assert(offsetof(struct qp, stats) + offsetof(struct qp_stats, retransmitted) <=
 		      7 * LINE_SIZE,
-	"every packet counts in the line where its header ends");
+	"counters of every packet share a line with the end of hdr");
 
-/* One of the handles that share an XRC target QP (ibv_open_qp(3)); or a connection manager. */
+/* An event listener of a QP: one of the handles that share an XRC target QP
+ * (ibv_open_qp(3)), or a connection manager. */
 struct qp_watch {
 	LIST_ENTRY(qp_watch) link;
 	struct async_event events;
@@ -291,16 +299,16 @@ struct qp_watch {
 struct qp_conf {
 	enum ibv_qp_type type;
 	struct cq *send_cq, *recv_cq;
-	struct srq *srq; /* NULL: an RQ of its own */
+	struct srq *srq; /* NULL: the QP has an RQ of its own */
 	uint32_t pd;
-	uint32_t xrcd;          /* XRC target: the domain's number */
-	struct qp_watch *watch; /* XRC target: its first handle, or NULL */
+	uint32_t xrcd;          /* XRC target: number of its domain */
+	struct qp_watch *watch; /* XRC target: listener of its first handle, or NULL */
 	uint32_t max_send_wr, max_send_sge, max_inline;
 	uint32_t max_recv_wr, max_recv_sge;
 	bool sq_sig_all;
-	bool unlocked; /* posts come from one thread: a thread domain */
-	/* Zeroed memory for it, its creator's, behind which stands what a post looks at beside;
-	 * NULL: it takes its own. */
+	bool unlocked; /* posts come from one thread only: a thread domain */
+	/* Zeroed memory for the QP, in its creator's object next to what a post reads
+	 * besides. NULL: the QP is allocated. */
 	struct qp *at;
 };
 
@@ -319,65 +327,68 @@ struct qp_attr {
 	struct qp_path path;
 };
 
-/* XRC: an initiator has no recv_cq and no receive queue, a target has neither CQs nor
- * queues nor a PD: what conf says of them is not looked at.
- * -EINVAL: caps out of range (SEND_MAX_*, SQ_MAX_WR, RECV_MAX_SGE); -EOPNOTSUPP: the
- * type; -ENOMEM. State RESET. events and object: for asynchronous events, events may be
- * NULL. */
+/* Initialises a QP in state RESET. XRC: an initiator has no recv_cq and no receive queue;
+ * a target has no CQs, no queues and no PD. These members of conf are ignored.
+ * Asynchronous events go to events, which may be NULL, and name object. Returns 0;
+ * -EINVAL: caps out of range (SEND_MAX_*, SQ_MAX_WR, RECV_MAX_SGE), or no CQ or domain;
+ * -EOPNOTSUPP: the type; -ENOMEM. */
 int
 qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct alloc *mem,
 	struct event_queue *events, void *object);
-/* Makes room for a receive of so many SGEs in hand: its SRQ's are to have as many. The
- * gates are held. -ENOMEM. */
+/* Reserves room for a receive of max_sge SGEs, as many as those of the QP's SRQ are to
+ * have. All engine locks are held. Returns 0 or -ENOMEM. */
 int
 qp_fit_receives(struct qp *qp, uint32_t max_sge);
-/* Of a handle: where its events go, and what they name. */
+/* Sets where the events of a listener go, and the object that they name. */
 void
 qp_watch_init(struct qp_watch *watch, struct event_queue *events, void *object);
-/* An XRC SRQ goes away, and with it what the QP took from it; a message for it that is not
- * complete will not be. The gates are held. */
+/* An XRC SRQ is destroyed: takes it from the QP. An incomplete message for it will not
+ * complete. All engine locks are held. */
 void
 qp_forget_srq(struct qp *qp, const struct srq *srq);
-/* The QP is in no list and no engine knows it. Its CQEs have been purged. */
+/* The QP is in no list and no engine finds it. Its CQEs have been cleaned. */
 void
 qp_fini(struct qp *qp);
 
-/* Whether mask is allowed and complete for this transition (IBA 11.2.5.2, the tables of
- * ibv_modify_qp(3)): forbid by default. 0 or -EINVAL. */
+/* Checks that mask is allowed and complete for this transition (IBA 11.2.5.2, the tables
+ * of ibv_modify_qp(3)). Transitions not listed are forbidden. Returns 0 or -EINVAL. */
 int
 qp_transition_check(
 	enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
 
 /*
- * Checks everything, then applies: -EINVAL and nothing has changed. path_mtu_max is what
- * the port carries. A move to RTR leaves hdr unbuilt: the engine resolves the path. ERR
- * flushes at once, RESET clears all and purges the QP's CQEs.
+ * Checks everything, then applies. Returns 0; -EINVAL or -ENOMEM: nothing has changed.
+ * path_mtu_max is the port's limit. A move to RTR leaves hdr unbuilt: the engine resolves
+ * the path. ERR flushes at once. RESET clears everything and cleans the QP's CQEs.
  */
 int
 qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path_mtu_max);
 void
 qp_query(const struct qp *qp, struct qp_attr *attr);
 
-/* Whose window it sends within from now on; what is under way counts there. NULL: nobody's. */
+/* Sets the peer whose window limits the QP. Packets in flight move to that peer. NULL:
+ * none. */
 void
 qp_set_peer(struct qp *qp, struct peer *peer);
 
-/* Its CQ has failed: ERR, and QP_FATAL once for what no completion can say. Not in RESET. */
+/* The QP's CQ has failed: moves the QP to ERR and raises QP_FATAL, once, as no completion
+ * can report it. Not in RESET. */
 void
 qp_fail(struct qp *qp);
 
-/* About to be destroyed: as RESET. */
+/* Stops a QP that is about to be destroyed, as RESET does. */
 void
 qp_stop(struct qp *qp);
 
-/* RTR or later with a new path, or a new MAC: rebuilds the header template. */
+/* Rebuilds the header template, in RTR or later, after a new path or a new MAC. */
 void
 qp_set_headers(struct qp *qp, const struct path_addr *addr);
 
-/* ---- The four calls ---- */
+/* ---- Called by the engine ---- */
 
-/* Whether the ICRC of a packet for this QP is right, of which the headers alone have been parsed.
- * Where it may (early.c), the payload is copied to its place by the same pass: view->placed. */
+/* Checks the ICRC of a packet for this QP of which only the headers have been parsed.
+ * Where direct placement is allowed (direct_place.c) the same pass copies the payload to
+ * its destination and sets view->placed. Returns true if the ICRC is right. */
 bool
 qp_icrc_check(const struct qp *qp, struct pkt_view *view);
 
@@ -385,25 +396,25 @@ qp_icrc_check(const struct qp *qp, struct pkt_view *view);
 void
 qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
 
-/* Builds up to n packets that the QP owes into pkts (allocated frames with room for the
- * path MTU and all headers); returns how many. Owed acknowledgements come first. */
+/* Builds up to n packets into pkts (allocated frames with room for the path MTU and all
+ * headers). Returns the number built. Pending acknowledgements come first. */
 unsigned
 qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 
-/* The same but for what is owed to the peer's requests: that stays. Not UD, not in ERR and
+/* As qp_tx(), but for requests only: responses stay pending. Not for UD, not in ERR and
  * SQE. */
 unsigned
 qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 
-/* Whether an acknowledgement is all that qp_tx() would build. */
+/* True if an acknowledgement is all that qp_tx() would build. */
 bool
 qp_wants_ack_only(const struct qp *qp);
 
-/* Whether qp_tx() would have something, apart from the peer's window. */
+/* True if qp_tx() would have something to do, regardless of the peer window. */
 bool
 qp_wants_tx(const struct qp *qp);
 
-/* The time of qp_deadline() has come. */
+/* Handles the expiry of qp_deadline(). */
 void
 qp_timeout(struct qp *qp, uint64_t now);
 
@@ -415,27 +426,27 @@ qp_deadline(const struct qp *qp)
 	return RTE_MIN(ack, qp->req.rnr_deadline);
 }
 
-/* Acknowledgements and READ responses, which no window holds back. */
+/* True if acknowledgements or READ responses are pending. No window limits them. */
 static inline bool
 qp_owes_response(const struct qp *qp)
 {
 	return qp->owed != 0 || qp->answering;
 }
 
-/* UD: where the next datagram goes, or NULL when there is none. The engine sees to it
- * that hdr is for that path before it calls qp_tx(). */
+/* UD: the destination of the next datagram; NULL: there is none. The engine sets hdr to
+ * that path before it calls qp_tx(). */
 const struct ud_dest *
 qp_next_dest(const struct qp *qp);
 
-/* Stopped by the window of all QPs towards the peer. */
+/* True if the window of all QPs towards the peer is full. */
 static inline bool
 qp_peer_full(const struct qp *qp)
 {
 	return qp->peer != NULL && qp->peer->inflight >= qp->peer->window;
 }
 
-/* Nothing to send but requests, which the window holds back: not what an error flushes, nor
- * a probe, which is for what is in the window already. */
+/* True if the QP has only requests to send and the peer window blocks them. False for
+ * what an error flushes, and for a probe: its packet is in the window already. */
 static inline bool
 qp_held_back(const struct qp *qp)
 {
@@ -443,14 +454,14 @@ qp_held_back(const struct qp *qp)
 	       qp->state != IBV_QPS_ERR && qp->req.probe != PROBE_DUE;
 }
 
-/* With so many QPs that send to the peer that they ask less often, see quiet.c. */
+/* True if the peer has enough QPs for AckReq suppression, see ackreq.c. */
 static inline bool
 qp_peer_crowded(const struct qp *qp)
 {
 	return qp->peer != NULL && qp->peer->qps >= qp->peer->quiet_qps;
 }
 
-/* Whether messages are acknowledged. */
+/* True if messages are acknowledged. */
 static inline bool
 qp_reliable(const struct qp *qp)
 {

@@ -54,7 +54,8 @@ qp_table_claim(struct qp_table *t, uint32_t qpn)
 {
 	if (qpn - t->base > t->mask || t->slots[qpn - t->base] != NULL)
 		return -EINVAL;
-	/* Only the length of the FIFO matters now: remove puts one back. */
+	/* Only the length of the FIFO matters here: qp_table_remove() puts an index
+	 * back. */
 	t->free_head++;
 	t->count++;
 	return 0;

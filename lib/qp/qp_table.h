@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * QPN -> QP. QPNs are handed out upwards from a base and reused oldest first, so that a
- * packet for a QP that is gone does not soon meet another. Changes with every gate held;
- * reads by engines and pollers without a lock.
+ * packet for a destroyed QP does not soon reach another one. Written with all engine
+ * locks held; read by engines and pollers without a lock.
  */
 #ifndef ROCADE_QP_QP_TABLE_H
 #define ROCADE_QP_QP_TABLE_H
@@ -12,7 +12,7 @@
 struct qp;
 
 struct qp_table {
-	struct qp **slots; /* by (qpn - base); size of them, a power of two */
+	struct qp **slots; /* by (qpn - base); the size is a power of two */
 	uint32_t *free;    /* FIFO of free indices */
 	uint32_t free_head, free_tail;
 	uint32_t base;
@@ -20,24 +20,24 @@ struct qp_table {
 	uint32_t count;
 };
 
-/* max_qp is rounded up to a power of two; base..base+size-1 must lie in 2..0xFFFFFE:
- * -EINVAL; -ENOMEM. */
+/* max_qp is rounded up to a power of two, size. Returns 0, -ENOMEM, or -EINVAL unless
+ * base..base+size-1 lies in 2..0xFFFFFE. */
 int
 qp_table_init(struct qp_table *t, uint32_t base, uint32_t max_qp);
 void
 qp_table_fini(struct qp_table *t);
 
-/* Reserves the QPN that is free the longest; -ENOSPC. It resolves to nothing until
- * qp_table_put(). */
+/* Reserves the QPN that has been free the longest. It resolves to nothing until
+ * qp_table_put(). Returns 0 or -ENOSPC. */
 int
 qp_table_reserve(struct qp_table *t, uint32_t *qpn);
-/* Reserves this one, which somebody else hands out; -EINVAL: not of the table, or taken.
- * For a table all of whose QPNs are reserved so. */
+/* Reserves a QPN that was assigned outside of the table. All QPNs of a table must then be
+ * reserved this way. Returns 0, or -EINVAL if it is not of the table, or taken. */
 int
 qp_table_claim(struct qp_table *t, uint32_t qpn);
 void
 qp_table_put(struct qp_table *t, uint32_t qpn, struct qp *qp);
-/* Takes the QP out; the QPN goes to the end of the queue. */
+/* Removes the QP. Its QPN goes to the end of the queue of free ones. */
 void
 qp_table_remove(struct qp_table *t, uint32_t qpn);
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asking less often. A QP asks for an acknowledgement with its last packet for the time
- * being. Where many QPs send to one peer, each a request in its turn, that makes a packet
- * back for every packet. There a QP does not ask: its next signaled request will, or its
- * packet number 32, or the probe when it has been quiet for too long.
+ * AckReq suppression. A QP sets AckReq on the last packet that it has to send. Where many
+ * QPs send to one peer, each one request per poll pass, that makes an acknowledgement for
+ * every packet. There a QP sends without AckReq. Its next signaled request sets it, or
+ * its next ACK_EVERY-th PSN (req_build.c), or a tail-loss probe after quiet_ns().
  *
- * The window towards the peer holds all the same. Packets that nobody has asked for are
- * counted in peer->quiet, and the next packet that asks, of whichever QP, carries them:
- * they are in flight until that one is acknowledged, as the peer takes packets in in the
- * order in which they were sent. When too many have been sent quietly QPs ask again.
+ * The peer window holds all the same. Packets sent without AckReq are counted in
+ * peer->quiet, and piggybacked on the next packet with AckReq, of any QP: they count as
+ * in flight until that packet is acknowledged, as the peer takes packets in in the order
+ * in which they were sent. When too many packets have been sent without AckReq, QPs set
+ * it again.
  */
 #include "qp/internal.h"
 
-#define QUIET_SHARE 4      /* of the window may be quiet: a quarter, */
-#define QUIET_MOST 4096u   /* and not more */
-#define QUIET_TURN_NS (4 * NS_PER_US) /* a QP's share of the time in which all have a turn */
+#define QUIET_SHARE 4      /* of the peer window may be sent without AckReq: a quarter, */
+#define QUIET_MOST 4096u   /* and not more packets than this */
+#define QUIET_TURN_NS (4 * NS_PER_US) /* time that a QP takes of a poll pass */
 
 bool
 quiet_allowed(const struct qp *qp)
@@ -22,9 +23,9 @@ quiet_allowed(const struct qp *qp)
 	const struct requester *req = &qp->req;
 	const struct peer *peer = qp->peer;
 
-	/* Without an ACK timeout nothing would ask in the end; what is sent again, and what
-	 * a draining queue waits for, is asked for. While an answer is waited for the
-	 * timers are that packet's. */
+	/* Without an ACK timeout nothing would request an acknowledgement in the end. A
+	 * resend and a draining queue set AckReq. While an acknowledgement is outstanding
+	 * the timers are in use for its packet. */
 	return qp->timeout != 0 && qp->state == IBV_QPS_RTS && req->unacked == 0 &&
 	       req->next_psn == req->sent_psn && req->probe == PROBE_OFF &&
 	       peer->quiet < RTE_MIN(peer->window / QUIET_SHARE, QUIET_MOST);
@@ -46,7 +47,7 @@ quiet_carry(struct qp *qp)
 	struct peer *peer = qp->peer;
 
 	if (req->carried != 0)
-		return; /* another QP will */
+		return; /* another QP will take them */
 	req->carried = (uint16_t)peer->quiet;
 	req->carry_psn = req->next_psn;
 	peer->inflight += req->carried;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder's READs and atomics (IBA 9.4.4, 9.4.5, 9.7.7). Each becomes a job in a
- * ring of max_dest_rd_atomic; the jobs before job_next are answered whole and serve
- * duplicates (C9-150). A duplicate moves job_next back; those behind it that were
- * answered whole are passed over, unless they are asked for again too.
+ * The responder's READs and atomics (IBA 9.4.4, 9.4.5, 9.7.7). Each takes a responder
+ * resource of a ring of max_dest_rd_atomic. The resources before job_next are fully
+ * answered and serve duplicates (C9-150). A duplicate moves job_next back. Resources
+ * behind it that were fully answered are skipped, unless they are requested again too.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,13 +13,13 @@
 
 #include "qp/internal.h"
 
-#define PD_NONE UINT32_MAX /* no key is of it */
+#define PD_NONE UINT32_MAX /* no key has this PD */
 #define MSG_MAX (UINT32_C(1) << 31)
 
 static struct resp_job *
 job_at(const struct qp *qp, uint32_t index)
 {
-	/* The slots are a power of two: indices run freely, and come round at 2^32. */
+	/* The number of slots is a power of two: indices run freely and wrap at 2^32. */
 	return &qp->resp.jobs[index & (rte_align32pow2(qp->resp.job_max) - 1)];
 }
 
@@ -35,7 +35,7 @@ ring_bytes(uint32_t depth)
 	return depth != 0 ? rte_align32pow2(depth) * sizeof(struct resp_job) : 0;
 }
 
-/* What is kept is the newest: a smaller ring forgets the oldest, as it would in time. */
+/* Keeps the newest: a smaller ring forgets the oldest, as would happen in time. */
 int
 resp_set_depth(struct qp *qp, uint32_t depth)
 {
@@ -64,7 +64,7 @@ resp_set_depth(struct qp *qp, uint32_t depth)
 	return 0;
 }
 
-/* Whether a FLUSH is not answered yet. */
+/* True if a FLUSH is not answered yet. */
 static bool
 flush_pending(const struct qp *qp)
 {
@@ -75,17 +75,17 @@ flush_pending(const struct qp *qp)
 	return false;
 }
 
-/* Refuses a READ or an atomic for which there is no place (C9-89, row "too many"). */
+/* Refuses a READ or an atomic when no resource is free (C9-89, row "too many"). */
 bool
 resp_depth_ok(struct qp *qp, const struct pkt_view *v)
 {
 	const struct responder *resp = &qp->resp;
 
 	/* Not by job_next: what is answered again was answered before, and a peer that
-	 * now sends a new request has that answer. */
+	 * sends a new request has that answer. */
 	if (likely(resp->job_end - resp->job_done < resp->job_max))
 		return true;
-	/* A peer may not count FLUSHes (rxe): it is as if this one were lost. */
+	/* A peer may not count FLUSHes (rxe): drop it, as if it were lost. */
 	if (resp->job_max != 0 && (v->op->kind == OP_FLUSH || flush_pending(qp))) {
 		qp->env->stats->drop[DROP_no_place]++;
 		return false;
@@ -101,7 +101,8 @@ resp_job_add(struct qp *qp, const struct resp_job *job)
 	struct resp_job *slot = job_at(qp, resp->job_end);
 
 	if (resp->job_end - resp->job_next == resp->job_max)
-		resp->job_next++; /* a repetition that nobody waits for any more */
+		/* a repeated response that the peer no longer waits for */
+		resp->job_next++;
 	resp->msn = psn_add(resp->msn, 1);
 	*slot = *job;
 	slot->msn = resp->msn;
@@ -113,7 +114,7 @@ resp_job_add(struct qp *qp, const struct resp_job *job)
 	resp->epsn = psn_add(job->first_psn, job->packets);
 	resp_jobs_expire(qp);
 	qp->stats.rx_msgs++;
-	/* As in the responder: a sequence NAK for what is still missing stays owed. */
+	/* As with SENDs: a sequence NAK for packets still missing stays pending. */
 	if (qp->owed == OWED_SEQ_NAK && psn_diff(resp->epsn, resp->gap_high) <= 0)
 		return;
 	qp->owed = 0;
@@ -152,8 +153,8 @@ resp_read(struct qp *qp, const struct pkt_view *v)
 	resp_job_add(qp, &job);
 }
 
-/* Atomic against the application and other engines alike (IBA 9.4.5: at least against
- * other QPs of this HCA). */
+/* Atomic with respect to the application and other engines (IBA 9.4.5: at least to other
+ * QPs of this HCA). */
 static uint64_t
 atomic_execute(uint64_t *word, const struct atomic_eth *eth, unsigned kind)
 {
@@ -193,8 +194,8 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 			qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
 		return;
 	}
-	/* C9-91: the address is aligned; an iova must not make the memory behind it less.
-	 */
+	/* C9-91: the address is aligned, and so must be the memory that an iova maps it
+	 * to. */
 	if (va % 8 != 0 || (uintptr_t)word % 8 != 0) {
 		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
 			VENDOR_ALIGNMENT);
@@ -206,8 +207,8 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 
 /* ---- Duplicates ---- */
 
-/* Old PSNs mean something new after 2^24 packets. A quarter of that is further than any
- * peer goes back, and leaves room for the 2^23 packets of the longest READ. */
+/* PSNs repeat after 2^24 packets. A quarter of that is further than any peer goes back,
+ * and leaves room for the 2^23 packets of the longest READ. */
 #define JOB_AGE_MAX (UINT32_C(1) << 22)
 
 void
@@ -239,7 +240,7 @@ resp_jobs_cover(const struct qp *qp, uint32_t psn)
 	return false;
 }
 
-/* The job that has this PSN, its index in *index; NULL when it is forgotten. */
+/* Returns the resource that has this PSN, with its index; NULL: it was forgotten. */
 static struct resp_job *
 job_find(const struct qp *qp, uint32_t psn, uint32_t *index)
 {
@@ -263,7 +264,7 @@ resp_ack_limit(const struct qp *qp, uint32_t psn)
 	uint32_t age = (resp->epsn - psn) & PSN_MASK;
 
 	/* A peer may take an acknowledgement of a READ's PSN for its response, which may
-	 * be lost: name at most the packet before the next one. Compared from ePSN: a
+	 * be lost: name at most the packet before the next READ. Compared from ePSN: a
 	 * READ can be half of all PSNs long. */
 	for (uint32_t i = resp->job_end - resp->job_held; i != resp->job_end; i++) {
 		uint32_t first = job_at(qp, i)->first_psn;
@@ -274,8 +275,8 @@ resp_ack_limit(const struct qp *qp, uint32_t psn)
 	return psn_add(resp->epsn, PSN_MASK);
 }
 
-/* Whether the duplicate asks for a part of what the first one did; *end, *stop: how far,
- * in packets and bytes. */
+/* True if the duplicate requests a part of the original READ. *end, *stop: where that
+ * part ends, in packets and bytes. */
 static bool
 read_part(const struct qp *qp, const struct resp_job *job, const struct pkt_view *v,
 	uint32_t from, uint32_t *end, uint32_t *stop)
@@ -294,8 +295,8 @@ read_part(const struct qp *qp, const struct resp_job *job, const struct pkt_view
 	return true;
 }
 
-/* A peer that asks for one again takes nothing behind it before: what was begun there
- * begins anew. */
+/* A peer that requests this one again accepts no later response before it: partly sent
+ * ones start anew. */
 static void
 restart_behind(struct qp *qp, uint32_t index)
 {
@@ -322,14 +323,14 @@ resp_read_again(struct qp *qp, const struct pkt_view *v)
 	qp->env->stats->duplicates++;
 	job = job_find(qp, v->psn, &index);
 	if (job == NULL)
-		return; /* C9-150: forgotten; the peer had more under way than agreed */
+		return; /* C9-150: forgotten; the peer had more outstanding than agreed */
 	from = (v->psn - job->first_psn) & PSN_MASK;
-	/* All but a READ are known by their PSN alone. */
+	/* All but a READ are identified by their PSN alone. */
 	if (v->op->kind == OP_READ ? !read_part(qp, job, v, from, &end, &stop)
 				   : is_atomic(job->kind) != is_atomic(v->op->kind) ||
 					     job->kind == OP_READ)
 		return;
-	/* What is under way from here on anyway needs no second round. */
+	/* This part is being sent already. */
 	if (job->next != job->end && job->next <= from && job->end >= end &&
 		job->stop >= stop)
 		return;
@@ -377,10 +378,10 @@ atomic_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
 }
 
 /*
- * The memory of a READ that was answered whole before is gone. The repetition may be a
- * late copy, of a requester that has its data and has told its application, which then
- * told ours that the memory is free: nothing to fail the connection for. A requester that
- * still waits fails by the NAK.
+ * The memory of a READ that was fully answered before is gone. The duplicate may be a
+ * late copy of a requester that has its data, whose application then told ours that the
+ * memory is free: no reason to fail the connection. A requester that still waits fails by
+ * the NAK.
  */
 static void RARE
 read_refuse_again(struct qp *qp, struct resp_job *job, struct pkt *pkt)
@@ -399,9 +400,9 @@ read_refuse_again(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 	job->next = job->end - 1;
 }
 
-/* Packet number job->next of a READ's response; of what an empty one answers (annex A19),
- * that. False when the memory is gone meanwhile:
- * then nothing was built and the QP is in error. */
+/* Builds packet job->next of a READ response; for ATOMIC_WRITE and FLUSH the empty one
+ * (annex A19). Returns false if the memory is gone: nothing was built and the QP is in
+ * ERR. */
 static bool
 read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 {
@@ -446,7 +447,7 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 	return true;
 }
 
-/* The oldest that has something to be answered. */
+/* The oldest resource with something to answer. */
 static struct resp_job *
 job_current(struct qp *qp)
 {
@@ -471,12 +472,12 @@ answer_jobs(struct qp *qp, struct pkt *pkts, unsigned n)
 	struct resp_job *job;
 	unsigned built = 0;
 
-	/* To the end: what has been answered whole counts no more. */
+	/* To the end: fully answered resources must not count any more. */
 	while ((job = job_current(qp)) != NULL && built < n) {
 		if (is_atomic(job->kind))
 			atomic_response(qp, job, &pkts[built]);
 		else if (!read_response(qp, job, &pkts[built])) {
-			/* The NAK takes the place of what is left. */
+			/* The NAK replaces the remaining responses. */
 			resp->job_next = resp->job_done = resp->job_end;
 			return built;
 		}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a request is, and its packets: each is a function of the request and the PSN. */
+/* Properties of requests, and their packets: each is a function of the request and the
+ * PSN. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,9 +8,9 @@
 
 #include "qp/internal.h"
 
-#define ACK_EVERY (QP_WINDOW / 4) /* packets: AckReq inside long messages */
+#define ACK_EVERY (QP_WINDOW / 4) /* packets between AckReqs inside long messages */
 
-/* Packets of a message that has several, or is whole in one. */
+/* Opcodes of a message of several packets, or of only one. */
 #define DATA_OPCODES(middle, last, first, only)                                          \
 	{                                                                                \
 		{OPCODE_RC_##middle, OPCODE_RC_##last},                                  \
@@ -53,7 +54,7 @@ reth_fill(uint8_t *ext, const struct send_wqe *wqe, uint64_t offset, uint32_t le
 	memcpy(ext, &reth, sizeof(reth));
 }
 
-/* Annex A14: every request packet of XRC begins with the SRQ that it is for. */
+/* Annex A14: every XRC request packet begins with the SRQ that it is for. */
 static void
 xrceth_fill(uint8_t *ext, const struct send_wqe *wqe)
 {
@@ -63,7 +64,7 @@ xrceth_fill(uint8_t *ext, const struct send_wqe *wqe)
 	be24_put(xrceth->srqn, send_wqe_srqn(wqe));
 }
 
-/* Where the RETH or AtomicETH stands, the XRCETH before it filled in. */
+/* Returns where the RETH or AtomicETH goes. Fills in an XRCETH before it. */
 static uint8_t *
 main_begin(const struct send_wqe *wqe, uint8_t opcode, uint8_t *ext)
 {
@@ -72,7 +73,8 @@ main_begin(const struct send_wqe *wqe, uint8_t opcode, uint8_t *ext)
 	return ext + op_rows[opcode].main_off;
 }
 
-/* Payload bytes [offset, offset + len) of the message to dst. */
+/* Copies payload bytes [offset, offset + len) of the message to dst. Returns 0 or
+ * -EACCES. */
 static int
 copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t *dst,
 	uint32_t len, struct icrc_sum *sum)
@@ -91,13 +93,13 @@ copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t
 	if (unlikely(sge_gather(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &pos, dst,
 			     len, sum) != 0))
 		return -EACCES;
-	/* Only now: where a probe of another message cannot be built, pos_psn still says
-	 * that pos is the next packet's. */
+	/* Only after success: if a probe of another message cannot be built, pos_psn
+	 * still says that pos belongs to the next packet. */
 	req->pos = pos;
 	return 0;
 }
 
-/* The packet next_psn has been built, and takes so many PSNs. */
+/* Packet next_psn has been built and takes this number of PSNs. */
 static __rte_always_inline void
 advance(struct qp *qp, uint32_t packets)
 {
@@ -113,14 +115,14 @@ advance(struct qp *qp, uint32_t packets)
 		req->sent_psn = req->next_psn;
 	if (req->next_psn != note_end(sq_note(&qp->sq, req->next_idx)))
 		return;
-	/* On the way once more: local operations are done once. */
+	/* During a resend: local operations are executed once only. */
 	do
 		req->next_idx++;
 	while (unlikely(req->next_idx != req->started_idx) &&
 		note_local(sq_note(&qp->sq, req->next_idx)));
 }
 
-/* The extended headers of a SEND or WRITE. */
+/* Fills in the extended headers of a SEND or WRITE. */
 static inline void
 ext_fill(uint8_t *ext, const struct send_wqe *wqe, const struct op_row *op)
 {
@@ -132,7 +134,7 @@ ext_fill(uint8_t *ext, const struct send_wqe *wqe, const struct op_row *op)
 		memcpy(ext + op->ext_len - sizeof(wqe->imm), &wqe->imm, sizeof(wqe->imm));
 }
 
-/* A packet of a SEND, WRITE or ATOMIC_WRITE; see req_build(). */
+/* Builds a packet of a SEND, WRITE or ATOMIC_WRITE; see req_build(). */
 static inline bool
 build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt,
 	bool final)
@@ -171,7 +173,7 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	return true;
 }
 
-/* The READ request for the packets from index on to the end of its chunk. */
+/* Builds the READ request for the packets from index to the end of its chunk. */
 static void
 build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt)
 {
@@ -236,7 +238,7 @@ build_flush(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	advance(qp, 1);
 }
 
-/* What carries no payload. */
+/* Builds a packet without payload. */
 static __rte_noinline void
 build_other(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt *pkt)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sending half of the requester (IBA 9.7.3, 9.7.5): gives requests their PSNs and
- * decides what may leave when. A packet is a function of its request and PSN (request.c),
- * so a retry only moves next_psn back.
+ * The sending half of the requester (IBA 9.7.3, 9.7.5): assigns PSNs to requests and
+ * decides what may be sent when. A packet is a function of its request and PSN
+ * (req_build.c), so a retry only moves next_psn back.
  */
 #include "qp/internal.h"
 
 void
 req_reset(struct qp *qp, uint32_t psn)
 {
-	/* The SQ's indices live on: requests posted in SQD survive no RESET, but RTS with
-	 * a new PSN follows RTR, where nothing can have been posted. */
+	/* The SQ's indices continue, and no posted request is skipped: RESET has dropped
+	 * them all, and RTR -> RTS, which sets a new PSN, follows a state in which
+	 * nothing can be posted. */
 	uint32_t idx = sq_posted(&qp->sq);
 
 	assert(qp->req.unacked == 0 && qp->req.carried == 0);
@@ -42,7 +43,7 @@ req_account(struct qp *qp)
 		qp->peer->inflight += unacked - req->unacked;
 	req->unacked = (uint16_t)unacked;
 	if (likely(psn_diff(req->quiet_psn, req->una_psn) <= 0))
-		req->quiet_psn = req->una_psn; /* never half a round behind */
+		req->quiet_psn = req->una_psn; /* never half the PSN space behind */
 	if (unlikely(req->carried != 0) && psn_diff(req->carry_psn, req->una_psn) <= 0)
 		quiet_put_down(qp);
 }
@@ -78,8 +79,8 @@ req_rollback(struct qp *qp, uint32_t psn)
 	req->next_idx = idx;
 	req->next_psn = psn;
 	quiet_end(qp);
-	/* Nothing behind una_psn is under way any more (psn is una_psn, but for a
-	 * refusal). */
+	/* Nothing sent from una_psn on counts any more. psn is another one only where the
+	 * last packet is rebuilt with AckReq, see ask_after_all(). */
 	if (psn == req->una_psn) {
 		req->reads = 0;
 		req->resync = true;
@@ -88,9 +89,9 @@ req_rollback(struct qp *qp, uint32_t psn)
 	req_account(qp);
 }
 
-/* A READ asks for so many packets at once: a part of the window, so that the next part is
- * under way while this one is answered, where the peer answers several. A power of two.
- */
+/* Packets that one READ request asks for: a part of QP_WINDOW, so that the next part is
+ * requested while the peer answers this one, if the peer answers several. A power of
+ * two. */
 uint32_t
 req_read_chunk(const struct qp *qp)
 {
@@ -99,8 +100,8 @@ req_read_chunk(const struct qp *qp)
 	return qp->max_rd_atomic < 4 ? QP_WINDOW / 2 : QP_WINDOW / 4;
 }
 
-/* Whether the request at next_idx may start or go on now (IBA 10.8.3.3, C9-91): a fence
- * waits for every READ and atomic before, and their number is limited. */
+/* True if the request at next_idx may start or continue now (IBA 10.8.3.3, C9-91): a
+ * fence waits for every READ and atomic before it, and their number is limited. */
 static bool
 order_allows(const struct qp *qp)
 {
@@ -116,7 +117,7 @@ order_allows(const struct qp *qp)
 	return !wr_answered(wr_row(wqe)->kind) || req->reads < qp->max_rd_atomic;
 }
 
-/* Whether there is a request at idx (next_idx or the one behind it) to be sent. */
+/* True if there is a request to send at idx (next_idx or the one behind it). */
 static bool
 has_request(const struct qp *qp, uint32_t idx)
 {
@@ -126,7 +127,7 @@ has_request(const struct qp *qp, uint32_t idx)
 		return false;
 	if (idx != req->started_idx)
 		return true;
-	/* SQD finishes what was started and begins nothing (IBA 10.3.1.5). */
+	/* SQD finishes started requests and starts none (IBA 10.3.1.5). */
 	return qp->state == IBV_QPS_RTS && idx != sq_posted(&qp->sq);
 }
 
@@ -136,8 +137,8 @@ req_has_next(const struct qp *qp)
 	return has_request(qp, qp->req.next_idx) && order_allows(qp);
 }
 
-/* The request at next_idx cannot be sent: fails once those before it are done (C10-83).
- */
+/* The request at next_idx cannot be sent: it fails once those before it are done
+ * (C10-83). */
 static void RARE
 refuse(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 {
@@ -158,7 +159,7 @@ vendor_of(unsigned status)
 	return status == IBV_WC_LOC_PROT_ERR ? VENDOR_SEND_SGE : VENDOR_DEPTH;
 }
 
-/* Whether the memory of a request is ours to read, or to write the response to. */
+/* True if the QP may read the memory of a request, or write its response there. */
 static bool
 memory_fits(
 	const struct qp *qp, const struct send_wqe *wqe, unsigned kind, uint32_t packets)
@@ -166,8 +167,8 @@ memory_fits(
 	if (kind == WR_READ || kind == WR_ATOMIC)
 		return sge_check(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge,
 			       IBV_ACCESS_LOCAL_WRITE) == 0;
-	/* A message of several packets is checked whole before its first leaves; one of a
-	 * single packet is checked by its copy. */
+	/* A message of several packets is checked as a whole before its first packet is
+	 * sent. A single packet is checked by its copy. */
 	return packets == 1 || (wqe->flags & IBV_SEND_INLINE) != 0 ||
 	       sge_check(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, 0) == 0;
 }
@@ -184,16 +185,16 @@ req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 	if (wr_answered(wr_row(wqe)->kind))
 		end |= NOTE_ANSWERED;
 	note->first_psn = req->next_psn;
-	/* Atomic, or both are put together in a vector register, and the next to look at
-	 * this waits for that. */
+	/* Atomic, so that the compiler does not merge both members into one vector store:
+	 * the next load of this one would stall on it. */
 	__atomic_store_n(&note->end, end, __ATOMIC_RELAXED);
 	req->started_idx++;
 }
 
-/* What start() says besides a status: the request is done, and was no packet. */
+/* Returned by start() besides a status: the request is done and needed no packet. */
 #define START_LOCAL 0x100
 
-/* A local operation at next_idx. It completes with what is before it in the queue. */
+/* Executes the local operation at next_idx. It completes in queue order. */
 static unsigned RARE
 start_local(struct qp *qp, const struct send_wqe *wqe)
 {
@@ -209,7 +210,8 @@ start_local(struct qp *qp, const struct send_wqe *wqe)
 	return START_LOCAL;
 }
 
-/* Gives the request at next_idx its PSNs, or says why it can never be sent. */
+/* Assigns PSNs to the request at next_idx. Returns IBV_WC_SUCCESS, START_LOCAL, or the
+ * status with which the request fails. */
 static unsigned
 start(struct qp *qp)
 {
@@ -232,7 +234,7 @@ start(struct qp *qp)
 	return IBV_WC_SUCCESS;
 }
 
-/* How many packets the windows allow now. */
+/* Packets that the limit of the QP and the peer window allow now. */
 static unsigned
 window_left(const struct qp *qp)
 {
@@ -249,8 +251,8 @@ window_left(const struct qp *qp)
 	return left;
 }
 
-/* Whether the windows still allow one: a READ takes many PSNs at once, and may exceed
- * them by what is left of it. */
+/* True if both limits allow another packet. A READ takes many PSNs at once and may exceed
+ * them by the rest of its PSNs. */
 static bool
 window_open(const struct qp *qp)
 {
@@ -260,7 +262,7 @@ window_open(const struct qp *qp)
 					    qp->peer->window);
 }
 
-/* Whether nothing can follow the packet about to be built, but for limits. */
+/* True if nothing follows the packet about to be built, whatever the limits allow. */
 static bool
 is_tail(const struct qp *qp)
 {
@@ -269,16 +271,17 @@ is_tail(const struct qp *qp)
 
 	if (psn_add(req->next_psn, 1) != note_end(sq_note(&qp->sq, req->next_idx)))
 		return false;
-	/* Sent once more: local operations behind it are done, and wait for its answer.
-	 */
+	/* During a resend: local operations after it are done and wait for its
+	 * acknowledgement. */
 	while (unlikely(idx != req->started_idx) && note_local(sq_note(&qp->sq, idx)))
 		idx++;
 	return !has_request(qp, idx);
 }
 
-/* The packet before next_psn, built last, once more: it did not know that nothing
- * follows, so it did not ask for the acknowledgement that the requests before a bad one
- * or a local operation need. A READ or an atomic is answered anyway. */
+/* Rebuilds the packet before next_psn, which was built last, with AckReq. When it was
+ * built it was not known to be the last, but the requests before an invalid one, a local
+ * operation or a fence need an acknowledgement. A READ or an atomic is answered
+ * anyway. */
 static void RARE
 ask_after_all(struct qp *qp, struct pkt *pkt)
 {
@@ -297,12 +300,12 @@ ask_after_all(struct qp *qp, struct pkt *pkt)
 	if (req->sent_psn == req->next_psn)
 		req->sent_psn = psn; /* it has not been sent yet */
 	req_rollback(qp, psn);
-	req_build(qp, pkt, true); /* works again: nothing has changed since */
+	req_build(qp, pkt, true); /* cannot fail: nothing has changed since */
 }
 
-/* A copy of the packet una_psn, of a SEND or WRITE; the one at next_psn stays the next.
- * How many packets that made: none where its memory is gone, which the resending finds
- * out: that of the ACK timeout, or, where nobody has asked for an answer, one that begins now. */
+/* Builds a copy of packet una_psn, of a SEND or WRITE. next_psn does not move. Returns 1,
+ * or 0 if the QP may no longer read the packet's memory. The resend after the ACK timeout
+ * then reports the error, or, with no AckReq outstanding, a resend that starts here. */
 static unsigned RARE
 resend_oldest(struct qp *qp, struct pkt *pkt)
 {
@@ -339,8 +342,8 @@ req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
 	probe_sent(qp, sent_psn, now);
 }
 
-/* Before the request at next_idx something was sent that must be answered first; the
- * packet before next_psn is in pkt, or NULL. */
+/* The request at next_idx needs an acknowledgement of what was sent before it. pkt is the
+ * packet before next_psn, or NULL. */
 static void RARE
 ask_before(struct qp *qp, struct pkt *pkt)
 {
@@ -369,7 +372,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		first = built = resend_oldest(qp, pkts);
 	n = RTE_MIN(n, built + window_left(qp));
 	more = has_request(qp, req->next_idx);
-	/* n is what the windows allow of packets that take one PSN each; a READ takes more. */
+	/* n counts packets of one PSN each; a READ takes more. */
 	while (more && built < n &&
 		(likely(req->reads == 0) || (window_open(qp) && order_allows(qp)))) {
 		unsigned status = IBV_WC_SUCCESS;
@@ -391,12 +394,12 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 			break;
 		}
 		built++;
-		/* is_tail() knows nothing of a READ, whose one packet takes many PSNs, nor of
+		/* is_tail() does not cover a READ, whose one packet takes many PSNs, nor
 		 * a UC QP whose CQ has overflowed since. */
 		if (unlikely(req->reads != 0 || qp->type == IBV_QPT_UC))
 			more = has_request(qp, req->next_idx);
 	}
-	/* A fence stops what follows: it was not known that this packet is the last. */
+	/* A fence blocks what follows: this packet was not known to be the last one. */
 	if (unlikely(req->reads != 0) && built != first && built < n &&
 		has_request(qp, req->next_idx) && qp_reliable(qp))
 		ask_after_all(qp, &pkts[built - 1]);

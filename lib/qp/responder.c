@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The responder (IBA 9.7.4, 9.9.3): takes requests in, in the order of checks of
- * IBA 9.7.4.1.
- */
+/* The responder (IBA 9.7.4, 9.9.3): checks requests in the order of IBA 9.7.4.1 and
+ * executes them. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +8,7 @@
 
 #include "qp/internal.h"
 
-/* Bytes of the longest message (IBA 9.4.1), whatever the receive has room for. */
+/* Bytes of the longest message (IBA 9.4.1), whatever the length of the receive. */
 #define MSG_MAX (UINT32_C(1) << 31)
 
 void
@@ -24,7 +22,7 @@ resp_reset(struct qp *qp, uint32_t psn)
 	resp_jobs_moved(qp);
 }
 
-/* A request that the connection does not survive. The receive in hand tells the
+/* A request that is fatal to the connection. The current receive reports it to the
  * application; without one an event does (IBA 9.9.3.1, table 58). */
 void
 resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status status,
@@ -33,7 +31,8 @@ resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status sta
 	struct responder *resp = &qp->resp;
 
 	if (qp->type == IBV_QPT_UC) {
-		/* Nobody is told but by a loss; a receive that is no use stops the QP. */
+		/* UC sends no NAK: discard the message. Only a local error moves the QP
+		 * to ERR. */
 		if (syndrome != AETH_NAK_REM_OP) {
 			uc_discard(qp, status, vendor);
 			return;
@@ -46,7 +45,7 @@ resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status sta
 		resp->wqe_held = false;
 		qp_complete_recv_error(qp, qp->wqe->wr_id, status, vendor);
 	} else if (qp->state == IBV_QPS_ERR) {
-		; /* a READ that was still answered in front of a NAK: told already */
+		; /* a READ answered ahead of a pending NAK: reported already */
 	} else if (syndrome == AETH_NAK_INV_REQ) {
 		qp_event(qp, QP_EVENT_REQ_ERR);
 	} else if (syndrome == AETH_NAK_ACCESS) {
@@ -87,7 +86,7 @@ rnr(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 
-	if (qp->type == IBV_QPT_UC) { /* and the message with it: a LAST ends it */
+	if (qp->type == IBV_QPT_UC) { /* drop the message, even at its LAST packet */
 		resp->msg = OP_UNKNOWN;
 		qp->env->stats->drop[DROP_no_receive]++;
 		return;
@@ -99,13 +98,14 @@ rnr(struct qp *qp, const struct pkt_view *v)
 	qp->env->stats->rnr_nak_sent++;
 }
 
-/* Takes the receive for a new message; false when the packet is dealt with. */
+/* Takes the receive for a new message. Returns false if the packet has been dealt
+ * with. */
 static bool
 take_receive(struct qp *qp, const struct pkt_view *v)
 {
 	int rc = 0;
 
-	/* UC: the one of a message that was discarded serves the next. */
+	/* UC: the receive of a discarded message serves the next. */
 	if (likely(!qp->resp.wqe_held))
 		rc = qp->srq != NULL ? srq_take(qp->srq, qp->wqe)
 				     : recv_ring_take(qp->rq, qp->wqe);
@@ -125,7 +125,8 @@ take_receive(struct qp *qp, const struct pkt_view *v)
 	return true;
 }
 
-/* Payload to where the receive says; false when it does not fit or may not be written. */
+/* Copies the payload to where the receive says. Returns false if it does not fit or may
+ * not be written. */
 static bool
 place(struct qp *qp, const struct pkt_view *v)
 {
@@ -141,8 +142,8 @@ place(struct qp *qp, const struct pkt_view *v)
 			v->payload_len);
 	if (likely(rc == 0))
 		return true;
-	if (rc == -EMSGSIZE) /* C9-116: here a local length error, there an invalid
-				request */
+	/* C9-116: a local length error here, an invalid request at the peer */
+	if (rc == -EMSGSIZE)
 		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR,
 			VENDOR_RECV_SHORT);
 	else
@@ -151,8 +152,8 @@ place(struct qp *qp, const struct pkt_view *v)
 	return false;
 }
 
-/* Row 19 of the checks, IBA 9.9.6.3 class J: before the data, which an rkey that is none
- * of this QP's shall not bring along. */
+/* Row 19 of the checks, IBA 9.9.6.3 class J. Before the data: with an rkey that is not of
+ * this QP none may be written. */
 static bool RARE
 may_invalidate(struct qp *qp, const struct pkt_view *v)
 {
@@ -162,7 +163,7 @@ may_invalidate(struct qp *qp, const struct pkt_view *v)
 	return false;
 }
 
-/* The rkey, which is invalid before the completion says so. */
+/* Invalidates the rkey, before the completion reports it. Returns the rkey. */
 static uint32_t RARE
 invalidate(struct qp *qp, const struct pkt_view *v)
 {
@@ -200,7 +201,7 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 	return false;
 }
 
-/* Executed: move on, and owe an acknowledgement where one was asked for. */
+/* A packet was executed: advances ePSN, and acknowledges if AckReq was set. */
 static void
 accept(struct qp *qp, const struct pkt_view *v)
 {
@@ -211,12 +212,12 @@ accept(struct qp *qp, const struct pkt_view *v)
 	if (unlikely(resp->epsn % JOB_EXPIRE_EVERY == 0))
 		resp_jobs_expire(qp);
 	if (unlikely(qp->owed != 0 && qp->owed != OWED_ACK)) {
-		/* A sequence NAK that has not left yet stays owed while something behind
-		 * ePSN was dropped: it then names the new ePSN. */
+		/* A sequence NAK that has not been sent stays pending while a packet
+		 * behind ePSN was dropped: it then names the new ePSN. */
 		if (qp->owed == OWED_SEQ_NAK &&
 			psn_diff(resp->epsn, resp->gap_high) <= 0)
 			return;
-		answer = true; /* as the NAK was one for what came before it */
+		answer = true; /* the NAK stood for an ACK of what came before it */
 	}
 	resp->wait = RESP_OPEN;
 	if (answer) {
@@ -230,7 +231,7 @@ send_packet(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 
-	/* Length before the receive: a packet that cannot be must not cost one. */
+	/* Length before the receive: an invalid packet must not consume one. */
 	if (unlikely(!length_fits(qp, v))) {
 		invalid_request(qp, v, VENDOR_PACKET_LENGTH);
 		return;
@@ -241,7 +242,7 @@ send_packet(struct qp *qp, const struct pkt_view *v)
 		return;
 	if (!place(qp, v))
 		return;
-	/* The point of no return was the copy. */
+	/* Nothing fails but the completion from here on. */
 	resp->received += v->payload_len;
 	resp->msg = op_is_last(v->op) ? OP_UNKNOWN : OP_SEND;
 	if (op_is_last(v->op)) {
@@ -253,8 +254,8 @@ send_packet(struct qp *qp, const struct pkt_view *v)
 	accept(qp, v);
 }
 
-/* The bytes still to come, this packet's included, and where they go: as the RETH of the
- * first packet says, or as the packets before left it. */
+/* The bytes still to come, including this packet's, and their destination: from the RETH
+ * of the first packet, or as the packets before left it. */
 struct write_state {
 	uint64_t va;
 	uint32_t rkey;
@@ -272,7 +273,7 @@ write_state(const struct qp *qp, const struct pkt_view *v)
 		rte_be_to_cpu_32(reth->rkey), rte_be_to_cpu_32(reth->len)};
 }
 
-/* C9-115: the DMA length is what the packets bring, no more and no less. */
+/* C9-115: the packets carry exactly the DMA length. */
 static bool
 write_length_fits(const struct pkt_view *v, uint32_t left)
 {
@@ -281,8 +282,8 @@ write_length_fits(const struct pkt_view *v, uint32_t left)
 	return op_is_last(v->op) ? v->payload_len == left : v->payload_len < left;
 }
 
-/* Where the payload goes; NULL unless all that is to come may be written (C9-88). A DMA
- * length of 0 is not checked, and names no memory. */
+/* Returns the destination; NULL unless all bytes still to come may be written (C9-88). A
+ * DMA length of 0 is not checked and names no memory. */
 static uint8_t *
 write_target(const struct qp *qp, const struct write_state *w)
 {
@@ -312,7 +313,7 @@ write_packet(struct qp *qp, const struct pkt_view *v)
 	}
 	if (imm && !take_receive(qp, v))
 		return;
-	/* The point of no return. */
+	/* Nothing fails but the completion from here on. */
 	if (v->payload_len != 0 && !v->placed)
 		payload_copy(to, v->payload, v->payload_len);
 	if (op_is_first(v->op))
@@ -331,7 +332,7 @@ write_packet(struct qp *qp, const struct pkt_view *v)
 	accept(qp, v);
 }
 
-/* What the QP's access flags must grant for a request (IBA 9.7.4.1.4; C9-89). */
+/* True if the QP's access flags permit a request (IBA 9.7.4.1.4; C9-89). */
 static bool
 operation_enabled(const struct qp *qp, const struct op_row *op)
 {
@@ -349,7 +350,7 @@ operation_enabled(const struct qp *qp, const struct op_row *op)
 	case OP_FLUSH:
 		return (qp->access & QP_ACCESS_FLUSH_GLOBAL) != 0;
 	default:
-		return false; /* an operation this QP does not have */
+		return false; /* not an operation of this QP type */
 	}
 }
 
@@ -386,8 +387,8 @@ resp_request(struct qp *qp, const struct pkt_view *v)
 	}
 }
 
-/* IBA 11.6.3.5: the first packet in RTR tells a passive side that the connection stands.
- */
+/* IBA 11.6.3.5: the first packet in RTR tells a passive side that the connection is
+ * established. */
 void
 resp_established(struct qp *qp)
 {

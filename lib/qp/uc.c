@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Unreliable connections (IBA 9.8.2): the messages of RC without answers. A send is
- * complete when its last packet has been built. A receiver that misses a packet discards
- * the message it is in and takes up with the next FIRST or ONLY, whatever its PSN; every
- * error does the same. The receive that a discarded message had taken serves the next
- * one; one of an SRQ, which others wait for, completes in error and the QP goes on (IBA
- * 9.9.3.1.5, class E). Bytes that a WRITE has placed stay.
+ * Unreliable connections (IBA 9.8.2): the messages of RC without acknowledgements. A send
+ * completes when its last packet has been built. A receiver that misses a packet discards
+ * the message and resumes with the next FIRST or ONLY, whatever its PSN. Every error does
+ * the same. The receive of a discarded message serves the next one. One of an SRQ, which
+ * other QPs wait for, completes in error and the QP goes on (IBA 9.9.3.1.5, class E).
+ * Bytes already written by a WRITE stay.
  */
 #include "qp/internal.h"
 
@@ -32,7 +32,7 @@ uc_rx(struct qp *qp, const struct pkt_view *v)
 	resp_established(qp);
 	if (resp->msg != OP_UNKNOWN && (first || v->psn != resp->epsn))
 		uc_discard(qp, IBV_WC_REM_INV_REQ_ERR, VENDOR_OPCODE_ORDER);
-	if (unlikely(qp->state == IBV_QPS_ERR)) /* a full CQ */
+	if (unlikely(qp->state == IBV_QPS_ERR)) /* the CQ overflowed */
 		return;
 	resp->epsn = psn_add(v->psn, 1);
 	if (!first && resp->msg == OP_UNKNOWN)

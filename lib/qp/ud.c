@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Unreliable datagrams (IBA 9.8.3): a message is a packet, nothing is acknowledged, and a
- * send is complete when its packet has been built. A receive begins with 40 bytes for the
+ * Unreliable datagrams (IBA 9.8.3): a message is one packet, without acknowledgement. A
+ * send completes when its packet has been built. A receive begins with 40 bytes for the
  * GRH: the IPv6 header, or 20 bytes of zeros and the IPv4 header (annex A17.4.5).
  */
 #include <errno.h>
@@ -82,7 +82,7 @@ build(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	return 0;
 }
 
-/* All to the path of the first: the next one's headers are the engine's to provide. */
+/* All to the path of the first: the engine sets the headers for the next path. */
 unsigned
 ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 {
@@ -115,7 +115,8 @@ ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 
 /* ---- Receive ---- */
 
-/* The packet is for one of our addresses; for a group, the engine has looked. */
+/* True if the packet is for an address of the port. Of a group, the engine has checked
+ * the membership. */
 static bool
 address_is_ours(const struct qp *qp, const struct pkt_view *v)
 {
@@ -182,10 +183,8 @@ complete(struct qp *qp, const struct pkt_view *v)
 	}
 }
 
-/*
- * A datagram that finds no receive, or one that is too short, is dropped; the receive
- * that was taken for it waits for the next (IBA 9.8.3.2).
- */
+/* A datagram that finds no receive, or one that is too short, is dropped. The receive
+ * that was taken for it serves the next datagram (IBA 9.8.3.2). */
 void
 ud_rx(struct qp *qp, const struct pkt_view *v)
 {

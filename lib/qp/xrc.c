@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The extended reliable connection (IBA annex A14): RC with the receive queues apart.
- * Each request names an SRQ of the target's XRC domain, and that SRQ says everything
- * else: where receives come from, which CQ they complete in, and, as the target has no
- * PD, of which PD the keys must be, remote ones too. So a message makes the SRQ the QP's
- * own, and the rest is the responder of RC.
+ * The extended reliable connection (IBA annex A14): RC with separate receive queues. Each
+ * request names an SRQ of the target's XRC domain. That SRQ determines where receives
+ * come from, which CQ they complete in, and, as the target has no PD, the PD of all keys,
+ * rkeys included. A message sets these in the QP, and the responder of RC does the rest.
  */
 #include "qp/internal.h"
 
@@ -16,8 +15,8 @@ xrc_reset(struct qp *qp)
 	qp->resp.srqn = 0;
 }
 
-/* False: there is no such SRQ in the domain, or the message in progress is for another.
- */
+/* Returns false if the domain has no such SRQ, or the message in progress is for another
+ * one. */
 static bool
 srq_select(struct qp *qp, uint32_t srqn)
 {
@@ -40,7 +39,7 @@ srq_select(struct qp *qp, uint32_t srqn)
 void
 xrc_rx(struct qp *qp, const struct pkt_view *v)
 {
-	/* Duplicates are answered as the first of them was understood. */
+	/* A duplicate is answered with the SRQ of the original. */
 	if (likely(v->psn == qp->resp.epsn) && unlikely(!srq_select(qp, view_srqn(v)))) {
 		resp_established(qp);
 		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
