@@ -7,8 +7,8 @@
 static void *
 plain_get(void *ctx, const char *name, size_t len)
 {
-	/* aligned_alloc() wants a multiple of the alignment; one line even for nothing,
-	 * so that NULL means one thing. */
+	/* aligned_alloc() requires a multiple of the alignment. One line even for length
+	 * 0, so that NULL always means no memory. */
 	size_t room = len == 0 ? LINE_SIZE : RTE_ALIGN_CEIL(len, LINE_SIZE);
 	void *mem;
 

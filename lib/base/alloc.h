@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Where memory comes from. Ring memory lives in hugepages where a DPDK process hosts the
- * engine, in ordinary pages elsewhere; the one who opens a port says which. Control path only.
- */
+/* Where memory comes from. Ring memory lives in hugepages where a DPDK process hosts the
+ * engine, and in ordinary pages elsewhere: the caller that opens a port chooses. Control
+ * path only. */
 #ifndef ROCADE_BASE_ALLOC_H
 #define ROCADE_BASE_ALLOC_H
 
 #include "base/common.h"
 
 struct alloc {
-	/* len bytes, zeroed, aligned to a cache line; NULL when there is no memory. name is a
-	 * short label for whoever lists the memory, not necessarily unique. */
+	/* Returns len bytes, zeroed and aligned to a cache line, or NULL. name is a short
+	 * label for listings of memory, not necessarily unique. */
 	void *(*get)(void *ctx, const char *name, size_t len);
 	void (*put)(void *ctx, void *mem, size_t len);
 	void *ctx;
 };
 
-/* Ordinary pages (aligned_alloc): tests, the loop port, control structures. */
+/* Ordinary pages (aligned_alloc()): tests, the loop port, control structures. */
 extern const struct alloc alloc_plain;
 
 static inline void *

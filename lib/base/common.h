@@ -11,12 +11,12 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-/* The size of a cache line on every machine we build for; layouts assert against it. */
+/* The size of a cache line on all supported machines; layouts assert against it. */
 #define LINE_SIZE 64
 #define LINE_ALIGNED __attribute__((aligned(LINE_SIZE)))
 #define PACKED __attribute__((packed))
 
-/* A function for what is rare: it stays out of those that call it, whose registers it would take. */
+/* For rare cases: not inlined, so that its callers do not spill registers for it. */
 #define RARE __attribute__((cold, noinline))
 
 #define NS_PER_US UINT64_C(1000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A line of text that grows in a buffer of the caller and goes on counting when that is
- * full. */
+/* A line of text that grows in a buffer of the caller. Its length goes on counting when
+ * the buffer is full. */
 #ifndef ROCADE_BASE_LINE_H
 #define ROCADE_BASE_LINE_H
 
@@ -9,7 +9,7 @@
 struct line {
 	char *buf;
 	size_t size;
-	size_t len; /* what the whole text takes, without the NUL */
+	size_t len; /* of the whole text, without the NUL */
 };
 
 void

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 
-#define LINE_MAX_BYTES 512 /* a longer line is cut */
+#define LINE_MAX_BYTES 512 /* longer lines are truncated */
 
 static log_sink_fn log_sink;
 static void *log_sink_arg;

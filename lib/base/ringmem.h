@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rte_ring on memory of our own: the inline operations of rte_ring_elem.h, without the
- * library's rte_ring_create() or rte_ring_init(), so that no DPDK library is linked.
- * Private to a process: the peer's indices are trusted.
+ * rte_ring on memory that the caller allocates: the inline operations of rte_ring_elem.h,
+ * without rte_ring_create() or rte_ring_init(), so that no DPDK library is linked.
+ * Private to a process: the indices are trusted.
  *
- * Elements are copied; their size is a multiple of 4 and the same in every call.
+ * Elements are copied. Their size is a multiple of 4 and the same in every call.
  *
- * Several producers publish one after the other: each waits for the tail with a relaxed load
- * and then stores it with release. That hands on the earlier ones' elements on x86-64 and
- * arm64, whose stores become visible to all at once, but not in the letter of C11, so the
- * thread sanitizer reports such rings. One producer and one consumer are clean.
+ * Several producers publish one after the other: each waits for the tail with a relaxed
+ * load, and then stores it with release. This publishes the elements of earlier producers
+ * on x86-64 and arm64, whose stores become visible to all cores at once, but not by the
+ * letter of C11. So ThreadSanitizer reports rings with several producers. One producer
+ * and one consumer are clean.
  */
 #ifndef ROCADE_BASE_RINGMEM_H
 #define ROCADE_BASE_RINGMEM_H
@@ -19,8 +20,8 @@
 
 #include "base/common.h"
 
-/* The flavour with C11 atomics on every machine: its barriers are visible to the thread
- * sanitizer, the other one's inline assembly is not. Include this header before others
+/* The variant with C11 atomics on every machine: ThreadSanitizer sees its barriers, but
+ * not those of the other variant's inline assembly. Include this header before others
  * that include rte_ring.h. */
 #ifndef RTE_USE_C11_MEM_MODEL
 #define RTE_USE_C11_MEM_MODEL 1
@@ -30,8 +31,8 @@
 
 #define RINGMEM_MAX_COUNT (UINT32_C(1) << 30)
 
-/* Slots for count elements: one more than count at least, since rte_ring_count() takes a
- * ring whose every slot is in use for an empty one. */
+/* Slots for count elements: at least one more than count, because rte_ring_count() takes
+ * a ring with every slot in use for an empty one. */
 static inline uint32_t
 ringmem_slots(uint32_t count)
 {
@@ -42,8 +43,8 @@ ringmem_slots(uint32_t count)
 	return slots;
 }
 
-/* Bytes for a ring of count elements of esize bytes; 0 if there is no such ring. The
- * memory is aligned to a cache line. */
+/* Returns the bytes of a ring of count elements of esize bytes, or 0 if they are out of
+ * range. The memory must be aligned to a cache line. */
 static inline size_t
 ringmem_size(uint32_t count, size_t esize)
 {
@@ -54,11 +55,12 @@ ringmem_size(uint32_t count, size_t esize)
 		(size_t)LINE_SIZE);
 }
 
-/* An empty ring that holds exactly count elements; mp and mc: several producers, several
- * consumers. Any of the rte_ring_*_elem() calls then does what it says. -EINVAL.
+/* Makes an empty ring that holds exactly count elements. mp, mc: several producers,
+ * several consumers. All rte_ring_*_elem() calls then work. Returns 0 or -EINVAL.
  *
- * Several means RTS (relaxed tail): our threads can be preempted, and in the default mode
- * those behind a preempted one spin through their time slices, in turn, for every element. */
+ * For several threads the mode is RTS (relaxed tail sync). Threads here can be preempted,
+ * and in the default mode those behind a preempted thread spin through their time slices
+ * for each element. */
 static inline int
 ringmem_init(struct rte_ring *r, uint32_t count, bool mp, bool mc)
 {

@@ -6,13 +6,13 @@
 
 #define LEAST_PIECES 16
 
-/* Before its pieces, a line. */
+/* The header of a block: one cache line before its pieces. */
 struct slab_block {
-	LIST_ENTRY(slab_block) link; /* in the class's roomy, unless full */
-	void *free;		     /* pieces put back; each begins with the next */
+	LIST_ENTRY(slab_block) link; /* in the class's roomy list, unless full */
+	void *free; /* list of freed pieces; each begins with a pointer to the next */
 	uint32_t len;		     /* of a piece */
 	uint32_t count;
-	uint32_t fresh; /* pieces before this one have been given out once */
+	uint32_t fresh; /* pieces from this one on have never been given out */
 	uint32_t used;
 };
 static_assert(sizeof(struct slab_block) <= LINE_SIZE, "a line");
@@ -41,7 +41,7 @@ class_of(struct slab *slab, size_t len)
 	return &slab->classes[len / LINE_SIZE - 1];
 }
 
-/* How many blocks begin at or before this address. */
+/* Returns how many blocks begin at or before this address. */
 static uint32_t
 blocks_before(const struct slab *slab, const void *mem)
 {
@@ -148,7 +148,8 @@ piece_put(struct slab *slab, void *piece, uint32_t len)
 		LIST_INSERT_HEAD(&class->roomy, block, link);
 	memcpy(piece, &block->free, sizeof(block->free));
 	block->free = piece;
-	/* The last one with room stays: who goes back and forth allocates nothing. */
+	/* The last block with room stays, so that alternating calls do not allocate each
+	 * time. */
 	if (block->used == 0 && (LIST_FIRST(&class->roomy) != block ||
 					LIST_NEXT(block, link) != NULL))
 		block_put(slab, class, at);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small pieces out of larger ones: what a program has thousands of (a QP, its rings) takes no
- * allocator's header each, and lies close together in the memory that it comes from, which is
- * hugepages in a DPDK process. A piece knows nothing of itself: who puts it back says its length,
- * as the allocator interface has it. Control path only, from any thread.
+ * A slab allocator: small pieces out of larger blocks. Objects of which a program has
+ * thousands (a QP, its rings) need no allocator header each, and lie close together in
+ * the underlying memory, which is hugepages in a DPDK process. Pieces have no header: the
+ * length is passed when they are freed, as struct alloc requires. Control path only, any
+ * thread.
  */
 #ifndef ROCADE_BASE_SLAB_H
 #define ROCADE_BASE_SLAB_H
@@ -14,33 +15,35 @@
 #include "base/alloc.h"
 
 #define SLAB_PIECE_MAX (16u << 10)
-#define SLAB_BLOCK_LEN (16u << 10) /* about; a block grows to sixteen pieces at the least */
+#define SLAB_BLOCK_LEN (16u << 10) /* approximate: a block has at least sixteen pieces */
 
 struct slab_block;
 LIST_HEAD(slab_blocks, slab_block);
 
-/* Of one length. Its first blocks have fewer pieces: most programs have one QP. */
+/* Blocks of pieces of one length. The first blocks have fewer pieces: most programs have
+ * one QP. */
 struct slab_class {
 	struct slab_blocks roomy;
-	uint32_t count; /* of its blocks */
+	uint32_t count; /* blocks */
 };
 
 struct slab {
 	struct alloc from;
 	size_t piece_max;
 	pthread_mutex_t lock;
-	struct slab_block **blocks; /* all, by address: whose a piece is */
+	/* all blocks, by address: finds the block of a piece */
+	struct slab_block **blocks;
 	uint32_t count, room;
 	struct slab_class classes[SLAB_PIECE_MAX / LINE_SIZE];
 };
 
-/* Pieces up to piece_max bytes (SLAB_PIECE_MAX at the most) are its own; longer ones, and with 0
- * all, are passed on to from. */
+/* Serves pieces up to piece_max bytes (at most SLAB_PIECE_MAX). Longer ones are allocated
+ * from the underlying allocator; with 0, all are. */
 void slab_init(struct slab *slab, const struct alloc *from, size_t piece_max);
-/* Every piece has been put back (asserted). */
+/* Every piece must have been freed (asserted). */
 void slab_fini(struct slab *slab);
 
-/* What it is used by, as long as it is there. */
+/* Returns the allocator that uses the slab. Valid until slab_fini(). */
 struct alloc slab_alloc(struct slab *slab);
 
 #endif

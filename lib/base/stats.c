@@ -19,7 +19,7 @@ port_stats_add(struct port_stats *to, const struct port_stats *from)
 	uint64_t *sum = (uint64_t *)to;
 	const uint64_t *value = (const uint64_t *)from;
 
-	/* Relaxed: a counter orders nothing, it only must not be read in halves. */
+	/* Relaxed: a counter orders nothing; it only must not tear. */
 	for (size_t i = 0; i < PORT_STAT_COUNT; i++)
 		sum[i] += __atomic_load_n(&value[i], __ATOMIC_RELAXED);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters. Each set has one writer (the holder of the engine) that adds with plain stores;
- * anybody may read, a value at a time. 64-bit and never reset by the library: `clear` in a
- * program subtracts a snapshot.
+ * Counters. Each set has one writer, the holder of the engine lock, which adds with plain
+ * stores. Any thread may read, one value at a time. They are 64 bits wide (32 for a QP)
+ * and never reset by the library: `clear` in a program subtracts a snapshot.
  */
 #ifndef ROCADE_BASE_STATS_H
 #define ROCADE_BASE_STATS_H
@@ -31,13 +31,13 @@ struct stat_row {
 	const char *text;
 };
 
-/* As many rows as there are uint64_t in struct port_stats, in its order. */
+/* One row for each uint64_t in struct port_stats, in its order. */
 #define PORT_STAT_COUNT (sizeof(struct port_stats) / sizeof(uint64_t))
 #define QP_STAT_COUNT (sizeof(struct qp_stats) / sizeof(uint32_t))
 extern const struct stat_row port_stat_rows[PORT_STAT_COUNT];
 extern const struct stat_row qp_stat_rows[QP_STAT_COUNT];
 
-/* to += from, each value read once: from may be running. */
+/* to += from. Reads each value once: the writer may be running. */
 void port_stats_add(struct port_stats *to, const struct port_stats *from);
 
 #endif

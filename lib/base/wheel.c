@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A timer of tick t stands on the level of the highest group of WHEEL_SLOT_BITS bits in
- * which t differs from the wheel's tick, in the slot that this group of t names. So on
- * every level but the last the occupied slots are those after the wheel's own, and the
- * first of them on the lowest occupied level starts before everything else. The last
- * level is a ring: what differs in a higher group waits there too, a turn or more.
+ * A timer of tick t is on the level of the highest group of WHEEL_SLOT_BITS bits in which
+ * t differs from the wheel's tick, in the slot that this group of t names. So on every
+ * level but the last, the occupied slots come after the wheel's current one, and the
+ * first of them on the lowest occupied level starts before all others. The last level is
+ * a ring: timers that differ in a higher group wait there too, for one revolution or
+ * more.
  */
 #include "base/wheel.h"
 
 #define SLOT_MASK (WHEEL_SLOTS - 1)
 #define TOP (WHEEL_LEVELS - 1)
-#define DUE WHEEL_LEVELS /* level of a timer that stands in no slot */
+#define DUE WHEEL_LEVELS /* level of a timer that is in no slot */
 
 static_assert(WHEEL_SLOTS == 64, "a level's bitmap is one uint64_t");
 
-/* The start of a slot: at level 0 its timers fire, above it they move down. */
+/* The start of a slot: at level 0 its timers fire, above it they cascade to lower
+ * levels. */
 struct wheel_event {
 	uint64_t tick;
 	unsigned level;
 	unsigned slot;
 };
 
-/* Where a timer of this tick stands. */
+/* The level of a timer for tick `when`. */
 static unsigned
 level_of(uint64_t tick, uint64_t when)
 {
-	/* The or lets a timer of this very tick be level 0, without a special case. */
+	/* The `or` gives a timer of this very tick level 0, without a special case. */
 	unsigned level = (63 - __builtin_clzll((tick ^ when) | 1)) / WHEEL_SLOT_BITS;
 
 	return level < TOP ? level : TOP;
@@ -72,7 +74,8 @@ event_find(const struct wheel *wheel, uint64_t tick, struct wheel_event *event)
 		return false;
 
 	uint64_t turn = tick >> (TOP * WHEEL_SLOT_BITS);
-	/* From the slot after the wheel's own: what stands there waits a whole turn. */
+	/* From the slot after the current one: a timer in that waits a whole
+	 * revolution. */
 	unsigned first = (turn + 1) & SLOT_MASK;
 	uint64_t seen = wheel->occupied[TOP];
 
@@ -116,7 +119,7 @@ slot_move_down(struct wheel *wheel, struct wheel_list *slot, uint64_t tick)
 	struct wheel_list moving;
 	struct wheel_timer *timer;
 
-	/* Taken whole first: on the last level a timer may go back to its slot. */
+	/* Emptied first: on the last level a timer may go back to its slot. */
 	list_take(&moving, slot);
 	while ((timer = LIST_FIRST(&moving)) != NULL) {
 		LIST_REMOVE(timer, link);
@@ -124,7 +127,8 @@ slot_move_down(struct wheel *wheel, struct wheel_list *slot, uint64_t tick)
 	}
 }
 
-/* Turns the wheel to tick. What is due afterwards is in expired, in firing order. */
+/* Advances the wheel to tick. Timers that are due then are in expired, in firing
+ * order. */
 static void
 wheel_move(struct wheel *wheel, uint64_t tick, struct wheel_list *expired)
 {
@@ -137,8 +141,8 @@ wheel_move(struct wheel *wheel, uint64_t tick, struct wheel_list *expired)
 	while (last != NULL && LIST_NEXT(last, link) != NULL)
 		last = LIST_NEXT(last, link);
 
-	/* A slot that starts at the new tick itself moves down now: the wheel's own slot
-	 * is always empty, except on level 0. */
+	/* A slot that starts at the new tick itself cascades now: the wheel's current
+	 * slot is always empty, except on level 0. */
 	while (event_find(wheel, at, &event) && event.tick <= tick) {
 		struct wheel_list *slot = &wheel->slots[event.level][event.slot];
 
@@ -213,8 +217,8 @@ wheel_turn(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
 		wheel->tick = tick;
 		return 0;
 	}
-	/* The wheel stands at the new tick before the first callback, so that what a
-	 * callback arms for the past goes to wheel->due, not to the list being fired. */
+	/* The wheel is at the new tick before the first callback. A timer that a callback
+	 * arms for the past then goes to wheel->due, not to the list being fired. */
 	wheel_move(wheel, tick, &expired);
 	while ((timer = LIST_FIRST(&expired)) != NULL) {
 		timer_unlink(wheel, timer);
@@ -233,7 +237,7 @@ wheel_next(const struct wheel *wheel)
 		return wheel->tick << WHEEL_TICK_SHIFT;
 	if (!event_find(wheel, wheel->tick, &event))
 		return TIME_NEVER;
-	/* The end of time's last tick cannot be told: its timers never fire. */
+	/* The end of the last tick is beyond uint64_t: its timers never fire. */
 	if (event.tick >= TIME_NEVER >> WHEEL_TICK_SHIFT)
 		return TIME_NEVER;
 	return (event.tick + 1) << WHEEL_TICK_SHIFT;

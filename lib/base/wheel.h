@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A hierarchical timing wheel. Time is an argument: the wheel reads no clock. A timer never
- * fires before its time, and fires in the first wheel_advance() at or after the end of the
- * tick its time lies in (WHEEL_TICK_NS late at the most). Insert, remove: O(1). Advance over
- * an idle stretch costs nothing per tick (occupancy bitmaps are skipped through).
+ * A hierarchical timing wheel. Time is an argument: the wheel reads no clock. A timer
+ * never fires before its time. It fires in the first wheel_advance() at or after the end
+ * of the tick that its time lies in (at most WHEEL_TICK_NS late). Insert and remove are
+ * O(1). Advancing over idle time costs nothing per tick (bitmaps of occupied slots are
+ * skipped through).
  *
- * One thread at a time (the holder of the engine).
+ * One thread at a time: the holder of the engine lock.
  */
 #ifndef ROCADE_BASE_WHEEL_H
 #define ROCADE_BASE_WHEEL_H
@@ -54,37 +55,39 @@ wheel_timer_armed(const struct wheel_timer *timer)
 	return timer->when_ns != TIME_NEVER;
 }
 
-/* Arms the timer, or moves it; TIME_NEVER disarms it. A time whose tick has been processed
- * fires at the next wheel_advance(), whatever that one's time is. */
+/* Arms the timer, or moves it; TIME_NEVER disarms it. A timer for a tick that has been
+ * processed fires in the next wheel_advance(), whatever the time of that call. */
 void wheel_set(struct wheel *wheel, struct wheel_timer *timer, uint64_t when_ns);
 
-/* The time at which a timer for when_ns would first be moved on its way down the levels: when_ns
- * or before it, and not in a tick that has been processed unless when_ns is. For timers that
- * mostly have to be set again by then: one for this time is touched no more in between. */
+/* Returns the time at which a timer for when_ns would first cascade to a lower level:
+ * when_ns or earlier, and not in a tick that has been processed unless when_ns is. For
+ * timers that mostly have to be set again by then: a timer for this time is not moved in
+ * between. */
 uint64_t wheel_early(const struct wheel *wheel, uint64_t when_ns);
 
 /* Safe on a timer that is not armed, and inside a callback. */
 void wheel_cancel(struct wheel *wheel, struct wheel_timer *timer);
 
 /*
- * Fires every timer whose time has come, in tick order (after those that were already late
- * when they were set); a timer is disarmed before its callback runs, which may arm or cancel
- * any timer (one armed for the past fires in the next call). A time before that of an earlier
- * call counts as that one. Returns how many fired.
+ * Fires every timer whose time has come, in tick order (after those that were already due
+ * when they were set). A timer is disarmed before its callback runs. A callback may arm
+ * or cancel any timer; one armed for the past fires in the next call. If now_ns is
+ * earlier than in an earlier call, that call's time counts. Returns how many fired.
  */
 unsigned wheel_turn(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg);
 
 static inline unsigned
 wheel_advance(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
 {
-	/* Within a tick there is nothing to do, and a loop turns many times in one. */
+	/* Most calls are within the tick of the last one: nothing to do. */
 	if (likely(now_ns >> WHEEL_TICK_SHIFT <= wheel->tick && LIST_EMPTY(&wheel->due)))
 		return 0;
 	return wheel_turn(wheel, now_ns, fire, arg);
 }
 
-/* A time at or before the earliest timer's firing (exact for the lowest level, never late);
- * TIME_NEVER when empty. What a simulator or a sleeper may skip to. */
+/* Returns a time at or before the earliest timer's firing (exact for the lowest level,
+ * never late); TIME_NEVER if there is none. A simulator or a sleeping thread may skip to
+ * it. */
 uint64_t wheel_next(const struct wheel *wheel);
 
 #endif

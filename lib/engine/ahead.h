@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who has many QPs posts to them in turn, in the same order again and again, and each post waits
- * for lines that left the caches a round ago: the QP's, and above all the slot of its ring that
- * the request is written to. So an engine remembers for each QP which one was posted to a few
- * posts later, and where that one's next request will go, and fetches both when the QP is posted
- * to again. A wrong guess costs nothing but the fetch.
+ * Prefetches for posts. An application with many QPs posts to them in the same order
+ * again and again, and each post misses the cache on lines last used a round ago: those
+ * of the QP, and above all the send queue slot that the request is written to. So the
+ * engine remembers for each QP which QP was posted to AHEAD_POSTS posts later, and which
+ * slot its next request will take, and prefetches both at the next post to the first QP.
+ * A wrong guess costs only the prefetch.
  *
- * Addresses are for prefetch instructions alone, and never read through: what was there may be
- * gone. Any thread posts; threads that do so at the same time mix their orders.
+ * The addresses are used by prefetch instructions alone and are never dereferenced: the
+ * memory may have been freed. Any thread posts. Threads that post at the same time mix
+ * their orders.
  */
 #ifndef ROCADE_ENGINE_AHEAD_H
 #define ROCADE_ENGINE_AHEAD_H
 
 #include "qp/qp.h"
 
-#define AHEAD_POSTS 4 /* so many posts between the fetch and the use */
-#define AHEAD_QPS 128 /* fewer stay in the caches */
+#define AHEAD_POSTS 4 /* posts between the prefetch and the use */
+#define AHEAD_QPS 128 /* with no more QPs than this, their lines stay in the caches */
 
 struct ahead_hint {
 	const struct qp *qp;
@@ -23,25 +25,25 @@ struct ahead_hint {
 };
 
 struct ahead {
-	struct ahead_hint *hints; /* by the QP's index; count of them */
+	struct ahead_hint *hints; /* by QP index; count of them */
 	uint32_t count;
 	/* Written by each post. */
-	uint32_t recent[AHEAD_POSTS] LINE_ALIGNED; /* indices of the last ones */
+	uint32_t recent[AHEAD_POSTS] LINE_ALIGNED; /* indices of the last posts */
 	uint32_t posts;
 };
 
-/* For indices 0..count-1; -ENOMEM. */
+/* For QP indices 0..count-1. Returns 0 or -ENOMEM. */
 int
 ahead_init(struct ahead *ahead, uint32_t count);
 void
 ahead_fini(struct ahead *ahead);
 
-/* The lines that a post looks at, those of its creator behind the QP among them (struct qp_conf's
- * at), and the slot. */
+/* Prefetches the slot and the lines that a post reads, with those behind the QP, which
+ * belong to its creator (qp_conf.at). */
 static inline void
 ahead_fetch(const struct ahead_hint *hint)
 {
-	/* A number: there may be no QP, or none any more. */
+	/* An integer: there may be no QP, or it may be gone. */
 	uintptr_t qp = (uintptr_t)__atomic_load_n(&hint->qp, __ATOMIC_RELAXED);
 
 	__builtin_prefetch(__atomic_load_n(&hint->slot, __ATOMIC_RELAXED), 1);
@@ -50,7 +52,8 @@ ahead_fetch(const struct ahead_hint *hint)
 	__builtin_prefetch((const void *)(qp + sizeof(struct qp)));
 }
 
-/* The QP of this index was posted to. */
+/* Records a post to the QP of this index, and prefetches for the QP expected AHEAD_POSTS
+ * posts later. */
 static inline void
 ahead_posted(struct ahead *ahead, uint32_t index, const struct qp *qp)
 {

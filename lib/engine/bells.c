@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "engine/bells.h"
 
-/* Eight bytes are looked at together. */
+/* Eight bytes are tested at once. */
 typedef uint64_t word __attribute__((may_alias));
 
 int
@@ -38,8 +38,8 @@ bells_hang(struct bells *bells, uint32_t index)
 			&bells->groups, index / BELLS_GROUP + 1, __ATOMIC_RELAXED);
 }
 
-/* Pairs with the store of the same byte in bells_ring(): what was published before that,
- * the byte below among it, is seen from here on. */
+/* Clears the byte. Pairs with the release of the same byte in bells_ring(): what was
+ * published before it is visible from here on, and so is the byte of the level below. */
 static void
 byte_take(uint8_t *byte)
 {
@@ -47,8 +47,8 @@ byte_take(uint8_t *byte)
 		__atomic_exchange_n(byte, 0, __ATOMIC_ACQ_REL);
 }
 
-/* The same with eight of them, for their locked instruction costs as much as one's: which
- * were set, the lowest address first. */
+/* As byte_take(), for eight bytes: one locked instruction costs as much for eight as for
+ * one. Returns the bytes that were set, lowest address first. */
 static uint64_t
 word_take(uint8_t *bytes)
 {
@@ -57,7 +57,8 @@ word_take(uint8_t *bytes)
 	return rte_le_to_cpu_64(__atomic_exchange_n((word *)bytes, 0, __ATOMIC_ACQ_REL));
 }
 
-/* The first byte from at on that is set, or behind end. */
+/* Returns the index of the first byte set in at..end-1, or end or more if there is
+ * none. */
 static uint32_t
 byte_find(const uint8_t *bytes, uint32_t at, uint32_t end)
 {
@@ -88,7 +89,7 @@ bells_take(struct bells *bells, uint32_t *at, uint32_t indices[BELLS_GROUP])
 			return 0;
 		*at = group + 1;
 		byte_take(&bells->group[group]);
-		/* Each once, also when it is rung again meanwhile. */
+		/* Each index once, even if its doorbell is rung again meanwhile. */
 		for (uint32_t i = first; i < first + BELLS_GROUP; i += sizeof(word)) {
 			uint64_t set = word_take(&bells->bell[i]);
 

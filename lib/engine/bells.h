@@ -1,50 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which QPs of an engine were posted to: a byte each, and above them bytes that say where
- * to look. Who posts stores three bytes and waits for nothing: a locked instruction here
- * would hold him up until his request has reached the cache, which with many QPs is a
- * miss for each post. The engine takes the bells in the order of their indices.
+ * Doorbells: which QPs of an engine were posted to. There is a byte for each QP, one for
+ * each group of QPs, and one for all. A post stores three bytes with release and uses no
+ * locked instruction, which would wait until the request has reached the cache: with many
+ * QPs, a miss for each post. The engine drains the doorbells in the order of their
+ * indices.
  *
- * Any thread rings; one at a time takes (the holder of the engine).
+ * Any thread rings. One thread at a time drains: the holder of the engine lock.
  */
 #ifndef ROCADE_ENGINE_BELLS_H
 #define ROCADE_ENGINE_BELLS_H
 
 #include "base/common.h"
 
-#define BELLS_GROUP 64 /* bells that one byte above them speaks for */
+#define BELLS_GROUP 64 /* doorbells of one group byte */
 
 struct bells {
 	uint8_t *bell;
 	uint8_t *group;
-	uint32_t count;  /* of bells, whole words of groups */
-	uint32_t groups; /* to look at: no QP has had a bell behind them; read by any thread */
+	uint32_t count;  /* doorbells: a multiple of those of eight groups */
+	/* groups to scan: those behind them have no doorbell enabled; read by any
+	 * thread */
+	uint32_t groups;
 	uint8_t any LINE_ALIGNED;
 };
 
-/* For indices 0..count-1; -ENOMEM. */
+/* For QP indices 0..count-1. Returns 0 or -ENOMEM. */
 int
 bells_init(struct bells *bells, uint32_t count);
 void
 bells_fini(struct bells *bells);
 
-/* From now on this bell may ring. The engine is held. */
+/* Enables the doorbell of this QP index. With the engine lock held. */
 void
 bells_hang(struct bells *bells, uint32_t index);
 
-/* No bell from this index on has ever been hung. From any thread. */
+/* Returns an upper bound of the enabled indices. Any thread. */
 static inline uint32_t
 bells_hung(const struct bells *bells)
 {
 	return __atomic_load_n(&bells->groups, __ATOMIC_RELAXED) * BELLS_GROUP;
 }
 
-/* What was published before is seen by whoever takes this bell. */
+/* The thread that drains this doorbell sees what was published before. */
 static inline void
 bells_ring(struct bells *bells, uint32_t index)
 {
-	/* From below: who finds a byte finds those below it. Each pairs with the exchange
-	 * of the same byte in bells.c. */
+	/* From the lowest level up: the drain that finds a byte set finds those below it
+	 * set too. Each store pairs with the exchange of the same byte in bells.c. */
 	__atomic_store_n(&bells->bell[index], 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&bells->group[index / BELLS_GROUP], 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&bells->any, 1, __ATOMIC_RELEASE);
@@ -56,8 +59,8 @@ bells_rung(const struct bells *bells)
 	return __atomic_load_n(&bells->any, __ATOMIC_RELAXED) != 0;
 }
 
-/* Takes the bells of the next group that was rung: their indices. 0: there is none. To be
- * called until then; *at is 0 at first. */
+/* Drains the next group with pending doorbells: writes their indices, and returns their
+ * number. Called until it returns 0; *at is 0 before the first call. */
 unsigned
 bells_take(struct bells *bells, uint32_t *at, uint32_t indices[BELLS_GROUP]);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The one clock of the process: the TSC, in nanoseconds since the first look. Its rate is
- * measured here, once, against CLOCK_MONOTONIC_RAW, because EAL's is not there before EAL
- * is.
- */
+/* The clock of the process: the TSC in nanoseconds since clock_init(). Its rate is
+ * measured here, once, against CLOCK_MONOTONIC_RAW, because EAL's is not known before EAL
+ * is initialised. */
 #include <pthread.h>
 #include <time.h>
 

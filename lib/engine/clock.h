@@ -4,15 +4,16 @@
 
 #include "base/common.h"
 
-/* Measures the clock's rate, 10 ms, the first time. Before the first clock_now(). */
+/* Measures the clock's rate on the first call, which takes 10 ms. Call it before
+ * clock_now(). */
 void
 clock_init(void);
 
-/* Nanoseconds since then, the same on every core. */
+/* Returns nanoseconds since the first clock_init(), the same on every core. */
 uint64_t
 clock_now(void);
 
-/* Nanoseconds of the wall clock, CLOCK_REALTIME. */
+/* Returns nanoseconds of the wall clock, CLOCK_REALTIME. */
 uint64_t
 clock_wall(void);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the cycles of a turn go, for -Dcycles=true: the counters cycles_* of stats.def.
- * In any other build this is nothing at all. A stage is taken by the burst. */
+/* Where the cycles of a pass go, for -Dcycles=true: the counters cycles_* of stats.def.
+ * Every other build compiles these macros to nothing. Stages are measured by the
+ * burst. */
 #ifndef ROCADE_ENGINE_CLOCK_CYCLES_H
 #define ROCADE_ENGINE_CLOCK_CYCLES_H
 
@@ -9,7 +10,7 @@
 
 #define CYCLES_START(since) uint64_t since = rte_rdtsc()
 #define CYCLES_RESTART(since) ((since) = rte_rdtsc())
-/* What went by since the start, or the last lap, was this stage. */
+/* Adds the cycles since the start, or since the last lap, to this stage. */
 #define CYCLES_LAP(e, stage, since)                                                      \
 	do {                                                                             \
 		uint64_t cycles_now_ = rte_rdtsc();                                      \

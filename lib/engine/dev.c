@@ -9,7 +9,8 @@
 
 #define RX_RING_DEFAULT 1024
 
-/* Each on its own where AddressSanitizer is to see what is written beside it. */
+/* Under AddressSanitizer each piece is an allocation: it then detects writes beyond a
+ * piece. */
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
 #define PIECE_MAX 0
@@ -36,8 +37,8 @@ dev_gates_unlock(struct dev *dev)
 		engine_unlock(dev->engines[i]);
 }
 
-/* What fits the IP MTU beside the largest headers: 20 or 40 IP, 8 UDP, 12 BTH, 20
- * extended, 4 ICRC (RoCEv2, annex A17). */
+/* The largest path MTU whose packets fit the IP MTU with the largest headers: 20 or 40
+ * IP, 8 UDP, 12 BTH, 20 extended, 4 ICRC (RoCEv2, annex A17). */
 static enum ibv_mtu
 largest_path_mtu(uint32_t ip_mtu, bool ipv6)
 {
@@ -49,10 +50,8 @@ largest_path_mtu(uint32_t ip_mtu, bool ipv6)
 	return (enum ibv_mtu)code;
 }
 
-/*
- * The GID table: configured addresses first, then the link-local one; slot 3 repeats slot
- * 0 for the scripts that take 3 for "RoCE v2 over IPv4".
- */
+/* The GID table: configured addresses first, then the link-local one. Slot 3 repeats slot
+ * 0 for scripts that take index 3 for "RoCE v2 over IPv4". */
 static void
 gids_fill(struct dev *dev, const struct net_conf *net)
 {
@@ -68,7 +67,7 @@ gids_fill(struct dev *dev, const struct net_conf *net)
 	memcpy(dev->gids, gids, sizeof(gids));
 }
 
-/* Adds MAC, VLAN and the link-local address to what was asked for. */
+/* Adds the MAC and the link-local address to the configuration. */
 static int
 net_conf_complete(const struct dev *dev, const struct net_conf *in, struct net_conf *out)
 {
@@ -99,11 +98,11 @@ qpn_base_choose(const struct dev_conf *conf, uint64_t seed)
 
 	if (conf->qpn_base != 0)
 		return conf->qpn_base;
-	/* Anywhere: a peer may still hold state of this address's last life. */
+	/* Random: a peer may still hold state of QPs that had this address before. */
 	return 2 + (uint32_t)(seed * UINT64_C(0x9E3779B97F4A7C15) >> 33) % (room - 2);
 }
 
-/* Anywhere, as for QPNs. */
+/* Random, as QPNs are. */
 static uint32_t
 srqn_base_choose(uint64_t seed)
 {
@@ -238,7 +237,7 @@ dev_key_change(
 	return rc;
 }
 
-/* Its QPs must be able to take what can be posted then. */
+/* Makes the SRQ's QPs able to take receives with max_sge entries. */
 static int
 srq_qps_fit(struct dev *dev, const struct srq *srq, uint32_t max_sge)
 {
@@ -272,7 +271,7 @@ dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask
 {
 	int rc = 0;
 
-	/* The lock: against a QP on its way to the table. */
+	/* dev->lock keeps QPs from entering the table meanwhile. */
 	pthread_mutex_lock(&dev->lock);
 	dev_gates_lock(dev);
 	if (mask & IBV_SRQ_MAX_WR && attr->max_sge > srq->ring.max_sge &&

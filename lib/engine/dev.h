@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A device: one port with its addresses, keys, QPs and engines. What lib/verbs shows as
- * an ibv_device. All calls here are control path; they take the gates they need
- * themselves.
- */
+/* A device: one port with its addresses, keys, QPs and engines. lib/verbs presents it as
+ * an ibv_device. All calls here are control path, and take the engine locks that they
+ * need. */
 #ifndef ROCADE_ENGINE_DEV_H
 #define ROCADE_ENGINE_DEV_H
 
@@ -34,17 +32,16 @@ struct member {
 };
 
 struct group {
-	LIST_ENTRY(group) link; /* of its bucket */
+	LIST_ENTRY(group) link; /* in its bucket */
 	LIST_HEAD(, member) members;
 	uint32_t count;
 	uint8_t gid[16];
 };
 LIST_HEAD(group_list, group);
 
-/*
- * For a device whose port is somebody's who wants to know of its QPs and resolves neighbours
- * itself: the daemon. Control path, outside of the gates; 0 or -errno.
- */
+/* Callbacks for a port behind the daemon, which assigns QPNs, learns of connections and
+ * groups, and resolves neighbours. Control path, without engine locks. Return 0 or
+ * -errno. */
 struct dev_hooks {
 	int (*qpn_take)(void *arg, uint32_t *qpn);
 	void (*qpn_give)(void *arg, uint32_t qpn);
@@ -53,22 +50,25 @@ struct dev_hooks {
 	int (*group)(void *arg, uint32_t qpn, const uint8_t gid[16], bool join);
 };
 
-/* Of so many the acknowledgements of single messages are half of all packets. */
+/* Default of quiet_qps: with this many QPs to one peer, acknowledgements of each message
+ * would be half of all packets. */
 #define QUIET_QPS 128
 
 struct dev_conf {
-	const struct dev_hooks *hooks; /* NULL: none. QPNs are qpn_base..+max_qp-1 then too */
+	/* NULL: none. QPNs are in qpn_base..+max_qp-1 with hooks too */
+	const struct dev_hooks *hooks;
 	void *hooks_arg;
 	char name[DEV_NAME_MAX];
 	struct net_conf
-		net;       /* without the MAC: the port's is taken; link-local is added */
+		net; /* the MAC is ignored (the port's is taken), link-local is added */
 	uint32_t mtu;      /* IP MTU, 576..9000 */
 	uint32_t qpn_base; /* first QPN, 2..0xFFFFFE; 0: random */
 	uint32_t max_qp;   /* 1..2^17 */
 	uint32_t peer_window; /* packets; 0: half of the port's receive ring */
-	uint32_t quiet_qps; /* towards one peer: from so many on not each message is
-			       acknowledged; 0: QUIET_QPS */
-	/* What its owner grants of them, 0: all. Hooks see to the QPs. */
+	/* QPs to one peer from which on AckReq is suppressed on some messages; 0:
+	 * QUIET_QPS */
+	uint32_t quiet_qps;
+	/* Limits set by the owner of the port; 0: none. The hooks enforce that of QPs. */
 	uint32_t qps_granted;
 	uint32_t mrs_granted;
 };
@@ -76,12 +76,12 @@ struct dev_conf {
 enum dev_event {
 	DEV_EVENT_ACTIVE, /* the link came up */
 	DEV_EVENT_DOWN,
-	DEV_EVENT_GIDS, /* the addresses are others */
+	DEV_EVENT_GIDS, /* the addresses have changed */
 	DEV_EVENT_FATAL, /* dev_fail() */
 	DEV_EVENT_COUNT
 };
 
-/* Somebody who is told of them: a context. */
+/* Receives device events: one per verbs context. */
 struct dev_listener {
 	LIST_ENTRY(dev_listener) link;
 	struct async_event events;
@@ -94,10 +94,10 @@ struct dev {
 	struct key_table keys;
 	struct qp_table qps;
 	struct srq_table srqs; /* XRC SRQs */
-	LIST_HEAD(, srq) srq_list; /* all of them */
+	LIST_HEAD(, srq) srq_list; /* all SRQs */
 	uint32_t next_xrcd;
 	struct slab slab;
-	struct alloc mem; /* from it: QPs and rings */
+	struct alloc mem; /* allocates from slab: QPs and rings */
 	unsigned engine_count;
 	struct engine *engines[DEV_MAX_ENGINES];
 	uint32_t next_engine; /* for the next QP */
@@ -105,34 +105,37 @@ struct dev {
 	enum ibv_mtu active_mtu;
 	uint8_t gids[DEV_GIDS][16]; /* all zero: empty slot */
 	uint32_t next_pd;
-	struct gsi *gsi; /* QP 1, NULL: nobody's. Changed with every gate held */
-	/* Changed with every gate held, read with one. */
+	/* QP 1; NULL: without user. Changed with all engine locks held */
+	struct gsi *gsi;
+	/* Changed with all engine locks held, read with one. */
 	struct group_list groups[DEV_GROUP_BUCKETS];
 	uint32_t group_count;
 	uint32_t attached_count;
 	pthread_mutex_t lock; /* control calls that change QPs, attachments, addresses */
-	pthread_mutex_t link_lock; /* the two below; the last to be taken but for net's */
+	/* guards the two below; taken after all other locks except that of net */
+	pthread_mutex_t link_lock;
 	LIST_HEAD(, dev_listener) listeners;
-	bool link_up; /* as last looked at */
+	bool link_up; /* as last polled */
 };
 
-/* Takes the port over (closed by dev_destroy). One engine per queue of it. -EINVAL,
- * -ENOMEM. */
+/* Takes the port over (dev_destroy() closes it). Creates one engine for each of its
+ * queues. Returns 0, -EINVAL or -ENOMEM. */
 int
 dev_create(const struct dev_conf *conf, const struct port *port, const struct alloc *mem,
 	struct dev **out);
-/* No QP left (asserted); nobody polls its engines any more. */
+/* No QP is left (asserted), and no thread polls its engines any more. */
 void
 dev_destroy(struct dev *dev);
 
-/* Every engine's gate, in order; what runs in between runs alone. Passing them once is
- * also the grace period after which nothing unpublished is in use any more. */
+/* Take and release the locks of all engines, in order. The caller excludes every engine
+ * in between. Taking them once is also the grace period after which no engine uses what
+ * was unpublished before. */
 void
 dev_gates_lock(struct dev *dev);
 void
 dev_gates_unlock(struct dev *dev);
 
-/* engine: index, or -1 for the next in turn. Attaches to CQs and SRQ. */
+/* engine: index, or -1 for round robin. Attaches the QP to its CQs and SRQ. */
 int
 dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	struct event_queue *events, void *object, struct qp **out);
@@ -140,51 +143,51 @@ int
 dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask);
 void
 dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr);
-/* Gone from the engine and its CQEs purged, but still allocated: events can be awaited.
- */
+/* Removes the QP from its engine and purges its CQEs. It stays allocated: events can be
+ * awaited. */
 void
 dev_qp_stop(struct dev *dev, struct qp *qp);
 void
 dev_qp_free(struct dev *dev, struct qp *qp);
 
-/* The QP receives what is sent to the group. Once more is once. -EINVAL: not a UD QP, not
- * a multicast GID; -ENOMEM: also above DEV_MAX_GROUPS, _MEMBERS, _ATTACHED. */
+/* Attaches the QP to the group; a second attachment has no effect. -EINVAL: not a UD QP,
+ * or not a multicast GID; -ENOMEM: also above DEV_MAX_GROUPS, _MEMBERS, _ATTACHED. */
 int
 dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);
 /* -EINVAL: it is not attached. */
 int
 dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);
-/* To any group. */
+/* Whether the QP is attached to any group. */
 bool
 dev_qp_attached(struct dev *dev, const struct qp *qp);
 
-/* XRC targets are shared. Another handle of the QP with this number: -EINVAL unless it is a
- * target of this domain. */
+/* XRC target QPs have several handles. Opens another handle of the QP with this number.
+ * -EINVAL unless it is a target of this domain. */
 int
 dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_watch *watch,
 	struct qp **out);
-/* A handle less: true when it was the last, and the QP is stopped. */
+/* Closes a handle. Returns true if it was the last, and the QP is now stopped. */
 bool
 dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_watch *watch);
-/* Tells of the QP's events too, as long as it lasts; from its destruction on, or this, no
- * more. */
+/* Adds a listener for the QP's events. dev_qp_unwatch() removes it, and so does stopping
+ * the QP. */
 void
 dev_qp_watch(struct dev *dev, struct qp *qp, struct qp_watch *watch);
 void
 dev_qp_unwatch(struct dev *dev, struct qp_watch *watch);
 
-/* A number for an XRC domain. */
+/* Returns a number for a new XRC domain. */
 uint32_t
 dev_xrcd_number(struct dev *dev);
-/* An XRC SRQ, its pd, xrcd and cq set, gets its number, and QPs of every engine use it and
- * its CQ from now on. -ENOMEM. */
+/* Gives an XRC SRQ, whose pd, xrcd and cq are set, its number. From now on QPs of every
+ * engine use it and its CQ. Returns 0 or -ENOMEM. */
 int
 dev_srq_publish(struct dev *dev, struct srq *srq);
-/* No longer. */
+/* Undoes dev_srq_publish(). */
 void
 dev_srq_withdraw(struct dev *dev, struct srq *srq);
 
-/* An SRQ that is complete is the device's, until it goes. */
+/* Add a complete SRQ to the device's list, and remove it. */
 void
 dev_srq_list(struct dev *dev, struct srq *srq);
 void
@@ -193,20 +196,22 @@ dev_srq_unlist(struct dev *dev, struct srq *srq);
 int
 dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);
 
-/* As cq_replace(). */
+/* As cq_replace(), with all engine locks held. */
 int
 dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe);
 
-/* key_change() behind all gates. */
+/* As key_change(), with all engine locks held. */
 int
 dev_key_change(
 	struct dev *dev, uint32_t *key, int flags, const struct key_change *to);
 
-/* The CQ is in error: so are its QPs, those too that have nothing to complete now. */
+/* The CQ is in error: moves its QPs to the error state, also those with nothing to
+ * complete. */
 void
 dev_cq_fail(struct dev *dev, struct cq *cq);
 
-/* Deregisters: returns when no engine can touch the region any more. -EINVAL. */
+/* Deregisters the key. When it returns, no engine accesses the region any more. Returns 0
+ * or -EINVAL. */
 int
 dev_key_free(struct dev *dev, uint32_t key);
 
@@ -216,17 +221,17 @@ dev_stats(struct dev *dev, struct port_stats *out);
 
 void
 dev_listen(struct dev *dev, struct dev_listener *listener, struct event_queue *events);
-/* Takes back what was not read. */
+/* Discards events that were not read. */
 void
 dev_unlisten(struct dev *dev, struct dev_listener *listener);
-/* Tells every listener. */
+/* Notifies every listener. */
 void
 dev_event(struct dev *dev, enum dev_event event);
 
-/* Looks at the port, and tells the listeners when its link has changed. */
+/* Polls the port's link, and notifies the listeners if it has changed. */
 bool
 dev_link_up(struct dev *dev);
-/* The same for an engine: never waits. */
+/* As dev_link_up(), for an engine: never blocks. */
 void
 dev_link_poll(struct dev *dev);
 

@@ -8,7 +8,7 @@ dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe)
 	struct cq other;
 	int rc;
 
-	pthread_mutex_lock(&dev->lock); /* against another resize */
+	pthread_mutex_lock(&dev->lock); /* excludes another resize */
 	rc = cq_like(cq, cqe, &other);
 	if (rc == 0) {
 		dev_gates_lock(dev);

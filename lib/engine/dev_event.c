@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happens to a device as a whole: its link, its addresses. */
+/* Events of a device as a whole: its link, its addresses. */
 #include "engine/internal.h"
 
 static const enum ibv_event_type types[DEV_EVENT_COUNT] = {
@@ -53,9 +53,10 @@ link_look(struct dev *dev)
 
 	if (up == dev->link_up)
 		return;
-	/* Relaxed: an engine that sees it late sends, or drops, a little longer. */
+	/* Relaxed: an engine that sees the change late only sends, or drops, a little
+	 * longer. */
 	__atomic_store_n(&dev->link_up, up, __ATOMIC_RELAXED);
-	/* Whoever is there now may not have been when we said who we are. */
+	/* Hosts on the link may be new to it since the last announcement. */
 	if (up)
 		net_announce(dev->net);
 	raise_all(dev, up ? DEV_EVENT_ACTIVE : DEV_EVENT_DOWN);
@@ -76,7 +77,7 @@ dev_link_up(struct dev *dev)
 void
 dev_link_poll(struct dev *dev)
 {
-	/* Somebody else is looking just now. */
+	/* Another thread polls the link right now. */
 	if (pthread_mutex_trylock(&dev->link_lock) != 0)
 		return;
 	link_look(dev);

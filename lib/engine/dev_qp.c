@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control calls on QPs: each runs with the gates of every engine held, so it never meets
- * a packet half-way. */
+/* Control calls on QPs. Each runs with all engine locks held, so it never meets a packet
+ * half processed. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ engine_choose(struct dev *dev, int wanted)
 	return dev->next_engine++ % dev->engine_count;
 }
 
-/* The QP's queues learn which engine uses them. */
+/* Tells the QP's queues which engine uses them. */
 static void
 attach(struct qp *qp, unsigned engine)
 {
@@ -39,7 +39,7 @@ detach(struct qp *qp)
 		srq_detach(qp->srq);
 }
 
-/* A QPN, from who hands them out. */
+/* Reserves a QPN: the daemon's with hooks, else one of the table. */
 static int
 qpn_reserve(struct dev *dev, uint32_t *qpn)
 {
@@ -144,7 +144,7 @@ peer_change(struct engine *e, struct qp *qp, struct peer *peer)
 		peer_put(before);
 }
 
-/* Source and destination are addresses of hosts, of one IP version. */
+/* Source and destination are unicast addresses of one IP version. */
 static int
 path_check(const struct qp_path *p)
 {
@@ -158,7 +158,7 @@ path_check(const struct qp_path *p)
 	return p->dgid[0] == 0xff ? -EINVAL : 0;
 }
 
-/* With the gates held. */
+/* With all engine locks held. */
 static int
 modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 {
@@ -170,7 +170,7 @@ modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 		rc = path_check(&attr->path);
 		if (rc != 0)
 			return rc;
-		/* The window is of what is not acknowledged: UC has none. */
+		/* The peer window limits unacknowledged packets: UC has none. */
 		if (qp_reliable(qp)) {
 			peer = peer_get(e, attr->path.dgid);
 			if (peer == NULL)
@@ -270,7 +270,7 @@ void
 dev_qp_free(struct dev *dev, struct qp *qp)
 {
 	pthread_mutex_lock(&dev->lock);
-	qpn_free(dev, qp->qpn); /* no engine finds it any more: dev_qp_stop() */
+	qpn_free(dev, qp->qpn); /* dev_qp_stop(): no engine finds it */
 	pthread_mutex_unlock(&dev->lock);
 	qp_fini(qp);
 	memory_free(dev, qp, qp->placed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control calls of XRC: SRQs that packets name by number, targets with several handles.
- */
+/* Control calls of XRC: SRQs that packets name by number, target QPs with several
+ * handles. */
 #include <errno.h>
 
 #include "engine/internal.h"
@@ -16,7 +16,7 @@ dev_xrcd_number(struct dev *dev)
 	return n;
 }
 
-/* Any target of the domain may receive from it, whatever its engine. */
+/* Any target QP of the domain may receive from the SRQ, whatever its engine. */
 static void
 attach(struct dev *dev, struct srq *srq)
 {

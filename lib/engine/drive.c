@@ -5,10 +5,10 @@
 #include "engine/drive.h"
 #include "engine/internal.h"
 
-#define TURNS_MAX 4   /* at a time */
-#define IDLE_POLLS 32 /* in a row, before the core is offered to others */
+#define TURNS_MAX 4   /* in a row, under one lock */
+#define IDLE_POLLS 32 /* in a row, before the core is offered to other threads */
 #define HANDOVER_POLLS                                                                   \
-	16 /* empty polls after ibv_req_notify_cq() that still mean "asleep" */
+	16 /* empty polls after ibv_req_notify_cq() before it counts as awake */
 
 void
 engine_set_driver(struct engine *e, const struct engine_driver *driver)
@@ -23,7 +23,8 @@ engine_driven(const struct engine *e)
 	return e->driver != NULL;
 }
 
-/* What somebody left who did not get the gate. */
+/* True if another thread rang a doorbell, or asked for a pass, while the lock was
+ * taken. */
 static bool
 called_again(struct engine *e)
 {
@@ -31,14 +32,15 @@ called_again(struct engine *e)
 	       __atomic_load_n(&e->again, __ATOMIC_RELAXED);
 }
 
-/* The gate is held: more to send, now. */
+/* True if there is more to send now. With the engine lock held. */
 static bool
 has_more(const struct engine *e)
 {
 	return !TAILQ_EMPTY(&e->ready) || e->stage_count != 0;
 }
 
-/* The gate is held: true when the keeper sleeps for too long. */
+/* True if the progress thread sleeps past the next deadline. With the engine lock
+ * held. */
 static bool
 sleeps_long(struct engine *e)
 {
@@ -46,7 +48,7 @@ sleeps_long(struct engine *e)
 		e->earliest = 0;
 	if (likely(e->earliest >= e->rest_ns))
 		return false;
-	e->rest_ns = 0; /* it is awake now, or soon */
+	e->rest_ns = 0; /* the caller wakes it */
 	return true;
 }
 
@@ -73,9 +75,9 @@ engine_try(struct engine *e)
 		rte_ticketlock_unlock(&e->gate);
 		if (unlikely(kick))
 			driver->kick(driver->arg);
-		/* Pairs with the fences of those who find the gate taken, in
-		 * engine_doorbell() and engine_hand_over(): either they see it free, or
-		 * we see what they left. */
+		/* Pairs with the fences in engine_doorbell() and engine_try_again():
+		 * either a thread that rings or asks for a pass finds the lock free, or
+		 * it is seen here that it did. */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	} while (unlikely(called_again(e)));
 	return moved;
@@ -100,7 +102,7 @@ engine_drive(struct engine *e)
 	if (engine_try(e) != 0) {
 		e->idle = 0;
 	} else if (++e->idle == IDLE_POLLS) {
-		/* The ones that we wait for may need this core. */
+		/* The peers waited for may need this core. */
 		e->idle = 0;
 		sched_yield();
 	}
@@ -122,8 +124,8 @@ engine_hand_over(struct engine *e)
 		return;
 	e->handover = HANDOVER_POLLS;
 	__atomic_store_n(driver->asleep, 1, __ATOMIC_RELAXED);
-	/* Whoever sends to us publishes, fences and tests the flag: we look once more
-	 * behind a fence of our own, or the holder of the gate does. */
+	/* A sender publishes its packet, fences and tests the flag. So poll once more
+	 * behind a fence; if the lock is taken, its holder does. */
 	while (engine_try_again(e) >= PKT_BURST)
 		;
 }
@@ -141,11 +143,11 @@ engine_rest(struct engine *e)
 
 	engine_lock(e);
 	if (has_more(e) || wheel_next(&e->wheel) < when)
-		when = 0; /* somebody was faster */
+		when = 0; /* another thread polled meanwhile */
 	e->rest_ns = when;
 	e->earliest = TIME_NEVER;
 	rte_ticketlock_unlock(&e->gate);
-	/* As in engine_try(). */
+	/* Pairs with the fences in engine_doorbell() and engine_try_again(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return called_again(e) ? 0 : when;
 }

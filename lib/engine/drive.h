@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An engine without a loop of its own: whoever polls or posts takes a turn, and a keeper
- * thread when the application does neither. Nobody waits for the gate but control calls:
- * who does not get it leaves a doorbell, and the holder looks at the doorbells again when
- * it has let go.
+ * Manual progress: an engine without a poll loop. The threads that poll CQs or post run
+ * its passes, and a progress thread does when the application does neither. Only control
+ * calls wait for the engine lock. A thread that finds it taken leaves a doorbell or a
+ * request for a pass, and the holder looks for these after it has released the lock.
  */
 #ifndef ROCADE_ENGINE_DRIVE_H
 #define ROCADE_ENGINE_DRIVE_H
@@ -11,46 +11,50 @@
 #include "engine/engine.h"
 
 struct engine_driver {
-	/* Wakes the keeper: a timer is due before the time that it sleeps until. */
+	/* Wakes the progress thread: a timer is due before the end of its sleep. */
 	void (*kick)(void *arg);
 	void *arg;
-	/* Where the keeper says to the other end of the port that it sleeps, and has to
+	/* Set by the progress thread for the other end of the port: it sleeps, and has to
 	 * be woken for a packet. Cleared when the application polls. */
 	uint32_t *asleep;
 };
 
-/* From now on the engine is driven; NULL: never again. The gate is held, or nobody knows
- * the engine yet. */
+/* Switches the engine to manual progress for good; NULL: ends that. With the engine lock
+ * held, or before other threads know the engine. */
 void
 engine_set_driver(struct engine *e, const struct engine_driver *driver);
 bool
 engine_driven(const struct engine *e);
 
-/* A turn, unless somebody else has the gate: he then takes it for us. */
+/* Runs a pass if the lock is free. Otherwise its holder runs one for what the caller
+ * posted. Returns the packets moved. */
 unsigned
 engine_try(struct engine *e);
 
-/* The same, but when somebody has the gate he takes one turn more than he would. */
+/* As engine_try(), and if the lock is taken, its holder runs one more pass. */
 unsigned
 engine_try_again(struct engine *e);
 
-/* The application polled and found nothing: a turn, and a note that it is awake. */
+/* The application polled and found nothing: runs a pass, and records that the application
+ * is awake. */
 void
 engine_drive(struct engine *e);
 
-/* The application waits for an event now: the keeper takes over at once. */
+/* The application goes to sleep until an event: the progress thread takes over at
+ * once. */
 void
 engine_hand_over(struct engine *e);
 
-/* For the keeper: how often engine_drive() ran; nanoseconds until which it may sleep, 0:
- * not at all, TIME_NEVER: until it is kicked. */
+/* For the progress thread: the number of engine_drive() calls so far; and the time until
+ * which it may sleep, in nanoseconds. 0: it must not sleep; TIME_NEVER: until it is
+ * woken. */
 uint32_t
 engine_drives(const struct engine *e);
 uint64_t
 engine_rest(struct engine *e);
 
-/* The device's port is gone for good: its QPs go to the error state, so that all that was
- * posted is flushed, and who listens hears IBV_EVENT_DEVICE_FATAL. */
+/* The device's port is gone for good: moves its QPs to the error state, which flushes all
+ * that was posted, and raises IBV_EVENT_DEVICE_FATAL. */
 void
 dev_fail(struct dev *dev);
 

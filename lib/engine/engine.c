@@ -10,13 +10,10 @@
 #include "engine/internal.h"
 
 #define GAME_LOOKS 16 /* at the port, in a turn that finds nothing */
-#define GATE_SPINS 2000 /* some microseconds: a turn of the loop */
+#define GATE_SPINS 2000 /* some microseconds: as long as a pass */
 
-/*
- * The ticket lock of DPDK, but for a waiter that has waited for longer than a turn takes:
- * the one before it in the line may be off its core, and its place in the line with it,
- * so the core is offered to it.
- */
+/* Takes DPDK's ticket lock. A thread that waits for longer than a pass takes yields its
+ * core: the holder, or a thread with an earlier ticket, may be preempted. */
 static void
 gate_lock(rte_ticketlock_t *gate)
 {
@@ -38,8 +35,7 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 	struct engine *e = arg;
 	struct qp *qp = container_of(timer, struct qp, timer);
 
-	/* Deadlines move back with every acknowledgement; the timer does not follow them.
-	 */
+	/* Deadlines move back with every acknowledgement; the timer does not. */
 	if (qp_deadline(qp) <= now)
 		qp_timeout(qp, now);
 	engine_touch(e, qp);
@@ -56,8 +52,8 @@ engine_turn(struct engine *e, uint64_t now)
 	late = answer_look(e, now);
 	if (unlikely(e->answers.prepare))
 		answer_prepare(e, now);
-	/* First: what is owed for what came, and what an application posted in answer to
-	 * what came before, leaves in one burst. */
+	/* Receive first: the responses to what came, and the requests that the
+	 * application posted after what came before, leave in one burst. */
 	moved = engine_rx(e, answer_game(e, late) ? GAME_LOOKS : 1, now);
 	if (likely(late || !answer_wait(e, moved != 0, now))) {
 		e->answers.kept = false; /* it leaves */
@@ -117,8 +113,8 @@ engine_clock_wall(uint64_t stamp)
 	return stamp + (clock_wall() - clock_now());
 }
 
-/* Whether a QP waits for a window that has opened since: a control call may have ended what
- * filled it. */
+/* True if QPs are blocked on a peer window that has room: a control call may have ended
+ * the requests that filled it. */
 static bool
 window_opened(const struct engine *e)
 {
@@ -134,7 +130,7 @@ window_opened(const struct engine *e)
 	return false;
 }
 
-/* Work that no deadline says: it wants the next turn. */
+/* True if there is work without a deadline, for the next pass. */
 static bool
 engine_busy(const struct engine *e)
 {
@@ -181,7 +177,8 @@ engine_unlock(struct engine *e)
 	bool driven = e->driver != NULL;
 
 	rte_ticketlock_unlock(&e->gate);
-	/* Nobody may come by otherwise to send, or to flush, what this call made ready. */
+	/* In manual progress, no other thread may poll soon: send, or flush, what the
+	 * call made ready. */
 	if (driven)
 		engine_try(e);
 }

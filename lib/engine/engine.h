@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine: one poll loop that owns a set of QPs and one RX/TX queue pair of a port. It
- * has one fair gate, taken once a loop: whoever holds it is the engine. Nothing below
- * runs without it, except engine_doorbell().
+ * The engine: one poll loop that owns a set of QPs and one RX/TX queue pair of a port.
+ * Each pass of the loop takes the engine lock, which is fair. Only the thread that holds
+ * it runs the engine. Posting threads call engine_doorbell() without it.
  */
 #ifndef ROCADE_ENGINE_ENGINE_H
 #define ROCADE_ENGINE_ENGINE_H
@@ -11,40 +11,40 @@
 
 #include "engine/dev.h"
 
-/* One turn of the loop: takes the gate, receives a burst, runs timers, serves doorbells,
- * sends. Returns how many packets it moved (0: idle). now: nanoseconds of any clock that
- * only rises, the same for all engines of a process. */
+/* One pass of the poll loop: takes the lock, receives a burst, runs timers, drains
+ * doorbells, sends. Returns the packets moved (0: idle). now: nanoseconds of any
+ * monotonic clock, the same for all engines of a process. */
 unsigned
 engine_run(struct engine *e, uint64_t now);
 
-/* The same, reading the clock of the process (the only place that does). */
+/* As engine_run(), at the current time of the process's clock. */
 unsigned
 engine_poll(struct engine *e);
 
-/* Nanoseconds of that clock, for control calls that need a time. */
+/* Returns nanoseconds of that clock, for control calls that need a time. */
 uint64_t
 engine_clock(void);
 
-/* The wall clock's nanoseconds (CLOCK_REALTIME) when that clock was at stamp, as it is set now. */
+/* Converts a time of that clock to nanoseconds of the wall clock (CLOCK_REALTIME, as it
+ * is set now). */
 uint64_t
 engine_clock_wall(uint64_t stamp);
 
-/* When there is something to do without a packet or a post: TIME_NEVER if nothing. */
+/* Returns when there is work to do without a packet or a post; TIME_NEVER: none. */
 uint64_t
 engine_deadline(struct engine *e);
 
-/* After a post: its engine will look at the QP, or has sent the request. Any thread. */
+/* After a post: tells the QP's engine, or sends the request at once. Any thread. */
 void
 engine_doorbell(struct qp *qp);
 
-/* The control side's hold on an engine; not recursive. */
+/* Take and release the engine lock, for control calls. Not recursive. */
 void
 engine_lock(struct engine *e);
 void
 engine_unlock(struct engine *e);
 
-/* The queue that the engine reads and writes, for a driver that wraps it. The caller holds the
- * gate. */
+/* The port queue of the engine, for a driver that wraps it. With the engine lock held. */
 struct port_queue engine_queue(const struct engine *e);
 void engine_set_queue(struct engine *e, const struct port_queue *queue);
 

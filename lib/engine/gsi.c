@@ -5,13 +5,14 @@
 #include "engine/gsi.h"
 #include "engine/internal.h"
 
-#define GSI_WAITING 32 /* messages whose next hop is being asked for */
+#define GSI_WAITING 32 /* messages that wait for neighbour resolution */
 #define GSI_AGAIN_NS NS_PER_MS
-#define GSI_TURN 64 /* messages in one turn of the loop */
+#define GSI_TURN 64 /* messages sent in one pass */
 
 struct gsi {
 	struct gsi_user user;
-	uint64_t again_ns; /* those that wait are looked at; TIME_NEVER: there are none */
+	/* when waiting messages are tried again; TIME_NEVER: there are none */
+	uint64_t again_ns;
 	uint32_t psn;
 	unsigned waiting_count;
 	struct gsi_msg waiting[GSI_WAITING];
@@ -114,7 +115,8 @@ frame_build(struct engine *e, const struct gsi_msg *msg, const uint8_t mac[6], b
 	gsi_frame(frame, &addr, dev->gsi->psn++, msg->bytes);
 }
 
-/* False: its next hop is being asked for. What does not leave is lost as on the wire. */
+/* Returns false while the next hop is being resolved. A message that cannot be sent is
+ * lost, as it might be on the wire. */
 static bool
 msg_send(struct engine *e, const struct gsi_msg *msg, uint64_t now)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * QP 1 (wire/gsi.h) is no QP of the table: what arrives for it goes to its user, what its
- * user has to say the port's first engine sends.
- */
+/* QP 1 (wire/gsi.h) is not in the QP table: its packets go to a user, and the port's
+ * first engine sends the user's messages. */
 #ifndef ROCADE_ENGINE_GSI_H
 #define ROCADE_ENGINE_GSI_H
 
@@ -10,26 +8,29 @@
 #include "wire/gsi.h"
 
 struct gsi_msg {
-	uint8_t sgid[16]; /* ours, whichever way it goes */
+	uint8_t sgid[16]; /* the port's address, in both directions */
 	uint8_t dgid[16];
 	uint8_t bytes[GSI_LEN];
 };
 
 struct gsi_user {
-	/* Any engine's thread, its gate held. The message was for an address of the port,
-	 * with the Q_Key and a P_Key that match, and of this length. */
+	/* Called by any engine's thread with its lock held. The message was sent to an
+	 * address of the port, with the Q_Key and a P_Key that match; it has this
+	 * length. */
 	void (*rx)(void *arg, const struct gsi_msg *msg, uint64_t now);
-	/* What is to be sent next, from *due on; false: nothing now. */
+	/* Fills in the next message to be sent. False: none now. Called from *due on. */
 	bool (*tx)(void *arg, struct gsi_msg *msg, uint64_t now);
 	void *arg;
-	/* Written by the user (relaxed: late by a turn is early enough); TIME_NEVER. */
+	/* Written by the user, relaxed: an engine may see it a pass late. TIME_NEVER:
+	 * nothing to send. */
 	const uint64_t *due;
 };
 
-/* -EBUSY: there is one; -EOPNOTSUPP: the port's QP 1 is the daemon's; -ENOMEM. */
+/* Sets the user of QP 1. -EBUSY: there is one; -EOPNOTSUPP: the daemon owns the port's QP
+ * 1; -ENOMEM. */
 int
 dev_gsi_set(struct dev *dev, const struct gsi_user *user);
-/* When it returns no engine calls the user any more. */
+/* When it returns, no engine calls the user any more. */
 void
 dev_gsi_clear(struct dev *dev);
 

@@ -17,8 +17,9 @@ static uintptr_t page_mask;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned open_devices;
 
-/* Nothing is mapped there any more, or a file that has been cut off. What is mapped with
- * other rights holds the application's data: not ours to replace. */
+/* True if nothing is mapped at the address, or a file that was truncated. A page that is
+ * mapped without the needed rights holds data of the application: it must not be
+ * replaced. */
 static bool
 is_hole(int sig, const siginfo_t *info)
 {
@@ -26,7 +27,8 @@ is_hole(int sig, const siginfo_t *info)
 			      : info->si_code == BUS_ADRERR;
 }
 
-/* What another thread has mapped there meanwhile stays, and is tried. */
+/* Maps a page of zeros. If another thread has mapped the page meanwhile, that mapping
+ * stays, and the access is retried. */
 static bool
 page_put(int sig, const void *addr)
 {
@@ -46,13 +48,13 @@ pass_on(int sig, siginfo_t *info, void *context)
 	if (old->sa_flags & SA_SIGINFO)
 		old->sa_sigaction(sig, info, context);
 	else if (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN)
-		sigaction(sig, old, NULL); /* and the fault comes once more */
+		sigaction(sig, old, NULL); /* the access faults again */
 	else
 		old->sa_handler(sig);
 }
 
-/* Async-signal-safe: reads the key table, stores a word of an entry, and calls the
- * system. Not entered anew by what it does itself: it touches no registered memory. */
+/* Async-signal-safe: reads the key table, stores to a word of an entry, and makes system
+ * calls. It does not fault itself: it accesses no registered memory. */
 static void
 handler(int sig, siginfo_t *info, void *context)
 {
@@ -76,7 +78,7 @@ install(void)
 		sigaction(signals[i], &action, &before[i]);
 }
 
-/* Where somebody has put another one before ours, ours stays behind it. */
+/* A handler that was installed after ours, and calls it, stays. */
 static void
 restore(void)
 {

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registered memory that the application takes away. A kernel pins the pages of a region;
- * we cannot, so what a peer writes there after munmap() would take the process down.
- * While a device is open a handler of SIGSEGV and SIGBUS puts a page of zeros under the
- * copy and marks every region with that address dead: the copy ends, and the regions are
- * refused from then on. It acts only on a thread that runs an engine, on an address
- * inside a region that nothing is mapped at; everything else goes to the handler there
- * was before. An application that installs its own one later should call the one it
- * finds. ROCADE_GUARD=0 in the environment leaves the signals alone.
+ * The MR fault handler: registered memory that the application unmaps. A kernel pins the
+ * pages of a region; user space cannot, so a peer's write after munmap() would crash the
+ * process. While a device is open, a handler of SIGSEGV and SIGBUS maps a page of zeros
+ * at the address, and invalidates every region that contains it: the copy ends, and the
+ * regions are refused from then on. It acts only on a thread that runs an engine, and on
+ * an address inside a region at which nothing is mapped. Other signals go to the handler
+ * installed before. An application that installs a handler later should call the one it
+ * replaces. ROCADE_GUARD=0 in the environment leaves the signals alone.
  */
 #ifndef ROCADE_ENGINE_GUARD_H
 #define ROCADE_ENGINE_GUARD_H
 
 #include "mem/key.h"
 
-/* The keys of the engine that this thread runs. Of the initial-exec model: a signal
- * handler must not be what allocates it. */
+/* The keys of the engine that this thread runs, or NULL. In the initial-exec TLS model,
+ * because its first access may be in the signal handler, which must not allocate. */
 extern __thread struct key_table *guard_keys __attribute__((tls_model("initial-exec")));
 
-/* A device more is open, one less. */
+/* A device was opened; a device was closed. */
 void
 guard_up(void);
 void
 guard_down(void);
 
-/* Around what an engine does, under its gate. */
+/* Enclose each pass of an engine. With the engine lock held. */
 static inline void
 guard_enter(struct key_table *keys)
 {

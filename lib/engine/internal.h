@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of lib/engine tell each other. */
+/* Internal interfaces of lib/engine. */
 #ifndef ROCADE_ENGINE_INTERNAL_H
 #define ROCADE_ENGINE_INTERNAL_H
 
@@ -12,67 +12,70 @@
 #include "qp/ball.h"
 #include "wire/expect.h"
 
-#define ENGINE_BUDGET 16 /* packets a QP may send before the next one's turn */
-#define ENGINE_TX_TURN (2 * PKT_BURST) /* packets sent in one turn of the loop */
-#define ENGINE_STALL_NS (250 * NS_PER_MS) /* so long may a port refuse everything */
-#define ENGINE_LINK_NS (250 * NS_PER_MS)  /* how often the link is looked at */
-#define ENGINE_HANDOFF 1024            /* packets on the way from one engine to another */
+#define ENGINE_BUDGET 16 /* packets that a QP may send before the next QP */
+#define ENGINE_TX_TURN (2 * PKT_BURST) /* packets sent in one pass */
+/* after this long without taking a packet, the port's backlog is dropped */
+#define ENGINE_STALL_NS (250 * NS_PER_MS)
+#define ENGINE_LINK_NS (250 * NS_PER_MS)  /* interval of link polls */
+#define ENGINE_HANDOFF 1024 /* entries of the ring from one engine to another */
 
 /* See answer.h. */
 struct answers {
-	uint8_t row;    /* of messages that were answered before the next turn */
-	bool waited;    /* the last turn took in a message */
-	bool kept;      /* and its acknowledgement has not left */
-	bool held;      /* because the answer has not left either */
-	uint8_t balls;  /* kept: messages that it is for */
-	uint16_t vain;  /* messages whose acknowledgement waits for no other */
-	bool prepare;   /* somebody has answered since the last turn */
-	bool drafted;   /* there is a draft of the next answer of qp */
-	bool posted;    /* that has left, and qp_draft_sent() is to be called */
-	bool ready;     /* what is expected is ready to be caught, */
-	bool matched;   /* or has come, and was */
-	struct qp *qp;  /* who answered last, and is expected to; NULL: nobody */
-	pthread_t loop; /* who called engine_poll() last */
-	uint64_t last_ns;      /* kept: when the last of them came, */
-	uint64_t messages;     /* and how many the QP had received then */
-	struct qp_draft draft; /* of as many bytes as the answer before; pkt.data NULL: no frame */
+	uint8_t row;    /* messages in a row that the application answered in one pass */
+	bool waited;    /* the last pass received a message */
+	bool kept;      /* the ACK of that message has not left */
+	bool held;      /* the ACK waits for the reply */
+	uint8_t balls;  /* kept: messages that the ACK covers */
+	uint16_t vain;  /* messages that are acknowledged at once */
+	bool prepare;   /* the application has replied since the last pass */
+	bool drafted;   /* draft holds the next reply of qp */
+	bool posted;    /* the draft has left; qp_draft_sent() is due */
+	bool ready;     /* ball holds the receive of the next message */
+	bool matched;   /* the next message has arrived as predicted */
+	struct qp *qp;  /* the QP that replied last; NULL: none */
+	pthread_t loop; /* the thread that called engine_poll() last */
+	uint64_t last_ns;      /* kept: when the last of the messages arrived */
+	uint64_t messages;     /* kept: messages that qp had received then */
+	struct qp_draft draft; /* as long as the last reply; pkt.data NULL: no frame */
 	struct expect expect;
 	struct qp_catch ball;
 };
 
 struct engine {
-	/* Hot: the loop. */
+	/* Hot: the poll loop. */
 	struct dev *dev;
 	struct port_queue queue;
 	uint16_t vlan;
 	uint8_t index;
-	bool net_duty; /* this engine answers for the port: ARP, ND, ICMP */
+	bool net_duty; /* the control engine: answers ARP, ND and ICMP for the port */
 	uint32_t net_generation;
 	struct qp_env env;
 	TAILQ_HEAD(engine_qps, qp) ready;
 	struct engine_qps unresolved;     /* wait for the next hop's MAC */
-	struct pkt stage[ENGINE_TX_TURN]; /* what the port refused: goes first */
+	struct pkt stage[ENGINE_TX_TURN]; /* backlog: what the port refused; sent first */
 	uint32_t stage_from, stage_count;
-	uint64_t stage_ns;   /* when the port took something last, or the stage began */
-	uint64_t link_at_ns; /* when the link is looked at next */
+	uint64_t stage_ns;   /* when the port last took something, or the backlog began */
+	uint64_t link_at_ns; /* when the link is polled next */
 	struct pkt
 		frames[PKT_BURST]; /* allocated and not used yet: frame_count of them */
 	uint32_t frame_from, frame_count;
-	struct pkt looped[PKT_BURST]; /* to the port itself: taken in next */
+	/* loopback queue: packets to the port itself, processed next */
+	struct pkt looped[PKT_BURST];
 	uint32_t looped_count;
-	struct pkt taken[PKT_BURST]; /* received; the first taken_count are to be given back */
+	/* the last burst; the first taken_count frames are still to be released */
+	struct pkt taken[PKT_BURST];
 	uint32_t taken_count;
 	struct answers answers;
-	uint32_t waiting; /* QPs that wait for a peer's window */
+	uint32_t waiting; /* QPs blocked on a peer window */
 	struct wheel wheel;
 	struct rte_ring
-		*handoff[DEV_MAX_ENGINES]; /* from each other engine; NULL for itself */
+		*handoff[DEV_MAX_ENGINES]; /* from each other engine; NULL for this one */
 	LIST_HEAD(, peer) peers;
 	struct port_stats stats;
 
-	/* drive.c */
-	uint64_t earliest; /* of the timers set since the keeper went to rest */
-	uint64_t rest_ns;  /* until when it rests; 0: it does not */
+	/* Manual progress, drive.c. */
+	uint64_t earliest; /* of the timers set since the progress thread went to sleep */
+	uint64_t rest_ns;  /* the time it sleeps until; 0: it is awake */
 	uint32_t drives;
 	uint32_t handover;
 	uint32_t idle; /* polls in a row that found nothing */
@@ -81,45 +84,50 @@ struct engine {
 	rte_ticketlock_t gate LINE_ALIGNED;
 	struct bells bells;
 	struct ahead ahead;
-	bool again; /* drive.c: somebody wants a turn and did not get the gate */
+	bool again; /* a thread that found the lock taken asks for a pass */
 	const struct engine_driver *driver; /* NULL: a loop polls the engine */
 };
 
 /* rx.c */
-/* Looks at the port, several times while there is nothing, nor a bell. */
+/* Receives a burst. Polls the port up to looks times, until there is a packet or a
+ * doorbell. */
 unsigned
 engine_rx(struct engine *e, unsigned looks, uint64_t now);
-/* Gives back what the last turn took in. */
+/* Releases the frames of the last burst. */
 void
 engine_rx_fini(struct engine *e);
 
-/* Takes in n frames and releases them, except those handed to other engines. */
+/* Processes n frames and releases them, except those handed to other engines. */
 void
 engine_take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now);
-/* True when the packet is no longer ours to release. */
+/* Hands the packet to the engine that owns its QP. True: the caller must not release
+ * it. */
 bool
 engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt);
 
 /* gsi.c */
-/* A packet for QP 1. */
+/* Processes a packet for QP 1. */
 void
 engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now);
-/* Sends what is due; there is a user. */
+/* Sends what is due. There must be a user (dev->gsi). */
 void
 engine_gsi_tx(struct engine *e, uint64_t now);
 uint64_t
 gsi_due(const struct gsi *gsi);
 
 /* mcast.c */
-/* A packet to a group: every QP attached to it but the sender gets it, those of other
- * engines by a copy. False: the group has no QP here. The packet stays the caller's. */
+/* Delivers a packet for a group to each attached QP but the sender, to those of other
+ * engines by a copy. False: no QP here is attached to the group. The caller releases the
+ * packet. */
 bool
 engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *view,
 	const struct qp *sender, uint64_t now);
-/* Tells the port which groups it has to receive. With dev->lock held, or nobody else. */
+/* Tells the port which groups to receive. With dev->lock held, or before the device is in
+ * use. */
 void
 dev_filter_set(struct dev *dev);
-/* What the QP, whose path is a group's, is about to send: to its neighbours here. */
+/* Delivers packets that the QP is about to send to a group to the other QPs attached to
+ * it here. */
 void
 engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, unsigned n,
 	uint64_t now);
@@ -127,24 +135,24 @@ engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, u
 /* tx.c */
 unsigned
 engine_tx(struct engine *e, uint64_t now);
-/* What the QP has to say for itself leaves at once. False where that cannot be. */
+/* Sends the QP's requests at once. False: not possible now. */
 bool
 engine_answer(struct engine *e, struct qp *qp, uint64_t now);
-/* What the QP owes to a request of its peer leaves at once, where that can be. */
+/* Sends the QP's pending response to its peer at once, if possible. */
 void
 engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now);
-/* Takes a frame for the port's own use; false when none is free. */
+/* Takes a frame for the port's own use. False: none is free. */
 bool
 engine_frame(struct engine *e, struct pkt *frame);
 void
 engine_frame_return(struct engine *e, const struct pkt *frame);
-/* Sends a frame of the port's own (not a QP's). */
+/* Sends a frame of the port itself, not of a QP. */
 void
 engine_send_own(struct engine *e, struct pkt *frame, uint64_t now);
 void
 engine_tx_fini(struct engine *e);
 
-/* What a turn of a QP touches. */
+/* Prefetches what sending from the QP reads. */
 static inline void
 qp_prefetch_tx(const struct qp *qp)
 {
@@ -158,7 +166,8 @@ qp_prefetch_tx(const struct qp *qp)
 	rte_prefetch0(&qp->sq.lock);
 }
 
-/* And, when that is there, its next requests: what was posted long ago has left the cache. */
+/* Prefetches the QP's next requests, when the QP itself is in the cache. Requests posted
+ * long ago have left it. */
 static inline void
 qp_prefetch_requests(const struct qp *qp)
 {
@@ -173,23 +182,23 @@ qp_prefetch_requests(const struct qp *qp)
 }
 
 /* qps.c */
-/* Puts the QP on the ready list if it has something to send, and its timer in place. */
+/* Puts the QP on the ready list if it has something to send, and sets its timer. */
 void
 engine_touch(struct engine *e, struct qp *qp);
-/* The same when all that has come is a request of the peer. */
+/* As engine_touch(), after nothing but a request of the peer. */
 void
 engine_touch_responder(struct engine *e, struct qp *qp);
 void
 engine_timer_set(struct engine *e, struct qp *qp);
-/* On the ready list, unless it is there or in the unresolved one. */
+/* Puts the QP on the ready list, unless it is on that or on the unresolved list. */
 void
 engine_ready(struct engine *e, struct qp *qp);
-/* Into the line of those that the peer's window stops; and out of it. */
+/* Put the QP on the list of those blocked on the peer's window, and remove it. */
 void
 engine_wait(struct engine *e, struct qp *qp);
 void
 engine_unwait(struct engine *e, struct qp *qp);
-/* Takes the QP out of every list of the engine. */
+/* Removes the QP from every list of the engine. */
 void
 engine_forget(struct engine *e, struct qp *qp);
 void
@@ -200,15 +209,16 @@ void
 peer_put(struct peer *peer);
 
 /* dev_qp.c */
-/* As dev_qp_stop(), with the lock and the gates held. */
+/* As dev_qp_stop(), with dev->lock and all engine locks held. */
 void
 dev_qp_take_out(struct dev *dev, struct qp *qp);
-/* The headers of qp->path; the next hop's MAC comes when the first packet is due. */
+/* Builds the headers for qp->path. The next hop's MAC is filled in when the first packet
+ * is sent. */
 void
 engine_headers_build(const struct dev *dev, struct qp *qp);
 
 /* engine.c */
-/* A turn, with the gate held. */
+/* Runs a pass, with the engine lock held. */
 unsigned
 engine_turn(struct engine *e, uint64_t now);
 struct engine *

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Multicast groups: which UD QPs are attached to which, and their packets (IBA 10.5,
- * annex A17.9). Attaching joins the group on the port's link too.
- */
+/* Multicast groups: the UD QPs attached to each, and delivery of their packets (IBA 10.5,
+ * annex A17.9). Attaching also joins the group on the port's link. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,7 +9,7 @@
 static struct group_list *
 bucket_of(struct dev *dev, const uint8_t gid[16])
 {
-	/* The last bytes are what differs between groups. */
+	/* Groups differ in the last bytes. */
 	return &dev->groups[(gid[15] ^ gid[14] * 7u ^ gid[13] * 31u) % DEV_GROUP_BUCKETS];
 }
 
@@ -43,7 +41,7 @@ member_find(const struct group *group, const struct qp *qp)
 
 /* ---- Packets ---- */
 
-/* A buffer of its own, for its receiver releases it. */
+/* Hands a copy in a buffer of its own to another engine, which releases it. */
 static void
 copy_to(struct engine *e, struct engine *owner, const struct pkt *pkt)
 {
@@ -120,7 +118,7 @@ engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, u
 
 /* ---- Attaching ---- */
 
-/* The group, which is made if it is not there; NULL: no memory, or too many. */
+/* Returns the group, which is created if need be; NULL: no memory, or too many groups. */
 static struct group *
 group_get(struct dev *dev, const uint8_t gid[16])
 {
@@ -152,7 +150,7 @@ group_put(struct dev *dev, struct group *group)
 	alloc_put(&alloc_plain, group, sizeof(*group));
 }
 
-/* With the gates held. */
+/* With all engine locks held. */
 static int
 attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which QPs of an engine have something to do: ready list, timers, doorbells, peers. */
+/* Which QPs of an engine have work: ready list, timers, doorbells, peers. */
 #include <string.h>
 
 #include "engine/internal.h"
@@ -9,9 +9,9 @@ engine_timer_set(struct engine *e, struct qp *qp)
 {
 	uint64_t when = qp_deadline(qp);
 
-	/* Only ever forwards: a timer that fires too early is set again then. And early: most
-	 * deadlines have moved back by then, and their timers never go through all levels
-	 * of the wheel. */
+	/* Only moved forward: a timer that fires too early is set again then. And set
+	 * early, for the time of its first move between levels: most deadlines have moved
+	 * back by then, and such timers never go through all levels of the wheel. */
 	if (when < qp->timer.when_ns) {
 		when = wheel_early(&e->wheel, when);
 		wheel_set(&e->wheel, &qp->timer, when);
@@ -55,11 +55,11 @@ engine_ready(struct engine *e, struct qp *qp)
 	TAILQ_INSERT_TAIL(&e->ready, qp, ready_link);
 }
 
-/* Onto the ready list, if it has something to send. Its timers are as they were. */
+/* Puts the QP on the ready list if it has something to send. Leaves its timer alone. */
 static void
 wake(struct engine *e, struct qp *qp)
 {
-	/* A flush needs no MAC. */
+	/* Flushing needs no MAC. */
 	if (unlikely(qp->on_unresolved && qp->state == IBV_QPS_ERR))
 		ready_remove(e, qp);
 	if (qp->on_ready || !qp_wants_tx(qp))
@@ -100,8 +100,9 @@ engine_forget(struct engine *e, struct qp *qp)
 	}
 }
 
-/* One that was posted to: there is something to send, or, rarely, it has left already. Whether
- * it is so, its turn finds out, and only then are all its lines needed. */
+/* Schedules a QP that was posted to. There is something to send, or, rarely, it has left
+ * already: that is tested when the QP is served, the first time that all its lines are
+ * needed. */
 static inline void
 rung(struct engine *e, struct qp *qp)
 {
@@ -127,8 +128,9 @@ engine_ring_served(struct engine *e)
 			qps[i] = qp_table_get(
 				&e->dev->qps, e->dev->qps.base + indices[i]);
 		for (unsigned i = 0; i < n; i++) {
-			/* NULL: gone since. Another's: its bell rings there. Who waits for
-			 * his turn need not be told. */
+			/* Skip QPs that were destroyed, that belong to another engine
+			 * (its doorbell rings there), or that are on the ready list
+			 * already. */
 			if (unlikely(qps[i] == NULL || qps[i]->engine != e) ||
 				(qps[i]->on_ready && !qps[i]->on_unresolved))
 				continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets in: burst, parse, find the QP, dispatch. */
+/* Receive path: burst, parse, find the QP, dispatch. */
 #include <string.h>
 
 #include <rte_prefetch.h>
@@ -9,15 +9,15 @@
 #include "engine/gsi.h"
 #include "engine/internal.h"
 
-#define TAKEN_MAX 4 /* frames, that are given back late */
+#define TAKEN_MAX 4 /* largest burst released in the next pass */
 
-/* Large frames are taken in by few, and their ICRC is checked when they are dispatched: one pass
- * can then check and place a payload, and where it takes two, the first-level cache still has
- * it for the second. */
-#define LARGE 1024 /* bytes of the first one */
+/* A burst of large frames is processed a few frames at a time, and their ICRC is checked
+ * when they are dispatched: one pass over a payload can then check and place it, and
+ * where it takes two, the payload is still in the L1 cache for the second. */
+#define LARGE 1024 /* bytes of the first frame */
 #define LARGE_GROUP 4
 
-/* The port's own business: ARP, ND, ICMP. */
+/* A frame for the port itself: ARP, ND, ICMP. */
 static void
 local_frame(struct engine *e, const struct pkt *frame, uint64_t now)
 {
@@ -43,13 +43,13 @@ engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt)
 	return true;
 }
 
-/* Parsed packets and their QPs; qp is NULL where there is nothing to dispatch. */
+/* A parsed packet and its QP; NULL: nothing to dispatch. */
 struct parsed {
 	struct qp *qp;
 	struct pkt_view view;
 };
 
-/* DestQP is no QP here: for a group, or nobody's. */
+/* The DestQP is no QP here: a CNP, QP 1, a group, or unknown. */
 static void
 no_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view *view, uint64_t now)
 {
@@ -63,7 +63,8 @@ no_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view *view, uint
 		e->stats.drop[DROP_group]++;
 }
 
-/* What a packet touches: by the address that it is checked for, and to its counters. */
+/* Prefetches what processing a packet reads: the address that it is checked against, up
+ * to the counters. */
 static inline void
 prefetch(const struct qp *qp, bool response)
 {
@@ -120,8 +121,8 @@ dispatch(struct engine *e, struct qp *qp, struct pkt_view *view, bool late, uint
 		engine_touch_responder(e, qp);
 }
 
-/* How many of them are still ours to release; they stand in front. late: the ICRC is checked
- * with the dispatch. */
+/* Returns how many frames are still to be released by the caller; moves them to the
+ * front. late: the ICRC is deferred to the dispatch. */
 static __rte_always_inline unsigned
 take_some(struct engine *e, struct pkt *pkts, unsigned n, bool late, uint64_t now)
 {
@@ -154,7 +155,7 @@ take_some(struct engine *e, struct pkt *pkts, unsigned n, bool late, uint64_t no
 	return kept;
 }
 
-/* The same, few at a time. */
+/* As take_some(), with deferred ICRC, LARGE_GROUP frames at a time. */
 static unsigned
 take_large(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
@@ -199,8 +200,8 @@ engine_rx_fini(struct engine *e)
 	e->taken_count = 0;
 }
 
-/* Few frames are given back in the next turn: who waits for a message is told of it
- * first. Not where nobody knows when that will be. */
+/* A small burst is released at the start of the next pass, so that completions become
+ * visible sooner. Not in manual progress, where there may be no next pass for long. */
 static bool
 release_later(const struct engine *e)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets out: ready QPs in turn, each with a budget, one exit for everything. */
+/* Transmit path: ready QPs in round robin, each with a budget; one exit for all
+ * packets. */
 #include <errno.h>
 #include <string.h>
 
 #include "engine/clock_cycles.h"
 #include "engine/internal.h"
 
-/* ---- Frames ---- */
+/* ---- Tx frame cache ---- */
 
 static uint32_t
 frames_fill(struct engine *e, uint32_t want)
@@ -54,7 +55,7 @@ engine_tx_fini(struct engine *e)
 
 /* ---- The port ---- */
 
-/* Sends what it takes; the rest goes to the stage, which is empty. */
+/* Sends what the port takes. The rest becomes the backlog, which must be empty. */
 static void
 burst_out(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
@@ -74,7 +75,7 @@ burst_out(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 	e->stage_ns = now;
 }
 
-/* The first n of the frames that were allocated, which are filled. */
+/* Sends the first n frames of the cache, which are filled. */
 static void
 frames_out(struct engine *e, unsigned n, uint64_t now)
 {
@@ -84,7 +85,8 @@ frames_out(struct engine *e, unsigned n, uint64_t now)
 }
 
 /* A port that is down, or takes nothing for long, may never take anything again. Its
- * packets are lost then, as on any link: QPs send them again, and give up in the end. */
+ * packets are lost then, as on any link: QPs retransmit them, and run out of retries in
+ * the end. */
 static void
 stage_give_up(struct engine *e)
 {
@@ -119,7 +121,8 @@ engine_send_own(struct engine *e, struct pkt *frame, uint64_t now)
 	if (stage_empty(e, now))
 		burst_out(e, frame, 1, now);
 	else
-		engine_frame_return(e, frame); /* the asker asks again */
+		/* ARP and ND requests are repeated by their sender */
+		engine_frame_return(e, frame);
 }
 
 /* ---- Neighbours ---- */
@@ -145,7 +148,7 @@ net_duty(struct engine *e, uint64_t now)
 	}
 }
 
-/* A neighbour or an address changed: whoever waits tries again. */
+/* A neighbour or an address has changed: unresolved QPs try again. */
 static void
 generation_check(struct engine *e)
 {
@@ -162,7 +165,8 @@ generation_check(struct engine *e)
 	}
 }
 
-/* A datagram goes where its work request says: the headers follow it. */
+/* Each UD request has its own destination: updates the path and the headers for the next
+ * one. */
 static void
 follow_dest(struct engine *e, struct qp *qp)
 {
@@ -187,7 +191,7 @@ follow_dest(struct engine *e, struct qp *qp)
 	engine_headers_build(e->dev, qp);
 }
 
-/* By the MAC: our own, a group's, or another's. */
+/* Chooses the route by the MAC: the port's own, a group's, or another host's. */
 static int
 route_set(const struct engine *e, struct qp *qp, const uint8_t mac[6])
 {
@@ -195,7 +199,7 @@ route_set(const struct engine *e, struct qp *qp, const uint8_t mac[6])
 		qp->route = ROUTE_SELF;
 	else
 		qp->route = mac[0] & 1 ? ROUTE_GROUP : ROUTE_PEER;
-	/* What is taken in here passes no NIC that would fill in the checksum. */
+	/* Packets that stay in the host pass no NIC that could fill in the checksum. */
 	if (qp->route != ROUTE_PEER)
 		path_hdr_no_offload(&qp->hdr);
 	return qp->route;
@@ -206,14 +210,14 @@ next_hop(struct engine *e, const struct qp *qp, uint8_t mac[6], uint64_t now)
 {
 	if (likely(e->dev->conf.hooks == NULL || gid_is_multicast(qp->path.dgid)))
 		return net_resolve(e->dev->net, qp->path.dgid, mac, now);
-	/* Behind the hooks stands one who writes the Ethernet header himself, and to
-	 * whose other clients an address of ours may lead. */
+	/* With hooks the daemon writes the Ethernet header. It may deliver to other
+	 * clients even if the address is one of this port. */
 	memset(mac, 0, 6);
 	return 0;
 }
 
-/* Brings the MAC of the next hop into the header template: enum qp_route, -EAGAIN while
- * it is asked for, else why there is none. */
+/* Fills the next hop's MAC into the header template. Returns enum qp_route, -EAGAIN while
+ * the MAC is being resolved, or why there is none. */
 static int
 resolve(struct engine *e, struct qp *qp, uint64_t now)
 {
@@ -238,8 +242,8 @@ resolve(struct engine *e, struct qp *qp, uint64_t now)
 
 /* ---- QPs ---- */
 
-/* After its turn: on with its next packets later, wait for the peer's window, or leave.
- */
+/* After a QP was served: puts it back on the ready list, blocks it on the peer's window,
+ * or neither. */
 static void
 requeue(struct engine *e, struct qp *qp)
 {
@@ -254,8 +258,8 @@ requeue(struct engine *e, struct qp *qp)
 		engine_ready(e, qp);
 }
 
-/* The windows that acknowledgements have opened let waiting QPs go on, first come first:
- * no more than the next burst can take, for what a QP sends may close the window again. */
+/* Unblocks QPs whose peer window has opened, first come first served. No more than the
+ * next burst can take, because what a QP sends may close the window again. */
 static void
 windows_check(struct engine *e)
 {
@@ -277,7 +281,7 @@ windows_check(struct engine *e)
 	}
 }
 
-/* Waits for the next hop's MAC, if it has anything to send there. */
+/* Puts the QP on the unresolved list, if it has anything to send. */
 static void
 park(struct engine *e, struct qp *qp, uint64_t now)
 {
@@ -288,8 +292,8 @@ park(struct engine *e, struct qp *qp, uint64_t now)
 	TAILQ_INSERT_TAIL(&e->unresolved, qp, ready_link);
 }
 
-/* To an address of our own: n frames at frames leave the line of those to be sent, for
- * that of those to be taken in. The unused ones behind them close up. */
+/* Moves n frames from the cache to the loopback queue. The unused frames behind them move
+ * up. */
 static void
 loop_back(struct engine *e, struct pkt *frames, unsigned n)
 {
@@ -302,7 +306,8 @@ loop_back(struct engine *e, struct pkt *frames, unsigned n)
 	e->frame_count -= n;
 }
 
-/* What becomes of packets that do not simply leave: how many of them do. */
+/* Handles packets with another route than the wire. Returns how many of them also leave
+ * the port. */
 static unsigned
 divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsigned n,
 	uint64_t now)
@@ -320,7 +325,7 @@ divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsigned n,
 	}
 }
 
-/* The QP behind the one whose turn it is, and the one behind that. */
+/* Prefetches for the next QP to be served, and the one after it. */
 static inline void
 look_ahead(const struct qp *qp)
 {
@@ -331,11 +336,9 @@ look_ahead(const struct qp *qp)
 		qp_prefetch_tx(after);
 }
 
-/*
- * Fills frames from ready QPs, each within its budget; returns how many of the first
- * frames are to be sent. What a QP builds for an unreachable next hop stays unsent: its
- * retries run out and say so.
- */
+/* Fills frames from ready QPs, each within its budget. Returns how many of the first
+ * frames are to be sent. Packets that a QP builds for an unreachable next hop are not
+ * sent: its retries run out and report that. */
 static unsigned
 collect(struct engine *e, uint64_t now)
 {
@@ -435,7 +438,8 @@ engine_tx(struct engine *e, uint64_t now)
 		CYCLES_LAP(e, tx_burst, since);
 		moved += used;
 	}
-	/* Whom the window lets go on now makes the engine busy: it may not go to sleep. */
+	/* QPs that are unblocked now make the engine busy, so that it does not go to
+	 * sleep. */
 	if (unlikely(e->waiting != 0) && TAILQ_EMPTY(&e->ready))
 		windows_check(e);
 	return moved;

@@ -52,7 +52,8 @@ ipv4_cksum_set(struct rte_ipv4_hdr *ip)
 	ip->hdr_checksum = 0;
 	memcpy(words, ip, sizeof(words));
 	for (unsigned i = 0; i < 10; i++)
-		sum += words[i]; /* in any byte order, as it is stored (RFC 1071) */
+		/* in memory order: the sum is independent of it (RFC 1071) */
+		sum += words[i];
 	ip->hdr_checksum = (uint16_t)~sum_fold(sum);
 }
 
@@ -61,8 +62,8 @@ path_ipv4(struct path_hdr *hdr, const struct path_addr *addr)
 {
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(hdr->bytes + hdr->l3_off);
 
-	/* DF and identification 0: an atomic datagram (RFC 6864), so the ICRC over the
-	 * headers is the same for every packet of a length. */
+	/* DF and identification 0: an atomic datagram (RFC 6864). So the ICRC over the
+	 * headers is the same for all packets of one length. */
 	ip->version_ihl = IPV4_VERSION_IHL;
 	ip->type_of_service = addr->tclass;
 	ip->fragment_offset = rte_cpu_to_be_16(RTE_IPV4_HDR_DF_FLAG);
@@ -138,7 +139,8 @@ path_hdr_no_offload(struct path_hdr *hdr)
 	hdr->udp_len = hdr->other_udp_len = 0;
 }
 
-/* A length that was not used lately: checksum and ICRC anew. */
+/* Recomputes the checksum and the ICRC state, for a length that is not one of the last
+ * two. */
 static void RARE
 len_compute(struct path_hdr *hdr, uint8_t *l3, uint32_t udp_len)
 {
@@ -148,11 +150,12 @@ len_compute(struct path_hdr *hdr, uint8_t *l3, uint32_t udp_len)
 	hdr->udp_len = (uint16_t)udp_len;
 }
 
-/* What depends on the length lies in these 16 bytes, whatever stands before the IP header, and
- * frame_begin() loads them at once: they are written at once, too. */
+/* The fields that depend on the length lie in these 16 bytes, with and without VLAN tag.
+ * frame_begin() loads them as one block, so they are stored as one block too. */
 #define LEN_BLOCK 16
 
-/* 16 bits of a word of the block, in network order; what they were. */
+/* Replaces 16 bits of a word of the block (value in network order), and returns the old
+ * ones. */
 static inline uint16_t
 block_put(uint64_t *word, unsigned shift, uint16_t value)
 {

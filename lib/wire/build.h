@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Headers -> bytes. What is constant for a path is built once (struct path_hdr), with the
- * ICRC over it for the last payload length used. A packet is then built in three steps:
+ * Headers to bytes. The constant part of a path's headers is built once (struct
+ * path_hdr), with the ICRC over it for the last two payload lengths. A packet is then
+ * built in three steps:
  *
  *   ext = frame_begin(hdr, pkt, &fields, payload_len);  // L2 .. BTH; pkt->len is final
  *   ... write the extended headers at ext, the payload at frame_payload() ...
  *   frame_end(hdr, pkt, payload_len);                   // pad and ICRC
  *
- * or, where the payload may be long, with frame_sum() behind the first step and frame_end_sum() in
- * the end: what is copied with the sum is summed as it is copied.
+ * For a payload that may be long, use frame_sum() after the first step, icrc_sum_copy()
+ * for the payload, and frame_end_sum() at the end: the payload is then copied and summed
+ * in one pass.
  */
 #ifndef ROCADE_WIRE_BUILD_H
 #define ROCADE_WIRE_BUILD_H
@@ -26,20 +28,21 @@
 
 #define PATH_HDR_MAX (14 + 4 + 40 + 8)
 
-/* The part of a path's bytes that is copied for every frame; longer ones copy the rest
- * too. The shortest frame has this room. */
+/* The bytes of a path's headers that are copied for every frame. Longer headers copy the
+ * rest too. The shortest frame has room for this. */
 #define FRAME_COPY 48
 static_assert(FRAME_COPY <= 14 + 20 + 8 + sizeof(struct bth) + ICRC_LEN, "room");
 
-/* Of the UDP header: length and checksum, behind what icrc_path() covers. */
+/* Of the UDP header: length and checksum, after what icrc_path() covers. */
 #define FRAME_UDP_TAIL 4
 
-/* What is loaded again as 16 bytes, by the ICRC or by the port, is stored as 16 bytes: a load over
- * several stores waits until they have reached the cache. */
+/* Data that the ICRC or the port loads as 16 bytes is stored as 16 bytes: a load that
+ * spans several stores stalls until they have reached the cache (no store forwarding). */
 typedef uint32_t frame_words __attribute__((vector_size(16)));
 typedef uint64_t frame_block __attribute__((vector_size(16)));
 
-/* What a path's headers are made from; addresses as GIDs (IPv4 as ::ffff:a.b.c.d). */
+/* The values that a path's headers are built from. Addresses are GIDs (IPv4 as
+ * ::ffff:a.b.c.d). */
 struct path_addr {
 	uint8_t src_gid[16];
 	uint8_t dst_gid[16];
@@ -50,19 +53,20 @@ struct path_addr {
 	uint32_t flow_label; /* IPv6, 20 bits */
 	uint8_t tclass;
 	uint8_t hop_limit;
-	uint32_t src_qpn;   /* for ports that want to know: PKT_TX_QPN() */
+	uint32_t src_qpn;   /* for ports that use PKT_TX_QPN() */
 	bool cksum_offload; /* leave the IPv4 header checksum to the port */
 };
 
 struct path_hdr {
 	uint8_t bytes[PATH_HDR_MAX];
-	uint8_t len;	       /* of bytes: up to the end of the UDP header */
+	uint8_t len;	       /* bytes used: up to the end of the UDP header */
 	uint8_t ip_version : 3; /* 4 or 6 */
-	uint8_t l3_off : 5;    /* of the IP header */
+	uint8_t l3_off : 5;    /* offset of the IP header */
 	uint32_t crc;	       /* icrc_path() for udp_len */
-	uint32_t pkt_flags;    /* PKT_TX_*, and the QPN that PKT_TX_QPN() tells */
-	uint16_t udp_len; /* what bytes and crc are for; 0: not computed yet */
-	/* Of the length before that: a QP often sends messages and acknowledgements in turn. */
+	uint32_t pkt_flags;    /* PKT_TX_*, and the QPN for PKT_TX_QPN() */
+	uint16_t udp_len; /* the length that bytes and crc are for; 0: none yet */
+	/* Of the length used before: a QP often sends messages and acknowledgements
+	 * alternately. */
 	uint16_t other_udp_len;
 	uint16_t other_cksum;
 	uint32_t other_crc;
@@ -77,23 +81,24 @@ struct bth_fields {
 	bool ack_req;
 };
 
-/* The IBA's flow label -> UDP source port, 0xC000-0xFFFF; flow_label 0 is derived from the
- * QPNs, the same in both directions (what Linux's RDMA core does). */
+/* IBA's mapping of the flow label to the UDP source port, 0xC000-0xFFFF. Flow label 0 is
+ * derived from the QPNs, the same in both directions (as Linux's RDMA core does). */
 uint16_t roce_udp_sport(uint32_t flow_label, uint32_t qpn, uint32_t dest_qpn);
 
-/* IPv4 when dst_gid is IPv4-mapped. The destination MAC may be changed later with
+/* Uses IPv4 if dst_gid is IPv4-mapped. The destination MAC may be changed later with
  * path_hdr_set_dst(). */
 void path_hdr_init(struct path_hdr *hdr, const struct path_addr *addr);
 void path_hdr_set_dst(struct path_hdr *hdr, const uint8_t dst_mac[6]);
 
-/* For a path whose frames no port finishes: the IPv4 checksum is filled in here. */
+/* For a path whose frames reach no port that completes the checksum: fills in the IPv4
+ * checksum. */
 void path_hdr_no_offload(struct path_hdr *hdr);
 
-/* Brings the lengths, the IPv4 checksum and the ICRC state up to date. */
+/* Updates the lengths, the IPv4 checksum and the ICRC state. */
 void path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len);
 
-/* pkt->room must hold frame_len(). Sets pkt->len and the transmit flags; returns the place of
- * the extended headers (op_rows[opcode].ext_len bytes). */
+/* pkt->room must be at least frame_len(). Sets pkt->len and the transmit flags. Returns
+ * where the extended headers go (op_rows[opcode].ext_len bytes). */
 static inline uint8_t *
 frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
 	uint32_t payload_len)
@@ -114,9 +119,10 @@ frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
 		__builtin_memcpy(data + FRAME_COPY, hdr->bytes + FRAME_COPY,
 			PATH_HDR_MAX - FRAME_COPY);
 
-	/* UDP length and checksum, then the BTH, in one store: the ICRC loads it whole,
-	 * and takes checksum and byte 4 of the BTH as ones; frame_end() makes them 0.
-	 * MigReq: path migration is in its Migrated state, as hardware says. */
+	/* UDP length and checksum, then the BTH, in one store, because the ICRC loads
+	 * them as 16 bytes. The ICRC takes the checksum and byte 4 of the BTH as ones;
+	 * frame_end() makes them 0. MigReq: the path migration state is Migrated, as
+	 * adapters send it. */
 	tail = (frame_words){
 		rte_cpu_to_be_32(udp_len << 16 | 0xFFFF),
 		rte_cpu_to_be_32((uint32_t)bth->opcode << 24 | flags << 16 | bth->pkey),
@@ -130,7 +136,7 @@ frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
 	return data + hdr->len + sizeof(struct bth);
 }
 
-/* After frame_begin(): what is summed is the path's. */
+/* After frame_begin(): the sum that covers the path's headers. */
 static inline struct icrc_sum
 frame_sum(const struct path_hdr *hdr, const struct pkt *pkt)
 {
@@ -138,7 +144,7 @@ frame_sum(const struct path_hdr *hdr, const struct pkt *pkt)
 		.from = pkt->data + hdr->len - FRAME_UDP_TAIL, .crc = hdr->crc};
 }
 
-/* UDP checksum and byte 4 of the BTH, which the ICRC takes as ones, as they are sent. */
+/* Clears the UDP checksum and byte 4 of the BTH, which the ICRC takes as ones. */
 static inline void
 frame_tail_clear(uint8_t *at)
 {
@@ -150,8 +156,9 @@ frame_tail_clear(uint8_t *at)
 	__builtin_memcpy(at, &tail, sizeof(tail));
 }
 
-/* The same hdr, with no frame_begin() in between. The ICRC is of what the frame holds
- * now: of what is sent, whatever the application does to its buffer meanwhile. */
+/* Takes the hdr of frame_begin(), not used for another frame since. The ICRC covers what
+ * the frame holds now, hence what is sent, even if the application writes to its buffer
+ * meanwhile. */
 static inline void
 frame_end_sum(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len,
 	struct icrc_sum sum)
@@ -169,8 +176,8 @@ frame_end_sum(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len,
 	__builtin_memcpy(end, &crc, sizeof(crc));
 }
 
-/* Or, where the payload comes later, and no extended headers: after frame_begin() the ICRC over
- * all before it, and, when it is there, pad and ICRC. */
+/* For a payload that comes later, without extended headers: after frame_begin(), returns
+ * the ICRC over the headers, for frame_payload_end() to add the payload, pad and ICRC. */
 static inline uint32_t
 frame_head_end(const struct path_hdr *hdr, struct pkt *pkt)
 {
@@ -194,7 +201,7 @@ frame_payload_end(struct pkt *pkt, uint32_t payload_len, uint32_t crc)
 	__builtin_memcpy(end, &crc, sizeof(crc));
 }
 
-/* The same where nothing was copied with a sum. */
+/* As frame_end_sum(), when nothing was copied with a sum. */
 static inline void
 frame_end(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len)
 {
@@ -208,8 +215,8 @@ frame_len(const struct path_hdr *hdr, uint8_t opcode, uint32_t payload_len)
 	       ((payload_len + 3) & ~3u) + ICRC_LEN;
 }
 
-/* Bytes of the payload, with its pad, of the frame that hdr was used for last, if that had no
- * extended headers; 0: none yet. */
+/* Bytes of payload and pad of the last frame built with hdr, if it had no extended
+ * headers; 0: none yet. */
 static inline uint32_t
 frame_plain_len(const struct path_hdr *hdr)
 {
@@ -218,7 +225,7 @@ frame_plain_len(const struct path_hdr *hdr)
 	return hdr->udp_len > fixed ? hdr->udp_len - fixed : 0;
 }
 
-/* Where the payload stands, after frame_begin(). */
+/* Returns where the payload goes. After frame_begin(). */
 static inline uint8_t *
 frame_payload(const struct path_hdr *hdr, const struct pkt *pkt, uint8_t opcode)
 {

@@ -16,7 +16,7 @@ gsi_admit(const struct pkt_view *view)
 		return DROP_pkey;
 	if (rte_be_to_cpu_32(view_deth(view)->qkey) != GSI_QKEY)
 		return DROP_qkey;
-	/* Agents speak from QP 1: an answer would go there. */
+	/* Agents send from QP 1, where a reply would go. */
 	if (be24_get(view_deth(view)->src_qpn) != GSI_QPN)
 		return DROP_qpn;
 	return view->payload_len == GSI_LEN ? DROP_none : DROP_length;

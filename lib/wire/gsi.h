@@ -11,12 +11,12 @@
 #define GSI_QKEY 0x80010000u
 #define GSI_LEN 256
 
-/* What it is for a datagram to be an agent's: its addresses and its ICRC are the caller's
- * to look at. */
+/* Checks that a datagram is one between management agents. The caller checks its
+ * addresses and ICRC. */
 enum drop_reason
 gsi_admit(const struct pkt_view *view);
 
-/* addr: the way and what is the port's; the rest of it is written here. */
+/* addr: the caller sets GIDs, MACs, VLAN and offload; the rest is filled in here. */
 void
 gsi_frame(struct pkt *frame, struct path_addr *addr, uint32_t psn,
 	const uint8_t bytes[GSI_LEN]);

@@ -3,7 +3,7 @@
 
 #define US(n) ((n)*1000u)
 
-/* In the order of the code; 0 stands for the longest time, not the shortest. */
+/* In order of the code; 0 is the longest time, not the shortest. */
 const uint32_t rnr_timer_ns[32] = {
 	US(655360), US(10), US(20), US(30), US(40), US(60), US(80), US(120), /* 0-7 */
 	US(160), US(240), US(320), US(480), US(640), US(960), US(1280),

@@ -11,9 +11,10 @@
 #define ROCE_UDP_PORT 4791
 #define ICRC_LEN 4
 #define PKEY_DEFAULT 0xFFFF
-#define QPN_MULTICAST 0xFFFFFF /* DestQP of what goes to a group */
+#define QPN_MULTICAST 0xFFFFFF /* DestQP of multicast packets */
 
-/* Not QP 0 or 1, which are management's, and no group (IBA 3.5.3, 3.5.8). */
+/* True unless the QPN is 0 or 1, which are for management, or that of multicast (IBA
+ * 3.5.3, 3.5.8). */
 static inline bool
 qpn_is_ordinary(uint32_t qpn)
 {
@@ -53,7 +54,7 @@ struct aeth {
 } PACKED;
 static_assert(sizeof(struct aeth) == 4, "IBA 9.3.5");
 
-/* A struct aeth. */
+/* Writes a struct aeth. */
 static inline void
 aeth_put(uint8_t *to, uint8_t syndrome, uint32_t msn)
 {

@@ -4,9 +4,10 @@
 #include "wire/icrc.h"
 
 /*
- * What routers change is masked in blocks of 16 bytes, so that the CRC's vector loads find each
- * block in one store. They start 8 bytes before the IP header: there the mask makes the Ethernet
- * header into the ones that stand for the LRH, and the CRC needs no seed.
+ * The fields that routers change are masked in blocks of 16 bytes, so that each vector
+ * load of the CRC reads one store. The blocks start 8 bytes before the IP header: there
+ * the mask turns the end of the Ethernet header into the ones that stand for the LRH, so
+ * the CRC needs no seed.
  */
 typedef uint8_t block __attribute__((vector_size(16)));
 
@@ -55,7 +56,7 @@ icrc_path(const uint8_t *ip, unsigned ip_version)
 	return icrc_update(0, copy, LEAD + 40 + 4);
 }
 
-/* Over the len bytes at head, of which the first n blocks are masked meanwhile. */
+/* The CRC of len bytes at head, with the first n blocks masked during the computation. */
 static inline uint32_t
 masked_crc(uint8_t *head, const block *mask, unsigned n, size_t len)
 {
@@ -69,11 +70,11 @@ masked_crc(uint8_t *head, const block *mask, unsigned n, size_t len)
 	return crc;
 }
 
-/* Of all that stands before end, which lies behind the BTH. */
+/* The CRC from the masked headers up to end, which lies behind the BTH. */
 static inline uint32_t
 head_crc(const struct pkt_view *view, const uint8_t *end)
 {
-	/* The frame is its receiver's, and as it was when this returns. */
+	/* The receiver owns the frame, and it is unchanged when this returns. */
 	uint8_t *head = (uint8_t *)(uintptr_t)(view->ip - LEAD);
 	size_t len = (size_t)(end - head);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copy and CRC in one pass. ISA-L has no such function for this polynomial, and apart
- * they take nearly twice as long: the copy's loads and stores fit between the
+ * Copy and CRC in one pass. ISA-L has no such function for this polynomial. Separate
+ * passes take nearly twice as long: the loads and stores of the copy fit between the
  * multiplications of the CRC.
  *
  * The CRC is folded (Gopal et al., "Fast CRC Computation for Generic Polynomials Using
  * PCLMULQDQ Instruction", Intel 2009): 128 bits, times x to the distance modulo the
- * polynomial, are added to the 128 bits that far behind them, which changes no remainder.
- * What is left in the end, 16 bytes, is ISA-L's.
+ * polynomial, are added to the 128 bits at that distance behind them, which leaves the
+ * remainder unchanged. ISA-L sums the last 16 bytes.
  */
 #include <string.h>
 
@@ -58,7 +58,7 @@ copy(uint8_t *dst, const uint8_t *src)
 	return bytes;
 }
 
-/* The four lanes of x, in their order, as one. */
+/* Folds the four lanes of x, in their order, into one. */
 static WIDE __m128i
 lanes_fold(__m512i x)
 {
@@ -80,7 +80,7 @@ icrc_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
 	assert(len >= COPY_MIN);
 	for (unsigned i = 0; i < 4; i++)
 		sum[i] = copy(dst + 64 * i, src + 64 * i);
-	/* What came before: ISA-L's value is complemented. */
+	/* Adds the CRC of what came before. ISA-L's value is complemented. */
 	sum[0] = _mm512_xor_si512(
 		sum[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc)));
 	for (at = COPY_MIN; len - at >= COPY_MIN; at += COPY_MIN) {

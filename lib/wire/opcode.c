@@ -11,7 +11,7 @@
 
 #define BYTES_IF(hdrs, flag, len) (((hdrs) & (flag)) ? (len) : 0)
 
-/* What stands before the RETH, AtomicETH, AETH or DETH. */
+/* Bytes before the RETH, AtomicETH, AETH or DETH. */
 #define LEAD_BYTES(hdrs)                                                                 \
 	(BYTES_IF(hdrs, HDR_XRCETH, sizeof(struct xrceth)) + BYTES_IF(hdrs, HDR_FETH, FETH_LEN))
 
@@ -42,8 +42,9 @@ const struct op_row op_rows[256] = {
 
 #define NAME_LEN sizeof("XRC_READ_RESPONSE_MIDDLE")
 
-/* The enumerator's name with a space behind the service: a second initialiser replaces
- * one character of the first (of CNP, which is all service, the terminator by itself). */
+/* The enumerator's name, with a space after the service: the second initialiser replaces
+ * one character of the first (for CNP, which is only a service, the terminator by
+ * itself). */
 #pragma GCC diagnostic ignored "-Woverride-init"
 #define OPCODE(value, name, svc, knd, position, headers)                                 \
 	[(value)] = #name,                                                               \

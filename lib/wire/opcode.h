@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The opcode table: what headers an opcode has and where it stands in a message. */
+/* The opcode table: the headers of each opcode and its position in a message. */
 #ifndef ROCADE_WIRE_OPCODE_H
 #define ROCADE_WIRE_OPCODE_H
 
 #include "base/common.h"
 
-/* Extended headers, in the order in which they stand on the wire. */
+/* Extended headers, in wire order. */
 #define HDR_XRCETH 0x001
 #define HDR_DETH 0x002
 #define HDR_FETH 0x004
@@ -16,7 +16,7 @@
 #define HDR_IMM 0x080
 #define HDR_IETH 0x100
 
-/* The longest sum of them: XRCETH and AtomicETH. */
+/* The longest combination: XRCETH and AtomicETH. */
 #define EXT_LEN_MAX 32
 
 #define OP_SERVICE_MASK 0xE0
@@ -60,7 +60,8 @@ struct op_row {
 	uint8_t service;
 	uint8_t ext_len; /* bytes of all extended headers */
 	uint16_t hdrs;	 /* HDR_* */
-	uint8_t main_off; /* of the RETH, AtomicETH, AETH or DETH behind the BTH */
+	/* offset from the BTH's end of the RETH, AtomicETH, AETH or DETH */
+	uint8_t main_off;
 	uint8_t reserved;
 };
 
@@ -71,7 +72,8 @@ enum opcode {
 
 extern const struct op_row op_rows[256];
 
-/* "RC SEND_ONLY", or "opcode 0x15" in a static buffer of the thread for an unknown one. */
+/* Returns "RC SEND_ONLY"; for an unknown opcode, "opcode 0x15" in a thread-local
+ * buffer. */
 const char *opcode_name(uint8_t opcode);
 
 static inline bool

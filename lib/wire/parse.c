@@ -14,14 +14,14 @@
 #define IPV4_FRAGMENT (RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)
 #define VLAN_VID_MASK 0x0FFF
 
-/* What stands behind the IP header. */
+/* The L4 header and its data. */
 struct l4 {
 	const uint8_t *data;
-	uint32_t len; /* what the IP header says, inside the frame */
+	uint32_t len; /* by the IP header, within the frame */
 };
 
-/* The one's complement sum of the header is 0xFFFF (RFC 1071): 0 modulo 0xFFFF and, as
- * the version is not 0, no true 0. Byte order does not matter; the modulo is a
+/* The one's complement sum of the header is 0xFFFF (RFC 1071): 0 modulo 0xFFFF, and not
+ * 0, because the version is not. Byte order does not matter. The modulo compiles to a
  * multiplication. */
 static inline bool
 ipv4_sum_ok(const struct rte_ipv4_hdr *ip)
@@ -35,7 +35,7 @@ ipv4_sum_ok(const struct rte_ipv4_hdr *ip)
 	return (sum + last) % 0xFFFF == 0;
 }
 
-/* The only one that comes with options: the router alert (RFC 2236 2). */
+/* IGMP is the one protocol accepted with IP options: the router alert (RFC 2236 2). */
 static bool
 ipv4_is_igmp(const struct rte_ipv4_hdr *ip)
 {
@@ -43,7 +43,7 @@ ipv4_is_igmp(const struct rte_ipv4_hdr *ip)
 	       ip->next_proto_id == IPPROTO_IGMP;
 }
 
-/* The same in front of ICMPv6 (RFC 2710 3). */
+/* MLD has the router alert in a hop-by-hop header before ICMPv6 (RFC 2710 3). */
 static bool
 ipv6_is_mld(const struct rte_ipv6_hdr *ip, uint32_t len)
 {
@@ -128,7 +128,7 @@ parse_bth(const struct bth *bth, struct pkt_view *view)
 	view->psn = words[2] & 0xFFFFFF;
 }
 
-/* UDP and what it carries: row 1 of the validation order (IBA 9.6.1, C9-5). */
+/* UDP and its data: row 1 of the validation order (IBA 9.6.1, C9-5). */
 static inline unsigned
 parse_udp(const struct l4 *l4, struct pkt_view *view)
 {
@@ -143,7 +143,7 @@ parse_udp(const struct l4 *l4, struct pkt_view *view)
 	len = rte_be_to_cpu_16(udp->dgram_len);
 	if (unlikely(len < sizeof(*udp) || len > l4->len))
 		return DROP_udp_length;
-	/* The pad makes the payload whole words; all headers are. */
+	/* The pad fills the payload up to a multiple of 4; all headers are one. */
 	len -= (uint32_t)sizeof(*udp);
 	if (unlikely(len < sizeof(*bth) + ICRC_LEN || len % 4 != 0))
 		return DROP_length;
@@ -162,7 +162,8 @@ parse_udp(const struct l4 *l4, struct pkt_view *view)
 	return DROP_none;
 }
 
-/* The EtherType in network order and where its packet starts; DROP_vlan or DROP_runt. */
+/* Finds the EtherType, in network order, and the offset of its packet. Returns DROP_none,
+ * DROP_vlan or DROP_runt. */
 static inline unsigned
 parse_ether(const struct pkt *pkt, uint16_t vlan, uint16_t *type, uint32_t *off)
 {

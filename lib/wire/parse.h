@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Bytes -> packet view or a drop reason: rows 1 and 2 of the responder's validation order
- * (IBA 9.6.1). Knows lengths and codes, no QP.
- */
+/* Bytes to packet view or drop reason: rows 1 and 2 of the responder's validation order
+ * (IBA 9.6.1). It knows lengths and codes, but no QPs. */
 #ifndef ROCADE_WIRE_PARSE_H
 #define ROCADE_WIRE_PARSE_H
 
@@ -11,10 +9,10 @@
 #include "wire/opcode.h"
 #include "wire/pkt.h"
 
-/* Points into the packet's frame: valid as long as that. */
+/* Points into the packet's frame, and is valid as long as that. */
 struct pkt_view {
 	const struct op_row *op;
-	const uint8_t *ext;	/* behind the BTH */
+	const uint8_t *ext;	/* after the BTH */
 	const uint8_t *payload;
 	uint32_t payload_len;	/* without the pad */
 	uint32_t dest_qpn;
@@ -26,31 +24,34 @@ struct pkt_view {
 	bool ack_req;
 	uint8_t ip_version; /* 4 or 6 */
 	uint8_t tclass;	    /* TOS or traffic class: DSCP and ECN */
-	bool placed;	    /* the payload is where it goes already: qp_icrc_check() */
+	bool placed; /* the payload is in its destination already: qp_icrc_check() */
 	const uint8_t *ip;  /* the IP header */
 	const struct bth *bth;
 };
 
-/* parse() says: not a RoCEv2 packet but the port's own business (ARP, ICMP, ICMPv6). */
+/* parse() returns: not a RoCEv2 packet but one for the port itself (ARP, ICMP, ICMPv6,
+ * IGMP). */
 #define PARSE_OTHER DROP_COUNT
 
 /*
- * Returns DROP_none and a filled view for a well-formed RoCEv2 packet whose ICRC is right,
- * PARSE_OTHER for a frame that lib/port answers, and a drop reason for all else; the view is
- * then undefined. What a PARSE_OTHER frame's IP header says (lengths, IPv4 checksum, not a
- * fragment) has been checked unless it has options, nothing behind it. vlan: the port's VLAN id, 0 for none; a
- * port with a VLAN takes no untagged frames, every port takes priority-tagged ones (VLAN 0).
- * A UDP checksum is not looked at: the ICRC covers more. The end of the packet is what the UDP length says: the frame may be
- * longer.
+ * Returns DROP_none and a filled view for a well-formed RoCEv2 packet whose ICRC is
+ * right, PARSE_OTHER for a frame that lib/port answers, and a drop reason for all others.
+ * The view is undefined unless DROP_none is returned. For PARSE_OTHER the IP header has
+ * been checked (lengths, IPv4 checksum, not a fragment) unless it has options, and
+ * nothing after it. vlan: the port's VLAN id, 0 for none. A port with a VLAN takes no
+ * untagged frames; every port takes priority-tagged ones (VLAN 0). The UDP checksum is
+ * ignored: the ICRC covers more. The packet ends where the UDP length says; the frame may
+ * be longer.
  */
 unsigned parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
 
-/* The same but for the ICRC. Reads no byte behind the BTH: pkt->data may be a copy of the first
- * PARSE_HEADERS bytes of a frame of pkt->len (the extended headers are in it then too). */
+/* As parse(), without the ICRC. Reads no byte after the BTH: pkt->data may be a copy of
+ * the first PARSE_HEADERS bytes of a frame of pkt->len bytes, which include the extended
+ * headers. */
 #define PARSE_HEADERS (14 + 4 + 40 + 8 + 12 + EXT_LEN_MAX)
 unsigned parse_headers(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
 
-/* Where it comes from and goes to, as GIDs. */
+/* Fills in the source and destination addresses as GIDs. */
 void view_gids(const struct pkt_view *v, uint8_t src[16], uint8_t dst[16]);
 
 static inline const struct aeth *
@@ -65,7 +66,7 @@ view_reth(const struct pkt_view *v)
 	return (const struct reth *)(v->ext + v->op->main_off);
 }
 
-/* The first of the extended headers of an XRC request. */
+/* XRC requests: the XRCETH is the first extended header. */
 static inline uint32_t
 view_srqn(const struct pkt_view *v)
 {
@@ -78,7 +79,7 @@ view_deth(const struct pkt_view *v)
 	return (const struct deth *)(v->ext + v->op->main_off);
 }
 
-/* Immediate data or IETH: the last of the extended headers. As on the wire (big-endian). */
+/* Immediate data or IETH, the last extended header. As on the wire (big-endian). */
 static inline uint32_t
 view_imm_be(const struct pkt_view *v)
 {
