@@ -7,7 +7,8 @@
 
 #define CHUNK_BYTES (KEY_CHUNK * (sizeof(struct key_entry) + sizeof(uint32_t)))
 
-/* IBV_ACCESS_FLUSH_GLOBAL of newer headers. Persistence is not had. */
+/* IBV_ACCESS_FLUSH_GLOBAL of newer headers. IBV_ACCESS_FLUSH_PERSISTENT is not
+ * supported. */
 #define ACCESS_FLUSH_GLOBAL (1u << 8)
 
 static struct key_entry *
@@ -36,7 +37,8 @@ key_table_fini(struct key_table *t)
 	}
 }
 
-/* An index that was never used; 0 when there is none or no memory for it. */
+/* Returns an index that was never used, or 0 if none is left or its chunk cannot be
+ * allocated. */
 static uint32_t
 index_fresh(struct key_table *t)
 {
@@ -69,7 +71,7 @@ index_reuse(struct key_table *t)
 	return index;
 }
 
-/* 0 when there is none; the entry's len holds the last variant. */
+/* Returns 0 if no index is left. The entry's len holds the index's last variant. */
 static uint32_t
 index_take(struct key_table *t)
 {
@@ -98,7 +100,8 @@ access_valid(unsigned access)
 
 	if ((access & ~known) != 0)
 		return false;
-	/* ibv_reg_mr(3): who grants remote writing grants local writing. */
+	/* ibv_reg_mr(3): remote write and remote atomic access require local write
+	 * access. */
 	return (access & writes) == 0 || (access & IBV_ACCESS_LOCAL_WRITE) != 0;
 }
 
@@ -121,14 +124,15 @@ region_check(uint32_t pd, uint64_t va, const void *host, uint64_t len, unsigned 
 	return host == NULL && len != 0 ? -EINVAL : 0;
 }
 
-/* An empty region may be at NULL, which key_check() says for "no". */
+/* An empty region may have host == NULL, which key_check() returns for a refused access.
+ * Any other address serves: the table's. */
 static uint8_t *
 host_of(struct key_table *t, void *host)
 {
 	return host != NULL ? host : (uint8_t *)t;
 }
 
-/* A new entry that nobody finds yet; NULL: no index is left. */
+/* Takes an entry that key_find() does not return yet. NULL if no index is left. */
 static struct key_entry *
 entry_take(struct key_table *t, uint32_t *key)
 {
@@ -179,8 +183,8 @@ index_release(struct key_table *t, uint32_t index)
 	t->free_tail = index;
 }
 
-/* Gives an entry back whose last key this was. No release needed: the caller's gates keep
- * every reader out. */
+/* Returns the entry of this key, its last, to the table. No release is needed: the caller
+ * holds all engine locks, which excludes every reader. */
 static void
 entry_put(struct key_table *t, uint32_t key)
 {
@@ -193,7 +197,8 @@ entry_put(struct key_table *t, uint32_t key)
 	t->used--;
 }
 
-/* The region of a key if it may go or change now. */
+/* Finds the region of a key that is about to be freed or changed. -EINVAL if key is no
+ * region's, -EBUSY while memory windows are bound to it. */
 static int
 region_find(const struct key_table *t, uint32_t key, struct key_entry **out)
 {
@@ -270,7 +275,7 @@ entry_kill(struct key_entry *e, const uint8_t *host)
 		host < e->host ||
 		(uint64_t)(host - e->host) >= e->len)
 		return false;
-	/* The key stays, so that the region can still be deregistered. */
+	/* The key stays valid for deregistration. */
 	__atomic_store_n(&e->rights, KEY_PD_DEAD << 8, __ATOMIC_RELAXED);
 	return true;
 }
@@ -290,7 +295,7 @@ key_kill(struct key_table *t, const void *host)
 	return any;
 }
 
-/* ---- For windows ---- */
+/* ---- For memory windows ---- */
 
 int
 key_reserve(struct key_table *t, void *object, uint32_t *key)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The key table: lkey and rkey (one value serves as both) -> what memory it grants, to which
- * protection domain, with which access (IBA 10.6). A key is index << 8 | variant; the variant
- * changes on every registration of an index, so a stale key does not match.
+ * The key table: maps an lkey or rkey (one value serves as both) to the memory that it
+ * grants, the protection domain and the access rights (IBA 10.6). A key is index << 8 |
+ * variant. The variant changes on every registration of an index, so a stale key does not
+ * match.
  *
- * Registration and release are control path, serialised by the table's lock. The data path
- * reads without a lock: a new entry is published by its key, and key_free() is called only
- * where no engine can be inside (the caller holds every engine's gate).
+ * Registration and deregistration are control path, serialised by the table's lock. The
+ * data path reads without a lock: a new entry is published by storing its key with
+ * release. key_free() requires all engine locks, so that no engine reads the entry.
  */
 #ifndef ROCADE_MEM_KEY_H
 #define ROCADE_MEM_KEY_H
@@ -19,64 +20,72 @@
 #define KEY_CHUNK_BITS 10
 #define KEY_CHUNK (1u << KEY_CHUNK_BITS)
 #define KEY_CHUNKS 1024
-#define KEY_MAX (KEY_CHUNK * KEY_CHUNKS) /* 2^20; index 0 is never handed out */
+#define KEY_MAX (KEY_CHUNK * KEY_CHUNKS) /* 2^20; index 0 is never allocated */
 
 struct key_entry {
-	uint64_t va;   /* the first address, as work requests name it (iova); free: the next */
-	uint64_t len;  /* bytes; 0 is a valid, empty region; free: the variant it had last */
-	uint8_t *host; /* where that first byte is in this process; a window: struct window */
-	uint32_t key;  /* 0: free, or a window that is not bound */
+	/* first address as work requests name it (iova); free entry: next free index */
+	uint64_t va;
+	uint64_t len;  /* bytes; 0: a valid, empty region; free entry: the last variant */
+	/* process address of that first byte; memory window: its struct window */
+	uint8_t *host;
+	uint32_t key;  /* 0: a free entry, or a memory window that is not bound */
 	uint32_t rights; /* PD << 8 | KEY_ACCESS_* */
 };
-static_assert(sizeof(struct key_entry) == 32, "two to a line");
+static_assert(sizeof(struct key_entry) == 32, "two per cache line");
 
-/* IBV_ACCESS_LOCAL_WRITE .. IBV_ACCESS_ZERO_BASED as they are; the right to flush, which stands
- * higher there, in the place of one that no entry needs. */
+/* Access bits as in ibv_access_flags (IBV_ACCESS_LOCAL_WRITE to IBV_ACCESS_ZERO_BASED),
+ * except FLUSH_GLOBAL, which is remapped to bit 6. That bit is IBV_ACCESS_ON_DEMAND,
+ * which entries do not store. */
 #define KEY_ACCESS_KEPT 0x3Fu
 #define KEY_ACCESS_FLUSH_GLOBAL 0x40u
 
-/* In place of a PD: what no PD of a QP is equal to. */
+/* Special values of the PD field. No QP's PD is equal to one of them. */
 #define KEY_PD_WINDOW 0xFFFFFFu
-#define KEY_PD_DEAD 0xFFFFFEu /* the memory is gone, see key_kill() */
+#define KEY_PD_DEAD 0xFFFFFEu /* invalidated, see key_kill() */
 #define KEY_PD_MAX 0xFFFFFDu
 
 struct key_table {
-	struct key_entry *chunks[KEY_CHUNKS]; /* allocated as needed, never moved; behind
-						 the entries how many windows are bound to
-						 each */
+	/* Allocated on demand, never moved. KEY_CHUNK entries, then KEY_CHUNK counts
+	 * (uint32_t) of the memory windows bound to each. */
+	struct key_entry *chunks[KEY_CHUNKS];
 	rte_spinlock_t lock;
-	uint32_t used;	/* live keys */
-	uint32_t regions;     /* of them, those of regions, */
-	uint32_t regions_max; /* and how many there may be */
-	uint32_t fresh; /* the lowest index never handed out; 1 at first */
-	uint32_t free_head; /* released indices, oldest first, linked through va; 0: none */
+	uint32_t used;	/* keys in use */
+	uint32_t regions;     /* keys in use by regions */
+	uint32_t regions_max; /* upper limit of regions */
+	uint32_t fresh; /* lowest index never used; initially 1 */
+	uint32_t free_head; /* freed indices, oldest first, linked through va; 0: none */
 	uint32_t free_tail;
-	uint8_t variant_seed; /* so that two starts of a process do not repeat each other */
+	/* differs between process starts, so that old keys do not match */
+	uint8_t variant_seed;
 };
 
 void key_table_init(struct key_table *t, uint8_t variant_seed);
-/* Every key must have been freed (asserted). */
+/* All keys must have been freed (asserted). */
 void key_table_fini(struct key_table *t);
 
 /*
- * 0 and *key, or -ENOMEM, or -EINVAL where the region goes beyond 2^64 (to end there is well),
- * access asks for remote write or atomic without local write (ibv_reg_mr(3)) or has a bit that
- * an entry cannot hold, or host is NULL and len is not 0. access: IBV_ACCESS_*; optional bits
- * (IBV_ACCESS_OPTIONAL_RANGE) are ignored. An index rests until KEY_CHUNK wait, it among them,
- * as long as there are fresh ones: a stale key cannot match again before some KEY_CHUNK * 256
- * registrations.
+ * Registers a region and returns its key in *key. Returns 0, -ENOMEM, or -EINVAL: if the
+ * region exceeds 2^64 (it may end there), if access asks for remote write or atomic
+ * without local write (ibv_reg_mr(3)) or has a bit that an entry cannot hold, or if host
+ * is NULL and len is not 0. access: IBV_ACCESS_*; optional bits
+ * (IBV_ACCESS_OPTIONAL_RANGE) are ignored.
+ *
+ * Freed indices are reused in FIFO order. While never-used indices remain, a freed index
+ * waits until KEY_CHUNK indices are free. A stale key therefore matches again after about
+ * KEY_CHUNK * 256 registrations at the earliest.
  */
 int key_alloc(struct key_table *t, uint32_t pd, uint64_t va, void *host, uint64_t len,
 	unsigned access, uint32_t *key);
 
-/* -EINVAL when there is no such region, -EBUSY while windows are bound to it. The caller holds
- * every gate. */
+/* Deregisters a region. -EINVAL if key is no region's, -EBUSY while memory windows are
+ * bound to it. The caller holds all engine locks. */
 int key_free(struct key_table *t, uint32_t key);
 
 /*
- * What a region is, changed: flags are IBV_REREG_MR_*, the fields of what they name are taken.
- * Errors as key_alloc() and key_free(), -EFAULT after key_kill(); nothing has changed then. With another PD or other
- * memory it has another variant, so that the old key is refused. The caller holds every gate.
+ * key_change() changes a region (ibv_rereg_mr(3)). flags: IBV_REREG_MR_*; only the fields
+ * that flags select are read. Returns the errors of key_alloc() and key_free(), or
+ * -EFAULT after key_kill(); on error nothing has changed. A new PD or translation changes
+ * the variant, so that the old key is refused. The caller holds all engine locks.
  */
 struct key_change {
 	uint32_t pd;
@@ -87,35 +96,36 @@ struct key_change {
 };
 int key_change(struct key_table *t, uint32_t *key, int flags, const struct key_change *to);
 
-/*
- * The memory at host is gone: every region that has this byte is refused from now on. Whether
- * there was one. For a signal handler: takes no lock, writes one word of each.
- */
+/* The memory at host is no longer mapped: invalidates every region that contains this
+ * byte. Returns whether there was one. Async-signal-safe: takes no lock and stores one
+ * word per region. */
 bool key_kill(struct key_table *t, const void *host);
 
-/* ---- For windows, which have indices of the same table ---- */
+/* ---- For memory windows, which share the index space ---- */
 
-/* An index whose entry has no key yet and names object; -ENOMEM. */
+/* Reserves an index whose entry refers to object and has no key yet. -ENOMEM. */
 int key_reserve(struct key_table *t, void *object, uint32_t *key);
-/* Gives it back; key is the last it had. The caller holds every gate. */
+/* Frees a reserved index. key: the last key of that index. The caller holds all engine
+ * locks. */
 void key_release(struct key_table *t, uint32_t key);
-/* The object of an index that key_reserve() gave, else NULL. */
+/* Returns the object passed to key_reserve() for this index, else NULL. */
 void *key_object(const struct key_table *t, uint32_t key);
 struct key_entry *key_entry(const struct key_table *t, uint32_t key);
-/* How many windows are bound to a region. Atomic: several engines bind. */
+/* Returns the count of memory windows bound to a region. Access it atomically: several
+ * engines bind. */
 uint32_t *key_bound(const struct key_table *t, uint32_t key);
-/* A bound window's part of key_check_remote(). */
+/* The part of key_check_remote() for a bound memory window. */
 uint8_t *window_check(const struct key_table *t, const struct key_entry *e, uint32_t key,
 	uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len, unsigned need);
 
-/* The live entry of a key, else NULL. */
+/* Returns the live entry of a key, else NULL. */
 static inline const struct key_entry *
 key_find(const struct key_table *t, uint32_t key)
 {
 	uint32_t index = key >> 8;
 	const struct key_entry *chunk;
 
-	/* Index 0 wraps and is out as well: its key would be that of a free entry. */
+	/* Index 0 wraps around and is rejected too: key 0 would match a free entry. */
 	if (unlikely(index - 1 >= KEY_MAX - 1))
 		return NULL;
 	/* Pairs with the release in index_fresh() of key.c. */
@@ -140,10 +150,10 @@ key_entry_check(const struct key_entry *e, uint64_t va, uint64_t len, unsigned n
 }
 
 /*
- * The one check of every local access: the key is live, of this PD, grants all of need
- * (KEY_ACCESS_* bits; 0 asks for local read), and [va, va + len) lies inside without wrapping
- * (C10-56). Returns the host address, NULL when anything fails. len 0 passes anywhere inside or
- * at the end of the region. No window passes.
+ * Checks a local access. The key must be live and of this PD, must grant all of need
+ * (KEY_ACCESS_* bits; 0 asks for local read), and [va, va + len) must lie inside the
+ * region without wrapping (C10-56). Returns the host address, or NULL if a check fails.
+ * len 0 passes anywhere inside or at the end of the region. Memory windows never pass.
  */
 static inline uint8_t *
 key_check(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va, uint64_t len,
@@ -156,7 +166,7 @@ key_check(const struct key_table *t, uint32_t key, uint32_t pd, uint64_t va, uin
 	return key_entry_check(e, va, len, need);
 }
 
-/* What a key was before it was checked. */
+/* The state of a key before it was checked. */
 struct key_proof {
 	const struct key_entry *entry; /* NULL: not live */
 	uint32_t rights;
@@ -179,8 +189,8 @@ key_proved(const struct key_proof *proof)
 	return __atomic_load_n(&proof->entry->rights, __ATOMIC_RELAXED) == proof->rights;
 }
 
-/* The same for the request of a peer that reached QP qpn: a window passes too, one of type 2
- * through its QP alone. */
+/* As key_check(), for the request of a peer to QP qpn. A bound memory window passes too,
+ * one of type 2 only through the QP that bound it. */
 static inline uint8_t *
 key_check_remote(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, unsigned need)
@@ -197,7 +207,7 @@ key_check_remote(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t 
 	return key_entry_check(e, va, len, need);
 }
 
-/* Whether the key is a region's of this PD that grants need. */
+/* Returns whether key belongs to a region of this PD that grants all of need. */
 static inline bool
 key_grants(const struct key_table *t, uint32_t key, uint32_t pd, unsigned need)
 {

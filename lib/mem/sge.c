@@ -43,7 +43,7 @@ sge_seek(const struct sge *sge, uint32_t num, uint64_t offset)
 	return pos;
 }
 
-/* Bytes of the list behind pos. */
+/* Returns the bytes of the list behind pos. */
 static uint64_t
 sge_left(const struct sge *sge, uint32_t num, struct sge_pos pos)
 {
@@ -52,8 +52,8 @@ sge_left(const struct sge *sge, uint32_t num, struct sge_pos pos)
 	return sge_total(&sge[pos.index], num - pos.index) - pos.offset;
 }
 
-/* The next run of at most len contiguous bytes, of which the list has one: *run long,
- * behind which *pos stands then. NULL: not granted. */
+/* Returns the host address of the next contiguous run, NULL if not granted. *run is its
+ * length, at most len; *pos moves behind it. The list must have bytes left (asserted). */
 static uint8_t *
 sge_run(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
 	struct sge_pos *pos, uint32_t len, unsigned need, uint32_t *run)
@@ -91,7 +91,7 @@ sge_gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, u
 	return 0;
 }
 
-/* Whether all of the next len bytes may be written. */
+/* Checks that all of the next len bytes may be written. */
 static int
 scatter_check(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
 	struct sge_pos pos, uint32_t len)
@@ -117,8 +117,8 @@ sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, 
 
 	if (rc != 0)
 		return rc;
-	/* Point of no return. The keys stay as they were checked: releasing one waits for
-	 * the gate that the caller holds. */
+	/* Point of no return. The keys stay valid as checked: deregistration needs the
+	 * engine lock, which the caller holds. */
 	for (; len != 0; len -= run, src += run) {
 		uint8_t *host =
 			sge_run(t, pd, sge, num, pos, len, IBV_ACCESS_LOCAL_WRITE, &run);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scatter and gather: the walk over a work request's SGEs and the only copy of payload. Keys
- * are checked for the bytes each packet touches, at that packet: a region may be gone by the
- * next one. An SGE of length 0 touches none, and its key is not looked at.
+ * Scatter and gather: walks a work request's SGEs and copies the payload, once. Each
+ * packet checks the keys of the bytes that it accesses, because the region may be
+ * deregistered before the next packet. The key of an SGE of length 0 is not checked.
  */
 #ifndef ROCADE_MEM_SGE_H
 #define ROCADE_MEM_SGE_H
@@ -13,8 +13,8 @@
 #include "mem/key.h"
 #include "wire/icrc.h"
 
-/* Same layout as struct ibv_sge (asserted in lib/verbs). In a receive, a length of 0 at the
- * post means 2^31 bytes and is stored as that. */
+/* Same layout as struct ibv_sge (asserted in lib/verbs). A receive SGE posted with length
+ * 0 means 2^31 bytes and is stored with that length. */
 struct sge {
 	uint64_t addr;
 	uint32_t len;
@@ -22,9 +22,9 @@ struct sge {
 };
 
 /*
- * Where glibc copies 4 KiB at once it uses "rep movsb", which on Zen 3 and 4 takes up to fifteen
- * times as long where dst lies a few bytes behind src modulo a page (glibc bug 30994); less than
- * that goes through vector registers.
+ * glibc's memcpy() uses "rep movsb" for 4 KiB and more. On Zen 3 and 4 that takes up to
+ * fifteen times as long if dst lies a few bytes behind src modulo the page size (glibc
+ * bug 30994). Smaller pieces go through vector registers.
  */
 #define COPY_PIECE 2048u
 
@@ -40,7 +40,8 @@ payload_copy(uint8_t *dst, const uint8_t *src, uint32_t len)
 	memcpy(dst, src, len);
 }
 
-/* Into a frame whose ICRC sum is, unless that is NULL. */
+/* Copies payload into a frame. Unless sum is NULL, the copy may be added to the frame's
+ * ICRC sum. */
 static inline void
 payload_copy_sum(struct icrc_sum *sum, uint8_t *dst, const uint8_t *src, uint32_t len)
 {
@@ -50,54 +51,55 @@ payload_copy_sum(struct icrc_sum *sum, uint8_t *dst, const uint8_t *src, uint32_
 		*sum = icrc_sum_copy(*sum, dst, src, len);
 }
 
-/* A place in a list of SGEs. {0} is the start. The end of one SGE and the start of the next are
- * the same place in two spellings; every function takes either. */
+/* A position in a list of SGEs; {0} is the start. The end of one SGE and the start of the
+ * next are the same position. Every function accepts both forms. */
 struct sge_pos {
 	uint32_t index;
 	uint32_t offset; /* bytes into sge[index] */
 };
 
-/* Sum of the lengths: 64 bits, for 16 lengths of 2^31 do not fit 32. */
+/* Sum of the lengths. 64 bits: 16 lengths of 2^31 do not fit in 32. */
 uint64_t sge_total(const struct sge *sge, uint32_t num);
 
-/* 0 when every SGE is whole inside a region of this PD with the access needed, else -EACCES. */
+/* Returns 0 if every SGE lies in one region of this PD with the access needed, else
+ * -EACCES. */
 int sge_check(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
 	unsigned need);
 
-/* The place offset bytes behind the start (offset <= total). */
+/* Returns the position offset bytes behind the start (offset <= total). */
 struct sge_pos sge_seek(const struct sge *sge, uint32_t num, uint64_t offset);
 
-/* The host address of len bytes from offset on in this SGE; NULL: not granted. */
+/* Returns the host address of len bytes at offset in this SGE, NULL if not granted. */
 static inline uint8_t *
 sge_host(const struct key_table *t, uint32_t pd, const struct sge *s, uint32_t offset,
 	uint32_t len, unsigned need)
 {
 	uint64_t va = s->addr + offset;
 
-	/* An SGE that wraps around 2^64 must not come out in a region at 0. */
+	/* An SGE that wraps around 2^64 must not match a region at address 0. */
 	if (unlikely(va < offset))
 		return NULL;
 	return key_check(t, s->lkey, pd, va, len, need);
 }
 
-/* Whether the next len bytes lie in the SGE of pos, which they mostly do. */
+/* Returns whether the next len bytes lie in the SGE of pos, the common case. */
 static inline bool
 sge_holds(const struct sge *sge, uint32_t num, struct sge_pos pos, uint32_t len)
 {
 	return pos.index < num && sge[pos.index].len - pos.offset >= len;
 }
 
-/* sge_gather() and sge_scatter() where the bytes lie in several SGEs. */
+/* sge_gather() and sge_scatter() for bytes in several SGEs. */
 int sge_gather_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
 	struct sge_pos *pos, uint8_t *dst, uint32_t len);
 int sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
 	struct sge_pos *pos, const uint8_t *src, uint32_t len);
 
 /*
- * Copies len bytes out of the list from *pos on to dst and moves *pos behind them. -EACCES when
- * a key does not grant local read of them; dst then holds garbage, *pos is unchanged. The list
- * must hold that many bytes (asserted). sum: of the frame that dst is in, or NULL; what comes out of
- * one SGE may be summed as it is copied.
+ * Copies len bytes of the list, from *pos on, to dst and moves *pos behind them. Returns
+ * -EACCES if a key does not grant local read; dst then holds garbage and *pos is
+ * unchanged. The list must hold len bytes (asserted). sum: ICRC sum of the frame that
+ * contains dst, or NULL. Bytes of one SGE may be added to the sum while they are copied.
  */
 static inline int
 sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
@@ -106,7 +108,7 @@ sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32
 	const uint8_t *host;
 
 	if (unlikely(!sge_holds(sge, num, *pos, len))) {
-		struct sge_pos at = *pos; /* so that *pos can stay in registers */
+		struct sge_pos at = *pos; /* lets *pos stay in registers */
 		int rc = sge_gather_runs(t, pd, sge, num, &at, dst, len);
 
 		*pos = at;
@@ -121,10 +123,10 @@ sge_gather(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32
 }
 
 /*
- * Copies len bytes from src into the list from *pos on and moves *pos. First checks that the
- * list has that many bytes left, else -EMSGSIZE, then that all of them may be written
- * (IBV_ACCESS_LOCAL_WRITE), else -EACCES; either way nothing has been written. Where SGEs
- * overlap each other the later piece wins; src never overlaps them.
+ * Copies len bytes from src into the list, from *pos on, and moves *pos behind them.
+ * Returns -EMSGSIZE if the list has fewer bytes left, -EACCES if not all of them may be
+ * written (IBV_ACCESS_LOCAL_WRITE). Both checks come before the first write. Where SGEs
+ * overlap each other, the later one wins. src must not overlap them.
  */
 static inline int
 sge_scatter(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,

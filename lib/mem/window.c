@@ -29,7 +29,7 @@ window_create(struct key_table *t, uint32_t pd, bool type2, struct window **out)
 	return 0;
 }
 
-/* Not bound any more: its key is refused from here on. */
+/* Unbinds a memory window: its key is refused from here on. */
 static void
 unbind(struct key_table *t, struct window *w)
 {
@@ -50,14 +50,16 @@ window_destroy(struct key_table *t, struct window *w)
 	alloc_put(&alloc_plain, w, sizeof(*w));
 }
 
-/* IBA 10.6.7.2: what may be bound to what. The region that goes with it. */
+/* Checks a bind (IBA 10.6.7.2). Returns the region to bind to, or NULL if it is not
+ * allowed. */
 static const struct key_entry *
 bind_check(const struct key_table *t, const struct window *w, const struct window_bind *b)
 {
 	const unsigned writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 	const struct key_entry *mr = key_find(t, b->parent);
 
-	/* Its right comes with the PD: a window or a dead region has neither. */
+	/* The PD comparison also rejects memory windows and invalidated regions: their PD
+	 * field is none. */
 	if (mr == NULL || mr->rights >> 8 != w->pd ||
 		(mr->rights & IBV_ACCESS_MW_BIND) == 0 ||
 		(mr->rights & IBV_ACCESS_ZERO_BASED) != 0)
@@ -77,7 +79,8 @@ bind_to(struct key_table *t, struct window *w, uint32_t qpn, struct window_list 
 	__atomic_fetch_add(key_bound(t, b->parent), 1, __ATOMIC_RELAXED);
 	if (w->type2)
 		LIST_INSERT_HEAD(list, w, link);
-	/* Behind the key's 0: pairs with the acquire fence in window_check(). */
+	/* Orders the stores below after the store of key 0. Pairs with the acquire fence
+	 * in window_check(). */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	STORE(w->parent, b->parent);
 	STORE(w->qpn, qpn);
@@ -95,7 +98,8 @@ bind_locked(struct key_table *t, struct window *w, uint32_t qpn, struct window_l
 {
 	const struct key_entry *mr = NULL;
 
-	/* A window of type 2 that is bound must be invalidated first, and not by this. */
+	/* A bound memory window of type 2 must be invalidated first. A bind of length 0
+	 * cannot do that. */
 	if (w->type2 && (w->parent != 0 || b->len == 0))
 		return -EINVAL;
 	if (b->len != 0) {
@@ -119,8 +123,8 @@ window_bind(struct key_table *t, uint32_t pd, uint32_t qpn, struct window_list *
 
 	if (w == NULL || w->pd != pd)
 		return -EINVAL;
-	/* Two engines at once are the application's mistake; the later one fails. Pairs
-	 * with the release below, and keeps both from waiting. */
+	/* Binding from two engines at once is an application error; the later bind fails.
+	 * busy makes it fail instead of wait. Pairs with the release below. */
 	if (__atomic_exchange_n(&w->busy, 1, __ATOMIC_ACQUIRE) != 0)
 		return -EINVAL;
 	rc = bind_locked(t, w, qpn, list, b);
@@ -134,7 +138,8 @@ window_valid(const struct key_table *t, uint32_t qpn, uint32_t rkey)
 	const struct window *w = key_object(t, rkey);
 	const struct key_entry *e = key_find(t, rkey);
 
-	/* If it is this QP's, nobody else changes it: this is its engine. */
+	/* A window bound by this QP is changed by the QP's engine only, which is the
+	 * caller. */
 	return e != NULL && w != NULL && w->type2 && LOAD(w->parent) != 0 &&
 	       LOAD(w->qpn) == qpn;
 }
@@ -155,7 +160,8 @@ window_invalidate_all(struct key_table *t, struct window_list *list)
 		unbind(t, LIST_FIRST(list));
 }
 
-/* The memory, if what is bound is good for this; it may be of another bind than key's. */
+/* Returns the host address if the memory window's current binding grants this access,
+ * else NULL. The binding may be newer than the key that was looked up. */
 static uint8_t *
 bound_host(const struct key_table *t, const struct window *w, uint32_t pd, uint32_t qpn,
 	uint64_t va, uint64_t len, unsigned need)
@@ -164,7 +170,7 @@ bound_host(const struct key_table *t, const struct window *w, uint32_t pd, uint3
 	uint64_t w_len = LOAD(w->len);
 	const struct key_entry *mr = key_find(t, LOAD(w->parent));
 
-	/* The region may have lost its memory meanwhile (key_kill()). */
+	/* The region may have been invalidated since the bind (key_kill()). */
 	if (mr == NULL || __atomic_load_n(&mr->rights, __ATOMIC_RELAXED) >> 8 != pd)
 		return NULL;
 	if (w->pd != pd || (w->type2 && LOAD(w->qpn) != qpn) ||
@@ -182,7 +188,8 @@ window_check(const struct key_table *t, const struct key_entry *e, uint32_t key,
 	const struct window *w = (const struct window *)e->host;
 	uint8_t *host = bound_host(t, w, pd, qpn, va, len, need);
 
-	/* Still the same bind: pairs with the release fence in bind_to(). */
+	/* Checks that the binding has not changed. Pairs with the release fence in
+	 * bind_to(). */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&e->key, __ATOMIC_RELAXED) == key ? host : NULL;
 }

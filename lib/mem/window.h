@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows (IBA 10.6.7): a key of its own for a part of a region, with rights of
- * its own, given and taken by work requests. Type 1 is good for every QP of its PD and is
- * bound anew as often as one likes; type 2 (the IBA's 2B) is good for the QP that bound
- * it alone, and is bound only while it is not.
+ * Memory windows (IBA 10.6.7). A memory window grants access to a part of a region by a
+ * key and rights of its own, which work requests set and revoke. Type 1 serves every QP
+ * of its PD and may be rebound at any time. Type 2 (IBA type 2B) serves only the QP that
+ * bound it and must be invalidated before it is bound again.
  *
- * Binding and invalidating run inside one engine's gate, while other engines may be
- * looking the key up. What is bound is therefore written between two stores of the
- * entry's key, 0 and the new one, and who reads it looks at the key before and after: it
- * either gets what belongs to its key or is refused. So one store of 0 invalidates. A
- * copy that another engine began before may still end after it, as a packet that came
- * earlier would have; the memory under it stays, for deregistration passes all gates.
+ * Bind and invalidate run under the lock of one engine while other engines may look the
+ * key up. The binding is therefore written between two stores of the entry's key: 0, then
+ * the new key. A reader checks the key before and after it reads the binding. It gets the
+ * binding of its key, or is refused. A single store of 0 invalidates. A copy that another
+ * engine began before that store may finish after it, like a packet that arrived earlier.
+ * The region's memory stays valid meanwhile, because deregistration takes all engine
+ * locks.
  */
 #ifndef ROCADE_MEM_WINDOW_H
 #define ROCADE_MEM_WINDOW_H
@@ -20,13 +21,13 @@
 #include "mem/key.h"
 
 struct window {
-	LIST_ENTRY(window)
-	link; /* type 2, bound: of its QP, whose engine owns the link */
+	/* type 2, bound: in the QP's list, protected by the lock of the QP's engine */
+	LIST_ENTRY(window) link;
 	uint32_t pd;
-	uint32_t rkey; /* the last it had, bound or not */
+	uint32_t rkey; /* last key, bound or not */
 	bool type2;
-	uint8_t busy; /* an engine binds or invalidates it */
-	/* Bound. */
+	uint8_t busy; /* set while an engine binds */
+	/* The binding. */
 	uint32_t parent; /* the region's key; 0: not bound */
 	uint32_t qpn;    /* type 2 */
 	uint32_t access;
@@ -37,33 +38,34 @@ struct window {
 LIST_HEAD(window_list, window);
 
 struct window_bind {
-	uint32_t rkey;   /* from now on; its index says which window */
+	uint32_t rkey;   /* the new key; its index selects the memory window */
 	uint32_t parent; /* the region's key */
-	uint64_t va;     /* the first byte, as the region numbers them */
-	uint64_t len;    /* type 1: 0 unbinds */
+	uint64_t va;     /* first byte, as an address of the region */
+	uint64_t len;    /* bytes; type 1: 0 unbinds */
 	unsigned access; /* IBV_ACCESS_* */
 };
 
-/* Not bound. -ENOMEM. */
+/* Creates an unbound memory window. -ENOMEM. */
 int
 window_create(struct key_table *t, uint32_t pd, bool type2, struct window **out);
-/* Bound or not. The caller holds every gate. */
+/* Unbinds first if necessary. The caller holds all engine locks. */
 void
 window_destroy(struct key_table *t, struct window *w);
 
-/* For QP qpn of PD pd, whose type 2 windows are in list. -EINVAL and nothing has changed.
- */
+/* Binds for QP qpn of PD pd. list: the QP's bound windows of type 2. On -EINVAL nothing
+ * has changed. */
 int
 window_bind(struct key_table *t, uint32_t pd, uint32_t qpn, struct window_list *list,
 	const struct window_bind *bind);
 
-/* Whether this QP may invalidate rkey: a type 2 window that it has bound. */
+/* Returns whether this QP may invalidate rkey: a type 2 memory window that it has
+ * bound. */
 bool
 window_valid(const struct key_table *t, uint32_t qpn, uint32_t rkey);
-/* -EINVAL when it may not. */
+/* Invalidates rkey. -EINVAL if the QP may not. */
 int
 window_invalidate(struct key_table *t, uint32_t qpn, uint32_t rkey);
-/* All of a QP's. */
+/* Invalidates all type 2 memory windows that a QP has bound. */
 void
 window_invalidate_all(struct key_table *t, struct window_list *list);
 

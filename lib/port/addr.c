@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Our addresses: which are possible, what is on a link of ours, and the way elsewhere. */
+/* The port's addresses: which are valid, what is on one of its links, and the next hop
+ * elsewhere. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,8 +8,8 @@
 
 #define VLAN_MAX 4094 /* 4095 is reserved (IEEE 802.1Q) */
 
-/* The bits behind the prefix, or'ed and and'ed together: all zero names the subnet, all
- * ones is its broadcast address. */
+/* Examines the host bits, those behind the prefix. All zeros name the subnet, all ones
+ * are its broadcast address. */
 static void
 host_part(const struct net_addr *addr, bool *zeros, bool *ones)
 {
@@ -85,7 +86,8 @@ net_is_onlink(const struct net_conf *conf, const uint8_t gid[16])
 
 		if (gid_is_ipv4(addr->gid) != ipv4)
 			continue;
-		/* Link-local is on the link whatever our prefixes (RFC 4861 5.1). */
+		/* Link-local addresses are on-link whatever the prefixes (RFC 4861
+		 * 5.1). */
 		if (gid_is_link_local(gid) || gid_in_prefix(gid, addr))
 			return true;
 	}

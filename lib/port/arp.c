@@ -83,8 +83,9 @@ arp_rx(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t n
 	if (!mac_is_other(&net->conf, sender_mac))
 		return false;
 	ours = net_is_ours(&net->conf, target);
-	/* A request to us teaches its sender, everything else only what was asked for. A
-	 * probe (RFC 5227 1.1) has no sender address and teaches nothing. */
+	/* A request to one of our addresses adds its sender to the table. Every other
+	 * message only updates an entry that exists. A probe (RFC 5227 1.1) has no sender
+	 * address and is not learned. */
 	if (gid_is_host(sender) && !net_is_ours(&net->conf, sender))
 		neigh_seen(net, sender, sender_mac, request && ours, now);
 	if (!request || !ours)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ethernet and IPv6 around the port's own messages, and the Internet checksum. */
+/* Ethernet and IPv6 headers of the port's own messages, and the Internet checksum. */
 #include <netinet/in.h>
 #include <string.h>
 
@@ -53,7 +53,8 @@ frame_split(const struct net_conf *conf, const struct pkt *pkt, struct frame *fr
 	}
 	frame->l3 = pkt->data + off;
 	frame->l3_len = pkt->len - off;
-	/* For us or for many; and not one of ours that came back. */
+	/* Accept frames to this port's MAC or to a group, but not our own frames that
+	 * came back. */
 	if ((frame->dst_mac[0] & 1) == 0 && memcmp(frame->dst_mac, conf->mac, 6) != 0)
 		return false;
 	return mac_is_other(conf, frame->src_mac);
@@ -112,7 +113,8 @@ frame_end_icmp6(uint8_t *msg, uint32_t len)
 	memcpy(msg + 2, &sum, 2);
 }
 
-/* In memory order: the checksum is the same whichever end comes first (RFC 1071 2B). */
+/* Words are added in memory order: the checksum does not depend on byte order (RFC 1071
+ * 2B). */
 uint32_t
 sum_add(uint32_t sum, const void *data, uint32_t len)
 {

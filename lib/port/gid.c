@@ -101,7 +101,8 @@ gid_link_local(const uint8_t mac[6], uint8_t gid[16])
 	memcpy(gid + 13, mac + 3, 3);
 }
 
-/* A decimal number of up to three digits and nothing else; -EINVAL. */
+/* Parses a decimal number of up to three digits. Returns it, or -EINVAL for anything
+ * else. */
 static int
 number_parse(const char *text)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memberships: when a report is due. A change is said twice; a query is answered after a
- * random part of the time it gives (RFC 3376 5.2, RFC 3810 6.2), for each group alone. An
- * older querier is spoken to in its version for as long as it is heard from.
+ * Multicast group memberships: when a report is due. A change is reported twice. A query
+ * is answered after a random part of the time that it allows (RFC 3376 5.2, RFC 3810
+ * 6.2), separately for each group. While an older querier is present, reports use its
+ * version.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,14 +16,14 @@ group_is_said(const uint8_t gid[16])
 	static const uint8_t all_systems[4] = {224, 0, 0, 1};
 	static const uint8_t all_nodes[16] = {0xff, 0x02, [15] = 1};
 
-	/* Not those of all hosts, nor what stays in this host (RFC 3376 6, RFC 3810 6).
-	 */
+	/* Never reported: the all-hosts groups, and groups of interface-local scope (RFC
+	 * 3376 6, RFC 3810 6). */
 	if (gid_is_ipv4(gid))
 		return memcmp(gid + 12, all_systems, 4) != 0;
 	return (gid[1] & 0xf) > 1 && memcmp(gid, all_nodes, 16) != 0;
 }
 
-/* xorshift32; what it starts with differs from host to host. */
+/* xorshift32. The seed is derived from the MAC, so it differs from host to host. */
 static uint64_t
 random_below(struct net *net, uint64_t bound_ns)
 {
@@ -92,7 +93,8 @@ group_add(struct net *net, const uint8_t gid[16])
 	return NULL;
 }
 
-/* Its membership has changed: the change is said, from now on. */
+/* To be called after the first join or the last leave. Schedules the reports of the
+ * change. */
 static void
 group_change(struct net *net, struct net_group *g)
 {
@@ -213,7 +215,8 @@ group_report(struct net *net, struct net_group *g, struct pkt *frame, uint64_t n
 
 	group_undue(net, g);
 	g->left -= g->left != 0;
-	/* The older protocols know one report, and say it once that they leave. */
+	/* The older protocols have a single kind of report, and send one leave
+	 * message. */
 	if (version != 0 && what == GROUP_LEAVES)
 		g->left = 0;
 	sent = (ipv4 ? igmp_write : mld_write)(&net->conf, g->gid, what, version, frame);
@@ -244,7 +247,7 @@ group_query_rx(struct net *net, const uint8_t *gid, bool ipv4, uint8_t version,
 			(gid != NULL && memcmp(g->gid, gid, 16) != 0))
 			continue;
 		when = now + random_below(net, max_ns);
-		/* One that comes earlier anyway is an answer. */
+		/* A report that is due earlier serves as the answer. */
 		if (when < g->timer.when_ns)
 			wheel_set(&net->wheel, &g->timer, when);
 	}
@@ -256,7 +259,8 @@ group_report_rx(struct net *net, const uint8_t gid[16], uint64_t now)
 	struct net_group *g = group_find(net, gid);
 	struct group_proto *p = gid_is_ipv4(gid) ? &net->igmp : &net->mld;
 
-	/* One host's answer is enough (RFC 2236 3), where nobody listens for more. */
+	/* With the older protocols one host's report is enough (RFC 2236 3). In the
+	 * newest version every host reports. */
 	if (g != NULL && version_of(p, now) != 0 && g->left == 0 && g->users != 0 &&
 		!g->due)
 		wheel_cancel(&net->wheel, &g->timer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Echo for IPv4 and IPv6 (RFC 792, RFC 4443 4), and the entrance of ICMPv6. */
+/* Echo for IPv4 and IPv6 (RFC 792, RFC 4443 4), and the receive path of ICMPv6. */
 #include <netinet/in.h>
 #include <string.h>
 
@@ -19,7 +19,8 @@
 #define IPV4_FRAGMENT 0x3FFF /* more fragments, or an offset */
 #define HOP_LIMIT 64
 
-/* An intact IPv4 header of a whole packet; its payload in *msg, *len. */
+/* Checks that the IPv4 header is intact and the packet is not a fragment. Returns its
+ * payload in *msg and *len. */
 static bool
 ipv4_ok(const struct frame *frame, const uint8_t **msg, uint32_t *len)
 {
@@ -43,8 +44,8 @@ ipv4_ok(const struct frame *frame, const uint8_t **msg, uint32_t *len)
 	return true;
 }
 
-/* Only what was sent to us alone is answered: an echo to a broadcast address would let
- * one frame make many. */
+/* Only unicast requests to this port are answered: replies to a broadcast would let one
+ * frame cause many. */
 static bool
 echo_for_us(const struct net_conf *conf, const struct frame *frame, const uint8_t src[16],
 	const uint8_t dst[16])

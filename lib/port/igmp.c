@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Group membership of IPv4: IGMPv3 (RFC 3376), and v1 and v2 for older queriers (RFC
- * 1112, RFC 2236). */
+/* IPv4 group membership: IGMPv3 (RFC 3376), and v1 and v2 for older queriers (RFC 1112,
+ * RFC 2236). */
 #include <netinet/in.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@
 #define REPORT_V2 0x16
 #define LEAVE_V2 0x17
 #define REPORT_V3 0x22
-#define IS_EXCLUDE 2 /* records of a v3 report: of no source, that is of all */
+/* record types of a v3 report; no sources are listed, so EXCLUDE means all sources */
+#define IS_EXCLUDE 2
 #define TO_INCLUDE 3
 #define TO_EXCLUDE 4
 #define TOS 0xC0 /* internetwork control (RFC 3376 4) */
@@ -26,8 +27,7 @@ struct igmp {
 	uint8_t type;
 	uint8_t code;
 	uint16_t checksum;
-	uint8_t group[4]; /* of a v3 report: two reserved bytes and the number of records
-			   */
+	uint8_t group[4]; /* v3 report: two reserved bytes, then the number of records */
 };
 
 struct igmp_record {
@@ -44,7 +44,7 @@ struct alert {
 };
 static_assert(sizeof(struct alert) == 24, "RFC 2113");
 
-/* Our first address; none is said as 0.0.0.0 (RFC 3376 4.2.13). */
+/* Returns the port's first IPv4 address, or 0.0.0.0 if it has none (RFC 3376 4.2.13). */
 static void
 source(const struct net_conf *conf, void *out)
 {
@@ -57,7 +57,8 @@ source(const struct net_conf *conf, void *out)
 	}
 }
 
-/* The place of a message of len bytes, in a frame to dst. */
+/* Writes the headers of a frame to dst. Returns the place of its message of len bytes,
+ * zeroed, or NULL if it does not fit. */
 static uint8_t *
 begin(const struct net_conf *conf, const uint8_t dst[4], uint32_t len, struct pkt *frame)
 {
@@ -123,7 +124,8 @@ igmp_write(const struct net_conf *conf, const uint8_t gid[16], enum group_say wh
 	return true;
 }
 
-/* What a v3 query's code means: above 127 a mantissa and an exponent (RFC 3376 4.1.1). */
+/* Decodes the Max Resp Code. In v3, values above 127 have a mantissa and an exponent (RFC
+ * 3376 4.1.1). */
 static uint64_t
 max_response_ns(uint8_t code, bool v3)
 {

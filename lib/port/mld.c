@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Group membership of IPv6: MLDv2 (RFC 3810), and v1 for an older querier (RFC 2710). */
+/* IPv6 group membership: MLDv2 (RFC 3810), and v1 for an older querier (RFC 2710). */
 #include <netinet/in.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@
 #define QUERY_V2_LEN 28
 #define HOP_LIMIT 1
 
-/* The hop-by-hop header with the router alert (RFC 2711), padded. */
+/* Hop-by-hop options header with the router alert option (RFC 2711), padded. */
 static const uint8_t alert[8] = {IPPROTO_ICMPV6, 0, 5, 2, 0, 0, 1, 0};
 
 struct mld_v1 {
@@ -45,7 +45,7 @@ struct mld_v2 {
 };
 static_assert(sizeof(struct mld_v2) == 28, "RFC 3810 5.2, one record");
 
-/* Our link-local address (RFC 3810 5.2.13). */
+/* Returns the port's link-local address (RFC 3810 5.2.13), NULL if it has none. */
 static const uint8_t *
 source(const struct net_conf *conf)
 {
@@ -108,7 +108,8 @@ mld_write(const struct net_conf *conf, const uint8_t gid[16], enum group_say wha
 		conf, what == GROUP_LEAVES ? all_routers : gid, &v1, sizeof(v1), frame);
 }
 
-/* Above 32767 a mantissa and an exponent (RFC 3810 5.1.3). */
+/* Decodes the Maximum Response Code. In v2, values above 32767 have a mantissa and an
+ * exponent (RFC 3810 5.1.3). */
 static uint64_t
 max_response_ns(uint16_t code, bool v2)
 {
@@ -148,7 +149,7 @@ mld_rx(struct net *net, const struct frame *frame, uint64_t now)
 		return;
 	len -= head;
 	msg = (const struct mld_v1 *)(hop + head);
-	/* From a neighbour on this link, and intact (RFC 3810 6.2). */
+	/* Only from a neighbour on this link, with the right checksum (RFC 3810 6.2). */
 	if (ip->hop_limits != HOP_LIMIT ||
 		!gid_is_link_local((const uint8_t *)&ip->src_addr) ||
 		sum_fold(sum_add(

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Neighbour discovery of IPv6 (RFC 4861): solicitations and advertisements of neighbours.
- */
+/* IPv6 neighbour discovery (RFC 4861): neighbour solicitations and advertisements. */
 #include <string.h>
 
 #include "port/net.h"
 
-#define ND_HOP_LIMIT 255 /* it has passed no router */
+#define ND_HOP_LIMIT 255 /* proves that no router has forwarded the message */
 #define ND_OPT_SOURCE_LLA 1
 #define ND_OPT_TARGET_LLA 2
 #define ND_ROUTER 0x80 /* flags of an advertisement */
@@ -19,7 +18,7 @@ struct nd_msg {
 	uint8_t flags;
 	uint8_t reserved[3];
 	uint8_t target[16];
-	uint8_t opt_type; /* one option, if there is one: a link-layer address */
+	uint8_t opt_type; /* at most one option: a link-layer address */
 	uint8_t opt_len;  /* in units of 8 bytes */
 	uint8_t opt_mac[6];
 };
@@ -63,7 +62,7 @@ nd_solicit(const struct net_conf *conf, const uint8_t gid[16], const uint8_t *ma
 	return nd_write(conf, frame, group_mac, src, group, &msg);
 }
 
-/* To everybody when dst is NULL. */
+/* Writes a neighbour advertisement to dst, or to all nodes if dst is NULL. */
 static bool
 nd_advertise(const struct net_conf *conf, struct pkt *frame, const uint8_t target[16],
 	const uint8_t *dst, const uint8_t *dst_mac)
@@ -86,8 +85,9 @@ nd_announce(const struct net_conf *conf, const uint8_t gid[16], struct pkt *fram
 	return nd_advertise(conf, frame, gid, NULL, NULL);
 }
 
-/* Walks the options: false when one is malformed or no neighbour's; *mac is the
- * link-layer address of the given type, NULL when there is none. */
+/* Parses the options. Returns false if one is malformed or the link-layer address cannot
+ * be another station's. *mac is the link-layer address of the given type, NULL if there
+ * is none. */
 static bool
 nd_options(const struct net_conf *conf, const struct icmp6 *in, uint8_t type,
 	const uint8_t **mac)
@@ -128,7 +128,8 @@ nd_solicitation_rx(struct net *net, const struct frame *frame, const struct icmp
 	if (memcmp(in->dst, group, 16) != 0 &&
 		(probe || memcmp(in->dst, msg->target, 16) != 0))
 		return false;
-	/* Somebody is about to take our address (RFC 4862 5.4): tell all. */
+	/* Another host probes for an address of ours (duplicate address detection, RFC
+	 * 4862 5.4): answer to all nodes. */
 	if (probe)
 		return mac == NULL &&
 		       nd_advertise(&net->conf, reply, msg->target, NULL, NULL);
@@ -156,7 +157,8 @@ nd_advertisement_rx(struct net *net, const struct icmp6 *in, uint64_t now)
 	e = neigh_find(net, msg->target);
 	if (e == NULL)
 		return;
-	/* Without an address it confirms the one we know (RFC 4861 7.2.5). */
+	/* Without a link-layer address it confirms the one in the table (RFC 4861
+	 * 7.2.5). */
 	if (mac == NULL && e->state == NEIGH_REACHABLE && (msg->flags & ND_SOLICITED))
 		mac = e->mac;
 	if (mac == NULL)

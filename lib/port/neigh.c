@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The neighbour table. An entry that somebody resolved is wanted: it is asked for until
- * it answers, and confirmed from time to time for as long as it exists, because users of
- * its MAC do not come back while the generation stands still. The others are strangers
- * that talked to us: few are kept, the oldest goes first, and nothing is sent to them.
+ * The neighbour table. An entry is wanted once net_resolve() has asked for it. A wanted
+ * entry is requested until it answers and then confirmed periodically for as long as it
+ * exists, because users of its MAC resolve again only when the generation changes. The
+ * other entries were learned from hosts that sent to us: their number is small, the
+ * oldest is replaced first, and nothing is sent to them.
  */
 #include <errno.h>
 #include <string.h>
@@ -56,8 +57,8 @@ neigh_drop(struct net *net, struct neigh *e)
 	neigh_link(e, &net->spare);
 }
 
-/* Which wanted entry may make room: the longest unused of those that do not answer, else
- * of those that nobody asked for in a long time. */
+/* Chooses the wanted entry to be replaced: the least recently used of the failed ones,
+ * else of those not resolved for NEIGH_IDLE_NS. NULL if there is none. */
 static struct neigh *
 neigh_victim(struct net *net, uint64_t now)
 {
@@ -80,7 +81,8 @@ neigh_victim(struct net *net, uint64_t now)
 	return best;
 }
 
-/* An entry that is in no list: never used, given back, or taken from somebody. */
+/* Returns an entry that is in no list: never used, spare, or evicted. NULL if all are in
+ * use. */
 static struct neigh *
 neigh_room(struct net *net, bool wanted, uint64_t now)
 {
@@ -97,7 +99,7 @@ neigh_room(struct net *net, bool wanted, uint64_t now)
 		if (e == NULL)
 			return NULL;
 		neigh_drop(net, e);
-		/* Whoever still uses it comes back for it. */
+		/* Users of the evicted MAC resolve again. */
 		net_generation_bump(net);
 	}
 	e = TAILQ_FIRST(&net->spare);
@@ -174,12 +176,12 @@ neigh_seen(struct net *net, const uint8_t gid[16], const uint8_t mac[6], bool le
 			return;
 	}
 	changed = e->state != NEIGH_REACHABLE || memcmp(e->mac, mac, 6) != 0;
-	memmove(e->mac, mac, 6); /* it may be the entry's own */
+	memmove(e->mac, mac, 6); /* mac may be e->mac */
 	e->state = NEIGH_REACHABLE;
 	e->confirmed_ns = now;
 	e->tries = 0;
 	if (!e->wanted) {
-		neigh_link(e, &net->strangers); /* to the young end */
+		neigh_link(e, &net->strangers); /* to the newest end */
 		return;
 	}
 	neigh_link(e, NULL);
@@ -221,8 +223,8 @@ neigh_ask(struct net *net, struct neigh *e, struct pkt *frame, uint64_t now)
 	return sent;
 }
 
-/* A stranger is now somebody's peer: what it told us is good for as long as any answer.
- */
+/* Turns a learned entry into a wanted one. Its MAC stays valid for as long as an
+ * answer to a request would. */
 static void
 neigh_want(struct net *net, struct neigh *e, uint64_t now)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port's network side as others see it: configuration, frames in, frames out. */
+/* The interface of lib/port: configuration, received frames, frames to send. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 void
 net_generation_bump(struct net *net)
 {
-	/* Pairs with the acquire in net_generation(): whoever sees the new number and
-	 * resolves again sees what changed (the lock makes sure of the rest). */
+	/* Pairs with the acquire in net_generation(): a thread that reads the new number
+	 * and resolves again gets the new state. The lock orders the rest. */
 	__atomic_store_n(&net->generation, net->generation + 1, __ATOMIC_RELEASE);
 }
 
@@ -34,7 +34,7 @@ net_deadline_update(struct net *net)
 	if (!TAILQ_EMPTY(&net->due) || !TAILQ_EMPTY(&net->groups_due) ||
 		net->announce_at < net->conf.addr_count)
 		next_ns = 0;
-	/* Relaxed: a hint; net_tx() looks again under the lock. */
+	/* Relaxed: a hint; net_tx() checks again under the lock. */
 	__atomic_store_n(&net->deadline_ns, next_ns, __ATOMIC_RELAXED);
 }
 
@@ -44,8 +44,7 @@ net_deadline(const struct net *net)
 	return __atomic_load_n(&net->deadline_ns, __ATOMIC_RELAXED);
 }
 
-/* Tells the link about the addresses that old did not have; all of them if old is NULL.
- */
+/* Starts announcing the addresses that old did not have, or all if old is NULL. */
 static void
 net_announce_start(struct net *net, const struct net_conf *old)
 {
@@ -119,10 +118,11 @@ net_set_conf(struct net *net, const struct net_conf *conf)
 	rte_ticketlock_lock(&net->lock);
 	old = net->conf;
 	net->conf = *conf;
-	/* Another segment, or others know us by another MAC: start afresh. */
+	/* A new segment or a new MAC: all neighbours have to be resolved again. */
 	moved = old.vlan != conf->vlan || memcmp(old.mac, conf->mac, 6) != 0;
 	neigh_flush(net, moved);
-	/* The new ones first: a group of both is not left. */
+	/* Join the new groups first, so that a group in both configurations is not
+	 * left. */
 	group_join_nodes(net, conf);
 	group_leave_nodes(net, &old);
 	if (moved)
@@ -196,10 +196,10 @@ net_fire(struct wheel_timer *timer, uint64_t now, void *arg)
 		neigh_mark_due(net, (struct neigh *)timer);
 }
 static_assert(offsetof(struct neigh, timer) == 0 && offsetof(struct net_group, timer) == 0,
-	"net_fire() takes one for the other");
+	"net_fire() casts the timer to its object");
 
-/* One round of announcements, as far as there are frames; the next follows a while later.
- */
+/* Writes one round of announcements, as far as frames are available, and sets the timer
+ * of the next round. */
 static unsigned
 net_tx_announce(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The port interface: what an engine needs of a network interface, implemented by
- * drivers/. Function pointers are called once a burst, never per packet. A queue is used
- * by one engine at a time, except that rx_release() and tx_release() of any queue of the
- * port take any packet of that port from any engine: packets are handed from engine to
- * engine.
+ * The port interface: an engine's view of a network interface, implemented by drivers/.
+ * Function pointers are called once per burst, never per packet. A queue is used by one
+ * engine at a time. Exception: rx_release() and tx_release() of any queue accept packets
+ * of any queue of the same port, from any engine, because engines pass packets to each
+ * other.
  */
 #ifndef ROCADE_PORT_PORT_H
 #define ROCADE_PORT_PORT_H
@@ -12,33 +12,34 @@
 #include "wire/pkt.h"
 
 struct port_caps {
-	uint32_t max_frame; /* bytes of the longest frame that fits a buffer, L2 header
-			       included */
-	uint32_t rx_ring;   /* frames that one receive ring holds */
+	/* bytes of the longest frame that fits a buffer, with the L2 header */
+	uint32_t max_frame;
+	uint32_t rx_ring;   /* capacity of one receive ring, in frames */
 	bool tx_ipv4_cksum; /* honours PKT_TX_IPV4_CKSUM */
 };
 
 struct port_ops {
-	/* Up to n received frames, each one segment. */
+	/* Receives up to n frames, each in one segment. Returns how many. */
 	unsigned (*rx_burst)(void *queue, struct pkt *pkts, unsigned n);
-	/* Gives received frames back; also takes what tx_alloc() gave, filled or not. */
+	/* Returns received frames. Also accepts frames of tx_alloc(), filled or not. */
 	void (*rx_release)(void *queue, struct pkt *pkts, unsigned n);
-	/* Up to n empty frames: data, room and owner set, len 0, flags 0. */
+	/* Allocates up to n empty frames: data, room and owner are set, len and flags are
+	 * 0. Returns how many. */
 	unsigned (*tx_alloc)(void *queue, struct pkt *pkts, unsigned n);
-	/* Gives frames back that were allocated and not sent. */
+	/* Returns allocated frames that were not sent. */
 	void (*tx_release)(void *queue, struct pkt *pkts, unsigned n);
-	/* Sends pkts[0..n); returns how many it took, in order. The rest still is the
-	 * caller's. */
+	/* Sends pkts[0..n). Returns how many it took, in order. The caller keeps the
+	 * rest. */
 	unsigned (*tx_burst)(void *queue, struct pkt *pkts, unsigned n);
-	/* A descriptor that polls readable when frames may be waiting, -1 when there is
-	 * none. */
+	/* Returns a descriptor that polls readable when frames may be waiting, -1 if
+	 * there is none. */
 	int (*wait_fd)(void *queue);
 	/* Control path. */
 	bool (*link_up)(void *drv);
-	/* The multicast MACs that the port has to receive, all of them, from now on; more is
-	 * no harm. May be NULL. */
+	/* Sets the multicast MACs that the port has to receive: the full list, which
+	 * replaces the previous one. The port may receive more. May be NULL. */
 	void (*set_groups)(void *drv, const uint8_t (*macs)[6], unsigned n);
-	/* Takes the link down or up: 0 or -errno. May be NULL. */
+	/* Takes the link down or up. Returns 0 or -errno. May be NULL. */
 	int (*set_link)(void *drv, bool up);
 	void (*close)(void *drv);
 };
@@ -48,11 +49,11 @@ struct port_queue {
 	void *queue;
 };
 
-/* What a driver's open call fills in. */
+/* Filled in by a driver's open call. */
 struct port {
 	const struct port_ops *ops;
 	void *drv;
-	void **queues; /* the driver's, queue_count of them */
+	void **queues; /* owned by the driver; queue_count of them */
 	unsigned queue_count;
 	struct port_caps caps;
 	uint8_t mac[6];

@@ -59,8 +59,8 @@ cq_detach(struct cq *cq)
 	}
 }
 
-/* The living move up against head, in their order, and the room is before them: as if
- * the dead had been polled. */
+/* Moves the remaining CQEs towards head, in order, over the cleaned ones. The slots
+ * before them become free, as if the cleaned CQEs had been polled. */
 static void
 ring_close_up(struct cq *cq)
 {
@@ -90,8 +90,8 @@ cq_purge(struct cq *cq, uint32_t qpn)
 			__atomic_store_n(
 				&cqe->mark, cqe->mark | CQE_DEAD, __ATOMIC_RELAXED);
 	}
-	/* A QP that is reset again and again, and fills its part each time, must not fill
-	 * the queue for those that nobody can poll. */
+	/* Frees the slots now: repeated resets of one QP must not fill the CQ with
+	 * cleaned CQEs. */
 	if (!cq->unlocked)
 		ring_close_up(cq);
 	cq_unlock(cq);
@@ -123,7 +123,7 @@ cq_living(const struct cq *cq)
 	return n;
 }
 
-/* What is not polled and not dead, to the start of a ring that was never written. */
+/* Copies the unpolled CQEs, except cleaned ones, to the start of an empty CQ. */
 static void
 ring_move(const struct cq *cq, struct cq *to)
 {
@@ -176,8 +176,8 @@ cq_reserve(struct cq *cq, const uint64_t *now)
 	do {
 		if (unlikely(!cq_room(cq, head)))
 			return -ENOSPC;
-		/* Relaxed: the slot is the reserver's by cq_room(), and the pollers look
-		 * at its mark, not at head. */
+		/* Relaxed: cq_room() has granted the slot, and pollers read its flags,
+		 * not head. */
 	} while (!__atomic_compare_exchange_n(
 		&cq->head, &head, head + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	if (cq->stamps != NULL)
@@ -198,13 +198,15 @@ cq_arm(struct cq *cq, bool solicited_only)
 	if (solicited_only) {
 		uint8_t idle = CQ_IDLE;
 
-		/* Armed for any completion already: that includes these. */
+		/* If armed for any completion already, leave it: that includes solicited
+		 * ones. */
 		__atomic_compare_exchange_n(&cq->armed, &idle, CQ_ARMED_SOLICITED, false,
 			__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	} else {
 		__atomic_store_n(&cq->armed, CQ_ARMED, __ATOMIC_SEQ_CST);
 	}
-	/* Before the poll that follows. Pairs with the fence in cq_notify(). */
+	/* Orders the arming before the poll that follows. Pairs with the fence in
+	 * cq_notify(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -213,16 +215,18 @@ cq_notify(struct cq *cq, bool solicited)
 {
 	uint8_t armed;
 
-	/* Between the CQE's mark and this look: either the poller that has armed sees the
-	 * CQE, or we see that it has armed. Pairs with the fence in cq_arm(). */
+	/* Orders the store of the CQE's flags before the load of armed. Either the poller
+	 * that has armed sees the CQE, or this load sees the arming. Pairs with the fence
+	 * in cq_arm(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	armed = __atomic_load_n(&cq->armed, __ATOMIC_RELAXED);
 	if (armed == CQ_IDLE)
 		return;
 	if (armed == CQ_ARMED_SOLICITED && !solicited)
 		return;
-	/* One event an arming, whoever of the engines gets here first. */
+	/* One event per arming: of several engines, the first to get here raises it. */
 	if (__atomic_exchange_n(&cq->armed, CQ_IDLE, __ATOMIC_ACQ_REL) != CQ_IDLE)
-		/* The type is not looked at: a channel's events are completions. */
+		/* The type is ignored: every event of a completion channel is a
+		 * completion. */
 		event_raise(&cq->comp_event, IBV_EVENT_CQ_ERR);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion queue. Engines write, application threads poll. With QPs of one engine a write is
- * plain; with more, a slot is reserved by compare-and-swap on head. A slot's phase bit says
- * that its CQE is there: it flips with every round of the ring. A full queue never overwrites:
- * it goes to the error state and raises IBV_EVENT_CQ_ERR once (IBA 11.6.3.1).
+ * Completion queue. Engines write, application threads poll. If all QPs belong to one
+ * engine, a write is plain; otherwise a writer reserves a slot by compare-and-swap on
+ * head. The phase bit of a slot tells whether its CQE is valid; it flips with every round
+ * of the ring. A full queue is never overwritten: it enters the error state and raises
+ * IBV_EVENT_CQ_ERR once (IBA 11.6.3.1).
  */
 #ifndef ROCADE_QUEUE_CQ_H
 #define ROCADE_QUEUE_CQ_H
@@ -20,77 +21,90 @@ struct cqe {
 	uint32_t byte_len; /* in an error completion: vendor_err */
 	uint32_t imm;	   /* immediate data as on the wire, or the invalidated rkey */
 	uint32_t qpn;
-	uint32_t src_qpn; /* UD; the SL above bit 24 */
-	uint32_t sq_end;  /* of a send: polling this CQE frees the SQ up to this index */
+	uint32_t src_qpn; /* UD; bits 24 and up: the SL */
+	/* send completion: polling this CQE frees the SQ up to this index */
+	uint32_t sq_end;
 	uint8_t opcode;	  /* enum ibv_wc_opcode, also in an error completion */
 	uint8_t status;	  /* enum ibv_wc_status */
 	uint8_t wc_flags; /* IBV_WC_* */
 	uint8_t mark;	  /* CQE_*: written last, with release */
 };
-static_assert(sizeof(struct cqe) == 32, "two to a line");
+static_assert(sizeof(struct cqe) == 32, "two per cache line");
 
 #define CQE_PHASE 0x01
-#define CQE_SOLICITED 0x04 /* the writer's: the peer asked for an event, see cq_notify() */
-#define CQE_DEAD 0x02 /* its QP was reset or destroyed: polling skips it */
+/* set by the writer: the peer asked for an event, see cq_notify() */
+#define CQE_SOLICITED 0x04
+#define CQE_DEAD 0x02 /* cleaned: its QP was reset or destroyed; polling skips it */
 
 enum cq_armed { CQ_IDLE, CQ_ARMED_SOLICITED, CQ_ARMED };
 
 struct cq {
 	struct cqe *ring;
-	uint32_t mask; /* size - 1; the size is a power of two, as asked for or above */
+	uint32_t mask; /* size - 1; size is a power of two, at least the size requested */
 	uint32_t size;
-	bool shared;   /* QPs of several engines write, or CQEs have stamps: not the plain way */
-	bool unlocked; /* single-threaded poller by a thread domain */
+	/* QPs of several engines write, or CQEs have time stamps: cq_put_plain() must not
+	 * be used */
+	bool shared;
+	/* polled by one thread at a time (thread domain): pollers take no lock */
+	bool unlocked;
 	bool error;
-	bool notifies; /* comp_event has a queue: a completion channel */
-	uint8_t armed; /* enum cq_armed: set by pollers, taken by the engine that fires */
-	uint32_t engines; /* control path: bit per engine; qps: attached QPs (twice if both) */
+	bool notifies; /* comp_event has a queue: the CQ has a completion channel */
+	/* enum cq_armed: set by pollers, cleared by the engine that raises the event */
+	uint8_t armed;
+	uint32_t engines; /* control path: bit per engine with attached QPs */
 	uint32_t qps;
-	uint64_t *stamps; /* when CQE i was written, in the engines' time; NULL: not asked for */
+	/* time of each CQE's write, on the engines' clock; NULL: not enabled */
+	uint64_t *stamps;
 	const struct alloc *mem;
 	struct async_event error_event;
 	struct async_event comp_event;
-	/* engines */
+	/* written by engines */
 	uint32_t head LINE_ALIGNED;
-	uint32_t tail_seen; /* a tail read earlier: spares the writers the pollers' line */
-	/* pollers */
+	/* cached tail: spares the writers a read of the pollers' cache line */
+	uint32_t tail_seen;
+	/* written by pollers */
 	rte_spinlock_t lock LINE_ALIGNED;
-	uint32_t tail; /* release; acquired by the engines before they reuse a slot */
+	/* stored with release; engines acquire it before they reuse a slot */
+	uint32_t tail;
 };
 
-/* -EINVAL unless cqe in 1..CQ_MAX_CQE; -ENOMEM. The actual capacity is size. */
+/* Returns -EINVAL unless cqe is in 1..CQ_MAX_CQE, or -ENOMEM. The actual capacity is
+ * size. */
 int cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe, struct event_queue *events,
 	void *object);
 void cq_fini(struct cq *cq); /* no QP attached (asserted) */
 
-/* From now on every CQE has a time stamp. Before the first QP is attached. -ENOMEM. */
+/* Enables time stamps of CQEs. To be called before the first QP is attached. -ENOMEM. */
 int cq_stamp(struct cq *cq);
 
-/* An empty queue of this capacity with stamps if cq has them, for cq_replace(). As cq_init(). */
+/* Initialises an empty CQ for cq_replace(): of this capacity, with time stamps if cq has
+ * them. Returns the errors of cq_init(). */
 int cq_like(const struct cq *cq, uint32_t cqe, struct cq *out);
 
 /*
- * Resize: what is not polled moves, in its order, to the ring of an empty queue made by
- * cq_like(), which gets the old one. -EINVAL, and nothing has changed, where that is more than
- * cqe. All gates held by the caller; takes the pollers' lock.
+ * Resizes: moves the unpolled CQEs, in order, to the ring of with, an empty CQ made by
+ * cq_like(), and exchanges the rings. Returns -EINVAL, without any change, if more than
+ * cqe are unpolled. The caller holds all engine locks; takes the pollers' lock.
  */
 int cq_replace(struct cq *cq, struct cq *with, uint32_t cqe);
 
-/* Control path, all gates held by the caller. */
+/* Control path. The caller holds all engine locks. */
 void cq_attach(struct cq *cq, unsigned engine);
 void cq_detach(struct cq *cq);
 
-/* Marks every CQE of this QP that has not been polled dead and gives their slots back; in an
- * unlocked queue they keep them until a poll goes past: a poller of a thread domain may hold its
- * place. All gates held by the caller; takes the pollers' lock. */
+/* Cleans the CQ: marks every unpolled CQE of this QP as cleaned and frees their slots. In
+ * an unlocked CQ, whose poller may be between cq_peek() and cq_consume(), the slots are
+ * freed by polling past them. The caller holds all engine locks; takes the pollers'
+ * lock. */
 void cq_purge(struct cq *cq, uint32_t qpn);
 
-/* Completions raise events on this queue from now on, when they were asked for. Before the first
- * QP is attached. */
+/* Sets the completion channel: armed completions raise events on this queue. To be called
+ * before the first QP is attached. */
 void cq_set_channel(struct cq *cq, struct event_queue *channel, void *object);
 
-/* ibv_req_notify_cq(3): one event for the next completion, or the next that is solicited or in
- * error. The caller polls once more afterwards: what came before raises none. */
+/* ibv_req_notify_cq(3): requests one event for the next completion, or for the next that
+ * is solicited or in error. The caller polls once more afterwards, because earlier
+ * completions raise none. */
 void cq_arm(struct cq *cq, bool solicited_only);
 
 static inline void
@@ -113,28 +127,30 @@ cq_phase(const struct cq *cq, uint32_t index)
 	return (index & cq->size) == 0 ? CQE_PHASE : 0;
 }
 
-/* ---- What cq_put() is made of ---- */
+/* ---- The parts of cq_put() ---- */
 
-/* Once in error always in error: nothing is overwritten, nothing is written any more (IBA
- * 11.6.3.1). Several engines may find it. Returns false. */
+/* Enters the error state, which is permanent: nothing is overwritten or written any more
+ * (IBA 11.6.3.1). Several engines may call it; the event is raised once. Returns
+ * false. */
 bool cq_overrun(struct cq *cq);
-/* Reserves an index by exchange, and notes the time where that was asked for; -ENOSPC: full. */
+/* Reserves an index by compare-and-swap and stores its time stamp if enabled. -ENOSPC if
+ * full. */
 int64_t cq_reserve(struct cq *cq, const uint64_t *now);
-/* A CQE has been written; solicited: or in error. */
+/* To be called after a CQE was written. solicited: or in error. */
 void cq_notify(struct cq *cq, bool solicited);
 
 /*
- * Whether index head is free. Signed: head may be an old value and the tail beyond it,
- * which the exchange of a shared writer finds out. A head too old makes the queue look
- * emptier, never fuller.
+ * Returns whether index head is free. The comparison is signed: head may be outdated,
+ * with the tail beyond it. The compare-and-swap of a shared writer then fails. An
+ * outdated head makes the CQ look emptier, never fuller.
  */
 static inline bool
 cq_room(struct cq *cq, uint32_t head)
 {
 	uint32_t tail;
 
-	/* Pairs with the release below, of another engine: with its tail comes its leave
-	 * to write to the slots before it. */
+	/* Pairs with the release below in another engine, which passes on the right to
+	 * write to the slots before this tail. */
 	tail = __atomic_load_n(&cq->tail_seen, __ATOMIC_ACQUIRE);
 	if (likely((int32_t)(head - tail) < (int32_t)cq->size))
 		return true;
@@ -149,8 +165,8 @@ cqe_write(struct cq *cq, uint32_t index, const struct cqe *from)
 {
 	struct cqe *cqe = &cq->ring[index & cq->mask];
 
-	/* Two to a line: the line after the next, for the next one a poller may be
-	 * watching. */
+	/* Two CQEs share a cache line. Prefetch the line after the next: a poller may be
+	 * reading the next one. */
 	__builtin_prefetch(&cq->ring[(index + 4) & cq->mask], 1);
 	cqe->wr_id = from->wr_id;
 	cqe->byte_len = from->byte_len;
@@ -174,7 +190,7 @@ cqe_put_at(struct cq *cq, uint32_t index, const struct cqe *cqe)
 				      cqe->status != IBV_WC_SUCCESS);
 }
 
-/* Whether cq_put() would just write a CQE. */
+/* Returns whether cq_put() would only write a CQE. */
 static inline bool
 cq_plain(struct cq *cq)
 {
@@ -182,16 +198,16 @@ cq_plain(struct cq *cq)
 	       cq_room(cq, cq->head);
 }
 
-/* Then this is all of it. */
+/* cq_put() when cq_plain() has returned true. */
 static inline void
 cq_put_plain(struct cq *cq, const struct cqe *cqe)
 {
 	cqe_put_at(cq, cq->head++, cqe);
 }
 
-/* Data path: false when the queue is (now) in error and the CQE was not written. cqe->mark
- * need not be set but for CQE_SOLICITED: what the slot gets is made here. *now, the engine's
- * time, is looked at only for a CQ with stamps. */
+/* Data path. Returns false if the CQ is in error, also if this call found it full; the
+ * CQE was not written then. Of cqe->mark only CQE_SOLICITED is read; the phase is set
+ * here. *now, the engine's time, is read only if the CQ has time stamps. */
 static inline bool
 cq_put(struct cq *cq, const struct cqe *cqe, const uint64_t *now)
 {
@@ -215,15 +231,15 @@ cq_put(struct cq *cq, const struct cqe *cqe, const uint64_t *now)
 	return true;
 }
 
-/* Under the pollers' lock: the CQE at *tail (a local copy of cq->tail), skipping dead ones and
- * moving *tail to it; NULL when there is none. The poller reads it, adds 1 to *tail, goes on,
- * and at last stores the tail with cq_consume(). */
+/* Returns the CQE at *tail, a local copy of cq->tail, or NULL if there is none. Skips
+ * cleaned CQEs and moves *tail past them. The caller holds the pollers' lock, adds 1 to
+ * *tail per CQE read and finally stores it with cq_consume(). */
 static inline const struct cqe *
 cq_peek(const struct cq *cq, uint32_t *tail)
 {
 	for (;;) {
 		const struct cqe *cqe = &cq->ring[*tail & cq->mask];
-		/* Pairs with the release in cq_put(). */
+		/* Pairs with the release in cqe_write(). */
 		uint8_t mark = __atomic_load_n(&cqe->mark, __ATOMIC_ACQUIRE);
 
 		if ((mark & CQE_PHASE) != cq_phase(cq, *tail))
@@ -237,7 +253,7 @@ cq_peek(const struct cq *cq, uint32_t *tail)
 static inline void
 cq_consume(struct cq *cq, uint32_t tail)
 {
-	/* Pairs with the acquire of tail in cq_put(). */
+	/* Pairs with the acquire of tail in cq_room(). */
 	__atomic_store_n(&cq->tail, tail, __ATOMIC_RELEASE);
 }
 

@@ -7,8 +7,8 @@
 
 #include "queue/event.h"
 
-/* The lock covers the list and the counts; the descriptor's count is at least the sum of
- * raised less the readers that have read one and not locked yet. */
+/* The lock covers the list and the counts. The descriptor's count is at least the sum of
+ * raised events, less the readers that have read one and not taken the lock yet. */
 
 int
 event_queue_init(struct event_queue *q)
@@ -39,7 +39,7 @@ unread(const struct async_event *ev)
 	return ev->pending[0].unread != 0;
 }
 
-/* False: as many as can be counted are. */
+/* Returns false if the count is at its limit. */
 static bool
 pending_add(struct async_event *ev, enum ibv_event_type type)
 {
@@ -56,7 +56,8 @@ pending_add(struct async_event *ev, enum ibv_event_type type)
 	return true;
 }
 
-/* The oldest; what there is more of it goes behind the others. */
+/* Takes one event of the oldest type. If more of that type are unread, it moves behind
+ * the others. */
 static enum ibv_event_type
 pending_take(struct async_event *ev)
 {
@@ -88,16 +89,17 @@ event_raise(struct async_event *ev, enum ibv_event_type type)
 	rte_spinlock_unlock(&q->lock);
 	if (!added)
 		return;
-	/* Not under the lock: who is woken may run on this core, at once and before us. The
-	 * object, and so its queue, stays until we are done: we are called inside of a gate,
-	 * or for an object that nobody can take away meanwhile.
+	/* Write after unlocking: the woken thread may preempt us on this core and would
+	 * then spin on the lock. The object and its queue outlive this call: the caller
+	 * holds an engine lock, or the object cannot be destroyed meanwhile.
+	 *
 	 * Cannot fail or block: the count would have to reach 2^64 - 1. */
 	written = write(q->fd, &one, sizeof(one));
 	assert(written == sizeof(one));
 	(void)written;
 }
 
-/* False when there is none. */
+/* Returns false if no event is raised. */
 static bool
 event_pop(struct event_queue *q, struct event_record *out)
 {
@@ -108,7 +110,8 @@ event_pop(struct event_queue *q, struct event_record *out)
 	if (ev != NULL) {
 		STAILQ_REMOVE_HEAD(&q->raised, link);
 		out->type = pending_take(ev);
-		/* There is more: to the end, behind what others raised since. */
+		/* More events are unread: the object moves behind those that were raised
+		 * meanwhile. */
 		if (unread(ev))
 			STAILQ_INSERT_TAIL(&q->raised, ev, link);
 		ev->delivered++;
@@ -123,7 +126,7 @@ event_next(struct event_queue *q, struct event_record *out)
 {
 	uint64_t one;
 
-	/* More than once where what was counted has been purged. */
+	/* Repeats if the event that was counted has been purged. */
 	do {
 		ssize_t got = read(q->fd, &one, sizeof(one));
 
@@ -133,16 +136,17 @@ event_next(struct event_queue *q, struct event_record *out)
 	return 0;
 }
 
-/* Takes one from the descriptor's count, without waiting whatever its flags say: another
- * reader may have been faster, and finds nothing in the list. */
+/* Takes one from the descriptor's count. Never blocks, even if the descriptor is in
+ * blocking mode: another reader may have taken the count already, and will find no event
+ * in the list. */
 static bool
 event_uncount(struct event_queue *q)
 {
 	uint64_t one;
 	struct iovec to = {.iov_base = &one, .iov_len = sizeof(one)};
 
-	/* Kernels before 5.8 refuse this on an eventfd: then the descriptor stays
-	 * readable, and event_next() goes around once more. */
+	/* Kernels before 5.8 refuse RWF_NOWAIT on an eventfd. The descriptor then stays
+	 * readable, and event_next() repeats its loop. */
 	return preadv2(q->fd, &to, 1, -1, RWF_NOWAIT) == sizeof(one);
 }
 

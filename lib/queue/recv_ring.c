@@ -8,11 +8,11 @@
 static uint32_t
 stride_of(uint32_t max_sge)
 {
-	/* Room for one SGE at least: a take copies the first without looking. */
+	/* Room for at least one SGE: slot_copy() copies the first unconditionally. */
 	return sizeof(struct recv_slot) + RTE_MAX(max_sge, 1u) * sizeof(struct sge);
 }
 
-/* The slots become those of the indices from cons on, all free. */
+/* Numbers all slots as free, for the indices from cons on. */
 static void
 slots_number(struct recv_ring *r, uint32_t cons)
 {
@@ -71,7 +71,7 @@ sge_copy(struct sge *to, const struct sge *from, uint32_t num)
 		to[i] = from[i];
 }
 
-/* False: some outstanding WQE has more SGEs. */
+/* Returns false if an outstanding WQE has more SGEs. */
 static bool
 sge_fit(const struct recv_ring *r, uint32_t max_sge)
 {
@@ -90,7 +90,7 @@ recv_ring_resize(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge)
 	struct recv_ring to = {.mem = r->mem};
 	int rc;
 
-	/* The first also keeps the walks below finite when the indices cannot be true. */
+	/* The first check also bounds the loops below if the indices are corrupted. */
 	if (r->prod - r->cons > r->max_wr || r->prod - r->cons > max_wr)
 		return -EINVAL;
 	if (max_sge > RECV_MAX_SGE || !sge_fit(r, max_sge))
@@ -119,12 +119,12 @@ recv_ring_resize(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge)
 void
 recv_ring_clear(struct recv_ring *r)
 {
-	/* By cons: prod may be what cannot be true. */
+	/* Starts at cons, because prod may be corrupted. */
 	slots_number(r, r->cons);
 	recv_ring_publish(r, r->cons);
 }
 
-/* One SGE is copied without a branch, for most receives have one. */
+/* Copies one SGE without a branch, because most receives have one. */
 static inline int
 slot_copy(const struct recv_ring *r, const struct recv_slot *slot, struct recv_wqe *out)
 {
@@ -149,7 +149,7 @@ recv_ring_take(struct recv_ring *r, struct recv_wqe *out)
 	uint32_t count = __atomic_load_n(&r->prod, __ATOMIC_ACQUIRE) - cons;
 	int rc;
 
-	/* One comparison for both ends: 0 wraps around. */
+	/* One comparison for both bounds: a count of 0 wraps around. */
 	if (unlikely(count - 1 >= r->max_wr))
 		return count == 0 ? -EAGAIN : -EIO;
 	rte_prefetch0(recv_ring_slot(r, cons + 1));
@@ -159,16 +159,16 @@ recv_ring_take(struct recv_ring *r, struct recv_wqe *out)
 }
 
 /*
- * Claims an index. cons is read before prod: a prod read first could be the older one,
- * and cons ahead of it looks like an impossible ring. Read in this order prod may be too
- * far ahead of a cons that others have moved since: only with cons unchanged behind it
- * the verdict holds.
+ * Claims an index. cons is read before prod: with the opposite order prod could be the
+ * older value, and cons ahead of it would look like a corrupted ring. In this order prod
+ * may be too far ahead of a cons that other engines have moved since. Empty or corrupted
+ * is therefore returned only if cons is unchanged afterwards.
  */
 static inline int
 cons_claim(struct recv_ring *r, uint32_t *index)
 {
-	/* Pairs with the exchange below in another engine: its view of prod comes with
-	 * it. */
+	/* Pairs with the exchange below in another engine, which passes on its view of
+	 * prod. */
 	uint32_t cons = __atomic_load_n(&r->cons, __ATOMIC_ACQUIRE);
 
 	for (;;) {
@@ -202,7 +202,7 @@ recv_ring_take_shared(struct recv_ring *r, struct recv_wqe *out)
 	slot = recv_ring_slot(r, index);
 	rte_prefetch0(recv_ring_slot(r, index + 1));
 	rc = slot_copy(r, slot, out);
-	/* The slot is the poster's again. Pairs with the acquire of seq in
+	/* Returns the slot to the poster. Pairs with the acquire of seq in
 	 * recv_ring_next(). */
 	__atomic_store_n(&slot->seq, index + r->max_wr, __ATOMIC_RELEASE);
 	return rc;

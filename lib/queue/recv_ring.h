@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ring of receive WQEs, of an RQ (one consumer: the QP's engine) or inside an SRQ (any
- * number of engines). Posting threads share the producer lock, taken once a posted list; they
- * write straight into slots. A take copies the WQE out and frees the slot: what a QP took it
- * keeps, whatever happens to the ring.
+ * The ring of receive WQEs of an RQ (one consumer: the QP's engine) or of an SRQ (any
+ * number of engines). Posting threads take the producer lock once per posted list and
+ * write directly into slots. A take copies the WQE out and frees the slot, so a WQE that
+ * a QP has taken does not depend on the ring any more.
  *
- * prod and cons run freely; prod - cons is what is outstanding. Slot i's seq is i while it
- * is free for the producer's index i and until WQE i has been copied out (the producer does not
- * touch seq, it publishes by prod); then the consumer sets it to i + size.
+ * prod and cons run freely; prod - cons WQEs are outstanding. A slot's seq is i while the
+ * slot is free for the producer's index i, and until WQE i has been copied out. The
+ * producer does not write seq; it publishes by prod. The consumer then sets seq to i +
+ * size.
  */
 #ifndef ROCADE_QUEUE_RECV_RING_H
 #define ROCADE_QUEUE_RECV_RING_H
@@ -26,7 +27,7 @@ struct recv_slot {
 	struct sge sge[];
 };
 
-/* A WQE that was taken: the consumer's own copy. */
+/* A WQE that was taken: the consumer's copy. */
 struct recv_wqe {
 	uint64_t wr_id;
 	uint32_t num_sge;
@@ -44,27 +45,30 @@ struct recv_ring {
 	const struct alloc *mem;
 	/* posting threads */
 	rte_spinlock_t lock LINE_ALIGNED;
-	bool unlocked; /* single-threaded by a thread domain: skip the lock */
-	uint32_t prod; /* published with release; read with acquire by the takers */
+	/* posts come from one thread at a time (thread domain): skip the lock */
+	bool unlocked;
+	uint32_t prod; /* published with release; takers read it with acquire */
 	/* takers */
 	uint32_t cons LINE_ALIGNED;
 };
 
-/* max_wr is rounded up to a power of two, 0 to 1 (read it back from the ring), max_sge is kept
- * as it is and in 0..RECV_MAX_SGE (asserted). -ENOMEM. */
+/* max_wr is rounded up to a power of two, at least 1 (the actual size is r->max_wr).
+ * max_sge is kept as given and must be in 0..RECV_MAX_SGE (asserted). -ENOMEM. */
 int recv_ring_init(struct recv_ring *r, const struct alloc *mem, uint32_t max_wr,
 	uint32_t max_sge);
 void recv_ring_fini(struct recv_ring *r);
 
 /*
- * Moves what is outstanding, in order, into a ring of other dimensions (max_wr rounded up as
- * above). Indices go on: WQE i is WQE i of the new ring. -EINVAL where there are more than
- * max_wr or one has more than max_sge SGEs, -ENOMEM; the ring is unchanged then. The caller
- * excludes takers and holds the producer lock.
+ * Moves the outstanding WQEs, in order, into a ring of other dimensions (max_wr is
+ * rounded up as in recv_ring_init()). Indices continue: WQE i is WQE i of the new ring.
+ * Returns -EINVAL if more than max_wr WQEs are outstanding or one has more than max_sge
+ * SGEs, or -ENOMEM; the ring is unchanged then. The caller excludes takers and holds the
+ * producer lock.
  */
 int recv_ring_resize(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge);
 
-/* Forgets everything outstanding (QP to RESET); same exclusion. */
+/* Discards all outstanding WQEs (QP to RESET). The caller excludes takers and holds the
+ * producer lock. */
 void recv_ring_clear(struct recv_ring *r);
 
 static inline struct recv_slot *
@@ -96,9 +100,9 @@ recv_ring_unlock(struct recv_ring *r)
 }
 
 /*
- * A posted list: lock, then for each request recv_ring_next() -- the slot to fill, NULL when
- * full -- with prod as a local index starting at r->prod, then recv_ring_publish() once with
- * the index behind the last one filled, unlock.
+ * To post a list: lock; for each request call recv_ring_next(), with prod as a local
+ * index that starts at r->prod, and fill the slot (NULL: the ring is full); call
+ * recv_ring_publish() once with the index behind the last slot filled; unlock.
  */
 static inline struct recv_slot *
 recv_ring_next(const struct recv_ring *r, uint32_t prod)
@@ -108,8 +112,8 @@ recv_ring_next(const struct recv_ring *r, uint32_t prod)
 	if (unlikely(prod - __atomic_load_n(&r->cons, __ATOMIC_ACQUIRE) >= r->max_wr))
 		return NULL;
 	slot = recv_ring_slot(r, prod);
-	/* A taker has moved cons and still copies out: a few cycles. Pairs with the release
-	 * of seq in the take. */
+	/* A taker has moved cons and is still copying, for a few cycles. Pairs with the
+	 * release of seq in recv_ring_take_shared(). */
 	while (unlikely(__atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE) != prod))
 		rte_pause();
 	return slot;
@@ -118,12 +122,12 @@ recv_ring_next(const struct recv_ring *r, uint32_t prod)
 static inline void
 recv_ring_publish(struct recv_ring *r, uint32_t prod)
 {
-	/* Pairs with the acquire of prod in the take. */
+	/* Pairs with the acquires of prod by the takers. */
 	__atomic_store_n(&r->prod, prod, __ATOMIC_RELEASE);
 }
 
-/* The oldest WQE where it lies, which recv_ring_pop() then takes; NULL where recv_ring_take() would
- * not just take it. One consuming engine. */
+/* Returns the oldest WQE in its slot, to be taken by recv_ring_pop(). NULL if the ring is
+ * empty or corrupted. One consuming engine. */
 static inline const struct recv_slot *
 recv_ring_peek(const struct recv_ring *r)
 {
@@ -145,13 +149,14 @@ recv_ring_pop(struct recv_ring *r)
 }
 
 /*
- * Take the oldest WQE: one consuming engine. 0, -EAGAIN when there is none, -EIO when the ring
- * cannot be true (prod more than max_wr ahead, more SGEs than max_sge): what is in out and in
- * the ring is then worth nothing.
+ * Takes the oldest WQE. One consuming engine. Returns 0, -EAGAIN if there is none, or
+ * -EIO if the ring is corrupted (prod more than max_wr ahead, more SGEs than max_sge);
+ * the contents of out and of the ring are then invalid.
  */
 int recv_ring_take(struct recv_ring *r, struct recv_wqe *out);
 
-/* The same with several consuming engines: claims with a compare-and-swap on cons. */
+/* As recv_ring_take(), with several consuming engines: claims by compare-and-swap on
+ * cons. */
 int recv_ring_take_shared(struct recv_ring *r, struct recv_wqe *out);
 
 #endif

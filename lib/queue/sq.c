@@ -3,14 +3,14 @@
 
 #include "queue/sq.h"
 
-/* The slots, and behind them the notes. */
+/* The slots, followed by the PSN ranges. */
 static size_t
 ring_bytes(const struct sq *sq)
 {
 	return (size_t)sq->max_wr * (sq->ring.stride + sizeof(struct sq_note));
 }
 
-/* dest: bytes of the datagram's address, before the SGEs. */
+/* dest: size of a datagram's address, which precedes the SGEs. */
 static uint32_t
 stride_of(uint32_t max_sge, uint32_t max_inline, uint32_t dest)
 {
@@ -71,8 +71,8 @@ sq_fini(struct sq *sq)
 void
 sq_clear(struct sq *sq)
 {
-	/* Atomic for the threads that post to a QP in RESET against the man page; they
-	 * are refused by its state before they write. */
+	/* Atomic: a thread may post to a QP in RESET against the man page. The QP's state
+	 * refuses it before it writes. */
 	__atomic_store_n(&sq->prod, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&sq->freed, 0, __ATOMIC_RELAXED);
 }

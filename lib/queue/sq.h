@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Send queue. A posting thread writes WQEs straight into slots and publishes them by prod. The
- * engine walks them. A slot comes back only when a completion of its request or of a later one
- * is polled (IBA 10.8.5.1: the poller moves freed), never by an ACK alone: the room that
- * ibv_post_send(3) sees is max_wr - (prod - freed).
+ * Send queue. Posting threads write WQEs directly into slots and publish them by prod.
+ * The engine reads them. A slot is freed only when a completion of its request or of a
+ * later one is polled (IBA 10.8.5.1: the poller advances freed), never by an ACK alone.
+ * The room that ibv_post_send(3) sees is max_wr - (prod - freed).
  */
 #ifndef ROCADE_QUEUE_SQ_H
 #define ROCADE_QUEUE_SQ_H
@@ -21,12 +21,13 @@
 struct send_wqe {
 	uint64_t wr_id;
 	uint32_t len; /* bytes of the message */
-	uint32_t imm; /* immediate data as given (big-endian), or the rkey to invalidate */
+	/* immediate data as given (big-endian), or the rkey to invalidate */
+	uint32_t imm;
 	uint64_t remote_va;
 	uint32_t rkey;
 	uint8_t opcode; /* enum ibv_wr_opcode */
-	uint8_t flags;	/* IBV_SEND_*; IBV_SEND_SIGNALED is set by the post where the QP has
-			 * sq_sig_all */
+	/* IBV_SEND_*; the post sets IBV_SEND_SIGNALED if the QP has sq_sig_all */
+	uint8_t flags;
 	uint8_t num_sge;
 	uint8_t reserved;
 	uint64_t compare_add;
@@ -39,7 +40,7 @@ struct send_wqe {
 		uint8_t inline_data[0]; /* len bytes, with IBV_SEND_INLINE */
 	};
 };
-static_assert(offsetof(struct send_wqe, sge) == 48, "with one SGE: a line");
+static_assert(offsetof(struct send_wqe, sge) == 48, "with one SGE: one cache line");
 
 static inline bool
 send_wqe_is_atomic(const struct send_wqe *wqe)
@@ -48,26 +49,26 @@ send_wqe_is_atomic(const struct send_wqe *wqe)
 	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* The SRQ that an XRC request names (annex A14) stands where the request has nothing else:
- * in the place of swap, and of imm in an atomic. */
+/* The SRQ number of an XRC request (annex A14) is stored in a field that the request does
+ * not use otherwise: srqn, which overlaps swap, or imm for an atomic. */
 static inline uint32_t
 send_wqe_srqn(const struct send_wqe *wqe)
 {
 	return send_wqe_is_atomic(wqe) ? wqe->imm : wqe->srqn;
 }
 
-/* Last: the opcode has been set. */
+/* To be called after the opcode is set. */
 static inline void
 send_wqe_set_srqn(struct send_wqe *wqe, uint32_t srqn)
 {
 	if (send_wqe_is_atomic(wqe))
 		wqe->imm = srqn;
-	else if (likely(wqe->opcode != IBV_WR_BIND_MW)) /* no packet */
+	else if (likely(wqe->opcode != IBV_WR_BIND_MW)) /* sends no packet */
 		wqe->srqn = srqn;
 }
 
-/* Where a datagram goes: a copy of the address handle. On a UD QP it stands before the SGEs, in
- * the place of two. */
+/* Destination of a datagram: a copy of the address handle, QPN and Q_Key. In a UD QP's
+ * slot it precedes the SGEs and takes the room of two. */
 struct ud_dest {
 	uint8_t dgid[16];
 	uint32_t flow_label;
@@ -75,26 +76,28 @@ struct ud_dest {
 	uint8_t hop_limit;
 	uint8_t sgid_index;
 	uint8_t sl;
-	/* Behind here: what differs between datagrams to one address. */
+	/* The members below differ between datagrams to one address. */
 	uint32_t qpn;
 	uint32_t qkey;
 };
-static_assert(sizeof(struct ud_dest) == 2 * sizeof(struct sge), "two SGEs");
+static_assert(sizeof(struct ud_dest) == 2 * sizeof(struct sge), "takes the room of two SGEs");
 #define UD_DEST_SGES 2
 #define UD_DEST_PATH offsetof(struct ud_dest, qpn)
 
-/* The engine's notes on a slot: enough to complete an unsignaled request without touching its
- * WQE. Valid once the request was started. */
+/* The PSN range of a request, per slot: lets the engine complete an unsignaled request
+ * without reading its WQE. Valid once the request was started. */
 struct sq_note {
 	uint32_t first_psn; /* 24 bits */
-	/* The PSN behind the last, and NOTE_*: in one store, for it is read back at once. */
+	/* The PSN behind the last, and NOTE_*. One word, written by one store, because it
+	 * is read back soon after. */
 	uint32_t end;
 };
-static_assert(sizeof(struct sq_note) == 8, "eight to a line");
+static_assert(sizeof(struct sq_note) == 8, "eight per cache line");
 
 #define NOTE_PSN UINT32_C(0xFFFFFF)
 #define NOTE_SIGNALED (UINT32_C(1) << 24)
-#define NOTE_ANSWERED (UINT32_C(1) << 25) /* READ or atomic: complete by its own response only */
+/* READ or atomic: completed by its own response only */
+#define NOTE_ANSWERED (UINT32_C(1) << 25)
 
 static inline uint32_t
 note_end(const struct sq_note *note)
@@ -108,7 +111,8 @@ note_answered(const struct sq_note *note)
 	return (note->end & NOTE_ANSWERED) != 0;
 }
 
-/* Where the slots are: the same for the engine and for those who post, in a line of each. */
+/* Location of the slots. The engine and the posting threads each have a copy in their
+ * cache line. */
 struct sq_ring {
 	uint8_t *slots;
 	uint32_t mask;
@@ -116,14 +120,14 @@ struct sq_ring {
 };
 
 struct sq {
-	/* the engine */
+	/* written by the engine */
 	struct sq_ring ring;
 	struct sq_note *notes;
 	const struct alloc *mem;
-	struct window_list windows; /* of type 2, bound by its requests */
-	/* posting threads */
+	struct window_list windows; /* type 2 memory windows bound by its requests */
+	/* written by posting threads */
 	rte_spinlock_t lock LINE_ALIGNED;
-	uint32_t prod; /* release; acquired by the engine */
+	uint32_t prod; /* stored with release; the engine reads it with acquire */
 	/* written by pollers under the CQ's lock (release), read by posting threads */
 	uint32_t freed;
 	uint32_t max_wr; /* a power of two */
@@ -131,21 +135,25 @@ struct sq {
 	uint32_t max_sge;
 	uint32_t max_inline;
 	bool unlocked;
-	uint8_t always; /* flags that every request has: IBV_SEND_SIGNALED by sq_sig_all */
+	/* flags added to every request: IBV_SEND_SIGNALED with sq_sig_all */
+	uint8_t always;
 };
-static_assert(sizeof(struct sq) == 2 * LINE_SIZE, "one is the posting threads'");
+static_assert(sizeof(struct sq) == 2 * LINE_SIZE,
+	"one cache line of the engine, one of the posting threads");
 
-/* max_wr is rounded up to a power of two, 0 to 1; max_inline is raised to what the slot has room
- * for anyway (at most SEND_MAX_INLINE). Read both back. The caller has checked the three against
- * SQ_MAX_WR, SEND_MAX_SGE and SEND_MAX_INLINE (asserted). -ENOMEM. */
+/* max_wr is rounded up to a power of two, at least 1. max_inline is raised to the room
+ * that the slot has anyway (at most SEND_MAX_INLINE). Both are to be read back. The
+ * caller has checked the three against SQ_MAX_WR, SEND_MAX_SGE and SEND_MAX_INLINE
+ * (asserted). -ENOMEM. */
 int sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	uint32_t max_inline);
-/* The same with room for a struct ud_dest in every slot. */
+/* As sq_init(), with room for a struct ud_dest in every slot. */
 int sq_init_ud(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	uint32_t max_inline);
 void sq_fini(struct sq *sq);
-/* Forgets everything (RESET): the indices start at 0 again. No poster, no poller, no engine
- * inside, and the QP's CQEs have been purged: one polled later would free slots. */
+/* Discards all requests (RESET): the indices start at 0 again. No thread may be posting
+ * or polling and no engine processing the QP. The QP's CQEs must have been purged: one
+ * polled later would free slots. */
 void sq_clear(struct sq *sq);
 
 static inline struct send_wqe *
@@ -155,7 +163,7 @@ sq_ring_slot(const struct sq_ring *ring, uint32_t index)
 				   (size_t)(index & ring->mask) * ring->stride);
 }
 
-/* The engine's. */
+/* For the engine. */
 static inline struct send_wqe *
 sq_slot(const struct sq *sq, uint32_t index)
 {
@@ -182,7 +190,7 @@ sq_unlock(struct sq *sq)
 		rte_spinlock_unlock(&sq->lock);
 }
 
-/* The slot for local index prod, NULL when the queue is full. */
+/* Returns the slot for local index prod, NULL if the queue is full. */
 static inline struct send_wqe *
 sq_next(const struct sq *sq, uint32_t prod)
 {
@@ -199,14 +207,14 @@ sq_publish(struct sq *sq, uint32_t prod)
 	__atomic_store_n(&sq->prod, prod, __ATOMIC_RELEASE);
 }
 
-/* The engine: index behind the last posted request. */
+/* For the engine. Returns the index behind the last posted request. */
 static inline uint32_t
 sq_posted(const struct sq *sq)
 {
 	return __atomic_load_n(&sq->prod, __ATOMIC_ACQUIRE);
 }
 
-/* The poller: everything before index end is free. */
+/* For the poller. Frees all slots before index end. */
 static inline void
 sq_free(struct sq *sq, uint32_t end)
 {

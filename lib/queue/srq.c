@@ -36,9 +36,9 @@ srq_fini(struct srq *srq)
 void
 srq_attach(struct srq *srq, unsigned engine)
 {
-	/* A plain take and one that claims leave the same ring behind, so the gates alone
-	 * make the switch safe; the lock keeps to the rule for what changes both sides.
-	 */
+	/* A plain take and a claiming take leave the ring in the same state, so the
+	 * engine locks alone make the switch safe. The producer lock is taken by the rule
+	 * that it covers data of both sides. */
 	recv_ring_lock(&srq->ring);
 	srq->qps++;
 	srq->engines |= UINT32_C(1) << engine;
@@ -58,8 +58,8 @@ srq_detach(struct srq *srq)
 	recv_ring_unlock(&srq->ring);
 }
 
-/* IBA 11.5.2.18: from here on nothing is fetched. Several engines and a poster may find
- * it. */
+/* Enters the error state: no WQE is fetched any more (IBA 11.5.2.18). Several engines and
+ * a poster may call it. */
 static int
 srq_fail(struct srq *srq)
 {
@@ -77,12 +77,11 @@ ring_possible(const struct recv_ring *r)
 int
 srq_refuse(struct srq *srq)
 {
-	/* Under the producer lock prod stands still and cons comes no nearer than it was.
-	 */
+	/* Under the producer lock prod does not change, and cons only advances. */
 	return ring_possible(&srq->ring) ? -ENOMEM : srq_fail(srq);
 }
 
-/* The state of the SRQ under gates and lock. */
+/* Returns 0 or -EIO. The caller holds all engine locks and the producer lock. */
 static int
 srq_check(struct srq *srq)
 {
@@ -91,7 +90,8 @@ srq_check(struct srq *srq)
 	return ring_possible(&srq->ring) ? 0 : srq_fail(srq);
 }
 
-/* The whole of what is to come, checked against what is: 0 or -EINVAL. */
+/* Checks the attributes after the change against the present state. Returns 0 or
+ * -EINVAL. */
 static int
 modify_check(const struct srq *srq, const struct srq_attr *want, bool resize)
 {
@@ -111,11 +111,8 @@ limit_raise(struct srq *srq)
 	event_raise(&srq->events, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
-/*
- * Replaces the limit. A plain count decides, with no fence between the store and the
- * count: the takers that would have to see one of the two are excluded by the gates, the
- * posters by the lock.
- */
+/* Replaces the limit. A plain count decides, without a fence between store and count: the
+ * engine locks exclude takers, and the producer lock excludes posters. */
 static void
 limit_arm(struct srq *srq, uint32_t limit)
 {
@@ -180,7 +177,7 @@ srq_query(struct srq *srq, struct srq_attr *attr)
 {
 	if (srq_failed(srq))
 		return -EIO;
-	/* Against a resize in another thread. */
+	/* Excludes a resize in another thread. */
 	recv_ring_lock(&srq->ring);
 	attr->max_wr = srq->ring.max_wr;
 	attr->max_sge = srq->ring.max_sge;
@@ -190,10 +187,11 @@ srq_query(struct srq *srq, struct srq_attr *attr)
 }
 
 /*
- * After a take, with the limit word read before it. Counting after the take finds what is
- * left or more, never less, so the event is never early; where a post came in between,
- * the order "post, then take" is as true as any. Another engine may count the same: one
- * exchange wins. Its partner is the store in limit_arm(), ordered by the gates.
+ * Called after a take with the limit word that was read before it. A count after the take
+ * finds the remaining WQEs or more, never fewer, so the event is never early. If a post
+ * came between, the order "post, then take" is equally valid. If several engines find the
+ * limit reached, one exchange succeeds. It is ordered by the engine locks with the store
+ * in limit_arm().
  */
 static void
 limit_fire(struct srq *srq, uint64_t armed)
@@ -209,8 +207,7 @@ limit_fire(struct srq *srq, uint64_t armed)
 int
 srq_take(struct srq *srq, struct recv_wqe *out)
 {
-	/* Read before anything is taken and counted: pairs with the store in limit_arm().
-	 */
+	/* Read before the take and the count. Pairs with the store in limit_arm(). */
 	uint64_t armed = __atomic_load_n(&srq->limit, __ATOMIC_ACQUIRE);
 	int rc;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SRQ number -> XRC SRQ, for packets that name one (annex A14). Numbers go upwards from a
- * base and come back once all others were used, so that a packet for an SRQ that is gone
- * does not soon meet another. Changes with every gate held; reads by engines without a
- * lock. Memory comes as it is needed and stays until the end.
+ * Maps an SRQ number to its XRC SRQ, for packets that carry one (annex A14). Numbers
+ * ascend from a base and are reused only after all others were used, so that a late
+ * packet for a destroyed SRQ does not soon match a new one. Changes need all engine
+ * locks; engines read without a lock. Memory is allocated on demand and freed by
+ * srq_table_fini().
  */
 #ifndef ROCADE_QUEUE_SRQ_TABLE_H
 #define ROCADE_QUEUE_SRQ_TABLE_H
@@ -12,7 +13,7 @@
 
 #define SRQ_TABLE_MAX 65536
 #define SRQ_TABLE_CHUNK 256
-/* The largest base: numbers have 24 bits, and 0xFFFFFF is none. */
+/* The largest base: numbers have 24 bits, and 0xFFFFFF is reserved. */
 #define SRQ_TABLE_BASE_MAX (0xFFFFFFu - SRQ_TABLE_MAX)
 
 struct srq_table {
@@ -24,17 +25,17 @@ struct srq_table {
 
 void
 srq_table_init(struct srq_table *t, uint32_t base);
-/* Empty (asserted). */
+/* The table must be empty (asserted). */
 void
 srq_table_fini(struct srq_table *t);
 
-/* Gives the SRQ its number, and packets find it. -ENOSPC, -ENOMEM. */
+/* Assigns a number to the SRQ and publishes it to srq_table_get(). -ENOSPC, -ENOMEM. */
 int
 srq_table_put(struct srq_table *t, struct srq *srq);
 void
 srq_table_remove(struct srq_table *t, const struct srq *srq);
 
-/* NULL: no SRQ has the number. */
+/* Returns NULL if no SRQ has this number. */
 static inline struct srq *
 srq_table_get(const struct srq_table *t, uint32_t srqn)
 {
