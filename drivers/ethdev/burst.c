@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The data path: mbufs under packet views, nothing kept in between. */
+/* The data path: mbufs as packet views. Nothing is kept between calls. */
 #include <rte_ether.h>
 #include <rte_ip.h>
 
 #include "ethdev/internal.h"
 
-/* One segment with the bytes of all; NULL when there is no buffer or it is too small.
- * Frees the chain. */
+/* Returns a copy in one segment, and frees the chain. NULL: there is no buffer, or it is
+ * too small. */
 static struct rte_mbuf *
 linearise(struct ethdev_queue *q, struct rte_mbuf *m)
 {
@@ -36,7 +36,8 @@ rx_flags(uint64_t ol_flags)
 {
 	switch (ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) {
 	case RTE_MBUF_F_RX_IP_CKSUM_GOOD:
-	case RTE_MBUF_F_RX_IP_CKSUM_NONE: /* not filled in, but nothing is wrong */
+	/* the packet's field is not valid, but the checksum is right */
+	case RTE_MBUF_F_RX_IP_CKSUM_NONE:
 		return PKT_RX_IPV4_CKSUM_OK;
 	case RTE_MBUF_F_RX_IP_CKSUM_BAD:
 		return PKT_RX_IPV4_CKSUM_BAD;
@@ -45,8 +46,8 @@ rx_flags(uint64_t ol_flags)
 	}
 }
 
-/* Rare: several segments, or a tag that was stripped unasked (net_af_packet: the kernel
- * has taken it off). NULL: the frame is gone. */
+/* Rare cases: several segments, or a VLAN tag that was stripped although not requested
+ * (net_af_packet: by the kernel). Returns NULL if the frame was dropped. */
 static struct rte_mbuf *
 rx_mend(struct ethdev_queue *q, struct rte_mbuf *m)
 {
@@ -91,7 +92,8 @@ ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 	return kept;
 }
 
-/* rte_pktmbuf_free_bulk() sorts by pool; a burst at a time, for the stack. */
+/* rte_pktmbuf_free_bulk() sorts by pool. One burst at a time limits the use of the
+ * stack. */
 static void
 ethdev_release(void *queue, struct pkt *pkts, unsigned n)
 {
@@ -109,7 +111,7 @@ ethdev_release(void *queue, struct pkt *pkts, unsigned n)
 	}
 }
 
-/* All or nothing first; one by one when the pool runs low. */
+/* Allocates in bulk, or one by one if the pool runs low. */
 static unsigned
 mbufs_alloc(struct rte_mempool *pool, struct rte_mbuf **mbufs, unsigned n)
 {

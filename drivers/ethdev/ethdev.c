@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing: what is asked of a PMD, and what is done where it has less. */
+/* Opening and closing: configuration of the PMD, with substitutes for missing
+ * features. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,10 +16,10 @@
 #include "ethdev/internal.h"
 
 #define DESC_DEFAULT 1024
-#define MTU_MIN 576 /* every IPv4 host takes that (RFC 791) */
+#define MTU_MIN 576 /* every IPv4 host accepts that (RFC 791) */
 #define MTU_MAX 9600
 #define L2_BYTES (RTE_ETHER_HDR_LEN + 4u) /* with a VLAN tag */
-#define BURSTS_IN_FLIGHT 64 /* of a queue, in hand-off rings, stages, engines' hands */
+#define BURSTS_IN_FLIGHT 64 /* per queue, in hand-off rings, tx backlogs and engines */
 #define POOL_CACHE 256
 #define ROOM_STEP 1024 /* many NICs take receive buffers in units of this */
 #define LINK_WAIT_MS 250
@@ -26,7 +27,7 @@
 #define DRAIN_WAIT_US 1000000
 #define DRAIN_STEP_US 100
 
-/* Writes the sentence and returns ret. */
+/* Writes the error text and returns ret. */
 static int __attribute__((format(printf, 4, 5)))
 fail(char *err, size_t err_size, int ret, const char *fmt, ...)
 {
@@ -38,8 +39,7 @@ fail(char *err, size_t err_size, int ret, const char *fmt, ...)
 	return ret;
 }
 
-/* Errors that mean something to the caller stay (rocade_open_port()); the others are the
- * PMD's own business. */
+/* Keeps the errors that rocade_open_port() documents; the others become -EIO. */
 static int
 pmd_error(int ret)
 {
@@ -53,7 +53,7 @@ conf_check(const struct ethdev_conf *conf, char *err, size_t err_size)
 
 	if (!rte_eth_dev_is_valid_port(conf->port_id))
 		return fail(err, err_size, -ENODEV,
-			"there is no port %u; EAL has found %u (-a and --vdev add some)",
+			"there is no port %u: EAL has %u ports (-a and --vdev add some)",
 			conf->port_id, ports);
 	if (conf->mtu != 0 && (conf->mtu < MTU_MIN || conf->mtu > MTU_MAX))
 		return fail(err, err_size, -EINVAL, "mtu: %u is not in %u..%u", conf->mtu,
@@ -88,9 +88,9 @@ dev_describe(
 	return 0;
 }
 
-/* The IP MTU that the PMD says it takes. Some say less than they carry (net_memif 1518
- * bytes a frame, and takes what its bsize= holds), so it is a limit to what is asked of
- * it only. */
+/* Returns the maximum IP MTU that the PMD reports. Some report less than they carry:
+ * net_memif 1518 bytes a frame, although it carries what its bsize= holds. So it limits
+ * only what is requested of the PMD. */
 static uint32_t
 mtu_admitted(const struct ethdev *dev)
 {
@@ -107,8 +107,8 @@ mtu_admitted(const struct ethdev *dev)
 	return max;
 }
 
-/* What to set; 0: leave it. A port that already has more than it says it can is not made
- * smaller (net_af_packet says 1500 whatever its interface has). */
+/* Returns the MTU to set; 0: leave it unchanged. A port whose present MTU exceeds what it
+ * reports as its maximum is not reduced (net_af_packet always reports 1500). */
 static uint32_t
 mtu_to_ask(const struct ethdev *dev)
 {
@@ -117,7 +117,7 @@ mtu_to_ask(const struct ethdev *dev)
 
 	if (dev->mtu <= admitted)
 		return dev->mtu;
-	log_warn("%s says that its MTU is %u at the most; going on with %u", dev->name,
+	log_warn("%s reports a maximum MTU of %u; continuing with %u", dev->name,
 		admitted, dev->mtu);
 	(void)rte_eth_dev_get_mtu(dev->port_id, &present);
 	return present >= admitted ? 0 : admitted;
@@ -150,8 +150,8 @@ conf_rss(struct ethdev *dev, struct rte_eth_conf *eth)
 	if (dev->queue_count == 1)
 		return;
 	if (hash == 0) {
-		log_info("%s has no RSS by IP or UDP: which queue a packet comes in by "
-			 "is up to it",
+		log_info("%s has no RSS by IP or UDP: its own rules choose the receive "
+			 "queue of a packet",
 			dev->name);
 		return;
 	}
@@ -166,7 +166,7 @@ dev_configure(
 	struct rte_eth_conf eth = {.rxmode.mtu = mtu_to_ask(dev)};
 	int ret;
 
-	/* Then the link is known without asking the PMD. */
+	/* With link interrupts the link state is known without asking the PMD. */
 	if (*dev->info.dev_flags & RTE_ETH_DEV_INTR_LSC)
 		eth.intr_conf.lsc = 1;
 
@@ -176,17 +176,17 @@ dev_configure(
 		conf->port_id, dev->queue_count, dev->queue_count, &eth);
 	if (ret == -EBUSY)
 		return fail(err, err_size, ret,
-			"%s is started already; stop it, Rocade starts it itself",
+			"%s is started already: stop it, Rocade starts it",
 			dev->name);
 	if (ret != 0)
 		return fail(err, err_size, pmd_error(ret),
-			"%s refuses engines: %u with mtu: %u: %s", dev->name,
+			"%s rejects engines: %u with mtu: %u: %s", dev->name,
 			dev->queue_count, dev->mtu, strerror(-ret));
-	/* Where configuring did not do it already. */
+	/* For PMDs that did not set the MTU when they were configured. */
 	if (conf->mtu != 0 && eth.rxmode.mtu != 0) {
 		ret = rte_eth_dev_set_mtu(conf->port_id, (uint16_t)eth.rxmode.mtu);
 		if (ret != 0)
-			log_warn("%s cannot set its MTU to %u (%s); going on with %u",
+			log_warn("%s cannot set its MTU to %u (%s); continuing with %u",
 				dev->name, eth.rxmode.mtu, strerror(-ret), dev->mtu);
 	}
 	dev->rx_desc = conf->rx_desc != 0 ? conf->rx_desc : DESC_DEFAULT;
@@ -195,7 +195,7 @@ dev_configure(
 		conf->port_id, &dev->rx_desc, &dev->tx_desc);
 	if (ret != 0)
 		return fail(err, err_size, pmd_error(ret),
-			"%s refuses rx_desc: %u with tx_desc: %u: %s", dev->name,
+			"%s rejects rx_desc: %u with tx_desc: %u: %s", dev->name,
 			dev->rx_desc, dev->tx_desc, strerror(-ret));
 	return 0;
 }
@@ -216,7 +216,7 @@ pool_create(struct ethdev *dev, char *err, size_t err_size)
 	if (dev->pool == NULL)
 		return fail(err, err_size, -ENOMEM,
 			"no memory for %u buffers of %u bytes: %s; give EAL more (-m, "
-			"hugepages) or take fewer engines or descriptors",
+			"hugepages) or use fewer engines or descriptors",
 			count, room, rte_strerror(rte_errno));
 	return 0;
 }
@@ -241,7 +241,7 @@ queues_setup(struct ethdev *dev, char *err, size_t err_size)
 	}
 	if (ret != 0)
 		return fail(err, err_size, pmd_error(ret),
-			"%s refuses rx_desc: %u with tx_desc: %u: %s", dev->name,
+			"%s rejects rx_desc: %u with tx_desc: %u: %s", dev->name,
 			dev->rx_desc, dev->tx_desc, strerror(-ret));
 	return 0;
 }
@@ -271,15 +271,17 @@ ethdev_set_link(void *drv, bool up)
 		  : rte_eth_dev_set_link_down(dev->port_id);
 }
 
-/* Where the PMD cannot receive all multicast, a list; where it takes none, or not so long
- * a one, all frames. In this order: net_tap takes every list and does nothing with it. */
+/* If the PMD cannot receive all multicast, sets a list of addresses; if it rejects the
+ * list, enables promiscuous mode. All multicast comes first, because net_tap accepts
+ * every list but ignores it. */
 void
 ethdev_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n)
 {
 	struct ethdev *dev = drv;
 	int ret;
 
-	static_assert(sizeof(struct rte_ether_addr) == sizeof(macs[0]), "one for the other");
+	static_assert(sizeof(struct rte_ether_addr) == sizeof(macs[0]),
+		"macs is an array of rte_ether_addr");
 	if (dev->all_multicast)
 		return;
 	if (rte_eth_dev_set_mc_addr_list(dev->port_id,
@@ -293,8 +295,8 @@ ethdev_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n)
 	dev->all_multicast = true;
 }
 
-/* A moment for links that come up at once. The others may take seconds (autonegotiation)
- * or wait for their peer (net_memif): the port works when they are there. */
+/* Waits for links that come up at once. Others may take seconds (autonegotiation), or
+ * wait for their peer (net_memif): the port works once they are up. */
 static void
 link_wait(struct ethdev *dev)
 {
@@ -365,9 +367,9 @@ drained(void *arg)
 }
 
 /*
- * EAL's interrupt thread may still be in a handler of the PMD (net_memif's, when both ends
- * close at once), and rte_eal_cleanup() of DPDK 22.11 unmaps what it looks at. An alarm runs
- * in that thread, so behind one it is out.
+ * EAL's interrupt thread may still be in a handler of the PMD (net_memif's, if both ends
+ * close at once), and rte_eal_cleanup() of DPDK 22.11 unmaps the memory that the handler
+ * uses. An alarm runs in the same thread, so once it has run the handler has returned.
  */
 static void
 interrupts_drain(void)
@@ -382,7 +384,7 @@ interrupts_drain(void)
 			return;
 		usleep(DRAIN_STEP_US);
 	}
-	rte_eal_alarm_cancel(drained, &done); /* waits for one that runs */
+	rte_eal_alarm_cancel(drained, &done); /* waits for a running one */
 }
 
 void
@@ -391,7 +393,7 @@ ethdev_close(void *drv)
 	struct ethdev *dev = drv;
 
 	(void)rte_eth_dev_stop(dev->port_id);
-	/* Only this takes the pool's buffers out of the descriptor rings. */
+	/* Only this removes the pool's buffers from the descriptor rings. */
 	(void)rte_eth_dev_close(dev->port_id);
 	interrupts_drain();
 	dev_free(dev);
@@ -422,7 +424,7 @@ ethdev_open(const struct ethdev_conf *conf, struct port *port, char *err, size_t
 	ret = queues_setup(dev, err, err_size);
 	if (ret == 0)
 		ret = dev_start(dev, port, err, err_size);
-	/* Its queues may hold buffers of the pool by now. */
+	/* Its queues may hold buffers of the pool. */
 	if (ret != 0)
 		ethdev_close(dev);
 	return ret;

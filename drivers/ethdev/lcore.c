@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade_engine_launch(): EAL worker lcores that run engines, one or several in turn. */
+/* rocade_engine_launch(): EAL worker lcores that run one or more engines. */
 #include <errno.h>
 #include <sched.h>
 
@@ -12,13 +12,14 @@
 #define LCORE_ENGINES 64
 
 struct service {
-	uint32_t count; /* 0: the lcore is not ours */
-	uint64_t turns; /* loops over the list; written by the lcore */
+	uint32_t count; /* 0: this lcore runs no engine */
+	uint64_t turns; /* passes over the list; written by the lcore */
 	struct rocade_engine *engines[LCORE_ENGINES];
 };
 
 static struct service services[RTE_MAX_LCORE];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* launch against stop */
+/* between rocade_engine_launch() and rocade_engine_stop() */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int
 service_run(void *arg)
@@ -61,7 +62,7 @@ service_add(struct service *s, struct rocade_engine *engine, unsigned lcore)
 	return 0;
 }
 
-/* Returns when the lcore cannot be inside this engine any more. */
+/* Returns when the lcore does not run this engine any more. */
 static void
 service_remove(struct service *s, struct rocade_engine *engine, unsigned lcore)
 {
@@ -77,7 +78,7 @@ service_remove(struct service *s, struct rocade_engine *engine, unsigned lcore)
 		rte_eal_wait_lcore(lcore);
 		return;
 	}
-	/* The turn under way may have the old list, the next one has the new. */
+	/* The present pass may use the old list. The next one uses the new list. */
 	turns = __atomic_load_n(&s->turns, __ATOMIC_ACQUIRE);
 	while (__atomic_load_n(&s->turns, __ATOMIC_ACQUIRE) - turns < 2)
 		sched_yield();
@@ -106,7 +107,7 @@ rocade_engine_launch(struct rocade_engine *engine, unsigned lcore)
 		return rocade_fail(EINVAL, "there is no lcore %u", lcore);
 	if (lcore == rte_get_main_lcore())
 		return rocade_fail(
-			EINVAL, "lcore %u is the main one: engines take workers", lcore);
+			EINVAL, "lcore %u is the main lcore: expected a worker", lcore);
 	pthread_mutex_lock(&lock);
 	if (engine->launched)
 		err = rocade_fail(

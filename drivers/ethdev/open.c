@@ -18,7 +18,7 @@ present_mtu(uint16_t port_id, uint32_t *mtu)
 	int rc = rte_eth_dev_get_mtu(port_id, &got);
 
 	if (rc != 0)
-		return rocade_fail(EIO, "ethdev %u: it does not tell its MTU: %s",
+		return rocade_fail(EIO, "ethdev %u: cannot read its MTU: %s",
 			port_id, strerror(-rc));
 	*mtu = RTE_MIN(got, MTU_MAX);
 	return 0;
@@ -45,7 +45,7 @@ ethdev_create(
 		if (err != 0)
 			return err;
 	}
-	eth.mtu = conf->mtu; /* what it has already needs no setting */
+	eth.mtu = conf->mtu; /* the present MTU need not be set */
 	err = -ethdev_open(&eth, port, why, sizeof(why));
 	return err == 0 ? 0 : rocade_fail(err, "ethdev %u: %s", conf->ethdev, why);
 }
@@ -62,9 +62,9 @@ port_create(struct dev_conf *conf, const struct port *port, int socket,
 		port->ops->close(port->drv);
 		if (err == EINVAL)
 			return rocade_fail(err,
-				"%s: an address that cannot be a host's, an MTU "
-				"below 576, or qpn_base and max_qp go beyond 24 "
-				"bits",
+				"%s: an address is not a valid host address, the "
+				"MTU is below 576, or qpn_base + max_qp exceeds "
+				"24 bits",
 				conf->name);
 		return rocade_fail(err, "%s: %s", conf->name, strerror(err));
 	}

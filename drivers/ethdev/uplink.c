@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade_daemon_open_ethdev(): a port for the daemon. */
+/* rocade_daemon_open_ethdev(): a port of the daemon. */
 #include <errno.h>
 
 #include <rte_ethdev.h>

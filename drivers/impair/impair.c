@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A lane is one direction. Its fates are drawn in the order of its frames, so a seed and
- * a sequence of frames always give the same result, however the frames fall into bursts.
- * (Reordered ones that nothing follows are let go after some idle polls, which does
- * depend on the polling.)
+ * A lane is one direction. The fate of each frame is drawn in the order of the frames, so
+ * that a seed and a sequence of frames always give the same result, whatever the bursts.
+ * The exception is a reordered frame with no frames behind it: it is released after some
+ * idle polls.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,14 +14,14 @@
 #include "impair/impair.h"
 
 #define PPM UINT32_C(1000000)
-#define HELD_MAX 16 /* more are let through in order */
+#define HELD_MAX 16 /* frames beyond that are not reordered */
 #define HELD_BEHIND_MAX 8
-#define IDLE_POLLS_MAX 16 /* polls without a frame until what is held back comes */
-#define READY_MAX 128     /* a burst, its duplicates and all that was held */
+#define IDLE_POLLS_MAX 16 /* idle polls until held frames are released */
+#define READY_MAX 128     /* a burst, its duplicates and all held frames */
 
 struct held {
 	struct pkt pkt;
-	unsigned behind; /* frames that still overtake it */
+	unsigned behind; /* number of frames that have still to overtake it */
 };
 
 struct lane {
@@ -34,7 +34,7 @@ struct lane {
 	unsigned ready_count;
 	unsigned ready_at;
 	struct held held[HELD_MAX];
-	struct pkt ready[READY_MAX]; /* [ready_at..ready_count) are to be handed on */
+	struct pkt ready[READY_MAX]; /* [ready_at..ready_count) are to be passed on */
 };
 
 struct impair {
@@ -44,7 +44,7 @@ struct impair {
 };
 static_assert(READY_MAX >= 3 * PKT_BURST + HELD_MAX, "what one poll may make ready");
 
-/* SplitMix64. */
+/* SplitMix64 generator. */
 static uint64_t
 draw(struct lane *lane)
 {
@@ -55,14 +55,15 @@ draw(struct lane *lane)
 	return z ^ (z >> 31);
 }
 
-/* Draws whatever the probability, so that changing one leaves the others' fates alone. */
+/* Draws at any probability, so that a change of one rate leaves the other fates
+ * unchanged. */
 static bool
 draw_ppm(struct lane *lane, uint32_t ppm)
 {
 	return draw(lane) % PPM < ppm;
 }
 
-/* On its way; what was held back behind this one follows it. */
+/* Passes a frame on, followed by held frames that have been overtaken often enough. */
 static void
 pass(struct lane *lane, const struct pkt *pkt)
 {
@@ -90,12 +91,12 @@ corrupt(struct lane *lane, struct pkt *pkt)
 		return;
 	bytes = pkt->len - RTE_ETHER_HDR_LEN;
 	pkt->data[RTE_ETHER_HDR_LEN + (r >> 3) % bytes] ^= (uint8_t)(1 << (r & 7));
-	/* The port's verdict was on what it had seen. */
+	/* The port's checksum result was that of the original frame. */
 	pkt->flags &= ~(uint32_t)PKT_RX_IPV4_CKSUM_OK;
 	lane->stats.corrupted++;
 }
 
-/* A copy in one of the port's own buffers: whoever gives it back needs not know. */
+/* The copy is in a transmit buffer of the port. Its release needs no special case. */
 static void
 duplicate(struct impair *im, struct lane *lane, const struct pkt *pkt)
 {
@@ -126,7 +127,8 @@ take(struct impair *im, struct lane *lane, struct pkt *pkt)
 	unsigned behind = 1 + draw(lane) % HELD_BEHIND_MAX;
 
 	if (lose) {
-		inner->ops->rx_release(inner->queue, pkt, 1); /* takes either */
+		/* releases buffers of either direction */
+		inner->ops->rx_release(inner->queue, pkt, 1);
 		lane->stats.lost++;
 		return;
 	}
@@ -158,7 +160,7 @@ polled(struct lane *lane, unsigned frames)
 		let_go(lane);
 }
 
-/* What is handed on stands at the front. */
+/* Moves the frames that were not passed on to the front, and returns their number. */
 static unsigned
 compact(struct lane *lane)
 {
@@ -184,7 +186,7 @@ refill(struct impair *im, unsigned n)
 	polled(lane, got);
 }
 
-/* Whether all went that were ready. */
+/* Returns whether all ready frames were sent. */
 static bool
 push(struct impair *im)
 {
@@ -221,7 +223,8 @@ impair_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 	return n;
 }
 
-/* Each turn of the engine polls, whether or not it has something to send. */
+/* Also sends, because the engine polls in every pass, whether or not it has frames to
+ * send. */
 static unsigned
 impair_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
@@ -266,7 +269,7 @@ impair_tx_release(void *queue, struct pkt *pkts, unsigned n)
 	im->inner.ops->tx_release(im->inner.queue, pkts, n);
 }
 
-/* None: a descriptor does not know of frames that are held back here. */
+/* None: a descriptor would not report held frames. */
 static int
 impair_wait_fd(void *queue)
 {
@@ -274,7 +277,7 @@ impair_wait_fd(void *queue)
 	return -1;
 }
 
-/* The port is closed by the one who opened it: no link_up, no close. */
+/* No link_up and no close: the port belongs to the code that opened it. */
 static const struct port_ops impair_ops = {
 	.rx_burst = impair_rx_burst,
 	.rx_release = impair_rx_release,

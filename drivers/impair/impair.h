@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Loss, duplication, reordering and corruption of what is received and of what is sent,
- * seeded: wraps a queue of any port. For tests and for `set impair`; costs nothing while
- * no queue is wrapped.
- */
+/* Loss, duplication, reordering and corruption of received and sent frames, from a seed:
+ * wraps a queue of any port. For tests and the command `set impair`. No cost while no
+ * queue is wrapped. */
 #ifndef ROCADE_IMPAIR_H
 #define ROCADE_IMPAIR_H
 
 #include "port/port.h"
 
 struct impair_conf {
-	uint32_t loss_ppm; /* of a million frames; each up to 1,000,000 */
+	uint32_t loss_ppm; /* frames per million, as the next three */
 	uint32_t duplicate_ppm;
 	uint32_t
-		reorder_ppm; /* held back behind 1 to 8 later ones, or a few idle polls */
-	uint32_t corrupt_ppm; /* one bit flipped behind the Ethernet header */
+		/* held until 1 to 8 later frames have passed, or for some idle polls */
+		reorder_ppm;
+	uint32_t corrupt_ppm; /* one bit flipped, behind the Ethernet header */
 	uint64_t seed;
 };
 
@@ -26,21 +25,20 @@ enum impair_lane { IMPAIR_RX, IMPAIR_TX, IMPAIR_LANES };
 
 struct impair;
 
-/* Disturbs nothing before impair_set(). The caller excludes the queue's engine around
- * wrap, unwrap and reconfigure (its gate). Duplicates stand in transmit buffers of the
- * port (frames above max_frame, or without a free buffer, are not duplicated), so packets
- * may outlive the wrapping. -ENOMEM.
- */
+/* Wraps a queue; has no effect before impair_set(). The caller holds the engine lock of
+ * the queue in impair_wrap(), impair_set() and impair_unwrap(). Duplicates use transmit
+ * buffers of the port, so packets may outlive the wrapper. A frame above max_frame, or
+ * without a free buffer, is not duplicated. Returns 0 or -ENOMEM. */
 int
 impair_wrap(const struct port_queue *inner, uint32_t max_frame, struct impair **out,
 	struct port_queue *outer);
-/* Starts the sequence of the seed anew. -EINVAL, and nothing changes. */
+/* Sets the rates, and restarts the sequence of the seed. -EINVAL: nothing has changed. */
 int
 impair_set(struct impair *im, enum impair_lane which, const struct impair_conf *conf);
 void
 impair_stats_get(
 	const struct impair *im, enum impair_lane which, struct impair_stats *out);
-/* Releases what is held back. */
+/* Releases the held frames and frees the wrapper. */
 void
 impair_unwrap(struct impair *im);
 

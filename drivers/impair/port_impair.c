@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade_port_impair() and its like: the wrapper around every queue of a port. */
+/* rocade_port_impair() and its variants: wrap every queue of a port. */
 #include <errno.h>
 
 #include "engine/engine.h"
@@ -30,7 +30,7 @@ rates_check(const struct rocade_impair *impair)
 	return 0;
 }
 
-/* Each queue does its own things to its frames, the same ones for the same seed. */
+/* Queues have different seeds, so that each has its own sequence of faults. */
 static struct impair_conf
 queue_conf(const struct rocade_impair *impair, unsigned index)
 {
@@ -43,7 +43,7 @@ queue_conf(const struct rocade_impair *impair, unsigned index)
 	};
 }
 
-/* With the gates held. */
+/* With all engine locks held. */
 static int
 queue_wrap(struct rocade_engine *e)
 {
@@ -65,7 +65,7 @@ queue_wrap(struct rocade_engine *e)
 	return 0;
 }
 
-/* Nobody polls the port any more, and it is about to close. */
+/* Called by rocade_close_port(): no thread polls the port any more. */
 static void
 port_unwrap(struct rocade_port *port)
 {
@@ -79,7 +79,8 @@ port_unwrap(struct rocade_port *port)
 				port->engines[i].impair, (enum impair_lane)lane, &idle);
 	}
 	dev_gates_unlock(port->dev);
-	/* What is on its way between engines may be the wrapper's: let it arrive. */
+	/* Packets between the engines may be frames of the wrapper: deliver them
+	 * first. */
 	for (unsigned i = 0; i < DRAIN_TURNS * port->engine_count; i++)
 		engine_poll(port->engines[i % port->engine_count].engine);
 	dev_gates_lock(port->dev);
@@ -107,7 +108,7 @@ port_impair(struct rocade_port *port, enum impair_lane lane,
 	dev_gates_lock(port->dev);
 	for (unsigned i = 0; err == 0 && i < port->engine_count; i++)
 		err = queue_wrap(&port->engines[i]);
-	/* All are wrapped, and what is idle so far disturbs nothing. */
+	/* All queues are wrapped. A wrapper without rates has no effect. */
 	for (unsigned i = 0; err == 0 && i < port->engine_count; i++) {
 		struct impair_conf conf = queue_conf(impair, i);
 
@@ -116,7 +117,7 @@ port_impair(struct rocade_port *port, enum impair_lane lane,
 	port->on_close = port_unwrap;
 	dev_gates_unlock(port->dev);
 	pthread_mutex_unlock(&port->lock);
-	return err == 0 ? 0 : rocade_fail(err, "no memory to hold frames back in");
+	return err == 0 ? 0 : rocade_fail(err, "no memory for the impairment of a queue");
 }
 
 static void

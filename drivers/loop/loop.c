@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames travel by reference: a sender takes a buffer from the pool of its queue, a ring
- * of packet views carries it over, and the receiver's release puts it back into that
- * pool. Rings have one producer and one consumer, the engines of the two ends; a pool is
- * emptied by its queue's engine alone and filled by anybody.
+ * Frames travel by reference. The sender takes a buffer from the pool of its queue, a
+ * ring carries the packet view, and the receiver's release returns the buffer to that
+ * pool. Each ring has one producer and one consumer, the engines of the two sides. Only
+ * the queue's engine takes from its pool, and any thread returns to it.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,40 +14,41 @@
 #define LOOP_MAX_QUEUES 256
 #define LOOP_MIN_FRAME 64
 #define LOOP_MAX_RING (UINT32_C(1) << 20)
-#define LOOP_SPARE (8 * PKT_BURST) /* beside those in the ring: being written or read */
+/* buffers besides those in the ring: being written or read */
+#define LOOP_SPARE (8 * PKT_BURST)
 
 struct loop_buf {
 	struct loop_buf *next;
-	struct loop_queue *home; /* whose pool it belongs to */
+	struct loop_queue *home; /* the queue whose pool it belongs to */
 } LINE_ALIGNED;
 
 struct loop_queue {
 	struct rte_ring *rx;
 	struct loop_queue *peer;
 	struct loop_side *side;
-	struct loop_buf *spare; /* of this queue's engine alone */
+	struct loop_buf *spare; /* used by this queue's engine only */
 	uint32_t max_frame;
-	size_t size; /* of the block that this structure starts */
-	struct loop_buf *returned LINE_ALIGNED; /* by anybody */
+	size_t size; /* of the allocation, which begins with this structure */
+	struct loop_buf *returned LINE_ALIGNED; /* by any thread */
 };
 
 struct loop_side {
 	struct loop *loop;
 	bool closed;
-	bool down; /* set by its user */
+	bool down; /* set by loop_set_link() */
 };
 
 struct loop {
 	struct alloc mem;
 	size_t size;
 	unsigned queue_count;
-	unsigned open; /* sides */
+	unsigned open; /* open sides */
 	struct loop_side sides[2];
-	void *queues[]; /* those of side 0, then those of side 1 */
+	void *queues[]; /* of side 0, then of side 1 */
 };
 
-/* Puts a chain of buffers of one pool back. Never the other way round, except all at
- * once, so that a head seen twice is the same list (no ABA). */
+/* Returns a chain of buffers of one pool. Buffers leave the list only all at once, so a
+ * head that is seen twice means the same list (no ABA problem). */
 static inline void
 pool_return(struct loop_queue *home, struct loop_buf *first, struct loop_buf *last)
 {
@@ -76,7 +77,7 @@ pool_take(struct loop_queue *q)
 	return buf;
 }
 
-/* A burst mostly comes from one pool: one exchange for each run. */
+/* A burst is mostly from one pool: one exchange for each run of buffers of a pool. */
 static void
 loop_release(void *queue, struct pkt *pkts, unsigned n)
 {
@@ -138,7 +139,7 @@ loop_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct loop_queue *q = queue;
 
-	/* Nobody at the other end takes anything: as if the cable were out. */
+	/* The link is down: frames are lost, as with an unplugged cable. */
 	if (unlikely(!side_up(q->side))) {
 		loop_release(q, pkts, n);
 		return n;
@@ -191,7 +192,7 @@ loop_close(void *drv)
 	struct loop *loop = side->loop;
 
 	__atomic_store_n(&side->closed, true, __ATOMIC_RELAXED);
-	/* Both ways: the last one out sees all that the other did. */
+	/* Acquire and release: the last side to close sees all stores of the other. */
 	if (__atomic_sub_fetch(&loop->open, 1, __ATOMIC_ACQ_REL) == 0)
 		loop_free(loop);
 }
@@ -208,7 +209,7 @@ static const struct port_ops loop_ops = {
 	.close = loop_close,
 };
 
-/* One block: the queue, its receive ring, its transmit buffers. */
+/* One allocation: the queue, its receive ring, its transmit buffers. */
 static struct loop_queue *
 queue_create(
 	struct loop *loop, struct loop_side *side, uint32_t max_frame, uint32_t ring_size)
@@ -228,7 +229,7 @@ queue_create(
 	q->size = size;
 	(void)ringmem_init(q->rx, ring_size, false, false);
 	at = (uint8_t *)q->rx + ring_bytes;
-	/* The first one taken is the first in memory. */
+	/* In reverse, so that buffers are first taken in the order of memory. */
 	for (uint32_t i = buffers; i-- > 0;) {
 		struct loop_buf *buf = (struct loop_buf *)(at + i * stride);
 
@@ -259,7 +260,7 @@ queues_create(struct loop *loop, uint32_t max_frame, uint32_t ring_size)
 	return 0;
 }
 
-/* Locally administered; number by number over all loops of the process. */
+/* Makes a locally administered address from a number that is unique in this process. */
 static void
 loop_mac(uint8_t mac[6], uint32_t number)
 {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Two ports joined in one process: what one sends the other receives, complete frames, queue i
- * to queue i. No EAL, no root, no hugepages.
- */
+/* Two ports of one process that are connected: queue i of one receives the frames sent by
+ * queue i of the other. No EAL, no root, no hugepages. */
 #ifndef ROCADE_LOOP_H
 #define ROCADE_LOOP_H
 
 #include "base/alloc.h"
 #include "port/port.h"
 
-/* queues per side, frames of up to max_frame bytes, ring slots per queue (a power of two) and
- * as many buffers and some bursts more. Fills both ports (MACs 02:00:00:00:00:0[12] + serial).
- * What is sent to a closed end, or while either has its link down, is lost; closing both (port->ops->close) frees everything.
- * -EINVAL, -ENOMEM. */
+/* Opens both ports and fills in a and b. queues: per side. max_frame: bytes. ring_size:
+ * slots of each queue, a power of two; each queue has this many buffers and some bursts
+ * more. The MAC addresses are 02:00 and a number that is unique in this process. Frames
+ * sent to a closed side, or while the link of either side is down, are lost. Closing both
+ * sides (port->ops->close) frees everything. Returns 0, -EINVAL or -ENOMEM. */
 int loop_open(unsigned queues, uint32_t max_frame, uint32_t ring_size, const struct alloc *mem,
 	struct port *a, struct port *b);
 

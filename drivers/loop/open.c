@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade_open_loop(): two devices joined by a wire of memory. */
+/* rocade_open_loop(): two devices connected by a link in memory. */
 #include <errno.h>
 #include <string.h>
 
 #include "loop/loop.h"
 #include "verbs/port.h"
 
-#define LOOP_MTU 4180 /* carries a path MTU of 4096 */
+#define LOOP_MTU 4180 /* allows a path MTU of 4096 */
 #define LOOP_RING 1024
 #define LOOP_RING_MAX 65536
 #define L2_MAX (14 + 4) /* Ethernet header and VLAN tag */
@@ -16,8 +16,8 @@ pair_check(const struct rocade_port_conf conf[2])
 {
 	if (conf[0].engines != conf[1].engines)
 		return rocade_fail(EINVAL,
-			"engines: %u and %u, but both ends of a loop have the "
-			"same number",
+			"engines: %u and %u: both sides of a loop must have "
+			"the same number",
 			conf[0].engines, conf[1].engines);
 	if (conf[0].rx_desc > LOOP_RING_MAX / 2)
 		return rocade_fail(EINVAL, "rx_desc: %u is not in 1..%d", conf[0].rx_desc,
@@ -25,7 +25,7 @@ pair_check(const struct rocade_port_conf conf[2])
 	return 0;
 }
 
-/* One end: its port becomes a device of the list. On failure the port is closed. */
+/* Adds the device of one side to the device list. On failure its port is closed. */
 static int
 end_open(struct dev_conf *conf, const struct port *port, struct rocade_port **out)
 {
@@ -36,8 +36,8 @@ end_open(struct dev_conf *conf, const struct port *port, struct rocade_port **ou
 		err = -dev_create(conf, port, &alloc_plain, &dev);
 		if (err == EINVAL)
 			rocade_fail(err,
-				"%s: an address that cannot be a host's, or qpn_base "
-				"and max_qp go beyond 24 bits",
+				"%s: an address is not a valid host address, or "
+				"qpn_base + max_qp exceeds 24 bits",
 				conf->name);
 		else if (err != 0)
 			rocade_fail(err, "%s: %s", conf->name, strerror(err));

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections by RDMA-CM (IBA 12, annex A11), and services of datagrams, for a program
- * that has a port of its own: what rdma_cm(7) is between other machines, on the wire the
- * same. The peer may be the Linux kernel's librdmacm, or hardware.
+ * RDMA-CM connections (IBA 12, annex A11) and datagram services for an application that
+ * owns its port. They do what rdma_cm(7) does, with the same messages on the wire. The
+ * peer may be librdmacm on a Linux kernel device, or hardware.
  *
- * The port's engines do the work: they must run while connections are made and ended.
- * Functions return 0 or a positive errno value, rocade_error() has a sentence. Any thread
- * may call them, but one at a time for each manager.
+ * The engines of the port must be polled while connections are set up and torn down.
+ *
+ * Functions that return int return 0 or a positive errno value unless they say otherwise;
+ * rocade_error() then describes the failure. Each of them may return ENOMEM. Any thread
+ * may call them, but only one at a time for each connection manager. None waits for a
+ * message of the peer. Structures and private data passed in are copied during the call.
+ * The pointer `user` belongs to the caller; events return it.
  */
 #ifndef ROCADE_CM_H
 #define ROCADE_CM_H
@@ -19,126 +23,160 @@ extern "C" {
 
 struct rocade_cm;
 struct rocade_cm_listener;
-struct rocade_cm_id; /* a connection, or a request for a service of datagrams, from
-		      * its beginning to rocade_cm_release() */
+/* One connection, or one request for a datagram service. It belongs to the application
+ * until rocade_cm_release(). */
+struct rocade_cm_id;
 
-/* One for each port. EBUSY: it has one; EOPNOTSUPP: the port is the daemon's. The context
- * stays open until rocade_cm_close(). */
+/* Creates the connection manager of a port; *cm is valid until rocade_cm_close(). The
+ * context must stay open until then. EINVAL: the context is not of a Rocade device.
+ * EBUSY: the port has a connection manager already. EOPNOTSUPP: the port belongs to the
+ * daemon, which manages the connections itself. */
 int
 rocade_cm_open(struct ibv_context *context, struct rocade_cm **cm);
 
-/* All listeners have been closed and all connections released. Peers of connections that
- * are still on their way out hear nothing. */
+/* Frees cm. All listeners must have been closed and all ids released before. Connections
+ * that are still being torn down end without a message to their peers. */
 void
 rocade_cm_close(struct rocade_cm *cm);
 
-/* On a TCP-like port number (RDMA_PS_TCP), on all addresses. backlog: requests that
- * nobody has fetched and decided on; more are rejected. EADDRINUSE; EINVAL: port or
- * backlog 0; ENOSPC. */
+/* Listens on a port number (1 to 65535, RDMA_PS_TCP) of all local addresses. backlog:
+ * maximum number of requests whose event was not fetched yet, or that the application has
+ * not accepted or rejected; further requests are rejected. *listener is valid until
+ * rocade_cm_unlisten(). EINVAL: port or backlog is 0. EADDRINUSE: another listener has
+ * the port. ENOSPC: too many listeners. */
 int
 rocade_cm_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,
 	struct rocade_cm_listener **listener);
-/* Of either kind. Requests whose event was not fetched are rejected. */
+/* Closes a listener of either kind and frees it. Requests whose event was not fetched are
+ * rejected; fetched ones stay valid. */
 void
 rocade_cm_unlisten(struct rocade_cm_listener *listener);
 
-/* What an end says of itself. All zero will do. */
+/* Local parameters of a connection. NULL, or all members but size 0, gives defaults. */
 struct rocade_cm_param {
-	size_t size; /* sizeof(struct rocade_cm_param) */
-	const void
-		*private_data; /* for the peer's program: 56 bytes with a request, 196 */
-	size_t private_len;    /* with an answer, 148 with a rejection */
-	uint8_t sgid_index;    /* connect: our address */
-	uint8_t responder_resources; /* READs and atomics at once that we answer, */
-	uint8_t initiator_depth;     /* and that we have under way */
-	uint8_t retry_count;         /* connect: 0..7 */
-	uint8_t rnr_retry_count;     /* 0..7 */
-	uint8_t min_rnr_timer;       /* of our QP */
-	uint8_t timeout;             /* of our QP, 0: 2 s, as CMs have it */
-	uint8_t path_mtu;            /* connect: enum ibv_mtu, 0: the port's */
-	uint32_t psn;                /* of the first packet that we receive */
+	size_t size;              /* sizeof(struct rocade_cm_param) */
+	const void *private_data; /* passed to the peer's application */
+	/* bytes: at most 56 in connect, 196 in accept; rocade_cm_reject() takes 148 */
+	size_t private_len;
+	uint8_t sgid_index; /* connect: index of the local address in the GID table */
+	/* maximum number of incoming READs and atomics in progress */
+	uint8_t responder_resources;
+	/* maximum number of outgoing READs and atomics in progress */
+	uint8_t initiator_depth;
+	uint8_t retry_count;     /* connect: of both QPs, 0..7 */
+	uint8_t rnr_retry_count; /* of the peer's QP, 0..7; 7: no limit */
+	uint8_t min_rnr_timer;   /* of the local QP, 0..31, as in ibv_modify_qp(3) */
+	/* ACK timeout of the local QP: 4.096 us * 2^timeout, 1..31. 0: 2 s in connect, what
+	 * the peer proposed in accept */
+	uint8_t timeout;
+	uint8_t path_mtu; /* connect: enum ibv_mtu; 0: the port's active MTU */
+	uint32_t psn;     /* of the first packet that the local QP expects; 24 bits */
 };
 
 /*
- * Asks the peer for a connection. qp: an RC QP in INIT; it goes to RTR and RTS by itself
- * when the peer accepts, before the event ESTABLISHED. EINVAL: a member of param, a port
- * 0, the QP; ENOSPC: too many connections.
+ * Requests a connection to a listener of the peer. qp: an RC QP in INIT, of the context
+ * that cm was opened with. The QP moves to RTR and RTS in rocade_cm_next_event(), before
+ * that returns ESTABLISHED; it must not be destroyed until then or until *id is released.
+ * An event REJECTED or UNREACHABLE reports a failure. EINVAL: a member of param is out of
+ * range, port is 0, the addresses are not unicast ones of the same family, or the QP is
+ * not as above. ENOSPC: too many connections (1024 in any state).
  */
 int
 rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *peer,
 	uint16_t port, const struct rocade_cm_param *param, void *user,
 	struct rocade_cm_id **id);
 
-/* Answers a REQUEST. The QP, RC in INIT, goes to RTR, and to RTS when the peer says that it
- * is ready or its data comes first: before the event ESTABLISHED. Until that is fetched,
- * or id released, it is not to be destroyed. ENOTCONN: the peer has
- * given up meanwhile; EINVAL; or what ibv_modify_qp(3) says: the request still waits for
- * an answer. */
+/* Accepts the request of an event REQUEST; user replaces the pointer of the listener in
+ * later events. qp: an RC QP in INIT. It moves to RTR in this call, and to RTS in
+ * rocade_cm_next_event(), before that returns ESTABLISHED: when the peer has confirmed or
+ * its first data has arrived. The QP must not be destroyed until ESTABLISHED was fetched
+ * or id is released. ENOTCONN: the request is no longer pending. EINVAL: a member of
+ * param is out of range, or the QP is not as above. EADDRNOTAVAIL: the local address of
+ * the request was removed. Other values are those of ibv_modify_qp(3): the request stays
+ * pending. */
 int
 rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 	const struct rocade_cm_param *param, void *user);
+/* Rejects the request of an event REQUEST, with reason 28 (Consumer Reject). private_len:
+ * at most 148 bytes. id is still to be released. ENOTCONN: the request is no longer
+ * pending. EINVAL: private_len is too large. */
 int
 rocade_cm_reject(struct rocade_cm_id *id, const void *private_data, size_t private_len);
 
-/* ENOTCONN: it is not connected, or ending already. The event DISCONNECTED follows. */
+/* Disconnects. The event DISCONNECTED follows. ENOTCONN: id is not connected, or
+ * disconnects already. */
 int
 rocade_cm_disconnect(struct rocade_cm_id *id);
 
-/* In any state: the peer of what is open is told. No event names it any more. The QP is
- * the caller's, in whatever state it is. */
+/* Frees id, in any state. Rejects a pending request, disconnects a connection, and tells
+ * the peer. No later event names id. The QP stays the caller's, and its state does not
+ * change. */
 void
 rocade_cm_release(struct rocade_cm_id *id);
 
 /*
- * Services of datagrams (IBA 12.11; RDMA_PS_UDP of librdmacm). Nothing is connected: who
- * asks hears of a UD QP, its Q_Key and its address, and sends to it. Port numbers are
- * apart from those of connections. Ids of this kind know these calls and
- * rocade_cm_release(); the calls for connections are ENOTCONN, as these are for ids of
- * connections.
+ * Datagram services (IBA 12.11, SIDR; RDMA_PS_UDP of librdmacm). They make no connection:
+ * the client learns the QPN, Q_Key and address of a UD QP of the server, and sends to it.
+ * Their port numbers are independent of those of connections. An id of this kind is valid
+ * for the calls below and rocade_cm_release(); the calls for connections return ENOTCONN
+ * for it, as the calls below do for an id of a connection.
  */
 struct rocade_cm_ud_param {
 	size_t size;              /* sizeof(struct rocade_cm_ud_param) */
-	const void *private_data; /* for the peer's program: 180 bytes with a question, */
-	size_t private_len;       /* 136 with an answer, or a rejection */
-	uint8_t sgid_index;       /* resolve: our address */
+	const void *private_data; /* passed to the peer's application */
+	size_t private_len; /* at most 180 bytes in resolve, 136 in answer and reject */
+	uint8_t sgid_index; /* resolve: index of the local address in the GID table */
 };
 
-/* As rocade_cm_listen(). Its requests are REQUEST events, for rocade_cm_ud_answer(),
- * rocade_cm_ud_reject() or rocade_cm_release(), which rejects with status 2. */
+/* As rocade_cm_listen(), for datagram requests. An event REQUEST reports each; the
+ * application calls rocade_cm_ud_answer(), rocade_cm_ud_reject() or rocade_cm_release(),
+ * which rejects with status 2 (rejected by the service provider). */
 int
 rocade_cm_ud_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,
 	struct rocade_cm_listener **listener);
 
-/* Asks who serves this port there: RESOLVED, REJECTED or UNREACHABLE says it. param: NULL
- * will do. EINVAL: a member of param, a port 0, the address; ENOSPC: too many. */
+/* Asks the peer for the QP of a service. An event RESOLVED, REJECTED or UNREACHABLE
+ * follows. param may be NULL. EINVAL: a member of param is out of range, port is 0, or
+ * the addresses are not unicast ones of the same family. ENOSPC: too many requests and
+ * connections (1024 in any state). */
 int
 rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t port,
 	const struct rocade_cm_ud_param *param, void *user, struct rocade_cm_id **id);
 
-/* Answers a REQUEST with a QP, UD, in RTR or later, and with the Q_Key that it has now. No
- * event follows; id may be released at once, and the answer is repeated to who asks again.
- * What QPN the peer sends from its first datagram says (ibv_wc.src_qp). ENOTCONN: it waits
- * for no answer (any more); EINVAL: a member of param, the QP. */
+/* Answers the request of an event REQUEST with the QPN and current Q_Key of a QP. qp: a
+ * UD QP in RTR, RTS, SQD or SQE. No event follows. id may be released at once: a repeated
+ * request still gets the same answer. The answer does not contain the QPN that the peer
+ * will send from; its first datagram does (ibv_wc.src_qp). ENOTCONN: the request is no
+ * longer pending. EINVAL: a member of param is out of range, or the QP is not as
+ * above. */
 int
 rocade_cm_ud_answer(struct rocade_cm_id *id, struct ibv_qp *qp,
 	const struct rocade_cm_ud_param *param);
-/* status, of IBA 12.11.2.1: 1: no such service, 2: the program rejects it, 3: no QP for it.
- * The same errors; EINVAL: another status. */
+/* Rejects the request. status: a code of IBA 12.11.2.1: 1 (Service ID not supported), 2
+ * (rejected by the service provider) or 3 (no QP available). ENOTCONN as above. EINVAL: a
+ * member of param is out of range, or status is another code. */
 int
 rocade_cm_ud_reject(struct rocade_cm_id *id, int status,
 	const struct rocade_cm_ud_param *param);
 
 enum rocade_cm_event_type {
-	ROCADE_CM_REQUEST,      /* user is the listener's: accept, reject or release id */
-	ROCADE_CM_ESTABLISHED,  /* requests may be posted */
-	ROCADE_CM_REJECTED,     /* status: the reason of IBA 12.6.7.2; 28: its program, 8:
-				 * nobody listens. Negative: -errno of our QP's transition.
-				 * Of datagrams: that of IBA 12.11.2.1, 1: nobody listens;
-				 * -EADDRNOTAVAIL: our address has gone */
-	ROCADE_CM_UNREACHABLE,  /* no answer after all retries */
-	ROCADE_CM_DISCONNECTED, /* by either end: take the QP to ERR */
-	ROCADE_CM_GONE, /* the time wait is over: the QPN may serve another connection */
-	ROCADE_CM_RESOLVED /* qpn, qkey, peer and sgid_index: where to send datagrams */
+	/* A request; user is the listener's. Accept, reject or release id. */
+	ROCADE_CM_REQUEST,
+	ROCADE_CM_ESTABLISHED, /* The connection is up: requests may be posted. */
+	/* The request failed. status > 0: the code that the peer sent. For a connection
+	 * it is a reject reason of IBA 12.6.7.2, for example 8 (Invalid Service ID: no
+	 * listener) or 28 (Consumer Reject: by the application). For a datagram request
+	 * it is a status of IBA 12.11.2.1, for example 1 (Service ID not supported: no
+	 * listener). status < 0: -errno of the local QP's transition, or -EADDRNOTAVAIL:
+	 * the local address was removed. */
+	ROCADE_CM_REJECTED,
+	ROCADE_CM_UNREACHABLE,  /* The peer did not answer, after all retries. */
+	ROCADE_CM_DISCONNECTED, /* Either side has disconnected. Move the QP to ERR. */
+	/* The time wait has ended: the QPN may be used for another connection. */
+	ROCADE_CM_GONE,
+	/* A datagram service was found: qpn, qkey, peer and sgid_index tell where to
+	 * send. */
+	ROCADE_CM_RESOLVED
 };
 
 struct rocade_cm_event {
@@ -147,34 +185,41 @@ struct rocade_cm_event {
 	struct rocade_cm_id *id;
 	void *user;
 	union ibv_gid peer;
-	uint16_t port;            /* REQUEST: the peer's, it may mean nothing */
-	const void *private_data; /* the peer's, NULL: none. Until id is released */
-	size_t private_len; /* all there is room for: what the peer gave, and zeros */
-	uint8_t responder_resources; /* REQUEST: what the peer would have us answer at
-					once, */
-	uint8_t initiator_depth;     /* and what it answers */
-	uint8_t sgid_index; /* which of our addresses the peer knows; 255: one that we no
-			     * longer have */
-	uint32_t qpn;       /* RESOLVED: the peer's QP, */
-	uint32_t qkey;      /* and its Q_Key */
+	uint16_t port; /* REQUEST: port number of the peer, which may be arbitrary */
+	/* from the peer; NULL: none. Valid until id is released */
+	const void *private_data;
+	/* length of the message's field: the peer's data and zeros behind it */
+	size_t private_len;
+	/* REQUEST: READs and atomics that the peer wants to have in progress */
+	uint8_t responder_resources;
+	/* REQUEST: READs and atomics in progress that the peer accepts */
+	uint8_t initiator_depth;
+	/* GID table index of the local address; 255: it was removed */
+	uint8_t sgid_index;
+	uint32_t qpn;  /* RESOLVED: the peer's QP */
+	uint32_t qkey; /* RESOLVED: the Q_Key of that QP */
 };
 
 /*
- * A descriptor that is readable when there may be events, for poll(2) and epoll(7): then
- * rocade_cm_next_event(). Its owner is the manager; nothing is read from it. Who never asks
- * for it pays nothing. The engines, or somebody who polls them, have to run meanwhile.
+ * Returns a descriptor for poll(2) and epoll(7). It is readable when there may be events;
+ * the application then calls rocade_cm_next_event() until that returns EAGAIN. The
+ * descriptor belongs to cm: it must not be read or closed. The engines must be polled
+ * meanwhile, by any thread. Applications that never call this function have no overhead
+ * from it.
  */
 int
 rocade_cm_fd(struct rocade_cm *cm);
 
-/* EAGAIN: none. */
+/* Fetches the next event, and moves the QP of a new connection to RTR and RTS. EAGAIN:
+ * there is none. */
 int
 rocade_cm_next_event(struct rocade_cm *cm, struct rocade_cm_event *event);
 
+/* Returns a constant string, for example "request"; "unknown" for other values. */
 const char *
 rocade_cm_event_name(enum rocade_cm_event_type type);
 
-/* Fills up to n rows, returns how many there are. */
+/* Fills up to n rows with the manager's counters. Returns how many there are. */
 unsigned
 rocade_cm_stats(struct rocade_cm *cm, struct rocade_stat *rows, unsigned n);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon behind `rocaded`, as a library: it listens on a UNIX socket, gives each client a pair
- * of rings, and moves packets between them and, where it has one, a port. One thread calls all of
- * it, except rocade_daemon_stop().
+ * The daemon of `rocaded` as a library. It listens on a UNIX socket, gives each client a
+ * pair of rings in shared memory, and moves packets between clients and, if it has one, a
+ * port. All functions must be called by one thread, except rocade_daemon_stop().
  *
- * Functions return 0 or a positive errno value; rocade_error() has a sentence.
+ * Functions that return int return 0 or a positive errno value; rocade_error() then
+ * describes the failure.
  */
 #ifndef ROCADE_DAEMON_H
 #define ROCADE_DAEMON_H
@@ -20,73 +21,93 @@ extern "C" {
 struct rocade_daemon;
 struct rocade_daemon_port;
 
-/* A port of DPDK. */
+/* An rte_ethdev port. */
 struct rocade_daemon_ethdev {
 	size_t size;		/* sizeof(struct rocade_daemon_ethdev) */
-	uint16_t ethdev;	/* DPDK's port id */
-	uint16_t rx_desc;	/* 0: 1024; both are adjusted to what the PMD takes */
+	uint16_t ethdev;	/* port id of rte_ethdev */
+	/* descriptors; 0: 1024; both are adjusted to the limits of the PMD */
+	uint16_t rx_desc;
 	uint16_t tx_desc;
-	uint32_t mtu;		/* IP MTU; 0: the one it has */
+	uint32_t mtu; /* IP MTU in bytes, 576 to 9600; 0: the port's present MTU */
 	bool no_cksum_offload;
 };
 
-/* Opens it for a daemon: EAL is initialised, the port is not started. In programs that link
- * DPDK. */
+/* Configures and starts an ethdev port for a daemon. EAL must be initialised and the port
+ * stopped. Only in applications that link DPDK. *port belongs to the caller until
+ * rocade_daemon_create() takes it. EINVAL: a member of conf is wrong, or EAL is not
+ * initialised. ENODEV: no such port. EBUSY: the port is started already. ENOMEM. EIO: the
+ * PMD refused. */
 int rocade_daemon_open_ethdev(const struct rocade_daemon_ethdev *conf,
 	struct rocade_daemon_port **port);
-/* One that no daemon has taken over. */
+/* Stops, closes and frees a port that no daemon has taken. */
 void rocade_daemon_close_port(struct rocade_daemon_port *port);
 
 struct rocade_daemon_conf {
 	size_t size;		/* sizeof(struct rocade_daemon_conf) */
-	const char *socket;	/* NULL: $ROCADE_SOCKET, else /run/rocade.sock for root,
-				 * $XDG_RUNTIME_DIR/rocade.sock for others */
-	uint32_t socket_mode;	/* permissions: who may attach. 0: 0600 */
-	const char *name;	/* of the verbs device, NULL: rocade0 */
+	/* path; NULL: $ROCADE_SOCKET, else /run/rocade.sock for root and
+	 * $XDG_RUNTIME_DIR/rocade.sock for other users */
+	const char *socket;
+	/* permissions of the socket: who may attach, up to 0777; 0: 0600 */
+	uint32_t socket_mode;
+	/* name of the verbs device, at most 63 letters, digits, '_' and '-'; NULL:
+	 * rocade0 */
+	const char *name;
 	const char *addresses;	/* as in struct rocade_port_conf */
-	const char *gateway4;	/* NULL: none */
+	const char *gateway4;	/* default gateway for IPv4, NULL: none */
 	const char *gateway6;
-	uint16_t vlan;		/* 0: untagged */
-	uint32_t mtu;		/* IP MTU; 0: the port's, without one 4180 for a path MTU of 4096 */
-	uint32_t qpn_base;	/* 0: random */
-	uint32_t max_clients;	/* 0: 256 */
-	/* For each client; 0: the default. */
-	uint32_t client_qps;	/* 16384 */
-	uint32_t client_ring;	/* packets in each ring, a power of two: 1024 */
-	uint32_t client_packets_per_s; /* 0: no limit */
-	uint32_t client_mrs;	/* memory regions; 1048575, the most there can be */
-	/* NULL: between clients only. Taken over by rocade_daemon_create() if it succeeds. */
+	uint16_t vlan;		/* 802.1Q VLAN ID, 1..4094; 0: untagged */
+	/* IP MTU in bytes, 576 to 9000; 0: that of the port, or 4180 without a port (path
+	 * MTU 4096) */
+	uint32_t mtu;
+	uint32_t qpn_base;	/* first QPN; 0: random */
+	uint32_t max_clients;	/* clients attached at a time, up to 65536; 0: 256 */
+	/* Limits of each client. 0: the default. */
+	uint32_t client_qps;	/* QPs, up to 65536; default 16384 */
+	/* packets in each ring, a power of two, 64 to 65536; default 1024 */
+	uint32_t client_ring;
+	uint32_t client_packets_per_s; /* packets sent per second; default: no limit */
+	/* memory regions; default 1048575, which is also the maximum */
+	uint32_t client_mrs;
+	/* NULL: clients reach only each other. rocade_daemon_create() takes the port if
+	 * it succeeds. */
 	struct rocade_daemon_port *port;
-	uint32_t sleep_us;	/* an idle port is looked at this often; 0: all the time */
+	/* Maximum interval between polls of an idle port, in microseconds, up to 1000000.
+	 * 0: the daemon polls all the time. */
+	uint32_t sleep_us;
 };
 
-/* Whether all of it is right, as far as that can be said without opening anything. */
+/* Checks conf as far as that is possible without opening anything. EINVAL or ENOMEM. */
 int rocade_daemon_check(const struct rocade_daemon_conf *conf);
 
-/* Listens. EADDRINUSE: another daemon answers at this socket. */
+/* Creates a daemon, which then listens on its socket. EINVAL: a member of conf is wrong.
+ * EADDRINUSE: another daemon answers at the socket. ENOTSOCK: the path is another file.
+ * ENOMEM, or an errno value of the system. On failure conf->port stays the caller's. */
 int rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon **daemon);
 
-/* Serves until rocade_daemon_stop(), and again when it is called again. An idle daemon sleeps
- * (with a port: as sleep_us says). */
+/* Serves clients until rocade_daemon_stop() is called; may be called again after that. An
+ * idle daemon sleeps; with a port, for at most sleep_us. Returns 0. */
 int rocade_daemon_run(struct rocade_daemon *daemon);
 
-/* Any thread, signal handlers too. */
+/* Makes rocade_daemon_run() return. Any thread, also from a signal handler. */
 void rocade_daemon_stop(struct rocade_daemon *daemon);
 
-/* Between two runs: addresses, gateways, limits and sleep_us from now on. Clients that have more
- * than a new limit keep it; a ring's size is that of clients to come. Nothing else of conf is
- * looked at. */
+/* Changes addresses, gateways, limits and sleep_us, while rocade_daemon_run() is not
+ * running. Other members of conf must be valid, and are ignored. Clients that exceed a
+ * new limit keep what they have. A new ring size is that of future clients. EINVAL or
+ * ENOMEM. */
 int rocade_daemon_change(struct rocade_daemon *daemon, const struct rocade_daemon_conf *conf);
 
 enum rocade_daemon_log { ROCADE_LOG_ERROR, ROCADE_LOG_WARNING, ROCADE_LOG_INFO, ROCADE_LOG_DEBUG };
 
-/* What it says on standard error, from now on; with the priorities of sd-daemon(3) where that is
- * the journal. */
+/* Sets the most detailed level that daemons of this process log to standard error. Lines
+ * have the priorities of sd-daemon(3) if standard error is the journal. */
 void rocade_daemon_log(enum rocade_daemon_log level);
 
-/* Sends what clients have asked to be sent, hangs up on them and removes the socket. */
+/* Sends the packets that clients have posted (for up to 100 ms), disconnects all clients,
+ * removes the socket and frees the daemon and its port. */
 void rocade_daemon_destroy(struct rocade_daemon *daemon);
 
+/* Returns the path of the socket, which is valid until rocade_daemon_destroy(). */
 const char *rocade_daemon_socket(const struct rocade_daemon *daemon);
 
 #ifdef __cplusplus

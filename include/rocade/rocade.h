@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rocade: RoCEv2 in user space on any DPDK port, behind the standard verbs API.
+ * Rocade: RoCEv2 in user space on any DPDK port, with the standard verbs API.
  *
- * A program opens a port, which then is a verbs device ("rocade0") in ibv_get_device_list(3),
- * and uses standard verbs on it. Somebody has to run its engines: the program's own loop
- * (rocade_engine_poll()) or an EAL lcore (rocade_engine_launch()).
+ * An application opens a port. The port is then a verbs device ("rocade0") in
+ * ibv_get_device_list(3), used with standard verbs. The port's engines must be run: by
+ * the application's own loop (rocade_engine_poll()) or by an EAL lcore
+ * (rocade_engine_launch()).
  *
- * Functions return 0 or a positive errno value unless they say otherwise (as verbs do);
- * rocade_error() has a sentence about the last failure in this thread.
+ * Functions that return int return 0 or a positive errno value, as verbs do, unless they
+ * say otherwise; rocade_error() then describes the failure. Any thread may call any
+ * function, but rocade_close_port() must be the last one on its port.
  */
 #ifndef ROCADE_ROCADE_H
 #define ROCADE_ROCADE_H
@@ -25,98 +27,114 @@ extern "C" {
 struct rocade_port;
 struct rocade_engine;
 
-/* "0.1.0". */
+/* Returns a constant string, for example "0.1.0". */
 const char *rocade_version(void);
 
-/* One sentence on why the last rocade_* call of this thread failed; "" before any did. Valid
- * until the thread's next rocade_* call. */
+/* Returns one sentence that describes why the last rocade_* call of this thread failed,
+ * or "" if none has failed. Valid until the thread's next rocade_* call. */
 const char *rocade_error(void);
 
 /* ---- Ports ---- */
 
 struct rocade_port_conf {
 	size_t size;		/* sizeof(struct rocade_port_conf): lets the structure grow */
-	const char *name;	/* of the verbs device, NULL: rocade0, rocade1 ... */
-	const char *addresses;	/* "192.0.2.1/24,2001:db8::1/64"; at least one. A link-local
-				 * IPv6 address is added */
-	const char *gateway4;	/* default gateways, NULL: none */
+	/* name of the verbs device; NULL: the first free one of rocade0, rocade1 ... */
+	const char *name;
+	/* At least one, comma-separated, with prefix lengths:
+	 * "192.0.2.1/24,2001:db8::1/64". A link-local IPv6 address is added. */
+	const char *addresses;
+	const char *gateway4;	/* default gateway for IPv4; NULL: none */
 	const char *gateway6;
-	uint32_t mtu;		/* IP MTU in bytes; 0: the port's. Path MTU 4096 needs 4180 */
-	uint16_t vlan;		/* 802.1Q id, 0: untagged */
-	uint16_t ethdev;	/* rte_ethdev port id (rocade_open_port only) */
-	uint16_t engines;	/* RX/TX queue pairs, an engine each: 1..16; 0: 1 */
-	uint16_t rx_desc;	/* ring sizes; 0: 1024. For a loop: rx_desc of the first */
+	/* IP MTU in bytes, 576 to 9000; 0: the port's. A path MTU of 4096 needs 4180. */
+	uint32_t mtu;
+	uint16_t vlan;		/* 802.1Q VLAN ID, 1..4094; 0: untagged */
+	uint16_t ethdev;	/* port id of rte_ethdev (rocade_open_port() only) */
+	uint16_t engines; /* engines, each with a pair of RX and TX queues: 1..16; 0: 1 */
+	/* descriptors of an RX queue; 0: 1024. A loop uses that of the first port for
+	 * both. */
+	uint16_t rx_desc;
 	uint16_t tx_desc;
-	uint32_t qpn_base;	/* the first QPN: 2..0xFFFFFE; 0: random */
-	uint32_t max_qp;	/* 0: 65536; at most 131072 */
-	uint32_t peer_window;	/* unacknowledged packets towards one peer, all QPs of an engine
-				 * together; 0: half of the receive ring */
+	uint32_t qpn_base;	/* first QPN, 2..0xFFFFFE; 0: random */
+	uint32_t max_qp;	/* QPs, up to 131072; 0: 65536 */
+	/* Limit of unacknowledged packets to one peer, for all QPs of an engine together.
+	 * 0: half of the receive ring. */
+	uint32_t peer_window;
 	bool no_cksum_offload;	/* compute IPv4 header checksums in software */
 };
 
 /*
- * Takes over an ethdev port: configures and starts it, and adds the verbs device. EAL must be
- * initialised; the calling thread owns *port until rocade_close_port(). EINVAL: a member of
- * conf is wrong; ENODEV: no such ethdev port; EBUSY: it is started already; ENOMEM; EEXIST: the
- * name is taken; EIO: the PMD refused.
+ * Takes an ethdev port: configures and starts it, and adds the verbs device. EAL must be
+ * initialised. *port is valid until rocade_close_port(). EINVAL: a member of conf is
+ * wrong, or EAL is not initialised. ENODEV: no such ethdev port. EBUSY: the port is
+ * started already. ENOMEM. EEXIST: the name is in use. EIO: the PMD refused.
  */
 int rocade_open_port(const struct rocade_port_conf *conf, struct rocade_port **port);
 
-/* Two devices joined in this process by a wire of memory: complete frames, no EAL, no root.
- * conf[0] and conf[1] have the same number of engines (else EINVAL). */
+/* Creates two devices connected by a link in memory, which carries complete frames within
+ * this process; needs neither EAL nor root. EINVAL: a member of conf is wrong, or the two
+ * differ in engines. EEXIST, ENOMEM as above. */
 int rocade_open_loop(const struct rocade_port_conf conf[2], struct rocade_port *ports[2]);
 
-/* EBUSY while a context of the device is open or an engine of it is launched. The ethdev port
- * is stopped and closed. */
+/* Closes the port (an ethdev port is stopped and closed), removes the verbs device, and
+ * frees port. EBUSY: a context of the device is open, or an engine is launched. */
 int rocade_close_port(struct rocade_port *port);
 
-/* The device; stays valid until the port is closed. */
+/* Returns the device, which is valid until the port is closed. */
 struct ibv_device *rocade_port_device(struct rocade_port *port);
 
-/* Whether packets for this GID could leave: 0: its next hop is known; EAGAIN: it is being asked
- * for, try again; EHOSTUNREACH: nobody answers; ENETUNREACH: no route. EINVAL: not an address of
- * a host. */
+/* Tells whether packets to this GID can be sent. 0: the MAC address of the next hop is
+ * known. EAGAIN: it is being resolved, by ARP or ND; try again while engines run.
+ * EHOSTUNREACH: the next hop does not answer. ENETUNREACH: no route. EINVAL: not a
+ * unicast address. ENOSPC: the neighbour table is full. */
 int rocade_port_resolve(struct rocade_port *port, const union ibv_gid *gid);
 
-/* Replaces addresses and gateways while running (NULL: keep). */
+/* Replaces addresses and gateways of a running port; NULL keeps the present ones. EINVAL:
+ * an address is not valid. */
 int rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
 	const char *gateway4, const char *gateway6);
 
+/* Returns whether the link is up, as ibv_query_port(3) reports it. */
 bool rocade_port_link_up(struct rocade_port *port);
 
-/* Takes the link down, or up again, where the port can: EOPNOTSUPP, or what the PMD says. What
- * is sent meanwhile is lost. Contexts get IBV_EVENT_PORT_ERR and _ACTIVE. */
+/* Sets the link state. Packets sent while the link is down are lost. Contexts get
+ * IBV_EVENT_PORT_ERR and IBV_EVENT_PORT_ACTIVE. EOPNOTSUPP: the port cannot set it; or an
+ * errno value of the PMD. */
 int rocade_port_set_link(struct rocade_port *port, bool up);
 
-/* Text <-> GID; IPv4 as a.b.c.d. EINVAL. buf: 46 bytes suffice. */
+/* Convert between text and GID, IPv4 as a.b.c.d. EINVAL: text is not an address. The text
+ * takes up to 46 bytes; rocade_gid_format() returns buf. */
 int rocade_gid_parse(const char *text, union ibv_gid *gid);
 const char *rocade_gid_format(const union ibv_gid *gid, char *buf, size_t size);
 
 /* ---- Engines ---- */
 
 unsigned rocade_port_engine_count(struct rocade_port *port);
-struct rocade_engine *rocade_port_engine(struct rocade_port *port, unsigned index); /* or NULL */
+/* Returns an engine, which is valid until the port is closed; NULL: no such index. */
+struct rocade_engine *rocade_port_engine(struct rocade_port *port, unsigned index);
 
 /*
- * One turn of the engine's loop, for a program that has a loop of its own: returns the number of
- * packets moved, 0 when idle. Never blocks for longer than another thread's turn. Any thread may
- * call it, also while an lcore runs the engine. The acknowledgement of a message may leave in
- * the turn after it, where messages have been answered before that (docs/embedding.md).
+ * Runs one pass of the engine's poll loop, for an application with a loop of its own.
+ * Returns the number of packets moved, 0 when idle. Any thread may call it, also while an
+ * lcore runs the engine; it waits at most for another thread's pass. The acknowledgement
+ * of a message may be sent only in the next pass if the application has answered messages
+ * before (docs/embedding.md).
  */
 unsigned rocade_engine_poll(struct rocade_engine *engine);
 
 /*
- * Lets an EAL worker lcore run this engine until rocade_engine_stop(). Several engines may be
- * given to one lcore: they take turns. EINVAL: no such lcore, or it is the main one; EBUSY: the
- * lcore runs something else, or the engine is launched already.
+ * Lets an EAL worker lcore run this engine until rocade_engine_stop(). An lcore can run
+ * several engines, one after another. EINVAL: no such lcore, or it is the main lcore.
+ * EBUSY: the lcore runs something else, or the engine is launched already.
  */
 int rocade_engine_launch(struct rocade_engine *engine, unsigned lcore);
-int rocade_engine_stop(struct rocade_engine *engine); /* EINVAL: not launched */
+/* Returns when the lcore no longer runs the engine. EINVAL: the engine is not launched. */
+int rocade_engine_stop(struct rocade_engine *engine);
 
-/* QPs that this context creates from now on live on this engine; -1 (the start): in turn. */
+/* Chooses the engine of the QPs that this context creates from now on. -1 (the default):
+ * engines take turns. EINVAL: not a context of a Rocade device, or no such engine. */
 int rocade_context_set_engine(struct ibv_context *context, int engine);
 
-/* ---- Looking inside: control path, any thread ---- */
+/* ---- Statistics and state: not for the data path ---- */
 
 struct rocade_stat {
 	const char *name; /* constant, for example "drop_icrc" */
@@ -124,40 +142,47 @@ struct rocade_stat {
 	uint64_t value;
 };
 
-/* Fills up to n rows, returns how many there are. engine: index, or -1 for their sum. */
+/* Fills up to n rows with the counters of an engine (an index, or -1 for the sum of all).
+ * Returns how many counters there are. */
 unsigned rocade_port_stats(struct rocade_port *port, int engine, struct rocade_stat *rows,
 	unsigned n);
+/* As rocade_port_stats(), with the counters of a QP. Returns 0 if qp is not of a Rocade
+ * device. */
 unsigned rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n);
 
+/* The functions that fill the following structures return EINVAL if the object is not of a
+ * Rocade device. */
 struct rocade_qp_info {
 	unsigned engine;
 	uint32_t dest_qpn;
 	uint32_t sq_max_wr;
-	uint32_t sq_outstanding; /* slots not free: posted and not given back by a polled CQE */
-	uint32_t sq_signaled;	 /* of those, how many are signaled. 0 with a full SQ: the queue
-				  * cannot recover before RESET (ibv_post_send(3)) */
-	uint32_t sq_full_unsignaled; /* posts refused in that situation */
-	uint32_t sq_unacked;	 /* packets sent and not acknowledged */
-	uint32_t rq_max_wr;	 /* 0 with an SRQ */
+	/* slots in use: posted, and not yet freed by polling a CQE */
+	uint32_t sq_outstanding;
+	/* how many of these are signaled. If the SQ is full and this is 0, the queue
+	 * cannot recover before RESET (ibv_post_send(3)). */
+	uint32_t sq_signaled;
+	uint32_t sq_full_unsignaled; /* posts refused in that state */
+	uint32_t sq_unacked; /* packets sent and not yet acknowledged */
+	uint32_t rq_max_wr; /* 0 with an SRQ */
 	uint32_t rq_outstanding;
-	uint32_t sq_psn;	 /* next to send */
-	uint32_t rq_psn;	 /* next expected */
+	uint32_t sq_psn; /* next PSN to send */
+	uint32_t rq_psn; /* next PSN expected */
 	uint32_t msn;
 };
 int rocade_qp_info(struct ibv_qp *qp, struct rocade_qp_info *info);
 
 struct rocade_srq_info {
 	uint32_t max_wr, max_sge;
-	uint32_t outstanding; /* posted and not taken */
-	uint32_t limit;	      /* armed, or 0 */
-	uint64_t limit_events; /* raised so far */
+	uint32_t outstanding; /* posted and not yet used */
+	uint32_t limit; /* the armed limit (srq_limit), or 0 */
+	uint64_t limit_events; /* IBV_EVENT_SRQ_LIMIT_REACHED raised so far */
 	bool error;
 };
 int rocade_srq_info(struct ibv_srq *srq, struct rocade_srq_info *info);
 
 struct rocade_cq_info {
 	uint32_t size;
-	uint32_t outstanding; /* written and not polled */
+	uint32_t outstanding; /* written and not yet polled */
 	bool error;
 };
 int rocade_cq_info(struct ibv_cq *cq, struct rocade_cq_info *info);
@@ -165,29 +190,32 @@ int rocade_cq_info(struct ibv_cq *cq, struct rocade_cq_info *info);
 struct rocade_neigh {
 	union ibv_gid gid;
 	uint8_t mac[6];
-	const char *state; /* constant: incomplete, reachable, failed */
-	uint64_t age_ns;   /* since it last answered */
+	const char *state; /* constant: "incomplete", "reachable" or "failed" */
+	/* time since the neighbour last answered, in nanoseconds; UINT64_MAX: never */
+	uint64_t age_ns;
 };
-/* Fills up to n rows, returns how many there are. */
+/* Fills up to n rows with the port's neighbours. Returns how many there are. */
 unsigned rocade_port_neighs(struct rocade_port *port, struct rocade_neigh *rows, unsigned n);
 
-/* ---- Trouble on purpose ---- */
+/* ---- Impairment: loss and other faults on purpose, for tests ---- */
 
 struct rocade_impair {
-	uint32_t loss_ppm; /* of a million frames, each 0..1,000,000 */
+	uint32_t loss_ppm; /* frames per million, 0..1000000, as the next three */
 	uint32_t duplicate_ppm;
-	uint32_t reorder_ppm;
-	uint32_t corrupt_ppm;
-	uint64_t seed; /* the same seed does the same to the same frames */
+	uint32_t reorder_ppm; /* held back until 1 to 8 later frames have passed */
+	uint32_t corrupt_ppm; /* one bit flipped, behind the Ethernet header */
+	/* The same seed has the same effect on the same sequence of frames. */
+	uint64_t seed;
 };
-/* On every queue of the port, from now on; all zero: off. EINVAL: above a million. The one is
- * about frames that are received, the other about those that are sent. */
+/* Impair the frames received, or those sent, on every queue of the port from now on. All
+ * rates 0: off. EINVAL: a rate exceeds 1000000. ENOMEM. */
 int rocade_port_impair(struct rocade_port *port, const struct rocade_impair *impair);
 int rocade_port_impair_tx(struct rocade_port *port, const struct rocade_impair *impair);
 
 struct rocade_impair_stats {
 	uint64_t lost, duplicated, reordered, corrupted;
 };
+/* The effects on all queues so far. Return 0. */
 int rocade_port_impair_stats(struct rocade_port *port, struct rocade_impair_stats *stats);
 int rocade_port_impair_tx_stats(
 	struct rocade_port *port, struct rocade_impair_stats *stats);

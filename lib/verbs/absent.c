@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Calls that our objects do not support yet; docs/verbs.md lists them. On others' objects
- * they go to the real library.
- */
+/* Calls that Rocade's objects do not support (docs/verbs.md lists them). For other
+ * objects they are forwarded to the real library. */
 #include <endian.h>
 
 #include "verbs/forward.h"
@@ -39,7 +37,7 @@ ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t fl
 {
 	if (!ours(qp->context))
 		return forward(0, ibv_query_qp_data_in_order, qp, op, flags);
-	return 0; /* no promise */
+	return 0; /* order not guaranteed */
 }
 
 EXPORT struct ibv_pd *

@@ -14,7 +14,7 @@ rocade_gid_parse(const char *text, union ibv_gid *gid)
 
 	if (text == NULL || strchr(text, '/') != NULL ||
 		gid_parse(text, raw, &prefix_len) != 0)
-		return rocade_fail(EINVAL, "\"%s\" is no IPv4 or IPv6 address",
+		return rocade_fail(EINVAL, "invalid address \"%s\": expected IPv4 or IPv6",
 			text != NULL ? text : "");
 	memcpy(gid->raw, raw, sizeof(gid->raw));
 	return 0;
@@ -26,7 +26,8 @@ rocade_gid_format(const union ibv_gid *gid, char *buf, size_t size)
 	return gid_format(gid->raw, buf, size);
 }
 
-/* A host's, as a destination: RFC 1122 3.2.1.3, RFC 4291 2.7. */
+/* Returns whether gid is the unicast address of a host (RFC 1122 3.2.1.3, RFC 4291
+ * 2.7). */
 static bool
 unicast(const uint8_t gid[16])
 {
@@ -46,19 +47,19 @@ rocade_port_resolve(struct rocade_port *port, const union ibv_gid *gid)
 
 	gid_format(gid->raw, text, sizeof(text));
 	if (!unicast(gid->raw))
-		return rocade_fail(EINVAL, "%s is not the address of a host", text);
+		return rocade_fail(EINVAL, "invalid address %s: expected a unicast address", text);
 	err = -net_resolve(port->dev->net, gid->raw, mac, engine_clock());
 	switch (err) {
 	case 0:
 		return 0;
 	case EAGAIN:
-		return rocade_fail(EAGAIN, "%s: its next hop is being asked for", text);
+		return rocade_fail(EAGAIN, "%s: its next hop is being resolved", text);
 	case EHOSTUNREACH:
 		return rocade_fail(
 			EHOSTUNREACH, "%s: its next hop does not answer", text);
 	case ENETUNREACH:
 		return rocade_fail(ENETUNREACH,
-			"%s: on no link of ours, and there is no gateway", text);
+			"%s: no route: not on-link, and there is no gateway", text);
 	default:
 		return rocade_fail(err, "%s: the neighbour table is full", text);
 	}
@@ -79,7 +80,7 @@ rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
 		return err;
 	err = -dev_set_net(port->dev, &net);
 	return err == 0 ? 0
-			: rocade_fail(err, "addresses: one of them cannot be a host's");
+			: rocade_fail(err, "addresses: one of them is not a valid host address");
 }
 
 EXPORT bool
@@ -95,9 +96,9 @@ rocade_port_set_link(struct rocade_port *port, bool up)
 	int err = p->ops->set_link != NULL ? -p->ops->set_link(p->drv, up) : EOPNOTSUPP;
 
 	if (err == ENOTSUP)
-		return rocade_fail(EOPNOTSUPP, "the link of this port cannot be set");
+		return rocade_fail(EOPNOTSUPP, "this port cannot set its link state");
 	if (err != 0)
-		return rocade_fail(err, "the link: %s", strerror(err));
+		return rocade_fail(err, "cannot set the link state: %s", strerror(err));
 	return 0;
 }
 
@@ -131,7 +132,8 @@ rocade_port_neighs(struct rocade_port *port, struct rocade_neigh *rows, unsigned
 	return to.count;
 }
 
-/* The next hop's MAC; no waiting: an engine has to run for the answer to come. */
+/* Returns the next hop's MAC, or EAGAIN while it is being resolved: does not wait,
+ * because resolution needs an engine that runs. */
 EXPORT int
 ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 	uint8_t eth_mac[6], uint16_t *vid)

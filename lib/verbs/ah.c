@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address handles: ibv_create_ah(3), ibv_create_ah_from_wc(3). A post copies what it
- * needs, so the handle is the application's again when ibv_post_send() returns. */
+/* Address handles: ibv_create_ah(3), ibv_create_ah_from_wc(3). A post copies the address,
+ * so the application may destroy the handle when ibv_post_send() has returned. */
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -51,8 +51,8 @@ ibv_destroy_ah(struct ibv_ah *ah)
 	return 0;
 }
 
-/* Of the address that a datagram from src came to; of the one to answer from when it came
- * to a group. */
+/* Finds the GID index to answer from: that of the address the datagram from src was sent
+ * to, or the source address towards src if it was sent to a multicast group. */
 static int
 gid_index_of(struct dev *dev, const uint8_t src[16], const uint8_t dst[16], uint8_t *index)
 {
@@ -76,8 +76,8 @@ gid_index_of(struct dev *dev, const uint8_t src[16], const uint8_t dst[16], uint
 	return err;
 }
 
-/* The two addresses of the 40 bytes before a datagram: an IPv6 header, or an IPv4 one
- * behind 20 bytes (annex A17.4.5). False when they are neither. */
+/* Reads the two addresses from the 40 bytes before a datagram: an IPv6 header, or 20
+ * bytes and an IPv4 header (annex A17.4.5). Returns false if they are neither. */
 static bool
 grh_read(const struct ibv_grh *grh, uint8_t src[16], uint8_t dst[16],
 	struct ibv_global_route *route)

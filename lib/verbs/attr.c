@@ -6,7 +6,7 @@
 #define BITS_20 0xFFFFFu
 #define HOP_LIMIT_DEFAULT 64
 
-/* The source address, by its index; RoCE has no path without a GRH. */
+/* The source address comes from the GID index. RoCE has no path without a GRH. */
 int
 qp_path_read(struct dev *dev, const struct ibv_ah_attr *ah, struct qp_path *out)
 {
@@ -14,8 +14,8 @@ qp_path_read(struct dev *dev, const struct ibv_ah_attr *ah, struct qp_path *out)
 	struct qp_path path = {
 		.flow_label = ah->grh.flow_label & BITS_20,
 		.sgid_index = ah->grh.sgid_index,
-		/* With 0 a packet would not arrive: the kernel's drivers replace it too.
-		 */
+		/* A packet with hop limit 0 would not arrive: kernel drivers replace 0
+		 * too. */
 		.hop_limit =
 			ah->grh.hop_limit != 0 ? ah->grh.hop_limit : HOP_LIMIT_DEFAULT,
 		.tclass = ah->grh.traffic_class,
@@ -40,7 +40,7 @@ int
 qp_attr_read(
 	struct dev *dev, const struct ibv_qp_attr *attr, int mask, struct qp_attr *out)
 {
-	/* Members that mask does not name may hold anything: the core looks at none. */
+	/* The core does not read the members that mask does not name. */
 	struct qp_attr core = {
 		.state = attr->qp_state,
 		.cur_state = attr->cur_qp_state,

@@ -72,7 +72,7 @@ ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 	pthread_mutex_unlock(&cq->mutex);
 }
 
-/* EINVAL: the CQ has no channel, so nobody could be told. */
+/* EINVAL: the CQ has no channel to raise events on. */
 int
 verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cm.h: a device's connection manager, and the QPs of its connections. */
+/* rocade/cm.h: a device's connection manager, and the QPs of its connections. */
 #include <rocade/cm.h>
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include "verbs/cm.h"
 
 #define HOP_LIMIT 64
-#define PARAM_MAX 4096 /* bytes of a structure, of whatever version */
+#define PARAM_MAX 4096 /* largest size of a structure that is accepted, in bytes */
 
 EXPORT int
 rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
@@ -20,7 +20,7 @@ rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
 	int rc;
 
 	if (!ours(context))
-		return rocade_fail(EINVAL, "the context is not one of Rocade's");
+		return rocade_fail(EINVAL, "the context is not of a Rocade device");
 	cm = calloc(1, sizeof(*cm));
 	if (cm == NULL)
 		return rocade_fail(ENOMEM, "no memory for a connection manager");
@@ -41,9 +41,9 @@ rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
 		free(cm);
 		return rocade_fail(-rc,
 			rc == -EBUSY        ? "the port has a connection manager already"
-			: rc == -EOPNOTSUPP ? "the port's connections are the daemon's"
-					    : "no connection manager: no memory, or "
-					      "descriptor");
+			: rc == -EOPNOTSUPP ? "the daemon manages the port's connections"
+					    : "cannot create a connection manager: no "
+					      "memory or no descriptor");
 	}
 	count_up(&cm->ctx->objects);
 	*out = cm;
@@ -69,7 +69,8 @@ cm_listener_open(struct rocade_cm *cm, bool ud, uint16_t port, uint32_t backlog,
 	int rc;
 
 	if (port == 0 || backlog == 0)
-		return rocade_fail(EINVAL, "a %s of 0", port == 0 ? "port" : "backlog");
+		return rocade_fail(EINVAL, "invalid %s 0: expected at least 1",
+			port == 0 ? "port" : "backlog");
 	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return rocade_fail(ENOMEM, "no memory for a listener");
@@ -113,7 +114,7 @@ cm_param_copy(const void *param, size_t least, void *out, size_t size)
 	memcpy(&given, param, sizeof(given));
 	if (given < least || given > PARAM_MAX)
 		return rocade_fail(
-			EINVAL, "param: the size is not that of the structure");
+			EINVAL, "param: size is not that of the structure");
 	memcpy(out, param, RTE_MIN(given, size));
 	return 0;
 }
@@ -123,7 +124,8 @@ cm_private_check(size_t len, size_t max)
 {
 	if (len <= max)
 		return 0;
-	return rocade_fail(EINVAL, "private_len: %zu, at most %zu fit", len, max);
+	return rocade_fail(EINVAL, "private_len: invalid value %zu: expected at most %zu",
+		len, max);
 }
 
 static int
@@ -169,7 +171,7 @@ qp_said(const struct ibv_qp *qp, const struct rocade_cm_param *p)
 	};
 }
 
-/* Where private data is given, a copy of what is said of it here would hang. */
+/* Keeps the parameters but the private data, which is valid only during the call. */
 static void
 param_keep(struct rocade_cm_id *id, const struct rocade_cm_param *param)
 {
@@ -186,8 +188,10 @@ cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps,
 
 	if (port == 0 || sgid_index >= DEV_GIDS || gid_is_multicast(peer->raw) ||
 		gid_is_ipv4(peer->raw) != gid_is_ipv4(dev->gids[sgid_index]))
-		return rocade_fail(EINVAL, "the port, or an address: %s",
-			port == 0 ? "0" : "one family, and a host's");
+		return rocade_fail(EINVAL, "invalid %s",
+			port == 0 ? "port 0: expected at least 1"
+				  : "address: expected a unicast address of the family of "
+				    "sgid_index");
 	*req = (struct cm_request){
 		.service_id = cma_service_id(ps, port), .sport = cm->sport++};
 	memcpy(req->path.sgid, dev->gids[sgid_index], 16);
@@ -239,7 +243,7 @@ rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *
 	cm_port_unlock(cm->port);
 	if (rc != 0) {
 		free(id);
-		return rocade_fail(-rc, "no connection: %s", strerror(-rc));
+		return rocade_fail(-rc, "cannot connect: %s", strerror(-rc));
 	}
 	*out = id;
 	return 0;
@@ -275,7 +279,7 @@ cm_qp_rtr(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned m
 	};
 
 	if (index < 0)
-		return EADDRNOTAVAIL; /* an address that we no longer have */
+		return EADDRNOTAVAIL; /* the address was removed */
 	memcpy(attr.ah_attr.grh.dgid.raw, peer->path.dgid, 16);
 	return ibv_modify_qp(id->qp, &attr,
 		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
@@ -315,14 +319,14 @@ rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 	if (rc != 0)
 		return rc;
 	if (r->type != CM_EVENT_REQUEST || r->conn == NULL)
-		return rocade_fail(ENOTCONN, "this end has not been asked");
+		return rocade_fail(ENOTCONN, "the id is not of a connection request");
 	param_keep(id, &p);
 	id->qp = qp;
 	id->user = user;
-	/* Before the REP: its answer may be data (IBA 12.9.7.2). */
+	/* Before the REP is sent: the peer may answer it with data (IBA 12.9.7.2). */
 	rc = cm_qp_rtr(id, r, r->qp.path_mtu);
 	if (rc != 0)
-		return rocade_fail(rc, "the QP cannot be connected: %s", strerror(rc));
+		return rocade_fail(rc, "cannot move the QP to RTR: %s", strerror(rc));
 	cm_watch(id);
 	said = qp_said(qp, &p);
 	cm_port_lock(id->cm->port);
@@ -330,7 +334,7 @@ rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 	cm_port_unlock(id->cm->port);
 	if (rc != 0)
 		cm_unwatch(id);
-	return rc == 0 ? 0 : rocade_fail(-rc, "the request waits no longer");
+	return rc == 0 ? 0 : rocade_fail(-rc, "the request is no longer pending");
 }
 
 EXPORT int
@@ -342,7 +346,7 @@ rocade_cm_reject(struct rocade_cm_id *id, const void *private_data, size_t priva
 	rc = cm_reject(
 		id->conn, CM_REJ_CONSUMER, private_data, private_len, engine_clock());
 	cm_port_unlock(id->cm->port);
-	return rc == 0 ? 0 : rocade_fail(-rc, "no rejection: %s", strerror(-rc));
+	return rc == 0 ? 0 : rocade_fail(-rc, "cannot reject: %s", strerror(-rc));
 }
 
 EXPORT int
@@ -353,7 +357,7 @@ rocade_cm_disconnect(struct rocade_cm_id *id)
 	cm_port_lock(id->cm->port);
 	rc = cm_disconnect(id->conn, NULL, 0, engine_clock());
 	cm_port_unlock(id->cm->port);
-	return rc == 0 ? 0 : rocade_fail(-rc, "it is not connected");
+	return rc == 0 ? 0 : rocade_fail(-rc, "the id is not connected");
 }
 
 EXPORT void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files behind <rocade/cm.h> share. */
+/* Shared by the files that implement <rocade/cm.h>. */
 #ifndef ROCADE_VERBS_CM_H
 #define ROCADE_VERBS_CM_H
 
@@ -11,11 +11,11 @@
 struct rocade_cm {
 	struct verbs_ctx *ctx;
 	struct cm_port *port;
-	/* What wakes who sleeps, and what QPs say: COMM_EST of those whose answer is out.
-	 */
+	/* Two sources raise events here: the wake-ups of rocade_cm_fd(), and the
+	 * listeners of accepted QPs (COMM_EST: data arrived before the RTU). */
 	struct event_queue events;
 	struct async_event poke;
-	uint16_t sport; /* the next one; it means nothing */
+	uint16_t sport; /* source port of the next request; arbitrary */
 };
 
 struct rocade_cm_listener {
@@ -30,35 +30,37 @@ struct rocade_cm_id {
 	struct ibv_qp *qp;
 	void *user;
 	struct rocade_cm_param param;
-	struct cm_event request; /* passive: what was asked */
-	struct qp_watch watch; /* passive, when watching: for data before the last word */
+	struct cm_event request; /* passive side: the request */
+	/* passive side: reports data that arrives before the RTU */
+	struct qp_watch watch;
 	bool watching;
 };
 
-/* ud: for datagrams. */
+/* ud: a listener for datagram requests. */
 int
 cm_listener_open(struct rocade_cm *cm, bool ud, uint16_t port, uint32_t backlog,
 	void *user, struct rocade_cm_listener **out);
-/* A structure of the application, that begins with its size, to out, which has the
- * members of now; least: bytes of those it had first. param may be NULL. EINVAL. */
+/* Copies a structure of the application, whose first member is its size, to out, which
+ * has the members of this version. least: the size of the structure's first version.
+ * param: NULL gives zeros. Returns 0 or EINVAL. */
 int
 cm_param_copy(const void *param, size_t least, void *out, size_t size);
-/* EINVAL. */
+/* Returns EINVAL if private data of len bytes is too long. */
 int
 cm_private_check(size_t len, size_t max);
-/* Whom a request goes to, from where and for which service. EINVAL: nobody to ask, or not
- * from this address of ours. */
+/* Fills in the addresses and the service of a request. Returns EINVAL if port is 0, or
+ * the addresses are not unicast ones of the same family. */
 int
 cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps,
 	uint16_t port, unsigned sgid_index, struct cm_request *req);
-/* NULL: no memory, and said so. */
+/* Returns NULL, with the error text set, if there is no memory. */
 struct rocade_cm_id *
 cm_id_new(struct rocade_cm *cm, void *user);
-/* Of an address of ours; -1: it is none any more. */
+/* Returns the GID index of a local address; -1: it was removed. */
 int
 cm_gid_index(const struct rocade_cm *cm, const uint8_t gid[16]);
-/* INIT to RTR, and on to RTS, towards what the peer said of its QP. No lock is held: the
- * gates are taken. errno values. */
+/* Move the QP from INIT to RTR, and on to RTS, with the peer's QP attributes. Return 0 or
+ * an errno value. Called without a lock, because they take the engine locks. */
 int
 cm_qp_rtr(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned mtu);
 int
@@ -66,7 +68,7 @@ cm_qp_rts(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned t
 	unsigned retry_count);
 void
 cm_watch(struct rocade_cm_id *id);
-/* Nothing when it does not. */
+/* Does nothing if the QP has no listener. */
 void
 cm_unwatch(struct rocade_cm_id *id);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cm.h: what happens to connections, and how a thread sleeps for it. */
+/* rocade/cm.h: events of connections, and how a thread sleeps until there is one. */
 #include <rocade/cm.h>
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "verbs/cm.h"
 
-#define ACK_TIMEOUT 19 /* 2 s */
+#define ACK_TIMEOUT 19 /* 2 s (4.096 us * 2^19) */
 
 static bool
 is_request(const struct cm_event *e)
@@ -17,8 +17,8 @@ is_request(const struct cm_event *e)
 	return e->type == CM_EVENT_REQUEST || e->type == CM_EVENT_SIDR_REQUEST;
 }
 
-/* A request has no id yet; the lock is held. False: it is not for a QP that accept()
- * takes, or there is no memory. */
+/* Creates the id of a request. Called with the lock held. Returns false if the request
+ * was dropped: it is not for an RC QP, or there is no memory. */
 static bool
 request_take(struct cm_event *e)
 {
@@ -42,7 +42,8 @@ request_take(struct cm_event *e)
 	return true;
 }
 
-/* The peer has accepted. False: it has gone meanwhile, of which another event tells. */
+/* Brings the QP to RTS: the peer has accepted. Returns false if the peer has left
+ * meanwhile, which another event reports. */
 static bool
 reply_take(struct cm_event *e)
 {
@@ -67,7 +68,7 @@ reply_take(struct cm_event *e)
 	return true;
 }
 
-/* The peer is ready, so this side's QP may send too. */
+/* Brings the QP to RTS: the peer has confirmed. */
 static void
 established_take(struct cm_event *e)
 {
@@ -86,7 +87,7 @@ established_take(struct cm_event *e)
 	e->status = -rc;
 }
 
-/* The answer is one only if datagrams can be sent to it. */
+/* Makes a reply an event REJECTED unless datagrams can be sent to its QP. */
 static void
 sidr_reply_take(struct cm_event *e)
 {
@@ -100,7 +101,7 @@ sidr_reply_take(struct cm_event *e)
 		e->type = CM_EVENT_REJECTED;
 }
 
-/* ---- Waking, and data before the peer's last word ---- */
+/* ---- Wake-ups, and data that arrives before the RTU ---- */
 
 void
 cm_watch(struct rocade_cm_id *id)
@@ -125,7 +126,7 @@ wake(void *arg)
 {
 	struct rocade_cm *cm = arg;
 
-	event_raise(&cm->poke, IBV_EVENT_COMM_EST); /* whichever */
+	event_raise(&cm->poke, IBV_EVENT_COMM_EST); /* any type will do */
 }
 
 EXPORT int
@@ -135,15 +136,15 @@ rocade_cm_fd(struct rocade_cm *cm)
 	return cm->events.fd;
 }
 
-/* Whether somebody was woken. Cheap when there is nothing, for loops that ask each turn.
- */
+/* Handles the events of the queue. Returns whether the manager raised one, so that
+ * cm_port_awake() is due. Cheap without events, for loops that call it in each pass. */
 static bool
 wakes_take(struct rocade_cm *cm)
 {
 	struct event_record record;
 	bool poked = false;
 
-	/* Relaxed: what comes now is seen the next time. */
+	/* Relaxed: an event raised now is found in the next call. */
 	while (__atomic_load_n(&cm->events.raised.stqh_first, __ATOMIC_RELAXED) != NULL &&
 		event_next(&cm->events, &record) == 0) {
 		struct rocade_cm_id *id = record.object;
@@ -196,7 +197,7 @@ event_fill(const struct cm_event *e, struct rocade_cm_event *event)
 		.private_len = e->private_len,
 		.responder_resources = e->qp.responder_resources,
 		.initiator_depth = e->qp.initiator_depth,
-		/* -1 is an index that no address handle is made with. */
+		/* -1 becomes 255, which is not a valid GID index */
 		.sgid_index = (uint8_t)cm_gid_index(id->cm, e->path.sgid),
 	};
 	memcpy(event->peer.raw, e->path.dgid, 16);
@@ -241,7 +242,7 @@ rocade_cm_next_event(struct rocade_cm *cm, struct rocade_cm_event *event)
 	int rc = event_take(cm, event);
 
 	if (poked)
-		cm_port_awake(cm->port); /* wakes again where there is more */
+		cm_port_awake(cm->port); /* raises an event again if there are more */
 	return rc;
 }
 

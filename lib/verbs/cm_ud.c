@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cm.h: services of datagrams, asked for and answered. */
+/* rocade/cm.h: datagram services, client and server side. */
 #include <rocade/cm.h>
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t p
 	cm_port_unlock(cm->port);
 	if (rc != 0) {
 		free(id);
-		return rocade_fail(-rc, "no question: %s", strerror(-rc));
+		return rocade_fail(-rc, "cannot send the request: %s", strerror(-rc));
 	}
 	*out = id;
 	return 0;
@@ -63,7 +63,7 @@ reply(struct rocade_cm_id *id, enum cm_sidr_status status, uint32_t qpn, uint32_
 	rc = cm_sidr_reply(id->conn, status, qpn, qkey, p->private_data, p->private_len,
 		engine_clock());
 	cm_port_unlock(id->cm->port);
-	return rc == 0 ? 0 : rocade_fail(-rc, "no answer: %s", strerror(-rc));
+	return rc == 0 ? 0 : rocade_fail(-rc, "cannot answer: %s", strerror(-rc));
 }
 
 EXPORT int
@@ -81,10 +81,10 @@ rocade_cm_ud_answer(struct rocade_cm_id *id, struct ibv_qp *qp,
 		return rocade_fail(EINVAL, "the QP is not a UD QP of this context");
 	rc = ibv_query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_QKEY, &init);
 	if (rc != 0)
-		return rocade_fail(rc, "the QP cannot be asked: %s", strerror(rc));
-	/* Who is told of it sends at once. */
+		return rocade_fail(rc, "cannot query the QP: %s", strerror(rc));
+	/* The peer may send as soon as it knows the QP. */
 	if (attr.qp_state < IBV_QPS_RTR || attr.qp_state > IBV_QPS_SQE)
-		return rocade_fail(EINVAL, "the QP does not receive in its state");
+		return rocade_fail(EINVAL, "the QP is not in RTR, RTS, SQD or SQE");
 	return reply(id, CM_SIDR_VALID, qp->qp_num, attr.qkey, &p);
 }
 
@@ -98,6 +98,6 @@ rocade_cm_ud_reject(
 	if (rc != 0)
 		return rc;
 	if (status < CM_SIDR_NO_SERVICE || status > CM_SIDR_NO_QP)
-		return rocade_fail(EINVAL, "status %d: 1 to 3 reject", status);
+		return rocade_fail(EINVAL, "status: invalid value %d: expected 1 to 3", status);
 	return reply(id, (enum cm_sidr_status)status, 0, 0, &p);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the caller of rocade_open_* wants, checked and turned into what the core takes. */
+/* Checks the configuration of rocade_open_*() and converts it for the core. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define QPN_MAX 0xFFFFFE
 #define MAX_QP_MAX (1u << 17)
 
-/* Splits addresses at commas. */
+/* Splits the text at commas. */
 static int
 addresses_read(const char *text, struct net_conf *net)
 {
@@ -19,7 +19,7 @@ addresses_read(const char *text, struct net_conf *net)
 
 	if (text == NULL || text[0] == '\0')
 		return rocade_fail(
-			EINVAL, "addresses: none given, as in \"192.0.2.1/24\"");
+			EINVAL, "addresses: missing: expected for example \"192.0.2.1/24\"");
 	net->addr_count = 0;
 	while (text != NULL) {
 		const char *comma = strchr(text, ',');
@@ -33,12 +33,13 @@ addresses_read(const char *text, struct net_conf *net)
 				EINVAL, "addresses: more than %d", NET_MAX_ADDRS - 1);
 		if (len >= sizeof(one))
 			return rocade_fail(
-				EINVAL, "addresses: \"%.*s\" is no address", 40, text);
+				EINVAL, "addresses: invalid address \"%.*s\"", 40, text);
 		memcpy(one, text, len);
 		one[len] = '\0';
 		if (gid_parse(one, addr->gid, &addr->prefix_len) != 0)
 			return rocade_fail(EINVAL,
-				"addresses: \"%s\" is no address, as in \"192.0.2.1/24\"",
+				"addresses: invalid address \"%s\": expected for example "
+				"\"192.0.2.1/24\"",
 				one);
 		used++;
 		text = comma != NULL ? comma + 1 : NULL;
@@ -58,7 +59,8 @@ gateway_read(const char *name, const char *text, bool ipv4, uint8_t gid[16])
 	if (strchr(text, '/') != NULL || gid_parse(text, gid, &prefix_len) != 0 ||
 		gid_is_ipv4(gid) != ipv4) {
 		memset(gid, 0, 16);
-		return rocade_fail(EINVAL, "%s: \"%s\" is no %s address", name, text,
+		return rocade_fail(EINVAL,
+			"%s: invalid value \"%s\": expected an %s address", name, text,
 			ipv4 ? "IPv4" : "IPv6");
 	}
 	return 0;
@@ -88,7 +90,8 @@ size_check(const struct rocade_port_conf *conf)
 		return rocade_fail(EINVAL,
 			"size: %zu is not sizeof(struct rocade_port_conf), %zu",
 			conf->size, sizeof(*conf));
-	/* A newer header: fine while it asks for nothing that is not known here. */
+	/* A caller with a newer header is accepted if it sets no member that is unknown
+	 * here. */
 	for (size_t i = sizeof(*conf); i < conf->size; i++) {
 		if (bytes[i] != 0)
 			return rocade_fail(EINVAL,

@@ -10,7 +10,8 @@
 #include "verbs/objects.h"
 #include "verbs/xrc.h"
 
-/* What stays NULL the inline functions of <infiniband/verbs.h> refuse with EOPNOTSUPP. */
+/* For functions left NULL, the inline functions of <infiniband/verbs.h> return
+ * EOPNOTSUPP. */
 static void
 ops_fill(struct verbs_context *base)
 {
@@ -48,7 +49,7 @@ context_init(struct verbs_ctx *ctx, struct rocade_port *port, struct ibv_device 
 	ctx->port = port;
 	ctx->dev = port->dev;
 	ctx->engine = -1;
-	/* Programs poll it, and some close it: a descriptor of its own. */
+	/* A descriptor of its own, because applications poll it, and some close it. */
 	context->cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (context->cmd_fd < 0)
 		return errno;
@@ -96,11 +97,11 @@ ibv_close_device(struct ibv_context *context)
 	if (!ours(context))
 		return forward(-1, ibv_close_device, context);
 	ctx = to_ctx(context);
-	/* Objects point at their context, and engines at the objects. */
+	/* Objects point to their context, and engines to the objects. */
 	if (__atomic_load_n(&ctx->objects, __ATOMIC_ACQUIRE) != 0) {
-		/* Programs exist that forget a CQ and take a failure here for their own:
-		 * what they leave of the daemon's device stays until they end, as
-		 * ibv_close_device(3) says. */
+		/* Some applications forget to destroy a CQ and take a failure here for
+		 * one of their own. With the daemon's device, the context then stays
+		 * until the process ends, as ibv_close_device(3) describes. */
 		return ctx->port->source != NULL ? 0 : minus_errno(EBUSY);
 	}
 	dev_unlisten(ctx->dev, &ctx->listener);

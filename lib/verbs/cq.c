@@ -135,7 +135,7 @@ rocade_cq_info(struct ibv_cq *ibv, struct rocade_cq_info *info)
 	if (!ours(ibv->context))
 		return rocade_fail(EINVAL, "the CQ is not of a Rocade device");
 	cq = &to_cq(ibv)->cq;
-	pthread_mutex_lock(&to_cq(ibv)->dev->lock); /* against a resize */
+	pthread_mutex_lock(&to_cq(ibv)->dev->lock); /* excludes a resize */
 	info->size = cq->size;
 	info->outstanding = __atomic_load_n(&cq->head, __ATOMIC_RELAXED) -
 			    __atomic_load_n(&cq->tail, __ATOMIC_RELAXED);

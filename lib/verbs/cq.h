@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ibv_create_cq(3) and ibv_create_cq_ex(3) share. */
+/* Shared by ibv_create_cq(3) and ibv_create_cq_ex(3). */
 #ifndef ROCADE_VERBS_CQ_H
 #define ROCADE_VERBS_CQ_H
 
@@ -9,12 +9,14 @@
 	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                           \
 		IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
-/* NULL and errno: EINVAL, ENOMEM. What attr may ask for has been checked. */
+/* Creates a CQ from attr, whose flags the caller has checked. Returns NULL and sets
+ * errno: EINVAL, ENOMEM. */
 struct verbs_cq *cq_create(
 	struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr);
 
-/* Under the CQ's lock: a completion of a send has been polled. A live CQE names a live QP: reset
- * and destroy mark the QP's CQEs dead under this lock before they touch its SQ. */
+/* Frees SQ slots up to end: a send completion was polled. Called with the CQ's lock held.
+ * A live CQE names a live QP: reset and destroy clean the QP's CQEs under this lock
+ * before they touch its SQ. */
 static inline void
 cq_free_slots(const struct dev *dev, uint32_t qpn, uint32_t end)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ibv_create_cq_ex(3). Between ibv_start_poll() and ibv_end_poll() the pollers' lock is
- * held and the completions stay in their slots, which are read in place; the slots of the
- * SQ come back one by one, so that a program can post while it goes through a batch.
+ * held, and completions are read in place. SQ slots are freed at each step, so that the
+ * application can post while it goes through a batch.
  */
 #include "engine/drive.h"
 #include "verbs/cq.h"
@@ -16,7 +16,8 @@ ex_to_cq(struct ibv_cq_ex *ex)
 	return (struct verbs_cq *)ex;
 }
 
-/* The completion at vcq->tail or behind it, skipping dead ones. */
+/* Moves to the completion at vcq->tail or the first behind it that is not cleaned.
+ * Returns ENOENT if there is none. */
 static inline int
 step(struct verbs_cq *vcq)
 {
@@ -69,7 +70,7 @@ next_poll(struct ibv_cq_ex *ex)
 	uint32_t tail = vcq->tail++;
 	int err = step(vcq);
 
-	/* So that ibv_end_poll() has one to go past. */
+	/* Leaves one completion for ibv_end_poll() to consume. */
 	if (err != 0)
 		vcq->tail = tail;
 	return err;
@@ -165,7 +166,8 @@ read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 	return engine_clock_wall(read_completion_ts(ex));
 }
 
-/* A function for each field that was asked for: others must not be called. */
+/* Sets only the functions of fields that were requested: the others must not be
+ * called. */
 static void
 functions_fill(struct ibv_cq_ex *ex, uint64_t wc_flags)
 {
@@ -205,7 +207,8 @@ verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr
 	if ((attr->comp_mask & ~(uint32_t)CQ_MASKS) != 0 ||
 		(attr->wc_flags & ~CQ_WC_FLAGS) != 0)
 		return null_errno(EOPNOTSUPP);
-	/* Overruns: a CQE is never overwritten. */
+	/* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN is not supported: a CQE is never
+	 * overwritten. */
 	if (flags && (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0)
 		return null_errno(EOPNOTSUPP);
 	if (domain && (attr->parent_domain == NULL ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device list: ours in front of the real library's (ibv_get_device_list(3)). */
+/* The device list (ibv_get_device_list(3)): Rocade's devices, then the real library's. */
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,8 @@ device_mark(void)
 {
 }
 
-/*
- * The list is plain malloc memory, the real one enlarged: there are programs that free()
- * it. Ours stand first.
- */
+/* Enlarges the real library's list and puts Rocade's devices first. The list is plain
+ * malloc memory, because some programs release it with free(). */
 static struct ibv_device **
 list_merge(struct ibv_device **real, unsigned real_count, int *num_devices)
 {
@@ -32,7 +30,7 @@ list_merge(struct ibv_device **real, unsigned real_count, int *num_devices)
 	}
 	memmove(list + room, list, real_count * sizeof(struct ibv_device *));
 	n = device_get_all(list, room);
-	/* A port may have been closed between the two looks. */
+	/* A port may have been closed since device_count(). */
 	memmove(list + n, list + room, real_count * sizeof(struct ibv_device *));
 	list[n + real_count] = NULL;
 	if (num_devices != NULL)
@@ -53,7 +51,7 @@ ibv_get_device_list(int *num_devices)
 	if (device_count() == 0 && real == NULL) {
 		if (num_devices != NULL)
 			*num_devices = 0;
-		return NULL; /* with the real one's errno */
+		return NULL; /* errno is that of the real library */
 	}
 	return list_merge(real, real != NULL ? (unsigned)real_count : 0, num_devices);
 }
@@ -91,7 +89,7 @@ ibv_get_device_index(struct ibv_device *device)
 {
 	if (!device_ours(device))
 		return forward(-1, ibv_get_device_index, device);
-	/* Behind the numbers that a kernel gives. */
+	/* beyond the indices that a kernel assigns */
 	return 0x10000 + to_device(device)->index;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Our devices as a list, and the references that keep an entry of one in memory. */
+/* The list of Rocade's devices, and the references that keep an entry in memory. */
 #ifndef ROCADE_VERBS_DEVICE_H
 #define ROCADE_VERBS_DEVICE_H
 
@@ -9,47 +9,49 @@ struct verbs_device;
 
 unsigned device_count(void);
 
-/* Up to max devices, each with a reference that device_put() gives back. */
+/* Returns up to max devices, each with a reference that device_put() releases. */
 unsigned device_get_all(struct ibv_device **list, unsigned max);
 void device_put(struct ibv_device *device);
 
-/* Counts a context of the device's port, which then cannot be closed; NULL: it has been. */
+/* Counts a context of the device's port, which then cannot be closed. NULL: it is
+ * closed. */
 struct rocade_port *device_hold(struct ibv_device *device);
 void device_release(struct rocade_port *port);
 
-/*
- * A device that is in the list before its port is open: the port is opened with the first context
- * and closed with the last.
- */
+/* A device that is listed before its port is open: the first context opens the port, and
+ * closing the last one closes it. */
 struct device_source {
-	/* Looks whether the device is there, and says so with device_offer(). */
+	/* Finds out whether the device exists, and reports it with device_offer(). */
 	void (*refresh)(void);
-	/* 0 or an errno value; the port is made by port_wrap(). */
+	/* Returns 0 or an errno value. port_wrap() makes the port. */
 	int (*open)(struct rocade_port **port);
-	/* dev_destroy() and what goes with it; port is port_unwrap()ped by the caller. */
+	/* Destroys the device (dev_destroy()) and all that belongs to it. The caller
+	 * frees the port. */
 	void (*close)(struct dev *dev);
 };
 
-/* Control path, before the first list is asked for. */
+/* Control path, before the first device list is requested. */
 void device_source_set(const struct device_source *source);
 void device_source_refresh(void);
-/* NULL: it is not there now. Keeps the structure that it has once had. */
+/* Lists the device of the source; NULL: it does not exist now. The structure of a device
+ * is kept, once made. */
 void device_offer(const char *name, uint64_t guid);
-/* A port without an entry of its own; NULL. */
+/* Makes a port without an entry in the device list; NULL: no memory. */
 struct rocade_port *port_wrap(struct dev *dev);
 
-/* source.c, for port.c: the device of the source, 0 or 1 of them. */
+/* source.c, for port.c: the number of devices of the source, 0 or 1. */
 unsigned device_source_count(void);
-/* What it is called; NULL: there is none. No lock, from anywhere. */
+/* Returns the name of that device; NULL: there is none. Takes no lock; any thread. */
 const char *device_source_name(void);
 unsigned device_source_get(struct ibv_device **list);
 struct rocade_port *device_source_hold(struct verbs_device *device);
 void device_source_release(struct rocade_port *port);
-/* An entry that is in no list. */
+/* Makes an entry that is in no list. */
 struct verbs_device *device_new(const char *name);
 
-/* Around fork(): no thread is half-way through the list. In the child a device with a source
- * begins anew; contexts that are open keep their dead port. */
+/* Called around fork(), so that no thread is changing the list. In the child, the device
+ * of the source gets a new port at its next context; open contexts keep the parent's
+ * port, which is dead. */
 void devices_fork_prepare(void);
 void devices_fork_done(bool child);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * ibv_alloc_td(3), ibv_alloc_parent_domain(3). A parent domain is its PD to everything
- * but the question whether what is created on it takes locks.
- */
+/* ibv_alloc_td(3), ibv_alloc_parent_domain(3). A parent domain acts as its PD, and in
+ * addition determines whether objects created on it take locks. */
 #include "verbs/objects.h"
 
 struct ibv_td *
@@ -36,7 +34,7 @@ verbs_dealloc_td(struct ibv_td *ibv)
 static int
 attr_check(struct ibv_context *context, const struct ibv_parent_domain_init_attr *attr)
 {
-	if (attr->comp_mask != 0) /* allocators: ring memory is the port's */
+	if (attr->comp_mask != 0) /* allocators: the port allocates ring memory */
 		return EOPNOTSUPP;
 	if (attr->pd == NULL || attr->pd->context != context ||
 		to_pd(attr->pd)->base != NULL)

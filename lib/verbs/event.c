@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * ibv_get_async_event(3). The acknowledgement is the real library's: it counts in the
- * public part of the object, under its mutex.
- */
+/* ibv_get_async_event(3). ibv_ack_async_event() is the real library's: it counts in the
+ * public part of the object, under its mutex. */
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
@@ -23,7 +21,7 @@ element_set(struct ibv_async_event *event, void *object)
 		event->element.port_num = 1;
 		break;
 	default:
-		/* All others that we raise are a QP's. */
+		/* all other events that are raised belong to a QP */
 		event->element.qp = object;
 		break;
 	}
@@ -40,8 +38,8 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 	err = -event_next(&to_ctx(context)->events, &record);
 	if (err != 0)
 		return minus_errno(err);
-	/* Not for the engine that found it: QPs of others may be concerned. The CQ is there
-	 * until the event is acknowledged. */
+	/* Done here and not by the engine that found the error, because QPs of other
+	 * engines may use the CQ. The CQ exists until the event is acknowledged. */
 	if (record.type == IBV_EVENT_CQ_ERR)
 		dev_cq_fail(to_ctx(context)->dev, &to_cq(record.object)->cq);
 	event->event_type = record.type;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Public functions. Everything else is hidden; which version node a name belongs to stands in
- * librocade.map.
- */
+/* Marks public functions; all others are hidden. librocade.map lists the version node of
+ * each name. */
 #ifndef ROCADE_VERBS_EXPORT_H
 #define ROCADE_VERBS_EXPORT_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Making memory present before an engine touches it: where there is no memory,
- * registration fails with EFAULT, and not the engine with a signal.
- */
+/* Faults memory in before an engine accesses it: registration of an address that is not
+ * mapped fails with EFAULT, instead of a signal in the engine. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdint.h>
@@ -19,9 +17,9 @@
 #endif
 
 /*
- * One page the old way, by having the kernel touch it, which answers EFAULT where we
- * would get a signal. For write it ors 0 into the page's first word, atomically: the
- * application may be writing there.
+ * Faults in one page on kernels without MADV_POPULATE_*: the kernel accesses the page,
+ * and returns EFAULT where this process would get a signal. For write it ors 0 into the
+ * page's first word, atomically because the application may be writing there.
  */
 static int
 page_touch(uintptr_t page, bool write)
@@ -34,7 +32,7 @@ page_touch(uintptr_t page, bool write)
 		rc = syscall(SYS_futex, &idle, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
 			page, FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0));
 	else
-		/* Reads the word; equal to 0 or not, it returns at once. */
+		/* Reads the word. Returns at once, whether or not it is 0. */
 		rc = syscall(SYS_futex, page, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &now,
 			NULL, 0);
 	return rc < 0 && errno == EFAULT ? EFAULT : 0;
@@ -57,8 +55,8 @@ pages_fault_in(void *addr, size_t len, bool write)
 	while (rc != 0 && (errno == EAGAIN || errno == EINTR));
 	if (rc == 0)
 		return 0;
-	/* EINVAL: a kernel before 5.14, a device's memory, or write to what is read-only.
-	 */
+	/* EINVAL: a kernel before 5.14, a device's memory, or write to a read-only
+	 * mapping. */
 	if (errno != EINVAL)
 		return EFAULT;
 	for (uintptr_t page = start; page != end; page += page_size) {

@@ -17,7 +17,8 @@ static const struct {
 
 __thread unsigned forward_depth;
 
-static void *symbols[FORWARD_COUNT]; /* found so far; each thread would find the same */
+/* found so far; threads that race store the same value */
+static void *symbols[FORWARD_COUNT];
 static void *library;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -35,7 +36,9 @@ forward_symbol(enum forward_id id)
 	if (symbol != NULL)
 		return symbol;
 	pthread_once(&once, library_open);
-	forward_depth++; /* dlvsym() may be ours, for others */
+	/* dlvsym() may call a function of Rocade, which must not take the call for its
+	 * own */
+	forward_depth++;
 	if (library != NULL && names[id].version[0] != '\0')
 		symbol = dlvsym(library, names[id].name, names[id].version);
 	else if (library != NULL)

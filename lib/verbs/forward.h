@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Calls on objects that are not ours go to the real libibverbs, found by dlopen() and dlvsym():
- * RTLD_NEXT would find nothing where it came in as the dependency of a plugin.
- */
+/* Forwards calls on objects that are not Rocade's to the real libibverbs, found by
+ * dlopen() and dlvsym(). RTLD_NEXT would not find it if it was loaded as the dependency
+ * of a plugin. */
 #ifndef ROCADE_VERBS_FORWARD_H
 #define ROCADE_VERBS_FORWARD_H
 
@@ -17,23 +16,24 @@ enum forward_id {
 	FORWARD_COUNT
 };
 
-/* Private to rdma-core, and still called by applications. type: 0 is IB or RoCE v1, 1 RoCE v2. */
+/* Private to rdma-core, but applications call it. type: 0 is IB or RoCE v1, 1 is RoCE
+ * v2. */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 	int *type);
 
-/* The real function, or NULL with errno ENOSYS. */
+/* Returns the real function, or NULL with errno ENOSYS. */
 void *forward_symbol(enum forward_id id);
 
-/* > 0: this thread is inside the real library, which calls its own functions by way of the
- * dynamic linker and so comes back to ours. */
+/* > 0: this thread is inside the real library. That calls its own functions through the
+ * dynamic linker, and so ends up in Rocade's. */
 extern __thread unsigned forward_depth;
 
-/* Whether a device list asked for from this return address is to show the real devices only:
- * the real library itself, its providers, and DPDK's drivers, which take every device that
- * they are shown for their hardware. */
+/* Returns whether a device list requested from this return address must contain only the
+ * real devices: for the real library, its providers, and DPDK's drivers, which take every
+ * listed device for their hardware. */
 bool forward_caller(const void *address);
 
-/* The value of the real function's call; failed where there is none. */
+/* Calls the real function and yields its value, or failed if there is none. */
 #define forward(failed, name, ...)                                                        \
 	__extension__({                                                                   \
 		__typeof__(name) *forward_fn_ =                                           \

@@ -5,7 +5,7 @@
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
-/* 0, ENODATA for an empty slot, EINVAL. */
+/* Returns 0, ENODATA (empty slot) or EINVAL. */
 static int
 gid_entry_read(
 	struct dev *dev, uint32_t port_num, uint32_t index, struct ibv_gid_entry *entry)
@@ -38,7 +38,7 @@ ibv_query_gid(
 	err = index < 0 ? EINVAL
 			: gid_entry_read(to_ctx(context)->dev, port_num, (uint32_t)index,
 				  &entry);
-	/* An empty slot reads as zeros here. */
+	/* ibv_query_gid() reads an empty slot as zeros. */
 	if (err != 0 && err != ENODATA)
 		return minus_errno(err);
 	*gid = entry.gid;

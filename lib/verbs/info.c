@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looking inside: counters and the state of a QP. */
+/* Counters and the state of a QP; polling of an engine. */
 #include <string.h>
 
 #include "verbs/objects.h"
@@ -39,7 +39,7 @@ rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n)
 	return QP_STAT_COUNT;
 }
 
-/* How many requests that are not given back yet were posted signaled. */
+/* Returns how many requests whose slots are not free yet were posted signaled. */
 static uint32_t
 signaled_count(struct sq *sq, uint32_t *outstanding)
 {

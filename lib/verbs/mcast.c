@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_attach_mcast(3). The LID says nothing on Ethernet. Attaching joins the group on the
- * link too: no other program has to. */
+/* ibv_attach_mcast(3). The LID has no meaning on Ethernet. Attaching a QP also joins the
+ * group on the link (IGMP, MLD), so no other program has to. */
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 

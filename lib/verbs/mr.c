@@ -102,7 +102,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 
 	if (!ours(mr->context))
 		return forward(ENOSYS, ibv_dereg_mr, mr);
-	/* Returns when no engine can still be copying. */
+	/* Returns when no engine copies through the region any more. */
 	err = -dev_key_free(to_ctx(mr->context)->dev, mr->lkey);
 	if (err != 0)
 		return err;
@@ -115,10 +115,11 @@ static int
 rereg_refused(int err)
 {
 	errno = err;
-	return IBV_REREG_MR_ERR_INPUT; /* the region is as it was */
+	return IBV_REREG_MR_ERR_INPUT; /* the region is unchanged */
 }
 
-/* What the flags ask for, if it can be: all that may fail does so here or by the key. */
+/* Checks what the flags ask for. All that may fail does so here or in
+ * dev_key_change(). */
 static int
 rereg_check(const struct verbs_mr *mr, int flags, const struct ibv_pd *pd, void *addr,
 	size_t length, unsigned access)
@@ -136,7 +137,7 @@ rereg_check(const struct verbs_mr *mr, int flags, const struct ibv_pd *pd, void 
 		err = access_check(access);
 	else
 		access = was;
-	/* Where the region begins would be another question. */
+	/* It would change the address at which the region begins. */
 	if (err == 0 && !translation && ((access ^ was) & IBV_ACCESS_ZERO_BASED) != 0)
 		err = EINVAL;
 	if (!translation) {

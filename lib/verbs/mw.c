@@ -8,7 +8,7 @@
 struct verbs_mw {
 	struct ibv_mw ibv;
 	struct window *window;
-	uint32_t index; /* of every key it has */
+	uint32_t index; /* the part common to all its keys: rkey >> 8 */
 };
 
 #define MW_ACCESS                                                                        \
@@ -49,7 +49,7 @@ verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return &mw->ibv;
 }
 
-/* Returns when no engine can still be copying through it. */
+/* Returns when no engine copies through the window any more. */
 int
 verbs_dealloc_mw(struct ibv_mw *mw)
 {
@@ -91,7 +91,7 @@ bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *i
 	wqe->swap = (uint64_t)info->mw_access_flags << 32 | parent;
 }
 
-/* Under the SQ's lock. */
+/* With the SQ's lock held. */
 static int
 bind_post(struct verbs_qp *vqp, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
 {
@@ -119,8 +119,8 @@ bind_post(struct verbs_qp *vqp, struct ibv_mw *mw, const struct ibv_mw_bind *bin
 	return 0;
 }
 
-/* The inline function of <infiniband/verbs.h> has seen to it that the window is of type
- * 1 and of the PD of the region. */
+/* The inline function of <infiniband/verbs.h> has checked that the window is of type 1
+ * and in the PD of the region. */
 int
 verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {

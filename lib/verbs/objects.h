@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What stands behind the structures of verbs. Nearly each object begins with its public part; it
- * is ours if the operations of its context are.
- */
+/* Private structures of the verbs objects. Nearly each begins with its public part. An
+ * object is Rocade's if the operations of its context are. */
 #ifndef ROCADE_VERBS_OBJECTS_H
 #define ROCADE_VERBS_OBJECTS_H
 
@@ -11,53 +9,55 @@
 #include "verbs/port.h"
 #include "verbs/post.h"
 
-/* mlx5dv and efadv look at private members behind an ibv_device before they know whose it is:
- * they find zeros. */
+/* mlx5dv and efadv read private members behind an ibv_device before they know whose
+ * device it is: they find zeros. */
 #define DEVICE_PAD 1024
 
 struct verbs_device {
 	struct ibv_device ibv;
 	uint8_t pad[DEVICE_PAD];
-	/* Device list's lock: */
-	struct rocade_port *port; /* NULL: closed, and only a device list still names it */
-	uint32_t refs;		  /* the port and every device list */
-	struct verbs_device *next; /* all there are */
+	/* Under the device list's lock: */
+	/* NULL: closed, only device lists of the application still contain it */
+	struct rocade_port *port;
+	uint32_t refs;		  /* one of the port, and one of every device list */
+	struct verbs_device *next; /* list of all devices */
 	int index;
-	const struct device_source *source; /* NULL: a port that somebody opened */
-	bool listed;			    /* with a source: it is there */
+	const struct device_source *source; /* NULL: a port opened by rocade_open_*() */
+	bool listed;			    /* of a device with a source: it exists now */
 	uint64_t guid;
 };
 
 struct verbs_ctx {
-	struct verbs_context base; /* the application's ibv_context is its last member */
+	struct verbs_context base; /* its last member is the application's ibv_context */
 	struct rocade_port *port;
 	struct dev *dev;
 	struct event_queue events;
-	struct dev_listener listener; /* for the events of the port */
-	int engine;	  /* where the next QP goes, -1: in turn */
-	uint32_t objects; /* PDs and CQs not destroyed yet */
+	struct dev_listener listener; /* for the port's events */
+	int engine;	  /* engine of the next QP; -1: round robin */
+	uint32_t objects; /* PDs, CQs and other objects not destroyed yet */
 };
 
 struct verbs_td {
 	struct ibv_td ibv;
-	uint32_t domains; /* that have it */
+	uint32_t domains; /* parent domains that use it */
 };
 
 struct verbs_pd {
 	struct ibv_pd ibv;
 	uint32_t number;
-	struct verbs_pd *base; /* a parent domain: its PD, whose number it has */
+	/* of a parent domain: its PD, whose number it has; NULL: a plain PD */
+	struct verbs_pd *base;
 	struct verbs_td *td;
-	uint32_t objects; /* MRs, SRQs and QPs not destroyed yet */
+	uint32_t objects; /* MRs, SRQs, QPs and other objects not destroyed yet */
 };
 
 struct verbs_mr {
 	struct ibv_mr ibv;
-	unsigned access; /* as it was asked for */
+	unsigned access; /* as requested */
 };
 
 struct verbs_channel {
-	struct ibv_comp_channel ibv; /* refcnt: CQs that use it */
+	struct ibv_comp_channel ibv; /* refcnt: number of CQs that use it */
 	struct event_queue events;
 };
 
@@ -67,18 +67,19 @@ struct verbs_cq {
 		struct ibv_cq_ex ex;
 	};
 	struct dev *dev;
-	struct verbs_pd *domain; /* the parent domain it was made on, or NULL */
+	struct verbs_pd *domain; /* parent domain it was created on, or NULL */
 	struct cq cq;
 	/* Between ibv_start_poll() and ibv_end_poll(), under the pollers' lock: */
 	const struct cqe *cqe;
-	uint32_t tail; /* its index */
+	uint32_t tail; /* index of cqe */
 };
 
 struct xrc_domain;
 
 struct verbs_xrcd {
 	struct ibv_xrcd ibv;
-	struct xrc_domain *domain; /* shared by those that opened it by one file */
+	/* shared by all XRCDs that were opened with the same file */
+	struct xrc_domain *domain;
 	uint32_t objects;	   /* SRQs and QPs not destroyed yet */
 };
 
@@ -88,32 +89,34 @@ struct verbs_srq {
 	struct srq srq;
 };
 
-/* ibv_wr_post(3): what stands between start and complete, under the SQ's lock. */
+/* ibv_wr_post(3): state between ibv_wr_start() and ibv_wr_complete(), under the SQ's
+ * lock. */
 struct verbs_wr {
-	struct send_wqe *wqe; /* being built; NULL: none, or none any more after an error */
-	uint32_t prod;	      /* of wqe, or where the next one goes */
+	struct send_wqe *wqe; /* request being built; NULL: none, or an error occurred */
+	uint32_t prod;	      /* index of wqe, or of the next request */
 	uint32_t last_signaled;
 	bool any_signaled;
-	bool dest; /* UD, XRC: the address or SRQ was given */
-	int err;   /* the first one */
-	/* Since creation: */
-	bool addressed;	   /* UD, XRC: each request says where it goes */
-	uint32_t opcodes;  /* a bit per IBV_WR_* that may be built */
-	uint32_t always;   /* flags that every request has */
+	bool dest; /* UD, XRC: the address or SRQN was set */
+	int err;   /* first error, or 0 */
+	/* Constant since creation: */
+	bool addressed;	   /* UD, XRC: each request carries its destination */
+	uint32_t opcodes;  /* bit per IBV_WR_* that may be posted */
+	uint32_t always;   /* flags added to every request */
 	uint32_t offset;   /* of SGEs or inline data: behind the address of a datagram */
-	uint32_t dest_max; /* bytes of a datagram */
+	uint32_t dest_max; /* maximum length of a datagram in bytes */
 };
 
-/* What is ours stands first, so that most QPs can end with their ibv_qp. */
+/* Private members come first, so that most QPs can end with their ibv_qp. */
 struct verbs_qp {
 	struct qp *qp;
-	uint32_t last_signaled; /* index behind the youngest signaled request; SQ lock */
-	bool any_signaled;	/* there was one since RESET */
+	/* index behind the youngest signaled request; under the SQ's lock */
+	uint32_t last_signaled;
+	bool any_signaled;	/* a request was posted signaled since RESET */
 	bool extended;		/* created with send_ops_flags: has ex and wr */
-	bool joined;		/* the QP stands in front of it, see sender_qp() */
-	/* XRC target: one of its handles. */
+	bool joined; /* the struct qp lies in front of this one, see sender_qp() */
+	/* XRC target: this is one of its handles. */
 	struct verbs_xrcd *xrcd;
-	struct qp_watch *watch; /* NULL: any other QP */
+	struct qp_watch *watch; /* NULL: not an XRC target */
 	union {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex;
@@ -121,14 +124,14 @@ struct verbs_qp {
 	struct verbs_wr wr;
 };
 #define VERBS_QP_PLAIN (offsetof(struct verbs_qp, ibv) + sizeof(struct ibv_qp))
-static_assert(VERBS_QP_PLAIN <= 3 * LINE_SIZE, "idle ones are many");
+static_assert(VERBS_QP_PLAIN <= 3 * LINE_SIZE, "idle QPs are many");
 
 struct verbs_ah {
 	struct ibv_ah ibv;
 	struct ud_dest dest; /* without QPN and Q_Key */
 };
 
-/* In place of a function pointer that nobody calls: tells our devices from others. */
+/* Stored in place of a function pointer that is never called; marks Rocade's devices. */
 void device_mark(void);
 
 static inline bool
@@ -161,7 +164,7 @@ to_pd(struct ibv_pd *pd)
 	return (struct verbs_pd *)pd;
 }
 
-/* Under a thread domain. */
+/* Returns whether the PD belongs to a thread domain: its objects take no locks. */
 static inline bool
 pd_unlocked(struct ibv_pd *pd)
 {
@@ -210,15 +213,15 @@ to_qp(struct ibv_qp *qp)
 	return container_of(qp, struct verbs_qp, ibv);
 }
 
-/* The QP of all but handles of XRC targets: where it is takes no load, so that a post waits
- * for both at once where neither is in the cache. */
+/* Returns the QP of any verbs_qp but a handle of an XRC target. Its address needs no
+ * load, so that a post waits for the cache lines of both structures at once. */
 static inline struct qp *
 sender_qp(struct verbs_qp *vqp)
 {
 	return (struct qp *)vqp - 1;
 }
 
-/* For calls that return a pointer or -1: sets errno. */
+/* Set errno, for functions that return NULL or -1. */
 static inline void *
 null_errno(int err)
 {
@@ -242,11 +245,12 @@ count_up(uint32_t *count)
 static inline void
 count_down(uint32_t *count)
 {
-	/* Pairs with the acquire of whoever frees what is counted. */
+	/* Pairs with the acquire of the function that frees the object with this
+	 * count. */
 	__atomic_fetch_sub(count, 1, __ATOMIC_RELEASE);
 }
 
-/* ibv_query_port() and ibv_query_device() in the forms that verbs_context has. */
+/* Functions of verbs_context. */
 int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 	size_t size);
 int verbs_query_device_ex(struct ibv_context *context,
@@ -262,22 +266,23 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
 struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
 	struct ibv_qp_init_attr_ex *attr);
 
-/* Of one that nothing uses any more. */
+/* Frees a parent domain that is no longer in use. */
 void parent_domain_free(struct verbs_pd *pd);
 
-/* Zeroed but for its context: without ex and wr unless extended, with room for its QP if
- * joined; NULL: no memory. */
+/* Allocates a verbs_qp, zeroed but for its context: with ex and wr if extended, with room
+ * for the struct qp in front if joined. Returns NULL if there is no memory. */
 struct verbs_qp *verbs_qp_alloc(struct ibv_context *context, bool extended, bool joined);
 void verbs_qp_free(struct verbs_qp *vqp);
-/* Fills in what the public part says of the QP and makes its event lock. */
+/* Fills in the public part from vqp->qp, and initialises its mutex and condition
+ * variable. */
 void verbs_qp_publish(struct verbs_qp *vqp);
 
-/* Waits until as many events of an object were acknowledged as were delivered
- * (ibv_ack_async_event() counts in completed, under mutex). */
+/* Waits until all delivered events of an object were acknowledged. ibv_ack_async_event()
+ * counts in completed, under mutex. */
 void events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
 	uint32_t delivered);
 
-/* Makes every page of a range present, writable ones for write: 0 or EFAULT. */
+/* Faults in every page of a range, for writing if write. Returns 0 or EFAULT. */
 int pages_fault_in(void *addr, size_t len, bool write);
 
 #endif

@@ -5,9 +5,9 @@
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
-/* A number that no live PD of the device has, the one that is free the longest where that
- * is cheap to know: a stale key then meets another PD late. VERBS_MAX_PD: none is free.
- */
+/* Allocates a number that no live PD of the device has: the next one after the last
+ * number allocated, so that a stale key meets another PD as late as possible. Returns
+ * VERBS_MAX_PD if all are in use. */
 static uint32_t
 number_take(struct rocade_port *port)
 {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * ibv_poll_cq(3). A polled completion of a send gives back the SQ's slots up to its own,
- * and nothing else does (IBA 10.8.5.1).
- */
+/* ibv_poll_cq(3). Polling a send completion frees the SQ's slots up to its own, and
+ * nothing else does (IBA 10.8.5.1). */
 #include "engine/drive.h"
 #include "verbs/cq.h"
 
-/* Slots of one SQ to give back; successive completions are often of one QP. */
+/* A range of slots of one SQ to free. Successive completions are often of one QP. */
 struct free_run {
 	uint32_t qpn;
 	uint32_t end;
@@ -68,8 +66,8 @@ poll_once(struct verbs_cq *vcq, int num_entries, struct ibv_wc *wc)
 	return n;
 }
 
-/* A CQ in error gives what was written before, then nothing: IBV_EVENT_CQ_ERR has said
- * why. */
+/* A CQ in error returns the completions written before, then none. IBV_EVENT_CQ_ERR has
+ * reported the error. */
 int
 verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of open ports, which is our part of the device list. */
+/* The list of open ports: Rocade's part of the device list. */
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rocade_port *ports; /* in the order they were opened */
 static int next_index;
-/* Closed ones too: a program that free()s a device list keeps its references for ever,
- * and that is known memory, not a leak. */
+/* Includes closed devices: a program that releases a device list with free() keeps its
+ * references forever. The list makes that reachable memory for leak checkers. */
 static struct verbs_device *devices;
 
 static bool
@@ -26,7 +26,7 @@ name_taken(const char *name)
 	return false;
 }
 
-/* A name that is not taken now; port_publish() looks again. */
+/* Checks or chooses a name. port_publish() checks it again. */
 int
 port_name_choose(struct dev_conf *conf)
 {
@@ -128,7 +128,7 @@ device_put_locked(struct verbs_device *device)
 	free(device);
 }
 
-/* Takes the port out of the list unless somebody uses it. */
+/* Removes the port from the list, unless it is in use: EBUSY. */
 static int
 port_unpublish(struct rocade_port *port)
 {
@@ -209,7 +209,7 @@ void
 device_put(struct ibv_device *device)
 {
 	if (to_device(device)->source != NULL)
-		return; /* it stays */
+		return; /* the device of a source is never freed */
 	pthread_mutex_lock(&list_lock);
 	device_put_locked(to_device(device));
 	pthread_mutex_unlock(&list_lock);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * An open port as rocade.h shows it: a device with its engines and its entry in the device
- * list. Drivers open their port, and hand it over here.
- */
+/* An open port as rocade.h shows it: a device with its engines and its entry in the
+ * device list. A driver opens its port and passes it to port_publish(). */
 #ifndef ROCADE_VERBS_PORT_H
 #define ROCADE_VERBS_PORT_H
 
@@ -21,45 +19,48 @@ struct device_source;
 struct rocade_engine {
 	struct engine *engine;
 	struct rocade_port *port;
-	struct impair *impair; /* around its receive queue, NULL: none */
-	struct port_queue inner; /* the queue that impair is around */
+	struct impair *impair; /* installed on the engine's queue; NULL: none */
+	struct port_queue inner; /* the queue that impair wraps */
 	bool launched;
 	unsigned lcore; /* while launched */
 };
 
 struct rocade_port {
-	struct rocade_port *next; /* in the list of open ports */
+	struct rocade_port *next; /* list of open ports */
 	struct dev *dev;
 	struct verbs_device *device;
-	const struct device_source *source; /* NULL: opened and closed by rocade.h's calls */
-	pthread_mutex_t lock; /* the members below */
-	uint32_t contexts;    /* open */
-	uint32_t launched;    /* engines that an lcore runs */
+	/* NULL: opened and closed by the functions of rocade.h */
+	const struct device_source *source;
+	pthread_mutex_t lock; /* protects the members below */
+	uint32_t contexts;    /* number of open contexts */
+	uint32_t launched;    /* number of engines that an lcore runs */
 	uint32_t next_srqn;
-	LIST_HEAD(, xrc_domain) xrc_domains; /* that were opened by a file */
-	void (*on_close)(struct rocade_port *port); /* NULL, or drivers/impair's */
-	uint64_t pd_used[VERBS_MAX_PD / 64]; /* a bit a protection domain */
+	LIST_HEAD(, xrc_domain) xrc_domains; /* opened with a file */
+	/* called by rocade_close_port() first; NULL: nothing to do */
+	void (*on_close)(struct rocade_port *port);
+	uint64_t pd_used[VERBS_MAX_PD / 64]; /* bit per protection domain */
 	unsigned engine_count;
 	struct rocade_engine engines[DEV_MAX_ENGINES];
 };
 
 /*
- * Checks conf and turns it into what the core takes, with the defaults filled in where they do
- * not depend on the port (mtu may still be 0). *out_conf: a whole structure, also where the
- * caller's was shorter. 0 or an errno value with its sentence.
+ * Checks conf and converts it for the core, with defaults where they do not depend on the
+ * port (mtu may still be 0). *out_conf: a complete structure, also if the caller's was
+ * shorter. Returns 0 or an errno value with its text for rocade_error().
  */
 int port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out_conf,
 	struct dev_conf *out);
 
-/* Addresses and gateways, each where it is not NULL; the rest of net stays. */
+/* Converts addresses and gateways, each if it is not NULL; leaves the rest of net
+ * unchanged. Returns 0 or EINVAL with its text. */
 int port_net_read(const char *addresses, const char *gateway4, const char *gateway6,
 	struct net_conf *net);
 
-/* Puts a port under its device, into the device list. Takes dev over; on failure (an errno
- * value with its sentence) dev is the caller's still. */
+/* Adds dev to the device list as a port, and takes ownership of it. On failure (an errno
+ * value with its text) dev stays the caller's. */
 int port_publish(struct dev *dev, struct rocade_port **out);
 
-/* Fills in a free name where conf has none. EEXIST with its sentence. */
+/* Chooses a free name if conf has none. EEXIST, with its text: the name is in use. */
 int port_name_choose(struct dev_conf *conf);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The data path of verbs: what the inline functions of <infiniband/verbs.h> call. */
+/* The data path of verbs: called by the inline functions of <infiniband/verbs.h>. */
 #ifndef ROCADE_VERBS_POST_H
 #define ROCADE_VERBS_POST_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_post_recv(3), ibv_post_srq_recv(3): as post_send.c does it. */
+/* ibv_post_recv(3), ibv_post_srq_recv(3), with the same steps as ibv_post_send(). */
 #include "verbs/objects.h"
 
-/* A receive SGE of length 0 (IBA 11.4.2.2 leaves 0 for it). */
+/* Length of a receive SGE that was posted with length 0 (IBA 11.4.2.2 reserves 0 for
+ * it). */
 #define SGE_LEN_MAX (UINT32_C(1) << 31)
 
 static inline void
@@ -26,8 +27,8 @@ recv_check(const struct recv_ring *ring, const struct ibv_recv_wr *wr)
 										  : 0;
 }
 
-/* Under the ring's lock. Stops at the first request that is bad (EINVAL) or finds the
- * ring full (ENOMEM). */
+/* With the ring's lock held. Stops at the first request that is invalid (EINVAL) or finds
+ * the ring full (ENOMEM). */
 static inline int
 recv_list(struct recv_ring *ring, struct ibv_recv_wr **wr, uint32_t *prod)
 {
@@ -62,8 +63,9 @@ verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 		recv_ring_publish(ring, prod);
 	}
 	recv_ring_unlock(ring);
-	/* In ERR the engine flushes what is posted, and has to be told. Either it sees
-	 * our publication, or we see its state: pairs with the fence in qp_error(). */
+	/* In ERR the engine must be told to flush the receive. Either it sees the
+	 * publication, or this thread sees its state: pairs with the fence in
+	 * qp_error(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (unlikely(qp_state(qp) == IBV_QPS_ERR))
 		engine_doorbell(qp);
@@ -73,7 +75,7 @@ out:
 	return err;
 }
 
-/* An SRQ in the error state takes everything that is well formed, and keeps nothing. */
+/* An SRQ in the error state accepts every valid request, and discards it. */
 static int RARE
 srq_swallow(const struct recv_ring *ring, struct ibv_recv_wr **wr)
 {

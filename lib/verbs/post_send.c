@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * ibv_post_send(3). Requests are checked whole, then written straight into their slots, and
- * a list is published once. Nothing here allocates, calls the system or takes a lock but the
- * queue's own.
- */
+/* ibv_post_send(3). Each request is checked as a whole and then written into its slot; a
+ * list is published once. No allocation, no system call, and no lock but the queue's. */
 #include "verbs/wqe.h"
 
-/* What the other services have not. */
+/* Checks what only QPs of other types than RC restrict. */
 static bool
 type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
 {
@@ -20,7 +17,7 @@ type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t le
 		       (post_rows[wr->opcode].form >= POST_LOCAL_INV ||
 			       wr->qp_type.xrc.remote_srqn <= 0xFFFFFF);
 	default:
-		return false; /* a target sends nothing */
+		return false; /* an XRC target sends nothing */
 	}
 }
 
@@ -37,7 +34,8 @@ send_check_more(const struct ibv_send_wr *wr, uint64_t total)
 	       wr->wr.atomic.remote_addr % 8 == 0;
 }
 
-/* The queue is full: for good, if nothing in it will ever make a completion. */
+/* The queue is full. Counts it if the queue can never recover: no request in it is
+ * signaled. */
 void RARE
 send_count_full(struct verbs_qp *vqp)
 {
@@ -49,7 +47,7 @@ send_count_full(struct verbs_qp *vqp)
 		qp->sq_full_unsignaled++;
 }
 
-/* Under the SQ's lock. *prod is the index behind the last request written. */
+/* With the SQ's lock held. *prod: index behind the last request written. */
 static inline int
 send_list(struct verbs_qp *vqp, struct qp *qp, struct ibv_send_wr **wr, uint32_t *prod)
 {
@@ -59,7 +57,7 @@ send_list(struct verbs_qp *vqp, struct qp *qp, struct ibv_send_wr **wr, uint32_t
 	unsigned type = qp->type;
 	bool addressed = type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND;
 
-	/* IBA 10.8.2: before RTS there is nothing to post to. */
+	/* IBA 10.8.2: no posts before RTS. */
 	if (unlikely(state < IBV_QPS_RTS))
 		return EINVAL;
 	for (; *wr != NULL; *wr = (*wr)->next) {

@@ -10,14 +10,15 @@ static int
 init_attr_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
-		return EINVAL; /* it has a domain in place of the PD: ibv_create_qp_ex(3) */
+		/* it has an XRC domain instead of a PD: ibv_create_qp_ex(3) */
+		return EINVAL;
 	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC &&
 		attr->qp_type != IBV_QPT_UD && attr->qp_type != IBV_QPT_XRC_SEND)
 		return EOPNOTSUPP;
 	if (attr->send_cq == NULL || attr->send_cq->context != pd->context)
 		return EINVAL;
 	if (attr->qp_type == IBV_QPT_XRC_SEND)
-		return 0; /* it receives nothing: the rest is not looked at */
+		return 0; /* it receives nothing: the other attributes are ignored */
 	if (attr->recv_cq == NULL || attr->recv_cq->context != pd->context)
 		return EINVAL;
 	if (attr->srq != NULL && (attr->srq->context != pd->context ||
@@ -73,7 +74,7 @@ verbs_qp_publish(struct verbs_qp *vqp)
 	pthread_cond_init(&vqp->ibv.cond, NULL);
 }
 
-/* Of what stands in front, and of all. */
+/* Sizes of the struct qp in front, and of the whole allocation. */
 static size_t
 front_bytes(bool joined)
 {
@@ -152,7 +153,7 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |                           \
 		IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
-/* The extended form comes here with more than a PD. */
+/* <infiniband/verbs.h> calls this function if attr has more than a PD. */
 struct ibv_qp *
 verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
@@ -240,7 +241,8 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	return 0;
 }
 
-/* Programs name what only the other end of XRC has, and devices take no notice. */
+/* Drops attributes that only the other type of XRC QP has: programs set them, and devices
+ * ignore them. */
 static int
 xrc_mask(enum ibv_qp_type type, int mask)
 {

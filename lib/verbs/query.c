@@ -7,15 +7,15 @@
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
-/* Nobody's OUI: a locally administered one, "RO". */
+/* A locally administered OUI ("RO"), assigned to no vendor. */
 #define VENDOR_ID 0x02524F
 #define VENDOR_PART_ID 1
 
-/* What an application sees through the exported ibv_query_port(): it may be compiled for
- * a structure that ends there. */
+/* Size of the structure that the exported ibv_query_port() fills: the application may
+ * have been compiled with the first version of it. */
 #define PORT_ATTR_COMPAT_SIZE 48
 static_assert(PORT_ATTR_COMPAT_SIZE == offsetof(struct ibv_port_attr, port_cap_flags2),
-	"the first form of struct ibv_port_attr");
+	"the first version of struct ibv_port_attr");
 
 #define CLOCK_KHZ 1000000 /* completions are stamped in nanoseconds */
 
@@ -42,13 +42,13 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 	attr->device_cap_flags |= IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
 				  IBV_DEVICE_UD_AV_PORT_ENFORCE |
 				  IBV_DEVICE_PORT_ACTIVE_EVENT;
-	/* The part of them that verbs have: SEND with invalidate, local invalidate. */
+	/* The part of the extensions that verbs use: SEND with invalidate, local
+	 * invalidate. */
 	attr->device_cap_flags |= IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
 				  IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	attr->max_sge = RTE_MIN(SEND_MAX_SGE, RECV_MAX_SGE);
 	attr->max_sge_rd = SEND_MAX_SGE;
-	/* Memory is the only bound on CQs and SRQs; the numbers are ones that were tried.
-	 */
+	/* CQs and SRQs are limited only by memory; these numbers have been tested. */
 	attr->max_cq = 65536;
 	attr->max_cqe = CQ_MAX_CQE;
 	attr->max_mr = (int)dev->keys.regions_max;
@@ -68,7 +68,7 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 	attr->max_total_mcast_qp_attach = DEV_MAX_ATTACHED;
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay =
-		15; /* 4.096 us * 2^15: a thread that is not scheduled */
+		15; /* 4.096 us * 2^15: for a thread that is not scheduled */
 	attr->phys_port_cnt = 1;
 }
 
@@ -103,8 +103,8 @@ verbs_query_device_ex(struct ibv_context *context,
 	return 0;
 }
 
-/* The clock that completions are stamped with. As drivers of devices do it, all of it stands
- * in tv_nsec, in the unit of hca_core_clock: nanoseconds. */
+/* Returns the clock that completions are stamped with. As in drivers of hardware, tv_nsec
+ * has the whole value, in the unit of hca_core_clock: nanoseconds. */
 int
 verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
@@ -128,7 +128,7 @@ verbs_query_port(struct ibv_context *context, uint8_t port_num,
 
 	if (port_num != 1)
 		return EINVAL;
-	up = dev_link_up(dev); /* also what the events are about */
+	up = dev_link_up(dev); /* also detects a change and raises its event */
 	memset(&full, 0, sizeof(full));
 	full.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	full.phys_state = up ? 5 : 2; /* LinkUp, Polling */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device that is listed before its port is open: the daemon's. */
+/* A device that is listed before its port is open: that of the daemon. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "verbs/objects.h"
 
 static const struct device_source *source;
-static struct verbs_device *device; /* once made it stays: programs keep the pointer */
+static struct verbs_device *device; /* never freed once made: programs keep the pointer */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void
@@ -80,8 +80,8 @@ device_source_hold(struct verbs_device *of)
 
 	pthread_mutex_lock(&lock);
 	port = of->port;
-	/* Its other end has gone; the contexts that are open keep it, a new one tries
-	 * anew. */
+	/* The daemon has ended. Open contexts keep the dead port; a new context opens a
+	 * new one. */
 	if (port != NULL && !port->dev->port.ops->link_up(port->dev->port.drv))
 		port = NULL;
 	if (port == NULL && of->source->open(&port) == 0) {
@@ -100,7 +100,7 @@ device_source_release(struct rocade_port *port)
 {
 	pthread_mutex_lock(&lock);
 	if (--port->contexts == 0) {
-		/* After fork() the device may have another one. */
+		/* After fork() the device may have another port. */
 		if (port->device->port == port)
 			port->device->port = NULL;
 		port->source->close(port->dev);

@@ -90,7 +90,7 @@ srq_discard(struct verbs_srq *srq)
 	alloc_put(&alloc_plain, srq, sizeof(*srq));
 }
 
-/* Gives it a number by which packets find it. */
+/* Gives the SRQ a number by which packets address it. */
 static int
 srq_make_xrc(struct verbs_srq *srq, const struct ibv_srq_init_attr_ex *attr)
 {
@@ -131,7 +131,7 @@ int
 verbs_get_srq_num(struct ibv_srq *ibv, uint32_t *srq_num)
 {
 	if (to_srq(ibv)->xrcd == NULL)
-		return EOPNOTSUPP; /* no packet names it */
+		return EOPNOTSUPP; /* no packet addresses it */
 	*srq_num = to_srq(ibv)->srq.srqn;
 	return 0;
 }
@@ -165,7 +165,7 @@ ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	if (!ours(srq->context))
 		return forward(ENOSYS, ibv_query_srq, srq, attr);
 	dev = to_ctx(srq->context)->dev;
-	pthread_mutex_lock(&dev->lock); /* against a resize */
+	pthread_mutex_lock(&dev->lock); /* excludes a resize */
 	err = -srq_query(&to_srq(srq)->srq, &core);
 	pthread_mutex_unlock(&dev->lock);
 	if (err != 0)

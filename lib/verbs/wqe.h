@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Send requests: what each opcode may be, and how one is checked whole and written straight
- * into its slot. What ibv_post_send(3) and ibv_wr_post(3) share.
- */
+/* Send requests, for ibv_post_send(3) and ibv_wr_post(3): what each opcode permits, and
+ * how a request is checked as a whole and written into its slot. */
 #ifndef ROCADE_VERBS_WQE_H
 #define ROCADE_VERBS_WQE_H
 
@@ -11,14 +9,14 @@
 
 #include "verbs/objects.h"
 
-#define WR_ROWS 16 /* opcodes */
+#define WR_ROWS 16 /* number of opcodes */
 
-/* So that SGEs are copied as they are. */
+/* SGEs are copied as they are. */
 static_assert(sizeof(struct sge) == sizeof(struct ibv_sge) &&
 		      offsetof(struct sge, addr) == offsetof(struct ibv_sge, addr) &&
 		      offsetof(struct sge, len) == offsetof(struct ibv_sge, length) &&
 		      offsetof(struct sge, lkey) == offsetof(struct ibv_sge, lkey),
-	"struct sge is struct ibv_sge");
+	"struct sge has the layout of struct ibv_sge");
 
 #define MSG_MAX (UINT64_C(1) << 31)
 
@@ -29,7 +27,7 @@ static_assert(sizeof(struct sge) == sizeof(struct ibv_sge) &&
 
 #define LOCAL_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED)
 
-/* What a request says beside its data and its immediate. */
+/* Members that a request uses besides its data and immediate. */
 enum post_form {
 	POST_PLAIN,
 	POST_RDMA,
@@ -39,15 +37,15 @@ enum post_form {
 	POST_BIND,
 };
 
-/* What a request may be, by opcode: flags it may carry, whether it names remote memory.
- */
+/* Per opcode: the flags it permits, the members it uses, and the transports that have
+ * it. */
 static const struct post_row {
-	uint8_t flags; /* 0: not an opcode of ours */
+	uint8_t flags; /* 0: unsupported opcode */
 	uint8_t form;  /* enum post_form */
-	bool checked;  /* by send_check_more() */
-	bool answered; /* UC has it not */
-	bool ud;       /* UD has it too */
-	bool rc;       /* RC alone has it */
+	bool checked;  /* send_check_more() checks it */
+	bool answered; /* has a response, so not on UC */
+	bool ud;       /* also on UD */
+	bool rc;       /* only on RC */
 } post_rows[WR_ROWS] = {
 	[IBV_WR_RDMA_WRITE] = {.flags = SEND_FLAGS, .form = POST_RDMA},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {.flags = SEND_FLAGS, .form = POST_RDMA},
@@ -73,7 +71,7 @@ static const struct post_row {
 #ifdef HAVE_WR_FLUSH
 	[IBV_WR_FLUSH] = {.flags = LOCAL_FLAGS,
 		.form = POST_RDMA,
-		.checked = true, /* ibv_wr_flush() alone makes one */
+		.checked = true, /* only ibv_wr_flush() posts one */
 		.answered = true,
 		.rc = true},
 #endif
@@ -81,14 +79,14 @@ static const struct post_row {
 	[IBV_WR_BIND_MW] = {.flags = LOCAL_FLAGS, .form = POST_BIND, .checked = true},
 };
 
-/* The rest of send_check(), for the opcodes that have one. */
+/* The rest of send_check(), for the opcodes with `checked`. */
 bool send_check_more(const struct ibv_send_wr *wr, uint64_t total);
-/* A bind as its request: mr may be NULL where nothing is to be bound. */
+/* Writes a bind. mr: NULL if nothing is to be bound. */
 void bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info);
-/* Whether a window of type 2 can be asked to be bound like this. */
+/* Returns whether this type 2 window can be bound so. */
 bool bind_check(const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
 
-/* Mostly there is one; compilers would prepare for many. */
+/* The case of one SGE comes first, because compilers would prepare for many. */
 static inline uint64_t
 sges_len(const struct ibv_sge *list, uint32_t num)
 {
@@ -101,7 +99,7 @@ sges_len(const struct ibv_sge *list, uint32_t num)
 	return total;
 }
 
-/* NULL: not an opcode of ours. */
+/* Returns NULL for an unsupported opcode. */
 static inline const struct post_row *
 send_row(const struct ibv_send_wr *wr)
 {
@@ -112,12 +110,12 @@ send_row(const struct ibv_send_wr *wr)
 	return &post_rows[opcode];
 }
 
-/* 0 and the message's length, or EINVAL. row: its own. */
+/* Returns 0 and the message's length, or EINVAL. row: that of the request's opcode. */
 static inline int
 send_check(const struct sq *sq, const struct ibv_send_wr *wr, const struct post_row *row,
 	uint32_t *len)
 {
-	uint32_t num = (uint32_t)wr->num_sge; /* a negative one is too many */
+	uint32_t num = (uint32_t)wr->num_sge; /* negative values are too large */
 	uint64_t total;
 
 	if (unlikely(row == NULL || (wr->send_flags & ~(unsigned)row->flags) != 0))
@@ -175,7 +173,7 @@ inline_copy(uint8_t *to, const struct ibv_send_wr *wr)
 	}
 }
 
-/* What the SGEs or the inline data of a datagram stand behind. */
+/* Writes the address of a datagram. SGEs or inline data follow it. */
 static inline void
 dest_write(struct send_wqe *wqe, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
@@ -186,8 +184,8 @@ dest_write(struct send_wqe *wqe, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 	memcpy(wqe->inline_data, &dest, sizeof(dest));
 }
 
-/* Where a request of UD or XRC goes, all else but the data written before. Bytes that the
- * data stands behind. */
+/* Writes the destination of a UD or XRC request. Returns the offset of SGEs or inline
+ * data behind it. */
 static inline uint32_t
 address_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned type)
 {
@@ -199,7 +197,7 @@ address_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned type)
 	return sizeof(struct ud_dest);
 }
 
-/* Two fields as they lie in memory, for one store. */
+/* Returns two adjacent fields, for one store. */
 static inline uint64_t
 pair_of(uint32_t first, uint32_t second)
 {
@@ -211,10 +209,11 @@ pair_of(uint32_t first, uint32_t second)
 }
 
 /*
- * Field by field, which the loads of a compiler that knows better would not be: the application
- * has often written these fields just now, and a wider load than its stores waits until they have
- * reached the cache, behind whatever was stored before them. That may be a request of another QP,
- * whose slot is not in the cache.
+ * Loads field by field, which the compiler would merge without the atomic loads. The
+ * application has often just written these fields. A load wider than those stores cannot
+ * be forwarded from the store buffer: it waits until they and all earlier stores have
+ * reached the cache. An earlier store may be to a slot of another QP that is not in the
+ * cache.
  */
 static inline void
 sge_write(uint64_t *to, const struct ibv_sge *sge)
@@ -235,7 +234,7 @@ sges_write(void *to, const struct ibv_sge *list, int num)
 		sge_write((uint64_t *)to + 2 * i, &list[i]);
 }
 
-/* row: its opcode's. addressed: the QP is of UD or XRC. */
+/* row: that of the opcode. addressed: the QP is UD or XRC. */
 static inline void
 send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, const struct post_row *row,
 	uint32_t len, unsigned flags, bool addressed, unsigned type)
@@ -245,7 +244,7 @@ send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, const struct post
 
 	static_assert(offsetof(struct send_wqe, imm) ==
 			      offsetof(struct send_wqe, len) + sizeof(wqe->len),
-		"in one store");
+		"len and imm are written by one store");
 	wqe->wr_id = wr->wr_id;
 	memcpy(&wqe->len, &len_imm, sizeof(len_imm));
 	wqe->opcode = (uint8_t)wr->opcode;
@@ -263,14 +262,14 @@ send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, const struct post
 	sges_write(wqe->inline_data + offset, wr->sg_list, wr->num_sge);
 }
 
-/* A datagram has somewhere to go. */
+/* Returns whether a datagram may be sent to this address. */
 static inline bool
 dest_allowed(const struct verbs_qp *vqp, const struct ibv_ah *ah, uint32_t qpn)
 {
 	return ah != NULL && to_pd(ah->pd)->number == vqp->qp->pd && qpn <= 0xFFFFFF;
 }
 
-/* And fits one packet. */
+/* As dest_allowed(), and the datagram fits one packet. */
 static inline bool
 dest_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
 {
@@ -279,7 +278,7 @@ dest_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t le
 	       len <= mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu);
 }
 
-/* Under the SQ's lock: a request found the queue full. */
+/* A request found the queue full. With the SQ's lock held. */
 void send_count_full(struct verbs_qp *vqp);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * ibv_wr_post(3): requests built by calls, straight into their slots. Between start and
- * complete the SQ's lock is held. The first error stands until then, and with it nothing
- * of the whole section is published.
- */
+/* ibv_wr_post(3): each call builds a request in its slot. The SQ's lock is held from
+ * ibv_wr_start() to ibv_wr_complete(). After the first error nothing of the batch is
+ * published. */
 #include "verbs/wqe.h"
 #include "verbs/wr.h"
 
@@ -15,7 +13,7 @@ wr_fail(struct verbs_wr *wr, int err)
 	wr->wqe = NULL;
 }
 
-/* What can be said only when all its setters were called. */
+/* Checks that can be made only after the last setter. */
 static inline int
 wr_check(const struct verbs_qp *vqp, const struct send_wqe *wqe)
 {
@@ -29,7 +27,7 @@ wr_check(const struct verbs_qp *vqp, const struct send_wqe *wqe)
 	return 0;
 }
 
-/* The request being built stands: it has no more setters. */
+/* The request is complete: no setter follows. */
 static inline void
 wr_take(struct verbs_qp *vqp)
 {
@@ -43,7 +41,7 @@ wr_take(struct verbs_qp *vqp)
 	wr->wqe = NULL;
 }
 
-/* The request being built, if any, is whole. */
+/* Completes the request that is being built, if there is one. */
 static inline void
 wr_end(struct verbs_qp *vqp)
 {
@@ -59,13 +57,13 @@ wr_end(struct verbs_qp *vqp)
 		wr_fail(wr, err);
 }
 
-/* The slot of a request that begins here; NULL: an error stands. */
+/* Returns the slot of a new request; NULL after an error. */
 static inline struct send_wqe *
 wr_begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
 	struct verbs_qp *vqp = ex_to_qp(ex);
 	struct verbs_wr *wr = &vqp->wr;
-	/* Which setter is called says whether data is inline. */
+	/* the setter determines whether data is inline */
 	unsigned flags = (ex->wr_flags & ~(unsigned)IBV_SEND_INLINE) | wr->always;
 	struct send_wqe *wqe;
 
@@ -225,7 +223,7 @@ wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
 }
 #endif
 
-/* The 8 bytes travel with the request. */
+/* The 8 bytes are sent with the request. */
 static void
 wr_atomic_write(
 	struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *data)
@@ -241,8 +239,8 @@ wr_atomic_write(
 	memcpy(wqe->inline_data + ex_to_qp(ex)->wr.offset, data, 8);
 }
 
-/* No QP is created with what has no function above: a program that calls it anyway
- * learns so from ibv_wr_complete(). */
+/* A QP is not created with operations that have no function above. If a program calls one
+ * anyway, ibv_wr_complete() returns EOPNOTSUPP. */
 static void RARE
 wr_begin_absent(struct ibv_qp_ex *ex)
 {
@@ -268,7 +266,7 @@ wr_start(struct ibv_qp_ex *ex)
 	wr->prod = vqp->qp->sq.prod;
 	wr->wqe = NULL;
 	wr->any_signaled = false;
-	/* IBA 10.8.2: before RTS there is nothing to post to. */
+	/* IBA 10.8.2: no posts before RTS. */
 	wr->err = unlikely(qp_state(vqp->qp) < IBV_QPS_RTS) ? EINVAL : 0;
 }
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_wr_post(3): what its files tell each other, and what ibv_create_qp_ex(3) needs. */
+/* ibv_wr_post(3): shared by its files and ibv_create_qp_ex(3). */
 #ifndef ROCADE_VERBS_WR_H
 #define ROCADE_VERBS_WR_H
 
 #include "verbs/objects.h"
 
-/* 0, or EOPNOTSUPP: an operation that is not here, or that the type does not have. */
+/* Returns 0, or EOPNOTSUPP: an operation is not supported, or not by this QP type. */
 int wr_ops_check(enum ibv_qp_type type, uint64_t send_ops_flags);
 
-/* The QP's functions; the flags passed the check. */
+/* Sets the QP's functions. send_ops_flags passed wr_ops_check(). */
 void wr_ops_fill(struct verbs_qp *vqp, uint64_t send_ops_flags);
 
 void wr_builders_fill(struct ibv_qp_ex *ex);
 void wr_setters_fill(struct ibv_qp_ex *ex);
 
-/* The first error stands; there is no request to set anything of any more. */
+/* Records the first error of the batch. Setters have no request from then on. */
 void wr_fail(struct verbs_wr *wr, int err);
 
 static inline struct verbs_qp *

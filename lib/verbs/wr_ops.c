@@ -36,7 +36,8 @@ wr_op_has(enum ibv_qp_type type, uint8_t opcode)
 	       (type == IBV_QPT_UD && row->ud);
 }
 
-/* A bit for each IBV_WR_* of these flags that the type has; known: the flags of those. */
+/* Returns a bit for each IBV_WR_* of these flags that the type supports; *known: their
+ * flags. */
 static uint32_t
 wr_opcodes(enum ibv_qp_type type, uint64_t flags, uint64_t *known)
 {

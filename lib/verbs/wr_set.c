@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_wr_post(3): the setters, of data and of where it goes. */
+/* ibv_wr_post(3): the setters of data and of the destination. */
 #include "verbs/wqe.h"
 #include "verbs/wr.h"
 
-/* The request whose setter is called; NULL: none, or an error stands. */
+/* Returns the request that is being built; NULL: there is none, or an error occurred. */
 static inline struct send_wqe *
 wr_current(struct verbs_wr *wr)
 {

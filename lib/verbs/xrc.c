@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XRC domains, ibv_open_xrcd(3), and target QPs, which several handles may share,
+/* XRC domains, ibv_open_xrcd(3), and target QPs, which may have several handles,
  * ibv_open_qp(3). */
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,12 +11,13 @@
 #include "verbs/objects.h"
 #include "verbs/xrc.h"
 
-/* What the contexts of this process share that opened it by one file. */
+/* Shared by all contexts of this process that opened it with the same file. */
 struct xrc_domain {
-	LIST_ENTRY(xrc_domain) link; /* of those with a file */
+	LIST_ENTRY(xrc_domain) link; /* list of the domains with a file */
 	uint32_t number;
-	uint32_t refs; /* the port's lock */
-	int hold;      /* keeps the inode, so that its number is no other's; -1: none */
+	uint32_t refs; /* protected by the port's lock */
+	/* descriptor that keeps the inode, so that its number is not reused; -1: none */
+	int hold;
 	dev_t dev;
 	ino_t ino;
 };
@@ -62,7 +63,7 @@ domain_create(struct rocade_port *port, int fd, const struct stat *st)
 	return d;
 }
 
-/* The errno values are those of Linux. The port's lock is held. */
+/* Returns the errno values that Linux does. Called with the port's lock held. */
 static int
 domain_get(struct rocade_port *port, int fd, int oflags, const struct stat *st,
 	struct xrc_domain **out)
@@ -155,7 +156,7 @@ xrcd_number(const struct verbs_xrcd *xrcd)
 
 /* ---- Target QPs ---- */
 
-/* A handle without its QP. */
+/* Creates a handle, without its QP. */
 static struct verbs_qp *
 handle_create(struct ibv_context *context, struct ibv_xrcd *xrcd, void *qp_context)
 {
@@ -204,7 +205,7 @@ target_check(const struct ibv_context *context, const struct ibv_qp_init_attr_ex
 		return EINVAL;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags != 0)
 		return EOPNOTSUPP;
-	/* It has no send queue. */
+	/* A target has no send queue. */
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
 		attr->send_ops_flags != 0)
 		return EOPNOTSUPP;
@@ -233,7 +234,8 @@ verbs_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *att
 		return null_errno(err);
 	}
 	attr->cap = (struct ibv_qp_cap){0};
-	/* It needs none; librdmacm looks here for the PD of the connection's SRQ. */
+	/* A target needs no PD, but librdmacm looks here for that of the connection's
+	 * SRQ. */
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0)
 		vqp->ibv.pd = attr->pd;
 	return handle_finish(vqp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XRC as the files of lib/verbs see it. */
+/* XRC, shared by the files of lib/verbs. */
 #ifndef ROCADE_VERBS_XRC_H
 #define ROCADE_VERBS_XRC_H
 
@@ -9,16 +9,16 @@ struct ibv_xrcd *
 verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
 int
 verbs_close_xrcd(struct ibv_xrcd *xrcd);
-/* The number of its domain. */
+/* Returns the number of the XRC domain. */
 uint32_t
 xrcd_number(const struct verbs_xrcd *xrcd);
 
-/* ibv_create_qp_ex(3) of a target. */
+/* ibv_create_qp_ex(3) for an XRC target. */
 struct ibv_qp *
 verbs_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 struct ibv_qp *
 verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
-/* ibv_destroy_qp(3) of a handle: the QP goes with the last. */
+/* ibv_destroy_qp(3) for a handle. The last handle takes the QP with it. */
 void
 verbs_close_target(struct verbs_qp *vqp);
 
