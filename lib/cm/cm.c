@@ -56,7 +56,7 @@ cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out)
 	cm = calloc(1, sizeof(*cm));
 	if (cm == NULL)
 		return -ENOMEM;
-	/* Pages that no connection uses stay untouched. */
+	/* Unused connections cost no memory: calloc() does not touch their pages. */
 	cm->conns = calloc(conf->max_conns, sizeof(*cm->conns));
 	if (cm->conns == NULL) {
 		free(cm);
@@ -129,7 +129,8 @@ cm_listeners(const struct cm *cm)
 	return cm->listener_count;
 }
 
-/* What finds no room is lost like on the wire, and comes again the same way. */
+/* If the queue is full, the message is dropped as if lost on the wire: a retry replaces
+ * it. */
 void
 cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
 {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection manager of a port (IBA 12, annex A11): listeners, connections, datagram
- * service resolution. It does no I/O and reads no clock: messages come in by cm_rx(),
- * what it owes is fetched with cm_tx(), what happened with cm_next_event(). One thread at
- * a time.
+ * The connection manager (CM) of a port (IBA 12, annex A11): listeners, connections,
+ * service ID resolution (SIDR). It does no I/O and reads no clock. cm_rx() takes received
+ * messages, cm_tx() returns messages to send, cm_next_event() returns events for the
+ * user. Not thread safe: one thread at a time.
  *
- * All memory is taken in cm_create(): what peers send can use up connections (then
- * requests are rejected, IBA reason 3), nothing else.
+ * Peers cause no allocation: cm_create() allocates all connections. While none is free,
+ * requests are rejected with reason 3 (IBA 12.6.7.2).
  *
- * How long a peer that says nothing more is remembered: a request of ours max_retries + 1
- * times the response timeout and two packet lifetimes, and at most 69 s more when it said
- * MRA; then, if it was connected, the time wait. What waits for this side's user waits
- * for that.
+ * A silent peer is forgotten after max_retries + 1 times the response timeout plus two
+ * packet lifetimes. For a REP, the retries and the timeout are those of the peer's REQ.
+ * An MRA adds at most 69 s. A connection that was established then stays in time wait.
+ * States that wait for the local user have no time limit.
  */
 #ifndef ROCADE_CM_CM_H
 #define ROCADE_CM_CM_H
 
 #include "cm/mad.h"
 
-/* Reasons of a REJ (IBA 12.6.7.2), those that are used here. */
+/* REJ reasons (IBA 12.6.7.2) that are used here. */
 enum cm_reason {
 	CM_REJ_NO_QP = 1,
 	CM_REJ_NO_RESOURCES = 3,
@@ -47,25 +47,27 @@ enum cm_transport { CM_RC, CM_UC, CM_RD, CM_XRC };
 
 struct cm_conf {
 	uint64_t ca_guid;
-	/* Of ids, and of what hides the hash from peers: random, or at least another one
-	 * at each start, or peers take us for stale. */
+	/* Seeds the communication IDs and the secret of the hash tables. It must differ
+	 * at each start, best random: otherwise peers take new connections for stale
+	 * ones. */
 	uint64_t seed;
-	uint32_t max_conns; /* in any state, the time wait too: 1..65536 */
-	/* Codes n mean 4.096 us * 2^n (IBA 12.7). */
-	uint8_t response_timeout; /* 0..CM_TIMEOUT_MAX: within which either side answers
-				   */
+	uint32_t max_conns; /* connections in any state, including time wait: 1..65536 */
+	/* A timeout code n means 4.096 us * 2^n (IBA 12.7). */
+	/* 0..CM_TIMEOUT_MAX: time limit of either side for a response */
+	uint8_t response_timeout;
 	uint8_t packet_life;
-	uint8_t ack_timeout; /* of the QPs, which is the time wait too */
-	uint8_t mra_timeout; /* what a slow user asks the peer for */
+	uint8_t ack_timeout; /* of the QPs; also the duration of time wait */
+	/* service timeout of the MRAs that are sent while the local user decides */
+	uint8_t mra_timeout;
 	uint8_t max_retries; /* 0..15 */
 };
-#define CM_TIMEOUT_MAX 22 /* 17 s: what a peer asks for beyond that is not granted */
-#define CM_MRA_MAX 24     /* 69 s: the same */
+#define CM_TIMEOUT_MAX 22 /* 17 s: a longer timeout of a peer is reduced to this */
+#define CM_MRA_MAX 24     /* 69 s: a longer timeout of an MRA is reduced to this */
 #define CM_MAX_LISTENERS 4096
 
-/* Where a message goes: addresses as GIDs. */
+/* Source and destination of a message, as GIDs. */
 struct cm_path {
-	uint8_t sgid[16]; /* ours */
+	uint8_t sgid[16]; /* local */
 	uint8_t dgid[16];
 };
 
@@ -73,16 +75,17 @@ struct cm;
 struct cm_conn;
 struct cm_listener;
 
-/* What either side says of its QP. */
+/* QP parameters of one side, as carried in REQ and REP. */
 struct cm_qp {
 	uint32_t qpn;
-	uint32_t psn;                /* that the other end begins with (IBA 12.7.31) */
-	uint8_t responder_resources; /* READs and atomics at once that it answers */
-	uint8_t initiator_depth;     /* that it will have under way */
+	uint32_t psn; /* starting PSN, for the other side's SQ (IBA 12.7.31) */
+	uint8_t responder_resources; /* READs and atomics outstanding that it accepts */
+	uint8_t initiator_depth;     /* READs and atomics that it may have outstanding */
 	uint8_t rnr_retry;
 	bool srq;
-	bool flow_control; /* end to end: announced, and told; credits are not counted */
-	/* Of a request only. */
+	/* end-to-end flow control: reported only, no credits are counted */
+	bool flow_control;
+	/* In a REQ only. */
 	uint8_t retry_count;
 	uint8_t path_mtu;  /* 1..5 */
 	uint8_t transport; /* enum cm_transport */
@@ -94,20 +97,25 @@ struct cm_request {
 	uint16_t sport;
 	struct cm_qp qp;
 	const void *private;
-	size_t private_len; /* to CMA_REQ_PRIVATE; SIDR: CMA_SIDR_PRIVATE */
+	size_t private_len; /* at most CMA_REQ_PRIVATE; SIDR: CMA_SIDR_PRIVATE */
 };
 
 enum cm_event_type {
-	CM_EVENT_REQUEST,     /* passive: accept or reject it, then release it. user: the
-				listener's */
-	CM_EVENT_REPLY,       /* active: bring the QP to RTS, then cm_confirm() */
-	CM_EVENT_ESTABLISHED, /* passive: the peer is ready */
-	CM_EVENT_REJECTED,    /* status: the reason */
-	CM_EVENT_UNREACHABLE, /* no answer */
+	/* passive side: cm_accept() or cm_reject(), in the end cm_release(); user is the
+	 * listener's */
+	CM_EVENT_REQUEST,
+	CM_EVENT_REPLY,       /* active side: bring the QP to RTS, then cm_confirm() */
+	/* passive side: the RTU came, or cm_established() was called */
+	CM_EVENT_ESTABLISHED,
+	CM_EVENT_REJECTED,    /* status: reason of the REJ */
+	CM_EVENT_UNREACHABLE, /* no response after all retries */
 	CM_EVENT_DISCONNECTED,
-	CM_EVENT_SIDR_REQUEST, /* passive: cm_sidr_reply(), then release it */
-	CM_EVENT_SIDR_REPLY, /* active: status enum cm_sidr_status; qp and qkey where 0 */
-	CM_EVENT_GONE,       /* the time wait is over: the QPN may be used again */
+	/* passive side: cm_sidr_reply(), in the end cm_release() */
+	CM_EVENT_SIDR_REQUEST,
+	/* active side: status is an enum cm_sidr_status; qp.qpn and qkey are valid if it
+	 * is 0 */
+	CM_EVENT_SIDR_REPLY,
+	CM_EVENT_GONE,       /* time wait has ended: the QPN may be reused */
 	CM_EVENT_COUNT
 };
 
@@ -116,10 +124,11 @@ struct cm_event {
 	int status;
 	struct cm_conn *conn;
 	void *user;
-	/* REQUEST, REPLY: the peer's; SIDR_REPLY: its QPN. The depths are turned round:
-	 * responder_resources is what this side must answer at once. */
+	/* REQUEST, REPLY: the peer's QP, with the depths exchanged: responder_resources
+	 * is the number of outstanding requests that this side must accept. SIDR_REPLY:
+	 * only qpn is set. */
 	struct cm_qp qp;
-	uint8_t ack_timeout; /* REQUEST: code for this side's QP */
+	uint8_t ack_timeout; /* REQUEST: local ACK timeout code for this side's QP */
 	uint32_t qkey;
 	struct cm_path path;
 	uint64_t service_id;
@@ -141,31 +150,32 @@ struct cm_stat_row {
 #define CM_STAT_COUNT (sizeof(struct cm_stats) / sizeof(uint64_t))
 extern const struct cm_stat_row cm_stat_rows[CM_STAT_COUNT];
 
-/* What the Linux kernel's CM uses; the GUID, the seed and max_conns are left. */
+/* Sets the timeouts of the Linux kernel's CM, and max_conns to 1024. The caller sets
+ * ca_guid and seed. */
 void
 cm_conf_default(struct cm_conf *conf);
-/* -EINVAL, -ENOMEM. */
+/* Returns 0, -EINVAL or -ENOMEM. */
 int
 cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out);
-/* Forgets everything, says nothing. */
+/* Frees everything without sending a message. */
 void
 cm_destroy(struct cm *cm);
 
-/* A message that came to QP 1 with its Q_Key, from the peer's QP 1. What becomes of it.
- */
+/* Handles a message that came from the peer's QP 1 to QP 1, with its Q_Key. Returns
+ * CM_DROP_none, or why the message was dropped. */
 enum cm_drop
 cm_rx(struct cm *cm, const uint8_t *bytes, size_t len, const struct cm_path *path,
 	uint64_t now);
-/* The next message to send; false when there is none. */
+/* Returns the next message to send; false if there is none. */
 bool
 cm_tx(struct cm *cm, struct mad *mad, struct cm_path *path);
-/* Whether it has one. */
+/* Returns whether cm_tx() has a message to send. */
 bool
 cm_owes(const struct cm *cm);
-/* What is due by now: answers that did not come, time waits that end. */
+/* Handles the timers that have expired: retries, and the end of time waits. */
 void
 cm_run(struct cm *cm, uint64_t now);
-/* When cm_run() has something to do; TIME_NEVER. */
+/* Returns when cm_run() has something to do, or TIME_NEVER. */
 uint64_t
 cm_deadline(const struct cm *cm);
 bool
@@ -174,33 +184,35 @@ bool
 cm_has_event(const struct cm *cm);
 const struct cm_stats *
 cm_stats_of(const struct cm *cm);
-/* Connections in any state. */
+/* Returns the number of connections in any state. */
 uint32_t
 cm_in_use(const struct cm *cm);
 uint32_t
 cm_listeners(const struct cm *cm);
 
-/* addr: one of our addresses; ::ffff:0.0.0.0: all of IPv4, ::: all of IPv6, NULL: all;
- * the closest match hears a request. backlog: requests that nobody has fetched and
- * decided on. -EADDRINUSE, -ENOSPC, -ENOMEM, -EINVAL: no backlog. */
+/* addr: one of the local addresses; ::ffff:0.0.0.0 for all of IPv4; :: for all of IPv6;
+ * NULL for all. A request goes to the listener with the closest match. backlog: limit of
+ * requests that are not yet fetched and decided. Returns 0, -EADDRINUSE, -ENOSPC
+ * (CM_MAX_LISTENERS), -ENOMEM, or -EINVAL (backlog is 0). */
 int
 cm_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16], uint32_t backlog,
 	void *user, struct cm_listener **out);
-/* The same for datagrams: of either kind of request the listeners of the other do not
- * hear. */
+/* As cm_listen(), for SIDR requests. A listener of one kind does not receive requests of
+ * the other. */
 int
 cm_sidr_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16],
 	uint32_t backlog, void *user, struct cm_listener **out);
-/* Requests whose event was not fetched are rejected; the others stay their owner's. */
+/* Rejects the requests whose event was not fetched. The others remain the user's. */
 void
 cm_unlisten(struct cm_listener *listener, uint64_t now);
 
-/* A connection is the caller's, from cm_connect() or the event of the request to
- * cm_release(). -EINVAL; -ENOSPC: max_conns. */
+/* A connection belongs to the user from cm_connect(), or the event of its request, until
+ * cm_release(). Returns 0, -EINVAL, or -ENOSPC (max_conns reached). */
 int
 cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now,
 	struct cm_conn **out);
-/* -ENOTCONN in these: not in that state (any more). -EINVAL: too much private data. */
+/* The following functions return -ENOTCONN if the connection is not, or no longer, in the
+ * right state, and -EINVAL for invalid QP parameters or too much private data. */
 int
 cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, size_t len,
 	uint64_t now);
@@ -209,10 +221,10 @@ cm_reject(struct cm_conn *conn, enum cm_reason reason, const void *private, size
 	uint64_t now);
 int
 cm_confirm(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
-/* Passive: data came before the peer's RTU (IBV_EVENT_COMM_EST). */
+/* Passive side: data arrived before the RTU (IBV_EVENT_COMM_EST). */
 int
 cm_established(struct cm_conn *conn, uint64_t now);
-/* -ENOTCONN when it is disconnected, or about to be. */
+/* Returns -ENOTCONN also if a DREQ was sent or received already. */
 int
 cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
 
@@ -223,7 +235,8 @@ int
 cm_sidr_reply(struct cm_conn *conn, enum cm_sidr_status status, uint32_t qpn,
 	uint32_t qkey, const void *private, size_t len, uint64_t now);
 
-/* In any state: what is open is rejected or disconnected; no event names it any more. */
+/* Allowed in any state: rejects or disconnects an open connection. No event names the
+ * connection after that. */
 void
 cm_release(struct cm_conn *conn, uint64_t now);
 void

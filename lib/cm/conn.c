@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a user asks of a connection. */
+/* What the user does with a connection. */
 #include <errno.h>
 #include <string.h>
 
@@ -75,7 +75,7 @@ req_make(struct cm_conn *conn, const struct cm_request *r)
 	cma_put_request(req, r);
 }
 
-/* A connection of ours that asks the first question. */
+/* Creates a connection of the active side. */
 static struct cm_conn *
 conn_open(struct cm *cm, const struct cm_request *req, enum cm_state state, void *user)
 {
@@ -263,7 +263,7 @@ cm_release(struct cm_conn *conn, uint64_t now)
 	events_forget(conn);
 	conn->released = true;
 	switch (conn->state) {
-	case CM_REQ_SENT: /* a REP that comes now is for an id of nobody's */
+	case CM_REQ_SENT: /* a REP that arrives later finds no connection */
 		conn_rej(conn, CM_REJ_TIMEOUT, NULL, 0);
 		cm_send(conn->cm, &conn->path, &conn->out);
 		conn_end(conn);
@@ -273,7 +273,7 @@ cm_release(struct cm_conn *conn, uint64_t now)
 		(void)cm_reject(conn, CM_REJ_CONSUMER, NULL, 0, now);
 		break;
 	case CM_ESTABLISHED:
-	case CM_REP_SENT: /* the peer may have confirmed already */
+	case CM_REP_SENT: /* the RTU of the peer may be on its way */
 		(void)cm_disconnect(conn, NULL, 0, now);
 		break;
 	case CM_SIDR_RCVD:
@@ -283,7 +283,7 @@ cm_release(struct cm_conn *conn, uint64_t now)
 	case CM_CLOSED:
 		conn_end(conn);
 		break;
-	default: /* goes by itself: DREQ_SENT, TIMEWAIT, ANSWERED */
+	default: /* freed by their timers: DREQ_SENT, TIMEWAIT, ANSWERED */
 		break;
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is told to the user, made when he asks. */
+/* Events for the user, built when they are fetched. */
 #include "cm/internal.h"
 
 static void
@@ -21,7 +21,7 @@ from_req(const struct mad *req, struct cm_event *event)
 	};
 	event->ack_timeout = (uint8_t)mad_get(req, MAD_REQ_primary_ack_timeout);
 	event->service_id = mad_get(req, MAD_REQ_service_id);
-	(void)cma_get(req, &hdr); /* looked at before */
+	(void)cma_get(req, &hdr); /* checked on receipt */
 	event->sport = hdr.sport;
 	event->private += CMA_HDR_LEN;
 	event->private_len -= CMA_HDR_LEN;
@@ -75,7 +75,7 @@ event_fill(struct cm_event *event)
 		 event->type == CM_EVENT_SIDR_REPLY)
 		mad = &conn->open;
 	if (mad == NULL || mad->mgmt_class == 0)
-		return; /* the peer said nothing */
+		return; /* no message from the peer */
 	event->private = mad_private(mad, &event->private_len);
 	if (event->type == CM_EVENT_REQUEST)
 		from_req(mad, event);
@@ -93,7 +93,8 @@ cm_has_event(const struct cm *cm)
 	return !TAILQ_EMPTY(&cm->eventful);
 }
 
-/* Those of a connection in the order of the enum, which is that in which they happen. */
+/* Returns the events of a connection in the order of the enum, which is that in which
+ * they happen. */
 bool
 cm_next_event(struct cm *cm, struct cm_event *event)
 {

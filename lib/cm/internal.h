@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of lib/cm tell each other. */
+/* Internal to lib/cm. */
 #ifndef ROCADE_CM_INTERNAL_H
 #define ROCADE_CM_INTERNAL_H
 
@@ -8,13 +8,13 @@
 #include "base/wheel.h"
 #include "cm/cm.h"
 
-#define CM_OUT 256 /* messages that may wait for cm_tx(): a power of two */
+#define CM_OUT 256 /* capacity of the queue of cm_tx(): a power of two */
 #define CM_BUCKETS 1024
-#define CM_MRA_REQ 0 /* which message an MRA or REJ is about (IBA 12.6.6.1, 12.6.7.1) */
+#define CM_MRA_REQ 0 /* the message an MRA or REJ refers to (IBA 12.6.6.1, 12.6.7.1) */
 #define CM_MRA_REP 1
 #define CM_REJ_OTHER 2
 
-/* Where a connection stands (IBA 12.9.7). */
+/* States of a connection (IBA 12.9.7). */
 #define CM_STATES(X)                                                                     \
 	X(FREE)                                                                          \
 	X(REQ_SENT) /* active, timer: retry */                                           \
@@ -23,11 +23,11 @@
 	X(REP_SENT) /* passive, timer: retry */                                          \
 	X(ESTABLISHED)                                                                   \
 	X(DREQ_SENT) /* timer: retry */                                                  \
-	X(TIMEWAIT)  /* timer: its end */                                                \
-	X(ANSWERED)  /* passive, rejected or SIDR: out is repeated; timer: no longer */  \
+	X(TIMEWAIT)  /* timer: end of time wait */                                       \
+	X(ANSWERED)  /* passive: REJ or SIDR_REP sent; timer: end of repeats */          \
 	X(SIDR_SENT) /* timer: retry */                                                  \
 	X(SIDR_RCVD)                                                                     \
-	X(CLOSED) /* waits for its release */
+	X(CLOSED) /* not yet released by the user */
 
 enum cm_state {
 #define CM_STATE_ENUM(name) CM_##name,
@@ -42,15 +42,15 @@ struct cm_conn {
 	struct wheel_timer timer;
 	struct cm *cm;
 	void *user;
-	struct cm_listener *listener;  /* it counts there; NULL */
-	LIST_ENTRY(cm_conn) pend_link; /* of its listener */
-	TAILQ_ENTRY(cm_conn) link;     /* spare or answered */
+	struct cm_listener *listener;  /* counts in its backlog; NULL: does not */
+	LIST_ENTRY(cm_conn) pend_link; /* in listener->conns */
+	TAILQ_ENTRY(cm_conn) link;     /* in cm->spare or cm->answered */
 	TAILQ_ENTRY(cm_conn) event_link;
-	LIST_ENTRY(cm_conn) id_link;  /* by the peer's key and id */
-	LIST_ENTRY(cm_conn) qpn_link; /* by the peer's GUID and QPN */
+	LIST_ENTRY(cm_conn) id_link;  /* in cm->by_id, by remote_key and remote_id */
+	LIST_ENTRY(cm_conn) qpn_link; /* in cm->by_qpn, by remote_key and remote_qpn */
 	uint64_t tid;
-	uint64_t remote_key; /* its GUID; SIDR: of its address */
-	uint64_t wait_ns;    /* for an answer to out */
+	uint64_t remote_key; /* the peer's CA GUID; SIDR: hash of the peer's address */
+	uint64_t wait_ns;    /* response timeout of out */
 	uint32_t local_id;
 	uint32_t remote_id;
 	uint32_t local_qpn;
@@ -58,20 +58,21 @@ struct cm_conn {
 	uint8_t state; /* enum cm_state */
 	uint8_t retries_left;
 	uint8_t ack_timeout;
-	bool by_id, by_qpn; /* in the tables */
+	bool by_id, by_qpn; /* in these hash tables */
 	bool sidr;
-	bool waited; /* the peer asked for more time, as it may once */
+	bool waited; /* an MRA extended the timer; only one does */
 	bool released;
-	uint32_t events; /* a bit each, not fetched */
-	uint32_t raised; /* each comes once */
-	int status;      /* of REJECTED or SIDR_REPLY */
+	uint32_t events; /* pending events: a bit for each enum cm_event_type */
+	uint32_t raised; /* events so far: each type is raised once */
+	int status;      /* REJECTED: the reason; UNREACHABLE: -ETIMEDOUT */
 	struct cm_path path;
-	struct mad out;  /* what was sent last and may have to be sent again */
+	struct mad out;  /* the last message sent, for retries */
 	struct mad open; /* the peer's REQ, REP, SIDR_REQ or SIDR_REP */
-	struct mad last; /* its REJ or DREQ */
+	struct mad last; /* the peer's REJ or DREQ */
 };
 
-/* Of which of our addresses a listener is; several may match, the last of them hears. */
+/* Local addresses of a listener. If several listeners match a request, the one with the
+ * highest value gets it. */
 enum cm_any { CM_ANY, CM_ANY_IPV4, CM_ANY_IPV6, CM_ANY_NOT };
 
 struct cm_listener {
@@ -81,7 +82,7 @@ struct cm_listener {
 	uint64_t service_id;
 	uint32_t backlog;
 	uint32_t pending;
-	struct conn_bucket conns; /* those that are pending */
+	struct conn_bucket conns; /* pending requests */
 	bool sidr;
 	enum cm_any any;
 	uint8_t addr[16];
@@ -97,13 +98,14 @@ struct cm {
 	struct cm_conf conf;
 	struct wheel wheel;
 	uint64_t rand;
-	uint64_t secret; /* of the hash */
+	uint64_t secret; /* of the hash functions */
 	unsigned index_bits;
-	uint32_t id_mask; /* over all ids: makes the first one random too */
+	uint32_t id_mask; /* XORed into all IDs, so that the first one is random too */
 	uint32_t in_use;
 	struct cm_conn *conns;
 	struct conn_list spare;
-	struct conn_list answered; /* oldest first: given up when there is no spare one */
+	/* oldest first; freed early if there is no spare connection */
+	struct conn_list answered;
 	struct conn_list eventful;
 	uint32_t out_head, out_tail;
 	uint32_t listener_count;
@@ -127,7 +129,8 @@ void
 cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad);
 
 /* table.c */
-/* NULL: none left. State FREE, with an id; the caller gives it another state. */
+/* Returns a connection in state FREE with a new ID, or NULL if none is left. The caller
+ * sets another state. */
 struct cm_conn *
 conn_alloc(struct cm *cm);
 void
@@ -142,12 +145,12 @@ void
 conn_hash_id(struct cm_conn *conn);
 void
 conn_hash_qpn(struct cm_conn *conn);
-/* No message of the peer's finds it any more. */
+/* Removes the connection from the tables by_id and by_qpn. */
 void
 conn_unhash(struct cm_conn *conn);
 void
 conn_unhash_qpn(struct cm_conn *conn);
-/* SIDR has no GUID. */
+/* Hash of a GID, for SIDR messages, which carry no GUID. */
 uint64_t
 gid_key(const struct cm *cm, const uint8_t gid[16]);
 
@@ -156,28 +159,30 @@ void
 conn_enter(struct cm_conn *conn, enum cm_state state);
 void
 conn_event(struct cm_conn *conn, enum cm_event_type type);
-/* Whether the user has yet to hear of this request. */
+/* Returns whether the event of the connection's request was not fetched yet. */
 bool
 conn_is_news(const struct cm_conn *conn);
-/* Sends conn->out, and again each wait_ns until a reply changes the state. */
+/* Sends conn->out, and starts the timer that resends it every wait_ns until a response
+ * changes the state. */
 void
 conn_ask(struct cm_conn *conn, uint64_t now);
 void
 conn_timeout(struct cm_conn *conn, uint64_t now);
-/* Nothing is left but what its user holds. */
+/* Closes the connection. Frees it if the user has released it. */
 void
 conn_end(struct cm_conn *conn);
 void
 conn_timewait(struct cm_conn *conn, uint64_t now);
-/* It has said conn->out, and says it again for a while when asked again. */
+/* Sends conn->out and enters ANSWERED: for a while, a retry of the request gets the same
+ * response. */
 void
 conn_answered(struct cm_conn *conn, uint64_t now);
-/* A message to the peer with both ids. */
+/* Initialises a message to the peer with both communication IDs. */
 void
 conn_mad(const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64_t tid);
 void
 conn_dreq(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
-/* Its peer has connected anew and knows nothing of it: it is over. */
+/* The peer has connected anew and lost this connection: disconnects it. */
 void
 conn_stale(struct cm_conn *conn, uint64_t now);
 void
@@ -186,15 +191,16 @@ conn_rej(struct cm_conn *conn, enum cm_reason reason, const void *private, size_
 /* listen.c */
 struct cm_listener *
 listener_find(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[16]);
-/* A connection for a request, in this state; NULL: the backlog is full, or none is left.
- */
+/* Returns a connection in this state for a new request. Returns NULL if the backlog is
+ * full or no connection is left. */
 struct cm_conn *
 listener_conn(struct cm_listener *listener, enum cm_state state);
-/* Gives up its place in the backlog when the request is fetched and decided. */
+/* Leaves the backlog once the request was fetched and decided. */
 void
 conn_unpend(struct cm_conn *conn);
 
-/* rx_req.c, rx_sidr.c: a message in; what becomes of it. */
+/* rx_req.c, rx_sidr.c: handle a received message. Return CM_DROP_none, or why it was
+ * dropped. */
 enum cm_drop
 req_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now);
 enum cm_drop

@@ -37,7 +37,8 @@ serves(const struct cm_listener *listener, const uint8_t addr[16])
 	}
 }
 
-/* The one of that very address, else of its family, else of all addresses. */
+/* Returns the listener on exactly this address, else on its family, else on all
+ * addresses. */
 struct cm_listener *
 listener_find(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[16])
 {
@@ -158,7 +159,7 @@ cm_unlisten(struct cm_listener *listener, uint64_t now)
 	while ((conn = LIST_FIRST(&listener->conns)) != NULL) {
 		pend_remove(conn);
 		if (conn_is_news(conn))
-			cm_release(conn, now); /* nobody else knows it */
+			cm_release(conn, now); /* the user has not seen it */
 	}
 	LIST_REMOVE(listener, link);
 	cm->listener_count--;

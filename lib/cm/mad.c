@@ -32,9 +32,9 @@ static const struct mad_attr_row {
 #include "cm/mad.def"
 };
 #define MAD_ATTR(id, name, byte, len)                                                    \
-	static_assert(byte + len == sizeof(((struct mad *)0)->data), "to the end");
+	static_assert(byte + len == sizeof(((struct mad *)0)->data), "ends with the MAD");
 #include "cm/mad.def"
-static_assert(RTE_DIM(mad_attr_rows) == MAD_ATTR_LAST - MAD_ATTR_FIRST + 1, "no gap");
+static_assert(RTE_DIM(mad_attr_rows) == MAD_ATTR_LAST - MAD_ATTR_FIRST + 1, "contiguous");
 
 enum cm_drop
 mad_check(const uint8_t *bytes, size_t len)
@@ -192,7 +192,7 @@ static void
 ip_put(uint8_t at[16], const uint8_t gid[16])
 {
 	memcpy(at, gid, 16);
-	/* An IPv4 address stands alone in the last four bytes. */
+	/* An IPv4 address occupies the last four bytes; the others are zero. */
 	if (gid_is_ipv4(gid))
 		memset(at, 0, 12);
 }
@@ -258,7 +258,7 @@ print_field(struct line *line, const struct mad *mad, enum mad_field field)
 	} else if (!all_zero(mad_bytes(mad, field), row->width / 8u)) {
 		line_add(line, " %s %s", row->name,
 			row->width != 128
-				? "given"
+				? "present"
 				: gid_format(mad_bytes(mad, field), text, sizeof(text)));
 	}
 }

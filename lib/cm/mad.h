@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The datagrams of the connection manager (IBA 12.6, 13.4): a MAD of 256 bytes on QP 1.
- * Fields by name, in host order; the private data and its header of RDMA IP CM (annex
- * A11).
- */
+/* Messages of the connection manager (IBA 12.6, 13.4): MADs of 256 bytes on QP 1. Access
+ * to fields by name, in host order; to the private data, and to its RDMA IP CM header
+ * (annex A11). */
 #ifndef ROCADE_CM_MAD_H
 #define ROCADE_CM_MAD_H
 
@@ -24,7 +22,7 @@ enum mad_field {
 	MAD_FIELD_COUNT
 };
 
-/* Why a message was thrown away. */
+/* Why a message was dropped. */
 enum cm_drop {
 #define CM_DROP(name, text) CM_DROP_##name,
 #include "cm/cm_stats.def"
@@ -38,7 +36,7 @@ struct mad {
 	uint8_t method;
 	uint16_t status;
 	uint16_t class_specific;
-	uint64_t tid;  /* as on the wire: whoever answers repeats it */
+	uint64_t tid;  /* as on the wire: a response repeats it */
 	uint16_t attr; /* big-endian */
 	uint16_t reserved;
 	uint32_t modifier;
@@ -56,46 +54,48 @@ struct mad_field_row {
 };
 extern const struct mad_field_row mad_field_rows[MAD_FIELD_COUNT];
 
-/* Whether bytes are a message that this reads: CM_DROP_none, or why not. */
+/* Returns CM_DROP_none if the bytes are a CM message with a known attribute, else why
+ * not. */
 enum cm_drop
 mad_check(const uint8_t *bytes, size_t len);
 
-/* All zero but for the header. */
+/* Sets the header; everything else is zero. */
 void
 mad_init(struct mad *mad, enum mad_attr attr, uint64_t tid);
 
-/* The attribute of a MAD that mad_check() let pass; its name, NULL for another number. */
+/* mad_attr_of() is for a MAD that passed mad_check(). mad_attr_name() returns NULL for an
+ * unknown number. */
 enum mad_attr
 mad_attr_of(const struct mad *mad);
 const char *
 mad_attr_name(unsigned attr);
 
-/* The field is one of the MAD's attribute (asserted), and of 64 bits at the most; a value
- * that does not fit is cut. */
+/* The field must belong to the MAD's attribute (asserted) and have at most 64 bits.
+ * mad_put() truncates a value that does not fit. */
 uint64_t
 mad_get(const struct mad *mad, enum mad_field field);
 void
 mad_put(struct mad *mad, enum mad_field field, uint64_t value);
 
-/* The longer ones: where they stand. */
+/* For fields longer than 64 bits. mad_bytes() returns a pointer into the MAD. */
 const uint8_t *
 mad_bytes(const struct mad *mad, enum mad_field field);
 void
 mad_put_bytes(struct mad *mad, enum mad_field field, const uint8_t *bytes);
 
-/* The communication id that the sender gave, and the one it addresses: what all but REQ
- * and SIDR have. */
+/* The sender's communication ID and the receiver's. All messages but SIDR have the first;
+ * all but REQ and SIDR have the second. */
 uint32_t
 mad_local_id(const struct mad *mad);
 uint32_t
 mad_remote_id(const struct mad *mad);
 
-/* Private data: where it stands, and how much there is for this attribute. */
+/* Returns the address of the private data, and its size for this attribute. */
 const uint8_t *
 mad_private(const struct mad *mad, size_t *len);
 size_t
 mad_private_max(enum mad_attr attr);
-/* len is no more than that (asserted). What lies behind stays zero. */
+/* Copies len bytes to offset off; they must fit (asserted). The rest stays zero. */
 void
 mad_put_private(struct mad *mad, size_t off, const void *bytes, size_t len);
 
@@ -115,11 +115,12 @@ struct cma_hdr {
 
 void
 cma_put(struct mad *mad, const struct cma_hdr *hdr);
-/* -EINVAL: another version of the header, or of IP. */
+/* Returns 0, or -EINVAL for an unknown version of the header or of IP. */
 int
 cma_get(const struct mad *mad, struct cma_hdr *hdr);
 
-/* Port spaces of RDMA IP CM (annex A11.3): a service id is 1, one of them, and a port. */
+/* Port spaces of RDMA IP CM (annex A11.3). A service ID consists of the byte 1, the port
+ * space and the port. */
 #define CMA_PS_TCP 0x06
 #define CMA_PS_UDP 0x11
 
@@ -129,8 +130,8 @@ cma_service_id(uint8_t port_space, uint16_t port)
 	return UINT64_C(0x1000000) | (uint64_t)port_space << 16 | port;
 }
 
-/* One line without newline: header fields, every field that is not zero, and how much
- * private data there is. Returns what snprintf would. */
+/* Prints one line without newline: header fields, all fields that are not zero, and the
+ * length of the private data. Returns what snprintf() would. */
 int
 mad_print(char *buf, size_t size, const struct mad *mad);
 

@@ -11,15 +11,16 @@
 struct cm_port {
 	struct cm *cm;
 	struct dev *dev;
-	pthread_mutex_t
-		lock; /* of cm; taken with an engine's gate held, never before one */
-	uint64_t due; /* for the engine: when cm has something to send, or to do */
-	void (*wake)(void *arg); /* NULL: nobody sleeps */
+	/* Protects cm. May be taken with an engine lock held, not vice versa. */
+	pthread_mutex_t lock;
+	/* for the engine: when cm has a message to send or a timer expires */
+	uint64_t due;
+	void (*wake)(void *arg); /* NULL: no notification */
 	void *wake_arg;
-	bool told; /* of events, since the last cm_port_awake() */
+	bool told; /* wake was called since the last cm_port_awake() */
 };
 
-/* The lock is held. */
+/* Called with the lock held. */
 static void
 due_set(struct cm_port *port)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The connection manager of a device: on its QP 1, driven by its engines. Between lock
- * and unlock the calls of cm.h may be made, from any thread but an engine's with its gate
- * held.
- */
+/* The connection manager of a device: uses its QP 1, polled by its engines. The calls of
+ * cm.h are allowed between cm_port_lock() and cm_port_unlock(), from any thread that
+ * holds no engine lock. */
 #ifndef ROCADE_CM_PORT_H
 #define ROCADE_CM_PORT_H
 
@@ -12,17 +10,18 @@
 
 struct cm_port;
 
-/* conf: its ca_guid is the device's. now: the engines' (engine_clock()). -EBUSY: the
- * device has one; -EOPNOTSUPP: it is a client's of a daemon; -EINVAL, -ENOMEM. */
+/* Replaces conf->ca_guid by the device's GUID. now: engine_clock(). Returns 0, -EBUSY
+ * (the device has a connection manager already), -EOPNOTSUPP (the device is a client of
+ * the daemon), -EINVAL or -ENOMEM. */
 int
 cm_port_open(
 	struct dev *dev, const struct cm_conf *conf, uint64_t now, struct cm_port **out);
-/* Connections that are open end without a word. */
+/* Open connections end without a message. */
 void
 cm_port_close(struct cm_port *port);
 
-/* Once there are events, the lock held: wake is called, and not again before
- * cm_port_awake(); then at once if there are some. */
+/* Sets a callback that is called, with the lock held, when there are events. It is called
+ * again only after cm_port_awake(), which calls it at once if there are events. */
 void
 cm_port_wake(struct cm_port *port, void (*wake)(void *arg), void *arg);
 void

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages in: which connection, and what each means in its state (IBA 12.9.8). */
+/* Received messages: finds the connection, and handles the message in the connection's
+ * state (IBA 12.9.8). */
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -26,7 +27,7 @@ mra_rep(struct cm_conn *conn)
 	mad_put(&conn->out, MAD_MRA_service_timeout, conn->cm->conf.mra_timeout);
 }
 
-/* The peer's id or QP has a connection with us already. */
+/* The peer's communication ID or QP belongs to another connection already. */
 static enum cm_drop
 rep_stale(struct cm_conn *conn, struct cm_conn *old, uint64_t now)
 {
@@ -50,7 +51,7 @@ rep_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 
 	if (conn->state == CM_REP_RCVD || conn->state == CM_ESTABLISHED) {
 		if (mad_attr_of(&conn->open) != MAD_REP)
-			return CM_DROP_state; /* it was ours to reply */
+			return CM_DROP_state; /* passive side: the REP was ours */
 		if (mad_get(&conn->open, MAD_REP_local_qpn) != qpn)
 			return CM_DROP_field;
 		if (conn->state == CM_REP_RCVD)
@@ -86,7 +87,7 @@ rtu_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	return cm_established(conn, now) == 0 ? CM_DROP_none : CM_DROP_state;
 }
 
-/* More time for the peer, once a question: it could ask for ever. */
+/* Extends the timer once per message: otherwise a peer could delay for ever. */
 static enum cm_drop
 mra_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 {
@@ -125,8 +126,9 @@ rej_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 		else
 			conn_timewait(conn, now);
 		break;
-	case CM_ESTABLISHED: /* its user rejected the REP after all, or gave up on the RTU
-			      */
+	/* The peer's user rejected the REP late, or the peer gave up waiting for the
+	 * RTU. */
+	case CM_ESTABLISHED:
 		cm->stats.disconnected++;
 		/* fall through */
 	case CM_DREQ_SENT:
@@ -141,7 +143,7 @@ rej_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	return CM_DROP_none;
 }
 
-/* DREP to whoever sends a DREQ: he must not ask for ever. */
+/* Every DREQ gets a DREP, also for an unknown connection: otherwise it is retried. */
 static void
 drep_send(struct cm *cm, const struct cm_path *path, const struct mad *dreq)
 {
@@ -159,8 +161,8 @@ dreq_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	struct cm *cm = conn->cm;
 
 	if (conn->state == CM_REQ_SENT) {
-		/* It was accepted and given up before we heard of it; asking again will
-		 * show. */
+		/* The peer accepted and gave up before its REP came. Retries of the REQ
+		 * will show that. */
 		drep_send(cm, &conn->path, mad);
 		return CM_DROP_state;
 	}
@@ -196,7 +198,7 @@ drep_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	return CM_DROP_none;
 }
 
-/* Alternate paths: none here (IBA 12.8). */
+/* Alternate paths are not supported (IBA 12.8). */
 static void
 apr_send(
 	struct cm *cm, const struct cm_path *path, const struct mad *lap, unsigned status)
@@ -227,11 +229,11 @@ apr_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	(void)conn;
 	(void)mad;
 	(void)now;
-	return CM_DROP_state; /* nobody asked */
+	return CM_DROP_state; /* no LAP was sent */
 }
 
-/* For an id that is not, or no longer, ours. What would wait for an answer gets one;
- * never does a REJ or an answer. */
+/* For a communication ID that is not in use. A message whose sender waits for a response
+ * gets one. A REJ or a response never does. */
 static enum cm_drop
 nobody_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path)
 {
@@ -259,7 +261,8 @@ nobody_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path)
 	return CM_DROP_ids;
 }
 
-/* The connection that a message names by both ids; its sender may not know ours yet. */
+/* Finds the connection that a message names by both IDs. The sender of a REJ for a
+ * timeout may not know the local one. */
 static struct cm_conn *
 conn_of(struct cm *cm, const struct mad *mad)
 {
@@ -274,7 +277,7 @@ conn_of(struct cm *cm, const struct mad *mad)
 	}
 	if (conn == NULL || conn->sidr || conn->state == CM_CLOSED)
 		return NULL;
-	/* Nothing is known of the peer of a REQ until it replies. */
+	/* The peer's ID is unknown until its REP. */
 	return conn->state == CM_REQ_SENT || conn->remote_id == mad_local_id(mad) ? conn
 										  : NULL;
 }
@@ -308,9 +311,9 @@ cm_rx(struct cm *cm, const uint8_t *bytes, size_t len, const struct cm_path *pat
 	enum cm_drop why = mad_check(bytes, len);
 	struct mad mad;
 
-	cm_run(cm, now); /* what is over by now meets no message */
+	cm_run(cm, now); /* first end what has expired */
 	cm->stats.rx++;
-	/* What is answered would go to many who have not asked. */
+	/* A response would go to all members of the group. */
 	if (why == CM_DROP_none && gid_is_multicast(path->dgid))
 		why = CM_DROP_address;
 	if (why == CM_DROP_none) {

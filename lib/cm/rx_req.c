@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A REQ: for whom, whether it can be, or whether it was here before (IBA 12.9.8.1). */
+/* A received REQ: finds the listener, checks the content, detects retries (IBA
+ * 12.9.8.1). */
 #include <string.h>
 
 #include "cm/internal.h"
 
-/* Without a connection: nothing is remembered, the next REQ is rejected again. */
+/* Rejects without a connection: no state is kept, and a retry of the REQ is rejected
+ * again. */
 static enum cm_drop
 req_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,
 	enum cm_reason reason)
@@ -21,7 +23,7 @@ req_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,
 	return CM_DROP_none;
 }
 
-/* The reason to reject it by what it says; 0: none. */
+/* Returns the reason to reject the REQ for its content; 0: none. */
 static unsigned
 req_check(const struct mad *req, const struct cm_path *path)
 {
@@ -53,7 +55,7 @@ mra_send(struct cm_conn *conn)
 	cm_send(conn->cm, &conn->path, &mra);
 }
 
-/* One with an id that its peer has given before. */
+/* A REQ with a communication ID that the peer has used before. */
 static enum cm_drop
 req_again(struct cm_conn *conn, const struct mad *req, const struct cm_path *path)
 {
@@ -117,7 +119,8 @@ req_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_
 		return req_refuse(cm, mad, path, reason);
 	conn = conn_find_qpn(cm, guid, qpn);
 	if (conn != NULL) {
-		/* Whoever claims another's GUID ends no connection of his. */
+		/* A peer that claims another host's GUID must not end that host's
+		 * connection. */
 		if (memcmp(path->dgid, conn->path.dgid, 16) == 0)
 			conn_stale(conn, now);
 		return req_refuse(cm, mad, path, CM_REJ_STALE);

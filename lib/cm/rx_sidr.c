@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Service id resolution for datagrams (IBA 12.11). */
+/* Service ID resolution for datagrams, SIDR (IBA 12.11). */
 #include <string.h>
 
 #include "cm/internal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a connection goes from state to state (IBA 12.9.7), and what is said on the way. */
+/* State transitions of a connection (IBA 12.9.7), and the messages sent with them. */
 #include <errno.h>
 #include <string.h>
 
@@ -84,9 +84,9 @@ conn_answered(struct cm_conn *conn, uint64_t now)
 
 	cm_send(cm, &conn->path, &conn->out);
 	conn_enter(conn, CM_ANSWERED);
-	conn_unhash_qpn(conn); /* the peer may use it for another try */
+	conn_unhash_qpn(conn); /* the peer may use its QP in another request */
 	TAILQ_INSERT_TAIL(&cm->answered, conn, link);
-	/* The peer asks again within its timeout, if our answer is lost. */
+	/* If the response is lost, the peer retries within its timeout. */
 	timer_set(conn, now + 2 * conn->wait_ns);
 }
 
@@ -112,7 +112,8 @@ conn_rej(struct cm_conn *conn, enum cm_reason reason, const void *private, size_
 	mad_put(rej, MAD_REJ_message, message);
 	mad_put(rej, MAD_REJ_reason, reason);
 	mad_put_private(rej, 0, private, len);
-	/* The peer may not know our id: our GUID and id are what it finds us by. */
+	/* The peer may not know our communication ID: it finds the connection by our
+	 * GUID. */
 	if (reason == CM_REJ_TIMEOUT) {
 		uint64_t guid = rte_cpu_to_be_64(conn->cm->conf.ca_guid);
 		uint8_t info[72] = {0};
@@ -149,7 +150,7 @@ conn_stale(struct cm_conn *conn, uint64_t now)
 	conn_dreq(conn, NULL, 0, now);
 }
 
-/* No answer, however often it was asked for. */
+/* No response after all retries. */
 static void
 give_up(struct cm_conn *conn, uint64_t now)
 {

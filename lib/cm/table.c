@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Connections by our id, by their peer's id, and by their peer's QPN. Our ids are an
- * index with random bits above it, under a random mask.
- */
+/* Tables of connections: by local communication ID, by the peer's ID, by the peer's QPN.
+ * A local ID is an index with random bits above it, XORed with a random mask. */
 #include <string.h>
 
 #include "cm/internal.h"
@@ -14,11 +12,11 @@ id_make(struct cm *cm, uint32_t index)
 
 	do {
 		id = (uint32_t)(cm_rand(cm) << cm->index_bits | index) ^ cm->id_mask;
-	} while (id == 0); /* says that there is none */
+	} while (id == 0); /* 0 means no ID */
 	return id;
 }
 
-/* The oldest of those that are kept for a lost answer alone makes room. */
+/* Frees the oldest released connection that is kept only to repeat a lost response. */
 static void
 answered_forget(struct cm *cm)
 {
@@ -94,7 +92,7 @@ conn_find(struct cm *cm, uint32_t local_id)
 		       : NULL;
 }
 
-/* The peer chooses both numbers: the secret keeps it from choosing the bucket. */
+/* The peer chooses both numbers. The secret keeps it from choosing the bucket. */
 static unsigned
 bucket_of(const struct cm *cm, uint64_t key, uint32_t number)
 {

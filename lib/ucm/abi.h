@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The commands that a program writes to /dev/infiniband/rdma_cm, as they travel between
- * the process and who serves it: the structures of <rdma/rdma_user_cm.h>, in which no
- * pointer means anything.
+ * The commands that a program writes to /dev/infiniband/rdma_cm, in the format in which
+ * they travel between the process and the server: the structures of
+ * <rdma/rdma_user_cm.h>. Pointers in them have no meaning.
  */
 #ifndef ROCADE_UCM_ABI_H
 #define ROCADE_UCM_ABI_H
@@ -15,13 +15,14 @@
 
 #define UCM_OPTION_MAX 64
 
-/* The command, and the option behind it; MIGRATE_ID's fd is the number of a channel. */
+/* SET_OPTION with the option value behind it. In MIGRATE_ID, fd is the number of a
+ * channel. */
 struct ucm_set_option {
 	struct rdma_ucm_set_option head;
 	uint8_t value[UCM_OPTION_MAX];
 };
 
-#define UCM_MAX 512 /* bytes of any command or reply */
+#define UCM_MAX 512 /* size limit of a command or reply, in bytes */
 
 #define UCM(name, handler, in, least, out)                                               \
 	static_assert(sizeof(in) <= UCM_MAX && sizeof(out) <= UCM_MAX, #name);           \
@@ -29,7 +30,7 @@ struct ucm_set_option {
 #define UCM_SILENT(name, handler, in, least) static_assert(sizeof(in) <= UCM_MAX, #name);
 #include "ucm/commands.def"
 
-/* Events, as <rdma/rdma_cma.h> numbers them. */
+/* Event types, numbered as in <rdma/rdma_cma.h>. */
 enum ucm_event_type {
 	UCM_EVENT_ADDR_RESOLVED,
 	UCM_EVENT_ADDR_ERROR,
@@ -49,7 +50,7 @@ enum ucm_event_type {
 	UCM_EVENT_TIMEWAIT_EXIT,
 };
 
-/* What the connection manager of datagrams gives every QP (annex A11.7). */
+/* Q_Key of all UD QPs of RDMA-CM (annex A11.7). */
 #define UCM_QKEY 0x01234567u
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses and ports: as programs say them, and whose they are. */
+/* Addresses and ports of programs: conversion, ownership, binding. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
 #include "ucm/internal.h"
 
-#define PORT_FIRST 32768 /* of those that nobody asked for by number */
+#define PORT_FIRST 32768 /* ephemeral ports: 32768 to 60999 */
 #define PORT_COUNT 28232
 
 static const struct sockaddr_in *
@@ -18,7 +18,7 @@ as_ipv4(const struct ucm_addr *addr)
 uint16_t
 ucm_addr_port(const struct ucm_addr *addr)
 {
-	return ntohs(addr->sa.sin6_port); /* at the same place in both */
+	return ntohs(addr->sa.sin6_port); /* same offset in sockaddr_in */
 }
 
 bool
@@ -35,14 +35,14 @@ int
 ucm_gid_index(const struct ucm *ucm, const uint8_t gid[16])
 {
 	for (unsigned i = 0; i < ucm->conf.net.addr_count; i++) {
-		/* Slot 3 of the table repeats slot 0. */
+		/* Entry 3 of the GID table repeats entry 0. */
 		if (memcmp(ucm->conf.net.addr[i].gid, gid, 16) == 0)
 			return (int)(i < 3 ? i : i + 1);
 	}
 	return -1;
 }
 
-/* This machine's own name for itself is our first address. */
+/* Replaces a loopback address (127.0.0.0/8, ::1) by the first local address. */
 static void
 loopback_map(const struct ucm *ucm, struct ucm_addr *addr)
 {
@@ -103,7 +103,7 @@ ucm_addr_make(struct ucm_addr *out, const uint8_t gid[16], uint16_t port)
 uint64_t
 ucm_service_id(uint16_t ps, uint16_t port)
 {
-	/* Their numbers are the service ids' (annex A11.3). */
+	/* RDMA-CM numbers the port spaces as service IDs do (annex A11.3). */
 	return cma_service_id((uint8_t)ps, port);
 }
 
@@ -121,15 +121,17 @@ ucm_addr_serves(const struct ucm_id *id, const uint8_t gid[16])
 	return !id->afonly || gid_is_ipv4(gid) == (id->src.sa.sin6_family == AF_INET);
 }
 
-/* The program's word, else a wildcard of IPv6 is one of both families. */
+/* RDMA_OPTION_ID_AFONLY if the program has set it. Otherwise a wildcard of IPv6 covers
+ * both families. */
 static bool
 is_afonly(const struct ucm_id *id, const struct ucm_addr *addr)
 {
 	return id->afonly_set ? id->afonly : addr->sa.sin6_family == AF_INET;
 }
 
-/* Two may share a port on different addresses, in different families when both keep to
- * theirs, or when both say so and neither listens. */
+/* Returns whether `a` keeps id from binding to the port. Two IDs may share a port if
+ * their addresses differ, if each is limited to its own family and the families differ,
+ * or if both set REUSEADDR and `a` does not listen. */
 static bool
 clash(const struct ucm_id *a, const struct ucm_id *id, uint16_t port,
 	const struct ucm_addr *addr)
@@ -157,7 +159,7 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 	return true;
 }
 
-/* 0: there is none. */
+/* Returns 0 if no port is free. */
 static uint16_t
 port_choose(struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *addr)
 {
@@ -231,7 +233,8 @@ ucm_do_bind_ip(struct ucm_call *call)
 	return bind_do(call, cmd->id, &cmd->addr, sizeof(cmd->addr));
 }
 
-/* Libraries ask with AF_IB whether they may use these newer commands: no. */
+/* librdmacm probes with AF_IB whether it may use the newer commands: -EAFNOSUPPORT says
+ * no. */
 int
 ucm_do_bind(struct ucm_call *call)
 {
@@ -241,8 +244,8 @@ ucm_do_bind(struct ucm_call *call)
 		RTE_MIN((size_t)cmd->addr_size, sizeof(cmd->addr)));
 }
 
-/* Where packets to dst leave from: the address of the id; else dst itself when it is
- * ours, else the first of its family. */
+/* Chooses the source GID of packets to dst: the address of the ID, else dst itself if it
+ * is local, else the first local address of its family. */
 static int
 source_choose(const struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *dst,
 	uint8_t gid[16])
@@ -265,7 +268,7 @@ source_choose(const struct ucm *ucm, const struct ucm_id *id, const struct ucm_a
 	return -EADDRNOTAVAIL;
 }
 
-/* The id has its address and port from then on. */
+/* Binds the ID to its source address, and to a port. */
 static int
 source_set(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *dst)
 {
@@ -294,7 +297,7 @@ resolve(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *src,
 	struct ucm_event *event;
 	int rc = 0, status = 0;
 
-	if (dst->any) /* this machine, as with TCP */
+	if (dst->any) /* as with TCP: the local host */
 		memcpy(dst->gid, ucm->conf.net.addr[0].gid, 16);
 	if (src->sa.sin6_family != 0 && id->state == UCM_IDLE)
 		rc = ucm_bind(ucm, id, src);

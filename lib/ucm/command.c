@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A command: found, measured, served. */
+/* Dispatch of commands: finds the handler, checks the length, runs it. */
 #include <errno.h>
 #include <string.h>
 

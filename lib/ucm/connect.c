@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program asks of a connection. */
+/* Commands that establish and end connections. */
 #include <errno.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ ucm_transport(const struct ucm_id *id)
 	}
 }
 
-/* -EINVAL: the QP is another's. */
+/* Returns -EINVAL if the QP belongs to another process. */
 static int
 qp_read(const struct ucm_call *call, struct ucm_id *id,
 	const struct rdma_ucm_conn_param *p)
@@ -96,7 +96,7 @@ ucm_do_connect(struct ucm_call *call)
 
 static const uint8_t any_ipv4[16] = {[10] = 0xff, 0xff}, any_ipv6[16];
 
-/* What lib/cm calls it. */
+/* Returns the address in the form of cm_listen(). */
 static const uint8_t *
 listen_addr(const struct ucm_id *id)
 {
@@ -107,7 +107,7 @@ listen_addr(const struct ucm_id *id)
 	return id->src.sa.sin6_family == AF_INET ? any_ipv4 : any_ipv6;
 }
 
-/* Who does not say where listens at all addresses of IPv4, as with the kernel's. */
+/* An ID that is not bound listens at all IPv4 addresses, as with the kernel. */
 static int
 bind_any(struct ucm *ucm, struct ucm_id *id)
 {
@@ -151,7 +151,7 @@ ucm_do_listen(struct ucm_call *call)
 	return 0;
 }
 
-/* The passive side answers. */
+/* Passive side: sends the REP or SIDR_REP. */
 static int
 answer(struct ucm_call *call, struct ucm_id *id, const struct rdma_ucm_accept *cmd)
 {
@@ -177,7 +177,7 @@ answer(struct ucm_call *call, struct ucm_id *id, const struct rdma_ucm_accept *c
 	return 0;
 }
 
-/* Without parameters it is the active side, whose QP is ready now. */
+/* Without parameters: the QP of the active side is ready; the RTU is sent. */
 int
 ucm_do_accept(struct ucm_call *call)
 {
@@ -223,12 +223,12 @@ ucm_do_disconnect(struct ucm_call *call)
 		return -ENOENT;
 	if (id->conn == NULL || ucm_id_is_ud(id))
 		return -EINVAL;
-	/* The peer may have been faster: that is no error. */
+	/* No error: the peer may have disconnected first. */
 	(void)cm_disconnect(id->conn, NULL, 0, call->now);
 	return 0;
 }
 
-/* An event of the QP's that its program saw. */
+/* The program reports an event of its QP. */
 int
 ucm_do_notify(struct ucm_call *call)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the connection manager has to say becomes events of ids. */
+/* Translates events of the connection manager into events of IDs. */
 #include <errno.h>
 #include <string.h>
 
@@ -31,7 +31,8 @@ ud_fill(const struct ucm_id *id, struct rdma_ucm_ud_param *p,
 	if (event->type == CM_EVENT_SIDR_REPLY) {
 		p->qp_num = event->qp.qpn;
 		p->qkey = event->qkey;
-		(void)ucm_ah_fill(id, &p->ah_attr); /* on_sidr_reply() has looked */
+		/* cannot fail: on_sidr_reply() has checked the address */
+		(void)ucm_ah_fill(id, &p->ah_attr);
 	}
 	if (len != 0)
 		memcpy(p->private_data, event->private, len);
@@ -44,7 +45,7 @@ raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_event *event,
 {
 	struct ucm_event *e;
 
-	/* Its program does not know it yet, and will find out when it accepts. */
+	/* The program does not know the ID yet. Its accept will fail. */
 	if (!id->accepted)
 		return;
 	e = ucm_event_new(id, type, status);
@@ -57,7 +58,7 @@ raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_event *event,
 	ucm_event_put(e);
 }
 
-/* The new id of a request to a listener; NULL: there is no room for it. */
+/* Creates the ID for a request to a listener; NULL: no room. */
 static struct ucm_id *
 request_id(struct ucm_id *listener, const struct cm_event *event)
 {
@@ -94,7 +95,7 @@ on_request(struct ucm_id *listener, const struct cm_event *event, uint64_t now)
 	struct ucm_event *e;
 	struct ucm_id *id;
 
-	/* A QP of the listener's type could not talk to the peer's. */
+	/* A QP of the listener's type could not talk to the peer's QP. */
 	if (event->type == CM_EVENT_REQUEST &&
 		event->qp.transport != ucm_transport(listener)) {
 		refuse(event, CM_REJ_TRANSPORT, now);
@@ -175,7 +176,7 @@ on_event(const struct cm_event *event, uint64_t now)
 	}
 }
 
-/* To ourselves it does not leave this machine. */
+/* Sends a message. One to a local address is received at once. */
 static void
 message_send(
 	struct ucm *ucm, const struct mad *mad, const struct cm_path *path, uint64_t now)

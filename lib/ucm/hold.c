@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests to a port of this machine that nobody listens at yet. Programs tell their
- * peers the port, then bind it and listen, and count on the time that resolving an
- * address takes elsewhere: such a request waits a moment instead of being rejected,
- * longer when somebody has bound the port already.
+ * Deferred requests: connection requests to a port of this host that has no listener yet.
+ * Programs tell their peers the port first, and then bind to it and listen. They rely on
+ * the time that address resolution takes with other stacks. Such
+ * a request, which would be rejected, is deferred for UCM_HOLD_SHORT_NS, or for
+ * UCM_HOLD_NS if the port is bound already.
  */
 #include "ucm/internal.h"
 
@@ -14,7 +15,8 @@ serves(const struct ucm_id *id, const struct ucm_id *who)
 	       ucm_addr_serves(id, who->dst.gid);
 }
 
-/* How long somebody may take to listen at the port that id asks for; 0: he does. */
+/* Returns for how long to defer the request of id. 0: the port has a listener, or the
+ * destination is not local. */
 static uint64_t
 patience(struct ucm *ucm, const struct ucm_id *id)
 {
@@ -35,7 +37,7 @@ patience(struct ucm *ucm, const struct ucm_id *id)
 	return ns;
 }
 
-/* In the order in which they are to go. */
+/* Keeps the list sorted by deadline. */
 static void
 insert(struct ucm *ucm, struct ucm_id *id)
 {

@@ -96,7 +96,8 @@ ucm_id_destroy(struct ucm_id *id, uint64_t now)
 		ucm_id_destroy(mcast, now);
 	if (id->state == UCM_MCAST)
 		LIST_REMOVE(id, mcast_link);
-	/* Before the requests that wait for it: no other comes then. */
+	/* Stop listening before purging the pending requests: no new one can come
+	 * then. */
 	if (id->listener != NULL)
 		cm_unlisten(id->listener, now);
 	id->listener = NULL;
@@ -139,7 +140,7 @@ ucm_do_create_id(struct ucm_call *call)
 		return rc;
 	id->uid = cmd->uid;
 	id->accepted = true;
-	/* Only this port space has any type. */
+	/* The other port spaces imply the type of the QP. */
 	if (cmd->ps == RDMA_PS_IB)
 		id->qp_type = cmd->qp_type;
 	resp->id = id->number;
@@ -160,7 +161,7 @@ ucm_do_destroy_id(struct ucm_call *call)
 	return 0;
 }
 
-/* From another channel of the process's to this one. */
+/* Moves an ID from another channel of the process to this channel. */
 int
 ucm_do_migrate_id(struct ucm_call *call)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Groups: joining gives the program what it needs to attach its QP and to send there. It
- * is the QP's attaching that the network hears of.
- */
+/* Multicast groups. A join returns what the program needs to attach its QP and to send.
+ * The network learns of the membership (IGMP, MLD) when the QP is attached. */
 #include <errno.h>
 #include <string.h>
 

@@ -25,7 +25,7 @@ flag_read(const struct ucm_set_option *cmd, bool *out)
 	return 0;
 }
 
-/* Before the id is bound for good. */
+/* Only before the ID connects or listens. */
 static int
 afonly_read(const struct ucm_set_option *cmd, struct ucm_id *id)
 {
@@ -48,7 +48,7 @@ ucm_do_set_option(struct ucm_call *call)
 	if (cmd->head.optlen > UCM_OPTION_MAX ||
 		call->in_len < sizeof(cmd->head) + cmd->head.optlen)
 		return -EINVAL;
-	/* RDMA_OPTION_IB has a path record: paths here go by addresses. */
+	/* RDMA_OPTION_IB sets a path record; paths here are given by addresses. */
 	if (cmd->head.level != RDMA_OPTION_ID)
 		return -ENOSYS;
 	switch (cmd->head.optname) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* INIT_QP_ATTR: what a QP needs in its next state, from what both sides have said. */
+/* INIT_QP_ATTR: the attributes of a QP for its next state, from what both sides have
+ * announced. */
 #include <errno.h>
 #include <string.h>
 
@@ -50,9 +51,10 @@ init_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 }
 
 /*
- * How long a peer waits that found no receive. Kernels say the longest; where it may ask
- * as often as it likes that only costs time. This side's word on how often the peer may
- * comes after RTR when it is the passive one: the peer's own is as good as any.
+ * How long a peer waits whose message finds no receive. Kernels announce the longest
+ * time. If the peer retries without limit, that only costs time, so the time is short
+ * then. The passive side has its own retry count only after RTR: until then the peer's is
+ * used.
  */
 static uint8_t
 rnr_timer(const struct ucm_id *id)
@@ -77,14 +79,13 @@ rtr_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 		return rc;
 	attr->path_mtu = id->path_mtu;
 	attr->dest_qp_num = id->remote.qpn;
-	/* Each end says with what the other begins (IBA 12.7.31). */
+	/* Each side announces the starting PSN of the other (IBA 12.7.31). */
 	attr->rq_psn = id->psn;
 	attr->qp_attr_mask |=
 		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (id->qp_type == IBV_QPT_UC || id->qp_type == IBV_QPT_XRC_SEND)
 		return 0;
-	/* The program's own word, when it has accepted or asked: else what the peer will.
-	 */
+	/* The program's own values if it has connected or accepted, else the peer's. */
 	attr->max_dest_rd_atomic = id->local.qpn != 0 ? id->local.responder_resources
 						      : id->remote.responder_resources;
 	attr->min_rnr_timer = rnr_timer(id);
@@ -106,12 +107,12 @@ rts_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 	attr->sq_psn = id->remote.psn;
 	if (id->qp_type == IBV_QPT_UC)
 		return 0;
-	/* A target asks nothing, and has to know when its peer has gone. */
+	/* An XRC target sends no requests, but has to notice when its peer has gone. */
 	attr->qp_attr_mask |= IBV_QP_TIMEOUT;
 	attr->timeout = id->ack_timeout != 0 ? id->ack_timeout : conf->cm.ack_timeout;
 	if (id->qp_type == IBV_QPT_XRC_RECV)
 		return 0;
-	/* Who asks says how often it is tried; the other side does the same. */
+	/* The active side announces the retry count; the passive side uses the same. */
 	attr->retry_cnt = id->local.qpn != 0 && id->local.retry_count != 0
 				  ? id->local.retry_count
 				  : id->remote.retry_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* QUERY_ROUTE and QUERY: what an id knows. */
+/* QUERY_ROUTE and QUERY: the addresses and the path of an ID. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define HOP_LIMIT 64
 #define EXACTLY 2 /* a selector of a path record (IBA 15.2.5.16) */
 #define RATE_10_GBPS 3
-#define NO_INDEX UINT32_MAX /* the device goes by its GUID */
+#define NO_INDEX UINT32_MAX /* libraries find the device by its GUID */
 
 static void
 path_fill(const struct ucm *ucm, const struct ucm_id *id, struct ib_user_path_rec *path)
@@ -59,7 +59,7 @@ ucm_do_query_route(struct ucm_call *call)
 	return 0;
 }
 
-/* As the wire has a path record (IBA 15.2.5.16). */
+/* A path record, in its wire format (IBA 15.2.5.16). */
 struct path_record {
 	uint64_t service_id;
 	uint8_t dgid[16], sgid[16];
@@ -67,14 +67,14 @@ struct path_record {
 	uint32_t flow_hop;
 	uint8_t tclass, reversible_numb_path;
 	uint16_t pkey, qos_sl;
-	uint8_t mtu, rate, life; /* a selector above each */
+	uint8_t mtu, rate, life; /* with a selector in the upper two bits */
 	uint8_t preference, reserved[6];
 };
 static_assert(
 	sizeof(struct path_record) == sizeof(((struct ib_path_rec_data *)NULL)->path_rec),
-	"one record");
+	"size of a record");
 
-#define PATH_USUAL 0x33 /* of management too, the primary one, either way */
+#define PATH_USUAL 0x33 /* GMP, PRIMARY, INBOUND, INBOUND_REVERSE of IB_PATH_... */
 #define REVERSIBLE 0x80
 
 static int
@@ -101,7 +101,7 @@ query_path(const struct ucm *ucm, const struct ucm_id *id, void *out)
 	return 0;
 }
 
-/* An address as InfiniBand's own family has it: GID, and the service id of its port. */
+/* Builds an AF_IB socket address: the GID, and the service ID of the port. */
 static void
 gid_fill(const struct ucm_id *id, const struct ucm_addr *addr,
 	struct __kernel_sockaddr_storage *out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events on their way to the program. */
+/* Unread events of channels. */
 #include <errno.h>
 #include <string.h>
 
@@ -87,7 +87,7 @@ ucm_events_migrate(struct ucm_id *id, struct ucm_channel *to)
 	id->channel = to;
 	TAILQ_FOREACH (event, &id->events, id_link) {
 		TAILQ_REMOVE(&from->events, event, link);
-		/* What it brings is where it is read. */
+		/* The new ID moves with the event that announces it. */
 		if (event->fresh != NULL)
 			ucm_events_migrate(event->fresh, to);
 		channel_put(to, event);

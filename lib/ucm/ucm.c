@@ -119,7 +119,8 @@ ucm_channel_open(struct ucm_session *session, void *owner, struct ucm_channel **
 	return 0;
 }
 
-/* Groups go with the ids that have joined them. */
+/* Returns an ID of the channel; of a group the ID that has joined it, which destroys
+ * both. */
 static struct ucm_id *
 id_first(const struct ucm_channel *c)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RDMA-CM as programs see it: ids, channels of events, the commands of rdma_cm, over one
- * connection manager (lib/cm) for all processes. It does no I/O and reads no clock. One
- * thread at a time.
+ * RDMA-CM as programs see it: IDs, event channels and the commands of rdma_cm, on top of
+ * one connection manager (lib/cm) for all processes. It does no I/O and reads no clock.
+ * Not thread safe: one thread at a time.
  *
- * A session is a process: it names its own channels and ids only, and all it has goes
- * with it. An id is bound to a port of a port space, which all sessions share.
+ * A session is a process. It can name only its own channels and IDs, which are destroyed
+ * with it. An ID is bound to a port of a port space. All sessions share the port spaces.
  */
 #ifndef ROCADE_UCM_UCM_H
 #define ROCADE_UCM_UCM_H
@@ -18,21 +18,21 @@ struct ucm_limits { /* of a session */
 	uint32_t channels;
 };
 
-/* What is the owner's to know. */
+/* Callbacks of the owner. */
 struct ucm_ops {
-	/* Whether the QPN is that of the session's owner. */
+	/* Returns whether the QPN belongs to the session's owner. */
 	bool (*owns_qpn)(void *owner, uint32_t qpn);
-	/* The channel, which had no event, has one: the number-th time. */
+	/* The channel was empty and now has an event. number counts these calls. */
 	void (*wake)(void *channel_owner, uint32_t number);
-	/* A message for another machine; false: nobody leads there. NULL: there is none.
-	 */
+	/* Sends a message to another host. Returns false if there is no way to it. NULL:
+	 * no network. */
 	bool (*send)(void *arg, const struct mad *mad, const struct cm_path *path);
 	void *arg;
 };
 
 struct ucm_conf {
-	struct net_conf
-		net; /* our addresses, the link-local one too, in the order of GIDs */
+	/* local addresses, including the link-local one, in the order of GIDs */
+	struct net_conf net;
 	struct cm_conf cm;
 	uint8_t path_mtu; /* enum ibv_mtu */
 	struct ucm_limits limits;
@@ -43,13 +43,13 @@ struct ucm;
 struct ucm_session;
 struct ucm_channel;
 
-/* -EINVAL, -ENOMEM. */
+/* Returns 0, -EINVAL or -ENOMEM. */
 int
 ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out);
-/* Other addresses; what is bound to one that went stays so. */
+/* Replaces the local addresses. An ID that is bound to a removed address stays so. */
 void
 ucm_set_net(struct ucm *ucm, const struct net_conf *net);
-/* No session left (asserted). */
+/* No session may be left (asserted). */
 void
 ucm_destroy(struct ucm *ucm);
 
@@ -58,35 +58,36 @@ ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);
 void
 ucm_session_destroy(struct ucm_session *session, uint64_t now);
 
-/* number: what commands call it. -ENOSPC: the limit; -ENOMEM. */
+/* number names the channel in commands. Returns 0, -ENOSPC (limit reached) or -ENOMEM. */
 int
 ucm_channel_open(struct ucm_session *session, void *owner, struct ucm_channel **out,
 	uint32_t *number);
-/* Its ids go with it. */
+/* Destroys its IDs, too. */
 void
 ucm_channel_close(struct ucm_channel *channel, uint64_t now);
 
-/* The state of a channel behind a command. */
+/* State of the channel after a command. */
 struct ucm_result {
 	size_t out_len;
-	uint32_t wakes; /* so often it had its first event */
-	bool pending;   /* it has one now */
+	uint32_t wakes; /* how often it was empty and got an event */
+	bool pending;   /* it has an event now */
 };
 
 /*
- * A command of ucm/abi.h on a channel; out: room for UCM_MAX bytes. 0, or the -errno that
- * the write() of it is to have: -EAGAIN: no event now; -EBADF: no channel of the
- * session's; -ENOENT: no id of the channel's.
+ * Executes a command of ucm/abi.h on a channel. out has room for UCM_MAX bytes. Returns
+ * 0, or the -errno for the write(): -EAGAIN: no event now; -EBADF: no channel of the
+ * session; -ENOENT: no ID of the channel.
  */
 int
 ucm_command(struct ucm_session *session, uint32_t channel, uint32_t cmd, const void *in,
 	size_t in_len, void *out, struct ucm_result *result, uint64_t now);
 
-/* A message that came to QP 1 from another machine. */
+/* Handles a message that came to QP 1 from another host. */
 void
 ucm_rx(struct ucm *ucm, const uint8_t *bytes, size_t len, const struct cm_path *path,
 	uint64_t now);
-/* What is due; when it is to be called again: TIME_NEVER. */
+/* ucm_run() handles what is due. ucm_deadline() returns when it has to be called next, or
+ * TIME_NEVER. */
 void
 ucm_run(struct ucm *ucm, uint64_t now);
 uint64_t
@@ -94,10 +95,10 @@ ucm_deadline(const struct ucm *ucm);
 
 const struct cm_stats *
 ucm_stats(const struct ucm *ucm);
-/* Ids that listen. */
+/* Returns the number of IDs that listen. */
 uint32_t
 ucm_listeners(const struct ucm *ucm);
-/* Ids of all sessions; of one. */
+/* Return the number of IDs of all sessions, and of one. */
 uint32_t
 ucm_ids(const struct ucm *ucm);
 uint32_t
