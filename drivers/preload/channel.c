@@ -9,15 +9,12 @@
 #include "preload/channel.h"
 #include "ucm/backend.h"
 
-#define FDS 65536 /* descriptors that can be one of ours */
+#define FDS 65536 /* only descriptors below this can be channels */
 
-/*
- * Nobody says when a descriptor is closed, for close() is not ours: whether a number
- * still means what it meant is seen by its inode. Without a lock, for a handler of a
- * signal may write somewhere while we look.
- */
+/* close() is not intercepted: the inode tells whether a descriptor still refers to the
+ * channel. There is no lock, because a signal handler may call write() at any time. */
 struct channel {
-	ino_t ino; /* 0: none */
+	ino_t ino; /* 0: no channel */
 	dev_t dev;
 	struct ucm_token token;
 };
@@ -26,7 +23,7 @@ static struct channel channels[FDS];
 
 struct command {
 	uint16_t least;
-	int16_t response; /* where the reply's address stands; -1: none */
+	int16_t response; /* offset of the response address; -1: there is no response */
 };
 
 static const struct command commands[] = {
@@ -36,14 +33,14 @@ static const struct command commands[] = {
 #include "ucm/commands.def"
 };
 
-/* fstat() itself may be ours. */
+/* fstat() itself is intercepted. */
 static bool
 identify(int fd, struct stat *st)
 {
 	return fstatat(fd, "", st, AT_EMPTY_PATH) == 0;
 }
 
-/* NULL: it is none, or none any more. */
+/* Returns NULL if fd is no channel, or no longer one. */
 static const struct channel *
 channel_find(int fd)
 {
@@ -131,7 +128,7 @@ channel_open(int flags)
 	return fd;
 }
 
-/* Until there may be an event. */
+/* Waits until there may be an event. */
 static int
 event_wait(int fd)
 {
@@ -143,7 +140,7 @@ event_wait(int fd)
 	return poll(&p, 1, -1) < 0 ? -errno : 0;
 }
 
-/* What a command means by addresses and descriptors of this process. */
+/* Resolves the addresses and descriptors of this process in a command. */
 static int
 command_read(uint32_t cmd, uint8_t *bytes, size_t *len)
 {
@@ -192,9 +189,9 @@ command_run(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr
 	return 0;
 }
 
-/* By a descriptor of its own, where there is one left: another thread may close the channel
- * meanwhile, and its number may come to mean something else. As in the kernel, who waits then waits
- * on (rping does so). */
+/* Waits on a duplicate of the descriptor if possible: another thread may close the
+ * channel meanwhile, and its number may be reused. As in the kernel, the waiting thread
+ * then goes on waiting (rping relies on it). */
 static int
 event_get(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr *hdr,
 	const void *in)
@@ -236,6 +233,6 @@ channel_write(int fd, const void *buf, size_t len)
 			rc = command_run(
 				fd, &token, &hdr, (const uint8_t *)buf + sizeof(hdr));
 	}
-	errno = rc == 0 ? err : -rc; /* programs look at an old one */
+	errno = rc == 0 ? err : -rc; /* some programs check errno after success */
 	return rc == 0 ? (ssize_t)len : -1;
 }

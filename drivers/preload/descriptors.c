@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions of libc on a descriptor that mean something else for a channel of
- * RDMA-CM: write() is a command, fstat() says that it is a character device, and dup()
- * and its kin make one more of them. Nothing in here may call write().
+ * The libc functions on descriptors that act differently on an RDMA-CM channel: write()
+ * is a command, fstat() reports a character device, and dup() and its variants create
+ * another descriptor of the channel. No code here may call write().
  */
 #undef _FILE_OFFSET_BITS
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "preload/next.h"
 #include "verbs/export.h"
 
-/* Of glibc before 2.33, and of programs that were built with it. */
+/* Used by glibc before 2.33, and by programs built with it. */
 int
 __fxstat(int version, int fd, struct stat *st);
 int
@@ -29,8 +29,8 @@ write(int fd, const void *buf, size_t len)
 	return rc != -2 ? rc : NEXT(write)(fd, buf, len);
 }
 
-/* Children of fork() and vfork() call these before they execute something else, where one
- * may not ask the loader: they are found before. */
+/* Children of fork() and vfork() call these before exec(), where the dynamic loader must
+ * not be called: look them up at start. */
 #define FIND(name)                                                                       \
 	static __typeof__(&name) next_##name(void)                                       \
 	{                                                                                \
@@ -71,7 +71,8 @@ dup3(int fd, int to, int flags)
 	return channel_dup(fd, next_dup3()(fd, to, flags));
 }
 
-/* The argument is a number, an address or nothing: as wide as either. */
+/* The argument is a number, an address or nothing: an address is as wide as any of
+ * them. */
 #define FCNTL(name, fd, cmd)                                                             \
 	__extension__({                                                                  \
 		va_list args_;                                                           \
@@ -98,7 +99,7 @@ fcntl64(int fd, int cmd, ...)
 	return FCNTL(fcntl64, fd, cmd);
 }
 
-/* Where the kernel has one too, librdmacm expects its number. */
+/* If the kernel has this device too, librdmacm expects its device number. */
 static dev_t
 device_number(void)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The few functions of libc by which programs look at the paths of a device: open(),
- * fopen(), stat(), access() in their various names. All but those paths goes on to the
- * next library that has the function.
- */
-/* Here open() and open64() are two. */
+/* The libc functions through which programs read the paths of a device: open(), fopen(),
+ * stat() and access() in all variants. All other paths go on to the next library that has
+ * the function. */
+/* open() and open64() are different functions here. */
 #undef _FILE_OFFSET_BITS
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +18,7 @@
 #include "verbs/device.h"
 #include "verbs/export.h"
 
-/* Of glibc before 2.33, and of programs that were built with it. */
+/* Used by glibc before 2.33, and by programs built with it. */
 int
 __xstat(int version, const char *path, struct stat *st);
 int
@@ -31,7 +29,7 @@ look(const char *path, struct path_served *out)
 {
 	const char *name;
 
-	/* Nearly all of them. */
+	/* The quick test for most paths. */
 	if (path == NULL || path[0] != '/' ||
 		(strstr(path, "/infiniband/") == NULL && strstr(path, "/rdma_cm/") == NULL))
 		return false;
@@ -39,8 +37,8 @@ look(const char *path, struct path_served *out)
 	return name != NULL && path_serve(path, name, out);
 }
 
-/* The value of the function on the path that serves for this one; none is the value where
- * no library has the function. */
+/* Calls the function on the replacement of the path, if there is one. Returns none if no
+ * library has the function. */
 #define PASS(none, name, path, call)                                                     \
 	__extension__({                                                                  \
 		__typeof__(&name) real_ = NEXT(name);                                    \
@@ -59,7 +57,7 @@ look(const char *path, struct path_served *out)
 		value_;                                                                  \
 	})
 
-/* -2: it is not that path, or nobody serves it. */
+/* Returns -2 if it is another path, or if there is no daemon. */
 static int
 open_channel(const char *path, int flags)
 {

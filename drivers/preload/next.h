@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-/* The same function of the libraries behind this one. */
+/* The same function of the next library in search order. */
 #define NEXT(name)                                                                       \
 	__extension__({                                                                  \
 		static __typeof__(&name) next_;                                          \

@@ -10,23 +10,23 @@
 #define NODES "/dev/infiniband/"
 #define CLASS "/sys/class/infiniband/"
 #define CM_ABI "/sys/class/misc/rdma_cm/abi_version"
-#define GID_MAX 16 /* so many slots has the table of any device of ours */
+#define GID_MAX 16 /* size of the GID table of every Rocade device */
 
-/* Below the directory of a device; '#' stands for the number of a GID. What is not here
- * is as it is with devices of the kernel that have no hardware. */
+/* Paths below the directory of a device; '#' stands for a GID index. Other files are
+ * missing, as for kernel devices without hardware. */
 static const struct {
 	const char *path;
 	const char *text;
 } files[] = {
-	/* Without it UCX and NCCL take a GID for one of RoCE v1. */
+	/* Without it UCX and NCCL take the GID for RoCE v1. */
 	{"ports/1/gid_attrs/types/#", "RoCE v2\n"},
-	/* No interface of the kernel leads there; this one is always up. */
+	/* There is no kernel interface for it; this one is always up. */
 	{"ports/1/gid_attrs/ndevs/#", "lo\n"},
 };
 
 #define FILE_COUNT (sizeof(files) / sizeof(files[0]))
 
-/* A number below GID_MAX at text, and nothing behind it. */
+/* Whether text is a number below GID_MAX and nothing more. */
 static bool
 is_gid_index(const char *text)
 {
@@ -51,7 +51,7 @@ text_find(const char *path)
 	return NULL;
 }
 
-/* Whether one of the files stands in it or deeper. */
+/* Whether one of the files is in this directory or below. */
 static bool
 is_directory(const char *path)
 {
@@ -79,13 +79,13 @@ file_make(const char *text, struct path_served *out)
 		path_done(out);
 		return false;
 	}
-	/* Opened by this name it is read from its beginning by who opens it. */
+	/* Each open() of this path starts at offset 0. */
 	snprintf(out->buf, sizeof(out->buf), "/proc/self/fd/%d", out->fd);
 	out->path = out->buf;
 	return true;
 }
 
-/* What is left of the path below a device called name, which stands behind a prefix. */
+/* Returns the rest of the path after the prefix and the device name, or NULL. */
 static const char *
 below(const char *path, const char *prefix, const char *name)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Programs that take the verbs out of a handle of libibverbs, by dlvsym(), as NCCL does,
- * would pass us by: they get ours.
- */
+/* Some programs, for example NCCL, look up verbs in a handle of libibverbs by dlvsym(),
+ * which would bypass this library. They get our functions instead. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>
@@ -32,7 +30,7 @@ of_libibverbs(const void *symbol)
 	return strncmp(base, "libibverbs.", 11) == 0;
 }
 
-/* A handle of this library. It is loaded and stays. */
+/* Returns a handle of this library, which is loaded and stays loaded. */
 static void *
 self(void)
 {
@@ -47,7 +45,8 @@ self(void)
 	return found;
 }
 
-/* Our function in the place of the real one; NULL: it is not about that. */
+/* Returns our function in place of the real one, or NULL if this is not a verb of
+ * libibverbs. */
 static __attribute__((noinline)) void *
 replacement(dlvsym_fn *real, void *handle, const char *name, const char *version)
 {
@@ -62,10 +61,8 @@ replacement(dlvsym_fn *real, void *handle, const char *name, const char *version
 	return real(self(), name, version);
 }
 
-/*
- * The last call is a jump, so that the real function sees the caller's return address, by
- * which it knows what comes next to RTLD_NEXT.
- */
+/* The last call is a jump, so that the real function sees the caller's return address,
+ * from which it determines what follows RTLD_NEXT. */
 #ifdef __clang__
 #define TAIL_CALL __attribute__((musttail))
 #define TAIL_CALLER

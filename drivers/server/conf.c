@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a daemon is told: checked, turned into a switch and its port, changed later. */
+/* The daemon's configuration: checked, turned into a switch and its port, changed
+ * later. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "server/server.h"
 #include "verbs/port.h"
 
-#define MTU_DEFAULT 4180 /* carries a path MTU of 4096 */
+#define MTU_DEFAULT 4180 /* allows a path MTU of 4096 */
 #define MTU_MIN 576
 #define MTU_MAX 9000
 #define VLAN_MAX 4094
@@ -22,7 +23,7 @@
 #define QPS_DEFAULT 16384
 #define SLEEP_MAX_US 1000000
 #define L2_MAX (14 + 4)
-#define SPARE_BUFS 128 /* that a client's engine holds beside those in its ring */
+#define SPARE_BUFS 128 /* that a client's engine holds besides those in its ring */
 
 static uint32_t
 or_default(uint32_t value, uint32_t fallback)
@@ -68,7 +69,7 @@ device_check(const struct rocade_daemon_conf *conf)
 			EINVAL, "socket_mode: %o is not in 1..777", conf->socket_mode);
 	if (conf->name == NULL)
 		return 0;
-	/* It is shown in JSON and made part of paths. */
+	/* It is printed in JSON and becomes part of paths. */
 	if (conf->name[0] == '\0' || strlen(conf->name) >= SW_NAME_MAX ||
 		strspn(conf->name,
 			"abcdefghijklmnopqrstuvwxyz"
@@ -96,7 +97,7 @@ net_complete(struct net_conf *net, const uint8_t mac[6])
 	net->addr[net->addr_count++].prefix_len = 64;
 }
 
-/* As a port would take it: 0 or -errno. */
+/* Whether a port would accept it. Returns 0 or -errno. */
 static int
 net_try(const struct net_conf *conf)
 {
@@ -108,7 +109,8 @@ net_try(const struct net_conf *conf)
 	return rc;
 }
 
-/* What is wrong with conf, of which net was made: with a sentence. */
+/* Sets the error text for a net that net_create() refused; conf is what net was made
+ * of. */
 static int
 net_refused(int rc, const struct rocade_daemon_conf *conf, struct net_conf net)
 {
@@ -117,15 +119,15 @@ net_refused(int rc, const struct rocade_daemon_conf *conf, struct net_conf net)
 	memset(net.gateway6, 0, 16);
 	if (net_try(&net) == 0)
 		return rocade_fail(EINVAL,
-			"gateway6: \"%s\" is on no link of the addresses",
+			"gateway6: \"%s\" is not in the subnet of any address",
 			conf->gateway6);
 	memset(net.gateway4, 0, 16);
 	if (net_try(&net) == 0)
 		return rocade_fail(EINVAL,
-			"gateway4: \"%s\" is on no link of the addresses",
+			"gateway4: \"%s\" is not in the subnet of any address",
 			conf->gateway4);
 	return rocade_fail(EINVAL,
-		"addresses: \"%s\" has one that cannot be a host's, or one twice",
+		"addresses: \"%s\" contains a duplicate or non-host address",
 		conf->addresses);
 }
 
@@ -158,7 +160,7 @@ rocade_daemon_check(const struct rocade_daemon_conf *conf)
 	return err == 0 ? net_check(conf) : err;
 }
 
-/* Locally administered, another one at each start. */
+/* Locally administered, different at each start. */
 static void
 mac_make(uint8_t mac[6], uint64_t seed)
 {
@@ -215,7 +217,7 @@ switch_make(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	d->sleep_us = conf->sleep_us;
 	err = -sw_create(&sw, conn_wake, &d->sw);
 	return err == 0 ? 0
-			: rocade_fail(err, "no switch can be made: %s", strerror(err));
+			: rocade_fail(err, "cannot create the switch: %s", strerror(err));
 }
 
 int
@@ -225,7 +227,7 @@ port_take(struct rocade_daemon *d, struct rocade_daemon_port *port)
 		d->sw, &port->port, &d->sw->conf.net, d->sw->conf.mtu, &d->up);
 
 	if (err != 0)
-		return rocade_fail(err, "the port's addresses: %s", strerror(err));
+		return rocade_fail(err, "invalid addresses for the port: %s", strerror(err));
 	alloc_put(&alloc_plain, port, sizeof(*port));
 	rdmacm_port(d);
 	return 0;

@@ -13,10 +13,10 @@
 #include "base/log.h"
 #include "server/server.h"
 
-#define CONNS_PER_CLIENT 3 /* for one that is attached, its RDMA-CM, one that only asks */
-#define CONNS_PER_PROCESS 16 /* one process does not take all places */
+#define CONNS_PER_CLIENT 3 /* one attached, one for RDMA-CM, one for queries */
+#define CONNS_PER_PROCESS 16 /* so that one process cannot take all of them */
 
-/* Sealed: the client can neither cut it short under us nor let it grow. */
+/* Sealed, so that the client can neither truncate it under us nor grow it. */
 static int
 memory_make(struct conn *conn, const struct region_geom *geom)
 {
@@ -42,7 +42,7 @@ memory_make(struct conn *conn, const struct region_geom *geom)
 	return fd;
 }
 
-/* One for each way. wake: the client's end. */
+/* One wake-up descriptor per direction. wake: the client's end. */
 static int
 bells_make(struct conn *conn, int *wake)
 {
@@ -62,7 +62,7 @@ bells_make(struct conn *conn, int *wake)
 	return 0;
 }
 
-/* What attach() made. */
+/* Releases what attach() created. */
 static void
 detach(struct conn *conn)
 {
@@ -75,7 +75,8 @@ detach(struct conn *conn)
 	conn->mem = NULL;
 }
 
-/* Memory, bells, and a place in the switch. fds: the client's. */
+/* Creates the memory and the wake-up descriptors, and adds a client to the switch. fds:
+ * the client's descriptors. */
 static int
 attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 {
@@ -119,12 +120,12 @@ reply_send(struct conn *conn, const struct sw_reply *reply, const int *fds, unsi
 		c->cmsg_len = CMSG_LEN(n * sizeof(int));
 		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
 	}
-	/* Not waiting: who does not read its replies loses its place. */
+	/* Does not block: a client that does not read its replies is disconnected. */
 	return sendmsg(conn->socket.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) ==
 	       (ssize_t)sizeof(*reply);
 }
 
-/* What is not the switch's: attaching, and questions. */
+/* Carries out the requests that sw_serve() leaves to its caller. */
 static bool
 answer(struct conn *conn, struct sw_reply *reply)
 {
@@ -196,7 +197,7 @@ process_watch(struct conn *conn)
 {
 	int fd = (int)syscall(SYS_pidfd_open, conn->pid, 0);
 
-	/* Of another PID namespace: the hang-up has to do. */
+	/* The process is in another PID namespace: the socket's end-of-file must do. */
 	if (fd < 0)
 		return 0;
 	if (watch_add(conn->daemon, &conn->process, fd, WATCH_PROCESS, conn) != 0)
@@ -204,7 +205,7 @@ process_watch(struct conn *conn)
 	return 0;
 }
 
-/* What the process is called; it may be anything. */
+/* Reads the process name, which may contain anything. */
 static void
 name_read(struct conn *conn)
 {
@@ -247,7 +248,7 @@ conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 	return conn;
 }
 
-/* Whoever waits would else wake us for ever. */
+/* Rejects a connection without a free descriptor; a pending one would wake us forever. */
 static void
 turn_away(struct rocade_daemon *d)
 {
@@ -259,7 +260,7 @@ turn_away(struct rocade_daemon *d)
 		close(fd);
 	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (!d->full)
-		log_warn("no descriptor is left for another client");
+		log_warn("client rejected: no free file descriptor");
 	d->full = true;
 }
 
@@ -271,7 +272,7 @@ place_left(const struct rocade_daemon *d, pid_t pid)
 
 	TAILQ_FOREACH (conn, &d->conns, link)
 		same += conn->pid == pid;
-	/* 0: of another PID namespace, nobody knows which. */
+	/* 0: in another PID namespace, not identifiable */
 	return d->conn_count < CONNS_PER_CLIENT * d->sw->conf.max_clients &&
 	       (pid == 0 || same < CONNS_PER_PROCESS);
 }
@@ -309,7 +310,7 @@ conn_close(struct conn *conn)
 		return;
 	conn->closing = true;
 	if (conn->client != NULL) {
-		log_info("client %u: gone", conn->client->id);
+		log_info("client %u: disconnected", conn->client->id);
 		sw_client_remove(conn->client);
 	}
 	conn->client = NULL;
@@ -332,7 +333,7 @@ conn_close_corrupt(struct rocade_daemon *d)
 		next = TAILQ_NEXT(conn, link);
 		if (conn->client == NULL || !conn->client->corrupt)
 			continue;
-		log_info("client %u: its rings make no sense", conn->client->id);
+		log_info("client %u: invalid ring index", conn->client->id);
 		conn_close(conn);
 	}
 	conn_reap(d);
@@ -356,5 +357,5 @@ conn_wake(void *owner)
 	const struct conn *conn = owner;
 	ssize_t sent = send(conn->wake_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-	(void)sent; /* full: it has been woken often enough */
+	(void)sent; /* full: wake-ups are pending already */
 }

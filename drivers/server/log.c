@@ -10,7 +10,7 @@
 #include "verbs/export.h"
 
 static enum log_level most = LOG_LEVEL_WARN;
-static bool journal; /* it wants priorities in front of lines: sd-daemon(3) */
+static bool journal; /* the journal expects a priority before each line: sd-daemon(3) */
 
 static void
 line_write(enum log_level level, const char *line, void *arg)
@@ -29,7 +29,7 @@ line_write(enum log_level level, const char *line, void *arg)
 
 static_assert((int)ROCADE_LOG_DEBUG == (int)LOG_LEVEL_DEBUG &&
 		      (int)ROCADE_LOG_ERROR == (int)LOG_LEVEL_ERR,
-	"one for the other");
+	"same values");
 
 EXPORT void
 rocade_daemon_log(enum rocade_daemon_log level)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * RDMA-CM for the daemon's clients: their commands, and channels that wake them. A
- * channel is a pair of sockets: the client's end becomes readable when there are events,
- * and when its last descriptor is closed ours says so.
+ * channel is a pair of sockets. The client's end becomes readable when there are events.
+ * The daemon's end reports when the client's last descriptor is closed.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,12 +17,12 @@
 #include "ucm/ucm.h"
 #include "wire/gsi.h"
 
-#define CONNECTIONS 8192 /* of all clients, those in their time wait too */
+#define CONNECTIONS 8192 /* of all clients, including those in TimeWait */
 #define IDS_PER_CLIENT 4096
 #define CHANNELS_PER_CLIENT 1024
 
 struct channel {
-	TAILQ_ENTRY(channel) link; /* of its client, then of those to be freed */
+	TAILQ_ENTRY(channel) link; /* of its client, or of the channels to be freed */
 	struct watch watch;
 	struct ucm_channel *ucm;
 };
@@ -37,11 +37,11 @@ struct rdmacm_client {
 struct rdmacm {
 	struct ucm *ucm;
 	struct watch timer;
-	uint64_t armed_ns; /* TIME_NEVER: not set */
+	uint64_t armed_ns; /* TIME_NEVER: not armed */
 	struct channels closed;
 };
 
-/* QPs are taken over another connection, of the same process. */
+/* The QP may belong to another connection of the same process. */
 static bool
 owns_qpn(void *owner, uint32_t qpn)
 {
@@ -51,7 +51,7 @@ owns_qpn(void *owner, uint32_t qpn)
 	if (qp == NULL)
 		return false;
 	other = qp->owner->owner;
-	/* 0: of another PID namespace, nobody knows which. */
+	/* 0: in another PID namespace, not identifiable */
 	return other == conn ||
 	       (conn->pid != 0 && other->pid == conn->pid && other->uid == conn->uid);
 }
@@ -63,10 +63,10 @@ wake(void *channel_owner, uint32_t number)
 	ssize_t sent = send(
 		channel->watch.fd, &number, sizeof(number), MSG_DONTWAIT | MSG_NOSIGNAL);
 
-	(void)sent; /* full: then there is something to read */
+	(void)sent; /* full: the channel is readable already */
 }
 
-/* Sets the timer for what is due next. */
+/* Arms the timer for the next deadline. */
 static void
 timer_set(struct rocade_daemon *d)
 {
@@ -79,7 +79,7 @@ timer_set(struct rocade_daemon *d)
 	cm->armed_ns = due;
 	if (due != TIME_NEVER) {
 		now = clock_now();
-		/* 0 would stop it. */
+		/* 0 would disarm it. */
 		ns = due > now ? due - now : 1;
 		when.it_value.tv_sec = (time_t)(ns / SEC_NS);
 		when.it_value.tv_nsec = (long)(ns % SEC_NS);
@@ -99,7 +99,8 @@ rdmacm_timer(struct rocade_daemon *d)
 	timer_set(d);
 }
 
-/* The largest that fits the IP MTU beside the headers: as the clients' devices choose. */
+/* The largest path MTU whose packets fit the IP MTU: as the clients' devices choose
+ * it. */
 static uint8_t
 path_mtu(uint32_t ip_mtu)
 {
@@ -122,13 +123,13 @@ guid_of(const uint8_t mac[6])
 	return guid;
 }
 
-/* To another machine. */
+/* Sends to another host. */
 static bool
 wire_send(void *arg, const struct mad *mad, const struct cm_path *path)
 {
 	const struct rocade_daemon *d = arg;
 
-	static_assert(sizeof(*mad) == GSI_LEN, "one datagram");
+	static_assert(sizeof(*mad) == GSI_LEN, "a MAD fills one datagram");
 	return d->up != NULL && uplink_gsi_send(d->up, (const uint8_t *)mad, path->sgid,
 					path->dgid);
 }
@@ -353,7 +354,7 @@ rdmacm_channel(const struct watch *watch)
 
 	if (watch->fd < 0)
 		return;
-	/* What a client writes there means nothing. */
+	/* Data that a client writes here is ignored. */
 	got = recv(watch->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC);
 	if (got > 0 || (got < 0 && errno == EAGAIN))
 		return;

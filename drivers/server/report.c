@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What clients say about themselves: asked for, and passed on as it is. */
+/* Statistics of the clients: requested from them, and passed on unchecked. */
 #include <errno.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 #include "engine/clock.h"
 #include "server/server.h"
 
-#define ASK_NS (20 * NS_PER_MS) /* each question wakes every client: not more often */
+#define ASK_NS (20 * NS_PER_MS) /* limits how often all clients are woken */
 
 void
 report_ask(struct rocade_daemon *d)
@@ -51,8 +51,8 @@ report_missing(const struct rocade_daemon *d)
 	return missing;
 }
 
-/* A copy that is nobody's to change any more, without looking at what it says: only how
- * many rows of it are of use. */
+/* Copies the client's report out of the shared memory. The content is not trusted and not
+ * inspected; only the number of rows is bounded. */
 static int
 report_copy(const struct report *report)
 {

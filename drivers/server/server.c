@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade_daemon_*(): making, running, ending. */
+/* rocade_daemon_*(): creation, main loop, destruction. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,10 +20,12 @@
 #include "verbs/port.h"
 
 #define EVENTS 64
-#define SPIN_NS (20 * NS_PER_US) /* without a packet, before the daemon sleeps */
-#define LISTEN_TURNS 64     /* between two looks at the sockets while packets move, */
-#define LISTEN_NS NS_PER_MS /* or so long */
-#define DRAIN_NS (100 * NS_PER_MS) /* for what is under way when the daemon ends */
+#define SPIN_NS (20 * NS_PER_US) /* idle time before the daemon sleeps */
+/* while packets move, the sockets are polled after this many passes, */
+#define LISTEN_TURNS 64
+#define LISTEN_NS NS_PER_MS /* or this time */
+/* limit for forwarding what is left when the daemon ends */
+#define DRAIN_NS (100 * NS_PER_MS)
 
 int
 watch_add(struct rocade_daemon *d, struct watch *watch, int fd, enum watch_kind kind,
@@ -45,20 +47,21 @@ watch_close(struct rocade_daemon *d, struct watch *watch)
 {
 	if (watch->fd < 0)
 		return;
-	/* By hand: others may hold the same open file, and it would stay in the set. */
+	/* Explicitly: other processes may hold the same open file, which would keep it in
+	 * the set. */
 	(void)epoll_ctl(d->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
 	close(watch->fd);
 	watch->fd = -1;
 }
 
-/* A socket file that nobody listens to is a dead daemon's. */
+/* Removes a socket file without a listener: it is left from a dead daemon. */
 static int
 stale_remove(const struct sockaddr_un *addr)
 {
 	struct stat st;
 	int fd, rc = 0;
 
-	/* Connecting to what is no socket is refused too. */
+	/* connect() to a file that is no socket is refused too. */
 	if (lstat(addr->sun_path, &st) == 0 && !S_ISSOCK(st.st_mode))
 		return ENOTSOCK;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -80,12 +83,12 @@ listen_start(struct rocade_daemon *d, uint32_t mode)
 
 	if (err != 0)
 		return rocade_fail(err, "socket: %s: %s", d->addr.sun_path,
-			err == EADDRINUSE ? "another daemon answers there"
+			err == EADDRINUSE ? "another daemon is listening there"
 					  : strerror(err));
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return rocade_fail(errno, "socket: %s", strerror(errno));
-	/* Never open to more than it is to be, not even for a moment. */
+	/* The umask keeps the permissions from ever being wider than asked for. */
 	mask = umask(0777 & ~(mode_t)mode);
 	err = bind(fd, (struct sockaddr *)&d->addr, sizeof(d->addr)) != 0 ? errno : 0;
 	umask(mask);
@@ -123,18 +126,18 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 		err = rocade_fail(errno, "epoll: %s", strerror(errno));
 	if (err == 0 && watch_add(d, &d->stop, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
 				WATCH_STOP, NULL) != 0)
-		err = rocade_fail(EMFILE, "no descriptor for an eventfd");
+		err = rocade_fail(EMFILE, "no free file descriptor for an eventfd");
 	if (err == 0 && sw_socket_path(conf->socket, false, &d->addr) != 0)
 		err = rocade_fail(EINVAL,
-			"socket: none given, and XDG_RUNTIME_DIR is not set; or its "
-			"path is too long");
+			"socket: path too long, or no path given and "
+			"XDG_RUNTIME_DIR not set");
 	if (err == 0)
 		err = switch_make(d, conf);
 	if (err == 0 && rdmacm_create(d) != 0)
-		err = rocade_fail(ENOMEM, "no memory for connections");
+		err = rocade_fail(ENOMEM, "no memory for RDMA-CM");
 	if (err == 0)
 		err = listen_start(d, conf->socket_mode != 0 ? conf->socket_mode : 0600);
-	/* Last: it takes the port over. */
+	/* Last, because it takes ownership of the port. */
 	if (err == 0 && conf->port != NULL)
 		err = port_take(d, conf->port);
 	if (err != 0) {
@@ -145,7 +148,7 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	return 0;
 }
 
-/* Whoever still sends without end is not waited for. */
+/* Bounded by DRAIN_NS: a client may keep sending. */
 static void
 drain(struct rocade_daemon *d)
 {
@@ -171,7 +174,8 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	conn_reap(d);
 	rdmacm_destroy(d);
 	if (d->up != NULL) {
-		/* The last of the clients, and that their groups are left. */
+		/* The last packets of clients, and the IGMP or MLD reports that leave
+		 * their groups. */
 		(void)uplink_tx(d->up, clock_now());
 		uplink_destroy(d->up);
 	}
@@ -231,7 +235,7 @@ watch_serve(struct rocade_daemon *d, const struct watch *watch)
 	case WATCH_PROCESS:
 		conn_close(watch->conn);
 		break;
-	case WATCH_BELL: /* its ringing was the news */
+	case WATCH_BELL: /* the wake-up itself is the event */
 		break;
 	case WATCH_CM_TIMER:
 		rdmacm_timer(d);
@@ -242,7 +246,7 @@ watch_serve(struct rocade_daemon *d, const struct watch *watch)
 	}
 }
 
-/* timeout_ns: TIME_NEVER sleeps until somebody comes. */
+/* timeout_ns: TIME_NEVER sleeps until an event. */
 static void
 events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 {
@@ -255,7 +259,7 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 		n = epoll_wait(d->epoll, events, EVENTS, timeout_ns == 0 ? 0 : -1);
 	else
 		n = epoll_pwait2(d->epoll, events, EVENTS, &until, NULL);
-	/* Before Linux 5.11. */
+	/* before Linux 5.11 */
 	if (n < 0 && errno == ENOSYS)
 		n = epoll_wait(
 			d->epoll, events, EVENTS, (int)(timeout_ns / NS_PER_MS) + 1);
@@ -277,7 +281,7 @@ turn(struct rocade_daemon *d, uint64_t now)
 	return moved;
 }
 
-/* How long it may sleep after it has found nothing to do for idle_ns; 0: not at all. */
+/* Returns how long the daemon may sleep when idle for idle_ns; 0: it must not sleep. */
 static uint64_t
 rest_ns(struct rocade_daemon *d, uint64_t idle_ns, uint64_t now)
 {
@@ -290,7 +294,8 @@ rest_ns(struct rocade_daemon *d, uint64_t idle_ns, uint64_t now)
 	until = uplink_deadline(d->up);
 	if (until <= now)
 		return 0;
-	/* Longer and longer: who has just been busy is soon busy again. */
+	/* The sleep grows with the idle time: a port that was just busy is soon busy
+	 * again. */
 	return RTE_MIN(RTE_MIN(most, idle_ns), until - now);
 }
 
@@ -317,7 +322,8 @@ rocade_daemon_run(struct rocade_daemon *d)
 			if (rest == TIME_NEVER)
 				last = listened;
 		}
-		/* A turn is short, but on a busy machine the core is back late. */
+		/* A pass is short, but the scheduler may have taken the core away
+		 * meanwhile. */
 		if (++turns >= LISTEN_TURNS || now - listened >= LISTEN_NS) {
 			turns = 0;
 			listened = now;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of the daemon as a text in JSON, in a file that has no name. */
+/* The daemon's state as JSON text, in an anonymous file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ client_print(FILE *to, const struct conn *conn)
 	const struct sw_client *c = conn->client;
 	struct ring_prod rx = c->rx;
 
-	(void)ring_prod_look(&rx); /* what it has taken since */
+	(void)ring_prod_look(&rx); /* reads the client's current index */
 	fprintf(to,
 		"{\"id\": %u, \"pid\": %d, \"uid\": %u, \"name\": \"%s\", \"qp_count\": %u, ",
 		c->id, (int)conn->pid, (unsigned)conn->uid, conn->name, c->qps);
@@ -39,7 +39,7 @@ device_print(FILE *to, const struct rocade_daemon *d)
 	const struct sw_device *dev = &d->device;
 	char text[46];
 
-	/* The name was checked: it has no quotes. */
+	/* The name was checked: it contains no quotes. */
 	fprintf(to, "\"device\": {\"name\": \"%s\", \"mtu\": %u, \"local\": %s, ",
 		dev->name, dev->mtu, dev->local ? "true" : "false");
 	fprintf(to, "\"qpn_base\": %u, \"qpn_count\": %u, \"qpns_free\": %u, ",

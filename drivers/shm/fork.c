@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork(): the child has a copy of everything but the keeper, and shares the rings with
- * the parent, who goes on. So the child's ports die: no request, no packet, no wake-up
- * comes from them any more; destroying what hangs on them works and tells the daemon
- * nothing. A device that is opened in the child gets a new port.
+ * fork(): the child has a copy of everything but the progress thread, and shares the
+ * rings with the parent, which continues to use them. So the child's ports die: they send
+ * no request, no packet and no wake-up. Destroying the child's objects works and tells
+ * the daemon nothing. A device that is opened in the child gets a new port.
  */
 #include <unistd.h>
 
@@ -13,8 +13,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shm *ports;
 
-/* In this order everywhere: list of devices, ports, a conversation, a device, its gates.
- */
+/* Lock order everywhere: device list, ports, device, session, engine locks. */
 static void
 fork_prepare(void)
 {

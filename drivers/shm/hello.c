@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade_device_name(): whose device it would be. */
+/* rocade_device_name(): the name of the daemon's device. */
 #include <errno.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ rocade_device_name(const char *socket, char name[ROCADE_NAME_MAX])
 	int rc = sw_socket_path(socket, true, &addr);
 
 	if (rc != 0)
-		return rocade_fail(-rc, "socket: its path is too long");
+		return rocade_fail(-rc, "socket: path too long");
 	rc = session_open(&s, socket);
 	if (rc == 0) {
 		rc = session_call(&s, &req, &reply, NULL, 0);

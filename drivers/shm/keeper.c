@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keeper: a thread of the client that runs the engine when the application does not,
- * so that a passive target of READ and WRITE answers, timers fire, and an application
- * asleep on a completion channel is woken. It sleeps in poll(2) whenever there is nothing
- * to do.
+ * The progress thread of a client: it runs the engine when the application does not, so
+ * that READs and WRITEs of peers are answered, timers fire, and an application asleep on
+ * a completion channel is woken. It sleeps in poll(2) when there is nothing to do.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,10 +14,10 @@
 
 #include "shm/shm.h"
 
-#define IDLE_TURNS 2               /* without a packet, before it goes to sleep */
-#define GLANCE_NS (50 * NS_PER_US) /* while the application polls by itself */
+#define IDLE_TURNS 2               /* passes without a packet before it sleeps */
+#define GLANCE_NS (50 * NS_PER_US) /* check interval while the application polls */
 
-/* Neither blocks. */
+/* Both descriptors are non-blocking. */
 static void
 fd_drain(int fd)
 {
@@ -28,7 +27,7 @@ fd_drain(int fd)
 	(void)got;
 }
 
-/* Sleeps until kicked, woken, or it is time. False: it is to end. */
+/* Sleeps until woken or until ns have passed. Returns false if the thread must end. */
 static bool
 keeper_sleep(struct keeper *k, uint64_t ns)
 {
@@ -43,7 +42,7 @@ keeper_sleep(struct keeper *k, uint64_t ns)
 		if (fds[i].revents & POLLIN)
 			fd_drain(fds[i].fd);
 	}
-	/* Either end of the daemon's. */
+	/* The daemon has closed one of its sockets. */
 	if (n > 0 && (fds[2].revents != 0 || fds[1].revents & ~POLLIN)) {
 		__atomic_store_n(&k->lost, true, __ATOMIC_RELAXED);
 		dev_fail(engine_dev(k->engine));
@@ -51,7 +50,7 @@ keeper_sleep(struct keeper *k, uint64_t ns)
 	return !__atomic_load_n(&k->stop, __ATOMIC_ACQUIRE);
 }
 
-/* The daemon wants to know how we are. */
+/* Whether the daemon has requested statistics. */
 static bool
 is_asked(const struct keeper *k)
 {
@@ -67,7 +66,7 @@ device_changed(const struct keeper *k)
 		__atomic_load_n(k->changes, __ATOMIC_ACQUIRE) != k->changes_seen);
 }
 
-/* Runs the engine until it is idle, or the application has taken over: true. */
+/* Runs the engine until it is idle. Returns true if the application polls meanwhile. */
 static bool
 keeper_run(struct keeper *k)
 {
@@ -103,13 +102,13 @@ keeper_main(void *arg)
 		until = engine_rest(k->engine);
 		now = engine_clock();
 		if (until <= now) {
-			/* There is work, but the application is at it. */
+			/* There is work, but the application polls. */
 			go = !polled || keeper_sleep(k, GLANCE_NS);
 			continue;
 		}
 		if (!polled) {
 			ring_asleep_set(k->asleep);
-			/* Packets published before the flag was seen. */
+			/* For packets published before the daemon could see the flag. */
 			if (engine_try_again(k->engine) != 0)
 				continue;
 		}
@@ -142,9 +141,10 @@ keeper_start(struct keeper *k, struct engine *engine, int session_fd,
 	k->asleep = &region->head->rx_asleep;
 	k->changes = &region->head->changes;
 	k->report = region->report;
-	/* Signals are the application's threads' to take. */
+	/* Signals are left to the application's threads. */
 	sigfillset(&all);
-	/* Blocked, a fault of its own would end the process before any handler ran. */
+	/* If these were blocked, a fault in this thread would kill the process before any
+	 * handler ran. */
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon's device: found when a list is asked for, attached to when it is opened. */
+/* The daemon's device: found when devices are listed, attached to when it is opened. */
 #include <errno.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ guid_of(const struct sw_device *device)
 	return guid;
 }
 
-/* What another process said, as far as it has to hold here. */
+/* Whether data from another process meets the assumptions of this one. */
 static bool
 device_ok(const struct sw_device *d)
 {
@@ -90,7 +90,7 @@ engine_start(struct shm *shm)
 	return keeper_start(&shm->keeper, e, shm->session.fd, &shm->region);
 }
 
-/* On failure the port is closed. */
+/* Closes the port on failure. */
 static int
 dev_make(struct shm *shm, const struct sw_device *device, const struct port *port)
 {

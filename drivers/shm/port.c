@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port: bursts over the rings. All of it runs under the engine's gate. */
+/* The port: bursts over the rings. All of it runs under the engine lock. */
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -9,10 +9,10 @@
 #include "base/alloc.h"
 #include "shm/shm.h"
 
-#define OWNER_RX                                                                         \
-	(UINT64_C(1) << 32) /* a received packet: its slot; else its tx buffer           \
-			     */
-#define TX_LOW 64           /* fewer free buffers: look what the daemon has given back */
+/* in pkt.owner: a received packet, the rest is its slot; without it a tx buffer */
+#define OWNER_RX (UINT64_C(1) << 32)
+/* below this many free buffers, reclaim those that the daemon has released */
+#define TX_LOW 64
 
 static void
 tx_reclaim(struct shm *shm)
@@ -108,7 +108,7 @@ daemon_wake(const struct shm *shm)
 	const uint64_t one = 1;
 	ssize_t written = write(shm->daemon_fd, &one, sizeof(one));
 
-	(void)written; /* full is awake too */
+	(void)written; /* full: the daemon is awake */
 }
 
 static unsigned
@@ -199,7 +199,7 @@ tables_create(struct shm *shm)
 	shm->rx_done = alloc_get(&alloc_plain, "done", g->rx_slots);
 	if (shm->slot_buf == NULL || shm->free == NULL || shm->rx_done == NULL)
 		return -ENOMEM;
-	/* The first one taken is the first in memory. */
+	/* Buffer 0 is taken first. */
 	for (uint32_t i = g->tx_bufs; i-- > 0;)
 		shm->free[shm->free_count++] = i;
 	return 0;
@@ -235,7 +235,7 @@ port_fill(struct shm *shm, const struct sw_device *device, struct port *port)
 	port->queue_count = 1;
 	port->caps.max_frame = shm->region.geom.buf_size;
 	port->caps.rx_ring = shm->region.geom.rx_slots;
-	port->caps.tx_ipv4_cksum = true; /* the daemon's business */
+	port->caps.tx_ipv4_cksum = true; /* the daemon computes it */
 	memcpy(port->mac, device->net.mac, sizeof(port->mac));
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * RDMA-CM of this process, served by the daemon over a conversation of its own. The
- * command of one thread and its reply are not parted by another's.
- */
+/* RDMA-CM of this process, served by the daemon over a connection of its own. The lock
+ * keeps a thread's command and its reply together. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -14,7 +12,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct session session = {.fd = -1};
-static uint32_t life = 1; /* of this process: a fork()ed child has another */
+static uint32_t life = 1; /* of the connection: a fork()ed child has another */
 
 static void
 fork_prepare(void)
@@ -28,7 +26,7 @@ fork_parent(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The parent goes on with it. */
+/* The parent keeps the connection. */
 static void
 fork_child(void)
 {
@@ -38,8 +36,8 @@ fork_child(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Programs end threads that wait for events by pthread_cancel(), but not while they hold
- * the lock. */
+/* pthread_cancel() must not end a thread that holds the lock; programs use it to end
+ * threads that wait for events. */
 static int
 enter(void)
 {
@@ -79,7 +77,7 @@ open_locked(struct ucm_token *token, int *fd)
 	if (rc == 0 && *fd < 0)
 		rc = -EPROTO;
 	if (rc == -ENODEV)
-		session_close(&session); /* the next one may meet another daemon */
+		session_close(&session); /* the next call may find another daemon */
 	if (rc != 0)
 		return rc;
 	*token = (struct ucm_token){.number = reply.qpn, .life = life};
@@ -92,7 +90,7 @@ channel_open(struct ucm_token *token, int *fd)
 	int old = enter(), got = -1;
 	int rc = open_locked(token, &got);
 
-	/* A daemon that ended since is a daemon that is not there. */
+	/* The daemon ended since the last call: try again, there may be a new one. */
 	if (rc == -ENODEV)
 		rc = open_locked(token, &got);
 	leave(old);
@@ -119,7 +117,7 @@ exchange(const struct sw_cm_request *req, struct sw_cm_reply *reply)
 	return 0;
 }
 
-/* Takes away what was sent before the reply, which says that there is no event. */
+/* Discards the wake-ups sent before the reply, which says that no event is pending. */
 static void
 wakes_drain(int fd, uint32_t upto)
 {
@@ -139,7 +137,7 @@ command_locked(const struct ucm_token *token, int fd, struct sw_cm_request *req,
 
 	if (rc == 0) {
 		rc = exchange(req, reply);
-		/* Half a conversation is none. */
+		/* A command without its reply leaves the connection unusable. */
 		if (rc != 0)
 			session_close(&session);
 	}

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this process tells the daemon about itself, when it is asked. The keeper's. */
+/* Statistics of this process for the daemon, written by the progress thread on
+ * request. */
 #include <string.h>
 
 #include "engine/engine.h"
 #include "shm/shm.h"
 
-#define CHUNK 64 /* QPs that are looked at while the engines wait */
+#define CHUNK 64 /* QPs read per hold of the engine locks */
 
 static void
 srq_fill(const struct srq *srq, struct report_srq *row)
@@ -53,7 +54,8 @@ srqs_fill(const struct dev *dev, struct report *report)
 	return n;
 }
 
-/* The gates are passed in between: nobody waits for all of it. */
+/* Releases the engine locks after each chunk, so that posts and polls are not delayed by
+ * the whole scan. */
 static uint32_t
 qps_fill(struct dev *dev, struct report *report)
 {
@@ -79,7 +81,7 @@ report_answer(struct dev *dev, struct report *report)
 {
 	uint32_t asked = __atomic_load_n(&report->asked, __ATOMIC_RELAXED);
 
-	/* The lock: no QP and no SRQ comes or goes. */
+	/* The device lock: no QP and no SRQ is created or destroyed. */
 	pthread_mutex_lock(&dev->lock);
 	report->srq_count = srqs_fill(dev, report);
 	report->qp_count = qps_fill(dev, report);

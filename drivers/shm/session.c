@@ -8,7 +8,7 @@
 #include "shm/session.h"
 #include "switch/socket.h"
 
-#define ANSWER_S 10 /* a daemon that does not answer for so long is dead to us */
+#define ANSWER_S 10 /* a daemon that does not answer for this long counts as dead */
 
 int
 session_open(struct session *s, const char *path)
@@ -44,7 +44,7 @@ session_close(struct session *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
-/* What came with a reply: kept as far as it was asked for. */
+/* Takes the descriptors of a reply; closes those that were not asked for. */
 static void
 fds_take(struct msghdr *msg, int *fds, unsigned fd_count)
 {
@@ -106,8 +106,8 @@ session_call(struct session *s, const struct sw_request *request, struct sw_repl
 		} while (sent < 0 && errno == EINTR);
 		if (sent == sizeof(full))
 			rc = reply_take(s->fd, reply, fds, fd_count);
-		/* A reply that came after all would be taken for that to the next
-		 * question. Whoever waits at the socket sees its end. */
+		/* A late reply would be mistaken for the reply to the next request. The
+		 * shutdown also notifies threads that poll the socket. */
 		if (rc == -ENODEV)
 			(void)shutdown(s->fd, SHUT_RDWR);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client's conversation with the daemon: one request at a time, answered in turn. */
+/* A client's connection to the daemon: one request at a time, replies in order. */
 #ifndef ROCADE_SHM_SESSION_H
 #define ROCADE_SHM_SESSION_H
 
@@ -8,19 +8,19 @@
 #include "switch/proto.h"
 
 struct session {
-	pthread_mutex_t lock; /* a request and its reply */
-	int fd;               /* -1: the conversation is over */
+	pthread_mutex_t lock; /* held from a request to its reply */
+	int fd;               /* -1: closed */
 };
 
-/* Connects. -errno: -ENOENT or -ECONNREFUSED when there is no daemon. */
+/* Connects. Returns 0 or -errno: -ENOENT or -ECONNREFUSED if there is no daemon. */
 int
 session_open(struct session *s, const char *path);
 void
 session_close(struct session *s);
 
-/* Sends a request and takes the reply: 0, the daemon's refusal as -errno, or -ENODEV when
- * it is not there any more. Descriptors that came with it are the caller's; those that
- * did not are -1. fds may be NULL when fd_count is 0. */
+/* Sends a request and receives the reply. Returns 0, the daemon's error as -errno, or
+ * -ENODEV if the connection has ended. The caller owns the descriptors that came with the
+ * reply; missing ones are -1. fds may be NULL if fd_count is 0. */
 int
 session_call(struct session *s, const struct sw_request *request, struct sw_reply *reply,
 	int *fds, unsigned fd_count);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The port of a client of the daemon: a pair of rings and a packet pool in memory that
- * both share. No EAL, no root, no hugepages.
- */
+/* The port of a client of the daemon: a pair of rings and a packet pool in memory that
+ * both processes share. Needs no EAL, no root and no hugepages. */
 #ifndef ROCADE_SHM_H
 #define ROCADE_SHM_H
 
@@ -13,16 +11,16 @@
 struct keeper {
 	pthread_t thread;
 	struct engine *engine;
-	int wake_fd; /* a socket: the daemon's wake-ups */
-	int kick_fd; /* an eventfd: our own */
+	int wake_fd; /* a socket: wake-ups by the daemon */
+	int kick_fd; /* an eventfd: wake-ups by this process */
 	int session_fd;
 	uint32_t *asleep;
-	struct report *report; /* in memory that the daemon asks in */
-	const uint32_t *changes; /* moves when the daemon's device has changed */
+	struct report *report; /* statistics, in memory shared with the daemon */
+	const uint32_t *changes; /* incremented when the daemon's device has changed */
 	uint32_t changes_seen;
 	bool running;
 	bool stop;
-	bool lost; /* the daemon is gone */
+	bool lost; /* the connection to the daemon has ended */
 };
 
 struct shm {
@@ -31,30 +29,30 @@ struct shm {
 	size_t size;
 	struct ring_prod tx;
 	struct ring_cons rx;
-	uint32_t rx_next;   /* handed to the engine up to here; rx.cons: given back */
-	uint32_t tx_back;   /* slots whose buffers we have back */
-	uint32_t *slot_buf; /* what is in each slot of the tx ring */
+	uint32_t rx_next;   /* handed to the engine up to here; released up to rx.cons */
+	uint32_t tx_back; /* slots up to here have their buffers back on the free stack */
+	uint32_t *slot_buf; /* buffer in each slot of the tx ring */
 	uint32_t *free;     /* a stack of tx buffers */
 	uint32_t free_count;
-	uint8_t *rx_done; /* slots given back out of turn */
+	uint8_t *rx_done; /* slots released out of order */
 	int daemon_fd;    /* an eventfd: wakes the daemon */
-	bool dead;        /* in a forked child: the memory is the parent's */
-	void *queue;      /* this */
+	bool dead;        /* in a forked child: the memory belongs to the parent */
+	void *queue;      /* points to this struct */
 	struct dev *dev;
 	struct engine_driver driver;
 	struct keeper keeper;
-	struct shm *next; /* of the process, for fork() */
+	struct shm *next; /* of this process, for fork() */
 };
 
-/* Attaches to the daemon over a session and fills the port; closes the session on
- * failure. -errno. */
+/* Attaches to the daemon over a session and fills the port. Closes the session on
+ * failure. Returns 0 or -errno. */
 int
 shm_attach(const struct session *session, struct port *port, struct sw_device *device,
 	struct shm **out);
 
 extern const struct dev_hooks shm_hooks; /* arg: the struct shm */
 
-/* keeper.c: -errno. */
+/* keeper.c: returns 0 or -errno. */
 int
 keeper_start(struct keeper *k, struct engine *engine, int session_fd,
 	const struct region *region);
@@ -63,7 +61,7 @@ keeper_kick(void *keeper);
 void
 keeper_stop(struct keeper *k);
 
-/* report.c: fills the report and answers the daemon's question with it. */
+/* report.c: fills the report and marks the daemon's request as done. */
 void
 report_answer(struct dev *dev, struct report *report);
 
@@ -73,11 +71,11 @@ shm_list_add(struct shm *shm);
 void
 shm_list_remove(struct shm *shm);
 
-/* open.c: the keeper's: link and addresses as the daemon has them now. */
+/* open.c: for the progress thread: updates link and addresses from the daemon. */
 void
 shm_refresh(struct keeper *k);
 
-/* open.c: looks for the daemon and puts its device into the list, or takes it out. */
+/* open.c: looks for the daemon, and adds its device to the list or removes it. */
 void
 shm_discover(void);
 

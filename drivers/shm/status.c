@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade_status(): the daemon's view of its clients, and what they say themselves. */
+/* rocade_status(): the daemon's view of its clients, and the clients' own statistics. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "switch/socket.h"
 #include "verbs/error.h"
 
-#define PATIENCE_MS 200 /* for clients that do not run just now */
+#define PATIENCE_MS 200 /* for clients that are not running just now */
 #define GLANCE_MS 2
 
 static const char *
@@ -64,7 +64,7 @@ qp_print(FILE *to, const struct report_qp *qp)
 	fprintf(to, "}");
 }
 
-/* A client may claim anything; readers of JSON give up on more than this. */
+/* A client may claim any number; JSON parsers fail on larger ones. */
 static unsigned long long
 claimed(uint64_t counter)
 {
@@ -106,7 +106,7 @@ report_print(FILE *to, uint32_t id, const struct report *r, uint32_t rows)
 	fprintf(to, "]}");
 }
 
-/* All that a descriptor holds, at the most max bytes; how many there were. */
+/* Reads up to max bytes of a descriptor and closes it; returns the length. */
 static size_t
 read_all(int fd, void *to, size_t max)
 {
@@ -136,7 +136,7 @@ reports_print(FILE *to, struct session *s)
 
 		rc = session_call(s, &req, &reply, &fd, 1);
 		req.qpn = reply.client_id + 1;
-		if (rc == -EPERM) { /* another user's: the next one */
+		if (rc == -EPERM) { /* another user's client */
 			rc = 0;
 			continue;
 		}
@@ -156,7 +156,7 @@ reports_print(FILE *to, struct session *s)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* Until all have answered, or have had time to. */
+/* Waits until all clients have written their statistics, or the timeout has passed. */
 static int
 clients_ask(struct session *s)
 {
@@ -191,7 +191,7 @@ daemon_print(FILE *to, struct session *s)
 	return 0;
 }
 
-/* A JSON string. */
+/* Prints a JSON string. */
 static void
 string_print(FILE *to, const char *text)
 {
@@ -233,7 +233,7 @@ rocade_status(const char *socket, char **json)
 	int rc = sw_socket_path(socket, true, &addr);
 
 	if (rc != 0)
-		return rocade_fail(-rc, "socket: its path is too long");
+		return rocade_fail(-rc, "socket: path too long");
 	rc = session_open(&s, socket);
 	if (rc != 0)
 		return rocade_fail(
@@ -251,5 +251,5 @@ rocade_status(const char *socket, char **json)
 		return 0;
 	}
 	free(text);
-	return rocade_fail(-rc, "the daemon at %s: %s", addr.sun_path, strerror(-rc));
+	return rocade_fail(-rc, "cannot query the daemon at %s: %s", addr.sun_path, strerror(-rc));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups: which QPs get a copy. */
+/* Multicast groups: the member QPs of each. */
 #include <errno.h>
 #include <string.h>
 
@@ -69,7 +69,7 @@ member_drop(struct sw *sw, struct sw_group *g, uint32_t i)
 		uplink_leave(sw->up, g->gid);
 }
 
-/* Its place; count: it is no member. */
+/* Returns the member's index, or count if the QP is no member. */
 static uint32_t
 member_find(const struct sw_group *g, uint32_t qpn)
 {
@@ -110,7 +110,7 @@ sw_group_forget_all(struct sw *sw, const struct sw_client *client)
 	for (unsigned i = 0; i < SW_GROUPS; i++) {
 		struct sw_group *g = &sw->groups[i];
 
-		/* From behind: what fills a gap has been looked at. */
+		/* Downwards: the entry that fills the gap has been checked already. */
 		for (uint32_t m = g->count; m-- > 0;) {
 			const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[m]);
 

@@ -19,7 +19,7 @@ qpn_take(struct sw_client *c, uint32_t *qpn)
 	return 0;
 }
 
-/* The client's own, else NULL. */
+/* Returns NULL if the QP is not the client's. */
 static struct sw_qp *
 own_qp(struct sw_client *c, uint32_t qpn)
 {
@@ -53,7 +53,7 @@ peer_set(struct sw_client *c, const struct sw_request *req)
 	qp->dest_qpn = req->dest_qpn;
 	qp->peer_local = sw_is_ours(c->sw, req->dgid);
 	qp->peer = true;
-	/* So that the first packet finds its next hop. */
+	/* Resolve the next hop before the first packet. */
 	if (c->sw->up != NULL && !qp->peer_local)
 		uplink_resolve(c->sw->up, qp->dgid);
 	return 0;
@@ -68,7 +68,7 @@ group_change(struct sw_client *c, const struct sw_request *req)
 					  : -sw_group_leave(c->sw, req->qpn, req->dgid);
 }
 
-/* What needs a client. */
+/* Requests that need an attached client. */
 static int
 client_serve(struct sw_client *c, const struct sw_request *req, struct sw_reply *reply)
 {
@@ -99,7 +99,7 @@ client_serve(struct sw_client *c, const struct sw_request *req, struct sw_reply 
 	return err;
 }
 
-/* What anybody may ask who may connect. */
+/* Requests that need no attached client. */
 static bool
 is_question(uint32_t type)
 {
@@ -129,7 +129,7 @@ sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client
 	reply->magic = SW_PROTO_MAGIC;
 	reply->version = SW_PROTO_VERSION;
 	reply->type = req.type;
-	/* Whoever speaks another version is told which one is spoken here. */
+	/* A client of another version learns the daemon's version from the reply. */
 	if (req.version != SW_PROTO_VERSION)
 		reply->error = EPROTONOSUPPORT;
 	else if (req.type == SW_HELLO || req.type == SW_ATTACH)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a client and the daemon tell each other over their UNIX socket (SOCK_SEQPACKET): a
- * request of one size, a reply of one size, in turn. The reply to SW_ATTACH carries three
- * descriptors: the memory; an eventfd that wakes the daemon; a socket that becomes
- * readable to wake the client. (Descriptors of one open file share its flags: what the
- * daemon writes to must not be the client's to make blocking.)
+ * The protocol between client and daemon over a UNIX socket (SOCK_SEQPACKET): one request
+ * of fixed size, then one reply of fixed size. The reply to SW_ATTACH carries three
+ * descriptors: the shared memory; an eventfd that wakes the daemon; a socket that becomes
+ * readable to wake the client. (Descriptors of one open file share its flags: the client
+ * must not be able to make a descriptor blocking to which the daemon writes.)
  */
 #ifndef ROCADE_SWITCH_PROTO_H
 #define ROCADE_SWITCH_PROTO_H
@@ -19,22 +19,22 @@
 #define SW_NAME_MAX 64
 
 enum sw_request_type {
-	SW_HELLO = 1, /* what device there is */
-	SW_ATTACH,    /* rings and memory */
+	SW_HELLO = 1, /* describes the device */
+	SW_ATTACH,    /* creates rings and memory */
 	SW_QPN_TAKE,
 	SW_QPN_GIVE,
 	SW_PEER_SET,
 	SW_GROUP_JOIN,
 	SW_GROUP_LEAVE,
-	SW_STATUS, /* the reply carries a descriptor: a text in JSON */
-	/* Asks the clients for their reports, unless that was just done; with qpn 1 it does
-	 * not ask. The reply's qpn: how many have not answered yet. */
+	SW_STATUS, /* the reply carries a descriptor of a JSON text */
+	/* Requests statistics from all clients, unless that was just done. With qpn 1 it
+	 * only polls. The reply's qpn: how many clients have not written theirs yet. */
 	SW_REPORT_ASK,
-	/* The report of the first client with the id qpn or above: its id, and a descriptor:
-	 * a struct report, as many rows of QPs as it has. ENOENT: there is none; EPERM: it is
-	 * another user's. */
+	/* The statistics of the first client with an id of at least qpn. The reply
+	 * carries its id and a descriptor of a struct report, truncated after its last QP
+	 * row. ENOENT: there is no such client; EPERM: it belongs to another user. */
 	SW_REPORT,
-	/* A channel of RDMA-CM, for the process: the reply carries a socket, and the
+	/* Opens an RDMA-CM channel for the process. The reply carries a socket, and the
 	 * channel's number in qpn. */
 	SW_CM_OPEN,
 	SW_CM_COMMAND, /* a struct sw_cm_request, answered by a struct sw_cm_reply */
@@ -48,9 +48,9 @@ struct sw_request {
 	uint32_t dest_qpn;
 	uint32_t reserved;
 	uint8_t sgid[16];
-	uint8_t dgid[16]; /* or the group's */
+	uint8_t dgid[16]; /* or the group's GID */
 };
-static_assert(sizeof(struct sw_request) == 56, "the same in every build");
+static_assert(sizeof(struct sw_request) == 56, "same size in every build");
 
 struct sw_device {
 	char name[SW_NAME_MAX];
@@ -58,11 +58,11 @@ struct sw_device {
 	uint32_t mtu;
 	uint32_t qpn_base;
 	uint32_t qpn_count;
-	uint32_t max_qp; /* for this client */
+	uint32_t max_qp; /* per client */
 	uint8_t link_up;
-	uint8_t local; /* no port: between clients only */
+	uint8_t local; /* no port: traffic between clients only */
 	uint8_t reserved[2];
-	uint32_t max_mr; /* for this client; 0: as many as there can be */
+	uint32_t max_mr; /* per client; 0: no limit */
 };
 
 struct sw_reply {
@@ -77,10 +77,10 @@ struct sw_reply {
 };
 
 /*
- * A command of RDMA-CM (ucm/abi.h). A process's connection for these need not be
- * attached. On a channel's socket comes a number (32 bits) each time that the channel,
- * which had no event, has one; a reply says how many these were, and whether there is an
- * event now: where there is none all of them are out of date.
+ * An RDMA-CM command (ucm/abi.h). The connection that carries it need not be attached.
+ * Each time an event arrives on a channel that had none, the daemon writes a number (32
+ * bits) to the channel's socket. A reply tells how many numbers have been written, and
+ * whether an event is pending. If none is, all those numbers are stale.
  */
 struct sw_cm_request {
 	uint32_t magic;
@@ -105,16 +105,16 @@ struct sw_cm_reply {
 };
 static_assert(sizeof(struct sw_cm_request) == 24 + UCM_MAX &&
 		      sizeof(struct sw_cm_reply) == 32 + UCM_MAX,
-	"the same in every build");
+	"same size in every build");
 
 struct sw;
 struct sw_client;
 
 /*
- * Serves a request of len bytes: everything but SW_ATTACH, SW_STATUS, SW_CM_OPEN and the
- * reports, which are the caller's when reply->error is 0, with the request's qpn in
- * reply->qpn. client: NULL before it is attached. False: this is not the protocol at all,
- * the caller hangs up.
+ * Serves a request of len bytes. If reply->error is 0, the caller carries out SW_ATTACH,
+ * SW_STATUS, SW_CM_OPEN and the requests for statistics; the request's qpn is in
+ * reply->qpn. client: NULL if not attached. Returns false if the bytes are not this
+ * protocol: the caller disconnects.
  */
 bool
 sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The QPNs of a daemon: who owns each, and to whom it may send. Handed out upwards from a
- * base that differs from start to start, and reused oldest first, so that neither a
- * packet nor a peer's time-wait of an earlier life soon meets another QP.
+ * The QPNs of a daemon: the owner of each, and its registered peer. QPNs are assigned
+ * upwards from a base that differs at each start, and reused oldest first, so that an old
+ * packet, or a peer's TimeWait state, does not soon meet another QP.
  */
 #ifndef ROCADE_SWITCH_QPNS_H
 #define ROCADE_SWITCH_QPNS_H
@@ -13,12 +13,12 @@ struct sw_client;
 
 struct sw_qp {
 	struct sw_client *owner; /* NULL: free */
-	uint8_t sgid[16];        /* of the registered peer: where from, where to */
+	uint8_t sgid[16];        /* of the registered peer */
 	uint8_t dgid[16];
 	uint32_t dest_qpn;
 	bool peer;       /* a peer is registered */
-	bool peer_local; /* and its address is ours */
-	/* The next hop that it used last: valid for this generation of the neighbours. */
+	bool peer_local; /* and its address is one of ours */
+	/* The last next hop used: valid for this generation of the neighbour table. */
 	bool hop_known;
 	uint8_t hop_mac[6];
 	uint8_t hop_dgid[16];
@@ -33,23 +33,24 @@ struct qpns {
 	uint32_t mask;
 };
 
-/* count: a power of two; base..base+count-1 lies in 2..0xFFFFFE. -EINVAL, -ENOMEM. */
+/* count: a power of two; base..base+count-1 lies in 2..0xFFFFFE. Returns 0, -EINVAL or
+ * -ENOMEM. */
 int
 qpns_init(struct qpns *t, uint32_t base, uint32_t count);
 void
 qpns_fini(struct qpns *t);
 
-/* A base for count QPNs, from a random number. */
+/* Chooses a base for count QPNs from a random seed. */
 uint32_t
 qpns_base(uint64_t seed, uint32_t count);
 
-/* The one that is free the longest; -ENOSPC. */
+/* Takes the QPN that has been free longest. Returns 0 or -ENOSPC. */
 int
 qpns_take(struct qpns *t, struct sw_client *owner, uint32_t *qpn);
 void
 qpns_give(struct qpns *t, uint32_t qpn);
 
-/* NULL: outside of the table, or nobody's. */
+/* Returns NULL if the QPN is not in the table or is free. */
 static inline struct sw_qp *
 qpns_find(const struct qpns *t, uint32_t qpn)
 {

@@ -14,7 +14,7 @@ region_geom_ok(const struct region_geom *geom)
 	       geom->buf_size % LINE_SIZE == 0;
 }
 
-/* The offset of the next part, and where the one behind it may begin. */
+/* Returns the offset of the next part, and moves end behind it. */
 static size_t
 part(size_t *end, size_t len)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The memory that a client shares with the daemon: two rings and their packet buffers.
- * Made and sealed by the daemon; all sizes follow from the geometry, which each side
- * keeps for itself. The buffers of what a client sends are the client's to choose; a
- * frame that it receives in slot i stands in receive buffer i.
+ * The daemon creates and seals it. All sizes follow from the geometry, of which each side
+ * keeps a private copy. The client chooses the buffers of the packets that it sends. A
+ * frame that it receives in slot i is in receive buffer i.
  */
 #ifndef ROCADE_SWITCH_REGION_H
 #define ROCADE_SWITCH_REGION_H
@@ -18,15 +18,16 @@ struct region_geom {
 	uint32_t tx_slots; /* powers of two */
 	uint32_t rx_slots;
 	uint32_t tx_bufs;  /* at least tx_slots */
-	uint32_t buf_size; /* bytes, whole lines */
+	uint32_t buf_size; /* bytes, a multiple of LINE_SIZE */
 };
 
 struct region_head {
 	struct ring_shared tx; /* client to daemon */
 	struct ring_shared rx;
-	uint32_t tx_asleep LINE_ALIGNED; /* the daemon sleeps: wake it */
-	uint32_t rx_asleep LINE_ALIGNED; /* the client does */
-	uint32_t changes LINE_ALIGNED;   /* the daemon's: moves with the device */
+	uint32_t tx_asleep LINE_ALIGNED; /* the daemon sleeps and must be woken */
+	uint32_t rx_asleep LINE_ALIGNED; /* the client sleeps and must be woken */
+	/* written by the daemon: counts changes of the device */
+	uint32_t changes LINE_ALIGNED;
 	uint32_t link_down;
 };
 
@@ -40,16 +41,16 @@ struct region {
 	struct region_geom geom;
 };
 
-/* Whether a geometry is one. */
+/* Whether the geometry is valid. */
 bool
 region_geom_ok(const struct region_geom *geom);
 
-/* Bytes of the region, whole pages. */
+/* Bytes of the region, a multiple of the page size. */
 size_t
 region_size(const struct region_geom *geom);
 
-/* Where everything is in mem, which is region_size() bytes, aligned to a page and, for
- * the first side to look, zeros. */
+/* Computes the addresses of all parts. mem: region_size() bytes, page-aligned, all zeros
+ * for the first side to use it. */
 void
 region_init(struct region *region, void *mem, const struct region_geom *geom);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a client says about itself when the daemon asks, in a part of the memory that they
- * share: its engine's counters, its SRQs, its QPs. The keeper writes it, so that neither
- * a post nor a poll knows of it; the daemon believes none of it and only passes it on.
+ * A client's statistics, in memory that it shares with the daemon: its engine's counters,
+ * its SRQs, its QPs. The client's progress thread writes them when the daemon asks, so
+ * that neither a post nor a poll pays for it. The daemon does not trust them and only
+ * passes them on.
  */
 #ifndef ROCADE_SWITCH_REPORT_H
 #define ROCADE_SWITCH_REPORT_H
@@ -15,7 +16,7 @@
 struct report_qp {
 	uint32_t qpn;
 	uint32_t dest_qpn;
-	uint32_t srqn; /* 0: it receives by an RQ of its own */
+	uint32_t srqn; /* 0: it has its own RQ */
 	uint32_t sq_fill, sq_size;
 	uint32_t rq_fill, rq_size;
 	uint8_t type;  /* enum ibv_qp_type */
@@ -27,7 +28,7 @@ struct report_qp {
 struct report_srq {
 	uint32_t srqn;
 	uint32_t fill, size;
-	uint32_t limit; /* 0: none is armed */
+	uint32_t limit; /* 0: not armed */
 	uint32_t qps;
 	uint8_t xrc, error;
 	uint16_t reserved;
@@ -35,10 +36,10 @@ struct report_srq {
 };
 
 struct report {
-	uint32_t asked LINE_ALIGNED; /* the daemon's: the number of its question */
+	uint32_t asked LINE_ALIGNED; /* generation that the daemon has requested */
 	uint32_t answered
-		LINE_ALIGNED; /* the client's: of the one that it has answered */
-	/* As many as there are; rows for the first ones only. */
+		LINE_ALIGNED; /* generation that the client has written */
+	/* Numbers of SRQs and QPs; the first ones have rows below. */
 	uint32_t srq_count, qp_count;
 	struct port_stats stats;
 	struct report_srq srqs[REPORT_SRQS];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A ring of descriptors between two processes that do not trust each other: one producer,
- * one consumer. Mask and size are private to each side, and so is the own index; the
- * peer's index is read from shared memory and bounded each time. A descriptor is copied
- * out once and judged as that copy: what stands in the ring can change at any moment.
+ * one consumer. Mask, size and own index are private to each side. The peer's index is
+ * read from shared memory and bounded each time. A descriptor is copied out once, and the
+ * copy is what is checked: the ring's content can change at any moment.
  */
 #ifndef ROCADE_SWITCH_RING_H
 #define ROCADE_SWITCH_RING_H
@@ -11,17 +11,17 @@
 #include "base/common.h"
 
 struct ring_desc {
-	uint32_t buf;   /* which buffer of the pool */
-	uint32_t qpn;   /* of a packet sent: the QP that sends it */
+	uint32_t buf;   /* index into the buffer pool */
+	uint32_t qpn;   /* of a packet sent: the sending QP */
 	uint16_t len;   /* bytes of the frame */
 	uint16_t flags; /* RING_* */
 	uint32_t reserved;
 };
-static_assert(sizeof(struct ring_desc) == 16, "four to a line");
+static_assert(sizeof(struct ring_desc) == 16, "4 descriptors per cache line");
 
 #define RING_CKSUM_OK 0x1 /* the IPv4 header checksum has been computed or checked */
 
-/* Free-running indices, each on a line of its writer. */
+/* Free-running indices, each on a cache line of its writer. */
 struct ring_shared {
 	uint32_t prod LINE_ALIGNED;
 	uint32_t cons LINE_ALIGNED;
@@ -32,7 +32,7 @@ struct ring_prod {
 	struct ring_desc *desc;
 	uint32_t mask;
 	uint32_t prod;      /* written, published or not */
-	uint32_t published; /* what the peer has been shown */
+	uint32_t published; /* shown to the peer */
 	uint32_t cons_seen;
 };
 
@@ -44,7 +44,7 @@ struct ring_cons {
 	uint32_t prod_seen;
 };
 
-/* slots: a power of two. Both begin where the indices in shared memory are 0. */
+/* slots: a power of two. Both sides start while the indices in shared memory are 0. */
 static inline void
 ring_prod_init(struct ring_prod *r, struct ring_shared *shared, struct ring_desc *desc,
 	uint32_t slots)
@@ -59,8 +59,8 @@ ring_cons_init(struct ring_cons *r, struct ring_shared *shared,
 	*r = (struct ring_cons){.shared = shared, .desc = desc, .mask = slots - 1};
 }
 
-/* Looks at the consumer's index: false when it cannot be right (the ring is then of no
- * use any more). */
+/* Reads the consumer's index. Returns false if it is invalid: the ring is then
+ * unusable. */
 static inline bool
 ring_prod_look(struct ring_prod *r)
 {
@@ -74,14 +74,14 @@ ring_prod_look(struct ring_prod *r)
 	return true;
 }
 
-/* Slots that can be written, as far as ring_prod_look() has seen. */
+/* Free slots, as of the last ring_prod_look(). */
 static inline uint32_t
 ring_room(const struct ring_prod *r)
 {
 	return r->mask + 1 - (r->prod - r->cons_seen);
 }
 
-/* There is room. */
+/* The caller has checked that there is room. */
 static inline void
 ring_put(struct ring_prod *r, const struct ring_desc *desc)
 {
@@ -97,7 +97,7 @@ ring_publish(struct ring_prod *r)
 	r->published = r->prod;
 }
 
-/* Looks at the producer's index: false when it cannot be right. */
+/* Reads the producer's index. Returns false if it is invalid. */
 static inline bool
 ring_cons_look(struct ring_cons *r)
 {
@@ -111,14 +111,14 @@ ring_cons_look(struct ring_cons *r)
 	return true;
 }
 
-/* Descriptors that can be taken, as far as ring_cons_look() has seen. */
+/* Descriptors to be taken, as of the last ring_cons_look(). */
 static inline uint32_t
 ring_count(const struct ring_cons *r)
 {
 	return r->prod_seen - r->cons;
 }
 
-/* The descriptor ahead places behind the first: each word is loaded once. */
+/* Copies the descriptor at this offset from the first one; loads each word once. */
 static inline struct ring_desc
 ring_peek(const struct ring_cons *r, uint32_t ahead)
 {
@@ -131,7 +131,7 @@ ring_peek(const struct ring_cons *r, uint32_t ahead)
 	return desc;
 }
 
-/* The first n are done with, and their buffers the producer's. */
+/* Returns the first n descriptors and their buffers to the producer. */
 static inline void
 ring_release(struct ring_cons *r, uint32_t n)
 {
@@ -141,10 +141,10 @@ ring_release(struct ring_cons *r, uint32_t n)
 }
 
 /*
- * Sleeping without losing a wake-up. The sleeper: ring_asleep_set(), then it looks at the
- * ring once more, then it sleeps. The producer: ring_publish(), then ring_wake_wanted().
- * One of the two fences comes first, so either the sleeper sees the packets or the
- * producer the flag.
+ * Sleeping without a lost wake-up. The sleeper calls ring_asleep_set(), checks the ring
+ * once more, then sleeps. The producer calls ring_publish(), then ring_wake_wanted(). One
+ * of the two fences comes first, so either the sleeper sees the packets or the producer
+ * sees the flag.
  */
 static inline void
 ring_asleep_set(uint32_t *asleep)
@@ -160,7 +160,7 @@ ring_asleep_clear(uint32_t *asleep)
 	__atomic_store_n(asleep, 0, __ATOMIC_RELAXED);
 }
 
-/* True at most once a sleep. */
+/* Returns true at most once per sleep. */
 static inline bool
 ring_wake_wanted(uint32_t *asleep)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a client's packet goes, and whether it may. */
+/* Checks and routes the packets that clients send. */
 #include <string.h>
 
 #include <rte_ether.h>
@@ -7,7 +7,7 @@
 #include "switch/uplink.h"
 #include "wire/parse.h"
 
-/* Both Ethernet addresses are ours until the packet leaves the machine. */
+/* Both Ethernet addresses are the daemon's MAC for packets that stay on this host. */
 static void
 ethernet_write(struct sw_packet *p, const uint8_t mac[6])
 {
@@ -17,7 +17,7 @@ ethernet_write(struct sw_packet *p, const uint8_t mac[6])
 	memcpy(&eth->src_addr, mac, 6);
 }
 
-/* Whether the packet has to wait for who owns the QP. */
+/* Whether the packet has to wait for room in the ring of the QP's owner. */
 static bool
 must_wait(const struct sw_qp *qp)
 {
@@ -68,7 +68,7 @@ sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
 	sw->stamp++;
 	if (skip != NULL)
 		skip->stamp = sw->stamp;
-	/* One copy to each client, whose engine gives it to all of its members. */
+	/* One copy per client; its engine delivers to all of its members. */
 	for (uint32_t i = 0; i < g->count; i++) {
 		const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);
 
@@ -80,8 +80,8 @@ sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
 	return true;
 }
 
-/* The sender's own engine has given it to its members already. First to the port: what
- * is offered again must not arrive twice. */
+/* The sender's own engine has delivered to its own members already. The port comes first:
+ * a packet that is offered again must not be delivered twice. */
 static enum sw_sent
 to_group(struct sw_packet *p, struct sw_qp *qp)
 {
@@ -102,14 +102,14 @@ to_group(struct sw_packet *p, struct sw_qp *qp)
 	return out;
 }
 
-/* The place of the counter that says why not; NULL: it may go. */
+/* Returns the counter of the reason to drop the packet, or NULL if it may be sent. */
 static uint64_t *
 check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 {
 	struct sw_stats *stats = &p->from->stats;
 	uint32_t dest = p->view.dest_qpn;
 
-	/* QP 1 is the daemon's: clients ask it by commands. */
+	/* QP 1 belongs to the daemon: clients use RDMA-CM commands instead. */
 	if (unlikely(dest <= 1))
 		return &stats->drop_special_qpn;
 	if (p->view.op->service == SERVICE_UD) {
@@ -121,7 +121,7 @@ check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 	}
 	if (unlikely(!qp->peer))
 		return &stats->drop_peer;
-	/* What was registered was one of our addresses. */
+	/* The registered source was one of our addresses. */
 	if (unlikely(memcmp(p->sgid, qp->sgid, 16) != 0))
 		return &stats->drop_source_address;
 	if (unlikely(dest != qp->dest_qpn || memcmp(p->dgid, qp->dgid, 16) != 0))
@@ -141,7 +141,7 @@ send_on(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
 
 		if (unlikely(dest == NULL))
 			return drop(&stats->drop_no_qp);
-		/* A connection has two ends: nobody else speaks to it. */
+		/* A connected QP accepts packets from its peer only. */
 		if (unlikely(!ud && (dest->dest_qpn != qpn || !dest->peer_local)))
 			return drop(&stats->drop_stranger);
 		if (must_wait(dest))
@@ -160,7 +160,7 @@ send_on(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
 	return to_uplink(p, qp);
 }
 
-/* Our copy of the headers, taken apart; false: it is no packet. */
+/* Copies and parses the headers. Returns false if this is not a whole RoCEv2 packet. */
 static bool
 headers_read(struct sw_packet *p, const uint8_t *buf, const struct ring_desc *desc)
 {
@@ -170,10 +170,10 @@ headers_read(struct sw_packet *p, const uint8_t *buf, const struct ring_desc *de
 	p->head_len = RTE_MIN(p->len, (uint32_t)sizeof(p->head));
 	memcpy(p->head, buf, p->head_len);
 	p->rest = buf + p->head_len;
-	pkt.flags = PKT_RX_IPV4_CKSUM_OK; /* a client need not compute it */
+	pkt.flags = PKT_RX_IPV4_CKSUM_OK; /* clients may leave it empty */
 	if (unlikely(parse_headers(&pkt, 0, &p->view) != DROP_none))
 		return false;
-	/* Nothing travels behind the packet. */
+	/* No bytes may follow the ICRC. */
 	if (unlikely((uint32_t)(p->view.ext - p->head) + p->view.op->ext_len +
 			     p->view.payload_len + p->view.pad + ICRC_LEN !=
 		     p->len))

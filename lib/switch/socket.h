@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the daemon's socket is. */
+/* Path of the daemon's socket. */
 #ifndef ROCADE_SWITCH_SOCKET_H
 #define ROCADE_SWITCH_SOCKET_H
 
@@ -12,10 +12,10 @@
 #define SW_SOCKET_RUN "/run/rocade.sock"
 
 /*
- * What the daemon makes and a client looks for when it is not told: $ROCADE_SOCKET, else
- * SW_SOCKET_RUN for root and $XDG_RUNTIME_DIR/rocade.sock for others (a client of theirs
- * takes SW_SOCKET_RUN where that does not exist). -EINVAL: too long for a socket;
- * -ENOENT: nothing says where.
+ * The path that the daemon binds and a client connects to if none is given:
+ * $ROCADE_SOCKET, else SW_SOCKET_RUN for root and $XDG_RUNTIME_DIR/rocade.sock for other
+ * users. (Their clients use SW_SOCKET_RUN if that file does not exist.) Returns 0,
+ * -EINVAL (too long for a socket address) or -ENOENT (no variable is set).
  */
 int
 sw_socket_path(const char *given, bool client, struct sockaddr_un *addr);

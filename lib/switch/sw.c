@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "switch/uplink.h"
 
-#define RATE_BURST_NS (10 * NS_PER_MS) /* a rate is kept over this time */
+#define RATE_BURST_NS (10 * NS_PER_MS) /* the packet rate is averaged over this time */
 
 const struct sw_stat_row sw_stat_rows[SW_STAT_COUNT] = {
 #define SW_STAT(name, text) {#name, text},
@@ -89,7 +89,7 @@ sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *ow
 		&c->tx, &c->region.head->tx, c->region.tx_desc, c->region.geom.tx_slots);
 	ring_prod_init(
 		&c->rx, &c->region.head->rx, c->region.rx_desc, c->region.geom.rx_slots);
-	c->full_cons = 0u - c->region.geom.rx_slots / 2; /* trusted to begin with */
+	c->full_cons = 0u - c->region.geom.rx_slots / 2; /* counts as draining at first */
 	c->region.head->link_down = sw->up != NULL && !sw->up->link_up;
 	TAILQ_INSERT_TAIL(&sw->clients, c, link);
 	sw->client_count++;
@@ -114,7 +114,7 @@ client_condemn(struct sw_client *c)
 	c->sw->corrupt_count++;
 }
 
-/* Its packet's share of time; 0: it has no rate to keep. */
+/* Time per packet at the client's rate limit; 0: it has none. */
 static uint64_t
 share_ns(const struct sw_client *c)
 {
@@ -123,7 +123,7 @@ share_ns(const struct sw_client *c)
 	return likely(rate == 0) ? 0 : RTE_MAX(SEC_NS / rate, UINT64_C(1));
 }
 
-/* What it has not used is not kept for long. */
+/* Limits the burst that unused share allows. */
 static void
 tokens_bound(struct sw_client *c, uint64_t now)
 {
@@ -133,7 +133,7 @@ tokens_bound(struct sw_client *c, uint64_t now)
 		c->tokens_ns = from;
 }
 
-/* How many packets it may send now. */
+/* Returns how many packets the client may send now. */
 static uint32_t
 allowance(struct sw_client *c, uint32_t want, uint64_t now)
 {
@@ -155,7 +155,8 @@ sw_client_flush(struct sw_client *client)
 	uint64_t now = client->sw->now, each = share_ns(client);
 	uint32_t n;
 
-	/* On credit where it has a rate to keep, until that is paid for. */
+	/* Beyond its rate the flush is on credit: no further flush before that is paid
+	 * off. */
 	if (client->corrupt || (each != 0 && client->tokens_ns > now) ||
 		!ring_cons_look(&client->tx))
 		return;
@@ -166,7 +167,7 @@ sw_client_flush(struct sw_client *client)
 	for (uint32_t i = 0; i < n; i++) {
 		struct ring_desc desc = ring_peek(&client->tx, i);
 
-		/* It will not be asked again. */
+		/* The packet is not offered again. */
 		if (!sw_forward(client, &desc))
 			client->stats.drop_port_full++;
 	}
@@ -229,10 +230,11 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 }
 
 /*
- * What the flow control of a link is to NICs: a receiver that is only slow for a moment,
- * for its process does not run just then, loses nothing, for its senders wait. Who takes
- * less than half a ring in SW_HOLD_NS is not waited for any more, until it has: a client
- * that never drains costs its senders that time once, and then loses what comes.
+ * Plays the part of link-level flow control. Senders wait for a receiver that is slow for
+ * a moment, for example because its process is not scheduled, so that it loses nothing. A
+ * receiver that takes less than half a ring in SW_HOLD_NS is not waited for again until
+ * it has taken that much. So a client that never drains delays its senders once, and then
+ * loses packets.
  */
 bool
 sw_client_hold(struct sw_client *to)
@@ -258,7 +260,7 @@ client_wake(struct sw_client *c)
 	c->sw->wake(c->owner);
 }
 
-/* Shows the clients what they got; who sleeps is woken. */
+/* Shows the clients their new packets, and wakes those that sleep. */
 static void
 publish_all(struct sw *sw, uint64_t now)
 {
@@ -281,9 +283,9 @@ publish_all(struct sw *sw, uint64_t now)
 }
 
 /*
- * Who is awake takes its packets by itself, as long as the application polls. When
- * nothing has been taken for SW_SILENT_NS the application does something else, and the
- * client's own thread is woken to take over.
+ * A client that is awake takes its packets by itself as long as the application polls. If
+ * it takes nothing for SW_SILENT_NS, the application is busy elsewhere, and the client's
+ * progress thread is woken to take over.
  */
 static void
 behind_check(struct sw *sw, uint64_t now)
@@ -356,11 +358,11 @@ sw_run(struct sw *sw, uint64_t now)
 	sw->now = now;
 	TAILQ_FOREACH (c, &sw->clients, link) {
 		moved += client_serve(c, now);
-		/* Soon, so that the receivers work while the next one is served. */
+		/* At once, so that receivers work while the next client is served. */
 		if (!TAILQ_EMPTY(&sw->dirty))
 			publish_all(sw, now);
 	}
-	if (!TAILQ_EMPTY(&sw->dirty)) /* by sw_client_remove() */
+	if (!TAILQ_EMPTY(&sw->dirty)) /* marked by a flush between passes */
 		publish_all(sw, now);
 	behind_check(sw, now);
 	return moved;
@@ -375,7 +377,8 @@ sw_changed(struct sw *sw, bool link_up)
 		struct region_head *head = c->region.head;
 
 		__atomic_store_n(&head->link_down, !link_up, __ATOMIC_RELAXED);
-		/* Pairs with the acquire of the client's keeper. */
+		/* Pairs with the acquire in device_changed() of the client's progress
+		 * thread. */
 		__atomic_store_n(&head->changes, ++c->changes, __ATOMIC_RELEASE);
 		client_wake(c);
 	}
@@ -408,8 +411,8 @@ sw_sleep(struct sw *sw)
 			continue;
 		__atomic_store_n(&c->region.head->tx_asleep, 1, __ATOMIC_RELAXED);
 	}
-	/* Pairs with the fence in ring_wake_wanted() of the clients: as in
-	 * ring_asleep_set(), one for all. */
+	/* Pairs with the fence in ring_wake_wanted() of the clients. As
+	 * ring_asleep_set(), with one fence for all clients. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	TAILQ_FOREACH (c, &sw->clients, link) {
 		if (!c->corrupt && !ring_cons_look(&c->tx))

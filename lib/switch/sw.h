@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The switch: moves packets between the clients of a daemon, by destination QPN, and
- * checks what they send. Pure logic: it maps no memory, reads no clock and wakes nobody
- * by itself, so that a simulator can run it. One thread.
+ * The switch: moves packets between the clients of a daemon by destination QPN, and
+ * checks what they send. Pure logic: it maps no memory, reads no clock, and wakes clients
+ * only through a callback, so that a simulator can run it. Single-threaded.
  *
- * A client's memory is hostile. The headers of a packet are copied before they are looked
- * at and the copy is what is sent; the Ethernet header is written here; the payload is
- * copied as it is, for it is nobody's but the receiver's to judge (its ICRC covers all of
- * it).
+ * A client's memory is hostile. The headers of a packet are copied before they are
+ * checked, and the copy is what is sent. The switch writes the Ethernet header. The
+ * payload is copied unchecked: the receiver checks it (its ICRC covers all of it).
  */
 #ifndef ROCADE_SWITCH_SW_H
 #define ROCADE_SWITCH_SW_H
@@ -21,9 +20,10 @@
 
 #define SW_BURST 32
 #define SW_GROUPS 256        /* multicast groups of all clients together */
-#define SW_GROUP_MEMBERS 256 /* QPs in one of them */
+#define SW_GROUP_MEMBERS 256 /* QPs in one group */
 #define SW_SILENT_NS (50 * NS_PER_US)
-#define SW_HOLD_NS (200 * NS_PER_MS) /* less than ENGINE_STALL_NS of who waits */
+/* less than ENGINE_STALL_NS, after which a waiting engine drops its backlog */
+#define SW_HOLD_NS (200 * NS_PER_MS)
 
 struct sw_stats {
 #define SW_STAT(name, text) uint64_t name;
@@ -39,7 +39,7 @@ struct sw_stat_row {
 #define SW_STAT_COUNT (sizeof(struct sw_stats) / sizeof(uint64_t))
 extern const struct sw_stat_row sw_stat_rows[SW_STAT_COUNT];
 
-struct sw_limits { /* for each client */
+struct sw_limits { /* per client */
 	uint32_t qps;
 	uint32_t packets_per_s; /* 0: none */
 	struct region_geom geom;
@@ -57,15 +57,16 @@ struct sw_conf {
 struct sw;
 struct uplink;
 
-/* What becomes of a packet. */
+/* Result of forwarding a packet. */
 enum sw_sent {
 	SW_SENT,
-	SW_LATER, /* the port takes no more now: it stays in its client's ring */
+	/* the port or the receiver is full: the packet stays in its client's ring */
+	SW_LATER,
 	SW_DROPPED,
 };
 
-/* A packet of a client: our copy of its headers, and where the rest of it is. What is
- * checked is what is sent. */
+/* A client's packet: a private copy of its headers, and where the rest of it is. The copy
+ * is what is checked and sent. */
 struct sw_packet {
 	struct sw_client *from;
 	uint8_t head[PARSE_HEADERS];
@@ -79,24 +80,26 @@ struct sw_packet {
 
 struct sw_client {
 	TAILQ_ENTRY(sw_client) link;
-	TAILQ_ENTRY(sw_client) dirty_link;  /* has packets that were not published */
-	TAILQ_ENTRY(sw_client) behind_link; /* has packets that it has not taken */
+	TAILQ_ENTRY(sw_client) dirty_link;  /* has packets that are not published */
+	/* has published packets that it has not taken */
+	TAILQ_ENTRY(sw_client) behind_link;
 	struct sw *sw;
 	struct region region;
 	struct ring_cons tx;
 	struct ring_prod rx;
-	void *owner; /* whose it is: passed to wake */
+	void *owner; /* passed to wake() */
 	uint32_t id;
 	uint32_t qps;
 	bool dirty, behind;
-	bool woken;         /* since it last took something */
-	bool corrupt;       /* a ring of it makes no sense: it is served no more */
-	uint32_t changes;   /* of the device, that it was told */
-	uint32_t stamp;     /* of the last group packet that it got */
-	uint32_t seen_cons; /* where it was at seen_ns */
+	bool woken;         /* woken since its packets were last published */
+	bool corrupt; /* an index in one of its rings is invalid: no longer served */
+	uint32_t changes;   /* device changes that it was told of */
+	uint32_t stamp;     /* of the last multicast packet delivered to it */
+	uint32_t seen_cons; /* its consumer index at seen_ns */
 	uint64_t seen_ns;
-	uint64_t tokens_ns; /* packet rate: the time up to which it has used its share */
-	uint32_t full_cons; /* where it was when its ring was found full, at full_ns */
+	uint64_t tokens_ns; /* packet rate limit: its share is used up to this time */
+	/* its consumer index when its ring was found full, at full_ns */
+	uint32_t full_cons;
 	uint64_t full_ns;
 	struct sw_stats stats;
 };
@@ -106,7 +109,7 @@ TAILQ_HEAD(sw_clients, sw_client);
 struct sw_group {
 	uint8_t gid[16];
 	uint32_t count; /* 0: free */
-	uint32_t *qpns; /* SW_GROUP_MEMBERS of them, once used */
+	uint32_t *qpns; /* SW_GROUP_MEMBERS entries, allocated on first use */
 };
 
 struct sw {
@@ -117,90 +120,95 @@ struct sw {
 	struct sw_clients behind;
 	uint32_t client_count;
 	uint32_t next_id;
-	uint32_t stamp; /* of the last group packet */
+	uint32_t stamp; /* of the last multicast packet */
 	uint64_t behind_check_ns;
-	uint64_t now;    /* of this turn */
-	bool last_words; /* what is forwarded now cannot wait */
+	uint64_t now;    /* of this pass */
+	bool last_words; /* a client is being flushed: its packets cannot wait */
 	/* Wakes a client that sleeps, or that does not take its packets. */
 	void (*wake)(void *owner);
-	uint32_t corrupt_count; /* clients found corrupt so far: the owner hangs up */
+	/* clients found corrupt so far: the daemon disconnects them */
+	uint32_t corrupt_count;
 	struct uplink *up;      /* the port; NULL: there is none */
-	struct sw_stats gone; /* of clients that have left */
+	struct sw_stats gone; /* totals of departed clients */
 	struct sw_group groups[SW_GROUPS];
 };
 
-/* -EINVAL, -ENOMEM. */
+/* Returns 0, -EINVAL or -ENOMEM. */
 int
 sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out);
-/* No client left (asserted). */
+/* No client may be left (asserted). */
 void
 sw_destroy(struct sw *sw);
 
 bool
 sw_is_ours(const struct sw *sw, const uint8_t gid[16]);
 
-/* mem: region_size(&geom) bytes that are zero. -ENOSPC: max_clients; -EINVAL: the
- * geometry; -ENOMEM. */
+/* mem: region_size(&geom) bytes of zeros. Returns 0, -ENOSPC (max_clients reached),
+ * -EINVAL (bad geometry) or -ENOMEM. */
 int
 sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *owner,
 	struct sw_client **out);
-/* All that it had is free again; its memory is the caller's. */
+/* Flushes the client, then frees its QPNs and group memberships. Its memory stays the
+ * caller's. */
 void
 sw_client_remove(struct sw_client *client);
 
-/* Forwards all that the client has published, beyond its rate if need be: it waits for
- * that afterwards, and is not flushed again until then. Before a QP of it goes, or all of
- * it: a peer may wait for its last acknowledgement. */
+/* Forwards everything that the client has published, even beyond its packet rate. The
+ * excess is charged to the client, which is not flushed again before that is paid off.
+ * Called before one of its QPs or the client itself goes: a peer may wait for its last
+ * acknowledgement. */
 void
 sw_client_flush(struct sw_client *client);
 
-/* One turn over all clients; returns the packets taken from them. */
+/* One pass over all clients. Returns the number of packets taken from them. */
 unsigned
 sw_run(struct sw *sw, uint64_t now);
 
-/* Before sleeping: clients will say when they have something. False: they have already,
- * or somebody has to be looked after in less than SW_SILENT_NS, or was found corrupt. */
+/* Called before sleeping: makes clients wake the daemon when they send. Returns false if
+ * the daemon must not sleep: a client has packets to forward, lags behind (to be checked
+ * within SW_SILENT_NS), or was found corrupt. */
 bool
 sw_sleep(struct sw *sw);
 void
 sw_awake(struct sw *sw);
 
-/* group.c: 0, -ENOSPC, -EINVAL (no group address, or not joined). Joining twice is fine.
- */
+/* group.c: returns 0, -ENOSPC or -EINVAL (not a group address, or not joined). Joining
+ * twice is fine. */
 int
 sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
 int
 sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
 void
 sw_group_forget(struct sw *sw, uint32_t qpn);
-/* All QPs of the client, in one go: groups and QPs are many. */
+/* For all QPs of the client, in one scan of the groups. */
 void
 sw_group_forget_all(struct sw *sw, const struct sw_client *client);
 const struct sw_group *
 sw_group_find(const struct sw *sw, const uint8_t gid[16]);
 
-/* Tells the clients that the link, or the device as SW_HELLO shows it, has changed. */
+/* Tells the clients that the link, or the device as SW_HELLO returns it, has changed. */
 void
 sw_changed(struct sw *sw, bool link_up);
-/* Other addresses from now on: peers that were registered with one that is gone are not
- * any more. */
+/* Replaces the addresses. A peer registered with a source address that is gone is no
+ * longer registered. */
 void
 sw_set_net(struct sw *sw, const struct net_conf *net);
 
-/* route.c: false: not now, it is to be offered again. */
+/* route.c: returns false if the packet is to be offered again later. */
 bool
 sw_forward(struct sw_client *from, const struct ring_desc *desc);
-/* A copy to each client that has members of the group, except skip; false: nobody has. */
+/* Copies the packet to each client that has members of the group, except skip. Returns
+ * false if the group has no members. */
 bool
 sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
 	const uint8_t *head, uint32_t head_len, const uint8_t *rest, uint32_t len);
 
-/* sw.c: a copy into a client's ring; flags: RING_*. */
+/* sw.c: copies a packet into a client's ring; flags: RING_*. */
 void
 sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 	const uint8_t *rest, uint32_t len, unsigned flags);
 
-/* Whether a packet for the client, whose ring looks full, is to wait. */
+/* Returns whether a packet for the client, whose ring looks full, must wait. */
 bool
 sw_client_hold(struct sw_client *to);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets out: next hop, Ethernet header, stage. */
+/* Transmitted packets: next hop, Ethernet header, tx backlog. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "switch/uplink.h"
 
-/* ---- Frames ---- */
+/* ---- Tx buffers ---- */
 
 bool
 uplink_frame(struct uplink *u, struct pkt *frame)
@@ -39,7 +39,7 @@ frame_return(struct uplink *u, const struct pkt *frame)
 		u->port.ops->tx_release(u->port.queues[0], &copy, 1);
 }
 
-/* ---- Stage ---- */
+/* ---- Tx backlog ---- */
 
 static void
 stage_give_up(struct uplink *u)
@@ -83,7 +83,7 @@ stage_room(struct uplink *u)
 	return u->stage_count < UPLINK_STAGE;
 }
 
-/* There is room. */
+/* The caller has checked that there is room. */
 static void
 stage_put(struct uplink *u, const struct pkt *frame)
 {
@@ -94,7 +94,8 @@ stage_put(struct uplink *u, const struct pkt *frame)
 
 /* ---- Next hops ---- */
 
-/* Those whose next hop is known now leave, those without one are given up. */
+/* Sends the queued frames whose next hop is resolved by now, and drops those whose
+ * resolution failed. */
 static void
 held_look(struct uplink *u)
 {
@@ -135,7 +136,7 @@ hold(struct uplink *u, const uint8_t dgid[16], uint32_t client, const struct pkt
 {
 	struct uplink_held *h = &u->held[u->held_count];
 
-	/* From now on, as the generation stands, nobody has to look. */
+	/* No retry is needed before the generation changes. */
 	if (u->held_count++ == 0)
 		u->held_generation = net_generation(u->net);
 	h->frame = *frame;
@@ -143,7 +144,7 @@ hold(struct uplink *u, const uint8_t dgid[16], uint32_t client, const struct pkt
 	memcpy(h->dgid, dgid, 16);
 }
 
-/* As net_resolve(), with what the QP used last kept beside it. */
+/* As net_resolve(), with the QP's last result cached in the QP. */
 static int
 next_hop(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp, uint8_t mac[6])
 {
@@ -155,7 +156,7 @@ next_hop(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp, uint8_t 
 		memcpy(mac, qp->hop_mac, 6);
 		return 0;
 	}
-	/* Before this one: in the order in which they were sent. */
+	/* Older queued packets go first, to keep the order. */
 	if (u->held_count != 0 && u->held_generation != generation)
 		held_look(u);
 	rc = net_resolve(u->net, p->dgid, mac, u->sw->now);
@@ -186,7 +187,7 @@ ipv4_cksum_set(const struct uplink *u, struct pkt *frame, struct rte_ipv4_hdr *i
 		ip->hdr_checksum = rte_ipv4_cksum(ip);
 }
 
-/* Ours from the first byte to the IP header, the client's behind it. */
+/* Everything up to the IP header is written here; the rest is the client's. */
 static bool
 frame_write(const struct uplink *u, const struct sw_packet *p, const uint8_t mac[6],
 	struct pkt *frame)
@@ -263,7 +264,7 @@ uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[
 		stage_put(u, frame);
 		return true;
 	}
-	if (rc == -EAGAIN && held_room(u, 0)) { /* no client has that id */
+	if (rc == -EAGAIN && held_room(u, 0)) { /* id 0: no client has it */
 		hold(u, dgid, 0, frame);
 		return true;
 	}
@@ -281,7 +282,7 @@ uplink_local_rx(struct uplink *u, const struct pkt *frame, uint64_t now)
 	struct pkt reply;
 
 	u->stats.rx_other++;
-	/* It is not worth waiting for. */
+	/* The backlog is full, and a reply is not worth waiting for. */
 	if (u->stage_count == UPLINK_STAGE) {
 		u->stats.tx_no_buffer++;
 		return;
@@ -303,7 +304,8 @@ link_look(struct uplink *u, uint64_t now)
 	if (up == u->link_up)
 		return;
 	u->link_up = up;
-	/* Whoever is there now may not have been when we said who we are. */
+	/* Announce our addresses again: the neighbours may have changed while the link
+	 * was down. */
 	if (up)
 		net_announce(u->net);
 	sw_changed(u->sw, up);
@@ -378,7 +380,7 @@ uplink_set_net(struct uplink *u, const struct net_conf *net)
 	return rc;
 }
 
-/* ---- Making ---- */
+/* ---- Creation ---- */
 
 int
 uplink_create(struct sw *sw, const struct port *port, const struct net_conf *net,

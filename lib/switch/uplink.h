@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon's port: packets of clients to other hosts, with the Ethernet header that the
- * neighbour table gives them; packets of other hosts to the client that has their QPN;
- * ARP, ND, ICMP and group membership for the addresses that all clients share. Pure logic
- * like the switch, and of the same thread.
+ * The daemon's port. It sends packets of clients to other hosts, with the Ethernet header
+ * that the neighbour table gives. It delivers packets of other hosts to the client that
+ * owns their QPN. It serves ARP, ND, ICMP and group membership for the addresses that all
+ * clients share. Pure logic like the switch, run by the same thread.
  *
- * A packet whose next hop has not answered yet is held, for a datagram has nobody who
- * sends it again; modify_qp asks for the next hop of a connection, so that its first
- * packet mostly finds it.
+ * A packet whose next hop is not resolved yet is queued, because datagrams are not
+ * resent. ibv_modify_qp() resolves the next hop of a connection in advance.
  */
 #ifndef ROCADE_SWITCH_UPLINK_H
 #define ROCADE_SWITCH_UPLINK_H
@@ -19,10 +18,11 @@
 #define UPLINK_STAGE (4 * PKT_BURST)
 #define UPLINK_HELD 256
 #define UPLINK_HELD_EACH 32               /* of one client */
-#define UPLINK_STALL_NS (100 * NS_PER_MS) /* so long may the port refuse everything */
-#define UPLINK_LINK_NS (250 * NS_PER_MS)  /* how often the link is looked at */
+/* a port that accepts nothing for this long loses its backlog */
+#define UPLINK_STALL_NS (100 * NS_PER_MS)
+#define UPLINK_LINK_NS (250 * NS_PER_MS)  /* how often the link is polled */
 
-/* A port that is open, for rocade_daemon_create(). */
+/* An open port, for rocade_daemon_create(). */
 struct rocade_daemon_port {
 	struct port port;
 	uint32_t mtu; /* IP */
@@ -31,7 +31,7 @@ struct rocade_daemon_port {
 struct uplink_held {
 	struct pkt frame; /* complete but for the next hop's MAC */
 	uint8_t dgid[16];
-	uint32_t client; /* its id */
+	uint32_t client; /* client id */
 };
 
 struct uplink {
@@ -42,16 +42,16 @@ struct uplink {
 	uint32_t mtu;
 	bool link_up;
 	uint64_t link_at_ns;
-	struct pkt stage[UPLINK_STAGE]; /* to be sent, oldest first */
+	struct pkt stage[UPLINK_STAGE]; /* tx backlog, oldest first */
 	uint32_t stage_count;
-	uint64_t stage_ns;            /* when the port took something last */
-	struct pkt frames[PKT_BURST]; /* allocated and not used yet */
+	uint64_t stage_ns;            /* when the port last accepted a frame */
+	struct pkt frames[PKT_BURST]; /* allocated, not used yet */
 	uint32_t frame_count;
 	struct uplink_held held[UPLINK_HELD]; /* oldest first */
 	uint32_t held_count;
-	uint32_t held_generation; /* of the neighbours, when they were looked at */
-	/* Takes in datagrams between agents (wire/gsi.h), to one of our addresses from
-	 * another machine's; NULL: nobody does. */
+	uint32_t held_generation; /* of the neighbour table, at the last retry */
+	/* Receives datagrams between connection managers (wire/gsi.h), sent to one of our
+	 * addresses by another host. NULL: they are dropped. */
 	void (*gsi_rx)(void *arg, const uint8_t *bytes, const uint8_t ours[16],
 		const uint8_t theirs[16], uint64_t now);
 	void *gsi_arg;
@@ -59,56 +59,60 @@ struct uplink {
 	struct port_stats stats;
 };
 
-/* net: complete, with the port's MAC. Takes the port over when it succeeds and makes
- * itself sw->up. -EINVAL: an address; -ENOMEM. */
+/* net: complete, with the port's MAC. On success takes ownership of the port and sets
+ * sw->up. Returns 0, -EINVAL (bad address) or -ENOMEM. */
 int
 uplink_create(struct sw *sw, const struct port *port, const struct net_conf *net,
 	uint32_t mtu, struct uplink **out);
-/* Drops what it has, closes the port. */
+/* Drops all queued frames and closes the port. */
 void
 uplink_destroy(struct uplink *u);
 
-/* Takes packets in; returns how many there were. sw_run() shows them to the clients. */
+/* Receives a burst; returns the number of packets. sw_run() publishes them to the
+ * clients. */
 unsigned
 uplink_rx(struct uplink *u, uint64_t now);
-/* Sends what is staged, and the port's own frames. False: some are left. */
+/* Sends the tx backlog and the port's own frames (ARP, ND, MLD, ...). Returns false if
+ * some are left. */
 bool
 uplink_tx(struct uplink *u, uint64_t now);
-/* When uplink_tx() has to be called even if nothing happens. */
+/* When uplink_tx() must be called even if nothing happens. */
 uint64_t
 uplink_deadline(const struct uplink *u);
 
-/* Of the switch: a packet that has been checked; the reason of a drop is counted. */
+/* For the switch: sends a checked packet. Counts the reason of a drop. */
 enum sw_sent
 uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp);
-/* A frame to fill; false: there is none. */
+/* Takes a free tx buffer. Returns false if there is none. */
 bool
 uplink_frame(struct uplink *u, struct pkt *frame);
-/* Sends it, complete but for the next hop's MAC; false: nobody leads there, or no room. */
+/* Sends a frame that is complete but for the next hop's MAC. Returns false if there is no
+ * route or no room; the frame is then released. */
 bool
 uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[16]);
 
-/* The port's own business: ARP, ND, ICMP, IGMP, MLD. */
+/* Handles frames for the port itself: ARP, ND, ICMP, IGMP, MLD. */
 void
 uplink_local_rx(struct uplink *u, const struct pkt *frame, uint64_t now);
 
-/* uplink_gsi.c: a datagram of GSI_LEN bytes from QP 1 to QP 1; false: as above. */
+/* uplink_gsi.c: sends a datagram of GSI_LEN bytes from QP 1 to QP 1. Returns false if
+ * there is no buffer, no route or no room. */
 bool
 uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
 	const uint8_t dgid[16]);
-/* One that came to QP 1, or 0; its addresses have been looked at. */
+/* Takes a packet to QP 0 or QP 1; its addresses have been checked. */
 void
 uplink_gsi_rx(struct uplink *u, const struct pkt_view *view, const uint8_t ours[16],
 	const uint8_t theirs[16], uint64_t now);
 
-/* Somebody will send there soon. */
+/* Resolves the next hop in advance, for packets that will soon follow. */
 void
 uplink_resolve(struct uplink *u, const uint8_t dgid[16]);
 int
 uplink_join(struct uplink *u, const uint8_t gid[16]);
 void
 uplink_leave(struct uplink *u, const uint8_t gid[16]);
-/* -EINVAL. */
+/* Returns 0 or -EINVAL. */
 int
 uplink_set_net(struct uplink *u, const struct net_conf *net);
 

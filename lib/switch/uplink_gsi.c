@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* QP 1 of the daemon's port: datagrams between its connection manager and other
- * machines'. */
+/* QP 1 of the daemon's port: datagrams between its connection manager and those of other
+ * hosts. */
 #include <string.h>
 
 #include "switch/uplink.h"
 #include "wire/gsi.h"
 #include "wire/icrc.h"
 
-/* Here the daemon is the receiver: the ICRC is its to check, too. */
+/* The daemon is the receiver here, so it checks the ICRC too. */
 static enum drop_reason
 admit(const struct uplink *u, const struct pkt_view *view)
 {

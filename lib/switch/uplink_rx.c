@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets in: to the client that has their QPN. */
+/* Received packets: delivery to the client that owns their QPN. */
 #include <string.h>
 
 #include <rte_ether.h>
 
 #include "switch/uplink.h"
 
-/* Behind an Ethernet header of ours: the tag, if there was one, is the daemon's. */
+/* Delivers the packet behind a new Ethernet header: a VLAN tag is for the daemon only. */
 static void
 to_clients(struct uplink *u, const struct pkt *pkt, const struct pkt_view *view,
 	const uint8_t dgid[16])
@@ -50,8 +50,8 @@ take_in(struct uplink *u, const struct pkt *pkt, uint64_t now)
 		return;
 	}
 	view_gids(&view, sgid, dgid);
-	/* To us or to a group as a group; and from elsewhere: what is ours comes from no
-	 * wire. */
+	/* Only packets to one of our addresses, or to a group address if they are
+	 * multicast. None of them may claim one of our addresses as its source. */
 	if (unlikely(sw_is_ours(u->sw, sgid) ||
 		     (view.dest_qpn == QPN_MULTICAST ? !gid_is_multicast(dgid)
 						: !sw_is_ours(u->sw, dgid)))) {
