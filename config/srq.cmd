@@ -1,5 +1,5 @@
-# Commands for rocade-testpmd: a shared receive queue that is resized and refilled on its limit
-# event while the wire loses packets. For instance, without root:
+# Commands for rocade-testpmd: resizes a shared receive queue, and refills it on its limit event,
+# while the link loses packets. Example, without root:
 #   rocade-testpmd -- --loop --qps 8 --size 64,1k,16k --cmdline-file config/srq.cmd
 set srq 0 limit 64
 start

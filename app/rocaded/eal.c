@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* EAL and the port. */
+/* Starts EAL and opens the port. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #include "settings.h"
 
-/* It keeps pointers into what it is given: the settings live as long. */
+/* EAL keeps pointers into its arguments: *s must outlive it. */
 static int
 eal_start(const struct settings *s, int argc, char **argv)
 {
@@ -19,7 +19,7 @@ eal_start(const struct settings *s, int argc, char **argv)
 	int n = 0;
 
 	if (argc > EAL_ARGS_MAX) {
-		fprintf(stderr, PROGRAM ": more than %d arguments for EAL\n",
+		fprintf(stderr, PROGRAM ": more than %d EAL arguments\n",
 			EAL_ARGS_MAX);
 		return -1;
 	}
@@ -31,8 +31,8 @@ eal_start(const struct settings *s, int argc, char **argv)
 	if (rte_eal_init(n, all) >= 0)
 		return 0;
 	fprintf(stderr,
-		PROGRAM ": EAL does not start (%s); its own messages stand above. "
-			"Without hugepages give --no-huge, without a NIC --no-pci\n",
+		PROGRAM ": cannot start EAL: %s (see its messages above). Use --no-huge "
+			"without hugepages, --no-pci without a NIC\n",
 		rte_strerror(rte_errno));
 	return -1;
 }
@@ -54,8 +54,8 @@ port_find(const char *name, uint16_t *id)
 		return 0;
 	}
 	fprintf(stderr,
-		PROGRAM ": --port: \"%s\" is none of the %u ports that EAL has found "
-			"(-a and --vdev add some)\n",
+		PROGRAM ": --port: invalid value '%s': expected one of the %u ports "
+			"of EAL (-a and --vdev add ports)\n",
 		name, rte_eth_dev_count_avail());
 	return -1;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The configuration file. rte_cfgfile reads it; it does not tell lines, nor much about
- * what is wrong, so the file is looked through before, with the same eyes.
- */
+/* The configuration file. rte_cfgfile parses it, but reports neither line numbers nor the
+ * reason of an error. So the file is checked first, by the same rules. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +13,7 @@
 #define SECTION_EAL "eal"
 #define COMMENT '#'
 
-/* Where entries stand, in their order. */
+/* Line numbers of the entries, in their order. */
 struct lines {
 	unsigned line[ENTRIES_MAX];
 	unsigned count;
@@ -43,8 +41,8 @@ section_known(const char *name)
 	return strcmp(name, SECTION_EAL) == 0;
 }
 
-/* A line without its comment: 0, or -1 with what is wrong with it. in: whether it is in a
- * section; *entry: it is one. */
+/* Checks a line, without its comment. Returns 0, or -1 with the error. *in: a section has
+ * begun. *entry: the line is an entry. */
 static int
 line_look(char *text, bool *in, bool *entry, char err[ERR_MAX])
 {
@@ -57,26 +55,27 @@ line_look(char *text, bool *in, bool *entry, char err[ERR_MAX])
 		size_t len = strlen(text);
 
 		if (text[len - 1] != ']') {
-			snprintf(err, ERR_MAX, "\"%s\" is no [section]", text);
+			snprintf(err, ERR_MAX, "invalid section '%s': expected [NAME]", text);
 			return -1;
 		}
 		text[len - 1] = '\0';
 		*in = section_known(text + 1);
 		if (!*in)
 			snprintf(err, ERR_MAX,
-				"[%s] is none of [daemon], [eal], [port], [clients]",
+				"unknown section [%s]: expected [daemon], [eal], [port] or "
+				"[clients]",
 				text + 1);
 		return *in ? 0 : -1;
 	}
 	if (equals == NULL || equals == text) {
-		snprintf(err, ERR_MAX, "\"%s\" is neither [section] nor key = value",
+		snprintf(err, ERR_MAX, "invalid line '%s': expected [section] or key = value",
 			text);
 		return -1;
 	}
 	if (!*in) {
 		snprintf(err, ERR_MAX,
-			"\"%s\" stands in no section: [daemon], [eal], "
-			"[port], [clients]",
+			"entry '%s' before the first section: expected [daemon], "
+			"[eal], [port] or [clients]",
 			text);
 		return -1;
 	}
@@ -93,7 +92,7 @@ line_look(char *text, bool *in, bool *entry, char err[ERR_MAX])
 	return 0;
 }
 
-/* Finds what is wrong with lines, and where the entries are. */
+/* Checks all lines, and collects the line numbers of the entries. */
 static int
 lines_look(FILE *file, const char *path, struct lines *lines, char err[ERR_MAX])
 {
@@ -124,7 +123,8 @@ lines_look(FILE *file, const char *path, struct lines *lines, char err[ERR_MAX])
 	return rc;
 }
 
-/* "m = 256" is -m 256, "vdev = net_tap0" is --vdev=net_tap0, "no-huge =" is --no-huge. */
+/* Adds EAL arguments: "m = 256" is -m 256, "vdev = net_tap0" is --vdev=net_tap0, "no-huge
+ * =" is --no-huge. */
 static int
 eal_add(struct settings *s, const struct rte_cfgfile_entry *e)
 {
@@ -166,20 +166,21 @@ entry_read(struct settings *s, const char *section, const struct rte_cfgfile_ent
 	if (strcmp(section, SECTION_EAL) == 0) {
 		if (eal_add(s, e) == 0)
 			return 0;
-		snprintf(err, ERR_MAX, "%s:%u: %s: more than %d arguments for EAL",
+		snprintf(err, ERR_MAX, "%s:%u: %s: more than %d EAL arguments",
 			s->file, line, e->name, EAL_ARGS_MAX);
 		return -1;
 	}
 	row = row_find(section, e->name);
 	if (row == NULL) {
 		keys_list(section, valid, sizeof(valid));
-		snprintf(err, ERR_MAX, "%s:%u: %s: no key of [%s]; there are %s", s->file,
+		snprintf(err, ERR_MAX,
+			"%s:%u: %s: unknown key in [%s]: expected one of %s", s->file,
 			line, e->name, section, valid);
 		return -1;
 	}
 	if (s->line[row - rows] != 0) {
-		snprintf(err, ERR_MAX, "%s:%u: %s: stands in line %u already", s->file,
-			line, e->name, s->line[row - rows]);
+		snprintf(err, ERR_MAX, "%s:%u: %s: duplicate key, first set in line %u",
+			s->file, line, e->name, s->line[row - rows]);
 		return -1;
 	}
 	if (settings_set(s, row, e->value, line, why) == 0)
@@ -231,7 +232,7 @@ file_read(struct settings *s, const char *path, char err[ERR_MAX])
 		return rc;
 	cfg = rte_cfgfile_load_with_params(path, CFG_FLAG_EMPTY_VALUES, &params);
 	if (cfg == NULL) {
-		snprintf(err, ERR_MAX, "%s: it cannot be read", path);
+		snprintf(err, ERR_MAX, "%s: cannot be parsed", path);
 		return -1;
 	}
 	rc = entries_read(s, cfg, &lines, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocaded: lets the programs of this machine talk RDMA, to each other and over a port. */
+/* rocaded: the daemon that provides RDMA to the programs of this machine, between each
+ * other and over a port. */
 #include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@ static struct rocade_daemon *serving;
 static volatile sig_atomic_t reread, stopped;
 
 struct command {
-	int eal_argc; /* of argv: EAL's, the program's name first */
-	int argc;     /* what stands behind the `--`, or all of it */
+	int eal_argc; /* of argv, for EAL: the program's name first */
+	int argc;     /* of argv behind the `--`, or all of it */
 	char **argv;
 	char **eal_argv;
 	const char *config;
@@ -50,7 +51,7 @@ signals_set(void (*handler)(int))
 	sigaction(SIGHUP, &action, NULL);
 }
 
-/* Four descriptors a client are more than a shell's usual limit has for all of them. */
+/* Four descriptors for each client exceed the usual limit of a shell. */
 static void
 descriptors_allow(void)
 {
@@ -125,14 +126,15 @@ options_read(struct command *c, struct settings *s)
 		(option = getopt_long(c->argc, c->argv, "", options, NULL)) != -1)
 		rc = option_read(c, s, option);
 	if (rc == 0 && !c->done && optind < c->argc) {
-		fprintf(stderr, PROGRAM ": \"%s\" is no option; --help lists them\n",
+		fprintf(stderr, PROGRAM ": unexpected argument '%s' (see --help)\n",
 			c->argv[optind]);
 		rc = EXIT_USAGE;
 	}
 	return rc;
 }
 
-/* The file first, for options to override it: so they are read twice. */
+/* Options override the file. They are read before it, for --config, and again after
+ * it. */
 static int
 settings_read(struct command *c, struct settings *s)
 {
@@ -158,10 +160,9 @@ settings_read(struct command *c, struct settings *s)
 	port = s->port != NULL || s->eal_count != 0 || c->eal_argc != 1;
 	if (!s->local == !port) {
 		fprintf(stderr,
-			PROGRAM ": %s: --local is a switch between the programs of this "
-				"machine, --port and EAL's arguments are a port of "
-				"DPDK\n",
-			port ? "one of the two" : "what to serve?");
+			PROGRAM ": %s: --local connects the programs of this machine, --port or "
+				"EAL arguments select a DPDK port\n",
+			port ? "conflicting options" : "missing --local or --port");
 		return EXIT_USAGE;
 	}
 	if (settings_check(s, err) != 0) {
@@ -174,7 +175,7 @@ settings_read(struct command *c, struct settings *s)
 	return 0;
 }
 
-/* What can change does; *s is what holds now. */
+/* Applies the settings that can change at run time. *s: the settings in force. */
 static void
 settings_reread(struct command *c, struct settings *s)
 {
@@ -183,24 +184,25 @@ settings_reread(struct command *c, struct settings *s)
 
 	reread = 0;
 	if (settings_read(c, &wanted) != 0) {
-		fprintf(stderr, PROGRAM ": everything stays as it was\n");
+		fprintf(stderr, PROGRAM ": settings unchanged\n");
 		settings_fini(&wanted);
 		return;
 	}
 	settings_kept(s, &wanted, kept, sizeof(kept));
 	if (rocade_daemon_change(serving, &wanted.conf) != 0) {
-		fprintf(stderr, PROGRAM ": %s; everything stays as it was\n",
+		fprintf(stderr, PROGRAM ": %s; settings unchanged\n",
 			rocade_error());
 		settings_fini(&wanted);
 		return;
 	}
 	rocade_daemon_log((enum rocade_daemon_log)wanted.log_level);
 	if (kept[0] != '\0')
-		fprintf(stderr, PROGRAM ": read again; only a new start changes %s\n",
+		fprintf(stderr, PROGRAM ": settings reloaded; restart to change %s\n",
 			kept);
 	else
-		fprintf(stderr, PROGRAM ": read again\n");
-	/* The rest is still compared with what the daemon has been started with. */
+		fprintf(stderr, PROGRAM ": settings reloaded\n");
+	/* *s stays: later changes are compared with the settings that the daemon started
+	 * with. */
 	settings_fini(&wanted);
 }
 
@@ -238,7 +240,7 @@ start(struct command *c, struct settings *s)
 	if (!s->local)
 		telemetry_start(rocade_daemon_socket(serving));
 	rc = serve(c, s);
-	/* One that comes now must not find a daemon that is half gone. */
+	/* A signal that comes now must not use a daemon that is being destroyed. */
 	signals_set(SIG_IGN);
 	rocade_daemon_destroy(serving);
 	if (!s->local)
@@ -262,7 +264,7 @@ main(int argc, char **argv)
 	}
 	rc = settings_read(&c, &s);
 	if (rc == 0 && !c.done && c.check)
-		printf("%s: all right\n", c.config);
+		printf("%s: OK\n", c.config);
 	else if (rc == 0 && !c.done)
 		rc = start(&c, &s);
 	settings_fini(&s);

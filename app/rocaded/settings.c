@@ -25,7 +25,7 @@ const struct row rows[] = {
 #include "settings.def"
 };
 const unsigned row_count = sizeof(rows) / sizeof(rows[0]);
-_Static_assert(sizeof(rows) / sizeof(rows[0]) <= SETTINGS_MAX, "a place for each");
+_Static_assert(sizeof(rows) / sizeof(rows[0]) <= SETTINGS_MAX, "SETTINGS_MAX");
 
 static const char *const levels[] = {"error", "warning", "info", "debug"};
 
@@ -81,8 +81,8 @@ number_read(const struct row *row, const char *text, uint32_t *out, char err[ERR
 	if (errno != 0 || end == text || *end != '\0' || text[0] == '-' ||
 		value < row->least || value > row->most) {
 		snprintf(err, ERR_MAX,
-			base == 8 ? "\"%s\" is not a mode in %o..%o"
-				  : "\"%s\" is not a number in %u..%u",
+			base == 8 ? "invalid value '%s': expected an octal mode, %o to %o"
+				  : "invalid value '%s': expected %u to %u",
 			text, row->least, row->most);
 		return -1;
 	}
@@ -90,7 +90,7 @@ number_read(const struct row *row, const char *text, uint32_t *out, char err[ERR
 	return 0;
 }
 
-/* One of a list of words: its place. */
+/* Stores the index of a word in a list. */
 static int
 word_read(const char *text, const char *const *words, unsigned n, const char *valid,
 	uint32_t *out, char err[ERR_MAX])
@@ -101,7 +101,7 @@ word_read(const char *text, const char *const *words, unsigned n, const char *va
 			return 0;
 		}
 	}
-	snprintf(err, ERR_MAX, "\"%s\" is not %s", text, valid);
+	snprintf(err, ERR_MAX, "invalid value '%s': expected %s", text, valid);
 	return -1;
 }
 
@@ -144,7 +144,7 @@ settings_set(struct settings *s, const struct row *row, const char *value, unsig
 		if (copy != NULL && row->kind == KIND_LIST)
 			blanks_remove(copy);
 		if (copy == NULL) {
-			snprintf(err, ERR_MAX, "no memory");
+			snprintf(err, ERR_MAX, "out of memory");
 			rc = -1;
 		}
 		*(const char **)place = copy;
@@ -155,7 +155,8 @@ settings_set(struct settings *s, const struct row *row, const char *value, unsig
 	return rc;
 }
 
-/* "addresses: ..." of the library's sentence is the row of conf.addresses. */
+/* Finds the row that an error of the library names: "addresses: ..." is the row of
+ * conf.addresses. */
 static const struct row *
 row_of_sentence(const char *sentence, const char **rest)
 {
@@ -263,11 +264,10 @@ help_print(FILE *to)
 	fputs("Usage: " PROGRAM " --local [OPTION]...\n"
 	      "       " PROGRAM " EAL-ARGUMENT... -- [OPTION]...\n"
 	      "       " PROGRAM " --config FILE [OPTION]...\n"
-	      "Serves RDMA to the programs of this machine that rocade-run(1) starts: "
-	      "among\neach other, or over a port of DPDK.\n\n"
-	      "  --config FILE         what stands there, but for what other options "
-	      "say\n"
-	      "  --check-config FILE   only say whether all this is right\n",
+	      "Provides RDMA to the programs of this machine that rocade-run(1) starts: "
+	      "between\neach other, or over a DPDK port.\n\n"
+	      "  --config FILE         read settings from FILE; options override them\n"
+	      "  --check-config FILE   check FILE and the other options, then exit\n",
 		to);
 	for (unsigned i = 0; i < row_count; i++)
 		help_row(to, &rows[i]);

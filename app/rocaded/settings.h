@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rocaded has been told, by its file and its options. */
+/* Settings of rocaded, from its file and its options. */
 #ifndef ROCADED_SETTINGS_H
 #define ROCADED_SETTINGS_H
 
@@ -23,7 +23,7 @@ struct row {
 	enum kind kind;
 	size_t offset; /* in struct settings: const char * for texts, else uint32_t */
 	uint32_t least, most;
-	bool live; /* SIGHUP changes it */
+	bool live; /* can change on SIGHUP */
 	const char *argument;
 	const char *text;
 };
@@ -39,8 +39,7 @@ struct settings {
 	uint32_t rx_desc, tx_desc;
 	const char *port;
 	const char *file;            /* NULL: none */
-	unsigned line[SETTINGS_MAX]; /* of the file, where a row comes from there; else 0
-				      */
+	unsigned line[SETTINGS_MAX]; /* of the file, for each row; 0: not from the file */
 	char *eal[EAL_ARGS_MAX];     /* from the file */
 	unsigned eal_count;
 	char *texts[SETTINGS_MAX + EAL_ARGS_MAX]; /* allocated */
@@ -52,29 +51,30 @@ settings_init(struct settings *s);
 void
 settings_fini(struct settings *s);
 
-/* NULL: there is none. section NULL: of any. */
+/* Returns NULL if there is none. section NULL: any. */
 const struct row *
 row_find(const char *section, const char *key);
 
-/* line: of the file, 0 for an option. -1 with a sentence that names neither. */
+/* line: of the file, 0 for an option. Returns 0, or -1 with an error that names neither
+ * line nor key. */
 int
 settings_set(struct settings *s, const struct row *row, const char *value, unsigned line,
 	char err[ERR_MAX]);
-/* A copy that lives as long as s; NULL: no memory, or too many. */
+/* Returns a copy that lives as long as s. NULL: no memory, or too many. */
 char *
 settings_text(struct settings *s, const char *text);
 
-/* Reads the file; a row that an option has set stays. -1 with a sentence that names line,
- * key and what would be valid. */
+/* Reads the file. Returns 0, or -1 with an error that names the line, the key and the
+ * valid values. */
 int
 file_read(struct settings *s, const char *path, char err[ERR_MAX]);
 
-/* Everything that is known without opening anything; the sentence names line and key, or
- * the option. */
+/* Checks all that can be checked without opening anything. Returns 0, or -1 with an error
+ * that names the line and the key, or the option. */
 int
 settings_check(const struct settings *s, char err[ERR_MAX]);
 
-/* Writes the keys that differ and are not live, separated by commas. */
+/* Lists the keys that differ but cannot change at run time, separated by commas. */
 void
 settings_kept(const struct settings *now, const struct settings *wanted, char *text,
 	size_t size);
@@ -82,14 +82,14 @@ settings_kept(const struct settings *now, const struct settings *wanted, char *t
 void
 help_print(FILE *to);
 
-/* eal.c: starts EAL with the file's arguments and those of the command line, and opens
- * the port. -1 having said why. */
+/* eal.c: starts EAL with the arguments of the file and those of the command line, and
+ * opens the port. Returns 0, or -1 after printing the error. */
 int
 port_open(const struct settings *s, int argc, char **argv,
 	struct rocade_daemon_port **port);
 
-/* telemetry.c: what `dpdk-telemetry.py` can ask for, once EAL runs and the daemon listens there.
- */
+/* telemetry.c: registers the commands for `dpdk-telemetry.py`. EAL must have been
+ * started. The commands ask the daemon at this socket. */
 void
 telemetry_start(const char *socket);
 

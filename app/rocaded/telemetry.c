@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The state of the daemon over DPDK's telemetry. Its thread asks the daemon over the
- * socket, as rocade-status(1) does: so the daemon's own thread is the only one to look at
- * its state.
- */
+/* The daemon's state over DPDK telemetry. The telemetry thread asks the daemon over the
+ * socket, as rocade-status(1) does. So no thread but the daemon's own accesses the
+ * state. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +20,7 @@
 #define dict_number rte_tel_data_add_dict_u64
 #endif
 
-#define ROWS 40 /* of a list: an answer has 16 KiB */
+#define ROWS 40 /* of a list: a reply is limited to 16 KiB */
 
 static char *socket_path;
 
@@ -76,8 +74,8 @@ texts_fill(struct rte_tel_data *d, const json_t *array)
 			d, json_string_value(json_array_get(array, i)));
 }
 
-/* By their numbers (an array of dictionaries comes out empty in DPDK 22.11): of those
- * from there on what an answer has room for. */
+/* Adds the rows from index `first` on, keyed by their number, up to ROWS. (An array of
+ * dictionaries comes out empty in DPDK 22.11.) */
 static void
 rows_fill(struct rte_tel_data *d, const json_t *list, const char *number, size_t first)
 {
@@ -104,7 +102,7 @@ to_data(const json_t *value)
 	return d;
 }
 
-/* NULL: it did not answer. */
+/* Returns NULL if the daemon does not answer. */
 static json_t *
 state_take(void)
 {
@@ -140,7 +138,7 @@ on_devices(const char *command, const char *params, struct rte_tel_data *d)
 	return device != NULL ? 0 : -EIO;
 }
 
-/* Their ids. */
+/* Lists the ids of the clients. */
 static int
 on_clients(const char *command, const char *params, struct rte_tel_data *d)
 {
@@ -160,7 +158,7 @@ on_clients(const char *command, const char *params, struct rte_tel_data *d)
 	return 0;
 }
 
-/* The one whose id is the command's parameter; NULL: there is none. */
+/* Returns the entry whose id is the parameter of the command, or NULL. */
 static const json_t *
 by_id(const json_t *list, const char *params)
 {
@@ -242,8 +240,8 @@ telemetry_start(const char *socket)
 		{"/rocade/clients", on_clients, "The clients' ids. No parameters."},
 		{"/rocade/client", on_client,
 			"A client and its counters. Parameters: id"},
-		{"/rocade/srqs", on_srqs, "40 SRQs of a client. Parameters: id[,from]"},
-		{"/rocade/qps", on_qps, "40 QPs of a client. Parameters: id[,from]"},
+		{"/rocade/srqs", on_srqs, "Up to 40 SRQs of a client. Parameters: id[,from]"},
+		{"/rocade/qps", on_qps, "Up to 40 QPs of a client. Parameters: id[,from]"},
 	};
 
 	socket_path = strdup(socket);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade-run: starts a program with Rocade's devices in front of its eyes. */
+/* rocade-run: starts a program with Rocade's verbs devices. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -44,13 +44,12 @@ static const struct option options[] = {
 
 static const char help[] =
 	"Usage: " PROGRAM " [OPTION]... PROGRAM [ARGUMENT]...\n"
-	"Starts a program that was built for libibverbs on the devices of rocaded(8).\n\n"
-	"  --socket PATH    the daemon's socket (default: as rocaded's)\n"
-	"  --device NAME    the device that it is to be (default: whatever it is)\n"
-	"  --start-local    starts a `rocaded --local` of its own for the program's "
-	"life\n"
-	"  --library PATH   librocade-verbs.so\n"
-	"  --daemon PATH    rocaded, for --start-local\n"
+	"Starts a program that uses libibverbs on the device of rocaded(8).\n\n"
+	"  --socket PATH    the daemon's socket (default: as for rocaded)\n"
+	"  --device NAME    fail unless the daemon's device has this name\n"
+	"  --start-local    run a private `rocaded --local` as long as PROGRAM runs\n"
+	"  --library PATH   the librocade-verbs.so to preload\n"
+	"  --daemon PATH    the rocaded for --start-local\n"
 	"  --help, --version\n";
 
 struct settings {
@@ -62,7 +61,8 @@ struct settings {
 	bool done;
 };
 
-/* Beside this program, for one that was not installed; else where it was. */
+/* Returns the path relative to this executable if it exists (build tree), else the
+ * installed one. */
 static const char *
 beside(const char *relative, const char *installed, char *buf, size_t size)
 {
@@ -84,7 +84,7 @@ options_read(struct settings *s, int argc, char **argv)
 {
 	int option;
 
-	/* '+': the program's own options are its own. */
+	/* '+': stop at PROGRAM. The options behind it are the program's. */
 	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
 		switch (option) {
 		case OPT_SOCKET:
@@ -116,35 +116,36 @@ options_read(struct settings *s, int argc, char **argv)
 		}
 	}
 	if (optind == argc) {
-		fprintf(stderr, PROGRAM ": which program? --help says more\n");
+		fprintf(stderr, PROGRAM ": missing PROGRAM (see --help)\n");
 		return EXIT_USAGE;
 	}
 	return 0;
 }
 
-/* Without its device the program would do something else than its user wants. */
+/* Fails without the device: the program might run without RDMA unnoticed. */
 static int
 device_find(const struct settings *s, char name[ROCADE_NAME_MAX])
 {
 	if (rocade_device_name(s->socket, name) != 0) {
 		fprintf(stderr,
 			PROGRAM ": %s\n" PROGRAM
-				": `rocaded --local &` starts one; --start-local does so "
-				"for this program only;\n" PROGRAM
-				": --socket or $ROCADE_SOCKET says where it is\n",
+				": `rocaded --local &` starts a daemon, --start-local "
+				"one for this program only;\n" PROGRAM
+				": --socket or $ROCADE_SOCKET selects its socket\n",
 			rocade_error());
 		return EXIT_FAILURE;
 	}
 	if (s->device != NULL && strcmp(s->device, name) != 0) {
 		fprintf(stderr,
-			PROGRAM ": --device: the daemon's is \"%s\", not \"%s\"\n", name,
-			s->device);
+			PROGRAM ": the daemon's device is '%s', not '%s' as --device "
+				"requires\n",
+			name, s->device);
 		return EXIT_FAILURE;
 	}
 	return 0;
 }
 
-/* In front of what is there: the user's own preloads stay. */
+/* Prepends the library to LD_PRELOAD. The user's own preloads stay. */
 static void
 preload_add(const char *library)
 {
@@ -159,7 +160,7 @@ preload_add(const char *library)
 	free(list);
 }
 
-/* What the program finds when it starts. */
+/* Sets the environment of the program. */
 static int
 environment_set(const struct settings *s)
 {
@@ -169,7 +170,7 @@ environment_set(const struct settings *s)
 	if (rc != 0)
 		return rc;
 	if (access(s->library, R_OK) != 0) {
-		fprintf(stderr, PROGRAM ": %s: %s; --library says where it is\n",
+		fprintf(stderr, PROGRAM ": cannot read %s: %s (see --library)\n",
 			s->library, strerror(errno));
 		return EXIT_FAILURE;
 	}
@@ -180,7 +181,8 @@ environment_set(const struct settings *s)
 	return 0;
 }
 
-/* Its standard error is a pipe until it says that it listens. False: it does not. */
+/* Waits until the daemon reports that it listens. fd: the daemon's standard error, a
+ * pipe. Returns false if the daemon fails. */
 static bool
 ready_wait(int fd)
 {
@@ -207,7 +209,7 @@ daemon_start(const struct settings *s)
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		setpgid(0, 0); /* Ctrl-C is the program's */
+		setpgid(0, 0); /* Ctrl-C goes to the program only */
 		dup2(pipe_fds[1], STDERR_FILENO);
 		close(pipe_fds[0]);
 		close(pipe_fds[1]);
@@ -222,7 +224,7 @@ daemon_start(const struct settings *s)
 		waitpid(pid, NULL, 0);
 		pid = -1;
 	}
-	/* Open as long as we are: the daemon may still have something to say. */
+	/* The read end stays open: the daemon may still write messages. */
 	return pid;
 }
 
@@ -243,7 +245,7 @@ program_exec(char **argv)
 	_exit(EXIT_NOT_FOUND);
 }
 
-/* The exit status of the program, 128 + n for a signal as shells have it. */
+/* Returns the exit status of the program, or 128 + n for signal n, as shells do. */
 static int
 program_run(char **argv)
 {
@@ -279,7 +281,7 @@ local_run(struct settings *s, char **argv)
 	daemon = daemon_start(s);
 	if (daemon < 0) {
 		rmdir(dir);
-		fprintf(stderr, PROGRAM ": %s --local does not start\n", s->daemon);
+		fprintf(stderr, PROGRAM ": cannot start %s --local\n", s->daemon);
 		return EXIT_FAILURE;
 	}
 	status = environment_set(s);

@@ -4,12 +4,13 @@
 
 #include "stacks.h"
 
-/* %s: the device. */
+/* %s stands for the device's name. */
 static const struct {
 	const char *name;
 	const char *value;
 } variables[] = {
-	/* Else UCX takes TCP or shared memory where it thinks them faster. */
+	/* Otherwise UCX chooses TCP or shared memory where it expects them to be
+	 * faster. */
 	{"UCX_NET_DEVICES", "%s:1"},
 	{"UCX_TLS", "^shm"},
 	{"NCCL_IB_HCA", "=%s"},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What libraries above verbs want to be told. */
+/* Environment variables for libraries on top of verbs (UCX, NCCL). */
 #ifndef ROCADE_RUN_STACKS_H
 #define ROCADE_RUN_STACKS_H
 
-/* Puts it into the environment, but for variables that are there: they are the user's. */
+/* Sets the variables that the user has not set. */
 void
 stacks_env_set(const char *device);
 

@@ -41,18 +41,18 @@ static const struct option options[] = {
 static const char help[] =
 	"Usage: " PROGRAM " [OPTION]...\n"
 	"Shows a daemon, its clients, their QPs and SRQs, rates and error counters.\n\n"
-	"  --socket PATH       the daemon's socket (default: as rocaded's)\n"
-	"  --qps               a line for each QP too\n"
-	"  --json              all there is, in JSON; with --watch a line each time\n"
-	"  --watch[=SECONDS]   again and again, with rates (default: 1)\n"
-	"  --count N           so many times, with --watch\n"
+	"  --socket PATH       the daemon's socket (default: as for rocaded)\n"
+	"  --qps               also print a line for each QP\n"
+	"  --json              print everything as JSON; with --watch, one line each time\n"
+	"  --watch[=SECONDS]   repeat every SECONDS (default: 1), with rates\n"
+	"  --count N           with --watch, stop after N times\n"
 	"  --help, --version\n\n"
-	"Exit status: 0; 1 when no daemon answers; 2 for wrong options.\n";
+	"Exit status: 0; 1 if no daemon answers; 2 for invalid options.\n";
 
 struct settings {
 	const char *socket;
 	double watch_s;      /* 0: once */
-	unsigned long count; /* 0: for ever */
+	unsigned long count; /* 0: no limit */
 	bool json;
 	bool qps;
 	bool done;
@@ -67,7 +67,7 @@ number_read(const char *option, const char *text, double least, double *out)
 	*out = strtod(text, &end);
 	if (errno == 0 && end != text && *end == '\0' && *out >= least && *out <= 86400)
 		return 0;
-	fprintf(stderr, PROGRAM ": --%s: \"%s\" is not a number in %g..86400\n", option,
+	fprintf(stderr, PROGRAM ": --%s: invalid value '%s': expected %g to 86400\n", option,
 		text, least);
 	return EXIT_USAGE;
 }
@@ -121,7 +121,7 @@ options_read(struct settings *s, int argc, char **argv)
 	if (rc != 0 || s->done)
 		return rc;
 	if (optind < argc) {
-		fprintf(stderr, PROGRAM ": \"%s\" is no option; --help lists them\n",
+		fprintf(stderr, PROGRAM ": unexpected argument '%s' (see --help)\n",
 			argv[optind]);
 		return EXIT_USAGE;
 	}
@@ -133,8 +133,8 @@ no_daemon(void)
 {
 	fprintf(stderr,
 		PROGRAM ": %s\n" PROGRAM
-			": `rocaded --local` starts one; --socket or $ROCADE_SOCKET says "
-			"where it is\n",
+			": `rocaded --local` starts a daemon; --socket or $ROCADE_SOCKET "
+			"selects its socket\n",
 		rocade_error());
 	return EXIT_FAILURE;
 }

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of a daemon at a time. */
+/* A snapshot of a daemon's state. */
 #ifndef STATUS_SNAPSHOT_H
 #define STATUS_SNAPSHOT_H
 
 #include <jansson.h>
 
-/*
- * Asks the daemon, and puts what each client says of itself into what the daemon says of
- * it:
- * {"socket", "device", "clients": [...], "gone"}. NULL: rocade_error() says why.
- */
+/* Asks the daemon for its state. Merges what each client reports into the daemon's entry
+ * for that client.
+ *
+ * {"socket", "device", "clients": [...], "gone"}
+ *
+ * Returns NULL on failure, with the reason in rocade_error(). */
 json_t *
 snapshot_take(const char *socket);
 
-/*
- * Adds to each client that was there before "rates": what its counters
- * of packets, bytes and losses rose by in a second.
- */
+/* Adds "rates" to each client that is in `before`, too: packets, bytes and losses per
+ * second. */
 void
 snapshot_rates(json_t *now, const json_t *before, double seconds);
 
-/* A number of an object, 0 when it has none by that name. */
+/* Returns a number of an object, 0 if it has none of this name. */
 double
 number_of(const json_t *object, const char *name);
 

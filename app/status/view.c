@@ -31,12 +31,12 @@ device_print(FILE *to, const json_t *snapshot)
 		number_of(device, "qpn_count") - number_of(device, "qpns_free"),
 		number_of(device, "qpn_count"));
 	if (number_of(device, "hung_up") != 0)
-		fprintf(to, "; %.0f clients hung up on, for they spoilt their rings",
+		fprintf(to, "; %.0f clients disconnected for corrupted rings",
 			number_of(device, "hung_up"));
 	fprintf(to, "\n");
 }
 
-/* With the letter of a thousand, a million and so on. */
+/* With a suffix for thousands, millions and so on. */
 static void
 short_print(FILE *to, double value, int width)
 {
@@ -59,7 +59,7 @@ user_name(const json_t *client, char *buf, size_t size)
 	return user != NULL ? user->pw_name : buf;
 }
 
-/* Whether a counter says that something was lost, refused or done again. */
+/* Returns whether a counter counts losses, refusals or retries. */
 static bool
 is_trouble(const char *name)
 {
@@ -75,7 +75,7 @@ is_trouble(const char *name)
 	return true;
 }
 
-/* The counters of trouble that are not 0, in a line. */
+/* Prints the error counters that are not 0, in one line. */
 static void
 trouble_print(FILE *to, const char *whose, const json_t *counters)
 {
@@ -146,12 +146,12 @@ qps_print(FILE *to, const json_t *client)
 		else if (number_of(qp, "rq_size") != 0)
 			fprintf(to, ", RQ %.0f of %.0f", number_of(qp, "rq_fill"),
 				number_of(qp, "rq_size"));
-		fprintf(to, "; %.0f sent, %.0f received, %.0f sent again\n",
+		fprintf(to, "; %.0f sent, %.0f received, %.0f retransmitted\n",
 			number_of(qp, "tx_msgs"), number_of(qp, "rx_msgs"),
 			number_of(qp, "retransmitted"));
 	}
 	if ((double)i < number_of(client, "qp_count"))
-		fprintf(to, "      and %.0f QPs more\n",
+		fprintf(to, "      and %.0f more QPs\n",
 			number_of(client, "qp_count") - (double)i);
 }
 
@@ -200,5 +200,5 @@ view_print(FILE *to, const json_t *snapshot, bool qps)
 	json_array_foreach(clients, i, client) client_print(to, client, qps);
 	if (json_array_size(clients) == 0)
 		fprintf(to, "no clients\n");
-	trouble_print(to, "those that have left: ", json_object_get(snapshot, "gone"));
+	trouble_print(to, "disconnected clients: ", json_object_get(snapshot, "gone"));
 }

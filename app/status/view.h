@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A snapshot for people. */
+/* Prints a snapshot as text. */
 #ifndef STATUS_VIEW_H
 #define STATUS_VIEW_H
 
@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-/* qps: a line for each QP too. */
+/* qps: with a line for each QP. */
 void
 view_print(FILE *to, const json_t *snapshot, bool qps);
 
