@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of EAL in a program that ends, too. rte_eal_cleanup() of DPDK 22.11 wakes EAL's
- * interrupt thread (it takes the alarms' source away), and unmaps the memory in which that then
- * looks up the sources left, of which net_memif leaves its listening socket behind: one exit in
- * thirty is a segmentation fault on a busy machine. The thread is given time to be done with what
- * closing the ports woke it for; and where there are no hugepages, whose files cleaning up
- * removes, the end of the process gives back all there is.
+ * Ending EAL in a program that then exits. rte_eal_cleanup() of DPDK 22.11 removes the
+ * source of the alarms, which wakes EAL's interrupt thread, and then unmaps the memory in
+ * which that thread looks up the remaining sources. net_memif leaves its listening socket
+ * registered, so on a busy machine one exit in thirty is a segmentation fault. The wait
+ * gives the interrupt thread time to finish the work that closing the ports woke it for.
+ *
+ * Without hugepages the cleanup is skipped: it removes hugepage files, and the end of the
+ * process frees everything else.
  */
 #ifndef ROCADE_COMMON_EAL_END_H
 #define ROCADE_COMMON_EAL_END_H
@@ -16,7 +18,7 @@
 
 #define EAL_END_WAIT_US 50000
 
-/* All ports are closed; main() returns next. */
+/* Call after all ports are closed, immediately before main() returns. */
 static inline void
 eal_end(void)
 {

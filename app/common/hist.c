@@ -12,7 +12,8 @@ hist_clear(struct hist *hist)
 	hist->min_ns = UINT64_MAX;
 }
 
-/* Below SUB a bucket is one value; above, the leading HIST_SUB_BITS + 1 bits of it. */
+/* Below SUB a bucket holds one value. Above, it holds the values that share their leading
+ * HIST_SUB_BITS + 1 bits. */
 static unsigned
 bucket_of(uint64_t ns)
 {
@@ -57,7 +58,7 @@ hist_quantile(const struct hist *hist, unsigned per_mille)
 		return 0;
 	if (rank == 0)
 		return hist->min_ns;
-	/* The last bucket has no top: what is there has max_ns for one. */
+	/* The last bucket has no upper bound; max_ns stands in for it. */
 	for (unsigned i = 0; i < HIST_BUCKETS - 1; i++) {
 		seen += hist->bucket[i];
 		if (seen >= rank) {

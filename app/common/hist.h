@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A histogram of nanoseconds, true to three digits: 1024 buckets for each doubling. */
+/* A histogram of nanoseconds with three significant digits: 1024 buckets per doubling. */
 #ifndef COMMON_HIST_H
 #define COMMON_HIST_H
 
@@ -16,7 +16,8 @@ struct hist {
 
 void hist_clear(struct hist *hist);
 void hist_add(struct hist *hist, uint64_t ns);
-/* The value that per_mille of all are not above; 0 of an empty one. */
+/* Returns the value that per_mille of the samples do not exceed, rounded up to the top of
+ * its bucket; 0 if the histogram is empty. */
 uint64_t hist_quantile(const struct hist *hist, unsigned per_mille);
 
 #endif

@@ -14,7 +14,7 @@ parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 	if (!isdigit((unsigned char)text[0]))
 		return false;
 	errno = 0;
-	/* Base 0 would make 010 an 8. */
+	/* Not base 0: it would read 010 as octal. */
 	unsigned long long value =
 		strtoull(text, &end, strncmp(text, "0x", 2) == 0 ? 16 : 10);
 	if (errno != 0 || *end != '\0' || value < min || value > max)

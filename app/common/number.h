@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Text to numbers: every function returns true, or false and leaves *out alone. */
+/* Text to numbers. Each function returns true, or returns false and leaves *out
+ * unchanged. */
 #ifndef COMMON_NUMBER_H
 #define COMMON_NUMBER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Decimal or 0x; within min..max. */
+/* Parses a decimal or 0x hexadecimal number from min to max. */
 bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);
-/* Bytes: a number with k, m or g behind it (1024 each). */
+/* Parses a size in bytes with an optional suffix k, m or g (powers of 1024). */
 bool parse_size(const char *text, uint64_t max, uint64_t *out);
 
 #endif

@@ -28,7 +28,7 @@
 #define SRQ_DEPTH 256
 #define SRQ_LIMIT 64 /* ask for a refill when fewer than these are posted */
 #define SEND_DEPTH 64
-#define SIGNAL_EVERY 16 /* of the sends; has to be within SEND_DEPTH */
+#define SIGNAL_EVERY 16 /* every 16th send is signaled; must not exceed SEND_DEPTH */
 
 struct side {
 	struct rocade_port *port;
@@ -38,13 +38,13 @@ struct side {
 	struct ibv_srq *srq;
 	struct ibv_qp *qp[QPS];
 	struct ibv_mr *mr;
-	uint8_t *mem; /* SRQ_DEPTH messages to receive, SEND_DEPTH of each QP to send */
+	uint8_t *mem; /* SRQ_DEPTH receive buffers, then SEND_DEPTH send buffers per QP */
 	union ibv_gid gid;
 };
 
 struct options {
 	unsigned long messages;
-	int ports[2]; /* -1: a loop */
+	int ports[2]; /* -1: an in-process loop */
 	bool lcore;
 };
 
@@ -92,18 +92,18 @@ engines_launch(struct side side[2])
 	unsigned lcore = rte_get_next_lcore(-1, 1, 0);
 
 	if (lcore == RTE_MAX_LCORE)
-		die("embed: --lcore needs a worker lcore, as in: embed -l 0,1 -- "
+		die("embed: --lcore needs a worker lcore, for example: embed -l 0,1 -- "
 		    "--lcore");
 	for (int i = 0; i < 2; i++) {
 		if (rocade_engine_launch(rocade_port_engine(side[i].port, 0), lcore) != 0)
 			die("embed: %s", rocade_error());
-		/* Both on one lcore, unless there is another. */
+		/* With a single worker lcore both engines share it. */
 		if (rte_get_next_lcore(lcore, 1, 0) != RTE_MAX_LCORE)
 			lcore = rte_get_next_lcore(lcore, 1, 0);
 	}
 }
 
-/* One turn of this program's own loop; lcores do that with --lcore. */
+/* One pass of this program's own loop. With --lcore the worker lcores poll instead. */
 static void
 engines_poll(const struct options *o, struct side side[2])
 {
@@ -113,7 +113,7 @@ engines_poll(const struct options *o, struct side side[2])
 	rocade_engine_poll(rocade_port_engine(side[1].port, 0));
 }
 
-/* ---- Verbs: from here on nothing is special to Rocade ---- */
+/* ---- Verbs: standard calls from here on ---- */
 
 static void
 objects_create(struct side *s)
@@ -129,7 +129,7 @@ objects_create(struct side *s)
 	s->srq = ibv_create_srq(s->pd, &srq);
 	s->mem = malloc(bytes);
 	if (s->pd == NULL || s->cq == NULL || s->srq == NULL || s->mem == NULL)
-		die("embed: no memory for queues: %m");
+		die("embed: cannot create the queues: %m");
 	s->mr = ibv_reg_mr(s->pd, s->mem, bytes, IBV_ACCESS_LOCAL_WRITE);
 	if (s->mr == NULL)
 		die("embed: ibv_reg_mr: %m");
@@ -160,7 +160,7 @@ qp_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 			strerror(err));
 }
 
-/* Two hosts exchange QP number, starting PSN and GID first: by a TCP connection, say. */
+/* Two hosts first exchange QP number, starting PSN and GID, for example over TCP. */
 static void
 qp_connect(struct ibv_qp *qp, uint32_t peer_qpn, const union ibv_gid *peer)
 {
@@ -172,7 +172,8 @@ qp_connect(struct ibv_qp *qp, uint32_t peer_qpn, const union ibv_gid *peer)
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = peer_qpn,
 		.min_rnr_timer =
-			12, /* 0.64 ms: with the limit event it is never needed */
+			/* 0.64 ms; the limit event refills the SRQ before it is needed */
+		12,
 		.ah_attr = {.is_global = 1,
 			.port_num = 1,
 			.grh = {.dgid = *peer, .sgid_index = 0, .hop_limit = 64}},
@@ -213,7 +214,8 @@ limit_arm(struct side *s)
 		die("embed: ibv_modify_srq: %s", strerror(err));
 }
 
-/* What a byte has to be: a function of who sent it, in which message, and where. */
+/* Expected content of a byte: a function of the sending QP, the message number and the
+ * offset. */
 static uint8_t
 byte_of(unsigned qp, uint64_t number, unsigned offset)
 {
@@ -224,7 +226,7 @@ struct receiver {
 	uint64_t next[QPS]; /* number of the next message of each QP */
 	uint64_t count;
 	uint64_t refills;
-	uint64_t used[SRQ_DEPTH]; /* slots to post again */
+	uint64_t used[SRQ_DEPTH]; /* slots to repost */
 	unsigned used_count;
 };
 
@@ -237,7 +239,7 @@ message_check(const struct side *s, struct receiver *r, const struct ibv_wc *wc)
 	while (s->qp[qp]->qp_num != wc->qp_num)
 		qp++;
 	if (wc->byte_len != MSG_BYTES)
-		die("embed: a message of %u bytes", wc->byte_len);
+		die("embed: received a message of %u bytes", wc->byte_len);
 	for (unsigned i = 0; i < MSG_BYTES; i++) {
 		if (data[i] != byte_of(qp, r->next[qp], i))
 			die("embed: QP %u, message %lu: byte %u is wrong", qp,
@@ -261,7 +263,7 @@ receive(struct side *s, struct receiver *r)
 			die("embed: receive: %s", ibv_wc_status_str(wc[i].status));
 		message_check(s, r, &wc[i]);
 	}
-	/* Refill only when the queue says that it runs low. */
+	/* Refill only after the SRQ's limit event. */
 	if (poll(&event_waits, 1, 0) != 1 || ibv_get_async_event(s->context, &event) != 0)
 		return;
 	ibv_ack_async_event(&event);
@@ -277,7 +279,7 @@ receive(struct side *s, struct receiver *r)
 
 struct sender {
 	uint64_t next[QPS]; /* number of the next message of each QP */
-	uint64_t done[QPS]; /* the peer has everything before this one */
+	uint64_t done[QPS]; /* messages before this one are acknowledged */
 	uint64_t count;
 };
 
@@ -307,8 +309,8 @@ send_one(struct side *s, struct sender *t, unsigned qp)
 	t->count++;
 }
 
-/* A buffer may be written again once a completion of its request, or of a later one, was
- * polled: so may the send queue's slot. */
+/* A send buffer and its send queue slot may be reused once a completion of its request,
+ * or of a later one, was polled. */
 static void
 send_some(struct side *s, struct sender *t, uint64_t messages)
 {
@@ -393,13 +395,14 @@ run(const struct options *o)
 
 static const char usage[] =
 	"usage: embed [EAL options] -- [options]\n"
-	"  --messages N   how many (10000)\n"
-	"  --ports A,B    two ethdev ports that reach each other; without it a loop\n"
-	"  --lcore        EAL's worker lcores run the engines, not this program's loop\n"
+	"  --messages N   number of messages to send (10000)\n"
+	"  --ports A,B    two ethdev ports connected to each other (default: an "
+	"in-process loop)\n"
+	"  --lcore        run the engines on EAL's worker lcores, not in this "
+	"program's loop\n"
 	"  --help, --version\n"
-	"Without root or hugepages: embed --no-huge --no-pci -- --messages "
-	"1000\n"
-	"Exit status: 0 when every message was received and right, 1 otherwise.\n";
+	"Without root or hugepages: embed --no-huge --no-pci -- --messages 1000\n"
+	"Exit status: 0 if all messages arrived and were verified, 1 otherwise.\n";
 
 static void
 options_read(int argc, char **argv, struct options *o)
@@ -418,12 +421,14 @@ options_read(int argc, char **argv, struct options *o)
 		case 'm':
 			o->messages = strtoul(optarg, &end, 10);
 			if (*end != '\0' || o->messages == 0)
-				die("embed: --messages: \"%s\" is no number above 0",
+				die("embed: invalid value '%s' for --messages: "
+				    "expected a number above 0",
 					optarg);
 			break;
 		case 'p':
 			if (sscanf(optarg, "%d,%d", &o->ports[0], &o->ports[1]) != 2)
-				die("embed: --ports: \"%s\" is not of the form 0,1",
+				die("embed: invalid value '%s' for --ports: expected "
+				    "two port ids, for example 0,1",
 					optarg);
 			break;
 		case 'l':
@@ -442,7 +447,7 @@ options_read(int argc, char **argv, struct options *o)
 	}
 }
 
-/* Before EAL starts, for it has options of the same names. */
+/* Handled before EAL starts, as EAL has options of the same names. */
 static void
 help_first(int argc, char **argv)
 {
@@ -464,7 +469,7 @@ main(int argc, char **argv)
 	help_first(argc, argv);
 	used = rte_eal_init(argc, argv);
 	if (used < 0)
-		die("embed: EAL did not start");
+		die("embed: cannot start EAL");
 	options_read(argc - used, argv + used, &o);
 	run(&o);
 	eal_end();

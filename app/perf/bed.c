@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing an end, and what its loops share. */
+/* Opening and closing one end, and what the measuring loops share. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ bed_blame(struct bed *bed, const char *format, ...)
 	va_end(args);
 }
 
-/* Whether this end waits for receives, and does so asleep. */
+/* Whether this end sleeps until a receive completes (--events). */
 static bool
 sleeps(const struct bed *bed)
 {
@@ -45,12 +45,12 @@ port_open(struct bed *bed)
 		.max_qp = plan->qps > 65536 / 2 ? 131072 : 0,
 		.peer_window = (uint32_t)plan->peer_window};
 
-	/* IPv6 header, UDP, BTH and extension headers, ICRC. Below 2048 an Ethernet's
-	 * 1500 suffice. */
+	/* IPv6 header, UDP, BTH and extension headers, ICRC. Below 2048 the 1500 bytes of
+	 * Ethernet suffice. */
 	if (plan->mtu >= 2048)
 		conf.mtu = (uint32_t)plan->mtu + 84;
 	if (rocade_open_port(&conf, &bed->port) != 0) {
-		bed_blame(bed, "port %u does not open: %s", conf.ethdev, rocade_error());
+		bed_blame(bed, "cannot open port %u: %s", conf.ethdev, rocade_error());
 		return -1;
 	}
 	if (!sleeps(bed)) {
@@ -63,7 +63,7 @@ port_open(struct bed *bed)
 	return 0;
 }
 
-/* By name; its library runs the engine. */
+/* Opens the device by name. The library that provides it runs the engine. */
 static int
 device_open(struct bed *bed)
 {
@@ -79,7 +79,7 @@ device_open(struct bed *bed)
 	return 0;
 }
 
-/* All queues are this thread's: they need no locks. */
+/* All queues are used by this thread only and need no locks. */
 static int
 domain_open(struct bed *bed)
 {
@@ -91,7 +91,7 @@ domain_open(struct bed *bed)
 	if (bed->td != NULL)
 		bed->pd = ibv_alloc_parent_domain(bed->ctx, &attr);
 	if (bed->pd == NULL)
-		bed_blame(bed, "no thread domain: %s", strerror(errno));
+		bed_blame(bed, "cannot create a thread domain: %s", strerror(errno));
 	return bed->pd != NULL ? 0 : -1;
 }
 
@@ -102,7 +102,7 @@ context_open(struct bed *bed)
 		return -1;
 	bed->base_pd = bed->ctx != NULL ? ibv_alloc_pd(bed->ctx) : NULL;
 	if (bed->base_pd == NULL) {
-		bed_blame(bed, "the device does not open: %s", strerror(errno));
+		bed_blame(bed, "cannot open the device: %s", strerror(errno));
 		return -1;
 	}
 	return domain_open(bed);
@@ -127,19 +127,19 @@ queues_create(struct bed *bed)
 	const struct plan *plan = &bed->plan;
 	struct ibv_srq_init_attr srq = {
 		.attr = {.max_wr = (uint32_t)plan->depth, .max_sge = 1}};
-	/* Of each QP, at most so many signaled are under way; and all may be flushed. */
+	/* Outstanding signaled requests per QP at most, and room for flushed ones. */
 	uint64_t send = plan->qps * (plan->sq_depth / plan->signal_every + 1) + 64;
 	uint64_t before;
 
 	if (sleeps(bed) && (bed->channel = ibv_create_comp_channel(bed->ctx)) == NULL) {
-		bed_blame(bed, "no completion channel: %s", strerror(errno));
+		bed_blame(bed, "cannot create a completion channel: %s", strerror(errno));
 		return -1;
 	}
 	bed->send_cq = cq_create(bed, send, NULL);
 	bed->recv_cq = cq_create(bed, bed->n_recv + 64, bed->channel);
 	if (bed->send_cq == NULL || bed->recv_cq == NULL) {
-		bed_blame(bed, "no CQ of %lu and %lu entries: %s", (unsigned long)send,
-			(unsigned long)bed->n_recv, strerror(errno));
+		bed_blame(bed, "cannot create CQs of %lu and %lu entries: %s",
+			(unsigned long)send, (unsigned long)bed->n_recv, strerror(errno));
 		return -1;
 	}
 	if (plan->rq)
@@ -148,7 +148,7 @@ queues_create(struct bed *bed)
 	bed->srq = ibv_create_srq(bed->pd, &srq);
 	bed->srq_memory = memory_in_use() - before;
 	if (bed->srq == NULL)
-		bed_blame(bed, "no SRQ of --depth %u: %s", srq.attr.max_wr,
+		bed_blame(bed, "cannot create an SRQ of --depth %u: %s", srq.attr.max_wr,
 			strerror(errno));
 	return bed->srq != NULL ? 0 : -1;
 }
@@ -172,8 +172,8 @@ flow_create(struct bed *bed, uint64_t i)
 	if (flow->qp != NULL && i == 0)
 		bed->qpn = flow->qp->qp_num;
 	if (flow->qp == NULL || flow->qp->qp_num != bed->qpn + i) {
-		bed_blame(bed, "QP %lu of %lu cannot be created: %s",
-			(unsigned long)i + 1, (unsigned long)plan->qps, strerror(errno));
+		bed_blame(bed, "cannot create QP %lu of %lu: %s", (unsigned long)i + 1,
+			(unsigned long)plan->qps, strerror(errno));
 		return -1;
 	}
 	return 0;
@@ -227,7 +227,7 @@ ready_wait(struct bed *bed)
 	struct msg msg;
 
 	if (link_wait(bed->link, MSG_READY, &msg) != 0) {
-		bed_blame(bed, "the other end could not set itself up");
+		bed_blame(bed, "the peer failed to start");
 		return -1;
 	}
 	bed->remote_addr = msg.ready.addr;
@@ -244,7 +244,7 @@ end_open(struct bed *bed)
 
 	bed->flows = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
 	if (bed->flows == NULL) {
-		bed_blame(bed, "no memory");
+		bed_blame(bed, "out of memory");
 		return -1;
 	}
 	memset(bed->flows, 0, bytes);
@@ -265,7 +265,8 @@ end_open(struct bed *bed)
 static int
 end_connect(struct bed *bed)
 {
-	/* Without what the port takes when its link comes up in between. */
+	/* Excludes what the port allocates when its link comes up between end_open() and
+	 * here. */
 	uint64_t before = memory_in_use();
 
 	if (bed_connect(bed) != 0)
@@ -283,8 +284,8 @@ end_connect(struct bed *bed)
 	return 0;
 }
 
-/* The server's port stands before the client's: a memif client asks for its server once.
- * And the server is connected before the client begins. */
+/* The server opens its port before the client: a memif client tries to connect only once.
+ * The server's QPs are connected before the client begins to send. */
 static int
 ends_meet(struct bed *bed)
 {
@@ -364,7 +365,7 @@ bed_reap(struct bed *bed)
 		struct flow *flow = &bed->flows[wc[i].qp_num - bed->qpn];
 
 		if (unlikely(wc[i].status != IBV_WC_SUCCESS)) {
-			bed_blame(bed, "a request of QP 0x%x failed: %s (vendor_err %u)",
+			bed_blame(bed, "request of QP 0x%x failed: %s (vendor_err %u)",
 				wc[i].qp_num, ibv_wc_status_str(wc[i].status),
 				wc[i].vendor_err);
 			return -1;
@@ -376,7 +377,7 @@ bed_reap(struct bed *bed)
 	return n < 0 ? -1 : done;
 }
 
-/* Receives in a row that go to one queue. */
+/* Posts a list of receives to the SRQ or to the receive queue of one QP. */
 static int
 post_run(struct bed *bed, struct flow *flow, struct ibv_recv_wr *first)
 {
@@ -390,7 +391,7 @@ post_run(struct bed *bed, struct flow *flow, struct ibv_recv_wr *first)
 		rc = ibv_post_recv(flow->qp, first, &bad);
 	bed->repost_cycles += bed_cycles_now() - since;
 	if (unlikely(rc != 0))
-		bed_blame(bed, "a receive was refused: %s", strerror(rc));
+		bed_blame(bed, "posting a receive failed: %s", strerror(rc));
 	return rc == 0 ? 0 : -1;
 }
 
@@ -404,9 +405,10 @@ bed_repost(struct bed *bed, const struct ibv_wc *wc, int n)
 		struct ibv_recv_wr *wr = &bed->recv_wr[wc[i].wr_id];
 
 		if (unlikely(wc[i].status != IBV_WC_SUCCESS)) {
-			/* A flush says nothing: what happened before, perhaps. */
+			/* A flushed receive has no cause of its own: report a failed
+			 * request first, if there is one. */
 			bed_reap(bed);
-			bed_blame(bed, "a receive failed: %s (vendor_err %u)",
+			bed_blame(bed, "receive failed: %s (vendor_err %u)",
 				ibv_wc_status_str(wc[i].status), wc[i].vendor_err);
 			return -1;
 		}
@@ -436,7 +438,7 @@ stall_watch(struct bed *bed, uint64_t now)
 		bed->progress_tsc = now;
 	} else if (!bed->conf->server &&
 		   now - bed->progress_tsc > STALL_S * rte_get_tsc_hz()) {
-		bed_blame(bed, "nothing has come for %d s", STALL_S);
+		bed_blame(bed, "no completion for %d s", STALL_S);
 		bed->gone = true;
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One end: port, device, QPs connected by construction, memory; and the calls that the
- * loops of rate.c and latency.c share. */
+/* The context of one end: port, device, QPs, memory; and the calls shared by the loops of
+ * rate.c and latency.c. */
 #ifndef PERF_BED_H
 #define PERF_BED_H
 
@@ -15,19 +15,20 @@
 
 #define POLL_MAX 64
 #define BED_QKEY 0x11
-#define RTE_POLL_TURNS 1024 /* between two looks at the clock */
+#define RTE_POLL_TURNS 1024 /* passes between two reads of the clock */
 
-/* A QP. Many of them do not stay in the caches: two are a line. */
+/* One QP with its send state. With many QPs the array does not stay in cache, so two
+ * share a line. */
 struct flow {
 	struct ibv_qp *qp;
-	uint64_t target; /* of the other end: memory, or a QPN for datagrams */
-	uint64_t posted; /* the wr_id of the last request */
-	uint32_t acked;  /* the last that has completed, its lower half */
-	uint32_t quiet;  /* requests since the last signaled one */
+	uint64_t target; /* at the peer: a memory address, or a QPN with --ud */
+	uint64_t posted; /* wr_id of the last posted request */
+	uint32_t acked;  /* lower half of the wr_id of the last completed request */
+	uint32_t quiet;  /* requests posted since the last signaled one */
 };
-static_assert(sizeof(struct flow) == 32, "half a line");
+static_assert(sizeof(struct flow) == 32, "half a cache line");
 
-/* Requests that have not completed. */
+/* Requests posted and not yet completed. */
 static inline uint32_t
 flow_outstanding(const struct flow *flow)
 {
@@ -39,9 +40,9 @@ struct bed {
 	struct plan plan;
 	int link;
 	struct rocade_port *port;
-	struct rocade_engine *engines[ENGINES_MAX]; /* that our loop runs */
+	struct rocade_engine *engines[ENGINES_MAX]; /* polled by this program's loop */
 	unsigned n_engines;
-	unsigned lcore; /* that runs the engine instead; 0: none */
+	unsigned lcore; /* worker lcore that runs the engine instead; 0: none */
 	struct ibv_context *ctx;
 	struct ibv_pd *base_pd, *pd; /* pd: a parent domain of base_pd and td */
 	struct ibv_td *td;
@@ -49,45 +50,46 @@ struct bed {
 	struct ibv_srq *srq;
 	struct ibv_comp_channel *channel; /* of recv_cq, with --events; else NULL */
 	bool armed;
-	bool caught; /* pingpong: a receive is to be posted again */
+	bool caught; /* pingpong: the last receive has to be reposted */
 	struct ibv_ah *ah; /* with --ud */
 	struct flow *flows;
-	uint32_t qpn, peer_qpn; /* the first */
+	uint32_t qpn, peer_qpn; /* of QP 0 */
 	union ibv_gid peer;
 	uint8_t sgid_index;
 
-	/* Memory: what is sent, what the other end writes or reads, and receives. */
+	/* Memory: the send buffer, the buffer that the peer writes or reads, receive
+	 * buffers. */
 	uint8_t *mem;
 	size_t mem_len;
 	struct ibv_mr *mr;
-	uint64_t memory, qp_memory, srq_memory; /* of struct tally */
+	uint64_t memory, qp_memory, srq_memory; /* reported in struct tally */
 	uint64_t memory_before;
-	uint64_t stride;      /* of a message */
-	uint64_t recv_stride; /* and with what a datagram has in front */
-	uint64_t slots;       /* of the target: QPs share it when they are many */
+	uint64_t stride;      /* message size rounded up to 64 bytes */
+	uint64_t recv_stride; /* plus room for the GRH of a datagram */
+	uint64_t slots;       /* of the target; QPs share slots when they are many */
 	uint8_t *source, *target, *recv;
 	uint64_t remote_addr;
 	uint32_t rkey;
 
-	/* wr_id of a receive is its index here. */
+	/* Indexed by the wr_id of a receive. */
 	struct ibv_recv_wr *recv_wr;
 	struct ibv_sge *recv_sge;
 	uint64_t n_recv;
 
-	struct ibv_send_wr wr[BURST_MAX]; /* each points to the next; and what they share: */
+	struct ibv_send_wr wr[BURST_MAX]; /* linked; all requests use flags */
 	unsigned flags;
 	struct ibv_sge sge[BURST_MAX];
 
-	uint64_t post_cycles, poll_cycles, repost_cycles; /* with -Dcycles=true */
+	uint64_t post_cycles, poll_cycles, repost_cycles; /* only with -Dcycles=true */
 
-	/* Of bed_look(). */
+	/* State of bed_look(). */
 	uint32_t turns;
 	uint64_t look_tsc, progress_tsc, progress, counted;
-	bool gone; /* the other end */
+	bool gone; /* the peer disconnected, or nothing completed for too long */
 	char reason[ERR_MAX];
 };
 
-/* bed.c. 0, or -1 with bed->reason. */
+/* bed.c: return 0, or -1 with bed->reason set. */
 int
 bed_open(struct bed *bed);
 void
@@ -95,31 +97,32 @@ bed_close(struct bed *bed);
 /* memory.c */
 int
 bed_memory(struct bed *bed);
-/* Bytes that this process has allocated, of its own heap and of EAL's; not those mapped.
- */
+/* Returns the bytes that this process has allocated from the C heap and from EAL's heap.
+ * Memory that it mapped itself is not included. */
 uint64_t
 memory_in_use(void);
-/* connect.c: all QPs to RTS, receives posted. */
+/* connect.c: moves all QPs to RTS and posts the receives. */
 int
 bed_connect(struct bed *bed);
-/* events.c: its lcore runs the engine of an end that sleeps. */
+/* events.c: runs the engine of an end that sleeps on the worker lcore. */
 int
 events_launch(struct bed *bed);
-/* Before others on the core of the engine, or no more. */
+/* Sets or restores the priority of this thread over others on the engine's core. */
 void
 events_first(struct bed *bed, bool first);
-/* Sleeps until a completion of recv_cq may be there. True: msg is one of the other end.
- */
+/* Sleeps until recv_cq may have a completion. Returns true if msg was received from the
+ * peer. */
 bool
 events_wait(struct bed *bed, struct msg *msg);
 /* stats.c */
 void
 bed_tally(struct bed *bed, struct tally *tally);
-/* Of a library built with -Dcycles=true: prints to stderr where they went. */
+/* With a library built with -Dcycles=true: prints to stderr where the cycles were
+ * spent. */
 void
 bed_cycles(struct bed *bed);
 
-/* rate.c, latency.c: 0, or -1 with bed->reason. */
+/* rate.c, latency.c: return 0, or -1 with bed->reason set. */
 struct hist;
 struct result;
 int
@@ -134,7 +137,7 @@ latency_server(struct bed *bed);
 void
 bed_blame(struct bed *bed, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A turn of each engine that is ours to run. */
+/* Polls each engine that this program's loop runs. */
 static inline void
 bed_poll(struct bed *bed)
 {
@@ -142,7 +145,8 @@ bed_poll(struct bed *bed)
 		rocade_engine_poll(bed->engines[i]);
 }
 
-/* Nothing, and what is made of it too, but with -Dcycles=true. */
+/* The TSC with -Dcycles=true; otherwise 0, so that the compiler removes the
+ * accounting. */
 static inline uint64_t
 bed_cycles_now(void)
 {
@@ -153,7 +157,7 @@ bed_cycles_now(void)
 #endif
 }
 
-/* Polls a CQ: as ibv_poll_cq(). */
+/* As ibv_poll_cq(), and counts its cycles. */
 static inline int
 bed_poll_cq(struct bed *bed, struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
@@ -165,8 +169,8 @@ bed_poll_cq(struct bed *bed, struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* Posts n requests to the flow, as many each time, from the chain that bed_open() made. False:
- * refused. */
+/* Posts n requests as one list, from the chain that bed_open() made. n must be the same
+ * in every call, as the chain is cut there. Returns false if the post was refused. */
 static inline bool
 bed_post(struct bed *bed, struct flow *flow, unsigned n)
 {
@@ -193,21 +197,22 @@ bed_post(struct bed *bed, struct flow *flow, unsigned n)
 	bed->post_cycles += bed_cycles_now() - since;
 	if (unlikely(rc != 0)) {
 		bed_blame(
-			bed, "QP 0x%x refused a request: errno %d", flow->qp->qp_num, rc);
+			bed, "posting to QP 0x%x failed: errno %d", flow->qp->qp_num, rc);
 		return false;
 	}
 	return true;
 }
 
-/* Polls the send CQ; returns how many requests that came to, or -1. */
+/* Polls the send CQ. Returns the number of requests that completed, or -1. */
 int64_t
 bed_reap(struct bed *bed);
-/* Receives that wc names, posted again. 0 or -1. */
+/* Reposts the receives that these completions consumed. Returns 0 or -1. */
 int
 bed_repost(struct bed *bed, const struct ibv_wc *wc, int n);
 
-/* Every few turns: looks at the clock, and every 20 ms at the link. Returns true with a
- * message of the other end. Sets bed->gone when it left. */
+/* Every 20 ms: checks for a stall and polls the link. Returns true if msg was received
+ * from the peer. Sets bed->gone when the peer disconnected, or nothing completed for
+ * STALL_S. */
 bool
 bed_look(struct bed *bed, struct msg *msg);
 

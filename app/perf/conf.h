@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the user asked for. Numbers are uint64_t throughout, so that one row of the option
- * table describes each. */
+/* The configuration. All numbers are uint64_t, so that one kind of option row fits
+ * each. */
 #ifndef PERF_CONF_H
 #define PERF_CONF_H
 
@@ -18,7 +18,7 @@
 #define QPS_MAX 65536
 #define SIZE_MAX_BYTES (UINT64_C(1) << 30)
 
-/* The exit codes of the program: help.c has their table. */
+/* Exit codes of the program; help.c has their texts. */
 enum exit_code { EXIT_OK, EXIT_RUN, EXIT_USAGE, EXIT_ENVIRONMENT };
 
 enum mode {
@@ -32,19 +32,19 @@ enum mode {
 	MODE_COUNT
 };
 
-/* What is measured: the client has it from its options, the server from the client. */
+/* The measurement. The client takes it from its options, the server from the client. */
 struct plan {
 	uint64_t mode;
 	uint64_t size, qps, burst, signal_every, inline_max, sq_depth;
-	uint64_t rq;     /* each QP has receives of its own; else one SRQ */
-	uint64_t ud;     /* datagrams */
-	uint64_t events; /* who receives sleeps on a completion channel */
+	uint64_t rq;     /* a receive queue per QP instead of one SRQ */
+	uint64_t ud;     /* UD QPs */
+	uint64_t events; /* the receiving end sleeps on a completion channel */
 	uint64_t engines;
 	uint64_t depth;
 	uint64_t mtu; /* 0: the largest that the port's MTU carries */
 	uint64_t rxd, txd, peer_window;
 	uint64_t qpn_base, psn, timeout;
-	uint64_t reads; /* at once, of a QP */
+	uint64_t reads; /* outstanding READs per QP */
 	uint64_t loss_ppm;
 	uint64_t seconds, warmup_ms;
 };
@@ -54,7 +54,7 @@ struct conf {
 	bool server;
 	uint64_t port;
 	char socket[PATH_TEXT_MAX];
-	char device[DEVICE_TEXT_MAX]; /* of verbs; empty: a port of our own */
+	char device[DEVICE_TEXT_MAX]; /* verbs device; empty: open an ethdev port */
 	char addr[ADDR_TEXT_MAX];
 	char peer[ADDR_TEXT_MAX];
 	char json[PATH_TEXT_MAX];
@@ -66,7 +66,7 @@ mode_name(uint64_t mode);
 bool
 mode_has_latency(uint64_t mode);
 
-/* options.c: 0, or -1 with one sentence in err. argv[0] is not looked at. */
+/* options.c: returns 0, or -1 with a message in err. argv[0] is ignored. */
 int
 options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX]);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connecting by construction: QP i of one end to QP i of the other, the same starting PSN
- * on both; QPNs of an end are in a row. */
+/* Connects QP i of one end to QP i of the other, with the same starting PSN on both. The
+ * QPNs of an end are consecutive, so only the first is exchanged. */
 #include <errno.h>
 #include <string.h>
 
 #include "bed.h"
 
-/* The first own address of the peer's family; link-local ones are not the first. */
+/* Picks the first own address of the peer's family that is not link-local. */
 static int
 source_choose(struct bed *bed)
 {
@@ -24,7 +24,9 @@ source_choose(struct bed *bed)
 		bed->sgid_index = i;
 		return 0;
 	}
-	bed_blame(bed, "--addr %s has no address of the family of --peer %s",
+	bed_blame(bed,
+		"invalid value '%s' for --addr: no address of the family of "
+		"--peer %s",
 		bed->conf->addr, bed->conf->peer);
 	return -1;
 }
@@ -36,15 +38,17 @@ path_choose(struct bed *bed, enum ibv_mtu *mtu)
 
 	if (rocade_gid_parse(bed->conf->peer, &bed->peer) != 0 ||
 		ibv_query_port(bed->ctx, 1, &port) != 0) {
-		bed_blame(
-			bed, "--peer %s cannot be: %s", bed->conf->peer, rocade_error());
+		bed_blame(bed, "invalid value '%s' for --peer: %s", bed->conf->peer,
+			rocade_error());
 		return -1;
 	}
 	*mtu = port.active_mtu;
 	if (bed->plan.mtu != 0)
 		*mtu = (enum ibv_mtu)(__builtin_ctzll(bed->plan.mtu) - 7);
 	if (*mtu > port.active_mtu) {
-		bed_blame(bed, "--mtu %lu is more than the port carries (%u)",
+		bed_blame(bed,
+			"invalid value '%lu' for --mtu: expected at most %u, "
+			"the port's active MTU",
 			(unsigned long)bed->plan.mtu, 128u << port.active_mtu);
 		return -1;
 	}
@@ -52,7 +56,8 @@ path_choose(struct bed *bed, enum ibv_mtu *mtu)
 	return source_choose(bed);
 }
 
-/* Every QP sends to the same address; to which QP, each request says. */
+/* Creates the address handle that all QPs send to. Each request names its destination
+ * QP. */
 static int
 address_create(struct bed *bed)
 {
@@ -123,7 +128,7 @@ flow_connect(struct bed *bed, struct flow *flow, enum ibv_mtu mtu)
 	return rc;
 }
 
-/* Of the SRQ, or of each QP in turn. */
+/* Posts plan.depth receives to the SRQ, or to the receive queue of one QP. */
 static int
 receives_post(struct bed *bed, struct flow *flow, uint64_t first)
 {
@@ -161,6 +166,6 @@ bed_connect(struct bed *bed)
 			rc = receives_post(bed, &bed->flows[i], i * bed->plan.depth);
 	}
 	if (rc != 0)
-		bed_blame(bed, "the QPs cannot be connected: %s", strerror(rc));
+		bed_blame(bed, "cannot connect the QPs: %s", strerror(rc));
 	return rc == 0 ? 0 : -1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --events: the thread that receives sleeps, and somebody else runs its engine: the
- * worker lcore, or the library of a --device. */
+/* --events: the receiving thread sleeps. Its engine is run by the worker lcore, or by the
+ * library behind --device. */
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
@@ -17,8 +17,8 @@ events_launch(struct bed *bed)
 	unsigned lcore = rte_get_next_lcore(-1, 1, 0);
 
 	if (lcore >= RTE_MAX_LCORE) {
-		bed_blame(bed, "--events needs a worker lcore for the engine: give EAL "
-			       "--lcores 0@0,1@0");
+		bed_blame(bed, "--events needs a worker lcore for the engine: start "
+			       "EAL with --lcores 0@0,1@0");
 		return -1;
 	}
 	if (rocade_engine_launch(rocade_port_engine(bed->port, 0), lcore) != 0) {
@@ -29,9 +29,9 @@ events_launch(struct bed *bed)
 	return 0;
 }
 
-/* The engine may be on this thread's core: who is woken must not wait for its slice to
- * end. Between opening and closing only: control calls wait for the engine, which must
- * run. */
+/* The engine may share a core with this thread, and a woken thread must not wait for the
+ * engine's time slice to end. Raised only between opening and closing: control calls wait
+ * for the engine, which must then be able to run. */
 void
 events_first(struct bed *bed, bool first)
 {
@@ -39,10 +39,11 @@ events_first(struct bed *bed, bool first)
 
 	if (bed->lcore != 0 &&
 		sched_setscheduler(0, first ? SCHED_FIFO : SCHED_OTHER, &param) != 0)
-		bed_blame(bed, "--events needs the right to SCHED_FIFO: be root");
+		bed_blame(bed, "--events needs permission to use SCHED_FIFO (run as "
+			       "root)");
 }
 
-/* Arms first; the caller polls once more, and comes back. */
+/* Arms the CQ and returns, so that the caller polls once more; the next call sleeps. */
 bool
 events_wait(struct bed *bed, struct msg *msg)
 {
@@ -56,7 +57,7 @@ events_wait(struct bed *bed, struct msg *msg)
 		return false;
 	}
 	if (poll(fds, 2, WAIT_MS) <= 0) {
-		/* A request that failed is why nothing comes any more. */
+		/* A failed request may be the reason that nothing arrives. */
 		bed->gone |= bed_reap(bed) < 0;
 		*msg = (struct msg){.kind = MSG_GONE};
 		return bed->gone;

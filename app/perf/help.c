@@ -7,15 +7,15 @@
 #define TEXT_COLUMN 26
 #define WIDTH 90
 
-/* The table stands word for word in the man page; a test compares. */
+/* A test compares these texts with the man page. */
 static const char *const exit_texts[] = {
 	[EXIT_OK] = "measured",
-	[EXIT_RUN] = "the run failed: the other end is gone, or a request failed",
-	[EXIT_USAGE] = "an option or its value cannot be",
-	[EXIT_ENVIRONMENT] = "EAL does not start, or a port cannot be opened",
+	[EXIT_RUN] = "the run failed: the peer disconnected, or a request failed",
+	[EXIT_USAGE] = "invalid option or value",
+	[EXIT_ENVIRONMENT] = "cannot start EAL or open a port",
 };
 
-/* Words of text in lines of at most WIDTH, all but the first indented. */
+/* Prints text in lines of at most WIDTH columns, all but the first indented. */
 static void
 print_wrapped(FILE *out, const char *text, int indent)
 {
@@ -65,10 +65,9 @@ help_print(FILE *out)
 		"\n"
 		"Measures rates and latencies of RDMA between two processes of one "
 		"host, each with a DPDK\n"
-		"port. The client, without --server, says what is measured and "
-		"prints the result. No\n"
-		"payload is looked at: " PROGRAM " shows how fast it is, "
-		"rocade-testpmd that it is right.\n");
+		"port. The client, without --server, determines what is measured and "
+		"prints the result.\n"
+		"Payload is not checked; rocade-testpmd does that.\n");
 	for (unsigned i = 0; i < n_option_rows; i++)
 		print_row(out, &option_rows[i]);
 	fprintf(out, "\nExit codes:\n");

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pingpong, write-lat, read-lat: one message at a time on one QP. Time is half of a round
- * trip, of READs a whole one. */
+/* pingpong, write-lat, read-lat: one message at a time on one QP. The latency is half of
+ * a round trip, for READs the whole round trip. */
 #include <string.h>
 
 #include "bed.h"
 #include "result.h"
 
-/* A look at the send CQ for each signaled request, and no slot is ever missing. */
+/* Posts one message. Polls the send CQ once per signaled request, so that the send queue
+ * does not fill up. */
 static inline bool
 ball_post(struct bed *bed)
 {
@@ -28,7 +29,7 @@ ball_post(struct bed *bed)
 	return true;
 }
 
-/* Until one message has come. */
+/* Polls until one message has been received. */
 static inline bool
 ball_receive(struct bed *bed, struct ibv_wc *wc)
 {
@@ -45,7 +46,8 @@ ball_receive(struct bed *bed, struct ibv_wc *wc)
 	return n > 0;
 }
 
-/* A receive is posted again when the next message is on its way. */
+/* Sends a message and waits for the reply. The previous receive is reposted while the
+ * message is in flight. */
 static inline bool
 ball_throw(struct bed *bed, struct ibv_wc *wc)
 {
@@ -55,7 +57,7 @@ ball_throw(struct bed *bed, struct ibv_wc *wc)
 	return bed->caught;
 }
 
-/* write-lat: until the last byte of the target is this. */
+/* write-lat: polls the last byte of the target until it is want. */
 static inline bool
 byte_wait(struct bed *bed, uint8_t want)
 {
@@ -85,7 +87,7 @@ completion_wait(struct bed *bed)
 	return done > 0;
 }
 
-/* One of 255 values, never 0. */
+/* Counts from 1 to 255 and again from 1: 0 is the initial content of memory. */
 static inline uint8_t
 seq_next(uint8_t seq)
 {
@@ -137,12 +139,12 @@ latency_client(struct bed *bed, struct result *result)
 {
 	struct msg msg = {.kind = MSG_END};
 
-	/* So that it completes when it is answered. */
+	/* Every READ is signaled: its completion ends the round trip. */
 	if (bed->plan.mode == MODE_READ_LAT)
 		bed->plan.signal_every = 1;
 	if (client_loop(bed, result) != 0 || link_send(bed->link, &msg) != 0 ||
 		link_wait(bed->link, MSG_TALLY, &msg) != 0) {
-		bed_blame(bed, "the server is gone");
+		bed_blame(bed, "the server disconnected");
 		return -1;
 	}
 	result->server = msg.tally;
@@ -151,7 +153,7 @@ latency_client(struct bed *bed, struct result *result)
 	return 0;
 }
 
-/* read-lat has nothing to do but to be there. */
+/* One pass of the server. For read-lat it only polls the engines. */
 static inline bool
 server_turn(struct bed *bed, uint8_t *seq, struct msg *msg)
 {
@@ -191,7 +193,7 @@ latency_server(struct bed *bed)
 	while (server_turn(bed, &seq, &msg))
 		;
 	if (msg.kind != MSG_END) {
-		bed_blame(bed, "the client is gone");
+		bed_blame(bed, "the client disconnected");
 		return -1;
 	}
 	msg = (struct msg){.kind = MSG_TALLY};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade-line: what it takes to bring a cache line from one core to another. A hypervisor
- * may move a virtual machine's cores nearer to or further from each other while it runs,
- * so tools/bench.sh watches that while it measures. */
+/* rocade-line: how long a cache line takes from one core to another. A hypervisor may
+ * move a virtual machine's cores nearer to or further from each other while it runs, so
+ * tools/bench.sh records this while it measures. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -14,11 +14,11 @@
 #include <common/number.h>
 
 #define PROGRAM "rocade-line"
-/* A reading is so short that it does not matter to what it interrupts: 50 us where a
- * transfer takes 28 ns. */
+/* A reading takes 50 us where a transfer takes 28 ns: too short to matter to the program
+ * that it interrupts. */
 #define STRETCHES 3
-#define ROUND_TRIPS 300 /* of a stretch */
-#define READINGS 51     /* for one number */
+#define ROUND_TRIPS 300 /* per stretch */
+#define READINGS 51     /* per printed number */
 #define SEC_NS UINT64_C(1000000000)
 #define MS_NS UINT64_C(1000000)
 
@@ -30,11 +30,11 @@ struct conf {
 	bool help;
 };
 
-/* Alone in its line, and in the one that is fetched along with it. */
+/* Alone in its cache line, and in the adjacent line that is prefetched with it. */
 static struct {
 	_Alignas(128) uint64_t value;
-	uint64_t next_ns; /* when the ends meet again; 0: at once */
-	bool last;        /* reading */
+	uint64_t next_ns; /* when both threads begin the next reading; 0: at once */
+	bool last;        /* this is the last reading */
 } ball;
 
 static uint64_t
@@ -56,8 +56,9 @@ sleep_until(uint64_t ns)
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
 
-/* An end writes only what the other one waits for: its release pairs with this acquire.
- * No pause between two looks, for a hypervisor may trap it. */
+/* Each thread writes only the value that the other one waits for. This acquire pairs with
+ * the release in ball_throw(). No pause instruction between two loads: a hypervisor may
+ * trap it. */
 static uint64_t
 ball_await(uint64_t other_than)
 {
@@ -75,7 +76,7 @@ ball_throw(uint64_t value)
 	__atomic_store_n(&ball.value, value, __ATOMIC_RELEASE);
 }
 
-/* The other end: an even number comes back as the odd one behind it. */
+/* The second thread: answers each even number with the next odd one. */
 static void *
 balls_return(void *unused)
 {
@@ -103,7 +104,7 @@ compare(const void *a, const void *b)
 	return (*one > *other) - (*one < *other);
 }
 
-/* One in which a core was taken away does not matter. */
+/* The median, so that a reading during which a core was descheduled does not matter. */
 static double
 median(double *numbers, unsigned n)
 {
@@ -142,7 +143,7 @@ number_take(void)
 	return median(readings, READINGS);
 }
 
-/* Until nobody reads it any more, or a signal comes. */
+/* Runs until stdout fails or a signal arrives. */
 static void
 watch(uint64_t every_ns)
 {
@@ -157,7 +158,9 @@ watch(uint64_t every_ns)
 	} while (fflush(stdout) == 0);
 }
 
-/* What watches comes in between what is watched, on both cores at a time. */
+/* Pins this thread to the first core and starts the second thread on the other. With
+ * --every-ms both run under SCHED_FIFO, so that they preempt the measured programs on
+ * both cores at the same time. */
 static int
 other_start(const struct conf *conf, pthread_t *other)
 {
@@ -171,7 +174,7 @@ other_start(const struct conf *conf, pthread_t *other)
 	if (sched_setaffinity(0, sizeof(set), &set) != 0 ||
 		(conf->every_ms != 0 && sched_setscheduler(0, SCHED_FIFO, &param) != 0))
 		return -1;
-	rc = pthread_attr_init(&attr); /* the policy is inherited */
+	rc = pthread_attr_init(&attr); /* inherits the scheduling policy */
 	if (rc != 0)
 		return -1;
 	CPU_ZERO(&set);
@@ -211,26 +214,29 @@ main(int argc, char **argv)
 	pthread_t other;
 
 	if (!options_parse(&conf, argc, argv)) {
-		fprintf(stderr, PROGRAM ": --help says what can be given\n");
+		fprintf(stderr, PROGRAM ": invalid arguments (see --help)\n");
 		return EXIT_USAGE;
 	}
 	if (conf.help) {
-		printf("Usage: " PROGRAM " [--every-ms MS] [CORE CORE]\n\n"
-		       "Prints how many nanoseconds a cache line takes from one core to "
-		       "the other (0\nand 1). With --every-ms it goes on, with the "
-		       "monotonic clock's seconds in front.\n");
+		printf("Usage: " PROGRAM " [--every-ms MS] [CORE CORE]\n"
+		       "\n"
+		       "Prints how many nanoseconds a cache line takes from one core "
+		       "to another (default: 0 and 1).\n"
+		       "With --every-ms, repeats this until killed; each line begins "
+		       "with the monotonic clock in\n"
+		       "seconds.\n");
 		return EXIT_OK;
 	}
 	if (other_start(&conf, &other) != 0) {
 		fprintf(stderr,
-			PROGRAM ": cores %u and %u are not both there, or --every-ms "
-				"without the right to SCHED_FIFO\n",
+			PROGRAM ": cannot run on cores %u and %u, or (--every-ms) not "
+				"permitted to use SCHED_FIFO\n",
 			(unsigned)conf.cores[0], (unsigned)conf.cores[1]);
 		return EXIT_ENVIRONMENT;
 	}
 	if (conf.every_ms != 0) {
 		watch(conf.every_ms * MS_NS);
-		return EXIT_OK; /* the other end sleeps, or waits for a ball */
+		return EXIT_OK; /* the second thread sleeps or spins */
 	}
 	printf("%.1f\n", number_take());
 	pthread_join(other, NULL);

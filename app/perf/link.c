@@ -11,8 +11,8 @@
 
 #define OPEN_MS 30000
 #define OPEN_STEP_MS 20
-/* The memif PMD crashes when a port is closed while its interrupt thread is still busy
- * with the peer that left. */
+/* The memif PMD crashes when a port is closed while its interrupt thread still handles
+ * the peer's disconnect. */
 #define DRAIN_MS 200
 
 static int
@@ -56,8 +56,9 @@ link_open(const struct conf *conf, int *fd, char err[ERR_MAX])
 		found = conf->server ? server_open(sock, &addr)
 				     : client_open(sock, &addr);
 	if (found < 0)
-		snprintf(err, ERR_MAX, "--socket %s: no %s came: %s", conf->socket,
-			conf->server ? "client" : "server", strerror(errno));
+		snprintf(err, ERR_MAX, "--socket %s: cannot reach the %s: %s",
+			conf->socket, conf->server ? "client" : "server",
+			strerror(errno));
 	if (sock >= 0 && found != sock)
 		close(sock);
 	*fd = found;

@@ -24,7 +24,8 @@ wrong(int code, const char *sentence)
 	return code;
 }
 
-/* Of argv: where the `--` is that ends EAL's options; argc without one. */
+/* Returns the index in argv of the `--` that ends EAL's options; argc if there is
+ * none. */
 static int
 dashes_find(int argc, char **argv)
 {
@@ -35,14 +36,14 @@ dashes_find(int argc, char **argv)
 	return i;
 }
 
-/* -1: go on; else the exit code. */
+/* Returns -1 to go on, else the exit code. */
 static int
 options_read(int argc, char **argv)
 {
 	int dashes = dashes_find(argc, argv);
 	char err[ERR_MAX];
 
-	/* Without the dashes these two are ours, not EAL's. */
+	/* Without `--`, --help and --version are this program's, not EAL's. */
 	if (dashes == argc && argc == 2) {
 		conf.help = strcmp(argv[1], "--help") == 0;
 		conf.version = strcmp(argv[1], "--version") == 0;
@@ -50,7 +51,7 @@ options_read(int argc, char **argv)
 	if (!conf.help && !conf.version) {
 		if (dashes == argc)
 			return wrong(
-				EXIT_USAGE, "options stand behind --; --help lists them");
+				EXIT_USAGE, "missing -- before the options (see --help)");
 		if (options_parse(&conf, argc - dashes, argv + dashes, err) != 0)
 			return wrong(EXIT_USAGE, err);
 	}
@@ -61,7 +62,7 @@ options_read(int argc, char **argv)
 	return conf.help || conf.version ? EXIT_OK : -1;
 }
 
-/* The server measures what the client says. */
+/* Sends the client's plan to the server. */
 static int
 plan_exchange(int link)
 {
@@ -75,7 +76,8 @@ plan_exchange(int link)
 	return 0;
 }
 
-/* The peer's MAC; the server answers what it is asked, and asks when it answers. */
+/* Resolves the server's MAC address. The server itself resolves the client's when it
+ * first responds. */
 static int
 peer_resolve(void)
 {
@@ -85,7 +87,10 @@ peer_resolve(void)
 		return 0;
 	while (rocade_port_resolve(bed.port, &bed.peer) != 0) {
 		if (rte_rdtsc() > end) {
-			bed_blame(&bed, "%s does not answer", conf.peer);
+			bed_blame(&bed,
+				"cannot resolve the MAC address of %s: no "
+				"answer",
+				conf.peer);
 			return -1;
 		}
 		for (int i = 0; i < 1000; i++)
@@ -119,7 +124,8 @@ rdma_run(void)
 		bed_cycles(&bed);
 	else
 		wrong(code, bed.reason);
-	/* A memif must not be polled while the other end leaves: nobody polls by now. */
+	/* A memif must not be polled while the peer closes its port; nothing polls at
+	 * this point. */
 	if (code == EXIT_OK && conf.server)
 		link_drain(bed.link);
 	bed_close(&bed);
@@ -133,7 +139,7 @@ run(int link)
 	int code;
 
 	if (plan_exchange(link) != 0)
-		return wrong(EXIT_RUN, "the other end is gone, or is no " PROGRAM);
+		return wrong(EXIT_RUN, "the peer disconnected, or is not " PROGRAM);
 	if (conf.plan.mode == MODE_RAW_PINGPONG) {
 		code = raw_run(&conf, &conf.plan, link, &result);
 	} else {

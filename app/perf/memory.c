@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buffers: one that all QPs send from, one that the other end writes to or reads from,
- * and receives. */
+/* Buffers: one that all QPs send from, the target that the peer writes or reads, and
+ * receive buffers. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define RECV_MEM_MAX (UINT64_C(64) << 20)
 #define TARGET_MEM_MAX (UINT64_C(64) << 20)
-#define GRH_ROOM 64 /* 40 are used */
+#define GRH_ROOM 64 /* bytes; the GRH has 40 */
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static bool
@@ -22,7 +22,7 @@ receives(const struct plan *plan)
 	return plan->mode == MODE_SEND || plan->mode == MODE_PINGPONG;
 }
 
-/* Both ends come to the same: the plan is the same. */
+/* Both ends compute the same sizes, as they have the same plan. */
 static void
 sizes_choose(struct bed *bed)
 {
@@ -80,16 +80,17 @@ bed_memory(struct bed *bed)
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (bed->mem == MAP_FAILED) {
 		bed->mem = NULL;
-		bed_blame(bed, "no memory for buffers: %s", strerror(errno));
+		bed_blame(bed, "cannot allocate buffers: %s", strerror(errno));
 		return -1;
 	}
-	madvise(bed->mem, bed->mem_len, MADV_HUGEPAGE); /* a wish */
-	memset(bed->mem, 0, bed->mem_len);              /* no page faults later */
+	/* a hint: failure does not matter */
+	madvise(bed->mem, bed->mem_len, MADV_HUGEPAGE);
+	memset(bed->mem, 0, bed->mem_len); /* avoids page faults later */
 	bed->mr = ibv_reg_mr(bed->pd, bed->mem, bed->mem_len, ACCESS);
 	bed->recv_wr = calloc(bed->n_recv + 1, sizeof(*bed->recv_wr));
 	bed->recv_sge = calloc(bed->n_recv + 1, sizeof(*bed->recv_sge));
 	if (bed->mr == NULL || bed->recv_wr == NULL || bed->recv_sge == NULL) {
-		bed_blame(bed, "no memory region: %s", strerror(errno));
+		bed_blame(bed, "cannot register memory: %s", strerror(errno));
 		return -1;
 	}
 	bed->source = bed->mem;

@@ -138,19 +138,21 @@ row_set(const struct option_row *row, struct conf *conf, const char *value,
 	if (good)
 		return 0;
 	if (row->valid != NULL)
-		snprintf(err, ERR_MAX, "--%s %s cannot be: %s", row->name, value,
-			row->valid);
+		snprintf(err, ERR_MAX, "invalid value '%s' for --%s: expected %s", value,
+			row->name, row->valid);
 	else if (row->kind == OPTION_TEXT)
 		snprintf(err, ERR_MAX,
-			"--%s %s cannot be: give 1 to %" PRIu64 " characters", row->name,
-			value, row->max - 1);
+			"invalid value '%s' for --%s: expected 1 to %" PRIu64
+			" characters",
+			value, row->name, row->max - 1);
 	else
-		snprintf(err, ERR_MAX, "--%s %s cannot be: give %" PRIu64 " to %" PRIu64,
-			row->name, value, row->min, row->max);
+		snprintf(err, ERR_MAX,
+			"invalid value '%s' for --%s: expected %" PRIu64 " to %" PRIu64,
+			value, row->name, row->min, row->max);
 	return -1;
 }
 
-/* What the user left open; 0: the library's default, or chosen here. */
+/* Replaces the options that the user left at 0 by defaults that depend on others. */
 static void
 plan_complete(struct plan *plan)
 {
@@ -170,31 +172,31 @@ plan_check(const struct plan *plan, char err[ERR_MAX])
 	const char *wrong = NULL;
 
 	if (plan->burst > plan->sq_depth)
-		wrong = "--burst is more than --sq-depth";
+		wrong = "invalid --burst: expected at most --sq-depth";
 	else if (plan->signal_every > plan->sq_depth)
-		wrong = "--signal-every is more than --sq-depth: the send queue would "
-			"fill "
-			"up with nothing signaled in it";
+		wrong = "invalid --signal-every: expected at most --sq-depth, or the "
+			"send queue fills up with unsignaled requests";
 	else if (mode_has_latency(plan->mode) && plan->qps != 1)
-		wrong = "a latency is measured with --qps 1";
+		wrong = "invalid --qps: expected 1 for a latency";
 	else if (plan->mode == MODE_WRITE_LAT && plan->size == 0)
-		wrong = "write-lat needs a --size of 1 at least: its last byte is waited "
-			"for";
+		wrong = "invalid --size: expected at least 1 for --mode write-lat, "
+			"which polls the last byte";
 	else if (plan->mode == MODE_RAW_PINGPONG &&
 		 (plan->size < 60 || plan->size > 8000))
-		wrong = "a frame of raw-pingpong has a --size of 60 to 8000";
+		wrong = "invalid --size: expected 60 to 8000 for --mode raw-pingpong";
 	else if ((plan->ud || plan->events) && plan->mode != MODE_SEND &&
 		 plan->mode != MODE_PINGPONG)
-		wrong = "--ud and --events are for --mode send and pingpong";
+		wrong = "--ud and --events need --mode send or pingpong";
 	else if ((plan->mode == MODE_READ || plan->mode == MODE_READ_LAT) &&
 		 plan->reads == 0)
-		wrong = "--mode read and read-lat need --reads of 1 at least";
+		wrong = "invalid --reads: expected at least 1 for --mode read and "
+			"read-lat";
 	else if (plan->events && plan->engines != 1)
-		wrong = "--events is for one engine";
+		wrong = "--events needs --engines 1";
 	else if (plan->ud && plan->size > (plan->mtu != 0 ? plan->mtu : 4096))
-		wrong = "with --ud a --size is the path MTU at the most";
+		wrong = "invalid --size: expected at most the path MTU with --ud";
 	else if (plan->qpn_base + plan->qps > 0xffffff)
-		wrong = "--qpn-base and --qps go beyond the last QPN, 0xfffffe";
+		wrong = "invalid --qpn-base or --qps: expected no QPN above 0xfffffe";
 	if (wrong == NULL)
 		return 0;
 	snprintf(err, ERR_MAX, "%s", wrong);
@@ -205,8 +207,7 @@ static int
 conf_complete(struct conf *conf, char err[ERR_MAX])
 {
 	if (conf->socket[0] == '\0') {
-		snprintf(err, ERR_MAX,
-			"--socket is missing: give a path, the same to both ends");
+		snprintf(err, ERR_MAX, "missing --socket PATH (see --help)");
 		return -1;
 	}
 	if (conf->addr[0] == '\0')
@@ -218,8 +219,8 @@ conf_complete(struct conf *conf, char err[ERR_MAX])
 		(conf->plan.loss_ppm != 0 || conf->plan.engines != 1 ||
 			conf->plan.mode == MODE_RAW_PINGPONG)) {
 		snprintf(err, ERR_MAX,
-			"--loss-ppm, --engines and raw-pingpong need a port, not "
-			"--device");
+			"--device cannot be combined with --loss-ppm, --engines or "
+			"--mode raw-pingpong");
 		return -1;
 	}
 	plan_complete(&conf->plan);
@@ -244,12 +245,12 @@ options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
 
 		row = strncmp(argv[i], "--", 2) == 0 ? row_find(argv[i] + 2) : NULL;
 		if (row == NULL) {
-			snprintf(err, ERR_MAX, "%s is no option; --help lists them",
+			snprintf(err, ERR_MAX, "unknown option '%s' (see --help)",
 				argv[i]);
 			return -1;
 		}
 		if (row->arg != NULL && i + 1 == argc) {
-			snprintf(err, ERR_MAX, "%s needs a value", argv[i]);
+			snprintf(err, ERR_MAX, "option '%s' requires a value", argv[i]);
 			return -1;
 		}
 		if (row_set(row, conf, row->arg != NULL ? argv[++i] : "", err) != 0)

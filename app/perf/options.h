@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options, a table (options.def): parsing and --help expand from it. */
+/* The option table (options.def). Parsing and --help are generated from it. */
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H
 
@@ -19,10 +19,10 @@ struct option_row {
 	const char *name;
 	const char *arg;   /* NULL: none */
 	size_t offset;     /* in struct conf */
-	uint64_t min, max; /* OPTION_TEXT: max characters, the NUL included */
-	/* OPTION_FN: returns false when the value cannot be. */
+	uint64_t min, max; /* OPTION_TEXT: max is the size of the field, NUL included */
+	/* OPTION_FN: returns false if the value is invalid. */
 	bool (*set)(struct conf *conf, const char *value);
-	const char *valid; /* what would be, for the error */
+	const char *valid; /* expected values, for the error message */
 	const char *text;
 };
 

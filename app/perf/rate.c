@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* send, write, read: as many messages as go. Counted are receives polled by the server
+/* send, write, read: as many messages as possible. Counts receives polled by the server
  * (send) or requests that completed (write, read), never posts. */
 #include <string.h>
 
@@ -8,22 +8,22 @@
 #include "bed.h"
 #include "result.h"
 
-#define TURN_POSTS 64  /* requests posted in one turn, */
-#define TURN_VISITS 64 /* and QPs looked at for them */
-#define FLOWS_AHEAD 16 /* fetched: one that is full is passed in a moment */
-#define END_S 5        /* until the server has answered */
+#define TURN_POSTS 64  /* requests posted per pass */
+#define TURN_VISITS 64 /* QPs visited per pass */
+#define FLOWS_AHEAD 16 /* QPs prefetched: skipping a full one takes only a moment */
+#define END_S 5        /* time that the server has to report */
 
 enum phase { PHASE_WARM, PHASE_WINDOW, PHASE_END };
 
 struct window {
 	enum phase phase;
-	uint64_t next_tsc; /* of the next phase */
+	uint64_t next_tsc; /* when the next phase begins */
 	uint64_t from_tsc, from;
-	uint64_t done; /* requests that completed, from the start */
+	uint64_t done; /* requests completed since the start */
 	bool over;
 };
 
-/* From one QP to the next, a list each. */
+/* Posts one list per QP, round robin. */
 static int
 push(struct bed *bed, uint64_t *turn)
 {
@@ -47,7 +47,7 @@ push(struct bed *bed, uint64_t *turn)
 	return 0;
 }
 
-/* The window by the clock; the rest is rare. */
+/* Advances the phase by the clock. */
 static void
 window_step(struct bed *bed, struct window *w, struct result *result)
 {
@@ -57,7 +57,7 @@ window_step(struct bed *bed, struct window *w, struct result *result)
 	if (now < w->next_tsc)
 		return;
 	if (w->phase == PHASE_END) {
-		bed_blame(bed, "the server does not say what arrived");
+		bed_blame(bed, "the server did not report its result");
 		bed->gone = true;
 		return;
 	}
@@ -95,7 +95,7 @@ rate_client(struct bed *bed, struct result *result)
 			break;
 	}
 	if (bed->gone) {
-		bed_blame(bed, "the server is gone");
+		bed_blame(bed, "the server disconnected");
 		return -1;
 	}
 	result->server = msg.tally;
@@ -108,7 +108,8 @@ struct mark {
 	uint64_t tsc, count;
 };
 
-/* Between the client's two messages. Whether that was the second. */
+/* Measures between MSG_BEGIN and MSG_END. Returns true after MSG_END, when the result was
+ * sent. */
 static bool
 server_window(struct bed *bed, const struct msg *msg, struct mark *mark)
 {
@@ -146,6 +147,6 @@ rate_server(struct bed *bed)
 		if (unlikely(said) && server_window(bed, &msg, &mark))
 			return 0;
 	}
-	bed_blame(bed, "the client is gone");
+	bed_blame(bed, "the client disconnected");
 	return -1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* raw-pingpong: a frame to and fro by rx_burst and tx_burst, and nothing else: the limit
- * that a port sets. The server sends back what it received. */
+/* raw-pingpong: one frame back and forth by rx_burst and tx_burst, without RDMA: the
+ * lower bound that the port sets. The server returns each frame as it is. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 #define MBUFS 8191
 #define MBUF_BYTES (8192 + RTE_PKTMBUF_HEADROOM)
-#define ETHER_TYPE_TEST 0x88b5 /* IEEE 802: for experiments */
+#define ETHER_TYPE_TEST 0x88b5 /* IEEE 802: local experimental */
 #define LOOK_TURNS 65536
 #define LOST_S 2
 
@@ -65,7 +65,8 @@ frame_make(uint16_t port, struct rte_mempool *pool, uint64_t size)
 	return frame;
 }
 
-/* The next frame; NULL: the other end is gone, or nothing came for long. */
+/* Returns the next frame. NULL: the peer sent a message or disconnected, or, at the
+ * client, nothing came for LOST_S seconds. */
 static struct rte_mbuf *
 frame_wait(uint16_t port, int link, bool server, struct msg *msg)
 {
@@ -136,13 +137,13 @@ raw_run(const struct conf *conf, const struct plan *plan, int link, struct resul
 	if (!conf->server && link_wait(link, MSG_READY, &msg) != 0)
 		return EXIT_RUN;
 	if (port_start(port, plan, &pool) != 0) {
-		fprintf(stderr, PROGRAM ": port %u does not open\n", port);
+		fprintf(stderr, PROGRAM ": cannot open port %u\n", port);
 		return EXIT_ENVIRONMENT;
 	}
 	if (link_send(link, &msg) != 0 ||
 		(conf->server && link_wait(link, MSG_READY, &msg) != 0) ||
 		!link_up(port)) {
-		fprintf(stderr, PROGRAM ": the other end is gone, or its link is down\n");
+		fprintf(stderr, PROGRAM ": the peer disconnected, or the link is down\n");
 	} else if (conf->server) {
 		code = server_loop(port, link);
 		link_send(link, &msg);
@@ -153,8 +154,8 @@ raw_run(const struct conf *conf, const struct plan *plan, int link, struct resul
 			code = EXIT_OK;
 		else
 			fprintf(stderr, PROGRAM ": no frame came back\n");
-		/* The server polls no more when our port goes: memif would take the rings from
-		 * under it. */
+		/* The server stops polling before this port closes: memif would unmap the
+		 * rings under it. */
 		msg.kind = MSG_END;
 		link_send(link, &msg);
 		link_wait(link, MSG_READY, &msg);

@@ -104,6 +104,6 @@ result_print(const struct conf *conf, const struct result *result, char err[ERR_
 		rc = json_dump_file(object, conf->json, JSON_INDENT(2));
 	json_decref(object);
 	if (rc != 0)
-		snprintf(err, ERR_MAX, "--json %s cannot be written", conf->json);
+		snprintf(err, ERR_MAX, "cannot write --json file '%s'", conf->json);
 	return rc;
 }

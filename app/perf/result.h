@@ -7,17 +7,19 @@
 #include "link.h"
 
 struct result {
-	struct tally tally;  /* of the end that counts */
-	struct tally client; /* for its counters */
+	/* of the end that counts: the server for send, else the client */
+	struct tally tally;
+	struct tally client; /* counters of the client */
 	struct tally server;
 	struct hist hist; /* latency modes: nanoseconds */
 };
 
-/* One line on stdout, and JSON if asked for. 0, or -1 with a sentence. */
+/* Prints one line to stdout, and writes JSON if requested. Returns 0, or -1 with a
+ * message in err. */
 int
 result_print(const struct conf *conf, const struct result *result, char err[ERR_MAX]);
 
-/* raw.c: frames without RDMA. Exit code; says what was wrong. */
+/* raw.c: frames without RDMA. Returns an exit code and prints its own errors. */
 int
 raw_run(const struct conf *conf, const struct plan *plan, int link,
 	struct result *result);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the counters of the port say; nothing of a device that is not ours. */
+/* Reads the counters of the port. With --device there are none. */
 #include <stdio.h>
 #include <string.h>
 

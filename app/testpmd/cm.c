@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connecting by RDMA-CM: `listen` and `connect`. Each QP is a connection; a request says
- * which one it is for, so that QP number i of one end is connected to number i of the
- * other, as without a CM (connect.c). A peer that says nothing of that is given the next
- * free one.
+ * RDMA-CM: `listen` and `connect`. Each QP is a connection. The private data of a request
+ * names the index of its QP, so that QP i of one end is connected to QP i of the other,
+ * as without RDMA-CM (connect.c). A request without such data gets the next free QP.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +13,7 @@
 
 #include "host.h"
 
-#define CM_FLOWS_MAX 1000 /* what the manager has room for, and some */
+#define CM_FLOWS_MAX 1000 /* a little below the 1024 of the connection manager */
 #define CLOSE_NS NS_PER_SECOND
 
 /* Private data of a request. */
@@ -51,8 +50,10 @@ static int
 cm_begin(struct host *host, char err[ERR_MAX])
 {
 	if (host->n_flows > CM_FLOWS_MAX) {
-		snprintf(err, ERR_MAX, "--qps %u: at most %u connections", host->n_flows,
-			CM_FLOWS_MAX);
+		snprintf(err, ERR_MAX,
+			"invalid value '%u' for --qps: expected at most "
+			"%u with RDMA-CM",
+			host->n_flows, CM_FLOWS_MAX);
 		return -1;
 	}
 	if (host->cm == NULL && rocade_cm_open(host->ctx, &host->cm) != 0) {
@@ -80,12 +81,12 @@ host_listen(struct host *host, uint16_t port, char err[ERR_MAX])
 		snprintf(err, ERR_MAX, "%s", host->reason);
 		return -1;
 	}
-	host_say(host, "listens at port %u, %u QPs from 0x%x", port, host->n_flows,
+	host_say(host, "listening on port %u, %u QPs from 0x%x", port, host->n_flows,
 		host->flows[0].qpn);
 	return 0;
 }
 
-/* All QPs, from the beginning. */
+/* Connects all QPs anew. */
 int
 host_dial(struct host *host, const char *peer, uint16_t port, char err[ERR_MAX])
 {
@@ -132,10 +133,10 @@ host_cm_up(const struct host *host)
 	return up;
 }
 
-/* ---- What happens ---- */
+/* ---- Events ---- */
 
-/* A peer that asks for a flow that it has was started anew: the old connection is over.
- */
+/* A peer that asks again for a connected QP was restarted: its old connection is dropped.
+ * Returns false if the QP is connected to another peer. */
 static bool
 flow_give_up(struct host *host, struct flow *flow, const union ibv_gid *peer)
 {
@@ -175,7 +176,7 @@ on_request(struct host *host, const struct rocade_cm_event *event)
 	int rc;
 
 	if (flow == NULL) {
-		rocade_cm_release(event->id); /* says no */
+		rocade_cm_release(event->id); /* rejects it */
 		return;
 	}
 	rocade_gid_format(&event->peer, host->pc->peer, sizeof(host->pc->peer));
@@ -186,7 +187,7 @@ on_request(struct host *host, const struct rocade_cm_event *event)
 		flow->connected = true;
 		return;
 	}
-	host_say(host, "a connection cannot be accepted: %s", rocade_error());
+	host_say(host, "cannot accept a connection: %s", rocade_error());
 	flow->id = NULL;
 	rocade_cm_release(event->id);
 	(void)host_ready(host, flow_lost);
@@ -196,20 +197,20 @@ static void
 say_rejected(struct host *host, int status)
 {
 	if (status == 8)
-		host_fail(host, "nobody listens at this port of %s", host->pc->peer);
+		host_fail(host, "no listener on this port of %s", host->pc->peer);
 	else if (status == 10)
 		host_fail(host,
-			"%s still has connections of these QPs' earlier life: it ends "
-			"them; try "
-			"again in a few seconds",
+			"%s still has old connections of these QPs and is closing "
+			"them; try again in a few seconds",
 			host->pc->peer);
 	else if (status < 0)
-		host_fail(host, "a QP cannot be connected to %s: %s", host->pc->peer,
+		host_fail(host, "cannot connect a QP to %s: %s", host->pc->peer,
 			strerror(-status));
 	else
 		host_fail(host, "%s rejected a connection (reason %d)%s", host->pc->peer,
 			status,
-			status == 28 ? ": all its QPs are connected, or it would not"
+			status == 28 ? ": all its QPs are connected, or the "
+				       "application refused"
 				     : "");
 }
 
@@ -254,7 +255,7 @@ host_cm_tick(struct host *host)
 	}
 }
 
-/* Tells the peers, and waits for a moment that they have heard it. */
+/* Disconnects all connections, and waits up to CLOSE_NS for the peers to confirm. */
 void
 host_hang_up(struct host *host)
 {

@@ -21,7 +21,8 @@ static cmdline_parse_token_string_t word_peer =
 static cmdline_parse_token_num_t word_port =
 	TOKEN_NUM_INITIALIZER(struct cm_words, port, RTE_UINT16);
 
-/* The only port, or that of a loop which receives or sends. */
+/* The only port; with --loop the one that receives or sends. NULL if there are several
+ * ports. */
 static struct host *
 host_of(bool listens)
 {
@@ -34,9 +35,9 @@ static bool
 usable(const char *verb, const struct host *host)
 {
 	if (host == NULL)
-		command_failed("%s: with one --port only, or --loop", verb);
+		command_failed("%s: needs a single --port, or --loop", verb);
 	else if (the_run->active)
-		command_failed("%s: a run goes on; `stop` ends it", verb);
+		command_failed("%s: a run is active (`stop` ends it)", verb);
 	return host != NULL && !the_run->active;
 }
 
@@ -54,7 +55,7 @@ do_listen(void *parsed, struct cmdline *cl, void *data)
 }
 
 cmdline_parse_inst_t cmd_listen = {.f = do_listen,
-	.help_str = "listen PORT: wait for connections by RDMA-CM",
+	.help_str = "listen PORT: wait for RDMA-CM connections",
 	.tokens = {(void *)&word_listen, (void *)&word_port, NULL}};
 
 static void

@@ -10,7 +10,7 @@
 #include "commands.h"
 #include "options.h"
 
-/* Words of a command, one after the other. */
+/* The words of a command, in order. */
 struct words {
 	cmdline_fixed_string_t a, b, c;
 	uint32_t number;
@@ -38,22 +38,23 @@ do_help(void *parsed, struct cmdline *cl, void *data)
 	(void)parsed;
 	(void)cl;
 	(void)data;
-	fputs("start                     begin a run\n"
-	      "stop                      end it, and print what it came to\n"
-	      "wait                      until the run is over\n"
-	      "wait S                    S seconds, while a run goes on\n"
+	fputs("start                     start a run\n"
+	      "stop                      stop it and print the result\n"
+	      "wait                      wait until the run ends\n"
+	      "wait S                    wait S seconds, while a run continues\n"
 	      "show WHAT [stats|all]     WHAT: port, engine, qp, srq, cq, mr or neigh; "
 	      "stats:\n"
-	      "                          counters that are not 0; all: every one\n"
-	      "listen PORT               wait for connections by RDMA-CM, one a QP\n"
-	      "connect IP PORT           make them; `start` begins a run over them\n"
-	      "clear                     counters of `show` from 0 again\n"
+	      "                          counters that are not 0; all: all counters\n"
+	      "listen PORT               wait for RDMA-CM connections, one per QP\n"
+	      "connect IP PORT           connect all QPs by RDMA-CM; `start` then uses "
+	      "them\n"
+	      "clear                     reset the counters of `show`\n"
 	      "set srq N limit L         arm the limit of SRQ N; 0: disarm\n"
 	      "set srq N size S          resize SRQ N to S receives\n"
 	      "set impair rx loss 1% [dup 1%] [reorder 1%] [corrupt 0.1%], or: off\n"
-	      "set NAME VALUE            an option, for the only port or for all of "
-	      "them\n"
-	      "set port N NAME VALUE     an option of port N\n"
+	      "set NAME VALUE            set an option of the only port, or of all "
+	      "ports\n"
+	      "set port N NAME VALUE     set an option of port N\n"
 	      "                          NAME:",
 		stdout);
 	int at = 31;
@@ -68,11 +69,11 @@ do_help(void *parsed, struct cmdline *cl, void *data)
 	}
 	printf("\n"
 	       "quit                      stop, and end the program\n"
-	       "A # begins a comment. What options mean: --help\n");
+	       "# begins a comment. For the options see --help\n");
 }
 
 cmdline_parse_inst_t cmd_help = {.f = do_help,
-	.help_str = "help: the commands",
+	.help_str = "help: list the commands",
 	.tokens = {(void *)&word_help, NULL}};
 
 static void
@@ -82,13 +83,13 @@ do_start(void *parsed, struct cmdline *cl, void *data)
 	(void)cl;
 	(void)data;
 	if (the_run->active)
-		command_failed("start: a run goes on; `stop` ends it");
+		command_failed("start: a run is active (`stop` ends it)");
 	else if (run_start(the_run) != 0)
-		command_failed("start: the run did not begin");
+		command_failed("start: the run did not start");
 }
 
 cmdline_parse_inst_t cmd_start = {.f = do_start,
-	.help_str = "start: begin a run",
+	.help_str = "start: start a run",
 	.tokens = {(void *)&word_start, NULL}};
 
 static void
@@ -100,11 +101,11 @@ do_stop(void *parsed, struct cmdline *cl, void *data)
 	if (the_run->active)
 		run_stop(the_run);
 	else
-		command_failed("stop: nothing runs");
+		command_failed("stop: no run is active");
 }
 
 cmdline_parse_inst_t cmd_stop = {.f = do_stop,
-	.help_str = "stop: end the run",
+	.help_str = "stop: stop the run",
 	.tokens = {(void *)&word_stop, NULL}};
 
 static void
@@ -144,7 +145,7 @@ do_wait(void *parsed, struct cmdline *cl, void *data)
 }
 
 cmdline_parse_inst_t cmd_wait = {.f = do_wait,
-	.help_str = "wait: until the run is over",
+	.help_str = "wait: wait until the run ends",
 	.tokens = {(void *)&word_wait, NULL}};
 
 static void
@@ -158,7 +159,7 @@ do_wait_s(void *parsed, struct cmdline *cl, void *data)
 }
 
 cmdline_parse_inst_t cmd_wait_s = {.f = do_wait_s,
-	.help_str = "wait S: S seconds",
+	.help_str = "wait S: wait S seconds",
 	.tokens = {(void *)&word_wait, (void *)&word_number, NULL}};
 
 static void
@@ -172,7 +173,7 @@ do_clear(void *parsed, struct cmdline *cl, void *data)
 }
 
 cmdline_parse_inst_t cmd_clear = {.f = do_clear,
-	.help_str = "clear: counters of `show` from 0 again",
+	.help_str = "clear: reset the counters of `show`",
 	.tokens = {(void *)&word_clear, NULL}};
 
 static void
@@ -193,10 +194,10 @@ do_show(void *parsed, struct cmdline *cl, void *data)
 }
 
 cmdline_parse_inst_t cmd_show = {.f = do_show,
-	.help_str = "show WHAT: its state and counters",
+	.help_str = "show WHAT: state and counters",
 	.tokens = {(void *)&word_show, (void *)&word_what, NULL}};
 
 cmdline_parse_inst_t cmd_show_how = {.f = do_show,
 	.data = (void *)1,
-	.help_str = "show WHAT stats|all: its counters",
+	.help_str = "show WHAT stats|all: counters",
 	.tokens = {(void *)&word_show, (void *)&word_what, (void *)&word_how, NULL}};

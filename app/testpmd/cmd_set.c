@@ -27,7 +27,7 @@ WORD(word_port, object, "port");
 WORD(word_impair, object, "impair");
 WORD(word_rx, name, "rx");
 WORD(word_srq_name, name, "limit#size");
-/* As `set` may change them; a test compares this with the table of options. */
+/* The options that `set` may change. A test compares this with the option table. */
 WORD(word_name, name,
 	"addr#peer#gateway4#gateway6#size#burst#signal-every#srq-limit#duration#count#"
 	"wait#psn#mtu"
@@ -39,7 +39,7 @@ static cmdline_parse_token_num_t word_index =
 static cmdline_parse_token_num_t word_number =
 	TOKEN_NUM_INITIALIZER(struct set_words, number, RTE_UINT32);
 
-/* What the host has to do for a changed option. */
+/* Applies a changed option to the host. */
 static bool
 host_option(struct host *host, const char *name, enum option_effect effect)
 {
@@ -63,7 +63,7 @@ size_fits(const struct conf *changed, const struct conf *conf)
 	return changed->size_max <= conf->size_cap;
 }
 
-/* port: NULL: the only one, or an option of all. */
+/* port is NULL for the only port, or for an option of all ports. */
 static void
 set_option(const char *name, const char *value, struct port_conf *port)
 {
@@ -74,8 +74,8 @@ set_option(const char *name, const char *value, struct port_conf *port)
 	unsigned port_index = port != NULL ? (unsigned)(port - conf->ports) : 0;
 
 	if (port == NULL && conf->n_ports > 1 && option_of_port(name)) {
-		command_failed("set %s: say for which port: set port N %s %s", name, name,
-			value);
+		command_failed("set %s: several ports are open (use set port N %s %s)",
+			name, name, value);
 		return;
 	}
 	changed.current = &changed.ports[port_index];
@@ -85,13 +85,12 @@ set_option(const char *name, const char *value, struct port_conf *port)
 		return;
 	}
 	if (the_run->active && effect == OPT_RECONNECT) {
-		command_failed("set %s: not while a run goes on; `stop` ends it", name);
+		command_failed("set %s: a run is active (`stop` ends it)", name);
 		return;
 	}
 	if (!size_fits(&changed, conf)) {
-		command_failed(
-			"--size %s cannot be: the buffers are made for at most %" PRIu64
-			" bytes, the largest --size at the start",
+		command_failed("invalid value '%s' for --size: expected at most %" PRIu64
+			       " bytes, the largest --size at program start",
 			value, conf->size_cap);
 		return;
 	}
@@ -115,7 +114,7 @@ do_set(void *parsed, struct cmdline *cl, void *data)
 }
 
 cmdline_parse_inst_t cmd_set = {.f = do_set,
-	.help_str = "set NAME VALUE: an option",
+	.help_str = "set NAME VALUE: set an option",
 	.tokens = {(void *)&word_set, (void *)&word_name, (void *)&word_value, NULL}};
 
 static void
@@ -132,15 +131,15 @@ do_set_port(void *parsed, struct cmdline *cl, void *data)
 			return;
 		}
 	}
-	command_failed("set port %" PRIu32 ": no such port is open", words->index);
+	command_failed("set port %" PRIu32 ": port not open", words->index);
 }
 
 cmdline_parse_inst_t cmd_set_port = {.f = do_set_port,
-	.help_str = "set port N NAME VALUE: an option of port N",
+	.help_str = "set port N NAME VALUE: set an option of port N",
 	.tokens = {(void *)&word_set, (void *)&word_port, (void *)&word_index,
 		(void *)&word_name, (void *)&word_value, NULL}};
 
-/* SRQs are counted through, whatever port they are of. */
+/* SRQs are numbered across all ports. */
 static struct host *
 srq_host(uint32_t index)
 {
@@ -162,7 +161,7 @@ do_set_srq(void *parsed, struct cmdline *cl, void *data)
 	(void)cl;
 	(void)data;
 	if (host == NULL) {
-		command_failed("set srq %" PRIu32 ": there is no such SRQ", words->index);
+		command_failed("set srq %" PRIu32 ": no such SRQ", words->index);
 		return;
 	}
 	if (strcmp(words->name, "limit") == 0)
@@ -190,8 +189,9 @@ do_set_impair(void *parsed, struct cmdline *cl, void *data)
 	(void)data;
 	if (!parse_impair(words->rest, &conf->impair)) {
 		command_failed(
-			"set impair rx %s: give off, or some of loss, dup, reorder and "
-			"corrupt with a share each: loss 1%% dup 0.5%%",
+			"invalid value '%s' for set impair rx: expected off, or loss, "
+			"dup, reorder and corrupt, each with a share: loss 1%% dup "
+			"0.5%%",
 			words->rest);
 		return;
 	}

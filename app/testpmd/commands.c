@@ -19,11 +19,11 @@ static cmdline_parse_ctx_t commands[] = {&cmd_help, &cmd_start, &cmd_stop, &cmd_
 	&cmd_wait, &cmd_wait_s, &cmd_clear, &cmd_show, &cmd_show_how, &cmd_set_srq,
 	&cmd_set_impair, &cmd_set_port, &cmd_set, &cmd_listen, &cmd_connect, NULL};
 
-/* On a terminal cl has it, with completion and history; else lines are read plainly and
- * cl only parses. */
+/* On a terminal cl reads the input, with completion and history. Otherwise this file
+ * reads the lines, and cl only parses them. */
 static struct cmdline *cl;
 static bool terminal;
-static bool failed; /* a command of the line that is being run */
+static bool failed; /* the command that is being run has failed */
 
 struct line_reader {
 	char text[4096];
@@ -55,7 +55,7 @@ commands_open(struct run *run)
 	else
 		cl = cmdline_new(commands, "", -1, -1);
 	if (cl == NULL) {
-		fprintf(stderr, "no command line: out of memory\n");
+		fprintf(stderr, "cannot create the command line: out of memory\n");
 		return -1;
 	}
 	return 0;
@@ -71,7 +71,7 @@ commands_close(void)
 	cl = NULL;
 }
 
-/* line: without its newline. 0, or -1 and said why. */
+/* line has no newline. Returns 0, or -1 after printing an error. */
 static int
 run_line(const char *line)
 {
@@ -81,13 +81,13 @@ run_line(const char *line)
 	failed = false;
 	switch (cmdline_parse(cl, buf)) {
 	case CMDLINE_PARSE_AMBIGUOUS:
-		command_failed("%s: ambiguous; `help` lists the commands", line);
+		command_failed("ambiguous command '%s' (see `help`)", line);
 		break;
 	case CMDLINE_PARSE_NOMATCH:
-		command_failed("%s: no such command; `help` lists them", line);
+		command_failed("unknown command '%s' (see `help`)", line);
 		break;
 	case CMDLINE_PARSE_BAD_ARGS:
-		command_failed("%s: wrong arguments; `help` lists the commands", line);
+		command_failed("invalid arguments in '%s' (see `help`)", line);
 		break;
 	}
 	fflush(stdout);
@@ -102,7 +102,7 @@ commands_run_file(const char *path)
 	int rc = 0;
 
 	if (file == NULL) {
-		fprintf(stderr, "--cmdline-file %s cannot be read: %s\n", path,
+		fprintf(stderr, "cannot read --cmdline-file '%s': %s\n", path,
 			strerror(errno));
 		return -1;
 	}
@@ -115,7 +115,8 @@ commands_run_file(const char *path)
 	return rc;
 }
 
-/* Whole lines of input; a run that has an end of its own goes on behind the last one. */
+/* Runs the complete lines of the input. At its end the program stops, but for a run that
+ * has an end of its own. */
 static void
 run_input(struct run *run)
 {
@@ -150,8 +151,8 @@ read_input(void)
 	if (input.end || poll(&fd, 1, 0) <= 0)
 		return;
 	if (input.len == sizeof(input.text) - 1) {
-		command_failed("a line of the input is longer than %zu characters",
-			sizeof(input.text) - 1);
+		command_failed(
+			"input line longer than %zu characters", sizeof(input.text) - 1);
 		input.len = 0;
 	}
 	ssize_t n = read(
@@ -163,8 +164,8 @@ read_input(void)
 		input.end = true;
 }
 
-/* A character, if there is one (cmdline_poll() went with DPDK 23.11). False: ^D, or the
- * terminal is gone. */
+/* Reads a character if there is one (DPDK 23.11 removed cmdline_poll()). Returns false on
+ * ^D or if the terminal is gone. */
 static bool
 read_terminal(void)
 {

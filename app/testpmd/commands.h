@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line: rte_cmdline on a terminal, the same commands from a pipe or a file.
- */
+/* The command line: rte_cmdline on a terminal, the same commands from a pipe or a
+ * file. */
 #ifndef TESTPMD_COMMANDS_H
 #define TESTPMD_COMMANDS_H
 
@@ -8,18 +8,19 @@
 
 #include "run.h"
 
-/* 0, or -1 with the sentence printed. Before any other. */
+/* Returns 0, or -1 after printing an error. Call it before the others. */
 int commands_open(struct run *run);
 void commands_close(void);
-/* Runs every line; 0, or -1 when one was wrong (the rest is left out) and said so. */
+/* Runs every line of a file. Returns 0, or -1 at the first command that fails, which has
+ * printed an error; the rest is skipped. */
 int commands_run_file(const char *path);
-/* For run->poll_commands: what has been typed. */
+/* For run->poll_commands: runs the commands typed so far. */
 void commands_poll(struct run *run);
 
-/* What a command is called with. */
+/* The run that commands act on. */
 extern struct run *the_run;
 
-/* A command that failed: the sentence on stderr; a file of commands ends there. */
+/* Prints the error of a command to stderr. A file of commands ends there. */
 void command_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* cmd_*.c */

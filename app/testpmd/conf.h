@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the user asked for. Numbers are uint64_t throughout, so that one row of the option
- * table describes each. */
+/* The configuration. All numbers are uint64_t, so that one kind of option row fits
+ * each. */
 #ifndef TESTPMD_CONF_H
 #define TESTPMD_CONF_H
 
@@ -18,12 +18,12 @@
 #define BURST_MAX 256
 #define QPS_MAX 65536
 
-/* The exit codes of the program: help.c has their table. */
+/* Exit codes of the program; help.c has their texts. */
 enum exit_code { EXIT_OK, EXIT_RUN, EXIT_USAGE, EXIT_ENVIRONMENT };
 
 enum mode_kind { MODE_SEND, MODE_SINK, MODE_PINGPONG };
 
-/* Of one port: given before the first --port, an option is for all of them. */
+/* Options of one port. Given before the first --port, they apply to all ports. */
 struct port_conf {
 	uint64_t port; /* ethdev port id; 0 or 1 with --loop */
 	uint64_t vlan;
@@ -44,9 +44,9 @@ struct impair_conf {
 struct conf {
 	struct port_conf ports[PORTS_MAX];
 	unsigned n_ports;
-	struct port_conf common; /* for the ports that come */
+	struct port_conf common; /* defaults of ports added later */
 	struct port_conf
-		*current; /* what an option of a port is for: common or the last port */
+		*current; /* target of port options: common or the last port */
 
 	bool loop;
 	bool interactive;
@@ -62,10 +62,10 @@ struct conf {
 	uint64_t qps, qpn_base, psn;
 	uint64_t sizes[SIZES_MAX];
 	unsigned n_sizes;
-	uint64_t size_max; /* of sizes */
-	uint64_t size_cap; /* that buffers were made for */
+	uint64_t size_max; /* largest of sizes */
+	uint64_t size_cap; /* size that buffers were allocated for */
 	uint64_t burst, inline_max, signal_every, sq_depth;
-	bool rq; /* each QP has receives of its own */
+	bool rq; /* a receive queue per QP */
 	uint64_t depth, srq_limit;
 	uint64_t duration_s, count, wait_s;
 	bool wait_given;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connecting by construction: flow i of one end is connected to flow i of the other, QPN
- * --qpn-base + i on both, and every PSN starts from --psn. Nothing is exchanged, so an
- * end that starts, or starts again, always starts from there, and the other one follows
+ * Connecting without a connection manager. QP i of one end is connected to QP i of the
+ * other, QPN --qpn-base + i on both, and every PSN starts at --psn. Nothing is exchanged,
+ * so an end that starts or restarts always begins there, and the other end follows
  * (restart.c).
  */
 #include <errno.h>
@@ -39,8 +39,8 @@ is_link_local(const union ibv_gid *gid)
 	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
 }
 
-/* Of the same family and scope, the own address that has most in common with the peer's.
- */
+/* Of the own addresses of the same family and scope, picks the one with the longest
+ * prefix in common with the peer's. */
 static int
 source_choose(struct host *host, const struct ibv_port_attr *port, char err[ERR_MAX])
 {
@@ -64,8 +64,8 @@ source_choose(struct host *host, const struct ibv_port_attr *port, char err[ERR_
 	}
 	if (best < 0) {
 		snprintf(err, ERR_MAX,
-			"--peer %s cannot be: the port has no address of its family "
-			"(--addr %s)",
+			"invalid value '%s' for --peer: the port has no address of its "
+			"family (--addr %s)",
 			host->pc->peer, host->pc->addr);
 		return -1;
 	}
@@ -87,28 +87,27 @@ host_set_path(struct host *host, char err[ERR_MAX])
 
 	if (host->pc->peer[0] == '\0') {
 		snprintf(err, ERR_MAX,
-			"--peer is missing: give the address of the other end "
-			"(`set peer 192.0.2.2`)");
+			"missing --peer: expected the address of the peer (`set peer "
+			"192.0.2.2`)");
 		return -1;
 	}
 	if (rocade_gid_parse(host->pc->peer, &host->peer) != 0 ||
 		ibv_query_port(host->ctx, 1, &port) != 0) {
-		snprintf(err, ERR_MAX, "--peer %s cannot be: %s", host->pc->peer,
-			rocade_error());
+		snprintf(err, ERR_MAX, "invalid value '%s' for --peer: %s",
+			host->pc->peer, rocade_error());
 		return -1;
 	}
 	if (conf->mtu != 0 && mtu_code(conf->mtu) > port.active_mtu) {
 		snprintf(err, ERR_MAX,
-			"--mtu %" PRIu64
-			" cannot be: the port's MTU carries no more than %u; give "
-			"a larger --if-mtu",
+			"invalid value '%" PRIu64 "' for --mtu: expected at most %u, "
+			"which the port's MTU carries (see --if-mtu)",
 			conf->mtu, 128u << port.active_mtu);
 		return -1;
 	}
 	host->mtu = conf->mtu != 0 ? mtu_code(conf->mtu) : port.active_mtu;
 	if (source_choose(host, &port, err) != 0)
 		return -1;
-	/* Without a word between the ends, the lower address serves. */
+	/* The ends negotiate nothing: the one with the lower address serves. */
 	if (host->ops == &sink_ops)
 		host->passive = true;
 	else if (host->ops == &pingpong_ops)
@@ -187,8 +186,8 @@ flow_rewind(struct host *host, struct flow *flow)
 	flow->strikes = 0;
 }
 
-/* To ERR, and all its receives back by way of the CQ: RESET would purge their
- * completions, and an SRQ's receive that the QP had taken would be lost
+/* Moves the QP to ERR, so that all its receives come back through the CQ. RESET would
+ * purge their completions, and a receive that the QP had taken from the SRQ would be lost
  * (ibv_destroy_qp(3), LAST_WQE_REACHED). */
 static int
 flow_to_err(struct flow *flow)
@@ -258,7 +257,7 @@ flow_connect(struct host *host, struct flow *flow)
 	return rc;
 }
 
-/* Takes these flows to ERR, then calls each. */
+/* Moves the selected QPs to ERR and, once they are flushed, calls each() for them. */
 static int
 flows_anew(struct host *host, bool (*which)(const struct flow *flow),
 	int (*each)(struct host *host, struct flow *flow))
@@ -288,7 +287,7 @@ host_ready(struct host *host, bool (*which)(const struct flow *flow))
 	int rc = flows_anew(host, which, flow_ready);
 
 	if (rc != 0)
-		host_fail(host, "the QPs cannot be made ready: %s", strerror(rc));
+		host_fail(host, "cannot prepare the QPs: %s", strerror(rc));
 	return rc == 0 ? 0 : -1;
 }
 
@@ -298,13 +297,15 @@ host_connect(struct host *host, bool (*which)(const struct flow *flow))
 	int rc;
 
 	if (host->by_cm) {
-		host_fail(host, "the connection with %s is lost; `connect` makes another one",
+		host_fail(host,
+			"the connection to %s is lost (`connect` makes a new "
+			"one)",
 			host->pc->peer);
 		return -1;
 	}
 	rc = flows_anew(host, which, flow_connect);
 	if (rc != 0)
-		host_fail(host, "the QPs cannot be connected to %s: %s", host->pc->peer,
+		host_fail(host, "cannot connect the QPs to %s: %s", host->pc->peer,
 			strerror(rc));
 	return rc == 0 ? 0 : -1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes to a host that is open. */
+/* Changes to an open host. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,7 +45,8 @@ host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX])
 
 	if (size > (uint32_t)host->recv_cq->cqe) {
 		snprintf(err, ERR_MAX,
-			"the receive CQ has room for %d; start with a larger --depth",
+			"expected at most %d, the size of the receive CQ (start with a "
+			"larger --depth)",
 			host->recv_cq->cqe);
 		return -1;
 	}
@@ -61,7 +62,7 @@ host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX])
 	if (rc == 0 && !rxq->hold)
 		rc = rxq_post(rxq);
 	if (rc != 0) {
-		snprintf(err, ERR_MAX, "no receives for it: %s", strerror(rc));
+		snprintf(err, ERR_MAX, "cannot post receives: %s", strerror(rc));
 		return -1;
 	}
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a host says: asynchronous events, and its one sentence of blame. */
+/* Messages of a host, its error, and asynchronous events. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -73,7 +73,7 @@ limit_reached(struct host *host)
 	if (rc == 0)
 		rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_LIMIT);
 	if (rc != 0)
-		host_fail(host, "the SRQ cannot be refilled and armed: %s", strerror(rc));
+		host_fail(host, "cannot refill and arm the SRQ: %s", strerror(rc));
 	host->tally.refills++;
 }
 
@@ -108,7 +108,8 @@ event_handle(struct host *host, const struct ibv_async_event *event)
 	case IBV_EVENT_PORT_ACTIVE:
 	case IBV_EVENT_PORT_ERR:
 	case IBV_EVENT_GID_CHANGE:
-		/* Not among the results: a link may come up after the start. */
+		/* On stderr, apart from the results: a link may come up after the
+		 * start. */
 		fprintf(stderr, "port %" PRIu64 ": %s\n", host->pc->port,
 			ibv_event_type_str(event->event_type));
 		break;
@@ -122,14 +123,15 @@ host_events(struct host *host)
 {
 	struct ibv_async_event event;
 
-	/* async_fd does not block. A limit event is the last of its turn: while receives
-	 * are taken and not polled there is nothing to refill with, so the limit that was
-	 * armed again fires at once, and only the loop's next poll helps. */
+	/* async_fd does not block. A limit event is the last one handled here: while
+	 * receives are consumed but not polled there is nothing to refill with, so the
+	 * limit that was armed again fires at once. Only the next poll of the loop
+	 * helps. */
 	while (ibv_get_async_event(host->ctx, &event) == 0) {
 		struct ibv_async_event copy = event;
 
-		/* First: what follows may destroy nothing, but must not wait for the ack.
-		 */
+		/* Acknowledged first: the handler destroys nothing, but must not wait for
+		 * the acknowledgement. */
 		ibv_ack_async_event(&event);
 		event_handle(host, &copy);
 		if (copy.event_type == IBV_EVENT_SRQ_LIMIT_REACHED)

@@ -7,18 +7,16 @@
 #define TEXT_COLUMN 28
 #define WIDTH 90
 
-/* The table stands word for word in the man page and in docs/testpmd.md; a test compares.
- */
+/* A test compares these texts with the man page and docs/testpmd.md. */
 static const char *const exit_texts[] = {
-	[EXIT_OK] = "every message arrived and was right",
-	[EXIT_RUN] =
-		"the run failed: the peer never answered or went away, or data was wrong",
-	[EXIT_USAGE] = "an option or its value cannot be",
-	[EXIT_ENVIRONMENT] = "EAL does not start, or a port cannot be opened",
+	[EXIT_OK] = "all messages arrived and were verified",
+	[EXIT_RUN] = "the run failed: no peer, connection lost, or wrong data",
+	[EXIT_USAGE] = "invalid option or value",
+	[EXIT_ENVIRONMENT] = "cannot start EAL or open a port",
 };
 
-/* Words of text in lines of at most WIDTH, all but the first indented; at: the column
- * now. */
+/* Prints text in lines of at most WIDTH columns, all but the first indented. at: the
+ * current column. */
 static void
 print_wrapped(FILE *out, const char *text, int indent, int at)
 {
@@ -63,15 +61,16 @@ print_row(FILE *out, const struct option_row *row)
 void
 help_print(FILE *out)
 {
-	fprintf(out, "Usage: " PROGRAM " [EAL options] -- [options]\n"
-		     "       " PROGRAM " -- --loop [options]\n"
-		     "\n"
-		     "Sends RoCEv2 messages between two DPDK ports and checks every "
-		     "byte. Start it on two\n"
-		     "hosts: --mode sink on the one, --mode send on the other; each "
-		     "needs no more than the\n"
-		     "other's address. EAL options are DPDK's (" PROGRAM
-		     " --no-pci --vdev=...).\n");
+	fprintf(out,
+		"Usage: " PROGRAM " [EAL options] -- [options]\n"
+		"       " PROGRAM " -- --loop [options]\n"
+		"\n"
+		"Sends RoCEv2 messages between two DPDK ports and verifies every byte. "
+		"Start it on two\n"
+		"hosts, --mode sink on one and --mode send on the other; each needs "
+		"only the address of the\n"
+		"other. EAL options are those of DPDK (" PROGRAM " --no-pci "
+		"--vdev=...).\n");
 	for (unsigned i = 0; i < n_option_rows; i++)
 		print_row(out, &option_rows[i]);
 	fprintf(out, "\nExit codes:\n");

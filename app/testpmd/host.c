@@ -41,8 +41,8 @@ port_conf_fill(
 		.qpn_base = (uint32_t)conf->qpn_base,
 		.peer_window = (uint32_t)conf->peer_window,
 		.no_cksum_offload = conf->no_cksum_offload};
-	/* IPv6 header, UDP, BTH and extension headers, ICRC: what path MTU n needs. Below
-	 * 2048 an Ethernet's 1500 suffice. */
+	/* IPv6 header, UDP, BTH and extension headers, ICRC: what the path MTU needs on
+	 * top. Below 2048 the 1500 bytes of Ethernet suffice. */
 	if (out->mtu == 0 && conf->mtu >= 2048)
 		out->mtu = (uint32_t)conf->mtu + 84;
 }
@@ -59,13 +59,13 @@ ports_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX])
 	if (conf->loop) {
 		rc = rocade_open_loop(port_conf, ports);
 		if (rc != 0)
-			snprintf(err, ERR_MAX, "the loop ports do not open: %s",
+			snprintf(err, ERR_MAX, "cannot open the loop ports: %s",
 				rocade_error());
 	}
 	for (unsigned i = 0; i < n && !conf->loop && rc == 0; i++) {
 		rc = rocade_open_port(&port_conf[i], &ports[i]);
 		if (rc != 0)
-			snprintf(err, ERR_MAX, "port %" PRIu64 " does not open: %s",
+			snprintf(err, ERR_MAX, "cannot open port %" PRIu64 ": %s",
 				conf->ports[i].port, rocade_error());
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -88,9 +88,8 @@ cqs_create(struct host *host, char err[ERR_MAX])
 	if (send > (uint64_t)host->attr.max_cqe ||
 		(conf->rq && recv < host->n_flows * depth)) {
 		snprintf(err, ERR_MAX,
-			"--qps %u needs a CQ of %" PRIu64
-			" entries (--sq-depth, --depth), the device's "
-			"largest has %d",
+			"invalid value '%u' for --qps: needs a CQ of %" PRIu64
+			" entries (--sq-depth, --depth); expected at most %d",
 			host->n_flows, conf->rq ? host->n_flows * depth : send,
 			host->attr.max_cqe);
 		return -1;
@@ -98,7 +97,7 @@ cqs_create(struct host *host, char err[ERR_MAX])
 	host->send_cq = ibv_create_cq(host->ctx, (int)send, NULL, NULL, 0);
 	host->recv_cq = ibv_create_cq(host->ctx, (int)recv, NULL, NULL, 0);
 	if (host->send_cq == NULL || host->recv_cq == NULL) {
-		snprintf(err, ERR_MAX, "a CQ cannot be created: %s", strerror(errno));
+		snprintf(err, ERR_MAX, "cannot create a CQ: %s", strerror(errno));
 		return -1;
 	}
 	return 0;
@@ -113,7 +112,8 @@ srq_create(struct host *host, char err[ERR_MAX])
 	host->srq = ibv_create_srq(host->pd, &init);
 	if (host->srq == NULL) {
 		snprintf(err, ERR_MAX,
-			"--depth %" PRIu64 ": no SRQ of this size (largest: %d): %s",
+			"invalid value '%" PRIu64 "' for --depth: cannot create an SRQ "
+			"of this size (largest: %d): %s",
 			host->conf->depth, host->attr.max_srq_wr, strerror(errno));
 		return -1;
 	}
@@ -142,7 +142,7 @@ flow_create(struct host *host, unsigned i, char err[ERR_MAX])
 	flow->qp = ibv_create_qp(host->pd, &init);
 	if (flow->qp == NULL) {
 		snprintf(err, ERR_MAX,
-			"QP %u of %u cannot be created (--sq-depth %" PRIu64
+			"cannot create QP %u of %u (--sq-depth %" PRIu64
 			", --depth %" PRIu64 ", --inline %" PRIu64 "): %s",
 			i + 1, host->n_flows, conf->sq_depth, conf->depth,
 			conf->inline_max, strerror(errno));
@@ -150,7 +150,7 @@ flow_create(struct host *host, unsigned i, char err[ERR_MAX])
 	}
 	flow->qpn = flow->qp->qp_num;
 	if (flow->qpn != conf->qpn_base + i) {
-		snprintf(err, ERR_MAX, "QP %u has QPN 0x%x, not --qpn-base + %u", i,
+		snprintf(err, ERR_MAX, "QP %u has QPN 0x%x instead of --qpn-base + %u", i,
 			flow->qpn, i);
 		return -1;
 	}
@@ -179,8 +179,8 @@ buffers_create(struct host *host, char err[ERR_MAX])
 	if (rc == 0)
 		return 0;
 	snprintf(err, ERR_MAX,
-		"no memory for the messages (--size up to %" PRIu64 ", --depth %" PRIu64
-		", --qps %u): %s",
+		"cannot allocate message buffers (--size up to %" PRIu64
+		", --depth %" PRIu64 ", --qps %u): %s",
 		conf->size_max, conf->depth, host->n_flows, strerror(rc));
 	return -1;
 }
@@ -191,7 +191,7 @@ device_open(struct host *host, char err[ERR_MAX])
 	host->ctx = ibv_open_device(rocade_port_device(host->port));
 	if (host->ctx == NULL || ibv_query_device(host->ctx, &host->attr) != 0) {
 		snprintf(err, ERR_MAX,
-			"the verbs device of port %" PRIu64 " does not open: %s",
+			"cannot open the verbs device of port %" PRIu64 ": %s",
 			host->pc->port, strerror(errno));
 		return -1;
 	}
@@ -199,7 +199,7 @@ device_open(struct host *host, char err[ERR_MAX])
 		fcntl(host->ctx->async_fd, F_GETFL) | O_NONBLOCK);
 	host->pd = ibv_alloc_pd(host->ctx);
 	if (host->pd == NULL) {
-		snprintf(err, ERR_MAX, "no PD: %s", strerror(errno));
+		snprintf(err, ERR_MAX, "cannot create a PD: %s", strerror(errno));
 		return -1;
 	}
 	host->n_engines = rocade_port_engine_count(host->port);
@@ -219,7 +219,7 @@ host_open(struct host *host, char err[ERR_MAX])
 	if (host->n_rxqs != 0)
 		host->rxqs = calloc(host->n_rxqs, sizeof(*host->rxqs));
 	if (host->flows == NULL || (host->n_rxqs != 0 && host->rxqs == NULL)) {
-		snprintf(err, ERR_MAX, "no memory");
+		snprintf(err, ERR_MAX, "out of memory");
 		return -1;
 	}
 	if (device_open(host, err) != 0 || cqs_create(host, err) != 0)
@@ -233,7 +233,7 @@ host_open(struct host *host, char err[ERR_MAX])
 	return buffers_create(host, err);
 }
 
-/* Receives that fit in a reasonable amount of memory, where --depth says nothing. */
+/* The default of --depth: as many receives as fit into RX_MEM_MAX. */
 static uint64_t
 default_depth(const struct conf *conf)
 {

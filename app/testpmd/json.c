@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The result as JSON. docs/testpmd.md says what each field is; a test compares. */
+/* The result as JSON. docs/testpmd.md describes each field; a test compares. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ add_impair(json_t *out, struct host *host)
 	json_object_set_new(out, "impaired", impair);
 }
 
-/* The fields that port and whole have in common. */
+/* The fields common to a port and the whole run. */
 static void
 add_result(json_t *out, const struct tally *tally, const struct result *result)
 {
@@ -117,7 +117,7 @@ port_object(struct host *host, const struct result *result)
 	return out;
 }
 
-/* The port whose pace is the run's, and the counters of all together. */
+/* The rates of the port that sets the pace, and the counters of all ports together. */
 static void
 add_whole(json_t *out, struct run *run, const struct result *results)
 {
@@ -179,7 +179,7 @@ json_write(struct run *run)
 		printf("\n");
 	json_decref(out);
 	if (rc != 0)
-		fprintf(stderr, "--json %s: cannot be written: %s\n", path,
+		fprintf(stderr, "cannot write --json file '%s': %s\n", path,
 			strerror(errno));
 	return rc;
 }

@@ -15,7 +15,8 @@
 
 static struct run run;
 
-/* Of argv: where the `--` is that ends EAL's options; argc without one. */
+/* Returns the index in argv of the `--` that ends EAL's options; argc if there is
+ * none. */
 static int
 dashes_find(int argc, char **argv)
 {
@@ -32,7 +33,7 @@ is_one_of(const char *arg, const char *a, const char *b)
 	return strcmp(arg, a) == 0 || strcmp(arg, b) == 0;
 }
 
-/* -1: go on; else the exit code. */
+/* Returns -1 to go on, else the exit code. */
 static int
 options_read(struct conf *conf, int argc, char **argv)
 {
@@ -40,7 +41,7 @@ options_read(struct conf *conf, int argc, char **argv)
 	char err[ERR_MAX];
 
 	options_defaults(conf);
-	/* Without the dashes these two are ours, not EAL's. */
+	/* Without `--`, these two are this program's, not EAL's. */
 	if (dashes == argc && argc == 2) {
 		conf->help = is_one_of(argv[1], "--help", "-h");
 		conf->version = is_one_of(argv[1], "--version", "-V");
@@ -69,8 +70,8 @@ wrong:
 	return EXIT_USAGE;
 }
 
-/* --loop without a word to EAL goes without EAL: no root, no hugepages, no start-up time.
- */
+/* --loop without EAL arguments runs without EAL: no root, no hugepages, no start-up
+ * time. */
 static int
 eal_start(const struct conf *conf, int argc, char **argv, bool *started)
 {
@@ -81,9 +82,8 @@ eal_start(const struct conf *conf, int argc, char **argv, bool *started)
 		return 0;
 	if (rte_eal_init(dashes, argv) < 0) {
 		fprintf(stderr,
-			PROGRAM
-			": EAL does not start (%s); its own messages stand above. "
-			"Without hugepages give --no-huge, without a NIC --no-pci\n",
+			PROGRAM ": cannot start EAL (%s); see its messages above. Use "
+				"--no-huge without hugepages, --no-pci without a NIC\n",
 			rte_strerror(rte_errno));
 		return -1;
 	}
@@ -111,7 +111,7 @@ hosts_prepare(bool eal, char err[ERR_MAX])
 	return eal ? run_launch_engines(&run, err) : 0;
 }
 
-/* Until somebody or something ends the program. */
+/* Runs until the run, a command or a signal ends the program. */
 static void
 program_run(void)
 {

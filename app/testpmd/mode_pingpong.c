@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * --mode pingpong: on every flow one message is under way, the ball. The end with the
- * lower address serves, the other one (passive) answers. Latency is half of a round trip.
- */
+/* --mode pingpong: one message per QP is in flight. The end with the lower address
+ * serves, the other one (passive) replies. Latency is half of a round trip. */
 #include <inttypes.h>
 
 #include "rx.h"
@@ -21,8 +19,8 @@ pingpong_start(struct host *host)
 	rx_start(host);
 }
 
-/* The answer's room may have to wait for the acknowledgement of an earlier message, which
- * may come behind the ball. */
+/* Sends the QP's message, or marks it as pending while the send queue is full: the ACK that
+ * frees a slot may arrive after the message that is to be answered. */
 static unsigned
 ball_send(struct host *host, struct flow *flow)
 {
@@ -96,7 +94,8 @@ pingpong_push(struct host *host)
 	return moved;
 }
 
-/* Whether every ball is back, and how many have been. */
+/* Returns true if every message has come back. *any: some are under way. *all_seen: every
+ * QP has received one. */
 static bool
 all_back(const struct host *host, bool *any, bool *all_seen)
 {
@@ -154,9 +153,8 @@ tick_server(struct host *host, uint64_t now_ns)
 		host_done(host);
 	else if (any && host_quiet_for(host, host->tally.messages, now_ns) > LOST_NS)
 		host_fail(host,
-			"%s took a message and has not sent it back for %u s: it was "
-			"stopped or "
-			"restarted; `start` connects again",
+			"%s received a message and has not returned it for %u s: it "
+			"was stopped or restarted (`start` reconnects)",
 			host->pc->peer, (unsigned)(LOST_NS / NS_PER_SECOND));
 }
 
@@ -165,7 +163,7 @@ tick_passive(struct host *host, uint64_t now_ns)
 {
 	host_watch_restart(host, now_ns);
 	if (host->state == HOST_RUNNING && host_retry(host))
-		host_say(host, "%s stopped answering: connected anew, waiting for it",
+		host_say(host, "%s stopped answering: reconnected, waiting for it",
 			host->pc->peer);
 	if (host_active(host))
 		host_tick_passive(host, now_ns);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * --mode send. First one signaled message on every flow, again and again until the peer
- * acknowledges it (--wait); then all flows in turn, a list each.
- */
+/* --mode send. First sends one signaled message on every QP, repeated until the peer
+ * acknowledges it (--wait). Then posts one list per QP, round robin. */
 #include <inttypes.h>
 
 #include "host.h"
@@ -35,7 +33,7 @@ send_reap(struct host *host)
 	return n;
 }
 
-/* The first message: signaled, as it is the last one for now. */
+/* The first message. It is signaled, as it is the last one below the temporary limit. */
 static unsigned
 greet(struct host *host, struct flow *flow)
 {
@@ -66,8 +64,8 @@ send_push(struct host *host)
 	return moved;
 }
 
-/* A further message where the last one is not signaled: without it nobody would ever know
- * that the ones before it arrived. */
+/* Where the last message is not signaled, sends one more that is: its completion is the
+ * only evidence that those before it arrived. */
 static void
 send_stop(struct host *host)
 {
@@ -104,12 +102,12 @@ drain_over(struct host *host)
 	for (unsigned i = 0; i < host->n_flows; i++)
 		missing += host->flows[i].posted - host->flows[i].acked;
 	host_fail(host,
-		"%" PRIu64
-		" messages to %s are not acknowledged %u s after the last post: %s",
+		"%" PRIu64 " messages to %s are not acknowledged %u s after the last "
+		"post: %s",
 		missing, host->pc->peer, (unsigned)(DRAIN_NS / NS_PER_SECOND),
 		host->conf->signal_every == 0
 			? "with --signal-every 0 no request is signaled"
-			: "it has no receive posted for them");
+			: "the peer has no receive posted for them");
 }
 
 static void

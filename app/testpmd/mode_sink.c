@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --mode sink: takes what comes, from the first message on. */
+/* --mode sink: receives, from the first message on. */
 #include "rx.h"
 
 static void
@@ -26,7 +26,7 @@ sink_push(struct host *host)
 	return 0;
 }
 
-/* What has come already still counts; the receives stay posted. */
+/* Counts what has already arrived. The receives stay posted. */
 static void
 sink_stop(struct host *host)
 {

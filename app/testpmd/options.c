@@ -249,12 +249,12 @@ row_set(const struct option_row *row, struct conf *conf, const char *value,
 	if (row_apply(row, conf, value))
 		return 0;
 	if (row->valid != NULL)
-		snprintf(err, ERR_MAX, "--%s %s cannot be: %s", row->name, value,
-			row->valid);
+		snprintf(err, ERR_MAX, "invalid value '%s' for --%s: expected %s", value,
+			row->name, row->valid);
 	else
 		snprintf(err, ERR_MAX,
-			"--%s %s cannot be: give a number from %" PRIu64 " to %" PRIu64,
-			row->name, value, row->min, row->max);
+			"invalid value '%s' for --%s: expected %" PRIu64 " to %" PRIu64,
+			value, row->name, row->min, row->max);
 	return -1;
 }
 
@@ -283,7 +283,7 @@ option_set(struct conf *conf, const char *name, const char *value,
 	const struct option_row *row = row_find(name);
 
 	if (row == NULL || row->effect == OPT_START || row->arg == NULL) {
-		snprintf(err, ERR_MAX, "%s is fixed when the program starts", name);
+		snprintf(err, ERR_MAX, "cannot set '%s' after program start", name);
 		return -1;
 	}
 	if (row_set(row, conf, value, err) != 0)
@@ -293,7 +293,8 @@ option_set(struct conf *conf, const char *name, const char *value,
 	return 0;
 }
 
-/* What getopt_long() wants, from the table; letters: room for two characters a row. */
+/* Builds the arguments of getopt_long() from the table. letters: room for two characters
+ * per row. */
 static void
 getopt_tables(struct option *longs, char *letters)
 {
@@ -336,17 +337,17 @@ options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
 	int value;
 
 	getopt_tables(longs, letters);
-	optind = 0; /* of glibc: start afresh, EAL uses getopt too */
+	optind = 0; /* glibc: start afresh, as EAL uses getopt too */
 	opterr = 0;
 	while ((value = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		if (value == ':') {
 			snprintf(err, ERR_MAX,
-				"%s needs a value; --help lists the options",
+				"option '%s' requires a value (see --help)",
 				argv[optind - 1]);
 			return -1;
 		}
 		if (value == '?') {
-			snprintf(err, ERR_MAX, "%s: no such option; --help lists them",
+			snprintf(err, ERR_MAX, "unknown option '%s' (see --help)",
 				argv[optind - 1]);
 			return -1;
 		}
@@ -356,7 +357,7 @@ options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
 			return 0;
 	}
 	if (optind < argc) {
-		snprintf(err, ERR_MAX, "%s: options only, please; --help lists them",
+		snprintf(err, ERR_MAX, "unexpected argument '%s' (see --help)",
 			argv[optind]);
 		return -1;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options, a table (options.def): parsing, --help and `set NAME VALUE` expand from
+/* The option table (options.def). Parsing, --help and `set NAME VALUE` are generated from
  * it. */
 #ifndef TESTPMD_OPTIONS_H
 #define TESTPMD_OPTIONS_H
@@ -10,7 +10,7 @@
 enum option_effect {
 	OPT_START,    /* only when the program starts */
 	OPT_NOW,      /* `set`: from now on, or from the next `start` */
-	OPT_RECONNECT /* `set`: the next `start` connects anew */
+	OPT_RECONNECT /* `set`: the next `start` reconnects */
 };
 
 struct option_row {
@@ -18,13 +18,13 @@ struct option_row {
 	char letter;      /* or 0 */
 	const char *arg;  /* NULL: none */
 	enum option_effect effect;
-	bool of_port; /* into struct port_conf */
+	bool of_port; /* in struct port_conf */
 	size_t offset;
 	uint64_t min, max;
-	/* NULL: a number, or without arg a bool. Returns false when the value cannot be.
-	 */
+	/* NULL: a number, or a bool if arg is NULL. Returns false if the value is
+	 * invalid. */
 	bool (*set)(struct conf *conf, const char *value);
-	const char *valid; /* what would be, for the error; NULL: min to max */
+	const char *valid; /* expected values, for the error message; NULL: min to max */
 	const char *text;
 };
 
@@ -33,23 +33,23 @@ extern const unsigned n_option_rows;
 
 void options_defaults(struct conf *conf);
 
-/*
- * argv[0] is not looked at. 0, or -1 with one sentence in err. With --help or --version
- * among them nothing else is checked.
- */
+/* argv[0] is ignored. Returns 0, or -1 with a message in err. Stops at --help or
+ * --version without checking the rest. */
 int options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX]);
 
-/* An option that `set` may change. 0 or -1 with a sentence. effect may be NULL. */
+/* Sets an option that `set` may change. Returns 0, or -1 with a message in err. effect
+ * may be NULL. */
 int option_set(struct conf *conf, const char *name, const char *value,
 	enum option_effect *effect, char err[ERR_MAX]);
 
-/* Whether it is one of a port. */
+/* Whether this is an option of a port. */
 bool option_of_port(const char *name);
 
-/* What no option by itself shows: 0, or -1 with a sentence. */
+/* Checks combinations of options. Returns 0, or -1 with a message in err. */
 int options_check(const struct conf *conf, char err[ERR_MAX]);
 
-/* Both ends of --loop, as far as the user left them open. 0, or -1 with a sentence. */
+/* Fills in what the user left open of both ends of --loop. Returns 0, or -1 with a
+ * message in err. */
 int options_complete_loop(struct conf *conf, char err[ERR_MAX]);
 
 #endif

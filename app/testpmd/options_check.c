@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What concerns several options at once. */
+/* Checks that concern several options. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ first_address(char dst[PEER_TEXT_MAX], const char *list)
 	dst[len] = '\0';
 }
 
-/* Ports 0 and 1, in this order. */
+/* Arranges the ports as 0 and 1, in this order. */
 static int
 loop_ports(struct conf *conf, char err[ERR_MAX])
 {
@@ -32,7 +32,8 @@ loop_ports(struct conf *conf, char err[ERR_MAX])
 	for (unsigned i = 0; i < conf->n_ports; i++) {
 		if (conf->ports[i].port > 1) {
 			snprintf(err, ERR_MAX,
-				"--port %" PRIu64 " cannot be: --loop has ports 0 and 1",
+				"invalid value '%" PRIu64 "' for --port: expected 0 or "
+				"1 with --loop",
 				conf->ports[i].port);
 			return -1;
 		}
@@ -74,16 +75,15 @@ options_complete_loop(struct conf *conf, char err[ERR_MAX])
 		first_address(a->peer, b->addr);
 	if (b->peer[0] == '\0')
 		first_address(b->peer, a->addr);
-	/* With one --mode the other end does what goes with it. */
+	/* If only one end has a --mode, the other gets the opposite one. */
 	if (!b->mode_given)
 		b->mode = mode_opposite(a->mode);
 	else if (!a->mode_given)
 		a->mode = mode_opposite(b->mode);
 	if (b->mode != mode_opposite(a->mode)) {
 		snprintf(err, ERR_MAX,
-			"--mode %s cannot be with --mode %s at the other end of --loop: "
-			"give send "
-			"and sink, or pingpong twice",
+			"invalid value '%s' for --mode: the other end of --loop has "
+			"--mode %s; expected send and sink, or pingpong for both",
 			mode_name(b->mode), mode_name(a->mode));
 		return -1;
 	}
@@ -95,16 +95,15 @@ check_port(const struct conf *conf, const struct port_conf *port, char err[ERR_M
 {
 	if (port->addr[0] == '\0') {
 		snprintf(err, ERR_MAX,
-			"--addr is missing for port %" PRIu64 ": give its own address as "
-			"ADDRESS/PREFIX, for example --addr 192.0.2.1/24 (behind --)",
+			"missing --addr for port %" PRIu64 ": expected its own "
+			"ADDRESS/PREFIX, for example --addr 192.0.2.1/24 (after --)",
 			port->port);
 		return -1;
 	}
 	if (port->peer[0] == '\0' && !conf->interactive && conf->cmdline_file == NULL) {
 		snprintf(err, ERR_MAX,
-			"--peer is missing for port %" PRIu64
-			": give the address of the other end, for example --peer "
-			"192.0.2.2",
+			"missing --peer for port %" PRIu64 ": expected the address of "
+			"the peer, for example --peer 192.0.2.2",
 			port->port);
 		return -1;
 	}
@@ -112,9 +111,8 @@ check_port(const struct conf *conf, const struct port_conf *port, char err[ERR_M
 	for (const char *a = port->addr; peer_len != 0; a++) {
 		if (strncmp(a, port->peer, peer_len) == 0 && a[peer_len] == '/') {
 			snprintf(err, ERR_MAX,
-				"--peer %s cannot be: that is the port's own address; "
-				"give the "
-				"address of the other end",
+				"invalid value '%s' for --peer: this is the port's own "
+				"address; expected the address of the peer",
 				port->peer);
 			return -1;
 		}
@@ -130,31 +128,30 @@ check_queues(const struct conf *conf, char err[ERR_MAX])
 {
 	if (conf->signal_every > conf->sq_depth) {
 		snprintf(err, ERR_MAX,
-			"--signal-every %" PRIu64
-			" cannot be: the send queue has %" PRIu64
-			" slots (--sq-depth), and would be full before a request is "
-			"signaled",
+			"invalid value '%" PRIu64 "' for --signal-every: expected at "
+			"most %" PRIu64 " (--sq-depth), or the send queue fills up "
+			"with unsignaled requests",
 			conf->signal_every, conf->sq_depth);
 		return -1;
 	}
 	if (conf->srq_limit != 0 && conf->rq) {
 		snprintf(err, ERR_MAX,
-			"--srq-limit %" PRIu64
-			" cannot be with --rq: only an SRQ has a limit",
+			"invalid value '%" PRIu64 "' for --srq-limit: expected 0 with "
+			"--rq, as only an SRQ has a limit",
 			conf->srq_limit);
 		return -1;
 	}
 	if (conf->depth != 0 && conf->srq_limit > conf->depth) {
 		snprintf(err, ERR_MAX,
-			"--srq-limit %" PRIu64
-			" cannot be: give at most --depth, %" PRIu64,
+			"invalid value '%" PRIu64 "' for --srq-limit: expected at most "
+			"%" PRIu64 " (--depth)",
 			conf->srq_limit, conf->depth);
 		return -1;
 	}
 	if (conf->qpn_base + conf->qps > 0xffffff) {
 		snprintf(err, ERR_MAX,
-			"--qps %" PRIu64 " cannot be with --qpn-base 0x%" PRIx64
-			": QPNs end at 0xfffffe",
+			"invalid value '%" PRIu64
+			"' for --qps: with --qpn-base 0x%" PRIx64 " QPNs exceed 0xfffffe",
 			conf->qps, conf->qpn_base);
 		return -1;
 	}

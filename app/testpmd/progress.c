@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From `start` to the end of a run: what the modes have in common. */
+/* From `start` to the end of a run: common to all modes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -36,17 +36,17 @@ wait_hint(const struct host *host)
 		return ": the link is down";
 	switch (host->resolve_rc) {
 	case 0:
-		return ": the host is there, but no rocade-testpmd receives with the "
-		       "same --qpn-base, "
-		       "--qps and --psn";
+		return ": the host is reachable, but no rocade-testpmd receives with "
+		       "the same --qpn-base, --qps and --psn";
 	case ENETUNREACH:
 		return ": it is in no network of --addr, and there is no gateway";
 	default:
-		return ": nobody has this address (no ARP or ND answer)";
+		return ": no ARP or ND answer for this address";
 	}
 }
 
-/* 0: for ever, as whoever types has somebody else to start the other end. */
+/* 0: no limit, for an interactive receiver without --wait, as its user still has to start
+ * the other end. */
 static uint64_t
 wait_limit_s(const struct host *host)
 {
@@ -78,7 +78,7 @@ host_resolved(struct host *host, uint64_t now_ns)
 	host->resolve_ns = now_ns + RESOLVE_EVERY_NS;
 	host->resolve_rc = rocade_port_resolve(host->port, &host->peer);
 	if (host->resolve_rc == ENETUNREACH || host->resolve_rc == EINVAL)
-		host_fail(host, "--peer %s cannot be reached%s", host->pc->peer,
+		host_fail(host, "cannot reach --peer %s%s", host->pc->peer,
 			wait_hint(host));
 	return host->resolve_rc == 0;
 }
@@ -113,8 +113,8 @@ host_quiet_for(struct host *host, uint64_t mark, uint64_t now_ns)
 	return elapsed_ns(now_ns, host->quiet_ns);
 }
 
-/* The last acknowledgements may be lost: whoever left at once would let its peer retry in
- * vain. A few timeouts without a packet, and the peer has them. */
+/* The last ACKs may be lost, and the peer of a receiver that left at once would retry in
+ * vain. After a few timeouts without a packet the peer has them. */
 static void
 linger(struct host *host, uint64_t now_ns)
 {
@@ -152,7 +152,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 		quiet_ns > wait_limit_s(host) * NS_PER_SECOND) {
 		host_fail(host,
 			"%s sent nothing more for %" PRIu64 " s: %" PRIu64 " of %" PRIu64
-			" messages came",
+			" messages arrived",
 			host->pc->peer, wait_limit_s(host), tally->messages, conf->count);
 		return;
 	}
@@ -164,8 +164,8 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 		   (quiet_ns >= QUIET_NS ||
 			   elapsed_ns(now_ns, tally->first_ns) >=
 				   conf->duration_s * NS_PER_SECOND + TAIL_NS)) {
-		/* Not at once: the sender began to count later, and has a tail under way.
-		 */
+		/* Not at once: the sender's duration began later, and it has a tail in
+		 * flight. */
 		host->state = HOST_DONE;
 	}
 }
@@ -189,7 +189,7 @@ host_watch_link(struct host *host, uint64_t now_ns)
 	if (host_quiet_for(host, host->tally.messages, now_ns) > LINK_NS &&
 		!rocade_port_link_up(host->port))
 		host_fail(host,
-			"the link to %s is down: it went away or was restarted; `start` "
-			"connects again",
+			"the link to %s is down: the peer stopped or was restarted "
+			"(`start` reconnects)",
 			host->pc->peer);
 }

@@ -182,7 +182,7 @@ print_table(struct run *run, struct result *results)
 	print_count("bad bytes", counts, n);
 }
 
-/* Only where there was trouble. */
+/* Printed only if there were impaired frames. */
 static void
 print_impaired(struct run *run)
 {
@@ -200,7 +200,7 @@ print_impaired(struct run *run)
 		print_count("impaired on purpose", counts, run->n_hosts);
 }
 
-/* Only what there was. */
+/* Prints the drop counters that are not 0. */
 static void
 print_drops(struct run *run, struct result *results)
 {
@@ -246,7 +246,8 @@ report_final(struct run *run)
 	print_impaired(run);
 	print_drops(run, results);
 	fflush(stdout);
-	/* First the file: who sees the verdict finds it written. */
+	/* The file is written before the verdict is printed, so that a reader of the
+	 * verdict finds it. */
 	if (json_write(run) != 0)
 		run->failed = true;
 	if (blamed != NULL)

@@ -4,15 +4,15 @@
 
 #include "run.h"
 
-/* A line with the rates since the last one. */
+/* Prints a line with the rates since the previous one. */
 void report_line(struct run *run);
-/* The table at the end of a run, and the JSON file. */
+/* Prints the table at the end of a run, and writes the JSON file. */
 void report_final(struct run *run);
 
-/* json.c: 0, or -1 with the sentence printed. */
+/* json.c: returns 0, or -1 after printing an error. */
 int json_write(struct run *run);
 
-/* What a run of this host came to. */
+/* The result of a run of one host. */
 struct result {
 	double seconds;
 	double rate; /* messages per second */

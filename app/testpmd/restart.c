@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer that was restarted sends from its first PSN again. To this end these are
- * duplicates (or, more than 2^23 packets later, a gap), and no progress comes with them:
- * seen on a QP in STRIKES looks one after the other, that is the sign. The QP then goes
- * through ERR and RESET back to its first PSN, and the peer's next retry is the first
- * message of a new connection.
+ * A peer that was restarted sends from its first PSN again. Its packets are then
+ * duplicates (or, more than 2^23 packets later, a gap) and bring no progress. A QP that
+ * shows this in STRIKES checks in a row goes through ERR and RESET back to its first PSN,
+ * and the peer's next retry is the first message of a new connection.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -32,7 +31,7 @@ row_value(const struct rocade_stat *rows, unsigned n, const char *name)
 	return 0;
 }
 
-/* Whether this look saw packets of the peer's past and no progress. */
+/* Whether duplicates or gaps came since the last check, and no progress. */
 static bool
 flow_stands_still(struct flow *flow)
 {
@@ -49,17 +48,18 @@ flow_stands_still(struct flow *flow)
 		flow->seen_psn = info.rq_psn;
 		flow->seen_naks = naks;
 	} else {
-		/* A gap is NAKed once, however often its packets come: the caller saw
-		 * that they do. */
+		/* A gap is NAKed once, however often its packets come. The caller saw
+		 * that they still do. */
 		seen = duplicates != flow->seen_duplicates || naks != flow->seen_naks;
 	}
 	flow->seen_duplicates = duplicates;
 	return seen;
 }
 
-/* Up to the end of its first message a QP need not go back: that message, when it comes
- * again, is acknowledged as a duplicate, and the next one is the one expected. Nor may
- * it: a peer that repeats only this one is alive, and waits for the other QPs. */
+/* A QP that received no more than its first message need not be reset: the repeated
+ * message is acknowledged as a duplicate, and the next one is the expected one. It must
+ * not be reset either: a peer that repeats only this message is alive, and waits for its
+ * other QPs. */
 static bool
 past_first_message(const struct host *host, const struct flow *flow)
 {
@@ -93,7 +93,7 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 {
 	struct snapshot stats;
 
-	/* By CM a restarted peer connects anew. */
+	/* With RDMA-CM a restarted peer connects again itself. */
 	if (host->by_cm || now_ns < host->restart_ns ||
 		(host->state != HOST_WAITING && host->state != HOST_RUNNING))
 		return;
@@ -104,7 +104,7 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 			snapshot_value(&stats, "seq_nak_sent");
 
 	if (mark == host->restart_mark)
-		return; /* costs one call, whatever the number of QPs */
+		return; /* one call in the usual case, whatever the number of QPs */
 	host->restart_mark = mark;
 	unsigned found = flows_look(host);
 
@@ -114,9 +114,8 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 	if (elapsed_ns(now_ns, host->restart_said_ns) > SAY_NS ||
 		host->restart_said_ns == 0)
 		host_say(host,
-			"%s was restarted: it sends from its first PSN again; connected "
-			"anew, "
-			"going on",
+			"%s was restarted: it sends from its first PSN again; "
+			"reconnected",
 			host->pc->peer);
 	host->restart_said_ns = now_ns;
 }

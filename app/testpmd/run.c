@@ -12,10 +12,10 @@
 #include "report.h"
 #include "run.h"
 
-#define TURNS_PER_LOOK 32 /* turns of the loop between two looks at the clock */
+#define TURNS_PER_LOOK 32 /* passes of the loop between two reads of the clock */
 #define TICK_NS (NS_PER_SECOND / 1000)
 #define COMMANDS_NS (NS_PER_SECOND / 50)
-#define IDLE_NS 50000 /* asleep a turn while nothing runs */
+#define IDLE_NS 50000 /* sleep per pass while no run is active */
 #define STOP_NS (15 * NS_PER_SECOND)
 
 static volatile sig_atomic_t signals;
@@ -32,7 +32,7 @@ run_catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal};
 
-	/* A second one ends the program at once. */
+	/* A second signal ends the program at once. */
 	action.sa_flags = (int)SA_RESETHAND;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -52,7 +52,7 @@ run_launch_engines(struct run *run, char err[ERR_MAX])
 		for (unsigned e = 0; e < host->n_engines; e++) {
 			if (rocade_engine_launch(host->engines[e], lcore) != 0) {
 				snprintf(err, ERR_MAX,
-					"lcore %u does not run engine %u: %s", lcore, e,
+					"cannot use lcore %u for engine %u: %s", lcore, e,
 					rocade_error());
 				return -1;
 			}
@@ -80,7 +80,8 @@ int
 run_await_cm(struct run *run, struct host *host)
 {
 	const struct conf *conf = host->conf;
-	/* Whoever types has somebody else to start the other end. */
+	/* No limit for an interactive listener without --wait: its user still has to
+	 * start the other end. */
 	bool patient = host->listener != NULL && conf->interactive && !conf->wait_given;
 	uint64_t wait_s = patient ? 0 : conf->wait_s;
 	uint64_t until = clock_ns() + wait_s * NS_PER_SECOND;
@@ -88,7 +89,9 @@ run_await_cm(struct run *run, struct host *host)
 	host->tally = (struct tally){.start_ns = clock_ns()};
 	while (host_cm_up(host) != host->n_flows && host->state != HOST_FAILED) {
 		if (signals != 0 || (wait_s != 0 && clock_ns() >= until)) {
-			host_fail(host, "%u of %u QPs are connected after %" PRIu64 " s (--wait)",
+			host_fail(host,
+				"%u of %u QPs are connected after %" PRIu64
+				" s (--wait)",
 				host_cm_up(host), host->n_flows, wait_s);
 			break;
 		}
@@ -135,7 +138,7 @@ run_start(struct run *run)
 {
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		if (host_start(run, &run->hosts[i]) != 0) {
-			run->failed = true; /* it said why */
+			run->failed = true; /* host_start() printed why */
 			return -1;
 		}
 	}
@@ -157,7 +160,7 @@ run_finish(struct run *run)
 	report_final(run);
 }
 
-/* Whether every host that sets the pace has come to its end. */
+/* Whether every host that sets the pace is done. */
 static bool
 pacers_over(const struct run *run)
 {
@@ -168,8 +171,8 @@ pacers_over(const struct run *run)
 	return true;
 }
 
-/* Whether the run is at its end. Both ends of a loop are here: what the one sent and the
- * other acknowledged has arrived, and nobody needs to linger. */
+/* Whether the run is over. Both ends of --loop are here: what one sent and the other
+ * acknowledged has arrived, so neither needs to linger. */
 static bool
 run_over(struct run *run)
 {
@@ -214,8 +217,8 @@ run_tick(struct run *run)
 	}
 }
 
-/* The limit event can only be there once few receives are posted; then every turn looks.
- */
+/* Whether the limit event may be pending: it comes only when few receives are posted.
+ * Then every pass polls for it. */
 static inline bool
 limit_near(const struct host *host)
 {
@@ -263,12 +266,13 @@ run_loop(struct run *run, uint64_t until_ns)
 			return;
 		if (run_turn(run) == 0 && !run->active) {
 			nanosleep(&idle, NULL);
-			run->turn |= TURNS_PER_LOOK - 1; /* look at the clock next turn */
+			/* read the clock in the next pass */
+			run->turn |= TURNS_PER_LOOK - 1;
 		}
 	}
 }
 
-/* Turns until no host of this kind is active. */
+/* Runs the loop until no host of this kind is active, at most for STOP_NS. */
 static void
 hosts_end(struct run *run, bool passive)
 {
@@ -291,7 +295,7 @@ run_stop(struct run *run)
 
 	if (!run->active)
 		return;
-	run->polling = true; /* no commands meanwhile */
+	run->polling = true; /* no commands in the meantime */
 	for (int passive = 0; passive < 2; passive++) {
 		for (unsigned i = 0; i < run->n_hosts; i++) {
 			struct host *host = &run->hosts[i];

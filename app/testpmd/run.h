@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop: engines, modes, time, signals and the command line, all in the main thread.
- */
+/* The main loop: engines, modes, time, signals and the command line, all in the main
+ * thread. */
 #ifndef TESTPMD_RUN_H
 #define TESTPMD_RUN_H
 
@@ -13,35 +13,36 @@ struct run {
 	bool active; /* between start and the end of the run */
 	bool failed; /* a run of this program failed */
 	bool quit;
-	bool polling; /* inside of poll_commands(): not again */
-	/* Called every few milliseconds with the command line's turn; may be NULL. */
+	bool polling; /* inside poll_commands(): do not call it again */
+	/* Called every few milliseconds to run commands; may be NULL. */
 	void (*poll_commands)(struct run *run);
-	uint64_t now_ns; /* a few turns old at most */
+	uint64_t now_ns; /* at most a few passes old */
 	uint64_t tick_ns, commands_ns;
-	uint64_t line_ns; /* of the next line with rates */
+	uint64_t line_ns; /* when the next line with rates is due */
 	uint64_t line_last_ns;
 	uint64_t line_messages[PORTS_MAX],
-		line_bytes[PORTS_MAX]; /* what the last one said */
+		line_bytes[PORTS_MAX]; /* values printed last */
 	unsigned turn;
 };
 
 /* SIGINT and SIGTERM end the run, and then the program. */
 void run_catch_signals(void);
 
-/* Gives the engines to the worker lcores, if EAL has any. 0 or -1 with a sentence. */
+/* Launches the engines on the worker lcores, if EAL has any. Returns 0, or -1 with a
+ * message in err. */
 int run_launch_engines(struct run *run, char err[ERR_MAX]);
 void run_stop_engines(struct run *run);
 
-/* Until all QPs of the host are connected by CM, for --wait at the most: 0, or -1 and the host has
- * failed. */
+/* Waits until all QPs of the host are connected by RDMA-CM, at most --wait seconds.
+ * Returns 0, or -1 with the host failed. */
 int run_await_cm(struct run *run, struct host *host);
 
-/* 0, or -1 and the sentence has been printed. */
+/* Returns 0, or -1 after printing an error. */
 int run_start(struct run *run);
-/* Ends a run in order: senders first, then receivers. Reports. */
+/* Ends a run: senders first, then receivers. Prints the report. */
 void run_stop(struct run *run);
 
-/* Turns until until_ns, or until the run is over when that is UINT64_MAX; or a signal. */
+/* Runs the loop until until_ns, or a signal. UINT64_MAX: until the run is over. */
 void run_loop(struct run *run, uint64_t until_ns);
 
 #endif

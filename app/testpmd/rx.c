@@ -22,8 +22,8 @@ rx_verify(struct host *host, const struct flow *flow, const uint8_t *data, uint3
 	host->tally.bad_bytes += bad;
 	if (len != want)
 		host_blame(host,
-			"message %" PRIu64 " of QP 0x%x has %" PRIu32
-			" bytes, not %" PRIu64 ": give both ends the same --size",
+			"message %" PRIu64 " of QP 0x%x has %" PRIu32 " bytes, "
+			"expected %" PRIu64 " (--size must be the same on both ends)",
 			msg, flow->qpn, len, want);
 	else
 		host_blame(host,
@@ -37,17 +37,17 @@ rx_failed(struct host *host, struct flow *flow, const struct ibv_wc *wc)
 {
 	bool told = flow->failed;
 
-	/* Flushed because of us, or behind the completion that tells why. */
+	/* Flushed by a reset of this end, or after the completion that has the cause. */
 	if (flow->resetting || told || wc->status == IBV_WC_WR_FLUSH_ERR)
 		return;
 	flow->failed = true;
 	if (wc->status == IBV_WC_LOC_LEN_ERR)
 		host_fail(host,
-			"a message for QP 0x%x is longer than --size, %" PRIu64
-			": give both ends the same",
+			"message for QP 0x%x is longer than --size %" PRIu64 " (--size "
+			"must be the same on both ends)",
 			flow->qpn, host->conf->size_max);
 	else
-		host_fail(host, "a receive of QP 0x%x failed: %s", flow->qpn,
+		host_fail(host, "receive of QP 0x%x failed: %s", flow->qpn,
 			ibv_wc_status_str(wc->status));
 }
 
@@ -89,7 +89,7 @@ rx_reap(struct host *host, void (*taken)(struct host *host, struct flow *flow))
 		struct flow *flow = host_flow(host, wc[i].qp_num);
 
 		if (flow == NULL || wc[i].wr_id >= flow->rxq->n_bufs) {
-			host_fail(host, "a completion of unknown QP 0x%x", wc[i].qp_num);
+			host_fail(host, "completion for unknown QP 0x%x", wc[i].qp_num);
 			continue;
 		}
 		rxq_return(flow->rxq, (uint32_t)wc[i].wr_id);
@@ -118,8 +118,8 @@ rx_start(struct host *host)
 		if (rc == 0)
 			rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_LIMIT);
 	}
-	/* Receive queues were filled when their QPs were connected; after a stop they
-	 * have what rx_refill() left them. */
+	/* Receive queues were filled when their QPs were connected. After a stop they
+	 * hold what rx_refill() left. */
 	for (unsigned i = 0; i < host->n_rxqs && host->srq == NULL && rc == 0; i++)
 		rc = rxq_post(&host->rxqs[i]);
 	if (rc != 0)

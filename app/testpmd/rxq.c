@@ -16,7 +16,7 @@ buffer_map(size_t len)
 
 	if (mem == MAP_FAILED)
 		return NULL;
-	madvise(mem, len, MADV_HUGEPAGE); /* a wish */
+	madvise(mem, len, MADV_HUGEPAGE); /* a hint: failure does not matter */
 	return mem;
 }
 
@@ -91,7 +91,8 @@ rxq_grow(struct rxq *rxq, struct ibv_pd *pd, uint32_t n, uint64_t len)
 		bufs[rxq->n_bufs + i] =
 			(struct rx_buf){.data = (uint8_t *)slab->mem + i * stride,
 				.lkey = slab->mr->lkey};
-		/* The last goes on top of the stack: memory is used in order at first. */
+		/* The lowest index ends up on top of the stack, so that memory is first
+		 * used in order. */
 		spare[rxq->n_spare++] = total - 1 - i;
 	}
 	rxq->n_slabs++;
@@ -114,8 +115,8 @@ post_list(struct rxq *rxq, uint32_t n)
 		sge[i] = (struct ibv_sge){.addr = (uintptr_t)buf->data,
 			.length = (uint32_t)rxq->len,
 			.lkey = buf->lkey};
-		/* A receive SGE of length 0 means 2^31 bytes: none at all for 0-byte
-		 * messages. */
+		/* A receive SGE of length 0 means 2^31 bytes, so receives of 0-byte
+		 * messages have no SGE. */
 		wr[i] = (struct ibv_recv_wr){.wr_id = index,
 			.sg_list = &sge[i],
 			.num_sge = rxq->len != 0,

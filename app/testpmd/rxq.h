@@ -22,22 +22,23 @@ struct rx_slab {
 };
 
 struct rxq {
-	struct ibv_srq *srq; /* or */
+	struct ibv_srq *srq; /* either srq or qp is set */
 	struct ibv_qp *qp;
 	struct rx_buf *bufs; /* wr_id is the index */
-	uint32_t *spare;     /* stack of those that are not posted */
+	uint32_t *spare;     /* stack of the buffers that are not posted */
 	uint32_t n_bufs, n_spare;
-	uint32_t capacity; /* what the queue holds */
+	uint32_t capacity; /* of the queue, in receives */
 	uint64_t len;      /* of a buffer */
 	bool hold;         /* refill only on the limit event */
 	struct rx_slab slabs[RXQ_SLABS_MAX];
 	unsigned n_slabs;
 };
 
-/* 0 or an errno value, all undone. len may be 0. */
+/* Always returns 0. */
 int rxq_init(struct rxq *rxq, struct ibv_srq *srq, struct ibv_qp *qp);
 void rxq_fini(struct rxq *rxq);
-/* n more buffers of len bytes; len as the first time. 0 or an errno value. */
+/* Adds n buffers of len bytes. len may be 0, and must be the same in every call. Returns
+ * 0 or an errno value. */
 int rxq_grow(struct rxq *rxq, struct ibv_pd *pd, uint32_t n, uint64_t len);
 
 static inline uint32_t
@@ -52,10 +53,12 @@ rxq_return(struct rxq *rxq, uint32_t index)
 	rxq->spare[rxq->n_spare++] = index;
 }
 
-/* Posts spare buffers up to the capacity of the queue, in lists. 0 or an errno value. */
+/* Posts spare buffers in lists, up to the capacity of the queue. Returns 0 or an errno
+ * value. */
 int rxq_post(struct rxq *rxq);
 
-/* On the data path: posts when there are enough for a list, of a small queue a quarter. */
+/* For the data path: posts only when a full list is spare, or a quarter of a small
+ * queue. */
 static inline int
 rxq_refill(struct rxq *rxq)
 {

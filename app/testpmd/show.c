@@ -93,11 +93,9 @@ show_one_qp(struct host *host, const struct flow *flow, bool all)
 	printf("PSN out %" PRIu32 " in %" PRIu32 ", MSN %" PRIu32 "\n", info.sq_psn,
 		info.rq_psn, info.msn);
 	if (info.sq_outstanding == info.sq_max_wr && info.sq_signaled == 0)
-		printf("    the send queue is full: %" PRIu32
-		       " unsignaled, none signaled (%" PRIu32
-		       " posts refused); no slot comes back before RESET: signal at "
-		       "least one "
-		       "request in every %" PRIu32 "\n",
+		printf("    the send queue is full: %" PRIu32 " unsignaled, none "
+		       "signaled (%" PRIu32 " posts refused); no slot is freed before "
+		       "RESET: signal at least one request in every %" PRIu32 "\n",
 			info.sq_outstanding, info.sq_full_unsignaled, info.sq_max_wr);
 	unsigned n = rocade_qp_stats(flow->qp, rows, QP_STATS_MAX);
 	for (unsigned i = 0; i < n && i < QP_STATS_MAX; i++) {

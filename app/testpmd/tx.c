@@ -6,8 +6,8 @@
 #include "host.h"
 #include "verify.h"
 
-#define MEM_MAX                                                                          \
-	(UINT64_C(256) << 20) /* for all flows, unless they need more for one message */
+/* For the send buffers of all QPs, unless one message for each needs more. */
+#define MEM_MAX (UINT64_C(256) << 20)
 #define REAP_BATCH 64
 
 int
@@ -23,8 +23,8 @@ tx_init(struct host *host)
 	tx->slots = 1;
 	tx->len = stride;
 	if (!conf->no_verify) {
-		/* A buffer belongs to its message until that is acknowledged, so few
-		 * buffers mean few messages under way. */
+		/* A buffer belongs to its message until that is acknowledged, so fewer
+		 * buffers mean fewer outstanding messages. */
 		uint64_t fit = MEM_MAX / stride / host->n_flows;
 
 		if (fit < tx->depth)
@@ -83,7 +83,7 @@ tx_bytes(const struct host *host, uint64_t first, uint64_t n)
 	return bytes;
 }
 
-/* Request i of the list: the flow's next message. */
+/* Builds request i of the list: the next message of the QP. */
 static void
 tx_build(struct host *host, struct flow *flow, unsigned i, uint64_t msg, uint32_t every)
 {
@@ -100,14 +100,14 @@ tx_build(struct host *host, struct flow *flow, unsigned i, uint64_t msg, uint32_
 		flow->slot = 0;
 	if (++flow->size_i == conf->n_sizes)
 		flow->size_i = 0;
-	/* The last one always: nothing behind it would tell that it arrived. */
+	/* The last message is always signaled: no later completion would cover it. */
 	if (++flow->unsignaled == every || msg + 1 == flow->limit) {
 		flow->unsignaled = 0;
 		flags |= IBV_SEND_SIGNALED;
 	}
 	tx->sge[i].addr = (uintptr_t)buf;
 	tx->sge[i].length = len;
-	tx->wr[i].wr_id = msg + 1; /* what is acknowledged when it completes */
+	tx->wr[i].wr_id = msg + 1; /* messages acknowledged when this completes */
 	tx->wr[i].send_flags = flags;
 	tx->wr[i].next = &tx->wr[i + 1];
 }
@@ -119,12 +119,11 @@ tx_refused(struct host *host, struct flow *flow, int rc)
 	if (rc == ENOMEM && host->conf->signal_every == 0)
 		host_fail(host,
 			"the send queue of QP 0x%x is full of unsignaled requests, and "
-			"with none "
-			"signaled no slot can ever come back: --signal-every must be at "
-			"least 1",
+			"without a signaled one no slot is ever freed: expected at "
+			"least 1 for --signal-every",
 			flow->qpn);
 	else
-		host_fail(host, "QP 0x%x refused a request: %s", flow->qpn, strerror(rc));
+		host_fail(host, "posting to QP 0x%x failed: %s", flow->qpn, strerror(rc));
 }
 
 unsigned
@@ -158,10 +157,10 @@ tx_post_burst(struct host *host, struct flow *flow)
 	uint64_t n = left < burst ? left : burst;
 
 	if (host->conf->signal_every == 0)
-		room = burst; /* to be refused by the queue itself */
+		room = burst; /* the queue itself refuses what is too much */
 	if (room < n) {
-		/* Wait for room for a whole list, unless none can come before more is
-		 * posted. */
+		/* Wait for room for a whole list, unless room comes only from posting
+		 * more: all outstanding requests are unsignaled. */
 		if (room == 0 || under_way != flow->unsignaled)
 			return 0;
 		n = room;
@@ -173,20 +172,21 @@ static void
 tx_failed(struct host *host, struct flow *flow, const struct ibv_wc *wc)
 {
 	if (flow->failed || flow->resetting)
-		return; /* the flush behind the one that tells why, or because of us */
+		/* a flush after the completion that has the cause, or by a reset of this
+		 * end */
+		return;
 	flow->failed = true;
 	if ((host->state != HOST_RUNNING && host->state != HOST_DRAINING) ||
 		host->passive)
-		return; /* tried again until the wait is over */
+		return; /* retried until --wait is over */
 	if (wc->status == IBV_WC_RETRY_EXC_ERR)
 		host_fail(host,
-			"%s stopped answering (QP 0x%x, message %" PRIu64
-			" of it: no answer to %" PRIu64
-			" retries): it went away or was restarted; "
-			"`start` connects again",
+			"%s stopped answering (QP 0x%x, message %" PRIu64 ": no answer "
+			"after %" PRIu64 " retries): it stopped or was restarted "
+			"(`start` reconnects)",
 			host->pc->peer, flow->qpn, wc->wr_id - 1, host->conf->retry_cnt);
 	else
-		host_fail(host, "a send to %s failed: QP 0x%x, message %" PRIu64 ": %s",
+		host_fail(host, "send to %s failed: QP 0x%x, message %" PRIu64 ": %s",
 			host->pc->peer, flow->qpn, wc->wr_id - 1,
 			ibv_wc_status_str(wc->status));
 }
@@ -219,7 +219,7 @@ tx_reap(struct host *host)
 		struct flow *flow = host_flow(host, wc[i].qp_num);
 
 		if (flow == NULL)
-			host_fail(host, "a completion of unknown QP 0x%x", wc[i].qp_num);
+			host_fail(host, "completion for unknown QP 0x%x", wc[i].qp_num);
 		else if (wc[i].status != IBV_WC_SUCCESS)
 			tx_failed(host, flow, &wc[i]);
 		else

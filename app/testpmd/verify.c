@@ -9,8 +9,7 @@
 uint64_t
 verify_seed(uint32_t qpn, uint64_t message)
 {
-	/* Two rounds of a 64-bit finaliser: neighbours in either argument differ
-	 * everywhere. */
+	/* A 64-bit finaliser: adjacent arguments give unrelated seeds. */
 	uint64_t x = message + ((uint64_t)qpn << 40) + STEP;
 
 	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -32,7 +31,7 @@ verify_fill(void *buf, size_t len, uint64_t seed)
 	memcpy(p, &word, len);
 }
 
-/* All whole words at once; the compiler makes vectors of it. */
+/* Compares all whole words without a branch, so that the compiler vectorises the loop. */
 static uint64_t
 differing_bits(const uint8_t *p, size_t words, uint64_t seed)
 {
