@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Measures Rocade beside the limit of its port and beside what one would use otherwise.
+# Measures Rocade beside the limit of its port, TCP, and UCX over TCP.
 set -u -o pipefail
 
 usage() {
@@ -8,22 +8,22 @@ usage() {
 Usage: tools/bench.sh [--quick] [--only NAME]... [--json FILE] [--svg DIR]
                       [--build DIR]
 
-Installs the Debian packages that are missing, builds Rocade in build-bench/, and measures in one
-run, round by round in turn, on cores 0 and 1: dpdk-testpmd and a ping-pong of raw frames over
-net_memif (the limit), RDMA by Rocade over net_memif, TCP over loopback, UCX over TCP. Prints
-ratios; docs/perf.md says how they come about. Needs root, two cores and an idle machine; at the
-most 30 minutes. Namespaces, mounts and hugepages are afterwards as they were, also after Ctrl-C.
+Installs missing Debian packages, builds Rocade in build-bench/, and measures in interleaved rounds
+on cores 0 and 1: dpdk-testpmd and a ping-pong of raw frames over net_memif (the limit), Rocade
+over net_memif, TCP over loopback, and UCX over TCP. Prints ratios; docs/perf.md explains the method.
+Needs root, two cores and an idle machine. Takes at most 30 minutes. Restores namespaces, mounts
+and hugepages at the end, also after Ctrl-C.
 
   --quick      short windows and fewer points: 4 minutes
-  --only NAME  of the measurements (tools/bench/plan.py) those that begin like this
-  --json FILE  the numbers (build/bench.json)
-  --svg DIR    where the pictures of docs/perf.md are drawn (build/bench)
-  --build DIR  take the programs of this build directory: install and build nothing, and do
-               not say where the cycles go
+  --only NAME  only the measurements (tools/bench/plan.py) whose names begin with NAME
+  --json FILE  write the numbers to FILE (default build/bench.json)
+  --svg DIR    draw the pictures of docs/perf.md into DIR (default build/bench)
+  --build DIR  use the programs of this build directory: install and build nothing, and do not
+               count cycles by stage
   -h, --help
 
-Exit status: 0 all was measured, 1 something was not, 2 wrong option, 3 could not be installed,
-built or set up, 130 interrupted.
+Exit status: 0 all measurements were taken, 1 one was not, 2 wrong option, 3 installation, build or
+setup failed, 130 interrupted.
 EOT
 }
 

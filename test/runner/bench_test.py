@@ -31,12 +31,13 @@ def row(results, begin):
 
 
 def ratio(results, begin):
+    """(median, verdict) of a row of one state"""
     got = row(results, begin)
-    return got["ratio"], got["verdict"]
+    return got["states"].get(table.ALL, {}).get("median"), got["verdict"]
 
 
 def pictures():
-    """Of a report with everything and of one with nothing: (drawn, drawn)"""
+    """[(pictures drawn, files)] of a report with all measurements and of one with none."""
     full = {"results": {m.name: [sample()] for m in plan.MEASUREMENTS}}
     counts = []
     for report in (full, {"results": {}}):
@@ -50,14 +51,14 @@ def pictures():
 
 
 def zero_copy(role):
-    """Of the port, of EAL."""
+    """Whether the port has zero copy, and EAL a single file for its segments."""
     arguments = runners.Bench("", "").eal(role, "0@0", 64, True)
     return "zero-copy=yes" in arguments[-2 if role == "client" else -1], \
         "--single-file-segments" in arguments
 
 
 SEND = "64 B SEND into an SRQ"
-BALL = "64 B SEND ping-pong"
+PINGPONG = "64 B SEND ping-pong"
 
 
 def send(*pairs):
@@ -65,7 +66,7 @@ def send(*pairs):
             "testpmd 122": [sample(b) if b else None for _, b in pairs]}
 
 
-def balls(ours, raw):
+def pingpong(ours, raw):
     return {"send pingpong": [sample(p50=ours)], "raw pingpong": [sample(p50=raw)]}
 
 
@@ -74,31 +75,31 @@ BOTH, CLOSE = [26, 27, 157], [33, 34, 35]
 
 
 def met(*line_ns):
-    """States by what the witness said during each sample."""
+    """The states of samples with these readings of the cache-line probe."""
     results = {"some": [{"line_ns": ns} for ns in line_ns] + [None]}
     states.label(results)
     return [n["state"] for n in results["some"][:-1]]
 
 
 def rates(*taken):
-    """Of (rate, state); of round 0, 1, ..."""
+    """Samples of rounds 0, 1, ... from (rate, state)."""
     return [{**sample(rate), "state": state, "round": i} if rate else None
             for i, (rate, state) in enumerate(taken)]
 
 
 def by_state(ours, limit):
-    """Of the row's ratio: (median, lowest, highest, fast, slow)"""
+    """{state: (median, lowest, highest)} of the row"""
     got = row({"send 64 srq": rates(*ours), "testpmd 122": rates(*limit)}, SEND)
-    return tuple(got.get(name) for name in ("ratio", "low", "high", "fast", "slow"))
+    return {name: (one["median"], one["low"], one["high"]) for name, one in got["states"].items()}
 
 
-class MadeUp:
-    """Of a bench, and of its witness: each sample's line_ns, and what else it costs."""
+class FakeBench:
+    """A bench and its cache-line probe in one: line_ns has the readings of each sample."""
     window = (0, 0)
 
     def __init__(self, *line_ns):
         self.line_ns = list(line_ns)
-        self.witness = lambda: self
+        self.line_probe = lambda: self
         self.runs = 0
 
     def between(self, *_):
@@ -109,117 +110,148 @@ class MadeUp:
         return sample(self.runs)
 
 
-class Quiet:
-    """Of states.Others: nobody, or who is named."""
+class FakeInterference:
+    """In place of states.Interference: the shares in parts, then none."""
     parts = []
 
     def part(self):
         return self.parts.pop(0) if self.parts else 0
 
 
-def taken(*line_ns, deadline=1e12, others=()):
+def taken(*line_ns, deadline=1e12, interference=()):
     """(which of the tries was kept, how often it was taken again)"""
-    made_up = MadeUp(*line_ns)
-    Quiet.parts, states.Others = list(others), Quiet
-    session = bench.Session(made_up, deadline)
-    session.sample(plan.Measurement("some", made_up.run), plan.QUICK, 0, 0)
+    fake = FakeBench(*line_ns)
+    FakeInterference.parts, states.Interference = list(interference), FakeInterference
+    session = bench.Session(fake, deadline)
+    session.sample(plan.Measurement("some", fake.run), plan.QUICK, 0, 0)
     kept = session.results["some"][0]
     return kept["messages_per_s"], kept["again"]
 
 
 def printed(text):
-    """What markdown.py and table.py make of a row in two states."""
+    """The line of markdown.py for a row with two states."""
     results = {"send 64 srq": rates((4, "fast"), (1, "slow")),
                "testpmd 122": rates((8, "fast"), (4, "slow"))}
     report = {"line_ns": (27, 157), "results": results, "rows": table.rows(results)}
     return next(line for line in markdown.ratios(report) if text in line)
 
 
+def drawn_lines(*met):
+    """Of a series with a sample in each of these states: (lines, hollow points, points)."""
+    report = {"results": {"loss %d" % ppm: [{**sample(), "state": name}]
+                          for ppm, name in zip(plan.LOSSES_PPM, met)}}
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "loss.svg")
+        plot.by_loss(report, path)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    return text.count("<polyline"), text.count('r="3" stroke="#1b6ca8" fill="#fff"'), \
+        text.count("<circle")
+
+
+def number_line(results):
+    """The row of markdown.py for one number, in two states."""
+    return list(markdown.numbers({"line_ns": (27, 157), "results": results}))[2:]
+
+
 CYCLES = {"cycles": {"write 1m": {"client": {"build": 400.0, "post": 159.0},
                                   "server": {"build": 268.0, "repost": 9.0}}}}
 
 CASES = [
-    ("cycles stand under what they are of", list(markdown.cycles(CYCLES))[1:],
+    ("a table of cycles names its measurement", list(markdown.cycles(CYCLES))[1:],
      ["| write 1m, cycles a packet | build | post | repost |", "|---|---|---|---|",
       "| client | 400 | 159 |  |", "| server | 268 |  | 9 |"]),
-    ("a ratio at the aim", ratio(send((5, 10)), SEND), (0.5, "aim")),
-    ("a ratio that is reached", ratio(send((4, 10)), SEND), (0.4, "reached")),
-    ("a ratio below", ratio(send((3, 10)), SEND), (0.3, "BELOW")),
-    ("nothing to reach, and below the aim",
+    ("a ratio that meets its target", ratio(send((5, 10)), SEND), (0.5, "target met")),
+    ("a ratio that meets its threshold", ratio(send((4, 10)), SEND), (0.4, "threshold met")),
+    ("a ratio below its threshold", ratio(send((3, 10)), SEND), (0.3, "BELOW THRESHOLD")),
+    ("a row without a threshold below its target",
      ratio({"write 1m zero copy": [sample(4)], "testpmd 4170 zero copy": [sample(10)]},
-           "1 MiB WRITE / testpmd's bytes, both with zero copy"), (0.4, "below aim")),
-    ("neighbours in time are compared", ratio(send((1, 2), (10, 100), (40, 100)), SEND),
-     (0.4, "reached")),
-    ("a round that failed is left out", ratio(send((4, 10), (None, 10), (4, None)), SEND),
-     (0.4, "reached")),
+           "1 MiB WRITE / testpmd's bytes, both with zero copy"), (0.4, "below target")),
+    ("samples of the same round are compared", ratio(send((1, 2), (10, 100), (40, 100)), SEND),
+     (0.4, "threshold met")),
+    ("a failed round is left out", ratio(send((4, 10), (None, 10), (4, None)), SEND),
+     (0.4, "threshold met")),
     ("nothing measured", ratio({}, SEND), (None, "not measured")),
     ("all rounds failed", ratio(send((None, 10)), SEND), (None, "not measured")),
-    ("nothing divided by nothing", ratio(send((4, 0)), SEND), (None, "not measured")),
-    ("one state: all are alike", met(FAST, FAST, CLOSE, FAST), [None] * 4),
+    ("a rate of zero gives no ratio", ratio(send((4, 0)), SEND), (None, "not measured")),
+    ("a machine with one state", met(FAST, FAST, CLOSE, FAST), [None] * 4),
     ("two states", met(FAST, SLOW, FAST), ["fast", "slow", "fast"]),
     ("two states in one sample", met(FAST, BOTH, SLOW), ["fast", "mixed", "slow"]),
     ("between two states", met(FAST, [60, 65, 70], SLOW, SLOW), ["fast", "mixed", "slow", "slow"]),
-    ("a single number far away is no state", met(FAST, FAST, FAST, [27, 27, 900]), [None] * 4),
-    ("nor is it the slow one", met(FAST, SLOW, [26, 27, 90000], SLOW),
+    ("one outlier is not a state", met(FAST, FAST, FAST, [27, 27, 900]), [None] * 4),
+    ("one outlier is not the slow state", met(FAST, SLOW, [26, 27, 90000], SLOW),
      ["fast", "slow", "mixed", "slow"]),
-    ("a sample that the witness did not see", met(FAST, None, SLOW), ["fast", None, "slow"]),
-    ("no witness", met(None, None), [None, None]),
+    ("a sample without a reading", met(FAST, None, SLOW), ["fast", None, "slow"]),
+    ("no cache-line probe", met(None, None), [None, None]),
     ("a sample of one state is kept", taken(FAST), (1, 0)),
-    ("one of two states is taken again", taken(BOTH, FAST), (2, 1)),
-    ("and again, but that is enough", taken(BOTH, BOTH, BOTH, FAST), (3, 2)),
-    ("not when it is late", taken(BOTH, FAST, deadline=0), (1, 0)),
-    ("not without a witness", taken(None, None), (1, 0)),
-    ("what others disturb is taken again", taken(FAST, FAST, others=(0.5,)), (2, 1)),
-    ("and is told", states.disturbed({"a": [{"others": 0.05}, {"others": 0.5}, None, {}]}), ["a"]),
+    ("a mixed sample is taken again", taken(BOTH, FAST), (2, 1)),
+    ("a sample is taken at most three times", taken(BOTH, BOTH, BOTH, FAST), (3, 2)),
+    ("a sample is not taken again after the deadline", taken(BOTH, FAST, deadline=0), (1, 0)),
+    ("a sample is not taken again without a cache-line probe", taken(None, None), (1, 0)),
+    ("a disturbed sample is taken again", taken(FAST, FAST, interference=(0.5,)), (2, 1)),
+    ("a disturbed sample is reported", states.disturbed(
+        {"a": [{"interference": 0.05}, {"interference": 0.5}, None, {}]}), ["a"]),
     ("each state has its ratio", by_state([(4, "fast"), (1, "slow"), (5, "fast")],
                                           [(8, "fast"), (4, "slow"), (10, "fast")]),
-     (0.5, 0.25, 0.5, 0.5, 0.25)),
-    ("only what met the same state is compared, in the nearest round",
+     {"fast": (0.5, 0.5, 0.5), "slow": (0.25, 0.25, 0.25)}),
+    ("samples of different states are paired in the nearest round of the same state",
      by_state([(4, "fast"), (1, "slow"), (2, "slow")],
-              [(8, "fast"), (10, "fast"), (4, "slow")]), (0.5, 0.25, 0.5, 0.5, 0.375)),
-    ("or the other one finds its like", by_state([(4, "fast"), (3, "mixed")],
+              [(8, "fast"), (10, "fast"), (4, "slow")]), {"fast": (0.5, 0.5, 0.5), "slow": (0.375, 0.25, 0.5)}),
+    ("a mixed numerator leaves the denominator to pair", by_state([(4, "fast"), (3, "mixed")],
                                                  [(8, "fast"), (16, "fast")]),
-     (0.375, 0.25, 0.5, 0.375, None)),
-    ("rounds go by their numbers", row({
+     {"fast": (0.375, 0.25, 0.5)}),
+    ("rounds are matched by number", row({
         "send 64 srq": [{**sample(4), "round": 1}],
-        "testpmd 122": [{**sample(8), "round": 0}, {**sample(16), "round": 1}]}, SEND)["ratio"],
-     0.25),
+        "testpmd 122": [{**sample(8), "round": 0}, {**sample(16), "round": 1}]}, SEND)["states"][
+            table.ALL]["median"], 0.25),
     ("no two of one state", by_state([(4, "fast"), (4, "mixed")], [(8, "slow"), (8, "mixed")]),
-     (None,) * 5),
-    ("and that is said", ratio({"send 64 srq": rates((4, "fast")),
+     {}),
+    ("a row without two samples of one state says so", ratio({"send 64 srq": rates((4, "fast")),
                                 "testpmd 122": rates((4, "slow"))}, SEND),
      (None, "states differ")),
-    ("these are measured once more", table.unpaired({
+    ("measurements without a pair are taken once more", table.unpaired({
         "send 64 srq": rates((4, "fast")), "testpmd 122": rates((4, "slow"))}),
      ["send 64 srq", "testpmd 122"]),
-    ("what failed is not", table.unpaired({"send 64 srq": [None], "testpmd 122": [sample()]}), []),
+    ("failed measurements are not taken once more", table.unpaired({"send 64 srq": [None], "testpmd 122": [sample()]}), []),
     ("memory is the same in each state", ratio({
         "memory rq": [{**sample(), "memory_bytes": 6, "state": "fast"}],
         "memory srq": [{**sample(), "memory_bytes": 2, "state": "slow"}]}, "memory of 1,000"),
      (3, "")),
     ("a column for each state", printed(SEND),
-     "| 64 B SEND into an SRQ / testpmd's frames of 122 B | 0.38 | 0.25 to 0.50 | 0.50 | 0.25 | "
-     "0.35 | 0.50 |"),
-    ("less is better: aim", ratio(balls(13, 10), BALL), (1.3, "aim")),
-    ("less is better: reached", ratio(balls(15, 10), BALL), (1.5, "reached")),
-    ("less is better: below", ratio(balls(17, 10), BALL), (1.7, "BELOW")),
-    ("zero copy beside zero copy", ratio({"write 1m zero copy": [sample(3)],
+     "| 64 B SEND into an SRQ / testpmd's frames of 122 B | 0.50 | 0.25 | 0.35 | 0.50 |"),
+    ("the verdict is that of the worse state", row({
+        "send 64 srq": rates((4, "fast"), (1, "slow")),
+        "testpmd 122": rates((8, "fast"), (4, "slow"))}, SEND)["verdict"], "BELOW THRESHOLD"),
+    ("a number of each state, none of a mixed sample", number_line({
+        "send 64 srq": rates((4e6, "fast"), (1e6, "slow"), (9e6, "mixed"), (2e6, "slow"))}),
+     ["| SEND 64 B, SRQ, 1 of 64 signaled | 4.00 M/s (4.00-4.00) | 1.50 M/s (1.00-2.00) |"]),
+    ("a line joins points of one state", drawn_lines("fast", "fast", "slow", "slow", "fast"),
+     (2, 2, 5)),
+    ("a picture of one state is one line", drawn_lines(None, None, None, None, None), (1, 0, 5)),
+    ("a mixed sample is not drawn", drawn_lines("fast", "mixed", "fast", "fast", "fast"),
+     (1, 0, 4)),
+    ("less is better: target met", ratio(pingpong(13, 10), PINGPONG), (1.3, "target met")),
+    ("less is better: threshold met", ratio(pingpong(15, 10), PINGPONG),
+     (1.5, "threshold met")),
+    ("less is better: below threshold", ratio(pingpong(17, 10), PINGPONG),
+     (1.7, "BELOW THRESHOLD")),
+    ("zero copy is compared with zero copy", ratio({"write 1m zero copy": [sample(3)],
                                           "testpmd 4170 zero copy": [sample(4)],
                                           "testpmd 4170": [sample(9)]},
                                          "1 MiB WRITE / testpmd's bytes, both with zero copy"),
-     (0.75, "aim")),
-    ("zero copy is the client's", [zero_copy(role) for role in ("client", "server")],
+     (0.75, "target met")),
+    ("only the client has zero copy", [zero_copy(role) for role in ("client", "server")],
      [(True, True), (False, False)]),
-    ("both of a ratio are measured as often", [
+    ("both measurements of a ratio are taken equally often", [
         r[0] for r in table.RATIOS if r[1] and len({
             m.main for m in plan.MEASUREMENTS if m.name in {r[1], r[2]}}) != 1], []),
-    ("both of a ratio are there", [
+    ("both measurements of a ratio exist", [
         r[0] for r in table.RATIOS if r[1] and not {r[1], r[2]} <= {
             m.name for m in plan.MEASUREMENTS}], []),
     ("bytes of an idle QP", ratio({"memory qp 64": [{"qp_bytes": 5000}],
                                    "memory qp 128": [{"qp_bytes": 9200}]},
-                                  "bytes of an idle RC QP"), (800, "reached")),
-    ("bytes of an idle QP that are half measured", ratio({"memory qp 64": [{"qp_bytes": 5000}]},
+                                  "bytes of an idle RC QP"), (800, "threshold met")),
+    ("bytes of an idle QP with one of two measurements", ratio({"memory qp 64": [{"qp_bytes": 5000}]},
                                                         "bytes of an idle RC QP"),
      (None, "not measured")),
     ("bytes of the READ ring", ratio({"memory qp 64": [None, {"qp_bytes": 5000}],
@@ -227,18 +259,18 @@ CASES = [
                                      "bytes of its ring"), (1024, "")),
     ("bytes of an SRQ entry", ratio({"memory srq": [sample()]}, "bytes of an SRQ entry"),
      (64, "")),
-    ("what is below its aim, without the limit", table.below_aim(send((4, 10))), ["send 64 srq"]),
-    ("what reaches its aim", table.below_aim(send((5, 10))), []),
-    ("what is compared with TCP", table.below_aim({"tcp latency": [sample(p50=3000)],
+    ("rows below target, without the limit", table.below_target(send((4, 10))), ["send 64 srq"]),
+    ("rows that meet their target", table.below_target(send((5, 10))), []),
+    ("rows compared with TCP", table.below_target({"tcp latency": [sample(p50=3000)],
                                                    "send pingpong": [sample()]}),
      ["send pingpong"]),
-    ("cycles can be taken of what is below its aim", [
+    ("cycles can be counted for rows below target", [
         m.name for m in plan.MEASUREMENTS if m.arguments and m.arguments[0] not in (
             "send", "write", "read", "pingpong", "write-lat", "read-lat", "raw-pingpong")], []),
     ("every number names a measurement", [
         n[0] for n in table.NUMBERS if n[1] and n[1] not in {m.name for m in plan.MEASUREMENTS}],
      []),
-    ("names are given once", len({m.name for m in plan.MEASUREMENTS}), len(plan.MEASUREMENTS)),
+    ("names of measurements are unique", len({m.name for m in plan.MEASUREMENTS}), len(plan.MEASUREMENTS)),
     ("pictures", pictures(), [(6, 6), (0, 0)]),
 ]
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs by tools/bench.sh: all measurements in turn, round by round, then the table."""
+"""Started by tools/bench.sh: takes all measurements in turn, round by round, then prints the
+table."""
 
 import argparse
 import json
@@ -22,7 +23,8 @@ def note(text):
 
 
 def attempt(measurement, bench, timing):
-    """One try, and another: a machine has other things to do too. None: it failed twice."""
+    """Takes one sample. A sample that fails is taken once more and the failure is printed only when
+    both fail: a measurement is not a test. None: it failed twice."""
     for number in (1, 2):
         try:
             return measurement.run(bench, timing)
@@ -34,39 +36,40 @@ def attempt(measurement, bench, timing):
 
 
 class Session:
-    """What has been measured, and with what."""
+    """The samples taken so far, and the bench that takes them."""
 
     def __init__(self, bench, deadline):
         self.bench, self.deadline = bench, deadline
-        self.witness = bench.witness()
+        self.line_probe = bench.line_probe()
         self.results = {}  # {name: [a dictionary or None for each round]}
         self.done, self.spent = 0, 0.0
 
     def late(self, to_come=0):
-        """Whether what is still to come no longer fits, with one more sample."""
+        """Whether to_come more samples and one extra no longer fit before the deadline."""
         mean = self.spent / self.done if self.done else 0
         return time.monotonic() + (to_come and (to_come + 1) * mean) > self.deadline
 
     def sample(self, measurement, timing, number, to_come):
-        """Once more, and once more, while the machine changes its state under it or does other
-        things."""
+        """Takes a sample. It is taken again, at most twice, when the machine changed its state
+        during the sample or when other tasks took too much of the cores."""
         for again in range(3):
-            begin, others = time.monotonic(), states.Others()
+            begin, interference = time.monotonic(), states.Interference()
             got = attempt(measurement, self.bench, timing)
             self.spent += time.monotonic() - begin
             self.done += 1
             if got:
-                got["line_ns"] = self.witness.between(*self.bench.window)
-                got["round"], got["again"], got["others"] = number, again, others.part()
+                got["line_ns"] = self.line_probe.between(*self.bench.window)
+                got["round"], got["again"] = number, again
+                got["interference"] = interference.part()
             if not got or self.late(to_come + 1) or not (
-                    got["others"] > states.BUSY or
+                    got["interference"] > states.BUSY or
                     states.is_mixed(got["line_ns"], self.results)):
                 break
         self.results.setdefault(measurement.name, []).append(got)
 
 
 def chosen(only, quick):
-    """What is asked for by name is measured, --quick or not."""
+    """The measurements to take. --only overrides --quick."""
     if only:
         return [m for m in plan.MEASUREMENTS if m.name.startswith(tuple(only))]
     return [m for m in plan.MEASUREMENTS if m.quick or not quick]
@@ -92,8 +95,8 @@ def measure(session, quick, only):
 
 
 def complete(session, timing, number):
-    """Rows of which no two samples are of one state: one round more of those, while there is
-    time."""
+    """Takes up to three more rounds of the rows that have no two samples of one state, while time
+    remains."""
     for number in range(number, number + 3):
         for name in table.unpaired(session.results):
             note("again: " + name)
@@ -105,9 +108,9 @@ def complete(session, timing, number):
 
 
 def cycles(bench, results, deadline):
-    """Where they go, for what is behind rows that do not reach their aim."""
+    """Cycles by stage of the measurements whose rows do not meet their target."""
     found = {}
-    for name in table.below_aim(results):
+    for name in table.below_target(results):
         note("cycles of " + name)
         if time.monotonic() > deadline:
             break
@@ -131,7 +134,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", required=True)
     parser.add_argument("--scratch", required=True)
-    parser.add_argument("--cycles", metavar="BUILD", help="one that counts cycles")
+    parser.add_argument("--cycles", metavar="BUILD", help="a build with -Dcycles=true")
     parser.add_argument("--json", required=True)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", action="append", metavar="NAME")
@@ -141,7 +144,7 @@ def main():
     begin = time.monotonic()
     report = {"quick": args.quick, "date": time.strftime("%Y-%m-%d"), "machine": machine()}
     if report["machine"]["load_before"] > 0.5:
-        print("The machine is busy (load %.1f): the numbers will be worse than they could be."
+        print("The machine is busy (load %.1f): the numbers will be worse than on an idle one."
               % report["machine"]["load_before"])
     bench = Bench(args.build, args.scratch, args.cycles)
     deadline = begin + 60 * (4 if args.quick else 30) - 15
@@ -149,9 +152,9 @@ def main():
     try:
         measure(session, args.quick, args.only)
     finally:
-        session.witness.stop()
-    if not session.witness.readings:
-        print("rocade-line said nothing: states of the machine are not told apart.")
+        session.line_probe.stop()
+    if not session.line_probe.readings:
+        print("rocade-line printed no reading: the states of the machine are not told apart.")
     report["results"] = session.results
     report["line_ns"] = states.label(session.results)
     report["rows"] = table.rows(report["results"])
@@ -163,10 +166,10 @@ def main():
     table.show(report)
     if args.svg:
         plot.draw(report, args.svg)
-    others = states.disturbed(report["results"])
-    if others:
+    disturbed = states.disturbed(report["results"])
+    if disturbed:
         print("Other tasks or guests had more than %.0f %% of the cores' time in %d samples: %s." % (
-            100 * states.BUSY, len(others), ", ".join(dict.fromkeys(others))))
+            100 * states.BUSY, len(disturbed), ", ".join(dict.fromkeys(disturbed))))
     missing = [m.name for m in chosen(args.only, args.quick)
                if not any(report["results"].get(m.name, []))]
     if missing:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of docs/perf.md from build/bench.json: markdown.py BENCH.JSON."""
+"""Prints the tables of docs/perf.md and docs/perf-notes.md from build/bench.json:
+markdown.py BENCH.JSON."""
 
 import json
 import sys
@@ -14,32 +15,26 @@ def line(cells):
 
 def ratios(report):
     seen = table.states_seen(report)
-    heads = ["ratio", "median", "lowest to highest", *seen, "reach", "aim"]
+    heads = ["ratio: median (lowest-highest)", *seen, "threshold", "target"]
     yield line(heads)
     yield "|" + "---|" * len(heads)
     for row in report["rows"]:
-        if row["ratio"] is None:
-            continue
-        between = "" if row["low"] == row["high"] else "%s to %s" % (
-            table.cell(row["low"]), table.cell(row["high"]))
-        yield line([row["text"], table.cell(row["ratio"]), between] +
-                   [table.cell(row.get(name)) for name in (*seen, "reach", "aim")])
+        if row["states"]:
+            yield line([row["text"], *table.columns(row, seen), table.cell(row["threshold"]),
+                        table.cell(row["target"])])
 
 
 def numbers(report):
     seen = table.states_seen(report)
-    yield line(["measured", "", *seen])
-    yield "|" + "---|" * (2 + len(seen))
-    for text, name, what in table.NUMBERS:
-        taken = [n for n in report["results"].get(name, []) if n]
-        alike = [[n for n in taken if table.state(n) == met] for met in seen]
-        if taken:
-            yield line([text] + [table.number_text(some, what) if some else ""
-                                 for some in (taken, *alike)])
+    yield line(["measured", *seen])
+    yield "|" + "---|" * (1 + len(seen))
+    for text, texts in table.number_rows(report):
+        yield line([text, *texts])
 
 
 def cycles(report):
-    """An end has only what it does: who receives posts nothing."""
+    """The stages of both ends. A stage that an end does not have is empty: a receiver posts no
+    sends."""
     for name, ends in report.get("cycles", {}).items():
         heads = list(dict.fromkeys(stage for stages in ends.values() for stage in stages))
         yield ""

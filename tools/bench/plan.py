@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The measurements. Main ones are taken in every round, in this order; the others once, at the
-end."""
+"""The measurements. Main ones are taken in every round, in this order. The others are taken once,
+at the end."""
 
 import dataclasses
 
@@ -21,7 +21,7 @@ class Timing:
         return Timing(self.sweep_seconds, 1, self.sweep_seconds)
 
 
-# Rather often than long: a long window rarely meets but one state of the machine (states.py).
+# Many short windows: a long window rarely sees only one state of the machine (states.py).
 FULL = Timing(2, 10, 2)
 QUICK = Timing(1, 3, 1)
 
@@ -32,7 +32,7 @@ class Measurement:
     run: object  # (bench, timing) -> numbers
     main: bool = False
     quick: bool = True
-    # (mode, options) of rocade-perf, for what runs between two ports.
+    # (mode, options) of rocade-perf, for measurements between two ports.
     arguments: tuple = None
 
 
@@ -46,7 +46,8 @@ def daemon(mode, **options):
 
 
 def large(size):
-    """Few requests are many bytes: signaled often, so that they are counted exactly."""
+    """Options for large messages: a request has many bytes, so half of the requests are signaled
+    to count them exactly."""
     if size < 65536:
         return {}
     return {"sq_depth": 64, "burst": 2, "signal_every": 2}
@@ -55,7 +56,7 @@ def large(size):
 def main_measurements():
     both = {"mtu": 4096, **large(1 << 20)}
     small = {"size": 4096, "mtu": 4096}
-    # As they follow each other, so that those of a ratio are neighbours in time.
+    # The two of a ratio follow each other, so that they are neighbours in time.
     return [
         Measurement("testpmd 122", lambda b, t: b.testpmd(FRAME_64, t.seconds)),
         measurement("send 64 srq", "send", size=64, srq=True),
@@ -87,20 +88,20 @@ def main_measurements():
 
 
 def memory_measurements():
-    # 64 receives of 4 KiB for each QP, or one SRQ for all, which four times what is under way at
-    # the most suffices for.
+    # 64 receives of 4 KiB for each QP, against one SRQ for all QPs. The SRQ has four times the
+    # receives that are in flight at most.
     own = {"size": 4096, "mtu": 4096, "qps": 1000, "burst": 1}
     yield measurement("memory rq", "send", rq=True, depth=64, **own)
     yield measurement("memory srq", "send", srq=True, depth=2048, **own)
-    # Of two depths of the send queue follows what a QP takes without it, and of 16 READs or none
-    # what those take.
+    # Two depths of the send queue give the bytes of a QP without it. 16 READs against none give
+    # the bytes of the READ ring.
     for name, depth, reads in (("64", 64, 0), ("128", 128, 0), ("reads", 64, 16)):
         yield measurement("memory qp " + name, "send", size=64, qps=1000, burst=1,
                           sq_depth=depth, signal_every=8, reads=reads)
 
 
 def ways_measurements():
-    """The same message in one way and in another, each beside what it is compared with."""
+    """Other ways to send the same message, each next to the measurement it is compared with."""
     yield measurement("send 64 again", "send", size=64)
     yield measurement("send 64 single", "send", size=64, burst=1)
     yield measurement("send 64 qps 4096 lists", "send", size=64, qps=4096, burst=8)

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws the pictures of docs/perf.md from build/bench.json: plot.py BENCH.JSON DIR."""
+"""Draws the pictures of docs/perf.md from build/bench.json: plot.py BENCH.JSON DIR.
+
+A point is one sample. A line joins neighbouring points that were taken in the same state of the
+machine (states.py). A point of the slow state is hollow. A sample that saw both states is left
+out."""
 
 import json
 import math
@@ -15,10 +19,26 @@ COLOURS = ("#1b6ca8", "#d1495b", "#3c8d2f", "#8a5a00")  # then once more, with d
 
 
 def first(report, name):
+    """The first sample that was taken in one state; None: there is none."""
     for numbers in report["results"].get(name, []):
-        if numbers:
+        if numbers and numbers.get("state") != "mixed":
             return numbers
     return None
+
+
+def point(index, y, numbers):
+    return (index, y, numbers.get("state"))
+
+
+def runs(points):
+    """The points in runs: neighbours on the axis of x that are of one state."""
+    out = []
+    for at in points:
+        if out and at[0] == out[-1][-1][0] + 1 and at[2] == out[-1][-1][2]:
+            out[-1].append(at)
+        else:
+            out.append([at])
+    return out
 
 
 def bytes_text(number):
@@ -29,7 +49,7 @@ def bytes_text(number):
 
 
 def ceiling(number):
-    """A round number that is not below."""
+    """The next round number."""
     if number <= 0:
         return 1
     power = 10 ** math.floor(math.log10(number))
@@ -60,7 +80,7 @@ class Logarithmic:
 
 
 class Chart:
-    """series: {name: [(index of x, y)]}; x is by category."""
+    """series: {name: [(index of x, y, state)]}; x is by category."""
 
     def __init__(self, title, x_title, y_title, labels, axis=Linear):
         self.out = []
@@ -69,7 +89,7 @@ class Chart:
         self.series = {}
 
     def add(self, name, points):
-        points = [(x, y) for x, y in points if y is not None]
+        points = [point for point in points if point]
         if points:
             self.series[name] = points
 
@@ -96,12 +116,17 @@ class Chart:
 
     def line(self, number, name, points, axis):
         colour = COLOURS[number % len(COLOURS)]
-        places = [self.place(x, axis.part(y)) for x, y in points]
         dash = ' stroke-dasharray="5 3"' if number >= len(COLOURS) else ""
-        self.out.append('<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>' % (
-            colour, dash, " ".join("%.1f,%.1f" % place for place in places)))
-        for x, y in places:
-            self.out.append('<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>' % (x, y, colour))
+        for run in runs(points):
+            places = [self.place(x, axis.part(y)) for x, y, _ in run]
+            if len(run) > 1:
+                self.out.append(
+                    '<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>' % (
+                        colour, dash, " ".join("%.1f,%.1f" % place for place in places)))
+            fill = "#fff" if run[0][2] == "slow" else colour
+            for x, y in places:
+                self.out.append('<circle cx="%.1f" cy="%.1f" r="3" stroke="%s" fill="%s"/>' % (
+                    x, y, colour, fill))
         at = TOP + 8 + 18 * number
         self.out.append('<line x1="{0}" y1="{1}" x2="{2}" y2="{1}" stroke="{3}" stroke-width="2"'
                         '{4}/>'.format(WIDTH - RIGHT + 10, at, WIDTH - RIGHT + 32, colour, dash))
@@ -110,7 +135,7 @@ class Chart:
     def write(self, path):
         if not self.series:
             return False
-        values = [y for points in self.series.values() for _, y in points]
+        values = [y for points in self.series.values() for _, y, _ in points]
         axis = self.axis(min(values), max(values))
         self.axes(axis)
         for number, (name, points) in enumerate(self.series.items()):
@@ -124,12 +149,10 @@ class Chart:
 
 
 def series(report, chart, title, names, field, scale):
-    """names: of the measurement at each place of the axis, or None"""
-    points = []
-    for index, name in enumerate(names):
-        numbers = first(report, name)
-        points.append((index, numbers and numbers[field] / scale))
-    chart.add(title, points)
+    """names: the measurement at each place of the axis."""
+    taken = [(index, first(report, name)) for index, name in enumerate(names)]
+    chart.add(title, [numbers and point(index, numbers[field] / scale, numbers)
+                      for index, numbers in taken])
 
 
 def by_size(report, title, unit, field, scale, path):
@@ -160,10 +183,10 @@ def by_loss(report, path):
 
 
 def latency(report, path):
-    """The distribution: what so many of a hundred are not above."""
+    """The distribution: latency at each percentile."""
     names = (("p10", "10 %"), ("p25", "25 %"), ("p50", "50 %"), ("p75", "75 %"), ("p90", "90 %"),
              ("p99", "99 %"), ("p999", "99.9 %"))
-    chart = Chart("Latency of 64 bytes: so many are not above", "of all messages", "us",
+    chart = Chart("Latency of 64 bytes by percentile", "percentile", "us",
                   [n[1] for n in names], Logarithmic)
     for title, name in (("raw frames", "raw pingpong"), ("SEND", "send pingpong"),
                         ("WRITE", "write pingpong"), ("UD SEND", "pingpong ud"),
@@ -171,8 +194,8 @@ def latency(report, path):
                         ("TCP", "tcp latency")):
         numbers = first(report, name)
         if numbers:
-            points = [(i, numbers["latency_ns"].get(key)) for i, (key, _) in enumerate(names)]
-            chart.add(title, [(i, ns / 1e3) for i, ns in points if ns])
+            taken = [(i, numbers["latency_ns"].get(key)) for i, (key, _) in enumerate(names)]
+            chart.add(title, [point(i, ns / 1e3, numbers) for i, ns in taken if ns])
     return chart.write(path)
 
 
@@ -188,9 +211,9 @@ def draw(report, folder):
                 path("bandwidth")),
         latency(report, path("latency")),
         by_loss(report, path("loss")),
-        by_qps(report, "64 B messages over QPs, one request a turn", "million/s", 64,
+        by_qps(report, "64 B messages over QPs, one request a pass", "million/s", 64,
                "messages_per_s", 1e6, path("qps")),
-        by_qps(report, "Bandwidth of 4 KiB messages over QPs, one request a turn", "GB/s", 4096,
+        by_qps(report, "Bandwidth of 4 KiB messages over QPs, one request a pass", "GB/s", 4096,
                "bytes_per_s", 1e9, path("qps-bandwidth"))]
 
 

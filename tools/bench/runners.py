@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is measured, as pairs of processes on two cores: each function returns the numbers of one
-sample as a dictionary, or raises Failed."""
+"""Runs one sample of a measurement as a pair of processes on two cores. Each function returns the
+numbers of the sample as a dictionary, or raises Failed."""
 
 import json
 import os
@@ -8,10 +8,10 @@ import re
 import subprocess
 import time
 
-from states import EVERY_MS, Witness
+from states import EVERY_MS, LineProbe
 
 CORES = (0, 1)  # client (sender), server (receiver)
-DAEMON_CORES = "0,1"  # where the scheduler puts it
+DAEMON_CORES = "0,1"  # the scheduler chooses
 
 
 class Failed(Exception):
@@ -19,7 +19,7 @@ class Failed(Exception):
 
 
 class Bench:
-    """build, scratch: directories. Sockets and logs have a number of their own for each run."""
+    """build, scratch: directories. The names of sockets and logs have the number of the run."""
 
     def __init__(self, build, scratch, cycles=None):
         self.cycles_program = cycles and os.path.join(cycles, "app", "perf", "rocade-perf")
@@ -51,23 +51,23 @@ class Bench:
     def why(self, name):
         lines = [line for line in self.log(name).splitlines()
                  if line.strip() and not line.startswith("EAL:")]
-        return lines[-1] if lines else "it says nothing"
+        return lines[-1] if lines else "it printed nothing"
 
     def memif(self, role, zero_copy=False):
         return ("net_memif0,role=%s,id=0,socket=%s,socket-abstract=no,bsize=8192,rsize=11%s"
                 % (role, self.path("memif"), ",zero-copy=yes" if zero_copy else ""))
 
     def eal(self, role, lcores, megabytes, zero_copy=False):
-        """Zero copy is the client's, of whose memory the server then has the descriptors."""
+        """memif offers zero copy to its client only: the server maps the client's memory."""
         zero_copy = zero_copy and role == "client"
         return ["--lcores", lcores, "-m", str(megabytes), "--no-pci", "--no-telemetry",
                 "--in-memory", "--log-level", "pmd.*:error", "--vdev", self.memif(role, zero_copy)
                 ] + ["--single-file-segments"] * zero_copy
 
-    def witness(self):
-        """Between the cores that are measured, all the time."""
-        return Witness([self.line_program, "--every-ms", str(EVERY_MS), *map(str, CORES)],
-                       os.path.join(self.scratch, "line"))
+    def line_probe(self):
+        """The cache-line probe between the two measured cores; it runs until it is stopped."""
+        return LineProbe([self.line_program, "--every-ms", str(EVERY_MS), *map(str, CORES)],
+                         os.path.join(self.scratch, "line"))
 
     def measured(self, seconds, until):
         self.window = (until - seconds, until)
@@ -82,19 +82,19 @@ class Bench:
     # ---- Rocade, and raw frames, by rocade-perf ----
 
     def perf(self, mode, seconds, **options):
-        """Two processes, each with a port of its own."""
+        """Two processes, one port each."""
         self.number += 1
         zero_copy = options.pop("zero_copy", False)
 
         def command(core, role):
-            # Who sleeps has its engine on an lcore, of the same core.
+            # A process that sleeps runs its engine on a second lcore of the same core.
             lcores = "0@{0},1@{0}" if options.get("events") else "0@{0}"
             return [self.perf_program] + self.eal(role, lcores.format(core), self.megabytes,
                                                   zero_copy)
         return self.perf_pair(command, mode, seconds, options)
 
     def cycles(self, mode, options):
-        """{end: {stage: cycles a packet, call: cycles a message}}, by the build for that."""
+        """{end: {stage: cycles a packet, call: cycles a message}}, from the build with -Dcycles."""
         plain, self.perf_program = self.perf_program, self.cycles_program
         try:
             self.perf(mode, 1, **options)
@@ -105,7 +105,7 @@ class Bench:
                 for end in ("client", "server")}
 
     def perf_daemon(self, mode, seconds, **options):
-        """Two processes as they come to the daemon: no port, no hugepages."""
+        """Two clients of the daemon: they have no port and no hugepages."""
         self.number += 1
         where = self.path("daemon.sock")
         daemon = self.start("daemon", ["taskset", "-c", DAEMON_CORES, self.daemon_program,
@@ -125,7 +125,7 @@ class Bench:
         link, out = self.path("link"), self.path("json")
         own = ["--device", options["device"]] if "device" in options else []
         arguments = []
-        # Short windows begin after a short while, too.
+        # The warm-up of a short window is short, too.
         for name, value in {"warmup_ms": min(500, 200 * seconds), **options}.items():
             arguments.append("--" + name.replace("_", "-"))
             if value is not True:
@@ -141,7 +141,7 @@ class Bench:
                 client.wait(seconds + 60)
                 server.wait(20)
             except subprocess.TimeoutExpired as error:
-                raise Failed("rocade-perf --mode %s: the %s does not end; client: %s; server: %s"
+                raise Failed("rocade-perf --mode %s: the %s did not end; client: %s; server: %s"
                              % (mode, "client" if client.poll() is None else "server",
                                 self.why("client"), self.why("server"))) from error
             finally:
@@ -152,7 +152,7 @@ class Bench:
             raise Failed("rocade-perf --mode %s: client: %s; server: %s" % (
                 mode, self.why("client"), self.why("server")))
         with open(out, encoding="utf-8") as file:
-            # What comes between the window and the file is short.
+            # The client writes the file right after the window.
             self.measured(seconds, time.monotonic() - time.time() + os.fstat(file.fileno()).st_mtime)
             return json.load(file)
 
@@ -164,7 +164,7 @@ class Bench:
             side, ["stdbuf", "-oL", "dpdk-testpmd"] +
             # Two lcores on one core: the first one only reads commands.
             self.eal(role, "0@{0},1@{0}".format(CORES[role == "server"]), 512, zero_copy) +
-            # In this order: a frame that its mbufs do not hold when it is named is ignored.
+            # testpmd ignores --txpkts that exceed the mbuf size known so far: keep this order.
             ["--", "-i", "--forward-mode=" + mode, "--mbuf-size=%d" % mbuf,
              "--total-num-mbufs=16384", "--txpkts=%d" % size],
             stdin=subprocess.PIPE, text=True)
@@ -191,7 +191,7 @@ class Bench:
         except OSError as error:
             raise Failed("dpdk-testpmd: %s; %s" % (self.why("receiver"), error)) from error
         finally:
-            # At once, both: a memif does not always survive that its peer leaves.
+            # Kill both together: net_memif does not always survive that its peer leaves.
             for process in (sender, receiver):
                 if process:
                     process.kill()
@@ -211,10 +211,10 @@ class Bench:
                 raise Failed("dpdk-testpmd does not start: " + self.why(name))
             time.sleep(0.02)
 
-    # ---- What one would use otherwise ----
+    # ---- The alternatives: TCP and UCX over TCP ----
 
     def pair(self, server_command, client_command, environment=None, seconds=0):
-        """Both pinned; what the client prints."""
+        """Runs both commands, one pinned to each core. Returns what the client prints."""
         self.number += 1
         env = dict(os.environ, **(environment or {}))
         server = self.start("server", ["taskset", "-c", str(CORES[1])] + server_command, env=env)
@@ -227,7 +227,7 @@ class Bench:
                 client.wait(seconds + 60)
                 self.window = (begin, time.monotonic())
             except subprocess.TimeoutExpired as error:
-                raise Failed("%s does not end" % client_command[0]) from error
+                raise Failed("%s did not end" % client_command[0]) from error
             finally:
                 stop(client)
         finally:
@@ -246,7 +246,7 @@ class Bench:
         return {"bytes_per_s": float(match[1]) * scale, "size": size}
 
     def tcp_latency(self, seconds, asleep=False, size=64):
-        """Both ends poll, as ours do; or both sleep until something comes."""
+        """Both ends poll, as Rocade's ends do; with asleep both ends sleep until data arrives."""
         where = ["--tcp", "-i", "127.0.0.1", "-p", "11111"] + ["--nonblocked"] * (not asleep)
         text = self.pair(["sockperf", "sr"] + where,
                          ["sockperf", "pp"] + where + ["-t", str(seconds), "-m", str(size)],
@@ -259,7 +259,7 @@ class Bench:
             ("p99", "99.000"), ("p999", "99.900")) if text in found}, "size": size}
 
     def ucx(self, test, size, iterations):
-        """Over TCP: median latency, mean bandwidth and message rate."""
+        """UCX over TCP: median latency, mean bandwidth and message rate."""
         port = str(20000 + self.number % 20000)
         common = ["ucx_perftest", "-p", port]
         text = self.pair(common, common + ["127.0.0.1", "-t", test, "-s", str(size), "-n",

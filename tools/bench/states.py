@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The states of the machine. A hypervisor moves a virtual machine's cores nearer to or further
-from each other, for a fraction of a second or for minutes; a cache line then takes several times
-as long from core to core. rocade-line is the witness: it runs all the time and asks ten times a
-second. A sample is 'fast', 'slow' or 'mixed' by what it said meanwhile; on a machine that has but
-one state all are alike, and their state is None."""
+from each other, for a fraction of a second or for minutes. A cache line then takes several times
+as long from core to core. rocade-line, the cache-line probe, runs during all measurements and
+measures that time ten times a second. A sample is 'fast', 'slow' or 'mixed' by the readings taken
+during its window. On a machine with one state the state of every sample is None."""
 
 import math
 import os
@@ -12,13 +12,14 @@ import statistics
 import subprocess
 import time
 
-APART = 1.6  # two states differ by more than that
+APART = 1.6  # two states differ by more than this factor
 EVERY_MS = 100
-BUSY = 0.1  # of the cores' time, which others may have
+BUSY = 0.1  # share of the cores' time that other tasks and guests may take
 
 
-class Witness:
-    """command: of rocade-line, or None where there is none. out: the file that it writes."""
+class LineProbe:
+    """Runs rocade-line. command: its command line, or None without the program. out: the file
+    that it writes its readings to."""
 
     def __init__(self, command, out):
         self.process, self.readings, self.rest = None, [], ""
@@ -31,14 +32,15 @@ class Witness:
         self.file = open(out, encoding="utf-8")
 
     def read(self):
-        """What it has said by now: [(seconds of the monotonic clock, ns)]"""
+        """All readings so far: [(seconds of the monotonic clock, ns)]"""
         if self.process:
             *lines, self.rest = (self.rest + self.file.read()).split("\n")
             self.readings += [tuple(map(float, line.split())) for line in lines]
         return self.readings
 
     def between(self, begin, end):
-        """[its 10 %, 50 %, 90 % in ns] of that time; None: it said nothing."""
+        """The 10th, 50th and 90th percentile in ns of the readings of that time; None: there
+        are none."""
         got = sorted(ns for at, ns in self.read() if begin <= at <= end)
         if not got:
             return None
@@ -53,14 +55,14 @@ class Witness:
 
 
 def centres(values):
-    """(fast, slow), the medians of two clusters; None: there is but one. A single value is no
-    cluster."""
+    """(fast, slow): the medians of two clusters. None: there is one cluster. A single value is
+    not a cluster."""
     values = sorted(values)
     if len(values) < 4:
         return None
     logs = [math.log(value) for value in values]
     total, below, best = sum(logs), 0.0, (0.0, 0)
-    # As far apart as they come, each weighed by how many it has.
+    # Choose the split with the largest weighted distance between the two means.
     for count in range(1, len(logs)):
         below += logs[count - 1]
         rest = len(logs) - count
@@ -76,7 +78,7 @@ def centres(values):
 
 
 def state_of(line_ns, pair):
-    """Of what the witness said during a sample. Who is not clearly in one state is in none."""
+    """The state of a sample, from its percentiles: 'mixed' unless it is clearly in one."""
     if pair is None or line_ns is None:
         return None
     step = (pair[1] / pair[0]) ** (1 / 3)
@@ -90,7 +92,8 @@ def samples_of(results):
 
 
 def label(results):
-    """Each sample's "state", by all that there are. The two centres, or None."""
+    """Sets "state" of each sample from the readings of all samples. Returns the two centres, or
+    None on a machine with one state."""
     taken = samples_of(results)
     pair = centres([ns for sample in taken for ns in sample.get("line_ns") or []])
     for sample in taken:
@@ -99,7 +102,7 @@ def label(results):
 
 
 def is_mixed(line_ns, results):
-    """While it is measured: by what has been seen so far."""
+    """Whether a new sample is mixed, judged by the samples so far."""
     if line_ns is None:
         return False
     if line_ns[-1] / line_ns[0] > APART:
@@ -108,16 +111,16 @@ def is_mixed(line_ns, results):
     return state_of(line_ns, centres(seen + line_ns)) == "mixed"
 
 
-class Others:
-    """What the cores do meanwhile that is not ours: other tasks, other guests of the host. Ours
-    are those that have been waited for by the end."""
+class Interference:
+    """The cores' time that other tasks and other guests of the host take. The bench's own
+    processes are those that it has waited for by the end."""
 
     def __init__(self):
         self.before = self.now()
 
     @staticmethod
     def now():
-        """(seconds of all tasks and stolen ones, seconds of ours, the clock)"""
+        """(seconds of all tasks and of steal, seconds of the bench's processes, the clock)"""
         with open("/proc/stat", encoding="ascii") as file:
             user, nice, system, _, _, _, _, steal = map(int, file.readline().split()[1:9])
         ours = [part for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
@@ -126,12 +129,12 @@ class Others:
                 time.monotonic())
 
     def part(self):
-        """Of the cores' time."""
+        """The share of the cores' time."""
         every, ours, clock = (b - a for a, b in zip(self.before, self.now()))
         return max(0, every - ours) / clock / os.cpu_count()
 
 
 def disturbed(results):
-    """The names of samples that others had more than their part of, each as often."""
+    """The names of samples with too much interference, once for each sample."""
     return [name for name, samples in results.items() for sample in samples
-            if sample and sample.get("others", 0) > BUSY]
+            if sample and sample.get("interference", 0) > BUSY]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ratios, with what is to be reached. A ratio is of two samples of a round, neighbours in
-time, that met the same state of the machine (states.py); the median and the range of the rounds
-are shown, and the median of each state where there were two."""
+"""The ratios, with their thresholds and targets. A ratio is of two samples of a round, neighbours
+in time, that were taken in the same state of the machine (states.py). Median and range are of the
+ratios of one state: no number blends two states."""
 
 import statistics
 
@@ -13,8 +13,9 @@ def p50(numbers):
 
 
 STATES = ("fast", "slow")
+ALL = "all"  # on a machine with one state
 
-# Text, numerator, denominator, field, to reach, to aim at, whether less is better.
+# Text, numerator, denominator, field, threshold, target, whether less is better.
 RATIOS = [
     ("64 B SEND into an SRQ / testpmd's frames of 122 B", "send 64 srq", "testpmd 122",
      ("messages_per_s", "frames_per_s"), 0.35, 0.50, False),
@@ -50,7 +51,7 @@ RATIOS = [
      None, None, False),
     ("all signaled / 1 of 64, 64 B SEND", "send 64 signaled", "send 64 again",
      ("messages_per_s", "messages_per_s"), None, None, False),
-    ("a request a turn / 32, 64 B SEND", "send 64 single", "send 64 again",
+    ("one request a pass / 32, 64 B SEND", "send 64 single", "send 64 again",
      ("messages_per_s", "messages_per_s"), None, None, False),
     ("4,096 QPs in lists of 8 / 1 QP, 64 B SEND", "send 64 qps 4096 lists", "send 64 again",
      ("messages_per_s", "messages_per_s"), None, None, False),
@@ -70,16 +71,16 @@ RATIOS = [
      "pingpong again", (p50, p50), None, None, True),
 ]
 
-# Name, measurement, what: rates in the table below the ratios.
+# Text, measurement, field: the rates and latencies in the table below the ratios.
 NUMBERS = [
     ("testpmd txonly to rxonly, 122 B frames", "testpmd 122", "frames_per_s"),
     ("testpmd txonly to rxonly, 4170 B frames", "testpmd 4170", "bytes_per_s"),
-    ("the same with zero copy", "testpmd 4170 zero copy", "bytes_per_s"),
+    ("testpmd, 4170 B frames, zero copy", "testpmd 4170 zero copy", "bytes_per_s"),
     ("SEND 64 B, SRQ, 1 of 64 signaled", "send 64 srq", "messages_per_s"),
     ("SEND 64 B, RQ, 1 of 64 signaled", "send 64 rq", "messages_per_s"),
     ("SEND 64 B, SRQ, all signaled", "send 64 signaled", "messages_per_s"),
     ("SEND 64 B, SRQ, inline", "send 64 inline", "messages_per_s"),
-    ("SEND 64 B, SRQ, a request a turn", "send 64 single", "messages_per_s"),
+    ("SEND 64 B, SRQ, one request a pass", "send 64 single", "messages_per_s"),
     ("SEND 64 B, SRQ, 4,096 QPs", "send 64 qps 4096", "messages_per_s"),
     ("SEND 64 B, SRQ, 4,096 QPs, lists of 8", "send 64 qps 4096 lists", "messages_per_s"),
     ("UCX over TCP, tag_bw 64 B", "ucx rate", "messages_per_s"),
@@ -97,7 +98,7 @@ NUMBERS = [
     ("WRITE 64 B, half of a round trip", "write pingpong", "latency_ns"),
     ("READ 64 B, a round trip", "read latency", "latency_ns"),
     ("TCP over loopback 64 B, half of a round trip", "tcp latency", "latency_ns"),
-    ("the same, both ends asleep", "tcp latency asleep", "latency_ns"),
+    ("TCP over loopback 64 B, both ends asleep", "tcp latency asleep", "latency_ns"),
     ("UCX over TCP 64 B, half of a round trip", "ucx latency", "latency_ns"),
     ("UD SEND 64 B", "send 64 ud", "messages_per_s"),
     ("UD SEND 64 B, half of a round trip", "pingpong ud", "latency_ns"),
@@ -109,7 +110,7 @@ NUMBERS = [
     ("WRITE 4 KiB through the daemon", "daemon write 4k", "bytes_per_s"),
     ("SEND 64 B through the daemon", "daemon send 64", "messages_per_s"),
     ("SEND 64 B through the daemon, half of a round trip", "daemon pingpong", "latency_ns"),
-    ("the same, completion channels", "daemon pingpong events", "latency_ns"),
+    ("SEND 64 B through the daemon, completion channels", "daemon pingpong events", "latency_ns"),
 ]
 
 
@@ -118,7 +119,7 @@ def value(numbers, field):
 
 
 def by_round(samples):
-    """What failed is left out."""
+    """{round: sample} without the samples that failed."""
     return {n.get("round", i): n for i, n in enumerate(samples) if n}
 
 
@@ -127,7 +128,7 @@ def state(numbers):
 
 
 def nearest(samples, number, like):
-    """Of the same state as that sample, in the round next to number; None: there is none."""
+    """The sample of like's state in the round nearest to number; None: there is none."""
     if state(like) == "mixed":
         return None
     return min((n for n in samples.items() if state(n[1]) == state(like)),
@@ -135,8 +136,8 @@ def nearest(samples, number, like):
 
 
 def pairs(over, under):
-    """[(state, numerator, denominator)] of the rounds that have both. Of two that met different
-    states one goes with the nearest of its own."""
+    """[(state, numerator, denominator)] of the rounds that have both. Where the two of a round
+    are of different states, one is paired with the nearest sample of its own state."""
     over, under = by_round(over), by_round(under)
     found = []
     for number in sorted(set(over) & set(under)):
@@ -157,7 +158,7 @@ def pairs_of(results, row):
 
 
 def unpaired(results):
-    """The measurements behind rows that have samples, but no two of one state."""
+    """The measurements of rows that have samples of both, but no two of one state."""
     names = []
     for row in RATIOS:
         if all(any(results.get(name, [])) for name in row[1:3]) and not pairs_of(results, row):
@@ -165,54 +166,68 @@ def unpaired(results):
     return list(dict.fromkeys(names))
 
 
+def spread(values):
+    return {"median": statistics.median(values), "low": min(values), "high": max(values)}
+
+
+def by_state(found):
+    """{state: values} of [(state, value)]. Where samples have states, those that have none (the
+    cache-line probe had no reading) are left out. One state: its key is ALL."""
+    grouped = {name: [v for met, v in found if met == name] for name in STATES}
+    grouped = {name: values for name, values in grouped.items() if values}
+    return grouped or ({ALL: [v for _, v in found]} if found else {})
+
+
 def ratio_row(results, row):
-    text, over, under, fields, reach, aim, less = row
-    out = {"text": text, "reach": reach, "aim": aim, "less_is_better": less, "ratio": None}
+    text, over, under, fields, threshold, target, less = row
+    out = {"text": text, "threshold": threshold, "target": target, "less_is_better": less}
     alike = pairs_of(results, row)
     ratios = [(met, value(a, fields[0]) / value(b, fields[1]))
               for met, a, b in alike if value(b, fields[1])]
+    out["states"] = {name: spread(values) for name, values in by_state(ratios).items()}
     if not ratios:
         both = any(results.get(over, [])) and any(results.get(under, []))
         out["verdict"] = "states differ" if both and not alike else "not measured"
         return out
-    values = [ratio for _, ratio in ratios]
-    out.update(ratio=statistics.median(values), low=min(values), high=max(values))
-    for name in STATES:
-        met = [ratio for which, ratio in ratios if which == name]
-        if met:
-            out[name] = statistics.median(met)
-    out["verdict"] = verdict(out["ratio"], reach, aim, less)
+    out["verdict"] = max((verdict(one["median"], threshold, target, less)
+                          for one in out["states"].values()), key=VERDICTS.index)
     return out
 
 
-def verdict(ratio, reach, aim, less):
+# From the best to the worst: a row's is that of its worst state.
+VERDICTS = ["", "target met", "threshold met", "below target", "BELOW THRESHOLD"]
+
+
+def verdict(ratio, threshold, target, less):
     def good(limit):
         return ratio <= limit if less else ratio >= limit
-    if reach is None and aim is None:
+    if threshold is None and target is None:
         return ""
-    if aim is not None and good(aim):
-        return "aim"
-    if reach is None:
-        return "below aim"
-    return "reached" if good(reach) else "BELOW"
+    if target is not None and good(target):
+        return "target met"
+    if threshold is None:
+        return "below target"
+    return "threshold met" if good(threshold) else "BELOW THRESHOLD"
 
 
-def bytes_row(text, number, reach=None, aim=None):
-    row = {"text": text, "reach": reach, "aim": aim, "less_is_better": True, "ratio": number,
-           "verdict": "not measured"}
+def bytes_row(text, number, threshold=None, target=None):
+    row = {"text": text, "threshold": threshold, "target": target, "less_is_better": True,
+           "states": {}, "verdict": "not measured"}
     if number is not None:
-        row.update(low=number, high=number, verdict=verdict(number, reach, aim, True))
+        row["states"] = {ALL: spread([number])}
+        row["verdict"] = verdict(number, threshold, target, True)
     return row
 
 
 def qp_rows(results):
-    """No ratios, but bytes: of send queues of 64 and of 128, what is left without them."""
+    """Bytes, not ratios. QPs with send queues of 64 and of 128 entries give the bytes of a QP
+    without its send queue."""
     short, deep, reads = (
         next((n["qp_bytes"] for n in results.get("memory qp " + name, []) if n), None)
         for name in ("64", "128", "reads"))
     idle = 2 * short - deep if short and deep else None
     ring = reads - short if short and reads else None
-    return [bytes_row("bytes of an idle RC QP beside its rings", idle, 1024, 512),
+    return [bytes_row("bytes of an idle RC QP without its rings", idle, 1024, 512),
             bytes_row("bytes of its ring of 16 incoming READs and atomics", ring)]
 
 
@@ -225,13 +240,11 @@ def rows(results):
     return [ratio_row(results, row) for row in RATIOS] + [*qp_rows(results), entry_row(results)]
 
 
-def below_aim(results):
-    """The measurements of Rocade behind rows that do not reach their aim."""
+def below_target(results):
+    """Rocade's measurements of the rows that do not meet their target."""
     names = []
     for row in RATIOS:
-        shown = ratio_row(results, row)
-        if shown["ratio"] is None or shown["verdict"] not in ("reached", "below aim",
-                                                                    "BELOW"):
+        if ratio_row(results, row)["verdict"] not in VERDICTS[2:]:
             continue
         names += [name for name in row[1:3] if name in plan.BY_NAME and
                   plan.BY_NAME[name].arguments and not name.startswith("raw")]
@@ -243,28 +256,40 @@ def cell(number):
 
 
 def states_seen(report):
-    """() when there was but one."""
-    return STATES if report.get("line_ns") else ()
+    """The columns of a table: the two states, or one for a machine with one state."""
+    return STATES if report.get("line_ns") else (ALL,)
+
+
+def spread_text(one):
+    """Median and range of a state's ratios; empty without a ratio."""
+    if one is None:
+        return ""
+    if one["low"] == one["high"]:
+        return cell(one["median"])
+    return "%s (%s-%s)" % tuple(cell(one[part]) for part in ("median", "low", "high"))
+
+
+def columns(row, seen):
+    """The texts of a row's columns. What is the same in each state stands in the first one."""
+    texts = [spread_text(row["states"].get(name)) for name in seen]
+    if ALL in row["states"] and ALL not in seen:
+        texts[0] = spread_text(row["states"][ALL])
+    return texts
 
 
 def show_ratios(report):
     seen = states_seen(report)
-    print(("%-58s %6s  %-13s" + " %6s" * (len(seen) + 2)) % (
-        "ratio", "median", "lowest-highest", *seen, "reach", "aim"))
+    form = "%-58s" + " %-20s" * len(seen) + " %9s %6s  %s"
+    print((form % ("ratio: median (lowest-highest)", *seen, "threshold", "target", "")).rstrip())
     for row in report["rows"]:
-        if row["ratio"] is None:
-            middle = "%6s  %-14s" % ("", row["verdict"])
-        else:
-            middle = "%6s  %-14s" % (cell(row["ratio"]), "%s-%s" % (cell(row["low"]),
-                                                                     cell(row["high"])))
-        tail = "" if row["ratio"] is None else row["verdict"]
-        cells = [row.get(name) for name in (*seen, "reach", "aim")]
-        print(("%-58s %s %s  %s" % (row["text"], middle, " ".join(
-            "%6s" % cell(number) for number in cells), tail)).rstrip())
+        print((form % (row["text"], *columns(row, seen), cell(row["threshold"]),
+                       cell(row["target"]), row["verdict"])).rstrip())
 
 
 def number_text(numbers, what):
-    """Median and range of the rounds."""
+    """Median and range of the samples of one state; empty without a sample."""
+    if not numbers:
+        return ""
     if what == "latency_ns":
         parts = []
         for name, title in (("p50", "p50"), ("p99", "p99"), ("p999", "p99.9")):
@@ -278,19 +303,26 @@ def number_text(numbers, what):
     return "%.2f %s (%.2f-%.2f)" % (statistics.median(values), unit, min(values), max(values))
 
 
-def show_numbers(report):
+def number_rows(report):
+    """[(text, a text for each state)] of what was measured."""
+    seen = states_seen(report)
     for text, name, what in NUMBERS:
-        numbers = [n for n in report["results"].get(name, []) if n]
-        if numbers:
-            print("%-52s %s" % (text, number_text(numbers, what)))
-            alike = [(met, [n for n in numbers if state(n) == met]) for met in STATES]
-            if all(some for _, some in alike):
-                for met, some in alike:
-                    print("%52s %s" % (met, number_text(some, what)))
+        taken = by_state([(state(n), n) for n in report["results"].get(name, []) if n and
+                          state(n) != "mixed"])
+        if taken:
+            yield text, [number_text(taken.get(one), what) for one in seen]
+
+
+def show_numbers(report):
+    seen = states_seen(report)
+    for text, texts in number_rows(report):
+        for one, shown in zip(seen, texts):
+            if shown:
+                print("%-52s %s%s" % (text, "" if one == ALL else one + " ", shown))
 
 
 def show_cycles(report):
-    """Of each row below its aim, by the stages of the engine at both ends."""
+    """Cycles by engine stage at both ends, of each row below its target."""
     for name, ends in report.get("cycles", {}).items():
         print("\n%s, cycles a packet (post, poll, repost: a message):" % name)
         for end, stages in ends.items():
@@ -302,8 +334,8 @@ def states_text(report):
     for numbers in report["results"].values():
         for n in filter(None, numbers):
             counts[state(n)] = counts.get(state(n), 0) + 1
-    return ("A cache line went from core to core in %d or in %d ns: %d samples are of the fast "
-            "state, %d of the slow one, %d of both." % (
+    return ("A cache line took %d or %d ns from core to core: %d samples were taken in the fast "
+            "state, %d in the slow one; %d saw both and are not used." % (
                 *report["line_ns"], *(counts.get(name, 0) for name in (*STATES, "mixed"))))
 
 
@@ -318,6 +350,6 @@ def show(report):
     show_ratios(report)
     print()
     show_numbers(report)
-    print("\nThrough the daemon: client on core 0, server on core 1, rocaded where the scheduler "
-          "puts it.")
+    print("\nThrough the daemon: the client runs on core 0, the server on core 1, rocaded on the "
+          "core that the scheduler chooses.")
     show_cycles(report)
