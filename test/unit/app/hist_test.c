@@ -35,7 +35,7 @@ test_small_values_are_exact(void **state)
 	assert_int_equal(hist_quantile(&hist, 0), 1);
 }
 
-/* Of 10 values, 99 % are not above the 10th: ranks are rounded up. */
+/* Ranks are rounded up: the 99 % quantile of 10 values is the 10th. */
 static void
 test_few_values(void **state)
 {
@@ -49,7 +49,7 @@ test_few_values(void **state)
 	assert_int_equal(hist_quantile(&hist, 101), 200);
 }
 
-/* Three digits of any value, at both sides of each power of two. */
+/* Three digits of any value are exact, at both sides of each power of two. */
 static void
 test_three_digits(void **state)
 {
@@ -60,7 +60,7 @@ test_three_digits(void **state)
 
 			hist_clear(&hist);
 			hist_add(&hist, ns);
-			/* Larger ones, so that max_ns does not answer for the bucket. */
+			/* A larger value, so that max_ns is not the result. */
 			hist_add(&hist, UINT64_C(1) << 41);
 			uint64_t got = hist_quantile(&hist, 500);
 

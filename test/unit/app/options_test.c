@@ -14,7 +14,7 @@
 static struct conf conf;
 static char err[ERR_MAX];
 
-/* The words of text as the program would get them. */
+/* Parses the words of text as options. */
 static int
 parse(const char *text)
 {
@@ -30,7 +30,7 @@ parse(const char *text)
 	return options_parse(&conf, argc, argv, err);
 }
 
-/* As main() does it. */
+/* Parses and checks, as main() does. */
 static int
 accept(const char *text)
 {
@@ -72,14 +72,14 @@ test_values(void **state)
 	assert_int_equal(conf.duration_s, 5);
 	assert_int_equal(conf.mtu, 4096);
 	assert_int_equal(conf.tclass, 26 << 2);
-	/* The later one counts. */
+	/* The later option counts. */
 	assert_int_equal(parse("--rq --srq --no-verify --verify -q 8 -q 9"), 0);
 	assert_false(conf.rq);
 	assert_false(conf.no_verify);
 	assert_int_equal(conf.qps, 9);
 }
 
-/* Each says its option, its value and what would be valid, and nothing crashes. */
+/* Each message names the option, its value and the valid values. */
 static void
 test_wrong_values(void **state)
 {
@@ -213,7 +213,7 @@ test_set(void **state)
 	assert_int_equal(option_set(&conf, "loop", "1", &effect, err), -1);
 }
 
-/* The table itself: no name or letter twice, a range that is one, a text. */
+/* The table: no name or letter twice, valid ranges, and a text for each option. */
 static void
 test_table(void **state)
 {

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""rocade-perf says the same in --help and man page: options, exit codes, version; and what cannot
-be measured is refused with one sentence."""
+"""rocade-perf: --help and the man page have the same options, exit codes and version, and invalid
+options are refused with one line."""
 
 import re
 import sys
 
 import testpmd_docs as docs  # reads the same arguments: PROGRAM SOURCE
 
-# Of EAL, not ours.
+# Options of EAL that the documents name.
 EAL = docs.EAL
 
 WRONG = [("--frobnicate",), ("--size",), ("--size", "1x"), ("--qps", "0"), ("--mtu", "1000"),
@@ -31,10 +31,10 @@ def main():
                          docs.read("app/perf/options.def"), re.M)
     help_text = docs.run("--help")
     man = docs.read("docs/man/rocade-perf.1")
-    docs.case("there are options", [] if len(options) > 20 else [options])
-    docs.case("--help ends well", [] if help_text.returncode == 0 and not help_text.stderr else
+    docs.case("options.def has options", [] if len(options) > 20 else [options])
+    docs.case("--help exits with 0", [] if help_text.returncode == 0 and not help_text.stderr else
               [help_text])
-    docs.case("--help is the same behind the dashes",
+    docs.case("--help prints the same after --",
               [] if docs.run("--", "--help").stdout == help_text.stdout else ["not the same"])
     for name, text in (("--help", help_text.stdout), ("the man page", docs.roff(man))):
         docs.case("%s lists every option" % name, [o for o in options if not re.search(
@@ -44,21 +44,22 @@ def main():
     rows = dict(re.findall(r"^  --([\w-]+)(?: [A-Z]+)? +(.*?)(?=^  --|^\S|^$)", help_text.stdout,
                            re.M | re.S))
     plain = docs.words(docs.roff(man)).lower()
-    docs.case("the man page says the same of each option", [
+    docs.case("the man page describes each option as --help", [
         (name, text) for name, text in rows.items() if docs.words(text).lower() not in plain])
     docs.case("all options were compared", sorted(set(options) - set(rows)))
     table = docs.exit_table(help_text.stdout)
     docs.case("the exit codes are 0 to 3", [] if sorted(table) == list("0123") else [table])
     docs.case("the man page has the same exit codes",
               [] if docs.exit_table(man) == table else [docs.exit_table(man), table])
-    docs.case("what cannot be gives 2 and one sentence", [
+    docs.case("invalid options exit with 2 and one line", [
         args for args in WRONG
         if not one_sentence(docs.run("--", "--socket", "/nonexistent", *args))])
-    docs.case("so does a missing --socket", [] if one_sentence(docs.run("--", "--server")) else
-              [docs.run("--", "--server")])
+    docs.case("a missing --socket exits with 2 and one line",
+              [] if one_sentence(docs.run("--", "--server")) else [docs.run("--", "--server")])
     version = docs.run("--version")
     want = re.search(r"version: '([\d.]+)'", docs.read("meson.build")).group(1)
-    docs.case("--version", [] if version.stdout == "rocade-perf %s\n" % want else [version])
+    docs.case("--version prints the version",
+              [] if version.stdout == "rocade-perf %s\n" % want else [version])
     docs.case("the man page has the version",
               [] if want in man.split("\n.SH", 1)[0] else [want])
     fields = set(re.findall(r'(?:put|set_new)\(\s*object, "(\w+)"', docs.read("app/perf/result.c")))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""rocaded's configuration file and options, as far as nothing is opened: the file of config/, what
-a wrong one is told, that options go first, and that the manual page has every key and option."""
+"""rocaded's configuration file and options, without opening a port: the file of config/, messages
+for wrong files, options that override the file, and the keys and options of the manual page."""
 
 import os
 import re
@@ -15,7 +15,7 @@ CONFIG = os.path.join(SOURCE, "config", "rocaded.conf")
 MANUAL = os.path.join(SOURCE, "docs", "man", "rocaded.8")
 
 LOCAL = "[daemon]\nlocal = yes\n"
-# What stands in the file, the line that is at fault, what is said of it.
+# Contents of the file, line of the error, part of the message.
 WRONG = [
     ("local = yes\n", 1, "stands in no section"),
     ("[prot]\n", 1, "[prot] is none of [daemon], [eal], [port], [clients]"),
@@ -58,11 +58,11 @@ def case(name, good, why=""):
 
 
 def unit():
-    """The unit as systemd sees it, with the program that was built."""
+    """Checks the unit with systemd-analyze and the program that was built."""
     analyze = shutil.which("systemd-analyze")
     if not analyze:
         cases.append(True)
-        print("ok %d - config/rocaded.service # SKIP no systemd-analyze" % len(cases))
+        print("ok %d - the unit passes systemd-analyze # SKIP no systemd-analyze" % len(cases))
         return
     with open(os.path.join(SOURCE, "config", "rocaded.service"), encoding="utf-8") as file:
         text = file.read()
@@ -73,23 +73,24 @@ def unit():
         done = subprocess.run([analyze, "verify", "--man=no", path], capture_output=True,
                               text=True, check=False, timeout=60)
     ours = [line for line in done.stderr.splitlines() if "rocaded" in line]
-    case("config/rocaded.service", text.count("=rocaded --") == 2 and done.returncode == 0 and
-         not ours, done.stderr)
+    case("the unit passes systemd-analyze", text.count("=rocaded --") == 2 and
+         done.returncode == 0 and not ours, done.stderr)
 
 
 def main():
     done = rocaded("--check-config", CONFIG)
-    case("config/rocaded.conf is right", done.returncode == 0 and "all right" in done.stdout,
+    case("config/rocaded.conf is valid", done.returncode == 0 and "all right" in done.stdout,
          done.stderr)
     with open(CONFIG, encoding="utf-8") as file:
         text = file.read()
-    # With all its examples of a device in force, too.
+    # Also with all examples of a device enabled.
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
         file.write(re.sub(r"^#(?=[a-z0-9-]+ =)", "", text, flags=re.M).replace(
             "local = yes", "local = no"))
         file.flush()
         done = rocaded("--check-config", file.name)
-        case("so is it with its examples", done.returncode == 0, done.stderr)
+        case("config/rocaded.conf is valid with its examples enabled", done.returncode == 0,
+             done.stderr)
     for text_wrong, line, said in WRONG:
         with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
             file.write(text_wrong)
@@ -103,14 +104,14 @@ def main():
         file.write(LOCAL + "[port]\nmtu = 1500\naddress = 1.2.3.4/24\n")
         file.flush()
         done = rocaded("--check-config", file.name, "--gateway4", "9.9.9.9")
-        case("an option that does not fit the file", done.returncode == 2 and
+        case("an option that conflicts with the file is refused", done.returncode == 2 and
              "rocaded: --gateway4: " in done.stderr, done.stderr)
         done = rocaded("--check-config", file.name, "--address", "9.9.9.1/24", "--gateway4",
                        "9.9.9.9")
-        case("an option goes before the file", done.returncode == 0, done.stderr)
+        case("an option overrides the file", done.returncode == 0, done.stderr)
     done = rocaded("--check-config", "/nonexistent")
-    case("no such file", done.returncode == 2 and "/nonexistent: No such file" in done.stderr,
-         done.stderr)
+    case("a missing file is reported", done.returncode == 2 and
+         "/nonexistent: No such file" in done.stderr, done.stderr)
     for args, said in [((), "what to serve?"), (("--local", "--port", "0"), "one of the two"),
                        (("-m", "64", "--", "--local"), "one of the two"),
                        (("--local", "more"), '"more" is no option'),

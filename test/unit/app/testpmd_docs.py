@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""rocade-testpmd says the same everywhere: options and exit codes in --help, man page and
-docs/testpmd.md, commands of `help`, fields of --json, --version."""
+"""rocade-testpmd: --help, man page and docs/testpmd.md have the same options and exit codes, and
+the commands of `help`, the fields of --json and the version."""
 
 import json
 import os
@@ -37,13 +37,13 @@ def words(text):
 
 
 def roff(text):
-    """A man page as plain words."""
+    """Returns the text of a man page without its markup."""
     text = re.sub(r"\\f[BIRP]", "", text).replace("\\-", "-").replace("\\e", "\\")
     return re.sub(r"^\.(TP|PP|nf|fi|RS|RE|EX|EE|B|BR|I|SS|SH)\b ?", "", text, flags=re.M)
 
 
 def exit_table(text):
-    """{code: text} of "N  text", "| N | text |" or ".B N" and a line."""
+    """Returns {code: text} of lines "N  text", "| N | text |" or ".B N" and the next line."""
     part = text[re.search(r"^(\.SH |#+ )?exit (codes|status)", text, re.I | re.M).start():]
     rows = re.findall(r"^(?:  |\| |\.B )([0-9])(?:  | \| |\n)(.*?)(?: \|)?$", part, re.M)
     return {code: roff(what) for code, what in rows}
@@ -54,10 +54,10 @@ def main():
                          read("app/testpmd/options.def"), re.M)
     help_text = run("--help")
     man, doc = read("docs/man/rocade-testpmd.1"), read("docs/testpmd.md")
-    case("there are options", [] if len(options) > 30 else [options])
-    case("--help ends well", [] if help_text.returncode == 0 and not help_text.stderr else
+    case("options.def has options", [] if len(options) > 30 else [options])
+    case("--help exits with 0", [] if help_text.returncode == 0 and not help_text.stderr else
          [help_text])
-    case("--help is the same behind the dashes",
+    case("--help prints the same after --",
          [] if run("--", "--help").stdout == help_text.stdout else ["not the same"])
     for name, text in (("--help", help_text.stdout), ("the man page", roff(man)),
                        ("docs/testpmd.md", doc)):
@@ -72,33 +72,34 @@ def main():
     case("docs/testpmd.md has the same exit codes",
          [] if exit_table(doc) == table else [exit_table(doc), table])
     wrong = run("--", "--frobnicate")
-    case("a wrong option gives 2 and one sentence",
+    case("an unknown option exits with 2 and one line",
          [] if wrong.returncode == 2 and wrong.stderr.count("\n") == 1 and not wrong.stdout
          else [wrong])
 
     version = run("--version")
     want = re.search(r"version: '([\d.]+)'", read("meson.build")).group(1)
-    case("--version", [] if version.stdout == "rocade-testpmd %s\n" % want else [version])
+    case("--version prints the version",
+         [] if version.stdout == "rocade-testpmd %s\n" % want else [version])
     case("the man page has the version", [] if want in man.split("\n.SH", 1)[0] else [want])
     commands_and_json(doc, roff(man))
     print("1..%d" % len(cases))
     return 0 if all(cases) else 1
 
 
-# Of EAL, not ours: the documents may name them.
+# Options of EAL that the documents may name.
 EAL = {"vdev", "no-pci", "no-huge", "in-memory", "no-shconf", "lcores", "file-prefix", "log-level"}
 
 
 def commands_and_json(doc, man):
     listed = run("--", "--loop", "-i", text="help\nquit\n").stdout
     names = listed[listed.index("NAME:") + 5:listed.index("quit ")].split()
-    case("`help` names what can be set", [] if len(names) > 10 else [listed])
+    case("`help` lists the settings", [] if len(names) > 10 else [listed])
     unknown = []
     for name in names:
         answer = run("--", "--loop", "-i", text="set port 0 %s ?\nquit\n" % name)
         if "--%s ? cannot be" % name not in answer.stderr:
             unknown.append((name, answer.stderr))
-    case("`set` knows each of them", unknown)
+    case("`set` accepts each setting's name", unknown)
     verbs = set(re.findall(r"^(\w+)", listed, re.M)) - {"A"}
     for name, text in (("docs/testpmd.md", doc), ("the man page", man)):
         case("%s has every command" % name, [v for v in verbs if v + "" not in text])
@@ -107,11 +108,11 @@ def commands_and_json(doc, man):
         done = run("--", "--loop", "-c", "1000", "--json", path)
         with open(path, encoding="utf-8") as file:
             out = json.load(file)
-    case("a short run passes", [] if done.returncode == 0 else [done])
+    case("a short run succeeds", [] if done.returncode == 0 else [done])
     fields = set(out) | set(out["ports"][0]) | set(out["ports"][0]["impaired"])
     documented = set(re.findall(r"^\| `(\w+)` \|", doc[doc.index("## JSON"):], re.M))
     case("docs/testpmd.md has every field of the JSON", sorted(fields - documented))
-    case("docs/testpmd.md has no field that is not there", sorted(documented - fields))
+    case("docs/testpmd.md has no other field", sorted(documented - fields))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,7 @@
 
 #define LEN_MAX 200
 
-/* Every byte of every length up to LEN_MAX, every bit of it: one flipped, and it is
- * found. */
+/* One wrong bit in any byte of any length up to LEN_MAX is found. */
 static void
 test_one_bit_is_seen(void **state)
 {
@@ -26,7 +25,7 @@ test_one_bit_is_seen(void **state)
 		memset(buf, 0xa5, sizeof(buf));
 		verify_fill(buf, len, seed);
 		assert_int_equal(verify_check(buf, len, seed, &first), 0);
-		assert_int_equal(buf[len], 0xa5); /* nothing behind it is touched */
+		assert_int_equal(buf[len], 0xa5); /* the byte behind it is unchanged */
 		for (size_t bit = 0; bit < len * 8; bit++) {
 			buf[bit / 8] ^= (uint8_t)(1 << (bit % 8));
 			first = SIZE_MAX;
@@ -53,7 +52,7 @@ test_every_bad_byte_is_counted(void **state)
 	assert_int_equal(first, 3);
 }
 
-/* A function of all three: another QP, message or place gives other bytes. */
+/* The bytes depend on the QP, the message and the offset. */
 static void
 test_depends_on_everything(void **state)
 {
@@ -70,7 +69,7 @@ test_depends_on_everything(void **state)
 	verify_fill(a, sizeof(a), verify_seed(0x100, 0));
 	for (size_t i = 8; i < sizeof(a); i += 8)
 		assert_memory_not_equal(a, a + i, 8);
-	/* A shift by one byte is no coincidence either. */
+	/* A shift by one byte is found as well. */
 	memcpy(b, a + 1, 63);
 	assert_true(verify_check(b, 63, verify_seed(0x100, 0), &first) > 32);
 }
@@ -91,7 +90,7 @@ test_alignment_does_not_matter(void **state)
 	}
 }
 
-/* The other end may be another build, or another machine: the bytes are fixed. */
+/* The peer may be another build or another machine: the bytes are fixed. */
 static void
 test_the_bytes_are_fixed(void **state)
 {

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-/* AddressSanitizer's allocator otherwise aborts on what should return NULL. Visible, since
- * the sanitizer's library looks for it. */
+/* AddressSanitizer's allocator otherwise aborts where malloc() returns NULL. Visible,
+ * because the sanitizer's library looks the function up. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 
 const char *
@@ -24,8 +24,8 @@ memory_is_zeroed_and_aligned(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < RTE_DIM(lens); i++) {
-		/* Twice, the first made dirty, so that zeroes are not those of a fresh
-		 * page. */
+		/* Two rounds: the first writes to the memory, so that in the second one
+		 * it is no fresh page of zeroes. */
 		for (unsigned round = 0; round < 2; round++) {
 			uint8_t *mem = alloc_get(&alloc_plain, "test", lens[i]);
 
@@ -43,7 +43,7 @@ static void
 too_much_is_refused(void **state)
 {
 	(void)state;
-	/* The first two would be small if the rounding wrapped around. */
+	/* The first two would be small if the rounding overflowed. */
 	assert_null(alloc_get(&alloc_plain, "test", SIZE_MAX));
 	assert_null(alloc_get(&alloc_plain, "test", SIZE_MAX - LINE_SIZE + 2));
 	assert_null(alloc_get(&alloc_plain, "test", SIZE_MAX / 2));

@@ -50,8 +50,8 @@ impossible_rings_are_refused(void **state)
 	ring_drop(r, 4, 8);
 }
 
-/* Exactly count elements go in, whatever count is; the memory is what ringmem_size() says
- * (the address sanitizer looks). */
+/* A ring holds exactly count elements, whatever count is. The memory has the length of
+ * ringmem_size(); the address sanitizer reports an access beyond it. */
 static void
 holds_exactly_count(void **state)
 {
@@ -145,7 +145,7 @@ produce(void *arg)
 	return NULL;
 }
 
-/* Each producer's elements arrive whole and in its order. */
+/* Each producer's elements arrive intact and in its order. */
 static void
 threads_lose_nothing(unsigned producers)
 {
@@ -186,8 +186,8 @@ one_producer_thread(void **state)
 	threads_lose_nothing(1);
 }
 
-/* ThreadSanitizer takes it for a race: base/ringmem.h says why. cmocka counts a skip as a
- * failure in TAP, so there is no such case then. */
+/* ThreadSanitizer reports a race here (base/ringmem.h says why). cmocka reports a skip as
+ * a failure in TAP, so the case is left out. */
 #ifndef __SANITIZE_THREAD__
 static void
 three_producer_threads(void **state)

@@ -66,7 +66,8 @@ assert_zero(const uint8_t *piece, size_t len)
 		assert_int_equal(piece[i], 0);
 }
 
-/* A thousand take little more than what they are. */
+/* A thousand pieces of one length take at most 2 % more memory than their sum, and one
+ * block. */
 static void
 many_take_little_more(void **state)
 {
@@ -91,7 +92,7 @@ many_take_little_more(void **state)
 	}
 }
 
-/* The first one of a length takes no more than it is and a line. */
+/* The first piece of a length takes its length and one line of memory. */
 static void
 one_takes_one(void **state)
 {
@@ -147,11 +148,11 @@ no_memory(void **state)
 	assert_null(alloc_get(&mem, "test", 100));
 	assert_null(alloc_get(&mem, "test", 200));
 	alloc_put(&mem, piece, 100);
-	assert_ptr_equal(alloc_get(&mem, "test", 128), piece); /* two lines, too */
+	assert_ptr_equal(alloc_get(&mem, "test", 128), piece); /* also two lines long */
 	alloc_put(&mem, piece, 128);
 }
 
-/* Gets and puts at random: pieces are zeroed, and nobody else writes to them. */
+/* Random gets and puts: pieces are zeroed and do not overlap. */
 static void
 sweep(uint64_t seed)
 {
@@ -171,7 +172,8 @@ sweep(uint64_t seed)
 				assert_int_equal(held[n].at[b], held[n].mark);
 			alloc_put(&mem, held[n].at, held[n].len);
 			held[n].at = NULL;
-		} else if (i % 4000 < 3000) { /* else it runs empty, about */
+		/* the last 1000 steps of 4000 mostly put pieces back */
+		} else if (i % 4000 < 3000) {
 			held[n].len = rand_below(&rand, 8) * 60;
 			held[n].mark = (uint8_t)i;
 			held[n].at = alloc_get(&mem, "test", held[n].len);

@@ -47,7 +47,7 @@ qp_rows_follow_the_structure(void **state)
 	assert_int_equal(seen, QP_STAT_COUNT);
 }
 
-/* JSON and `show` are keyed by name. */
+/* JSON and `show` use the name as the key. */
 static void
 names_are_unique(void **state)
 {

@@ -14,7 +14,7 @@
 #define TIMERS 48
 #define TOP_SPAN_NS (WHEEL_TICK_NS << (WHEEL_LEVELS * WHEEL_SLOT_BITS))
 
-/* A wheel and, beside it, what a plain array says should happen. */
+/* A wheel, and an array of the timers' expected states. */
 struct bed {
 	struct wheel wheel;
 	struct wheel_timer timers[TIMERS];
@@ -118,7 +118,7 @@ bed_fire(struct wheel_timer *timer, uint64_t now_ns, void *arg)
 		bed_meddle(bed, true);
 }
 
-/* wheel_next() against the earliest firing in the array. */
+/* Checks wheel_next() against the earliest timer in the array. */
 static void
 bed_check_next(struct bed *bed)
 {
@@ -160,7 +160,8 @@ bed_advance(struct bed *bed, uint64_t now_ns)
 	for (unsigned i = 0; i < TIMERS; i++) {
 		struct model *model = &bed->models[i];
 
-		/* Whatever was due and not touched by a callback has fired. */
+		/* Every timer that was due has fired, except those that a callback
+		 * set. */
 		if (model->armed && !model->set_here)
 			CHECK(bed, !model->late && model->when_ns >> WHEEL_TICK_SHIFT >=
 							   bed->tick);
@@ -191,7 +192,7 @@ sweep(uint64_t seed)
 	}
 }
 
-/* Against the array. ROCADE_SEED runs one seed again. */
+/* Random calls, checked against the array. ROCADE_SEED runs a single seed. */
 static void
 random_operations_match_the_model(void **state)
 {
@@ -205,7 +206,7 @@ random_operations_match_the_model(void **state)
 			sweep(seed);
 }
 
-/* The same steps for each timer: how late is it when time creeps? */
+/* Time advances in steps shorter than a tick: no timer fires more than a tick late. */
 static void
 dense_time_fires_within_a_tick(void **state)
 {
@@ -246,7 +247,7 @@ every_ns_of_a_tick_fires_at_its_end(void **state)
 	}
 }
 
-/* A simulator that knows no time but what wheel_next() says. */
+/* Time jumps to what wheel_next() returns, as in a simulator. */
 static void
 jumping_to_next_is_exact_and_ends(void **state)
 {
@@ -273,12 +274,12 @@ jumping_to_next_is_exact_and_ends(void **state)
 					bed.models[i].when_ns = 0;
 				}
 		}
-		/* A timer moves down a level at a jump. */
+		/* At each jump a timer fires or moves down a level. */
 		CHECK(&bed, jumps <= TIMERS * (WHEEL_LEVELS + 1));
 	}
 }
 
-/* A timer for it stays where it was put until then, and comes in time. */
+/* A timer set for wheel_early() is not moved before it fires, and fires in time. */
 static void
 early_is_before_and_untouched(void **state)
 {
@@ -305,7 +306,7 @@ early_is_before_and_untouched(void **state)
 	}
 }
 
-/* What has passed is due at once, early or not. */
+/* wheel_early() of a past time is not later than that time. */
 static void
 early_of_the_past_is_past(void **state)
 {
@@ -326,7 +327,7 @@ timers_beyond_the_last_level_wait_for_their_turn(void **state)
 	bed_init(&bed, 0, 5 * SEC_NS);
 	for (unsigned i = 0; i < TIMERS; i++)
 		bed_set(&bed, i, bed.now_ns + i * (TOP_SPAN_NS / 2) + 1, false);
-	/* One whose slot of the last level is the present one, turns later. */
+	/* A timer more than one revolution ahead whose slot is the current one. */
 	bed_set(&bed, 0, bed.now_ns + 40 * TOP_SPAN_NS, false);
 	for (unsigned i = 1; i < TIMERS; i++) {
 		bed.step = i;
@@ -393,7 +394,7 @@ time_going_back_turns_nothing_back(void **state)
 	wheel_set(&wheel, &soon, 1000300);
 	assert_int_equal(wheel_advance(&wheel, 5, count_fire, &fired), 1);
 	assert_false(wheel_timer_armed(&late));
-	wheel_set(&wheel, &late, 900000); /* still passed */
+	wheel_set(&wheel, &late, 900000); /* still in the past */
 	assert_int_equal(wheel_advance(&wheel, 6, count_fire, &fired), 1);
 	assert_false(wheel_timer_armed(&late));
 	assert_int_equal(wheel_advance(&wheel, 1000600, count_fire, &fired), 1);
@@ -428,7 +429,7 @@ rearmed_for_the_past_fires_once_a_call(void **state)
 	wheel_timer_init(&chain.other);
 	wheel_set(&chain.wheel, &chain.timer, 100000);
 	wheel_set(
-		&chain.wheel, &chain.other, 200000); /* due too, and cancelled in time */
+		&chain.wheel, &chain.other, 200000); /* due, but cancelled */
 	for (unsigned i = 1; i <= 5; i++) {
 		assert_int_equal(
 			wheel_advance(&chain.wheel, 300000, chain_rearm_past, &chain), 1);
@@ -451,7 +452,7 @@ never_disarms(void **state)
 	assert_false(wheel_timer_armed(&bed.timers[0]));
 	assert_int_equal(bed.wheel.count, 0);
 	assert_int_equal(wheel_next(&bed.wheel), TIME_NEVER);
-	/* The last time there is: never reached, and no arithmetic wraps. */
+	/* The largest time: it is never reached, and the arithmetic does not overflow. */
 	wheel_set(&bed.wheel, &bed.timers[0], TIME_NEVER - 1);
 	assert_int_equal(wheel_advance(&bed.wheel, TIME_NEVER, bed_fire, &bed), 0);
 	assert_int_equal(wheel_next(&bed.wheel), TIME_NEVER);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two connection managers, a and b, on a virtual clock with a wire between them that
- * loses what it is told to. */
+/* Two connection managers, a and b, on a virtual clock. The wire between them loses the
+ * messages named in lose[]. */
 #ifndef ROCADE_TEST_CM_BED_H
 #define ROCADE_TEST_CM_BED_H
 
@@ -12,14 +12,14 @@
 #define PORT 7471
 #define SERVICE cma_service_id(CMA_PS_TCP, PORT)
 #define UD_SERVICE cma_service_id(CMA_PS_UDP, PORT)
-/* 4.096 us * 2^20 and twice that of 2^18: what the kernel takes for 6144 ms. */
+/* 4.096 us * 2^20 and twice 4.096 us * 2^18: the kernel's value for 6144 ms. */
 #define REQ_WAIT_NS (code_ns(20) + 2 * code_ns(18))
 #define TIMEWAIT_NS code_ns(19)
 #define WIRE_NS NS_PER_MS
 
 struct flight {
 	struct mad mad;
-	struct cm_path path; /* as its receiver sees it */
+	struct cm_path path; /* as the receiver sees it */
 	unsigned to;
 	uint64_t at;
 };
@@ -29,34 +29,34 @@ struct bed {
 	uint64_t now;
 	struct flight flights[512];
 	unsigned flight_count;
-	unsigned lose[MAD_ATTR_LAST + 1]; /* so many of the next ones */
-	char wire[8192]; /* what was sent: "a:REQ b:REP", (lost) in brackets */
-	struct cm_listener *listener; /* of b, any address, SERVICE */
+	unsigned lose[MAD_ATTR_LAST + 1]; /* number of the next ones to drop */
+	char wire[8192]; /* the messages sent: "a:REQ b:REP", lost ones in brackets */
+	struct cm_listener *listener; /* b's, any address, SERVICE */
 };
 
 void
 bed_init(struct bed *bed, uint32_t max_conns);
-/* Proves that a and b hold nothing and wait for nothing, once their time waits are over.
- */
+/* Runs 10 s for the time waits to end, then proves that neither manager has a connection,
+ * an event or a timer. */
 void
 bed_fini(struct bed *bed);
-/* Lets so much time pass. */
+/* Advances the clock by ns. */
 void
 bed_run(struct bed *bed, uint64_t ns);
-/* Until nothing is on the wire; time for the way only. */
+/* Runs until no message is in flight, without timeouts. */
 void
 bed_settle(struct bed *bed);
-/* What has been sent since the last call. */
+/* Compares the messages sent since the last call. */
 void
 bed_wire(struct bed *bed, const char *want);
 
 struct cm_path
 bed_path(unsigned from);
-/* A request from a (or b), with its QP. */
+/* A request from a (or b) with this QP. */
 struct cm_request
 bed_request(unsigned from, uint32_t qpn);
-extern const struct cm_qp bed_qp; /* b's */
-/* The next event of a side is this one. */
+extern const struct cm_qp bed_qp; /* b's QP */
+/* Returns the next event of a side, which must be of this type. */
 struct cm_event
 bed_event(struct bed *bed, unsigned side, enum cm_event_type type);
 void
@@ -64,7 +64,8 @@ bed_quiet(struct bed *bed, unsigned side);
 
 struct cm_conn *
 bed_connect(struct bed *bed);
-/* To where a has REP_RCVD or both are ESTABLISHED, events fetched. */
+/* Bring a connection to REQ_RCVD, REP_RCVD or ESTABLISHED and take its events; return a's
+ * end. */
 struct cm_conn *
 bed_requested(struct bed *bed, struct cm_conn **passive);
 struct cm_conn *
@@ -72,10 +73,10 @@ bed_replied(struct bed *bed, struct cm_conn **passive);
 struct cm_conn *
 bed_established(struct bed *bed, struct cm_conn **passive);
 
-/* A message from outside. */
+/* Passes a message to a side, as if from the wire. */
 enum cm_drop
 bed_give(struct bed *bed, unsigned to, const struct mad *mad);
-/* The next message of a side, instead of the wire; fails when there is none. */
+/* Takes the next message of a side off its TX queue; fails when there is none. */
 struct mad
 bed_take(struct bed *bed, unsigned from);
 

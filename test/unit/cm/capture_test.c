@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Against the kernel's CM: asked the same, this one sends the same bytes, but for the ids
- * that each chooses and the delay of its QPs. */
+/* Compared with the kernel's CM: this one sends the same bytes for the same calls and
+ * messages, except the ids that each side chooses and the ACK delay of its QPs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -46,7 +46,8 @@ give(struct cm *cm, const struct mad *mad, const struct captured_mad *c)
 	return cm_rx(cm, (const uint8_t *)mad, MAD_LEN, &path, now);
 }
 
-/* The answer to it in the same capture. */
+/* Returns the first MAD of this attribute with the same TID in the same capture, or
+ * NULL. */
 static const struct captured_mad *
 answer_of(const struct captured_mad *c, enum mad_attr attr)
 {
@@ -125,7 +126,7 @@ active_as_the_kernel(void **state)
 	assert_int_equal(found, 18);
 }
 
-/* Its REP, then its DREP: what we say to them. */
+/* An active connection gets the captured REP: its RTU equals the captured one. */
 static void
 active_through(const struct captured_mad *c, const struct captured_mad *rep)
 {
@@ -145,7 +146,7 @@ active_through(const struct captured_mad *c, const struct captured_mad *rep)
 	assert_int_equal(e.qp.qpn, mad_get(&mad, MAD_REP_local_qpn));
 	assert_int_equal(cm_confirm(conn, NULL, 0, now), 0);
 	ours = taken(cm);
-	if (rtu != NULL) { /* tids are ours in this */
+	if (rtu != NULL) { /* the captured RTU has the TID of the REQ */
 		memcpy(ours.data, rtu->mad.data, 4);
 		ours.tid = rtu->mad.tid;
 		assert_memory_equal(&ours, &rtu->mad, MAD_LEN);
@@ -224,7 +225,7 @@ handshakes(void **state)
 	assert_in_range(found, 10, 16);
 }
 
-/* Starting PSN is what its receiver begins to send with, not its sender (IBA 12.7.31). */
+/* The receiver of a Starting PSN begins to send with it, not its sender (IBA 12.7.31). */
 static void
 starting_psn(void **state)
 {
@@ -277,7 +278,7 @@ rejects(void **state)
 	cm_destroy(cm);
 }
 
-/* A user who takes 12 seconds: the MRA is the kernel's. */
+/* A user that takes 12 s to accept: the MRA equals the kernel's. */
 static void
 late_accept(void **state)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The manager as a whole: its configuration, ids, counters, and what may wait to leave.
- */
+/* The manager as a whole: configuration, ids, counters, TX queue. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +37,7 @@ configuration(void **state)
 #undef REFUSED
 }
 
-/* Ids differ between starts, are not zero, and none comes again soon. */
+/* Ids differ between seeds, are not zero, and are not reused soon. */
 static void
 ids(void **state)
 {
@@ -76,7 +75,8 @@ ids(void **state)
 			assert_int_not_equal(seen[i], seen[k]);
 }
 
-/* More than may wait is lost, counted, and comes again as if the wire had lost it. */
+/* A message that does not fit the TX queue is dropped and counted. The retry timer sends
+ * it again, as if the wire had lost it. */
 static void
 nobody_fetches(void **state)
 {
@@ -102,7 +102,7 @@ nobody_fetches(void **state)
 	bed_fini(&bed);
 }
 
-/* A name and a text for each counter, in the order of the structure. */
+/* Each counter has a name and a text, in the order of the structure. */
 static void
 counters(void **state)
 {

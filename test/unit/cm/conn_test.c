@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections as their users make and end them. */
+/* Connections made and ended by their users, without loss. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ connect_and_disconnect(void **state)
 	bed_fini(&bed);
 }
 
-/* Each says in its own terms what the other has said. */
+/* An event has the peer's values as this side needs them: the depths cross over. */
 static void
 events_say_it(void **state)
 {
@@ -60,7 +60,7 @@ events_say_it(void **state)
 	assert_memory_equal(e.private, "hello\0", 6);
 	assert_int_equal(e.qp.qpn, 0x111);
 	assert_int_equal(e.qp.psn, 0xa00);
-	assert_int_equal(e.qp.responder_resources, 3); /* a's depth is what b answers */
+	assert_int_equal(e.qp.responder_resources, 3); /* a's initiator_depth */
 	assert_int_equal(e.qp.initiator_depth, 2);
 	assert_int_equal(e.qp.rnr_retry, 5);
 	assert_int_equal(e.qp.retry_count, 7);
@@ -108,7 +108,7 @@ rejected(void **state)
 	bed_fini(&bed);
 }
 
-/* The active side may reject too, instead of the RTU. */
+/* The active side can send a REJ instead of the RTU. */
 static void
 reply_rejected(void **state)
 {
@@ -127,7 +127,8 @@ reply_rejected(void **state)
 	bed_fini(&bed);
 }
 
-/* A call that is not for the state changes nothing and says nothing. */
+/* A call that the state does not allow returns -ENOTCONN, changes nothing and sends
+ * nothing. */
 static void
 wrong_state(void **state)
 {
@@ -218,7 +219,8 @@ bad_arguments(void **state)
 	bed_fini(&bed);
 }
 
-/* Released in each state: the other end hears of it, and nothing stays. */
+/* A connection released in any state: the peer gets a message and an event, and nothing
+ * remains. */
 static void
 released_anywhere(void **state)
 {
@@ -257,7 +259,7 @@ released_anywhere(void **state)
 	}
 }
 
-/* Both at once. */
+/* Both ends disconnect at the same time. */
 static void
 crossing_dreqs(void **state)
 {
@@ -277,7 +279,7 @@ crossing_dreqs(void **state)
 	bed_fini(&bed);
 }
 
-/* Both ends of one port. */
+/* Both ends of the connection belong to one manager. */
 static void
 with_itself(void **state)
 {

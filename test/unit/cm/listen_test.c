@@ -39,7 +39,8 @@ by_address(void **state)
 	cm_release(e.conn, bed.now);
 	bed_settle(&bed);
 	cm_release(a, bed.now);
-	/* Without it, the one of all addresses; without that, nobody. */
+	/* Without that listener the one of all addresses gets the request. Without both
+	 * it is rejected. */
 	cm_unlisten(one, bed.now);
 	a = bed_connect(&bed);
 	bed_settle(&bed);
@@ -61,7 +62,7 @@ by_address(void **state)
 	bed_fini(&bed);
 }
 
-/* The closest match hears: the address, its family, all. */
+/* The most specific listener gets the request: of the address, of its family, of all. */
 static void
 by_family(void **state)
 {
@@ -90,7 +91,8 @@ by_family(void **state)
 	bed_fini(&bed);
 }
 
-/* What nobody has seen is rejected; what its user has stays his. */
+/* Closing a listener rejects its unread requests. A connection that its user has read
+ * stays. */
 static void
 gone_with_requests(void **state)
 {
@@ -108,7 +110,7 @@ gone_with_requests(void **state)
 	b = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
 	c = &bed.cm[B]->conns[1];
 	assert_int_equal(c->state, CM_REQ_RCVD);
-	/* The peer of the second gives up, before anybody has heard of it. */
+	/* The second peer gives up before the user has read its request. */
 	cm_release(a[1], bed.now);
 	bed_settle(&bed);
 	assert_int_equal(c->state, CM_CLOSED);
@@ -130,7 +132,8 @@ gone_with_requests(void **state)
 	bed_fini(&bed);
 }
 
-/* Peers that ask and give up have their place in the backlog until the user knows. */
+/* Requests that their peers give up keep their place in the backlog until the user has
+ * read them. */
 static void
 given_up_unheard(void **state)
 {
@@ -177,7 +180,7 @@ bounded(void **state)
 	for (unsigned i = 1; i < CM_MAX_LISTENERS / 2; i++)
 		cm_unlisten(l[i], bed.now);
 	assert_int_equal(cm_listen(bed.cm[B], 5, NULL, 1, NULL, &more), 0);
-	bed_fini(&bed); /* frees the rest */
+	bed_fini(&bed); /* frees the other listeners */
 }
 
 int

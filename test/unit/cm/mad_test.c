@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection manager's messages: those of the kernel's read as tshark reads them, and
- * made again byte for byte. */
+/* MADs of the connection manager: fields of the kernel's MADs as tshark reads them, and
+ * the MADs rebuilt byte for byte. */
 #include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ captured_are_messages(void **state)
 
 /* ---- Layout ---- */
 
-/* No bit belongs to two fields, none of them is private data. */
+/* No bit belongs to two fields, and no field covers private data. */
 static void
 rows_are_apart(void **state)
 {
@@ -164,7 +164,7 @@ fields_as_tshark(void **state)
 	assert_int_equal(rows, 830);
 }
 
-/* From the values alone: a bit that no row covers would be missing. */
+/* Rebuilt from the field values alone: a bit that no row covers would be missing. */
 static void
 made_again(void **state)
 {
@@ -191,7 +191,7 @@ made_again(void **state)
 	}
 }
 
-/* The header of RDMA IP CM says what the packet's addresses say, and is made again. */
+/* The RDMA IP CM header names the packet's addresses, and is rebuilt. */
 static void
 cma_made_again(void **state)
 {
@@ -254,7 +254,7 @@ cma_refused(void **state)
 	assert_int_equal(cma_get(&mad, &hdr), 0);
 }
 
-/* tshark knows no SIDR: what the programs of these captures said. */
+/* tshark does not dissect SIDR: compared with what the captured programs reported. */
 static void
 sidr_and_mra(void **state)
 {
@@ -271,7 +271,7 @@ sidr_and_mra(void **state)
 		    mad_get(req, MAD_SIDR_REQ_request_id));
 	assert_int_equal(mad_get(rep, MAD_SIDR_REP_status), 0);
 	assert_int_equal(mad_get(rep, MAD_SIDR_REP_qkey), 0x01234567);
-	/* Where the datagrams behind it go. */
+	/* The QP that the datagrams go to. */
 	assert_int_equal(mad_get(rep, MAD_SIDR_REP_qpn), 0x69);
 	assert_int_equal(mad_get(no, MAD_SIDR_REP_status), 1);
 	assert_int_equal(mad_attr_of(mra), MAD_MRA);

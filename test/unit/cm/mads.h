@@ -11,12 +11,12 @@
 struct captured_mad {
 	const struct captured *frame;
 	struct mad mad;
-	uint8_t src[16], dst[16]; /* the packet's */
+	uint8_t src[16], dst[16]; /* of the packet */
 };
 extern struct captured_mad mads[CAPTURED_MADS + 1];
 extern unsigned mad_count;
 
-/* cmocka's setup and teardown of a group. */
+/* cmocka's setup and teardown of a group: read and free the captures. */
 int
 mads_load(void **state);
 int

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The manager on QP 1 of two devices, with engines, ARP and a wire that loses. */
+/* The manager on QP 1 of two devices, with engines, ARP and a lossy wire. */
 #include <errno.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ connect_to(struct cm_port *port, unsigned from, unsigned to, unsigned gid)
 	return conn;
 }
 
-/* Over IPv4 and IPv6, between the two and with itself. */
+/* Over IPv4 and IPv6, between two devices and within one. */
 static void
 connects(void **state)
 {
@@ -106,7 +106,7 @@ connects(void **state)
 	}
 }
 
-/* The engine keeps the manager's time: what is lost is said again, and given up in the
+/* The engine runs the manager's timers: an unanswered REQ is resent, and given up in the
  * end. */
 static void
 keeps_time(void **state)
@@ -121,7 +121,7 @@ keeps_time(void **state)
 	conn = connect_to(a, 0, 1, 0);
 	bed_run(&bed, 20 * SEC_NS);
 	cm = cm_port_lock(a);
-	assert_int_equal(cm_stats_of(cm)->resent, 3); /* after 6.4 s each */
+	assert_int_equal(cm_stats_of(cm)->resent, 3); /* 6.4 s apart */
 	cm_port_unlock(a);
 	bed_run(&bed, 100 * SEC_NS);
 	event(a, CM_EVENT_UNREACHABLE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* REQs: which are rejected and why, those that come again, and how many there may be. */
+/* REQs: reasons to reject them, duplicates, and limits. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 static struct bed bed;
 
-/* A REQ of a's with this id and QPN, as it arrives at b. */
+/* A REQ of a with this id and QPN, as it arrives at b. a forgets the connection. */
 static struct mad
 req_of(uint32_t id, uint32_t qpn)
 {
@@ -54,7 +54,7 @@ rejected_for_what_it_says(void **state)
 		{MAD_REQ_service_id, 0x7471, CM_REJ_NO_SERVICE},
 		{MAD_REQ_transport, CM_RD, CM_REJ_TRANSPORT},
 		{MAD_REQ_transport, CM_XRC,
-			CM_REJ_TRANSPORT}, /* not the extended type 1 */
+			CM_REJ_TRANSPORT}, /* without extended transport type 1 */
 		{MAD_REQ_path_mtu, 0, CM_REJ_MTU},
 		{MAD_REQ_path_mtu, 6, CM_REJ_MTU},
 		{MAD_REQ_path_mtu, 15, CM_REJ_MTU},
@@ -79,7 +79,7 @@ rejected_for_what_it_says(void **state)
 	mad_put_bytes(&req, MAD_REQ_primary_remote_gid, other);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_GID);
-	/* The header of RDMA IP CM: another version; to another address. */
+	/* The RDMA IP CM header: another version, then another destination address. */
 	req = req_of(100, 0x100);
 	mad_put_private(&req, 0, "\x01", 1);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
@@ -147,17 +147,17 @@ again_in_each_state(void **state)
 	req = req_of(100, 0x100);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
 	b = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
-	/* Not decided: wait. */
+	/* Neither accepted nor rejected yet: an MRA. */
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
 	answer = bed_take(&bed, B);
 	assert_int_equal(mad_attr_of(&answer), MAD_MRA);
 	assert_int_equal(mad_get(&answer, MAD_MRA_service_timeout), 24);
-	/* Accepted: the same REP. */
+	/* Accepted: the same REP again. */
 	assert_int_equal(cm_accept(b, &bed_qp, "x", 1, bed.now), 0);
 	answer = bed_take(&bed, B);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
 	assert_memory_equal(&answer, (struct mad[]){bed_take(&bed, B)}, MAD_LEN);
-	/* The same id with something else. */
+	/* The same id with another starting PSN. */
 	mad_put(&req, MAD_REQ_starting_psn, 1);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_DUPLICATE_ID);
@@ -165,7 +165,7 @@ again_in_each_state(void **state)
 	cm_established(b, bed.now);
 	bed_event(&bed, B, CM_EVENT_ESTABLISHED);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_duplicate);
-	/* Over: stale, whether its end is known to the peer or not. */
+	/* Disconnected: stale, before and after the peer's DREP. */
 	cm_disconnect(b, NULL, 0, bed.now);
 	answer = bed_take(&bed, B);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
@@ -177,7 +177,7 @@ again_in_each_state(void **state)
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
 	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
-	/* When the time wait is over it is new. */
+	/* After the time wait it is a new request. */
 	bed_run(&bed, TIMEWAIT_NS + SEC_NS);
 	bed_event(&bed, B, CM_EVENT_GONE);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
@@ -187,7 +187,7 @@ again_in_each_state(void **state)
 	bed_fini(&bed);
 }
 
-/* A rejected one is told the same again, and its user is not asked. */
+/* A duplicate of a rejected REQ gets the same REJ, and the user gets no event. */
 static void
 rejected_again(void **state)
 {
@@ -206,7 +206,7 @@ rejected_again(void **state)
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
 	assert_memory_equal(&rej, (struct mad[]){bed_take(&bed, B)}, MAD_LEN);
 	bed_quiet(&bed, B);
-	/* The QP may be tried with again at once, under another id. */
+	/* The QP can be used at once in a REQ with another id. */
 	req = req_of(101, 0x100);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
 	cm_release(bed_event(&bed, B, CM_EVENT_REQUEST).conn, bed.now);
@@ -214,8 +214,8 @@ rejected_again(void **state)
 	bed_fini(&bed);
 }
 
-/* A peer that has started anew with the same QPN: the old connection ends, the new one is
- * rejected; in the time wait too. */
+/* A restarted peer uses the same QPN again: the old connection ends and the new REQ is
+ * rejected, also during the time wait. */
 static void
 stale_peer(void **state)
 {
@@ -232,7 +232,7 @@ stale_peer(void **state)
 	assert_int_equal(mad_attr_of(&mad), MAD_DREQ);
 	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
 	assert_int_equal(bed.cm[B]->stats.stale, 1);
-	/* The peer knows nothing of it and says so. */
+	/* The peer does not know the old connection and answers with a DREP. */
 	mad_init(&mad, MAD_DREP, mad.tid);
 	mad_put(&mad, MAD_DREP_local_id, b->remote_id);
 	mad_put(&mad, MAD_DREP_remote_id, b->local_id);
@@ -250,7 +250,8 @@ stale_peer(void **state)
 	bed_fini(&bed);
 }
 
-/* Somebody else with the same GUID neither ends a connection nor gets one. */
+/* A REQ from another address with the same CA GUID neither ends a connection nor makes
+ * one. */
 static void
 borrowed_guid(void **state)
 {
@@ -294,7 +295,7 @@ backlog(void **state)
 	req = req_of(200, 0x200);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_NO_RESOURCES);
-	/* Whatever becomes of one of them, there is room for another. */
+	/* A rejected or accepted request frees its place. */
 	assert_int_equal(cm_reject(b[0], CM_REJ_CONSUMER, NULL, 0, bed.now), 0);
 	bed_take(&bed, B);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
@@ -314,8 +315,8 @@ backlog(void **state)
 	bed_fini(&bed);
 }
 
-/* All connections in use: what was only kept for a lost answer goes, the rest is
- * rejected. */
+/* All connections are in use: those that are kept only to repeat a REJ are reused,
+ * further REQs are rejected. */
 static void
 exhausted(void **state)
 {

@@ -96,7 +96,7 @@ refused(void **state)
 	e = bed_event(&bed, B, CM_EVENT_SIDR_REQUEST);
 	assert_int_equal(cm_sidr_reply(e.conn, CM_SIDR_NO_QP, 0, 0, NULL, 0, bed.now), 0);
 	cm_release(e.conn, bed.now);
-	/* Released without an answer is refused. */
+	/* A request released without an answer is rejected. */
 	cm_release(bed_event(&bed, B, CM_EVENT_SIDR_REQUEST).conn, bed.now);
 	bed_settle(&bed);
 	assert_int_equal(bed_event(&bed, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_NO_QP);
@@ -109,7 +109,7 @@ refused(void **state)
 	bed_fini(&bed);
 }
 
-/* A listener for connections gets no datagrams' requests, nor the other way round. */
+/* A listener for connections gets no SIDR requests, and a SIDR listener gets no REQs. */
 static void
 of_the_other_kind(void **state)
 {
@@ -130,7 +130,7 @@ of_the_other_kind(void **state)
 	bed_quiet(&bed, B);
 	cm_release(a[0], bed.now);
 	cm_release(a[1], bed.now);
-	/* The same number serves both. */
+	/* One service id can have a listener of each kind. */
 	assert_int_equal(cm_sidr_listen(bed.cm[B], SERVICE, NULL, 1, "both", &same), 0);
 	assert_int_equal(cm_sidr_request(bed.cm[A], &r, NULL, bed.now, &a[1]), 0);
 	bed_settle(&bed);
@@ -182,8 +182,8 @@ nobody_there(void **state)
 	bed_fini(&bed);
 }
 
-/* Not decided yet, another question under the same id, an answer that nobody waits for.
- */
+/* Duplicates before and after the answer, another request under the same id, a reply that
+ * no request waits for. */
 static void
 again_and_odd(void **state)
 {
@@ -199,7 +199,7 @@ again_and_odd(void **state)
 	rep = bed_take(&bed, B);
 	mad_put(&req, MAD_SIDR_REQ_pkey, 0x7FFF);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_duplicate);
-	/* Another version of the header of RDMA IP CM. */
+	/* Another version of the RDMA IP CM header. */
 	mad_put(&req, MAD_SIDR_REQ_request_id, 77);
 	mad_put_private(&req, 0, "\x10", 1);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that should not come: in each state, for each id, again, and from others. */
+/* Unexpected messages: in each state, with unknown ids, repeated, and from other
+ * senders. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 
 static struct bed bed;
 
-/* A message of b's to a, or of a's to b, as of this connection. */
+/* A message to this end of a connection, as its peer would send it. */
 static struct mad
 made(const struct cm_conn *to, enum mad_attr attr)
 {
@@ -33,7 +34,7 @@ made(const struct cm_conn *to, enum mad_attr attr)
 	return mad;
 }
 
-/* Brings a connection into a state: the side that is in it, and the connection. */
+/* Returns a connection in this state. *side: the side whose connection is returned. */
 static struct cm_conn *
 conn_in(enum cm_state want, unsigned *side)
 {
@@ -65,14 +66,13 @@ conn_in(enum cm_state want, unsigned *side)
 	return *side == A ? a : b;
 }
 
-/* Each message in each state: what becomes of it, the state after it, what is answered.
- */
+/* Each message in each state: the reason to drop it, the next state, the answer. */
 static const struct {
 	enum cm_state state;
 	enum mad_attr attr;
 	enum cm_drop why;
 	enum cm_state then;
-	int answer; /* an attribute, 0: none */
+	int answer; /* an attribute, 0: no answer */
 } table[] = {
 	{CM_REQ_SENT, MAD_REP, CM_DROP_none, CM_REP_RCVD, 0},
 	{CM_REQ_SENT, MAD_RTU, CM_DROP_state, CM_REQ_SENT, 0},
@@ -82,7 +82,7 @@ static const struct {
 	{CM_REQ_SENT, MAD_DREP, CM_DROP_state, CM_REQ_SENT, 0},
 	{CM_REQ_SENT, MAD_LAP, CM_DROP_none, CM_REQ_SENT, MAD_APR},
 	{CM_REQ_SENT, MAD_APR, CM_DROP_state, CM_REQ_SENT, 0},
-	{CM_REP_RCVD, MAD_REP, CM_DROP_field, CM_REP_RCVD, 0}, /* of another QP */
+	{CM_REP_RCVD, MAD_REP, CM_DROP_field, CM_REP_RCVD, 0}, /* names another QP */
 	{CM_REP_RCVD, MAD_RTU, CM_DROP_state, CM_REP_RCVD, 0},
 	{CM_REP_RCVD, MAD_REJ, CM_DROP_none, CM_TIMEWAIT, 0},
 	{CM_REP_RCVD, MAD_MRA, CM_DROP_state, CM_REP_RCVD, 0},
@@ -97,7 +97,7 @@ static const struct {
 	{CM_REP_SENT, MAD_REP, CM_DROP_state, CM_REP_SENT, 0},
 	{CM_REP_SENT, MAD_RTU, CM_DROP_none, CM_ESTABLISHED, 0},
 	{CM_REP_SENT, MAD_REJ, CM_DROP_none, CM_TIMEWAIT, 0},
-	{CM_REP_SENT, MAD_MRA, CM_DROP_state, CM_REP_SENT, 0}, /* of a REQ */
+	{CM_REP_SENT, MAD_MRA, CM_DROP_state, CM_REP_SENT, 0}, /* an MRA for a REQ */
 	{CM_REP_SENT, MAD_DREQ, CM_DROP_none, CM_TIMEWAIT, MAD_DREP},
 	{CM_REP_SENT, MAD_DREP, CM_DROP_state, CM_REP_SENT, 0},
 	{CM_ESTABLISHED, MAD_REP, CM_DROP_field, CM_ESTABLISHED, 0},
@@ -149,8 +149,8 @@ each_in_each_state(void **state)
 	}
 }
 
-/* From another address, or with the wrong one of the peer's ids, or a wrong QPN: nothing.
- */
+/* From another address, with a wrong peer id, or with a wrong QPN: dropped without an
+ * answer. */
 static void
 not_from_the_peer(void **state)
 {
@@ -183,7 +183,7 @@ not_from_the_peer(void **state)
 	cm_destroy(bed.cm[B]);
 }
 
-/* What would be answered to many has no answer. */
+/* A message from a multicast address gets no answer. */
 static void
 not_from_a_group(void **state)
 {
@@ -206,7 +206,7 @@ not_from_a_group(void **state)
 	bed_fini(&bed);
 }
 
-/* A REP to the end that has sent one. */
+/* A REP to the end that sent one. */
 static void
 rep_to_the_passive(void **state)
 {
@@ -224,8 +224,7 @@ rep_to_the_passive(void **state)
 	bed_fini(&bed);
 }
 
-/* Ids that were never given. Whoever waits for an answer gets it, and no answer is
- * answered. */
+/* Unknown ids: a peer that waits for an answer gets one, and answers get none. */
 static void
 nobodys_ids(void **state)
 {
@@ -263,7 +262,8 @@ nobodys_ids(void **state)
 	bed_fini(&bed);
 }
 
-/* The peer that gave up a REQ does not know our id: its GUID and its own id find it. */
+/* A peer that gives up its REQ does not know our id: the REJ is matched by the peer's CA
+ * GUID and id. */
 static void
 rej_by_guid(void **state)
 {
@@ -286,7 +286,7 @@ rej_by_guid(void **state)
 	bed_fini(&bed);
 }
 
-/* A REP with what cannot be leaves the REQ waiting for a good one. */
+/* An invalid REP is dropped: the REQ waits for a valid one. */
 static void
 bad_rep(void **state)
 {
@@ -310,8 +310,8 @@ bad_rep(void **state)
 	cm_destroy(bed.cm[B]);
 }
 
-/* A REP that names a QP which a connection of ours has as its peer: the old one is over.
- */
+/* A REP names a QP that is the peer of an established connection: that connection ends,
+ * and the new one is rejected as stale. */
 static void
 rep_of_a_stale_peer(void **state)
 {
@@ -341,8 +341,7 @@ rep_of_a_stale_peer(void **state)
 	bed_fini(&bed);
 }
 
-/* Bits bent anywhere in messages of both directions: nothing falls over, and all is over
- * in the end. */
+/* Random bit errors in messages of both directions: no crash, and all connections end. */
 static void
 bent(void **state)
 {

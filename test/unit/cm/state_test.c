@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lost messages, and peers that say nothing more: when each is asked again, and when it
- * is over. */
+/* Lost messages and silent peers: when messages are resent, and when a connection is
+ * given up. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ lost_rep(void **state)
 	a = bed_requested(&bed, &b);
 	assert_int_equal(cm_accept(b, &bed_qp, NULL, 0, bed.now), 0);
 	bed_run(&bed, REQ_WAIT_NS + 10 * NS_PER_MS);
-	/* a's REQ comes again first, and has b repeat what it said; then b's own turn. */
+	/* First a's duplicate REQ makes b repeat its REP, then b's own timer does. */
 	bed_event(&bed, A, CM_EVENT_REPLY);
 	cm_confirm(a, NULL, 0, bed.now);
 	bed_settle(&bed);
@@ -82,7 +82,7 @@ lost_rtu(void **state)
 	bed_fini(&bed);
 }
 
-/* Data is as good as the RTU. */
+/* Data that arrives before the RTU establishes the connection. */
 static void
 data_before_rtu(void **state)
 {
@@ -114,7 +114,7 @@ lost_dreq_and_drep(void **state)
 	bed.lose[MAD_DREQ] = bed.lose[MAD_DREP] = 1;
 	cm_disconnect(a, NULL, 0, bed.now);
 	bed_run(&bed, 3 * REQ_WAIT_NS);
-	/* b's time wait is over when it is asked again: it answers all the same. */
+	/* b's time wait is over when the last DREQ arrives. b answers it all the same. */
 	bed_wire(&bed, "(a:DREQ) a:DREQ (b:DREP) a:DREQ b:DREP");
 	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
 	bed_event(&bed, B, CM_EVENT_GONE);
@@ -124,10 +124,9 @@ lost_dreq_and_drep(void **state)
 	bed_fini(&bed);
 }
 
-/* ---- Nobody there ---- */
+/* ---- Silent peers ---- */
 
-/* How long until the event comes, with a peer that answers nothing; at last nothing is
- * left. */
+/* Loses all messages until the event comes, and returns the time that took. */
 static uint64_t
 until(unsigned side, enum cm_event_type type, int status)
 {
@@ -216,7 +215,7 @@ no_peer_for_dreq(void **state)
 	bed_fini(&bed);
 }
 
-/* A user who has gone changes nothing in that. */
+/* A release by the user does not change these times. */
 static void
 no_peer_and_no_user(void **state)
 {
@@ -236,7 +235,7 @@ no_peer_and_no_user(void **state)
 	bed_fini(&bed);
 }
 
-/* What a peer may ask for is bounded: by its REQ, and by an MRA. */
+/* The times that a peer asks for in its REQ are bounded. */
 static void
 peers_patience(void **state)
 {
@@ -276,15 +275,15 @@ slow_user(void **state)
 	(void)state;
 	bed_init(&bed, 4);
 	a = bed_requested(&bed, &b);
-	/* As in capture 89: the second REQ is answered by an MRA, and there is no third.
-	 */
+	/* As in capture 89: the second REQ is answered by an MRA, and there is no
+	 * third. */
 	bed_run(&bed, 60 * SEC_NS);
 	bed_wire(&bed, "a:REQ a:REQ b:MRA");
 	cm_accept(b, &bed_qp, NULL, 0, bed.now);
 	bed_settle(&bed);
 	bed_event(&bed, A, CM_EVENT_REPLY);
 	bed.wire[0] = '\0';
-	/* The other way round. */
+	/* The active side's user is slow as well. */
 	bed_run(&bed, 60 * SEC_NS);
 	bed_wire(&bed, "b:REP a:MRA");
 	cm_confirm(a, NULL, 0, bed.now);
@@ -295,7 +294,7 @@ slow_user(void **state)
 	bed_fini(&bed);
 }
 
-/* Each question is put off once, and no longer than 69 s. */
+/* An MRA extends the wait for an answer once, by 69 s at most. */
 static void
 mra_is_bounded(void **state)
 {
@@ -328,8 +327,8 @@ mra_is_bounded(void **state)
 	bed_fini(&bed);
 }
 
-/* What cm.h documents for a peer that says nothing more, of a request or a DREQ, and the
- * time wait. */
+/* Time to free a connection of a silent peer according to lib/cm/cm.h: all tries of a
+ * request or a DREQ, and the time wait. */
 #define FORGOTTEN_NS (17 * REQ_WAIT_NS + 5 * SEC_NS)
 
 enum stage {
@@ -352,7 +351,8 @@ silence(void)
 		bed.lose[attr] = 100000;
 }
 
-/* Both ends' connections, one of them in that state, NULL: none; then the wire is cut. */
+/* Brings a connection into the stage, then cuts the wire. *b: NULL if b has no end of
+ * it. */
 static void
 stage_reach(enum stage stage, struct cm_conn **a, struct cm_conn **b)
 {
@@ -390,8 +390,8 @@ stage_reach(enum stage stage, struct cm_conn **a, struct cm_conn **b)
 	silence();
 }
 
-/* In whatever state a peer vanishes: when its user has gone nothing of it is left after
- * the documented time, whether he goes at once or has waited that long for it. */
+/* A peer vanishes in each state. Nothing remains of a released connection after the
+ * documented time, whether its user releases it at once or after that time. */
 static void
 vanished_in_each_state(void **state)
 {

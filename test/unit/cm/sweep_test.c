@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Users who do at random what users do, over a wire that loses, repeats, delays and
- * reorders. What must hold: both ends agree on who is connected, each event comes once
- * and in order, and when the users have gone nothing is left after the documented time.
+ * Users that make random calls, over a wire that loses, duplicates, delays and reorders.
+ * Both ends must agree on which connections are established, each event must come once
+ * and in order, and after the documented time nothing may remain of released connections.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,8 +22,8 @@
 
 struct user {
 	unsigned side;
-	struct cm_conn *conn; /* NULL: free */
-	uint32_t events;      /* seen */
+	struct cm_conn *conn; /* NULL: unused */
+	uint32_t events;      /* bits of the types seen */
 	struct user *peer;    /* of an established connection */
 	uint32_t qpn, peer_qpn;
 };
@@ -31,7 +31,7 @@ struct user {
 struct world {
 	struct bed bed;
 	uint64_t rand;
-	unsigned loss, copies; /* of 100 */
+	unsigned loss, copies; /* percent */
 	uint64_t jitter_ns;
 	struct user users[2 * CONNS];
 	uint32_t next_qpn;
@@ -114,15 +114,15 @@ request(struct cm_event *e, unsigned side)
 	u->peer_qpn = e->qp.qpn;
 	u->qpn = qp.qpn = w.next_qpn++;
 	if (rand_below(&w.rand, 8) == 0)
-		return; /* takes his time */
-	/* The peer may have given up by now. */
+		return; /* neither accepts nor rejects */
+	/* The peer may have given up already. */
 	if (rand_below(&w.rand, 8) == 0)
 		(void)cm_reject(u->conn, CM_REJ_CONSUMER, "no", 2, w.bed.now);
 	else
 		(void)cm_accept(u->conn, &qp, "yes", 3, w.bed.now);
 }
 
-/* The one at the other end, by both QPNs. */
+/* The user of the other end, found by both QPNs. */
 static struct user *
 other_end(const struct user *u)
 {
@@ -145,7 +145,7 @@ event(unsigned side, struct cm_event *e)
 	}
 	assert_non_null(u);
 	assert_int_equal(u->side, side);
-	/* Once, and nothing but the end of the time wait behind an end. */
+	/* Each event comes once. After an end only CM_EVENT_GONE follows. */
 	assert_int_equal(u->events & 1u << e->type, 0);
 	if (e->type != CM_EVENT_GONE)
 		assert_int_equal(u->events & (1u << CM_EVENT_REJECTED |
@@ -161,8 +161,8 @@ event(unsigned side, struct cm_event *e)
 		else if (rand_below(&w.rand, 8) != 0)
 			(void)cm_confirm(u->conn, NULL, 0, w.bed.now);
 	} else if (e->type == CM_EVENT_ESTABLISHED) {
-		/* The other end names this QP, unless it has gone, or its user did not
-		 * wait. */
+		/* The other end names this QP, unless it is released or its user did not
+		 * wait for the reply. */
 		struct user *o = other_end(u);
 
 		if (o != NULL && o->events & 1u << CM_EVENT_REPLY) {
@@ -265,7 +265,7 @@ seed_run(uint64_t seed)
 			user_gone(&w.users[i]);
 	time_pass(QUIET_NS);
 	assert_int_equal(w.bed.flight_count, 0);
-	/* A request may have come after its listener's user was done. */
+	/* A request may have arrived after its listener's user released everything. */
 	for (unsigned i = 0; i < RTE_DIM(w.users); i++)
 		if (w.users[i].conn != NULL)
 			user_gone(&w.users[i]);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors of RDMA-CM: what is written to them, what is read, and when they are gone.
- */
+/* Descriptors of RDMA-CM: commands written, events read, duplicates, close. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* The server: what it was told last, what it answers. */
+/* The server: its last command, and its answer. */
 static struct {
 	int far; /* its end of the last channel */
 	uint32_t opened, commands, cmd;
@@ -26,8 +25,8 @@ static struct {
 	uint8_t out[UCM_MAX];
 	size_t out_len;
 	int rc;
-	unsigned empty; /* so often there is no event */
-	int closed;     /* by another thread meanwhile; 0: none */
+	unsigned empty; /* number of GET_EVENT commands that find no event */
+	int closed;     /* descriptor to close meanwhile, 0: none */
 } server;
 
 static int
@@ -50,7 +49,7 @@ backend_command(const struct ucm_token *token, int fd, uint32_t cmd, const void 
 {
 	(void)fd;
 	server.commands++;
-	errno = EAGAIN; /* of what it looked for and did not find */
+	errno = EAGAIN; /* must not reach the caller */
 	server.token = *token;
 	server.cmd = cmd;
 	memcpy(server.in, in, in_len);
@@ -60,7 +59,7 @@ backend_command(const struct ucm_token *token, int fd, uint32_t cmd, const void 
 			close(server.closed);
 			server.closed = 0;
 		}
-		/* One comes while the program sleeps. */
+		/* An event comes while the program sleeps. */
 		server.empty--;
 		assert_int_equal(send(server.far, "0123", 4, 0), 4);
 		return -EAGAIN;
@@ -132,7 +131,7 @@ who_serves(void **state)
 	close(fd);
 }
 
-/* Nobody tells us of close(). */
+/* close() is not intercepted: the descriptor's number may belong to another file. */
 static void
 a_number_that_means_something_else(void **state)
 {
@@ -154,7 +153,7 @@ a_number_that_means_something_else(void **state)
 	close(other);
 }
 
-/* What dup() made is a channel as well, and stays one when the first is closed. */
+/* A duplicate is a channel as well, and stays one when the original is closed. */
 static void
 a_second_descriptor(void **state)
 {
@@ -167,7 +166,7 @@ a_second_descriptor(void **state)
 	close(fd);
 	assert_true(command(other, RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0) > 0);
 	assert_int_equal(server.token.number, 1);
-	/* Not of what is none, or could not be. */
+	/* A duplicate of another file, or a failed dup(), is no channel. */
 	fd = open("/dev/null", O_RDWR);
 	assert_int_equal(channel_dup(fd, dup2(fd, other)), other);
 	assert_false(channel_is(other));
@@ -196,7 +195,7 @@ a_reply_where_it_is_wanted(void **state)
 	assert_int_equal(server.token.number, 1);
 	assert_int_equal(server.token.life, 7);
 	assert_memory_equal(server.in, &cmd, sizeof(cmd));
-	/* As much as there is room for, no more. */
+	/* The reply is cut to the caller's length. */
 	assert_int_equal(resp[0].id, 0x11111111);
 	assert_int_equal(resp[1].id, 2);
 	server.rc = -EINVAL;
@@ -218,7 +217,7 @@ what_is_no_command(void **state)
 	(void)state;
 	assert_int_equal(channel_write(fd, &hdr, 4), -1);
 	assert_int_equal(errno, EINVAL);
-	/* It says more than was written. */
+	/* The header names more bytes than were written. */
 	assert_int_equal(channel_write(fd, &hdr, sizeof(hdr)), -1);
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(command(fd, RDMA_USER_CM_CMD_LISTEN, &cmd, 4, 0), -1);
@@ -284,7 +283,7 @@ events_are_waited_for(void **state)
 			    sizeof(resp)) > 0);
 	assert_int_equal(server.commands, 3);
 	assert_int_equal(poll(&p, 1, 0), 1);
-	/* Or not. */
+	/* A non-blocking channel does not wait. */
 	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
 	server.empty = 1;
 	assert_int_equal(
@@ -294,7 +293,7 @@ events_are_waited_for(void **state)
 	close(fd);
 }
 
-/* The number of a channel that is closed may be another's at once. */
+/* The number of a closed channel may belong to another file at once. */
 static void
 closed_while_an_event_is_waited_for(void **state)
 {
@@ -312,13 +311,13 @@ closed_while_an_event_is_waited_for(void **state)
 	assert_int_equal(server.commands, 3);
 	assert_int_equal(server.token.number, 1);
 	assert_false(channel_is(fd));
-	/* Nothing stays open. */
+	/* No descriptor is left open. */
 	after = dup(0);
 	assert_int_equal(after, RTE_MIN(fd, before));
 	close(after);
 }
 
-/* A program that has no descriptor left has its events. */
+/* A program without free descriptors can read its events. */
 static void
 no_descriptor_left(void **state)
 {

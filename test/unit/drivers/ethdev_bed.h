@@ -8,7 +8,7 @@
 
 #include "ethdev/ethdev.h"
 
-extern char warning[200]; /* the last that the driver wrote */
+extern char warning[200]; /* the driver's last warning */
 extern struct port ring;  /* over net_ring0, open for all tests */
 
 uint16_t
@@ -18,12 +18,12 @@ ethdev_open_port(const char *name, uint32_t mtu);
 /* Buffers in use. */
 unsigned
 ethdev_pool_used(const char *name);
-/* A frame that its number and length say, and whether it is that one. */
+/* Fill a frame by its number and length, and compare it. */
 void
 frame_fill(struct pkt *pkt, uint32_t number, uint16_t len);
 bool
 frame_is(const struct pkt *pkt, uint32_t number, uint16_t len);
-/* EAL with the PMDs that the tests are over, and net_ring0 open. */
+/* Starts EAL with the PMDs of the tests, and opens net_ring0. */
 int
 ethdev_start(char *program);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The frames of an ethdev port: net_ring gives back the very mbufs that were sent, so the
- * test can be the NIC. */
+/* Frames of an ethdev port: net_ring returns the mbufs that were sent, so the test can
+ * play the NIC. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -41,7 +41,8 @@ frames_go_round(void **state)
 		port.ops->rx_release(q, pkts, PKT_BURST);
 	}
 	assert_int_equal(ethdev_pool_used("net_ring0"), 0);
-	/* Long lists are taken in pieces; a full port refuses the rest. */
+	/* A TX burst may be longer than PKT_BURST. An RX burst returns at most
+	 * PKT_BURST. */
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(port.ops->tx_alloc(q, pkts + i * PKT_BURST, PKT_BURST),
 			PKT_BURST);
@@ -57,7 +58,7 @@ frames_go_round(void **state)
 	assert_int_equal(ethdev_pool_used("net_ring0"), 0);
 }
 
-/* The test at the NIC's end of net_ring. */
+/* The NIC's end of net_ring. */
 static struct rte_mbuf *
 nic_take(const char *name)
 {
@@ -150,7 +151,7 @@ checksum_is_left_to_the_nic_when_asked(void **state)
 	assert_int_equal(ethdev_pool_used("net_ring0"), 0);
 }
 
-/* A chain of segments becomes one frame; one that fits nowhere is dropped whole. */
+/* A chain of segments becomes one frame. A chain that fits no buffer is dropped whole. */
 static void
 chains_become_one(void **state)
 {
@@ -215,7 +216,7 @@ stripped_tags_are_put_back(void **state)
 	assert_int_equal(ethdev_pool_used("net_ring0"), 0);
 }
 
-/* The last buffers are given out too, and then none. */
+/* The pool gives its last buffers, then none. */
 static void
 pool_runs_dry_and_recovers(void **state)
 {

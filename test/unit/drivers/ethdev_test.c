@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ethdev port opened over virtual PMDs: its options, its link and groups, its memory. */
+/* The ethdev port over virtual PMDs: its options, its link and groups, its memory. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,14 +51,14 @@ impossible_options_are_named(void **state)
 	conf.rx_desc = 60000; /* more buffers than -m holds */
 	conf.tx_desc = 60000;
 	expect_refusal(conf, -ENOMEM, "no memory for");
-	/* A sentence is cut, not written beyond its room. */
+	/* A message is cut to the size of its buffer. */
 	memset(one, '!', sizeof(one));
 	conf = good;
 	conf.mtu = 575;
 	assert_int_equal(ethdev_open(&conf, &(struct port){0}, one, 8), -EINVAL);
 	assert_string_equal(one, "mtu: 57");
 	assert_int_equal(one[8], '!');
-	/* Somebody else's. */
+	/* Another user has started the port. */
 	assert_int_equal(rte_eth_dev_configure(null, 0, 0, &eth), 0);
 	assert_int_equal(rte_eth_dev_start(null), 0);
 	expect_refusal(good, -EBUSY, "net_null0 is started already");
@@ -85,7 +85,7 @@ start_up_on_a_bare_pmd(void **state)
 	assert_true(port.ops->link_up(port.drv));
 	assert_int_equal(port.ops->wait_fd(port.queues[0]), -1);
 	for (unsigned q = 0; q < 2; q++) {
-		/* net_null makes frames out of nothing and sends them nowhere. */
+		/* net_null receives frames without end, and discards those sent. */
 		assert_int_equal(
 			port.ops->rx_burst(port.queues[q], pkts, PKT_BURST), PKT_BURST);
 		port.ops->rx_release(port.queues[q], pkts, PKT_BURST);
@@ -113,7 +113,7 @@ link_is_set_where_it_can_be(void **state)
 	assert_true(ring.ops->link_up(ring.drv));
 }
 
-/* Where all multicast is received, no list is needed. */
+/* A device that receives all multicast needs no group list. */
 static void
 all_multicast_is_received(void **state)
 {
@@ -129,8 +129,8 @@ all_multicast_is_received(void **state)
 	assert_int_equal(rte_eth_allmulticast_get(id), 1);
 }
 
-/* Frames of a 4096-byte path MTU over a PMD that says 1500: a warning, and they arrive.
- */
+/* Frames of path MTU 4096 over a PMD that reports 1500: a warning, and the frames
+ * arrive. */
 static void
 memif_carries_more_than_it_says(void **state)
 {
@@ -153,7 +153,7 @@ memif_carries_more_than_it_says(void **state)
 
 		assert_int_equal(a.ops->tx_alloc(a.queues[0], &out, 1), 1);
 		frame_fill(&out, round, len);
-		/* The receiver's polling is what gives the sender room. */
+		/* The sender gets room when the receiver polls. */
 		for (unsigned tries = 0; tries < 100000 && got == 0; tries++) {
 			if (out.owner != NULL &&
 				a.ops->tx_burst(a.queues[0], &out, 1) == 1)

@@ -52,7 +52,7 @@ byte_of(uint32_t number, unsigned at)
 void
 bed_fill(struct pkt *pkt, uint32_t number)
 {
-	/* The number stands in the Ethernet header, where nothing is spoilt. */
+	/* The number is in the Ethernet header, which is not corrupted. */
 	memcpy(pkt->data, &number, sizeof(number));
 	for (unsigned at = sizeof(number); at < LEN; at++)
 		pkt->data[at] = byte_of(number, at);

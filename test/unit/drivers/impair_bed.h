@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two ends of a loop, one of them impaired, and numbered frames. */
+/* Two ends of a loop, of which one is impaired, and numbered frames. */
 #ifndef ROCADE_TEST_IMPAIR_BED_H
 #define ROCADE_TEST_IMPAIR_BED_H
 
@@ -9,21 +9,21 @@
 #define FRAMES 20000
 #define LEN 64
 
-/* End 1 is the impaired one; arrived[i]: how often frame i came. */
+/* End 1 is the impaired one. arrived[i]: number of copies of frame i. */
 struct bed {
 	struct port port[2];
 	struct port_queue inner, outer;
 	struct impair *im;
 	struct impair_stats stats;
 	unsigned arrived[FRAMES];
-	uint32_t order[2 * FRAMES]; /* numbers as they came */
+	uint32_t order[2 * FRAMES]; /* numbers in the order of arrival */
 	unsigned count;
 	unsigned spoilt;
 	uint64_t rand;
-	uint32_t bad_at; /* byte of the last spoilt frame */
+	uint32_t bad_at; /* offset of the wrong byte in the last corrupted frame */
 };
 
-/* Everything at once. */
+/* All impairments at once. */
 static inline struct impair_conf
 bed_everything(uint64_t seed)
 {
@@ -34,17 +34,17 @@ bed_everything(uint64_t seed)
 		.seed = seed};
 }
 
-/* conf: of what end 1 receives. */
+/* conf: for frames that end 1 receives. */
 void
 bed_open(struct bed *bed, const struct impair_conf *conf);
-/* Nothing is missing from the pools. */
+/* Proves that no buffer is missing from the pools. */
 void
 bed_close(struct bed *bed, unsigned free_before[2]);
 unsigned
 pool_free(struct port *port);
 void
 bed_fill(struct pkt *pkt, uint32_t number);
-/* Received ones: whole, but for a bit. */
+/* Counts received frames. Each has one wrong bit at most. */
 void
 bed_count(struct bed *bed, const struct pkt *pkts, unsigned n);
 

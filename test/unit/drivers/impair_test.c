@@ -34,7 +34,7 @@ bed_receive(struct bed *bed, unsigned n)
 	return got;
 }
 
-/* All frames through, in bursts of chance; then idle polls until nothing more comes. */
+/* Sends all frames in bursts of random size, then polls until no more frames come. */
 static void
 bed_run(struct bed *bed, const struct impair_conf *conf, uint64_t burst_seed)
 {
@@ -51,7 +51,7 @@ bed_run(struct bed *bed, const struct impair_conf *conf, uint64_t burst_seed)
 		bed_send(bed, sent, n);
 		sent += n;
 		n = 1 + rand_below(&rand, PKT_BURST);
-		/* A burst may be held back whole. */
+		/* A whole burst may be delayed. */
 		for (unsigned idle = 0; idle < 3;)
 			idle = bed_receive(bed, n) > 0 ? 0 : idle + 1;
 	}
@@ -133,7 +133,8 @@ reorders_its_share_and_loses_none(void **state)
 		int shift = (int)i - (int)bed->order[i];
 
 		assert_int_equal(bed->arrived[i], 1);
-		/* Behind at most 8 others, among them held ones that came free. */
+		/* Behind 8 others at most, and behind delayed ones that were released
+		 * among them. */
 		assert_in_range(shift + 16, 0, 32);
 		late += shift > 0;
 	}
@@ -185,11 +186,11 @@ always_is_always(void **state)
 	bed = bed_make(&copy, 3);
 	assert_int_equal(bed->count, FRAMES + bed->stats.duplicated);
 	assert_int_equal(bed->stats.duplicated, FRAMES);
-	assert_int_equal(bed->spoilt, FRAMES); /* the copies are whole */
+	assert_int_equal(bed->spoilt, FRAMES); /* the copies are not corrupted */
 	free(bed);
 }
 
-/* The same seed gives the same fates, whatever the bursts; another seed gives others. */
+/* The same seed has the same effects, whatever the bursts. Another seed has others. */
 static void
 seeds_repeat(void **state)
 {
@@ -228,12 +229,11 @@ wrong_rates_are_refused(void **state)
 		assert_int_equal(impair_set(bed.im, IMPAIR_TX, &bad[i]), -EINVAL);
 	}
 	bed_send(&bed, 0, 20);
-	assert_int_equal(bed_receive(&bed, PKT_BURST), 20); /* nothing changed */
+	assert_int_equal(bed_receive(&bed, PKT_BURST), 20); /* the rates are unchanged */
 	bed_close(&bed, free_before);
 }
 
-/* Unwrapping with frames held back and ready returns them; what was received stays valid.
- */
+/* Unwrapping releases delayed and ready frames. Received frames stay valid. */
 static void
 unwrap_returns_what_is_inside(void **state)
 {
@@ -264,7 +264,7 @@ unwrap_returns_what_is_inside(void **state)
 	}
 }
 
-/* What is done to received frames is not done to sent ones. */
+/* The impairments of received frames do not apply to sent ones. */
 static void
 sending_passes_through(void **state)
 {

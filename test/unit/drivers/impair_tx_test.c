@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is sent, impaired. */
+/* Impairments of sent frames. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -31,14 +31,14 @@ tx_burst_all(struct bed *bed, struct pkt *pkts, unsigned n)
 
 		assert_true(took <= n - sent);
 		sent += took;
-		if (sent < n) /* full */
+		if (sent < n) /* the ring is full */
 			assert_true(tx_drain(bed) > 0);
 	}
 }
 
-/* Numbered frames out of impaired end 1, in bursts of chance, as an engine sends: polling
- * in between, and what is refused again. They are received at end 0, now and then not at
- * once, so that its ring fills. */
+/* Sends numbered frames from impaired end 1 in bursts of random size, as an engine does:
+ * it polls in between, and sends refused frames again. End 0 receives them, sometimes
+ * late, so that its ring fills. */
 static void
 tx_run(struct bed *bed, const struct impair_conf *conf, uint64_t burst_seed)
 {

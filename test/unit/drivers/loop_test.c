@@ -14,7 +14,7 @@
 
 #define RING 64
 
-/* Counts what is taken and given back, and fails the get number fail_at. */
+/* Counts the allocations, and fails number fail_at. */
 struct purse {
 	size_t bytes;
 	unsigned blocks;
@@ -65,7 +65,7 @@ static void
 pair_close(struct pair *pair)
 {
 	pair->port[0].ops->close(pair->port[0].drv);
-	assert_true(pair->purse.blocks > 0); /* the other end may still use it */
+	assert_true(pair->purse.blocks > 0); /* the other end may still use the memory */
 	pair->port[1].ops->close(pair->port[1].drv);
 	assert_int_equal(pair->purse.blocks, 0);
 	assert_int_equal(pair->purse.bytes, 0);
@@ -177,7 +177,7 @@ no_memory_leaves_nothing(void **state)
 	}
 }
 
-/* Queue i to queue i, both ways, in order and whole. */
+/* From queue i to queue i, both ways, in order and whole. */
 static void
 frames_arrive_whole(void **state)
 {
@@ -223,7 +223,7 @@ full_ring_refuses_and_loses_nothing(void **state)
 	pair_close(&pair);
 }
 
-/* The pool is finite; what comes back, by whatever way and in whatever mixture, is there
+/* The pool is finite. Buffers can be released in any way and order, and allocated
  * again. */
 static void
 buffers_come_back(void **state)
@@ -241,7 +241,7 @@ buffers_come_back(void **state)
 	for (unsigned i = 0; i < total; i++)
 		for (unsigned j = 0; j < i; j++)
 			assert_ptr_not_equal(all[i].data, all[j].data);
-	/* One of ours and one of the other queue in turn, given back elsewhere. */
+	/* Buffers of two queues alternate, and are released at another queue. */
 	assert_int_equal(
 		pair.port[0].ops->tx_alloc(pair.port[0].queues[1], mixed, PKT_BURST / 2),
 		PKT_BURST / 2);
@@ -266,7 +266,7 @@ closed_end_is_a_dead_wire(void **state)
 	pair_open(&pair, 1);
 	pair.port[1].ops->close(pair.port[1].drv);
 	assert_false(pair.port[0].ops->link_up(pair.port[0].drv));
-	for (unsigned i = 0; i < 100; i++) /* for ever: nothing clogs */
+	for (unsigned i = 0; i < 100; i++) /* without end: no ring fills */
 		assert_int_equal(send(&pair.port[0], 0, i, PKT_BURST), PKT_BURST);
 	pair.port[0].ops->close(pair.port[0].drv);
 	assert_int_equal(pair.purse.blocks, 0);
@@ -279,8 +279,8 @@ struct runner {
 	uint64_t seed;
 };
 
-/* One end: sends and receives numbered frames in bursts of chance, until all are through.
- */
+/* One end: sends and receives numbered frames in bursts of random size until all have
+ * arrived. */
 static void *
 run_end(void *arg)
 {
@@ -305,7 +305,7 @@ run_end(void *arg)
 	return NULL;
 }
 
-/* Both at once; for the thread sanitizer too. */
+/* Both ends at once, also for the thread sanitizer. */
 static void
 two_threads(void **state)
 {
@@ -326,7 +326,7 @@ two_threads(void **state)
 struct helper {
 	struct port *port;
 	struct pkt pkts[PKT_BURST];
-	unsigned n; /* packets to give back, 0: none; release/acquire */
+	unsigned n; /* packets to release, 0: none; release/acquire */
 	bool stop;
 };
 
@@ -348,7 +348,7 @@ run_releaser(void *arg)
 	return NULL;
 }
 
-/* Packets handed to another engine are given back there, while the sender allocates. */
+/* Packets handed to another thread are released there while the sender allocates. */
 static void
 another_thread_gives_back(void **state)
 {

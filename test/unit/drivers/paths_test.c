@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which paths are a device's, and what stands in them. */
+/* The paths of a device, and their contents. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* The lowest descriptor that is free. */
+/* Returns the lowest free descriptor. */
 static int
 fd_next(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an engine learns from the order of posts: which QP is posted to after which, and
- * where its next request goes. */
+/* The post prefetch: an engine learns which QP is posted to after which, and prefetches
+ * the send queue slot of the expected next request. */
 #include <sys/mman.h>
 
 #include "../rand.h"
@@ -24,7 +24,7 @@ engine(void)
 	return bed.a.dev->engines[0];
 }
 
-/* They go nowhere: a request stays in its queue until its QP goes. */
+/* The QPs are not connected: a request stays in its queue until its QP is destroyed. */
 static void
 init(unsigned qps)
 {
@@ -55,7 +55,7 @@ hint_of(unsigned i)
 	return &engine()->ahead.hints[q[i].qp->qpn - bed.a.dev->qps.base];
 }
 
-/* Where the next request of the QP is written to, by who posts. */
+/* The slot of the QP's next request, as a posting thread computes it. */
 static const void *
 next_slot(unsigned i)
 {
@@ -74,8 +74,8 @@ hints_nothing(unsigned i)
 	return hint_of(i)->qp == NULL && hint_of(i)->slot == NULL;
 }
 
-/* The QP posted to some posts earlier names this one, and the slot that the request after
- * this one goes to. */
+/* The hint of the QP posted to AHEAD_POSTS posts earlier names this QP and the slot of
+ * its next request. */
 static void
 test_hint(void **state)
 {
@@ -91,7 +91,7 @@ test_hint(void **state)
 		assert_true(hints_nothing(10 * i + 3));
 	}
 	assert_true(hint_is(7, 3));
-	/* A QP may be behind itself; what it was last is what is expected. */
+	/* A hint may name its own QP. The newest successor replaces the older one. */
 	for (unsigned i = 0; i <= AHEAD_POSTS; i++)
 		post(QPS - 1);
 	assert_true(hint_is(QPS - 1, QPS - 1));
@@ -102,8 +102,8 @@ test_hint(void **state)
 	fini();
 }
 
-/* An order that comes again: what was fetched is what the post after the next one takes.
- */
+/* An order that repeats: each hint names the QP and the slot of the post AHEAD_POSTS
+ * later. */
 static void
 test_order(void **state)
 {
@@ -122,14 +122,14 @@ test_order(void **state)
 		for (unsigned i = 0; i < QPS; i++) {
 			unsigned before = order[(i + QPS - AHEAD_POSTS) % QPS];
 
-			/* The first ones of a round learn at the end of the one before.
-			 */
+			/* The hints of a round's first QPs are learned at the end of the
+			 * round before. */
 			if (round > 1 || (round == 1 && i >= AHEAD_POSTS))
 				assert_true(hint_is(before, order[i]));
 			post(order[i]);
 		}
 	}
-	/* Another order: it is learned in a round. */
+	/* Another order is learned within one round. */
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = QPS; i-- > 0;) {
 			if (round == 2)
@@ -140,7 +140,7 @@ test_order(void **state)
 	fini();
 }
 
-/* Few QPs stay in the caches: no engine learns for them. */
+/* The slots of few QPs stay in the CPU caches, so the engine learns no hints for them. */
 static void
 test_few(void **state)
 {
@@ -160,7 +160,8 @@ test_few(void **state)
 	fini();
 }
 
-/* QPs that are gone are only fetched, whatever is there now. */
+/* A hint of a destroyed QP is only prefetched: its addresses may be unmapped or
+ * reused. */
 static void
 test_gone(void **state)
 {
@@ -176,13 +177,13 @@ test_gone(void **state)
 	bed_qp_destroy(&q[--count]);
 	assert_ptr_equal(hint_of(QPS - 1 - AHEAD_POSTS)->qp, gone);
 	post(QPS - 1 - AHEAD_POSTS);
-	/* Nothing may be there at all. */
+	/* Unmapped addresses. */
 	*hint_of(5) = (struct ahead_hint){none, none};
 	post(5);
 	*hint_of(6) = (struct ahead_hint){none, (const uint8_t *)none + 5};
 	post(6);
 	engine_run(engine(), bed.now);
-	/* Its QPN's next owner is as good as any. */
+	/* A new QP with the same QPN takes over the hint. */
 	bed_qp_create(&bed.a, &q[count++], &small);
 	post(4);
 	for (unsigned i = 1; i < AHEAD_POSTS; i++)
@@ -218,8 +219,8 @@ is_ours(const struct ahead_hint *hint)
 	return false;
 }
 
-/* Threads that post at the same time mix their orders, and nothing else, while a QP comes
- * and goes. */
+/* Concurrent posts mix the orders that are learned, but every hint names a live QP, while
+ * another QP is created and destroyed. */
 static void
 test_threads(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bells that posts ring: what is rung is taken, once, in order, whoever rings when.
- */
+/* Doorbells: each one that was rung is drained once, in index order, with several threads
+ * ringing. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* All that ring now, in the order in which they are taken. */
+/* Drains all pending doorbells; got lists them in the order in which they came. */
 static unsigned
 take_all(uint32_t *got)
 {
@@ -73,7 +73,7 @@ test_order(void **state)
 	assert_int_equal(take_all(got), 0);
 }
 
-/* Every set of bells is taken as it was rung. */
+/* Random sets of doorbells are drained exactly as they were rung. */
 static void
 test_sets(void **state)
 {
@@ -108,8 +108,8 @@ test_sets(void **state)
 static uint32_t posted[RINGERS * 2];
 static unsigned over;
 
-/* Each posts to two of its own, far from each other, as a QP is posted to: what it
- * publishes, it rings for. */
+/* Rings two doorbells in different words in turn. As a post does, publishes a value
+ * before each ring. */
 static void *
 ringer(void *arg)
 {
@@ -125,7 +125,7 @@ ringer(void *arg)
 	return NULL;
 }
 
-/* Whoever takes a bell sees what was published before it rang: in the end, all. */
+/* A drain sees all that was published before the ring; at the end, every value. */
 static void
 test_threads(void **state)
 {

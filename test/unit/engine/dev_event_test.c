@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The link and the addresses of a port, and who is told. */
+/* Link and address events of a port, and the listeners that receive them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ expect_none(void)
 		assert_int_equal(event_next(&queue[i], &record), -EAGAIN);
 }
 
-/* Four looks a second, by the engine that does the port's duties. */
+/* The control engine polls the link four times a second. */
 static void
 test_link(void **state)
 {
@@ -74,7 +74,8 @@ test_link(void **state)
 	bed.a.port.link_down = false;
 	engine_run(e, bed.now + 3 * ENGINE_LINK_NS);
 	expect(IBV_EVENT_PORT_ACTIVE);
-	/* Asked, it looks at once: an event is never behind what was said. */
+	/* dev_link_up() polls at once and raises the event before it returns the
+	 * state. */
 	bed.a.port.link_down = true;
 	assert_false(dev_link_up(bed.a.dev));
 	bed.a.port.link_down = false;
@@ -85,7 +86,8 @@ test_link(void **state)
 	fini();
 }
 
-/* Who was away while the link was down learns our addresses when it is back. */
+/* Our addresses are announced again when the link comes back: neighbours may have been
+ * unreachable meanwhile. */
 static void
 test_announced(void **state)
 {
@@ -116,7 +118,7 @@ test_gids(void **state)
 	init();
 	net = bed.a.dev->conf.net;
 	assert_int_equal(dev_set_net(bed.a.dev, &net), 0);
-	expect_none(); /* the same */
+	expect_none(); /* unchanged */
 	net.addr[0].gid[15] = 77;
 	assert_int_equal(dev_set_net(bed.a.dev, &net), 0);
 	expect(IBV_EVENT_GID_CHANGE);
@@ -126,7 +128,7 @@ test_gids(void **state)
 	fini();
 }
 
-/* What nobody read goes with the listener. */
+/* Unread events are freed with their listener. */
 static void
 test_unread(void **state)
 {

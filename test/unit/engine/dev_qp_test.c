@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* QPs of a device: their coming and going, also under traffic, and refusals. */
+/* Creation, destruction and refused calls of a device's QPs, also under traffic. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,7 @@ static struct bed_qp a[QPS], b[QPS];
 
 static const struct bed_qp_conf plain = {.engine = -1};
 
-/* More than there are: -ENOMEM, and after one has gone its number comes back, the oldest
- * first. */
+/* More QPs than max_qp: -ENOMEM. QPNs of destroyed QPs are reused, the oldest first. */
 static void
 test_exhaustion(void **state)
 {
@@ -44,7 +43,7 @@ test_exhaustion(void **state)
 
 		dev_qp_stop(bed.a.dev, gone);
 		assert_null(qp_table_get(&bed.a.dev->qps, 0x100 + order[i]));
-		/* Its number is not free before it is. */
+		/* A QPN is not free before dev_qp_free(). */
 		if (i == 0)
 			assert_int_equal(
 				dev_qp_create(bed.a.dev, &qc, -1, NULL, NULL, &more),
@@ -68,7 +67,7 @@ test_exhaustion(void **state)
 	bed_fini(&bed);
 }
 
-/* Refusals of create, with nothing left behind. */
+/* A refused create leaves nothing behind. */
 static void
 test_create_refused(void **state)
 {
@@ -93,7 +92,7 @@ test_create_refused(void **state)
 	bed_fini(&bed);
 }
 
-/* A path that cannot be: refused, and no peer is left over. */
+/* An invalid path is refused and leaves no peer behind. */
 static void
 test_modify_refused(void **state)
 {
@@ -129,7 +128,7 @@ test_modify_refused(void **state)
 	REFUSE(bad.path.dgid[12] = 0, rtr);
 	REFUSE(bad.path.dgid[12] = 224, rtr);
 	REFUSE(bad.path.dgid[12] = 255, rtr);
-	REFUSE(bad.path.dgid[0] = 0xfe, rtr); /* the other is IPv4 */
+	REFUSE(bad.path.dgid[0] = 0xfe, rtr); /* family differs from the source's */
 	REFUSE((bad.path.sgid[0] = 0xfe, bad.path.dgid[0] = 0xff), rtr);
 	REFUSE(bad.path.port_num = 2, rtr);
 	REFUSE(bad.path_mtu = (enum ibv_mtu)6, rtr);
@@ -165,8 +164,8 @@ keep_busy(unsigned i, uint64_t *rand)
 	}
 }
 
-/* QPs reset, erred and destroyed in the middle of everything, and made anew: the others
- * run on, and at the end nothing is left in any list, wheel, window or pool. */
+/* QPs are reset, moved to ERR, destroyed and created again under traffic. The others go
+ * on, and at the end no list, wheel, peer window or pool has a leftover. */
 static void
 test_churn(void **state)
 {
@@ -224,8 +223,7 @@ test_churn(void **state)
 	bed_fini(&bed);
 }
 
-/* Many QPs of two engines into one SRQ, and one of them destroyed with a receive in hand.
- */
+/* QPs of two engines share an SRQ; one is destroyed while it holds a receive. */
 static void
 test_srq(void **state)
 {
@@ -264,8 +262,8 @@ test_srq(void **state)
 	bed_fini(&bed);
 }
 
-/* ibv_modify_srq(3) raises max_sge: the QPs have room for what can be posted then, and a
- * receive in hand stays whole. */
+/* ibv_modify_srq(3) raises max_sge: the QPs get room for larger receives, and a receive
+ * that a QP holds stays intact. */
 static void
 test_srq_grows(void **state)
 {

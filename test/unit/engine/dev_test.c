@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices: what they are made of, addresses, keys, counters, the clock. */
+/* Devices: configuration, addresses, keys, counters, the clock. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -21,8 +21,8 @@ conf_good(void)
 	return conf;
 }
 
-/* The configuration is refused whole: nothing stays behind, and the port is still the
- * caller's. */
+/* An invalid configuration is refused: nothing is left behind, and the caller still owns
+ * the port. */
 static void
 test_refused(void **state)
 {
@@ -89,7 +89,7 @@ test_active_mtu(void **state)
 }
 
 /* The GID table: the addresses, then the link-local one; entry 3 repeats entry 0. The
- * window of a peer is half the port's ring where nobody says otherwise. */
+ * default peer window is half the port's receive ring. */
 static void
 test_identity(void **state)
 {
@@ -116,7 +116,7 @@ test_identity(void **state)
 		assert_int_equal(engine_index(dev->engines[i]), i);
 		assert_ptr_equal(engine_dev(dev->engines[i]), dev);
 	}
-	/* Another address takes its place, an impossible one changes nothing. */
+	/* A new address replaces the entry; an invalid one changes nothing. */
 	conf.net.addr[0].gid[15] = 9;
 	assert_int_equal(dev_set_net(dev, &conf.net), 0);
 	assert_int_equal(dev->gids[0][15], 9);
@@ -129,7 +129,7 @@ test_identity(void **state)
 	fake_fini(&port);
 }
 
-/* Counters of all engines, each once. */
+/* The sum has the counters of each engine once. */
 static void
 test_stats(void **state)
 {
@@ -170,8 +170,8 @@ test_keys(void **state)
 	fake_fini(&port);
 }
 
-/* With nothing to do an engine's deadline is the port's own business or never; a turn of
- * it moves nothing. */
+/* An idle control engine's deadline is that of the net, another engine's is never. A pass
+ * moves no packet. */
 static void
 test_idle(void **state)
 {
@@ -203,7 +203,7 @@ monotonic_ns(void)
 	return (uint64_t)ts.tv_sec * SEC_NS + (uint64_t)ts.tv_nsec;
 }
 
-/* The clock rises, and as fast as the system's: within half a percent over 50 ms. */
+/* The clock is monotonic and agrees with CLOCK_MONOTONIC within 0.5 % over 50 ms. */
 static void
 test_clock(void **state)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Engines without a loop: turns taken by posts and polls, doorbells left at a taken gate,
- * the keeper's rest. On the process's clock, so nothing here counts time. */
+/* Manual progress: posts and polls advance an engine, the lock's holder serves doorbells
+ * of other threads, and the progress thread sleeps and is woken. Runs on the system
+ * clock, so no case measures time. */
 #include <string.h>
 
 #include "engine/drive.h"
@@ -24,7 +25,7 @@ kick(void *arg)
 
 static const struct engine_driver driver = {.kick = kick, .asleep = &asleep};
 
-/* Nobody polls: posts, and the frames that are carried, move everything. */
+/* Polls both engines and carries frames until nothing moves. No other thread polls. */
 static void
 turns(void)
 {
@@ -34,7 +35,7 @@ turns(void)
 	} while (bed_carry(&bed) != 0);
 }
 
-/* Connected, and the neighbours known. */
+/* Connects the QPs; one message resolves the neighbours. */
 static void
 init(void)
 {
@@ -63,7 +64,7 @@ fini(void)
 	bed_fini(&bed);
 }
 
-/* Send 2 arrives in receive 101. */
+/* Send 2 completes and arrives in receive 101. */
 static void
 expect_message(void)
 {
@@ -93,7 +94,7 @@ the_holder_serves_what_was_left_at_the_gate(void **state)
 	engine_lock(ea);
 	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
 	assert_int_equal(bed_carry(&bed), 0);
-	assert_int_equal(engine_try(ea), 0); /* does not wait */
+	assert_int_equal(engine_try(ea), 0); /* does not wait for the lock */
 	engine_unlock(ea);
 	assert_true(bed_carry(&bed) != 0);
 	expect_message();
@@ -106,12 +107,12 @@ the_keeper_is_kicked_for_an_earlier_timer(void **state)
 	(void)state;
 	init();
 	(void)engine_rest(ea);
-	ea->rest_ns = TIME_NEVER; /* whatever timers the first message left */
+	ea->rest_ns = TIME_NEVER; /* ignores timers that the first message left */
 	wheel_cancel(&ea->wheel, &a.qp->timer);
 	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
 	assert_int_equal(kicks, 1);
 	assert_int_equal(bed_send(&a, 3, 0, 64, IBV_SEND_SIGNALED), 0);
-	assert_int_equal(kicks, 1); /* it is awake */
+	assert_int_equal(kicks, 1); /* woken already: not again */
 	assert_true(engine_rest(ea) < TIME_NEVER);
 	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
 	assert_int_equal(bed_recv(&b, 102, 0, 64), 0);
@@ -121,8 +122,8 @@ the_keeper_is_kicked_for_an_earlier_timer(void **state)
 	fini();
 }
 
-/* ibv_req_notify_cq(), a last poll or two, and sleep: still asleep to the other side. An
- * application that goes on polling is not. */
+/* ibv_req_notify_cq() and up to a few more polls: the progress thread keeps progress. An
+ * application that goes on polling takes it back. */
 static void
 handing_over_survives_the_last_polls(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* QP 1: what reaches its user, how what he says leaves, and what waits for a neighbour.
- */
+/* QP 1: which datagrams are delivered to its user, how the user's datagrams are sent, and
+ * how they wait for a neighbour. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ to_the_other(void **state)
 	bed_init(&bed, NULL);
 	start(&bed.a, &user_a);
 	start(&bed.b, &user_b);
-	/* The first waits for ARP, as do those behind it. */
+	/* The first waits for ARP; the others queue behind it. */
 	for (uint8_t i = 0; i < 5; i++)
 		say(&bed.a, &user_a, "192.0.2.2", (uint8_t)(i + 1));
 	gid_format(bed.b.dev->gids[1], link_local, sizeof(link_local));
@@ -89,14 +89,14 @@ to_the_other(void **state)
 		for (unsigned k = 0; k < GSI_LEN; k++)
 			assert_int_equal(msg->bytes[k], fill);
 	}
-	for (unsigned i = 0; i < 5; i++) /* in their order */
+	for (unsigned i = 0; i < 5; i++) /* in the order in which they were sent */
 		assert_int_equal(user_b.in[i].bytes[0], i + 1);
 	dev_gsi_clear(bed.a.dev);
 	dev_gsi_clear(bed.b.dev);
 	bed_fini(&bed);
 }
 
-/* An address of its own: nothing leaves. */
+/* A datagram to a local address is looped back: nothing is sent. */
 static void
 to_itself(void **state)
 {
@@ -104,7 +104,7 @@ to_itself(void **state)
 
 	(void)state;
 	bed_init(&bed, NULL);
-	bed_run(&bed, 10 * SEC_NS); /* addresses announced */
+	bed_run(&bed, 10 * SEC_NS); /* announcements are over */
 	start(&bed.a, &user_a);
 	bed.a.roce_frames = bed.b.roce_frames = 0;
 	say(&bed.a, &user_a, "192.0.2.1", 3);
@@ -119,8 +119,8 @@ to_itself(void **state)
 	bed_fini(&bed);
 }
 
-/* Nobody answers ARP: given up after its time, and what more there is than may wait at
- * once. */
+/* An unresolvable neighbour: datagrams are dropped when ARP fails, and at once when the
+ * queue of unresolved ones is full. */
 static void
 nobody_there(void **state)
 {
@@ -132,7 +132,7 @@ nobody_there(void **state)
 	start(&bed.b, &user_b);
 	for (unsigned i = 0; i < 40; i++)
 		say(&bed.a, &user_a, "192.0.2.99", 1);
-	/* It stops nobody else. */
+	/* Datagrams to other destinations are still sent. */
 	say(&bed.a, &user_a, "192.0.2.2", 2);
 	bed_run(&bed, 500 * NS_PER_MS);
 	dev_stats(bed.a.dev, &stats);
@@ -155,7 +155,8 @@ nobody_there(void **state)
 	bed_fini(&bed);
 }
 
-/* A datagram for b's QP 1, with one thing changed. */
+/* Sends a datagram for b's QP 1 with one field changed; returns the reason of the
+ * drop. */
 static enum drop_reason
 arrives(unsigned what)
 {
@@ -203,7 +204,7 @@ admitted(void **state)
 
 	(void)state;
 	bed_init(&bed, NULL);
-	assert_int_equal(arrives(0), DROP_qpn); /* nobody's yet */
+	assert_int_equal(arrives(0), DROP_qpn); /* no user yet */
 	start(&bed.b, &user_b);
 	for (unsigned what = 0; what < RTE_DIM(why); what++) {
 		unsigned count = user_b.in_count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups on the wire: what the kernel's driver sends is received, and we send the like.
- */
+/* Multicast groups: the kernel driver's captured datagrams are delivered, and ours have
+ * the same headers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,7 +101,7 @@ drain(struct side *s)
 		free(frame.data);
 }
 
-/* Every datagram of a capture, to the group it was for. */
+/* Attaches a QP to the group of each captured datagram, which is then delivered. */
 static void
 play(const char *name, unsigned expected)
 {
@@ -150,7 +150,7 @@ test_captures(void **state)
 	play(CAPTURES "/97-cm-mckey.pcap", 2);
 }
 
-/* Nobody is asked for a group's MAC. */
+/* A group's MAC is derived from its GID without ARP or ND. */
 static void
 test_frame(void **state)
 {
@@ -179,7 +179,7 @@ test_frame(void **state)
 			;
 		assert_true(fake_sent(&bed.a.port, &frame));
 		assert_memory_equal(frame.data, rows[i].mac, 6);
-		frame.flags = 0; /* the checksum is right, whatever the port offers */
+		frame.flags = 0; /* no checksum offload: the header has its checksum */
 		assert_int_equal(parse(&frame, 0, &view), DROP_none);
 		assert_int_equal(view.dest_qpn, QPN_MULTICAST);
 		assert_int_equal(view.payload_len, 100);
@@ -190,7 +190,7 @@ test_frame(void **state)
 	bed_fini(&bed);
 }
 
-/* What arrives at one engine reaches the QPs of all, once. */
+/* A datagram that arrives at one engine is delivered once to the group's QPs of all. */
 static void
 test_engines(void **state)
 {

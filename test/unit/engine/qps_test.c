@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The peer's window, timers in the wheel, doorbells of many threads. */
+/* The peer window, QP timers in the wheel, doorbells rung by several threads. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ only_peer(struct side *s)
 	return peer;
 }
 
-/* What the lists and counts of an engine say agrees, and the window holds. */
+/* The engine's lists and counts agree, and the peer window is not exceeded. */
 static void
 engine_check(struct side *s, const struct bed_qp *qps, unsigned n)
 {
@@ -53,7 +53,8 @@ engine_check(struct side *s, const struct bed_qp *qps, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		inflight += qps[i].qp->req.unacked;
 		waiting += qps[i].qp->on_waiting;
-		/* Nobody with something to say is in no line. */
+		/* A QP with something to send is on a list or has its doorbell
+		 * pending. */
 		assert_true(!qp_wants_tx(qps[i].qp) || qps[i].qp->on_ready ||
 			    qps[i].qp->on_waiting || bells_rung(&e->bells));
 	}
@@ -116,8 +117,8 @@ window_seed(uint64_t seed)
 	fini(n);
 }
 
-/* Many QPs towards one peer never have more under way than its window, and all of them
- * come through, with loss and in both directions. */
+/* Many QPs to one peer never exceed its window in flight, and all messages arrive, with
+ * loss and in both directions. */
 static void
 test_window(void **state)
 {
@@ -142,7 +143,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* Both sides know each other's MAC then. */
+/* Resolves the neighbours of both sides. */
 static void
 warm_up(void)
 {
@@ -154,7 +155,7 @@ warm_up(void)
 	bed.b.roce_frames = 0;
 }
 
-/* A QP that waits keeps its place while it acknowledges what it receives. */
+/* A blocked QP keeps its position in the peer's queue while it sends an ACK. */
 static void
 test_waiting_place(void **state)
 {
@@ -172,7 +173,7 @@ test_waiting_place(void **state)
 		}
 		assert_int_equal(bed_recv(&a[i], 9, 0, 64), 0);
 	}
-	/* The answers of b are lost: the window stays shut. */
+	/* The ACKs of b are lost: the peer window stays full. */
 	while (bed.b.roce_frames == 0)
 		bed_turn(&bed);
 	bed.a.deaf = true;
@@ -210,8 +211,8 @@ test_waiting_place(void **state)
 	fini(3);
 }
 
-/* A QP leaves the window's line with what changes under it: another path, ERR, RESET,
- * destruction. */
+/* A QP leaves the peer's queue when its path changes, in ERR and RESET, and when it is
+ * destroyed. */
 static void
 test_waiting_leaves(void **state)
 {
@@ -265,8 +266,7 @@ test_waiting_leaves(void **state)
 
 /* ---- Timers ---- */
 
-/* An RNR NAK's time is kept: never early, and at most a tick of the wheel and a turn of
- * the loop late. */
+/* An RNR NAK's timer never fires early, and at most one wheel tick and one pass late. */
 static void
 test_rnr_time(void **state)
 {
@@ -293,8 +293,8 @@ test_rnr_time(void **state)
 	}
 }
 
-/* Deadlines move back with each acknowledgement, the timer follows when it fires: none is
- * missed, none is early, nothing stays in the wheel. */
+/* Each ACK moves the deadline back; the wheel timer follows when it fires. No timeout is
+ * missed or early, and no timer stays in the wheel. */
 static void
 test_ack_timer(void **state)
 {
@@ -340,7 +340,7 @@ poster_run(void *arg)
 	unsigned posted[QPS] = {0};
 	uint64_t rand = id + 1;
 
-	/* Each QP has two posters. */
+	/* Each QP is posted to by two threads. */
 	for (unsigned k = 0; k < POSTS; k++) {
 		unsigned i = (id / 2) * 2 + (unsigned)rand_below(&rand, 2);
 
@@ -359,7 +359,7 @@ completed(unsigned qps)
 {
 	uint32_t sum = 0;
 
-	/* Unsignaled: give the slots back as if something had been polled. */
+	/* Unsignaled requests have no CQE to poll: free their slots here. */
 	for (unsigned i = 0; i < qps; i++) {
 		sum += a[i].qp->req.una_idx;
 		sq_free(&a[i].qp->sq, a[i].qp->req.una_idx);
@@ -367,8 +367,8 @@ completed(unsigned qps)
 	return sum;
 }
 
-/* Four threads post and ring while the engine takes the bells off: none is lost, or a
- * request would stay behind for ever. */
+/* Four threads post while the engine drains doorbells. A lost doorbell would leave a
+ * request in its queue for ever. */
 static void
 test_doorbells(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames of a thousand bytes and more, whose ICRC is checked when their turn comes. */
+/* Frames of 1024 bytes and more: their ICRC check is deferred to the dispatch. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static struct bed_qp a[QPS], b[QPS];
 
 static const struct bed_qp_conf plain = {.engine = -1};
 
-/* b has two engines, or one; its frames all arrive at the first. */
+/* b has one or two engines; all its frames arrive at the first. */
 static void
 init(unsigned engines_b)
 {
@@ -26,7 +26,7 @@ init(unsigned engines_b)
 	bed_init(&bed, &conf);
 	bed_pairs_create(&bed, a, b, QPS, &plain);
 	for (unsigned i = 0; i < QPS; i++) {
-		/* Addresses are known, and what is first between two has been. */
+		/* Resolves the neighbours and gets the first exchange of each QP over. */
 		assert_int_equal(bed_recv(&b[i], 1, 0, 8), 0);
 		assert_int_equal(bed_send(&a[i], 1, 0, 8, IBV_SEND_SIGNALED), 0);
 	}
@@ -61,9 +61,9 @@ post(unsigned i, uint64_t wr_id, uint32_t offset, uint32_t len)
 	assert_int_equal(bed_send(&a[i], wr_id, offset, len, IBV_SEND_SIGNALED), 0);
 }
 
-/* A message to each QP of b, of which one frame arrives damaged, none: NONE. small: the
- * first ones are behind a frame of few bytes, with which they are checked before any is
- * dispatched. */
+/* Sends a message to each QP of b; frame number `wrong` of the burst (NONE: none) is
+ * corrupted. small: a small frame comes first, which has the ICRC of those behind it
+ * checked before any is dispatched. */
 static void
 burst(unsigned wrong, bool small)
 {
@@ -105,8 +105,7 @@ expect(bool small)
 		assert_int_equal(bed.b.mem[i], 0);
 }
 
-/* Each frame of a burst in its turn: it is counted once, by the engine of its QP, and
- * comes again. */
+/* A corrupted frame is counted once, by the engine of its QP, and is retransmitted. */
 static void
 damaged(unsigned engines, unsigned wrong, bool small)
 {
@@ -132,7 +131,7 @@ test_damaged(void **state)
 		damaged(1 + i % 2, i / 4, i / 2 % 2);
 }
 
-/* Nothing is lost of a burst that is right, nor sent again. */
+/* An intact burst is received without drops or retransmissions. */
 static void
 test_right(void **state)
 {
@@ -149,7 +148,7 @@ test_right(void **state)
 	}
 }
 
-/* ---- For nobody ---- */
+/* ---- Frames without a QP ---- */
 
 static void
 arrive(uint8_t opcode, uint32_t qpn, bool right)
@@ -167,7 +166,7 @@ arrive(uint8_t opcode, uint32_t qpn, bool right)
 	assert_true(fake_arrive(&bed.b.port, 0, &pkt));
 }
 
-/* Who a frame is for is not known while it may be damaged. */
+/* The ICRC is checked first: a corrupted frame is not counted by its destination. */
 static void
 test_for_nobody(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets in: whose they are, and from one engine to another. */
+/* Received packets: dispatch to QPs, drops, and the hand-off to another engine. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static struct bed_qp a[QPS], b[QPS];
 
 static const struct bed_qp_conf plain = {.engine = -1};
 
-/* b has two engines, QPs in turn on one and the other; its frames all arrive at the
+/* b has one or two engines, its QPs alternate between them; all its frames arrive at the
  * first. */
 static void
 init(unsigned engines_b)
@@ -54,8 +54,8 @@ expect(unsigned n)
 	}
 }
 
-/* Packets of the other engine's QPs cross the ring once, in order, whichever queue they
- * come to. */
+/* Packets for the other engine's QPs cross its ring once and in order, whichever queue
+ * they arrive at. */
 static void
 test_handoff(void **state)
 {
@@ -77,8 +77,8 @@ test_handoff(void **state)
 	}
 }
 
-/* The other engine does not run: its ring fills, what does not fit is dropped and
- * counted, and it says that it has work; then everything is made good. */
+/* While the other engine does not run, its ring fills up: further packets are dropped and
+ * counted, and its deadline is 0. Later traffic recovers. */
 static void
 test_handoff_full(void **state)
 {
@@ -88,7 +88,7 @@ test_handoff_full(void **state)
 	init(2);
 	first = bed.b.dev->engines[0];
 	second = bed.b.dev->engines[1];
-	post(1, 8); /* neighbours */
+	post(1, 8); /* resolves the neighbours */
 	bed_settle(&bed);
 	expect(1);
 	for (unsigned i = 0; i < ENGINE_HANDOFF + 50; i++) {
@@ -97,7 +97,7 @@ test_handoff_full(void **state)
 		uint8_t room[256];
 		struct pkt pkt = {.data = room, .room = sizeof(room)};
 		struct bth_fields bth = {.dest_qpn = q->qp->qpn,
-			.psn = 0x800001 + i, /* old: only to be dropped */
+			.psn = 0x800001 + i, /* old PSN: dropped by the QP */
 			.pkey = 0xFFFF,
 			.opcode = OPCODE_RC_SEND_ONLY};
 
@@ -117,8 +117,8 @@ test_handoff_full(void **state)
 	fini();
 }
 
-/* The device goes while packets are in the ring: they go back to the port (bed_fini()
- * counts them). */
+/* Packets in the ring go back to the port when the device is destroyed; bed_fini() counts
+ * them. */
 static void
 test_handoff_destroy(void **state)
 {
@@ -146,8 +146,8 @@ engine_thread(void *arg)
 	return NULL;
 }
 
-/* Both engines of b in threads of their own, one CQ and SRQ between them left out: every
- * QP gets what it should, in order. */
+/* Each engine of b runs in a thread. The QPs share no CQ and no SRQ. Every QP receives
+ * its messages in order. */
 static void
 test_threads(void **state)
 {
@@ -168,7 +168,7 @@ test_threads(void **state)
 			struct cqe cqe;
 
 			while (sent[i] < n && sent[i] - received[i] < 64) {
-				/* Engines write to memory of their own. */
+				/* Each QP writes to its own part of memory. */
 				assert_int_equal(
 					bed_recv(&b[i], sent[i], i * 128, 100), 0);
 				assert_int_equal(bed_send(&a[i], sent[i], 0, 100,
@@ -217,8 +217,8 @@ arrive(struct path_hdr *hdr, uint8_t opcode, uint32_t qpn, int flip)
 	assert_true(fake_arrive(&bed.b.port, 0, &pkt));
 }
 
-/* Rows 1 to 3 of the validation order: what never reaches a QP is counted by its reason.
- */
+/* Rows 1 to 3 of the validation order: a packet that reaches no QP is counted by its
+ * reason. */
 static void
 test_drops(void **state)
 {
@@ -250,7 +250,7 @@ test_drops(void **state)
 		drops += (unsigned)stats->drop[i];
 	assert_int_equal(drops, 7);
 	assert_int_equal(stats->rx_roce, 0);
-	/* A QP that is stopped but not yet freed is as good as gone. */
+	/* A stopped QP is not found even before it is freed. */
 	dev_qp_stop(bed.b.dev, b[3].qp);
 	arrive(&hdr, OPCODE_RC_SEND_ONLY, b[3].qp->qpn, -1);
 	bed_settle(&bed);
@@ -262,7 +262,7 @@ test_drops(void **state)
 	fini();
 }
 
-/* The acknowledgements of a burst leave at its end: one for 32 packets. */
+/* A burst is acknowledged at its end: one ACK for 32 packets. */
 static void
 test_coalesced(void **state)
 {
@@ -293,9 +293,9 @@ test_coalesced(void **state)
 	fini();
 }
 
-/* ---- What is given back ---- */
+/* ---- Release of frames ---- */
 
-/* Frames that b has taken in and not given back. */
+/* Number of received frames that b has not released. */
 static unsigned
 held(void)
 {
@@ -306,11 +306,11 @@ static void
 arrive_many(struct path_hdr *hdr, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		arrive(hdr, OPCODE_RC_SEND_ONLY, 0, -1); /* for nobody */
+		arrive(hdr, OPCODE_RC_SEND_ONLY, 0, -1); /* no such QPN */
 }
 
-/* Frames of a burst of four or fewer go back in the next turn, which may bring others;
- * those of a larger one at once. */
+/* Frames of a burst of four or fewer are released in the next pass, those of a larger
+ * burst at once. */
 static void
 test_release(void **state)
 {
@@ -325,7 +325,7 @@ test_release(void **state)
 		arrive_many(&hdr, n);
 		assert_int_equal(engine_run(e, bed.now), n);
 		assert_int_equal(held(), n <= 4 ? n : 0);
-		/* The ones before are gone when the next ones are there. */
+		/* The earlier frames are released before the next burst is received. */
 		arrive_many(&hdr, 2);
 		assert_int_equal(engine_run(e, bed.now), 2);
 		assert_int_equal(held(), 2);
@@ -334,16 +334,16 @@ test_release(void **state)
 		assert_int_equal(engine_run(e, bed.now), 0);
 		assert_int_equal(held(), 0);
 	}
-	/* What is left of a burst counts, not its length. */
+	/* The remainder of a larger backlog is a burst of four. */
 	arrive_many(&hdr, PKT_BURST + 4);
 	assert_int_equal(engine_run(e, bed.now), PKT_BURST);
 	assert_int_equal(held(), 0);
 	assert_int_equal(engine_run(e, bed.now), 4);
 	assert_int_equal(held(), 4);
-	fini(); /* and these with the engine: bed_fini() counts */
+	fini(); /* releases these frames too: bed_fini() counts */
 }
 
-/* Frames that the other engine was handed are its own to give back. */
+/* An engine releases the frames that were handed to it. */
 static void
 test_release_handed(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets out: turns of ready QPs, what the port refuses, next hops. */
+/* Transmission: fairness between ready QPs, a port that refuses frames, next hops. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ fini(unsigned qps)
 	bed_fini(&bed);
 }
 
-/* One message each way: MACs are known then. */
+/* One message for each QP: resolves the neighbours. */
 static void
 warm_up(unsigned qps)
 {
@@ -45,7 +45,7 @@ warm_up(unsigned qps)
 	}
 }
 
-/* A budget of 16 packets, then the next QP's turn, whoever has how much to send. */
+/* Each QP sends at most 16 packets before the next one, however much each has to send. */
 static void
 test_fair(void **state)
 {
@@ -75,7 +75,8 @@ test_fair(void **state)
 			for (unsigned i = 0; i < QPS; i++)
 				if (i != 2)
 					least = RTE_MIN(least, sent[i]);
-			/* Nobody is two budgets ahead of one who still sends. */
+			/* No QP is two budgets ahead of another that still has
+			 * packets. */
 			assert_true(sent[qpn] <= least + 2 * ENGINE_BUDGET);
 			sent[qpn]++;
 			frames++;
@@ -113,8 +114,8 @@ expect_all(unsigned qps, unsigned n)
 	}
 }
 
-/* What tx_burst refuses goes out first, in order, and no QP is pulled meanwhile: nothing
- * is lost and nothing sent twice, for every number it may take. */
+/* Frames that tx_burst() refuses are sent first and in order, and no QP builds packets
+ * meanwhile. No frame is lost or sent twice, however few the port takes at a time. */
 static void
 test_stage(void **state)
 {
@@ -133,8 +134,8 @@ test_stage(void **state)
 	}
 }
 
-/* A port that takes nothing: the engine asks once a turn and keeps what it has; it says
- * that it wants to run. */
+/* The port takes no frames: the engine tries once a pass, keeps its backlog, and its
+ * deadline is 0. */
 static void
 test_port_stalled(void **state)
 {
@@ -153,7 +154,7 @@ test_port_stalled(void **state)
 	assert_in_range(bed.a.port.q[0].tx_calls - calls, 50, 101);
 	assert_in_range(e->stage_count, 1, PKT_BURST);
 	assert_int_equal(engine_deadline(e), 0);
-	/* Acknowledgements, ARP replies and all else have to wait as well. */
+	/* ACKs and ARP replies wait too. */
 	assert_int_equal(fake_sent_count(&bed.a.port), 0);
 	bed.a.port.q[0].tx_take = 7;
 	bed_settle(&bed);
@@ -161,7 +162,8 @@ test_port_stalled(void **state)
 	fini(3);
 }
 
-/* No transmit buffers: counted, and on again when there are some. */
+/* Without transmit buffers the engine counts the failures and goes on when there are
+ * some. */
 static void
 test_no_buffers(void **state)
 {
@@ -171,7 +173,7 @@ test_no_buffers(void **state)
 	init(NULL, &plain, 3);
 	warm_up(3);
 	e = bed.a.dev->engines[0];
-	/* What the engine keeps in hand goes first. */
+	/* The engine's cache of buffers is used first. */
 	bed.a.port.alloc_left = 0;
 	bed.a.port.q[0].tx_take = 0;
 	post_all(3, 60, 1500);
@@ -179,7 +181,7 @@ test_no_buffers(void **state)
 		engine_run(e, bed.now);
 	bed.a.port.q[0].tx_take = UINT32_MAX;
 	engine_run(e, bed.now);
-	bed.a.port.alloc_left = 0; /* those that went out came back */
+	bed.a.port.alloc_left = 0; /* buffers of sent frames came back */
 	for (unsigned i = 0; i < 10; i++) {
 		engine_run(e, bed.now);
 		bed.a.port.alloc_left = 0;
@@ -187,22 +189,24 @@ test_no_buffers(void **state)
 	assert_true(e->stats.tx_no_buffer > 0);
 	assert_int_equal(e->frame_count, 0);
 	bed.a.port.alloc_left = 3;
-	bed_run(&bed, SEC_NS); /* three at a time, and with what was lost meanwhile */
+	/* three buffers at a time; lost frames are retransmitted */
+	bed_run(&bed, SEC_NS);
 	expect_all(3, 60);
 	fini(3);
 }
 
 /* ---- Next hops ---- */
 
-/* Both ways: a host also learns from what it hears. */
+/* Frames are lost in both directions, as a host also learns MACs from what it
+ * receives. */
 static void
 cut(bool on)
 {
 	bed.a.deaf = bed.b.deaf = on;
 }
 
-/* While the neighbour does not answer, the QPs wait beside the ready list and nothing but
- * ARP goes out; then they go on at once, without a timeout. */
+/* While the neighbour does not answer, the QPs are on the unresolved list and only ARP
+ * requests are sent. Then the QPs go on at once, without an ACK timeout. */
 static void
 test_unresolved(void **state)
 {
@@ -226,8 +230,8 @@ test_unresolved(void **state)
 	fini(3);
 }
 
-/* A next hop that never answers: the retries run out and say so, in order; the engine
- * idles between. */
+/* A neighbour that never answers: retries run out, the requests complete in order, and
+ * the engine is idle in between. */
 static void
 test_unreachable(void **state)
 {
@@ -248,7 +252,7 @@ test_unreachable(void **state)
 	fini(2);
 }
 
-/* No link and no gateway leads there. */
+/* No subnet and no gateway leads to the destination. */
 static void
 test_no_route(void **state)
 {
@@ -269,8 +273,8 @@ test_no_route(void **state)
 	fini(1);
 }
 
-/* A QP that waits for a MAC goes to ERR: it is flushed at once, what is posted later too,
- * and the list forgets it. */
+/* A QP whose next hop is unresolved moves to ERR: it leaves the unresolved list, and its
+ * requests are flushed at once, later ones too. */
 static void
 test_unresolved_error(void **state)
 {
@@ -298,13 +302,13 @@ test_unresolved_error(void **state)
 	}
 	assert_false(a[0].qp->on_ready);
 	assert_true(TAILQ_FIRST(&e->unresolved) == a[1].qp);
-	/* RESET and destruction take one out of that list, too. */
+	/* RESET removes a QP from the list as well. */
 	assert_int_equal(bed_modify(&a[1], IBV_QPS_RESET), 0);
 	assert_true(TAILQ_EMPTY(&e->unresolved));
 	fini(2);
 }
 
-/* The fatal NAK of a responder that does not know the way back yet waits for it. */
+/* A responder's fatal NAK waits until the requester's MAC is resolved. */
 static void
 test_unresolved_nak(void **state)
 {
@@ -313,10 +317,10 @@ test_unresolved_nak(void **state)
 
 	(void)state;
 	init(NULL, &plain, 1);
-	bed_run(&bed, 10 * SEC_NS); /* the announcements are over */
+	bed_run(&bed, 10 * SEC_NS); /* announcements are over */
 	assert_int_equal(bed_recv(&b[0], 1, 0, 4), 0);
 	assert_int_equal(bed_send(&a[0], 1, 0, 8, 0), 0);
-	/* b learns a's MAC from its ARP request: take the memory of it away. */
+	/* b learned a's MAC from a's ARP request: remove it. */
 	while (bed.b.roce_frames == 0)
 		bed_turn(&bed);
 	bed.a.deaf = true;
@@ -329,7 +333,7 @@ test_unresolved_nak(void **state)
 	assert_int_equal(cqe.status, IBV_WC_LOC_LEN_ERR);
 	bed.a.deaf = false;
 	bed_run(&bed, 50 * NS_PER_MS);
-	if (a[0].qp->state != IBV_QPS_ERR) /* asked again after NEIGH_RETRY_NS */
+	if (a[0].qp->state != IBV_QPS_ERR) /* asks again after NEIGH_RETRY_NS */
 		bed_run(&bed, 300 * NS_PER_MS);
 	bed_expect_sent(&a[0], 1, 1, IBV_WC_REM_INV_REQ_ERR);
 	while (fake_sent(&bed.b.port, &frame))
@@ -337,9 +341,9 @@ test_unresolved_nak(void **state)
 	fini(1);
 }
 
-/* A port that takes nothing any more: nobody waits for ever. Retries run out, with the link
- * down at once and else when it has refused for long; and when it takes frames again, all
- * goes on. */
+/* The port stops taking frames: retries run out, at once if the link is down, otherwise
+ * after the engine has dropped its backlog. QPs go on when the port takes frames
+ * again. */
 static void
 stalled(bool link_down)
 {
@@ -364,7 +368,7 @@ stalled(bool link_down)
 		failed = qp_state(a[0].qp) == IBV_QPS_ERR;
 		failed += qp_state(a[1].qp) == IBV_QPS_ERR;
 	}
-	if (link_down) /* 4 times 4.2 ms, and the look at the link */
+	if (link_down) /* 4 times 4.2 ms, and the link poll */
 		assert_true(ms < 300);
 	else
 		assert_true(ms >= 250);
@@ -395,7 +399,7 @@ test_stalled(void **state)
 	stalled(true);
 }
 
-/* Up to the limit the frames wait, and none is lost. */
+/* Frames in the backlog for less than the limit are sent, none is lost. */
 static void
 test_stalled_briefly(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The line of QPs that wait for their peer's window: who gets into it, when, and who
- * comes out; and whom a bell or a packet puts on the ready list. */
+/* QPs that are blocked on the peer window: when a QP is blocked, and when and in what
+ * order QPs leave the peer's queue. Also which doorbells and packets schedule a QP. */
 #include <stdlib.h>
 
 #include "engine/guard.h"
@@ -57,7 +57,7 @@ turn(void)
 	engine_run(engine(), bed.now);
 }
 
-/* A message there and back: MACs are known, and how long that takes. */
+/* Two round trips: the neighbours are resolved and the RTT is known. */
 static void
 warm_up(void)
 {
@@ -74,8 +74,8 @@ warm_up(void)
 	bed.b.roce_frames = 0;
 }
 
-/* The first QP has filled the window with n packets, which b has acknowledged in frames
- * that still stand at a's port, or which are lost. */
+/* The first QP fills the window with n packets. They are lost, or b has acknowledged them
+ * in frames that the engine of a has not received yet. */
 static void
 fill(unsigned n, bool lost)
 {
@@ -106,7 +106,7 @@ ready_count(void)
 	return n;
 }
 
-/* The next burst has as many frames as one can have. */
+/* Empties the cache of transmit frames: the next burst can have the maximum length. */
 static void
 frames_renew(void)
 {
@@ -117,7 +117,7 @@ frames_renew(void)
 	e->frame_count = 0;
 }
 
-/* What is done about bells, without the rest of a turn. */
+/* Drains the doorbells without the rest of a pass. */
 static void
 bells_serve(void)
 {
@@ -136,7 +136,8 @@ all_through(unsigned per_qp)
 	assert_int_equal(engine()->waiting, 0);
 }
 
-/* Who is posted to while the window is full waits from the bell on, without a turn. */
+/* A QP that is posted to while the window is full is blocked when its doorbell is
+ * drained, without a pass. */
 static void
 test_bell(void **state)
 {
@@ -152,9 +153,9 @@ test_bell(void **state)
 	assert_int_equal(ready_count(), 0);
 	assert_true(a[1].qp->on_waiting && a[2].qp->on_waiting);
 	assert_int_equal(engine()->waiting, 2);
-	/* Bells are served in the order of QPNs. */
+	/* Doorbells are drained in the order of QPNs. */
 	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->waiting), a[1].qp);
-	/* Once more: it keeps its place. */
+	/* A second doorbell does not move the QP. */
 	for (unsigned k = 1; k < 4; k++) {
 		send(1, k);
 		send(2, k);
@@ -170,7 +171,7 @@ test_bell(void **state)
 	fini();
 }
 
-/* What the first QP sends in the end, from its request 0 on. */
+/* The first n requests of the first QP complete. */
 static void
 arrive(unsigned n)
 {
@@ -179,7 +180,7 @@ arrive(unsigned n)
 	bed_expect_received(&b[0], 0, n);
 }
 
-/* What serve() sent to it. */
+/* The message of serve() completes. */
 static void
 served(void)
 {
@@ -188,7 +189,7 @@ served(void)
 	bed_expect_received(&a[0], 9, 1);
 }
 
-/* What the first QP filled the window with, and a message of each other one; then all ends. */
+/* The first QP's requests and one message of each other QP complete; ends the case. */
 static void
 all_arrive(void)
 {
@@ -200,8 +201,8 @@ all_arrive(void)
 	fini();
 }
 
-/* The window opens by more than a burst: so many come out of the line as a burst can
- * take, first come first. */
+/* The window opens by more than a burst: as many QPs are unblocked as a burst can take,
+ * the first blocked ones first. */
 static void
 test_burst(void **state)
 {
@@ -215,7 +216,7 @@ test_burst(void **state)
 	}
 	bells_serve();
 	assert_int_equal(engine()->waiting, QPS - 1);
-	/* The port takes nothing: the first burst stays. */
+	/* The port takes nothing: the first burst stays in the backlog. */
 	frames_renew();
 	bed.a.port.q[0].tx_take = 0;
 	turn();
@@ -228,8 +229,8 @@ test_burst(void **state)
 	all_arrive();
 }
 
-/* While one could leave the line, the engine has something to do: nobody who sleeps until
- * its deadline forgets him. */
+/* While a QP could be unblocked, the deadline is 0: a thread that sleeps until the
+ * deadline does not leave it blocked. */
 static void
 test_busy(void **state)
 {
@@ -251,7 +252,8 @@ test_busy(void **state)
 	all_arrive();
 }
 
-/* Nor when a control call has emptied the window, and nobody has had a turn since. */
+/* The deadline is also 0 when a control call has emptied the window and the engine has
+ * not run since. */
 static void
 test_emptied(void **state)
 {
@@ -277,8 +279,8 @@ test_emptied(void **state)
 	fini();
 }
 
-/* A copy of what is in the window already needs no room in it: a QP sends it though it
- * waits with what is behind. */
+/* A tail-loss probe resends a packet that is in the window already, so a blocked QP may
+ * send it. */
 static void
 test_probe(void **state)
 {
@@ -312,7 +314,7 @@ take_in(void)
 	guard_leave();
 }
 
-/* One message of b's has come to a's port. */
+/* Sends a message of b, which arrives at a's port. */
 static void
 serve(uint32_t len)
 {
@@ -322,8 +324,8 @@ serve(uint32_t len)
 	bed_carry(&bed);
 }
 
-/* A request of the peer puts its QP on the ready list for what is owed for it, also while
- * the window holds it back. It moves no timer: that is the responses' doing. */
+/* A request of the peer schedules its QP to respond, also while the QP is blocked on the
+ * peer window. It moves no timer: only responses do. */
 static void
 test_request(void **state)
 {
@@ -337,7 +339,7 @@ test_request(void **state)
 	bells_serve();
 	when = a[0].qp->timer.when_ns;
 	assert_true(when > bed.now && when != TIME_NEVER);
-	/* As it would have to, were the timer looked at. */
+	/* An earlier deadline, which moves the timer when it is looked at. */
 	a[0].qp->req.probe_deadline = when - NS_PER_MS;
 	serve(8);
 	take_in();
@@ -355,8 +357,8 @@ test_request(void **state)
 	fini();
 }
 
-/* A part of a message that nothing is owed for puts nobody on the ready list, whatever he
- * has posted: his bell does. */
+/* A packet that needs no response does not schedule its QP, even if requests have been
+ * posted to it: their doorbell does. */
 static void
 test_part(void **state)
 {
@@ -385,7 +387,7 @@ test_part(void **state)
 	fini();
 }
 
-/* A response takes its QP's timer along, here to the end of an RNR wait. */
+/* A response moves the QP's timer, here to the end of an RNR wait. */
 static void
 test_response(void **state)
 {
@@ -406,8 +408,8 @@ test_response(void **state)
 	fini();
 }
 
-/* Who waits for a MAC and is in ERR is flushed when he is posted to: the bell of a QP
- * that is in that line is not idle, as one of a ready QP's is. */
+/* A QP in ERR on the unresolved list is flushed when it is posted to: its doorbell is not
+ * ignored as that of a ready QP is. */
 static void
 test_unresolved(void **state)
 {
@@ -420,7 +422,7 @@ test_unresolved(void **state)
 	turn();
 	turn();
 	assert_true(a[0].qp->on_ready && a[0].qp->on_unresolved);
-	/* Of itself, so that nobody has looked at it since. */
+	/* An error of the QP alone, after which no pass has run. */
 	engine_lock(engine());
 	qp_fail(a[0].qp);
 	engine_unlock(engine());
@@ -435,8 +437,7 @@ test_unresolved(void **state)
 	fini();
 }
 
-/* The bell of a QP that is ready already changes nothing: it stays where it is in the
- * list. */
+/* A doorbell of a ready QP does not move it in the ready list. */
 static void
 test_ready(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A key table, in which no key may be left. */
+/* A key table; key_table_fini() asserts that no key is left. */
 #ifndef ROCADE_TEST_MEM_KEY_BED_H
 #define ROCADE_TEST_MEM_KEY_BED_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two million checks of random regions against a list of them and 128-bit arithmetic. */
+/* Two million checks of random regions, compared with a list and 128-bit arithmetic. */
 #include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -51,7 +51,7 @@ model_check(uint32_t key, uint32_t pd, uint64_t va, uint64_t len, unsigned need)
 	return (uint8_t *)(r->host + (uintptr_t)(va - r->va));
 }
 
-/* Registers in place of one that goes, where there was one. */
+/* Registers a random region in a random place; frees the region that was there. */
 static void
 model_replace(uint64_t *rand)
 {
@@ -137,7 +137,7 @@ random_checks_agree_with_a_list(void **state)
 			model_replace(&rand);
 		granted += model_compare(&rand, seed, step);
 	}
-	/* The sweep sees both answers often. */
+	/* Both results occur often. */
 	assert_in_range(granted, CHECKS / 20, CHECKS - CHECKS / 20);
 	for (unsigned i = 0; i < LIVE; i++) {
 		if (regions[i].key != 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The key table: what a key opens and what not, its reuse, readers beside a writer. */
+/* The key table: validation of keys, bounds and access rights, reuse of indices, readers
+ * concurrent with a writer. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -118,7 +119,7 @@ dead_keys_match_nothing(void **state)
 	uint32_t key;
 
 	(void)state;
-	/* No chunk at all yet, and then with the chunk of index 0. */
+	/* The table has no chunk, then the chunk of index 0. */
 	assert_null(key_find(&table, 0));
 	key = key_new(0, mem, 8);
 	assert_null(key_find(&table, 0));
@@ -136,8 +137,8 @@ dead_keys_match_nothing(void **state)
 	assert_int_equal(key_free(&table, key), -EINVAL);
 }
 
-/* A queue of indices beside the table: the one that was freed first comes back first,
- * with the next variant, once enough are waiting. */
+/* Freed indices are reused in the order of their release, with the next variant, as soon
+ * as enough of them are free. */
 static void
 oldest_is_reused_first(void **state)
 {
@@ -165,7 +166,7 @@ oldest_is_reused_first(void **state)
 		assert_int_equal(key & 0xFF, (uint8_t)(keys[i] + 1));
 		keys[i] = key;
 	}
-	/* The rest rests: the next is a new one. */
+	/* The other free indices are not reused: the next one is new. */
 	key = key_new(0, mem, 8);
 	assert_int_equal(key >> 8, KEYS + 1);
 	assert_int_equal(key_free(&table, key), 0);
@@ -204,7 +205,7 @@ full_table_is_refused(void **state)
 		keys[i] = key_new(i, mem, 8);
 	assert_int_equal(key_alloc(&table, 1, 0, mem, 8, 0, &none), -ENOMEM);
 	assert_int_equal(none, 7);
-	/* With nothing fresh even the only one that is free comes back at once. */
+	/* Without unused indices the only free one is reused at once. */
 	assert_int_equal(key_free(&table, keys[77777]), 0);
 	none = key_new(5, mem, 8);
 	assert_int_equal(none >> 8, keys[77777] >> 8);
@@ -216,7 +217,7 @@ full_table_is_refused(void **state)
 	free(keys);
 }
 
-/* Windows are no regions. */
+/* Reserved windows do not count as regions. */
 static void
 regions_stay_within_what_is_granted(void **state)
 {
@@ -239,7 +240,7 @@ regions_stay_within_what_is_granted(void **state)
 	table.regions_max = KEY_MAX - 1;
 }
 
-/* ---- A reader beside registrations: what is found is whole. ---- */
+/* ---- A reader concurrent with registrations finds complete entries. ---- */
 
 #define PUBLISHED 100000
 
@@ -258,10 +259,11 @@ reader_main(void *arg)
 		key = __atomic_load_n(&newest, __ATOMIC_RELAXED);
 		if (key == last)
 			continue;
-		/* Region of index i: PD i & 0xFF, at i, i bytes long, its host at i. */
+		/* The region of index i: PD i & 0xFF, address i, length i, host address
+		 * i. */
 		e = key_find(&table, key);
 		if (e == NULL)
-			continue; /* seen too early: ask again */
+			continue; /* not visible yet: retry */
 		host = key_check(&table, key, key >> 8 & 0xFF, key >> 8, key >> 8, ALL);
 		if (host != (uint8_t *)(uintptr_t)(key >> 8))
 			reader_failures++;
@@ -284,7 +286,7 @@ readers_see_whole_entries(void **state)
 					 ALL, &keys[i]),
 			0);
 		assert_int_equal(keys[i] >> 8, i);
-		/* Relaxed: the table alone orders what the reader sees. */
+		/* Relaxed: only the table orders what the reader sees. */
 		__atomic_store_n(&newest, keys[i], __ATOMIC_RELAXED);
 	}
 	assert_int_equal(pthread_join(reader, NULL), 0);
@@ -294,8 +296,8 @@ readers_see_whole_entries(void **state)
 	free(keys);
 }
 
-/* A region changed: what is named changes, the rest stays, and the key goes with the memory
- * and the PD. */
+/* key_change() changes what the flags name and nothing else. The key changes with the
+ * translation and with the PD. */
 static void
 regions_change(void **state)
 {
@@ -319,7 +321,7 @@ regions_change(void **state)
 	assert_int_equal(key, old + 2);
 	assert_null(key_check(&table, key, 1, 500, 1, 0));
 	assert_non_null(key_check(&table, key, 2, 500, 1, 0));
-	/* All or nothing. */
+	/* A refused change changes nothing. */
 	to = (struct key_change){.pd = 3,
 		.access = IBV_ACCESS_REMOTE_WRITE,
 		.va = 500,
@@ -343,7 +345,7 @@ regions_change(void **state)
 	assert_int_equal(key_free(&table, old), 0);
 }
 
-/* Memory that is gone: every region that has the byte, and no other. */
+/* Invalidation of an address affects every region that contains it, and no other. */
 static void
 regions_die(void **state)
 {
@@ -359,7 +361,8 @@ regions_die(void **state)
 	assert_non_null(key_check(&table, half, 1, 0, 32, ALL));
 	assert_true(key_kill(&table, mem + 63));
 	assert_null(key_check(&table, half, 1, 0, 1, 0));
-	assert_true(key_kill(&table, mem)); /* a second page of the same copy */
+	/* no error if the regions are invalid already */
+	assert_true(key_kill(&table, mem));
 	assert_int_equal(key_change(&table, &half, IBV_REREG_MR_CHANGE_PD, &to), -EFAULT);
 	assert_int_equal(key_free(&table, whole), 0);
 	assert_int_equal(key_free(&table, half), 0);

@@ -53,7 +53,7 @@ key_drop(uint32_t key)
 	assert_int_equal(key_free(&table, key), 0);
 }
 
-/* ---- A sweep against a list of single bytes. ---- */
+/* ---- Random lists of SGEs, compared byte by byte ---- */
 
 /* Three regions over the arena: all of it at its own address, its upper half at address
  * 0, and all of it read-only just below 2^64. */
@@ -66,10 +66,10 @@ struct bed {
 	uint32_t keys[REGIONS];
 	struct sge sge[SGES];
 	uint32_t num;
-	uint32_t bad; /* the SGE that may not be written; num: none */
+	uint32_t bad; /* index of the read-only SGE; num: none */
 	uint32_t total;
-	uint32_t flat[SGES * 2048];  /* where in the arena byte i of the list is */
-	uint32_t owner[SGES * 2048]; /* and of which SGE */
+	uint32_t flat[SGES * 2048];  /* offset in the arena of byte i of the list */
+	uint32_t owner[SGES * 2048]; /* index of its SGE */
 	uint8_t shadow[ARENA];
 	uint8_t packet[SGES * 2048];
 	uint8_t want[SGES * 2048];
@@ -103,7 +103,7 @@ bed_close(void)
 		key_drop(bed.keys[i]);
 }
 
-/* One SGE of len bytes at offset at of the arena, through one of the regions. */
+/* One SGE of len bytes at offset `at` of the arena, through one of the regions. */
 static struct sge
 sge_make(uint32_t at, uint32_t len, bool writable)
 {
@@ -118,12 +118,12 @@ sge_make(uint32_t at, uint32_t len, bool writable)
 		sge.lkey = bed.keys[HALF];
 	}
 	if (len == 0 && rand_below(&bed.rand, 2))
-		sge.lkey = 0xDEAD; /* not looked at */
+		sge.lkey = 0xDEAD; /* not checked for an empty SGE */
 	return sge;
 }
 
-/* A new list: lengths of all magnitudes, zero among them, places anywhere, so that they
- * overlap now and then. */
+/* A new random list: lengths of all magnitudes and 0, at random offsets, which may
+ * overlap. */
 static void
 bed_list(bool one_bad)
 {
@@ -158,14 +158,15 @@ pos_equal(struct sge_pos a, struct sge_pos b)
 	return a.index == b.index && a.offset == b.offset;
 }
 
-/* A place from which offset bytes come before: by seek, whatever its spelling. */
+/* Number of bytes before a position, which may have more than one representation. */
 static uint32_t
 pos_offset(struct sge_pos pos)
 {
 	return (uint32_t)sge_total(bed.sge, pos.index) + pos.offset;
 }
 
-/* The whole list in packets of random size; now and then the place is found anew. */
+/* Gathers the list in packets of random size, sometimes from a position that sge_seek()
+ * returns. */
 static void
 gather_round(void)
 {
@@ -195,14 +196,14 @@ random_gathers_agree_with_bytes(void **state)
 	bed_open();
 	arena_fill();
 	for (bed.round = 0; bed.round < ROUNDS; bed.round++) {
-		/* A region that may not be written may be read. */
+		/* A read-only region can be gathered from. */
 		bed_list(rand_below(&bed.rand, 2));
 		gather_round();
 	}
 	bed_close();
 }
 
-/* Whether bytes [at, at + len) of the list touch the SGE that may not be written. */
+/* Whether bytes [at, at + len) of the list include bytes of the read-only SGE. */
 static bool
 touches_bad(uint32_t at, uint32_t len)
 {
@@ -240,7 +241,7 @@ scatter_round(unsigned *refused)
 			for (uint32_t i = 0; i < len; i++)
 				bed.shadow[bed.flat[at + i]] = bed.packet[i];
 		}
-		/* All of it: nothing beside the list was written either. */
+		/* The whole arena: nothing outside the list was written either. */
 		CHECK(memcmp(arena, bed.shadow, ARENA) == 0);
 		at += len;
 		CHECK(pos_offset(pos) == at);
@@ -286,7 +287,7 @@ refused_gather_changes_nothing(void **state)
 	sge[0].addr = 20;
 	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 16, NULL), -EACCES);
 	assert_true(pos_equal(pos, (struct sge_pos){0}));
-	/* The bytes that are granted come all the same. */
+	/* The bytes in range can be gathered. */
 	assert_int_equal(sge_gather(&table, PD, sge, 2, &pos, dst, 12, NULL), 0);
 	key_drop(key);
 }
@@ -364,7 +365,7 @@ later_piece_of_overlap_wins(void **state)
 	key_drop(key);
 }
 
-/* An SGE that goes on at 0 behind 2^64 - 1 must not reach the region that is there. */
+/* An SGE across 2^64 does not go on at the region at address 0. */
 static void
 addresses_do_not_wrap(void **state)
 {
@@ -389,8 +390,7 @@ addresses_do_not_wrap(void **state)
 	key_drop(top);
 }
 
-/* The largest message, in the largest SGE and in 16 of them: only the edges are touched.
- */
+/* The maximum message length in one SGE and in 16: only the edges are accessed. */
 static void
 lengths_up_to_2_to_31(void **state)
 {
@@ -411,7 +411,7 @@ lengths_up_to_2_to_31(void **state)
 
 	assert_int_equal(sge_total(sge, SGES), GIB2 * SGES);
 	assert_int_equal(sge_check(&table, PD, sge, SGES, IBV_ACCESS_LOCAL_WRITE), 0);
-	/* Across the seam of two such SGEs. */
+	/* Across the boundary between two such SGEs. */
 	pos = sge_seek(sge, SGES, 7 * GIB2 - 96);
 	assert_true(pos_equal(pos, (struct sge_pos){6, (uint32_t)GIB2 - 96}));
 	assert_int_equal(sge_scatter(&table, PD, sge, SGES, &pos, packet, 4096), 0);
@@ -424,12 +424,12 @@ lengths_up_to_2_to_31(void **state)
 	pos = sge_seek(sge, SGES, 7 * GIB2 - 96);
 	assert_int_equal(sge_gather(&table, PD, sge, SGES, &pos, back, 4096, NULL), 0);
 	assert_memory_equal(back, packet, 4096);
-	/* The last bytes, and none behind them. */
+	/* The last bytes of the list, and nothing beyond. */
 	pos = sge_seek(sge, SGES, SGES * GIB2 - 4096);
 	assert_int_equal(sge_scatter(&table, PD, sge, SGES, &pos, packet, 4096), 0);
 	assert_memory_equal(mem + GIB2 - 4096, packet, 4096);
 	assert_int_equal(sge_scatter(&table, PD, sge, SGES, &pos, packet, 1), -EMSGSIZE);
-	/* A byte more than the region has. */
+	/* One byte more than the region has. */
 	sge[0].len++;
 	assert_int_equal(sge_check(&table, PD, sge, 1, 0), -EACCES);
 	pos = (struct sge_pos){0, (uint32_t)GIB2 - 4095};
@@ -439,7 +439,8 @@ lengths_up_to_2_to_31(void **state)
 	assert_int_equal(munmap(mem, GIB2 + 4096), 0);
 }
 
-/* A receive SGE of 2^31 over a small region: what is written counts, not what it says. */
+/* A receive SGE of 2^31 bytes over a small region: access to the bytes written is
+ * checked, not to the whole SGE. */
 static void
 long_sge_over_a_short_region(void **state)
 {

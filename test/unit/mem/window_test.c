@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows (IBA 10.6.7): what may be bound to what, whom a window lets in, and that
- * nobody who looks while it is bound anew gets the memory of one bind by the key of
+/* Memory windows (IBA 10.6.7): what can be bound, which QPs a window admits, and that a
+ * reader concurrent with a bind never gets the memory of one bind through the key of
  * another. */
 #include <errno.h>
 #include <pthread.h>
@@ -96,18 +96,18 @@ test_type1(void **state)
 	assert_null(look(second, VA + 120, UINT64_MAX, IBV_ACCESS_REMOTE_READ));
 	assert_null(look(second, VA + 120, UINT64_MAX - 119, IBV_ACCESS_REMOTE_READ));
 	assert_null(look(second, VA + 100, 1, IBV_ACCESS_REMOTE_WRITE));
-	/* Any QP of the PD, and no other; never as an lkey. */
+	/* A type 1 window admits any QP of its PD and no other; it is no lkey. */
 	assert_non_null(key_check_remote(
 		&table, second, PD, 77, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
 	assert_null(key_check_remote(
 		&table, second, PD + 1, QPN, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
 	assert_null(key_check(&table, second, PD, VA + 100, 1, 0));
 	assert_null(key_check(&table, second, KEY_PD_WINDOW, VA + 100, 1, 0x80));
-	/* The region is its own still, and cannot go. */
+	/* The region is still valid; it cannot be freed while a window is bound to it. */
 	assert_non_null(key_check(&table, region, PD, VA, BYTES, 0));
 	assert_int_equal(key_free(&table, region), -EBUSY);
 	assert_int_equal(key_free(&table, second), -EINVAL);
-	/* Anew, to another part; then to nothing. */
+	/* Bound to another part, then unbound. */
 	b.rkey = ibv_inc_rkey(second);
 	b.va = VA;
 	assert_int_equal(bind(&b), 0);
@@ -118,7 +118,7 @@ test_type1(void **state)
 	assert_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
 	assert_false(window_valid(&table, QPN, b.rkey));
 	assert_int_equal(*key_bound(&table, region), 0);
-	/* Bound when it goes. */
+	/* Destroyed while bound. */
 	b.rkey = ibv_inc_rkey(b.rkey);
 	assert_int_equal(bind(&b), 0);
 	assert_int_equal(window_invalidate(&table, QPN, b.rkey), -EINVAL);
@@ -139,7 +139,8 @@ test_type2(void **state)
 	assert_ptr_equal(look(b.rkey, VA, BYTES, REMOTE), memory);
 	assert_null(key_check_remote(&table, b.rkey, PD, QPN + 1, VA, 1, REMOTE));
 	assert_null(key_check_remote(&table, b.rkey, PD + 1, QPN, VA, 1, REMOTE));
-	/* Bound is bound, until its own QP says otherwise. */
+	/* A bound type 2 window cannot be bound again before its own QP invalidates
+	 * it. */
 	assert_int_equal(bind(&b), -EINVAL);
 	b.rkey = ibv_inc_rkey(b.rkey);
 	assert_int_equal(bind(&b), -EINVAL);
@@ -153,7 +154,7 @@ test_type2(void **state)
 	assert_null(look(w->rkey, VA, 1, REMOTE));
 	assert_int_equal(window_invalidate(&table, QPN, w->rkey), -EINVAL);
 	assert_true(LIST_EMPTY(&list));
-	/* Any new key of its index will do, the last one too. */
+	/* Any variant of the key can be bound, also the current one. */
 	b = whole(w);
 	b.rkey = w->rkey;
 	assert_int_equal(bind(&b), 0);
@@ -162,7 +163,7 @@ test_type2(void **state)
 	b.rkey = (w->rkey & ~0xFFu) | 0x42;
 	assert_int_equal(bind(&b), 0);
 	assert_non_null(look(b.rkey, VA, 1, REMOTE));
-	/* A region's key is none to invalidate. */
+	/* A region's key cannot be invalidated this way. */
 	assert_int_equal(window_invalidate(&table, QPN, region), -EINVAL);
 	assert_int_equal(window_invalidate(&table, QPN, 0), -EINVAL);
 	assert_int_equal(window_invalidate(&table, QPN, UINT32_MAX), -EINVAL);
@@ -186,7 +187,7 @@ test_zero_based(void **state)
 	window_destroy(&table, w);
 }
 
-/* Everything but one thing is right. */
+/* Each bind has one wrong argument. */
 static void
 test_refused(void **state)
 {
@@ -221,7 +222,7 @@ test_refused(void **state)
 		if (rows[i].rc == 0)
 			assert_int_equal(window_invalidate(&table, QPN, b.rkey), 0);
 	}
-	/* A region without the right, without local write, zero-based, of another PD. */
+	/* Regions without MW_BIND, without LOCAL_WRITE, zero-based, of another PD. */
 	assert_int_equal(key_alloc(&table, PD, VA, memory, BYTES,
 				 ALL & ~(unsigned)IBV_ACCESS_MW_BIND, &plain),
 		0);
@@ -247,7 +248,7 @@ test_refused(void **state)
 	b = whole(w);
 	b.parent = elsewhere;
 	assert_int_equal(bind(&b), -EINVAL);
-	/* A window of another PD; a window on a window; what is no window. */
+	/* A window of another PD, a window as the parent, keys that are no window's. */
 	assert_int_equal(window_bind(&table, PD + 1, QPN, &list, &b), -EINVAL);
 	b = whole(w);
 	assert_int_equal(bind(&b), 0);
@@ -260,12 +261,12 @@ test_refused(void **state)
 	assert_int_equal(bind(&b), -EINVAL);
 	b.rkey = KEY_MAX << 8;
 	assert_int_equal(bind(&b), -EINVAL);
-	/* Read-only memory may be shown. */
+	/* A read-only region can be bound for remote reads. */
 	b = whole(other);
 	b.parent = read_only;
 	b.access = IBV_ACCESS_REMOTE_READ;
 	assert_int_equal(bind(&b), 0);
-	/* Memory that is gone is gone through windows too. */
+	/* Invalidated memory is not accessible through windows either. */
 	assert_non_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
 	assert_true(key_kill(&table, memory + BYTES - 1));
 	assert_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
@@ -284,7 +285,7 @@ test_refused(void **state)
 
 static bool stop;
 
-/* Even keys show the first half, odd ones the second. */
+/* Binds even keys to the first half of the memory, odd ones to the second. */
 static void *
 binder(void *arg)
 {
@@ -315,7 +316,7 @@ test_race(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, binder, w), 0);
 	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
 		uint32_t key =
-			__atomic_load_n(&e->key, __ATOMIC_RELAXED); /* about to go */
+			__atomic_load_n(&e->key, __ATOMIC_RELAXED); /* soon stale */
 		uint8_t *host = look(key, 0, 1, IBV_ACCESS_REMOTE_READ);
 
 		if (host != NULL)

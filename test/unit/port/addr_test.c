@@ -30,7 +30,7 @@ addresses_of_hosts_are_taken(void **state)
 			fail_msg("refused: %s", good[i]);
 	for (size_t i = 0; i < RTE_DIM(bad); i++)
 		if (check_addr(bad[i]) != -EINVAL)
-			fail_msg("taken: %s", bad[i]);
+			fail_msg("accepted: %s", bad[i]);
 }
 
 static void
@@ -78,10 +78,10 @@ gateways_must_be_reachable(void **state)
 		{"192.0.2.254", false, 0},
 		{"fe80::1", true, 0},
 		{"2001:db8::fe", true, 0},
-		{"192.0.3.1", false, -EINVAL},    /* on no link of ours */
-		{"192.0.2.1", false, -EINVAL},    /* ourselves */
+		{"192.0.3.1", false, -EINVAL},    /* on no subnet of ours */
+		{"192.0.2.1", false, -EINVAL},    /* our own address */
 		{"192.0.2.255", false, -EINVAL},  /* broadcast */
-		{"192.0.2.0", false, -EINVAL},    /* the subnet */
+		{"192.0.2.0", false, -EINVAL},    /* the subnet's address */
 		{"224.0.0.1", false, -EINVAL},    /* multicast */
 		{"2001:db8::fe", false, -EINVAL}, /* the other family */
 		{"192.0.2.254", true, -EINVAL},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bed.h"
 
-/* Who has 192.0.2.1? Tell 192.0.2.2 (02:00:00:00:00:02): written out after RFC 826. */
+/* An ARP request for 192.0.2.1 from 192.0.2.2 (02:00:00:00:00:02), after RFC 826. */
 static const uint8_t request[42] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 2,
 	0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 2, 192, 0, 2, 2, 0, 0, 0, 0, 0,
 	0, 192, 0, 2, 1};
@@ -83,7 +83,7 @@ tagged_requests_get_tagged_answers(void **state)
 	net_destroy(net);
 }
 
-/* Somebody asks whether our address is free (RFC 5227): answered, nothing to learn. */
+/* An ARP probe (RFC 5227): answered, but nothing is learned from it. */
 static void
 probe_is_answered_and_teaches_nothing(void **state)
 {
@@ -108,12 +108,14 @@ what_is_not_for_us_is_ignored(void **state)
 	(void)state;
 	assert_false(answered(net, request_with(TARGET_IP, other_ip, 4)));
 	assert_false(answered(net, request_with(0, other_mac, 6)));
-	assert_false(answered(net, request_with(6, our_mac, 6))); /* our own, come back */
+	/* our own frame, looped back */
+	assert_false(answered(net, request_with(6, our_mac, 6)));
 	assert_false(answered(net, request_with(6, group, 6)));
 	assert_false(answered(net, request_with(SENDER_MAC, group, 6)));
 	assert_false(answered(net, request_with(SENDER_MAC, our_mac, 6)));
 	assert_int_equal(neigh_count(net, T0).all, 0);
-	/* Answered, but not believed: our own address, one of another network. */
+	/* Answered, but not learned: our own address as the sender, an address of another
+	 * network. */
 	assert_true(answered(net, request_with(SENDER_IP, ours, 4)));
 	assert_true(answered(net, request_with(SENDER_IP, far, 4)));
 	assert_int_equal(neigh_count(net, T0).all, 0);
@@ -137,8 +139,8 @@ other_hardware_and_protocols_are_ignored(void **state)
 	net_destroy(net);
 }
 
-/* Gratuitous ones, requests to others and unasked replies change what is known and add
- * nothing. */
+/* Gratuitous requests, requests for other addresses and unsolicited replies update known
+ * neighbours and add none. */
 static void
 only_known_ones_are_updated_in_passing(void **state)
 {

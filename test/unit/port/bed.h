@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of lib/port share: hosts, and frames in heap blocks of exactly their
- * size, so that the address sanitizer sees a read beyond the end. */
+/* Shared by the tests of lib/port: hosts, and frames in heap blocks of exactly their
+ * size, so that the address sanitizer reports a read beyond the end. */
 #ifndef ROCADE_TEST_PORT_BED_H
 #define ROCADE_TEST_PORT_BED_H
 
@@ -61,7 +61,7 @@ net_of_conf(const struct net_conf *conf)
 	return net;
 }
 
-/* Takes the announcements out of the way. */
+/* Sends the announcements, so that a test sees none. */
 static inline void
 net_settle(struct net *net)
 {
@@ -74,7 +74,7 @@ net_settle(struct net *net)
 	free(pkt.data);
 }
 
-/* Times of tests start after net_settle()'s. */
+/* Tests start after the announcements of net_settle(). */
 #define T0 (10 * SEC_NS)
 
 static inline struct net *
@@ -87,7 +87,7 @@ net_of(uint8_t n, uint16_t vlan)
 	return net;
 }
 
-/* Bytes as a received frame: exactly so many, on the heap. */
+/* A received frame on the heap, exactly len bytes long. */
 static inline struct pkt
 frame_exact(const void *bytes, size_t len)
 {
@@ -107,8 +107,8 @@ frame_empty(size_t room)
 	return (struct pkt){.data = malloc(room > 0 ? room : 1), .room = (uint16_t)room};
 }
 
-/* What net answers to the frame: an exact frame for the caller to free, data NULL for
- * none. */
+/* Returns the reply to a frame, with an exact length, for the caller to free; data is
+ * NULL if there is none. */
 static inline struct pkt
 net_ask(struct net *net, const struct pkt *frame, uint64_t now)
 {
@@ -123,7 +123,7 @@ net_ask(struct net *net, const struct pkt *frame, uint64_t now)
 	return out;
 }
 
-/* The frame net sends now: as above. */
+/* Returns the next frame to send, as net_ask(). */
 static inline struct pkt
 net_send(struct net *net, uint64_t now)
 {
@@ -146,7 +146,7 @@ is_report(const struct pkt *frame)
 		    : frame->data[l3 - 1] == 0 && frame->data[l3 + 9] == 2;
 }
 
-/* The frame net sends now that is no membership report. */
+/* As net_send(), but skips membership reports. */
 static inline struct pkt
 net_say(struct net *net, uint64_t now)
 {
@@ -191,7 +191,8 @@ neigh_count(struct net *net, uint64_t now)
 	return count;
 }
 
-/* Whether net knows gid, without wanting it. */
+/* Whether net knows gid. Unlike a lookup for sending, this does not request
+ * resolution. */
 static inline bool
 net_knows(struct net *net, const char *text)
 {

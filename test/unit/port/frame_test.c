@@ -24,7 +24,7 @@ checksum_of_the_rfc(void **state)
 	assert_memory_equal(&sum, ((uint8_t[]){0x22, 0x0d}), 2);
 }
 
-/* In pieces of even length, of any length, and of all ones without overflow. */
+/* In pieces of even length, of random total length; and all ones without overflow. */
 static void
 checksum_in_pieces(void **state)
 {
@@ -102,7 +102,7 @@ split_undoes_begin(void **state)
 		assert_int_equal(frame.l3_len, 50);
 		assert_ptr_equal(frame.l3, pkt.data + pkt.len - 50);
 		assert_memory_equal(frame.src_mac, from.mac, 6);
-		assert_false(frame_split(&from, &pkt, &frame)); /* not theirs */
+		assert_false(frame_split(&from, &pkt, &frame)); /* not their MAC */
 		to.vlan ^= 1;
 		assert_false(frame_split(&to, &pkt, &frame));
 		free(pkt.data);

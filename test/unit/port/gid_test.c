@@ -61,7 +61,7 @@ other_texts_are_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < RTE_DIM(texts); i++) {
 		if (gid_parse(texts[i], gid, &prefix_len) != -EINVAL)
-			fail_msg("taken: %s", texts[i]);
+			fail_msg("accepted: %s", texts[i]);
 		assert_int_equal(gid[0], 42); /* outputs only on success */
 		assert_int_equal(prefix_len, 42);
 	}
@@ -115,7 +115,8 @@ derived_addresses(void **state)
 	assert_memory_equal(group, gid_of("ff02::1:ff12:3401"), 16);
 	gid_multicast_mac(group, out);
 	assert_memory_equal(out, mac6, 6);
-	gid_multicast_mac(gid_of("239.129.2.3"), out); /* the 24th bit is left out */
+	/* bit 23 of the address is left out */
+	gid_multicast_mac(gid_of("239.129.2.3"), out);
 	assert_memory_equal(out, mac4, 6);
 }
 

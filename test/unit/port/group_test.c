@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memberships: what is said when, in which version, and how queries are answered. */
+/* Group memberships: which reports are sent when and in which version, and how queries
+ * are answered. */
 #include <errno.h>
 
 #include <netinet/in.h>
@@ -20,7 +21,8 @@ start(void)
 	now = T0;
 }
 
-/* The next report up to and including end, and when; data NULL when there is none. */
+/* Returns the next report up to and including end, and sets its time; data is NULL if
+ * there is none. */
 static struct pkt
 next_report(uint64_t end)
 {
@@ -47,7 +49,8 @@ expect_none(uint64_t ns)
 	assert_null(frame.data);
 }
 
-/* An IGMP message of this type to dst, about the group; a v3 report's record too. */
+/* Expects an IGMP message of this type to dst about the group; a v3 report with this
+ * record type. */
 static void
 expect_igmp(uint64_t within, unsigned type, const char *dst, const char *group,
 	unsigned record)
@@ -211,7 +214,7 @@ mld_query(unsigned code, const char *group, size_t len)
 
 /* ---- Tests ---- */
 
-/* A change is said twice, the second time within a second. */
+/* A membership change is reported twice, the second time within a second. */
 static void
 test_joining_and_leaving(void **state)
 {
@@ -222,7 +225,7 @@ test_joining_and_leaving(void **state)
 	expect_igmp(0, 0x22, "224.0.0.22", "239.1.2.3", 4);
 	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 4);
 	expect_none(1000 * SEC_NS);
-	/* Who joined twice has to leave twice. */
+	/* Joins are counted: the second leave ends the membership. */
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	assert_int_equal(net_leave(net, gid_of("239.1.2.3")), 0);
 	expect_none(SEC_NS);
@@ -236,7 +239,8 @@ test_joining_and_leaving(void **state)
 	expect_mld(SEC_NS, 143, "ff02::16", "ff15::77", 4);
 	assert_int_equal(net_leave(net, gid_of("ff15::77")), 0);
 	expect_mld(0, 143, "ff02::16", "ff15::77", 3);
-	/* Joined again before the second time: that is what is said then. */
+	/* A join before the second report of the leave: both further reports are of the
+	 * join. */
 	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
 	expect_mld(0, 143, "ff02::16", "ff15::77", 4);
 	expect_mld(SEC_NS, 143, "ff02::16", "ff15::77", 4);
@@ -245,7 +249,7 @@ test_joining_and_leaving(void **state)
 	net_destroy(net);
 }
 
-/* Within the time that the query gives, and not all at its end. */
+/* The report comes within the query's maximum response time, at random. */
 static void
 test_queries_are_answered(void **state)
 {
@@ -271,9 +275,9 @@ test_queries_are_answered(void **state)
 	assert_true(first < 2 * SEC_NS && last > 8 * SEC_NS && last <= 10 * SEC_NS);
 	igmp_query(10, "239.1.2.3", 12);
 	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 2);
-	igmp_query(10, "239.1.2.9", 12); /* of a group that is not ours */
+	igmp_query(10, "239.1.2.9", 12); /* a group that is not joined */
 	expect_none(20 * SEC_NS);
-	/* Two queries, one answer. */
+	/* Two queries, one report. */
 	igmp_query(100, NULL, 12);
 	igmp_query(10, "239.1.2.3", 12);
 	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 2);
@@ -288,7 +292,7 @@ test_queries_are_answered(void **state)
 	net_destroy(net);
 }
 
-/* Everybody's groups are nobody's business; our solicited-node group is answered for. */
+/* All-hosts and interface-local groups are not reported; the solicited-node group is. */
 static void
 test_which_are_said(void **state)
 {
@@ -304,10 +308,10 @@ test_which_are_said(void **state)
 	assert_int_equal(net_leave(net, gid_of("224.0.0.1")), 0);
 	expect_none(20 * SEC_NS);
 	mld_query(1000, NULL, 28);
-	/* 2001:db8::1 and the link-local address have the same one. */
+	/* 2001:db8::1 and the link-local address have the same solicited-node group. */
 	expect_mld(SEC_NS, 143, "ff02::16", "ff02::1:ff00:1", 2);
 	expect_none(20 * SEC_NS);
-	/* The link was away. */
+	/* As after a link that was down. */
 	net_announce(net);
 	while ((frame = next_report(now + 5 * SEC_NS)).data != NULL) {
 		n++;
@@ -317,7 +321,7 @@ test_which_are_said(void **state)
 	net_destroy(net);
 }
 
-/* An older querier is answered in its version while it is heard from. */
+/* An older querier is answered in its version for as long as it is heard. */
 static void
 test_older_queriers(void **state)
 {
@@ -330,7 +334,7 @@ test_older_queriers(void **state)
 		expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 4);
 	igmp_query(50, NULL, 8);
 	expect_igmp(5 * SEC_NS, 0x16, "239.1.2.3", "239.1.2.3", 0);
-	/* Somebody else was faster: that is enough. */
+	/* Another member's report suppresses ours. */
 	igmp_query(50, NULL, 8);
 	hear(frame, igmp_frame(frame, 0x16, 0, "239.1.2.3", "239.1.2.3", 8));
 	expect_none(20 * SEC_NS);
@@ -360,7 +364,7 @@ test_older_queriers(void **state)
 	net_destroy(net);
 }
 
-/* Long times are a mantissa and an exponent. */
+/* Response times with a mantissa and an exponent. */
 static void
 test_long_times(void **state)
 {
@@ -392,8 +396,8 @@ test_long_times(void **state)
 	net_destroy(net);
 }
 
-/* Cut off, with a wrong checksum, from afar: nothing is answered, nothing is read that is
- * not there. */
+/* Truncated, with a wrong checksum, from beyond a router: no query is answered, and no
+ * byte beyond the end is read. */
 static void
 test_hostile_queries(void **state)
 {
@@ -417,18 +421,18 @@ test_hostile_queries(void **state)
 	len = mld_frame(frame, 130, 10, "ff02::1", NULL, 28);
 	for (size_t cut = ETH; cut < len; cut++)
 		hear(frame, cut);
-	for (unsigned more = 1; more < 256; more++) { /* options that are not there */
+	for (unsigned more = 1; more < 256; more++) { /* missing options */
 		frame[ETH + 41] = (uint8_t)more;
 		hear(frame, len);
 	}
 	frame[ETH + 41] = 0;
-	frame[ETH + 7] = 2; /* has passed a router */
+	frame[ETH + 7] = 2; /* hop limit 2: forwarded by a router */
 	hear(frame, len);
 	expect_none(100 * SEC_NS);
 	net_destroy(net);
 }
 
-/* Every MAC once, and as many groups as are promised. */
+/* Each MAC is listed once, and the promised number of groups can be joined. */
 static void
 test_macs_and_limits(void **state)
 {

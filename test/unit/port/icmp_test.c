@@ -5,7 +5,7 @@
 #define IP 14
 #define ECHO_ROOM 9018
 
-/* The checksum as RFC 1071 words it, big-endian and a byte at a time: not the code under
+/* The checksum as RFC 1071 words it, big-endian, byte by byte, without the code under
  * test. */
 static uint32_t
 sum_bytes(uint32_t sum, const uint8_t *data, uint32_t len)
@@ -46,7 +46,7 @@ message_sum(const uint8_t *frame, uint32_t len, bool ipv6)
 	return fold(sum_bytes(sum, frame + at, len - at));
 }
 
-/* Makes lengths and checksums right for pkt->len. */
+/* Sets lengths and checksums for pkt->len. */
 static void
 finish(struct pkt *pkt, bool ipv6)
 {
@@ -63,7 +63,7 @@ finish(struct pkt *pkt, bool ipv6)
 	put16(pkt->data + at + 2, message_sum(pkt->data, pkt->len, ipv6));
 }
 
-/* Host 2 pings host 1 with so many bytes behind the 8 of the ICMP header. */
+/* Host 2 pings host 1; payload: bytes behind the 8 of the ICMP header. */
 static struct pkt
 echo(bool ipv6, uint32_t payload)
 {
@@ -84,7 +84,7 @@ echo(bool ipv6, uint32_t payload)
 		pkt.data[at] = 128;
 	} else {
 		pkt.data[IP] = 0x45;
-		pkt.data[IP + 1] = 0xb8; /* TOS, to come back */
+		pkt.data[IP + 1] = 0xb8; /* TOS, copied to the reply */
 		put16(pkt.data + IP + 4, 0x1234);
 		pkt.data[IP + 8] = 3;
 		pkt.data[IP + 9] = 1;
@@ -131,7 +131,7 @@ check_answer(const struct pkt *in, const struct pkt *out, bool ipv6)
 	}
 }
 
-/* Of every size up to what the frame takes. */
+/* Echo requests of every size up to the maximum. */
 static void
 echoes_come_back(void **state)
 {
@@ -151,8 +151,8 @@ echoes_come_back(void **state)
 	net_destroy(net);
 }
 
-/* The answer is as long as the question: it fits or there is none, and nothing is written
- * beyond the room. */
+/* A reply is as long as its request: without room for it none is built, and nothing is
+ * written beyond the room. */
 static void
 no_room_no_answer(void **state)
 {
@@ -173,7 +173,7 @@ no_room_no_answer(void **state)
 	net_destroy(net);
 }
 
-/* The sender may have padded the frame: only the packet comes back. */
+/* The sender may have padded the frame: the reply has no padding. */
 static void
 padding_does_not_come_back(void **state)
 {
@@ -232,7 +232,7 @@ what_is_not_an_echo_for_us_is_ignored(void **state)
 		assert_false(answered(net, echo_with(ipv6, 0, all, 6)));
 		assert_false(answered(net, echo_byte(ipv6, 5, 9)));
 		assert_false(answered(net, echo_byte(ipv6, 12, 0x99)));
-		/* From a group, from ourselves. */
+		/* From a group, from our own address. */
 		assert_false(answered(net, echo_byte(ipv6, src, ipv6 ? 0xff : 0xe0)));
 		assert_false(answered(net, echo_byte(ipv6, src + addr - 1, 1)));
 	}
@@ -246,7 +246,7 @@ what_is_not_an_echo_for_us_is_ignored(void **state)
 	assert_false(answered(net, echo_byte(false, IP + 7, 0x01)));
 	assert_true(answered(net, echo_byte(false, IP + 6, 0x40)));
 	assert_false(answered(net, echo_byte(true, IP, 0x40)));
-	assert_int_equal(neigh_count(net, T0).all, 0); /* pings teach nothing */
+	assert_int_equal(neigh_count(net, T0).all, 0); /* pings teach no neighbours */
 	net_destroy(net);
 }
 
@@ -259,14 +259,15 @@ wrong_checksums_are_ignored(void **state)
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		struct pkt ref = echo(ipv6, 5);
 
-		/* Any one bit of header or message. (Of IPv6 also the addresses: they are
-		 * in the sum, or not ours.) */
+		/* Any bit of header or message. For IPv6 the addresses are in the sum as
+		 * well, or are not ours. */
 		for (unsigned bit = 8 * (IP + (ipv6 ? 4 : 0)); bit < 8u * ref.len;
 			bit++) {
 			struct pkt in = frame_exact(ref.data, ref.len);
 
 			in.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
-			if (ipv6 && bit / 8 == IP + 7) { /* the hop limit is free */
+			/* the hop limit is not in the sum */
+			if (ipv6 && bit / 8 == IP + 7) {
 				free(in.data);
 				continue;
 			}
@@ -311,7 +312,7 @@ cut_frames_are_ignored(void **state)
 			struct pkt in = frame_exact(ref.data, len);
 
 			assert_false(answered(net, in));
-			/* Also when the lengths are made to fit. */
+			/* Also with matching length fields. */
 			if (len >= header_len(ipv6) + 4 && len < header_len(ipv6) + 8) {
 				in = frame_exact(ref.data, len);
 				finish(&in, ipv6);

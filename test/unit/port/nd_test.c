@@ -3,11 +3,9 @@
 
 #include "bed.h"
 
-/*
- * fe80::ff:fe00:2 (02:00:00:00:00:02) asks the solicited-node group of 2001:db8::1 who
- * has it, written out after RFC 4861 4.3. The checksum was worked out with another
- * program.
- */
+/* fe80::ff:fe00:2 (02:00:00:00:00:02) asks the solicited-node group of 2001:db8::1 for
+ * its MAC, written by hand from RFC 4861 4.3. The checksum was computed with another
+ * program. */
 static const uint8_t solicit[86] = {0x33, 0x33, 0xff, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86,
 	0xdd,
 	/* IPv6 */
@@ -30,7 +28,7 @@ static const uint8_t solicit[86] = {0x33, 0x33, 0xff, 0, 0, 1, 2, 0, 0, 0, 0, 2,
 #define TARGET 62
 #define OPT 78
 
-/* Sums by hand, a byte at a time: not the code under test. */
+/* Checksum byte by byte, without the code under test. */
 static uint16_t
 checksum(const uint8_t *data, uint32_t len)
 {
@@ -55,7 +53,7 @@ checksum_set(struct pkt *pkt)
 	pkt->data[SUM + 1] = (uint8_t)sum;
 }
 
-/* The solicitation with bytes changed and its length and checksum right again. */
+/* The solicitation with changed bytes, its length and checksum set again. */
 static struct pkt
 changed(unsigned off, const void *bytes, size_t len)
 {
@@ -144,7 +142,7 @@ unicast_solicitation_without_option(void **state)
 	net_destroy(net);
 }
 
-/* Somebody asks whether our address is free: everybody is told (RFC 4861 7.2.4). */
+/* Duplicate address detection: the reply goes to all nodes (RFC 4861 7.2.4). */
 static void
 duplicate_address_detection_is_answered(void **state)
 {
@@ -153,7 +151,8 @@ duplicate_address_detection_is_answered(void **state)
 	struct pkt in = changed(SRC, nobody, 16), out;
 
 	(void)state;
-	assert_false(answered(net, changed(SRC, nobody, 16))); /* with an option */
+	/* with an option: invalid */
+	assert_false(answered(net, changed(SRC, nobody, 16)));
 	in = cut(in, OPT);
 	out = net_ask(net, &in, T0);
 	assert_int_equal(out.len, 86);
@@ -164,7 +163,7 @@ duplicate_address_detection_is_answered(void **state)
 	assert_int_equal(neigh_count(net, T0).all, 0);
 	free(out.data);
 	free(in.data);
-	/* To the address itself it would not be one. */
+	/* Sent to the address itself it is no such solicitation. */
 	in = cut(changed(SRC, nobody, 16), OPT);
 	memcpy(in.data + DST, gid_of("2001:db8::1"), 16);
 	checksum_set(&in);
@@ -252,7 +251,7 @@ solicitations_are_built_as_the_rfc_says(void **state)
 	net_destroy(net);
 }
 
-/* 2001:db8::2 at the given MAC says so to 2001:db8::1, or to all. */
+/* 2001:db8::2 at this MAC advertises itself to 2001:db8::1, or to all nodes. */
 static struct pkt
 advert(uint8_t flags, uint8_t mac, const char *to)
 {
@@ -288,13 +287,13 @@ advertisements_are_learnt_when_asked_for(void **state)
 
 	(void)state;
 	assert_false(answered(net, advert(0x60, 2, "2001:db8::1")));
-	assert_int_equal(neigh_count(net, T0).all, 0); /* nobody had asked */
+	assert_int_equal(neigh_count(net, T0).all, 0); /* not solicited: not added */
 	assert_int_equal(resolve(net, &last, T0), -EAGAIN);
-	/* The first without the address, to somebody else, solicited but to all. */
+	/* Without the link-layer address, to another host, solicited but to all nodes. */
 	assert_false(answered(net, cut(advert(0x60, 2, "2001:db8::1"), OPT)));
 	assert_false(answered(net, advert(0x60, 2, "2001:db8::7")));
 	assert_false(answered(net, advert(0x60, 2, "ff02::1")));
-	assert_false(answered(net, advert(0x60, 1, "2001:db8::1"))); /* at our MAC */
+	assert_false(answered(net, advert(0x60, 1, "2001:db8::1"))); /* with our MAC */
 	assert_int_equal(resolve(net, &last, T0), -EAGAIN);
 	assert_false(answered(net, advert(0x40, 2, "2001:db8::1")));
 	assert_int_equal(resolve(net, &last, T0), 0);
@@ -309,7 +308,7 @@ advertisements_are_learnt_when_asked_for(void **state)
 	net_destroy(net);
 }
 
-/* A confirmation may come without the address. */
+/* A confirmation may lack the link-layer address. */
 static void
 short_advertisement_confirms(void **state)
 {
@@ -325,7 +324,7 @@ short_advertisement_confirms(void **state)
 	assert_null(net_ask(net, &pkt, late).data);
 	free(pkt.data);
 	pkt = net_send(net, T0 + NEIGH_REFRESH_NS + SEC_NS);
-	assert_null(pkt.data); /* not due any more */
+	assert_null(pkt.data); /* not due yet */
 	assert_int_equal(resolve(net, &last, late), 0);
 	assert_int_equal(last, 2);
 	net_destroy(net);

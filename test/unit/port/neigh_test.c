@@ -4,7 +4,7 @@
 #include "bed.h"
 #include "../rand.h"
 
-#define LATE (WHEEL_TICK_NS + 1) /* a timer fires so much after its time at the most */
+#define LATE (WHEEL_TICK_NS + 1) /* a timer fires at most this much late */
 
 static int
 resolve(struct net *net, const char *dst, uint64_t now)
@@ -14,7 +14,7 @@ resolve(struct net *net, const char *dst, uint64_t now)
 	return net_resolve(net, gid_of(dst), mac, now);
 }
 
-/* Whether net sends something now, and nothing after that. */
+/* Whether net sends a frame now; asserts that it sends no second one. */
 static bool
 sends(struct net *net, uint64_t now)
 {
@@ -25,7 +25,7 @@ sends(struct net *net, uint64_t now)
 	return first.data != NULL;
 }
 
-/* Two hosts: what a sends at now goes to b, and b's answer back to a. */
+/* Two hosts: what a sends now is delivered to b, and b's reply to a. */
 static unsigned
 exchange(struct net *a, struct net *b, uint64_t now)
 {
@@ -70,7 +70,7 @@ hosts_find_each_other(void **state)
 			assert_int_equal(net_resolve(a, gid_of(names[i]), mac, T0), 0);
 			assert_true(mac_is(mac, 2));
 		}
-		/* b has been asked and so knows a: nothing is sent. */
+		/* b learned a from its request: nothing is sent. */
 		assert_int_equal(resolve(b, "192.0.2.1", T0), 0);
 		assert_int_equal(exchange(b, a, T0), 0);
 		net_destroy(a);
@@ -120,8 +120,8 @@ other_networks_share_the_gateway(void **state)
 	net_destroy(gateway);
 }
 
-/* Requests at 0, 200 .. 800 ms; at 1 s it is unreachable, and asked once a second; never
- * early, and late by a tick at the most. */
+/* Requests at 0, 200 .. 800 ms. After 1 s the neighbour is unreachable and is asked once
+ * a second. Requests are never early, and at most one tick late. */
 static void
 silence_is_exact(void **state)
 {
@@ -175,8 +175,8 @@ the_unreachable_comes_back(void **state)
 	net_destroy(b);
 }
 
-/* A known one is confirmed every 30 s, first by asking it alone; when it is gone the
- * others are told, and meanwhile its MAC is used. */
+/* A known neighbour in use is confirmed every 30 s, first by unicast. Its MAC is used
+ * meanwhile. When it does not answer, the generation changes. */
 static void
 known_ones_are_confirmed(void **state)
 {
@@ -213,8 +213,8 @@ known_ones_are_confirmed(void **state)
 	net_destroy(b);
 }
 
-/* Nothing is asked of those that only talked to us; one that is wanted late is confirmed.
- */
+/* A neighbour that only sent to us is not confirmed before it is used; then it is, even
+ * much later. */
 static void
 strangers_cost_nothing_until_wanted(void **state)
 {
@@ -252,7 +252,7 @@ resolve_number(struct net *net, uint32_t number, uint64_t now)
 	return net_resolve(net, gid, mac, now);
 }
 
-/* number is at its MAC: as if a frame had said so. */
+/* Learns number's MAC, as from a received frame. */
 static void
 number_talks(struct net *net, uint32_t number, uint64_t now)
 {
@@ -274,7 +274,7 @@ strangers_do_not_fill_the_table(void **state)
 		number_talks(net, i, T0 + i);
 	assert_int_equal(neigh_count(net, T0).all, NET_MAX_STRANGERS);
 	assert_int_equal(net_generation(net), before);
-	/* The oldest went first. */
+	/* The oldest entries were replaced. */
 	assert_int_equal(resolve_number(net, 99999, T0), 0);
 	assert_int_equal(resolve_number(net, 100000 - NET_MAX_STRANGERS, T0), 0);
 	assert_int_equal(resolve_number(net, 99999 - NET_MAX_STRANGERS, T0), -EAGAIN);
@@ -295,9 +295,10 @@ full_of_live_entries_is_full(void **state)
 	}
 	assert_int_equal(neigh_count(net, now).reachable, NET_MAX_NEIGHS);
 	assert_int_equal(resolve_number(net, NET_MAX_NEIGHS, now), -ENOSPC);
-	number_talks(net, NET_MAX_NEIGHS, now); /* a stranger takes no place either */
+	/* an unused neighbour gets no entry either */
+	number_talks(net, NET_MAX_NEIGHS, now);
 	assert_int_equal(neigh_count(net, now).all, NET_MAX_NEIGHS);
-	/* One that nobody has asked for in a long time goes; whoever uses it is told. */
+	/* An entry that was not used for long is replaced, and the generation changes. */
 	now += NEIGH_IDLE_NS + SEC_NS;
 	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++)
 		if (i != 77)
@@ -327,11 +328,12 @@ those_that_do_not_answer_make_room(void **state)
 	assert_int_equal(neigh_count(net, now).failed, 2);
 	assert_int_equal(resolve_number(net, NET_MAX_NEIGHS, now), -EAGAIN);
 	assert_int_equal(neigh_count(net, now).failed, 1);
-	assert_int_equal(resolve_number(net, 9, now), -EHOSTUNREACH); /* 5 was older */
+	/* 9 is left: 5 was replaced, being older */
+	assert_int_equal(resolve_number(net, 9, now), -EHOSTUNREACH);
 	net_destroy(net);
 }
 
-/* Against a model: who is known and where, in a small world of chance. */
+/* Random calls, compared with a model of the known neighbours. */
 static void
 sweep(uint64_t seed)
 {
@@ -352,7 +354,7 @@ sweep(uint64_t seed)
 			known[who] = mac[5];
 			break;
 		case 1:
-			now += rand_magnitude(&rand, 27); /* 134 ms at the most */
+			now += rand_magnitude(&rand, 27); /* at most 134 ms */
 			break;
 		case 2:
 			free(net_send(net, now).data);

@@ -5,7 +5,7 @@
 #include "bed.h"
 #include "../rand.h"
 
-/* All addresses, each three times, a second apart; then silence. */
+/* All addresses are announced three times, a second apart; then nothing is sent. */
 static void
 addresses_are_announced(void **state)
 {
@@ -48,7 +48,7 @@ addresses_are_announced(void **state)
 	net_destroy(net);
 }
 
-/* Our announcement teaches a neighbour that knows us that we have moved. */
+/* An announcement updates our MAC at a neighbour that knows us. */
 static void
 new_mac_is_announced_to_neighbours(void **state)
 {
@@ -101,7 +101,7 @@ addresses_change_while_running(void **state)
 	assert_int_equal(net_set_conf(net, NULL), -EINVAL);
 	assert_int_equal(net_generation(net), before);
 	assert_memory_equal(net_conf(net), &conf, sizeof(conf));
-	/* Only what is new is announced; whom we cannot reach any more is forgotten. */
+	/* Only new addresses are announced; unreachable neighbours are removed. */
 	memcpy(conf.addr[0].gid, gid_of("10.0.0.1"), 16);
 	memset(conf.gateway4, 0, 16);
 	assert_int_equal(net_set_conf(net, &conf), 0);
@@ -115,12 +115,13 @@ addresses_change_while_running(void **state)
 	assert_int_equal(net_set_conf(net, &conf), 0);
 	assert_int_equal(neigh_count(net, T0).all, 0);
 	assert_int_equal(net_resolve(net, gid_of("2001:db8::2"), mac, T0), -EAGAIN);
-	/* Three addresses, a question, and the solicited-node group that two of them have. */
+	/* Three addresses, a solicitation, and the solicited-node group that two of them
+	 * share. */
 	assert_int_equal(count_sent(net, T0), 5);
 	net_destroy(net);
 }
 
-/* A port without addresses answers nothing, asks nothing, announces nothing. */
+/* A port without addresses answers, asks and announces nothing. */
 static void
 no_address_no_business(void **state)
 {
@@ -155,9 +156,9 @@ small_rooms_get_nothing(void **state)
 
 /* ---- Hostile frames ---- */
 
-/* Something like a frame for us: a real one of a neighbour, cut, stretched, with bytes
- * changed and, mostly, its checksums and lengths made right again, so that it gets far.
- */
+/* A frame similar to one for us: a neighbour's frame, truncated or extended, with changed
+ * bytes and mostly with right checksums and lengths, so that it passes the first
+ * checks. */
 static struct pkt
 strange_frame(const struct net *neighbour, uint64_t *rand)
 {
@@ -243,7 +244,7 @@ strange_frames_do_no_harm(void **state)
 	}
 	for (uint64_t seed = 1; seed <= 100; seed++)
 		hostile_sweep(seed, &answers);
-	/* They came far enough to be worth it. */
+	/* Enough frames pass the first checks. */
 	assert_in_range(answers, 5000, 95000);
 }
 
@@ -285,7 +286,7 @@ engine_thread(void *arg)
 	return NULL;
 }
 
-/* For the thread sanitizer too. */
+/* Also run under the thread sanitizer. */
 static void
 engines_share_a_net(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a QP takes a packet at all: rows 3 to 5 of section 8, each drop counted by its
- * reason and answered by nothing. */
+/* Admission of a packet to a QP: rows 3 to 5 of docs/protocol.md 8.2. Each dropped packet
+ * is counted by its reason, and nothing is answered. */
 #include "qp_pair.h"
 
 static struct pair p;
@@ -34,7 +34,7 @@ init(bool ipv6)
 	pair_init(&p, &conf);
 }
 
-/* Congestion notifications are no drops: the port and the QP count them, in any state. */
+/* A CNP is not a drop. The port and the QP count it in any state. */
 static void
 expect_cnp(void)
 {
@@ -48,7 +48,7 @@ expect_cnp(void)
 	expect_quiet(&p.b);
 }
 
-/* "Opcode class fits QP type": UC, UD, XRC and CNP are not for an RC QP. */
+/* Row 3: the opcodes of UC, UD and XRC are not for an RC QP. */
 static void
 test_service(void **state)
 {
@@ -66,7 +66,7 @@ test_service(void **state)
 	pair_fini(&p);
 }
 
-/* "Requests need RTR/RTS/SQD, responses RTS/SQD." */
+/* Row 3: requests are taken in RTR, RTS, SQD and SQE, responses in RTS and SQD. */
 static void
 test_states(void **state)
 {
@@ -85,7 +85,7 @@ test_states(void **state)
 		p.b.qp.state = (uint8_t)rows[i].state;
 		inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A, 0);
 		if (rows[i].requests)
-			expect_taken(); /* an RNR NAK */
+			expect_taken(); /* answered by an RNR NAK */
 		else
 			expect_dropped(DROP_qp_state);
 		inject_ack(&p.b, AETH_ACK, PSN_B);
@@ -98,7 +98,7 @@ test_states(void **state)
 	}
 }
 
-/* The congestion mark is counted, and nothing else happens. */
+/* A CE mark is counted and has no other effect. */
 static void
 test_ecn(void **state)
 {
@@ -122,7 +122,7 @@ test_ecn(void **state)
 	}
 }
 
-/* "Source IP = peer of the QP, destination IP = local GID of the QP." */
+/* Row 4: both addresses are those of the QP's path. */
 static void
 test_addresses(void **state)
 {
@@ -150,8 +150,8 @@ test_addresses(void **state)
 	}
 }
 
-/* Section 14: "low 15 bits equal, at least one side full member; 0x0000/0x8000 never
- * match. With the default table 0xFFFF both 0xFFFF and 0x7FFF are accepted." */
+/* Row 5, docs/protocol.md 3: P_Keys match when their low 15 bits are equal and not 0 and
+ * at least one side is a full member. So 0xFFFF accepts 0xFFFF and 0x7FFF. */
 static void
 test_pkey(void **state)
 {
@@ -190,7 +190,7 @@ test_pkey(void **state)
 	}
 }
 
-/* The order of the rows: type, state, address, P_Key. */
+/* The checks run in the order type, state, address, P_Key. */
 static void
 test_order(void **state)
 {

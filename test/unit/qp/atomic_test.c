@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* COMPARE_SWAP and FETCH_ADD (sections 4 to 8; IBA 9.4.5, 9.7.5.1.9): values, checks,
- * exactly once whatever is lost. */
+/* COMPARE_SWAP and FETCH_ADD (docs/protocol.md 4 to 8; IBA 9.4.5, 9.7.5.1.9): values and
+ * checks. Each atomic is executed exactly once, whichever packet is lost. */
 #include <pthread.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ expect_old(uint32_t psn, uint32_t msn, uint64_t value)
 	wire_drop_all(&p.b);
 }
 
-/* What the requester gets, and what stands there then. */
+/* The value that the requester gets, and the value in memory afterwards. */
 static void
 test_values(void **state)
 {
@@ -104,7 +104,7 @@ test_values(void **state)
 	}
 }
 
-/* AtomicETH and AtomicAckETH byte by byte: big-endian on the wire; one PSN each. */
+/* AtomicETH and AtomicAckETH are big-endian on the wire. Each atomic takes one PSN. */
 static void
 test_wire(void **state)
 {
@@ -144,7 +144,7 @@ test_wire(void **state)
 	assert_memory_equal(v.ext, want, 28);
 	expect_frame(&p.a, 1, OPCODE_RC_FETCH_ADD, PSN_A + 1, 1);
 	v = wire_view(&p.a, 1);
-	memset(want + 20, 0, 8); /* "0 for FETCH_ADD" */
+	memset(want + 20, 0, 8); /* docs/protocol.md 4.1: 0 in a FETCH_ADD */
 	assert_memory_equal(v.ext, want, 28);
 	wire_deliver_all(&p.a);
 	host_pull(&p.b, PULL_ALL);
@@ -157,7 +157,7 @@ test_wire(void **state)
 	pair_fini(&p);
 }
 
-/* The result across SGEs, and nowhere where memory may not be written. */
+/* The result is scattered over the SGEs. Nothing is sent if an SGE is not writable. */
 static void
 test_local_memory(void **state)
 {
@@ -205,7 +205,7 @@ refused_run(uint8_t opcode, uint64_t at, uint32_t rkey, uint8_t syndrome)
 	assert_int_equal(*word(&p.b, REMOTE + 8), 7);
 }
 
-/* Rows 10, 11, 14 and 16, for both opcodes. */
+/* Rows 10, 11, 14 and 16 of docs/protocol.md 8.2, for both opcodes. */
 static void
 test_refused(void **state)
 {
@@ -223,7 +223,7 @@ test_refused(void **state)
 		init(0);
 		refused_run(op, va(REMOTE), p.b.rkey, AETH_NAK_INV_REQ);
 		pair_fini(&p);
-		for (unsigned off = 1; off < 8; off++) { /* [cap c6] */
+		for (unsigned off = 1; off < 8; off++) { /* capture c6 */
 			init(4);
 			refused_run(op, va(REMOTE + off), p.b.rkey, AETH_NAK_INV_REQ);
 			pair_fini(&p);
@@ -231,19 +231,19 @@ test_refused(void **state)
 		init(4);
 		refused_run(op, va(REMOTE), p.b.rkey ^ 1, AETH_NAK_ACCESS);
 		pair_fini(&p);
-		init(4); /* the right to write is not enough */
+		init(4); /* the right to write is not sufficient */
 		key = host_key(&p.b, REMOTE, 64,
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				IBV_ACCESS_REMOTE_READ);
 		refused_run(op, va(REMOTE), key, AETH_NAK_ACCESS);
 		assert_int_equal(key_free(&p.b.keys, key), 0);
 		pair_fini(&p);
-		init(4); /* half of it lies behind the region */
+		init(4); /* half of the word is behind the region */
 		key = host_key(&p.b, REMOTE, 12, IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE);
 		refused_run(op, va(REMOTE + 8), key, AETH_NAK_ACCESS);
 		assert_int_equal(key_free(&p.b.keys, key), 0);
 		pair_fini(&p);
-		init(4); /* aligned by its iova, not in memory */
+		init(4); /* the IOVA is aligned, the memory is not */
 		assert_int_equal(
 			key_alloc(&p.b.keys, p.b.qp.pd, 0x1000, p.b.mem + REMOTE + 4, 64,
 				IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE, &key),
@@ -254,7 +254,7 @@ test_refused(void **state)
 	}
 }
 
-/* They share the depth with READs. */
+/* READs and atomics share the responder resources. */
 static void
 test_depth(void **state)
 {
@@ -277,7 +277,7 @@ test_depth(void **state)
 	pair_fini(&p);
 }
 
-/* The requester keeps to max_rd_atomic, READs and atomics together. */
+/* READs and atomics together stay within max_rd_atomic. */
 static void
 test_requester_depth(void **state)
 {
@@ -303,8 +303,9 @@ test_requester_depth(void **state)
 
 /* ---- Exactly once ---- */
 
-/* "Answer from the saved result, identified by PSN only; never execute again [cap 62, c5:
- * same answer even if operands differ]." */
+/* A duplicate is answered with the saved value, which its PSN alone identifies, and is
+ * not executed again (docs/protocol.md 8.7), even with other operands (captures 62 and
+ * c5). */
 static void
 test_replay(void **state)
 {
@@ -319,10 +320,11 @@ test_replay(void **state)
 	expect_old(PSN_A, 1, 100);
 	hand(OPCODE_RC_COMPARE_SWAP, PSN_A, va(REMOTE), p.b.rkey, 7, 101);
 	expect_old(PSN_A, 1, 100);
-	hand(OPCODE_RC_FETCH_ADD, PSN_A, 1, 0, 50, 0); /* no check either */
+	/* the address is not checked either */
+	hand(OPCODE_RC_FETCH_ADD, PSN_A, 1, 0, 50, 0);
 	expect_old(PSN_A, 1, 100);
 	assert_int_equal(*word(&p.b, REMOTE), 101);
-	/* The current MSN; the oldest is forgotten. */
+	/* The response has the current MSN. The oldest resource is forgotten. */
 	hand(OPCODE_RC_COMPARE_SWAP, PSN_A + 1, va(REMOTE), p.b.rkey, 5, 101);
 	expect_old(PSN_A + 1, 2, 101);
 	hand(OPCODE_RC_FETCH_ADD, PSN_A, va(REMOTE), p.b.rkey, 1, 0);
@@ -335,7 +337,8 @@ test_replay(void **state)
 	pair_fini(&p);
 }
 
-/* Request or answer of each of several lost: every one runs once, in order. */
+/* The request or the response of one of several atomics is lost: each is executed once,
+ * in order. */
 static void
 test_loss(void **state)
 {
@@ -366,8 +369,8 @@ test_loss(void **state)
 	}
 }
 
-/* "Complete only by their own response": an ACK for its PSN asks for it again [cap d16],
- * and a NAK answer in an ATOMIC_ACK is none. */
+/* An atomic is completed only by its own response. An ACK for its PSN is an implied NAK
+ * (C9-137; capture d16). An ATOMIC_ACKNOWLEDGE with a NAK syndrome is a bad response. */
 static void
 test_ack_is_no_answer(void **state)
 {
@@ -396,7 +399,7 @@ test_ack_is_no_answer(void **state)
 	pair_fini(&p);
 }
 
-/* An ATOMIC_ACK where a READ or a SEND is the oldest. */
+/* An ATOMIC_ACKNOWLEDGE where the oldest request is a READ or a SEND. */
 static void
 test_wrong_kind(void **state)
 {
@@ -416,7 +419,7 @@ test_wrong_kind(void **state)
 	}
 }
 
-/* ---- Beside the application's own atomics ---- */
+/* ---- Concurrent CPU atomics ---- */
 
 #define THREADS 4
 #define TURNS 100000
@@ -435,8 +438,8 @@ adder(void *arg)
 	return NULL;
 }
 
-/* Remote ones of both kinds while four threads add: none is lost. COMPARE_SWAPs that
- * missed are counted as such by what they return. */
+/* Remote atomics of both kinds while four threads add to the same word: no addition is
+ * lost. The returned value tells which COMPARE_SWAPs failed. */
 static void
 test_threads(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bugs that another soft RoCE implementation had and ours must not: those that no test
- * of a rule would find. Section "bugs" of rules.tsv lists all of them, with the tests of
- * rules that show the others. */
+/* Bugs of other implementations that no test of a rule would find. docs/protocol.md,
+ * "Bugs of other implementations", has all of them. The section "bugs" of rules.tsv names
+ * the tests. */
 #include <string.h>
 
 #include "qp_pair.h"
@@ -34,8 +34,9 @@ hand(uint8_t opcode, uint32_t psn, uint32_t payload_len, uint32_t dma_len)
 			     .dma_len = dma_len});
 }
 
-/* Memory of remembered READs used after max_dest_rd_atomic changed, or freed twice: every
- * depth to every other, with READs answered, half answered and not answered yet. */
+/* Responder resources used after max_dest_rd_atomic changed, or freed twice: each depth
+ * is changed to each other one, with READs answered, half answered and not answered
+ * yet. */
 static void
 depth_case(uint8_t from, uint8_t to, unsigned answered)
 {
@@ -51,7 +52,7 @@ depth_case(uint8_t from, uint8_t to, unsigned answered)
 	assert_int_equal(
 		qp_modify(&p.b.qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_MTU_4096), 0);
 	assert_int_equal(p.b.qp.max_dest_rd_atomic, to);
-	/* What is remembered is answered, and answered again; nothing else is. */
+	/* The READs that are kept are answered, and answered again; no other READ is. */
 	host_pull(&p.b, PULL_ALL);
 	assert_true(p.b.wire_count <= 2u * from);
 	wire_drop_all(&p.b);
@@ -87,8 +88,8 @@ test_depth_changes(void **state)
 	}
 }
 
-/* A timer that fires in a QP that is gone: RESET and ERR leave none running, whichever
- * runs (retransmission, RNR wait, early resend). */
+/* A timer fires in a QP that was reset. RESET and ERR stop each timer: retransmission,
+ * RNR wait, tail-loss probe. */
 static void
 test_no_timer_left(void **state)
 {
@@ -97,7 +98,7 @@ test_no_timer_left(void **state)
 		for (unsigned to = 0; to < 2; to++) {
 			open_rdma();
 			host_recv(&p.b, 0, 0, 100);
-			if (timer == 2) { /* a round trip to go by */
+			if (timer == 2) { /* measures a round trip */
 				host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);
 				host_pull(&p.a, PULL_ALL);
 				p.now += 50 * NS_PER_US;
@@ -126,8 +127,8 @@ test_no_timer_left(void **state)
 	}
 }
 
-/* A retransmission timer that is armed and never stopped fires under load: with answers
- * coming for each request it must not fire at all, however long it goes on. */
+/* A retransmission timer that is never stopped fires under load. While each request is
+ * answered it must not fire. */
 static void
 test_timer_under_load(void **state)
 {
@@ -137,7 +138,7 @@ test_timer_under_load(void **state)
 		host_recv(&p.b, i, 0, 100);
 		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
 		host_pull(&p.a, PULL_ALL);
-		p.now += NS_PER_MS; /* 1 s together, 15 timeouts */
+		p.now += NS_PER_MS; /* 1 s in total, 15 timeouts */
 		assert_true(qp_deadline(&p.a.qp) > p.now);
 		pair_settle(&p);
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
@@ -149,8 +150,8 @@ test_timer_under_load(void **state)
 	pair_fini(&p);
 }
 
-/* A READ or atomic that is answered again in the middle of a WRITE or SEND must not end
- * that message, nor may an acknowledgement carry its PSN. */
+/* A duplicate READ or atomic in the middle of a WRITE or SEND must not end that message,
+ * and no acknowledgement may have its PSN. */
 static void
 test_replay_inside_message(void **state)
 {
@@ -169,7 +170,7 @@ test_replay_inside_message(void **state)
 			host_pull(&p.b, PULL_ALL);
 			wire_drop_all(&p.b);
 			for (unsigned i = 0; i < 3; i++) {
-				/* FIRST, MIDDLE, LAST stand one behind the other. */
+				/* The opcodes of FIRST, MIDDLE, LAST are consecutive. */
 				hand((uint8_t)(first + i), psn++, i < 2 ? 1024 : 100,
 					2 * 1024 + 100);
 				assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
@@ -196,8 +197,8 @@ test_replay_inside_message(void **state)
 	}
 }
 
-/* Moves to ERR again and again, in the middle of draining as well: each request is
- * flushed once, SQ_DRAINED does not come for a queue that failed. */
+/* Several moves to ERR, also while the queue drains: each request is flushed once, and
+ * SQ_DRAINED is not raised for a queue that failed. */
 static void
 test_errors_repeated(void **state)
 {
@@ -229,13 +230,13 @@ test_errors_repeated(void **state)
 			expect_sent(&p.a, i, IBV_WC_WR_FLUSH_ERR);
 		expect_recv_error(&p.a, 50, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 		expect_recv_error(&p.a, 51, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
-		inject_ack(&p.a, AETH_ACK, PSN_A); /* nothing is taken any more */
+		inject_ack(&p.a, AETH_ACK, PSN_A); /* dropped */
 		expect_quiet(&p.a);
 		pair_fini(&p);
 	}
 }
 
-/* A fatal NAK on the way, and a second error before it has left. */
+/* A second error while a fatal NAK is still pending. */
 static void
 test_second_error(void **state)
 {

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the responder's replay share: a row of the table, and whose frames
- * are played. */
+/* Shared by the files of the responder's replay: a row of the table, and which frames
+ * are replayed. */
 #ifndef ROCADE_TEST_QP_CAPTURE_BED_H
 #define ROCADE_TEST_QP_CAPTURE_BED_H
 
 #include "replay.h"
 
 #define NONE 0xFF
-#define NO_WC UINT8_MAX /* a completion that we do not give */
+#define NO_WC UINT8_MAX /* a completion that our QP does not produce */
 
-/* An answer of the kernel that we give otherwise. */
+/* A response of our QP that differs from the kernel's. */
 struct difference {
 	const char *topic;
 	uint8_t answer;   /* from 1 */
-	uint8_t syndrome; /* ours instead; NONE: we say nothing */
-	uint8_t psn_low;  /* of ours */
-	uint8_t opcode;   /* 0: the same; ours instead, with the same PSN and payload */
-	bool extra;       /* ours alone, in front of that answer */
+	uint8_t syndrome; /* of our response; NONE: our QP sends none */
+	uint8_t psn_low;  /* of our response */
+	uint8_t opcode;   /* 0: the same; otherwise ours, with the same PSN and payload */
+	bool extra;       /* our QP sends one more response before this one */
 };
 
-/* A completion likewise. */
+/* A completion that differs. */
 struct wc_difference {
 	const char *topic;
 	uint8_t wr_id;
-	uint8_t status; /* ours instead */
-	uint32_t len;   /* of a success */
+	uint8_t status; /* ours */
+	uint32_t len;   /* in case of success */
 };
 
 struct play {
 	const char *name;
-	uint32_t qpn;     /* of a program that is no traffic generator: which QP takes */
-	uint8_t recv_at;  /* receives posted late come before this frame */
-	uint8_t leave[3]; /* frames that are no requests to this service */
+	/* of a program that is not the traffic generator: the QP that receives */
+	uint32_t qpn;
+	uint8_t recv_at;  /* late receives are posted before this frame */
+	uint8_t leave[3]; /* frames that are not replayed */
 	struct difference differences[5];
 	struct wc_difference wcs[3];
 };
@@ -40,44 +41,45 @@ extern struct pair p;
 extern struct replay replay;
 extern struct replay_run run;
 extern uint32_t peer_qpn;
-extern struct pkt_view first; /* the first request */
+extern struct pkt_view first;
 
-/* ---- Whose frame it is (capture_frames.c) ---- */
+/* ---- Requests and responses (capture_frames.c) ---- */
 
 bool
 is_answer(const struct play *play, const struct pkt_view *v);
-/* Everything else goes to the QP of a generator's run, for it to drop what is not its. */
+/* In a generator's run all other frames go to the QP as well, which drops foreign
+ * ones. */
 bool
 is_request(const struct play *play, unsigned frame);
 enum ibv_qp_type
 program_type(const struct play *play);
 void
 first_find(const struct play *play);
-/* The kernel's next answer against the frame that waits on b's wire, if there should be
- * one. */
+/* Compares the kernel's next response with the first frame on b's wire, if one is
+ * expected. */
 unsigned
 answer_check(const struct play *play, unsigned number, const struct pkt_view *theirs);
 
-/* ---- What requests reach (capture_memory.c) ---- */
+/* ---- Memory that requests access (capture_memory.c) ---- */
 
 extern uint32_t keys[2];
 extern uint32_t window_keys[2];
 extern unsigned binds, invalidated;
 
-/* Where in the target area a request of a program goes. */
+/* Offset of a request's destination in the target area. */
 uint64_t
 memory_offset(const struct pkt_view *v);
-/* What a READ will bring is there before it: the program's bytes. */
+/* Fills the memory that a READ reads with the bytes of its response in the capture. */
 void
 memory_learn(const struct play *play, unsigned frame, const struct pkt_view *read);
 void
 target_init(const struct play *play);
-/* With the next key, over the first 64 KiB of the target area, as the generator does. */
+/* Binds the next key over the first 64 KiB of the target area, as the generator does. */
 void
 window_rebind(void);
 void
 window_end(void);
-/* A SEND with invalidate says so, and which key it was. */
+/* Checks that a SEND with invalidate reports the right key. */
 void
 invalidate_check(const struct cqe *cqe);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which frames of a capture are requests and which are answers, and an answer of ours
- * against the kernel's. */
+/* Tells the requests of a capture from the responses, and compares our responses with the
+ * kernel's. */
 #include <string.h>
 
 #include "capture_bed.h"
@@ -48,8 +48,8 @@ program_type(const struct play *play)
 	return IBV_QPT_RC;
 }
 
-/* An answer to one of the first requests. rdma_cm gives both sides a flow label of its
- * own making, and with it the UDP port. */
+/* Called with a response to one of the first requests. With rdma_cm each side chooses its
+ * flow label and thereby its UDP port. */
 static void
 peer_found(const struct play *play, const struct pkt_view *v)
 {
@@ -82,7 +82,7 @@ first_find(const struct play *play)
 	}
 }
 
-/* Of one that we give otherwise, what is the same all the same. */
+/* Compares the fields of a differing response that must be equal all the same. */
 static void
 difference_check(const struct difference *d, const struct pkt_view *ours,
 	const struct pkt_view *theirs)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory that requests reach, with the keys that they name, and the window over it.
- */
+/* The memory that requests access, its keys and the memory window over it. */
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -9,7 +8,7 @@
 #include "mem/window.h"
 
 uint32_t keys[2];
-static uint64_t bases[2]; /* of the keys: the page of the first address */
+static uint64_t bases[2]; /* of the keys: page of the first address */
 
 uint64_t
 memory_offset(const struct pkt_view *v)

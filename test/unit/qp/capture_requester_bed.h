@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the requester's replay share: a row of the table, and how far it is
- * played. */
+/* Shared by the files of the requester's replay: a row of the table, and the progress of
+ * the replay. */
 #ifndef ROCADE_TEST_QP_CAPTURE_REQUESTER_BED_H
 #define ROCADE_TEST_QP_CAPTURE_REQUESTER_BED_H
 
 #include "replay.h"
 
-/* A completion that the kernel does not give, or gives otherwise. */
+/* A completion that the kernel does not give or that differs. */
 struct wc_difference {
 	const char *topic;
 	uint8_t wr_id;
@@ -16,13 +16,13 @@ struct wc_difference {
 struct play {
 	const char *name;
 	uint32_t qpn;      /* of a program: the QP that it sends to */
-	const char *topic; /* of end, skip and silent */
-	uint8_t end;       /* the kernel's frames from here on are its own */
-	bool open;         /* and we go on otherwise: the capture says nothing of it */
-	uint8_t skip[2];   /* frames that we do not send */
-	bool ackreq;       /* FIRST and MIDDLE ask for answers elsewhere */
-	bool crossed;      /* answers that came before a request stand behind it */
-	bool shared;       /* its READs have one buffer, looked at in the end */
+	const char *topic; /* of the differences that follow */
+	uint8_t end;       /* frames from this one on are not replayed; 0: all are */
+	bool open; /* our QP then behaves in a way that the capture does not show */
+	uint8_t skip[2];   /* frames that our QP does not send */
+	bool ackreq;       /* the kernel sets AckReq on other FIRST and MIDDLE packets */
+	bool crossed; /* responses that arrived before a request are recorded after it */
+	bool shared;       /* its READs share one buffer, which is checked at the end */
 	struct wc_difference wcs[1];
 };
 
@@ -30,22 +30,22 @@ extern struct pair p;
 extern struct replay replay;
 extern struct replay_run run;
 extern struct pkt_view first;
-extern uint32_t server_rkey; /* what requests name if the capture has none */
+extern uint32_t server_rkey; /* R_Key of requests if the capture has none */
 extern unsigned next_frame, posted;
 extern bool mcast;
 
-/* Requests come from where the run's side is. */
+/* True if the frame comes from the address of the run's side. */
 bool
 is_request(const struct pkt_view *v);
 
-/* ---- What is posted (capture_requester_post.c) ---- */
+/* ---- Posting (capture_requester_post.c) ---- */
 
-/* False: not a word that posts. */
+/* Returns false if the word posts nothing. */
 bool
 word_post(const char *word);
 bool
 to_program(const struct play *play, unsigned frame, struct pkt_view *v);
-/* Posts the message that starts at a frame: its bytes, its flags and where it goes. */
+/* Posts the message that starts at the frame, with its bytes, flags and destination. */
 void
 message_post(const struct play *play, unsigned frame);
 

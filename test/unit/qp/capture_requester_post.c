@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the traffic generator posted, word by word of its command, and what a program must
- * have posted for its frames. */
+/* Posts what the traffic generator posted, from the words of its command, and what
+ * another program must have posted, from its frames. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #define CLIENT_TARGET 0x10080000
 #define SERVER_TARGET 0x20080000
 
-/* The rkey of the next request frame of that kind: what the flags k, o and m made of it.
- */
+/* R_Key of the next request frame with these headers. The flags k, o and m of the command
+ * change it. */
 static uint32_t
 rkey_ahead(unsigned hdrs, uint64_t va)
 {
@@ -24,7 +24,8 @@ rkey_ahead(unsigned hdrs, uint64_t va)
 		if (!replay_view(&replay, i, &v) || !is_request(&v) ||
 			(v.op->hdrs & hdrs) == 0)
 			continue;
-		reth = view_reth(&v); /* an AtomicETH begins alike */
+		/* va and rkey of an AtomicETH are in the same place */
+		reth = view_reth(&v);
 		if (hdrs == HDR_IETH)
 			return rte_be_to_cpu_32(view_imm_be(&v));
 		if (rte_be_to_cpu_64(reth->va) == va)
@@ -93,7 +94,7 @@ word_post(const char *word)
 	if (operations[op].hdrs == HDR_IETH) {
 		req.imm = rte_cpu_to_be_32(rkey_ahead(HDR_IETH, 0));
 	} else if (operations[op].hdrs != 0) {
-		/* A script's peer has the client's target area. */
+		/* The peer of a script has the client's target area. */
 		req.remote_va += p.a.qp.dest_qpn == 0x777 ? CLIENT_TARGET : SERVER_TARGET;
 		req.rkey = rkey_ahead(operations[op].hdrs, req.remote_va);
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Against the Linux kernel's driver (test/captures): our requester posts what the traffic
- * generator posted and is answered with what the kernel, or a script, answered. Each
- * frame that we send is compared with the one that the kernel sent, each completion with
- * the log's. Where the kernel differs from the IBA the row says by which of section 19's
- * topics in rules.tsv; any other difference fails.
+ * Replay against the Linux kernel's driver (test/captures). Our requester posts what the
+ * traffic generator posted and receives the responses of the kernel, or of a script. Each
+ * frame that our QP sends is compared with the kernel's, each completion with the log's.
+ * Where the kernel differs from the IBA, the row names the topic of docs/protocol.md 19.
+ * Any other difference fails.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static const struct play plays[] = {
 	{.name = "11-rc-mtu512"},
 	{.name = "14-rc-srq"},
 	{.name = "15-rc-solicited"},
-	/* Its READ of 79 packets is several of ours. */
+	/* Our requester splits its READ of 79 packets. */
 	{.name = "17-rc-long-ackreq", .topic = LONG,
 		.ackreq = true, .crossed = true, .end = 200, .open = true},
 	{.name = "18-rc-mtu2048"},
@@ -43,7 +43,7 @@ static const struct play plays[] = {
 	{.name = "19b-ud-mtu4096"},
 	{.name = "20-uc"},
 	{.name = "21-ud"},
-	/* ibv_post_send() refuses it: test/verbs/ud_test.c, test_refused. */
+	/* ibv_post_send() refuses it: test/verbs/ud_test.c. */
 	{.name = "23-ud-too-long", .topic = MTU_OF_PORT, .end = 2, .open = true},
 	{.name = "24-ud-mcast"},
 	{.name = "25-uc-ipv6"},
@@ -98,7 +98,7 @@ static const struct play plays[] = {
 	{.name = "d7-req-read-only-for-multi", .topic = READ_SHORT, .end = 3,
 		.wcs = {{READ_SHORT, 1, IBV_WC_BAD_RESP_ERR}}},
 	{.name = "d8-req-read-middle-first", .wcs = {{RESERVED, 1, IBV_WC_BAD_RESP_ERR}}},
-	/* Its log ends before its timeout; we ask for the rest at once. */
+	/* The log ends before the timeout; our requester requests the rest at once. */
 	{.name = "d9-req-read-gap", .open = true},
 	{.name = "d10-req-read-acked", .topic = ACK_FOR_READ, .open = true},
 	{.name = "d11-req-send-answered-by-read-resp",
@@ -107,7 +107,7 @@ static const struct play plays[] = {
 		.skip = {7, 8}},
 	{.name = "d14-req-nak-access-partial"},
 	{.name = "d16-req-atomic-ack-by-ack", .topic = ACK_FOR_READ, .open = true},
-	/* Programs: what they posted is what the frames brought. */
+	/* Programs: the posted requests follow from the frames. */
 #define PROGRAM(capture, number, left, asks)                                             \
 	{.name = capture, .qpn = number, .ackreq = asks, .topic = asks ? LONG : NULL},
 #include "capture_programs.def"
@@ -120,7 +120,7 @@ struct replay replay;
 struct replay_run run;
 static const char *running; /* the capture in which a test failed */
 struct pkt_view first;
-uint32_t server_rkey; /* what requests name if the capture has none */
+uint32_t server_rkey; /* R_Key of requests if the capture has none */
 unsigned next_frame, posted;
 static unsigned polled;
 bool mcast;
@@ -143,7 +143,7 @@ completions_take(void)
 		polled++;
 }
 
-/* Until we send something, or have nothing left to wait for. */
+/* Advances time until the QP sends a frame or has no deadline left. */
 static void
 wait_sent(void)
 {
@@ -158,7 +158,7 @@ wait_sent(void)
 	}
 }
 
-/* The next answer of the capture, now. */
+/* Delivers the next response of the capture now. */
 static void
 answer_ahead(void)
 {
@@ -206,7 +206,7 @@ skipped(const struct play *play, unsigned frame)
 	return true;
 }
 
-/* Plays frames until n more completions are there. */
+/* Replays frames until n more completions have come. */
 static void
 exchange(const struct play *play, unsigned n)
 {
@@ -227,7 +227,8 @@ exchange(const struct play *play, unsigned n)
 				replay.file.frames[frame].len);
 		completions_take();
 	}
-	/* The rest is not the peer's to say: retries that are spent, a local error. */
+	/* The remaining completions depend on no frame of the peer: retries exceeded, a
+	 * local error. */
 	for (unsigned i = 0; i < 20 && polled < want && !play->open; i++) {
 		host_pull(&p.a, PULL_ALL);
 		if (p.a.wire_count != 0)
@@ -251,11 +252,12 @@ commands_play(const struct play *play)
 		if (sscanf(word, "sq:%u", &n) == 1)
 			exchange(play, n);
 	}
-	/* What completes when it is sent stands on the wire still. */
+	/* UC and UD requests are complete when sent: compare the frames still on the
+	 * wire. */
 	exchange(play, RTE_DIM(cqes));
 	if (!play->open)
 		return;
-	/* What was owed is on the wire now and again later: not with this peer. */
+	/* Our QP now sends what the capture does not show. */
 	if (play->topic != NULL)
 		replay_topic_check(play->topic);
 	wait_sent();
@@ -320,7 +322,7 @@ program_play(const struct play *play)
 		completions_take();
 	}
 	assert_true(posted != 0);
-	/* The answer to the last may be missing: the program was gone. */
+	/* The response to the last request may be missing: the program had exited. */
 	assert_true(polled == posted || (polled + 1 == posted && answers != 0));
 	for (unsigned i = 0; i < polled; i++) {
 		assert_int_equal(cqes[i].wr_id, i + 1);
@@ -330,7 +332,7 @@ program_play(const struct play *play)
 		assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
 }
 
-/* The first request to the QP, and from the answers whose they are. */
+/* Finds the first request to the QP; returns the QPN to which its responses go. */
 static uint32_t
 program_find(const struct play *play)
 {
@@ -413,7 +415,7 @@ test_requester(void **state)
 			completions_check(play);
 		}
 		while (event_next(&p.a.events, &event) == 0)
-			; /* which one: completer_test.c */
+			; /* completer_test.c checks the events */
 		pair_fini(&p);
 		replay_unload(&replay);
 	}

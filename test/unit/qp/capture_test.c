@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Against the Linux kernel's driver (test/captures): what its requester sent is played to
- * our responder. What we answer is compared field by field with what it answered, our
- * receive completions with those in its log. Where the kernel differs from the IBA the
- * row says by which of section 19's topics in rules.tsv; any other difference fails. The
- * requester's half is capture_requester_test.c; test/captures/played.tsv lists both.
+ * Replay against the Linux kernel's driver (test/captures). Our responder receives the
+ * requests of the kernel's requester. Its responses are compared field by field with the
+ * kernel's, its receive completions with those in the log. Where the kernel differs from
+ * the IBA, the row names the topic of docs/protocol.md 19. Any other difference fails.
+ * The requester's half is capture_requester_test.c. test/captures/played.tsv lists both.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static const struct play plays[] = {
 	{.name = "01-rc-send-only"},
 	{.name = "02-rc-send-multi"},
 	{.name = "03-rc-send-imm"},
-	/* rxe's receive completions say IP_CSUM_OK instead of WITH_INV. */
+	/* rxe's receive completions have IP_CSUM_OK in the place of WITH_INV. */
 	{.name = "04-rc-send-inv", .recv_at = 7},
 	{.name = "05-rc-write"},
 	{.name = "06-rc-write-imm"},
@@ -188,7 +188,7 @@ recv_post(uint32_t len, bool bad_key)
 	recvs++;
 }
 
-/* Those before the first frame, or those behind the sleep. */
+/* Runs the commands before the first frame, or (late) those after the sleep. */
 static void
 commands_run(bool late)
 {
@@ -200,7 +200,7 @@ commands_run(bool late)
 		unsigned n = 1, len = 4096;
 		uint64_t at, value;
 
-		/* What stands behind a wait for completions is late as well. */
+		/* Commands after a wait for completions are late, too. */
 		slept |= strncmp(word, "sleep:", 6) == 0 || strncmp(word, "rq:", 3) == 0;
 		if (strcmp(word, "wait") == 0)
 			break;
@@ -223,8 +223,8 @@ commands_run(bool late)
 	}
 }
 
-/* The 40 bytes before a datagram: zeros and the IPv4 header of a frame, or its IPv6
- * header. */
+/* Checks the 40 bytes before a datagram: zeros and the IPv4 header of a frame, or its
+ * IPv6 header. */
 static void
 grh_check(const uint8_t *at)
 {
@@ -239,7 +239,7 @@ grh_check(const uint8_t *at)
 	assert_true(i < replay.file.count);
 }
 
-/* ---- Messages of programs: what the frames brought is what the receive has ---- */
+/* ---- Messages of programs: each receive has the bytes of the frames ---- */
 
 static struct {
 	uint8_t bytes[REPLAY_SLOT];
@@ -279,7 +279,7 @@ request_expect(const struct pkt_view *v)
 			expected.bytes, expected.len);
 }
 
-/* ---- Play ---- */
+/* ---- Replay ---- */
 
 static void
 request_take(const struct play *play, unsigned frame)
@@ -304,7 +304,8 @@ request_take(const struct play *play, unsigned frame)
 		copy[f->len - 40] ^= 1;
 	for (unsigned i = 0; i < 1u + (replay.wire[frame] == '2'); i++) {
 		host_take(&p.b, copy, f->len);
-		host_pull(&p.b, PULL_ALL); /* an answer each: nothing is coalesced */
+		/* one response per request: none is coalesced */
+		host_pull(&p.b, PULL_ALL);
 	}
 	if (play->qpn != 0 && replay_view(&replay, frame, &v))
 		request_expect(&v);
@@ -350,7 +351,8 @@ play_frames(const struct play *play)
 	unsigned answers = 0, given, wanted = 0;
 	struct pkt_view v;
 
-	/* All requests, then all answers: tcpdump may have crossed them. */
+	/* All requests first, then all responses: tcpdump may have recorded them out of
+	 * order. */
 	for (unsigned i = 0; i < replay.file.count; i++) {
 		if (play->recv_at == i + 1)
 			commands_run(true);
@@ -366,7 +368,7 @@ play_frames(const struct play *play)
 		fail_msg("%s: %u answers, wanted %u", play->name, given, wanted);
 }
 
-/* How many completions the generator waited for. */
+/* Number of completions that the generator waited for. */
 static unsigned
 polled(void)
 {
@@ -379,7 +381,7 @@ polled(void)
 	return sum;
 }
 
-/* Receives complete in order: number i of the log, and behind its end. */
+/* Receives complete in order: number i of the log, or behind its end. */
 static const struct wc_difference *
 difference_of(const struct play *play, unsigned i)
 {
@@ -394,8 +396,9 @@ difference_of(const struct play *play, unsigned i)
 	return NULL;
 }
 
-/* The completions of the log, in order, each but for a difference with a topic. Where the
- * generator waited for more than came, what it misses can only be flushed. */
+/* Compares the completions with the log, in order, except for differences with a topic.
+ * If the generator waited for more completions than came, the missing receives can only
+ * have been flushed. */
 static void
 completions_check(const struct play *play)
 {
@@ -449,7 +452,9 @@ test_responder(void **state)
 			assert_int_not_equal(expected.messages, 0);
 		window_end();
 		while (event_next(&p.b.events, &event) == 0)
-			; /* which one: write_key_test.c, read_refused_test.c, atomic_test.c */
+			/* checked by write_key_test.c, read_refused_test.c,
+			 * atomic_test.c */
+			;
 		for (unsigned k = 0; k < 2; k++) {
 			if (keys[k] != 0)
 				replay_key_drop(&p.b, keys[k]);

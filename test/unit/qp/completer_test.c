@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the requester does with responses (IBA 9.7.5.2, 9.9.2): section 7 of the protocol.
- */
+/* Processing of responses by the requester (docs/protocol.md 7; IBA 9.7.5.2, 9.9.2). */
 #include "qp_pair.h"
 
 static struct pair p;
 
-/* n signaled requests of len bytes, all on their way and gone. */
+/* Posts n signaled requests of len bytes. Their packets are sent and lost. */
 static void
 send_lost(unsigned n, uint32_t len)
 {
@@ -22,7 +21,7 @@ expect_sent_range(unsigned from, unsigned to, enum ibv_wc_status status)
 		expect_sent(&p.a, i, status);
 }
 
-/* "An ACK with PSN p acknowledges every request packet with PSN <= p." */
+/* An ACK acknowledges every packet up to its PSN (docs/protocol.md 7.4). */
 static void
 test_coalesced(void **state)
 {
@@ -41,8 +40,8 @@ test_coalesced(void **state)
 	pair_fini(&p);
 }
 
-/* "PSN beyond the last one sent = ghost, drop; d < 0 = duplicate or stale, drop (also a
- * stale NAK)": whatever the response is. */
+/* Ghosts and stale responses of any kind are dropped, a stale NAK too (docs/protocol.md
+ * 7.4). */
 static void
 test_ghosts_and_stale(void **state)
 {
@@ -77,9 +76,9 @@ test_ghosts_and_stale(void **state)
 	pair_fini(&p);
 }
 
-/* The AETH syndromes (section 4) and what each means at PSN 1 of three requests: those
- * before complete first; NAK codes 0x61 to 0x63 have their status, what is reserved is a
- * bad response. Section 19: 0x64 and bit 7 are reserved for us. */
+/* Each AETH syndrome (docs/protocol.md 4.2) at the second of three requests. The requests
+ * before complete first. NAK codes 0x61 to 0x63 have a status each; a reserved code is a
+ * bad response. 0x64 and bit 7 are reserved (docs/protocol.md 19). */
 static void
 syndrome_run(unsigned s)
 {
@@ -88,7 +87,7 @@ syndrome_run(unsigned s)
 	pair_init_default(&p);
 	send_lost(3, 2000);
 	inject_ack(&p.a, (uint8_t)s, PSN_A + 3);
-	if (s < 0x20) { /* whatever the credits (section 15) */
+	if (s < 0x20) { /* whatever the credits (docs/protocol.md 15) */
 		expect_sent_range(0, 2, IBV_WC_SUCCESS);
 		expect_quiet(&p.a);
 		pair_reset(&p);
@@ -124,8 +123,7 @@ test_syndromes(void **state)
 		syndrome_run(s);
 }
 
-/* "An opcode that does not fit the WQE: BAD_RESP_ERR": READ and ATOMIC responses to SEND.
- */
+/* READ and atomic responses to a SEND: BAD_RESP_ERR (docs/protocol.md 7.4). */
 static void
 test_wrong_response(void **state)
 {
@@ -147,8 +145,8 @@ test_wrong_response(void **state)
 	}
 }
 
-/* Unsignaled requests that fail complete all the same, and so do all behind them
- * (ibv_post_send(3)); those before stay silent. */
+/* An unsignaled request that fails completes, and so do all requests behind it
+ * (ibv_post_send(3)). Those before it do not complete. */
 static void
 test_unsignaled_failure(void **state)
 {
@@ -166,8 +164,8 @@ test_unsignaled_failure(void **state)
 
 /* ---- NAK 0x60 ---- */
 
-/* "NAK 0x60 acknowledges everything before its PSN, resend from that PSN", unchanged: for
- * every packet of three messages. */
+/* NAK 0x60 acknowledges the packets before its PSN. The rest is resent unchanged, for
+ * each lost packet of three messages (docs/protocol.md 7.5). */
 static void
 test_go_back_n(void **state)
 {
@@ -208,8 +206,8 @@ test_go_back_n(void **state)
 	}
 }
 
-/* "A retransmission round started by a NAK should not be restarted by further NAKs for
- * the same loss": nor is it paid for twice. */
+/* Further NAKs for the same loss neither restart the retransmission nor charge retry_cnt
+ * (docs/protocol.md 7.5). */
 static void
 test_nak_echo(void **state)
 {
@@ -228,7 +226,7 @@ test_nak_echo(void **state)
 	}
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	expect_frame(&p.a, 2, OPCODE_RC_SEND_ONLY, PSN_A + 4, -1);
-	/* Progress: the next NAK is a new loss, and there are retries for it again. */
+	/* Progress restores the retries, and the next NAK reports a new loss. */
 	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 3);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
@@ -237,7 +235,8 @@ test_nak_echo(void **state)
 	pair_reset(&p);
 }
 
-/* Retry counter: "timeout, NAK 0x60; 0 left: RETRY_EXC_ERR". */
+/* NAK 0x60 charges retry_cnt. With no retry left: RETRY_EXC_ERR (docs/protocol.md
+ * 7.6). */
 static void
 test_nak_charges(void **state)
 {
@@ -247,7 +246,8 @@ test_nak_charges(void **state)
 	conf.retry_cnt = 0;
 	pair_init(&p, &conf);
 	send_lost(2, 8);
-	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 1); /* progress does not pay for the NAK */
+	/* its progress does not pay for the NAK */
+	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 1);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	expect_sent_vendor(&p.a, 1, IBV_WC_RETRY_EXC_ERR, VENDOR_SEQ_RETRIES);
 	pair_fini(&p);
@@ -267,7 +267,8 @@ test_nak_charges(void **state)
 	pair_fini(&p);
 }
 
-/* The NAK is lost: the gap stays, nothing more is said about it, the timeout mends it. */
+/* The NAK is lost. The responder sends no second one, and the timeout repairs the
+ * loss. */
 static void
 test_nak_lost(void **state)
 {
@@ -296,8 +297,8 @@ test_nak_lost(void **state)
 	pair_fini(&p);
 }
 
-/* An ACK for the first transmission comes in while the second is under way: what it
- * speaks for need not be sent again. */
+/* An ACK of the first transmission arrives during the second: the packets that it
+ * acknowledges are not sent again. */
 static void
 test_ack_overtakes(void **state)
 {
@@ -321,7 +322,8 @@ test_ack_overtakes(void **state)
 
 /* ---- CQ overflow ---- */
 
-/* Section 9: CQ overrun: CQ_ERR, and QP_FATAL for what no completion can say. */
+/* CQ overrun (docs/protocol.md 9): CQ_ERR, and QP_FATAL for the completion without
+ * room. */
 static void
 test_cq_overflow(void **state)
 {

@@ -10,7 +10,7 @@ struct pair p;
 struct host *from, *to;
 uint32_t mtu, len;
 
-static uint32_t first_sge; /* bytes in it */
+static uint32_t first_sge; /* bytes of the first SGE */
 static uint8_t kept[1 << 16];
 static uint32_t copy_min;
 
@@ -31,7 +31,7 @@ early_on(void **state)
 	return 0;
 }
 
-/* Where the byte at this offset of the message belongs. */
+/* Offset in to's memory of the byte at this offset of the message. */
 static uint32_t
 place(uint32_t offset)
 {
@@ -48,7 +48,7 @@ early_changed(uint32_t offset, uint32_t n)
 	assert_memory_equal(to->mem, kept, sizeof(kept));
 }
 
-/* The requests for it are given and on the wire. */
+/* Posts the requests of the message. */
 static void
 post(enum way way)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of early.c share: a message of five packets on its way, and who looks at
- * each before it is taken. */
+/* Fixture of the tests of direct placement: a message of five packets on its way, each of
+ * which can be checked before the QP receives it. */
 #ifndef ROCADE_TEST_QP_EARLY_BED_H
 #define ROCADE_TEST_QP_EARLY_BED_H
 
@@ -8,24 +8,24 @@
 #include "wire/icrc.h"
 
 extern struct pair p;
-extern struct host *from, *to; /* the payload's */
+extern struct host *from, *to; /* of the payload */
 extern uint32_t mtu, len;
 
-#define FROM 0x1000 /* in from's memory */
-#define AT 0x8000   /* in to's */
-#define GUARD 64    /* between two SGEs */
+#define FROM 0x1000 /* offset in from's memory */
+#define AT 0x8000   /* offset in to's memory */
+#define GUARD 64    /* bytes between two SGEs */
 #define KEY 3
 #define PACKETS 5
 
 enum way {
 	WAY_SEND,
-	WAY_SRQ, /* whose PD is another one */
+	WAY_SRQ, /* its PD differs from that of the QP */
 	WAY_WRITE,
 	WAY_READ,
 	WAYS
 };
 
-/* All tests once more as on a CPU that cannot copy and sum in one pass. */
+/* Runs each test a second time as on a CPU that cannot copy and sum in one pass. */
 #define early_test(test)                                                                 \
 	{#test, test, NULL, NULL, NULL},                                                 \
 	{                                                                                \
@@ -36,17 +36,19 @@ early_off(void **state);
 int
 early_on(void **state);
 
-/* cut: so many bytes in a first SGE of the place, the others in a second one; 0: one. */
+/* cut: bytes of the first of two SGEs of the destination; 0: it has one SGE. */
 void
 early_open(enum way way, const struct pair_conf *conf, uint32_t bytes, uint32_t cut);
-/* MTU 1024, and the message is of PACKETS packets. */
+/* As early_open(), with MTU 1024 and a message of PACKETS packets. */
 void
 early_open_default(enum way way);
-/* Whatever is missing arrives: the message is whole, nothing around it has changed. */
+/* Lets all missing packets arrive. The message must be complete and no byte around it
+ * changed. */
 void
 early_done(enum way way);
 
-/* Of the memory of to nothing has changed since but these bytes of the message. */
+/* Checks that nothing has changed in to's memory since the last call but these bytes of
+ * the message. */
 void
 early_changed(uint32_t offset, uint32_t n);
 
@@ -54,7 +56,7 @@ struct look {
 	bool right, placed;
 };
 
-/* What the QP says of a frame. Proves that neither changes by it. */
+/* Checks the frame's ICRC as the QP does. Neither the frame nor the QP may change. */
 struct look
 early_look(const struct frame *frame);
 

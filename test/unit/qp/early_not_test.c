@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets of which nothing is in its place before it is known that they are right: all
- * but those of early_test.c. */
+/* Packets whose payload must not be delivered before their ICRC has been checked: all but
+ * those of early_test.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "early_bed.h"
 
-/* The one that comes next when the first packet of a message is there. */
+/* The packet that follows the first packet of a message. */
 static struct crafted
 middle(enum way way)
 {
@@ -43,7 +43,7 @@ expect_placed(const struct crafted *c, bool placed)
 	free(frame.data);
 }
 
-/* That it is placed as it is shows what a change of it has prevented. */
+/* The unchanged packet is delivered. So the change made before is what prevented it. */
 static void
 expect_next_placed(enum way way)
 {
@@ -86,7 +86,7 @@ test_headers(void **state)
 	}
 }
 
-/* All of them but the full path MTU. */
+/* All lengths but the full path MTU. */
 static void
 test_lengths(void **state)
 {
@@ -107,8 +107,8 @@ test_lengths(void **state)
 	}
 }
 
-/* Every other one that there is: first ones, last ones, the middle of another kind of
- * message or of another service. */
+/* All other opcodes: first and last packets, MIDDLE of another kind of message or of
+ * another service. */
 static void
 test_opcodes(void **state)
 {
@@ -137,7 +137,7 @@ test_opcodes(void **state)
 
 /* ---- The QP ---- */
 
-/* IBA 10.3.1: which states take requests, and which take responses. */
+/* The states that take requests, and those that take responses (IBA 10.3.1). */
 static void
 test_states(void **state)
 {
@@ -166,7 +166,7 @@ test_states(void **state)
 	}
 }
 
-/* Nothing is under way that it could be in the middle of. */
+/* No message is in progress. */
 static void
 test_between_messages(void **state)
 {
@@ -184,7 +184,7 @@ test_between_messages(void **state)
 	}
 }
 
-/* What the message before may have left in the QP is not looked at. */
+/* Fields of the QP left over from an earlier message are not used. */
 static void
 test_left_over(void **state)
 {
@@ -207,9 +207,9 @@ test_left_over(void **state)
 	}
 }
 
-/* ---- Its memory ---- */
+/* ---- The memory ---- */
 
-/* The key that the next packet's bytes go by. */
+/* The key of the memory that the next packet is delivered to. */
 static uint32_t *
 key_in_use(enum way way)
 {
@@ -220,7 +220,7 @@ key_in_use(enum way way)
 	return &to->qp.wqe->sge[0].lkey;
 }
 
-/* A key that was good for the first packet is not for the second. */
+/* A key that was valid for the first packet is not valid for the second. */
 static void
 test_keys(void **state)
 {
@@ -231,7 +231,7 @@ test_keys(void **state)
 		begin(way, 4 * 1024);
 		key = key_in_use(way);
 		right = *key;
-		/* Of another PD for an SRQ; that of the others does not allow it. */
+		/* For an SRQ: of the wrong PD. Otherwise: without the right. */
 		poor = host_key(to, AT, len, way == WAY_SRQ ? IBV_ACCESS_LOCAL_WRITE : 0);
 		*key = poor;
 		expect_next_not(way);
@@ -244,7 +244,7 @@ test_keys(void **state)
 	}
 }
 
-/* WRITEs may be forbidden with one under way. */
+/* Remote writes are forbidden while a WRITE is in progress. */
 static void
 test_write_forbidden(void **state)
 {
@@ -257,7 +257,8 @@ test_write_forbidden(void **state)
 	pair_abandon(&p);
 }
 
-/* A WRITE has a byte left at the least: for the last packet, as every middle one says. */
+/* At least one byte of a WRITE must be left for the last packet, as each MIDDLE
+ * implies. */
 static void
 test_write_end(void **state)
 {
@@ -274,7 +275,7 @@ test_write_end(void **state)
 	pair_abandon(&p);
 }
 
-/* A receive or a READ with less room than that. */
+/* A receive or a READ with less room than the packet's payload. */
 static void
 test_short(void **state)
 {
@@ -286,8 +287,8 @@ test_short(void **state)
 	}
 }
 
-/* Bytes that go to two places go there when they are known to be right; those behind them
- * all the same. */
+/* A payload that crosses two SGEs is delivered after the ICRC check. Packets behind it
+ * are delivered directly again. */
 static void
 test_two_places(void **state)
 {
@@ -300,7 +301,7 @@ test_two_places(void **state)
 		enum way way = (enum way)(i % WAYS);
 
 		if (way == WAY_WRITE)
-			continue; /* one place */
+			continue; /* a WRITE has one destination */
 		early_open(way, &conf, 4 * 1024 + 100, cut);
 		for (uint32_t k = 0; k < PACKETS; k++) {
 			struct look look = early_look(&from->wire[0]);
@@ -319,8 +320,8 @@ test_two_places(void **state)
 
 /* ---- READ ---- */
 
-/* Its first response is never one from the middle: not where the READ before has ended.
- */
+/* The first response of a READ is never a MIDDLE, also not where the READ before
+ * ended. */
 static void
 test_read_start(void **state)
 {
@@ -344,7 +345,7 @@ test_read_start(void **state)
 	pair_abandon(&p);
 }
 
-/* The place is that of the oldest packet, or it is not known. */
+/* The read position must be that of the oldest packet. */
 static void
 test_read_place(void **state)
 {
@@ -361,7 +362,7 @@ test_read_place(void **state)
 	pair_abandon(&p);
 }
 
-/* The oldest request is another one, also with a packet acknowledged. */
+/* The oldest request is not a READ, also when one of its packets is acknowledged. */
 static void
 test_not_a_read(void **state)
 {
@@ -383,7 +384,7 @@ test_not_a_read(void **state)
 	c.psn = psn_add(c.psn, 1);
 	assert_int_equal(to->qp.req.una_psn, c.psn);
 	expect_placed(&c, false);
-	/* As if a READ had come so far: what it is decides. */
+	/* As if a READ had received one packet. The opcode of the request decides. */
 	to->qp.req.place_psn = c.psn;
 	to->qp.req.place = (struct sge_pos){0, mtu};
 	expect_placed(&c, false);

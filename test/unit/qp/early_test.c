@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets in the middle of a message, which are in their place before it is known whether
- * they are right (early.c). Which are not: early_not_test.c. */
+/* MIDDLE packets, whose payload is delivered before their ICRC has been checked
+ * (lib/qp/early.c). early_not_test.c has the packets that are not. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ is_middle(unsigned i)
 	return i != 0 && i != PACKETS - 1;
 }
 
-/* A packet of the message at a time: looked at, and then taken. */
+/* Checks the packets of the message one at a time, and then delivers them. */
 static void
 in_order(enum way way)
 {
@@ -50,7 +50,8 @@ test_in_order(void **state)
 	}
 }
 
-/* The next frame is taken, and what it holds is gone by then if it is in its place. */
+/* Receives the next frame. If its payload was delivered directly, the frame's copy is
+ * overwritten first. */
 static void
 take_placed(void)
 {
@@ -68,7 +69,7 @@ take_placed(void)
 	wire_drop(from, 0);
 }
 
-/* What has been summed is what stays there. */
+/* The payload is copied once: the bytes that the ICRC covered stay in memory. */
 static void
 test_copied_once(void **state)
 {
@@ -84,10 +85,10 @@ test_copied_once(void **state)
 
 /* ---- Damaged ---- */
 
-/* Behind the BTH, or before the end of the frame where that is less than 0. */
+/* Offset from the end of the BTH; a negative one lies inside the BTH. */
 static const int damages[] = {-4 /* AckReq */, -1 /* PSN */, 0, 500, 1023, 1024, 1027};
 
-/* A bit of the frame that comes next, which has MTU 1024. */
+/* Flips a bit of the next frame, which has MTU 1024. */
 static void
 damage(int where)
 {
@@ -97,12 +98,12 @@ damage(int where)
 	frame->data[behind_bth + where] ^= where == -4 ? 0x80 : 0x10;
 }
 
-/* Packet i does not arrive whole: no byte but its own has changed, the QP has not, and
- * nobody takes those behind it. Then it comes again. */
+/* Packet i arrives damaged. Only its own bytes of the message change, and the QP does
+ * not. The packets behind it are dropped. Then it is sent again. */
 static void
 damaged(enum way way, unsigned i, int where)
 {
-	/* In the PSN: it is not the one that is expected. */
+	/* A damaged PSN is not the expected one. */
 	bool placed = where != -1 && icrc_copy_min <= mtu;
 	static struct qp before;
 	struct look look;
@@ -140,8 +141,8 @@ test_damaged(void **state)
 	}
 }
 
-/* Time passes until packet PSN_A + 1 is the next one; those that come before it, as a
- * probe does or the start of a message that is sent again, are taken. */
+/* Advances time until packet PSN_A + 1 is the next one. The packets before it, such as a
+ * tail-loss probe or the start of a resent message, are delivered. */
 static void
 second_again(enum way way)
 {
@@ -160,7 +161,7 @@ second_again(enum way way)
 	}
 }
 
-/* Time and again, with nothing behind it. */
+/* The same packet arrives damaged several times, and the packets behind it are lost. */
 static void
 test_damaged_again(void **state)
 {

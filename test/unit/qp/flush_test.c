@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ERR and RESET, and what they do to requests, receives and completions (section 13, IBA
- * 10.3.1.7, 10.8.3.1). */
+/* ERR and RESET: their effect on requests, receives and completions (docs/protocol.md
+ * 13.3; IBA 10.3.1.7, 10.8.3.1). */
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -18,9 +18,8 @@ init(bool srq)
 	pair_init(&p, &conf);
 }
 
-/* "ERR: complete the failing WQE with its status, then flush SQ and RQ with
- * WR_FLUSH_ERR": completed, sent, half sent and unsent requests, signaled or not, in
- * order. */
+/* ERR flushes both queues in order: requests that are complete, sent, half sent and not
+ * sent, signaled or not. */
 static void
 test_order(void **state)
 {
@@ -44,11 +43,11 @@ test_order(void **state)
 	assert_int_equal(p.a.peer.inflight, 0);
 	assert_int_equal(p.a.qp.sq.freed, 6);
 	host_pull(&p.a, PULL_ALL);
-	wire_drop_all(&p.a); /* an acknowledgement that was owed */
+	wire_drop_all(&p.a); /* a pending acknowledgement */
 	pair_fini(&p);
 }
 
-/* "New posts are accepted and flushed too", however many. */
+/* Any number of later posts is accepted and flushed. */
 static void
 test_later_posts(void **state)
 {
@@ -69,15 +68,15 @@ test_later_posts(void **state)
 			expect_recv_error(&p.a, 3 * round + i, IBV_WC_WR_FLUSH_ERR, ANY);
 		}
 	}
-	/* Responses and requests are dropped, timers are off. */
+	/* Responses and requests are dropped, and no timer runs. */
 	inject_request(&p.a, OPCODE_RC_SEND_ONLY, PSN_B, 8);
 	assert_int_equal(p.a.stats.drop[DROP_qp_state], 1);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 	pair_fini(&p);
 }
 
-/* "SRQ WQEs are not flushed (only one already taken by the QP)"; QP_LAST_WQE_REACHED
- * once, behind the last receive completion (o11-5.2.5). */
+/* Receives of an SRQ are not flushed, except one that the QP has taken.
+ * QP_LAST_WQE_REACHED is raised once, behind the last receive completion (o11-5.2.5). */
 static void
 test_srq(void **state)
 {
@@ -100,7 +99,7 @@ test_srq(void **state)
 		expect_sent(&p.b, 9, IBV_WC_WR_FLUSH_ERR);
 		expect_quiet(&p.b);
 		assert_int_equal(recv_ring_outstanding(&p.b.srq.ring), 3 - held);
-		/* Another life, another last WQE. */
+		/* A QP that is connected again raises the event again. */
 		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
 		host_connect(&p.b);
 		assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
@@ -109,8 +108,8 @@ test_srq(void **state)
 	}
 }
 
-/* "RESET: all WQEs are discarded without completion, PSN/MSN/opcode state cleared", and
- * the CQEs not polled yet go: polling one later would free slots of the new life. */
+/* RESET discards all requests without a completion and clears PSNs, MSN and opcode state.
+ * It removes unpolled CQEs: polling one later would free slots of the reconnected QP. */
 static void
 test_reset(void **state)
 {
@@ -138,7 +137,7 @@ test_reset(void **state)
 	assert_int_equal(recv_ring_outstanding(p.a.qp.rq), 0);
 	assert_int_equal(p.a.qp.resp.msn, 0);
 
-	/* And works again, from other PSNs. */
+	/* The QP works again, with other PSNs. */
 	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
 	p.conf.psn[0] = 0xFFFFFE;
 	p.conf.psn[1] = 5;
@@ -162,8 +161,8 @@ reset_run(void *arg)
 	return NULL;
 }
 
-/* A poller in the middle of its work, its CQ locked, gives slots back: RESET waits for it
- * before it touches the SQ. */
+/* A poller holds the CQ lock and frees slots of the SQ. RESET waits for it before it
+ * changes the SQ. */
 static void
 test_reset_waits_for_poller(void **state)
 {
@@ -186,7 +185,7 @@ test_reset_waits_for_poller(void **state)
 	pair_fini(&p);
 }
 
-/* RESET out of every state, and twice. */
+/* RESET from every state, and twice. */
 static void
 test_reset_from_anywhere(void **state)
 {
@@ -208,7 +207,8 @@ test_reset_from_anywhere(void **state)
 	}
 }
 
-/* Both queues on one CQ: RESET purges it once and whole, and leaves other QPs' CQEs. */
+/* Both queues use one CQ: RESET cleans it once and completely, and leaves the CQEs of
+ * other QPs. */
 static void
 test_purge(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both ends together when frames are lost or change places, and when numbers come round:
- * every operation completes once and its bytes are right. */
+/* Both ends together when frames are lost or reordered, and when numbers wrap. Each
+ * operation completes once, with the right bytes. */
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -35,7 +35,7 @@ word(const struct host *h, uint32_t offset)
 	return value;
 }
 
-/* One operation of a kind; a SEND's receive is posted as well. */
+/* Posts one operation of a kind, and the receive of a SEND. */
 static void
 start(unsigned kind, uint64_t wr_id, uint32_t len)
 {
@@ -57,7 +57,7 @@ start(unsigned kind, uint64_t wr_id, uint32_t len)
 	}
 }
 
-/* It is done, once; before: the word that the atomic found. */
+/* Checks that the operation completed once. before: the word that the atomic found. */
 static void
 done(unsigned kind, uint64_t wr_id, uint32_t len, uint64_t before)
 {
@@ -77,8 +77,8 @@ done(unsigned kind, uint64_t wr_id, uint32_t len, uint64_t before)
 	expect_quiet(&p.b);
 }
 
-/* The only message of a QP that has no round trip measured loses its last packet, or its
- * answer the last of its own: exactly one timeout later it is sent again. */
+/* A QP without an RTT sample loses the last packet of its only message, or the last
+ * response packet. The message is resent exactly one timeout later. */
 static void
 test_last_lost(void **state)
 {
@@ -113,8 +113,9 @@ test_last_lost(void **state)
 	}
 }
 
-/* Two responses of four change places, each with each: what is missing is asked for
- * again, what came too early is not taken, and it costs one retry at the most. */
+/* Each of four READ responses is moved to each other position. The missing one is
+ * requested again, a response that came too early is dropped, and at most one timeout is
+ * needed. */
 static void
 test_read_reordered(void **state)
 {
@@ -129,7 +130,8 @@ test_read_reordered(void **state)
 			wire_move(&p.b, from, to);
 			wire_deliver_all(&p.b);
 			pair_settle(&p);
-			if (p.a.qp.req.una_idx != 1) { /* the last was the early one */
+			/* the last response came too early */
+			if (p.a.qp.req.una_idx != 1) {
 				pair_advance(&p, TIMEOUT_NS);
 				pair_settle(&p);
 			}
@@ -140,7 +142,8 @@ test_read_reordered(void **state)
 	}
 }
 
-/* Responses of three READs and an atomic backwards, and each twice. */
+/* The responses of three READs and an atomic arrive in reverse order; then also each
+ * twice. */
 static void
 test_responses_backwards(void **state)
 {
@@ -174,8 +177,7 @@ test_responses_backwards(void **state)
 	}
 }
 
-/* PSNs come round inside each operation, and one frame of it, or of its answer, is lost.
- */
+/* PSNs wrap inside each operation, and one frame of it or of its response is lost. */
 static void
 wrap_case(unsigned kind, uint32_t psn, unsigned lost, bool answer)
 {
@@ -184,7 +186,7 @@ wrap_case(unsigned kind, uint32_t psn, unsigned lost, bool answer)
 	open_pair(psn, 4);
 	before = word(&p.b, REMOTE);
 	start(kind, 1, 3000);
-	start(kind == ADD ? READ : kind, 2, 8); /* what is behind it */
+	start(kind == ADD ? READ : kind, 2, 8); /* a request behind it */
 	host_pull(&p.a, PULL_ALL);
 	if (!answer && lost < p.a.wire_count)
 		wire_drop(&p.a, lost);
@@ -224,7 +226,7 @@ test_psn_wrap(void **state)
 	}
 }
 
-/* The MSN comes round: responses name 0 behind 0xFFFFFF, and the requester completes. */
+/* The MSN wraps: responses name 0 after 0xFFFFFF, and the requester completes. */
 static void
 test_msn_wrap(void **state)
 {
@@ -245,7 +247,7 @@ test_msn_wrap(void **state)
 		wire_deliver_all(&p.b);
 		done(kind, i, 8, before);
 	}
-	/* A duplicate names the current one. */
+	/* The response to a duplicate has the current MSN. */
 	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_ack(&p.b, 0, AETH_ACK, PSN_A + 1, 4);
@@ -253,8 +255,8 @@ test_msn_wrap(void **state)
 	pair_fini(&p);
 }
 
-/* More READs and atomics than the responder remembers: a duplicate of a forgotten one is
- * dropped, those that are remembered are answered, as often as they are asked for. */
+/* More READs and atomics than responder resources: a duplicate of a forgotten one is
+ * dropped, a duplicate of a remembered one is answered each time. */
 static void
 test_older_than_cache(void **state)
 {
@@ -279,7 +281,7 @@ test_older_than_cache(void **state)
 			c.opcode = i % 2 ? OPCODE_RC_FETCH_ADD : OPCODE_RC_READ_REQUEST;
 			inject(&p.b, &c);
 			assert_int_equal(host_pull(&p.b, PULL_ALL), i >= 3);
-			if (i == 3) /* what it found the first time */
+			if (i == 3) /* the value that the first one found */
 				expect_response(&p.b, 0, OPCODE_RC_ATOMIC_ACKNOWLEDGE,
 					c.psn, 5, value - 1);
 			wire_drop_all(&p.b);
@@ -290,8 +292,8 @@ test_older_than_cache(void **state)
 	pair_fini(&p);
 }
 
-/* READs, atomics, a fatal NAK, a sequence NAK, an RNR NAK: sent whether the request asks
- * or not. A SEND or WRITE that does not ask gets none. */
+/* READ responses, atomic responses and all NAKs are sent without AckReq, too. A SEND or
+ * WRITE without AckReq is not acknowledged. */
 static void
 test_without_ackreq(void **state)
 {

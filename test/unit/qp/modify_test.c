@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* qp_modify() and qp_query(): values, SQD, and that a refusal changes nothing
+/* qp_modify() and qp_query(): ranges of values, SQD; a refused call changes nothing
  * (ibv_modify_qp(3), IBA 10.3.1). */
 #include <errno.h>
 #include <string.h>
@@ -27,7 +27,7 @@ expect_refused(const struct qp_attr *attr, int mask, enum ibv_mtu mtu_max)
 	assert_memory_equal(&before, &p.a.qp, sizeof(before));
 }
 
-/* Each value just beyond its range, in the transition that needs it. */
+/* Each value just outside its range, in the transition that requires it. */
 static void
 test_values(void **state)
 {
@@ -73,7 +73,7 @@ test_values(void **state)
 	pair_fini(&p);
 }
 
-/* The largest values, and reading all of them back. */
+/* The largest values can be set and queried. */
 static void
 test_query(void **state)
 {
@@ -148,8 +148,8 @@ draining(void)
 	return attr.sq_draining;
 }
 
-/* "SQD: current messages finish (RC: acknowledged), then SQ_DRAINED once;
- * query_qp.sq_draining is 1 until then; SQD->RTS before that fails with EINVAL." */
+/* SQD finishes started messages, then raises SQ_DRAINED once. Until then sq_draining is 1
+ * and SQD->RTS is EINVAL (docs/protocol.md 13.3). */
 static void
 test_sqd(void **state)
 {
@@ -187,7 +187,7 @@ test_sqd(void **state)
 	}
 }
 
-/* Nothing to drain: drained at once. */
+/* An idle queue is drained at once. */
 static void
 test_sqd_idle(void **state)
 {
@@ -205,7 +205,7 @@ test_sqd_idle(void **state)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 		expect_received(&p.b, i, 8);
 	}
-	/* ERR out of a drain: no SQ_DRAINED, and none later. */
+	/* ERR while draining: SQ_DRAINED is raised neither now nor later. */
 	host_send(&p.a, 9, 0, 8, IBV_SEND_SIGNALED);
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a);
@@ -216,7 +216,7 @@ test_sqd_idle(void **state)
 	pair_fini(&p);
 }
 
-/* SQD -> SQD changes limits: a new retry_cnt counts from there. */
+/* SQD -> SQD changes limits. A new retry_cnt counts from then on. */
 static void
 test_sqd_attributes(void **state)
 {
@@ -266,8 +266,7 @@ attr_equal(const struct qp_attr *a, const struct qp_attr *b)
 	assert_int_equal(a->sq_draining, b->sq_draining);
 }
 
-/* RESET makes a QP as it was created, whatever it had been told; ERR changes nothing but
- * the state. */
+/* RESET gives a QP the attributes of a new one. ERR changes only the state. */
 static void
 test_query_reset(void **state)
 {
@@ -305,7 +304,7 @@ test_query_reset(void **state)
 	}
 }
 
-/* "attr_mask ... is either 0 or": nothing changes, in any state. */
+/* A mask of 0 changes nothing, in any state (docs/protocol.md 13.2). */
 static void
 test_no_mask(void **state)
 {
@@ -334,7 +333,7 @@ init_type(enum ibv_qp_type type)
 	pair_init(&p, &conf);
 }
 
-/* What is posted in SQE is flushed even if RTS comes first; then the queue works. */
+/* A request posted in SQE is flushed, also if RTS comes first. Then the queue works. */
 static void
 test_sqe_posts(void **state)
 {
@@ -361,8 +360,8 @@ test_sqe_posts(void **state)
 	pair_fini(&p);
 }
 
-/* A message that fails while SQD finishes it: SQE, and no drain is left waiting. The
- * receive side, here with an SRQ, goes on in both. */
+/* A message fails while SQD finishes it: SQE, and the QP no longer drains. The receive
+ * side, here with an SRQ, works in both states. */
 static void
 test_sqd_fails(void **state)
 {
@@ -396,8 +395,8 @@ test_sqd_fails(void **state)
 	pair_fini(&p);
 }
 
-/* SQD with every service: what has begun is finished, what is posted meanwhile is kept
- * and sent on RTS, requests are taken. */
+/* SQD with every service: started requests finish, requests posted meanwhile are sent in
+ * RTS, requests of the peer are accepted. */
 static void
 test_sqd_types(void **state)
 {

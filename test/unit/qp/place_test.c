@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory placement extensions (annex A19; sections 4, 5, 8): ATOMIC_WRITE and FLUSH, both
- * halves: headers, answers, checks, duplicates, depth. */
+/* Memory placement extensions (annex A19; docs/protocol.md 4, 5.3, 8): ATOMIC_WRITE and
+ * FLUSH, requester and responder: headers, responses, checks, duplicates, depth. */
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -19,7 +19,7 @@ static struct pair p;
 #define ONLY OPCODE_RC_READ_RESPONSE_ONLY
 
 static uint32_t flush_key,
-	plain_key; /* of b's memory, with that right alone and without */
+	plain_key; /* of b's memory: with the right to flush alone, and without it */
 
 static void
 keys(const struct pair_conf *conf)
@@ -119,7 +119,7 @@ reth_check(const struct pkt_view *v, uint32_t rkey, uint32_t len)
 	assert_int_equal(rte_be_to_cpu_32(view_reth(v)->len), len);
 }
 
-/* Request i, which is on a's wire alone, is delivered, answered and complete. */
+/* Delivers request i, which is alone on a's wire. It must be answered and complete. */
 static void
 expect_done(unsigned i, enum ibv_wc_opcode opcode)
 {
@@ -161,7 +161,7 @@ test_atomic_write(void **state)
 	fini();
 }
 
-/* Executed once; its answer is kept. */
+/* An ATOMIC_WRITE is executed once. A duplicate is acknowledged again. */
 static void
 test_atomic_write_again(void **state)
 {
@@ -173,7 +173,7 @@ test_atomic_write_again(void **state)
 	hand_atomic(PSN_A, va(REMOTE), p.b.rkey, 8, 8);
 	expect_empty(PSN_A, 1);
 	assert_int_equal(p.b.mem[REMOTE], 0x11);
-	/* What another operation asks for at that PSN is not what was done. */
+	/* Another operation with that PSN does not match the responder resource. */
 	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_FETCH_ADD,
 			     .psn = PSN_A,
 			     .va = va(REMOTE),
@@ -209,7 +209,7 @@ test_atomic_write_refused(void **state)
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		init(4, 4);
 		memset(p.b.mem + REMOTE, 0x11, 16);
-		/* Without REMOTE_WRITE the key of the flush is of no use. */
+		/* The flush key lacks REMOTE_WRITE. */
 		hand_atomic(PSN_A, va(0) + (uint64_t)rows[i].at,
 			rows[i].key ? p.b.rkey : flush_key, rows[i].dma_len, rows[i].len);
 		host_pull(&p.b, PULL_ALL);
@@ -248,7 +248,7 @@ test_flush(void **state)
 		assert_int_equal(v.payload_len, 0);
 		expect_done(i, WC_FLUSH);
 	}
-	/* "Acknowledge again". */
+	/* A duplicate is acknowledged again. */
 	hand_flush(PSN_A, GLOBAL, va(REMOTE), flush_key, 30000);
 	expect_empty(PSN_A, 2);
 	fini();
@@ -261,7 +261,7 @@ test_flush_refused(void **state)
 		uint32_t feth;
 		int64_t at;
 		uint32_t len;
-		bool key; /* that grants it */
+		bool key; /* the key grants the right */
 		uint8_t syndrome;
 	} rows[] = {
 		{GLOBAL, REMOTE, 0, false, 0}, /* names no memory */
@@ -299,7 +299,7 @@ test_flush_refused(void **state)
 	}
 }
 
-/* What the QP's access flags do not grant. */
+/* The QP's access flags do not grant the operation. */
 static void
 test_disabled(void **state)
 {
@@ -324,7 +324,7 @@ test_disabled(void **state)
 
 /* ---- Depth ---- */
 
-/* Our requester counts both; without a depth there is none. */
+/* The requester counts both against max_rd_atomic. With 0 they fail. */
 static void
 test_requester_depth(void **state)
 {
@@ -345,8 +345,9 @@ test_requester_depth(void **state)
 	fini();
 }
 
-/* A peer that does not count FLUSHes (rxe): one too many is as good as lost, and so is a
- * READ for which they left no place; too many READs are an error still. */
+/* A peer that does not count FLUSHes (rxe): a FLUSH without a free responder resource is
+ * dropped as if lost, and so is a READ or atomic for which FLUSHes left none. Too many
+ * READs are still an error. */
 static void
 test_responder_depth(void **state)
 {
@@ -379,7 +380,7 @@ test_responder_depth(void **state)
 	fini();
 }
 
-/* ---- The requester's answer ---- */
+/* ---- Responses at the requester ---- */
 
 static void
 test_bad_response(void **state)
@@ -408,7 +409,8 @@ test_bad_response(void **state)
 	}
 }
 
-/* Resent with the same PSN until it is answered; an acknowledgement is no answer. */
+/* Both are resent with the same PSN until their own response arrives. An ACK does not
+ * complete them. */
 static void
 test_lost(void **state)
 {
@@ -419,7 +421,7 @@ test_lost(void **state)
 	host_pull(&p.a, PULL_ALL);
 	wire_deliver_all(&p.a);
 	host_pull(&p.b, PULL_ALL);
-	wire_drop(&p.b, 0); /* the FLUSH's is an implied NAK for it (C9-137) */
+	wire_drop(&p.b, 0); /* the FLUSH's response is an implied NAK for it (C9-137) */
 	wire_deliver_all(&p.b);
 	expect_quiet(&p.a);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Early resending, in virtual time to the nanosecond: when una_psn has not moved for
- * max(4 smoothed round trips, 100 us) the QP resends from it, without charging retry_cnt,
- * and waits twice as long the next time, up to the ACK timeout. Never before a round trip
- * was measured (Karn's rule), never in an RNR wait.
+ * Tail-loss probe (docs/protocol.md 7.7), in virtual time to the nanosecond. If una_psn
+ * has not moved for max(4 smoothed round trips, 100 us), the QP resends that packet
+ * without charging retry_cnt. The wait doubles each time, up to the ACK timeout. There is
+ * no probe before a round trip was measured (Karn's rule), and none in an RNR wait.
  */
 #include "qp_pair.h"
 
@@ -22,7 +22,7 @@ init(void)
 		host_recv(&p.b, i, 0x1000, 100);
 }
 
-/* One SEND and its ACK, rtt_ns apart. */
+/* Sends one SEND and delivers its ACK rtt_ns later. */
 static void
 round_trip(uint64_t wr_id, uint64_t rtt_ns)
 {
@@ -35,7 +35,7 @@ round_trip(uint64_t wr_id, uint64_t rtt_ns)
 	expect_sent(&p.a, wr_id, IBV_WC_SUCCESS);
 }
 
-/* A SEND that is lost. */
+/* Sends a SEND, which is lost. */
 static void
 send_lost(uint64_t wr_id)
 {
@@ -44,7 +44,7 @@ send_lost(uint64_t wr_id)
 	wire_drop_all(&p.a);
 }
 
-/* Nothing until wait has passed, then one frame of this PSN. */
+/* Expects no frame until wait has passed, and then one frame with this PSN. */
 static void
 expect_resend(uint64_t wait, uint32_t psn)
 {
@@ -55,8 +55,8 @@ expect_resend(uint64_t wait, uint32_t psn)
 	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, psn, 1);
 }
 
-/* The copy cannot be made, for its memory is gone; a longer message behind it is half-way
- * out, and goes on where it was. */
+/* The probe cannot copy its packet because the memory is deregistered. A longer message
+ * behind it is half sent and goes on. */
 static void
 test_copy_refused(void **state)
 {
@@ -92,7 +92,7 @@ test_copy_refused(void **state)
 	pair_abandon(&p);
 }
 
-/* "Never before an RTT sample": the first loss costs the ACK timeout. */
+/* There is no probe before an RTT sample: the first loss costs the ACK timeout. */
 static void
 test_no_sample(void **state)
 {
@@ -108,7 +108,8 @@ test_no_sample(void **state)
 	pair_abandon(&p);
 }
 
-/* Four round trips, 100 us at the least; the smoothed one moves by an eighth. */
+/* The wait is four smoothed round trips, at least 100 us. A sample counts for an
+ * eighth. */
 static void
 test_wait(void **state)
 {
@@ -138,8 +139,8 @@ test_wait(void **state)
 	pair_abandon(&p);
 }
 
-/* Twice as long each time, up to the ACK timeout, which goes on counting from the last
- * progress and alone charges retry_cnt. */
+/* The wait doubles each time, up to the ACK timeout. The ACK timer runs from the last
+ * progress, and only it charges retry_cnt. */
 static void
 test_backoff(void **state)
 {
@@ -161,7 +162,7 @@ test_backoff(void **state)
 	expect_resend(start + TIMEOUT_NS - p.now, PSN_A + 1);
 	assert_int_equal(p.a.qp.req.retry_left, 6);
 	assert_int_equal(p.a.stats.ack_timeouts, 1);
-	/* Progress: as short as at first. */
+	/* Progress resets the wait. */
 	pair_settle(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	send_lost(2);
@@ -169,7 +170,7 @@ test_backoff(void **state)
 	pair_abandon(&p);
 }
 
-/* A round trip longer than the timeout allows no probe before it. */
+/* No probe if its wait would be as long as the ACK timeout. */
 static void
 test_longer_than_timeout(void **state)
 {
@@ -181,7 +182,8 @@ test_longer_than_timeout(void **state)
 	pair_abandon(&p);
 }
 
-/* The peer dead: probes do not keep it alive, 1 + retry_cnt timeouts and no more. */
+/* The peer is dead. Probes do not prolong the wait: the QP fails after 1 + retry_cnt
+ * timeouts. */
 static void
 test_gives_up(void **state)
 {
@@ -203,7 +205,7 @@ test_gives_up(void **state)
 	pair_abandon(&p);
 }
 
-/* From una on, not from what was lost; progress on the way starts the wait anew. */
+/* The probe is the packet una, not the lost one. Progress restarts the wait. */
 static void
 test_from_una(void **state)
 {
@@ -222,12 +224,12 @@ test_from_una(void **state)
 	wire_deliver_all(&p.b);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
-	/* The sample was of the last of four: none yet. */
+	/* The sample in progress is of the last of four packets, so there is none yet. */
 	pair_advance(&p, 199 * US);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	pair_advance(&p, US);
-	/* A copy of the oldest alone; what follows is sent again once the answer says
-	 * that it had arrived no further. */
+	/* Only the oldest packet is copied. The packets behind it are resent when the
+	 * response shows that they are missing, too. */
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 3, 1);
 	assert_int_equal(p.a.qp.req.next_psn, PSN_A + 5);
@@ -243,7 +245,7 @@ test_from_una(void **state)
 	pair_abandon(&p);
 }
 
-/* An answer that was merely late: the copy of one packet, and nothing more twice. */
+/* The response was only late: one packet is copied, and nothing else is sent twice. */
 static void
 test_late(void **state)
 {
@@ -266,8 +268,8 @@ test_late(void **state)
 	pair_abandon(&p);
 }
 
-/* Karn: the answer to a packet that was sent twice says nothing, whichever of the two it
- * answers; the next one that was sent once does. */
+/* Karn's rule: the response to a packet that was sent twice is no sample, whichever of
+ * the two it answers. The response to the next packet that was sent once is. */
 static void
 test_karn(void **state)
 {
@@ -277,15 +279,15 @@ test_karn(void **state)
 	host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
 	host_pull(&p.a, PULL_ALL);
 	wire_deliver_all(&p.a);
-	host_pull(&p.b, PULL_ALL); /* its ACK takes long */
+	host_pull(&p.b, PULL_ALL); /* its ACK is late */
 	pair_advance(&p, 200 * US);
-	assert_int_equal(host_pull(&p.a, PULL_ALL), 1); /* again */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1); /* the probe */
 	p.now += 1;
-	wire_deliver_all(&p.b); /* the ACK of the first */
+	wire_deliver_all(&p.b); /* the ACK of the first transmission */
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.qp.req.srtt_ns, 50 * US);
 	wire_drop_all(&p.a);
-	/* After a timeout as well, with something new behind. */
+	/* The same after a timeout, with a new packet behind. */
 	send_lost(2);
 	p.a.qp.req.probe_deadline = TIME_NEVER;
 	pair_advance(&p, TIMEOUT_NS);
@@ -300,11 +302,11 @@ test_karn(void **state)
 	assert_int_equal(p.a.qp.req.srtt_ns, 50 * US);
 	pair_settle(&p);
 	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
-	assert_int_equal(p.a.qp.req.srtt_ns, 45 * US); /* 10 us: an eighth of it */
+	assert_int_equal(p.a.qp.req.srtt_ns, 45 * US); /* 10 us count for an eighth */
 	pair_abandon(&p);
 }
 
-/* "Never in an RNR wait (and NAK 0x60 then neither resends nor charges)." */
+/* No probe in an RNR wait, in which NAK 0x60 neither resends nor charges retry_cnt. */
 static void
 test_rnr(void **state)
 {
@@ -325,14 +327,14 @@ test_rnr(void **state)
 	assert_int_equal(p.a.qp.req.retry_left, 7);
 	expect_resend(wait - 10, PSN_A + 1);
 	wire_drop_all(&p.a);
-	/* Behind the wait the probe is back. */
+	/* After the RNR wait the probe is active again. */
 	expect_resend(200 * US, PSN_A + 1);
 	pair_settle(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	pair_abandon(&p);
 }
 
-/* Timeout 0: the application wants no resending of its own accord. */
+/* Timeout 0: the application wants no resend by a timer. */
 static void
 test_no_timeout(void **state)
 {
@@ -350,7 +352,7 @@ test_no_timeout(void **state)
 	pair_abandon(&p);
 }
 
-/* "A lost NAK or a lost first resend must not cost a full timeout." */
+/* A lost NAK or a lost first resend costs no full timeout. */
 static void
 test_lost_nak(void **state)
 {
@@ -384,7 +386,7 @@ test_lost_nak(void **state)
 	}
 }
 
-/* READs are probed too, from the first response that is missing. */
+/* A READ is probed by a request for its first missing response. */
 static void
 test_read(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every operation of a peer against every way in which a key can be wrong (row 14 of
- * section 8; section 14; C10-56): no byte is read or written outside of what was granted.
- * And keys of windows are of no use locally. */
+/* Every remote operation with every kind of invalid key or range (row 14 of
+ * docs/protocol.md 8.2; docs/protocol.md 14; C10-56): no byte outside of what was granted
+ * is read or written. The key of a memory window is no L_Key. */
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -19,7 +19,7 @@ static struct pair p;
 
 static const struct operation {
 	uint8_t opcode;
-	uint32_t dma_len; /* 0: an atomic's 8 bytes */
+	uint32_t dma_len; /* 0: an atomic, 8 bytes */
 	uint32_t payload_len;
 	unsigned right;
 } operations[] = {
@@ -89,7 +89,7 @@ window_bound(uint32_t qpn, uint32_t len, unsigned access)
 	return window->rkey;
 }
 
-/* What is wrong is wrong in rkey, or in *va. */
+/* Returns an rkey. As `wrong` says, it, its entry or *va is invalid. */
 static uint32_t
 key_make(enum wrong wrong, const struct operation *op, uint64_t *va)
 {
@@ -131,7 +131,7 @@ key_make(enum wrong wrong, const struct operation *op, uint64_t *va)
 		break;
 	case KILLED:
 		assert_true(key_kill(&p.b.keys, p.b.mem + OFFSET + len - 1));
-		/* It took the pair's own keys of that memory too. */
+		/* It has revoked the fixture's own keys of that memory, too. */
 		break;
 	case WINDOW_UNBOUND:
 		return window->rkey;
@@ -207,7 +207,7 @@ test_matrix(void **state)
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(operations); i++) {
 		for (int wrong = NOTHING; wrong < WRONGS; wrong++) {
-			/* No window grants flushing. */
+			/* A memory window cannot grant flushing. */
 			if (wrong == WINDOW_NO_RIGHT &&
 				operations[i].right == ACCESS_FLUSH)
 				continue;
@@ -216,7 +216,8 @@ test_matrix(void **state)
 	}
 }
 
-/* A window lets peers in, not its own side: neither to send from nor to receive into. */
+/* The key of a memory window is for peers. Local requests can neither send from it nor
+ * receive into it. */
 static void
 test_window_is_no_lkey(void **state)
 {

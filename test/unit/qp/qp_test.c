@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* qp_init() and qp_fini(), the QPN table, and what an idle QP costs. */
+/* qp_init() and qp_fini(), the QPN table, and the memory of an idle QP. */
 #include <errno.h>
 
 #include "qp/qp_table.h"
 #include "qp_pair.h"
 
 static size_t mem_used;
-static unsigned mem_fail_at; /* the get that fails, counted from 1; 0: none */
+static unsigned mem_fail_at; /* number of the allocation that fails, from 1; 0: none */
 
 static void *
 failing_get(void *ctx, const char *name, size_t len)
@@ -59,7 +59,7 @@ test_limits(void **state)
 		assert_int_equal(qp_init(&qp, 2, &conf, &failing, NULL, NULL), rc);      \
 		assert_int_equal(mem_used, 0);                                           \
 	} while (0)
-	REFUSE(type, IBV_QPT_XRC_RECV, -EINVAL); /* no domain */
+	REFUSE(type, IBV_QPT_XRC_RECV, -EINVAL); /* no XRC domain */
 	REFUSE(type, IBV_QPT_RAW_PACKET, -EOPNOTSUPP);
 	REFUSE(type, IBV_QPT_DRIVER, -EOPNOTSUPP);
 	REFUSE(send_cq, NULL, -EINVAL);
@@ -71,7 +71,7 @@ test_limits(void **state)
 	REFUSE(max_recv_sge, RECV_MAX_SGE + 1, -EINVAL);
 	REFUSE(max_send_wr, UINT32_MAX, -EINVAL);
 #undef REFUSE
-	/* With an SRQ nobody looks at the RQ's sizes; queues of nothing are legal. */
+	/* With an SRQ the sizes of the RQ are ignored. Queues of size 0 are legal. */
 	conf = conf_good();
 	conf.srq = &srq;
 	conf.max_recv_wr = conf.max_recv_sge = UINT32_MAX;
@@ -111,8 +111,8 @@ test_no_memory(void **state)
 	assert_int_equal(mem_used, 0);
 }
 
-/* What an idle QP with an SRQ of one SGE costs beside its rings is itself alone, and three
- * lines in lib/verbs: 1 KiB, or 100,000 of them no longer fit 100 MB. */
+/* Besides its rings an idle QP with an SRQ of one SGE costs struct qp and three lines in
+ * lib/verbs. Above 1 KiB, 100,000 QPs would no longer fit 100 MB. */
 static void
 test_size(void **state)
 {
@@ -128,7 +128,7 @@ fake(uint32_t i)
 	return (struct qp *)(uintptr_t)(0x1000 + 64 * i);
 }
 
-/* 0 and 1 are the management QPs and 0xFFFFFF is multicast (IBA 3.9, 10.5.1). */
+/* QPNs 0 and 1 are for management, 0xFFFFFF for multicast (IBA 3.9, 10.5.1). */
 static void
 test_table_limits(void **state)
 {
@@ -145,7 +145,8 @@ test_table_limits(void **state)
 	for (unsigned i = 0; i < 16; i++) {
 		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
 		assert_int_equal(qpn, 0xFFFFEF + i);
-		assert_null(qp_table_get(&t, qpn)); /* reserved is not there yet */
+		/* reserved, but not in the table yet */
+		assert_null(qp_table_get(&t, qpn));
 		qp_table_put(&t, qpn, fake(i));
 	}
 	assert_int_equal(qp_table_reserve(&t, &qpn), -ENOSPC);
@@ -160,8 +161,8 @@ test_table_limits(void **state)
 	qp_table_fini(&t);
 }
 
-/* The QPN that is free the longest comes first: late packets for a QP that is gone do not
- * soon meet another. */
+/* The QPN that has been free the longest is used first, so that late packets for a
+ * destroyed QP do not meet a new QP soon. */
 static void
 test_table_oldest_first(void **state)
 {
@@ -186,7 +187,7 @@ test_table_oldest_first(void **state)
 		assert_int_equal(qp_table_reserve(&t, &qpn), 0);
 		assert_int_equal(qpn, freed[i]);
 	}
-	/* One at a time they go round. */
+	/* With one QPN in use at a time all are used in turn. */
 	for (unsigned i = 0; i < 8; i++)
 		qp_table_remove(&t, 0x100 + i);
 	for (unsigned i = 0; i < 100; i++) {

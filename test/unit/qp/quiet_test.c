@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Among many QPs towards one peer: who waits for no completion asks for no
- * acknowledgement, but everything arrives all the same, and the peer's window holds.
- * Virtual time, to the nanosecond.
+ * AckReq suppression (docs/protocol.md 7.3), in virtual time to the nanosecond. Where
+ * many QPs send to one peer, unsignaled requests leave without AckReq. All of them arrive
+ * all the same, and the peer window holds.
  */
 #include "qp_pair.h"
 
 static struct pair p;
 
 #define US NS_PER_US
-#define QUIET_NS NS_PER_MS /* few QPs: the least */
+#define QUIET_NS NS_PER_MS /* with few QPs: the minimum */
 
 static void
 init(uint32_t window)
@@ -23,7 +23,7 @@ init(uint32_t window)
 		host_recv(&p.b, i, 0x1000, 100);
 }
 
-/* A SEND leaves; ask: with AckReq. */
+/* Sends one SEND, and checks whether it has AckReq. */
 static void
 send_one(uint64_t wr_id, unsigned flags, bool ask)
 {
@@ -49,7 +49,7 @@ receive_all(unsigned n)
 		expect_received(&p.b, i, 8);
 }
 
-/* Nothing is sent back until a request is signaled, and that one carries the others. */
+/* No ACK is requested before a signaled request, which piggybacks the others. */
 static void
 test_signaled_asks(void **state)
 {
@@ -75,8 +75,8 @@ test_signaled_asks(void **state)
 	pair_fini(&p);
 }
 
-/* A list: its last request asks for nothing either; one in the middle that is signaled
- * does, and what is behind it is quiet. */
+/* A list of requests: the last one leaves without AckReq. A signaled one in the middle
+ * has AckReq, those behind it have none. */
 static void
 test_list(void **state)
 {
@@ -91,7 +91,7 @@ test_list(void **state)
 	pair_settle(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	receive_all(4);
-	/* Two are still to be asked for. */
+	/* Two packets are still unacknowledged. */
 	assert_int_equal(p.a.qp.req.una_idx, 2);
 	assert_int_equal(qp_deadline(&p.a.qp), p.now + QUIET_NS);
 	pair_advance(&p, QUIET_NS);
@@ -100,7 +100,7 @@ test_list(void **state)
 	pair_fini(&p);
 }
 
-/* A quarter of the window may be quiet. */
+/* A quarter of the peer window may be sent without AckReq. */
 static void
 test_share_of_window(void **state)
 {
@@ -110,7 +110,7 @@ test_share_of_window(void **state)
 		send_one(i, 0, false);
 	send_one(4, 0, true);
 	expect_shares(5, 0);
-	/* While that answer is waited for the others ask too. */
+	/* While that ACK is outstanding the next packets have AckReq, too. */
 	send_one(5, 0, true);
 	expect_shares(6, 0);
 	pair_settle(&p);
@@ -122,7 +122,7 @@ test_share_of_window(void **state)
 	pair_abandon(&p);
 }
 
-/* Every 32nd packet asks anyway. */
+/* Each 32nd packet has AckReq. */
 static void
 test_long_silence(void **state)
 {
@@ -139,11 +139,12 @@ test_long_silence(void **state)
 	pair_advance(&p, QUIET_NS);
 	pair_settle(&p);
 	assert_int_equal(p.a.qp.req.una_idx, 40);
-	assert_int_equal(p.b.stats.duplicates, 1); /* the probe */
+	assert_int_equal(p.b.stats.duplicates, 1); /* the tail-loss probe */
 	pair_fini(&p);
 }
 
-/* Lost or not, a copy of the oldest asks when it has been quiet for long enough. */
+/* A copy of the oldest packet has AckReq once the delay is over, whether packets were
+ * lost or not. */
 static void
 test_probe(void **state)
 {
@@ -155,7 +156,7 @@ test_probe(void **state)
 		for (unsigned i = 0; i < lost; i++)
 			wire_drop(&p.a, 0);
 		wire_deliver_all(&p.a);
-		if (lost != 0 && lost < 3) /* the gap is seen at once */
+		if (lost != 0 && lost < 3) /* the responder sees the gap at once */
 			assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 		wire_drop_all(&p.b);
 		pair_advance(&p, QUIET_NS - 1);
@@ -175,7 +176,8 @@ test_probe(void **state)
 	}
 }
 
-/* A peer that is gone: the retries run out as ever, and nothing stays in the window. */
+/* The peer is gone: retries are exceeded as usual, and nothing stays counted in the peer
+ * window. */
 static void
 test_gives_up(void **state)
 {
@@ -196,7 +198,7 @@ test_gives_up(void **state)
 	pair_abandon(&p);
 }
 
-/* One that carries others and is sent again puts them down. */
+/* A packet with piggybacked ones is resent: their count is released. */
 static void
 test_resent(void **state)
 {
@@ -209,7 +211,7 @@ test_resent(void **state)
 	wire_deliver(&p.a, 0);
 	wire_drop(&p.a, 0);
 	wire_deliver_all(&p.a);
-	pair_settle(&p); /* a NAK, and 1 to 3 once more */
+	pair_settle(&p); /* a NAK, and packets 1 to 3 again */
 	assert_int_equal(p.a.stats.retransmitted, 3);
 	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
 	expect_shares(0, 0);
@@ -217,7 +219,7 @@ test_resent(void **state)
 	pair_fini(&p);
 }
 
-/* SQD waits for no quiet time. */
+/* SQD does not wait for the delay. */
 static void
 test_drain(void **state)
 {
@@ -234,8 +236,8 @@ test_drain(void **state)
 	pair_fini(&p);
 }
 
-/* Where the answer of a READ is awaited first it is what is asked for, when it is late: and no more
- * READs are under way than were sent. */
+/* A READ response that is awaited first is requested again when it is late. No more READs
+ * are counted than were sent. */
 static void
 test_drain_read(void **state)
 {
@@ -266,7 +268,8 @@ test_drain_read(void **state)
 	pair_fini(&p);
 }
 
-/* Nobody else would find out that the copy cannot be made. */
+/* The probe cannot copy its packet. With no AckReq outstanding, the retransmission that
+ * it starts instead reports the error. */
 static void
 test_memory_gone(void **state)
 {
@@ -288,13 +291,13 @@ test_memory_gone(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	expect_sent(&p.a, 0, IBV_WC_LOC_PROT_ERR);
 	expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
-	expect_shares(0, 2); /* until the next that asks */
+	expect_shares(0, 2); /* until the next packet with AckReq */
 	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
 	pair_abandon(&p);
 }
 
-/* A request that cannot be sent fails behind the quiet ones, which are asked for at once.
- */
+/* A request that cannot be sent fails behind the packets without AckReq. Their ACK is
+ * requested at once. */
 static void
 test_refused(void **state)
 {
@@ -319,8 +322,8 @@ test_refused(void **state)
 	pair_abandon(&p);
 }
 
-/* Without an ACK timeout nothing would ask in the end; a READ is answered anyway, and
- * what is sent beside it asks. */
+/* No suppression without an ACK timeout, because nothing would request the ACK in the
+ * end, and none while a READ is outstanding. */
 static void
 test_not_quiet(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of READ share: a pair, its target area and a request made by hand. */
+/* Fixture of the tests of READ: a pair of QPs, the target area and requests built by the
+ * test. */
 #ifndef ROCADE_TEST_QP_READ_BED_H
 #define ROCADE_TEST_QP_READ_BED_H
 
@@ -16,7 +17,7 @@ extern struct pair p;
 
 void
 read_init(uint8_t max_rd, uint8_t max_dest);
-/* With the same depth both ways, and eight receives. */
+/* As read_init(), with the same depth both ways and eight receives. */
 void
 read_init_receives(uint8_t depth);
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* READs that are asked for again: the responder's side (sections 7 and 8, "Duplicates";
- * IBA 9.7.5.1.2, C9-150). */
+/* Duplicate READs at the responder (docs/protocol.md 7.5 and 8.7; IBA 9.7.5.1.2,
+ * C9-150). */
 #include "read_bed.h"
 
 static void
@@ -15,7 +15,8 @@ hand_send(uint32_t psn)
 	inject_request(&p.b, OPCODE_RC_SEND_ONLY, psn, 8);
 }
 
-/* b answers with these and no more; bytes: where in the target area they are from. */
+/* Expects exactly these responses of b. Their bytes are those at offset of the target
+ * area. */
 static void
 expect_responses(const uint8_t *opcodes, unsigned n, uint32_t psn, uint32_t msn,
 	uint32_t offset, uint32_t len)
@@ -49,8 +50,9 @@ expect_one_ack(uint32_t psn, uint32_t msn)
 
 #define expect_silence() assert_int_equal(host_pull(&p.b, PULL_ALL), 0)
 
-/* "Must match an entry (same R_Key, range inside the original). Re-execute from memory
- * for the requested part"; the current MSN; ePSN and MSN stand. */
+/* A duplicate READ must have the R_Key and a part of the range of the original, and is
+ * answered from memory with the current MSN (docs/protocol.md 8.7). ePSN and MSN do not
+ * change. */
 static void
 test_parts(void **state)
 {
@@ -66,12 +68,12 @@ test_parts(void **state)
 	expect_read(PSN_A + 1, 2, 1024, 1976, FIRST, LAST);
 	ask(PSN_A + 2, 2048, 952);
 	expect_read(PSN_A + 2, 2, 2048, 952, ONLY);
-	ask(PSN_A, 0, 100); /* exactly as much as asked for */
+	ask(PSN_A, 0, 100); /* shorter than the original */
 	expect_read(PSN_A, 2, 0, 100, ONLY);
 	ask(PSN_A + 1, 1024, 1025);
 	expect_read(PSN_A + 1, 2, 1024, 1025, FIRST, LAST);
-	ask(PSN_A, 0, 3000); /* and the whole again */
-	p.b.mem[REMOTE] ^= 0xFF;   /* memory as it is now */
+	ask(PSN_A, 0, 3000); /* the whole READ again */
+	p.b.mem[REMOTE] ^= 0xFF;   /* the response has the memory's current bytes */
 	expect_read(PSN_A, 2, 0, 3000, FIRST, MIDDLE, LAST);
 	ask(PSN_A + 1, 1024, 0);
 	expect_read(PSN_A + 1, 2, 1024, 0, ONLY);
@@ -80,7 +82,7 @@ test_parts(void **state)
 	pair_abandon(&p);
 }
 
-/* "No matching resource entry: drop silently." */
+/* A duplicate that matches no responder resource is dropped. */
 static void
 test_no_match(void **state)
 {
@@ -106,7 +108,8 @@ test_no_match(void **state)
 			     .rkey = p.b.rkey,
 			     .swap_add = 1});
 	expect_silence();
-	assert_true(bytes_match(p.b.mem + REMOTE, 8, 1)); /* the atomic did not run */
+	/* the atomic was not executed */
+	assert_true(bytes_match(p.b.mem + REMOTE, 8, 1));
 	/* Two READs later it is forgotten. */
 	ask(PSN_A + 4, 0, 8);
 	expect_read(PSN_A + 4, 3, 0, 8, ONLY);
@@ -122,8 +125,9 @@ test_no_match(void **state)
 	pair_abandon(&p);
 }
 
-/* "R_Key is validated again": gone since, so NAK 0x62 with the PSN of the repetition. But
- * a late copy of a READ that was answered is nobody's fault: the connection stands. */
+/* The R_Key is checked again (docs/protocol.md 8.7). If it is gone: NAK 0x62 with the PSN
+ * of the duplicate. The READ was answered, so the duplicate may be a late copy: the
+ * connection stands. */
 static void
 test_key_gone(void **state)
 {
@@ -146,7 +150,7 @@ test_key_gone(void **state)
 	pair_abandon(&p);
 }
 
-/* One that has not been answered whole is another matter. */
+/* A READ that was not answered completely is fatal when its key is gone. */
 static void
 test_key_gone_halfway(void **state)
 {
@@ -165,9 +169,9 @@ test_key_gone_halfway(void **state)
 	pair_abandon(&p);
 }
 
-/* Those behind are not repeated unless asked for: one doubled packet must not bring a
- * flood. All asked for again: all answered, in PSN order, whatever the order they come.
- */
+/* READs behind a duplicate are not answered again unless requested: one doubled packet
+ * must not cause a flood. Requested again in any order, they are answered in PSN
+ * order. */
 static void
 test_several(void **state)
 {
@@ -181,7 +185,7 @@ test_several(void **state)
 	expect_read(PSN_A, 4, 0, 10, ONLY);
 	ask(PSN_A + 3, 300, 10);
 	ask(PSN_A + 1, 100, 10);
-	ask(PSN_A + 1, 100, 10); /* is under way */
+	ask(PSN_A + 1, 100, 10); /* is already being answered */
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
 	expect_response(&p.b, 0, ONLY, PSN_A + 1, 4, 10);
 	expect_response(&p.b, 1, ONLY, PSN_A + 3, 4, 10);
@@ -189,8 +193,8 @@ test_several(void **state)
 	pair_abandon(&p);
 }
 
-/* While a response is under way: the same again changes nothing; an earlier part starts
- * over; a new READ queues behind. */
+/* While a response is being sent: the same request changes nothing, an earlier part
+ * starts over, a new READ queues behind. */
 static void
 test_under_way(void **state)
 {
@@ -209,7 +213,7 @@ test_under_way(void **state)
 	expect_response(&p.b, 3, LAST, PSN_A + 4, 1, 5000 - 4096);
 	expect_response(&p.b, 4, ONLY, PSN_A + 5, 2, 8);
 	wire_drop_all(&p.b);
-	/* One that was begun behind it begins anew. */
+	/* A READ behind it had started. It starts again after the duplicate. */
 	ask(PSN_A + 6, 0, 3000);
 	assert_int_equal(host_pull(&p.b, 1), 1);
 	ask(PSN_A + 5, 0, 8);
@@ -221,8 +225,9 @@ test_under_way(void **state)
 	pair_abandon(&p);
 }
 
-/* Issue: SEND + READ, both replies lost, SEND repeated: its ACK names at most the PSN
- * before the READ, which rxe would complete by it. Behind the READ: the last executed. */
+/* SEND and READ, both responses lost, SEND repeated: its ACK names at most the PSN before
+ * the READ, which rxe would complete by that ACK. Behind the READ it names the last
+ * executed PSN. */
 static void
 test_ack_limit(void **state)
 {
@@ -232,7 +237,8 @@ test_ack_limit(void **state)
 	host_read(&p.a, 2, 0x2000, REMOTE, 8);
 	host_pull(&p.a, PULL_ALL);
 	wire_deliver_all(&p.a);
-	assert_int_equal(host_pull(&p.b, PULL_ALL), 1); /* the READ's speaks for both */
+	/* the READ response acknowledges both */
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	wire_drop_all(&p.b);
 	pair_advance(&p, 68 * NS_PER_MS);
 	host_pull(&p.a, PULL_ALL);
@@ -246,7 +252,7 @@ test_ack_limit(void **state)
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem + 0x2000, p.b.mem + REMOTE, 8);
 	expect_received(&p.b, 0, 8);
-	/* SEND READ SEND SEND READ SEND: limits between. */
+	/* SEND READ SEND SEND READ SEND: the limits between READs. */
 	for (unsigned i = 0; i < 6; i++) {
 		if (i % 3 == 1)
 			ask(PSN_A + 2 + i, 0, 8);
@@ -266,8 +272,8 @@ test_ack_limit(void **state)
 	pair_abandon(&p);
 }
 
-/* A duplicate SEND neither takes away nor lowers an acknowledgement that is owed already,
- * and neither does a doubled READ. */
+/* A duplicate SEND neither removes nor lowers a pending acknowledgement, and neither does
+ * a duplicate READ. */
 static void
 test_owed_stays(void **state)
 {
@@ -279,7 +285,7 @@ test_owed_stays(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	wire_drop_all(&p.b);
 	hand_send(PSN_A + 4);
-	hand_send(PSN_A); /* its own limit would be PSN_A */
+	hand_send(PSN_A); /* alone it would limit the ACK to PSN_A */
 	expect_one_ack(PSN_A + 4, 3);
 	ask(PSN_A + 5, 0, 3000);
 	hand_send(PSN_A + 8);
@@ -291,8 +297,8 @@ test_owed_stays(void **state)
 	pair_abandon(&p);
 }
 
-/* READ and SEND resent together: the SEND's acknowledgement follows the response; a peer
- * that got none would wait for its timeout. */
+/* READ and SEND are resent together: the ACK of the SEND follows the READ response.
+ * Without it the peer would wait for its timeout. */
 static void
 test_send_behind_replay(void **state)
 {
@@ -303,7 +309,7 @@ test_send_behind_replay(void **state)
 	hand_send(PSN_A + 4);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 	wire_drop_all(&p.b);
-	hand_send(PSN_A); /* the response will say so */
+	hand_send(PSN_A); /* acknowledged by the READ response */
 	ask(PSN_A + 1, 0, 3000);
 	hand_send(PSN_A);
 	hand_send(PSN_A + 4);
@@ -313,9 +319,9 @@ test_send_behind_replay(void **state)
 	pair_abandon(&p);
 }
 
-/* ---- Indices and PSNs that come round ---- */
+/* ---- Wrap of indices and PSNs ---- */
 
-/* The ring of any size when its free-running index passes 2^32: every READ is answered,
+/* For each size of the ring its free-running index passes 2^32: every READ is answered,
  * and the last ones are answered again. */
 static void
 test_index_wrap(void **state)
@@ -343,8 +349,8 @@ test_index_wrap(void **state)
 	}
 }
 
-/* A READ of 2^24 packets ago has PSNs that mean something else now: it is forgotten long
- * before, and limits no acknowledgement. */
+/* The PSNs of a READ of 2^24 packets ago have a new meaning. It was forgotten long before
+ * and limits no acknowledgement. */
 static void
 test_psn_wrap(void **state)
 {
@@ -353,7 +359,8 @@ test_psn_wrap(void **state)
 	ask(PSN_A, 0, 3000);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	wire_drop_all(&p.b);
-	/* As if so many WRITEs had come: up to half way, then up to the READ's PSN. */
+	/* As if that many WRITEs had come: up to half the PSN space, then up to the
+	 * READ's PSN. */
 	for (uint32_t epsn = 0x200000 - 1; epsn != 0x1200000 - 1; epsn += 0x200000) {
 		p.b.qp.resp.epsn = epsn & PSN_MASK;
 		inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_WRITE_ONLY,

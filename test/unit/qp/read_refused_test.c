@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RDMA READ, both sides (sections 8 and 9; IBA 9.7.5.1.9): what the responder refuses,
- * and what the requester. */
+/* RDMA READ (docs/protocol.md 8 and 9; IBA 9.7.5.1.9): requests that the responder
+ * refuses and responses that the requester refuses. */
 #include <errno.h>
 
 #include "read_bed.h"
 
-/* ---- What the responder refuses ---- */
+/* ---- Refused by the responder ---- */
 
 static void
 expect_refused(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
@@ -20,7 +20,7 @@ expect_refused(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
 	pair_fini(&p);
 }
 
-/* Rows 10, 11, 13 and 14. */
+/* Rows 10, 11, 13 and 14 of docs/protocol.md 8.2. */
 static void
 test_refused(void **state)
 {
@@ -32,7 +32,7 @@ test_refused(void **state)
 	hand_read(PSN_A, read_va(0), p.b.rkey, 8);
 	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 
-	read_init(4, 0); /* "when max_dest_rd_atomic = 0" */
+	read_init(4, 0); /* row 11 of docs/protocol.md 8.2 */
 	hand_read(PSN_A, read_va(0), p.b.rkey, 8);
 	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 
@@ -40,7 +40,7 @@ test_refused(void **state)
 	hand_read(PSN_A, read_va(0), p.b.rkey, 0x80000001);
 	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 
-	read_init(4, 4); /* "READ request: no payload" */
+	read_init(4, 4); /* row 13 of docs/protocol.md 8.2: no payload */
 	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,
 			     .psn = PSN_A,
 			     .payload_len = 4,
@@ -69,8 +69,8 @@ test_refused(void **state)
 	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-/* Row 11: more than max_dest_rd_atomic that are not answered yet. What was taken is
- * answered first, the NAK follows in PSN order. */
+/* Row 11 of docs/protocol.md 8.2: more than max_dest_rd_atomic unanswered READs. The
+ * accepted ones are answered first, then the NAK follows in PSN order. */
 static void
 test_depth(void **state)
 {
@@ -85,7 +85,7 @@ test_depth(void **state)
 	wire_drop_all(&p.b);
 	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 	pair_fini(&p);
-	/* As soon as one has been answered there is room. */
+	/* Each answered READ frees a responder resource. */
 	read_init(4, 2);
 	for (unsigned i = 0; i < 100; i++) {
 		hand_read(PSN_A + i, read_va(0), p.b.rkey, 8);
@@ -95,8 +95,8 @@ test_depth(void **state)
 	pair_abandon(&p);
 }
 
-/* The key goes while the response is under way: NAK 0x62 with the PSN of the next
- * response packet, and what else waits to be answered is not. */
+/* The key is freed while the response is being sent: NAK 0x62 with the PSN of the next
+ * response packet. Requests behind it are not answered. */
 static void
 test_key_revoked(void **state)
 {
@@ -117,7 +117,7 @@ test_key_revoked(void **state)
 	wire_drop_all(&p.b);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
 	pair_fini(&p);
-	/* The requester hears of it. */
+	/* The requester completes the READ with the error. */
 	read_init(4, 4);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
 	host_read(&p.a, 1, 0, REMOTE, 4096);
@@ -134,8 +134,8 @@ test_key_revoked(void **state)
 	pair_fini(&p);
 }
 
-/* ERR: nothing leaves any more. But in front of a fatal NAK the READs before it are
- * answered; what goes wrong there raises no second event. */
+/* A QP in ERR sends nothing. But before a fatal NAK the accepted READs are answered; an
+ * error there raises no second event. */
 static void
 test_error_state(void **state)
 {
@@ -165,7 +165,7 @@ test_error_state(void **state)
 	pair_fini(&p);
 }
 
-/* The number of READs at once may change in SQD, when nothing is under way any more. */
+/* max_rd_atomic can change in SQD once the queue is drained. */
 static void
 test_depth_in_sqd(void **state)
 {
@@ -192,7 +192,7 @@ test_depth_in_sqd(void **state)
 	pair_fini(&p);
 }
 
-/* ---- What the requester refuses ---- */
+/* ---- Refused by the requester ---- */
 
 static void
 respond(uint8_t opcode, uint32_t psn, uint8_t syndrome, uint32_t len)
@@ -203,14 +203,14 @@ respond(uint8_t opcode, uint32_t psn, uint8_t syndrome, uint32_t len)
 			     .payload_len = len});
 }
 
-/* "Must be the expected opcode (FIRST/ONLY, then MIDDLE/LAST); payload sizes per section
- * 5; reserved syndromes": BAD_RESP_ERR, and what does not fit is not written. */
+/* Opcode, length and syndrome of a READ response must be right (docs/protocol.md 5.1 and
+ * 7.4), otherwise BAD_RESP_ERR, and its payload is not written. */
 static void
 test_bad_responses(void **state)
 {
 	static const struct {
 		uint32_t len; /* of the READ */
-		uint8_t good; /* packets that fit before */
+		uint8_t good; /* valid packets before */
 		uint8_t opcode, syndrome;
 		uint32_t payload;
 	} rows[] = {
@@ -234,8 +234,8 @@ test_bad_responses(void **state)
 		{3000, 2, LAST, AETH_ACK, 953},
 		{3000, 2, LAST, AETH_NAK_SEQ, 952},
 		{3000, 2, LAST, AETH_ACK, 0},
-		{100, 0, ONLY, AETH_ACK, 60},  /* [cap d5] */
-		{100, 0, ONLY, AETH_ACK, 160}, /* [cap d6] */
+		{100, 0, ONLY, AETH_ACK, 60},  /* capture d5 */
+		{100, 0, ONLY, AETH_ACK, 160}, /* capture d6 */
 		{100, 0, FIRST, AETH_ACK, 100},
 		{0, 0, ONLY, AETH_ACK, 1},
 		{8, 0, OPCODE_RC_ATOMIC_ACKNOWLEDGE, AETH_ACK, 0},
@@ -261,7 +261,7 @@ test_bad_responses(void **state)
 	}
 }
 
-/* A response to an atomic or a SEND that is none. */
+/* A READ response to an atomic. */
 static void
 test_wrong_kind(void **state)
 {
@@ -275,8 +275,9 @@ test_wrong_kind(void **state)
 	pair_fini(&p);
 }
 
-/* Local memory: without LOCAL_WRITE nothing is sent; gone before the response comes, the
- * READ fails and nothing is written; those before it complete. */
+/* Local memory: without LOCAL_WRITE the READ is not sent. If the memory is deregistered
+ * before the response, the READ fails and nothing is written; requests before it
+ * complete. */
 static void
 test_local_key(void **state)
 {
@@ -315,7 +316,7 @@ test_local_key(void **state)
 	pair_fini(&p);
 }
 
-/* "max_rd_atomic 0": a READ cannot be; those before it are done first. */
+/* With max_rd_atomic 0 a READ fails. The requests before it complete first. */
 static void
 test_no_depth(void **state)
 {

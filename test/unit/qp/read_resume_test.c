@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* READ responses that are lost: the requester asks for the rest, and no more than that
- * (section 7; IBA 9.7.5.1.2). */
+/* Lost READ responses: the requester requests only what is missing (docs/protocol.md 7.5;
+ * IBA 9.7.5.1.2). */
 #include <endian.h>
 #include <string.h>
 
@@ -18,8 +18,8 @@ finish(unsigned from, unsigned end)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 }
 
-/* Every frame of READ 3000, SEND, READ 100 lost once, in either direction: the data and
- * the order come right, and each is executed once. */
+/* Each frame of READ 3000, SEND, READ 100 is lost once, in either direction. Data and
+ * order are right, and each request is executed once. */
 static void
 test_each_lost(void **state)
 {
@@ -37,7 +37,8 @@ test_each_lost(void **state)
 			wire_drop(&p.a, lost);
 		wire_deliver_all(&p.a);
 		if (!request) {
-			/* Three of the first, the ACK swallowed by the second READ's. */
+			/* Three responses of the first READ; the second READ's response
+			 * is the SEND's ACK. */
 			assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 			if (lost - 3 < 4)
 				wire_drop(&p.b, lost - 3);
@@ -55,9 +56,9 @@ test_each_lost(void **state)
 	}
 }
 
-/* "A READ is resent with the PSN of the first missing response, address + received bytes,
- * length - received bytes" [cap 59], once for a loss; then FIRST (IBA) or MIDDLE (rxe) is
- * taken. */
+/* A READ is resent for its first missing response, with PSN, address and length moved
+ * accordingly (docs/protocol.md 7.5; capture 59), once per loss. Then FIRST (IBA) or
+ * MIDDLE (rxe) is accepted. */
 static void
 test_resume(void **state)
 {
@@ -73,10 +74,11 @@ test_resume(void **state)
 		wire_drop(&p.b, 2);
 		wire_deliver(&p.b, 0);
 		wire_deliver(&p.b, 0);
-		wire_deliver(&p.b, 0); /* the gap shows */
-		wire_deliver(&p.b, 0); /* an echo of it */
+		wire_deliver(&p.b, 0); /* the requester sees the gap */
+		wire_deliver(&p.b, 0); /* the same gap again */
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
-		assert_int_equal(p.a.qp.req.retry_left, 6); /* "implied NAK": charged */
+		/* an implied NAK is charged */
+		assert_int_equal(p.a.qp.req.retry_left, 6);
 		expect_frame(&p.a, 0, OPCODE_RC_READ_REQUEST, PSN_A + 2, 1);
 		v = wire_view(&p.a, 0);
 		assert_int_equal(
@@ -100,8 +102,8 @@ test_resume(void **state)
 	}
 }
 
-/* Only where it was asked for again may a response start anew: not at the next one, and
- * not after an acknowledgement moved on. */
+/* A response may restart only at the PSN that was requested again: not at the next one,
+ * and not after an acknowledgement moved una. */
 static void
 test_no_restart_elsewhere(void **state)
 {
@@ -121,8 +123,9 @@ test_no_restart_elsewhere(void **state)
 	pair_abandon(&p);
 }
 
-/* "If a READ/ATOMIC with PSN <= p lacks its response, it is an implied NAK: resend from
- * that request" [cap 60, d16, d17], for its own PSN, one inside, and one behind. */
+/* An ACK behind an unanswered READ is an implied NAK: the requester resends from the READ
+ * (docs/protocol.md 7.4; capture d16). The ACK has the PSN of the READ, one inside or one
+ * behind. */
 static void
 test_implied_nak(void **state)
 {
@@ -139,10 +142,10 @@ test_implied_nak(void **state)
 		inject_ack(&p.a, AETH_ACK, PSN_A + at);
 		expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 		expect_quiet(&p.a);
-		if (at == 0) { /* before it: no NAK */
+		if (at == 0) { /* before the READ: no NAK */
 			assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 		} else {
-			inject_ack(&p.a, AETH_ACK, PSN_A + at); /* once for a loss */
+			inject_ack(&p.a, AETH_ACK, PSN_A + at); /* once per loss */
 			assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 			expect_frame(&p.a, 0, OPCODE_RC_READ_REQUEST, PSN_A + 1, 1);
 			assert_int_equal(p.a.qp.req.retry_left, 6);
@@ -163,5 +166,5 @@ main(void)
 		cmocka_unit_test(test_implied_nak),
 	};
 
-	return cmocka_run_group_tests_name("qp read_dup", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("qp read resume", tests, NULL, NULL);
 }

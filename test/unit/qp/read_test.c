@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RDMA READ, both sides (sections 6 to 8; IBA 9.4.4, 9.7.5.1.9): requests, responses,
- * order among acknowledgements. What is refused: read_refused_test.c. Repetition:
- * read_dup_test.c. */
+/* RDMA READ, both sides (docs/protocol.md 6 to 8; IBA 9.4.4, 9.7.5.1.9): requests,
+ * responses, order of acknowledgements. Refused requests: read_refused_test.c.
+ * Duplicates: read_dup_test.c. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,8 +25,8 @@ response_opcode(uint32_t i, uint32_t count)
 
 /* ---- Sizes ---- */
 
-/* The requests of a chunk each, with their RETH; each answered in packets of the MTU that
- * carry its PSNs and the MSN that it made. */
+/* A READ leaves as one request per chunk, each with its RETH. Each is answered in packets
+ * of the MTU that have its PSNs and the MSN after it. */
 static void
 size_run(uint32_t len, uint32_t chunk)
 {
@@ -93,8 +93,8 @@ test_sizes(void **state)
 	}
 }
 
-/* Long ones: a chunk at a time where the peer answers one READ, several where it answers
- * more; never more outstanding than max_rd_atomic, nor than the window holds. */
+/* A long READ leaves in chunks: one at a time if the peer answers one READ, several if it
+ * answers more. Never more are outstanding than max_rd_atomic and the window allow. */
 static void
 test_chunks(void **state)
 {
@@ -127,7 +127,7 @@ test_chunks(void **state)
 	}
 }
 
-/* Several SGEs on the requester's side, cut anywhere. */
+/* Several SGEs at the requester, cut anywhere. */
 static void
 test_scatter(void **state)
 {
@@ -154,7 +154,7 @@ test_scatter(void **state)
 	pair_fini(&p);
 }
 
-/* "READ of 0 bytes is answered by RESPONSE_ONLY without payload, R_Key not checked." */
+/* A READ of 0 bytes gets an empty RESPONSE_ONLY; its R_Key is not checked. */
 static void
 test_zero_length(void **state)
 {
@@ -168,10 +168,10 @@ test_zero_length(void **state)
 	pair_fini(&p);
 }
 
-/* ---- Two to the 31 bytes ---- */
+/* ---- 2^31 bytes ---- */
 
 #define HUGE_BYTES (UINT64_C(1) << 31)
-#define HUGE_STEP (UINT64_C(1) << 21) /* the same memory again and again */
+#define HUGE_STEP (UINT64_C(1) << 21) /* the same memory is mapped repeatedly */
 
 static uint8_t *
 huge_map(void)
@@ -230,8 +230,8 @@ test_huge(void **state)
 	munmap(to, HUGE_BYTES);
 }
 
-/* In one request, at the smallest MTU: half of all PSNs. What lies before it is still a
- * duplicate, and what is in it too. */
+/* One request at the smallest MTU has half of all PSNs. PSNs before it are still
+ * duplicates, and so are PSNs in it. */
 static void
 test_huge_request(void **state)
 {
@@ -248,7 +248,7 @@ test_huge_request(void **state)
 	assert_int_equal(host_pull(&p.b, 3), 3);
 	expect_response(&p.b, 2, OPCODE_RC_READ_RESPONSE_MIDDLE, PSN_A + 2, 1, 256);
 	wire_drop_all(&p.b);
-	p.b.qp.resp.jobs[0].next = (1 << 23) - 2; /* as if so much had been sent */
+	p.b.qp.resp.jobs[0].next = (1 << 23) - 2; /* as if that much had been sent */
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
 	expect_response(&p.b, 1, OPCODE_RC_READ_RESPONSE_LAST,
 		psn_add(PSN_A, (1 << 23) - 1), 1, 256);
@@ -258,7 +258,7 @@ test_huge_request(void **state)
 	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_FIRST,
 		psn_add(PSN_A, (1 << 23) - 2), 1, 256);
 	wire_drop_all(&p.b);
-	/* A SEND behind it, twice. */
+	/* A SEND behind it, then its duplicate. */
 	for (int i = 0; i < 2; i++) {
 		host_recv(&p.b, 1, 0, 8);
 		inject_request(&p.b, OPCODE_RC_SEND_ONLY, psn_add(PSN_A, 1 << 23), 8);
@@ -274,8 +274,9 @@ test_huge_request(void **state)
 
 /* ---- Order ---- */
 
-/* "Responses go out strictly in PSN order: an ACK behind an unfinished READ waits for the
- * READ response"; and one before a READ is swallowed by it. A packet at a time. */
+/* Responses leave in PSN order (docs/protocol.md 8.5): an ACK behind an unfinished READ
+ * waits for its response, and the READ response replaces an ACK before it. One packet per
+ * call. */
 static void
 test_ack_order(void **state)
 {
@@ -299,7 +300,7 @@ test_ack_order(void **state)
 	pair_fini(&p);
 }
 
-/* A NAK for a gap behind a READ waits for its response as well, and names the ePSN. */
+/* A NAK for a gap behind a READ also waits for the READ response, and names ePSN. */
 static void
 test_nak_order(void **state)
 {
@@ -311,7 +312,7 @@ test_nak_order(void **state)
 	expect_frame(&p.b, 2, LAST, PSN_A + 2, 0);
 	expect_ack(&p.b, 3, AETH_NAK_SEQ, PSN_A + 3, 1);
 	wire_drop_all(&p.b);
-	/* A READ that fills the gap is the answer to the one that asked. */
+	/* The next READ fills the gap. Its response replaces the ACK. */
 	hand_read(PSN_A + 3, read_va(0), p.b.rkey, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_response(&p.b, 0, ONLY, PSN_A + 3, 2, 8);
@@ -319,8 +320,8 @@ test_nak_order(void **state)
 	pair_fini(&p);
 }
 
-/* A READ response acknowledges what lies before it, unsignaled requests among it; the
- * SENDs behind are done by their ACK. */
+/* A READ response acknowledges the requests before it, unsignaled ones, too. The SENDs
+ * behind it are completed by their ACK. */
 static void
 test_response_acknowledges(void **state)
 {
@@ -346,7 +347,7 @@ test_response_acknowledges(void **state)
 	pair_fini(&p);
 }
 
-/* "A later CQE proves that an earlier READ's data is in memory." */
+/* A later completion proves that the data of an earlier READ is in memory. */
 static void
 test_unsignaled(void **state)
 {
@@ -377,8 +378,8 @@ test_unsignaled(void **state)
 	pair_fini(&p);
 }
 
-/* "A WQE with FENCE starts only when all earlier READ/ATOMIC are complete" [cap 09], and
- * so again when all is resent. */
+/* A fence waits for all READs and atomics before it (docs/protocol.md 7.2), also when
+ * they are resent. */
 static void
 test_fence(void **state)
 {
@@ -387,9 +388,11 @@ test_fence(void **state)
 	host_recv(&p.b, 0, 0x1000, 8);
 	host_read(&p.a, 1, 0x2000, REMOTE, 3000);
 	host_atomic(&p.a, 2, IBV_WR_ATOMIC_FETCH_AND_ADD, 0x3000, REMOTE, 0, 0);
-	host_write(&p.a, 3, 0, REMOTE + 0x4000, 8); /* without: overtakes */
+	/* without a fence: overtakes the READ */
+	host_write(&p.a, 3, 0, REMOTE + 0x4000, 8);
 	host_send(&p.a, 4, 0, 8, IBV_SEND_SIGNALED | IBV_SEND_FENCE);
-	host_write(&p.a, 5, 0, REMOTE + 0x4000, 8); /* behind the fence: as well */
+	/* behind the fenced request: waits, too */
+	host_write(&p.a, 5, 0, REMOTE + 0x4000, 8);
 	for (unsigned round = 0; round < 2; round++) {
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
 		if (round == 0) {
@@ -414,8 +417,7 @@ test_fence(void **state)
 	pair_fini(&p);
 }
 
-/* "READ responses and its own requests alternating by budget, so that a flood of READs
- * starves nobody." */
+/* READ responses and requests share the budget: a flood of READs starves no requests. */
 static void
 test_budget(void **state)
 {

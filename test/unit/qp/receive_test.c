@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receives that fail, shared ones, and the events that go with them: rows 12, 17 and 18
- * of section 8, and section 9. */
+/* Receives that fail, receives of an SRQ, and their events: rows 12, 17 and 18 of
+ * docs/protocol.md 8.2, and docs/protocol.md 9. */
 #include <string.h>
 
 #include "qp_pair.h"
@@ -33,7 +33,7 @@ recv_key(uint64_t wr_id, uint32_t offset, uint32_t len, uint32_t lkey)
 	assert_int_equal(host_post_recv(&p.b, wr_id, &sge, 1), 0);
 }
 
-/* From a: len bytes of pattern 5, then one more message that must be flushed. */
+/* a sends len bytes of pattern 5, and one more message that will be flushed. */
 static void
 send_two(uint32_t len)
 {
@@ -42,8 +42,9 @@ send_two(uint32_t len)
 	host_send(&p.a, 2, 0, 8, 0);
 }
 
-/* Row 17, "SEND longer than the receive WQE: NAK 0x61, local LOC_LEN_ERR": in the first,
- * a middle and the last packet; nothing is written beyond the receive. */
+/* Row 17 of docs/protocol.md 8.2: a SEND is longer than its receive, which shows in the
+ * first, a middle or the last packet. NAK 0x61, LOC_LEN_ERR; nothing is written behind
+ * the receive. */
 static void
 test_too_short(void **state)
 {
@@ -62,7 +63,7 @@ test_too_short(void **state)
 		send_two(len);
 		pair_settle(&p);
 		expect_recv_error(&p.b, 10, IBV_WC_LOC_LEN_ERR, VENDOR_RECV_SHORT);
-		if (srq) /* "SRQ WQEs are not flushed" */
+		if (srq) /* receives of an SRQ are not flushed */
 			expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
 		else
 			expect_recv_error(&p.b, 11, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
@@ -76,8 +77,9 @@ test_too_short(void **state)
 	}
 }
 
-/* Row 18, "receive SGE not accessible: NAK 0x63", REM_OP_ERR there, LOC_PROT_ERR here: a
- * key that is wrong, without local write, out of range, of another PD. */
+/* Row 18 of docs/protocol.md 8.2: the memory of the receive cannot be written. NAK 0x63,
+ * REM_OP_ERR at the sender, LOC_PROT_ERR at the receiver. The key is wrong, without local
+ * write, too short or of another PD. */
 static void
 test_bad_key(void **state)
 {
@@ -112,8 +114,8 @@ test_bad_key(void **state)
 	}
 }
 
-/* Keys are checked for the bytes that a packet touches: one behind the message is
- * nobody's business, one that goes away in the middle is. */
+/* Keys are checked for the bytes of each packet: the key of an SGE behind the message is
+ * not checked, a key that is freed in the middle of the message is. */
 static void
 test_key_in_time(void **state)
 {
@@ -146,7 +148,7 @@ test_key_in_time(void **state)
 	pair_fini(&p);
 }
 
-/* The PD of the SRQ counts, not that of the QP (ibv_create_srq(3), IBA 10.2.9.1). */
+/* The PD of the SRQ is used, not that of the QP (ibv_create_srq(3), IBA 10.2.9.1). */
 static void
 test_srq_pd(void **state)
 {
@@ -165,8 +167,8 @@ test_srq_pd(void **state)
 	pair_fini(&p);
 }
 
-/* Receives are taken in the order of posting, one a message; one without SGEs takes a
- * message of no bytes. */
+/* Receives are taken in the order of posting, one per message. One without SGEs takes a
+ * message of 0 bytes. */
 static void
 test_fifo(void **state)
 {
@@ -184,7 +186,7 @@ test_fifo(void **state)
 	}
 }
 
-/* An empty SRQ: RNR NAK, and the limit event of ibv_modify_srq(3) on the way there. */
+/* An empty SRQ: RNR NAK. The limit event of ibv_modify_srq(3) is raised before. */
 static void
 test_srq_empty(void **state)
 {
@@ -210,8 +212,8 @@ test_srq_empty(void **state)
 	pair_fini(&p);
 }
 
-/* IBA 11.5.2.18, SRQ error: nothing is fetched any more, a message that needs a WQE gets
- * NAK 0x63 and its QP goes to ERR; SRQ_ERR once. */
+/* IBA 11.5.2.18, SRQ error: no receive is taken any more. A message that needs one gets
+ * NAK 0x63, and its QP goes to ERR. SRQ_ERR is raised once. */
 static void
 test_srq_error(void **state)
 {
@@ -229,8 +231,8 @@ test_srq_error(void **state)
 	pair_fini(&p);
 }
 
-/* Row 18, CQ overflow: NAK 0x63, CQ_ERR and QP_FATAL; the message counts as not received.
- */
+/* Row 18 of docs/protocol.md 8.2, CQ overflow: NAK 0x63, CQ_ERR and QP_FATAL. The message
+ * does not count as received. */
 static void
 test_cq_overflow(void **state)
 {
@@ -254,8 +256,9 @@ test_cq_overflow(void **state)
 	pair_fini(&p);
 }
 
-/* Section 9: COMM_EST at the first packet in RTR, once (IBA 11.6.3.5): for a gap as well,
- * not for what is not admitted, and not in RTS. */
+/* docs/protocol.md 9: COMM_EST is raised once, at the first packet in RTR (IBA 11.6.3.5),
+ * also at one behind a gap. A packet that is not admitted does not raise it, and neither
+ * does one in RTS. */
 static void
 test_comm_est(void **state)
 {
@@ -271,7 +274,7 @@ test_comm_est(void **state)
 		expect_quiet(&p.b);
 		inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + gap, 8);
 		expect_event(&p.b, IBV_EVENT_COMM_EST);
-		host_pull(&p.b, PULL_ALL); /* RTR answers */
+		host_pull(&p.b, PULL_ALL); /* a QP in RTR answers */
 		expect_ack(&p.b, 0, gap ? AETH_NAK_SEQ : AETH_ACK, PSN_A, !gap);
 		wire_drop(&p.b, 0);
 		if (!gap)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the requester sends: windows, AckReq, PSNs, local errors (IBA 9.7.3, 9.7.5.1). */
+/* Packets that the requester sends: windows, AckReq, PSNs, local errors (IBA 9.7.3,
+ * 9.7.5.1). */
 #include <errno.h>
 #include <string.h>
 
@@ -7,8 +8,8 @@
 
 static struct pair p;
 
-/* Section 7: without AckReq there is no ACK, so the last packet of a pull asks; not every
- * packet does, or nothing would be coalesced. */
+/* The last packet of a pull has AckReq: without it there is no ACK (docs/protocol.md
+ * 7.3). The others have none, so that ACKs can be coalesced. */
 static void
 test_ackreq_tail(void **state)
 {
@@ -29,8 +30,8 @@ test_ackreq_tail(void **state)
 	pair_fini(&p);
 }
 
-/* A signaled request asks with its last packet, wherever it stands: its completion shall
- * not wait for what comes behind. */
+/* The last packet of a signaled request has AckReq, so that its completion does not wait
+ * for the requests behind it. */
 static void
 test_ackreq_signaled(void **state)
 {
@@ -48,8 +49,8 @@ test_ackreq_signaled(void **state)
 	pair_fini(&p);
 }
 
-/* The window: 128 packets without an acknowledgement, and AckReq at least every quarter
- * of it, so that it moves before it is empty. */
+/* At most 128 packets are unacknowledged. AckReq is set at least every quarter of that,
+ * so that acknowledgements arrive before the window is used up. */
 static void
 test_window(void **state)
 {
@@ -68,9 +69,9 @@ test_window(void **state)
 			without = wire_view(&p.a, i).ack_req ? 0 : without + 1;
 			assert_true(without < QP_WINDOW / 4);
 		}
-		assert_int_equal(without, 0); /* the last one asks */
+		assert_int_equal(without, 0); /* the last one has AckReq */
 		assert_false(qp_wants_tx(&p.a.qp));
-		/* As many as are acknowledged may go, no more. */
+		/* As many packets may leave as are acknowledged. */
 		inject_ack(&p.a, AETH_ACK, psn_add(conf.psn[0], 9));
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 10);
 		pair_settle(&p);
@@ -81,7 +82,7 @@ test_window(void **state)
 	}
 }
 
-/* The window of the peer, which other QPs share. */
+/* The peer window, which other QPs share. */
 static void
 test_peer_window(void **state)
 {
@@ -94,7 +95,7 @@ test_peer_window(void **state)
 		host_send(&p.a, i, 0, 8, 0);
 		host_recv(&p.b, i, 0, 8);
 	}
-	p.a.peer.inflight += 4; /* another QP's */
+	p.a.peer.inflight += 4; /* of another QP */
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 6);
 	assert_true(wire_view(&p.a, 5).ack_req);
 	assert_true(qp_peer_full(&p.a.qp));
@@ -104,7 +105,7 @@ test_peer_window(void **state)
 	inject_ack(&p.a, AETH_ACK, PSN_A + 2);
 	assert_int_equal(p.a.peer.inflight, 7);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
-	/* What is resent is not counted twice. */
+	/* A resent packet is not counted twice. */
 	pair_advance(&p, SEC_NS / 8);
 	assert_int_equal(p.a.peer.inflight, 0);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 10);
@@ -114,8 +115,8 @@ test_peer_window(void **state)
 	pair_fini(&p);
 }
 
-/* PSN arithmetic is modulo 2^24 (IBA 9.7.1): every position of the wrap inside messages
- * and acknowledged ranges, and the MSN's on the other side. */
+/* PSN arithmetic is modulo 2^24 (IBA 9.7.1). The wrap lies at each position inside
+ * messages and acknowledged ranges. The responder's MSN wraps, too. */
 static void
 test_psn_wrap(void **state)
 {
@@ -132,7 +133,7 @@ test_psn_wrap(void **state)
 			host_send(&p.a, k, 6000 * k, 4000, IBV_SEND_SIGNALED);
 		}
 		host_pull(&p.a, PULL_ALL);
-		wire_drop(&p.a, i); /* go-back-N across the wrap, too */
+		wire_drop(&p.a, i); /* also go-back-N across the wrap */
 		pair_settle(&p);
 		for (unsigned k = 0; k < 5; k++) {
 			expect_sent(&p.a, k, IBV_WC_SUCCESS);
@@ -156,16 +157,17 @@ bad_send(struct host *h, uint64_t wr_id, uint32_t len, unsigned flags)
 }
 
 /*
- * Section 9: a local lkey or range error: nothing is sent for that request, those before
- * complete first, it completes with LOC_PROT_ERR (C10-83), the rest is flushed. For each
- * length of the bad one, of those before it, signaled or not, all at once or one a pull.
+ * A wrong local lkey or range (docs/protocol.md 9): nothing of that request is sent. The
+ * requests before it complete first, then it completes with LOC_PROT_ERR (C10-83), and
+ * the rest is flushed. With each length of the failing request and number of requests
+ * before it, signaled or not, pulled at once or one by one.
  */
 static void
 protection_run(uint32_t len, unsigned flags, unsigned before, unsigned burst)
 {
 	struct pair_conf conf = pair_defaults();
 
-	conf.timeout = 0; /* nothing but the protocol may bring it on */
+	conf.timeout = 0; /* only the protocol may bring the error about */
 	pair_init(&p, &conf);
 	for (unsigned i = 0; i < before; i++) {
 		host_recv(&p.b, i, 0, 1500);
@@ -203,7 +205,7 @@ test_local_protection(void **state)
 			(const unsigned[]){1, 3, PULL_ALL}[i / 16]);
 }
 
-/* The same when what comes before has to be sent again first. */
+/* As test_local_protection(), and the requests before are resent first. */
 static void
 test_local_protection_after_loss(void **state)
 {
@@ -226,7 +228,7 @@ test_local_protection_after_loss(void **state)
 	pair_fini(&p);
 }
 
-/* A region that goes away between a packet and its retransmission, or in the middle of
+/* A region is deregistered between a packet and its retransmission, or in the middle of
  * its message. */
 static void
 test_key_freed(void **state)
@@ -259,7 +261,7 @@ test_key_freed(void **state)
 	}
 }
 
-/* Another PD's key is as wrong as none (IBA 10.6.3.2). */
+/* A key of another PD is as wrong as none (IBA 10.6.3.2). */
 static void
 test_foreign_pd(void **state)
 {
@@ -280,7 +282,7 @@ test_foreign_pd(void **state)
 	pair_fini(&p);
 }
 
-/* ibv_post_send(3): a full queue is refused until a completion has been polled. */
+/* A post to a full queue fails until a completion has been polled (ibv_post_send(3)). */
 static void
 test_full(void **state)
 {
@@ -307,8 +309,8 @@ test_full(void **state)
 	pair_fini(&p);
 }
 
-/* Section 13, SQD: messages that were begun finish and are acknowledged, though posted
- * ones stand behind them; nothing is begun. */
+/* SQD: started messages finish and are acknowledged, although posted ones are behind
+ * them. No message is started (docs/protocol.md 13.3). */
 static void
 test_sqd_finishes(void **state)
 {
@@ -346,7 +348,7 @@ test_sqd_finishes(void **state)
 	}
 }
 
-/* Section 13: a QP before RTS sends no request, and none in ERR. */
+/* No request is sent before RTS, and none in ERR (docs/protocol.md 13). */
 static void
 test_states(void **state)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the responder answers, in the order of checks of section 8 (IBA 9.7.4.1): PSNs,
- * opcode sequence, lengths, acknowledgements. Receives that fail: receive_test.c. */
+/* The responder's checks and responses, in the order of docs/protocol.md 8.2 (IBA
+ * 9.7.4.1): PSNs, opcode sequence, lengths, acknowledgements. Receives that fail:
+ * receive_test.c. */
 #include <string.h>
 
 #include "qp_pair.h"
 
 static struct pair p;
 
-/* Lets b answer: one frame or none. */
+/* Lets b respond with one frame or none. */
 static unsigned
 answers(void)
 {
@@ -48,9 +49,9 @@ receives(unsigned n)
 		host_recv(&p.b, i, 4096 * i, 4096);
 }
 
-/* "When a packet with A = 1 is executed, ACK with its PSN. Several may be coalesced into
- * the last one." Without A nothing is said. ACKs inside a message carry its PSN and the
- * MSN before it. */
+/* A packet with A is acknowledged when it is executed. One ACK may cover several packets
+ * (docs/protocol.md 8.5). A packet without A is not acknowledged. An ACK inside a message
+ * has the packet's PSN and the MSN before the message. */
 static void
 test_ack(void **state)
 {
@@ -79,9 +80,10 @@ test_ack(void **state)
 	pair_fini(&p);
 }
 
-/* Rows 7 and 8: ePSN + 1 .. ePSN + 2^23 - 1 is a gap and brings one NAK 0x60 with ePSN
- * and the MSN; ePSN - 2^23 .. ePSN - 1 is a duplicate, acknowledged with ePSN - 1, asked
- * for or not. The steps of capture c4-psn; exactly half way round counts as duplicate. */
+/* Rows 7 and 8 of docs/protocol.md 8.2: ePSN + 1 .. ePSN + 2^23 - 1 is a gap; the first
+ * one gets NAK 0x60 with ePSN and the MSN. ePSN - 2^23 .. ePSN - 1 is a duplicate and is
+ * acknowledged with ePSN - 1, with A or without. Exactly half the PSN space away is a
+ * duplicate. The steps of capture c4-psn. */
 static void
 test_psn(void **state)
 {
@@ -124,8 +126,8 @@ test_psn(void **state)
 	pair_fini(&p);
 }
 
-/* "A duplicate of an older request inside a newer message in progress must not disturb
- * it", whatever it is; nor is what it once wrote written again. */
+/* A duplicate of any kind does not disturb the message in progress (docs/protocol.md
+ * 8.7), and its payload is not written again. */
 static void
 test_duplicate_inside(void **state)
 {
@@ -154,9 +156,9 @@ test_duplicate_inside(void **state)
 	pair_fini(&p);
 }
 
-/* Packets in another order within a burst: the NAK that is still owed names the ePSN of
- * the moment it leaves, and turns into an ACK when nothing is missing any more, even if
- * nobody asks now: an earlier packet had asked. */
+/* Packets are reordered within a burst. A NAK that is still pending names the ePSN at the
+ * time it leaves. It becomes an ACK if nothing is missing any more, even if the last
+ * packet is without A: an earlier one had A. */
 static void
 test_reordered_in_burst(void **state)
 {
@@ -170,21 +172,22 @@ test_reordered_in_burst(void **state)
 	send_only(PSN_A + 2, true);
 	expect_answer(AETH_ACK, PSN_A + 2, 3);
 	send_only(PSN_A + 3, true);
-	send_only(PSN_A + 5, false); /* overtakes 4, then both come again */
+	send_only(PSN_A + 5, false); /* overtakes PSN_A + 4, then both arrive */
 	send_only(PSN_A + 4, false);
 	send_only(PSN_A + 5, false);
 	expect_answer(AETH_ACK, PSN_A + 5, 6);
 	expect_silence();
 	for (unsigned i = 0; i < 6; i++)
 		expect_received(&p.b, i, 8);
-	/* The next gap is a new one. */
+	/* The next gap gets a NAK of its own. */
 	send_only(PSN_A + 7, false);
 	expect_answer(AETH_NAK_SEQ, PSN_A + 6, 6);
 	pair_fini(&p);
 }
 
-/* Row 12: no receive: RNR NAK with the packet's PSN and min_rnr_timer, then silence until
- * that PSN comes again (no NAK 0x60 for what follows); duplicates are still answered. */
+/* Row 12 of docs/protocol.md 8.2: without a receive, an RNR NAK with the packet's PSN and
+ * min_rnr_timer. Then silence until that PSN comes again, without NAK 0x60 for later
+ * packets. Duplicates are still acknowledged. */
 static void
 test_rnr(void **state)
 {
@@ -212,14 +215,14 @@ test_rnr(void **state)
 	expect_answer(AETH_ACK, PSN_A + 2, 2);
 	expect_received(&p.b, 0, 8);
 	expect_received(&p.b, 1, 1032);
-	send_only(PSN_A + 4, true); /* and the gap NAK works again */
+	send_only(PSN_A + 4, true); /* the gap NAK works again */
 	expect_answer(AETH_NAK_SEQ, PSN_A + 3, 2);
 	pair_fini(&p);
 }
 
-/* An RNR NAK still owed when the receive is there and the packet comes once more: an ACK
- * now, for what had asked before it. A RNR NAK takes the place of an owed sequence NAK.
- */
+/* The receive is posted and the packet resent while its RNR NAK is still pending: an ACK
+ * leaves instead, for an earlier packet with A. An RNR NAK replaces a pending sequence
+ * NAK. */
 static void
 test_rnr_withdrawn(void **state)
 {
@@ -245,9 +248,9 @@ test_rnr_withdrawn(void **state)
 
 enum reaction { TAKEN, NAKED, DENIED, IGNORED };
 
-/* "After SEND_FIRST/MIDDLE only SEND_MIDDLE/LAST*; otherwise only FIRST, ONLY, READ,
- * atomics" (row 9), and of those this QP has SENDs alone (row 10: NAK 0x61).
- * What is no RC request is not for the responder. */
+/* The opcode sequence (row 9 of docs/protocol.md 8.2). Of the allowed opcodes this QP
+ * takes only SENDs (row 10 of docs/protocol.md 8.2: NAK 0x61). Opcodes that are no RC
+ * request are not for the responder. */
 static enum reaction
 opcode_reaction(unsigned opcode, bool inside)
 {
@@ -268,7 +271,7 @@ opcode_reaction(unsigned opcode, bool inside)
 	case 0x12:
 	case 0x15: /* reserved */
 		return IGNORED;
-	case 0x16: /* SEND with invalidate, of a key that is none */
+	case 0x16: /* SEND with invalidate, of an invalid key */
 		return inside ? DENIED : NAKED;
 	case 0x17:
 		return inside ? NAKED : DENIED;
@@ -308,14 +311,14 @@ opcode_run(unsigned opcode, bool inside)
 		expect_answer(
 			want == DENIED ? AETH_NAK_ACCESS : AETH_NAK_INV_REQ, psn, 0);
 		assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
-		if (held) /* "opcode sequence, while a receive WQE is in use" */
+		if (held) /* out of sequence, while a receive is in use */
 			expect_recv_error(&p.b, 0, IBV_WC_REM_INV_REQ_ERR,
 				want == DENIED ? VENDOR_WINDOW : VENDOR_OPCODE_ORDER);
 		else
 			expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 		for (unsigned i = held; i < 2; i++)
 			expect_recv_error(&p.b, i, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
-		send_only(psn, true); /* "nothing further is answered" */
+		send_only(psn, true); /* docs/protocol.md 8.8: nothing else is answered */
 		expect_silence();
 	} else {
 		expect_silence();
@@ -332,7 +335,7 @@ test_opcodes(void **state)
 	(void)state;
 	for (unsigned opcode = 0; opcode < 256; opcode++) {
 		if (op_rows[opcode].kind == OP_UNKNOWN)
-			continue; /* parse drops it: wire's test */
+			continue; /* the parser drops it */
 		opcode_run(opcode, false);
 		opcode_run(opcode, true);
 	}
@@ -342,12 +345,14 @@ test_opcodes(void **state)
 
 struct length_case {
 	uint8_t opcode;
-	int32_t beyond_mtu; /* the payload is path MTU + this, or this alone */
+	/* payload length minus path MTU; the payload length if `alone` is set */
+	int32_t beyond_mtu;
 	bool alone;
 	bool good;
 };
 
-/* Section 5, payload: FIRST and MIDDLE = PMTU, LAST 1..PMTU, ONLY 0..PMTU (row 13). */
+/* Payload lengths (row 13 of docs/protocol.md 8.2; 5.1): FIRST and MIDDLE have the PMTU,
+ * LAST 1 to PMTU, ONLY 0 to PMTU bytes. */
 static const struct length_case length_cases[] = {
 	{OPCODE_RC_SEND_FIRST, 0, false, true},
 	{OPCODE_RC_SEND_FIRST, -1, false, false},
@@ -395,7 +400,7 @@ length_run(const struct length_case *c, enum ibv_mtu mtu)
 		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
 	} else {
 		expect_answer(AETH_NAK_INV_REQ, psn, 0);
-		/* What cannot be must not cost a receive. */
+		/* An invalid packet must not take a receive. */
 		expect_recv_error(&p.b, 0,
 			first ? IBV_WC_WR_FLUSH_ERR : IBV_WC_REM_INV_REQ_ERR,
 			first ? VENDOR_FLUSHED : VENDOR_PACKET_LENGTH);

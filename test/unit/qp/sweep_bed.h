@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the sweep share: two QPs, a flow of messages each way and what it
- * must come to. */
+/* Shared by the files of the sweep: two QPs, a flow of messages in each direction and the
+ * model of its result. */
 #ifndef ROCADE_TEST_QP_SWEEP_BED_H
 #define ROCADE_TEST_QP_SWEEP_BED_H
 
@@ -9,14 +9,14 @@
 
 #define MSG_BYTES 12000 /* of the longest message */
 #define SLOT_BYTES (MSG_BYTES + 64)
-#define SLOTS 64       /* of requests, of receives, of remote targets: host memory */
+#define SLOTS 64 /* of requests, of receives and of remote targets, in host memory */
 #define WORDS 8        /* of atomics, behind them */
-#define UNTOUCHED 0xD7 /* what stands in a receive before */
+#define UNTOUCHED 0xD7 /* bytes of a receive before the message */
 
 #define WR_FLUSH ((enum ibv_wr_opcode)14)
 #define ACCESS_FLUSH (1u << 8)
 
-struct chances { /* in a thousand */
+struct chances { /* per thousand */
 	unsigned drop, dup, move, corrupt, hold;
 };
 
@@ -24,25 +24,26 @@ struct flow { /* one direction */
 	struct host *from, *to;
 	uint32_t from_region, to_region;
 	struct window *own; /* of from: bound and invalidated by local operations */
-	bool own_bound;     /* when all posted has been executed */
+	bool own_bound;     /* after all posted requests are executed */
 	uint32_t own_rkey;
-	struct window *whole; /* of to: all its memory, instead of its rkey */
+	/* of to: over all its memory; used in the place of its rkey */
+	struct window *whole;
 	unsigned total;       /* messages to send */
 	unsigned posted;      /* requests */
 	unsigned received;    /* receives posted */
 	unsigned sent_done;   /* next request that may complete */
 	unsigned recv_done;   /* next message to arrive */
-	unsigned signaled_of; /* one in so many; 0: only the last */
-	unsigned takers;      /* requests that take a receive */
-	uint32_t requests;    /* that the responder counts: a READ can be several */
-	uint64_t word[WORDS]; /* what stands there when all posted has been executed */
+	unsigned signaled_of; /* one of this many is signaled; 0: only the last */
+	unsigned takers;      /* messages that take a receive */
+	uint32_t requests;    /* counted by the responder; a long READ is several */
+	uint64_t word[WORDS]; /* values after all posted requests are executed */
 	struct {
 		uint32_t len;
 		uint8_t signaled;
 		uint8_t imm;
 		uint8_t op;
-		uint64_t value;        /* atomic: what it returns */
-		struct window *window; /* of to: what a SEND invalidates */
+		uint64_t value;        /* atomic: the value that it returns */
+		struct window *window; /* of to: the one that a SEND invalidates */
 	} msg[128];
 	uint8_t taker[128]; /* receive -> message */
 };
@@ -52,14 +53,14 @@ struct sweep {
 	struct pair pair;
 	struct flow flow[2];
 	struct chances chances;
-	unsigned late; /* in a thousand rounds: receives are posted */
+	unsigned late; /* probability per thousand that receives are posted in a round */
 };
 
 extern struct sweep s;
 
-/* ---- What is posted (sweep_post.c) ---- */
+/* ---- Posting (sweep_post.c) ---- */
 
-/* Each operation that there is was posted, in all seeds together. */
+/* Returns true if each operation was posted, in all seeds together. */
 bool
 ops_all_seen(void);
 bool
@@ -72,11 +73,11 @@ uint64_t *
 word_at(const struct host *h, unsigned i);
 void
 post_send(struct flow *f);
-/* What stands behind the message's end afterwards shows what was written too far. */
+/* The pattern behind the end of the message detects writes beyond it. */
 void
 post_recv(struct flow *f);
 
-/* ---- What must come of it (sweep_check.c) ---- */
+/* ---- Checking (sweep_check.c) ---- */
 
 void
 sent_check(struct flow *f);

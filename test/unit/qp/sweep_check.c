@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sweep's completions, and the bytes that they speak for, against the model. */
+/* Checks the completions of the sweep, and the bytes that they cover, against the
+ * model. */
 #include <string.h>
 
 #include "sweep_bed.h"
 
-/* The first is as it was, and each like the one before. */
+/* The first byte has the value, and each other byte that of the one before. */
 static void
 untouched_check(const uint8_t *at, size_t len)
 {
@@ -21,7 +22,7 @@ slot_check(const struct flow *f, const uint8_t *at, unsigned i)
 	untouched_check(at + f->msg[i].len, SLOT_BYTES - f->msg[i].len);
 }
 
-/* Message i is complete: what it did here or there is done. */
+/* Message i is complete: checks its effect on local and remote memory. */
 static void
 done_check(const struct flow *f, unsigned i)
 {
@@ -35,7 +36,7 @@ done_check(const struct flow *f, unsigned i)
 		break;
 	case IBV_WR_RDMA_READ:
 		slot_check(f, local, i);
-		slot_check(f, slot_at(f->to, 2, i), i); /* as it was */
+		slot_check(f, slot_at(f->to, 2, i), i); /* unchanged */
 		break;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -54,7 +55,8 @@ sent_check(struct flow *f)
 
 	while (host_poll(f->from, &f->from->send_cq, &cqe)) {
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
-		/* In order, each signaled one once; it speaks for those before. */
+		/* Signaled requests complete in order, each once. A completion covers
+		 * those before it. */
 		while (!f->msg[f->sent_done].signaled)
 			done_check(f, f->sent_done++);
 		assert_int_equal(cqe.wr_id, f->sent_done);
@@ -63,7 +65,7 @@ sent_check(struct flow *f)
 	}
 }
 
-/* Gone with the message that named it. */
+/* The message has invalidated the memory window that it named. */
 static void
 invalidated_check(struct flow *f, unsigned i, const struct cqe *cqe)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sweep's messages: what they are, and what memory must hold when they are executed.
- */
+/* Chooses the messages of the sweep, and updates the model of the memory after their
+ * execution. */
 #include <endian.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #define FETH_GLOBAL 1
 
-/* SENDs as likely as the others together. */
+/* SENDs are as probable as several other operations together. */
 static const enum ibv_wr_opcode ops[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND,
 	IBV_WR_SEND_WITH_IMM, WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
 	IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -40,7 +40,7 @@ len_choose(void)
 	}
 }
 
-/* Cuts [offset, offset + len) into up to 4 SGEs; returns how many. */
+/* Cuts [offset, offset + len) into up to 4 SGEs; returns their number. */
 static unsigned
 list_cut(struct sge *list, const struct host *h, uint32_t offset, uint32_t len,
 	uint32_t key)
@@ -80,7 +80,7 @@ word_at(const struct host *h, unsigned i)
 	return (uint64_t *)(void *)(h->mem + 3 * SLOTS * SLOT_BYTES) + i % WORDS;
 }
 
-/* As the responder will execute it: in the order of posting, once. */
+/* Executes the atomic in the model, in the order of posting, once. */
 static void
 model_atomic(struct flow *f, unsigned i, struct send_req *req)
 {
@@ -100,7 +100,8 @@ model_atomic(struct flow *f, unsigned i, struct send_req *req)
 		*word = req->swap;
 }
 
-/* Which of the two comes next follows from the one before. True: it is one of them. */
+/* Returns true for a local operation. The choice of bind or invalidate follows from the
+ * one before. */
 static bool
 model_local(struct flow *f, struct send_req *req)
 {
@@ -117,7 +118,7 @@ model_local(struct flow *f, struct send_req *req)
 	return true;
 }
 
-/* A window of to that is bound now, for message i to invalidate. */
+/* Binds a memory window of to, which message i invalidates. */
 static void
 model_invalidate(struct flow *f, unsigned i, struct send_req *req)
 {
@@ -132,7 +133,7 @@ model_invalidate(struct flow *f, unsigned i, struct send_req *req)
 	req->imm = htobe32(w->rkey);
 }
 
-/* Memory here and there before message i. */
+/* Prepares local and remote memory for message i. */
 static void
 prepare(struct flow *f, unsigned i, struct send_req *req)
 {
@@ -189,7 +190,8 @@ flags_choose(const struct flow *f, unsigned i)
 
 static unsigned op_seen[256]; /* by IBV_WR_*, in all seeds together */
 
-/* Annex A19 is for RC; an XRC target binds no window that could be invalidated. */
+/* Annex A19 applies to RC only. An XRC target binds no memory window that could be
+ * invalidated. */
 static bool
 rc_only(enum ibv_wr_opcode opcode)
 {
@@ -216,7 +218,7 @@ post_send(struct flow *f)
 	f->msg[i].signaled =
 		i + 1 == f->total || s.pair.conf.sig_all ||
 		(f->signaled_of != 0 && rand_below(&s.rand, f->signaled_of) == 0) ||
-		i % 32 == 31; /* or the SQ fills up for good */
+		i % 32 == 31; /* otherwise the SQ fills up for good */
 	f->msg[i].imm = req.opcode == IBV_WR_SEND_WITH_IMM ||
 			req.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	if (f->msg[i].imm || req.opcode == IBV_WR_SEND ||

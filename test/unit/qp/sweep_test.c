@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random traffic over a random wire: all operations of RC and XRC, sizes, SGEs, signaling,
- * fences, depths, SRQ or RQ, receives that come late, and packets lost, doubled, swapped,
- * held and corrupted, in both directions. Every byte here and there against a model of
- * the memory, the order, and that each completion comes exactly once, are checked as they
- * come.
- *   ROCADE_SEED=N   that seed alone
- *   ROCADE_SEEDS=N  as many seeds, from 1
+ * Random traffic over a random wire: all operations of RC and XRC, sizes, SGEs,
+ * signaling, fences, depths, SRQ or RQ, late receives; packets are lost, duplicated,
+ * reordered, delayed and corrupted in both directions. Every byte on both sides is
+ * checked against a model of the memory when it completes. Completions must be in order,
+ * each exactly once.
+ *
+ *   ROCADE_SEED=N   runs that seed alone
+ *   ROCADE_SEEDS=N  runs this many seeds, from 1
  */
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ static const unsigned region_access =
 	ACCESS_REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 
 struct sweep s;
-static uint64_t seed_running; /* != 0: where a test died */
+static uint64_t seed_running; /* seed of a failure; 0: none */
 
 static bool
 flow_done(const struct flow *f)
@@ -54,7 +55,7 @@ wire_run(struct host *from)
 {
 	unsigned old = from->wire_count;
 
-	if (old < WIRE_MAX / 4) /* it may be slower than it is fed */
+	if (old < WIRE_MAX / 4) /* the wire may be slower than the QP */
 		host_pull(from, (unsigned)rand_below(&s.rand, 40));
 	wire_trouble(from, old);
 	while (from->wire_count != 0 && !chance(s.chances.hold))
@@ -141,7 +142,7 @@ sweep_init(uint64_t seed)
 	conf.psn[1] = (uint32_t)rand_below(&s.rand, 1 << 24);
 	conf.timeout = (uint8_t)(6 + rand_below(&s.rand, 8));
 	conf.min_rnr_timer = (uint8_t)rand_below(&s.rand, 32);
-	/* It may be bad luck for long, but 7 RNR retries are for ever. */
+	/* 7 RNR retries have no limit; 7 retries may still be exceeded. */
 	conf.retry_cnt = 7;
 	conf.rnr_retry = 7;
 	conf.peer_window = chance(300) ? 1 + (uint32_t)rand_below(&s.rand, 40) : 4096;
@@ -159,11 +160,11 @@ sweep_init(uint64_t seed)
 	flow_init(&s.flow[0], &s.pair.a);
 	flow_init(&s.flow[1], &s.pair.b);
 	if (pair_is_xrc(&s.pair))
-		s.flow[1].total = 0; /* a target sends nothing */
+		s.flow[1].total = 0; /* an XRC target sends nothing */
 #undef LEVEL
 }
 
-/* What is still on its way says nothing new any more. */
+/* Packets still on the wire have no effect any more. */
 static void
 sweep_end(void)
 {
@@ -188,7 +189,7 @@ sweep_end(void)
 	pair_fini(&s.pair);
 }
 
-/* A retry counter of 7 can run out by bad luck; the flow then ends as it should. */
+/* Bad luck can exceed 7 retries. The flow then ends as it should. */
 static bool
 ran_out(const struct flow *f)
 {
@@ -214,7 +215,7 @@ sweep_abandon(void)
 	pair_fini(&s.pair);
 }
 
-/* False: retries ran out. */
+/* Returns false if retries were exceeded. */
 static bool
 seed_run(uint64_t seed)
 {

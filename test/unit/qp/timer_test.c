@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RNR waits and ACK timeouts in virtual time, to the nanosecond: the counters and the
- * timer of section 7 (IBA 9.7.5.2.7, 9.7.5.2.8). Beside qp_deadline() there is no other
- * clock. */
+/* RNR waits and ACK timeouts in virtual time, to the nanosecond: counters and timer
+ * (docs/protocol.md 7.6; IBA 9.7.5.2.7, 9.7.5.2.8). qp_deadline() is the only clock. */
 #include "qp_pair.h"
 
 static struct pair p;
 
-/* Section 4, in units of 10 us (IBA table 45). */
+/* docs/protocol.md 4.3, in units of 10 us (IBA table 45). */
 static const uint32_t rnr_10us[32] = {65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96,
 	128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
 	16384, 24576, 32768, 49152};
 
-/* "RNR NAK: acknowledges everything before its PSN, wait at least the coded time, then
- * resend from that PSN": not a nanosecond before, and not after. The responder names its
- * min_rnr_timer. Packets behind are dropped silently and sent again. */
+/* An RNR NAK acknowledges the packets before its PSN. The requester waits exactly for the
+ * coded time, then resends from that PSN (docs/protocol.md 7.5). The responder names its
+ * min_rnr_timer, drops the packets behind silently and gets them again. */
 static void
 rnr_run(unsigned code)
 {
@@ -22,7 +21,7 @@ rnr_run(unsigned code)
 	uint64_t start;
 
 	conf.min_rnr_timer = (uint8_t)code;
-	conf.timeout = 1; /* shorter than any wait: no timeout may cut in */
+	conf.timeout = 1; /* shorter than any RNR wait: no timeout may end it */
 	pair_init(&p, &conf);
 	host_recv(&p.b, 0, 0, 100);
 	for (unsigned i = 0; i < 4; i++)
@@ -38,7 +37,7 @@ rnr_run(unsigned code)
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	expect_received(&p.b, 0, 100);
 	assert_int_equal(qp_deadline(&p.a.qp), start + wait);
-	host_send(&p.a, 4, 0, 100, IBV_SEND_SIGNALED); /* has to wait as well */
+	host_send(&p.a, 4, 0, 100, IBV_SEND_SIGNALED); /* has to wait, too */
 	for (unsigned i = 1; i < 5; i++)
 		host_recv(&p.b, i, 0, 100);
 	pair_advance(&p, wait - 1);
@@ -65,8 +64,8 @@ test_rnr_timers(void **state)
 		rnr_run(code);
 }
 
-/* rnr_retry n: 1 + n transmissions, then RNR_RETRY_EXC_ERR and a flush in order; 7 goes
- * on for ever. */
+/* rnr_retry n: 1 + n transmissions, then RNR_RETRY_EXC_ERR and a flush in order; 7: no
+ * limit. */
 static void
 rnr_retry_run(uint8_t retry)
 {
@@ -74,7 +73,7 @@ rnr_retry_run(uint8_t retry)
 	unsigned rounds = retry == 7 ? 200 : retry + 1u;
 
 	conf.rnr_retry = retry;
-	conf.retry_cnt = 0; /* none of its business */
+	conf.retry_cnt = 0; /* RNR NAKs do not charge it */
 	pair_init(&p, &conf);
 	for (unsigned i = 0; i < 3; i++)
 		host_send(&p.a, i, 0, 100, 0);
@@ -105,7 +104,7 @@ test_rnr_retry(void **state)
 		rnr_retry_run(retry);
 }
 
-/* "Reset on progress": rnr_retry 1 serves ten requests with an RNR NAK each. */
+/* Progress restores rnr_retry: with a value of 1 ten requests get an RNR NAK each. */
 static void
 test_rnr_retry_progress(void **state)
 {
@@ -129,9 +128,9 @@ test_rnr_retry_progress(void **state)
 	pair_fini(&p);
 }
 
-/* Section 19: rxe sends NAK 0x60 for the packets behind an RNR NAK. In the wait it
- * neither resends nor costs a retry; nor does the RNR NAK's echo prolong the wait or
- * cost. */
+/* rxe sends NAK 0x60 for the packets behind an RNR NAK (docs/protocol.md 19). In the RNR
+ * wait it neither resends nor charges a retry. A repeated RNR NAK neither prolongs the
+ * wait nor charges one. */
 static void
 test_rnr_wait_undisturbed(void **state)
 {
@@ -167,7 +166,7 @@ test_rnr_wait_undisturbed(void **state)
 	pair_fini(&p);
 }
 
-/* An ACK that says more than the RNR NAK ends the wait: the request has been executed. */
+/* An ACK of the PSN of the RNR NAK ends the wait: the request has been executed. */
 static void
 test_rnr_wait_ends_early(void **state)
 {
@@ -190,7 +189,8 @@ test_rnr_wait_ends_early(void **state)
 
 /* ---- Local ACK timeout ---- */
 
-/* Tr = 4.096 us * 2^code; "must fire between Tr and 4 Tr"; 0 = none. */
+/* Tr = 4.096 us * 2^code, 0 = none (docs/protocol.md 7.6). The timeout must come between
+ * Tr and 4 Tr. */
 static void
 test_timeout_codes(void **state)
 {
@@ -201,7 +201,8 @@ test_timeout_codes(void **state)
 
 		conf.timeout = code;
 		pair_init(&p, &conf);
-		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER); /* nothing is out */
+		/* nothing is outstanding */
+		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 		host_send(&p.a, 0, 0, 100, IBV_SEND_SIGNALED);
 		host_pull(&p.a, PULL_ALL);
 		wire_drop_all(&p.a);
@@ -224,7 +225,7 @@ test_timeout_codes(void **state)
 	}
 }
 
-/* "Restarts on every response that makes progress", and on no other. */
+/* The timer restarts when una moves, and on no other response. */
 static void
 test_timeout_restarts(void **state)
 {
@@ -241,7 +242,7 @@ test_timeout_restarts(void **state)
 	wire_drop_all(&p.a);
 	assert_int_equal(qp_deadline(&p.a.qp), first + tr);
 	pair_advance(&p, tr / 2);
-	host_send(&p.a, 4, 0, 100, 0); /* sending more does not put it off */
+	host_send(&p.a, 4, 0, 100, 0); /* sending more packets does not restart it */
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a);
 	inject_ack(&p.a, AETH_ACK, PSN_A - 1);
@@ -253,8 +254,9 @@ test_timeout_restarts(void **state)
 	pair_reset(&p);
 }
 
-/* "At most 1 + retry_cnt transmissions of a packet without progress", then RETRY_EXC_ERR,
- * and the rest flushed in order; 7 means 7 (section 19). */
+/* 1 + retry_cnt transmissions without progress (docs/protocol.md 7.6), then
+ * RETRY_EXC_ERR, and the rest is flushed in order. 7 means seven (docs/protocol.md
+ * 19). */
 static void
 test_retry_cnt(void **state)
 {
@@ -284,7 +286,7 @@ test_retry_cnt(void **state)
 	}
 }
 
-/* "Reset on progress (una moves)": inside one message as well. */
+/* Retries are restored when una moves, also inside a message. */
 static void
 test_retry_cnt_progress(void **state)
 {
@@ -308,8 +310,8 @@ test_retry_cnt_progress(void **state)
 	pair_fini(&p);
 }
 
-/* The ACK is lost: the duplicate is acknowledged with ePSN - 1 and completes nothing a
- * second time (section 8, duplicates). */
+/* A lost ACK: the duplicate is acknowledged with ePSN - 1 and completes nothing a second
+ * time (docs/protocol.md 8.7). */
 static void
 test_ack_lost(void **state)
 {
@@ -328,7 +330,7 @@ test_ack_lost(void **state)
 		expect_received(&p.b, i, 2000);
 	pair_advance(&p, 68 * NS_PER_MS);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 6);
-	wire_deliver(&p.a, 0); /* the first alone is enough */
+	wire_deliver(&p.a, 0); /* the first packet alone is enough */
 	wire_drop_all(&p.a);
 	host_pull(&p.b, PULL_ALL);
 	expect_ack(&p.b, 0, AETH_ACK, PSN_A + 5, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of every size, path MTU and IP version from end to end (IBA 9.4.1, 9.7.2). */
+/* Messages of each size, path MTU and IP version from end to end (IBA 9.4.1, 9.7.2). */
 
 #include <string.h>
 
@@ -15,8 +15,8 @@ struct size_case {
 	uint32_t len;
 };
 
-/* The frames of one message, alone on the wire: FIRST MIDDLE.. LAST or ONLY, lengths,
- * pads, PSNs (IBA 9.7.2, C9-113). */
+/* Checks the frames of one message, alone on the wire: opcodes FIRST MIDDLE.. LAST or
+ * ONLY, lengths, pads, PSNs (IBA 9.7.2, C9-113). */
 static void
 message_check(const struct size_case *c, uint32_t psn)
 {
@@ -33,7 +33,8 @@ message_check(const struct size_case *c, uint32_t psn)
 			     : (i == 0 ? OPCODE_RC_SEND_FIRST : OPCODE_RC_SEND_MIDDLE);
 
 		if (last && c->imm)
-			opcode++; /* the row behind, in both cases */
+			/* the variant with immediate is the next opcode in both cases */
+			opcode++;
 		assert_int_equal(v.opcode, opcode);
 		assert_int_equal(v.psn, psn_add(psn, i));
 		assert_int_equal(v.payload_len, RTE_MIN(left, mtu));
@@ -83,7 +84,8 @@ size_run(const struct size_case *c)
 	pair_fini(&p);
 }
 
-/* Section 5: n = ceil(len / PMTU) packets, FIRST, MIDDLE.., LAST, one packet ONLY. */
+/* n = ceil(len / PMTU) packets FIRST, MIDDLE.., LAST, or one packet ONLY
+ * (docs/protocol.md 5.2). */
 static void
 test_sizes(void **state)
 {
@@ -104,7 +106,7 @@ test_sizes(void **state)
 	}
 }
 
-/* SGEs on both sides cut differently, with empty ones among those sent. */
+/* SGEs on both sides are cut differently. Some SGEs that are sent are empty. */
 static void
 test_scattered(void **state)
 {
@@ -116,7 +118,7 @@ test_scattered(void **state)
 	pair_init_default(&p);
 	from[0] = host_sge(&p.a, 100, 1);
 	from[1] = host_sge(&p.a, 0, 0);
-	from[1].lkey = 0xBAD; /* of no bytes: nobody looks */
+	from[1].lkey = 0xBAD; /* of 0 bytes: the key is not checked */
 	from[2] = host_sge(&p.a, 5000, 1500);
 	from[3] = host_sge(&p.a, 9000, 999);
 	bytes_fill(p.a.mem + 40000, 2500, 8);
@@ -139,8 +141,8 @@ test_scattered(void **state)
 	pair_fini(&p);
 }
 
-/* ibv_post_send(3): the buffers of inline data may be used again at once. Two packets of
- * it: the second comes from inside the WQE as well. */
+/* Buffers of inline data may be reused when ibv_post_send() returns (ibv_post_send(3)).
+ * With two packets the second one is read from the WQE, too. */
 static void
 test_inline(void **state)
 {
@@ -155,7 +157,8 @@ test_inline(void **state)
 	memset(p.a.mem, 0, 512);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	wire_drop_all(&p.a);
-	pair_advance(&p, 1000 * NS_PER_MS); /* the retry is from there, too */
+	/* the retransmission reads from the WQE, too */
+	pair_advance(&p, 1000 * NS_PER_MS);
 	pair_settle(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	expect_received(&p.b, 2, 511);
@@ -163,8 +166,8 @@ test_inline(void **state)
 	pair_fini(&p);
 }
 
-/* ibv_post_send(3): unsignaled requests complete without a CQE, and the next signaled one
- * speaks for them: its poll frees their slots. */
+/* Unsignaled requests complete without a CQE. Polling the next signaled one frees their
+ * slots (ibv_post_send(3)). */
 static void
 test_unsignaled(void **state)
 {
@@ -190,7 +193,7 @@ test_unsignaled(void **state)
 	pair_fini(&p);
 }
 
-/* Both directions at once: an acknowledgement and requests share a pull. */
+/* Traffic in both directions at once: an acknowledgement and requests share a pull. */
 static void
 test_both_ways(void **state)
 {
@@ -215,7 +218,7 @@ test_both_ways(void **state)
 
 #define GIANT (UINT32_C(1) << 31)
 
-/* 16 SGEs over the same bytes, as many as 2^31 need. */
+/* 16 SGEs over the same bytes: 2^31 bytes in total. */
 static void
 giant_list(struct sge *list, const struct host *h, uint32_t key)
 {
@@ -225,8 +228,8 @@ giant_list(struct sge *list, const struct host *h, uint32_t key)
 	}
 }
 
-/* The longest message (IBA 9.4.1: 2^31 bytes), and one more byte, which a hostile peer
- * may send: an invalid request (IBA 9.7.4.1.7). */
+/* The longest message has 2^31 bytes (IBA 9.4.1). One byte more, which a hostile peer may
+ * send, is an invalid request (IBA 9.7.4.1.7). */
 static void
 test_giant(void **state)
 {
@@ -251,7 +254,8 @@ test_giant(void **state)
 	assert_memory_equal(p.a.mem, p.b.mem, conf.mem_bytes);
 	assert_int_equal(p.b.stats.rx_roce, GIANT / 4096);
 
-	/* A receive for more than a message can have; all but the last packet are in. */
+	/* The receive has room for more than a message can have. All but the last packet
+	 * have come. */
 	for (unsigned i = 0; i < 16; i++)
 		list[i] = (struct sge){.addr = (uintptr_t)p.b.mem,
 			.len = GIANT / 16,
@@ -272,7 +276,7 @@ test_giant(void **state)
 }
 
 /* 2^31 bytes at path MTU 256 are 2^23 packets: the first and the last PSN are as far
- * apart as PSNs can be told apart (IBA 9.7.1). Its first packet is lost twice. */
+ * apart as PSNs can be distinguished (IBA 9.7.1). The first packet is lost twice. */
 static void
 test_giant_psns(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state table against one written down a second time, by what the man page says, and
- * for every mask there is (IBA 11.2.5.2; section 13): what is not allowed is forbidden.
- */
+/* The state table is compared with a second one, written after the man page, for every
+ * mask of attributes (IBA 11.2.5.2; docs/protocol.md 13.2). Attributes that are neither
+ * required nor optional are refused. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static const struct wanted xrc_recv_wanted[] = {
 	{"sqd", "sqd", "", "port av timeout max_dest access pkey min_rnr"},
 };
 
-/* The table of the type that is looked at. */
+/* The table of the QP type under test. */
 static enum ibv_qp_type type;
 static const struct wanted *wanted;
 static unsigned wanted_count;
@@ -129,7 +129,7 @@ bits_of(const char *words)
 	return bits;
 }
 
-/* The row of a pair of states, or -1. */
+/* Returns the row of a pair of states, or -1. */
 static int
 row_of(unsigned from, unsigned to)
 {
@@ -153,7 +153,7 @@ check(unsigned from, unsigned to, int mask, bool good)
 		(unsigned)mask, rc);
 }
 
-/* Every mask of known bits. */
+/* Tries every mask of known bits. */
 static void
 pair_allowed(unsigned from, unsigned to, int row)
 {
@@ -171,7 +171,8 @@ pair_allowed(unsigned from, unsigned to, int row)
 		check(from, to, required | 1 << bit, false);
 }
 
-/* A pair without a row: nothing, or the state alone for RESET and ERR. */
+/* A pair of states without a row: no mask is allowed, or the state alone for RESET and
+ * ERR. */
 static void
 pair_forbidden(unsigned from, unsigned to, uint64_t *seed)
 {
@@ -244,7 +245,7 @@ test_xrc(void **state)
 	matrix(IBV_QPT_XRC_RECV, xrc_recv_wanted, RTE_DIM(xrc_recv_wanted));
 }
 
-/* ---- The same with QPs ---- */
+/* ---- qp_modify() ---- */
 
 static struct pair p;
 
@@ -254,7 +255,7 @@ allowed(unsigned from, unsigned to, int mask)
 	int row = row_of(from, to), given = mask & ~IBV_QP_STATE, required;
 
 	if (mask == 0)
-		return true; /* nothing is asked for */
+		return true; /* an empty mask does nothing */
 	if (row < 0)
 		return mask == IBV_QP_STATE &&
 		       (to == IBV_QPS_RESET ||
@@ -278,7 +279,7 @@ reach(struct host *h, unsigned state)
 			0);
 	}
 	if (state == IBV_QPS_SQE)
-		h->qp.state = IBV_QPS_SQE; /* the QP goes there by itself alone */
+		h->qp.state = IBV_QPS_SQE; /* only an error moves a QP there */
 	else if (state > IBV_QPS_RTS)
 		assert_int_equal(host_modify(h, (enum ibv_qp_state)state), 0);
 	assert_int_equal(qp_state(&h->qp), state);
@@ -308,7 +309,8 @@ host_done(struct host *h)
 	pair_fini(&p);
 }
 
-/* One call with good values: what the table says, and a refusal changes nothing. */
+/* Calls qp_modify() once with valid values. The result must be that of the table, and a
+ * refused call must change nothing. */
 static bool
 try(struct host *h, unsigned from, unsigned to, int mask)
 {
@@ -330,8 +332,8 @@ try(struct host *h, unsigned from, unsigned to, int mask)
 	return good;
 }
 
-/* Each pair of states with what is required, with all that is optional too, and every
- * single bit away from either. */
+/* Tries each pair of states with the required attributes, then with the optional ones
+ * too, and with each single bit of both flipped. */
 static unsigned
 pair_of_states(unsigned from, unsigned to)
 {
@@ -364,7 +366,7 @@ test_modify(void **state)
 		enum ibv_qp_type type;
 		const struct wanted *rows;
 		unsigned count;
-		bool sqe; /* it can get there */
+		bool sqe; /* the type has the state SQE */
 	} types[] = {
 		{IBV_QPT_RC, rc_wanted, RTE_DIM(rc_wanted), false},
 		{IBV_QPT_UC, uc_wanted, RTE_DIM(uc_wanted), true},
@@ -389,7 +391,7 @@ test_modify(void **state)
 	assert_true(passed > 500);
 }
 
-/* Other types have no rows; states that are none have no way out. */
+/* Other types have no rows. Invalid states have no transitions. */
 static void
 test_unknown(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A pair of UC QPs. No answer ever leaves: uc_close() of every case proves it. */
+/* Fixture: a pair of UC QPs. uc_close() checks that no response was sent. */
 #ifndef ROCADE_TEST_QP_UC_BED_H
 #define ROCADE_TEST_QP_UC_BED_H
 
@@ -19,7 +19,7 @@ void
 uc_close(void);
 uint64_t
 uc_dropped(enum drop_reason why);
-/* Everything that a has to send, but frame number lost (from 0). */
+/* Sends everything that a has to send, and loses frame number `lost` (from 0). */
 void
 uc_send_but(unsigned lost);
 

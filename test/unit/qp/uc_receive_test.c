@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of the receives that messages over UC take (IBA 9.8.3). */
+/* Receives that UC messages take (IBA 9.8.3). */
 #include "uc_bed.h"
 
-/* WRITE with immediate and no receive: the packet is dropped and with it the message; its
- * number comes no second time. */
+/* WRITE with immediate without a receive: the packet is dropped and its message with it.
+ * The packet's PSN does not come again. */
 static void
 test_imm_no_receive(void **state)
 {
@@ -21,7 +21,7 @@ test_imm_no_receive(void **state)
 		.opcode = OPCODE_UC_WRITE_LAST_IMM, .psn = PSN_A + 1, .payload_len = 8};
 	inject(&p.b, &c);
 	assert_int_equal(uc_dropped(DROP_no_receive), 1);
-	/* The same LAST behind it belongs to no message. */
+	/* The next LAST belongs to no message. */
 	host_recv(&p.b, 70, 8192, 100);
 	c.psn++;
 	inject(&p.b, &c);
@@ -41,8 +41,8 @@ test_imm_no_receive(void **state)
 	uc_close();
 }
 
-/* SEND without a receive: the whole message is dropped, the next one finds its receive.
- */
+/* SEND without a receive: the whole message is dropped. The next one finds its
+ * receive. */
 static void
 test_no_receive(void **state)
 {
@@ -60,8 +60,8 @@ test_no_receive(void **state)
 	uc_close();
 }
 
-/* Longer than the receive: the message is dropped, the receive waits for the next; one of
- * an SRQ completes in error. */
+/* A message longer than its receive is dropped. The receive serves the next message; one
+ * of an SRQ completes in error. */
 static void
 test_too_long(void **state)
 {
@@ -88,9 +88,9 @@ test_too_long(void **state)
 	}
 }
 
-/* A message that was given up does not keep a receive from the SRQ's other QPs: it
- * completes in error, and nothing else happens to the QP (class E). Whichever packet was
- * lost; what is behind it arrives. */
+/* The receive of an SRQ that a discarded message had taken completes in error. Nothing
+ * else happens to the QP (class E). The lost packet is any of the message; later messages
+ * arrive. */
 static void
 test_srq_lost(void **state)
 {
@@ -121,7 +121,7 @@ test_srq_lost(void **state)
 	}
 }
 
-/* The CQ has no room for that completion: QP_FATAL, and nothing more is taken. */
+/* The CQ has no room for that completion: QP_FATAL, and no packet is taken any more. */
 static void
 test_srq_lost_cq_full(void **state)
 {
@@ -135,7 +135,7 @@ test_srq_lost_cq_full(void **state)
 	uc_open(conf);
 	for (unsigned i = 0; i < 4; i++)
 		host_recv(&p.b, 70 + i, 0, 8192);
-	/* As many as it holds. */
+	/* As many completions as the CQ holds. */
 	for (; psn < PSN_A + p.b.recv_cq.size; psn++)
 		inject_request(&p.b, OPCODE_UC_SEND_ONLY, psn, 8);
 	inject_request(&p.b, OPCODE_UC_SEND_FIRST, psn, UC_MTU);
@@ -149,7 +149,8 @@ test_srq_lost_cq_full(void **state)
 	uc_close();
 }
 
-/* A receive whose memory cannot be written stops the QP (section 8, row 18). */
+/* A receive whose memory cannot be written moves the QP to ERR (row 18 of
+ * docs/protocol.md 8.2). */
 static void
 test_bad_receive(void **state)
 {
@@ -170,7 +171,7 @@ test_bad_receive(void **state)
 	uc_close();
 }
 
-/* The receive of a message that was given up is not lost when the QP stops. */
+/* The receive that a discarded message had taken is flushed when the QP enters ERR. */
 static void
 test_held_receive_flushed(void **state)
 {
@@ -198,5 +199,5 @@ main(void)
 		cmocka_unit_test(test_held_receive_flushed),
 	};
 
-	return cmocka_run_group_tests_name("qp uc", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("qp uc receive", tests, NULL, NULL);
 }

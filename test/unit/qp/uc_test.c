@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unreliable connections: which packets are dropped, and what that costs. Receives are in
- * uc_receive_test.c. */
+/* Unreliable connection (docs/protocol.md 10): dropped packets and their consequences.
+ * The receives are tested in uc_receive_test.c. */
 #include <string.h>
 
 #include "uc_bed.h"
 
-/* A message of three packets and one of one: whichever packet is lost, its message is
- * given up whole, its receive takes the next, and the other arrives. */
+/* A message of three packets and one of one packet. Each packet is lost once: its message
+ * is discarded, the next message takes its receive, the other message arrives. */
 static void
 test_lost(void **state)
 {
@@ -22,7 +22,8 @@ test_lost(void **state)
 		host_send(&p.a, 1, 0, 2500, IBV_SEND_SIGNALED);
 		host_send(&p.a, 2, 8192, 10, IBV_SEND_SIGNALED);
 		uc_send_but(lost);
-		/* Sent is sent (IBA 9.8.2): the sender never learns. */
+		/* A send is complete when it is sent (IBA 9.8.2): the sender does not
+		 * learn of the loss. */
 		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 		if (first) {
@@ -35,7 +36,7 @@ test_lost(void **state)
 			expect_received(&p.b, first ? 71 : 70, 10);
 			assert_true(bytes_match(at, 10, 6));
 		}
-		/* The lost FIRST costs its MIDDLE and LAST, the lost MIDDLE its LAST. */
+		/* A lost FIRST costs its MIDDLE and LAST, a lost MIDDLE its LAST. */
 		assert_int_equal(uc_dropped(DROP_psn_gap), lost == 0 ? 2 : lost == 1);
 		assert_int_equal(uc_dropped(DROP_discarded), lost == 1 || lost == 2);
 		expect_quiet(&p.b);
@@ -43,7 +44,8 @@ test_lost(void **state)
 	}
 }
 
-/* A WRITE that loses a packet: what was placed stays, nothing behind the loss is. */
+/* A WRITE loses a packet: the bytes before it stay written, those behind are not
+ * written. */
 static void
 test_write_lost(void **state)
 {
@@ -74,7 +76,7 @@ test_write_lost(void **state)
 	}
 }
 
-/* ---- The order of opcodes ---- */
+/* ---- Opcode sequence ---- */
 
 enum { BETWEEN, IN_SEND, IN_WRITE, MESSAGES };
 
@@ -97,10 +99,9 @@ message_begin(unsigned in)
 
 static const struct {
 	uint8_t opcode;
-	bool follows[MESSAGES]; /* of the message in progress; else FIRST or ONLY or lost
-				 */
-	bool opens;             /* a message, whatever was in progress */
-	uint8_t msg;            /* in progress behind it, where it is taken */
+	bool follows[MESSAGES]; /* inside the message in progress */
+	bool opens;             /* begins a message, whichever was in progress */
+	uint8_t msg;            /* in progress afterwards, if the packet is taken */
 	bool received;          /* a receive completes */
 } orders[] = {
 	{OPCODE_UC_SEND_FIRST, {0}, true, OP_SEND, false},
@@ -117,8 +118,8 @@ static const struct {
 	{OPCODE_UC_WRITE_ONLY_IMM, {0}, true, OP_UNKNOWN, true},
 };
 
-/* Three messages in progress times twelve opcodes, in order and with a gap before them.
- */
+/* Three states between and inside messages, twelve opcodes, each in order and behind a
+ * gap. */
 static void
 order_case(unsigned in, unsigned row, bool gap)
 {
@@ -126,7 +127,7 @@ order_case(unsigned in, unsigned row, bool gap)
 	const struct op_row *op = &op_rows[opcode];
 	bool taken = orders[row].opens || (!gap && orders[row].follows[in]);
 	bool full = !op_is_last(op) || (op_is_last(op) && !op_is_first(op));
-	/* LAST of the WRITE: what its DMA length leaves. */
+	/* A LAST of a WRITE has the rest of its DMA length. */
 	uint32_t len = full ? UC_MTU : 100;
 	struct crafted c = {.opcode = opcode,
 		.psn = PSN_A + (in != BETWEEN) + gap,
@@ -141,7 +142,8 @@ order_case(unsigned in, unsigned row, bool gap)
 	c.rkey = p.b.rkey;
 	host_recv(&p.b, 70, 16384, 8192);
 	message_begin(in);
-	/* Its LAST must bring the rest: one packet in between. */
+	/* The LAST of this WRITE must have the rest of its bytes: one packet in
+	 * between. */
 	if (in == IN_WRITE && !gap && op->kind == OP_WRITE && op_is_last(op) &&
 		!op_is_first(op)) {
 		inject(&p.b, &(struct crafted){.opcode = OPCODE_UC_WRITE_MIDDLE,
@@ -158,7 +160,8 @@ order_case(unsigned in, unsigned row, bool gap)
 	assert_int_equal(p.b.qp.resp.msg, taken ? orders[row].msg : OP_UNKNOWN);
 	if (taken && orders[row].received)
 		expect_received(&p.b, 70, ANY);
-	/* Dropped for its order; one that broke a message in order went with that. */
+	/* A packet out of sequence is dropped. One that broke a message in order was
+	 * counted with the message. */
 	assert_int_equal(uc_dropped(DROP_psn_gap), !taken && (in == BETWEEN || gap));
 	assert_int_equal(p.b.qp.resp.epsn, c.psn + 1);
 	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
@@ -178,8 +181,8 @@ test_opcodes(void **state)
 	}
 }
 
-/* A FIRST or ONLY opens a message whatever its PSN: older, half the space away, across
- * the wrap; what follows must follow. */
+/* A FIRST or ONLY begins a message with any PSN: older, half the PSN space away, across
+ * the wrap. The packets behind it must be consecutive. */
 static void
 test_psn(void **state)
 {
@@ -200,7 +203,7 @@ test_psn(void **state)
 
 /* ---- Errors ---- */
 
-/* Lengths of section 5, each with the message in which it is wrong. */
+/* Invalid lengths (docs/protocol.md 5.1), each between messages or in a message. */
 static void
 test_lengths(void **state)
 {
@@ -246,8 +249,8 @@ test_lengths(void **state)
 	}
 }
 
-/* A key, a range, a QP that does not grant the WRITE: dropped, nothing written, no event.
- */
+/* A wrong key, a wrong range or a QP without the right: the WRITE is discarded, nothing
+ * is written, no event is raised. */
 static void
 test_keys(void **state)
 {
@@ -274,8 +277,8 @@ test_keys(void **state)
 	}
 }
 
-/* An error of the send queue moves the QP to SQE: what is behind is flushed, receiving
- * goes on, and RTS takes up again. */
+/* An error of the send queue moves the QP to SQE: requests behind are flushed, receiving
+ * goes on. RTS starts sending again. */
 static void
 test_sqe(void **state)
 {
@@ -309,8 +312,7 @@ test_sqe(void **state)
 	uc_close();
 }
 
-/* What is sent: the opcodes of RC's messages, never an AckReq, SE where it is asked for.
- */
+/* The opcodes are those of RC messages. AckReq is never set, SE is set if requested. */
 static void
 test_sent(void **state)
 {
@@ -331,7 +333,8 @@ test_sent(void **state)
 	uc_close();
 }
 
-/* IBA 11.6.3.1: the send CQ overflows in the middle of a list; nothing behind that leaves. */
+/* The send CQ overflows in the middle of a list: nothing behind it is sent (IBA
+ * 11.6.3.1). */
 static void
 test_send_cq_full(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams that go different ways, and those that find a CQ full. */
+/* Datagrams of different paths, and full CQs. */
 #include <stdlib.h>
 
 #include "qp_pair.h"
@@ -42,7 +42,8 @@ send_to(struct host *h, uint64_t wr_id, const struct ud_dest *dest)
 	assert_int_equal(host_post_send(h, &req), 0);
 }
 
-/* The headers are those of one path: who pulls builds the next for the other. */
+/* A pull builds datagrams of one path only. The caller needs the headers of the next path
+ * for the rest. */
 static void
 test_paths_apart(void **state)
 {
@@ -70,7 +71,7 @@ test_paths_apart(void **state)
 	pair_fini(&pair);
 }
 
-/* IBA 11.6.3.1: a CQ that overflows loses nothing that it had and takes the QP with it. */
+/* A CQ that overflows keeps its completions, and its QP goes to ERR (IBA 11.6.3.1). */
 static void
 test_send_cq_full(void **state)
 {
@@ -84,7 +85,7 @@ test_send_cq_full(void **state)
 	for (uint64_t id = 1; id <= 4; id++)
 		send_to(a, id, &dest);
 	host_pull(a, PULL_ALL);
-	/* The third has left; nothing after it does. */
+	/* The third packet is sent; nothing after it is. */
 	assert_int_equal(a->wire_count, 3);
 	assert_int_equal(a->qp.state, IBV_QPS_ERR);
 	expect_event(a, IBV_EVENT_CQ_ERR);
@@ -126,5 +127,5 @@ main(void)
 		cmocka_unit_test(test_receive_cq_full),
 	};
 
-	return cmocka_run_group_tests_name("ud error", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("qp ud error", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unreliable datagrams: the rules of receiving (Q_Key, addresses, lengths, the 40 bytes
- * of the GRH) and of sending. */
+/* Unreliable datagram: rules of receiving (Q_Key, addresses, lengths, the 40 bytes of the
+ * GRH) and of sending (docs/protocol.md 11). */
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -28,7 +28,7 @@ static void
 close_ud(void)
 {
 	assert_int_equal(p.b.wire_count, 0);
-	assert_int_equal(host_pull(&p.b, PULL_ALL), 0); /* nothing is answered */
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 0); /* no response is sent */
 	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
 	pair_fini(&p);
 }
@@ -60,7 +60,8 @@ hand(uint32_t payload_len)
 	inject(&p.b, &c);
 }
 
-/* Q_Key: all 32 bits, bit 31 as well, or the packet is dropped and counted (C9-133). */
+/* All 32 bits of the Q_Key must be right, bit 31 too. Otherwise the packet is dropped and
+ * counted (C9-133). */
 static void
 test_qkey(void **state)
 {
@@ -80,8 +81,8 @@ test_qkey(void **state)
 	close_ud();
 }
 
-/* Not ours: another address, another P_Key, another service; a source of any kind is
- * taken, and so are any PSN and A (section 11). */
+/* Dropped: another destination address, another P_Key, another service. Any source
+ * address, PSN and A bit is accepted (docs/protocol.md 11.2). */
 static void
 test_admission(void **state)
 {
@@ -110,14 +111,14 @@ test_admission(void **state)
 	c.opcode = OPCODE_UC_SEND_ONLY;
 	inject(&p.b, &c);
 	assert_int_equal(dropped(DROP_qp_type), 2);
-	c = datagram(8); /* a PSN older than the last */
+	c = datagram(8); /* a PSN older than the last one */
 	inject(&p.b, &c);
 	expect_received(&p.b, 2, GRH + 8);
 	close_ud();
 }
 
-/* What a completion says: 40 bytes more than the payload, the sender's QP, immediate data
- * as it came, the GRH flag. */
+/* A receive completion has the payload's length plus 40, the sender's QPN, the immediate
+ * data unchanged, and the GRH flag. */
 static void
 test_completion(void **state)
 {
@@ -145,8 +146,8 @@ test_completion(void **state)
 	close_ud();
 }
 
-/* IPv4: 20 bytes of nothing and the IP header; IPv6: the header. As it came, with the
- * traffic class and hop limit of the sender. */
+/* IPv4: 20 zero bytes and the IPv4 header. IPv6: the header. It is unchanged, with the
+ * sender's traffic class and hop limit. */
 static void
 test_grh(void **state)
 {
@@ -185,8 +186,8 @@ test_grh(void **state)
 	}
 }
 
-/* The 40 bytes and the payload over SGEs that end anywhere: nothing between, nothing
- * behind. */
+/* The 40 bytes and the payload are scattered over SGEs of any length, without gaps, and
+ * nothing is written behind them. */
 static void
 test_grh_split(void **state)
 {
@@ -216,8 +217,8 @@ test_grh_split(void **state)
 	}
 }
 
-/* A receive that is too short, by however little, is kept for a datagram that fits; one
- * that has no room for the GRH takes none (section 8, row 17; section 19). */
+/* A receive that is too short is kept for a datagram that fits. One without room for the
+ * GRH takes none (row 17 of docs/protocol.md 8.2; docs/protocol.md 19). */
 static void
 test_too_short(void **state)
 {
@@ -238,7 +239,7 @@ test_too_short(void **state)
 		} else {
 			expect_quiet(&p.b);
 			assert_int_equal(dropped(DROP_receive_short), 1);
-			assert_int_equal(p.b.mem[0], 0xEE); /* not a byte */
+			assert_int_equal(p.b.mem[0], 0xEE); /* no byte is written */
 		}
 		assert_int_equal(p.b.mem[rows[i].room], 0xEE);
 		assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
@@ -253,7 +254,8 @@ test_too_short(void **state)
 	}
 }
 
-/* No receive: dropped, counted, and the next one that finds a receive is taken. */
+/* Without a receive the datagram is dropped and counted. The next one that finds a
+ * receive is taken. */
 static void
 test_no_receive(void **state)
 {
@@ -267,7 +269,8 @@ test_no_receive(void **state)
 	close_ud();
 }
 
-/* From an SRQ: no answer when it is empty, the limit's event, and its error is the QP's. */
+/* An SRQ: a datagram is dropped when it is empty, the limit event is raised, and an SRQ
+ * error moves the QP to ERR. */
 static void
 test_srq(void **state)
 {
@@ -280,7 +283,7 @@ test_srq(void **state)
 	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
 	host_recv(&p.b, 1, 0, GRH + 8);
 	assert_int_equal(srq_modify(&p.b.srq, &attr, IBV_SRQ_LIMIT), 0);
-	hand(9); /* too long for it: kept, and taken for the next */
+	hand(9); /* too long for the receive, which is kept for the next one */
 	assert_int_equal(dropped(DROP_receive_short), 1);
 	expect_event(&p.b, IBV_EVENT_SRQ_LIMIT_REACHED);
 	hand(8);
@@ -295,7 +298,8 @@ test_srq(void **state)
 	close_ud();
 }
 
-/* Row 18: a receive that cannot be written moves the QP to ERR. */
+/* Row 18 of docs/protocol.md 8.2: a receive whose memory cannot be written moves the QP
+ * to ERR. */
 static void
 test_bad_receive(void **state)
 {
@@ -316,8 +320,8 @@ test_bad_receive(void **state)
 	close_ud();
 }
 
-/* What a datagram carries: the WR's Q_Key, or the QP's own where bit 31 is set (IBA
- * 10.2.5); the own QPN; PSNs one by one; no AckReq. Inline or not is the same. */
+/* A datagram has the Q_Key of the request, or that of the QP if bit 31 is set (IBA
+ * 10.2.5), the QP's QPN, consecutive PSNs, no AckReq. Inline data makes no difference. */
 static void
 test_sent(void **state)
 {
@@ -354,7 +358,7 @@ test_sent(void **state)
 	close_ud();
 }
 
-/* An SGE that may not be read: SQE, what is behind is flushed, datagrams still come. */
+/* An unreadable SGE: SQE. Requests behind it are flushed, receiving goes on. */
 static void
 test_sqe(void **state)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A pair, and over the memory of its second host a region with a window. */
+/* Fixture: a pair of QPs, and a region with a memory window over the memory of b. */
 #ifndef ROCADE_TEST_QP_WINDOW_BED_H
 #define ROCADE_TEST_QP_WINDOW_BED_H
 
 #include "qp_pair.h"
 
-#define WIN_OFFSET 0x8000 /* of what the window shows in b's memory */
+#define WIN_OFFSET 0x8000 /* of the memory that the window covers, in b's memory */
 #define WIN_LEN 3000
 #define WIN_RIGHTS (ACCESS_REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
 #define SIGNALED IBV_SEND_SIGNALED
@@ -18,7 +18,7 @@ void
 win_init(void);
 void
 win_fini(void);
-/* b binds, and that is done at once. */
+/* Binds b's window and polls the completion. */
 uint32_t
 win_bound(void);
 struct cqe
@@ -26,7 +26,8 @@ win_taken(struct host *h, struct cq *cq);
 void
 win_post(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t rkey, uint32_t offset,
 	uint32_t remote, uint32_t len);
-/* a's request through rkey ends like this; what it ends badly with ends both QPs. */
+/* a accesses b's memory through rkey, and the request completes with this status. An
+ * access error also raises an event on b. */
 void
 win_through(uint32_t rkey, enum ibv_wr_opcode opcode, uint32_t remote, uint32_t len,
 	enum ibv_wc_status status);

@@ -38,8 +38,8 @@ test_local_inv(void **state)
 	win_fini();
 }
 
-/* SEND_ONLY and SEND_LAST with invalidate: the data comes in, the key goes, the receive
- * says which; refused afterwards (capture 47). */
+/* SEND_ONLY and SEND_LAST with invalidate: the data is received, the key is invalid, and
+ * the receive completion has the key. A later access is refused (capture 47). */
 static void
 test_remote_inv(void **state)
 {
@@ -73,7 +73,7 @@ test_remote_inv(void **state)
 	}
 }
 
-/* A duplicate invalidates nothing: the window has been bound anew meanwhile. */
+/* A duplicate invalidates nothing: the window has been bound again in the meantime. */
 static void
 test_remote_inv_once(void **state)
 {
@@ -96,7 +96,8 @@ test_remote_inv_once(void **state)
 	win_fini();
 }
 
-/* Row 19: what is no window of this QP: neither data nor key, and the connection ends. */
+/* Row 19 of docs/protocol.md 8.2: the key is not that of a window bound by this QP. No
+ * data is written, no key is invalidated, and the QPs go to ERR. */
 static void
 test_remote_inv_refused(void **state)
 {
@@ -138,8 +139,8 @@ test_remote_inv_refused(void **state)
 
 /* ---- Order ---- */
 
-/* Requests of all kinds in a row: completions in order, each operation once, whatever is
- * lost. The local ones speak for those before them. */
+/* A list of requests of all kinds: completions in order, each operation executed once,
+ * whichever packet is lost. Completions of local operations cover the requests before. */
 static void
 test_order(void **state)
 {
@@ -163,7 +164,8 @@ test_order(void **state)
 		host_send(&p.a, 7, 0, 10, 0);
 		host_local_inv(&p.a, 8, SIGNALED | IBV_SEND_FENCE, rkey);
 		host_pull(&p.a, PULL_ALL);
-		/* Done, and not complete; the fenced one waits for the READ. */
+		/* They are executed, but not complete. The fenced one waits for the
+		 * READ. */
 		assert_int_equal(own->rkey, rkey);
 		assert_null(key_find(&p.a.keys, rkey));
 		expect_quiet(&p.a);
@@ -180,7 +182,7 @@ test_order(void **state)
 		expect_sent(&p.a, 4, IBV_WC_SUCCESS);
 		expect_sent(&p.a, 5, IBV_WC_SUCCESS);
 		expect_sent(&p.a, 6, IBV_WC_SUCCESS);
-		/* The window was invalid already when this came to its turn. */
+		/* The window was already invalid when this request was executed. */
 		expect_sent_vendor(&p.a, 8, IBV_WC_MW_BIND_ERR, VENDOR_WINDOW);
 		assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
 		window_destroy(&p.a.keys, own);
@@ -189,7 +191,7 @@ test_order(void **state)
 	}
 }
 
-/* Nothing behind them: the response that completes a READ completes them too. */
+/* Local operations with nothing behind them are completed by the READ response. */
 static void
 test_behind_read(void **state)
 {
@@ -212,7 +214,7 @@ test_behind_read(void **state)
 	win_fini();
 }
 
-/* UC has windows too, and needs no answer for them. */
+/* UC has windows too. Their operations need no response. */
 static void
 test_uc(void **state)
 {
@@ -233,7 +235,7 @@ test_uc(void **state)
 	expect_sent(&p.a, 5, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 6, IBV_WC_SUCCESS);
 	assert_true(bytes_match(p.b.mem + WIN_OFFSET, WIN_LEN, 1));
-	/* Its send queue alone stops. */
+	/* An error stops only the send queue. */
 	host_bind(&p.b, 2, 0, rkey, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
 	host_pull(&p.b, PULL_ALL);
 	expect_sent_vendor(&p.b, 2, IBV_WC_MW_BIND_ERR, VENDOR_WINDOW);
@@ -254,5 +256,5 @@ main(void)
 		cmocka_unit_test(test_uc),
 	};
 
-	return cmocka_run_group_tests_name("qp window", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("qp window inv", tests, NULL, NULL);
 }

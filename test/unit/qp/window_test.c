@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows over the wire (IBA 10.6.7, 10.8.3.3; section 14): binds, what they allow, and
- * what becomes of windows. Invalidates are in window_inv_test.c. */
+/* Memory windows over the wire (IBA 10.6.7, 10.8.3.3; docs/protocol.md 14.2): binding,
+ * access, end of a window. Invalidates are in window_inv_test.c. */
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -27,7 +27,7 @@ test_access(void **state)
 	win_fini();
 }
 
-/* A byte too far, and no further. */
+/* Accesses that exceed the range of the window by a byte or more. */
 static void
 test_bounds(void **state)
 {
@@ -58,7 +58,7 @@ test_bounds(void **state)
 	}
 }
 
-/* Rights of the window, not of the region; and no way past its QP's state. */
+/* The rights of the window count, not those of the region. */
 static void
 test_rights(void **state)
 {
@@ -92,7 +92,7 @@ test_rights(void **state)
 	}
 }
 
-/* A READ's response is checked again, packet by packet. */
+/* The R_Key of a READ is checked for each response packet. */
 static void
 test_read_interrupted(void **state)
 {
@@ -106,7 +106,7 @@ test_read_interrupted(void **state)
 	wire_deliver_all(&p.a);
 	assert_int_equal(host_pull(&p.b, 1), 1);
 	host_local_inv(&p.b, 6, SIGNALED, rkey);
-	host_pull(&p.b, 2); /* one for each half of the QP */
+	host_pull(&p.b, 2); /* one packet for each half of the QP */
 	pair_settle(&p);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
 	expect_sent(&p.a, 5, IBV_WC_REM_ACCESS_ERR);
@@ -114,8 +114,8 @@ test_read_interrupted(void **state)
 	win_fini();
 }
 
-/* Unsignaled requests, then a local one: an acknowledgement was asked for, also when the
- * packet before it goes out once more. */
+/* A local operation behind unsignaled requests: the packet before it has AckReq, also
+ * when it is resent. */
 static void
 test_asks(void **state)
 {
@@ -137,11 +137,11 @@ test_asks(void **state)
 	pair_settle(&p);
 	expect_received(&p.a, 1, 8);
 	assert_int_equal(win_taken(&p.b, &p.b.send_cq).opcode, IBV_WC_BIND_MW);
-	assert_non_null(key_find(&p.b.keys, rkey)); /* and was not bound twice */
+	assert_non_null(key_find(&p.b.keys, rkey)); /* and not bound twice */
 	win_fini();
 }
 
-/* ---- Errors and ends ---- */
+/* ---- Errors, end of a window ---- */
 
 static void
 test_bind_error(void **state)
@@ -164,7 +164,8 @@ test_bind_error(void **state)
 	win_fini();
 }
 
-/* IBA 10.6.7.2.6: a type 2 window dies with its QP's connection, a type 1 does not. */
+/* A window of type 2 is invalidated by RESET of its QP, one of type 1 is not (IBA
+ * 10.6.7.2.6). */
 static void
 test_reset(void **state)
 {
@@ -188,7 +189,7 @@ test_reset(void **state)
 	win_fini();
 }
 
-/* The QP goes with a window bound. */
+/* The QP is destroyed with a window bound. */
 static void
 test_destroyed(void **state)
 {

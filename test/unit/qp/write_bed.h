@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of WRITE share: a pair, the target area and a packet made by hand. */
+/* Fixture of the tests of WRITE: a pair of QPs, the target area and a packet built by the
+ * test. */
 #ifndef ROCADE_TEST_QP_WRITE_BED_H
 #define ROCADE_TEST_QP_WRITE_BED_H
 
@@ -20,7 +21,8 @@ void
 write_target_clear(uint32_t len);
 void
 expect_untouched(uint32_t offset, uint32_t len);
-/* mem[REMOTE, REMOTE + len) holds the pattern, and nothing around it has changed. */
+/* Checks that mem[REMOTE, REMOTE + len) has the pattern and that nothing around it has
+ * changed. */
 void
 expect_written(uint32_t len, uint32_t key);
 void

@@ -3,21 +3,21 @@
 #include "write_bed.h"
 
 enum key_kind {
-	KEY_STALE,     /* the variant of a registration before */
-	KEY_NONE,      /* an index that was never handed out */
-	KEY_FREED,     /* taken back */
+	KEY_STALE,     /* the variant of an earlier registration */
+	KEY_NONE,      /* an index that was never allocated */
+	KEY_FREED,     /* freed */
 	KEY_OTHER_PD,  /* another protection domain's */
 	KEY_LOCAL,     /* without remote access */
 	KEY_READ_ONLY, /* remote read and atomic only */
-	KEY_BEFORE,    /* a byte in front of the region */
+	KEY_BEFORE,    /* a byte before the region */
 	KEY_BEHIND,    /* a byte behind it */
 	KEY_ENTIRE,    /* longer than the region */
 	KEY_WRAP,      /* beyond 2^64 */
 	KEY_KINDS,
 };
 
-/* An rkey for mem[REMOTE, REMOTE + 2048), or one that is wrong; *va moves where that is
- * what is wrong. *owned: to be freed. */
+/* Returns an rkey for mem[REMOTE, REMOTE + 2048), or a wrong one; *va is moved for a
+ * wrong range. The caller frees *owned. */
 static uint32_t
 key_make(enum key_kind kind, uint64_t *va, uint32_t *owned)
 {
@@ -79,8 +79,9 @@ key_run(enum key_kind kind, const struct hand *hand)
 	pair_fini(&p);
 }
 
-/* Row 14: the whole message's range, at its first packet; of all kinds NAK 0x62, the
- * event, the receives flushed, not a byte written. */
+/* Row 14 of docs/protocol.md 8.2: the first packet is checked for the range of the whole
+ * message. Each invalid key: NAK 0x62, the event, the receives are flushed, no byte is
+ * written. */
 static void
 test_keys(void **state)
 {
@@ -94,7 +95,7 @@ test_keys(void **state)
 		key_run(kind, &hands[0]);
 	key_run(KEY_ENTIRE, &hands[1]);
 	for (unsigned kind = 0; kind < KEY_KINDS; kind++) {
-		/* 2000 bytes in one packet. */
+		/* A WRITE of one packet. */
 		struct hand only = {OPCODE_RC_WRITE_ONLY, 1000, 1000};
 
 		if (kind < KEY_BEHIND)
@@ -105,7 +106,7 @@ test_keys(void **state)
 	}
 }
 
-/* The last byte of the region, and of the address space, may be written. */
+/* The last byte of the region, and of the address space, can be written. */
 static void
 test_key_edges(void **state)
 {
@@ -131,8 +132,8 @@ test_key_edges(void **state)
 	pair_fini(&p);
 }
 
-/* The region goes in the middle of a message: what was there stays written, the next
- * packet is refused, and the requester hears of it. */
+/* The region is deregistered in the middle of a message: written bytes stay, the next
+ * packet is refused, and the requester completes with the error. */
 static void
 test_dereg(void **state)
 {

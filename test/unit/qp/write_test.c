@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RDMA WRITE, with and without immediate: what leaves, what is written and what is not
- * (sections 5 and 8 of the protocol reference; IBA 9.4.3, 9.7.4.1). Whose keys it takes:
- * write_key_test.c. */
+/* RDMA WRITE with and without immediate: packets sent, bytes written and bytes not
+ * written (docs/protocol.md 5 and 8; IBA 9.4.3, 9.7.4.1). R_Keys: write_key_test.c. */
 #include <rte_byteorder.h>
 
 #include "write_bed.h"
@@ -12,11 +11,11 @@ mtu_of(void)
 	return mtu_bytes(p.conf.mtu);
 }
 
-/* ---- What leaves ---- */
+/* ---- Packets sent ---- */
 
-/* FIRST, MIDDLE .., LAST or ONLY; RETH with the message's address and length in FIRST and
- * ONLY, ImmDt in the last one; full packets but for the last; solicited only with
- * immediate. */
+/* FIRST, MIDDLE .., LAST or ONLY. FIRST and ONLY have a RETH with the address and length
+ * of the message, the last packet the ImmDt. All packets but the last are full. SE is set
+ * only with immediate. */
 static void
 frames_check(uint32_t len, bool imm)
 {
@@ -63,7 +62,7 @@ size_run(uint32_t len, bool imm, bool inlined)
 		host_recv(&p.b, 7, 0, 16); /* its memory is not written */
 	assert_int_equal(host_post_send(&p.a, &req), 0);
 	if (inlined)
-		memset(p.a.mem, 0, len); /* the post has copied it */
+		memset(p.a.mem, 0, len); /* the post has copied the data */
 	host_pull(&p.a, PULL_ALL);
 	frames_check(len, imm);
 	pair_settle(&p);
@@ -78,11 +77,11 @@ size_run(uint32_t len, bool imm, bool inlined)
 		assert_int_equal(cqe.imm, 0x11223344);
 		assert_int_equal(cqe.wc_flags & IBV_WC_WITH_IMM, IBV_WC_WITH_IMM);
 	}
-	expect_quiet(&p.b); /* a plain WRITE completes nothing there */
+	expect_quiet(&p.b); /* a plain WRITE completes nothing at the responder */
 	pair_fini(&p);
 }
 
-/* Every edge of every MTU, over both IP versions. */
+/* Each edge of each MTU, over both IP versions. */
 static void
 test_sizes(void **state)
 {
@@ -120,7 +119,7 @@ test_inline(void **state)
 	}
 }
 
-/* ---- Made by hand ---- */
+/* ---- Packets built by the test ---- */
 
 static void
 expect_broken(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
@@ -128,20 +127,20 @@ expect_broken(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
 	write_expect_answer(syndrome, psn, 0);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
 	expect_event(&p.b, event);
-	/* "Nothing further is answered." */
+	/* docs/protocol.md 8.8: nothing else is answered. */
 	hand_send(&(struct hand){OPCODE_RC_WRITE_ONLY, 0, 0}, psn, 0, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	expect_quiet(&p.b);
 }
 
-/* Rows 13 and 15: packets against the MTU and the DMA length; NAK 0x61 at the first that
- * does not fit, of which not a byte is written. */
+/* Rows 13 and 15 of docs/protocol.md 8.2: lengths against the MTU and the DMA length. The
+ * first invalid packet gets NAK 0x61, and none of its bytes is written. */
 static void
 test_lengths(void **state)
 {
 	static const struct {
 		struct hand pkts[3];
-		unsigned good; /* packets that are taken */
+		unsigned good; /* packets that are accepted */
 	} rows[] = {
 		{{{OPCODE_RC_WRITE_ONLY, 60, 100}}, 0},
 		{{{OPCODE_RC_WRITE_ONLY, 100, 60}}, 0},
@@ -195,7 +194,7 @@ test_lengths(void **state)
 	}
 }
 
-/* "DMALen 0: address and R_Key are not checked." */
+/* With a DMA length of 0 neither address nor R_Key is checked (docs/protocol.md 5.2). */
 static void
 test_zero_length(void **state)
 {
@@ -212,10 +211,10 @@ test_zero_length(void **state)
 	pair_fini(&p);
 }
 
-/* ---- What the QP allows ---- */
+/* ---- Access flags of the QP ---- */
 
-/* Row 10: without IBV_ACCESS_REMOTE_WRITE in the QP's flags an invalid request, whatever
- * the key says. */
+/* Row 10 of docs/protocol.md 8.2: without IBV_ACCESS_REMOTE_WRITE in the QP's access
+ * flags a WRITE is an invalid request, whatever the key grants. */
 static void
 test_qp_access(void **state)
 {
@@ -240,7 +239,7 @@ test_qp_access(void **state)
 	}
 }
 
-/* The requester's side of both NAKs: status, and those behind flushed. */
+/* Both NAKs at the requester: status, and the requests behind are flushed. */
 static void
 test_nak_completion(void **state)
 {
@@ -254,9 +253,9 @@ test_nak_completion(void **state)
 		if (access == 0)
 			p.b.qp.access = 0;
 		host_recv(&p.b, 9, 0, 16);
-		host_send(&p.a, 1, 0, 8, 0); /* before: done, unsignaled */
+		host_send(&p.a, 1, 0, 8, 0); /* complete before, unsignaled */
 		req = host_rdma(&p.a, &sge, 2, WR_RDMA_WRITE, 0, REMOTE, 3000);
-		req.flags = 0; /* an error completes always */
+		req.flags = 0; /* a failed request always completes */
 		req.rkey ^= access;
 		assert_int_equal(host_post_send(&p.a, &req), 0);
 		host_write(&p.a, 3, 0, REMOTE, 8);
@@ -285,8 +284,8 @@ write_imm(uint64_t wr_id, uint32_t len)
 	assert_int_equal(host_post_send(&p.a, &req), 0);
 }
 
-/* Row 12: the receive is taken at the last packet, so an RNR NAK names that one; the
- * packets before are written once and not sent again. RQ and SRQ. */
+/* Row 12 of docs/protocol.md 8.2: the last packet takes the receive, so the RNR NAK names
+ * that packet. The packets before are written once and not resent. With RQ and SRQ. */
 static void
 test_imm_rnr(void **state)
 {
@@ -321,7 +320,7 @@ test_imm_rnr(void **state)
 	}
 }
 
-/* A key that is wrong costs no receive: the check comes before. */
+/* A wrong key costs no receive, because it is checked first. */
 static void
 test_imm_bad_key_keeps_receive(void **state)
 {
@@ -346,9 +345,9 @@ test_imm_bad_key_keeps_receive(void **state)
 
 /* ---- Loss ---- */
 
-/* Each packet of a message lost once, then its acknowledgement: it is written right, and
- * a receive is taken once. A duplicate writes nothing: the application may have changed
- * the memory since. */
+/* Each packet of a message is lost once, then its ACK. The data is right, and one receive
+ * is taken. A duplicate writes nothing: the application may have changed the memory
+ * since. */
 static void
 test_loss(void **state)
 {
@@ -385,7 +384,7 @@ test_loss(void **state)
 	}
 }
 
-/* A local SGE that may not be read: nothing of that WRITE is sent. */
+/* An unreadable local SGE: no packet of the WRITE is sent. */
 static void
 test_local_key(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An initiator and its target, and a second SRQ that requests may name. */
+/* Fixture: an initiator and its target, and a second SRQ that requests may name. */
 #ifndef ROCADE_TEST_QP_XRC_BED_H
 #define ROCADE_TEST_QP_XRC_BED_H
 
@@ -8,7 +8,7 @@
 #define XRC_PD_OTHER 11
 #define XRC_MTU 1024
 
-/* A further SRQ of b, with a CQ and a PD of its own. */
+/* Another SRQ of b, with another CQ and PD. */
 struct second {
 	struct srq srq;
 	struct cq cq;
@@ -22,15 +22,15 @@ void
 xrc_start(void);
 void
 second_init(uint32_t xrcd);
-/* As the engine does it: no packet meets the SRQ any more. */
+/* Removes the SRQ as the engine does: no later packet finds it. */
 void
 second_gone(void);
 void
 second_fini(void);
 void
 xrc_send_to(uint32_t srqn, uint64_t wr_id, uint32_t offset, uint32_t len);
-/* Request 11 is refused as invalid, both ends are in ERR, and this is the first event
- * there. */
+/* Request 11 is refused as invalid and both ends are in ERR. `first` is the first event
+ * of b. */
 void
 xrc_refused(enum ibv_event_type first);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The SRQs that requests over XRC name (annex A14): which one takes, and what becomes of
- * a message when it cannot. */
+/* SRQs that XRC requests name (annex A14): the receives and keys used, and messages whose
+ * SRQ is invalid or not usable. */
 #include "xrc_bed.h"
 
 static void
@@ -27,8 +27,8 @@ second_received(uint64_t wr_id, enum ibv_wc_status status, uint32_t len_or_vendo
 
 /* ---- SRQs ---- */
 
-/* Each message says whose receive it takes, in whose CQ that completes and under which
- * PD. The initiator's requests stay in one order. */
+/* The SRQ of a message determines its receive, its CQ and its PD. Completions of the
+ * initiator stay in order. */
 static void
 test_two_srqs(void **state)
 {
@@ -54,7 +54,7 @@ test_two_srqs(void **state)
 	pair_fini(&p);
 }
 
-/* No SRQ of that number, or one of another domain: NAK 0x61, for every opcode. */
+/* An unknown SRQ number or an SRQ of another XRC domain: NAK 0x61, for every opcode. */
 static void
 test_unknown_srq(void **state)
 {
@@ -82,7 +82,8 @@ test_unknown_srq(void **state)
 	}
 }
 
-/* A message that changes its SRQ: what it took completes in error, where it was taken. */
+/* A message that changes its SRQ: the receive that it had taken completes in error in the
+ * CQ of its SRQ. */
 static void
 test_srq_changes(void **state)
 {
@@ -107,7 +108,7 @@ test_srq_changes(void **state)
 	pair_fini(&p);
 }
 
-/* Keys of remote access are those of the SRQ's PD: the target has none. */
+/* Remote access uses the PD of the SRQ. The target has no PD. */
 static void
 test_protection(void **state)
 {
@@ -133,7 +134,7 @@ test_protection(void **state)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 		expect_sent(&p.a, i + 10, IBV_WC_SUCCESS);
 	}
-	/* The right key under the wrong SRQ. */
+	/* The key of one SRQ's PD with the other SRQ. */
 	req.srqn = p.b.srq.srqn;
 	req.wr_id = 11;
 	assert_int_equal(host_post_send(&p.a, &req), 0);
@@ -146,7 +147,8 @@ test_protection(void **state)
 	pair_fini(&p);
 }
 
-/* Destroyed in the middle of a message: its receive goes with it, the rest is refused. */
+/* The SRQ is destroyed in the middle of a message: its receive goes with it, and the rest
+ * of the message is refused. */
 static void
 test_srq_gone(void **state)
 {
@@ -177,7 +179,7 @@ test_srq_error(void **state)
 	pair_fini(&p);
 }
 
-/* Empty: RNR NAK, for the messages to that SRQ and what stands behind them. */
+/* An empty SRQ: RNR NAK for the message, and messages behind it wait as well. */
 static void
 test_rnr(void **state)
 {
@@ -236,5 +238,5 @@ main(void)
 		cmocka_unit_test(test_limit),
 	};
 
-	return cmocka_run_group_tests_name("qp xrc", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("qp xrc srq", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XRC (annex A14): what differs from RC on the wire and in the states of both ends. Its SRQs are
- * in xrc_srq_test.c; the sweep runs all of it over a bad wire. */
+/* XRC (annex A14): differences from RC on the wire and in the states of both ends. The
+ * SRQs are tested in xrc_srq_test.c. The sweep tests XRC with losses. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -19,7 +19,8 @@ xrceth_check(unsigned index, uint8_t opcode, uint32_t psn)
 	assert_int_equal(view_srqn(&v), p.b.srq.srqn);
 }
 
-/* Every request packet begins with the XRCETH, MIDDLE and LAST too; no response does. */
+/* Each request packet begins with the XRCETH, MIDDLE and LAST too. Responses have
+ * none. */
 static void
 test_wire(void **state)
 {
@@ -73,8 +74,8 @@ test_wire(void **state)
 	pair_fini(&p);
 }
 
-/* An initiator has no requests to take and a target no responses; RC's are for neither.
- */
+/* An initiator takes no requests, a target takes no responses. RC opcodes are for
+ * neither. */
 static void
 test_admission(void **state)
 {
@@ -90,7 +91,7 @@ test_admission(void **state)
 	pair_fini(&p);
 }
 
-/* A READ is answered under the PD of its own SRQ, whatever came behind it, and again. */
+/* A READ and its duplicate are answered in the PD of its SRQ, whatever came behind it. */
 static void
 test_read_behind(void **state)
 {
@@ -119,7 +120,8 @@ test_read_behind(void **state)
 	host_pull(&p.b, PULL_ALL);
 	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_FIRST, PSN_A, 2, XRC_MTU);
 	wire_drop_all(&p.b);
-	/* Not any more once the SRQ is gone: the PD may be somebody else's. */
+	/* Not after the SRQ was removed: its PD number may belong to another
+	 * application. */
 	second_gone();
 	inject(&p.b, &read);
 	host_pull(&p.b, PULL_ALL);
@@ -132,8 +134,8 @@ test_read_behind(void **state)
 
 /* ---- States ---- */
 
-/* To ERR: the event alone, as nothing of the target's own is outstanding. To RESET: what
- * it received stays, for it is the SRQ's. */
+/* ERR raises the event at once, as the target has no receives outstanding. After RESET
+ * its receive completions stay, because they are the SRQ's. */
 static void
 test_target_states(void **state)
 {
@@ -148,7 +150,7 @@ test_target_states(void **state)
 	assert_null(p.b.qp.srq);
 	expect_received(&p.b, 1, 8);
 	expect_sent(&p.a, 11, IBV_WC_SUCCESS);
-	/* And works again. */
+	/* The target works again. */
 	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
 	pair_connect(&p);
 	host_recv(&p.b, 2, 0x8000, XRC_MTU);
@@ -159,7 +161,7 @@ test_target_states(void **state)
 	pair_fini(&p);
 }
 
-/* The first packet in RTR raises COMM_EST, one for an SRQ that is not there too. */
+/* The first packet in RTR raises COMM_EST, also one for an unknown SRQ. */
 static void
 test_established(void **state)
 {
@@ -190,7 +192,7 @@ test_established(void **state)
 	}
 }
 
-/* Reliable as RC: retries, then ERR and a flush, not SQE. */
+/* XRC is reliable as RC: when retries are exceeded the QP goes to ERR, not to SQE. */
 static void
 test_initiator_error(void **state)
 {
@@ -209,7 +211,7 @@ test_initiator_error(void **state)
 	pair_fini(&p);
 }
 
-/* Every handle of a target is told of its events. */
+/* Each handle of a target gets the events. */
 static void
 test_watches(void **state)
 {
@@ -238,7 +240,8 @@ test_watches(void **state)
 	pair_fini(&p);
 }
 
-/* What a type does not have is not looked at; a target needs a domain, not CQs. */
+/* Parameters that a QP type does not have are ignored. A target needs an XRC domain, and
+ * no CQs. */
 static void
 test_create(void **state)
 {

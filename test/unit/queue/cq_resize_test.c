@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Another capacity while CQEs wait, and the time stamps of those who asked for them. */
+/* Resizing a CQ that holds CQEs, and the time stamps of CQs that record them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -41,7 +41,7 @@ cq_close(void)
 	assert_int_equal(counting.bytes, 0);
 }
 
-/* Its stamp is its number times 3. */
+/* The time stamp is 3 times the number. */
 static bool
 put(uint64_t number, uint32_t qpn)
 {
@@ -86,7 +86,7 @@ resize(uint32_t cqe)
 	return rc;
 }
 
-/* ---- What a queue should hold ---- */
+/* ---- A model of the queue ---- */
 
 #define MODEL 256
 
@@ -197,7 +197,7 @@ full_is_full_again(void **state)
 	assert_false(cq.error);
 	assert_false(put(8, 1));
 	assert_true(cq.error);
-	/* In error for good, whatever the size. */
+	/* The error stays, whatever the size. */
 	assert_int_equal(resize(16), 0);
 	assert_false(put(8, 1));
 	for (unsigned i = 0; i < 8; i++)

@@ -26,7 +26,7 @@ cq_open(uint32_t cqe)
 	assert_int_equal(cq_init(&cq, &alloc_counting, cqe, &events, &object), 0);
 }
 
-/* Indices that wrap around 2^32 soon; what is in the ring must have the phase before. */
+/* Sets indices that wrap around 2^32 soon; the ring's entries get the previous phase. */
 static void
 cq_advance(void)
 {
@@ -59,7 +59,7 @@ cqe_make(uint64_t number, uint32_t qpn)
 		.opcode = (uint8_t)(number * 13),
 		.status = (uint8_t)(number * 17),
 		.wc_flags = (uint8_t)(number * 19),
-		.mark = 0xFF, /* not taken over */
+		.mark = 0xFF, /* not compared */
 	};
 }
 
@@ -79,7 +79,7 @@ put(uint64_t number, uint32_t qpn)
 	return cq_put(&cq, &cqe, &now);
 }
 
-/* Polls one: its number, or UINT64_MAX. */
+/* Polls one CQE and returns its number, or UINT64_MAX. */
 static uint64_t
 poll_one(void)
 {
@@ -150,7 +150,8 @@ second_engine_makes_it_shared(void **state)
 	cq_close();
 }
 
-/* Every fill level, by both kinds of write, over many rounds of the ring and the wrap. */
+/* Every fill level, with both kinds of write, over many rounds of the ring and the wrap
+ * of the indices. */
 static void
 cqes_come_out_as_they_went_in(void **state)
 {
@@ -186,7 +187,7 @@ overrun_keeps_what_is_there(void **state)
 	for (unsigned kind = 0; kind < 2; kind++) {
 		cq_open(8);
 		cq.shared = kind != 0;
-		/* Not from the start, and with a tail that the writer has seen. */
+		/* The indices do not start at 0, and the writer has seen a tail. */
 		for (unsigned i = 0; i < 11; i++) {
 			assert_true(put(i, 7));
 			assert_int_equal(poll_one(), i);
@@ -200,7 +201,7 @@ overrun_keeps_what_is_there(void **state)
 		for (unsigned i = 0; i < 8; i++)
 			assert_int_equal(poll_one(), i);
 		assert_int_equal(poll_one(), UINT64_MAX);
-		/* In error for good, empty or not. */
+		/* The error stays, also when the CQ is empty. */
 		assert_false(put(102, 7));
 		assert_int_equal(poll_one(), UINT64_MAX);
 		assert_int_equal(event_purge(&cq.error_event), 1);
@@ -208,9 +209,9 @@ overrun_keeps_what_is_there(void **state)
 	}
 }
 
-/* What a shared writer sees that stood still while others wrote and were polled: a tail
- * beyond its head, by whichever way it knows the tail. Its exchange fails then; an error
- * would stay. */
+/* A shared writer that was stalled while others wrote and a poller polled sees a tail
+ * beyond its head, as tail or as tail_seen. Its exchange would fail; no error is
+ * raised. */
 static void
 old_head_is_no_overrun(void **state)
 {
@@ -236,12 +237,12 @@ purge_takes_one_qp(void **state)
 	for (unsigned round = 0; round < 10; round++) {
 		for (unsigned i = 0; i < 15; i++)
 			assert_true(put(i, i % 3));
-		/* Polled ones are not touched, nor counted. */
+		/* CQEs that were polled are neither cleaned nor counted. */
 		assert_int_equal(poll_one(), 0);
 		assert_int_equal(poll_one(), 1);
 		cq_purge(&cq, 2);
 		cq_purge(&cq, 99);
-		/* A new QP of the same number lives. */
+		/* A new QP with the same number gets its CQEs. */
 		assert_true(put(15, 2));
 		for (unsigned i = 2; i < 15; i++) {
 			if (i % 3 != 2)
@@ -251,8 +252,7 @@ purge_takes_one_qp(void **state)
 		assert_int_equal(poll_one(), UINT64_MAX);
 		assert_int_equal(cq.tail, cq.head);
 	}
-	/* All dead, a whole ring of them: the slots come back with a poll that finds
-	 * none. */
+	/* A full ring of cleaned CQEs: a poll that finds no CQE releases the slots. */
 	for (unsigned i = 0; i < 16; i++)
 		assert_true(put(i, 5));
 	cq_purge(&cq, 5);
@@ -264,8 +264,8 @@ purge_takes_one_qp(void **state)
 	cq_close();
 }
 
-/* Nobody polls between the lives of a QP: what is dead takes no room, and what lives
- * keeps its order, and its time, around the end of the ring too. */
+/* Cleaned CQEs are removed without a poll. The others keep their order and time stamps,
+ * also around the end of the ring. */
 static void
 purge_gives_slots_back(void **state)
 {
@@ -298,8 +298,8 @@ purge_gives_slots_back(void **state)
 	}
 }
 
-/* A poller that is in the middle of a batch, as a thread domain may be, goes on from
- * there. */
+/* A poller in the middle of a batch, without the lock in a thread domain, continues from
+ * its position. */
 static void
 purge_inside_a_batch(void **state)
 {
@@ -326,7 +326,7 @@ purge_inside_a_batch(void **state)
 	cq_close();
 }
 
-/* ---- Writers and a poller, each its own thread. ---- */
+/* ---- Writers and a poller, each in its thread ---- */
 
 #define WRITERS_MAX 2
 
@@ -338,7 +338,7 @@ static struct writer {
 } writers[WRITERS_MAX];
 static unsigned writers_num;
 
-/* Holds as many CQEs as its share of the queue, as QPs do that respect its size. */
+/* Has at most its share of the queue outstanding, as QPs that respect its size. */
 static void *
 writer_main(void *arg)
 {
@@ -357,7 +357,7 @@ writer_main(void *arg)
 	return NULL;
 }
 
-/* One lock for a batch, as ibv_poll_cq() does it. Returns how many. */
+/* Polls a batch under one lock, as ibv_poll_cq() does. Returns the number of CQEs. */
 static unsigned
 poll_batch(unsigned max)
 {
@@ -373,12 +373,12 @@ poll_batch(unsigned max)
 			break;
 		THREAD_CHECK(cqe_right(cqe));
 		THREAD_CHECK(cqe->qpn < writers_num);
-		/* In order, for each writer. */
+		/* Each writer's CQEs come in order. */
 		THREAD_CHECK(cqe->wr_id == writers[cqe->qpn].polled + seen[cqe->qpn]);
 		seen[cqe->qpn]++;
 	}
 	cq_consume(&cq, tail);
-	/* Only now may the writers use the slots. */
+	/* Only now may the writers reuse the slots. */
 	for (unsigned i = 0; i < writers_num; i++)
 		__atomic_fetch_add(&writers[i].polled, seen[i], __ATOMIC_RELEASE);
 	cq_unlock(&cq);
@@ -408,7 +408,7 @@ run_writers(unsigned num, uint32_t size, uint64_t total)
 			sched_yield();
 	}
 	if (threads_failed())
-		fail_msg("%u writers: not so: %s", num, thread_failure);
+		fail_msg("%u writers: failed: %s", num, thread_failure);
 	for (unsigned i = 0; i < num; i++) {
 		pthread_join(writers[i].thread, NULL);
 		cq_detach(&cq);
@@ -448,7 +448,8 @@ overrunner_main(void *arg)
 	return NULL;
 }
 
-/* Both run into the end: what fits is there, whole, and the error is raised once. */
+/* Both writers overrun the CQ: the CQEs that fit are intact, and the error is raised
+ * once. */
 static void
 two_writers_overrun(void **state)
 {

@@ -127,7 +127,8 @@ each_raise_is_read_once(void **state)
 	assert_int_equal(event_purge(&events[2]), 0);
 }
 
-/* One object, several types: an object that has more waits its turn again. */
+/* Several types of one object: after each event the object goes to the end of the
+ * queue. */
 static void
 types_of_an_object(void **state)
 {
@@ -144,7 +145,7 @@ types_of_an_object(void **state)
 	event_raise(&events[0], IBV_EVENT_COMM_EST);
 	event_raise(&events[0], IBV_EVENT_COMM_EST);
 	for (unsigned i = 0; i < RTE_DIM(order); i++) {
-		if (i == 2) /* behind what the object has already */
+		if (i == 2) /* behind the object's earlier types */
 			event_raise(&events[0], IBV_EVENT_QP_FATAL);
 		assert_int_equal(event_next(&queue, &record), 0);
 		assert_int_equal(record.type, order[i]);
@@ -210,15 +211,15 @@ purge_takes_back(void **state)
 	expect_next(1);
 	expect_none();
 	assert_int_equal(event_purge(&events[1]), 2);
-	/* And it can be raised again, more than once. */
+	/* The event can be raised again, more than once. */
 	for (unsigned i = 0; i < 3; i++)
 		raise_event(0);
 	assert_int_equal(event_purge(&events[0]), 1);
 	expect_none();
 }
 
-/* A descriptor that counts more than the list holds, as while another reader is between
- * the two: nothing is delivered that was not raised. */
+/* The descriptor counts more than the list holds, as while another reader is between the
+ * two: no event is delivered that was not raised. */
 static void
 counts_without_events_are_skipped(void **state)
 {
@@ -269,7 +270,7 @@ reader_main(void *arg)
 	return (void *)(intptr_t)event_next(&queue, &record);
 }
 
-/* Signals the reader until it is back: it may not be in read(2) yet. */
+/* The reader may not be in read(2) yet: signals it until it returns. */
 static void
 signal_ends_the_wait(void **state)
 {
@@ -288,13 +289,13 @@ signal_ends_the_wait(void **state)
 	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
 }
 
-/* ---- Two that raise, two that read and block, one that purges. ---- */
+/* ---- Two threads raise, two block in a read, one purges. ---- */
 
 #define RAISES 20000
 
 static struct async_event stop_event;
 static uint32_t got[3];
-static int queued; /* of the first two, about */
+static int queued; /* of the first two objects, approximately */
 
 static void *
 raiser_main(void *arg)
@@ -302,7 +303,7 @@ raiser_main(void *arg)
 	uint64_t rand = (uintptr_t)arg;
 
 	for (unsigned i = 0; i < RAISES; i++) {
-		/* Not more than can be counted. */
+		/* Stays below the maximum of unread events. */
 		while (__atomic_load_n(&queued, __ATOMIC_RELAXED) > EVENT_UNREAD_MAX / 2)
 			sched_yield();
 		__atomic_fetch_add(&queued, 1, __ATOMIC_RELAXED);
@@ -343,7 +344,7 @@ threads_lose_nothing(void **state)
 		pthread_create(&raisers[i], NULL, raiser_main, (void *)(i + 1));
 		pthread_create(&readers[i], NULL, blocked_reader_main, NULL);
 	}
-	/* Beside them, an event that comes and goes. */
+	/* Meanwhile one event is raised and purged repeatedly. */
 	for (unsigned i = 0; i < RAISES; i++) {
 		raise_event(2);
 		purges = event_purge(&events[2]);
@@ -356,7 +357,7 @@ threads_lose_nothing(void **state)
 		pthread_join(readers[i], NULL);
 	assert_null(thread_failure);
 
-	/* The readers may have stopped with some left: they are in the counts. */
+	/* Events that the readers left are delivered here. */
 	queue_nonblocking();
 	while (readable()) {
 		struct event_record record;
@@ -378,9 +379,9 @@ raise_one(void *arg)
 	return NULL;
 }
 
-/* Who is woken may have a higher priority and the same core: it must not find the lock taken by
- * one that it keeps from running. Here the write that wakes waits itself, for a count that is at
- * its end. */
+/* The woken reader may have a higher priority on the same core: it must not find the lock
+ * held by the thread that it preempts. Here the waking write blocks, as the eventfd's
+ * count is at its maximum. */
 static void
 reader_is_woken_without_the_lock(void **state)
 {
@@ -401,7 +402,7 @@ reader_is_woken_without_the_lock(void **state)
 	}
 	assert_int_equal(read(queue.fd, &one, sizeof(one)), sizeof(one));
 	pthread_join(raiser, NULL);
-	/* As if nothing else had been counted. */
+	/* A descriptor that counts this event alone. */
 	close(queue.fd);
 	queue.fd = eventfd(1, EFD_SEMAPHORE | EFD_CLOEXEC);
 	expect_next(0);

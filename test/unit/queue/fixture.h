@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of this folder share: an allocator that counts and can refuse, and a
- * stand-in for the engines' gates. */
+/* Shared by the tests of this folder: an allocator that counts and can refuse, and a
+ * stand-in for the engine locks. */
 #ifndef ROCADE_TEST_QUEUE_FIXTURE_H
 #define ROCADE_TEST_QUEUE_FIXTURE_H
 
@@ -17,8 +17,8 @@
 /* ---- Memory ---- */
 
 struct counting {
-	size_t bytes;    /* got and not put back */
-	unsigned grants; /* that are left, when refusing */
+	size_t bytes;    /* allocated and not freed */
+	unsigned grants; /* allocations that still succeed, when refusing */
 	bool refusing;
 };
 
@@ -48,7 +48,7 @@ counting_put(void *ctx, void *mem, size_t len)
 static const struct alloc alloc_counting = {
 	.get = counting_get, .put = counting_put, .ctx = &counting};
 
-/* The next allocations: so many succeed, then none does. */
+/* The next `grants` allocations succeed, all later ones fail. */
 static inline void
 counting_refuse(unsigned grants)
 {
@@ -62,7 +62,7 @@ counting_grant(void)
 	counting.refusing = false;
 }
 
-/* ---- Gates: fair, for a taker that loops would never let the control thread in. ---- */
+/* ---- Ticket locks: a taker that loops does not starve the control thread. ---- */
 
 #define GATES 2
 
@@ -103,8 +103,8 @@ gates_leave(void)
 		gate_leave(&gates[i]);
 }
 
-/* ---- Jolts: a signal stops a thread between any two of its instructions for long enough
- * that the others run far ahead, which few cores alone would hardly ever show. ---- */
+/* ---- Stalls: a signal stops a thread between any two of its instructions long enough
+ * for the others to run far ahead, which is rare otherwise on few cores. ---- */
 
 #define JOLT_US 50
 
@@ -139,7 +139,7 @@ jolt(pthread_t thread)
 	usleep(JOLT_US * 2);
 }
 
-/* ---- Verdicts of threads, which cannot leave a test themselves. ---- */
+/* ---- Failures in threads, which cannot end a test themselves. ---- */
 
 static const char *thread_failure;
 

@@ -14,7 +14,7 @@ static const take_fn takes[2] = {recv_ring_take, recv_ring_take_shared};
 
 static struct recv_ring ring;
 
-/* Indices that wrap around 2^32 soon, so that every test crosses it. */
+/* Indices that wrap around 2^32 soon, so that every test crosses the wrap. */
 static void
 ring_open(uint32_t max_wr, uint32_t max_sge)
 {
@@ -110,7 +110,7 @@ rings_of_one_and_without_sges(void **state)
 	ring_close();
 }
 
-/* A list is seen when it is published, not before. */
+/* A list becomes visible when it is published, not before. */
 static void
 lists_appear_at_once(void **state)
 {
@@ -144,7 +144,7 @@ impossible_rings_are_found(void **state)
 			ring.prod = ring.cons + (uint32_t)ahead[i];
 			assert_int_equal(takes[kind](&ring, &wqe), -EIO);
 		}
-		/* As far ahead as can be is no error. */
+		/* The maximum distance is valid. */
 		ring.prod = ring.cons + 8;
 		assert_int_equal(takes[kind](&ring, &wqe), 0);
 		/* More SGEs than a slot has. */
@@ -166,7 +166,7 @@ clear_forgets_everything(void **state)
 			assert_true(ring_post(&ring, i, 1));
 		if (round % 9 > 3)
 			expect_take(takes[round % 2], 0, 1);
-		/* Even what cannot be true. */
+		/* Also an invalid producer index. */
 		if (round % 4 == 0)
 			ring.prod += 12345;
 		recv_ring_clear(&ring);
@@ -202,7 +202,8 @@ failed_resize_changes_nothing(void **state)
 	assert_int_equal(recv_ring_resize(&ring, 1 << 20, 4), -EINVAL);
 	ring.prod -= 100;
 	assert_memory_equal(&ring, &before, sizeof(ring));
-	/* 5 outstanding fit 5, which makes 8; and 3 SGEs are enough. */
+	/* 5 outstanding WQEs fit a size of 5, which is rounded up to 8; the largest has 3
+	 * SGEs. */
 	assert_int_equal(recv_ring_resize(&ring, 5, 3), 0);
 	assert_int_equal(ring.max_wr, 8);
 	assert_int_equal(ring.max_sge, 3);
@@ -211,7 +212,7 @@ failed_resize_changes_nothing(void **state)
 	ring_close();
 }
 
-/* ---- A sweep of all calls against a plain list. ---- */
+/* ---- Random calls, compared with a plain list ---- */
 
 struct sweep {
 	uint64_t seed, rand;
@@ -283,7 +284,7 @@ random_calls_agree_with_a_list(void **state)
 	for (sweep.step = 0; sweep.step < 500000; sweep.step++) {
 		uint64_t what = rand_below(&sweep.rand, 64);
 
-		/* Now rather filling, now rather emptying. */
+		/* Phases of mostly posts and mostly takes. */
 		if (what == 0)
 			phase = rand_below(&sweep.rand, 2);
 		else if (what == 1)
@@ -325,7 +326,7 @@ run_traffic(unsigned takers, uint32_t max_wr, uint64_t total)
 	traffic_start(&t);
 	wrong = traffic_finish(&t);
 	if (wrong != NULL)
-		fail_msg("%u takers, max_wr %u: not so: %s", takers, max_wr, wrong);
+		fail_msg("%u takers, max_wr %u: failed: %s", takers, max_wr, wrong);
 	assert_int_equal(t.posted, total);
 	expect_empty();
 	ring_close();
@@ -350,8 +351,8 @@ two_takers_see_fifo(void **state)
 	run_traffic(2, 1024, 1000000);
 }
 
-/* Takers that stand still between looking at cons, at prod and the exchange, while the
- * ring of a few goes round and round. */
+/* A signal stalls a taker between its reads of cons and prod and its exchange, while the
+ * small ring wraps around. */
 static void
 jolted_takers_see_fifo(void **state)
 {
@@ -373,7 +374,7 @@ jolted_takers_see_fifo(void **state)
 	wrong = traffic_finish(&t);
 	jolts_close(&old);
 	if (wrong != NULL)
-		fail_msg("not so: %s", wrong);
+		fail_msg("failed: %s", wrong);
 	ring_close();
 }
 

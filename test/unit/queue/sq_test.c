@@ -66,7 +66,7 @@ refused_memory_leaks_none(void **state)
 	assert_int_equal(counting.bytes, 0);
 }
 
-/* Slots and notes do not share bytes, to the last one of each. */
+/* Slots and PSN ranges do not share bytes, up to the last byte of each. */
 static void
 slots_are_apart(void **state)
 {
@@ -89,7 +89,7 @@ slots_are_apart(void **state)
 	sq_close();
 }
 
-/* Room comes back by sq_free() alone, up to its index, across the wrap of the indices. */
+/* Only sq_free() makes room, up to its index, across the wrap of the indices. */
 static void
 only_free_gives_room(void **state)
 {
@@ -130,8 +130,7 @@ clear_starts_anew(void **state)
 	sq_close();
 }
 
-/* ---- Two posters, an engine that reads, a poller that frees: each its own thread. ----
- */
+/* ---- Two posting threads, an engine that reads, a poller that frees ---- */
 
 #define REQUESTS 500000
 
@@ -225,7 +224,7 @@ threads_see_whole_requests(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	if (thread_failure != NULL)
-		fail_msg("not so: %s", thread_failure);
+		fail_msg("failed: %s", thread_failure);
 	assert_int_equal(sq_posted(&sq), REQUESTS);
 	assert_int_equal(sq.freed, REQUESTS);
 	sq_close();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An SRQ and its events. */
+/* An SRQ and its event queue. */
 #ifndef ROCADE_TEST_QUEUE_SRQ_BED_H
 #define ROCADE_TEST_QUEUE_SRQ_BED_H
 
@@ -39,7 +39,7 @@ srq_close(void)
 	assert_int_equal(counting.bytes, 0);
 }
 
-/* So many requests, of so many SGEs each. */
+/* Posts `count` receives of num_sge SGEs each. */
 static inline void
 srq_bed_post(unsigned count, uint32_t num_sge)
 {
@@ -49,7 +49,7 @@ srq_bed_post(unsigned count, uint32_t num_sge)
 		assert_true(ring_post(&srq.ring, number++, num_sge));
 }
 
-/* What srq_modify() returns. */
+/* Returns the result of srq_modify(). */
 static inline int
 srq_bed_modify(uint32_t max_wr, uint32_t max_sge, uint32_t limit, int mask)
 {

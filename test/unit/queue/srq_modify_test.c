@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Limits and sizes of an SRQ: when they are taken, and when events are raised. */
+/* The limit and the size of an SRQ: which changes are accepted, and when events are
+ * raised. */
 #include "srq_bed.h"
 
 #define SIZE_AND_LIMIT (IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)
@@ -24,7 +25,7 @@ limit_fires_once_below(void **state)
 		srq_bed_post(10, 1);
 		assert_int_equal(srq_bed_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
 		take(6);
-		/* 4 are left: not below. */
+		/* 4 are outstanding: not below the limit. */
 		srq_expect_no_event();
 		srq_expect_attr(16, 1, 4);
 		take(1);
@@ -78,7 +79,7 @@ limit_is_disarmed_and_replaced(void **state)
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	take(4);
 	srq_expect_no_event();
-	/* An arming that raised nothing yet is not owed anything either. */
+	/* An arming that has raised nothing yet is replaced without an event. */
 	srq_bed_post(16, 1);
 	assert_int_equal(srq_bed_modify(0, 0, 16, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(srq_bed_modify(0, 0, 17, IBV_SRQ_LIMIT), -EINVAL);
@@ -89,8 +90,8 @@ limit_is_disarmed_and_replaced(void **state)
 	srq_close();
 }
 
-/* The same limit twice makes two words: what was read of one does not exchange the other.
- */
+/* Arming the same limit again makes another word, so the exchange of an engine that read
+ * the first one fails. */
 static void
 armings_are_numbered(void **state)
 {
@@ -105,7 +106,8 @@ armings_are_numbered(void **state)
 	assert_true(srq.limit != old);
 	take(7);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
-	/* Fired: the number of the arming stays, so the next one differs again. */
+	/* The arming's number stays when the limit fires, so that the next one differs
+	 * again. */
 	assert_true(srq.limit >> 32 == (old >> 32) + 1);
 	srq_close();
 }
@@ -176,10 +178,10 @@ size_below_armed_limit_is_refused(void **state)
 	assert_int_equal(srq_bed_modify(19, 0, 0, IBV_SRQ_MAX_WR), -EINVAL);
 	take(11);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
-	/* Fired: it is in nobody's way. */
+	/* A limit that has fired does not matter. */
 	assert_int_equal(srq_bed_modify(9, 0, 0, IBV_SRQ_MAX_WR), 0);
 	srq_expect_attr(16, 1, 0);
-	/* With both flags the new limit counts, not the old one. */
+	/* With both flags the new limit applies, not the old one. */
 	assert_int_equal(srq_bed_modify(0, 0, 9, IBV_SRQ_LIMIT), 0);
 	srq_expect_attr(16, 1, 9);
 	take(1);
@@ -226,7 +228,7 @@ sizes_are_written_back(void **state)
 	assert_int_equal(srq_modify(&srq, &attr, IBV_SRQ_MAX_WR), 0);
 	assert_int_equal(attr.max_wr, 8);
 	assert_int_equal(attr.max_sge, RECV_MAX_SGE);
-	/* Down to what the outstanding ones need. */
+	/* Shrinks to what the outstanding receives need. */
 	attr = (struct srq_attr){.max_wr = 8, .max_sge = 1};
 	assert_int_equal(srq_modify(&srq, &attr, IBV_SRQ_MAX_WR), 0);
 	srq_expect_attr(8, 1, 5);
@@ -239,7 +241,7 @@ sizes_are_written_back(void **state)
 	srq_close();
 }
 
-/* Both flags, and the new limit is above the count. */
+/* With both flags a new limit above the count fires at once. */
 static void
 resize_and_limit_fire_at_once(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SRQ numbers: found while they stand, not soon used again, all of them usable. */
+/* SRQ numbers: found while they exist, not reused soon, all of them usable. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ test_numbers(void **state)
 	assert_null(srq_table_get(&t, 0x1000 + SRQ_TABLE_MAX));
 	assert_null(srq_table_get(&t, 0));
 	assert_null(srq_table_get(&t, 0xFFFFFF));
-	/* A number that was given back rests. */
+	/* A released number is not reused at once. */
 	srq_table_remove(&t, &a);
 	assert_null(srq_table_get(&t, 0x1000));
 	assert_int_equal(srq_table_put(&t, &c), 0);
@@ -53,7 +53,7 @@ test_full(void **state)
 	assert_int_equal(all[SRQ_TABLE_MAX - 1].srqn, 0xFFFFFE);
 	assert_int_equal(srq_table_put(&t, &extra), -ENOSPC);
 	assert_int_equal(extra.srqn, 7);
-	/* The one place, wherever it is, and round the end. */
+	/* The one free number is found wherever it is, also past the end. */
 	for (uint32_t i = 5; i < SRQ_TABLE_MAX; i += SRQ_TABLE_MAX / 7) {
 		srq_table_remove(&t, &all[i]);
 		assert_int_equal(srq_table_put(&t, &extra), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An SRQ: its sizes, who takes from it, and a ring that cannot be true. Limits and resizing
- * are in srq_modify_test.c. */
+/* An SRQ: sizes, takes by one and by several engines, an invalid ring. The limit and
+ * resizing are in srq_modify_test.c. */
 #include "srq_bed.h"
 
 static int
@@ -57,7 +57,7 @@ second_engine_makes_it_shared(void **state)
 	srq_close();
 }
 
-/* FIFO goes on through the switch. */
+/* The FIFO order continues when takes become shared. */
 static void
 takes_are_fifo_in_both_modes(void **state)
 {
@@ -94,7 +94,7 @@ impossible_ring_is_the_end(void **state)
 	assert_int_equal(srq_take(&srq, &wqe), -EIO);
 	srq_expect_event(IBV_EVENT_SRQ_ERR);
 	assert_true(srq_failed(&srq));
-	/* For good, even when the ring looks right again. */
+	/* The error stays, even when the ring is valid again. */
 	assert_int_equal(srq_take(&srq, &wqe), -EIO);
 	srq.ring.prod -= 1000;
 	assert_int_equal(srq_take(&srq, &wqe), -EIO);
@@ -108,7 +108,7 @@ impossible_ring_is_the_end(void **state)
 	srq_close();
 }
 
-/* The first to look may be a modify or a post. */
+/* A modify or a post finds the invalid ring, too. */
 static void
 modify_and_post_find_it_too(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The SRQ with engines and posters at work: limit, resize and the switch of takes. The
- * rules one by one are in srq_test.c. */
+/* An SRQ with engines and posting threads at work: limit, resize, and the change between
+ * the kinds of take. srq_test.c has a case for each rule. */
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -64,7 +64,7 @@ traffic_end(struct traffic *t)
 	traffic_stop(t);
 	wrong = traffic_finish(t);
 	if (wrong != NULL)
-		fail_msg("not so: %s", wrong);
+		fail_msg("failed: %s", wrong);
 	srq_detach(&srq);
 	srq_detach(&srq);
 }
@@ -74,13 +74,13 @@ traffic_end(struct traffic *t)
 
 struct limits {
 	uint64_t rand;
-	uint64_t owed; /* events that the armings so far must have raised */
+	uint64_t owed; /* events raised by the armings so far */
 	uint64_t read;
-	bool armed; /* as of the last look */
+	bool armed; /* when last checked */
 };
 
-/* All gates held: nothing is between a take and its event. What was armed has fired or
- * not. */
+/* With all engine locks held no engine is between a take and its event: an armed limit
+ * has fired completely or not at all. */
 static void
 limits_settle(struct limits *l)
 {
@@ -92,7 +92,8 @@ limits_settle(struct limits *l)
 	assert_int_equal(srq.events.pending[0].unread + srq.events.delivered, l->owed);
 }
 
-/* later: with as many outstanding as it takes, so that it does not fire at once. */
+/* later: waits until enough receives are outstanding that the limit does not fire at
+ * once. */
 static void
 limits_arm(struct limits *l, struct traffic *t, uint32_t limit, bool later)
 {
@@ -100,7 +101,7 @@ limits_arm(struct limits *l, struct traffic *t, uint32_t limit, bool later)
 
 	gates_enter();
 	while (later && recv_ring_outstanding(&srq.ring) < limit) {
-		/* Again and again: a poster may just be setting it. */
+		/* In a loop, as a poster may set it at the same time. */
 		__atomic_store_n(&t->draining, false, __ATOMIC_RELAXED);
 		sched_yield();
 	}
@@ -111,7 +112,7 @@ limits_arm(struct limits *l, struct traffic *t, uint32_t limit, bool later)
 	gates_leave();
 }
 
-/* The event of an arming that nothing replaces has to come. */
+/* Waits for the event of an arming that is not replaced. */
 static void
 limits_wait(struct limits *l)
 {
@@ -139,7 +140,7 @@ one_event_for_each_arming(void **state)
 	traffic_start(&t);
 	for (unsigned round = 0; round < ARMINGS && !threads_failed(); round++) {
 		limits_arm(&l, &t, 1 + rand_below(&l.rand, LIMIT_RING), round % 2 != 0);
-		/* One in eight is replaced or disarmed before long. */
+		/* One in eight is replaced or disarmed soon. */
 		if (rand_below(&l.rand, 8) == 0)
 			limits_arm(&l, &t, rand_below(&l.rand, LIMIT_RING + 1), false);
 		limits_wait(&l);
@@ -155,7 +156,8 @@ one_event_for_each_arming(void **state)
 
 #define RESIZES 10000
 
-/* One resize with the gates held; takers are out, posters go on until the lock. */
+/* Resizes once with the engine locks held: no taker runs, posters run until the SRQ's
+ * lock. */
 static bool
 resize_once(uint64_t *rand)
 {
@@ -175,7 +177,7 @@ resize_once(uint64_t *rand)
 		assert_int_equal(attr.max_sge, max_sge ? max_sge : max_sge_before);
 	} else {
 		assert_int_equal(rc, -EINVAL);
-		/* Too small for what is there, one way or the other. */
+		/* Smaller than the outstanding receives, in number or in SGEs. */
 		assert_true(recv_ring_outstanding(&srq.ring) > max_wr ||
 			    (max_sge != 0 && max_sge < max_sge_before));
 	}
@@ -200,14 +202,14 @@ resizes_under_traffic(void **state)
 		sched_yield();
 	}
 	traffic_end(&t);
-	/* It did run meanwhile. */
+	/* Traffic went on meanwhile. */
 	assert_in_range(t.posted, RESIZES, UINT64_MAX);
 	assert_int_equal(recv_ring_outstanding(&srq.ring), 0);
 	assert_int_equal(srq.limit_fired, 0);
 	srq_close();
 }
 
-/* Engines come and go while posters post: the switch between the two kinds of take. */
+/* Engines attach and detach while threads post: takes change between the two kinds. */
 static void
 attaches_under_traffic(void **state)
 {
@@ -219,7 +221,7 @@ attaches_under_traffic(void **state)
 	traffic_start(&t);
 	for (unsigned round = 0; round < 3000 && !threads_failed(); round++) {
 		gates_enter();
-		/* One taker at most holds its gate while the other kind is used. */
+		/* At most one taker holds its lock while the unshared take is used. */
 		srq.shared = false;
 		gate_leave(&gates[round % 2]);
 		sched_yield();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting and taking threads over a receive ring. Every WQE carries its number, and
- * content that follows from it: each taker must see rising numbers, all takers together
- * each number once. */
+/* Threads that post to a receive ring and take from it. Every WQE carries its number and
+ * content derived from it. Each taker must see increasing numbers, and all takers
+ * together each number once. */
 #ifndef ROCADE_TEST_QUEUE_TRAFFIC_H
 #define ROCADE_TEST_QUEUE_TRAFFIC_H
 
@@ -38,7 +38,7 @@ wqe_fill(struct recv_slot *slot, uint64_t number, uint32_t num_sge)
 		slot->sge[i] = wqe_sge(number, i);
 }
 
-/* Whether it is what wqe_fill() wrote. */
+/* Whether the WQE is what wqe_fill() wrote. */
 static inline bool
 wqe_right(const struct recv_wqe *wqe)
 {
@@ -53,7 +53,7 @@ wqe_right(const struct recv_wqe *wqe)
 	return true;
 }
 
-/* Posts one; false: full. */
+/* Posts one WQE; false: the ring is full. */
 static inline bool
 ring_post(struct recv_ring *r, uint64_t number, uint32_t num_sge)
 {
@@ -79,8 +79,8 @@ struct traffic {
 	int (*take)(void *arg, struct recv_wqe *out);
 	void *take_arg;
 	unsigned takers;
-	bool waves;     /* fill up, then let it run dry, and so on */
-	uint64_t total; /* posters stop there, or when told */
+	bool waves;     /* fill up, then let the ring run empty, and so on */
+	uint64_t total; /* posters stop there, or at traffic_stop() */
 	bool stop;
 	bool draining;
 	unsigned posters_left;
@@ -90,7 +90,7 @@ struct traffic {
 		struct gate *gate;
 		pthread_t thread;
 		uint64_t count;
-		uint64_t hash; /* of the set of numbers */
+		uint64_t hash; /* sum over the numbers */
 	} taker[TAKERS_MAX];
 	pthread_t poster[POSTERS];
 };
@@ -101,7 +101,7 @@ number_hash(uint64_t number)
 	return rand_next(&number);
 }
 
-/* A list of up to 8, under one lock. Returns how many fitted. */
+/* Posts a list of up to 8 under one lock. Returns how many fitted. */
 static inline unsigned
 traffic_post(struct traffic *t, uint64_t *rand)
 {
@@ -138,7 +138,7 @@ poster_main(void *arg)
 
 		if (!draining && traffic_post(t, &rand) != 0)
 			continue;
-		/* Full, or running dry. */
+		/* Full, or draining. */
 		if (t->waves)
 			__atomic_store_n(&t->draining,
 				recv_ring_outstanding(t->ring) != 0, __ATOMIC_RELAXED);
@@ -149,7 +149,7 @@ poster_main(void *arg)
 	return NULL;
 }
 
-/* Takes until there is none, or for a burst. Returns how many. */
+/* Takes up to 16 WQEs. Returns the number taken. */
 static inline unsigned
 taker_burst(struct taker *me, uint64_t *last)
 {
@@ -176,12 +176,12 @@ static inline void *
 taker_main(void *arg)
 {
 	struct taker *me = arg;
-	uint64_t last = 0; /* + 1 */
+	uint64_t last = 0; /* last number + 1 */
 	unsigned n;
 	bool over;
 
 	do {
-		/* Read first: then nothing comes after an empty ring. */
+		/* Read before the take: after the last post an empty ring stays empty. */
 		over = __atomic_load_n(&me->traffic->posters_left, __ATOMIC_ACQUIRE) == 0;
 		gate_enter(me->gate);
 		n = taker_burst(me, &last);
@@ -206,8 +206,8 @@ traffic_start(struct traffic *t)
 		pthread_create(&t->poster[i], NULL, poster_main, t);
 }
 
-/* Lets the takers empty the ring. NULL: all were taken once and in order, else what was
- * not. */
+/* Waits until the takers have emptied the ring. Returns NULL if each WQE was taken once
+ * and in order, else what failed. */
 static inline const char *
 traffic_finish(struct traffic *t)
 {

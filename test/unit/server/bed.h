@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A daemon and clients of it in one thread: what the daemon would be woken for, the test
- * calls. Proves at the end that no descriptor and no mapping is left. */
+/* A daemon and its clients in one thread: the test calls what the daemon's loop would
+ * call. Proves at the end that no descriptor and no mapping is left. */
 #ifndef ROCADE_TEST_SERVER_BED_H
 #define ROCADE_TEST_SERVER_BED_H
 
@@ -44,7 +44,7 @@ bed_fds(void)
 	return n;
 }
 
-/* Memories of clients that are mapped. */
+/* Number of mapped client memories. */
 static inline unsigned
 bed_maps(void)
 {
@@ -59,7 +59,7 @@ bed_maps(void)
 	return n;
 }
 
-/* conf: but for its socket. */
+/* conf: all but the socket. */
 static inline void
 bed_open(struct bed *b, struct rocade_daemon_conf conf)
 {
@@ -114,7 +114,7 @@ bed_connect(struct bed *b)
 	return fd;
 }
 
-/* The daemon looks at all its sockets. */
+/* The daemon handles all its connections. */
 static inline void
 bed_serve(struct bed *b)
 {
@@ -127,7 +127,8 @@ bed_serve(struct bed *b)
 	conn_reap(b->d);
 }
 
-/* What came back; false: it was hung up on. fds: SW_ATTACH_FDS of them, or NULL. */
+/* Receives a reply. Returns false if the daemon has disconnected. fds: room for
+ * SW_ATTACH_FDS descriptors, or NULL if none may come. */
 static inline bool
 bed_take(int fd, struct sw_reply *reply, int *fds)
 {
@@ -164,10 +165,10 @@ bed_ask(struct bed *b, int fd, struct sw_request *req, struct sw_reply *reply, i
 	return bed_take(fd, reply, fds);
 }
 
-/* A client's side. */
+/* A client's end. */
 struct bed_client {
 	int fd;
-	int fds[SW_ATTACH_FDS]; /* memory, bell, wake */
+	int fds[SW_ATTACH_FDS]; /* memory, the daemon's wake-up, the client's wake-up */
 	struct sw_reply reply;
 	struct region region;
 	size_t size;
@@ -191,7 +192,7 @@ bed_attach(struct bed *b, struct bed_client *c)
 	return 0;
 }
 
-/* It ends; the daemon hears of it. */
+/* The client ends, and the daemon notices. */
 static inline void
 bed_detach(struct bed *b, struct bed_client *c)
 {

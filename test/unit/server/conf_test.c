@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a daemon is told at its start, and while it runs. */
+/* Configuration of a daemon: its checks, and changes at run time. */
 #include "bed.h"
 
 static struct rocade_daemon_conf
@@ -85,7 +85,7 @@ addresses_change(void **state)
 	assert_int_equal(bed_attach(&b, &client), 0);
 	before = hello(&b, client.fd);
 	assert_int_equal(before.net.addr_count, 1);
-	/* The same again is no change. */
+	/* An equal configuration is no change. */
 	assert_int_equal(rocade_daemon_change(b.d, &c), 0);
 	assert_int_equal(client.region.head->changes, 0);
 	c.addresses = "192.0.2.7/24,2001:db8::1/64";
@@ -99,7 +99,7 @@ addresses_change(void **state)
 	assert_memory_equal(now.net.mac, before.net.mac, 6);
 	assert_true(sw_is_ours(b.d->sw, now.net.addr[1].gid));
 	assert_false(sw_is_ours(b.d->sw, before.net.addr[0].gid));
-	/* A wrong one changes nothing. */
+	/* An invalid configuration changes nothing. */
 	c.addresses = "224.0.0.1/4";
 	c.client_qps = 1;
 	assert_int_equal(rocade_daemon_change(b.d, &c), EINVAL);
@@ -138,7 +138,7 @@ limits_change(void **state)
 	c.client_packets_per_s = 1000;
 	c.sleep_us = 5;
 	assert_int_equal(rocade_daemon_change(b.d, &c), 0);
-	/* It keeps what it has, and gets no more. */
+	/* An attached client keeps what it has, and gets no more. */
 	assert_int_equal(first.reply.geom.tx_slots, 64);
 	assert_int_equal(b.d->sw->clients.tqh_first->region.geom.tx_slots, 64);
 	assert_int_equal(qpn_take(&b, first.fd), ENOMEM);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who connects, attaches, asks, talks nonsense, and goes. */
+/* Clients that connect, attach, send requests, send malformed ones, and disconnect. */
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -23,7 +23,7 @@ hello_says_what_there_is(void **state)
 	assert_int_equal(reply.device.mtu, 1500);
 	assert_int_equal(reply.device.max_qp, 7);
 	assert_int_equal(reply.device.local, 1);
-	/* Nothing else without being attached. */
+	/* Other requests need an attachment. */
 	req.type = SW_QPN_TAKE;
 	assert_true(bed_ask(&b, fd, &req, &reply, NULL));
 	assert_int_equal(reply.error, ENOTCONN);
@@ -48,16 +48,16 @@ what_a_client_gets_is_not_the_daemons_to_fear(void **state)
 		fcntl(c.fds[0], F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	assert_int_equal(ftruncate(c.fds[0], 4096), -1);
 	assert_int_equal(ftruncate(c.fds[0], 1 << 30), -1);
-	/* Its flags on the wake-up are its own: filled and blocking, the daemon goes on.
-	 */
+	/* The client can make its wake-up socket blocking and let it fill: the daemon
+	 * does not block. */
 	fcntl(c.fds[2], F_SETFL, 0);
 	for (unsigned i = 0; i < 100000; i++)
 		conn_wake(TAILQ_FIRST(&b.d->conns));
-	/* Once is enough. */
+	/* A client attaches once. */
 	assert_true(bed_ask(&b, c.fd, &req, &reply, NULL));
 	assert_int_equal(reply.error, EALREADY);
 	bed_detach(&b, &c);
-	conn_wake(&(struct conn){.wake_fd = -1}); /* nobody's */
+	conn_wake(&(struct conn){.wake_fd = -1}); /* not attached */
 	assert_int_equal(b.d->sw->client_count, 0);
 	bed_close(&b);
 }
@@ -91,7 +91,7 @@ nonsense_is_hung_up_on(void **state)
 
 	(void)state;
 	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	memcpy(bytes, &req, sizeof(req)); /* the last one's fault is its magic */
+	memcpy(bytes, &req, sizeof(req)); /* the last length is valid, its magic is not */
 	for (size_t i = 0; i < RTE_DIM(lens); i++) {
 		int fd = bed_connect(&b);
 
@@ -170,7 +170,7 @@ what_is_refused_is_given_back(void **state)
 	}
 	assert_int_equal(bed_fds(), fds);
 	assert_int_equal(bed_maps(), maps);
-	/* And there is a place again when one is free. */
+	/* A departed client frees its place. */
 	bed_detach(&b, &c);
 	close(fd);
 	bed_serve(&b);
@@ -225,7 +225,7 @@ without_a_descriptor_who_comes_is_turned_away(void **state)
 	bed_connect_fd(&b, fd);
 	assert_int_equal(b.d->conn_count, 0);
 	assert_false(bed_take(fd, &reply, NULL));
-	/* Nobody waits any more: the daemon can sleep. */
+	/* The connection is not pending any more: the daemon can sleep. */
 	assert_int_equal(accept(b.d->listen.fd, NULL, NULL), -1);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_true(b.d->spare_fd >= 0);
@@ -254,7 +254,8 @@ who_spoils_its_rings_is_hung_up_on(void **state)
 	assert_int_equal(b.d->sw->corrupt_count, b.d->corrupt_seen);
 	assert_int_equal(b.d->sw->client_count, 1);
 	assert_false(bed_take(bad.fd, &reply, NULL));
-	assert_int_equal(recv(bad.fds[2], &reply, 1, MSG_DONTWAIT), 0); /* this too */
+	/* the wake-up socket is closed too */
+	assert_int_equal(recv(bad.fds[2], &reply, 1, MSG_DONTWAIT), 0);
 	bed_detach(&b, &bad);
 	bed_detach(&b, &good);
 	bed_close(&b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the daemon says, and to whom. */
+/* The daemon's log: levels and destinations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* All four, at this level: what was written to standard error. */
+/* Logs a line of each level. text: what was written to standard error. */
 static void
 said(enum rocade_daemon_log level, char *text, size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A daemon with a port: whose it is, and what still leaves by it at the end. */
+/* A daemon with a port: its owner, and what is sent at the end. */
 #include <pthread.h>
 
 #include "bed.h"
@@ -12,7 +12,7 @@
 #include "../../lib/fake_port.h"
 
 #define GROUP "239.1.2.3"
-#define POSTED 200 /* more than the port's stage holds */
+#define POSTED 200 /* more than the uplink's TX backlog holds */
 
 static struct rocade_daemon_port *
 port_make(struct fake_port *fake, uint32_t mtu)
@@ -62,7 +62,7 @@ the_device_is_the_ports(void **state)
 	fake_fini(&fake);
 }
 
-/* A datagram from qpn to the group. */
+/* Builds a datagram from qpn to the group; returns its length. */
 static uint16_t
 datagram_build(const struct bed_client *c, uint32_t qpn, uint8_t *to)
 {
@@ -100,7 +100,7 @@ what_is_posted_leaves_at_the_end(void **state)
 
 	(void)state;
 	conf.port = port_make(&fake, 1500);
-	fake.q[0].tx_take = 8; /* of a burst: so it takes a while */
+	fake.q[0].tx_take = 8; /* of a burst: sending takes several passes */
 	bed_open(&b, conf);
 	assert_int_equal(bed_attach(&b, &c), 0);
 	assert_true(bed_ask(&b, c.fd, &req, &reply, NULL));
@@ -117,7 +117,7 @@ what_is_posted_leaves_at_the_end(void **state)
 		ring_put(&tx, &desc);
 	}
 	ring_publish(&tx);
-	/* The client lives on, and the daemon ends. */
+	/* The daemon ends before its client. */
 	rocade_daemon_destroy(b.d);
 	assert_true(fake.closed);
 	while (fake_sent(&fake, &frame)) {
@@ -127,7 +127,7 @@ what_is_posted_leaves_at_the_end(void **state)
 	}
 	assert_int_equal(datagrams, POSTED);
 	assert_in_range(
-		reports, 1, 2); /* joined; and left, if that was still to be said */
+		reports, 1, 2); /* the join, and the leave if it was sent in time */
 	munmap(c.region.head, c.size);
 	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
 		close(c.fds[i]);
@@ -144,7 +144,7 @@ serve(void *d)
 	return NULL;
 }
 
-/* Frames that the daemon has not taken yet. */
+/* Number of frames that the daemon has not received yet. */
 static unsigned
 waiting(struct fake_port *fake)
 {
@@ -156,7 +156,7 @@ waiting(struct fake_port *fake)
 	return count;
 }
 
-/* It polls the port, or sleeps a little at a time; and runs again when it was stopped. */
+/* The daemon polls the port, or naps between polls. It can run again after a stop. */
 static void
 runs_and_runs_again(void **state)
 {

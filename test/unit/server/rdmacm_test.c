@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RDMA-CM over the daemon's socket: channels, commands, whose they are, and their end. */
+/* RDMA-CM over the daemon's socket: channels, commands, their owners, and their end. */
 #include <sys/epoll.h>
 
 #include "bed.h"
 #include "ucm/ucm.h"
 
-/* The daemon looks at its channels. */
+/* The daemon handles its channels. */
 static void
 channels_serve(struct bed *b)
 {
@@ -21,7 +21,7 @@ channels_serve(struct bed *b)
 	rdmacm_reap(b->d);
 }
 
-/* As the status says. */
+/* Number of ids according to the status. */
 static unsigned
 ids_count(const struct bed *b)
 {
@@ -51,7 +51,7 @@ channel_open(struct bed *b, int fd, int *channel)
 	return reply.qpn;
 }
 
-/* False: it hung up. */
+/* Returns false if the daemon has disconnected. */
 static bool
 command(struct bed *b, int fd, uint32_t channel, uint32_t cmd, const void *in,
 	uint32_t len, struct sw_cm_reply *reply)
@@ -124,7 +124,7 @@ a_channel_wakes_and_ends(void **state)
 	assert_true(command(
 		&b, fd, channel, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), &reply));
 	assert_int_equal(reply.error, EAGAIN);
-	/* What is written there means nothing; its end takes the ids along. */
+	/* Data written to the channel is ignored. Its close destroys the ids. */
 	assert_int_equal(send(end, "x", 1, 0), 1);
 	channels_serve(&b);
 	assert_int_equal(ids_count(&b), 1);
@@ -154,7 +154,8 @@ a_process_has_what_is_its_own(void **state)
 	c = bed_connect(&b);
 	channel = channel_open(&b, a, &end);
 	destroy.id = id_make(&b, a, channel);
-	/* Nothing without a channel, and not by numbers that are another's. */
+	/* A process needs its own channel, and cannot use another process's channel or
+	 * ids. */
 	assert_true(command(&b, c, channel, RDMA_USER_CM_CMD_DESTROY_ID, &destroy,
 		sizeof(destroy), &reply));
 	assert_int_equal(reply.error, EBADF);
@@ -162,7 +163,7 @@ a_process_has_what_is_its_own(void **state)
 	assert_true(command(&b, c, others, RDMA_USER_CM_CMD_DESTROY_ID, &destroy,
 		sizeof(destroy), &reply));
 	assert_int_equal(reply.error, ENOENT);
-	/* Dead, its channel hangs up and its ids are gone. */
+	/* When the process ends, its channel is closed and its ids are destroyed. */
 	close(a);
 	bed_serve(&b);
 	assert_int_equal(ids_count(&b), 0);
@@ -204,7 +205,7 @@ qps_of_the_same_process_only(void **state)
 		&b, fd, channel, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), &reply));
 	assert_int_equal(reply.error, EINVAL);
 	cmd.conn_param.qp_num = taken.qpn;
-	/* As if another process had it. */
+	/* As if the channel were another process's. */
 	conn = TAILQ_LAST(&b.d->conns, conns);
 	conn->pid++;
 	assert_true(command(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What clients say of themselves, asked for and passed on; the test plays the clients. */
+/* Stats snapshots of clients: requests and copies. The test plays the clients. */
 #include "bed.h"
 #include "engine/clock.h"
 
@@ -21,7 +21,8 @@ answer(struct bed_client *c)
 		&c->region.report->answered, c->region.report->asked, __ATOMIC_RELEASE);
 }
 
-/* The report of the first client from id on: its descriptor, -1 with reply->error. */
+/* Fetches the snapshot of the first client from id on. Returns its descriptor, or -1 with
+ * reply->error. */
 static int
 report_of(struct bed *b, int fd, uint32_t id, struct sw_reply *reply)
 {
@@ -45,7 +46,7 @@ all_are_asked_and_missed_until_they_answer(void **state)
 	assert_int_equal(bed_attach(&b, &c[0]), 0);
 	assert_int_equal(bed_attach(&b, &c[1]), 0);
 	fd = bed_connect(&b);
-	assert_int_equal(asked(&b, fd, false), 0); /* nobody has been asked */
+	assert_int_equal(asked(&b, fd, false), 0); /* no snapshot has been requested */
 	assert_int_equal(asked(&b, fd, true), 2);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_not_equal(c[i].region.report->asked, 0);
@@ -53,7 +54,7 @@ all_are_asked_and_missed_until_they_answer(void **state)
 	}
 	answer(&c[1]);
 	assert_int_equal(asked(&b, fd, false), 1);
-	/* One that lies about the question has not answered it. */
+	/* A client that changes the requested generation too has not answered. */
 	c[0].region.report->asked = c[0].region.report->answered = 99;
 	assert_int_equal(asked(&b, fd, false), 1);
 	bed_detach(&b, &c[0]);
@@ -80,11 +81,11 @@ not_asked_more_often_than_they_can_bear(void **state)
 
 		b.d->asked_ns = begin;
 		report_ask(b.d);
-		/* Unless this process did not run for so long. */
+		/* Unless this process was not scheduled for that time. */
 		if (clock_now() - begin < 20 * NS_PER_MS)
 			assert_int_equal(b.d->asked, before);
 	}
-	/* But somebody who has just come is. */
+	/* A client that has just attached is asked at once. */
 	assert_int_equal(bed_attach(&b, &late), 0);
 	report_ask(b.d);
 	assert_int_equal(late.region.report->asked, b.d->asked);
@@ -116,7 +117,7 @@ a_report_is_a_copy_with_bounds(void **state)
 		offsetof(struct report, qps) + 2 * sizeof(copy.qps[0]));
 	assert_int_equal(copy.qps[1].qpn, 4711);
 	close(fd);
-	c.region.report->qp_count = UINT32_MAX; /* as many as there is room for */
+	c.region.report->qp_count = UINT32_MAX; /* bounded by the room for QPs */
 	fd = report_of(&b, c.fd, c.reply.client_id, &reply);
 	assert_int_equal(
 		lseek(fd, 0, SEEK_END), offsetof(struct report, qps) + sizeof(copy.qps));
@@ -168,7 +169,7 @@ not_to_other_users(void **state)
 		-EPERM);
 	assert_int_equal(id, c.reply.client_id);
 	assert_int_equal(fd, -1);
-	conn->uid += 2; /* another user's, and the daemon's user asks */
+	conn->uid += 2; /* of another user; the daemon's user asks */
 	assert_int_equal(
 		report_fd(&(struct conn){.daemon = b.d, .uid = geteuid()}, 0, &id, &fd),
 		0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon's own life: sockets that are left or taken, its loop, its sleep. */
+/* The daemon: its socket, its loop, its sleep. */
 #include <poll.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -69,9 +69,9 @@ a_socket_is_one_daemons(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 	conf.socket = b.path;
 	refused(&conf, EADDRINUSE, b.path);
-	assert_int_equal(access(b.path, F_OK), 0); /* it is still there */
+	assert_int_equal(access(b.path, F_OK), 0); /* the socket remains */
 	bed_close(&b);
-	/* One that nobody listens to is a dead daemon's. */
+	/* A socket without a listener was left by a dead daemon. */
 	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
 	conf.socket = b.path;
 	watch_close(b.d, &b.d->listen);
@@ -80,7 +80,7 @@ a_socket_is_one_daemons(void **state)
 	assert_int_equal(stat(b.path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0640);
 	rocade_daemon_destroy(d);
-	/* What is no socket stays. */
+	/* A file that is no socket is not removed. */
 	fd = open(b.path, O_CREAT | O_WRONLY, 0600);
 	assert_true(fd >= 0);
 	close(fd);
@@ -109,7 +109,7 @@ call(int fd, struct sw_request req)
 	return reply;
 }
 
-/* Something to judge, and to drop. */
+/* Posts a descriptor that the daemon drops. */
 static void
 garbage_post(struct bed_client *c, struct ring_prod *tx, uint32_t qpn)
 {
@@ -133,7 +133,8 @@ hung_up(int fd)
 	return poll(&p, 1, PATIENCE_MS) == 1;
 }
 
-/* The bell wakes it each time, though it never reads it; and it ends when told to. */
+/* Each write to the wake-up descriptor wakes the daemon, though the daemon never reads
+ * it. rocade_daemon_stop() ends the loop. */
 static void
 it_sleeps_and_is_woken(void **state)
 {
@@ -155,12 +156,13 @@ it_sleeps_and_is_woken(void **state)
 		while (__atomic_load_n(&c.region.head->tx.cons, __ATOMIC_ACQUIRE) !=
 			i + 1)
 			usleep(10);
-		if (i % 10 == 0) /* asleep for certain */
+		if (i % 10 == 0) /* wait until it sleeps */
 			while (__atomic_load_n(
 				       &c.region.head->tx_asleep, __ATOMIC_RELAXED) == 0)
 				usleep(10);
 	}
-	/* Spoilt while the daemon sleeps: found when somebody wakes it. */
+	/* A ring that was corrupted while the daemon slept is found at the next
+	 * wake-up. */
 	bad.region.head->tx.prod = 12345;
 	garbage_post(&c, &tx, qpn);
 	assert_true(hung_up(bad.fd));
@@ -183,7 +185,7 @@ who_is_left_is_hung_up_on_at_the_end(void **state)
 	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(bed_attach(&b, &c), 0);
 	fd = dup(c.fd);
-	b.fds++; /* that one */
+	b.fds++; /* the duplicate */
 	munmap(c.region.head, c.size);
 	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
 		close(c.fds[i]);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client's end, the daemon's played by the test: its replies are there before they are
- * asked for. */
+/* A client's end. The test plays the daemon: its replies are sent before the requests. */
 #ifndef ROCADE_TEST_SHM_BED_H
 #define ROCADE_TEST_SHM_BED_H
 
@@ -35,7 +34,7 @@ fds_open(void)
 	return n;
 }
 
-/* Both ends of a conversation; the daemon's is returned. */
+/* Connects a session; returns the daemon's end. */
 static inline int
 session_make(struct session *s)
 {
@@ -47,7 +46,7 @@ session_make(struct session *s)
 	return ends[1];
 }
 
-/* len bytes of the reply and n descriptors, from the daemon's end. */
+/* Sends len bytes of the reply and n descriptors from the daemon's end. */
 static inline void
 reply_put(int end, const void *reply, size_t len, const int *fds, unsigned n)
 {
@@ -92,12 +91,12 @@ reply_good(void)
 	return reply;
 }
 
-/* The daemon's side of an attachment. */
+/* The daemon's end of an attachment. */
 struct daemon_end {
 	int fd;
 	int bell;
 	int wake;
-	int fds[SW_ATTACH_FDS]; /* to give away */
+	int fds[SW_ATTACH_FDS]; /* to pass to the client */
 	struct region region;
 	struct ring_cons tx;
 	struct ring_prod rx;
@@ -129,7 +128,7 @@ daemon_make(struct daemon_end *d, struct session *s)
 	d->fds[2] = ends[1];
 }
 
-/* What it gives away is the client's, or nobody's. */
+/* Closes the daemon's copies of the descriptors passed to the client. */
 static inline void
 daemon_gave(struct daemon_end *d)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The keeper thread: what it does without being asked, when it is asked, and when its
- * daemon is gone. Real time: each wait is for something that comes, however long it
- * takes. */
+/* The progress thread: its sleep, its answers to the daemon, and the daemon's end. It
+ * runs in real time: each wait is for a condition, not for a duration. */
 #include <signal.h>
 
 #include "bed.h"
@@ -14,7 +13,7 @@ static struct bed bed;
 static struct bed_qp a, b;
 static uint32_t refreshed;
 
-/* In place of open.c's: the device is another than before. */
+/* Replaces the driver's function, which reads the device's settings again. */
 void
 shm_refresh(struct keeper *k)
 {
@@ -66,7 +65,7 @@ static void
 kept_close(struct kept *k)
 {
 	keeper_stop(&k->keeper);
-	keeper_stop(&k->keeper); /* once more is nothing */
+	keeper_stop(&k->keeper); /* a second stop does nothing */
 	engine_set_driver(bed.a.dev->engines[0], NULL);
 	close(k->keeper.wake_fd);
 	close(k->keeper.kick_fd);
@@ -100,7 +99,7 @@ it_sleeps_and_says_so(void **state)
 	(void)state;
 	kept_open(&k);
 	until_set(&k.region.head->rx_asleep, 1);
-	/* Woken by the daemon, which clears the flag, and asleep again. */
+	/* The daemon clears the flag and wakes the thread, which sleeps again. */
 	__atomic_store_n(&k.region.head->rx_asleep, 0, __ATOMIC_RELAXED);
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
 	until_set(&k.region.head->rx_asleep, 1);
@@ -143,7 +142,7 @@ it_looks_again_when_the_device_has_changed(void **state)
 		until_set(&refreshed, n);
 	}
 	kept_close(&k);
-	assert_int_equal(refreshed, 4); /* and only then */
+	assert_int_equal(refreshed, 4); /* once per change */
 }
 
 static void
@@ -157,20 +156,21 @@ it_takes_no_signals(void **state)
 	sigaddset(&usr1, SIGUSR1);
 	kept_open(&k);
 	pthread_sigmask(SIG_BLOCK, &usr1, &before);
-	/* It would be the only thread that takes it, and end us. */
+	/* A thread that does not block the signal would take it, and the process would
+	 * end. */
 	assert_int_equal(kill(getpid(), SIGUSR1), 0);
 	__atomic_store_n(&k.region.report->asked, 1, __ATOMIC_RELAXED);
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
 	until_set(&k.region.report->answered, 1);
 	sigpending(&pending);
 	assert_true(sigismember(&pending, SIGUSR1));
-	signal(SIGUSR1, SIG_IGN); /* forgets it */
+	signal(SIGUSR1, SIG_IGN); /* discards the pending signal */
 	signal(SIGUSR1, SIG_DFL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	kept_close(&k);
 }
 
-/* session: that one, or the wake-up's other end. */
+/* Closes the daemon's end of the session or, if not session, of the wake-up. */
 static void
 daemon_ends(bool session)
 {

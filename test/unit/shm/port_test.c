@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bursts over the rings, with a daemon that is good, slow, or wrong. */
+/* Bursts over the rings, with a daemon that is correct, slow, or faulty. */
 #include "bed.h"
 
 struct bed {
@@ -24,7 +24,7 @@ bed_open(struct bed *b)
 	assert_int_equal(request_taken(b->d.fd).type, SW_ATTACH);
 }
 
-/* Every buffer is back, and every descriptor closed. */
+/* Proves that every buffer is back and every descriptor closed. */
 static void
 bed_close(struct bed *b)
 {
@@ -55,7 +55,7 @@ send_n(struct bed *b, unsigned n, uint16_t len)
 	return sent;
 }
 
-/* The daemon takes n packets and gives their buffers back. */
+/* The daemon takes n packets and returns their buffers. */
 static void
 daemon_takes(struct bed *b, unsigned n)
 {
@@ -125,7 +125,7 @@ no_more_than_the_ring_holds(void **state)
 
 	(void)state;
 	bed_open(&b);
-	assert_int_equal(send_n(&b, 12, 60), 8); /* four come back */
+	assert_int_equal(send_n(&b, 12, 60), 8); /* four are released */
 	assert_int_equal(send_n(&b, 12, 60), 0);
 	daemon_takes(&b, 2);
 	assert_int_equal(send_n(&b, 12, 60), 2);
@@ -177,7 +177,8 @@ in_and_given_back_in_order(void **state)
 		}
 		assert_int_equal(pkts[0].flags, PKT_RX_IPV4_CKSUM_OK);
 		assert_int_equal(pkts[1].flags, 0);
-		/* The second one first: nothing is the daemon's before the first is. */
+		/* Released out of order: the daemon gets no buffer back before the first
+		 * one. */
 		b.port.ops->rx_release(b.shm, &pkts[1], 1);
 		assert_int_equal(b.d.region.head->rx.cons, first);
 		b.port.ops->rx_release(b.shm, &pkts[0], 1);
@@ -201,10 +202,10 @@ what_the_daemon_says_is_bounded(void **state)
 	assert_int_equal(b.port.ops->rx_burst(b.shm, &pkt, 1), 1);
 	assert_int_equal(pkt.len, 256);
 	b.port.ops->rx_release(b.shm, &pkt, 1);
-	/* More than its ring holds: nothing. */
+	/* More packets than the ring holds: none is received. */
 	b.d.region.head->rx.prod = b.d.rx.prod + 9;
 	assert_int_equal(b.port.ops->rx_burst(b.shm, &pkt, 1), 0);
-	/* Took what was not sent: no buffer comes back twice. */
+	/* The daemon acknowledges more than was sent: no buffer is freed twice. */
 	assert_int_equal(send_n(&b, 8, 60), 8);
 	cons = b.d.region.head->tx.cons;
 	b.d.region.head->tx.cons = cons + 100;
@@ -234,7 +235,7 @@ a_dead_port_moves_nothing(void **state)
 	bed_close(&b);
 }
 
-/* One reply after the other that cannot be attached to; nothing stays. */
+/* Replies that are no valid attachment: refused, and nothing remains. */
 static void
 what_is_no_attachment(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client says of its QPs and SRQs. */
+/* A client's stats snapshot of its QPs and SRQs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,7 +94,7 @@ qps_with_what_they_hold(void **state)
 	assert_int_equal(row->type, IBV_QPT_RC);
 	assert_int_equal(row->state, IBV_QPS_RTS);
 	assert_int_equal(row->dest_qpn, b.qp->qpn);
-	assert_int_equal(row->sq_fill, 3); /* until somebody polls */
+	assert_int_equal(row->sq_fill, 3); /* until the CQ is polled */
 	assert_int_equal(row->sq_size, 16);
 	assert_int_equal(row->rq_fill, 1);
 	assert_int_equal(row->rq_size, 16);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests and replies, and daemons that keep to no protocol. */
+/* Requests and replies, and daemons that violate the protocol. */
 #include "bed.h"
 
 static void
@@ -21,7 +21,7 @@ a_request_and_its_reply(void **state)
 	out.error = ENOMEM;
 	reply_put(end, &out, sizeof(out), NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENOMEM);
-	out.error = -5; /* no errno value: no refusal */
+	out.error = -5; /* not an errno value: no error */
 	reply_put(end, &out, sizeof(out), NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), 0);
 	close(end);
@@ -45,7 +45,8 @@ no_reply_of_ours_is_no_daemon(void **state)
 	out.magic++;
 	reply_put(end, &out, sizeof(out), NULL, 0);
 	out.magic--;
-	reply_put(end, &out, sizeof(out), NULL, 0); /* nobody's any more */
+	/* not received: the session is closed */
+	reply_put(end, &out, sizeof(out), NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
 	assert_int_equal(send(end, &out, sizeof(out), MSG_NOSIGNAL), -1);
@@ -53,7 +54,8 @@ no_reply_of_ours_is_no_daemon(void **state)
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
 	session_close(&s);
 	pthread_mutex_init(&s.lock, NULL);
-	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV); /* closed */
+	/* the session is closed */
+	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
 	session_close(&s);
 }
 
@@ -70,7 +72,7 @@ descriptors_are_kept_as_far_as_asked_for(void **state)
 	reply_put(end, &out, sizeof(out), fds, 3);
 	assert_int_equal(session_call(&s, &req, &in, fds, 1), 0);
 	assert_true(fds[0] >= 0);
-	assert_int_equal(fds_open(), before + 3); /* two ends and that one */
+	assert_int_equal(fds_open(), before + 3); /* both ends and the one asked for */
 	assert_int_equal(fcntl(fds[0], F_GETFD), FD_CLOEXEC);
 	close(fds[0]);
 	fds[0] = fds[1] = fds[2] = end;
@@ -80,7 +82,7 @@ descriptors_are_kept_as_far_as_asked_for(void **state)
 	assert_int_equal(fds[2], -1);
 	close(fds[0]);
 	close(fds[1]);
-	/* With a reply that is none, too. */
+	/* The descriptors of an invalid reply are closed, too. */
 	fds[0] = fds[1] = fds[2] = end;
 	reply_put(end, &out, 4, fds, 3);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);

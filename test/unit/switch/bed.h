@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A switch with clients whose side of the rings the test plays. */
+/* A switch with clients. The test plays the clients' side of the rings. */
 #ifndef ROCADE_TEST_SWITCH_BED_H
 #define ROCADE_TEST_SWITCH_BED_H
 
@@ -26,7 +26,7 @@
 #define BED_BUF_SIZE 512
 #define BED_BASE 0x1000
 #define BED_QPNS 16
-#define BED_QPS 4 /* of one client */
+#define BED_QPS 4 /* per client */
 
 struct bed_client {
 	struct sw_client *client;
@@ -43,8 +43,8 @@ struct bed {
 	struct sw_device device;
 	struct bed_client c[BED_CLIENTS];
 	uint64_t now;
-	uint8_t addr[16];  /* ours */
-	uint8_t other[16]; /* nobody's here */
+	uint8_t addr[16];  /* the switch's */
+	uint8_t other[16]; /* not of this switch */
 };
 
 static inline void
@@ -126,7 +126,7 @@ bed_open(struct bed *b)
 	snprintf(b->device.name, sizeof(b->device.name), "rocade0");
 	for (unsigned i = 0; i < BED_CLIENTS; i++)
 		bed_attach(b, &b->c[i]);
-	/* 0 and 1 are connected with each other. */
+	/* Clients 0 and 1 are connected to each other. */
 	assert_int_equal(bed_peer(b, &b->c[0], b->c[0].qpn, b->addr, b->c[1].qpn), 0);
 	assert_int_equal(bed_peer(b, &b->c[1], b->c[1].qpn, b->addr, b->c[0].qpn), 0);
 }
@@ -141,7 +141,7 @@ bed_detach(struct bed_client *c)
 	c->mem = NULL;
 }
 
-/* Proves that all QPNs are free again. */
+/* Proves that all QPNs and groups are free again. */
 static inline void
 bed_close(struct bed *b)
 {
@@ -153,7 +153,7 @@ bed_close(struct bed *b)
 	sw_destroy(b->sw);
 }
 
-/* What a frame says. */
+/* Fields of a frame. */
 struct bed_frame {
 	uint8_t opcode;
 	uint32_t dest_qpn;
@@ -163,7 +163,7 @@ struct bed_frame {
 	uint32_t payload;
 };
 
-/* A whole RoCEv2 frame at to; its length. */
+/* Builds a RoCEv2 frame at to; returns its length. */
 static inline uint16_t
 bed_build(uint8_t *to, const struct bed_frame *f)
 {
@@ -187,7 +187,7 @@ bed_build(uint8_t *to, const struct bed_frame *f)
 	return pkt.len;
 }
 
-/* From client 0 to client 1. */
+/* A frame from client 0 to client 1. */
 static inline struct bed_frame
 bed_good(const struct bed *b)
 {
@@ -217,7 +217,8 @@ bed_send(struct bed *b, struct bed_client *c, uint32_t qpn, const struct bed_fra
 	sw_run(b->sw, b->now);
 }
 
-/* Whether a packet has come, with the frame that the test gives; takes it. */
+/* Takes the next received packet and compares it with want, unless that is NULL. Returns
+ * whether there was one. */
 static inline bool
 bed_got(struct bed_client *c, const struct bed_frame *want)
 {

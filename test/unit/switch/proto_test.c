@@ -102,7 +102,7 @@ peers_that_cannot_be(void **state)
 		assert_int_equal(
 			bed_peer(&b, &b.c[0], b.c[0].qpn, b.addr, bad[i]), EINVAL);
 	req.qpn = b.c[0].qpn;
-	memcpy(req.sgid, b.other, 16); /* not our address */
+	memcpy(req.sgid, b.other, 16); /* not the switch's address */
 	memcpy(req.dgid, b.addr, 16);
 	bed_request(&b, &b.c[0], &req, &reply);
 	assert_int_equal(reply.error, EINVAL);
@@ -122,7 +122,7 @@ groups(void **state)
 	assert_int_equal(gid_parse("239.9.9.9", req.dgid, NULL), 0);
 	bed_request(&b, &b.c[0], &req, &reply);
 	assert_int_equal(reply.error, 0);
-	bed_request(&b, &b.c[0], &req, &reply); /* again */
+	bed_request(&b, &b.c[0], &req, &reply); /* joined already */
 	assert_int_equal(reply.error, 0);
 	assert_int_equal(sw_group_find(b.sw, req.dgid)->count, 1);
 	req.type = SW_GROUP_LEAVE;
@@ -131,10 +131,10 @@ groups(void **state)
 	bed_request(&b, &b.c[0], &req, &reply);
 	assert_int_equal(reply.error, EINVAL);
 	req.type = SW_GROUP_JOIN;
-	memcpy(req.dgid, b.other, 16); /* no group */
+	memcpy(req.dgid, b.other, 16); /* not a group */
 	bed_request(&b, &b.c[0], &req, &reply);
 	assert_int_equal(reply.error, EINVAL);
-	/* As many as there are. */
+	/* One more than there is room for. */
 	assert_int_equal(gid_parse("ff0e::1", req.dgid, NULL), 0);
 	for (unsigned i = 0; i <= SW_GROUPS; i++) {
 		req.dgid[8] = (uint8_t)(i >> 8);

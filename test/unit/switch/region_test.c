@@ -37,12 +37,12 @@ static void
 impossible_geometries(void **state)
 {
 	static const struct region_geom bad[] = {
-		{3, 8, 6, 256}, /* no power of two */
+		{3, 8, 6, 256}, /* not a power of two */
 		{4, 6, 6, 256},
 		{1, 8, 6, 256},
 		{4, 0, 6, 256},
 		{4, 8, 3, 256}, /* fewer buffers than slots */
-		{4, 8, 6, 250}, /* no whole lines */
+		{4, 8, 6, 250}, /* not a multiple of a cache line */
 		{4, 8, 6, 64},
 		{4, 8, 6, 1u << 20},
 		{1u << 20, 8, 1u << 20, 256},

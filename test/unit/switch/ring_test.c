@@ -71,7 +71,7 @@ a_producer_that_lies_is_found_out(void **state)
 		put(&p, 2);
 		ring_publish(&p.prod);
 		assert_true(ring_cons_look(&p.cons));
-		/* Too far ahead, or back before what was seen. */
+		/* Too far ahead, or behind what was seen before. */
 		p.shared.prod = lies[i];
 		assert_false(ring_cons_look(&p.cons));
 		assert_int_equal(ring_count(&p.cons), 2);
@@ -90,7 +90,7 @@ a_consumer_that_lies_is_found_out(void **state)
 		for (uint32_t n = 0; n < 3; n++)
 			put(&p, n);
 		ring_publish(&p.prod);
-		put(&p, 3); /* not published: nobody can have taken it */
+		put(&p, 3); /* not published: the consumer cannot have taken it */
 		p.shared.cons = 1;
 		assert_true(ring_prod_look(&p.prod));
 		p.shared.cons = lies[i];
@@ -141,7 +141,7 @@ talker(void *arg)
 	return NULL;
 }
 
-/* The consumer sleeps whenever it finds nothing: no wake-up gets lost. */
+/* The consumer sleeps whenever the ring is empty: no wake-up is lost. */
 static void
 two_threads_and_no_lost_wakeup(void **state)
 {

@@ -5,7 +5,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-/* Sends and expects this counter of the sender to say why nothing arrived. */
+/* Sends the frame, and expects it to arrive nowhere and to count under this reason. */
 #define assert_dropped(b, frame, qpn_, reason)                                           \
 	do {                                                                             \
 		struct bed_client *from_ = &(b)->c[0];                                   \
@@ -37,7 +37,7 @@ to_the_peer(void **state)
 	bed_close(&b);
 }
 
-/* A READ response does not say who sends it: the descriptor does. */
+/* A READ response names no source QP: the descriptor does. */
 static void
 responses_go_to_the_peer_too(void **state)
 {
@@ -67,7 +67,7 @@ a_foreign_qpn_sends_nothing(void **state)
 	bed_open(&b);
 	f = bed_good(&b);
 	assert_dropped(&b, &f, b.c[1].qpn, foreign_qpn);
-	assert_dropped(&b, &f, BED_BASE + BED_QPNS - 1, foreign_qpn); /* nobody's */
+	assert_dropped(&b, &f, BED_BASE + BED_QPNS - 1, foreign_qpn); /* a free QPN */
 	assert_dropped(&b, &f, 0, foreign_qpn);
 	assert_dropped(&b, &f, UINT32_MAX, foreign_qpn);
 	bed_close(&b);
@@ -90,8 +90,7 @@ only_to_the_registered_peer(void **state)
 	assert_dropped(&b, &f, b.c[0].qpn, peer);
 	f = bed_good(&b);
 	fresh = bed_qpn(&b, &b.c[0]);
-	assert_dropped(&b, &f, fresh, peer); /* none registered */
-	/* Nor do a former owner's peers come with a QPN. */
+	assert_dropped(&b, &f, fresh, peer); /* no peer registered */
 	bed_close(&b);
 }
 
@@ -104,7 +103,7 @@ nobody_speaks_into_a_connection(void **state)
 	(void)state;
 	bed_open(&b);
 	f = bed_good(&b);
-	/* It may call whom it likes its peer; the other one has to agree. */
+	/* A client may name any QP its peer. The peer has to name it in turn. */
 	assert_int_equal(bed_peer(&b, &b.c[2], b.c[2].qpn, b.addr, b.c[1].qpn), 0);
 	bed_send(&b, &b.c[2], b.c[2].qpn, &f);
 	assert_int_equal(b.c[2].client->stats.drop_stranger, 1);
@@ -112,7 +111,7 @@ nobody_speaks_into_a_connection(void **state)
 	assert_int_equal(bed_peer(&b, &b.c[1], b.c[1].qpn, b.addr, b.c[2].qpn), 0);
 	bed_send(&b, &b.c[2], b.c[2].qpn, &f);
 	assert_true(bed_got(&b.c[1], &f));
-	/* Whose peer is elsewhere has none here. */
+	/* A QP whose peer is on another host has no peer here. */
 	assert_int_equal(bed_peer(&b, &b.c[1], b.c[1].qpn, b.other, b.c[2].qpn), 0);
 	bed_send(&b, &b.c[2], b.c[2].qpn, &f);
 	assert_int_equal(b.c[2].client->stats.drop_stranger, 2);
@@ -170,12 +169,12 @@ datagrams_say_who_sent_them(void **state)
 	f.dest_qpn = b.c[2].qpn;
 	assert_dropped(&b, &f, b.c[0].qpn, deth);
 	f.deth_qpn = b.c[0].qpn;
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* to anybody */
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* a UD QP may send to any QP */
 	assert_true(bed_got(&b.c[2], &f));
 	f.dest_qpn = BED_BASE + BED_QPNS - 1;
 	assert_dropped(&b, &f, b.c[0].qpn, no_qp);
 	memcpy(f.dgid, b.other, 16);
-	assert_dropped(&b, &f, b.c[0].qpn, no_route); /* there is no port */
+	assert_dropped(&b, &f, b.c[0].qpn, no_route); /* the switch has no port */
 	bed_close(&b);
 }
 
@@ -197,8 +196,7 @@ descriptors_out_of_bounds(void **state)
 	bed_close(&b);
 }
 
-/* Cut short at each length, and with each byte of its headers changed: never more than a
- * drop, and what does arrive is as long as it says. */
+/* Frames cut short at each length are dropped. */
 static void
 malformed_frames(void **state)
 {
@@ -218,7 +216,7 @@ malformed_frames(void **state)
 		sw_run(b.sw, 0);
 	}
 	assert_int_equal(c->client->stats.drop_malformed, len);
-	/* Something behind the packet is no packet either. */
+	/* Bytes behind the packet make it malformed, too. */
 	bed_post(c, 0, c->qpn, len + 4);
 	sw_run(b.sw, 0);
 	assert_int_equal(c->client->stats.drop_malformed, len + 1);
@@ -254,14 +252,15 @@ seeded_scribbles(void **state)
 			sum++;
 		assert_false(bed_got(&b.c[2], NULL));
 	}
-	/* Some hit nothing that is checked here (the PSN, the Q_Key ...). */
+	/* Some changes hit fields that the switch does not check (the PSN, the Q_Key
+	 * ...). */
 	assert_int_equal(c->client->stats.tx_packets, sum);
 	assert_in_range(sum, 5000, 19000);
 	bed_close(&b);
 }
 
-/* The client changes its buffer as soon as it is published; what arrives is what was
- * checked, as far as headers go. Here: after the fact, in the source. */
+/* A client may change its buffer after the post. The headers that arrive are those that
+ * were checked. Here the client changes the source after the copy. */
 static void
 the_copy_is_sent(void **state)
 {
@@ -291,8 +290,9 @@ a_full_ring_is_waited_for(void **state)
 		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_int_equal(b.c[1].client->stats.rx_packets, BED_SLOTS);
 	assert_int_equal(b.c[0].client->stats.tx_held, 5);
-	assert_false(sw_sleep(b.sw)); /* there are packets to move */
-	/* It takes half of them just in time, each time; nothing is lost. */
+	assert_false(sw_sleep(b.sw)); /* packets are pending */
+	/* The receiver empties half of its ring just before SW_HOLD_NS is over, each
+	 * time: no packet is lost. */
 	for (unsigned turn = 0; turn < 20; turn++) {
 		b.now += SW_HOLD_NS - 1;
 		for (unsigned i = 0; i < BED_SLOTS / 2; i++)
@@ -329,21 +329,22 @@ who_does_not_take_loses(void **state)
 	bed_post(&b.c[0], 1, b.c[0].qpn,
 		bed_build(region_tx_buf(&b.c[0].region, 1), &other));
 	sw_run(b.sw, b.now);
-	assert_false(bed_got(&b.c[2], NULL)); /* behind those that wait */
-	assert_true(bed_got(&b.c[1], &f));    /* one is not half a ring */
+	assert_false(bed_got(&b.c[2], NULL)); /* queued behind the blocked ones */
+	assert_true(bed_got(&b.c[1], &f));    /* one is less than half a ring */
 	b.now += SW_HOLD_NS;
-	for (unsigned turn = 0; turn < 2; turn++) /* what it has seen, then the rest */
+	/* first the packets seen before, then the rest */
+	for (unsigned turn = 0; turn < 2; turn++)
 		sw_run(b.sw, b.now);
 	assert_true(bed_got(&b.c[2], &other));
 	assert_int_equal(b.c[1].client->stats.rx_full, 4);
 	assert_int_equal(b.c[0].client->stats.tx_packets, BED_SLOTS + 6);
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* it is not waited for twice */
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* the sender is not blocked again */
 	assert_int_equal(b.c[1].client->stats.rx_full, 5);
 	while (bed_got(&b.c[1], &f))
 		;
 	for (unsigned i = 0; i < BED_SLOTS + 1; i++)
 		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-	assert_int_equal(b.c[1].client->stats.rx_full, 5); /* now it is again */
+	assert_int_equal(b.c[1].client->stats.rx_full, 5); /* after a whole ring it is */
 	bed_close(&b);
 }
 
@@ -413,8 +414,8 @@ groups_get_copies(void **state)
 		assert_int_equal(sw_group_join(b.sw, b.c[i].qpn, gid), 0);
 	assert_int_equal(sw_group_join(b.sw, bed_qpn(&b, &b.c[1]), gid), 0);
 	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-	assert_false(bed_got(&b.c[0], NULL)); /* not to itself */
-	assert_true(bed_got(&b.c[1], &f));    /* once, for both of its QPs */
+	assert_false(bed_got(&b.c[0], NULL)); /* not to the sender */
+	assert_true(bed_got(&b.c[1], &f));    /* one copy for both of its QPs */
 	assert_false(bed_got(&b.c[1], NULL));
 	assert_true(bed_got(&b.c[2], &f));
 	f.dest_qpn = b.c[1].qpn;

@@ -34,7 +34,7 @@ the_default_is_the_user_s(void **state)
 	(void)state;
 	unsetenv(SW_SOCKET_ENV);
 	assert_int_equal(setenv("XDG_RUNTIME_DIR", "/nonexistent", 1), 0);
-	/* Where it is not there, a client takes the machine's. */
+	/* Without that directory a client uses the machine's socket. */
 	assert_string_equal(path(NULL, true), SW_SOCKET_RUN);
 	assert_string_equal(path(NULL, false),
 		geteuid() == 0 ? SW_SOCKET_RUN : "/nonexistent/rocade.sock");

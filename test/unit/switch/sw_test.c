@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients that come, go, lie, sleep and talk too much. */
+/* Clients that attach, detach, corrupt their rings, sleep, and exceed their limits. */
 #include "bed.h"
 
 static void
@@ -14,7 +14,7 @@ a_dead_client_leaves_nothing(void **state)
 	assert_int_equal(gid_parse("ff0e::1", gid, NULL), 0);
 	assert_int_equal(sw_group_join(b.sw, b.c[1].qpn, gid), 0);
 	f = bed_good(&b);
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* in its ring when it dies */
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* in client 1's ring when it is removed */
 	bed_detach(&b.c[1]);
 	assert_null(sw_group_find(b.sw, gid));
 	assert_int_equal(b.sw->gone.rx_packets, 1);
@@ -37,7 +37,7 @@ a_dead_client_leaves_its_groups(void **state)
 	assert_int_equal(gid_parse("239.1.2.3", gid[1], NULL), 0);
 	for (unsigned i = 0; i < RTE_DIM(more); i++)
 		more[i] = bed_qpn(&b, &b.c[1]);
-	/* Others' before, between and behind them. */
+	/* Members of other clients before, between and behind. */
 	for (unsigned g = 0; g < 2; g++) {
 		assert_int_equal(sw_group_join(b.sw, b.c[g].qpn, gid[g]), 0);
 		for (unsigned i = 0; i < RTE_DIM(more); i++)
@@ -69,7 +69,7 @@ last_words_are_heard(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		bed_post(&b.c[0], 0, b.c[0].qpn,
 			bed_build(region_tx_buf(&b.c[0].region, 0), &f));
-	req.qpn = b.c[0].qpn; /* the QP goes while its packets wait in the ring */
+	req.qpn = b.c[0].qpn; /* the QP is destroyed while its packets are in the ring */
 	bed_request(&b, &b.c[0], &req, &reply);
 	sw_run(b.sw, 0);
 	for (unsigned i = 0; i < 3; i++)
@@ -78,7 +78,7 @@ last_words_are_heard(void **state)
 	assert_int_equal(bed_peer(&b, &b.c[0], b.c[0].qpn, b.addr, b.c[1].qpn), 0);
 	assert_int_equal(bed_peer(&b, &b.c[1], b.c[1].qpn, b.addr, b.c[0].qpn), 0);
 	bed_post(&b.c[0], 0, b.c[0].qpn, bed_build(region_tx_buf(&b.c[0].region, 0), &f));
-	bed_detach(&b.c[0]); /* and so does the client */
+	bed_detach(&b.c[0]); /* and so is the client */
 	assert_false(sw_sleep(b.sw));
 	sw_run(b.sw, 0);
 	assert_true(bed_got(&b.c[1], &f));
@@ -95,21 +95,23 @@ a_corrupt_ring_ends_that_client_only(void **state)
 	(void)state;
 	bed_open(&b);
 	f = bed_good(&b);
-	b.c[2].region.head->tx.prod = BED_SLOTS + 1; /* sends more than it can hold */
+	/* claims more packets than the ring holds */
+	b.c[2].region.head->tx.prod = BED_SLOTS + 1;
 	sw_run(b.sw, 0);
 	assert_true(b.c[2].client->corrupt);
 	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_true(bed_got(&b.c[1], &f));
-	b.c[1].region.head->rx.cons = 777; /* took what it did not get */
+	b.c[1].region.head->rx.cons = 777; /* claims packets that it did not get */
 	for (unsigned i = 0; i < 2 * BED_SLOTS; i++)
 		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_true(b.c[1].client->corrupt);
 	assert_false(b.c[0].client->corrupt);
 	assert_int_equal(b.sw->corrupt_count, 2);
 	sw_run(b.sw, SEC_NS);
-	assert_true(sw_sleep(b.sw)); /* nobody waits for it */
+	assert_true(sw_sleep(b.sw)); /* a corrupt client does not keep the daemon awake */
 	b.c[0].region.head->tx.prod--;
-	assert_false(sw_sleep(b.sw)); /* found only now: the owner hangs up first */
+	/* found just now: the owner has to disconnect the client before it sleeps */
+	assert_false(sw_sleep(b.sw));
 	assert_int_equal(b.sw->corrupt_count, 3);
 	assert_int_equal(b.c[0].region.head->tx_asleep, 0);
 	bed_close(&b);
@@ -130,7 +132,7 @@ limits(void **state)
 	bed_request(&b, &b.c[0], &req, &reply);
 	assert_int_equal(reply.error, ENOMEM);
 	assert_int_equal(b.c[0].client->stats.refused, 1);
-	bed_qpn(&b, &b.c[1]); /* the others have theirs */
+	bed_qpn(&b, &b.c[1]); /* the limit is per client */
 	assert_int_equal(
 		sw_client_add(b.sw, &b.sw->conf.limits.geom, b.c[0].mem, NULL, &none),
 		-ENOSPC);
@@ -159,13 +161,13 @@ a_rate_is_kept(void **state)
 		while (bed_got(&b.c[1], NULL))
 			sent++;
 	}
-	assert_in_range(sent, 1000, 1011); /* and what 10 ms may carry over */
+	assert_in_range(sent, 1000, 1011); /* plus the credit of 10 ms */
 	assert_true(b.c[0].client->stats.throttled != 0);
 	b.sw->conf.limits.packets_per_s = 0;
 	bed_close(&b);
 }
 
-/* QPs that come and go are no way round it. */
+/* A client cannot evade the rate by destroying QPs. */
 static void
 last_words_are_of_the_rate(void **state)
 {
@@ -194,7 +196,7 @@ last_words_are_of_the_rate(void **state)
 		while (bed_got(&b.c[1], NULL))
 			sent++;
 	}
-	/* And what 10 ms may carry over, and a ring's credit. */
+	/* Plus the credit of 10 ms and of one ring. */
 	assert_in_range(sent, 1000, 1011 + BED_SLOTS);
 	b.sw->conf.limits.packets_per_s = 0;
 	bed_close(&b);
@@ -212,14 +214,14 @@ a_sleeping_client_is_woken(void **state)
 	ring_asleep_set(&b.c[1].region.head->rx_asleep);
 	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_int_equal(b.c[1].woken, 1);
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* it is awake now */
+	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* the client is awake now */
 	assert_int_equal(b.c[1].woken, 1);
 	while (bed_got(&b.c[1], NULL))
 		;
 	bed_close(&b);
 }
 
-/* One that polls is left alone; when it stops polling its thread is called, once. */
+/* A client that polls is not woken. When it stops polling its thread is woken, once. */
 static void
 a_silent_client_is_woken(void **state)
 {
@@ -238,7 +240,7 @@ a_silent_client_is_woken(void **state)
 	}
 	assert_int_equal(b.c[1].woken, 0);
 	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-	assert_false(sw_sleep(b.sw)); /* somebody has to look after it */
+	assert_false(sw_sleep(b.sw)); /* the client has to be checked */
 	for (unsigned i = 0; i < 20; i++) {
 		b.now += SW_SILENT_NS;
 		sw_run(b.sw, b.now);

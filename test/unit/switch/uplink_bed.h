@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A switch with its clients and a port behind it that is lists of frames, and another
- * host there. */
+/* A switch with its clients, a port that is lists of frames, and another host on the
+ * link. */
 #ifndef ROCADE_TEST_SWITCH_UPLINK_BED_H
 #define ROCADE_TEST_SWITCH_UPLINK_BED_H
 
@@ -16,11 +16,11 @@ struct up_bed {
 	struct bed b;
 	struct fake_port port;
 	struct uplink *up;
-	struct net *peer; /* another host's, that answers ARP and ND when it is let */
+	struct net *peer; /* the other host, which answers ARP and ND if answers is set */
 	bool answers;
-	unsigned asked; /* questions and reports that the peer has seen */
+	unsigned asked; /* control frames that the peer has received */
 	uint8_t addr6[16], other6[16];
-	uint8_t frame[2048]; /* of the last packet that left */
+	uint8_t frame[2048]; /* the last RoCE frame that was sent */
 	uint32_t frame_len;
 };
 
@@ -32,11 +32,11 @@ void
 up_close(struct up_bed *u);
 bool
 up_is_roce(const struct pkt *frame, uint16_t vlan);
-/* A turn of the daemon. */
+/* One pass of the daemon's loop. */
 void
 up_turn(struct up_bed *u);
-/* What has left: the next packet stays in u->frame. The port's own frames go to the
- * peer, and what that answers comes back. */
+/* Takes the next RoCE frame that was sent into u->frame; false: none. Control frames are
+ * passed to the peer, and its answers come back. */
 bool
 up_left(struct up_bed *u);
 void

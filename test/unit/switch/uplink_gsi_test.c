@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon's QP 1: to other machines' and from them. */
+/* The daemon's QP 1: datagrams to and from other machines. */
 #include "uplink_bed.h"
 
 #include <rte_byteorder.h>
@@ -32,13 +32,13 @@ bytes_fill(uint8_t *bytes, uint8_t from)
 		bytes[i] = (uint8_t)(from + i);
 }
 
-/* What may be wrong with a datagram. */
+/* Fields of a datagram, valid or not. */
 struct letter {
 	uint8_t opcode;
 	uint32_t dest_qpn, src_qpn, qkey;
 	uint16_t pkey;
 	uint32_t len;
-	bool broken; /* a bit of the payload */
+	bool broken; /* one bit of the payload is wrong */
 };
 
 static struct letter
@@ -52,7 +52,7 @@ letter_good(void)
 		.len = GSI_LEN};
 }
 
-/* It comes from the peer. */
+/* The datagram arrives from the peer. */
 static void
 arrive(struct up_bed *u, const struct letter *l, const uint8_t from[16],
 	const uint8_t to[16])
@@ -94,7 +94,7 @@ heard_from_other_machines(void **state)
 
 	(void)state;
 	up_open(&u);
-	arrive(&u, &l, u.b.other, u.b.addr); /* nobody listens */
+	arrive(&u, &l, u.b.other, u.b.addr); /* no receiver is set */
 	assert_int_equal(u.up->stats.drop[DROP_qpn], 1);
 	u.up->gsi_rx = hear;
 	u.up->gsi_arg = &h;
@@ -107,7 +107,7 @@ heard_from_other_machines(void **state)
 	arrive(&u, &l, u.other6, u.addr6);
 	assert_int_equal(h.count, 2);
 	assert_memory_equal(h.theirs, u.other6, 16);
-	/* Not from here, nor to another. */
+	/* From this host, and to another one. */
 	arrive(&u, &l, u.b.addr, u.b.addr);
 	arrive(&u, &l, u.b.other, u.b.other);
 	assert_int_equal(u.up->stats.drop[DROP_address], 2);
@@ -170,7 +170,8 @@ assert_said(struct up_bed *u, uint16_t vlan, uint8_t from)
 	uint8_t want[GSI_LEN];
 	struct pkt_view view;
 
-	assert_int_equal(parse(&pkt, vlan, &view), DROP_none); /* its ICRC too */
+	/* the ICRC is checked too */
+	assert_int_equal(parse(&pkt, vlan, &view), DROP_none);
 	assert_memory_equal(u->frame, PEER_MAC, 6);
 	assert_memory_equal(u->frame + 6, u->port.port.mac, 6);
 	assert_int_equal(view.dest_qpn, GSI_QPN);
@@ -190,7 +191,7 @@ said_to_other_machines(void **state)
 	(void)state;
 	for (uint16_t vlan = 0; vlan <= 42; vlan += 42) {
 		up_open_vlan(&u, vlan);
-		/* The first is held until the peer has said who it is. */
+		/* The datagrams are queued until the peer's MAC is known. */
 		for (uint8_t i = 1; i <= 3; i++) {
 			bytes_fill(bytes, i);
 			assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
@@ -214,7 +215,7 @@ said_to_other_machines(void **state)
 	}
 }
 
-/* What there is no room for is no fault of the peer's. */
+/* A datagram that there is no room for does not count as an unreachable neighbour. */
 static void
 a_full_port_takes_no_more(void **state)
 {
@@ -223,7 +224,7 @@ a_full_port_takes_no_more(void **state)
 
 	(void)state;
 	up_open(&u);
-	/* Until the peer has said who it is. */
+	/* Resolves the peer's MAC. */
 	assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
 	for (unsigned i = 0; i < 2; i++) {
 		up_turn(&u);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What comes in by the daemon's port, and whom it reaches. */
+/* Frames received by the daemon's port, and the clients that get them. */
 #include "uplink_bed.h"
 
 static void
@@ -12,7 +12,7 @@ arrive(struct up_bed *u, const struct bed_frame *f)
 	up_turn(u);
 }
 
-/* From the peer to client 1. */
+/* A frame from the peer to client 1. */
 static struct bed_frame
 from_peer(const struct up_bed *u)
 {
@@ -50,7 +50,7 @@ arrives_by_qpn(void **state)
 	arrive(&u, &f);
 	assert_true(bed_got(&u.b.c[2], &f));
 	assert_int_equal(u.up->stats.rx_roce, 3 * BED_SLOTS + 1);
-	/* A full ring loses what comes and holds up nobody. */
+	/* A full ring drops frames, and blocks no other client. */
 	for (unsigned i = 0; i < BED_SLOTS + 5; i++)
 		arrive(&u, &f);
 	assert_int_equal(u.b.c[2].client->stats.rx_full, 5);
@@ -66,7 +66,7 @@ not_for_us(void **state)
 	(void)state;
 	up_open(&u);
 	f = from_peer(&u);
-	f.dest_qpn = BED_BASE + BED_QPNS - 1; /* nobody's */
+	f.dest_qpn = BED_BASE + BED_QPNS - 1; /* a free QPN */
 	assert_not_taken(&u, &f, qpn);
 	for (f.dest_qpn = 0; f.dest_qpn < 2; f.dest_qpn++)
 		assert_not_taken(&u, &f, qpn);
@@ -74,15 +74,15 @@ not_for_us(void **state)
 	f.dgid[15]++; /* another host's address */
 	assert_not_taken(&u, &f, address);
 	f = from_peer(&u);
-	memcpy(f.sgid, u.b.addr, 16); /* from us, by the wire */
+	memcpy(f.sgid, u.b.addr, 16); /* our address as source */
 	assert_not_taken(&u, &f, address);
 	f = from_peer(&u);
-	f.dest_qpn = 0xFFFFFF; /* no group's address */
+	f.dest_qpn = 0xFFFFFF; /* not a group's address */
 	f.opcode = OPCODE_UD_SEND_ONLY;
 	assert_not_taken(&u, &f, address);
 	assert_int_equal(gid_parse("239.1.2.3", f.dgid, NULL), 0);
 	assert_not_taken(&u, &f, group);
-	f.dest_qpn = u.b.c[1].qpn; /* a group's, but one QP */
+	f.dest_qpn = u.b.c[1].qpn; /* a group's address with the QPN of one QP */
 	assert_not_taken(&u, &f, address);
 	up_close(&u);
 }
@@ -145,7 +145,7 @@ groups_in_and_out(void **state)
 	assert_true(bed_got(&u.b.c[1], &f));
 	assert_true(bed_got(&u.b.c[2], &f));
 	assert_false(bed_got(&u.b.c[0], NULL));
-	/* From a client: to the others, and to the link. */
+	/* A client's datagram goes to the other members and to the link. */
 	memcpy(f.sgid, u.b.addr, 16);
 	f.deth_qpn = u.b.c[0].qpn;
 	up_post(&u, &f);
@@ -155,7 +155,7 @@ groups_in_and_out(void **state)
 	assert_true(up_left(&u));
 	assert_memory_equal(u.frame, "\x01\x00\x5e\x01\x02\x03", 6);
 	assert_memory_equal(u.frame + 6, u.port.port.mac, 6);
-	/* The last one leaves it on the link too. */
+	/* With its last member the switch leaves the group on the link. */
 	assert_int_equal(sw_group_leave(u.b.sw, u.b.c[1].qpn, gid), 0);
 	bed_detach(&u.b.c[2]);
 	assert_int_equal(net_leave(u.up->net, gid), -EINVAL);

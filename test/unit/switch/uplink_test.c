@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon's port: what leaves by it, and who is told of what. What comes in is in
+/* The daemon's port: frames sent, and changes that clients are told. Received frames:
  * uplink_in_test.c. */
 #include <rte_ether.h>
 #include <rte_ip.h>
 
 #include "uplink_bed.h"
 
-/* Lets the two find each other. */
+/* Resolves the peer's MAC. */
 static void
 up_meet(struct up_bed *u, const uint8_t gid[16])
 {
@@ -17,7 +17,7 @@ up_meet(struct up_bed *u, const uint8_t gid[16])
 	}
 }
 
-/* To the peer's QP 0x77, which client 0 is connected with. */
+/* A frame to the peer's QP 0x77, to which client 0 gets connected. */
 static struct bed_frame
 up_to_peer(struct up_bed *u, const uint8_t from[16], const uint8_t to[16])
 {
@@ -36,7 +36,7 @@ up_to_peer(struct up_bed *u, const uint8_t from[16], const uint8_t to[16])
 	return f;
 }
 
-/* The frame that left is f behind an Ethernet header from us to the peer. */
+/* Expects the sent frame to be f behind an Ethernet header from the port to the peer. */
 static void
 assert_left(struct up_bed *u, const struct bed_frame *f, uint32_t l2)
 {
@@ -71,7 +71,7 @@ leaves_with_our_ethernet_header(void **state)
 	assert_left(&u, &f, 14);
 	assert_false(up_left(&u));
 	assert_int_equal(u.b.c[0].client->stats.tx_packets, 1);
-	/* A wrong checksum of the client's leaves as ours. */
+	/* A wrong IPv4 checksum of the client is corrected. */
 	up_post(&u, &f);
 	((struct rte_ipv4_hdr *)(region_tx_buf(&u.b.c[0].region, 1) + 14))
 		->hdr_checksum ^= 1;
@@ -103,7 +103,7 @@ registering_a_peer_asks_for_its_hop(void **state)
 	up_turn(&u);
 	assert_false(up_left(&u));
 	assert_int_equal(u.asked, asked + 1);
-	up_turn(&u); /* the answer */
+	up_turn(&u); /* receives the answer */
 	up_post(&u, &f);
 	up_turn(&u);
 	assert_int_equal(u.up->held_count, 0);
@@ -133,7 +133,7 @@ held_until_the_hop_is_known(void **state)
 	up_turn(&u); /* asks again */
 	assert_false(up_left(&u));
 	f.payload = 3;
-	up_post(&u, &f); /* comes together with the answer: behind the others */
+	up_post(&u, &f); /* posted in the pass of the answer: goes behind the others */
 	up_turn(&u);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_true(up_left(&u));
@@ -173,7 +173,7 @@ nobody_answers(void **state)
 	up_post(&u, &f);
 	up_turn(&u);
 	assert_int_equal(stats->drop_no_route, 1);
-	/* Nor is there a way to another network. */
+	/* Another network is unreachable, too: there is no gateway. */
 	memcpy(f.dgid + 12, "\xc6\x33\x64\x01", 4);
 	f = up_to_peer(&u, u.b.addr, f.dgid);
 	up_post(&u, &f);
@@ -198,7 +198,7 @@ tagged(void **state)
 	assert_true(up_left(&u));
 	assert_memory_equal(u.frame + 12, "\x81\x00\x00\x2a\x08\x00", 6);
 	assert_left(&u, &f, 18);
-	/* Back: without the tag. */
+	/* A received frame loses its tag. */
 	f = bed_good(&u.b);
 	memcpy(f.sgid, u.b.other, 16);
 	f.dest_qpn = u.b.c[1].qpn;
@@ -209,7 +209,7 @@ tagged(void **state)
 	assert_true(fake_arrive(&u.port, 0, &in));
 	up_turn(&u);
 	assert_true(bed_got(&u.b.c[1], &f));
-	/* Another VLAN's, and untagged: not ours. */
+	/* Frames of another VLAN and untagged frames are dropped. */
 	u.frame[15] = 0x2b;
 	assert_true(fake_arrive(&u.port, 0, &in));
 	in.len = bed_build(u.frame, &f);
@@ -235,7 +235,7 @@ a_full_port_keeps_them_waiting(void **state)
 	up_meet(&u, u.b.other);
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	u.port.q[0].tx_take = 0;
-	/* As much as the stage takes, and then the client's own ring. */
+	/* Fills the TX backlog, then the client's ring. */
 	for (; sent < UPLINK_STAGE + BED_SLOTS; sent++) {
 		f.payload = sent;
 		up_post(&u, &f);
@@ -244,14 +244,14 @@ a_full_port_keeps_them_waiting(void **state)
 	assert_true(c->client->stats.tx_held != 0);
 	assert_int_equal(c->client->stats.tx_packets, UPLINK_STAGE);
 	assert_false(sw_sleep(u.b.sw));
-	/* Others go on. */
+	/* Local traffic goes on. */
 	local = bed_good(&u.b);
 	other = local.dest_qpn = bed_qpn(&u.b, c);
 	assert_int_equal(bed_peer(&u.b, c, other, u.b.addr, u.b.c[1].qpn), 0);
 	assert_int_equal(bed_peer(&u.b, &u.b.c[1], u.b.c[1].qpn, u.b.addr, other), 0);
 	bed_send(&u.b, &u.b.c[1], u.b.c[1].qpn, &local);
 	assert_true(bed_got(c, &local));
-	/* All of them, in order, when it takes some again. */
+	/* When the port takes frames again, all leave in order. */
 	u.port.q[0].tx_take = 7;
 	for (unsigned i = 0; i < sent; i++) {
 		while (!up_left(&u))
@@ -263,7 +263,7 @@ a_full_port_keeps_them_waiting(void **state)
 	up_close(&u);
 }
 
-/* The port was idle for long, and is only busy for a moment now. */
+/* The port was idle for long, and is busy only for a moment. */
 static void
 an_answer_waits_for_the_port_too(void **state)
 {
@@ -309,7 +309,7 @@ a_dead_port_loses_them(void **state)
 	up_turn(&u);
 	assert_int_equal(u.up->stats.tx_given_up, 5);
 	assert_int_equal(u.up->stage_count, 0);
-	/* No buffer: they stay where they are until there is one. */
+	/* Without TX buffers the packets stay in the client's ring. */
 	u.port.alloc_left = 0;
 	for (unsigned i = 0; i < PKT_BURST + 5; i++) {
 		up_post(&u, &f);
@@ -356,7 +356,7 @@ link_and_addresses_are_told(void **state)
 	up_post(&u, &f);
 	up_turn(&u);
 	assert_int_equal(stats->drop_no_link, 1);
-	/* One that comes now knows it too. */
+	/* A client that attaches now sees it too. */
 	bed_detach(&u.b.c[2]);
 	bed_attach(&u.b, &u.b.c[2]);
 	assert_int_equal(u.b.c[2].region.head->link_down, 1);
@@ -365,7 +365,7 @@ link_and_addresses_are_told(void **state)
 	up_turn(&u);
 	assert_int_equal(head->link_down, 0);
 	assert_int_equal(head->changes, 2);
-	/* The address of its connection goes. */
+	/* The address of client 0's connection is removed. */
 	net = u.b.sw->conf.net;
 	net.addr[0] = net.addr[1];
 	net.addr_count = 1;

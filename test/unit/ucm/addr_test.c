@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses, ports, and who has them. */
+/* Addresses and ports, and the owners of ports. */
 #include "bed.h"
 
 static void
@@ -14,10 +14,10 @@ ports_are_one_owners(void **state)
 	assert_int_equal(bed_bind(&bed.server, a, "192.0.2.1", 5000), 0);
 	assert_int_equal(bed_bind(&bed.client, b, "192.0.2.1", 5000), -EADDRINUSE);
 	assert_int_equal(bed_bind(&bed.client, b, NULL, 5000), -EADDRINUSE);
-	/* Another address, another port space: another port. */
+	/* Another address or another port space is another port. */
 	assert_int_equal(bed_bind(&bed.client, b, "198.51.100.1", 5000), 0);
 	assert_int_equal(bed_bind(&bed.client, c, "192.0.2.1", 5000), 0);
-	/* Once. */
+	/* An id is bound once. */
 	assert_int_equal(bed_bind(&bed.client, b, "198.51.100.1", 5001), -EINVAL);
 	assert_int_equal(bed_destroy(&bed.server, a, NULL), 0);
 	assert_int_equal(bed_bind(&bed.client, d, "192.0.2.1", 5000), 0);
@@ -39,7 +39,7 @@ ports_shared_by_consent(void **state)
 	option.head.id = b;
 	assert_int_equal(BED(&bed.client, SET_OPTION, &option, NULL), 0);
 	assert_int_equal(bed_bind(&bed.client, b, NULL, 5000), 0);
-	/* One of them listens; nobody joins it then. */
+	/* When one of them listens, the other cannot. */
 	assert_int_equal(bed_listen(&bed.server, a, 1), 0);
 	assert_int_equal(bed_listen(&bed.client, b, 1), -EADDRINUSE);
 }
@@ -54,7 +54,7 @@ afonly(struct bed_process *p, uint32_t id, uint8_t value)
 	return BED(p, SET_OPTION, &option, NULL);
 }
 
-/* Asks the server's port at an address; whether a listener hears it. */
+/* Connects to port 5000 at an address. Returns whether a listener gets the request. */
 static bool
 is_heard(const char *address)
 {
@@ -76,8 +76,8 @@ is_heard(const char *address)
 	return heard;
 }
 
-/* As with sockets: 0.0.0.0 is of IPv4, :: of both families unless its program says that
- * it keeps to its own. */
+/* As with sockets: 0.0.0.0 is of IPv4, :: of both families unless the program sets
+ * AFONLY. */
 static void
 wildcards_and_families(void **state)
 {
@@ -110,7 +110,7 @@ wildcards_and_families(void **state)
 	assert_int_equal(bed_destroy(&bed.server, a, NULL), 0);
 }
 
-/* Every port that nobody has asked for by number is given once. */
+/* Each ephemeral port of an address is given once. */
 static void
 ports_run_out(void **state)
 {
@@ -143,7 +143,7 @@ addresses_are_ours(void **state)
 
 	(void)state;
 	assert_int_equal(bed_bind(&bed.client, id, "192.0.2.77", 0), -EADDRNOTAVAIL);
-	sa.sin6_family = 27; /* AF_IB: libraries ask so whether it is there */
+	sa.sin6_family = 27; /* AF_IB: libraries probe for it */
 	memcpy(&bind.addr, &sa, sizeof(sa));
 	assert_int_equal(BED(&bed.client, BIND, &bind, NULL), -EAFNOSUPPORT);
 	sa = bed_sa("2001:db8::1", 9);
@@ -220,7 +220,7 @@ what_cannot_be_reached(void **state)
 	event = bed_event(&bed.client, UCM_EVENT_ADDR_ERROR);
 	assert_int_equal((int)event.status, -EHOSTUNREACH);
 	assert_int_equal(bed_route(&bed.client, id), -EINVAL);
-	/* Families do not mix. */
+	/* Source and destination must be of one family. */
 	assert_int_equal(BED(&bed.client, RESOLVE_IP, &cmd, NULL), 0);
 	event = bed_event(&bed.client, UCM_EVENT_ADDR_ERROR);
 	assert_int_equal((int)event.status, -EINVAL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who serves rdma_cm here. */
+/* The rdma_cm backend of the process. */
 #include "bed.h"
 #include "ucm/backend.h"
 

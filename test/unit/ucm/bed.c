@@ -71,7 +71,7 @@ bed_close(void)
 	ucm_session_destroy(bed.client.session, bed.now);
 	ucm_session_destroy(bed.server.session, bed.now);
 	assert_int_equal(ucm_ids(bed.ucm), 0);
-	/* Whatever was open ends by itself. */
+	/* Open connections end by their timers. */
 	for (unsigned i = 0; cm_in_use(bed.ucm->cm) != 0; i++) {
 		assert_true(i < 10000);
 		bed.now = ucm_deadline(bed.ucm);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two processes over one connection manager, each with a channel. */
+/* Two processes with a channel each over one connection manager. */
 #ifndef ROCADE_TEST_UCM_BED_H
 #define ROCADE_TEST_UCM_BED_H
 
@@ -16,16 +16,16 @@
 #define BED_IDS 8
 #define BED_CHANNELS 4
 #define BED_SERVER_QPN                                                                   \
-	0x100 /* and the 15 above: the server's; those of 0x200: the client's */
+	0x100 /* to 0x10f: the server's; 0x200 to 0x20f: the client's */
 #define BED_CLIENT_QPN 0x200
 #define BED_PORT 7471
 
 struct bed_process {
 	struct ucm_session *session;
 	struct ucm_channel *channel;
-	uint32_t number; /* of the channel */
+	uint32_t number; /* the channel's */
 	uint32_t woken;
-	uint32_t base;            /* of its QPNs */
+	uint32_t base;            /* its first QPN */
 	struct ucm_result result; /* of the last command */
 };
 
@@ -33,7 +33,7 @@ struct bed {
 	struct ucm *ucm;
 	struct bed_process server, client;
 	uint64_t now;
-	struct mad sent; /* the last message for elsewhere */
+	struct mad sent; /* the last message to another machine */
 	struct cm_path sent_path;
 	unsigned sent_count;
 };
@@ -44,13 +44,13 @@ struct bed_pair {
 
 extern struct bed bed;
 
-/* ops_send: another machine can be reached. */
+/* ops_send: whether other machines can be reached. */
 void
 bed_open(bool ops_send);
-/* Proves that nothing is left. */
+/* Proves that no id and no connection is left. */
 void
 bed_close(void);
-/* The same for cmocka, no other machine. */
+/* The same for cmocka, without other machines. */
 int
 bed_setup(void **state);
 int
@@ -64,7 +64,7 @@ uint32_t
 bed_id(struct bed_process *p, uint16_t ps);
 int
 bed_destroy(struct bed_process *p, uint32_t id, uint32_t *events);
-/* text: an address; NULL: of any, IPv4. */
+/* text: an address, or NULL for the wildcard of IPv4. */
 struct sockaddr_in6
 bed_sa(const char *text, uint16_t port);
 int
@@ -77,15 +77,16 @@ int
 bed_route(struct bed_process *p, uint32_t id);
 int
 bed_connect(struct bed_process *p, uint32_t id, uint32_t qpn, const char *private);
-/* qpn 0: without parameters. */
+/* qpn 0: without connection parameters. */
 int
 bed_accept(struct bed_process *p, uint32_t id, uint64_t uid, uint32_t qpn);
 int
 bed_disconnect(struct bed_process *p, uint32_t id);
-/* The event that is there must be of the type; returns it. */
+/* Returns the next event, which must be of this type. */
 struct rdma_ucm_event_resp
 bed_event(struct bed_process *p, enum ucm_event_type type);
-/* What nobody listens for is rejected by then. */
+/* Advances past the time that a request to an unbound port is deferred. It is rejected
+ * then. */
 void
 bed_hold_end(void);
 void
@@ -93,13 +94,13 @@ bed_no_event(struct bed_process *p);
 struct ib_uverbs_qp_attr
 bed_attr(struct bed_process *p, uint32_t id, uint32_t state);
 
-/* An id of the client that knows the route to the server's port. */
+/* Returns an id of the client with a route to the server's port. */
 uint32_t
 bed_routed(uint16_t ps);
 uint32_t
 bed_listener(uint16_t ps);
 struct bed_pair
-bed_requested(uint16_t ps); /* the request is accepted by nobody yet */
+bed_requested(uint16_t ps); /* the request is not accepted yet */
 struct bed_pair
 bed_connected(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands that are none, and of the wrong size. */
+/* Unknown commands, and commands of a wrong size. */
 #include "bed.h"
 
 static void
@@ -22,7 +22,7 @@ lengths(void **state)
 		}
 		assert_int_equal(
 			bed_do(&bed.client, cmd, bytes, least[cmd] - 1u, NULL), -EINVAL);
-		/* Zero is no id. */
+		/* No id is 0. */
 		if (cmd != RDMA_USER_CM_CMD_GET_EVENT &&
 			cmd != RDMA_USER_CM_CMD_CREATE_ID &&
 			cmd != RDMA_USER_CM_CMD_MIGRATE_ID)
@@ -59,7 +59,7 @@ any_bytes_at_all(void **state)
 			x ^= x << 13;
 			x ^= x >> 7;
 			x ^= x << 17;
-			/* Small numbers are more often something. */
+			/* Small numbers are more often valid. */
 			bytes[k] = x % 3 != 0 ? 0 : (uint8_t)(x >> 32) % 9;
 		}
 		(void)bed_do(x & 64 ? &bed.client : &bed.server, (uint32_t)(x >> 40) % 24,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What programs ask of connections, and what they may not. */
+/* Connection commands, and those that are refused. */
 #include "bed.h"
 
 #include <infiniband/verbs.h>
@@ -13,7 +13,7 @@ a_connection_from_end_to_end(void **state)
 	assert_int_equal(bed_disconnect(&bed.client, pair.active), 0);
 	assert_int_equal(bed_event(&bed.server, UCM_EVENT_DISCONNECTED).id, pair.passive);
 	assert_int_equal(bed_event(&bed.client, UCM_EVENT_DISCONNECTED).id, pair.active);
-	/* The other side may say so too. */
+	/* The other side can disconnect as well. */
 	assert_int_equal(bed_disconnect(&bed.server, pair.passive), 0);
 }
 
@@ -62,7 +62,8 @@ nobody_listens(void **state)
 	assert_int_equal(event.status, CM_REJ_NO_SERVICE);
 }
 
-/* A listener is of one transport: another's QP could not talk to its (IBA 12.6.7.2). */
+/* A listener has one transport: a QP of another one could not talk to its QP (IBA
+ * 12.6.7.2). */
 static void
 another_transport(void **state)
 {

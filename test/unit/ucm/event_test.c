@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What comes of messages, of other machines too. */
+/* Events that come of messages, also of other machines. */
 #include "bed.h"
 
 static int
@@ -21,11 +21,11 @@ a_request_says_who_asks(void **state)
 	assert_int_equal(
 		bed_connect(&bed.client, pair.active, BED_CLIENT_QPN, "hello"), 0);
 	event = bed_event(&bed.server, UCM_EVENT_CONNECT_REQUEST);
-	/* The listener's uid, the new id. */
+	/* The listener's uid, and a new id. */
 	assert_int_equal(event.uid, 0x1000);
 	assert_int_not_equal(event.id, pair.listener);
 	assert_int_equal(event.param.conn.qp_num, BED_CLIENT_QPN);
-	/* Turned round: what it asks of this side. */
+	/* Swapped: what the peer asks of this side. */
 	assert_int_equal(event.param.conn.responder_resources, 2);
 	assert_int_equal(event.param.conn.initiator_depth, 3);
 	assert_int_equal(event.param.conn.retry_count, 6);
@@ -83,7 +83,7 @@ no_answer_at_all(void **state)
 	}
 	event = bed_event(&bed.client, UCM_EVENT_UNREACHABLE);
 	assert_int_equal((int)event.status, -ETIMEDOUT);
-	/* A request, 15 times more, and that it was given up. */
+	/* A REQ, 15 retries, and the REJ that gives it up. */
 	assert_int_equal(bed.sent_count, 17);
 	assert_int_equal(mad_attr_of(&bed.sent), MAD_REJ);
 }

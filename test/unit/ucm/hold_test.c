@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that wait for who has bound their port to listen. */
+/* Connect requests deferred until their port has a listener. */
 #include "bed.h"
 
 static void
@@ -56,7 +56,8 @@ only_for_that_very_port(void **state)
 	bed_event(&bed.client, UCM_EVENT_REJECTED);
 }
 
-/* Nobody has the port: a shorter while, before those that wait longer. */
+/* A port that is not bound yet: the request is deferred for a shorter time, and ends
+ * before longer ones. */
 static void
 for_who_has_not_bound_it(void **state)
 {

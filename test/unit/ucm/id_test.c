@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids: whose they are, and what goes with them. */
+/* Ids: their owners, their limits, and what is destroyed with them. */
 #include "bed.h"
 
 static void
@@ -10,10 +10,10 @@ nobody_names_anothers(void **state)
 	struct bed_process other = bed.server;
 
 	(void)state;
-	/* The client has no id of its own: the number is the server's. */
+	/* The client has no ids: this number is the server's. */
 	assert_int_equal(bed_bind(&bed.client, id, NULL, 0), -ENOENT);
 	assert_int_equal(bed_destroy(&bed.client, id, NULL), -ENOENT);
-	/* Nor by another channel of the same process. */
+	/* Another channel of the same process cannot use it either. */
 	assert_int_equal(
 		ucm_channel_open(bed.server.session, &other, &second, &number), 0);
 	other.number = number;
@@ -34,7 +34,7 @@ limits(void **state)
 		id = bed_id(&bed.client, RDMA_PS_TCP);
 	assert_int_equal(ucm_session_ids(bed.client.session), BED_IDS);
 	assert_int_equal(BED(&bed.client, CREATE_ID, &cmd, NULL), -ENOSPC);
-	/* Of others it takes nothing. */
+	/* The limit is per process. */
 	bed_id(&bed.server, RDMA_PS_TCP);
 	assert_int_equal(bed_destroy(&bed.client, id, NULL), 0);
 	bed_id(&bed.client, RDMA_PS_TCP);
@@ -96,7 +96,7 @@ a_listener_takes_unseen_requests_with_it(void **state)
 	(void)state;
 	pair.active = bed_routed(RDMA_PS_TCP);
 	assert_int_equal(bed_connect(&bed.client, pair.active, BED_CLIENT_QPN, ""), 0);
-	/* There is an id, and the process does not know it. */
+	/* The request has an id that the process does not know. */
 	assert_int_equal(ucm_session_ids(bed.server.session), 2);
 	for (uint32_t id = 1; id <= BED_IDS; id++) {
 		if (id != pair.listener)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups joined and left. */
+/* Multicast groups: join and leave. */
 #include "bed.h"
 
 static void
@@ -27,7 +27,7 @@ joined_and_left(void **state)
 	assert_int_equal(ucm_addr_read(bed.ucm, &cmd.addr, sizeof(cmd.addr), &group), 0);
 	assert_memory_equal(event.param.ud.ah_attr.grh.dgid, group.gid, 16);
 	assert_int_equal(BED(&bed.client, JOIN_IP_MCAST, &cmd, NULL), -EADDRINUSE);
-	/* It is no id for anything else. */
+	/* The group's id serves no other command. */
 	assert_int_equal(bed_destroy(&bed.client, resp.id, NULL), -ENOENT);
 	leave.id = id;
 	assert_int_equal(BED(&bed.client, LEAVE_MCAST, &leave, &left), -ENOENT);

@@ -31,7 +31,7 @@ taken_and_refused(void **state)
 		cmd.value[0] = rows[i].value;
 		assert_int_equal(BED(&bed.client, SET_OPTION, &cmd, NULL), rows[i].rc);
 	}
-	/* The value has to be there. */
+	/* The command must contain the value. */
 	cmd.head.level = RDMA_OPTION_ID;
 	cmd.head.optname = RDMA_OPTION_ID_TOS;
 	cmd.head.optlen = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the QPs of either side are told. */
+/* QP attributes of both sides of a connection. */
 #include "bed.h"
 
 #include <infiniband/verbs.h>
@@ -79,7 +79,7 @@ the_gid_of_the_path(void **state)
 	}
 }
 
-/* Nothing is connected from an address that went meanwhile. */
+/* No connection uses an address that was removed meanwhile. */
 static void
 the_address_has_gone(void **state)
 {
@@ -104,7 +104,7 @@ the_address_has_gone(void **state)
 	bed_no_event(&bed.client);
 }
 
-/* The answer to a datagram's request that nobody can send from. */
+/* The reply to a datagram id whose address was removed meanwhile. */
 static void
 the_address_has_gone_before_the_answer(void **state)
 {
@@ -114,14 +114,14 @@ the_address_has_gone_before_the_answer(void **state)
 			 ->src;
 
 	(void)state;
-	/* As if only this end's had: messages still come through. */
+	/* Only this id's copy changes: messages still arrive. */
 	assert_int_equal(gid_parse("192.0.2.99", src->gid, NULL), 0);
 	assert_int_equal(bed_accept(&bed.server, ud.passive, 1, BED_SERVER_QPN), 0);
 	assert_int_equal((int)bed_event(&bed.client, UCM_EVENT_UNREACHABLE).status,
 		-EADDRNOTAVAIL);
 }
 
-/* Port space IB: any type of QP, and what each of the two of XRC needs. */
+/* Port space IB takes any type of QP. The two ends of XRC need different attributes. */
 static void
 xrc(void **state)
 {
@@ -152,7 +152,7 @@ xrc(void **state)
 	assert_true(attr.qp_attr_mask & IBV_QP_RETRY_CNT);
 }
 
-/* The longest wait where tries are counted, else a short one. */
+/* The longest timer where RNR retries are counted, else a short one. */
 static void
 how_long_a_sender_waits(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an id says of itself. */
+/* Queries of an id. */
 #include "bed.h"
 
 #include <endian.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events: in order, counted, and not too many. */
+/* Events: order, count, limit. */
 #include "bed.h"
 
 static void
@@ -15,7 +15,7 @@ counted_as_they_are_read(void **state)
 	assert_int_equal(bed.client.woken, 1);
 	bed_event(&bed.client, UCM_EVENT_ADDR_RESOLVED);
 	assert_true(bed.client.result.pending);
-	/* The other one goes with the id, and is not counted. */
+	/* The other event is destroyed with the id and not counted. */
 	assert_int_equal(bed_destroy(&bed.client, id, &events), 0);
 	assert_int_equal(events, 1);
 	assert_false(bed.client.result.pending);

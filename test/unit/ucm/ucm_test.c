@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The whole: its configuration, sessions, time. */
+/* The instance: configuration, sessions, deadline. */
 #include "bed.h"
 
 static void

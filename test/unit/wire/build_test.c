@@ -13,7 +13,7 @@
 #define PAYLOAD_MAX 4096
 #define FRAME_MAX (PATH_HDR_MAX + 12 + EXT_LEN_MAX + PAYLOAD_MAX + 4)
 
-/* The paths that are tried: addresses of all kinds, tagged and not. */
+/* Paths of all kinds: IPv4 and IPv6, tagged and untagged. */
 enum {
 	PATH_IPV4,
 	PATH_IPV4_OFFLOAD,
@@ -53,7 +53,7 @@ path_make(unsigned path)
 	return addr;
 }
 
-/* The same by hand, byte by byte. Returns the length of the frame. */
+/* Builds the expected frame byte by byte. Returns its length. */
 static size_t
 ref_build(uint8_t *f, const struct path_addr *a, const struct bth_fields *bth,
 	const uint8_t *ext, size_t ext_len, const uint8_t *payload, size_t len)
@@ -114,8 +114,8 @@ ref_build(uint8_t *f, const struct path_addr *a, const struct bth_fields *bth,
 	return n;
 }
 
-/* Builds into a buffer of exactly the frame's length, dirty; the caller frees pkt->data.
- */
+/* Builds into a dirty buffer of exactly the frame's length; the caller frees
+ * pkt->data. */
 static void
 frame_build(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
 	const uint8_t *ext, const uint8_t *payload, uint32_t len)
@@ -211,7 +211,7 @@ round_trips(void **state)
 	}
 }
 
-/* The path's cached state: the same length again, and after others. */
+/* The path's cached state: the same length again, and other lengths in between. */
 static void
 lengths_alternate(void **state)
 {
@@ -240,7 +240,7 @@ lengths_alternate(void **state)
 	}
 }
 
-/* All that a template can be for: IPv4 or 6, tagged or not, the checksum here or the port's. */
+/* All kinds of templates: IPv4 or IPv6, tagged or not, checksum computed or offloaded. */
 static struct path_addr
 path_kind(unsigned kind)
 {
@@ -256,7 +256,7 @@ path_kind(unsigned kind)
 #define LENGTH_SEEDS 50
 #define LENGTH_STEPS 100
 
-/* The frame is the one that a template has built which never had another length. */
+/* Whether the frame equals that of a template which has built no other length. */
 static bool
 frame_is_fresh(struct path_hdr *hdr, const struct path_addr *addr, uint32_t len)
 {
@@ -276,7 +276,7 @@ frame_is_fresh(struct path_hdr *hdr, const struct path_addr *addr, uint32_t len)
 	return same;
 }
 
-/* Lengths in any order: what is remembered of the two last ones is theirs. */
+/* Random lengths: the state cached for the last two lengths is right for each. */
 static void
 lengths_any_order(void **state)
 {
@@ -300,7 +300,7 @@ lengths_any_order(void **state)
 	}
 }
 
-/* A packet whose payload comes later is the same. */
+/* frame_head_end() and frame_payload_end() build the frame that frame_end() builds. */
 static void
 payload_later(void **state)
 {
@@ -341,8 +341,8 @@ payload_later(void **state)
 	}
 }
 
-/* From then on the checksum is filled in, for the lengths that are remembered without one,
- * whichever comes first, and for others. */
+/* After path_hdr_no_offload() frames carry the checksum, in any order of lengths: those
+ * cached without a checksum, and others. */
 static void
 offload_ends(void **state)
 {
@@ -388,7 +388,7 @@ checksum_extremes(void **state)
 		path_hdr_init(&hdr, &addr);
 		frame_check(&hdr, &addr, &bth, payload, payload, len);
 	}
-	/* Every sum there is, with carries out of carries. */
+	/* Every sum, also with carries out of carries. */
 	memset(addr.src_gid + 12, 0xFF, 4);
 	memset(addr.dst_gid + 12, 0xFF, 4);
 	for (unsigned low = 0; low < 0x10000; low++) {
@@ -439,13 +439,13 @@ static void
 source_ports(void **state)
 {
 	(void)state;
-	/* As Linux sends them: the flow labels and QPNs of captures. */
+	/* As Linux: flow labels and QPNs from captures. */
 	assert_int_equal(roce_udp_sport(0x54321, 1, 2), 0xC334);
 	assert_int_equal(roce_udp_sport(0x12345, 1, 2), 0xE341);
 	assert_int_equal(roce_udp_sport(0x95a62, 1, 2), 55879);
 	assert_int_equal(roce_udp_sport(0, 0x13, 0x13), 0xC169);
 	assert_int_equal(roce_udp_sport(0, 0x29, 0x29), 0xC691);
-	/* Only 20 bits count. */
+	/* Only the low 20 bits count. */
 	assert_int_equal(roce_udp_sport(0xFFF54321, 1, 2), 0xC334);
 	for (uint32_t a = 1; a < 0x1000000; a = a * 5 + 3) {
 		for (uint32_t b = 1; b < 0x1000000; b = b * 7 + 1) {

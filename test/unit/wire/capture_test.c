@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every frame that another implementation sent: parsed, made again byte for byte, cut
- * everywhere, and bent at random. What tshark reads in it is in capture_tshark_test.c. */
+/* Every captured frame of another implementation is parsed, rebuilt byte for byte,
+ * truncated at every length, and corrupted at random. capture_tshark_test.c compares it
+ * with what tshark reads. */
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -15,7 +16,7 @@
 
 #define SEED 0xca97
 
-/* Frames that are wrong on purpose. */
+/* Frames that are invalid on purpose. */
 static const struct {
 	const char *capture;
 	unsigned number;
@@ -60,7 +61,7 @@ all_frames_parse(void **state)
 	}
 }
 
-/* The path of a frame, with the fields that Rocade keeps constant taken over from it. */
+/* The path of a frame; fields that Rocade keeps constant are copied from the frame. */
 static void
 path_of(const struct captured *f, const struct pkt_view *v, struct path_hdr *hdr)
 {
@@ -87,9 +88,8 @@ path_of(const struct captured *f, const struct pkt_view *v, struct path_hdr *hdr
 	memcpy(hdr->bytes + hdr->l3_off + 4, v->ip + 4, 4);
 }
 
-/* A packet in a buffer of exactly its length, from what parse() found in another. The
- * bits of the BTH that Rocade sets otherwise (MigReq, reserved) are taken over; crc must
- * follow. */
+/* Builds a packet in a buffer of exactly its length from the parsed view of another. BTH
+ * bits that Rocade sets otherwise (MigReq, reserved) are copied; the ICRC must match. */
 static void
 rebuild(struct path_hdr *hdr, const struct pkt_view *v, struct pkt *pkt)
 {
@@ -135,7 +135,8 @@ rebuilt_alike(void **state)
 		if (parse_exact(f->data, f->len, 0, f->vlan, &v, &copy) == DROP_none) {
 			path_of(f, &v, &hdr);
 			rebuild(&hdr, &v, &pkt);
-			/* Rocade sends UDP checksum 0; one crafted frame has another. */
+			/* Rocade sends UDP checksum 0; one frame that a script built has
+			 * another. */
 			udp = f->ip_off + (v.ip_version == 4 ? 20 : 40);
 			memcpy(pkt.data + udp + 6, f->data + udp + 6, 2);
 			assert_true(pkt.len <= f->len);
@@ -149,7 +150,7 @@ rebuilt_alike(void **state)
 	assert_int_equal(rebuilt, CAPTURED_FRAMES - sizeof(dropped) / sizeof(dropped[0]));
 }
 
-/* The ICRC of each frame by a computation that shares nothing with lib/wire. */
+/* The ICRC of each frame, computed without the code of lib/wire. */
 static void
 icrc_of_each(void **state)
 {
@@ -168,8 +169,8 @@ icrc_of_each(void **state)
 	}
 }
 
-/* Which opcodes no capture has: no driver that could be had sends them. Of XRC five were
- * made by a script; the others differ from RC's by the XRCETH alone. */
+/* Opcodes that are in no capture, as no available driver sends them. A script built five
+ * XRC frames; the other XRC opcodes differ from RC's by the XRCETH alone. */
 static const uint8_t never_seen[] = {
 	0xa0,
 	0xa1,
@@ -216,7 +217,7 @@ opcodes_seen(void **state)
 	}
 }
 
-/* Cut at every length: dropped until the last byte that the IP header counts is there. */
+/* A truncated frame is dropped until the last byte that the IP header counts is there. */
 static void
 cut_everywhere(void **state)
 {
@@ -238,8 +239,8 @@ cut_everywhere(void **state)
 	}
 }
 
-/* The same with lengths, checksum and ICRC that agree with the cut: down to the BTH what
- * is left is a packet or too short for its opcode, and nothing is read behind the end. */
+/* Truncated frames with matching lengths, checksum and ICRC: what is left is a valid
+ * packet or too short for its opcode, and no byte beyond the end is read. */
 static void
 cut_and_mended(void **state)
 {
@@ -269,16 +270,16 @@ cut_and_mended(void **state)
 			frame_seal(frame, f->ip_off);
 			if (parse_exact(frame, udp + len, 0, f->vlan, NULL, NULL) !=
 				(fits ? DROP_none : DROP_length))
-				fail_msg("%s frame %u mended at %zu", f->capture,
+				fail_msg("%s frame %u truncated to %zu", f->capture,
 					f->number, len);
-			/* The seal went where the next round's bytes are. */
+			/* The ICRC overwrote bytes of the next round's frame. */
 			memcpy(frame + udp + 20, f->data + udp + 20, most - 20);
 		}
 	}
 }
 
-/* Bytes of the headers at random: never a read outside (the sanitizer says), never a view
- * that leaves the frame. */
+/* Random bytes in the headers: no read outside the frame (checked by the sanitizer), and
+ * no view that exceeds the frame. */
 static void
 bent_at_random(void **state)
 {

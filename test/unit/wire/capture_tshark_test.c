@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every frame that another implementation sent, read as tshark reads it. */
+/* Every captured frame of another implementation, compared with what tshark reads. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* The columns of headers.tsv behind capture and frame. */
+/* Columns of headers.tsv after capture and frame. */
 enum {
 	UDP_LEN,
 	OPCODE_,
@@ -96,7 +96,7 @@ ext_check(const struct captured *f, const struct expected *e, const struct pkt_v
 		value_check(f, e, IETH, be_get(last, 4));
 }
 
-/* How many headers tshark sees and the opcode does not announce: none. */
+/* No header is in tshark's reading that the opcode does not have. */
 static void
 ext_absent(const struct captured *f, const struct expected *e, unsigned hdrs)
 {
@@ -193,7 +193,7 @@ syndrome_expect(struct text *t, unsigned syndrome)
 		text_add(t, " syndrome 0x%02x", syndrome);
 }
 
-/* The line that tshark's reading makes. */
+/* The line expected from tshark's reading. */
 static struct text
 line_expected(const struct captured *f, const struct expected *e, unsigned payload_len)
 {
@@ -218,7 +218,7 @@ line_expected(const struct captured *f, const struct expected *e, unsigned paylo
 	if (v[PKEY] != 0xFFFF)
 		text_add(&t, " pkey 0x%04" PRIx64, v[PKEY]);
 	text_add(&t, "%s%s", v[SE] ? " solicited" : "", v[ACKREQ] ? " ackreq" : "");
-	/* FECN and BECN: the byte behind the P_Key. */
+	/* FECN and BECN: the byte after the P_Key. */
 	opcode = ip[(v6 ? 40 : 20) + 8 + 4];
 	text_add(&t, "%s%s", opcode & 0x80 ? " fecn" : "", opcode & 0x40 ? " becn" : "");
 	if (e->has[QKEY])
@@ -255,7 +255,7 @@ tshark_knows(const struct pkt_view *v)
 	       v->op->kind != OP_FLUSH && v->op->kind != OP_ATOMIC_WRITE;
 }
 
-/* What tshark does not know, as the script that made the frames says. */
+/* Lines of frames that tshark does not decode, from the script that built the frames. */
 static const struct {
 	const char *capture;
 	unsigned number;

@@ -10,10 +10,10 @@
 
 struct captured {
 	char capture[64];
-	unsigned number; /* from 1 */
+	unsigned number; /* starts at 1 */
 	const uint8_t *data;
 	size_t len;
-	uint16_t tci; /* the whole tag: these captures carry priority 3 */
+	uint16_t tci; /* the whole TCI: these captures have priority 3 */
 	uint16_t vlan;
 	size_t ip_off;
 };
@@ -21,13 +21,13 @@ struct captured {
 extern struct captured captured[CAPTURED_FRAMES];
 extern size_t captured_count;
 
-/* 0, or -1 with a line on stderr: a file that cannot be read, or more frames than there
- * are. */
+/* Returns 0, or -1 after a line on stderr: a file cannot be read, or there are more
+ * frames than CAPTURED_FRAMES. */
 int
 captures_load(const char *folder);
 void
 captures_unload(void);
-/* Of a group of cases, with the folder of the tree. */
+/* Setup and teardown of a group of cases; loads the captures of the source tree. */
 int
 captures_setup(void **state);
 int

@@ -112,7 +112,7 @@ unsigned
 parse_exact(const uint8_t *frame, size_t len, uint32_t flags, uint16_t vlan,
 	struct pkt_view *view, uint8_t **copy)
 {
-	/* At least a byte, so that malloc() gives an address in a block of its own. */
+	/* At least one byte, so that malloc() returns a block of its own. */
 	uint8_t *data = malloc(len != 0 ? len : 1);
 	struct pkt pkt = {.data = data,
 		.len = (uint16_t)len,
@@ -126,7 +126,7 @@ parse_exact(const uint8_t *frame, size_t len, uint32_t flags, uint16_t vlan,
 	memcpy(data, frame, len);
 	reason = parse(&pkt, vlan, view != NULL ? view : &own);
 	if (memcmp(data, frame, len) != 0)
-		abort(); /* it writes to the frame, and leaves it as it was */
+		abort(); /* parse() restores what it changes in the frame */
 	if (copy != NULL)
 		*copy = data;
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames for the tests of this layer, made and checked byte by byte without its code. */
+/* Frames for the tests of lib/wire, built and checked byte by byte without its code. */
 #ifndef ROCADE_TEST_WIRE_FRAME_H
 #define ROCADE_TEST_WIRE_FRAME_H
 
@@ -18,7 +18,7 @@
 extern const uint8_t frame_vector4[VECTOR4_LEN];
 extern const uint8_t frame_vector6[VECTOR6_LEN];
 
-/* Where things stand in them. */
+/* Offsets in the vectors. */
 #define IP_OFF 14
 #define UDP4_OFF (IP_OFF + 20)
 #define BTH4_OFF (UDP4_OFF + 8)
@@ -32,27 +32,27 @@ be16_at(const uint8_t *at);
 uint64_t
 be_get(const void *at, size_t len);
 
-/* CRC-32 a bit at a time, not complemented. */
+/* CRC-32, bit by bit, not complemented. */
 uint32_t
 ref_crc(uint32_t crc, const uint8_t *data, size_t len);
 
-/* The ICRC of the packet whose IP header stands at ip, and where it belongs. */
+/* The ICRC of the packet whose IP header is at ip, and the offset of its ICRC field. */
 uint32_t
 ref_icrc(const uint8_t *ip, size_t *icrc_off);
 
-/* Makes the IPv4 checksum and the ICRC right. */
+/* Sets the IPv4 checksum and the ICRC. */
 void
 frame_seal(uint8_t *frame, size_t ip_off);
 
-/* parse() of a copy in a buffer of exactly len bytes; the view then points into the copy,
- * which the caller frees (or passes NULL where no view is wanted). */
+/* Calls parse() for a copy in a buffer of exactly len bytes. The view points into the
+ * copy, which the caller frees; copy may be NULL if no view is wanted. */
 unsigned
 parse_exact(const uint8_t *frame, size_t len, uint32_t flags, uint16_t vlan,
 	struct pkt_view *view, uint8_t **copy);
 
 #define CRAFT_ROOM 256
 
-/* A frame that a test takes to pieces. */
+/* A frame that a test modifies. */
 struct craft {
 	uint8_t data[CRAFT_ROOM];
 	size_t len;
@@ -60,16 +60,16 @@ struct craft {
 };
 
 struct craft
-craft4(void); /* a vector */
+craft4(void); /* a copy of the vector */
 struct craft
 craft6(void);
 void
 craft_tag(struct craft *c, unsigned tci);
-/* Gives an IPv4 frame's UDP datagram a length, with IP, frame, checksum and ICRC to
+/* Sets the UDP length of an IPv4 frame, and IP length, frame length, checksum and ICRC to
  * match. */
 void
 craft_udp_len(struct craft *c, unsigned udp_len);
-/* As from a port that has checked the IPv4 checksum. */
+/* Parses as from a port that has verified the IPv4 checksum. */
 unsigned
 craft_parse(const struct craft *c, uint16_t vlan);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams of QP 1: as they are built they are taken, and nothing else is. */
+/* Datagrams of QP 1: what gsi_frame() builds is admitted, other datagrams are not. */
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -10,7 +10,8 @@
 
 #define FRAME_MAX (PATH_HDR_MAX + 12 + 8 + GSI_LEN + 4)
 
-/* In a buffer of that size: a sanitizer sees what lies behind. */
+/* Builds a datagram in a buffer of exactly its size, so that a sanitizer reports accesses
+ * beyond it. */
 static uint8_t *
 built(bool v6, uint32_t psn, struct pkt_view *view)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copy and CRC in one pass against the two one after the other: bytes, and frames. */
+/* Copy and CRC in one pass, compared with copy followed by CRC: bytes and whole
+ * frames. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ bytes_fill(uint64_t *seed)
 		src[i] = (uint8_t)rand_next(seed);
 }
 
-/* From and to any place in a line, on from any value: nothing beside dst is touched. */
+/* From and to any offset in a cache line, from any CRC: no byte outside dst is
+ * written. */
 static void
 copy_checked(uint32_t crc, size_t to, size_t from, size_t len)
 {
@@ -49,7 +51,7 @@ every_length(void **state)
 
 	(void)state;
 	bytes_fill(&seed);
-	/* Each number of wide blocks, of narrow ones and of bytes behind them. */
+	/* Every number of wide blocks, narrow blocks and remaining bytes. */
 	for (size_t len = icrc_copy_min; len < 3 * 256; len++)
 		copy_checked((uint32_t)rand_next(&seed), len % 64, len % 61, len);
 	for (size_t len = 1024; len <= LEN_MAX; len += 1 + rand_below(&seed, 97))
@@ -59,7 +61,7 @@ every_length(void **state)
 	copy_checked(UINT32_MAX, 70, 3, 4096);
 }
 
-/* A bit that differs is seen wherever it stands. */
+/* Every bit of the source affects the CRC. */
 static void
 every_bit(void **state)
 {
@@ -76,7 +78,7 @@ every_bit(void **state)
 	}
 }
 
-/* Headers, a long piece, a short one in between, a long one, and what is behind. */
+/* Headers, long pieces, short pieces in between, and the remaining bytes. */
 static void
 pieces_of_a_frame(void **state)
 {
@@ -100,7 +102,7 @@ pieces_of_a_frame(void **state)
 
 #define HEAD (IP_OFF + 40 + 8 + 12) /* at the most */
 
-/* A SEND of this payload, which is whole words; returns its length. */
+/* Builds a SEND whose payload is whole words; returns the frame's length. */
 static size_t
 frame_make(uint8_t *frame, bool v4, unsigned payload)
 {
@@ -116,8 +118,8 @@ frame_make(uint8_t *frame, bool v4, unsigned payload)
 	return head + payload + ICRC_LEN;
 }
 
-/* Whether the frame is right, which both say; a copy of its payload is there either way,
- * and nothing else is. False too where the headers alone say that it is none. */
+/* Whether the ICRC is right; both checks must agree. The payload is copied in either
+ * case, and nothing else is written. Also false for frames whose headers are invalid. */
 static bool
 frame_right(const uint8_t *frame, size_t bytes, size_t to)
 {
@@ -144,8 +146,8 @@ frame_right(const uint8_t *frame, size_t bytes, size_t to)
 	return right;
 }
 
-/* Right, then with a bit of it damaged: of the PSN, of the payload, of the ICRC; and with
- * one that routers may change. */
+/* Intact frames, then with one bit corrupted in the PSN, the payload or the ICRC, and
+ * with one bit changed that routers may change. */
 static void
 frames(void **state)
 {
@@ -173,7 +175,7 @@ frames(void **state)
 	}
 }
 
-/* Every bit of the headers is as much to one as to the other. */
+/* Both checks cover the same bits of the headers. */
 static void
 frame_headers(void **state)
 {
@@ -192,13 +194,13 @@ frame_headers(void **state)
 			right += frame_right(frame, bytes, 7);
 			frame[bit / 8] ^= 1u << bit % 8;
 		}
-		/* The MACs, what routers change: TOS, TTL and checksum or class, label
-		 * and hop limit; UDP checksum, byte 4 of the BTH. */
+		/* The bits that are not covered: MACs; TOS, TTL and checksum, or traffic
+		 * class, flow label and hop limit; UDP checksum; byte 4 of the BTH. */
 		assert_int_equal(right, 96 + (v4 ? 32 : 36) + 16 + 8);
 	}
 }
 
-/* Not there on this CPU: then nothing may say that it is. */
+/* icrc_copy_min is UINT32_MAX only if the CPU lacks the instructions. */
 static void
 not_here(void **state)
 {

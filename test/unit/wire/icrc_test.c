@@ -17,7 +17,7 @@ running_value(void **state)
 	static const uint8_t digits[] = "123456789";
 
 	(void)state;
-	/* CRC-32's check value, whole and in every two pieces. */
+	/* CRC-32's check value, in one piece and in every two pieces. */
 	for (size_t i = 0; i <= 9; i++)
 		assert_int_equal(
 			icrc_update(icrc_update(0, digits, i), digits + i, 9 - i),
@@ -25,7 +25,7 @@ running_value(void **state)
 	assert_int_equal(~icrc_update(0, ones, 8), 0xDEBB20E3);
 }
 
-/* From the UDP length on, as frame_end() finds a frame. */
+/* Computed from the UDP length on, as frame_end() does. */
 static uint32_t
 behind_path(uint32_t crc, const uint8_t *udp, size_t payload_len)
 {
@@ -56,7 +56,7 @@ reference_agrees(void **state)
 	assert_int_equal(ref_icrc(frame_vector6 + IP_OFF, NULL), 0xc3a3af96);
 }
 
-/* Whether routers may change this bit of a frame. */
+/* Whether routers may change this bit, which the ICRC therefore masks. */
 static bool
 bit_masked(size_t at, unsigned bit, bool v4)
 {
@@ -97,7 +97,7 @@ each_bit(void **state)
 	}
 }
 
-/* Every length, so every way in which the tail is taken; contents from a seed. */
+/* Every length, so that every kind of tail occurs; random contents. */
 static void
 every_length(void **state)
 {

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-/* Written by hand from the protocol's tables: the extended headers by name in wire order,
- * and where the one that matters stands. */
+/* Written by hand from the tables of IBA: the extended headers in wire order, and the
+ * offset of the main one. */
 struct expected {
 	uint8_t opcode;
 	const char *name;

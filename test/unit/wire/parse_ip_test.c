@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is wrong with an IP header, and what is not. */
+/* Invalid and valid IP headers. */
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -41,7 +41,7 @@ drop_ip_header(void **state)
 	}
 }
 
-/* Multicast membership is the port's business, and the only one with options. */
+/* IGMP and MLD are for the port; they are the only protocols with IP options. */
 static void
 other_with_options(void **state)
 {
@@ -69,7 +69,8 @@ drop_ip_checksum(void **state)
 	struct craft c = craft4();
 
 	(void)state;
-	/* Any changed bit of the header is seen; those of rows above are seen before. */
+	/* A change of any bit is detected. Those in version, header length and total
+	 * length are detected before the checksum. */
 	for (unsigned bit = 0; bit < 20 * 8; bit++) {
 		unsigned at = bit / 8;
 		unsigned reason;
@@ -82,7 +83,7 @@ drop_ip_checksum(void **state)
 			assert_int_not_equal(reason, DROP_none);
 		c.data[IP_OFF + at] ^= 1 << bit % 8;
 	}
-	/* What the port says goes before what the header says. */
+	/* The port's result takes precedence over the header. */
 	assert_int_equal(parse_exact(c.data, c.len, PKT_RX_IPV4_CKSUM_BAD, 0, NULL, NULL),
 		DROP_ip_checksum);
 	be16_put(c.data + IP_OFF + 10, 0x1234);
@@ -94,8 +95,7 @@ drop_ip_checksum(void **state)
 static void
 ip_checksum_extremes(void **state)
 {
-	/* Sums that carry over, once and again: every identification and many addresses.
-	 */
+	/* Sums with one and two carries: many identifications and addresses. */
 	struct craft c = craft4();
 
 	(void)state;
@@ -123,7 +123,7 @@ drop_fragment(void **state)
 		be16_put(c.data + IP_OFF + 6, fields[i]);
 		assert_int_equal(craft_parse(&c, 0), DROP_fragment);
 	}
-	/* Neither DF nor its absence is one. */
+	/* DF is not a fragment flag. */
 	c = craft4();
 	be16_put(c.data + IP_OFF + 6, 0);
 	frame_seal(c.data, IP_OFF);

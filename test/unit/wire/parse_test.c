@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames that are parsed, and what is wrong with those that are not. IP headers are in
+/* Valid frames, and the drop reason of each kind of invalid frame. IP headers are in
  * parse_ip_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +56,8 @@ header_bits(void **state)
 	uint8_t *copy;
 
 	(void)state;
-	/* Reserved and MigReq bits mean nothing; 24-bit fields keep to themselves. */
+	/* Reserved and MigReq bits are ignored; 24-bit fields exclude the byte beside
+	 * them. */
 	c.data[IP_OFF + 1] = 0x6a;
 	bth[1] = 0x80 | 0x40;
 	be16_put(bth + 2, 0x7FFE);
@@ -96,7 +97,7 @@ drop_runt(void **state)
 	craft_tag(&c, 7);
 	for (c.len = 14; c.len < VECTOR4_LEN + TAG_LEN; c.len++)
 		assert_int_equal(craft_parse(&c, 7), DROP_runt);
-	/* The IP header's length, not the frame's. */
+	/* The IP length counts, not the frame's. */
 	c = craft4();
 	be16_put(c.data + IP_OFF + 2, 45);
 	assert_int_equal(craft_parse(&c, 0), DROP_runt);
@@ -122,7 +123,7 @@ drop_ethertype(void **state)
 		be16_put(c.data + 16, types[i]);
 		assert_int_equal(craft_parse(&c, 0), DROP_ethertype);
 	}
-	/* A tag in a tag. */
+	/* A tag inside a tag. */
 	struct craft c = craft4();
 
 	craft_tag(&c, 0);
@@ -144,7 +145,7 @@ vlan_rules(void **state)
 		{0, 0, DROP_none},
 		{0, 5, DROP_none},
 		{0xE000, 0, DROP_none}, /* priority 7 */
-		{0xF000, 5, DROP_none}, /* and drop eligible */
+		{0xF000, 5, DROP_none}, /* drop eligible, too */
 		{5, 5, DROP_none},
 		{0x7005, 5, DROP_none},
 		{5, 0, DROP_vlan},
@@ -178,8 +179,8 @@ drop_udp(void **state)
 	be16_put(c.data + UDP6_OFF + 2, 4791 ^ 0x8000);
 	assert_int_equal(craft_parse(&c, 0), DROP_udp_port);
 
-	/* Longer than the IP packet, though the frame has the room; shorter than itself.
-	 */
+	/* Longer than the IP packet, although the frame has the room; shorter than the
+	 * UDP header. */
 	c = craft4();
 	c.len += 16;
 	be16_put(c.data + UDP4_OFF + 4, 25);
@@ -193,7 +194,7 @@ drop_udp(void **state)
 	c = craft6();
 	be16_put(c.data + UDP6_OFF + 4, 33);
 	assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
-	/* An IP packet that cannot hold a UDP header; nor can the frame. */
+	/* The IP packet is too short for a UDP header, and so is the frame. */
 	for (unsigned total = 20; total < 28; total++) {
 		c = craft4();
 		be16_put(c.data + IP_OFF + 2, total);
@@ -214,12 +215,12 @@ udp_length_rules(void **state)
 	struct craft c = craft4();
 
 	(void)state;
-	/* The UDP length ends the packet, also where the IP packet goes on behind it. */
+	/* The UDP length ends the packet, also if the IP packet is longer. */
 	be16_put(c.data + IP_OFF + 2, 44 + 6);
 	c.len += 6;
 	frame_seal(c.data, IP_OFF);
 	assert_int_equal(craft_parse(&c, 0), DROP_none);
-	/* A checksum, right or wrong, is not looked at; nor is the source port. */
+	/* The UDP checksum and the source port are not checked. */
 	c = craft4();
 	be16_put(c.data + UDP4_OFF + 6, 0xBEEF);
 	assert_int_equal(craft_parse(&c, 0), DROP_none);
@@ -253,15 +254,15 @@ static void
 drop_length(void **state)
 {
 	(void)state;
-	/* No room for BTH and ICRC. */
+	/* Too short for BTH and ICRC. */
 	for (unsigned len = 8; len < 24; len++) {
 		struct craft c = craft4();
 
 		craft_udp_len(&c, len);
 		assert_int_equal(craft_parse(&c, 0), DROP_length);
 	}
-	/* For each opcode: without payload and pad right, each word and byte less wrong;
-	 * and a pad that is not there. */
+	/* For each opcode the minimum length without payload and pad is valid. A shorter
+	 * length and a pad without payload are not. */
 	for (unsigned op = 0; op < 256; op++) {
 		unsigned least = 8 + 12 + op_rows[op].ext_len + 4;
 
@@ -295,7 +296,7 @@ drop_icrc(void **state)
 	c = craft6();
 	c.data[BTH6_OFF + 12] ^= 1;
 	assert_int_equal(craft_parse(&c, 0), DROP_icrc);
-	/* Big-endian, as everything else would be. */
+	/* A big-endian ICRC is wrong. */
 	c = craft4();
 	memcpy(c.data + VECTOR4_LEN - 4, "\xfc\xd1\x73\xf3", 4);
 	assert_int_equal(craft_parse(&c, 0), DROP_icrc);
@@ -329,7 +330,7 @@ port_business(void **state)
 		if (i == 0 || i == 3)
 			assert_int_equal(craft_parse(&arp, vlan), DROP_vlan);
 	}
-	/* Its IP header has been checked all the same. */
+	/* The IP header of such a packet is checked, too. */
 	struct craft c = craft4();
 
 	c.data[IP_OFF + 9] = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The capture reader of the tests: what it reads, and what it refuses. */
+/* The tests' capture reader: which files it reads, and which it refuses. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

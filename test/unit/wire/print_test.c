@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-/* Prints an IPv4 frame made from the vector with this opcode and what follows the BTH. */
+/* Prints an IPv4 frame built from the vector with this opcode, these extended headers and
+ * this payload length. */
 static const char *
 print_op(uint8_t opcode, const void *ext, size_t ext_len, unsigned payload_len)
 {
@@ -45,7 +46,7 @@ print_op(uint8_t opcode, const void *ext, size_t ext_len, unsigned payload_len)
 #define XRC "\x00\x00\x01\x23"
 #define DETH "\x11\x11\x11\x11\x00\x00\x00\x5f"
 
-/* A literal's bytes and how many they are. */
+/* The bytes of a string literal and their number. */
 #define EXT(text) text, sizeof(text) - 1
 
 static void

@@ -17,7 +17,7 @@ add_wraps(void **state)
 	assert_int_equal(psn_add(0xFFFFFF, 1), 0);
 	assert_int_equal(psn_add(0xFFFFF0, 0x20), 0x10);
 	assert_int_equal(psn_add(5, (uint32_t)-6), 0xFFFFFF);
-	/* High bits of an input do not reach the result. */
+	/* High bits of an argument do not reach the result. */
 	assert_int_equal(psn_add(0xAB000001, 1), 2);
 	assert_int_equal(psn_add(1, 0xFF000001), 2);
 }
@@ -46,8 +46,7 @@ diff_is_signed(void **state)
 static void
 half_way_is_earlier(void **state)
 {
-	/* ePSN + 2^23 counts as a duplicate, whichever way one looks (rxe does the same).
-	 */
+	/* ePSN + 2^23 is a duplicate, from either side (as in rxe). */
 	(void)state;
 	assert_int_equal(psn_diff(0x801002, 0x001002), -HALF);
 	assert_int_equal(psn_diff(0x001002, 0x801002), -HALF);
