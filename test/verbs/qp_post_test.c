@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests posted to a QP and their completions, as ibv_post_send(3), ibv_post_recv(3)
- * and ibv_poll_cq(3) say. */
+/* Work requests and their completions, as ibv_post_send(3), ibv_post_recv(3) and
+ * ibv_poll_cq(3) specify. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ send_wr(struct ibv_sge *sge, int n)
 		.send_flags = IBV_SEND_SIGNALED};
 }
 
-/* Fails with err at the second of three, and only the first is sent. */
+/* Posting a list of three fails with `err` at the second; only the first is sent. */
 static void
 second_refused(struct ibv_send_wr *second, int err)
 {
@@ -42,7 +42,7 @@ second_refused(struct ibv_send_wr *second, int err)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
 	pair_quiet(&pair, pair.a.send_cq);
-	/* Nobody asks for the bad one. */
+	/* bad_wr may be NULL. */
 	assert_int_equal(ibv_post_send(pair.a.qp[0], second, NULL), err);
 	pair_quiet(&pair, pair.a.send_cq);
 }
@@ -68,7 +68,7 @@ test_post_send_refused(void **state)
 		wr.opcode = absent[i];
 		second_refused(&wr, EINVAL);
 	}
-	/* An atomic is on 8 aligned bytes, and nothing that is read is inline. */
+	/* An atomic needs exactly 8 aligned bytes; a READ or atomic cannot be inline. */
 	wr = send_wr(sge, 1);
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	second_refused(&wr, EINVAL);
@@ -79,15 +79,15 @@ test_post_send_refused(void **state)
 	wr = send_wr(sge, 1);
 	wr.send_flags |= IBV_SEND_IP_CSUM;
 	second_refused(&wr, EINVAL);
-	/* 2^31 and one. */
+	/* One byte more than 2^31. */
 	sge[0].length = UINT32_C(1) << 31;
 	wr = send_wr(sge, 2);
 	second_refused(&wr, EINVAL);
-	sge[0].length = UINT32_MAX; /* sums that would wrap 32 bits */
+	sge[0].length = UINT32_MAX; /* the sum would wrap 32 bits */
 	sge[1].length = 2;
 	wr = send_wr(sge, 2);
 	second_refused(&wr, EINVAL);
-	/* One byte more inline than the capacity. */
+	/* One byte more than the inline capacity. */
 	assert_int_equal(ibv_query_qp(pair.a.qp[0], &attr, IBV_QP_CAP, &init), 0);
 	sge[0].length = init.cap.max_inline_data + 1;
 	wr = send_wr(sge, 1);
@@ -111,7 +111,7 @@ test_post_send_states(void **state)
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
 	pair_to_rts(&pair.conf, qp);
 	pair_to(qp, IBV_QPS_SQD);
-	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0); /* held back */
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0); /* not sent in SQD */
 	pair_quiet(&pair, pair.a.send_cq);
 	pair_to(qp, IBV_QPS_ERR);
 	struct ibv_wc wc;
@@ -158,7 +158,31 @@ test_post_recv(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-/* Posted in ERR, flushed in order, though no packet ever comes. */
+/* Lists that are posted whole leave bad_wr as it was, of receives and of sends. */
+static void
+test_bad_wr_kept_on_success(void **state)
+{
+	struct ibv_recv_wr recv[3] = {
+		{.next = &recv[1]}, {.next = &recv[2]}, {.wr_id = 3}};
+	struct ibv_recv_wr recv_sentinel, *bad_recv = &recv_sentinel;
+	struct ibv_send_wr wr[3], sentinel, *bad = &sentinel;
+	struct ibv_wc wc[3];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		wr[i] = send_wr(NULL, 0);
+		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
+	}
+	assert_int_equal(ibv_post_recv(pair.b.qp[0], recv, &bad_recv), 0);
+	assert_ptr_equal(bad_recv, &recv_sentinel);
+	assert_int_equal(ibv_post_send(pair.a.qp[0], wr, &bad), 0);
+	assert_ptr_equal(bad, &sentinel);
+	/* All of both lists was posted. */
+	pair_complete(&pair, pair.b.recv_cq, wc, 3);
+	pair_complete(&pair, pair.a.send_cq, wc, 3);
+}
+
+/* Receives posted in ERR are flushed in order, without any packet. */
 static void
 test_post_recv_in_error(void **state)
 {
@@ -177,8 +201,8 @@ test_post_recv_in_error(void **state)
 	}
 }
 
-/* Data, immediate data and every member of a completion; gather and scatter over many
- * SGEs. */
+/* Data, immediate data and every member of a completion, with gather and scatter over
+ * many SGEs. */
 static void
 test_send_receive(void **state)
 {
@@ -224,7 +248,7 @@ test_send_receive(void **state)
 	assert_int_equal(pair.b.mem[8000 + 1094], 0);
 }
 
-/* A region registered at another address, or from 0, is named by that one. */
+/* A region registered with another address, or from 0, is addressed by that one. */
 static void
 test_iova(void **state)
 {
@@ -250,8 +274,8 @@ test_iova(void **state)
 	assert_int_equal(ibv_dereg_mr(iova), 0);
 }
 
-/* A region that goes before its request is sent: the request fails here, with its opcode.
- */
+/* The region is deregistered before the request is sent: a local error with the
+ * opcode. */
 static void
 test_lkey_gone(void **state)
 {
@@ -271,7 +295,8 @@ test_lkey_gone(void **state)
 	assert_int_equal(wc.qp_num, pair.a.qp[0]->qp_num);
 }
 
-/* Nobody there: the request fails after the retries, with nothing in between. */
+/* The peer does not answer: the request fails after the retries, with no other
+ * completion. */
 static void
 test_retry_exceeded(void **state)
 {
@@ -287,7 +312,7 @@ test_retry_exceeded(void **state)
 	assert_int_equal(pair.a.qp[0]->qp_num, wc.qp_num);
 }
 
-/* A CQ that is too small goes into error once, keeps what it has, and gives it out. */
+/* A CQ that overflows raises one error and still returns the completions it has. */
 static void
 test_cq_overrun(void **state)
 {
@@ -348,7 +373,7 @@ test_ipv6(void **state)
 	pair_close(&pair);
 }
 
-/* 2^31 bytes, the most there can be: sixteen times the same buffer. */
+/* 2^31 bytes, the largest message: sixteen times the same buffer. */
 static void
 test_largest_message(void **state)
 {
@@ -371,7 +396,7 @@ test_largest_message(void **state)
 	wr = send_wr(from, 16);
 	assert_int_equal(ibv_post_recv(pair.b.qp[0], &recv, &bad_recv), 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
-	/* As long as it takes: seconds, or a minute under a sanitizer. */
+	/* No time limit: it takes seconds, or a minute under a sanitizer. */
 	while (ibv_poll_cq(pair.b.recv_cq, 1, &wc) == 0)
 		pair_poll(&pair);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
@@ -389,6 +414,7 @@ main(void)
 		with_pair(test_post_send_refused),
 		with_pair(test_post_send_states),
 		with_pair(test_post_recv),
+		with_pair(test_bad_wr_kept_on_success),
 		with_pair(test_post_recv_in_error),
 		with_pair(test_send_receive),
 		with_pair(test_iova),

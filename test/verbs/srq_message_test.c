@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which request of an SRQ a message takes, where it lands there, and what goes wrong. */
+/* Which receive of an SRQ a message consumes, where its data is placed, and its
+ * errors. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +12,7 @@
 
 #include "srq_bed.h"
 
-/* FIFO over all QPs; wr_id and qp_num tell who got which. */
+/* Receives are consumed in FIFO order by all QPs; wr_id and qp_num identify them. */
 static void
 test_fifo(void **state)
 {
@@ -32,6 +33,93 @@ test_fifo(void **state)
 	}
 }
 
+/* An address handle of side a for side b. */
+static struct ibv_ah *
+ah_to_b(void)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	union ibv_gid gid;
+	struct ibv_ah *ah;
+
+	attr.grh.dgid = pair.b.gid;
+	for (;; attr.grh.sgid_index++) {
+		assert_int_equal(
+			ibv_query_gid(pair.a.context, 1, attr.grh.sgid_index, &gid), 0);
+		if (memcmp(&gid, &pair.a.gid, sizeof(gid)) == 0)
+			break;
+	}
+	ah = ibv_create_ah(pair.a.pd, &attr);
+	assert_non_null(ah);
+	return ah;
+}
+
+/* Makes QP 1 of both sides a UC QP and QP 2 a UD QP. */
+static void
+replace_by_uc_and_ud(void)
+{
+	struct pair_conf conf = pair.conf;
+
+	for (unsigned i = 1; i < 3; i++) {
+		conf.type = i == 1 ? IBV_QPT_UC : IBV_QPT_UD;
+		assert_int_equal(ibv_destroy_qp(pair.a.qp[i]), 0);
+		assert_int_equal(ibv_destroy_qp(pair.b.qp[i]), 0);
+		pair.a.qp[i] = pair_qp(&conf, &pair.a, 0);
+		pair.b.qp[i] = pair_qp(&conf, &pair.b, 0);
+	}
+	pair_connect(&pair, 1);
+	pair_ud_to_rts(pair.a.qp[2], 0x11, 1);
+	pair_ud_to_rts(pair.b.qp[2], 0x11, 1);
+}
+
+/* RC, UC and UD QPs on one SRQ: the n-th message takes the n-th receive, whatever the
+ * type of its QP, also when messages of all three are under way. */
+static void
+test_fifo_over_rc_uc_and_ud(void **state)
+{
+	static const unsigned order[] = {0, 1, 2, 2, 1, 0, 0, 2, 0, 1, 1, 2};
+	enum { N = sizeof(order) / sizeof(order[0]) };
+	struct ibv_sge sge = pair_sge(&pair.a, 0, 64);
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_wc wc[N];
+
+	(void)state;
+	replace_by_uc_and_ud();
+	wr.opcode = IBV_WR_SEND;
+	wr.wr.ud.ah = ah_to_b();
+	wr.wr.ud.remote_qpn = pair.b.qp[2]->qp_num;
+	wr.wr.ud.remote_qkey = 0x11;
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < N; i++) {
+			assert_int_equal(pair_post_srq(&pair.b, i, i * 128, 128), 0);
+			memset(pair.a.mem + i * 64, (int)(round * N + i + 1), 64);
+		}
+		for (unsigned i = 0; i < N; i++) {
+			sge.addr = (uintptr_t)pair.a.mem + i * 64;
+			assert_int_equal(
+				ibv_post_send(pair.a.qp[order[i]], &wr, &bad), 0);
+			/* one after another, then all at once */
+			if (round == 0)
+				pair_complete(&pair, pair.b.recv_cq, &wc[i], 1);
+		}
+		if (round == 1)
+			pair_complete(&pair, pair.b.recv_cq, wc, N);
+		for (unsigned i = 0; i < N; i++) {
+			const unsigned grh =
+				wc[i].qp_num == pair.b.qp[2]->qp_num ? 40 : 0;
+			const uint8_t *data = pair.b.mem + i * 128 + grh;
+			const unsigned message = data[0] - round * N - 1;
+
+			assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+			assert_int_equal(wc[i].wr_id, i);
+			assert_int_equal(wc[i].byte_len, grh + 64);
+			assert_true(message < N && (round == 1 || message == i));
+			assert_int_equal(wc[i].qp_num, pair.b.qp[order[message]]->qp_num);
+			assert_memory_equal(data, pair.a.mem + message * 64, 64);
+		}
+	}
+	assert_int_equal(ibv_destroy_ah(wr.wr.ud.ah), 0);
+}
+
 static void
 test_immediate(void **state)
 {
@@ -43,7 +131,7 @@ test_immediate(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	/* A receive with no SGE takes a message of no bytes. */
+	/* A receive without SGEs takes an empty message. */
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &none, &bad_recv), 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[1], &wr, &bad), 0);
 	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
@@ -55,7 +143,7 @@ test_immediate(void **state)
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
 }
 
-/* SGEs of one WR in different regions; overlapping ones do no harm. */
+/* SGEs of one receive in different regions, and overlapping SGEs. */
 static void
 test_sges(void **state)
 {
@@ -79,7 +167,7 @@ test_sges(void **state)
 	assert_memory_equal(pair.b.mem + 9000, pair.a.mem + 60, 140);
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
 
-	/* The later piece wins. */
+	/* Where SGEs overlap, the later one is written last. */
 	to[0] = pair_sge(&pair.b, 100, 50);
 	to[1] = pair_sge(&pair.b, 120, 50);
 	to[2] = pair_sge(&pair.b, 100, 100);
@@ -93,7 +181,7 @@ test_sges(void **state)
 	assert_int_equal(ibv_dereg_mr(other), 0);
 }
 
-/* An SGE of length 0 is 2^31 bytes long, and the key is checked for what is written. */
+/* An SGE of length 0 means 2^31 bytes; the key is checked only for the bytes written. */
 static void
 test_sge_length_zero(void **state)
 {
@@ -112,7 +200,7 @@ test_sge_length_zero(void **state)
 	assert_memory_equal(pair.b.mem + 100, pair.a.mem, 3000);
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
 
-	/* Ten bytes before the end of the region: eleven do not fit. */
+	/* Ten bytes before the end of the region: ten bytes fit, eleven do not. */
 	sge = pair_sge(&pair.b, pair.conf.bytes - 10, 0);
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 10, IBV_SEND_SIGNALED), 0);
@@ -127,7 +215,7 @@ test_sge_length_zero(void **state)
 	assert_int_equal(wc.status, IBV_WC_REM_OP_ERR);
 }
 
-/* The capacity is a 64-bit sum: two of 2^31 are 2^32, not 0. */
+/* The capacity is a 64-bit sum: two SGEs of 2^31 bytes are 2^32, not 0. */
 static void
 test_capacity_sum(void **state)
 {
@@ -144,8 +232,8 @@ test_capacity_sum(void **state)
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
 }
 
-/* Posts a receive over this SGE, sends, and wants these completions; the QPs come up
- * again. */
+/* Posts a receive with this SGE, sends a message and expects these two completions; then
+ * reconnects. */
 static void
 key_case(struct ibv_sge sge, enum ibv_wc_status here, enum ibv_wc_status there)
 {
@@ -153,7 +241,8 @@ key_case(struct ibv_sge sge, enum ibv_wc_status here, enum ibv_wc_status there)
 	struct ibv_async_event event;
 	struct ibv_wc wc;
 
-	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0); /* not seen here */
+	/* posting does not check the key */
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 64, IBV_SEND_SIGNALED), 0);
 	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, here);
@@ -183,7 +272,7 @@ test_keys(void **state)
 
 	(void)state;
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
-	srq_take(1); /* both know each other's MAC */
+	srq_take(1); /* resolves the MACs of both ends */
 	sge.lkey ^= 0x5500;
 	key_case(sge, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
 	sge.lkey = read_only->lkey;
@@ -193,7 +282,8 @@ test_keys(void **state)
 	sge.lkey = gone->lkey;
 	assert_int_equal(ibv_dereg_mr(gone), 0);
 	key_case(sge, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
-	/* Too short: a length error here, "invalid request" there. */
+	/* Too short a receive: a length error at the responder, "invalid request" at the
+	 * requester. */
 	sge = pair_sge(&pair.b, 0, 63);
 	key_case(sge, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
 	assert_int_equal(ibv_dereg_mr(read_only), 0);
@@ -201,7 +291,7 @@ test_keys(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-/* The key must be of the SRQ's PD; the QP's may be another. */
+/* The key must be in the SRQ's PD; the QP's PD may be another. */
 static void
 test_qp_of_other_pd(void **state)
 {
@@ -228,7 +318,7 @@ test_qp_of_other_pd(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-/* Two SRQs of different size classes side by side. */
+/* Two SRQs of different size classes. */
 static void
 test_two_srqs(void **state)
 {
@@ -271,7 +361,7 @@ test_two_srqs(void **state)
 	b->qp[2] = kept;
 }
 
-/* An empty SRQ answers "receiver not ready", and traffic resumes after a post. */
+/* A message to an empty SRQ gets an RNR NAK; traffic resumes after a post. */
 static void
 test_empty(void **state)
 {
@@ -320,6 +410,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		with_pair(test_fifo),
+		with_pair(test_fifo_over_rc_uc_and_ud),
 		with_pair(test_immediate),
 		with_pair(test_sges),
 		with_pair(test_sge_length_zero),

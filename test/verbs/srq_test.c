@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SRQs as ibv_create_srq(3), ibv_post_srq_recv(3) and ibv_destroy_srq(3) say. What
- * ibv_modify_srq(3) says is in srq_modify_test.c, what becomes of messages in
- * srq_message_test.c, what needs several threads or engines in srq_threads_test.c. */
+/* SRQs as ibv_create_srq(3), ibv_post_srq_recv(3) and ibv_destroy_srq(3) specify.
+ * srq_modify_test.c covers ibv_modify_srq(3), srq_message_test.c messages,
+ * srq_threads_test.c several threads and engines. */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -59,7 +59,7 @@ test_create(void **state)
 	assert_int_equal(ibv_query_srq(srq, &got), 0);
 	assert_int_equal(got.max_wr, actual.max_wr);
 	assert_int_equal(got.max_sge, actual.max_sge);
-	assert_int_equal(got.srq_limit, 0); /* irrelevant at creation */
+	assert_int_equal(got.srq_limit, 0); /* ignored at creation */
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
@@ -112,10 +112,11 @@ test_post_list(void **state)
 		bad = NULL;
 		assert_int_equal(ibv_post_srq_recv(pair.b.srq, wr, &bad), EINVAL);
 		assert_ptr_equal(bad, &wr[2]);
-		/* Those before stay, of it and those after nothing was done. */
+		/* The receives before the failing one stay posted; it and the later ones
+		 * are not. */
 		assert_int_equal(outstanding(pair.b.srq), 2);
 		assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr[2], NULL), EINVAL);
-		/* The list and its SGEs may be reused at once. */
+		/* The list and its SGEs may be reused after the call. */
 		memset(wr, 0xFF, sizeof(wr));
 		memset(many, 0xFF, sizeof(many));
 		for (unsigned i = 0; i < 2; i++)
@@ -128,6 +129,35 @@ test_post_list(void **state)
 		pair_complete(&pair, pair.a.send_cq, wc, 2);
 		for (unsigned i = 0; i < 4; i++)
 			many[i] = sge;
+	}
+}
+
+/* A list that is posted whole leaves bad_wr as it was. */
+static void
+test_bad_wr_kept_on_success(void **state)
+{
+	struct ibv_recv_wr wr[3] = {{.next = &wr[1]}, {.next = &wr[2]}, {.wr_id = 3}};
+	struct ibv_recv_wr sentinel, *bad = &sentinel;
+
+	(void)state;
+	assert_int_equal(ibv_post_srq_recv(pair.b.srq, wr, &bad), 0);
+	assert_ptr_equal(bad, &sentinel);
+	assert_int_equal(outstanding(pair.b.srq), 3);
+}
+
+/* An empty list succeeds, posts nothing, and leaves bad_wr as it was. */
+static void
+test_empty_list_posts_nothing(void **state)
+{
+	struct ibv_recv_wr sentinel, *bad = &sentinel;
+
+	(void)state;
+	for (unsigned n = 0; n < 3; n++) {
+		assert_int_equal(ibv_post_srq_recv(pair.b.srq, NULL, &bad), 0);
+		assert_int_equal(ibv_post_srq_recv(pair.b.srq, NULL, NULL), 0);
+		assert_ptr_equal(bad, &sentinel);
+		assert_int_equal(outstanding(pair.b.srq), n);
+		assert_int_equal(pair_post_srq(&pair.b, n, 0, 64), 0);
 	}
 }
 
@@ -147,14 +177,14 @@ test_post_full(void **state)
 	assert_ptr_equal(bad, &second);
 	assert_int_equal(outstanding(pair.b.srq), attr.max_wr);
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &second, NULL), ENOMEM);
-	/* There is room again once one was taken; duplicates come one by one. */
+	/* A consumed receive makes room for one. */
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 0, IBV_SEND_SIGNALED), 0);
 	pair_settle(&pair);
 	assert_int_equal(outstanding(pair.b.srq), attr.max_wr - 1);
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &second, &bad), 0);
 }
 
-/* Posting works whatever QPs there are, and only QPs from RTR on take. */
+/* Posting works with QPs in any state. Only QPs in RTR, RTS and SQD consume receives. */
 static void
 test_states(void **state)
 {
@@ -165,7 +195,7 @@ test_states(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	/* With no QP at all. */
+	/* Without any QP. */
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	for (unsigned i = 0; i < 3; i++) {
@@ -177,7 +207,7 @@ test_states(void **state)
 		pair_to_rtr(&pair.conf, pair.a.qp[0], &b->gid, b->qp[0]->qp_num);
 		pair_to_rts(&pair.conf, pair.a.qp[0]);
 		assert_int_equal(pair_send(&pair.a, 0, 1, 0, 64, IBV_SEND_SIGNALED), 0);
-		pair_quiet(&pair, b->recv_cq); /* INIT takes nothing */
+		pair_quiet(&pair, b->recv_cq); /* a QP in INIT consumes none */
 		assert_int_equal(outstanding(b->srq), 1);
 		pair_to_rtr(&pair.conf, b->qp[0], &pair.a.gid, pair.a.qp[0]->qp_num);
 		if (taking[i] != IBV_QPS_RTR)
@@ -189,7 +219,7 @@ test_states(void **state)
 		assert_int_equal(wc.wr_id, i);
 		pair_complete(&pair, pair.a.send_cq, &wc, 1);
 	}
-	/* ERR takes nothing, and posting goes on. */
+	/* A QP in ERR consumes none; posting still works. */
 	pair_to(b->qp[0], IBV_QPS_ERR);
 	assert_int_equal(pair_post_srq(b, 9, 0, 64), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 64, IBV_SEND_SIGNALED), 0);
@@ -214,7 +244,7 @@ test_post_recv_on_srq_qp(void **state)
 	assert_ptr_equal(bad, &wr);
 	assert_int_equal(ibv_post_recv(pair.b.qp[0], &wr, NULL), EINVAL);
 	assert_int_equal(outstanding(pair.b.srq), 0);
-	/* A query names the SRQ, and no receive queue of the QP's own. */
+	/* ibv_query_qp() reports the SRQ and no receive queue. */
 	assert_int_equal(ibv_query_qp(pair.b.qp[0], &attr, IBV_QP_CAP, &init), 0);
 	assert_ptr_equal(init.srq, pair.b.srq);
 	assert_int_equal(attr.cap.max_recv_wr, 0);
@@ -230,15 +260,15 @@ test_destroy(void **state)
 
 	(void)state;
 	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
-	/* Still whole. */
+	/* The SRQ is still usable. */
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
 	srq_take(1);
-	/* Events that nobody read go with their object. */
+	/* Destroying an SRQ removes its unread events. */
 	srq = ibv_create_srq(pair.b.pd,
 		&(struct ibv_srq_init_attr){.attr = {.max_wr = 4, .max_sge = 1}});
 	assert_int_equal(srq_modify(srq, 0, 0, 2, IBV_SRQ_LIMIT), 0);
-	assert_int_equal(
-		srq_modify(srq, 0, 0, 2, IBV_SRQ_LIMIT), 0); /* twice armed, twice raised */
+	/* Armed twice: raised twice. */
+	assert_int_equal(srq_modify(srq, 0, 0, 2, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(ibv_get_async_event(pair.b.context, &event), 0);
 	assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
 	ibv_ack_async_event(&event);
@@ -261,7 +291,7 @@ destroy(void *arg)
 	return NULL;
 }
 
-/* Waits for what was delivered and not acknowledged. */
+/* ibv_destroy_srq() waits for events that were read and not acknowledged. */
 static void
 test_destroy_waits(void **state)
 {
@@ -282,7 +312,77 @@ test_destroy_waits(void **state)
 	assert_true(d.done);
 }
 
-/* A QP on an SRQ that enters ERR says so once, behind its last receive completion. */
+/* Posts receives 0 to 2 and delivers the start of a long message to QP 0, which takes
+ * receive 0. */
+static void
+take_without_end(void)
+{
+	const uint32_t len = 256 * 1024;
+
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(pair_post_srq(&pair.b, i, i * len, len), 0);
+	memset(pair.a.mem, 0x5C, len);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, len, IBV_SEND_SIGNALED), 0);
+	while (outstanding(pair.b.srq) == 3)
+		pair_poll(&pair);
+	assert_int_equal(outstanding(pair.b.srq), 2);
+	assert_int_equal(pair.b.mem[0], 0x5C);
+	assert_int_equal(pair.b.mem[len - 1], 0);
+}
+
+/* Receive 0 makes no completion and is not in the SRQ any more: QP 1 takes receives 1
+ * and 2. */
+static void
+taken_receive_is_gone(void)
+{
+	struct ibv_wc wc;
+
+	pair_to(pair.a.qp[0], IBV_QPS_RESET);
+	pair_quiet(&pair, pair.b.recv_cq);
+	assert_int_equal(outstanding(pair.b.srq), 2);
+	for (unsigned i = 1; i < 3; i++) {
+		assert_int_equal(pair_send(&pair.a, 1, 1, 0, 64, IBV_SEND_SIGNALED), 0);
+		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.wr_id, i);
+		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	}
+	assert_int_equal(outstanding(pair.b.srq), 0);
+}
+
+/* RESET in the middle of a message: the receive that the QP had taken is lost. */
+static void
+test_reset_loses_the_taken_receive(void **state)
+{
+	struct ibv_wc wc;
+
+	(void)state;
+	take_without_end();
+	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	taken_receive_is_gone();
+	/* The QP does not have it either. */
+	assert_int_equal(pair_post_srq(&pair.b, 7, 0, 64), 0);
+	pair_connect(&pair, 0);
+	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 64, IBV_SEND_SIGNALED), 0);
+	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 7);
+	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+}
+
+/* The same for a QP that is destroyed without going through ERR. */
+static void
+test_destroy_loses_the_taken_receive(void **state)
+{
+	(void)state;
+	take_without_end();
+	assert_int_equal(ibv_destroy_qp(pair.b.qp[0]), 0);
+	pair.b.qp[0] = NULL;
+	taken_receive_is_gone();
+}
+
+/* A QP with an SRQ that enters ERR raises one event, after its last receive
+ * completion. */
 static void
 test_last_wqe(void **state)
 {
@@ -296,16 +396,16 @@ test_last_wqe(void **state)
 	event = pair_event(&pair, &pair.b);
 	assert_int_equal(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
 	assert_ptr_equal(event.element.qp, pair.b.qp[0]);
-	pair_to(pair.b.qp[0], IBV_QPS_ERR); /* it is there already */
+	pair_to(pair.b.qp[0], IBV_QPS_ERR); /* the QP is in ERR already */
 	pair_no_event(&pair, &pair.b);
-	/* The SRQ's requests belong to no QP: none is flushed. */
+	/* Receives of an SRQ belong to no QP and are not flushed. */
 	assert_int_equal(pair_post_srq(&pair.b, 2, 0, 64), 0);
 	pair_quiet(&pair, pair.b.recv_cq);
 	assert_int_equal(outstanding(pair.b.srq), 1);
 	(void)wc;
 }
 
-/* When the event can be read, the completion is there. */
+/* When the event is readable, the completion is in the CQ. */
 static void
 test_last_wqe_order(void **state)
 {
@@ -334,11 +434,15 @@ main(void)
 		with_pair(test_create),
 		with_pair(test_create_ex),
 		with_pair(test_post_list),
+		with_pair(test_bad_wr_kept_on_success),
+		with_pair(test_empty_list_posts_nothing),
 		with_pair(test_post_full),
 		with_pair(test_states),
 		with_pair(test_post_recv_on_srq_qp),
 		with_pair(test_destroy),
 		with_pair(test_destroy_waits),
+		with_pair(test_reset_loses_the_taken_receive),
+		with_pair(test_destroy_loses_the_taken_receive),
 		with_pair(test_last_wqe),
 		with_pair(test_last_wqe_order),
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which sends make a completion, and when the send queue has room again. */
+/* Which sends complete, and when the send queue has room again. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +79,7 @@ received(unsigned n)
 		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
 }
 
-/* sq_sig_all = 0: a completion only where it was asked for. */
+/* sq_sig_all = 0: only signaled requests complete. */
 static void
 test_only_signaled(void **state)
 {
@@ -100,7 +100,7 @@ test_only_signaled(void **state)
 	assert_int_equal(pair_stat(&pair.a, "cqe_saved"), 9);
 }
 
-/* sq_sig_all = 1: always. */
+/* sq_sig_all = 1: every request completes. */
 static void
 test_sig_all(void **state)
 {
@@ -115,7 +115,7 @@ test_sig_all(void **state)
 	received(5);
 }
 
-/* A signaled completion means that everything before it is done. */
+/* A signaled completion means that all earlier requests are done. */
 static void
 test_done_before(void **state)
 {
@@ -127,7 +127,7 @@ test_done_before(void **state)
 		send_n(DEPTH - 1, 0);
 		send_n(1, IBV_SEND_SIGNALED);
 		pair_complete(&pair, pair.a.send_cq, &wc, 1);
-		/* All were received by then, and the buffers may be written. */
+		/* By now all messages are received, and the buffers may be reused. */
 		memset(pair.a.mem, 0xEE, 32);
 		for (unsigned i = 0; i < DEPTH; i++)
 			assert_int_equal(
@@ -136,8 +136,8 @@ test_done_before(void **state)
 	}
 }
 
-/* Room comes with the polling of a completion of this or a later request; neither an
- * acknowledgement nor time nor a receive completion gives any. */
+/* Polling the completion of a request frees its slot and all earlier ones. An
+ * acknowledgement, time or a receive completion frees none. */
 static void
 test_room(void **state)
 {
@@ -156,19 +156,20 @@ test_room(void **state)
 	pair_settle(&pair); /* all are acknowledged */
 	assert_int_equal(info().sq_unacked, 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
-	/* The completion is there, not polled. */
+	/* The completion is in the CQ but not polled. */
 	assert_int_equal(info().sq_outstanding, DEPTH);
 	assert_int_equal(info().sq_signaled, 1);
 	assert_int_equal(ibv_poll_cq(pair.a.send_cq, DEPTH, wc), 1);
 	assert_int_equal(info().sq_outstanding, 8);
 	send_n(8, 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
-	/* One completion was under way when it was full: it is not the trap below. */
+	/* A signaled request was outstanding when the queue was full: not the case
+	 * counted below. */
 	assert_int_equal(info().sq_full_unsignaled, 1);
 	received(8);
 }
 
-/* Receive completions on the same CQ free nothing. */
+/* Receive completions on the same CQ free no slots. */
 static void
 test_room_shared_cq(void **state)
 {
@@ -198,8 +199,8 @@ test_room_shared_cq(void **state)
 	pair.a.qp[0] = old;
 }
 
-/* Filled with unsignaled requests alone: full until RESET, and it is said where people
- * look. */
+/* A queue full of unsignaled requests stays full until RESET. sq_full_unsignaled counts
+ * the refused posts. */
 static void
 test_full_for_good(void **state)
 {
@@ -224,7 +225,7 @@ test_full_for_good(void **state)
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
 	received(1);
-	/* A ring that wraps: a signaled one behind many unsignaled. */
+	/* The ring wraps: one signaled request after many unsignaled. */
 	for (unsigned round = 0; round < 3; round++) {
 		send_n(DEPTH - 1, 0);
 		send_n(1, IBV_SEND_SIGNALED);
@@ -235,8 +236,8 @@ test_full_for_good(void **state)
 	assert_int_equal(info().sq_full_unsignaled, 100);
 }
 
-/* A failed unsignaled request completes, and each one behind it flushes with a completion
- * of its own, in order, signaled or not. */
+/* A failed unsignaled request completes. Each later one is flushed with a completion, in
+ * order, signaled or not. */
 static void
 test_failed_unsignaled(void **state)
 {
@@ -246,7 +247,7 @@ test_failed_unsignaled(void **state)
 	send_n(1, 0);
 	received(1);
 	pair_settle(&pair);
-	pair_to(pair.b.qp[0], IBV_QPS_ERR); /* it answers no more */
+	pair_to(pair.b.qp[0], IBV_QPS_ERR); /* the peer stops responding */
 	for (unsigned i = 0; i < 6; i++)
 		assert_int_equal(pair_send(&pair.a, 0, 50 + i, 0, 32,
 					 i == 3 ? IBV_SEND_SIGNALED : 0),
@@ -259,7 +260,7 @@ test_failed_unsignaled(void **state)
 			i == 0 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_WR_FLUSH_ERR);
 	}
 	pair_quiet(&pair, pair.a.send_cq);
-	/* Posted afterwards, too. */
+	/* A request posted later is flushed too. */
 	assert_int_equal(pair_send(&pair.a, 0, 60, 0, 32, 0), 0);
 	pair_complete(&pair, pair.a.send_cq, wc, 1);
 	assert_int_equal(wc[0].wr_id, 60);
@@ -267,8 +268,7 @@ test_failed_unsignaled(void **state)
 	assert_int_equal(info().sq_outstanding, 0);
 }
 
-/* What went before the one that failed, unsignaled and acknowledged, is done: no
- * completion. */
+/* Unsignaled requests acknowledged before the failed one are done: no completion. */
 static void
 test_failed_in_the_middle(void **state)
 {
@@ -294,7 +294,7 @@ test_failed_in_the_middle(void **state)
 	pair_quiet(&pair, pair.a.send_cq);
 }
 
-/* Inline data may be written again at once, needs no key, and has a capacity. */
+/* Inline data may be overwritten after the post, needs no key, and is limited in size. */
 static void
 test_inline(void **state)
 {
@@ -335,14 +335,14 @@ test_inline(void **state)
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	received(1);
-	/* No byte at all, inline. */
+	/* Inline with no data. */
 	wr.num_sge = 0;
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
 	received(1);
 }
 
-/* Resent from the slot after a loss, though the buffer is something else by now. */
+/* After a loss the data comes from the slot, although the buffer has changed. */
 static void
 test_inline_resent(void **state)
 {
@@ -374,6 +374,81 @@ test_inline_resent(void **state)
 	received(1);
 }
 
+/* Replaces QP 0 of side a by one without an SRQ, whose sends complete into a CQ of one
+ * entry. */
+static int
+setup_cq_of_one(void **state)
+{
+	setup(state);
+	assert_int_equal(ibv_destroy_qp(pair.a.qp[0]), 0);
+	assert_int_equal(ibv_destroy_cq(pair.a.send_cq), 0);
+	pair.a.send_cq = ibv_create_cq(pair.a.context, 1, NULL, NULL, 0);
+	assert_non_null(pair.a.send_cq);
+	assert_int_equal(pair.a.send_cq->cqe, 1);
+	assert_int_equal(ibv_destroy_srq(pair.a.srq), 0);
+	pair.a.srq = NULL;
+	pair.a.qp[0] = pair_qp(&pair.conf, &pair.a, 0);
+	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_connect(&pair, 0);
+	return 0;
+}
+
+/* A CQ of one entry is enough for a queue with one signaled request at a time. */
+static void
+test_cq_of_one_suffices(void **state)
+{
+	struct ibv_wc wc[2];
+
+	(void)state;
+	for (unsigned round = 0; round < 1000; round++) {
+		send_n(DEPTH - 1, 0);
+		send_n(1, IBV_SEND_SIGNALED);
+		received(DEPTH);
+		/* Nothing is polled before all are acknowledged. */
+		while (info().sq_unacked != 0)
+			pair_poll(&pair);
+		assert_int_equal(ibv_poll_cq(pair.a.send_cq, 2, wc), 1);
+		assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
+		for (unsigned i = 0; i < DEPTH; i++)
+			assert_int_equal(pair_post_srq(&pair.b, i, 4096, 512), 0);
+	}
+	pair_no_event(&pair, &pair.a);
+}
+
+/* A QP fails with 8 unsignaled requests outstanding, whose completions find a full CQ:
+ * one event of the CQ, one of the QP, and the completion that was there stays. */
+static void
+test_flush_overruns_a_full_cq(void **state)
+{
+	unsigned overruns = 0, fatal = 0;
+	struct rocade_cq_info cq;
+	struct ibv_wc wc[DEPTH];
+
+	(void)state;
+	assert_int_equal(pair_send(&pair.a, 0, 77, 0, 32, IBV_SEND_SIGNALED), 0);
+	pair_no_event(&pair, &pair.a);
+	pair_to(pair.b.qp[0], IBV_QPS_ERR); /* the peer stops responding */
+	send_n(8, 0);
+	assert_int_equal(info().sq_outstanding, 9);
+	for (unsigned i = 0; i < 2; i++) {
+		struct ibv_async_event event = pair_event(&pair, &pair.a);
+
+		overruns += event.event_type == IBV_EVENT_CQ_ERR &&
+			    event.element.cq == pair.a.send_cq;
+		fatal += event.event_type == IBV_EVENT_QP_FATAL &&
+			 event.element.qp == pair.a.qp[0];
+	}
+	assert_int_equal(overruns, 1);
+	assert_int_equal(fatal, 1);
+	pair_no_event(&pair, &pair.a);
+	assert_int_equal(rocade_cq_info(pair.a.send_cq, &cq), 0);
+	assert_true(cq.error);
+	assert_int_equal(ibv_poll_cq(pair.a.send_cq, DEPTH, wc), 1);
+	assert_int_equal(wc[0].wr_id, 77);
+	assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
+	pair_quiet(&pair, pair.a.send_cq);
+}
+
 #define with_pair(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -390,6 +465,10 @@ main(void)
 		with_pair(test_failed_in_the_middle),
 		with_pair(test_inline),
 		with_pair(test_inline_resent),
+		cmocka_unit_test_setup_teardown(
+			test_cq_of_one_suffices, setup_cq_of_one, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_flush_overruns_a_full_cq, setup_cq_of_one, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
