@@ -166,7 +166,8 @@ bed_run(struct bed *bed, uint64_t ns)
 
 		bed_settle(bed);
 		next = RTE_MIN(side_deadline(&bed->a), side_deadline(&bed->b));
-		/* A tick at least: a deadline may be that of a timer's place. */
+		/* Advance by at least one tick: a deadline may be that of a timer wheel
+		 * slot. */
 		next = RTE_MAX(next, bed->now + WHEEL_TICK_NS);
 		if (next >= end)
 			break;

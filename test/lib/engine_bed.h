@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two devices over fake ports in virtual time, and a link between them that the test may
- * cut, make lossy or steer. Ends by proving that nothing leaked.
+ * Two devices on fake ports, in virtual time, and a link between them. The test can cut
+ * the link, make it lossy or choose the queue that frames arrive on. The teardown checks
+ * that no memory, event or frame leaked.
  */
 #ifndef ROCADE_TEST_ENGINE_BED_H
 #define ROCADE_TEST_ENGINE_BED_H
@@ -18,10 +19,10 @@
 #include "post.h"
 
 struct bed_conf {
-	unsigned engines[2];  /* of a and b; 0: 1 */
+	unsigned engines[2];  /* of a and b; 0: 1 each */
 	uint32_t peer_window; /* 0: 512 */
 	uint32_t max_qp;      /* 0: 64 */
-	uint32_t mem_bytes;   /* of each; 0: 64 KiB */
+	uint32_t mem_bytes;   /* registered on each side; 0: 64 KiB */
 };
 
 struct side {
@@ -32,10 +33,10 @@ struct side {
 	struct srq srq; /* 256 WQEs, of PD 1 */
 	uint8_t *mem;
 	uint32_t lkey;
-	bool deaf;           /* what it is sent is lost */
-	unsigned drop;       /* in a thousand of what it is sent */
-	unsigned queue;      /* where its frames arrive */
-	uint64_t roce_bytes; /* frames that it was sent, RoCEv2 only */
+	bool deaf;           /* every frame sent to this side is lost */
+	unsigned drop;       /* per mille of the frames sent to this side are lost */
+	unsigned queue;      /* queue on which frames arrive */
+	uint64_t roce_bytes; /* RoCEv2 frames sent to this side, lost ones included */
 	unsigned roce_frames;
 };
 
@@ -53,16 +54,17 @@ bed_init(struct bed *bed, const struct bed_conf *conf);
 void
 bed_fini(struct bed *bed);
 
-/* Carries what was sent; returns how many frames. */
+/* Moves the frames that were sent to the other side. Returns their number. */
 unsigned
 bed_carry(struct bed *bed);
-/* A turn of every engine, and what they sent is carried. Returns what moved. */
+/* One pass of every engine, then bed_carry(). Returns the number of packets
+ * processed and frames moved. */
 unsigned
 bed_turn(struct bed *bed);
-/* Turns until nothing moves. */
+/* Makes passes until nothing moves. */
 void
 bed_settle(struct bed *bed);
-/* Settles, then skips to the next deadline, until so much time has passed. */
+/* Lets `ns` nanoseconds pass: settles, skips to the next deadline, and repeats. */
 void
 bed_run(struct bed *bed, uint64_t ns);
 
@@ -73,7 +75,7 @@ struct bed_qp {
 };
 
 struct bed_qp_conf {
-	int engine; /* -1: in turn */
+	int engine; /* -1: chosen by the device, round robin */
 	bool srq;
 	uint32_t wr;     /* 0: 256 */
 	uint8_t timeout; /* code; 0: 14 */
@@ -87,10 +89,10 @@ void
 bed_qp_create(struct side *s, struct bed_qp *q, const struct bed_qp_conf *conf);
 void
 bed_qp_destroy(struct bed_qp *q);
-/* To RTS, both. */
+/* Takes both QPs from RESET to RTS. */
 void
 bed_connect(struct bed_qp *a, struct bed_qp *b, const struct bed_qp_conf *conf);
-/* n QPs at either side, each connected to its like. */
+/* Creates n QPs on each side; a[i] is connected to b[i]. */
 void
 bed_pairs_create(struct bed *bed, struct bed_qp *a, struct bed_qp *b, unsigned n,
 	const struct bed_qp_conf *conf);
@@ -101,7 +103,7 @@ bed_attr(const struct bed_qp *q, const struct bed_qp *to, const struct bed_qp_co
 int
 bed_modify(struct bed_qp *q, enum ibv_qp_state state);
 
-/* Posts and rings; -ENOMEM. */
+/* Posts a request and rings the doorbell. Returns 0 or -ENOMEM. */
 int
 bed_send(struct bed_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags);
 int
@@ -110,7 +112,7 @@ bool
 bed_sent(struct bed_qp *q, struct cqe *cqe);
 bool
 bed_received(struct bed_qp *q, struct cqe *cqe);
-/* So many completions of this status, in the order of wr_ids from first. */
+/* Expects n completions with this status, with wr_ids in order from `first`. */
 void
 bed_expect_sent(struct bed_qp *q, uint64_t first, unsigned n, enum ibv_wc_status status);
 void

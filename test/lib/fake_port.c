@@ -187,7 +187,8 @@ fake_sent(struct fake_port *f, struct pkt *frame)
 bool
 fake_arrive(struct fake_port *f, unsigned queue, const struct pkt *frame)
 {
-	/* A buffer of its very length: what is read beyond it is found out. */
+	/* A buffer of exactly this length, so that AddressSanitizer reports reads beyond
+	 * it. */
 	struct pkt copy = {.data = malloc(frame->len),
 		.len = frame->len,
 		.room = frame->len,

@@ -269,7 +269,7 @@ side_close(const struct pair_conf *conf, struct pair_side *s)
 	assert_int_equal(ibv_destroy_cq(s->send_cq), 0);
 	assert_int_equal(ibv_destroy_cq(s->recv_cq), 0);
 	assert_int_equal(ibv_dereg_mr(s->mr), 0);
-	/* EBUSY, if an object of it were left. */
+	/* EBUSY if one of its objects were left. */
 	assert_int_equal(ibv_dealloc_pd(s->pd), 0);
 	assert_int_equal(ibv_close_device(s->context), 0);
 	free(s->mem);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two devices joined in this process, with everything a test of verbs needs on both sides: QPs
- * i to i connected, one memory region, one SRQ or receive queues. Public calls only. Everything
- * is checked with cmocka's asserts; pair_close() ends by proving that nothing is left.
+ * Two devices joined by a loop in this process, with what a verbs test needs on both
+ * sides: QPs (QP i of one side is connected to QP i of the other), a memory region, and
+ * an SRQ or receive queues. Uses public calls only and checks them with cmocka's
+ * assertions. pair_close() checks that no object is left.
  */
 #ifndef ROCADE_TEST_PAIR_H
 #define ROCADE_TEST_PAIR_H
@@ -25,17 +26,17 @@ struct pair_conf {
 	bool sig_all;
 	bool ipv6;
 	enum ibv_mtu mtu;   /* 0: 1024 */
-	unsigned rnr_retry; /* 0: 7, for ever; 8: none */
+	unsigned rnr_retry; /* 0: 7, without limit; 8: none */
 	unsigned retry;	    /* 0: 7; 8: none */
 	unsigned timeout;   /* 0: 14, 67 ms; 255: none */
 	unsigned rnr_timer; /* 0: 1, 10 us */
-	size_t bytes;	    /* of the region of each side; 0: 1 MiB */
+	size_t bytes;	    /* size of each side's region; 0: 1 MiB */
 	bool unconnected;   /* QPs stay in RESET */
-	enum ibv_qp_type type; /* 0: RC; UC */
-	uint64_t ops;	    /* send_ops_flags; 0: without */
-	unsigned access;    /* of the QPs, when pair_connect() is called */
-	uint64_t wc_flags;  /* CQs are made by ibv_create_cq_ex() with these; 0: plain ones */
-	uint8_t depth;	    /* READs and atomics at once, both ways */
+	enum ibv_qp_type type; /* RC or UC; 0: RC */
+	uint64_t ops;	    /* send_ops_flags; 0: the mask bit is not set */
+	unsigned access;    /* access flags that pair_connect() gives the QPs */
+	uint64_t wc_flags;  /* not 0: CQs are created by ibv_create_cq_ex() with these */
+	uint8_t depth;	    /* max_rd_atomic and max_dest_rd_atomic */
 };
 
 struct pair_side {
@@ -53,7 +54,7 @@ struct pair_side {
 struct pair {
 	struct pair_conf conf;
 	struct pair_side a, b;
-	unsigned fds; /* open before; 0: do not compare */
+	unsigned fds; /* descriptors open before pair_open(); 0: do not compare */
 	pthread_t runner[PAIR_MAX_ENGINES];
 	unsigned runners;
 	bool stop;
@@ -62,31 +63,34 @@ struct pair {
 void pair_open(struct pair *p, const struct pair_conf *conf);
 void pair_close(struct pair *p);
 
-/* One QP more on a side, as conf says, in RESET. The caller destroys it. */
+/* Creates one more QP on a side, with the attributes of `conf`, in RESET. The caller
+ * destroys it. */
 struct ibv_qp *pair_qp(const struct pair_conf *conf, struct pair_side *s, unsigned engine);
-/* RESET -> INIT -> RTR -> RTS, towards a QP of the other side. */
+/* RESET to INIT, INIT to RTR and RTR to RTS, towards a QP of the other side. */
 void pair_to_init(struct ibv_qp *qp);
 void pair_to_rtr(const struct pair_conf *conf, struct ibv_qp *qp, const union ibv_gid *peer,
 	uint32_t peer_qpn);
 void pair_to_rts(const struct pair_conf *conf, struct ibv_qp *qp);
 void pair_ud_to_rts(struct ibv_qp *qp, uint32_t qkey, uint32_t sq_psn);
-void pair_to(struct ibv_qp *qp, enum ibv_qp_state state); /* state alone: RESET, ERR, SQD */
+/* Modifies only the state: RESET, ERR or SQD. */
+void pair_to(struct ibv_qp *qp, enum ibv_qp_state state);
 void pair_connect(struct pair *p, unsigned i);
 
-/* A turn of every engine of both sides: packets moved. */
+/* Polls every engine of both sides once. Returns the number of packets processed. */
 unsigned pair_poll(struct pair *p);
-/* Turns until nothing moves any more. */
+/* Polls until nothing has moved for a while. */
 void pair_settle(struct pair *p);
-/* Threads poll from now on, one for each engine of a side / no more. */
+/* Starts a thread for each engine index, which polls that engine of both sides. */
 void pair_run(struct pair *p);
 void pair_halt(struct pair *p);
 
-/* Polls the CQ, and the engines unless a thread does, until n completions came; fails after 20 s. */
+/* Polls the CQ until n completions came, and the engines unless threads do. Fails after
+ * 20 seconds. */
 void pair_complete(struct pair *p, struct ibv_cq *cq, struct ibv_wc *wc, int n);
-/* A while without a completion. */
+/* Polls the engines for a while and expects no completion. */
 void pair_quiet(struct pair *p, struct ibv_cq *cq);
 
-/* One request over the side's region. offset into it. */
+/* An SGE over the side's region; `offset` is relative to its start. */
 struct ibv_sge pair_sge(struct pair_side *s, size_t offset, uint32_t len);
 int pair_send(struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len,
 	unsigned flags);
@@ -94,9 +98,9 @@ int pair_post_srq(struct pair_side *s, uint64_t wr_id, size_t offset, uint32_t l
 int pair_post_recv(struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset,
 	uint32_t len);
 
-/* The next asynchronous event, acknowledged; fails when none is raised within 5 s. */
+/* Waits up to 5 s for the next asynchronous event, and acknowledges it. */
 struct ibv_async_event pair_event(struct pair *p, struct pair_side *s);
-/* None is raised. */
+/* Polls the engines for a while and expects no asynchronous event. */
 void pair_no_event(struct pair *p, struct pair_side *s);
 
 uint64_t pair_clock_ns(void);

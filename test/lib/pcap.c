@@ -28,7 +28,7 @@ word_get(const struct format *format, const uint8_t *at)
 	return format->swapped ? __builtin_bswap32(word) : word;
 }
 
-/* A NULL *bytes for an empty file. */
+/* Sets *bytes to NULL for an empty file. */
 static int
 bytes_load(const char *path, uint8_t **bytes, size_t *len)
 {
@@ -78,7 +78,7 @@ format_find(struct format *format, const uint8_t *bytes, size_t len)
 	return word_get(format, bytes + LINKTYPE_OFF) == LINKTYPE_ETHERNET ? 0 : -EINVAL;
 }
 
-/* Counts the frames, and fills them in where there is an array. */
+/* Counts the frames and, unless `frames` is NULL, fills the array. */
 static int
 frames_walk(const struct format *format, const uint8_t *bytes, size_t len,
 	struct pcap_frame *frames, size_t *count)
@@ -130,7 +130,7 @@ pcap_file_load(struct pcap_file *file, const char *path)
 		free(bytes);
 		return err;
 	}
-	/* One more than there are: an empty capture is not a failed allocation. */
+	/* One more than needed, so that an empty capture is not a failed allocation. */
 	frames = calloc(count + 1, sizeof(*frames));
 	if (frames == NULL) {
 		free(bytes);

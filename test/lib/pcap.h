@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads a classic pcap file (either byte order, micro- or nanoseconds, Ethernet) whole.
- */
+/* Loads a whole classic pcap file: either byte order, micro- or nanoseconds, Ethernet. */
 #ifndef ROCADE_TEST_PCAP_H
 #define ROCADE_TEST_PCAP_H
 
@@ -10,19 +9,20 @@
 struct pcap_frame {
 	const uint8_t *data;
 	uint32_t
-		len; /* bytes at data; less than wire_len in a capture that cuts frames */
+		/* bytes at data; less than wire_len if the capture truncated the frame */
+		len;
 	uint32_t wire_len;
 	uint64_t time_ns;
 };
 
 struct pcap_file {
-	uint8_t *bytes; /* what the frames point into */
+	uint8_t *bytes; /* the file; the frames point into it */
 	struct pcap_frame *frames;
 	size_t count;
 };
 
-/* 0, or -errno: of opening and reading; -EINVAL for a file that is not such a capture or
- * ends inside a record. */
+/* Returns 0; the errno of open or read, negative; or -EINVAL for a file that is no such
+ * capture or ends inside a record. */
 int
 pcap_file_load(struct pcap_file *file, const char *path);
 void

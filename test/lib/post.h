@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting and polling as lib/verbs does it, and patterns for payload. */
+/* Posts and polls as lib/verbs does, and fills payload with patterns. */
 #ifndef ROCADE_TEST_POST_H
 #define ROCADE_TEST_POST_H
 
@@ -14,7 +14,7 @@ struct send_req {
 	uint32_t imm;
 	const struct sge *sge;
 	unsigned num_sge;
-	uint32_t len; /* where there are no SGEs: of a FLUSH */
+	uint32_t len; /* of a request without SGEs: FLUSH */
 	/* WRITE, READ, atomics. */
 	uint64_t remote_va;
 	uint32_t rkey;
@@ -23,21 +23,22 @@ struct send_req {
 	const struct ud_dest *dest; /* UD */
 	uint32_t srqn; /* XRC */
 };
-/* For send_req.opcode: IBV_WR_RDMA_WRITE, whose number is 0. */
+/* For send_req.opcode, where 0 is taken: stands for IBV_WR_RDMA_WRITE, which is 0. */
 #define WR_RDMA_WRITE ((enum ibv_wr_opcode)0xFF)
 
-/* 0 or -ENOMEM. */
+/* Return 0 or -ENOMEM. */
 int
 sq_post(struct sq *sq, const struct send_req *req);
 int
 ring_post(
 	struct recv_ring *ring, uint64_t wr_id, const struct sge *sge, unsigned num_sge);
 
-/* The oldest completion; of a send, gives its slots back to sq. False: none. */
+/* Takes the oldest completion; frees the SQ slots that a send completion releases. False:
+ * none. */
 bool
 cq_take(struct cq *cq, struct sq *sq, struct cqe *out);
 
-/* A pattern that depends on key and place. */
+/* A pattern that depends on the key and the byte's position. */
 void
 bytes_fill(uint8_t *to, size_t len, uint32_t key);
 bool

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pair itself: hosts, their memory and queues, their connection. Work is in qp_work.c, the
- * wire in qp_wire.c. */
+/* The link itself: hosts, their memory and queues, and their connection. qp_work.c posts
+ * work requests, qp_wire.c moves frames. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "qp_pair.h"
 
-#define FILL_BYTES (UINT32_C(1) << 16) /* more memory than that is zero at first */
+#define FILL_BYTES (UINT32_C(1) << 16) /* of larger memory the rest is zero */
 
 static void *
 counted_get(void *ctx, const char *name, size_t len)
@@ -202,7 +202,7 @@ host_fini(struct host *h)
 	cq_fini(&h->send_cq);
 	cq_fini(&h->recv_cq);
 	event_queue_fini(&h->events);
-	/* A test may have taken it away. */
+	/* The test may have freed the keys. */
 	(void)key_free(&h->keys, h->lkey);
 	(void)key_free(&h->keys, h->recv_key);
 	if (h->pair->conf.access != 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two connected QPs without engine, clock or thread, for scripts of {operation, time
- * advance, expectation}. Every frame passes build, parse and ICRC, in a buffer of exactly
- * its length. What a host sends waits on its wire until the script delivers or drops it.
+ * Two connected QPs without engine, clock or thread, for scripts of operations, time
+ * advances and expectations. Every frame is built, parsed and ICRC-checked, in a buffer
+ * of exactly its length. Frames that a host sends are queued on its wire until the script
+ * delivers or drops them.
  */
 #ifndef ROCADE_TEST_QP_PAIR_H
 #define ROCADE_TEST_QP_PAIR_H
@@ -18,32 +19,33 @@
 #include "qp/qp.h"
 #include "wire/psn.h"
 
-#define WIRE_MAX 1024 /* frames under way in one direction */
-#define PSN_A 0x1000  /* first PSN from a to b, unless the conf says otherwise */
+#define WIRE_MAX 1024 /* most frames queued in one direction */
+#define PSN_A 0x1000  /* first PSN from a to b, unless the configuration says otherwise */
 #define PSN_B 0x2000
 #define QPN_A 0x11
 #define QPN_B 0x22
-#define PD_A 7 /* of the QP; the same number means nothing to the other host */
+#define PD_A 7 /* of the QP; the PD number has no meaning on the other host */
 #define PD_B 9
 #define QKEY 0x1234567 /* UD */
 #define XRCD 5
 #define PD_SRQ 10 /* of an SRQ with conf.srq_pd */
 
 struct pair_conf {
-	enum ibv_qp_type type; /* of both; 0: RC. XRC_SEND: b is the target, with an SRQ */
+	/* of both; 0: RC. XRC_SEND: b is the target, with an SRQ */
+	enum ibv_qp_type type;
 	bool ipv6;
 	bool srq;     /* b receives from an SRQ */
-	bool srq_pd;  /* whose PD is not b's */
-	bool sig_all; /* a */
+	bool srq_pd;  /* the SRQ's PD differs from that of b's QP */
+	bool sig_all; /* for a's QP */
 	bool unconnected;
 	enum ibv_mtu mtu;
 	uint32_t psn[2];
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint32_t send_wr, recv_wr, sge, cqe;
 	uint32_t peer_window;
-	bool quiet; /* as with many QPs: not each message is acknowledged */
+	bool quiet; /* as with many QPs to one peer: not every message requests an ACK */
 	uint32_t mem_bytes; /* registered on each host */
-	unsigned access;    /* of the QPs, and remote access of the memory */
+	unsigned access;    /* of the QPs; also the remote access of the memory */
 	uint8_t max_rd, max_dest_rd;
 };
 
@@ -61,14 +63,14 @@ struct host {
 	struct key_table keys;
 	struct cq send_cq, recv_cq;
 	struct srq srq;
-	struct srq_table srqs; /* XRC: with srq in it */
+	struct srq_table srqs; /* XRC: srq is in it */
 	struct peer peer;
 	struct event_queue events;
 	uint16_t vlan;
-	uint8_t gid[1][16]; /* UD: what packets may be addressed to */
-	uint8_t *mem; /* at its own address as va */
+	uint8_t gid[1][16]; /* UD: the addresses that packets may have */
+	uint8_t *mem; /* registered with its own address as VA */
 	uint32_t lkey;
-	uint32_t recv_key; /* of the same memory, for the PD of the receives */
+	uint32_t recv_key; /* of the same memory, in the PD of the receives */
 	uint32_t rkey;     /* of the same memory, for the other host */
 	struct frame wire[WIRE_MAX];
 	unsigned wire_count;
@@ -79,14 +81,14 @@ struct pair {
 	struct host a, b;
 	uint64_t now;
 	struct alloc mem;
-	size_t mem_used; /* bytes of rings that are allocated */
+	size_t mem_used; /* allocated bytes of rings */
 };
 
 /* MTU 1024, timeout 14, 7 retries each, RNR timer 12, 64 requests, 4 SGEs. */
 struct pair_conf
 pair_defaults(void);
 
-/* That, and all remote access, 4 READs and atomics at once. */
+/* As pair_defaults(), and all remote access and 4 READs and atomics at once. */
 struct pair_conf
 pair_defaults_rdma(void);
 
@@ -94,12 +96,13 @@ void
 pair_init(struct pair *p, const struct pair_conf *conf);
 void
 pair_init_default(struct pair *p);
-/* Proves that nothing is left: frames, completions, events, keys, ring memory, shares of
- * the peer's window. */
+/* Checks that nothing is left: frames, completions, events, keys, ring memory, packets
+ * counted against the peer window. */
 void
 pair_fini(struct pair *p);
-/* The same, from RESET: what is under way or owed goes; pair_abandon() looks at neither the
- * wires nor b's receive completions before. */
+/* As pair_fini(), after both QPs went to RESET, which discards pending requests and
+ * responses. pair_abandon() also discards queued frames and b's receive
+ * completions first. */
 void
 pair_reset(struct pair *p);
 void
@@ -109,10 +112,10 @@ void
 pair_connect(struct pair *p);
 void
 host_connect(struct host *h);
-/* These steps with attributes and a path of the test's. */
+/* As host_connect(), with the test's attributes and path. */
 void
 host_rise(struct host *h, struct qp_attr *attr, struct path_addr *addr);
-/* The attributes of these steps. */
+/* The attributes that host_connect() uses. */
 struct qp_attr
 host_attr(const struct host *h);
 #define MASK_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
@@ -122,22 +125,22 @@ host_attr(const struct host *h);
 #define MASK_RTS                                                                         \
 	(IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |              \
 		IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
-/* Of one of these masks what the type of h has. */
+/* Removes from one of these masks the attributes that the QP type of h does not have. */
 int
 host_mask(const struct host *h, int mask);
-/* The state alone. */
+/* Modifies only the state. */
 int
 host_modify(struct host *h, enum ibv_qp_state state);
 
 /* ---- Work ---- */
 
-/* As lib/verbs posts: 0 or -ENOMEM. */
+/* Posts as lib/verbs does. Returns 0 or -ENOMEM. */
 int
 host_post_send(struct host *h, const struct send_req *req);
-/* One SGE, mem[offset, offset + len). */
+/* Posts a SEND with one SGE, mem[offset, offset + len). */
 void
 host_send(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags);
-/* To the SRQ where there is one; -ENOMEM. */
+/* Posts to the SRQ if there is one. Returns 0 or -ENOMEM. */
 int
 host_post_recv(struct host *h, uint64_t wr_id, const struct sge *sge, unsigned num_sge);
 void
@@ -148,52 +151,55 @@ host_sge(const struct host *h, uint32_t offset, uint32_t len);
 #define ACCESS_REMOTE                                                                    \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* A further key for mem[offset, offset + len), for the QP's PD; the test frees it. */
+/* Allocates one more key for mem[offset, offset + len), in the QP's PD. The test frees
+ * it. */
 uint32_t
 host_key(struct host *h, uint32_t offset, uint32_t len, unsigned access);
-/* A request for the peer's mem[remote, remote + len) with local mem[offset, ...). */
+/* A request for the peer's mem[remote, remote + len) with the local mem[offset, ...). */
 struct send_req
 host_rdma(struct host *h, struct sge *sge, uint64_t wr_id, enum ibv_wr_opcode opcode,
 	uint32_t offset, uint32_t remote, uint32_t len);
-/* Posts one, signaled. */
+/* Post a signaled request. */
 void
 host_write(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t remote,
 	uint32_t len);
 void
 host_read(struct host *h, uint64_t wr_id, uint32_t offset, uint32_t remote, uint32_t len);
-/* compare is not looked at by FETCH_ADD. */
+/* FETCH_ADD ignores compare. */
 void
 host_atomic(struct host *h, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t offset,
 	uint32_t remote, uint64_t operand, uint64_t compare);
 
-/* A window of h's, of its QP's PD; it goes by window_destroy(). */
+/* Allocates a memory window in the PD of h's QP. The test frees it with
+ * window_destroy(). */
 struct window *
 host_window(struct host *h, bool type2);
-/* Posts a bind to mem[offset, offset + len) of the region, and a local invalidate. */
+/* Post a bind to mem[offset, offset + len) of the region, and a local invalidate. */
 void
 host_bind(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey, uint32_t region,
 	uint32_t offset, uint32_t len, unsigned access);
 void
 host_local_inv(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey);
 
-/* UD: to the other host, with its Q_Key. */
+/* UD: the address of the other host's QP, with its Q_Key. */
 struct ud_dest
 host_dest(const struct host *h);
 
-/* Whether an initiator sends to a target: conf.type says so. */
+/* True if conf.type makes a an XRC initiator and b a target. */
 bool
 pair_is_xrc(const struct pair *p);
-/* Its receives come from an SRQ. */
+/* True if h receives from an SRQ. */
 bool
 host_has_srq(const struct host *h);
 
-/* The oldest completion; gives SQ slots back as lib/verbs does. */
+/* Takes the oldest completion and frees SQ slots as lib/verbs does. */
 bool
 host_poll(struct host *h, struct cq *cq, struct cqe *out);
 
 /* ---- Wire ---- */
 
-/* Lets the QP send up to n packets; they wait on its wire. */
+/* Lets the QP send up to n packets, which are queued on its wire. Returns their
+ * number. */
 unsigned
 host_pull(struct host *h, unsigned n);
 #define PULL_ALL UINT32_MAX
@@ -207,29 +213,29 @@ void
 wire_drop_all(struct host *from);
 void
 wire_dup(struct host *from, unsigned index);
-/* The frame at index goes behind the one that stands at to now. */
+/* Moves the frame at `index` to position `to`. */
 void
 wire_move(struct host *from, unsigned index, unsigned to);
-/* Flips one bit behind the Ethernet header that the ICRC or the IP checksum covers. */
+/* Flips one bit of the BTH or of what follows it, which the ICRC check detects. */
 void
 wire_corrupt(struct host *from, unsigned index, uint32_t where);
-/* Valid while the frame is on the wire. */
+/* The view is valid while the frame is on the wire. */
 struct pkt_view
 wire_view(const struct host *from, unsigned index);
-/* The frame as it is at the port: parse, then the QP, as an engine does. */
+/* Parses the frame and passes it to the QP, as an engine does. */
 void
 host_take(struct host *h, const uint8_t *data, uint32_t len);
-/* Both sides send and everything arrives, until nothing is left. */
+/* Lets both sides send and delivers everything until nothing is left. */
 void
 pair_settle(struct pair *p);
-/* Time passes; deadlines on the way are kept to the nanosecond. */
+/* Advances time; each deadline on the way expires at its exact time. */
 void
 pair_advance(struct pair *p, uint64_t ns);
 
-/* A packet made by hand. */
+/* Fields of a packet that the test builds. */
 struct crafted {
 	uint8_t opcode;
-	uint32_t srqn; /* XRCETH; 0: that of the host */
+	uint32_t srqn; /* XRCETH; 0: that of the host's SRQ */
 	uint8_t syndrome; /* of an AETH */
 	bool ack_req;
 	bool solicited;
@@ -250,16 +256,16 @@ struct crafted {
 	uint8_t src_ip_change; /* added to the last byte of the addresses */
 	uint8_t dst_ip_change;
 	uint8_t tclass;
-	bool other_version; /* over the IP version that the path has not */
+	bool other_version; /* uses the IP version that the path does not have */
 };
 
-/* Its frame, whose data the caller frees. */
+/* Builds the frame; the caller frees its data. */
 struct frame
 craft(const struct host *to, const struct crafted *c);
-/* It arrives. */
+/* Builds the frame and lets the host receive it. */
 void
 inject(struct host *to, const struct crafted *c);
-/* Shorter: requests to h and acknowledgements to h. */
+/* Short forms for requests and acknowledgements to the host. */
 void
 inject_request(struct host *to, uint8_t opcode, uint32_t psn, uint32_t payload_len);
 void
@@ -273,7 +279,7 @@ expect_frame_at(struct host *from, unsigned index, uint8_t opcode, uint32_t psn,
 void
 expect_ack_at(struct host *from, unsigned index, uint8_t syndrome, uint32_t psn,
 	uint32_t msn, const char *file, int line);
-/* A READ response, or an atomic's with its value in len_or_value. */
+/* A READ response of len bytes, or an atomic response with a value. */
 void
 expect_response_at(struct host *from, unsigned index, uint8_t opcode, uint32_t psn,
 	uint32_t msn, uint64_t len_or_value, const char *file, int line);
@@ -285,7 +291,7 @@ expect_quiet_at(struct host *h, const char *file, int line);
 void
 expect_event_at(struct host *h, enum ibv_event_type type, const char *file, int line);
 
-/* ack_req: 0, 1 or -1 for either. */
+/* ack_req: 0, 1, or -1 for either. */
 #define expect_frame(from, index, opcode, psn, ack_req)                                  \
 	expect_frame_at(from, index, opcode, psn, ack_req, __FILE__, __LINE__)
 #define expect_ack(from, index, syndrome, psn, msn)                                      \
@@ -301,7 +307,7 @@ expect_event_at(struct host *h, enum ibv_event_type type, const char *file, int 
 	expect_cqe_at(h, &(h)->recv_cq, wr_id, IBV_WC_SUCCESS, len, __FILE__, __LINE__)
 #define expect_recv_error(h, wr_id, status, vendor)                                      \
 	expect_cqe_at(h, &(h)->recv_cq, wr_id, status, vendor, __FILE__, __LINE__)
-/* No completion, no event. */
+/* Expects no completion and no event. */
 #define expect_quiet(h) expect_quiet_at(h, __FILE__, __LINE__)
 #define expect_event(h, type) expect_event_at(h, type, __FILE__, __LINE__)
 

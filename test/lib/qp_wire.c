@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The wire of a pair: frames under way, packets made by hand, time. */
+/* The wires between two hosts: queued frames, packets that the test builds, and time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +55,8 @@ host_pull(struct host *h, unsigned n)
 		for (unsigned i = 0; i < got; i++)
 			wire_put(h, h->wire_count, pkts[i].data, pkts[i].len);
 		total += got;
-		/* A READ asks for up to a window more than there is room for. */
+		/* A READ request may count up to QP_WINDOW packets more than the peer
+		 * window has left. */
 		assert_true(h->peer.inflight <=
 			    h->peer.window + (h->pair->conf.max_rd != 0 ? QP_WINDOW : 0));
 	} while (got != 0 && total < n);
@@ -141,7 +142,7 @@ wire_corrupt(struct host *from, unsigned index, uint32_t where)
 	uint32_t at;
 
 	assert_true(index < from->wire_count);
-	/* From the BTH on, but for its byte 4, which routers may change. */
+	/* From the BTH on, except its byte 4, which routers may change. */
 	at = bth + where % (frame->len - bth - 1);
 	if (at >= bth + 4)
 		at++;
@@ -197,7 +198,7 @@ crafted_path(const struct host *to, const struct crafted *c, struct path_hdr *hd
 {
 	struct path_addr addr = {.udp_sport = 0xC123, .hop_limit = 9, .tclass = c->tclass};
 
-	/* A UD QP has no path of its own. */
+	/* A UD QP has no path. */
 	memcpy(addr.src_gid, to->qp.type == IBV_QPT_UD ? to->other->gid[0] : to->qp.path.dgid,
 		16);
 	memcpy(addr.dst_gid, to->qp.type == IBV_QPT_UD ? to->gid[0] : to->qp.path.sgid, 16);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the hosts of a pair are given to do, and what must come of it. */
+/* Work requests of the two hosts, and the expected completions and events. */
 #include <errno.h>
 #include <string.h>
 

@@ -33,7 +33,7 @@ facts(void)
 	return text;
 }
 
-/* The next line of that kind and capture behind *at, split at its tabs. */
+/* Finds the next line of this kind and capture from *at on, and splits it at its tabs. */
 static bool
 fact_next(const char **at, const char *kind, const char *name, char line[1024],
 	char *columns[10])
@@ -100,7 +100,7 @@ option_take(struct replay_run *run, char option, const char *value)
 		run->flow_label = n;
 		break;
 	default:
-		break; /* addresses and PSNs: the frames have them */
+		break; /* addresses and PSNs: taken from the frames */
 	}
 }
 
@@ -111,7 +111,7 @@ options_take(struct replay_run *run, char *text)
 
 	while (text != NULL && *text == '-') {
 		word = strsep(&text, " ");
-		if (word[1] == 'S') /* the one without a value */
+		if (word[1] == 'S') /* the only option without a value */
 			run->srq = true;
 		else
 			option_take(run, word[1], strsep(&text, " "));
@@ -274,7 +274,7 @@ replay_take_place(const struct replay *r, struct host *h, const struct replay_ru
 	gid_set(attr.path.dgid, v, !own);
 	attr.dest_qpn = dest_qpn;
 	if (h->qp.type == IBV_QPT_UD) {
-		/* As the kernel chooses it where there is no address vector. */
+		/* Without an address vector, choose it as the kernel does. */
 		addr.udp_sport = (uint16_t)(0xC000 + (qpn * 0x61C88647 >> 18));
 		attr.qkey = rte_be_to_cpu_32(view_deth(v)->qkey);
 	}
@@ -338,7 +338,7 @@ replay_crc(const uint8_t *at, size_t len)
 	return ~crc;
 }
 
-/* Over what the ICRC covers of an IPv4 packet (section 2). */
+/* Sets the ICRC of an IPv4 packet, over the fields that it covers (section 2). */
 static void
 icrc_seal(uint8_t *ip, uint32_t len)
 {
@@ -437,7 +437,7 @@ replay_wc_equal(const struct cqe *ours, const struct replay_wc *theirs, const ui
 	if (theirs->status != IBV_WC_SUCCESS)
 		return;
 	assert_int_equal(ours->opcode, wc_opcode(theirs->opcode));
-	/* ibv_poll_cq(3): a length is that of a receive, a READ or an atomic. */
+	/* ibv_poll_cq(3): byte_len is valid for a receive, a READ or an atomic. */
 	if (ours->opcode >= IBV_WC_RECV)
 		assert_int_equal(ours->byte_len, theirs->byte_len);
 	if (theirs->has_imm) {

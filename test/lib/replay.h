@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One side of a capture played by a QP of ours: which frames there are, what the logs say
- * of the run (test/captures/runs.tsv), and the comparison of a frame and of a completion
- * with the kernel's.
+ * Replays one side of a capture with a QP of this library: the frames of the capture, the
+ * facts that the logs state about the run (test/captures/runs.tsv), and the comparison of
+ * frames and completions with those of the kernel.
  */
 #ifndef ROCADE_TEST_REPLAY_H
 #define ROCADE_TEST_REPLAY_H
@@ -14,7 +14,7 @@
 #define REPLAY_SLOTS 64
 #define REPLAY_TARGET_BYTES 0x80000
 
-/* A completion as the log has it. */
+/* A completion as the log shows it. */
 struct replay_wc {
 	uint64_t wr_id;
 	enum ibv_wc_status status;
@@ -31,12 +31,12 @@ struct replay_run {
 	unsigned access;
 	uint8_t timeout, retry, rnr_retry, rnr_timer, rd_atomic, tclass;
 	uint32_t flow_label;
-	uint16_t udp_sport; /* 0: follows from the above */
+	uint16_t udp_sport; /* 0: derived from the QPNs and the flow label */
 	bool srq;
 	uint32_t qpn, rkey, rkey_ro;
-	uint32_t mw[2]; /* rkeys of a memory window, one after the other */
+	uint32_t mw[2]; /* rkeys of a memory window, in the order of its binds */
 	unsigned mw_count;
-	struct replay_wc wcs[16]; /* of one of its queues */
+	struct replay_wc wcs[16]; /* completions of one of its queues */
 	unsigned wc_count;
 };
 
@@ -44,7 +44,7 @@ struct replay {
 	const char *name;
 	struct pcap_file file;
 	uint16_t vlan;
-	uint8_t wire[512]; /* 'd'rop, dup ('2') or 'c'orrupt, by frame */
+	uint8_t wire[512]; /* by frame: 'd' dropped, '2' duplicated, 'c' corrupted */
 	uint8_t target[REPLAY_TARGET_BYTES] LINE_ALIGNED;
 };
 
@@ -52,21 +52,23 @@ void
 replay_load(struct replay *r, const char *name);
 void
 replay_unload(struct replay *r);
-/* False: not one for us to parse (a capture holds wrong frames on purpose). */
+/* False: the frame does not parse (a capture may contain invalid frames on purpose). */
 bool
 replay_view(const struct replay *r, unsigned frame, struct pkt_view *v);
-/* Of the QP that it is a packet of. */
+/* The QP type that the packet belongs to. */
 enum ibv_qp_type
 replay_type(const struct pkt_view *v);
-/* What the log says of that side and its queue 'S' or 'R'; false: nothing. */
+/* Reads what the log says of a side and of its queue 'S' or 'R'. False: nothing. */
 bool
 replay_run(const char *name, char side, char queue, struct replay_run *run);
 
-/* h becomes the QP whose frames these are: v is one that it takes, or sends (own). */
+/* Gives h the addresses and QPNs of a QP of the capture: v is a packet that this QP sends
+ * (own), or receives. */
 void
 replay_take_place(const struct replay *r, struct host *h, const struct replay_run *run,
 	uint32_t qpn, uint32_t dest_qpn, const struct pkt_view *v, bool own);
-/* The pattern of the target area, and an entry with the number that the capture has. */
+/* Fills the target area with its pattern, and installs a key entry with the number that
+ * the capture uses. */
 void
 replay_target_fill(struct replay *r);
 void
@@ -75,16 +77,16 @@ replay_key_put(
 void
 replay_key_drop(struct host *h, uint32_t key);
 
-/* The R_Key of a request that names this one, with an ICRC to match. */
+/* Replaces R_Key `from` by `to` in a request that names it, and updates the ICRC. */
 void
 replay_rekey(uint8_t *frame, uint32_t len, uint32_t from, uint32_t to);
 void
 replay_frames_equal(const struct pkt_view *ours, const struct pkt_view *theirs);
-/* at: where the bytes of a receive or READ are. */
+/* at: address of the bytes of a receive or READ. */
 void
 replay_wc_equal(
 	const struct cqe *ours, const struct replay_wc *theirs, const uint8_t *at);
-/* That a difference from the kernel is one that rules.tsv has: section 19, or a bug. */
+/* Checks that rules.tsv lists this difference from the kernel: section 19, or a bug. */
 void
 replay_topic_check(const char *topic);
 uint32_t

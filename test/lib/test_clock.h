@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Instead of lib/engine/clock.c: whoever reads the clock reads a number of the test's. */
+/* Replaces lib/engine/clock.c: the clock returns a number that the test sets. */
 #ifndef ROCADE_TEST_CLOCK_H
 #define ROCADE_TEST_CLOCK_H
 
 #include <stdint.h>
 
-extern const uint64_t *test_clock; /* NULL: it stands at 0 */
+extern const uint64_t *test_clock; /* NULL: the clock is 0 */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that no object of ours has: each says so, as its man page wants, and nothing is
- * advertised for it. */
+/* Unsupported calls fail as their man pages say, and the device does not advertise
+ * them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,7 +98,7 @@ test_other_calls(void **state)
 	assert_ptr_equal(bad, &op);
 }
 
-/* What is there is advertised, wherever it is shown. */
+/* Supported features are advertised in every place that shows them. */
 static void
 test_advertised(void **state)
 {
@@ -119,7 +119,7 @@ test_advertised(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-/* What is not there is not advertised (ibv_query_device_ex(3)). */
+/* Unsupported features are not advertised (ibv_query_device_ex(3)). */
 static void
 test_not_advertised(void **state)
 {

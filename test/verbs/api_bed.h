@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two devices that are there, with an SRQ on each side. */
+/* A pair of devices with an SRQ on each side. */
 #ifndef ROCADE_TEST_API_BED_H
 #define ROCADE_TEST_API_BED_H
 

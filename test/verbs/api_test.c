@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices and contexts and what they say of themselves; CQs; calls that are not there: what
- * the man pages say, and the errors. */
+/* Devices and contexts, their attributes, CQs, and unsupported calls: results and errors
+ * of the man pages. */
 #include <endian.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -31,7 +31,7 @@ test_device_list(void **state)
 	list = ibv_get_device_list(&n);
 	assert_non_null(list);
 	assert_true(n >= 2);
-	/* Ours stand first; the pointers are the same in every list. */
+	/* Rocade's devices come first; the pointers are the same in every list. */
 	assert_ptr_equal(list[0], rocade_port_device(pair.a.port));
 	assert_ptr_equal(list[1], rocade_port_device(pair.b.port));
 	assert_null(list[n]);
@@ -45,11 +45,11 @@ test_device_list(void **state)
 	assert_true(ibv_get_device_index(list[0]) >= 0);
 	assert_int_not_equal(
 		ibv_get_device_index(list[0]), ibv_get_device_index(list[1]));
-	/* Programs look at private members behind it. */
+	/* Programs read private members behind struct ibv_device; they are zero. */
 	for (size_t i = 0; i < 1024; i++)
 		assert_int_equal(((uint8_t *)list[0])[sizeof(struct ibv_device) + i], 0);
 	ibv_free_device_list(again);
-	free(list); /* as qperf does: plain memory */
+	free(list); /* as qperf does: the list is plain memory */
 }
 
 static void
@@ -135,7 +135,7 @@ test_query_port(void **state)
 	assert_int_equal(ibv_query_port(pair.a.context, 0, &attr), EINVAL);
 	assert_int_equal(ibv_query_port(pair.a.context, 2, &attr), EINVAL);
 
-	/* The exported function knows the first 48 bytes and writes no more. */
+	/* The exported function writes only the first 48 bytes. */
 	assert_int_equal(ibv_query_port(pair.a.context, 1, &attr), 0);
 	memset(&compat, 0xA5, sizeof(compat));
 	assert_int_equal((ibv_query_port)(pair.a.context, 1,
@@ -158,8 +158,8 @@ test_gids(void **state)
 	(void)state;
 	assert_int_equal(ibv_query_gid(pair.a.context, 1, 0, &gid), 0);
 	assert_memory_equal(gid.raw, ipv4, 16);
-	assert_int_equal(
-		ibv_query_gid(pair.a.context, 1, 15, &gid), 0); /* empty: zeros */
+	/* An empty entry reads as zeros. */
+	assert_int_equal(ibv_query_gid(pair.a.context, 1, 15, &gid), 0);
 	assert_memory_equal(gid.raw, zero, 16);
 	errno = 0;
 	assert_int_equal(ibv_query_gid(pair.a.context, 1, 16, &gid), -1);
@@ -177,7 +177,7 @@ test_gids(void **state)
 	assert_int_equal(ibv_query_gid_ex(pair.a.context, 2, 0, &entry, 0), EINVAL);
 	assert_int_equal(ibv_query_gid_ex(pair.a.context, 1, 0, &entry, 1), EOPNOTSUPP);
 
-	/* A caller whose structure is shorter. */
+	/* A caller with a shorter structure. */
 	memset(small, 0xA5, sizeof(small));
 	assert_int_equal(_ibv_query_gid_ex(pair.a.context, 1, 0,
 				 (struct ibv_gid_entry *)small, 0, 20),
@@ -186,7 +186,7 @@ test_gids(void **state)
 	assert_int_equal(small[20], 0xA5);
 
 	n = ibv_query_gid_table(pair.a.context, table, 16, 0);
-	assert_true(n >= 2); /* the address and the link-local one */
+	assert_true(n >= 2); /* the IPv4 and the link-local address */
 	assert_memory_equal(table[0].gid.raw, ipv4, 16);
 	for (ssize_t i = 0; i < n; i++)
 		assert_memory_not_equal(table[i].gid.raw, zero, 16);
@@ -195,7 +195,7 @@ test_gids(void **state)
 	assert_int_equal(ibv_query_gid_table(pair.a.context, table, 16, 1), -EOPNOTSUPP);
 }
 
-/* Private to rdma-core, and called by ibv_devinfo. */
+/* Private to rdma-core; ibv_devinfo calls it. */
 int
 ibv_query_gid_type(
 	struct ibv_context *context, uint8_t port_num, unsigned int index, int *type);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion channels: an event an arming, solicited ones, and no wake-up lost. */
+/* Completion channels: one event for each arming, solicited events, and no lost
+ * wake-up. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,8 +19,9 @@
 
 static struct pair pair;
 static struct ibv_comp_channel *channel;
-static struct ibv_cq *cq; /* of b, with the channel */
-static struct ibv_qp *qp; /* of b, receiving into it; pair.a.qp[0] sends */
+static struct ibv_cq *cq; /* a CQ of b with the channel */
+/* a QP of b that receives into `cq`; pair.a.qp[0] sends to it */
+static struct ibv_qp *qp;
 
 static void
 open_channel(void)
@@ -67,7 +69,7 @@ receive(uint64_t wr_id)
 	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
 }
 
-/* One message, received whole. */
+/* Sends a message that b receives. */
 static void
 message(unsigned flags)
 {
@@ -105,9 +107,9 @@ test_one_an_arming(void **state)
 	(void)state;
 	open_channel();
 	message(0);
-	assert_false(event_is_there()); /* nobody asked */
+	assert_false(event_is_there()); /* the CQ was not armed */
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-	assert_false(event_is_there()); /* what came before raises none */
+	assert_false(event_is_there()); /* earlier completions raise no event */
 	message(0);
 	message(0);
 	assert_true(event_is_there());
@@ -127,7 +129,7 @@ test_solicited(void **state)
 	assert_false(event_is_there());
 	message(IBV_SEND_SOLICITED);
 	assert_true(event_is_there());
-	/* Asking for fewer after asking for all takes nothing back. */
+	/* Arming for solicited completions does not undo arming for all. */
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
 	message(0);
@@ -153,20 +155,20 @@ test_refused(void **state)
 	assert_null(ibv_create_cq(pair.b.context, 8, NULL, foreign, 0));
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_destroy_comp_channel(foreign), 0);
-	/* An event that nobody reads goes with its CQ. */
+	/* Destroying the CQ removes its unread event. */
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	message(0);
 	close_channel();
 }
 
-/* Armed again while an event waits to be read: one more of them. */
+/* Arming again while an event is unread allows one more event. */
 static void
 test_armed_again(void **state)
 {
 	(void)state;
 	open_channel();
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-	assert_int_equal(ibv_req_notify_cq(cq, 0), 0); /* twice is once */
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0); /* arming twice counts once */
 	message(0);
 	message(0);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
@@ -174,12 +176,12 @@ test_armed_again(void **state)
 	assert_true(event_is_there());
 	assert_true(event_is_there());
 	assert_false(event_is_there());
-	/* For any completion after solicited ones were asked for. */
+	/* Arming for any completion after arming for solicited ones. */
 	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	message(0);
 	assert_true(event_is_there());
-	/* And what was polled meanwhile takes nothing back. */
+	/* Polling the completion does not remove the event. */
 	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
 	message(IBV_SEND_SOLICITED);
 	{
@@ -201,7 +203,7 @@ destroyer(void *arg)
 	return NULL;
 }
 
-/* ibv_destroy_cq() waits for each event that was read to be acknowledged. */
+/* ibv_destroy_cq() waits until each event that was read is acknowledged. */
 static void
 test_acknowledged(void **state)
 {
@@ -228,14 +230,15 @@ test_acknowledged(void **state)
 	assert_false(__atomic_load_n(&destroyed, __ATOMIC_ACQUIRE));
 	ibv_ack_cq_events(cq, 1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	/* The third, which nobody read, went with the CQ. */
+	/* The third event was not read; destroying the CQ removed it. */
 	assert_int_equal(ibv_get_cq_event(channel, &got, &context), -1);
 	assert_int_equal(errno, EAGAIN);
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 	pair_close(&pair);
 }
 
-/* A reader that sleeps in poll(2) while threads run the engines: arm, poll, sleep. */
+/* An application arms the CQ, polls, and sleeps in poll(2) while threads run the
+ * engines. */
 static void
 test_no_wakeup_lost(void **state)
 {

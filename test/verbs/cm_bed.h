@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every test of cm.h needs: a pair with a connection manager on each side. */
+/* A pair with a connection manager on each side. */
 #ifndef ROCADE_TEST_CM_BED_H
 #define ROCADE_TEST_CM_BED_H
 
@@ -16,14 +16,14 @@ extern struct rocade_cm_listener *listener; /* NULL: closed already */
 
 void
 bed_open(const struct pair_conf *conf);
-/* And the listener. */
+/* Closes both managers and the listener. */
 void
 bed_close_managers(void);
 
-/* The next event of a side, of this type. */
+/* Waits for the next event of a side and expects this type. */
 struct rocade_cm_event
 bed_event(struct rocade_cm *cm, enum rocade_cm_event_type type);
-/* There is none, on either side. */
+/* Expects no event on either side. */
 void
 bed_quiet(void);
 uint64_t

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cm.h as a program calls it: listeners, connections, and data over them. */
+/* The connection manager API of cm.h: listeners, connections, and data over them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -104,7 +104,7 @@ connects(void **state)
 	e = bed_event(cm_b, ROCADE_CM_ESTABLISHED);
 	assert_ptr_equal(e.id, b);
 	assert_string_equal(e.user, "b");
-	/* What each said has become the other's. */
+	/* The parameters of each side are in the other side's QP. */
 	assert_int_equal(ibv_query_qp(pair.a.qp[0], &attr, 0, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
 	assert_int_equal(attr.dest_qp_num, pair.b.qp[0]->qp_num);
@@ -136,7 +136,7 @@ connects(void **state)
 	assert_int_equal(bed_stat_of(cm_b, "disconnected"), 1);
 }
 
-/* So many messages wait at A that the next ones are lost. */
+/* Fills A's transmit queue, so that further messages are lost. */
 static void
 jam(void)
 {
@@ -146,8 +146,8 @@ jam(void)
 		rocade_cm_release(ask(1, BED_PORT + 1, ""));
 }
 
-/* The peer's RTU is lost, its data is not: that establishes the passive side, long before
- * it asks again (IBA 12.9.7.2). */
+/* The RTU is lost, but data arrives: the data establishes the passive side long before
+ * its first retransmission (IBA 12.9.7.2). */
 static void
 data_before_rtu(void **state)
 {
@@ -188,7 +188,7 @@ data_before_rtu(void **state)
 	bed_quiet();
 }
 
-/* The descriptor is readable as long as there are events, no longer. */
+/* The descriptor is readable while there are events. */
 static void
 sleeps(void **state)
 {
@@ -219,7 +219,7 @@ sleeps(void **state)
 		rocade_cm_release(b[i]);
 	}
 	assert_false(bed_readable(fd));
-	/* Who does not look finds it readable when he asks. */
+	/* The descriptor becomes readable even if the application does not read it. */
 	a[0] = ask(0, BED_PORT, "");
 	while (!bed_readable(fd))
 		pair_poll(&pair);
@@ -231,7 +231,7 @@ sleeps(void **state)
 	bed_quiet();
 }
 
-/* A QP that goes before its connection. */
+/* The application destroys a QP before its connection. */
 static void
 qp_gone_first(void **state)
 {
@@ -244,7 +244,7 @@ qp_gone_first(void **state)
 	pair.b.qp[0] = NULL;
 	rocade_cm_release(b);
 	pair_settle(&pair);
-	/* Accepted and given up, before it looks. */
+	/* The passive side accepted and released before A reads its event. */
 	bed_event(cm_a, ROCADE_CM_DISCONNECTED);
 	rocade_cm_release(a);
 }
@@ -270,7 +270,7 @@ two_at_once(void **state)
 	}
 	for (unsigned i = 0; i < 2; i++)
 		send_both_ways(i);
-	/* Released is disconnected. */
+	/* Releasing a connection disconnects it. */
 	for (unsigned i = 0; i < 2; i++)
 		rocade_cm_release(a[i]);
 	for (unsigned i = 0; i < 2; i++) {
@@ -298,7 +298,7 @@ rejected(void **state)
 	assert_int_equal(e.status, 28);
 	assert_memory_equal(e.private_data, "no\0", 3);
 	rocade_cm_release(a);
-	/* Nobody has fetched the request when its listener goes. */
+	/* The listener closes before the request is read. */
 	a = ask(0, BED_PORT, "x");
 	pair_settle(&pair);
 	rocade_cm_unlisten(listener);
@@ -309,7 +309,7 @@ rejected(void **state)
 	assert_int_equal(pair.a.qp[0]->state, IBV_QPS_INIT);
 }
 
-/* The active QP has gone elsewhere meanwhile: its peer is told, and so is its program. */
+/* The active QP is in ERR when the reply arrives: both sides get an event. */
 static void
 qp_not_ready(void **state)
 {
@@ -322,7 +322,8 @@ qp_not_ready(void **state)
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
 	e = bed_event(cm_a, ROCADE_CM_REJECTED);
 	assert_int_equal(e.status, -EINVAL);
-	assert_int_equal(bed_event(cm_b, ROCADE_CM_REJECTED).status, 1); /* no QP */
+	/* reason 1: no QP */
+	assert_int_equal(bed_event(cm_b, ROCADE_CM_REJECTED).status, 1);
 	rocade_cm_release(a);
 	rocade_cm_release(b);
 }
@@ -369,7 +370,7 @@ refused_calls(void **state)
 	b = bed_event(cm_b, ROCADE_CM_REQUEST).id;
 	assert_int_equal(rocade_cm_accept(b, pair.a.qp[0], NULL, NULL), EINVAL);
 	rocade_cm_release(id);
-	/* The peer has given up: there is nobody to accept. */
+	/* The peer has given up: accepting fails. */
 	assert_int_equal(bed_event(cm_b, ROCADE_CM_REJECTED).status, 4);
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), ENOTCONN);
 	rocade_cm_release(b);

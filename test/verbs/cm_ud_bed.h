@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a test of cm.h's services of datagrams needs: a pair with a manager and a UD QP on
- * each side, of which B listens. Rocade's clock is measured against one of ours that runs
- * 16 times as fast: what takes 100 s until somebody gives up takes 6 s here.
- */
+/* A pair with a connection manager and a UD QP on each side; B listens. Rocade's clock
+ * runs 16 times as fast as the monotonic clock, so that a timeout of 100 s takes 6 s. */
 #ifndef ROCADE_TEST_CM_UD_BED_H
 #define ROCADE_TEST_CM_UD_BED_H
 
@@ -21,22 +18,22 @@ bed_setup_ipv6(void **state);
 int
 bed_teardown(void **state);
 
-/* A UD QP, in RTS; qkey 0: in RESET. */
+/* Creates a UD QP in RTS, or in RESET if qkey is 0. */
 struct ibv_qp *
 bed_qp(struct pair_side *s, uint32_t qkey);
-/* Of the side's address. */
+/* The GID index of the side's address. */
 uint8_t
 bed_index_of(const struct pair_side *s);
 
 struct rocade_cm_ud_param
 bed_says(const char *text);
-/* A asks B. */
+/* A sends a service ID resolution request to B. */
 struct rocade_cm_id *
 bed_ask(uint16_t port, const char *text);
-/* B answers with qp_b, and forgets. */
+/* B answers with qp_b and releases the ID. */
 void
 bed_answer(struct rocade_cm_id *id);
-/* How it ends for A, and is released. */
+/* Expect A's final event and release the ID. */
 void
 bed_ends_rejected(struct rocade_cm_id *id, int status);
 void

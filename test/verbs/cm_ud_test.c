@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cm.h's services of datagrams: asked for, answered or not, and the datagrams after it.
- */
+/* The datagram services of cm.h: service ID resolution requests, their replies, and the
+ * datagrams that follow. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,8 @@
 #define GRH 40
 #define LEN 300
 
-/* One datagram to where an event says; who receives it tells the sender's QPN. */
+/* Sends one datagram to the address of an event. Returns the QPN that the receiver sees
+ * as source. */
 static uint32_t
 send_datagram(struct pair_side *from, struct ibv_qp *qp, struct pair_side *to,
 	struct ibv_qp *to_qp, const struct rocade_cm_event *e, uint32_t qpn,
@@ -88,7 +89,7 @@ resolves(void **state)
 	bed_quiet();
 }
 
-/* As much private data as there may be, both ways. */
+/* The largest private data, in both directions. */
 static void
 private_data(void **state)
 {
@@ -141,7 +142,7 @@ rejected(void **state)
 	a = bed_ask(BED_PORT, "");
 	rocade_cm_release(bed_event(cm_b, ROCADE_CM_REQUEST).id);
 	bed_ends_rejected(a, 2);
-	/* More than may wait. */
+	/* One request more than the backlog. */
 	for (unsigned i = 0; i < 3; i++)
 		more[i] = bed_ask(BED_PORT, "");
 	bed_ends_rejected(more[2], 2);
@@ -152,7 +153,7 @@ rejected(void **state)
 	bed_quiet();
 }
 
-/* The two kinds of listeners do not hear each other's requests. */
+/* A connection listener does not get resolution requests, nor the other way round. */
 static void
 nobody_listens(void **state)
 {
@@ -191,7 +192,7 @@ retried(void **state)
 	unsigned again = 0;
 
 	(void)state;
-	/* The question is lost; not one for the neighbour's address, which is known. */
+	/* The request is lost, but no neighbour resolution is: the address is known. */
 	a = bed_ask(BED_PORT, "");
 	bed_answer(bed_event(cm_b, ROCADE_CM_REQUEST).id);
 	bed_ends_resolved(a);
@@ -202,7 +203,7 @@ retried(void **state)
 	lose_all(&pair.b, false);
 	e = bed_event(cm_b, ROCADE_CM_REQUEST);
 	assert_true(bed_stat_of(cm_a, "resent") > 0);
-	/* The answer is lost, and repeated by an id that nobody holds any more. */
+	/* The reply is lost. B repeats it although the application released the ID. */
 	lose_all(&pair.a, true);
 	bed_answer(e.id);
 	pair_settle(&pair);
@@ -211,8 +212,8 @@ retried(void **state)
 	while (rocade_cm_next_event(cm_a, &e) != 0) {
 		pair_poll(&pair);
 		assert_true(pair_clock_ns() < until);
-		/* After two of A's time-outs B remembers nothing, on a machine that slow.
-		 */
+		/* On a slow machine B may have forgotten the request after two timeouts
+		 * of A. */
 		if (rocade_cm_next_event(cm_b, &e) == 0) {
 			bed_answer(e.id);
 			again++;
@@ -243,7 +244,8 @@ unreachable(void **state)
 	bed_quiet();
 }
 
-/* Who has not been fetched is rejected; who has been is still answered. */
+/* Requests that the application did not read are rejected; the one it read can still be
+ * answered. */
 static void
 listener_closed(void **state)
 {
@@ -265,7 +267,7 @@ listener_closed(void **state)
 	bed_quiet();
 }
 
-/* The answer has come, to an address that is not ours when the program looks. */
+/* A's address is removed after the reply arrived and before A reads the event. */
 static void
 address_gone(void **state)
 {
@@ -281,7 +283,7 @@ address_gone(void **state)
 	bed_quiet();
 }
 
-/* Before the answer: it finds nobody. */
+/* A releases before B replies; the reply finds no ID. */
 static void
 released_early(void **state)
 {
@@ -292,7 +294,7 @@ released_early(void **state)
 	rocade_cm_release(a);
 	bed_answer(e.id);
 	bed_quiet();
-	/* The request is not fetched before the end of all. */
+	/* The request is still unread at teardown. */
 	rocade_cm_release(bed_ask(BED_PORT, ""));
 	pair_settle(&pair);
 }
@@ -339,7 +341,7 @@ refused_calls(void **state)
 	assert_int_equal(rocade_cm_ud_answer(b, pair.b.qp[0], NULL), EINVAL);
 	for (int status = 0; status <= 4; status += 4)
 		assert_int_equal(rocade_cm_ud_reject(b, status, NULL), EINVAL);
-	/* What is for connections only. */
+	/* Calls that are for connections only. */
 	pair_to_init(pair.b.qp[0]);
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), ENOTCONN);
 	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_INIT);
@@ -347,7 +349,7 @@ refused_calls(void **state)
 	assert_int_equal(rocade_cm_disconnect(b), ENOTCONN);
 	bed_answer(b);
 	bed_ends_resolved(id);
-	/* And the other way round. */
+	/* Datagram calls on a connection ID. */
 	assert_int_equal(rocade_cm_listen(cm_b, BED_PORT, 1, NULL, &l), 0);
 	pair_to_init(pair.a.qp[0]);
 	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, BED_PORT,

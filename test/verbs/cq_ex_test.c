@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_create_cq_ex(3): completions read in place, and when they came. */
+/* ibv_create_cq_ex(3): completions read in place, and their timestamps. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -88,7 +88,7 @@ test_fields(void **state)
 			assert_int_equal(ibv_next_poll(ex), 0);
 	}
 	ibv_end_poll(ex);
-	/* The batch ended there; the rest is the next one's. */
+	/* ibv_end_poll() ended the batch; the next batch continues there. */
 	assert_int_equal(ibv_start_poll(ex, &none), 0);
 	assert_int_equal(ex->wr_id, 4);
 	assert_int_equal(ibv_next_poll(ex), 0);
@@ -104,7 +104,7 @@ test_fields(void **state)
 	pair_close(&pair);
 }
 
-/* The other way to poll, between batches. */
+/* ibv_poll_cq() between batches. */
 static void
 test_mixed(void **state)
 {
@@ -128,7 +128,7 @@ test_mixed(void **state)
 	pair_close(&pair);
 }
 
-/* A batch gives back the send queue's slots as it goes. */
+/* A batch frees SQ slots as it advances. */
 static void
 test_slots(void **state)
 {
@@ -150,7 +150,7 @@ test_slots(void **state)
 	assert_int_equal(ibv_next_poll(ex), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 4, 0, 10, IBV_SEND_SIGNALED), 0);
 	pair_settle(&pair);
-	/* What comes meanwhile is of the same batch. */
+	/* Completions that arrive meanwhile belong to the same batch. */
 	assert_int_equal(ibv_next_poll(ex), 0);
 	assert_int_equal(ex->wr_id, 3);
 	assert_int_equal(ibv_next_poll(ex), 0);
@@ -171,7 +171,7 @@ test_errors(void **state)
 		assert_int_equal(pair_post_recv(&pair.b, i % 2, i, 0, 16), 0);
 	pair_to(pair.b.qp[0], IBV_QPS_ERR);
 	pair_to(pair.b.qp[1], IBV_QPS_ERR);
-	/* A QP's completions go with it, in the middle too. */
+	/* RESET removes the QP's completions, also between those of another QP. */
 	pair_to(pair.b.qp[0], IBV_QPS_RESET);
 	assert_int_equal(ibv_start_poll(ex, &none), 0);
 	assert_int_equal(ex->wr_id, 1);
@@ -205,7 +205,8 @@ wall_clock(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-#define WALL_SLACK UINT64_C(50000000) /* two clocks are read one after the other */
+/* the two clocks are not read at the same instant */
+#define WALL_SLACK UINT64_C(50000000)
 
 static void
 test_stamps(void **state)
@@ -234,7 +235,7 @@ test_stamps(void **state)
 		assert_true(stamp <= wall_clock() + WALL_SLACK);
 		ibv_end_poll(ex);
 	}
-	/* They stay with their completions in another ring. */
+	/* Resizing the CQ keeps the timestamps. */
 	message(6);
 	message(7);
 	{

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A CQ that two engines write, several threads poll and one more resizes: every
- * completion once, and each QP's in their order as far as that can be seen.
- */
+/* A CQ that two engines write, that several threads poll and that one thread resizes.
+ * Every completion is seen once, and each QP's in order where the order can be
+ * observed. */
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -23,11 +22,12 @@
 #define TOTAL 100000
 
 static struct pair pair;
-static uint64_t next[QPS]; /* completion expected; in batches under the CQ's lock */
-static uint64_t polled;    /* atomic */
+/* next wr_id of each QP; extended polling updates it under the CQ's lock */
+static uint64_t next[QPS];
+static uint64_t polled; /* atomic */
 static bool extended, ordered;
 
-/* Sends of no bytes that nobody receives would wait: WRITEs of none need no memory. */
+/* WRITEs of no bytes: they need no memory and, unlike SENDs, no receive. */
 static void *
 sender(void *arg)
 {
@@ -111,7 +111,7 @@ resize_under_traffic(uint64_t wc_flags, unsigned pollers)
 
 	print_message("# seed %lu\n", seed);
 	extended = wc_flags != 0;
-	/* Two who poll lists may look at theirs the other way round. */
+	/* Two threads that poll lists may check their lists in the opposite order. */
 	ordered = extended || pollers == 1;
 	memset(next, 0, sizeof(next));
 	polled = 0;
@@ -128,7 +128,8 @@ resize_under_traffic(uint64_t wc_flags, unsigned pollers)
 			pthread_create(&threads[i], NULL, i == 0 ? sender : poller, NULL),
 			0);
 	while (__atomic_load_n(&polled, __ATOMIC_RELAXED) < TOTAL) {
-		/* All that can be outstanding has room, so it cannot be refused. */
+		/* The size covers all that can be outstanding, so the resize must
+		 * succeed. */
 		int cqe = QPS * DEPTH + (int)rand_below(&seed, 2000);
 
 		assert_int_equal(ibv_resize_cq(pair.a.send_cq, cqe), 0);
@@ -163,7 +164,7 @@ test_resize_extended(void **state)
 		POLLERS);
 }
 
-/* What waits has to have room. */
+/* A resize to less than the number of unpolled completions is refused. */
 static void
 test_too_small(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Thread domains and parent domains: as good as their PD, and without locks. */
+/* Thread domains and parent domains: they serve as PDs, and their objects take no
+ * locks. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,7 @@
 
 static struct pair pair;
 static struct ibv_td *td;
-static struct ibv_pd *domain; /* of a, with td */
+static struct ibv_pd *domain; /* of a, with the thread domain `td` */
 
 static int
 setup(void **state)
@@ -56,7 +57,8 @@ domain_cq(struct ibv_pd *pd)
 	return ex != NULL ? ibv_cq_ex_to_cq(ex) : NULL;
 }
 
-/* Objects of the domain, the region of the PD, and the other way round. */
+/* Objects of the domain use a region of the PD, and objects of the PD one of the
+ * domain. */
 static void
 test_traffic(void **state)
 {
@@ -121,11 +123,11 @@ test_traffic(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_srq(attr.srq), 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	assert_int_equal(ibv_dealloc_pd(domain), EBUSY); /* the CQ */
+	assert_int_equal(ibv_dealloc_pd(domain), EBUSY); /* the CQ uses it */
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-/* A handle made on the PD serves a QP of the domain. */
+/* An address handle of the PD serves a QP of the domain. */
 static void
 test_ah(void **state)
 {
@@ -154,7 +156,7 @@ test_ah(void **state)
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-/* Without a thread domain it takes its locks. */
+/* Objects of a parent domain without a thread domain take locks. */
 static void
 test_plain(void **state)
 {
@@ -191,13 +193,13 @@ test_refused(void **state)
 	attr.comp_mask = 0;
 	assert_null(ibv_alloc_parent_domain(pair.b.context, &attr));
 	assert_int_equal(errno, EINVAL);
-	attr.pd = domain; /* a domain of a domain */
+	attr.pd = domain; /* a parent domain of a parent domain */
 	assert_null(ibv_alloc_parent_domain(pair.a.context, &attr));
 	assert_int_equal(errno, EINVAL);
 	attr.pd = NULL;
 	assert_null(ibv_alloc_parent_domain(pair.a.context, &attr));
 	assert_int_equal(errno, EINVAL);
-	/* A PD is no parent domain. */
+	/* A PD is not a parent domain. */
 	errno = 0;
 	assert_null(domain_cq(pair.a.pd));
 	assert_int_equal(errno, EINVAL);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the example of docs/embedding.md: over a loop and over two ethdev ports, with its own
-loop and with lcores. No root, no hugepages."""
+"""Runs the example of docs/embedding.md: over a loop and over two ethdev ports, with the
+program's poll loop and with lcores. Needs neither root nor hugepages."""
 
 import os
 import re
@@ -15,7 +15,7 @@ EAL = ["--no-huge", "--no-pci", "--no-shconf", "--no-telemetry", "-m", "256",
 
 def run(program, eal, options):
     env = dict(os.environ)
-    # EAL keeps memory of its own to the end of the process.
+    # EAL does not free its memory at exit.
     env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
     return subprocess.run([program, *eal, "--", *options], text=True, capture_output=True,
                           timeout=120, env=env, check=False)
@@ -39,9 +39,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         wire = memif(os.path.join(folder, "memif"))
         cases = [
-            ("a loop, its own loop", EAL + ["-l", "0"], [], 10000),
+            ("a loop, the program polls", EAL + ["-l", "0"], [], 10000),
             ("a loop, lcores", EAL + workers, ["--lcore"], 10000),
-            ("net_memif, its own loop", EAL + ["-l", "0"] + wire, ["--ports", "0,1"], 5000),
+            ("net_memif, the program polls", EAL + ["-l", "0"] + wire, ["--ports", "0,1"], 5000),
             ("net_memif, lcores", EAL + workers + wire, ["--ports", "0,1", "--lcore"], 5000),
         ]
         refused = [

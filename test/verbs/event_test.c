@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asynchronous events of the port, and what becomes of QPs without a link. */
+/* Asynchronous events of the port, and QPs while the link is down. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ port_state(struct pair_side *s)
 	return attr.state;
 }
 
-/* Both ends of the wire see it, and every context of them. */
+/* Both ends of the wire, and every open context, get the event. */
 static void
 test_link(void **state)
 {
@@ -57,14 +57,15 @@ test_link(void **state)
 	expect(&pair.a, IBV_EVENT_PORT_ACTIVE);
 	pair_no_event(&pair, &pair.a);
 	pair_no_event(&pair, &pair.b);
-	/* Nobody need read them. */
+	/* Events may stay unread. */
 	assert_int_equal(rocade_port_set_link(pair.a.port, false), 0);
 	assert_int_equal(port_state(&other), IBV_PORT_DOWN);
 	assert_int_equal(ibv_close_device(other.context), 0);
 	pair_close(&pair);
 }
 
-/* Without a link QPs stay as they are; what they send is lost, and retries run out. */
+/* While the link is down QPs keep their state; packets are lost, and the retries run
+ * out. */
 static void
 test_retries(void **state)
 {
@@ -83,7 +84,7 @@ test_retries(void **state)
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
 	expect(&pair.a, IBV_EVENT_PORT_ERR);
-	/* The other QP sent nothing and lives. */
+	/* The other QP sent nothing and is still usable. */
 	assert_int_equal(rocade_port_set_link(pair.b.port, true), 0);
 	expect(&pair.a, IBV_EVENT_PORT_ACTIVE);
 	assert_int_equal(pair_post_recv(&pair.b, 1, 3, 0, 100), 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls on objects that are not ours reach the real libibverbs. There is no hardware to
- * make such objects: a context is forged whose private table of functions has one
- * function everywhere, so that whatever the real library calls answers with a number of
- * the test's.
+ * Calls on objects that are not Rocade's reach the real libibverbs. There is no hardware
+ * to create these objects. The test forges a context whose private table of functions
+ * holds one stub in every entry, so that any function of the real library returns the
+ * test's value.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -51,7 +51,7 @@ setup(void **state)
 	return 0;
 }
 
-/* Each went through, once. */
+/* The call reached the stub exactly once. */
 #define reaches(call, value)                                                             \
 	do {                                                                             \
 		asked = 0;                                                               \
@@ -110,7 +110,7 @@ test_pointer_calls(void **state)
 	reaches((uintptr_t)ibv_reg_mr_iova2(&pd, &byte, 1, 0x1000, 0), 0);
 }
 
-/* The real library works on public members here. */
+/* These functions of the real library use public members. */
 static void
 test_public_structures(void **state)
 {
@@ -126,7 +126,7 @@ test_public_structures(void **state)
 	assert_string_equal(ibv_get_device_name(&device), "forged");
 }
 
-/* All of it also while our own devices are open. */
+/* The forwarding also works while Rocade devices are open. */
 static void
 test_beside_ours(void **state)
 {
@@ -140,7 +140,8 @@ test_beside_ours(void **state)
 	pair_close(&pair);
 }
 
-/* References to the first ABI go to the real library, with its wrappers for it. */
+/* References to the first ABI resolve to the real library and its compatibility
+ * wrappers. */
 __asm__(".symver dealloc_pd_1_0, ibv_dealloc_pd@IBVERBS_1.0");
 int
 dealloc_pd_1_0(void *pd);
@@ -162,7 +163,7 @@ test_versions(void **state)
 	assert_non_null(strstr(home((void *)ibv_dealloc_pd), "librocade.so"));
 	assert_non_null(strstr(home((void *)ibv_ack_async_event), "libibverbs.so"));
 	assert_non_null(strstr(home((void *)ibv_wc_status_str), "libibverbs.so"));
-	/* By name, as a plugin asks for it. */
+	/* A lookup by name, as a plugin does. */
 	assert_ptr_equal(dlvsym(RTLD_DEFAULT, "ibv_dealloc_pd", "IBVERBS_1.1"),
 		(void *)ibv_dealloc_pd);
 	assert_ptr_equal(dlvsym(RTLD_DEFAULT, "ibv_dealloc_pd", "IBVERBS_1.0"),

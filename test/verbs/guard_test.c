@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that the application takes away under its regions: the process lives, the peer
- * and the application learn it from the next request on; and no other fault is anybody
- * else's. */
+/* The application unmaps memory under its regions. The process survives; the peer and the
+ * application get an error with the next request. Other faults are not handled. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -25,7 +24,7 @@
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 static struct pair pair;
-static uint8_t *buffer; /* b's */
+static uint8_t *buffer; /* memory of b */
 static struct ibv_mr *mr;
 static int file;
 
@@ -54,7 +53,7 @@ buffer_take_away(void)
 		assert_int_equal(ftruncate(file, 0), 0);
 }
 
-/* Inside a test: cmocka puts its own handlers back behind each setup. */
+/* Called inside a test: cmocka restores its signal handlers after each setup. */
 static void
 begin(bool mapped_file)
 {
@@ -106,7 +105,7 @@ remote_run(enum ibv_wr_opcode opcode, bool mapped_file)
 	post(&pair.a, opcode, pair.a.mr, pair.a.mem, 64, PAGE);
 	assert_int_equal(done(&pair.a), IBV_WC_SUCCESS);
 	buffer_take_away();
-	/* Across the end of a page. */
+	/* Across a page boundary. */
 	post(&pair.a, opcode, pair.a.mr, pair.a.mem, 64, 2 * PAGE - 32);
 	assert_int_equal(done(&pair.a), IBV_WC_SUCCESS);
 	post(&pair.a, opcode, pair.a.mr, pair.a.mem, 64, 3 * PAGE);
@@ -150,14 +149,14 @@ test_local_send(void **state)
 	post(&pair.b, IBV_WR_SEND, mr, buffer, 64, 0);
 	assert_int_equal(done(&pair.b), IBV_WC_SUCCESS);
 	pair_complete(&pair, pair.a.recv_cq, &wc, 1);
-	assert_int_equal(pair.a.mem[0], 0); /* what was there is gone */
+	assert_int_equal(pair.a.mem[0], 0); /* the old content is lost */
 	post(&pair.b, IBV_WR_SEND, mr, buffer, 64, 0);
 	assert_int_equal(done(&pair.b), IBV_WC_LOC_PROT_ERR);
 	end();
 }
 
-/* A region of the same address, made when there is memory again, is a new one; the dead
- * one is dead. */
+/* A region registered at the same address later is a new one; the old key stays
+ * invalid. */
 static void
 test_again(void **state)
 {
@@ -186,7 +185,7 @@ test_again(void **state)
 	end();
 }
 
-/* ---- Others' faults ---- */
+/* ---- Faults that are not Rocade's ---- */
 
 static sigjmp_buf back;
 
@@ -196,8 +195,8 @@ jump(int sig)
 	siglongjmp(back, sig);
 }
 
-/* The application's own fault goes to the application's handler, which is there again
- * when the last device is closed. */
+/* A fault of the application reaches the application's handler. Closing the last device
+ * restores that handler. */
 static void
 test_passed_on(void **state)
 {
@@ -210,7 +209,8 @@ test_passed_on(void **state)
 	assert_true(now.sa_handler != jump);
 	buffer_take_away();
 	if (sigsetjmp(back, 1) == 0) {
-		*(volatile uint8_t *)buffer = 1; /* registered, but this runs no engine */
+		/* a registered address, but the fault is not in an engine */
+		*(volatile uint8_t *)buffer = 1;
 		fail();
 	}
 	end();
@@ -219,7 +219,8 @@ test_passed_on(void **state)
 	sigaction(SIGSEGV, &was, NULL);
 }
 
-/* In a child: what kills it. */
+/* Runs the fault in a child. Returns the signal that killed it, or its negative exit
+ * status. */
 static int
 killed_by(const char *guard, bool take_rights)
 {
@@ -248,8 +249,8 @@ test_off(void **state)
 	(void)state;
 	assert_int_equal(killed_by("1", false), 0);
 	assert_int_equal(killed_by("0", false), SIGSEGV);
-	assert_int_equal(
-		killed_by("1", true), SIGSEGV); /* data is there: not ours to replace */
+	/* The page exists but is read-only: not handled. */
+	assert_int_equal(killed_by("1", true), SIGSEGV);
 }
 
 int

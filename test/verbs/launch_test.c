@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Engines on lcores, and EAL starting while ports are open. Two lcores on one CPU do. */
+/* Engines on lcores, and EAL initialisation while ports are open. Two lcores on one CPU
+ * suffice. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,8 +56,7 @@ test_before_eal(void **state)
 	assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 1), EINVAL);
 }
 
-/* EAL starts while our devices are open: its drivers are shown none of them, and it
- * starts. */
+/* EAL starts while Rocade devices are open. Its drivers do not see these devices. */
 static void
 test_eal(void **state)
 {
@@ -102,12 +102,13 @@ test_refused(void **state)
 	assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 2), EBUSY);
 	assert_int_equal(rocade_engine_stop(engine(&pair.a, 0)), 0);
 	assert_int_equal(rocade_engine_stop(engine(&pair.a, 0)), EINVAL);
-	/* The lcore is free again for whatever. */
+	/* The lcore is free again. */
 	assert_int_equal(rte_eal_remote_launch(busy, &stop, 1), 0);
 	rte_eal_wait_lcore(1);
 }
 
-/* One lcore for all, one each, and engines that move between lcores under traffic. */
+/* One lcore for both engines, one lcore each, and an engine that moves to another lcore
+ * under traffic. */
 static void
 test_run(void **state)
 {
@@ -118,7 +119,7 @@ test_run(void **state)
 		assert_int_equal(rocade_engine_launch(engine(&pair.a, 0), 1), 0);
 		assert_int_equal(rocade_engine_launch(engine(&pair.b, 0), second), 0);
 		exchange();
-		/* A program's own turn is fine beside it. */
+		/* A poll by the application is allowed meanwhile. */
 		rocade_engine_poll(engine(&pair.a, 0));
 		assert_int_equal(rocade_close_port(pair.a.port), EBUSY);
 		if (round % 4 < 2) {
@@ -143,7 +144,7 @@ static int
 teardown(void **state)
 {
 	(void)state;
-	pair.fds = 0; /* EAL has opened some */
+	pair.fds = 0; /* EAL opened descriptors */
 	pair_close(&pair);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Our devices beside another library's: fake/ibverbs.c plays the real one. */
+/* Rocade's devices beside those of another library; fake/ibverbs.c stands in for the real
+ * one. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +34,7 @@ ports_close(void)
 	assert_int_equal(rocade_close_port(ports[1]), 0);
 }
 
-/* With no port open everything is as if we were not there. */
+/* With no open port, only the real library's devices are listed. */
 static void
 test_without_ports(void **state)
 {
@@ -65,9 +66,10 @@ test_merged(void **state)
 	assert_string_equal(ibv_get_device_name(list[2]), "fake0");
 	assert_string_equal(ibv_get_device_name(list[3]), "fake1");
 	assert_null(list[4]);
-	assert_int_equal(fake.names, 2); /* ours were not forwarded */
+	/* calls on Rocade's devices were not forwarded */
+	assert_int_equal(fake.names, 2);
 	ibv_free_device_list(list);
-	/* It got back what was its own, and nothing else. */
+	/* The real library got back its own devices and no others. */
 	assert_int_equal(fake.frees, 1);
 	assert_int_equal(fake.freed_devices, 2);
 	ports_close();
@@ -89,7 +91,7 @@ test_forwarded(void **state)
 	memset(&fake, 0, sizeof(fake));
 	context = ibv_open_device(list[2]);
 	assert_non_null(context);
-	/* Inside of it, it found its own devices only. */
+	/* Inside, the real library saw only its own devices. */
 	assert_int_equal(fake.seen_inside, 2);
 	assert_int_equal(fake.lists, 1);
 	assert_int_equal(fake.freed_devices, 2);
@@ -101,7 +103,7 @@ test_forwarded(void **state)
 	assert_int_equal(fake.acks, 5);
 	assert_int_equal(ibv_close_device(context), -1);
 	assert_int_equal(fake.closes, 1);
-	/* What this library does not have. */
+	/* A function that the fake library lacks. */
 	errno = 0;
 	assert_null(ibv_alloc_pd(context));
 	assert_int_equal(errno, ENOSYS);
@@ -109,7 +111,7 @@ test_forwarded(void **state)
 	ports_close();
 }
 
-/* Ours stay with us. */
+/* Calls on Rocade's devices do not reach the real library. */
 static void
 test_ours(void **state)
 {
@@ -127,8 +129,8 @@ test_ours(void **state)
 	ports_close();
 }
 
-/* A hot-plugged driver asks while our ports are open: it must not take them for hardware.
- */
+/* A hot-plugged driver lists devices while ports are open: it must not take them for
+ * hardware. */
 static void
 test_driver(void **state)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast of datagrams: attached QPs of every engine, the sender's neighbours, limits.
- */
+/* Multicast: copies to attached QPs of every engine, replies to the sender, limits. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -119,8 +118,8 @@ check(const struct pair_side *s, const struct ibv_wc *wc, uint32_t len)
 	assert_memory_equal(s->mem + (wc->wr_id + 1) * SLOT + GRH, pair.a.mem, len);
 }
 
-/* a's 0 sends; its 0, 1 and 2 and b's 0, 1 and 2 are attached: all but the sender get a
- * copy. */
+/* QPs 0, 1 and 2 of each side are attached, and QP 0 of a sends: all of them but the
+ * sender get a copy. */
 static void
 copies(unsigned engines, bool ipv6)
 {
@@ -154,7 +153,7 @@ copies(unsigned engines, bool ipv6)
 		assert_int_equal(from_a, 6);
 		pair_quiet(&pair, pair.a.recv_cq);
 		pair_quiet(&pair, pair.b.recv_cq);
-		/* Empty the queues of those that got nothing and start again. */
+		/* Flush the receives that got nothing, and start again. */
 		for (unsigned i = 0; i < QPS; i++) {
 			pair_to(a[i], IBV_QPS_ERR);
 			pair_to(b[i], IBV_QPS_ERR);
@@ -197,7 +196,7 @@ test_copies(void **state)
 	copies(3, true);
 }
 
-/* Each QP takes a receive of its own from the SRQ that they share. */
+/* Each attached QP consumes one receive of the shared SRQ. */
 static void
 test_srq(void **state)
 {
@@ -231,7 +230,8 @@ test_arguments(void **state)
 	assert_int_equal(ibv_attach_mcast(b[0], &pair.b.gid, 0), EINVAL);
 	assert_int_equal(ibv_detach_mcast(b[0], &group, 0), EINVAL);
 	assert_int_equal(ibv_attach_mcast(b[0], &group, 0), 0);
-	assert_int_equal(ibv_attach_mcast(b[0], &group, 0), 0); /* once is enough */
+	/* attaching twice is allowed */
+	assert_int_equal(ibv_attach_mcast(b[0], &group, 0), 0);
 	assert_int_equal(ibv_detach_mcast(b[1], &group, 0), EINVAL);
 	assert_int_equal(rocade_gid_parse("239.1.2.4", &other), 0);
 	assert_int_equal(ibv_detach_mcast(b[0], &other, 0), EINVAL);
@@ -256,8 +256,8 @@ qp_stat(struct ibv_qp *qp, const char *name)
 	return 0;
 }
 
-/* What nobody is attached to, and another Q_Key, is counted; attached twice is one copy.
- */
+/* Datagrams to a group without attached QPs, and with another Q_Key, are counted as
+ * drops. A QP attached twice gets one copy. */
 static void
 test_drops(void **state)
 {
@@ -283,7 +283,7 @@ test_drops(void **state)
 	pair_quiet(&pair, pair.b.recv_cq);
 	assert_int_equal(pair_stat(&pair.b, "drop_qkey"), 1);
 	assert_int_equal(qp_stat(b[0], "rx_packets"), 1);
-	/* No receive: that copy is lost, the other one is not. */
+	/* A QP without a receive loses its copy; the other QP gets its own. */
 	assert_int_equal(ibv_attach_mcast(b[1], &group, 0), 0);
 	send_to_group(a[0], 12, QKEY);
 	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
@@ -297,7 +297,7 @@ test_drops(void **state)
 	fini();
 }
 
-/* The answer to a datagram to a group leaves from our address of the sender's network. */
+/* The reply to a multicast datagram uses the local address in the sender's network. */
 static void
 answer(bool ipv6)
 {
@@ -328,7 +328,7 @@ test_answer(void **state)
 	answer(true);
 }
 
-/* As many groups as the device says, and not one more. */
+/* The limit of groups is exactly the one that the device reports. */
 static void
 test_limits(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains and regions, as ibv_alloc_pd(3) and ibv_reg_mr(3) say. */
+/* Protection domains and memory regions, as ibv_alloc_pd(3) and ibv_reg_mr(3) specify. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ test_pd(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-/* Past the device's number, ENOMEM; all of them usable again afterwards. */
+/* ENOMEM past the device's limit; afterwards all PDs can be allocated again. */
 static void
 test_pd_many(void **state)
 {
@@ -50,7 +50,7 @@ test_pd_many(void **state)
 		pds[n++] = pd;
 	}
 	assert_int_equal(errno, ENOMEM);
-	assert_int_equal(n, attr.max_pd - 1); /* one is the pair's */
+	assert_int_equal(n, attr.max_pd - 1); /* the pair has one */
 	for (int i = 0; i < n; i++)
 		assert_int_equal(ibv_dealloc_pd(pds[i]), 0);
 	free(pds);
@@ -77,7 +77,7 @@ test_mr(void **state)
 	assert_ptr_equal(mr->pd, pair.a.pd);
 	assert_ptr_equal(mr->context, pair.a.context);
 	assert_true(mr->lkey != 0);
-	/* Overlapping is fine, and has a key of its own. */
+	/* A region may overlap another and has its own key. */
 	other = reg(mem + 1, 1, 0);
 	assert_non_null(other);
 	assert_int_not_equal(mr->lkey, other->lkey);
@@ -89,7 +89,7 @@ test_mr(void **state)
 	mr = reg(mem, 0, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	/* Hints do not matter. */
+	/* Hints have no effect. */
 	mr = reg(mem, 16, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
 	assert_non_null(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -116,7 +116,7 @@ test_mr_refused(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
-/* Memory that is not there, or may not be written, is EFAULT and no signal. */
+/* Registering unmapped or write-protected memory fails with EFAULT, without a signal. */
 static void
 test_mr_fault(void **state)
 {
@@ -128,7 +128,7 @@ test_mr_fault(void **state)
 
 	(void)state;
 	assert_true(mem != MAP_FAILED);
-	/* Registration makes pages present. */
+	/* Registration faults the pages in. */
 	mr = reg(mem + page - 1, page + 2, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(mr);
 	assert_int_equal(mincore(mem, 4 * page, present), 0);
@@ -138,7 +138,7 @@ test_mr_fault(void **state)
 	assert_int_equal(mprotect(mem + 2 * page, page, PROT_READ), 0);
 	assert_null(reg(mem, 4 * page, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EFAULT);
-	mr = reg(mem, 4 * page, 0); /* reading is allowed */
+	mr = reg(mem, 4 * page, 0); /* read access is allowed */
 	assert_non_null(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(mprotect(mem + 2 * page, page, PROT_NONE), 0);

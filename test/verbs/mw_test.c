@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows (ibv_alloc_mw(3), ibv_bind_mw(3)), SEND with invalidate and local
- * invalidate, ATOMIC_WRITE, and ibv_rereg_mr(3), as an application has them. */
+/* Memory windows (ibv_alloc_mw(3), ibv_bind_mw(3)), SEND with invalidate, local
+ * invalidate, ATOMIC_WRITE and ibv_rereg_mr(3), used by an application. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +73,7 @@ done(struct pair_side *s, enum ibv_wc_status status)
 	return wc;
 }
 
-/* a's operation on b's window ends like this. */
+/* a's operation through b's memory window completes with this status. */
 static void
 through(uint32_t rkey, enum ibv_wr_opcode opcode, enum ibv_wc_status status)
 {
@@ -112,7 +112,7 @@ post_bind(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind)
 	return post(&pair.b, &wr);
 }
 
-/* ---- Windows ---- */
+/* ---- Memory windows ---- */
 
 static void
 test_caps(void **state)
@@ -158,14 +158,14 @@ test_type1(void **state)
 	through(first, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
 	reconnect();
 	through(mw->rkey, IBV_WR_RDMA_READ,
-		IBV_WC_SUCCESS); /* it outlives its QP's RESET */
-	/* Unbound by a length of 0. */
+		IBV_WC_SUCCESS); /* it survives the QP's RESET */
+	/* A bind of length 0 unbinds. */
 	bind.bind_info = (struct ibv_mw_bind_info){.mr = NULL};
 	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), 0);
 	done(&pair.b, IBV_WC_SUCCESS);
 	through(mw->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
 	reconnect();
-	/* Bound when it goes. */
+	/* Deallocated while bound. */
 	bind.bind_info = info();
 	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), 0);
 	done(&pair.b, IBV_WC_SUCCESS);
@@ -195,13 +195,13 @@ test_bind_refused(void **state)
 	bind.send_flags = IBV_SEND_INLINE;
 	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), EINVAL);
 	assert_int_equal(mw->rkey, rkey);
-	/* The request: a window of type 1, another index, none. */
+	/* Refused binds: a type 1 window, a wrong index, no window. */
 	assert_int_equal(post_bind(mw, rkey, &bind.bind_info), EINVAL);
 	assert_int_equal(post_bind(mw2, rkey, &bind.bind_info), EINVAL);
 	assert_int_equal(post_bind(NULL, rkey, &bind.bind_info), EINVAL);
 	bind.bind_info.mr = mr;
 	assert_int_equal(post_bind(mw2, mw2->rkey, &bind.bind_info), EINVAL);
-	/* What only its turn shows. */
+	/* Errors that only the execution of the request finds. */
 	bind.bind_info = info();
 	bind.bind_info.length = 1 << 20;
 	bind.send_flags = 0;
@@ -209,7 +209,7 @@ test_bind_refused(void **state)
 	assert_int_equal(done(&pair.b, IBV_WC_MW_BIND_ERR).vendor_err != 0, 1);
 	reconnect();
 	bind.bind_info = info();
-	bind.bind_info.mr = pair.b.mr; /* without IBV_ACCESS_MW_BIND */
+	bind.bind_info.mr = pair.b.mr; /* not IBV_ACCESS_MW_BIND */
 	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), 0);
 	done(&pair.b, IBV_WC_MW_BIND_ERR);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
@@ -236,7 +236,7 @@ test_type2(void **state)
 	assert_int_equal(done(&pair.b, IBV_WC_SUCCESS).opcode, IBV_WC_LOCAL_INV);
 	through(inv.invalidate_rkey, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
 	reconnect();
-	/* Bound, and gone with its connection. */
+	/* The end of the connection removes the binding. */
 	assert_int_equal(post_bind(mw, inv.invalidate_rkey, &bind), 0);
 	done(&pair.b, IBV_WC_SUCCESS);
 	through(inv.invalidate_rkey, IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
@@ -335,8 +335,8 @@ test_builders(void **state)
 	struct ibv_wc wc[3];
 
 	(void)state;
-	/* Bound, invalidated and bound again at once; a bind that cannot be spoils all.
-	 */
+	/* Bind, invalidate and bind again in one section. An invalid bind makes the whole
+	 * section fail. */
 	ex = builder(&pair.b);
 	ibv_wr_bind_mw(ex, mw, mw->rkey, &bind);
 	ibv_wr_local_inv(ex, mw->rkey);
@@ -352,7 +352,7 @@ test_builders(void **state)
 	ibv_wr_local_inv(ex, mw->rkey);
 	ibv_wr_bind_mw(ex, mw, mw->rkey ^ 0x100, &bind);
 	assert_int_equal(ibv_wr_complete(ex), EINVAL);
-	/* The peer writes through it, and takes it back. */
+	/* The peer writes through the window and invalidates it. */
 	assert_int_equal(pair_post_srq(&pair.b, 3, 0, 64), 0);
 	ex = builder(&pair.a);
 	ibv_wr_atomic_write(ex, mw->rkey, (uintptr_t)pair.b.mem + FAR, data);
@@ -394,7 +394,7 @@ test_rereg(void **state)
 	uint32_t first = mr->rkey, second;
 
 	(void)state;
-	/* Access alone: the same key. */
+	/* A change of access keeps the key. */
 	through(first, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 				 IBV_ACCESS_REMOTE_READ),
@@ -403,7 +403,7 @@ test_rereg(void **state)
 	through(first, IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
 	through(first, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
 	reconnect();
-	/* Memory: another key, the old one is stale. */
+	/* A change of memory gives a new key; the old one is invalid. */
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
 				 pair.b.mem + FAR - 4096, 4096 + 8, 0),
 		0);
@@ -415,7 +415,7 @@ test_rereg(void **state)
 	through(second, IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
 	through(first, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
 	reconnect();
-	/* PD: b's QP loses it; and all at once gives it back. */
+	/* A change of PD: b's QP loses access. A change of everything gives it back. */
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0), 0);
 	assert_ptr_equal(mr->pd, pd);
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port as <rocade/rocade.h> has it: opened, closed, named; addresses, neighbours,
+/* Ports, by <rocade/rocade.h>: opening, closing, names, addresses, neighbours,
  * counters. */
 #include <errno.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@ port_conf(const char *addresses)
 		.size = sizeof(struct rocade_port_conf), .addresses = addresses};
 }
 
-/* Refused, with a sentence that names the option, and nothing is open afterwards. */
+/* Opening fails with a message that names the option, and leaves nothing open. */
 static void
 refused(const struct rocade_port_conf *a, int err, const char *word)
 {
@@ -70,14 +70,14 @@ test_open_refuses(void **state)
 	c = port_conf("192.0.2.1/24");
 	c.engines = 17;
 	refused(&c, EINVAL, "engines");
-	c.engines = 2; /* the other end has one */
+	c.engines = 2; /* the other end has one engine */
 	refused(&c, EINVAL, "engines");
 	c = port_conf("192.0.2.1/24");
 	c.qpn_base = 1;
 	refused(&c, EINVAL, "qpn_base");
 	c.qpn_base = 0xFFFFFF;
 	refused(&c, EINVAL, "qpn_base");
-	c.qpn_base = 0xFFFFF0; /* 65536 of them do not fit behind it */
+	c.qpn_base = 0xFFFFF0; /* 65536 QPNs do not fit from here on */
 	refused(&c, EINVAL, "qpn_base");
 	c = port_conf("192.0.2.1/24");
 	c.max_qp = 131073;
@@ -104,7 +104,8 @@ test_open_names(void **state)
 	assert_int_equal(rocade_open_loop(conf, ports), 0);
 	assert_string_equal(ibv_get_device_name(rocade_port_device(ports[1])), "right");
 	conf[0].name = NULL;
-	assert_int_equal(rocade_open_loop(conf, more), EEXIST); /* "right" again */
+	/* the name "right" is taken */
+	assert_int_equal(rocade_open_loop(conf, more), EEXIST);
 	conf[1].name = NULL;
 	assert_int_equal(rocade_open_loop(conf, more), 0);
 	assert_string_equal(ibv_get_device_name(rocade_port_device(more[0])), "rocade0");
@@ -115,7 +116,7 @@ test_open_names(void **state)
 	}
 }
 
-/* A device of a list that is closed meanwhile stays an object that can be asked. */
+/* A device list keeps its device objects valid after the port is closed. */
 static void
 test_device_closed(void **state)
 {
@@ -152,7 +153,7 @@ test_addresses(void **state)
 	assert_int_equal(rocade_gid_parse("", &other), EINVAL);
 	assert_int_equal(rocade_gid_parse(NULL, &other), EINVAL);
 
-	/* The neighbour answers once engines run. */
+	/* The neighbour is resolved once the engines run. */
 	assert_int_equal(rocade_port_resolve(pair.a.port, &pair.b.gid), EAGAIN);
 	pair_settle(&pair);
 	assert_int_equal(rocade_port_resolve(pair.a.port, &pair.b.gid), 0);
@@ -199,7 +200,7 @@ test_set_addresses(void **state)
 		0);
 	assert_int_equal(ibv_query_gid(pair.a.context, 1, 0, &gid), 0);
 	assert_string_equal(rocade_gid_format(&gid, text, sizeof(text)), "192.0.2.7");
-	/* There is a way out now. */
+	/* There is a route now. */
 	assert_int_equal(rocade_gid_parse("198.51.100.1", &gid), 0);
 	assert_int_equal(rocade_port_resolve(pair.a.port, &gid), EAGAIN);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A million posts of each kind and a million polls, between marks that a system call
- * tracer sees: close() of a descriptor that cannot be. strace_test.py counts what is
- * between them.
+ * Posts a million requests of each kind and polls a million times, between marks that a
+ * system call tracer sees: close() of an invalid descriptor. strace_test.py counts the
+ * system calls between the marks.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ post_recv(struct pair_side *s)
 		assert_int_equal(pair_post_recv(s, i % QPS, i, 0, 64), 0);
 }
 
-/* Traffic: engines, polls and posts as long as it takes. */
+/* Runs engines, polls and posts until enough messages arrived. */
 static void
 traffic(struct pair *p)
 {
@@ -79,8 +79,8 @@ main(void)
 	mark(3);
 	traffic(&with_srq);
 	mark(4);
-	pair_close(
-		&with_rq); /* the inner one first: each looks at the open descriptors */
+	/* The pair opened last first: pair_close() compares the open descriptors. */
+	pair_close(&with_rq);
 	pair_close(&with_srq);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A pair with a QP on each side, small enough to be filled. */
+/* A pair with one small QP on each side, whose queues a test can fill. */
 #ifndef ROCADE_TEST_QP_BED_H
 #define ROCADE_TEST_QP_BED_H
 

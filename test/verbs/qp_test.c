@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* QPs, as ibv_create_qp(3), ibv_modify_qp(3) and ibv_destroy_qp(3) say. What is posted is in
- * qp_post_test.c. */
+/* QPs, as ibv_create_qp(3), ibv_modify_qp(3) and ibv_destroy_qp(3) specify.
+ * qp_post_test.c covers work requests. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ test_create_caps(void **state)
 	assert_int_equal(ibv_dealloc_pd(pair.a.pd), EBUSY);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 
-	/* A side that is not used. */
+	/* An unused queue. */
 	attr = init_attr();
 	attr.cap = (struct ibv_qp_cap){0};
 	qp = ibv_create_qp(pair.a.pd, &attr);
@@ -94,7 +94,7 @@ test_create_refused(void **state)
 	attr.recv_cq = NULL;
 	create_refused(attr, EINVAL);
 	attr = init_attr();
-	attr.recv_cq = pair.b.recv_cq; /* of another device */
+	attr.recv_cq = pair.b.recv_cq; /* a CQ of another device */
 	create_refused(attr, EINVAL);
 	attr = init_attr();
 	attr.cap.max_send_wr = (uint32_t)dev.max_qp_wr + 1;
@@ -113,7 +113,7 @@ test_create_refused(void **state)
 	create_refused(attr, EINVAL);
 }
 
-/* What the device says is the most can be had. */
+/* The maximum that the device reports can be created. */
 static void
 test_create_largest(void **state)
 {
@@ -173,7 +173,7 @@ test_many_qps(void **state)
 			break;
 		n++;
 	}
-	assert_int_equal(n, 1023); /* max_qp, and one is the pair's */
+	assert_int_equal(n, 1023); /* max_qp is 1024; the pair has one */
 	assert_int_equal(errno, ENOMEM);
 	for (int i = 0; i < n; i++)
 		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
@@ -207,13 +207,13 @@ test_modify_query(void **state)
 				.hop_limit = 17,
 				.traffic_class = 0x68}},
 	};
-	/* Each thing that is wrong leaves the QP where it was. */
+	/* Each invalid attribute leaves the QP unchanged. */
 	assert_int_equal(ibv_modify_qp(qp, &attr, rtr & ~IBV_QP_RQ_PSN), EINVAL);
 	assert_int_equal(ibv_modify_qp(qp, &attr, rtr | IBV_QP_QKEY), EINVAL);
 	attr.ah_attr.is_global = 0;
 	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
 	attr.ah_attr.is_global = 1;
-	attr.ah_attr.grh.sgid_index = 15; /* empty */
+	attr.ah_attr.grh.sgid_index = 15; /* an empty GID entry */
 	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
 	attr.ah_attr.grh.sgid_index = 16;
 	assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
@@ -261,7 +261,7 @@ test_modify_query(void **state)
 				 IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_TIMEOUT |
 					 IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 					 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-		EINVAL); /* it is in RTR */
+		EINVAL); /* the QP is in RTR */
 	attr.cur_qp_state = IBV_QPS_RTR;
 	assert_int_equal(ibv_modify_qp(qp, &attr,
 				 IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_TIMEOUT |
@@ -312,7 +312,7 @@ test_communication_established(void **state)
 	assert_int_equal(ibv_destroy_qp(b), 0);
 }
 
-/* RESET forgets requests and completions; the QP can be brought up again. */
+/* RESET discards requests and completions; the QP can be connected again. */
 static void
 test_reset_again(void **state)
 {
@@ -322,7 +322,7 @@ test_reset_again(void **state)
 	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 16), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 16, IBV_SEND_SIGNALED), 0);
 	pair_settle(&pair);
-	/* Both completions are there, and not polled. */
+	/* Both completions are there, but not polled. */
 	assert_int_equal(pair_post_recv(&pair.b, 0, 2, 0, 16), 0);
 	pair_to(pair.a.qp[0], IBV_QPS_RESET);
 	pair_to(pair.b.qp[0], IBV_QPS_RESET);

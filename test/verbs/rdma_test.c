@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* WRITE, READ and atomics as ibv_post_send(3) has them, and who may do them. */
+/* WRITE, READ and atomics as ibv_post_send(3) specifies them, and the access rights they
+ * need. */
 #include <endian.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -15,13 +16,13 @@
 
 #define ALL_REMOTE                                                                       \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-#define WINDOW 65536 /* the remote region, behind this offset of b's memory */
+#define WINDOW 65536 /* offset of the remote region in b's memory */
 #define FAR 262144
 
 static struct pair pair;
-static struct ibv_mr *remote; /* of b, everything allowed */
+static struct ibv_mr *remote; /* of b, with all access rights */
 
-/* RESET to RTS on both ends, with remote access and READs on side b's QP. */
+/* Takes both QPs from RESET to RTS with these access rights and READ depth. */
 static void
 connect_with(unsigned access, uint8_t depth)
 {
@@ -83,7 +84,7 @@ setup(void **state)
 	connect_with(ALL_REMOTE, 16);
 	for (size_t i = 0; i < pair.conf.bytes; i++)
 		pair.a.mem[i] = (uint8_t)(i * 13 + i / 251);
-	/* Both ends know each other's MAC. */
+	/* Resolve the MACs of both ends. */
 	rocade_port_resolve(pair.b.port, &pair.a.gid);
 	rocade_port_resolve(pair.a.port, &pair.b.gid);
 	pair_settle(&pair);
@@ -148,8 +149,8 @@ test_write(void **state)
 	assert_memory_equal(pair.b.mem + WINDOW + 9 + 3000, pair.a.mem + 7000, 2500);
 	assert_int_equal(pair.b.mem[WINDOW + 8], 0);
 	assert_int_equal(pair.b.mem[WINDOW + 9 + 5500], 0);
-	pair_quiet(&pair, pair.b.recv_cq); /* the peer does not notice */
-	/* No byte: no key is looked at. */
+	pair_quiet(&pair, pair.b.recv_cq); /* no completion at the peer */
+	/* Without payload the key is not checked. */
 	wr = request(IBV_WR_RDMA_WRITE, NULL, 0, 0);
 	wr.wr.rdma.rkey = 0;
 	wr.wr.rdma.remote_addr = 0;
@@ -176,7 +177,7 @@ test_write_inline(void **state)
 		assert_int_equal(pair.b.mem[WINDOW + i], 0x66);
 }
 
-/* With immediate data it takes a receive, whose buffers stay as they are. */
+/* A WRITE with immediate data consumes a receive and leaves its buffers unchanged. */
 static void
 test_write_immediate(void **state)
 {
@@ -252,12 +253,12 @@ test_atomics(void **state)
 	assert_int_equal(wc.opcode, IBV_WC_COMP_SWAP);
 	assert_int_equal(*word(&pair.a, 64), 1005);
 	assert_int_equal(*word(&pair.b, WINDOW + 16), UINT64_C(0x1122334455667788));
-	done(&wr, IBV_WC_SUCCESS); /* does not compare equal any more */
+	done(&wr, IBV_WC_SUCCESS); /* the compare fails now */
 	assert_int_equal(*word(&pair.a, 64), UINT64_C(0x1122334455667788));
 	assert_int_equal(*word(&pair.b, WINDOW + 16), UINT64_C(0x1122334455667788));
 }
 
-/* Many at once, more than may be outstanding: all done, in order, once each. */
+/* More atomics than may be outstanding: all complete in order, each executed once. */
 static void
 test_many(void **state)
 {
@@ -284,7 +285,8 @@ test_many(void **state)
 	assert_int_equal(*word(&pair.b, WINDOW), 60);
 }
 
-/* Refused over there, with an error here; then both come up again. */
+/* The responder refuses the request, and the requester gets an error. Then both
+ * reconnect. */
 static void
 refused(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey)
 {
@@ -319,7 +321,8 @@ test_access(void **state)
 	for (size_t i = 0; i < 3; i++) {
 		struct ibv_mr *mr;
 
-		/* A key that is none, one byte too far, the whole address space. */
+		/* An invalid key, one byte beyond the end, and the end of the address
+		 * space. */
 		refused(ops[i].opcode, addr, remote->rkey ^ 0x100);
 		refused(ops[i].opcode,
 			addr + FAR - (ops[i].opcode == IBV_WR_RDMA_READ ? 7 : 0),
@@ -354,7 +357,7 @@ test_access(void **state)
 #define ROUNDS 150
 #define BLOCK 5000u
 
-/* One request of a round: bytes out, bytes back, one more on a counter. */
+/* One of the three requests of a round: WRITE, READ back, fetch and add. */
 static void
 mixed_post(unsigned i, unsigned kind)
 {
@@ -364,7 +367,7 @@ mixed_post(unsigned i, unsigned kind)
 
 	wr.wr_id = 3 * i + kind;
 	wr.send_flags = kind == 2 ? (unsigned)IBV_SEND_SIGNALED : 0;
-	if (kind == 1) { /* behind the WRITE: sees what it wrote */
+	if (kind == 1) { /* after the WRITE: reads what it wrote */
 		wr.opcode = IBV_WR_RDMA_READ;
 		sge.addr += 8 * BLOCK;
 	} else if (kind == 2) {
@@ -377,8 +380,9 @@ mixed_post(unsigned i, unsigned kind)
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 }
 
-/* Over a wire that loses, doubles, swaps and spoils frames in both directions: every byte
- * comes right, every atomic runs once; the signaled one proves the two before it. */
+/* Both directions lose, duplicate, reorder and corrupt frames. Every byte arrives, and
+ * every atomic runs once. The signaled atomic proves that the two requests before it are
+ * done. */
 static void
 test_impaired(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RNR waits on the real clock: never early, and soon after (IBA 9.7.5.2.8). */
+/* RNR timers on the real clock: never early, and soon after expiry (IBA 9.7.5.2.8). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,10 +10,11 @@
 #include "pair.h"
 
 #define ROUNDS 20
-#define LATE_NS 1000000 /* of the best round: the machine may be doing other things */
+/* lateness allowed in the best round; in others the machine may be busy */
+#define LATE_NS 1000000
 
-/* Nanoseconds from one RNR NAK to the next, at most: the clock is read before the poll
- * that brings the first and after the one that brings the second. */
+/* Upper bound of the time between two RNR NAKs: from before the poll that brings the
+ * first to after the poll that brings the second. */
 static uint64_t
 gap_ns(struct pair *p, uint64_t naks)
 {

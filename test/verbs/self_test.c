@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* To an address of the port itself: programs on one host find each other, and no frame
+/* Traffic to an address of the port itself: QPs of one host connect, and no frame
  * leaves. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +62,7 @@ transfer(unsigned from, unsigned to, uint32_t len)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
-/* Two QPs of one engine, and of two. */
+/* Two QPs of one engine, then of two engines. */
 static void
 test_rc(void **state)
 {
@@ -81,7 +81,7 @@ test_rc(void **state)
 	}
 }
 
-/* A QP may be its own peer. */
+/* A QP may be connected to itself. */
 static void
 test_one_qp(void **state)
 {
@@ -92,7 +92,7 @@ test_one_qp(void **state)
 	fini();
 }
 
-/* With both directions full of packets, and threads. */
+/* Packets in both directions, with engine threads. */
 static void
 test_flood(void **state)
 {
@@ -154,7 +154,7 @@ test_ud(void **state)
 	to.grh.dgid = pair.a.gid;
 	wr.wr.ud.ah = ibv_create_ah(pair.a.pd, &to);
 	assert_non_null(wr.wr.ud.ah);
-	wr.wr.ud.remote_qpn = qp->qp_num; /* itself */
+	wr.wr.ud.remote_qpn = qp->qp_num; /* sends to itself */
 	wr.wr.ud.remote_qkey = QKEY;
 	sge = (struct ibv_sge){(uintptr_t)pair.a.mem, 4000, pair.a.mr->lkey};
 	room = (struct ibv_sge){(uintptr_t)pair.a.mem + HALF, 8192, pair.a.mr->lkey};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of SRQs share: a pair of three QPs whose second side has an SRQ. */
+/* A pair of three QPs on each side whose second side has an SRQ. */
 #ifndef ROCADE_TEST_SRQ_BED_H
 #define ROCADE_TEST_SRQ_BED_H
 
@@ -15,10 +15,10 @@ int
 srq_setup(void **state);
 int
 srq_teardown(void **state);
-/* So many messages of one byte, each received and completed. */
+/* Sends n messages of one byte and waits until each is received and completed. */
 void
 srq_take(unsigned n);
-/* What ibv_modify_srq() returns. */
+/* Returns the result of ibv_modify_srq(). */
 int
 srq_modify(
 	struct ibv_srq *srq, uint32_t max_wr, uint32_t max_sge, uint32_t limit, int mask);

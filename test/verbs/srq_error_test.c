@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An SRQ whose ring cannot be true any more. The test reaches behind the public structure
- * to scribble on it. */
+/* An SRQ with a corrupted ring. The test corrupts it through the private structure. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +23,7 @@ setup(void **state)
 
 	(void)state;
 	pair_open(&pair, &(struct pair_conf){.qps = 2, .srq_wr = 16, .srq_sge = 2});
-	/* Both ends know each other's MAC. */
+	/* Resolve the MACs of both ends. */
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 1, IBV_SEND_SIGNALED), 0);
 	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
@@ -55,7 +54,7 @@ next_event(enum ibv_event_type type, void *object)
 	assert_ptr_equal(event.element.srq, object);
 }
 
-/* Posting succeeds and keeps nothing, everything else fails, until it is destroyed. */
+/* Posts succeed but keep nothing, and other calls fail, until the SRQ is destroyed. */
 static void
 dead(struct ibv_srq *srq)
 {
@@ -76,7 +75,7 @@ dead(struct ibv_srq *srq)
 	assert_true(info.error);
 }
 
-/* A message finds it. */
+/* A message detects the corruption. */
 static void
 test_found_by_a_message(void **state)
 {
@@ -93,19 +92,19 @@ test_found_by_a_message(void **state)
 	next_event(IBV_EVENT_SRQ_ERR, srq);
 	next_event(IBV_EVENT_QP_LAST_WQE_REACHED, pair.b.qp[0]);
 	dead(srq);
-	/* Another QP's message: the same answer, and the SRQ's event was raised once. */
+	/* Another QP's message fails alike; the SRQ's event is not raised again. */
 	assert_int_equal(pair_send(&pair.a, 1, 8, 0, 16, IBV_SEND_SIGNALED), 0);
 	pair_complete(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_REM_OP_ERR);
 	next_event(IBV_EVENT_QP_LAST_WQE_REACHED, pair.b.qp[1]);
 	pair_no_event(&pair, &pair.b);
-	pair_quiet(&pair, pair.b.recv_cq); /* nothing was fetched */
+	pair_quiet(&pair, pair.b.recv_cq); /* no receive was consumed */
 	struct ibv_qp_attr attr;
 	assert_int_equal(ibv_query_qp(pair.b.qp[0], &attr, IBV_QP_STATE, NULL), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
 }
 
-/* A post finds it. */
+/* A post detects the corruption. */
 static void
 test_found_by_a_post(void **state)
 {
@@ -117,7 +116,7 @@ test_found_by_a_post(void **state)
 	pair_no_event(&pair, &pair.b);
 }
 
-/* A control call finds it. */
+/* A control call detects the corruption. */
 static void
 test_found_by_modify(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Limits and sizes of an SRQ, as ibv_modify_srq(3) says. */
+/* Limit and size of an SRQ, as ibv_modify_srq(3) specifies. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,23 +39,24 @@ test_limit(void **state)
 	srq_take(1);
 	assert_int_equal(srq_modify(srq, 0, 0, 5, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(limit_of(srq), 5);
-	srq_take(4); /* 5 left: not below */
+	srq_take(4); /* 5 left: not below the limit */
 	pair_no_event(&pair, &pair.b);
 	assert_int_equal(limit_of(srq), 5);
 	srq_take(1);
 	limit_event(srq);
 	assert_int_equal(limit_of(srq), 0);
-	srq_take(1); /* once */
+	srq_take(1); /* the event is raised once */
 	pair_no_event(&pair, &pair.b);
 
-	/* Above what is there: at once. Equal: not. */
+	/* A limit above the number of receives raises the event at once; an equal one
+	 * does not. */
 	assert_int_equal(srq_modify(srq, 0, 0, 3, IBV_SRQ_LIMIT), 0);
 	pair_no_event(&pair, &pair.b);
 	assert_int_equal(srq_modify(srq, 0, 0, 4, IBV_SRQ_LIMIT), 0);
 	limit_event(srq);
 	assert_int_equal(limit_of(srq), 0);
 
-	/* Re-arming replaces; 0 disarms. */
+	/* Arming again replaces the limit; 0 disarms it. */
 	assert_int_equal(srq_modify(srq, 0, 0, 3, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(srq_modify(srq, 0, 0, 1, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(limit_of(srq), 1);
@@ -66,7 +67,7 @@ test_limit(void **state)
 	srq_take(2);
 	pair_no_event(&pair, &pair.b);
 
-	/* Above max_wr is EINVAL and changes nothing. */
+	/* A limit above max_wr is EINVAL and changes nothing. */
 	struct ibv_srq_attr attr;
 	assert_int_equal(ibv_query_srq(srq, &attr), 0);
 	for (unsigned i = 0; i < 10; i++)
@@ -93,13 +94,13 @@ test_resize(void **state)
 	attr = (struct ibv_srq_attr){.max_wr = 100};
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
 	assert_true(attr.max_wr >= 100);
-	assert_int_equal(attr.max_sge, 3); /* 0 keeps it */
+	assert_int_equal(attr.max_sge, 3); /* 0 keeps the number */
 	assert_int_equal(ibv_query_srq(srq, &got), 0);
 	assert_int_equal(got.max_wr, attr.max_wr);
 	assert_int_equal(got.max_sge, 3);
 	for (unsigned i = 10; i < 60; i++)
 		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
-	/* What cannot be, changes nothing. */
+	/* Invalid sizes change nothing. */
 	assert_int_equal(srq_modify(srq, 0, 0, 0, IBV_SRQ_MAX_WR), EINVAL);
 	assert_int_equal(
 		srq_modify(srq, (uint32_t)dev.max_srq_wr + 1, 0, 0, IBV_SRQ_MAX_WR),
@@ -110,11 +111,11 @@ test_resize(void **state)
 		EINVAL);
 	assert_int_equal(srq_modify(srq, 100, 1, 0, 1 << 2), EINVAL);
 	assert_int_equal(srq_modify(srq, 100, 1, 0, 1 << 2 | IBV_SRQ_MAX_WR), EINVAL);
-	assert_int_equal(srq_modify(srq, 1, 1, 1, 0), 0); /* asks for nothing */
+	assert_int_equal(srq_modify(srq, 1, 1, 1, 0), 0); /* a mask of 0 does nothing */
 	assert_int_equal(ibv_query_srq(srq, &got), 0);
 	assert_int_equal(got.max_wr, attr.max_wr);
 	assert_int_equal(got.max_sge, 3);
-	/* To the very number, and fewer SGEs. */
+	/* To exactly the number outstanding, with fewer SGEs. */
 	attr = (struct ibv_srq_attr){.max_wr = 60, .max_sge = 1};
 	assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
 	assert_int_equal(attr.max_sge, 1);
@@ -127,7 +128,7 @@ test_resize(void **state)
 	}
 }
 
-/* Fewer SGEs than an outstanding request has. */
+/* A resize to fewer SGEs than an outstanding receive has is refused. */
 static void
 test_resize_sges(void **state)
 {
@@ -154,7 +155,7 @@ test_resize_sges(void **state)
 	assert_int_equal(wc[1].byte_len, 3);
 }
 
-/* Both flags together, or not at all. */
+/* Both attributes change together, or neither. */
 static void
 test_resize_and_limit(void **state)
 {
@@ -167,10 +168,10 @@ test_resize_and_limit(void **state)
 		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
 	srq_take(1);
 	assert_int_equal(ibv_query_srq(srq, &before), 0);
-	assert_int_equal(
-		srq_modify(srq, 100, 0, 101, both), EINVAL); /* limit above the size */
-	assert_int_equal(
-		srq_modify(srq, 4, 0, 2, both), EINVAL); /* size below what is there */
+	/* limit above the size */
+	assert_int_equal(srq_modify(srq, 100, 0, 101, both), EINVAL);
+	/* size below the number outstanding */
+	assert_int_equal(srq_modify(srq, 4, 0, 2, both), EINVAL);
 	assert_int_equal(ibv_query_srq(srq, &after), 0);
 	assert_memory_equal(&after, &before, sizeof(before));
 	pair_no_event(&pair, &pair.b);
@@ -178,13 +179,14 @@ test_resize_and_limit(void **state)
 	assert_int_equal(ibv_query_srq(srq, &after), 0);
 	assert_true(after.max_wr >= 100);
 	assert_int_equal(after.srq_limit, 9);
-	/* Below an armed limit. */
+	/* A size below an armed limit. */
 	assert_int_equal(srq_modify(srq, 8, 0, 0, IBV_SRQ_MAX_WR), EINVAL);
 	srq_take(2);
 	pair_no_event(&pair, &pair.b);
 	srq_take(1);
 	limit_event(srq);
-	/* A limit above what is there, with the resize: applied and raised. */
+	/* The resize arms a limit above the number of receives: it applies and raises the
+	 * event. */
 	assert_int_equal(srq_modify(srq, 200, 0, 150, both), 0);
 	limit_event(srq);
 }

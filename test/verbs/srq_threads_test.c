@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An SRQ under two engines and two posting threads: FIFO, resizing while traffic runs,
- * and one limit event for each arming. A receive's wr_id is its poster and a number that
- * rises with every post of that poster: each QP must see the numbers of a poster rise,
- * and all QPs together must have seen a prefix without a gap.
+ * An SRQ with two engines and two posting threads: FIFO order, resizes under traffic, and
+ * one limit event for each arming. The wr_id of a receive holds the thread that posted it
+ * and a number that rises with every post of that thread. Each QP must see rising numbers
+ * of a thread, and all QPs together must see a prefix without gaps.
  */
 #include <errno.h>
 #include <poll.h>
@@ -27,7 +27,8 @@
 #define DEPTH 64
 #define CQE 65536
 #define BUFFER 64
-#define BUFFERS 8192 /* of a poster: 1 MiB together, far more than are in use */
+/* for each posting thread: 1 MiB together, far more than are in use */
+#define BUFFERS 8192
 #ifdef __SANITIZE_THREAD__
 #define SLOWER 20
 #else
@@ -40,14 +41,15 @@ struct world {
 	uint64_t seed;
 	pthread_t poster[POSTERS], sender;
 	bool stop_send, stop_post;
-	/* One posting thread at a time: the numbers of both are one sequence. */
+	/* Only one thread posts at a time: both share one sequence of numbers. */
 	bool one_order;
 	pthread_mutex_t order;
-	uint32_t next[POSTERS]; /* numbers used; with one_order the first counts for both
-				 */
-	uint32_t keep;          /* posters wait while more than this are outstanding */
+	/* numbers used; with one_order only the first element counts */
+	uint32_t next[POSTERS];
+	/* posting threads wait while more receives than this are outstanding */
+	uint32_t keep;
 	uint64_t sent;
-	/* The checker's. */
+	/* Used by the checking thread. */
 	uint64_t received;
 	int64_t last[QPS][POSTERS];
 	uint8_t *seen[POSTERS];
@@ -74,7 +76,7 @@ outstanding(struct ibv_srq *srq)
 	return info.outstanding;
 }
 
-/* Posts a list of n; the numbers of those that were refused are used again. */
+/* Posts a list of n receives; the numbers of those that were refused are used again. */
 static void
 post_list(struct world *w, unsigned who, unsigned n)
 {
@@ -86,7 +88,8 @@ post_list(struct world *w, unsigned who, unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t number = w->next[space] + i;
-		/* Its own: two engines fill two receives at once. */
+		/* Each receive has its own buffer: two engines fill two receives at
+		 * once. */
 		uint32_t slot = number % BUFFERS * POSTERS + space;
 
 		sge[i] = (struct ibv_sge){.addr = (uintptr_t)b->mem + slot * BUFFER,
@@ -127,7 +130,7 @@ poster_run(void *arg)
 	return NULL;
 }
 
-/* All QPs in turn, every eighth request signaled. */
+/* Sends on all QPs round robin; every eighth request is signaled. */
 static void *
 sender_run(void *arg)
 {
@@ -136,7 +139,8 @@ sender_run(void *arg)
 	unsigned turn = 0, count[QPS] = {0};
 
 	while (!flag(&w->stop_send)) {
-		/* No CQ may overflow, however long the checker is not scheduled. */
+		/* Keep the CQ from overflowing, however long the checking thread is not
+		 * scheduled. */
 		if (w->sent - __atomic_load_n(&w->received, __ATOMIC_RELAXED) > CQE / 2) {
 			sched_yield();
 			continue;
@@ -174,7 +178,7 @@ qp_index(const struct world *w, uint32_t qpn)
 	return i;
 }
 
-/* Takes completions off the CQ, and checks each one's number. */
+/* Polls completions and checks the number of each. */
 static unsigned
 check(struct world *w)
 {
@@ -201,14 +205,15 @@ check(struct world *w)
 			}
 			w->seen_room *= 2;
 		}
-		assert_int_equal(w->seen[who][number]++, 0); /* nobody else got it */
+		/* no other completion had this number */
+		assert_int_equal(w->seen[who][number]++, 0);
 	}
 	__atomic_fetch_add(&w->received, (uint64_t)n, __ATOMIC_RELAXED);
 	return (unsigned)n;
 }
 
-/* The sender is faster than who takes 32 at a time now and then, and no CQ may overflow.
- */
+/* Empties the CQ: the sender is faster than occasional polls of 32, and no CQ may
+ * overflow. */
 static void
 check_all(struct world *w)
 {
@@ -246,7 +251,7 @@ world_open(struct world *w, uint64_t seed, bool one_order, uint32_t keep)
 	assert_int_equal(pthread_create(&w->sender, NULL, sender_run, w), 0);
 }
 
-/* Everything sent is received; what was received is a prefix of what was posted. */
+/* Every message sent is received; the receives consumed are a prefix of those posted. */
 static void
 world_close(struct world *w)
 {
@@ -275,7 +280,8 @@ world_close(struct world *w)
 	}
 	assert_int_equal(prefix, w->received); /* no gap */
 	for (unsigned q = 0; q < QPS; q++)
-		assert_true(w->last[q][0] >= 0 || w->last[q][1] >= 0); /* took part */
+		/* every QP consumed receives */
+		assert_true(w->last[q][0] >= 0 || w->last[q][1] >= 0);
 	pair_close(&w->pair);
 	for (unsigned p = 0; p < POSTERS; p++)
 		free(w->seen[p]);
@@ -319,7 +325,8 @@ test_fifo_one_order(void **state)
 	fifo(true);
 }
 
-/* 10,000 resizes under traffic; what does not fit is refused and changes nothing. */
+/* 10,000 resizes under traffic; a size that is too small is refused and changes
+ * nothing. */
 static void
 test_resize(void **state)
 {
@@ -342,7 +349,7 @@ test_resize(void **state)
 			assert_true(attr.max_wr >= want);
 			done++;
 		} else {
-			assert_int_equal(rc, EINVAL); /* more are outstanding */
+			assert_int_equal(rc, EINVAL); /* more receives are outstanding */
 			refused++;
 		}
 		check_all(&w);
@@ -388,7 +395,7 @@ test_limit(void **state)
 		assert_ptr_equal(event.element.srq, w.pair.b.srq);
 		ibv_ack_async_event(&event);
 		check_all(&w);
-		/* One, and it is disarmed. */
+		/* One event, and the limit is disarmed. */
 		assert_false(event_waits(w.pair.b.context));
 		if (round % 64 == 0) {
 			assert_int_equal(ibv_query_srq(w.pair.b.srq, &attr), 0);
@@ -399,7 +406,7 @@ test_limit(void **state)
 	world_close(&w);
 }
 
-/* Several threads post to one send queue, too. */
+/* Several threads post to one send queue. */
 static void *
 send_many(void *arg)
 {

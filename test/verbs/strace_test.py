@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the program of a million posts under strace, and wants no system call between its
-marks."""
+"""Runs posts.c's program under strace and expects no system call between its marks."""
 
 import os
 import re
@@ -11,7 +10,7 @@ import sys
 import tempfile
 
 PARTS = ["a million ibv_post_srq_recv()", "a million ibv_post_send()",
-         "a million ibv_post_recv()", "a million turns of the engines and ibv_poll_cq()"]
+         "a million ibv_post_recv()", "a million passes of the engines and ibv_poll_cq()"]
 
 
 def skip(why):
@@ -30,7 +29,7 @@ def trace(program):
 
 def main():
     if shutil.which("strace") is None:
-        skip("there is no strace")
+        skip("strace is not installed")
     if subprocess.run(["strace", "-o", os.devnull, "true"], check=False,
                       stderr=subprocess.DEVNULL).returncode != 0:
         skip("tracing is not permitted")

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares the versions of librocade's verbs with those of the real libibverbs: each must stand
-in the node of the real one's default version, or programs would bind past us."""
+"""Compares the symbol versions of librocade's verbs with those of the real libibverbs. Each must
+have the real function's default version, or programs would bind to the real one."""
 
 import argparse
 import re
 import subprocess
 import sys
 
-# The real library's are right for our objects too: they work on the public structures.
+# These functions use only public structures, so the real ones work on Rocade's objects too.
 LEAVE = {"ibv_ack_async_event", "ibv_fork_init", "ibv_dontfork_range", "ibv_dofork_range",
          "ibv_is_fork_initialized", "ibv_register_driver", "ibv_get_sysfs_path",
          "ibv_read_sysfs_file", "ibv_import_device"}
@@ -16,7 +16,7 @@ LEAVE_PATTERN = re.compile(r"_str$|_rate|ibv_rate_|_(to|from)_kern$")
 
 
 def symbols(library):
-    """name -> {(version, is the default)}; version None: none."""
+    """Returns {name: {(version or None, is the default)}}."""
     run = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", library],
                          text=True, capture_output=True, check=True)
     found = {}
@@ -53,28 +53,28 @@ def main():
     leave = {n for n in public if n in LEAVE or LEAVE_PATTERN.search(n)}
     verbs = {n for n in ours if re.match(r"_?ibv_", n)}
     cases = [
-        ("every public verb that takes an object is ours",
+        ("librocade has every public verb that takes an object",
          ["%s is missing" % n for n in sorted(set(public) - leave - verbs)]),
-        ("what works on public structures is left to the real library",
-         ["%s is ours" % n for n in sorted(leave & verbs)]),
-        ("each stands in the node of the real default version",
-         ["%s: %s, the real one %s" % (n, ours[n], real[n]) for n in sorted(verbs & set(public))
+        ("librocade lacks verbs that use only public structures",
+         ["%s is in librocade" % n for n in sorted(leave & verbs)]),
+        ("each verb has the default version of the real one",
+         ["%s: %s, in libibverbs %s" % (n, ours[n], real[n]) for n in sorted(verbs & set(public))
           if ours[n] != {(default_version(real[n]), True)}]),
-        ("ibv_query_gid_type is in the base version",
+        ("ibv_query_gid_type is unversioned",
          [] if ours.get("ibv_query_gid_type") == {(None, True)} else
          [str(ours.get("ibv_query_gid_type"))]),
-        ("our own names are in ROCADE_0",
+        ("rocade_* symbols have version ROCADE_0",
          ["%s: %s" % (n, v) for n, v in sorted(ours.items()) if n.startswith("rocade_")
           and v != {("ROCADE_0", True)}]),
-        ("nothing else is exported",
+        ("no other symbol is exported",
          [n for n in sorted(ours) if not re.match(r"_?ibv_|rocade_", n)]),
-        ("each verb is forwarded to the version it stands in",
+        ("each verb is forwarded to its own version",
          ["%s: %s" % (n, forwards.get(n)) for n in sorted(verbs)
           if forwards.get(n) != (default_version(ours[n]) or "")]),
-        ("the real library has every version that calls are forwarded to",
+        ("libibverbs has every version that calls are forwarded to",
          ["%s@%s" % (n, v) for n, v in sorted(forwards.items())
           if v and (v, True) not in real.get(n, set())]),
-        ("the nodes are there",
+        ("the version nodes exist",
          sorted({"IBVERBS_1.%d" % i for i in (0, 1, *range(5, 15))} - nodes_of(args.rocade))),
         ("libibverbs is not linked",
          re.findall(r"NEEDED\s+(libibverbs\S*)", subprocess.run(

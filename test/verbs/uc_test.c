@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unreliable connections: messages whole or not at all, and never an answer. */
+/* Unreliable connections: a message arrives whole or not at all, and is never
+ * acknowledged. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -12,7 +13,7 @@
 
 #include "pair.h"
 
-#define FAR 262144 /* of b's memory: where WRITEs go */
+#define FAR 262144 /* offset in b's memory that WRITEs go to */
 #define MESSAGES 3000
 
 static struct pair pair;
@@ -161,7 +162,7 @@ sizes(unsigned srq_wr)
 		assert_memory_equal(pair.b.mem + FAR, pair.a.mem + i, lens[i]);
 		assert_int_equal(pair.b.mem[FAR + lens[i]], 0xEE);
 	}
-	/* Nothing was ever answered: b sent what its port owes, and no packet of a QP. */
+	/* b sent no RoCE packet: UC has no responses. */
 	assert_int_equal(pair_stat(&pair.a, "rx_roce"), 0);
 	close_uc();
 }
@@ -180,7 +181,8 @@ test_sizes_srq(void **state)
 	sizes(16);
 }
 
-/* A bad wire: what arrives is whole and right, the rest is gone, and nothing stops. */
+/* An impaired wire: messages that arrive are whole and correct, the others are lost, and
+ * the QPs keep working. */
 static void
 test_loss(void **state)
 {
@@ -196,7 +198,7 @@ test_loss(void **state)
 	(void)state;
 	open_uc(0);
 	receive(0, FAR);
-	assert_int_equal(post(IBV_WR_SEND, 0, 0, 1), 0); /* the next hop is known then */
+	assert_int_equal(post(IBV_WR_SEND, 0, 0, 1), 0); /* resolves the next hop */
 	sent(0);
 	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(rocade_port_impair(pair.b.port, &bad), 0);
@@ -231,7 +233,7 @@ test_loss(void **state)
 	close_uc();
 }
 
-/* What may not be is discarded, and what follows arrives. */
+/* Messages that cannot be received are discarded; later ones arrive. */
 static void
 test_discarded(void **state)
 {
@@ -239,11 +241,11 @@ test_discarded(void **state)
 
 	(void)state;
 	open_uc(0);
-	assert_int_equal(post(IBV_WR_SEND, 1, 0, 3000), 0); /* no receive */
+	assert_int_equal(post(IBV_WR_SEND, 1, 0, 3000), 0); /* no receive is posted */
 	sent(1);
 	pair_settle(&pair);
 	assert_int_equal(pair_stat(&pair.b, "drop_no_receive"), 1);
-	receive(7, 1500); /* too short for the first, kept for the second */
+	receive(7, 1500); /* too short for the first message; stays for the second */
 	assert_int_equal(post(IBV_WR_SEND, 2, 0, 3000), 0);
 	sent(2);
 	pair_quiet(&pair, pair.b.recv_cq);
@@ -254,7 +256,7 @@ test_discarded(void **state)
 	assert_int_equal(wc.byte_len, 1500);
 	assert_memory_equal(pair.b.mem, pair.a.mem, 1500);
 	memset(pair.b.mem + FAR, 0xEE, 3000);
-	remote->rkey ^= 1; /* a wrong key: nothing is written, nobody is told */
+	remote->rkey ^= 1; /* a wrong key: nothing is written and no NAK is sent */
 	assert_int_equal(post(IBV_WR_RDMA_WRITE, 4, 0, 3000), 0);
 	remote->rkey ^= 1;
 	sent(4);

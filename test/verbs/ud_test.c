@@ -14,7 +14,8 @@
 
 #define QKEY 0x11223344
 #define GRH 40
-#define RECV_AREA 131072 /* of b's memory; a slot of SLOT bytes for each receive */
+#define RECV_AREA 131072 /* offset in b's memory; each receive has a slot of SLOT bytes  \
+			  */
 #define SLOT 8192
 
 static struct pair pair;
@@ -100,8 +101,8 @@ send_one(struct ibv_send_wr *wr)
 	assert_int_equal(ibv_post_send(tx, wr, &bad), 0);
 }
 
-/* A receive of len bytes in slot n, in three pieces that cut the 40 bytes and the
- * payload. */
+/* Posts a receive of len bytes in slot n, with three SGEs whose bounds are within the 40
+ * bytes and within the payload. */
 static void
 post_receive(unsigned n, uint32_t len)
 {
@@ -112,7 +113,7 @@ post_receive(unsigned n, uint32_t len)
 		{base + cut[0], cut[1] - cut[0], pair.b.mr->lkey},
 		{base + cut[1], len - cut[1], pair.b.mr->lkey},
 	};
-	/* A receive SGE of length 0 means 2^31 bytes: leave such out. */
+	/* A receive SGE of length 0 means 2^31 bytes: omit empty ones. */
 	struct ibv_recv_wr wr = {.wr_id = n, .sg_list = sge, .num_sge = len > 47 ? 3 : 2};
 	struct ibv_recv_wr *bad;
 
@@ -157,7 +158,7 @@ sizes(bool ipv6, unsigned srq_wr)
 		assert_int_equal(wc.opcode, IBV_WC_SEND);
 		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
 		expect_received(&wc, lens[i]);
-		/* The IPv6 header, or the IPv4 header in the last 20 bytes. */
+		/* The 40 bytes are the IPv6 header, or end with the IPv4 header. */
 		assert_int_equal(slot(&wc)[ipv6 ? 0 : 20] >> 4, ipv6 ? 6 : 4);
 		assert_int_equal(wc.sl, ipv6 ? 0x9 : 0xA);
 	}
@@ -185,7 +186,7 @@ test_sizes_srq(void **state)
 	sizes(false, 16);
 }
 
-/* The answer goes where the 40 bytes say that the question came from. */
+/* The receiver replies to the source address in the 40 bytes. */
 static void
 answer(bool ipv6)
 {
@@ -225,7 +226,8 @@ answer(bool ipv6)
 	wr.wr.ud.ah = back;
 	wr.wr.ud.remote_qpn = wc.src_qp;
 	assert_int_equal(ibv_post_send(rx, &wr, &bad), 0);
-	assert_int_equal(ibv_destroy_ah(back), 0); /* the post has copied it */
+	/* the post copied the address handle */
+	assert_int_equal(ibv_destroy_ah(back), 0);
 	pair_complete(&pair, pair.b.send_cq, &wc, 1);
 	pair_complete(&pair, pair.a.recv_cq, &wc, 1);
 	assert_int_equal(wc.byte_len, GRH + 50);
@@ -241,7 +243,8 @@ test_answer(void **state)
 	answer(true);
 }
 
-/* Q_Key: another one is dropped and counted; bit 31 stands for the QP's own. */
+/* A datagram with another Q_Key is dropped and counted. Bit 31 selects the QP's own
+ * Q_Key. */
 static void
 test_qkey(void **state)
 {
@@ -270,7 +273,8 @@ test_qkey(void **state)
 	close_ud();
 }
 
-/* No receive, or one too short: dropped, counted, and the receive serves the next. */
+/* Without a receive, or with one that is too short, the datagram is dropped and counted.
+ * The short receive takes the next one. */
 static void
 test_no_room(void **state)
 {
@@ -317,7 +321,7 @@ test_refused(void **state)
 
 	(void)state;
 	open_ud(false, 0);
-	wr = datagram(&sge, 4097); /* more than a packet */
+	wr = datagram(&sge, 4097); /* larger than a packet */
 	post_refused(&wr);
 	wr = datagram(&sge, 8);
 	wr.wr.ud.ah = NULL;
@@ -333,7 +337,7 @@ test_refused(void **state)
 	assert_null(ibv_create_ah(pair.a.pd, &attr));
 	assert_int_equal(errno, EINVAL);
 	attr.port_num = 1;
-	attr.grh.sgid_index = 9; /* an empty slot */
+	attr.grh.sgid_index = 9; /* an empty GID entry */
 	assert_null(ibv_create_ah(pair.a.pd, &attr));
 	attr.grh.sgid_index = 0;
 	attr.is_global = 0;
@@ -342,7 +346,8 @@ test_refused(void **state)
 	close_ud();
 }
 
-/* A bad send stops the SQ, in SQE, and not the QP: it receives on, and RTS heals it. */
+/* A failed send moves the QP to SQE: it still receives, and RTS restores the send
+ * queue. */
 static void
 test_sqe(void **state)
 {
@@ -357,7 +362,7 @@ test_sqe(void **state)
 	post_receive(0, SLOT);
 	for (int i = 0; i < 3; i++) {
 		wr[i] = datagram(&sge[i], 8 + i);
-		wr[i].send_flags = 0; /* errors complete all the same */
+		wr[i].send_flags = 0; /* errors complete unsignaled requests too */
 		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
 	}
 	sge[1].lkey ^= 1;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The values of vendor_err that docs/verbs.md lists are those of lib/qp/qp.h, with its words."""
+"""Checks that docs/verbs.md lists the vendor_err values of lib/qp/qp.h with the same text."""
 
 import os
 import re

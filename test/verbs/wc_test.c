@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every field of a completion (ibv_poll_cq(3)), by opcode and by what went wrong; and the
- * QPs of a CQ that overflowed. */
+/* Every field of a completion (ibv_poll_cq(3)), by opcode and by error, and the QPs of a
+ * CQ that overflowed. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -61,7 +61,7 @@ post(unsigned qp, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t len, uint3
 	assert_int_equal(ibv_post_send(pair.a.qp[qp], &wr, &bad), 0);
 }
 
-/* Everything that a poll does not write would show. */
+/* Polls into a structure of 0xAA, so that members that a poll does not write show. */
 static struct ibv_wc
 take(struct ibv_cq *cq)
 {
@@ -95,7 +95,7 @@ static const struct {
 	enum ibv_wr_opcode opcode;
 	uint32_t len;
 	enum ibv_wc_opcode here, there;
-	unsigned flags; /* there */
+	unsigned flags; /* wc_flags of the receive completion */
 	bool received;
 } rows[] = {
 	{IBV_WR_SEND, 3000, IBV_WC_SEND, IBV_WC_RECV, 0, true},
@@ -129,7 +129,7 @@ test_good(void **state)
 			continue;
 		}
 		wc = take(pair.b.recv_cq);
-		/* Receives are used in order; those of other rows were left. */
+		/* Receives are consumed in order; earlier rows left some. */
 		expect_good(&wc, wc.wr_id, rows[i].there, rows[i].len, rows[i].flags,
 			pair.b.qp[0]);
 		assert_int_equal(wc.src_qp, pair.a.qp[0]->qp_num);
@@ -150,7 +150,7 @@ expect_bad(const struct ibv_wc *wc, uint64_t wr_id, enum ibv_wc_status status,
 	assert_int_equal(wc->qp_num, qp->qp_num);
 }
 
-/* The opcode is told even where the man page promises none. */
+/* The opcode is set even where the man page does not promise it. */
 static void
 test_bad(void **state)
 {
@@ -201,8 +201,8 @@ fatal_of(const struct ibv_async_event *event, const struct ibv_qp *qp)
 	return event->event_type == IBV_EVENT_QP_FATAL && event->element.qp == qp;
 }
 
-/* One CQ_ERR, whoever runs into the end; each QP of the CQ fails with one QP_FATAL: when
- * it has something to complete, or when the event is read. */
+/* An overflow raises one CQ_ERR. Each QP of the CQ fails with one QP_FATAL: when it has
+ * something to complete, or when the event is read. */
 static void
 test_overrun(void **state)
 {
@@ -239,14 +239,14 @@ test_overrun(void **state)
 	}
 	assert_int_equal(ibv_query_qp(pair.a.qp[3], &attr, 0, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RESET);
-	/* Its other CQ is well. */
+	/* The QP's other CQ still works. */
 	assert_int_equal(ibv_poll_cq(pair.a.recv_cq, 8, wc), 1);
 	assert_int_equal(wc[0].wr_id, 30);
 	assert_int_equal(wc[0].status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(ibv_poll_cq(pair.a.send_cq, 8, wc), 4);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(wc[i].wr_id, i);
-	/* In error for good: nothing is written any more, in another size neither. */
+	/* The CQ stays in error: it gets no more completions, not even after a resize. */
 	assert_int_equal(ibv_resize_cq(pair.a.send_cq, 64), 0);
 	post(0, 20, IBV_WR_RDMA_WRITE, 8, remote->rkey);
 	pair_quiet(&pair, pair.a.send_cq);

@@ -9,7 +9,7 @@
 #include "wr_bed.h"
 
 struct pair pair;
-struct ibv_mr *wr_remote; /* of b, everything allowed */
+struct ibv_mr *wr_remote; /* of b, with all access rights */
 struct ibv_qp_ex *ex;     /* of a */
 
 void

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A pair whose first QP has requests built on it. */
+/* A pair whose first QP builds requests with the ibv_wr_*() calls. */
 #ifndef ROCADE_TEST_WR_BED_H
 #define ROCADE_TEST_WR_BED_H
 
 #include "pair.h"
 
-#define WR_FAR 262144 /* of b's memory: where WRITEs go */
+#define WR_FAR 262144 /* offset in b's memory that WRITEs go to */
 #define WR_UC_OPS                                                                        \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |                \
 		IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
@@ -16,20 +16,21 @@
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 extern struct pair pair;
-extern struct ibv_mr *wr_remote; /* of b, everything allowed */
+extern struct ibv_mr *wr_remote; /* of b, with all access rights */
 extern struct ibv_qp_ex *ex;     /* of a */
 
 void
 wr_open(struct pair_conf conf);
 void
 wr_close(void);
-/* The SGE of the request that is built: the first side's bytes. */
+/* Sets the SGE of the request being built, relative to a's memory. */
 void
 wr_set(size_t offset, uint32_t len);
-/* Waits for the next completion, which is good. */
+/* Waits for the next completion and expects success. */
 void
 wr_done(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_opcode opcode, struct ibv_wc *wc);
-/* Nothing of a section is posted when one request of it is wrong. */
+/* Expects ibv_wr_complete() to fail with `err` and no request of the section to be
+ * sent. */
 void
 wr_refused(int err);
 

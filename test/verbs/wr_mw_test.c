@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_wr_post(3): windows, invalidation and ATOMIC_WRITE, built by calls. */
+/* ibv_wr_post(3): memory windows, invalidation and ATOMIC_WRITE. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ done(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
 	return wc;
 }
 
-/* Bound here, written through from there, with what follows in one section. */
+/* b binds the window with its next R_Key, and returns that. */
 static uint32_t
 bind(void)
 {
@@ -149,7 +149,7 @@ test_atomic_write(void **state)
 	ibv_wr_start(a);
 	a->wr_id = 5;
 	ibv_wr_atomic_write(a, region->rkey, (uintptr_t)pair.b.mem + FAR, &value);
-	value = 0; /* it has been taken over */
+	value = 0; /* the call copied the value */
 	assert_int_equal(ibv_wr_complete(a), 0);
 	assert_int_equal(
 		done(pair.a.send_cq, 5, IBV_WC_SUCCESS).opcode, IBV_WC_ATOMIC_WRITE);
@@ -160,7 +160,7 @@ test_atomic_write(void **state)
 	assert_int_equal(ibv_wr_complete(a), EINVAL);
 }
 
-/* A request without data takes none, and a wrong one is refused with all others. */
+/* A request without data takes no SGE; one invalid request fails the whole section. */
 static void
 test_refused(void **state)
 {

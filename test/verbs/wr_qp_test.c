@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_wr_post(3): which QPs can be made for it, and datagrams on them. */
+/* ibv_wr_post(3): which QPs support it, and datagrams. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -94,7 +94,7 @@ test_ud(void **state)
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
 	wr_set(0, 10);
-	wr_refused(EINVAL); /* nowhere to go */
+	wr_refused(EINVAL); /* no address */
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
 	ibv_wr_set_ud_addr(ex, foreign, rx->qp_num, 9);
@@ -105,7 +105,7 @@ test_ud(void **state)
 	wr_refused(EINVAL);
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
-	wr_set(0, 8192); /* no one packet */
+	wr_set(0, 8192); /* larger than a packet */
 	ibv_wr_set_ud_addr(ex, ah, rx->qp_num, 9);
 	wr_refused(EINVAL);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
@@ -141,7 +141,7 @@ test_create(void **state)
 	expect_absent(IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_WRITE);
 	expect_absent(IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_READ);
 	expect_absent(IBV_QPT_UD, IBV_QP_EX_WITH_TSO);
-	/* No operations are fine, and none can be built. */
+	/* An empty set of operations is allowed. */
 	qp = create(&pair.a, IBV_QPT_RC, 0);
 	assert_non_null(qp);
 	assert_non_null(ibv_qp_to_qp_ex(qp));
@@ -154,7 +154,8 @@ test_create(void **state)
 		assert_true(errno == EOPNOTSUPP || errno == EINVAL);
 	}
 	attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	assert_null(ibv_create_qp_ex(pair.b.context, &attr)); /* another context's PD */
+	/* a PD of another context */
+	assert_null(ibv_create_qp_ex(pair.b.context, &attr));
 	assert_int_equal(errno, EINVAL);
 	wr_close();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_wr_post(3): requests built by calls. Which QPs that works on is in wr_qp_test.c. */
+/* ibv_wr_post(3): sections of requests. wr_qp_test.c covers the QPs that support it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sched.h>
@@ -19,7 +19,7 @@ far(size_t offset)
 	return (uintptr_t)pair.b.mem + WR_FAR + offset;
 }
 
-/* Every builder in one section, with every setter of data. */
+/* Every request type in one section, with every way to set data. */
 static void
 test_each(void **state)
 {
@@ -66,11 +66,14 @@ test_each(void **state)
 	ibv_wr_atomic_cmp_swp(ex, wr_remote->rkey, far(8200), 41, 99);
 	wr_set(WR_FAR + 4104, 8);
 	ex->wr_id = 8;
-	ibv_wr_send(ex); /* of nothing; finds the receives used: RNR until there is one */
-	/* Inline data may go at once. */
+	/* an empty message; there is no receive left, so it gets RNR NAKs until one is
+	 * posted */
+	ibv_wr_send(ex);
+	/* Inline data may be overwritten after the call. */
 	memcpy(copy, pair.a.mem + 20000, 60);
 	memset(pair.a.mem + 20000, 0, 60);
-	assert_int_equal(pair_poll(&pair), 0); /* nothing has been posted */
+	/* nothing is posted before ibv_wr_complete() */
+	assert_int_equal(pair_poll(&pair), 0);
 	assert_int_equal(ibv_wr_complete(ex), 0);
 
 	wr_done(pair.a.send_cq, 1, IBV_WC_SEND, &wc);
@@ -145,7 +148,7 @@ test_errors(void **state)
 	wr_refused(EINVAL);
 	begin_good();
 	ibv_wr_rdma_read(ex, wr_remote->rkey, far(0));
-	ibv_wr_set_inline_data(ex, inline_data, 8); /* goes nowhere */
+	ibv_wr_set_inline_data(ex, inline_data, 8); /* a READ cannot be inline */
 	wr_refused(EINVAL);
 	begin_good();
 	ibv_wr_atomic_fetch_add(ex, wr_remote->rkey, far(0), 1);
@@ -156,9 +159,9 @@ test_errors(void **state)
 	wr_set(0, 8);
 	wr_refused(EINVAL);
 	begin_good();
-	ibv_wr_send_imm(ex, 0); /* was not asked for */
+	ibv_wr_send_imm(ex, 0); /* not in send_ops_flags */
 	wr_set(0, 8);
-	ibv_wr_send_tso(ex, inline_data, 1, 1); /* the first error stands */
+	ibv_wr_send_tso(ex, inline_data, 1, 1); /* the first error is reported */
 	wr_refused(EINVAL);
 	begin_good();
 	ibv_wr_set_ud_addr(ex, NULL, 0, 0);
@@ -175,9 +178,9 @@ test_errors(void **state)
 	ex->wr_flags = IBV_SEND_SIGNALED;
 	wr_refused(EINVAL);
 	ibv_wr_start(ex);
-	wr_set(0, 8); /* of no request */
+	wr_set(0, 8); /* without a request */
 	wr_refused(EINVAL);
-	/* And the next section is a new one. */
+	/* The next section works. */
 	begin_good();
 	assert_int_equal(ibv_wr_complete(ex), 0);
 	wr_done(pair.a.send_cq, 11, IBV_WC_RDMA_WRITE, &wc);
@@ -200,7 +203,7 @@ test_full(void **state)
 		ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
 	assert_int_equal(ibv_wr_complete(ex), 0);
 	pair_settle(&pair);
-	/* Room comes with the poll. */
+	/* Polling makes room. */
 	ibv_wr_start(ex);
 	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
 	assert_int_equal(ibv_wr_complete(ex), ENOMEM);
@@ -225,9 +228,9 @@ test_abort(void **state)
 	}
 	pair_quiet(&pair, pair.a.send_cq);
 	ibv_wr_start(ex);
-	assert_int_equal(ibv_wr_complete(ex), 0); /* of nothing */
+	assert_int_equal(ibv_wr_complete(ex), 0); /* an empty section */
 	pair_quiet(&pair, pair.a.send_cq);
-	/* Lists and sections on one queue. */
+	/* ibv_post_send() and sections on one queue. */
 	assert_int_equal(pair_post_recv(&pair.b, 0, 0, 0, 4096), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 100, IBV_SEND_SIGNALED), 0);
 	begin_good();
@@ -247,7 +250,8 @@ test_signaled(void **state)
 	ibv_wr_start(ex);
 	ex->wr_flags = 0;
 	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
-	/* As programs do that share flags with ibv_post_send(): the setter decides. */
+	/* Programs share flags with ibv_post_send(): IBV_SEND_INLINE is ignored, the
+	 * setter decides. */
 	ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
 	ex->wr_id = 2;
 	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
@@ -312,8 +316,7 @@ test_uc(void **state)
 #define THREADS 3
 #define SECTIONS 2000
 
-/* Sections of two WRITEs and posts of one, from several threads: a section stays
- * together. */
+/* Threads post sections of two WRITEs and single requests: a section stays contiguous. */
 static void *
 poster(void *arg)
 {

@@ -103,7 +103,7 @@ modify(struct ibv_qp *qp, struct ibv_qp_attr attr, int mask)
 	assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
 }
 
-/* As perftest does it, who names to both ends what only one of them has. */
+/* The masks name attributes that only one of the two QP types has, as perftest's do. */
 void
 xrc_connect_one(struct ibv_qp *qp, const union ibv_gid *peer, uint32_t peer_qpn)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of XRC share: a pair, and on its sides domains, SRQs with a number,
- * initiators and targets. */
+/* A pair with helpers for XRC: domains, SRQs with a number, initiators and targets. */
 #ifndef ROCADE_TEST_XRC_BED_H
 #define ROCADE_TEST_XRC_BED_H
 
@@ -16,12 +15,13 @@
 
 extern struct pair pair;
 
-/* What ibv_open_xrcd() gives, which may be NULL; and a domain of its own. */
+/* xrc_domain_open() returns the result of ibv_open_xrcd(), which may be NULL.
+ * xrc_domain() opens a domain without a file. */
 struct ibv_xrcd *
 xrc_domain_open(struct ibv_context *context, int fd, int oflags);
 struct ibv_xrcd *
 xrc_domain(struct pair_side *s);
-/* What xrc_srq() creates an SRQ with. */
+/* The attributes that xrc_srq() uses. */
 struct ibv_srq_init_attr_ex
 xrc_srq_attr(struct pair_side *s, struct ibv_xrcd *xrcd, struct ibv_cq *cq);
 struct ibv_srq *
@@ -32,7 +32,7 @@ struct ibv_qp *
 xrc_target(struct ibv_context *context, struct ibv_xrcd *xrcd);
 struct ibv_qp *
 xrc_initiator(struct pair_side *s, uint64_t ops);
-/* INIT, RTR and RTS of one end, or of both. */
+/* Take one QP, or both, from RESET to RTS. */
 void
 xrc_connect_one(struct ibv_qp *qp, const union ibv_gid *peer, uint32_t peer_qpn);
 void
@@ -40,7 +40,7 @@ xrc_connect(struct pair_side *from, struct ibv_qp *initiator, struct pair_side *
 	struct ibv_qp *target);
 void
 xrc_recv(struct pair_side *s, struct ibv_srq *srq, uint64_t wr_id, size_t offset);
-/* What ibv_post_send() returns; xrc_send() wants 0. */
+/* Returns the result of ibv_post_send(); xrc_send() expects 0. */
 int
 xrc_send_try(struct pair_side *s, struct ibv_qp *qp, uint32_t srqn, uint64_t wr_id,
 	size_t offset, uint32_t len);
@@ -54,7 +54,7 @@ xrc_complete(
 /* A file without a name. */
 int
 xrc_file(void);
-/* Of a case: a pair of one engine. */
+/* Setup and teardown of a case: a pair with one engine. */
 int
 xrc_setup(void **state);
 int

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XRC as an application has it: domains, SRQs with a number, initiators, and targets that
- * several handles share. Messages are in xrc_traffic_test.c. */
+/* XRC by its API: domains, SRQs with a number, initiators, and targets that several
+ * handles share. xrc_traffic_test.c covers messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -45,16 +45,17 @@ test_domains(void **state)
 	assert_non_null(one);
 	REFUSED(xrc_domain_open(context, again, O_CREAT | O_EXCL), EINVAL);
 	REFUSED(xrc_domain_open(context, other, 0), EAGAIN);
-	/* Another device knows nothing of it. */
+	/* Domains are per device. */
 	REFUSED(xrc_domain_open(pair.b.context, fd, 0), EAGAIN);
 	two = xrc_domain_open(context, again, 0);
 	assert_non_null(two);
 	assert_int_equal(ibv_close_xrcd(one), 0);
-	one = xrc_domain_open(context, fd, O_EXCL); /* nothing without O_CREAT */
+	/* O_EXCL has no effect without O_CREAT */
+	one = xrc_domain_open(context, fd, O_EXCL);
 	assert_non_null(one);
 	assert_int_equal(ibv_close_xrcd(one), 0);
 	assert_int_equal(ibv_close_xrcd(two), 0);
-	/* The last is closed: it is gone. */
+	/* Closing the last reference removes the domain. */
 	REFUSED(xrc_domain_open(context, fd, 0), EAGAIN);
 	one = xrc_domain_open(context, -1, O_CREAT | O_EXCL);
 	assert_non_null(one);
@@ -122,7 +123,8 @@ test_srq_create(void **state)
 	attr.attr.max_wr = 0;
 	srq_refused(attr, EINVAL);
 
-	/* Each has its own number; a basic one has none, however it was made. */
+	/* Each XRC SRQ has its own number; a basic one has none, whichever call created
+	 * it. */
 	srq = xrc_srq(s, xrcd, s->recv_cq);
 	next = xrc_srq(s, xrcd, s->recv_cq);
 	assert_int_not_equal(xrc_srqn(srq), xrc_srqn(next));
@@ -137,7 +139,7 @@ test_srq_create(void **state)
 	assert_int_equal(ibv_get_srq_num(next, &n), EOPNOTSUPP);
 	assert_int_equal(ibv_destroy_srq(next), 0);
 
-	/* It is for targets alone. */
+	/* Only XRC targets may use an XRC SRQ. */
 	REFUSED(ibv_create_qp(s->pd, &(struct ibv_qp_init_attr){.qp_type = IBV_QPT_RC,
 					     .send_cq = s->send_cq,
 					     .recv_cq = s->recv_cq,
@@ -148,7 +150,7 @@ test_srq_create(void **state)
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
 }
 
-/* Nothing goes away under what uses it. */
+/* An object in use cannot be freed. */
 static void
 test_lifetimes(void **state)
 {
@@ -211,7 +213,7 @@ test_qp_create(void **state)
 	attr.create_flags = IBV_QP_CREATE_SCATTER_FCS;
 	qp_refused(attr, EOPNOTSUPP);
 
-	/* Queues that it does not have are not looked at. */
+	/* Capacities and CQs of queues that the type does not have are ignored. */
 	attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
 	attr.cap = (struct ibv_qp_cap){.max_send_wr = UINT32_MAX, .max_recv_wr = 9};
 	attr.send_cq = attr.recv_cq = pair.b.send_cq;
@@ -223,7 +225,7 @@ test_qp_create(void **state)
 	assert_int_equal(attr.cap.max_send_wr, 0);
 	assert_int_equal(attr.cap.max_recv_wr, 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
-	/* The PD is kept for who looks for it there, as librdmacm does. */
+	/* The PD is stored in the handle: librdmacm reads it there. */
 	attr.comp_mask |= IBV_QP_INIT_ATTR_PD;
 	qp = ibv_create_qp_ex(s->context, &attr);
 	assert_non_null(qp);
@@ -249,7 +251,8 @@ test_qp_create(void **state)
 	assert_int_equal(ibv_close_xrcd(foreign), 0);
 }
 
-/* What a type has not cannot be posted to; the number has 24 bits. */
+/* Posts to a queue that the QP type does not have are refused. SRQ numbers have 24
+ * bits. */
 static void
 test_posting(void **state)
 {
@@ -267,7 +270,7 @@ test_posting(void **state)
 	xrc_connect(a, initiator, b, target);
 	assert_int_equal(xrc_send_try(b, target, 1, 1, 0, 8), EINVAL);
 	assert_int_equal(xrc_send_try(a, initiator, 0x1000000, 1, 0, 8), EINVAL);
-	/* RC alone has it. */
+	/* ATOMIC_WRITE is for RC only. */
 	send.opcode = IBV_WR_ATOMIC_WRITE;
 	assert_int_equal(ibv_post_send(initiator, &send, &bad_send), EINVAL);
 	REFUSED(ibv_create_qp_ex(a->context,
@@ -367,7 +370,7 @@ test_open_refused(void **state)
 	REFUSED(qp_open(b->context, NULL, target->qp_num, NULL), EINVAL);
 	REFUSED(qp_open(b->context, other, target->qp_num, NULL), EINVAL);
 	REFUSED(qp_open(b->context, foreign, target->qp_num, NULL), EINVAL);
-	REFUSED(qp_open(b->context, xrcd, b->qp[0]->qp_num, NULL), EINVAL); /* RC */
+	REFUSED(qp_open(b->context, xrcd, b->qp[0]->qp_num, NULL), EINVAL); /* an RC QP */
 	REFUSED(qp_open(b->context, xrcd, target->qp_num + 1, NULL), EINVAL);
 	assert_int_equal(ibv_destroy_qp(target), 0);
 	REFUSED(qp_open(b->context, xrcd, attr.qp_num, NULL), EINVAL);
@@ -384,8 +387,8 @@ event_of(struct ibv_context *context)
 	return pair_event(&pair, &side);
 }
 
-/* A second context opens the domain by its file, and a target of it by its number: one QP
- * with two handles. It lives as long as one of them. */
+/* A second context opens the domain by its file and the target by its QPN: one QP with
+ * two handles, which exists as long as one of them. */
 static void
 test_open(void **state)
 {
@@ -415,7 +418,7 @@ test_open(void **state)
 	assert_ptr_equal(init.qp_context, &fd);
 	assert_int_equal(ibv_close_xrcd(same), EBUSY);
 
-	/* The one who created it goes; messages go on. */
+	/* The handle that created the target is destroyed; messages still arrive. */
 	assert_int_equal(ibv_destroy_qp(target), 0);
 	xrc_recv(b, srq, 1, 0x8000);
 	xrc_send(a, initiator, xrc_srqn(srq), 5, 0, XRC_MSG);
@@ -423,7 +426,7 @@ test_open(void **state)
 	xrc_complete(b->recv_cq, 1, IBV_WC_SUCCESS, &wc);
 	assert_int_equal(wc.qp_num, opened->qp_num);
 
-	/* Both handles hear of it. */
+	/* Both handles get the event. */
 	target = qp_open(b->context, xrcd, opened->qp_num, NULL);
 	assert_non_null(target);
 	pair_to(opened, IBV_QPS_ERR);
@@ -441,7 +444,7 @@ test_open(void **state)
 	close(fd);
 }
 
-/* No handle of a target sends, in whatever state, by whichever it was made. */
+/* No handle of a target sends, in any QP state. */
 static void
 test_send_refused(void **state)
 {

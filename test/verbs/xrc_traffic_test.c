@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages over XRC: every opcode, SRQs that are not there, many QPs into many SRQs. */
+/* Messages over XRC: every opcode, missing SRQs, many QPs to many SRQs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include "xrc_bed.h"
 
-/* Every opcode, by ibv_post_send() and by ibv_wr_post(). */
+/* Every opcode, posted with ibv_post_send() or built with ibv_wr_post(3). */
 static void
 operations(struct ibv_qp *initiator, bool built)
 {
@@ -106,7 +106,7 @@ operations(struct ibv_qp *initiator, bool built)
 	assert_memory_equal(b->mem + 0x20000, a->mem, XRC_MSG);
 	assert_memory_equal(b->mem + 0x8000, a->mem, XRC_MSG);
 	memcpy(&got, a->mem + 0x8000, 8);
-	assert_int_equal(got, 50); /* what the swap left */
+	assert_int_equal(got, 50); /* the value that the swap left */
 	assert_memory_equal(a->mem + 0x8008, a->mem + 8, XRC_MSG - 8);
 	memcpy(&got, b->mem + 0x10000, 8);
 	assert_int_equal(got, 150);
@@ -139,7 +139,7 @@ test_wr(void **state)
 						  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 						  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD),
 		true);
-	/* Each request says for which SRQ it is. */
+	/* Each request carries its SRQ number. */
 	qp = xrc_initiator(&pair.a, IBV_QP_EX_WITH_SEND);
 	xrc_connect_one(qp, &pair.b.gid, 99);
 	ex = ibv_qp_to_qp_ex(qp);
@@ -154,7 +154,7 @@ test_wr(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-/* An SRQ that is not there: both ends fail, and the target says so by events. */
+/* A message to an unknown SRQ number: both QPs fail, and the target raises events. */
 static void
 test_unknown_srq(void **state)
 {
@@ -169,7 +169,7 @@ test_unknown_srq(void **state)
 	(void)state;
 	xrc_connect(a, initiator, b, target);
 	xrc_recv(b, srq, 1, 0x8000);
-	xrc_send(a, initiator, xrc_srqn(srq), 5, 0, 8); /* of another domain */
+	xrc_send(a, initiator, xrc_srqn(srq), 5, 0, 8); /* an SRQ of another domain */
 	xrc_complete(a->send_cq, 5, IBV_WC_REM_INV_REQ_ERR, &wc);
 	event = pair_event(&pair, b);
 	assert_int_equal(event.event_type, IBV_EVENT_QP_REQ_ERR);
@@ -183,7 +183,7 @@ test_unknown_srq(void **state)
 	assert_int_equal(ibv_close_xrcd(other), 0);
 }
 
-/* Destroyed while a message is on its way to it. */
+/* The SRQ is destroyed while a message to it is in flight. */
 static void
 test_srq_destroyed(void **state)
 {
@@ -198,10 +198,10 @@ test_srq_destroyed(void **state)
 	xrc_connect(a, initiator, b, target);
 	xrc_recv(b, srq, 1, 0x8000);
 	xrc_send(a, initiator, xrc_srqn(srq), 5, 0, 4096);
-	xrc_send(a, initiator, xrc_srqn(srq), 6, 0, 8); /* finds no receive: waits */
+	xrc_send(a, initiator, xrc_srqn(srq), 6, 0, 8); /* no receive is left: RNR NAK */
 	xrc_complete(a->send_cq, 5, IBV_WC_SUCCESS, &wc);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
-	/* What was received is the application's still. */
+	/* The application keeps what was received. */
 	xrc_complete(b->recv_cq, 1, IBV_WC_SUCCESS, &wc);
 	xrc_complete(a->send_cq, 6, IBV_WC_REM_INV_REQ_ERR, &wc);
 	assert_int_equal(pair_event(&pair, b).event_type, IBV_EVENT_QP_REQ_ERR);
@@ -215,7 +215,8 @@ test_srq_destroyed(void **state)
 #define SRQS 3
 #define MESSAGES 2000
 
-/* QPs on two engines and several SRQs, each QP into all of them, with threads. */
+/* QPs on two engines send to several SRQs, each QP to all of them, with engine
+ * threads. */
 static void
 test_many(void **state)
 {
@@ -252,7 +253,7 @@ test_many(void **state)
 				xrc_srqn(srq[sent / QPS % SRQS]), sent, sent * 8,
 				8 + sent % XRC_MSG);
 
-			/* One that waits for receives may be full. */
+			/* A QP blocked by RNR NAKs may have a full send queue. */
 			assert_true(err == 0 || err == ENOMEM);
 			sent += err == 0;
 		}
@@ -272,7 +273,7 @@ test_many(void **state)
 				while (target[q]->qp_num != wc.qp_num)
 					q++;
 				assert_int_equal(n % QPS, q);
-				/* In order for each QP and SRQ is what RC promises. */
+				/* RC keeps the order for each QP and SRQ. */
 				from[q]++;
 				got[i]++;
 				left--;
@@ -301,8 +302,8 @@ test_many(void **state)
 	pair_close(&pair);
 }
 
-/* What ibv_xsrq_pingpong does: each side has an SRQ, a target and an initiator, and
- * answers on the initiator beside the target that wc.qp_num names. */
+/* As ibv_xsrq_pingpong does: each side has an SRQ, a target and an initiator, and replies
+ * on the initiator beside the target that wc.qp_num names. */
 static void
 test_pingpong(void **state)
 {

@@ -7,11 +7,12 @@
 struct fake {
 	int lists, frees, freed_devices, names, closes, pds, ports;
 	unsigned acks;
-	int seen_inside; /* devices that the library finds when it asks itself */
+	int seen_inside; /* devices that the library sees in its own list */
 };
 extern struct fake fake;
 
-/* In an object whose name is that of a DPDK driver: devices that it is shown. */
+/* Defined in a library named like a DPDK driver. Returns the number of devices it
+ * sees. */
 int fake_probe(const char **first);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Stands in for libibverbs.so.1 with two devices, and counts what is asked of it. Like
- * the real one it calls its own functions by way of the dynamic linker.
- */
+/* A fake libibverbs.so.1 with two devices, which counts calls. As the real one, it calls
+ * its own functions through the dynamic linker. */
 #include <stdlib.h>
 #include <string.h>
 

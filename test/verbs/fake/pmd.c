@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A driver of DPDK that takes every device it is shown for its hardware. */
+/* A DPDK driver that takes every device it sees for its hardware. */
 #include "fake.h"
 
 int
