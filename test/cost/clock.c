@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In the place of lib/engine/clock.c: time goes by with turns of the loop, and a count of
- * instructions does not depend on how fast the machine is. */
+/* Replaces lib/engine/clock.c. Time advances with the passes of the poll loop, so that
+ * instruction counts do not depend on the speed of the machine. */
 #include "engine/clock.h"
 
 #include "clock_cost.h"

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The clock of the process goes on by so much. */
+/* Advances the clock of the process by `ns`. */
 void
 clock_step(uint64_t ns);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two devices of this process, joined by a loop: QPs i to i connected. Public calls only;
- * what fails ends the program with a sentence. */
+/* Two devices of this process, joined by a loop; QP i of one is connected to QP i of the
+ * other. Uses public calls only. A failed call prints a message and ends the program. */
 #ifndef ROCADE_TEST_COST_ENDS_H
 #define ROCADE_TEST_COST_ENDS_H
 
@@ -9,7 +9,7 @@
 #define ENDS_QPS_MAX 256
 #define ENDS_RECEIVES 1024
 #define ENDS_SQ_DEPTH 64
-#define ENDS_SLOT 4096 /* bytes of a message at the most */
+#define ENDS_SLOT 4096 /* maximum message size in bytes */
 
 struct end {
 	struct rocade_engine *engine;
@@ -18,9 +18,9 @@ struct end {
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq;
 	struct ibv_mr *mr;
-	uint8_t *mem; /* a slot to send from or to read into, a target, receives */
+	uint8_t *mem; /* a slot to send from or to read into, a target slot, receives */
 	struct ibv_qp *qp[ENDS_QPS_MAX];
-	/* wr_id is the index; all are posted. */
+	/* wr_id is the index. All are posted. */
 	struct ibv_recv_wr recv_wr[ENDS_RECEIVES];
 	struct ibv_sge recv_sge[ENDS_RECEIVES];
 };
@@ -36,7 +36,7 @@ ends_open(struct ends *ends, unsigned qps, enum ibv_qp_type type);
 void
 ends_close(struct ends *ends);
 
-/* Unless good: says so and exits. */
+/* Prints `what` and exits, unless `good`. */
 void
 must(int good, const char *what);
 

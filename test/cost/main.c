@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a message costs in instructions, both ends together: fixed work over a loop, for
- * tools/lib/cost.py, which counts with callgrind what measured() does.
+/* Instructions per message, both ends together. Runs a fixed amount of work over a loop,
+ * for tools/lib/cost.py, which counts the instructions of measured() with callgrind.
  *
- *     cost NAME     that workload; prints how many messages measured() moved
- *     cost --list   the workloads
- *     cost --key    what the count depends on beside the source: compiler, what the CPU
- * can
- */
+ *     cost NAME     runs that workload; prints how many messages measured() moved
+ *     cost --list   prints the workloads
+ *     cost --key    prints what the count depends on besides the source: compiler, CPU flags */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,12 +12,12 @@
 #include "clock_cost.h"
 #include "ends.h"
 
-#define BURST 32        /* requests of a turn */
-#define SIGNAL_EVERY 32 /* of a QP's requests */
-#define WARM 4096       /* messages before, */
-#define MESSAGES 8192   /* and counted */
+#define BURST 32        /* requests per pass */
+#define SIGNAL_EVERY 32 /* requests of a QP per signaled one */
+#define WARM 4096       /* messages before the measurement */
+#define MESSAGES 8192   /* messages measured */
 #define TURN_NS 1000
-#define IDLE_TURNS 10000 /* without a message: something is lost */
+#define IDLE_TURNS 10000 /* passes without a message, after which one must be lost */
 #define POLL_MAX 64
 #define QKEY 0x11
 
@@ -45,8 +42,8 @@ struct run {
 	struct ends ends;
 	struct ibv_send_wr wr[BURST];
 	struct ibv_sge sge[BURST];
-	uint64_t posted[ENDS_QPS_MAX], freed[ENDS_QPS_MAX]; /* of a QP's requests */
-	unsigned qp;                                        /* the next one's turn */
+	uint64_t posted[ENDS_QPS_MAX], freed[ENDS_QPS_MAX]; /* requests, by QP */
+	unsigned qp;                                        /* the next to post to */
 	uint64_t started, done;
 };
 
@@ -84,7 +81,7 @@ requests_prepare(struct run *run)
 	}
 }
 
-/* A list to one QP, from wr[first] on. */
+/* Posts a list of n requests from wr[first] on to the next QP. */
 static void
 list_post(struct run *run, unsigned first, unsigned n)
 {
@@ -104,7 +101,7 @@ list_post(struct run *run, unsigned first, unsigned n)
 	run->started += n;
 }
 
-/* One list of 32, or one request of each of 32 QPs. */
+/* Posts one list of 32 requests to one QP, or one request to each of 32 QPs. */
 static void
 turn_post(struct run *run)
 {
@@ -134,7 +131,8 @@ turn_reap(struct run *run)
 	}
 }
 
-/* What has come to an end is polled, and its receives are posted again. */
+/* Polls the end's receive CQ and posts the receives again. Returns the number of
+ * messages. */
 static unsigned
 turn_receive(struct end *end)
 {
@@ -169,7 +167,7 @@ move(struct run *run, uint64_t messages)
 		run->done += turn_receive(&run->ends.server);
 		turn_reap(run);
 		idle = run->done == done ? idle + 1 : 0;
-		must(idle < IDLE_TURNS, "nothing arrives any more");
+		must(idle < IDLE_TURNS, "messages stopped arriving");
 		done = run->done;
 	}
 }
@@ -206,14 +204,14 @@ play(struct run *run, uint64_t messages)
 			clock_step(TURN_NS);
 			rocade_engine_poll(to->engine);
 			rocade_engine_poll(from->engine);
-			must(++idle < IDLE_TURNS, "nothing arrives any more");
+			must(++idle < IDLE_TURNS, "messages stopped arriving");
 		}
 		from = to;
 		to = next;
 	}
 }
 
-/* By this name callgrind is told where to count. */
+/* tools/lib/cost.py passes this name to callgrind. */
 void
 measured(struct run *run) __attribute__((noinline));
 
@@ -269,7 +267,7 @@ main(int argc, char **argv)
 	}
 	if (argc == 2 && strcmp(argv[1], "--list") == 0)
 		return 0;
-	must(run.work != NULL, "no such workload; --list has them");
+	must(run.work != NULL, "unknown workload (see --list)");
 	ends_open(&run.ends, run.work->qps, run.work->type);
 	requests_prepare(&run);
 	(run.work->game ? play : move)(&run, WARM);

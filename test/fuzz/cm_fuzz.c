@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection manager: messages of all kinds, time, users who do what they like. A
- * step is an operation byte and its arguments. It may talk to itself, which makes whole
- * connections.
+ * The connection manager: messages of all kinds, time, and users that call anything at
+ * any time. A step is an operation byte and its arguments. The manager may talk to
+ * itself, which makes whole connections.
  */
 #include "cm/internal.h"
 #include "fuzz.h"
@@ -11,7 +11,7 @@
 #define STEPS 300
 #define CONNS 8
 #define HANDLES 16
-/* Longer than anything is remembered. */
+/* Longer than any state is kept. */
 #define QUIET_NS                                                                         \
 	(17 * (code_ns(CM_TIMEOUT_MAX) + 2 * code_ns(18) + code_ns(CM_MRA_MAX)) * 2)
 
@@ -19,12 +19,12 @@ struct bench {
 	struct cm *cm;
 	struct cm_listener *listeners[3];
 	struct cm_conn *held[HANDLES];
-	struct cm_path path; /* as a message arrives */
+	struct cm_path path; /* path of an arriving message */
 	uint64_t now;
 };
 
 static const uint64_t services[3] = {0x1061d2f, 0x1111d2f, 0x1061d30};
-#define DATAGRAMS 1 /* of them */
+#define DATAGRAMS 1 /* index of the service of datagrams (SIDR) */
 
 static void
 listen_at(struct bench *b, unsigned which, const uint8_t *addr, uint32_t backlog)
@@ -51,7 +51,7 @@ bench_init(struct bench *b, unsigned how)
 			   NULL) == 0);
 	FUZZ_CHECK(gid_parse(how & 16 ? "192.0.2.2" : "2001:db8::2", b->path.dgid,
 			   NULL) == 0);
-	if (how & 32) /* with itself */
+	if (how & 32) /* to this manager itself */
 		memcpy(b->path.dgid, b->path.sgid, 16);
 	for (unsigned i = 0; i < 2; i++)
 		listen_at(b, i, i ? b->path.sgid : NULL, 3);
@@ -79,19 +79,20 @@ events(struct bench *b)
 
 		for (unsigned i = 0; i < HANDLES; i++)
 			ours |= b->held[i] == e.conn;
-		/* Nobody hears of a connection that is not his. */
+		/* A user gets no events of connections that it does not own. */
 		FUZZ_CHECK(ours != (e.type == CM_EVENT_REQUEST ||
 					   e.type == CM_EVENT_SIDR_REQUEST));
 		FUZZ_CHECK(e.private_len <= 232);
 		for (size_t i = 0; i < e.private_len; i++)
-			(void)*(const volatile uint8_t *)&e.private[i]; /* is there */
+			/* reads every byte: the data must be mapped */
+			(void)*(const volatile uint8_t *)&e.private[i];
 		if (!ours)
 			hold(b, e.conn);
 	}
 }
 
-/* A message that may be for a connection: its header and ids are right but for what is
- * bent. */
+/* Delivers a message that may belong to a connection: its header and ids are correct
+ * except for the corrupted fields. */
 static void
 give_made(struct bench *b, struct input *in)
 {
@@ -156,7 +157,7 @@ give_raw(struct bench *b, struct input *in)
 	free(copy);
 }
 
-/* What it says is good; some of it comes back. */
+/* Checks every message sent. Some are delivered to the manager itself. */
 static void
 messages(struct bench *b, unsigned how)
 {

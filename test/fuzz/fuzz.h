@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the fuzz targets share: reading the input, and frames made right again. */
+/* Shared by the fuzz targets: reading the input, and making the fields of a frame
+ * consistent. */
 #ifndef ROCADE_TEST_FUZZ_H
 #define ROCADE_TEST_FUZZ_H
 
@@ -13,7 +14,7 @@
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* An abort, for libFuzzer keeps the input then. */
+/* Aborts, because libFuzzer then keeps the input. */
 #define FUZZ_CHECK(what)                                                                 \
 	do {                                                                             \
 		if (!(what)) {                                                           \
@@ -23,7 +24,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 		}                                                                        \
 	} while (0)
 
-/* The rest of an input. Behind the end everything reads as 0. */
+/* The rest of an input. After the end everything reads as 0. */
 struct input {
 	const uint8_t *at;
 	size_t left;
@@ -58,11 +59,11 @@ take_bytes(struct input *in, size_t *len)
 	return at;
 }
 
-#define MEND_LENGTHS 1 /* of IP and UDP, as long as the frame; the UDP port */
+#define MEND_LENGTHS 1 /* IP and UDP lengths, from that of the frame; the UDP port */
 #define MEND_SUMS 2    /* IPv4 header, ICMP and ICMPv6 checksums */
-#define MEND_ICRC 4    /* where the UDP length says that it stands */
+#define MEND_ICRC 4    /* at the place given by the UDP length */
 
-/* Makes the frame's fields agree with each other as far as its lengths allow. */
+/* Makes the frame's fields consistent, as far as its length allows. */
 void
 frame_mend(uint8_t *frame, size_t len, unsigned what);
 

@@ -41,7 +41,7 @@ static void
 mend_udp(uint8_t *udp, size_t room)
 {
 	be16_put(udp + 2, ROCE_UDP_PORT);
-	/* Whole words, as the pad makes them; what is left over is trailing bytes. */
+	/* A multiple of 4, as a padded packet has; the rest is trailing bytes. */
 	be16_put(udp + 4, UDP_LEN + (room - UDP_LEN) / 4 * 4);
 }
 

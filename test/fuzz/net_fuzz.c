@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The port's addresses and neighbours: frames in, time, resolving, other addresses. A
- * step is an operation byte and its arguments; a frame carries its length.
- */
+/* The port's addresses and neighbours: frames received, time, resolution, address
+ * changes. A step is an operation byte and its arguments; a frame is preceded by its
+ * length. */
 #include "base/stats.h"
 #include "fuzz.h"
 #include "port/neigh.h"
@@ -30,7 +29,7 @@ addr_add(struct net_conf *conf, const char *text)
 	FUZZ_CHECK(gid_parse(text, addr->gid, &addr->prefix_len) == 0);
 }
 
-/* What stands there depends on the low bits; the link-local address always does. */
+/* Configuration by the bits of `which`; the link-local address is always there. */
 static struct net_conf
 conf_of(unsigned which)
 {
@@ -70,8 +69,8 @@ bench_fini(struct bench *b)
 	net_destroy(b->net);
 }
 
-/* One of ours may leave the port: from our MAC, not to us, and whoever takes it in finds
- * lengths and checksums right. */
+/* Checks a frame that the port sends: our MAC as the source, another destination, and
+ * correct lengths and checksums. */
 static void
 frame_good(const struct bench *b, const struct pkt *pkt)
 {
@@ -83,7 +82,7 @@ frame_good(const struct bench *b, const struct pkt *pkt)
 	FUZZ_CHECK(parse(pkt, b->conf.vlan, &view) == PARSE_OTHER);
 }
 
-/* Some of the fields that a frame must have to be looked at. */
+/* Sets some of the fields that a frame needs to be processed. */
 static void
 frame_address(const struct bench *b, uint8_t *frame, size_t len, unsigned how)
 {
@@ -119,11 +118,11 @@ step_frame(struct bench *b, struct input *in)
 		frame_mend(pkt.data, len, MEND_SUMS | (how & 8 ? 0 : MEND_LENGTHS));
 	if (how & 0x80)
 		reply.room = (uint16_t)(how & 0x10 ? 64 : 100);
-	/* The engine gives it nothing else. */
+	/* The engine passes no other frames to net_rx(). */
 	if (parse(&pkt, b->conf.vlan, &view) == PARSE_OTHER &&
 		net_rx(b->net, &pkt, &reply, b->now)) {
 		frame_good(b, &reply);
-		/* One frame is answered with no more than itself, but for padding. */
+		/* A reply is not longer than the frame, except for padding. */
 		FUZZ_CHECK(reply.len <= pkt.len || reply.len <= 14 + 4 + 40 + 32);
 	}
 	free(pkt.data);
@@ -140,12 +139,12 @@ step_resolve(struct bench *b, struct input *in)
 
 	FUZZ_CHECK(gid_parse(names[which % (sizeof(names) / sizeof(names[0]))], gid,
 			   NULL) == 0);
-	/* A crowd of neighbours. */
+	/* Many neighbours. */
 	if (which & 0x80)
 		gid[15] = take8(in), gid[14] = gid_is_ipv4(gid) ? gid[14] : take8(in);
 	rc = net_resolve(b->net, gid, mac, b->now);
 	FUZZ_CHECK(rc <= 0);
-	/* A neighbour is one station. */
+	/* A unicast neighbour has a unicast MAC. */
 	if (rc == 0 && gid[0] != 0xFF && !gid_is_ipv4(gid))
 		FUZZ_CHECK((mac[0] & 1) == 0);
 }
@@ -160,7 +159,7 @@ step_send(struct bench *b, unsigned n)
 		frame_good(b, &b->frames[i]);
 }
 
-/* As the engine: to the deadline, until nothing is due. */
+/* As the engine: advances the time to the deadline until nothing is due. */
 static void
 step_deadline(struct bench *b)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes of a frame -> parse, print, and made again from what was parsed. The first byte
- * says what is mended before (nothing in one of sixteen), the port's VLAN and what its
- * hardware says of the checksum.
+ * Parses the bytes of a frame, prints it, and builds it again from the parsed fields. The
+ * first byte selects which fields are made consistent before (none in one case of 16),
+ * the port's VLAN and the checksum result of the hardware.
  */
 #include "fuzz.h"
 #include "wire/build.h"
@@ -22,7 +22,8 @@ view_inside(const struct pkt_view *v, const uint8_t *frame, size_t len)
 	FUZZ_CHECK(v->op->kind != OP_UNKNOWN);
 }
 
-/* Whatever room there is: ends with a zero inside, and says the same length. */
+/* Prints into buffers of any size: the result is terminated within it and has a constant
+ * length. */
 static void
 print_anyhow(const struct pkt_view *v)
 {
@@ -93,7 +94,7 @@ made_again(const struct pkt_view *v)
 	struct path_hdr hdr;
 	struct pkt pkt = {0};
 
-	/* An IPv6 header with such an address is none that we would make. */
+	/* We do not build IPv6 headers with such an address. */
 	if (v->ip_version == 6 && v4_mapped(v->ip + 24))
 		return;
 	path_of(v, &hdr);
@@ -115,7 +116,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, size};
 	uint8_t how = take8(&in);
 	size_t len = in.left < FRAME_MAX ? in.left : FRAME_MAX;
-	/* A block of its own, and exactly so long. */
+	/* A heap block of exactly this size. */
 	struct pkt pkt = {.data = malloc(len + (len == 0)), .len = (uint16_t)len};
 	struct pkt_view view;
 	unsigned why;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two connected QPs: the input is a configuration and then steps: work requests, frames
- * under way, packets of a hostile peer, time, states. Whatever comes, nothing is written
- * but what receives, READs and the granted zone allow, nothing ungranted is sent, and
- * nothing is left at the end.
+ * Two connected QPs. The input is a configuration and then steps: work requests, changes
+ * to frames in flight, packets of a hostile peer, time, state changes. Only memory of
+ * receives, READs and the granted zone may be written, only granted memory may be sent,
+ * and nothing may be left at the end.
  */
 #include "qp_world.h"
 
@@ -28,7 +28,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, size};
 	struct step s = step_take(&in);
 
-	/* cmocka's asserts in the pair: an abort, not an exit. */
+	/* cmocka's asserts in the pair shall abort, not exit. */
 	setenv("CMOCKA_TEST_ABORT", "1", 1);
 	world_init(&world, &s);
 	for (unsigned i = 0; i < STEPS && in.left != 0; i++) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Steps are put in, taken out, repeated: half of the mutations; the others are
- * libFuzzer's. */
+/* Half of the mutations insert, remove or repeat steps. The other half is libFuzzer's. */
 #include "../unit/rand.h"
 
 #include "qp_world.h"
@@ -41,7 +40,7 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned se
 	switch (rand_below(&rand, 4)) {
 	case 0:
 		return remove_at(data, size, from, len < size - from ? len : size - from);
-	case 1: /* steps from another place */
+	case 1: /* copy steps from another place */
 		len = len < size - from ? len : size - from;
 		memcpy(fresh, data + from, len);
 		return insert(data, size, (1 + rand_below(&rand, steps - 1)) * STEP_LEN,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What can happen to the two QPs, one step at a time. */
+/* The steps that may happen to the two QPs. */
 #include "qp_world.h"
 
 #include "wire/opcode.h"
 
-/* ---- Work ---- */
+/* Work requests */
 
 static struct sge
 zone_sge(const struct host *h, uint32_t zone, const struct step *s)
@@ -36,7 +36,7 @@ wr_opcode(const struct host *h, unsigned which)
 static void
 request_aim(struct send_req *req, struct host *h, const struct step *s)
 {
-	/* Mostly inside, now and then over one of the edges. */
+	/* Mostly inside of the granted zone, sometimes across one of its edges. */
 	int32_t off = s->b & 0x80 ? (int32_t)s->y * 2 - ZONE : s->y % ZONE & ~7;
 
 	req->remote_va = (uintptr_t)h->other->mem + GRANT_AT + (uint64_t)(int64_t)off;
@@ -59,7 +59,7 @@ step_post_send(struct world *w, struct host *h, const struct step *s)
 	struct send_req req = {
 		.wr_id = w->wr_id++, .opcode = op, .sge = sge, .num_sge = 1};
 
-	/* ibv_post_send(3) lets nothing else through. */
+	/* ibv_post_send(3) refuses these. */
 	if (h->qp.state < IBV_QPS_RTS || h->qp.type == IBV_QPT_XRC_RECV)
 		return;
 	sge[0] = zone_sge(h, lands ? LANDING_AT : SOURCE_AT, s);
@@ -72,7 +72,7 @@ step_post_send(struct world *w, struct host *h, const struct step *s)
 		req.flags |= s->b & 1 << i ? flags[i] : 0;
 	if (lands || sge[0].len > h->qp.sq.max_inline)
 		req.flags &= ~(unsigned)IBV_SEND_INLINE;
-	if (s->c & 1 && sge[0].len > 8) { /* in two pieces */
+	if (s->c & 1 && sge[0].len > 8) { /* two SGEs */
 		sge[1] = sge[0];
 		sge[0].len /= 3;
 		sge[1].len -= sge[0].len;
@@ -102,12 +102,12 @@ step_post_recv(struct world *w, struct host *h, const struct step *s)
 	sge.lkey = h->recv_key;
 	if (s->a & 0x80)
 		sge.lkey ^= 1u << s->a % 32;
-	/* As many as fit, so that a message need not fail for want of them. */
+	/* Posts several, so that messages rarely fail for lack of receives. */
 	for (unsigned i = 0; i <= s->b % 8u; i++)
 		(void)host_post_recv(h, w->wr_id++, &sge, sge.len != 0);
 }
 
-/* ---- The wire ---- */
+/* The wire */
 
 static void
 step_wire(struct host *h, const struct step *s)
@@ -148,7 +148,7 @@ step_deliver(struct host *h, const struct step *s)
 		wire_deliver(h, 0);
 }
 
-/* Where a PSN is likely to mean something to the QP that gets it. */
+/* A PSN that is significant to the receiving QP. */
 static uint32_t
 psn_base(const struct host *to, unsigned which)
 {
@@ -182,8 +182,7 @@ service_opcode(const struct host *to, uint8_t low, uint8_t any)
 	}
 }
 
-/* A packet whose every field is chosen; what is about memory is in the next step's place.
- */
+/* A packet with every field chosen. Fields for memory come from the next step. */
 static void
 step_craft(struct host *to, const struct step *s, struct input *in)
 {
@@ -224,8 +223,8 @@ step_craft(struct host *to, const struct step *s, struct input *in)
 	inject(to, &c);
 }
 
-/* The BTH and what follows, as another implementation sent it; addresses, and what names
- * a QP or memory, are ours unless the step says otherwise. */
+/* BTH and payload as another implementation sent them. Addresses, QPNs and keys are ours
+ * unless the step says otherwise. */
 static void
 step_raw(struct host *to, const struct step *s, struct input *in)
 {
@@ -268,7 +267,7 @@ step_raw(struct host *to, const struct step *s, struct input *in)
 	host_take(to, frame, (uint32_t)len);
 }
 
-/* ---- Time and state ---- */
+/* Time and state */
 
 static void
 step_time(struct world *w, const struct step *s)
@@ -298,7 +297,7 @@ reconnect(struct host *h, const struct step *s)
 	host_connect(h);
 }
 
-/* Any state and any attributes: refused or done, and nothing else. */
+/* Modifies to any state with any attributes: must be refused or take effect. */
 static void
 modify_any(struct host *h, const struct step *s)
 {
@@ -354,13 +353,13 @@ step_srq(struct host *h, const struct step *s)
 
 	if (h->qp.srq == NULL)
 		return;
-	/* As ibv_modify_srq() of lib/verbs: the QP has room for what may come. */
+	/* As ibv_modify_srq() in lib/verbs: the QP's SGE array has room for conf.sge. */
 	if (attr.max_sge > h->pair->conf.sge)
 		attr.max_sge = 0;
 	(void)srq_modify(h->qp.srq, &attr, s->a % 4);
 }
 
-/* A while of undisturbed work. */
+/* A time of undisturbed work. */
 static void
 step_settle(struct world *w, const struct step *s)
 {

@@ -10,7 +10,7 @@ secret_fill(struct host *h)
 {
 	for (uint32_t i = 0; i < MEM_BYTES; i++)
 		h->mem[i] = SECRET(i);
-	/* Tells granted bytes from those around. */
+	/* A pattern that tells granted bytes from others. */
 	for (uint32_t i = GRANT_AT; i < END_GUARD_AT; i++)
 		h->mem[i] = (uint8_t)(i ^ i >> 8);
 }
@@ -44,7 +44,7 @@ world_grant(struct world *w, struct host *h)
 {
 	unsigned access = IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE;
 
-	/* A target has no PD: the SRQ's counts. */
+	/* A target has no PD; the SRQ's PD counts. */
 	uint32_t pd = h->qp.type == IBV_QPT_XRC_RECV ? h->srq.pd : h->qp.pd;
 
 	if (world_granted(w, h))

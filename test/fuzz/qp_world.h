@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the `qp` target plays with: two QPs of one service, and memory in zones. */
+/* The world of the `qp` target: two QPs of one service, and memory in zones. */
 #ifndef ROCADE_TEST_QP_WORLD_H
 #define ROCADE_TEST_QP_WORLD_H
 
@@ -8,18 +8,18 @@
 #include "fuzz.h"
 
 #define ZONE 8192
-#define SOURCE_AT 0     /* sends are made of it: nobody writes it */
-#define LANDING_AT ZONE /* receives, READs and atomics land here */
+#define SOURCE_AT 0     /* source of sends: must never change */
+#define LANDING_AT ZONE /* target of receives, READs and atomics */
 #define GUARD_AT (2 * ZONE)
-#define GRANT_AT (3 * ZONE) /* what the other host's rkey is for */
+#define GRANT_AT (3 * ZONE) /* covered by the other host's rkey */
 #define END_GUARD_AT (4 * ZONE)
 #define MEM_BYTES (5 * ZONE)
 
-/* A step is eight bytes, so that one can be put in or taken out; a frame's bytes follow.
- */
+/* A step has eight bytes, so that one can be inserted or removed. A frame's bytes follow
+ * it. */
 #define STEP_LEN 8
 struct step {
-	uint8_t op; /* its top bit: which host */
+	uint8_t op; /* the top bit selects the host */
 	uint8_t a, b, c;
 	uint16_t x, y;
 };
@@ -27,19 +27,19 @@ struct step {
 struct world {
 	struct pair pair;
 	uint64_t wr_id;
-	bool granted[2]; /* the key of the granted zone is live */
+	bool granted[2]; /* the key of the granted zone is valid */
 };
 
 void
 world_init(struct world *w, const struct step *conf);
-/* Takes everything back and proves that nothing is left. */
+/* Destroys everything and checks that nothing is left. */
 void
 world_fini(struct world *w);
-/* Nothing stands where nobody may write. */
+/* Checks that no other bytes were written. */
 void
 world_check(const struct world *w);
 
-/* The granted zone gets a key, or loses it. */
+/* Grants the zone (registers a key), or revokes it. */
 void
 world_grant(struct world *w, struct host *h);
 void
@@ -51,7 +51,8 @@ world_granted(const struct world *w, const struct host *h)
 	return w->granted[h == &w->pair.b];
 }
 
-/* As the engine pulls; no READ response says what was not granted. */
+/* Pulls packets like the engine. Checks that READ responses contain only granted
+ * bytes. */
 void
 world_pull(struct host *h, unsigned n);
 void

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Runs a fuzz target over files, without libFuzzer: each argument is a file or a folder
- * of them. In every build, so that the targets always compile and what once crashed is
- * tested.
- */
+/* Runs a fuzz target over files, without libFuzzer. Each argument is a file or a folder
+ * of files. Part of every build, so that the targets always compile and inputs that once
+ * crashed are tested. */
 #include <dirent.h>
 #include <sys/stat.h>
 

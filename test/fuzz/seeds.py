@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the corpora that fuzzing starts from: frames of the captures, and scripts of steps.
-Usage: seeds.py CAPTURES OUT; OUT/parse, OUT/net, OUT/qp, OUT/cm and OUT/switch are made."""
+"""Writes the initial fuzz corpora: frames of the captures, and scripts of steps.
+Usage: seeds.py CAPTURES OUT; creates OUT/parse, OUT/net, OUT/qp, OUT/cm and OUT/switch."""
 
 import glob
 import os
@@ -28,7 +28,7 @@ def frames(path):
 
 
 def bth_of(frame):
-    """From the BTH to before the ICRC, and whether the client sent it."""
+    """The bytes from the BTH up to the ICRC, or None if the frame is too short."""
     at = 18 if frame[12:14] == b"\x81\x00" else 14
     at += 20 if frame[at - 2:at] == b"\x08\x00" else 40
     if len(frame) < at + 24:
@@ -53,7 +53,7 @@ def save(out, kind, name, data):
 
 
 def parse_seeds(out, name, found):
-    """One of each opcode and length class of a capture."""
+    """One frame of each opcode and length class of a capture."""
     seen = set()
     for number, frame in enumerate(found):
         bth = bth_of(frame)
@@ -64,7 +64,7 @@ def parse_seeds(out, name, found):
 
 
 def raw_seed(out, name, found):
-    """A capture's requests against our responder: the first packets of it."""
+    """The first packets of a capture: requests for our responder, responses for our requester."""
     bths = [b for b in map(bth_of, found) if b and len(b) < 1200][:24]
     if not bths:
         return
@@ -83,7 +83,7 @@ def raw_seed(out, name, found):
 
 
 def qp_scripts(out):
-    """Every kind of request both ways, with and without loss, RNR waits and errors."""
+    """Every operation in both directions, with and without loss, RNR waits and errors."""
     for service, ops in ((RC, 8), (UC, 4), (UD, 2), (XRC, 8)):
         for more in (0, 4, 8, 0x38):
             data = conf(service, more=more) + step(RECV | B, b=7, x=8192)
@@ -151,7 +151,7 @@ def net_seeds(out):
 
 
 def cm_seeds(out, name, found):
-    """A capture's messages as they are, and what each user does meanwhile."""
+    """The unchanged messages of a capture, with calls of each user in between."""
     bths = [b for b in map(bth_of, found) if b and b[0] == 0x64 and len(b) == 20 + 256]
     data = b"\x1f"
     for bth in bths[:8]:
@@ -161,7 +161,8 @@ def cm_seeds(out, name, found):
 
 
 def cm_scripts(out):
-    """Connections of it with itself, up to each state, by each user's call; messages made."""
+    """Connections of a manager with itself, up to each state, by each user's call; messages built
+    for its connections."""
     around = b"\x0b" * 4
     for conf_byte in (0x2f, 0x3f, 0x22):
         for sidr in (0, 0x81):
@@ -178,8 +179,8 @@ def cm_scripts(out):
 
 
 def switch_scripts(out):
-    """Requests of the third client for a QPN of its own and for others', then its frames, while
-    the first two talk to each other."""
+    """Requests of the hostile client for a QPN of its own and for those of others, then its frames,
+    while the honest clients talk to each other."""
     first, second, own = 0x60, 0x61, 0x62
     turn, pair, look = b"\x26\x10", b"\x04\x0c", b"\x05\x0d"
     for kind in range(1, 11):

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon's switch and a client that does what it likes with its memory, its frames
- * and its requests, beside two that talk to each other. Whatever it does: what those two
- * receive over their connection is what they sent, in order, and what else they receive
- * says truly whom it is from.
+ * The daemon's switch with a hostile client, which changes its memory, frames and
+ * requests at will, and two honest clients that talk to each other. Whatever the hostile
+ * client does, the honest clients receive over their connection what they sent, in order,
+ * and every other frame they receive names its true source.
  */
 #include "../unit/switch/bed.h"
 #include "fuzz.h"
@@ -15,14 +15,14 @@
 struct honest {
 	struct bed_client *client;
 	struct honest *peer;
-	uint32_t sent, got; /* sequence numbers of the next ones */
+	uint32_t sent, got; /* sequence numbers of the next messages */
 	uint64_t received;
 };
 
 struct world {
 	struct bed bed;
 	struct honest pair[2];
-	uint32_t hostile_qpns; /* a bit for each that it ever had */
+	uint32_t hostile_qpns; /* a bit for each QPN that it ever had */
 };
 
 static const char *const addresses[] = {
@@ -34,7 +34,7 @@ address_take(struct input *in, uint8_t gid[16])
 	FUZZ_CHECK(gid_parse(addresses[take8(in) % RTE_DIM(addresses)], gid, NULL) == 0);
 }
 
-/* Anybody's, a special one, or none. */
+/* A QPN of any client, a special one, or an unassigned one. */
 static uint32_t
 qpn_take_any(struct input *in)
 {
@@ -81,8 +81,8 @@ honest_send(struct honest *h)
 	h->sent++;
 }
 
-/* Over the connection: the next one that the peer sent, or a later one where a full ring
- * has lost some. */
+/* Checks a frame of the connection: it is the next one that the peer sent, or a later one
+ * if a full ring has dropped some. */
 static void
 honest_check(struct honest *h, const uint8_t *got, uint16_t len)
 {
@@ -138,7 +138,7 @@ honest_receive(const struct world *w, struct honest *h)
 	}
 }
 
-/* ---- What the third one does ---- */
+/* The hostile client */
 
 static void
 hostile_post(struct bed_client *c, uint32_t buf, uint32_t qpn, uint16_t len)
@@ -186,7 +186,7 @@ hostile_scribble(struct world *w, struct input *in)
 {
 	struct bed_client *c = &w->bed.c[HOSTILE];
 	size_t size = region_size(&c->client->region.geom);
-	/* The indices and descriptors stand first. */
+	/* The indices and descriptors come first. */
 	size_t at =
 		take16(in) % (take8(in) & 1 ? size : sizeof(struct region_head) + 512);
 	size_t len = take8(in) % 16;
@@ -251,7 +251,8 @@ turn(struct world *w, uint64_t after_ns)
 {
 	w->bed.now += after_ns;
 	sw_run(w->bed.sw, w->bed.now);
-	/* As the daemon: it sleeps where it may, and hangs up on who cannot be right. */
+	/* As the daemon: sleeps if allowed, and disconnects a client whose rings are
+	 * corrupt. */
 	if (sw_sleep(w->bed.sw))
 		sw_awake(w->bed.sw);
 	else if (w->bed.c[HOSTILE].client->corrupt)
@@ -292,7 +293,8 @@ step(struct world *w, struct input *in)
 	}
 }
 
-/* Nothing is held back for longer than that, and what no ring has lost is there. */
+/* Checks that no frame stays queued, and that all frames not dropped by a ring have
+ * arrived. */
 static void
 finish(struct world *w)
 {

@@ -25,12 +25,13 @@ void
 arena_init(struct arena *a, unsigned number)
 {
 	if (a->base == NULL) {
-		/* The same addresses in every run: they are in what is replayed. */
+		/* Fixed addresses, the same in every run: replayed packets contain
+		 * them. */
 		a->base = mmap((void *)(ARENA_PLACE + number * 2 * ARENA_BYTES),
 			ARENA_BYTES, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
 			-1, 0);
-		CHECK(a->base != MAP_FAILED, "no memory at the usual place");
+		CHECK(a->base != MAP_FAILED, "no memory at the fixed address");
 		a->top = 0;
 	}
 	a->holes = 1;
@@ -40,8 +41,8 @@ arena_init(struct arena *a, unsigned number)
 void
 arena_check(struct arena *a)
 {
-	CHECK(a->holes == 1 && a->hole[0].len == ARENA_BYTES, "memory is left over");
-	CHECK(pattern_is(a->base, a->top), "somebody wrote where nobody may");
+	CHECK(a->holes == 1 && a->hole[0].len == ARENA_BYTES, "memory was not given back");
+	CHECK(pattern_is(a->base, a->top), "memory outside of all buffers was written");
 }
 
 bool
@@ -66,7 +67,7 @@ arena_get(struct arena *a, uint32_t len, bool aligned, struct buf *out)
 			a->top = at + room;
 		}
 		CHECK(pattern_is(a->base + at, room),
-			"free memory was written to, in %p..%p", (void *)(a->base + at),
+			"free memory was written, in %p..%p", (void *)(a->base + at),
 			(void *)(a->base + at + room));
 		*out = (struct buf){.len = len, .at = at, .room = room};
 		out->data = a->base + at + 40 + (aligned ? 0 : draw(9));
@@ -97,7 +98,7 @@ hole_put(struct arena *a, uint32_t at, uint32_t len)
 		a->hole[i].len += len;
 		return;
 	}
-	CHECK(a->holes < ARENA_HOLES, "memory in too many pieces");
+	CHECK(a->holes < ARENA_HOLES, "the arena has too many holes");
 	memmove(&a->hole[i + 1], &a->hole[i], (a->holes - i) * sizeof(a->hole[0]));
 	a->hole[i] = (struct hole){at, len};
 	a->holes++;
@@ -107,7 +108,7 @@ void
 arena_put(struct arena *a, struct buf *buf)
 {
 	CHECK(pattern_is(a->base + buf->at, buf->room),
-		"written beside the buffer %p of %u bytes", (void *)buf->data, buf->len);
+		"memory beside the buffer %p of %u bytes was written", (void *)buf->data, buf->len);
 	hole_put(a, buf->at, buf->room);
 	buf->data = NULL;
 }

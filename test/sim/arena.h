@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A host's memory: every byte that nobody may write holds one pattern, in front of,
- * between and behind the buffers too, so that a stray write is found at the latest when
- * the buffer is given back or the seed ends. And what stands in messages: a function of a
- * key and the place.
+ * A host's memory. Every byte outside of the buffers in use holds one pattern, including
+ * guard bytes before, between and behind the buffers. A stray write is found at the
+ * latest when the buffer is given back or the seed ends. Message contents are a function
+ * of a key and an offset.
  */
 #ifndef ROCADE_SIM_ARENA_H
 #define ROCADE_SIM_ARENA_H
@@ -20,27 +20,27 @@ struct hole {
 struct arena {
 	uint8_t *base;
 	uint32_t holes;
-	uint32_t top; /* behind the highest byte ever given out */
+	uint32_t top; /* end of the highest byte ever allocated */
 	struct hole hole[ARENA_HOLES];
 };
 
 struct buf {
 	uint8_t *data;
 	uint32_t len;
-	uint32_t at, room; /* of the whole piece, with what guards it */
+	uint32_t at, room; /* of the whole block, guard bytes included */
 };
 
-/* number: which of the process; each has its fixed place in the address space. */
+/* number: index in the process. Each arena has a fixed place in the address space. */
 void
 arena_init(struct arena *a, unsigned number);
-/* Everything is free again and holds the pattern (checked). */
+/* Checks that everything is free and holds the pattern. */
 void
 arena_check(struct arena *a);
 
-/* False: no room. aligned: to 8 bytes, else anyhow. */
+/* Returns false if there is no room. aligned: to 8 bytes, else at any address. */
 bool
 arena_get(struct arena *a, uint32_t len, bool aligned, struct buf *out);
-/* All of it holds the pattern again (checked). */
+/* Checks that all of the buffer and its guard bytes hold the pattern. */
 void
 arena_put(struct arena *a, struct buf *buf);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completions, one by one: each may come, and says what is true. */
+/* Checks each completion: that it may occur, and that its fields are right. */
 #include <errno.h>
 
 #include "check.h"
@@ -13,7 +13,8 @@ broken(const struct end *e)
 	return e->scq->broken || e->rcq->broken;
 }
 
-/* A CQ that has overflowed takes its QPs with it, and what they owe their peers. */
+/* A CQ overflow moves the QPs of the CQ to ERR. Their peers then see a remote operation
+ * error. */
 static void
 overflow_look(struct end *e)
 {
@@ -30,7 +31,7 @@ overflow_look(struct end *e)
 	}
 }
 
-/* What the QP has become without anybody asking. */
+/* Follows a state change that the QP made by itself. */
 void
 end_sync(struct end *e)
 {
@@ -43,16 +44,17 @@ end_sync(struct end *e)
 	}
 	if (state == e->state)
 		return;
-	TRACE("end %" PRIu64 ": is found in state %" PRIu64 ", was %" PRIu64, e->number,
+	TRACE("end %" PRIu64 ": entered state %" PRIu64 ", was %" PRIu64, e->number,
 		(uint64_t)state, (uint64_t)e->state);
 	CHECK(state == IBV_QPS_ERR || state == IBV_QPS_SQE,
-		"end %u: in state %u, and nobody put it there", e->number, state);
-	CHECK(state == IBV_QPS_ERR || e->type != IBV_QPT_RC, "end %u: SQE", e->number);
+		"end %u: entered state %u by itself", e->number, state);
+	CHECK(state == IBV_QPS_ERR || e->type != IBV_QPT_RC, "end %u: an RC QP is in SQE",
+		e->number);
 	CHECK(e->may_flush || c->fault || broken(e) || e->recv->has_bad ||
 			(e->peer != NULL && e->peer->recv->has_bad) ||
 			(e->type == IBV_QPT_RC &&
 				(!world_perfect() || e->may_retry || c->rnr_retry != 7)),
-		"end %u: failed, and nothing was wrong", e->number);
+		"end %u: the QP failed without a cause", e->number);
 	cover_state(e->type, e->state, state);
 	e->state = state;
 	if (state == IBV_QPS_ERR)
@@ -88,11 +90,11 @@ wc_opcode(uint8_t op)
 static void
 send_good(struct end *e, struct msg *m, const struct ibv_wc *wc)
 {
-	CHECK(!e->failed, "end %u: request %u succeeds behind a failure", e->number,
+	CHECK(!e->failed, "end %u: request %u succeeds after a failed one", e->number,
 		m->seq);
-	CHECK(m->signaled, "end %u: a completion for request %u, which wants none",
+	CHECK(m->signaled, "end %u: a completion for request %u, which is unsignaled",
 		e->number, m->seq);
-	CHECK(m->must_fail == 0, "end %u: request %u succeeds, which cannot be",
+	CHECK(m->must_fail == 0, "end %u: request %u succeeds and must fail",
 		e->number, m->seq);
 	CHECK(wc->opcode == wc_opcode(m->op), "end %u: request %u: opcode %u", e->number,
 		m->seq, wc->opcode);
@@ -101,7 +103,7 @@ send_good(struct end *e, struct msg *m, const struct ibv_wc *wc)
 	msg_done(e, m, true);
 }
 
-/* Whether a request may fail with this, as the first one. */
+/* Returns whether a request may be the first to fail, with this status. */
 static bool
 may_fail(const struct end *e, const struct msg *m, enum ibv_wc_status status)
 {
@@ -129,7 +131,7 @@ send_bad(struct end *e, struct msg *m, const struct ibv_wc *wc)
 			e->state);
 		e->failed = true;
 	} else {
-		CHECK(!e->failed, "end %u: a second failure, request %u with %s",
+		CHECK(!e->failed, "end %u: a second failure: request %u with %s",
 			e->number, m->seq, ibv_wc_status_str(wc->status));
 		CHECK(may_fail(e, m, wc->status), "end %u: request %u fails with %s (%u)",
 			e->number, m->seq, ibv_wc_status_str(wc->status), wc->vendor_err);
@@ -149,18 +151,18 @@ send_seen(struct cq_model *cq, const struct ibv_wc *wc)
 
 	end_sync(e);
 	CHECK(e->scq == cq && e->qp->qp_num == wc->qp_num,
-		"end %u: a completion elsewhere", e->number);
+		"end %u: a completion in the wrong CQ", e->number);
 	CHECK(seq - e->done < e->posted - e->done,
-		"end %u: completion of request %u, and %u is the next", e->number, seq,
+		"end %u: completion of request %u, expected %u or later", e->number, seq,
 		e->done);
 	for (; e->done != seq; e->done++) {
 		struct msg *before = end_msg(e, e->done);
 
 		CHECK(!before->signaled && !e->failed,
-			"end %u: request %u completes before %u", e->number, seq,
+			"end %u: request %u completes before request %u", e->number, seq,
 			e->done);
 		CHECK(before->must_fail == 0,
-			"end %u: request %u is passed over, which has to fail", e->number,
+			"end %u: request %u must fail and was skipped", e->number,
 			before->seq);
 		msg_done(e, before, true);
 	}
@@ -183,14 +185,14 @@ receive_good(struct end *e, struct recv *r, const struct ibv_wc *wc)
 
 	CHECK(written <= r->cap, "end %u: %u bytes in a receive of %u", e->number,
 		written, r->cap);
-	CHECK(!r->bad || written == 0, "end %u: a receive without rights took a message",
+	CHECK(!r->bad || written == 0, "end %u: a receive without access rights took a message",
 		e->number);
 	if (e->type == IBV_QPT_RC)
 		cq_saw(e->rcq, m->solicited);
 	else if (m->solicited || e->rcq->armed_solicited)
-		e->rcq->possible = true; /* or one that looks the same */
+		e->rcq->possible = true; /* or a completion that looks like it */
 	cq_saw(e->rcq, false);
-	/* UC: a message that was given up may have left a part of itself. */
+	/* UC: a discarded message may have written a part of itself. */
 	recv_done(e->recv, r, e->type == IBV_QPT_UC ? r->cap : written);
 }
 
@@ -208,7 +210,8 @@ receive_bad(struct end *e, struct recv *r, const struct ibv_wc *wc)
 		break;
 	case IBV_WC_REM_INV_REQ_ERR:
 	case IBV_WC_LOC_LEN_ERR:
-		/* UC gives up a message: an SRQ's receive says so, no more happens. */
+		/* UC discards the message. The receive of an SRQ completes in error; the
+		 * QP goes on. */
 		if (e->type == IBV_QPT_UC && e->recv->srq != NULL)
 			break;
 		/* fall through */
@@ -231,7 +234,7 @@ end_of_qpn(const struct host *h, uint32_t qpn)
 			c->end[i % 2].qp->qp_num == qpn)
 			return &c->end[i % 2];
 	}
-	sim_fail("host %u: a completion of QP 0x%x, which is not there", h->index, qpn);
+	sim_fail("host %u: a completion of QP 0x%x, which does not exist", h->index, qpn);
 }
 
 static void
@@ -244,12 +247,12 @@ receive_seen(struct cq_model *cq, const struct ibv_wc *wc)
 	struct recv *r;
 
 	end_sync(e);
-	CHECK(e->rcq == cq && e->recv == m, "end %u: a receive of another queue",
+	CHECK(e->rcq == cq && e->recv == m, "end %u: a receive of another queue completes",
 		e->number);
 	r = recv_find(m, wc->wr_id);
-	/* FIFO: a QP takes what is older first; an RQ has nobody else. */
+	/* A QP takes receives in FIFO order. An RQ is used by this QP alone. */
 	CHECK((int32_t)(r->index - e->recv_next) >= 0 && (srq || r->index == m->oldest),
-		"end %u: receive %u out of order", e->number, r->index);
+		"end %u: receive %u completes out of order", e->number, r->index);
 	e->recv_next = r->index + 1;
 	cover.xrc_shared += srq && is_target(e);
 	if (wc->status == IBV_WC_SUCCESS)
@@ -280,7 +283,7 @@ wc_check(struct cq_model *cq, const struct ibv_wc *wc)
 void
 end_must_have(struct end *e)
 {
-	/* RESET has taken what had not been polled. */
+	/* A QP in RESET has lost the completions that were not polled. */
 	CHECK(e->peer == NULL || e->state == IBV_QPS_RESET ||
 			(int32_t)(e->peer->taken - e->peer->must_have) >= 0 ||
 			e->rcq->broken,

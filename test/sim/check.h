@@ -4,15 +4,16 @@
 
 #include "end.h"
 
-/* A completion that was polled. */
+/* Checks a polled completion. */
 void
 wc_check(struct cq_model *cq, const struct ibv_wc *wc);
 
-/* The end's receive CQ is empty: what was acknowledged has been seen. */
+/* Checks, when the end's receive CQ is empty, that every acknowledged message was
+ * seen. */
 void
 end_must_have(struct end *e);
 
-/* Looks whether the QP has failed by itself. */
+/* Checks whether the QP has changed its state by itself. */
 void
 end_sync(struct end *e);
 

@@ -44,7 +44,7 @@ cover_state(unsigned qp_type, unsigned from, unsigned to)
 	cover.state[service][from][to]++;
 }
 
-/* All members are counters. */
+/* Every member is a counter. */
 void
 cover_add(struct cover *sum, const struct cover *one)
 {
@@ -78,14 +78,14 @@ print_opcodes(const struct cover *c)
 	}
 }
 
-/* What no seed makes happen, and why. */
+/* Drop reasons that no seed can produce, and why. */
 static const struct {
 	unsigned drop;
 	const char *why;
 } never[] = {
-	{DROP_handoff_full, "engines take turns here: 1024 frames do not gather"},
-	{DROP_group, "no groups are joined yet"},
-	{DROP_no_place, "the depths agree, and no rogue counts so far"},
+	{DROP_handoff_full, "the engines run alternately: no 1024 frames gather"},
+	{DROP_group, "no QP joins a multicast group"},
+	{DROP_no_place, "both ends agree on the depth, and the adversary sends no such burst"},
 };
 
 static bool
@@ -110,7 +110,8 @@ print_drops(const struct cover *c)
 		row("drop", names[i], c->drop[i], drop_happens(i));
 }
 
-/* The rows of the table that are of services we run, and those that have no row. */
+/* Rows of the transition table for the services of the simulation, and transitions
+ * without a row. */
 static bool
 state_happens(unsigned service, unsigned from, unsigned to)
 {
@@ -158,10 +159,11 @@ print_states(const struct cover *c)
 	}
 }
 
-/* Requests that were good, by service; FLUSH is none: rdma-core has it from 45 on. */
+/* Request types by service, counted when they succeed. FLUSH is missing: rdma-core
+ * supports it from version 45 on. */
 static const struct {
 	uint8_t op;
-	bool window; /* may go through one, or is about one */
+	bool window; /* may go through a window, or binds or invalidates one */
 	bool uc, ud;
 	const char *name;
 } requests[] = {
@@ -185,7 +187,7 @@ print_requests(const struct cover *c)
 		unsigned op = requests[i].op;
 
 		row("request RC", requests[i].name, c->request[IBV_QPT_RC][op], true);
-		/* A target binds nothing that a SEND could invalidate. */
+		/* An XRC target binds no window that a SEND could invalidate. */
 		if (op != IBV_WR_SEND_WITH_INV && op != IBV_WR_ATOMIC_WRITE)
 			row("request XRC", requests[i].name,
 				c->request[IBV_QPT_XRC_RECV][op], true);
@@ -196,12 +198,12 @@ print_requests(const struct cover *c)
 			row("request UD", requests[i].name, c->request[IBV_QPT_UD][op],
 				true);
 		if (requests[i].window)
-			row("by a window", requests[i].name, c->window[op], true);
+			row("window", requests[i].name, c->window[op], true);
 	}
 	row("SRQ", "shared by XRC targets", c->xrc_shared, true);
 	row("type 1", "bound", c->type1[0], true);
 	row("type 1", "unbound", c->type1[1], true);
-	row("by a window", "key refused", c->stale_keys, true);
+	row("window", "key refused", c->stale_keys, true);
 	row("ball game", "acknowledgement kept", c->balls, true);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What has happened in the seeds so far: the sweep fails if something that can happen
- * never did. */
+/* Coverage counters of all seeds. A sweep fails if something that can happen never
+ * did. */
 #ifndef ROCADE_SIM_COVER_H
 #define ROCADE_SIM_COVER_H
 
@@ -26,11 +26,12 @@ struct cover {
 	uint64_t status[COVER_WC];
 	uint64_t event[COVER_EVENTS];
 	uint64_t op[COVER_OPS];                       /* of the generator */
-	uint64_t request[COVER_TYPES][COVER_OPCODES]; /* good, by the receiver's type */
-	uint64_t window[COVER_OPCODES];               /* good, with a window */
+	/* successful, by the receiver's QP type */
+	uint64_t request[COVER_TYPES][COVER_OPCODES];
+	uint64_t window[COVER_OPCODES];               /* successful, with a window */
 	uint64_t type1[2];                            /* windows bound, unbound */
-	uint64_t stale_keys;                          /* of windows, refused */
-	uint64_t xrc_shared;                          /* receives of an SRQ of targets */
+	uint64_t stale_keys;                          /* window keys that were refused */
+	uint64_t xrc_shared; /* receives of an SRQ shared by XRC targets */
 	uint64_t balls; /* whose acknowledgement waited for an answer */
 	uint64_t retries_ran_out, lost;
 };
@@ -43,7 +44,7 @@ void
 cover_state(unsigned qp_type, unsigned from, unsigned to);
 void
 cover_add(struct cover *sum, const struct cover *one);
-/* Prints the table; returns how many rows that can happen never did. */
+/* Prints the table. Returns the number of rows that can happen and never did. */
 unsigned
 cover_print(const struct cover *c, bool all);
 

@@ -91,7 +91,7 @@ rkey_choose(const struct victim *v)
 {
 	if (chance(850))
 		return v->mr->rkey;
-	/* Of another PD; one that nobody has. */
+	/* The key of another PD, or a key that does not exist. */
 	return chance(500) ? v->host->mr[!v->pd]->rkey
 			   : v->mr->rkey ^ (uint32_t)(1 + draw(255));
 }
@@ -124,7 +124,7 @@ syndrome_choose(void)
 	return chance(100) ? (uint8_t)draw(256) : DRAW_OF(often);
 }
 
-/* All extended headers of the opcode, in the order of the wire. */
+/* Writes all extended headers of the opcode, in wire order. */
 static void
 ext_fill(const struct victim *v, uint8_t *at, const struct op_row *op, uint32_t len)
 {
@@ -185,7 +185,7 @@ ext_fill(const struct victim *v, uint8_t *at, const struct op_row *op, uint32_t 
 	}
 }
 
-/* To whom: mostly the victim, but others, too, and nobody. */
+/* Destination QPN: usually the victim, sometimes another QP or none. */
 static uint32_t
 qpn_choose(const struct victim *v)
 {
@@ -219,7 +219,7 @@ path_make(const struct victim *v, struct path_hdr *hdr)
 	path_hdr_init(hdr, &addr);
 }
 
-/* What the ICRC does not cover, or what makes the frame no RoCEv2 packet at all. */
+/* Changes a field that the ICRC does not cover, or makes the frame no RoCEv2 packet. */
 static void
 frame_break(struct pkt *pkt)
 {
@@ -245,7 +245,7 @@ frame_break(struct pkt *pkt)
 	}
 }
 
-/* A READ's answer as it should be, now and then. */
+/* Payload length: for a READ response often the length that the READ asked for. */
 static uint32_t
 answer_len(const struct victim *v, const struct op_row *op, uint32_t len)
 {
@@ -288,7 +288,7 @@ craft(struct victim *v)
 	path_make(v, &hdr);
 	ext = frame_begin(&hdr, &pkt, &bth, len);
 	ext_fill(v, ext, op, len);
-	if (chance(15)) /* pad count, version */
+	if (chance(15)) /* pad count or version */
 		pkt.data[hdr.len + 1] ^= (uint8_t)(1 << draw(6));
 	payload = frame_payload(&hdr, &pkt, opcode);
 	content_fill(rand_next(&sim.rand), 0, payload, len);

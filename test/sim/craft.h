@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets that nobody should send. */
+/* Builds the adversary's packets, most of which break a rule. */
 #ifndef ROCADE_SIM_CRAFT_H
 #define ROCADE_SIM_CRAFT_H
 
@@ -21,7 +21,7 @@ struct victim {
 	struct cq_model *cq;
 	struct recv_model *srq;
 	struct ibv_qp *qp;
-	struct buf zone; /* all that it may touch */
+	struct buf zone; /* the only memory that the adversary may access */
 	struct ibv_mr *mr;
 	uint32_t sends, receives; /* posted and not completed */
 };
@@ -32,7 +32,7 @@ struct rogue {
 	union ibv_gid gid[2]; /* IPv4, IPv6 */
 	unsigned victims;
 	struct victim victim[ROGUE_VICTIMS];
-	/* The last READ that somebody asked of it. */
+	/* The last READ that a victim sent to the adversary. */
 	uint32_t read_psn, read_len;
 };
 
@@ -40,7 +40,7 @@ extern struct rogue rogue;
 
 void
 craft_send(struct victim *v, unsigned n);
-/* A RoCEv2 packet has come. */
+/* Records the fields of a received RoCEv2 packet. */
 void
 craft_seen(const uint8_t *data, uint32_t len);
 

@@ -16,7 +16,7 @@ end_of_number(unsigned number)
 	struct conn *c = &world.conn[number / 2 % CONNS_MAX];
 
 	CHECK(number < ENDS_MAX && c->used && number % 2 < c->ends,
-		"a completion that names no end: %u", number);
+		"a completion of end %u, which does not exist", number);
 	return &c->end[number % 2];
 }
 
@@ -77,7 +77,8 @@ qp_make(struct end *e, struct recv_model *srq)
 	return qp;
 }
 
-/* Everything but the QP: the CQs are made for it. */
+/* Decides everything but the QP. Adds the end's completions to the size of its CQs, which
+ * are created later. */
 static void
 end_plan(struct end *e, struct conn *c, unsigned i, struct host *h)
 {
@@ -96,7 +97,7 @@ end_plan(struct end *e, struct conn *c, unsigned i, struct host *h)
 	e->sig_all = chance(200);
 	e->qkey = 0x11110000u + e->number;
 	e->rq.bound = 4 + (uint32_t)draw(40);
-	/* The long messages of UD are as long as the device takes them. */
+	/* A UD message may be as long as the device allows. */
 	e->rq.cap = 40 + (uint32_t)draw(100) +
 		    (c->type == IBV_QPT_UD ? 4096 : 10 * conn_mtu(c));
 	e->recv = &e->rq;
@@ -109,7 +110,7 @@ end_plan(struct end *e, struct conn *c, unsigned i, struct host *h)
 	e->rcq->size += e->recv == &e->rq ? e->rq.bound : 0;
 }
 
-/* What a peer may do; mostly everything. */
+/* Access rights of the peer; all of them in most cases. */
 static int
 access_choose(void)
 {
@@ -151,7 +152,7 @@ conn_plan(struct conn *c, unsigned number, enum ibv_qp_type type, struct host *a
 	c->ends = type == IBV_QPT_UD ? 1 : 2;
 	c->xrc = type == IBV_QPT_RC && chance(200);
 	c->ipv6 = chance(400);
-	/* Smaller ones make more packets of the same bytes. */
+	/* Small MTUs make more packets of the same bytes. */
 	c->mtu = chance(500) ? IBV_MTU_256 + (unsigned)draw(2)
 			     : IBV_MTU_256 + (unsigned)draw(5);
 	c->timeout = world.perfect ? 15 : 9 + (unsigned)draw(6);
@@ -171,8 +172,8 @@ conn_plan(struct conn *c, unsigned number, enum ibv_qp_type type, struct host *a
 	}
 }
 
-/* PSNs for the next life; often ones about to wrap. What is still on its way from the
- * last one must look old in this one. */
+/* PSNs for the next life, often close to the wrap. Packets of the last life that are
+ * still in flight must look old in the new one. */
 static void
 psns_choose(struct conn *c)
 {
@@ -343,7 +344,7 @@ end_in_error(struct end *e)
 
 /* ---- RESET ---- */
 
-/* The receive that the QP had in hand is forgotten with it. */
+/* RESET drops the receive that the QP holds. */
 static void
 held_forget(struct end *e)
 {
@@ -359,7 +360,7 @@ end_reset(struct end *e)
 {
 	if (e->state == IBV_QPS_RESET)
 		return;
-	/* What a target has received stays in the CQ: it is to be known before. */
+	/* CQEs of a target stay in the CQ across RESET, so poll them before. */
 	if (chance(700) || is_target(e)) {
 		cq_poll(e->scq, 100000);
 		cq_poll(e->rcq, 100000);
@@ -374,7 +375,7 @@ end_reset(struct end *e)
 		recv_drop_all(&e->rq);
 }
 
-/* What the peer's atomics have really done. */
+/* Compares the words with the results that the peer's atomics may have. */
 static void
 words_settle(struct end *e)
 {
@@ -387,12 +388,12 @@ words_settle(struct end *e)
 		for (uint32_t s = e->peer->retired; s != e->peer->posted && !fits; s++) {
 			const struct msg *m = end_msg(e->peer, s);
 
-			/* Executed up to here, or not even this. */
+			/* Executed up to the request before this one. */
 			if (is_atomic(m) && !m->counter && m->word == w &&
 				!(m->done && m->ok))
 				fits = value == m->before;
 		}
-		CHECK(fits, "end %u: word %u has a value that it never had", e->number,
+		CHECK(fits, "end %u: word %u has a value that no atomic wrote", e->number,
 			w);
 		e->word_value[w] = value;
 	}
@@ -416,17 +417,17 @@ conn_reset(struct conn *c)
 		end_reset(&c->end[i ^ (c->ends == 2 ? first : 0)]);
 	for (unsigned i = 0; i < world.hosts; i++)
 		host_flush(&world.host[i]);
-	/* Those were turns of the engines: before anybody posts again. */
+	/* The flush above ran the engines. Check the SRQ limits before the next post. */
 	for (unsigned i = 0; i < world.hosts; i++) {
 		for (unsigned n = 0; n < world.host[i].conf.srqs; n++)
 			srq_check(&world.host[i].srq[n]);
 	}
-	/* UC and UD take whatever comes. */
+	/* UC and UD accept packets of an earlier life. */
 	c->stale = c->type == IBV_QPT_RC && !c->stale && chance(400);
 	for (unsigned i = 0; i < c->ends && !c->stale; i++)
 		link_purge(&world.link, c->end[i].qp->qp_num);
 	if (c->type == IBV_QPT_UD)
-		cqs_poll(); /* what it has sent is not known any more after this */
+		cqs_poll(); /* what it has sent is forgotten after this */
 	for (unsigned i = 0; i < c->ends; i++) {
 		if (c->type == IBV_QPT_RC)
 			words_settle(&c->end[i]);

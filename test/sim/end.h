@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * An end: a QP and what is known about it. A connection: two ends of RC or UC, or one of
- * UD, through its lives from RESET to RESET.
- */
+/* An end is a QP and its model. A connection is two ends (RC, UC) or one (UD), and lives
+ * from RESET to RESET. */
 #ifndef ROCADE_SIM_END_H
 #define ROCADE_SIM_END_H
 
@@ -19,23 +17,23 @@ struct msg {
 	uint8_t op; /* enum ibv_wr_opcode */
 	bool signaled, solicited, imm;
 	bool done;     /* its completion, or a later one, was seen */
-	bool ok;       /* and it was a success */
-	bool received; /* it has taken a receive, and that has completed */
+	bool ok;       /* and the status was success */
+	bool received; /* it consumed a receive, whose completion was seen */
 	bool taker;
 	bool inlined;
-	uint8_t must_fail; /* the status it has to end with; 0: success */
-	bool lost_remote;  /* a region of it was deregistered: it may fail */
+	uint8_t must_fail; /* the status it must complete with; 0: success */
+	bool lost_remote;  /* its remote region was deregistered: it may fail */
 	bool lost_local;
-	bool stale; /* names a window that is gone or is another QP's */
+	bool stale; /* uses a window key that is invalid or belongs to another QP */
 	uint32_t len;
 	uint32_t imm_data;
-	uint32_t rkey;   /* invalidated or bound */
-	struct win *win; /* this one, or the one that it goes through */
+	uint32_t rkey;   /* the key that is invalidated or bound */
+	struct win *win; /* the window it binds, invalidates or goes through */
 	uint64_t key;    /* of its content */
-	uint64_t at;     /* posted */
+	uint64_t at;     /* time of the post; from its completion on, time of that */
 	struct sgl local;
 	struct sgl remote; /* buf.data NULL: none */
-	struct end *to;    /* whose host remote is on; UD: the receiver */
+	struct end *to;    /* its receiver. `remote` is memory of the receiver's host */
 	/* Atomics. */
 	uint8_t word;
 	bool counter;
@@ -52,40 +50,42 @@ struct end {
 	enum ibv_qp_state state;
 	unsigned pd, engine;
 	struct cq_model *scq, *rcq;
-	struct recv_model rq;    /* unless there is an SRQ */
-	struct recv_model *recv; /* the one that is used */
+	struct recv_model rq;    /* not used with an SRQ */
+	struct recv_model *recv; /* the receive queue in use: &rq or an SRQ */
 	uint32_t max_wr, max_sge, max_inline;
 	bool sig_all;
-	bool ex; /* posts by ibv_wr_*: all of a list, or nothing */
+	bool ex; /* posts by ibv_wr_*: the whole list or nothing */
 	uint32_t qkey;
-	uint32_t psn; /* where its requests start in this life */
+	uint32_t psn; /* first PSN of its requests in this life */
 
-	/* Sends: indices run freely since RESET. */
+	/* Sends. Indices run freely since RESET. */
 	struct msg msgs[END_MSGS];
 	uint32_t posted;
-	uint32_t done;            /* the next whose completion may come */
-	uint32_t retired;         /* all before it are history */
-	uint32_t freed;           /* slots before it are free again */
-	uint32_t last_signaled;   /* index behind it */
-	uint32_t taker[END_MSGS]; /* sequence numbers of those that take a receive */
+	uint32_t done;            /* the next request whose completion may come */
+	uint32_t retired;         /* all before it are freed, see end_retire() */
+	uint32_t freed;           /* send queue slots before it are free */
+	uint32_t last_signaled;   /* the last signaled request + 1 */
+	/* sequence numbers of the messages that consume a receive */
+	uint32_t taker[END_MSGS];
 	uint32_t takers, taken;
-	uint32_t must_have; /* so many of peer->takers are known to have arrived */
+	/* index in peer->taker up to which messages have arrived for sure */
+	uint32_t must_have;
 
-	uint32_t recv_next; /* the receive that completes next is this or a later one */
-	bool recv_bad;      /* a receive of it may have no rights */
-	bool may_rem_op;    /* the peer had a receive without rights */
+	uint32_t recv_next; /* the next receive to complete is this one or a later one */
+	bool recv_bad;      /* a receive of it may have no access rights */
+	bool may_rem_op;    /* the peer had a receive without access rights */
 	bool failed;        /* an error completion was seen: flushes follow */
-	bool may_flush;     /* it may be in ERR now, or SQE */
-	bool may_retry;     /* RETRY_EXC is nobody's fault */
-	uint32_t last_wqe;  /* LAST_WQE_REACHED: must come so often, */
-	uint32_t last_wqe_got; /* came */
+	bool may_flush;     /* it may be in ERR or SQE by now */
+	bool may_retry;     /* RETRY_EXC is not a fault of the library */
+	uint32_t last_wqe;  /* LAST_WQE_REACHED events that are due */
+	uint32_t last_wqe_got; /* and that came */
 	bool drain_wanted, drained;
-	bool last_posted; /* the one that makes all before it complete */
+	bool last_posted; /* the last request was posted: it completes all before it */
 
-	struct win win[END_WINS]; /* of this host, for the peer */
+	struct win win[END_WINS]; /* over this host's memory, for the peer's requests */
 	/* Words of this host that the peer's atomics change. */
 	struct buf words;
-	uint64_t word_value[END_WORDS]; /* when all that the peer posted is executed */
+	uint64_t word_value[END_WORDS]; /* value after all posted atomics are executed */
 };
 
 struct conn {
@@ -93,16 +93,17 @@ struct conn {
 	enum ibv_qp_type type;
 	bool used;
 	bool up;  /* both ends are RTS */
-	bool xrc; /* of RC: end 0 is an initiator, end 1 a target */
+	/* an RC connection with XRC: end 0 is the initiator, end 1 the target */
+	bool xrc;
 	bool ipv6;
-	bool fault; /* something was done that may fail it */
+	bool fault; /* something happened that may move its QPs to ERR */
 	bool big;   /* long messages now and then */
 	unsigned life;
 	enum ibv_mtu mtu;
 	unsigned timeout, retry_cnt, rnr_retry, rnr_timer, max_rd[2];
 	int access;
 	bool stale;     /* packets of its last life may still arrive */
-	uint64_t since; /* of its state */
+	uint64_t since; /* time of the last reset */
 	unsigned ends;
 	struct end end[2];
 };
@@ -115,23 +116,24 @@ struct world {
 	struct conn conn[CONNS_MAX];
 	uint64_t next_key;
 	bool tight;        /* a CQ is too small */
-	bool calm;         /* the end comes: nothing new is broken */
-	unsigned restless; /* how often QPs are reset, failed, drained, in a thousand */
-	unsigned poison;   /* and requests made that must fail */
-	bool perfect; /* nothing is lost and timeouts are long: RC must not fail by itself
-		       */
+	bool calm;         /* the seed ends: no new faults */
+	/* resets, errors and drains of QPs, per mille of the operations */
+	unsigned restless;
+	unsigned poison;   /* requests that must fail, per mille */
+	bool perfect; /* no loss and long timeouts: RC must not fail by itself */
 };
 
 extern struct world world;
 
-/* RC must not fail by itself. */
+/* Returns whether RC must not fail by itself. */
 static inline bool
 world_perfect(void)
 {
 	return world.perfect && !world.link.lossy;
 }
 
-/* Decides all about a connection but its QPs, and tells the CQs what they must hold. */
+/* Decides everything about a connection but its QPs, and adds its completions to the
+ * sizes of the CQs. */
 void
 conn_plan(struct conn *c, unsigned number, enum ibv_qp_type type, struct host *a,
 	struct host *b);
@@ -140,19 +142,19 @@ void
 conn_open(struct conn *c);
 void
 conn_close(struct conn *c);
-/* One step from RESET towards RTS on one of the ends; true when it was the last. */
+/* Moves one end a step from RESET towards RTS. Returns true once both are in RTS. */
 bool
 conn_step(struct conn *c);
-/* Both ends to RESET, and everything that was under way is settled. */
+/* Moves both ends to RESET and accounts for everything that was in flight. */
 void
 conn_reset(struct conn *c);
 
 void
 end_modify(struct end *e, enum ibv_qp_state state, struct ibv_qp_attr *attr, int mask);
-/* Something was done that may fail it, or both ends. */
+/* Notes that the connection's QPs may fail from now on. */
 void
 conn_fault(struct conn *c);
-/* It has come into ERR, by its own or by somebody's doing. */
+/* Notes that the QP is in ERR, by a failure or by an application's ibv_modify_qp(). */
 void
 end_in_error(struct end *e);
 struct end *
@@ -160,10 +162,10 @@ end_of_qp(const struct ibv_qp *qp);
 struct end *
 end_of_number(unsigned number);
 
-/* Frees the messages that are history. */
+/* Frees the messages that can have no more effect. */
 void
 end_retire(struct end *e);
-/* All messages are: the QP is in RESET and nothing is on its way. */
+/* Frees all messages. The QP is in RESET and nothing is in flight. */
 void
 end_settle(struct end *e);
 
@@ -179,7 +181,7 @@ conn_mtu(const struct conn *c)
 	return 128u << c->mtu;
 }
 
-/* All that is of eight aligned bytes. */
+/* An operation on eight aligned bytes. */
 static inline bool
 is_word(const struct msg *m)
 {
@@ -205,14 +207,14 @@ is_target(const struct end *e)
 	return e->conn->xrc && e == &e->conn->end[1];
 }
 
-/* A target with a domain and an SRQ of its own. */
+/* A target with an XRC domain and an SRQ of its own. */
 static inline bool
 is_alone(const struct end *e)
 {
 	return is_target(e) && e->recv == &e->rq;
 }
 
-/* Done where it stands in the send queue, and no packet. */
+/* A local operation: executed in the send queue, without a packet. */
 static inline bool
 is_local(const struct msg *m)
 {

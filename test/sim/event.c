@@ -11,10 +11,10 @@ qp_event_seen(struct end *e, enum ibv_event_type type)
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		e->last_wqe_got++;
 		CHECK(e->last_wqe_got <= e->last_wqe,
-			"end %u: LAST_WQE_REACHED too often", e->number);
+			"end %u: a LAST_WQE_REACHED too many", e->number);
 		break;
 	case IBV_EVENT_SQ_DRAINED:
-		CHECK(e->drain_wanted && !e->drained, "end %u: SQ_DRAINED unasked",
+		CHECK(e->drain_wanted && !e->drained, "end %u: SQ_DRAINED, which was not requested",
 			e->number);
 		e->drained = true;
 		break;
@@ -24,7 +24,7 @@ qp_event_seen(struct end *e, enum ibv_event_type type)
 		break;
 	default:
 		CHECK(e->conn->fault || e->scq->broken || e->rcq->broken,
-			"end %u: %s, and nothing was wrong", e->number,
+			"end %u: %s without a cause", e->number,
 			ibv_event_type_str(type));
 		break;
 	}
@@ -46,7 +46,7 @@ event_seen(struct host *h, const struct ibv_async_event *event)
 	case IBV_EVENT_SRQ_ERR:
 		sim_fail("host %u: SRQ_ERR", h->index);
 	default:
-		/* A victim's: whatever it is. */
+		/* A victim of the adversary may get any event. */
 		if (end_of_qp(event->element.qp) != NULL)
 			qp_event_seen(end_of_qp(event->element.qp), event->event_type);
 		break;

@@ -6,7 +6,7 @@
 
 struct host;
 
-/* An asynchronous event was read: may it have come? */
+/* Checks an asynchronous event that was read: may it have come? */
 void
 event_seen(struct host *h, const struct ibv_async_event *event);
 

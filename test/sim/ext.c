@@ -107,7 +107,7 @@ ext_post(struct ibv_qp *qp, const struct ibv_send_wr *list)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
 
-	CHECK(ex != NULL, "no extended QP");
+	CHECK(ex != NULL, "the QP is not an extended one");
 	ibv_wr_start(ex);
 	for (; list != NULL; list = list->next) {
 		ex->wr_id = list->wr_id;
@@ -155,11 +155,12 @@ ext_poll(struct cq_model *m, int n, struct ibv_wc *wc)
 	do {
 		uint64_t stamp = ibv_wc_read_completion_ts(ex);
 
-		/* What a control call flushes has the time of the engine's last turn. */
+		/* The time stamp of a flush by a control call is that of the engine's
+		 * last pass. */
 		if (ex->status != IBV_WC_SUCCESS)
 			stamp = RTE_MAX(stamp, m->stamp);
 		CHECK(stamp >= m->stamp && stamp <= sim.now,
-			"host %u cq %u: time stamp %llu behind %llu, now %llu",
+			"host %u cq %u: time stamp %llu after %llu, now %llu",
 			m->host->index, m->index, (unsigned long long)stamp,
 			(unsigned long long)m->stamp, (unsigned long long)sim.now);
 		m->stamp = stamp;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The same through the extended calls: ibv_wr_*, ibv_create_cq_ex(), ibv_start_poll(). */
+/* The extended calls: ibv_wr_*, ibv_create_cq_ex(), ibv_start_poll(). */
 #ifndef ROCADE_SIM_EXT_H
 #define ROCADE_SIM_EXT_H
 
@@ -7,7 +7,8 @@
 
 struct ibv_qp *
 ext_qp_create(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
-/* The list in one section: all of it is posted, or nothing. */
+/* Posts the list between one ibv_wr_start() and ibv_wr_complete(): all of it or
+ * nothing. */
 int
 ext_post(struct ibv_qp *qp, const struct ibv_send_wr *list);
 

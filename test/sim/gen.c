@@ -165,7 +165,7 @@ revoke(struct sgl *s, bool *lost)
 	*lost = true;
 }
 
-/* From under a request that is under way. */
+/* Deregisters a region that a request in progress uses. */
 static bool
 op_revoke(void)
 {
@@ -204,7 +204,7 @@ op_rogue(void)
 	return !world.calm && rogue_op();
 }
 
-/* From INIT, RTS or SQD to the same. */
+/* Modifies a QP without a state change, in INIT, RTS or SQD. */
 static bool
 op_modify(void)
 {
@@ -231,11 +231,11 @@ op_query(void)
 	end_sync(e);
 	CHECK(ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init) == 0, "ibv_query_qp");
 	CHECK(attr.qp_state == e->state && init.cap.max_send_wr == e->max_wr,
-		"end %u: query says state %u", e->number, attr.qp_state);
+		"end %u: ibv_query_qp returns state %u", e->number, attr.qp_state);
 	if (e->peer != NULL && e->state >= IBV_QPS_RTR && e->state <= IBV_QPS_SQD)
 		CHECK(attr.dest_qp_num == e->peer->qp->qp_num &&
 				attr.path_mtu == e->conn->mtu,
-			"end %u: query says QP 0x%x, MTU %u", e->number, attr.dest_qp_num,
+			"end %u: ibv_query_qp returns QP 0x%x, MTU %u", e->number, attr.dest_qp_num,
 			attr.path_mtu);
 	return true;
 }
@@ -279,11 +279,11 @@ op_error(void)
 	return true;
 }
 
-/* In ERR everything has come back. */
+/* Checks that a QP in ERR has flushed everything. */
 static void
 flushed_check(struct end *e)
 {
-	/* Once the engine has had its turn. */
+	/* The flush takes a pass of the engine. */
 	if (e->state != IBV_QPS_ERR || e->scq->broken || e->rcq->broken ||
 		host_deadline(e->host) <= sim.now)
 		return;
@@ -340,7 +340,7 @@ weight(unsigned op)
 	}
 }
 
-/* A connection with a failed end is of little use. */
+/* Brings a connection up, or resets one with a failed end. */
 static bool
 conn_mend(struct conn *c)
 {

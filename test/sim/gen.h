@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the applications do: one random operation after the other. */
+/* The applications: one random operation after the other. */
 #ifndef ROCADE_SIM_GEN_H
 #define ROCADE_SIM_GEN_H
 
@@ -14,13 +14,13 @@
 	X(srq_resize, 15, "resize an SRQ")                                               \
 	X(region, 20, "register or deregister a region")                                 \
 	X(cq_resize, 20, "resize a CQ")                                                  \
-	X(rogue, 0, "a machine that keeps to no rules")                                  \
-	X(modify, 10, "attributes of a QP, its state kept")                              \
+	X(rogue, 0, "adversary")                                                     \
+	X(modify, 10, "modify a QP's attributes")                                        \
 	X(query, 15, "query a QP")                                                       \
-	X(poison, 0, "post a request that must fail")                                    \
+	X(poison, 0, "post a request that must fail")                               \
 	X(revoke, 0, "deregister a region in use")                                       \
-	X(spoil, 0, "spoil a receive")                                                   \
-	X(drain, 0, "SQD, or back to RTS")                                               \
+	X(spoil, 0, "invalidate a receive")                                        \
+	X(drain, 0, "a QP to SQD, or back to RTS")                                       \
 	X(error, 0, "a QP to ERR")                                                       \
 	X(reset, 0, "a connection to RESET")
 
@@ -33,10 +33,10 @@ enum gen_op {
 
 extern const char *const gen_texts[GEN_COUNT];
 
-/* One operation; false: it could not be done now, time should go by. */
+/* Does one operation. Returns false if it was not possible now: let time pass. */
 bool
 gen_op(void);
-/* Regions that were registered for nothing are gone. */
+/* Deregisters the regions that no request uses. */
 void
 gen_end(void);
 

@@ -22,7 +22,7 @@ heal_drained(struct end *e)
 
 	if (to_qp(e->qp)->qp->draining) {
 		CHECK(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE) == EINVAL,
-			"end %u: RTS from SQD that has not drained", e->number);
+			"end %u: RTS from SQD before the queue has drained", e->number);
 		return false;
 	}
 	host_events(e->host);
@@ -38,17 +38,17 @@ heal_sqe(struct end *e)
 	struct ibv_qp_attr attr = {.cur_qp_state = IBV_QPS_SQE};
 
 	cq_poll(e->scq, 100000);
-	/* What was posted meanwhile is flushed with the engine's next turn. */
+	/* Requests posted meanwhile are flushed in the engine's next pass. */
 	if (!only_silent_left(e) || host_deadline(e->host) <= sim.now)
 		return false;
 	end_modify(e, IBV_QPS_RTS, &attr, IBV_QP_CUR_STATE);
-	/* What was posted meanwhile is flushed by that. */
+	/* The transition to RTS flushes the requests posted meanwhile. */
 	cq_poll(e->scq, 100000);
 	e->failed = false;
 	return true;
 }
 
-/* What a CQ could not take is lost, and the receives of an SRQ with it. */
+/* Completions that overflowed a CQ are lost, and the receives of an SRQ with them. */
 static bool
 host_broken(const struct host *h)
 {
@@ -62,7 +62,7 @@ host_broken(const struct host *h)
 static bool
 end_rests(struct end *e)
 {
-	/* In SQD too: the peer may wait for it to drain itself. */
+	/* In SQD too: the peer may need the receive to drain its own send queue. */
 	if (e->peer != NULL && e->peer->taken != e->peer->takers &&
 		e->state != IBV_QPS_RESET && e->state != IBV_QPS_ERR)
 		recv_post(e->recv, 1 + (unsigned)draw(4));

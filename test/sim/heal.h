@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What keeps connections from coming to rest, put right. */
+/* Brings the connections to a state without requests in progress. */
 #ifndef ROCADE_SIM_HEAL_H
 #define ROCADE_SIM_HEAL_H
 
 #include "end.h"
 
-/* What is left makes no completion of its own: it may have been done before the QP
- * failed, and nothing comes behind it to say so. */
+/* Returns whether all requests left are unsignaled. They may have been executed before
+ * the QP failed, and no later completion says so. */
 bool
 only_silent_left(struct end *e);
-/* From SQD back to RTS; false: it drains still. */
+/* Moves the QP from SQD back to RTS. Returns false while it drains. */
 bool
 heal_drained(struct end *e);
-/* The send queue of an unreliable QP has failed alone. */
+/* Moves the QP from SQE back to RTS. Only the send queue of an unreliable QP fails
+ * alone. */
 bool
 heal_sqe(struct end *e);
-/* True: there was nothing to put right any more. */
+/* Polls, repairs and posts a last request on each connection. Returns true when nothing
+ * is in progress. */
 bool
 heal_world(void);
 

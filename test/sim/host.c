@@ -31,7 +31,7 @@ counted_put(void *ctx, void *mem, size_t len)
 {
 	struct host *h = ctx;
 
-	CHECK(h->mem_bytes >= len, "more memory given back than taken");
+	CHECK(h->mem_bytes >= len, "more memory freed than allocated");
 	h->mem_bytes -= len;
 	alloc_put(&alloc_plain, mem, len);
 }
@@ -60,7 +60,7 @@ device_open(struct host *h)
 	memcpy(h->gid4.raw, conf.net.addr[0].gid, 16);
 	memcpy(h->gid6.raw, conf.net.addr[1].gid, 16);
 	CHECK(dev_create(&conf, &h->wire->port, &mem, &h->dev) == 0, "dev_create");
-	/* The one thing that is not ours to say: it came from the clock. */
+	/* The variant seed comes from the clock; replace it by one of the simulation. */
 	h->dev->keys.variant_seed = (uint8_t)draw(256);
 	CHECK(port_publish(h->dev, &h->port) == 0, "port_publish");
 	h->ctx = ibv_open_device(rocade_port_device(h->port));
@@ -83,7 +83,8 @@ host_open(struct host *h, struct link *l, unsigned index, const struct host_conf
 	for (unsigned i = 0; i < HOST_PDS; i++) {
 		h->pd[i] = ibv_alloc_pd(h->ctx);
 		CHECK(h->pd[i] != NULL, "ibv_alloc_pd: %s", strerror(errno));
-		/* Not by the key's way through the kernel: 24 MiB need not be there. */
+		/* Registering the arena would pin and populate 24 MiB: register 0 bytes
+		 * and set the length. */
 		h->mr[i] = ibv_reg_mr(h->pd[i], h->arena.base, 0, ACCESS_ALL);
 		CHECK(h->mr[i] != NULL, "ibv_reg_mr: %s", strerror(errno));
 		((struct key_entry *)key_find(&h->dev->keys, h->mr[i]->lkey))->len =
@@ -120,14 +121,14 @@ host_close(struct host *h)
 	for (unsigned i = 0; i < HOST_PDS; i++) {
 		CHECK(ibv_dereg_mr(h->mr[i]) == 0, "ibv_dereg_mr");
 		CHECK(ibv_dealloc_pd(h->pd[i]) == 0,
-			"host %u: a PD is still in use at the end", h->index);
+			"host %u: a PD is in use at the end", h->index);
 	}
-	CHECK(ibv_close_device(h->ctx) == 0, "host %u: objects are left at the end",
+	CHECK(ibv_close_device(h->ctx) == 0, "host %u: objects exist at the end",
 		h->index);
-	CHECK(h->dev->keys.used == 0, "host %u: keys are left", h->index);
+	CHECK(h->dev->keys.used == 0, "host %u: keys are in use at the end", h->index);
 	CHECK(rocade_close_port(h->port) == 0, "rocade_close_port");
-	CHECK(h->mem_bytes == 0, "host %u: %llu bytes of ring memory are left", h->index,
-		(unsigned long long)h->mem_bytes);
+	CHECK(h->mem_bytes == 0, "host %u: %llu bytes of ring memory are in use at the end",
+		h->index, (unsigned long long)h->mem_bytes);
 	arena_check(&h->arena);
 }
 
@@ -206,7 +207,7 @@ host_events(struct host *h)
 {
 	struct ibv_async_event event;
 
-	/* A look first: a system call only where there is something. */
+	/* Look first: saves the system call if no event is pending. */
 	while (!STAILQ_EMPTY(&to_ctx(h->ctx)->events.raised)) {
 		CHECK(ibv_get_async_event(h->ctx, &event) == 0, "ibv_get_async_event: %s",
 			strerror(errno));
@@ -221,10 +222,11 @@ host_flush(struct host *h)
 	unsigned stall = h->wire->link->conf.stall;
 
 	h->wire->link->conf.stall = 0;
-	/* A megabyte between two ends here, in small packets and windows, takes its turns. */
+	/* A megabyte between two ends of this host, with a small MTU and window, takes
+	 * many passes. */
 	for (unsigned n = 0; n < 100000 && host_has_frames(h); n++)
 		host_turn(h, n % h->conf.engines);
-	CHECK(!host_has_frames(h), "host %u does not get rid of its frames", h->index);
+	CHECK(!host_has_frames(h), "host %u does not send its frames", h->index);
 	h->wire->link->conf.stall = stall;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A host: a device over a port of the link, opened as an application would, with its
- * protection domains, CQs and SRQs. What these two must look like is in queue.h.
- */
+/* A host: a device over a port of the link, opened like an application does, with PDs,
+ * CQs and SRQs. The models of the queues are in queue.h. */
 #ifndef ROCADE_SIM_HOST_H
 #define ROCADE_SIM_HOST_H
 
@@ -15,18 +13,19 @@
 
 #define HOST_CQS 3
 #define HOST_SRQS 2
-#define HOST_XRC HOST_SRQS /* behind them: the one that targets share */
+#define HOST_XRC HOST_SRQS /* behind the others: the SRQ that XRC targets share */
 #define HOST_PDS 2
 #define HOST_ENGINES 2
 #define HOST_COUNTERS 4
 
 struct host_conf {
 	unsigned engines;
-	unsigned games; /* in a thousand turns: engines take what follows for a ball game */
+	/* in a thousand turns: engines take what follows for a ball game */
+	unsigned games;
 	uint32_t peer_window;
 	uint32_t quiet_qps;
 	unsigned cqs, srqs;
-	bool xrc; /* there is an SRQ for targets to share */
+	bool xrc; /* XRC targets may share an SRQ */
 };
 
 struct host {
@@ -39,26 +38,26 @@ struct host {
 	union ibv_gid gid4, gid6;
 	struct ibv_pd *pd[HOST_PDS];
 	struct arena arena;
-	struct ibv_mr *mr[HOST_PDS]; /* all of the arena */
+	struct ibv_mr *mr[HOST_PDS]; /* covers the whole arena */
 	struct cq_model cq[HOST_CQS];
 	struct recv_model srq[HOST_SRQS + 1];
 	uint64_t mem_bytes; /* ring memory in use */
-	uint64_t kept;      /* when frames were last inside */
-	/* Words that everybody adds 1 to. */
+	uint64_t kept;      /* time when the host last had frames inside */
+	/* Words that every end increments. */
 	struct buf counters;
 	uint32_t counter_adds[HOST_COUNTERS]; /* posted */
 	uint32_t counter_done[HOST_COUNTERS];
-	uint8_t *counter_seen[HOST_COUNTERS]; /* values returned */
+	uint8_t *counter_seen[HOST_COUNTERS]; /* values that atomics returned */
 };
 
-/* The device and its PDs; CQs and SRQs come with the QPs' needs. */
+/* Opens the device and its PDs. CQs and SRQs follow once the QPs are planned. */
 void
 host_open(struct host *h, struct link *l, unsigned index, const struct host_conf *conf);
-/* QPs and queues are gone. */
+/* Closes the device. QPs, CQs and SRQs are destroyed already. */
 void
 host_close(struct host *h);
 
-/* A turn of one engine / of all that have something to do: packets moved. */
+/* Runs one pass of one engine, or of all engines with work. Returns the packets moved. */
 unsigned
 host_turn(struct host *h, unsigned engine);
 unsigned
@@ -66,14 +65,14 @@ host_run(struct host *h);
 uint64_t
 host_deadline(struct host *h);
 
-/* Frames inside: not sent yet, or on their way between engines. */
+/* Returns whether frames are inside the host: not sent yet, or between its engines. */
 bool
 host_has_frames(const struct host *h);
-/* Turns until there are none. */
+/* Runs passes until no frames are inside. */
 void
 host_flush(struct host *h);
 
-/* The SRQs there are, from 0 on; NULL: no more. */
+/* Returns SRQ n, the shared one last; NULL behind that. */
 static inline struct recv_model *
 host_srq(struct host *h, unsigned n)
 {
@@ -82,10 +81,10 @@ host_srq(struct host *h, unsigned n)
 	return h->conf.xrc && n == h->conf.srqs ? &h->srq[HOST_XRC] : NULL;
 }
 
-/* Reads events until there are none, and hands them to event_seen(). */
+/* Reads all pending events and passes them to event_seen(). */
 void
 host_events(struct host *h);
-/* Counters of the device to what the sweep has seen. */
+/* Adds the device's drop counters to `drops`. */
 void
 host_stats(struct host *h, uint64_t *drops);
 

@@ -59,7 +59,7 @@ frame_bth(const uint8_t *data, uint32_t len)
 	return (const struct bth *)(data + l4 + 8);
 }
 
-/* ---- What is on its way: a heap by arrival ---- */
+/* Frames in flight: a heap by arrival time */
 
 static bool
 before(const struct frame *a, const struct frame *b)
@@ -145,7 +145,7 @@ link_oldest(const struct link *l)
 	return oldest;
 }
 
-/* To it, or a datagram from it. */
+/* Returns whether the frame is sent to this QPN, or is a datagram from it. */
 static bool
 frame_is_of(const struct frame *f, uint32_t qpn)
 {
@@ -210,8 +210,8 @@ corrupt(struct frame *f)
 	f->flags = 0;
 }
 
-/* Congestion experienced, where the sender can take it; the header checksum is mended as
- * a router would do. */
+/* Marks the frame "congestion experienced" and updates the IPv4 header checksum, like a
+ * router. */
 static void
 ecn_mark(struct frame *f)
 {
@@ -228,7 +228,7 @@ ecn_mark(struct frame *f)
 	}
 }
 
-/* By what stays the same for a QP pair, as a NIC would. */
+/* By the UDP source port, which is constant for a QP pair, like a NIC. */
 static uint8_t
 queue_choose(const struct frame *f, unsigned queues)
 {
@@ -278,7 +278,7 @@ is_lost(struct link_port *from)
 	return chance(l->conf.loss);
 }
 
-/* UC and UD have no way to tell a copy: what may come twice is counted. */
+/* UC and UD cannot detect duplicates: count the packets that may arrive twice. */
 static void
 count_dup(struct link *l, const struct frame *f)
 {
@@ -417,7 +417,7 @@ link_fini(struct link *l)
 	for (unsigned i = 0; i < LINK_PORTS; i++) {
 		struct link_port *p = &l->ports[i];
 
-		CHECK(p->lent == 0, "host %u keeps %u frames", i, p->lent);
+		CHECK(p->lent == 0, "host %u holds %u frames at the end", i, p->lent);
 		for (unsigned q = 0; q < PORT_QUEUES; q++) {
 			while (!link_queue_empty(&p->queues[q]))
 				frame_put(

@@ -13,8 +13,8 @@
 #include "run.h"
 
 #define JOBS_MAX 64
-#define BLOCK 100        /* seeds that count as a case */
-#define COVER_SEEDS 2000 /* from so many on everything must have happened */
+#define BLOCK 100        /* seeds that make one TAP case */
+#define COVER_SEEDS 2000 /* from this number on, full coverage is required */
 
 static struct options {
 	uint64_t first, seeds;
@@ -28,16 +28,18 @@ usage(FILE *to)
 	fprintf(to,
 		"Usage: sim [--seeds N] [--first S] [--ops N] [--jobs N] [--verbose] "
 		"[--coverage]\n"
-		"Runs seeds S .. S+N-1 (1, 200) of the simulation, so many operations "
-		"each\n"
-		"(1000), in so many processes (1). --verbose prints what happens, "
-		"--coverage\n"
-		"what has happened how often. Prints TAP, a case for each %d seeds. "
-		"Exit\n"
-		"status: 0 all is well, 1 a seed failed (it is printed with the command "
-		"that\n"
-		"replays it) or something never happened in %d seeds or more, 2 wrong "
-		"option\n",
+		"Runs the seeds S to S+N-1 of the simulation. Prints TAP, a case for "
+		"each %d\n"
+		"seeds.\n"
+		"  --seeds N   number of seeds (200)\n"
+		"  --first S   first seed (1)\n"
+		"  --ops N     operations per seed (1000)\n"
+		"  --jobs N    number of processes (1)\n"
+		"  --verbose   print the trace\n"
+		"  --coverage  print the coverage counters\n"
+		"Exit status: 0 success; 1 a seed failed (the command that replays it is "
+		"printed),\n"
+		"or a coverage counter is 0 after %d seeds or more; 2 invalid option\n",
 		BLOCK, COVER_SEEDS);
 }
 
@@ -48,8 +50,9 @@ number(const char *name, const char *text, uint64_t least)
 	uint64_t value = strtoull(text, &end, 0);
 
 	if (*text == '\0' || *end != '\0' || value < least) {
-		fprintf(stderr, "sim: --%s: \"%s\" is no number from %" PRIu64 " on\n",
-			name, text, least);
+		fprintf(stderr, "sim: invalid value '%s' for --%s: expected a number from %" PRIu64
+			" on\n",
+			text, name, least);
 		exit(2);
 	}
 	return value;
@@ -107,7 +110,7 @@ struct worker {
 	int pipe;
 };
 
-/* Blocks are dealt out in turn; after each the worker tells what it has seen. */
+/* Runs every opt.jobs-th block of seeds, and reports the coverage after each. */
 static void
 worker_run(uint64_t first, int to)
 {
@@ -149,7 +152,7 @@ worker_start(struct worker *w, uint64_t block)
 	w->pipe = ends[0];
 }
 
-/* The next block of this worker; false: it has died. */
+/* Reads the result of this worker's next block. Returns false if the worker has died. */
 static bool
 worker_read(struct worker *w, struct cover *sum)
 {
@@ -181,7 +184,7 @@ blocks_run(struct cover *sum, uint64_t blocks)
 		struct worker *w = &workers[b % opt.jobs];
 		bool good = worker_read(w, sum);
 
-		if (!good) { /* another one goes on behind the block that failed */
+		if (!good) { /* a new worker continues behind the failed block */
 			failed++;
 			waitpid(w->pid, NULL, 0);
 			close(w->pipe);
@@ -229,7 +232,7 @@ main(int argc, char **argv)
 	if (must || opt.coverage)
 		never = cover_print(&sum, opt.coverage);
 	if (must)
-		printf("%sok %" PRIu64 " - everything happened that can\n",
+		printf("%sok %" PRIu64 " - full coverage\n",
 			never != 0 ? "not " : "", blocks + 1);
 	printf("# %" PRIu64 " seeds, %" PRIu64 " requests, %" PRIu64 " frames, %" PRIu64
 	       " lost, %.1f s of virtual time, in %.1f s\n",

@@ -6,7 +6,7 @@
 
 #define GRH 40
 
-/* ---- Complete ---- */
+/* Completion */
 
 static void
 local_check(const struct end *e, const struct msg *m)
@@ -15,11 +15,11 @@ local_check(const struct end *e, const struct msg *m)
 		return;
 	if (m->op == IBV_WR_RDMA_READ)
 		CHECK(sgl_is(&m->local, 0, m->key, 0, m->len),
-			"end %u: READ %u is complete and its %u bytes are not there",
+			"end %u: READ %u is complete and its %u bytes are wrong",
 			e->number, m->seq, m->len);
 	else
 		CHECK(sgl_is(&m->local, 0, m->key, 0, m->len),
-			"end %u: somebody wrote to what request %u sent", e->number,
+			"end %u: the source of request %u has changed", e->number,
 			m->seq);
 }
 
@@ -32,7 +32,7 @@ counter_check(const struct end *e, const struct msg *m, uint64_t value)
 	CHECK(value < h->counter_adds[m->word],
 		"end %u: addition %u returned %llu after %u additions", e->number, m->seq,
 		(unsigned long long)value, h->counter_adds[m->word]);
-	CHECK(*seen == 0, "end %u: addition %u returned %llu, as another one did",
+	CHECK(*seen == 0, "end %u: additions %u and another one returned %llu",
 		e->number, m->seq, (unsigned long long)value);
 	*seen = 1;
 	h->counter_done[m->word]++;
@@ -59,7 +59,7 @@ is_write(const struct msg *m)
 	       m->op == IBV_WR_ATOMIC_WRITE;
 }
 
-/* A reliable request succeeded. */
+/* Checks the effects of a successful request of RC. */
 static void
 executed_check(struct end *e, struct msg *m)
 {
@@ -71,9 +71,9 @@ executed_check(struct end *e, struct msg *m)
 	if (is_write(m) || m->op == IBV_WR_RDMA_READ)
 		CHECK(sgl_is(&m->remote, 0, m->key, 0, m->len),
 			"end %u: request %u (op %u, %u bytes) is complete and its target "
-			"is not as it should",
+			"is wrong",
 			e->number, m->seq, m->op, m->len);
-	/* It took a receive, the completion of which is in its queue already. */
+	/* It consumed a receive, whose completion is in the CQ already. */
 	if (m->taker && !m->received) {
 		uint32_t n = e->taken;
 
@@ -83,7 +83,8 @@ executed_check(struct end *e, struct msg *m)
 	}
 }
 
-/* A packet whose place is known is placed while it is checked (lib/qp/early.c). */
+/* A packet with a known destination is copied while its ICRC is computed
+ * (lib/qp/early.c), so a corrupted one may change memory. */
 static unsigned
 may_bend(const struct end *e)
 {
@@ -91,21 +92,22 @@ may_bend(const struct end *e)
 										       : 0;
 }
 
-/* Of a long READ that goes past the end of a window the first requests bring what lies there. */
+/* A long READ is split into several requests. Those before the end of the window bring
+ * data although the READ fails. */
 static bool
 reads_beside(const struct end *e, const struct msg *m)
 {
 	return m->must_fail == IBV_WC_REM_ACCESS_ERR && m->len > QP_WINDOW / 4 * conn_mtu(e->conn);
 }
 
-/* What a request that failed has done to its own memory. */
+/* Checks what a failed request did to its own memory. */
 static void
 failed_check(const struct end *e, struct msg *m)
 {
 	if (m->op == IBV_WR_RDMA_READ)
 		CHECK(reads_beside(e, m) || sgl_part(&m->local, m->key, m->len, conn_mtu(e->conn),
 						    may_bend(e)) >= 0,
-			"end %u: READ %u failed and left something else than a part",
+			"end %u: READ %u failed and left something other than a prefix",
 			e->number, m->seq);
 	else if (!is_atomic(m) && m->must_fail == 0)
 		local_check(e, m);
@@ -114,7 +116,7 @@ failed_check(const struct end *e, struct msg *m)
 static void
 cover_done(const struct msg *m, bool ok)
 {
-	/* Not its QP's: a datagram's receiver may be gone. */
+	/* Not m->to's QP: the receiver of a datagram may be destroyed. */
 	unsigned type = m->to->conn->xrc ? IBV_QPT_XRC_RECV : m->to->type;
 
 	cover.request[type % COVER_TYPES][m->op % COVER_OPCODES] += ok;
@@ -142,7 +144,7 @@ msg_done(struct end *e, struct msg *m, bool ok)
 		sgl_put(e->host, &m->local, m->local.total);
 }
 
-/* ---- Received ---- */
+/* Reception */
 
 static bool
 imm_fits(const struct msg *m, const struct ibv_wc *wc)
@@ -156,7 +158,7 @@ imm_fits(const struct msg *m, const struct ibv_wc *wc)
 		   : !imm || wc->imm_data == m->imm_data;
 }
 
-/* Whether this is the message that the receive holds. */
+/* Returns whether the receive holds this message. */
 static bool
 fits(const struct end *e, const struct msg *m, const struct recv *r,
 	const struct ibv_wc *wc)
@@ -172,7 +174,7 @@ fits(const struct end *e, const struct msg *m, const struct recv *r,
 		     : sgl_is(&r->sgl, grh, m->key, 0, m->len);
 }
 
-/* RC: the next one, and no other. */
+/* RC: the next message is the only one allowed. */
 static struct msg *
 received_next(struct end *e, const struct recv *r, const struct ibv_wc *wc)
 {
@@ -187,12 +189,13 @@ received_next(struct end *e, const struct recv *r, const struct ibv_wc *wc)
 		"of end %u (%u bytes, op %u)",
 		e->number, r->index, wc->byte_len, wc->opcode, wc->wc_flags, m->seq,
 		from->number, m->len, m->op);
-	CHECK(m->must_fail == 0, "end %u: message %u arrived, which cannot be",
+	CHECK(m->must_fail == 0, "end %u: message %u arrived and must fail",
 		from->number, m->seq);
 	return m;
 }
 
-/* UC, UD: one that was sent and has not arrived, unless the link makes copies. */
+/* UC, UD: any message that was sent and has not arrived; with duplication on the link,
+ * one that has. */
 static struct msg *
 received_any(
 	struct end *e, struct end *from, const struct recv *r, const struct ibv_wc *wc)
@@ -208,7 +211,7 @@ received_any(
 			return m;
 		again = m;
 	}
-	CHECK(again != NULL, "end %u: receive %u (%u bytes) is nothing that was sent",
+	CHECK(again != NULL, "end %u: receive %u (%u bytes) is no message that was sent",
 		e->number, r->index, wc->byte_len);
 	CHECK(world.link.dups != 0, "end %u: message %u of end %u arrived twice",
 		e->number, again->seq, from->number);
@@ -226,7 +229,7 @@ sender_of(const struct end *e, const struct ibv_wc *wc)
 		if (c->used && c->end[0].qp->qp_num == wc->src_qp)
 			return &c->end[0];
 	}
-	sim_fail("end %u: a datagram from nobody, QP 0x%x", e->number, wc->src_qp);
+	sim_fail("end %u: a datagram from QP 0x%x, which does not exist", e->number, wc->src_qp);
 }
 
 struct msg *
@@ -244,7 +247,7 @@ msg_received(struct end *e, const struct recv *r, const struct ibv_wc *wc)
 	return m;
 }
 
-/* ---- The end of a message ---- */
+/* End of a message */
 
 static void
 remote_put(struct end *e, struct msg *m)
@@ -254,12 +257,12 @@ remote_put(struct end *e, struct msg *m)
 	if (m->op == IBV_WR_RDMA_READ || (m->done && m->ok && e->type == IBV_QPT_RC) ||
 		m->received)
 		CHECK(sgl_is(&m->remote, 0, m->key, 0, m->len),
-			"end %u: the memory of request %u changed afterwards", e->number,
+			"end %u: the target of request %u changed after its completion", e->number,
 			m->seq);
 	else
 		CHECK(sgl_part(&m->remote, m->key, m->len, conn_mtu(e->conn),
 			      e->type == IBV_QPT_UC ? SGL_HOLES : may_bend(e)) >= 0,
-			"end %u: the target of request %u is torn", e->number, m->seq);
+			"end %u: the target of request %u is partly written", e->number, m->seq);
 	sgl_put(m->to->host, &m->remote, m->len);
 }
 
@@ -271,7 +274,7 @@ cq_is_empty(const struct cq_model *m)
 	return cq->head == cq->tail && !m->polling;
 }
 
-/* Whether nothing of it can be on its way any more. */
+/* Returns whether no packet of it can be in flight any more. */
 static bool
 msg_is_over(const struct end *e, const struct msg *m)
 {

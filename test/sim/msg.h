@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages: their making, what they must have done when they are complete, their end. */
+/* Messages: posting them, checking their effects on completion, freeing them. */
 #ifndef ROCADE_SIM_MSG_H
 #define ROCADE_SIM_MSG_H
 
@@ -7,15 +7,15 @@
 
 #define POST_LIST 4
 
-/* Posts up to so many requests in one list. False: nothing could be. */
+/* Posts up to `count` requests in one list. Returns false if none could be posted. */
 bool
 end_post(struct end *e, unsigned count, bool poison);
 
-/* The message is complete: what it did is looked at, its own memory is given back. */
+/* Marks the message complete. Checks its effects and gives back its local memory. */
 void
 msg_done(struct end *e, struct msg *m, bool ok);
 
-/* A receive has completed at e. Returns the message, which is checked against it. */
+/* Returns the message that a receive completion of `e` belongs to, checked against it. */
 struct msg *
 msg_received(struct end *e, const struct recv *r, const struct ibv_wc *wc);
 

@@ -5,7 +5,7 @@
 void
 poison_note(struct end *e, struct msg *m)
 {
-	TRACE("end %" PRIu64 ": request %" PRIu64 " is to fail with %" PRIu64, e->number,
+	TRACE("end %" PRIu64 ": request %" PRIu64 " must fail with %" PRIu64, e->number,
 		m->seq, m->must_fail);
 	e->may_flush = true;
 	if (e->type == IBV_QPT_RC)
@@ -45,7 +45,7 @@ rights_check(struct end *e, struct msg *m, bool poison)
 	m->op = IBV_WR_SEND;
 }
 
-/* An SRQ that the target's domain has not: another target's, or none. */
+/* An SRQ outside of the target's XRC domain: that of another target, or none. */
 static uint32_t
 srqn_refused(const struct end *to)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port of the link, as an engine sees it. */
+/* The port of a host, as its engines see it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,12 +46,12 @@ release(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct link_queue *q = queue;
 
-	CHECK(q->port->lent >= n, "more frames given back than taken");
+	CHECK(q->port->lent >= n, "more frames released than taken");
 	q->port->lent -= n;
 	for (unsigned i = 0; i < n; i++) {
 		struct frame *f = pkts[i].owner;
 
-		CHECK(f->home == q->port, "a frame given back twice, or elsewhere");
+		CHECK(f->home == q->port, "a frame is released twice, or to another port");
 		f->home = NULL;
 		frame_put(f);
 	}
@@ -86,7 +86,7 @@ tx_burst(void *queue, struct pkt *pkts, unsigned n)
 
 		CHECK(f->home == q->port && pkts[i].len >= 42 &&
 				pkts[i].len <= FRAME_ROOM,
-			"a frame sent of %u bytes", pkts[i].len);
+			"a frame of %u bytes is sent", pkts[i].len);
 		f->len = pkts[i].len;
 		link_trace("<- ", f, q->port);
 		link_send(q->port, f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests made and posted. */
+/* Building and posting requests. */
 #include <errno.h>
 #include <string.h>
 
@@ -21,7 +21,8 @@ static const enum ibv_wr_opcode ops_ud[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM};
 static uint8_t
 op_choose(const struct end *e)
 {
-	/* Its extended QPs were not asked for the last, and XRC has it not. */
+	/* Extended QPs are created without ATOMIC_WRITE, the last of the list. XRC does
+	 * not have it. */
 	if (e->type == IBV_QPT_RC)
 		return (uint8_t)ops_rc[draw(RTE_DIM(ops_rc) - (e->ex || e->conn->xrc))];
 	return (uint8_t)(e->type == IBV_QPT_UC ? DRAW_OF(ops_uc) : DRAW_OF(ops_ud));
@@ -71,7 +72,7 @@ takes(uint8_t op)
 	return is_send(op) || op == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* A datagram's receiver: any UD end of the same kind of address. */
+/* The receiver of a datagram: any UD end with the same IP version. */
 static struct end *
 ud_target(const struct end *e)
 {
@@ -101,7 +102,7 @@ ah_make(const struct end *e, const struct end *to)
 	return ah;
 }
 
-/* It will not arrive, and nobody is told. */
+/* Makes a datagram that is dropped silently. */
 static void
 ud_mislead(const struct end *e, struct msg *m, struct ibv_send_wr *wr)
 {
@@ -109,7 +110,7 @@ ud_mislead(const struct end *e, struct msg *m, struct ibv_send_wr *wr)
 	case 0:
 		wr->wr.ud.remote_qkey ^= 0x100;
 		break;
-	case 1: /* the sender's own */
+	case 1: /* the Q_Key of the sender's own QP is used */
 		wr->wr.ud.remote_qkey = 0x80000000;
 		m->taker = m->to == e;
 		return;
@@ -149,7 +150,7 @@ atomic_make(struct msg *m, struct ibv_send_wr *wr)
 	wr->wr.atomic.remote_addr = (uintptr_t)at;
 }
 
-/* Only once it is posted: it counts from now on. */
+/* Only accepted requests count. */
 static void
 atomic_posted(struct msg *m)
 {
@@ -259,7 +260,7 @@ request_make(struct end *e, struct msg *m, struct request *r, bool poison)
 	m->imm = m->op == IBV_WR_SEND_WITH_IMM || m->op == IBV_WR_RDMA_WRITE_WITH_IMM;
 	m->imm_data = (uint32_t)rand_next(&sim.rand);
 	m->solicited = chance(300);
-	/* One in a queue at least, or it stays full. */
+	/* At least one per send queue must be signaled, or the queue stays full. */
 	m->signaled = world.calm || e->sig_all || chance(400) || since + 1 >= e->max_wr;
 	r->wr = (struct ibv_send_wr){
 		.wr_id = ID_MAKE(ID_SEND, e->number, m->seq),
@@ -321,7 +322,7 @@ msg_posted(struct end *e, struct msg *m)
 		(uint64_t)(m->signaled | m->solicited << 1 | m->inlined << 2));
 }
 
-/* What the post must answer, and how many requests it must have taken. */
+/* The error that the post must return, and the number of requests it must accept. */
 static int
 expected(const struct end *e, const struct request *r, unsigned n, unsigned *taken)
 {
@@ -350,7 +351,8 @@ end_post(struct end *e, unsigned count, bool poison)
 	unsigned n = 0, taken, got;
 	int err, want;
 
-	if (is_target(e)) /* it sends nothing: nothing to wait for in the end */
+	/* a target sends nothing, so it has no last request to wait for */
+	if (is_target(e))
 		return world.calm;
 	if (e->type == IBV_QPT_UD && ud_target(e) == NULL)
 		return false;
@@ -367,7 +369,8 @@ end_post(struct end *e, unsigned count, bool poison)
 		if (n != 0)
 			r[n - 1].wr.next = &r[n].wr;
 		n++;
-		/* An atomic's result is what the next one starts from; so is a window. */
+		/* The next atomic depends on the result of this one; the same holds for
+		 * windows. */
 		if (is_atomic(m) || (m->win != NULL && rights_needed(m) == 0))
 			break;
 	}
@@ -382,12 +385,12 @@ end_post(struct end *e, unsigned count, bool poison)
 	} else {
 		err = ibv_post_send(e->qp, &r[0].wr, &bad);
 	}
-	CHECK(err == want, "end %u: ibv_post_send says %d, not %d (%u posted, %u freed)",
+	CHECK(err == want, "end %u: ibv_post_send returns %d, expected %d (%u posted, %u freed)",
 		e->number, err, want, e->posted, e->freed);
 	got = err == 0 ? n : 0;
 	while (err != 0 && got < n && bad != &r[got].wr)
 		got++;
-	CHECK(got == taken, "end %u: ibv_post_send took %u requests, not %u", e->number,
+	CHECK(got == taken, "end %u: ibv_post_send accepted %u requests, expected %u", e->number,
 		got, taken);
 	for (unsigned i = 0, first = e->posted; i < n; i++) {
 		struct msg *m = end_msg(e, first + i);

@@ -78,7 +78,7 @@ cq_arm_op(struct cq_model *m)
 		return;
 	cq_check_events(m);
 	cq_poll(m, 100000);
-	if (m->armed) /* any includes solicited, not the other way round */
+	if (m->armed) /* an armed "any" includes "solicited", not the reverse */
 		solicited = solicited && m->armed_solicited;
 	else
 		m->due = m->possible = false;
@@ -102,14 +102,14 @@ cq_check_events(struct cq_model *m)
 	if (m->channel == NULL)
 		return;
 	if (!channel_has_event(m)) {
-		CHECK(!m->due || m->broken, "host %u cq %u: a wake-up is lost",
+		CHECK(!m->due || m->broken, "host %u cq %u: a completion event is missing",
 			m->host->index, m->index);
 		return;
 	}
-	CHECK(m->armed, "host %u cq %u: an event that nobody asked for", m->host->index,
+	CHECK(m->armed, "host %u cq %u: an event without ibv_req_notify_cq()", m->host->index,
 		m->index);
 	cq_poll(m, 100000);
-	CHECK(m->due || m->possible, "host %u cq %u: an event for nothing",
+	CHECK(m->due || m->possible, "host %u cq %u: an event without a completion",
 		m->host->index, m->index);
 	CHECK(ibv_get_cq_event(m->channel, &cq, &context) == 0 && cq == m->cq &&
 			context == m,
@@ -121,7 +121,7 @@ cq_check_events(struct cq_model *m)
 	m->events++;
 }
 
-/* Looks behind the API, for these go without being seen. */
+/* Reads the library's ring: the application does not see these completions. */
 void
 cq_purged(struct cq_model *m, struct end *e)
 {
@@ -148,7 +148,7 @@ living(const struct cq *cq)
 	return n;
 }
 
-/* Never to less than may be needed, but where it must be refused. */
+/* Resizes to a size that is sufficient, or to one that must be refused. */
 void
 cq_resize_op(struct cq_model *m)
 {
@@ -162,7 +162,7 @@ cq_resize_op(struct cq_model *m)
 		want = 1 + (uint32_t)draw(have - 1);
 	err = ibv_resize_cq(m->cq, (int)want);
 	CHECK(err == (want < have ? EINVAL : 0),
-		"host %u cq %u: resize to %u with %u in it: %d", m->host->index, m->index,
+		"host %u cq %u: resize to %u with %u CQEs: %d", m->host->index, m->index,
 		want, have, err);
 	CHECK(err != 0 || (uint32_t)m->cq->cqe >= want, "a resize to %u gives %d", want,
 		m->cq->cqe);
@@ -216,7 +216,7 @@ recv_close_srq(struct recv_model *m)
 	recv_close(m);
 }
 
-/* In the ring: posted and not taken. */
+/* Receives in the ring: posted and not taken by a QP. */
 static uint32_t
 outstanding(const struct recv_model *m)
 {
@@ -231,7 +231,7 @@ recv_slot(struct recv_model *m, uint32_t index)
 	return &m->recv[index % m->ring];
 }
 
-/* Who takes from this queue may fail now. */
+/* QPs that use this queue may fail from now on. */
 static void
 takers_fault(struct recv_model *m)
 {
@@ -313,7 +313,7 @@ recv_post(struct recv_model *m, unsigned count)
 	while (got < n && (err == 0 || bad != &wr[got]))
 		got++;
 	CHECK(err == (n > room ? ENOMEM : 0) && got == RTE_MIN(n, room),
-		"host %u: posting %u receives where %u fit: %d, %u taken", m->host->index,
+		"host %u: posting %u receives with room for %u: %d, %u accepted", m->host->index,
 		n, room, err, got);
 	for (unsigned i = 0; i < n; i++) {
 		struct recv *r = recv_slot(m, m->posted + (i < got ? 0 : i - got));
@@ -336,7 +336,7 @@ recv_find(struct recv_model *m, uint64_t wr_id)
 	struct recv *r = recv_slot(m, ID_INDEX(wr_id));
 
 	CHECK(r->live && r->index == ID_INDEX(wr_id) && ID_OWNER(wr_id) == m->number,
-		"host %u: receive %llx completes, and it was not posted or has completed",
+		"host %u: receive %llx completes and is not posted",
 		m->host->index, (unsigned long long)wr_id);
 	return r;
 }
@@ -372,16 +372,16 @@ srq_check(struct recv_model *m)
 	uint32_t out = outstanding(m);
 
 	host_events(m->host);
-	/* Nothing was posted since the last turn's takes: what is out now is the least.
-	 */
+	/* Nothing was posted since the QPs took receives in the last pass: the current
+	 * count is the lowest. */
 	if (m->limit != 0 && out < m->limit) {
 		m->limit = 0;
 		m->limit_due++;
 	}
 	CHECK(m->limit_events == m->limit_due,
-		"host %u srq %u: %u limit events, %u are due (%u outstanding, limit %u)",
+		"host %u srq %u: %u limit events, expected %u (%u outstanding, limit %u)",
 		m->host->index, m->number, m->limit_events, m->limit_due, out, m->limit);
-	CHECK(srq_limit(srq) == m->limit, "host %u srq %u: limit %u is armed, not %u",
+	CHECK(srq_limit(srq) == m->limit, "host %u srq %u: limit %u is armed, expected %u",
 		m->host->index, m->number, srq_limit(srq), m->limit);
 }
 

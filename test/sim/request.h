@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A request while it is made, and what makes it one that fails. */
+/* Building a request, and making it one that fails. */
 #ifndef ROCADE_SIM_REQUEST_H
 #define ROCADE_SIM_REQUEST_H
 
@@ -9,25 +9,26 @@ struct request {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge[SGL_PIECES + 20];
 	uint8_t inlined[SEND_MAX_INLINE];
-	struct ibv_ah *ah; /* gone behind the post, which copies it */
+	struct ibv_ah *ah; /* destroyed after the post, which copies it */
 	bool invalid;
 };
 
-/* Accepted: it counts from now on. */
+/* The request was accepted. Updates the model. */
 void
 msg_posted(struct end *e, struct msg *m);
 void
 poison_note(struct end *e, struct msg *m);
-/* Of the memory it names. */
+/* Returns the access rights to remote memory that the operation needs. */
 int
 rights_needed(const struct msg *m);
-/* What the connection does not grant is asked for only to see it fail. */
+/* Replaces an operation that the connection does not allow, unless it is to fail. */
 void
 rights_check(struct end *e, struct msg *m, bool poison);
-/* Makes it one that cannot succeed; where that is not possible it stays as it is. */
+/* Changes the request so that it must fail. Leaves it unchanged where that is not
+ * possible. */
 void
 poison_make(struct end *e, struct msg *m, struct request *r);
-/* What the post itself refuses. */
+/* Changes the request so that the post refuses it. */
 void
 invalid_make(struct end *e, struct msg *m, struct request *r);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The victims, and the rogue's own host; craft.c has its packets. */
+/* The victims and the adversary's port. Its packets are built in craft.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ struct rogue rogue;
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
 		IBV_ACCESS_REMOTE_ATOMIC)
 
-/* ---- Its host ---- */
+/* The adversary's port */
 
 static void
 take(void *arg, struct frame *f)
@@ -222,7 +222,7 @@ post_receive(struct victim *v)
 		.wr_id = ID_MAKE(ID_ROGUE, 1, 0), .sg_list = &sge, .num_sge = 1};
 	struct ibv_recv_wr *bad;
 
-	/* As many completions may be in the CQ: no more than it was made for. */
+	/* Each receive makes a completion, and the CQ has room for DEPTH of them. */
 	if (v->srq != NULL || v->receives == DEPTH)
 		return;
 	sge.length += sge.length == 0;
@@ -271,7 +271,7 @@ rogue_wc(struct cq_model *cq, const struct ibv_wc *wc)
 	}
 	if (v == NULL)
 		return false;
-	CHECK(v->cq == cq, "a victim's completion elsewhere");
+	CHECK(v->cq == cq, "a victim's completion in the wrong CQ");
 	if (ID_KIND(wc->wr_id) == ID_SRQ)
 		recv_done(v->srq, recv_find(v->srq, wc->wr_id), UINT32_MAX);
 	else if (ID_OWNER(wc->wr_id) == 1)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A machine that does not keep to the rules: it answers ARP and ND, and sends packets of
- * any opcode, PSN, key, length and header, with a right ICRC. Its victims are QPs that
- * are connected to it and grant it one buffer. Whatever becomes of them, nobody else may
- * notice: neither the QPs of others, to which it talks too, nor memory beside that
- * buffer.
+ * The adversary: a machine that breaks the rules. It answers ARP and ND, and sends
+ * packets of any opcode, PSN, key, length and header with a correct ICRC. Its victims are
+ * QPs connected to it, each of which grants it one buffer. A victim may fail in any way.
+ * Nothing else may be affected: neither other QPs, which the adversary addresses too, nor
+ * memory outside of that buffer.
  */
 #ifndef ROCADE_SIM_ROGUE_H
 #define ROCADE_SIM_ROGUE_H
 
 #include "end.h"
 
-/* Decides whether there is one, and what its victims are; the CQs learn what they hold.
- */
+/* Decides whether there is an adversary, and its victims. Adds their completions to the
+ * sizes of the CQs. */
 void
 rogue_plan(void);
 void
@@ -22,13 +22,13 @@ rogue_close(void);
 
 bool
 rogue_active(void);
-/* Something it does, or an application of its victims. */
+/* Does one operation of the adversary or of a victim's application. */
 bool
 rogue_op(void);
-/* Whether the completion is a victim's, who has then dealt with it. */
+/* Handles a victim's completion. Returns false for completions of other QPs. */
 bool
 rogue_wc(struct cq_model *cq, const struct ibv_wc *wc);
-/* Receives of an SRQ that victims have in hand. */
+/* Returns how many receives of an SRQ are held by victims. */
 uint32_t
 rogue_held(const struct recv_model *m);
 

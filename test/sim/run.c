@@ -14,12 +14,13 @@
 #define REST_TURNS 2000000
 #define RETIRE_TURNS 32
 
-/* ---- What the world is like ---- */
+/* The parameters of a seed */
 
 static struct link_conf
 link_choose(void)
 {
-	static const uint64_t rates[] = {1000, 10000, 10000, 100000}; /* bits a us */
+	/* bits per microsecond */
+	static const uint64_t rates[] = {1000, 10000, 10000, 100000};
 	static const uint64_t delays[] = {500, 2000, 20000, 200000};
 	static const unsigned levels[] = {0, 0, 3, 20, 80};
 	struct link_conf c = {
@@ -127,7 +128,7 @@ world_open(void)
 	conns_open();
 }
 
-/* ---- Turns ---- */
+/* Passes */
 
 static uint64_t turns;
 
@@ -143,9 +144,9 @@ ends_check(void)
 
 			end_sync(e);
 			CHECK(e->last_wqe == e->last_wqe_got,
-				"end %u: %u LAST_WQE_REACHED, %u are due", e->number,
+				"end %u: %u LAST_WQE_REACHED, expected %u", e->number,
 				e->last_wqe_got, e->last_wqe);
-			/* It looks at all that is on the wire: now and then. */
+			/* It scans all frames in flight, so not in every pass. */
 			if (e->type != IBV_QPT_RC && e->retired != e->posted &&
 				turns % RETIRE_TURNS == 0)
 				end_retire(e);
@@ -190,14 +191,13 @@ world_deadline(void)
 	return when;
 }
 
-/* To the next thing that happens, or a little further into the quiet. */
+/* Advances the clock to the next event, or by a short time. */
 static void
 time_pass(void)
 {
 	uint64_t next = world_deadline();
 
-	/* A long wait, for a timer of the neighbours mostly, is not often what happens.
-	 */
+	/* Rarely skips a long wait, which is mostly for an ARP or ND timer. */
 	if (next > sim.now && next != TIME_NEVER &&
 		(next - sim.now < NS_PER_MS ? chance(700) : chance(30)))
 		sim.now = next;
@@ -221,7 +221,7 @@ ends_trace(void)
 	}
 }
 
-/* Until nothing is under way: what was asked for is done. */
+/* Runs until no request is in progress and the wire is empty. */
 static void
 world_rest(void)
 {
@@ -242,7 +242,7 @@ world_rest(void)
 		quiet = next == TIME_NEVER ? quiet + 1 : 0;
 		if (sim.now >= end || rounds++ >= REST_TURNS || quiet > 200) {
 			ends_trace();
-			sim_fail("it does not come to an end");
+			sim_fail("requests stay in progress");
 		}
 		sim.now = quiet != 0 ? sim.now + 1 : RTE_MAX(sim.now + 1, next);
 	}
@@ -252,19 +252,20 @@ world_rest(void)
 		heal_world();
 		if (sim.now >= end) {
 			ends_trace();
-			sim_fail("the wire does not become empty");
+			sim_fail("frames stay in flight");
 		}
 	}
 }
 
-/* Nothing is lost: what an SRQ has not given back is in its ring, or in a QP's hands. */
+/* Checks that no receive is lost: each one is completed, in the SRQ's ring or held by a
+ * QP. */
 static void
 srq_count(struct recv_model *m)
 {
 	struct rocade_srq_info info;
 	uint32_t held = rogue_held(m);
 
-	if (world.tight) /* what overflowed is lost */
+	if (world.tight) /* receives are lost with overflowed completions */
 		return;
 	CHECK(rocade_srq_info(m->srq, &info) == 0, "rocade_srq_info");
 	for (unsigned i = 0; i < world.conns; i++) {
@@ -275,7 +276,7 @@ srq_count(struct recv_model *m)
 				to_qp(c->end[n].qp)->qp->resp.wqe_held;
 	}
 	CHECK(m->live == info.outstanding + held,
-		"host %u srq %u: %u receives are out, %u in the ring and %u held",
+		"host %u srq %u: %u receives in use, %u in the ring and %u held",
 		m->host->index, m->number, m->live, info.outstanding, held);
 }
 
@@ -285,7 +286,7 @@ words_check(const struct end *e)
 	if (e->type == IBV_QPT_RC && e->conn->up && e->state == IBV_QPS_RTS &&
 		e->peer->state == IBV_QPS_RTS && e->peer->done == e->peer->posted)
 		CHECK(memcmp(e->words.data, e->word_value, sizeof(e->word_value)) == 0,
-			"end %u: the words are not as the atomics left them", e->number);
+			"end %u: the words differ from the results of the atomics", e->number);
 }
 
 static void

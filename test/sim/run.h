@@ -4,8 +4,8 @@
 
 #include "sim.h"
 
-/* All of a seed: hosts made, so many operations, everything comes to rest and is taken
- * down. Does not come back when something is wrong. */
+/* Runs a seed: opens the hosts, does `ops` operations, waits until nothing is in progress
+ * and closes everything. Ends the process if something is wrong. */
 void
 seed_run(uint64_t seed, unsigned ops);
 

@@ -6,7 +6,7 @@
 #include "sgl.h"
 
 #define GAP_MAX 20
-#define OWN_MR 120 /* in a thousand */
+#define OWN_MR 120 /* per mille */
 
 static void
 pieces_cut(struct sgl *s, uint32_t len, unsigned max, bool empty)
@@ -25,7 +25,7 @@ pieces_cut(struct sgl *s, uint32_t len, unsigned max, bool empty)
 		s->piece[s->n++].len = left;
 }
 
-/* Their places in the buffer, which is long enough. */
+/* Chooses the places of the pieces in the buffer, which has room for all. */
 static void
 pieces_place(struct sgl *s)
 {
@@ -175,7 +175,7 @@ sgl_part(const struct sgl *s, uint64_t key, uint32_t len, uint32_t mtu, unsigned
 
 		if (bent && (!(may & SGL_BENT) || ended || at == 0 || at + part == len))
 			return -1;
-		/* Short ones may be both. */
+		/* A short piece may match both the content and the pattern. */
 		if (is && !was && ended && !(may & SGL_HOLES))
 			return -1;
 		if (is || bent)

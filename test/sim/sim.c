@@ -11,7 +11,7 @@
 
 #define TRACE_LINES 4096
 #define TRACE_SHOWN 120
-#define SEED_SECONDS 120 /* of real time, until a seed counts as endless */
+#define SEED_SECONDS 120 /* real time after which a seed counts as endless */
 
 struct sim sim;
 
@@ -63,7 +63,7 @@ replay_print(void)
 			line_print(stderr, &lines[i % TRACE_LINES]);
 	}
 	fprintf(stderr,
-		"seed %" PRIu64 ", operation %" PRIu64 "; again, with all it does:\n"
+		"seed %" PRIu64 ", operation %" PRIu64 "; to replay it with its trace:\n"
 		"  sim --first %" PRIu64 " --seeds 1 --ops %u --verbose\n",
 		sim.seed, sim.ops, sim.seed, sim.ops_asked);
 }
@@ -84,8 +84,7 @@ sim_fail(const char *fmt, ...)
 	_exit(1);
 }
 
-/* Not safe in a signal handler, strictly: but the process is lost anyway, and mostly it
- * works. */
+/* Not async-signal-safe. The process ends anyway, and in practice it works. */
 static void
 on_signal(int number)
 {
@@ -93,7 +92,7 @@ on_signal(int number)
 	fflush(stdout);
 	replay_print();
 	fprintf(stderr, "FAILED: %s\n",
-		number == SIGALRM ? "the seed does not end" : strsignal(number));
+		number == SIGALRM ? "the seed does not end in time" : strsignal(number));
 	fflush(stderr);
 	if (number == SIGALRM)
 		_exit(1);
@@ -105,7 +104,7 @@ sim_catch_signals(void)
 {
 	signal(SIGABRT, on_signal);
 	signal(SIGALRM, on_signal);
-#ifndef __SANITIZE_ADDRESS__ /* which has more to say */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer prints a better report */
 	signal(SIGSEGV, on_signal);
 	signal(SIGBUS, on_signal);
 	signal(SIGFPE, on_signal);

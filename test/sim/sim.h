@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What every part of the simulator uses: the seed's numbers, the virtual clock, the trace
- * that is shown when a seed fails, and the way to fail.
- */
+/* Shared by all parts of the simulator: the seed's random numbers, the virtual clock, the
+ * trace that is printed when a seed fails, and sim_fail(). */
 #ifndef ROCADE_SIM_SIM_H
 #define ROCADE_SIM_SIM_H
 
@@ -17,7 +15,7 @@ struct sim {
 	uint64_t rand; /* state of the generator */
 	uint64_t now;  /* virtual nanoseconds */
 	uint64_t ops;  /* done in this seed */
-	bool verbose;  /* the trace is printed as it grows */
+	bool verbose;  /* print the trace as it grows */
 	unsigned ops_asked;
 };
 
@@ -37,8 +35,9 @@ chance(unsigned of_thousand)
 
 #define DRAW_OF(array) ((array)[draw(RTE_DIM(array))])
 
-/* A line of the trace: a format for at most 7 numbers of 64 bits, which may be the
- * addresses of constant strings (%s). It is formatted only when somebody looks. */
+/* Adds a line to the trace. The format takes at most 7 numbers of 64 bits; a number may
+ * be the address of a constant string (%s). Lines are formatted only when they are
+ * printed. */
 #define TRACE(fmt, ...) trace_add(fmt, (const uint64_t[7]){__VA_ARGS__})
 #define TRACE_S(string) ((uint64_t)(uintptr_t)(string))
 
@@ -47,7 +46,8 @@ trace_add(const char *fmt, const uint64_t args[7]);
 void
 trace_clear(void);
 
-/* Says what is wrong, how to replay it and what happened before, and ends the process. */
+/* Prints the trace, the command that replays the seed and the message, and ends the
+ * process. */
 void
 sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn, cold));
 
@@ -57,7 +57,7 @@ sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn, co
 			sim_fail(__VA_ARGS__);                                           \
 	} while (0)
 
-/* A crash or an endless loop says which seed it was too. */
+/* A crash or an endless loop prints the seed too. */
 void
 sim_catch_signals(void);
 

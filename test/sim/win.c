@@ -34,7 +34,7 @@ win_close(struct end *e)
 			"end %u: a window is in use at the end", e->number);
 		if (w->state == WIN_BOUND)
 			CHECK(ibv_dereg_mr(e->host->mr[e->pd]) == EBUSY,
-				"end %u: a region goes from under a window", e->number);
+				"end %u: a region with a bound window was deregistered", e->number);
 		if (w->mw != NULL)
 			CHECK(ibv_dealloc_mw(w->mw) == 0, "ibv_dealloc_mw");
 		w->mw = NULL;
@@ -59,7 +59,7 @@ win_reset(struct end *e)
 
 /* ---- Binding and invalidating ---- */
 
-/* Of type 2. */
+/* A window of type 2 in this state. */
 static struct win *
 win_in(struct end *e, enum win_state state)
 {
@@ -74,7 +74,8 @@ win_in(struct end *e, enum win_state state)
 	return NULL;
 }
 
-/* A key that no request of e's may name: one that is gone, or another QP's. */
+/* A key that must be refused to e's requests: invalidated, or that of another QP's
+ * window. */
 static uint32_t
 key_refused(const struct end *e)
 {
@@ -104,7 +105,7 @@ invalidate_choose(struct end *e, struct msg *m, bool poison)
 
 	if (poison && chance(700)) {
 		m->must_fail = IBV_WC_REM_ACCESS_ERR;
-		/* Neither a region's key nor one of type 1 can be invalidated. */
+		/* A region's key and a window of type 1 cannot be invalidated. */
 		if (chance(300) && e->peer->win[END_TYPE1].mw != NULL)
 			m->rkey = e->peer->win[END_TYPE1].rkey;
 		else
@@ -159,7 +160,7 @@ bind_choose(struct end *e, struct msg *m, bool poison)
 	}
 }
 
-/* The window is given back while it is bound; or it is asked for by a request. */
+/* Invalidates a bound window; now and then the window is deallocated while bound. */
 static void
 local_inv_choose(struct end *e, struct msg *m, bool poison)
 {
@@ -195,7 +196,8 @@ win_choose(struct end *e, struct msg *m, bool poison)
 		bind_choose(e, m, poison);
 }
 
-/* A READ that comes again is looked at again: none may be under way. */
+/* A retransmitted READ is checked again, so no READ through the window may be in
+ * progress. */
 static bool
 read_through(struct end *e, const struct win *w, uint32_t end)
 {
@@ -247,8 +249,8 @@ bind_post(struct end *e, struct msg *m, const struct win *w)
 		bind.bind_info = (struct ibv_mw_bind_info){0};
 	err = ibv_bind_mw(e->qp, w->mw, &bind);
 	want = e->state < IBV_QPS_RTS ? EINVAL : want;
-	CHECK(err == want, "end %u: ibv_bind_mw says %d, not %d", e->number, err, want);
-	CHECK(err != 0 || w->mw->rkey == w->rkey, "end %u: ibv_bind_mw makes key 0x%x",
+	CHECK(err == want, "end %u: ibv_bind_mw returns %d, expected %d", e->number, err, want);
+	CHECK(err != 0 || w->mw->rkey == w->rkey, "end %u: ibv_bind_mw returns key 0x%x",
 		e->number, w->mw->rkey);
 	return err == 0;
 }
@@ -281,7 +283,7 @@ win_bind(struct end *e)
 	return true;
 }
 
-/* ---- Requests through them ---- */
+/* Requests through windows */
 
 static bool
 covers(const struct win *w, uint64_t at, uint32_t len, int need)
@@ -301,8 +303,8 @@ go_through(const struct msg *m, struct ibv_send_wr *wr, uint64_t at, uint32_t rk
 	}
 }
 
-/* Through which one gets to the memory of this end: its own, or one of type 1 of another
- * end of the same PD. */
+/* Chooses a window over this end's memory: one of its own, or one of type 1 of another
+ * end with the same PD. */
 static struct win *
 window_choose(struct end *to)
 {
@@ -316,7 +318,7 @@ window_choose(struct end *to)
 	return win_in(to, WIN_BOUND);
 }
 
-/* Where not all of it lies in the window. */
+/* An address such that the message is not completely inside the window. */
 static uint64_t
 beside(const struct msg *m, const struct win *w)
 {
@@ -355,7 +357,7 @@ win_use(struct end *e, struct msg *m, struct ibv_send_wr *wr, bool poison)
 	}
 }
 
-/* ---- What becomes of them ---- */
+/* Completion */
 
 static bool
 is_user(const struct msg *m)
@@ -399,7 +401,7 @@ void
 win_taken(struct msg *m)
 {
 	CHECK(m->win->state == WIN_TAKEN && m->win->rkey == m->rkey,
-		"a window is invalidated, and nobody did that");
+		"a window was invalidated without a SEND_WITH_INV");
 	win_free(m->win);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows: a few of each end, over a part of its host's memory, through which its
- * peer's requests go instead of the region's key. A window is used only when its bind is
- * known to be done, and given back only when what uses it is; so what may happen is
- * exact, and whoever names a key that is gone must fail.
+ * Memory windows: a few per end, over a part of its host's memory. Requests of the peer
+ * may use a window instead of the region's key. A window is used only once its bind has
+ * completed, and is invalidated only once the requests that use it have completed. The
+ * outcome is therefore known, and a request with an invalidated key must fail.
  */
 #ifndef ROCADE_SIM_WIN_H
 #define ROCADE_SIM_WIN_H
@@ -13,63 +13,63 @@
 #include "sim.h"
 
 #define END_WINS 3
-#define END_TYPE1 (END_WINS - 1) /* the place of the one of type 1 */
+#define END_TYPE1 (END_WINS - 1) /* index of the window of type 1 */
 
 struct end;
 struct msg;
 
 enum win_state {
-	WIN_FREE,    /* not bound, for sure */
-	WIN_BINDING, /* asked for */
+	WIN_FREE,    /* not bound */
+	WIN_BINDING, /* the bind is posted */
 	WIN_BOUND,
-	WIN_LEAVING, /* its owner has asked for that */
-	WIN_TAKEN,   /* its owner's peer has */
-	WIN_UNSURE,  /* type 1: a bind of it was flushed */
+	WIN_LEAVING, /* its owner has posted LOCAL_INV */
+	WIN_TAKEN,   /* the peer has posted SEND_WITH_INV */
+	WIN_UNSURE,  /* type 1: its bind was flushed */
 };
 
 struct win {
-	struct ibv_mw *mw; /* NULL: none */
+	struct ibv_mw *mw; /* NULL: not allocated */
 	uint8_t state;
-	bool zero;     /* bytes are counted from its start */
-	uint32_t rkey; /* now, or the last */
-	uint32_t dead; /* one that it had; 0: none */
-	uint32_t old;  /* dead when the bind is done */
+	bool zero;     /* zero based */
+	uint32_t rkey; /* the current or last key */
+	uint32_t dead; /* an earlier, invalid key; 0: none */
+	uint32_t old;  /* the key that the pending bind invalidates */
 	uint64_t at;
 	uint32_t len;
 	int access;
-	uint32_t users; /* requests that name it and are not history */
+	uint32_t users; /* requests that use it and are not freed */
 };
 
 void
 win_open(struct end *e);
 void
 win_close(struct end *e);
-/* The QP is in RESET: nothing that it bound is left. */
+/* The QP is in RESET: its windows are unbound. */
 void
 win_reset(struct end *e);
 
-/* Posts a bind of type 1. False: it could not be. */
+/* Posts a bind of a type 1 window. Returns false if that is not possible. */
 bool
 win_bind(struct end *e);
-/* Finds what a request invalidates or binds, or makes it another one. */
+/* Chooses the window that a request binds or invalidates, or changes the operation. */
 void
 win_choose(struct end *e, struct msg *m, bool poison);
-/* The request's own fields. */
+/* Fills the request's window fields. */
 void
 win_fill(struct end *e, const struct msg *m, struct ibv_send_wr *wr);
-/* Lets a request to remote memory go through a window, now and then. poison: one that
- * does not let it. */
+/* Sends a request to remote memory through a window, now and then. poison: through one
+ * that refuses it. */
 void
 win_use(struct end *e, struct msg *m, struct ibv_send_wr *wr, bool poison);
 void
 win_posted(struct msg *m);
-/* A bind or local invalidation has completed. */
+/* A bind or LOCAL_INV has completed. */
 void
 win_done(struct msg *m, bool ok);
-/* What a SEND invalidated is so. */
+/* The SEND_WITH_INV has arrived and has invalidated the window. */
 void
 win_taken(struct msg *m);
-/* The message is history. */
+/* The message is freed. */
 void
 win_release(struct msg *m);
 

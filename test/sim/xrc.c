@@ -49,7 +49,7 @@ xrc_open(struct end *e)
 static void
 domain_busy(const struct recv_model *m)
 {
-	CHECK(ibv_close_xrcd(m->xrcd) == EBUSY, "a domain goes from under its SRQ");
+	CHECK(ibv_close_xrcd(m->xrcd) == EBUSY, "a domain with an SRQ was closed");
 }
 
 void
@@ -75,7 +75,7 @@ xrc_target_create(struct end *e, struct ibv_qp_init_attr *attr)
 	return ibv_create_qp_ex(e->host->ctx, &ex);
 }
 
-/* ---- Shared ---- */
+/* The shared SRQ */
 
 void
 xrc_shared_plan(struct host *h)
@@ -115,5 +115,5 @@ xrc_share(struct end *e)
 {
 	e->recv = &e->host->srq[HOST_XRC];
 	e->rcq = e->recv->cq;
-	e->pd = e->recv->pd; /* keys are held against the SRQ's */
+	e->pd = e->recv->pd; /* the SRQ's PD is the one that keys are checked against */
 }

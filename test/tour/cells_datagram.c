@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* UD beside plain transfers: multicast, and an answer to the address of the header. */
+/* UD: multicast, replies to the address in the GRH, header fields, receives that are too
+ * short. */
 #include <string.h>
 
 #include "host.h"
@@ -37,7 +38,7 @@ datagram(struct tour *t, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey, uint32_
 	return link_done(t, t->send_cq, 7, &wc);
 }
 
-/* A datagram that comes within the time, checked: *arrived. */
+/* Waits for a datagram and checks it. Sets *arrived if one came in time. */
 static const char *
 take(struct tour *t, uint32_t len, unsigned slot, struct ibv_wc *wc, bool *arrived)
 {
@@ -53,7 +54,7 @@ take(struct tour *t, uint32_t len, unsigned slot, struct ibv_wc *wc, bool *arriv
 
 /* ---- Multicast ---- */
 
-/* Of the address family that the connection has. */
+/* A group of the address family that the connection uses. */
 static union ibv_gid
 group_gid(const struct tour *t, unsigned n)
 {
@@ -66,7 +67,8 @@ group_gid(const struct tour *t, unsigned n)
 		gid.raw[13] = 77;
 	} else {
 		gid.raw[0] = 0xff;
-		gid.raw[1] = 0x12; /* of this link, not a well-known one */
+		/* link-local scope, transient: not a well-known group */
+		gid.raw[1] = 0x12;
 		gid.raw[12] = 0x77;
 	}
 	gid.raw[14] = (uint8_t)(t->seed >> 8);
@@ -76,11 +78,12 @@ group_gid(const struct tour *t, unsigned n)
 
 struct mcast {
 	const char *name;
-	uint32_t len; /* the path MTU at the most */
-	bool sender;  /* attached too: it gets no copy of its own */
+	uint32_t len; /* at most the path MTU */
+	/* the active end is a member too; it gets no copy of its own datagrams */
+	bool sender;
 };
 
-/* The passive end gets one copy; and what is attached beside it none. */
+/* The passive end gets one copy. A QP that is not attached gets none. */
 static const char *
 mcast_sent(struct tour *t, struct ibv_ah *ah, uint32_t len, bool *arrived)
 {
@@ -98,13 +101,14 @@ mcast_sent(struct tour *t, struct ibv_ah *ah, uint32_t len, bool *arrived)
 	return link_quiet(t, t->recv_cq);
 }
 
-/* Attached, it arrives; then detached, and it does not. */
+/* The datagram arrives while the passive end is attached, and not once it is detached. */
 static const char *
 mcast_once(struct tour *t, const struct mcast *m, struct ibv_ah *ah, union ibv_gid *gid,
 	bool *arrived)
 {
 	uint32_t len = m->len <= t->mtu ? m->len : t->mtu;
-	unsigned receives = t->copies ? 1 : 2; /* a second copy is the wire's, or wrong */
+	/* a second copy is a duplicate of the wire, or wrong */
+	unsigned receives = t->copies ? 1 : 2;
 	uint8_t mine, theirs;
 	const char *why;
 
@@ -116,7 +120,8 @@ mcast_once(struct tour *t, const struct mcast *m, struct ibv_ah *ah, union ibv_g
 	if (!t->active || m->sender) {
 		TRY(host_join(gid, t->ifindex));
 		NEED(t, ibv_attach_mcast(t->qp, gid, 0) == 0);
-		NEED(t, ibv_attach_mcast(t->qp, gid, 0) == 0); /* twice is once */
+		/* attaching twice has no effect */
+		NEED(t, ibv_attach_mcast(t->qp, gid, 0) == 0);
 	}
 	why = mcast_sent(t, ah, len, arrived);
 	if (!t->active || m->sender)
@@ -146,7 +151,7 @@ mcast_cell(struct tour *t, const void *arg)
 		why = mcast_once(t, arg, ah, &gid, &arrived);
 		host_leave();
 		if (ibv_destroy_ah(ah) != 0 && why == NULL)
-			why = tour_fail(t, "the handle stays");
+			why = tour_fail(t, "ibv_destroy_ah()");
 		TRY(why);
 		link_close(t);
 		if (arrived)
@@ -155,9 +160,9 @@ mcast_cell(struct tour *t, const void *arg)
 	return tour_fail(t, "lost %d times", TRIES);
 }
 
-/* ---- Answers ---- */
+/* Replies */
 
-/* The passive end answers to where the 40 bytes say that the datagram came from. */
+/* The passive end replies to the source in the 40-byte GRH area. */
 static const char *
 answer(struct tour *t, const struct ibv_wc *wc)
 {
@@ -208,13 +213,13 @@ answer_cell(struct tour *t, const void *arg)
 	return tour_fail(t, "lost %d times", TRIES);
 }
 
-/* ---- Headers ---- */
+/* Header fields */
 
 #define HOPS 17
 #define CLASS 0x48
 #define FLOW 0x12345
 
-/* The 40 bytes say what the sender's address handle has. */
+/* The 40 bytes have the values of the sender's address handle. */
 static const char *
 header_check(struct tour *t, const uint8_t *at)
 {
@@ -251,7 +256,7 @@ header_once(struct tour *t, bool *arrived)
 	return *arrived ? header_check(t, link_target(t, 0)) : NULL;
 }
 
-/* ---- Receives that are too short ---- */
+/* Receives that are too short */
 
 /* The datagram, or message of UC, is dropped and its receive takes the next (IBA 9.8.3.2,
  * 9.9.3.1.5). */

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RC requests that must fail, each with its status at both ends; and receives that come
+/* RC requests that must fail, with the status that each end must see. Receives posted
  * late. */
 #include <time.h>
 
 #include "tour.h"
 
 #define LEN 1000
-#define WRONG 0x5A /* what makes another key of one */
+#define WRONG 0x5A /* XOR mask that invalidates a key */
 
 struct fault {
 	const char *name;
 	enum ibv_wr_opcode op;
-	bool limited; /* the passive end's region allows less: this */
+	bool limited; /* the passive end's region has fewer access rights: `access` */
 	int access;
 	uint64_t offset; /* of the address, from target slot 0 */
 	bool wrong_rkey, wrong_lkey, wrong_recv_lkey;
-	int refused; /* by the passive end's QP */
-	int takes;   /* ... see struct link_conf */
+	int refused; /* access rights that the passive end's QP lacks */
+	int takes;   /* see struct link_conf */
 	bool stubborn;
-	uint32_t room;                      /* of the receive for a SEND */
-	enum ibv_wc_status active, passive; /* passive: of its receive, which is flushed
-					       at least; success: nothing comes there */
+	uint32_t room;                      /* size of the receive for a SEND */
+	/* passive: of its receive, which is flushed at least; success: the receive is not
+	 * used */
+	enum ibv_wc_status active, passive;
 };
 
 static const char *
@@ -50,7 +51,7 @@ is_atomic(enum ibv_wr_opcode op)
 
 /* ---- Requests ---- */
 
-/* It fails, and so does what follows it: the QP is in ERR. */
+/* The request fails, and the next one is flushed: the QP is in ERR. */
 static const char *
 request(struct tour *t, const struct fault *f, uint32_t rkey)
 {
@@ -91,7 +92,7 @@ receive(struct tour *t, const struct fault *f)
 	return NULL;
 }
 
-/* Both ends, with the key of the passive end's region; nothing is written there. */
+/* Runs both ends with the key of the passive end's region. Nothing may be written. */
 static const char *
 attempt(struct tour *t, const struct fault *f, uint32_t mine)
 {
@@ -137,14 +138,14 @@ fault_cell(struct tour *t, const void *arg)
 	return why;
 }
 
-/* ---- Sizes ---- */
+/* Message size and depth */
 
-/* The receiver has half the path MTU: the first packet is longer than that. */
+/* The receiver's path MTU is half of the sender's: the first packet is too long. */
 static const char *
 need_half_mtu(struct tour *t, const void *arg)
 {
 	(void)arg;
-	return t->mtu > 256 ? NULL : "there is no path MTU below 256";
+	return t->mtu > 256 ? NULL : "no path MTU below 256";
 }
 
 static const char *
@@ -172,7 +173,7 @@ half_mtu_cell(struct tour *t, const void *arg)
 	return t->active ? NULL : expect(t, t->recv_cq, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* Four at a time, where one is taken. */
+/* Four READs at a time, where the responder takes one. */
 static const char *
 depth_cell(struct tour *t, const void *arg)
 {
@@ -201,9 +202,9 @@ depth_cell(struct tour *t, const void *arg)
 	return tour_sync(t);
 }
 
-/* ---- Receives ---- */
+/* Receives */
 
-/* The SEND is there before what receives it: it is asked to come again. */
+/* The SEND arrives before the receive is posted: RNR NAK, then a retry. */
 static const char *
 late_cell(struct tour *t, const void *arg)
 {
@@ -234,9 +235,9 @@ late_cell(struct tour *t, const void *arg)
 	return data_check(t, link_target(t, 0), len, 0);
 }
 
-/* ---- Retries ---- */
+/* Retries */
 
-/* No receive for a SEND, or nobody for a WRITE. */
+/* A SEND without a receive, or a WRITE to a QP that does not answer. */
 static const char *
 spent_cell(struct tour *t, const void *arg)
 {

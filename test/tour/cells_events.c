@@ -32,7 +32,7 @@ request(struct tour *t, const struct cause *c)
 	return NULL;
 }
 
-/* By a request; or, with an SRQ, because the QP goes to ERR. */
+/* Raised by a request; or, with an SRQ, because the QP enters ERR. */
 static const char *
 event_cell(struct tour *t, const void *arg)
 {

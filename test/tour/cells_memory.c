@@ -7,15 +7,15 @@
 #include "tour.h"
 
 #define LEN 5000
-#define INSIDE 128 /* where the window begins, in target slot 0 */
+#define INSIDE 128 /* offset of the window in target slot 0 */
 
 enum how { BY_SEND_INV, BY_LOCAL_INV, BY_DEALLOC, BY_REBIND };
 
 struct window {
 	enum ibv_mw_type type;
 	enum how how;
-	unsigned size; /* of the SEND_WITH_INV: which */
-	bool says;     /* ... and its completion tells */
+	unsigned size; /* index of the length of the SEND_WITH_INV */
+	bool says;     /* its completion has IBV_WC_WITH_INV */
 };
 
 #define SIZES 7
@@ -29,7 +29,8 @@ send_len(const struct tour *t, const struct window *w)
 	return lens[w->size];
 }
 
-/* 1 MiB needs endless retries on a bad wire: rxe counts those of a whole message. */
+/* A SEND of 1 MiB needs infinite retries on a lossy wire: rxe counts the retries of a
+ * message, not of a packet. */
 static bool
 endless(const struct tour *t, const struct window *w)
 {
@@ -56,7 +57,7 @@ need_type2(struct tour *t, const void *arg)
 		       : "the device has no memory windows of type 2";
 }
 
-/* ---- The passive end: it owns the window ---- */
+/* The passive end: owner of the window */
 
 static const char *
 bind_now(struct tour *t, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t len,
@@ -144,15 +145,15 @@ owner(struct tour *t, const struct window *w, struct ibv_mw **mw, struct ibv_mr 
 	TRY(data_check(t, link_target(t, 0) + INSIDE, LEN, 0));
 	if (w->how != BY_SEND_INV)
 		TRY(invalidate(t, w, mw, mr, rkey));
-	TRY(tour_sync(t)); /* ... and may try again */
+	TRY(tour_sync(t)); /* the peer may try again */
 	if (w->how == BY_SEND_INV)
 		TRY(invalidate(t, w, mw, mr, rkey));
 	TRY(tour_sync(t));
-	/* Nothing but the first WRITE. */
+	/* Only the first WRITE has arrived. */
 	return data_check(t, link_target(t, 0) + INSIDE, LEN, 0);
 }
 
-/* ---- The active end: it uses it ---- */
+/* The active end: user of the window */
 
 static const char *
 use(struct tour *t, enum ibv_wr_opcode op, uint32_t rkey, unsigned slot,
@@ -205,7 +206,7 @@ user(struct tour *t, const struct window *w)
 		TRY(link_send(t, &inv));
 		TRY(link_done(t, t->send_cq, 2, &wc));
 	}
-	/* ... and then it would wait without end for a NAK that is lost. */
+	/* With infinite retries it would wait forever if the NAK is lost. */
 	if (!endless(t, w))
 		TRY(use(t, IBV_WR_RDMA_WRITE, rkey, 1, IBV_WC_REM_ACCESS_ERR));
 	return tour_sync(t);

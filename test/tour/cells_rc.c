@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomics, fences, solicited events and a QP of the own port as peer. */
+/* Atomics, fences, solicited events, and a QP connected to itself. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -34,8 +34,8 @@ word(uint8_t *at)
 	return (uint64_t *)(void *)at;
 }
 
-/* Four in a row: FETCH_ADD adds each time; of the compare-and-swaps the third does not
- * find what it expects. */
+/* Four atomics in a row. Each FETCH_ADD adds. The third CMP_AND_SWP compares with a wrong
+ * value. */
 static void
 plan(const struct atomic *a, uint64_t before[4], uint64_t compare[4], uint64_t *after)
 {
@@ -106,9 +106,10 @@ atomic_cell(struct tour *t, const void *arg)
 	return NULL;
 }
 
-/* ---- Order ---- */
+/* Ordering */
 
-/* A WRITE of what a READ before it brings: only with the fence is it the new data. */
+/* A WRITE sends what the READ before it fetches. Only the fence makes that the new
+ * data. */
 static const char *
 fence_cell(struct tour *t, const void *arg)
 {
@@ -140,7 +141,7 @@ fence_cell(struct tour *t, const void *arg)
 	return t->active ? NULL : data_check(t, link_target(t, 2), len, 0);
 }
 
-/* ---- Events ---- */
+/* Events */
 
 static bool
 readable(int fd, int ms)
@@ -155,8 +156,8 @@ readable(int fd, int ms)
 	return n == 1;
 }
 
-/* The passive end sleeps on its channel: a plain SEND does not wake it, a solicited one
- * does. */
+/* The passive end waits on its completion channel. A plain SEND does not wake it, a
+ * solicited one does. */
 static const char *
 solicited_passive(struct tour *t, struct ibv_comp_channel *channel, struct ibv_cq *cq)
 {
@@ -168,7 +169,7 @@ solicited_passive(struct tour *t, struct ibv_comp_channel *channel, struct ibv_c
 	for (unsigned i = 0; i < 2; i++)
 		TRY(link_recv(t, i, link_target(t, i), 64));
 	TRY(tour_sync(t));
-	TRY(tour_sync(t)); /* the plain one is here */
+	TRY(tour_sync(t)); /* the plain one has arrived */
 	NEED(t, !readable(channel->fd, 20));
 	TRY(tour_sync(t));
 	NEED(t, readable(channel->fd, (int)t->wait_s * 1000));
@@ -215,16 +216,16 @@ solicited_cell(struct tour *t, const void *arg)
 	if (why == NULL)
 		why = t->active ? solicited_active(t) : solicited_passive(t, channel, cq);
 	if (why == NULL)
-		why = tour_sync(t); /* the last ACK may have to be sent again */
+		why = tour_sync(t); /* the last ACK may have to be resent */
 	link_close(t);
 	t->recv_cq = mine;
 	NEED(t, ibv_destroy_cq(cq) == 0 && ibv_destroy_comp_channel(channel) == 0);
 	return why;
 }
 
-/* ---- The own port ---- */
+/* Loopback */
 
-/* A QP that is its own peer. */
+/* A QP that is connected to itself. */
 static const char *
 self_cell(struct tour *t, const void *arg)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Many messages of UC and UD in a row, over a wire that may lose some: what is received
- * is received whole and right and in order, and no receive says anything else. On a wire
- * that doubles and disorders packets, a message of one packet may come twice, and later:
- * nothing in UC or UD tells (IBA 9.8.2: a FIRST or ONLY of any PSN begins a message).
+ * Many messages of UC and UD in a row, over a wire that may lose packets. Each
+ * message received is complete, correct and in order, and no receive completes otherwise. On a
+ * wire that duplicates and reorders packets, a message of one packet may arrive twice and
+ * out of order. UC and UD cannot detect that (IBA 9.8.2: a FIRST or ONLY of any PSN
+ * begins a message).
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -13,12 +14,12 @@
 #include "tour.h"
 
 #define ROUNDS 4
-#define MESSAGES 30 /* of a round */
+#define MESSAGES 30 /* per round */
 #define RECEIVES (2 * MESSAGES)
 #define ROOM (5 * 4096 + 3 + TOUR_GRH)
 #define STRIDE (ROOM + 64)
 #define LOST_MS 300
-static_assert(RECEIVES * STRIDE <= TOUR_HALF, "each has a place of its own");
+static_assert(RECEIVES * STRIDE <= TOUR_HALF, "one slot per receive");
 
 struct stream {
 	const char *name;
@@ -57,7 +58,7 @@ head(const struct stream *s)
 	return s->conf.type == IBV_QPT_UD ? TOUR_GRH : 0;
 }
 
-/* ---- The active end ---- */
+/* The active end */
 
 static const char *
 post(struct tour *t, const struct stream *s, unsigned number)
@@ -97,7 +98,7 @@ active(struct tour *t, const struct stream *s, unsigned round)
 	return NULL;
 }
 
-/* ---- The passive end ---- */
+/* The passive end */
 
 static uint8_t *
 place(struct tour *t, unsigned i)
@@ -105,7 +106,7 @@ place(struct tour *t, unsigned i)
 	return link_target(t, 0) + i * STRIDE;
 }
 
-/* All receives are there again, and what they were for is gone. */
+/* Posts the missing receives and clears the target memory. */
 static const char *
 prepare(struct tour *t, const struct stream *s, struct tally *tally)
 {
@@ -136,7 +137,7 @@ same(const struct tour *t, const uint8_t *at, uint32_t len, unsigned number)
 	return true;
 }
 
-/* Which message it is: by its immediate, or by what is in it. */
+/* Returns the number of the message: its immediate, or found by its content. */
 static unsigned
 which(struct tour *t, const struct stream *s, const struct tally *tally,
 	const struct ibv_wc *wc, const uint8_t *at)
@@ -161,7 +162,7 @@ received(struct tour *t, const struct stream *s, struct tally *tally,
 	unsigned number;
 
 	NEED(t, wc->wr_id == tally->taken++);
-	/* From an SRQ, the receive of a message that is lost in part. */
+	/* From an SRQ: the receive of a message that was partly lost. */
 	if (t->srq != NULL && s->conf.type == IBV_QPT_UC &&
 		wc->status == IBV_WC_REM_INV_REQ_ERR)
 		return NULL;
@@ -171,7 +172,7 @@ received(struct tour *t, const struct stream *s, struct tally *tally,
 	NEED(t, ((wc->wc_flags & IBV_WC_WITH_IMM) != 0) == has_imm(s));
 	number = which(t, s, tally, wc, at + head(s));
 	if (number >= ROUNDS * MESSAGES)
-		return tour_fail(t, "%u bytes that were not sent, behind message %u",
+		return tour_fail(t, "%u bytes that were not sent, after message %u",
 			wc->byte_len, tally->next);
 	if (is_write(s))
 		at = place(t, number % MESSAGES);
@@ -184,12 +185,12 @@ received(struct tour *t, const struct stream *s, struct tally *tally,
 	return NULL;
 }
 
-/* Of a message that may be lost in part each byte is there or not; nothing is behind it.
- */
+/* Each byte of a message that may be partly lost is either the message's or unchanged.
+ * The bytes after it are unchanged. */
 static const char *
 written(struct tour *t, const struct stream *s, struct tally *tally, unsigned round)
 {
-	const uint8_t none = place(t, 0)[ROOM]; /* what was cleared */
+	const uint8_t none = place(t, 0)[ROOM]; /* the value of a cleared byte */
 
 	for (unsigned i = 0; i < MESSAGES; i++) {
 		unsigned number = round * MESSAGES + i, missing = 0;
@@ -207,7 +208,8 @@ written(struct tour *t, const struct stream *s, struct tally *tally, unsigned ro
 	return NULL;
 }
 
-/* Nothing more is to be waited for, on a wire that makes no copies. */
+/* Returns whether all messages have arrived. Unknown on a wire that duplicates
+ * packets. */
 static bool
 all_there(
 	struct tour *t, const struct stream *s, const struct tally *tally, unsigned round)

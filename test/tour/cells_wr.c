@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that are built by calls: ibv_wr_post(3). */
+/* Requests posted with the ibv_wr_*() calls, see ibv_wr_post(3). */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 struct op {
 	const char *name;
 	uint64_t flag;
-	bool word;   /* a receive is taken */
+	bool word;   /* it consumes a receive */
 	bool pieces; /* two SGEs */
 };
 
@@ -29,7 +29,7 @@ static const struct op list[] = {
 	{"ATOMIC_WRITE", IBV_QP_EX_WITH_ATOMIC_WRITE, false, false},
 };
 
-/* A QP with the operation can be made. */
+/* Returns NULL if a QP with the operation can be created. */
 static const char *
 can(struct tour *t, uint64_t flag)
 {
@@ -48,7 +48,7 @@ can(struct tour *t, uint64_t flag)
 	struct ibv_qp *qp = ibv_create_qp_ex(t->context, &attr);
 
 	if (qp == NULL)
-		return "no QP with this operation can be made";
+		return "a QP with this operation cannot be created";
 	ibv_destroy_qp(qp);
 	return NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XRC: an initiator here, a target there, and the SRQ that the request names. */
+/* XRC: an initiator at one end, a target at the other, and the SRQ that the request
+ * names. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ struct xrc {
 
 struct job {
 	enum ibv_wr_opcode op;
-	uint32_t len; /* 0xFFFF0000 and up: path MTU and the rest */
+	uint32_t len; /* from 0xFFFF0000 on: path MTU plus the low bits */
 };
 
 static const char *
@@ -81,10 +82,10 @@ destroy(struct tour *t, struct xrc *x)
 		left += ibv_close_xrcd(x->xrcd) != 0;
 	t->qp = NULL;
 	t->srq = NULL;
-	return left == 0 ? NULL : tour_fail(t, "%d objects stay", left);
+	return left == 0 ? NULL : tour_fail(t, "%d objects could not be destroyed", left);
 }
 
-/* Each initiator with the other end's target. */
+/* Connects each initiator with the target of the other end. */
 static const char *
 join(struct tour *t, struct xrc *x)
 {
@@ -166,7 +167,7 @@ walk(struct tour *t, struct xrc *x, const struct job *j)
 	return t->active ? NULL : passive(t, x, j, len);
 }
 
-/* ---- Atomics ---- */
+/* Atomics */
 
 #define OLD UINT64_C(0x1122334455667788)
 #define NEW UINT64_C(0x99AABBCCDDEEFF00)

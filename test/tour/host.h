@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the device comes from: a port that this program opens, or the system's. */
+/* The source of the device: a port that this program opens, or the system. */
 #ifndef ROCADE_TOUR_HOST_H
 #define ROCADE_TOUR_HOST_H
 
 #include "tour.h"
 
-/* What the device needs before it is there. options: for example "addr=192.0.2.1/24" or
- * EAL's; NULL, or why not. loop: two devices joined in this process. */
+/* Prepares the device. options: for example "addr=192.0.2.1/24", or EAL options. Returns
+ * NULL or a reason. loop: two devices in this process, joined by a loop. */
 const char *
 host_open(char **options, unsigned count, bool loop);
-/* The device's name; which: 0, or 1 for the other of a loop. */
+/* Returns the device's name. which: 0, or 1 for the second device of a loop. */
 const char *
 host_device(unsigned which);
-/* What a group's datagrams need before they come, beside a QP that is attached: the interface
- * joins it. NULL, or why not. One group at a time. */
+/* Makes the interface a member of the group, which its datagrams need in addition to the
+ * attached QP. Returns NULL or a reason. One group at a time. */
 const char *
 host_join(const union ibv_gid *group, unsigned ifindex);
 void
 host_leave(void);
-/* Nobody runs it any more: what the other end may ask for first. */
+/* Stops the threads that run the device. The other end may close its own only after
+ * that. */
 void
 host_stop(void);
 void
 host_close(void);
-/* After a failure: what the device counted. */
+/* Prints the device's counters, after a failure. */
 void
 host_report(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rocade's devices: an ethdev port or a loop, and threads that run the engines. */
+/* Rocade's devices: an ethdev port or a loop, and the threads that run the engines. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ run(void *arg)
 	return NULL;
 }
 
-/* What is done to frames of both directions: of a million lost, doubled, delayed, bent. */
+/* Faults in both directions: frames lost, duplicated, delayed, corrupted, per million. */
 static struct rocade_impair impair = {.seed = 1};
 
 static const char *
@@ -60,11 +60,13 @@ option(struct rocade_port_conf *conf, const char *text)
 		if (sscanf(text + 7, "%u,%u,%u,%u", &impair.loss_ppm,
 			    &impair.duplicate_ppm, &impair.reorder_ppm,
 			    &impair.corrupt_ppm) != 4)
-			return "impair=LOSS,DUPLICATE,REORDER,CORRUPT, each of a million";
+			return "impair=: expected LOSS,DUPLICATE,REORDER,CORRUPT, each "
+			       "per million";
 	} else if (strncmp(text, "engines=", 8) == 0) {
 		conf->engines = (uint16_t)atoi(text + 8);
 	} else {
-		return "options of the device: addr=, mtu=, engines=, impair=, and EAL's";
+		return "unknown device option: expected addr=, mtu=, engines=, impair= or "
+		       "EAL options";
 	}
 	return NULL;
 }
@@ -109,7 +111,7 @@ host_open(char **options, unsigned count, bool loop)
 		if (rocade_open_port(&conf, &ports[0]) != 0)
 			return rocade_error();
 		if (rocade_port_impair(ports[0], &impair) != 0)
-			return "impair=: above a million";
+			return "impair=: a value exceeds 1000000";
 		impair.seed++;
 		if (rocade_port_impair_tx(ports[0], &impair) != 0)
 			return rocade_error();
@@ -129,7 +131,7 @@ host_join(const union ibv_gid *group, unsigned ifindex)
 {
 	(void)group;
 	(void)ifindex;
-	return NULL; /* the port does, when a QP is attached */
+	return NULL; /* the port joins when a QP is attached */
 }
 
 void
@@ -166,7 +168,9 @@ host_report(void)
 static void
 report_impaired(const char *what, const struct rocade_impair_stats *n)
 {
-	printf("# impaired, %s: %llu lost, %llu doubled, %llu delayed, %llu bent\n", what,
+	printf("# impaired, %s: %llu lost, %llu duplicated, %llu delayed, "
+	       "%llu corrupted\n",
+		what,
 		(unsigned long long)n->lost, (unsigned long long)n->duplicated,
 		(unsigned long long)n->reordered, (unsigned long long)n->corrupted);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The system's devices. */
+/* Devices of the system. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,7 +14,7 @@ host_open(char **options, unsigned count, bool loop)
 {
 	(void)options;
 	if (loop)
-		return "there is no loop here";
+		return "--loop is not supported";
 	return count != 0 ? "the system's devices take no options" : NULL;
 }
 
@@ -22,11 +22,11 @@ const char *
 host_device(unsigned which)
 {
 	(void)which;
-	return NULL; /* the first, unless the command line names another */
+	return NULL; /* the first one, unless the command line names another */
 }
 
-/* The kernel's driver gives the group's MAC to the interface, but IP has to know it too.
- */
+/* The kernel driver adds the group's MAC to the interface, but the IP stack must join the
+ * group too. */
 const char *
 host_join(const union ibv_gid *group, unsigned ifindex)
 {

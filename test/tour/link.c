@@ -70,7 +70,7 @@ data_check(struct tour *t, const uint8_t *at, size_t len, unsigned slot)
 	}
 	for (size_t i = len; i < len + GUARD; i++) {
 		if (at[i] != GUARD_BYTE)
-			return tour_fail(t, "slot %u: written %zu bytes behind its end",
+			return tour_fail(t, "slot %u: byte %zu after its end was written",
 				slot, i - len);
 	}
 	return NULL;
@@ -116,7 +116,7 @@ link_poll_for(struct tour *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms)
 		sched_yield();
 	}
 	if (n != 1)
-		tour_fail(t, "ibv_poll_cq() is %d", n);
+		tour_fail(t, "ibv_poll_cq() returned %d", n);
 	return n == 1 ? 1 : -1;
 }
 
@@ -140,7 +140,7 @@ link_done(struct tour *t, struct ibv_cq *cq, uint64_t wr_id, struct ibv_wc *wc)
 			(unsigned long long)wc->wr_id, ibv_wc_status_str(wc->status),
 			wc->vendor_err);
 	if (wc->wr_id != wr_id)
-		return tour_fail(t, "completion of %llu, not of %llu",
+		return tour_fail(t, "completion of request %llu, expected %llu",
 			(unsigned long long)wc->wr_id, (unsigned long long)wr_id);
 	return NULL;
 }
@@ -162,7 +162,7 @@ link_quiet(struct tour *t, struct ibv_cq *cq)
 
 	while (clock_ns() < end) {
 		if (ibv_poll_cq(cq, 1, &wc) != 0)
-			return tour_fail(t, "a completion of %llu that should not be: %s",
+			return tour_fail(t, "an unexpected completion of request %llu: %s",
 				(unsigned long long)wc.wr_id,
 				ibv_wc_status_str(wc.status));
 		sched_yield();
@@ -200,7 +200,7 @@ link_event(struct tour *t, enum ibv_event_type want)
 	if (!event_within(t, (int)t->wait_s * 1000, &event))
 		return tour_fail(t, "no event in %u s", t->wait_s);
 	if (event.event_type != want)
-		return tour_fail(t, "event \"%s\" instead of \"%s\"",
+		return tour_fail(t, "event \"%s\", expected \"%s\"",
 			ibv_event_type_str(event.event_type), ibv_event_type_str(want));
 	NEED(t, event.element.qp == t->qp);
 	return NULL;
@@ -403,7 +403,7 @@ link_close(struct tour *t)
 	t->conf = (struct link_conf){0};
 	t->ah = NULL;
 	t->srq = NULL;
-	/* What a failed cell left. */
+	/* Completions left by a failed cell. */
 	while (ibv_poll_cq(t->send_cq, 1, &wc) > 0 || ibv_poll_cq(t->recv_cq, 1, &wc) > 0)
 		;
 }

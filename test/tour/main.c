@@ -19,9 +19,9 @@ static const char usage[] =
 	"            [--only TEXT] [--skip CELL]... [--copies] [--quiet]\n"
 	"            [DEVICE OPTION ...]\n"
 	"Runs every service and opcode between two ends, and checks the data. One end\n"
-	"listens, the other connects (TCP); --loop is both in one process. --copies: the\n"
-	"wire doubles, disorders and loses packets.\n"
-	"Exit status 0: nothing failed.\n";
+	"listens, the other connects (TCP). --loop runs both ends in this process.\n"
+	"--copies: the wire duplicates, reorders and loses packets.\n"
+	"Exit status: 0 if no cell failed.\n";
 
 const char *
 tour_fail(struct tour *t, const char *format, ...)
@@ -46,7 +46,7 @@ report(struct tour *t, const char *result, const char *name, const char *why)
 	fflush(stdout);
 }
 
-/* Whether both can: a swap of reasons. */
+/* Exchanges the reasons why an end cannot run the cell. Returns NULL if both can. */
 static const char *
 both_can(struct tour *t, tour_need need, const void *arg)
 {
@@ -78,7 +78,7 @@ one_way(struct tour *t, const char *name, tour_fn fn, const void *arg)
 	report(t, why == NULL ? "PASS" : "FAIL", name, why);
 }
 
-/* By the command line, the same at both ends. */
+/* Returns whether the command line excludes the cell. It is the same at both ends. */
 static bool
 left_out(const struct tour *t, const char *name)
 {
@@ -125,7 +125,7 @@ tour_cell(struct tour *t, const char *name, tour_need need, tour_fn fn, const vo
 		one_way(t, name, fn, arg);
 }
 
-/* ---- The device ---- */
+/* The device */
 
 static const char *
 device_open(struct tour *t)
@@ -139,7 +139,7 @@ device_open(struct tour *t)
 	}
 	if (list != NULL)
 		ibv_free_device_list(list);
-	return t->context != NULL ? NULL : "there is no such device";
+	return t->context != NULL ? NULL : "no such device";
 }
 
 static const char *
@@ -157,7 +157,7 @@ gid_choose(struct tour *t)
 		t->ifindex = entry.ndev_ifindex;
 		return NULL;
 	}
-	return "there is no GID of RoCE v2, or not with this index";
+	return "no RoCE v2 GID, or none with this index";
 }
 
 static const char *
@@ -180,7 +180,7 @@ device_prepare(struct tour *t)
 	return t->mr != NULL ? NULL : "no memory region";
 }
 
-/* 0 when everything was given back. */
+/* Returns the number of objects that could not be destroyed. */
 static int
 device_close(struct tour *t)
 {
@@ -211,7 +211,7 @@ mtu_agree(struct tour *t)
 	return NULL;
 }
 
-/* ---- The tour ---- */
+/* The run */
 
 static int
 tour_run(struct tour *t)
@@ -237,7 +237,7 @@ tour_run(struct tour *t)
 	cells_wr(t);
 	left = device_close(t);
 	if (left != 0)
-		printf("FAIL the end: %d objects could not be destroyed\n", left);
+		printf("FAIL at the end: %d objects could not be destroyed\n", left);
 	printf("%s: %u passed, %u failed, %u skipped, path MTU %u\n",
 		t->server ? "server" : "client", t->passed, t->failed + (unsigned)left,
 		t->skipped, t->mtu);
@@ -250,7 +250,7 @@ server_thread(void *arg)
 	return (void *)(intptr_t)tour_run(arg);
 }
 
-/* Both ends in this process. */
+/* Runs both ends in this process. */
 static int
 loop_run(struct tour *client)
 {
@@ -380,11 +380,11 @@ main(int argc, char **argv)
 		t.sock = t.server ? oob_listen(o.listen, o.port)
 				  : oob_connect(o.connect, o.port);
 		if (t.sock < 0)
-			fprintf(stderr, "tour: the other end is not there\n");
+			fprintf(stderr, "tour: no connection to the other end\n");
 		else
 			result = tour_run(&t);
-		/* net_memif of DPDK 22.11 unmaps what is still polled when its peer goes.
-		 */
+		/* net_memif of DPDK 22.11 unmaps memory that is still polled when its
+		 * peer closes. */
 		host_stop();
 		if (t.sock >= 0 && !t.lost)
 			(void)tour_sync(&t);

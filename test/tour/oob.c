@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the two ends say to each other beside the device. */
+/* Out-of-band messages between the two ends, over TCP. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -71,8 +71,8 @@ oob_connect(const char *address, unsigned port)
 	return fd < 0 ? -1 : tuned(fd);
 }
 
-/* Frames of one size, so that an end that gives up is understood wherever the other is.
- */
+/* All frames have one size, so that GAVE_UP is understood in any state of the other
+ * end. */
 enum { GOES_ON = 'g', GAVE_UP = 'f', ENDED = 'e' };
 
 struct frame {
@@ -80,7 +80,7 @@ struct frame {
 	uint8_t data[OOB_MAX];
 };
 
-/* A tap port is driven by signals: they end a recv() that has a time limit. */
+/* A tap port uses signals, which interrupt a recv() with a timeout. */
 static bool
 read_all(int fd, void *to, size_t len)
 {
@@ -108,7 +108,7 @@ write_all(int fd, const void *from, size_t len)
 	return true;
 }
 
-/* Without it the two ends no longer walk in step: the end of the tour. */
+/* The two ends are out of step without it, so the run ends. */
 static const char *
 lost(struct tour *t, const char *why)
 {
@@ -120,9 +120,9 @@ static const char *
 swap(struct tour *t, struct frame *frame)
 {
 	if (!write_all(t->sock, frame, sizeof(*frame)))
-		return lost(t, "the other end is gone");
+		return lost(t, "the other end has disconnected");
 	if (!read_all(t->sock, frame, sizeof(*frame)))
-		return lost(t, "the other end says nothing any more");
+		return lost(t, "no message from the other end");
 	if (frame->kind != GAVE_UP)
 		return NULL;
 	t->peer_gave_up = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cells of SEND, WRITE and READ: RC, UC and UD, with and without an SRQ. */
+/* SEND, WRITE and READ: RC, UC and UD, with and without an SRQ. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "tour.h"
 
-#define TRIES 20 /* of a message that may be lost */
+#define TRIES 20 /* for a message that may be lost */
 #define LOST_MS 400
 
 struct xfer {
@@ -44,8 +44,8 @@ lossy(const struct xfer *x)
 	return x->type != IBV_QPT_RC;
 }
 
-/* Messages of the cell itself; where data arrives without a word, an empty SEND follows.
- */
+/* Number of messages. Where data arrives without a completion at the passive end, an
+ * empty SEND follows, which is not counted. */
 static unsigned
 count(const struct xfer *x)
 {
@@ -58,9 +58,9 @@ marker(const struct xfer *x)
 	return x->op == IBV_WR_RDMA_WRITE && lossy(x);
 }
 
-/* ---- The active end ---- */
+/* The active end */
 
-/* Cuts a message into up to three SGEs, at odd places. */
+/* Cuts a message into up to three SGEs of odd lengths. */
 static int
 cut(const struct tour *t, const struct xfer *x, uint8_t *at, struct ibv_sge sge[3])
 {
@@ -106,7 +106,7 @@ post_one(struct tour *t, const struct xfer *x, unsigned i, bool last)
 	}
 	why = link_send(t, &wr);
 	if (x->inlined)
-		memset(at, 0, x->len); /* it has been copied */
+		memset(at, 0, x->len); /* inline data has been copied */
 	return why;
 }
 
@@ -145,15 +145,14 @@ active(struct tour *t, const struct xfer *x)
 	if (marker(x))
 		TRY(link_done(t, t->send_cq, 100, &wc));
 	if (x->op == IBV_WR_RDMA_READ) {
-		/* Also what was read unsignaled: a later completion says that it is
-		 * there. */
+		/* The completion also covers earlier unsignaled READs. */
 		for (unsigned i = 0; i < n; i++)
 			TRY(data_check(t, link_target(t, i), x->len, i));
 	}
 	return link_quiet(t, t->send_cq);
 }
 
-/* ---- The passive end ---- */
+/* The passive end */
 
 static const char *
 prepare(struct tour *t, const struct xfer *x)
@@ -173,7 +172,7 @@ prepare(struct tour *t, const struct xfer *x)
 	return NULL;
 }
 
-/* The header before a datagram: of the peer's address to ours. */
+/* Checks the header before a datagram: from the peer's address to ours. */
 static const char *
 grh_check(struct tour *t, const uint8_t *at)
 {
@@ -212,7 +211,7 @@ received(struct tour *t, const struct xfer *x, unsigned i, const struct ibv_wc *
 	return grh_check(t, link_target(t, i));
 }
 
-/* arrived: all of it, for what may be lost. */
+/* *arrived: for messages that may be lost, whether all have arrived. */
 static const char *
 passive(struct tour *t, const struct xfer *x, bool *arrived)
 {
@@ -229,14 +228,14 @@ passive(struct tour *t, const struct xfer *x, bool *arrived)
 			return NULL;
 		}
 		NEED(t, got == 1);
-		/* From an SRQ, the receive of a message that is lost in part. */
+		/* From an SRQ: the receive of a message that was partly lost. */
 		if (lossy(x) && wc.status == IBV_WC_REM_INV_REQ_ERR) {
 			*arrived = false;
 			return NULL;
 		}
 		if (lossy(x) && wc.status == IBV_WC_SUCCESS && has_imm(x) &&
 			ntohl(wc.imm_data) != t->seed * 16 + i) {
-			*arrived = false; /* one before it is lost */
+			*arrived = false; /* an earlier message is lost */
 			return NULL;
 		}
 		TRY(received(t, x, i, &wc));
@@ -289,7 +288,7 @@ transfer(struct tour *t, const void *arg)
 	return tour_fail(t, "lost %d times", TRIES);
 }
 
-/* ---- The list ---- */
+/* The list of cells */
 
 static void
 cell(struct tour *t, const char *service, const char *name, const struct xfer *x)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two threads and one word: ThreadSanitizer must say so, or the whole stage says nothing. With
- * an argument they take a lock of DPDK's, and it must not. */
+/* Two threads write one word without a lock. ThreadSanitizer must report it, or the stage
+ * proves nothing. With an argument the threads take a DPDK lock, and there must be no
+ * report. */
 #include <pthread.h>
 #include <stddef.h>
 
