@@ -7,14 +7,14 @@ usage() {
 	cat <<'EOF'
 Usage: tools/install-deps.sh [--build | --bench] [--list]
 
-Installs with apt-get what is missing (Debian 12); says nothing when nothing is.
+Installs the missing packages with apt-get (Debian 12). Prints nothing if none is missing.
 
-  --build    only what building and the demo need, not what the tests need
-  --bench    what building and tools/bench.sh need
-  --list     print the packages, install nothing
-  -h, --help
+  --build     only the packages that building and the demo need, not those of the tests
+  --bench     the packages that building and tools/bench.sh need
+  --list      print the packages, install nothing
+  -h, --help  print this text
 
-Exit status: 0 everything is there, 1 something is missing and could not be installed,
+Exit status: 0 all packages are installed, 1 a package is missing and cannot be installed,
 2 wrong option.
 EOF
 }
@@ -38,7 +38,7 @@ for arg in "$@"; do
 		exit 0
 		;;
 	*)
-		echo "install-deps.sh: unknown option '$arg'; --help lists them" >&2
+		echo "install-deps.sh: unknown option '$arg' (see --help)" >&2
 		exit 2
 		;;
 	esac
@@ -51,9 +51,8 @@ if [ "$list" = yes ]; then
 	exit 0
 fi
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-	# Unquoted: on one line.
-	# shellcheck disable=SC2086
-	echo "install-deps.sh: no apt-get here; install the equivalents of:" $packages >&2
+	# shellcheck disable=SC2086 # unquoted: the packages on one line
+	echo "install-deps.sh: no apt-get: install the equivalents of:" $packages >&2
 	exit 1
 fi
 
@@ -69,7 +68,7 @@ find_missing() {
 find_missing
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ]; then
-	echo "install-deps.sh: not root, and missing:$missing" >&2
+	echo "install-deps.sh: needs root to install:$missing" >&2
 	exit 1
 fi
 

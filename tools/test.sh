@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs what it needs, builds and tests everything; docs/testing.md says what the stages are
-# for.
+# Installs missing packages, builds, and runs all tests. docs/testing.md explains the stages.
 set -u -o pipefail
 
 usage() {
@@ -13,32 +12,32 @@ Installs the Debian packages that are missing (as root), builds, runs the tests.
 Stages, in this order:
   shellcheck  every shell script
   release     the build that people install, and all its tests
-  tidy        the rules of the tree (test/tidy)
+  tidy        the rules of the tree: includes, words, citations (test/tidy)
   sanitize    all tests again under AddressSanitizer and UndefinedBehaviorSanitizer
   clang       builds without a warning with clang too
   install     installs, builds a program with pkg-config, uninstalls
   e2e         test/e2e: whole programs, network namespaces, hugepages (as root)
   interop     test/interop: against the Linux kernel's driver in QEMU (as root)
   sim         10,000 seeds of the simulation of whole hosts (--long: 200,000)
-  cost        a message takes no more instructions than test/cost/numbers.tsv says
+  cost        a message takes no more instructions than test/cost/numbers.tsv allows
   coverage    the tests run at least 90 % of the lines of lib/
   tsan        tests with threads under ThreadSanitizer (test/tsan)
   mutants     each fault of test/mutants makes a test fail
   fuzz        each libFuzzer target of test/fuzz for a minute (--long: ten)
   e2e-long    only with --long: the same with the sanitized programs
 
-  --stage NAME  only this one (again for more); what it needs of "release" is built
-  --long        sets ROCADE_TEST_LONG=1, for which tests do many more rounds, allows each
-                program an hour, and adds e2e-long
-  --clean       build from nothing, not on top of the last run
+  --stage NAME  only this stage (repeat for more); builds what it needs of "release"
+  --long        sets ROCADE_TEST_LONG=1 (tests do many more rounds), allows each program an
+                hour, and adds e2e-long
+  --clean       build from scratch, not on top of the last run
   -h, --help
 
-Everything goes to build-test/ in the source tree: build directories, log/, and results, a
-line per test case. As root, hugepages are set up for the e2e stages and given back at the
-end, also on Ctrl-C. A skipped case counts as failed unless test/skips lists it.
+Writes to build-test/ in the source tree: build directories, log/, and results with a line per
+test case. As root, sets up hugepages for the e2e stages and releases them at the end, also on
+Ctrl-C. A skipped case counts as failed unless test/skips lists it.
 
-The last line is "N passed, N failed, N skipped". Exit status: 0 nothing failed, 1 something
-did, 2 wrong option, 130 interrupted.
+The last line is "N passed, N failed, N skipped". Exit status: 0 no case failed, 1 a case
+failed, 2 wrong option, 130 interrupted.
 EOF
 }
 
@@ -59,7 +58,7 @@ while [ $# -gt 0 ]; do
 		case " $all_stages e2e-long " in
 		*" ${1:-} "*) stages="$stages $1" ;;
 		*)
-			echo "test.sh: no stage '${1:-}'; there are: $all_stages e2e-long" >&2
+			echo "test.sh: invalid value '${1:-}' for --stage: expected one of $all_stages e2e-long" >&2
 			exit 2
 			;;
 		esac
@@ -109,7 +108,7 @@ mkdir -p "$out/log"
 
 session_begin
 
-# run_logged LOG COMMAND...: the end of the log is shown when the command fails
+# run_logged LOG COMMAND...: shows the end of the log when the command fails
 run_logged() {
 	local log=$out/log/$1.log
 	shift
@@ -118,7 +117,7 @@ run_logged() {
 	return 1
 }
 
-# check STAGE CASE COMMAND...: one case of our own, passed when the command succeeds
+# check STAGE CASE COMMAND...: one case, which passes when the command succeeds
 check() {
 	local stage=$1 name=$2
 	shift 2
@@ -132,7 +131,7 @@ check() {
 	fi
 }
 
-# build STAGE DIR TARGET SETUP_OPTION...: TARGET is one of ninja's, or all
+# build STAGE DIR TARGET SETUP_OPTION...: TARGET is a ninja target, or all
 build() {
 	local stage=$1 dir=$out/$2 target=$3
 	shift 3

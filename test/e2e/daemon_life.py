@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a rocaded over a port does besides moving packets of programs: VLAN and multicast, another
-configuration while it runs, its end, its sleep."""
+"""A rocaded over a port, apart from plain traffic: VLAN tags, multicast, a new configuration at run
+time, termination, sleep, RDMA-CM."""
 
 import os
 import signal
@@ -21,26 +21,25 @@ LARGE = ("--mtu", "4180")
 
 
 def tagged(spaces):
-    """With a VLAN tag; to a multicast group, which the two ends of perftest both join."""
+    """Traffic with a VLAN tag, also to a multicast group that both ends of perftest join."""
     options = LARGE + ("--vlan", "42")
     with Host(spaces, 0, AF_PACKET, *options) as left, Host(spaces, 1, AF_PACKET,
                                                             *options) as right:
         hosts = [left, right]
         across_case(hosts, 2 * 4096 * 50, "ibv_rc_pingpong", "-g", "0", "-n", "50", "-c")
         across_case(hosts, 2 * 50, "ib_send_lat", "-c", "UD", "-x", "0", "-F", "-g", "-n", "50")
-        # Not the same VLAN: nobody is there.
-        with Host(spaces, 1, AF_PACKET, *LARGE, "--vlan", "43") as stranger:
-            server = stranger.start("ibv_rc_pingpong", "-g", "0")
-            wait_for_port(18515, server, 10, stranger.space)
+        with Host(spaces, 1, AF_PACKET, *LARGE, "--vlan", "43") as other_vlan:
+            server = other_vlan.start("ibv_rc_pingpong", "-g", "0")
+            wait_for_port(18515, server, 10, other_vlan.space)
             client = left.run("ibv_rc_pingpong", "-g", "0", SOCKETS[1])
             server.kill()
             server.communicate()
-            case("another VLAN's host is not reached", client.returncode != 0 and
+            case("a host of another VLAN is not reached", client.returncode != 0 and
                  "retry" in client.stdout + client.stderr, client.stdout + client.stderr)
 
 
 def config(**values):
-    """A file for the left host."""
+    """Returns a configuration file for the left host."""
     args = eal(0, memory_mb=128)
     lines = ["[daemon]", "log-level = %s" % values.pop("log_level", "info"), "[eal]",
              "vdev = " + AF_PACKET]
@@ -64,54 +63,59 @@ def reread(spaces):
     write(config())
     with Daemon(config=path, space=spaces[0]) as daemon, Host(spaces, 1, AF_PACKET,
                                                               *LARGE) as right:
-        case("it starts with a file", "listening" in daemon.first_line, daemon.first_line)
+        case("rocaded starts with a configuration file", "listening" in daemon.first_line,
+             daemon.first_line)
         watch = daemon.start("stdbuf", "-oL", "ibv_asyncwatch")
         watch.stdout.readline()
         said = daemon.said("client")
-        case("it logs who comes", "process %d of user 0" % watch.pid in said, said)
+        case("rocaded logs process and user of a new client",
+             "process %d of user 0" % watch.pid in said, said)
         write(config(address="%s/24, %s/64, 192.0.2.77/24" % (V4[0], V6[0]),
                      client_qps=1, mtu=1500, max_clients=3))
         daemon.process.send_signal(signal.SIGHUP)
         said = daemon.said("read again")
-        case("SIGHUP: says what stays", "only a new start changes mtu\n" in said, said)
+        case("SIGHUP: rocaded names the setting that needs a restart",
+             "only a new start changes mtu\n" in said, said)
         event = watch.stdout.readline()
-        case("... clients hear of the addresses", "IBV_EVENT_GID_CHANGE" in event, event)
+        case("SIGHUP: clients get an event for the new addresses", "IBV_EVENT_GID_CHANGE" in event,
+             event)
         watch.kill()
         watch.communicate()
         info = daemon.run("ibv_devinfo", "-v").stdout
-        case("... and see them", V6[0] in info and "192.0.2.77" in info and
+        case("SIGHUP: clients see the new addresses", V6[0] in info and "192.0.2.77" in info and
              "active_mtu:\t\t4096" in info, info)
-        # GID 2 is the new address: the other end finds its neighbour there.
+        # GID 2 is the new address: the other end resolves it.
         across_case([daemon, right], 2 * 4096 * 50, "ibv_rc_pingpong", "-g", "2", "-n", "50", "-c",
                     server_gid="0", wires=[right])
         many = daemon.run("ibv_srq_pingpong", "-g", "0", SOCKETS[1])  # 16 QPs
-        case("... a limit of one QP holds", many.returncode != 0 and
+        case("SIGHUP: the new limit of one QP applies", many.returncode != 0 and
              "Couldn't create QP[1]" in many.stdout + many.stderr, many.stdout + many.stderr)
         write(config(address="1.2.3"))
         daemon.process.send_signal(signal.SIGHUP)
         said = daemon.said("rocaded.conf:")
-        case("a wrong file is refused with its line", 'address: "1.2.3" is no address' in said,
-             said)
+        case("SIGHUP: a wrong file is refused with its line",
+             'address: "1.2.3" is no address' in said, said)
         said = daemon.said("stays")
-        case("... and changes nothing", "everything stays" in said and
+        case("SIGHUP: a wrong file changes nothing", "everything stays" in said and
              V6[0] in daemon.run("ibv_devinfo", "-v").stdout, said)
         write(config(log_level="error"))
         daemon.process.send_signal(signal.SIGHUP)
         daemon.said("read again")
         watch = daemon.start("stdbuf", "-oL", "ibv_asyncwatch")
         watch.stdout.readline()
-        case("the address is gone again", "192.0.2.77" not in daemon.run("ibv_devinfo",
+        case("SIGHUP: the address is removed", "192.0.2.77" not in daemon.run("ibv_devinfo",
                                                                           "-v").stdout)
         daemon.process.send_signal(signal.SIGTERM)
         rest = daemon.process.stderr.read()
         watch.kill()
         watch.communicate()
-        case("the log level has changed", daemon.process.wait(10) == 0 and "client" not in rest,
-             rest)
+        case("SIGHUP: the log level changes", daemon.process.wait(10) == 0 and
+             "client" not in rest, rest)
 
 
 def interrupted(left, right):
-    """The left daemon goes: its client is flushed. What the server at the right says."""
+    """Terminates the left daemon amid traffic and starts it again. Returns the output of the server
+    on the right host."""
     server = right.start("ibv_rc_pingpong", "-g", "0", "-e", "-n", "100000000")
     wait_for_port(18515, server, 10, right.space)
     client = left.start("ibv_rc_pingpong", "-g", "0", "-n", "100000000", SOCKETS[1])
@@ -119,7 +123,7 @@ def interrupted(left, right):
     while left.wire() < start + 100000 and time.monotonic() < end:
         time.sleep(0.01)
     left.process.send_signal(signal.SIGTERM)
-    case("SIGTERM amid traffic", left.process.wait(10) == 0)
+    case("SIGTERM amid traffic: rocaded ends with status 0", left.process.wait(10) == 0)
     texts = []
     for process in (client, server):
         try:
@@ -128,19 +132,20 @@ def interrupted(left, right):
             process.kill()
             texts.append("hangs: " + process.communicate()[0])
     left.serve()
-    case("its client is flushed", "flush" in texts[0].lower(), texts[0])
+    case("SIGTERM amid traffic: the client's requests are flushed", "flush" in texts[0].lower(),
+         texts[0])
     return texts[1]
 
 
 def ends(spaces):
-    """SIGTERM in the middle of traffic: the daemon ends well, no client hangs."""
+    """SIGTERM amid traffic: the daemon ends with status 0 and no client hangs."""
     with Host(spaces, 0, AF_PACKET, *LARGE) as left, Host(spaces, 1, AF_PACKET, *LARGE) as right:
         for _ in range(4):
             server = interrupted(left, right)
-            # A server whose last message had been acknowledged waits for one that never comes.
+            # A server whose last message was acknowledged waits for a message that never comes.
             if not server.startswith("hangs"):
                 break
-        case("the other end's retries run out", "retry" in server.lower(), server)
+        case("SIGTERM amid traffic: the peer's retries run out", "retry" in server.lower(), server)
         across_case([left, right], 2 * 4096 * 50, "ibv_rc_pingpong", "-g", "0", "-n", "50", "-c")
 
 
@@ -154,15 +159,15 @@ def sleeps(spaces):
                                left.socket], capture_output=True, text=True, check=False).stdout
         case("rocade-status shows the port", "port: link up, " in seen and " 0 out" not in seen,
              seen)
-        case("an idle port may sleep", used <= 0.1, "%.3f s of 2" % used)
+        case("rocaded sleeps while its port is idle", used <= 0.1, "%.3f s of 2" % used)
 
 
 def memif(spaces):
-    """Over shared memory between the daemons: they wait for each other."""
+    """Two daemons over net_memif, shared memory: the first waits for the second."""
     device = "net_memif0,socket=%s,socket-abstract=no,bsize=8192,rsize=10,role=" % os.path.join(
         SCRATCH, "memif.sock")
     with Host(spaces, 0, device + "server", *LARGE) as left:
-        case("alone it has no link", not left.status()["port"]["link_up"] and
+        case("net_memif without a peer has no link", not left.status()["port"]["link_up"] and
              "PORT_DOWN" in left.run("ibv_devinfo").stdout)
         with Host(spaces, 1, device + "client", *LARGE) as right:
             end = time.monotonic() + 20
@@ -173,7 +178,8 @@ def memif(spaces):
 
 
 def connected(spaces):
-    """By RDMA-CM, between the daemons' QPs 1: by address, without another network."""
+    """Programs that connect by RDMA-CM, between QP 1 of the two daemons: they need no other
+    network."""
     with Host(spaces, 0, AF_PACKET, *LARGE) as left, Host(spaces, 1, AF_PACKET, *LARGE) as right:
         for program, there in [(("rping", "-C", "20", "-V"), V4[1]),
                                (("udaddy", "-C", "20"), V4[1]),
@@ -183,7 +189,7 @@ def connected(spaces):
             before = right.wire()
             server = right.start(*program, *server_args)
             end, clients = time.monotonic() + 20, []
-            # Until the server listens: that says nothing to anybody.
+            # Retry until the server listens: it does not report when it does.
             while (not clients or clients[-1].returncode != 0) and time.monotonic() < end and \
                     server.poll() is None:
                 time.sleep(0.1)
@@ -199,13 +205,14 @@ def connected(spaces):
 
 
 def pinged(spaces):
-    """By the kernel of the other host."""
+    """The kernel of the other host pings the port."""
     ip("-n", spaces[1], "address", "add", "192.0.2.9/24", "dev", "eth0")
     with Host(spaces, 0, AF_PACKET, *LARGE):
         done = subprocess.run(["ip", "netns", "exec", spaces[1], "ping", "-c", "3", "-i", "0.2",
                                "-W", "5", "-s", "2000", V4[0]], capture_output=True, text=True,
                               check=False)
-        case("the kernel pings it", " 0% packet loss" in done.stdout, done.stdout + done.stderr)
+        case("the port answers the kernel's pings", " 0% packet loss" in done.stdout,
+             done.stdout + done.stderr)
     ip("-n", spaces[1], "address", "del", "192.0.2.9/24", "dev", "eth0")
 
 

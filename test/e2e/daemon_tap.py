@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two hosts in two network namespaces, each with a rocaded of its own over a net_tap port, joined by
-bridges, or over net_af_packet on the ends of a veth; programs that were built for libibverbs on
-each of them, over that wire."""
+"""Runs programs that were built for libibverbs between two hosts. Each host is a network namespace
+with its own rocaded: over net_tap ports that bridges join, and over net_af_packet on the ends of a
+veth."""
 
 import os
 import sys
@@ -26,8 +26,8 @@ def tap():
         for gid in ("0", "1", "2"):  # IPv4, IPv6, link-local
             across_case(hosts, 2 * 4096 * n, "ibv_rc_pingpong", "-g", gid, "-n", str(n), "-c")
         across_case(hosts, 2 * 4096 * n, "ibv_srq_pingpong", "-g", "0", "-n", str(n), "-c")
-        # net_tap learns of frames by signals, and may take one in when the next one comes only; a
-        # datagram has nobody who sends it again.
+        # A signal tells net_tap of a frame, and signals may merge: it may receive a frame only
+        # when the next one arrives. UD and UC do not retransmit.
         across_case(hosts, 2 * 1024 * n, "ibv_ud_pingpong", "-g", "0", "-n", str(n), "-c", "-s",
                     "1024", tries=5, timeout_s=6)
         across_case(hosts, 2 * 1024 * n, "ibv_uc_pingpong", "-g", "0", "-n", str(n), "-c", "-s",
@@ -40,9 +40,9 @@ def tap():
 
 
 def link_events(host, space):
-    """The kernel's end of the tap goes down and comes up."""
+    """The port's link follows the kernel's end of the tap."""
     watch = host.start("stdbuf", "-oL", "ibv_asyncwatch")
-    watch.stdout.readline()  # that it has opened the device
+    watch.stdout.readline()  # the line that names the opened device
     ip("-n", space, "link", "set", "port", "down")
     down = watch.stdout.readline()
     state = host.run("ibv_devinfo").stdout
@@ -50,9 +50,9 @@ def link_events(host, space):
     up = watch.stdout.readline()
     watch.kill()
     watch.communicate()
-    case("the link goes down", "IBV_EVENT_PORT_ERR" in down, down)
-    case("... which the device shows", "PORT_DOWN" in state, state)
-    case("... and comes up", "IBV_EVENT_PORT_ACTIVE" in up, up)
+    case("link down raises IBV_EVENT_PORT_ERR", "IBV_EVENT_PORT_ERR" in down, down)
+    case("a device whose link is down shows PORT_DOWN", "PORT_DOWN" in state, state)
+    case("link up raises IBV_EVENT_PORT_ACTIVE", "IBV_EVENT_PORT_ACTIVE" in up, up)
 
 
 def af_packet():
@@ -62,7 +62,7 @@ def af_packet():
     with Host(spaces, 0, AF_PACKET, *large) as left, Host(spaces, 1, AF_PACKET, *large) as right:
         hosts = [left, right]
         info = left.run("ibv_devinfo", "-v").stdout
-        case("the device is that of the port", "active_mtu:\t\t4096" in info and
+        case("the device has the port's MTU, state and addresses", "active_mtu:\t\t4096" in info and
              "PORT_ACTIVE" in info and "192.0.2.1" in info and "2001:db8::1" in info, info)
         across_case(hosts, 2 * 4096 * n, "ibv_rc_pingpong", "-g", "0", "-n", str(n), "-c", "-e")
         across_case(hosts, 2 * 4096 * n, "ibv_uc_pingpong", "-g", "1", "-n", str(n), "-c")

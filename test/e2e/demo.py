@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/demo.sh: what it prints, what it leaves behind, also when interrupted, and that the
-frames of part a are RoCEv2 to programs that are not ours."""
+"""tools/demo.sh: its output, the state of the machine after it, also after an interrupt, and the
+frames of part a, which tshark and an independent ICRC check must accept as RoCEv2."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def read(path):
 
 
 def processes(scratch, name=""):
-    """What the demo has started and still runs: they have its environment."""
+    """Returns the processes that the demo started and that still run: they have its environment."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -39,13 +39,13 @@ def processes(scratch, name=""):
             if ours and name in read("/proc/%s/comm" % pid):
                 found.append(pid)
         except OSError:
-            pass  # it has just ended
+            pass  # the process has just ended
     return found
 
 
 def machine_state(scratch):
-    """What the demo may not change."""
-    # Network namespaces are listed below; others' come and go as mounts.
+    """Returns the state of the machine that the demo must not change."""
+    # Network namespaces are compared below; their mounts may be of other processes.
     mounts = sorted(line.split(" ", 2)[2] for line in
                     read("/proc/self/mountinfo").splitlines() if " - nsfs " not in line)
     try:
@@ -69,7 +69,7 @@ def demo(scratch, *options, prefix=()):
 
 
 def table_rows(output):
-    """{part: [cells]} of the table, and its headings."""
+    """Returns {part: [columns]} of the table, and its headings."""
     lines = output.splitlines()
     rule = [i for i, line in enumerate(lines) if re.fullmatch("-{40,}", line)]
     if len(rule) != 1:
@@ -89,17 +89,17 @@ def full_run(scratch, outside):
     result = os.path.join(outside, "result.json")
     done = demo(scratch, "--build", BUILD, "--quick", "--capture", capture, "--json", result)
     text = done.stdout + done.stderr
-    case("the demo succeeds", done.returncode == 0, text)
-    case("its last line is PASS", done.stdout.splitlines()[-1:] == ["PASS"], text)
+    case("the demo ends with status 0", done.returncode == 0, text)
+    case("the last line is PASS", done.stdout.splitlines()[-1:] == ["PASS"], text)
     rows, headings = table_rows(done.stdout)
-    case("one table with a row for each part", sorted(rows) == ["a", "b", "c"], text)
-    case("and the ten columns", headings[1:] == COLUMNS and
+    case("the table has a row for each part", sorted(rows) == ["a", "b", "c"], text)
+    case("the table has ten columns", headings[1:] == COLUMNS and
          all(len(row) == 12 for row in rows.values()), "%s %s" % (headings, rows))
-    case("it shows progress", len(re.findall(r"^ +\d+ s .* messages .* Gb/s", done.stdout,
-                                             re.M)) >= 6, text)
+    case("the demo shows progress", len(re.findall(r"^ +\d+ s .* messages .* Gb/s", done.stdout,
+                                                   re.M)) >= 6, text)
     check_result(result)
     difference = differences(before, machine_state(scratch))
-    case("the machine is as it was", not difference, difference)
+    case("the demo restores the state of the machine", not difference, difference)
     check_capture(capture)
 
 
@@ -109,15 +109,15 @@ def check_result(path):
         parts = {part["part"]: part for part in result["parts"]}
         part = parts["a"]
     except (OSError, ValueError, KeyError) as error:
-        case("the numbers as JSON", False, error)
+        case("--json writes the numbers", False, error)
         return
-    case("the numbers as JSON", result["verdict"] == "PASS" and sorted(parts) == list("abc"),
+    case("--json writes the numbers", result["verdict"] == "PASS" and sorted(parts) == list("abc"),
          result)
-    case("part a: 8 QPs, limit events, loss from half-way on, retransmissions",
+    case("part a has 8 QPs, limit events, loss in its second half, retransmissions",
          part["qps"] == 8 and part["limit_events"] > 0 and part["retransmissions"] > 0 and
          any(rate["loss"] for rate in part["rates"]) and
          not all(rate["loss"] for rate in part["rates"]), part)
-    # 1 of 64 is signaled: 63 of 64 completions are saved, but for a few at the ends.
+    # 1 of 64 requests is signaled: 63 of 64 completions are saved, except for a few at the end.
     shares = {name: p["completions_saved"] / p["messages"] for name, p in parts.items()}
     case("most completions are saved", all(share > 0.9 for share in shares.values()), shares)
 
@@ -131,24 +131,25 @@ def tshark_fields(capture, *options):
 
 def check_capture(capture):
     if not os.path.exists(capture):
-        case("a capture of part a", False, "there is none")
+        case("--capture writes the frames of part a, at most 100,000", False, "no file")
         return
     total = len(tshark_fields(capture))
-    case("a capture of part a, 100,000 frames at the most", 1000 <= total <= 100000, total)
+    case("--capture writes the frames of part a, at most 100,000", 1000 <= total <= 100000, total)
     roce = len(tshark_fields(capture, "-Y", "infiniband.bth.opcode"))
-    case("tshark takes each frame for RoCEv2", roce == total, "%d of %d" % (roce, total))
+    case("tshark decodes each frame as RoCEv2", roce == total, "%d of %d" % (roce, total))
     bad = tshark_fields(capture, "-Y", "_ws.malformed || _ws.expert.severity == \"Error\"")
-    case("and none of them for malformed", not bad, bad[:5])
+    case("tshark finds no malformed frame", not bad, bad[:5])
     again = tshark_fields(capture, "-Y", "infiniband.aeth.syndrome.opcode == 3")
-    case("there are NAKs among them", again, "none")
+    case("the capture has NAKs", again, "none")
     icrc = subprocess.run([os.path.join(SOURCE, "test", "tools", "icrc_check.py"),
                            "--min", str(total), capture], capture_output=True, text=True,
                           check=False)
-    case("an independent ICRC agrees on all", icrc.returncode == 0, icrc.stdout + icrc.stderr)
+    case("every frame has a correct ICRC", icrc.returncode == 0, icrc.stdout + icrc.stderr)
 
 
 def interrupt(scratch, part, whole_group):
-    """SIGINT as soon as traffic runs: to everybody, as a terminal does, or to the script."""
+    """Sends SIGINT as soon as traffic runs: to the process group, as a terminal does, or to the
+    script."""
     before = machine_state(scratch)
     env = dict(os.environ, TMPDIR=scratch)
     process = subprocess.Popen([DEMO, "--build", BUILD, "--part", part], env=env,
@@ -168,12 +169,12 @@ def interrupt(scratch, part, whole_group):
     rest, errors = process.communicate(timeout=30)
     took = time.monotonic() - began
     name = "Ctrl-C in part %s" % part if whole_group else "SIGINT to the script in part %s" % part
-    case("%s: ends with 130 in time" % name,
+    case("%s: the demo ends with status 130 in time" % name,
          running >= 1 and process.returncode == 130 and took < 15 and "PASS" not in rest,
          "%d running, exit status %d, %.1f s\n%s" % (running, process.returncode, took,
                                                     seen + rest + errors))
     difference = differences(before, machine_state(scratch))
-    case("%s: the machine is as it was" % name, not difference, difference)
+    case("%s: the demo restores the state of the machine" % name, not difference, difference)
 
 
 def interrupts(scratch):
@@ -183,8 +184,8 @@ def interrupts(scratch):
 
 
 def not_root():
-    name = "not as root: part c alone, and says so"
-    # A directory that nobody can reach; the temporary ones of a test need not be.
+    name = "without root the demo runs part c only, and says so"
+    # The unprivileged user can reach this directory, but perhaps not the temporary ones of root.
     scratch = tempfile.mkdtemp(dir="/tmp")
     os.chown(scratch, NOBODY, NOBODY)
     prefix = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups",
@@ -193,23 +194,23 @@ def not_root():
         reach = subprocess.run([*prefix, "test", "-x", os.path.join(
             BUILD, "app", "testpmd", "rocade-testpmd")], check=False)
         if reach.returncode != 0:
-            skip(name, "the build directory cannot be reached by others than root")
+            skip(name, "only root can reach the build directory")
             return
         done = demo(scratch, "--build", BUILD, "--quick", prefix=prefix)
         rows, _ = table_rows(done.stdout)
         case(name, done.returncode == 0 and sorted(rows) == ["c"] and
              "part c alone" in done.stdout and done.stdout.splitlines()[-1] == "PASS",
              done.stdout + done.stderr)
-        case("and nothing is left", not os.listdir(scratch), os.listdir(scratch))
+        case("without root the demo leaves no file", not os.listdir(scratch), os.listdir(scratch))
         done = demo(scratch, "--build", BUILD, "--part", "a", prefix=prefix)
-        case("not as root: part a is refused", done.returncode == 3 and
+        case("without root part a is refused", done.returncode == 3 and
              "cannot run" in done.stderr, done.stdout + done.stderr)
     finally:
         os.rmdir(scratch)
 
 
 def fake_build(outside, name, script):
-    """A build directory with this instead of the program."""
+    """Makes a build directory with the script in the place of rocade-testpmd."""
     build = os.path.join(outside, name)
     path = os.path.join(build, "app", "testpmd")
     os.makedirs(path)
@@ -223,10 +224,10 @@ def fake_build(outside, name, script):
 def failures(scratch, outside):
     build = fake_build(outside, "broken", "#!/bin/sh\necho no luck today\nexit 1\n")
     done = demo(scratch, "--build", build, "--quick")
-    case("a program that fails: FAIL, 1, and its words", done.returncode == 1 and
+    case("a program that fails: FAIL, status 1 and its output", done.returncode == 1 and
          done.stdout.splitlines()[-1] == "FAIL" and done.stdout.count("no luck today") >= 3,
          done.stdout + done.stderr)
-    # The program's own report, with one byte less verified than arrived.
+    # Changes the program's report: one byte less was verified than arrived.
     build = fake_build(outside, "short", """#!/usr/bin/env python3
 import json, subprocess, sys
 status = subprocess.run([%r] + sys.argv[1:]).returncode
@@ -238,17 +239,18 @@ json.dump(report, open(path, "w"))
 sys.exit(status)
 """ % os.path.join(BUILD, "app", "testpmd", "rocade-testpmd"))
     done = demo(scratch, "--build", build, "--quick", "--part", "c")
-    case("a byte that was not verified: FAIL, and 1", done.returncode == 1 and
+    case("a byte that was not verified: FAIL and status 1", done.returncode == 1 and
          done.stdout.splitlines()[-1] == "FAIL" and "were verified" in done.stdout,
          done.stdout + done.stderr)
     for options, word in ((["--fast"], "--fast"), (["--part", "d"], "'d'"), (["--json"], "value"),
                           (["--build", "/nonexistent"], "/nonexistent")):
         done = demo(scratch, *options)
-        case("%s: one sentence and 2" % " ".join(options), done.returncode == 2 and
+        case("%s: status 2 and one line" % " ".join(options), done.returncode == 2 and
              word in done.stderr and len(done.stderr.splitlines()) == 1 and not done.stdout,
              done.stdout + done.stderr)
     done = demo(scratch, "--help")
-    case("--help", done.returncode == 0 and "Exit status" in done.stdout, done.stdout)
+    case("--help prints the usage", done.returncode == 0 and "Exit status" in done.stdout,
+         done.stdout)
 
 
 def main():
@@ -258,7 +260,7 @@ def main():
     pages = read(PAGES)
     with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as outside:
         try:
-            # Few, so that the demo has to get more and give them back.
+            # Fewer than the demo needs, so that it has to reserve pages and release them.
             with open(PAGES, "w", encoding="utf-8") as file:
                 file.write("7\n")
             return run(lambda: full_run(scratch, outside), lambda: interrupts(scratch),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program that is linked with this has before its main(): a DPDK of its own. */
+/* Linked with a program, this initializes an EAL of the program's own before its
+ * main(). */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An ethdev port with addresses and nothing else: answers ARP, ND and pings. For ping.py.
+ * An ethdev port with addresses that answers ARP, ND and pings, and does nothing else.
+ * For ping.py.
  *
  *   echo_port EAL-ARGUMENTS -- MTU VLAN GATEWAY4|- GATEWAY6|- ADDRESS/PREFIX...
  *
- * Prints "open MAC" and waits for a line before it polls, so that the other end can be
- * made ready. Then takes lines: "resolve ADDRESS" prints the MAC or an error, "quit"
- * ends.
+ * Prints "open MAC", then waits for a line before it polls, so that the other end can be
+ * configured. After that it takes lines: "resolve ADDRESS" prints the MAC or an error,
+ * "quit" ends the program.
  */
 #include <errno.h>
 #include <poll.h>
@@ -45,7 +46,7 @@ static void
 gateway_read(const char *text, uint8_t gid[16])
 {
 	if (strcmp(text, "-") != 0 && gid_parse(text, gid, NULL) != 0)
-		die("no such gateway");
+		die("invalid gateway");
 }
 
 static struct net *
@@ -64,17 +65,17 @@ net_open(const struct port *port, int argc, char **argv)
 		struct net_addr *addr = &conf.addr[conf.addr_count++];
 
 		if (gid_parse(argv[i], addr->gid, &addr->prefix_len) != 0)
-			die("no such address");
+			die("invalid address");
 	}
 	if (net_create(&conf, &net) != 0)
-		die("the addresses are impossible");
+		die("net_create() failed");
 	return net;
 }
 
 static void
 transmit(const struct port *port, struct pkt *pkt)
 {
-	/* A ring that is full for a moment. */
+	/* The ring may be full for a moment. */
 	for (unsigned tries = 0; tries < 1000; tries++)
 		if (port->ops->tx_burst(port->queues[0], pkt, 1) == 1)
 			return;
@@ -108,7 +109,7 @@ turn(const struct port *port, struct net *net)
 	}
 }
 
-/* As an engine would: again whenever the generation has moved. */
+/* Retries whenever the generation has changed, as an engine does. */
 static void
 resolve(const struct port *port, struct net *net, const char *text)
 {
@@ -158,7 +159,7 @@ main(int argc, char **argv)
 	int eal = rte_eal_init(argc, argv);
 
 	if (eal < 0 || argc - eal < 5)
-		die("EAL does not start, or arguments are missing");
+		die("cannot start EAL, or missing arguments");
 	argc -= eal + 1;
 	argv += eal + 1;
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A plain verbs program whose ways to behave are its first argument; it goes on until its
- * standard input ends. test/e2e/bad_clients.py kills some of it, and looks at what the
- * others say.
- *   pair      two processes; the one verifies all that the other sends
- *   churn     makes, connects, uses and destroys objects of every kind
+/* A plain verbs program. Its first argument selects a mode. It runs until its standard
+ * input ends. test/e2e/bad_clients.py kills some of these processes and checks the
+ * others.
+ *
+ *   pair      two processes; one verifies all messages of the other
+ *   churn     creates, connects, uses and destroys objects of every kind
  *   many N    N QPs
- *   deaf      two processes, of which the receiving one never looks
- *   idle      a target that sleeps until a completion event; with 10 receives in an SRQ of
- *             64, whose limit is 5
- *   fatal WAY a client that expects the end of its device; WAY: event, channel, poll,
- *             post, make. Then it opens the device again as soon as there is one
- */
+ *   deaf      two processes; the receiver is stopped and never polls
+ *   idle      a target that sleeps until a completion event; it has an SRQ of 64 with 10
+ *             receives and the limit 5
+ *   fatal WAY expects the end of its device while it waits in WAY: event, channel, poll,
+ *             post or make. Then opens the device again as soon as it exists */
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -41,12 +40,12 @@ connect_over(struct end *e, int link)
 		die("the other end");
 	if (qp_connect(e->qp, peer) != 0)
 		die("RTS");
-	/* Both, before anybody sends. */
+	/* Both ends have posted receives and are connected before either sends. */
 	if (write(link, "", 1) != 1 || read(link, &peer, 1) != 1)
 		die("the other end");
 }
 
-/* Message number n is these words. */
+/* Fills the buffer with the content of message n. */
 static void
 fill(uint8_t *buf, uint64_t n)
 {
@@ -66,7 +65,7 @@ completion_check(const struct ibv_wc *wc)
 	_exit(1);
 }
 
-/* Sends bursts until the input ends, then says how many messages there were. */
+/* Sends bursts until the input ends, then tells the receiver the number of messages. */
 static void
 sender_run(struct end *e, int link)
 {
@@ -107,17 +106,17 @@ receiver_run(struct end *e, int link)
 		int n = ibv_poll_cq(e->cq, 1, &wc);
 
 		if (n == 0) {
-			/* Asleep between bursts: the keeper's turn. */
+			/* Sleep between bursts, while the progress thread polls. */
 			if (sent == UINT64_MAX && poll(&word, 1, 1) > 0 &&
 				read(link, &sent, sizeof(sent)) != sizeof(sent))
-				die("the sender is gone");
+				die("the sender has ended");
 			continue;
 		}
 		completion_check(&wc);
 		fill(want, got);
 		if (wc.byte_len != SIZE ||
 			memcmp(want, e->buf + wc.wr_id * SIZE, SIZE) != 0)
-			die("not what was sent");
+			die("received data differs from the sent");
 		gap = now_ns() - last > gap ? now_ns() - last : gap;
 		last = now_ns();
 		got++;
@@ -175,7 +174,7 @@ datagram_qp(const struct end *e)
 	return qp;
 }
 
-/* As many datagrams as go, to a QP of our own address. */
+/* Sends datagrams as fast as possible to a QP at our own address. */
 static void
 flood(struct end *e, struct ibv_qp *qp, uint32_t dest)
 {
@@ -225,7 +224,7 @@ deaf(void)
 		_exit(0);
 	}
 	if (read(link[0], &peer, sizeof(peer)) != sizeof(peer))
-		die("the deaf one");
+		die("the stopped receiver");
 	printf("running\n");
 	fflush(stdout);
 	flood(&e, qp, peer);
@@ -233,7 +232,8 @@ deaf(void)
 	return ibv_destroy_qp(qp) != 0 || end_close(&e) != 0;
 }
 
-/* One of everything. NULL or what failed. */
+/* Creates, uses and destroys one object of each kind. Returns NULL, or the failed
+ * step. */
 static const char *
 one_of_each(struct end *e)
 {
@@ -300,10 +300,10 @@ many(unsigned want)
 	fflush(stdout);
 	while (!input_ended(-1))
 		;
-	return 0; /* all of them left to the end of the process */
+	return 0; /* the end of the process frees all QPs */
 }
 
-/* An SRQ for others to look at. */
+/* Creates an SRQ whose state rocade-status shows. */
 static struct ibv_srq *
 srq_show(const struct end *e)
 {
@@ -337,7 +337,7 @@ idle(void)
 	return ibv_destroy_srq(srq) != 0 || end_close(&e) != 0;
 }
 
-/* The ways to be when the device ends; each returns when it has noticed. */
+/* Waits in the given way until the device ends. */
 static void
 fatal_wait(struct end *e, const char *way)
 {
@@ -355,7 +355,8 @@ fatal_wait(struct end *e, const char *way)
 		if (wc.status != IBV_WC_WR_FLUSH_ERR)
 			die("not flushed");
 	} else if (strcmp(way, "post") == 0) {
-		/* To a QP of our own that answers, as fast as it goes. */
+		/* Send to our own QP, which posts its receives again, as fast as
+		 * possible. */
 		do {
 			(void)send_post(e, 0);
 			while (ibv_poll_cq(e->cq, 1, &wc) == 0)
@@ -372,7 +373,7 @@ fatal_wait(struct end *e, const char *way)
 			ibv_destroy_qp(qp) == 0)
 			;
 		if (qp != NULL)
-			die("a QP that was made is not destroyed");
+			die("ibv_destroy_qp");
 	}
 }
 
@@ -393,7 +394,8 @@ fatal(const char *way)
 	} while (event.event_type != IBV_EVENT_DEVICE_FATAL);
 	while (ibv_poll_cq(e.cq, 1, &wc) > 0)
 		;
-	/* By whoever holds the engine now: the keeper may. */
+	/* The thread that holds the engine lock flushes it: perhaps the progress
+	 * thread. */
 	if (recv_post(&e, 0) == 0) {
 		int n;
 
@@ -429,6 +431,6 @@ main(int argc, char **argv)
 		return many((unsigned)atoi(argv[2]));
 	if (strcmp(what, "fatal") == 0 && argc > 2)
 		return fatal(argv[2]);
-	fprintf(stderr, "flow: pair, deaf, churn, idle, many N, fatal WAY\n");
+	fprintf(stderr, "usage: flow pair | deaf | churn | idle | many N | fatal WAY\n");
 	return 2;
 }

@@ -9,7 +9,8 @@
 
 #include "flow_end.h"
 
-#define ACK_TIMEOUT 19 /* two seconds: others may have the cores */
+/* two seconds: on a busy machine the peer may not run for a while */
+#define ACK_TIMEOUT 19
 
 void
 die(const char *what)

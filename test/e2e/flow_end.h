@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One end of a flow: a device, a QP and a buffer for its requests. What fails ends the
- * process with a sentence, but for the calls that return an errno value. */
+/* One end of a connection: a device, a QP and a buffer for its requests. On an error the
+ * functions print a message and end the process, except for those that return an errno
+ * value. */
 #ifndef ROCADE_TEST_E2E_FLOW_END_H
 #define ROCADE_TEST_E2E_FLOW_END_H
 
@@ -10,7 +11,7 @@
 #include <infiniband/verbs.h>
 
 #define DEPTH 16
-#define SIZE 9000 /* three packets, the last one odd */
+#define SIZE 9000 /* three packets, the last one shorter */
 
 struct end {
 	struct ibv_context *ctx;
@@ -24,31 +25,32 @@ struct end {
 
 void
 die(const char *what) __attribute__((noreturn));
-/* Whether standard input ended, within so long; -1: waits for it. */
+/* Whether standard input ends within the timeout; -1: waits without a limit. */
 bool
 input_ended(int timeout_ms);
 uint64_t
 now_ns(void);
 struct ibv_qp *
 qp_make(const struct end *e, enum ibv_qp_type type, struct ibv_srq *srq);
-/* False: there is no rocade0. */
+/* Opens rocade0. Returns false if it does not exist. */
 bool
 device_open(struct end *e);
 void
 end_open(struct end *e);
-/* 0 or an errno value. */
+/* Returns 0 or an errno value. */
 int
 end_close(struct end *e);
 int
 qp_init(struct ibv_qp *qp);
-/* To the QP of this number at our own address. */
+/* Connects to the QP with this number at our own address. Returns 0 or an errno value. */
 int
 qp_connect(struct ibv_qp *qp, uint32_t dest);
 int
 recv_post(struct end *e, unsigned slot);
 int
 send_post(struct end *e, unsigned slot);
-/* A target of its own, connected to itself and armed; says that it is running. */
+/* Connects the end to itself, posts receives, requests a completion event and prints
+ * "running". */
 void
 end_run(struct end *e);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A client of the daemon that keeps to no rule:
+/* A hostile client of the daemon:
+ *
  *   hostile WAY SECONDS SEED
- *   scribble   garbage all over the shared memory
- *   liar       rings in order, garbage in descriptors and frames, which change while they
- *              are looked at; it calls every QPN around its own its peer
- *   block      fills what wakes it, having made that blocking, and asks to be woken
- *   talk       garbage, descriptors and too long words on the socket; replies not read
- *   boast      says the most that can be said of itself when it is asked for its report
- *   places     as many connections as go, each with rings
- *   qpns       all QPNs that go, again and again
- * Prints what it did, and ends with 0 when the daemon is still there.
- */
+ *   scribble   random words anywhere in the shared memory
+ *   liar       correct rings, but random descriptors and frames, which change while the
+ *              daemon reads them; it declares every QPN near its own its peer
+ *   block      fills the descriptors that wake it, makes them blocking, and has itself woken
+ *   talk       random bytes, descriptors and oversized messages on the socket; reads no reply
+ *   boast      fills its statistics report with the largest values
+ *   places     as many connections as possible, each with rings
+ *   qpns       allocates all QPNs, again and again
+ *
+ * Prints its counts. The exit status is 0 if the daemon still runs at the end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -127,7 +127,8 @@ scribble(void)
 		if (rc != 0)
 			return 1;
 		lives++;
-		/* Once in a while only a place of it, so that what reads it goes on. */
+		/* In three of four rounds change only a few words of the head, so that
+		 * the daemon may go on reading. */
 		do {
 			uint64_t *word = (uint64_t *)me.region.head;
 			bool all = draw() % 4 == 0;
@@ -144,7 +145,8 @@ scribble(void)
 	return 0;
 }
 
-/* A frame as it should be, but for some bits. */
+/* Builds a frame with a wrong ICRC and some corrupted bytes. Returns its length,
+ * sometimes a wrong one. */
 static uint16_t
 frame_bend(const struct me *me, uint8_t *to, uint32_t dest, uint8_t opcode)
 {
@@ -203,7 +205,7 @@ liar(void)
 		ring_bell(&me);
 		for (unsigned i = 0; last != NULL && i < 64; i++)
 			last[draw() % 64] = (uint8_t)draw();
-		/* Received, unread: taken all the same. */
+		/* Release all received packets without reading them. */
 		me.region.head->rx.cons = me.region.head->rx.prod;
 	}
 	printf("sent %llu\n", (unsigned long long)sent);
@@ -211,7 +213,7 @@ liar(void)
 	return 0;
 }
 
-/* To the brim, whatever it is. */
+/* Fills the descriptor completely, an eventfd or a socket. */
 static void
 wake_fill(int fd)
 {
@@ -234,7 +236,7 @@ block(void)
 		ask(&me, SW_PEER_SET, qpn, qpn, NULL) != 0)
 		return 1;
 	wake_fill(me.fds[2]);
-	/* Of an open file that is shared these are the daemon's flags too. */
+	/* The flags of a shared open file are the daemon's too. */
 	for (unsigned i = 1; i < SW_ATTACH_FDS; i++)
 		fcntl(me.fds[i], F_SETFL, fcntl(me.fds[i], F_GETFL) & ~O_NONBLOCK);
 	ring_prod_init(
@@ -245,7 +247,8 @@ block(void)
 		uint64_t drained;
 		struct sw_reply reply;
 
-		/* To ourselves, whose ring says that we sleep. */
+		/* A packet to ourselves. Our ring says that we sleep, so the daemon has
+		 * to wake us. */
 		do
 			desc.len = frame_bend(&me, region_tx_buf(&me.region, 0), qpn,
 				OPCODE_RC_SEND_ONLY);
@@ -257,7 +260,7 @@ block(void)
 			ring_publish(&tx);
 			sent++;
 		}
-		/* A bell that is rung and silent again. */
+		/* Ring the daemon's doorbell and clear it at once. */
 		ring_bell(&me);
 		drained = 0;
 		(void)!read(me.fds[1], &drained, sizeof(drained));
@@ -269,7 +272,7 @@ block(void)
 	return 0;
 }
 
-/* A message of len bytes with a descriptor that nobody asked for. */
+/* Sends len bytes with an unexpected descriptor. */
 static void
 fd_send(int fd, const void *bytes, size_t len)
 {
@@ -391,7 +394,7 @@ qpns(void)
 			(void)ask(&me, SW_QPN_GIVE, mine[--n], 0, NULL);
 	}
 	printf("qpns %u\n", most);
-	return 0; /* the rest of them goes with us */
+	return 0; /* the daemon frees the rest when this process ends */
 }
 
 int
@@ -413,6 +416,6 @@ main(int argc, char **argv)
 		seed = strtoull(argv[3], NULL, 10);
 		return ways[i].run();
 	}
-	fprintf(stderr, "hostile WAY SECONDS SEED\n");
+	fprintf(stderr, "usage: hostile WAY SECONDS SEED\n");
 	return 2;
 }

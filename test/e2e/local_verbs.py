@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that were built for libibverbs, unchanged, as clients of `rocaded --local`: two
-processes each time, and the daemon's counters say that it was Rocade that carried the bytes."""
+"""Programs that were built for libibverbs run unchanged as clients of `rocaded --local`: how they
+and the daemon start, end, die and sleep. The daemon's counters prove that Rocade carried the
+bytes."""
 
 import os
 import re
@@ -28,16 +29,17 @@ def pair_case(daemon, name, program, least_bytes):
 def devices():
     with Daemon() as daemon:
         info = daemon.run("ibv_devinfo", "-v")
-        case("ibv_devinfo -v", info.returncode == 0 and "rocade0" in info.stdout and
-             "PORT_ACTIVE" in info.stdout and "RoCE v2" in info.stdout, info.stdout + info.stderr)
+        case("ibv_devinfo -v shows the device", info.returncode == 0 and
+             "rocade0" in info.stdout and "PORT_ACTIVE" in info.stdout and
+             "RoCE v2" in info.stdout, info.stdout + info.stderr)
         start = time.monotonic()
         daemon.run("ibv_devinfo")
-        case("ibv_devinfo starts soon", time.monotonic() - start < 1.0)
+        case("ibv_devinfo takes less than a second", time.monotonic() - start < 1.0)
         names = daemon.run("ibv_devices")
-        case("ibv_devices", "rocade0" in names.stdout, names.stdout)
+        case("ibv_devices lists the device", "rocade0" in names.stdout, names.stdout)
     with Daemon("--client-qps", "100", "--client-mrs", "50") as daemon:
         info = daemon.run("ibv_devinfo", "-v")
-        case("a client's limits are the device's", all(
+        case("the device's limits are those of a client", all(
             re.search(r"\b%s:\s+%d\n" % row, info.stdout) for row in (
                 ("max_qp", 100), ("max_mr", 50))), info.stdout)
     gone = subprocess.run([RUN, "--library", LIBRARY, "--socket", daemon.socket, "ibv_devices"],
@@ -47,7 +49,7 @@ def devices():
 
 
 def death():
-    """A client that dies in the middle frees what it had; the daemon goes on."""
+    """A client is killed amid traffic: its resources are freed, and the daemon continues."""
     with Daemon() as daemon:
         for _ in range(5):
             server = daemon.start("ibv_rc_pingpong", "-g", "0", "-n", "1000000")
@@ -60,13 +62,15 @@ def death():
         end = time.monotonic() + 5
         while daemon.status()["clients"] and time.monotonic() < end:
             time.sleep(0.05)
-        case("killed clients are gone", daemon.status()["clients"] == [], str(daemon.status()))
-        pair_case(daemon, "others go on", ("ibv_rc_pingpong", "-g", "0", "-n", "200", "-c"),
-                  PINGPONG_BYTES)
+        case("the daemon removes killed clients", daemon.status()["clients"] == [],
+             str(daemon.status()))
+        pair_case(daemon, "other clients still exchange messages",
+                  ("ibv_rc_pingpong", "-g", "0", "-n", "200", "-c"), PINGPONG_BYTES)
 
 
 def restart():
-    """The daemon dies under a client that sleeps: its requests are flushed, it does not hang."""
+    """The daemon is killed while a client sleeps: the client's requests are flushed, and it does
+    not hang."""
     with Daemon() as daemon:
         server = daemon.start("ibv_rc_pingpong", "-g", "0", "-e", "-n", "100000000")
         time.sleep(0.3)
@@ -81,18 +85,19 @@ def restart():
             except subprocess.TimeoutExpired:
                 process.kill()
                 texts.append("hangs: " + process.communicate()[0])
-        # Flushed, or refused where it had got no further than connecting its QPs.
-        case("a dead daemon's clients end", all("hangs" not in t and (
+        # Requests are flushed; a client that was still connecting its QPs gets an error.
+        case("clients of a killed daemon end", all("hangs" not in t and (
             "flush" in t.lower() or "failed to modify" in t.lower()) for t in texts), str(texts))
         with Daemon() as other:
             os.rename(other.socket, daemon.socket)
             names = daemon.run("ibv_devices")
-            case("another daemon takes its place", "rocade0" in names.stdout, names.stdout)
+            case("a new daemon can take the place of a killed one", "rocade0" in names.stdout,
+                 names.stdout)
             os.rename(daemon.socket, other.socket)
 
 
 def own_dpdk():
-    """A client that has started an EAL of its own: nothing of ours is in its way."""
+    """A client may start an EAL of its own: the library does not use DPDK."""
     with Daemon() as daemon:
         process = daemon.start(os.path.join(CLIENTS, "test/e2e/flow_eal"), "pair",
                                stdin=subprocess.PIPE)
@@ -101,12 +106,12 @@ def own_dpdk():
         while daemon.moved() < before + 10 * PINGPONG_BYTES and time.monotonic() < end:
             time.sleep(0.05)
         text, _ = process.communicate("", timeout=30)
-        case("a program with its own DPDK", process.returncode == 0 and "messages" in text and
-             daemon.moved() >= before + 10 * PINGPONG_BYTES, text)
+        case("a program with its own EAL is a client", process.returncode == 0 and
+             "messages" in text and daemon.moved() >= before + 10 * PINGPONG_BYTES, text)
 
 
 def fork():
-    """A context opened before fork() is dead in the child, which opens one of its own."""
+    """A context opened before fork() is unusable in the child. The child opens one of its own."""
     text = """
 import ctypes, os, sys
 ibv = ctypes.CDLL(None)
@@ -131,7 +136,8 @@ sys.exit(0 if good else 1)
 """
     with Daemon() as daemon:
         done = daemon.run(sys.executable, "-c", text)
-        case("fork: the child opens its own", done.returncode == 0, done.stdout + done.stderr)
+        case("fork(): the child opens a context of its own", done.returncode == 0,
+             done.stdout + done.stderr)
 
 
 def idle():
@@ -148,19 +154,20 @@ def idle():
 
 def ends():
     with Daemon() as daemon:
-        case("says where it listens", daemon.socket in daemon.first_line, daemon.first_line)
+        case("rocaded prints the path of its socket", daemon.socket in daemon.first_line,
+             daemon.first_line)
         again = subprocess.run([ROCADED, "--local", "--socket", daemon.socket],
                                capture_output=True, text=True, check=False, timeout=10)
-        case("two daemons on a socket", again.returncode == 1 and "another" in again.stderr,
-             again.stderr)
+        case("a second daemon for the same socket is refused", again.returncode == 1 and
+             "another" in again.stderr, again.stderr)
         daemon.process.send_signal(signal.SIGTERM)
-        case("SIGTERM ends it", daemon.process.wait(5) == 0)
-        case("and takes the socket away", not os.path.exists(daemon.socket))
+        case("SIGTERM ends rocaded with status 0", daemon.process.wait(5) == 0)
+        case("rocaded removes its socket", not os.path.exists(daemon.socket))
     with Daemon() as daemon:
         while daemon.process.poll() is None:
             for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
                 daemon.process.send_signal(number)
-        case("so do many signals at once", daemon.process.returncode == 0 and
+        case("many signals at once end rocaded with status 0", daemon.process.returncode == 0 and
              not os.path.exists(daemon.socket), str(daemon.process.returncode))
     for options, word in [((), "--local"), (("--local", "--mtu", "1"), "mtu"),
                           (("--local", "--address", "1.2.3"), "1.2.3"),
@@ -175,11 +182,11 @@ def ends():
 def start_local():
     done = subprocess.run([RUN, "--start-local", "--library", LIBRARY, "--daemon", ROCADED,
                            "ibv_devices"], capture_output=True, text=True, check=False, timeout=30)
-    case("rocade-run --start-local", done.returncode == 0 and "rocade0" in done.stdout,
-         done.stdout + done.stderr)
+    case("rocade-run --start-local starts a daemon", done.returncode == 0 and
+         "rocade0" in done.stdout, done.stdout + done.stderr)
     done = subprocess.run([RUN, "--start-local", "--library", LIBRARY, "--daemon", ROCADED,
                            "sh", "-c", "exit 7"], capture_output=True, check=False, timeout=30)
-    case("its exit status is the program's", done.returncode == 7)
+    case("rocade-run ends with the exit status of the program", done.returncode == 7)
 
 
 if __name__ == "__main__":

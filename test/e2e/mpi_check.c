@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An MPI program that looks at every byte it gets: all reduce, all to all, and messages
- * of 1 byte to 8 MiB around the ring of ranks. Prints how many bytes every rank has sent
- * to another at the least; exits with 1 where one is wrong.
+ * An MPI program that verifies every byte it receives: all-reduce, all-to-all, and
+ * messages of 1 byte to 8 MiB around the ring of ranks. Prints the least number of bytes
+ * that each rank has sent to another. Exits with 1 if a byte is wrong.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -70,7 +70,7 @@ all_to_all(unsigned round, uint32_t *in, uint32_t *out)
 	sent += (uint64_t)(ranks - 1) * BLOCK * sizeof(*in);
 }
 
-/* To the next rank, from the one before. */
+/* Sends to the next rank and receives from the previous one. */
 static void
 ring(unsigned bytes, unsigned char *in, unsigned char *out)
 {

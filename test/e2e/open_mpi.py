@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Open MPI over UCX, both as Debian packages them, through `rocaded --local` and between two
-hosts: mpi_check looks at every byte, and the daemons' counters say that none went another
-way."""
+"""Open MPI over UCX, both as Debian packages them, through `rocaded --local` and between two hosts.
+mpi_check verifies every byte, and the daemons' counters prove that all went through Rocade."""
 
 import os
 import re
@@ -17,8 +16,8 @@ from tap import case, run, skip  # noqa: E402
 from testpmd import is_root  # noqa: E402
 
 SOURCE = os.path.join(os.path.dirname(__file__), "mpi_check.c")
-# Messages through UCX, and UCX through nothing but verbs: RC, for which UD makes the
-# connections. Two cores are fewer than four ranks want, so they give way to each other.
+# Open MPI uses UCX only, and UCX verbs only: RC, which it connects over UD. Four ranks may share
+# two cores, so an idle rank yields.
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc",
           "ucx", "--mca", "btl", "^openib", "--mca", "mpi_yield_when_idle", "1",
           "-x", "UCX_TLS=rc_verbs,ud_verbs:aux,self"]
@@ -34,7 +33,7 @@ def built(folder):
 
 
 def ranks(name, daemon, moved, program, count, *options):
-    """moved(): bytes that Rocade has moved so far."""
+    """Runs the program with `count` ranks. moved(): the bytes that Rocade has carried so far."""
     before = moved()
     done = subprocess.run(daemon.inside + MPIRUN + list(options) + [
         "-np", str(count), RUN, "--library", LIBRARY, program], env=daemon.env,
@@ -42,7 +41,7 @@ def ranks(name, daemon, moved, program, count, *options):
     said = re.search(r"(\d+) ranks, (\d+) bytes each", done.stdout)
     least = count * int(said[2]) if said else 1
     bytes_moved = moved() - before
-    case("%s, %u ranks: every byte is right, and Rocade's" % (name, count),
+    case("%s, %u ranks: Rocade carries every byte, and all are correct" % (name, count),
          done.returncode == 0 and said and int(said[1]) == count and bytes_moved >= least,
          "exit %d, %d of %d bytes\n%s%s" % (done.returncode, bytes_moved, least, done.stdout,
                                             done.stderr))
@@ -55,7 +54,7 @@ def one_host(program):
 
 
 def two_hosts(program, folder):
-    """mpirun starts what runs on the other host by an agent, which is ssh elsewhere."""
+    """mpirun starts the remote rank by an agent, which stands in for ssh."""
     if not is_root():
         skip("two hosts", "needs root")
         return

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Linux kernel as the neighbour of a Rocade port, over net_tap and net_af_packet: it finds and
-pings the port, by IPv4 and IPv6, with and without a VLAN tag, and the port finds it. Needs root;
-works in a network namespace of its own, which goes with the program."""
+"""A Linux kernel is the neighbour of a Rocade port, over net_tap and net_af_packet. It resolves and
+pings the port, over IPv4 and IPv6, with and without a VLAN tag, and the port resolves the kernel.
+Needs root. Runs in a network namespace of its own, which ends with the program."""
 
 import os
 import socket
@@ -39,8 +39,8 @@ def run(*args, check=True):
 
 
 def ping(name, *args):
-    """Again if need be: a frame may come late on a busy machine, and net_tap learns of frames
-    by signals, of which two at once count as one. One time all have to come."""
+    """All 20 echoes must arrive in one of up to six tries: a frame may be late on a busy machine,
+    and a signal tells net_tap of a frame, of which two at once count as one."""
     for _ in range(6):
         out = run("ping", "-q", "-i", "0.01", "-c", "20", "-W", "2", *args, check=False)
         if " 0% packet loss" in out:
@@ -49,7 +49,7 @@ def ping(name, *args):
 
 
 class Port:
-    """echo_port over one PMD; the kernel's end of the link is the device."""
+    """echo_port over one PMD. device: the kernel's end of the link."""
 
     def __init__(self, vdev, device, mtu=1500, vlan=0):
         self.device = device
@@ -61,7 +61,7 @@ class Port:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline().split()
         if len(line) != 2 or line[0] != "open":
-            raise RuntimeError("the port does not open: %s" % line)
+            raise RuntimeError("cannot open the port: %s" % line)
         self.mac = line[1]
 
     def start(self):
@@ -85,7 +85,7 @@ class Port:
 
 
 def has_vlan_devices():
-    """Not every kernel has 802.1Q."""
+    """Whether the kernel supports 802.1Q devices."""
     done = subprocess.run(["ip", "link", "add", "link", "lo", "name", "rvlan", "type", "vlan",
                            "id", "2"], stderr=subprocess.DEVNULL, check=False)
     run("ip", "link", "del", "rvlan", check=False)
@@ -93,8 +93,8 @@ def has_vlan_devices():
 
 
 def tap_kernel_end(device):
-    """net_tap gives both ends the same MAC and brings the kernel's up: another one, and with
-    it another link-local address."""
+    """Gives the kernel's end another MAC and so another link-local address: net_tap gives both
+    ends the same MAC and brings the kernel's end up."""
     run("ip", "link", "set", device, "down")
     run("ip", "link", "set", device, "address", KERNEL_MAC)
     run("ip", "link", "set", device, "up")
@@ -104,7 +104,7 @@ def address_device(device):
     run("ip", "link", "set", device, "up")
     run("ip", "addr", "add", "198.18.0.1/24", "dev", device)
     run("ip", "addr", "add", "fd00:18::1/64", "dev", device, "nodad")
-    # The link-local one has to be proven free first.
+    # Wait until duplicate address detection has accepted the link-local address.
     for _ in range(100):
         if "tentative" not in run("ip", "-6", "addr", "show", "dev", device):
             break
@@ -118,7 +118,7 @@ def link_local(mac):
 
 
 def neighbour(device, address):
-    """The kernel's entry: its MAC, or what else it says."""
+    """Returns the MAC of the kernel's neighbour entry, or the entry if it has none."""
     words = run("ip", "neigh", "show", address, "dev", device).split()
     return words[words.index("lladdr") + 1] if "lladdr" in words else " ".join(words)
 
@@ -131,7 +131,7 @@ def wire_open(device):
 
 
 def sniff(wire, seconds):
-    """The frames of so long, with the tags that the kernel has taken off them put back."""
+    """Returns the frames of this time, with the VLAN tags that the kernel removed restored."""
     frames = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -161,21 +161,22 @@ def arp(op, src_mac, src, dst):
 
 
 def pinged(name, port, device):
-    """What both kinds of port must do, with the kernel's end ready."""
+    """Cases for any port whose kernel's end is configured."""
     big = port.mtu - 28
     for size in ("0", "56", "57", str(big)):
-        ping("%s: IPv4 echo of %s bytes" % (name, size), "-M", "do", "-s", size, "198.18.0.2")
+        ping("%s: the port answers an IPv4 echo of %s bytes" % (name, size), "-M", "do", "-s", size,
+             "198.18.0.2")
     for size in ("0", "56", "57", str(port.mtu - 48)):
-        ping("%s: IPv6 echo of %s bytes" % (name, size), "-6", "-M", "do", "-s", size,
-             "fd00:18::2")
-    ping("%s: echo of the link-local address" % name, "-6", "%s%%%s" % (
+        ping("%s: the port answers an IPv6 echo of %s bytes" % (name, size), "-6", "-M", "do", "-s",
+             size, "fd00:18::2")
+    ping("%s: the port answers an echo to its link-local address" % name, "-6", "%s%%%s" % (
         link_local(port.mac), device))
     for address in ("198.18.0.2", "fd00:18::2"):
         got = neighbour(device, address)
-        case("%s: the kernel has found %s" % (name, address), got == port.mac, got)
+        case("%s: the kernel has resolved %s" % (name, address), got == port.mac, got)
     for address in ("198.18.0.1", "fd00:18::1", link_local(KERNEL_MAC)):
         got = port.resolve(address)
-        case("%s: the port finds %s" % (name, address), got == KERNEL_MAC, got)
+        case("%s: the port resolves %s" % (name, address), got == KERNEL_MAC, got)
 
 
 def tap_tests():
@@ -187,13 +188,13 @@ def tap_tests():
         port.start()
         frames = sniff(wire, 0.5)
         own = mac_bytes(port.mac)
-        case("tap: addresses are announced by ARP", any(
+        case("tap: the port announces its IPv4 address by ARP", any(
             f[:6] == b"\xff" * 6 and f[6:12] == own and f[12:14] == b"\x08\x06" and
             f[28:32] == f[38:42] == socket.inet_aton("198.18.0.2") for f in frames),
              str(frames))
         for address in ("fd00:18::2", link_local(port.mac)):
             target = socket.inet_pton(socket.AF_INET6, address)
-            case("tap: %s is announced by ND" % address, any(
+            case("tap: the port announces %s by ND" % address, any(
                 f[6:12] == own and f[12:14] == b"\x86\xdd" and f[54:55] == b"\x88" and
                 f[62:78] == target for f in frames), str(frames))
 
@@ -202,7 +203,7 @@ def tap_tests():
 
         sniff(wire, 0.05)
         wire.send(arp(1, KERNEL_MAC, "0.0.0.0", "198.18.0.2"))
-        case("tap: an ARP probe is answered", any(
+        case("tap: the port answers an ARP probe", any(
             f[:6] == mac_bytes(KERNEL_MAC) and f[6:12] == own and f[20:22] == b"\0\2"
             for f in sniff(wire, 0.5)))
         run("ip", "addr", "add", "fd00:18::2/64", "dev", "rtap0")
@@ -211,35 +212,35 @@ def tap_tests():
             if "dadfailed" in state:
                 break
             time.sleep(0.1)
-        case("tap: the kernel sees that the port's IPv6 address is taken",
+        case("tap: the port answers the kernel's duplicate address detection",
              "dadfailed" in state, state)
         run("ip", "addr", "del", "fd00:18::2/64", "dev", "rtap0")
 
         got = port.resolve("198.18.0.77")
-        case("tap: nobody at an address", got == "EHOSTUNREACH", got)
+        case("tap: an unused address of the subnet is unreachable", got == "EHOSTUNREACH", got)
         got = port.resolve("192.0.2.1")
-        case("tap: a gateway that is not there", got == "EHOSTUNREACH", got)
+        case("tap: a remote address is unreachable without the gateway", got == "EHOSTUNREACH", got)
         run("ip", "addr", "add", "198.18.0.254/24", "dev", "rtap0")
         for _ in range(50):
             got = port.resolve("192.0.2.1")
             if got == KERNEL_MAC:
                 break
             time.sleep(0.1)
-        case("tap: the gateway comes, and with it the rest of the world", got == KERNEL_MAC, got)
+        case("tap: a remote address resolves to a gateway that appears", got == KERNEL_MAC, got)
 
-        # The kernel tells that an address has moved.
+        # A gratuitous ARP of the kernel: its address has moved to another MAC.
         moved = "02:00:00:00:00:09"
         wire.send(arp(1, moved, "198.18.0.1", "198.18.0.1"))
         time.sleep(0.2)
         got = port.resolve("198.18.0.1")
-        case("tap: a gratuitous ARP moves a known neighbour", got == moved, got)
-        case("tap: ends cleanly", port.close() == 0)
+        case("tap: a gratuitous ARP changes the MAC of a known neighbour", got == moved, got)
+        case("tap: the port closes", port.close() == 0)
     finally:
         port.kill()
 
 
 def tagged(name, port, device):
-    """By hand, since the kernel may have no VLAN devices."""
+    """Sends ARP requests with VLAN tags by a raw socket: the kernel may have no VLAN devices."""
     wire = wire_open(device)
     for tag, answers in ((b"\x81\x00\x60\x64", True), (b"\x81\x00\x00\x65", False),
                          (b"", False)):
@@ -250,8 +251,8 @@ def tagged(name, port, device):
             f[:6] == mac_bytes(KERNEL_MAC) and f[6:12] == mac_bytes(port.mac) and
             f[12:18] == b"\x81\x00\x00\x64\x08\x06" and f[24:26] == b"\0\2"
             for f in sniff(wire, 0.3))
-        case("%s: ARP with tag '%s' is %s" % (
-            name, tag.hex(), "answered with ours" if answers else "ignored"), found == answers)
+        case("%s: the port %s an ARP request with tag '%s'" % (
+            name, "answers" if answers else "ignores", tag.hex()), found == answers)
 
 
 def vlan_tests():
@@ -265,7 +266,7 @@ def vlan_tests():
                 "100")
             address_device("rtap1.100")
             pinged("tap VLAN", port, "rtap1.100")
-        case("tap VLAN: ends cleanly", port.close() == 0)
+        case("tap VLAN: the port closes", port.close() == 0)
     finally:
         port.kill()
 
@@ -273,7 +274,7 @@ def vlan_tests():
 def packet_tests(name, mtu, vlan):
     run("ip", "link", "add", "rveth0", "type", "veth", "peer", "name", "rveth1")
     run("ip", "link", "set", "rveth0", "mtu", str(mtu + 4), "address", KERNEL_MAC, "up")
-    # The kernel is not to answer at the port's end.
+    # Keep the kernel from answering ND at the port's end.
     run("sysctl", "-qw", "net.ipv6.conf.rveth1.disable_ipv6=1")
     run("ip", "link", "set", "rveth1", "mtu", str(mtu + 4), "up")
     device = "rveth0"
@@ -283,7 +284,8 @@ def packet_tests(name, mtu, vlan):
             "vlan", "id", str(vlan))
     elif not vlan:
         run("ip", "link", "set", "rveth0", "mtu", str(mtu))
-    # A frame has to fit a slot of the ring, a slot a buffer of the port, slots a block of pages.
+    # A frame must fit in a slot of the ring, and a slot in a buffer of the port. A block must be a
+    # whole number of slots and of pages.
     ring = "framesz=2048,blocksz=4096" if mtu <= 1500 else "framesz=5120,blocksz=20480"
     port = Port("net_af_packet0,iface=rveth1,framecnt=512," + ring, "rveth0", mtu, vlan)
     try:
@@ -293,7 +295,7 @@ def packet_tests(name, mtu, vlan):
         if not vlan or device != "rveth0":
             address_device(device)
             pinged(name, port, device)
-        case("%s: ends cleanly" % name, port.close() == 0)
+        case("%s: the port closes" % name, port.close() == 0)
     finally:
         port.kill()
         run("ip", "link", "del", "rveth0", check=False)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that were built for libibverbs, unchanged, as clients of `rocaded --local`: two
-processes each time, and the daemon's counters say that it was Rocade that carried the bytes.
+"""Programs that were built for libibverbs run unchanged as clients of `rocaded --local`, as two
+processes. The daemon's counters prove that Rocade carried the bytes.
 
   programs.py            the rows of lib/matrix.py that are quick; all with ROCADE_TEST_LONG=1
   programs.py WORD...    the rows whose command has all these words
@@ -22,7 +22,7 @@ from tap import case, run  # noqa: E402
 SOURCE = os.environ.get("ROCADE_SOURCE") or os.path.realpath(
     os.path.join(os.path.dirname(__file__), "..", ".."))
 LONG = os.environ.get("ROCADE_TEST_LONG") == "1"
-PATIENCE_S = 300 if LONG else 90
+TIMEOUT_S = 300 if LONG else 90
 
 
 def wait_for_listener(daemon, process):
@@ -34,15 +34,16 @@ def wait_for_listener(daemon, process):
 
 
 def pair(daemon, row):
-    """A server and a client: both results, and what they said."""
+    """Runs a server and a client. Returns both exit statuses, None after a timeout, and their
+    output."""
     server = daemon.start(*matrix.command(row, server=True))
     if row.port:
         wait_for_port(row.port, server, 30)
     else:
         wait_for_listener(daemon, server)
     try:
-        client = daemon.run(*matrix.command(row), *matrix.address(row), timeout_s=PATIENCE_S)
-        text, _ = server.communicate(timeout=PATIENCE_S)
+        client = daemon.run(*matrix.command(row), *matrix.address(row), timeout_s=TIMEOUT_S)
+        text, _ = server.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         server.kill()
         text, _ = server.communicate()
@@ -69,7 +70,8 @@ def rows(words):
 
 def programs():
     results = []
-    # libfabric wants the device's address to be one of the machine's: here that harms nobody.
+    # libfabric requires the device's address on an interface of the machine. In a namespace with
+    # only a loopback interface it does no harm.
     if [name for _, name in socket.if_nameindex()] == ["lo"]:
         subprocess.run(["ip", "address", "add", matrix.ADDRESS + "/32", "dev", "lo"], check=False)
     with Daemon() as daemon:
@@ -81,8 +83,8 @@ def programs():
                                          matrix.name(row)))
 
 
-def lists():
-    """Programs that only look."""
+def information():
+    """Programs that only show the device."""
     with Daemon() as daemon:
         for program, word in [(("ibv_devices",), "rocade0"), (("ibv_devinfo", "-v"), "RoCE v2"),
                               (("ucx_info", "-d"), "rc_verbs"), (("ucx_info", "-d"), "ud_verbs"),
@@ -93,8 +95,8 @@ def lists():
                  "rocade0" in done.stdout and word in done.stdout, done.stdout + done.stderr)
 
 
-def watch():
-    """ibv_asyncwatch prints what happens to the device."""
+def async_events():
+    """ibv_asyncwatch prints the events of the device."""
     daemon = Daemon()
     process = daemon.start("timeout", "-s", "KILL", "60", "stdbuf", "-oL", "ibv_asyncwatch")
     try:
@@ -102,14 +104,14 @@ def watch():
         case("ibv_asyncwatch opens the device", "rocade0" in first, first)
         daemon.process.kill()
         line = process.stdout.readline()
-        case("and sees its end", "IBV_EVENT_DEVICE_FATAL" in line, line)
+        case("ibv_asyncwatch prints the end of the daemon", "IBV_EVENT_DEVICE_FATAL" in line, line)
     finally:
         process.terminate()
         process.communicate()
         daemon.__exit__()
 
 
-LOOKER = """
+DEVICE_USER = """
 import ctypes, os, stat, sys
 from ctypes import c_char_p, c_int, c_void_p
 ibv = ctypes.CDLL(None)
@@ -125,7 +127,7 @@ with open(types) as file:
     text = file.read()
 usable = os.access(node, os.R_OK | os.W_OK)
 missing = os.path.exists(types + "0") or os.path.exists("/dev/infiniband/mlx5_0")
-# The verbs out of a handle, as NCCL takes them.
+# Look verbs up in a library handle, as NCCL does.
 dl = ctypes.CDLL(None)
 dl.dlopen.argtypes, dl.dlopen.restype = [c_char_p, c_int], c_void_p
 dl.dlvsym.argtypes, dl.dlvsym.restype = [c_void_p, c_char_p, c_char_p], c_void_p
@@ -139,24 +141,25 @@ print(dict(before=before, name=name, stat=libc_stat, text=text, usable=usable, m
 """
 
 
-def looks():
+def paths_and_symbols():
     with Daemon() as daemon:
-        done = daemon.run(sys.executable, "-c", LOOKER)
-        case("paths and symbols of the device", done.stdout.strip() == str(dict(
+        done = daemon.run(sys.executable, "-c", DEVICE_USER)
+        case("a client finds the device's paths and symbols", done.stdout.strip() == str(dict(
             before=False, name="rocade0", stat=True, text="RoCE v2\n", usable=True, missing=False,
             symbol=True, other=True, none=None)), done.stdout + done.stderr)
 
 
-def nobody():
-    """No daemon: what to do; and no harm to who does not ask for a device."""
+def no_daemon():
+    """Without a daemon rocade-run prints a hint, and the preload does not disturb a program that
+    opens no device."""
     done = subprocess.run([RUN, "--library", LIBRARY, "--socket", "/nonexistent", "true"],
                           capture_output=True, text=True, check=False, timeout=60)
-    case("rocade-run says what to do without a daemon", done.returncode == 1 and
+    case("rocade-run prints a hint when there is no daemon", done.returncode == 1 and
          "/nonexistent" in done.stderr and "rocaded --local" in done.stderr, done.stderr)
     done = subprocess.run(["cat", "/proc/self/comm"], capture_output=True, text=True, check=False,
                           timeout=60, env=dict(os.environ, LD_PRELOAD=LIBRARY,
                                                ROCADE_SOCKET="/nonexistent"))
-    case("who wants no device does not miss the daemon",
+    case("a program that opens no device needs no daemon",
          done.returncode == 0 and done.stdout == "cat\n", done.stdout + done.stderr)
 
 
@@ -165,20 +168,20 @@ def options():
         names = "UCX_NET_DEVICES", "UCX_TLS", "NCCL_IB_HCA"
         done = daemon.run("env")
         lines = done.stdout.splitlines()
-        case("what stacks need is in the environment", done.returncode == 0 and
+        case("rocade-run sets the variables of UCX and NCCL", done.returncode == 0 and
              {"UCX_NET_DEVICES=rocade0:1", "UCX_TLS=^shm", "NCCL_IB_HCA==rocade0"} <= set(lines),
              done.stdout)
         daemon.env.update({n: "mine" for n in names})
         done = daemon.run("env")
-        case("what the user has set stays", all(n + "=mine" in done.stdout for n in names),
-             done.stdout)
+        case("rocade-run keeps the variables that the user set",
+             all(n + "=mine" in done.stdout for n in names), done.stdout)
         done = daemon.run("--device", "rocade0", "true")
-        case("--device that is there", done.returncode == 0, done.stderr)
+        case("--device accepts the daemon's device", done.returncode == 0, done.stderr)
         done = daemon.run("--device", "other", "true")
-        case("--device that is not there", done.returncode == 1 and "rocade0" in done.stderr and
-             "other" in done.stderr, done.stderr)
+        case("--device refuses an unknown device and names the daemon's", done.returncode == 1 and
+             "rocade0" in done.stderr and "other" in done.stderr, done.stderr)
         done = daemon.run("--library", "/nonexistent.so", "true")
-        case("a library that is not there", done.returncode == 1 and
+        case("--library refuses a missing file", done.returncode == 1 and
              "/nonexistent.so" in done.stderr, done.stderr)
 
 
@@ -186,7 +189,7 @@ def page():
     path = os.path.join(SOURCE, "docs/programs.md")
     with open(path, encoding="utf-8") as file:
         case("docs/programs.md shows the table", matrix.text() in file.read(),
-             "put in what programs.py --table prints")
+             "replace the table by the output of programs.py --table")
 
 
 if __name__ == "__main__":
@@ -194,4 +197,4 @@ if __name__ == "__main__":
         print(matrix.text())
         sys.exit(0)
     sys.exit(run(programs) if sys.argv[1:] else
-             run(programs, lists, watch, looks, nobody, options, page))
+             run(programs, information, async_events, paths_and_symbols, no_daemon, options, page))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that connect by RDMA-CM, unchanged, as clients of `rocaded --local`: librdmacm's own,
-rsockets, perftest with -R, qperf with -cm1. The daemon's counters say that it was Rocade that
-carried the bytes, and its connection manager that it made the connections.
+"""Programs that connect by RDMA-CM run unchanged as clients of `rocaded --local`: those of
+librdmacm, rsockets, perftest with -R, qperf with -cm1. The daemon's counters prove that Rocade
+carried the bytes and that its connection manager made the connections.
 
-  rdmacm.py          all of them
-  rdmacm.py WORD...  those whose command has all these words
+  rdmacm.py          all rows
+  rdmacm.py WORD...  the rows whose command has all these words
 """
 
 import filecmp
@@ -21,10 +21,13 @@ from daemon import Daemon, wait_for_port  # noqa: E402
 from tap import case, run  # noqa: E402
 
 ADDRESS = "192.0.2.1"
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
-# least: bytes that Rocade must have carried; made: ends of connections that its connection manager
-# must have made; ends: the server ends by itself; ready: when the client may come.
+# least: bytes that Rocade must have carried.
+# made: connection ends that its connection manager must have established.
+# ends: whether the server ends by itself.
+# ready: the client starts when the daemon's counter of this name is not 0, or when the server
+#   listens at this TCP port.
 Row = namedtuple("Row", "server client least made ends ready")
 
 
@@ -34,7 +37,7 @@ def row(server, client, least, made=0, ends=True, ready="listeners"):
 
 
 def same(program, more, least, **kind):
-    """Client and server differ by the address only."""
+    """A row whose client and server differ by the address only."""
     return row("%s %s" % (program, more), "%s %s -s ADDRESS" % (program, more), least, **kind)
 
 
@@ -43,7 +46,7 @@ def perftest(program, more, least):
     return row(command, command + " ADDRESS", least)
 
 
-# Without a fall-back: UCX has TCP too.
+# Leaves UCX no TCP to fall back to.
 UCX = "env UCX_TLS=rc_verbs,ud_verbs,self UCX_SOCKADDR_TLS_PRIORITY=rdmacm "
 
 ROWS = [
@@ -76,7 +79,7 @@ ROWS = [
 ]
 
 
-def soon(condition, process=None, timeout_s=PATIENCE_S):
+def soon(condition, process=None, timeout_s=TIMEOUT_S):
     end = time.monotonic() + timeout_s
     while not condition() and time.monotonic() < end:
         if process is not None and process.poll() is not None:
@@ -87,16 +90,16 @@ def soon(condition, process=None, timeout_s=PATIENCE_S):
 
 def wait_ready(daemon, row_, server):
     if isinstance(row_.ready, int):
-        return wait_for_port(row_.ready, server, PATIENCE_S)
+        return wait_for_port(row_.ready, server, TIMEOUT_S)
     return soon(lambda: daemon.status()["rdma_cm"][row_.ready] > 0, server)
 
 
 def end(server, ends):
-    """Its exit status, 0 for one that never ends by itself, and what it said."""
+    """Ends the server. Returns its exit status, 0 if it never ends by itself, and its output."""
     if not ends:
         server.send_signal(signal.SIGKILL)
     try:
-        text, _ = server.communicate(timeout=PATIENCE_S)
+        text, _ = server.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         server.kill()
         return None, server.communicate()[0]
@@ -107,17 +110,17 @@ def pair(daemon, row_):
     server = daemon.start(*row_.server)
     wait_ready(daemon, row_, server)
     try:
-        client = daemon.run(*row_.client, timeout_s=PATIENCE_S)
+        client = daemon.run(*row_.client, timeout_s=TIMEOUT_S)
         status, text = client.returncode, client.stdout + client.stderr
-    except subprocess.TimeoutExpired as hung:
-        status, text = None, str(hung.output)
+    except subprocess.TimeoutExpired as expired:
+        status, text = None, str(expired.output)
         server.kill()
     served, said = end(server, row_.ends)
     return served, status, "server: %s\nclient: %s" % (said[-2000:], text[-2000:])
 
 
 def idle(daemon):
-    """Nothing of those who have ended is left."""
+    """Whether the daemon keeps nothing of the clients that have ended."""
     state = daemon.status()
     return not state["clients"] and state["rdma_cm"]["ids"] == 0
 
@@ -144,25 +147,25 @@ def programs():
                 row_case(daemon, row_)
         if not words:
             made = daemon.status()["rdma_cm"]["established"]
-            case("connections were made by RDMA-CM", made > 200, str(made))
+            case("RDMA-CM made the connections", made > 200, str(made))
 
 
 def copy():
-    """A file by rsockets arrives as it was."""
+    """rcopy transfers a file over rsockets unchanged."""
     with Daemon() as daemon:
         source, target = (os.path.join(daemon.dir, name) for name in ("source", "target"))
         with open(source, "wb") as file:
             file.write(os.urandom(3 << 20))
         server = daemon.start("rcopy")
         soon(lambda: daemon.status()["rdma_cm"]["listeners"] > 0, server)
-        client = daemon.run("rcopy", source, "%s:%s" % (ADDRESS, target), timeout_s=PATIENCE_S)
+        client = daemon.run("rcopy", source, "%s:%s" % (ADDRESS, target), timeout_s=TIMEOUT_S)
         end(server, False)
-        case("rcopy", client.returncode == 0 and filecmp.cmp(source, target, False),
-             client.stdout + client.stderr)
+        case("rcopy transfers a file unchanged", client.returncode == 0 and
+             filecmp.cmp(source, target, False), client.stdout + client.stderr)
 
 
 def death():
-    """The peer of a program that is killed is told so, and nothing of it is left."""
+    """The peer of a killed program gets a disconnect event, and the daemon frees all resources."""
     with Daemon() as daemon:
         server = daemon.start("rping", "-s")
         soon(lambda: daemon.status()["rdma_cm"]["listeners"] > 0, server)
@@ -171,13 +174,14 @@ def death():
         client.kill()
         client.communicate()
         status, text = end(server, True)
-        case("a killed client's peer ends", moving and status is not None and "DISCONNECT" in text,
-             "%s %s" % (status, text[-500:]))
-        case("nothing of either is left", soon(lambda: idle(daemon)), str(daemon.status()))
+        case("the peer of a killed client is disconnected", moving and status is not None and
+             "DISCONNECT" in text, "%s %s" % (status, text[-500:]))
+        case("the daemon frees the resources of both", soon(lambda: idle(daemon)),
+             str(daemon.status()))
 
 
-# As a program that keeps its channel under another number.
-OTHER_NUMBER = """
+# Duplicates the descriptor of an event channel in every way and uses the channel under the new one.
+DUPLICATED_CHANNEL = """
 import ctypes, os, sys
 from ctypes import c_int, c_void_p, POINTER, byref
 cm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
@@ -194,27 +198,29 @@ for call in (lambda fd: libc.dup(fd), lambda fd: libc.dup2(fd, 50), lambda fd: l
 """
 
 
-def other_number():
+def duplicated_channel():
     with Daemon() as daemon:
-        done = daemon.run(sys.executable, "-c", OTHER_NUMBER)
-        case("a channel's other descriptors", done.stdout == "0 0\n" * 5,
+        done = daemon.run(sys.executable, "-c", DUPLICATED_CHANNEL)
+        case("an event channel works under a duplicated descriptor", done.stdout == "0 0\n" * 5,
              done.stdout + done.stderr)
 
 
 def refused():
     with Daemon() as daemon:
-        nobody = daemon.run("rping", "-c", "-a", ADDRESS, "-C", "1", timeout_s=PATIENCE_S)
-        case("nobody listens", nobody.returncode != 0 and "REJECTED" in
-             (nobody.stdout + nobody.stderr).upper(), nobody.stdout + nobody.stderr)
-        away = daemon.run("rping", "-c", "-a", "203.0.113.9", "-C", "1", timeout_s=PATIENCE_S)
-        case("nobody is there", away.returncode != 0 and "ADDR" in
+        no_listener = daemon.run("rping", "-c", "-a", ADDRESS, "-C", "1", timeout_s=TIMEOUT_S)
+        text = no_listener.stdout + no_listener.stderr
+        case("a connect to a port without a listener is rejected",
+             no_listener.returncode != 0 and "REJECTED" in text.upper(), text)
+        away = daemon.run("rping", "-c", "-a", "203.0.113.9", "-C", "1", timeout_s=TIMEOUT_S)
+        case("an address outside the subnet is not resolved", away.returncode != 0 and "ADDR" in
              (away.stdout + away.stderr).upper(), away.stdout + away.stderr)
         first = daemon.start("rping", "-s")
         soon(lambda: daemon.status()["rdma_cm"]["listeners"] > 0, first)
-        second = daemon.run("rping", "-s", timeout_s=PATIENCE_S)
+        second = daemon.run("rping", "-s", timeout_s=TIMEOUT_S)
         case("a port has one listener", second.returncode != 0, second.stdout + second.stderr)
         end(first, False)
 
 
 if __name__ == "__main__":
-    sys.exit(run(*([programs] if sys.argv[1:] else [programs, copy, death, other_number, refused])))
+    sys.exit(run(*([programs] if sys.argv[1:] else [programs, copy, death, duplicated_channel,
+                                                    refused])))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""rocade-status, and DPDK's telemetry: what they say of a daemon and its clients is so."""
+"""rocade-status and DPDK telemetry show the state of a daemon and its clients."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tap import case, run, skip  # noqa: E402
 FLOW = os.path.join(CLIENTS, "test/e2e/flow")
 
 
-# Another user who can go everywhere: to the build, and to this test's directories.
+# Runs a program as another user, who may read the build and the directories of this test.
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
           "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
 
@@ -46,38 +46,39 @@ def client_of(daemon, process):
 def objects():
     with Daemon() as daemon:
         idle = flow(daemon, "idle")
-        all_of_it = json.loads(status(daemon, "--json").stdout)
+        whole = json.loads(status(daemon, "--json").stdout)
         client = client_of(daemon, idle)
-        case("the device", all_of_it["device"]["name"] == "rocade0" and
-             all_of_it["socket"] == daemon.socket, str(all_of_it))
-        case("a client", client["name"] == "flow" and client["uid"] == os.getuid() and
+        case("--json shows device and socket", whole["device"]["name"] == "rocade0" and
+             whole["socket"] == daemon.socket, str(whole))
+        case("--json shows a client", client["name"] == "flow" and client["uid"] == os.getuid() and
              client["answered"] and client["qp_count"] == 1 and client["srq_count"] == 1,
              str(client))
-        case("its SRQ, with fill and limit", len(client["srqs"]) == 1 and dict(
+        case("--json shows a client's SRQ with fill and limit", len(client["srqs"]) == 1 and dict(
             client["srqs"][0], srqn=0) == {
                 "srqn": 0, "xrc": False, "fill": 10, "size": 64, "limit": 5, "limit_events": 0,
                 "qps": 0, "error": False}, str(client["srqs"]))
         qp = client["qps"][0]
-        case("its QP", len(client["qps"]) == 1 and qp["type"] == "RC" and qp["state"] == "RTS" and
-             qp["dest_qpn"] == qp["qpn"] and qp["rq_fill"] == 16 and qp["rq_size"] == 32, str(qp))
+        case("--json shows a client's QP", len(client["qps"]) == 1 and qp["type"] == "RC" and
+             qp["state"] == "RTS" and qp["dest_qpn"] == qp["qpn"] and qp["rq_fill"] == 16 and
+             qp["rq_size"] == 32, str(qp))
         text = status(daemon, "--qps").stdout
-        case("all that as a text", all(re.search(want, text) for want in (
+        case("--qps prints device, client, SRQ, QP", all(re.search(want, text) for want in (
             r"rocade0 at .*rocade\.sock, this machine only", r"1 of 65536 QPNs in use",
             r"%d +\S+ +flow +1 +1 " % idle.pid,
             r"SRQ 0x[0-9a-f]{6}: 10 of 64, limit 5, 0 limit events, 0 QPs",
             r"QP 0x[0-9a-f]{6} RC RTS to 0x[0-9a-f]{6}, SQ 0 of 16, RQ 16 of 32; ")), text)
         idle.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, idle.pid, os.WSTOPPED | os.WNOWAIT)
-        # What was answered a moment ago is not asked for again.
+        # The daemon reuses an answer that is a moment old.
         end_s = time.monotonic() + 60
         while client["answered"] and time.monotonic() < end_s:
             client = client_of(daemon, idle)
-        case("one that is stopped does not answer", client["answered"] is False, str(client))
+        case("a stopped client does not answer", client["answered"] is False, str(client))
         text = status(daemon).stdout
-        case("and is said not to", "does not answer" in text, text)
+        case("the text says that a client does not answer", "does not answer" in text, text)
         idle.send_signal(signal.SIGCONT)
         end(idle)
-        case("no clients", "no clients" in status(daemon).stdout)
+        case("the text says that there are no clients", "no clients" in status(daemon).stdout)
 
 
 def traffic():
@@ -85,23 +86,24 @@ def traffic():
         pair = flow(daemon, "pair")
         done = status(daemon, "--watch=0.3", "--count", "3", "--json")
         rounds = [json.loads(line) for line in done.stdout.splitlines()]
-        case("--watch --json: a line each time", done.returncode == 0 and len(rounds) == 3,
+        case("--watch --json prints a line per interval", done.returncode == 0 and len(rounds) == 3,
              done.stdout + done.stderr)
-        case("the first without rates", all("rates" not in c for c in rounds[0]["clients"]))
+        case("the first line of --watch has no rates", all("rates" not in c for c in
+                                                           rounds[0]["clients"]))
         last = rounds[-1]["clients"]
-        case("rates of all that flows", len(last) == 2 and all(
+        case("--watch --json shows the rates of each client", len(last) == 2 and all(
             c["rates"]["tx_packets"] > 0 and c["rates"]["rx_bytes"] > 0 for c in last), str(last))
-        case("the engines' counters are the daemon's", all(
+        case("--json shows the counters of each client's engine", all(
             0 < c["engine"]["tx_packets"] and 0 < c["engine"]["rx_roce"] for c in last), str(last))
         done = status(daemon, "--watch=0.1", "--count", "2")
-        case("--watch", done.stdout.count("rocade0 at") == 2 and "tx pkt/s" in done.stdout,
-             done.stdout)
+        case("--watch prints text per interval", done.stdout.count("rocade0 at") == 2 and
+             "tx pkt/s" in done.stdout, done.stdout)
         many = flow(daemon, "many", "1500")
         client = client_of(daemon, many)
-        case("of many QPs the first 1024", client["qp_count"] == 1501 and
+        case("--json shows at most 1024 QPs of a client", client["qp_count"] == 1501 and
              len(client["qps"]) == 1024)
         text = status(daemon, "--qps").stdout
-        case("and how many more", "and 477 QPs more" in text)
+        case("--qps counts the QPs that it does not show", "and 477 QPs more" in text)
         many.kill()
         many.communicate()
         end(pair)
@@ -112,19 +114,21 @@ def errors():
         idle = flow(daemon, "idle")
         if os.getuid() == 0:
             seen = json.loads(status(daemon, "--json", before=NOBODY).stdout)["clients"]
-            case("of other users' clients what the daemon knows", len(seen) == 1 and
+            case("clients of another user are shown without their QPs", len(seen) == 1 and
                  seen[0]["pid"] == idle.pid and "qps" not in seen[0], str(seen))
         end(idle)
     gone = status(daemon)
-    case("no daemon", gone.returncode == 1 and daemon.socket in gone.stderr and
-         "rocaded --local" in gone.stderr and gone.stdout == "", gone.stderr)
+    case("without a daemon: status 1, the socket and a hint", gone.returncode == 1 and
+         daemon.socket in gone.stderr and "rocaded --local" in gone.stderr and gone.stdout == "",
+         gone.stderr)
     with Daemon() as daemon:
         watch = subprocess.Popen([STATUS_PROGRAM, "--watch=0.1"], env=daemon.env, text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         watch.stdout.readline()
         daemon.process.kill()
         _, text = watch.communicate(timeout=60)
-        case("a daemon that ends while it is watched", watch.returncode == 1 and text, text)
+        case("--watch ends with status 1 when the daemon ends", watch.returncode == 1 and text,
+             text)
     for options, word in [(("--watch=never",), "never"), (("--watch", "2"), "2"),
                           (("--count", "0"), "0"), (("--nonsense",), "--help")]:
         wrong = status(daemon, *options)
@@ -171,7 +175,7 @@ def telemetry():
         numbers = [set(ask("/rocade/qps,%d,%d" % (number, first))) for first in (0, 40, 80, 120)]
         case("telemetry: many QPs, 40 at a time", [len(n) for n in numbers] == [40, 40, 21, 0] and
              len(set.union(*numbers)) == 101, str(numbers))
-        case("telemetry: nobody of that number", ask("/rocade/client,4711") is None and
+        case("telemetry: an unknown client has no value", ask("/rocade/client,4711") is None and
              ask("/rocade/qps") is None and ask("/rocade/srqs,x") is None)
         many.kill()
         many.communicate()

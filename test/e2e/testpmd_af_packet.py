@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two hosts in two network namespaces over net_af_packet on the ends of a veth; and net_null,
-which only has to start."""
+"""rocade-testpmd on two hosts, network namespaces, over net_af_packet on the ends of a veth; and
+over net_null, which it only has to start."""
 
 import os
 import sys
@@ -23,7 +23,8 @@ def veth(name):
 
 
 def pair(spaces, *options, modes=("send", "sink"), large=False):
-    """The PMD's frames have to fit into an mbuf, and whole ones into whole pages."""
+    """Runs both ends. Returns whether both passed, why not, and the reports of sender and receiver.
+    A frame of the PMD must fit in an mbuf; a block must be whole frames and whole pages."""
     ends = []
     for side in (1, 0):
         device = "net_af_packet0,iface=eth0,qpairs=1,framecnt=1024," + (
@@ -45,24 +46,25 @@ def traffic():
         return
     spaces = veth("1")
     good, why, sent, got = pair(spaces, "-q", "8", "-c", "50000", "-s", "64,1000,4096")
-    case("8 QPs into one SRQ", good and verified(got) and
+    case("8 QPs send into one SRQ, verified", good and verified(got) and
          got["messages"] == sent["messages"] == 50000, why or (sent, got))
     good, why, a, b = pair(spaces, "-c", "2000", modes=("pingpong", "pingpong"))
-    case("pingpong", good and a["messages"] == b["messages"] == 2000, why or (a, b))
+    case("pingpong ends with the same count at both ends", good and
+         a["messages"] == b["messages"] == 2000, why or (a, b))
     if good:
         print("# %.1f us" % (a["lat_p50_ns"] / 1000))
-    # Another veth: the MTU of this one is what the last run needed.
+    # Another veth: the last run has changed the MTU of the first.
     good, why, sent, got = pair(veth("2"), "-q", "2", "-c", "10000", "-s", "0,1,4096,10000",
                                 "--mtu", "4096", large=True)
-    case("path MTU 4096", good and verified(got) and got["messages"] == 10000 and
-         got["ports"][0]["path_mtu"] == 4096, why or (sent, got))
+    case("messages arrive verified with path MTU 4096", good and verified(got) and
+         got["messages"] == 10000 and got["ports"][0]["path_mtu"] == 4096, why or (sent, got))
 
 
 def null():
     program = Testpmd(["--addr", "192.0.2.1/24", "--peer", "192.0.2.2", "--wait", "1"],
                       eal(0, "net_null0", memory_mb=256))
     code = program.wait(30)
-    case("net_null starts; nobody is there: 1 and a sentence", code == 1 and
+    case("net_null: the peer does not answer: status 1 and a message", code == 1 and
          "192.0.2.2 did not answer within 1 s (--wait): nobody has this address" in program.text,
          "%s %s" % (code, program.tail()))
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""`listen` and `connect` of rocade-testpmd: two hosts in network namespaces with net_tap ports
-that agree by RDMA-CM, over IPv4 and IPv6; a host where nobody listens; one that is killed, and
-comes again with the same QPNs; what tshark says to the messages."""
+"""`listen` and `connect` of rocade-testpmd: two hosts, network namespaces with net_tap ports,
+connect by RDMA-CM over IPv4 and IPv6. A port without a listener rejects. A killed sender connects
+again with the same QPNs. tshark decodes the messages."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ CONNECTED = r"^port 0: \d+ QPs connected with"
 def end(spaces, side, *options, mac=""):
     program = Testpmd(["--addr", ADDRESS[side], "-i"] + list(options),
                       eal(side, "net_tap0,iface=port" + mac, memory_mb=256), space=spaces[side])
-    # Not before: the PMD itself sets the address of the kernel's end while it starts.
+    # Wait for the start: the PMD sets the address of the kernel's end while it starts.
     program.say("show port")
     program.expect(r"^port 0", 60)
     plug(spaces[side], "port", "br0")
@@ -45,39 +45,41 @@ def connects(spaces, version):
     sink.say("listen 7471")
     sink.say("start")
     sink.expect("listens at port 7471", 30)
-    # Its own PSNs: the ends tell each other.
+    # The ends have different PSNs and exchange them.
     sender = end(spaces, 0, "--mode", "send", "-q", "8", "-c", "20000", "--psn", "0xfffff0")
     sender.say("connect %s 7471" % PEER[version])
-    case("IPv%d: 8 QPs connect" % version, sender.expect(CONNECTED, 60) and
+    name = "IPv%d: " % version
+    case(name + "8 QPs connect", sender.expect(CONNECTED, 60) and
          sink.expect(CONNECTED, 30), sender.tail() + sink.tail())
     sender.say("start")
     good = sender.expect("^(PASS|FAIL)", 60) and sink.expect("^(PASS|FAIL)", 60)
     codes = quit_both(sender, sink)
-    case("... 20,000 messages, verified", good and codes == [0, 0] and verified(sink.json()) and
-         sink.json()["messages"] == 20000, (codes, sender.tail(), sink.tail()))
-    case("... and the sink hears the end", sink.expect("has disconnected", 1), sink.tail())
+    case(name + "20,000 messages arrive verified", good and codes == [0, 0] and
+         verified(sink.json()) and sink.json()["messages"] == 20000,
+         (codes, sender.tail(), sink.tail()))
+    case(name + "the sink reports the disconnect", sink.expect("has disconnected", 1), sink.tail())
 
 
-def nobody(spaces):
+def no_listener(spaces):
     sink = end(spaces, 1, "--mode", "sink")
     sink.say("listen 7471")
     sink.expect("listens at port", 30)
     sender = end(spaces, 0, "--mode", "send")
     sender.say("connect 192.0.2.2 7472")
-    case("nobody listens: a sentence", sender.expect(
+    case("connect reports that the port has no listener", sender.expect(
         "connect: nobody listens at this port of 192.0.2.2", 60), sender.tail())
     sender.say("set wait 3")
     sender.say("connect 192.0.2.77 7471")
-    case("nobody is there: a sentence", sender.expect("0 of 1 QPs are connected after 3 s", 60),
-         sender.tail())
+    case("connect reports that a missing host did not answer", sender.expect(
+        "0 of 1 QPs are connected after 3 s", 60), sender.tail())
     sender.say("connect 192.0.2.2 7471")
-    case("... and then somebody is", sender.expect(CONNECTED, 60), sender.tail())
+    case("connect succeeds after the failed ones", sender.expect(CONNECTED, 60), sender.tail())
     quit_both(sender, sink)
 
 
 def killed(spaces):
-    """A killed sender says nothing to the sink. The next one has its QPNs; with its MAC too it is
-    the same to the sink's CM, which finds its connections stale."""
+    """A killed sender sends no DREQ. The next sender has the same QPNs. If it has the same MAC too,
+    the sink's CM takes it for the same host and finds the old connections stale."""
     sink = end(spaces, 1, "--mode", "sink", "-q", "4")
     sink.say("listen 7471")
     sink.say("start")
@@ -91,16 +93,17 @@ def killed(spaces):
                 break
             time.sleep(1)
         sender.say("start")
-        case("life %d: traffic" % life, sender.expect(r"send: [\d.]+ Mmsg/s .* [\d,]{4,} messages",
-                                                      60), sender.tail() + sink.tail())
+        case("sender %d sends" % life, sender.expect(r"send: [\d.]+ Mmsg/s .* [\d,]{4,} messages",
+                                                     60), sender.tail() + sink.tail())
         if life == 1:
-            case("... after a rejection as stale", "earlier life" in sender.text, sender.tail())
+            case("sender 1 was rejected first: stale connection", "earlier life" in sender.text,
+                 sender.tail())
         if life < 2:
             sender.kill()
     sender.say("stop")
-    case("... nothing is wrong", sender.expect("^PASS", 30), sender.tail())
+    case("the last sender passes", sender.expect("^PASS", 30), sender.tail())
     sink.say("stop")
-    case("... to the sink neither", sink.expect("^PASS", 30) and verified(sink.json()),
+    case("the sink passes, all verified", sink.expect("^PASS", 30) and verified(sink.json()),
          sink.tail())
     quit_both(sender, sink)
 
@@ -111,12 +114,12 @@ def loop():
         file.write("listen 18515\nconnect 192.0.2.2 18515\nstart\nwait\n")
     for mode in ([], ["--mode", "pingpong"]):
         program = Testpmd(["--loop", "-q", "3", "-c", "3000", "--cmdline-file", script] + mode)
-        case("both ends in a process%s" % (": pingpong" if mode else ""), program.wait(60) == 0 and
-             "\nPASS" in program.text, program.tail())
+        case("both ends in one process connect%s" % (": pingpong" if mode else ""),
+             program.wait(60) == 0 and "\nPASS" in program.text, program.tail())
 
 
 def on_the_wire(spaces):
-    """What tshark, which has its own idea of the messages, makes of them."""
+    """tshark, an independent decoder, decodes the messages."""
     if not shutil.which("tshark") or not shutil.which("tcpdump"):
         skip("tshark", "no tshark or no tcpdump")
         return
@@ -140,10 +143,10 @@ def on_the_wire(spaces):
                           capture_output=True, text=True, check=False)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     seen = {int(row[0], 0) for row in rows}
-    case("REQ, REP, RTU, DREQ, DREP on the wire", {0x10, 0x13, 0x14, 0x15, 0x16} <= seen,
+    case("tshark sees REQ, REP, RTU, DREQ, DREP", {0x10, 0x13, 0x14, 0x15, 0x16} <= seen,
          done.stdout + done.stderr + sender.tail())
-    case("... none malformed", rows and not any(row[1] for row in rows if len(row) > 1),
-         done.stdout)
+    case("tshark finds no malformed CM message", rows and
+         not any(row[1] for row in rows if len(row) > 1), done.stdout)
 
 
 def main():
@@ -151,7 +154,7 @@ def main():
         return run(loop, lambda: skip("net_tap", "needs root and /dev/net/tun"))
     spaces = tap_wire()
     return run(loop, lambda: connects(spaces, 4), lambda: connects(spaces, 6),
-               lambda: nobody(spaces), lambda: killed(spaces), lambda: on_the_wire(spaces))
+               lambda: no_listener(spaces), lambda: killed(spaces), lambda: on_the_wire(spaces))
 
 
 if __name__ == "__main__":

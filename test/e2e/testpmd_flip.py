@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""One wrong byte is seen. A sender that shares no code with Rocade puts RC SENDs on a veth, with a
-right ICRC: one message as rocade-testpmd would fill it, one with a single bit flipped."""
+"""rocade-testpmd detects one wrong byte. A sender that shares no code with Rocade puts RC SENDs
+with a correct ICRC on a veth: a message as rocade-testpmd fills it, and one with a flipped bit."""
 
 import os
 import re
@@ -47,7 +47,7 @@ def send_only(mac, qpn, psn, data):
 
 
 def inject(space, frames):
-    """In a process of its own: this one stays in its namespace."""
+    """Sends the frames from another process, as this one stays in its namespace."""
     code = ("import socket,sys\ns = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n"
             "s.bind(('eth0', 0))\nfor line in sys.stdin: s.send(bytes.fromhex(line))\n")
     subprocess.run(["ip", "netns", "exec", space, sys.executable, "-c", code],
@@ -55,7 +55,8 @@ def inject(space, frames):
 
 
 def receive(flip):
-    """What the sink says to message 0, right, and message 1 with these bits of byte 37 flipped."""
+    """Sends a correct message 0, and message 1 with the bits `flip` of byte 37 inverted. Returns
+    the sink and its exit status."""
     name = "flip%d" % flip
     spaces = [add_space(name + "a"), add_space(name + "b")]
     ip("-n", spaces[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns",
@@ -81,14 +82,14 @@ def flips():
         skip("one flipped bit", "needs root")
         return
     sink, code = receive(0)
-    case("the payload is as documented", code == 0 and sink.json()["bytes_verified"] == 2 * SIZE,
-         "%s %s" % (code, sink.tail()))
+    case("the documented payload passes", code == 0 and
+         sink.json()["bytes_verified"] == 2 * SIZE, "%s %s" % (code, sink.tail()))
     sink, code = receive(0x10)
     report = sink.json()
-    case("one flipped bit: exit code 1", code == 1, "%s %s" % (code, sink.tail()))
-    case("... the sentence says where", "message 1 of QP 0x100 is wrong: 1 of its 100 bytes, the "
-         "first at offset 37" in sink.text, sink.tail())
-    case("... and the report counts it", report["result"] == "fail" and
+    case("one flipped bit: exit status 1", code == 1, "%s %s" % (code, sink.tail()))
+    case("one flipped bit: the message has QP, message and offset", "message 1 of QP 0x100 is "
+         "wrong: 1 of its 100 bytes, the first at offset 37" in sink.text, sink.tail())
+    case("one flipped bit: the report counts it", report["result"] == "fail" and
          report["bad_bytes"] == 1 and report["bad_messages"] == 1 and report["messages"] == 2,
          report)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""rocade-testpmd with both ends in one process: sizes, queues, modes, commands, trouble, and
-what it says to wrong options. As an ordinary user, without EAL and hugepages."""
+"""rocade-testpmd with both ends in one process: sizes, queues, modes, commands, impairment, and the
+messages for wrong options. It needs no root, EAL or hugepages."""
 
 import json
 import os
@@ -19,7 +19,7 @@ NOBODY = 65534
 
 
 def loop(*options, text=None, timeout_s=60, **more):
-    """Result, and the report or None."""
+    """Runs the program. Returns the finished process, and its report or None."""
     path = os.path.join(SCRATCH, "loop.json")
     if os.path.exists(path):
         os.unlink(path)
@@ -70,7 +70,7 @@ def sends():
 
 
 def lcores():
-    """EAL, and a worker lcore that runs all engines."""
+    """With EAL: a worker lcore runs all engines."""
     if len(os.sched_getaffinity(0)) < 2:
         skip("a worker lcore runs the engines", "one core only")
         return
@@ -90,7 +90,7 @@ def lcores():
 
 def limit():
     done, report = loop("-c", "100000", "-q", "4", "--srq-limit", "512", "--depth", "2048")
-    case("refilled by limit events only", done.returncode == 0 and good(report, 100000) and
+    case("limit events alone refill the SRQ", done.returncode == 0 and good(report, 100000) and
          report["limit_events"] >= 60 and report["refills"] == report["limit_events"],
          done.stdout + done.stderr)
     case("unsignaled requests save completions", report["cqes_saved"] >= 98000, report)
@@ -98,45 +98,46 @@ def limit():
 
 def pingpong():
     done, report = loop("-m", "pingpong", "-c", "20000", "-q", "3", "-s", "64,1500")
-    case("pingpong", done.returncode == 0 and report["messages"] == 20000 and
-         report["bytes_verified"] == 2 * report["bytes"], done.stdout + done.stderr)
+    case("pingpong verifies both directions", done.returncode == 0 and
+         report["messages"] == 20000 and report["bytes_verified"] == 2 * report["bytes"],
+         done.stdout + done.stderr)
     order = [report["lat_%s_ns" % name] for name in ("min", "p50", "p99", "p999", "max")]
-    case("its latencies rise", None not in order and order == sorted(order) and order[0] > 0,
-         order)
+    case("the latency percentiles are in order", None not in order and
+         order == sorted(order) and order[0] > 0, order)
 
 
-def trouble():
+def impairment():
     count = 300000 if LONG else 30000
-    # A timeout of 1 ms: a lost retransmission is only noticed by it.
+    # A timeout of 1 ms: only the timeout detects a lost retransmission.
     done, report = loop("-c", str(count), "-q", "4", "-s", "64,3000", "--timeout", "8",
                         "--impair", "loss=1%,dup=1%,reorder=1%,corrupt=0.5%")
-    case("1 % loss, duplication, reordering, corruption", done.returncode == 0 and
-         good(report, count) and report["retransmits"] > 0, done.stdout + done.stderr)
+    case("messages arrive verified: 1 % lost, duplicated, reordered, 0.5 % corrupted",
+         done.returncode == 0 and good(report, count) and report["retransmits"] > 0,
+         done.stdout + done.stderr)
     sink = next(p for p in report["ports"] if p["mode"] == "sink")["impaired"]
-    case("all four happened", min(sink.values()) > 0, sink)
-    case("what was corrupted did not pass the ICRC", report["drops"].get("icrc", 0) > 0,
+    case("all four impairments happened", min(sink.values()) > 0, sink)
+    case("corrupted frames fail the ICRC check", report["drops"].get("icrc", 0) > 0,
          report["drops"])
     done, report = loop("-c", "1000", "--impair", "loss=100%", "--wait", "2")
-    case("all lost: failed, with a sentence", done.returncode == 1 and
+    case("all frames lost: status 1 and a message", done.returncode == 1 and
          "192.0.2.2 did not answer within 2 s (--wait)" in done.stderr, done.stderr)
 
 
 def unsignaled():
     done, _ = loop("-c", "10000", "--signal-every", "0")
-    case("nothing signaled: the queue fills, and it says so", done.returncode == 1 and
-         "full of unsignaled requests" in done.stderr, done.stderr)
+    case("no request signaled: the send queue fills, status 1 and a message",
+         done.returncode == 1 and "full of unsignaled requests" in done.stderr, done.stderr)
     done, _ = loop("-i", "-c", "10000", "--signal-every", "0", text="start\nwait\nshow qp\nquit\n")
-    case("show qp says what to do", "none signaled" in done.stdout and
+    case("no request signaled: `show qp` prints the remedy", "none signaled" in done.stdout and
          "signal at least one request in every" in done.stdout, done.stdout)
 
 
-def sizes_differ():
-    """Both ends of one process have one --size; a length that is not the expected one is made
-    by changing it for what is still under way."""
+def size_changes():
+    """Both ends of one process have the same --size, which `set size` changes between two runs."""
     done, report = loop("-i", "-s", "64,128", "-q", "1", text="start\nwait 1\nstop\nset size 128\n"
                         "start\nwait 1\nquit\n")
-    case("another --size connects anew", done.returncode == 0 and report["result"] == "pass",
-         done.stdout + done.stderr)
+    case("a new --size reconnects the QPs", done.returncode == 0 and
+         report["result"] == "pass", done.stdout + done.stderr)
 
 
 def commands():
@@ -151,13 +152,13 @@ def commands():
     with open(script, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
     done, report = loop("-q", "4", "--depth", "4096", "--timeout", "8", "--cmdline-file", script)
-    case("a file of commands", done.returncode == 0 and good(report, 5000),
+    case("a file of commands runs", done.returncode == 0 and good(report, 5000),
          done.stdout + done.stderr)
     for what in ("limit 64 armed", "of 8192 receives", "reachable", "to receive",
                  "rnr_nak_sent", "run by the main loop"):
-        case("... prints \"%s\"" % what, what in done.stdout, done.stdout)
-    case("... three runs passed", done.stdout.count("\nPASS") == 3, done.stdout)
-    case("... the last two with path MTU 512",
+        case("a file of commands prints \"%s\"" % what, what in done.stdout, done.stdout)
+    case("a file of commands: three runs pass", done.stdout.count("\nPASS") == 3, done.stdout)
+    case("a file of commands: `set mtu` changes the path MTU",
          all(p["path_mtu"] == 512 for p in report["ports"]), report["ports"])
     for line, words in (("set srq 0 size 0", "Invalid"), ("set srq 9 limit 1", "no such SRQ"),
                         ("set srq 0 limit 99999", "Invalid"), ("frobnicate", "no such command"),
@@ -168,16 +169,16 @@ def commands():
                         ("set impair rx loss 1", "give off, or some of"),
                         ("set burst 999", "1 to 256"), ("stop", "nothing runs")):
         done, _ = loop("-i", text=line + "\nquit\n")
-        case("\"%s\": one sentence" % line, words in done.stderr and
+        case("\"%s\": one line of error" % line, words in done.stderr and
              done.stderr.count("\n") == 1, done.stderr)
     with open(script, "w", encoding="utf-8") as file:
         file.write("start\nnonsense\nwait\n")
     done, _ = loop("--cmdline-file", script)
-    case("a wrong line ends the file, and fails", done.returncode == 1 and
+    case("a wrong line ends a file of commands with status 1", done.returncode == 1 and
          "nonsense: no such command" in done.stderr, done.stderr)
 
 
-def stop_and_go():
+def stop_and_start():
     program = Testpmd(["--loop", "-i", "-q", "4"])
     for _ in range(3):
         mark = len(program.text)
@@ -187,13 +188,13 @@ def stop_and_go():
         if not program.expect(r"^PASS", 10, mark):
             break
     program.say("quit")
-    case("start and stop, three times", program.wait(10) == 0 and
+    case("three starts and stops pass", program.wait(10) == 0 and
          program.text.count("\nPASS") == 3, program.tail())
     program = Testpmd(["--loop", "-q", "4"])
     program.expect(r"\d+ messages", 5)
     program.process.terminate()
-    case("SIGTERM ends a run in order", program.wait(10) == 0 and "\nPASS" in program.text,
-         program.tail())
+    case("SIGTERM ends a run with status 0", program.wait(10) == 0 and
+         "\nPASS" in program.text, program.tail())
 
 
 def terminal():
@@ -205,7 +206,7 @@ def terminal():
     text = ""
 
     def expect(words, typed=b"", timeout_s=15):
-        """Types, and reads until the words came."""
+        """Types, then reads until the words arrive."""
         nonlocal text
         mark = len(text)
         os.write(master, typed)
@@ -217,22 +218,22 @@ def terminal():
                 except OSError:
                     break
         return words in text[mark:]
-    case("a prompt", expect("rocade-testpmd> "), text)
-    case("Tab completes", expect("srq ", b"sh\tsr\t"), text)
-    case("... and the command runs", expect("receives posted", b"\n"), text)
-    case("the arrow brings it back", expect("show srq", b"\x1b[A"), text)
-    case("... and runs again", expect("receives posted", b"\n"), text)
-    case("? lists what may follow", expect("neigh", b"show ?"), text)
+    case("the terminal shows a prompt", expect("rocade-testpmd> "), text)
+    case("Tab completes a command", expect("srq ", b"sh\tsr\t"), text)
+    case("a completed command runs", expect("receives posted", b"\n"), text)
+    case("the up arrow recalls a command", expect("show srq", b"\x1b[A"), text)
+    case("a recalled command runs", expect("receives posted", b"\n"), text)
+    case("? lists the next words of a command", expect("neigh", b"show ?"), text)
     expect("rocade-testpmd> ", b"\x03")
-    case("start on a terminal", expect("send, 1 QPs", b"start\n"), text)
-    case("stop", expect("PASS", b"stop\n"), text)
+    case("`start` works on a terminal", expect("send, 1 QPs", b"start\n"), text)
+    case("`stop` works on a terminal", expect("PASS", b"stop\n"), text)
     os.write(master, b"\x04")
     try:
         code = program.wait(10)
     except subprocess.TimeoutExpired:
         program.kill()
         code = None
-    case("^D quits", code == 0, "%s %s" % (code, text))
+    case("^D ends the program with status 0", code == 0, "%s %s" % (code, text))
     os.close(master)
 
 
@@ -249,7 +250,7 @@ def table_of_wrong_options():
     ]
     for options, words in rows:
         done, _ = loop(*options)
-        case("%s: 2 and one sentence" % " ".join(options), done.returncode == 2 and
+        case("%s: status 2 and one line" % " ".join(options), done.returncode == 2 and
              words in done.stderr and done.stderr.count("\n") == 1 and not done.stdout,
              "%d %s" % (done.returncode, done.stderr))
     rows = [
@@ -262,12 +263,12 @@ def table_of_wrong_options():
     ]
     for options, code, words in rows:
         done, _ = loop(*options)
-        case("%s: %d and a sentence" % (" ".join(options), code), done.returncode == code and
+        case("%s: status %d and a message" % (" ".join(options), code), done.returncode == code and
              words in done.stderr, "%d %s" % (done.returncode, done.stderr))
     done = subprocess.run([PROGRAM, "--no-pci", "--no-huge", "--", "--addr", "10.0.0.1/24",
                            "--peer", "10.0.0.2"], capture_output=True, text=True, check=False,
                           timeout=60)
-    case("no such port: 3 and a sentence", done.returncode == 3 and
+    case("a missing port: status 3 and a message", done.returncode == 3 and
          "port 0 does not open" in done.stderr, done.stderr)
 
 
@@ -275,17 +276,18 @@ def ordinary_user():
     how = {}
     if is_root():
         how = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-    # What it may not read is no part of the case.
+    # The case passes without a run if the user cannot read the build.
     folder = os.path.dirname(PROGRAM)
     if how and subprocess.run(["test", "-x", PROGRAM], check=False, **how).returncode != 0:
-        case("runs as nobody", True)
-        print("# %s cannot be reached by nobody: not tried" % folder)
+        case("an unprivileged user can run rocade-testpmd --loop", True)
+        print("# user %d cannot reach %s: not tried" % (NOBODY, folder))
         return
     done = subprocess.run([PROGRAM, "--", "--loop", "-c", "1000"], capture_output=True,
                           text=True, check=False, timeout=60, **how)
-    case("runs as nobody", done.returncode == 0, done.stdout + done.stderr)
+    case("an unprivileged user can run rocade-testpmd --loop", done.returncode == 0,
+         done.stdout + done.stderr)
 
 
 if __name__ == "__main__":
-    sys.exit(run(sends, lcores, limit, pingpong, trouble, unsignaled, sizes_differ, commands,
-                 stop_and_go, terminal, table_of_wrong_options, ordinary_user))
+    sys.exit(run(sends, lcores, limit, pingpong, impairment, unsignaled, size_changes, commands,
+                 stop_and_start, terminal, table_of_wrong_options, ordinary_user))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two rocade-testpmd processes over net_memif: verified traffic, path MTU 4096, trouble, stop and
-start, and what each end says when the other one is not there or comes late. Restarts are with
-testpmd_tap.py: when one end of a memif goes, the driver of the other one (DPDK 22.11) unmaps the
-rings in a thread of its own, and crashes if they are polled just then."""
+"""Two rocade-testpmd processes over net_memif: verified traffic, path MTU 4096, impairment, stop
+and start, and the messages of an end whose peer is missing or late. testpmd_tap.py has the
+restarts: when one end of a memif closes, the other end's driver (DPDK 22.11) unmaps the rings in a
+thread of its own, and crashes if they are polled at that moment."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ ADDRESS = ["192.0.2.1", "192.0.2.2"]
 
 
 class Wire:
-    """One memif. Its server has to be up before a client comes: that tries only once."""
+    """One memif. Its server must run before the client starts: a client tries only once."""
 
     count = 0
 
@@ -27,7 +27,7 @@ class Wire:
         self.server = server
 
     def end(self, side, *options, if_mtu=1500):
-        """Side 0 has the lower address."""
+        """Starts an end. Side 0 has the lower address."""
         device = "net_memif0,role=%s,socket=%s,socket-abstract=no,bsize=%d,rsize=11" % (
             "server" if side == self.server else "client", self.socket,
             8192 if if_mtu > 1500 else 2048)
@@ -40,7 +40,7 @@ class Wire:
 
 
 def close(first, other, code=0):
-    """Ends the first while nobody polls the wire, then the other one, which is done."""
+    """Ends `first` while `other` is frozen and does not poll, then `other`, whose run is over."""
     other.freeze()
     first.say("quit")
     got = first.wait(20)
@@ -49,7 +49,7 @@ def close(first, other, code=0):
 
 
 def pair(*options, mode="send", other="sink", if_mtu=1500, timeout_s=60):
-    """Both ends to the end of their run: reports (None where it failed)."""
+    """Runs both ends. Returns whether both passed, why not, and the reports of sides 0 and 1."""
     wire = Wire(server=1)
     options = list(options) + ["-i", "-a", "--wait", "30"]
     ends = [wire.end(1, "--mode", other, *options, if_mtu=if_mtu),
@@ -66,40 +66,41 @@ def pair(*options, mode="send", other="sink", if_mtu=1500, timeout_s=60):
 def traffic():
     count = 10000000 if LONG else 300000
     good, why, sent, got = pair("-q", "8", "-c", count, timeout_s=600 if LONG else 60)
-    case("%d messages of 64 bytes" % count, good and verified(got) and
+    case("%d messages of 64 bytes arrive verified" % count, good and verified(got) and
          got["messages"] == sent["messages"] == count, why or (sent, got))
     if good:
         print("# %.2f Mmsg/s" % (got["rate"] / 1e6))
     for mtu in (256, 1024, 4096):
         good, why, sent, got = pair("-q", "4", "-c", 20000, "-s", "0,1,4096,16k,100", "--mtu", mtu,
                                     if_mtu=4200 if mtu == 4096 else 1500)
-        case("path MTU %d" % mtu, good and verified(got) and got["messages"] == 20000 and
-             got["ports"][0]["path_mtu"] == mtu, why or (sent, got))
+        case("messages arrive verified with path MTU %d" % mtu, good and verified(got) and
+             got["messages"] == 20000 and got["ports"][0]["path_mtu"] == mtu, why or (sent, got))
     good, why, sent, got = pair("-q", "8", "-c", 200000, "--srq-limit", "512", "--depth", "2048")
-    case("refilled by limit events", good and verified(got) and got["limit_events"] > 50,
+    case("limit events refill the SRQ", good and verified(got) and got["limit_events"] > 50,
          why or got)
     good, why, sent, got = pair("-q", "4", "-t", "2")
-    case("--duration: nothing of the tail is cut off", good and verified(got) and
+    case("--duration: the last messages still arrive", good and verified(got) and
          got["messages"] == sent["messages"], why or (sent, got))
 
 
-def trouble():
+def impairment():
     count = 10000000 if LONG else 100000
     good, why, sent, got = pair("-q", "8", "-c", count, "--timeout", "12", "--impair",
                                 "loss=1%,dup=1%,reorder=1%", timeout_s=1800 if LONG else 60)
-    case("%d messages, 1 %% lost, doubled, reordered" % count, good and verified(got) and
-         got["messages"] == sent["messages"] == count and got["ports"][0]["impaired"]["lost"],
-         why or (sent, got))
+    case("%d messages arrive verified: 1 %% lost, duplicated, reordered" % count, good and
+         verified(got) and got["messages"] == sent["messages"] == count and
+         got["ports"][0]["impaired"]["lost"], why or (sent, got))
 
 
 def pingpong():
     good, why, a, b = pair("-c", 20000, mode="pingpong", other="pingpong")
-    case("pingpong", good and a["messages"] == b["messages"] == 20000 and
-         a["lat_p50_ns"] and b["lat_p50_ns"] is None, why or (a, b))
+    case("pingpong: one end measures the latency", good and
+         a["messages"] == b["messages"] == 20000 and a["lat_p50_ns"] and
+         b["lat_p50_ns"] is None, why or (a, b))
 
 
-def sender_stops_and_goes():
-    """No restart: PSNs and message numbers go on."""
+def stop_and_start():
+    """`start` after `stop` is no restart: PSNs and message numbers continue."""
     wire = Wire(server=1)
     sink = wire.end(1, "--mode", "sink", "-q", "4", "-i", "-a")
     sender = wire.end(0, "--mode", "send", "-q", "4", "-i", "-a")
@@ -114,44 +115,45 @@ def sender_stops_and_goes():
     sender.expect(r"send: [\d.]+ Mmsg/s", 20, mark)
     sender.say("stop")
     sender.expect("^PASS", 20, mark)
-    case("stop and start, four times", sender.text.count("\nPASS") == 4, sender.tail())
+    case("the sender passes after each of four stops", sender.text.count("\nPASS") == 4,
+         sender.tail())
     sink.say("stop")
     sink.expect("^PASS", 20)
-    case("... and the end", close(sender, sink), sender.tail())
-    case("... no restart for the sink, all verified", verified(sink.json()) and
+    case("the sender ends with status 0", close(sender, sink), sender.tail())
+    case("the sink sees no restart, all verified", verified(sink.json()) and
          sink.json()["peer_restarts"] == 0, sink.tail())
 
 
-def nobody():
+def missing_peer():
     wire = Wire(server=0)
     alone = wire.end(0, "--mode", "send", "--wait", "2")
-    case("a peer that never answers: 1 and a sentence", alone.wait(20) == 1 and
+    case("the peer never answers: status 1 and a message", alone.wait(20) == 1 and
          "192.0.2.2 did not answer within 2 s (--wait): the link is down" in alone.text,
          alone.tail())
     wire = Wire(server=1)
     alone = wire.end(1, "--mode", "sink", "--wait", "2")
-    case("a sender that never comes: 1 and a sentence", alone.wait(20) == 1 and
+    case("no sender ever starts: status 1 and a message", alone.wait(20) == 1 and
          "192.0.2.1 sent nothing within 2 s (--wait)" in alone.text, alone.tail())
     wire = Wire(server=1)
     other = wire.end(1, "--mode", "sink", "--qpn-base", "0x5000", "-i", "-a")
     alone = wire.end(0, "--mode", "send", "--wait", "4", "-i", "-a")
-    case("a host without our QPs: a sentence", alone.expect(
+    case("the peer has other QPNs: a message", alone.expect(
         "the host is there, but no rocade-testpmd receives", 20), alone.tail())
-    case("... and 1", close(alone, other, code=1), alone.tail())
+    case("the peer has other QPNs: status 1", close(alone, other, code=1), alone.tail())
     wire = Wire(server=0)
     late = wire.end(0, "--mode", "send", "-c", "1000", "--wait", "30", "-i", "-a")
     late.expect("waiting for", 10)
     sink = wire.end(1, "--mode", "sink", "-c", "1000", "-i", "-a")
-    case("a sink that comes late is found", late.expect("^PASS", 40) and
+    case("the sender finds a sink that starts late", late.expect("^PASS", 40) and
          sink.expect("^PASS", 20), late.tail() + sink.tail())
     close(late, sink)
     wire = Wire(server=1)
     sink = wire.end(1, "--mode", "sink", "-c", "1000000", "--wait", "2", "-i", "-a")
     sender = wire.end(0, "--mode", "send", "-c", "1000", "-i", "-a")
-    case("a sender that sends too little: a sentence", sender.expect("^PASS", 20) and
+    case("the sender sends too few messages: a message", sender.expect("^PASS", 20) and
          sink.expect("1000 of 1000000 messages came", 20), sink.tail())
-    case("... and 1", close(sink, sender, code=1), sink.tail())
+    case("the sender sends too few messages: status 1", close(sink, sender, code=1), sink.tail())
 
 
 if __name__ == "__main__":
-    sys.exit(run(traffic, trouble, pingpong, sender_stops_and_goes, nobody))
+    sys.exit(run(traffic, impairment, pingpong, stop_and_start, missing_peer))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two hosts in two network namespaces, each with a net_tap port, joined by bridges: 8 QPs into
-one SRQ, limit events, 1 % loss from half-way on; the wire as tcpdump, tshark and an ICRC check
-of its own see it; echo and neighbours; the kernel as a neighbour."""
+"""rocade-testpmd on two hosts, network namespaces with a net_tap port each, joined by bridges: 8
+QPs into one SRQ, limit events, 1 % loss in the second half; restarts of either end; a kernel that
+pings the port. tshark and an independent ICRC check accept the captured frames."""
 
 import os
 import re
@@ -25,7 +25,7 @@ V6 = ["2001:db8::1", "2001:db8::2"]
 def end(spaces, side, *options, peers=V4):
     program = Testpmd(["--addr", ADDRESS[side], "--peer", peers[1 - side]] + list(options),
                       eal(side, "net_tap0,iface=port", memory_mb=256), space=spaces[side])
-    # Not before: the PMD itself sets the address of the kernel's end while it starts.
+    # Wait for the start: the PMD sets the address of the kernel's end while it starts.
     program.expect(r"^port 0: \w+, \d+ QPs", 20)
     plug(spaces[side], "port", "br0")
     return program
@@ -43,7 +43,7 @@ def pair(spaces, *options, sink_options=(), **more):
 
 
 class Capture:
-    """tcpdump on the left bridge: frames to and fro, at most 100,000."""
+    """tcpdump on the left bridge: frames of both directions, at most 100,000."""
 
     def __init__(self, space, name):
         self.path = os.path.join(SCRATCH, name)
@@ -64,7 +64,7 @@ class Capture:
 def check_capture(name, path, least):
     done = subprocess.run([sys.executable, ICRC_CHECK, "--min", str(least), path],
                           capture_output=True, text=True, check=False)
-    case("%s: zlib agrees with every ICRC" % name, done.returncode == 0,
+    case("%s: every frame has a correct ICRC" % name, done.returncode == 0,
          done.stdout + done.stderr)
     print("# " + done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "# nothing")
     if not shutil.which("tshark"):
@@ -74,11 +74,11 @@ def check_capture(name, path, least):
                            "fields", "-e", "frame.protocols", "-e", "_ws.malformed", "-Y",
                            "udp.dstport == 4791"], capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
-    # Where bytes 2 and 3 of a payload are 0, tshark takes its first two for an EtherType and may
-    # find the rest malformed: that says nothing about the frame.
+    # If bytes 2 and 3 of a payload are 0, tshark takes the first two for an EtherType and may find
+    # the rest malformed. The frame is right all the same.
     bad = [line for line in lines if "infiniband" not in line or
            ("alformed" in line and ":infiniband:ethertype" not in line)]
-    case("%s: RoCEv2 without a malformed frame to tshark" % name, len(lines) >= least and not bad,
+    case("%s: tshark decodes every frame as RoCEv2" % name, len(lines) >= least and not bad,
          "%d frames, wrong: %s" % (len(lines), bad[:3]))
 
 
@@ -91,17 +91,17 @@ def traffic(spaces):
                                 "--signal-every", "64", "--depth", "1024", sink_options=[
                                     "--srq-limit", "256", "--cmdline-file", script])
     capture.stop()
-    case("8 QPs into one SRQ, verified, 1 % loss half-way", good and verified(got) and
+    case("8 QPs send into one SRQ, verified, 1 % loss", good and verified(got) and
          got["messages"] == sent["messages"] > 1000, why or (sent, got))
     if not good:
         return
     print("# %d messages, %.2f Gb/s, %d retransmissions" % (got["messages"], got["gbps"],
                                                             sent["retransmits"]))
-    case("... frames were lost, and sent again", got["ports"][0]["impaired"]["lost"] > 0 and
+    case("lost frames are retransmitted", got["ports"][0]["impaired"]["lost"] > 0 and
          sent["retransmits"] > 0, (sent, got))
-    case("... limit events refilled the SRQ", got["limit_events"] > 0 and
+    case("limit events refill the SRQ", got["limit_events"] > 0 and
          got["refills"] == got["limit_events"], got)
-    case("... unsignaled sends saved completions", sent["cqes_saved"] > sent["messages"] * 0.9,
+    case("unsignaled sends save completions", sent["cqes_saved"] > sent["messages"] * 0.9,
          sent)
     check_capture("traffic", capture.path, 1000)
 
@@ -112,11 +112,12 @@ def sizes(spaces):
         good, why, sent, got = pair(spaces, "-q", "2", "-c", "2000", "-s",
                                     "0,1,2,3,4,255,256,257,1023,5000", "--mtu", str(mtu),
                                     "--dscp", "26", "--hop-limit", "7")
-        case("path MTU %d, IPv4" % mtu, good and verified(got) and got["messages"] == 2000,
-             why or (sent, got))
+        case("messages arrive verified with path MTU %d, IPv4" % mtu, good and verified(got) and
+             got["messages"] == 2000, why or (sent, got))
     good, why, sent, got = pair(spaces, "-q", "2", "-c", "2000", "-s", "0,1,2,3,1024,5000",
                                 peers=V6)
-    case("IPv6", good and verified(got) and got["messages"] == 2000, why or (sent, got))
+    case("messages arrive verified over IPv6", good and verified(got) and
+         got["messages"] == 2000, why or (sent, got))
     capture.stop()
     check_capture("sizes", capture.path, 3000)
 
@@ -125,42 +126,44 @@ def restarts(spaces):
     sink = end(spaces, 1, "--mode", "sink", "-q", "4", "-i", "-a")
     sender = end(spaces, 0, "--mode", "send", "-q", "4", "-i", "-a")
     flows = r"sink: [\d.]+ Mmsg/s .* [\d,]{4,} messages"
-    case("traffic to restart", sink.expect(flows, 30), sink.tail() + sender.tail())
+    case("messages arrive before the restart", sink.expect(flows, 30), sink.tail() + sender.tail())
     sink.kill()
-    case("the sender of a killed sink says so", sender.expect(
+    case("the sender reports that a killed sink does not answer", sender.expect(
         "192.0.2.2 stopped answering .*`start` connects again", 30), sender.tail())
     sink = end(spaces, 1, "--mode", "sink", "-q", "4", "-i", "-a")
     sender.say("start")
-    case("... and `start` works again", sink.expect(flows, 30), sink.tail() + sender.tail())
+    case("`start` connects to the restarted sink", sink.expect(flows, 30),
+         sink.tail() + sender.tail())
     sender.kill()
     sender = end(spaces, 0, "--mode", "send", "-q", "4", "-c", "5000")
-    case("a restarted sender is served", sender.wait(60) == 0, sender.tail() + sink.tail())
-    case("... and the sink says so", sink.expect("192.0.2.1 was restarted", 5), sink.tail())
+    case("a restarted sender can send", sender.wait(60) == 0, sender.tail() + sink.tail())
+    case("the sink reports the restarted sender", sink.expect("192.0.2.1 was restarted", 5),
+         sink.tail())
     sink.say("stop")
-    case("... having verified all", sink.expect("^PASS", 20), sink.tail())
+    case("the sink passes, all verified", sink.expect("^PASS", 20), sink.tail())
     sink.kill()
 
 
 def pingpong_restarts(spaces):
-    serving = end(spaces, 0, "--mode", "pingpong", "-i", "-a")
-    answering = end(spaces, 1, "--mode", "pingpong", "-i", "-a")
+    client = end(spaces, 0, "--mode", "pingpong", "-i", "-a")
+    server = end(spaces, 1, "--mode", "pingpong", "-i", "-a")
     flows = r"pingpong: [\d.]+ Mmsg/s .* [\d,]{3,} messages"
-    case("balls fly", serving.expect(flows, 30), serving.tail())
-    answering.kill()
-    case("the serving end says that they do not come back", serving.expect(
-        r"stopped answering|has not sent it back", 30), serving.tail())
-    answering = end(spaces, 1, "--mode", "pingpong", "-i", "-a")
-    mark = len(serving.text)
-    serving.say("start")
-    case("... and `start` works again", serving.expect(flows, 30, mark),
-         serving.tail() + answering.tail())
-    serving.kill()
-    serving = end(spaces, 0, "--mode", "pingpong", "-c", "1000")
-    case("a restarted serving end is answered", serving.wait(60) == 0,
-         serving.tail() + answering.tail())
-    case("... and the other one said so", answering.expect("was restarted|stopped answering", 5),
-         answering.tail())
-    answering.kill()
+    case("pingpong runs before the restart", client.expect(flows, 30), client.tail())
+    server.kill()
+    case("the pingpong client reports that a killed server does not reply", client.expect(
+        r"stopped answering|has not sent it back", 30), client.tail())
+    server = end(spaces, 1, "--mode", "pingpong", "-i", "-a")
+    mark = len(client.text)
+    client.say("start")
+    case("`start` connects to the restarted pingpong server", client.expect(flows, 30, mark),
+         client.tail() + server.tail())
+    client.kill()
+    client = end(spaces, 0, "--mode", "pingpong", "-c", "1000")
+    case("a restarted pingpong client gets replies", client.wait(60) == 0,
+         client.tail() + server.tail())
+    case("the pingpong server reports the restarted client",
+         server.expect("was restarted|stopped answering", 5), server.tail())
+    server.kill()
 
 
 def kernel_neighbour(spaces):
@@ -179,10 +182,11 @@ def kernel_neighbour(spaces):
         done = subprocess.run(["ip", "netns", "exec", host, "ping", "-c", "3", "-i", "0.2", "-W",
                                "2", "-s", "1000", address], capture_output=True, text=True,
                               check=False)
-        case("the kernel pings %s" % address, re.search(r"[123] received", done.stdout),
-             done.stdout + done.stderr)
+        case("the port answers the kernel's pings to %s" % address,
+             re.search(r"[123] received", done.stdout), done.stdout + done.stderr)
     sink.say("show neigh")
-    case("... and is a neighbour", sink.expect(r"192\.0\.2\.9 .* reachable", 5), sink.tail())
+    case("`show neigh` lists the kernel", sink.expect(r"192\.0\.2\.9 .* reachable", 5),
+         sink.tail())
     sink.say("quit")
     sink.wait(10)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two hosts run every service and opcode and verify the data (test/tour): two processes over two
-net_tap ports in a bridge, IPv4 and IPv6, and over net_memif with path MTU 4096. On the bridge each
-opcode is seen."""
+"""The conformance matrix (test/tour) between two processes: every service and opcode with verified
+data, over two net_tap ports in a bridge, IPv4 and IPv6, and over net_memif with path MTU 4096. A
+capture on the bridge has each opcode."""
 
 import os
 import re
@@ -17,29 +17,30 @@ from tap import case, run, skip  # noqa: E402
 from testpmd import (BUILD, SCRATCH, add_space, eal, ip, is_root,  # noqa: E402
                      plug)
 
-PROGRAM = os.path.join(BUILD, "test", "tour", "tour")
+PROGRAM = os.path.join(BUILD, "test/tour/tour")
 ADDRESS = ["192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"]
-LEAST = 590  # cells
-# All but FLUSH, which this header of verbs does not have, and SEND with invalidation over XRC.
+LEAST = 590  # cases
+# All opcodes except FLUSH, which is missing in this version of verbs, and SEND with invalidate over
+# XRC.
 OPCODES = set(range(0x00, 0x15)) | {0x16, 0x17, 0x1D} | set(range(0x20, 0x2C)) | {0x64, 0x65} | \
     set(range(0xA0, 0xB5))
 
 
 class End:
-    """One process of the tour."""
+    """One process of the matrix."""
 
     count = 0
 
     def __init__(self, space, role, gid_index, eal_options, device_options):
         End.count += 1
-        self.path = os.path.join(SCRATCH, "tour%d" % End.count)
+        self.path = os.path.join(SCRATCH, "end%d" % End.count)
         with open(self.path, "wb") as out:
             self.process = subprocess.Popen(
                 ["ip", "netns", "exec", space, PROGRAM, "--" + role, "127.0.0.1", "--gid-index",
                  str(gid_index), "--"] + eal_options + device_options, stdout=out,
                 stderr=subprocess.STDOUT)
 
-    def is_there(self, timeout_s=30):
+    def is_open(self, timeout_s=30):
         limit = time.monotonic() + timeout_s
         while "# the device is there" not in self.lines():
             if time.monotonic() > limit or self.process.poll() is not None:
@@ -60,8 +61,8 @@ class End:
             return file.read().splitlines()
 
 
-def judge(name, ends, timeout_s=400):
-    """Both ends passed, and skipped nothing."""
+def check_ends(name, ends, timeout_s=400):
+    """Both ends pass and skip no case."""
     codes = [end.wait(timeout_s) for end in ends]
     lines = [end.lines() for end in ends]
     wrong = [line for side in lines for line in side if line.startswith("FAIL")]
@@ -70,9 +71,9 @@ def judge(name, ends, timeout_s=400):
               for side in lines]
     why = "%s\n%s\n%s\n%s" % (codes, "\n".join(wrong[:10]), "\n".join(lines[0][-10:]),
                               "\n".join(lines[1][-10:]))
-    case("%s: every cell, both ways, data verified" % name, codes == [0, 0] and not wrong and
-         all(totals) and int(totals[0].group(1)) >= LEAST, why)
-    case("%s: nothing is skipped" % name, not skipped, skipped)
+    case("%s: every case passes in both directions, data verified" % name, codes == [0, 0] and
+         not wrong and all(totals) and int(totals[0].group(1)) >= LEAST, why)
+    case("%s: no case is skipped" % name, not skipped, skipped)
     if all(totals):
         print("# %s: %s" % (name, totals[0].group(0)))
 
@@ -81,14 +82,14 @@ class Capture:
     """The headers of all frames in the bridge."""
 
     def __init__(self, space):
-        self.path = os.path.join(SCRATCH, "tour%d.pcap" % End.count)
+        self.path = os.path.join(SCRATCH, "frames%d.pcap" % End.count)
         self.process = subprocess.Popen(
             ["ip", "netns", "exec", space, "tcpdump", "-i", "br0", "-w", self.path, "-U", "-s",
              "80", "-B", "262144"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.process.stderr.readline()  # "listening on"
 
     def stop(self):
-        size = -1  # it drops what it has not written yet
+        size = -1  # tcpdump discards frames that it has not written when it gets the signal
         while size != os.path.getsize(self.path):
             size = os.path.getsize(self.path)
             time.sleep(1)
@@ -98,8 +99,8 @@ class Capture:
         self.process.stderr.close()
 
     def opcodes(self):
-        """BTH opcodes of its frames, the destination MACs of DestQP 0xFFFFFF, and those of
-        everything else."""
+        """Returns the BTH opcodes of the frames, the MAC prefixes of frames to DestQP 0xFFFFFF, and
+        the destination MACs of frames that are not RoCEv2."""
         seen, macs, others = set(), set(), set()
         with open(self.path, "rb") as file:
             file.read(24)
@@ -122,8 +123,8 @@ def tap_end(space, side, role, gid_index):
     port = "port%d" % side
     end = End(space, role, gid_index, eal(side, "net_tap0,iface=" + port, memory_mb=256),
               ["addr=" + ADDRESS[side]])
-    # Not before: the PMD itself sets the address of the kernel's end while it starts.
-    if end.is_there():
+    # Wait for the start: the PMD sets the address of the kernel's end while it starts.
+    if end.is_open():
         plug(space, port, "br0")
     return end
 
@@ -131,19 +132,19 @@ def tap_end(space, side, role, gid_index):
 def taps(space, name, gid_index, mac):
     capture = Capture(space)
     ends = [tap_end(space, 1, "listen", gid_index), tap_end(space, 0, "connect", gid_index)]
-    judge(name, ends)
+    check_ends(name, ends)
     capture.stop()
     seen, macs, others = capture.opcodes()
-    case("%s: every opcode was on the wire" % name, OPCODES <= seen,
+    case("%s: the capture has every opcode" % name, OPCODES <= seen,
          "missing: %s" % ["0x%02x" % op for op in sorted(OPCODES - seen)])
-    case("%s: multicast went to the group's MAC" % name, macs == {mac}, macs)
-    # 224.0.0.22 and ff02::16: where IGMPv3 and MLDv2 report to.
-    case("%s: and was joined on the link" % name, "333300000016" in others and
+    case("%s: multicast goes to the group's MAC" % name, macs == {mac}, macs)
+    # IGMPv3 and MLDv2 reports go to 224.0.0.22 and ff02::16.
+    case("%s: the hosts report their groups by IGMP or MLD" % name, "333300000016" in others and
          (mac[:2] == "33" or "01005e000016" in others), others)
 
 
 def one_bridge():
-    space = add_space("tour")
+    space = add_space("matrix")
     ip("-n", space, "link", "set", "lo", "up")
     ip("-n", space, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
     ip("-n", space, "link", "set", "br0", "up")
@@ -153,7 +154,7 @@ def one_bridge():
 def memif():
     space = add_space("memif")
     ip("-n", space, "link", "set", "lo", "up")
-    socket = os.path.join(SCRATCH, "tour.sock")
+    socket = os.path.join(SCRATCH, "matrix.sock")
     ends = []
     for side, role, memif_role in ((1, "listen", "server"), (0, "connect", "client")):
         device = "net_memif0,role=%s,socket=%s,socket-abstract=no,bsize=8192,rsize=11" % (
@@ -164,14 +165,14 @@ def memif():
             if os.path.exists(socket):
                 break
             time.sleep(0.1)
-    judge("net_memif, path MTU 4096", ends)
+    check_ends("net_memif, path MTU 4096", ends)
     case("net_memif: the path MTU is 4096", "path MTU 4096" in ends[0].lines()[-1],
          ends[0].lines()[-1:])
 
 
 def main():
     if not is_root() or not os.path.exists("/dev/net/tun"):
-        return run(lambda: skip("tour", "needs root and /dev/net/tun"))
+        return run(lambda: skip("conformance matrix", "needs root and /dev/net/tun"))
     space = one_bridge()
     return run(lambda: taps(space, "net_tap, IPv4", 0, "01005e"),
                lambda: taps(space, "net_tap, IPv6", 1, "333377"), memif)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Linux's rdma_rxe in a virtual machine and our programs, on one bridge in this network namespace.
+"""Linux's rdma_rxe in a virtual machine and Rocade's programs, on one bridge in this network
+namespace.
 
-    guest (eth0, rxe0) -- tap -- bridge -- veth -- net_af_packet, ours
+    guest (eth0, rxe0) -- tap -- bridge -- veth -- net_af_packet, Rocade
 
-The bridge itself has an address, for what the two ends say to each other beside RDMA."""
+The bridge has an address of its own, for the TCP connections between the two ends."""
 
 import os
 import re
@@ -18,29 +19,29 @@ from guest import Guest, missing  # noqa: E402
 from kernel import Missing, kernel  # noqa: E402
 
 CACHE = os.environ.get("ROCADE_CACHE") or os.path.join(BUILD, "interop-cache")
-TOUR = os.path.join(BUILD, "test", "tour", "tour")
-TOUR_SYSTEM = os.path.join(BUILD, "test", "tour", "tour-system")
-BRIDGE, OURS, THEIRS = "192.0.2.9", "192.0.2.1", "192.0.2.2"
-OURS6, THEIRS6 = "2001:db8::1", "2001:db8::2"
-PEER = {4: (OURS, THEIRS), 6: (OURS6, THEIRS6)}
+MATRIX = os.path.join(BUILD, "test/tour/tour")
+MATRIX_SYSTEM = os.path.join(BUILD, "test/tour/tour-system")
+BRIDGE, ROCADE, GUEST = "192.0.2.9", "192.0.2.1", "192.0.2.2"
+ROCADE6, GUEST6 = "2001:db8::1", "2001:db8::2"
+ADDRESSES = {4: (ROCADE, GUEST), 6: (ROCADE6, GUEST6)}
 IPV6_LEAST = 1280
 INSIDE = "ROCADE_INTEROP_INSIDE"
 
 
 def why_not():
-    """Why there cannot be a bench here, or None."""
+    """Returns why the tests cannot run on this machine, or None."""
     why = missing()
     if why is None:
         try:
             kernel(CACHE)
-        except Missing as sentence:
-            why = str(sentence)
+        except Missing as error:
+            why = str(error)
     return why
 
 
 def _isolate():
-    """Goes on in mount, network and process namespaces of its own, with which all ends that it
-    started."""
+    """Starts the program again in mount, network and process namespaces of its own. Their end also
+    ends all processes that it started."""
     if os.environ.get(INSIDE):
         return
     os.environ[INSIDE] = "1"
@@ -55,62 +56,62 @@ def _write(path, text):
 
 
 def main(walk):
-    """walk(bench), on a bench whose guest is there. The exit status."""
+    """Calls walk(bench) once the guest has booted. Returns the exit status."""
     why = why_not()
     if why is not None:
         print("1..0 # SKIP %s" % why)
         return 0
     _isolate()
 
-    def cells():
+    def with_guest():
         bench = Bench()
         try:
             if case("Linux boots", bench.guest.wait(120), bench.guest.said()):
                 print("# Linux %s, QEMU without KVM" % bench.guest.release)
                 walk(bench)
                 said = bench.guest.said()
-                case("the kernel has nothing to complain of", not re.search(
+                case("the kernel logs no warning", not re.search(
                     r"WARNING|BUG|Oops|Call Trace|init: no", said), said[-3000:])
         finally:
             bench.guest.stop()
 
-    return run(cells)
+    return run(with_guest)
 
 
 class Bench:
-    """The wire, and the guest at its end."""
+    """The bridge and the guest."""
 
     def __init__(self):
-        for name in ("all", "default"):  # the kernel itself is silent
+        for name in ("all", "default"):  # the host's kernel must not send ND
             _write("/proc/sys/net/ipv6/conf/%s/disable_ipv6" % name, "1")
-        # An address of IPv6 that is nobody's way: without one getaddrinfo() knows no others.
+        # getaddrinfo() returns IPv6 addresses only if the host has one. No frame is sent to it.
         _write("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "0")
         ip("addr", "add", "2001:db8:1::9/128", "dev", "lo")
         ip("link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
         ip("link", "set", "br0", "mtu", "9000", "up")
         ip("addr", "add", BRIDGE + "/24", "dev", "br0")
         ip("tuntap", "add", "guest0", "mode", "tap")
-        # What we send in one go waits here, for the guest is slow.
+        # A long queue: the guest is slower than Rocade's bursts.
         ip("link", "set", "guest0", "mtu", "9000", "txqueuelen", "10000", "master", "br0", "up")
         ip("link", "add", "ours0", "type", "veth", "peer", "name", "cable0")
         ip("link", "set", "cable0", "master", "br0", "up")
         ip("link", "set", "ours0", "up")
         self.mtu = 1500
         self.count = 0
-        self.guest = Guest(SCRATCH, CACHE, "guest0", "02:00:00:00:00:02", THEIRS,
-                           [TOUR_SYSTEM], [THEIRS + "/24", THEIRS6 + "/64"])
+        self.guest = Guest(SCRATCH, CACHE, "guest0", "02:00:00:00:00:02", GUEST,
+                           [MATRIX_SYSTEM], [GUEST + "/24", GUEST6 + "/64"])
 
     def set_mtu(self, mtu):
-        """Of the interfaces; the guest's path MTU follows."""
-        for name in ("ours0", "cable0"):  # a driver of ours may have changed it
+        """Sets the MTU of the interfaces. The guest's path MTU follows."""
+        for name in ("ours0", "cable0"):  # Rocade's driver may have changed it
             ip("link", "set", name, "mtu", str(mtu))
         self.mtu = mtu
         self.guest.run("ip link set eth0 mtu %d" % mtu)
-        if mtu >= IPV6_LEAST:  # below it has no IPv6
-            self.guest.run("ip addr add %s/64 dev eth0 2>/dev/null" % THEIRS6)
+        if mtu >= IPV6_LEAST:  # with a smaller MTU the kernel removes the IPv6 address
+            self.guest.run("ip addr add %s/64 dev eth0 2>/dev/null" % GUEST6)
 
     def gid_index(self, version):
-        """Of the guest's address."""
+        """Returns the GID index of the guest's address."""
         want = "c000:0202" if version == 4 else "2001:0db8"
         _, text = self.guest.run(
             "cd /sys/class/infiniband/rxe0/ports/1/gids; until grep %s [0-9]; do sleep 0.1; done" %
@@ -122,55 +123,56 @@ class Bench:
         return eal(0, "net_af_packet0,iface=ours0,qpairs=1,framecnt=1024,blocksz=%d,framesz=%d" %
                    (4096 if size == 2048 else 20480, size), memory_mb=256)
 
-    def tour(self, version, options=(), device=(), timeout_s=300):
-        """Both ends walk through the tour. (their exit status, ours; our lines, theirs)"""
+    def matrix(self, version, options=(), device=(), timeout_s=300):
+        """Runs the conformance matrix at both ends. Returns the exit statuses of guest and Rocade,
+        and the lines of Rocade and guest."""
         self.count += 1
-        path = os.path.join(SCRATCH, "tour%d" % self.count)
+        path = os.path.join(SCRATCH, "matrix%d" % self.count)
         options = list(options)
-        command = [TOUR, "--listen", BRIDGE, "--gid-index", "0" if version == 4 else "1"] + \
+        command = [MATRIX, "--listen", BRIDGE, "--gid-index", "0" if version == 4 else "1"] + \
             options + ["--"] + self.eal() + list(device) + [
-                "addr=%s/24,%s/64" % (OURS, OURS6), "mtu=%d" % self.mtu]
-        theirs = ["tour-system", "--connect", BRIDGE, "--gid-index",
+                "addr=%s/24,%s/64" % (ROCADE, ROCADE6), "mtu=%d" % self.mtu]
+        remote = [os.path.basename(MATRIX_SYSTEM), "--connect", BRIDGE, "--gid-index",
                   str(self.gid_index(version))] + options
         with open(path, "wb") as out:
             process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
         try:
             status, text = self.guest.run(
-                "timeout %d %s" % (timeout_s, " ".join(map(shlex.quote, theirs))), timeout_s + 20)
+                "timeout %d %s" % (timeout_s, " ".join(map(shlex.quote, remote))), timeout_s + 20)
             try:
-                ours = process.wait(30)
+                local_status = process.wait(30)
             except subprocess.TimeoutExpired:
-                ours = None
+                local_status = None
         finally:
             process.kill()
             process.wait()
         with open(path, encoding="utf-8", errors="replace") as file:
-            return (status, ours), file.read().splitlines(), text.splitlines()
+            return (status, local_status), file.read().splitlines(), text.splitlines()
 
 
-class Cells:
-    """What our end said of a tour: results by (cell, who requests)."""
+class Results:
+    """The results that Rocade's end printed, by (name of the case, requester)."""
 
     def __init__(self, lines):
         self.passed, self.failed, self.skipped = [], {}, {}
-        self.arrived = {}  # of streams: (messages, of how many)
+        self.arrived = {}  # of streams: (messages received, messages sent)
         self.impaired = {}  # {"received" or "sent": {"lost": frames, ...}}
         for line in lines:
             ran = re.match(r"(PASS|FAIL) (.*?) \((active|passive)\)(?:: (.*))?$", line)
             if ran:
-                cell = (ran.group(2), "we" if ran.group(3) == "active" else "kernel")
+                key = (ran.group(2), "rocade" if ran.group(3) == "active" else "kernel")
                 if ran.group(1) == "PASS":
-                    self.passed.append(cell)
+                    self.passed.append(key)
                 else:
-                    self.failed[cell] = ran.group(4)
+                    self.failed[key] = ran.group(4)
             elif line.startswith("# impaired, "):
-                what, _, counts = line[len("# impaired, "):].partition(": ")
-                self.impaired[what] = {name: int(n) for n, name in re.findall(
+                way, _, counts = line[len("# impaired, "):].partition(": ")
+                self.impaired[way] = {name: int(n) for n, name in re.findall(
                     r"(\d+) (\w+)", counts)}
             elif " arrived" in line:
                 name, role, n, of = re.match(
                     r"# (.*) \((active|passive)\): (\d+) of (\d+)", line).groups()
-                self.arrived[name, "we" if role == "active" else "kernel"] = (int(n), int(of))
+                self.arrived[name, "rocade" if role == "active" else "kernel"] = (int(n), int(of))
             elif line.startswith("SKIP "):
                 name, _, why = line[5:].partition(": ")
                 self.skipped[name] = why

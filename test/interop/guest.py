@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Linux in QEMU, without KVM: Debian's kernel with rdma_rxe, and an initramfs of busybox, the
+"""Linux in QEMU, without KVM: Debian's kernel with rdma_rxe. The initramfs has busybox, the kernel
 modules, the verbs tools of this machine and programs of the build."""
 
 import glob
@@ -27,7 +27,7 @@ PROVIDER = ["/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so",
 
 
 def missing():
-    """Why no guest can be had here, or None."""
+    """Returns why a guest cannot run on this machine, or None."""
     if platform.machine() != "x86_64":
         return "the guest is made for x86_64 only"
     if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
@@ -43,13 +43,13 @@ def missing():
 # ---- The initramfs ----
 
 def _needs(program):
-    """The shared libraries of a program, the loader too."""
+    """Returns the shared libraries of a program, with the loader."""
     out = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     return set(re.findall(r"(/\S+) \(0x", out))
 
 
 class Archive:
-    """A cpio archive, as the kernel reads it."""
+    """Writes a cpio archive in the kernel's format."""
 
     def __init__(self, file):
         self.file = file
@@ -87,7 +87,7 @@ class Archive:
 
 
 def initramfs(path, folder, programs, addresses):
-    """programs: of this machine, with their libraries; they end up in /bin."""
+    """Writes the initramfs. The programs, of this machine, go to /bin with their libraries."""
     tools = [shutil.which(tool) for tool in TOOLS]
     everything = [tool for tool in tools if tool] + list(programs)
     libraries = set()
@@ -115,7 +115,7 @@ def initramfs(path, folder, programs, addresses):
 # ---- The machine ----
 
 class Guest:
-    """One virtual machine, on a tap device that is there already."""
+    """One virtual machine on an existing tap device."""
 
     def __init__(self, scratch, cache, tap, mac, address, programs, addresses):
         folder = kernel(cache)
@@ -139,7 +139,7 @@ class Guest:
             return file.read()
 
     def wait(self, timeout_s):
-        """Until it takes commands; False when it does not."""
+        """Waits until the guest takes commands. Returns False if it does not in time."""
         end = time.monotonic() + timeout_s
         while time.monotonic() < end and self.process.poll() is None:
             if os.path.exists(self.console) and "init: the guest is there" in self.said():
@@ -148,7 +148,7 @@ class Guest:
         return False
 
     def start(self, commands):
-        """A connection on which what they print arrives, and their exit status."""
+        """Starts commands in the guest. Returns a connection for their output and exit status."""
         for _ in range(100):
             try:
                 s = socket.create_connection((self.address, AGENT_PORT), 10)
@@ -160,7 +160,7 @@ class Guest:
         return s
 
     def finish(self, s, timeout_s):
-        """(exit status, text); the status is None when the time is over."""
+        """Returns (exit status, output) of started commands. The status is None after a timeout."""
         end = time.monotonic() + timeout_s
         text = b""
         with s:

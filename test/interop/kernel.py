@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""kernel.py FOLDER: Debian's Linux kernel, unpacked into FOLDER/linux, unless it is there. Nothing
-is installed; the package is downloaded with apt-get, so it needs the network."""
+"""kernel.py FOLDER: downloads Debian's Linux kernel with apt-get and unpacks it into FOLDER/linux,
+unless that exists. Installs nothing."""
 
 import glob
 import os
@@ -14,7 +14,7 @@ MODULES = ["virtio_pci", "virtio_net", "crc32_generic", "rdma_rxe", "ib_umad", "
 
 
 class Missing(Exception):
-    """What this machine would have to have."""
+    """What this machine lacks."""
 
 
 def _apt(cache, *args):
@@ -22,7 +22,7 @@ def _apt(cache, *args):
 
 
 def _package(cache):
-    """The kernel's package, downloaded, not installed."""
+    """Downloads the kernel's package. Returns its path."""
     found = _apt(cache, "apt-cache", "depends", "linux-image-amd64")
     name = re.search(r"Depends: (linux-image-\S+)", found.stdout)
     if not name:
@@ -30,20 +30,20 @@ def _package(cache):
         found = _apt(cache, "apt-cache", "depends", "linux-image-amd64")
         name = re.search(r"Depends: (linux-image-\S+)", found.stdout)
     if not name:
-        raise Missing("apt knows no package linux-image-amd64")
+        raise Missing("apt has no package linux-image-amd64")
     get = ("apt-get", "-o", "APT::Sandbox::User=root", "download", name.group(1))
     got = _apt(cache, *get)
-    if got.returncode != 0:  # its lists may be old
+    if got.returncode != 0:  # the package lists may be old
         _apt(cache, "apt-get", "update")
         got = _apt(cache, *get)
     files = glob.glob(os.path.join(cache, "linux-image-*.deb"))
     if got.returncode != 0 or not files:
-        raise Missing("%s cannot be downloaded: %s" % (name.group(1), got.stderr.strip()))
+        raise Missing("cannot download %s: %s" % (name.group(1), got.stderr.strip()))
     return max(files, key=os.path.getmtime)
 
 
 def kernel(cache):
-    """The folder of an unpacked kernel, kept in cache."""
+    """Returns the folder of the unpacked kernel, which it keeps in the cache."""
     os.makedirs(cache, exist_ok=True)
     there = os.path.join(cache, "linux")
     if os.path.isdir(there):
@@ -61,14 +61,14 @@ def release(folder):
 
 
 def module_order(folder):
-    """Files of MODULES and of all they need, in the order in which they can be loaded."""
+    """Returns the files of MODULES and of all modules they depend on, in load order."""
     files = {os.path.basename(path)[:-3].replace("-", "_"): path for path in glob.glob(
         os.path.join(folder, "lib", "modules", "*", "kernel", "**", "*.ko"), recursive=True)}
     order = []
 
     def add(name):
         if name not in files or files[name] in order:
-            return  # built in, or there already
+            return  # built in, or in the list already
         with open(files[name], "rb") as file:
             depends = re.search(rb"\0depends=([^\0]*)\0", file.read())
         for other in depends.group(1).decode().split(",") if depends else ():

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""rxe.py [WORD]...: the wire is the standard one, says Linux's rdma_rxe: every service and opcode that
-it has (test/tour), requested by it and by us, IPv4 and IPv6, path MTU 1024 and 4096, data verified,
-and what must fail with its status; then programs that nobody changed, and RDMA-CM.
-ROCADE_TEST_LONG=1: every path MTU, and frames lost, doubled, reordered and bent on their way in
-either direction. With words, only the columns whose heads have one of them, "programs" or "cm"."""
+"""rxe.py [WORD]...: interoperability with Linux's rdma_rxe. Runs the conformance matrix
+(test/tour): every service and opcode that rdma_rxe has, requested by either end, over IPv4 and
+IPv6, path MTU 1024 and 4096, data verified, and requests that must fail with their status. Then
+runs unchanged programs, and RDMA-CM.
+
+ROCADE_TEST_LONG=1 adds every path MTU, and frames lost, duplicated, reordered and corrupted in
+both directions. With words, runs only the columns whose heads contain one of them, "programs" or
+"cm"."""
 # test.sh: limit_s 900
 
 import os
@@ -19,7 +22,7 @@ from tap import case  # noqa: E402
 from testpmd import LONG  # noqa: E402
 
 MTUS = {256: 576, 512: 700, 1024: 1500, 2048: 2200, 4096: 4200}
-# How many cells of each kind there are, in each direction, those of KNOWN too.
+# The number of cases of each kind in each direction, including those of KNOWN.
 LEAST = {
     "RC SEND": 16, "RC SEND_WITH_IMM": 16, "RC WRITE": 16, "RC WRITE_WITH_IMM": 16,
     "RC READ": 15, "RC CMP_AND_SWP": 2, "RC FETCH_AND_ADD": 2, "RC fence": 1,
@@ -35,74 +38,79 @@ LEAST = {
     "UD SEND longer than its receive": 1, "UD stream": 2, "UD with SRQ stream": 1,
 }
 FAILS = re.compile("RC.*(where|beyond|wrong|longer than|without a receive|to nobody)")
-# Where the kernel differs (docs/interop.md): the cell, who requests in it.
+# Where the kernel differs (docs/interop.md): the case and its requester.
 KNOWN = {
     ("UD multicast by a member", "kernel"),
     ("UD header as its handle says", "kernel"),
-    ("UD SEND longer than its receive", "we"),
-    ("UC SEND longer than its receive", "we"),
+    ("UD SEND longer than its receive", "rocade"),
+    ("UC SEND longer than its receive", "rocade"),
     ("RC WRITE of 2 SGEs by ibv_wr_post", "kernel"),
-    ("RC SEND longer than its receive", "we"),
-    ("RC SEND longer than the path MTU", "we"),
-    ("RC SEND into a receive with a wrong key", "we"),
-    ("RC SEND_WITH_INV of a wrong key", "we"),
-    ("RC READs beyond the depth", "we"),
+    ("RC SEND longer than its receive", "rocade"),
+    ("RC SEND longer than the path MTU", "rocade"),
+    ("RC SEND into a receive with a wrong key", "rocade"),
+    ("RC SEND_WITH_INV of a wrong key", "rocade"),
+    ("RC READs beyond the depth", "rocade"),
     ("RC WRITE with a wrong local key", "kernel"),
 }
-# The same; they wait for something that does not come.
+# As KNOWN, and slow: the case waits for something that does not arrive.
 KNOWN_SLOW = {
     ("UD with the QP's own Q_Key", "kernel"),
-    ("MW type 2, SEND_WITH_INV with its flag", "we"),
-    ("RC ATOMIC_WRITE by ibv_wr_post", "we"),
+    ("MW type 2, SEND_WITH_INV with its flag", "rocade"),
+    ("RC ATOMIC_WRITE by ibv_wr_post", "rocade"),
     ("RC ATOMIC_WRITE by ibv_wr_post", "kernel"),
     ("RC WRITE to nobody, 7 retries", "kernel"),
-    ("RC event QP_ACCESS_ERR", "we"),
-    ("RC event QP_REQ_ERR", "we"),
-    ("RC event COMM_EST", "we"),
-    ("RC event QP_LAST_WQE_REACHED", "we"),
+    ("RC event QP_ACCESS_ERR", "rocade"),
+    ("RC event QP_REQ_ERR", "rocade"),
+    ("RC event COMM_EST", "rocade"),
+    ("RC event QP_LAST_WQE_REACHED", "rocade"),
 }
 
 
-# It may come too slowly to be too much.
+# Depends on timing: the kernel may send its READs too slowly to exceed the depth.
 EITHER = {("RC READs beyond the depth", "kernel")}
 
-# What it receives nothing of any more once a message was lost in part.
-DEAF = {("UC stream of WRITE", "we"), ("UC stream of WRITE_WITH_IMM", "we"),
-        ("UC with SRQ stream of SEND", "we"), ("UC with SRQ stream of SEND_WITH_IMM", "we")}
+# Streams of which the kernel receives nothing after the partial loss of one message.
+ENDS_AT_LOSS = {("UC stream of WRITE", "rocade"), ("UC stream of WRITE_WITH_IMM", "rocade"),
+                ("UC with SRQ stream of SEND", "rocade"),
+                ("UC with SRQ stream of SEND_WITH_IMM", "rocade")}
 
 
-def kind(cell):
-    """The row of the table that a cell belongs to."""
-    if cell.endswith("by ibv_wr_post"):
+def kind(name):
+    """Returns the row of the table that a case belongs to."""
+    if name.endswith("by ibv_wr_post"):
         return "RC by ibv_wr_post"
-    if FAILS.match(cell):
+    if FAILS.match(name):
         return "RC request that fails"
-    if "SEND_WITH_INV" in cell:
+    if "SEND_WITH_INV" in name:
         return "MW type 2, SEND_WITH_INV"
-    if cell.startswith("MW"):
-        return cell.split(",")[0]
-    if cell.endswith("a late receive"):
+    if name.startswith("MW"):
+        return name.split(",")[0]
+    if name.endswith("a late receive"):
         return "RC late receive"
-    if cell.startswith("UD multicast"):
+    if name.startswith("UD multicast"):
         return "UD multicast"
-    if cell.startswith("UD") and "header" in cell:
+    if name.startswith("UD") and "header" in name:
         return "UD headers"
-    return re.sub(r" (\d+|unsignaled|of)( .*)?$", "", cell)
+    return re.sub(r" (\d+|unsignaled|of)( .*)?$", "", name)
 
 
-def count(cells):
-    """{(kind, who requests): [passed, failed]}, but for what is known."""
+def shown(requester):
+    return "Rocade" if requester == "rocade" else "the kernel"
+
+
+def count(results):
+    """Returns {(kind, requester): [passed, failed]}, without the known differences."""
     counts = {}
-    for cell, who in cells.passed:
-        counts.setdefault((kind(cell), who), [0, 0])[0] += 1
-    for cell, who in set(cells.failed) - KNOWN - EITHER:
-        counts.setdefault((kind(cell), who), [0, 0])[1] += 1
+    for name, requester in results.passed:
+        counts.setdefault((kind(name), requester), [0, 0])[0] += 1
+    for name, requester in set(results.failed) - KNOWN - EITHER:
+        counts.setdefault((kind(name), requester), [0, 0])[1] += 1
     return counts
 
 
 class Column:
-    """One walk through the tour: of the cells whose name contains a word, over a wire that loses so
-    many of a million frames, and perhaps doubles, disorders and bends them."""
+    """One run of the matrix. only: a word that the name of a case must contain. loss: lost frames
+    per million. more: frames are also duplicated, reordered and corrupted."""
 
     def __init__(self, version, path_mtu, only="", loss=0, more=False):
         self.version, self.path_mtu, self.only, self.loss, self.more = \
@@ -112,100 +120,99 @@ class Column:
             self.head = "%s %s %g%%%s" % (self.head, only, loss / 1e4, "" if more else " loss")
         self.rows = [row for row in LEAST if only in row]
         self.counts = {}
-        self.cells = bench.Cells([])
+        self.results = bench.Results([])
 
     def walk(self, the_bench):
         mtu = MTUS[self.path_mtu]
         the_bench.set_mtu(max(mtu, bench.IPV6_LEAST) if self.version == 6 else mtu)
         options = ["--path-mtu", str(self.path_mtu), "--only", self.only]
-        for cell in sorted({cell for cell, _ in KNOWN_SLOW}):
-            options += ["--skip", cell]
+        for name in sorted({name for name, _ in KNOWN_SLOW}):
+            options += ["--skip", name]
         device = []
         if self.loss:
-            options += ["--wait", "180"]  # of 3 MiB, each packet of which is in danger
+            options += ["--wait", "180"]  # a case has 3 MiB, and each of its packets may be lost
             device = ["impair=%d,%d,%d,%d" % (
                 (self.loss,) * 3 + (self.loss // 10,) if self.more else (self.loss, 0, 0, 0))]
         if self.more:
             options.append("--copies")
-        codes, ours, theirs = the_bench.tour(self.version, options, device,
-                                             1800 if self.loss else 300)
-        self.cells = bench.Cells(ours)
-        self.counts = count(self.cells)
-        self.judge(codes, ours, theirs)
+        codes, local, remote = the_bench.matrix(self.version, options, device,
+                                                1800 if self.loss else 300)
+        self.results = bench.Results(local)
+        self.counts = count(self.results)
+        self.check(codes, local, remote)
 
-    def judge(self, codes, ours, theirs):
-        """A case for each kind and direction."""
-        cells = self.cells
-        why = "%s\n%s\n%s" % (codes, "\n".join(ours[-20:]), "\n".join(theirs[-20:]))
-        ends = ["\n".join(lines[-300:]) for lines in (ours, theirs)]
-        case("%s: both ends go to their end" % self.head, None not in codes and all(
+    def check(self, codes, local, remote):
+        """Prints a case for each kind and direction."""
+        results = self.results
+        why = "%s\n%s\n%s" % (codes, "\n".join(local[-20:]), "\n".join(remote[-20:]))
+        ends = ["\n".join(lines[-300:]) for lines in (local, remote)]
+        case("%s: both ends run to completion" % self.head, None not in codes and all(
             re.search(r"\d+ passed, \d+ failed, \d+ skipped, path MTU %d" % self.path_mtu, text)
             for text in ends), why)
         case("%s: only XRC is skipped" % self.head, all(
-            cell.startswith("XRC") or self.path_mtu == 256 and "no path MTU below" in reason
-            for cell, reason in cells.skipped.items()), cells.skipped)
-        known = {k for k in KNOWN if self.only in k[0] and k[0] not in cells.skipped}
+            name.startswith("XRC") or self.path_mtu == 256 and "no path MTU below" in reason
+            for name, reason in results.skipped.items()), results.skipped)
+        known = {k for k in KNOWN if self.only in k[0] and k[0] not in results.skipped}
         for row in self.rows:
-            for who in ("we", "kernel"):
-                passed, failed = self.counts.get((row, who), [0, 0])
-                wrong = ["%s: %s" % (cell, reason) for (cell, by), reason in
-                         cells.failed.items() if by == who and kind(cell) == row]
-                least = LEAST[row] - sum(kind(k) == row for k, by in known | EITHER if by == who)
-                case("%s: %s, requested by %s" % (
-                    self.head, row, "us" if who == "we" else "the kernel"),
+            for requester in ("rocade", "kernel"):
+                passed, failed = self.counts.get((row, requester), [0, 0])
+                wrong = ["%s: %s" % (name, reason) for (name, by), reason in
+                         results.failed.items() if by == requester and kind(name) == row]
+                least = LEAST[row] - sum(kind(k) == row for k, by in known | EITHER
+                                         if by == requester)
+                case("%s: %s, requested by %s" % (self.head, row, shown(requester)),
                      passed >= least and not failed,
                      "%d of %d\n%s" % (passed, least, "\n".join(wrong)))
-        case("%s: every kind is known" % self.head,
+        case("%s: every case is of a known kind" % self.head,
              {row for row, _ in self.counts} <= set(self.rows), self.counts)
         if not self.loss:
-            case("%s: the kernel differs where docs/interop.md says" % self.head,
-                 known <= set(cells.failed), known - set(cells.failed))
-            for cell, who in sorted(known if self.head == "IPv4 1024" else ()):
+            case("%s: the kernel differs as docs/interop.md lists" % self.head,
+                 known <= set(results.failed), known - set(results.failed))
+            for name, requester in sorted(known if self.head == "IPv4 1024" else ()):
                 print("# differs: %s, requested by %s: %s" % (
-                    cell, "us" if who == "we" else "the kernel", cells.failed.get((cell, who))))
-        few = {cell: n for cell, n in cells.arrived.items() if self.few(cell, n)}
-        case("%s: what is not lost arrives" % self.head, not few, few)
+                    name, shown(requester), results.failed.get((name, requester))))
+        few = {key: n for key, n in results.arrived.items() if self.too_few(key, n)}
+        case("%s: messages without a lost frame arrive" % self.head, not few, few)
         if self.only == "stream" and self.loss >= 50000 and not self.more:
-            deaf = [cells.arrived.get(cell, (0, 1)) for cell in DEAF]
-            case("%s: the kernel is still deaf after a loss" % self.head,
-                 sum(n for n, _ in deaf) < sum(of for _, of in deaf) * 3 / 4, deaf)
+            ended = [results.arrived.get(key, (0, 1)) for key in ENDS_AT_LOSS]
+            case("%s: the kernel still receives nothing after a loss" % self.head,
+                 sum(n for n, _ in ended) < sum(of for _, of in ended) * 3 / 4, ended)
 
-    def few(self, cell, arrived):
-        """Whether more messages of a stream are missing than a few lost frames make."""
+    def too_few(self, key, arrived):
+        """Whether more messages of a stream are missing than the lost frames explain."""
         n, of = arrived
-        return n == 0 if self.loss and cell in DEAF else n < of / 2
+        return n == 0 if self.loss and key in ENDS_AT_LOSS else n < of / 2
 
 
 def slow(the_bench):
-    """What differs and takes its time."""
+    """Runs the known differences that take long."""
     the_bench.set_mtu(1500)
-    for cell in sorted({cell for cell, _ in KNOWN_SLOW}):
-        _, ours, _ = the_bench.tour(4, ["--only", cell, "--wait", "5"])
-        cells = bench.Cells(ours)
-        want = {known for known in KNOWN_SLOW if known[0] == cell}
-        case("the kernel still differs: " + cell,
-             set(cells.failed) == want and len(cells.passed) == 2 - len(want), cells.failed)
+    for name in sorted({name for name, _ in KNOWN_SLOW}):
+        _, local, _ = the_bench.matrix(4, ["--only", name, "--wait", "5"])
+        results = bench.Results(local)
+        want = {known for known in KNOWN_SLOW if known[0] == name}
+        case("the kernel still differs: " + name,
+             set(results.failed) == want and len(results.passed) == 2 - len(want), results.failed)
 
 
 def impaired(columns):
-    """The injection did what it should in both directions."""
+    """Checks that every impairment happened in both directions."""
     total = {}
     for column in columns:
-        for way, counts in column.cells.impaired.items():
+        for way, counts in column.results.impaired.items():
             for name, n in counts.items():
                 total[way, name] = total.get((way, name), 0) + n
-        for cell, who in column.cells.arrived if column.loss else ():
+        for name, requester in column.results.arrived if column.loss else ():
             print("# %s: %s, requested by %s: %d of %d arrived" % (
-                (column.head, cell, "us" if who == "we" else "the kernel") +
-                column.cells.arrived[cell, who]))
+                (column.head, name, shown(requester)) + column.results.arrived[name, requester]))
     print("# impaired: %s" % ", ".join("%s %s %d" % (way, name, n) for (way, name), n in
                                        sorted(total.items())))
-    case("frames were lost, doubled, delayed and bent in both directions",
+    case("frames were lost, duplicated, delayed and corrupted in both directions",
          len(total) == 8 and all(total.values()), total)
 
 
 def table(columns):
-    print("# cells passed, requested by us / by the kernel (!: one failed)")
+    print("# cases passed, requested by Rocade / by the kernel (!: one failed)")
     for part in range(0, len(columns), 4):
         print("# %-32s" % "" + "".join("%25s" % c.head for c in columns[part:part + 4]))
         for row in LEAST:
@@ -213,19 +220,19 @@ def table(columns):
                 continue
             line = "# %-32s" % row
             for column in columns[part:part + 4]:
-                both = [column.counts.get((row, who), [0, 0]) for who in ("we", "kernel")]
+                both = [column.counts.get((row, by), [0, 0]) for by in ("rocade", "kernel")]
                 line += "%25s" % (" / ".join(
                     str(passed) + "!" * bool(failed) for passed, failed in both)
                                   if row in column.rows else "")
             print(line)
-    print("# %d cells passed, %d failed" % tuple(sum(
+    print("# %d cases passed, %d failed" % tuple(sum(
         n[i] for column in columns for n in column.counts.values()) for i in (0, 1)))
 
 
 def all_columns():
     columns = [Column(version, mtu) for version in (4, 6) for mtu in (
         sorted(MTUS) if LONG else (1024, 4096))]
-    # UC has no answer to loss, so of it only the streams can bear it.
+    # UC does not retransmit: only its streams allow for loss.
     kinds = [("RC", True), ("UD", True), ("MW", True), ("stream", True), ("stream", False)]
     if LONG:
         columns += [Column(version, mtu, only, loss, more) for loss in (10000, 50000)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/lib/cost.py: what it counts of a callgrind file, what it compares, and what fails."""
+"""tools/lib/cost.py: what it counts in a callgrind file, with what it compares the count, and which
+counts fail."""
 
 import os
 import sys
@@ -33,14 +34,14 @@ totals: 737
 
 
 def outcome(counts, key=GCC, stored=None, workload="send"):
-    """(good, how many notes)"""
+    """Returns (whether the counts pass, number of notes)."""
     base = stored if stored is not None else {GCC: {"send": (1000, 500)}}
     lines, good = cost.report({workload: counts}, key, base, "store it")
     assert ("not ok" in "".join(lines)) != good
     return good, len([line for line in lines if line.startswith("#")]) - 1
 
 
-def sentence(counts):
+def message(counts):
     return cost.report({"send": counts}, GCC, {GCC: {"send": (1000, 500)}}, "store it")[0][-1]
 
 
@@ -48,31 +49,35 @@ TWO = {GCC: {"send": (1000, 500)}, ("gcc 12.1.0", "x86_64+sse4.2"): {"send": (20
        ("clang 14.0.6", "x86_64+sse4.2+avx2"): {"send": (100, 50)}}
 
 CASES = [
-    ("what callees did is not counted twice", cost.tally(FILE.splitlines(), "cost"), (737, 7)),
-    ("the same is good", outcome((1000, 500)), (True, 0)),
-    ("3 % more is good", outcome((1030, 515)), (True, 0)),
+    ("the cost of callees is not counted twice", cost.tally(FILE.splitlines(), "cost"), (737, 7)),
+    ("an equal count passes", outcome((1000, 500)), (True, 0)),
+    ("3 % more passes", outcome((1030, 515)), (True, 0)),
     ("3.1 % more fails", outcome((1031, 500)), (False, 0)),
-    ("3.2 % more of our own fails", outcome((1016, 516)), (False, 0)),
-    ("less is good, and is to be kept", outcome((960, 480)), (True, 1)),
-    ("the sentence says all", sentence((1100, 500)),
+    ("3.2 % more in Rocade's own code fails", outcome((1016, 516)), (False, 0)),
+    ("less passes, with a note to store it", outcome((960, 480)), (True, 1)),
+    ("the message has count, limit and remedy", message((1100, 500)),
      "not ok 1 - send takes 1100.0 instructions a message, +10.0 % over 1000.0 (limit +3 %); if it "
      "has to: store it"),
-    ("another minor version: 10 %", outcome((1099, 549), ("gcc 12.3.0", GCC[1])), (True, 1)),
-    ("another minor version: above 10 %", outcome((1101, 500), ("gcc 12.3.0", GCC[1])), (False, 1)),
-    ("another CPU: the one with most in common",
+    ("another minor version: less than 10 % more passes",
+     outcome((1099, 549), ("gcc 12.3.0", GCC[1])), (True, 1)),
+    ("another minor version: more than 10 % more fails",
+     outcome((1101, 500), ("gcc 12.3.0", GCC[1])), (False, 1)),
+    ("another CPU: the numbers with most features in common are chosen",
      cost.choose(TWO, ("gcc 12.2.0", "x86_64+sse4.2+avx2+bmi2"))[0], GCC),
-    ("another CPU, older", cost.choose(TWO, ("gcc 12.9.0", "x86_64"))[0],
+    ("an older CPU: the numbers with most features in common are chosen",
+     cost.choose(TWO, ("gcc 12.9.0", "x86_64"))[0],
      ("gcc 12.1.0", "x86_64+sse4.2")),
-    ("another compiler: its numbers are only shown", outcome((9999, 9999), ("gcc 13.1.0", GCC[1])),
-     (True, 2)),
-    ("another architecture: only shown", outcome((9999, 9999), (GCC[0], "aarch64")), (True, 2)),
-    ("a workload without a number fails", outcome((1, 1), workload="new"), (False, 1)),
-    ("a workload without a number, numbers of another CPU: only shown",
+    ("another compiler: the numbers are only shown",
+     outcome((9999, 9999), ("gcc 13.1.0", GCC[1])), (True, 2)),
+    ("another architecture: the numbers are only shown",
+     outcome((9999, 9999), (GCC[0], "aarch64")), (True, 2)),
+    ("a workload without a stored number fails", outcome((1, 1), workload="new"), (False, 1)),
+    ("a workload without a stored number, numbers of another CPU: only shown",
      outcome((9999, 9999), ("gcc 12.2.0", "x86_64"), workload="new"), (True, 2)),
-    ("nothing stored: only shown", outcome((9999, 9999), stored={}), (True, 2)),
-    ("what is written is read", cost.read(cost.write(TWO)), TWO),
-    ("the tree's numbers can be read", bool(cost.read(open(cost.NUMBERS, encoding="utf-8").read())),
-     True),
+    ("no stored numbers: the numbers are only shown", outcome((9999, 9999), stored={}), (True, 2)),
+    ("written numbers can be read", cost.read(cost.write(TWO)), TWO),
+    ("the stored numbers of the tree can be read",
+     bool(cost.read(open(cost.NUMBERS, encoding="utf-8").read())), True),
 ]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/lib/coverage.py: what passes the gate."""
+"""tools/lib/coverage.py: which reports pass, and the files that it names."""
 
 import os
 import sys
@@ -20,12 +20,12 @@ def judge(least, *counts):
 
 
 CASES = [
-    ("enough", judge(90, (90, 100))[0]),
-    ("a line less", not judge(90, (899, 1000))[0]),
-    ("small files weigh little", judge(90, (0, 5), (95, 95))[0]),
-    ("nothing measured", not judge(90)[0]),
-    ("a file whole is not named", len(judge(50, (10, 10), (5, 10))[1]) == 3),
-    ("the worst comes first", "lib/1.c: 9 of" in judge(1, (8, 10), (1, 10))[1][2]),
+    ("the least share passes", judge(90, (90, 100))[0]),
+    ("one line less fails", not judge(90, (899, 1000))[0]),
+    ("a file weighs as many lines as it has", judge(90, (0, 5), (95, 95))[0]),
+    ("a report without files fails", not judge(90)[0]),
+    ("a fully covered file is not named", len(judge(50, (10, 10), (5, 10))[1]) == 3),
+    ("the least covered file is named first", "lib/1.c: 9 of" in judge(1, (8, 10), (1, 10))[1][2]),
 ]
 
 

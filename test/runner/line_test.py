@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""app/perf/line.c: numbers that can be so, over two of the cores that there are: line_test.py
-PROGRAM."""
+"""line_test.py PROGRAM: app/perf/line.c prints plausible numbers for two cores of this machine."""
 
 import os
 import subprocess
@@ -16,7 +15,7 @@ MISSING = max(USABLE) + 500
 
 
 def line(*options):
-    """(exit status, the numbers that it prints)"""
+    """Returns (exit status, printed numbers)."""
     done = subprocess.run([PROGRAM, *map(str, options)], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, timeout=60, check=False)
     try:
@@ -26,8 +25,8 @@ def line(*options):
 
 
 def plausible(ns):
-    """From one hardware thread to the next, or between busy cores that are put off for a
-    while."""
+    """Whether the time is possible: the least between two hardware threads of a core, the most
+    between busy cores that are preempted."""
     return 0.5 < ns < 1e6
 
 
@@ -36,8 +35,9 @@ def one_number(*cores):
     return status, len(numbers), all(map(plausible, numbers))
 
 
-def watched(count):
-    """Of a watch that is cut short: whether time goes on and each number can be so."""
+def repeated(count):
+    """Stops a repeated measurement. Returns whether its time stamps increase, and whether each
+    number is plausible."""
     with subprocess.Popen([PROGRAM, "--every-ms", "20", *map(str, USABLE[:2])],
                           stdout=subprocess.PIPE) as process:
         lines = [tuple(map(float, process.stdout.readline().split())) for _ in range(count)]
@@ -47,7 +47,7 @@ def watched(count):
             all(plausible(ns) for _, ns in lines))
 
 
-def may_come_first():
+def may_use_real_time():
     try:
         before = os.sched_getscheduler(0), os.sched_getparam(0)
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
@@ -58,17 +58,19 @@ def may_come_first():
 
 
 CASES = [
-    ("a core that is not there", line(USABLE[0], MISSING), (3, [])),
-    ("one core twice", line(USABLE[0], USABLE[0]), (2, [])),
-    ("one core", line(USABLE[0]), (2, [])),
-    ("no core", line("x", "y"), (2, [])),
-    ("no time", line("--every-ms", "0"), (2, [])),
+    ("a missing core: status 3", line(USABLE[0], MISSING), (3, [])),
+    ("the same core twice: status 2", line(USABLE[0], USABLE[0]), (2, [])),
+    ("one core: status 2", line(USABLE[0]), (2, [])),
+    ("words for cores: status 2", line("x", "y"), (2, [])),
+    ("an interval of 0: status 2", line("--every-ms", "0"), (2, [])),
 ]
 if len(USABLE) > 1:
-    CASES += [("between two cores", one_number(*USABLE[:2]), (0, 1, True)),
-              ("and back", one_number(*USABLE[1::-1]), (0, 1, True))]
-    if may_come_first():
-        CASES += [("again and again", watched(10), (True, True))]
+    CASES += [("from one core to another: a plausible number", one_number(*USABLE[:2]),
+               (0, 1, True)),
+              ("in the other direction: a plausible number", one_number(*USABLE[1::-1]),
+               (0, 1, True))]
+    if may_use_real_time():
+        CASES += [("at an interval: plausible numbers", repeated(10), (True, True))]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/lib/mutants.py: faults are read, found and put in; and each of test/mutants applies to
-the tree as it is. Usage: mutants_test.py SOURCE"""
+"""Tests tools/lib/mutants.py: it reads, locates and applies mutants, and each one of
+test/mutants/mutants applies to the tree. Usage: mutants_test.py SOURCE"""
 
 import os
 import sys
@@ -31,13 +31,13 @@ fault  x y
 in     lib/a.c
 line   a
 is     b
-judges sim
+killers sim
 
 fault  z
 in     lib/a.c f
 line   a
 is     b
-judges key
+killers key
 """
 
 
@@ -59,14 +59,14 @@ def main():
     with open(os.path.join(source, "test/mutants/mutants"), encoding="utf-8") as file:
         faults = mutants.parse(file.read())
     cases = [
-        ("reads a table", [f["fault"] for f in mutants.parse(TABLE)] == ["x y", "z"]),
-        ("refuses a fault without judges", refuses("fault a\nin b\nline c\nis d\n")),
-        ("in a function", put("one") == 8),
-        ("in another", put("two") == 14),
-        ("not unique", put("") is None),
-        ("not there", put("two", "return a * b;") is None),
-        ("no such function", put("three") is None),
-        ("there are twenty", len(faults) >= 20 and len({f["fault"] for f in faults}) == len(faults)),
+        ("a table is read", [f["fault"] for f in mutants.parse(TABLE)] == ["x y", "z"]),
+        ("refuses a mutant without killers", refuses("fault a\nin b\nline c\nis d\n")),
+        ("a line in a function", put("one") == 8),
+        ("the same line in another function", put("two") == 14),
+        ("a line that is not unique is refused", put("") is None),
+        ("a missing line is refused", put("two", "return a * b;") is None),
+        ("a missing function is refused", put("three") is None),
+        ("at least twenty mutants, with distinct names", len(faults) >= 20 and len({f["fault"] for f in faults}) == len(faults)),
     ]
     cases += [("applies: " + f["fault"], mutants.locate(source, f) is not None) for f in faults]
     print("1..%d" % len(cases))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/lib/results.py: what counts as passed, failed and skipped."""
+"""tools/lib/results.py: which cases count as passed, failed and skipped."""
 
 import contextlib
 import io
@@ -16,7 +16,7 @@ import results  # noqa: E402
 
 
 def count(folder, cases, skips=()):
-    """(passed, failed, skipped)"""
+    """Returns (passed, failed, skipped)."""
     with contextlib.redirect_stdout(io.StringIO()):
         counts = results.record("stage", cases, list(skips), os.path.join(folder, "results"))
     return tuple(counts.values())
@@ -40,32 +40,34 @@ def meson(result, stdout="", skips=()):
 
 
 CASES = [
-    ("all pass", tap("1..2\nok 1 - a\nok 2 - b\n"), (2, 0, 0)),
+    ("two cases pass", tap("1..2\nok 1 - a\nok 2 - b\n"), (2, 0, 0)),
     ("the plan may come last", tap("ok 1 - a\n# note\nok\n1..2\n"), (2, 0, 0)),
-    ("one fails", tap("1..2\nok 1\nnot ok 2 - b\n", 1), (1, 1, 0)),
-    ("fails and exits with 0", tap("1..1\nnot ok 1\n", 0), (0, 1, 0)),
-    ("passes and exits with 1", tap("1..1\nok 1\n", 1), (1, 1, 0)),
-    ("fewer than planned", tap("1..3\nok 1\nok 2\n"), (2, 1, 0)),
-    ("more than planned", tap("1..1\nok 1\nok 2\n"), (2, 1, 0)),
-    ("no case", tap("hello\n"), (0, 1, 0)),
-    ("no output", tap(""), (0, 1, 0)),
-    ("bails out", tap("1..1\nok 1\nBail out! no disk\n"), (1, 2, 0)),
-    ("a skip fails", tap("1..1\nok 1 - a # SKIP no root\n"), (0, 1, 0)),
-    ("a skip that is allowed", tap("1..1\nok 1 - a # SKIP\n", 0, ["p.sh: a"]), (0, 0, 1)),
-    ("a skip of another case", tap("1..1\nok 1 - b # SKIP\n", 0, ["p.sh: a"]), (0, 1, 0)),
-    ("a pattern", tap("1..1\nok 1 - b # skip x\n", 0, ["p.*: *"]), (0, 0, 1)),
-    ("cmocka's skip", tap("1..1\nnot ok 1 # SKIP a\n"), (0, 1, 0)),
-    ("all skipped", tap("1..0 # SKIP no root\n"), (0, 1, 0)),
-    ("todo is no pass", tap("1..1\nnot ok 1 - a # TODO later\n"), (0, 1, 0)),
-    ("an escaped hash", tap("1..1\nok 1 - a \\# skip b\n"), (1, 0, 0)),
-    ("words that begin like ok", tap("1..1\nokay\nok 1\n"), (1, 0, 0)),
-    ("meson: TAP", meson("OK", "1..2\nok 1 - a\nok 2 - b\n"), (2, 0, 0)),
-    ("meson: crash half-way", meson("ERROR", "1..2\nok 1 - a\n"), (1, 1, 0)),
-    ("meson: timeout", meson("TIMEOUT", ""), (0, 1, 0)),
-    ("meson: exit status", meson("OK"), (1, 0, 0)),
-    ("meson: failed", meson("FAIL"), (0, 1, 0)),
-    ("meson: skip", meson("SKIP"), (0, 1, 0)),
-    ("meson: crash at the end", meson("ERROR", "1..1\nok 1 - a\n"), (1, 1, 0)),
+    ("one of two cases fails", tap("1..2\nok 1\nnot ok 2 - b\n", 1), (1, 1, 0)),
+    ("a failed case fails in spite of exit status 0", tap("1..1\nnot ok 1\n", 0), (0, 1, 0)),
+    ("exit status 1 without a failed case is a failure", tap("1..1\nok 1\n", 1), (1, 1, 0)),
+    ("fewer cases than planned are a failure", tap("1..3\nok 1\nok 2\n"), (2, 1, 0)),
+    ("more cases than planned are a failure", tap("1..1\nok 1\nok 2\n"), (2, 1, 0)),
+    ("output without a case is a failure", tap("hello\n"), (0, 1, 0)),
+    ("no output is a failure", tap(""), (0, 1, 0)),
+    ("a bail-out is a failure", tap("1..1\nok 1\nBail out! no disk\n"), (1, 2, 0)),
+    ("a skip is a failure", tap("1..1\nok 1 - a # SKIP no root\n"), (0, 1, 0)),
+    ("a listed skip is allowed", tap("1..1\nok 1 - a # SKIP\n", 0, ["p.sh: a"]), (0, 0, 1)),
+    ("a skip of another case is a failure", tap("1..1\nok 1 - b # SKIP\n", 0, ["p.sh: a"]),
+     (0, 1, 0)),
+    ("a pattern allows a skip", tap("1..1\nok 1 - b # skip x\n", 0, ["p.*: *"]), (0, 0, 1)),
+    ("cmocka's form of a skip is a failure", tap("1..1\nnot ok 1 # SKIP a\n"), (0, 1, 0)),
+    ("a program that skips all cases is a failure", tap("1..0 # SKIP no root\n"), (0, 1, 0)),
+    ("a todo is a failure", tap("1..1\nnot ok 1 - a # TODO later\n"), (0, 1, 0)),
+    ("an escaped hash belongs to the name", tap("1..1\nok 1 - a \\# skip b\n"), (1, 0, 0)),
+    ("a word that begins with ok is no case", tap("1..1\nokay\nok 1\n"), (1, 0, 0)),
+    ("meson: TAP cases count", meson("OK", "1..2\nok 1 - a\nok 2 - b\n"), (2, 0, 0)),
+    ("meson: a crash half-way is a failure", meson("ERROR", "1..2\nok 1 - a\n"), (1, 1, 0)),
+    ("meson: a timeout is a failure", meson("TIMEOUT", ""), (0, 1, 0)),
+    ("meson: exit status 0 passes", meson("OK"), (1, 0, 0)),
+    ("meson: a failed test is a failure", meson("FAIL"), (0, 1, 0)),
+    ("meson: a skipped test is a failure", meson("SKIP"), (0, 1, 0)),
+    ("meson: a crash after the last case is a failure", meson("ERROR", "1..1\nok 1 - a\n"),
+     (1, 1, 0)),
 ]
 
 

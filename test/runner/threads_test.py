@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test/tsan/tests names each test that starts a thread, and no other.
+"""test/tsan/tests names every test that starts a thread, and no other test.
 Usage: threads_test.py SOURCE BUILD"""
 
 import json
@@ -18,7 +18,7 @@ def listed(source):
 
 
 def threaded(source, build):
-    """The names of the tests whose own source starts threads."""
+    """Returns the names of the tests whose own source starts threads."""
     def info(kind):
         with open(os.path.join(build, "meson-info/intro-%s.json" % kind),
                   encoding="utf-8") as file:
@@ -39,7 +39,8 @@ def main():
     source, build = sys.argv[1:3]
     have, want = listed(source), threaded(source, build)
     print("1..1")
-    print("%s 1 - the list of threaded tests" % ("ok" if have == want else "not ok"))
+    print("%s 1 - test/tsan/tests lists the tests that start threads"
+          % ("ok" if have == want else "not ok"))
     for name in sorted(want - have):
         print("# %s starts threads and is not in test/tsan/tests" % name)
     for name in sorted(have - want):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes what tshark reads in the headers of captures, a line per frame, as the expectation
-for the tests of lib/wire: headers_tsv.py FILE.pcap... > headers.tsv. Columns: capture, frame,
-and FIELDS in hexadecimal; - where tshark has no value (it knows no CNP, XRC, FLUSH and ATOMIC WRITE)."""
+"""Writes the header fields that tshark decodes in captures, a line per frame, as expected values
+for the tests of lib/wire: headers_tsv.py FILE.pcap... > headers.tsv. Columns: capture, frame, UDP
+length, and FIELDS in hexadecimal; - where tshark has no value (it does not decode CNP, XRC, FLUSH
+and ATOMIC WRITE)."""
 
 import os
 import subprocess

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks the invariant CRC of every RoCEv2 packet in captures (pcap or pcapng) with zlib, by
-code that shares nothing with the library. Prints a line per file and a total; exits with 1
-when an ICRC is wrong, a packet is cut off or fewer than --min were seen, 2 when a file cannot
-be read."""
+"""Checks the invariant CRC of every RoCEv2 packet in captures (pcap or pcapng) with zlib, by code
+that shares nothing with the library. Prints a line per file and a total. Exit status: 1 if an ICRC
+is wrong, a packet is truncated or there are fewer than --min packets, 2 if a file cannot be
+read."""
 
 import argparse
 import struct
@@ -48,7 +48,7 @@ def pcapng_frames(data):
         elif kind == 6:  # enhanced packet
             interface, _, _, cut = struct.unpack_from(order + "IIII", data, at + 8)
             if interface >= len(links) or 32 + cut > length:
-                raise BadFile("a packet block that cannot be")
+                raise BadFile("an invalid packet block")
             yield links[interface], data[at + 28:at + 28 + cut]
         at += length
 
@@ -67,13 +67,13 @@ def frames(path):
 
 
 def ip_packet(link, frame):
-    """(EtherType, bytes from the IP header on)"""
+    """Returns (EtherType, bytes from the IP header on)."""
     if link == LINK_SLL:
         return frame[14:16], frame[16:]
     if link == LINK_SLL2:
         return frame[0:2], frame[20:]
     if link != LINK_ETHERNET:
-        raise BadFile("link type %d is not known here" % link)
+        raise BadFile("link type %d is not supported" % link)
     at = 12
     while frame[at:at + 2] in (b"\x81\x00", b"\x88\xa8"):
         at += 4
@@ -81,7 +81,7 @@ def ip_packet(link, frame):
 
 
 def check(link, frame):
-    """'ok', 'wrong', 'cut', or None for what is not RoCEv2"""
+    """Returns 'ok', 'wrong', 'cut' (truncated), or None if the frame is not RoCEv2."""
     kind, packet = ip_packet(link, frame)
     packet = bytearray(packet)
     if kind == b"\x08\x00" and len(packet) >= 20 and packet[9] == 17:
@@ -117,7 +117,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--min", type=int, default=1, metavar="N",
-                        help="fail when fewer RoCEv2 packets were seen (default 1)")
+                        help="fail if there are fewer RoCEv2 packets (default 1)")
     args = parser.parse_args()
     total = {"ok": 0, "wrong": 0, "cut": 0, None: 0}
     for path in args.files:

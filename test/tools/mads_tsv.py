@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes what tshark reads in the CM's MADs of captures, as the expectation for the tests of
+"""Writes the fields that tshark decodes in CM MADs of captures, as expected values for the tests of
 lib/cm: mads_tsv.py FILE.pcap... > mads.tsv. A line is capture, frame, message, field (its name in
-lib/cm/mad.def), value in hexadecimal. tshark knows neither MRA nor SIDR, and reads flow label and
-packet rate of a REQ wrong."""
+lib/cm/mad.def), value in hexadecimal. tshark decodes neither MRA nor SIDR, and decodes flow label
+and packet rate of a REQ wrongly."""
 
 import ipaddress
 import os

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes what the logs beside the captures say of each run, as the expectation for the tests that
-play captures to lib/qp: runs_tsv.py FILE.log... > runs.tsv. A line per fact, separated by tabs:
+"""Writes the facts of the logs of the captures, as expected values for the tests that replay
+captures to lib/qp: runs_tsv.py FILE.log... > runs.tsv. A line per fact, with tabs between columns:
 
-run     capture side commands           of the traffic generator: options and commands
-key     capture side qpn rkey rkey_ro   of that side's QP and target area
-mw      capture side rkey               of a memory window that was bound
+run     capture side commands           options and commands of the traffic generator
+key     capture side qpn rkey rkey_ro   that side's QP and target area
+mw      capture side rkey               a memory window that was bound
 wc      capture side queue wr_id status opcode byte_len imm crc
-wire    capture frame what              drop, dup or corrupt: what the wire did to that frame
+wire    capture frame impairment        drop, dup or corrupt: the impairment of that frame
 
-Sides: C client, S server, P the one whose peer was a script. Numbers of wc and key in
+Sides: C client, S server, P the side whose peer was a script. The numbers of wc and key are
 hexadecimal, - where a completion has no such field."""
 
 import os
@@ -21,7 +21,7 @@ SIDES = {"server(B)": "S", "client(A)": "C", "responder(B)": "P"}
 
 
 def frames(path):
-    """(opcode, PSN) of each frame of a capture."""
+    """Returns (opcode, PSN) of each frame of a capture."""
     with open(path, "rb") as file:
         data = file.read()
     at, out = 24, []

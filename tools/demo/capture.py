@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The frames that pass the bridge of part a, as one pcap file: half of them from the beginning,
-half from when the loss begins."""
+"""Captures the frames on the bridge of part a in one pcap file: half of them from the beginning,
+half from the moment when the loss begins."""
 
 import os
 import shutil
@@ -20,10 +20,10 @@ class Capture:
         self.path = path
         self.halves = []
         self.scratch = scratch
-        self.go_on()
+        self.begin_half()
 
-    def go_on(self):
-        """Begins the next half."""
+    def begin_half(self):
+        """Begins the next half of the capture."""
         half = os.path.join(self.scratch, "capture-%d" % len(self.halves))
         process = subprocess.Popen(
             hosts.inside("wire") + ["dumpcap", "-q", "-P", "-i", hosts.SIDES[0], "-c",
@@ -32,9 +32,9 @@ class Capture:
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, close_fds=False)
         self.halves.append((half, process))
         for line in process.stderr:
-            if line.startswith("File:"):  # it has begun
+            if line.startswith("File:"):  # the capture runs
                 return
-        raise Failed("dumpcap does not start")
+        raise Failed("dumpcap did not start")
 
     def finish(self):
         with open(self.path, "wb") as whole:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the parts of the demo and prints what came of them; tools/demo.sh starts it."""
+"""Runs the parts of the demo and prints their results. tools/demo.sh starts it."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ from program import Failed, stop_all
 
 
 def machine():
-    """One line about where this was measured."""
+    """Returns one line that describes the machine."""
     model = "unknown processor"
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
@@ -26,7 +26,7 @@ def machine():
 
 
 class Progress:
-    """One line that changes on a terminal, a line for each step elsewhere."""
+    """Shows progress: on a terminal a line that changes, elsewhere a line for each step."""
 
     def __init__(self):
         self.terminal = sys.stdout.isatty()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two network namespaces, "left" and "right", joined by a bridge in a third, "wire".
 
-A tap device has two ends: DPDK's port is the one, the kernel's device of the same name is the
-other, so each namespace has a bridge of its own from the tap to the cable. Everything stands in
-the mount and network namespaces that tools/demo.sh made, and ends with them."""
+A tap device has two ends, the DPDK port and the kernel's device of the same name. So each namespace
+has a bridge of its own between the tap and the cable. All of it lives in the mount and network
+namespaces that tools/demo.sh made, and ends with them."""
 
 import subprocess
 import time
@@ -20,7 +20,7 @@ def ip(*args):
 
 def add_namespace(name):
     ip("netns", "add", name)
-    # No address of the kernel anywhere: the only hosts are the DPDK ports.
+    # The kernel has no address: the only hosts are the DPDK ports.
     ip("netns", "exec", name, "sh", "-c",
        "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e $f ] || echo 1 >$f; done")
     ip("-n", name, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
@@ -28,7 +28,7 @@ def add_namespace(name):
 
 
 def join():
-    """Makes the namespaces and the cables, without the taps."""
+    """Makes the namespaces, the bridges and the cables, without the taps."""
     for name in SIDES + ("wire",):
         add_namespace(name)
     for side in SIDES:
@@ -39,15 +39,16 @@ def join():
 
 
 def plug(side, alive, timeout_s=20):
-    """Plugs the tap in as soon as the port has started; alive(): whether the program runs.
+    """Connects the tap to its bridge as soon as the port has started. alive(): whether the program
+    runs.
 
-    Both ends of a tap begin with the same MAC address, and a bridge keeps frames to the addresses
-    of its own devices for the kernel: so the kernel's end gets another. DPDK sets it back when
-    the port starts, and switches to all multicast after that."""
+    Both ends of a tap begin with the same MAC address, and a bridge passes frames for the addresses
+    of its own devices to the kernel. So the kernel's end gets another address. DPDK resets it when
+    the port starts, and enables all-multicast after that."""
     end = time.monotonic() + timeout_s
     while not started(side):
         if not alive() or time.monotonic() > end:
-            raise OSError("its tap device did not come up")
+            raise OSError("the tap device did not come up")
         time.sleep(0.05)
     ip("-n", side, "link", "set", TAP, "address", "02:00:00:00:00:%02x" % SIDES.index(side))
     ip("-n", side, "link", "set", TAP, "master", "br0", "up")

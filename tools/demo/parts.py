@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The three parts. Each runs traffic, then a short pingpong for the latency, and returns what
-the table shows, with a list of what was not as it should be."""
+"""The three parts. Each runs traffic, then a short pingpong for the latency, and returns its row of
+the table with a list of problems."""
 
 import os
 import re
@@ -11,14 +11,14 @@ from capture import Capture
 from program import Failed, Program
 
 MEMORY_MB = 256
-RUN_S = 90  # no run is longer
+RUN_S = 90  # timeout of a run
 LEFT, RIGHT = "192.0.2.1", "192.0.2.2"
 LINE = re.compile(r"^ *(\d+) s .*port \d+ sink: ([\d.]+) Mmsg/s ([\d.]+) Gb/s, ([\d,]+) messages")
 
 
-class Watcher:
-    """Reads the receiver's line of each second: shows it, keeps the rates, and calls half_way()
-    when that second is over."""
+class RateReader:
+    """Reads the receiver's line of each second, shows it and keeps the rate. Calls half_way() at
+    the end of second half_way_s."""
 
     def __init__(self, progress, seconds, skip=1, half_way_s=None, half_way=None):
         self.progress = progress
@@ -31,7 +31,7 @@ class Watcher:
     def line(self, text):
         match = LINE.match(text)
         second = len(self.rates) + 1
-        # Whole seconds only: the first and the last one may not be.
+        # Only whole seconds: the first and the last may be shorter.
         if not match or (second == 1 and float(match[2]) == 0) or second > self.seconds:
             return
         if self.skip:
@@ -48,7 +48,8 @@ class Watcher:
 
 
 def wait_runs(ends):
-    """Until both runs are over; when one has failed, the other one has nobody to talk to."""
+    """Waits until both runs are over. If one fails, it does not wait for the other: its peer is
+    missing."""
     end = time.monotonic() + RUN_S
     while not all(program.over.is_set() for program in ends):
         failed = [program for program in ends if program.failed()]
@@ -67,7 +68,7 @@ def hugepages_free_mb():
 
 
 class Pair:
-    """Two programs, or one with both ends in it, started again for each run."""
+    """Two programs, or one with both ends, started again for each run."""
 
     def __init__(self, options, started):
         self.options = options
@@ -77,7 +78,8 @@ class Pair:
         self.cpus = (cpus[0], cpus[1 % len(cpus)])
 
     def eal(self, side, device):
-        """A core for each side, and memory: in hugepages, while there are enough."""
+        """Returns the command line up to EAL's options: a core for each side, and memory, in
+        hugepages if enough are free."""
         huge = self.options.hugepages and hugepages_free_mb() >= MEMORY_MB
         memory = ["--in-memory"] if huge else ["--no-huge", "--no-shconf"]
         return [self.program, "--lcores", "0@%d" % self.cpus[side], "-m", str(MEMORY_MB),
@@ -87,11 +89,11 @@ class Pair:
     def start(self, name, command, on_line=None):
         return Program(self.started, name, self.options.scratch, command, on_line)
 
-    def run(self, name, mode, other_mode, arguments, watcher=None):
-        """The reports of both ends, receiver first."""
+    def run(self, name, mode, other_mode, arguments, reader=None):
+        """Runs both ends. Returns their reports, the receiver's first."""
         arguments = arguments + ["--interactive", "--auto-start", "--wait", "30"]
         right = self.start_side(1, "%s-right" % name, other_mode, arguments,
-                                watcher.line if watcher else None)
+                                reader.line if reader else None)
         left = self.start_side(0, "%s-left" % name, mode, arguments)
         wait_runs((right, left))
         reports = right.report()["ports"] + left.report()["ports"]
@@ -136,17 +138,17 @@ class MemifPair(Pair):
         return program
 
     def close(self, right, left):
-        # When one end goes, the other one's driver unmaps its rings in a thread of its own, and
-        # crashes if they are polled just then (DPDK 22.11): so nobody polls.
+        # When one end closes, the other end's driver (DPDK 22.11) unmaps the rings in a thread of
+        # its own, and crashes if they are polled at that moment. So freeze that end first.
         right.freeze()
         left.quit()
         right.kill()
 
 
 class LoopPair(Pair):
-    def run(self, name, mode, other_mode, arguments, watcher=None):
+    def run(self, name, mode, other_mode, arguments, reader=None):
         program = self.start("%s-loop" % name, [self.program, "--", "--loop", "--mode", mode] +
-                             arguments, watcher.line if watcher else None)
+                             arguments, reader.line if reader else None)
         program.wait(RUN_S)
         ports = program.report()["ports"]
         return sorted(ports, key=lambda port: port["mode"] != "sink")
@@ -157,7 +159,7 @@ def stat(ports, name):
 
 
 def latency(ports):
-    """Of a pingpong, in microseconds."""
+    """Returns the latency of a pingpong in microseconds."""
     for port in ports:
         if port["lat_p50_ns"] is not None:
             return {"p50": port["lat_p50_ns"] / 1000, "p99": port["lat_p99_ns"] / 1000,
@@ -166,7 +168,7 @@ def latency(ports):
 
 
 def check(result, receiver, sender, lossy):
-    """What every part has to show."""
+    """Returns the problems of a part: the conditions that it does not meet."""
     problems = []
 
     def want(good, text):
@@ -183,7 +185,7 @@ def check(result, receiver, sender, lossy):
          "%d bytes in %d messages were wrong" % (receiver["bad_bytes"],
                                                 receiver["bad_messages"]))
     want(result["completions_saved"] > 0, "no completion was saved")
-    want(result["limit_events"] > 0, "no SRQ limit event came")
+    want(result["limit_events"] > 0, "no SRQ limit event was raised")
     want(result["latency_us"]["p50"] is not None, "no latency was measured")
     if lossy:
         want(receiver["impaired"]["lost"] > 0, "the loss did not begin")
@@ -191,56 +193,56 @@ def check(result, receiver, sender, lossy):
     return problems
 
 
-def measure(name, title, pair, arguments, pingpong, watcher, lossy=False):
-    ports = pair.run(name, "send", "sink", arguments, watcher)
+def measure(name, title, pair, arguments, pingpong_arguments, reader, lossy=False):
+    ports = pair.run(name, "send", "sink", arguments, reader)
     receiver, sender = ports[0], ports[1]
-    watcher.progress.step("   latency: one message of 64 bytes to and fro ...")
-    balls = pair.run(name + "-latency", "pingpong", "pingpong", pingpong)
+    reader.progress.step("   latency: one message of 64 bytes and its reply at a time ...")
+    pingpong_ports = pair.run(name + "-latency", "pingpong", "pingpong", pingpong_arguments)
     result = {"part": name, "title": title, "messages": receiver["messages"],
               "gbps": receiver["gbps"], "seconds": receiver["seconds"],
               "path_mtu": receiver["path_mtu"], "qps": receiver["qps"],
-              "latency_us": latency(balls), "completions_saved": stat(ports, "cqe_saved"),
+              "latency_us": latency(pingpong_ports), "completions_saved": stat(ports, "cqe_saved"),
               "limit_events": sum(port["limit_events"] for port in ports),
               "rnr_naks": stat(ports, "rnr_nak_sent"),
               "retransmissions": stat(ports, "retransmitted"),
-              "bytes_verified": receiver["bytes_verified"], "rates": watcher.rates}
+              "bytes_verified": receiver["bytes_verified"], "rates": reader.rates}
     result["problems"] = check(result, receiver, sender, lossy)
     return result
 
 
-# A machine that is busy with something else may leave a process without its core for a while:
-# give up after four seconds (17: 0.5 s, seven retries). Loss is noticed long before.
-PATIENCE = ["--timeout", "17"]
+# On a busy machine a process may not run for a while: a QP gives up after four seconds (17: 0.5 s,
+# seven retries). Loss is detected much earlier.
+LONG_TIMEOUT = ["--timeout", "17"]
 
 
 def traffic(seconds, *more):
     return ["--qps", "8", "--srq", "--signal-every", "64", "--duration", str(seconds),
-            "--stats-period", "1"] + PATIENCE + list(more)
+            "--stats-period", "1"] + LONG_TIMEOUT + list(more)
 
 
-def balls(seconds):
+def pingpong(seconds):
     return ["--qps", "1", "--size", "64", "--duration", str(seconds),
-            "--stats-period", "0"] + PATIENCE
+            "--stats-period", "0"] + LONG_TIMEOUT
 
 
 def part_a(options, started, progress):
     seconds = 4 if options.quick else 14
     progress.step("a  two hosts in two network namespaces, a net_tap port each, joined by a "
-                  "bridge:\n   8 QPs into one SRQ, 1 of 64 signaled, 1 % loss from half-way on")
+                  "bridge:\n   8 QPs into one SRQ, 1 of 64 signaled, 1 % loss in the second half")
     hosts.join()
     capture = Capture(options.capture, options.scratch) if options.capture else None
 
     def half_way():
         if capture:
-            capture.go_on()
+            capture.begin_half()
         for program in started:
             program.say("set impair rx loss 1%")
     try:
         return measure("a", "two hosts over net_tap", TapPair(options, started),
                        traffic(seconds, "--size", "64,1000,4096,16k", "--depth", "1024",
                                "--srq-limit", "256"),
-                       balls(1 if options.quick else 3),
-                       Watcher(progress, seconds, 1, seconds // 2, half_way), lossy=True)
+                       pingpong(1 if options.quick else 3),
+                       RateReader(progress, seconds, 1, seconds // 2, half_way), lossy=True)
     finally:
         if capture:
             capture.finish()
@@ -252,7 +254,7 @@ def part_b(options, started, progress):
                   % ("in" if options.hugepages else "without"))
     return measure("b", "two processes over net_memif", MemifPair(options, started),
                    traffic(seconds, "--size", "16k", "--depth", "4096", "--srq-limit", "1024"),
-                   balls(1 if options.quick else 3), Watcher(progress, seconds))
+                   pingpong(1 if options.quick else 3), RateReader(progress, seconds))
 
 
 def part_c(options, started, progress):
@@ -260,7 +262,7 @@ def part_c(options, started, progress):
     progress.step("c  one process with two ports inside it: no root, no hugepages, no NIC")
     return measure("c", "one process, two ports", LoopPair(options, started),
                    traffic(seconds, "--size", "1k", "--depth", "4096", "--srq-limit", "1024"),
-                   balls(1 if options.quick else 3), Watcher(progress, seconds, skip=0))
+                   pingpong(1 if options.quick else 3), RateReader(progress, seconds, skip=0))
 
 
 PARTS = {"a": part_a, "b": part_b, "c": part_c}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""picture.py RESULT.json > docs/demo.svg: what tools/demo.sh --json measured, as a picture."""
+"""picture.py RESULT.json > docs/demo.svg: draws the result that tools/demo.sh --json wrote."""
 
 import json
 import sys
@@ -42,7 +42,7 @@ class Svg:
 
 
 def draw_hosts(svg):
-    """Part a: who talks to whom through what."""
+    """Part a: draws the two hosts and the bridge."""
     top, height, width = 56, 96, 300
     for x, name, does in ((MARGIN, "host left", "8 QPs, SEND, 1 of 64 signaled"),
                           (WIDTH - MARGIN - width, "host right", "one SRQ, limit event, refill")):
@@ -59,7 +59,7 @@ def draw_hosts(svg):
 
 
 def draw_rates(svg, rates):
-    """Part a: Gb/s by second, and where the loss begins."""
+    """Part a: draws Gb/s by second, and the begin of the loss."""
     left, right = MARGIN + 44, WIDTH - MARGIN
     bottom = CHART_TOP + CHART_HEIGHT
     top_gbps = max(rate["gbps"] for rate in rates) * 1.15 or 1

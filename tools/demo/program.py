@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rocade-testpmd as a process: started, watched line by line, ended, its report read."""
+"""Runs rocade-testpmd: starts it, reads its output line by line, ends it and reads its report."""
 
 import json
 import os
@@ -10,11 +10,11 @@ import time
 
 
 class Failed(Exception):
-    """One sentence for the person who runs the demo."""
+    """One sentence for the user of the demo."""
 
 
 class Program:
-    """started: list of all that were started, for stop_all()."""
+    """started: the list of all started programs, for stop_all()."""
 
     def __init__(self, started, name, scratch, command, on_line=None):
         self.name = name
@@ -22,14 +22,14 @@ class Program:
         self.log = os.path.join(scratch, name + ".log")
         self.on_line = on_line
         self.verdict = None  # of its run: PASS or FAIL
-        self.over = threading.Event()  # its run, or the program
+        self.over = threading.Event()  # set when the run or the program has ended
         self.process = subprocess.Popen(
             command + ["--json", self.json], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", bufsize=1,
-            close_fds=False)  # the lock of tools/demo.sh
+            close_fds=False)  # inherit the lock of tools/demo.sh
         started.append(self)
         with open(self.log, "w", encoding="utf-8"):
-            pass  # so that tail() finds it at once
+            pass  # tail() may need the file at once
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
@@ -49,12 +49,12 @@ class Program:
         return self.process.poll() is None
 
     def say(self, command):
-        """One line to the command line of a program that runs with -i."""
+        """Sends one line to the command line of a program that runs with -i."""
         try:
             self.process.stdin.write(command + "\n")
             self.process.stdin.flush()
         except OSError:
-            pass  # it ended: result() says how
+            pass  # the program has ended: state() tells how
 
     def tail(self, lines=8):
         with open(self.log, encoding="utf-8") as log:
@@ -65,10 +65,10 @@ class Program:
 
     def state(self):
         if self.verdict:
-            return "says " + self.verdict
+            return "reports " + self.verdict
         if not self.over.is_set():
             return "still runs"
-        self.process.wait()  # its output has ended, and so will it
+        self.process.wait()  # its output has ended, and so does the process
         return "ended with exit status %d" % self.process.returncode
 
     def quit(self, timeout_s=20):
@@ -79,14 +79,14 @@ class Program:
         try:
             self.process.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
-            raise Failed("%s does not end:\n%s" % (self.name, self.tail())) from error
+            raise Failed("%s did not end in time:\n%s" % (self.name, self.tail())) from error
         self.reader.join(5)
         if self.process.returncode != 0:
             raise Failed("%s ended with exit status %d:\n%s"
                          % (self.name, self.process.returncode, self.tail()))
 
     def report(self, timeout_s=5):
-        """Its JSON, which comes after the last line of its run."""
+        """Returns its JSON report, which it writes after the last line of its run."""
         end = time.monotonic() + timeout_s
         while True:
             try:
@@ -95,7 +95,7 @@ class Program:
                 break
             except (OSError, ValueError) as error:
                 if not self.alive() or time.monotonic() > end:
-                    raise Failed("%s left no report: %s\n%s"
+                    raise Failed("%s wrote no report: %s\n%s"
                                  % (self.name, error, self.tail())) from error
             time.sleep(0.05)
         if report["result"] != "pass":

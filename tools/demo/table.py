@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table at the end of the demo: a row for each part."""
 
-# Two lines of heading, then what is printed of a part.
+# Two lines of heading, the alignment, and the text for a part.
 COLUMNS = (
     ("", "part", "<", lambda p: "%s  %s" % (p["part"], p["title"])),
     ("", "messages", ">", lambda p: "{:,}".format(p["messages"])),
@@ -32,7 +32,7 @@ def amount(value):
 
 
 def rows(parts):
-    """Lines of text, headings first."""
+    """Returns the lines of the table, headings first."""
     cells = [[column[0] for column in COLUMNS], [column[1] for column in COLUMNS]]
     cells += [[column[3](part) for column in COLUMNS] for part in parts]
     widths = [max(len(row[i]) for row in cells) for i in range(len(COLUMNS))]

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The gate on what a message costs in instructions, in TAP.
+"""The cost gate: instructions of a message must not grow. Prints TAP.
 
     cost.py [--update] BUILD
 
-callgrind counts each workload of BUILD/test/cost/cost (a release build): all instructions, and
-those in code of our own, beside the CRC and the copy of the system's libraries. More than 3 %
-above what test/cost/numbers.tsv has for this compiler and CPU (as valgrind shows it) fail. With no
-line for them the nearest of the same compiler's major version and architecture is the measure, 10 %
-above it fail; without that, too, the numbers are only printed. --update stores what was counted."""
+callgrind counts the instructions of each workload of BUILD/test/cost/cost (a release build): all
+of them, and those in Rocade's code, that is without the CRC and copies of system libraries. A
+count more than 3 % above the number that test/cost/numbers.tsv has for this compiler and CPU (as
+valgrind shows it) fails. Without such a number, the nearest one of the same major version of the
+compiler and the same architecture is compared with, and 10 % above it fails. Without that, too,
+the counts are only printed. --update stores the counts."""
 
 import argparse
 import os
@@ -19,12 +20,12 @@ import tempfile
 
 NUMBERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../test/cost/numbers.tsv")
 LIMIT, LIMIT_NEAR = 3, 10   # percent
-HEAD = """# What a message costs in instructions, both ends: all, and those of our own code.
+HEAD = """# Instructions of a message, both ends together: all, and those in Rocade's code.
 # tools/lib/cost.py --update BUILD writes this file; docs/testing.md says when.
 # compiler\tCPU\tworkload\tall\town
 """
-KINDS = ("instructions", "instructions of our own code")
-# Where the program stands must not be seen in the counts.
+KINDS = ("instructions", "instructions in Rocade's code")
+# The counts must not depend on the caller's environment.
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
 
@@ -33,14 +34,14 @@ def run(*command):
 
 
 def tally(lines, program):
-    """(all, own) of a callgrind file with --compress-strings=no: what each function did itself."""
+    """(all, own) of a callgrind file with --compress-strings=no. Counts each function exclusively."""
     counts = {True: 0, False: 0}
     own = called = False
     for line in lines:
         if line.startswith("ob="):
             own = os.path.basename(line[3:].strip()) == program
         elif line.startswith("calls="):
-            called = True       # the next line is what the callee did
+            called = True       # the next line has the callee's inclusive count
         elif re.match(r"[+\-*\d]", line):
             if not called and len(line.split()) > 1:
                 counts[own] += int(line.split()[1])
@@ -84,18 +85,19 @@ def kin(key):
 
 
 def choose(stored, key):
-    """(key, percent): what is compared with, and how far above it fails. (None, None): nothing."""
+    """(key, percent): the numbers to compare with, and the limit above them. (None, None): there
+    are none."""
     if key in stored:
         return key, LIMIT
     near = [k for k in stored if kin(k) == kin(key)]
-    # Most of the CPU's abilities in common; the newest of those.
+    # The CPU with the most features in common; of several the newest compiler.
     near.sort(key=lambda k: (-len(set(k[1].split("+")) ^ set(key[1].split("+"))), k[0]))
     return (near[-1], LIMIT_NEAR) if near else (None, None)
 
 
 def judge(workload, counts, before, limit, update):
-    """(good, the sentence, a note or None). A workload that this key's numbers lack is bad."""
-    text = "%s: %.1f instructions, %.1f of them in our own code" % (workload, *counts)
+    """(good, text, a note or None). A workload without a number fails if its key has numbers."""
+    text = "%s: %.1f instructions, %.1f of them in Rocade's code" % (workload, *counts)
     if before is None:
         return limit != LIMIT, text, "%s has nothing to be compared with; to store this: %s" % (
             workload, update)
@@ -111,7 +113,7 @@ def judge(workload, counts, before, limit, update):
 
 
 def report(results, key, stored, update):
-    """The lines to print, and whether all is good."""
+    """(the lines to print, whether every workload is within its limit)"""
     base, limit = choose(stored, key)
     lines = ["1..%d" % len(results), "# %s, %s" % key]
     if base is None:

@@ -4,9 +4,9 @@
 
     coverage.py SOURCE BUILD OUT PERCENT
 
-gcovr counts the lines of lib/ that the tests of BUILD (-Db_coverage=true) ran; fewer than
-PERCENT of all fail. OUT gets coverage.json and coverage.txt, a file a line with the lines that
-were not run. The files that miss most lines are printed."""
+gcovr counts the lines of lib/ that the tests of BUILD (-Db_coverage=true) ran. Fewer than PERCENT
+of all lines fail. coverage.json and coverage.txt are written to OUT; the latter has a line for each
+file with the lines that were not run. The files that miss most lines are printed."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def gcovr(source, build, out):
 
 
 def judge(report, least):
-    """The lines to print, and whether that is enough."""
+    """(the lines to print, whether enough lines were run)"""
     files = report["files"]
     total = sum(f["line_total"] for f in files)
     run = sum(f["line_covered"] for f in files)

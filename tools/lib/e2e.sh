@@ -2,10 +2,10 @@
 # shellcheck shell=bash
 # Sourced by tools/test.sh: the stages that run whole programs. Uses its variables and its run, check,
 # build, meson_tests and tap.
-# shellcheck disable=SC2034,SC2154 # variables that are test.sh's
+# shellcheck disable=SC2034,SC2154 # test.sh sets and reads these variables
 
-# Hugepages for the tests: a quarter of the free memory, 2 GiB at the most; or as much of that as
-# can be had.
+# Hugepages for the tests: a quarter of the free memory, at most 2 GiB, or fewer if the kernel
+# has fewer.
 e2e_hugepages() {
 	local want
 	[ -z "$pages_before" ] || return 0
@@ -17,13 +17,13 @@ e2e_hugepages() {
 	[ -z "$pages_before" ] || echo "  $(cat "$pages_file") hugepages (before: $pages_before)"
 }
 
-# e2e_program STAGE BUILD PROGRAM: isolated, so that nothing it leaves behind outlives it.
+# e2e_program STAGE BUILD PROGRAM: runs it in namespaces, which end all that it leaves behind.
 e2e_program() {
 	local stage=$1 program=$3 status started=$SECONDS
 	local name log limit
 	name=$(basename "$program")
 	log=$out/log/$stage-$name
-	# A program that needs more than five minutes says so: "# test.sh: limit_s 900".
+	# A program that needs more than five minutes has a line "# test.sh: limit_s 900".
 	limit=$(sed -n 's/^# test\.sh: limit_s \([0-9]*\)$/\1/p' "$program")
 	[ "$long" = no ] || limit=3600
 	: "${limit:=300}"
@@ -60,7 +60,7 @@ stage_e2e() {
 	build_release e2e && e2e e2e "$out/release"
 }
 
-# The kernel is fetched here, for the test itself has no network; without one it says so.
+# The kernel package is fetched here because the test has no network.
 stage_interop() {
 	build_release interop || return 1
 	export ROCADE_CACHE=$out/cache

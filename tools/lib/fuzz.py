@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs every fuzz target of a build for a while, two at a time, and speaks TAP.
+"""Runs every fuzz target of a build for SECONDS, two at a time. Prints TAP.
 
     fuzz.py SOURCE BUILD OUT SECONDS [SEED]
 
-Starts from test/fuzz/found and what test/fuzz/seeds.py makes of the captures. OUT gets a log
-and the corpus of each target, and the inputs that failed; their names are printed with what
-runs them again. The same seed begins alike, but how far a run comes is the machine's."""
+The first inputs are those of test/fuzz/found and those that test/fuzz/seeds.py makes from the
+captures. A log and the corpus of each target, and the inputs that failed, are written to OUT. The
+command that runs a failed input again is printed. Runs with the same seed start alike; how many
+inputs a run tries depends on the machine."""
 
 import glob
 import os
@@ -17,7 +18,7 @@ import subprocess
 import sys
 
 MAX_LEN = {"parse": 2048, "net": 2048, "qp": 4096}
-MIN_RUNS = 100  # fewer have shown nothing
+MIN_RUNS = 100  # fewer inputs fail the case
 FINDING = re.compile(r"not so: |runtime error: |ERROR: |: Assertion ")  # what a report begins with
 
 
@@ -35,7 +36,7 @@ class Target:
         self.command = [
             program, "-seed=%u" % seed, "-max_total_time=%u" % seconds,
             "-max_len=%u" % MAX_LEN.get(self.name, 4096), "-timeout=20", "-rss_limit_mb=2048",
-            # Its bookkeeping would take most of the time.
+            # Collecting the statistics would take most of the time.
             "-entropic=0", "-reload=0", "-print_final_stats=1",
             "-artifact_prefix=" + self.artifacts, self.corpus]
         self.command += [folder for folder in seeds if os.path.isdir(folder)]
@@ -52,7 +53,7 @@ class Target:
             self.process.wait()
 
     def report(self, number):
-        """True when nothing was found."""
+        """Whether the target ended without a finding."""
         status = self.process.wait()
         with open(self.log, encoding="utf-8", errors="replace") as log:
             text = log.read()

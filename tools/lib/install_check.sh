@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# install_check.sh BUILD PREFIX: installs a build that was configured for PREFIX, twice: under
-# a DESTDIR, and for real; a program is built with what pkg-config says. Prints TAP.
+# install_check.sh BUILD PREFIX: installs a build that was configured for PREFIX, once under a
+# DESTDIR and once into PREFIX. Builds a program with the flags of pkg-config. Prints TAP.
 set -u
 
 build=$1
@@ -26,7 +26,7 @@ files() {
 	[ ! -d "$1" ] || find "$1" ! -type d
 }
 
-# consumer NAME FLAGS...: a stranger's program, built and run
+# consumer NAME FLAGS...: builds and runs a program that uses the installed library
 consumer() {
 	name=$1
 	shift
@@ -60,7 +60,7 @@ tap "uninstall removes it all from DESTDIR" $?
 meson install -C "$build" --no-rebuild >&2
 tap "installs into the prefix" $?
 pc=$(basename "$prefix"/lib/pkgconfig/*.pc .pc)
-# The caller's says where a DPDK is that is not the system's.
+# Keep the caller's PKG_CONFIG_PATH: it may name a DPDK outside of the system's folders.
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 # Unquoted: pkg-config prints words.
 # shellcheck disable=SC2046

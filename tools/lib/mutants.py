@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows that the tests see a fault: each of test/mutants/mutants is put into a copy of the
-tree, built, and must make one of its judges fail. Speaks TAP.
+"""Mutation tests: each mutant of test/mutants/mutants is put into a copy of the tree and built, and
+one of its killers must fail. Prints TAP.
 
     mutants.py SOURCE WORK [PATTERN]
 
-WORK gets the copy and its build, which stay for the next run. With PATTERN only the faults whose
-description it matches. A fault that does not apply, or does not build, fails too."""
+WORK gets the copy and its build, which are kept for the next run. With PATTERN only the mutants
+whose fault it matches. A mutant that does not apply or does not build is a failure too."""
 
 import json
 import os
@@ -17,15 +17,15 @@ import subprocess
 import sys
 import time
 
-KEYS = ("fault", "in", "line", "is", "judges")
-SIM_SEEDS = 800       # of each of two processes
-LIMIT_S = 60          # for a judge: a fault may hang it
+KEYS = ("fault", "in", "line", "is", "killers")
+SIM_SEEDS = 800       # per process, of two
+LIMIT_S = 60          # for a killer, which a mutant may hang
 COPIED = ("app", "drivers", "include", "lib", "test", "meson.build", "meson_options.txt", "docs",
           "config", "tools")
 
 
 def parse(text):
-    """The faults: a dict each, in order. ValueError names what is wrong."""
+    """The mutants in order, a dict each. Raises ValueError with a reason."""
     faults = []
     for paragraph in re.split(r"\n\s*\n", text):
         lines = [line for line in paragraph.splitlines() if line and not line.startswith("#")]
@@ -39,7 +39,7 @@ def parse(text):
 
 
 def function_span(lines, name):
-    """The line numbers of a function's body: its name at the start of a line, to a '}' there."""
+    """The lines of a function: from its name at the start of a line to a '}' in the first column."""
     for start, line in enumerate(lines):
         if re.match(r"(\S.*\b)?%s\(" % re.escape(name), line) and not line.rstrip().endswith(";"):
             for end in range(start, len(lines)):
@@ -51,7 +51,7 @@ def function_span(lines, name):
 
 
 def mutate(text, function, line, becomes):
-    """The text with its fault; None where the line does not stand there exactly once."""
+    """The mutated text, or None if the line does not occur exactly once."""
     lines = text.split("\n")
     span = function_span(lines, function) if function else range(len(lines))
     found = [n for n in span if lines[n].strip() == line.strip()]
@@ -62,7 +62,7 @@ def mutate(text, function, line, becomes):
 
 
 def locate(root, fault):
-    """(path, the text with the fault in it), or None: nowhere or in several places."""
+    """(path, mutated text), or None if the line does not occur in exactly one place."""
     place, _, function = fault["in"].partition(" ")
     top = os.path.join(root, place)
     paths = [top] if os.path.isfile(top) else [
@@ -85,7 +85,7 @@ def same(a, b):
 
 
 def copy_tree(source, to):
-    """What has not changed keeps its time, so that it is not built again."""
+    """Copies changed files only: the others keep their time stamp and are not built again."""
     wanted = set()
     for name in COPIED:
         top = os.path.join(source, name)
@@ -106,7 +106,7 @@ def copy_tree(source, to):
                 os.remove(os.path.join(folder, file))
 
 
-class Judges:
+class Tests:
     """The tests of a build, by name."""
 
     def __init__(self, build):
@@ -132,9 +132,9 @@ class Judges:
                               capture_output=True, text=True, check=False)
 
     def fails(self, name):
-        """Whether a process of this judge fails, or none comes to its end."""
+        """Whether a process of this test fails or exceeds the time limit."""
         env = dict(os.environ, **self.tests[name].get("env", {}))
-        with open(os.path.join(self.build, "judge.log"), "w", encoding="utf-8") as log:
+        with open(os.path.join(self.build, "killer.log"), "w", encoding="utf-8") as log:
             self.running = [subprocess.Popen(c, stdout=log, stderr=log, env=env,
                                              start_new_session=True)
                             for c in self.commands(name)]
@@ -159,32 +159,32 @@ class Judges:
         self.running = []
 
 
-def try_fault(root, judges, fault):
-    """(caught, what to say)"""
+def try_fault(root, tests, fault):
+    """(killed, message)"""
     place = locate(root, fault)
     if place is None:
-        return False, "its line does not stand in %s exactly once" % fault["in"]
+        return False, "its line does not occur exactly once in %s" % fault["in"]
     path, text = place
     with open(path, encoding="utf-8") as file:
         original = file.read()
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
-        for name in fault["judges"].split():
-            built = judges.compile([name])
+        for name in fault["killers"].split():
+            built = tests.compile([name])
             if built.returncode != 0:
                 return False, "does not build:\n" + built.stdout[-2000:]
-            if judges.fails(name):
+            if tests.fails(name):
                 return True, name
     finally:
-        judges.stop()
+        tests.stop()
         with open(path, "w", encoding="utf-8") as file:
             file.write(original)
-    return False, "nobody sees it: " + fault["judges"]
+    return False, "survives: " + fault["killers"]
 
 
 def prepare(source, work):
-    """The copy, built without a fault; the judges must pass it."""
+    """Makes the copy and configures its build, without a mutant."""
     root, build = os.path.join(work, "tree"), os.path.join(work, "build")
     copy_tree(source, root)
     if not os.path.isfile(os.path.join(build, "build.ninja")):
@@ -193,19 +193,19 @@ def prepare(source, work):
                         "-Doptimization=1", "-Dwerror=false", "-Ddefault_library=static"],
                        check=True, stdout=sys.stderr)
     subprocess.run(["ninja", "-C", build, "build.ninja"], check=True, stdout=sys.stderr)
-    return root, Judges(build)
+    return root, Tests(build)
 
 
-def baseline(judges, faults):
-    names = sorted({n for f in faults for n in f["judges"].split()})
-    unknown = [n for n in names if n not in judges.tests]
+def baseline(tests, faults):
+    names = sorted({n for f in faults for n in f["killers"].split()})
+    unknown = [n for n in names if n not in tests.tests]
     if unknown:
         return "no such test: " + " ".join(unknown)
-    built = judges.compile(names)
+    built = tests.compile(names)
     if built.returncode != 0:
         return "does not build:\n" + built.stdout[-2000:]
-    failing = [n for n in names if judges.fails(n)]
-    return "fails without a fault: " + " ".join(failing) if failing else ""
+    failing = [n for n in names if tests.fails(n)]
+    return "fails without a mutant: " + " ".join(failing) if failing else ""
 
 
 def main():
@@ -218,20 +218,20 @@ def main():
         faults = [f for f in parse(file.read())
                   if len(sys.argv) == 3 or re.search(sys.argv[3], f["fault"])]
     os.makedirs(work, exist_ok=True)
-    root, judges = prepare(source, work)
+    root, tests = prepare(source, work)
     print("1..%d" % (len(faults) + 1))
-    wrong = baseline(judges, faults)
-    print("%s 1 - no fault, no failure" % ("not ok" if wrong else "ok"), flush=True)
+    wrong = baseline(tests, faults)
+    print("%s 1 - the killers pass without a mutant" % ("not ok" if wrong else "ok"), flush=True)
     if wrong:
         print("# " + wrong.replace("\n", "\n# "), file=sys.stderr)
         return 1
     failed = 0
     for number, fault in enumerate(faults, 2):
-        caught, said = try_fault(root, judges, fault)
-        failed += not caught
-        print("%s %d - %s%s" % ("ok" if caught else "not ok", number, fault["fault"],
-                                " (%s)" % said if caught else ""), flush=True)
-        if not caught:
+        killed, said = try_fault(root, tests, fault)
+        failed += not killed
+        print("%s %d - %s%s" % ("ok" if killed else "not ok", number, fault["fault"],
+                                " (%s)" % said if killed else ""), flush=True)
+        if not killed:
             print("# %s: %s" % (fault["fault"], said.replace("\n", "\n# ")), file=sys.stderr,
                   flush=True)
     return 1 if failed else 0

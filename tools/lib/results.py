@@ -5,11 +5,11 @@
     results.py meson STAGE TESTLOG.json SKIPS RESULTS
     results.py tap STAGE PROGRAM STDOUT EXIT_STATUS SKIPS RESULTS
 
-Reads what meson or a TAP program left, appends a line "passed|failed|skipped<TAB>STAGE<TAB>
-PROGRAM: CASE<TAB>why" a case to RESULTS, prints the ones that failed and how many there were.
-A skip fails unless a pattern of SKIPS matches "PROGRAM: CASE"; so does a program that reports
-no case, reports another number than it planned, or exits with an error though every case
-passed. Exit status: 0 nothing failed, 1 something did."""
+Reads meson's log or the output of a TAP program. Appends a line "passed|failed|skipped<TAB>STAGE
+<TAB>PROGRAM: CASE<TAB>reason" for each case to RESULTS. Prints the failed cases and the counts. A
+skip counts as failed unless a pattern of SKIPS matches "PROGRAM: CASE". A program fails that
+reports no case, reports another number of cases than it planned, or exits with an error although
+every case passed. Exit status: 0 no case failed, 1 a case failed."""
 
 import fnmatch
 import json
@@ -22,7 +22,7 @@ PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*skip\S*\s*(?P<why>.*))?", re.I)
 
 
 def tap_cases(text):
-    """[(result, name, why)] of a TAP program's output, None when it is no TAP."""
+    """[(result, name, reason)] of a TAP program's output; None: the output is not TAP."""
     cases = []
     planned = None
     for line in text.splitlines():
@@ -47,7 +47,7 @@ def tap_cases(text):
 
 
 def close(cases, good, why):
-    """An exit status that no case explains is a failure of its own."""
+    """Adds a failed case for an exit status that no failed case explains."""
     if not good and not any(result == "failed" for result, _, _ in cases):
         cases.append(("failed", "exit", why))
     return cases
@@ -85,7 +85,7 @@ def read_skips(path):
 
 
 def record(stage, cases, skips, results):
-    """Appends to results; returns the counts."""
+    """Appends the cases to the file of results. Returns the counts."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     with open(results, "a", encoding="utf-8") as file:
         for program, (result, name, why) in cases:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Sourced by demo.sh, bench.sh and test.sh: what they start ends with them, and the machine is
-# afterwards as it was, also after Ctrl-C. Needs $top. session_begin comes before all else here.
-# shellcheck disable=SC2154 # top is theirs
+# Sourced by demo.sh, bench.sh and test.sh. Processes that they start end with them, and the state
+# of the machine is restored, also after Ctrl-C. Needs $top. Call session_begin first.
+# shellcheck disable=SC2154 # the sourcing script sets top
 
-# The tools of the packages that install-deps.sh installs, before others of their names.
+# Prefer the tools of the packages that install-deps.sh installs to others of the same name.
 export PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 started_as=${0##*/}
 pages_file=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
@@ -48,15 +48,15 @@ session_interrupted() {
 
 session_begin() {
 	scratch=$(mktemp -d) || die "no temporary directory"
-	# Whatever is started inherits this lock: it is free when all of them are gone.
+	# Started processes inherit this lock. It is released when the last of them has ended.
 	exec 7>"$scratch/alive" 8>&2
 	flock 7
 	trap session_end EXIT
 	trap session_interrupted INT TERM HUP
 }
 
-# In the background, so that a signal is handled at once and not after the command. Commands
-# started that way ignore SIGINT, and so would what they start: env gives it back.
+# Runs a command in the background, so that the shell handles a signal at once and not after the
+# command. The shell makes background commands ignore SIGINT; env restores the default.
 run() {
 	env --default-signal=INT,QUIT "$@" 8>&- 9>&- &
 	child=$!
@@ -70,8 +70,8 @@ can_isolate() {
 	[ "$(id -u)" = 0 ] && "${isolate[@]}" true 2>/dev/null
 }
 
-# As root in namespaces of its own (network, mounts, processes, /run): what it sets up ends with
-# it, even when it is killed.
+# As root the command runs in new network, mount and PID namespaces with a new /run. All that it
+# sets up ends with it, even when it is killed.
 run_isolated() {
 	child_signal=KILL # the namespaces end with their first process
 	run "${isolate[@]}" tools/lib/isolated.sh "$@"
@@ -80,7 +80,7 @@ run_isolated() {
 	return "$status"
 }
 
-# logged WHAT COMMAND...: the end of what it says is shown when it fails
+# logged WHAT COMMAND...: shows the end of the command's output when it fails
 logged() {
 	local what=$1
 	shift
@@ -89,8 +89,8 @@ logged() {
 	die "$what failed"
 }
 
-# build_program DIR TARGET [OPTION]...: sets build; DIR is in the tree, or elsewhere where that cannot be
-# written.
+# build_program DIR TARGET [OPTION]...: sets build. DIR is in the tree, or in a temporary folder if
+# the tree is read-only.
 build_program() {
 	local target=$2
 	build=$top/$1
@@ -104,8 +104,8 @@ build_program() {
 	logged "the build" ninja -C "$build" "$target"
 }
 
-# hugepages_set N SPARE: makes sure that N hugepages of 2 MiB are free, if the machine has SPARE
-# times that to spare.
+# hugepages_set N SPARE: makes sure that N hugepages of 2 MiB are free if the machine has SPARE
+# times that of free memory.
 hugepages_set() {
 	local want=$1 free available
 	[ -w "$pages_file" ] || return 1

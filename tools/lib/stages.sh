@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Sourced by tools/test.sh: the stages that need no root. Uses its variables and its run, check,
 # build, meson_tests and tap.
-# shellcheck disable=SC2034,SC2154 # variables that are test.sh's
+# shellcheck disable=SC2034,SC2154 # test.sh sets and reads these variables
 
 build_release() {
 	build "$1" release all --buildtype=release --prefix="$out/prefix" --libdir=lib
@@ -41,7 +41,7 @@ stage_clang() {
 	CC=clang build clang clang all
 }
 
-# tap STAGE COMMAND...: a program of tools/lib that reports its cases
+# tap STAGE COMMAND...: runs a program of tools/lib that prints TAP
 tap() {
 	local stage=$1 log=$out/log/$1 status
 	shift
@@ -68,7 +68,8 @@ stage_cost() {
 	grep -a '^ok\|^not ok\|^#' "$out/log/cost.tap" | sed 's/^/  /'
 }
 
-# Sweeps over fewer seeds: they reach the same lines. The exports of this build are gcov's, too.
+# Fewer seeds of the sweeps reach the same lines. The tidy suite is left out: this build exports
+# gcov's symbols too.
 stage_coverage() {
 	build coverage coverage all -Db_coverage=true -Doptimization=0 -Ddebug=true || return 1
 	find "$out/coverage" -name '*.gcda' -delete
@@ -78,8 +79,9 @@ stage_coverage() {
 	grep -a '^ok\|^not ok\|^#' "$out/log/coverage.tap" | sed 's/^/  /'
 }
 
-# DPDK's inline primitives as atomic builtins, which ThreadSanitizer sees, not as assembler.
-# It knows no fences (-Wno-tsan): what they order is atomic, so it misses nothing but order.
+# DPDK's inline primitives are compiled as atomic builtins: ThreadSanitizer does not see assembler.
+# It does not know fences (-Wno-tsan). All data that they order is atomic, so it misses only
+# wrong order.
 stage_tsan() {
 	local tests
 	mapfile -t tests < <(sed -n '/^[a-z]/p' test/tsan/tests)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rocaded and programs that are its clients."""
+"""Runs rocaded and the programs that are its clients."""
 
 import json
 import os
@@ -12,8 +12,9 @@ import tempfile
 import time
 
 BUILD = os.environ.get("ROCADE_BUILD", "build")
-# The run-time library of sanitizers has to be the first of a program's, and no preload can come
-# before it: with that build the daemon is sanitized, and its clients are of the release beside.
+# The run-time library of the sanitizers must be the first that a program loads, which excludes a
+# sanitized preload. So only the daemon is of the sanitize build; its clients are of the release
+# build beside it.
 RELEASE = os.path.join(os.path.dirname(os.path.abspath(BUILD)), "release")
 CLIENTS = RELEASE if os.path.basename(BUILD) == "sanitize" and os.path.isdir(RELEASE) else \
     os.path.abspath(BUILD)
@@ -27,8 +28,8 @@ STATUS = 8
 
 
 class Daemon:
-    """A rocaded with a socket of its own: --local, or over a port by EAL's options, in a network
-    namespace; its programs are in that too."""
+    """A rocaded with a socket of its own: with --local, or over the port that the EAL options name.
+    The daemon and its programs run in the same network namespace."""
 
     def __init__(self, *options, user=None, eal=None, space=None, config=None):
         self.space = space
@@ -37,17 +38,17 @@ class Daemon:
         os.chmod(self.dir, 0o755 if user is None else 0o777)
         self.socket = os.path.join(self.dir, "rocade.sock")
         self.env = dict(os.environ, ROCADE_SOCKET=self.socket)
-        what = ["--local"] if eal is None else list(eal) + ["--"]
+        mode = ["--local"] if eal is None else list(eal) + ["--"]
         if config is not None:
-            what = ["--config", config]
-        self.command = self.inside + [ROCADED] + what + ["--socket", self.socket] + list(options)
+            mode = ["--config", config]
+        self.command = self.inside + [ROCADED] + mode + ["--socket", self.socket] + list(options)
         self.user = user
         self.process = None
         self.first_line = ""
         self.serve()
 
     def serve(self):
-        """Starts it; again, when it has ended."""
+        """Starts the daemon; starts it again after it has ended."""
         if self.process:
             self.process.wait()
             self.process.stderr.close()
@@ -56,7 +57,7 @@ class Daemon:
         self.first_line = self.said("listening at")
 
     def said(self, word):
-        """Its next line with this word; its last when there is none."""
+        """Returns the next line of the log that contains the word; the last line if none does."""
         line = ""
         for line in self.process.stderr:
             if word in line:
@@ -88,10 +89,11 @@ class Daemon:
                               env=self.env, capture_output=True, text=True, check=False,
                               timeout=timeout_s, **more)
 
-    def pair(self, *program, timeout_s=60, port=18515, settle_s=10):
-        """A server and a client of it: both results, and the server's text."""
+    def pair(self, *program, timeout_s=60, port=18515, listen_s=10):
+        """Runs a server and a client. Returns both exit statuses, None after a timeout, and their
+        output."""
         server = self.start(*program)
-        wait_for_port(port, server, settle_s)
+        wait_for_port(port, server, listen_s)
         try:
             client = self.run(*program, "127.0.0.1", timeout_s=timeout_s)
             text, _ = server.communicate(timeout=timeout_s)
@@ -102,7 +104,7 @@ class Daemon:
         return server.returncode, client.returncode, text + client.stdout + client.stderr
 
     def status(self):
-        """Asks as rocade-status does."""
+        """Asks the daemon for its status, as rocade-status does."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(60)
             s.connect(self.socket)
@@ -112,7 +114,7 @@ class Daemon:
                 return json.load(file)
 
     def moved(self):
-        """Bytes of RoCE packets that went through the daemon so far."""
+        """Returns the bytes of RoCE packets that the daemon has forwarded so far."""
         status = self.status()
         return status["gone"]["rx_bytes"] + sum(c["rx_bytes"] for c in status["clients"])
 
@@ -133,8 +135,8 @@ def listens(process, want):
 
 
 def wait_for_port(port, process, timeout_s, space=None):
-    """Until somebody listens there, in the process's network namespace (nobody is connected: that
-    would be taken for the peer)."""
+    """Waits until the process listens at the TCP port, in the given network namespace. It does not
+    connect: the process would take the connection for its peer's."""
     there = os.stat("/run/netns/" + space if space else "/proc/self/ns/net").st_ino
     want = ":%04X" % port
     end = time.monotonic() + timeout_s
@@ -143,6 +145,6 @@ def wait_for_port(port, process, timeout_s, space=None):
             if os.stat("/proc/%d/ns/net" % process.pid).st_ino == there and listens(process, want):
                 return True
         except OSError:
-            return False  # it has ended
+            return False  # the process has ended
         time.sleep(0.02)
     return False

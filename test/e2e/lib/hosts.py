@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two hosts, each a network namespace with a rocaded over a port of its own, and programs on them."""
+"""Two hosts and programs on them. Each host is a network namespace with its own rocaded, over a
+port of its own."""
 
 import subprocess
 
@@ -9,11 +10,11 @@ from testpmd import add_space, eal, ip
 
 V4 = ["192.0.2.1", "192.0.2.2"]
 V6 = ["2001:db8::1", "2001:db8::2"]
-SOCKETS = ["198.51.100.1", "198.51.100.2"]  # by which the programs tell each other their QPs
+SOCKETS = ["198.51.100.1", "198.51.100.2"]  # for the TCP connections that exchange QP numbers
 
 
 TAP = "net_tap0,iface=port"
-# Whole frames in whole pages, and of 4 KiB and more.
+# A frame has room for 4 KiB of payload. A block is a whole number of frames and of pages.
 AF_PACKET = "net_af_packet0,iface=eth0,qpairs=1,framecnt=1024,blocksz=20480,framesz=5120"
 
 
@@ -24,7 +25,7 @@ class Host(Daemon):
                          eal=eal(side, device, memory_mb=128))
 
     def wire(self):
-        """Bytes of the port, to and fro."""
+        """Returns the bytes that the port has received and sent."""
         port = self.status()["port"]
         return port["rx_bytes"] + port["tx_bytes"]
 
@@ -39,26 +40,27 @@ def sockets_wire(spaces):
 
 
 def across(hosts, *program, timeout_s=30, port=18515, server_gid=None):
-    """A server on one host, its client on the other: the status of both, and their text.
-    server_gid: instead of the client's, behind -g."""
-    there = list(program)
+    """Runs a server on one host and its client on the other. Returns both exit statuses, None after
+    a timeout, and their output. server_gid: the GID index of the server, if it is not the
+    client's."""
+    server_program = list(program)
     if server_gid is not None:
-        there[there.index("-g") + 1] = server_gid
-    server = hosts[1].start("stdbuf", "-oL", *there)
+        server_program[server_program.index("-g") + 1] = server_gid
+    server = hosts[1].start("stdbuf", "-oL", *server_program)
     wait_for_port(port, server, 10, hosts[1].space)
     try:
         client = hosts[0].run(*program, SOCKETS[1], timeout_s=timeout_s)
         text, _ = server.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired as late:
+    except subprocess.TimeoutExpired as expired:
         server.kill()
         text, _ = server.communicate()
-        return None, None, text + str(late.stdout)
+        return None, None, text + str(expired.stdout)
     return server.returncode, client.returncode, text + client.stdout + client.stderr
 
 
 def across_case(hosts, least_bytes, *program, tries=2, timeout_s=30, server_gid=None, wires=None):
-    """wires: hosts whose bytes are counted. Once more when it fails: the programs give up when their
-    peer does not run for half a second, which happens on a machine that does other things."""
+    """Runs the programs up to `tries` times: they give up when their peer does not run for half a
+    second, which happens on a busy machine. wires: the hosts whose bytes are counted."""
     for _ in range(tries):
         before = [host.wire() for host in wires or hosts]
         server, client, text = across(hosts, *program, timeout_s=timeout_s,

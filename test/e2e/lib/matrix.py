@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs that must run unchanged: a row each, with what has to go through Rocade for it to
-count. docs/programs.md shows the table that text() makes."""
+"""The programs that must run unchanged: a row for each, with the bytes that Rocade has to carry.
+docs/programs.md shows the table that text() makes."""
 
 from collections import namedtuple
 
-# args: behind the program's, and before the server's address that makes a client of it.
-# least: bytes that Rocade must have carried; the daemon counts packets, so a little more comes.
-# quick: in every run of the tests; the others in the long ones.
-# port: of the TCP connection by which the two find each other; 0: RDMA-CM.
-# server: what the server is given in the place of args, where that differs.
+# args: arguments of the program. A client has the server's address behind them.
+# least: bytes that Rocade must have carried. The daemon counts whole packets: slightly more.
+# quick: whether every run of the tests has the row, or only the long runs.
+# port: TCP port at which the server waits for the client's QP number; 0: RDMA-CM connects them.
+# server: arguments of the server where they differ from args.
 Row = namedtuple("Row", "group env program args port least quick server")
 
 GROUPS = [
@@ -83,14 +83,16 @@ def perftest():
 
 
 def accepted(verb, kind, service, option):
-    """What perftest refuses by itself: events where the peer is passive and so on."""
+    """Whether perftest accepts the combination. It refuses, for example, events where the peer is
+    passive."""
     words = option.split()
     send = verb == "send"
     if "-e" in words and (verb == "write" or (kind == "lat" and service == "XRC" and not send)):
         return False
     if "--use-srq" in words and not send:
         return False
-    # Its SRQ has a part of -r then, and nothing slows the sender down: it loses on any network.
+    # The SRQ then has a part of the -r receives, and UC and UD have no flow control: messages are
+    # lost on any network.
     if "--use-srq" in words and "-q" in words and service in ("UC", "UD"):
         return False
     if "-g" in words and (service != "UD" or not send):
@@ -101,7 +103,8 @@ def accepted(verb, kind, service, option):
 
 
 def all_options():
-    """Sizes 2 to 8 MiB with -a; small ones with -I; 1 KiB in datagrams."""
+    """Yields every accepted combination. Sizes: 2 bytes to 8 MiB with -a, 64 bytes with -I, 1 KiB
+    in datagrams."""
     options = {"bw": ["", "-e", "-q 16", "-b", "-b -e", "-a", "-D 3 -f 1", "-I 64", "--use-srq",
                       "--use-srq -q 16", "-l 8", "-g"],
                "lat": ["", "-e", "-a", "-D 3 -f 1", "-I 64", "--use-srq", "-g"]}
@@ -191,7 +194,7 @@ ROWS = [*pingpongs(), *perftest(), *all_options(), *ucx(), *fabric(), *cm()]
 
 
 def command(r, server=False):
-    """As a list; for most clients the server's address comes behind it."""
+    """Returns the command line as a list. For most clients the server's address follows it."""
     more = []
     if r.program.startswith("ibv_"):
         more = PINGPONG_ALL.split()
@@ -205,7 +208,7 @@ def command(r, server=False):
 
 
 def address(r):
-    """What the client is told behind all else."""
+    """Returns the last arguments of the client."""
     if r.group != "RDMA-CM":
         return ["127.0.0.1"]
     return [] if r.server is not None else [ADDRESS]
@@ -216,7 +219,8 @@ def name(r):
 
 
 def text():
-    """The table of docs/programs.md: a line for each program (and forced transport) of a group."""
+    """Returns the table of docs/programs.md: a line for each program, and forced transport, of a
+    group."""
     lines = []
     for group, what in GROUPS:
         lines += ["### " + group[0].upper() + group[1:], "", what + ".", "",

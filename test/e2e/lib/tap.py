@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cases of an end-to-end program, as TAP."""
+"""Prints the cases of an end-to-end program as TAP."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ _started = time.monotonic()
 
 
 def case(name, good, why=""):
-    """good: any value that counts as true. Returns it."""
+    """Prints a case, which passes if `good` is any true value. Returns `good`."""
     _cases.append(bool(good))
     print("%sok %d - %s" % ("" if good else "not ", len(_cases), name), flush=True)
     if not good:
@@ -24,11 +24,12 @@ def skip(name, why):
 
 
 def run(*functions):
-    """Each function is a group of cases; one that breaks is a failed case."""
+    """Each function is a group of cases. An exception in it is a failed case. Returns the exit
+    status."""
     for function in functions:
         try:
             function()
-        except Exception:  # whatever it was, the others still run
+        except Exception:  # of any kind: the other functions still run
             case(function.__name__ + " runs to its end", False, traceback.format_exc())
     print("# %.0f s" % (time.monotonic() - _started))
     print("1..%d" % len(_cases))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rocade-testpmd as a process, network namespaces for it, and what its report has to show."""
+"""Runs rocade-testpmd in network namespaces and checks its report."""
 
 import atexit
 import json
@@ -35,7 +35,7 @@ def hugepages_free():
 
 
 def eal(core, *devices, memory_mb=512):
-    """EAL options of a process with a core of its own, without a NIC."""
+    """Returns the EAL options of a process with a core of its own and without a NIC."""
     cpus = sorted(os.sched_getaffinity(0))
     pages = ["--in-memory"] if hugepages_free() * 2 >= 2 * memory_mb + 64 else [
         "--no-huge", "--no-shconf"]
@@ -47,7 +47,7 @@ def eal(core, *devices, memory_mb=512):
 
 
 class Testpmd:
-    """One process; json() is its report, text all that it printed."""
+    """One process. json() returns its report; `text` is its output so far."""
 
     count = 0
 
@@ -59,14 +59,13 @@ class Testpmd:
             "--json", self.report]
         if space:
             command = ["ip", "netns", "exec", space] + command
-        # A terminal's width plays no part; lines come as they are printed.
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT)
         os.set_blocking(self.process.stdout.fileno(), False)
         _started.append(self)
 
     def read(self, timeout_s=0.0):
-        """False at the end of its output."""
+        """Reads the available output. Returns False at its end."""
         if not select.select([self.process.stdout], [], [], timeout_s)[0]:
             return True
         data = os.read(self.process.stdout.fileno(), 65536)
@@ -78,7 +77,7 @@ class Testpmd:
         self.process.stdin.flush()
 
     def expect(self, pattern, timeout_s=20, after=0):
-        """Reads until pattern is in the text behind position after; the match, or None."""
+        """Reads until the text behind position `after` matches. Returns the match, or None."""
         end = time.monotonic() + timeout_s
         while True:
             match = re.compile(pattern, re.M).search(self.text, after)
@@ -88,7 +87,7 @@ class Testpmd:
                 return re.compile(pattern, re.M).search(self.text, after)
 
     def wait(self, timeout_s=60):
-        """Its exit code; None when it does not end."""
+        """Returns the exit status; None if the process does not end in time."""
         end = time.monotonic() + timeout_s
         while self.read(0.1):
             if time.monotonic() > end:
@@ -106,7 +105,7 @@ class Testpmd:
         self.process.send_signal(signal.SIGSTOP)
 
     def kill(self):
-        """As a power cut would."""
+        """Ends the process as a power failure would."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -122,7 +121,7 @@ def ip(*args):
 
 
 def add_space(name):
-    """A network namespace in which the kernel itself is silent."""
+    """Adds a network namespace without IPv6, so that its kernel sends nothing by itself."""
     name = "rcd%d-%s" % (os.getpid(), name)
     ip("netns", "add", name)
     _spaces.append(name)
@@ -132,9 +131,9 @@ def add_space(name):
 
 
 def plug(space, device, bridge, timeout_s=20):
-    """Puts the kernel's end of a tap port into a bridge as soon as it is there. Both ends of a tap
-    have one MAC address, and a bridge keeps what is for its own devices to itself: so the
-    kernel's end gets another one."""
+    """Puts the kernel's end of a tap port into a bridge as soon as it exists. Both ends of a tap
+    have the same MAC address, and a bridge passes frames for the addresses of its own devices to
+    the kernel. So the kernel's end gets another address."""
     end = time.monotonic() + timeout_s
     while True:
         try:
@@ -149,7 +148,7 @@ def plug(space, device, bridge, timeout_s=20):
 
 
 def tap_wire():
-    """Two namespaces, a bridge br0 in each, joined by a veth. Returns both."""
+    """Adds two namespaces with a bridge br0 each, joined by a veth. Returns their names."""
     spaces = [add_space("left"), add_space("right")]
     for space in spaces:
         ip("-n", space, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
@@ -170,6 +169,6 @@ def _clean():
 
 
 def verified(report):
-    """Whether a receiver's report shows all its bytes verified and right."""
+    """Whether a receiver's report shows all its bytes verified and correct."""
     return report["result"] == "pass" and report["bad_bytes"] == 0 and \
         report["bad_messages"] == 0 and report["bytes_verified"] == report["bytes"]
