@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds test/captures/played.tsv against the folder and the tests: each capture has a line, each
-line a capture; "played" stands where the test has a row for it and nowhere else, and what is not
-played has a reason."""
+"""Checks test/captures/played.tsv against the captures and the tests. Each capture has a line, and
+each line a capture. A column is "played" if, and only if, the test has a row for the capture;
+otherwise it has a reason."""
 
 import os
 import re
@@ -13,7 +13,7 @@ PROGRAMS = "unit/qp/capture_programs.def"  # what both include
 
 
 def check(captures, lines, sources):
-    """Sentences about what is wrong."""
+    """Returns a message for each error."""
     wrong, seen = [], set()
     rows = [set(re.findall(r'(?:\.name = |PROGRAM\()"([^"]+)"', source)) for source in sources]
     for line in lines:
@@ -25,19 +25,19 @@ def check(captures, lines, sources):
             wrong.append("%s: not three columns" % name)
             continue
         if name in seen:
-            wrong.append("%s stands twice" % name)
+            wrong.append("%s has two lines" % name)
         seen.add(name)
         if name not in captures:
-            wrong.append("there is no capture %s" % name)
+            wrong.append("no capture %s" % name)
         for test, row, column in zip(TESTS, rows, columns[1:]):
             if column == "played" and name not in row:
-                wrong.append("%s: %s does not play it" % (name, test))
+                wrong.append("%s: %s does not replay it" % (name, test))
             elif column != "played" and name in row:
-                wrong.append("%s: %s plays it" % (name, test))
+                wrong.append("%s: %s replays it" % (name, test))
             elif column != "played" and not re.match(r"no: \S+ \S+", column):
-                wrong.append("%s: no reason why %s does not play it" % (name, test))
+                wrong.append("%s: no reason why %s does not replay it" % (name, test))
     wrong += ["capture %s has no line" % name for name in sorted(captures - seen)]
-    wrong += ["%s plays %s, which is no capture" % (test, name)
+    wrong += ["%s replays %s, which is not a capture" % (test, name)
               for test, row in zip(TESTS, rows) for name in sorted(row - captures)]
     return wrong
 
@@ -55,18 +55,18 @@ def main():
                 if name.endswith(".pcap")}
     wrong = check(captures, read(top, "captures/played.tsv").splitlines(),
                   [read(top, test) + read(top, PROGRAMS) for test in TESTS])
-    # That the check can fail, each way once.
+    # Proof that the check finds each kind of error.
     lines = ["a\tplayed\tno: why ever", "b\tno: why ever\tno:", "b\tno: why ever\tno: why ever",
              "e\tplayed", "d\tplayed\tplayed"]
     bad = check({"a", "b", "c"}, lines,
                 ['{.name = "d"}, {.name = "b"}', 'PROGRAM("d", 1)'])
     print("1..2")
-    print("%s 1 - each of %d captures is played or has a reason not to be"
+    print("%s 1 - each of %d captures is played or has a reason why not"
           % ("not ok" if wrong or not captures else "ok", len(captures)))
     for line in wrong:
         print("# " + line)
     found = len(bad) == 10
-    print("%s 2 - the check finds what is wrong" % ("ok" if found else "not ok"))
+    print("%s 2 - the check finds errors" % ("ok" if found else "not ok"))
     if not found:
         print("# %r" % bad)
     return 1 if wrong or not captures or not found else 0

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds test/rules.tsv against the tree: every line has four columns, no line stands twice, the
-test that it names is a function of that file which its main() runs, and every rule of
-test/rules.list has a test."""
+"""Checks test/rules.tsv against the tree: every line has four columns, no line is repeated, the
+test that a line names is a function of its file that main() runs, and every rule of test/rules.list
+has a test."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import sys
 
 
 def registered(path):
-    """The tests that a program's main() lists."""
+    """Returns the tests that a program's main() runs."""
     with open(path, encoding="utf-8") as file:
         text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
     defined = set(re.findall(r"^(\w+)\(void \*\*\w+\)\s*\{", text, flags=re.M))
@@ -24,14 +24,14 @@ def rows(lines):
 
 
 def check(top, lines, needed):
-    """Sentences about what is wrong; and how many rules there are."""
+    """Returns a message for each error, and the number of rules."""
     wrong, seen, programs, shown = [], set(), {}, set()
     for number, columns in rows(lines):
         if len(columns) != 4 or not all(columns):
             wrong.append("line %d: not four columns" % number)
             continue
         if tuple(columns) in seen:
-            wrong.append("line %d: stands twice" % number)
+            wrong.append("line %d: repeated" % number)
         seen.add(tuple(columns))
         section, rule, program, test = columns
         path = os.path.join(top, program)
@@ -57,8 +57,8 @@ def main():
     with open(os.path.join(top, "rules.list"), encoding="utf-8") as file:
         needed = file.readlines()
     wrong, rules = check(top, lines, needed)
-    # That the check can fail: a test that is not there, or not run, a file that is not, a short
-    # line, one twice, a rule that nothing shows.
+    # Proof that the check finds errors: a missing test, one that is not run, a missing file, a
+    # short line, a repeated line, a rule without a test.
     good = "7\td\tunit/qp/read_test.c\ttest_sizes\n"
     bad, _ = check(top, ["7\ta\tunit/qp/read_test.c\ttest_of_nothing\n",
                          "7\te\tunit/qp/capture_test.c\tteardown_of_nothing\n",
@@ -69,7 +69,7 @@ def main():
                                                             rules))
     for line in wrong:
         print("# " + line)
-    print("%s 2 - the check finds what is wrong" % ("ok" if len(bad) == 7 else "not ok"))
+    print("%s 2 - the check finds errors" % ("ok" if len(bad) == 7 else "not ok"))
     return 1 if wrong or not rules or len(bad) != 7 else 0
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks the rules of the tree that no compiler checks: who may include whom, where clocks,
-structures of verbs and allocations may stand, sizes, licence lines, exported symbols.
-docs/map.md says why each rule is there; tidy_selftest.py shows that each can fail."""
+"""Checks the rules of the tree that no compiler checks: which layer may include which, where
+clocks, verbs structures and allocations may be used, sizes, licence lines, exported symbols.
+docs/map.md gives the reason for each rule. tidy_selftest.py proves that each rule can fail."""
 
 import argparse
 import os
@@ -14,7 +14,7 @@ import sys
 SPDX = "SPDX-License-Identifier: BSD-3-Clause"
 LAYERS = ["base", "wire", "mem", "queue", "qp", "port", "engine", "cm", "ucm", "switch",
           "verbs"]
-# Beyond the order of the layers: a port knows nothing of QPs.
+# In addition to the order of the layers: a port does not depend on QPs.
 LAYER_DENY = {"port": {"queue", "qp"}}
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 70
@@ -22,8 +22,8 @@ MAX_FUNCTION_LINES = 70
 SOURCE_DIRS = ["lib", "drivers", "app", "include", "test", "tools", "docs", ".ci"]
 SPDX_NAMES = re.compile(r"\.(c|h|def|map|py|sh|in)$|^meson(\.build|_options\.txt)$")
 
-# DPDK headers whose functions need librte_* objects: the core reaches what they do through
-# the port and the allocator interfaces only.
+# DPDK headers whose functions need librte_* objects. The core uses those functions only through the
+# port and allocator interfaces.
 EAL_HEADERS = re.compile(
     r"rte_(eal|ethdev|flow|lcore|launch|malloc|memzone|mempool|mbuf|log|timer|alarm|telemetry"
     r"|cfgfile|pdump|pcapng|net_crc|hash|debug|errno)\.h$")
@@ -40,14 +40,14 @@ DATA_PATH_DENY = re.compile(
     r"\b(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|alloc_get|alloc_put"
     r"|v?f?printf|v?sn?printf|puts|fputs|perror|log_(?:err|warn|info|write))\s*\(")
 
-# What librocade may export: its own names, and those of the libraries it stands in for.
+# The names that librocade may export: its own, and those of the libraries that it replaces.
 EXPORTS = re.compile(r"^(rocade_\w+|_?ibv_\w+|rdma_\w+|(mbps|mult)_to_ibv_rate)$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 
 
 def blank(text):
-    """Comments and strings become spaces; lines and columns stay."""
+    """Returns the text with spaces for comments and strings. Lines and columns do not move."""
     def spaces(match):
         return re.sub(r"[^\n]", " ", match.group(0))
     pattern = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
@@ -114,26 +114,26 @@ class Tree:
 
 
 def check_layers(tree):
-    """a layer of lib/ includes only itself and the layers before it, by its full name"""
+    """a layer of lib/ includes only headers of itself and of the layers before it, by full name"""
     for file in tree.under("lib"):
         own = file.folder()
         for line, quote, name in file.includes():
             first = name.split("/")[0]
             where = "%s:%d" % (file.path, line)
             if own not in LAYERS:
-                yield "%s: %s is no layer" % (where, own or "lib/ itself")
+                yield "%s: %s is not a layer" % (where, own or "lib/ itself")
             elif first in LAYERS and "/" in name:
                 if quote == "<":
                     yield '%s: write "%s", not <%s>' % (where, name, name)
                 elif LAYERS.index(first) > LAYERS.index(own) or \
                         first in LAYER_DENY.get(own, ()):
-                    yield "%s: %s may not know %s (%s)" % (where, own, first, name)
+                    yield "%s: %s must not include %s (%s)" % (where, own, first, name)
             elif quote == '"' or first in tree.drivers or ".." in name:
                 yield '%s: "%s" is not of the form "layer/file.h"' % (where, name)
 
 
 def check_eal(tree):
-    """lib/ but lib/verbs includes inline headers of DPDK only"""
+    """lib/, except lib/verbs, includes only inline headers of DPDK"""
     for file in tree.under("lib"):
         if file.folder() == "verbs":
             continue
@@ -149,11 +149,11 @@ def check_drivers(tree):
         for line, _, name in file.includes():
             first = name.split("/")[0]
             if (first in tree.drivers and "/" in name and first != own) or ".." in name:
-                yield "%s:%d: %s may not know %s" % (file.path, line, own, name)
+                yield "%s:%d: %s must not include %s" % (file.path, line, own, name)
 
 
 def check_app(tree):
-    """an application includes public headers and its own folder's files only"""
+    """an application includes only public headers and the files of its own folder"""
     for file in tree.under("app"):
         for line, quote, name in file.includes():
             where = "%s:%d" % (file.path, line)
@@ -165,7 +165,7 @@ def check_app(tree):
 
 
 def check_verbs_structures(tree):
-    """struct ibv_* stands in lib/verbs and drivers/preload only, and outside of the library"""
+    """within the library, only lib/verbs and drivers/preload use struct ibv_*"""
     for file in tree.under("lib", "drivers"):
         if (file.top(), file.folder()) in (("lib", "verbs"), ("drivers", "preload")):
             continue
@@ -174,7 +174,7 @@ def check_verbs_structures(tree):
 
 
 def check_spdx(tree):
-    """every file of ours says its licence in the first two lines"""
+    """every source file names its licence in the first two lines"""
     for file in tree.files:
         if SPDX_NAMES.search(file.name) or file.text.startswith("#!"):
             if not any(SPDX in line for line in file.text.splitlines()[:2]):
@@ -213,7 +213,7 @@ def check_clocks(tree):
 
 
 def check_data_path(tree):
-    """nothing on the data path allocates, prints or logs"""
+    """the data path does not allocate, print or log"""
     for file in tree.files:
         if DATA_PATH.match(file.path):
             for line, name in file.find(DATA_PATH_DENY):
@@ -221,7 +221,7 @@ def check_data_path(tree):
 
 
 def check_outside_references(tree):
-    """nothing but a test refers to what lies outside of the tree"""
+    """no file, except a test, refers to files outside the tree"""
     outside = re.compile(r"\.\./(\.\./)*" + "shared" + r"\b|/work/" + r"(main|shared)\b")
     for file in tree.files:
         if file.top() == "test":
@@ -229,6 +229,22 @@ def check_outside_references(tree):
         for number, line in enumerate(file.text.splitlines(), 1):
             if outside.search(line):
                 yield "%s:%d: %s" % (file.path, number, line.strip())
+
+
+def check_map(tree):
+    """docs/map.md has one line for each file of lib, drivers, app and include"""
+    page = next((f.text for f in tree.files if f.path == "docs/map.md"), "")
+    # A line may name a .c and its .h. Only the lists count, not the text about them.
+    listed = [path for line in page.splitlines() if line.startswith("- `")
+              for path in re.findall(r"`([\w./-]+)`", line.split(": ")[0])]
+    sources = [f.path for f in tree.under("lib", "drivers", "app", "include")
+               if f.path.endswith((".c", ".h", ".def"))]
+    for path in sources:
+        if listed.count(path) != 1:
+            yield "docs/map.md:1: %s is in %d lines" % (path, listed.count(path))
+    for path in listed:
+        if path.endswith((".c", ".h", ".def")) and not tree.exists(path):
+            yield "docs/map.md:1: there is no file %s" % path
 
 
 def check_public_headers(tree):
@@ -256,7 +272,7 @@ def symbols(library, *options):
 
 
 def check_exports(library):
-    """the library exports its own names and those of verbs only"""
+    """the library exports only its own names and those of verbs"""
     for name, kind in symbols(library, "-D", "--defined-only"):
         # A: the names of the version nodes themselves.
         if kind != "A" and not EXPORTS.match(name):
@@ -273,7 +289,7 @@ def check_core_symbols(archive):
 
 RULES = [check_layers, check_eal, check_drivers, check_app, check_verbs_structures, check_spdx,
          check_file_size, check_function_size, check_clocks, check_data_path,
-         check_outside_references, check_public_headers]
+         check_outside_references, check_map, check_public_headers]
 
 
 def main():
@@ -281,9 +297,9 @@ def main():
                                      "check passes, 1 when one fails, 2 on a wrong option.")
     parser.add_argument("root", help="the top of the source tree")
     parser.add_argument("--library", action="append", default=[],
-                        help="a shared library whose exports are checked")
+                        help="a shared library whose exported names are checked")
     parser.add_argument("--core", action="append", default=[],
-                        help="a static library that may not need DPDK objects")
+                        help="a static library that must not need DPDK objects")
     args = parser.parse_args()
 
     tree = Tree(args.root)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows that every check of tidy.py can fail, and that it does not where it should not: each
-case changes one file of a small clean tree."""
+"""Proves that every check of tidy.py finds its errors and accepts correct files. Each case changes
+one file of a small clean tree."""
 
 import os
 import subprocess
@@ -33,11 +33,15 @@ CLEAN = {
     "test/unit/x_test.c": C_SPDX + "struct ibv_wc wc;\n",
 }
 
+MAP = "".join("- `%s`: a file\n" % path for path in CLEAN if path.endswith((".c", ".h")) and
+              not path.startswith("test/"))
+CLEAN["docs/map.md"] = MAP
+
 OUTSIDE = "../" + "shared"
 
 
 def body(lines):
-    """A function whose braces span that many lines."""
+    """Returns a function whose braces span `lines` lines."""
     return "void\nf(void)\n{\n" + "\tg();\n" * (lines - 2) + "}\n"
 
 
@@ -105,6 +109,10 @@ CASES = [
     (tidy.check_outside_references, "tools/x.sh", "cd /work/" + "main\n", True),
     (tidy.check_outside_references, "test/notes.md", OUTSIDE + "\n", False),
     (tidy.check_outside_references, "docs/page.md", "a/shared/b\n", False),
+    (tidy.check_map, "docs/map.md", "", True),
+    (tidy.check_map, "docs/map.md", MAP + "- `lib/base/list.h`: again\n", True),
+    (tidy.check_map, "docs/map.md", MAP + "- `lib/base/gone.c`: a file\n", True),
+    (tidy.check_map, "docs/map.md", MAP + "See `lib/base/list.h`.\n- `lib/base`: it\n", False),
     (tidy.check_public_headers, "include/rocade/x.h", "size_t rocade_size(void);\n", True),
     (tidy.check_public_headers, "include/rocade/x.h", "int rocade_old();\n", True),
     (tidy.check_public_headers, "include/rocade/x.h", '#include "rocade/rocade.h"\n', False),
@@ -161,7 +169,7 @@ def main():
 
     pic = ("-shared", "-fPIC")
     tap.case(not library_findings(tidy.check_exports, "int rocade_x; int ibv_x;", *pic),
-             "check_exports accepts our prefixes")
+             "check_exports accepts Rocade's prefixes")
     tap.case(library_findings(tidy.check_exports, "int rocade_x; int qp_rx;", *pic),
              "check_exports finds an internal name")
     tap.case(not library_findings(tidy.check_core_symbols,

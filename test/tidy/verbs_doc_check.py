@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds docs/verbs.md against <infiniband/verbs.h>: every function that the header declares or
-defines and every value of ENUMS has a row; a row's state is supported, partial or absent; what it
-names is in the header; its tests exist, and there is one unless the row says why not.
+"""Checks docs/verbs.md against <infiniband/verbs.h>. Every function that the header declares or
+defines, and every value of ENUMS, has a row. A row's state is supported, partial or absent. The
+names of a row are in the header. Its tests exist, and it has one or a reason why not.
 
 Rows name things in their first column, in backquotes: whole, as a tail (`ibv_query_device`,
 `_ex`), or several at once (`ibv_wr_*`)."""
@@ -27,7 +27,7 @@ STATES = ("supported", "partial", "absent")
 
 
 def header_names(text):
-    """What the header has: functions, and the values of ENUMS by enum."""
+    """Returns the header's functions, and its values of ENUMS by enum."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
     functions = set(re.findall(r"^(?:static inline )?(?:const )?(?:struct |enum |union )?\w+[\s*]+"
                                r"(ibv_\w+)\s*\(", text, flags=re.M))
@@ -43,7 +43,7 @@ def header_names(text):
 
 
 def named(cell, known):
-    """The names of a first column that are known, and words that name nothing."""
+    """Returns the known names of a first column, and the words that name nothing."""
     names, lost, last = set(), [], None
     for word in re.findall(r"`([^`]+)`", cell):
         if not re.match(r"(ibv|IBV|_)\w*\*?$", word):
@@ -66,7 +66,8 @@ def named(cell, known):
 
 
 def tests_of(cell):
-    """Names of test/verbs, or of the folder that the name before names."""
+    """Yields the tests of a cell with their possible paths. A name without a folder is of the
+    folder of the name before it, at first test/verbs."""
     folder = "test/verbs"
     for name in re.findall(r"`([^`]+)`", cell):
         if "/" in name:
@@ -76,8 +77,8 @@ def tests_of(cell):
 
 
 def states_wrong(states, advertised):
-    """Names that are there and absent, capabilities that are shown and not advertised, or the
-    other way round."""
+    """Returns a message for each name that is absent in one row only, and for each capability whose
+    state contradicts the capabilities that the code advertises."""
     wrong = ["%s is absent in one row and %s in another" % (name, ", ".join(sorted(s - {"absent"})))
              for name, s in sorted(states.items()) if "absent" in s and len(s) > 1]
     for name, s in sorted(states.items()):
@@ -89,8 +90,8 @@ def states_wrong(states, advertised):
 
 
 def check(top, text, header, advertised):
-    """Sentences about what is wrong; and how many names have a row. advertised: the code of
-    ibv_query_device()."""
+    """Returns a message for each error, and the number of names that have a row. advertised: the
+    code of ibv_query_device()."""
     functions, values = header_names(header)
     known = functions | ELSEWHERE | {value for enum in values.values() for value in enum}
     wrong, covered, states = [], set(), {}
@@ -161,7 +162,7 @@ def main():
     bad, _ = check(top, SELFTEST, SELFHEADER, "IBV_DEVICE_ON")
     bad = [line for line in bad if not line.startswith("the header")]
     if len(sys.argv) == 3 and not sys.argv[2].startswith(WRITTEN_FOR):
-        # Another header has other names; the page is about this one.
+        # Another version of the header has other names: the page is about WRITTEN_FOR.
         for line in [line for line in wrong if " in the header" in line or "no row" in line]:
             print("# libibverbs %s: %s" % (sys.argv[2], line))
             wrong.remove(line)
@@ -170,9 +171,9 @@ def main():
           % ("not ok" if wrong or count < 300 else "ok", count))
     for line in wrong:
         print("# " + line)
-    # A state, a name, a row without a test, a test and a function that are not there, two
-    # states of one name, a capability that is shown, one that is not.
-    print("%s 2 - the check finds what is wrong" % ("ok" if len(bad) == 8 else "not ok"))
+    # An unknown state, an unknown name, a row without a test, a missing test, a function without a
+    # row, two states of one name, an advertised capability, one that is not advertised.
+    print("%s 2 - the check finds errors" % ("ok" if len(bad) == 8 else "not ok"))
     if len(bad) != 8:
         print("# %r" % bad)
     return 1 if wrong or count < 300 or len(bad) != 8 else 0
