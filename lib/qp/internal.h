@@ -347,7 +347,7 @@ qp_complete_recv_error(
 
 #define ECN_CE 3 /* RFC 3168 5: ECN bits of the traffic class */
 
-/* admit.c: rows 3 to 5 of the validation order. Returns DROP_none if the QP accepts the
+/* admit.c: rows 3 to 5 of docs/protocol.md 8.2. Returns DROP_none if the QP accepts the
  * packet. */
 enum drop_reason
 qp_admit(const struct qp *qp, const struct pkt_view *view);

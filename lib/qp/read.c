@@ -75,7 +75,7 @@ flush_pending(const struct qp *qp)
 	return false;
 }
 
-/* Refuses a READ or an atomic when no resource is free (C9-89, row "too many"). */
+/* Refuses a READ or an atomic when no resource is free (C9-89; row 11 of docs/protocol.md 8.2). */
 bool
 resp_depth_ok(struct qp *qp, const struct pkt_view *v)
 {

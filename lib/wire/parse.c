@@ -128,7 +128,7 @@ parse_bth(const struct bth *bth, struct pkt_view *view)
 	view->psn = words[2] & 0xFFFFFF;
 }
 
-/* UDP and its data: row 1 of the validation order (IBA 9.6.1, C9-5). */
+/* UDP and its data: row 1 of docs/protocol.md 8.2 (IBA 9.6.1, C9-5). */
 static inline unsigned
 parse_udp(const struct l4 *l4, struct pkt_view *view)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes to packet view or drop reason: rows 1 and 2 of the responder's validation order
+/* Bytes to packet view or drop reason: rows 1 and 2 of docs/protocol.md 8.2
  * (IBA 9.6.1). It knows lengths and codes, but no QPs. */
 #ifndef ROCADE_WIRE_PARSE_H
 #define ROCADE_WIRE_PARSE_H

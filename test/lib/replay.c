@@ -338,7 +338,7 @@ replay_crc(const uint8_t *at, size_t len)
 	return ~crc;
 }
 
-/* Sets the ICRC of an IPv4 packet, over the fields that it covers (section 2). */
+/* Sets the ICRC of an IPv4 packet, over the fields that it covers (docs/protocol.md 2). */
 static void
 icrc_seal(uint8_t *ip, uint32_t len)
 {

@@ -62,7 +62,7 @@ test_refused(void **state)
 	fake_fini(&port);
 }
 
-/* Section 1: the interface MTU less the largest headers. IPv6 ones: 84 bytes. */
+/* docs/protocol.md 1: the interface MTU less the largest headers. IPv6 ones: 84 bytes. */
 static void
 test_active_mtu(void **state)
 {

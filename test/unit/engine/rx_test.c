@@ -217,7 +217,7 @@ arrive(struct path_hdr *hdr, uint8_t opcode, uint32_t qpn, int flip)
 	assert_true(fake_arrive(&bed.b.port, 0, &pkt));
 }
 
-/* Rows 1 to 3 of the validation order: a packet that reaches no QP is counted by its
+/* Rows 1 to 3 of docs/protocol.md 8.2: a packet that reaches no QP is counted by its
  * reason. */
 static void
 test_drops(void **state)

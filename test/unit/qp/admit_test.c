@@ -48,7 +48,7 @@ expect_cnp(void)
 	expect_quiet(&p.b);
 }
 
-/* Row 3: the opcodes of UC, UD and XRC are not for an RC QP. */
+/* Row 3 of docs/protocol.md 8.2: the opcodes of UC, UD and XRC are not for an RC QP. */
 static void
 test_service(void **state)
 {
@@ -66,7 +66,7 @@ test_service(void **state)
 	pair_fini(&p);
 }
 
-/* Row 3: requests are taken in RTR, RTS, SQD and SQE, responses in RTS and SQD. */
+/* Row 3 of docs/protocol.md 8.2: requests are taken in RTR, RTS, SQD and SQE, responses in RTS and SQD. */
 static void
 test_states(void **state)
 {
@@ -122,7 +122,7 @@ test_ecn(void **state)
 	}
 }
 
-/* Row 4: both addresses are those of the QP's path. */
+/* Row 4 of docs/protocol.md 8.2: both addresses are those of the QP's path. */
 static void
 test_addresses(void **state)
 {
@@ -150,7 +150,7 @@ test_addresses(void **state)
 	}
 }
 
-/* Row 5, docs/protocol.md 3: P_Keys match when their low 15 bits are equal and not 0 and
+/* Row 5 of docs/protocol.md 8.2, docs/protocol.md 3: P_Keys match when their low 15 bits are equal and not 0 and
  * at least one side is a full member. So 0xFFFF accepts 0xFFFF and 0x7FFF. */
 static void
 test_pkey(void **state)

@@ -177,7 +177,7 @@ syndrome_expect(struct text *t, unsigned syndrome)
 {
 	static const char *const naks[] = {"sequence", "invalid-request", "remote-access",
 		"remote-operational", "invalid-rd-request"};
-	/* Section 4's table, for the codes that the captures have. */
+	/* The RNR timers of docs/protocol.md 4.3, for the codes that the captures have. */
 	static const unsigned rnr_us[32] = {
 		[1] = 10, [12] = 640, [20] = 10240, [22] = 20480, [24] = 40960};
 
