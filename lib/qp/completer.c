@@ -94,7 +94,7 @@ progress(struct qp *qp, uint32_t end, uint64_t now)
 	req->ack_deadline = req->unacked != 0 && qp->timeout != 0
 				    ? now + req_timeout_ns(qp)
 				    : TIME_NEVER;
-	probe_progress(qp, one, now);
+	tlp_progress(qp, one, now);
 	if (req->fail_status != 0 && req->una_idx == req->fail_idx) {
 		comp_fail(qp, (enum ibv_wc_status)req->fail_status,
 			(enum qp_vendor_err)req->fail_vendor);
@@ -143,7 +143,7 @@ retry(struct qp *qp, enum qp_vendor_err vendor)
 	req->retry_left--;
 	req_rollback(qp, req->una_psn);
 	req->ack_deadline = TIME_NEVER;
-	probe_stop(qp);
+	tlp_cancel(qp);
 }
 
 /* A later response shows that the one to una_psn is lost (C9-137). Resends once per
@@ -193,7 +193,7 @@ rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 	req_rollback(qp, psn);
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = now + rnr_timer_ns[timer];
-	probe_stop(qp);
+	tlp_cancel(qp);
 }
 
 static void

@@ -62,7 +62,7 @@ req_wants_tx(const struct qp *qp)
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER)
 		return false;
-	if (unlikely(req->probe == PROBE_DUE))
+	if (unlikely(req->tlp_state == TLP_DUE))
 		return true;
 	return req_in_window(qp) && req_has_next(qp);
 }
@@ -111,8 +111,8 @@ qp_timeout(struct qp *qp, uint64_t now)
 {
 	if (qp->req.rnr_deadline <= now)
 		qp->req.rnr_deadline = TIME_NEVER;
-	if (qp->req.probe_deadline <= now)
-		probe_timeout(qp, now);
+	if (qp->req.tlp_deadline <= now)
+		tlp_timeout(qp, now);
 	if (qp->req.ack_deadline <= now)
 		comp_ack_timeout(qp);
 }

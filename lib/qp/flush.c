@@ -100,7 +100,7 @@ stop_requester(struct qp *qp)
 	req->reads = 0;
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = TIME_NEVER;
-	probe_stop(qp);
+	tlp_cancel(qp);
 	req->fail_status = 0;
 	req_account(qp);
 	qp->draining = false;

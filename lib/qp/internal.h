@@ -166,25 +166,25 @@ quiet_ns(const struct qp *qp);
 /* tlp.c */
 /* Arms the probe timer after packets were sent without AckReq. */
 void
-probe_quiet(struct qp *qp, uint64_t now);
+tlp_sent_suppressed(struct qp *qp, uint64_t now);
 /* Packets up to next_psn were sent, the last of them with AckReq. Packets before sent had
  * been sent before. */
 void
-probe_sent(struct qp *qp, uint32_t sent, uint64_t now);
+tlp_sent(struct qp *qp, uint32_t sent, uint64_t now);
 /* una_psn has advanced. one: by one PSN. */
 void
-probe_progress(struct qp *qp, bool one, uint64_t now);
+tlp_progress(struct qp *qp, bool one, uint64_t now);
 /* Cancels the probe: an RNR wait, an error, or a rollback for another reason. */
 void
-probe_stop(struct qp *qp);
+tlp_cancel(struct qp *qp);
 /* Requests an acknowledgement of packets sent without AckReq, by a copy of the oldest
  * packet. If the oldest request is a READ or an atomic, its response or its timeout comes
  * first. */
 void
-probe_ask(struct qp *qp);
-/* Handles the expiry of probe_deadline. */
+tlp_request_ack(struct qp *qp);
+/* Handles the expiry of tlp_deadline. */
 void
-probe_timeout(struct qp *qp, uint64_t now);
+tlp_timeout(struct qp *qp, uint64_t now);
 
 /* completer.c */
 void

@@ -122,7 +122,7 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 	__atomic_store_n(&qp->state, (uint8_t)to, __ATOMIC_RELEASE);
 	if (to == IBV_QPS_SQD) {
 		comp_check_drained(qp);
-		probe_ask(qp);
+		tlp_request_ack(qp);
 	}
 }
 

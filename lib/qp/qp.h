@@ -60,10 +60,10 @@ struct qp_path {
 };
 
 /* State of the tail-loss probe, see tlp.c. */
-enum probe {
-	PROBE_OFF,
-	PROBE_DUE,  /* a copy of packet una_psn is to be sent */
-	PROBE_SENT, /* the copy was sent */
+enum tlp_state {
+	TLP_OFF,
+	TLP_DUE,  /* a copy of packet una_psn is to be sent */
+	TLP_SENT, /* the copy was sent */
 };
 
 /* Where packets of a path go; set by the engine. */
@@ -84,18 +84,18 @@ struct requester {
 	uint32_t sent_psn;    /* behind the highest PSN ever sent */
 	uint16_t unacked;     /* packets up to next_psn that are counted in peer->inflight */
 	uint8_t reads;        /* READ requests and atomics sent and not answered */
-	uint8_t probe;        /* enum probe */
+	uint8_t tlp_state;        /* enum tlp_state */
 	/* != 0: request fail_idx fails with this status once it is the oldest */
 	uint8_t fail_status;
 	bool resync : 1; /* una_psn was requested again: a READ response may start anew */
 	/* una_psn was resent for a NAK: ignore duplicates of the NAK */
 	bool nak_handled : 1;
 	bool asked : 1;       /* the packet built last had AckReq set */
-	uint8_t probe_backoff;
+	uint8_t tlp_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline;   /* TIME_NEVER: not running */
 	uint64_t rnr_deadline;   /* TIME_NEVER: no RNR wait */
-	uint64_t probe_deadline; /* TIME_NEVER: not running; see tlp.c */
+	uint64_t tlp_deadline; /* TIME_NEVER: not running; see tlp.c */
 	uint64_t rtt_start; /* when rtt_psn was sent; TIME_NEVER: no sample under way */
 	uint32_t rtt_psn;
 	uint32_t srtt_ns; /* smoothed; 0: no sample yet */
@@ -421,7 +421,7 @@ qp_timeout(struct qp *qp, uint64_t now);
 static inline uint64_t
 qp_deadline(const struct qp *qp)
 {
-	uint64_t ack = RTE_MIN(qp->req.ack_deadline, qp->req.probe_deadline);
+	uint64_t ack = RTE_MIN(qp->req.ack_deadline, qp->req.tlp_deadline);
 
 	return RTE_MIN(ack, qp->req.rnr_deadline);
 }
@@ -451,7 +451,7 @@ static inline bool
 qp_held_back(const struct qp *qp)
 {
 	return unlikely(qp_peer_full(qp)) && !qp_owes_response(qp) &&
-	       qp->state != IBV_QPS_ERR && qp->req.probe != PROBE_DUE;
+	       qp->state != IBV_QPS_ERR && qp->req.tlp_state != TLP_DUE;
 }
 
 /* True if the peer has enough QPs for AckReq suppression, see ackreq.c. */

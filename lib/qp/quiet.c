@@ -27,7 +27,7 @@ quiet_allowed(const struct qp *qp)
 	 * resend and a draining queue set AckReq. While an acknowledgement is outstanding
 	 * the timers are in use for its packet. */
 	return qp->timeout != 0 && qp->state == IBV_QPS_RTS && req->unacked == 0 &&
-	       req->next_psn == req->sent_psn && req->probe == PROBE_OFF &&
+	       req->next_psn == req->sent_psn && req->tlp_state == TLP_OFF &&
 	       peer->quiet < RTE_MIN(peer->window / QUIET_SHARE, QUIET_MOST);
 }
 
@@ -37,7 +37,7 @@ quiet_sent(struct qp *qp, uint64_t now)
 	assert(qp_peer_crowded(qp));
 	qp->peer->quiet += req_charge(qp);
 	qp->req.quiet_psn = qp->req.next_psn;
-	probe_quiet(qp, now);
+	tlp_sent_suppressed(qp, now);
 }
 
 void

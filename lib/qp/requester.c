@@ -26,7 +26,7 @@ req_reset(struct qp *qp, uint32_t psn)
 		.quiet_psn = psn,
 		.ack_deadline = TIME_NEVER,
 		.rnr_deadline = TIME_NEVER,
-		.probe_deadline = TIME_NEVER,
+		.tlp_deadline = TIME_NEVER,
 		.rtt_start = TIME_NEVER,
 		.retry_left = qp->retry_cnt,
 		.rnr_left = qp->rnr_retry,
@@ -307,7 +307,7 @@ ask_after_all(struct qp *qp, struct pkt *pkt)
  * or 0 if the QP may no longer read the packet's memory. The resend after the ACK timeout
  * then reports the error, or, with no AckReq outstanding, a resend that starts here. */
 static unsigned RARE
-resend_oldest(struct qp *qp, struct pkt *pkt)
+tlp_build(struct qp *qp, struct pkt *pkt)
 {
 	struct requester *req = &qp->req;
 	uint32_t idx = req->next_idx, psn = req->next_psn;
@@ -319,7 +319,7 @@ resend_oldest(struct qp *qp, struct pkt *pkt)
 	built = req_build(qp, pkt, true);
 	req->next_idx = idx;
 	req->next_psn = psn;
-	req->probe = built ? PROBE_SENT : PROBE_OFF;
+	req->tlp_state = built ? TLP_SENT : TLP_OFF;
 	if (!built && req_is_quiet(qp))
 		req_rollback(qp, req->una_psn);
 	return built;
@@ -339,7 +339,7 @@ req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
 	req_account(qp);
 	if (req->ack_deadline == TIME_NEVER && qp->timeout != 0)
 		req->ack_deadline = now + req_timeout_ns(qp);
-	probe_sent(qp, sent_psn, now);
+	tlp_sent(qp, sent_psn, now);
 }
 
 /* The request at next_idx needs an acknowledgement of what was sent before it. pkt is the
@@ -352,7 +352,7 @@ ask_before(struct qp *qp, struct pkt *pkt)
 	if (pkt != NULL)
 		ask_after_all(qp, pkt);
 	else
-		probe_ask(qp);
+		tlp_request_ack(qp);
 }
 
 unsigned
@@ -368,8 +368,8 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		return 0;
 	if (unlikely(qp_peer_crowded(qp)))
 		quiet = quiet_allowed(qp);
-	if (unlikely(req->probe == PROBE_DUE))
-		first = built = resend_oldest(qp, pkts);
+	if (unlikely(req->tlp_state == TLP_DUE))
+		first = built = tlp_build(qp, pkts);
 	n = RTE_MIN(n, built + window_left(qp));
 	more = has_request(qp, req->next_idx);
 	/* n counts packets of one PSN each; a READ takes more. */

@@ -291,12 +291,12 @@ test_probe(void **state)
 	send(0, 4);
 	bells_serve();
 	assert_true(a[0].qp->on_waiting && !a[0].qp->on_ready);
-	assert_true(a[0].qp->req.probe_deadline < bed.now + 10 * NS_PER_MS);
-	bed.now = a[0].qp->req.probe_deadline + WHEEL_TICK_NS;
+	assert_true(a[0].qp->req.tlp_deadline < bed.now + 10 * NS_PER_MS);
+	bed.now = a[0].qp->req.tlp_deadline + WHEEL_TICK_NS;
 	bed.b.roce_frames = 0;
 	turn();
 	assert_true(a[0].qp->on_waiting);
-	assert_int_equal(a[0].qp->req.probe, PROBE_SENT);
+	assert_int_equal(a[0].qp->req.tlp_state, TLP_SENT);
 	bed_carry(&bed);
 	assert_int_equal(bed.b.roce_frames, 1);
 	receive(0, 5);
@@ -340,7 +340,7 @@ test_request(void **state)
 	when = a[0].qp->timer.when_ns;
 	assert_true(when > bed.now && when != TIME_NEVER);
 	/* An earlier deadline, which moves the timer when it is looked at. */
-	a[0].qp->req.probe_deadline = when - NS_PER_MS;
+	a[0].qp->req.tlp_deadline = when - NS_PER_MS;
 	serve(8);
 	take_in();
 	assert_true(a[0].qp->on_ready && a[0].qp->on_waiting);
@@ -349,7 +349,7 @@ test_request(void **state)
 	turn();
 	assert_false(a[0].qp->on_ready);
 	assert_int_equal(a[0].qp->timer.when_ns,
-		wheel_early(&engine()->wheel, a[0].qp->req.probe_deadline));
+		wheel_early(&engine()->wheel, a[0].qp->req.tlp_deadline));
 	assert_true(a[0].qp->timer.when_ns < when);
 	served();
 	receive(0, 5);

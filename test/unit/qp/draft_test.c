@@ -201,9 +201,9 @@ test_not_now(void **state)
 	req->rnr_deadline = p.now + 1;
 	assert_false(qp_draft_fill(&p.a.qp, &draft));
 	req->rnr_deadline = TIME_NEVER;
-	req->probe = PROBE_DUE;
+	req->tlp_state = TLP_DUE;
 	assert_false(qp_draft_fill(&p.a.qp, &draft));
-	req->probe = PROBE_OFF;
+	req->tlp_state = TLP_OFF;
 	/* The windows. */
 	p.a.peer.inflight += p.a.peer.window;
 	assert_false(qp_draft_fill(&p.a.qp, &draft));

@@ -14,26 +14,26 @@
  */
 #include "qp/internal.h"
 
-#define PROBE_RTTS 4
-#define PROBE_MIN_NS (100 * NS_PER_US)
+#define TLP_RTTS 4
+#define TLP_MIN_NS (100 * NS_PER_US)
 #define SRTT_SHIFT 3 /* a sample counts for an eighth (RFC 6298) */
 
 static uint64_t
-probe_wait_ns(const struct qp *qp)
+tlp_wait_ns(const struct qp *qp)
 {
-	uint64_t wait = RTE_MAX((uint64_t)qp->req.srtt_ns * PROBE_RTTS, PROBE_MIN_NS);
+	uint64_t wait = RTE_MAX((uint64_t)qp->req.srtt_ns * TLP_RTTS, TLP_MIN_NS);
 
-	return wait << qp->req.probe_backoff;
+	return wait << qp->req.tlp_backoff;
 }
 
 static void
-arm(struct qp *qp, uint64_t now)
+tlp_arm(struct qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	uint64_t wait = probe_wait_ns(qp);
+	uint64_t wait = tlp_wait_ns(qp);
 
 	/* Without an ACK timeout the application wants no resend by a timer. */
-	req->probe_deadline = req->srtt_ns != 0 && qp->timeout != 0 &&
+	req->tlp_deadline = req->srtt_ns != 0 && qp->timeout != 0 &&
 					      req->rnr_deadline == TIME_NEVER &&
 					      wait < req_timeout_ns(qp)
 				      ? now + wait
@@ -41,12 +41,12 @@ arm(struct qp *qp, uint64_t now)
 }
 
 void
-probe_sent(struct qp *qp, uint32_t sent, uint64_t now)
+tlp_sent(struct qp *qp, uint32_t sent, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	if (req->probe_deadline == TIME_NEVER)
-		arm(qp, now);
+	if (req->tlp_deadline == TIME_NEVER)
+		tlp_arm(qp, now);
 	/* Samples the last packet, if it is sent for the first time: an acknowledgement
 	 * of a packet sent twice is ambiguous (Karn). */
 	if (req->rtt_start == TIME_NEVER && psn_diff(req->next_psn, sent) > 0) {
@@ -56,17 +56,17 @@ probe_sent(struct qp *qp, uint32_t sent, uint64_t now)
 }
 
 void
-probe_quiet(struct qp *qp, uint64_t now)
+tlp_sent_suppressed(struct qp *qp, uint64_t now)
 {
-	if (qp->req.probe_deadline == TIME_NEVER)
-		qp->req.probe_deadline = now + quiet_ns(qp);
+	if (qp->req.tlp_deadline == TIME_NEVER)
+		qp->req.tlp_deadline = now + quiet_ns(qp);
 }
 
 void
-probe_progress(struct qp *qp, bool one, uint64_t now)
+tlp_progress(struct qp *qp, bool one, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	bool repaired = one && req->probe == PROBE_SENT;
+	bool repaired = one && req->tlp_state == TLP_SENT;
 
 	if (req->rtt_start != TIME_NEVER && psn_diff(req->una_psn, req->rtt_psn) > 0) {
 		uint32_t sample = (uint32_t)RTE_MIN(now - req->rtt_start, SEC_NS);
@@ -78,46 +78,46 @@ probe_progress(struct qp *qp, bool one, uint64_t now)
 			req->srtt_ns += ((int32_t)(sample - req->srtt_ns)) >> SRTT_SHIFT;
 		req->rtt_start = TIME_NEVER;
 	}
-	req->probe = PROBE_OFF;
-	req->probe_backoff = 0;
-	req->probe_deadline = TIME_NEVER;
+	req->tlp_state = TLP_OFF;
+	req->tlp_backoff = 0;
+	req->tlp_deadline = TIME_NEVER;
 	if (req->next_psn == req->una_psn)
 		return;
 	if (repaired)
 		req_rollback(qp, req->una_psn);
 	else if (unlikely(req_is_quiet(qp)))
-		probe_quiet(qp, now);
+		tlp_sent_suppressed(qp, now);
 	else
-		arm(qp, now);
+		tlp_arm(qp, now);
 }
 
 void
-probe_stop(struct qp *qp)
+tlp_cancel(struct qp *qp)
 {
-	qp->req.probe = PROBE_OFF;
-	qp->req.probe_deadline = TIME_NEVER;
+	qp->req.tlp_state = TLP_OFF;
+	qp->req.tlp_deadline = TIME_NEVER;
 	qp->req.rtt_start = TIME_NEVER;
 }
 
 void
-probe_ask(struct qp *qp)
+tlp_request_ack(struct qp *qp)
 {
 	if (req_is_quiet(qp) && !note_answered(sq_note(&qp->sq, qp->req.una_idx)))
-		qp->req.probe = PROBE_DUE;
+		qp->req.tlp_state = TLP_DUE;
 }
 
 void
-probe_timeout(struct qp *qp, uint64_t now)
+tlp_timeout(struct qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
 	(void)now; /* armed again when the packets are sent */
-	probe_stop(qp);
+	tlp_cancel(qp);
 	if (req->next_psn == req->una_psn)
 		return;
-	req->probe_backoff++;
+	req->tlp_backoff++;
 	if (note_answered(sq_note(&qp->sq, req->una_idx)))
 		req_rollback(qp, req->una_psn);
 	else
-		req->probe = PROBE_DUE;
+		req->tlp_state = TLP_DUE;
 }

@@ -289,7 +289,7 @@ test_karn(void **state)
 	wire_drop_all(&p.a);
 	/* The same after a timeout, with a new packet behind. */
 	send_lost(2);
-	p.a.qp.req.probe_deadline = TIME_NEVER;
+	p.a.qp.req.tlp_deadline = TIME_NEVER;
 	pair_advance(&p, TIMEOUT_NS);
 	host_pull(&p.a, PULL_ALL);
 	host_send(&p.a, 3, 0, 8, IBV_SEND_SIGNALED);
@@ -429,5 +429,5 @@ main(void)
 		cmocka_unit_test(test_read),
 	};
 
-	return cmocka_run_group_tests_name("qp probe", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("qp tlp", tests, NULL, NULL);
 }
