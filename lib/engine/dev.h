@@ -50,9 +50,9 @@ struct dev_hooks {
 	int (*group)(void *arg, uint32_t qpn, const uint8_t gid[16], bool join);
 };
 
-/* Default of quiet_qps: with this many QPs to one peer, acknowledgements of each message
+/* Default of many_qps: with this many QPs to one peer, acknowledgements of each message
  * would be half of all packets. */
-#define QUIET_QPS 128
+#define MANY_QPS_DEFAULT 128
 
 struct dev_conf {
 	/* NULL: none. QPNs are in qpn_base..+max_qp-1 with hooks too */
@@ -66,8 +66,8 @@ struct dev_conf {
 	uint32_t max_qp;   /* 1..2^17 */
 	uint32_t peer_window; /* packets; 0: half of the port's receive ring */
 	/* QPs to one peer from which on AckReq is suppressed on some messages; 0:
-	 * QUIET_QPS */
-	uint32_t quiet_qps;
+	 * MANY_QPS_DEFAULT */
+	uint32_t many_qps;
 	/* Limits set by the owner of the port; 0: none. The hooks enforce that of QPs. */
 	uint32_t qps_granted;
 	uint32_t mrs_granted;

@@ -160,7 +160,7 @@ peer_get(struct engine *e, const uint8_t gid[16])
 	memcpy(peer->gid, gid, 16);
 	peer->window = e->dev->conf.peer_window;
 	peer->qps = 1;
-	peer->quiet_qps = e->dev->conf.quiet_qps;
+	peer->many_qps = e->dev->conf.many_qps;
 	TAILQ_INIT(&peer->waiting);
 	LIST_INSERT_HEAD(&e->peers, peer, link);
 	return peer;

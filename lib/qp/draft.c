@@ -40,7 +40,7 @@ is_next(const struct qp *qp, const struct qp_draft *draft)
 	       sq_posted(&qp->sq) == req->next_idx + 1 &&
 	       (req->reads | req->tlp_state | req->fail_status) == 0 &&
 	       req->rnr_deadline == TIME_NEVER && req_in_window(qp) &&
-	       !qp_peer_full(qp) && !qp_peer_crowded(qp);
+	       !qp_peer_full(qp) && !qp_peer_has_many_qps(qp);
 }
 
 /* Whether the request is the one that was expected. Its flags: in every draft an
@@ -86,7 +86,7 @@ qp_draft_sent(struct qp *qp, const struct qp_draft *draft, uint64_t now)
 	req_take_psns(qp, sq_slot(&qp->sq, req->next_idx), 1);
 	req->next_idx++;
 	req->next_psn = req->pos_psn = req->sent_psn = psn_add(draft->psn, 1);
-	req->asked = true;
+	req->ackreq_sent = true;
 	qp->stats.tx_packets++;
 	req_sent(qp, draft->psn, now);
 }

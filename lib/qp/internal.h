@@ -130,14 +130,14 @@ static inline uint32_t
 req_charge(const struct qp *qp)
 {
 	const struct requester *req = &qp->req;
-	bool quiet = psn_diff(req->quiet_psn, req->una_psn) > 0;
+	bool suppressed = psn_diff(req->suppressed_psn, req->una_psn) > 0;
 
-	return (req->next_psn - (unlikely(quiet) ? req->quiet_psn : req->una_psn)) & PSN_MASK;
+	return (req->next_psn - (unlikely(suppressed) ? req->suppressed_psn : req->una_psn)) & PSN_MASK;
 }
 
 /* True if packets are unacknowledged and none of them had AckReq set. */
 static inline bool
-req_is_quiet(const struct qp *qp)
+req_awaits_no_ack(const struct qp *qp)
 {
 	return qp->req.unacked == 0 && qp->req.next_psn != qp->req.una_psn;
 }
@@ -145,23 +145,23 @@ req_is_quiet(const struct qp *qp)
 /* ackreq.c */
 /* True if the QP may send without AckReq. Requires a peer with many QPs. */
 bool
-quiet_allowed(const struct qp *qp);
+ackreq_can_suppress(const struct qp *qp);
 /* Packets up to next_psn were sent, the last of them without AckReq. */
 void
-quiet_sent(struct qp *qp, uint64_t now);
+ackreq_suppress(struct qp *qp, uint64_t now);
 /* The last packet had AckReq set: piggybacks the peer's packets sent without AckReq on
  * it. */
 void
-quiet_carry(struct qp *qp);
+ackreq_piggyback(struct qp *qp);
 /* Releases the piggybacked in-flight count: acknowledged, or the QP stops. */
 void
-quiet_put_down(struct qp *qp);
+ackreq_release(struct qp *qp);
 /* Counts all packets from una_psn on again: they are resent or given up. */
 void
-quiet_end(struct qp *qp);
+ackreq_count_all(struct qp *qp);
 /* How long packets may stay without AckReq before a tail-loss probe is sent. */
 uint64_t
-quiet_ns(const struct qp *qp);
+ackreq_delay_ns(const struct qp *qp);
 
 /* tlp.c */
 /* Arms the probe timer after packets were sent without AckReq. */

@@ -41,8 +41,8 @@ struct peer {
 	uint32_t window;
 	uint32_t qps; /* that send to this peer */
 	/* from this many QPs on some messages are sent without AckReq, see ackreq.c */
-	uint32_t quiet_qps;
-	uint32_t quiet; /* packets sent without AckReq that no later AckReq covers yet */
+	uint32_t many_qps;
+	uint32_t ackreq_suppressed; /* packets sent without AckReq that no later AckReq covers yet */
 	uint8_t gid[16];
 };
 
@@ -90,7 +90,7 @@ struct requester {
 	bool resync : 1; /* una_psn was requested again: a READ response may start anew */
 	/* una_psn was resent for a NAK: ignore duplicates of the NAK */
 	bool nak_handled : 1;
-	bool asked : 1;       /* the packet built last had AckReq set */
+	bool ackreq_sent : 1;       /* the packet built last had AckReq set */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline;   /* TIME_NEVER: not running */
@@ -104,10 +104,10 @@ struct requester {
 	struct sge_pos pos;
 	struct sge_pos place;
 	/* packets before it were sent without AckReq: not in unacked; see ackreq.c */
-	uint32_t quiet_psn;
-	uint32_t carry_psn; /* the piggybacked packets count until una_psn is here */
+	uint32_t suppressed_psn;
+	uint32_t piggyback_psn; /* the piggybacked packets count until una_psn is here */
 	uint32_t fail_idx;
-	uint16_t carried; /* piggybacked packets, of any QP: counted in peer->inflight */
+	uint16_t piggybacked; /* piggybacked packets, of any QP: counted in peer->inflight */
 	uint8_t rnr_left;
 	uint8_t fail_vendor;
 };
@@ -456,9 +456,9 @@ qp_held_back(const struct qp *qp)
 
 /* True if the peer has enough QPs for AckReq suppression, see ackreq.c. */
 static inline bool
-qp_peer_crowded(const struct qp *qp)
+qp_peer_has_many_qps(const struct qp *qp)
 {
-	return qp->peer != NULL && qp->peer->qps >= qp->peer->quiet_qps;
+	return qp->peer != NULL && qp->peer->qps >= qp->peer->many_qps;
 }
 
 /* True if messages are acknowledged. */

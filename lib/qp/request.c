@@ -166,7 +166,7 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 		copy_payload(qp, wqe, offset, ext + op->ext_len, len, &sum) != 0)
 		return false;
 	frame_end_sum(&qp->hdr, pkt, len, sum);
-	req->asked = bth.ack_req;
+	req->ackreq_sent = bth.ack_req;
 	advance(qp, 1);
 	if (unlikely(!rc))
 		uc_sent(qp);
@@ -251,7 +251,7 @@ build_other(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pk
 	else
 		build_flush(qp, wqe, pkt);
 	qp->req.reads++;
-	qp->req.asked = true;
+	qp->req.ackreq_sent = true;
 }
 
 bool

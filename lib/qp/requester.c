@@ -14,7 +14,7 @@ req_reset(struct qp *qp, uint32_t psn)
 	 * nothing can be posted. */
 	uint32_t idx = sq_posted(&qp->sq);
 
-	assert(qp->req.unacked == 0 && qp->req.carried == 0);
+	assert(qp->req.unacked == 0 && qp->req.piggybacked == 0);
 	qp->req = (struct requester){
 		.una_idx = idx,
 		.next_idx = idx,
@@ -23,7 +23,7 @@ req_reset(struct qp *qp, uint32_t psn)
 		.next_psn = psn,
 		.sent_psn = psn,
 		.pos_psn = psn,
-		.quiet_psn = psn,
+		.suppressed_psn = psn,
 		.ack_deadline = TIME_NEVER,
 		.rnr_deadline = TIME_NEVER,
 		.tlp_deadline = TIME_NEVER,
@@ -42,18 +42,18 @@ req_account(struct qp *qp)
 	if (qp->peer != NULL)
 		qp->peer->inflight += unacked - req->unacked;
 	req->unacked = (uint16_t)unacked;
-	if (likely(psn_diff(req->quiet_psn, req->una_psn) <= 0))
-		req->quiet_psn = req->una_psn; /* never half the PSN space behind */
-	if (unlikely(req->carried != 0) && psn_diff(req->carry_psn, req->una_psn) <= 0)
-		quiet_put_down(qp);
+	if (likely(psn_diff(req->suppressed_psn, req->una_psn) <= 0))
+		req->suppressed_psn = req->una_psn; /* never half the PSN space behind */
+	if (unlikely(req->piggybacked != 0) && psn_diff(req->piggyback_psn, req->una_psn) <= 0)
+		ackreq_release(qp);
 }
 
 void
 qp_set_peer(struct qp *qp, struct peer *peer)
 {
 	if (qp->peer != NULL) {
-		if (qp->req.carried != 0)
-			quiet_put_down(qp);
+		if (qp->req.piggybacked != 0)
+			ackreq_release(qp);
 		qp->peer->inflight -= qp->req.unacked;
 	}
 	qp->peer = peer;
@@ -78,9 +78,9 @@ req_rollback(struct qp *qp, uint32_t psn)
 		idx++;
 	req->next_idx = idx;
 	req->next_psn = psn;
-	quiet_end(qp);
+	ackreq_count_all(qp);
 	/* Nothing sent from una_psn on counts any more. psn is another one only where the
-	 * last packet is rebuilt with AckReq, see ask_after_all(). */
+	 * last packet is rebuilt with AckReq, see rebuild_with_ackreq(). */
 	if (psn == req->una_psn) {
 		req->reads = 0;
 		req->resync = true;
@@ -283,7 +283,7 @@ is_tail(const struct qp *qp)
  * operation or a fence need an acknowledgement. A READ or an atomic is answered
  * anyway. */
 static void RARE
-ask_after_all(struct qp *qp, struct pkt *pkt)
+rebuild_with_ackreq(struct qp *qp, struct pkt *pkt)
 {
 	struct requester *req = &qp->req;
 	uint32_t psn = psn_add(req->next_psn, PSN_MASK);
@@ -320,7 +320,7 @@ tlp_build(struct qp *qp, struct pkt *pkt)
 	req->next_idx = idx;
 	req->next_psn = psn;
 	req->tlp_state = built ? TLP_SENT : TLP_OFF;
-	if (!built && req_is_quiet(qp))
+	if (!built && req_awaits_no_ack(qp))
 		req_rollback(qp, req->una_psn);
 	return built;
 }
@@ -330,12 +330,12 @@ req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	if (unlikely(!req->asked)) {
-		quiet_sent(qp, now);
+	if (unlikely(!req->ackreq_sent)) {
+		ackreq_suppress(qp, now);
 		return;
 	}
-	if (qp->peer != NULL && unlikely(qp->peer->quiet != 0))
-		quiet_carry(qp);
+	if (qp->peer != NULL && unlikely(qp->peer->ackreq_suppressed != 0))
+		ackreq_piggyback(qp);
 	req_account(qp);
 	if (req->ack_deadline == TIME_NEVER && qp->timeout != 0)
 		req->ack_deadline = now + req_timeout_ns(qp);
@@ -345,12 +345,12 @@ req_sent(struct qp *qp, uint32_t sent_psn, uint64_t now)
 /* The request at next_idx needs an acknowledgement of what was sent before it. pkt is the
  * packet before next_psn, or NULL. */
 static void RARE
-ask_before(struct qp *qp, struct pkt *pkt)
+request_ack_before(struct qp *qp, struct pkt *pkt)
 {
 	if (!qp_reliable(qp))
 		return;
 	if (pkt != NULL)
-		ask_after_all(qp, pkt);
+		rebuild_with_ackreq(qp, pkt);
 	else
 		tlp_request_ack(qp);
 }
@@ -361,13 +361,13 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	struct requester *req = &qp->req;
 	uint32_t sent_psn = req->sent_psn;
 	unsigned built = 0, first = 0;
-	bool more, quiet = false;
+	bool more, suppress = false;
 
 	if ((qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) ||
 		req->rnr_deadline != TIME_NEVER || n == 0)
 		return 0;
-	if (unlikely(qp_peer_crowded(qp)))
-		quiet = quiet_allowed(qp);
+	if (unlikely(qp_peer_has_many_qps(qp)))
+		suppress = ackreq_can_suppress(qp);
 	if (unlikely(req->tlp_state == TLP_DUE))
 		first = built = tlp_build(qp, pkts);
 	n = RTE_MIN(n, built + window_left(qp));
@@ -382,10 +382,10 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		more = status == IBV_WC_SUCCESS && !is_tail(qp);
 		if (status == IBV_WC_SUCCESS &&
 			!req_build(qp, &pkts[built],
-				(built + 1 == n || !more) && likely(!quiet)))
+				(built + 1 == n || !more) && likely(!suppress)))
 			status = IBV_WC_LOC_PROT_ERR;
 		if (unlikely(status != IBV_WC_SUCCESS)) {
-			ask_before(qp, built != first ? &pkts[built - 1] : NULL);
+			request_ack_before(qp, built != first ? &pkts[built - 1] : NULL);
 			if (status == START_LOCAL) {
 				more = has_request(qp, req->next_idx);
 				continue;
@@ -402,7 +402,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	/* A fence blocks what follows: this packet was not known to be the last one. */
 	if (unlikely(req->reads != 0) && built != first && built < n &&
 		has_request(qp, req->next_idx) && qp_reliable(qp))
-		ask_after_all(qp, &pkts[built - 1]);
+		rebuild_with_ackreq(qp, &pkts[built - 1]);
 	if (built != 0 && qp_reliable(qp))
 		req_sent(qp, sent_psn, now);
 	return built;

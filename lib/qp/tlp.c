@@ -59,7 +59,7 @@ void
 tlp_sent_suppressed(struct qp *qp, uint64_t now)
 {
 	if (qp->req.tlp_deadline == TIME_NEVER)
-		qp->req.tlp_deadline = now + quiet_ns(qp);
+		qp->req.tlp_deadline = now + ackreq_delay_ns(qp);
 }
 
 void
@@ -85,7 +85,7 @@ tlp_progress(struct qp *qp, bool one, uint64_t now)
 		return;
 	if (repaired)
 		req_rollback(qp, req->una_psn);
-	else if (unlikely(req_is_quiet(qp)))
+	else if (unlikely(req_awaits_no_ack(qp)))
 		tlp_sent_suppressed(qp, now);
 	else
 		tlp_arm(qp, now);
@@ -102,7 +102,7 @@ tlp_cancel(struct qp *qp)
 void
 tlp_request_ack(struct qp *qp)
 {
-	if (req_is_quiet(qp) && !note_answered(sq_note(&qp->sq, qp->req.una_idx)))
+	if (req_awaits_no_ack(qp) && !note_answered(sq_note(&qp->sq, qp->req.una_idx)))
 		qp->req.tlp_state = TLP_DUE;
 }
 

@@ -149,7 +149,7 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 		.stats = &h->stats};
 	h->peer.window = conf->peer_window;
 	h->peer.qps = 1;
-	h->peer.quiet_qps = conf->quiet ? 1 : 2;
+	h->peer.many_qps = conf->suppress_ackreq ? 1 : 2;
 	assert_int_equal(qp_init(&h->qp, qpn, &qc, mem, &h->events, h), 0);
 	h->qp.env = &h->env;
 	h->qp.peer = &h->peer;

@@ -23,7 +23,7 @@ struct host_conf {
 	/* in a thousand turns: engines take what follows for a ball game */
 	unsigned games;
 	uint32_t peer_window;
-	uint32_t quiet_qps;
+	uint32_t many_qps;
 	unsigned cqs, srqs;
 	bool xrc; /* XRC targets may share an SRQ */
 };

@@ -54,7 +54,7 @@ hosts_open(void)
 			.engines = 1 + chance(400),
 			.games = chance(500) ? (unsigned)draw(1000) : 0,
 			.peer_window = DRAW_OF(windows),
-			.quiet_qps = chance(500) ? 1 + (uint32_t)draw(4) : 0,
+			.many_qps = chance(500) ? 1 + (uint32_t)draw(4) : 0,
 			.cqs = 1 + (unsigned)draw(HOST_CQS),
 			.srqs = (unsigned)draw(HOST_SRQS + 1),
 			.xrc = chance(500),

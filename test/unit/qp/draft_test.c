@@ -212,9 +212,9 @@ test_not_now(void **state)
 	assert_false(qp_draft_fill(&p.a.qp, &draft));
 	req->una_psn += QP_WINDOW;
 	/* As many QPs as make them ask less often. */
-	p.a.peer.quiet_qps = 1;
+	p.a.peer.many_qps = 1;
 	assert_false(qp_draft_fill(&p.a.qp, &draft));
-	p.a.peer.quiet_qps = UINT32_MAX;
+	p.a.peer.many_qps = UINT32_MAX;
 	assert_true(qp_draft_fill(&p.a.qp, &draft));
 	qp_draft_sent(&p.a.qp, &draft, p.now);
 	pair_abandon(&p);

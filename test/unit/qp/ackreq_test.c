@@ -9,14 +9,14 @@
 static struct pair p;
 
 #define US NS_PER_US
-#define QUIET_NS NS_PER_MS /* with few QPs: the minimum */
+#define ACKREQ_DELAY_NS NS_PER_MS /* with few QPs: the minimum */
 
 static void
 init(uint32_t window)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 
-	conf.quiet = true;
+	conf.suppress_ackreq = true;
 	conf.peer_window = window;
 	pair_init(&p, &conf);
 	for (unsigned i = 0; i < 48; i++)
@@ -36,10 +36,10 @@ send_one(uint64_t wr_id, unsigned flags, bool ask)
 }
 
 static void
-expect_shares(uint32_t inflight, uint32_t quiet)
+expect_shares(uint32_t inflight, uint32_t suppressed)
 {
 	assert_int_equal(p.a.peer.inflight, inflight);
-	assert_int_equal(p.a.peer.quiet, quiet);
+	assert_int_equal(p.a.peer.ackreq_suppressed, suppressed);
 }
 
 static void
@@ -93,8 +93,8 @@ test_list(void **state)
 	receive_all(4);
 	/* Two packets are still unacknowledged. */
 	assert_int_equal(p.a.qp.req.una_idx, 2);
-	assert_int_equal(qp_deadline(&p.a.qp), p.now + QUIET_NS);
-	pair_advance(&p, QUIET_NS);
+	assert_int_equal(qp_deadline(&p.a.qp), p.now + ACKREQ_DELAY_NS);
+	pair_advance(&p, ACKREQ_DELAY_NS);
 	pair_settle(&p);
 	assert_int_equal(p.a.qp.req.una_idx, 4);
 	pair_fini(&p);
@@ -136,7 +136,7 @@ test_long_silence(void **state)
 	pair_settle(&p);
 	receive_all(40);
 	assert_int_equal(p.a.qp.req.una_idx, 32);
-	pair_advance(&p, QUIET_NS);
+	pair_advance(&p, ACKREQ_DELAY_NS);
 	pair_settle(&p);
 	assert_int_equal(p.a.qp.req.una_idx, 40);
 	assert_int_equal(p.b.stats.duplicates, 1); /* the tail-loss probe */
@@ -159,7 +159,7 @@ test_probe(void **state)
 		if (lost != 0 && lost < 3) /* the responder sees the gap at once */
 			assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 		wire_drop_all(&p.b);
-		pair_advance(&p, QUIET_NS - 1);
+		pair_advance(&p, ACKREQ_DELAY_NS - 1);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 		pair_advance(&p, 1);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
@@ -257,10 +257,10 @@ test_drain_read(void **state)
 	assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	assert_int_equal(p.a.qp.req.reads, 1);
-	pair_advance(&p, QUIET_NS);
+	pair_advance(&p, ACKREQ_DELAY_NS);
 	pair_settle(&p);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
-	pair_advance(&p, QUIET_NS);
+	pair_advance(&p, ACKREQ_DELAY_NS);
 	pair_settle(&p);
 	assert_false(p.a.qp.draining);
 	assert_int_equal(p.a.qp.req.reads, 0);
@@ -287,7 +287,7 @@ test_memory_gone(void **state)
 	send_one(1, 0, false);
 	wire_drop_all(&p.a);
 	assert_int_equal(key_free(&p.a.keys, sge.lkey), 0);
-	pair_advance(&p, QUIET_NS);
+	pair_advance(&p, ACKREQ_DELAY_NS);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	expect_sent(&p.a, 0, IBV_WC_LOC_PROT_ERR);
 	expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
@@ -325,12 +325,12 @@ test_refused(void **state)
 /* No suppression without an ACK timeout, because nothing would request the ACK in the
  * end, and none while a READ is outstanding. */
 static void
-test_not_quiet(void **state)
+test_not_suppressed(void **state)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 
 	(void)state;
-	conf.quiet = true;
+	conf.suppress_ackreq = true;
 	conf.timeout = 0;
 	pair_init(&p, &conf);
 	host_recv(&p.b, 0, 0x1000, 100);
@@ -365,8 +365,8 @@ main(void)
 		cmocka_unit_test(test_drain_read),
 		cmocka_unit_test(test_memory_gone),
 		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_not_quiet),
+		cmocka_unit_test(test_not_suppressed),
 	};
 
-	return cmocka_run_group_tests_name("qp quiet", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("qp ackreq", tests, NULL, NULL);
 }

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * AckReq suppression. A QP sets AckReq on the last packet that it has to send. Where many
+ * QPs send to one peer, each one request per poll pass, that makes an acknowledgement for
+ * every packet. There a QP sends without AckReq. Its next signaled request sets it, or
+ * its next ACK_EVERY-th PSN (req_build.c), or a tail-loss probe after ackreq_delay_ns().
+ *
+ * The peer window holds all the same. Packets sent without AckReq are counted in
+ * peer->ackreq_suppressed, and piggybacked on the next packet with AckReq, of any QP: they count as
+ * in flight until that packet is acknowledged, as the peer takes packets in in the order
+ * in which they were sent. When too many packets have been sent without AckReq, QPs set
+ * it again.
+ */
+#include "qp/internal.h"
+
+#define ACKREQ_SUPPRESS_SHARE 4      /* of the peer window may be sent without AckReq: a quarter, */
+#define ACKREQ_SUPPRESS_MAX 4096u   /* and not more packets than this */
+#define ACKREQ_PASS_NS (4 * NS_PER_US) /* time that a QP takes of a poll pass */
+
+bool
+ackreq_can_suppress(const struct qp *qp)
+{
+	const struct requester *req = &qp->req;
+	const struct peer *peer = qp->peer;
+
+	/* Without an ACK timeout nothing would request an acknowledgement in the end. A
+	 * resend and a draining queue set AckReq. While an acknowledgement is outstanding
+	 * the timers are in use for its packet. */
+	return qp->timeout != 0 && qp->state == IBV_QPS_RTS && req->unacked == 0 &&
+	       req->next_psn == req->sent_psn && req->tlp_state == TLP_OFF &&
+	       peer->ackreq_suppressed < RTE_MIN(peer->window / ACKREQ_SUPPRESS_SHARE, ACKREQ_SUPPRESS_MAX);
+}
+
+void
+ackreq_suppress(struct qp *qp, uint64_t now)
+{
+	assert(qp_peer_has_many_qps(qp));
+	qp->peer->ackreq_suppressed += req_charge(qp);
+	qp->req.suppressed_psn = qp->req.next_psn;
+	tlp_sent_suppressed(qp, now);
+}
+
+void
+ackreq_piggyback(struct qp *qp)
+{
+	struct requester *req = &qp->req;
+	struct peer *peer = qp->peer;
+
+	if (req->piggybacked != 0)
+		return; /* another QP will take them */
+	req->piggybacked = (uint16_t)peer->ackreq_suppressed;
+	req->piggyback_psn = req->next_psn;
+	peer->inflight += req->piggybacked;
+	peer->ackreq_suppressed = 0;
+}
+
+void
+ackreq_release(struct qp *qp)
+{
+	qp->peer->inflight -= qp->req.piggybacked;
+	qp->req.piggybacked = 0;
+}
+
+void
+ackreq_count_all(struct qp *qp)
+{
+	if (qp->req.piggybacked != 0)
+		ackreq_release(qp);
+	qp->req.suppressed_psn = qp->req.una_psn;
+}
+
+uint64_t
+ackreq_delay_ns(const struct qp *qp)
+{
+	uint64_t pass_ns = qp->peer->qps * ACKREQ_PASS_NS;
+
+	return RTE_MIN(RTE_MAX(pass_ns, NS_PER_MS), req_timeout_ns(qp) / 4);
+}
