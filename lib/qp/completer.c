@@ -305,7 +305,7 @@ read_copy(struct qp *qp, const struct pkt_view *v, const struct send_wqe *wqe,
 	else if (req->place_psn != v->psn)
 		req->place = sge_seek(wqe->sge, wqe->num_sge, p->offset);
 	req->place_psn = psn_add(v->psn, 1);
-	if (likely(v->placed)) {
+	if (likely(v->delivered)) {
 		req->place.offset += v->payload_len;
 		return 0;
 	}

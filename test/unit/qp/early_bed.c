@@ -135,9 +135,9 @@ early_look(const struct frame *frame)
 	memcpy(pkt.data, frame->data, frame->len);
 	memcpy(&before, &to->qp, sizeof(before));
 	assert_int_equal(parse_headers(&pkt, 0, &view), DROP_none);
-	assert_false(view.placed);
+	assert_false(view.delivered);
 	look.right = qp_icrc_check(&to->qp, &view);
-	look.placed = view.placed;
+	look.delivered = view.delivered;
 	assert_memory_equal(&before, &to->qp, sizeof(before));
 	assert_memory_equal(pkt.data, frame->data, frame->len);
 	free(pkt.data);

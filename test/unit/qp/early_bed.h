@@ -53,7 +53,7 @@ void
 early_changed(uint32_t offset, uint32_t n);
 
 struct look {
-	bool right, placed;
+	bool right, delivered;
 };
 
 /* Checks the frame's ICRC as the QP does. Neither the frame nor the QP may change. */

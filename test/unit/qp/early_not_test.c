@@ -31,15 +31,15 @@ begin(enum way way, uint32_t bytes)
 }
 
 static void
-expect_placed(const struct crafted *c, bool placed)
+expect_delivered(const struct crafted *c, bool delivered)
 {
 	struct frame frame = craft(to, c);
 	struct look look = early_look(&frame);
 
-	placed = placed && icrc_copy_min <= c->payload_len;
+	delivered = delivered && icrc_copy_min <= c->payload_len;
 	assert_true(look.right);
-	assert_int_equal(look.placed, placed);
-	early_changed(mtu, placed ? mtu : 0);
+	assert_int_equal(look.delivered, delivered);
+	early_changed(mtu, delivered ? mtu : 0);
 	free(frame.data);
 }
 
@@ -49,7 +49,7 @@ expect_next_placed(enum way way)
 {
 	struct crafted c = middle(way);
 
-	expect_placed(&c, true);
+	expect_delivered(&c, true);
 }
 
 static void
@@ -57,7 +57,7 @@ expect_next_not(enum way way)
 {
 	struct crafted c = middle(way);
 
-	expect_placed(&c, false);
+	expect_delivered(&c, false);
 }
 
 /* ---- The packet ---- */
@@ -79,7 +79,7 @@ test_headers(void **state)
 			c.psn = psn_add(right.psn, c.psn);
 			c.opcode = right.opcode;
 			c.payload_len = right.payload_len;
-			expect_placed(&c, false);
+			expect_delivered(&c, false);
 		}
 		expect_next_placed(way);
 		pair_abandon(&p);
@@ -100,7 +100,7 @@ test_lengths(void **state)
 			struct crafted c = middle(way);
 
 			c.payload_len = lens[i];
-			expect_placed(&c, false);
+			expect_delivered(&c, false);
 		}
 		expect_next_placed(way);
 		pair_abandon(&p);
@@ -126,7 +126,7 @@ test_opcodes(void **state)
 			c.opcode = (uint8_t)opcode;
 			c.psn = op_is_response(op) ? to->qp.req.una_psn
 						   : to->qp.resp.epsn;
-			expect_placed(&c, false);
+			expect_delivered(&c, false);
 			others++;
 		}
 		assert_true(others > 60);
@@ -159,7 +159,7 @@ test_states(void **state)
 					     : requests[at];
 
 			to->qp.state = at;
-			expect_placed(&c, takes);
+			expect_delivered(&c, takes);
 		}
 		to->qp.state = IBV_QPS_RTS;
 		pair_abandon(&p);
@@ -179,7 +179,7 @@ test_between_messages(void **state)
 		early_changed(mtu, mtu);
 		c = middle(way);
 		c.psn = psn_add(PSN_A, 2);
-		expect_placed(&c, false);
+		expect_delivered(&c, false);
 		early_done(way);
 	}
 }
@@ -198,11 +198,11 @@ test_left_over(void **state)
 		to->qp.resp.rkey = to->rkey;
 		to->qp.resp.left = 4 * mtu;
 		write = middle(WAY_WRITE);
-		expect_placed(&write, false);
+		expect_delivered(&write, false);
 		expect_next_placed(ways[i]);
 		to->qp.resp.msg = OP_WRITE;
 		expect_next_not(ways[i]);
-		expect_placed(&write, true);
+		expect_delivered(&write, true);
 		pair_abandon(&p);
 	}
 }
@@ -306,11 +306,11 @@ test_two_places(void **state)
 		for (uint32_t k = 0; k < PACKETS; k++) {
 			struct look look = early_look(&from->wire[0]);
 			bool one = cut < k * mtu || cut >= (k + 1) * mtu;
-			bool placed = k != 0 && k != PACKETS - 1 && one;
+			bool delivered = k != 0 && k != PACKETS - 1 && one;
 
 			assert_true(look.right);
-			assert_int_equal(look.placed, placed && icrc_copy_min <= mtu);
-			early_changed(k * mtu, look.placed ? mtu : 0);
+			assert_int_equal(look.delivered, delivered && icrc_copy_min <= mtu);
+			early_changed(k * mtu, look.delivered ? mtu : 0);
 			wire_deliver(from, 0);
 			early_changed(k * mtu, RTE_MIN(mtu, len - k * mtu));
 		}
@@ -331,17 +331,17 @@ test_read_start(void **state)
 	early_open_default(WAY_READ);
 	c = middle(WAY_READ);
 	c.psn = PSN_A;
-	expect_placed(&c, false);
+	expect_delivered(&c, false);
 	pair_settle(&p);
 	early_changed(0, len);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	host_read(&p.a, 3, AT, FROM, 8 * mtu);
 	c.psn = psn_add(PSN_A, PACKETS);
-	expect_placed(&c, false); /* not sent yet */
+	expect_delivered(&c, false); /* not sent yet */
 	host_pull(&p.a, PULL_ALL);
 	assert_int_equal(to->qp.req.una_psn, c.psn);
 	assert_int_equal(to->qp.req.place_psn, c.psn);
-	expect_placed(&c, false);
+	expect_delivered(&c, false);
 	pair_abandon(&p);
 }
 
@@ -379,15 +379,15 @@ test_not_a_read(void **state)
 	host_send(&p.a, 3, AT, 8 * mtu, 0);
 	host_pull(&p.a, PULL_ALL);
 	assert_int_equal(to->qp.req.place_psn, c.psn);
-	expect_placed(&c, false);
+	expect_delivered(&c, false);
 	inject_ack(&p.a, AETH_ACK, c.psn);
 	c.psn = psn_add(c.psn, 1);
 	assert_int_equal(to->qp.req.una_psn, c.psn);
-	expect_placed(&c, false);
+	expect_delivered(&c, false);
 	/* As if a READ had received one packet. The opcode of the request decides. */
 	to->qp.req.place_psn = c.psn;
 	to->qp.req.place = (struct sge_pos){0, mtu};
-	expect_placed(&c, false);
+	expect_delivered(&c, false);
 	pair_abandon(&p);
 }
 
@@ -406,7 +406,7 @@ none_placed(enum ibv_qp_type type, enum way way)
 		struct look look = early_look(&from->wire[0]);
 
 		assert_true(look.right);
-		assert_false(look.placed);
+		assert_false(look.delivered);
 		early_changed(0, 0);
 		wire_deliver(from, 0);
 		early_changed(i * mtu, RTE_MIN(mtu, len - i * mtu));

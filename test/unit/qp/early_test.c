@@ -21,11 +21,11 @@ in_order(enum way way)
 		uint32_t at = i * mtu;
 
 		assert_true(look.right);
-		assert_int_equal(look.placed, is_middle(i) && icrc_copy_min <= mtu);
-		if (look.placed)
+		assert_int_equal(look.delivered, is_middle(i) && icrc_copy_min <= mtu);
+		if (look.delivered)
 			assert_memory_equal(
 				to->mem + AT + at, from->mem + FROM + at, mtu);
-		early_changed(at, look.placed ? mtu : 0);
+		early_changed(at, look.delivered ? mtu : 0);
 		wire_deliver(from, 0);
 		early_changed(at, RTE_MIN(mtu, len - at));
 	}
@@ -63,7 +63,7 @@ take_placed(void)
 
 	assert_int_equal(parse_headers(&pkt, 0, &view), DROP_none);
 	assert_true(qp_icrc_check(&to->qp, &view));
-	if (view.placed)
+	if (view.delivered)
 		memset(frame->data + frame->len - ICRC_LEN - mtu, 0x5A, mtu);
 	qp_rx(&to->qp, &view, p.now);
 	wire_drop(from, 0);
@@ -104,7 +104,7 @@ static void
 damaged(enum way way, unsigned i, int where)
 {
 	/* A damaged PSN is not the expected one. */
-	bool placed = where != -1 && icrc_copy_min <= mtu;
+	bool delivered = where != -1 && icrc_copy_min <= mtu;
 	static struct qp before;
 	struct look look;
 
@@ -114,13 +114,13 @@ damaged(enum way way, unsigned i, int where)
 	damage(where);
 	look = early_look(&from->wire[0]);
 	assert_false(look.right);
-	assert_int_equal(look.placed, placed);
-	early_changed(i * mtu, placed ? mtu : 0);
+	assert_int_equal(look.delivered, delivered);
+	early_changed(i * mtu, delivered ? mtu : 0);
 	memcpy(&before, &to->qp, sizeof(before));
 	wire_deliver(from, 0);
 	assert_memory_equal(&before, &to->qp, sizeof(before));
 	assert_int_equal(to->stats.drop[DROP_icrc], 1);
-	early_changed(i * mtu, placed ? mtu : 0);
+	early_changed(i * mtu, delivered ? mtu : 0);
 	wire_deliver_all(from);
 	early_changed(0, 0);
 	early_done(way);
