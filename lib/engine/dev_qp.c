@@ -273,5 +273,5 @@ dev_qp_free(struct dev *dev, struct qp *qp)
 	qpn_free(dev, qp->qpn); /* dev_qp_stop(): no engine finds it */
 	pthread_mutex_unlock(&dev->lock);
 	qp_fini(qp);
-	memory_free(dev, qp, qp->placed);
+	memory_free(dev, qp, qp->embedded);
 }

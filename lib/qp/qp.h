@@ -277,7 +277,7 @@ struct qp {
 	bool fatal_raised : 1; /* a completion found no room */
 	uint8_t path_mtu;      /* enum ibv_mtu */
 	uint8_t wqe_sges;      /* SGEs that wqe has room for */
-	bool placed;           /* embedded in its creator's memory */
+	bool embedded;           /* embedded in its creator's memory */
 	uint16_t pkey_index;
 	struct async_event events;
 
