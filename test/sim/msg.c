@@ -84,7 +84,7 @@ executed_check(struct end *e, struct msg *m)
 }
 
 /* A packet with a known destination is copied while its ICRC is computed
- * (lib/qp/early.c), so a corrupted one may change memory. */
+ * (lib/qp/direct_place.c), so a corrupted one may change memory. */
 static unsigned
 may_bend(const struct end *e)
 {

@@ -14,7 +14,7 @@
 
 /* Destination of a MIDDLE packet of a SEND; NULL: none. */
 static uint8_t *
-send_place(const struct qp *qp, uint32_t len)
+send_target(const struct qp *qp, uint32_t len)
 {
 	const struct responder *resp = &qp->resp;
 	const struct recv_wqe *wqe = qp->wqe;
@@ -27,7 +27,7 @@ send_place(const struct qp *qp, uint32_t len)
 }
 
 static uint8_t *
-write_place(const struct qp *qp, uint32_t len)
+write_rest_target(const struct qp *qp, uint32_t len)
 {
 	const struct responder *resp = &qp->resp;
 
@@ -38,18 +38,18 @@ write_place(const struct qp *qp, uint32_t len)
 }
 
 static uint8_t *
-request_place(const struct qp *qp, const struct pkt_view *v)
+request_target(const struct qp *qp, const struct pkt_view *v)
 {
 	if (v->psn != qp->resp.epsn || v->op->kind != qp->resp.msg)
 		return NULL;
-	return v->op->kind == OP_WRITE ? write_place(qp, v->payload_len)
-				       : send_place(qp, v->payload_len);
+	return v->op->kind == OP_WRITE ? write_rest_target(qp, v->payload_len)
+				       : send_target(qp, v->payload_len);
 }
 
 /* Destination in the oldest READ: req->place, where the packet before this one left
  * it. */
 static uint8_t *
-response_place(const struct qp *qp, const struct pkt_view *v)
+response_target(const struct qp *qp, const struct pkt_view *v)
 {
 	const struct requester *req = &qp->req;
 	const struct send_wqe *wqe = sq_slot(&qp->sq, req->una_idx);
@@ -65,19 +65,19 @@ response_place(const struct qp *qp, const struct pkt_view *v)
 }
 
 static uint8_t *
-early_place(const struct qp *qp, const struct pkt_view *v)
+direct_place_target(const struct qp *qp, const struct pkt_view *v)
 {
 	if (v->op->pos != POS_M || v->payload_len < icrc_copy_min ||
 		v->payload_len != qp_pmtu(qp) || qp->type != IBV_QPT_RC ||
 		qp_admit(qp, v) != DROP_none)
 		return NULL;
-	return op_is_response(v->op) ? response_place(qp, v) : request_place(qp, v);
+	return op_is_response(v->op) ? response_target(qp, v) : request_target(qp, v);
 }
 
 bool
 qp_icrc_check(const struct qp *qp, struct pkt_view *v)
 {
-	uint8_t *to = early_place(qp, v);
+	uint8_t *to = direct_place_target(qp, v);
 
 	if (to == NULL)
 		return icrc_check(v);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets whose payload must not be delivered before their ICRC has been checked: all but
- * those of early_test.c. */
+ * those of direct_place_test.c. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "early_bed.h"
+#include "direct_place_bed.h"
 
 /* The packet that follows the first packet of a message. */
 static struct crafted
@@ -25,21 +25,21 @@ begin(enum way way, uint32_t bytes)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 
-	early_open(way, &conf, bytes, 0);
+	direct_open(way, &conf, bytes, 0);
 	wire_deliver(from, 0);
-	early_changed(0, mtu);
+	direct_changed(0, mtu);
 }
 
 static void
 expect_delivered(const struct crafted *c, bool delivered)
 {
 	struct frame frame = craft(to, c);
-	struct look look = early_look(&frame);
+	struct look look = direct_look(&frame);
 
 	delivered = delivered && icrc_copy_min <= c->payload_len;
 	assert_true(look.right);
 	assert_int_equal(look.delivered, delivered);
-	early_changed(mtu, delivered ? mtu : 0);
+	direct_changed(mtu, delivered ? mtu : 0);
 	free(frame.data);
 }
 
@@ -176,11 +176,11 @@ test_between_messages(void **state)
 
 		begin(way, 2 * 1024);
 		wire_deliver_all(from);
-		early_changed(mtu, mtu);
+		direct_changed(mtu, mtu);
 		c = middle(way);
 		c.psn = psn_add(PSN_A, 2);
 		expect_delivered(&c, false);
-		early_done(way);
+		direct_done(way);
 	}
 }
 
@@ -283,7 +283,7 @@ test_short(void **state)
 	for (enum way way = 0; way < WAYS; way++) {
 		begin(way, 2 * 1024 - 1);
 		expect_next_not(way);
-		early_done(way);
+		direct_done(way);
 	}
 }
 
@@ -302,19 +302,19 @@ test_two_places(void **state)
 
 		if (way == WAY_WRITE)
 			continue; /* a WRITE has one destination */
-		early_open(way, &conf, 4 * 1024 + 100, cut);
+		direct_open(way, &conf, 4 * 1024 + 100, cut);
 		for (uint32_t k = 0; k < PACKETS; k++) {
-			struct look look = early_look(&from->wire[0]);
+			struct look look = direct_look(&from->wire[0]);
 			bool one = cut < k * mtu || cut >= (k + 1) * mtu;
 			bool delivered = k != 0 && k != PACKETS - 1 && one;
 
 			assert_true(look.right);
 			assert_int_equal(look.delivered, delivered && icrc_copy_min <= mtu);
-			early_changed(k * mtu, look.delivered ? mtu : 0);
+			direct_changed(k * mtu, look.delivered ? mtu : 0);
 			wire_deliver(from, 0);
-			early_changed(k * mtu, RTE_MIN(mtu, len - k * mtu));
+			direct_changed(k * mtu, RTE_MIN(mtu, len - k * mtu));
 		}
-		early_done(way);
+		direct_done(way);
 	}
 }
 
@@ -328,12 +328,12 @@ test_read_start(void **state)
 	struct crafted c;
 
 	(void)state;
-	early_open_default(WAY_READ);
+	direct_open_default(WAY_READ);
 	c = middle(WAY_READ);
 	c.psn = PSN_A;
 	expect_delivered(&c, false);
 	pair_settle(&p);
-	early_changed(0, len);
+	direct_changed(0, len);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	host_read(&p.a, 3, AT, FROM, 8 * mtu);
 	c.psn = psn_add(PSN_A, PACKETS);
@@ -369,9 +369,9 @@ test_not_a_read(void **state)
 	struct crafted c;
 
 	(void)state;
-	early_open_default(WAY_READ);
+	direct_open_default(WAY_READ);
 	pair_settle(&p);
-	early_changed(0, len);
+	direct_changed(0, len);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	c = middle(WAY_READ);
 	c.psn = psn_add(PSN_A, PACKETS);
@@ -401,17 +401,17 @@ none_placed(enum ibv_qp_type type, enum way way)
 	conf.type = type;
 	if (type == IBV_QPT_UC)
 		conf.access = IBV_ACCESS_REMOTE_WRITE;
-	early_open(way, &conf, (PACKETS - 1) * 1024 + 100, 0);
+	direct_open(way, &conf, (PACKETS - 1) * 1024 + 100, 0);
 	for (uint32_t i = 0; i < PACKETS; i++) {
-		struct look look = early_look(&from->wire[0]);
+		struct look look = direct_look(&from->wire[0]);
 
 		assert_true(look.right);
 		assert_false(look.delivered);
-		early_changed(0, 0);
+		direct_changed(0, 0);
 		wire_deliver(from, 0);
-		early_changed(i * mtu, RTE_MIN(mtu, len - i * mtu));
+		direct_changed(i * mtu, RTE_MIN(mtu, len - i * mtu));
 	}
-	early_done(way);
+	direct_done(way);
 }
 
 static void
@@ -429,22 +429,22 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		early_test(test_headers),
-		early_test(test_lengths),
-		early_test(test_opcodes),
-		early_test(test_states),
-		early_test(test_between_messages),
-		early_test(test_left_over),
-		early_test(test_keys),
-		early_test(test_write_forbidden),
-		early_test(test_write_end),
-		early_test(test_short),
-		early_test(test_two_places),
-		early_test(test_read_start),
-		early_test(test_read_place),
-		early_test(test_not_a_read),
-		early_test(test_other_services),
+		direct_test(test_headers),
+		direct_test(test_lengths),
+		direct_test(test_opcodes),
+		direct_test(test_states),
+		direct_test(test_between_messages),
+		direct_test(test_left_over),
+		direct_test(test_keys),
+		direct_test(test_write_forbidden),
+		direct_test(test_write_end),
+		direct_test(test_short),
+		direct_test(test_two_places),
+		direct_test(test_read_start),
+		direct_test(test_read_place),
+		direct_test(test_not_a_read),
+		direct_test(test_other_services),
 	};
 
-	return cmocka_run_group_tests_name("qp early not", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("qp direct_place not", tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "early_bed.h"
+#include "direct_place_bed.h"
 
 #define UNTOUCHED 0xC3
 
@@ -15,7 +15,7 @@ static uint8_t kept[1 << 16];
 static uint32_t copy_min;
 
 int
-early_off(void **state)
+direct_off(void **state)
 {
 	(void)state;
 	copy_min = icrc_copy_min;
@@ -24,7 +24,7 @@ early_off(void **state)
 }
 
 int
-early_on(void **state)
+direct_on(void **state)
 {
 	(void)state;
 	icrc_copy_min = copy_min;
@@ -39,7 +39,7 @@ place(uint32_t offset)
 }
 
 void
-early_changed(uint32_t offset, uint32_t n)
+direct_changed(uint32_t offset, uint32_t n)
 {
 	uint32_t end = offset + n;
 
@@ -74,7 +74,7 @@ post(enum way way)
 }
 
 void
-early_open(enum way way, const struct pair_conf *conf, uint32_t bytes, uint32_t cut)
+direct_open(enum way way, const struct pair_conf *conf, uint32_t bytes, uint32_t cut)
 {
 	struct pair_conf own = *conf;
 
@@ -99,15 +99,15 @@ early_open(enum way way, const struct pair_conf *conf, uint32_t bytes, uint32_t 
 }
 
 void
-early_open_default(enum way way)
+direct_open_default(enum way way)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 
-	early_open(way, &conf, (PACKETS - 1) * mtu_bytes(conf.mtu) + 100, 0);
+	direct_open(way, &conf, (PACKETS - 1) * mtu_bytes(conf.mtu) + 100, 0);
 }
 
 void
-early_done(enum way way)
+direct_done(enum way way)
 {
 	pair_settle(&p);
 	pair_advance(&p, SEC_NS);
@@ -117,12 +117,12 @@ early_done(enum way way)
 		expect_received(&p.b, 2, len);
 	for (uint32_t i = 0; i < len; i++)
 		assert_int_equal(to->mem[place(i)], from->mem[FROM + i]);
-	early_changed(0, len);
+	direct_changed(0, len);
 	pair_fini(&p);
 }
 
 struct look
-early_look(const struct frame *frame)
+direct_look(const struct frame *frame)
 {
 	struct pkt pkt = {.data = malloc(frame->len),
 		.len = (uint16_t)frame->len,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fixture of the tests of direct placement: a message of five packets on its way, each of
  * which can be checked before the QP receives it. */
-#ifndef ROCADE_TEST_QP_EARLY_BED_H
-#define ROCADE_TEST_QP_EARLY_BED_H
+#ifndef ROCADE_TEST_QP_DIRECT_PLACE_BED_H
+#define ROCADE_TEST_QP_DIRECT_PLACE_BED_H
 
 #include "qp_pair.h"
 #include "wire/icrc.h"
@@ -26,31 +26,31 @@ enum way {
 };
 
 /* Runs each test a second time as on a CPU that cannot copy and sum in one pass. */
-#define early_test(test)                                                                 \
+#define direct_test(test)                                                                 \
 	{#test, test, NULL, NULL, NULL},                                                 \
 	{                                                                                \
-		#test "_two_passes", test, early_off, early_on, NULL                     \
+		#test "_two_passes", test, direct_off, direct_on, NULL                     \
 	}
 int
-early_off(void **state);
+direct_off(void **state);
 int
-early_on(void **state);
+direct_on(void **state);
 
 /* cut: bytes of the first of two SGEs of the destination; 0: it has one SGE. */
 void
-early_open(enum way way, const struct pair_conf *conf, uint32_t bytes, uint32_t cut);
-/* As early_open(), with MTU 1024 and a message of PACKETS packets. */
+direct_open(enum way way, const struct pair_conf *conf, uint32_t bytes, uint32_t cut);
+/* As direct_open(), with MTU 1024 and a message of PACKETS packets. */
 void
-early_open_default(enum way way);
+direct_open_default(enum way way);
 /* Lets all missing packets arrive. The message must be complete and no byte around it
  * changed. */
 void
-early_done(enum way way);
+direct_done(enum way way);
 
 /* Checks that nothing has changed in to's memory since the last call but these bytes of
  * the message. */
 void
-early_changed(uint32_t offset, uint32_t n);
+direct_changed(uint32_t offset, uint32_t n);
 
 struct look {
 	bool right, delivered;
@@ -58,6 +58,6 @@ struct look {
 
 /* Checks the frame's ICRC as the QP does. Neither the frame nor the QP may change. */
 struct look
-early_look(const struct frame *frame);
+direct_look(const struct frame *frame);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MIDDLE packets, whose payload is delivered before their ICRC has been checked
- * (lib/qp/early.c). early_not_test.c has the packets that are not. */
+ * (lib/qp/direct_place.c). direct_place_not_test.c has the packets that are not. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "early_bed.h"
+#include "direct_place_bed.h"
 
 static bool
 is_middle(unsigned i)
@@ -17,7 +17,7 @@ static void
 in_order(enum way way)
 {
 	for (unsigned i = 0; i < PACKETS; i++) {
-		struct look look = early_look(&from->wire[0]);
+		struct look look = direct_look(&from->wire[0]);
 		uint32_t at = i * mtu;
 
 		assert_true(look.right);
@@ -25,11 +25,11 @@ in_order(enum way way)
 		if (look.delivered)
 			assert_memory_equal(
 				to->mem + AT + at, from->mem + FROM + at, mtu);
-		early_changed(at, look.delivered ? mtu : 0);
+		direct_changed(at, look.delivered ? mtu : 0);
 		wire_deliver(from, 0);
-		early_changed(at, RTE_MIN(mtu, len - at));
+		direct_changed(at, RTE_MIN(mtu, len - at));
 	}
-	early_done(way);
+	direct_done(way);
 }
 
 static void
@@ -43,7 +43,7 @@ test_in_order(void **state)
 
 			conf.mtu = (enum ibv_mtu)code;
 			conf.ipv6 = i % 2;
-			early_open(
+			direct_open(
 				(enum way)(i / 2), &conf, (PACKETS - 1) * bytes + 100, 0);
 			in_order((enum way)(i / 2));
 		}
@@ -75,11 +75,11 @@ test_copied_once(void **state)
 {
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
-		early_open_default(way);
+		direct_open_default(way);
 		for (unsigned i = 0; i < PACKETS; i++)
 			take_placed();
 		assert_int_equal(to->qp.stats.rx_packets, PACKETS);
-		early_done(way);
+		direct_done(way);
 	}
 }
 
@@ -110,20 +110,20 @@ damaged(enum way way, unsigned i, int where)
 
 	for (unsigned k = 0; k < i; k++)
 		wire_deliver(from, 0);
-	early_changed(0, i * mtu);
+	direct_changed(0, i * mtu);
 	damage(where);
-	look = early_look(&from->wire[0]);
+	look = direct_look(&from->wire[0]);
 	assert_false(look.right);
 	assert_int_equal(look.delivered, delivered);
-	early_changed(i * mtu, delivered ? mtu : 0);
+	direct_changed(i * mtu, delivered ? mtu : 0);
 	memcpy(&before, &to->qp, sizeof(before));
 	wire_deliver(from, 0);
 	assert_memory_equal(&before, &to->qp, sizeof(before));
 	assert_int_equal(to->stats.drop[DROP_icrc], 1);
-	early_changed(i * mtu, delivered ? mtu : 0);
+	direct_changed(i * mtu, delivered ? mtu : 0);
 	wire_deliver_all(from);
-	early_changed(0, 0);
-	early_done(way);
+	direct_changed(0, 0);
+	direct_done(way);
 	assert_int_equal(to->stats.drop[DROP_icrc], 1);
 }
 
@@ -134,7 +134,7 @@ test_damaged(void **state)
 	for (enum way way = 0; way < WAYS; way++) {
 		for (unsigned i = 1; i < PACKETS - 1; i++) {
 			for (unsigned k = 0; k < RTE_DIM(damages); k++) {
-				early_open_default(way);
+				direct_open_default(way);
 				damaged(way, i, damages[k]);
 			}
 		}
@@ -167,18 +167,18 @@ test_damaged_again(void **state)
 {
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
-		early_open_default(way);
+		direct_open_default(way);
 		wire_deliver(from, 0);
-		early_changed(0, mtu);
+		direct_changed(0, mtu);
 		for (unsigned times = 1; times <= 3; times++) {
 			second_again(way);
 			damage(500);
 			wire_deliver(from, 0);
 			wire_drop_all(from);
 			assert_int_equal(to->stats.drop[DROP_icrc], times);
-			early_changed(mtu, icrc_copy_min <= mtu ? mtu : 0);
+			direct_changed(mtu, icrc_copy_min <= mtu ? mtu : 0);
 		}
-		early_done(way);
+		direct_done(way);
 	}
 }
 
@@ -186,11 +186,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		early_test(test_in_order),
-		early_test(test_copied_once),
-		early_test(test_damaged),
-		early_test(test_damaged_again),
+		direct_test(test_in_order),
+		direct_test(test_copied_once),
+		direct_test(test_damaged),
+		direct_test(test_damaged_again),
 	};
 
-	return cmocka_run_group_tests_name("qp early", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("qp direct_place", tests, NULL, NULL);
 }
