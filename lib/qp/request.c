@@ -262,14 +262,14 @@ req_build(struct qp *qp, struct pkt *pkt, bool final)
 	uint32_t index =
 		(req->next_psn - sq_note(&qp->sq, req->next_idx)->first_psn) & PSN_MASK;
 	unsigned kind = wr_row(wqe)->kind;
-	bool placed = kind == WR_ATOMIC_WRITE;
+	bool atomic_write = kind == WR_ATOMIC_WRITE;
 
-	if (unlikely(kind >= WR_READ && !placed)) {
+	if (unlikely(kind >= WR_READ && !atomic_write)) {
 		build_other(qp, wqe, index, pkt);
 		return true;
 	}
-	if (unlikely(!build_data(qp, wqe, index, pkt, final || placed)))
+	if (unlikely(!build_data(qp, wqe, index, pkt, final || atomic_write)))
 		return false;
-	req->reads += placed;
+	req->reads += atomic_write;
 	return true;
 }

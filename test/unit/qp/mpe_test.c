@@ -450,5 +450,5 @@ main(void)
 		cmocka_unit_test(test_lost),
 	};
 
-	return cmocka_run_group_tests_name("qp place", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("qp mpe", tests, NULL, NULL);
 }

@@ -15,13 +15,13 @@
 #define FETH_REGION 1
 
 static void
-invalid(struct qp *qp, const struct pkt_view *v, enum qp_vendor_err vendor)
+nak_invalid_request(struct qp *qp, const struct pkt_view *v, enum qp_vendor_err vendor)
 {
 	resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, vendor);
 }
 
 static void
-denied(struct qp *qp, const struct pkt_view *v)
+nak_access(struct qp *qp, const struct pkt_view *v)
 {
 	resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
 }
@@ -40,17 +40,17 @@ resp_atomic_write(struct qp *qp, const struct pkt_view *v)
 		return;
 	if (v->payload_len != sizeof(value) ||
 		rte_be_to_cpu_32(reth->len) != sizeof(value)) {
-		invalid(qp, v, VENDOR_PACKET_LENGTH);
+		nak_invalid_request(qp, v, VENDOR_PACKET_LENGTH);
 		return;
 	}
 	word = key_check_remote(qp->env->keys, rte_be_to_cpu_32(reth->rkey), qp->pd,
 		qp->qpn, va, sizeof(value), IBV_ACCESS_REMOTE_WRITE);
 	if (word == NULL) {
-		denied(qp, v);
+		nak_access(qp, v);
 		return;
 	}
 	if (va % 8 != 0 || (uintptr_t)word % 8 != 0) {
-		invalid(qp, v, VENDOR_ALIGNMENT);
+		nak_invalid_request(qp, v, VENDOR_ALIGNMENT);
 		return;
 	}
 	memcpy(&value, v->payload, sizeof(value));
@@ -86,15 +86,15 @@ resp_flush(struct qp *qp, const struct pkt_view *v)
 	memcpy(&feth, (const uint8_t *)reth - sizeof(feth), sizeof(feth));
 	feth = rte_be_to_cpu_32(feth);
 	if (v->payload_len != 0) {
-		invalid(qp, v, VENDOR_PACKET_LENGTH);
+		nak_invalid_request(qp, v, VENDOR_PACKET_LENGTH);
 		return;
 	}
 	if ((feth & FETH_TYPES) != FETH_GLOBAL || FETH_SELECT(feth) > FETH_REGION) {
-		invalid(qp, v, VENDOR_OPERATION);
+		nak_invalid_request(qp, v, VENDOR_OPERATION);
 		return;
 	}
 	if (!flush_granted(qp, reth, FETH_SELECT(feth))) {
-		denied(qp, v);
+		nak_access(qp, v);
 		return;
 	}
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
