@@ -41,7 +41,7 @@ resp_duplicate(struct qp *qp, uint32_t psn)
 	limit = resp_ack_limit(qp, psn);
 	if (qp->owed == OWED_ACK && psn_diff(resp->ack_psn, limit) >= 0)
 		return;
-	if (resp_jobs_cover(qp, limit))
+	if (resp_res_cover(qp, limit))
 		return;
 	qp->owed = OWED_ACK;
 	resp->ack_psn = limit;
@@ -67,11 +67,11 @@ resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 {
 	unsigned built = 0;
 
-	assert(qp->answering == resp_jobs_pending(qp));
-	if (unlikely(qp->answering))
-		built = resp_jobs_tx(qp, pkts, n);
+	assert(qp->res_pending == resp_res_pending(qp));
+	if (unlikely(qp->res_pending))
+		built = resp_res_tx(qp, pkts, n);
 	/* A pending acknowledgement lies behind every READ that is being answered. */
-	if (qp->owed != 0 && built < n && !qp->answering)
+	if (qp->owed != 0 && built < n && !qp->res_pending)
 		acknowledge(qp, &pkts[built++]);
 	return built;
 }

@@ -60,7 +60,7 @@ is_due(const struct qp *qp, uint32_t psn)
 	return qp->state == IBV_QPS_RTS && psn == resp->epsn &&
 	       (resp->wait | resp->msg | resp->wqe_held) == 0 &&
 	       (qp->owed == 0 || qp->owed == OWED_ACK) &&
-	       (psn + 1) % JOB_EXPIRE_EVERY != 0;
+	       (psn + 1) % RES_EXPIRE_EVERY != 0;
 }
 
 /* Whether its receive is still there, and its completion has room. */

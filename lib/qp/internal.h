@@ -70,7 +70,7 @@ wr_row(const struct send_wqe *wqe)
 }
 
 static inline bool
-wr_answered(unsigned kind)
+wr_has_response(unsigned kind)
 {
 	return kind >= WR_READ && kind <= WR_FLUSH;
 }
@@ -208,17 +208,17 @@ int
 resp_set_depth(struct qp *qp, uint32_t depth);
 
 static inline bool
-resp_jobs_pending(const struct qp *qp)
+resp_res_pending(const struct qp *qp)
 {
-	return qp->resp.job_next != qp->resp.job_end;
+	return qp->resp.res_next != qp->resp.res_end;
 }
 
-/* Call after every write of job_next or job_end: updates qp->answering, which is read far
+/* Call after every write of res_next or res_end: updates qp->res_pending, which is read far
  * more often. */
 static inline void
-resp_jobs_moved(struct qp *qp)
+resp_res_moved(struct qp *qp)
 {
-	qp->answering = resp_jobs_pending(qp);
+	qp->res_pending = resp_res_pending(qp);
 }
 
 /* A request that is fatal to the connection: NAK, completion or event, then ERR. */
@@ -256,7 +256,7 @@ resp_depth_ok(struct qp *qp, const struct pkt_view *view);
 /* Adds an executed request: it takes its PSNs and a responder resource. Its response
  * acknowledges everything before it, so a pending acknowledgement is cancelled. */
 void
-resp_job_add(struct qp *qp, const struct resp_job *job);
+resp_res_add(struct qp *qp, const struct resp_res *res);
 void
 resp_read_again(struct qp *qp, const struct pkt_view *view);
 /* The highest PSN that an acknowledgement of a duplicate at psn may name. */
@@ -265,17 +265,17 @@ resp_ack_limit(const struct qp *qp, uint32_t psn);
 /* Forgets responder resources so old that their PSNs are about to be reused. Call after
  * ePSN has advanced. */
 void
-resp_jobs_expire(struct qp *qp);
-/* Packets by which ePSN may advance between two calls of resp_jobs_expire(). */
-#define JOB_EXPIRE_EVERY (UINT32_C(1) << 21)
+resp_res_expire(struct qp *qp);
+/* Packets by which ePSN may advance between two calls of resp_res_expire(). */
+#define RES_EXPIRE_EVERY (UINT32_C(1) << 21)
 /* True if a response that is still to be sent acknowledges psn. */
 bool
-resp_jobs_cover(const struct qp *qp, uint32_t psn);
+resp_res_cover(const struct qp *qp, uint32_t psn);
 /* Takes the PD from resources of this XRC SRQ: the PD's number may be reused soon. */
 void
-resp_jobs_revoke(struct qp *qp, uint32_t srqn);
+resp_res_revoke(struct qp *qp, uint32_t srqn);
 unsigned
-resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n);
+resp_res_tx(struct qp *qp, struct pkt *pkts, unsigned n);
 
 /* mpe.c */
 void

@@ -107,8 +107,8 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 		/* IBA 10.3.1.7: nothing is sent any more. A fatal error, whose NAK is
 		 * sent, does not come here. */
 		qp->owed = 0;
-		qp->resp.job_next = qp->resp.job_end;
-		resp_jobs_moved(qp);
+		qp->resp.res_next = qp->resp.res_end;
+		resp_res_moved(qp);
 		return;
 	}
 	/* Requests posted in SQE are flushed, not sent in the next state. */

@@ -31,7 +31,7 @@ void
 resp_atomic_write(struct qp *qp, const struct pkt_view *v)
 {
 	const struct reth *reth = view_reth(v);
-	struct resp_job job = {
+	struct resp_res res = {
 		.first_psn = v->psn, .packets = 1, .kind = OP_ATOMIC_WRITE};
 	uint64_t va = rte_be_to_cpu_64(reth->va), value;
 	uint8_t *word;
@@ -55,7 +55,7 @@ resp_atomic_write(struct qp *qp, const struct pkt_view *v)
 	}
 	memcpy(&value, v->payload, sizeof(value));
 	__atomic_store_n((uint64_t *)word, value, __ATOMIC_SEQ_CST);
-	resp_job_add(qp, &job);
+	resp_res_add(qp, &res);
 }
 
 /* True if the FLUSH is permitted. An empty range names no memory. A whole region is named
@@ -78,7 +78,7 @@ void
 resp_flush(struct qp *qp, const struct pkt_view *v)
 {
 	const struct reth *reth = view_reth(v);
-	struct resp_job job = {.first_psn = v->psn, .packets = 1, .kind = OP_FLUSH};
+	struct resp_res res = {.first_psn = v->psn, .packets = 1, .kind = OP_FLUSH};
 	uint32_t feth;
 
 	if (!resp_depth_ok(qp, v))
@@ -98,5 +98,5 @@ resp_flush(struct qp *qp, const struct pkt_view *v)
 		return;
 	}
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	resp_job_add(qp, &job);
+	resp_res_add(qp, &res);
 }

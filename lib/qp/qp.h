@@ -161,7 +161,7 @@ enum resp_wait { /* why a responder drops packets */
 
 /* Responder resource (IBA) of an executed READ, atomic, ATOMIC_WRITE or FLUSH: how far it
  * is answered, and what a duplicate is answered from. */
-struct resp_job {
+struct resp_res {
 	uint32_t first_psn;
 	uint32_t packets; /* of the response */
 	uint32_t start;   /* packet at which the response starts (again) */
@@ -177,7 +177,7 @@ struct resp_job {
 	uint32_t srqn : 24; /* XRC: SRQ that the request named */
 	uint32_t pd;    /* PD of rkey */
 };
-static_assert(sizeof(struct resp_job) == LINE_SIZE, "one cache line");
+static_assert(sizeof(struct resp_res) == LINE_SIZE, "one cache line");
 
 struct responder {
 	uint32_t epsn;
@@ -193,16 +193,16 @@ struct responder {
 	uint32_t rkey;
 	uint32_t left; /* bytes of its DMA length to come */
 	uint64_t va;   /* where the next byte goes */
-	/* Responder resources: a ring of the last job_max READs and atomics. Indices run
+	/* Responder resources: a ring of the last res_max READs and atomics. Indices run
 	 * freely. */
-	uint32_t job_end;  /* behind the newest */
+	uint32_t res_end;  /* behind the newest */
 	/* oldest that is not fully answered, or is to be answered again */
-	uint32_t job_next;
-	uint32_t job_done; /* behind the newest that has been fully answered */
-	uint32_t job_max;  /* max_dest_rd_atomic */
-	uint32_t job_held; /* valid resources: the newest ones */
+	uint32_t res_next;
+	uint32_t res_done; /* behind the newest that has been fully answered */
+	uint32_t res_max;  /* max_dest_rd_atomic */
+	uint32_t res_count; /* valid resources: the newest ones */
 	uint32_t srqn;     /* XRC: SRQ that the latest message named; 0: none */
-	struct resp_job *jobs;
+	struct resp_res *res;
 };
 
 struct qp {
@@ -220,12 +220,12 @@ struct qp {
 	bool resolved : 1;       /* hdr holds the next hop's MAC */
 	bool draining : 1;
 	uint8_t route : 2;       /* enum qp_route, when resolved */
-	bool answering; /* READs or atomics are to be answered: resp_jobs_moved() */
+	bool res_pending; /* READs or atomics are to be answered: resp_res_moved() */
 	/* net generation that hdr was resolved for; the engine's */
 	uint32_t net_generation;
 	uint16_t pkey;
 	/* Pending response to the peer's requests: AETH syndrome + 1; 0: none. A sequence
-	 * NAK takes its PSN when it is sent. Not next to qp->answering: compilers would
+	 * NAK takes its PSN when it is sent. Not next to qp->res_pending: compilers would
 	 * read both in one load, which stalls if one of them has just been stored. */
 	uint8_t owed;
 	uint8_t timeout; /* code; 0: none */
@@ -430,7 +430,7 @@ qp_deadline(const struct qp *qp)
 static inline bool
 qp_owes_response(const struct qp *qp)
 {
-	return qp->owed != 0 || qp->answering;
+	return qp->owed != 0 || qp->res_pending;
 }
 
 /* UD: the destination of the next datagram; NULL: there is none. The engine sets hdr to

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The responder's READs and atomics (IBA 9.4.4, 9.4.5, 9.7.7). Each takes a responder
- * resource of a ring of max_dest_rd_atomic. The resources before job_next are fully
- * answered and serve duplicates (C9-150). A duplicate moves job_next back. Resources
+ * resource of a ring of max_dest_rd_atomic. The resources before res_next are fully
+ * answered and serve duplicates (C9-150). A duplicate moves res_next back. Resources
  * behind it that were fully answered are skipped, unless they are requested again too.
  */
 #include <errno.h>
@@ -16,11 +16,11 @@
 #define PD_NONE UINT32_MAX /* no key has this PD */
 #define MSG_MAX (UINT32_C(1) << 31)
 
-static struct resp_job *
-job_at(const struct qp *qp, uint32_t index)
+static struct resp_res *
+res_at(const struct qp *qp, uint32_t index)
 {
 	/* The number of slots is a power of two: indices run freely and wrap at 2^32. */
-	return &qp->resp.jobs[index & (rte_align32pow2(qp->resp.job_max) - 1)];
+	return &qp->resp.res[index & (rte_align32pow2(qp->resp.res_max) - 1)];
 }
 
 static bool
@@ -30,9 +30,9 @@ is_atomic(unsigned kind)
 }
 
 static size_t
-ring_bytes(uint32_t depth)
+res_ring_bytes(uint32_t depth)
 {
-	return depth != 0 ? rte_align32pow2(depth) * sizeof(struct resp_job) : 0;
+	return depth != 0 ? rte_align32pow2(depth) * sizeof(struct resp_res) : 0;
 }
 
 /* Keeps the newest: a smaller ring forgets the oldest, as would happen in time. */
@@ -40,27 +40,27 @@ int
 resp_set_depth(struct qp *qp, uint32_t depth)
 {
 	struct responder *resp = &qp->resp;
-	uint32_t keep = RTE_MIN(resp->job_held, depth);
-	struct resp_job *jobs = NULL;
+	uint32_t keep = RTE_MIN(resp->res_count, depth);
+	struct resp_res *res = NULL;
 
-	if (depth == resp->job_max)
+	if (depth == resp->res_max)
 		return 0;
 	if (depth != 0) {
-		jobs = alloc_get(qp->sq.mem, "READ jobs", ring_bytes(depth));
-		if (jobs == NULL)
+		res = alloc_get(qp->sq.mem, "resp_res", res_ring_bytes(depth));
+		if (res == NULL)
 			return -ENOMEM;
 	}
-	for (uint32_t i = resp->job_end - keep; i != resp->job_end; i++)
-		jobs[i & (rte_align32pow2(depth) - 1)] = *job_at(qp, i);
-	if (resp->job_end - resp->job_next > keep)
-		resp->job_next = resp->job_end - keep;
-	if (resp->job_end - resp->job_done > keep)
-		resp->job_done = resp->job_end - keep;
-	alloc_put(qp->sq.mem, resp->jobs, ring_bytes(resp->job_max));
-	resp->jobs = jobs;
-	resp->job_max = depth;
-	resp->job_held = keep;
-	resp_jobs_moved(qp);
+	for (uint32_t i = resp->res_end - keep; i != resp->res_end; i++)
+		res[i & (rte_align32pow2(depth) - 1)] = *res_at(qp, i);
+	if (resp->res_end - resp->res_next > keep)
+		resp->res_next = resp->res_end - keep;
+	if (resp->res_end - resp->res_done > keep)
+		resp->res_done = resp->res_end - keep;
+	alloc_put(qp->sq.mem, resp->res, res_ring_bytes(resp->res_max));
+	resp->res = res;
+	resp->res_max = depth;
+	resp->res_count = keep;
+	resp_res_moved(qp);
 	return 0;
 }
 
@@ -68,8 +68,8 @@ resp_set_depth(struct qp *qp, uint32_t depth)
 static bool
 flush_pending(const struct qp *qp)
 {
-	for (uint32_t i = qp->resp.job_done; i != qp->resp.job_end; i++) {
-		if (job_at(qp, i)->kind == OP_FLUSH)
+	for (uint32_t i = qp->resp.res_done; i != qp->resp.res_end; i++) {
+		if (res_at(qp, i)->kind == OP_FLUSH)
 			return true;
 	}
 	return false;
@@ -81,12 +81,12 @@ resp_depth_ok(struct qp *qp, const struct pkt_view *v)
 {
 	const struct responder *resp = &qp->resp;
 
-	/* Not by job_next: what is answered again was answered before, and a peer that
+	/* Not by res_next: what is answered again was answered before, and a peer that
 	 * sends a new request has that answer. */
-	if (likely(resp->job_end - resp->job_done < resp->job_max))
+	if (likely(resp->res_end - resp->res_done < resp->res_max))
 		return true;
 	/* A peer may not count FLUSHes (rxe): drop it, as if it were lost. */
-	if (resp->job_max != 0 && (v->op->kind == OP_FLUSH || flush_pending(qp))) {
+	if (resp->res_max != 0 && (v->op->kind == OP_FLUSH || flush_pending(qp))) {
 		qp->env->stats->drop[DROP_no_place]++;
 		return false;
 	}
@@ -95,24 +95,24 @@ resp_depth_ok(struct qp *qp, const struct pkt_view *v)
 }
 
 void
-resp_job_add(struct qp *qp, const struct resp_job *job)
+resp_res_add(struct qp *qp, const struct resp_res *res)
 {
 	struct responder *resp = &qp->resp;
-	struct resp_job *slot = job_at(qp, resp->job_end);
+	struct resp_res *slot = res_at(qp, resp->res_end);
 
-	if (resp->job_end - resp->job_next == resp->job_max)
+	if (resp->res_end - resp->res_next == resp->res_max)
 		/* a repeated response that the peer no longer waits for */
-		resp->job_next++;
+		resp->res_next++;
 	resp->msn = psn_add(resp->msn, 1);
-	*slot = *job;
+	*slot = *res;
 	slot->msn = resp->msn;
-	slot->end = job->packets;
-	slot->stop = job->len;
-	resp->job_end++;
-	resp_jobs_moved(qp);
-	resp->job_held = RTE_MIN(resp->job_held + 1, resp->job_max);
-	resp->epsn = psn_add(job->first_psn, job->packets);
-	resp_jobs_expire(qp);
+	slot->end = res->packets;
+	slot->stop = res->len;
+	resp->res_end++;
+	resp_res_moved(qp);
+	resp->res_count = RTE_MIN(resp->res_count + 1, resp->res_max);
+	resp->epsn = psn_add(res->first_psn, res->packets);
+	resp_res_expire(qp);
 	qp->stats.rx_msgs++;
 	/* As with SENDs: a sequence NAK for packets still missing stays pending. */
 	if (qp->owed == OWED_SEQ_NAK && psn_diff(resp->epsn, resp->gap_high) <= 0)
@@ -125,7 +125,7 @@ void
 resp_read(struct qp *qp, const struct pkt_view *v)
 {
 	const struct reth *reth = view_reth(v);
-	struct resp_job job = {
+	struct resp_res res = {
 		.first_psn = v->psn,
 		.kind = OP_READ,
 		.srqn = qp->resp.srqn,
@@ -137,20 +137,20 @@ resp_read(struct qp *qp, const struct pkt_view *v)
 
 	if (!resp_depth_ok(qp, v))
 		return;
-	if (job.len > MSG_MAX || v->payload_len != 0) {
+	if (res.len > MSG_MAX || v->payload_len != 0) {
 		resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR,
 			VENDOR_PACKET_LENGTH);
 		return;
 	}
-	if (job.len != 0 && key_check_remote(qp->env->keys, job.rkey, qp->pd, qp->qpn,
-				    job.va, job.len, IBV_ACCESS_REMOTE_READ) == NULL) {
+	if (res.len != 0 && key_check_remote(qp->env->keys, res.rkey, qp->pd, qp->qpn,
+				    res.va, res.len, IBV_ACCESS_REMOTE_READ) == NULL) {
 		resp_fatal(
 			qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
 		return;
 	}
-	job.packets = RTE_MAX(
-		(uint32_t)(((uint64_t)job.len + qp_pmtu(qp) - 1) >> qp->pmtu_shift), 1u);
-	resp_job_add(qp, &job);
+	res.packets = RTE_MAX(
+		(uint32_t)(((uint64_t)res.len + qp_pmtu(qp) - 1) >> qp->pmtu_shift), 1u);
+	resp_res_add(qp, &res);
 }
 
 /* Atomic with respect to the application and other engines (IBA 9.4.5: at least to other
@@ -175,7 +175,7 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 	const struct atomic_eth *eth =
 		(const struct atomic_eth *)(v->ext + v->op->main_off);
 	uint64_t va = rte_be_to_cpu_64(eth->va);
-	struct resp_job job = {
+	struct resp_res res = {
 		.first_psn = v->psn, .packets = 1, .kind = v->op->kind, .len = 8,
 		.srqn = qp->resp.srqn};
 	uint8_t *word;
@@ -201,57 +201,57 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 			VENDOR_ALIGNMENT);
 		return;
 	}
-	job.value = atomic_execute((uint64_t *)word, eth, v->op->kind);
-	resp_job_add(qp, &job);
+	res.value = atomic_execute((uint64_t *)word, eth, v->op->kind);
+	resp_res_add(qp, &res);
 }
 
 /* ---- Duplicates ---- */
 
 /* PSNs repeat after 2^24 packets. A quarter of that is further than any peer goes back,
  * and leaves room for the 2^23 packets of the longest READ. */
-#define JOB_AGE_MAX (UINT32_C(1) << 22)
+#define RES_AGE_MAX (UINT32_C(1) << 22)
 
 void
-resp_jobs_expire(struct qp *qp)
+resp_res_expire(struct qp *qp)
 {
 	struct responder *resp = &qp->resp;
 
-	while (resp->job_held > resp->job_end - resp->job_next) {
-		const struct resp_job *job = job_at(qp, resp->job_end - resp->job_held);
-		uint32_t end = psn_add(job->first_psn, job->packets);
+	while (resp->res_count > resp->res_end - resp->res_next) {
+		const struct resp_res *res = res_at(qp, resp->res_end - resp->res_count);
+		uint32_t end = psn_add(res->first_psn, res->packets);
 
-		if (((resp->epsn - end) & PSN_MASK) < JOB_AGE_MAX)
+		if (((resp->epsn - end) & PSN_MASK) < RES_AGE_MAX)
 			return;
-		resp->job_held--;
+		resp->res_count--;
 	}
 }
 
 bool
-resp_jobs_cover(const struct qp *qp, uint32_t psn)
+resp_res_cover(const struct qp *qp, uint32_t psn)
 {
 	const struct responder *resp = &qp->resp;
 
-	for (uint32_t i = resp->job_next; i != resp->job_end; i++) {
-		const struct resp_job *job = job_at(qp, i);
+	for (uint32_t i = resp->res_next; i != resp->res_end; i++) {
+		const struct resp_res *res = res_at(qp, i);
 
-		if (job->next != job->end && psn_diff(job->first_psn, psn) > 0)
+		if (res->next != res->end && psn_diff(res->first_psn, psn) > 0)
 			return true;
 	}
 	return false;
 }
 
 /* Returns the resource that has this PSN, with its index; NULL: it was forgotten. */
-static struct resp_job *
-job_find(const struct qp *qp, uint32_t psn, uint32_t *index)
+static struct resp_res *
+res_find(const struct qp *qp, uint32_t psn, uint32_t *index)
 {
 	const struct responder *resp = &qp->resp;
 
-	for (uint32_t i = resp->job_end - resp->job_held; i != resp->job_end; i++) {
-		struct resp_job *job = job_at(qp, i);
+	for (uint32_t i = resp->res_end - resp->res_count; i != resp->res_end; i++) {
+		struct resp_res *res = res_at(qp, i);
 
-		if (((psn - job->first_psn) & PSN_MASK) < job->packets) {
+		if (((psn - res->first_psn) & PSN_MASK) < res->packets) {
 			*index = i;
-			return job;
+			return res;
 		}
 	}
 	return NULL;
@@ -266,8 +266,8 @@ resp_ack_limit(const struct qp *qp, uint32_t psn)
 	/* A peer may take an acknowledgement of a READ's PSN for its response, which may
 	 * be lost: name at most the packet before the next READ. Compared from ePSN: a
 	 * READ can be half of all PSNs long. */
-	for (uint32_t i = resp->job_end - resp->job_held; i != resp->job_end; i++) {
-		uint32_t first = job_at(qp, i)->first_psn;
+	for (uint32_t i = resp->res_end - resp->res_count; i != resp->res_end; i++) {
+		uint32_t first = res_at(qp, i)->first_psn;
 
 		if (((resp->epsn - first) & PSN_MASK) < age)
 			return psn_add(first, PSN_MASK);
@@ -278,7 +278,7 @@ resp_ack_limit(const struct qp *qp, uint32_t psn)
 /* True if the duplicate requests a part of the original READ. *end, *stop: where that
  * part ends, in packets and bytes. */
 static bool
-read_part(const struct qp *qp, const struct resp_job *job, const struct pkt_view *v,
+read_part(const struct qp *qp, const struct resp_res *res, const struct pkt_view *v,
 	uint32_t from, uint32_t *end, uint32_t *stop)
 {
 	const struct reth *reth = view_reth(v);
@@ -287,8 +287,8 @@ read_part(const struct qp *qp, const struct resp_job *job, const struct pkt_view
 	uint32_t packets = RTE_MAX(
 		(uint32_t)(((uint64_t)len + qp_pmtu(qp) - 1) >> qp->pmtu_shift), 1u);
 
-	if (job->kind != OP_READ || rte_be_to_cpu_32(reth->rkey) != job->rkey ||
-		rte_be_to_cpu_64(reth->va) != job->va + offset || len > job->len - offset)
+	if (res->kind != OP_READ || rte_be_to_cpu_32(reth->rkey) != res->rkey ||
+		rte_be_to_cpu_64(reth->va) != res->va + offset || len > res->len - offset)
 		return false;
 	*end = from + packets;
 	*stop = (uint32_t)offset + len;
@@ -302,8 +302,8 @@ restart_behind(struct qp *qp, uint32_t index)
 {
 	struct responder *resp = &qp->resp;
 
-	for (uint32_t i = index + 1; i != resp->job_end; i++) {
-		struct resp_job *later = job_at(qp, i);
+	for (uint32_t i = index + 1; i != resp->res_end; i++) {
+		struct resp_res *later = res_at(qp, i);
 
 		if (later->next == later->start || later->next == later->end)
 			continue;
@@ -317,62 +317,62 @@ resp_read_again(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 	uint32_t index, from, end = 1, stop = 0;
-	struct resp_job *job;
+	struct resp_res *res;
 
 	qp->stats.duplicates++;
 	qp->env->stats->duplicates++;
-	job = job_find(qp, v->psn, &index);
-	if (job == NULL)
+	res = res_find(qp, v->psn, &index);
+	if (res == NULL)
 		return; /* C9-150: forgotten; the peer had more outstanding than agreed */
-	from = (v->psn - job->first_psn) & PSN_MASK;
+	from = (v->psn - res->first_psn) & PSN_MASK;
 	/* All but a READ are identified by their PSN alone. */
-	if (v->op->kind == OP_READ ? !read_part(qp, job, v, from, &end, &stop)
-				   : is_atomic(job->kind) != is_atomic(v->op->kind) ||
-					     job->kind == OP_READ)
+	if (v->op->kind == OP_READ ? !read_part(qp, res, v, from, &end, &stop)
+				   : is_atomic(res->kind) != is_atomic(v->op->kind) ||
+					     res->kind == OP_READ)
 		return;
 	/* This part is being sent already. */
-	if (job->next != job->end && job->next <= from && job->end >= end &&
-		job->stop >= stop)
+	if (res->next != res->end && res->next <= from && res->end >= end &&
+		res->stop >= stop)
 		return;
 	restart_behind(qp, index);
-	job->start = job->next = from;
-	job->end = end;
-	job->stop = stop;
-	job->msn = resp->msn;
-	if ((int32_t)(resp->job_next - index) > 0)
-		resp->job_next = index;
-	resp_jobs_moved(qp);
+	res->start = res->next = from;
+	res->end = end;
+	res->stop = stop;
+	res->msn = resp->msn;
+	if ((int32_t)(resp->res_next - index) > 0)
+		resp->res_next = index;
+	resp_res_moved(qp);
 	/* The response acknowledges what lies before it. */
-	if (qp->owed == OWED_ACK && psn_diff(job->first_psn, resp->ack_psn) > 0)
+	if (qp->owed == OWED_ACK && psn_diff(res->first_psn, resp->ack_psn) > 0)
 		qp->owed = 0;
 }
 
 void
-resp_jobs_revoke(struct qp *qp, uint32_t srqn)
+resp_res_revoke(struct qp *qp, uint32_t srqn)
 {
 	const struct responder *resp = &qp->resp;
 
-	for (uint32_t i = resp->job_end - resp->job_held; i != resp->job_end; i++) {
-		if (job_at(qp, i)->srqn == srqn)
-			job_at(qp, i)->pd = PD_NONE;
+	for (uint32_t i = resp->res_end - resp->res_count; i != resp->res_end; i++) {
+		if (res_at(qp, i)->srqn == srqn)
+			res_at(qp, i)->pd = PD_NONE;
 	}
 }
 
 /* ---- Responses ---- */
 
 static void
-atomic_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
+atomic_response(struct qp *qp, const struct resp_res *res, struct pkt *pkt)
 {
 	struct bth_fields bth = {
 		.dest_qpn = qp->dest_qpn,
-		.psn = job->first_psn,
+		.psn = res->first_psn,
 		.pkey = qp->pkey,
 		.opcode = OPCODE_RC_ATOMIC_ACKNOWLEDGE | qp->op_base,
 	};
 	uint8_t *ext = frame_begin(&qp->hdr, pkt, &bth, 0);
-	uint64_t value = rte_cpu_to_be_64(job->value);
+	uint64_t value = rte_cpu_to_be_64(res->value);
 
-	aeth_put(ext, AETH_ACK, job->msn);
+	aeth_put(ext, AETH_ACK, res->msn);
 	memcpy(ext + sizeof(struct aeth), &value, sizeof(value));
 	frame_end(&qp->hdr, pkt, 0);
 }
@@ -384,38 +384,38 @@ atomic_response(struct qp *qp, const struct resp_job *job, struct pkt *pkt)
  * the NAK.
  */
 static void RARE
-read_refuse_again(struct qp *qp, struct resp_job *job, struct pkt *pkt)
+read_refuse_again(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 {
 	struct bth_fields bth = {
 		.dest_qpn = qp->dest_qpn,
-		.psn = psn_add(job->first_psn, job->next),
+		.psn = psn_add(res->first_psn, res->next),
 		.pkey = qp->pkey,
 		.opcode = OPCODE_RC_ACKNOWLEDGE | qp->op_base,
 	};
 	struct aeth *aeth = (struct aeth *)frame_begin(&qp->hdr, pkt, &bth, 0);
 
 	aeth->syndrome = AETH_NAK_ACCESS;
-	be24_put(aeth->msn, job->msn);
+	be24_put(aeth->msn, res->msn);
 	frame_end(&qp->hdr, pkt, 0);
-	job->next = job->end - 1;
+	res->next = res->end - 1;
 }
 
-/* Builds packet job->next of a READ response; for ATOMIC_WRITE and FLUSH the empty one
+/* Builds packet res->next of a READ response; for ATOMIC_WRITE and FLUSH the empty one
  * (annex A19). Returns false if the memory is gone: nothing was built and the QP is in
  * ERR. */
 static bool
-read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
+read_response(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 {
 	static const uint8_t opcodes[2][2] = {
 		{OPCODE_RC_READ_RESPONSE_MIDDLE, OPCODE_RC_READ_RESPONSE_LAST},
 		{OPCODE_RC_READ_RESPONSE_FIRST, OPCODE_RC_READ_RESPONSE_ONLY},
 	};
-	uint64_t offset = (uint64_t)job->next << qp->pmtu_shift;
-	uint32_t len = (uint32_t)RTE_MIN(job->stop - offset, (uint64_t)qp_pmtu(qp));
-	bool first = job->next == job->start, last = job->next + 1 == job->end;
+	uint64_t offset = (uint64_t)res->next << qp->pmtu_shift;
+	uint32_t len = (uint32_t)RTE_MIN(res->stop - offset, (uint64_t)qp_pmtu(qp));
+	bool first = res->next == res->start, last = res->next + 1 == res->end;
 	struct bth_fields bth = {
 		.dest_qpn = qp->dest_qpn,
-		.psn = psn_add(job->first_psn, job->next),
+		.psn = psn_add(res->first_psn, res->next),
 		.pkey = qp->pkey,
 		.opcode = opcodes[first][last] | qp->op_base,
 	};
@@ -424,11 +424,11 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 	uint8_t *ext;
 
 	if (len != 0) {
-		from = key_check_remote(qp->env->keys, job->rkey, job->pd, qp->qpn,
-			job->va + offset, len, IBV_ACCESS_REMOTE_READ);
+		from = key_check_remote(qp->env->keys, res->rkey, res->pd, qp->qpn,
+			res->va + offset, len, IBV_ACCESS_REMOTE_READ);
 		if (unlikely(from == NULL) &&
-			(int32_t)(qp->resp.job_next - qp->resp.job_done) < 0) {
-			read_refuse_again(qp, job, pkt);
+			(int32_t)(qp->resp.res_next - qp->resp.res_done) < 0) {
+			read_refuse_again(qp, res, pkt);
 			return true;
 		}
 		if (unlikely(from == NULL)) {
@@ -439,7 +439,7 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 	}
 	ext = frame_begin(&qp->hdr, pkt, &bth, len);
 	if (first || last)
-		aeth_put(ext, AETH_ACK, job->msn);
+		aeth_put(ext, AETH_ACK, res->msn);
 	sum = frame_sum(&qp->hdr, pkt);
 	if (len != 0)
 		payload_copy_sum(&sum, frame_payload(&qp->hdr, pkt, bth.opcode), from, len);
@@ -448,50 +448,50 @@ read_response(struct qp *qp, struct resp_job *job, struct pkt *pkt)
 }
 
 /* The oldest resource with something to answer. */
-static struct resp_job *
-job_current(struct qp *qp)
+static struct resp_res *
+res_current(struct qp *qp)
 {
 	struct responder *resp = &qp->resp;
 
-	while (resp_jobs_pending(qp)) {
-		struct resp_job *job = job_at(qp, resp->job_next);
+	while (resp_res_pending(qp)) {
+		struct resp_res *res = res_at(qp, resp->res_next);
 
-		if (job->next != job->end)
-			return job;
-		resp->job_next++;
-		if ((int32_t)(resp->job_next - resp->job_done) > 0)
-			resp->job_done = resp->job_next;
+		if (res->next != res->end)
+			return res;
+		resp->res_next++;
+		if ((int32_t)(resp->res_next - resp->res_done) > 0)
+			resp->res_done = resp->res_next;
 	}
 	return NULL;
 }
 
 static unsigned
-answer_jobs(struct qp *qp, struct pkt *pkts, unsigned n)
+build_responses(struct qp *qp, struct pkt *pkts, unsigned n)
 {
 	struct responder *resp = &qp->resp;
-	struct resp_job *job;
+	struct resp_res *res;
 	unsigned built = 0;
 
 	/* To the end: fully answered resources must not count any more. */
-	while ((job = job_current(qp)) != NULL && built < n) {
-		if (is_atomic(job->kind))
-			atomic_response(qp, job, &pkts[built]);
-		else if (!read_response(qp, job, &pkts[built])) {
+	while ((res = res_current(qp)) != NULL && built < n) {
+		if (is_atomic(res->kind))
+			atomic_response(qp, res, &pkts[built]);
+		else if (!read_response(qp, res, &pkts[built])) {
 			/* The NAK replaces the remaining responses. */
-			resp->job_next = resp->job_done = resp->job_end;
+			resp->res_next = resp->res_done = resp->res_end;
 			return built;
 		}
 		built++;
-		job->next++;
+		res->next++;
 	}
 	return built;
 }
 
 unsigned
-resp_jobs_tx(struct qp *qp, struct pkt *pkts, unsigned n)
+resp_res_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 {
-	unsigned built = answer_jobs(qp, pkts, n);
+	unsigned built = build_responses(qp, pkts, n);
 
-	resp_jobs_moved(qp);
+	resp_res_moved(qp);
 	return built;
 }

@@ -114,7 +114,7 @@ order_allows(const struct qp *qp)
 		(req->next_idx == req->started_idx ||
 			sq_note(&qp->sq, req->next_idx)->first_psn == req->next_psn))
 		return false;
-	return !wr_answered(wr_row(wqe)->kind) || req->reads < qp->max_rd_atomic;
+	return !wr_has_response(wr_row(wqe)->kind) || req->reads < qp->max_rd_atomic;
 }
 
 /* True if there is a request to send at idx (next_idx or the one behind it). */
@@ -182,7 +182,7 @@ req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 
 	if (wqe->flags & IBV_SEND_SIGNALED)
 		end |= NOTE_SIGNALED;
-	if (wr_answered(wr_row(wqe)->kind))
+	if (wr_has_response(wr_row(wqe)->kind))
 		end |= NOTE_ANSWERED;
 	note->first_psn = req->next_psn;
 	/* Atomic, so that the compiler does not merge both members into one vector store:

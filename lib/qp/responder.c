@@ -14,12 +14,12 @@
 void
 resp_reset(struct qp *qp, uint32_t psn)
 {
-	struct resp_job *jobs = qp->resp.jobs;
-	uint32_t max = qp->resp.job_max;
+	struct resp_res *res = qp->resp.res;
+	uint32_t max = qp->resp.res_max;
 
-	qp->resp = (struct responder){.epsn = psn, .jobs = jobs, .job_max = max};
+	qp->resp = (struct responder){.epsn = psn, .res = res, .res_max = max};
 	qp->owed = 0;
-	resp_jobs_moved(qp);
+	resp_res_moved(qp);
 }
 
 /* A request that is fatal to the connection. The current receive reports it to the
@@ -209,8 +209,8 @@ accept(struct qp *qp, const struct pkt_view *v)
 	bool answer = v->ack_req && qp->type != IBV_QPT_UC;
 
 	resp->epsn = psn_add(v->psn, 1);
-	if (unlikely(resp->epsn % JOB_EXPIRE_EVERY == 0))
-		resp_jobs_expire(qp);
+	if (unlikely(resp->epsn % RES_EXPIRE_EVERY == 0))
+		resp_res_expire(qp);
 	if (unlikely(qp->owed != 0 && qp->owed != OWED_ACK)) {
 		/* A sequence NAK that has not been sent stays pending while a packet
 		 * behind ePSN was dropped: it then names the new ePSN. */

@@ -54,7 +54,7 @@ qp_forget_srq(struct qp *qp, const struct srq *srq)
 {
 	if (qp->type != IBV_QPT_XRC_RECV)
 		return;
-	resp_jobs_revoke(qp, srq->srqn);
+	resp_res_revoke(qp, srq->srqn);
 	if (qp->srq != srq)
 		return;
 	qp->resp.wqe_held = false;

@@ -332,7 +332,7 @@ test_index_wrap(void **state)
 
 		read_init_receives(depth);
 		resp = &p.b.qp.resp;
-		resp->job_end = resp->job_next = resp->job_done = UINT32_MAX - 20;
+		resp->res_end = resp->res_next = resp->res_done = UINT32_MAX - 20;
 		for (unsigned i = 0; i < 48; i += depth) {
 			for (unsigned k = 0; k < depth; k++)
 				ask(PSN_A + i + k, 16 * (i + k), 16);

@@ -248,7 +248,7 @@ test_huge_request(void **state)
 	assert_int_equal(host_pull(&p.b, 3), 3);
 	expect_response(&p.b, 2, OPCODE_RC_READ_RESPONSE_MIDDLE, PSN_A + 2, 1, 256);
 	wire_drop_all(&p.b);
-	p.b.qp.resp.jobs[0].next = (1 << 23) - 2; /* as if that much had been sent */
+	p.b.qp.resp.res[0].next = (1 << 23) - 2; /* as if that much had been sent */
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
 	expect_response(&p.b, 1, OPCODE_RC_READ_RESPONSE_LAST,
 		psn_add(PSN_A, (1 << 23) - 1), 1, 256);
