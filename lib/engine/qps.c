@@ -80,7 +80,7 @@ engine_touch(struct engine *e, struct qp *qp)
 void
 engine_touch_responder(struct engine *e, struct qp *qp)
 {
-	if (qp_owes_response(qp))
+	if (qp_has_response_pending(qp))
 		wake(e, qp);
 }
 

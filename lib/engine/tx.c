@@ -391,7 +391,7 @@ engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 void
 engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now)
 {
-	if (qp->state == IBV_QPS_ERR || !qp_owes_response(qp) || !stage_empty(e, now) ||
+	if (qp->state == IBV_QPS_ERR || !qp_has_response_pending(qp) || !stage_empty(e, now) ||
 		frames_fill(e, 1) == 0 || resolve(e, qp, now) != ROUTE_PEER)
 		return;
 	if (qp_tx(qp, e->frames + e->frame_from, 1, now) != 0)

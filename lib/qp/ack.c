@@ -21,7 +21,7 @@ resp_gap(struct qp *qp, uint32_t psn)
 	}
 	resp->wait = RESP_GAP;
 	resp->gap_high = psn;
-	qp->owed = OWED_SEQ_NAK;
+	qp->aeth_pending = AETH_PENDING_SEQ_NAK;
 	qp->stats.seq_nak_sent++;
 	qp->env->stats->seq_nak_sent++;
 }
@@ -36,14 +36,14 @@ resp_duplicate(struct qp *qp, uint32_t psn)
 
 	qp->stats.duplicates++;
 	qp->env->stats->duplicates++;
-	if (qp->owed != 0 && qp->owed != OWED_ACK)
+	if (qp->aeth_pending != 0 && qp->aeth_pending != AETH_PENDING_ACK)
 		return;
 	limit = resp_ack_limit(qp, psn);
-	if (qp->owed == OWED_ACK && psn_diff(resp->ack_psn, limit) >= 0)
+	if (qp->aeth_pending == AETH_PENDING_ACK && psn_diff(resp->ack_psn, limit) >= 0)
 		return;
 	if (resp_res_cover(qp, limit))
 		return;
-	qp->owed = OWED_ACK;
+	qp->aeth_pending = AETH_PENDING_ACK;
 	resp->ack_psn = limit;
 }
 
@@ -53,13 +53,13 @@ acknowledge(struct qp *qp, struct pkt *pkt)
 	struct responder *resp = &qp->resp;
 	struct bth_fields bth = {
 		.dest_qpn = qp->dest_qpn,
-		.psn = qp->owed == OWED_SEQ_NAK ? resp->epsn : resp->ack_psn,
+		.psn = qp->aeth_pending == AETH_PENDING_SEQ_NAK ? resp->epsn : resp->ack_psn,
 		.pkey = qp->pkey,
 		.opcode = OPCODE_RC_ACKNOWLEDGE | qp->op_base,
 	};
-	aeth_put(frame_begin(&qp->hdr, pkt, &bth, 0), (uint8_t)(qp->owed - 1), resp->msn);
+	aeth_put(frame_begin(&qp->hdr, pkt, &bth, 0), (uint8_t)(qp->aeth_pending - 1), resp->msn);
 	frame_end(&qp->hdr, pkt, 0);
-	qp->owed = 0;
+	qp->aeth_pending = 0;
 }
 
 unsigned
@@ -71,7 +71,7 @@ resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 	if (unlikely(qp->res_pending))
 		built = resp_res_tx(qp, pkts, n);
 	/* A pending acknowledgement lies behind every READ that is being answered. */
-	if (qp->owed != 0 && built < n && !qp->res_pending)
+	if (qp->aeth_pending != 0 && built < n && !qp->res_pending)
 		acknowledge(qp, &pkts[built++]);
 	return built;
 }

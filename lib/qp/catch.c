@@ -59,7 +59,7 @@ is_due(const struct qp *qp, uint32_t psn)
 	static_assert(RESP_OPEN == 0 && OP_UNKNOWN == 0, "in one comparison");
 	return qp->state == IBV_QPS_RTS && psn == resp->epsn &&
 	       (resp->wait | resp->msg | resp->wqe_held) == 0 &&
-	       (qp->owed == 0 || qp->owed == OWED_ACK) &&
+	       (qp->aeth_pending == 0 || qp->aeth_pending == AETH_PENDING_ACK) &&
 	       (psn + 1) % RES_EXPIRE_EVERY != 0;
 }
 
@@ -91,7 +91,7 @@ qp_catch_take(struct qp *qp, const struct qp_catch *ball, uint32_t psn, const ui
 	resp->epsn = psn_add(psn, 1);
 	resp->msn = psn_add(resp->msn, 1);
 	resp->ack_psn = psn;
-	qp->owed = OWED_ACK;
+	qp->aeth_pending = AETH_PENDING_ACK;
 	qp->stats.rx_packets++;
 	qp->stats.rx_msgs++;
 	qp->env->stats->rx_roce++;

@@ -73,7 +73,7 @@ qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	unsigned built = 0;
 
 	/* Acknowledgements first. READ responses and requests share the rest. */
-	if (qp_owes_response(qp) && n != 0)
+	if (qp_has_response_pending(qp) && n != 0)
 		built = resp_tx(qp, pkts, req_wants_tx(qp) ? RTE_MAX(n / 2, 1u) : n);
 	if (unlikely(qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE))
 		qp_flush(qp);
@@ -97,13 +97,13 @@ qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 bool
 qp_wants_ack_only(const struct qp *qp)
 {
-	return qp->owed == OWED_ACK && !qp->res_pending && !req_wants_tx(qp);
+	return qp->aeth_pending == AETH_PENDING_ACK && !qp->res_pending && !req_wants_tx(qp);
 }
 
 bool
 qp_wants_tx(const struct qp *qp)
 {
-	return qp_owes_response(qp) || req_wants_tx(qp);
+	return qp_has_response_pending(qp) || req_wants_tx(qp);
 }
 
 void

@@ -7,9 +7,9 @@
 #include "wire/psn.h"
 
 /* Encodes a pending response: AETH syndrome + 1, as 0 means that none is pending. */
-#define OWED(syndrome) ((uint8_t)((syndrome) + 1))
-#define OWED_ACK OWED(AETH_ACK)
-#define OWED_SEQ_NAK OWED(AETH_NAK_SEQ)
+#define AETH_PENDING(syndrome) ((uint8_t)((syndrome) + 1))
+#define AETH_PENDING_ACK AETH_PENDING(AETH_ACK)
+#define AETH_PENDING_SEQ_NAK AETH_PENDING(AETH_NAK_SEQ)
 
 static inline uint32_t
 qp_pmtu(const struct qp *qp)

@@ -106,7 +106,7 @@ enter_state(struct qp *qp, enum ibv_qp_state to, const struct qp_attr *a, int ma
 		qp_error(qp);
 		/* IBA 10.3.1.7: nothing is sent any more. A fatal error, whose NAK is
 		 * sent, does not come here. */
-		qp->owed = 0;
+		qp->aeth_pending = 0;
 		qp->resp.res_next = qp->resp.res_end;
 		resp_res_moved(qp);
 		return;

@@ -227,7 +227,7 @@ struct qp {
 	/* Pending response to the peer's requests: AETH syndrome + 1; 0: none. A sequence
 	 * NAK takes its PSN when it is sent. Not next to qp->res_pending: compilers would
 	 * read both in one load, which stalls if one of them has just been stored. */
-	uint8_t owed;
+	uint8_t aeth_pending;
 	uint8_t timeout; /* code; 0: none */
 	struct qp_env *env;
 	struct engine *engine;
@@ -428,9 +428,9 @@ qp_deadline(const struct qp *qp)
 
 /* True if acknowledgements or READ responses are pending. No window limits them. */
 static inline bool
-qp_owes_response(const struct qp *qp)
+qp_has_response_pending(const struct qp *qp)
 {
-	return qp->owed != 0 || qp->res_pending;
+	return qp->aeth_pending != 0 || qp->res_pending;
 }
 
 /* UD: the destination of the next datagram; NULL: there is none. The engine sets hdr to
@@ -450,7 +450,7 @@ qp_peer_full(const struct qp *qp)
 static inline bool
 qp_held_back(const struct qp *qp)
 {
-	return unlikely(qp_peer_full(qp)) && !qp_owes_response(qp) &&
+	return unlikely(qp_peer_full(qp)) && !qp_has_response_pending(qp) &&
 	       qp->state != IBV_QPS_ERR && qp->req.tlp_state != TLP_DUE;
 }
 

@@ -115,9 +115,9 @@ resp_res_add(struct qp *qp, const struct resp_res *res)
 	resp_res_expire(qp);
 	qp->stats.rx_msgs++;
 	/* As with SENDs: a sequence NAK for packets still missing stays pending. */
-	if (qp->owed == OWED_SEQ_NAK && psn_diff(resp->epsn, resp->gap_high) <= 0)
+	if (qp->aeth_pending == AETH_PENDING_SEQ_NAK && psn_diff(resp->epsn, resp->gap_high) <= 0)
 		return;
-	qp->owed = 0;
+	qp->aeth_pending = 0;
 	resp->wait = RESP_OPEN;
 }
 
@@ -343,8 +343,8 @@ resp_read_again(struct qp *qp, const struct pkt_view *v)
 		resp->res_next = index;
 	resp_res_moved(qp);
 	/* The response acknowledges what lies before it. */
-	if (qp->owed == OWED_ACK && psn_diff(res->first_psn, resp->ack_psn) > 0)
-		qp->owed = 0;
+	if (qp->aeth_pending == AETH_PENDING_ACK && psn_diff(res->first_psn, resp->ack_psn) > 0)
+		qp->aeth_pending = 0;
 }
 
 void

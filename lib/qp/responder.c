@@ -18,7 +18,7 @@ resp_reset(struct qp *qp, uint32_t psn)
 	uint32_t max = qp->resp.res_max;
 
 	qp->resp = (struct responder){.epsn = psn, .res = res, .res_max = max};
-	qp->owed = 0;
+	qp->aeth_pending = 0;
 	resp_res_moved(qp);
 }
 
@@ -38,7 +38,7 @@ resp_fatal(struct qp *qp, uint32_t psn, uint8_t syndrome, enum ibv_wc_status sta
 			return;
 		}
 	} else {
-		qp->owed = OWED(syndrome);
+		qp->aeth_pending = AETH_PENDING(syndrome);
 		resp->ack_psn = psn;
 	}
 	if (resp->wqe_held) {
@@ -92,7 +92,7 @@ rnr(struct qp *qp, const struct pkt_view *v)
 		return;
 	}
 	resp->wait = RESP_RNR;
-	qp->owed = OWED(AETH_RNR_NAK | qp->min_rnr_timer);
+	qp->aeth_pending = AETH_PENDING(AETH_RNR_NAK | qp->min_rnr_timer);
 	resp->ack_psn = v->psn;
 	qp->stats.rnr_nak_sent++;
 	qp->env->stats->rnr_nak_sent++;
@@ -211,17 +211,17 @@ accept(struct qp *qp, const struct pkt_view *v)
 	resp->epsn = psn_add(v->psn, 1);
 	if (unlikely(resp->epsn % RES_EXPIRE_EVERY == 0))
 		resp_res_expire(qp);
-	if (unlikely(qp->owed != 0 && qp->owed != OWED_ACK)) {
+	if (unlikely(qp->aeth_pending != 0 && qp->aeth_pending != AETH_PENDING_ACK)) {
 		/* A sequence NAK that has not been sent stays pending while a packet
 		 * behind ePSN was dropped: it then names the new ePSN. */
-		if (qp->owed == OWED_SEQ_NAK &&
+		if (qp->aeth_pending == AETH_PENDING_SEQ_NAK &&
 			psn_diff(resp->epsn, resp->gap_high) <= 0)
 			return;
 		answer = true; /* the NAK stood for an ACK of what came before it */
 	}
 	resp->wait = RESP_OPEN;
 	if (answer) {
-		qp->owed = OWED_ACK;
+		qp->aeth_pending = AETH_PENDING_ACK;
 		resp->ack_psn = v->psn;
 	}
 }

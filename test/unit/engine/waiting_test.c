@@ -344,7 +344,7 @@ test_request(void **state)
 	serve(8);
 	take_in();
 	assert_true(a[0].qp->on_ready && a[0].qp->on_waiting);
-	assert_true(qp_owes_response(a[0].qp));
+	assert_true(qp_has_response_pending(a[0].qp));
 	assert_int_equal(a[0].qp->timer.when_ns, when);
 	turn();
 	assert_false(a[0].qp->on_ready);

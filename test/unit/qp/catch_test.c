@@ -40,7 +40,7 @@ take(void)
 static void
 expect_alike(const struct host *x, const struct host *y)
 {
-	assert_int_equal(x->qp.owed, y->qp.owed);
+	assert_int_equal(x->qp.aeth_pending, y->qp.aeth_pending);
 	assert_int_equal(x->qp.resp.epsn, y->qp.resp.epsn);
 	assert_int_equal(x->qp.resp.msn, y->qp.resp.msn);
 	assert_int_equal(x->qp.resp.ack_psn, y->qp.resp.ack_psn);

@@ -66,7 +66,7 @@ static bool
 stands(const struct host *h)
 {
 	return h->wire_count == 0 &&
-	       (!qp_wants_tx(&h->qp) || (qp_peer_full(&h->qp) && h->qp.owed == 0));
+	       (!qp_wants_tx(&h->qp) || (qp_peer_full(&h->qp) && h->qp.aeth_pending == 0));
 }
 
 static void
