@@ -5,7 +5,7 @@
 
 /* A PSN after ePSN: packets are missing (C9-108, C9-114). */
 void
-resp_gap(struct qp *qp, uint32_t psn)
+resp_out_of_sequence(struct qp *qp, uint32_t psn)
 {
 	struct responder *resp = &qp->resp;
 
@@ -14,13 +14,13 @@ resp_gap(struct qp *qp, uint32_t psn)
 		return;
 	}
 	qp->env->stats->drop[DROP_psn_gap]++;
-	if (resp->wait == RESP_GAP) {
-		if (psn_diff(psn, resp->gap_high) > 0)
-			resp->gap_high = psn;
+	if (resp->wait == RESP_SEQ_NAK) {
+		if (psn_diff(psn, resp->nak_high_psn) > 0)
+			resp->nak_high_psn = psn;
 		return;
 	}
-	resp->wait = RESP_GAP;
-	resp->gap_high = psn;
+	resp->wait = RESP_SEQ_NAK;
+	resp->nak_high_psn = psn;
 	qp->aeth_pending = AETH_PENDING_SEQ_NAK;
 	qp->stats.seq_nak_sent++;
 	qp->env->stats->seq_nak_sent++;

@@ -236,7 +236,7 @@ resp_established(struct qp *qp);
 /* ack.c */
 /* A request packet with a PSN after ePSN: packets are missing. */
 void
-resp_gap(struct qp *qp, uint32_t psn);
+resp_out_of_sequence(struct qp *qp, uint32_t psn);
 /* A duplicate of a SEND or WRITE packet. */
 void
 resp_duplicate(struct qp *qp, uint32_t psn);

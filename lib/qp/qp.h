@@ -155,7 +155,7 @@ enum qp_vendor_err {
 
 enum resp_wait { /* why a responder drops packets */
 	RESP_OPEN,
-	RESP_GAP, /* sequence NAK pending or sent: until ePSN comes (C9-114) */
+	RESP_SEQ_NAK, /* sequence NAK pending or sent: until ePSN comes (C9-114) */
 	RESP_RNR, /* RNR NAK pending or sent: until ePSN comes again */
 };
 
@@ -183,7 +183,7 @@ struct responder {
 	uint32_t epsn;
 	uint32_t msn;
 	uint32_t ack_psn;  /* PSN of the pending response */
-	uint32_t gap_high; /* RESP_GAP: highest PSN that was dropped */
+	uint32_t nak_high_psn; /* RESP_SEQ_NAK: highest PSN that was dropped */
 	uint8_t wait; /* enum resp_wait */
 	uint8_t msg;  /* op_kind of the message in progress, OP_UNKNOWN between messages */
 	bool wqe_held;     /* wqe holds a receive that is not completed */

@@ -115,7 +115,7 @@ resp_res_add(struct qp *qp, const struct resp_res *res)
 	resp_res_expire(qp);
 	qp->stats.rx_msgs++;
 	/* As with SENDs: a sequence NAK for packets still missing stays pending. */
-	if (qp->aeth_pending == AETH_PENDING_SEQ_NAK && psn_diff(resp->epsn, resp->gap_high) <= 0)
+	if (qp->aeth_pending == AETH_PENDING_SEQ_NAK && psn_diff(resp->epsn, resp->nak_high_psn) <= 0)
 		return;
 	qp->aeth_pending = 0;
 	resp->wait = RESP_OPEN;

@@ -215,7 +215,7 @@ accept(struct qp *qp, const struct pkt_view *v)
 		/* A sequence NAK that has not been sent stays pending while a packet
 		 * behind ePSN was dropped: it then names the new ePSN. */
 		if (qp->aeth_pending == AETH_PENDING_SEQ_NAK &&
-			psn_diff(resp->epsn, resp->gap_high) <= 0)
+			psn_diff(resp->epsn, resp->nak_high_psn) <= 0)
 			return;
 		answer = true; /* the NAK stood for an ACK of what came before it */
 	}
@@ -406,7 +406,7 @@ resp_rx(struct qp *qp, const struct pkt_view *v)
 
 	resp_established(qp);
 	if (unlikely(ahead > 0)) {
-		resp_gap(qp, v->psn);
+		resp_out_of_sequence(qp, v->psn);
 		return;
 	}
 	if (likely(ahead == 0))
