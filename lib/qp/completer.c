@@ -88,8 +88,8 @@ progress(struct qp *qp, uint32_t end, uint64_t now)
 		req_account(qp);
 	req->retry_left = qp->retry_cnt;
 	req->rnr_left = qp->rnr_retry;
-	req->nak_handled = false;
-	req->resync = req->next_psn == end && req->sent_psn != end;
+	req->in_recovery = false;
+	req->read_restart = req->next_psn == end && req->sent_psn != end;
 	req->rnr_deadline = TIME_NEVER;
 	req->ack_deadline = req->unacked != 0 && qp->timeout != 0
 				    ? now + req_timeout_ns(qp)
@@ -151,9 +151,9 @@ retry(struct qp *qp, enum qp_vendor_err vendor)
 static void
 implied_nak(struct qp *qp)
 {
-	if (qp->req.nak_handled || qp->req.rnr_deadline != TIME_NEVER)
+	if (qp->req.in_recovery || qp->req.rnr_deadline != TIME_NEVER)
 		return;
-	qp->req.nak_handled = true;
+	qp->req.in_recovery = true;
 	retry(qp, VENDOR_RESPONSE);
 }
 
@@ -208,9 +208,9 @@ seq_nak(struct qp *qp, uint32_t psn, uint64_t now)
 	qp->env->stats->seq_nak_received++;
 	/* During an RNR wait the peer may NAK packets that were in flight behind the
 	 * refused one (rxe does). One loss is resent once. */
-	if ((waits && req->rnr_deadline != TIME_NEVER) || req->nak_handled)
+	if ((waits && req->rnr_deadline != TIME_NEVER) || req->in_recovery)
 		return;
-	req->nak_handled = true;
+	req->in_recovery = true;
 	retry(qp, VENDOR_SEQ_RETRIES);
 }
 
@@ -291,7 +291,7 @@ read_opcode_fits(
 {
 	if (op_is_last(v->op) != p->last || v->payload_len != p->len)
 		return false;
-	return qp->req.resync || op_is_first(v->op) == p->first;
+	return qp->req.read_restart || op_is_first(v->op) == p->first;
 }
 
 static int
@@ -446,7 +446,7 @@ comp_ack_timeout(struct qp *qp)
 {
 	qp->stats.timeouts++;
 	qp->env->stats->ack_timeouts++;
-	qp->req.nak_handled = false;
+	qp->req.in_recovery = false;
 	qp->req.ack_deadline = TIME_NEVER;
 	retry(qp, VENDOR_ACK_TIMEOUT);
 }

@@ -87,9 +87,9 @@ struct requester {
 	uint8_t tlp_state;        /* enum tlp_state */
 	/* != 0: request fail_idx fails with this status once it is the oldest */
 	uint8_t fail_status;
-	bool resync : 1; /* una_psn was requested again: a READ response may start anew */
+	bool read_restart : 1; /* una_psn was requested again: a READ response may start anew */
 	/* una_psn was resent for a NAK: ignore duplicates of the NAK */
-	bool nak_handled : 1;
+	bool in_recovery : 1;
 	bool ackreq_sent : 1;       /* the packet built last had AckReq set */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;

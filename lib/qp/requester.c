@@ -83,7 +83,7 @@ req_rollback(struct qp *qp, uint32_t psn)
 	 * last packet is rebuilt with AckReq, see rebuild_with_ackreq(). */
 	if (psn == req->una_psn) {
 		req->reads = 0;
-		req->resync = true;
+		req->read_restart = true;
 		req->rtt_start = TIME_NEVER;
 	}
 	req_account(qp);
