@@ -260,22 +260,22 @@ bad_response(struct qp *qp)
 }
 
 /* Position of a READ response packet in its message. */
-struct read_place {
+struct read_segment {
 	uint64_t offset;
 	uint32_t len; /* expected length */
 	bool first;   /* packet of a READ request */
 	bool last;
 };
 
-static struct read_place
-read_place(const struct qp *qp, const struct send_wqe *wqe, const struct sq_note *note,
+static struct read_segment
+read_segment(const struct qp *qp, const struct send_wqe *wqe, const struct sq_note *note,
 	uint32_t psn)
 {
 	uint32_t chunk = req_read_chunk(qp);
 	uint32_t index = (psn - note->first_psn) & PSN_MASK;
 	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
 
-	return (struct read_place){
+	return (struct read_segment){
 		.offset = offset,
 		.len = (uint32_t)RTE_MIN(wqe->len - offset, (uint64_t)qp_pmtu(qp)),
 		.first = (index & (chunk - 1)) == 0,
@@ -287,7 +287,7 @@ read_place(const struct qp *qp, const struct send_wqe *wqe, const struct sq_note
  * requested again, a peer may start anew or continue as before (rxe). */
 static bool
 read_opcode_fits(
-	const struct qp *qp, const struct pkt_view *v, const struct read_place *p)
+	const struct qp *qp, const struct pkt_view *v, const struct read_segment *p)
 {
 	if (op_is_last(v->op) != p->last || v->payload_len != p->len)
 		return false;
@@ -296,20 +296,20 @@ read_opcode_fits(
 
 static int
 read_copy(struct qp *qp, const struct pkt_view *v, const struct send_wqe *wqe,
-	const struct read_place *p)
+	const struct read_segment *p)
 {
 	struct requester *req = &qp->req;
 
 	if (p->offset == 0)
-		req->place = (struct sge_pos){0};
-	else if (req->place_psn != v->psn)
-		req->place = sge_seek(wqe->sge, wqe->num_sge, p->offset);
-	req->place_psn = psn_add(v->psn, 1);
+		req->read_pos = (struct sge_pos){0};
+	else if (req->read_pos_psn != v->psn)
+		req->read_pos = sge_seek(wqe->sge, wqe->num_sge, p->offset);
+	req->read_pos_psn = psn_add(v->psn, 1);
 	if (likely(v->delivered)) {
-		req->place.offset += v->payload_len;
+		req->read_pos.offset += v->payload_len;
 		return 0;
 	}
-	return sge_scatter(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &req->place,
+	return sge_scatter(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &req->read_pos,
 		v->payload, v->payload_len);
 }
 
@@ -349,7 +349,7 @@ read_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	const struct send_wqe *wqe = sq_slot(&qp->sq, qp->req.una_idx);
 	const struct sq_note *note = sq_note(&qp->sq, qp->req.una_idx);
 	unsigned kind = wr_row(wqe)->kind;
-	struct read_place p;
+	struct read_segment p;
 
 	/* Annex A19: an empty READ response reports completion. */
 	if (kind == WR_ATOMIC_WRITE || kind == WR_FLUSH) {
@@ -359,7 +359,7 @@ read_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 			bad_response(qp);
 		return;
 	}
-	p = read_place(qp, wqe, note, v->psn);
+	p = read_segment(qp, wqe, note, v->psn);
 	if (wqe->opcode != IBV_WR_RDMA_READ || !read_opcode_fits(qp, v, &p)) {
 		bad_response(qp);
 		return;

@@ -46,7 +46,7 @@ request_target(const struct qp *qp, const struct pkt_view *v)
 				       : send_target(qp, v->payload_len);
 }
 
-/* Destination in the oldest READ: req->place, where the packet before this one left
+/* Destination in the oldest READ: req->read_pos, where the packet before this one left
  * it. */
 static uint8_t *
 response_target(const struct qp *qp, const struct pkt_view *v)
@@ -54,14 +54,14 @@ response_target(const struct qp *qp, const struct pkt_view *v)
 	const struct requester *req = &qp->req;
 	const struct send_wqe *wqe = sq_slot(&qp->sq, req->una_idx);
 
-	if (v->psn != req->una_psn || v->psn != req->place_psn ||
+	if (v->psn != req->una_psn || v->psn != req->read_pos_psn ||
 		req->una_idx == req->started_idx ||
 		v->psn == sq_note(&qp->sq, req->una_idx)->first_psn ||
 		wqe->opcode != IBV_WR_RDMA_READ ||
-		!sge_holds(wqe->sge, wqe->num_sge, req->place, v->payload_len))
+		!sge_holds(wqe->sge, wqe->num_sge, req->read_pos, v->payload_len))
 		return NULL;
-	return sge_host(qp->env->keys, qp->pd, &wqe->sge[req->place.index],
-		req->place.offset, v->payload_len, IBV_ACCESS_LOCAL_WRITE);
+	return sge_host(qp->env->keys, qp->pd, &wqe->sge[req->read_pos.index],
+		req->read_pos.offset, v->payload_len, IBV_ACCESS_LOCAL_WRITE);
 }
 
 static uint8_t *

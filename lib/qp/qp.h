@@ -100,9 +100,9 @@ struct requester {
 	uint32_t rtt_psn;
 	uint32_t srtt_ns; /* smoothed; 0: no sample yet */
 	uint32_t pos_psn; /* packet whose payload begins at pos */
-	uint32_t place_psn; /* READ response whose destination is known */
+	uint32_t read_pos_psn; /* READ response whose destination is known */
 	struct sge_pos pos;
-	struct sge_pos place;
+	struct sge_pos read_pos;
 	/* packets before it were sent without AckReq: not in unacked; see ackreq.c */
 	uint32_t suppressed_psn;
 	uint32_t piggyback_psn; /* the piggybacked packets count until una_psn is here */

@@ -340,7 +340,7 @@ test_read_start(void **state)
 	expect_delivered(&c, false); /* not sent yet */
 	host_pull(&p.a, PULL_ALL);
 	assert_int_equal(to->qp.req.una_psn, c.psn);
-	assert_int_equal(to->qp.req.place_psn, c.psn);
+	assert_int_equal(to->qp.req.read_pos_psn, c.psn);
 	expect_delivered(&c, false);
 	pair_abandon(&p);
 }
@@ -351,10 +351,10 @@ test_read_place(void **state)
 {
 	(void)state;
 	begin(WAY_READ, 4 * 1024);
-	assert_int_equal(to->qp.req.place_psn, psn_add(PSN_A, 1));
-	to->qp.req.place_psn++;
+	assert_int_equal(to->qp.req.read_pos_psn, psn_add(PSN_A, 1));
+	to->qp.req.read_pos_psn++;
 	expect_next_not(WAY_READ);
-	to->qp.req.place_psn--;
+	to->qp.req.read_pos_psn--;
 	to->qp.req.una_psn++;
 	expect_next_not(WAY_READ);
 	to->qp.req.una_psn--;
@@ -378,15 +378,15 @@ test_not_a_read(void **state)
 	host_recv(&p.b, 2, AT, 8 * mtu);
 	host_send(&p.a, 3, AT, 8 * mtu, 0);
 	host_pull(&p.a, PULL_ALL);
-	assert_int_equal(to->qp.req.place_psn, c.psn);
+	assert_int_equal(to->qp.req.read_pos_psn, c.psn);
 	expect_delivered(&c, false);
 	inject_ack(&p.a, AETH_ACK, c.psn);
 	c.psn = psn_add(c.psn, 1);
 	assert_int_equal(to->qp.req.una_psn, c.psn);
 	expect_delivered(&c, false);
 	/* As if a READ had received one packet. The opcode of the request decides. */
-	to->qp.req.place_psn = c.psn;
-	to->qp.req.place = (struct sge_pos){0, mtu};
+	to->qp.req.read_pos_psn = c.psn;
+	to->qp.req.read_pos = (struct sge_pos){0, mtu};
 	expect_delivered(&c, false);
 	pair_abandon(&p);
 }
