@@ -164,17 +164,17 @@ dev_qp_attached(struct dev *dev, const struct qp *qp);
 /* XRC target QPs have several handles. Opens another handle of the QP with this number.
  * -EINVAL unless it is a target of this domain. */
 int
-dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_watch *watch,
+dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_listener *listener,
 	struct qp **out);
 /* Closes a handle. Returns true if it was the last, and the QP is now stopped. */
 bool
-dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_watch *watch);
-/* Adds a listener for the QP's events. dev_qp_unwatch() removes it, and so does stopping
+dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_listener *listener);
+/* Adds a listener for the QP's events. dev_qp_unlisten() removes it, and so does stopping
  * the QP. */
 void
-dev_qp_watch(struct dev *dev, struct qp *qp, struct qp_watch *watch);
+dev_qp_listen(struct dev *dev, struct qp *qp, struct qp_listener *listener);
 void
-dev_qp_unwatch(struct dev *dev, struct qp_watch *watch);
+dev_qp_unlisten(struct dev *dev, struct qp_listener *listener);
 
 /* Returns a number for a new XRC domain. */
 uint32_t

@@ -222,34 +222,34 @@ dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr)
 }
 
 static void
-watch_remove(struct qp_watch *watch)
+qp_listener_remove(struct qp_listener *listener)
 {
-	if (watch->link.le_prev != NULL)
-		LIST_REMOVE(watch, link);
-	watch->link.le_prev = NULL;
+	if (listener->link.le_prev != NULL)
+		LIST_REMOVE(listener, link);
+	listener->link.le_prev = NULL;
 }
 
 void
-dev_qp_watch(struct dev *dev, struct qp *qp, struct qp_watch *watch)
+dev_qp_listen(struct dev *dev, struct qp *qp, struct qp_listener *listener)
 {
 	dev_gates_lock(dev);
-	LIST_INSERT_HEAD(&qp->watches, watch, link);
+	LIST_INSERT_HEAD(&qp->listeners, listener, link);
 	dev_gates_unlock(dev);
 }
 
 void
-dev_qp_unwatch(struct dev *dev, struct qp_watch *watch)
+dev_qp_unlisten(struct dev *dev, struct qp_listener *listener)
 {
 	dev_gates_lock(dev);
-	watch_remove(watch);
+	qp_listener_remove(listener);
 	dev_gates_unlock(dev);
 }
 
 void
 dev_qp_take_out(struct dev *dev, struct qp *qp)
 {
-	while (!LIST_EMPTY(&qp->watches))
-		watch_remove(LIST_FIRST(&qp->watches));
+	while (!LIST_EMPTY(&qp->listeners))
+		qp_listener_remove(LIST_FIRST(&qp->listeners));
 	qp_table_put(&dev->qps, qp->qpn, NULL);
 	qp_stop(qp);
 	engine_forget(qp->engine, qp);

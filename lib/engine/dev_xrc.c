@@ -57,7 +57,7 @@ dev_srq_withdraw(struct dev *dev, struct srq *srq)
 }
 
 int
-dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_watch *watch,
+dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_listener *listener,
 	struct qp **out)
 {
 	struct qp *qp;
@@ -67,7 +67,7 @@ dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_watch *watc
 	dev_gates_lock(dev);
 	qp = qp_table_get(&dev->qps, qpn);
 	if (qp != NULL && qp->type == IBV_QPT_XRC_RECV && qp->xrcd == xrcd) {
-		LIST_INSERT_HEAD(&qp->watches, watch, link);
+		LIST_INSERT_HEAD(&qp->listeners, listener, link);
 		*out = qp;
 		rc = 0;
 	}
@@ -77,14 +77,14 @@ dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_watch *watc
 }
 
 bool
-dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_watch *watch)
+dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_listener *listener)
 {
 	bool last;
 
 	pthread_mutex_lock(&dev->lock);
 	dev_gates_lock(dev);
-	LIST_REMOVE(watch, link);
-	last = LIST_EMPTY(&qp->watches);
+	LIST_REMOVE(listener, link);
+	last = LIST_EMPTY(&qp->listeners);
 	if (last)
 		dev_qp_take_out(dev, qp);
 	dev_gates_unlock(dev);

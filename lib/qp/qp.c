@@ -52,7 +52,7 @@ conf_fit(const struct qp_conf *given)
 		c.pd = 0;
 	} else {
 		c.xrcd = 0;
-		c.watch = NULL;
+		c.listener = NULL;
 	}
 	if (c.type == IBV_QPT_XRC_RECV || c.type == IBV_QPT_XRC_SEND) {
 		c.recv_cq = NULL;
@@ -163,9 +163,9 @@ rings_fini(struct qp *qp)
 }
 
 void
-qp_watch_init(struct qp_watch *watch, struct event_queue *events, void *object)
+qp_listener_init(struct qp_listener *listener, struct event_queue *events, void *object)
 {
-	async_event_init(&watch->events, events, object);
+	async_event_init(&listener->events, events, object);
 }
 
 /* SGEs of the largest receive that the QP may take now. */
@@ -209,8 +209,8 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 		return rc;
 	}
 	async_event_init(&qp->events, events, object);
-	if (conf->watch != NULL)
-		LIST_INSERT_HEAD(&qp->watches, conf->watch, link);
+	if (conf->listener != NULL)
+		LIST_INSERT_HEAD(&qp->listeners, conf->listener, link);
 	wheel_timer_init(&qp->timer);
 	qp_attr_default(qp);
 	req_reset(qp, 0);
@@ -235,9 +235,9 @@ qp_set_headers(struct qp *qp, const struct path_addr *addr)
 void RARE
 qp_event(struct qp *qp, enum qp_event event)
 {
-	struct qp_watch *watch;
+	struct qp_listener *listener;
 
 	event_raise(&qp->events, event_types[event]);
-	LIST_FOREACH(watch, &qp->watches, link)
-		event_raise(&watch->events, event_types[event]);
+	LIST_FOREACH(listener, &qp->listeners, link)
+		event_raise(&listener->events, event_types[event]);
 }

@@ -247,7 +247,7 @@ struct qp {
 	uint32_t access;
 
 	struct requester req LINE_ALIGNED;
-	LIST_HEAD(, qp_watch) watches; /* further event listeners */
+	LIST_HEAD(, qp_listener) listeners; /* further event listeners */
 	uint32_t xrcd;                 /* XRC target: number of its domain */
 	/* Posts refused because the queue was full with no signaled request in it. */
 	uint32_t sq_full_unsignaled;
@@ -291,8 +291,8 @@ static_assert(offsetof(struct qp, stats) + offsetof(struct qp_stats, retransmitt
 
 /* An event listener of a QP: one of the handles that share an XRC target QP
  * (ibv_open_qp(3)), or a connection manager. */
-struct qp_watch {
-	LIST_ENTRY(qp_watch) link;
+struct qp_listener {
+	LIST_ENTRY(qp_listener) link;
 	struct async_event events;
 };
 
@@ -302,7 +302,7 @@ struct qp_conf {
 	struct srq *srq; /* NULL: the QP has an RQ of its own */
 	uint32_t pd;
 	uint32_t xrcd;          /* XRC target: number of its domain */
-	struct qp_watch *watch; /* XRC target: listener of its first handle, or NULL */
+	struct qp_listener *listener; /* XRC target: listener of its first handle, or NULL */
 	uint32_t max_send_wr, max_send_sge, max_inline;
 	uint32_t max_recv_wr, max_recv_sge;
 	bool sq_sig_all;
@@ -341,7 +341,7 @@ int
 qp_fit_receives(struct qp *qp, uint32_t max_sge);
 /* Sets where the events of a listener go, and the object that they name. */
 void
-qp_watch_init(struct qp_watch *watch, struct event_queue *events, void *object);
+qp_listener_init(struct qp_listener *listener, struct event_queue *events, void *object);
 /* An XRC SRQ is destroyed: takes it from the QP. An incomplete message for it will not
  * complete. All engine locks are held. */
 void

@@ -32,8 +32,8 @@ struct rocade_cm_id {
 	struct rocade_cm_param param;
 	struct cm_event request; /* passive side: the request */
 	/* passive side: reports data that arrives before the RTU */
-	struct qp_watch watch;
-	bool watching;
+	struct qp_listener qp_listener;
+	bool listening;
 };
 
 /* ud: a listener for datagram requests. */
@@ -67,9 +67,9 @@ int
 cm_qp_rts(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned timeout,
 	unsigned retry_count);
 void
-cm_watch(struct rocade_cm_id *id);
+cm_qp_listen(struct rocade_cm_id *id);
 /* Does nothing if the QP has no listener. */
 void
-cm_unwatch(struct rocade_cm_id *id);
+cm_qp_unlisten(struct rocade_cm_id *id);
 
 #endif

@@ -104,21 +104,21 @@ sidr_reply_take(struct cm_event *e)
 /* ---- Wake-ups, and data that arrives before the RTU ---- */
 
 void
-cm_watch(struct rocade_cm_id *id)
+cm_qp_listen(struct rocade_cm_id *id)
 {
-	qp_watch_init(&id->watch, &id->cm->events, id);
-	dev_qp_watch(id->cm->ctx->dev, to_qp(id->qp)->qp, &id->watch);
-	id->watching = true;
+	qp_listener_init(&id->qp_listener, &id->cm->events, id);
+	dev_qp_listen(id->cm->ctx->dev, to_qp(id->qp)->qp, &id->qp_listener);
+	id->listening = true;
 }
 
 void
-cm_unwatch(struct rocade_cm_id *id)
+cm_qp_unlisten(struct rocade_cm_id *id)
 {
-	if (!id->watching)
+	if (!id->listening)
 		return;
-	dev_qp_unwatch(id->cm->ctx->dev, &id->watch);
-	(void)event_purge(&id->watch.events);
-	id->watching = false;
+	dev_qp_unlisten(id->cm->ctx->dev, &id->qp_listener);
+	(void)event_purge(&id->qp_listener.events);
+	id->listening = false;
 }
 
 static void
@@ -223,7 +223,7 @@ event_take(struct rocade_cm *cm, struct rocade_cm_event *event)
 			good = request_take(&e);
 		cm_port_unlock(cm->port);
 		if (!is_request(&e))
-			cm_unwatch(e.user);
+			cm_qp_unlisten(e.user);
 		if (e.type == CM_EVENT_REPLY)
 			good = reply_take(&e);
 		else if (e.type == CM_EVENT_ESTABLISHED)

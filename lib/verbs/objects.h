@@ -116,7 +116,7 @@ struct verbs_qp {
 	bool joined; /* the struct qp lies in front of this one, see sender_qp() */
 	/* XRC target: this is one of its handles. */
 	struct verbs_xrcd *xrcd;
-	struct qp_watch *watch; /* NULL: not an XRC target */
+	struct qp_listener *qp_listener; /* NULL: not an XRC target */
 	union {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex;

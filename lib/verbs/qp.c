@@ -190,7 +190,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 		return forward(ENOSYS, ibv_destroy_qp, ibv);
 	vqp = to_qp(ibv);
 	pd = to_pd(ibv->pd);
-	if (vqp->watch != NULL) {
+	if (vqp->qp_listener != NULL) {
 		verbs_close_target(vqp);
 		return 0;
 	}

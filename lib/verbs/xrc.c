@@ -164,12 +164,12 @@ handle_create(struct ibv_context *context, struct ibv_xrcd *xrcd, void *qp_conte
 
 	if (vqp == NULL)
 		return NULL;
-	vqp->watch = calloc(1, sizeof(*vqp->watch));
-	if (vqp->watch == NULL) {
+	vqp->qp_listener = calloc(1, sizeof(*vqp->qp_listener));
+	if (vqp->qp_listener == NULL) {
 		verbs_qp_free(vqp);
 		return NULL;
 	}
-	qp_watch_init(vqp->watch, &to_ctx(context)->events, &vqp->ibv);
+	qp_listener_init(vqp->qp_listener, &to_ctx(context)->events, &vqp->ibv);
 	vqp->xrcd = to_xrcd(xrcd);
 	vqp->ibv.qp_context = qp_context;
 	vqp->ibv.qp_type = IBV_QPT_XRC_RECV;
@@ -179,7 +179,7 @@ handle_create(struct ibv_context *context, struct ibv_xrcd *xrcd, void *qp_conte
 static void
 handle_free(struct verbs_qp *vqp)
 {
-	free(vqp->watch);
+	free(vqp->qp_listener);
 	verbs_qp_free(vqp);
 }
 
@@ -227,7 +227,7 @@ verbs_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *att
 	err = -dev_qp_create(ctx->dev,
 		&(struct qp_conf){.type = IBV_QPT_XRC_RECV,
 			.xrcd = xrcd_number(vqp->xrcd),
-			.watch = vqp->watch},
+			.listener = vqp->qp_listener},
 		__atomic_load_n(&ctx->engine, __ATOMIC_RELAXED), NULL, NULL, &vqp->qp);
 	if (err != 0) {
 		handle_free(vqp);
@@ -259,7 +259,7 @@ verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 	if (vqp == NULL)
 		return null_errno(ENOMEM);
 	err = -dev_qp_share(to_ctx(context)->dev, attr->qp_num, xrcd_number(vqp->xrcd),
-		vqp->watch, &vqp->qp);
+		vqp->qp_listener, &vqp->qp);
 	if (err != 0) {
 		handle_free(vqp);
 		return null_errno(err);
@@ -272,10 +272,10 @@ verbs_close_target(struct verbs_qp *vqp)
 {
 	struct dev *dev = to_ctx(vqp->ibv.context)->dev;
 	struct verbs_xrcd *xrcd = vqp->xrcd;
-	bool last = dev_qp_unshare(dev, vqp->qp, vqp->watch);
+	bool last = dev_qp_unshare(dev, vqp->qp, vqp->qp_listener);
 
 	events_wait(&vqp->ibv.mutex, &vqp->ibv.cond, &vqp->ibv.events_completed,
-		event_purge(&vqp->watch->events));
+		event_purge(&vqp->qp_listener->events));
 	if (last)
 		dev_qp_free(dev, vqp->qp);
 	pthread_mutex_destroy(&vqp->ibv.mutex);

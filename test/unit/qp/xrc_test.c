@@ -216,7 +216,7 @@ static void
 test_watches(void **state)
 {
 	struct event_queue queue[2];
-	struct qp_watch watch[2];
+	struct qp_listener listener[2];
 	struct event_record event;
 
 	(void)state;
@@ -224,17 +224,17 @@ test_watches(void **state)
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(event_queue_init(&queue[i]), 0);
 		fcntl(queue[i].fd, F_SETFL, O_NONBLOCK);
-		qp_watch_init(&watch[i], &queue[i], &watch[i]);
-		LIST_INSERT_HEAD(&p.b.qp.watches, &watch[i], link);
+		qp_listener_init(&listener[i], &queue[i], &listener[i]);
+		LIST_INSERT_HEAD(&p.b.qp.listeners, &listener[i], link);
 	}
 	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
 	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(event_next(&queue[i], &event), 0);
 		assert_int_equal(event.type, IBV_EVENT_QP_LAST_WQE_REACHED);
-		assert_ptr_equal(event.object, &watch[i]);
+		assert_ptr_equal(event.object, &listener[i]);
 		assert_int_equal(event_next(&queue[i], &event), -EAGAIN);
-		LIST_REMOVE(&watch[i], link);
+		LIST_REMOVE(&listener[i], link);
 		event_queue_fini(&queue[i]);
 	}
 	pair_fini(&p);
