@@ -176,10 +176,10 @@ answer_flush(struct engine *e)
 {
 	struct qp *qp = TAILQ_FIRST(&e->ready);
 
-	settle(e, e->env.now);
+	settle(e, e->shared.now);
 	unprepare(&e->answers);
 	if (e->answers.kept && qp != NULL)
-		engine_acknowledge(e, qp, e->env.now);
+		engine_acknowledge(e, qp, e->shared.now);
 	e->answers.kept = false;
 }
 
@@ -197,7 +197,7 @@ draft_post(struct engine *e, struct qp *qp)
 		!qp_draft_fill(qp, &answers->draft))
 		return false;
 	answers->posted = true;
-	engine_send_own(e, &answers->draft.pkt, e->env.now);
+	engine_send_own(e, &answers->draft.pkt, e->shared.now);
 	answers->draft.pkt.data = NULL;
 	return true;
 }
@@ -208,8 +208,8 @@ post(struct engine *e, struct qp *qp)
 {
 	struct answers *answers = &e->answers;
 
-	e->env.now = clock_now();
-	if (!engine_answer(e, qp, e->env.now))
+	e->shared.now = clock_now();
+	if (!engine_answer(e, qp, e->shared.now))
 		return false;
 	/* What is expected is expected of a QP. */
 	if (answers->qp != qp)

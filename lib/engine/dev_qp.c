@@ -99,7 +99,7 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	}
 	e = dev->engines[engine_choose(dev, engine)];
 	qp->engine = e;
-	qp->env = &e->env;
+	qp->shared = &e->shared;
 	dev_gates_lock(dev);
 	attach(qp, e->index);
 	bells_hang(&e->bells, qpn - dev->qps.base);

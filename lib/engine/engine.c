@@ -48,7 +48,7 @@ engine_turn(struct engine *e, uint64_t now)
 	bool late;
 
 	guard_enter(&e->dev->keys);
-	e->env.now = now;
+	e->shared.now = now;
 	late = answer_look(e, now);
 	if (unlikely(e->answers.prepare))
 		answer_prepare(e, now);
@@ -243,7 +243,7 @@ engine_create(struct dev *dev, unsigned index)
 	e->queue = (struct port_queue){dev->port.ops, dev->port.queues[index]};
 	e->vlan = dev->conf.net.vlan;
 	e->net_duty = index == 0 && dev->conf.hooks == NULL;
-	e->env = (struct qp_env){.keys = &dev->keys,
+	e->shared = (struct qp_shared){.keys = &dev->keys,
 		.srqs = &dev->srqs,
 		.gids = dev->gids,
 		.gid_count = DEV_GIDS,

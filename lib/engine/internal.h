@@ -49,7 +49,7 @@ struct engine {
 	uint8_t index;
 	bool net_duty; /* the control engine: answers ARP, ND and ICMP for the port */
 	uint32_t net_generation;
-	struct qp_env env;
+	struct qp_shared shared;
 	TAILQ_HEAD(engine_qps, qp) ready;
 	struct engine_qps unresolved;     /* wait for the next hop's MAC */
 	struct pkt stage[ENGINE_TX_TURN]; /* backlog: what the port refused; sent first */

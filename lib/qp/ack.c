@@ -10,10 +10,10 @@ resp_out_of_sequence(struct qp *qp, uint32_t psn)
 	struct responder *resp = &qp->resp;
 
 	if (resp->wait == RESP_RNR) {
-		qp->env->stats->drop[DROP_rnr_wait]++;
+		qp->shared->stats->drop[DROP_rnr_wait]++;
 		return;
 	}
-	qp->env->stats->drop[DROP_psn_gap]++;
+	qp->shared->stats->drop[DROP_psn_gap]++;
 	if (resp->wait == RESP_SEQ_NAK) {
 		if (psn_diff(psn, resp->nak_high_psn) > 0)
 			resp->nak_high_psn = psn;
@@ -23,7 +23,7 @@ resp_out_of_sequence(struct qp *qp, uint32_t psn)
 	resp->nak_high_psn = psn;
 	qp->aeth_pending = AETH_PENDING_SEQ_NAK;
 	qp->stats.seq_nak_sent++;
-	qp->env->stats->seq_nak_sent++;
+	qp->shared->stats->seq_nak_sent++;
 }
 
 /* A duplicate is not executed again but acknowledged again (C9-105). A pending NAK does
@@ -35,7 +35,7 @@ resp_duplicate(struct qp *qp, uint32_t psn)
 	uint32_t limit;
 
 	qp->stats.duplicates++;
-	qp->env->stats->duplicates++;
+	qp->shared->stats->duplicates++;
 	if (qp->aeth_pending != 0 && qp->aeth_pending != AETH_PENDING_ACK)
 		return;
 	limit = resp_ack_limit(qp, psn);

@@ -38,8 +38,8 @@ qp_catch(const struct qp *qp, struct qp_catch *ball, uint32_t len)
 	if (slot == NULL || slot->num_sge != 1)
 		return false;
 	sge = slot->sge[0];
-	ball->proof = key_proof(qp->env->keys, sge.lkey);
-	ball->to = sge_host(qp->env->keys, qp->srq != NULL ? qp->srq->pd : qp->pd, &sge, 0,
+	ball->proof = key_proof(qp->shared->keys, sge.lkey);
+	ball->to = sge_host(qp->shared->keys, qp->srq != NULL ? qp->srq->pd : qp->pd, &sge, 0,
 		len, IBV_ACCESS_LOCAL_WRITE);
 	if (ball->to == NULL || sge.len < len)
 		return false;
@@ -94,6 +94,6 @@ qp_catch_take(struct qp *qp, const struct qp_catch *ball, uint32_t psn, const ui
 	qp->aeth_pending = AETH_PENDING_ACK;
 	qp->stats.rx_packets++;
 	qp->stats.rx_msgs++;
-	qp->env->stats->rx_roce++;
+	qp->shared->stats->rx_roce++;
 	return true;
 }

@@ -37,7 +37,7 @@ comp_oldest(struct qp *qp)
 
 	qp->stats.tx_msgs++;
 	if (!(sq_note(&qp->sq, req->una_idx)->end & NOTE_SIGNALED))
-		qp->env->stats->cqe_saved++;
+		qp->shared->stats->cqe_saved++;
 	else if (!qp_complete_send(qp, req->una_idx, IBV_WC_SUCCESS, VENDOR_NONE))
 		return false;
 	req->una_idx++;
@@ -180,7 +180,7 @@ rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 	if (!before_nak(qp, psn, now))
 		return;
 	qp->stats.rnr_nak_received++;
-	qp->env->stats->rnr_nak_received++;
+	qp->shared->stats->rnr_nak_received++;
 	if (req->rnr_left == 0) {
 		comp_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR, VENDOR_RNR_RETRIES);
 		return;
@@ -205,7 +205,7 @@ seq_nak(struct qp *qp, uint32_t psn, uint64_t now)
 	if (!before_nak(qp, psn, now))
 		return;
 	qp->stats.seq_nak_received++;
-	qp->env->stats->seq_nak_received++;
+	qp->shared->stats->seq_nak_received++;
 	/* During an RNR wait the peer may NAK packets that were in flight behind the
 	 * refused one (rxe does). One loss is resent once. */
 	if ((waits && req->rnr_deadline != TIME_NEVER) || req->in_recovery)
@@ -309,7 +309,7 @@ read_copy(struct qp *qp, const struct pkt_view *v, const struct send_wqe *wqe,
 		req->read_pos.offset += v->payload_len;
 		return 0;
 	}
-	return sge_scatter(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &req->read_pos,
+	return sge_scatter(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, &req->read_pos,
 		v->payload, v->payload_len);
 }
 
@@ -385,7 +385,7 @@ atomic_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	}
 	memcpy(&value, v->ext + sizeof(struct aeth), sizeof(value));
 	value = rte_be_to_cpu_64(value);
-	if (sge_scatter(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &start,
+	if (sge_scatter(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, &start,
 		    (const uint8_t *)&value, sizeof(value)) != 0) {
 		comp_fail(qp, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
 		return;
@@ -428,11 +428,11 @@ comp_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	const struct requester *req = &qp->req;
 
 	if (unlikely(psn_diff(v->psn, req->una_psn) < 0)) {
-		qp->env->stats->drop[DROP_stale_response]++;
+		qp->shared->stats->drop[DROP_stale_response]++;
 		return;
 	}
 	if (unlikely(psn_diff(v->psn, req->sent_psn) >= 0)) {
-		qp->env->stats->drop[DROP_ghost]++;
+		qp->shared->stats->drop[DROP_ghost]++;
 		return;
 	}
 	if (likely(v->op->kind == OP_ACK))
@@ -445,7 +445,7 @@ void
 comp_ack_timeout(struct qp *qp)
 {
 	qp->stats.timeouts++;
-	qp->env->stats->ack_timeouts++;
+	qp->shared->stats->ack_timeouts++;
 	qp->req.in_recovery = false;
 	qp->req.ack_deadline = TIME_NEVER;
 	retry(qp, VENDOR_ACK_TIMEOUT);

@@ -21,7 +21,7 @@ send_target(const struct qp *qp, uint32_t len)
 
 	if (!resp->wqe_held || !sge_holds(wqe->sge, wqe->num_sge, resp->pos, len))
 		return NULL;
-	return sge_host(qp->env->keys, qp->srq != NULL ? qp->srq->pd : qp->pd,
+	return sge_host(qp->shared->keys, qp->srq != NULL ? qp->srq->pd : qp->pd,
 		&wqe->sge[resp->pos.index], resp->pos.offset, len,
 		IBV_ACCESS_LOCAL_WRITE);
 }
@@ -33,7 +33,7 @@ write_rest_target(const struct qp *qp, uint32_t len)
 
 	if (len >= resp->left || (qp->access & IBV_ACCESS_REMOTE_WRITE) == 0)
 		return NULL;
-	return key_check_remote(qp->env->keys, resp->rkey, qp->pd, qp->qpn, resp->va,
+	return key_check_remote(qp->shared->keys, resp->rkey, qp->pd, qp->qpn, resp->va,
 		resp->left, IBV_ACCESS_REMOTE_WRITE);
 }
 
@@ -60,7 +60,7 @@ response_target(const struct qp *qp, const struct pkt_view *v)
 		wqe->opcode != IBV_WR_RDMA_READ ||
 		!sge_holds(wqe->sge, wqe->num_sge, req->read_pos, v->payload_len))
 		return NULL;
-	return sge_host(qp->env->keys, qp->pd, &wqe->sge[req->read_pos.index],
+	return sge_host(qp->shared->keys, qp->pd, &wqe->sge[req->read_pos.index],
 		req->read_pos.offset, v->payload_len, IBV_ACCESS_LOCAL_WRITE);
 }
 

@@ -62,7 +62,7 @@ copy_payload(const struct qp *qp, const struct send_wqe *wqe, const struct qp_dr
 		memcpy(draft->payload, wqe->inline_data, draft->len);
 		return 0;
 	}
-	return sge_gather(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &pos,
+	return sge_gather(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, &pos,
 		draft->payload, draft->len, NULL);
 }
 

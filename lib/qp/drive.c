@@ -9,10 +9,10 @@ static void
 refused(struct qp *qp, enum drop_reason why)
 {
 	if (why != DROP_cnp) {
-		qp->env->stats->drop[why]++;
+		qp->shared->stats->drop[why]++;
 		return;
 	}
-	qp->env->stats->cnp_received++;
+	qp->shared->stats->cnp_received++;
 	qp->stats.cnp_received++;
 }
 
@@ -39,9 +39,9 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 		return;
 	}
 	if (unlikely((view->tclass & ECN_CE) == ECN_CE))
-		qp->env->stats->ecn_marked++;
+		qp->shared->stats->ecn_marked++;
 	qp->stats.rx_packets++;
-	qp->env->stats->rx_roce++;
+	qp->shared->stats->rx_roce++;
 	if (unlikely(qp->type != IBV_QPT_RC))
 		rx_other(qp, view, now);
 	else if (op_is_response(view->op))

@@ -25,7 +25,7 @@ qp_fail(struct qp *qp)
 static bool
 put(struct qp *qp, struct cq *cq, struct cqe *cqe)
 {
-	if (likely(cq_put(cq, cqe, &qp->env->now)))
+	if (likely(cq_put(cq, cqe, &qp->shared->now)))
 		return true;
 	qp_raise_fatal(qp);
 	return false;
@@ -171,7 +171,7 @@ qp_reset(struct qp *qp)
 	/* IBA 10.6.7.2.6: memory windows that the QP has bound are invalidated with
 	 * it. */
 	if (!LIST_EMPTY(&qp->sq.windows))
-		window_invalidate_all(qp->env->keys, &qp->sq.windows);
+		window_invalidate_all(qp->shared->keys, &qp->sq.windows);
 	qp_attr_default(qp);
 	req_reset(qp, 0);
 	resp_set_depth(qp, 0);

@@ -20,8 +20,8 @@ local_execute(struct qp *qp, const struct send_wqe *wqe)
 	int rc;
 
 	if (wr_row(wqe)->kind == WR_LOCAL_INV)
-		rc = window_invalidate(qp->env->keys, qp->qpn, wqe->rkey);
+		rc = window_invalidate(qp->shared->keys, qp->qpn, wqe->rkey);
 	else
-		rc = window_bind(qp->env->keys, qp->pd, qp->qpn, &qp->sq.windows, &bind);
+		rc = window_bind(qp->shared->keys, qp->pd, qp->qpn, &qp->sq.windows, &bind);
 	return rc == 0 ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
 }

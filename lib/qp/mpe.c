@@ -43,7 +43,7 @@ resp_atomic_write(struct qp *qp, const struct pkt_view *v)
 		nak_invalid_request(qp, v, VENDOR_PACKET_LENGTH);
 		return;
 	}
-	word = key_check_remote(qp->env->keys, rte_be_to_cpu_32(reth->rkey), qp->pd,
+	word = key_check_remote(qp->shared->keys, rte_be_to_cpu_32(reth->rkey), qp->pd,
 		qp->qpn, va, sizeof(value), IBV_ACCESS_REMOTE_WRITE);
 	if (word == NULL) {
 		nak_access(qp, v);
@@ -66,9 +66,9 @@ flush_granted(const struct qp *qp, const struct reth *reth, unsigned select)
 	uint32_t rkey = rte_be_to_cpu_32(reth->rkey), len = rte_be_to_cpu_32(reth->len);
 
 	if (select == FETH_REGION)
-		return key_grants(qp->env->keys, rkey, qp->pd, KEY_ACCESS_FLUSH_GLOBAL);
+		return key_grants(qp->shared->keys, rkey, qp->pd, KEY_ACCESS_FLUSH_GLOBAL);
 	return len == 0 ||
-	       key_check_remote(qp->env->keys, rkey, qp->pd, qp->qpn,
+	       key_check_remote(qp->shared->keys, rkey, qp->pd, qp->qpn,
 		       rte_be_to_cpu_64(reth->va), len, KEY_ACCESS_FLUSH_GLOBAL) != NULL;
 }
 

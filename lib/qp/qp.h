@@ -23,7 +23,7 @@
 #define QP_WINDOW 128       /* unacknowledged packets of one QP, at most */
 
 /* Shared by the QPs of an engine. */
-struct qp_env {
+struct qp_shared {
 	struct key_table *keys;
 	const struct srq_table *srqs; /* XRC SRQs */
 	const uint8_t (*gids)[16]; /* the port's addresses; all zero: unused */
@@ -229,7 +229,7 @@ struct qp {
 	 * read both in one load, which stalls if one of them has just been stored. */
 	uint8_t aeth_pending;
 	uint8_t timeout; /* code; 0: none */
-	struct qp_env *env;
+	struct qp_shared *shared;
 	struct engine *engine;
 	struct peer *peer;
 	struct cq *recv_cq;

@@ -87,7 +87,7 @@ resp_depth_ok(struct qp *qp, const struct pkt_view *v)
 		return true;
 	/* A peer may not count FLUSHes (rxe): drop it, as if it were lost. */
 	if (resp->res_max != 0 && (v->op->kind == OP_FLUSH || flush_pending(qp))) {
-		qp->env->stats->drop[DROP_no_place]++;
+		qp->shared->stats->drop[DROP_no_place]++;
 		return false;
 	}
 	resp_fatal(qp, v->psn, AETH_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, VENDOR_DEPTH);
@@ -142,7 +142,7 @@ resp_read(struct qp *qp, const struct pkt_view *v)
 			VENDOR_PACKET_LENGTH);
 		return;
 	}
-	if (res.len != 0 && key_check_remote(qp->env->keys, res.rkey, qp->pd, qp->qpn,
+	if (res.len != 0 && key_check_remote(qp->shared->keys, res.rkey, qp->pd, qp->qpn,
 				    res.va, res.len, IBV_ACCESS_REMOTE_READ) == NULL) {
 		resp_fatal(
 			qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR, VENDOR_RKEY);
@@ -187,7 +187,7 @@ resp_atomic(struct qp *qp, const struct pkt_view *v)
 			VENDOR_PACKET_LENGTH);
 		return;
 	}
-	word = key_check_remote(qp->env->keys, rte_be_to_cpu_32(eth->rkey), qp->pd,
+	word = key_check_remote(qp->shared->keys, rte_be_to_cpu_32(eth->rkey), qp->pd,
 		qp->qpn, va, 8, IBV_ACCESS_REMOTE_ATOMIC);
 	if (word == NULL) {
 		resp_fatal(
@@ -320,7 +320,7 @@ resp_read_again(struct qp *qp, const struct pkt_view *v)
 	struct resp_res *res;
 
 	qp->stats.duplicates++;
-	qp->env->stats->duplicates++;
+	qp->shared->stats->duplicates++;
 	res = res_find(qp, v->psn, &index);
 	if (res == NULL)
 		return; /* C9-150: forgotten; the peer had more outstanding than agreed */
@@ -424,7 +424,7 @@ read_response(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 	uint8_t *ext;
 
 	if (len != 0) {
-		from = key_check_remote(qp->env->keys, res->rkey, res->pd, qp->qpn,
+		from = key_check_remote(qp->shared->keys, res->rkey, res->pd, qp->qpn,
 			res->va + offset, len, IBV_ACCESS_REMOTE_READ);
 		if (unlikely(from == NULL) &&
 			(int32_t)(qp->resp.res_next - qp->resp.res_done) < 0) {

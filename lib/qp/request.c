@@ -90,7 +90,7 @@ copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t
 		pos = likely(req->pos_psn == req->next_psn)
 			      ? req->pos
 			      : sge_seek(wqe->sge, wqe->num_sge, offset);
-	if (unlikely(sge_gather(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, &pos, dst,
+	if (unlikely(sge_gather(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, &pos, dst,
 			     len, sum) != 0))
 		return -EACCES;
 	/* Only after success: if a probe of another message cannot be built, pos_psn
@@ -107,7 +107,7 @@ advance(struct qp *qp, uint32_t packets)
 
 	if (psn_diff(req->next_psn, req->sent_psn) < 0) {
 		qp->stats.retransmitted++;
-		qp->env->stats->retransmitted++;
+		qp->shared->stats->retransmitted++;
 	}
 	req->next_psn = psn_add(req->next_psn, packets);
 	req->pos_psn = req->next_psn;

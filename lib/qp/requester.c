@@ -165,12 +165,12 @@ memory_fits(
 	const struct qp *qp, const struct send_wqe *wqe, unsigned kind, uint32_t packets)
 {
 	if (kind == WR_READ || kind == WR_ATOMIC)
-		return sge_check(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge,
+		return sge_check(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge,
 			       IBV_ACCESS_LOCAL_WRITE) == 0;
 	/* A message of several packets is checked as a whole before its first packet is
 	 * sent. A single packet is checked by its copy. */
 	return packets == 1 || (wqe->flags & IBV_SEND_INLINE) != 0 ||
-	       sge_check(qp->env->keys, qp->pd, wqe->sge, wqe->num_sge, 0) == 0;
+	       sge_check(qp->shared->keys, qp->pd, wqe->sge, wqe->num_sge, 0) == 0;
 }
 
 void

@@ -88,14 +88,14 @@ rnr(struct qp *qp, const struct pkt_view *v)
 
 	if (qp->type == IBV_QPT_UC) { /* drop the message, even at its LAST packet */
 		resp->msg = OP_UNKNOWN;
-		qp->env->stats->drop[DROP_no_receive]++;
+		qp->shared->stats->drop[DROP_no_receive]++;
 		return;
 	}
 	resp->wait = RESP_RNR;
 	qp->aeth_pending = AETH_PENDING(AETH_RNR_NAK | qp->min_rnr_timer);
 	resp->ack_psn = v->psn;
 	qp->stats.rnr_nak_sent++;
-	qp->env->stats->rnr_nak_sent++;
+	qp->shared->stats->rnr_nak_sent++;
 }
 
 /* Takes the receive for a new message. Returns false if the packet has been dealt
@@ -137,7 +137,7 @@ place(struct qp *qp, const struct pkt_view *v)
 	else if (v->delivered)
 		qp->resp.pos.offset += v->payload_len;
 	else if (v->payload_len != 0)
-		rc = sge_scatter(qp->env->keys, qp->srq != NULL ? qp->srq->pd : qp->pd,
+		rc = sge_scatter(qp->shared->keys, qp->srq != NULL ? qp->srq->pd : qp->pd,
 			qp->wqe->sge, qp->wqe->num_sge, &qp->resp.pos, v->payload,
 			v->payload_len);
 	if (likely(rc == 0))
@@ -157,7 +157,7 @@ place(struct qp *qp, const struct pkt_view *v)
 static bool RARE
 may_invalidate(struct qp *qp, const struct pkt_view *v)
 {
-	if (window_valid(qp->env->keys, qp->qpn, rte_be_to_cpu_32(view_imm_be(v))))
+	if (window_valid(qp->shared->keys, qp->qpn, rte_be_to_cpu_32(view_imm_be(v))))
 		return true;
 	resp_fatal(qp, v->psn, AETH_NAK_ACCESS, IBV_WC_REM_INV_REQ_ERR, VENDOR_WINDOW);
 	return false;
@@ -169,7 +169,7 @@ invalidate(struct qp *qp, const struct pkt_view *v)
 {
 	uint32_t rkey = rte_be_to_cpu_32(view_imm_be(v));
 
-	window_invalidate(qp->env->keys, qp->qpn, rkey);
+	window_invalidate(qp->shared->keys, qp->qpn, rkey);
 	return rkey;
 }
 
@@ -194,7 +194,7 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 		cqe.wc_flags = IBV_WC_WITH_INV;
 	}
 	qp->resp.wqe_held = false;
-	if (likely(cq_put(qp->recv_cq, &cqe, &qp->env->now)))
+	if (likely(cq_put(qp->recv_cq, &cqe, &qp->shared->now)))
 		return true;
 	qp_raise_fatal(qp);
 	resp_fatal(qp, v->psn, AETH_NAK_REM_OP, IBV_WC_LOC_QP_OP_ERR, VENDOR_NONE);
@@ -287,7 +287,7 @@ write_length_fits(const struct pkt_view *v, uint32_t left)
 static uint8_t *
 write_target(const struct qp *qp, const struct write_state *w)
 {
-	return key_check_remote(qp->env->keys, w->rkey, qp->pd, qp->qpn, w->va, w->left,
+	return key_check_remote(qp->shared->keys, w->rkey, qp->pd, qp->qpn, w->va, w->left,
 		IBV_ACCESS_REMOTE_WRITE);
 }
 

@@ -15,7 +15,7 @@ uc_discard(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 	struct responder *resp = &qp->resp;
 
 	resp->msg = OP_UNKNOWN;
-	qp->env->stats->drop[DROP_discarded]++;
+	qp->shared->stats->drop[DROP_discarded]++;
 	if (qp->srq == NULL || !resp->wqe_held)
 		return;
 	resp->wqe_held = false;
@@ -36,7 +36,7 @@ uc_rx(struct qp *qp, const struct pkt_view *v)
 		return;
 	resp->epsn = psn_add(v->psn, 1);
 	if (!first && resp->msg == OP_UNKNOWN)
-		qp->env->stats->drop[DROP_psn_gap]++;
+		qp->shared->stats->drop[DROP_psn_gap]++;
 	else
 		resp_request(qp, v);
 }

@@ -52,7 +52,7 @@ payload(struct qp *qp, const struct send_wqe *wqe, uint8_t *dst, struct icrc_sum
 		memcpy(dst, wqe->inline_data + sizeof(struct ud_dest), wqe->len);
 		return 0;
 	}
-	return sge_gather(qp->env->keys, qp->pd, wqe->sge + UD_DEST_SGES, wqe->num_sge,
+	return sge_gather(qp->shared->keys, qp->pd, wqe->sge + UD_DEST_SGES, wqe->num_sge,
 		&pos, dst, wqe->len, sum);
 }
 
@@ -122,8 +122,8 @@ address_is_ours(const struct qp *qp, const struct pkt_view *v)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
-	for (unsigned i = 0; i < qp->env->gid_count; i++) {
-		const uint8_t *gid = qp->env->gids[i];
+	for (unsigned i = 0; i < qp->shared->gid_count; i++) {
+		const uint8_t *gid = qp->shared->gids[i];
 
 		if (v->ip_version == 6 ? memcmp(gid, v->ip + 24, 16) == 0
 				       : memcmp(gid, mapped, 12) == 0 &&
@@ -154,9 +154,9 @@ place(struct qp *qp, const struct pkt_view *v)
 	else
 		memcpy(grh + GRH_LEN - IPV4_LEN, v->ip, IPV4_LEN);
 	rc = sge_scatter(
-		qp->env->keys, pd, qp->wqe->sge, qp->wqe->num_sge, &pos, grh, GRH_LEN);
+		qp->shared->keys, pd, qp->wqe->sge, qp->wqe->num_sge, &pos, grh, GRH_LEN);
 	if (rc == 0 && v->payload_len != 0)
-		rc = sge_scatter(qp->env->keys, pd, qp->wqe->sge, qp->wqe->num_sge, &pos,
+		rc = sge_scatter(qp->shared->keys, pd, qp->wqe->sge, qp->wqe->num_sge, &pos,
 			v->payload, v->payload_len);
 	return rc;
 }
@@ -178,7 +178,7 @@ complete(struct qp *qp, const struct pkt_view *v)
 	};
 
 	qp->resp.wqe_held = false;
-	if (!cq_put(qp->recv_cq, &cqe, &qp->env->now)) {
+	if (!cq_put(qp->recv_cq, &cqe, &qp->shared->now)) {
 		qp_fail(qp);
 	}
 }
@@ -193,7 +193,7 @@ ud_rx(struct qp *qp, const struct pkt_view *v)
 					 : recv_ring_take(qp->rq, qp->wqe);
 
 		if (unlikely(rc != 0)) {
-			qp->env->stats->drop[DROP_no_receive]++;
+			qp->shared->stats->drop[DROP_no_receive]++;
 			if (rc != -EAGAIN)
 				qp_error(qp); /* the SRQ is in the error state */
 			return;
@@ -202,7 +202,7 @@ ud_rx(struct qp *qp, const struct pkt_view *v)
 	}
 	if (sge_total(qp->wqe->sge, qp->wqe->num_sge) <
 		GRH_LEN + (uint64_t)v->payload_len) {
-		qp->env->stats->drop[DROP_receive_short]++;
+		qp->shared->stats->drop[DROP_receive_short]++;
 		return;
 	}
 	if (place(qp, v) != 0) {

@@ -26,7 +26,7 @@ srq_select(struct qp *qp, uint32_t srqn)
 		return true;
 	if (qp->resp.msg != OP_UNKNOWN)
 		return false;
-	srq = srq_table_get(qp->env->srqs, srqn);
+	srq = srq_table_get(qp->shared->srqs, srqn);
 	if (srq == NULL || srq->xrcd != qp->xrcd)
 		return false;
 	qp->srq = srq;

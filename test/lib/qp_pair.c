@@ -142,7 +142,7 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 	assert_int_equal(cq_init(&h->recv_cq, mem, conf->cqe, &h->events, h), 0);
 	if (srq)
 		host_srq(h, recv_pd);
-	h->env = (struct qp_env){.keys = &h->keys,
+	h->shared = (struct qp_shared){.keys = &h->keys,
 		.srqs = &h->srqs,
 		.gids = (const uint8_t(*)[16])h->gid,
 		.gid_count = 1,
@@ -151,7 +151,7 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 	h->peer.qps = 1;
 	h->peer.many_qps = conf->suppress_ackreq ? 1 : 2;
 	assert_int_equal(qp_init(&h->qp, qpn, &qc, mem, &h->events, h), 0);
-	h->qp.env = &h->env;
+	h->qp.shared = &h->shared;
 	h->qp.peer = &h->peer;
 	cq_attach(&h->send_cq, 0);
 	cq_attach(&h->recv_cq, 0);

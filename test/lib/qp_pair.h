@@ -58,7 +58,7 @@ struct host {
 	struct qp qp;
 	struct host *other;
 	struct pair *pair;
-	struct qp_env env;
+	struct qp_shared shared;
 	struct port_stats stats;
 	struct key_table keys;
 	struct cq send_cq, recv_cq;
