@@ -39,7 +39,7 @@ is_next(const struct qp *qp, const struct qp_draft *draft)
 	       req->sent_psn == draft->psn && req->next_idx == req->started_idx &&
 	       sq_posted(&qp->sq) == req->next_idx + 1 &&
 	       (req->reads | req->tlp_state | req->fail_status) == 0 &&
-	       req->rnr_deadline == TIME_NEVER && req_in_window(qp) &&
+	       req->rnr_deadline == TIME_NEVER && req_below_max_unacked(qp) &&
 	       !qp_peer_full(qp) && !qp_peer_has_many_qps(qp);
 }
 

@@ -64,7 +64,7 @@ req_wants_tx(const struct qp *qp)
 		return false;
 	if (unlikely(req->tlp_state == TLP_DUE))
 		return true;
-	return req_in_window(qp) && req_has_next(qp);
+	return req_below_max_unacked(qp) && req_has_next(qp);
 }
 
 unsigned

@@ -25,12 +25,12 @@ note_before(const struct sq_note *note, uint32_t psn)
 	return psn_diff(note_end(note) - 1, psn) < 0;
 }
 
-/* True while fewer than QP_WINDOW PSNs are unacknowledged. A READ request takes many PSNs
+/* True while fewer than QP_MAX_UNACKED PSNs are unacknowledged. A READ request takes many PSNs
  * and may exceed the limit. */
 static inline bool
-req_in_window(const struct qp *qp)
+req_below_max_unacked(const struct qp *qp)
 {
-	return ((qp->req.next_psn - qp->req.una_psn) & PSN_MASK) < QP_WINDOW;
+	return ((qp->req.next_psn - qp->req.una_psn) & PSN_MASK) < QP_MAX_UNACKED;
 }
 
 /* request.c */

@@ -20,7 +20,7 @@
 #include "wire/parse.h"
 
 #define QP_MAX_RD_ATOMIC 16 /* READs and atomics outstanding, in each direction */
-#define QP_WINDOW 128       /* unacknowledged packets of one QP, at most */
+#define QP_MAX_UNACKED 128       /* unacknowledged packets of one QP, at most */
 
 /* Shared by the QPs of an engine. */
 struct qp_shared {

@@ -8,7 +8,7 @@
 
 #include "qp/internal.h"
 
-#define ACK_EVERY (QP_WINDOW / 4) /* packets between AckReqs inside long messages */
+#define ACK_EVERY (QP_MAX_UNACKED / 4) /* packets between AckReqs inside long messages */
 
 /* Opcodes of a message of several packets, or of only one. */
 #define DATA_OPCODES(middle, last, first, only)                                          \

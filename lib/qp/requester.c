@@ -89,15 +89,15 @@ req_rollback(struct qp *qp, uint32_t psn)
 	req_account(qp);
 }
 
-/* Packets that one READ request asks for: a part of QP_WINDOW, so that the next part is
+/* Packets that one READ request asks for: a part of QP_MAX_UNACKED, so that the next part is
  * requested while the peer answers this one, if the peer answers several. A power of
  * two. */
 uint32_t
 req_read_chunk(const struct qp *qp)
 {
 	if (qp->max_rd_atomic < 2)
-		return QP_WINDOW;
-	return qp->max_rd_atomic < 4 ? QP_WINDOW / 2 : QP_WINDOW / 4;
+		return QP_MAX_UNACKED;
+	return qp->max_rd_atomic < 4 ? QP_MAX_UNACKED / 2 : QP_MAX_UNACKED / 4;
 }
 
 /* True if the request at next_idx may start or continue now (IBA 10.8.3.3, C9-91): a
@@ -239,7 +239,7 @@ static unsigned
 window_left(const struct qp *qp)
 {
 	uint32_t used = (qp->req.next_psn - qp->req.una_psn) & PSN_MASK;
-	uint32_t left = used < QP_WINDOW ? QP_WINDOW - used : 0;
+	uint32_t left = used < QP_MAX_UNACKED ? QP_MAX_UNACKED - used : 0;
 
 	if (qp->peer != NULL) {
 		uint32_t peer = qp->peer->inflight < qp->peer->window
@@ -256,7 +256,7 @@ window_left(const struct qp *qp)
 static bool
 window_open(const struct qp *qp)
 {
-	return req_in_window(qp) &&
+	return req_below_max_unacked(qp) &&
 	       (qp->peer == NULL || qp->peer->inflight + req_charge(qp) -
 						    qp->req.unacked <
 					    qp->peer->window);

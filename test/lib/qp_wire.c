@@ -55,10 +55,10 @@ host_pull(struct host *h, unsigned n)
 		for (unsigned i = 0; i < got; i++)
 			wire_put(h, h->wire_count, pkts[i].data, pkts[i].len);
 		total += got;
-		/* A READ request may count up to QP_WINDOW packets more than the peer
+		/* A READ request may count up to QP_MAX_UNACKED packets more than the peer
 		 * window has left. */
 		assert_true(h->peer.inflight <=
-			    h->peer.window + (h->pair->conf.max_rd != 0 ? QP_WINDOW : 0));
+			    h->peer.window + (h->pair->conf.max_rd != 0 ? QP_MAX_UNACKED : 0));
 	} while (got != 0 && total < n);
 	return total;
 }

@@ -97,7 +97,7 @@ may_bend(const struct end *e)
 static bool
 reads_beside(const struct end *e, const struct msg *m)
 {
-	return m->must_fail == IBV_WC_REM_ACCESS_ERR && m->len > QP_WINDOW / 4 * conn_mtu(e->conn);
+	return m->must_fail == IBV_WC_REM_ACCESS_ERR && m->len > QP_MAX_UNACKED / 4 * conn_mtu(e->conn);
 }
 
 /* Checks what a failed request did to its own memory. */

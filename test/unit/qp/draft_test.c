@@ -208,9 +208,9 @@ test_not_now(void **state)
 	p.a.peer.inflight += p.a.peer.window;
 	assert_false(qp_draft_fill(&p.a.qp, &draft));
 	p.a.peer.inflight -= p.a.peer.window;
-	req->una_psn -= QP_WINDOW;
+	req->una_psn -= QP_MAX_UNACKED;
 	assert_false(qp_draft_fill(&p.a.qp, &draft));
-	req->una_psn += QP_WINDOW;
+	req->una_psn += QP_MAX_UNACKED;
 	/* As many QPs as make them ask less often. */
 	p.a.peer.many_qps = 1;
 	assert_false(qp_draft_fill(&p.a.qp, &draft));

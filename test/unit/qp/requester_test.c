@@ -64,10 +64,10 @@ test_window(void **state)
 		pair_init(&p, &conf);
 		host_send(&p.a, 1, 0, 200 * 256, IBV_SEND_SIGNALED);
 		host_recv(&p.b, 2, 0, 200 * 256);
-		assert_int_equal(host_pull(&p.a, PULL_ALL), QP_WINDOW);
-		for (unsigned i = 0; i < QP_WINDOW; i++) {
+		assert_int_equal(host_pull(&p.a, PULL_ALL), QP_MAX_UNACKED);
+		for (unsigned i = 0; i < QP_MAX_UNACKED; i++) {
 			without = wire_view(&p.a, i).ack_req ? 0 : without + 1;
-			assert_true(without < QP_WINDOW / 4);
+			assert_true(without < QP_MAX_UNACKED / 4);
 		}
 		assert_int_equal(without, 0); /* the last one has AckReq */
 		assert_false(qp_wants_tx(&p.a.qp));
