@@ -244,7 +244,7 @@ srq_qps_fit(struct dev *dev, const struct srq *srq, uint32_t max_sge)
 	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
 		struct qp *qp = dev->qps.slots[i];
 
-		if (qp != NULL && qp->srq == srq && qp_fit_receives(qp, max_sge) != 0)
+		if (qp != NULL && qp->srq == srq && qp_reserve_recv_wqe(qp, max_sge) != 0)
 			return -ENOMEM;
 	}
 	return 0;

@@ -42,7 +42,7 @@ op_base(enum ibv_qp_type type)
 
 /* Clears what the QP type does not have (annex A14). */
 static struct qp_conf
-conf_fit(const struct qp_conf *given)
+conf_normalise(const struct qp_conf *given)
 {
 	struct qp_conf c = *given;
 
@@ -130,7 +130,7 @@ wqe_free(struct qp *qp)
 }
 
 int
-qp_fit_receives(struct qp *qp, uint32_t max_sge)
+qp_reserve_recv_wqe(struct qp *qp, uint32_t max_sge)
 {
 	struct recv_wqe *wqe = (struct recv_wqe *)qp->wqe_one;
 
@@ -183,7 +183,7 @@ int
 qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct alloc *mem,
 	struct event_queue *events, void *object)
 {
-	const struct qp_conf fit = conf_fit(given), *conf = &fit;
+	const struct qp_conf normal = conf_normalise(given), *conf = &normal;
 	int rc = conf_check(conf);
 
 	if (rc != 0)
@@ -203,7 +203,7 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 		return rc;
 	qp->embedded = conf->at != NULL;
 	qp->sq.always = conf->sq_sig_all ? IBV_SEND_SIGNALED : 0;
-	rc = qp_fit_receives(qp, receive_sges(qp));
+	rc = qp_reserve_recv_wqe(qp, receive_sges(qp));
 	if (rc != 0) {
 		rings_fini(qp);
 		return rc;

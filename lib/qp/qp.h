@@ -252,7 +252,7 @@ struct qp {
 	/* Posts refused because the queue was full with no signaled request in it. */
 	uint32_t sq_full_unsignaled;
 	struct responder resp LINE_ALIGNED;
-	struct recv_wqe *wqe; /* the responder's current receive; see qp_fit_receives() */
+	struct recv_wqe *wqe; /* the responder's current receive; see qp_reserve_recv_wqe() */
 	struct path_hdr hdr;
 	struct qp_stats stats;
 
@@ -338,7 +338,7 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *conf, const struct al
 /* Reserves room for a receive of max_sge SGEs, as many as those of the QP's SRQ are to
  * have. All engine locks are held. Returns 0 or -ENOMEM. */
 int
-qp_fit_receives(struct qp *qp, uint32_t max_sge);
+qp_reserve_recv_wqe(struct qp *qp, uint32_t max_sge);
 /* Sets where the events of a listener go, and the object that they name. */
 void
 qp_listener_init(struct qp_listener *listener, struct event_queue *events, void *object);
