@@ -138,7 +138,7 @@ peer_change(struct engine *e, struct qp *qp, struct peer *peer)
 {
 	struct peer *before = qp->peer;
 
-	engine_unwait(e, qp);
+	engine_unblock(e, qp);
 	qp_set_peer(qp, peer);
 	if (before != NULL)
 		peer_put(before);

@@ -116,15 +116,15 @@ engine_clock_wall(uint64_t stamp)
 /* True if QPs are blocked on a peer window that has room: a control call may have ended
  * the requests that filled it. */
 static bool
-window_opened(const struct engine *e)
+peer_window_opened(const struct engine *e)
 {
 	const struct peer *peer;
 
-	if (e->waiting == 0)
+	if (e->blocked == 0)
 		return false;
 	LIST_FOREACH(peer, &e->peers, link)
 	{
-		if (!TAILQ_EMPTY(&peer->waiting) && peer->inflight < peer->window)
+		if (!TAILQ_EMPTY(&peer->blocked) && peer->inflight < peer->window)
 			return true;
 	}
 	return false;
@@ -135,7 +135,7 @@ static bool
 engine_busy(const struct engine *e)
 {
 	if ((!TAILQ_EMPTY(&e->ready) && !answer_rests(e)) || e->stage_count != 0 ||
-		bells_rung(&e->bells) || e->answers.prepare || window_opened(e))
+		bells_rung(&e->bells) || e->answers.prepare || peer_window_opened(e))
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
 		net_generation(e->dev->net) != e->net_generation)

@@ -66,7 +66,7 @@ struct engine {
 	struct pkt taken[PKT_BURST];
 	uint32_t taken_count;
 	struct answers answers;
-	uint32_t waiting; /* QPs blocked on a peer window */
+	uint32_t blocked; /* QPs blocked on a peer window */
 	struct wheel wheel;
 	struct rte_ring
 		*handoff[DEV_MAX_ENGINES]; /* from each other engine; NULL for this one */
@@ -195,9 +195,9 @@ void
 engine_ready(struct engine *e, struct qp *qp);
 /* Put the QP on the list of those blocked on the peer's window, and remove it. */
 void
-engine_wait(struct engine *e, struct qp *qp);
+engine_block(struct engine *e, struct qp *qp);
 void
-engine_unwait(struct engine *e, struct qp *qp);
+engine_unblock(struct engine *e, struct qp *qp);
 /* Removes the QP from every list of the engine. */
 void
 engine_forget(struct engine *e, struct qp *qp);

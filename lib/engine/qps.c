@@ -20,23 +20,23 @@ engine_timer_set(struct engine *e, struct qp *qp)
 }
 
 void
-engine_wait(struct engine *e, struct qp *qp)
+engine_block(struct engine *e, struct qp *qp)
 {
-	if (qp->on_waiting)
+	if (qp->on_blocked)
 		return; /* it keeps its place */
-	qp->on_waiting = true;
-	e->waiting++;
-	TAILQ_INSERT_TAIL(&qp->peer->waiting, qp, waiting_link);
+	qp->on_blocked = true;
+	e->blocked++;
+	TAILQ_INSERT_TAIL(&qp->peer->blocked, qp, blocked_link);
 }
 
 void
-engine_unwait(struct engine *e, struct qp *qp)
+engine_unblock(struct engine *e, struct qp *qp)
 {
-	if (!qp->on_waiting)
+	if (!qp->on_blocked)
 		return;
-	TAILQ_REMOVE(&qp->peer->waiting, qp, waiting_link);
-	qp->on_waiting = false;
-	e->waiting--;
+	TAILQ_REMOVE(&qp->peer->blocked, qp, blocked_link);
+	qp->on_blocked = false;
+	e->blocked--;
 }
 
 static void
@@ -64,8 +64,8 @@ wake(struct engine *e, struct qp *qp)
 		ready_remove(e, qp);
 	if (qp->on_ready || !qp_wants_tx(qp))
 		return;
-	if (qp_held_back(qp))
-		engine_wait(e, qp);
+	if (qp_window_blocked(qp))
+		engine_block(e, qp);
 	else
 		engine_ready(e, qp);
 }
@@ -88,7 +88,7 @@ void
 engine_forget(struct engine *e, struct qp *qp)
 {
 	engine_ring_served(e);
-	engine_unwait(e, qp);
+	engine_unblock(e, qp);
 	if (qp->on_ready)
 		ready_remove(e, qp);
 	wheel_cancel(&e->wheel, &qp->timer);
@@ -161,7 +161,7 @@ peer_get(struct engine *e, const uint8_t gid[16])
 	peer->window = e->dev->conf.peer_window;
 	peer->qps = 1;
 	peer->many_qps = e->dev->conf.many_qps;
-	TAILQ_INIT(&peer->waiting);
+	TAILQ_INIT(&peer->blocked);
 	LIST_INSERT_HEAD(&e->peers, peer, link);
 	return peer;
 }
@@ -171,7 +171,7 @@ peer_put(struct peer *peer)
 {
 	if (--peer->qps != 0)
 		return;
-	assert(peer->inflight == 0 && TAILQ_EMPTY(&peer->waiting));
+	assert(peer->inflight == 0 && TAILQ_EMPTY(&peer->blocked));
 	LIST_REMOVE(peer, link);
 	alloc_put(&alloc_plain, peer, sizeof(*peer));
 }

@@ -251,21 +251,21 @@ requeue(struct engine *e, struct qp *qp)
 
 	engine_timer_set(e, qp);
 	if (more && qp_peer_full(qp) && qp->state != IBV_QPS_ERR)
-		engine_wait(e, qp);
+		engine_block(e, qp);
 	else
-		engine_unwait(e, qp);
-	if (more && !qp_held_back(qp))
+		engine_unblock(e, qp);
+	if (more && !qp_window_blocked(qp))
 		engine_ready(e, qp);
 }
 
 /* Unblocks QPs whose peer window has opened, first come first served. No more than the
  * next burst can take, because what a QP sends may close the window again. */
 static void
-windows_check(struct engine *e)
+peer_windows_unblock(struct engine *e)
 {
 	struct peer *peer;
 
-	if (likely(e->waiting == 0))
+	if (likely(e->blocked == 0))
 		return;
 	LIST_FOREACH(peer, &e->peers, link)
 	{
@@ -274,8 +274,8 @@ windows_check(struct engine *e)
 		struct qp *qp;
 
 		room = RTE_MIN(room, PKT_BURST + 0u);
-		for (; room != 0 && (qp = TAILQ_FIRST(&peer->waiting)) != NULL; room--) {
-			engine_unwait(e, qp);
+		for (; room != 0 && (qp = TAILQ_FIRST(&peer->blocked)) != NULL; room--) {
+			engine_unblock(e, qp);
 			engine_ready(e, qp);
 		}
 	}
@@ -376,7 +376,7 @@ engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 {
 	unsigned built;
 
-	if (qp->type == IBV_QPT_UD || qp->on_waiting || qp->state != IBV_QPS_RTS ||
+	if (qp->type == IBV_QPT_UD || qp->on_blocked || qp->state != IBV_QPS_RTS ||
 		!stage_empty(e, now) || frames_fill(e, 1) == 0 ||
 		resolve(e, qp, now) != ROUTE_PEER)
 		return false;
@@ -419,7 +419,7 @@ engine_tx(struct engine *e, uint64_t now)
 	while (moved < ENGINE_TX_TURN && stage_empty(e, now)) {
 		unsigned used;
 
-		windows_check(e);
+		peer_windows_unblock(e);
 		if (TAILQ_EMPTY(&e->ready))
 			break;
 		CYCLES_START(since);
@@ -440,7 +440,7 @@ engine_tx(struct engine *e, uint64_t now)
 	}
 	/* QPs that are unblocked now make the engine busy, so that it does not go to
 	 * sleep. */
-	if (unlikely(e->waiting != 0) && TAILQ_EMPTY(&e->ready))
-		windows_check(e);
+	if (unlikely(e->blocked != 0) && TAILQ_EMPTY(&e->ready))
+		peer_windows_unblock(e);
 	return moved;
 }

@@ -221,7 +221,7 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 void
 qp_fini(struct qp *qp)
 {
-	assert(!qp->on_ready && !qp->on_waiting && !wheel_timer_armed(&qp->timer));
+	assert(!qp->on_ready && !qp->on_blocked && !wheel_timer_armed(&qp->timer));
 	resp_set_depth(qp, 0);
 	rings_fini(qp);
 }

@@ -36,7 +36,7 @@ struct qp_shared {
  * unacknowledged packets stays within what its receive ring holds (the peer window). */
 struct peer {
 	LIST_ENTRY(peer) link;
-	TAILQ_HEAD(, qp) waiting; /* QPs blocked on the peer window; the engine's */
+	TAILQ_HEAD(, qp) blocked; /* QPs blocked on the peer window; the engine's */
 	uint32_t inflight;
 	uint32_t window;
 	uint32_t qps; /* that send to this peer */
@@ -215,7 +215,7 @@ struct qp {
 	uint8_t pmtu_shift; /* 8..12 */
 	uint8_t op_base;    /* service bits of the opcodes */
 	bool on_ready; /* linked in the engine's ready list, or in its unresolved list */
-	bool on_waiting; /* linked in peer->waiting, independent of the other lists */
+	bool on_blocked; /* linked in peer->blocked, independent of the other lists */
 	bool on_unresolved : 1;  /* on_ready: it is the unresolved list */
 	bool resolved : 1;       /* hdr holds the next hop's MAC */
 	bool draining : 1;
@@ -260,7 +260,7 @@ struct qp {
 	 * SGE. */
 	uint64_t wqe_one[(offsetof(struct recv_wqe, sge) + sizeof(struct sge)) / 8];
 	struct recv_ring *rq; /* NULL: srq */
-	TAILQ_ENTRY(qp) waiting_link;
+	TAILQ_ENTRY(qp) blocked_link;
 
 	/* Mostly cold. */
 	struct qp_path path;
@@ -448,7 +448,7 @@ qp_peer_full(const struct qp *qp)
 /* True if the QP has only requests to send and the peer window blocks them. False for
  * what an error flushes, and for a probe: its packet is in the window already. */
 static inline bool
-qp_held_back(const struct qp *qp)
+qp_window_blocked(const struct qp *qp)
 {
 	return unlikely(qp_peer_full(qp)) && !qp_has_response_pending(qp) &&
 	       qp->state != IBV_QPS_ERR && qp->req.tlp_state != TLP_DUE;

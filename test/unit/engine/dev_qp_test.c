@@ -218,7 +218,7 @@ test_churn(void **state)
 
 		assert_true(LIST_EMPTY(&e->peers) && TAILQ_EMPTY(&e->ready));
 		assert_int_equal(e->wheel.count, 0);
-		assert_int_equal(e->waiting, 0);
+		assert_int_equal(e->blocked, 0);
 	}
 	bed_fini(&bed);
 }

@@ -52,14 +52,14 @@ engine_check(struct side *s, const struct bed_qp *qps, unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		inflight += qps[i].qp->req.unacked;
-		waiting += qps[i].qp->on_waiting;
+		waiting += qps[i].qp->on_blocked;
 		/* A QP with something to send is on a list or has its doorbell
 		 * pending. */
 		assert_true(!qp_wants_tx(qps[i].qp) || qps[i].qp->on_ready ||
-			    qps[i].qp->on_waiting || bells_rung(&e->bells));
+			    qps[i].qp->on_blocked || bells_rung(&e->bells));
 	}
 	assert_int_equal(peer->inflight, inflight);
-	assert_int_equal(e->waiting, waiting);
+	assert_int_equal(e->blocked, waiting);
 	assert_true(peer->inflight <= peer->window);
 	assert_int_equal(peer->qps, n);
 }
@@ -179,8 +179,8 @@ test_waiting_place(void **state)
 	bed.a.deaf = true;
 	bed_settle(&bed);
 	e = bed.a.dev->engines[0];
-	assert_int_equal(e->waiting, 3);
-	second = TAILQ_NEXT(TAILQ_FIRST(&only_peer(&bed.a)->waiting), waiting_link);
+	assert_int_equal(e->blocked, 3);
+	second = TAILQ_NEXT(TAILQ_FIRST(&only_peer(&bed.a)->blocked), blocked_link);
 	for (unsigned i = 0; i < 3; i++) {
 		unsigned before = bed.b.roce_frames;
 
@@ -196,9 +196,9 @@ test_waiting_place(void **state)
 		assert_int_equal(bed.b.roce_frames, before + 1); /* the ACK */
 		bed_expect_received(&a[i], 9, 1);
 	}
-	assert_true(second->on_waiting && !second->on_ready);
+	assert_true(second->on_blocked && !second->on_ready);
 	assert_ptr_equal(second,
-		TAILQ_NEXT(TAILQ_FIRST(&only_peer(&bed.a)->waiting), waiting_link));
+		TAILQ_NEXT(TAILQ_FIRST(&only_peer(&bed.a)->blocked), blocked_link));
 	bed_run(&bed, 10 * SEC_NS);
 	for (unsigned i = 0; i < 3; i++) {
 		struct cqe cqe;
@@ -230,11 +230,11 @@ test_waiting_leaves(void **state)
 		bed_turn(&bed);
 	bed.a.deaf = true;
 	bed_settle(&bed);
-	assert_int_equal(e->waiting, 5);
+	assert_int_equal(e->blocked, 5);
 	for (unsigned i = 0; i < 4; i++) {
 		struct qp_attr attr = bed_attr(&a[i], &b[i], &plain);
 
-		assert_true(a[i].qp->on_waiting);
+		assert_true(a[i].qp->on_blocked);
 		switch (i) {
 		case 0:
 			assert_int_equal(bed_modify(&a[i], IBV_QPS_SQD), 0);
@@ -255,7 +255,7 @@ test_waiting_leaves(void **state)
 			break;
 		}
 		bed_turn(&bed);
-		assert_false(a[i].qp->on_waiting);
+		assert_false(a[i].qp->on_blocked);
 	}
 	dev_qp_free(bed.a.dev, a[3].qp);
 	cq_fini(&a[3].send_cq);

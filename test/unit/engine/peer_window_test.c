@@ -133,7 +133,7 @@ all_through(unsigned per_qp)
 		bed_expect_sent(&a[i], 0, per_qp, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < count; i++)
 		bed_expect_received(&b[i], 0, per_qp);
-	assert_int_equal(engine()->waiting, 0);
+	assert_int_equal(engine()->blocked, 0);
 }
 
 /* A QP that is posted to while the window is full is blocked when its doorbell is
@@ -151,18 +151,18 @@ test_bell(void **state)
 	send(1, 0);
 	bells_serve();
 	assert_int_equal(ready_count(), 0);
-	assert_true(a[1].qp->on_waiting && a[2].qp->on_waiting);
-	assert_int_equal(engine()->waiting, 2);
+	assert_true(a[1].qp->on_blocked && a[2].qp->on_blocked);
+	assert_int_equal(engine()->blocked, 2);
 	/* Doorbells are drained in the order of QPNs. */
-	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->waiting), a[1].qp);
+	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->blocked), a[1].qp);
 	/* A second doorbell does not move the QP. */
 	for (unsigned k = 1; k < 4; k++) {
 		send(1, k);
 		send(2, k);
 	}
 	bells_serve();
-	assert_int_equal(engine()->waiting, 2);
-	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->waiting), a[1].qp);
+	assert_int_equal(engine()->blocked, 2);
+	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->blocked), a[1].qp);
 	bed.b.roce_frames = 0;
 	turn();
 	bed_carry(&bed);
@@ -215,16 +215,16 @@ test_burst(void **state)
 		send(i, 0);
 	}
 	bells_serve();
-	assert_int_equal(engine()->waiting, QPS - 1);
+	assert_int_equal(engine()->blocked, QPS - 1);
 	/* The port takes nothing: the first burst stays in the backlog. */
 	frames_renew();
 	bed.a.port.q[0].tx_take = 0;
 	turn();
 	assert_int_equal(engine()->stage_count, PKT_BURST);
 	assert_true(ready_count() <= PKT_BURST);
-	assert_int_equal(engine()->waiting, QPS - 1 - PKT_BURST - ready_count());
+	assert_int_equal(engine()->blocked, QPS - 1 - PKT_BURST - ready_count());
 	for (unsigned i = 1; i < QPS; i++)
-		assert_int_equal(a[i].qp->on_waiting, i > PKT_BURST + ready_count());
+		assert_int_equal(a[i].qp->on_blocked, i > PKT_BURST + ready_count());
 	bed.a.port.q[0].tx_take = UINT32_MAX;
 	all_arrive();
 }
@@ -244,9 +244,9 @@ test_busy(void **state)
 	}
 	bells_serve();
 	frames_renew();
-	while (engine()->waiting != 0) {
+	while (engine()->blocked != 0) {
 		turn();
-		assert_true(qp_peer_full(a[0].qp) || engine()->waiting == 0 ||
+		assert_true(qp_peer_full(a[0].qp) || engine()->blocked == 0 ||
 			    engine_deadline(engine()) == 0);
 	}
 	all_arrive();
@@ -266,13 +266,13 @@ test_emptied(void **state)
 	receive(1, 1);
 	send(1, 0);
 	turn();
-	assert_true(a[1].qp->on_waiting);
+	assert_true(a[1].qp->on_blocked);
 	assert_true(engine_deadline(engine()) > bed.now);
 	assert_int_equal(dev_qp_modify(bed.a.dev, a[0].qp, &reset, IBV_QP_STATE), 0);
-	assert_true(a[1].qp->on_waiting);
+	assert_true(a[1].qp->on_blocked);
 	assert_int_equal(engine_deadline(engine()), 0);
 	turn();
-	assert_false(a[1].qp->on_waiting);
+	assert_false(a[1].qp->on_blocked);
 	bed_settle(&bed);
 	bed_expect_sent(&a[1], 0, 1, IBV_WC_SUCCESS);
 	bed_expect_received(&b[1], 0, 1);
@@ -290,12 +290,12 @@ test_probe(void **state)
 	fill(4, true);
 	send(0, 4);
 	bells_serve();
-	assert_true(a[0].qp->on_waiting && !a[0].qp->on_ready);
+	assert_true(a[0].qp->on_blocked && !a[0].qp->on_ready);
 	assert_true(a[0].qp->req.tlp_deadline < bed.now + 10 * NS_PER_MS);
 	bed.now = a[0].qp->req.tlp_deadline + WHEEL_TICK_NS;
 	bed.b.roce_frames = 0;
 	turn();
-	assert_true(a[0].qp->on_waiting);
+	assert_true(a[0].qp->on_blocked);
 	assert_int_equal(a[0].qp->req.tlp_state, TLP_SENT);
 	bed_carry(&bed);
 	assert_int_equal(bed.b.roce_frames, 1);
@@ -343,7 +343,7 @@ test_request(void **state)
 	a[0].qp->req.tlp_deadline = when - NS_PER_MS;
 	serve(8);
 	take_in();
-	assert_true(a[0].qp->on_ready && a[0].qp->on_waiting);
+	assert_true(a[0].qp->on_ready && a[0].qp->on_blocked);
 	assert_true(qp_has_response_pending(a[0].qp));
 	assert_int_equal(a[0].qp->timer.when_ns, when);
 	turn();
@@ -476,5 +476,5 @@ main(void)
 		cmocka_unit_test(test_ready),
 	};
 
-	return cmocka_run_group_tests_name("engine waiting", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("engine peer_window", tests, NULL, NULL);
 }
