@@ -176,7 +176,7 @@ qp_prefetch_requests(const struct qp *qp)
 
 	if (n == 0)
 		return; /* an XRC target has no send queue at all */
-	rte_prefetch0(sq_note(&qp->sq, first));
+	rte_prefetch0(sq_psn_range(&qp->sq, first));
 	for (uint32_t i = 0; i < n; i++)
 		rte_prefetch0(sq_slot(&qp->sq, first + i));
 }

@@ -36,7 +36,7 @@ comp_oldest(struct qp *qp)
 	struct requester *req = &qp->req;
 
 	qp->stats.tx_msgs++;
-	if (!(sq_note(&qp->sq, req->una_idx)->end & NOTE_SIGNALED))
+	if (!(sq_psn_range(&qp->sq, req->una_idx)->end & PSN_RANGE_SIGNALED))
 		qp->shared->stats->cqe_saved++;
 	else if (!qp_complete_send(qp, req->una_idx, IBV_WC_SUCCESS, VENDOR_NONE))
 		return false;
@@ -53,18 +53,18 @@ complete_until(struct qp *qp, uint32_t *end)
 	struct requester *req = &qp->req;
 
 	while (req->una_idx != req->started_idx) {
-		const struct sq_note *note = sq_note(&qp->sq, req->una_idx);
+		const struct psn_range *range = sq_psn_range(&qp->sq, req->una_idx);
 
-		if (unlikely(note_answered(note))) {
-			uint32_t missing = psn_diff(req->una_psn, note->first_psn) > 0
+		if (unlikely(psn_range_needs_response(range))) {
+			uint32_t missing = psn_diff(req->una_psn, range->first_psn) > 0
 						   ? req->una_psn
-						   : note->first_psn;
+						   : range->first_psn;
 
 			if (psn_diff(missing, *end) < 0)
 				*end = missing;
 			break;
 		}
-		if (!note_before(note, *end))
+		if (!psn_range_before(range, *end))
 			break;
 		if (!comp_oldest(qp))
 			return false;
@@ -268,18 +268,18 @@ struct read_segment {
 };
 
 static struct read_segment
-read_segment(const struct qp *qp, const struct send_wqe *wqe, const struct sq_note *note,
+read_segment(const struct qp *qp, const struct send_wqe *wqe, const struct psn_range *range,
 	uint32_t psn)
 {
 	uint32_t chunk = req_read_chunk(qp);
-	uint32_t index = (psn - note->first_psn) & PSN_MASK;
+	uint32_t index = (psn - range->first_psn) & PSN_MASK;
 	uint64_t offset = (uint64_t)index << qp->pmtu_shift;
 
 	return (struct read_segment){
 		.offset = offset,
 		.len = (uint32_t)RTE_MIN(wqe->len - offset, (uint64_t)qp_pmtu(qp)),
 		.first = (index & (chunk - 1)) == 0,
-		.last = psn_add(psn, 1) == note_end(note) || ((index + 1) & (chunk - 1)) == 0,
+		.last = psn_add(psn, 1) == psn_range_end(range) || ((index + 1) & (chunk - 1)) == 0,
 	};
 }
 
@@ -323,20 +323,20 @@ complete_answered(struct qp *qp)
 		if (!comp_oldest(qp))
 			return false;
 	} while (req->una_idx != req->started_idx &&
-		 note_local(sq_note(&qp->sq, req->una_idx)));
+		 psn_range_is_local(sq_psn_range(&qp->sq, req->una_idx)));
 	return true;
 }
 
 /* A response packet has been taken in. */
 static void
-response_done(struct qp *qp, const struct sq_note *note, bool request_done, uint64_t now)
+response_done(struct qp *qp, const struct psn_range *range, bool request_done, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint32_t end = psn_add(req->una_psn, 1);
 
 	if (request_done && req->reads != 0)
 		req->reads--;
-	if (end == note_end(note) && !complete_answered(qp)) {
+	if (end == psn_range_end(range) && !complete_answered(qp)) {
 		qp_error(qp);
 		return;
 	}
@@ -347,19 +347,19 @@ static void
 read_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	const struct send_wqe *wqe = sq_slot(&qp->sq, qp->req.una_idx);
-	const struct sq_note *note = sq_note(&qp->sq, qp->req.una_idx);
+	const struct psn_range *range = sq_psn_range(&qp->sq, qp->req.una_idx);
 	unsigned kind = wr_row(wqe)->kind;
 	struct read_segment p;
 
 	/* Annex A19: an empty READ response reports completion. */
 	if (kind == WR_ATOMIC_WRITE || kind == WR_FLUSH) {
 		if (v->op->pos == POS_O && v->payload_len == 0)
-			response_done(qp, note, true, now);
+			response_done(qp, range, true, now);
 		else
 			bad_response(qp);
 		return;
 	}
-	p = read_segment(qp, wqe, note, v->psn);
+	p = read_segment(qp, wqe, range, v->psn);
 	if (wqe->opcode != IBV_WR_RDMA_READ || !read_opcode_fits(qp, v, &p)) {
 		bad_response(qp);
 		return;
@@ -368,7 +368,7 @@ read_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		comp_fail(qp, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
 		return;
 	}
-	response_done(qp, note, p.last, now);
+	response_done(qp, range, p.last, now);
 }
 
 static void
@@ -390,7 +390,7 @@ atomic_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		comp_fail(qp, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
 		return;
 	}
-	response_done(qp, sq_note(&qp->sq, qp->req.una_idx), true, now);
+	response_done(qp, sq_psn_range(&qp->sq, qp->req.una_idx), true, now);
 }
 
 static bool
@@ -414,7 +414,7 @@ response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		return;
 	}
 	if (!syndrome_fits(v) || req->una_idx == req->started_idx ||
-		!note_answered(sq_note(&qp->sq, req->una_idx)))
+		!psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
 		bad_response(qp); /* C9-121: the request has no such response */
 	else if (v->op->kind == OP_READ_RESP)
 		read_response(qp, v, now);

@@ -56,7 +56,7 @@ response_target(const struct qp *qp, const struct pkt_view *v)
 
 	if (v->psn != req->una_psn || v->psn != req->read_pos_psn ||
 		req->una_idx == req->started_idx ||
-		v->psn == sq_note(&qp->sq, req->una_idx)->first_psn ||
+		v->psn == sq_psn_range(&qp->sq, req->una_idx)->first_psn ||
 		wqe->opcode != IBV_WR_RDMA_READ ||
 		!sge_holds(wqe->sge, wqe->num_sge, req->read_pos, v->payload_len))
 		return NULL;

@@ -20,9 +20,9 @@ qp_pmtu(const struct qp *qp)
 /* True if all packets of a request lie before psn. Compares the last PSN: a request can
  * have 2^23 packets, and its end is then as far ahead of its first PSN as behind it. */
 static inline bool
-note_before(const struct sq_note *note, uint32_t psn)
+psn_range_before(const struct psn_range *range, uint32_t psn)
 {
-	return psn_diff(note_end(note) - 1, psn) < 0;
+	return psn_diff(psn_range_end(range) - 1, psn) < 0;
 }
 
 /* True while fewer than QP_MAX_UNACKED PSNs are unacknowledged. A READ request takes many PSNs
@@ -89,9 +89,9 @@ req_build(struct qp *qp, struct pkt *pkt, bool final);
 
 /* True if a started request is a local operation: it takes no PSN. */
 static inline bool
-note_local(const struct sq_note *note)
+psn_range_is_local(const struct psn_range *range)
 {
-	return note->first_psn == note_end(note);
+	return range->first_psn == psn_range_end(range);
 }
 
 /* Executes the local operation at next_idx. */

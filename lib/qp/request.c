@@ -113,13 +113,13 @@ advance(struct qp *qp, uint32_t packets)
 	req->pos_psn = req->next_psn;
 	if (psn_diff(req->next_psn, req->sent_psn) > 0)
 		req->sent_psn = req->next_psn;
-	if (req->next_psn != note_end(sq_note(&qp->sq, req->next_idx)))
+	if (req->next_psn != psn_range_end(sq_psn_range(&qp->sq, req->next_idx)))
 		return;
 	/* During a resend: local operations are executed once only. */
 	do
 		req->next_idx++;
 	while (unlikely(req->next_idx != req->started_idx) &&
-		note_local(sq_note(&qp->sq, req->next_idx)));
+		psn_range_is_local(sq_psn_range(&qp->sq, req->next_idx)));
 }
 
 /* Fills in the extended headers of a SEND or WRITE. */
@@ -260,7 +260,7 @@ req_build(struct qp *qp, struct pkt *pkt, bool final)
 	struct requester *req = &qp->req;
 	const struct send_wqe *wqe = sq_slot(&qp->sq, req->next_idx);
 	uint32_t index =
-		(req->next_psn - sq_note(&qp->sq, req->next_idx)->first_psn) & PSN_MASK;
+		(req->next_psn - sq_psn_range(&qp->sq, req->next_idx)->first_psn) & PSN_MASK;
 	unsigned kind = wr_row(wqe)->kind;
 	bool atomic_write = kind == WR_ATOMIC_WRITE;
 

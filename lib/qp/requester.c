@@ -74,7 +74,7 @@ req_rollback(struct qp *qp, uint32_t psn)
 	struct requester *req = &qp->req;
 	uint32_t idx = req->una_idx;
 
-	while (idx != req->started_idx && note_before(sq_note(&qp->sq, idx), psn))
+	while (idx != req->started_idx && psn_range_before(sq_psn_range(&qp->sq, idx), psn))
 		idx++;
 	req->next_idx = idx;
 	req->next_psn = psn;
@@ -112,7 +112,7 @@ order_allows(const struct qp *qp)
 		return true;
 	if (wqe->flags & IBV_SEND_FENCE &&
 		(req->next_idx == req->started_idx ||
-			sq_note(&qp->sq, req->next_idx)->first_psn == req->next_psn))
+			sq_psn_range(&qp->sq, req->next_idx)->first_psn == req->next_psn))
 		return false;
 	return !wr_has_response(wr_row(wqe)->kind) || req->reads < qp->max_rd_atomic;
 }
@@ -177,17 +177,17 @@ void
 req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 {
 	struct requester *req = &qp->req;
-	struct sq_note *note = sq_note(&qp->sq, req->next_idx);
+	struct psn_range *range = sq_psn_range(&qp->sq, req->next_idx);
 	uint32_t end = psn_add(req->next_psn, packets);
 
 	if (wqe->flags & IBV_SEND_SIGNALED)
-		end |= NOTE_SIGNALED;
+		end |= PSN_RANGE_SIGNALED;
 	if (wr_has_response(wr_row(wqe)->kind))
-		end |= NOTE_ANSWERED;
-	note->first_psn = req->next_psn;
+		end |= PSN_RANGE_NEEDS_RESPONSE;
+	range->first_psn = req->next_psn;
 	/* Atomic, so that the compiler does not merge both members into one vector store:
 	 * the next load of this one would stall on it. */
-	__atomic_store_n(&note->end, end, __ATOMIC_RELAXED);
+	__atomic_store_n(&range->end, end, __ATOMIC_RELAXED);
 	req->started_idx++;
 }
 
@@ -269,11 +269,11 @@ is_tail(const struct qp *qp)
 	const struct requester *req = &qp->req;
 	uint32_t idx = req->next_idx + 1;
 
-	if (psn_add(req->next_psn, 1) != note_end(sq_note(&qp->sq, req->next_idx)))
+	if (psn_add(req->next_psn, 1) != psn_range_end(sq_psn_range(&qp->sq, req->next_idx)))
 		return false;
 	/* During a resend: local operations after it are done and wait for its
 	 * acknowledgement. */
-	while (unlikely(idx != req->started_idx) && note_local(sq_note(&qp->sq, idx)))
+	while (unlikely(idx != req->started_idx) && psn_range_is_local(sq_psn_range(&qp->sq, idx)))
 		idx++;
 	return !has_request(qp, idx);
 }
@@ -290,12 +290,12 @@ rebuild_with_ackreq(struct qp *qp, struct pkt *pkt)
 	uint32_t idx = req->next_idx;
 
 	if (idx == req->started_idx ||
-		sq_note(&qp->sq, idx)->first_psn == req->next_psn) {
+		sq_psn_range(&qp->sq, idx)->first_psn == req->next_psn) {
 		do
 			idx--;
-		while (note_local(sq_note(&qp->sq, idx)));
+		while (psn_range_is_local(sq_psn_range(&qp->sq, idx)));
 	}
-	if (note_answered(sq_note(&qp->sq, idx)))
+	if (psn_range_needs_response(sq_psn_range(&qp->sq, idx)))
 		return;
 	if (req->sent_psn == req->next_psn)
 		req->sent_psn = psn; /* it has not been sent yet */
@@ -313,7 +313,7 @@ tlp_build(struct qp *qp, struct pkt *pkt)
 	uint32_t idx = req->next_idx, psn = req->next_psn;
 	bool built;
 
-	assert(!note_answered(sq_note(&qp->sq, req->una_idx)));
+	assert(!psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)));
 	req->next_idx = req->una_idx;
 	req->next_psn = req->una_psn;
 	built = req_build(qp, pkt, true);

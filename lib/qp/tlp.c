@@ -102,7 +102,7 @@ tlp_cancel(struct qp *qp)
 void
 tlp_request_ack(struct qp *qp)
 {
-	if (req_awaits_no_ack(qp) && !note_answered(sq_note(&qp->sq, qp->req.una_idx)))
+	if (req_awaits_no_ack(qp) && !psn_range_needs_response(sq_psn_range(&qp->sq, qp->req.una_idx)))
 		qp->req.tlp_state = TLP_DUE;
 }
 
@@ -116,7 +116,7 @@ tlp_timeout(struct qp *qp, uint64_t now)
 	if (req->next_psn == req->una_psn)
 		return;
 	req->tlp_backoff++;
-	if (note_answered(sq_note(&qp->sq, req->una_idx)))
+	if (psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
 		req_rollback(qp, req->una_psn);
 	else
 		req->tlp_state = TLP_DUE;

@@ -101,8 +101,8 @@ ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 			break;
 		}
 		req->next_psn = req->una_psn = req->sent_psn = psn_add(req->next_psn, 1);
-		sq_note(&qp->sq, req->next_idx)->end =
-			wqe->flags & IBV_SEND_SIGNALED ? NOTE_SIGNALED : 0;
+		sq_psn_range(&qp->sq, req->next_idx)->end =
+			wqe->flags & IBV_SEND_SIGNALED ? PSN_RANGE_SIGNALED : 0;
 		req->started_idx = ++req->next_idx;
 		if (unlikely(!comp_oldest(qp))) {
 			qp_error(qp);

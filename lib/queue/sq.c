@@ -7,7 +7,7 @@
 static size_t
 ring_bytes(const struct sq *sq)
 {
-	return (size_t)sq->max_wr * (sq->ring.stride + sizeof(struct sq_note));
+	return (size_t)sq->max_wr * (sq->ring.stride + sizeof(struct psn_range));
 }
 
 /* dest: size of a datagram's address, which precedes the SGEs. */
@@ -41,7 +41,7 @@ init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	sq->ring.slots = alloc_get(mem, "sq ring", ring_bytes(sq));
 	if (sq->ring.slots == NULL)
 		return -ENOMEM;
-	sq->notes = (struct sq_note *)(sq->ring.slots + (size_t)size * stride);
+	sq->psn_ranges = (struct psn_range *)(sq->ring.slots + (size_t)size * stride);
 	sq->post = sq->ring;
 	return 0;
 }
@@ -64,7 +64,7 @@ void
 sq_fini(struct sq *sq)
 {
 	alloc_put(sq->mem, sq->ring.slots, ring_bytes(sq));
-	sq->notes = NULL;
+	sq->psn_ranges = NULL;
 	sq->ring.slots = sq->post.slots = NULL;
 }
 

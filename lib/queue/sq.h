@@ -86,29 +86,29 @@ static_assert(sizeof(struct ud_dest) == 2 * sizeof(struct sge), "takes the room 
 
 /* The PSN range of a request, per slot: lets the engine complete an unsignaled request
  * without reading its WQE. Valid once the request was started. */
-struct sq_note {
+struct psn_range {
 	uint32_t first_psn; /* 24 bits */
-	/* The PSN behind the last, and NOTE_*. One word, written by one store, because it
+	/* The PSN behind the last, and PSN_RANGE_*. One word, written by one store, because it
 	 * is read back soon after. */
 	uint32_t end;
 };
-static_assert(sizeof(struct sq_note) == 8, "eight per cache line");
+static_assert(sizeof(struct psn_range) == 8, "eight per cache line");
 
-#define NOTE_PSN UINT32_C(0xFFFFFF)
-#define NOTE_SIGNALED (UINT32_C(1) << 24)
+#define PSN_RANGE_END_MASK UINT32_C(0xFFFFFF)
+#define PSN_RANGE_SIGNALED (UINT32_C(1) << 24)
 /* READ or atomic: completed by its own response only */
-#define NOTE_ANSWERED (UINT32_C(1) << 25)
+#define PSN_RANGE_NEEDS_RESPONSE (UINT32_C(1) << 25)
 
 static inline uint32_t
-note_end(const struct sq_note *note)
+psn_range_end(const struct psn_range *range)
 {
-	return note->end & NOTE_PSN;
+	return range->end & PSN_RANGE_END_MASK;
 }
 
 static inline bool
-note_answered(const struct sq_note *note)
+psn_range_needs_response(const struct psn_range *range)
 {
-	return (note->end & NOTE_ANSWERED) != 0;
+	return (range->end & PSN_RANGE_NEEDS_RESPONSE) != 0;
 }
 
 /* Location of the slots. The engine and the posting threads each have a copy in their
@@ -122,7 +122,7 @@ struct sq_ring {
 struct sq {
 	/* written by the engine */
 	struct sq_ring ring;
-	struct sq_note *notes;
+	struct psn_range *psn_ranges;
 	const struct alloc *mem;
 	struct window_list windows; /* type 2 memory windows bound by its requests */
 	/* written by posting threads */
@@ -170,10 +170,10 @@ sq_slot(const struct sq *sq, uint32_t index)
 	return sq_ring_slot(&sq->ring, index);
 }
 
-static inline struct sq_note *
-sq_note(const struct sq *sq, uint32_t index)
+static inline struct psn_range *
+sq_psn_range(const struct sq *sq, uint32_t index)
 {
-	return &sq->notes[index & sq->ring.mask];
+	return &sq->psn_ranges[index & sq->ring.mask];
 }
 
 static inline void

@@ -75,16 +75,16 @@ slots_are_apart(void **state)
 	for (uint32_t i = 0; i < 4; i++) {
 		memset(sq_slot(&sq, i), (int)i + 1, sq.ring.stride);
 		memset(sq_slot(&sq, i)->inline_data, (int)i + 1, sq.max_inline);
-		memset(sq_note(&sq, i), (int)i + 0x81, sizeof(struct sq_note));
+		memset(sq_psn_range(&sq, i), (int)i + 0x81, sizeof(struct psn_range));
 	}
 	for (uint32_t i = 0; i < 4; i++) {
 		const uint8_t *slot = (const uint8_t *)sq_slot(&sq, i + 4);
-		const uint8_t *note = (const uint8_t *)sq_note(&sq, i - 4);
+		const uint8_t *range = (const uint8_t *)sq_psn_range(&sq, i - 4);
 
 		for (uint32_t j = 0; j < sq.ring.stride; j++)
 			assert_int_equal(slot[j], i + 1);
-		for (uint32_t j = 0; j < sizeof(struct sq_note); j++)
-			assert_int_equal(note[j], i + 0x81);
+		for (uint32_t j = 0; j < sizeof(struct psn_range); j++)
+			assert_int_equal(range[j], i + 0x81);
 	}
 	sq_close();
 }
