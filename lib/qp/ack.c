@@ -48,7 +48,7 @@ resp_duplicate(struct qp *qp, uint32_t psn)
 }
 
 static void
-acknowledge(struct qp *qp, struct pkt *pkt)
+ack_build(struct qp *qp, struct pkt *pkt)
 {
 	struct responder *resp = &qp->resp;
 	struct bth_fields bth = {
@@ -72,6 +72,6 @@ resp_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 		built = resp_res_tx(qp, pkts, n);
 	/* A pending acknowledgement lies behind every READ that is being answered. */
 	if (qp->aeth_pending != 0 && built < n && !qp->res_pending)
-		acknowledge(qp, &pkts[built++]);
+		ack_build(qp, &pkts[built++]);
 	return built;
 }

@@ -75,7 +75,7 @@ complete_until(struct qp *qp, uint32_t *end)
 /* Advances una_psn to end and restarts the retry counters and the timers. Returns false
  * if the QP went into an error state. */
 static bool
-progress(struct qp *qp, uint32_t end, uint64_t now)
+una_advance(struct qp *qp, uint32_t end, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	bool one = end == psn_add(req->una_psn, 1);
@@ -113,7 +113,7 @@ enum acked {
 /* Acknowledges every packet before end, apart from READs and atomics without a
  * response. */
 static enum acked
-advance(struct qp *qp, uint32_t end, uint64_t now)
+ack_until(struct qp *qp, uint32_t end, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint32_t reached = end;
@@ -124,7 +124,7 @@ advance(struct qp *qp, uint32_t end, uint64_t now)
 		qp_error(qp);
 		return ACKED_FAILED;
 	}
-	if (psn_diff(reached, req->una_psn) > 0 && !progress(qp, reached, now))
+	if (psn_diff(reached, req->una_psn) > 0 && !una_advance(qp, reached, now))
 		return ACKED_FAILED;
 	return reached == end ? ACKED_ALL : ACKED_PART;
 }
@@ -132,7 +132,7 @@ advance(struct qp *qp, uint32_t end, uint64_t now)
 /* Resends from una_psn, charged to retry_cnt. vendor: for the error when no retry is
  * left. */
 static void
-retry(struct qp *qp, enum qp_vendor_err vendor)
+resend_oldest(struct qp *qp, enum qp_vendor_err vendor)
 {
 	struct requester *req = &qp->req;
 
@@ -154,15 +154,15 @@ implied_nak(struct qp *qp)
 	if (qp->req.in_recovery || qp->req.rnr_deadline != TIME_NEVER)
 		return;
 	qp->req.in_recovery = true;
-	retry(qp, VENDOR_RESPONSE);
+	resend_oldest(qp, VENDOR_RESPONSE);
 }
 
 /* A NAK acknowledges what lies before it. Returns false if there is nothing more to
  * do. */
 static bool
-before_nak(struct qp *qp, uint32_t psn, uint64_t now)
+ack_before_nak(struct qp *qp, uint32_t psn, uint64_t now)
 {
-	enum acked acked = advance(qp, psn, now);
+	enum acked acked = ack_until(qp, psn, now);
 
 	if (unlikely(acked == ACKED_PART))
 		implied_nak(qp);
@@ -170,14 +170,14 @@ before_nak(struct qp *qp, uint32_t psn, uint64_t now)
 }
 
 static void
-rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
+rnr_nak_rx(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
 	/* A duplicate of the NAK that the QP already waits for. */
 	if (req->rnr_deadline != TIME_NEVER && psn == req->una_psn)
 		return;
-	if (!before_nak(qp, psn, now))
+	if (!ack_before_nak(qp, psn, now))
 		return;
 	qp->stats.rnr_nak_received++;
 	qp->shared->stats->rnr_nak_received++;
@@ -197,12 +197,12 @@ rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 }
 
 static void
-seq_nak(struct qp *qp, uint32_t psn, uint64_t now)
+seq_nak_rx(struct qp *qp, uint32_t psn, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	bool waits = req->rnr_deadline != TIME_NEVER;
 
-	if (!before_nak(qp, psn, now))
+	if (!ack_before_nak(qp, psn, now))
 		return;
 	qp->stats.seq_nak_received++;
 	qp->shared->stats->seq_nak_received++;
@@ -211,15 +211,15 @@ seq_nak(struct qp *qp, uint32_t psn, uint64_t now)
 	if ((waits && req->rnr_deadline != TIME_NEVER) || req->in_recovery)
 		return;
 	req->in_recovery = true;
-	retry(qp, VENDOR_SEQ_RETRIES);
+	resend_oldest(qp, VENDOR_SEQ_RETRIES);
 }
 
 static void
-fatal_nak(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
+fatal_nak_rx(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
 {
 	enum ibv_wc_status status = IBV_WC_BAD_RESP_ERR;
 
-	if (!before_nak(qp, psn, now))
+	if (!ack_before_nak(qp, psn, now))
 		return;
 	if (syndrome == AETH_NAK_INV_REQ)
 		status = IBV_WC_REM_INV_REQ_ERR;
@@ -232,21 +232,21 @@ fatal_nak(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
 }
 
 static void
-acknowledge(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
+aeth_rx(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
 {
 	switch (syndrome & AETH_TYPE_MASK) {
 	case AETH_TYPE_ACK:
-		if (unlikely(advance(qp, psn_add(psn, 1), now) == ACKED_PART))
+		if (unlikely(ack_until(qp, psn_add(psn, 1), now) == ACKED_PART))
 			implied_nak(qp);
 		break;
 	case AETH_TYPE_RNR:
-		rnr_nak(qp, psn, syndrome & AETH_VALUE_MASK, now);
+		rnr_nak_rx(qp, psn, syndrome & AETH_VALUE_MASK, now);
 		break;
 	default:
 		if (syndrome == AETH_NAK_SEQ)
-			seq_nak(qp, psn, now);
+			seq_nak_rx(qp, psn, now);
 		else
-			fatal_nak(qp, psn, syndrome, now);
+			fatal_nak_rx(qp, psn, syndrome, now);
 		break;
 	}
 }
@@ -254,7 +254,7 @@ acknowledge(struct qp *qp, uint32_t psn, unsigned syndrome, uint64_t now)
 /* ---- Responses of READs and atomics ---- */
 
 static void
-bad_response(struct qp *qp)
+fail_bad_response(struct qp *qp)
 {
 	comp_fail(qp, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
 }
@@ -340,11 +340,11 @@ response_done(struct qp *qp, const struct psn_range *range, bool request_done, u
 		qp_error(qp);
 		return;
 	}
-	progress(qp, end, now);
+	una_advance(qp, end, now);
 }
 
 static void
-read_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
+read_response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	const struct send_wqe *wqe = sq_slot(&qp->sq, qp->req.una_idx);
 	const struct psn_range *range = sq_psn_range(&qp->sq, qp->req.una_idx);
@@ -356,12 +356,12 @@ read_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		if (v->op->pos == POS_O && v->payload_len == 0)
 			response_done(qp, range, true, now);
 		else
-			bad_response(qp);
+			fail_bad_response(qp);
 		return;
 	}
 	p = read_segment(qp, wqe, range, v->psn);
 	if (wqe->opcode != IBV_WR_RDMA_READ || !read_opcode_fits(qp, v, &p)) {
-		bad_response(qp);
+		fail_bad_response(qp);
 		return;
 	}
 	if (p.len != 0 && read_copy(qp, v, wqe, &p) != 0) {
@@ -372,7 +372,7 @@ read_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 }
 
 static void
-atomic_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
+atomic_response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	const struct send_wqe *wqe = sq_slot(&qp->sq, qp->req.una_idx);
 	struct sge_pos start = {0};
@@ -380,7 +380,7 @@ atomic_response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 
 	if (wqe->opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
 		wqe->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		bad_response(qp);
+		fail_bad_response(qp);
 		return;
 	}
 	memcpy(&value, v->ext + sizeof(struct aeth), sizeof(value));
@@ -402,12 +402,12 @@ syndrome_fits(const struct pkt_view *v)
 
 /* A READ response or atomic acknowledgement; it acknowledges everything before it. */
 static void
-response(struct qp *qp, const struct pkt_view *v, uint64_t now)
+response_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	const struct requester *req = &qp->req;
 	enum acked acked;
 
-	acked = advance(qp, v->psn, now);
+	acked = ack_until(qp, v->psn, now);
 	if (unlikely(acked != ACKED_ALL)) {
 		if (acked == ACKED_PART)
 			implied_nak(qp);
@@ -415,11 +415,11 @@ response(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	}
 	if (!syndrome_fits(v) || req->una_idx == req->started_idx ||
 		!psn_range_needs_response(sq_psn_range(&qp->sq, req->una_idx)))
-		bad_response(qp); /* C9-121: the request has no such response */
+		fail_bad_response(qp); /* C9-121: the request has no such response */
 	else if (v->op->kind == OP_READ_RESP)
-		read_response(qp, v, now);
+		read_response_rx(qp, v, now);
 	else
-		atomic_response(qp, v, now);
+		atomic_response_rx(qp, v, now);
 }
 
 void
@@ -436,9 +436,9 @@ comp_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		return;
 	}
 	if (likely(v->op->kind == OP_ACK))
-		acknowledge(qp, v->psn, view_aeth(v)->syndrome, now);
+		aeth_rx(qp, v->psn, view_aeth(v)->syndrome, now);
 	else
-		response(qp, v, now);
+		response_rx(qp, v, now);
 }
 
 void
@@ -448,5 +448,5 @@ comp_ack_timeout(struct qp *qp)
 	qp->shared->stats->ack_timeouts++;
 	qp->req.in_recovery = false;
 	qp->req.ack_deadline = TIME_NEVER;
-	retry(qp, VENDOR_ACK_TIMEOUT);
+	resend_oldest(qp, VENDOR_ACK_TIMEOUT);
 }

@@ -6,7 +6,7 @@
  * message, but the QP does not slow down: no packet that it sends is marked as
  * ECN-capable (ECT). */
 static void
-refused(struct qp *qp, enum drop_reason why)
+count_refused(struct qp *qp, enum drop_reason why)
 {
 	if (why != DROP_cnp) {
 		qp->shared->stats->drop[why]++;
@@ -35,7 +35,7 @@ qp_rx(struct qp *qp, const struct pkt_view *view, uint64_t now)
 	enum drop_reason why = qp_admit(qp, view);
 
 	if (unlikely(why != DROP_none)) {
-		refused(qp, why);
+		count_refused(qp, why);
 		return;
 	}
 	if (unlikely((view->tclass & ECN_CE) == ECN_CE))

@@ -23,7 +23,7 @@ qp_fail(struct qp *qp)
 }
 
 static bool
-put(struct qp *qp, struct cq *cq, struct cqe *cqe)
+cqe_put(struct qp *qp, struct cq *cq, struct cqe *cqe)
 {
 	if (likely(cq_put(cq, cqe, &qp->shared->now)))
 		return true;
@@ -44,7 +44,7 @@ qp_complete_send(struct qp *qp, uint32_t idx, enum ibv_wc_status status, uint32_
 		.status = (uint8_t)status,
 	};
 
-	return put(qp, qp->send_cq, &cqe);
+	return cqe_put(qp, qp->send_cq, &cqe);
 }
 
 bool
@@ -59,7 +59,7 @@ qp_complete_recv_error(
 		.status = (uint8_t)status,
 	};
 
-	return put(qp, qp->recv_cq, &cqe);
+	return cqe_put(qp, qp->recv_cq, &cqe);
 }
 
 bool
@@ -144,7 +144,7 @@ qp_error(struct qp *qp)
 /* Cleans the QP's CQEs. Those of an XRC target's receives stay: they are the SRQ's and
  * free nothing of the QP. */
 static void
-purge(struct qp *qp)
+cqes_clean(struct qp *qp)
 {
 	if (qp->type == IBV_QPT_XRC_RECV)
 		return;
@@ -159,7 +159,7 @@ qp_reset(struct qp *qp)
 	__atomic_store_n(&qp->state, IBV_QPS_RESET, __ATOMIC_RELEASE);
 	stop_requester(qp);
 	/* First: a CQE polled after sq_clear() would free slots of new requests. */
-	purge(qp);
+	cqes_clean(qp);
 	sq_lock(&qp->sq);
 	sq_clear(&qp->sq);
 	sq_unlock(&qp->sq);

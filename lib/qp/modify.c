@@ -8,7 +8,7 @@
 
 /* Checks the values of the attributes in mask (ibv_modify_qp(3)). */
 static int
-attr_check(const struct qp_attr *a, int mask, enum ibv_mtu path_mtu_max)
+qp_attr_check(const struct qp_attr *a, int mask, enum ibv_mtu path_mtu_max)
 {
 	if (mask & IBV_QP_PORT && a->port_num != 1)
 		return -EINVAL;
@@ -139,7 +139,7 @@ qp_modify(struct qp *qp, const struct qp_attr *attr, int mask, enum ibv_mtu path
 		return -EINVAL;
 	rc = qp_transition_check((enum ibv_qp_type)qp->type, from, to, mask);
 	if (rc == 0)
-		rc = attr_check(attr, mask, path_mtu_max);
+		rc = qp_attr_check(attr, mask, path_mtu_max);
 	if (rc != 0)
 		return rc;
 	/* IBA 10.3.1.5: SQD -> RTS only once the queue has drained. */

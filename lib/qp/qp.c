@@ -27,7 +27,7 @@ type_known(enum ibv_qp_type type)
 }
 
 static uint8_t
-op_base(enum ibv_qp_type type)
+op_base_of(enum ibv_qp_type type)
 {
 	unsigned service = SERVICE_RC;
 
@@ -71,7 +71,7 @@ cqs_given(const struct qp_conf *c)
 }
 
 static int
-conf_check(const struct qp_conf *c)
+qp_conf_check(const struct qp_conf *c)
 {
 	if (!type_known(c->type))
 		return -EOPNOTSUPP;
@@ -184,14 +184,14 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 	struct event_queue *events, void *object)
 {
 	const struct qp_conf normal = conf_normalise(given), *conf = &normal;
-	int rc = conf_check(conf);
+	int rc = qp_conf_check(conf);
 
 	if (rc != 0)
 		return rc;
 	memset(qp, 0, sizeof(*qp));
 	qp->qpn = qpn;
 	qp->type = (uint8_t)conf->type;
-	qp->op_base = op_base(conf->type);
+	qp->op_base = op_base_of(conf->type);
 	qp->state = IBV_QPS_RESET;
 	qp->pkey = PKEY_DEFAULT;
 	qp->pd = conf->pd;

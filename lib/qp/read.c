@@ -361,7 +361,7 @@ resp_res_revoke(struct qp *qp, uint32_t srqn)
 /* ---- Responses ---- */
 
 static void
-atomic_response(struct qp *qp, const struct resp_res *res, struct pkt *pkt)
+atomic_response_build(struct qp *qp, const struct resp_res *res, struct pkt *pkt)
 {
 	struct bth_fields bth = {
 		.dest_qpn = qp->dest_qpn,
@@ -384,7 +384,7 @@ atomic_response(struct qp *qp, const struct resp_res *res, struct pkt *pkt)
  * the NAK.
  */
 static void RARE
-read_refuse_again(struct qp *qp, struct resp_res *res, struct pkt *pkt)
+read_nak_build(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 {
 	struct bth_fields bth = {
 		.dest_qpn = qp->dest_qpn,
@@ -404,7 +404,7 @@ read_refuse_again(struct qp *qp, struct resp_res *res, struct pkt *pkt)
  * (annex A19). Returns false if the memory is gone: nothing was built and the QP is in
  * ERR. */
 static bool
-read_response(struct qp *qp, struct resp_res *res, struct pkt *pkt)
+read_response_build(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 {
 	static const uint8_t opcodes[2][2] = {
 		{OPCODE_RC_READ_RESPONSE_MIDDLE, OPCODE_RC_READ_RESPONSE_LAST},
@@ -428,7 +428,7 @@ read_response(struct qp *qp, struct resp_res *res, struct pkt *pkt)
 			res->va + offset, len, IBV_ACCESS_REMOTE_READ);
 		if (unlikely(from == NULL) &&
 			(int32_t)(qp->resp.res_next - qp->resp.res_done) < 0) {
-			read_refuse_again(qp, res, pkt);
+			read_nak_build(qp, res, pkt);
 			return true;
 		}
 		if (unlikely(from == NULL)) {
@@ -475,8 +475,8 @@ build_responses(struct qp *qp, struct pkt *pkts, unsigned n)
 	/* To the end: fully answered resources must not count any more. */
 	while ((res = res_current(qp)) != NULL && built < n) {
 		if (is_atomic(res->kind))
-			atomic_response(qp, res, &pkts[built]);
-		else if (!read_response(qp, res, &pkts[built])) {
+			atomic_response_build(qp, res, &pkts[built]);
+		else if (!read_response_build(qp, res, &pkts[built])) {
 			/* The NAK replaces the remaining responses. */
 			resp->res_next = resp->res_done = resp->res_end;
 			return built;

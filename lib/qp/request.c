@@ -66,7 +66,7 @@ xrceth_fill(uint8_t *ext, const struct send_wqe *wqe)
 
 /* Returns where the RETH or AtomicETH goes. Fills in an XRCETH before it. */
 static uint8_t *
-main_begin(const struct send_wqe *wqe, uint8_t opcode, uint8_t *ext)
+main_hdr_begin(const struct send_wqe *wqe, uint8_t opcode, uint8_t *ext)
 {
 	if (unlikely(op_rows[opcode].hdrs & HDR_XRCETH))
 		xrceth_fill(ext, wqe);
@@ -76,7 +76,7 @@ main_begin(const struct send_wqe *wqe, uint8_t opcode, uint8_t *ext)
 /* Copies payload bytes [offset, offset + len) of the message to dst. Returns 0 or
  * -EACCES. */
 static int
-copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t *dst,
+req_payload_copy(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t *dst,
 	uint32_t len, struct icrc_sum *sum)
 {
 	struct requester *req = &qp->req;
@@ -101,7 +101,7 @@ copy_payload(struct qp *qp, const struct send_wqe *wqe, uint64_t offset, uint8_t
 
 /* Packet next_psn has been built and takes this number of PSNs. */
 static __rte_always_inline void
-advance(struct qp *qp, uint32_t packets)
+psn_advance(struct qp *qp, uint32_t packets)
 {
 	struct requester *req = &qp->req;
 
@@ -163,11 +163,11 @@ build_data(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 	if (op->hdrs != 0)
 		ext_fill(ext, wqe, op);
 	if (len != 0 &&
-		copy_payload(qp, wqe, offset, ext + op->ext_len, len, &sum) != 0)
+		req_payload_copy(qp, wqe, offset, ext + op->ext_len, len, &sum) != 0)
 		return false;
 	frame_end_sum(&qp->hdr, pkt, len, sum);
 	req->ackreq_sent = bth.ack_req;
-	advance(qp, 1);
+	psn_advance(qp, 1);
 	if (unlikely(!rc))
 		uc_sent(qp);
 	return true;
@@ -190,10 +190,10 @@ build_read(struct qp *qp, const struct send_wqe *wqe, uint32_t index, struct pkt
 		.ack_req = true,
 	};
 
-	reth_fill(main_begin(wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0)), wqe,
+	reth_fill(main_hdr_begin(wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0)), wqe,
 		offset, len);
 	frame_end(&qp->hdr, pkt, 0);
-	advance(qp, RTE_MAX((len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u));
+	psn_advance(qp, RTE_MAX((len + qp_pmtu(qp) - 1) >> qp->pmtu_shift, 1u));
 }
 
 static void
@@ -207,7 +207,7 @@ build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 		.opcode = wr_row(wqe)->opcode[1][1] | qp->op_base,
 		.ack_req = true,
 	};
-	struct atomic_eth *eth = (struct atomic_eth *)main_begin(
+	struct atomic_eth *eth = (struct atomic_eth *)main_hdr_begin(
 		wqe, bth.opcode, frame_begin(&qp->hdr, pkt, &bth, 0));
 
 	eth->va = rte_cpu_to_be_64(wqe->remote_va);
@@ -216,7 +216,7 @@ build_atomic(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	eth->swap_add = rte_cpu_to_be_64(add ? wqe->compare_add : wqe->swap);
 	eth->compare = rte_cpu_to_be_64(add ? 0 : wqe->compare_add);
 	frame_end(&qp->hdr, pkt, 0);
-	advance(qp, 1);
+	psn_advance(qp, 1);
 }
 
 /* wqe->imm is the FETH, remote_va and len are the range. */
@@ -235,7 +235,7 @@ build_flush(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	memcpy(ext, &wqe->imm, sizeof(wqe->imm));
 	reth_fill(ext + sizeof(wqe->imm), wqe, 0, wqe->len);
 	frame_end(&qp->hdr, pkt, 0);
-	advance(qp, 1);
+	psn_advance(qp, 1);
 }
 
 /* Builds a packet without payload. */

@@ -140,7 +140,7 @@ req_has_next(const struct qp *qp)
 /* The request at next_idx cannot be sent: it fails once those before it are done
  * (C10-83). */
 static void RARE
-refuse(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
+req_mark_failed(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 {
 	struct requester *req = &qp->req;
 
@@ -152,7 +152,7 @@ refuse(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)
 }
 
 static enum qp_vendor_err
-vendor_of(unsigned status)
+vendor_err_of(unsigned status)
 {
 	if (status == IBV_WC_MW_BIND_ERR)
 		return VENDOR_WINDOW;
@@ -191,12 +191,12 @@ req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 	req->started_idx++;
 }
 
-/* Returned by start() besides a status: the request is done and needed no packet. */
+/* Returned by req_start() besides a status: the request is done and needed no packet. */
 #define START_LOCAL 0x100
 
 /* Executes the local operation at next_idx. It completes in queue order. */
 static unsigned RARE
-start_local(struct qp *qp, const struct send_wqe *wqe)
+req_start_local(struct qp *qp, const struct send_wqe *wqe)
 {
 	struct requester *req = &qp->req;
 	enum ibv_wc_status status = local_execute(qp, wqe);
@@ -213,7 +213,7 @@ start_local(struct qp *qp, const struct send_wqe *wqe)
 /* Assigns PSNs to the request at next_idx. Returns IBV_WC_SUCCESS, START_LOCAL, or the
  * status with which the request fails. */
 static unsigned
-start(struct qp *qp)
+req_start(struct qp *qp)
 {
 	struct requester *req = &qp->req;
 	const struct send_wqe *wqe = sq_slot(&qp->sq, req->next_idx);
@@ -222,7 +222,7 @@ start(struct qp *qp)
 
 	if (kind >= WR_READ) {
 		if (kind >= WR_LOCAL_INV)
-			return start_local(qp, wqe);
+			return req_start_local(qp, wqe);
 		if (qp->max_rd_atomic == 0)
 			return IBV_WC_LOC_QP_OP_ERR;
 		if (kind != WR_READ)
@@ -378,7 +378,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		unsigned status = IBV_WC_SUCCESS;
 
 		if (req->next_idx == req->started_idx)
-			status = start(qp);
+			status = req_start(qp);
 		more = status == IBV_WC_SUCCESS && !is_tail(qp);
 		if (status == IBV_WC_SUCCESS &&
 			!req_build(qp, &pkts[built],
@@ -390,7 +390,7 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 				more = has_request(qp, req->next_idx);
 				continue;
 			}
-			refuse(qp, (enum ibv_wc_status)status, vendor_of(status));
+			req_mark_failed(qp, (enum ibv_wc_status)status, vendor_err_of(status));
 			break;
 		}
 		built++;

@@ -82,7 +82,7 @@ length_fits(const struct qp *qp, const struct pkt_view *v)
 }
 
 static void RARE
-rnr(struct qp *qp, const struct pkt_view *v)
+rnr_nak_queue(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 
@@ -110,7 +110,7 @@ take_receive(struct qp *qp, const struct pkt_view *v)
 		rc = qp->srq != NULL ? srq_take(qp->srq, qp->wqe)
 				     : recv_ring_take(qp->rq, qp->wqe);
 	if (unlikely(rc == -EAGAIN)) {
-		rnr(qp, v);
+		rnr_nak_queue(qp, v);
 		return false;
 	}
 	if (unlikely(rc < 0)) { /* the SRQ is in the error state */
@@ -128,7 +128,7 @@ take_receive(struct qp *qp, const struct pkt_view *v)
 /* Copies the payload to where the receive says. Returns false if it does not fit or may
  * not be written. */
 static bool
-place(struct qp *qp, const struct pkt_view *v)
+recv_payload_copy(struct qp *qp, const struct pkt_view *v)
 {
 	int rc = 0;
 
@@ -165,7 +165,7 @@ may_invalidate(struct qp *qp, const struct pkt_view *v)
 
 /* Invalidates the rkey, before the completion reports it. Returns the rkey. */
 static uint32_t RARE
-invalidate(struct qp *qp, const struct pkt_view *v)
+rkey_invalidate(struct qp *qp, const struct pkt_view *v)
 {
 	uint32_t rkey = rte_be_to_cpu_32(view_imm_be(v));
 
@@ -190,7 +190,7 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 		cqe.imm = view_imm_be(v);
 		cqe.wc_flags = IBV_WC_WITH_IMM;
 	} else if (unlikely(v->op->hdrs & HDR_IETH)) {
-		cqe.imm = invalidate(qp, v);
+		cqe.imm = rkey_invalidate(qp, v);
 		cqe.wc_flags = IBV_WC_WITH_INV;
 	}
 	qp->resp.wqe_held = false;
@@ -203,7 +203,7 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 
 /* A packet was executed: advances ePSN, and acknowledges if AckReq was set. */
 static void
-accept(struct qp *qp, const struct pkt_view *v)
+req_executed(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 	bool answer = v->ack_req && qp->type != IBV_QPT_UC;
@@ -227,7 +227,7 @@ accept(struct qp *qp, const struct pkt_view *v)
 }
 
 static void
-send_packet(struct qp *qp, const struct pkt_view *v)
+resp_send(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 
@@ -240,7 +240,7 @@ send_packet(struct qp *qp, const struct pkt_view *v)
 		return;
 	if (unlikely(v->op->hdrs & HDR_IETH) && !may_invalidate(qp, v))
 		return;
-	if (!place(qp, v))
+	if (!recv_payload_copy(qp, v))
 		return;
 	/* Nothing fails but the completion from here on. */
 	resp->received += v->payload_len;
@@ -251,7 +251,7 @@ send_packet(struct qp *qp, const struct pkt_view *v)
 		resp->msn = psn_add(resp->msn, 1);
 		qp->stats.rx_msgs++;
 	}
-	accept(qp, v);
+	req_executed(qp, v);
 }
 
 /* The bytes still to come, including this packet's, and their destination: from the RETH
@@ -292,7 +292,7 @@ write_target(const struct qp *qp, const struct write_state *w)
 }
 
 static void
-write_packet(struct qp *qp, const struct pkt_view *v)
+resp_write(struct qp *qp, const struct pkt_view *v)
 {
 	struct responder *resp = &qp->resp;
 	struct write_state w = write_state(qp, v);
@@ -329,7 +329,7 @@ write_packet(struct qp *qp, const struct pkt_view *v)
 		resp->msn = psn_add(resp->msn, 1);
 		qp->stats.rx_msgs++;
 	}
-	accept(qp, v);
+	req_executed(qp, v);
 }
 
 /* True if the QP's access flags permit a request (IBA 9.7.4.1.4; C9-89). */
@@ -367,10 +367,10 @@ resp_request(struct qp *qp, const struct pkt_view *v)
 	}
 	switch (v->op->kind) {
 	case OP_SEND:
-		send_packet(qp, v);
+		resp_send(qp, v);
 		break;
 	case OP_WRITE:
-		write_packet(qp, v);
+		resp_write(qp, v);
 		break;
 	case OP_READ:
 		resp_read(qp, v);

@@ -20,7 +20,7 @@
 #define SL_SHIFT 24
 
 static const struct ud_dest *
-dest_of(const struct send_wqe *wqe)
+ud_dest_of(const struct send_wqe *wqe)
 {
 	return (const struct ud_dest *)wqe->sge;
 }
@@ -30,7 +30,7 @@ qp_next_dest(const struct qp *qp)
 {
 	if (qp->state != IBV_QPS_RTS || qp->req.next_idx == sq_posted(&qp->sq))
 		return NULL;
-	return dest_of(sq_slot(&qp->sq, qp->req.next_idx));
+	return ud_dest_of(sq_slot(&qp->sq, qp->req.next_idx));
 }
 
 bool
@@ -42,7 +42,7 @@ ud_wants_tx(const struct qp *qp)
 }
 
 static int
-payload(struct qp *qp, const struct send_wqe *wqe, uint8_t *dst, struct icrc_sum *sum)
+ud_payload_gather(struct qp *qp, const struct send_wqe *wqe, uint8_t *dst, struct icrc_sum *sum)
 {
 	struct sge_pos pos = {0};
 
@@ -57,9 +57,9 @@ payload(struct qp *qp, const struct send_wqe *wqe, uint8_t *dst, struct icrc_sum
 }
 
 static int
-build(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
+ud_packet_build(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 {
-	const struct ud_dest *dest = dest_of(wqe);
+	const struct ud_dest *dest = ud_dest_of(wqe);
 	bool imm = wqe->opcode == IBV_WR_SEND_WITH_IMM;
 	struct bth_fields bth = {
 		.dest_qpn = dest->qpn,
@@ -76,7 +76,7 @@ build(struct qp *qp, const struct send_wqe *wqe, struct pkt *pkt)
 	be24_put(deth->src_qpn, qp->qpn);
 	if (imm)
 		memcpy(deth + 1, &wqe->imm, sizeof(wqe->imm));
-	if (payload(qp, wqe, frame_payload(&qp->hdr, pkt, bth.opcode), &sum) != 0)
+	if (ud_payload_gather(qp, wqe, frame_payload(&qp->hdr, pkt, bth.opcode), &sum) != 0)
 		return -EACCES;
 	frame_end_sum(&qp->hdr, pkt, wqe->len, sum);
 	return 0;
@@ -96,7 +96,7 @@ ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 
 		if (memcmp(dest, first, UD_DEST_PATH) != 0)
 			break;
-		if (unlikely(build(qp, wqe, &pkts[built]) != 0)) {
+		if (unlikely(ud_packet_build(qp, wqe, &pkts[built]) != 0)) {
 			comp_fail(qp, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
 			break;
 		}
@@ -142,7 +142,7 @@ ud_admit(const struct qp *qp, const struct pkt_view *v)
 }
 
 static int
-place(struct qp *qp, const struct pkt_view *v)
+ud_payload_copy(struct qp *qp, const struct pkt_view *v)
 {
 	uint8_t grh[GRH_LEN] = {0};
 	struct sge_pos pos = {0};
@@ -162,7 +162,7 @@ place(struct qp *qp, const struct pkt_view *v)
 }
 
 static void
-complete(struct qp *qp, const struct pkt_view *v)
+ud_recv_complete(struct qp *qp, const struct pkt_view *v)
 {
 	bool imm = (v->op->hdrs & HDR_IMM) != 0;
 	uint32_t sl = v->ip_version == 4 ? SL_IPV4 : SL_IPV6;
@@ -205,7 +205,7 @@ ud_rx(struct qp *qp, const struct pkt_view *v)
 		qp->shared->stats->drop[DROP_receive_short]++;
 		return;
 	}
-	if (place(qp, v) != 0) {
+	if (ud_payload_copy(qp, v) != 0) {
 		qp->resp.wqe_held = false;
 		qp_complete_recv_error(
 			qp, qp->wqe->wr_id, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
@@ -213,5 +213,5 @@ ud_rx(struct qp *qp, const struct pkt_view *v)
 		return;
 	}
 	qp->stats.rx_msgs++;
-	complete(qp, v);
+	ud_recv_complete(qp, v);
 }
