@@ -126,7 +126,7 @@ enum qp_event {
 
 /* vendor_err of an error completion: the check that failed. */
 #define QP_VENDOR_ERRS(X)                                                                \
-	X(NONE, "no more is known")                                                      \
+	X(NONE, "no further detail")                                                      \
 	X(SEND_SGE, "an lkey, range or access of a send SGE")                            \
 	X(RECV_SGE, "an lkey, range or access of a receive SGE")                         \
 	X(RECV_SHORT, "the message is longer than the receive")                          \
@@ -142,8 +142,8 @@ enum qp_event {
 	X(ACK_TIMEOUT, "no answer, retries spent")                                       \
 	X(SEQ_RETRIES, "sequence NAKs, retries spent")                                   \
 	X(RNR_RETRIES, "RNR NAKs, RNR retries spent")                                    \
-	X(WINDOW, "a window that cannot be bound or invalidated")                        \
-	X(WQE, "a work request that cannot be")                                          \
+	X(WINDOW, "a memory window that cannot be bound or invalidated")                        \
+	X(WQE, "the SRQ is in the error state")                                          \
 	X(FLUSHED, "the QP is in the error state")                                         \
 	X(SRQN, "the peer names no SRQ of the XRC domain, or another one inside a message")
 
