@@ -11,7 +11,7 @@
  * in which they were sent. When too many packets have been sent without AckReq, QPs set
  * it again.
  */
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 #define ACKREQ_SUPPRESS_SHARE 4      /* of the peer window may be sent without AckReq: a quarter, */
 #define ACKREQ_SUPPRESS_MAX 4096u   /* and not more packets than this */

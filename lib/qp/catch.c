@@ -2,11 +2,11 @@
 /*
  * Catches: a message of one packet that has not come yet, but most likely will. Which receive it
  * takes, and that its bytes may go there, is looked up before; what is left to do when it is there
- * are a copy and a completion. Whatever is not as it was takes the way of all requests (drive.c,
+ * are a copy and a completion. Whatever is not as it was takes the way of all requests (qp_io.c,
  * responder.c), which says and does the same.
  */
 #include "qp/ball.h"
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 bool
 qp_expects(const struct qp *qp, const struct pkt_view *view)

@@ -5,7 +5,7 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 void
 comp_check_drained(struct qp *qp)

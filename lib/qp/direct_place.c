@@ -10,7 +10,7 @@
  * Only MIDDLE packets qualify. A FIRST packet names its destination itself. A LAST packet
  * ends the bytes that an application may poll without waiting for a completion.
  */
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 /* Destination of a MIDDLE packet of a SEND; NULL: none. */
 static uint8_t *

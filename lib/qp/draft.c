@@ -3,10 +3,10 @@
  * Drafts: the packet of a SEND that has not been posted yet, but most likely will be, complete
  * but for its payload. Between post and port there is then little more than a copy and its part
  * of the ICRC. What a request must be for that is checked when it is there; anything else takes
- * the way of all requests (requester.c, request.c), which packs the same bytes.
+ * the way of all requests (requester.c, req_build.c), which packs the same bytes.
  */
 #include "qp/ball.h"
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 bool
 qp_draft(struct qp *qp, struct qp_draft *draft, uint32_t len)

@@ -3,7 +3,7 @@
  * 10.8.3.1). */
 #include <string.h>
 
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 /* A CQ overflow takes the QP to ERR. No completion can report it, so an event does. */
 void

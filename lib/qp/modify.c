@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 #define MAX_TIMEOUT_CODE 31
 #define MAX_RETRY 7

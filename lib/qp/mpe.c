@@ -6,7 +6,7 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 /* FETH: placement type and selectivity. */
 #define FETH_GLOBAL 0x1

@@ -4,7 +4,7 @@
  * decides what may be sent when. A packet is a function of its request and PSN
  * (req_build.c), so a retry only moves next_psn back.
  */
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 void
 req_reset(struct qp *qp, uint32_t psn)

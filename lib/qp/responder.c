@@ -6,7 +6,7 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 /* Bytes of the longest message (IBA 9.4.1), whatever the length of the receive. */
 #define MSG_MAX (UINT32_C(1) << 31)

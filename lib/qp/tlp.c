@@ -12,7 +12,7 @@
  * with all requests behind it. The wait doubles each time, up to the ACK timeout. There
  * is no probe before a round trip was measured, and none in an RNR wait.
  */
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 #define TLP_RTTS 4
 #define TLP_MIN_NS (100 * NS_PER_US)

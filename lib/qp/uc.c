@@ -7,7 +7,7 @@
  * other QPs wait for, completes in error and the QP goes on (IBA 9.9.3.1.5, class E).
  * Bytes already written by a WRITE stay.
  */
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 void
 uc_discard(struct qp *qp, enum ibv_wc_status status, enum qp_vendor_err vendor)

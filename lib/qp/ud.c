@@ -9,7 +9,7 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 #define GRH_LEN 40
 #define IPV4_LEN 20

@@ -34,7 +34,7 @@ CLOCKS = re.compile(
 CLOCK_HOMES = re.compile(r"^lib/engine/(clock|engine_loop)[^/]*\.[ch]$")
 
 DATA_PATH = re.compile(
-    r"^lib/(qp/(requester|responder|completer|drive)\w*\.[ch]|engine/(rx|tx)\w*\.[ch]"
+    r"^lib/(qp/(requester|responder|completer|qp_io)\w*\.[ch]|engine/(rx|tx)\w*\.[ch]"
     r"|mem/(sge|copy)\w*\.[ch]|wire/(build|icrc|parse)\w*\.[ch]|queue/\w+\.h)$")
 DATA_PATH_DENY = re.compile(
     r"\b(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|alloc_get|alloc_put"

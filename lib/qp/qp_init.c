@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 static_assert(
 	offsetof(struct qp, req) % LINE_SIZE == 0, "the requester has its own lines");

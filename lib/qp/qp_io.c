@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls by which the engine drives a QP. */
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 /* Counts a packet that was not admitted. A congestion notification is counted as a
  * message, but the QP does not slow down: no packet that it sends is marked as

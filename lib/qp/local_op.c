@@ -5,7 +5,7 @@
  * 10.8.3.3). A local invalidate fence would wait for earlier requests that use the key.
  * There are none, as only a peer can use a memory window.
  */
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 enum ibv_wc_status
 local_execute(struct qp *qp, const struct send_wqe *wqe)

@@ -11,7 +11,7 @@
 #include <rte_byteorder.h>
 #include <rte_common.h>
 
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 #define PD_NONE UINT32_MAX /* no key has this PD */
 #define MSG_MAX (UINT32_C(1) << 31)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Declarations shared by the files of lib/qp only. */
-#ifndef ROCADE_QP_INTERNAL_H
-#define ROCADE_QP_INTERNAL_H
+#ifndef ROCADE_QP_QP_INTERNAL_H
+#define ROCADE_QP_QP_INTERNAL_H
 
 #include "qp/qp.h"
 #include "wire/psn.h"
@@ -33,7 +33,7 @@ req_below_max_unacked(const struct qp *qp)
 	return ((qp->req.next_psn - qp->req.una_psn) & PSN_MASK) < QP_MAX_UNACKED;
 }
 
-/* request.c */
+/* req_build.c */
 
 /* Kinds of work requests, by what they send and how the responder answers. */
 enum wr_kind {
@@ -85,7 +85,7 @@ req_build(struct qp *qp, struct pkt *pkt, bool final);
  * memory region is KEY_ACCESS_FLUSH_GLOBAL. Persistent FLUSH is not supported. */
 #define QP_ACCESS_FLUSH_GLOBAL (1u << 8)
 
-/* local.c */
+/* local_op.c */
 
 /* True if a started request is a local operation: it takes no PSN. */
 static inline bool
@@ -292,7 +292,7 @@ qp_raise_fatal(struct qp *qp);
 bool
 comp_oldest(struct qp *qp);
 
-/* xrc.c */
+/* qp_xrc.c */
 /* A request packet for a target QP. */
 void
 xrc_rx(struct qp *qp, const struct pkt_view *view);

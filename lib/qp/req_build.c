@@ -6,7 +6,7 @@
 
 #include <rte_byteorder.h>
 
-#include "qp/internal.h"
+#include "qp/qp_internal.h"
 
 #define ACK_EVERY (QP_MAX_UNACKED / 4) /* packets between AckReqs inside long messages */
 
