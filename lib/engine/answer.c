@@ -25,7 +25,7 @@ only_ready(const struct engine *e)
 {
 	const struct qp *qp = TAILQ_FIRST(&e->ready);
 
-	if (qp == NULL || TAILQ_NEXT(qp, ready_link) != NULL || bells_rung(&e->bells))
+	if (qp == NULL || TAILQ_NEXT(qp, ready_link) != NULL || doorbells_pending(&e->doorbells))
 		return NULL;
 	return qp;
 }
@@ -70,7 +70,7 @@ answer_learn(struct engine *e)
 	/* In a game it is held until the answer leaves. */
 	bool sent = answers->row == ANSWER_ROW && !answers->held;
 
-	if (!sent && !bells_rung(&e->bells)) {
+	if (!sent && !doorbells_pending(&e->doorbells)) {
 		answers->row = 0;
 		unprepare(answers);
 	} else if (answers->row < ANSWER_ROW) {

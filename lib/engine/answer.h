@@ -34,7 +34,7 @@
 static inline bool
 answer_game(const struct engine *e, bool late)
 {
-	return unlikely(e->answers.row == ANSWER_ROW) && !bells_rung(&e->bells) &&
+	return unlikely(e->answers.row == ANSWER_ROW) && !doorbells_pending(&e->doorbells) &&
 	       (TAILQ_EMPTY(&e->ready) || (e->answers.kept && !late));
 }
 

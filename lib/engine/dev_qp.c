@@ -102,7 +102,7 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	qp->shared = &e->shared;
 	dev_gates_lock(dev);
 	attach(qp, e->index);
-	bells_hang(&e->bells, qpn - dev->qps.base);
+	doorbells_enable(&e->doorbells, qpn - dev->qps.base);
 	qp_table_put(&dev->qps, qpn, qp);
 	dev_gates_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);

@@ -28,7 +28,7 @@ engine_driven(const struct engine *e)
 static bool
 called_again(struct engine *e)
 {
-	return bells_rung(&e->bells) ||
+	return doorbells_pending(&e->doorbells) ||
 	       __atomic_load_n(&e->again, __ATOMIC_RELAXED);
 }
 

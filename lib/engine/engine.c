@@ -58,7 +58,7 @@ engine_turn(struct engine *e, uint64_t now)
 	if (likely(late || !answer_wait(e, moved != 0, now))) {
 		e->answers.kept = false; /* it leaves */
 		wheel_advance(&e->wheel, now, timer_fired, e);
-		engine_ring_served(e);
+		engine_doorbells_drain(e);
 		moved += engine_tx(e, now);
 	}
 	guard_leave();
@@ -73,9 +73,9 @@ engine_doorbell(struct qp *qp)
 
 	if (answer_is_ours(e) && answer_post(e, qp))
 		return;
-	if (unlikely(bells_hung(&e->bells) > AHEAD_QPS))
+	if (unlikely(doorbells_enabled(&e->doorbells) > AHEAD_QPS))
 		ahead_posted(&e->ahead, index, qp);
-	bells_ring(&e->bells, index);
+	doorbells_ring(&e->doorbells, index);
 	if (e->driver != NULL) {
 		/* Pairs with the fence in engine_try(). */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -135,7 +135,7 @@ static bool
 engine_busy(const struct engine *e)
 {
 	if ((!TAILQ_EMPTY(&e->ready) && !answer_rests(e)) || e->stage_count != 0 ||
-		bells_rung(&e->bells) || e->answers.prepare || peer_window_opened(e))
+		doorbells_pending(&e->doorbells) || e->answers.prepare || peer_window_opened(e))
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
 		net_generation(e->dev->net) != e->net_generation)
@@ -254,7 +254,7 @@ engine_create(struct dev *dev, unsigned index)
 	rte_ticketlock_init(&e->gate);
 	clock_init();
 	wheel_init(&e->wheel, 0);
-	if (handoff_create(e) != 0 || bells_init(&e->bells, dev->qps.mask + 1) != 0 ||
+	if (handoff_create(e) != 0 || doorbells_init(&e->doorbells, dev->qps.mask + 1) != 0 ||
 		ahead_init(&e->ahead, dev->qps.mask + 1) != 0) {
 		engine_destroy(e);
 		return NULL;
@@ -283,7 +283,7 @@ engine_destroy(struct engine *e)
 	assert(TAILQ_EMPTY(&e->ready) && TAILQ_EMPTY(&e->unresolved));
 	assert(LIST_EMPTY(&e->peers) && e->wheel.count == 0);
 	handoff_destroy(e);
-	bells_fini(&e->bells);
+	doorbells_fini(&e->doorbells);
 	ahead_fini(&e->ahead);
 	engine_rx_fini(e);
 	engine_tx_fini(e);

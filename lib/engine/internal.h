@@ -7,7 +7,7 @@
 
 #include "base/ringmem.h"
 #include "engine/ahead.h"
-#include "engine/bells.h"
+#include "engine/doorbell.h"
 #include "engine/engine.h"
 #include "qp/ball.h"
 #include "wire/expect.h"
@@ -82,7 +82,7 @@ struct engine {
 
 	/* Written by posting threads and control calls. */
 	rte_ticketlock_t gate LINE_ALIGNED;
-	struct bells bells;
+	struct doorbells doorbells;
 	struct ahead ahead;
 	bool again; /* a thread that found the lock taken asks for a pass */
 	const struct engine_driver *driver; /* NULL: a loop polls the engine */
@@ -202,7 +202,7 @@ engine_unblock(struct engine *e, struct qp *qp);
 void
 engine_forget(struct engine *e, struct qp *qp);
 void
-engine_ring_served(struct engine *e);
+engine_doorbells_drain(struct engine *e);
 struct peer *
 peer_get(struct engine *e, const uint8_t gid[16]);
 void

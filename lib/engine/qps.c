@@ -87,7 +87,7 @@ engine_touch_responder(struct engine *e, struct qp *qp)
 void
 engine_forget(struct engine *e, struct qp *qp)
 {
-	engine_ring_served(e);
+	engine_doorbells_drain(e);
 	engine_unblock(e, qp);
 	if (qp->on_ready)
 		ready_remove(e, qp);
@@ -104,7 +104,7 @@ engine_forget(struct engine *e, struct qp *qp)
  * already: that is tested when the QP is served, the first time that all its lines are
  * needed. */
 static inline void
-rung(struct engine *e, struct qp *qp)
+doorbell_schedule(struct engine *e, struct qp *qp)
 {
 	if (likely(qp->state == IBV_QPS_RTS && !qp_peer_full(qp)))
 		engine_ready(e, qp);
@@ -113,15 +113,15 @@ rung(struct engine *e, struct qp *qp)
 }
 
 void
-engine_ring_served(struct engine *e)
+engine_doorbells_drain(struct engine *e)
 {
-	uint32_t at = 0, indices[BELLS_GROUP];
-	struct qp *qps[BELLS_GROUP];
+	uint32_t at = 0, indices[DOORBELLS_GROUP];
+	struct qp *qps[DOORBELLS_GROUP];
 	unsigned n;
 
-	if (likely(!bells_rung(&e->bells)))
+	if (likely(!doorbells_pending(&e->doorbells)))
 		return;
-	while ((n = bells_take(&e->bells, &at, indices)) != 0) {
+	while ((n = doorbells_drain(&e->doorbells, &at, indices)) != 0) {
 		unsigned kept = 0;
 
 		for (unsigned i = 0; i < n; i++)
@@ -138,7 +138,7 @@ engine_ring_served(struct engine *e)
 			qps[kept++] = qps[i];
 		}
 		for (unsigned i = 0; i < kept; i++)
-			rung(e, qps[i]);
+			doorbell_schedule(e, qps[i]);
 	}
 }
 

@@ -119,10 +119,10 @@ frames_renew(void)
 
 /* Drains the doorbells without the rest of a pass. */
 static void
-bells_serve(void)
+doorbells_serve(void)
 {
-	assert_true(bells_rung(&engine()->bells));
-	engine_ring_served(engine());
+	assert_true(doorbells_pending(&engine()->doorbells));
+	engine_doorbells_drain(engine());
 }
 
 static void
@@ -149,7 +149,7 @@ test_bell(void **state)
 		receive(i, 4);
 	send(2, 0);
 	send(1, 0);
-	bells_serve();
+	doorbells_serve();
 	assert_int_equal(ready_count(), 0);
 	assert_true(a[1].qp->on_blocked && a[2].qp->on_blocked);
 	assert_int_equal(engine()->blocked, 2);
@@ -160,7 +160,7 @@ test_bell(void **state)
 		send(1, k);
 		send(2, k);
 	}
-	bells_serve();
+	doorbells_serve();
 	assert_int_equal(engine()->blocked, 2);
 	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->blocked), a[1].qp);
 	bed.b.roce_frames = 0;
@@ -214,7 +214,7 @@ test_burst(void **state)
 		receive(i, 1);
 		send(i, 0);
 	}
-	bells_serve();
+	doorbells_serve();
 	assert_int_equal(engine()->blocked, QPS - 1);
 	/* The port takes nothing: the first burst stays in the backlog. */
 	frames_renew();
@@ -242,7 +242,7 @@ test_busy(void **state)
 		receive(i, 1);
 		send(i, 0);
 	}
-	bells_serve();
+	doorbells_serve();
 	frames_renew();
 	while (engine()->blocked != 0) {
 		turn();
@@ -289,7 +289,7 @@ test_probe(void **state)
 	warm_up();
 	fill(4, true);
 	send(0, 4);
-	bells_serve();
+	doorbells_serve();
 	assert_true(a[0].qp->on_blocked && !a[0].qp->on_ready);
 	assert_true(a[0].qp->req.tlp_deadline < bed.now + 10 * NS_PER_MS);
 	bed.now = a[0].qp->req.tlp_deadline + WHEEL_TICK_NS;
@@ -336,7 +336,7 @@ test_request(void **state)
 	warm_up();
 	fill(4, true);
 	send(0, 4);
-	bells_serve();
+	doorbells_serve();
 	when = a[0].qp->timer.when_ns;
 	assert_true(when > bed.now && when != TIME_NEVER);
 	/* An earlier deadline, which moves the timer when it is looked at. */
@@ -429,7 +429,7 @@ test_unresolved(void **state)
 	assert_int_equal(event_next(&bed.a.events, &event), 0);
 	assert_true(a[0].qp->on_unresolved);
 	send(0, 1);
-	bells_serve();
+	doorbells_serve();
 	assert_true(a[0].qp->on_ready && !a[0].qp->on_unresolved);
 	turn();
 	bed_expect_sent(&a[0], 0, 2, IBV_WC_WR_FLUSH_ERR);
@@ -447,13 +447,13 @@ test_ready(void **state)
 	for (unsigned i = 3; i-- > 0;) {
 		receive(i, 2);
 		send(i, 0);
-		bells_serve();
+		doorbells_serve();
 	}
 	assert_int_equal(ready_count(), 3);
 	send(2, 1);
 	send(0, 1);
 	send(1, 1);
-	bells_serve();
+	doorbells_serve();
 	assert_int_equal(ready_count(), 3);
 	assert_ptr_equal(TAILQ_FIRST(&engine()->ready), a[2].qp);
 	all_through(2);

@@ -56,7 +56,7 @@ engine_check(struct side *s, const struct bed_qp *qps, unsigned n)
 		/* A QP with something to send is on a list or has its doorbell
 		 * pending. */
 		assert_true(!qp_wants_tx(qps[i].qp) || qps[i].qp->on_ready ||
-			    qps[i].qp->on_blocked || bells_rung(&e->bells));
+			    qps[i].qp->on_blocked || doorbells_pending(&e->doorbells));
 	}
 	assert_int_equal(peer->inflight, inflight);
 	assert_int_equal(e->blocked, waiting);
@@ -400,7 +400,7 @@ test_doorbells(void **state)
 	}
 	for (unsigned i = 0; i < POSTERS; i++)
 		pthread_join(threads[i], NULL);
-	assert_false(bells_rung(&bed.a.dev->engines[0]->bells));
+	assert_false(doorbells_pending(&bed.a.dev->engines[0]->doorbells));
 	fini(POSTERS);
 }
 

@@ -8,15 +8,15 @@
  *
  * Any thread rings. One thread at a time drains: the holder of the engine lock.
  */
-#ifndef ROCADE_ENGINE_BELLS_H
-#define ROCADE_ENGINE_BELLS_H
+#ifndef ROCADE_ENGINE_DOORBELL_H
+#define ROCADE_ENGINE_DOORBELL_H
 
 #include "base/common.h"
 
-#define BELLS_GROUP 64 /* doorbells of one group byte */
+#define DOORBELLS_GROUP 64 /* doorbells of one group byte */
 
-struct bells {
-	uint8_t *bell;
+struct doorbells {
+	uint8_t *doorbell;
 	uint8_t *group;
 	uint32_t count;  /* doorbells: a multiple of those of eight groups */
 	/* groups to scan: those behind them have no doorbell enabled; read by any
@@ -27,41 +27,41 @@ struct bells {
 
 /* For QP indices 0..count-1. Returns 0 or -ENOMEM. */
 int
-bells_init(struct bells *bells, uint32_t count);
+doorbells_init(struct doorbells *doorbells, uint32_t count);
 void
-bells_fini(struct bells *bells);
+doorbells_fini(struct doorbells *doorbells);
 
 /* Enables the doorbell of this QP index. With the engine lock held. */
 void
-bells_hang(struct bells *bells, uint32_t index);
+doorbells_enable(struct doorbells *doorbells, uint32_t index);
 
 /* Returns an upper bound of the enabled indices. Any thread. */
 static inline uint32_t
-bells_hung(const struct bells *bells)
+doorbells_enabled(const struct doorbells *doorbells)
 {
-	return __atomic_load_n(&bells->groups, __ATOMIC_RELAXED) * BELLS_GROUP;
+	return __atomic_load_n(&doorbells->groups, __ATOMIC_RELAXED) * DOORBELLS_GROUP;
 }
 
 /* The thread that drains this doorbell sees what was published before. */
 static inline void
-bells_ring(struct bells *bells, uint32_t index)
+doorbells_ring(struct doorbells *doorbells, uint32_t index)
 {
 	/* From the lowest level up: the drain that finds a byte set finds those below it
-	 * set too. Each store pairs with the exchange of the same byte in bells.c. */
-	__atomic_store_n(&bells->bell[index], 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&bells->group[index / BELLS_GROUP], 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&bells->any, 1, __ATOMIC_RELEASE);
+	 * set too. Each store pairs with the exchange of the same byte in doorbell.c. */
+	__atomic_store_n(&doorbells->doorbell[index], 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&doorbells->group[index / DOORBELLS_GROUP], 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&doorbells->any, 1, __ATOMIC_RELEASE);
 }
 
 static inline bool
-bells_rung(const struct bells *bells)
+doorbells_pending(const struct doorbells *doorbells)
 {
-	return __atomic_load_n(&bells->any, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&doorbells->any, __ATOMIC_RELAXED) != 0;
 }
 
 /* Drains the next group with pending doorbells: writes their indices, and returns their
  * number. Called until it returns 0; *at is 0 before the first call. */
 unsigned
-bells_take(struct bells *bells, uint32_t *at, uint32_t indices[BELLS_GROUP]);
+doorbells_drain(struct doorbells *doorbells, uint32_t *at, uint32_t indices[DOORBELLS_GROUP]);
 
 #endif

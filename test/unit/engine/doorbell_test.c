@@ -11,17 +11,17 @@
 #include <cmocka.h>
 
 #include "../rand.h"
-#include "engine/bells.h"
+#include "engine/doorbell.h"
 
 #define COUNT 5000
 
-static struct bells bells;
+static struct doorbells doorbells;
 
 static int
 setup(void **state)
 {
 	(void)state;
-	assert_int_equal(bells_init(&bells, COUNT), 0);
+	assert_int_equal(doorbells_init(&doorbells, COUNT), 0);
 	return 0;
 }
 
@@ -29,8 +29,8 @@ static int
 teardown(void **state)
 {
 	(void)state;
-	assert_false(bells_rung(&bells));
-	bells_fini(&bells);
+	assert_false(doorbells_pending(&doorbells));
+	doorbells_fini(&doorbells);
 	return 0;
 }
 
@@ -38,11 +38,11 @@ teardown(void **state)
 static unsigned
 take_all(uint32_t *got)
 {
-	uint32_t at = 0, some[BELLS_GROUP];
+	uint32_t at = 0, some[DOORBELLS_GROUP];
 	unsigned total = 0, n;
 
-	while ((n = bells_take(&bells, &at, some)) != 0) {
-		assert_in_range(n, 1, BELLS_GROUP);
+	while ((n = doorbells_drain(&doorbells, &at, some)) != 0) {
+		assert_in_range(n, 1, DOORBELLS_GROUP);
 		assert_in_range(total + n, 1, COUNT);
 		for (unsigned i = 0; i < n; i++)
 			got[total++] = some[i];
@@ -58,18 +58,18 @@ test_order(void **state)
 	uint32_t got[COUNT];
 
 	(void)state;
-	assert_int_equal(bells_hung(&bells), 0);
-	bells_hang(&bells, COUNT - 1);
-	assert_int_equal(bells_hung(&bells), RTE_ALIGN_CEIL(COUNT, BELLS_GROUP));
-	bells_hang(&bells, 7);
-	assert_int_equal(bells_hung(&bells), RTE_ALIGN_CEIL(COUNT, BELLS_GROUP));
+	assert_int_equal(doorbells_enabled(&doorbells), 0);
+	doorbells_enable(&doorbells, COUNT - 1);
+	assert_int_equal(doorbells_enabled(&doorbells), RTE_ALIGN_CEIL(COUNT, DOORBELLS_GROUP));
+	doorbells_enable(&doorbells, 7);
+	assert_int_equal(doorbells_enabled(&doorbells), RTE_ALIGN_CEIL(COUNT, DOORBELLS_GROUP));
 	assert_int_equal(take_all(got), 0);
 	for (unsigned i = 0; i < sizeof(rung) / sizeof(rung[0]); i++)
-		bells_ring(&bells, rung[i]);
-	assert_true(bells_rung(&bells));
+		doorbells_ring(&doorbells, rung[i]);
+	assert_true(doorbells_pending(&doorbells));
 	assert_int_equal(take_all(got), sizeof(want) / sizeof(want[0]));
 	assert_memory_equal(got, want, sizeof(want));
-	assert_false(bells_rung(&bells));
+	assert_false(doorbells_pending(&doorbells));
 	assert_int_equal(take_all(got), 0);
 }
 
@@ -82,7 +82,7 @@ test_sets(void **state)
 	uint32_t got[COUNT];
 
 	(void)state;
-	bells_hang(&bells, COUNT - 1);
+	doorbells_enable(&doorbells, COUNT - 1);
 	for (unsigned round = 0; round < 200; round++) {
 		unsigned rung = (unsigned)rand_below(&rand, 300), expected = 0, n;
 
@@ -91,7 +91,7 @@ test_sets(void **state)
 
 			expected += !rings[index];
 			rings[index] = true;
-			bells_ring(&bells, index);
+			doorbells_ring(&doorbells, index);
 		}
 		n = take_all(got);
 		assert_int_equal(n, expected);
@@ -119,7 +119,7 @@ ringer(void *arg)
 		unsigned which = (unsigned)(2 * me + i % 2);
 
 		__atomic_store_n(&posted[which], i, __ATOMIC_RELEASE);
-		bells_ring(&bells, which * 700);
+		doorbells_ring(&doorbells, which * 700);
 	}
 	__atomic_fetch_add(&over, 1, __ATOMIC_RELEASE);
 	return NULL;
@@ -135,7 +135,7 @@ test_threads(void **state)
 
 	(void)state;
 	over = 0;
-	bells_hang(&bells, COUNT - 1);
+	doorbells_enable(&doorbells, COUNT - 1);
 	for (uintptr_t i = 0; i < RINGERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, ringer, (void *)i), 0);
 	do {
