@@ -71,19 +71,19 @@ port_unwrap(struct rocade_port *port)
 {
 	const struct impair_conf idle = {0};
 
-	dev_gates_lock(port->dev);
+	dev_engines_lock(port->dev);
 	for (unsigned i = 0; i < port->engine_count; i++) {
 		for (int lane = 0; lane < IMPAIR_LANES && port->engines[i].impair != NULL;
 			lane++)
 			impair_set(
 				port->engines[i].impair, (enum impair_lane)lane, &idle);
 	}
-	dev_gates_unlock(port->dev);
+	dev_engines_unlock(port->dev);
 	/* Packets between the engines may be frames of the wrapper: deliver them
 	 * first. */
 	for (unsigned i = 0; i < DRAIN_TURNS * port->engine_count; i++)
 		engine_poll(port->engines[i % port->engine_count].engine);
-	dev_gates_lock(port->dev);
+	dev_engines_lock(port->dev);
 	for (unsigned i = 0; i < port->engine_count; i++) {
 		struct rocade_engine *e = &port->engines[i];
 
@@ -93,7 +93,7 @@ port_unwrap(struct rocade_port *port)
 		impair_unwrap(e->impair);
 		e->impair = NULL;
 	}
-	dev_gates_unlock(port->dev);
+	dev_engines_unlock(port->dev);
 }
 
 static int
@@ -105,7 +105,7 @@ port_impair(struct rocade_port *port, enum impair_lane lane,
 	if (err != 0)
 		return err;
 	pthread_mutex_lock(&port->lock);
-	dev_gates_lock(port->dev);
+	dev_engines_lock(port->dev);
 	for (unsigned i = 0; err == 0 && i < port->engine_count; i++)
 		err = queue_wrap(&port->engines[i]);
 	/* All queues are wrapped. A wrapper without rates has no effect. */
@@ -115,7 +115,7 @@ port_impair(struct rocade_port *port, enum impair_lane lane,
 		err = -impair_set(port->engines[i].impair, lane, &conf);
 	}
 	port->on_close = port_unwrap;
-	dev_gates_unlock(port->dev);
+	dev_engines_unlock(port->dev);
 	pthread_mutex_unlock(&port->lock);
 	return err == 0 ? 0 : rocade_fail(err, "no memory for the impairment of a queue");
 }

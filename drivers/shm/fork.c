@@ -22,7 +22,7 @@ fork_prepare(void)
 	for (struct shm *s = ports; s != NULL; s = s->next) {
 		pthread_mutex_lock(&s->dev->lock);
 		pthread_mutex_lock(&s->session.lock);
-		dev_gates_lock(s->dev);
+		dev_engines_lock(s->dev);
 	}
 }
 
@@ -48,7 +48,7 @@ fork_done(bool child)
 	for (struct shm *s = ports; s != NULL; s = s->next) {
 		if (child)
 			port_kill(s);
-		dev_gates_unlock(s->dev);
+		dev_engines_unlock(s->dev);
 		pthread_mutex_unlock(&s->session.lock);
 		pthread_mutex_unlock(&s->dev->lock);
 	}

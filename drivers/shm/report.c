@@ -61,18 +61,18 @@ qps_fill(struct dev *dev, struct report *report)
 {
 	uint32_t n = 0;
 
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	for (uint32_t i = 0; i <= dev->qps.mask && n < dev->qps.count; i++) {
 		if (dev->qps.slots[i] == NULL)
 			continue;
 		if (n < REPORT_QPS)
 			qp_fill(dev->qps.slots[i], &report->qps[n]);
 		if (++n % CHUNK == 0) {
-			dev_gates_unlock(dev);
-			dev_gates_lock(dev);
+			dev_engines_unlock(dev);
+			dev_engines_lock(dev);
 		}
 	}
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	return n;
 }
 

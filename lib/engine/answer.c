@@ -224,7 +224,7 @@ answer_post(struct engine *e, struct qp *qp)
 {
 	bool sent = false;
 
-	if (!rte_ticketlock_trylock(&e->gate))
+	if (!rte_ticketlock_trylock(&e->lock))
 		return false;
 	if (e->answers.held) {
 		guard_enter(&e->dev->keys);
@@ -233,6 +233,6 @@ answer_post(struct engine *e, struct qp *qp)
 		hold(e, !sent);
 		e->answers.prepare |= sent;
 	}
-	rte_ticketlock_unlock(&e->gate);
+	rte_ticketlock_unlock(&e->lock);
 	return sent;
 }

@@ -24,14 +24,14 @@
 #endif
 
 void
-dev_gates_lock(struct dev *dev)
+dev_engines_lock(struct dev *dev)
 {
 	for (unsigned i = 0; i < dev->engine_count; i++)
 		engine_lock(dev->engines[i]);
 }
 
 void
-dev_gates_unlock(struct dev *dev)
+dev_engines_unlock(struct dev *dev)
 {
 	for (unsigned i = dev->engine_count; i-- > 0;)
 		engine_unlock(dev->engines[i]);
@@ -219,9 +219,9 @@ dev_key_free(struct dev *dev, uint32_t key)
 {
 	int rc;
 
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	rc = key_free(&dev->keys, key);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	return rc;
 }
 
@@ -231,9 +231,9 @@ dev_key_change(
 {
 	int rc;
 
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	rc = key_change(&dev->keys, key, flags, to);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	return rc;
 }
 
@@ -273,13 +273,13 @@ dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask
 
 	/* dev->lock keeps QPs from entering the table meanwhile. */
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	if (mask & IBV_SRQ_MAX_WR && attr->max_sge > srq->ring.max_sge &&
 		attr->max_sge <= RECV_MAX_SGE)
 		rc = srq_qps_fit(dev, srq, attr->max_sge);
 	if (rc == 0)
 		rc = srq_modify(srq, attr, mask);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
 }
@@ -301,7 +301,7 @@ dev_set_net(struct dev *dev, const struct net_conf *net)
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	rc = net_set_conf(dev->net, &full);
 	if (rc == 0) {
 		uint8_t before[DEV_GIDS][16];
@@ -312,7 +312,7 @@ dev_set_net(struct dev *dev, const struct net_conf *net)
 		if (memcmp(before, dev->gids, sizeof(before)) != 0)
 			dev_event(dev, DEV_EVENT_GIDS);
 	}
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	dev_filter_set(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;

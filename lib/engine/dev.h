@@ -131,9 +131,9 @@ dev_destroy(struct dev *dev);
  * in between. Taking them once is also the grace period after which no engine uses what
  * was unpublished before. */
 void
-dev_gates_lock(struct dev *dev);
+dev_engines_lock(struct dev *dev);
 void
-dev_gates_unlock(struct dev *dev);
+dev_engines_unlock(struct dev *dev);
 
 /* engine: index, or -1 for round robin. Attaches the QP to its CQs and SRQ. */
 int

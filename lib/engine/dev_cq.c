@@ -11,9 +11,9 @@ dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe)
 	pthread_mutex_lock(&dev->lock); /* excludes another resize */
 	rc = cq_like(cq, cqe, &other);
 	if (rc == 0) {
-		dev_gates_lock(dev);
+		dev_engines_lock(dev);
 		rc = cq_replace(cq, &other, cqe);
-		dev_gates_unlock(dev);
+		dev_engines_unlock(dev);
 		cq_fini(&other);
 	}
 	pthread_mutex_unlock(&dev->lock);
@@ -24,7 +24,7 @@ void
 dev_cq_fail(struct dev *dev, struct cq *cq)
 {
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
 		struct qp *qp = dev->qps.slots[i];
 
@@ -34,6 +34,6 @@ dev_cq_fail(struct dev *dev, struct cq *cq)
 		qp_fail(qp);
 		engine_touch(qp->engine, qp);
 	}
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 }

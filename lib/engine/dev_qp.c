@@ -100,11 +100,11 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	e = dev->engines[engine_choose(dev, engine)];
 	qp->engine = e;
 	qp->shared = &e->shared;
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	attach(qp, e->index);
 	doorbells_enable(&e->doorbells, qpn - dev->qps.base);
 	qp_table_put(&dev->qps, qpn, qp);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	*out = qp;
 	return 0;
@@ -204,10 +204,10 @@ dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int ma
 		rc = hooks->peer_set(dev->conf.hooks_arg, qp->qpn, attr->path.sgid,
 			attr->path.dgid,
 			mask & IBV_QP_DEST_QPN ? attr->dest_qpn : qp->dest_qpn);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	if (rc == 0)
 		rc = modify(dev, qp, attr, mask);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
 }
@@ -232,17 +232,17 @@ qp_listener_remove(struct qp_listener *listener)
 void
 dev_qp_listen(struct dev *dev, struct qp *qp, struct qp_listener *listener)
 {
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	LIST_INSERT_HEAD(&qp->listeners, listener, link);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 }
 
 void
 dev_qp_unlisten(struct dev *dev, struct qp_listener *listener)
 {
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	qp_listener_remove(listener);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 }
 
 void
@@ -260,9 +260,9 @@ void
 dev_qp_stop(struct dev *dev, struct qp *qp)
 {
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	dev_qp_take_out(dev, qp);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 }
 

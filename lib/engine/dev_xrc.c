@@ -31,11 +31,11 @@ dev_srq_publish(struct dev *dev, struct srq *srq)
 	int rc;
 
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	rc = srq_table_put(&dev->srqs, srq);
 	if (rc == 0)
 		attach(dev, srq);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc == 0 ? 0 : -ENOMEM;
 }
@@ -44,7 +44,7 @@ void
 dev_srq_withdraw(struct dev *dev, struct srq *srq)
 {
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	srq_table_remove(&dev->srqs, srq);
 	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
 		if (dev->qps.slots[i] != NULL)
@@ -52,7 +52,7 @@ dev_srq_withdraw(struct dev *dev, struct srq *srq)
 	}
 	for (unsigned i = 0; i < dev->engine_count; i++)
 		cq_detach(srq->cq);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 }
 
@@ -64,14 +64,14 @@ dev_qp_share(struct dev *dev, uint32_t qpn, uint32_t xrcd, struct qp_listener *l
 	int rc = -EINVAL;
 
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	qp = qp_table_get(&dev->qps, qpn);
 	if (qp != NULL && qp->type == IBV_QPT_XRC_RECV && qp->xrcd == xrcd) {
 		LIST_INSERT_HEAD(&qp->listeners, listener, link);
 		*out = qp;
 		rc = 0;
 	}
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
 }
@@ -82,12 +82,12 @@ dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_listener *listener)
 	bool last;
 
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	LIST_REMOVE(listener, link);
 	last = LIST_EMPTY(&qp->listeners);
 	if (last)
 		dev_qp_take_out(dev, qp);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return last;
 }

@@ -60,11 +60,11 @@ engine_try(struct engine *e)
 	bool kick;
 
 	do {
-		if (!rte_ticketlock_trylock(&e->gate))
+		if (!rte_ticketlock_trylock(&e->lock))
 			return moved;
 		driver = e->driver;
 		if (unlikely(driver == NULL)) {
-			rte_ticketlock_unlock(&e->gate);
+			rte_ticketlock_unlock(&e->lock);
 			return moved;
 		}
 		__atomic_store_n(&e->again, false, __ATOMIC_RELAXED);
@@ -72,7 +72,7 @@ engine_try(struct engine *e)
 			moved += engine_turn(e, clock_now());
 		} while (unlikely(has_more(e)) && ++turns < TURNS_MAX);
 		kick = sleeps_long(e);
-		rte_ticketlock_unlock(&e->gate);
+		rte_ticketlock_unlock(&e->lock);
 		if (unlikely(kick))
 			driver->kick(driver->arg);
 		/* Pairs with the fences in engine_doorbell() and engine_try_again():
@@ -146,7 +146,7 @@ engine_rest(struct engine *e)
 		when = 0; /* another thread polled meanwhile */
 	e->rest_ns = when;
 	e->earliest = TIME_NEVER;
-	rte_ticketlock_unlock(&e->gate);
+	rte_ticketlock_unlock(&e->lock);
 	/* Pairs with the fences in engine_doorbell() and engine_try_again(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return called_again(e) ? 0 : when;
@@ -158,7 +158,7 @@ dev_fail(struct dev *dev)
 	static const struct qp_attr error = {.state = IBV_QPS_ERR};
 
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
 		struct qp *qp = dev->qps.slots[i];
 
@@ -167,7 +167,7 @@ dev_fail(struct dev *dev)
 		if (qp_modify(qp, &error, IBV_QP_STATE, dev->active_mtu) == 0)
 			engine_touch(qp->engine, qp);
 	}
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	dev_event(dev, DEV_EVENT_FATAL);
 }

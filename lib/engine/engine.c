@@ -10,19 +10,19 @@
 #include "engine/internal.h"
 
 #define GAME_LOOKS 16 /* at the port, in a turn that finds nothing */
-#define GATE_SPINS 2000 /* some microseconds: as long as a pass */
+#define LOCK_SPINS 2000 /* some microseconds: as long as a pass */
 
 /* Takes DPDK's ticket lock. A thread that waits for longer than a pass takes yields its
  * core: the holder, or a thread with an earlier ticket, may be preempted. */
 static void
-gate_lock(rte_ticketlock_t *gate)
+ticket_lock(rte_ticketlock_t *lock)
 {
-	uint16_t ticket = __atomic_fetch_add(&gate->s.next, 1, __ATOMIC_RELAXED);
+	uint16_t ticket = __atomic_fetch_add(&lock->s.next, 1, __ATOMIC_RELAXED);
 	unsigned spins = 0;
 
 	/* Pairs with the release in rte_ticketlock_unlock(). */
-	while (__atomic_load_n(&gate->s.current, __ATOMIC_ACQUIRE) != ticket) {
-		if (likely(++spins < GATE_SPINS))
+	while (__atomic_load_n(&lock->s.current, __ATOMIC_ACQUIRE) != ticket) {
+		if (likely(++spins < LOCK_SPINS))
 			rte_pause();
 		else
 			sched_yield();
@@ -88,9 +88,9 @@ engine_run(struct engine *e, uint64_t now)
 {
 	unsigned moved;
 
-	gate_lock(&e->gate);
+	ticket_lock(&e->lock);
 	moved = engine_turn(e, now);
-	rte_ticketlock_unlock(&e->gate);
+	rte_ticketlock_unlock(&e->lock);
 	return moved;
 }
 
@@ -152,13 +152,13 @@ engine_deadline(struct engine *e)
 {
 	uint64_t when, net;
 
-	gate_lock(&e->gate);
+	ticket_lock(&e->lock);
 	when = engine_busy(e) ? 0 : wheel_next(&e->wheel);
 	if (answer_rests(e))
 		when = RTE_MIN(when, e->answers.last_ns + ANSWER_PAUSE_NS);
 	if (e->net_duty && e->dev->gsi != NULL)
 		when = RTE_MIN(when, gsi_due(e->dev->gsi));
-	rte_ticketlock_unlock(&e->gate);
+	rte_ticketlock_unlock(&e->lock);
 	net = e->net_duty ? net_deadline(e->dev->net) : TIME_NEVER;
 	return RTE_MIN(when, net);
 }
@@ -166,7 +166,7 @@ engine_deadline(struct engine *e)
 void
 engine_lock(struct engine *e)
 {
-	gate_lock(&e->gate);
+	ticket_lock(&e->lock);
 	if (unlikely(e->answers.kept || e->answers.qp != NULL))
 		answer_flush(e);
 }
@@ -176,7 +176,7 @@ engine_unlock(struct engine *e)
 {
 	bool driven = e->driver != NULL;
 
-	rte_ticketlock_unlock(&e->gate);
+	rte_ticketlock_unlock(&e->lock);
 	/* In manual progress, no other thread may poll soon: send, or flush, what the
 	 * call made ready. */
 	if (driven)
@@ -251,7 +251,7 @@ engine_create(struct dev *dev, unsigned index)
 	TAILQ_INIT(&e->ready);
 	TAILQ_INIT(&e->unresolved);
 	LIST_INIT(&e->peers);
-	rte_ticketlock_init(&e->gate);
+	rte_ticketlock_init(&e->lock);
 	clock_init();
 	wheel_init(&e->wheel, 0);
 	if (handoff_create(e) != 0 || doorbells_init(&e->doorbells, dev->qps.mask + 1) != 0 ||

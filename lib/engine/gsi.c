@@ -35,9 +35,9 @@ dev_gsi_set(struct dev *dev, const struct gsi_user *user)
 	if (dev->gsi != NULL) {
 		rc = -EBUSY;
 	} else {
-		dev_gates_lock(dev);
+		dev_engines_lock(dev);
 		dev->gsi = gsi;
-		dev_gates_unlock(dev);
+		dev_engines_unlock(dev);
 	}
 	pthread_mutex_unlock(&dev->lock);
 	if (rc != 0)
@@ -51,10 +51,10 @@ dev_gsi_clear(struct dev *dev)
 	struct gsi *gsi;
 
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	gsi = dev->gsi;
 	dev->gsi = NULL;
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	alloc_put(&alloc_plain, gsi, sizeof(*gsi));
 }

@@ -81,7 +81,7 @@ struct engine {
 	uint32_t idle; /* polls in a row that found nothing */
 
 	/* Written by posting threads and control calls. */
-	rte_ticketlock_t gate LINE_ALIGNED;
+	rte_ticketlock_t lock LINE_ALIGNED;
 	struct doorbells doorbells;
 	struct ahead ahead;
 	bool again; /* a thread that found the lock taken asks for a pass */

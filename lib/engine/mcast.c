@@ -223,9 +223,9 @@ dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	rc = attach(dev, qp, gid);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	dev_filter_set(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
@@ -237,9 +237,9 @@ dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 	int rc;
 
 	pthread_mutex_lock(&dev->lock);
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	rc = detach(dev, qp, gid);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	dev_filter_set(dev);
 	pthread_mutex_unlock(&dev->lock);
 	if (rc == 0)

@@ -55,9 +55,9 @@ verbs_dealloc_mw(struct ibv_mw *mw)
 {
 	struct dev *dev = to_ctx(mw->context)->dev;
 
-	dev_gates_lock(dev);
+	dev_engines_lock(dev);
 	window_destroy(&dev->keys, to_mw(mw)->window);
-	dev_gates_unlock(dev);
+	dev_engines_unlock(dev);
 	count_down(&to_pd(mw->pd)->objects);
 	free(to_mw(mw));
 	return 0;
