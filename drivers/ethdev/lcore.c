@@ -13,7 +13,7 @@
 
 struct service {
 	uint32_t count; /* 0: this lcore runs no engine */
-	uint64_t turns; /* passes over the list; written by the lcore */
+	uint64_t passes; /* passes over the list; written by the lcore */
 	struct rocade_engine *engines[LCORE_ENGINES];
 };
 
@@ -38,7 +38,7 @@ service_run(void *arg)
 			moved += engine_poll(e->engine);
 		}
 		/* Pairs with the acquire in service_remove(). */
-		__atomic_store_n(&s->turns, s->turns + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->passes, s->passes + 1, __ATOMIC_RELEASE);
 		if (moved == 0)
 			rte_pause();
 	}
@@ -68,7 +68,7 @@ service_remove(struct service *s, struct rocade_engine *engine, unsigned lcore)
 {
 	uint32_t last = s->count - 1;
 	uint32_t i = 0;
-	uint64_t turns;
+	uint64_t passes;
 
 	while (s->engines[i] != engine)
 		i++;
@@ -79,8 +79,8 @@ service_remove(struct service *s, struct rocade_engine *engine, unsigned lcore)
 		return;
 	}
 	/* The present pass may use the old list. The next one uses the new list. */
-	turns = __atomic_load_n(&s->turns, __ATOMIC_ACQUIRE);
-	while (__atomic_load_n(&s->turns, __ATOMIC_ACQUIRE) - turns < 2)
+	passes = __atomic_load_n(&s->passes, __ATOMIC_ACQUIRE);
+	while (__atomic_load_n(&s->passes, __ATOMIC_ACQUIRE) - passes < 2)
 		sched_yield();
 }
 

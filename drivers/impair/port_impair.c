@@ -7,7 +7,7 @@
 #include "verbs/port.h"
 
 #define MILLION 1000000
-#define DRAIN_TURNS 4
+#define DRAIN_PASSES 4
 
 static int
 rates_check(const struct rocade_impair *impair)
@@ -81,7 +81,7 @@ port_unwrap(struct rocade_port *port)
 	dev_engines_unlock(port->dev);
 	/* Packets between the engines may be frames of the wrapper: deliver them
 	 * first. */
-	for (unsigned i = 0; i < DRAIN_TURNS * port->engine_count; i++)
+	for (unsigned i = 0; i < DRAIN_PASSES * port->engine_count; i++)
 		engine_poll(port->engines[i % port->engine_count].engine);
 	dev_engines_lock(port->dev);
 	for (unsigned i = 0; i < port->engine_count; i++) {

@@ -22,7 +22,7 @@
 #define EVENTS 64
 #define SPIN_NS (20 * NS_PER_US) /* idle time before the daemon sleeps */
 /* while packets move, the sockets are polled after this many passes, */
-#define LISTEN_TURNS 64
+#define LISTEN_PASSES 64
 #define LISTEN_NS NS_PER_MS /* or this time */
 /* limit for forwarding what is left when the daemon ends */
 #define DRAIN_NS (100 * NS_PER_MS)
@@ -269,7 +269,7 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 }
 
 static unsigned
-turn(struct rocade_daemon *d, uint64_t now)
+daemon_pass(struct rocade_daemon *d, uint64_t now)
 {
 	unsigned moved = 0;
 
@@ -303,29 +303,29 @@ EXPORT int
 rocade_daemon_run(struct rocade_daemon *d)
 {
 	uint64_t now = clock_now(), last = now, listened = now, rest;
-	unsigned turns = 0;
+	unsigned passes = 0;
 
 	d->stopping = false;
 	while (!d->stopping) {
 		now = clock_now();
 		if (unlikely(d->sw->corrupt_count != d->corrupt_seen))
 			conn_close_corrupt(d);
-		if (turn(d, now) != 0)
+		if (daemon_pass(d, now) != 0)
 			last = now;
 		else if ((rest = rest_ns(d, now - last, now)) == 0 || !sw_sleep(d->sw))
 			sched_yield();
 		else {
 			events_serve(d, rest);
 			sw_awake(d->sw);
-			turns = 0;
+			passes = 0;
 			listened = clock_now();
 			if (rest == TIME_NEVER)
 				last = listened;
 		}
 		/* A pass is short, but the scheduler may have taken the core away
 		 * meanwhile. */
-		if (++turns >= LISTEN_TURNS || now - listened >= LISTEN_NS) {
-			turns = 0;
+		if (++passes >= LISTEN_PASSES || now - listened >= LISTEN_NS) {
+			passes = 0;
 			listened = now;
 			events_serve(d, 0);
 		}

@@ -14,7 +14,7 @@
 
 #include "shm/shm.h"
 
-#define IDLE_TURNS 2               /* passes without a packet before it sleeps */
+#define IDLE_PASSES 2               /* passes without a packet before it sleeps */
 #define GLANCE_NS (50 * NS_PER_US) /* check interval while the application polls */
 
 /* Both descriptors are non-blocking. */
@@ -73,7 +73,7 @@ keeper_run(struct keeper *k)
 	uint32_t drives = engine_drives(k->engine);
 	unsigned idle = 0;
 
-	while (idle < IDLE_TURNS) {
+	while (idle < IDLE_PASSES) {
 		idle = engine_try(k->engine) != 0 ? 0 : idle + 1;
 		if (is_asked(k))
 			report_answer(engine_dev(k->engine), k->report);

@@ -114,7 +114,7 @@ slot_expire(struct wheel_list *slot, struct wheel_list *out, struct wheel_timer 
 }
 
 static void
-slot_move_down(struct wheel *wheel, struct wheel_list *slot, uint64_t tick)
+slot_cascade(struct wheel *wheel, struct wheel_list *slot, uint64_t tick)
 {
 	struct wheel_list moving;
 	struct wheel_timer *timer;
@@ -130,7 +130,7 @@ slot_move_down(struct wheel *wheel, struct wheel_list *slot, uint64_t tick)
 /* Advances the wheel to tick. Timers that are due then are in expired, in firing
  * order. */
 static void
-wheel_move(struct wheel *wheel, uint64_t tick, struct wheel_list *expired)
+wheel_advance_to(struct wheel *wheel, uint64_t tick, struct wheel_list *expired)
 {
 	uint64_t at = wheel->tick;
 	struct wheel_timer *last;
@@ -153,7 +153,7 @@ wheel_move(struct wheel *wheel, uint64_t tick, struct wheel_list *expired)
 		if (event.level == 0)
 			slot_expire(slot, expired, &last);
 		else
-			slot_move_down(wheel, slot, at);
+			slot_cascade(wheel, slot, at);
 	}
 	wheel->tick = tick;
 }
@@ -188,7 +188,7 @@ wheel_set(struct wheel *wheel, struct wheel_timer *timer, uint64_t when_ns)
 }
 
 uint64_t
-wheel_early(const struct wheel *wheel, uint64_t when_ns)
+wheel_cascade_time(const struct wheel *wheel, uint64_t when_ns)
 {
 	uint64_t when = when_ns >> WHEEL_TICK_SHIFT;
 	unsigned shift = level_of(wheel->tick, when) * WHEEL_SLOT_BITS;
@@ -204,7 +204,7 @@ wheel_cancel(struct wheel *wheel, struct wheel_timer *timer)
 }
 
 unsigned
-wheel_turn(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
+wheel_advance_slow(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
 {
 	uint64_t tick = now_ns >> WHEEL_TICK_SHIFT;
 	struct wheel_list expired;
@@ -219,7 +219,7 @@ wheel_turn(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
 	}
 	/* The wheel is at the new tick before the first callback. A timer that a callback
 	 * arms for the past then goes to wheel->due, not to the list being fired. */
-	wheel_move(wheel, tick, &expired);
+	wheel_advance_to(wheel, tick, &expired);
 	while ((timer = LIST_FIRST(&expired)) != NULL) {
 		timer_unlink(wheel, timer);
 		fired++;

@@ -63,7 +63,7 @@ void wheel_set(struct wheel *wheel, struct wheel_timer *timer, uint64_t when_ns)
  * when_ns or earlier, and not in a tick that has been processed unless when_ns is. For
  * timers that mostly have to be set again by then: a timer for this time is not moved in
  * between. */
-uint64_t wheel_early(const struct wheel *wheel, uint64_t when_ns);
+uint64_t wheel_cascade_time(const struct wheel *wheel, uint64_t when_ns);
 
 /* Safe on a timer that is not armed, and inside a callback. */
 void wheel_cancel(struct wheel *wheel, struct wheel_timer *timer);
@@ -74,7 +74,7 @@ void wheel_cancel(struct wheel *wheel, struct wheel_timer *timer);
  * or cancel any timer; one armed for the past fires in the next call. If now_ns is
  * earlier than in an earlier call, that call's time counts. Returns how many fired.
  */
-unsigned wheel_turn(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg);
+unsigned wheel_advance_slow(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg);
 
 static inline unsigned
 wheel_advance(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
@@ -82,7 +82,7 @@ wheel_advance(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *ar
 	/* Most calls are within the tick of the last one: nothing to do. */
 	if (likely(now_ns >> WHEEL_TICK_SHIFT <= wheel->tick && LIST_EMPTY(&wheel->due)))
 		return 0;
-	return wheel_turn(wheel, now_ns, fire, arg);
+	return wheel_advance_slow(wheel, now_ns, fire, arg);
 }
 
 /* Returns a time at or before the earliest timer's firing (exact for the lowest level,

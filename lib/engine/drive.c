@@ -5,7 +5,7 @@
 #include "engine/drive.h"
 #include "engine/internal.h"
 
-#define TURNS_MAX 4   /* in a row, under one lock */
+#define PASSES_MAX 4   /* in a row, under one lock */
 #define IDLE_POLLS 32 /* in a row, before the core is offered to other threads */
 #define HANDOVER_POLLS                                                                   \
 	16 /* empty polls after ibv_req_notify_cq() before it counts as awake */
@@ -56,7 +56,7 @@ unsigned
 engine_try(struct engine *e)
 {
 	const struct engine_driver *driver;
-	unsigned moved = 0, turns = 0;
+	unsigned moved = 0, passes = 0;
 	bool kick;
 
 	do {
@@ -69,8 +69,8 @@ engine_try(struct engine *e)
 		}
 		__atomic_store_n(&e->again, false, __ATOMIC_RELAXED);
 		do {
-			moved += engine_turn(e, clock_now());
-		} while (unlikely(has_more(e)) && ++turns < TURNS_MAX);
+			moved += engine_pass(e, clock_now());
+		} while (unlikely(has_more(e)) && ++passes < PASSES_MAX);
 		kick = sleeps_long(e);
 		rte_ticketlock_unlock(&e->lock);
 		if (unlikely(kick))

@@ -42,7 +42,7 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 }
 
 unsigned
-engine_turn(struct engine *e, uint64_t now)
+engine_pass(struct engine *e, uint64_t now)
 {
 	unsigned moved;
 	bool late;
@@ -89,7 +89,7 @@ engine_run(struct engine *e, uint64_t now)
 	unsigned moved;
 
 	ticket_lock(&e->lock);
-	moved = engine_turn(e, now);
+	moved = engine_pass(e, now);
 	rte_ticketlock_unlock(&e->lock);
 	return moved;
 }

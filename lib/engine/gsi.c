@@ -7,7 +7,7 @@
 
 #define GSI_WAITING 32 /* messages that wait for neighbour resolution */
 #define GSI_AGAIN_NS NS_PER_MS
-#define GSI_TURN 64 /* messages sent in one pass */
+#define GSI_PASS 64 /* messages sent in one pass */
 
 struct gsi {
 	struct gsi_user user;
@@ -171,7 +171,7 @@ engine_gsi_tx(struct engine *e, uint64_t now)
 	if (now < gsi_due(gsi))
 		return;
 	waiting_send(e, gsi, now);
-	for (unsigned i = 0; i < GSI_TURN && gsi->user.tx(gsi->user.arg, &msg, now);
+	for (unsigned i = 0; i < GSI_PASS && gsi->user.tx(gsi->user.arg, &msg, now);
 		i++) {
 		if (msg_send(e, &msg, now))
 			continue;

@@ -13,7 +13,7 @@
 #include "wire/expect.h"
 
 #define ENGINE_BUDGET 16 /* packets that a QP may send before the next QP */
-#define ENGINE_TX_TURN (2 * PKT_BURST) /* packets sent in one pass */
+#define ENGINE_TX_PASS (2 * PKT_BURST) /* packets sent in one pass */
 /* after this long without taking a packet, the port's backlog is dropped */
 #define ENGINE_STALL_NS (250 * NS_PER_MS)
 #define ENGINE_LINK_NS (250 * NS_PER_MS)  /* interval of link polls */
@@ -52,7 +52,7 @@ struct engine {
 	struct qp_shared shared;
 	TAILQ_HEAD(engine_qps, qp) ready;
 	struct engine_qps unresolved;     /* wait for the next hop's MAC */
-	struct pkt stage[ENGINE_TX_TURN]; /* backlog: what the port refused; sent first */
+	struct pkt stage[ENGINE_TX_PASS]; /* backlog: what the port refused; sent first */
 	uint32_t stage_from, stage_count;
 	uint64_t stage_ns;   /* when the port last took something, or the backlog began */
 	uint64_t link_at_ns; /* when the link is polled next */
@@ -220,7 +220,7 @@ engine_headers_build(const struct dev *dev, struct qp *qp);
 /* engine.c */
 /* Runs a pass, with the engine lock held. */
 unsigned
-engine_turn(struct engine *e, uint64_t now);
+engine_pass(struct engine *e, uint64_t now);
 struct engine *
 engine_create(struct dev *dev, unsigned index);
 void

@@ -13,7 +13,7 @@ engine_timer_set(struct engine *e, struct qp *qp)
 	 * early, for the time of its first move between levels: most deadlines have moved
 	 * back by then, and such timers never go through all levels of the wheel. */
 	if (when < qp->timer.when_ns) {
-		when = wheel_early(&e->wheel, when);
+		when = wheel_cascade_time(&e->wheel, when);
 		wheel_set(&e->wheel, &qp->timer, when);
 		e->earliest = RTE_MIN(e->earliest, when);
 	}

@@ -416,7 +416,7 @@ engine_tx(struct engine *e, uint64_t now)
 	generation_check(e);
 	if (e->net_duty)
 		net_duty(e, now);
-	while (moved < ENGINE_TX_TURN && stage_empty(e, now)) {
+	while (moved < ENGINE_TX_PASS && stage_empty(e, now)) {
 		unsigned used;
 
 		peer_windows_unblock(e);

@@ -279,7 +279,7 @@ jumping_to_next_is_exact_and_ends(void **state)
 	}
 }
 
-/* A timer set for wheel_early() is not moved before it fires, and fires in time. */
+/* A timer set for wheel_cascade_time() is not moved before it fires, and fires in time. */
 static void
 early_is_before_and_untouched(void **state)
 {
@@ -293,7 +293,7 @@ early_is_before_and_untouched(void **state)
 		struct bed bed;
 
 		bed_init(&bed, step, now);
-		early = wheel_early(&bed.wheel, when);
+		early = wheel_cascade_time(&bed.wheel, when);
 		CHECK(&bed, early <= when);
 		CHECK(&bed, early == when || early >> WHEEL_TICK_SHIFT > bed.tick);
 		CHECK(&bed, when - early < WHEEL_TICK_NS || early > now);
@@ -306,7 +306,7 @@ early_is_before_and_untouched(void **state)
 	}
 }
 
-/* wheel_early() of a past time is not later than that time. */
+/* wheel_cascade_time() of a past time is not later than that time. */
 static void
 early_of_the_past_is_past(void **state)
 {
@@ -314,8 +314,8 @@ early_of_the_past_is_past(void **state)
 
 	(void)state;
 	bed_init(&bed, 0, SEC_NS);
-	CHECK(&bed, wheel_early(&bed.wheel, SEC_NS) == SEC_NS);
-	CHECK(&bed, wheel_early(&bed.wheel, SEC_NS - NS_PER_MS) <= SEC_NS - NS_PER_MS);
+	CHECK(&bed, wheel_cascade_time(&bed.wheel, SEC_NS) == SEC_NS);
+	CHECK(&bed, wheel_cascade_time(&bed.wheel, SEC_NS - NS_PER_MS) <= SEC_NS - NS_PER_MS);
 }
 
 static void

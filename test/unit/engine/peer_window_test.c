@@ -349,7 +349,7 @@ test_request(void **state)
 	turn();
 	assert_false(a[0].qp->on_ready);
 	assert_int_equal(a[0].qp->timer.when_ns,
-		wheel_early(&engine()->wheel, a[0].qp->req.tlp_deadline));
+		wheel_cascade_time(&engine()->wheel, a[0].qp->req.tlp_deadline));
 	assert_true(a[0].qp->timer.when_ns < when);
 	served();
 	receive(0, 5);
