@@ -39,7 +39,7 @@ port_kill(struct shm *s)
 	close(s->keeper.kick_fd);
 	s->keeper.kick_fd = -1;
 	s->keeper.running = false;
-	engine_set_driver(s->dev->engines[0], NULL);
+	engine_set_progress_thread(s->dev->engines[0], NULL);
 }
 
 static void

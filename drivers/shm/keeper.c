@@ -70,14 +70,14 @@ device_changed(const struct keeper *k)
 static bool
 keeper_run(struct keeper *k)
 {
-	uint32_t drives = engine_drives(k->engine);
+	uint32_t drives = engine_progress_calls(k->engine);
 	unsigned idle = 0;
 
 	while (idle < IDLE_PASSES) {
 		idle = engine_try(k->engine) != 0 ? 0 : idle + 1;
 		if (is_asked(k))
 			report_answer(engine_dev(k->engine), k->report);
-		if (engine_drives(k->engine) != drives)
+		if (engine_progress_calls(k->engine) != drives)
 			return true;
 		if (__atomic_load_n(&k->stop, __ATOMIC_RELAXED) || device_changed(k))
 			return false;
@@ -99,7 +99,7 @@ keeper_main(void *arg)
 			k->changes_seen = __atomic_load_n(k->changes, __ATOMIC_ACQUIRE);
 			shm_refresh(k);
 		}
-		until = engine_rest(k->engine);
+		until = engine_sleep_until(k->engine);
 		now = engine_clock();
 		if (until <= now) {
 			/* There is work, but the application polls. */

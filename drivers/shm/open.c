@@ -83,10 +83,10 @@ engine_start(struct shm *shm)
 {
 	struct engine *e = shm->dev->engines[0];
 
-	shm->driver = (struct engine_driver){.kick = keeper_kick,
+	shm->driver = (struct engine_progress_thread){.wake = keeper_kick,
 		.arg = &shm->keeper,
 		.asleep = &shm->region.head->rx_asleep};
-	engine_set_driver(e, &shm->driver);
+	engine_set_progress_thread(e, &shm->driver);
 	return keeper_start(&shm->keeper, e, shm->session.fd, &shm->region);
 }
 

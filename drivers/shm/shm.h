@@ -4,7 +4,7 @@
 #ifndef ROCADE_SHM_H
 #define ROCADE_SHM_H
 
-#include "engine/drive.h"
+#include "engine/manual_progress.h"
 #include "port/port.h"
 #include "shm/session.h"
 
@@ -39,7 +39,7 @@ struct shm {
 	bool dead;        /* in a forked child: the memory belongs to the parent */
 	void *queue;      /* points to this struct */
 	struct dev *dev;
-	struct engine_driver driver;
+	struct engine_progress_thread driver;
 	struct keeper keeper;
 	struct shm *next; /* of this process, for fork() */
 };

@@ -50,7 +50,7 @@ answer_kept(struct engine *e, bool moved, uint64_t now)
 	struct answers *answers = &e->answers;
 	const struct qp *qp = only_ready(e);
 
-	if (qp == NULL || e->driver != NULL || !qp_wants_ack_only(qp))
+	if (qp == NULL || e->progress_thread != NULL || !qp_wants_ack_only(qp))
 		return false;
 	if (answers->kept && qp->stats.rx_msgs == answers->messages)
 		return true;

@@ -5,7 +5,7 @@
 #include "base/ringmem.h"
 #include "engine/answer.h"
 #include "engine/clock.h"
-#include "engine/drive.h"
+#include "engine/manual_progress.h"
 #include "engine/guard.h"
 #include "engine/internal.h"
 
@@ -76,7 +76,7 @@ engine_doorbell(struct qp *qp)
 	if (unlikely(doorbells_enabled(&e->doorbells) > AHEAD_QPS))
 		ahead_posted(&e->ahead, index, qp);
 	doorbells_ring(&e->doorbells, index);
-	if (e->driver != NULL) {
+	if (e->progress_thread != NULL) {
 		/* Pairs with the fence in engine_try(). */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		engine_try(e);
@@ -174,12 +174,12 @@ engine_lock(struct engine *e)
 void
 engine_unlock(struct engine *e)
 {
-	bool driven = e->driver != NULL;
+	bool manual = e->progress_thread != NULL;
 
 	rte_ticketlock_unlock(&e->lock);
 	/* In manual progress, no other thread may poll soon: send, or flush, what the
 	 * call made ready. */
-	if (driven)
+	if (manual)
 		engine_try(e);
 }
 

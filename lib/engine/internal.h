@@ -73,19 +73,19 @@ struct engine {
 	LIST_HEAD(, peer) peers;
 	struct port_stats stats;
 
-	/* Manual progress, drive.c. */
-	uint64_t earliest; /* of the timers set since the progress thread went to sleep */
-	uint64_t rest_ns;  /* the time it sleeps until; 0: it is awake */
-	uint32_t drives;
-	uint32_t handover;
+	/* Manual progress, manual_progress.c. */
+	uint64_t earliest_ns; /* of the timers set since the progress thread went to sleep */
+	uint64_t sleep_until_ns;  /* the time it sleeps until; 0: it is awake */
+	uint32_t progress_calls;
+	uint32_t delegated_polls;
 	uint32_t idle; /* polls in a row that found nothing */
 
 	/* Written by posting threads and control calls. */
 	rte_ticketlock_t lock LINE_ALIGNED;
 	struct doorbells doorbells;
 	struct ahead ahead;
-	bool again; /* a thread that found the lock taken asks for a pass */
-	const struct engine_driver *driver; /* NULL: a loop polls the engine */
+	bool pass_requested; /* a thread that found the lock taken asks for a pass */
+	const struct engine_progress_thread *progress_thread; /* NULL: a loop polls the engine */
 };
 
 /* rx.c */

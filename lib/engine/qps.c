@@ -15,7 +15,7 @@ engine_timer_set(struct engine *e, struct qp *qp)
 	if (when < qp->timer.when_ns) {
 		when = wheel_cascade_time(&e->wheel, when);
 		wheel_set(&e->wheel, &qp->timer, when);
-		e->earliest = RTE_MIN(e->earliest, when);
+		e->earliest_ns = RTE_MIN(e->earliest_ns, when);
 	}
 }
 

@@ -205,7 +205,7 @@ engine_rx_fini(struct engine *e)
 static bool
 release_later(const struct engine *e)
 {
-	return e->taken_count <= TAKEN_MAX && e->driver == NULL;
+	return e->taken_count <= TAKEN_MAX && e->progress_thread == NULL;
 }
 
 static unsigned

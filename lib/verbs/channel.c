@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completion channels: ibv_create_comp_channel(3), ibv_req_notify_cq(3),
  * ibv_get_cq_event(3). */
-#include "engine/drive.h"
+#include "engine/manual_progress.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 
@@ -79,6 +79,6 @@ verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	if (cq->channel == NULL)
 		return EINVAL;
 	cq_arm(&to_cq(cq)->cq, solicited_only != 0);
-	engine_hand_over(to_cq(cq)->dev->engines[0]);
+	engine_delegate(to_cq(cq)->dev->engines[0]);
 	return 0;
 }

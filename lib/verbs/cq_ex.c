@@ -4,7 +4,7 @@
  * held, and completions are read in place. SQ slots are freed at each step, so that the
  * application can post while it goes through a batch.
  */
-#include "engine/drive.h"
+#include "engine/manual_progress.h"
 #include "verbs/cq.h"
 
 #define CQ_MASKS (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
@@ -57,9 +57,9 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (unlikely(attr->comp_mask != 0))
 		return EINVAL;
 	err = start_once(vcq);
-	if (likely(err == 0) || !engine_driven(vcq->dev->engines[0]))
+	if (likely(err == 0) || !engine_is_manual(vcq->dev->engines[0]))
 		return err;
-	engine_drive(vcq->dev->engines[0]);
+	engine_progress(vcq->dev->engines[0]);
 	return start_once(vcq);
 }
 

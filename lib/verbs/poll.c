@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ibv_poll_cq(3). Polling a send completion frees the SQ's slots up to its own, and
  * nothing else does (IBA 10.8.5.1). */
-#include "engine/drive.h"
+#include "engine/manual_progress.h"
 #include "verbs/cq.h"
 
 /* A range of slots of one SQ to free. Successive completions are often of one QP. */
@@ -74,8 +74,8 @@ verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	struct verbs_cq *vcq = to_cq(ibv);
 	int n = poll_once(vcq, num_entries, wc);
 
-	if (likely(n != 0) || !engine_driven(vcq->dev->engines[0]))
+	if (likely(n != 0) || !engine_is_manual(vcq->dev->engines[0]))
 		return n;
-	engine_drive(vcq->dev->engines[0]);
+	engine_progress(vcq->dev->engines[0]);
 	return poll_once(vcq, num_entries, wc);
 }

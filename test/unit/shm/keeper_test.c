@@ -23,7 +23,7 @@ shm_refresh(struct keeper *k)
 
 struct kept {
 	struct keeper keeper;
-	struct engine_driver driver;
+	struct engine_progress_thread driver;
 	struct region region;
 	void *mem;
 	int session, wake; /* the daemon's ends */
@@ -53,10 +53,10 @@ kept_open(struct kept *k)
 	k->keeper.kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	k->session = ends[0];
-	k->driver = (struct engine_driver){.kick = keeper_kick,
+	k->driver = (struct engine_progress_thread){.wake = keeper_kick,
 		.arg = &k->keeper,
 		.asleep = &k->region.head->rx_asleep};
-	engine_set_driver(bed.a.dev->engines[0], &k->driver);
+	engine_set_progress_thread(bed.a.dev->engines[0], &k->driver);
 	assert_int_equal(
 		keeper_start(&k->keeper, bed.a.dev->engines[0], ends[1], &k->region), 0);
 }
@@ -66,7 +66,7 @@ kept_close(struct kept *k)
 {
 	keeper_stop(&k->keeper);
 	keeper_stop(&k->keeper); /* a second stop does nothing */
-	engine_set_driver(bed.a.dev->engines[0], NULL);
+	engine_set_progress_thread(bed.a.dev->engines[0], NULL);
 	close(k->keeper.wake_fd);
 	close(k->keeper.kick_fd);
 	close(k->keeper.session_fd);

@@ -2,39 +2,39 @@
 #include <sched.h>
 
 #include "engine/clock.h"
-#include "engine/drive.h"
+#include "engine/manual_progress.h"
 #include "engine/internal.h"
 
 #define PASSES_MAX 4   /* in a row, under one lock */
 #define IDLE_POLLS 32 /* in a row, before the core is offered to other threads */
-#define HANDOVER_POLLS                                                                   \
+#define DELEGATED_POLLS                                                                   \
 	16 /* empty polls after ibv_req_notify_cq() before it counts as awake */
 
 void
-engine_set_driver(struct engine *e, const struct engine_driver *driver)
+engine_set_progress_thread(struct engine *e, const struct engine_progress_thread *progress_thread)
 {
-	e->driver = driver;
-	e->earliest = TIME_NEVER;
+	e->progress_thread = progress_thread;
+	e->earliest_ns = TIME_NEVER;
 }
 
 bool
-engine_driven(const struct engine *e)
+engine_is_manual(const struct engine *e)
 {
-	return e->driver != NULL;
+	return e->progress_thread != NULL;
 }
 
 /* True if another thread rang a doorbell, or asked for a pass, while the lock was
  * taken. */
 static bool
-called_again(struct engine *e)
+pass_is_requested(struct engine *e)
 {
 	return doorbells_pending(&e->doorbells) ||
-	       __atomic_load_n(&e->again, __ATOMIC_RELAXED);
+	       __atomic_load_n(&e->pass_requested, __ATOMIC_RELAXED);
 }
 
 /* True if there is more to send now. With the engine lock held. */
 static bool
-has_more(const struct engine *e)
+has_more_to_send(const struct engine *e)
 {
 	return !TAILQ_EMPTY(&e->ready) || e->stage_count != 0;
 }
@@ -42,62 +42,62 @@ has_more(const struct engine *e)
 /* True if the progress thread sleeps past the next deadline. With the engine lock
  * held. */
 static bool
-sleeps_long(struct engine *e)
+oversleeps(struct engine *e)
 {
-	if (unlikely(has_more(e)))
-		e->earliest = 0;
-	if (likely(e->earliest >= e->rest_ns))
+	if (unlikely(has_more_to_send(e)))
+		e->earliest_ns = 0;
+	if (likely(e->earliest_ns >= e->sleep_until_ns))
 		return false;
-	e->rest_ns = 0; /* the caller wakes it */
+	e->sleep_until_ns = 0; /* the caller wakes it */
 	return true;
 }
 
 unsigned
 engine_try(struct engine *e)
 {
-	const struct engine_driver *driver;
+	const struct engine_progress_thread *progress_thread;
 	unsigned moved = 0, passes = 0;
-	bool kick;
+	bool wake;
 
 	do {
 		if (!rte_ticketlock_trylock(&e->lock))
 			return moved;
-		driver = e->driver;
-		if (unlikely(driver == NULL)) {
+		progress_thread = e->progress_thread;
+		if (unlikely(progress_thread == NULL)) {
 			rte_ticketlock_unlock(&e->lock);
 			return moved;
 		}
-		__atomic_store_n(&e->again, false, __ATOMIC_RELAXED);
+		__atomic_store_n(&e->pass_requested, false, __ATOMIC_RELAXED);
 		do {
 			moved += engine_pass(e, clock_now());
-		} while (unlikely(has_more(e)) && ++passes < PASSES_MAX);
-		kick = sleeps_long(e);
+		} while (unlikely(has_more_to_send(e)) && ++passes < PASSES_MAX);
+		wake = oversleeps(e);
 		rte_ticketlock_unlock(&e->lock);
-		if (unlikely(kick))
-			driver->kick(driver->arg);
+		if (unlikely(wake))
+			progress_thread->wake(progress_thread->arg);
 		/* Pairs with the fences in engine_doorbell() and engine_try_again():
 		 * either a thread that rings or asks for a pass finds the lock free, or
 		 * it is seen here that it did. */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	} while (unlikely(called_again(e)));
+	} while (unlikely(pass_is_requested(e)));
 	return moved;
 }
 
 unsigned
 engine_try_again(struct engine *e)
 {
-	__atomic_store_n(&e->again, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->pass_requested, true, __ATOMIC_RELAXED);
 	/* Pairs with the fence in engine_try(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return engine_try(e);
 }
 
 void
-engine_drive(struct engine *e)
+engine_progress(struct engine *e)
 {
-	const struct engine_driver *driver = e->driver;
+	const struct engine_progress_thread *progress_thread = e->progress_thread;
 
-	if (unlikely(driver == NULL))
+	if (unlikely(progress_thread == NULL))
 		return;
 	if (engine_try(e) != 0) {
 		e->idle = 0;
@@ -106,24 +106,24 @@ engine_drive(struct engine *e)
 		e->idle = 0;
 		sched_yield();
 	}
-	__atomic_store_n(&e->drives, e->drives + 1, __ATOMIC_RELAXED);
-	if (likely(__atomic_load_n(driver->asleep, __ATOMIC_RELAXED) == 0))
+	__atomic_store_n(&e->progress_calls, e->progress_calls + 1, __ATOMIC_RELAXED);
+	if (likely(__atomic_load_n(progress_thread->asleep, __ATOMIC_RELAXED) == 0))
 		return;
-	if (e->handover != 0)
-		e->handover--;
+	if (e->delegated_polls != 0)
+		e->delegated_polls--;
 	else
-		__atomic_store_n(driver->asleep, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(progress_thread->asleep, 0, __ATOMIC_RELAXED);
 }
 
 void
-engine_hand_over(struct engine *e)
+engine_delegate(struct engine *e)
 {
-	const struct engine_driver *driver = e->driver;
+	const struct engine_progress_thread *progress_thread = e->progress_thread;
 
-	if (driver == NULL)
+	if (progress_thread == NULL)
 		return;
-	e->handover = HANDOVER_POLLS;
-	__atomic_store_n(driver->asleep, 1, __ATOMIC_RELAXED);
+	e->delegated_polls = DELEGATED_POLLS;
+	__atomic_store_n(progress_thread->asleep, 1, __ATOMIC_RELAXED);
 	/* A sender publishes its packet, fences and tests the flag. So poll once more
 	 * behind a fence; if the lock is taken, its holder does. */
 	while (engine_try_again(e) >= PKT_BURST)
@@ -131,25 +131,25 @@ engine_hand_over(struct engine *e)
 }
 
 uint32_t
-engine_drives(const struct engine *e)
+engine_progress_calls(const struct engine *e)
 {
-	return __atomic_load_n(&e->drives, __ATOMIC_RELAXED);
+	return __atomic_load_n(&e->progress_calls, __ATOMIC_RELAXED);
 }
 
 uint64_t
-engine_rest(struct engine *e)
+engine_sleep_until(struct engine *e)
 {
 	uint64_t when = engine_deadline(e);
 
 	engine_lock(e);
-	if (has_more(e) || wheel_next(&e->wheel) < when)
+	if (has_more_to_send(e) || wheel_next(&e->wheel) < when)
 		when = 0; /* another thread polled meanwhile */
-	e->rest_ns = when;
-	e->earliest = TIME_NEVER;
+	e->sleep_until_ns = when;
+	e->earliest_ns = TIME_NEVER;
 	rte_ticketlock_unlock(&e->lock);
 	/* Pairs with the fences in engine_doorbell() and engine_try_again(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return called_again(e) ? 0 : when;
+	return pass_is_requested(e) ? 0 : when;
 }
 
 void

@@ -5,14 +5,14 @@
  * calls wait for the engine lock. A thread that finds it taken leaves a doorbell or a
  * request for a pass, and the holder looks for these after it has released the lock.
  */
-#ifndef ROCADE_ENGINE_DRIVE_H
-#define ROCADE_ENGINE_DRIVE_H
+#ifndef ROCADE_ENGINE_MANUAL_PROGRESS_H
+#define ROCADE_ENGINE_MANUAL_PROGRESS_H
 
 #include "engine/engine.h"
 
-struct engine_driver {
+struct engine_progress_thread {
 	/* Wakes the progress thread: a timer is due before the end of its sleep. */
-	void (*kick)(void *arg);
+	void (*wake)(void *arg);
 	void *arg;
 	/* Set by the progress thread for the other end of the port: it sleeps, and has to
 	 * be woken for a packet. Cleared when the application polls. */
@@ -22,9 +22,9 @@ struct engine_driver {
 /* Switches the engine to manual progress for good; NULL: ends that. With the engine lock
  * held, or before other threads know the engine. */
 void
-engine_set_driver(struct engine *e, const struct engine_driver *driver);
+engine_set_progress_thread(struct engine *e, const struct engine_progress_thread *progress_thread);
 bool
-engine_driven(const struct engine *e);
+engine_is_manual(const struct engine *e);
 
 /* Runs a pass if the lock is free. Otherwise its holder runs one for what the caller
  * posted. Returns the packets moved. */
@@ -38,20 +38,20 @@ engine_try_again(struct engine *e);
 /* The application polled and found nothing: runs a pass, and records that the application
  * is awake. */
 void
-engine_drive(struct engine *e);
+engine_progress(struct engine *e);
 
 /* The application goes to sleep until an event: the progress thread takes over at
  * once. */
 void
-engine_hand_over(struct engine *e);
+engine_delegate(struct engine *e);
 
-/* For the progress thread: the number of engine_drive() calls so far; and the time until
+/* For the progress thread: the number of engine_progress() calls so far; and the time until
  * which it may sleep, in nanoseconds. 0: it must not sleep; TIME_NEVER: until it is
  * woken. */
 uint32_t
-engine_drives(const struct engine *e);
+engine_progress_calls(const struct engine *e);
 uint64_t
-engine_rest(struct engine *e);
+engine_sleep_until(struct engine *e);
 
 /* The device's port is gone for good: moves its QPs to the error state, which flushes all
  * that was posted, and raises IBV_EVENT_DEVICE_FATAL. */

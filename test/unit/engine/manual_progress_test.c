@@ -4,7 +4,7 @@
  * clock, so no case measures time. */
 #include <string.h>
 
-#include "engine/drive.h"
+#include "engine/manual_progress.h"
 #include "engine/internal.h"
 #include "engine_bed.h"
 
@@ -23,7 +23,7 @@ kick(void *arg)
 	kicks++;
 }
 
-static const struct engine_driver driver = {.kick = kick, .asleep = &asleep};
+static const struct engine_progress_thread driver = {.wake = kick, .asleep = &asleep};
 
 /* Polls both engines and carries frames until nothing moves. No other thread polls. */
 static void
@@ -45,8 +45,8 @@ init(void)
 	bed_connect(&a, &b, &plain);
 	ea = bed.a.dev->engines[0];
 	eb = bed.b.dev->engines[0];
-	engine_set_driver(ea, &driver);
-	engine_set_driver(eb, &driver);
+	engine_set_progress_thread(ea, &driver);
+	engine_set_progress_thread(eb, &driver);
 	assert_int_equal(bed_recv(&b, 100, 0, 64), 0);
 	assert_int_equal(bed_send(&a, 1, 0, 64, IBV_SEND_SIGNALED), 0);
 	turns();
@@ -106,14 +106,14 @@ the_keeper_is_kicked_for_an_earlier_timer(void **state)
 {
 	(void)state;
 	init();
-	(void)engine_rest(ea);
-	ea->rest_ns = TIME_NEVER; /* ignores timers that the first message left */
+	(void)engine_sleep_until(ea);
+	ea->sleep_until_ns = TIME_NEVER; /* ignores timers that the first message left */
 	wheel_cancel(&ea->wheel, &a.qp->timer);
 	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
 	assert_int_equal(kicks, 1);
 	assert_int_equal(bed_send(&a, 3, 0, 64, IBV_SEND_SIGNALED), 0);
 	assert_int_equal(kicks, 1); /* woken already: not again */
-	assert_true(engine_rest(ea) < TIME_NEVER);
+	assert_true(engine_sleep_until(ea) < TIME_NEVER);
 	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
 	assert_int_equal(bed_recv(&b, 102, 0, 64), 0);
 	turns();
@@ -129,15 +129,15 @@ handing_over_survives_the_last_polls(void **state)
 {
 	(void)state;
 	init();
-	engine_hand_over(ea);
+	engine_delegate(ea);
 	assert_int_equal(asleep, 1);
 	for (unsigned i = 0; i < 4; i++)
-		engine_drive(ea);
+		engine_progress(ea);
 	assert_int_equal(asleep, 1);
 	for (unsigned i = 0; i < 64; i++)
-		engine_drive(ea);
+		engine_progress(ea);
 	assert_int_equal(asleep, 0);
-	assert_int_equal(engine_drives(ea), 68);
+	assert_int_equal(engine_progress_calls(ea), 68);
 	fini();
 }
 
@@ -162,15 +162,15 @@ without_a_driver_nothing_is_taken(void **state)
 {
 	(void)state;
 	init();
-	engine_set_driver(ea, NULL);
-	assert_false(engine_driven(ea));
+	engine_set_progress_thread(ea, NULL);
+	assert_false(engine_is_manual(ea));
 	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
 	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
-	engine_drive(ea);
-	engine_hand_over(ea);
+	engine_progress(ea);
+	engine_delegate(ea);
 	assert_int_equal(asleep, 0);
 	assert_int_equal(bed_carry(&bed), 0);
-	engine_set_driver(ea, &driver);
+	engine_set_progress_thread(ea, &driver);
 	expect_message();
 	fini();
 }
