@@ -104,7 +104,7 @@ settle(struct engine *e, uint64_t now)
 		return;
 	answers->posted = false;
 	qp_draft_sent(answers->qp, &answers->draft, now);
-	engine_touch(e, answers->qp);
+	engine_schedule(e, answers->qp);
 }
 
 static bool

@@ -189,7 +189,7 @@ modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 		peer_change(e, qp, peer);
 		engine_headers_build(dev, qp);
 	}
-	engine_touch(e, qp);
+	engine_schedule(e, qp);
 	return 0;
 }
 

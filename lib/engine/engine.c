@@ -38,7 +38,7 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 	/* Deadlines move back with every acknowledgement; the timer does not. */
 	if (qp_deadline(qp) <= now)
 		qp_timeout(qp, now);
-	engine_touch(e, qp);
+	engine_schedule(e, qp);
 }
 
 unsigned

@@ -181,13 +181,13 @@ qp_prefetch_requests(const struct qp *qp)
 		rte_prefetch0(sq_slot(&qp->sq, first + i));
 }
 
-/* qps.c */
+/* sched.c */
 /* Puts the QP on the ready list if it has something to send, and sets its timer. */
 void
-engine_touch(struct engine *e, struct qp *qp);
-/* As engine_touch(), after nothing but a request of the peer. */
+engine_schedule(struct engine *e, struct qp *qp);
+/* As engine_schedule(), after nothing but a request of the peer. */
 void
-engine_touch_responder(struct engine *e, struct qp *qp);
+engine_schedule_responder(struct engine *e, struct qp *qp);
 void
 engine_timer_set(struct engine *e, struct qp *qp);
 /* Puts the QP on the ready list, unless it is on that or on the unresolved list. */

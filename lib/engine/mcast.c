@@ -78,7 +78,7 @@ deliver(struct engine *e, const struct group *group, const struct pkt *pkt,
 			continue;
 		}
 		qp_rx(m->qp, view, now);
-		engine_touch(e, m->qp);
+		engine_schedule(e, m->qp);
 	}
 	if (pkt->flags & PKT_GROUP_COPY)
 		return;

@@ -116,9 +116,9 @@ dispatch(struct engine *e, struct qp *qp, struct pkt_view *view, bool late, uint
 	}
 	qp_rx(qp, view, now);
 	if (op_is_response(view->op))
-		engine_touch(e, qp);
+		engine_schedule(e, qp);
 	else
-		engine_touch_responder(e, qp);
+		engine_schedule_responder(e, qp);
 }
 
 /* Returns how many frames are still to be released by the caller; moves them to the

@@ -384,7 +384,7 @@ engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 		RTE_MIN(e->frame_count, ENGINE_BUDGET + 0u), now);
 	if (built != 0)
 		frames_out(e, built, now);
-	engine_touch(e, qp);
+	engine_schedule(e, qp);
 	return true;
 }
 

@@ -57,7 +57,7 @@ engine_ready(struct engine *e, struct qp *qp)
 
 /* Puts the QP on the ready list if it has something to send. Leaves its timer alone. */
 static void
-wake(struct engine *e, struct qp *qp)
+ready_or_block(struct engine *e, struct qp *qp)
 {
 	/* Flushing needs no MAC. */
 	if (unlikely(qp->on_unresolved && qp->state == IBV_QPS_ERR))
@@ -71,17 +71,17 @@ wake(struct engine *e, struct qp *qp)
 }
 
 void
-engine_touch(struct engine *e, struct qp *qp)
+engine_schedule(struct engine *e, struct qp *qp)
 {
 	engine_timer_set(e, qp);
-	wake(e, qp);
+	ready_or_block(e, qp);
 }
 
 void
-engine_touch_responder(struct engine *e, struct qp *qp)
+engine_schedule_responder(struct engine *e, struct qp *qp)
 {
 	if (qp_has_response_pending(qp))
-		wake(e, qp);
+		ready_or_block(e, qp);
 }
 
 void
@@ -109,7 +109,7 @@ doorbell_schedule(struct engine *e, struct qp *qp)
 	if (likely(qp->state == IBV_QPS_RTS && !qp_peer_full(qp)))
 		engine_ready(e, qp);
 	else
-		wake(e, qp);
+		ready_or_block(e, qp);
 }
 
 void

@@ -416,5 +416,5 @@ main(void)
 		cmocka_unit_test(test_doorbells),
 	};
 
-	return cmocka_run_group_tests_name("engine qps", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("engine sched", tests, NULL, NULL);
 }
