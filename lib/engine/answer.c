@@ -193,7 +193,7 @@ draft_post(struct engine *e, struct qp *qp)
 	if (!answers->drafted || answers->qp != qp)
 		return false;
 	answers->drafted = false;
-	if (e->stage_count != 0 || qp->on_blocked || qp->net_generation != e->net_generation ||
+	if (e->backlog_count != 0 || qp->on_blocked || qp->net_generation != e->net_generation ||
 		!qp_draft_fill(qp, &answers->draft))
 		return false;
 	answers->posted = true;

@@ -134,7 +134,7 @@ peer_window_opened(const struct engine *e)
 static bool
 engine_busy(const struct engine *e)
 {
-	if ((!TAILQ_EMPTY(&e->ready) && !answer_rests(e)) || e->stage_count != 0 ||
+	if ((!TAILQ_EMPTY(&e->ready) && !answer_rests(e)) || e->backlog_count != 0 ||
 		doorbells_pending(&e->doorbells) || e->answers.prepare || peer_window_opened(e))
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&

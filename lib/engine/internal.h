@@ -52,9 +52,9 @@ struct engine {
 	struct qp_shared shared;
 	TAILQ_HEAD(engine_qps, qp) ready;
 	struct engine_qps unresolved;     /* wait for the next hop's MAC */
-	struct pkt stage[ENGINE_TX_PASS]; /* backlog: what the port refused; sent first */
-	uint32_t stage_from, stage_count;
-	uint64_t stage_ns;   /* when the port last took something, or the backlog began */
+	struct pkt backlog[ENGINE_TX_PASS]; /* backlog: what the port refused; sent first */
+	uint32_t backlog_first, backlog_count;
+	uint64_t backlog_ns;   /* when the port last took something, or the backlog began */
 	uint64_t link_at_ns; /* when the link is polled next */
 	struct pkt
 		frames[PKT_BURST]; /* allocated and not used yet: frame_count of them */

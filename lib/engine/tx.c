@@ -46,7 +46,7 @@ void
 engine_tx_fini(struct engine *e)
 {
 	e->queue.ops->tx_release(
-		e->queue.queue, e->stage + e->stage_from, e->stage_count);
+		e->queue.queue, e->backlog + e->backlog_first, e->backlog_count);
 	e->queue.ops->tx_release(
 		e->queue.queue, e->frames + e->frame_from, e->frame_count);
 	if (e->answers.draft.pkt.data != NULL)
@@ -57,7 +57,7 @@ engine_tx_fini(struct engine *e)
 
 /* Sends what the port takes. The rest becomes the backlog, which must be empty. */
 static void
-burst_out(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+burst_send(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	uint64_t bytes = 0;
 	unsigned sent = e->queue.ops->tx_burst(e->queue.queue, pkts, n);
@@ -69,17 +69,17 @@ burst_out(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 	if (likely(sent == n))
 		return;
 	e->stats.tx_stalled++;
-	memcpy(e->stage, pkts + sent, (n - sent) * sizeof(pkts[0]));
-	e->stage_from = 0;
-	e->stage_count = n - sent;
-	e->stage_ns = now;
+	memcpy(e->backlog, pkts + sent, (n - sent) * sizeof(pkts[0]));
+	e->backlog_first = 0;
+	e->backlog_count = n - sent;
+	e->backlog_ns = now;
 }
 
 /* Sends the first n frames of the cache, which are filled. */
 static void
 frames_out(struct engine *e, unsigned n, uint64_t now)
 {
-	burst_out(e, e->frames + e->frame_from, n, now);
+	burst_send(e, e->frames + e->frame_from, n, now);
 	e->frame_from += n;
 	e->frame_count -= n;
 }
@@ -88,38 +88,38 @@ frames_out(struct engine *e, unsigned n, uint64_t now)
  * packets are lost then, as on any link: QPs retransmit them, and run out of retries in
  * the end. */
 static void
-stage_give_up(struct engine *e)
+backlog_drop(struct engine *e)
 {
-	e->stats.tx_given_up += e->stage_count;
+	e->stats.tx_given_up += e->backlog_count;
 	e->queue.ops->tx_release(
-		e->queue.queue, e->stage + e->stage_from, e->stage_count);
-	e->stage_count = 0;
+		e->queue.queue, e->backlog + e->backlog_first, e->backlog_count);
+	e->backlog_count = 0;
 }
 
 static bool
-stage_empty(struct engine *e, uint64_t now)
+backlog_flush(struct engine *e, uint64_t now)
 {
 	unsigned sent;
 
-	if (likely(e->stage_count == 0))
+	if (likely(e->backlog_count == 0))
 		return true;
-	sent = e->queue.ops->tx_burst(e->queue.queue, e->stage + e->stage_from,
-		RTE_MIN(e->stage_count, PKT_BURST + 0u));
-	e->stage_from += sent;
-	e->stage_count -= sent;
+	sent = e->queue.ops->tx_burst(e->queue.queue, e->backlog + e->backlog_first,
+		RTE_MIN(e->backlog_count, PKT_BURST + 0u));
+	e->backlog_first += sent;
+	e->backlog_count -= sent;
 	if (sent != 0)
-		e->stage_ns = now;
-	else if (now - e->stage_ns >= ENGINE_STALL_NS ||
+		e->backlog_ns = now;
+	else if (now - e->backlog_ns >= ENGINE_STALL_NS ||
 		 !__atomic_load_n(&e->dev->link_up, __ATOMIC_RELAXED))
-		stage_give_up(e);
-	return e->stage_count == 0;
+		backlog_drop(e);
+	return e->backlog_count == 0;
 }
 
 void
 engine_send_own(struct engine *e, struct pkt *frame, uint64_t now)
 {
-	if (stage_empty(e, now))
-		burst_out(e, frame, 1, now);
+	if (backlog_flush(e, now))
+		burst_send(e, frame, 1, now);
 	else
 		/* ARP and ND requests are repeated by their sender */
 		engine_frame_return(e, frame);
@@ -138,13 +138,13 @@ net_duty(struct engine *e, uint64_t now)
 	}
 	if (unlikely(e->dev->gsi != NULL))
 		engine_gsi_tx(e, now);
-	while (net_deadline(e->dev->net) <= now && stage_empty(e, now) &&
+	while (net_deadline(e->dev->net) <= now && backlog_flush(e, now) &&
 		engine_frame(e, &frame)) {
 		if (net_tx(e->dev->net, &frame, 1, now) == 0) {
 			engine_frame_return(e, &frame);
 			return;
 		}
-		burst_out(e, &frame, 1, now);
+		burst_send(e, &frame, 1, now);
 	}
 }
 
@@ -377,7 +377,7 @@ engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 	unsigned built;
 
 	if (qp->type == IBV_QPT_UD || qp->on_blocked || qp->state != IBV_QPS_RTS ||
-		!stage_empty(e, now) || frames_fill(e, 1) == 0 ||
+		!backlog_flush(e, now) || frames_fill(e, 1) == 0 ||
 		resolve(e, qp, now) != ROUTE_PEER)
 		return false;
 	built = qp_tx_requests(qp, e->frames + e->frame_from,
@@ -391,7 +391,7 @@ engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 void
 engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now)
 {
-	if (qp->state == IBV_QPS_ERR || !qp_has_response_pending(qp) || !stage_empty(e, now) ||
+	if (qp->state == IBV_QPS_ERR || !qp_has_response_pending(qp) || !backlog_flush(e, now) ||
 		frames_fill(e, 1) == 0 || resolve(e, qp, now) != ROUTE_PEER)
 		return;
 	if (qp_tx(qp, e->frames + e->frame_from, 1, now) != 0)
@@ -416,7 +416,7 @@ engine_tx(struct engine *e, uint64_t now)
 	generation_check(e);
 	if (e->net_duty)
 		net_duty(e, now);
-	while (moved < ENGINE_TX_PASS && stage_empty(e, now)) {
+	while (moved < ENGINE_TX_PASS && backlog_flush(e, now)) {
 		unsigned used;
 
 		peer_windows_unblock(e);

@@ -42,54 +42,54 @@ frame_return(struct uplink *u, const struct pkt *frame)
 /* ---- Tx backlog ---- */
 
 static void
-stage_give_up(struct uplink *u)
+backlog_discard(struct uplink *u)
 {
-	u->stats.tx_given_up += u->stage_count;
-	u->port.ops->tx_release(u->port.queues[0], u->stage, u->stage_count);
-	u->stage_count = 0;
+	u->stats.tx_given_up += u->backlog_count;
+	u->port.ops->tx_release(u->port.queues[0], u->backlog, u->backlog_count);
+	u->backlog_count = 0;
 }
 
 static void
-stage_send(struct uplink *u, uint64_t now)
+backlog_send(struct uplink *u, uint64_t now)
 {
-	uint32_t n = u->stage_count;
+	uint32_t n = u->backlog_count;
 	unsigned sent;
 
 	if (n == 0)
 		return;
-	sent = u->port.ops->tx_burst(u->port.queues[0], u->stage, n);
+	sent = u->port.ops->tx_burst(u->port.queues[0], u->backlog, n);
 	for (unsigned i = 0; i < sent; i++)
-		u->stats.tx_bytes += u->stage[i].len;
+		u->stats.tx_bytes += u->backlog[i].len;
 	u->stats.tx_packets += sent;
-	u->stage_count -= sent;
-	if (likely(u->stage_count == 0)) {
-		u->stage_ns = now;
+	u->backlog_count -= sent;
+	if (likely(u->backlog_count == 0)) {
+		u->backlog_ns = now;
 		return;
 	}
-	memmove(u->stage, u->stage + sent, u->stage_count * sizeof(u->stage[0]));
+	memmove(u->backlog, u->backlog + sent, u->backlog_count * sizeof(u->backlog[0]));
 	u->stats.tx_stalled++;
 	if (sent != 0)
-		u->stage_ns = now;
-	else if (!u->link_up || now - u->stage_ns >= UPLINK_STALL_NS)
-		stage_give_up(u);
+		u->backlog_ns = now;
+	else if (!u->link_up || now - u->backlog_ns >= UPLINK_STALL_NS)
+		backlog_discard(u);
 }
 
 static bool
-stage_room(struct uplink *u)
+backlog_room(struct uplink *u)
 {
-	if (likely(u->stage_count < UPLINK_STAGE))
+	if (likely(u->backlog_count < UPLINK_BACKLOG))
 		return true;
-	stage_send(u, u->sw->now);
-	return u->stage_count < UPLINK_STAGE;
+	backlog_send(u, u->sw->now);
+	return u->backlog_count < UPLINK_BACKLOG;
 }
 
 /* The caller has checked that there is room. */
 static void
-stage_put(struct uplink *u, const struct pkt *frame)
+backlog_put(struct uplink *u, const struct pkt *frame)
 {
-	if (u->stage_count == 0)
-		u->stage_ns = u->sw->now;
-	u->stage[u->stage_count++] = *frame;
+	if (u->backlog_count == 0)
+		u->backlog_ns = u->sw->now;
+	u->backlog[u->backlog_count++] = *frame;
 }
 
 /* ---- Next hops ---- */
@@ -106,8 +106,8 @@ held_look(struct uplink *u)
 		struct uplink_held *h = &u->held[i];
 		int rc = net_resolve(u->net, h->dgid, h->frame.data, u->sw->now);
 
-		if (rc == 0 && stage_room(u)) {
-			stage_put(u, &h->frame);
+		if (rc == 0 && backlog_room(u)) {
+			backlog_put(u, &h->frame);
 		} else if (rc == 0 || rc == -EAGAIN) {
 			all &= rc != 0;
 			u->held[kept++] = *h;
@@ -242,14 +242,14 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 		return drop(&stats->drop_no_route);
 	if (unlikely(rc == -EAGAIN && !held_room(u, p->from->id)))
 		return drop(&stats->drop_unresolved);
-	if (unlikely(!stage_room(u) || !uplink_frame(u, &frame)))
+	if (unlikely(!backlog_room(u) || !uplink_frame(u, &frame)))
 		return SW_LATER;
 	if (unlikely(!frame_write(u, p, mac, &frame))) {
 		frame_return(u, &frame);
 		return drop(&stats->drop_too_long);
 	}
 	if (likely(rc == 0))
-		stage_put(u, &frame);
+		backlog_put(u, &frame);
 	else
 		hold(u, p->dgid, p->from->id, &frame);
 	return SW_SENT;
@@ -260,8 +260,8 @@ uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[
 {
 	int rc = net_resolve(u->net, dgid, frame->data, u->sw->now);
 
-	if (rc == 0 && stage_room(u)) {
-		stage_put(u, frame);
+	if (rc == 0 && backlog_room(u)) {
+		backlog_put(u, frame);
 		return true;
 	}
 	if (rc == -EAGAIN && held_room(u, 0)) { /* id 0: no client has it */
@@ -283,14 +283,14 @@ uplink_local_rx(struct uplink *u, const struct pkt *frame, uint64_t now)
 
 	u->stats.rx_other++;
 	/* The backlog is full, and a reply is not worth waiting for. */
-	if (u->stage_count == UPLINK_STAGE) {
+	if (u->backlog_count == UPLINK_BACKLOG) {
 		u->stats.tx_no_buffer++;
 		return;
 	}
 	if (!uplink_frame(u, &reply))
 		return;
 	if (net_rx(u->net, frame, &reply, now))
-		stage_put(u, &reply);
+		backlog_put(u, &reply);
 	else
 		frame_return(u, &reply);
 }
@@ -321,22 +321,22 @@ uplink_tx(struct uplink *u, uint64_t now)
 		link_look(u, now);
 	if (unlikely(u->held_count != 0 && u->held_generation != net_generation(u->net)))
 		held_look(u);
-	while (unlikely(net_deadline(u->net) <= now) && stage_room(u) &&
+	while (unlikely(net_deadline(u->net) <= now) && backlog_room(u) &&
 		uplink_frame(u, &frame)) {
 		if (net_tx(u->net, &frame, 1, now) == 0) {
 			frame_return(u, &frame);
 			break;
 		}
-		stage_put(u, &frame);
+		backlog_put(u, &frame);
 	}
-	stage_send(u, now);
-	return u->stage_count == 0;
+	backlog_send(u, now);
+	return u->backlog_count == 0;
 }
 
 uint64_t
 uplink_deadline(const struct uplink *u)
 {
-	if (u->stage_count != 0)
+	if (u->backlog_count != 0)
 		return 0;
 	return RTE_MIN(u->link_at_ns, net_deadline(u->net));
 }
@@ -415,7 +415,7 @@ uplink_destroy(struct uplink *u)
 	u->sw->up = NULL;
 	for (uint32_t i = 0; i < u->held_count; i++)
 		frame_return(u, &u->held[i].frame);
-	port.ops->tx_release(port.queues[0], u->stage, u->stage_count);
+	port.ops->tx_release(port.queues[0], u->backlog, u->backlog_count);
 	port.ops->tx_release(port.queues[0], u->frames, u->frame_count);
 	net_destroy(u->net);
 	alloc_put(&alloc_plain, u, sizeof(*u));

@@ -15,7 +15,7 @@
 #include "port/port.h"
 #include "switch/sw.h"
 
-#define UPLINK_STAGE (4 * PKT_BURST)
+#define UPLINK_BACKLOG (4 * PKT_BURST)
 #define UPLINK_HELD 256
 #define UPLINK_HELD_EACH 32               /* of one client */
 /* a port that accepts nothing for this long loses its backlog */
@@ -42,9 +42,9 @@ struct uplink {
 	uint32_t mtu;
 	bool link_up;
 	uint64_t link_at_ns;
-	struct pkt stage[UPLINK_STAGE]; /* tx backlog, oldest first */
-	uint32_t stage_count;
-	uint64_t stage_ns;            /* when the port last accepted a frame */
+	struct pkt backlog[UPLINK_BACKLOG]; /* tx backlog, oldest first */
+	uint32_t backlog_count;
+	uint64_t backlog_ns;            /* when the port last accepted a frame */
 	struct pkt frames[PKT_BURST]; /* allocated, not used yet */
 	uint32_t frame_count;
 	struct uplink_held held[UPLINK_HELD]; /* oldest first */

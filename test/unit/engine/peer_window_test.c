@@ -220,7 +220,7 @@ test_burst(void **state)
 	frames_renew();
 	bed.a.port.q[0].tx_take = 0;
 	turn();
-	assert_int_equal(engine()->stage_count, PKT_BURST);
+	assert_int_equal(engine()->backlog_count, PKT_BURST);
 	assert_true(ready_count() <= PKT_BURST);
 	assert_int_equal(engine()->blocked, QPS - 1 - PKT_BURST - ready_count());
 	for (unsigned i = 1; i < QPS; i++)

@@ -152,7 +152,7 @@ test_port_stalled(void **state)
 	for (unsigned i = 0; i < 50; i++)
 		bed_turn(&bed);
 	assert_in_range(bed.a.port.q[0].tx_calls - calls, 50, 101);
-	assert_in_range(e->stage_count, 1, PKT_BURST);
+	assert_in_range(e->backlog_count, 1, PKT_BURST);
 	assert_int_equal(engine_deadline(e), 0);
 	/* ACKs and ARP replies wait too. */
 	assert_int_equal(fake_sent_count(&bed.a.port), 0);

@@ -231,7 +231,7 @@ a_full_port_takes_no_more(void **state)
 		assert_int_equal(up_left(&u), i == 1);
 	}
 	u.port.q[0].tx_take = 0;
-	for (unsigned i = 0; i < UPLINK_STAGE; i++)
+	for (unsigned i = 0; i < UPLINK_BACKLOG; i++)
 		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
 	assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
 	assert_int_equal(u.up->stats.tx_no_buffer, 1);

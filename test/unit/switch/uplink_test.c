@@ -236,13 +236,13 @@ a_full_port_keeps_them_waiting(void **state)
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	u.port.q[0].tx_take = 0;
 	/* Fills the TX backlog, then the client's ring. */
-	for (; sent < UPLINK_STAGE + BED_SLOTS; sent++) {
+	for (; sent < UPLINK_BACKLOG + BED_SLOTS; sent++) {
 		f.payload = sent;
 		up_post(&u, &f);
 		up_turn(&u);
 	}
 	assert_true(c->client->stats.tx_held != 0);
-	assert_int_equal(c->client->stats.tx_packets, UPLINK_STAGE);
+	assert_int_equal(c->client->stats.tx_packets, UPLINK_BACKLOG);
 	assert_false(sw_sleep(u.b.sw));
 	/* Local traffic goes on. */
 	local = bed_good(&u.b);
@@ -308,7 +308,7 @@ a_dead_port_loses_them(void **state)
 	u.b.now += UPLINK_STALL_NS;
 	up_turn(&u);
 	assert_int_equal(u.up->stats.tx_given_up, 5);
-	assert_int_equal(u.up->stage_count, 0);
+	assert_int_equal(u.up->backlog_count, 0);
 	/* Without TX buffers the packets stay in the client's ring. */
 	u.port.alloc_left = 0;
 	for (unsigned i = 0; i < PKT_BURST + 5; i++) {
