@@ -167,7 +167,7 @@ answer_prepare(struct engine *e, uint64_t now)
 	expect_next(e);
 	answers->prepare = false;
 	answers->drafted = (answers->draft.pkt.data != NULL ||
-				   engine_frame(e, &answers->draft.pkt)) &&
+				   engine_frame_get(e, &answers->draft.pkt)) &&
 			   qp_draft(answers->qp, &answers->draft, answers->draft.len);
 }
 

@@ -132,7 +132,7 @@ msg_send(struct engine *e, const struct gsi_msg *msg, uint64_t now)
 		e->stats.tx_no_neighbour++;
 		return true;
 	}
-	if (!engine_frame(e, &frame))
+	if (!engine_frame_get(e, &frame))
 		return true;
 	self = memcmp(mac, dev->port.mac, 6) == 0;
 	frame_build(e, msg, mac, self, &frame);

@@ -57,8 +57,8 @@ struct engine {
 	uint64_t backlog_ns;   /* when the port last took something, or the backlog began */
 	uint64_t link_at_ns; /* when the link is polled next */
 	struct pkt
-		frames[PKT_BURST]; /* allocated and not used yet: frame_count of them */
-	uint32_t frame_from, frame_count;
+		tx_cache[PKT_BURST]; /* allocated and not used yet: tx_cache_count of them */
+	uint32_t tx_cache_first, tx_cache_count;
 	/* loopback queue: packets to the port itself, processed next */
 	struct pkt looped[PKT_BURST];
 	uint32_t looped_count;
@@ -143,9 +143,9 @@ void
 engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now);
 /* Takes a frame for the port's own use. False: none is free. */
 bool
-engine_frame(struct engine *e, struct pkt *frame);
+engine_frame_get(struct engine *e, struct pkt *frame);
 void
-engine_frame_return(struct engine *e, const struct pkt *frame);
+engine_frame_put(struct engine *e, const struct pkt *frame);
 /* Sends a frame of the port itself, not of a QP. */
 void
 engine_send_own(struct engine *e, struct pkt *frame, uint64_t now);

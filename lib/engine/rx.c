@@ -24,12 +24,12 @@ local_frame(struct engine *e, const struct pkt *frame, uint64_t now)
 	struct pkt reply;
 
 	e->stats.rx_other++;
-	if (!engine_frame(e, &reply))
+	if (!engine_frame_get(e, &reply))
 		return;
 	if (net_rx(e->dev->net, frame, &reply, now))
 		engine_send_own(e, &reply, now);
 	else
-		engine_frame_return(e, &reply);
+		engine_frame_put(e, &reply);
 }
 
 bool

@@ -10,36 +10,36 @@
 /* ---- Tx frame cache ---- */
 
 static uint32_t
-frames_fill(struct engine *e, uint32_t want)
+tx_cache_fill(struct engine *e, uint32_t want)
 {
 	uint32_t got;
 
-	if (likely(e->frame_count >= want))
-		return e->frame_count;
-	memmove(e->frames, e->frames + e->frame_from,
-		e->frame_count * sizeof(e->frames[0]));
-	e->frame_from = 0;
+	if (likely(e->tx_cache_count >= want))
+		return e->tx_cache_count;
+	memmove(e->tx_cache, e->tx_cache + e->tx_cache_first,
+		e->tx_cache_count * sizeof(e->tx_cache[0]));
+	e->tx_cache_first = 0;
 	got = e->queue.ops->tx_alloc(
-		e->queue.queue, e->frames + e->frame_count, PKT_BURST - e->frame_count);
-	e->frame_count += got;
-	return e->frame_count;
+		e->queue.queue, e->tx_cache + e->tx_cache_count, PKT_BURST - e->tx_cache_count);
+	e->tx_cache_count += got;
+	return e->tx_cache_count;
 }
 
 bool
-engine_frame(struct engine *e, struct pkt *frame)
+engine_frame_get(struct engine *e, struct pkt *frame)
 {
-	if (frames_fill(e, 1) == 0) {
+	if (tx_cache_fill(e, 1) == 0) {
 		e->stats.tx_no_buffer++;
 		return false;
 	}
-	*frame = e->frames[e->frame_from + --e->frame_count];
+	*frame = e->tx_cache[e->tx_cache_first + --e->tx_cache_count];
 	return true;
 }
 
 void
-engine_frame_return(struct engine *e, const struct pkt *frame)
+engine_frame_put(struct engine *e, const struct pkt *frame)
 {
-	e->frames[e->frame_from + e->frame_count++] = *frame;
+	e->tx_cache[e->tx_cache_first + e->tx_cache_count++] = *frame;
 }
 
 void
@@ -48,7 +48,7 @@ engine_tx_fini(struct engine *e)
 	e->queue.ops->tx_release(
 		e->queue.queue, e->backlog + e->backlog_first, e->backlog_count);
 	e->queue.ops->tx_release(
-		e->queue.queue, e->frames + e->frame_from, e->frame_count);
+		e->queue.queue, e->tx_cache + e->tx_cache_first, e->tx_cache_count);
 	if (e->answers.draft.pkt.data != NULL)
 		e->queue.ops->tx_release(e->queue.queue, &e->answers.draft.pkt, 1);
 }
@@ -77,11 +77,11 @@ burst_send(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 
 /* Sends the first n frames of the cache, which are filled. */
 static void
-frames_out(struct engine *e, unsigned n, uint64_t now)
+tx_cache_send(struct engine *e, unsigned n, uint64_t now)
 {
-	burst_send(e, e->frames + e->frame_from, n, now);
-	e->frame_from += n;
-	e->frame_count -= n;
+	burst_send(e, e->tx_cache + e->tx_cache_first, n, now);
+	e->tx_cache_first += n;
+	e->tx_cache_count -= n;
 }
 
 /* A port that is down, or takes nothing for long, may never take anything again. Its
@@ -122,7 +122,7 @@ engine_send_own(struct engine *e, struct pkt *frame, uint64_t now)
 		burst_send(e, frame, 1, now);
 	else
 		/* ARP and ND requests are repeated by their sender */
-		engine_frame_return(e, frame);
+		engine_frame_put(e, frame);
 }
 
 /* ---- Neighbours ---- */
@@ -139,9 +139,9 @@ net_duty(struct engine *e, uint64_t now)
 	if (unlikely(e->dev->gsi != NULL))
 		engine_gsi_tx(e, now);
 	while (net_deadline(e->dev->net) <= now && backlog_flush(e, now) &&
-		engine_frame(e, &frame)) {
+		engine_frame_get(e, &frame)) {
 		if (net_tx(e->dev->net, &frame, 1, now) == 0) {
-			engine_frame_return(e, &frame);
+			engine_frame_put(e, &frame);
 			return;
 		}
 		burst_send(e, &frame, 1, now);
@@ -297,13 +297,13 @@ park(struct engine *e, struct qp *qp, uint64_t now)
 static void
 loop_back(struct engine *e, struct pkt *frames, unsigned n)
 {
-	const struct pkt *end = e->frames + e->frame_from + e->frame_count;
+	const struct pkt *end = e->tx_cache + e->tx_cache_first + e->tx_cache_count;
 
 	for (unsigned i = 0; i < n; i++)
 		e->looped[e->looped_count++] = frames[i];
 	e->stats.tx_looped += n;
 	memmove(frames, frames + n, (size_t)(end - (frames + n)) * sizeof(*frames));
-	e->frame_count -= n;
+	e->tx_cache_count -= n;
 }
 
 /* Handles packets with another route than the wire. Returns how many of them also leave
@@ -342,11 +342,11 @@ look_ahead(const struct qp *qp)
 static unsigned
 collect(struct engine *e, uint64_t now)
 {
-	struct pkt *frames = e->frames + e->frame_from;
+	struct pkt *frames = e->tx_cache + e->tx_cache_first;
 	unsigned used = 0;
 	struct qp *qp;
 
-	while (used < e->frame_count && (qp = TAILQ_FIRST(&e->ready)) != NULL) {
+	while (used < e->tx_cache_count && (qp = TAILQ_FIRST(&e->ready)) != NULL) {
 		struct qp *next = TAILQ_NEXT(qp, ready_link);
 		unsigned built;
 		int rc;
@@ -361,7 +361,7 @@ collect(struct engine *e, uint64_t now)
 			continue;
 		}
 		built = qp_tx(qp, frames + used,
-			RTE_MIN(e->frame_count - used, ENGINE_BUDGET + 0u), now);
+			RTE_MIN(e->tx_cache_count - used, ENGINE_BUDGET + 0u), now);
 		if (likely(rc == ROUTE_PEER))
 			used += built;
 		else
@@ -377,13 +377,13 @@ engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 	unsigned built;
 
 	if (qp->type == IBV_QPT_UD || qp->on_blocked || qp->state != IBV_QPS_RTS ||
-		!backlog_flush(e, now) || frames_fill(e, 1) == 0 ||
+		!backlog_flush(e, now) || tx_cache_fill(e, 1) == 0 ||
 		resolve(e, qp, now) != ROUTE_PEER)
 		return false;
-	built = qp_tx_requests(qp, e->frames + e->frame_from,
-		RTE_MIN(e->frame_count, ENGINE_BUDGET + 0u), now);
+	built = qp_tx_requests(qp, e->tx_cache + e->tx_cache_first,
+		RTE_MIN(e->tx_cache_count, ENGINE_BUDGET + 0u), now);
 	if (built != 0)
-		frames_out(e, built, now);
+		tx_cache_send(e, built, now);
 	engine_schedule(e, qp);
 	return true;
 }
@@ -392,10 +392,10 @@ void
 engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now)
 {
 	if (qp->state == IBV_QPS_ERR || !qp_has_response_pending(qp) || !backlog_flush(e, now) ||
-		frames_fill(e, 1) == 0 || resolve(e, qp, now) != ROUTE_PEER)
+		tx_cache_fill(e, 1) == 0 || resolve(e, qp, now) != ROUTE_PEER)
 		return;
-	if (qp_tx(qp, e->frames + e->frame_from, 1, now) != 0)
-		frames_out(e, 1, now);
+	if (qp_tx(qp, e->tx_cache + e->tx_cache_first, 1, now) != 0)
+		tx_cache_send(e, 1, now);
 }
 
 static unsigned
@@ -423,7 +423,7 @@ engine_tx(struct engine *e, uint64_t now)
 		if (TAILQ_EMPTY(&e->ready))
 			break;
 		CYCLES_START(since);
-		if (frames_fill(e, ENGINE_BUDGET) == 0) {
+		if (tx_cache_fill(e, ENGINE_BUDGET) == 0) {
 			e->stats.tx_no_buffer++;
 			break;
 		}
@@ -434,7 +434,7 @@ engine_tx(struct engine *e, uint64_t now)
 			moved += take_looped(e, now);
 		else if (used == 0)
 			break;
-		frames_out(e, used, now);
+		tx_cache_send(e, used, now);
 		CYCLES_LAP(e, tx_burst, since);
 		moved += used;
 	}

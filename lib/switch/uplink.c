@@ -12,29 +12,29 @@
 /* ---- Tx buffers ---- */
 
 bool
-uplink_frame(struct uplink *u, struct pkt *frame)
+uplink_frame_get(struct uplink *u, struct pkt *frame)
 {
-	if (unlikely(u->frame_count == 0)) {
-		u->frame_count =
-			u->port.ops->tx_alloc(u->port.queues[0], u->frames, PKT_BURST);
-		if (u->frame_count == 0) {
+	if (unlikely(u->tx_cache_count == 0)) {
+		u->tx_cache_count =
+			u->port.ops->tx_alloc(u->port.queues[0], u->tx_cache, PKT_BURST);
+		if (u->tx_cache_count == 0) {
 			u->stats.tx_no_buffer++;
 			return false;
 		}
 	}
-	*frame = u->frames[--u->frame_count];
+	*frame = u->tx_cache[--u->tx_cache_count];
 	frame->len = 0;
 	frame->flags = 0;
 	return true;
 }
 
 static void
-frame_return(struct uplink *u, const struct pkt *frame)
+uplink_frame_put(struct uplink *u, const struct pkt *frame)
 {
 	struct pkt copy = *frame;
 
-	if (u->frame_count < PKT_BURST)
-		u->frames[u->frame_count++] = copy;
+	if (u->tx_cache_count < PKT_BURST)
+		u->tx_cache[u->tx_cache_count++] = copy;
 	else
 		u->port.ops->tx_release(u->port.queues[0], &copy, 1);
 }
@@ -113,7 +113,7 @@ held_look(struct uplink *u)
 			u->held[kept++] = *h;
 		} else {
 			u->stats.tx_no_neighbour++;
-			frame_return(u, &h->frame);
+			uplink_frame_put(u, &h->frame);
 		}
 	}
 	u->held_count = kept;
@@ -242,10 +242,10 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 		return drop(&stats->drop_no_route);
 	if (unlikely(rc == -EAGAIN && !held_room(u, p->from->id)))
 		return drop(&stats->drop_unresolved);
-	if (unlikely(!backlog_room(u) || !uplink_frame(u, &frame)))
+	if (unlikely(!backlog_room(u) || !uplink_frame_get(u, &frame)))
 		return SW_LATER;
 	if (unlikely(!frame_write(u, p, mac, &frame))) {
-		frame_return(u, &frame);
+		uplink_frame_put(u, &frame);
 		return drop(&stats->drop_too_long);
 	}
 	if (likely(rc == 0))
@@ -272,7 +272,7 @@ uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[
 		u->stats.tx_no_buffer++;
 	else
 		u->stats.tx_no_neighbour++;
-	frame_return(u, frame);
+	uplink_frame_put(u, frame);
 	return false;
 }
 
@@ -287,12 +287,12 @@ uplink_local_rx(struct uplink *u, const struct pkt *frame, uint64_t now)
 		u->stats.tx_no_buffer++;
 		return;
 	}
-	if (!uplink_frame(u, &reply))
+	if (!uplink_frame_get(u, &reply))
 		return;
 	if (net_rx(u->net, frame, &reply, now))
 		backlog_put(u, &reply);
 	else
-		frame_return(u, &reply);
+		uplink_frame_put(u, &reply);
 }
 
 static void
@@ -322,9 +322,9 @@ uplink_tx(struct uplink *u, uint64_t now)
 	if (unlikely(u->held_count != 0 && u->held_generation != net_generation(u->net)))
 		held_look(u);
 	while (unlikely(net_deadline(u->net) <= now) && backlog_room(u) &&
-		uplink_frame(u, &frame)) {
+		uplink_frame_get(u, &frame)) {
 		if (net_tx(u->net, &frame, 1, now) == 0) {
-			frame_return(u, &frame);
+			uplink_frame_put(u, &frame);
 			break;
 		}
 		backlog_put(u, &frame);
@@ -414,9 +414,9 @@ uplink_destroy(struct uplink *u)
 
 	u->sw->up = NULL;
 	for (uint32_t i = 0; i < u->held_count; i++)
-		frame_return(u, &u->held[i].frame);
+		uplink_frame_put(u, &u->held[i].frame);
 	port.ops->tx_release(port.queues[0], u->backlog, u->backlog_count);
-	port.ops->tx_release(port.queues[0], u->frames, u->frame_count);
+	port.ops->tx_release(port.queues[0], u->tx_cache, u->tx_cache_count);
 	net_destroy(u->net);
 	alloc_put(&alloc_plain, u, sizeof(*u));
 	port.ops->close(port.drv);

@@ -45,8 +45,8 @@ struct uplink {
 	struct pkt backlog[UPLINK_BACKLOG]; /* tx backlog, oldest first */
 	uint32_t backlog_count;
 	uint64_t backlog_ns;            /* when the port last accepted a frame */
-	struct pkt frames[PKT_BURST]; /* allocated, not used yet */
-	uint32_t frame_count;
+	struct pkt tx_cache[PKT_BURST]; /* allocated, not used yet */
+	uint32_t tx_cache_count;
 	struct uplink_held held[UPLINK_HELD]; /* oldest first */
 	uint32_t held_count;
 	uint32_t held_generation; /* of the neighbour table, at the last retry */
@@ -85,7 +85,7 @@ enum sw_sent
 uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp);
 /* Takes a free tx buffer. Returns false if there is none. */
 bool
-uplink_frame(struct uplink *u, struct pkt *frame);
+uplink_frame_get(struct uplink *u, struct pkt *frame);
 /* Sends a frame that is complete but for the next hop's MAC. Returns false if there is no
  * route or no room; the frame is then released. */
 bool

@@ -113,8 +113,8 @@ frames_renew(void)
 	struct engine *e = engine();
 
 	e->queue.ops->tx_release(
-		e->queue.queue, e->frames + e->frame_from, e->frame_count);
-	e->frame_count = 0;
+		e->queue.queue, e->tx_cache + e->tx_cache_first, e->tx_cache_count);
+	e->tx_cache_count = 0;
 }
 
 /* Drains the doorbells without the rest of a pass. */

@@ -299,7 +299,7 @@ test_coalesced(void **state)
 static unsigned
 held(void)
 {
-	return bed.b.port.live - bed.b.dev->engines[0]->frame_count;
+	return bed.b.port.live - bed.b.dev->engines[0]->tx_cache_count;
 }
 
 static void

@@ -187,7 +187,7 @@ test_no_buffers(void **state)
 		bed.a.port.alloc_left = 0;
 	}
 	assert_true(e->stats.tx_no_buffer > 0);
-	assert_int_equal(e->frame_count, 0);
+	assert_int_equal(e->tx_cache_count, 0);
 	bed.a.port.alloc_left = 3;
 	/* three buffers at a time; lost frames are retransmitted */
 	bed_run(&bed, SEC_NS);
