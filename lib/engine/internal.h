@@ -60,8 +60,8 @@ struct engine {
 		tx_cache[PKT_BURST]; /* allocated and not used yet: tx_cache_count of them */
 	uint32_t tx_cache_first, tx_cache_count;
 	/* loopback queue: packets to the port itself, processed next */
-	struct pkt looped[PKT_BURST];
-	uint32_t looped_count;
+	struct pkt loopback[PKT_BURST];
+	uint32_t loopback_count;
 	/* the last burst; the first taken_count frames are still to be released */
 	struct pkt taken[PKT_BURST];
 	uint32_t taken_count;

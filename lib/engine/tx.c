@@ -295,12 +295,12 @@ park(struct engine *e, struct qp *qp, uint64_t now)
 /* Moves n frames from the cache to the loopback queue. The unused frames behind them move
  * up. */
 static void
-loop_back(struct engine *e, struct pkt *frames, unsigned n)
+loopback_add(struct engine *e, struct pkt *frames, unsigned n)
 {
 	const struct pkt *end = e->tx_cache + e->tx_cache_first + e->tx_cache_count;
 
 	for (unsigned i = 0; i < n; i++)
-		e->looped[e->looped_count++] = frames[i];
+		e->loopback[e->loopback_count++] = frames[i];
 	e->stats.tx_looped += n;
 	memmove(frames, frames + n, (size_t)(end - (frames + n)) * sizeof(*frames));
 	e->tx_cache_count -= n;
@@ -314,7 +314,7 @@ divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsigned n,
 {
 	switch (rc) {
 	case ROUTE_SELF:
-		loop_back(e, frames, n);
+		loopback_add(e, frames, n);
 		return 0;
 	case ROUTE_GROUP:
 		engine_group_tx(e, qp, frames, n, now);
@@ -399,12 +399,12 @@ engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now)
 }
 
 static unsigned
-take_looped(struct engine *e, uint64_t now)
+loopback_process(struct engine *e, uint64_t now)
 {
-	unsigned n = e->looped_count;
+	unsigned n = e->loopback_count;
 
-	e->looped_count = 0;
-	engine_take_in(e, e->looped, n, now);
+	e->loopback_count = 0;
+	engine_take_in(e, e->loopback, n, now);
 	return n;
 }
 
@@ -430,8 +430,8 @@ engine_tx(struct engine *e, uint64_t now)
 		CYCLES_LAP(e, tx_alloc, since);
 		used = collect(e, now);
 		CYCLES_LAP(e, build, since);
-		if (unlikely(e->looped_count != 0))
-			moved += take_looped(e, now);
+		if (unlikely(e->loopback_count != 0))
+			moved += loopback_process(e, now);
 		else if (used == 0)
 			break;
 		tx_cache_send(e, used, now);
