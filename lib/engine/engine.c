@@ -156,10 +156,10 @@ engine_deadline(struct engine *e)
 	when = engine_busy(e) ? 0 : wheel_next(&e->wheel);
 	if (answer_rests(e))
 		when = RTE_MIN(when, e->answers.last_ns + ANSWER_PAUSE_NS);
-	if (e->net_duty && e->dev->gsi != NULL)
+	if (e->is_control && e->dev->gsi != NULL)
 		when = RTE_MIN(when, gsi_due(e->dev->gsi));
 	rte_ticketlock_unlock(&e->lock);
-	net = e->net_duty ? net_deadline(e->dev->net) : TIME_NEVER;
+	net = e->is_control ? net_deadline(e->dev->net) : TIME_NEVER;
 	return RTE_MIN(when, net);
 }
 
@@ -242,7 +242,7 @@ engine_create(struct dev *dev, unsigned index)
 	e->index = (uint8_t)index;
 	e->queue = (struct port_queue){dev->port.ops, dev->port.queues[index]};
 	e->vlan = dev->conf.net.vlan;
-	e->net_duty = index == 0 && dev->conf.hooks == NULL;
+	e->is_control = index == 0 && dev->conf.hooks == NULL;
 	e->shared = (struct qp_shared){.keys = &dev->keys,
 		.srqs = &dev->srqs,
 		.gids = dev->gids,

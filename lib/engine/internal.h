@@ -47,7 +47,7 @@ struct engine {
 	struct port_queue queue;
 	uint16_t vlan;
 	uint8_t index;
-	bool net_duty; /* the control engine: answers ARP, ND and ICMP for the port */
+	bool is_control; /* the control engine: answers ARP, ND and ICMP for the port */
 	uint32_t net_generation;
 	struct qp_shared shared;
 	TAILQ_HEAD(engine_qps, qp) ready;

@@ -128,7 +128,7 @@ engine_send_own(struct engine *e, struct pkt *frame, uint64_t now)
 /* ---- Neighbours ---- */
 
 static void
-net_duty(struct engine *e, uint64_t now)
+control_tx(struct engine *e, uint64_t now)
 {
 	struct pkt frame;
 
@@ -414,8 +414,8 @@ engine_tx(struct engine *e, uint64_t now)
 	unsigned moved = 0;
 
 	generation_check(e);
-	if (e->net_duty)
-		net_duty(e, now);
+	if (e->is_control)
+		control_tx(e, now);
 	while (moved < ENGINE_TX_PASS && backlog_flush(e, now)) {
 		unsigned used;
 
