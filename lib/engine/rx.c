@@ -83,9 +83,9 @@ prefetch(const struct qp *qp, bool response)
 }
 
 static __rte_always_inline void
-look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, bool late, uint64_t now)
+look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, bool icrc_deferred, uint64_t now)
 {
-	unsigned why = late ? parse_headers(pkt, e->vlan, &p->view)
+	unsigned why = icrc_deferred ? parse_headers(pkt, e->vlan, &p->view)
 			    : parse(pkt, e->vlan, &p->view);
 
 	p->qp = NULL;
@@ -98,7 +98,7 @@ look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, bool late, ui
 	}
 	p->qp = qp_table_get(&e->dev->qps, p->view.dest_qpn);
 	if (unlikely(p->qp == NULL)) {
-		if (late && !icrc_check(&p->view))
+		if (icrc_deferred && !icrc_check(&p->view))
 			e->stats.drop[DROP_icrc]++;
 		else
 			no_qp(e, pkt, &p->view, now);
@@ -108,9 +108,9 @@ look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, bool late, ui
 }
 
 static __rte_always_inline void
-dispatch(struct engine *e, struct qp *qp, struct pkt_view *view, bool late, uint64_t now)
+dispatch(struct engine *e, struct qp *qp, struct pkt_view *view, bool icrc_deferred, uint64_t now)
 {
-	if (late && unlikely(!qp_icrc_check(qp, view))) {
+	if (icrc_deferred && unlikely(!qp_icrc_check(qp, view))) {
 		e->stats.drop[DROP_icrc]++;
 		return;
 	}
@@ -122,9 +122,9 @@ dispatch(struct engine *e, struct qp *qp, struct pkt_view *view, bool late, uint
 }
 
 /* Returns how many frames are still to be released by the caller; moves them to the
- * front. late: the ICRC is deferred to the dispatch. */
+ * front. icrc_deferred: the ICRC is deferred to the dispatch. */
 static __rte_always_inline unsigned
-take_some(struct engine *e, struct pkt *pkts, unsigned n, bool late, uint64_t now)
+take_some(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred, uint64_t now)
 {
 	struct parsed parsed[PKT_BURST];
 	unsigned kept = 0;
@@ -135,7 +135,7 @@ take_some(struct engine *e, struct pkt *pkts, unsigned n, bool late, uint64_t no
 			rte_prefetch0(pkts[i + 2].data);
 			rte_prefetch0(pkts[i + 2].data + LINE_SIZE);
 		}
-		look_up(e, &pkts[i], &parsed[i], late, now);
+		look_up(e, &pkts[i], &parsed[i], icrc_deferred, now);
 	}
 	CYCLES_LAP(e, parse, since);
 	for (unsigned i = 0; i < n; i++) {
@@ -145,7 +145,7 @@ take_some(struct engine *e, struct pkt *pkts, unsigned n, bool late, uint64_t no
 			if (engine_hand_off(e, qp->engine, &pkts[i]))
 				continue;
 		} else if (likely(qp != NULL)) {
-			dispatch(e, qp, &parsed[i].view, late, now);
+			dispatch(e, qp, &parsed[i].view, icrc_deferred, now);
 		}
 		if (unlikely(kept != i))
 			pkts[kept] = pkts[i];
