@@ -47,7 +47,7 @@ dev_event(struct dev *dev, enum dev_event event)
 
 /* With link_lock held. */
 static void
-link_look(struct dev *dev)
+link_state_update(struct dev *dev)
 {
 	bool up = dev->port.ops->link_up(dev->port.drv);
 
@@ -68,7 +68,7 @@ dev_link_up(struct dev *dev)
 	bool up;
 
 	pthread_mutex_lock(&dev->link_lock);
-	link_look(dev);
+	link_state_update(dev);
 	up = dev->link_up;
 	pthread_mutex_unlock(&dev->link_lock);
 	return up;
@@ -80,6 +80,6 @@ dev_link_poll(struct dev *dev)
 	/* Another thread polls the link right now. */
 	if (pthread_mutex_trylock(&dev->link_lock) != 0)
 		return;
-	link_look(dev);
+	link_state_update(dev);
 	pthread_mutex_unlock(&dev->link_lock);
 }

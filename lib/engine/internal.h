@@ -16,7 +16,7 @@
 #define ENGINE_TX_PASS (2 * PKT_BURST) /* packets sent in one pass */
 /* after this long without taking a packet, the port's backlog is dropped */
 #define ENGINE_STALL_NS (250 * NS_PER_MS)
-#define ENGINE_LINK_NS (250 * NS_PER_MS)  /* interval of link polls */
+#define ENGINE_LINK_POLL_NS (250 * NS_PER_MS)  /* interval of link polls */
 #define ENGINE_HANDOFF 1024 /* entries of the ring from one engine to another */
 
 /* See answer.h. */
@@ -55,7 +55,7 @@ struct engine {
 	struct pkt backlog[ENGINE_TX_PASS]; /* backlog: what the port refused; sent first */
 	uint32_t backlog_first, backlog_count;
 	uint64_t backlog_ns;   /* when the port last took something, or the backlog began */
-	uint64_t link_at_ns; /* when the link is polled next */
+	uint64_t link_poll_ns; /* when the link is polled next */
 	struct pkt
 		tx_cache[PKT_BURST]; /* allocated and not used yet: tx_cache_count of them */
 	uint32_t tx_cache_first, tx_cache_count;
@@ -89,10 +89,10 @@ struct engine {
 };
 
 /* rx.c */
-/* Receives a burst. Polls the port up to looks times, until there is a packet or a
+/* Receives a burst. Polls the port up to `polls` times, until there is a packet or a
  * doorbell. */
 unsigned
-engine_rx(struct engine *e, unsigned looks, uint64_t now);
+engine_rx(struct engine *e, unsigned polls, uint64_t now);
 /* Releases the frames of the last burst. */
 void
 engine_rx_fini(struct engine *e);

@@ -229,7 +229,7 @@ rx_handed(struct engine *e, uint64_t now)
 }
 
 unsigned
-engine_rx(struct engine *e, unsigned looks, uint64_t now)
+engine_rx(struct engine *e, unsigned polls, uint64_t now)
 {
 	struct pkt *pkts = e->taken;
 	unsigned n;
@@ -238,7 +238,7 @@ engine_rx(struct engine *e, unsigned looks, uint64_t now)
 		engine_rx_fini(e);
 	CYCLES_START(since);
 	while ((n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST)) == 0 &&
-		unlikely(--looks != 0) && !doorbells_pending(&e->doorbells))
+		unlikely(--polls != 0) && !doorbells_pending(&e->doorbells))
 		CYCLES_RESTART(since);
 	if (n != 0) {
 		uint64_t bytes = 0;

@@ -132,9 +132,9 @@ control_tx(struct engine *e, uint64_t now)
 {
 	struct pkt frame;
 
-	if (unlikely(now >= e->link_at_ns)) {
+	if (unlikely(now >= e->link_poll_ns)) {
 		dev_link_poll(e->dev);
-		e->link_at_ns = now + ENGINE_LINK_NS;
+		e->link_poll_ns = now + ENGINE_LINK_POLL_NS;
 	}
 	if (unlikely(e->dev->gsi != NULL))
 		engine_gsi_tx(e, now);

@@ -296,11 +296,11 @@ uplink_local_rx(struct uplink *u, const struct pkt *frame, uint64_t now)
 }
 
 static void
-link_look(struct uplink *u, uint64_t now)
+uplink_link_poll(struct uplink *u, uint64_t now)
 {
 	bool up = u->port.ops->link_up(u->port.drv);
 
-	u->link_at_ns = now + UPLINK_LINK_NS;
+	u->link_poll_ns = now + UPLINK_LINK_POLL_NS;
 	if (up == u->link_up)
 		return;
 	u->link_up = up;
@@ -317,8 +317,8 @@ uplink_tx(struct uplink *u, uint64_t now)
 	struct pkt frame;
 
 	u->sw->now = now;
-	if (unlikely(now >= u->link_at_ns))
-		link_look(u, now);
+	if (unlikely(now >= u->link_poll_ns))
+		uplink_link_poll(u, now);
 	if (unlikely(u->held_count != 0 && u->held_generation != net_generation(u->net)))
 		held_look(u);
 	while (unlikely(net_deadline(u->net) <= now) && backlog_room(u) &&
@@ -338,7 +338,7 @@ uplink_deadline(const struct uplink *u)
 {
 	if (u->backlog_count != 0)
 		return 0;
-	return RTE_MIN(u->link_at_ns, net_deadline(u->net));
+	return RTE_MIN(u->link_poll_ns, net_deadline(u->net));
 }
 
 /* ---- Groups, addresses ---- */

@@ -20,7 +20,7 @@
 #define UPLINK_HELD_EACH 32               /* of one client */
 /* a port that accepts nothing for this long loses its backlog */
 #define UPLINK_STALL_NS (100 * NS_PER_MS)
-#define UPLINK_LINK_NS (250 * NS_PER_MS)  /* how often the link is polled */
+#define UPLINK_LINK_POLL_NS (250 * NS_PER_MS)  /* how often the link is polled */
 
 /* An open port, for rocade_daemon_create(). */
 struct rocade_daemon_port {
@@ -41,7 +41,7 @@ struct uplink {
 	uint16_t vlan;
 	uint32_t mtu;
 	bool link_up;
-	uint64_t link_at_ns;
+	uint64_t link_poll_ns;
 	struct pkt backlog[UPLINK_BACKLOG]; /* tx backlog, oldest first */
 	uint32_t backlog_count;
 	uint64_t backlog_ns;            /* when the port last accepted a frame */

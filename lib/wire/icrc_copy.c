@@ -101,7 +101,7 @@ icrc_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
 }
 
 static __attribute__((constructor)) void
-cpu_look(void)
+cpu_detect(void)
 {
 	__builtin_cpu_init();
 	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&

@@ -65,14 +65,14 @@ test_link(void **state)
 	e = bed.a.dev->engines[0];
 	expect_none();
 	bed.a.port.link_down = true;
-	engine_run(e, bed.now + ENGINE_LINK_NS - 1);
+	engine_run(e, bed.now + ENGINE_LINK_POLL_NS - 1);
 	expect_none();
-	engine_run(e, bed.now + ENGINE_LINK_NS);
+	engine_run(e, bed.now + ENGINE_LINK_POLL_NS);
 	expect(IBV_EVENT_PORT_ERR);
-	engine_run(e, bed.now + 2 * ENGINE_LINK_NS);
+	engine_run(e, bed.now + 2 * ENGINE_LINK_POLL_NS);
 	expect_none();
 	bed.a.port.link_down = false;
-	engine_run(e, bed.now + 3 * ENGINE_LINK_NS);
+	engine_run(e, bed.now + 3 * ENGINE_LINK_POLL_NS);
 	expect(IBV_EVENT_PORT_ACTIVE);
 	/* dev_link_up() polls at once and raises the event before it returns the
 	 * state. */

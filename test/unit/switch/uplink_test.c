@@ -345,7 +345,7 @@ link_and_addresses_are_told(void **state)
 	head = u.b.c[0].region.head;
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	u.port.link_down = true;
-	u.b.now += UPLINK_LINK_NS;
+	u.b.now += UPLINK_LINK_POLL_NS;
 	woken = u.b.c[0].woken;
 	up_turn(&u);
 	assert_int_equal(head->link_down, 1);
@@ -361,7 +361,7 @@ link_and_addresses_are_told(void **state)
 	bed_attach(&u.b, &u.b.c[2]);
 	assert_int_equal(u.b.c[2].region.head->link_down, 1);
 	u.port.link_down = false;
-	u.b.now += UPLINK_LINK_NS;
+	u.b.now += UPLINK_LINK_POLL_NS;
 	up_turn(&u);
 	assert_int_equal(head->link_down, 0);
 	assert_int_equal(head->changes, 2);
