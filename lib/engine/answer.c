@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/answer.h"
 #include "engine/clock.h"
-#include "engine/guard.h"
+#include "engine/mr_fault.h"
 
 static void
 hold(struct engine *e, bool held)
@@ -227,9 +227,9 @@ answer_post(struct engine *e, struct qp *qp)
 	if (!rte_ticketlock_trylock(&e->lock))
 		return false;
 	if (e->answers.held) {
-		guard_enter(&e->dev->keys);
+		mr_fault_enter(&e->dev->keys);
 		sent = draft_post(e, qp) || post(e, qp);
-		guard_leave();
+		mr_fault_leave();
 		hold(e, !sent);
 		e->answers.prepare |= sent;
 	}

@@ -6,7 +6,7 @@
 #include "engine/answer.h"
 #include "engine/clock.h"
 #include "engine/manual_progress.h"
-#include "engine/guard.h"
+#include "engine/mr_fault.h"
 #include "engine/internal.h"
 
 #define GAME_LOOKS 16 /* at the port, in a turn that finds nothing */
@@ -47,7 +47,7 @@ engine_pass(struct engine *e, uint64_t now)
 	unsigned moved;
 	bool late;
 
-	guard_enter(&e->dev->keys);
+	mr_fault_enter(&e->dev->keys);
 	e->shared.now = now;
 	late = answer_look(e, now);
 	if (unlikely(e->answers.prepare))
@@ -61,7 +61,7 @@ engine_pass(struct engine *e, uint64_t now)
 		engine_doorbells_drain(e);
 		moved += engine_tx(e, now);
 	}
-	guard_leave();
+	mr_fault_leave();
 	return moved;
 }
 

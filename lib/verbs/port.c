@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/guard.h"
+#include "engine/mr_fault.h"
 #include "verbs/device.h"
 #include "verbs/objects.h"
 
@@ -228,7 +228,7 @@ device_hold(struct ibv_device *device)
 		pthread_mutex_lock(&port->lock);
 		port->contexts++;
 		pthread_mutex_unlock(&port->lock);
-		guard_up();
+		mr_fault_get();
 	}
 	pthread_mutex_unlock(&list_lock);
 	return port;
@@ -244,7 +244,7 @@ device_release(struct rocade_port *port)
 	pthread_mutex_lock(&port->lock);
 	port->contexts--;
 	pthread_mutex_unlock(&port->lock);
-	guard_down();
+	mr_fault_put();
 }
 
 uint64_t

@@ -3,7 +3,7 @@
  * order QPs leave the peer's queue. Also which doorbells and packets schedule a QP. */
 #include <stdlib.h>
 
-#include "engine/guard.h"
+#include "engine/mr_fault.h"
 #include "engine/internal.h"
 #include "engine_bed.h"
 
@@ -309,9 +309,9 @@ test_probe(void **state)
 static void
 take_in(void)
 {
-	guard_enter(&bed.a.dev->keys);
+	mr_fault_enter(&bed.a.dev->keys);
 	engine_rx(engine(), 1, bed.now);
-	guard_leave();
+	mr_fault_leave();
 }
 
 /* Sends a message of b, which arrives at a's port. */

@@ -7,12 +7,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "engine/guard.h"
+#include "engine/mr_fault.h"
 
-__thread struct key_table *guard_keys;
+__thread struct key_table *mr_fault_keys;
 
 static const int signals[] = {SIGSEGV, SIGBUS};
-static struct sigaction before[RTE_DIM(signals)];
+static struct sigaction old_actions[RTE_DIM(signals)];
 static uintptr_t page_mask;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned open_devices;
@@ -30,7 +30,7 @@ is_hole(int sig, const siginfo_t *info)
 /* Maps a page of zeros. If another thread has mapped the page meanwhile, that mapping
  * stays, and the access is retried. */
 static bool
-page_put(int sig, const void *addr)
+page_map_zero(int sig, const void *addr)
 {
 	void *page = (void *)((uintptr_t)addr & page_mask);
 	int place = sig == SIGSEGV ? MAP_FIXED_NOREPLACE : MAP_FIXED;
@@ -41,9 +41,9 @@ page_put(int sig, const void *addr)
 }
 
 static void
-pass_on(int sig, siginfo_t *info, void *context)
+signal_forward(int sig, siginfo_t *info, void *context)
 {
-	const struct sigaction *old = &before[sig == SIGSEGV ? 0 : 1];
+	const struct sigaction *old = &old_actions[sig == SIGSEGV ? 0 : 1];
 
 	if (old->sa_flags & SA_SIGINFO)
 		old->sa_sigaction(sig, info, context);
@@ -56,63 +56,63 @@ pass_on(int sig, siginfo_t *info, void *context)
 /* Async-signal-safe: reads the key table, stores to a word of an entry, and makes system
  * calls. It does not fault itself: it accesses no registered memory. */
 static void
-handler(int sig, siginfo_t *info, void *context)
+mr_fault_handler(int sig, siginfo_t *info, void *context)
 {
 	int err = errno;
 
-	if (guard_keys == NULL || !is_hole(sig, info) ||
-		!key_kill(guard_keys, info->si_addr) || !page_put(sig, info->si_addr))
-		pass_on(sig, info, context);
+	if (mr_fault_keys == NULL || !is_hole(sig, info) ||
+		!key_kill(mr_fault_keys, info->si_addr) || !page_map_zero(sig, info->si_addr))
+		signal_forward(sig, info, context);
 	errno = err;
 }
 
 static void
-install(void)
+handlers_install(void)
 {
 	struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
 
 	page_mask = ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-	action.sa_sigaction = handler;
+	action.sa_sigaction = mr_fault_handler;
 	sigemptyset(&action.sa_mask);
 	for (unsigned i = 0; i < RTE_DIM(signals); i++)
-		sigaction(signals[i], &action, &before[i]);
+		sigaction(signals[i], &action, &old_actions[i]);
 }
 
 /* A handler that was installed after ours, and calls it, stays. */
 static void
-restore(void)
+handlers_restore(void)
 {
 	struct sigaction now;
 
 	for (unsigned i = 0; i < RTE_DIM(signals); i++) {
 		sigaction(signals[i], NULL, &now);
-		if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == handler)
-			sigaction(signals[i], &before[i], NULL);
+		if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == mr_fault_handler)
+			sigaction(signals[i], &old_actions[i], NULL);
 	}
 }
 
 static bool
-wanted(void)
+handlers_enabled(void)
 {
-	const char *guard = getenv("ROCADE_GUARD");
+	const char *env = getenv("ROCADE_GUARD");
 
-	return guard == NULL || strcmp(guard, "0") != 0;
+	return env == NULL || strcmp(env, "0") != 0;
 }
 
 void
-guard_up(void)
+mr_fault_get(void)
 {
 	pthread_mutex_lock(&lock);
-	if (open_devices++ == 0 && wanted())
-		install();
+	if (open_devices++ == 0 && handlers_enabled())
+		handlers_install();
 	pthread_mutex_unlock(&lock);
 }
 
 void
-guard_down(void)
+mr_fault_put(void)
 {
 	pthread_mutex_lock(&lock);
 	if (--open_devices == 0)
-		restore();
+		handlers_restore();
 	pthread_mutex_unlock(&lock);
 }

@@ -9,34 +9,34 @@
  * installed before. An application that installs a handler later should call the one it
  * replaces. ROCADE_GUARD=0 in the environment leaves the signals alone.
  */
-#ifndef ROCADE_ENGINE_GUARD_H
-#define ROCADE_ENGINE_GUARD_H
+#ifndef ROCADE_ENGINE_MR_FAULT_H
+#define ROCADE_ENGINE_MR_FAULT_H
 
 #include "mem/key.h"
 
 /* The keys of the engine that this thread runs, or NULL. In the initial-exec TLS model,
  * because its first access may be in the signal handler, which must not allocate. */
-extern __thread struct key_table *guard_keys __attribute__((tls_model("initial-exec")));
+extern __thread struct key_table *mr_fault_keys __attribute__((tls_model("initial-exec")));
 
 /* A device was opened; a device was closed. */
 void
-guard_up(void);
+mr_fault_get(void);
 void
-guard_down(void);
+mr_fault_put(void);
 
 /* Enclose each pass of an engine. With the engine lock held. */
 static inline void
-guard_enter(struct key_table *keys)
+mr_fault_enter(struct key_table *keys)
 {
-	guard_keys = keys;
+	mr_fault_keys = keys;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 static inline void
-guard_leave(void)
+mr_fault_leave(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	guard_keys = NULL;
+	mr_fault_keys = NULL;
 }
 
 #endif
