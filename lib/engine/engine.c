@@ -73,8 +73,8 @@ engine_doorbell(struct qp *qp)
 
 	if (answer_is_ours(e) && answer_post(e, qp))
 		return;
-	if (unlikely(doorbells_enabled(&e->doorbells) > AHEAD_QPS))
-		ahead_posted(&e->ahead, index, qp);
+	if (unlikely(doorbells_enabled(&e->doorbells) > POST_PREFETCH_MIN_QPS))
+		post_prefetch_update(&e->post_prefetch, index, qp);
 	doorbells_ring(&e->doorbells, index);
 	if (e->progress_thread != NULL) {
 		/* Pairs with the fence in engine_try(). */
@@ -255,7 +255,7 @@ engine_create(struct dev *dev, unsigned index)
 	clock_init();
 	wheel_init(&e->wheel, 0);
 	if (handoff_create(e) != 0 || doorbells_init(&e->doorbells, dev->qps.mask + 1) != 0 ||
-		ahead_init(&e->ahead, dev->qps.mask + 1) != 0) {
+		post_prefetch_init(&e->post_prefetch, dev->qps.mask + 1) != 0) {
 		engine_destroy(e);
 		return NULL;
 	}
@@ -284,7 +284,7 @@ engine_destroy(struct engine *e)
 	assert(LIST_EMPTY(&e->peers) && e->wheel.count == 0);
 	handoff_destroy(e);
 	doorbells_fini(&e->doorbells);
-	ahead_fini(&e->ahead);
+	post_prefetch_fini(&e->post_prefetch);
 	engine_rx_fini(e);
 	engine_tx_fini(e);
 	alloc_put(&alloc_plain, e, sizeof(*e));

@@ -6,7 +6,7 @@
 #include <rte_prefetch.h>
 
 #include "base/ringmem.h"
-#include "engine/ahead.h"
+#include "engine/post_prefetch.h"
 #include "engine/doorbell.h"
 #include "engine/engine.h"
 #include "qp/ball.h"
@@ -83,7 +83,7 @@ struct engine {
 	/* Written by posting threads and control calls. */
 	rte_ticketlock_t lock LINE_ALIGNED;
 	struct doorbells doorbells;
-	struct ahead ahead;
+	struct post_prefetch post_prefetch;
 	bool pass_requested; /* a thread that found the lock taken asks for a pass */
 	const struct engine_progress_thread *progress_thread; /* NULL: a loop polls the engine */
 };

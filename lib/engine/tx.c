@@ -327,7 +327,7 @@ divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsigned n,
 
 /* Prefetches for the next QP to be served, and the one after it. */
 static inline void
-look_ahead(const struct qp *qp)
+ready_qps_prefetch(const struct qp *qp)
 {
 	const struct qp *after = TAILQ_NEXT(qp, ready_link);
 
@@ -352,7 +352,7 @@ collect(struct engine *e, uint64_t now)
 		int rc;
 
 		if (next != NULL)
-			look_ahead(next);
+			ready_qps_prefetch(next);
 		rc = resolve(e, qp, now);
 		TAILQ_REMOVE(&e->ready, qp, ready_link);
 		qp->on_ready = false;

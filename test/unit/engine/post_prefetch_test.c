@@ -7,7 +7,7 @@
 #include "engine/internal.h"
 #include "engine_bed.h"
 
-#define QPS (AHEAD_QPS + 2)
+#define QPS (POST_PREFETCH_MIN_QPS + 2)
 #define ROUNDS 40
 #define THREADS 4
 #define RINGS 30000
@@ -49,10 +49,10 @@ post(unsigned i)
 	assert_int_equal(bed_send(&q[i], 0, 0, 8, 0), 0);
 }
 
-static struct ahead_hint *
+static struct post_prefetch_hint *
 hint_of(unsigned i)
 {
-	return &engine()->ahead.hints[q[i].qp->qpn - bed.a.dev->qps.base];
+	return &engine()->post_prefetch.hints[q[i].qp->qpn - bed.a.dev->qps.base];
 }
 
 /* The slot of the QP's next request, as a posting thread computes it. */
@@ -74,35 +74,35 @@ hints_nothing(unsigned i)
 	return hint_of(i)->qp == NULL && hint_of(i)->slot == NULL;
 }
 
-/* The hint of the QP posted to AHEAD_POSTS posts earlier names this QP and the slot of
+/* The hint of the QP posted to POST_PREFETCH_DISTANCE posts earlier names this QP and the slot of
  * its next request. */
 static void
 test_hint(void **state)
 {
 	(void)state;
 	init(QPS);
-	for (unsigned i = 0; i < AHEAD_POSTS; i++)
+	for (unsigned i = 0; i < POST_PREFETCH_DISTANCE; i++)
 		post(10 * i + 7);
-	for (unsigned i = 0; i < AHEAD_POSTS; i++)
+	for (unsigned i = 0; i < POST_PREFETCH_DISTANCE; i++)
 		assert_true(hints_nothing(10 * i + 7));
-	for (unsigned i = 0; i < AHEAD_POSTS; i++) {
+	for (unsigned i = 0; i < POST_PREFETCH_DISTANCE; i++) {
 		post(10 * i + 3);
 		assert_true(hint_is(10 * i + 7, 10 * i + 3));
 		assert_true(hints_nothing(10 * i + 3));
 	}
 	assert_true(hint_is(7, 3));
 	/* A hint may name its own QP. The newest successor replaces the older one. */
-	for (unsigned i = 0; i <= AHEAD_POSTS; i++)
+	for (unsigned i = 0; i <= POST_PREFETCH_DISTANCE; i++)
 		post(QPS - 1);
 	assert_true(hint_is(QPS - 1, QPS - 1));
-	for (unsigned i = 0; i < AHEAD_POSTS; i++)
+	for (unsigned i = 0; i < POST_PREFETCH_DISTANCE; i++)
 		post(i);
-	assert_true(hint_is(QPS - 1, AHEAD_POSTS - 1));
-	assert_int_equal(engine()->ahead.posts, 4 * AHEAD_POSTS + 1);
+	assert_true(hint_is(QPS - 1, POST_PREFETCH_DISTANCE - 1));
+	assert_int_equal(engine()->post_prefetch.posts, 4 * POST_PREFETCH_DISTANCE + 1);
 	fini();
 }
 
-/* An order that repeats: each hint names the QP and the slot of the post AHEAD_POSTS
+/* An order that repeats: each hint names the QP and the slot of the post POST_PREFETCH_DISTANCE
  * later. */
 static void
 test_order(void **state)
@@ -120,11 +120,11 @@ test_order(void **state)
 	}
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		for (unsigned i = 0; i < QPS; i++) {
-			unsigned before = order[(i + QPS - AHEAD_POSTS) % QPS];
+			unsigned before = order[(i + QPS - POST_PREFETCH_DISTANCE) % QPS];
 
 			/* The hints of a round's first QPs are learned at the end of the
 			 * round before. */
-			if (round > 1 || (round == 1 && i >= AHEAD_POSTS))
+			if (round > 1 || (round == 1 && i >= POST_PREFETCH_DISTANCE))
 				assert_true(hint_is(before, order[i]));
 			post(order[i]);
 		}
@@ -133,7 +133,7 @@ test_order(void **state)
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = QPS; i-- > 0;) {
 			if (round == 2)
-				assert_true(hint_is((i + AHEAD_POSTS) % QPS, i));
+				assert_true(hint_is((i + POST_PREFETCH_DISTANCE) % QPS, i));
 			post(i);
 		}
 	}
@@ -145,18 +145,18 @@ static void
 test_few(void **state)
 {
 	(void)state;
-	init(AHEAD_QPS);
+	init(POST_PREFETCH_MIN_QPS);
 	for (unsigned round = 0; round < 3; round++) {
-		for (unsigned i = 0; i < AHEAD_QPS; i++)
+		for (unsigned i = 0; i < POST_PREFETCH_MIN_QPS; i++)
 			post(i);
 	}
-	assert_int_equal(engine()->ahead.posts, 0);
-	for (unsigned i = 0; i < AHEAD_QPS; i++)
+	assert_int_equal(engine()->post_prefetch.posts, 0);
+	for (unsigned i = 0; i < POST_PREFETCH_MIN_QPS; i++)
 		assert_true(hints_nothing(i));
 	bed_qp_create(&bed.a, &q[count++], &small);
-	for (unsigned i = 0; i <= AHEAD_POSTS; i++)
+	for (unsigned i = 0; i <= POST_PREFETCH_DISTANCE; i++)
 		post(i);
-	assert_true(hint_is(0, AHEAD_POSTS));
+	assert_true(hint_is(0, POST_PREFETCH_DISTANCE));
 	fini();
 }
 
@@ -175,18 +175,18 @@ test_gone(void **state)
 		post(i);
 	gone = q[QPS - 1].qp;
 	bed_qp_destroy(&q[--count]);
-	assert_ptr_equal(hint_of(QPS - 1 - AHEAD_POSTS)->qp, gone);
-	post(QPS - 1 - AHEAD_POSTS);
+	assert_ptr_equal(hint_of(QPS - 1 - POST_PREFETCH_DISTANCE)->qp, gone);
+	post(QPS - 1 - POST_PREFETCH_DISTANCE);
 	/* Unmapped addresses. */
-	*hint_of(5) = (struct ahead_hint){none, none};
+	*hint_of(5) = (struct post_prefetch_hint){none, none};
 	post(5);
-	*hint_of(6) = (struct ahead_hint){none, (const uint8_t *)none + 5};
+	*hint_of(6) = (struct post_prefetch_hint){none, (const uint8_t *)none + 5};
 	post(6);
 	engine_run(engine(), bed.now);
 	/* A new QP with the same QPN takes over the hint. */
 	bed_qp_create(&bed.a, &q[count++], &small);
 	post(4);
-	for (unsigned i = 1; i < AHEAD_POSTS; i++)
+	for (unsigned i = 1; i < POST_PREFETCH_DISTANCE; i++)
 		post(7 + i);
 	post(QPS - 1);
 	assert_true(hint_is(4, QPS - 1));
@@ -204,13 +204,13 @@ ring_run(void *arg)
 	uint64_t rand = (uintptr_t)arg + 1;
 
 	for (unsigned i = 0; i < RINGS; i++)
-		engine_doorbell(q[rand_below(&rand, AHEAD_QPS)].qp);
+		engine_doorbell(q[rand_below(&rand, POST_PREFETCH_MIN_QPS)].qp);
 	__atomic_fetch_add(&done, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
 static bool
-is_ours(const struct ahead_hint *hint)
+is_ours(const struct post_prefetch_hint *hint)
 {
 	for (unsigned i = 0; i < QPS; i++) {
 		if (hint->qp == q[i].qp)
@@ -225,7 +225,7 @@ static void
 test_threads(void **state)
 {
 	pthread_t threads[THREADS];
-	struct ahead *ahead;
+	struct post_prefetch *post_prefetch;
 	unsigned hints = 0;
 
 	(void)state;
@@ -241,16 +241,16 @@ test_threads(void **state)
 	}
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	ahead = &engine()->ahead;
-	for (unsigned i = 0; i < AHEAD_POSTS; i++)
-		assert_true(ahead->recent[i] < AHEAD_QPS);
-	for (unsigned i = 0; i < ahead->count; i++) {
-		if (ahead->hints[i].qp == NULL)
+	post_prefetch = &engine()->post_prefetch;
+	for (unsigned i = 0; i < POST_PREFETCH_DISTANCE; i++)
+		assert_true(post_prefetch->recent[i] < POST_PREFETCH_MIN_QPS);
+	for (unsigned i = 0; i < post_prefetch->count; i++) {
+		if (post_prefetch->hints[i].qp == NULL)
 			continue;
-		assert_true(is_ours(&ahead->hints[i]));
+		assert_true(is_ours(&post_prefetch->hints[i]));
 		hints++;
 	}
-	assert_int_equal(hints, AHEAD_QPS);
+	assert_int_equal(hints, POST_PREFETCH_MIN_QPS);
 	fini();
 }
 
@@ -265,5 +265,5 @@ main(void)
 		cmocka_unit_test(test_threads),
 	};
 
-	return cmocka_run_group_tests_name("engine ahead", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("engine post_prefetch", tests, NULL, NULL);
 }
