@@ -126,10 +126,10 @@ expect_next(struct engine *e)
 		expect_psn(&answers->expect, qp->resp.epsn);
 	} else {
 		answers->expect.len = 0;
-		if (e->taken_count == 1 &&
-			parse_headers(&e->taken[0], e->vlan, &view) == DROP_none &&
+		if (e->unreleased_count == 1 &&
+			parse_headers(&e->unreleased[0], e->vlan, &view) == DROP_none &&
 			qp_expects(qp, &view))
-			expect_like(&answers->expect, &e->taken[0], &view, qp->resp.epsn);
+			expect_like(&answers->expect, &e->unreleased[0], &view, qp->resp.epsn);
 	}
 	answers->ready = answers->expect.len != 0 && catch_ready(answers);
 }

@@ -141,7 +141,7 @@ msg_send(struct engine *e, const struct gsi_msg *msg, uint64_t now)
 		return true;
 	}
 	e->stats.tx_looped++;
-	engine_take_in(e, &frame, 1, now);
+	engine_rx_process(e, &frame, 1, now);
 	return true;
 }
 

@@ -62,9 +62,9 @@ struct engine {
 	/* loopback queue: packets to the port itself, processed next */
 	struct pkt loopback[PKT_BURST];
 	uint32_t loopback_count;
-	/* the last burst; the first taken_count frames are still to be released */
-	struct pkt taken[PKT_BURST];
-	uint32_t taken_count;
+	/* the last burst; the first unreleased_count frames are still to be released */
+	struct pkt unreleased[PKT_BURST];
+	uint32_t unreleased_count;
 	struct answers answers;
 	uint32_t blocked; /* QPs blocked on a peer window */
 	struct wheel wheel;
@@ -99,7 +99,7 @@ engine_rx_fini(struct engine *e);
 
 /* Processes n frames and releases them, except those handed to other engines. */
 void
-engine_take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now);
+engine_rx_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now);
 /* Hands the packet to the engine that owns its QP. True: the caller must not release
  * it. */
 bool

@@ -43,7 +43,7 @@ member_find(const struct group *group, const struct qp *qp)
 
 /* Hands a copy in a buffer of its own to another engine, which releases it. */
 static void
-copy_to(struct engine *e, struct engine *owner, const struct pkt *pkt)
+copy_hand_off(struct engine *e, struct engine *owner, const struct pkt *pkt)
 {
 	struct pkt copy;
 
@@ -62,7 +62,7 @@ copy_to(struct engine *e, struct engine *owner, const struct pkt *pkt)
 }
 
 static void
-deliver(struct engine *e, const struct group *group, const struct pkt *pkt,
+group_deliver(struct engine *e, const struct group *group, const struct pkt *pkt,
 	const struct pkt_view *view, const struct qp *sender, uint64_t now)
 {
 	struct member *m;
@@ -83,7 +83,7 @@ deliver(struct engine *e, const struct group *group, const struct pkt *pkt,
 	if (pkt->flags & PKT_GROUP_COPY)
 		return;
 	for (; others != 0; others &= others - 1)
-		copy_to(e, e->dev->engines[__builtin_ctz(others)], pkt);
+		copy_hand_off(e, e->dev->engines[__builtin_ctz(others)], pkt);
 }
 
 bool
@@ -97,7 +97,7 @@ engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *
 	group = group_find(e->dev, gid);
 	if (group == NULL)
 		return false;
-	deliver(e, group, pkt, view, sender, now);
+	group_deliver(e, group, pkt, view, sender, now);
 	return true;
 }
 
@@ -112,7 +112,7 @@ engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, u
 
 		if (parse(&pkts[i], e->vlan, &view) == DROP_none &&
 			view.dest_qpn == QPN_MULTICAST)
-			deliver(e, group, &pkts[i], &view, qp, now);
+			group_deliver(e, group, &pkts[i], &view, qp, now);
 	}
 }
 

@@ -9,7 +9,7 @@
 #include "engine/gsi.h"
 #include "engine/internal.h"
 
-#define TAKEN_MAX 4 /* largest burst released in the next pass */
+#define RELEASE_LATER_MAX 4 /* largest burst released in the next pass */
 
 /* A burst of large frames is processed a few frames at a time, and their ICRC is checked
  * when they are dispatched: one pass over a payload can then check and place it, and
@@ -51,7 +51,7 @@ struct parsed {
 
 /* The DestQP is no QP here: a CNP, QP 1, a group, or unknown. */
 static void
-no_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view *view, uint64_t now)
+packet_without_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view *view, uint64_t now)
 {
 	if (view->op->kind == OP_CNP)
 		e->stats.drop[DROP_cnp]++;
@@ -66,7 +66,7 @@ no_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view *view, uint
 /* Prefetches what processing a packet reads: the address that it is checked against, up
  * to the counters. */
 static inline void
-prefetch(const struct qp *qp, bool response)
+qp_prefetch_rx(const struct qp *qp, bool response)
 {
 	rte_prefetch0(qp);
 	rte_prefetch0(&qp->hdr);
@@ -83,7 +83,7 @@ prefetch(const struct qp *qp, bool response)
 }
 
 static __rte_always_inline void
-look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, bool icrc_deferred, uint64_t now)
+packet_parse(struct engine *e, const struct pkt *pkt, struct parsed *p, bool icrc_deferred, uint64_t now)
 {
 	unsigned why = icrc_deferred ? parse_headers(pkt, e->vlan, &p->view)
 			    : parse(pkt, e->vlan, &p->view);
@@ -101,14 +101,14 @@ look_up(struct engine *e, const struct pkt *pkt, struct parsed *p, bool icrc_def
 		if (icrc_deferred && !icrc_check(&p->view))
 			e->stats.drop[DROP_icrc]++;
 		else
-			no_qp(e, pkt, &p->view, now);
+			packet_without_qp(e, pkt, &p->view, now);
 		return;
 	}
-	prefetch(p->qp, op_is_response(p->view.op));
+	qp_prefetch_rx(p->qp, op_is_response(p->view.op));
 }
 
 static __rte_always_inline void
-dispatch(struct engine *e, struct qp *qp, struct pkt_view *view, bool icrc_deferred, uint64_t now)
+packet_dispatch(struct engine *e, struct qp *qp, struct pkt_view *view, bool icrc_deferred, uint64_t now)
 {
 	if (icrc_deferred && unlikely(!qp_icrc_check(qp, view))) {
 		e->stats.drop[DROP_icrc]++;
@@ -124,7 +124,7 @@ dispatch(struct engine *e, struct qp *qp, struct pkt_view *view, bool icrc_defer
 /* Returns how many frames are still to be released by the caller; moves them to the
  * front. icrc_deferred: the ICRC is deferred to the dispatch. */
 static __rte_always_inline unsigned
-take_some(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred, uint64_t now)
+packets_process(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred, uint64_t now)
 {
 	struct parsed parsed[PKT_BURST];
 	unsigned kept = 0;
@@ -135,7 +135,7 @@ take_some(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred, ui
 			rte_prefetch0(pkts[i + 2].data);
 			rte_prefetch0(pkts[i + 2].data + LINE_SIZE);
 		}
-		look_up(e, &pkts[i], &parsed[i], icrc_deferred, now);
+		packet_parse(e, &pkts[i], &parsed[i], icrc_deferred, now);
 	}
 	CYCLES_LAP(e, parse, since);
 	for (unsigned i = 0; i < n; i++) {
@@ -145,7 +145,7 @@ take_some(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred, ui
 			if (engine_hand_off(e, qp->engine, &pkts[i]))
 				continue;
 		} else if (likely(qp != NULL)) {
-			dispatch(e, qp, &parsed[i].view, icrc_deferred, now);
+			packet_dispatch(e, qp, &parsed[i].view, icrc_deferred, now);
 		}
 		if (unlikely(kept != i))
 			pkts[kept] = pkts[i];
@@ -155,15 +155,15 @@ take_some(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred, ui
 	return kept;
 }
 
-/* As take_some(), with deferred ICRC, LARGE_GROUP frames at a time. */
+/* As packets_process(), with deferred ICRC, LARGE_GROUP frames at a time. */
 static unsigned
-take_large(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+large_packets_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < n; i += LARGE_GROUP) {
 		unsigned some =
-			take_some(e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), true, now);
+			packets_process(e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), true, now);
 
 		if (unlikely(kept != i))
 			memmove(pkts + kept, pkts + i, some * sizeof(pkts[0]));
@@ -173,14 +173,14 @@ take_large(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 }
 
 static unsigned
-take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+burst_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
-	return likely(pkts[0].len < LARGE) ? take_some(e, pkts, n, false, now)
-					   : take_large(e, pkts, n, now);
+	return likely(pkts[0].len < LARGE) ? packets_process(e, pkts, n, false, now)
+					   : large_packets_process(e, pkts, n, now);
 }
 
 static void
-release(struct engine *e, struct pkt *pkts, unsigned n)
+burst_release(struct engine *e, struct pkt *pkts, unsigned n)
 {
 	CYCLES_START(since);
 	e->queue.ops->rx_release(e->queue.queue, pkts, n);
@@ -188,28 +188,28 @@ release(struct engine *e, struct pkt *pkts, unsigned n)
 }
 
 void
-engine_take_in(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
+engine_rx_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now)
 {
-	release(e, pkts, take_in(e, pkts, n, now));
+	burst_release(e, pkts, burst_process(e, pkts, n, now));
 }
 
 void
 engine_rx_fini(struct engine *e)
 {
-	release(e, e->taken, e->taken_count);
-	e->taken_count = 0;
+	burst_release(e, e->unreleased, e->unreleased_count);
+	e->unreleased_count = 0;
 }
 
 /* A small burst is released at the start of the next pass, so that completions become
  * visible sooner. Not in manual progress, where there may be no next pass for long. */
 static bool
-release_later(const struct engine *e)
+can_release_later(const struct engine *e)
 {
-	return e->taken_count <= TAKEN_MAX && e->progress_thread == NULL;
+	return e->unreleased_count <= RELEASE_LATER_MAX && e->progress_thread == NULL;
 }
 
 static unsigned
-rx_handed(struct engine *e, uint64_t now)
+handoff_rx(struct engine *e, uint64_t now)
 {
 	struct pkt pkts[PKT_BURST];
 	unsigned moved = 0;
@@ -222,7 +222,7 @@ rx_handed(struct engine *e, uint64_t now)
 		n = rte_ring_sc_dequeue_burst_elem(
 			e->handoff[i], pkts, sizeof(pkts[0]), PKT_BURST, NULL);
 		if (n != 0)
-			engine_take_in(e, pkts, n, now);
+			engine_rx_process(e, pkts, n, now);
 		moved += n;
 	}
 	return moved;
@@ -231,10 +231,10 @@ rx_handed(struct engine *e, uint64_t now)
 unsigned
 engine_rx(struct engine *e, unsigned polls, uint64_t now)
 {
-	struct pkt *pkts = e->taken;
+	struct pkt *pkts = e->unreleased;
 	unsigned n;
 
-	if (unlikely(e->taken_count != 0))
+	if (unlikely(e->unreleased_count != 0))
 		engine_rx_fini(e);
 	CYCLES_START(since);
 	while ((n = e->queue.ops->rx_burst(e->queue.queue, pkts, PKT_BURST)) == 0 &&
@@ -254,11 +254,11 @@ engine_rx(struct engine *e, unsigned polls, uint64_t now)
 		e->stats.rx_bytes += bytes;
 		if (unlikely(e->answers.expect.len != 0) && n == 1 &&
 			answer_rx(e, &pkts[0], now))
-			e->taken_count = 1;
+			e->unreleased_count = 1;
 		else
-			e->taken_count = take_in(e, pkts, n, now);
-		if (!release_later(e))
+			e->unreleased_count = burst_process(e, pkts, n, now);
+		if (!can_release_later(e))
 			engine_rx_fini(e);
 	}
-	return e->dev->engine_count > 1 ? n + rx_handed(e, now) : n;
+	return e->dev->engine_count > 1 ? n + handoff_rx(e, now) : n;
 }

@@ -404,7 +404,7 @@ loopback_process(struct engine *e, uint64_t now)
 	unsigned n = e->loopback_count;
 
 	e->loopback_count = 0;
-	engine_take_in(e, e->loopback, n, now);
+	engine_rx_process(e, e->loopback, n, now);
 	return n;
 }
 

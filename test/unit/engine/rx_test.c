@@ -356,7 +356,7 @@ test_release_handed(void **state)
 		arrive(&hdr, OPCODE_UD_SEND_ONLY, b[i].qp->qpn, -1);
 	assert_int_equal(engine_run(bed.b.dev->engines[0], bed.now), 3);
 	assert_int_equal(held(), 3);
-	assert_int_equal(bed.b.dev->engines[0]->taken_count, 2);
+	assert_int_equal(bed.b.dev->engines[0]->unreleased_count, 2);
 	assert_int_equal(engine_run(bed.b.dev->engines[1], bed.now), 1);
 	assert_int_equal(held(), 2);
 	assert_int_equal(engine_run(bed.b.dev->engines[0], bed.now), 0);
