@@ -5,17 +5,17 @@
 #include "engine/gsi.h"
 #include "engine/internal.h"
 
-#define GSI_WAITING 32 /* messages that wait for neighbour resolution */
-#define GSI_AGAIN_NS NS_PER_MS
+#define GSI_UNRESOLVED 32 /* messages that wait for neighbour resolution */
+#define GSI_RETRY_NS NS_PER_MS
 #define GSI_PASS 64 /* messages sent in one pass */
 
 struct gsi {
 	struct gsi_user user;
 	/* when waiting messages are tried again; TIME_NEVER: there are none */
-	uint64_t again_ns;
+	uint64_t retry_ns;
 	uint32_t psn;
-	unsigned waiting_count;
-	struct gsi_msg waiting[GSI_WAITING];
+	unsigned unresolved_count;
+	struct gsi_msg unresolved[GSI_UNRESOLVED];
 };
 
 int
@@ -30,7 +30,7 @@ dev_gsi_set(struct dev *dev, const struct gsi_user *user)
 	if (gsi == NULL)
 		return -ENOMEM;
 	gsi->user = *user;
-	gsi->again_ns = TIME_NEVER;
+	gsi->retry_ns = TIME_NEVER;
 	pthread_mutex_lock(&dev->lock);
 	if (dev->gsi != NULL) {
 		rc = -EBUSY;
@@ -62,7 +62,7 @@ dev_gsi_clear(struct dev *dev)
 /* ---- In ---- */
 
 static bool
-is_ours(const struct dev *dev, const uint8_t gid[16])
+gid_is_local(const struct dev *dev, const uint8_t gid[16])
 {
 	for (unsigned i = 0; i < DEV_GIDS; i++)
 		if (memcmp(dev->gids[i], gid, 16) == 0)
@@ -71,11 +71,11 @@ is_ours(const struct dev *dev, const uint8_t gid[16])
 }
 
 static enum drop_reason
-admit(const struct dev *dev, const struct pkt_view *view, const struct gsi_msg *msg)
+gsi_rx_check(const struct dev *dev, const struct pkt_view *view, const struct gsi_msg *msg)
 {
 	if (dev->gsi == NULL)
 		return DROP_qpn;
-	return is_ours(dev, msg->sgid) ? gsi_admit(view) : DROP_address;
+	return gid_is_local(dev, msg->sgid) ? gsi_admit(view) : DROP_address;
 }
 
 void
@@ -86,7 +86,7 @@ engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now)
 	enum drop_reason why;
 
 	view_gids(view, msg.dgid, msg.sgid);
-	why = admit(dev, view, &msg);
+	why = gsi_rx_check(dev, view, &msg);
 	if (why != DROP_none) {
 		e->stats.drop[why]++;
 		return;
@@ -99,7 +99,7 @@ engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now)
 /* ---- Out ---- */
 
 static void
-frame_build(struct engine *e, const struct gsi_msg *msg, const uint8_t mac[6], bool self,
+msg_frame_build(struct engine *e, const struct gsi_msg *msg, const uint8_t mac[6], bool self,
 	struct pkt *frame)
 {
 	const struct dev *dev = e->dev;
@@ -135,7 +135,7 @@ msg_send(struct engine *e, const struct gsi_msg *msg, uint64_t now)
 	if (!engine_frame_get(e, &frame))
 		return true;
 	self = memcmp(mac, dev->port.mac, 6) == 0;
-	frame_build(e, msg, mac, self, &frame);
+	msg_frame_build(e, msg, mac, self, &frame);
 	if (!self) {
 		engine_send_own(e, &frame, now);
 		return true;
@@ -146,20 +146,20 @@ msg_send(struct engine *e, const struct gsi_msg *msg, uint64_t now)
 }
 
 static void
-waiting_send(struct engine *e, struct gsi *gsi, uint64_t now)
+unresolved_send(struct engine *e, struct gsi *gsi, uint64_t now)
 {
 	unsigned left = 0;
 
-	for (unsigned i = 0; i < gsi->waiting_count; i++)
-		if (!msg_send(e, &gsi->waiting[i], now))
-			gsi->waiting[left++] = gsi->waiting[i];
-	gsi->waiting_count = left;
+	for (unsigned i = 0; i < gsi->unresolved_count; i++)
+		if (!msg_send(e, &gsi->unresolved[i], now))
+			gsi->unresolved[left++] = gsi->unresolved[i];
+	gsi->unresolved_count = left;
 }
 
 uint64_t
 gsi_due(const struct gsi *gsi)
 {
-	return RTE_MIN(gsi->again_ns, __atomic_load_n(gsi->user.due, __ATOMIC_RELAXED));
+	return RTE_MIN(gsi->retry_ns, __atomic_load_n(gsi->user.due, __ATOMIC_RELAXED));
 }
 
 void
@@ -170,15 +170,15 @@ engine_gsi_tx(struct engine *e, uint64_t now)
 
 	if (now < gsi_due(gsi))
 		return;
-	waiting_send(e, gsi, now);
+	unresolved_send(e, gsi, now);
 	for (unsigned i = 0; i < GSI_PASS && gsi->user.tx(gsi->user.arg, &msg, now);
 		i++) {
 		if (msg_send(e, &msg, now))
 			continue;
-		if (gsi->waiting_count < GSI_WAITING)
-			gsi->waiting[gsi->waiting_count++] = msg;
+		if (gsi->unresolved_count < GSI_UNRESOLVED)
+			gsi->unresolved[gsi->unresolved_count++] = msg;
 		else
 			e->stats.tx_no_neighbour++;
 	}
-	gsi->again_ns = gsi->waiting_count != 0 ? now + GSI_AGAIN_NS : TIME_NEVER;
+	gsi->retry_ns = gsi->unresolved_count != 0 ? now + GSI_RETRY_NS : TIME_NEVER;
 }

@@ -150,7 +150,7 @@ control_tx(struct engine *e, uint64_t now)
 
 /* A neighbour or an address has changed: unresolved QPs try again. */
 static void
-generation_check(struct engine *e)
+unresolved_retry(struct engine *e)
 {
 	uint32_t generation = net_generation(e->dev->net);
 	struct qp *qp;
@@ -168,7 +168,7 @@ generation_check(struct engine *e)
 /* Each UD request has its own destination: updates the path and the headers for the next
  * one. */
 static void
-follow_dest(struct engine *e, struct qp *qp)
+ud_path_update(struct engine *e, struct qp *qp)
 {
 	const struct ud_dest *dest = qp_next_dest(qp);
 	struct qp_path path;
@@ -206,7 +206,7 @@ route_set(const struct engine *e, struct qp *qp, const uint8_t mac[6])
 }
 
 static int
-next_hop(struct engine *e, const struct qp *qp, uint8_t mac[6], uint64_t now)
+next_hop_mac(struct engine *e, const struct qp *qp, uint8_t mac[6], uint64_t now)
 {
 	if (likely(e->dev->conf.hooks == NULL || gid_is_multicast(qp->path.dgid)))
 		return net_resolve(e->dev->net, qp->path.dgid, mac, now);
@@ -219,16 +219,16 @@ next_hop(struct engine *e, const struct qp *qp, uint8_t mac[6], uint64_t now)
 /* Fills the next hop's MAC into the header template. Returns enum qp_route, -EAGAIN while
  * the MAC is being resolved, or why there is none. */
 static int
-resolve(struct engine *e, struct qp *qp, uint64_t now)
+next_hop_resolve(struct engine *e, struct qp *qp, uint64_t now)
 {
 	uint8_t mac[6];
 	int rc;
 
 	if (qp->type == IBV_QPT_UD)
-		follow_dest(e, qp);
+		ud_path_update(e, qp);
 	if (likely(qp->resolved && qp->net_generation == e->net_generation))
 		return qp->route;
-	rc = next_hop(e, qp, mac, now);
+	rc = next_hop_mac(e, qp, mac, now);
 	if (rc == 0) {
 		path_hdr_set_dst(&qp->hdr, mac);
 		qp->resolved = true;
@@ -245,7 +245,7 @@ resolve(struct engine *e, struct qp *qp, uint64_t now)
 /* After a QP was served: puts it back on the ready list, blocks it on the peer's window,
  * or neither. */
 static void
-requeue(struct engine *e, struct qp *qp)
+qp_requeue(struct engine *e, struct qp *qp)
 {
 	bool more = qp_wants_tx(qp);
 
@@ -283,7 +283,7 @@ peer_windows_unblock(struct engine *e)
 
 /* Puts the QP on the unresolved list, if it has anything to send. */
 static void
-park(struct engine *e, struct qp *qp, uint64_t now)
+unresolved_add(struct engine *e, struct qp *qp, uint64_t now)
 {
 	qp_tx(qp, NULL, 0, now); /* in ERR: flushes */
 	if (!qp_wants_tx(qp))
@@ -309,7 +309,7 @@ loopback_add(struct engine *e, struct pkt *frames, unsigned n)
 /* Handles packets with another route than the wire. Returns how many of them also leave
  * the port. */
 static unsigned
-divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsigned n,
+frames_divert(struct engine *e, struct qp *qp, int rc, struct pkt *frames, unsigned n,
 	uint64_t now)
 {
 	switch (rc) {
@@ -340,7 +340,7 @@ ready_qps_prefetch(const struct qp *qp)
  * frames are to be sent. Packets that a QP builds for an unreachable next hop are not
  * sent: its retries run out and report that. */
 static unsigned
-collect(struct engine *e, uint64_t now)
+ready_qps_tx(struct engine *e, uint64_t now)
 {
 	struct pkt *frames = e->tx_cache + e->tx_cache_first;
 	unsigned used = 0;
@@ -353,11 +353,11 @@ collect(struct engine *e, uint64_t now)
 
 		if (next != NULL)
 			ready_qps_prefetch(next);
-		rc = resolve(e, qp, now);
+		rc = next_hop_resolve(e, qp, now);
 		TAILQ_REMOVE(&e->ready, qp, ready_link);
 		qp->on_ready = false;
 		if (unlikely(rc == -EAGAIN)) {
-			park(e, qp, now);
+			unresolved_add(e, qp, now);
 			continue;
 		}
 		built = qp_tx(qp, frames + used,
@@ -365,8 +365,8 @@ collect(struct engine *e, uint64_t now)
 		if (likely(rc == ROUTE_PEER))
 			used += built;
 		else
-			used += divert(e, qp, rc, frames + used, built, now);
-		requeue(e, qp);
+			used += frames_divert(e, qp, rc, frames + used, built, now);
+		qp_requeue(e, qp);
 	}
 	return used;
 }
@@ -378,7 +378,7 @@ engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 
 	if (qp->type == IBV_QPT_UD || qp->on_blocked || qp->state != IBV_QPS_RTS ||
 		!backlog_flush(e, now) || tx_cache_fill(e, 1) == 0 ||
-		resolve(e, qp, now) != ROUTE_PEER)
+		next_hop_resolve(e, qp, now) != ROUTE_PEER)
 		return false;
 	built = qp_tx_requests(qp, e->tx_cache + e->tx_cache_first,
 		RTE_MIN(e->tx_cache_count, ENGINE_BUDGET + 0u), now);
@@ -392,7 +392,7 @@ void
 engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now)
 {
 	if (qp->state == IBV_QPS_ERR || !qp_has_response_pending(qp) || !backlog_flush(e, now) ||
-		tx_cache_fill(e, 1) == 0 || resolve(e, qp, now) != ROUTE_PEER)
+		tx_cache_fill(e, 1) == 0 || next_hop_resolve(e, qp, now) != ROUTE_PEER)
 		return;
 	if (qp_tx(qp, e->tx_cache + e->tx_cache_first, 1, now) != 0)
 		tx_cache_send(e, 1, now);
@@ -413,7 +413,7 @@ engine_tx(struct engine *e, uint64_t now)
 {
 	unsigned moved = 0;
 
-	generation_check(e);
+	unresolved_retry(e);
 	if (e->is_control)
 		control_tx(e, now);
 	while (moved < ENGINE_TX_PASS && backlog_flush(e, now)) {
@@ -428,7 +428,7 @@ engine_tx(struct engine *e, uint64_t now)
 			break;
 		}
 		CYCLES_LAP(e, tx_alloc, since);
-		used = collect(e, now);
+		used = ready_qps_tx(e, now);
 		CYCLES_LAP(e, build, since);
 		if (unlikely(e->loopback_count != 0))
 			moved += loopback_process(e, now);
