@@ -81,7 +81,7 @@ net_conf_complete(const struct dev *dev, const struct net_conf *in, struct net_c
 }
 
 static uint64_t
-guid_of(const uint8_t mac[6])
+guid_from_mac(const uint8_t mac[6])
 {
 	uint8_t gid[16];
 	uint64_t guid;
@@ -111,7 +111,7 @@ srqn_base_choose(uint64_t seed)
 }
 
 static int
-conf_check(const struct dev_conf *conf, const struct port *port)
+dev_conf_check(const struct dev_conf *conf, const struct port *port)
 {
 	if (conf->max_qp == 0 || conf->max_qp > 1u << 17)
 		return -EINVAL;
@@ -168,7 +168,7 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 {
 	uint64_t seed = clock_wall();
 	struct dev *dev;
-	int rc = conf_check(conf, port);
+	int rc = dev_conf_check(conf, port);
 
 	if (rc != 0)
 		return rc;
@@ -179,7 +179,7 @@ dev_create(const struct dev_conf *conf, const struct port *port, const struct al
 	dev->port = *port;
 	slab_init(&dev->slab, mem, PIECE_MAX);
 	dev->mem = slab_alloc(&dev->slab);
-	dev->guid = guid_of(port->mac);
+	dev->guid = guid_from_mac(port->mac);
 	dev->active_mtu = largest_path_mtu(conf->mtu, true);
 	if (dev->conf.peer_window == 0)
 		dev->conf.peer_window =
@@ -239,7 +239,7 @@ dev_key_change(
 
 /* Makes the SRQ's QPs able to take receives with max_sge entries. */
 static int
-srq_qps_fit(struct dev *dev, const struct srq *srq, uint32_t max_sge)
+srq_qps_reserve(struct dev *dev, const struct srq *srq, uint32_t max_sge)
 {
 	for (uint32_t i = 0; i <= dev->qps.mask; i++) {
 		struct qp *qp = dev->qps.slots[i];
@@ -251,7 +251,7 @@ srq_qps_fit(struct dev *dev, const struct srq *srq, uint32_t max_sge)
 }
 
 void
-dev_srq_list(struct dev *dev, struct srq *srq)
+dev_srq_add(struct dev *dev, struct srq *srq)
 {
 	pthread_mutex_lock(&dev->lock);
 	LIST_INSERT_HEAD(&dev->srq_list, srq, link);
@@ -259,7 +259,7 @@ dev_srq_list(struct dev *dev, struct srq *srq)
 }
 
 void
-dev_srq_unlist(struct dev *dev, struct srq *srq)
+dev_srq_remove(struct dev *dev, struct srq *srq)
 {
 	pthread_mutex_lock(&dev->lock);
 	LIST_REMOVE(srq, link);
@@ -276,7 +276,7 @@ dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask
 	dev_engines_lock(dev);
 	if (mask & IBV_SRQ_MAX_WR && attr->max_sge > srq->ring.max_sge &&
 		attr->max_sge <= RECV_MAX_SGE)
-		rc = srq_qps_fit(dev, srq, attr->max_sge);
+		rc = srq_qps_reserve(dev, srq, attr->max_sge);
 	if (rc == 0)
 		rc = srq_modify(srq, attr, mask);
 	dev_engines_unlock(dev);

@@ -189,9 +189,9 @@ dev_srq_withdraw(struct dev *dev, struct srq *srq);
 
 /* Add a complete SRQ to the device's list, and remove it. */
 void
-dev_srq_list(struct dev *dev, struct srq *srq);
+dev_srq_add(struct dev *dev, struct srq *srq);
 void
-dev_srq_unlist(struct dev *dev, struct srq *srq);
+dev_srq_remove(struct dev *dev, struct srq *srq);
 
 int
 dev_srq_modify(struct dev *dev, struct srq *srq, struct srq_attr *attr, int mask);

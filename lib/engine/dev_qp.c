@@ -16,7 +16,7 @@ engine_choose(struct dev *dev, int wanted)
 
 /* Tells the QP's queues which engine uses them. */
 static void
-attach(struct qp *qp, unsigned engine)
+qp_queues_attach(struct qp *qp, unsigned engine)
 {
 	if (qp->type == IBV_QPT_XRC_RECV)
 		return; /* its SRQs are attached to every engine */
@@ -28,7 +28,7 @@ attach(struct qp *qp, unsigned engine)
 }
 
 static void
-detach(struct qp *qp)
+qp_queues_detach(struct qp *qp)
 {
 	if (qp->type == IBV_QPT_XRC_RECV)
 		return;
@@ -66,9 +66,9 @@ qpn_free(struct dev *dev, uint32_t qpn)
 }
 
 static void
-memory_free(struct dev *dev, struct qp *qp, bool placed)
+qp_memory_free(struct dev *dev, struct qp *qp, bool embedded)
 {
-	if (!placed)
+	if (!embedded)
 		alloc_put(&dev->mem, qp, sizeof(*qp));
 }
 
@@ -101,7 +101,7 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	qp->engine = e;
 	qp->shared = &e->shared;
 	dev_engines_lock(dev);
-	attach(qp, e->index);
+	qp_queues_attach(qp, e->index);
 	doorbells_enable(&e->doorbells, qpn - dev->qps.base);
 	qp_table_put(&dev->qps, qpn, qp);
 	dev_engines_unlock(dev);
@@ -110,7 +110,7 @@ dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	return 0;
 fail:
 	pthread_mutex_unlock(&dev->lock);
-	memory_free(dev, qp, conf->at != NULL);
+	qp_memory_free(dev, qp, conf->at != NULL);
 	return rc;
 }
 
@@ -160,7 +160,7 @@ path_check(const struct qp_path *p)
 
 /* With all engine locks held. */
 static int
-modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
+qp_modify_locked(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask)
 {
 	struct engine *e = qp->engine;
 	struct peer *peer = NULL;
@@ -206,7 +206,7 @@ dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int ma
 			mask & IBV_QP_DEST_QPN ? attr->dest_qpn : qp->dest_qpn);
 	dev_engines_lock(dev);
 	if (rc == 0)
-		rc = modify(dev, qp, attr, mask);
+		rc = qp_modify_locked(dev, qp, attr, mask);
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc;
@@ -246,14 +246,14 @@ dev_qp_unlisten(struct dev *dev, struct qp_listener *listener)
 }
 
 void
-dev_qp_take_out(struct dev *dev, struct qp *qp)
+dev_qp_remove(struct dev *dev, struct qp *qp)
 {
 	while (!LIST_EMPTY(&qp->listeners))
 		qp_listener_remove(LIST_FIRST(&qp->listeners));
 	qp_table_put(&dev->qps, qp->qpn, NULL);
 	qp_stop(qp);
 	engine_forget(qp->engine, qp);
-	detach(qp);
+	qp_queues_detach(qp);
 }
 
 void
@@ -261,7 +261,7 @@ dev_qp_stop(struct dev *dev, struct qp *qp)
 {
 	pthread_mutex_lock(&dev->lock);
 	dev_engines_lock(dev);
-	dev_qp_take_out(dev, qp);
+	dev_qp_remove(dev, qp);
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 }
@@ -273,5 +273,5 @@ dev_qp_free(struct dev *dev, struct qp *qp)
 	qpn_free(dev, qp->qpn); /* dev_qp_stop(): no engine finds it */
 	pthread_mutex_unlock(&dev->lock);
 	qp_fini(qp);
-	memory_free(dev, qp, qp->embedded);
+	qp_memory_free(dev, qp, qp->embedded);
 }

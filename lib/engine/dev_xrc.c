@@ -18,7 +18,7 @@ dev_xrcd_number(struct dev *dev)
 
 /* Any target QP of the domain may receive from the SRQ, whatever its engine. */
 static void
-attach(struct dev *dev, struct srq *srq)
+srq_cq_attach(struct dev *dev, struct srq *srq)
 {
 	srq->shared = dev->engine_count > 1;
 	for (unsigned i = 0; i < dev->engine_count; i++)
@@ -34,7 +34,7 @@ dev_srq_publish(struct dev *dev, struct srq *srq)
 	dev_engines_lock(dev);
 	rc = srq_table_put(&dev->srqs, srq);
 	if (rc == 0)
-		attach(dev, srq);
+		srq_cq_attach(dev, srq);
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return rc == 0 ? 0 : -ENOMEM;
@@ -86,7 +86,7 @@ dev_qp_unshare(struct dev *dev, struct qp *qp, struct qp_listener *listener)
 	LIST_REMOVE(listener, link);
 	last = LIST_EMPTY(&qp->listeners);
 	if (last)
-		dev_qp_take_out(dev, qp);
+		dev_qp_remove(dev, qp);
 	dev_engines_unlock(dev);
 	pthread_mutex_unlock(&dev->lock);
 	return last;

@@ -211,7 +211,7 @@ peer_put(struct peer *peer);
 /* dev_qp.c */
 /* As dev_qp_stop(), with dev->lock and all engine locks held. */
 void
-dev_qp_take_out(struct dev *dev, struct qp *qp);
+dev_qp_remove(struct dev *dev, struct qp *qp);
 /* Builds the headers for qp->path. The next hop's MAC is filled in when the first packet
  * is sent. */
 void

@@ -7,18 +7,18 @@
 #include "engine/internal.h"
 
 static struct group_list *
-bucket_of(struct dev *dev, const uint8_t gid[16])
+group_bucket(struct dev *dev, const uint8_t gid[16])
 {
 	/* Groups differ in the last bytes. */
 	return &dev->groups[(gid[15] ^ gid[14] * 7u ^ gid[13] * 31u) % DEV_GROUP_BUCKETS];
 }
 
 static struct group *
-group_find(struct dev *dev, const uint8_t gid[16])
+dev_group_find(struct dev *dev, const uint8_t gid[16])
 {
 	struct group *group;
 
-	LIST_FOREACH(group, bucket_of(dev, gid), link)
+	LIST_FOREACH(group, group_bucket(dev, gid), link)
 	{
 		if (memcmp(group->gid, gid, 16) == 0)
 			return group;
@@ -27,7 +27,7 @@ group_find(struct dev *dev, const uint8_t gid[16])
 }
 
 static struct member *
-member_find(const struct group *group, const struct qp *qp)
+group_member_find(const struct group *group, const struct qp *qp)
 {
 	struct member *m;
 
@@ -94,7 +94,7 @@ engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *
 	uint8_t gid[16], src[16];
 
 	view_gids(view, src, gid);
-	group = group_find(e->dev, gid);
+	group = dev_group_find(e->dev, gid);
 	if (group == NULL)
 		return false;
 	group_deliver(e, group, pkt, view, sender, now);
@@ -105,7 +105,7 @@ void
 engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, unsigned n,
 	uint64_t now)
 {
-	struct group *group = group_find(e->dev, qp->path.dgid);
+	struct group *group = dev_group_find(e->dev, qp->path.dgid);
 
 	for (unsigned i = 0; group != NULL && i < n; i++) {
 		struct pkt_view view;
@@ -122,7 +122,7 @@ engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, u
 static struct group *
 group_get(struct dev *dev, const uint8_t gid[16])
 {
-	struct group *group = group_find(dev, gid);
+	struct group *group = dev_group_find(dev, gid);
 
 	if (group != NULL || dev->group_count == DEV_MAX_GROUPS)
 		return group;
@@ -134,7 +134,7 @@ group_get(struct dev *dev, const uint8_t gid[16])
 		return NULL;
 	}
 	memcpy(group->gid, gid, 16);
-	LIST_INSERT_HEAD(bucket_of(dev, gid), group, link);
+	LIST_INSERT_HEAD(group_bucket(dev, gid), group, link);
 	dev->group_count++;
 	return group;
 }
@@ -152,14 +152,14 @@ group_put(struct dev *dev, struct group *group)
 
 /* With all engine locks held. */
 static int
-attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
+group_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 {
 	struct group *group = group_get(dev, gid);
 	struct member *m;
 
 	if (group == NULL)
 		return -ENOMEM;
-	if (member_find(group, qp) != NULL)
+	if (group_member_find(group, qp) != NULL)
 		return 0;
 	m = group->count < DEV_MAX_MEMBERS && dev->attached_count < DEV_MAX_ATTACHED
 		    ? alloc_get(&alloc_plain, "member", sizeof(*m))
@@ -177,10 +177,10 @@ attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 }
 
 static int
-detach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
+group_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 {
-	struct group *group = group_find(dev, gid);
-	struct member *m = group != NULL ? member_find(group, qp) : NULL;
+	struct group *group = dev_group_find(dev, gid);
+	struct member *m = group != NULL ? group_member_find(group, qp) : NULL;
 
 	if (m == NULL)
 		return -EINVAL;
@@ -204,7 +204,7 @@ dev_filter_set(struct dev *dev)
 }
 
 static int
-hook_group(struct dev *dev, const struct qp *qp, const uint8_t gid[16], bool join)
+dev_hook_group(struct dev *dev, const struct qp *qp, const uint8_t gid[16], bool join)
 {
 	const struct dev_hooks *hooks = dev->conf.hooks;
 
@@ -219,12 +219,12 @@ dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 
 	if (qp->type != IBV_QPT_UD || !gid_is_multicast(gid))
 		return -EINVAL;
-	rc = hook_group(dev, qp, gid, true);
+	rc = dev_hook_group(dev, qp, gid, true);
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&dev->lock);
 	dev_engines_lock(dev);
-	rc = attach(dev, qp, gid);
+	rc = group_attach(dev, qp, gid);
 	dev_engines_unlock(dev);
 	dev_filter_set(dev);
 	pthread_mutex_unlock(&dev->lock);
@@ -238,12 +238,12 @@ dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 
 	pthread_mutex_lock(&dev->lock);
 	dev_engines_lock(dev);
-	rc = detach(dev, qp, gid);
+	rc = group_detach(dev, qp, gid);
 	dev_engines_unlock(dev);
 	dev_filter_set(dev);
 	pthread_mutex_unlock(&dev->lock);
 	if (rc == 0)
-		(void)hook_group(dev, qp, gid, false);
+		(void)dev_hook_group(dev, qp, gid, false);
 	return rc;
 }
 

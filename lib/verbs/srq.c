@@ -41,7 +41,7 @@ srq_finish(struct verbs_srq *srq, void *srq_context, struct ibv_srq_attr *attr)
 	pthread_mutex_init(&srq->ibv.mutex, NULL);
 	pthread_cond_init(&srq->ibv.cond, NULL);
 	count_up(&to_pd(srq->ibv.pd)->objects);
-	dev_srq_list(to_ctx(srq->ibv.context)->dev, &srq->srq);
+	dev_srq_add(to_ctx(srq->ibv.context)->dev, &srq->srq);
 	attr->max_wr = srq->srq.ring.max_wr;
 	attr->max_sge = srq->srq.ring.max_sge;
 	return &srq->ibv;
@@ -192,7 +192,7 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 	pthread_mutex_unlock(&dev->lock);
 	if (busy)
 		return EBUSY;
-	dev_srq_unlist(dev, &srq->srq);
+	dev_srq_remove(dev, &srq->srq);
 	if (srq->xrcd != NULL)
 		dev_srq_withdraw(dev, &srq->srq);
 	delivered = event_purge(&srq->srq.events);

@@ -41,7 +41,7 @@ kept_open(struct kept *k)
 	bed_qp_create(&bed.a, &a, &plain);
 	bed_qp_create(&bed.b, &b, &plain);
 	bed_connect(&a, &b, &plain);
-	dev_srq_list(bed.a.dev, &bed.a.srq);
+	dev_srq_add(bed.a.dev, &bed.a.srq);
 	k->mem = aligned_alloc(4096, region_size(&geom));
 	memset(k->mem, 0, region_size(&geom));
 	region_init(&k->region, k->mem, &geom);
@@ -75,7 +75,7 @@ kept_close(struct kept *k)
 	if (k->wake >= 0)
 		close(k->wake);
 	free(k->mem);
-	dev_srq_unlist(bed.a.dev, &bed.a.srq);
+	dev_srq_remove(bed.a.dev, &bed.a.srq);
 	bed_qp_destroy(&a);
 	bed_qp_destroy(&b);
 	bed_fini(&bed);

@@ -42,7 +42,7 @@ srqs_with_fill_and_limit(void **state)
 	assert_int_equal(report.srq_count, 0);
 	assert_int_equal(report.qp_count, 0);
 	bed.a.srq.srqn = 9;
-	dev_srq_list(bed.a.dev, &bed.a.srq);
+	dev_srq_add(bed.a.dev, &bed.a.srq);
 	bed_qp_create(&bed.a, &a, &plain);
 	for (unsigned i = 0; i < 5; i++) {
 		slot = recv_ring_slot(&bed.a.srq.ring, bed.a.srq.ring.prod);
@@ -63,7 +63,7 @@ srqs_with_fill_and_limit(void **state)
 	assert_int_equal(row_of(a.qp->qpn)->rq_size, 0);
 	assert_int_equal(row_of(a.qp->qpn)->state, IBV_QPS_RESET);
 	bed_qp_destroy(&a);
-	dev_srq_unlist(bed.a.dev, &bed.a.srq);
+	dev_srq_remove(bed.a.dev, &bed.a.srq);
 	ask();
 	assert_int_equal(report.srq_count, 0);
 	assert_int_equal(report.qp_count, 0);
