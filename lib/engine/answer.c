@@ -127,7 +127,7 @@ expect_next(struct engine *e)
 	} else {
 		answers->expect.len = 0;
 		if (e->unreleased_count == 1 &&
-			parse_headers(&e->unreleased[0], e->vlan, &view) == DROP_none &&
+			pkt_parse_headers(&e->unreleased[0], e->vlan, &view) == DROP_none &&
 			qp_expects(qp, &view))
 			expect_like(&answers->expect, &e->unreleased[0], &view, qp->resp.epsn);
 	}

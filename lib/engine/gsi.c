@@ -112,7 +112,7 @@ msg_frame_build(struct engine *e, const struct gsi_msg *msg, const uint8_t mac[6
 	memcpy(addr.dst_gid, msg->dgid, 16);
 	memcpy(addr.src_mac, dev->port.mac, 6);
 	memcpy(addr.dst_mac, mac, 6);
-	gsi_frame(frame, &addr, dev->gsi->psn++, msg->bytes);
+	gsi_frame_build(frame, &addr, dev->gsi->psn++, msg->bytes);
 }
 
 /* Returns false while the next hop is being resolved. A message that cannot be sent is

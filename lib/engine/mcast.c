@@ -110,7 +110,7 @@ engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, u
 	for (unsigned i = 0; group != NULL && i < n; i++) {
 		struct pkt_view view;
 
-		if (parse(&pkts[i], e->vlan, &view) == DROP_none &&
+		if (pkt_parse(&pkts[i], e->vlan, &view) == DROP_none &&
 			view.dest_qpn == QPN_MULTICAST)
 			group_deliver(e, group, &pkts[i], &view, qp, now);
 	}

@@ -85,8 +85,8 @@ qp_prefetch_rx(const struct qp *qp, bool response)
 static __rte_always_inline void
 packet_parse(struct engine *e, const struct pkt *pkt, struct parsed *p, bool icrc_deferred, uint64_t now)
 {
-	unsigned why = icrc_deferred ? parse_headers(pkt, e->vlan, &p->view)
-			    : parse(pkt, e->vlan, &p->view);
+	unsigned why = icrc_deferred ? pkt_parse_headers(pkt, e->vlan, &p->view)
+			    : pkt_parse(pkt, e->vlan, &p->view);
 
 	p->qp = NULL;
 	if (unlikely(why != DROP_none)) {

@@ -171,7 +171,7 @@ headers_read(struct sw_packet *p, const uint8_t *buf, const struct ring_desc *de
 	memcpy(p->head, buf, p->head_len);
 	p->rest = buf + p->head_len;
 	pkt.flags = PKT_RX_IPV4_CKSUM_OK; /* clients may leave it empty */
-	if (unlikely(parse_headers(&pkt, 0, &p->view) != DROP_none))
+	if (unlikely(pkt_parse_headers(&pkt, 0, &p->view) != DROP_none))
 		return false;
 	/* No bytes may follow the ICRC. */
 	if (unlikely((uint32_t)(p->view.ext - p->head) + p->view.op->ext_len +

@@ -45,6 +45,6 @@ uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
 	memcpy(addr.src_gid, sgid, 16);
 	memcpy(addr.dst_gid, dgid, 16);
 	memcpy(addr.src_mac, u->port.mac, 6);
-	gsi_frame(&frame, &addr, u->gsi_psn++, bytes);
+	gsi_frame_build(&frame, &addr, u->gsi_psn++, bytes);
 	return uplink_frame_send(u, &frame, dgid);
 }

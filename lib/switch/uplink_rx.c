@@ -40,7 +40,7 @@ take_in(struct uplink *u, const struct pkt *pkt, uint64_t now)
 {
 	uint8_t sgid[16], dgid[16];
 	struct pkt_view view;
-	unsigned why = parse_headers(pkt, u->vlan, &view);
+	unsigned why = pkt_parse_headers(pkt, u->vlan, &view);
 
 	if (unlikely(why != DROP_none)) {
 		if (why == PARSE_OTHER)

@@ -28,7 +28,7 @@ roce_udp_sport(uint32_t flow_label, uint32_t qpn, uint32_t dest_qpn)
 }
 
 static bool
-gid_is_ipv4(const uint8_t gid[16])
+gid_is_mapped(const uint8_t gid[16])
 {
 	static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
 
@@ -36,7 +36,7 @@ gid_is_ipv4(const uint8_t gid[16])
 }
 
 static uint16_t
-sum_fold(uint32_t sum)
+ones_sum_fold(uint32_t sum)
 {
 	sum = (sum & 0xFFFF) + (sum >> 16);
 	sum = (sum & 0xFFFF) + (sum >> 16);
@@ -44,7 +44,7 @@ sum_fold(uint32_t sum)
 }
 
 static void
-ipv4_cksum_set(struct rte_ipv4_hdr *ip)
+path_cksum_set(struct rte_ipv4_hdr *ip)
 {
 	uint16_t words[10];
 	uint32_t sum = 0;
@@ -54,7 +54,7 @@ ipv4_cksum_set(struct rte_ipv4_hdr *ip)
 	for (unsigned i = 0; i < 10; i++)
 		/* in memory order: the sum is independent of it (RFC 1071) */
 		sum += words[i];
-	ip->hdr_checksum = (uint16_t)~sum_fold(sum);
+	ip->hdr_checksum = (uint16_t)~ones_sum_fold(sum);
 }
 
 static void
@@ -92,7 +92,7 @@ path_ipv6(struct path_hdr *hdr, const struct path_addr *addr)
 void
 path_hdr_init(struct path_hdr *hdr, const struct path_addr *addr)
 {
-	bool ipv4 = gid_is_ipv4(addr->dst_gid);
+	bool ipv4 = gid_is_mapped(addr->dst_gid);
 	uint16_t type =
 		rte_cpu_to_be_16(ipv4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
 	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)hdr->bytes;
@@ -145,7 +145,7 @@ static void RARE
 len_compute(struct path_hdr *hdr, uint8_t *l3, uint32_t udp_len)
 {
 	if (hdr->ip_version == 4 && !(hdr->pkt_flags & PKT_TX_IPV4_CKSUM))
-		ipv4_cksum_set((struct rte_ipv4_hdr *)l3);
+		path_cksum_set((struct rte_ipv4_hdr *)l3);
 	hdr->crc = icrc_path(l3, hdr->ip_version);
 	hdr->udp_len = (uint16_t)udp_len;
 }
@@ -157,7 +157,7 @@ len_compute(struct path_hdr *hdr, uint8_t *l3, uint32_t udp_len)
 /* Replaces 16 bits of a word of the block (value in network order), and returns the old
  * ones. */
 static inline uint16_t
-block_put(uint64_t *word, unsigned shift, uint16_t value)
+block_field_swap(uint64_t *word, unsigned shift, uint16_t value)
 {
 	uint16_t before = (uint16_t)(*word >> shift);
 
@@ -179,10 +179,10 @@ path_hdr_set_len(struct path_hdr *hdr, uint32_t udp_len)
 	if (likely(hdr->ip_version == 4)) {
 		uint16_t total = (uint16_t)(udp_len + sizeof(struct rte_ipv4_hdr));
 
-		block_put(&word[0], shift, rte_bswap16(total));
-		hdr->other_cksum = block_put(&word[1], shift, hdr->other_cksum);
+		block_field_swap(&word[0], shift, rte_bswap16(total));
+		hdr->other_cksum = block_field_swap(&word[1], shift, hdr->other_cksum);
 	} else {
-		block_put(&word[0], shift + 16, rte_bswap16((uint16_t)udp_len));
+		block_field_swap(&word[0], shift + 16, rte_bswap16((uint16_t)udp_len));
 	}
 	block = (frame_block){rte_cpu_to_le_64(word[0]), rte_cpu_to_le_64(word[1])};
 	memcpy(at, &block, sizeof(block));

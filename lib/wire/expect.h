@@ -19,7 +19,7 @@ struct expect {
 	struct pkt_view view; /* of it; points into head */
 };
 
-/* From now on one like pkt, of which view is what parse() or parse_headers() say, without
+/* From now on one like pkt, of which view is what pkt_parse() or pkt_parse_headers() say, without
  * extended headers (asserted); with this PSN. */
 void expect_like(struct expect *x, const struct pkt *pkt, const struct pkt_view *view, uint32_t psn);
 

@@ -23,7 +23,7 @@ gsi_admit(const struct pkt_view *view)
 }
 
 void
-gsi_frame(struct pkt *frame, struct path_addr *addr, uint32_t psn,
+gsi_frame_build(struct pkt *frame, struct path_addr *addr, uint32_t psn,
 	const uint8_t bytes[GSI_LEN])
 {
 	struct bth_fields bth = {

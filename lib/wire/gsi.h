@@ -18,7 +18,7 @@ gsi_admit(const struct pkt_view *view);
 
 /* addr: the caller sets GIDs, MACs, VLAN and offload; the rest is filled in here. */
 void
-gsi_frame(struct pkt *frame, struct path_addr *addr, uint32_t psn,
+gsi_frame_build(struct pkt *frame, struct path_addr *addr, uint32_t psn,
 	const uint8_t bytes[GSI_LEN]);
 
 #endif

@@ -30,13 +30,13 @@ static const uint64_t by_512[2] = {0x154442bd4, 0x1c6e41596};
 static const uint64_t by_128[2] = {0x1751997d0, 0x0ccaa009e};
 
 static WIDE __m512i
-factors(const uint64_t by[2])
+factors_broadcast(const uint64_t by[2])
 {
 	return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)by));
 }
 
 static WIDE __m512i
-fold(__m512i x, __m512i by, __m512i onto)
+fold_wide(__m512i x, __m512i by, __m512i onto)
 {
 	return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x, by, 0x00),
 		_mm512_clmulepi64_epi128(x, by, 0x11), onto, 0x96); /* a ^ b ^ c */
@@ -50,7 +50,7 @@ fold_narrow(__m128i x, __m128i by, __m128i onto)
 }
 
 static WIDE __m512i
-copy(uint8_t *dst, const uint8_t *src)
+copy_wide(uint8_t *dst, const uint8_t *src)
 {
 	__m512i bytes = _mm512_loadu_si512(src);
 
@@ -73,25 +73,25 @@ lanes_fold(__m512i x)
 WIDE uint32_t
 icrc_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
 {
-	__m512i far = factors(by_2048), near = factors(by_512), sum[4];
+	__m512i far = factors_broadcast(by_2048), near = factors_broadcast(by_512), sum[4];
 	uint8_t rest[16];
 	size_t at;
 
 	assert(len >= COPY_MIN);
 	for (unsigned i = 0; i < 4; i++)
-		sum[i] = copy(dst + 64 * i, src + 64 * i);
+		sum[i] = copy_wide(dst + 64 * i, src + 64 * i);
 	/* Adds the CRC of what came before. ISA-L's value is complemented. */
 	sum[0] = _mm512_xor_si512(
 		sum[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc)));
 	for (at = COPY_MIN; len - at >= COPY_MIN; at += COPY_MIN) {
 		for (unsigned i = 0; i < 4; i++)
-			sum[i] = fold(
-				sum[i], far, copy(dst + at + 64 * i, src + at + 64 * i));
+			sum[i] = fold_wide(
+				sum[i], far, copy_wide(dst + at + 64 * i, src + at + 64 * i));
 	}
 	for (unsigned i = 1; i < 4; i++)
-		sum[i] = fold(sum[i - 1], near, sum[i]);
+		sum[i] = fold_wide(sum[i - 1], near, sum[i]);
 	for (; len - at >= 64; at += 64)
-		sum[3] = fold(sum[3], near, copy(dst + at, src + at));
+		sum[3] = fold_wide(sum[3], near, copy_wide(dst + at, src + at));
 	_mm_storeu_si128((__m128i *)rest, lanes_fold(sum[3]));
 	crc = icrc_update(UINT32_MAX, rest, sizeof(rest));
 	if (len == at)

@@ -212,7 +212,7 @@ parse_frame(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
 }
 
 unsigned
-parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
+pkt_parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
 {
 	unsigned reason = parse_frame(pkt, vlan, view);
 
@@ -222,13 +222,13 @@ parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
 }
 
 unsigned
-parse_headers(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
+pkt_parse_headers(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view)
 {
 	return parse_frame(pkt, vlan, view);
 }
 
 static void
-gid_mapped(uint8_t gid[16], const uint8_t *ipv4)
+gid_map_ipv4(uint8_t gid[16], const uint8_t *ipv4)
 {
 	memset(gid, 0, 10);
 	memset(gid + 10, 0xff, 2);
@@ -239,8 +239,8 @@ void
 view_gids(const struct pkt_view *v, uint8_t src[16], uint8_t dst[16])
 {
 	if (v->ip_version == 4) {
-		gid_mapped(src, v->ip + offsetof(struct rte_ipv4_hdr, src_addr));
-		gid_mapped(dst, v->ip + offsetof(struct rte_ipv4_hdr, dst_addr));
+		gid_map_ipv4(src, v->ip + offsetof(struct rte_ipv4_hdr, src_addr));
+		gid_map_ipv4(dst, v->ip + offsetof(struct rte_ipv4_hdr, dst_addr));
 	} else {
 		memcpy(src, v->ip + offsetof(struct rte_ipv6_hdr, src_addr), 16);
 		memcpy(dst, v->ip + offsetof(struct rte_ipv6_hdr, dst_addr), 16);

@@ -29,7 +29,7 @@ struct pkt_view {
 	const struct bth *bth;
 };
 
-/* parse() returns: not a RoCEv2 packet but one for the port itself (ARP, ICMP, ICMPv6,
+/* pkt_parse() returns: not a RoCEv2 packet but one for the port itself (ARP, ICMP, ICMPv6,
  * IGMP). */
 #define PARSE_OTHER DROP_COUNT
 
@@ -43,13 +43,13 @@ struct pkt_view {
  * ignored: the ICRC covers more. The packet ends where the UDP length says; the frame may
  * be longer.
  */
-unsigned parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
+unsigned pkt_parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
 
-/* As parse(), without the ICRC. Reads no byte after the BTH: pkt->data may be a copy of
+/* As pkt_parse(), without the ICRC. Reads no byte after the BTH: pkt->data may be a copy of
  * the first PARSE_HEADERS bytes of a frame of pkt->len bytes, which include the extended
  * headers. */
 #define PARSE_HEADERS (14 + 4 + 40 + 8 + 12 + EXT_LEN_MAX)
-unsigned parse_headers(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
+unsigned pkt_parse_headers(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
 
 /* Fills in the source and destination addresses as GIDs. */
 void view_gids(const struct pkt_view *v, uint8_t src[16], uint8_t dst[16]);

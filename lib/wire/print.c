@@ -90,7 +90,7 @@ print_reth(struct line *line, const struct reth *reth)
 }
 
 static uint32_t
-word_get(const uint8_t *at)
+be32_get(const uint8_t *at)
 {
 	uint32_t word;
 
@@ -111,7 +111,7 @@ print_ext(struct line *line, const struct pkt_view *view)
 			be24_get(view_deth(view)->src_qpn));
 	if (hdrs & HDR_FETH)
 		line_add(line, " placement 0x%x selectivity %u",
-			word_get(view->ext) & 0xF, word_get(view->ext) >> 4 & 3);
+			be32_get(view->ext) & 0xF, be32_get(view->ext) >> 4 & 3);
 	if (hdrs & HDR_RETH)
 		print_reth(line, view_reth(view));
 	if (hdrs & HDR_ATOMIC)
@@ -119,8 +119,8 @@ print_ext(struct line *line, const struct pkt_view *view)
 	if (hdrs & HDR_AETH)
 		print_aeth(line, view_aeth(view));
 	if (hdrs & HDR_ATOMIC_ACK)
-		line_add(line, " original 0x%08x%08x", word_get(view->ext + 4),
-			word_get(view->ext + 8));
+		line_add(line, " original 0x%08x%08x", be32_get(view->ext + 4),
+			be32_get(view->ext + 8));
 	if (hdrs & HDR_IMM)
 		line_add(line, " imm 0x%08x", rte_be_to_cpu_32(view_imm_be(view)));
 	if (hdrs & HDR_IETH)

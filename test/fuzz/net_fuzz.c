@@ -79,7 +79,7 @@ frame_good(const struct bench *b, const struct pkt *pkt)
 	FUZZ_CHECK(pkt->len >= 14 + 28 && pkt->len <= pkt->room);
 	FUZZ_CHECK(memcmp(pkt->data + 6, own_mac, 6) == 0);
 	FUZZ_CHECK(memcmp(pkt->data, own_mac, 6) != 0);
-	FUZZ_CHECK(parse(pkt, b->conf.vlan, &view) == PARSE_OTHER);
+	FUZZ_CHECK(pkt_parse(pkt, b->conf.vlan, &view) == PARSE_OTHER);
 }
 
 /* Sets some of the fields that a frame needs to be processed. */
@@ -119,7 +119,7 @@ step_frame(struct bench *b, struct input *in)
 	if (how & 0x80)
 		reply.room = (uint16_t)(how & 0x10 ? 64 : 100);
 	/* The engine passes no other frames to net_rx(). */
-	if (parse(&pkt, b->conf.vlan, &view) == PARSE_OTHER &&
+	if (pkt_parse(&pkt, b->conf.vlan, &view) == PARSE_OTHER &&
 		net_rx(b->net, &pkt, &reply, b->now)) {
 		frame_good(b, &reply);
 		/* A reply is not longer than the frame, except for padding. */

@@ -105,7 +105,7 @@ made_again(const struct pkt_view *v)
 	memcpy(frame_payload(&hdr, &pkt, v->opcode), v->payload, v->payload_len);
 	frame_end(&hdr, &pkt, v->payload_len);
 	FUZZ_CHECK(pkt.len == pkt.room);
-	FUZZ_CHECK(parse(&pkt, 0, &again) == DROP_none);
+	FUZZ_CHECK(pkt_parse(&pkt, 0, &again) == DROP_none);
 	same(v, &again);
 	free(pkt.data);
 }
@@ -128,7 +128,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		frame_mend(pkt.data, len, ~how & (MEND_LENGTHS | MEND_SUMS | MEND_ICRC));
 	if (how & 0x20)
 		pkt.flags |= how & 0x40 ? PKT_RX_IPV4_CKSUM_BAD : PKT_RX_IPV4_CKSUM_OK;
-	why = parse(&pkt, how & 0x10 ? 100 : 0, &view);
+	why = pkt_parse(&pkt, how & 0x10 ? 100 : 0, &view);
 	FUZZ_CHECK(why <= PARSE_OTHER);
 	if (why == DROP_none) {
 		view_inside(&view, pkt.data, len);

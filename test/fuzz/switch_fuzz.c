@@ -128,7 +128,7 @@ honest_receive(const struct world *w, struct honest *h)
 		FUZZ_CHECK(desc.len <= BED_BUF_SIZE);
 		FUZZ_CHECK(memcmp(got, w->bed.sw->conf.net.mac, 6) == 0 &&
 			   memcmp(got + 6, w->bed.sw->conf.net.mac, 6) == 0);
-		FUZZ_CHECK(parse_headers(&pkt, 0, &view) == DROP_none);
+		FUZZ_CHECK(pkt_parse_headers(&pkt, 0, &view) == DROP_none);
 		if (view.op->service == SERVICE_UD) {
 			datagram_check(w, &view, got);
 		} else {

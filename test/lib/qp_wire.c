@@ -73,7 +73,7 @@ host_take(struct host *h, const uint8_t *data, uint32_t len)
 
 	assert_non_null(pkt.data);
 	memcpy(pkt.data, data, len);
-	why = parse_headers(&pkt, h->vlan, &view);
+	why = pkt_parse_headers(&pkt, h->vlan, &view);
 	assert_int_not_equal(why, PARSE_OTHER);
 	if (why == DROP_none && !qp_icrc_check(&h->qp, &view))
 		why = DROP_icrc;
@@ -157,7 +157,7 @@ wire_view(const struct host *from, unsigned index)
 	struct pkt_view view;
 
 	assert_true(index < from->wire_count);
-	assert_int_equal(parse(&pkt, from->vlan, &view), DROP_none);
+	assert_int_equal(pkt_parse(&pkt, from->vlan, &view), DROP_none);
 	return view;
 }
 

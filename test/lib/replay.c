@@ -234,7 +234,7 @@ replay_view(const struct replay *r, unsigned frame, struct pkt_view *v)
 	struct pkt pkt = {.data = (uint8_t *)(uintptr_t)r->file.frames[frame].data,
 		.len = (uint16_t)r->file.frames[frame].len};
 
-	return parse(&pkt, r->vlan, v) == DROP_none;
+	return pkt_parse(&pkt, r->vlan, v) == DROP_none;
 }
 
 enum ibv_qp_type
@@ -363,7 +363,7 @@ replay_rekey(uint8_t *frame, uint32_t len, uint32_t from, uint32_t to)
 	struct pkt_view v;
 	uint8_t *at;
 
-	assert_int_equal(parse(&pkt, 0, &v), DROP_none);
+	assert_int_equal(pkt_parse(&pkt, 0, &v), DROP_none);
 	at = frame + (v.ext - frame);
 	if (v.op->hdrs & HDR_RETH)
 		at += v.op->main_off + offsetof(struct reth, rkey);
@@ -376,7 +376,7 @@ replay_rekey(uint8_t *frame, uint32_t len, uint32_t from, uint32_t to)
 	memcpy(at, &be_to, 4);
 	icrc_seal(frame + (v.ip - frame),
 		(uint32_t)(v.payload - v.ip) + v.payload_len + v.pad);
-	assert_int_equal(parse(&pkt, 0, &v), DROP_none);
+	assert_int_equal(pkt_parse(&pkt, 0, &v), DROP_none);
 }
 
 /* ---- Comparison ---- */

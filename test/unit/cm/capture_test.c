@@ -243,7 +243,7 @@ starting_psn(void **state)
 		f += rows[i].number - 1;
 		pkt = (struct pkt){
 			.data = (uint8_t *)(uintptr_t)f->data, .len = (uint16_t)f->len};
-		assert_int_equal(parse(&pkt, f->vlan, &v), DROP_none);
+		assert_int_equal(pkt_parse(&pkt, f->vlan, &v), DROP_none);
 		assert_int_equal(v.psn,
 			mad_get(mad_of("83-cm-connect", rows[i].mad), rows[i].field));
 		assert_int_equal(v.op->kind, OP_SEND);

@@ -37,7 +37,7 @@ mads_load(void **state)
 			.data = (uint8_t *)(uintptr_t)f->data, .len = (uint16_t)f->len};
 		struct pkt_view v;
 
-		if (parse(&pkt, f->vlan, &v) != DROP_none || v.dest_qpn != GSI_QPN ||
+		if (pkt_parse(&pkt, f->vlan, &v) != DROP_none || v.dest_qpn != GSI_QPN ||
 			v.payload_len != MAD_LEN ||
 			rte_be_to_cpu_32(view_deth(&v)->qkey) != GSI_QKEY ||
 			mad_count > CAPTURED_MADS)

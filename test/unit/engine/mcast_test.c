@@ -118,7 +118,7 @@ play(const char *name, unsigned expected)
 		struct ud u;
 		uint8_t gid[16] = {[10] = 0xff, [11] = 0xff}, mac[6];
 
-		if (parse(&pkt, 0, &view) != DROP_none || view.dest_qpn != QPN_MULTICAST)
+		if (pkt_parse(&pkt, 0, &view) != DROP_none || view.dest_qpn != QPN_MULTICAST)
 			continue;
 		memcpy(gid + 12, view.ip + 16, 4);
 		assert_int_equal(net_resolve(bed.b.dev->net, gid, mac, bed.now), 0);
@@ -180,7 +180,7 @@ test_frame(void **state)
 		assert_true(fake_sent(&bed.a.port, &frame));
 		assert_memory_equal(frame.data, rows[i].mac, 6);
 		frame.flags = 0; /* no checksum offload: the header has its checksum */
-		assert_int_equal(parse(&frame, 0, &view), DROP_none);
+		assert_int_equal(pkt_parse(&frame, 0, &view), DROP_none);
 		assert_int_equal(view.dest_qpn, QPN_MULTICAST);
 		assert_int_equal(view.payload_len, 100);
 		free(frame.data);

@@ -209,7 +209,7 @@ expects(const struct crafted *c)
 	struct pkt_view view;
 	bool is;
 
-	assert_int_equal(parse_headers(&pkt, p.b.vlan, &view), DROP_none);
+	assert_int_equal(pkt_parse_headers(&pkt, p.b.vlan, &view), DROP_none);
 	is = qp_expects(&p.b.qp, &view);
 	free(frame.data);
 	return is;

@@ -134,7 +134,7 @@ direct_look(const struct frame *frame)
 	assert_non_null(pkt.data);
 	memcpy(pkt.data, frame->data, frame->len);
 	memcpy(&before, &to->qp, sizeof(before));
-	assert_int_equal(parse_headers(&pkt, 0, &view), DROP_none);
+	assert_int_equal(pkt_parse_headers(&pkt, 0, &view), DROP_none);
 	assert_false(view.delivered);
 	look.right = qp_icrc_check(&to->qp, &view);
 	look.delivered = view.delivered;

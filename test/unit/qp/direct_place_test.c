@@ -61,7 +61,7 @@ take_placed(void)
 		.room = (uint16_t)frame->len};
 	struct pkt_view view;
 
-	assert_int_equal(parse_headers(&pkt, 0, &view), DROP_none);
+	assert_int_equal(pkt_parse_headers(&pkt, 0, &view), DROP_none);
 	assert_true(qp_icrc_check(&to->qp, &view));
 	if (view.delivered)
 		memset(frame->data + frame->len - ICRC_LEN - mtu, 0x5A, mtu);

@@ -50,7 +50,7 @@ up_is_roce(const struct pkt *frame, uint16_t vlan)
 	struct pkt copy = *frame;
 	struct pkt_view view;
 
-	return parse(&copy, vlan, &view) == DROP_none;
+	return pkt_parse(&copy, vlan, &view) == DROP_none;
 }
 
 void

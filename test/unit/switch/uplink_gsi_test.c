@@ -171,7 +171,7 @@ assert_said(struct up_bed *u, uint16_t vlan, uint8_t from)
 	struct pkt_view view;
 
 	/* the ICRC is checked too */
-	assert_int_equal(parse(&pkt, vlan, &view), DROP_none);
+	assert_int_equal(pkt_parse(&pkt, vlan, &view), DROP_none);
 	assert_memory_equal(u->frame, PEER_MAC, 6);
 	assert_memory_equal(u->frame + 6, u->port.port.mac, 6);
 	assert_int_equal(view.dest_qpn, GSI_QPN);

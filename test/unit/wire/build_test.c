@@ -158,7 +158,7 @@ frame_check(struct path_hdr *hdr, const struct path_addr *addr,
 
 	if (offload)
 		pkt.flags = PKT_RX_IPV4_CKSUM_OK;
-	assert_int_equal(parse(&pkt, addr->vlan, &view), DROP_none);
+	assert_int_equal(pkt_parse(&pkt, addr->vlan, &view), DROP_none);
 	assert_int_equal(view.opcode, bth->opcode);
 	assert_int_equal(view.dest_qpn, bth->dest_qpn & 0xFFFFFF);
 	assert_int_equal(view.psn, bth->psn & 0xFFFFFF);

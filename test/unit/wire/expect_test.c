@@ -65,12 +65,12 @@ learn(struct expect *x, uint32_t psn, uint32_t len)
 	struct pkt pkt = frame_make(psn - 1, len, 0x11);
 	struct pkt_view view;
 
-	assert_int_equal(parse_headers(&pkt, vlan, &view), DROP_none);
+	assert_int_equal(pkt_parse_headers(&pkt, vlan, &view), DROP_none);
 	expect_like(x, &pkt, &view, psn & PSN_MASK);
 	free(pkt.data);
 }
 
-/* One after the other, each with a payload of its own: it is where parse() finds it. */
+/* One after the other, each with a payload of its own: it is where pkt_parse() finds it. */
 static void
 test_row(void **state)
 {
@@ -88,7 +88,7 @@ test_row(void **state)
 			struct pkt_view parsed;
 
 			expect_psn(&x, psn);
-			assert_int_equal(parse(&pkt, vlan, &parsed), DROP_none);
+			assert_int_equal(pkt_parse(&pkt, vlan, &parsed), DROP_none);
 			assert_ptr_equal(expect_match(&x, &pkt), parsed.payload);
 			assert_int_equal(x.view.payload_len, parsed.payload_len);
 			assert_int_equal(x.view.psn, parsed.psn);

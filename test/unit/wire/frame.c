@@ -124,9 +124,9 @@ parse_exact(const uint8_t *frame, size_t len, uint32_t flags, uint16_t vlan,
 	if (data == NULL)
 		abort();
 	memcpy(data, frame, len);
-	reason = parse(&pkt, vlan, view != NULL ? view : &own);
+	reason = pkt_parse(&pkt, vlan, view != NULL ? view : &own);
 	if (memcmp(data, frame, len) != 0)
-		abort(); /* parse() restores what it changes in the frame */
+		abort(); /* pkt_parse() restores what it changes in the frame */
 	if (copy != NULL)
 		*copy = data;
 	else

@@ -44,7 +44,7 @@ ref_icrc(const uint8_t *ip, size_t *icrc_off);
 void
 frame_seal(uint8_t *frame, size_t ip_off);
 
-/* Calls parse() for a copy in a buffer of exactly len bytes. The view points into the
+/* Calls pkt_parse() for a copy in a buffer of exactly len bytes. The view points into the
  * copy, which the caller frees; copy may be NULL if no view is wanted. */
 unsigned
 parse_exact(const uint8_t *frame, size_t len, uint32_t flags, uint16_t vlan,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams of QP 1: what gsi_frame() builds is admitted, other datagrams are not. */
+/* Datagrams of QP 1: what gsi_frame_build() builds is admitted, other datagrams are not. */
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -30,8 +30,8 @@ built(bool v6, uint32_t psn, struct pkt_view *view)
 	for (unsigned i = 0; i < GSI_LEN; i++)
 		bytes[i] = (uint8_t)(i * 7 + psn);
 	memset(data, 0xEE, FRAME_MAX);
-	gsi_frame(&frame, &addr, psn, bytes);
-	assert_int_equal(parse(&frame, 0, view), DROP_none);
+	gsi_frame_build(&frame, &addr, psn, bytes);
+	assert_int_equal(pkt_parse(&frame, 0, view), DROP_none);
 	assert_memory_equal(view->payload, bytes, GSI_LEN);
 	return data;
 }

@@ -132,7 +132,7 @@ frame_right(const uint8_t *frame, size_t bytes, size_t to)
 
 	assert_non_null(pkt.data);
 	memcpy(pkt.data, frame, bytes);
-	if (parse_headers(&pkt, 0, &view) == DROP_none && view.pad == 0 &&
+	if (pkt_parse_headers(&pkt, 0, &view) == DROP_none && view.pad == 0 &&
 		view.payload_len >= icrc_copy_min) {
 		memset(dst, GUARD, sizeof(dst));
 		memset(want, GUARD, sizeof(want));
