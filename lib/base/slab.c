@@ -94,7 +94,7 @@ block_get(struct slab *slab, struct slab_class *class, uint32_t len)
 		(slab->count - at) * sizeof(struct slab_block *));
 	slab->blocks[at] = block;
 	slab->count++;
-	LIST_INSERT_HEAD(&class->roomy, block, link);
+	LIST_INSERT_HEAD(&class->partial, block, link);
 	class->count++;
 	return block;
 }
@@ -116,7 +116,7 @@ static void *
 piece_get(struct slab *slab, uint32_t len)
 {
 	struct slab_class *class = class_of(slab, len);
-	struct slab_block *block = LIST_FIRST(&class->roomy);
+	struct slab_block *block = LIST_FIRST(&class->partial);
 	void *piece;
 
 	if (block == NULL)
@@ -145,12 +145,12 @@ piece_put(struct slab *slab, void *piece, uint32_t len)
 	assert(block->len == len && (uint8_t *)piece < piece_at(block, block->fresh) &&
 		((uint8_t *)piece - piece_at(block, 0)) % len == 0);
 	if (block->used-- == block->count)
-		LIST_INSERT_HEAD(&class->roomy, block, link);
+		LIST_INSERT_HEAD(&class->partial, block, link);
 	memcpy(piece, &block->free, sizeof(block->free));
 	block->free = piece;
 	/* The last block with room stays, so that alternating calls do not allocate each
 	 * time. */
-	if (block->used == 0 && (LIST_FIRST(&class->roomy) != block ||
+	if (block->used == 0 && (LIST_FIRST(&class->partial) != block ||
 					LIST_NEXT(block, link) != NULL))
 		block_put(slab, class, at);
 }

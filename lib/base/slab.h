@@ -23,7 +23,7 @@ LIST_HEAD(slab_blocks, slab_block);
 /* Blocks of pieces of one length. The first blocks have fewer pieces: most programs have
  * one QP. */
 struct slab_class {
-	struct slab_blocks roomy;
+	struct slab_blocks partial;
 	uint32_t count; /* blocks */
 };
 

@@ -88,7 +88,7 @@ event_find(const struct wheel *wheel, uint64_t tick, struct wheel_event *event)
 }
 
 static void
-list_take(struct wheel_list *to, struct wheel_list *from)
+list_move(struct wheel_list *to, struct wheel_list *from)
 {
 	to->lh_first = from->lh_first;
 	if (to->lh_first != NULL)
@@ -120,7 +120,7 @@ slot_cascade(struct wheel *wheel, struct wheel_list *slot, uint64_t tick)
 	struct wheel_timer *timer;
 
 	/* Emptied first: on the last level a timer may go back to its slot. */
-	list_take(&moving, slot);
+	list_move(&moving, slot);
 	while ((timer = LIST_FIRST(&moving)) != NULL) {
 		LIST_REMOVE(timer, link);
 		slot_insert(wheel, timer, tick);
@@ -136,7 +136,7 @@ wheel_advance_to(struct wheel *wheel, uint64_t tick, struct wheel_list *expired)
 	struct wheel_timer *last;
 	struct wheel_event event;
 
-	list_take(expired, &wheel->due);
+	list_move(expired, &wheel->due);
 	last = LIST_FIRST(expired);
 	while (last != NULL && LIST_NEXT(last, link) != NULL)
 		last = LIST_NEXT(last, link);
