@@ -12,7 +12,7 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
-#include "base/log.h"
+#include "base/base_log.h"
 #include "ethdev/internal.h"
 
 #define DESC_DEFAULT 1024

@@ -5,7 +5,7 @@
 #ifndef ROCADE_ETHDEV_H
 #define ROCADE_ETHDEV_H
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "port/port.h"
 
 struct ethdev_conf {

@@ -7,7 +7,7 @@
 
 #include <rocade/daemon.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "ethdev/ethdev.h"
 #include "switch/uplink.h"
 #include "verbs/error.h"

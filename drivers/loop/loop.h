@@ -4,7 +4,7 @@
 #ifndef ROCADE_LOOP_H
 #define ROCADE_LOOP_H
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "port/port.h"
 
 /* Opens both ports and fills in a and b. queues: per side. max_frame: bytes. ring_size:

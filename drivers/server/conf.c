@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "engine/clock.h"
 #include "server/server.h"
 #include "verbs/port.h"

@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/log.h"
+#include "base/base_alloc.h"
+#include "base/base_log.h"
 #include "server/server.h"
 
 #define CONNS_PER_CLIENT 3 /* one attached, one for RDMA-CM, one for queries */

@@ -6,7 +6,7 @@
 
 #include <rocade/daemon.h>
 
-#include "base/log.h"
+#include "base/base_log.h"
 #include "verbs/export.h"
 
 static enum log_level most = LOG_LEVEL_WARN;

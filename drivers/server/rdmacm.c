@@ -11,11 +11,11 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "engine/clock.h"
 #include "server/server.h"
 #include "ucm/ucm.h"
-#include "wire/gsi.h"
+#include "wire/wire_gsi.h"
 
 #define CONNECTIONS 8192 /* of all clients, including those in TimeWait */
 #define IDS_PER_CLIENT 4096

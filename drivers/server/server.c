@@ -13,8 +13,8 @@
 
 #include <rocade/daemon.h>
 
-#include "base/alloc.h"
-#include "base/log.h"
+#include "base/base_alloc.h"
+#include "base/base_log.h"
 #include "engine/clock.h"
 #include "server/server.h"
 #include "verbs/port.h"

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "shm/shm.h"
 
 /* in pkt.owner: a received packet, the rest is its slot; without it a tx buffer */

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 
 #define SLAB_PIECE_MAX (16u << 10)
 #define SLAB_BLOCK_LEN (16u << 10) /* approximate: a block has at least sixteen pieces */

@@ -5,7 +5,7 @@
 
 #include <rte_byteorder.h>
 
-#include "base/line.h"
+#include "base/base_line.h"
 #include "cm/mad.h"
 #include "port/neigh.h"
 

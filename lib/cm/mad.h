@@ -5,7 +5,7 @@
 #ifndef ROCADE_CM_MAD_H
 #define ROCADE_CM_MAD_H
 
-#include "wire/gsi.h"
+#include "wire/wire_gsi.h"
 
 #define MAD_LEN GSI_LEN
 

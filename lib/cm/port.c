@@ -6,7 +6,7 @@
 
 #include "cm/internal.h"
 #include "cm/port.h"
-#include "engine/gsi.h"
+#include "engine/engine_gsi.h"
 
 struct cm_port {
 	struct cm *cm;

@@ -19,7 +19,7 @@
 #ifndef ROCADE_ENGINE_ANSWER_H
 #define ROCADE_ENGINE_ANSWER_H
 
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 
 #define ANSWER_ROW 16 /* messages answered before the next turn: it is a game */
 

@@ -5,7 +5,7 @@
 #include <rte_byteorder.h>
 
 #include "engine/clock.h"
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 
 #define RX_RING_DEFAULT 1024
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events of a device as a whole: its link, its addresses. */
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 
 static const enum ibv_event_type types[DEV_EVENT_COUNT] = {
 	[DEV_EVENT_ACTIVE] = IBV_EVENT_PORT_ACTIVE,

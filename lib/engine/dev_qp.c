@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 
 static unsigned
 engine_choose(struct dev *dev, int wanted)

@@ -3,7 +3,7 @@
  * handles. */
 #include <errno.h>
 
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 
 uint32_t
 dev_xrcd_number(struct dev *dev)

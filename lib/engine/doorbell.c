@@ -3,7 +3,7 @@
 
 #include <rte_byteorder.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "engine/doorbell.h"
 
 /* Eight bytes are tested at once. */

@@ -7,7 +7,7 @@
 #include "engine/clock.h"
 #include "engine/manual_progress.h"
 #include "engine/mr_fault.h"
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 
 #define GAME_LOOKS 16 /* at the port, in a turn that finds nothing */
 #define LOCK_SPINS 2000 /* some microseconds: as long as a pass */

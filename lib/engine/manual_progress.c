@@ -3,7 +3,7 @@
 
 #include "engine/clock.h"
 #include "engine/manual_progress.h"
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 
 #define PASSES_MAX 4   /* in a row, under one lock */
 #define IDLE_POLLS 32 /* in a row, before the core is offered to other threads */

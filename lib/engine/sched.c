@@ -2,7 +2,7 @@
 /* Which QPs of an engine have work: ready list, timers, doorbells, peers. */
 #include <string.h>
 
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 
 void
 engine_timer_set(struct engine *e, struct qp *qp)

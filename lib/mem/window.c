@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "mem/window.h"
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)

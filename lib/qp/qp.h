@@ -9,7 +9,7 @@
 
 #include <sys/queue.h>
 
-#include "base/stats.h"
+#include "base/base_stats.h"
 #include "base/wheel.h"
 #include "mem/key.h"
 #include "queue/cq.h"
@@ -17,7 +17,7 @@
 #include "queue/srq.h"
 #include "queue/srq_table.h"
 #include "wire/build.h"
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 
 #define QP_MAX_RD_ATOMIC 16 /* READs and atomics outstanding, in each direction */
 #define QP_MAX_UNACKED 128       /* unacknowledged packets of one QP, at most */

@@ -7,7 +7,7 @@
 #ifndef ROCADE_QP_QP_TABLE_H
 #define ROCADE_QP_QP_TABLE_H
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 
 struct qp;
 

@@ -11,7 +11,7 @@
 
 #include <rte_spinlock.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "queue/event.h"
 
 #define CQ_MAX_CQE ((1u << 22) - 1)

@@ -15,7 +15,7 @@
 
 #include <rte_spinlock.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "mem/sge.h"
 
 #define RECV_MAX_SGE 16 /* the device's max_sge and max_srq_sge */

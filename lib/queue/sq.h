@@ -10,7 +10,7 @@
 
 #include <rte_spinlock.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "mem/sge.h"
 #include "mem/window.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "switch/uplink.h"
 
 const struct sw_group *

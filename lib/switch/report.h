@@ -8,7 +8,7 @@
 #ifndef ROCADE_SWITCH_REPORT_H
 #define ROCADE_SWITCH_REPORT_H
 
-#include "base/stats.h"
+#include "base/base_stats.h"
 
 #define REPORT_QPS 1024
 #define REPORT_SRQS 256

@@ -5,7 +5,7 @@
 #include <rte_ether.h>
 
 #include "switch/uplink.h"
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 
 /* Both Ethernet addresses are the daemon's MAC for packets that stay on this host. */
 static void

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "switch/uplink.h"
 
 #define RATE_BURST_NS (10 * NS_PER_MS) /* the packet rate is averaged over this time */

@@ -16,7 +16,7 @@
 #include "port/neigh.h"
 #include "switch/qpns.h"
 #include "switch/region.h"
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 
 #define SW_BURST 32
 #define SW_GROUPS 256        /* multicast groups of all clients together */

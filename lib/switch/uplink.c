@@ -6,7 +6,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "switch/uplink.h"
 
 /* ---- Tx buffers ---- */

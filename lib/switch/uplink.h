@@ -11,7 +11,7 @@
 #ifndef ROCADE_SWITCH_UPLINK_H
 #define ROCADE_SWITCH_UPLINK_H
 
-#include "base/stats.h"
+#include "base/base_stats.h"
 #include "port/port.h"
 #include "switch/sw.h"
 
@@ -50,7 +50,7 @@ struct uplink {
 	struct uplink_held held[UPLINK_HELD]; /* oldest first */
 	uint32_t held_count;
 	uint32_t held_generation; /* of the neighbour table, at the last retry */
-	/* Receives datagrams between connection managers (wire/gsi.h), sent to one of our
+	/* Receives datagrams between connection managers (wire/wire_gsi.h), sent to one of our
 	 * addresses by another host. NULL: they are dropped. */
 	void (*gsi_rx)(void *arg, const uint8_t *bytes, const uint8_t ours[16],
 		const uint8_t theirs[16], uint64_t now);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "switch/uplink.h"
-#include "wire/gsi.h"
+#include "wire/wire_gsi.h"
 #include "wire/icrc.h"
 
 /* The daemon is the receiver here, so it checks the ICRC too. */

@@ -4,7 +4,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "ucm/internal.h"
 
 int

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "ucm/internal.h"
 
 struct ucm_event *

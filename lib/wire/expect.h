@@ -7,7 +7,7 @@
 #ifndef ROCADE_WIRE_EXPECT_H
 #define ROCADE_WIRE_EXPECT_H
 
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 
 #define EXPECT_HEAD (14 + 4 + 40 + 8 + 12) /* to the end of the BTH */
 

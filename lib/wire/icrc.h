@@ -15,7 +15,7 @@
 
 #include <isa-l/crc.h>
 
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 
 static inline uint32_t
 icrc_update(uint32_t crc, const void *data, size_t len)

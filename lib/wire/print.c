@@ -4,7 +4,7 @@
 
 #include <rte_byteorder.h>
 
-#include "base/line.h"
+#include "base/base_line.h"
 #include "wire/print.h"
 
 static void

@@ -2,7 +2,7 @@
 #ifndef ROCADE_WIRE_PRINT_H
 #define ROCADE_WIRE_PRINT_H
 
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 
 /* Prints one line without newline, for example
  *

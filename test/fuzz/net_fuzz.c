@@ -2,10 +2,10 @@
 /* The port's addresses and neighbours: frames received, time, resolution, address
  * changes. A step is an operation byte and its arguments; a frame is preceded by its
  * length. */
-#include "base/stats.h"
+#include "base/base_stats.h"
 #include "fuzz.h"
 #include "port/neigh.h"
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 
 #define ROOM 2048
 #define FRAMES 8

@@ -6,7 +6,7 @@
  */
 #include "fuzz.h"
 #include "wire/build.h"
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 #include "wire/print.h"
 
 #define FRAME_MAX 9000

@@ -103,7 +103,7 @@ print_drops(const struct cover *c)
 {
 	static const char *const names[] = {
 #define DROP(name, text) #name,
-#include "base/stats.def"
+#include "base/base_stats.def"
 	};
 
 	for (unsigned i = 1; i < DROP_COUNT; i++)

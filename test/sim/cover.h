@@ -4,7 +4,7 @@
 #ifndef ROCADE_SIM_COVER_H
 #define ROCADE_SIM_COVER_H
 
-#include "base/stats.h"
+#include "base/base_stats.h"
 
 #include "sim.h"
 

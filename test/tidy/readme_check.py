@@ -18,7 +18,7 @@ HEADERS = 84  # of the largest packet, beside the payload: docs/protocol.md 1.5
 NEEDS = re.compile(r"path\s+MTU\s+(?:of\s+)?(\d+)\s+needs\s+(?:a\s+port\s+MTU\s+of\s+)?(\d+)"
                    r"|\b(\d+)\s+for\s+(?:a\s+)?path\s+MTU\s+(?:of\s+)?(\d+)", re.I)
 
-TABLES = ("lib/base/stats.def", "lib/switch/sw_stats.def", "lib/cm/cm_stats.def")
+TABLES = ("lib/base/base_stats.def", "lib/switch/sw_stats.def", "lib/cm/cm_stats.def")
 ROW = re.compile(r"^\w*(STAT|DROP)\((\w+),", re.M)
 COUNTER = re.compile(r"`([a-z][a-z0-9]*(?:_[a-z0-9]+)+)`")
 ROWS_LEAST = 25

@@ -99,7 +99,7 @@ CASES = [
     (tidy.check_clocks, "lib/qp/x.c", 'puts("gettimeofday");\n', False),
     (tidy.check_data_path, "lib/qp/responder.c", "p = malloc(8);\n", True),
     (tidy.check_data_path, "lib/qp/completer_x.c", "p = calloc (1, 8);\n", True),
-    (tidy.check_data_path, "lib/engine/tx.c", 'log_warn("no");\n', True),
+    (tidy.check_data_path, "lib/engine/engine_tx.c", 'log_warn("no");\n', True),
     (tidy.check_data_path, "lib/mem/sge.c", 'printf("no");\n', True),
     (tidy.check_data_path, "lib/queue/x.h", "alloc_get(mem, 0, 8);\n", True),
     (tidy.check_data_path, "lib/queue/x.c", "p = malloc(8);\n", False),

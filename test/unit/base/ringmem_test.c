@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "base/ringmem.h"
 #include "../rand.h"
 

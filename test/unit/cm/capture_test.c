@@ -7,7 +7,7 @@
 
 #include "bed.h"
 #include "mads.h"
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 
 #include <cmocka.h>
 

@@ -6,7 +6,7 @@
 #include <rte_byteorder.h>
 
 #include "mads.h"
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 
 #include <cmocka.h>
 

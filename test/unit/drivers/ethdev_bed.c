@@ -6,7 +6,7 @@
 #include <rte_eal.h>
 #include <rte_mbuf.h>
 
-#include "base/log.h"
+#include "base/base_log.h"
 
 #include "ethdev_bed.h"
 

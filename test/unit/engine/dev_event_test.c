@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 #include "engine_bed.h"
 
 static struct bed bed;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../rand.h"
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 #include "engine_bed.h"
 
 #define QPS 8

@@ -7,8 +7,8 @@
 
 #include <rte_byteorder.h>
 
-#include "engine/gsi.h"
-#include "engine/internal.h"
+#include "engine/engine_gsi.h"
+#include "engine/engine_internal.h"
 #include "engine_bed.h"
 
 static struct bed bed;

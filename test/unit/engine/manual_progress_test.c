@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/manual_progress.h"
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 #include "engine_bed.h"
 
 static struct bed bed;

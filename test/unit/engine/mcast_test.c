@@ -6,7 +6,7 @@
 
 #include <rte_byteorder.h>
 
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 #include "engine_bed.h"
 #include "pcap.h"
 

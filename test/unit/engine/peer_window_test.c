@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/mr_fault.h"
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 #include "engine_bed.h"
 
 #define QPS 100

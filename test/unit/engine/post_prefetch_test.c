@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "../rand.h"
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 #include "engine_bed.h"
 
 #define QPS (POST_PREFETCH_MIN_QPS + 2)

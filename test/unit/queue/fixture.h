@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 
 /* ---- Memory ---- */
 

@@ -9,7 +9,7 @@
 
 #include <rocade/daemon.h>
 
-#include "base/log.h"
+#include "base/base_log.h"
 
 #include <cmocka.h>
 

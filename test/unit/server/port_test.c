@@ -4,7 +4,7 @@
 
 #include "bed.h"
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 #include "mem/sge.h"
 #include "wire/build.h"
 #include "wire/icrc.h"

@@ -14,7 +14,7 @@
 #include "switch/sw.h"
 #include "wire/build.h"
 #include "wire/icrc.h"
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 #include "wire/psn.h"
 #include "../rand.h"
 

@@ -4,7 +4,7 @@
 
 #include <rte_byteorder.h>
 
-#include "engine/gsi.h"
+#include "engine/engine_gsi.h"
 
 struct heard {
 	unsigned count;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 
 /* The two test vectors: a SEND_ONLY of 0 bytes over IPv4 to QP 0x13 and one of 5 bytes
  * over IPv6 to QP 0x29, both PSN 0x1000 with AckReq, behind an Ethernet header. */

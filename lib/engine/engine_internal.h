@@ -88,7 +88,7 @@ struct engine {
 	const struct engine_progress_thread *progress_thread; /* NULL: a loop polls the engine */
 };
 
-/* rx.c */
+/* engine_rx.c */
 /* Receives a burst. Polls the port up to `polls` times, until there is a packet or a
  * doorbell. */
 unsigned
@@ -105,7 +105,7 @@ engine_rx_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t now);
 bool
 engine_hand_off(struct engine *e, struct engine *owner, struct pkt *pkt);
 
-/* gsi.c */
+/* engine_gsi.c */
 /* Processes a packet for QP 1. */
 void
 engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now);
@@ -115,7 +115,7 @@ engine_gsi_tx(struct engine *e, uint64_t now);
 uint64_t
 gsi_due(const struct gsi *gsi);
 
-/* mcast.c */
+/* engine_mcast.c */
 /* Delivers a packet for a group to each attached QP but the sender, to those of other
  * engines by a copy. False: no QP here is attached to the group. The caller releases the
  * packet. */
@@ -132,7 +132,7 @@ void
 engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, unsigned n,
 	uint64_t now);
 
-/* tx.c */
+/* engine_tx.c */
 unsigned
 engine_tx(struct engine *e, uint64_t now);
 /* Sends the QP's requests at once. False: not possible now. */

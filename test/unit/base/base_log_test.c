@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/common.h"
-#include "base/log.h"
+#include "base/base_log.h"
 
 #include <cmocka.h>
 

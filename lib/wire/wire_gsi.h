@@ -5,7 +5,7 @@
 #define ROCADE_WIRE_GSI_H
 
 #include "wire/build.h"
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 
 #define GSI_QPN 1
 #define GSI_QKEY 0x80010000u

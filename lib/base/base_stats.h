@@ -11,19 +11,19 @@
 
 enum drop_reason {
 #define DROP(name, text) DROP_##name,
-#include "base/stats.def"
+#include "base/base_stats.def"
 	DROP_COUNT
 };
 
 struct port_stats {
 #define PORT_STAT(name, text) uint64_t name;
-#include "base/stats.def"
+#include "base/base_stats.def"
 	uint64_t drop[DROP_COUNT];
 };
 
 struct qp_stats {
 #define QP_STAT(name, text) uint32_t name;
-#include "base/stats.def"
+#include "base/base_stats.def"
 };
 
 struct stat_row {

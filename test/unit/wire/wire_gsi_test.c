@@ -4,7 +4,7 @@
 #include <stdarg.h>
 
 #include "frame.h"
-#include "wire/gsi.h"
+#include "wire/wire_gsi.h"
 
 #include <cmocka.h>
 

@@ -3,7 +3,7 @@
 
 #include <rte_byteorder.h>
 
-#include "wire/gsi.h"
+#include "wire/wire_gsi.h"
 
 #define HOP_LIMIT 64
 

@@ -4,7 +4,7 @@
 #ifndef ROCADE_WIRE_PARSE_H
 #define ROCADE_WIRE_PARSE_H
 
-#include "base/stats.h"
+#include "base/base_stats.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 #include "wire/pkt.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* QP 1 (wire/gsi.h) is not in the QP table: its packets go to a user, and the port's
+/* QP 1 (wire/wire_gsi.h) is not in the QP table: its packets go to a user, and the port's
  * first engine sends the user's messages. */
 #ifndef ROCADE_ENGINE_GSI_H
 #define ROCADE_ENGINE_GSI_H
 
 #include "engine/dev.h"
-#include "wire/gsi.h"
+#include "wire/wire_gsi.h"
 
 struct gsi_msg {
 	uint8_t sgid[16]; /* the port's address, in both directions */

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 
 static struct group_list *
 group_bucket(struct dev *dev, const uint8_t gid[16])

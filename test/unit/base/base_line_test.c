@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/line.h"
+#include "base/base_line.h"
 
 #include <cmocka.h>
 

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 
 #include <cmocka.h>
 

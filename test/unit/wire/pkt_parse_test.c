@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Valid frames, and the drop reason of each kind of invalid frame. IP headers are in
- * parse_ip_test.c. */
+ * pkt_parse_ip_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 

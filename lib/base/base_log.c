@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/log.h"
+#include "base/base_log.h"
 
 #define LINE_MAX_BYTES 512 /* longer lines are truncated */
 

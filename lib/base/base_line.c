@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/line.h"
+#include "base/base_line.h"
 
 void
 line_add(struct line *line, const char *fmt, ...)

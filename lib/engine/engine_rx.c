@@ -6,8 +6,8 @@
 
 #include "engine/answer.h"
 #include "engine/clock_cycles.h"
-#include "engine/gsi.h"
-#include "engine/internal.h"
+#include "engine/engine_gsi.h"
+#include "engine/engine_internal.h"
 
 #define RELEASE_LATER_MAX 4 /* largest burst released in the next pass */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/clock_cycles.h"
-#include "engine/internal.h"
+#include "engine/engine_internal.h"
 
 /* ---- Tx frame cache ---- */
 

@@ -8,7 +8,7 @@
 #include <rte_udp.h>
 
 #include "wire/icrc.h"
-#include "wire/parse.h"
+#include "wire/pkt_parse.h"
 
 #define IPV4_VERSION_IHL 0x45 /* no options */
 #define IPV4_FRAGMENT (RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)

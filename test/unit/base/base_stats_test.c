@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/stats.h"
+#include "base/base_stats.h"
 
 #include <cmocka.h>
 
@@ -29,7 +29,7 @@ port_rows_follow_the_structure(void **state)
 #define DROP(name, text)                                                                 \
 	row_check(port_stat_rows, drops + DROP_##name, "drop_" #name);                   \
 	seen++;
-#include "base/stats.def"
+#include "base/base_stats.def"
 	assert_int_equal(seen, PORT_STAT_COUNT);
 }
 
@@ -43,7 +43,7 @@ qp_rows_follow_the_structure(void **state)
 	row_check(qp_stat_rows, offsetof(struct qp_stats, name) / sizeof(uint32_t),      \
 		#name);                                                                  \
 	seen++;
-#include "base/stats.def"
+#include "base/base_stats.def"
 	assert_int_equal(seen, QP_STAT_COUNT);
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/stats.h"
+#include "base/base_stats.h"
 
 const struct stat_row port_stat_rows[PORT_STAT_COUNT] = {
 #define PORT_STAT(name, text) {#name, text},
-#include "base/stats.def"
+#include "base/base_stats.def"
 #define DROP(name, text) {"drop_" #name, text},
-#include "base/stats.def"
+#include "base/base_stats.def"
 };
 
 const struct stat_row qp_stat_rows[QP_STAT_COUNT] = {
 #define QP_STAT(name, text) {#name, text},
-#include "base/stats.def"
+#include "base/base_stats.def"
 };
 
 void

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/gsi.h"
-#include "engine/internal.h"
+#include "engine/engine_gsi.h"
+#include "engine/engine_internal.h"
 
 #define GSI_UNRESOLVED 32 /* messages that wait for neighbour resolution */
 #define GSI_RETRY_NS NS_PER_MS

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/base_alloc.h"
 
 static void *
 plain_get(void *ctx, const char *name, size_t len)
