@@ -183,7 +183,7 @@ complete_receive(struct qp *qp, const struct pkt_view *v)
 		.src_qpn = qp->dest_qpn,
 		.opcode =
 			v->op->kind == OP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-		.mark = v->solicited ? CQE_SOLICITED : 0,
+		.flags = v->solicited ? CQE_SOLICITED : 0,
 	};
 
 	if (v->op->hdrs & HDR_IMM) {

@@ -174,7 +174,7 @@ ud_recv_complete(struct qp *qp, const struct pkt_view *v)
 		.src_qpn = be24_get(view_deth(v)->src_qpn) | sl << SL_SHIFT,
 		.opcode = IBV_WC_RECV,
 		.wc_flags = IBV_WC_GRH | (imm ? IBV_WC_WITH_IMM : 0),
-		.mark = v->solicited ? CQE_SOLICITED : 0,
+		.flags = v->solicited ? CQE_SOLICITED : 0,
 	};
 
 	qp->resp.wqe_held = false;

@@ -69,10 +69,10 @@ ring_close_up(struct cq *cq)
 	for (uint32_t i = cq->head; i != cq->tail;) {
 		const struct cqe *cqe = &cq->ring[--i & cq->mask];
 
-		if ((cqe->mark & CQE_DEAD) != 0 || --to == i)
+		if ((cqe->flags & CQE_DEAD) != 0 || --to == i)
 			continue;
 		cq->ring[to & cq->mask] = *cqe;
-		cq->ring[to & cq->mask].mark = cq_phase(cq, to);
+		cq->ring[to & cq->mask].flags = cq_phase(cq, to);
 		if (cq->stamps != NULL)
 			cq->stamps[to & cq->mask] = cq->stamps[i & cq->mask];
 	}
@@ -88,7 +88,7 @@ cq_purge(struct cq *cq, uint32_t qpn)
 
 		if (cqe->qpn == qpn)
 			__atomic_store_n(
-				&cqe->mark, cqe->mark | CQE_DEAD, __ATOMIC_RELAXED);
+				&cqe->flags, cqe->flags | CQE_DEAD, __ATOMIC_RELAXED);
 	}
 	/* Frees the slots now: repeated resets of one QP must not fill the CQ with
 	 * cleaned CQEs. */
@@ -119,7 +119,7 @@ cq_living(const struct cq *cq)
 	uint32_t n = 0;
 
 	for (uint32_t i = cq->tail; i != cq->head; i++)
-		n += (cq->ring[i & cq->mask].mark & CQE_DEAD) == 0;
+		n += (cq->ring[i & cq->mask].flags & CQE_DEAD) == 0;
 	return n;
 }
 
@@ -130,12 +130,12 @@ ring_move(const struct cq *cq, struct cq *to)
 	for (uint32_t i = cq->tail; i != cq->head; i++) {
 		const struct cqe *cqe = &cq->ring[i & cq->mask];
 
-		if ((cqe->mark & CQE_DEAD) != 0)
+		if ((cqe->flags & CQE_DEAD) != 0)
 			continue;
 		if (cq->stamps != NULL)
 			to->stamps[to->head] = cq->stamps[i & cq->mask];
 		to->ring[to->head] = *cqe;
-		to->ring[to->head].mark = cq_phase(to, to->head);
+		to->ring[to->head].flags = cq_phase(to, to->head);
 		to->head++;
 	}
 }

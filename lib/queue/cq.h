@@ -27,7 +27,7 @@ struct cqe {
 	uint8_t opcode;	  /* enum ibv_wc_opcode, also in an error completion */
 	uint8_t status;	  /* enum ibv_wc_status */
 	uint8_t wc_flags; /* IBV_WC_* */
-	uint8_t mark;	  /* CQE_*: written last, with release */
+	uint8_t flags;	  /* CQE_*: written last, with release */
 };
 static_assert(sizeof(struct cqe) == 32, "two per cache line");
 
@@ -178,7 +178,7 @@ cqe_write(struct cq *cq, uint32_t index, const struct cqe *from)
 	cqe->status = from->status;
 	cqe->wc_flags = from->wc_flags;
 	/* Pairs with the acquire in cq_peek(). */
-	__atomic_store_n(&cqe->mark, cq_phase(cq, index), __ATOMIC_RELEASE);
+	__atomic_store_n(&cqe->flags, cq_phase(cq, index), __ATOMIC_RELEASE);
 }
 
 static inline void
@@ -186,7 +186,7 @@ cqe_put_at(struct cq *cq, uint32_t index, const struct cqe *cqe)
 {
 	cqe_write(cq, index, cqe);
 	if (unlikely(cq->notifies))
-		cq_notify(cq, (cqe->mark & CQE_SOLICITED) != 0 ||
+		cq_notify(cq, (cqe->flags & CQE_SOLICITED) != 0 ||
 				      cqe->status != IBV_WC_SUCCESS);
 }
 
@@ -206,7 +206,7 @@ cq_put_plain(struct cq *cq, const struct cqe *cqe)
 }
 
 /* Data path. Returns false if the CQ is in error, also if this call found it full; the
- * CQE was not written then. Of cqe->mark only CQE_SOLICITED is read; the phase is set
+ * CQE was not written then. Of cqe->flags only CQE_SOLICITED is read; the phase is set
  * here. *now, the engine's time, is read only if the CQ has time stamps. */
 static inline bool
 cq_put(struct cq *cq, const struct cqe *cqe, const uint64_t *now)
@@ -240,11 +240,11 @@ cq_peek(const struct cq *cq, uint32_t *tail)
 	for (;;) {
 		const struct cqe *cqe = &cq->ring[*tail & cq->mask];
 		/* Pairs with the release in cqe_write(). */
-		uint8_t mark = __atomic_load_n(&cqe->mark, __ATOMIC_ACQUIRE);
+		uint8_t flags = __atomic_load_n(&cqe->flags, __ATOMIC_ACQUIRE);
 
-		if ((mark & CQE_PHASE) != cq_phase(cq, *tail))
+		if ((flags & CQE_PHASE) != cq_phase(cq, *tail))
 			return NULL;
-		if (likely((mark & CQE_DEAD) == 0))
+		if (likely((flags & CQE_DEAD) == 0))
 			return cqe;
 		(*tail)++;
 	}

@@ -34,7 +34,7 @@ cq_advance(void)
 
 	cq.head = cq.tail = cq.tail_seen = start;
 	for (uint32_t i = 0; i < cq.size; i++)
-		cq.ring[(start + i) & cq.mask].mark = cq_phase(&cq, start + i - cq.size);
+		cq.ring[(start + i) & cq.mask].flags = cq_phase(&cq, start + i - cq.size);
 }
 
 static void
@@ -59,7 +59,7 @@ cqe_make(uint64_t number, uint32_t qpn)
 		.opcode = (uint8_t)(number * 13),
 		.status = (uint8_t)(number * 17),
 		.wc_flags = (uint8_t)(number * 19),
-		.mark = 0xFF, /* not compared */
+		.flags = 0xFF, /* not compared */
 	};
 }
 
@@ -68,7 +68,7 @@ cqe_right(const struct cqe *cqe)
 {
 	struct cqe want = cqe_make(cqe->wr_id, cqe->qpn);
 
-	return memcmp(cqe, &want, offsetof(struct cqe, mark)) == 0;
+	return memcmp(cqe, &want, offsetof(struct cqe, flags)) == 0;
 }
 
 static bool
