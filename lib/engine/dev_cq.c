@@ -9,7 +9,7 @@ dev_cq_resize(struct dev *dev, struct cq *cq, uint32_t cqe)
 	int rc;
 
 	pthread_mutex_lock(&dev->lock); /* excludes another resize */
-	rc = cq_like(cq, cqe, &other);
+	rc = cq_init_like(cq, cqe, &other);
 	if (rc == 0) {
 		dev_engines_lock(dev);
 		rc = cq_replace(cq, &other, cqe);

@@ -148,9 +148,9 @@ cqes_clean(struct qp *qp)
 {
 	if (qp->type == IBV_QPT_XRC_RECV)
 		return;
-	cq_purge(qp->send_cq, qp->qpn);
+	cq_clean(qp->send_cq, qp->qpn);
 	if (qp->recv_cq != NULL && qp->recv_cq != qp->send_cq)
-		cq_purge(qp->recv_cq, qp->qpn);
+		cq_clean(qp->recv_cq, qp->qpn);
 }
 
 void

@@ -32,7 +32,7 @@ cq_fini(struct cq *cq)
 }
 
 int
-cq_stamp(struct cq *cq)
+cq_enable_stamps(struct cq *cq)
 {
 	assert(cq->qps == 0 && cq->stamps == NULL);
 	cq->stamps =
@@ -62,14 +62,14 @@ cq_detach(struct cq *cq)
 /* Moves the remaining CQEs towards head, in order, over the cleaned ones. The slots
  * before them become free, as if the cleaned CQEs had been polled. */
 static void
-ring_close_up(struct cq *cq)
+ring_compact(struct cq *cq)
 {
 	uint32_t to = cq->head;
 
 	for (uint32_t i = cq->head; i != cq->tail;) {
 		const struct cqe *cqe = &cq->ring[--i & cq->mask];
 
-		if ((cqe->flags & CQE_DEAD) != 0 || --to == i)
+		if ((cqe->flags & CQE_CLEANED) != 0 || --to == i)
 			continue;
 		cq->ring[to & cq->mask] = *cqe;
 		cq->ring[to & cq->mask].flags = cq_phase(cq, to);
@@ -80,7 +80,7 @@ ring_close_up(struct cq *cq)
 }
 
 void
-cq_purge(struct cq *cq, uint32_t qpn)
+cq_clean(struct cq *cq, uint32_t qpn)
 {
 	cq_lock(cq);
 	for (uint32_t i = cq->tail; i != cq->head; i++) {
@@ -88,23 +88,23 @@ cq_purge(struct cq *cq, uint32_t qpn)
 
 		if (cqe->qpn == qpn)
 			__atomic_store_n(
-				&cqe->flags, cqe->flags | CQE_DEAD, __ATOMIC_RELAXED);
+				&cqe->flags, cqe->flags | CQE_CLEANED, __ATOMIC_RELAXED);
 	}
 	/* Frees the slots now: repeated resets of one QP must not fill the CQ with
 	 * cleaned CQEs. */
 	if (!cq->unlocked)
-		ring_close_up(cq);
+		ring_compact(cq);
 	cq_unlock(cq);
 }
 
 int
-cq_like(const struct cq *cq, uint32_t cqe, struct cq *out)
+cq_init_like(const struct cq *cq, uint32_t cqe, struct cq *out)
 {
 	struct cq made;
 	int rc = cq_init(&made, cq->mem, cqe, NULL, NULL);
 
 	if (rc == 0 && cq->stamps != NULL) {
-		rc = cq_stamp(&made);
+		rc = cq_enable_stamps(&made);
 		if (rc != 0)
 			cq_fini(&made);
 	}
@@ -114,12 +114,12 @@ cq_like(const struct cq *cq, uint32_t cqe, struct cq *out)
 }
 
 static uint32_t
-cq_living(const struct cq *cq)
+cq_unpolled(const struct cq *cq)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = cq->tail; i != cq->head; i++)
-		n += (cq->ring[i & cq->mask].flags & CQE_DEAD) == 0;
+		n += (cq->ring[i & cq->mask].flags & CQE_CLEANED) == 0;
 	return n;
 }
 
@@ -130,7 +130,7 @@ ring_move(const struct cq *cq, struct cq *to)
 	for (uint32_t i = cq->tail; i != cq->head; i++) {
 		const struct cqe *cqe = &cq->ring[i & cq->mask];
 
-		if ((cqe->flags & CQE_DEAD) != 0)
+		if ((cqe->flags & CQE_CLEANED) != 0)
 			continue;
 		if (cq->stamps != NULL)
 			to->stamps[to->head] = cq->stamps[i & cq->mask];
@@ -145,7 +145,7 @@ cq_replace(struct cq *cq, struct cq *with, uint32_t cqe)
 {
 	assert(with->head == 0 && (with->stamps == NULL) == (cq->stamps == NULL));
 	cq_lock(cq);
-	if (cq_living(cq) > cqe) {
+	if (cq_unpolled(cq) > cqe) {
 		cq_unlock(cq);
 		return -EINVAL;
 	}

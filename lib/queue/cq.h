@@ -34,7 +34,7 @@ static_assert(sizeof(struct cqe) == 32, "two per cache line");
 #define CQE_PHASE 0x01
 /* set by the writer: the peer asked for an event, see cq_notify() */
 #define CQE_SOLICITED 0x04
-#define CQE_DEAD 0x02 /* cleaned: its QP was reset or destroyed; polling skips it */
+#define CQE_CLEANED 0x02 /* cleaned: its QP was reset or destroyed; polling skips it */
 
 enum cq_armed { CQ_IDLE, CQ_ARMED_SOLICITED, CQ_ARMED };
 
@@ -75,15 +75,15 @@ int cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe, struct event_q
 void cq_fini(struct cq *cq); /* no QP attached (asserted) */
 
 /* Enables time stamps of CQEs. To be called before the first QP is attached. -ENOMEM. */
-int cq_stamp(struct cq *cq);
+int cq_enable_stamps(struct cq *cq);
 
 /* Initialises an empty CQ for cq_replace(): of this capacity, with time stamps if cq has
  * them. Returns the errors of cq_init(). */
-int cq_like(const struct cq *cq, uint32_t cqe, struct cq *out);
+int cq_init_like(const struct cq *cq, uint32_t cqe, struct cq *out);
 
 /*
  * Resizes: moves the unpolled CQEs, in order, to the ring of with, an empty CQ made by
- * cq_like(), and exchanges the rings. Returns -EINVAL, without any change, if more than
+ * cq_init_like(), and exchanges the rings. Returns -EINVAL, without any change, if more than
  * cqe are unpolled. The caller holds all engine locks; takes the pollers' lock.
  */
 int cq_replace(struct cq *cq, struct cq *with, uint32_t cqe);
@@ -96,7 +96,7 @@ void cq_detach(struct cq *cq);
  * an unlocked CQ, whose poller may be between cq_peek() and cq_consume(), the slots are
  * freed by polling past them. The caller holds all engine locks; takes the pollers'
  * lock. */
-void cq_purge(struct cq *cq, uint32_t qpn);
+void cq_clean(struct cq *cq, uint32_t qpn);
 
 /* Sets the completion channel: armed completions raise events on this queue. To be called
  * before the first QP is attached. */
@@ -244,7 +244,7 @@ cq_peek(const struct cq *cq, uint32_t *tail)
 
 		if ((flags & CQE_PHASE) != cq_phase(cq, *tail))
 			return NULL;
-		if (likely((flags & CQE_DEAD) == 0))
+		if (likely((flags & CQE_CLEANED) == 0))
 			return cqe;
 		(*tail)++;
 	}

@@ -20,7 +20,7 @@ core_create(struct verbs_cq *cq, struct verbs_ctx *ctx,
 	int err = -cq_init(&cq->cq, &ctx->dev->mem, attr->cqe, &ctx->events, cq);
 
 	if (err == 0 && (attr->wc_flags & CQ_STAMP_FLAGS) != 0) {
-		err = -cq_stamp(&cq->cq);
+		err = -cq_enable_stamps(&cq->cq);
 		if (err != 0)
 			cq_fini(&cq->cq);
 	}

@@ -130,7 +130,7 @@ cq_purged(struct cq_model *m, struct end *e)
 	for (uint32_t i = cq->tail; i != cq->head; i++) {
 		const struct cqe *cqe = &cq->ring[i & cq->mask];
 
-		if (cqe->qpn != e->qp->qp_num || (cqe->flags & CQE_DEAD) != 0)
+		if (cqe->qpn != e->qp->qp_num || (cqe->flags & CQE_CLEANED) != 0)
 			continue;
 		m->possible = true;
 		if (ID_KIND(cqe->wr_id) == ID_SRQ)
@@ -144,7 +144,7 @@ living(const struct cq *cq)
 	uint32_t n = 0;
 
 	for (uint32_t i = cq->tail; i != cq->head; i++)
-		n += (cq->ring[i & cq->mask].flags & CQE_DEAD) == 0;
+		n += (cq->ring[i & cq->mask].flags & CQE_CLEANED) == 0;
 	return n;
 }
 

@@ -27,7 +27,7 @@ cq_open(uint32_t cqe, bool stamps)
 	assert_int_equal(cq_init(&cq, &alloc_counting, cqe, &events, &cq), 0);
 	cq_set_channel(&cq, &channel, &cq);
 	if (stamps)
-		assert_int_equal(cq_stamp(&cq), 0);
+		assert_int_equal(cq_enable_stamps(&cq), 0);
 }
 
 static void
@@ -77,7 +77,7 @@ static int
 resize(uint32_t cqe)
 {
 	struct cq other;
-	int rc = cq_like(&cq, cqe, &other);
+	int rc = cq_init_like(&cq, cqe, &other);
 
 	if (rc != 0)
 		return rc;
@@ -127,7 +127,7 @@ model_purge(uint32_t qpn)
 {
 	unsigned n = 0;
 
-	cq_purge(&cq, qpn);
+	cq_clean(&cq, qpn);
 	for (unsigned i = 0; i < model.n; i++) {
 		if (model.qpn[i] == qpn)
 			continue;

@@ -240,8 +240,8 @@ purge_takes_one_qp(void **state)
 		/* CQEs that were polled are neither cleaned nor counted. */
 		assert_int_equal(poll_one(), 0);
 		assert_int_equal(poll_one(), 1);
-		cq_purge(&cq, 2);
-		cq_purge(&cq, 99);
+		cq_clean(&cq, 2);
+		cq_clean(&cq, 99);
 		/* A new QP with the same number gets its CQEs. */
 		assert_true(put(15, 2));
 		for (unsigned i = 2; i < 15; i++) {
@@ -255,7 +255,7 @@ purge_takes_one_qp(void **state)
 	/* A full ring of cleaned CQEs: a poll that finds no CQE releases the slots. */
 	for (unsigned i = 0; i < 16; i++)
 		assert_true(put(i, 5));
-	cq_purge(&cq, 5);
+	cq_clean(&cq, 5);
 	assert_int_equal(poll_one(), UINT64_MAX);
 	for (unsigned i = 0; i < 16; i++)
 		assert_true(put(i, 5));
@@ -275,20 +275,20 @@ purge_gives_slots_back(void **state)
 	for (unsigned stamps = 0; stamps < 2; stamps++) {
 		cq_open(8);
 		if (stamps != 0)
-			assert_int_equal(cq_stamp(&cq), 0);
+			assert_int_equal(cq_enable_stamps(&cq), 0);
 		cq_advance();
 		for (unsigned life = 0; life < 40; life++) {
 			for (unsigned i = 0; i < 8; i++)
 				assert_true(put(i, i == 2 || i == 7 ? 1 : 5));
 			time = stamps != 0 ? cq.stamps[(cq.head - 1) & cq.mask] : 0;
-			cq_purge(&cq, 5);
+			cq_clean(&cq, 5);
 			assert_int_equal(cq.head - cq.tail, 2);
 			if (stamps != 0)
 				assert_int_equal(
 					cq.stamps[(cq.head - 1) & cq.mask], time);
 			for (unsigned i = 0; i < 6; i++)
 				assert_true(put(i, 5));
-			cq_purge(&cq, 5);
+			cq_clean(&cq, 5);
 			assert_int_equal(poll_one(), 2);
 			assert_int_equal(poll_one(), 7);
 			assert_int_equal(poll_one(), UINT64_MAX);
@@ -314,7 +314,7 @@ purge_inside_a_batch(void **state)
 	tail = cq.tail;
 	for (unsigned i = 0; i < 2; i++, tail++)
 		assert_int_equal(cq_peek(&cq, &tail)->wr_id, i);
-	cq_purge(&cq, 0);
+	cq_clean(&cq, 0);
 	for (unsigned i = 3; i < 8; i += 2, tail++) {
 		cqe = cq_peek(&cq, &tail);
 		assert_non_null(cqe);
