@@ -237,7 +237,7 @@ key_change(struct key_table *t, uint32_t *key, int flags, const struct key_chang
 
 	rte_spinlock_lock(&t->lock);
 	rc = region_find(t, *key, &e);
-	if (rc == 0 && e->rights >> 8 == KEY_PD_DEAD)
+	if (rc == 0 && e->rights >> 8 == KEY_PD_INVALIDATED)
 		rc = -EFAULT;
 	if (rc != 0)
 		goto out;
@@ -267,7 +267,7 @@ out:
 }
 
 static bool
-entry_kill(struct key_entry *e, const uint8_t *host)
+entry_invalidate_at(struct key_entry *e, const uint8_t *host)
 {
 	/* Pairs with the release in key_alloc(). */
 	if (__atomic_load_n(&e->key, __ATOMIC_ACQUIRE) == 0 ||
@@ -276,12 +276,12 @@ entry_kill(struct key_entry *e, const uint8_t *host)
 		(uint64_t)(host - e->host) >= e->len)
 		return false;
 	/* The key stays valid for deregistration. */
-	__atomic_store_n(&e->rights, KEY_PD_DEAD << 8, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->rights, KEY_PD_INVALIDATED << 8, __ATOMIC_RELAXED);
 	return true;
 }
 
 bool
-key_kill(struct key_table *t, const void *host)
+key_invalidate_at(struct key_table *t, const void *host)
 {
 	bool any = false;
 
@@ -290,7 +290,7 @@ key_kill(struct key_table *t, const void *host)
 			__atomic_load_n(&t->chunks[c], __ATOMIC_ACQUIRE);
 
 		for (unsigned i = 0; chunk != NULL && i < KEY_CHUNK; i++)
-			any |= entry_kill(&chunk[i], host);
+			any |= entry_invalidate_at(&chunk[i], host);
 	}
 	return any;
 }

@@ -41,7 +41,7 @@ static_assert(sizeof(struct key_entry) == 32, "two per cache line");
 
 /* Special values of the PD field. No QP's PD is equal to one of them. */
 #define KEY_PD_WINDOW 0xFFFFFFu
-#define KEY_PD_DEAD 0xFFFFFEu /* invalidated, see key_kill() */
+#define KEY_PD_INVALIDATED 0xFFFFFEu /* invalidated, see key_invalidate_at() */
 #define KEY_PD_MAX 0xFFFFFDu
 
 struct key_table {
@@ -84,7 +84,7 @@ int key_free(struct key_table *t, uint32_t key);
 /*
  * key_change() changes a region (ibv_rereg_mr(3)). flags: IBV_REREG_MR_*; only the fields
  * that flags select are read. Returns the errors of key_alloc() and key_free(), or
- * -EFAULT after key_kill(); on error nothing has changed. A new PD or translation changes
+ * -EFAULT after key_invalidate_at(); on error nothing has changed. A new PD or translation changes
  * the variant, so that the old key is refused. The caller holds all engine locks.
  */
 struct key_change {
@@ -99,7 +99,7 @@ int key_change(struct key_table *t, uint32_t *key, int flags, const struct key_c
 /* The memory at host is no longer mapped: invalidates every region that contains this
  * byte. Returns whether there was one. Async-signal-safe: takes no lock and stores one
  * word per region. */
-bool key_kill(struct key_table *t, const void *host);
+bool key_invalidate_at(struct key_table *t, const void *host);
 
 /* ---- For memory windows, which share the index space ---- */
 
@@ -182,7 +182,7 @@ key_proof(const struct key_table *t, uint32_t key)
 }
 
 /* Whether what the check said still holds, where there was no control call since: what is left is
- * key_kill(). */
+ * key_invalidate_at(). */
 static inline bool
 key_proved(const struct key_proof *proof)
 {

@@ -170,7 +170,7 @@ bound_host(const struct key_table *t, const struct window *w, uint32_t pd, uint3
 	uint64_t w_len = LOAD(w->len);
 	const struct key_entry *mr = key_find(t, LOAD(w->parent));
 
-	/* The region may have been invalidated since the bind (key_kill()). */
+	/* The region may have been invalidated since the bind (key_invalidate_at()). */
 	if (mr == NULL || __atomic_load_n(&mr->rights, __ATOMIC_RELAXED) >> 8 != pd)
 		return NULL;
 	if (w->pd != pd || (w->type2 && LOAD(w->qpn) != qpn) ||

@@ -335,7 +335,7 @@ regions_change(void **state)
 	assert_int_equal(
 		key_change(&table, &key, IBV_REREG_MR_FLAGS_SUPPORTED, &to), -EINVAL);
 	to.va = 500;
-	to.pd = KEY_PD_DEAD;
+	to.pd = KEY_PD_INVALIDATED;
 	assert_int_equal(
 		key_change(&table, &key, IBV_REREG_MR_FLAGS_SUPPORTED, &to), -EINVAL);
 	assert_int_equal(key, old);
@@ -354,19 +354,19 @@ regions_die(void **state)
 	struct key_change to = {.pd = 1};
 
 	(void)state;
-	assert_false(key_kill(&table, mem + 64));
-	assert_true(key_kill(&table, mem + 31));
+	assert_false(key_invalidate_at(&table, mem + 64));
+	assert_true(key_invalidate_at(&table, mem + 31));
 	assert_null(key_check(&table, whole, 1, 0, 1, 0));
-	assert_null(key_check(&table, whole, KEY_PD_DEAD, 0, 1, ALL));
+	assert_null(key_check(&table, whole, KEY_PD_INVALIDATED, 0, 1, ALL));
 	assert_non_null(key_check(&table, half, 1, 0, 32, ALL));
-	assert_true(key_kill(&table, mem + 63));
+	assert_true(key_invalidate_at(&table, mem + 63));
 	assert_null(key_check(&table, half, 1, 0, 1, 0));
 	/* no error if the regions are invalid already */
-	assert_true(key_kill(&table, mem));
+	assert_true(key_invalidate_at(&table, mem));
 	assert_int_equal(key_change(&table, &half, IBV_REREG_MR_CHANGE_PD, &to), -EFAULT);
 	assert_int_equal(key_free(&table, whole), 0);
 	assert_int_equal(key_free(&table, half), 0);
-	assert_false(key_kill(&table, mem));
+	assert_false(key_invalidate_at(&table, mem));
 }
 
 int

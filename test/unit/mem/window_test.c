@@ -268,7 +268,7 @@ test_refused(void **state)
 	assert_int_equal(bind(&b), 0);
 	/* Invalidated memory is not accessible through windows either. */
 	assert_non_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
-	assert_true(key_kill(&table, memory + BYTES - 1));
+	assert_true(key_invalidate_at(&table, memory + BYTES - 1));
 	assert_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
 	assert_null(key_check(&table, region, PD, VA, 1, 0));
 	window_destroy(&table, w);

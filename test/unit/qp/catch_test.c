@@ -398,7 +398,7 @@ test_memory(void **state)
 {
 	(void)state;
 	ready(false);
-	assert_true(key_kill(&p.b.keys, p.b.mem + TO));
+	assert_true(key_invalidate_at(&p.b.keys, p.b.mem + TO));
 	refused();
 	wire_deliver(&p.a, 0);
 	expect_recv_error(&p.b, 1, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);

@@ -130,7 +130,7 @@ key_make(enum wrong wrong, const struct operation *op, uint64_t *va)
 		*va += UINT64_C(1) << 63;
 		break;
 	case KILLED:
-		assert_true(key_kill(&p.b.keys, p.b.mem + OFFSET + len - 1));
+		assert_true(key_invalidate_at(&p.b.keys, p.b.mem + OFFSET + len - 1));
 		/* It has revoked the fixture's own keys of that memory, too. */
 		break;
 	case WINDOW_UNBOUND:
