@@ -204,9 +204,9 @@ region_find(const struct key_table *t, uint32_t key, struct key_entry **out)
 {
 	const struct key_entry *e = key_find(t, key);
 
-	if (e == NULL || e->rights >> 8 == KEY_PD_WINDOW)
+	if (e == NULL || e->rights >> 8 == KEY_PD_MW)
 		return -EINVAL;
-	if (__atomic_load_n(key_bound(t, key), __ATOMIC_RELAXED) != 0)
+	if (__atomic_load_n(key_mw_count(t, key), __ATOMIC_RELAXED) != 0)
 		return -EBUSY;
 	*out = entry_at(t, key >> 8);
 	return 0;
@@ -271,7 +271,7 @@ entry_invalidate_at(struct key_entry *e, const uint8_t *host)
 {
 	/* Pairs with the release in key_alloc(). */
 	if (__atomic_load_n(&e->key, __ATOMIC_ACQUIRE) == 0 ||
-		__atomic_load_n(&e->rights, __ATOMIC_RELAXED) >> 8 == KEY_PD_WINDOW ||
+		__atomic_load_n(&e->rights, __ATOMIC_RELAXED) >> 8 == KEY_PD_MW ||
 		host < e->host ||
 		(uint64_t)(host - e->host) >= e->len)
 		return false;
@@ -307,7 +307,7 @@ key_reserve(struct key_table *t, void *object, uint32_t *key)
 	if (e != NULL) {
 		e->host = object;
 		/* Pairs with the acquire in key_object(). */
-		__atomic_store_n(&e->rights, KEY_PD_WINDOW << 8, __ATOMIC_RELEASE);
+		__atomic_store_n(&e->rights, KEY_PD_MW << 8, __ATOMIC_RELEASE);
 	}
 	rte_spinlock_unlock(&t->lock);
 	return e != NULL ? 0 : -ENOMEM;
@@ -341,13 +341,13 @@ key_object(const struct key_table *t, uint32_t key)
 
 	/* Pairs with the release in key_reserve(). */
 	if (e == NULL ||
-		__atomic_load_n(&e->rights, __ATOMIC_ACQUIRE) >> 8 != KEY_PD_WINDOW)
+		__atomic_load_n(&e->rights, __ATOMIC_ACQUIRE) >> 8 != KEY_PD_MW)
 		return NULL;
 	return e->host;
 }
 
 uint32_t *
-key_bound(const struct key_table *t, uint32_t key)
+key_mw_count(const struct key_table *t, uint32_t key)
 {
 	uint32_t *counts =
 		(uint32_t *)(t->chunks[key >> 8 >> KEY_CHUNK_BITS] + KEY_CHUNK);

@@ -26,7 +26,7 @@ struct key_entry {
 	/* first address as work requests name it (iova); free entry: next free index */
 	uint64_t va;
 	uint64_t len;  /* bytes; 0: a valid, empty region; free entry: the last variant */
-	/* process address of that first byte; memory window: its struct window */
+	/* process address of that first byte; memory window: its struct mw */
 	uint8_t *host;
 	uint32_t key;  /* 0: a free entry, or a memory window that is not bound */
 	uint32_t rights; /* PD << 8 | KEY_ACCESS_* */
@@ -40,7 +40,7 @@ static_assert(sizeof(struct key_entry) == 32, "two per cache line");
 #define KEY_ACCESS_FLUSH_GLOBAL 0x40u
 
 /* Special values of the PD field. No QP's PD is equal to one of them. */
-#define KEY_PD_WINDOW 0xFFFFFFu
+#define KEY_PD_MW 0xFFFFFFu
 #define KEY_PD_INVALIDATED 0xFFFFFEu /* invalidated, see key_invalidate_at() */
 #define KEY_PD_MAX 0xFFFFFDu
 
@@ -113,9 +113,9 @@ void *key_object(const struct key_table *t, uint32_t key);
 struct key_entry *key_entry(const struct key_table *t, uint32_t key);
 /* Returns the count of memory windows bound to a region. Access it atomically: several
  * engines bind. */
-uint32_t *key_bound(const struct key_table *t, uint32_t key);
+uint32_t *key_mw_count(const struct key_table *t, uint32_t key);
 /* The part of key_check_remote() for a bound memory window. */
-uint8_t *window_check(const struct key_table *t, const struct key_entry *e, uint32_t key,
+uint8_t *mw_check(const struct key_table *t, const struct key_entry *e, uint32_t key,
 	uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len, unsigned need);
 
 /* Returns the live entry of a key, else NULL. */
@@ -200,9 +200,9 @@ key_check_remote(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t 
 	if (unlikely(e == NULL))
 		return NULL;
 	if (unlikely(e->rights >> 8 != pd)) {
-		if (e->rights >> 8 != KEY_PD_WINDOW)
+		if (e->rights >> 8 != KEY_PD_MW)
 			return NULL;
-		return window_check(t, e, key, pd, qpn, va, len, need);
+		return mw_check(t, e, key, pd, qpn, va, len, need);
 	}
 	return key_entry_check(e, va, len, need);
 }

@@ -170,8 +170,8 @@ qp_reset(struct qp *qp)
 	}
 	/* IBA 10.6.7.2.6: memory windows that the QP has bound are invalidated with
 	 * it. */
-	if (!LIST_EMPTY(&qp->sq.windows))
-		window_invalidate_all(qp->shared->keys, &qp->sq.windows);
+	if (!LIST_EMPTY(&qp->sq.bound_mws))
+		mw_invalidate_all(qp->shared->keys, &qp->sq.bound_mws);
 	qp_attr_default(qp);
 	req_reset(qp, 0);
 	resp_set_depth(qp, 0);

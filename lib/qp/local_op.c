@@ -10,7 +10,7 @@
 enum ibv_wc_status
 local_execute(struct qp *qp, const struct send_wqe *wqe)
 {
-	struct window_bind bind = {
+	struct mw_bind bind = {
 		.rkey = wqe->rkey,
 		.parent = (uint32_t)wqe->swap,
 		.va = wqe->remote_va,
@@ -20,8 +20,8 @@ local_execute(struct qp *qp, const struct send_wqe *wqe)
 	int rc;
 
 	if (wr_row(wqe)->kind == WR_LOCAL_INV)
-		rc = window_invalidate(qp->shared->keys, qp->qpn, wqe->rkey);
+		rc = mw_invalidate(qp->shared->keys, qp->qpn, wqe->rkey);
 	else
-		rc = window_bind(qp->shared->keys, qp->pd, qp->qpn, &qp->sq.windows, &bind);
+		rc = mw_bind(qp->shared->keys, qp->pd, qp->qpn, &qp->sq.bound_mws, &bind);
 	return rc == 0 ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
 }

@@ -12,7 +12,7 @@
 
 #include "base/base_alloc.h"
 #include "mem/sge.h"
-#include "mem/window.h"
+#include "mem/memory_window.h"
 
 #define SEND_MAX_SGE 16
 #define SEND_MAX_INLINE 512
@@ -124,7 +124,7 @@ struct sq {
 	struct sq_ring ring;
 	struct psn_range *psn_ranges;
 	const struct alloc *mem;
-	struct window_list windows; /* type 2 memory windows bound by its requests */
+	struct mw_list bound_mws; /* type 2 memory windows bound by its requests */
 	/* written by posting threads */
 	rte_spinlock_t lock LINE_ALIGNED;
 	uint32_t prod; /* stored with release; the engine reads it with acquire */

@@ -7,7 +7,7 @@
 
 struct verbs_mw {
 	struct ibv_mw ibv;
-	struct window *window;
+	struct mw *mw;
 	uint32_t index; /* the part common to all its keys: rkey >> 8 */
 };
 
@@ -33,8 +33,8 @@ verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw = calloc(1, sizeof(*mw));
 	if (mw == NULL)
 		return null_errno(ENOMEM);
-	err = -window_create(
-		&dev->keys, to_pd(pd)->number, type == IBV_MW_TYPE_2, &mw->window);
+	err = -mw_create(
+		&dev->keys, to_pd(pd)->number, type == IBV_MW_TYPE_2, &mw->mw);
 	if (err != 0) {
 		free(mw);
 		return null_errno(err);
@@ -42,7 +42,7 @@ verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->ibv.context = pd->context;
 	mw->ibv.pd = pd;
 	mw->ibv.type = type;
-	mw->ibv.rkey = mw->window->rkey;
+	mw->ibv.rkey = mw->mw->rkey;
 	mw->ibv.handle = mw->ibv.rkey;
 	mw->index = mw->ibv.rkey >> 8;
 	count_up(&to_pd(pd)->objects);
@@ -56,7 +56,7 @@ verbs_dealloc_mw(struct ibv_mw *mw)
 	struct dev *dev = to_ctx(mw->context)->dev;
 
 	dev_engines_lock(dev);
-	window_destroy(&dev->keys, to_mw(mw)->window);
+	mw_destroy(&dev->keys, to_mw(mw)->mw);
 	dev_engines_unlock(dev);
 	count_down(&to_pd(mw->pd)->objects);
 	free(to_mw(mw));

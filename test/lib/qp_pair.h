@@ -171,9 +171,9 @@ host_atomic(struct host *h, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t 
 	uint32_t remote, uint64_t operand, uint64_t compare);
 
 /* Allocates a memory window in the PD of h's QP. The test frees it with
- * window_destroy(). */
-struct window *
-host_window(struct host *h, bool type2);
+ * mw_destroy(). */
+struct mw *
+host_mw(struct host *h, bool type2);
 /* Post a bind to mem[offset, offset + len) of the region, and a local invalidate. */
 void
 host_bind(struct host *h, uint64_t wr_id, unsigned flags, uint32_t rkey, uint32_t region,

@@ -44,12 +44,12 @@ host_key(struct host *h, uint32_t offset, uint32_t len, unsigned access)
 	return key;
 }
 
-struct window *
-host_window(struct host *h, bool type2)
+struct mw *
+host_mw(struct host *h, bool type2)
 {
-	struct window *w;
+	struct mw *w;
 
-	assert_int_equal(window_create(&h->keys, h->qp.pd, type2, &w), 0);
+	assert_int_equal(mw_create(&h->keys, h->qp.pd, type2, &w), 0);
 	return w;
 }
 

@@ -221,17 +221,17 @@ full_table_is_refused(void **state)
 static void
 regions_stay_within_what_is_granted(void **state)
 {
-	uint32_t a, b, none = 7, window;
+	uint32_t a, b, none = 7, mw_key;
 	uint8_t mem[8];
 
 	(void)state;
 	table.regions_max = 2;
 	a = key_new(1, mem, 8);
-	assert_int_equal(key_reserve(&table, mem, &window), 0);
+	assert_int_equal(key_reserve(&table, mem, &mw_key), 0);
 	b = key_new(1, mem, 8);
 	assert_int_equal(key_alloc(&table, 1, 0, mem, 8, 0, &none), -ENOMEM);
 	assert_int_equal(none, 7);
-	key_release(&table, window);
+	key_release(&table, mw_key);
 	assert_int_equal(key_alloc(&table, 1, 0, mem, 8, 0, &none), -ENOMEM);
 	assert_int_equal(key_free(&table, a), 0);
 	a = key_new(1, mem, 8);

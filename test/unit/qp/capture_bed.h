@@ -63,7 +63,7 @@ answer_check(const struct play *play, unsigned number, const struct pkt_view *th
 /* ---- Memory that requests access (capture_memory.c) ---- */
 
 extern uint32_t keys[2];
-extern uint32_t window_keys[2];
+extern uint32_t mw_keys[2];
 extern unsigned binds, invalidated;
 
 /* Offset of a request's destination in the target area. */
@@ -76,9 +76,9 @@ void
 target_init(const struct play *play);
 /* Binds the next key over the first 64 KiB of the target area, as the generator does. */
 void
-window_rebind(void);
+capture_mw_rebind(void);
 void
-window_end(void);
+capture_mw_destroy(void);
 /* Checks that a SEND with invalidate reports the right key. */
 void
 invalidate_check(const struct cqe *cqe);

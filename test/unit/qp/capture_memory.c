@@ -5,7 +5,7 @@
 #include <rte_byteorder.h>
 
 #include "capture_bed.h"
-#include "mem/window.h"
+#include "mem/memory_window.h"
 
 uint32_t keys[2];
 static uint64_t bases[2]; /* of the keys: page of the first address */
@@ -78,13 +78,13 @@ target_init(const struct play *play)
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
 }
 
-static struct window *window;
+static struct mw *mw;
 static uint32_t region;
-uint32_t window_keys[2];
+uint32_t mw_keys[2];
 unsigned binds, invalidated;
 
 void
-window_rebind(void)
+capture_mw_rebind(void)
 {
 	struct send_req req = {.wr_id = 1,
 		.opcode = IBV_WR_BIND_MW,
@@ -93,30 +93,30 @@ window_rebind(void)
 		.compare_add = 0x10000};
 	unsigned rights = ACCESS_REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 
-	if (window == NULL) {
+	if (mw == NULL) {
 		assert_int_equal(key_alloc(&p.b.keys, p.b.qp.pd, TARGET_VA, replay.target,
 					 REPLAY_TARGET_BYTES, rights, &region),
 			0);
-		window = host_window(&p.b, true);
+		mw = host_mw(&p.b, true);
 	}
-	req.rkey = ibv_inc_rkey(window->rkey);
+	req.rkey = ibv_inc_rkey(mw->rkey);
 	req.swap = (uint64_t)(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ) << 32 |
 		   region;
 	assert_int_equal(host_post_send(&p.b, &req), 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	expect_sent(&p.b, 1, IBV_WC_SUCCESS);
-	window_keys[binds++] = req.rkey;
+	mw_keys[binds++] = req.rkey;
 }
 
 void
-window_end(void)
+capture_mw_destroy(void)
 {
-	if (window == NULL)
+	if (mw == NULL)
 		return;
 	assert_int_equal(invalidated, binds);
-	window_destroy(&p.b.keys, window);
+	mw_destroy(&p.b.keys, mw);
 	assert_int_equal(key_free(&p.b.keys, region), 0);
-	window = NULL;
+	mw = NULL;
 }
 
 void
@@ -126,6 +126,6 @@ invalidate_check(const struct cqe *cqe)
 		return;
 	replay_topic_check("receive WC of SEND with invalidate");
 	assert_true(invalidated < binds);
-	assert_int_equal(cqe->imm, window_keys[invalidated]);
+	assert_int_equal(cqe->imm, mw_keys[invalidated]);
 	invalidated++;
 }

@@ -214,7 +214,7 @@ commands_run(bool late)
 			   2) {
 			memcpy(replay.target + at, &value, 8);
 		} else if (strcmp(word, "bindmw") == 0) {
-			window_rebind();
+			capture_mw_rebind();
 		} else if (strcmp(word, "err") == 0) {
 			assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
 		} else if (strcmp(word, "destroy") == 0) {
@@ -299,7 +299,7 @@ request_take(const struct play *play, unsigned frame)
 	assert_true(f->len <= sizeof(copy));
 	memcpy(copy, f->data, f->len);
 	for (unsigned i = 0; i < binds; i++)
-		replay_rekey(copy, f->len, run.mw[i], window_keys[i]);
+		replay_rekey(copy, f->len, run.mw[i], mw_keys[i]);
 	if (replay.wire[frame] == 'c')
 		copy[f->len - 40] ^= 1;
 	for (unsigned i = 0; i < 1u + (replay.wire[frame] == '2'); i++) {
@@ -450,7 +450,7 @@ test_responder(void **state)
 			completions_check(play);
 		else
 			assert_int_not_equal(expected.messages, 0);
-		window_end();
+		capture_mw_destroy();
 		while (event_next(&p.b.events, &event) == 0)
 			/* checked by write_key_test.c, read_refused_test.c,
 			 * atomic_test.c */

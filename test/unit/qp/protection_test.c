@@ -59,7 +59,7 @@ enum wrong {
 };
 
 static uint32_t region;
-static struct window *window;
+static struct mw *mw;
 
 static uint32_t
 len_of(const struct operation *op)
@@ -79,14 +79,14 @@ key_new(uint32_t pd, uint32_t len, unsigned access)
 }
 
 static uint32_t
-window_bound(uint32_t qpn, uint32_t len, unsigned access)
+mw_bound(uint32_t qpn, uint32_t len, unsigned access)
 {
-	struct window_bind bind = {window->rkey, region, (uintptr_t)p.b.mem + OFFSET, len,
+	struct mw_bind bind = {mw->rkey, region, (uintptr_t)p.b.mem + OFFSET, len,
 		access & ACCESS_REMOTE};
 
 	assert_int_equal(
-		window_bind(&p.b.keys, p.b.qp.pd, qpn, &p.b.qp.sq.windows, &bind), 0);
-	return window->rkey;
+		mw_bind(&p.b.keys, p.b.qp.pd, qpn, &p.b.qp.sq.bound_mws, &bind), 0);
+	return mw->rkey;
 }
 
 /* Returns an rkey. As `wrong` says, it, its entry or *va is invalid. */
@@ -99,7 +99,7 @@ key_make(enum wrong wrong, const struct operation *op, uint64_t *va)
 		wrong == NO_RIGHT     ? (ALL & ~op->right)
 		: wrong == LOCAL_ONLY ? (unsigned)IBV_ACCESS_LOCAL_WRITE
 				      : ALL);
-	window = host_window(&p.b, true);
+	mw = host_mw(&p.b, true);
 	key = region;
 	switch (wrong) {
 	case FREED:
@@ -134,17 +134,17 @@ key_make(enum wrong wrong, const struct operation *op, uint64_t *va)
 		/* It has revoked the fixture's own keys of that memory, too. */
 		break;
 	case WINDOW_UNBOUND:
-		return window->rkey;
+		return mw->rkey;
 	case WINDOW_OTHER_QP:
-		return window_bound(p.b.qp.qpn + 1, len, ALL);
+		return mw_bound(p.b.qp.qpn + 1, len, ALL);
 	case WINDOW_NO_RIGHT:
-		return window_bound(p.b.qp.qpn, len, ALL & ~op->right);
+		return mw_bound(p.b.qp.qpn, len, ALL & ~op->right);
 	case WINDOW_BEYOND:
-		key = window_bound(p.b.qp.qpn, len - 1, ALL);
+		key = mw_bound(p.b.qp.qpn, len - 1, ALL);
 		break;
 	case WINDOW_GONE:
-		key = window_bound(p.b.qp.qpn, len, ALL);
-		assert_int_equal(window_invalidate(&p.b.keys, p.b.qp.qpn, key), 0);
+		key = mw_bound(p.b.qp.qpn, len, ALL);
+		assert_int_equal(mw_invalidate(&p.b.keys, p.b.qp.qpn, key), 0);
 		break;
 	default:
 		break;
@@ -196,7 +196,7 @@ run(const struct operation *op, enum wrong wrong)
 			expect_recv_error(&p.b, 1, IBV_WC_WR_FLUSH_ERR, ANY);
 	}
 	wire_drop_all(&p.b);
-	window_destroy(&p.b.keys, window);
+	mw_destroy(&p.b.keys, mw);
 	assert_int_equal(key_free(&p.b.keys, region), 0);
 	pair_fini(&p);
 }
@@ -229,9 +229,9 @@ test_window_is_no_lkey(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		pair_init(&p, &conf);
 		region = key_new(p.b.qp.pd, LEN, ALL);
-		window = host_window(&p.b, true);
+		mw = host_mw(&p.b, true);
 		sge = host_sge(&p.b, OFFSET, LEN);
-		sge.lkey = window_bound(p.b.qp.qpn, LEN, ALL);
+		sge.lkey = mw_bound(p.b.qp.qpn, LEN, ALL);
 		memset(p.b.mem + OFFSET, 0x11, LEN);
 		if (i == 0) {
 			assert_int_equal(host_post_send(&p.b, &req), 0);
@@ -245,7 +245,7 @@ test_window_is_no_lkey(void **state)
 			expect_sent(&p.a, 2, IBV_WC_REM_OP_ERR);
 			assert_int_equal(p.b.mem[OFFSET], 0x11);
 		}
-		window_destroy(&p.b.keys, window);
+		mw_destroy(&p.b.keys, mw);
 		assert_int_equal(key_free(&p.b.keys, region), 0);
 		pair_fini(&p);
 	}

@@ -23,11 +23,11 @@ struct chances { /* per thousand */
 struct flow { /* one direction */
 	struct host *from, *to;
 	uint32_t from_region, to_region;
-	struct window *own; /* of from: bound and invalidated by local operations */
+	struct mw *own; /* of from: bound and invalidated by local operations */
 	bool own_bound;     /* after all posted requests are executed */
 	uint32_t own_rkey;
 	/* of to: over all its memory; used in the place of its rkey */
-	struct window *whole;
+	struct mw *whole;
 	unsigned total;       /* messages to send */
 	unsigned posted;      /* requests */
 	unsigned received;    /* receives posted */
@@ -43,7 +43,7 @@ struct flow { /* one direction */
 		uint8_t imm;
 		uint8_t op;
 		uint64_t value;        /* atomic: the value that it returns */
-		struct window *window; /* of to: the one that a SEND invalidates */
+		struct mw *mw; /* of to: the one that a SEND invalidates */
 	} msg[128];
 	uint8_t taker[128]; /* receive -> message */
 };

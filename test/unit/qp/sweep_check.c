@@ -69,10 +69,10 @@ sent_check(struct flow *f)
 static void
 invalidated_check(struct flow *f, unsigned i, const struct cqe *cqe)
 {
-	assert_int_equal(cqe->imm, f->msg[i].window->rkey);
+	assert_int_equal(cqe->imm, f->msg[i].mw->rkey);
 	assert_null(key_find(&f->to->keys, cqe->imm));
-	window_destroy(&f->to->keys, f->msg[i].window);
-	f->msg[i].window = NULL;
+	mw_destroy(&f->to->keys, f->msg[i].mw);
+	f->msg[i].mw = NULL;
 }
 
 void
@@ -91,9 +91,9 @@ received_check(struct flow *f)
 		assert_int_equal(cqe.wr_id, n);
 		assert_int_equal(cqe.byte_len, f->msg[i].len);
 		assert_int_equal(cqe.wc_flags, f->msg[i].imm      ? IBV_WC_WITH_IMM
-					       : f->msg[i].window ? IBV_WC_WITH_INV
+					       : f->msg[i].mw ? IBV_WC_WITH_INV
 								  : 0);
-		if (f->msg[i].window != NULL)
+		if (f->msg[i].mw != NULL)
 			invalidated_check(f, i, &cqe);
 		if (f->msg[i].imm)
 			assert_int_equal(cqe.imm, i ^ 0x5A5A5A5A);

@@ -122,14 +122,14 @@ model_local(struct flow *f, struct send_req *req)
 static void
 model_invalidate(struct flow *f, unsigned i, struct send_req *req)
 {
-	struct window *w = host_window(f->to, true);
-	struct window_bind bind = {
+	struct mw *w = host_mw(f->to, true);
+	struct mw_bind bind = {
 		w->rkey, f->to_region, (uintptr_t)f->to->mem, 100, ACCESS_REMOTE};
 
-	assert_int_equal(window_bind(&f->to->keys, f->to->qp.pd, f->to->qp.qpn,
-				 &f->to->qp.sq.windows, &bind),
+	assert_int_equal(mw_bind(&f->to->keys, f->to->qp.pd, f->to->qp.qpn,
+				 &f->to->qp.sq.bound_mws, &bind),
 		0);
-	f->msg[i].window = w;
+	f->msg[i].mw = w;
 	req->imm = htobe32(w->rkey);
 }
 

@@ -102,11 +102,11 @@ flow_init(struct flow *f, struct host *from)
 	f->signaled_of = (unsigned)rand_below(&s.rand, 5);
 	f->from_region = host_key(f->from, 0, s.pair.conf.mem_bytes, region_access);
 	f->to_region = host_key(f->to, 0, s.pair.conf.mem_bytes, region_access);
-	f->own = host_window(f->from, true);
+	f->own = host_mw(f->from, true);
 	f->own_rkey = f->own->rkey;
-	f->whole = host_window(f->to, false);
-	assert_int_equal(window_bind(&f->to->keys, f->to->qp.pd, f->to->qp.qpn, NULL,
-				 &(struct window_bind){ibv_inc_rkey(f->whole->rkey),
+	f->whole = host_mw(f->to, false);
+	assert_int_equal(mw_bind(&f->to->keys, f->to->qp.pd, f->to->qp.qpn, NULL,
+				 &(struct mw_bind){ibv_inc_rkey(f->whole->rkey),
 					 f->to_region, (uintptr_t)f->to->mem,
 					 s.pair.conf.mem_bytes, ACCESS_REMOTE}),
 		0);
@@ -116,11 +116,11 @@ static void
 flow_fini(struct flow *f)
 {
 	for (unsigned i = 0; i < f->posted; i++) {
-		if (f->msg[i].window != NULL)
-			window_destroy(&f->to->keys, f->msg[i].window);
+		if (f->msg[i].mw != NULL)
+			mw_destroy(&f->to->keys, f->msg[i].mw);
 	}
-	window_destroy(&f->from->keys, f->own);
-	window_destroy(&f->to->keys, f->whole);
+	mw_destroy(&f->from->keys, f->own);
+	mw_destroy(&f->to->keys, f->whole);
 	assert_int_equal(key_free(&f->from->keys, f->from_region), 0);
 	assert_int_equal(key_free(&f->to->keys, f->to_region), 0);
 }

@@ -4,7 +4,7 @@
 #include "window_bed.h"
 
 struct pair p;
-struct window *window; /* of b, type 2, unless the test made another */
+struct mw *mw; /* of b, type 2, unless the test made another */
 uint32_t region;       /* of b */
 
 void
@@ -14,13 +14,13 @@ win_init(void)
 
 	pair_init(&p, &conf);
 	region = host_key(&p.b, 0, conf.mem_bytes, WIN_RIGHTS);
-	window = host_window(&p.b, true);
+	mw = host_mw(&p.b, true);
 }
 
 void
 win_fini(void)
 {
-	window_destroy(&p.b.keys, window);
+	mw_destroy(&p.b.keys, mw);
 	assert_int_equal(key_free(&p.b.keys, region), 0);
 	pair_fini(&p);
 }
@@ -28,7 +28,7 @@ win_fini(void)
 uint32_t
 win_bound(void)
 {
-	uint32_t rkey = ibv_inc_rkey(window->rkey);
+	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 
 	host_bind(&p.b, 900, SIGNALED, rkey, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);

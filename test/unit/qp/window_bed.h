@@ -11,7 +11,7 @@
 #define SIGNALED IBV_SEND_SIGNALED
 
 extern struct pair p;
-extern struct window *window; /* of b, type 2, unless the test made another */
+extern struct mw *mw; /* of b, type 2, unless the test made another */
 extern uint32_t region;       /* of b */
 
 void

@@ -103,15 +103,15 @@ test_remote_inv_refused(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
-		struct window *type1;
+		struct mw *type1;
 		uint32_t keys[6];
 
 		win_init();
-		type1 = host_window(&p.b, false);
+		type1 = host_mw(&p.b, false);
 		keys[0] = p.b.rkey;
 		keys[1] = 0;
 		keys[2] = UINT32_MAX;
-		keys[3] = window->rkey; /* not bound */
+		keys[3] = mw->rkey; /* not bound */
 		keys[4] = ibv_inc_rkey(type1->rkey);
 		keys[5] = win_bound() + 1;
 		host_bind(
@@ -132,7 +132,7 @@ test_remote_inv_refused(void **state)
 		assert_non_null(key_find(&p.b.keys, keys[4]));
 		expect_sent(&p.a, 8, IBV_WC_REM_ACCESS_ERR);
 		assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
-		window_destroy(&p.b.keys, type1);
+		mw_destroy(&p.b.keys, type1);
 		win_fini();
 	}
 }
@@ -146,11 +146,11 @@ test_order(void **state)
 {
 	(void)state;
 	for (unsigned lose = 0; lose < 3; lose++) {
-		struct window *own;
+		struct mw *own;
 		uint32_t parent, rkey;
 
 		win_init();
-		own = host_window(&p.a, true);
+		own = host_mw(&p.a, true);
 		parent = host_key(&p.a, 0, 4096, WIN_RIGHTS);
 		rkey = ibv_inc_rkey(own->rkey);
 		for (unsigned i = 0; i < 3; i++)
@@ -185,7 +185,7 @@ test_order(void **state)
 		/* The window was already invalid when this request was executed. */
 		expect_sent_vendor(&p.a, 8, IBV_WC_MW_BIND_ERR, VENDOR_WINDOW);
 		assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
-		window_destroy(&p.a.keys, own);
+		mw_destroy(&p.a.keys, own);
 		assert_int_equal(key_free(&p.a.keys, parent), 0);
 		win_fini();
 	}
@@ -226,7 +226,7 @@ test_uc(void **state)
 	conf.access = IBV_ACCESS_REMOTE_WRITE;
 	pair_init(&p, &conf);
 	region = host_key(&p.b, 0, conf.mem_bytes, WIN_RIGHTS);
-	window = host_window(&p.b, true);
+	mw = host_mw(&p.b, true);
 	rkey = win_bound();
 	bytes_fill(p.a.mem, WIN_LEN, 1);
 	win_post(5, WR_RDMA_WRITE, rkey, 0, WIN_OFFSET, WIN_LEN);

@@ -83,7 +83,7 @@ test_rights(void **state)
 		uint32_t rkey;
 
 		win_init();
-		rkey = ibv_inc_rkey(window->rkey);
+		rkey = ibv_inc_rkey(mw->rkey);
 		host_bind(&p.b, 1, 0, rkey, region, WIN_OFFSET, WIN_LEN, rows[i].access);
 		host_pull(&p.b, PULL_ALL);
 		win_through(rkey, rows[i].opcode, WIN_OFFSET, 8,
@@ -123,7 +123,7 @@ test_asks(void **state)
 
 	(void)state;
 	win_init();
-	rkey = ibv_inc_rkey(window->rkey);
+	rkey = ibv_inc_rkey(mw->rkey);
 	host_recv(&p.a, 1, 0, 64);
 	host_send(&p.b, 1, 0, 8, 0);
 	host_bind(&p.b, 2, SIGNALED, rkey, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
@@ -150,17 +150,17 @@ test_bind_error(void **state)
 	win_init();
 	host_recv(&p.a, 1, 0, 64);
 	host_send(&p.b, 1, 0, 8, SIGNALED);
-	host_bind(&p.b, 2, 0, window->rkey, region + 1, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
+	host_bind(&p.b, 2, 0, mw->rkey, region + 1, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
 	host_send(&p.b, 3, 0, 8, 0);
-	host_bind(&p.b, 4, 0, window->rkey, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
-	host_local_inv(&p.b, 5, 0, window->rkey);
+	host_bind(&p.b, 4, 0, mw->rkey, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
+	host_local_inv(&p.b, 5, 0, mw->rkey);
 	pair_settle(&p);
 	expect_received(&p.a, 1, 8);
 	expect_sent(&p.b, 1, IBV_WC_SUCCESS);
 	expect_sent_vendor(&p.b, 2, IBV_WC_MW_BIND_ERR, VENDOR_WINDOW);
 	for (unsigned i = 3; i <= 5; i++)
 		expect_sent(&p.b, i, IBV_WC_WR_FLUSH_ERR);
-	assert_null(key_find(&p.b.keys, window->rkey));
+	assert_null(key_find(&p.b.keys, mw->rkey));
 	win_fini();
 }
 
@@ -169,12 +169,12 @@ test_bind_error(void **state)
 static void
 test_reset(void **state)
 {
-	struct window *type1;
+	struct mw *type1;
 	uint32_t rkey, other;
 
 	(void)state;
 	win_init();
-	type1 = host_window(&p.b, false);
+	type1 = host_mw(&p.b, false);
 	rkey = win_bound();
 	other = ibv_inc_rkey(type1->rkey);
 	host_bind(&p.b, 1, 0, other, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
@@ -185,7 +185,7 @@ test_reset(void **state)
 	assert_null(key_find(&p.b.keys, rkey));
 	assert_non_null(key_find(&p.b.keys, other));
 	assert_int_equal(key_free(&p.b.keys, region), -EBUSY);
-	window_destroy(&p.b.keys, type1);
+	mw_destroy(&p.b.keys, type1);
 	win_fini();
 }
 

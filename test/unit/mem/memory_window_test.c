@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "mem/window.h"
+#include "mem/memory_window.h"
 
 #include <cmocka.h>
 
@@ -23,7 +23,7 @@
 #define VA UINT64_C(0x10000)
 
 static struct key_table table;
-static struct window_list list;
+static struct mw_list list;
 static uint8_t memory[BYTES];
 static uint32_t region; /* memory at VA, all rights */
 
@@ -46,25 +46,25 @@ teardown(void **state)
 	return 0;
 }
 
-static struct window *
-window_new(bool type2)
+static struct mw *
+mw_new(bool type2)
 {
-	struct window *w;
+	struct mw *w;
 
-	assert_int_equal(window_create(&table, PD, type2, &w), 0);
+	assert_int_equal(mw_create(&table, PD, type2, &w), 0);
 	return w;
 }
 
-static struct window_bind
-whole(const struct window *w)
+static struct mw_bind
+whole(const struct mw *w)
 {
-	return (struct window_bind){ibv_inc_rkey(w->rkey), region, VA, BYTES, REMOTE};
+	return (struct mw_bind){ibv_inc_rkey(w->rkey), region, VA, BYTES, REMOTE};
 }
 
 static int
-bind(const struct window_bind *b)
+bind(const struct mw_bind *b)
 {
-	return window_bind(&table, PD, QPN, &list, b);
+	return mw_bind(&table, PD, QPN, &list, b);
 }
 
 static uint8_t *
@@ -76,8 +76,8 @@ look(uint32_t key, uint64_t va, uint64_t len, unsigned need)
 static void
 test_type1(void **state)
 {
-	struct window *w = window_new(false);
-	struct window_bind b = whole(w);
+	struct mw *w = mw_new(false);
+	struct mw_bind b = whole(w);
 	uint32_t first = w->rkey, second;
 
 	(void)state;
@@ -102,7 +102,7 @@ test_type1(void **state)
 	assert_null(key_check_remote(
 		&table, second, PD + 1, QPN, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
 	assert_null(key_check(&table, second, PD, VA + 100, 1, 0));
-	assert_null(key_check(&table, second, KEY_PD_WINDOW, VA + 100, 1, 0x80));
+	assert_null(key_check(&table, second, KEY_PD_MW, VA + 100, 1, 0x80));
 	/* The region is still valid; it cannot be freed while a window is bound to it. */
 	assert_non_null(key_check(&table, region, PD, VA, BYTES, 0));
 	assert_int_equal(key_free(&table, region), -EBUSY);
@@ -114,25 +114,25 @@ test_type1(void **state)
 	assert_null(look(second, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
 	assert_ptr_equal(look(b.rkey, VA, 50, IBV_ACCESS_REMOTE_READ), memory);
 	b.rkey = ibv_inc_rkey(b.rkey);
-	assert_int_equal(bind(&(struct window_bind){.rkey = b.rkey}), 0);
+	assert_int_equal(bind(&(struct mw_bind){.rkey = b.rkey}), 0);
 	assert_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
-	assert_false(window_valid(&table, QPN, b.rkey));
-	assert_int_equal(*key_bound(&table, region), 0);
+	assert_false(mw_valid(&table, QPN, b.rkey));
+	assert_int_equal(*key_mw_count(&table, region), 0);
 	/* Destroyed while bound. */
 	b.rkey = ibv_inc_rkey(b.rkey);
 	assert_int_equal(bind(&b), 0);
-	assert_int_equal(window_invalidate(&table, QPN, b.rkey), -EINVAL);
-	window_destroy(&table, w);
+	assert_int_equal(mw_invalidate(&table, QPN, b.rkey), -EINVAL);
+	mw_destroy(&table, w);
 	assert_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
-	assert_int_equal(*key_bound(&table, region), 0);
+	assert_int_equal(*key_mw_count(&table, region), 0);
 	assert_int_equal(bind(&b), -EINVAL);
 }
 
 static void
 test_type2(void **state)
 {
-	struct window *w = window_new(true);
-	struct window_bind b = whole(w);
+	struct mw *w = mw_new(true);
+	struct mw_bind b = whole(w);
 
 	(void)state;
 	assert_int_equal(bind(&b), 0);
@@ -146,35 +146,35 @@ test_type2(void **state)
 	assert_int_equal(bind(&b), -EINVAL);
 	b.len = 0;
 	assert_int_equal(bind(&b), -EINVAL);
-	assert_false(window_valid(&table, QPN, b.rkey));
-	assert_int_equal(window_invalidate(&table, QPN, b.rkey), -EINVAL);
-	assert_int_equal(window_invalidate(&table, QPN + 1, w->rkey), -EINVAL);
+	assert_false(mw_valid(&table, QPN, b.rkey));
+	assert_int_equal(mw_invalidate(&table, QPN, b.rkey), -EINVAL);
+	assert_int_equal(mw_invalidate(&table, QPN + 1, w->rkey), -EINVAL);
 	assert_non_null(look(w->rkey, VA, 1, REMOTE));
-	assert_int_equal(window_invalidate(&table, QPN, w->rkey), 0);
+	assert_int_equal(mw_invalidate(&table, QPN, w->rkey), 0);
 	assert_null(look(w->rkey, VA, 1, REMOTE));
-	assert_int_equal(window_invalidate(&table, QPN, w->rkey), -EINVAL);
+	assert_int_equal(mw_invalidate(&table, QPN, w->rkey), -EINVAL);
 	assert_true(LIST_EMPTY(&list));
 	/* Any variant of the key can be bound, also the current one. */
 	b = whole(w);
 	b.rkey = w->rkey;
 	assert_int_equal(bind(&b), 0);
-	window_invalidate_all(&table, &list);
+	mw_invalidate_all(&table, &list);
 	assert_null(look(w->rkey, VA, 1, REMOTE));
 	b.rkey = (w->rkey & ~0xFFu) | 0x42;
 	assert_int_equal(bind(&b), 0);
 	assert_non_null(look(b.rkey, VA, 1, REMOTE));
 	/* A region's key cannot be invalidated this way. */
-	assert_int_equal(window_invalidate(&table, QPN, region), -EINVAL);
-	assert_int_equal(window_invalidate(&table, QPN, 0), -EINVAL);
-	assert_int_equal(window_invalidate(&table, QPN, UINT32_MAX), -EINVAL);
-	window_destroy(&table, w);
+	assert_int_equal(mw_invalidate(&table, QPN, region), -EINVAL);
+	assert_int_equal(mw_invalidate(&table, QPN, 0), -EINVAL);
+	assert_int_equal(mw_invalidate(&table, QPN, UINT32_MAX), -EINVAL);
+	mw_destroy(&table, w);
 }
 
 static void
 test_zero_based(void **state)
 {
-	struct window *w = window_new(true);
-	struct window_bind b = whole(w);
+	struct mw *w = mw_new(true);
+	struct mw_bind b = whole(w);
 
 	(void)state;
 	b.va += 64;
@@ -184,16 +184,16 @@ test_zero_based(void **state)
 	assert_ptr_equal(look(b.rkey, 0, 128, IBV_ACCESS_REMOTE_WRITE), memory + 64);
 	assert_null(look(b.rkey, 1, 128, IBV_ACCESS_REMOTE_WRITE));
 	assert_null(look(b.rkey, VA + 64, 1, IBV_ACCESS_REMOTE_WRITE));
-	window_destroy(&table, w);
+	mw_destroy(&table, w);
 }
 
 /* Each bind has one wrong argument. */
 static void
 test_refused(void **state)
 {
-	struct window *w = window_new(true), *other;
+	struct mw *w = mw_new(true), *other;
 	uint32_t plain, read_only, zero, elsewhere;
-	struct window_bind b;
+	struct mw_bind b;
 	const struct {
 		int rc;
 		uint32_t parent;
@@ -216,11 +216,11 @@ test_refused(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		b = (struct window_bind){ibv_inc_rkey(w->rkey), rows[i].parent,
+		b = (struct mw_bind){ibv_inc_rkey(w->rkey), rows[i].parent,
 			rows[i].va, rows[i].len, rows[i].access};
 		assert_int_equal(bind(&b), rows[i].rc);
 		if (rows[i].rc == 0)
-			assert_int_equal(window_invalidate(&table, QPN, b.rkey), 0);
+			assert_int_equal(mw_invalidate(&table, QPN, b.rkey), 0);
 	}
 	/* Regions without MW_BIND, without LOCAL_WRITE, zero-based, of another PD. */
 	assert_int_equal(key_alloc(&table, PD, VA, memory, BYTES,
@@ -249,10 +249,10 @@ test_refused(void **state)
 	b.parent = elsewhere;
 	assert_int_equal(bind(&b), -EINVAL);
 	/* A window of another PD, a window as the parent, keys that are no window's. */
-	assert_int_equal(window_bind(&table, PD + 1, QPN, &list, &b), -EINVAL);
+	assert_int_equal(mw_bind(&table, PD + 1, QPN, &list, &b), -EINVAL);
 	b = whole(w);
 	assert_int_equal(bind(&b), 0);
-	other = window_new(true);
+	other = mw_new(true);
 	b = whole(other);
 	b.parent = w->rkey;
 	assert_int_equal(bind(&b), -EINVAL);
@@ -271,8 +271,8 @@ test_refused(void **state)
 	assert_true(key_invalidate_at(&table, memory + BYTES - 1));
 	assert_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
 	assert_null(key_check(&table, region, PD, VA, 1, 0));
-	window_destroy(&table, w);
-	window_destroy(&table, other);
+	mw_destroy(&table, w);
+	mw_destroy(&table, other);
 	assert_int_equal(key_free(&table, plain), 0);
 	assert_int_equal(key_free(&table, read_only), 0);
 	assert_int_equal(key_free(&table, zero), 0);
@@ -289,10 +289,10 @@ static bool stop;
 static void *
 binder(void *arg)
 {
-	struct window *w = arg;
+	struct mw *w = arg;
 
 	for (unsigned i = 0; i < BINDS; i++) {
-		struct window_bind b = whole(w);
+		struct mw_bind b = whole(w);
 
 		b.len = BYTES / 2;
 		b.va += b.rkey & 1 ? BYTES / 2 : 0;
@@ -307,7 +307,7 @@ binder(void *arg)
 static void
 test_race(void **state)
 {
-	struct window *w = window_new(false);
+	struct mw *w = mw_new(false);
 	const struct key_entry *e = key_entry(&table, w->rkey);
 	pthread_t thread;
 
@@ -323,7 +323,7 @@ test_race(void **state)
 			assert_ptr_equal(host, memory + (key & 1 ? BYTES / 2 : 0));
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	window_destroy(&table, w);
+	mw_destroy(&table, w);
 }
 
 int
@@ -337,5 +337,5 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_race, setup, teardown),
 	};
 
-	return cmocka_run_group_tests_name("window", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("memory window", tests, NULL, NULL);
 }

@@ -13,16 +13,16 @@
  * The region's memory stays valid meanwhile, because deregistration takes all engine
  * locks.
  */
-#ifndef ROCADE_MEM_WINDOW_H
-#define ROCADE_MEM_WINDOW_H
+#ifndef ROCADE_MEM_MEMORY_WINDOW_H
+#define ROCADE_MEM_MEMORY_WINDOW_H
 
 #include <sys/queue.h>
 
 #include "mem/key.h"
 
-struct window {
+struct mw {
 	/* type 2, bound: in the QP's list, protected by the lock of the QP's engine */
-	LIST_ENTRY(window) link;
+	LIST_ENTRY(mw) link;
 	uint32_t pd;
 	uint32_t rkey; /* last key, bound or not */
 	bool type2;
@@ -35,9 +35,9 @@ struct window {
 	uint64_t len;
 	uint8_t *host;
 };
-LIST_HEAD(window_list, window);
+LIST_HEAD(mw_list, mw);
 
-struct window_bind {
+struct mw_bind {
 	uint32_t rkey;   /* the new key; its index selects the memory window */
 	uint32_t parent; /* the region's key */
 	uint64_t va;     /* first byte, as an address of the region */
@@ -47,26 +47,26 @@ struct window_bind {
 
 /* Creates an unbound memory window. -ENOMEM. */
 int
-window_create(struct key_table *t, uint32_t pd, bool type2, struct window **out);
+mw_create(struct key_table *t, uint32_t pd, bool type2, struct mw **out);
 /* Unbinds first if necessary. The caller holds all engine locks. */
 void
-window_destroy(struct key_table *t, struct window *w);
+mw_destroy(struct key_table *t, struct mw *mw);
 
 /* Binds for QP qpn of PD pd. list: the QP's bound windows of type 2. On -EINVAL nothing
  * has changed. */
 int
-window_bind(struct key_table *t, uint32_t pd, uint32_t qpn, struct window_list *list,
-	const struct window_bind *bind);
+mw_bind(struct key_table *t, uint32_t pd, uint32_t qpn, struct mw_list *list,
+	const struct mw_bind *bind);
 
 /* Returns whether this QP may invalidate rkey: a type 2 memory window that it has
  * bound. */
 bool
-window_valid(const struct key_table *t, uint32_t qpn, uint32_t rkey);
+mw_valid(const struct key_table *t, uint32_t qpn, uint32_t rkey);
 /* Invalidates rkey. -EINVAL if the QP may not. */
 int
-window_invalidate(struct key_table *t, uint32_t qpn, uint32_t rkey);
+mw_invalidate(struct key_table *t, uint32_t qpn, uint32_t rkey);
 /* Invalidates all type 2 memory windows that a QP has bound. */
 void
-window_invalidate_all(struct key_table *t, struct window_list *list);
+mw_invalidate_all(struct key_table *t, struct mw_list *list);
 
 #endif

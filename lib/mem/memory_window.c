@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "base/base_alloc.h"
+#include "mem/memory_window.h"
+
+#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+#define STORE(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
+
+#define ACCESS_REMOTE                                                                    \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+int
+mw_create(struct key_table *t, uint32_t pd, bool type2, struct mw **out)
+{
+	struct mw *mw = alloc_get(&alloc_plain, "memory window", sizeof(*mw));
+	int rc;
+
+	if (mw == NULL)
+		return -ENOMEM;
+	mw->pd = pd;
+	mw->type2 = type2;
+	rc = key_reserve(t, mw, &mw->rkey);
+	if (rc != 0) {
+		alloc_put(&alloc_plain, mw, sizeof(*mw));
+		return rc;
+	}
+	*out = mw;
+	return 0;
+}
+
+/* Unbinds a memory window: its key is refused from here on. */
+static void
+mw_unbind(struct key_table *t, struct mw *mw)
+{
+	if (mw->parent == 0)
+		return;
+	__atomic_store_n(&key_entry(t, mw->rkey)->key, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(key_mw_count(t, mw->parent), 1, __ATOMIC_RELAXED);
+	if (mw->type2)
+		LIST_REMOVE(mw, link);
+	STORE(mw->parent, 0);
+}
+
+void
+mw_destroy(struct key_table *t, struct mw *mw)
+{
+	mw_unbind(t, mw);
+	key_release(t, mw->rkey);
+	alloc_put(&alloc_plain, mw, sizeof(*mw));
+}
+
+/* Checks a bind (IBA 10.6.7.2). Returns the region to bind to, or NULL if it is not
+ * allowed. */
+static const struct key_entry *
+mw_bind_check(const struct key_table *t, const struct mw *mw, const struct mw_bind *b)
+{
+	const unsigned writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+	const struct key_entry *mr = key_find(t, b->parent);
+
+	/* The PD comparison also rejects memory windows and invalidated regions: their PD
+	 * field is none. */
+	if (mr == NULL || mr->rights >> 8 != mw->pd ||
+		(mr->rights & IBV_ACCESS_MW_BIND) == 0 ||
+		(mr->rights & IBV_ACCESS_ZERO_BASED) != 0)
+		return NULL;
+	if ((b->access & ~(unsigned)(ACCESS_REMOTE | IBV_ACCESS_ZERO_BASED)) != 0 ||
+		((b->access & writes) != 0 && (mr->rights & IBV_ACCESS_LOCAL_WRITE) == 0))
+		return NULL;
+	return key_entry_check(mr, b->va, b->len, 0) != NULL ? mr : NULL;
+}
+
+static void
+mw_bind_to(struct key_table *t, struct mw *mw, uint32_t qpn, struct mw_list *list,
+	const struct mw_bind *b, const struct key_entry *mr)
+{
+	struct key_entry *e = key_entry(t, b->rkey);
+
+	__atomic_fetch_add(key_mw_count(t, b->parent), 1, __ATOMIC_RELAXED);
+	if (mw->type2)
+		LIST_INSERT_HEAD(list, mw, link);
+	/* Orders the stores below after the store of key 0. Pairs with the acquire fence
+	 * in mw_check(). */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	STORE(mw->parent, b->parent);
+	STORE(mw->qpn, qpn);
+	STORE(mw->access, b->access & ACCESS_REMOTE);
+	STORE(mw->va, b->access & IBV_ACCESS_ZERO_BASED ? 0 : b->va);
+	STORE(mw->len, b->len);
+	STORE(mw->host, mr->host + (b->va - mr->va));
+	/* Pairs with the acquire of the key in key_find(). */
+	__atomic_store_n(&e->key, b->rkey, __ATOMIC_RELEASE);
+}
+
+static int
+mw_bind_locked(struct key_table *t, struct mw *mw, uint32_t qpn, struct mw_list *list,
+	const struct mw_bind *b)
+{
+	const struct key_entry *mr = NULL;
+
+	/* A bound memory window of type 2 must be invalidated first. A bind of length 0
+	 * cannot do that. */
+	if (mw->type2 && (mw->parent != 0 || b->len == 0))
+		return -EINVAL;
+	if (b->len != 0) {
+		mr = mw_bind_check(t, mw, b);
+		if (mr == NULL)
+			return -EINVAL;
+	}
+	mw_unbind(t, mw);
+	mw->rkey = b->rkey;
+	if (b->len != 0)
+		mw_bind_to(t, mw, qpn, list, b, mr);
+	return 0;
+}
+
+int
+mw_bind(struct key_table *t, uint32_t pd, uint32_t qpn, struct mw_list *list,
+	const struct mw_bind *b)
+{
+	struct mw *mw = key_object(t, b->rkey);
+	int rc;
+
+	if (mw == NULL || mw->pd != pd)
+		return -EINVAL;
+	/* Binding from two engines at once is an application error; the later bind fails.
+	 * busy makes it fail instead of wait. Pairs with the release below. */
+	if (__atomic_exchange_n(&mw->busy, 1, __ATOMIC_ACQUIRE) != 0)
+		return -EINVAL;
+	rc = mw_bind_locked(t, mw, qpn, list, b);
+	__atomic_store_n(&mw->busy, 0, __ATOMIC_RELEASE);
+	return rc;
+}
+
+bool
+mw_valid(const struct key_table *t, uint32_t qpn, uint32_t rkey)
+{
+	const struct mw *mw = key_object(t, rkey);
+	const struct key_entry *e = key_find(t, rkey);
+
+	/* A window bound by this QP is changed by the QP's engine only, which is the
+	 * caller. */
+	return e != NULL && mw != NULL && mw->type2 && LOAD(mw->parent) != 0 &&
+	       LOAD(mw->qpn) == qpn;
+}
+
+int
+mw_invalidate(struct key_table *t, uint32_t qpn, uint32_t rkey)
+{
+	if (!mw_valid(t, qpn, rkey))
+		return -EINVAL;
+	mw_unbind(t, key_object(t, rkey));
+	return 0;
+}
+
+void
+mw_invalidate_all(struct key_table *t, struct mw_list *list)
+{
+	while (!LIST_EMPTY(list))
+		mw_unbind(t, LIST_FIRST(list));
+}
+
+/* Returns the host address if the memory window's current binding grants this access,
+ * else NULL. The binding may be newer than the key that was looked up. */
+static uint8_t *
+mw_host(const struct key_table *t, const struct mw *mw, uint32_t pd, uint32_t qpn,
+	uint64_t va, uint64_t len, unsigned need)
+{
+	uint64_t offset = va - LOAD(mw->va);
+	uint64_t mw_len = LOAD(mw->len);
+	const struct key_entry *mr = key_find(t, LOAD(mw->parent));
+
+	/* The region may have been invalidated since the bind (key_invalidate_at()). */
+	if (mr == NULL || __atomic_load_n(&mr->rights, __ATOMIC_RELAXED) >> 8 != pd)
+		return NULL;
+	if (mw->pd != pd || (mw->type2 && LOAD(mw->qpn) != qpn) ||
+		(LOAD(mw->access) & need) != need)
+		return NULL;
+	if (va < LOAD(mw->va) || offset > mw_len || len > mw_len - offset)
+		return NULL;
+	return LOAD(mw->host) + offset;
+}
+
+uint8_t *
+mw_check(const struct key_table *t, const struct key_entry *e, uint32_t key,
+	uint32_t pd, uint32_t qpn, uint64_t va, uint64_t len, unsigned need)
+{
+	const struct mw *mw = (const struct mw *)e->host;
+	uint8_t *host = mw_host(t, mw, pd, qpn, va, len, need);
+
+	/* Checks that the binding has not changed. Pairs with the release fence in
+	 * mw_bind_to(). */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&e->key, __ATOMIC_RELAXED) == key ? host : NULL;
+}
