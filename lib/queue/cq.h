@@ -12,7 +12,7 @@
 #include <rte_spinlock.h>
 
 #include "base/base_alloc.h"
-#include "queue/event.h"
+#include "queue/event_queue.h"
 
 #define CQ_MAX_CQE ((1u << 22) - 1)
 

@@ -9,7 +9,7 @@
 
 #include <sys/queue.h>
 
-#include "queue/event.h"
+#include "queue/event_queue.h"
 #include "queue/recv_ring.h"
 
 #define SRQ_MAX_WR (1u << 20) /* the device's max_srq_wr */

@@ -5,7 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "queue/event.h"
+#include "queue/event_queue.h"
 
 /* The lock covers the list and the counts. The descriptor's count is at least the sum of
  * raised events, less the readers that have read one and not taken the lock yet. */
@@ -34,7 +34,7 @@ async_event_init(struct async_event *ev, struct event_queue *q, void *object)
 }
 
 static bool
-unread(const struct async_event *ev)
+has_unread(const struct async_event *ev)
 {
 	return ev->pending[0].unread != 0;
 }
@@ -82,7 +82,7 @@ event_raise(struct async_event *ev, enum ibv_event_type type)
 	if (q == NULL)
 		return;
 	rte_spinlock_lock(&q->lock);
-	linked = unread(ev);
+	linked = has_unread(ev);
 	added = pending_add(ev, type);
 	if (!linked)
 		STAILQ_INSERT_TAIL(&q->raised, ev, link);
@@ -112,7 +112,7 @@ event_pop(struct event_queue *q, struct event_record *out)
 		out->type = pending_take(ev);
 		/* More events are unread: the object moves behind those that were raised
 		 * meanwhile. */
-		if (unread(ev))
+		if (has_unread(ev))
 			STAILQ_INSERT_TAIL(&q->raised, ev, link);
 		ev->delivered++;
 		out->object = ev->object;
@@ -159,9 +159,9 @@ event_purge(struct async_event *ev)
 	if (q == NULL)
 		return 0;
 	rte_spinlock_lock(&q->lock);
-	if (unread(ev))
+	if (has_unread(ev))
 		STAILQ_REMOVE(&q->raised, ev, async_event, link);
-	while (unread(ev) && event_uncount(q))
+	while (has_unread(ev) && event_uncount(q))
 		pending_take(ev);
 	memset(ev->pending, 0, sizeof(ev->pending));
 	delivered = ev->delivered;

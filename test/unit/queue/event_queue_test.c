@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "queue/event.h"
+#include "queue/event_queue.h"
 
 #include <cmocka.h>
 
@@ -428,5 +428,5 @@ main(void)
 		TEST(reader_is_woken_without_the_lock),
 	};
 
-	return cmocka_run_group_tests_name("event", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("event_queue", tests, NULL, NULL);
 }

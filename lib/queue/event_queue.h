@@ -5,8 +5,8 @@
  * nothing and may be done by an engine. Events are rare, so raising may take the queue's
  * lock and write to its descriptor.
  */
-#ifndef ROCADE_QUEUE_EVENT_H
-#define ROCADE_QUEUE_EVENT_H
+#ifndef ROCADE_QUEUE_EVENT_QUEUE_H
+#define ROCADE_QUEUE_EVENT_QUEUE_H
 
 #include <sys/queue.h>
 
