@@ -127,7 +127,7 @@ region_check(uint32_t pd, uint64_t va, const void *host, uint64_t len, unsigned 
 /* An empty region may have host == NULL, which key_check() returns for a refused access.
  * Any other address serves: the table's. */
 static uint8_t *
-host_of(struct key_table *t, void *host)
+region_host(struct key_table *t, void *host)
 {
 	return host != NULL ? host : (uint8_t *)t;
 }
@@ -163,7 +163,7 @@ key_alloc(struct key_table *t, uint32_t pd, uint64_t va, void *host, uint64_t le
 		t->regions++;
 		e->va = va;
 		e->len = len;
-		e->host = host_of(t, host);
+		e->host = region_host(t, host);
 		e->rights = rights_of(pd, access);
 		/* Pairs with the acquire of the key in key_find(). */
 		__atomic_store_n(&e->key, *key, __ATOMIC_RELEASE);
@@ -245,7 +245,7 @@ key_change(struct key_table *t, uint32_t *key, int flags, const struct key_chang
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		next.va = to->va;
 		next.len = to->len;
-		next.host = host_of(t, to->host);
+		next.host = region_host(t, to->host);
 		rc = region_check(0, to->va, to->host, to->len, 0);
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD)

@@ -6,7 +6,7 @@
 #include "queue/recv_ring.h"
 
 static uint32_t
-stride_of(uint32_t max_sge)
+recv_slot_bytes(uint32_t max_sge)
 {
 	/* Room for at least one SGE: slot_copy() copies the first unconditionally. */
 	return sizeof(struct recv_slot) + RTE_MAX(max_sge, 1u) * sizeof(struct sge);
@@ -14,7 +14,7 @@ stride_of(uint32_t max_sge)
 
 /* Numbers all slots as free, for the indices from cons on. */
 static void
-slots_number(struct recv_ring *r, uint32_t cons)
+slots_set_seq(struct recv_ring *r, uint32_t cons)
 {
 	for (uint32_t i = 0; i < r->max_wr; i++)
 		__atomic_store_n(
@@ -25,7 +25,7 @@ static int
 slots_alloc(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge, uint32_t cons)
 {
 	uint32_t size = max_wr == 0 ? 1 : rte_align32pow2(max_wr);
-	uint32_t stride = stride_of(max_sge);
+	uint32_t stride = recv_slot_bytes(max_sge);
 
 	/* Above 2^31 the power of two has wrapped around to 0. */
 	if (size == 0)
@@ -37,7 +37,7 @@ slots_alloc(struct recv_ring *r, uint32_t max_wr, uint32_t max_sge, uint32_t con
 	r->stride = stride;
 	r->max_wr = size;
 	r->max_sge = max_sge;
-	slots_number(r, cons);
+	slots_set_seq(r, cons);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ void
 recv_ring_clear(struct recv_ring *r)
 {
 	/* Starts at cons, because prod may be corrupted. */
-	slots_number(r, r->cons);
+	slots_set_seq(r, r->cons);
 	recv_ring_publish(r, r->cons);
 }
 

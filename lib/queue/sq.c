@@ -5,14 +5,14 @@
 
 /* The slots, followed by the PSN ranges. */
 static size_t
-ring_bytes(const struct sq *sq)
+sq_bytes(const struct sq *sq)
 {
 	return (size_t)sq->max_wr * (sq->ring.stride + sizeof(struct psn_range));
 }
 
 /* dest: size of a datagram's address, which precedes the SGEs. */
 static uint32_t
-stride_of(uint32_t max_sge, uint32_t max_inline, uint32_t dest)
+sq_stride(uint32_t max_sge, uint32_t max_inline, uint32_t dest)
 {
 	uint32_t tail = RTE_MAX(max_sge * (uint32_t)sizeof(struct sge), max_inline);
 
@@ -21,11 +21,11 @@ stride_of(uint32_t max_sge, uint32_t max_inline, uint32_t dest)
 }
 
 static int
-init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
+sq_init_any(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	uint32_t max_inline, uint32_t dest)
 {
 	uint32_t size = max_wr == 0 ? 1 : rte_align32pow2(max_wr);
-	uint32_t stride = stride_of(max_sge, max_inline, dest);
+	uint32_t stride = sq_stride(max_sge, max_inline, dest);
 	uint32_t room = stride - dest - offsetof(struct send_wqe, inline_data);
 
 	assert(max_wr <= SQ_MAX_WR && max_sge <= SEND_MAX_SGE &&
@@ -38,7 +38,7 @@ init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 		.mem = mem,
 	};
 	rte_spinlock_init(&sq->lock);
-	sq->ring.slots = alloc_get(mem, "sq ring", ring_bytes(sq));
+	sq->ring.slots = alloc_get(mem, "sq ring", sq_bytes(sq));
 	if (sq->ring.slots == NULL)
 		return -ENOMEM;
 	sq->psn_ranges = (struct psn_range *)(sq->ring.slots + (size_t)size * stride);
@@ -50,20 +50,20 @@ int
 sq_init(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	uint32_t max_inline)
 {
-	return init(sq, mem, max_wr, max_sge, max_inline, 0);
+	return sq_init_any(sq, mem, max_wr, max_sge, max_inline, 0);
 }
 
 int
 sq_init_ud(struct sq *sq, const struct alloc *mem, uint32_t max_wr, uint32_t max_sge,
 	uint32_t max_inline)
 {
-	return init(sq, mem, max_wr, max_sge, max_inline, sizeof(struct ud_dest));
+	return sq_init_any(sq, mem, max_wr, max_sge, max_inline, sizeof(struct ud_dest));
 }
 
 void
 sq_fini(struct sq *sq)
 {
-	alloc_put(sq->mem, sq->ring.slots, ring_bytes(sq));
+	alloc_put(sq->mem, sq->ring.slots, sq_bytes(sq));
 	sq->psn_ranges = NULL;
 	sq->ring.slots = sq->post.slots = NULL;
 }

@@ -9,7 +9,7 @@
 #define MODIFY_MASK ((int)IBV_SRQ_MAX_WR | (int)IBV_SRQ_LIMIT)
 
 static bool
-size_valid(uint32_t max_wr, uint32_t max_sge)
+srq_size_valid(uint32_t max_wr, uint32_t max_sge)
 {
 	return max_wr >= 1 && max_wr <= SRQ_MAX_WR && max_sge >= 1 &&
 	       max_sge <= RECV_MAX_SGE;
@@ -19,7 +19,7 @@ int
 srq_init(struct srq *srq, const struct alloc *mem, uint32_t pd, uint32_t max_wr,
 	uint32_t max_sge, struct event_queue *events, void *object)
 {
-	if (!size_valid(max_wr, max_sge))
+	if (!srq_size_valid(max_wr, max_sge))
 		return -EINVAL;
 	*srq = (struct srq){.pd = pd};
 	async_event_init(&srq->events, events, object);
@@ -99,13 +99,13 @@ modify_check(const struct srq *srq, const struct srq_attr *want, bool resize)
 		return -EINVAL;
 	if (!resize)
 		return 0;
-	if (!size_valid(want->max_wr, want->max_sge))
+	if (!srq_size_valid(want->max_wr, want->max_sge))
 		return -EINVAL;
 	return want->max_wr < recv_ring_outstanding(&srq->ring) ? -EINVAL : 0;
 }
 
 static void
-limit_raise(struct srq *srq)
+srq_raise_limit(struct srq *srq)
 {
 	__atomic_fetch_add(&srq->limit_fired, 1, __ATOMIC_RELAXED);
 	event_raise(&srq->events, IBV_EVENT_SRQ_LIMIT_REACHED);
@@ -114,14 +114,14 @@ limit_raise(struct srq *srq)
 /* Replaces the limit. A plain count decides, without a fence between store and count: the
  * engine locks exclude takers, and the producer lock excludes posters. */
 static void
-limit_arm(struct srq *srq, uint32_t limit)
+srq_arm_limit(struct srq *srq, uint32_t limit)
 {
 	uint64_t arming = (srq->limit & ~LIMIT_MASK) + ARMING_ONE;
 	bool reached = recv_ring_outstanding(&srq->ring) < limit;
 
 	__atomic_store_n(&srq->limit, arming | (reached ? 0 : limit), __ATOMIC_RELEASE);
 	if (reached)
-		limit_raise(srq);
+		srq_raise_limit(srq);
 }
 
 static int
@@ -153,7 +153,7 @@ modify_locked(struct srq *srq, struct srq_attr *attr, int mask)
 
 	/* Point of no return. */
 	if ((mask & IBV_SRQ_LIMIT) != 0)
-		limit_arm(srq, want.limit);
+		srq_arm_limit(srq, want.limit);
 	if (resize) {
 		attr->max_wr = srq->ring.max_wr;
 		attr->max_sge = srq->ring.max_sge;
@@ -191,23 +191,23 @@ srq_query(struct srq *srq, struct srq_attr *attr)
  * finds the remaining WQEs or more, never fewer, so the event is never early. If a post
  * came between, the order "post, then take" is equally valid. If several engines find the
  * limit reached, one exchange succeeds. It is ordered by the engine locks with the store
- * in limit_arm().
+ * in srq_arm_limit().
  */
 static void
-limit_fire(struct srq *srq, uint64_t armed)
+srq_fire_limit(struct srq *srq, uint64_t armed)
 {
 	if (recv_ring_outstanding(&srq->ring) >= (uint32_t)armed)
 		return;
 	if (!__atomic_compare_exchange_n(&srq->limit, &armed, armed & ~LIMIT_MASK, false,
 		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
-	limit_raise(srq);
+	srq_raise_limit(srq);
 }
 
 int
 srq_take(struct srq *srq, struct recv_wqe *out)
 {
-	/* Read before the take and the count. Pairs with the store in limit_arm(). */
+	/* Read before the take and the count. Pairs with the store in srq_arm_limit(). */
 	uint64_t armed = __atomic_load_n(&srq->limit, __ATOMIC_ACQUIRE);
 	int rc;
 
@@ -217,7 +217,7 @@ srq_take(struct srq *srq, struct recv_wqe *out)
 			 : recv_ring_take(&srq->ring, out);
 	if (likely(rc == 0)) {
 		if (unlikely((uint32_t)armed != 0))
-			limit_fire(srq, armed);
+			srq_fire_limit(srq, armed);
 		return 0;
 	}
 	return rc == -EIO ? srq_fail(srq) : rc;
