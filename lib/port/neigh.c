@@ -53,7 +53,7 @@ neigh_drop(struct net *net, struct neigh *e)
 	*at = e->chain;
 	wheel_cancel(&net->wheel, &e->timer);
 	if (!e->wanted)
-		net->stranger_count--;
+		net->learned_count--;
 	neigh_link(e, &net->spare);
 }
 
@@ -84,11 +84,11 @@ neigh_victim(struct net *net, uint64_t now)
 /* Returns an entry that is in no list: never used, spare, or evicted. NULL if all are in
  * use. */
 static struct neigh *
-neigh_room(struct net *net, bool wanted, uint64_t now)
+neigh_alloc(struct net *net, bool wanted, uint64_t now)
 {
-	struct neigh *e = TAILQ_FIRST(&net->strangers);
+	struct neigh *e = TAILQ_FIRST(&net->learned);
 
-	if (!wanted && net->stranger_count >= NET_MAX_STRANGERS) {
+	if (!wanted && net->learned_count >= NET_MAX_LEARNED) {
 		neigh_drop(net, e);
 	} else if (TAILQ_EMPTY(&net->spare) && net->used < NET_MAX_NEIGHS) {
 		return &net->entries[net->used++];
@@ -111,7 +111,7 @@ neigh_room(struct net *net, bool wanted, uint64_t now)
 static struct neigh *
 neigh_add(struct net *net, const uint8_t gid[16], bool wanted, uint64_t now)
 {
-	struct neigh *e = neigh_room(net, wanted, now);
+	struct neigh *e = neigh_alloc(net, wanted, now);
 	struct neigh **bucket = neigh_bucket(net, gid);
 
 	if (e == NULL)
@@ -125,8 +125,8 @@ neigh_add(struct net *net, const uint8_t gid[16], bool wanted, uint64_t now)
 	e->chain = *bucket;
 	*bucket = e;
 	if (!wanted) {
-		net->stranger_count++;
-		neigh_link(e, &net->strangers);
+		net->learned_count++;
+		neigh_link(e, &net->learned);
 	}
 	return e;
 }
@@ -135,7 +135,7 @@ void
 neigh_table_init(struct net *net)
 {
 	TAILQ_INIT(&net->due);
-	TAILQ_INIT(&net->strangers);
+	TAILQ_INIT(&net->learned);
 	TAILQ_INIT(&net->spare);
 }
 
@@ -181,7 +181,7 @@ neigh_seen(struct net *net, const uint8_t gid[16], const uint8_t mac[6], bool le
 	e->confirmed_ns = now;
 	e->tries = 0;
 	if (!e->wanted) {
-		neigh_link(e, &net->strangers); /* to the newest end */
+		neigh_link(e, &net->learned); /* to the newest end */
 		return;
 	}
 	neigh_link(e, NULL);
@@ -202,7 +202,7 @@ neigh_write_request(struct net *net, const struct neigh *e, struct pkt *frame)
 }
 
 bool
-neigh_ask(struct net *net, struct neigh *e, struct pkt *frame, uint64_t now)
+neigh_solicit(struct net *net, struct neigh *e, struct pkt *frame, uint64_t now)
 {
 	bool sent;
 
@@ -226,10 +226,10 @@ neigh_ask(struct net *net, struct neigh *e, struct pkt *frame, uint64_t now)
 /* Turns a learned entry into a wanted one. Its MAC stays valid for as long as an
  * answer to a request would. */
 static void
-neigh_want(struct net *net, struct neigh *e, uint64_t now)
+neigh_set_wanted(struct net *net, struct neigh *e, uint64_t now)
 {
 	e->wanted = true;
-	net->stranger_count--;
+	net->learned_count--;
 	neigh_link(e, NULL);
 	if (now - e->confirmed_ns < NEIGH_REFRESH_NS)
 		wheel_set(&net->wheel, &e->timer, e->confirmed_ns + NEIGH_REFRESH_NS);
@@ -248,7 +248,7 @@ neigh_resolve(struct net *net, const uint8_t hop[16], uint8_t mac[6], uint64_t n
 			return -ENOSPC;
 		neigh_mark_due(net, e);
 	} else if (!e->wanted) {
-		neigh_want(net, e, now);
+		neigh_set_wanted(net, e, now);
 	}
 	e->used_ns = now;
 	switch (e->state) {

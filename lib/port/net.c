@@ -237,7 +237,7 @@ net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 	wheel_advance(&net->wheel, now, net_fire, net);
 	done = net_tx_announce(net, frames, n, now);
 	while (done < n && (e = TAILQ_FIRST(&net->due)) != NULL)
-		done += neigh_ask(net, e, &frames[done], now);
+		done += neigh_solicit(net, e, &frames[done], now);
 	while (done < n && (g = TAILQ_FIRST(&net->groups_due)) != NULL)
 		done += group_report(net, g, &frames[done], now);
 	net_deadline_update(net);

@@ -11,7 +11,7 @@
 #include "base/wheel.h"
 #include "port/neigh.h"
 
-#define NET_MAX_STRANGERS 256 /* entries that were learned, not resolved */
+#define NET_MAX_LEARNED 256 /* entries that were learned, not resolved */
 #define NET_ROOM 128          /* frame size; exceeds every frame that net_tx() writes */
 #define NET_ANNOUNCEMENTS 3
 #define NET_ANNOUNCE_NS SEC_NS
@@ -28,7 +28,7 @@ struct neigh {
 	/* when to send the next request; not used by learned entries */
 	struct wheel_timer timer;
 	TAILQ_ENTRY(neigh) link;
-	/* the list that contains it: due, strangers, spare; NULL: none */
+	/* the list that contains it: due, learned, spare; NULL: none */
 	struct neigh_list *list;
 	struct neigh *chain;     /* next in the same bucket */
 	uint64_t confirmed_ns;   /* TIME_NEVER: never */
@@ -75,9 +75,9 @@ struct net {
 	/* index of the next address to announce; addr_count: none in this round */
 	unsigned announce_at;
 	struct neigh_list due;
-	struct neigh_list strangers; /* oldest first */
+	struct neigh_list learned; /* oldest first */
 	struct neigh_list spare;
-	uint32_t stranger_count;
+	uint32_t learned_count;
 	uint32_t used; /* entries[0..used) are or were in use */
 	struct net_group_list groups_due;
 	struct group_proto igmp, mld;
@@ -131,7 +131,7 @@ void neigh_flush(struct net *net, bool all);
 void neigh_seen(struct net *net, const uint8_t gid[16], const uint8_t mac[6], bool learn,
 	uint64_t now);
 /* Writes the request that the entry has due. Returns false if there is none. */
-bool neigh_ask(struct net *net, struct neigh *e, struct pkt *frame, uint64_t now);
+bool neigh_solicit(struct net *net, struct neigh *e, struct pkt *frame, uint64_t now);
 void neigh_mark_due(struct net *net, struct neigh *e);
 
 /* net.c */

@@ -216,7 +216,7 @@ known_ones_are_confirmed(void **state)
 /* A neighbour that only sent to us is not confirmed before it is used; then it is, even
  * much later. */
 static void
-strangers_cost_nothing_until_wanted(void **state)
+learned_entries_cost_nothing_until_wanted(void **state)
 {
 	struct net *a = net_of(1, 0), *b = net_of(2, 0);
 	uint64_t now = T0;
@@ -264,7 +264,7 @@ number_talks(struct net *net, uint32_t number, uint64_t now)
 }
 
 static void
-strangers_do_not_fill_the_table(void **state)
+learned_entries_do_not_fill_the_table(void **state)
 {
 	struct net *net = net_of(1, 0);
 	uint32_t before = net_generation(net);
@@ -272,12 +272,12 @@ strangers_do_not_fill_the_table(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 100000; i++)
 		number_talks(net, i, T0 + i);
-	assert_int_equal(neigh_count(net, T0).all, NET_MAX_STRANGERS);
+	assert_int_equal(neigh_count(net, T0).all, NET_MAX_LEARNED);
 	assert_int_equal(net_generation(net), before);
 	/* The oldest entries were replaced. */
 	assert_int_equal(resolve_number(net, 99999, T0), 0);
-	assert_int_equal(resolve_number(net, 100000 - NET_MAX_STRANGERS, T0), 0);
-	assert_int_equal(resolve_number(net, 99999 - NET_MAX_STRANGERS, T0), -EAGAIN);
+	assert_int_equal(resolve_number(net, 100000 - NET_MAX_LEARNED, T0), 0);
+	assert_int_equal(resolve_number(net, 99999 - NET_MAX_LEARNED, T0), -EAGAIN);
 	net_destroy(net);
 }
 
@@ -416,8 +416,8 @@ main(void)
 		cmocka_unit_test(silence_is_exact),
 		cmocka_unit_test(the_unreachable_comes_back),
 		cmocka_unit_test(known_ones_are_confirmed),
-		cmocka_unit_test(strangers_cost_nothing_until_wanted),
-		cmocka_unit_test(strangers_do_not_fill_the_table),
+		cmocka_unit_test(learned_entries_cost_nothing_until_wanted),
+		cmocka_unit_test(learned_entries_do_not_fill_the_table),
 		cmocka_unit_test(full_of_live_entries_is_full),
 		cmocka_unit_test(those_that_do_not_answer_make_room),
 		cmocka_unit_test(random_operations_match_a_model),

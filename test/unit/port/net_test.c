@@ -223,7 +223,7 @@ hostile_sweep(uint64_t seed, unsigned *answers)
 		free(out.data);
 		now += rand_magnitude(&rand, 31);
 		free(net_send(net, now).data);
-		if (neigh_count(net, now).all > NET_MAX_STRANGERS)
+		if (neigh_count(net, now).all > NET_MAX_LEARNED)
 			fail_msg("seed %lu step %u: table", seed, step);
 	}
 	net_destroy(net);
