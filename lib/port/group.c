@@ -11,7 +11,7 @@
 #include "port/net.h"
 
 static bool
-group_is_said(const uint8_t gid[16])
+group_is_reported(const uint8_t gid[16])
 {
 	static const uint8_t all_systems[4] = {224, 0, 0, 1};
 	static const uint8_t all_nodes[16] = {0xff, 0x02, [15] = 1};
@@ -70,7 +70,7 @@ group_mark_due(struct net *net, struct net_group *g)
 }
 
 static void
-group_undue(struct net *net, struct net_group *g)
+group_clear_due(struct net *net, struct net_group *g)
 {
 	if (g->due)
 		TAILQ_REMOVE(&net->groups_due, g, link);
@@ -98,11 +98,11 @@ group_add(struct net *net, const uint8_t gid[16])
 static void
 group_change(struct net *net, struct net_group *g)
 {
-	if (!group_is_said(g->gid)) {
+	if (!group_is_reported(g->gid)) {
 		g->in_use = g->users != 0;
 		return;
 	}
-	g->left = GROUP_ROBUSTNESS;
+	g->reports_left = GROUP_ROBUSTNESS;
 	group_mark_due(net, g);
 }
 
@@ -196,7 +196,7 @@ group_announce(struct net *net)
 }
 
 static uint8_t
-version_of(struct group_proto *p, uint64_t now)
+querier_version(struct group_proto *p, uint64_t now)
 {
 	if (now >= p->until_ns)
 		p->version = 0;
@@ -207,22 +207,22 @@ bool
 group_report(struct net *net, struct net_group *g, struct pkt *frame, uint64_t now)
 {
 	bool ipv4 = gid_is_ipv4(g->gid);
-	uint8_t version = version_of(ipv4 ? &net->igmp : &net->mld, now);
-	enum group_say what = g->users == 0  ? GROUP_LEAVES
-			      : g->left != 0 ? GROUP_JOINS
-					     : GROUP_IS;
+	uint8_t version = querier_version(ipv4 ? &net->igmp : &net->mld, now);
+	enum group_report_type type = g->users == 0  ? GROUP_LEAVES
+			      : g->reports_left != 0 ? GROUP_JOINS
+					     : GROUP_CURRENT_STATE;
 	bool sent;
 
-	group_undue(net, g);
-	g->left -= g->left != 0;
+	group_clear_due(net, g);
+	g->reports_left -= g->reports_left != 0;
 	/* The older protocols have a single kind of report, and send one leave
 	 * message. */
-	if (version != 0 && what == GROUP_LEAVES)
-		g->left = 0;
-	sent = (ipv4 ? igmp_write : mld_write)(&net->conf, g->gid, what, version, frame);
-	if (g->left != 0)
+	if (version != 0 && type == GROUP_LEAVES)
+		g->reports_left = 0;
+	sent = (ipv4 ? igmp_write : mld_write)(&net->conf, g->gid, type, version, frame);
+	if (g->reports_left != 0)
 		wheel_set(
-			&net->wheel, &g->timer, now + random_below(net, GROUP_AGAIN_NS));
+			&net->wheel, &g->timer, now + random_below(net, GROUP_REPORT_INTERVAL_NS));
 	else if (g->users == 0)
 		g->in_use = false;
 	return sent;
@@ -234,16 +234,16 @@ group_query_rx(struct net *net, const uint8_t *gid, bool ipv4, uint8_t version,
 {
 	struct group_proto *p = ipv4 ? &net->igmp : &net->mld;
 
-	if (version != 0 && (version_of(p, now) == 0 || version <= p->version)) {
+	if (version != 0 && (querier_version(p, now) == 0 || version <= p->version)) {
 		p->version = version;
-		p->until_ns = now + GROUP_OLD_NS;
+		p->until_ns = now + GROUP_OLDER_QUERIER_NS;
 	}
 	for (unsigned i = 0; i < NET_GROUPS; i++) {
 		struct net_group *g = &net->groups[i];
 		uint64_t when;
 
 		if (!g->in_use || g->users == 0 || g->due ||
-			gid_is_ipv4(g->gid) != ipv4 || !group_is_said(g->gid) ||
+			gid_is_ipv4(g->gid) != ipv4 || !group_is_reported(g->gid) ||
 			(gid != NULL && memcmp(g->gid, gid, 16) != 0))
 			continue;
 		when = now + random_below(net, max_ns);
@@ -261,7 +261,7 @@ group_report_rx(struct net *net, const uint8_t gid[16], uint64_t now)
 
 	/* With the older protocols one host's report is enough (RFC 2236 3). In the
 	 * newest version every host reports. */
-	if (g != NULL && version_of(p, now) != 0 && g->left == 0 && g->users != 0 &&
+	if (g != NULL && querier_version(p, now) != 0 && g->reports_left == 0 && g->users != 0 &&
 		!g->due)
 		wheel_cancel(&net->wheel, &g->timer);
 }

@@ -88,12 +88,12 @@ send_to(const struct net_conf *conf, const uint8_t dst[16], const void *msg, uin
 }
 
 bool
-mld_write(const struct net_conf *conf, const uint8_t gid[16], enum group_say what,
+mld_write(const struct net_conf *conf, const uint8_t gid[16], enum group_report_type what,
 	uint8_t version, struct pkt *frame)
 {
 	static const uint8_t all_routers[16] = {0xff, 0x02, [15] = 2},
 			     all_v2[16] = {0xff, 0x02, [15] = 0x16};
-	static const uint8_t types[] = {[GROUP_IS] = IS_EXCLUDE,
+	static const uint8_t types[] = {[GROUP_CURRENT_STATE] = IS_EXCLUDE,
 		[GROUP_JOINS] = TO_EXCLUDE,
 		[GROUP_LEAVES] = TO_INCLUDE};
 	struct mld_v1 v1 = {.type = what == GROUP_LEAVES ? DONE_V1 : REPORT_V1};

@@ -46,7 +46,7 @@ struct net_group {
 	TAILQ_ENTRY(net_group) link; /* in groups_due if due */
 	uint8_t gid[16];
 	uint16_t users; /* joins less leaves; 0: left */
-	uint8_t left;   /* reports of a change still to be sent */
+	uint8_t reports_left;   /* reports of a change still to be sent */
 	bool due;
 	bool in_use;
 };
@@ -54,9 +54,9 @@ TAILQ_HEAD(net_group_list, net_group);
 
 #define NET_GROUPS (NET_MAX_GROUPS + NET_MAX_ADDRS)
 #define GROUP_ROBUSTNESS 2               /* reports per change (RFC 3376 8.1) */
-#define GROUP_AGAIN_NS SEC_NS            /* longest time between them (RFC 3376 8.11) */
+#define GROUP_REPORT_INTERVAL_NS SEC_NS            /* longest time between them (RFC 3376 8.11) */
 /* how long an older querier counts as present after a query (RFC 3376 8.12) */
-#define GROUP_OLD_NS (UINT64_C(260) * SEC_NS)
+#define GROUP_OLDER_QUERIER_NS (UINT64_C(260) * SEC_NS)
 
 /* State of a family's protocol, IGMP or MLD. */
 struct group_proto {
@@ -178,18 +178,18 @@ void group_query_rx(struct net *net, const uint8_t *gid, bool ipv4, uint8_t vers
 /* Handles another host's report, of an older protocol version. */
 void group_report_rx(struct net *net, const uint8_t gid[16], uint64_t now);
 
-enum group_say {
-	GROUP_IS,    /* current state, the answer to a query */
+enum group_report_type {
+	GROUP_CURRENT_STATE,    /* current state, the answer to a query */
 	GROUP_JOINS,
 	GROUP_LEAVES,
 };
 /* igmp.c, mld.c. _rx() handles a received frame. _write() writes a report in the given
  * version (0: the newest); it returns false if the report cannot or need not be sent. */
 void igmp_rx(struct net *net, const struct frame *frame, uint64_t now);
-bool igmp_write(const struct net_conf *conf, const uint8_t gid[16], enum group_say what,
+bool igmp_write(const struct net_conf *conf, const uint8_t gid[16], enum group_report_type what,
 	uint8_t version, struct pkt *frame);
 void mld_rx(struct net *net, const struct frame *frame, uint64_t now);
-bool mld_write(const struct net_conf *conf, const uint8_t gid[16], enum group_say what,
+bool mld_write(const struct net_conf *conf, const uint8_t gid[16], enum group_report_type what,
 	uint8_t version, struct pkt *frame);
 
 /* arp.c, icmp.c, nd.c. Each handles a received frame of its protocol and returns true if

@@ -346,7 +346,7 @@ test_older_queriers(void **state)
 		expect_igmp(SEC_NS, 0x16, "239.1.2.3", "239.1.2.3", 0);
 	igmp_query(0, NULL, 8); /* version 1: 10 s */
 	expect_igmp(10 * SEC_NS, 0x12, "239.1.2.3", "239.1.2.3", 0);
-	now += GROUP_OLD_NS;
+	now += GROUP_OLDER_QUERIER_NS;
 	igmp_query(10, NULL, 12);
 	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 2);
 
