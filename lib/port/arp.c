@@ -11,7 +11,7 @@
 #define ARP_ROOM 46 /* the shortest Ethernet payload */
 
 static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-static const uint8_t nobody[6];
+static const uint8_t unknown_mac[6];
 
 static bool
 arp_write(const struct net_conf *conf, struct pkt *frame, const uint8_t eth_dst[6],
@@ -46,14 +46,14 @@ arp_request(const struct net_conf *conf, const uint8_t gid[16], const uint8_t *m
 	if (src == NULL)
 		return false;
 	return arp_write(conf, frame, mac != NULL ? mac : broadcast, RTE_ARP_OP_REQUEST,
-		src + 12, nobody, gid + 12);
+		src + 12, unknown_mac, gid + 12);
 }
 
 bool
 arp_announce(const struct net_conf *conf, const uint8_t gid[16], struct pkt *frame)
 {
 	return arp_write(
-		conf, frame, broadcast, RTE_ARP_OP_REQUEST, gid + 12, nobody, gid + 12);
+		conf, frame, broadcast, RTE_ARP_OP_REQUEST, gid + 12, unknown_mac, gid + 12);
 }
 
 static bool

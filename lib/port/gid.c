@@ -104,7 +104,7 @@ gid_link_local(const uint8_t mac[6], uint8_t gid[16])
 /* Parses a decimal number of up to three digits. Returns it, or -EINVAL for anything
  * else. */
 static int
-number_parse(const char *text)
+prefix_len_parse(const char *text)
 {
 	int value = 0;
 
@@ -144,7 +144,7 @@ gid_parse(const char *text, uint8_t gid[16], uint8_t *prefix_len)
 	} else if (inet_pton(AF_INET6, host, ip) != 1) {
 		return -EINVAL;
 	}
-	prefix = slash != NULL ? number_parse(slash + 1) : max;
+	prefix = slash != NULL ? prefix_len_parse(slash + 1) : max;
 	if (prefix < 0 || prefix > max)
 		return -EINVAL;
 	if (max == 128 && gid_is_ipv4(ip)) { /* written ::ffff:a.b.c.d/n */

@@ -46,7 +46,7 @@ static_assert(sizeof(struct alert) == 24, "RFC 2113");
 
 /* Returns the port's first IPv4 address, or 0.0.0.0 if it has none (RFC 3376 4.2.13). */
 static void
-source(const struct net_conf *conf, void *out)
+igmp_source(const struct net_conf *conf, void *out)
 {
 	memset(out, 0, 4);
 	for (unsigned i = 0; i < conf->addr_count; i++) {
@@ -60,7 +60,7 @@ source(const struct net_conf *conf, void *out)
 /* Writes the headers of a frame to dst. Returns the place of its message of len bytes,
  * zeroed, or NULL if it does not fit. */
 static uint8_t *
-begin(const struct net_conf *conf, const uint8_t dst[4], uint32_t len, struct pkt *frame)
+igmp_begin(const struct net_conf *conf, const uint8_t dst[4], uint32_t len, struct pkt *frame)
 {
 	static const uint8_t router_alert[4] = {0x94, 4, 0, 0};
 	uint8_t gid[16], mac[6];
@@ -78,7 +78,7 @@ begin(const struct net_conf *conf, const uint8_t dst[4], uint32_t len, struct pk
 	head->ip.total_length = rte_cpu_to_be_16((uint16_t)(sizeof(*head) + len));
 	head->ip.time_to_live = 1;
 	head->ip.next_proto_id = IPPROTO_IGMP;
-	source(conf, (uint8_t *)head + offsetof(struct rte_ipv4_hdr, src_addr));
+	igmp_source(conf, (uint8_t *)head + offsetof(struct rte_ipv4_hdr, src_addr));
 	memcpy(&head->ip.dst_addr, dst, 4);
 	memcpy(head->option, router_alert, 4);
 	head->ip.hdr_checksum = sum_fold(sum_add(0, head, sizeof(*head)));
@@ -102,7 +102,7 @@ igmp_write(const struct net_conf *conf, const uint8_t gid[16], enum group_report
 		return false;
 	if (version == 0)
 		len += (uint32_t)sizeof(struct igmp_record);
-	msg = (struct igmp *)begin(conf,
+	msg = (struct igmp *)igmp_begin(conf,
 		version == 0 ? all_v3
 		: leaves     ? all_routers
 			     : group,
@@ -127,7 +127,7 @@ igmp_write(const struct net_conf *conf, const uint8_t gid[16], enum group_report
 /* Decodes the Max Resp Code. In v3, values above 127 have a mantissa and an exponent (RFC
  * 3376 4.1.1). */
 static uint64_t
-max_response_ns(uint8_t code, bool v3)
+igmp_max_response_ns(uint8_t code, bool v3)
 {
 	if (!v3 || code < 128)
 		return code * UNIT_NS;
@@ -135,7 +135,7 @@ max_response_ns(uint8_t code, bool v3)
 }
 
 static void
-query_rx(struct net *net, const struct igmp *msg, uint32_t len, uint64_t now)
+igmp_query_rx(struct net *net, const struct igmp *msg, uint32_t len, uint64_t now)
 {
 	static const uint8_t general[4];
 	bool v3 = len >= 12;
@@ -145,7 +145,7 @@ query_rx(struct net *net, const struct igmp *msg, uint32_t len, uint64_t now)
 	if (memcmp(msg->group, general, 4) != 0 && !gid_is_multicast(gid))
 		return;
 	group_query_rx(net, memcmp(msg->group, general, 4) == 0 ? NULL : gid, true,
-		version, version == 1 ? V1_MAX_NS : max_response_ns(msg->code, v3), now);
+		version, version == 1 ? V1_MAX_NS : igmp_max_response_ns(msg->code, v3), now);
 }
 
 void
@@ -169,7 +169,7 @@ igmp_rx(struct net *net, const struct frame *frame, uint64_t now)
 	gid_from_ipv4(&ip->dst_addr, gid);
 	if (msg->type == QUERY &&
 		(gid_is_multicast(gid) || net_is_ours(&net->conf, gid))) {
-		query_rx(net, msg, total - head, now);
+		igmp_query_rx(net, msg, total - head, now);
 	} else if (msg->type == REPORT_V1 || msg->type == REPORT_V2) {
 		gid_from_ipv4(msg->group, gid);
 		group_report_rx(net, gid, now);

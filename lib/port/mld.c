@@ -47,7 +47,7 @@ static_assert(sizeof(struct mld_v2) == 28, "RFC 3810 5.2, one record");
 
 /* Returns the port's link-local address (RFC 3810 5.2.13), NULL if it has none. */
 static const uint8_t *
-source(const struct net_conf *conf)
+mld_source(const struct net_conf *conf)
 {
 	for (unsigned i = 0; i < conf->addr_count; i++) {
 		if (gid_is_link_local(conf->addr[i].gid))
@@ -57,10 +57,10 @@ source(const struct net_conf *conf)
 }
 
 static bool
-send_to(const struct net_conf *conf, const uint8_t dst[16], const void *msg, uint32_t len,
+mld_frame_write(const struct net_conf *conf, const uint8_t dst[16], const void *msg, uint32_t len,
 	struct pkt *frame)
 {
-	const uint8_t *src = source(conf);
+	const uint8_t *src = mld_source(conf);
 	struct rte_ipv6_hdr *ip;
 	uint8_t mac[6], *at;
 	uint16_t sum;
@@ -103,15 +103,15 @@ mld_write(const struct net_conf *conf, const uint8_t gid[16], enum group_report_
 	memcpy(v1.group, gid, 16);
 	memcpy(v2.group, gid, 16);
 	if (version == 0)
-		return send_to(conf, all_v2, &v2, sizeof(v2), frame);
-	return send_to(
+		return mld_frame_write(conf, all_v2, &v2, sizeof(v2), frame);
+	return mld_frame_write(
 		conf, what == GROUP_LEAVES ? all_routers : gid, &v1, sizeof(v1), frame);
 }
 
 /* Decodes the Maximum Response Code. In v2, values above 32767 have a mantissa and an
  * exponent (RFC 3810 5.1.3). */
 static uint64_t
-max_response_ns(uint16_t code, bool v2)
+mld_max_response_ns(uint16_t code, bool v2)
 {
 	uint64_t ms = code;
 
@@ -121,7 +121,7 @@ max_response_ns(uint16_t code, bool v2)
 }
 
 static void
-query_rx(struct net *net, const struct mld_v1 *msg, uint32_t len, uint64_t now)
+mld_query_rx(struct net *net, const struct mld_v1 *msg, uint32_t len, uint64_t now)
 {
 	bool v2 = len >= QUERY_V2_LEN;
 	bool general = gid_is_zero(msg->group);
@@ -129,7 +129,7 @@ query_rx(struct net *net, const struct mld_v1 *msg, uint32_t len, uint64_t now)
 	if (!general && (gid_is_ipv4(msg->group) || !gid_is_multicast(msg->group)))
 		return;
 	group_query_rx(net, general ? NULL : msg->group, false, v2 ? 0 : 1,
-		max_response_ns(rte_be_to_cpu_16(msg->max_ms), v2), now);
+		mld_max_response_ns(rte_be_to_cpu_16(msg->max_ms), v2), now);
 }
 
 void
@@ -156,7 +156,7 @@ mld_rx(struct net *net, const struct frame *frame, uint64_t now)
 			sum_icmp6(&ip->src_addr, &ip->dst_addr, len), msg, len)) != 0)
 		return;
 	if (msg->type == QUERY)
-		query_rx(net, msg, len, now);
+		mld_query_rx(net, msg, len, now);
 	else if (msg->type == REPORT_V1)
 		group_report_rx(net, msg->group, now);
 }

@@ -108,7 +108,7 @@ void gid_multicast_mac(const uint8_t gid[16], uint8_t mac[6]);
 /* ff02::1:ffXX:XXXX (RFC 4291 2.7.1). */
 void gid_solicited_node(const uint8_t gid[16], uint8_t group[16]);
 
-/* addr.c */
+/* net_addr.c */
 int net_conf_check(const struct net_conf *conf);
 bool net_is_ours(const struct net_conf *conf, const uint8_t gid[16]);
 bool net_is_onlink(const struct net_conf *conf, const uint8_t gid[16]);
@@ -160,7 +160,7 @@ uint16_t sum_fold(uint32_t sum);
 /* Sum of the pseudo header of an ICMPv6 message. */
 uint32_t sum_icmp6(const void *src, const void *dst, uint32_t len);
 
-/* group.c */
+/* net_group.c */
 void group_table_init(struct net *net);
 /* Joins the solicited-node groups of conf's addresses. group_leave_nodes() leaves
  * them. */

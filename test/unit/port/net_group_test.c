@@ -478,5 +478,5 @@ main(void)
 		cmocka_unit_test(test_macs_and_limits),
 	};
 
-	return cmocka_run_group_tests_name("groups", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("net_group", tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ group_table_init(struct net *net)
 }
 
 static struct net_group *
-group_find(struct net *net, const uint8_t gid[16])
+net_group_find(struct net *net, const uint8_t gid[16])
 {
 	for (unsigned i = 0; i < NET_GROUPS; i++) {
 		struct net_group *g = &net->groups[i];
@@ -96,7 +96,7 @@ group_add(struct net *net, const uint8_t gid[16])
 /* To be called after the first join or the last leave. Schedules the reports of the
  * change. */
 static void
-group_change(struct net *net, struct net_group *g)
+net_group_changed(struct net *net, struct net_group *g)
 {
 	if (!group_is_reported(g->gid)) {
 		g->in_use = g->users != 0;
@@ -107,28 +107,28 @@ group_change(struct net *net, struct net_group *g)
 }
 
 static int
-join(struct net *net, const uint8_t gid[16])
+group_join(struct net *net, const uint8_t gid[16])
 {
-	struct net_group *g = group_find(net, gid);
+	struct net_group *g = net_group_find(net, gid);
 
 	if (g == NULL)
 		g = group_add(net, gid);
 	if (g == NULL || g->users == UINT16_MAX)
 		return -ENOSPC;
 	if (g->users++ == 0)
-		group_change(net, g);
+		net_group_changed(net, g);
 	return 0;
 }
 
 static int
-leave(struct net *net, const uint8_t gid[16])
+group_leave(struct net *net, const uint8_t gid[16])
 {
-	struct net_group *g = group_find(net, gid);
+	struct net_group *g = net_group_find(net, gid);
 
 	if (g == NULL || g->users == 0)
 		return -EINVAL;
 	if (--g->users == 0)
-		group_change(net, g);
+		net_group_changed(net, g);
 	return 0;
 }
 
@@ -140,7 +140,7 @@ net_join(struct net *net, const uint8_t gid[16])
 	if (!gid_is_multicast(gid))
 		return -EINVAL;
 	rte_ticketlock_lock(&net->lock);
-	rc = join(net, gid);
+	rc = group_join(net, gid);
 	net_deadline_update(net);
 	rte_ticketlock_unlock(&net->lock);
 	return rc;
@@ -152,7 +152,7 @@ net_leave(struct net *net, const uint8_t gid[16])
 	int rc;
 
 	rte_ticketlock_lock(&net->lock);
-	rc = leave(net, gid);
+	rc = group_leave(net, gid);
 	net_deadline_update(net);
 	rte_ticketlock_unlock(&net->lock);
 	return rc;
@@ -167,7 +167,7 @@ group_join_nodes(struct net *net, const struct net_conf *conf)
 		if (gid_is_ipv4(conf->addr[i].gid))
 			continue;
 		gid_solicited_node(conf->addr[i].gid, gid);
-		(void)join(net, gid);
+		(void)group_join(net, gid);
 	}
 }
 
@@ -180,7 +180,7 @@ group_leave_nodes(struct net *net, const struct net_conf *conf)
 		if (gid_is_ipv4(conf->addr[i].gid))
 			continue;
 		gid_solicited_node(conf->addr[i].gid, gid);
-		(void)leave(net, gid);
+		(void)group_leave(net, gid);
 	}
 }
 
@@ -191,7 +191,7 @@ group_announce(struct net *net)
 		struct net_group *g = &net->groups[i];
 
 		if (g->in_use && g->users != 0)
-			group_change(net, g);
+			net_group_changed(net, g);
 	}
 }
 
@@ -256,7 +256,7 @@ group_query_rx(struct net *net, const uint8_t *gid, bool ipv4, uint8_t version,
 void
 group_report_rx(struct net *net, const uint8_t gid[16], uint64_t now)
 {
-	struct net_group *g = group_find(net, gid);
+	struct net_group *g = net_group_find(net, gid);
 	struct group_proto *p = gid_is_ipv4(gid) ? &net->igmp : &net->mld;
 
 	/* With the older protocols one host's report is enough (RFC 2236 3). In the

@@ -175,5 +175,5 @@ main(void)
 		cmocka_unit_test(questions_come_from_the_closest_address),
 	};
 
-	return cmocka_run_group_tests_name("addr", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("net_addr", tests, NULL, NULL);
 }
