@@ -11,7 +11,7 @@ type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t le
 	case IBV_QPT_UD:
 		return dest_check(vqp, wr, len);
 	case IBV_QPT_UC:
-		return !post_rows[wr->opcode].answered;
+		return !post_rows[wr->opcode].has_response;
 	case IBV_QPT_XRC_SEND:
 		return !post_rows[wr->opcode].rc &&
 		       (post_rows[wr->opcode].form >= POST_LOCAL_INV ||

@@ -42,8 +42,8 @@ enum post_form {
 static const struct post_row {
 	uint8_t flags; /* 0: unsupported opcode */
 	uint8_t form;  /* enum post_form */
-	bool checked;  /* send_check_more() checks it */
-	bool answered; /* has a response, so not on UC */
+	bool needs_check;  /* send_check_more() checks it */
+	bool has_response; /* has a response, so not on UC */
 	bool ud;       /* also on UD */
 	bool rc;       /* only on RC */
 } post_rows[WR_ROWS] = {
@@ -53,33 +53,33 @@ static const struct post_row {
 	[IBV_WR_SEND_WITH_IMM] = {.flags = SEND_FLAGS, .ud = true},
 	[IBV_WR_SEND_WITH_INV] = {.flags = SEND_FLAGS,
 		.form = POST_INVALIDATE,
-		.answered = true},
-	[IBV_WR_RDMA_READ] = {.flags = READ_FLAGS, .form = POST_RDMA, .answered = true},
+		.has_response = true},
+	[IBV_WR_RDMA_READ] = {.flags = READ_FLAGS, .form = POST_RDMA, .has_response = true},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {.flags = READ_FLAGS,
 		.form = POST_ATOMIC,
-		.checked = true,
-		.answered = true},
+		.needs_check = true,
+		.has_response = true},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {.flags = READ_FLAGS,
 		.form = POST_ATOMIC,
-		.checked = true,
-		.answered = true},
+		.needs_check = true,
+		.has_response = true},
 	[IBV_WR_ATOMIC_WRITE] = {.flags = SEND_FLAGS,
 		.form = POST_RDMA,
-		.checked = true,
-		.answered = true,
+		.needs_check = true,
+		.has_response = true,
 		.rc = true},
 #ifdef HAVE_WR_FLUSH
 	[IBV_WR_FLUSH] = {.flags = LOCAL_FLAGS,
 		.form = POST_RDMA,
-		.checked = true, /* only ibv_wr_flush() posts one */
-		.answered = true,
+		.needs_check = true, /* only ibv_wr_flush() posts one */
+		.has_response = true,
 		.rc = true},
 #endif
 	[IBV_WR_LOCAL_INV] = {.flags = LOCAL_FLAGS, .form = POST_LOCAL_INV},
-	[IBV_WR_BIND_MW] = {.flags = LOCAL_FLAGS, .form = POST_BIND, .checked = true},
+	[IBV_WR_BIND_MW] = {.flags = LOCAL_FLAGS, .form = POST_BIND, .needs_check = true},
 };
 
-/* The rest of send_check(), for the opcodes with `checked`. */
+/* The rest of send_check(), for the opcodes with `needs_check`. */
 bool send_check_more(const struct ibv_send_wr *wr, uint64_t total);
 /* Writes a bind. mr: NULL if nothing is to be bound. */
 void bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info);
@@ -127,7 +127,7 @@ send_check(const struct sq *sq, const struct ibv_send_wr *wr, const struct post_
 		return EINVAL;
 	if (wr->send_flags & IBV_SEND_INLINE && unlikely(total > sq->max_inline))
 		return EINVAL;
-	if (unlikely(row->checked) && !send_check_more(wr, total))
+	if (unlikely(row->needs_check) && !send_check_more(wr, total))
 		return EINVAL;
 	*len = (uint32_t)total;
 	return 0;

@@ -32,7 +32,7 @@ wr_op_has(enum ibv_qp_type type, uint8_t opcode)
 	if (row->flags == 0)
 		return false;
 	return type == IBV_QPT_RC || (type == IBV_QPT_XRC_SEND && !row->rc) ||
-	       (type == IBV_QPT_UC && !row->answered) ||
+	       (type == IBV_QPT_UC && !row->has_response) ||
 	       (type == IBV_QPT_UD && row->ud);
 }
 
