@@ -113,7 +113,7 @@ struct verbs_qp {
 	uint32_t last_signaled;
 	bool any_signaled;	/* a request was posted signaled since RESET */
 	bool extended;		/* created with send_ops_flags: has ex and wr */
-	bool joined; /* the struct qp lies in front of this one, see sender_qp() */
+	bool qp_in_front; /* the struct qp lies in front of this one, see sender_qp() */
 	/* XRC target: this is one of its handles. */
 	struct verbs_xrcd *xrcd;
 	struct qp_listener *qp_listener; /* NULL: not an XRC target */
@@ -270,8 +270,8 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
 void parent_domain_free(struct verbs_pd *pd);
 
 /* Allocates a verbs_qp, zeroed but for its context: with ex and wr if extended, with room
- * for the struct qp in front if joined. Returns NULL if there is no memory. */
-struct verbs_qp *verbs_qp_alloc(struct ibv_context *context, bool extended, bool joined);
+ * for the struct qp in front if qp_in_front. Returns NULL if there is no memory. */
+struct verbs_qp *verbs_qp_alloc(struct ibv_context *context, bool extended, bool qp_in_front);
 void verbs_qp_free(struct verbs_qp *vqp);
 /* Fills in the public part from vqp->qp, and initialises its mutex and condition
  * variable. */

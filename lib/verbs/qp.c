@@ -76,30 +76,30 @@ verbs_qp_publish(struct verbs_qp *vqp)
 
 /* Sizes of the struct qp in front, and of the whole allocation. */
 static size_t
-front_bytes(bool joined)
+qp_in_front_bytes(bool qp_in_front)
 {
-	return joined ? sizeof(struct qp) : 0;
+	return qp_in_front ? sizeof(struct qp) : 0;
 }
 
 static size_t
-qp_bytes(bool extended, bool joined)
+qp_bytes(bool extended, bool qp_in_front)
 {
-	return front_bytes(joined) +
+	return qp_in_front_bytes(qp_in_front) +
 	       (extended ? sizeof(struct verbs_qp) : VERBS_QP_PLAIN);
 }
 
 struct verbs_qp *
-verbs_qp_alloc(struct ibv_context *context, bool extended, bool joined)
+verbs_qp_alloc(struct ibv_context *context, bool extended, bool qp_in_front)
 {
 	uint8_t *mem = alloc_get(
-		&to_ctx(context)->dev->mem, "verbs_qp", qp_bytes(extended, joined));
-	struct verbs_qp *vqp = (struct verbs_qp *)(mem + front_bytes(joined));
+		&to_ctx(context)->dev->mem, "verbs_qp", qp_bytes(extended, qp_in_front));
+	struct verbs_qp *vqp = (struct verbs_qp *)(mem + qp_in_front_bytes(qp_in_front));
 
 	if (mem == NULL)
 		return NULL;
 	vqp->ibv.context = context;
 	vqp->extended = extended;
-	vqp->joined = joined;
+	vqp->qp_in_front = qp_in_front;
 	return vqp;
 }
 
@@ -107,8 +107,8 @@ void
 verbs_qp_free(struct verbs_qp *vqp)
 {
 	alloc_put(&to_ctx(vqp->ibv.context)->dev->mem,
-		(uint8_t *)vqp - front_bytes(vqp->joined),
-		qp_bytes(vqp->extended, vqp->joined));
+		(uint8_t *)vqp - qp_in_front_bytes(vqp->qp_in_front),
+		qp_bytes(vqp->extended, vqp->qp_in_front));
 }
 
 static struct ibv_qp *
