@@ -250,7 +250,7 @@ host_cm_tick(struct host *host)
 			on_request(host, &event);
 		else if (event.type == ROCADE_CM_ESTABLISHED)
 			on_up(host, event.user);
-		else if (event.type != ROCADE_CM_GONE)
+		else if (event.type != ROCADE_CM_TIMEWAIT_EXIT)
 			on_end(host, event.user, &event);
 	}
 }

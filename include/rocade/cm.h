@@ -173,7 +173,7 @@ enum rocade_cm_event_type {
 	ROCADE_CM_UNREACHABLE,  /* The peer did not answer, after all retries. */
 	ROCADE_CM_DISCONNECTED, /* Either side has disconnected. Move the QP to ERR. */
 	/* The time wait has ended: the QPN may be used for another connection. */
-	ROCADE_CM_GONE,
+	ROCADE_CM_TIMEWAIT_EXIT,
 	/* A datagram service was found: qpn, qkey, peer and sgid_index tell where to
 	 * send. */
 	ROCADE_CM_RESOLVED

@@ -170,7 +170,7 @@ static const struct {
 	[CM_EVENT_DISCONNECTED] = {ROCADE_CM_DISCONNECTED, "disconnected"},
 	[CM_EVENT_SIDR_REQUEST] = {ROCADE_CM_REQUEST, "request"},
 	[CM_EVENT_SIDR_REPLY] = {ROCADE_CM_RESOLVED, "resolved"},
-	[CM_EVENT_GONE] = {ROCADE_CM_GONE, "gone"},
+	[CM_EVENT_GONE] = {ROCADE_CM_TIMEWAIT_EXIT, "time wait ended"},
 };
 
 EXPORT const char *

@@ -129,7 +129,7 @@ connects(void **state)
 	assert_int_equal(rocade_cm_disconnect(a), ENOTCONN);
 	assert_ptr_equal(bed_event(cm_b, ROCADE_CM_DISCONNECTED).id, b);
 	assert_ptr_equal(bed_event(cm_a, ROCADE_CM_DISCONNECTED).id, a);
-	assert_ptr_equal(bed_event(cm_a, ROCADE_CM_GONE).id, a);
+	assert_ptr_equal(bed_event(cm_a, ROCADE_CM_TIMEWAIT_EXIT).id, a);
 	rocade_cm_release(a);
 	rocade_cm_release(b);
 	assert_int_equal(bed_stat_of(cm_a, "established"), 1);
