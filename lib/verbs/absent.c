@@ -10,7 +10,7 @@ EXPORT struct ibv_mr *
 ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 	int fd, int access)
 {
-	if (!ours(pd->context))
+	if (!context_is_ours(pd->context))
 		return forward(
 			NULL, ibv_reg_dmabuf_mr, pd, offset, length, iova, fd, access);
 	return null_errno(EOPNOTSUPP);
@@ -19,7 +19,7 @@ ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t io
 EXPORT int
 ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	if (!ours(qp->context))
+	if (!context_is_ours(qp->context))
 		return forward(ENOSYS, ibv_set_ece, qp, ece);
 	return EOPNOTSUPP;
 }
@@ -27,7 +27,7 @@ ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 EXPORT int
 ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	if (!ours(qp->context))
+	if (!context_is_ours(qp->context))
 		return forward(ENOSYS, ibv_query_ece, qp, ece);
 	return EOPNOTSUPP;
 }
@@ -35,7 +35,7 @@ ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 EXPORT int
 ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
-	if (!ours(qp->context))
+	if (!context_is_ours(qp->context))
 		return forward(0, ibv_query_qp_data_in_order, qp, op, flags);
 	return 0; /* order not guaranteed */
 }
@@ -43,7 +43,7 @@ ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t fl
 EXPORT struct ibv_pd *
 ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 {
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(NULL, ibv_import_pd, context, pd_handle);
 	return null_errno(EOPNOTSUPP);
 }
@@ -51,14 +51,14 @@ ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 EXPORT void
 ibv_unimport_pd(struct ibv_pd *pd)
 {
-	if (!ours(pd->context))
+	if (!context_is_ours(pd->context))
 		forward_void(ibv_unimport_pd, pd);
 }
 
 EXPORT struct ibv_mr *
 ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
-	if (!ours(pd->context))
+	if (!context_is_ours(pd->context))
 		return forward(NULL, ibv_import_mr, pd, mr_handle);
 	return null_errno(EOPNOTSUPP);
 }
@@ -66,14 +66,14 @@ ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 EXPORT void
 ibv_unimport_mr(struct ibv_mr *mr)
 {
-	if (!ours(mr->context))
+	if (!context_is_ours(mr->context))
 		forward_void(ibv_unimport_mr, mr);
 }
 
 EXPORT struct ibv_dm *
 ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 {
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(NULL, ibv_import_dm, context, dm_handle);
 	return null_errno(EOPNOTSUPP);
 }
@@ -81,6 +81,6 @@ ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 EXPORT void
 ibv_unimport_dm(struct ibv_dm *dm)
 {
-	if (!ours(dm->context))
+	if (!context_is_ours(dm->context))
 		forward_void(ibv_unimport_dm, dm);
 }

@@ -141,7 +141,7 @@ ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *att
 	struct dev *dev;
 	int err;
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(
 			ENOSYS, ibv_resolve_eth_l2_from_gid, context, attr, eth_mac, vid);
 	dev = to_ctx(context)->dev;

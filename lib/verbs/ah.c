@@ -20,7 +20,7 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct verbs_ah *ah;
 	int err;
 
-	if (!ours(pd->context))
+	if (!context_is_ours(pd->context))
 		return forward(NULL, ibv_create_ah, pd, attr);
 	err = attr->port_num == 1 ? qp_path_read(to_ctx(pd->context)->dev, attr, &path)
 				  : EINVAL;
@@ -44,7 +44,7 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 EXPORT int
 ibv_destroy_ah(struct ibv_ah *ah)
 {
-	if (!ours(ah->context))
+	if (!context_is_ours(ah->context))
 		return forward(ENOSYS, ibv_destroy_ah, ah);
 	count_down(&to_pd(ah->pd)->objects);
 	alloc_put(&alloc_plain, ah, sizeof(struct verbs_ah));
@@ -111,7 +111,7 @@ ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc
 	struct ibv_ah_attr out = {.is_global = 1, .port_num = port_num};
 	uint8_t dst[16];
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(-1, ibv_init_ah_from_wc, context, port_num, wc, grh, attr);
 	if (port_num != 1 || (wc->wc_flags & IBV_WC_GRH) == 0 ||
 		!grh_read(grh, out.grh.dgid.raw, dst, &out.grh) ||
@@ -129,7 +129,7 @@ ibv_create_ah_from_wc(
 {
 	struct ibv_ah_attr attr;
 
-	if (!ours(pd->context))
+	if (!context_is_ours(pd->context))
 		return forward(NULL, ibv_create_ah_from_wc, pd, wc, grh, port_num);
 	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr) != 0)
 		return NULL;

@@ -11,7 +11,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 	struct verbs_channel *channel;
 	int err;
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(NULL, ibv_create_comp_channel, context);
 	channel = alloc_get(&alloc_plain, "verbs_channel", sizeof(*channel));
 	if (channel == NULL)
@@ -32,7 +32,7 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 {
 	struct verbs_channel *channel;
 
-	if (!ours(ibv->context))
+	if (!context_is_ours(ibv->context))
 		return forward(ENOSYS, ibv_destroy_comp_channel, ibv);
 	if (__atomic_load_n(&ibv->refcnt, __ATOMIC_ACQUIRE) != 0)
 		return EBUSY;
@@ -49,7 +49,7 @@ ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_con
 	struct event_record record;
 	int err;
 
-	if (!ours(ibv->context))
+	if (!context_is_ours(ibv->context))
 		return forward(-1, ibv_get_cq_event, ibv, cq, cq_context);
 	err = -event_next(&to_channel(ibv)->events, &record);
 	if (err != 0)
@@ -62,7 +62,7 @@ ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_con
 EXPORT void
 ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
-	if (!ours(cq->context)) {
+	if (!context_is_ours(cq->context)) {
 		forward_void(ibv_ack_cq_events, cq, nevents);
 		return;
 	}

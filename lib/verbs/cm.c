@@ -19,7 +19,7 @@ rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
 	struct cm_conf conf;
 	int rc;
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return rocade_fail(EINVAL, "the context is not of a Rocade device");
 	cm = calloc(1, sizeof(*cm));
 	if (cm == NULL)

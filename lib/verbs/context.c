@@ -74,7 +74,7 @@ ibv_open_device(struct ibv_device *device)
 	struct verbs_ctx *ctx;
 	int err;
 
-	if (!device_ours(device))
+	if (!device_is_ours(device))
 		return forward(NULL, ibv_open_device, device);
 	port = device_hold(device);
 	if (port == NULL)
@@ -94,7 +94,7 @@ ibv_close_device(struct ibv_context *context)
 {
 	struct verbs_ctx *ctx;
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(-1, ibv_close_device, context);
 	ctx = to_ctx(context);
 	/* Objects point to their context, and engines to the objects. */
@@ -118,7 +118,7 @@ rocade_context_set_engine(struct ibv_context *context, int engine)
 {
 	struct verbs_ctx *ctx;
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return rocade_fail(EINVAL, "the context is not of a Rocade device");
 	ctx = to_ctx(context);
 	if (engine < -1 || engine >= (int)ctx->dev->engine_count)

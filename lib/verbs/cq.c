@@ -65,7 +65,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 {
 	struct verbs_cq *cq;
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(NULL, ibv_create_cq, context, cqe, cq_context, channel,
 			comp_vector);
 	if (cqe < 1 || comp_vector < 0)
@@ -85,7 +85,7 @@ ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	struct verbs_cq *cq;
 	int err;
 
-	if (!ours(ibv->context))
+	if (!context_is_ours(ibv->context))
 		return forward(ENOSYS, ibv_resize_cq, ibv, cqe);
 	cq = to_cq(ibv);
 	if (cqe < 1)
@@ -102,7 +102,7 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 	struct verbs_cq *cq;
 	bool busy;
 
-	if (!ours(ibv->context))
+	if (!context_is_ours(ibv->context))
 		return forward(ENOSYS, ibv_destroy_cq, ibv);
 	cq = to_cq(ibv);
 	pthread_mutex_lock(&cq->dev->lock);
@@ -132,7 +132,7 @@ rocade_cq_info(struct ibv_cq *ibv, struct rocade_cq_info *info)
 {
 	const struct cq *cq;
 
-	if (!ours(ibv->context))
+	if (!context_is_ours(ibv->context))
 		return rocade_fail(EINVAL, "the CQ is not of a Rocade device");
 	cq = &to_cq(ibv)->cq;
 	pthread_mutex_lock(&to_cq(ibv)->dev->lock); /* excludes a resize */

@@ -64,7 +64,7 @@ ibv_free_device_list(struct ibv_device **list)
 	if (list == NULL)
 		return;
 	for (size_t i = 0; list[i] != NULL; i++) {
-		if (device_ours(list[i]))
+		if (device_is_ours(list[i]))
 			device_put(list[i]);
 		else
 			list[kept++] = list[i];
@@ -79,7 +79,7 @@ ibv_free_device_list(struct ibv_device **list)
 EXPORT const char *
 ibv_get_device_name(struct ibv_device *device)
 {
-	if (!device_ours(device))
+	if (!device_is_ours(device))
 		return forward(NULL, ibv_get_device_name, device);
 	return device->name;
 }
@@ -87,7 +87,7 @@ ibv_get_device_name(struct ibv_device *device)
 EXPORT int
 ibv_get_device_index(struct ibv_device *device)
 {
-	if (!device_ours(device))
+	if (!device_is_ours(device))
 		return forward(-1, ibv_get_device_index, device);
 	/* beyond the indices that a kernel assigns */
 	return 0x10000 + to_device(device)->index;
@@ -96,7 +96,7 @@ ibv_get_device_index(struct ibv_device *device)
 EXPORT __be64
 ibv_get_device_guid(struct ibv_device *device)
 {
-	if (!device_ours(device))
+	if (!device_is_ours(device))
 		return forward(0, ibv_get_device_guid, device);
 	return htobe64(device_guid(device));
 }

@@ -33,7 +33,7 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 	struct event_record record;
 	int err;
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(-1, ibv_get_async_event, context, event);
 	err = -event_next(&to_ctx(context)->events, &record);
 	if (err != 0)

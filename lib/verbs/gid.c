@@ -33,7 +33,7 @@ ibv_query_gid(
 	struct ibv_gid_entry entry;
 	int err;
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(-1, ibv_query_gid, context, port_num, index, gid);
 	err = index < 0 ? EINVAL
 			: gid_entry_read(to_ctx(context)->dev, port_num, (uint32_t)index,
@@ -52,7 +52,7 @@ _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_i
 	struct ibv_gid_entry full;
 	int err;
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(ENOSYS, _ibv_query_gid_ex, context, port_num, gid_index,
 			entry, flags, entry_size);
 	if (flags != 0)
@@ -72,7 +72,7 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 	struct ibv_gid_entry full[DEV_GIDS];
 	size_t n = 0;
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(-ENOSYS, _ibv_query_gid_table, context, entries,
 			max_entries, flags, entry_size);
 	if (flags != 0)
@@ -97,7 +97,7 @@ ibv_query_gid_type(
 	struct ibv_gid_entry entry;
 	int err;
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(-1, ibv_query_gid_type, context, port_num, index, type);
 	err = gid_entry_read(to_ctx(context)->dev, port_num, index, &entry);
 	if (err != 0 && err != ENODATA)

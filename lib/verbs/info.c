@@ -29,7 +29,7 @@ rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n)
 {
 	const uint32_t *values;
 
-	if (!ours(qp->context))
+	if (!context_is_ours(qp->context))
 		return 0;
 	values = (const uint32_t *)&to_qp(qp)->qp->stats;
 	for (unsigned i = 0; i < n && i < QP_STAT_COUNT; i++)
@@ -60,7 +60,7 @@ rocade_qp_info(struct ibv_qp *ibv, struct rocade_qp_info *info)
 	struct qp *qp;
 	struct rocade_qp_info got = {0};
 
-	if (!ours(ibv->context))
+	if (!context_is_ours(ibv->context))
 		return rocade_fail(EINVAL, "the QP is not of a Rocade device");
 	qp = to_qp(ibv)->qp;
 	engine_lock(qp->engine);

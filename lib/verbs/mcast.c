@@ -7,7 +7,7 @@
 EXPORT int
 ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	if (!ours(qp->context))
+	if (!context_is_ours(qp->context))
 		return forward(ENOSYS, ibv_attach_mcast, qp, gid, lid);
 	return -dev_qp_attach(to_ctx(qp->context)->dev, to_qp(qp)->qp, gid->raw);
 }
@@ -15,7 +15,7 @@ ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 EXPORT int
 ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	if (!ours(qp->context))
+	if (!context_is_ours(qp->context))
 		return forward(ENOSYS, ibv_detach_mcast, qp, gid, lid);
 	return -dev_qp_detach(to_ctx(qp->context)->dev, to_qp(qp)->qp, gid->raw);
 }

@@ -73,7 +73,7 @@ mr_create(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned 
 EXPORT struct ibv_mr *(
 	ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	if (!ours(pd->context))
+	if (!context_is_ours(pd->context))
 		return forward(NULL, ibv_reg_mr, pd, addr, length, access);
 	return mr_create(pd, addr, length, (uintptr_t)addr, (unsigned)access);
 }
@@ -81,7 +81,7 @@ EXPORT struct ibv_mr *(
 EXPORT struct ibv_mr *(ibv_reg_mr_iova)(struct ibv_pd *pd, void *addr, size_t length,
 	uint64_t iova, int access)
 {
-	if (!ours(pd->context))
+	if (!context_is_ours(pd->context))
 		return forward(NULL, ibv_reg_mr_iova, pd, addr, length, iova, access);
 	return mr_create(pd, addr, length, iova, (unsigned)access);
 }
@@ -90,7 +90,7 @@ EXPORT struct ibv_mr *
 ibv_reg_mr_iova2(
 	struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	if (!ours(pd->context))
+	if (!context_is_ours(pd->context))
 		return forward(NULL, ibv_reg_mr_iova2, pd, addr, length, iova, access);
 	return mr_create(pd, addr, length, iova, access);
 }
@@ -100,7 +100,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 {
 	int err;
 
-	if (!ours(mr->context))
+	if (!context_is_ours(mr->context))
 		return forward(ENOSYS, ibv_dereg_mr, mr);
 	/* Returns when no engine copies through the region any more. */
 	err = -dev_key_free(to_ctx(mr->context)->dev, mr->lkey);
@@ -178,7 +178,7 @@ ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_
 	unsigned now;
 	int err;
 
-	if (!ours(ibv->context))
+	if (!context_is_ours(ibv->context))
 		return forward(IBV_REREG_MR_ERR_INPUT, ibv_rereg_mr, ibv, flags, pd, addr,
 			length, access);
 	err = rereg_check(mr, flags, pd, addr, length, (unsigned)access);

@@ -135,13 +135,13 @@ struct verbs_ah {
 void device_mark(void);
 
 static inline bool
-device_ours(const struct ibv_device *device)
+device_is_ours(const struct ibv_device *device)
 {
 	return (void (*)(void))device->_ops._dummy1 == device_mark;
 }
 
 static inline bool
-ours(const struct ibv_context *context)
+context_is_ours(const struct ibv_context *context)
 {
 	return context->ops.poll_cq == verbs_poll_cq;
 }

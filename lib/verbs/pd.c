@@ -42,7 +42,7 @@ ibv_alloc_pd(struct ibv_context *context)
 	struct verbs_ctx *ctx;
 	struct verbs_pd *pd;
 
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(NULL, ibv_alloc_pd, context);
 	ctx = to_ctx(context);
 	pd = calloc(1, sizeof(*pd));
@@ -64,7 +64,7 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 {
 	struct verbs_ctx *ctx;
 
-	if (!ours(pd->context))
+	if (!context_is_ours(pd->context))
 		return forward(ENOSYS, ibv_dealloc_pd, pd);
 	ctx = to_ctx(pd->context);
 	/* Pairs with the release in count_down(). */

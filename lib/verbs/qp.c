@@ -144,7 +144,7 @@ create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
 EXPORT struct ibv_qp *
 ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	if (!ours(pd->context))
+	if (!context_is_ours(pd->context))
 		return forward(NULL, ibv_create_qp, pd, attr);
 	return create(pd, attr, false);
 }
@@ -186,7 +186,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	struct verbs_pd *pd;
 	struct dev *dev;
 
-	if (!ours(ibv->context))
+	if (!context_is_ours(ibv->context))
 		return forward(ENOSYS, ibv_destroy_qp, ibv);
 	vqp = to_qp(ibv);
 	pd = to_pd(ibv->pd);
@@ -229,7 +229,7 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	struct verbs_qp *vqp;
 	struct qp_attr core;
 
-	if (!ours(ibv->context))
+	if (!context_is_ours(ibv->context))
 		return forward(ENOSYS, ibv_query_qp, ibv, attr, attr_mask, init_attr);
 	vqp = to_qp(ibv);
 	dev_qp_query(to_ctx(ibv->context)->dev, vqp->qp, &core);
@@ -262,7 +262,7 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	struct dev *dev;
 	int err;
 
-	if (!ours(ibv->context))
+	if (!context_is_ours(ibv->context))
 		return forward(ENOSYS, ibv_modify_qp, ibv, attr, attr_mask);
 	vqp = to_qp(ibv);
 	dev = to_ctx(ibv->context)->dev;

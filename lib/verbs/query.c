@@ -75,7 +75,7 @@ device_attr_fill(const struct dev *dev, struct ibv_device_attr *attr)
 EXPORT int
 ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(ENOSYS, ibv_query_device, context, attr);
 	device_attr_fill(to_ctx(context)->dev, attr);
 	return 0;
@@ -154,7 +154,7 @@ verbs_query_port(struct ibv_context *context, uint8_t port_num,
 EXPORT int(ibv_query_port)(
 	struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *attr)
 {
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(ENOSYS, ibv_query_port, context, port_num, attr);
 	return verbs_query_port(
 		context, port_num, (struct ibv_port_attr *)attr, PORT_ATTR_COMPAT_SIZE);
@@ -163,7 +163,7 @@ EXPORT int(ibv_query_port)(
 EXPORT int
 ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(-1, ibv_query_pkey, context, port_num, index, pkey);
 	if (port_num != 1 || index != 0)
 		return minus_errno(EINVAL);
@@ -174,7 +174,7 @@ ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 
 EXPORT int
 ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 {
-	if (!ours(context))
+	if (!context_is_ours(context))
 		return forward(-1, ibv_get_pkey_index, context, port_num, pkey);
 	if (port_num != 1 || pkey != htobe16(PKEY_DEFAULT))
 		return minus_errno(EINVAL);

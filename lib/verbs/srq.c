@@ -53,7 +53,7 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 	struct verbs_srq *srq;
 	int err;
 
-	if (!ours(pd->context))
+	if (!context_is_ours(pd->context))
 		return forward(NULL, ibv_create_srq, pd, attr);
 	err = srq_create(pd, &attr->attr, &srq);
 	if (err != 0)
@@ -142,7 +142,7 @@ ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 	struct srq_attr core;
 	int err;
 
-	if (!ours(srq->context))
+	if (!context_is_ours(srq->context))
 		return forward(ENOSYS, ibv_modify_srq, srq, attr, mask);
 	core = (struct srq_attr){.max_wr = attr->max_wr,
 		.max_sge = attr->max_sge,
@@ -162,7 +162,7 @@ ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	struct srq_attr core;
 	int err;
 
-	if (!ours(srq->context))
+	if (!context_is_ours(srq->context))
 		return forward(ENOSYS, ibv_query_srq, srq, attr);
 	dev = to_ctx(srq->context)->dev;
 	pthread_mutex_lock(&dev->lock); /* excludes a resize */
@@ -183,7 +183,7 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 	uint32_t delivered;
 	bool busy;
 
-	if (!ours(ibv->context))
+	if (!context_is_ours(ibv->context))
 		return forward(ENOSYS, ibv_destroy_srq, ibv);
 	srq = to_srq(ibv);
 	dev = to_ctx(ibv->context)->dev;
@@ -213,7 +213,7 @@ rocade_srq_info(struct ibv_srq *ibv, struct rocade_srq_info *info)
 	struct srq *srq;
 	struct dev *dev;
 
-	if (!ours(ibv->context))
+	if (!context_is_ours(ibv->context))
 		return rocade_fail(EINVAL, "the SRQ is not of a Rocade device");
 	srq = &to_srq(ibv)->srq;
 	dev = to_ctx(ibv->context)->dev;

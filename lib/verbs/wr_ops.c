@@ -81,7 +81,7 @@ wr_ops_fill(struct verbs_qp *vqp, uint64_t send_ops_flags)
 EXPORT struct ibv_qp_ex *
 ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
-	if (!ours(qp->context))
+	if (!context_is_ours(qp->context))
 		return forward(NULL, ibv_qp_to_qp_ex, qp);
 	return to_qp(qp)->extended ? &to_qp(qp)->ex : NULL;
 }
