@@ -29,7 +29,7 @@ rocade_gid_format(const union ibv_gid *gid, char *buf, size_t size)
 /* Returns whether gid is the unicast address of a host (RFC 1122 3.2.1.3, RFC 4291
  * 2.7). */
 static bool
-unicast(const uint8_t gid[16])
+gid_is_unicast(const uint8_t gid[16])
 {
 	static const uint8_t none[16];
 
@@ -46,7 +46,7 @@ rocade_port_resolve(struct rocade_port *port, const union ibv_gid *gid)
 	int err;
 
 	gid_format(gid->raw, text, sizeof(text));
-	if (!unicast(gid->raw))
+	if (!gid_is_unicast(gid->raw))
 		return rocade_fail(EINVAL, "invalid address %s: expected a unicast address", text);
 	err = -net_resolve(port->dev->net, gid->raw, mac, engine_clock());
 	switch (err) {
@@ -145,7 +145,7 @@ ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *att
 		return forward(
 			ENOSYS, ibv_resolve_eth_l2_from_gid, context, attr, eth_mac, vid);
 	dev = to_ctx(context)->dev;
-	if (!unicast(attr->grh.dgid.raw))
+	if (!gid_is_unicast(attr->grh.dgid.raw))
 		return EINVAL;
 	err = -net_resolve(dev->net, attr->grh.dgid.raw, eth_mac, engine_clock());
 	if (err == 0 && vid != NULL)

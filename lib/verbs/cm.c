@@ -32,7 +32,7 @@ rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
 	rc = event_queue_init(&cm->events);
 	if (rc == 0) {
 		(void)fcntl(cm->events.fd, F_SETFL, O_NONBLOCK);
-		async_event_init(&cm->poke, &cm->events, NULL);
+		async_event_init(&cm->wakeup, &cm->events, NULL);
 		rc = cm_port_open(cm->ctx->dev, &conf, engine_clock(), &cm->port);
 		if (rc != 0)
 			event_queue_fini(&cm->events);
@@ -54,7 +54,7 @@ EXPORT void
 rocade_cm_close(struct rocade_cm *cm)
 {
 	cm_port_close(cm->port);
-	(void)event_purge(&cm->poke);
+	(void)event_purge(&cm->wakeup);
 	event_queue_fini(&cm->events);
 	count_down(&cm->ctx->objects);
 	free(cm);
@@ -129,7 +129,7 @@ cm_private_check(size_t len, size_t max)
 }
 
 static int
-param_read(const struct rocade_cm_param *param, size_t private_max,
+conn_param_read(const struct rocade_cm_param *param, size_t private_max,
 	struct rocade_cm_param *out)
 {
 	const size_t least = offsetof(struct rocade_cm_param, psn) + sizeof(param->psn);
@@ -147,7 +147,7 @@ param_read(const struct rocade_cm_param *param, size_t private_max,
 }
 
 static int
-qp_check(const struct rocade_cm *cm, const struct ibv_qp *qp)
+conn_qp_check(const struct rocade_cm *cm, const struct ibv_qp *qp)
 {
 	if (qp->context != &cm->ctx->base.context || qp->qp_type != IBV_QPT_RC ||
 		qp->state != IBV_QPS_INIT)
@@ -157,7 +157,7 @@ qp_check(const struct rocade_cm *cm, const struct ibv_qp *qp)
 }
 
 static struct cm_qp
-qp_said(const struct ibv_qp *qp, const struct rocade_cm_param *p)
+conn_qp_fill(const struct ibv_qp *qp, const struct rocade_cm_param *p)
 {
 	return (struct cm_qp){
 		.qpn = qp->qp_num,
@@ -173,7 +173,7 @@ qp_said(const struct ibv_qp *qp, const struct rocade_cm_param *p)
 
 /* Keeps the parameters but the private data, which is valid only during the call. */
 static void
-param_keep(struct rocade_cm_id *id, const struct rocade_cm_param *param)
+conn_param_keep(struct rocade_cm_id *id, const struct rocade_cm_param *param)
 {
 	id->param = *param;
 	id->param.private_data = NULL;
@@ -221,10 +221,10 @@ rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *
 	struct rocade_cm_param p;
 	struct cm_request req;
 	struct rocade_cm_id *id;
-	int rc = param_read(param, CMA_REQ_PRIVATE, &p);
+	int rc = conn_param_read(param, CMA_REQ_PRIVATE, &p);
 
 	if (rc == 0)
-		rc = qp_check(cm, qp);
+		rc = conn_qp_check(cm, qp);
 	if (rc == 0)
 		rc = cm_request_begin(cm, peer, CMA_PS_TCP, port, p.sgid_index, &req);
 	if (rc != 0)
@@ -234,11 +234,11 @@ rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *
 		return ENOMEM;
 	if (p.path_mtu == 0)
 		p.path_mtu = cm->ctx->dev->active_mtu;
-	req.qp = qp_said(qp, &p);
+	req.qp = conn_qp_fill(qp, &p);
 	req.private = p.private_data;
 	req.private_len = p.private_len;
 	id->qp = qp;
-	param_keep(id, &p);
+	conn_param_keep(id, &p);
 	rc = cm_connect(cm_port_lock(cm->port), &req, id, engine_clock(), &id->conn);
 	cm_port_unlock(cm->port);
 	if (rc != 0) {
@@ -311,16 +311,16 @@ rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 {
 	const struct cm_event *r = &id->request;
 	struct rocade_cm_param p;
-	struct cm_qp said;
-	int rc = param_read(param, mad_private_max(MAD_REP), &p);
+	struct cm_qp local;
+	int rc = conn_param_read(param, mad_private_max(MAD_REP), &p);
 
 	if (rc == 0)
-		rc = qp_check(id->cm, qp);
+		rc = conn_qp_check(id->cm, qp);
 	if (rc != 0)
 		return rc;
 	if (r->type != CM_EVENT_REQUEST || r->conn == NULL)
 		return rocade_fail(ENOTCONN, "the id is not of a connection request");
-	param_keep(id, &p);
+	conn_param_keep(id, &p);
 	id->qp = qp;
 	id->user = user;
 	/* Before the REP is sent: the peer may answer it with data (IBA 12.9.7.2). */
@@ -328,9 +328,9 @@ rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 	if (rc != 0)
 		return rocade_fail(rc, "cannot move the QP to RTR: %s", strerror(rc));
 	cm_qp_listen(id);
-	said = qp_said(qp, &p);
+	local = conn_qp_fill(qp, &p);
 	cm_port_lock(id->cm->port);
-	rc = cm_accept(id->conn, &said, p.private_data, p.private_len, engine_clock());
+	rc = cm_accept(id->conn, &local, p.private_data, p.private_len, engine_clock());
 	cm_port_unlock(id->cm->port);
 	if (rc != 0)
 		cm_qp_unlisten(id);

@@ -14,7 +14,7 @@ struct rocade_cm {
 	/* Two sources raise events here: the wake-ups of rocade_cm_fd(), and the
 	 * listeners of accepted QPs (COMM_EST: data arrived before the RTU). */
 	struct event_queue events;
-	struct async_event poke;
+	struct async_event wakeup;
 	uint16_t sport; /* source port of the next request; arbitrary */
 };
 

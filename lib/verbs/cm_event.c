@@ -20,7 +20,7 @@ is_request(const struct cm_event *e)
 /* Creates the id of a request. Called with the lock held. Returns false if the request
  * was dropped: it is not for an RC QP, or there is no memory. */
 static bool
-request_take(struct cm_event *e)
+request_handle(struct cm_event *e)
 {
 	struct rocade_cm_listener *l = e->user;
 	struct rocade_cm_id *id;
@@ -45,7 +45,7 @@ request_take(struct cm_event *e)
 /* Brings the QP to RTS: the peer has accepted. Returns false if the peer has left
  * meanwhile, which another event reports. */
 static bool
-reply_take(struct cm_event *e)
+reply_handle(struct cm_event *e)
 {
 	struct rocade_cm_id *id = e->user;
 	const struct rocade_cm_param *p = &id->param;
@@ -70,7 +70,7 @@ reply_take(struct cm_event *e)
 
 /* Brings the QP to RTS: the peer has confirmed. */
 static void
-established_take(struct cm_event *e)
+established_handle(struct cm_event *e)
 {
 	struct rocade_cm_id *id = e->user;
 	const struct rocade_cm_param *p = &id->param;
@@ -89,7 +89,7 @@ established_take(struct cm_event *e)
 
 /* Makes a reply an event REJECTED unless datagrams can be sent to its QP. */
 static void
-sidr_reply_take(struct cm_event *e)
+sidr_reply_handle(struct cm_event *e)
 {
 	const struct rocade_cm_id *id = e->user;
 
@@ -122,41 +122,41 @@ cm_qp_unlisten(struct rocade_cm_id *id)
 }
 
 static void
-wake(void *arg)
+wakeup_raise(void *arg)
 {
 	struct rocade_cm *cm = arg;
 
-	event_raise(&cm->poke, IBV_EVENT_COMM_EST); /* any type will do */
+	event_raise(&cm->wakeup, IBV_EVENT_COMM_EST); /* any type will do */
 }
 
 EXPORT int
 rocade_cm_fd(struct rocade_cm *cm)
 {
-	cm_port_wake(cm->port, wake, cm);
+	cm_port_wake(cm->port, wakeup_raise, cm);
 	return cm->events.fd;
 }
 
 /* Handles the events of the queue. Returns whether the manager raised one, so that
  * cm_port_awake() is due. Cheap without events, for loops that call it in each pass. */
 static bool
-wakes_take(struct rocade_cm *cm)
+wakeups_drain(struct rocade_cm *cm)
 {
 	struct event_record record;
-	bool poked = false;
+	bool woken = false;
 
 	/* Relaxed: an event raised now is found in the next call. */
 	while (__atomic_load_n(&cm->events.raised.stqh_first, __ATOMIC_RELAXED) != NULL &&
 		event_next(&cm->events, &record) == 0) {
 		struct rocade_cm_id *id = record.object;
 
-		poked |= id == NULL;
+		woken |= id == NULL;
 		if (id == NULL || record.type != IBV_EVENT_COMM_EST)
 			continue;
 		cm_port_lock(cm->port);
 		(void)cm_established(id->conn, engine_clock());
 		cm_port_unlock(cm->port);
 	}
-	return poked;
+	return woken;
 }
 
 static const struct {
@@ -183,7 +183,7 @@ rocade_cm_event_name(enum rocade_cm_event_type type)
 }
 
 static void
-event_fill(const struct cm_event *e, struct rocade_cm_event *event)
+user_event_fill(const struct cm_event *e, struct rocade_cm_event *event)
 {
 	struct rocade_cm_id *id = e->user;
 
@@ -208,7 +208,7 @@ event_fill(const struct cm_event *e, struct rocade_cm_event *event)
 }
 
 static int
-event_take(struct rocade_cm *cm, struct rocade_cm_event *event)
+event_fetch(struct rocade_cm *cm, struct rocade_cm_event *event)
 {
 	struct cm_event e;
 	bool good;
@@ -220,28 +220,28 @@ event_take(struct rocade_cm *cm, struct rocade_cm_event *event)
 			return EAGAIN;
 		}
 		if (is_request(&e))
-			good = request_take(&e);
+			good = request_handle(&e);
 		cm_port_unlock(cm->port);
 		if (!is_request(&e))
 			cm_qp_unlisten(e.user);
 		if (e.type == CM_EVENT_REPLY)
-			good = reply_take(&e);
+			good = reply_handle(&e);
 		else if (e.type == CM_EVENT_ESTABLISHED)
-			established_take(&e);
+			established_handle(&e);
 		else if (e.type == CM_EVENT_SIDR_REPLY)
-			sidr_reply_take(&e);
+			sidr_reply_handle(&e);
 	} while (!good);
-	event_fill(&e, event);
+	user_event_fill(&e, event);
 	return 0;
 }
 
 EXPORT int
 rocade_cm_next_event(struct rocade_cm *cm, struct rocade_cm_event *event)
 {
-	bool poked = wakes_take(cm);
-	int rc = event_take(cm, event);
+	bool woken = wakeups_drain(cm);
+	int rc = event_fetch(cm, event);
 
-	if (poked)
+	if (woken)
 		cm_port_awake(cm->port); /* raises an event again if there are more */
 	return rc;
 }

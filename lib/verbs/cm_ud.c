@@ -15,7 +15,7 @@ rocade_cm_ud_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void 
 }
 
 static int
-param_read(const struct rocade_cm_ud_param *param, size_t private_max,
+ud_param_read(const struct rocade_cm_ud_param *param, size_t private_max,
 	struct rocade_cm_ud_param *out)
 {
 	const size_t least = offsetof(struct rocade_cm_ud_param, sgid_index) +
@@ -32,7 +32,7 @@ rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t p
 	struct rocade_cm_ud_param p;
 	struct cm_request req;
 	struct rocade_cm_id *id;
-	int rc = param_read(param, CMA_SIDR_PRIVATE, &p);
+	int rc = ud_param_read(param, CMA_SIDR_PRIVATE, &p);
 
 	if (rc == 0)
 		rc = cm_request_begin(cm, peer, CMA_PS_UDP, port, p.sgid_index, &req);
@@ -54,7 +54,7 @@ rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t p
 }
 
 static int
-reply(struct rocade_cm_id *id, enum cm_sidr_status status, uint32_t qpn, uint32_t qkey,
+ud_reply_send(struct rocade_cm_id *id, enum cm_sidr_status status, uint32_t qpn, uint32_t qkey,
 	const struct rocade_cm_ud_param *p)
 {
 	int rc;
@@ -73,7 +73,7 @@ rocade_cm_ud_answer(struct rocade_cm_id *id, struct ibv_qp *qp,
 	struct ibv_qp_init_attr init;
 	struct rocade_cm_ud_param p;
 	struct ibv_qp_attr attr;
-	int rc = param_read(param, mad_private_max(MAD_SIDR_REP), &p);
+	int rc = ud_param_read(param, mad_private_max(MAD_SIDR_REP), &p);
 
 	if (rc != 0)
 		return rc;
@@ -85,7 +85,7 @@ rocade_cm_ud_answer(struct rocade_cm_id *id, struct ibv_qp *qp,
 	/* The peer may send as soon as it knows the QP. */
 	if (attr.qp_state < IBV_QPS_RTR || attr.qp_state > IBV_QPS_SQE)
 		return rocade_fail(EINVAL, "the QP is not in RTR, RTS, SQD or SQE");
-	return reply(id, CM_SIDR_VALID, qp->qp_num, attr.qkey, &p);
+	return ud_reply_send(id, CM_SIDR_VALID, qp->qp_num, attr.qkey, &p);
 }
 
 EXPORT int
@@ -93,11 +93,11 @@ rocade_cm_ud_reject(
 	struct rocade_cm_id *id, int status, const struct rocade_cm_ud_param *param)
 {
 	struct rocade_cm_ud_param p;
-	int rc = param_read(param, mad_private_max(MAD_SIDR_REP), &p);
+	int rc = ud_param_read(param, mad_private_max(MAD_SIDR_REP), &p);
 
 	if (rc != 0)
 		return rc;
 	if (status < CM_SIDR_NO_SERVICE || status > CM_SIDR_NO_QP)
 		return rocade_fail(EINVAL, "status: invalid value %d: expected 1 to 3", status);
-	return reply(id, (enum cm_sidr_status)status, 0, 0, &p);
+	return ud_reply_send(id, (enum cm_sidr_status)status, 0, 0, &p);
 }

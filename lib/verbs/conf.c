@@ -82,7 +82,7 @@ port_net_read(const char *addresses, const char *gateway4, const char *gateway6,
 }
 
 static int
-size_check(const struct rocade_port_conf *conf)
+conf_size_check(const struct rocade_port_conf *conf)
 {
 	const uint8_t *bytes = (const uint8_t *)conf;
 
@@ -101,7 +101,7 @@ size_check(const struct rocade_port_conf *conf)
 }
 
 static int
-numbers_check(const struct rocade_port_conf *conf)
+conf_ranges_check(const struct rocade_port_conf *conf)
 {
 	if (conf->mtu != 0 && (conf->mtu < MTU_MIN || conf->mtu > MTU_MAX))
 		return rocade_fail(
@@ -129,9 +129,9 @@ port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out
 
 	if (conf == NULL)
 		return rocade_fail(EINVAL, "no configuration given");
-	err = size_check(conf);
+	err = conf_size_check(conf);
 	if (err == 0)
-		err = numbers_check(conf);
+		err = conf_ranges_check(conf);
 	if (err == 0 && conf->addresses == NULL)
 		err = addresses_read(NULL, &dev.net);
 	if (err == 0)

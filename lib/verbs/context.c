@@ -13,7 +13,7 @@
 /* For functions left NULL, the inline functions of <infiniband/verbs.h> return
  * EOPNOTSUPP. */
 static void
-ops_fill(struct verbs_context *base)
+context_ops_fill(struct verbs_context *base)
 {
 	base->query_port = verbs_query_port;
 	base->query_device_ex = verbs_query_device_ex;
@@ -63,7 +63,7 @@ context_init(struct verbs_ctx *ctx, struct rocade_port *port, struct ibv_device 
 	context->device = device;
 	context->num_comp_vectors = (int)port->engine_count;
 	pthread_mutex_init(&context->mutex, NULL);
-	ops_fill(&ctx->base);
+	context_ops_fill(&ctx->base);
 	return 0;
 }
 

@@ -4,7 +4,7 @@
 #include "verbs/forward.h"
 
 static int
-attr_check(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
+cq_attr_check(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
 {
 	if (attr->channel != NULL && attr->channel->context != context)
 		return EINVAL;
@@ -14,7 +14,7 @@ attr_check(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
 }
 
 static int
-core_create(struct verbs_cq *cq, struct verbs_ctx *ctx,
+cq_core_init(struct verbs_cq *cq, struct verbs_ctx *ctx,
 	const struct ibv_cq_init_attr_ex *attr)
 {
 	int err = -cq_init(&cq->cq, &ctx->dev->mem, attr->cqe, &ctx->events, cq);
@@ -28,18 +28,18 @@ core_create(struct verbs_cq *cq, struct verbs_ctx *ctx,
 }
 
 struct verbs_cq *
-cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
+verbs_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
 {
 	struct verbs_ctx *ctx = to_ctx(context);
 	struct verbs_cq *cq;
-	int err = attr_check(context, attr);
+	int err = cq_attr_check(context, attr);
 
 	if (err != 0)
 		return null_errno(err);
 	cq = alloc_get(&alloc_plain, "verbs_cq", sizeof(*cq));
 	if (cq == NULL)
 		return null_errno(ENOMEM);
-	err = core_create(cq, ctx, attr);
+	err = cq_core_init(cq, ctx, attr);
 	if (err != 0) {
 		alloc_put(&alloc_plain, cq, sizeof(*cq));
 		return null_errno(err);
@@ -70,7 +70,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 			comp_vector);
 	if (cqe < 1 || comp_vector < 0)
 		return null_errno(EINVAL);
-	cq = cq_create(context, &(struct ibv_cq_init_attr_ex){
+	cq = verbs_cq_create(context, &(struct ibv_cq_init_attr_ex){
 					.cqe = (uint32_t)cqe,
 					.cq_context = cq_context,
 					.channel = channel,
@@ -110,10 +110,10 @@ ibv_destroy_cq(struct ibv_cq *ibv)
 	pthread_mutex_unlock(&cq->dev->lock);
 	if (busy)
 		return EBUSY;
-	events_wait(&ibv->mutex, &ibv->cond, &ibv->async_events_completed,
+	events_wait_acked(&ibv->mutex, &ibv->cond, &ibv->async_events_completed,
 		event_purge(&cq->cq.error_event));
 	if (ibv->channel != NULL) {
-		events_wait(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
+		events_wait_acked(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
 			event_purge(&cq->cq.comp_event));
 		__atomic_fetch_sub(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
 	}

@@ -11,7 +11,7 @@
 
 /* Creates a CQ from attr, whose flags the caller has checked. Returns NULL and sets
  * errno: EINVAL, ENOMEM. */
-struct verbs_cq *cq_create(
+struct verbs_cq *verbs_cq_create(
 	struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr);
 
 /* Frees SQ slots up to end: a send completion was polled. Called with the CQ's lock held.

@@ -19,7 +19,7 @@ ex_to_cq(struct ibv_cq_ex *ex)
 /* Moves to the completion at vcq->tail or the first behind it that is not cleaned.
  * Returns ENOENT if there is none. */
 static inline int
-step(struct verbs_cq *vcq)
+cq_ex_step(struct verbs_cq *vcq)
 {
 	const struct cqe *cqe = cq_peek(&vcq->cq, &vcq->tail);
 
@@ -34,13 +34,13 @@ step(struct verbs_cq *vcq)
 }
 
 static int
-start_once(struct verbs_cq *vcq)
+cq_ex_start_once(struct verbs_cq *vcq)
 {
 	int err;
 
 	cq_lock(&vcq->cq);
 	vcq->tail = vcq->cq.tail;
-	err = step(vcq);
+	err = cq_ex_step(vcq);
 	if (err != 0) {
 		cq_consume(&vcq->cq, vcq->tail);
 		cq_unlock(&vcq->cq);
@@ -56,11 +56,11 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 	if (unlikely(attr->comp_mask != 0))
 		return EINVAL;
-	err = start_once(vcq);
+	err = cq_ex_start_once(vcq);
 	if (likely(err == 0) || !engine_is_manual(vcq->dev->engines[0]))
 		return err;
 	engine_progress(vcq->dev->engines[0]);
-	return start_once(vcq);
+	return cq_ex_start_once(vcq);
 }
 
 static int
@@ -68,7 +68,7 @@ next_poll(struct ibv_cq_ex *ex)
 {
 	struct verbs_cq *vcq = ex_to_cq(ex);
 	uint32_t tail = vcq->tail++;
-	int err = step(vcq);
+	int err = cq_ex_step(vcq);
 
 	/* Leaves one completion for ibv_end_poll() to consume. */
 	if (err != 0)
@@ -169,7 +169,7 @@ read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 /* Sets only the functions of fields that were requested: the others must not be
  * called. */
 static void
-functions_fill(struct ibv_cq_ex *ex, uint64_t wc_flags)
+cq_ex_functions_fill(struct ibv_cq_ex *ex, uint64_t wc_flags)
 {
 	ex->start_poll = start_poll;
 	ex->next_poll = next_poll;
@@ -215,7 +215,7 @@ verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr
 			      attr->parent_domain->context != context ||
 			      to_pd(attr->parent_domain)->base == NULL))
 		return null_errno(EINVAL);
-	cq = cq_create(context, attr);
+	cq = verbs_cq_create(context, attr);
 	if (cq == NULL)
 		return NULL;
 	cq->cq.unlocked = (flags && (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) ||
@@ -224,6 +224,6 @@ verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr
 		cq->domain = to_pd(attr->parent_domain);
 		count_up(&cq->domain->objects);
 	}
-	functions_fill(&cq->ex, attr->wc_flags);
+	cq_ex_functions_fill(&cq->ex, attr->wc_flags);
 	return &cq->ex;
 }

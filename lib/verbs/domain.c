@@ -32,7 +32,7 @@ verbs_dealloc_td(struct ibv_td *ibv)
 }
 
 static int
-attr_check(struct ibv_context *context, const struct ibv_parent_domain_init_attr *attr)
+parent_domain_check(struct ibv_context *context, const struct ibv_parent_domain_init_attr *attr)
 {
 	if (attr->comp_mask != 0) /* allocators: the port allocates ring memory */
 		return EOPNOTSUPP;
@@ -47,7 +47,7 @@ verbs_alloc_parent_domain(
 	struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
 	struct verbs_pd *pd;
-	int err = attr_check(context, attr);
+	int err = parent_domain_check(context, attr);
 
 	if (err != 0)
 		return null_errno(err);

@@ -5,7 +5,7 @@
 #include "verbs/error.h"
 #include "verbs/export.h"
 
-static __thread char sentence[256];
+static __thread char error_text[256];
 
 int
 rocade_fail(int err, const char *fmt, ...)
@@ -13,7 +13,7 @@ rocade_fail(int err, const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(sentence, sizeof(sentence), fmt, args);
+	vsnprintf(error_text, sizeof(error_text), fmt, args);
 	va_end(args);
 	return err;
 }
@@ -21,7 +21,7 @@ rocade_fail(int err, const char *fmt, ...)
 EXPORT const char *
 rocade_error(void)
 {
-	return sentence;
+	return error_text;
 }
 
 EXPORT const char *

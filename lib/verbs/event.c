@@ -5,7 +5,7 @@
 #include "verbs/objects.h"
 
 static void
-element_set(struct ibv_async_event *event, void *object)
+event_element_set(struct ibv_async_event *event, void *object)
 {
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
@@ -43,12 +43,12 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 	if (record.type == IBV_EVENT_CQ_ERR)
 		dev_cq_fail(to_ctx(context)->dev, &to_cq(record.object)->cq);
 	event->event_type = record.type;
-	element_set(event, record.object);
+	event_element_set(event, record.object);
 	return 0;
 }
 
 void
-events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+events_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
 	uint32_t delivered)
 {
 	pthread_mutex_lock(mutex);

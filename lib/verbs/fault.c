@@ -22,7 +22,7 @@
  * page's first word, atomically because the application may be writing there.
  */
 static int
-page_touch(uintptr_t page, bool write)
+page_fault_in(uintptr_t page, bool write)
 {
 	static const struct timespec now;
 	uint32_t idle = 0;
@@ -60,7 +60,7 @@ pages_fault_in(void *addr, size_t len, bool write)
 	if (errno != EINVAL)
 		return EFAULT;
 	for (uintptr_t page = start; page != end; page += page_size) {
-		int err = page_touch(page, write);
+		int err = page_fault_in(page, write);
 
 		if (err != 0)
 			return err;

@@ -9,7 +9,7 @@
 static const struct {
 	const char *name;
 	const char *version;
-} names[FORWARD_COUNT] = {
+} forward_rows[FORWARD_COUNT] = {
 #define FORWARD(name, version) [FORWARD_##name] = {#name, version},
 #include "verbs/forward.def"
 #undef FORWARD
@@ -39,10 +39,10 @@ forward_symbol(enum forward_id id)
 	/* dlvsym() may call a function of Rocade, which must not take the call for its
 	 * own */
 	forward_depth++;
-	if (library != NULL && names[id].version[0] != '\0')
-		symbol = dlvsym(library, names[id].name, names[id].version);
+	if (library != NULL && forward_rows[id].version[0] != '\0')
+		symbol = dlvsym(library, forward_rows[id].name, forward_rows[id].version);
 	else if (library != NULL)
-		symbol = dlsym(library, names[id].name);
+		symbol = dlsym(library, forward_rows[id].name);
 	forward_depth--;
 	if (symbol == NULL)
 		errno = ENOSYS;

@@ -112,7 +112,7 @@ ibv_dereg_mr(struct ibv_mr *mr)
 }
 
 static int
-rereg_refused(int err)
+rereg_fail(int err)
 {
 	errno = err;
 	return IBV_REREG_MR_ERR_INPUT; /* the region is unchanged */
@@ -183,14 +183,14 @@ ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_
 			length, access);
 	err = rereg_check(mr, flags, pd, addr, length, (unsigned)access);
 	if (err != 0)
-		return rereg_refused(err);
+		return rereg_fail(err);
 	now = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access : mr->access;
 	to.va = now & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
 	if (flags & IBV_REREG_MR_CHANGE_PD)
 		to.pd = to_pd(pd)->number;
 	err = -dev_key_change(to_ctx(ibv->context)->dev, &ibv->lkey, flags, &to);
 	if (err != 0)
-		return rereg_refused(err);
+		return rereg_fail(err);
 	ibv->rkey = ibv->lkey;
 	rereg_apply(mr, flags, pd, addr, length, (unsigned)access);
 	return 0;

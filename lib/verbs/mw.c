@@ -64,7 +64,7 @@ verbs_dealloc_mw(struct ibv_mw *mw)
 }
 
 static bool
-info_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
+bind_info_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
 {
 	if ((info->mw_access_flags & ~(unsigned)MW_ACCESS) != 0)
 		return false;
@@ -73,14 +73,14 @@ info_check(const struct ibv_mw *mw, const struct ibv_mw_bind_info *info)
 }
 
 bool
-bind_check(const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+wqe_bind_check(const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
 	return mw != NULL && mw->type == IBV_MW_TYPE_2 &&
-	       rkey >> 8 == ((const struct verbs_mw *)mw)->index && info_check(mw, info);
+	       rkey >> 8 == ((const struct verbs_mw *)mw)->index && bind_info_check(mw, info);
 }
 
 void
-bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info)
+wqe_bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
 	uint32_t parent = info->mr != NULL ? info->mr->lkey : 0;
 
@@ -93,7 +93,7 @@ bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *i
 
 /* With the SQ's lock held. */
 static int
-bind_post(struct verbs_qp *vqp, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
+verbs_mw_bind_post(struct verbs_qp *vqp, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
 {
 	struct sq *sq = &vqp->qp->sq;
 	unsigned always = vqp->qp->sq.always;
@@ -110,7 +110,7 @@ bind_post(struct verbs_qp *vqp, struct ibv_mw *mw, const struct ibv_mw_bind *bin
 	wqe->opcode = IBV_WR_BIND_MW;
 	wqe->flags = (uint8_t)(bind->send_flags | always);
 	wqe->num_sge = 0;
-	bind_write(wqe, ibv_inc_rkey(mw->rkey), &bind->bind_info);
+	wqe_bind_write(wqe, ibv_inc_rkey(mw->rkey), &bind->bind_info);
 	if (wqe->flags & IBV_SEND_SIGNALED) {
 		vqp->last_signaled = sq->prod + 1;
 		vqp->any_signaled = true;
@@ -131,10 +131,10 @@ verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		qp->qp_type != IBV_QPT_XRC_SEND)
 		return EINVAL;
 	if ((bind->send_flags & ~(unsigned)LOCAL_FLAGS) != 0 ||
-		!info_check(mw, &bind->bind_info))
+		!bind_info_check(mw, &bind->bind_info))
 		return EINVAL;
 	sq_lock(&vqp->qp->sq);
-	err = bind_post(vqp, mw, bind);
+	err = verbs_mw_bind_post(vqp, mw, bind);
 	if (err == 0)
 		mw->rkey = ibv_inc_rkey(mw->rkey);
 	sq_unlock(&vqp->qp->sq);

@@ -279,7 +279,7 @@ void verbs_qp_publish(struct verbs_qp *vqp);
 
 /* Waits until all delivered events of an object were acknowledged. ibv_ack_async_event()
  * counts in completed, under mutex. */
-void events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+void events_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
 	uint32_t delivered);
 
 /* Faults in every page of a range, for writing if write. Returns 0 or EFAULT. */

@@ -9,7 +9,7 @@
  * number allocated, so that a stale key meets another PD as late as possible. Returns
  * VERBS_MAX_PD if all are in use. */
 static uint32_t
-number_take(struct rocade_port *port)
+pd_number_alloc(struct rocade_port *port)
 {
 	uint32_t found = VERBS_MAX_PD;
 
@@ -29,7 +29,7 @@ number_take(struct rocade_port *port)
 }
 
 static void
-number_give(struct rocade_port *port, uint32_t n)
+pd_number_free(struct rocade_port *port, uint32_t n)
 {
 	pthread_mutex_lock(&port->lock);
 	port->pd_used[n / 64] &= ~(UINT64_C(1) << n % 64);
@@ -48,7 +48,7 @@ ibv_alloc_pd(struct ibv_context *context)
 	pd = calloc(1, sizeof(*pd));
 	if (pd == NULL)
 		return null_errno(ENOMEM);
-	pd->number = number_take(ctx->port);
+	pd->number = pd_number_alloc(ctx->port);
 	if (pd->number == VERBS_MAX_PD) {
 		free(pd);
 		return null_errno(ENOMEM);
@@ -74,7 +74,7 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 		parent_domain_free(to_pd(pd));
 		return 0;
 	}
-	number_give(ctx->port, to_pd(pd)->number);
+	pd_number_free(ctx->port, to_pd(pd)->number);
 	free(to_pd(pd));
 	count_down(&ctx->objects);
 	return 0;

@@ -12,7 +12,7 @@ struct free_run {
 };
 
 static inline void
-run_add(const struct dev *dev, struct free_run *run, const struct cqe *cqe)
+free_run_add(const struct dev *dev, struct free_run *run, const struct cqe *cqe)
 {
 	if (run->any && run->qpn != cqe->qpn)
 		cq_free_slots(dev, run->qpn, run->end);
@@ -56,7 +56,7 @@ poll_once(struct verbs_cq *vcq, int num_entries, struct ibv_wc *wc)
 			break;
 		wc_fill(&wc[n], cqe);
 		if (cqe->opcode < IBV_WC_RECV)
-			run_add(vcq->dev, &run, cqe);
+			free_run_add(vcq->dev, &run, cqe);
 		tail++;
 	}
 	if (run.any)

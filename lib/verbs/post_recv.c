@@ -30,7 +30,7 @@ recv_check(const struct recv_ring *ring, const struct ibv_recv_wr *wr)
 /* With the ring's lock held. Stops at the first request that is invalid (EINVAL) or finds
  * the ring full (ENOMEM). */
 static inline int
-recv_list(struct recv_ring *ring, struct ibv_recv_wr **wr, uint32_t *prod)
+recv_list_write(struct recv_ring *ring, struct ibv_recv_wr **wr, uint32_t *prod)
 {
 	for (; *wr != NULL; *wr = (*wr)->next) {
 		struct recv_slot *slot;
@@ -59,7 +59,7 @@ verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 	recv_ring_lock(ring);
 	if (likely(qp_state(qp) != IBV_QPS_RESET)) {
 		prod = ring->prod;
-		err = recv_list(ring, &wr, &prod);
+		err = recv_list_write(ring, &wr, &prod);
 		recv_ring_publish(ring, prod);
 	}
 	recv_ring_unlock(ring);
@@ -77,7 +77,7 @@ out:
 
 /* An SRQ in the error state accepts every valid request, and discards it. */
 static int RARE
-srq_swallow(const struct recv_ring *ring, struct ibv_recv_wr **wr)
+srq_discard_list(const struct recv_ring *ring, struct ibv_recv_wr **wr)
 {
 	for (; *wr != NULL; *wr = (*wr)->next) {
 		if (recv_check(ring, *wr) != 0)
@@ -100,13 +100,13 @@ verbs_post_srq_recv(
 	if (likely(!failed)) {
 		uint32_t prod = ring->prod;
 
-		err = recv_list(ring, &wr, &prod);
+		err = recv_list_write(ring, &wr, &prod);
 		failed = unlikely(err == ENOMEM) && srq_refuse(srq) == -EIO;
 		if (likely(!failed))
 			recv_ring_publish(ring, prod);
 	}
 	if (unlikely(failed))
-		err = srq_swallow(ring, &wr);
+		err = srq_discard_list(ring, &wr);
 	recv_ring_unlock(ring);
 	if (unlikely(err != 0) && bad_wr != NULL)
 		*bad_wr = wr;

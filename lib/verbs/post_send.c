@@ -5,7 +5,7 @@
 
 /* Checks what only QPs of other types than RC restrict. */
 static bool
-type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
+send_type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
 {
 	switch (vqp->qp->type) {
 	case IBV_QPT_UD:
@@ -25,7 +25,7 @@ bool RARE
 send_check_more(const struct ibv_send_wr *wr, uint64_t total)
 {
 	if (post_rows[wr->opcode].form == POST_BIND)
-		return bind_check(
+		return wqe_bind_check(
 			wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 	if (wr->opcode == IBV_WR_ATOMIC_WRITE)
 		return total == 8 && wr->wr.rdma.remote_addr % 8 == 0;
@@ -49,7 +49,7 @@ send_count_full(struct verbs_qp *vqp)
 
 /* With the SQ's lock held. *prod: index behind the last request written. */
 static inline int
-send_list(struct verbs_qp *vqp, struct qp *qp, struct ibv_send_wr **wr, uint32_t *prod)
+send_list_write(struct verbs_qp *vqp, struct qp *qp, struct ibv_send_wr **wr, uint32_t *prod)
 {
 	struct sq *sq = &qp->sq;
 	unsigned always = sq->always;
@@ -68,7 +68,7 @@ send_list(struct verbs_qp *vqp, struct qp *qp, struct ibv_send_wr **wr, uint32_t
 
 		if (unlikely(send_check(sq, *wr, row, &len) != 0))
 			return EINVAL;
-		if (unlikely(type != IBV_QPT_RC && !type_check(vqp, *wr, len)))
+		if (unlikely(type != IBV_QPT_RC && !send_type_check(vqp, *wr, len)))
 			return EINVAL;
 		wqe = sq_next(sq, *prod);
 		if (unlikely(wqe == NULL)) {
@@ -88,7 +88,7 @@ send_list(struct verbs_qp *vqp, struct qp *qp, struct ibv_send_wr **wr, uint32_t
 
 /* An XRC target has no send queue. */
 static int RARE
-refuse_target(struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+post_refuse_target(struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	if (wr == NULL)
 		return 0;
@@ -107,10 +107,10 @@ verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr *
 	int err;
 
 	if (unlikely(!vqp->qp_in_front))
-		return refuse_target(wr, bad_wr);
+		return post_refuse_target(wr, bad_wr);
 	sq_lock(sq);
 	first = prod = sq->prod;
-	err = send_list(vqp, qp, &wr, &prod);
+	err = send_list_write(vqp, qp, &wr, &prod);
 	if (likely(prod != first))
 		sq_publish(sq, prod);
 	sq_unlock(sq);

@@ -7,7 +7,7 @@
 #include "verbs/xrc.h"
 
 static int
-init_attr_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+qp_init_attr_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
 		/* it has an XRC domain instead of a PD: ibv_create_qp_ex(3) */
@@ -28,7 +28,7 @@ init_attr_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 }
 
 static int
-core_create(struct verbs_qp *vqp, const struct ibv_qp_init_attr *attr)
+qp_core_create(struct verbs_qp *vqp, const struct ibv_qp_init_attr *attr)
 {
 	struct verbs_ctx *ctx = to_ctx(vqp->ibv.context);
 	struct qp_conf conf = {
@@ -53,7 +53,7 @@ core_create(struct verbs_qp *vqp, const struct ibv_qp_init_attr *attr)
 }
 
 static void
-caps_fill(const struct qp *qp, struct ibv_qp_cap *cap)
+qp_caps_fill(const struct qp *qp, struct ibv_qp_cap *cap)
 {
 	bool sends = qp->type != IBV_QPT_XRC_RECV;
 
@@ -112,10 +112,10 @@ verbs_qp_free(struct verbs_qp *vqp)
 }
 
 static struct ibv_qp *
-create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
+verbs_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
 {
 	struct verbs_qp *vqp;
-	int err = init_attr_check(pd, attr);
+	int err = qp_init_attr_check(pd, attr);
 
 	if (err != 0)
 		return null_errno(err);
@@ -130,14 +130,14 @@ create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
 		vqp->ibv.recv_cq = attr->recv_cq;
 		vqp->ibv.srq = attr->srq;
 	}
-	err = core_create(vqp, attr);
+	err = qp_core_create(vqp, attr);
 	if (err != 0) {
 		verbs_qp_free(vqp);
 		return null_errno(err);
 	}
 	verbs_qp_publish(vqp);
 	count_up(&to_pd(pd)->objects);
-	caps_fill(vqp->qp, &attr->cap);
+	qp_caps_fill(vqp->qp, &attr->cap);
 	return &vqp->ibv;
 }
 
@@ -146,7 +146,7 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	if (!context_is_ours(pd->context))
 		return forward(NULL, ibv_create_qp, pd, attr);
-	return create(pd, attr, false);
+	return verbs_qp_create(pd, attr, false);
 }
 
 #define INIT_ATTR_KNOWN                                                                  \
@@ -173,7 +173,7 @@ verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr
 	if (ops && wr_ops_check(attr->qp_type, attr->send_ops_flags) != 0)
 		return null_errno(EOPNOTSUPP);
 	/* The extended structure begins with the plain one. */
-	qp = create(attr->pd, (struct ibv_qp_init_attr *)attr, ops);
+	qp = verbs_qp_create(attr->pd, (struct ibv_qp_init_attr *)attr, ops);
 	if (qp != NULL && ops)
 		wr_ops_fill(to_qp(qp), attr->send_ops_flags);
 	return qp;
@@ -198,7 +198,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	if (dev_qp_attached(dev, vqp->qp))
 		return EBUSY;
 	dev_qp_stop(dev, vqp->qp);
-	events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
+	events_wait_acked(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 		event_purge(&vqp->qp->events));
 	dev_qp_free(dev, vqp->qp);
 	pthread_mutex_destroy(&ibv->mutex);
@@ -209,7 +209,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 }
 
 static void
-init_attr_fill(const struct verbs_qp *vqp, struct ibv_qp_init_attr *attr)
+qp_init_attr_fill(const struct verbs_qp *vqp, struct ibv_qp_init_attr *attr)
 {
 	*attr = (struct ibv_qp_init_attr){
 		.qp_context = vqp->ibv.qp_context,
@@ -219,7 +219,7 @@ init_attr_fill(const struct verbs_qp *vqp, struct ibv_qp_init_attr *attr)
 		.qp_type = vqp->ibv.qp_type,
 		.sq_sig_all = vqp->qp->sq.always != 0,
 	};
-	caps_fill(vqp->qp, &attr->cap);
+	qp_caps_fill(vqp->qp, &attr->cap);
 }
 
 EXPORT int
@@ -234,17 +234,17 @@ ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	vqp = to_qp(ibv);
 	dev_qp_query(to_ctx(ibv->context)->dev, vqp->qp, &core);
 	qp_attr_write(&core, attr);
-	caps_fill(vqp->qp, &attr->cap);
+	qp_caps_fill(vqp->qp, &attr->cap);
 	ibv->state = core.state;
 	if (init_attr != NULL)
-		init_attr_fill(vqp, init_attr);
+		qp_init_attr_fill(vqp, init_attr);
 	return 0;
 }
 
 /* Drops attributes that only the other type of XRC QP has: programs set them, and devices
  * ignore them. */
 static int
-xrc_mask(enum ibv_qp_type type, int mask)
+xrc_mask_drop(enum ibv_qp_type type, int mask)
 {
 	if (type == IBV_QPT_XRC_SEND)
 		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
@@ -266,7 +266,7 @@ ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 		return forward(ENOSYS, ibv_modify_qp, ibv, attr, attr_mask);
 	vqp = to_qp(ibv);
 	dev = to_ctx(ibv->context)->dev;
-	attr_mask = xrc_mask(ibv->qp_type, attr_mask);
+	attr_mask = xrc_mask_drop(ibv->qp_type, attr_mask);
 	err = qp_attr_read(dev, attr, attr_mask, &core);
 	if (err == 0)
 		err = -dev_qp_modify(dev, vqp->qp, &core, attr_mask);

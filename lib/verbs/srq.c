@@ -11,7 +11,7 @@ srqn_next(struct rocade_port *port)
 }
 
 static int
-srq_create(struct ibv_pd *pd, const struct ibv_srq_attr *attr, struct verbs_srq **out)
+verbs_srq_create(struct ibv_pd *pd, const struct ibv_srq_attr *attr, struct verbs_srq **out)
 {
 	struct verbs_srq *srq = alloc_get(&alloc_plain, "verbs_srq", sizeof(*srq));
 	struct verbs_ctx *ctx = to_ctx(pd->context);
@@ -34,7 +34,7 @@ srq_create(struct ibv_pd *pd, const struct ibv_srq_attr *attr, struct verbs_srq 
 }
 
 static struct ibv_srq *
-srq_finish(struct verbs_srq *srq, void *srq_context, struct ibv_srq_attr *attr)
+verbs_srq_publish(struct verbs_srq *srq, void *srq_context, struct ibv_srq_attr *attr)
 {
 	srq->ibv.srq_context = srq_context;
 	srq->ibv.handle = srq->srq.srqn;
@@ -55,10 +55,10 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 
 	if (!context_is_ours(pd->context))
 		return forward(NULL, ibv_create_srq, pd, attr);
-	err = srq_create(pd, &attr->attr, &srq);
+	err = verbs_srq_create(pd, &attr->attr, &srq);
 	if (err != 0)
 		return null_errno(err);
-	return srq_finish(srq, attr->srq_context, &attr->attr);
+	return verbs_srq_publish(srq, attr->srq_context, &attr->attr);
 }
 
 static int
@@ -115,7 +115,7 @@ verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *at
 	int err = srq_ex_check(context, attr);
 
 	if (err == 0)
-		err = srq_create(attr->pd, &attr->attr, &srq);
+		err = verbs_srq_create(attr->pd, &attr->attr, &srq);
 	if (err != 0)
 		return null_errno(err);
 	if (xrc)
@@ -124,7 +124,7 @@ verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *at
 		srq_discard(srq);
 		return null_errno(err);
 	}
-	return srq_finish(srq, attr->srq_context, &attr->attr);
+	return verbs_srq_publish(srq, attr->srq_context, &attr->attr);
 }
 
 int
@@ -196,7 +196,7 @@ ibv_destroy_srq(struct ibv_srq *ibv)
 	if (srq->xrcd != NULL)
 		dev_srq_withdraw(dev, &srq->srq);
 	delivered = event_purge(&srq->srq.events);
-	events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed, delivered);
+	events_wait_acked(&ibv->mutex, &ibv->cond, &ibv->events_completed, delivered);
 	srq_fini(&srq->srq);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);

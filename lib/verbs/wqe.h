@@ -82,9 +82,9 @@ static const struct post_row {
 /* The rest of send_check(), for the opcodes with `needs_check`. */
 bool send_check_more(const struct ibv_send_wr *wr, uint64_t total);
 /* Writes a bind. mr: NULL if nothing is to be bound. */
-void bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info);
+void wqe_bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info);
 /* Returns whether this type 2 window can be bound so. */
-bool bind_check(const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
+bool wqe_bind_check(const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
 
 /* The case of one SGE comes first, because compilers would prepare for many. */
 static inline uint64_t
@@ -134,7 +134,7 @@ send_check(const struct sq *sq, const struct ibv_send_wr *wr, const struct post_
 }
 
 static inline void
-form_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned form)
+members_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned form)
 {
 	switch (form) {
 	case POST_RDMA:
@@ -155,7 +155,7 @@ form_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, unsigned form)
 		wqe->len = 0;
 		break;
 	default:
-		bind_write(wqe, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+		wqe_bind_write(wqe, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 		break;
 	}
 }
@@ -250,7 +250,7 @@ send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, const struct post
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)flags;
 	if (row->form != POST_PLAIN)
-		form_write(wqe, wr, row->form);
+		members_write(wqe, wr, row->form);
 	if (unlikely(addressed))
 		offset = address_write(wqe, wr, type);
 	if (flags & IBV_SEND_INLINE) {

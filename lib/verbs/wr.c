@@ -29,7 +29,7 @@ wr_check(const struct verbs_qp *vqp, const struct send_wqe *wqe)
 
 /* The request is complete: no setter follows. */
 static inline void
-wr_take(struct verbs_qp *vqp)
+wr_commit(struct verbs_qp *vqp)
 {
 	struct verbs_wr *wr = &vqp->wr;
 
@@ -43,7 +43,7 @@ wr_take(struct verbs_qp *vqp)
 
 /* Completes the request that is being built, if there is one. */
 static inline void
-wr_end(struct verbs_qp *vqp)
+wr_finish(struct verbs_qp *vqp)
 {
 	struct verbs_wr *wr = &vqp->wr;
 	int err;
@@ -52,7 +52,7 @@ wr_end(struct verbs_qp *vqp)
 		return;
 	err = wr_check(vqp, wr->wqe);
 	if (likely(err == 0))
-		wr_take(vqp);
+		wr_commit(vqp);
 	else
 		wr_fail(wr, err);
 }
@@ -67,7 +67,7 @@ wr_begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 	unsigned flags = (ex->wr_flags & ~(unsigned)IBV_SEND_INLINE) | wr->always;
 	struct send_wqe *wqe;
 
-	wr_end(vqp);
+	wr_finish(vqp);
 	if (unlikely(wr->err != 0))
 		return NULL;
 	if (unlikely((wr->opcodes >> opcode & 1) == 0 ||
@@ -182,7 +182,7 @@ wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 
 	if (likely(wqe != NULL)) {
 		wqe->rkey = invalidate_rkey;
-		wr_take(ex_to_qp(ex));
+		wr_commit(ex_to_qp(ex));
 	}
 }
 
@@ -194,12 +194,12 @@ wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 
 	if (unlikely(wqe == NULL))
 		return;
-	if (!bind_check(mw, rkey, bind_info)) {
+	if (!wqe_bind_check(mw, rkey, bind_info)) {
 		wr_fail(&ex_to_qp(ex)->wr, EINVAL);
 		return;
 	}
-	bind_write(wqe, rkey, bind_info);
-	wr_take(ex_to_qp(ex));
+	wqe_bind_write(wqe, rkey, bind_info);
+	wr_commit(ex_to_qp(ex));
 }
 
 #ifdef HAVE_WR_FLUSH
@@ -219,7 +219,7 @@ wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
 	wqe->remote_va = remote_addr;
 	wqe->len = (uint32_t)len;
 	wqe->imm = htobe32((uint32_t)level << 4 | type); /* the FETH (annex A19) */
-	wr_take(ex_to_qp(ex));
+	wr_commit(ex_to_qp(ex));
 }
 #endif
 
@@ -242,7 +242,7 @@ wr_atomic_write(
 /* A QP is not created with operations that have no function above. If a program calls one
  * anyway, ibv_wr_complete() returns EOPNOTSUPP. */
 static void RARE
-wr_begin_absent(struct ibv_qp_ex *ex)
+wr_begin_unsupported(struct ibv_qp_ex *ex)
 {
 	wr_fail(&ex_to_qp(ex)->wr, EOPNOTSUPP);
 }
@@ -253,7 +253,7 @@ wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
 	(void)hdr;
 	(void)hdr_sz;
 	(void)mss;
-	wr_begin_absent(ex);
+	wr_begin_unsupported(ex);
 }
 
 static void
@@ -279,7 +279,7 @@ wr_complete(struct ibv_qp_ex *ex)
 	bool posted;
 	int err;
 
-	wr_end(vqp);
+	wr_finish(vqp);
 	err = wr->err;
 	posted = likely(err == 0) && likely(wr->prod != sq->prod);
 	if (posted) {

@@ -17,13 +17,13 @@ struct xrc_domain {
 	uint32_t number;
 	uint32_t refs; /* protected by the port's lock */
 	/* descriptor that keeps the inode, so that its number is not reused; -1: none */
-	int hold;
+	int inode_fd;
 	dev_t dev;
 	ino_t ino;
 };
 
 static struct xrc_domain *
-domain_find(struct rocade_port *port, const struct stat *st)
+xrcd_find(struct rocade_port *port, const struct stat *st)
 {
 	struct xrc_domain *d;
 
@@ -36,7 +36,7 @@ domain_find(struct rocade_port *port, const struct stat *st)
 }
 
 static int
-inode_hold(int fd)
+inode_open(int fd)
 {
 	char path[sizeof("/proc/self/fd/-2147483648")];
 
@@ -46,18 +46,18 @@ inode_hold(int fd)
 
 /* st: NULL for a domain without a file. */
 static struct xrc_domain *
-domain_create(struct rocade_port *port, int fd, const struct stat *st)
+xrcd_create(struct rocade_port *port, int fd, const struct stat *st)
 {
 	struct xrc_domain *d = calloc(1, sizeof(*d));
 
 	if (d == NULL)
 		return NULL;
 	d->number = dev_xrcd_number(port->dev);
-	d->hold = -1;
+	d->inode_fd = -1;
 	if (st != NULL) {
 		d->dev = st->st_dev;
 		d->ino = st->st_ino;
-		d->hold = inode_hold(fd);
+		d->inode_fd = inode_open(fd);
 		LIST_INSERT_HEAD(&port->xrc_domains, d, link);
 	}
 	return d;
@@ -65,17 +65,17 @@ domain_create(struct rocade_port *port, int fd, const struct stat *st)
 
 /* Returns the errno values that Linux does. Called with the port's lock held. */
 static int
-domain_get(struct rocade_port *port, int fd, int oflags, const struct stat *st,
+xrcd_get(struct rocade_port *port, int fd, int oflags, const struct stat *st,
 	struct xrc_domain **out)
 {
-	struct xrc_domain *d = st != NULL ? domain_find(port, st) : NULL;
+	struct xrc_domain *d = st != NULL ? xrcd_find(port, st) : NULL;
 
 	if (d != NULL && (oflags & O_CREAT) != 0 && (oflags & O_EXCL) != 0)
 		return EINVAL;
 	if (d == NULL && (oflags & O_CREAT) == 0)
 		return st != NULL ? EAGAIN : EINVAL;
 	if (d == NULL)
-		d = domain_create(port, fd, st);
+		d = xrcd_create(port, fd, st);
 	if (d == NULL)
 		return ENOMEM;
 	d->refs++;
@@ -84,21 +84,21 @@ domain_get(struct rocade_port *port, int fd, int oflags, const struct stat *st,
 }
 
 static void
-domain_put(struct rocade_port *port, struct xrc_domain *d)
+xrcd_put(struct rocade_port *port, struct xrc_domain *d)
 {
 	pthread_mutex_lock(&port->lock);
 	if (--d->refs == 0) {
 		if (d->link.le_prev != NULL)
 			LIST_REMOVE(d, link);
-		if (d->hold >= 0)
-			close(d->hold);
+		if (d->inode_fd >= 0)
+			close(d->inode_fd);
 		free(d);
 	}
 	pthread_mutex_unlock(&port->lock);
 }
 
 static int
-domain_open(struct rocade_port *port, const struct ibv_xrcd_init_attr *attr,
+xrcd_open(struct rocade_port *port, const struct ibv_xrcd_init_attr *attr,
 	struct xrc_domain **out)
 {
 	const uint32_t both = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
@@ -112,7 +112,7 @@ domain_open(struct rocade_port *port, const struct ibv_xrcd_init_attr *attr,
 	if (attr->fd != -1 && fstat(attr->fd, &st) != 0)
 		return errno;
 	pthread_mutex_lock(&port->lock);
-	err = domain_get(port, attr->fd, attr->oflags, attr->fd != -1 ? &st : NULL, out);
+	err = xrcd_get(port, attr->fd, attr->oflags, attr->fd != -1 ? &st : NULL, out);
 	pthread_mutex_unlock(&port->lock);
 	return err;
 }
@@ -122,7 +122,7 @@ verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 {
 	struct verbs_ctx *ctx = to_ctx(context);
 	struct verbs_xrcd *xrcd = calloc(1, sizeof(*xrcd));
-	int err = xrcd == NULL ? ENOMEM : domain_open(ctx->port, attr, &xrcd->domain);
+	int err = xrcd == NULL ? ENOMEM : xrcd_open(ctx->port, attr, &xrcd->domain);
 
 	if (err != 0) {
 		free(xrcd);
@@ -142,7 +142,7 @@ verbs_close_xrcd(struct ibv_xrcd *ibv)
 	/* Pairs with the release in count_down(). */
 	if (__atomic_load_n(&xrcd->objects, __ATOMIC_ACQUIRE) != 0)
 		return EBUSY;
-	domain_put(ctx->port, xrcd->domain);
+	xrcd_put(ctx->port, xrcd->domain);
 	free(xrcd);
 	count_down(&ctx->objects);
 	return 0;
@@ -158,7 +158,7 @@ xrcd_number(const struct verbs_xrcd *xrcd)
 
 /* Creates a handle, without its QP. */
 static struct verbs_qp *
-handle_create(struct ibv_context *context, struct ibv_xrcd *xrcd, void *qp_context)
+target_handle_create(struct ibv_context *context, struct ibv_xrcd *xrcd, void *qp_context)
 {
 	struct verbs_qp *vqp = verbs_qp_alloc(context, false, false);
 
@@ -177,14 +177,14 @@ handle_create(struct ibv_context *context, struct ibv_xrcd *xrcd, void *qp_conte
 }
 
 static void
-handle_free(struct verbs_qp *vqp)
+target_handle_free(struct verbs_qp *vqp)
 {
 	free(vqp->qp_listener);
 	verbs_qp_free(vqp);
 }
 
 static struct ibv_qp *
-handle_finish(struct verbs_qp *vqp)
+target_handle_publish(struct verbs_qp *vqp)
 {
 	verbs_qp_publish(vqp);
 	count_up(&vqp->xrcd->objects);
@@ -221,7 +221,7 @@ verbs_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *att
 
 	if (err != 0)
 		return null_errno(err);
-	vqp = handle_create(context, attr->xrcd, attr->qp_context);
+	vqp = target_handle_create(context, attr->xrcd, attr->qp_context);
 	if (vqp == NULL)
 		return null_errno(ENOMEM);
 	err = -dev_qp_create(ctx->dev,
@@ -230,7 +230,7 @@ verbs_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *att
 			.listener = vqp->qp_listener},
 		__atomic_load_n(&ctx->engine, __ATOMIC_RELAXED), NULL, NULL, &vqp->qp);
 	if (err != 0) {
-		handle_free(vqp);
+		target_handle_free(vqp);
 		return null_errno(err);
 	}
 	attr->cap = (struct ibv_qp_cap){0};
@@ -238,7 +238,7 @@ verbs_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *att
 	 * SRQ. */
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0)
 		vqp->ibv.pd = attr->pd;
-	return handle_finish(vqp);
+	return target_handle_publish(vqp);
 }
 
 struct ibv_qp *
@@ -254,17 +254,17 @@ verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 	if ((attr->comp_mask & needed) != needed || attr->xrcd == NULL ||
 		attr->xrcd->context != context || attr->qp_type != IBV_QPT_XRC_RECV)
 		return null_errno(EINVAL);
-	vqp = handle_create(context, attr->xrcd,
+	vqp = target_handle_create(context, attr->xrcd,
 		attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
 	if (vqp == NULL)
 		return null_errno(ENOMEM);
 	err = -dev_qp_share(to_ctx(context)->dev, attr->qp_num, xrcd_number(vqp->xrcd),
 		vqp->qp_listener, &vqp->qp);
 	if (err != 0) {
-		handle_free(vqp);
+		target_handle_free(vqp);
 		return null_errno(err);
 	}
-	return handle_finish(vqp);
+	return target_handle_publish(vqp);
 }
 
 void
@@ -274,12 +274,12 @@ verbs_close_target(struct verbs_qp *vqp)
 	struct verbs_xrcd *xrcd = vqp->xrcd;
 	bool last = dev_qp_unshare(dev, vqp->qp, vqp->qp_listener);
 
-	events_wait(&vqp->ibv.mutex, &vqp->ibv.cond, &vqp->ibv.events_completed,
+	events_wait_acked(&vqp->ibv.mutex, &vqp->ibv.cond, &vqp->ibv.events_completed,
 		event_purge(&vqp->qp_listener->events));
 	if (last)
 		dev_qp_free(dev, vqp->qp);
 	pthread_mutex_destroy(&vqp->ibv.mutex);
 	pthread_cond_destroy(&vqp->ibv.cond);
-	handle_free(vqp);
+	target_handle_free(vqp);
 	count_down(&xrcd->objects);
 }
