@@ -4,13 +4,13 @@
 #include "ethdev/ethdev.h"
 
 static void *
-socket_get(void *ctx, const char *name, size_t len)
+socket_alloc_get(void *ctx, const char *name, size_t len)
 {
 	return rte_zmalloc_socket(name, len, LINE_SIZE, (int)(intptr_t)ctx);
 }
 
 static void
-socket_put(void *ctx, void *mem, size_t len)
+socket_alloc_put(void *ctx, void *mem, size_t len)
 {
 	(void)ctx;
 	(void)len;
@@ -21,5 +21,5 @@ struct alloc
 ethdev_alloc(int socket)
 {
 	return (struct alloc){
-		.get = socket_get, .put = socket_put, .ctx = (void *)(intptr_t)socket};
+		.get = socket_alloc_get, .put = socket_alloc_put, .ctx = (void *)(intptr_t)socket};
 }

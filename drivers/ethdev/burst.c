@@ -8,7 +8,7 @@
 /* Returns a copy in one segment, and frees the chain. NULL: there is no buffer, or it is
  * too small. */
 static struct rte_mbuf *
-linearise(struct ethdev_queue *q, struct rte_mbuf *m)
+mbuf_linearise(struct ethdev_queue *q, struct rte_mbuf *m)
 {
 	struct rte_mbuf *copy = rte_pktmbuf_alloc(q->pool);
 	uint32_t len = rte_pktmbuf_pkt_len(m);
@@ -49,10 +49,10 @@ rx_flags(uint64_t ol_flags)
 /* Rare cases: several segments, or a VLAN tag that was stripped although not requested
  * (net_af_packet: by the kernel). Returns NULL if the frame was dropped. */
 static struct rte_mbuf *
-rx_mend(struct ethdev_queue *q, struct rte_mbuf *m)
+rx_mbuf_normalise(struct ethdev_queue *q, struct rte_mbuf *m)
 {
 	if (m->nb_segs > 1)
-		m = linearise(q, m);
+		m = mbuf_linearise(q, m);
 	if (m != NULL && (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) &&
 		rte_vlan_insert(&m) != 0) {
 		rte_pktmbuf_free(m);
@@ -77,7 +77,7 @@ ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 		if (unlikely(m->nb_segs > 1 ||
 			     (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED))) {
 			flags |= m->nb_segs > 1 ? PKT_RX_LINEARISED : 0;
-			m = rx_mend(q, m);
+			m = rx_mbuf_normalise(q, m);
 			if (m == NULL)
 				continue;
 		}

@@ -29,7 +29,7 @@
 
 /* Writes the error text and returns ret. */
 static int __attribute__((format(printf, 4, 5)))
-fail(char *err, size_t err_size, int ret, const char *fmt, ...)
+ethdev_fail(char *err, size_t err_size, int ret, const char *fmt, ...)
 {
 	va_list args;
 
@@ -47,22 +47,22 @@ pmd_error(int ret)
 }
 
 static int
-conf_check(const struct ethdev_conf *conf, char *err, size_t err_size)
+ethdev_conf_check(const struct ethdev_conf *conf, char *err, size_t err_size)
 {
 	unsigned ports = rte_eth_dev_count_avail();
 
 	if (!rte_eth_dev_is_valid_port(conf->port_id))
-		return fail(err, err_size, -ENODEV,
+		return ethdev_fail(err, err_size, -ENODEV,
 			"there is no port %u: EAL has %u ports (-a and --vdev add some)",
 			conf->port_id, ports);
 	if (conf->mtu != 0 && (conf->mtu < MTU_MIN || conf->mtu > MTU_MAX))
-		return fail(err, err_size, -EINVAL, "mtu: %u is not in %u..%u", conf->mtu,
+		return ethdev_fail(err, err_size, -EINVAL, "mtu: %u is not in %u..%u", conf->mtu,
 			MTU_MIN, MTU_MAX);
 	return 0;
 }
 
 static int
-dev_describe(
+ethdev_query(
 	struct ethdev *dev, const struct ethdev_conf *conf, char *err, size_t err_size)
 {
 	uint16_t mtu = 0, most;
@@ -72,11 +72,11 @@ dev_describe(
 		snprintf(dev->name, sizeof(dev->name), "port %u", conf->port_id);
 	ret = rte_eth_dev_info_get(conf->port_id, &dev->info);
 	if (ret != 0)
-		return fail(err, err_size, pmd_error(ret), "%s cannot be queried: %s",
+		return ethdev_fail(err, err_size, pmd_error(ret), "%s cannot be queried: %s",
 			dev->name, strerror(-ret));
 	most = RTE_MIN(dev->info.max_rx_queues, dev->info.max_tx_queues);
 	if (conf->queues == 0 || conf->queues > most)
-		return fail(err, err_size, -EINVAL,
+		return ethdev_fail(err, err_size, -EINVAL,
 			"engines: %u is not in 1..%u, the queue pairs of %s",
 			conf->queues, most, dev->name);
 	dev->mtu = conf->mtu;
@@ -92,7 +92,7 @@ dev_describe(
  * net_memif 1518 bytes a frame, although it carries what its bsize= holds. So it limits
  * only what is requested of the PMD. */
 static uint32_t
-mtu_admitted(const struct ethdev *dev)
+mtu_max_reported(const struct ethdev *dev)
 {
 	const struct rte_eth_dev_info *info = &dev->info;
 	uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN, max = UINT16_MAX;
@@ -110,21 +110,21 @@ mtu_admitted(const struct ethdev *dev)
 /* Returns the MTU to set; 0: leave it unchanged. A port whose present MTU exceeds what it
  * reports as its maximum is not reduced (net_af_packet always reports 1500). */
 static uint32_t
-mtu_to_ask(const struct ethdev *dev)
+mtu_to_set(const struct ethdev *dev)
 {
-	uint32_t admitted = mtu_admitted(dev);
+	uint32_t max = mtu_max_reported(dev);
 	uint16_t present = 0;
 
-	if (dev->mtu <= admitted)
+	if (dev->mtu <= max)
 		return dev->mtu;
 	log_warn("%s reports a maximum MTU of %u; continuing with %u", dev->name,
-		admitted, dev->mtu);
+		max, dev->mtu);
 	(void)rte_eth_dev_get_mtu(dev->port_id, &present);
-	return present >= admitted ? 0 : admitted;
+	return present >= max ? 0 : max;
 }
 
 static void
-conf_offloads(
+offloads_choose(
 	struct ethdev *dev, const struct ethdev_conf *conf, struct rte_eth_conf *eth)
 {
 	const struct rte_eth_dev_info *info = &dev->info;
@@ -142,7 +142,7 @@ conf_offloads(
 }
 
 static void
-conf_rss(struct ethdev *dev, struct rte_eth_conf *eth)
+rss_choose(struct ethdev *dev, struct rte_eth_conf *eth)
 {
 	uint64_t hash =
 		dev->info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
@@ -160,26 +160,26 @@ conf_rss(struct ethdev *dev, struct rte_eth_conf *eth)
 }
 
 static int
-dev_configure(
+ethdev_configure(
 	struct ethdev *dev, const struct ethdev_conf *conf, char *err, size_t err_size)
 {
-	struct rte_eth_conf eth = {.rxmode.mtu = mtu_to_ask(dev)};
+	struct rte_eth_conf eth = {.rxmode.mtu = mtu_to_set(dev)};
 	int ret;
 
 	/* With link interrupts the link state is known without asking the PMD. */
 	if (*dev->info.dev_flags & RTE_ETH_DEV_INTR_LSC)
 		eth.intr_conf.lsc = 1;
 
-	conf_offloads(dev, conf, &eth);
-	conf_rss(dev, &eth);
+	offloads_choose(dev, conf, &eth);
+	rss_choose(dev, &eth);
 	ret = rte_eth_dev_configure(
 		conf->port_id, dev->queue_count, dev->queue_count, &eth);
 	if (ret == -EBUSY)
-		return fail(err, err_size, ret,
+		return ethdev_fail(err, err_size, ret,
 			"%s is started already: stop it, Rocade starts it",
 			dev->name);
 	if (ret != 0)
-		return fail(err, err_size, pmd_error(ret),
+		return ethdev_fail(err, err_size, pmd_error(ret),
 			"%s rejects engines: %u with mtu: %u: %s", dev->name,
 			dev->queue_count, dev->mtu, strerror(-ret));
 	/* For PMDs that did not set the MTU when they were configured. */
@@ -194,14 +194,14 @@ dev_configure(
 	ret = rte_eth_dev_adjust_nb_rx_tx_desc(
 		conf->port_id, &dev->rx_desc, &dev->tx_desc);
 	if (ret != 0)
-		return fail(err, err_size, pmd_error(ret),
+		return ethdev_fail(err, err_size, pmd_error(ret),
 			"%s rejects rx_desc: %u with tx_desc: %u: %s", dev->name,
 			dev->rx_desc, dev->tx_desc, strerror(-ret));
 	return 0;
 }
 
 static int
-pool_create(struct ethdev *dev, char *err, size_t err_size)
+mbuf_pool_create(struct ethdev *dev, char *err, size_t err_size)
 {
 	uint32_t each = dev->rx_desc + dev->tx_desc + BURSTS_IN_FLIGHT * PKT_BURST;
 	uint32_t count = dev->queue_count * each + rte_lcore_count() * 2 * POOL_CACHE;
@@ -214,7 +214,7 @@ pool_create(struct ethdev *dev, char *err, size_t err_size)
 	dev->pool = rte_pktmbuf_pool_create(
 		name, count, POOL_CACHE, 0, (uint16_t)room, dev->socket);
 	if (dev->pool == NULL)
-		return fail(err, err_size, -ENOMEM,
+		return ethdev_fail(err, err_size, -ENOMEM,
 			"no memory for %u buffers of %u bytes: %s; give EAL more (-m, "
 			"hugepages) or use fewer engines or descriptors",
 			count, room, rte_strerror(rte_errno));
@@ -222,7 +222,7 @@ pool_create(struct ethdev *dev, char *err, size_t err_size)
 }
 
 static int
-queues_setup(struct ethdev *dev, char *err, size_t err_size)
+ethdev_queues_setup(struct ethdev *dev, char *err, size_t err_size)
 {
 	unsigned socket = (unsigned)dev->socket;
 	int ret = 0;
@@ -240,7 +240,7 @@ queues_setup(struct ethdev *dev, char *err, size_t err_size)
 				dev->port_id, i, dev->tx_desc, socket, NULL);
 	}
 	if (ret != 0)
-		return fail(err, err_size, pmd_error(ret),
+		return ethdev_fail(err, err_size, pmd_error(ret),
 			"%s rejects rx_desc: %u with tx_desc: %u: %s", dev->name,
 			dev->rx_desc, dev->tx_desc, strerror(-ret));
 	return 0;
@@ -298,7 +298,7 @@ ethdev_set_groups(void *drv, const uint8_t (*macs)[6], unsigned n)
 /* Waits for links that come up at once. Others may take seconds (autonegotiation), or
  * wait for their peer (net_memif): the port works once they are up. */
 static void
-link_wait(struct ethdev *dev)
+ethdev_link_wait(struct ethdev *dev)
 {
 	for (unsigned ms = 0; ms < LINK_WAIT_MS && !ethdev_link_up(dev);
 		ms += LINK_STEP_MS)
@@ -306,21 +306,21 @@ link_wait(struct ethdev *dev)
 }
 
 static int
-dev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
+ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 {
 	struct rte_ether_addr mac;
 	int ret;
 
 	ret = rte_eth_macaddr_get(dev->port_id, &mac);
 	if (ret != 0)
-		return fail(err, err_size, pmd_error(ret), "%s has no MAC address: %s",
+		return ethdev_fail(err, err_size, pmd_error(ret), "%s has no MAC address: %s",
 			dev->name, strerror(-ret));
 	ret = rte_eth_dev_start(dev->port_id);
 	if (ret != 0)
-		return fail(err, err_size, pmd_error(ret), "%s does not start: %s",
+		return ethdev_fail(err, err_size, pmd_error(ret), "%s does not start: %s",
 			dev->name, strerror(-ret));
 	dev->all_multicast = rte_eth_allmulticast_enable(dev->port_id) == 0;
-	link_wait(dev);
+	ethdev_link_wait(dev);
 	memset(port, 0, sizeof(*port));
 	port->ops = &ethdev_ops;
 	port->drv = dev;
@@ -334,7 +334,7 @@ dev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 }
 
 static struct ethdev *
-dev_alloc(const struct ethdev_conf *conf)
+ethdev_struct_alloc(const struct ethdev_conf *conf)
 {
 	size_t size = sizeof(struct ethdev) + conf->queues * sizeof(struct ethdev_queue);
 	struct ethdev *dev = alloc_get(&alloc_plain, "ethdev", size);
@@ -352,7 +352,7 @@ dev_alloc(const struct ethdev_conf *conf)
 }
 
 static void
-dev_free(struct ethdev *dev)
+ethdev_struct_free(struct ethdev *dev)
 {
 	rte_mempool_free(dev->pool);
 	free(dev->queues);
@@ -361,7 +361,7 @@ dev_free(struct ethdev *dev)
 }
 
 static void
-drained(void *arg)
+interrupts_drained(void *arg)
 {
 	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
 }
@@ -376,15 +376,15 @@ interrupts_drain(void)
 {
 	bool done = false;
 
-	if (rte_eal_alarm_set(1, drained, &done) != 0)
+	if (rte_eal_alarm_set(1, interrupts_drained, &done) != 0)
 		return;
 	for (unsigned us = 0; us < DRAIN_WAIT_US; us += DRAIN_STEP_US) {
-		/* Pairs with the release in drained(). */
+		/* Pairs with the release in interrupts_drained(). */
 		if (__atomic_load_n(&done, __ATOMIC_ACQUIRE))
 			return;
 		usleep(DRAIN_STEP_US);
 	}
-	rte_eal_alarm_cancel(drained, &done); /* waits for a running one */
+	rte_eal_alarm_cancel(interrupts_drained, &done); /* waits for a running one */
 }
 
 void
@@ -396,7 +396,7 @@ ethdev_close(void *drv)
 	/* Only this removes the pool's buffers from the descriptor rings. */
 	(void)rte_eth_dev_close(dev->port_id);
 	interrupts_drain();
-	dev_free(dev);
+	ethdev_struct_free(dev);
 }
 
 int
@@ -405,25 +405,25 @@ ethdev_open(const struct ethdev_conf *conf, struct port *port, char *err, size_t
 	struct ethdev *dev;
 	int ret;
 
-	ret = conf_check(conf, err, err_size);
+	ret = ethdev_conf_check(conf, err, err_size);
 	if (ret != 0)
 		return ret;
-	dev = dev_alloc(conf);
+	dev = ethdev_struct_alloc(conf);
 	if (dev == NULL)
-		return fail(
+		return ethdev_fail(
 			err, err_size, -ENOMEM, "no memory for %u queues", conf->queues);
-	ret = dev_describe(dev, conf, err, err_size);
+	ret = ethdev_query(dev, conf, err, err_size);
 	if (ret == 0)
-		ret = dev_configure(dev, conf, err, err_size);
+		ret = ethdev_configure(dev, conf, err, err_size);
 	if (ret == 0)
-		ret = pool_create(dev, err, err_size);
+		ret = mbuf_pool_create(dev, err, err_size);
 	if (ret != 0) {
-		dev_free(dev);
+		ethdev_struct_free(dev);
 		return ret;
 	}
-	ret = queues_setup(dev, err, err_size);
+	ret = ethdev_queues_setup(dev, err, err_size);
 	if (ret == 0)
-		ret = dev_start(dev, port, err, err_size);
+		ret = ethdev_start(dev, port, err, err_size);
 	/* Its queues may hold buffers of the pool. */
 	if (ret != 0)
 		ethdev_close(dev);

@@ -22,12 +22,12 @@ static struct service services[RTE_MAX_LCORE];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int
-service_run(void *arg)
+lcore_service_run(void *arg)
 {
 	struct service *s = arg;
 	uint32_t count;
 
-	/* Pairs with the releases in service_add() and service_remove(). */
+	/* Pairs with the releases in lcore_service_add() and lcore_service_remove(). */
 	while ((count = __atomic_load_n(&s->count, __ATOMIC_ACQUIRE)) != 0) {
 		unsigned moved = 0;
 
@@ -37,7 +37,7 @@ service_run(void *arg)
 
 			moved += engine_poll(e->engine);
 		}
-		/* Pairs with the acquire in service_remove(). */
+		/* Pairs with the acquire in lcore_service_remove(). */
 		__atomic_store_n(&s->passes, s->passes + 1, __ATOMIC_RELEASE);
 		if (moved == 0)
 			rte_pause();
@@ -46,7 +46,7 @@ service_run(void *arg)
 }
 
 static int
-service_add(struct service *s, struct rocade_engine *engine, unsigned lcore)
+lcore_service_add(struct service *s, struct rocade_engine *engine, unsigned lcore)
 {
 	if (s->count == 0 && rte_eal_get_lcore_state(lcore) != WAIT)
 		return rocade_fail(EBUSY, "lcore %u runs something else", lcore);
@@ -55,7 +55,7 @@ service_add(struct service *s, struct rocade_engine *engine, unsigned lcore)
 			EBUSY, "lcore %u runs %d engines already", lcore, LCORE_ENGINES);
 	__atomic_store_n(&s->engines[s->count], engine, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->count, s->count + 1, __ATOMIC_RELEASE);
-	if (s->count == 1 && rte_eal_remote_launch(service_run, s, lcore) != 0) {
+	if (s->count == 1 && rte_eal_remote_launch(lcore_service_run, s, lcore) != 0) {
 		s->count = 0;
 		return rocade_fail(EBUSY, "lcore %u runs something else", lcore);
 	}
@@ -64,7 +64,7 @@ service_add(struct service *s, struct rocade_engine *engine, unsigned lcore)
 
 /* Returns when the lcore does not run this engine any more. */
 static void
-service_remove(struct service *s, struct rocade_engine *engine, unsigned lcore)
+lcore_service_remove(struct service *s, struct rocade_engine *engine, unsigned lcore)
 {
 	uint32_t last = s->count - 1;
 	uint32_t i = 0;
@@ -113,7 +113,7 @@ rocade_engine_launch(struct rocade_engine *engine, unsigned lcore)
 		err = rocade_fail(
 			EBUSY, "lcore %u runs this engine already", engine->lcore);
 	else
-		err = service_add(&services[lcore], engine, lcore);
+		err = lcore_service_add(&services[lcore], engine, lcore);
 	if (err == 0)
 		launched_set(engine, true, lcore);
 	pthread_mutex_unlock(&lock);
@@ -129,7 +129,7 @@ rocade_engine_stop(struct rocade_engine *engine)
 	if (!engine->launched) {
 		err = rocade_fail(EINVAL, "no lcore runs this engine");
 	} else {
-		service_remove(&services[engine->lcore], engine, engine->lcore);
+		lcore_service_remove(&services[engine->lcore], engine, engine->lcore);
 		launched_set(engine, false, 0);
 	}
 	pthread_mutex_unlock(&lock);

@@ -12,7 +12,7 @@
 #define MTU_MAX 9000
 
 static int
-present_mtu(uint16_t port_id, uint32_t *mtu)
+port_mtu_read(uint16_t port_id, uint32_t *mtu)
 {
 	uint16_t got;
 	int rc = rte_eth_dev_get_mtu(port_id, &got);
@@ -41,7 +41,7 @@ ethdev_create(
 	if (!rte_eth_dev_is_valid_port(conf->ethdev))
 		return rocade_fail(ENODEV, "ethdev: there is no port %u", conf->ethdev);
 	if (dev->mtu == 0) {
-		err = present_mtu(conf->ethdev, &dev->mtu);
+		err = port_mtu_read(conf->ethdev, &dev->mtu);
 		if (err != 0)
 			return err;
 	}
