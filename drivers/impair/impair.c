@@ -46,7 +46,7 @@ static_assert(READY_MAX >= 3 * PKT_BURST + HELD_MAX, "what one poll may make rea
 
 /* SplitMix64 generator. */
 static uint64_t
-draw(struct lane *lane)
+rand_draw(struct lane *lane)
 {
 	uint64_t z = lane->rand += UINT64_C(0x9e3779b97f4a7c15);
 
@@ -58,14 +58,14 @@ draw(struct lane *lane)
 /* Draws at any probability, so that a change of one rate leaves the other fates
  * unchanged. */
 static bool
-draw_ppm(struct lane *lane, uint32_t ppm)
+rand_ppm(struct lane *lane, uint32_t ppm)
 {
-	return draw(lane) % PPM < ppm;
+	return rand_draw(lane) % PPM < ppm;
 }
 
 /* Passes a frame on, followed by held frames that have been overtaken often enough. */
 static void
-pass(struct lane *lane, const struct pkt *pkt)
+frame_pass(struct lane *lane, const struct pkt *pkt)
 {
 	unsigned kept = 0;
 
@@ -82,9 +82,9 @@ pass(struct lane *lane, const struct pkt *pkt)
 }
 
 static void
-corrupt(struct lane *lane, struct pkt *pkt)
+frame_corrupt(struct lane *lane, struct pkt *pkt)
 {
-	uint64_t r = draw(lane);
+	uint64_t r = rand_draw(lane);
 	uint32_t bytes;
 
 	if (pkt->len <= RTE_ETHER_HDR_LEN)
@@ -98,7 +98,7 @@ corrupt(struct lane *lane, struct pkt *pkt)
 
 /* The copy is in a transmit buffer of the port. Its release needs no special case. */
 static void
-duplicate(struct impair *im, struct lane *lane, const struct pkt *pkt)
+frame_duplicate(struct impair *im, struct lane *lane, const struct pkt *pkt)
 {
 	const struct port_queue *inner = &im->inner;
 	struct pkt copy;
@@ -113,18 +113,18 @@ duplicate(struct impair *im, struct lane *lane, const struct pkt *pkt)
 	copy.len = pkt->len;
 	copy.flags = pkt->flags;
 	lane->stats.duplicated++;
-	pass(lane, &copy);
+	frame_pass(lane, &copy);
 }
 
 static void
-take(struct impair *im, struct lane *lane, struct pkt *pkt)
+frame_impair(struct impair *im, struct lane *lane, struct pkt *pkt)
 {
 	const struct port_queue *inner = &im->inner;
-	bool lose = draw_ppm(lane, lane->conf.loss_ppm);
-	bool copy = draw_ppm(lane, lane->conf.duplicate_ppm);
-	bool hold = draw_ppm(lane, lane->conf.reorder_ppm);
-	bool spoil = draw_ppm(lane, lane->conf.corrupt_ppm);
-	unsigned behind = 1 + draw(lane) % HELD_BEHIND_MAX;
+	bool lose = rand_ppm(lane, lane->conf.loss_ppm);
+	bool copy = rand_ppm(lane, lane->conf.duplicate_ppm);
+	bool hold = rand_ppm(lane, lane->conf.reorder_ppm);
+	bool corrupt = rand_ppm(lane, lane->conf.corrupt_ppm);
+	unsigned behind = 1 + rand_draw(lane) % HELD_BEHIND_MAX;
 
 	if (lose) {
 		/* releases buffers of either direction */
@@ -133,19 +133,19 @@ take(struct impair *im, struct lane *lane, struct pkt *pkt)
 		return;
 	}
 	if (copy)
-		duplicate(im, lane, pkt);
-	if (spoil)
-		corrupt(lane, pkt);
+		frame_duplicate(im, lane, pkt);
+	if (corrupt)
+		frame_corrupt(lane, pkt);
 	if (hold && lane->held_count < HELD_MAX) {
 		lane->held[lane->held_count++] = (struct held){*pkt, behind};
 		lane->stats.reordered++;
 		return;
 	}
-	pass(lane, pkt);
+	frame_pass(lane, pkt);
 }
 
 static void
-let_go(struct lane *lane)
+held_release(struct lane *lane)
 {
 	for (unsigned i = 0; i < lane->held_count; i++)
 		lane->ready[lane->ready_count++] = lane->held[i].pkt;
@@ -153,16 +153,16 @@ let_go(struct lane *lane)
 }
 
 static void
-polled(struct lane *lane, unsigned frames)
+idle_polls_count(struct lane *lane, unsigned frames)
 {
 	lane->idle_polls = frames == 0 ? lane->idle_polls + 1 : 0;
 	if (lane->idle_polls >= IDLE_POLLS_MAX)
-		let_go(lane);
+		held_release(lane);
 }
 
 /* Moves the frames that were not passed on to the front, and returns their number. */
 static unsigned
-compact(struct lane *lane)
+ready_compact(struct lane *lane)
 {
 	unsigned left = lane->ready_count - lane->ready_at;
 
@@ -173,22 +173,22 @@ compact(struct lane *lane)
 }
 
 static void
-refill(struct impair *im, unsigned n)
+ready_refill(struct impair *im, unsigned n)
 {
 	struct lane *lane = &im->lanes[IMPAIR_RX];
 	struct pkt pkts[PKT_BURST];
 	unsigned got;
 
-	compact(lane);
+	ready_compact(lane);
 	got = im->inner.ops->rx_burst(im->inner.queue, pkts, n);
 	for (unsigned i = 0; i < got; i++)
-		take(im, lane, &pkts[i]);
-	polled(lane, got);
+		frame_impair(im, lane, &pkts[i]);
+	idle_polls_count(lane, got);
 }
 
 /* Returns whether all ready frames were sent. */
 static bool
-push(struct impair *im)
+ready_send(struct impair *im)
 {
 	struct lane *lane = &im->lanes[IMPAIR_TX];
 	unsigned left = lane->ready_count - lane->ready_at;
@@ -202,7 +202,7 @@ push(struct impair *im)
 		lane->ready_at += sent;
 		left -= sent;
 	}
-	return compact(lane) == 0;
+	return ready_compact(lane) == 0;
 }
 
 static unsigned
@@ -211,15 +211,15 @@ impair_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 	struct impair *im = queue;
 	struct lane *lane = &im->lanes[IMPAIR_TX];
 
-	if (!push(im))
+	if (!ready_send(im))
 		return 0;
 	if (!lane->on && lane->held_count == 0)
 		return im->inner.ops->tx_burst(im->inner.queue, pkts, n);
 	n = RTE_MIN(n, (unsigned)PKT_BURST);
 	for (unsigned i = 0; i < n; i++)
-		take(im, lane, &pkts[i]);
+		frame_impair(im, lane, &pkts[i]);
 	lane->idle_polls = 0;
-	push(im);
+	ready_send(im);
 	return n;
 }
 
@@ -232,11 +232,11 @@ impair_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 	struct lane *lane = &im->lanes[IMPAIR_RX];
 	unsigned left = lane->ready_count - lane->ready_at;
 
-	polled(&im->lanes[IMPAIR_TX], 0);
-	push(im);
+	idle_polls_count(&im->lanes[IMPAIR_TX], 0);
+	ready_send(im);
 	n = RTE_MIN(n, (unsigned)PKT_BURST);
 	if (left < n) {
-		refill(im, n - left);
+		ready_refill(im, n - left);
 		left = lane->ready_count;
 	}
 	n = RTE_MIN(n, left);
@@ -330,7 +330,7 @@ impair_unwrap(struct impair *im)
 	for (unsigned i = 0; i < IMPAIR_LANES; i++) {
 		struct lane *lane = &im->lanes[i];
 
-		let_go(lane);
+		held_release(lane);
 		im->inner.ops->rx_release(im->inner.queue, lane->ready + lane->ready_at,
 			lane->ready_count - lane->ready_at);
 	}

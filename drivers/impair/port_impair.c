@@ -10,7 +10,7 @@
 #define DRAIN_PASSES 4
 
 static int
-rates_check(const struct rocade_impair *impair)
+impair_rates_check(const struct rocade_impair *impair)
 {
 	const struct {
 		const char *name;
@@ -32,7 +32,7 @@ rates_check(const struct rocade_impair *impair)
 
 /* Queues have different seeds, so that each has its own sequence of faults. */
 static struct impair_conf
-queue_conf(const struct rocade_impair *impair, unsigned index)
+impair_queue_conf(const struct rocade_impair *impair, unsigned index)
 {
 	return (struct impair_conf){
 		.loss_ppm = impair->loss_ppm,
@@ -45,7 +45,7 @@ queue_conf(const struct rocade_impair *impair, unsigned index)
 
 /* With all engine locks held. */
 static int
-queue_wrap(struct rocade_engine *e)
+impair_queue_wrap(struct rocade_engine *e)
 {
 	struct engine *engine = e->engine;
 	struct port_queue inner, outer;
@@ -67,7 +67,7 @@ queue_wrap(struct rocade_engine *e)
 
 /* Called by rocade_close_port(): no thread polls the port any more. */
 static void
-port_unwrap(struct rocade_port *port)
+impair_port_unwrap(struct rocade_port *port)
 {
 	const struct impair_conf idle = {0};
 
@@ -100,21 +100,21 @@ static int
 port_impair(struct rocade_port *port, enum impair_lane lane,
 	const struct rocade_impair *impair)
 {
-	int err = rates_check(impair);
+	int err = impair_rates_check(impair);
 
 	if (err != 0)
 		return err;
 	pthread_mutex_lock(&port->lock);
 	dev_engines_lock(port->dev);
 	for (unsigned i = 0; err == 0 && i < port->engine_count; i++)
-		err = queue_wrap(&port->engines[i]);
+		err = impair_queue_wrap(&port->engines[i]);
 	/* All queues are wrapped. A wrapper without rates has no effect. */
 	for (unsigned i = 0; err == 0 && i < port->engine_count; i++) {
-		struct impair_conf conf = queue_conf(impair, i);
+		struct impair_conf conf = impair_queue_conf(impair, i);
 
 		err = -impair_set(port->engines[i].impair, lane, &conf);
 	}
-	port->on_close = port_unwrap;
+	port->on_close = impair_port_unwrap;
 	dev_engines_unlock(port->dev);
 	pthread_mutex_unlock(&port->lock);
 	return err == 0 ? 0 : rocade_fail(err, "no memory for the impairment of a queue");
