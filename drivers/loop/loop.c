@@ -50,24 +50,24 @@ struct loop {
 /* Returns a chain of buffers of one pool. Buffers leave the list only all at once, so a
  * head that is seen twice means the same list (no ABA problem). */
 static inline void
-pool_return(struct loop_queue *home, struct loop_buf *first, struct loop_buf *last)
+loop_pool_put(struct loop_queue *home, struct loop_buf *first, struct loop_buf *last)
 {
 	struct loop_buf *head = __atomic_load_n(&home->returned, __ATOMIC_RELAXED);
 
 	do {
 		last->next = head;
-		/* Pairs with the acquire in pool_take(). */
+		/* Pairs with the acquire in loop_pool_get(). */
 	} while (!__atomic_compare_exchange_n(
 		&home->returned, &head, first, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
 static inline struct loop_buf *
-pool_take(struct loop_queue *q)
+loop_pool_get(struct loop_queue *q)
 {
 	struct loop_buf *buf = q->spare;
 
 	if (buf == NULL) {
-		/* Pairs with the release in pool_return(). */
+		/* Pairs with the release in loop_pool_put(). */
 		if (__atomic_load_n(&q->returned, __ATOMIC_RELAXED) != NULL)
 			buf = __atomic_exchange_n(&q->returned, NULL, __ATOMIC_ACQUIRE);
 		if (buf == NULL)
@@ -93,7 +93,7 @@ loop_release(void *queue, struct pkt *pkts, unsigned n)
 			last->next = buf;
 			last = buf;
 		}
-		pool_return(first->home, first, last);
+		loop_pool_put(first->home, first, last);
 	}
 }
 
@@ -104,7 +104,7 @@ loop_tx_alloc(void *queue, struct pkt *pkts, unsigned n)
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
-		struct loop_buf *buf = pool_take(q);
+		struct loop_buf *buf = loop_pool_get(q);
 
 		if (buf == NULL)
 			break;
@@ -124,7 +124,7 @@ loop_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 }
 
 static inline bool
-side_up(const struct loop_side *side)
+loop_side_link_up(const struct loop_side *side)
 {
 	const struct loop *loop = side->loop;
 	const struct loop_side *other = &loop->sides[side == &loop->sides[0]];
@@ -140,7 +140,7 @@ loop_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 	struct loop_queue *q = queue;
 
 	/* The link is down: frames are lost, as with an unplugged cable. */
-	if (unlikely(!side_up(q->side))) {
+	if (unlikely(!loop_side_link_up(q->side))) {
 		loop_release(q, pkts, n);
 		return n;
 	}
@@ -159,7 +159,7 @@ loop_wait_fd(void *queue)
 static bool
 loop_link_up(void *drv)
 {
-	return side_up(drv);
+	return loop_side_link_up(drv);
 }
 
 static int
@@ -211,7 +211,7 @@ static const struct port_ops loop_ops = {
 
 /* One allocation: the queue, its receive ring, its transmit buffers. */
 static struct loop_queue *
-queue_create(
+loop_queue_create(
 	struct loop *loop, struct loop_side *side, uint32_t max_frame, uint32_t ring_size)
 {
 	size_t ring_bytes = ringmem_size(ring_size, sizeof(struct pkt));
@@ -241,13 +241,13 @@ queue_create(
 }
 
 static int
-queues_create(struct loop *loop, uint32_t max_frame, uint32_t ring_size)
+loop_queues_create(struct loop *loop, uint32_t max_frame, uint32_t ring_size)
 {
 	unsigned n = loop->queue_count;
 
 	for (unsigned i = 0; i < 2 * n; i++) {
 		loop->queues[i] =
-			queue_create(loop, &loop->sides[i / n], max_frame, ring_size);
+			loop_queue_create(loop, &loop->sides[i / n], max_frame, ring_size);
 		if (loop->queues[i] == NULL)
 			return -ENOMEM;
 	}
@@ -271,7 +271,7 @@ loop_mac(uint8_t mac[6], uint32_t number)
 }
 
 static void
-port_fill(struct loop *loop, unsigned side, uint32_t number, uint32_t max_frame,
+loop_port_fill(struct loop *loop, unsigned side, uint32_t number, uint32_t max_frame,
 	uint32_t ring_size, struct port *port)
 {
 	memset(port, 0, sizeof(*port));
@@ -307,13 +307,13 @@ loop_open(unsigned queues, uint32_t max_frame, uint32_t ring_size,
 	loop->queue_count = queues;
 	loop->open = 2;
 	loop->sides[0].loop = loop->sides[1].loop = loop;
-	ret = queues_create(loop, max_frame, ring_size);
+	ret = loop_queues_create(loop, max_frame, ring_size);
 	if (ret != 0) {
 		loop_free(loop);
 		return ret;
 	}
 	number = __atomic_fetch_add(&serial, 2, __ATOMIC_RELAXED);
-	port_fill(loop, 0, number + 1, max_frame, ring_size, a);
-	port_fill(loop, 1, number + 2, max_frame, ring_size, b);
+	loop_port_fill(loop, 0, number + 1, max_frame, ring_size, a);
+	loop_port_fill(loop, 1, number + 2, max_frame, ring_size, b);
 	return 0;
 }

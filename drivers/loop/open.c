@@ -12,7 +12,7 @@
 #define L2_MAX (14 + 4) /* Ethernet header and VLAN tag */
 
 static int
-pair_check(const struct rocade_port_conf conf[2])
+loop_conf_check(const struct rocade_port_conf conf[2])
 {
 	if (conf[0].engines != conf[1].engines)
 		return rocade_fail(EINVAL,
@@ -27,7 +27,7 @@ pair_check(const struct rocade_port_conf conf[2])
 
 /* Adds the device of one side to the device list. On failure its port is closed. */
 static int
-end_open(struct dev_conf *conf, const struct port *port, struct rocade_port **out)
+loop_side_open(struct dev_conf *conf, const struct port *port, struct rocade_port **out)
 {
 	struct dev *dev;
 	int err = port_name_choose(conf);
@@ -81,17 +81,17 @@ rocade_open_loop(const struct rocade_port_conf conf[2], struct rocade_port *port
 	for (int i = 0; i < 2 && err == 0; i++)
 		err = port_conf_read(&conf[i], &read[i], &dev[i]);
 	if (err == 0)
-		err = pair_check(read);
+		err = loop_conf_check(read);
 	if (err == 0)
 		err = loop_create(read, dev, port);
 	if (err != 0)
 		return err;
-	err = end_open(&dev[0], &port[0], &first);
+	err = loop_side_open(&dev[0], &port[0], &first);
 	if (err != 0) {
 		port[1].ops->close(port[1].drv);
 		return err;
 	}
-	err = end_open(&dev[1], &port[1], &second);
+	err = loop_side_open(&dev[1], &port[1], &second);
 	if (err != 0) {
 		rocade_close_port(first);
 		return err;
