@@ -65,7 +65,7 @@ def null():
                       eal(0, "net_null0", memory_mb=256))
     code = program.wait(30)
     case("net_null: the peer does not answer: status 1 and a message", code == 1 and
-         "192.0.2.2 did not answer within 1 s (--wait): nobody has this address" in program.text,
+         "192.0.2.2 did not answer within 1 s (--wait): no ARP or ND answer for this" in program.text,
          "%s %s" % (code, program.tail()))
 
 

@@ -138,7 +138,7 @@ def missing_peer():
     other = wire.end(1, "--mode", "sink", "--qpn-base", "0x5000", "-i", "-a")
     alone = wire.end(0, "--mode", "send", "--wait", "4", "-i", "-a")
     case("the peer has other QPNs: a message", alone.expect(
-        "the host is there, but no rocade-testpmd receives", 20), alone.tail())
+        "the host is reachable, but no rocade-testpmd", 20), alone.tail())
     case("the peer has other QPNs: status 1", close(alone, other, code=1), alone.tail())
     wire = Wire(server=0)
     late = wire.end(0, "--mode", "send", "-c", "1000", "--wait", "30", "-i", "-a")
@@ -151,7 +151,7 @@ def missing_peer():
     sink = wire.end(1, "--mode", "sink", "-c", "1000000", "--wait", "2", "-i", "-a")
     sender = wire.end(0, "--mode", "send", "-c", "1000", "-i", "-a")
     case("the sender sends too few messages: a message", sender.expect("^PASS", 20) and
-         sink.expect("1000 of 1000000 messages came", 20), sink.tail())
+         sink.expect("1000 of 1000000 messages arrived", 20), sink.tail())
     case("the sender sends too few messages: status 1", close(sink, sender, code=1), sink.tail())
 
 

@@ -129,7 +129,7 @@ def restarts(spaces):
     case("messages arrive before the restart", sink.expect(flows, 30), sink.tail() + sender.tail())
     sink.kill()
     case("the sender reports that a killed sink does not answer", sender.expect(
-        "192.0.2.2 stopped answering .*`start` connects again", 30), sender.tail())
+        "192.0.2.2 stopped answering .*`start` reconnects", 30), sender.tail())
     sink = end(spaces, 1, "--mode", "sink", "-q", "4", "-i", "-a")
     sender.say("start")
     case("`start` connects to the restarted sink", sink.expect(flows, 30),
@@ -151,7 +151,7 @@ def pingpong_restarts(spaces):
     case("pingpong runs before the restart", client.expect(flows, 30), client.tail())
     server.kill()
     case("the pingpong client reports that a killed server does not reply", client.expect(
-        r"stopped answering|has not sent it back", 30), client.tail())
+        r"stopped answering|has not returned it", 30), client.tail())
     server = end(spaces, 1, "--mode", "pingpong", "-i", "-a")
     mark = len(client.text)
     client.say("start")

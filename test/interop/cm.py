@@ -37,7 +37,7 @@ def kernel_connects(the_bench, version):
     program = testpmd(the_bench, "--mode", "pingpong", "-c", str(QPS))
     program.say("listen 7471")
     program.say("start")
-    program.expect("listens at port", 30)
+    program.expect("listening on port", 30)
     talk = the_bench.guest.start("timeout 100 ucmatose -s %s -C 1 -S 64 -c %d" % (
         bench.ADDRESSES[version][0], QPS))
     name = "IPv%d: " % version
@@ -96,7 +96,7 @@ def no_listener(the_bench):
     program = testpmd(the_bench, "--mode", "sink")
     program.say("connect %s 7999" % bench.GUEST)
     case("the kernel rejects a connect to a port without a listener", program.expect(
-        "connect: nobody listens at this port of " + bench.GUEST, 60), program.tail())
+        "connect: no listener on this port of " + bench.GUEST, 60), program.tail())
     status, text = the_bench.guest.run("timeout 60 ucmatose -s %s -p 7998 -C 0" % bench.ROCADE, 70)
     # The `connect` above has created Rocade's connection manager.
     case("Rocade rejects a connect to a port without a listener", status not in (0, None) and

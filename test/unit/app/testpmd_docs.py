@@ -97,7 +97,7 @@ def commands_and_json(doc, man):
     unknown = []
     for name in names:
         answer = run("--", "--loop", "-i", text="set port 0 %s ?\nquit\n" % name)
-        if "--%s ? cannot be" % name not in answer.stderr:
+        if "invalid value '?' for --%s: " % name not in answer.stderr:
             unknown.append((name, answer.stderr))
     case("`set` accepts each setting's name", unknown)
     verbs = set(re.findall(r"^(\w+)", listed, re.M)) - {"A"}

@@ -141,7 +141,7 @@ memif_carries_more_than_it_says(void **state)
 	(void)state;
 	warning[0] = '\0';
 	a = ethdev_open_port("net_memif0", 4180);
-	assert_non_null(strstr(warning, "going on with 4180"));
+	assert_non_null(strstr(warning, "continuing with 4180"));
 	b = ethdev_open_port("net_memif1", 4180);
 	for (unsigned ms = 0;
 		ms < 5000 && !(a.ops->link_up(a.drv) && b.ops->link_up(b.drv)); ms++)
