@@ -7,7 +7,7 @@
 #include <rte_lcore.h>
 #include <rte_pause.h>
 
-#include "verbs/port.h"
+#include "verbs/verbs_port.h"
 
 #define LCORE_ENGINES 64
 

@@ -7,7 +7,7 @@
 #include <rte_lcore.h>
 
 #include "ethdev/ethdev.h"
-#include "verbs/port.h"
+#include "verbs/verbs_port.h"
 
 #define MTU_MAX 9000
 

@@ -4,7 +4,7 @@
 
 #include "engine/engine.h"
 #include "impair/impair.h"
-#include "verbs/port.h"
+#include "verbs/verbs_port.h"
 
 #define MILLION 1000000
 #define DRAIN_PASSES 4

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "loop/loop.h"
-#include "verbs/port.h"
+#include "verbs/verbs_port.h"
 
 #define LOOP_MTU 4180 /* allows a path MTU of 4096 */
 #define LOOP_RING 1024

@@ -9,7 +9,7 @@
 #include "base/base_alloc.h"
 #include "engine/clock.h"
 #include "server/server.h"
-#include "verbs/port.h"
+#include "verbs/verbs_port.h"
 
 #define MTU_DEFAULT 4180 /* allows a path MTU of 4096 */
 #define MTU_MIN 576

@@ -17,7 +17,7 @@
 #include "base/base_log.h"
 #include "engine/clock.h"
 #include "server/server.h"
-#include "verbs/port.h"
+#include "verbs/verbs_port.h"
 
 #define EVENTS 64
 #define SPIN_NS (20 * NS_PER_US) /* idle time before the daemon sleeps */

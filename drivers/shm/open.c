@@ -5,7 +5,7 @@
 
 #include "shm/shm.h"
 #include "verbs/device.h"
-#include "verbs/port.h"
+#include "verbs/verbs_port.h"
 
 static uint64_t
 guid_of(const struct sw_device *device)

@@ -8,7 +8,7 @@
 #include "verbs/forward.h"
 #include "verbs/mw.h"
 #include "verbs/objects.h"
-#include "verbs/xrc.h"
+#include "verbs/verbs_xrc.h"
 
 /* For functions left NULL, the inline functions of <infiniband/verbs.h> return
  * EOPNOTSUPP. */

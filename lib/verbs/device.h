@@ -3,7 +3,7 @@
 #ifndef ROCADE_VERBS_DEVICE_H
 #define ROCADE_VERBS_DEVICE_H
 
-#include "verbs/port.h"
+#include "verbs/verbs_port.h"
 
 struct verbs_device;
 
@@ -39,7 +39,7 @@ void device_offer(const char *name, uint64_t guid);
 /* Makes a port without an entry in the device list; NULL: no memory. */
 struct rocade_port *port_wrap(struct dev *dev);
 
-/* source.c, for port.c: the number of devices of the source, 0 or 1. */
+/* device_source.c, for verbs_port.c: the number of devices of the source, 0 or 1. */
 unsigned device_source_count(void);
 /* Returns the name of that device; NULL: there is none. Takes no lock; any thread. */
 const char *device_source_name(void);

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "verbs/port.h"
+#include "verbs/verbs_port.h"
 #include "verbs/post.h"
 
 /* mlx5dv and efadv read private members behind an ibv_device before they know whose

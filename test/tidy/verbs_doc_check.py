@@ -157,7 +157,7 @@ def main():
         header = file.read()
     with open(os.path.join(top, "docs/verbs.md"), encoding="utf-8") as file:
         page = file.read()
-    with open(os.path.join(top, "lib/verbs/query.c"), encoding="utf-8") as file:
+    with open(os.path.join(top, "lib/verbs/verbs_query.c"), encoding="utf-8") as file:
         wrong, count = check(top, page, header, file.read())
     bad, _ = check(top, SELFTEST, SELFHEADER, "IBV_DEVICE_ON")
     bad = [line for line in bad if not line.startswith("the header")]

@@ -4,7 +4,7 @@
 #include "verbs/forward.h"
 #include "verbs/objects.h"
 #include "verbs/wr.h"
-#include "verbs/xrc.h"
+#include "verbs/verbs_xrc.h"
 
 static int
 qp_init_attr_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/cm.h"
+#include "verbs/verbs_cm.h"
 
 EXPORT int
 rocade_cm_ud_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,

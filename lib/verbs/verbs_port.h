@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An open port as rocade.h shows it: a device with its engines and its entry in the
  * device list. A driver opens its port and passes it to port_publish(). */
-#ifndef ROCADE_VERBS_PORT_H
-#define ROCADE_VERBS_PORT_H
+#ifndef ROCADE_VERBS_VERBS_PORT_H
+#define ROCADE_VERBS_VERBS_PORT_H
 
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* XRC, shared by the files of lib/verbs. */
-#ifndef ROCADE_VERBS_XRC_H
-#define ROCADE_VERBS_XRC_H
+#ifndef ROCADE_VERBS_VERBS_XRC_H
+#define ROCADE_VERBS_VERBS_XRC_H
 
 #include "verbs/objects.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "verbs/cm.h"
+#include "verbs/verbs_cm.h"
 
 #define HOP_LIMIT 64
 #define PARAM_MAX 4096 /* largest size of a structure that is accepted, in bytes */

@@ -2,7 +2,7 @@
 /* ibv_create_srq(3), ibv_modify_srq(3), ibv_query_srq(3). */
 #include "verbs/forward.h"
 #include "verbs/objects.h"
-#include "verbs/xrc.h"
+#include "verbs/verbs_xrc.h"
 
 static uint32_t
 srqn_next(struct rocade_port *port)

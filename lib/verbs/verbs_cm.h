@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the files that implement <rocade/cm.h>. */
-#ifndef ROCADE_VERBS_CM_H
-#define ROCADE_VERBS_CM_H
+#ifndef ROCADE_VERBS_VERBS_CM_H
+#define ROCADE_VERBS_VERBS_CM_H
 
 #include <rocade/cm.h>
 

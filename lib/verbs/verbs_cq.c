@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ibv_create_cq(3), ibv_resize_cq(3). */
-#include "verbs/cq.h"
+#include "verbs/verbs_cq.h"
 #include "verbs/forward.h"
 
 static int

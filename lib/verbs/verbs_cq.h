@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by ibv_create_cq(3) and ibv_create_cq_ex(3). */
-#ifndef ROCADE_VERBS_CQ_H
-#define ROCADE_VERBS_CQ_H
+#ifndef ROCADE_VERBS_VERBS_CQ_H
+#define ROCADE_VERBS_VERBS_CQ_H
 
 #include "verbs/objects.h"
 

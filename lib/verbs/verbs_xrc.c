@@ -9,7 +9,7 @@
 
 #include "verbs/forward.h"
 #include "verbs/objects.h"
-#include "verbs/xrc.h"
+#include "verbs/verbs_xrc.h"
 
 /* Shared by all contexts of this process that opened it with the same file. */
 struct xrc_domain {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "verbs/port.h"
+#include "verbs/verbs_port.h"
 
 #define MTU_MIN 576
 #define MTU_MAX 9000

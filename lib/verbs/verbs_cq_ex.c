@@ -5,7 +5,7 @@
  * application can post while it goes through a batch.
  */
 #include "engine/manual_progress.h"
-#include "verbs/cq.h"
+#include "verbs/verbs_cq.h"
 
 #define CQ_MASKS (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
 #define CQ_WC_FLAGS ((uint64_t)IBV_WC_STANDARD_FLAGS | CQ_STAMP_FLAGS)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/cm.h"
+#include "verbs/verbs_cm.h"
 
 #define ACK_TIMEOUT 19 /* 2 s (4.096 us * 2^19) */
 
