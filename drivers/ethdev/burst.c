@@ -3,7 +3,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "ethdev/internal.h"
+#include "ethdev/ethdev_internal.h"
 
 /* Returns a copy in one segment, and frees the chain. NULL: there is no buffer, or it is
  * too small. */

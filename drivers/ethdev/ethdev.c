@@ -13,7 +13,7 @@
 #include <rte_lcore.h>
 
 #include "base/base_log.h"
-#include "ethdev/internal.h"
+#include "ethdev/ethdev_internal.h"
 
 #define DESC_DEFAULT 1024
 #define MTU_MIN 576 /* every IPv4 host accepts that (RFC 791) */
