@@ -34,11 +34,11 @@ port_kill(struct shm *s)
 	s->session.fd = -1;
 	close(s->daemon_fd);
 	s->daemon_fd = -1;
-	close(s->keeper.wake_fd);
-	s->keeper.wake_fd = -1;
-	close(s->keeper.kick_fd);
-	s->keeper.kick_fd = -1;
-	s->keeper.running = false;
+	close(s->progress_thread.wake_fd);
+	s->progress_thread.wake_fd = -1;
+	close(s->progress_thread.self_wake_fd);
+	s->progress_thread.self_wake_fd = -1;
+	s->progress_thread.running = false;
 	engine_set_progress_thread(s->dev->engines[0], NULL);
 }
 

@@ -46,9 +46,9 @@ shm_discover(void)
 }
 
 void
-shm_refresh(struct keeper *k)
+shm_refresh(struct progress_thread *t)
 {
-	struct shm *shm = container_of(k, struct shm, keeper);
+	struct shm *shm = container_of(t, struct shm, progress_thread);
 	struct sw_request req = {.type = SW_HELLO};
 	struct sw_reply reply;
 
@@ -83,11 +83,11 @@ engine_start(struct shm *shm)
 {
 	struct engine *e = shm->dev->engines[0];
 
-	shm->driver = (struct engine_progress_thread){.wake = keeper_kick,
-		.arg = &shm->keeper,
+	shm->engine_thread = (struct engine_progress_thread){.wake = progress_thread_wake,
+		.arg = &shm->progress_thread,
 		.asleep = &shm->region.head->rx_asleep};
-	engine_set_progress_thread(e, &shm->driver);
-	return keeper_start(&shm->keeper, e, shm->session.fd, &shm->region);
+	engine_set_progress_thread(e, &shm->engine_thread);
+	return progress_thread_start(&shm->progress_thread, e, shm->session.fd, &shm->region);
 }
 
 /* Closes the port on failure. */
@@ -116,7 +116,7 @@ source_close(struct dev *dev)
 	struct shm *shm = dev->port.drv;
 
 	shm_list_remove(shm);
-	keeper_stop(&shm->keeper);
+	progress_thread_stop(&shm->progress_thread);
 	dev_destroy(dev);
 }
 

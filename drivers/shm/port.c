@@ -140,7 +140,7 @@ shm_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 static int
 shm_wait_fd(void *queue)
 {
-	return ((struct shm *)queue)->keeper.wake_fd;
+	return ((struct shm *)queue)->progress_thread.wake_fd;
 }
 
 static bool
@@ -148,7 +148,7 @@ shm_link_up(void *drv)
 {
 	const struct shm *shm = drv;
 
-	return !shm->dead && !__atomic_load_n(&shm->keeper.lost, __ATOMIC_RELAXED) &&
+	return !shm->dead && !__atomic_load_n(&shm->progress_thread.lost, __ATOMIC_RELAXED) &&
 	       !__atomic_load_n(&shm->region.head->link_down, __ATOMIC_RELAXED);
 }
 
@@ -159,10 +159,10 @@ shm_free(struct shm *shm)
 		munmap(shm->region.head, shm->size);
 	if (shm->daemon_fd >= 0)
 		close(shm->daemon_fd);
-	if (shm->keeper.wake_fd >= 0)
-		close(shm->keeper.wake_fd);
-	if (shm->keeper.kick_fd >= 0)
-		close(shm->keeper.kick_fd);
+	if (shm->progress_thread.wake_fd >= 0)
+		close(shm->progress_thread.wake_fd);
+	if (shm->progress_thread.self_wake_fd >= 0)
+		close(shm->progress_thread.self_wake_fd);
 	alloc_put(&alloc_plain, shm->slot_buf,
 		shm->region.geom.tx_slots * sizeof(*shm->slot_buf));
 	alloc_put(&alloc_plain, shm->free, shm->region.geom.tx_bufs * sizeof(*shm->free));
@@ -257,9 +257,9 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 	shm->session = *session;
 	rc = session_call(&shm->session, &req, &reply, fds, SW_ATTACH_FDS);
 	shm->daemon_fd = fds[1];
-	shm->keeper.wake_fd = fds[2];
-	shm->keeper.kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (rc == 0 && shm->keeper.kick_fd < 0)
+	shm->progress_thread.wake_fd = fds[2];
+	shm->progress_thread.self_wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (rc == 0 && shm->progress_thread.self_wake_fd < 0)
 		rc = -errno;
 	if (rc == 0 && (fds[0] < 0 || fds[1] < 0 || fds[2] < 0))
 		rc = -EPROTO;

@@ -8,11 +8,11 @@
 #include "port/port.h"
 #include "shm/session.h"
 
-struct keeper {
+struct progress_thread {
 	pthread_t thread;
 	struct engine *engine;
 	int wake_fd; /* a socket: wake-ups by the daemon */
-	int kick_fd; /* an eventfd: wake-ups by this process */
+	int self_wake_fd; /* an eventfd: wake-ups by this process */
 	int session_fd;
 	uint32_t *asleep;
 	struct report *report; /* statistics, in memory shared with the daemon */
@@ -39,8 +39,8 @@ struct shm {
 	bool dead;        /* in a forked child: the memory belongs to the parent */
 	void *queue;      /* points to this struct */
 	struct dev *dev;
-	struct engine_progress_thread driver;
-	struct keeper keeper;
+	struct engine_progress_thread engine_thread;
+	struct progress_thread progress_thread;
 	struct shm *next; /* of this process, for fork() */
 };
 
@@ -52,14 +52,14 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 
 extern const struct dev_hooks shm_hooks; /* arg: the struct shm */
 
-/* keeper.c: returns 0 or -errno. */
+/* progress_thread.c: returns 0 or -errno. */
 int
-keeper_start(struct keeper *k, struct engine *engine, int session_fd,
+progress_thread_start(struct progress_thread *t, struct engine *engine, int session_fd,
 	const struct region *region);
 void
-keeper_kick(void *keeper);
+progress_thread_wake(void *arg);
 void
-keeper_stop(struct keeper *k);
+progress_thread_stop(struct progress_thread *t);
 
 /* report.c: fills the report and marks the daemon's request as done. */
 void
@@ -73,7 +73,7 @@ shm_list_remove(struct shm *shm);
 
 /* open.c: for the progress thread: updates link and addresses from the daemon. */
 void
-shm_refresh(struct keeper *k);
+shm_refresh(struct progress_thread *t);
 
 /* open.c: looks for the daemon, and adds its device to the list or removes it. */
 void

@@ -90,7 +90,7 @@ attached(void **state)
 	assert_memory_equal(b.port.mac, "\x02\x00\x00\x00\x00\x07", 6);
 	assert_string_equal(b.device.name, "rocade0");
 	assert_true(b.port.ops->link_up(b.port.drv));
-	b.shm->keeper.lost = true;
+	b.shm->progress_thread.lost = true;
 	assert_false(b.port.ops->link_up(b.port.drv));
 	bed_close(&b);
 }

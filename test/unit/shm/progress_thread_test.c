@@ -15,15 +15,15 @@ static uint32_t refreshed;
 
 /* Replaces the driver's function, which reads the device's settings again. */
 void
-shm_refresh(struct keeper *k)
+shm_refresh(struct progress_thread *k)
 {
 	(void)k;
 	__atomic_store_n(&refreshed, refreshed + 1, __ATOMIC_RELEASE);
 }
 
 struct kept {
-	struct keeper keeper;
-	struct engine_progress_thread driver;
+	struct progress_thread progress_thread;
+	struct engine_progress_thread engine_thread;
 	struct region region;
 	void *mem;
 	int session, wake; /* the daemon's ends */
@@ -49,27 +49,27 @@ kept_open(struct kept *k)
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends),
 		0);
 	k->wake = ends[0];
-	k->keeper.wake_fd = ends[1];
-	k->keeper.kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	k->progress_thread.wake_fd = ends[1];
+	k->progress_thread.self_wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	k->session = ends[0];
-	k->driver = (struct engine_progress_thread){.wake = keeper_kick,
-		.arg = &k->keeper,
+	k->engine_thread = (struct engine_progress_thread){.wake = progress_thread_wake,
+		.arg = &k->progress_thread,
 		.asleep = &k->region.head->rx_asleep};
-	engine_set_progress_thread(bed.a.dev->engines[0], &k->driver);
+	engine_set_progress_thread(bed.a.dev->engines[0], &k->engine_thread);
 	assert_int_equal(
-		keeper_start(&k->keeper, bed.a.dev->engines[0], ends[1], &k->region), 0);
+		progress_thread_start(&k->progress_thread, bed.a.dev->engines[0], ends[1], &k->region), 0);
 }
 
 static void
 kept_close(struct kept *k)
 {
-	keeper_stop(&k->keeper);
-	keeper_stop(&k->keeper); /* a second stop does nothing */
+	progress_thread_stop(&k->progress_thread);
+	progress_thread_stop(&k->progress_thread); /* a second stop does nothing */
 	engine_set_progress_thread(bed.a.dev->engines[0], NULL);
-	close(k->keeper.wake_fd);
-	close(k->keeper.kick_fd);
-	close(k->keeper.session_fd);
+	close(k->progress_thread.wake_fd);
+	close(k->progress_thread.self_wake_fd);
+	close(k->progress_thread.session_fd);
 	if (k->session >= 0)
 		close(k->session);
 	if (k->wake >= 0)
@@ -103,7 +103,7 @@ it_sleeps_and_says_so(void **state)
 	__atomic_store_n(&k.region.head->rx_asleep, 0, __ATOMIC_RELAXED);
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
 	until_set(&k.region.head->rx_asleep, 1);
-	keeper_kick(&k.keeper);
+	progress_thread_wake(&k.progress_thread);
 	kept_close(&k);
 }
 

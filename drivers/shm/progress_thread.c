@@ -15,7 +15,7 @@
 #include "shm/shm.h"
 
 #define IDLE_PASSES 2               /* passes without a packet before it sleeps */
-#define GLANCE_NS (50 * NS_PER_US) /* check interval while the application polls */
+#define CHECK_NS (50 * NS_PER_US) /* check interval while the application polls */
 
 /* Both descriptors are non-blocking. */
 static void
@@ -29,11 +29,11 @@ fd_drain(int fd)
 
 /* Sleeps until woken or until ns have passed. Returns false if the thread must end. */
 static bool
-keeper_sleep(struct keeper *k, uint64_t ns)
+progress_thread_sleep(struct progress_thread *t, uint64_t ns)
 {
-	struct pollfd fds[] = {{.fd = k->kick_fd, .events = POLLIN},
-		{.fd = k->lost ? -1 : k->wake_fd, .events = POLLIN},
-		{.fd = k->lost ? -1 : k->session_fd, .events = POLLRDHUP}};
+	struct pollfd fds[] = {{.fd = t->self_wake_fd, .events = POLLIN},
+		{.fd = t->lost ? -1 : t->wake_fd, .events = POLLIN},
+		{.fd = t->lost ? -1 : t->session_fd, .events = POLLRDHUP}};
 	struct timespec until = {
 		.tv_sec = (time_t)(ns / SEC_NS), .tv_nsec = (long)(ns % SEC_NS)};
 	int n = ppoll(fds, RTE_DIM(fds), ns == TIME_NEVER ? NULL : &until, NULL);
@@ -44,103 +44,103 @@ keeper_sleep(struct keeper *k, uint64_t ns)
 	}
 	/* The daemon has closed one of its sockets. */
 	if (n > 0 && (fds[2].revents != 0 || fds[1].revents & ~POLLIN)) {
-		__atomic_store_n(&k->lost, true, __ATOMIC_RELAXED);
-		dev_fail(engine_dev(k->engine));
+		__atomic_store_n(&t->lost, true, __ATOMIC_RELAXED);
+		dev_fail(engine_dev(t->engine));
 	}
-	return !__atomic_load_n(&k->stop, __ATOMIC_ACQUIRE);
+	return !__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE);
 }
 
 /* Whether the daemon has requested statistics. */
 static bool
-is_asked(const struct keeper *k)
+is_asked(const struct progress_thread *t)
 {
-	return unlikely(__atomic_load_n(&k->report->asked, __ATOMIC_RELAXED) !=
-			__atomic_load_n(&k->report->answered, __ATOMIC_RELAXED));
+	return unlikely(__atomic_load_n(&t->report->asked, __ATOMIC_RELAXED) !=
+			__atomic_load_n(&t->report->answered, __ATOMIC_RELAXED));
 }
 
 static bool
-device_changed(const struct keeper *k)
+device_changed(const struct progress_thread *t)
 {
 	/* Pairs with the release in sw_changed(). */
 	return unlikely(
-		__atomic_load_n(k->changes, __ATOMIC_ACQUIRE) != k->changes_seen);
+		__atomic_load_n(t->changes, __ATOMIC_ACQUIRE) != t->changes_seen);
 }
 
 /* Runs the engine until it is idle. Returns true if the application polls meanwhile. */
 static bool
-keeper_run(struct keeper *k)
+progress_thread_run(struct progress_thread *t)
 {
-	uint32_t drives = engine_progress_calls(k->engine);
+	uint32_t polls = engine_progress_calls(t->engine);
 	unsigned idle = 0;
 
 	while (idle < IDLE_PASSES) {
-		idle = engine_try(k->engine) != 0 ? 0 : idle + 1;
-		if (is_asked(k))
-			report_answer(engine_dev(k->engine), k->report);
-		if (engine_progress_calls(k->engine) != drives)
+		idle = engine_try(t->engine) != 0 ? 0 : idle + 1;
+		if (is_asked(t))
+			report_answer(engine_dev(t->engine), t->report);
+		if (engine_progress_calls(t->engine) != polls)
 			return true;
-		if (__atomic_load_n(&k->stop, __ATOMIC_RELAXED) || device_changed(k))
+		if (__atomic_load_n(&t->stop, __ATOMIC_RELAXED) || device_changed(t))
 			return false;
 	}
 	return false;
 }
 
 static void *
-keeper_main(void *arg)
+progress_thread_main(void *arg)
 {
-	struct keeper *k = arg;
+	struct progress_thread *t = arg;
 	bool go = true;
 
 	while (go) {
-		bool polled = keeper_run(k);
+		bool polled = progress_thread_run(t);
 		uint64_t until, now;
 
-		if (device_changed(k)) {
-			k->changes_seen = __atomic_load_n(k->changes, __ATOMIC_ACQUIRE);
-			shm_refresh(k);
+		if (device_changed(t)) {
+			t->changes_seen = __atomic_load_n(t->changes, __ATOMIC_ACQUIRE);
+			shm_refresh(t);
 		}
-		until = engine_sleep_until(k->engine);
+		until = engine_sleep_until(t->engine);
 		now = engine_clock();
 		if (until <= now) {
 			/* There is work, but the application polls. */
-			go = !polled || keeper_sleep(k, GLANCE_NS);
+			go = !polled || progress_thread_sleep(t, CHECK_NS);
 			continue;
 		}
 		if (!polled) {
-			ring_asleep_set(k->asleep);
+			ring_asleep_set(t->asleep);
 			/* For packets published before the daemon could see the flag. */
-			if (engine_try_again(k->engine) != 0)
+			if (engine_try_again(t->engine) != 0)
 				continue;
 		}
-		go = keeper_sleep(k, until == TIME_NEVER ? until : until - now);
+		go = progress_thread_sleep(t, until == TIME_NEVER ? until : until - now);
 		if (!polled)
-			ring_asleep_clear(k->asleep);
+			ring_asleep_clear(t->asleep);
 	}
 	return NULL;
 }
 
 void
-keeper_kick(void *keeper)
+progress_thread_wake(void *arg)
 {
-	const struct keeper *k = keeper;
+	const struct progress_thread *t = arg;
 	const uint64_t one = 1;
-	ssize_t written = write(k->kick_fd, &one, sizeof(one));
+	ssize_t written = write(t->self_wake_fd, &one, sizeof(one));
 
 	(void)written;
 }
 
 int
-keeper_start(struct keeper *k, struct engine *engine, int session_fd,
+progress_thread_start(struct progress_thread *t, struct engine *engine, int session_fd,
 	const struct region *region)
 {
 	sigset_t all, old;
 	int err;
 
-	k->engine = engine;
-	k->session_fd = session_fd;
-	k->asleep = &region->head->rx_asleep;
-	k->changes = &region->head->changes;
-	k->report = region->report;
+	t->engine = engine;
+	t->session_fd = session_fd;
+	t->asleep = &region->head->rx_asleep;
+	t->changes = &region->head->changes;
+	t->report = region->report;
 	/* Signals are left to the application's threads. */
 	sigfillset(&all);
 	/* If these were blocked, a fault in this thread would kill the process before any
@@ -148,22 +148,22 @@ keeper_start(struct keeper *k, struct engine *engine, int session_fd,
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&k->thread, NULL, keeper_main, k);
+	err = pthread_create(&t->thread, NULL, progress_thread_main, t);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err != 0)
 		return -err;
-	pthread_setname_np(k->thread, "rocade");
-	k->running = true;
+	pthread_setname_np(t->thread, "rocade");
+	t->running = true;
 	return 0;
 }
 
 void
-keeper_stop(struct keeper *k)
+progress_thread_stop(struct progress_thread *t)
 {
-	if (!k->running)
+	if (!t->running)
 		return;
-	__atomic_store_n(&k->stop, true, __ATOMIC_RELEASE);
-	keeper_kick(k);
-	pthread_join(k->thread, NULL);
-	k->running = false;
+	__atomic_store_n(&t->stop, true, __ATOMIC_RELEASE);
+	progress_thread_wake(t);
+	pthread_join(t->thread, NULL);
+	t->running = false;
 }
