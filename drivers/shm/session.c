@@ -8,12 +8,12 @@
 #include "shm/session.h"
 #include "switch/socket.h"
 
-#define ANSWER_S 10 /* a daemon that does not answer for this long counts as dead */
+#define REPLY_TIMEOUT_S 10 /* a daemon that does not answer for this long counts as dead */
 
 int
 session_open(struct session *s, const char *path)
 {
-	struct timeval patience = {.tv_sec = ANSWER_S};
+	struct timeval timeout = {.tv_sec = REPLY_TIMEOUT_S};
 	struct sockaddr_un addr;
 	int rc = sw_socket_path(path, true, &addr);
 	int fd;
@@ -23,8 +23,8 @@ session_open(struct session *s, const char *path)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
 		rc = -errno;
 		close(fd);

@@ -16,8 +16,8 @@
 #include "switch/socket.h"
 #include "verbs/error.h"
 
-#define PATIENCE_MS 200 /* for clients that are not running just now */
-#define GLANCE_MS 2
+#define REPORT_TIMEOUT_MS 200 /* for clients that are not running just now */
+#define REPORT_POLL_MS 2
 
 static const char *
 type_name(uint8_t type)
@@ -160,14 +160,14 @@ reports_print(FILE *to, struct session *s)
 static int
 clients_ask(struct session *s)
 {
-	const struct timespec pause = {.tv_nsec = GLANCE_MS * NS_PER_MS};
+	const struct timespec pause = {.tv_nsec = REPORT_POLL_MS * NS_PER_MS};
 	struct sw_request req = {.type = SW_REPORT_ASK};
 	struct sw_reply reply;
 	int rc = session_call(s, &req, &reply, NULL, 0);
 
 	req.qpn = 1;
-	for (unsigned ms = 0; rc == 0 && reply.qpn != 0 && ms < PATIENCE_MS;
-		ms += GLANCE_MS) {
+	for (unsigned ms = 0; rc == 0 && reply.qpn != 0 && ms < REPORT_TIMEOUT_MS;
+		ms += REPORT_POLL_MS) {
 		nanosleep(&pause, NULL);
 		rc = session_call(s, &req, &reply, NULL, 0);
 	}
