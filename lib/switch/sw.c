@@ -42,7 +42,7 @@ sw_create(const struct sw_conf *conf, void (*wake)(void *owner), struct sw **out
 	sw->next_id = 1;
 	TAILQ_INIT(&sw->clients);
 	TAILQ_INIT(&sw->dirty);
-	TAILQ_INIT(&sw->behind);
+	TAILQ_INIT(&sw->lagging);
 	*out = sw;
 	return 0;
 }
@@ -108,7 +108,7 @@ stats_add(struct sw_stats *to, const struct sw_stats *from)
 }
 
 static __attribute__((cold)) void
-client_condemn(struct sw_client *c)
+client_mark_corrupt(struct sw_client *c)
 {
 	c->corrupt = true;
 	c->sw->corrupt_count++;
@@ -163,7 +163,7 @@ sw_client_flush(struct sw_client *client)
 	n = ring_count(&client->tx);
 	tokens_bound(client, now);
 	client->tokens_ns += n * each;
-	client->sw->last_words = true;
+	client->sw->final_flush = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct ring_desc desc = ring_peek(&client->tx, i);
 
@@ -171,7 +171,7 @@ sw_client_flush(struct sw_client *client)
 		if (!sw_forward(client, &desc))
 			client->stats.drop_port_full++;
 	}
-	client->sw->last_words = false;
+	client->sw->final_flush = false;
 	ring_release(&client->tx, n);
 }
 
@@ -191,8 +191,8 @@ sw_client_remove(struct sw_client *client)
 	}
 	if (client->dirty)
 		TAILQ_REMOVE(&sw->dirty, client, dirty_link);
-	if (client->behind)
-		TAILQ_REMOVE(&sw->behind, client, behind_link);
+	if (client->lagging)
+		TAILQ_REMOVE(&sw->lagging, client, lagging_link);
 	TAILQ_REMOVE(&sw->clients, client, link);
 	sw->client_count--;
 	stats_add(&sw->gone, &client->stats);
@@ -212,7 +212,7 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 		return;
 	if (unlikely(ring_room(&to->rx) == 0)) {
 		if (!ring_prod_look(&to->rx))
-			client_condemn(to);
+			client_mark_corrupt(to);
 		if (to->corrupt || ring_room(&to->rx) == 0) {
 			to->stats.rx_full++;
 			return;
@@ -242,21 +242,21 @@ sw_client_hold(struct sw_client *to)
 	const struct sw *sw = to->sw;
 
 	if (!to->corrupt && !ring_prod_look(&to->rx))
-		client_condemn(to);
+		client_mark_corrupt(to);
 	if (to->corrupt || ring_room(&to->rx) != 0)
 		return false;
 	if (to->rx.cons_seen - to->full_cons >= to->region.geom.rx_slots / 2) {
 		to->full_cons = to->rx.cons_seen;
 		to->full_ns = sw->now;
 	}
-	return !sw->last_words && sw->now - to->full_ns < SW_HOLD_NS;
+	return !sw->final_flush && sw->now - to->full_ns < SW_HOLD_NS;
 }
 
 static void
 client_wake(struct sw_client *c)
 {
 	c->stats.wakeups++;
-	c->woken = true;
+	c->notified = true;
 	c->sw->wake(c->owner);
 }
 
@@ -272,46 +272,46 @@ publish_all(struct sw *sw, uint64_t now)
 		ring_publish(&c->rx);
 		if (ring_wake_wanted(&c->region.head->rx_asleep)) {
 			client_wake(c);
-		} else if (!c->behind) {
-			c->behind = true;
-			c->woken = false;
+		} else if (!c->lagging) {
+			c->lagging = true;
+			c->notified = false;
 			c->seen_cons = c->rx.cons_seen;
 			c->seen_ns = now;
-			TAILQ_INSERT_TAIL(&sw->behind, c, behind_link);
+			TAILQ_INSERT_TAIL(&sw->lagging, c, lagging_link);
 		}
 	}
 }
 
 /*
  * A client that is awake takes its packets by itself as long as the application polls. If
- * it takes nothing for SW_SILENT_NS, the application is busy elsewhere, and the client's
+ * it takes nothing for SW_LAG_NS, the application is busy elsewhere, and the client's
  * progress thread is woken to take over.
  */
 static void
-behind_check(struct sw *sw, uint64_t now)
+lagging_check(struct sw *sw, uint64_t now)
 {
 	struct sw_client *c, *next;
 
-	if (TAILQ_EMPTY(&sw->behind) || now < sw->behind_check_ns)
+	if (TAILQ_EMPTY(&sw->lagging) || now < sw->lagging_check_ns)
 		return;
-	sw->behind_check_ns = now + SW_SILENT_NS / 2;
-	for (c = TAILQ_FIRST(&sw->behind); c != NULL; c = next) {
+	sw->lagging_check_ns = now + SW_LAG_NS / 2;
+	for (c = TAILQ_FIRST(&sw->lagging); c != NULL; c = next) {
 		bool done;
 
-		next = TAILQ_NEXT(c, behind_link);
+		next = TAILQ_NEXT(c, lagging_link);
 		if (!c->corrupt && !ring_prod_look(&c->rx))
-			client_condemn(c);
+			client_mark_corrupt(c);
 		done = c->corrupt || c->rx.cons_seen == c->rx.published;
 		if (!done && c->seen_cons != c->rx.cons_seen) {
 			c->seen_cons = c->rx.cons_seen;
 			c->seen_ns = now;
-		} else if (!done && now - c->seen_ns >= SW_SILENT_NS) {
+		} else if (!done && now - c->seen_ns >= SW_LAG_NS) {
 			client_wake(c);
 			done = true;
 		}
 		if (done) {
-			c->behind = false;
-			TAILQ_REMOVE(&sw->behind, c, behind_link);
+			c->lagging = false;
+			TAILQ_REMOVE(&sw->lagging, c, lagging_link);
 		}
 	}
 }
@@ -325,7 +325,7 @@ client_serve(struct sw_client *c, uint64_t now)
 		return 0;
 	if (ring_count(&c->tx) == 0) {
 		if (unlikely(!ring_cons_look(&c->tx)))
-			client_condemn(c);
+			client_mark_corrupt(c);
 		if (unlikely(c->corrupt) || ring_count(&c->tx) == 0)
 			return 0;
 	}
@@ -364,7 +364,7 @@ sw_run(struct sw *sw, uint64_t now)
 	}
 	if (!TAILQ_EMPTY(&sw->dirty)) /* marked by a flush between passes */
 		publish_all(sw, now);
-	behind_check(sw, now);
+	lagging_check(sw, now);
 	return moved;
 }
 
@@ -404,7 +404,7 @@ sw_sleep(struct sw *sw)
 	uint32_t corrupt = sw->corrupt_count;
 	struct sw_client *c;
 
-	if (!TAILQ_EMPTY(&sw->behind) || !TAILQ_EMPTY(&sw->dirty))
+	if (!TAILQ_EMPTY(&sw->lagging) || !TAILQ_EMPTY(&sw->dirty))
 		return false;
 	TAILQ_FOREACH (c, &sw->clients, link) {
 		if (c->corrupt)
@@ -416,7 +416,7 @@ sw_sleep(struct sw *sw)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	TAILQ_FOREACH (c, &sw->clients, link) {
 		if (!c->corrupt && !ring_cons_look(&c->tx))
-			client_condemn(c);
+			client_mark_corrupt(c);
 		if (sw->corrupt_count != corrupt ||
 			(!c->corrupt && ring_count(&c->tx) != 0)) {
 			sw_awake(sw);

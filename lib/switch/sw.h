@@ -21,7 +21,7 @@
 #define SW_BURST 32
 #define SW_GROUPS 256        /* multicast groups of all clients together */
 #define SW_GROUP_MEMBERS 256 /* QPs in one group */
-#define SW_SILENT_NS (50 * NS_PER_US)
+#define SW_LAG_NS (50 * NS_PER_US)
 /* less than ENGINE_STALL_NS, after which a waiting engine drops its backlog */
 #define SW_HOLD_NS (200 * NS_PER_MS)
 
@@ -82,7 +82,7 @@ struct sw_client {
 	TAILQ_ENTRY(sw_client) link;
 	TAILQ_ENTRY(sw_client) dirty_link;  /* has packets that are not published */
 	/* has published packets that it has not taken */
-	TAILQ_ENTRY(sw_client) behind_link;
+	TAILQ_ENTRY(sw_client) lagging_link;
 	struct sw *sw;
 	struct region region;
 	struct ring_cons tx;
@@ -90,8 +90,8 @@ struct sw_client {
 	void *owner; /* passed to wake() */
 	uint32_t id;
 	uint32_t qps;
-	bool dirty, behind;
-	bool woken;         /* woken since its packets were last published */
+	bool dirty, lagging;
+	bool notified;         /* woken since its packets were last published */
 	bool corrupt; /* an index in one of its rings is invalid: no longer served */
 	uint32_t changes;   /* device changes that it was told of */
 	uint32_t stamp;     /* of the last multicast packet delivered to it */
@@ -117,13 +117,13 @@ struct sw {
 	struct qpns qpns;
 	struct sw_clients clients;
 	struct sw_clients dirty;
-	struct sw_clients behind;
+	struct sw_clients lagging;
 	uint32_t client_count;
 	uint32_t next_id;
 	uint32_t stamp; /* of the last multicast packet */
-	uint64_t behind_check_ns;
+	uint64_t lagging_check_ns;
 	uint64_t now;    /* of this pass */
-	bool last_words; /* a client is being flushed: its packets cannot wait */
+	bool final_flush; /* a client is being flushed: its packets cannot wait */
 	/* Wakes a client that sleeps, or that does not take its packets. */
 	void (*wake)(void *owner);
 	/* clients found corrupt so far: the daemon disconnects them */
@@ -166,7 +166,7 @@ sw_run(struct sw *sw, uint64_t now);
 
 /* Called before sleeping: makes clients wake the daemon when they send. Returns false if
  * the daemon must not sleep: a client has packets to forward, lags behind (to be checked
- * within SW_SILENT_NS), or was found corrupt. */
+ * within SW_LAG_NS), or was found corrupt. */
 bool
 sw_sleep(struct sw *sw);
 void

@@ -234,7 +234,7 @@ a_silent_client_is_woken(void **state)
 	b.now = SEC_NS;
 	for (unsigned i = 0; i < 20; i++) {
 		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-		b.now += SW_SILENT_NS - 10 * NS_PER_US;
+		b.now += SW_LAG_NS - 10 * NS_PER_US;
 		assert_true(bed_got(&b.c[1], &f));
 		sw_run(b.sw, b.now);
 	}
@@ -242,7 +242,7 @@ a_silent_client_is_woken(void **state)
 	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_false(sw_sleep(b.sw)); /* the client has to be checked */
 	for (unsigned i = 0; i < 20; i++) {
-		b.now += SW_SILENT_NS;
+		b.now += SW_LAG_NS;
 		sw_run(b.sw, b.now);
 	}
 	assert_int_equal(b.c[1].woken, 1);
