@@ -8,7 +8,7 @@
 /* Asks the daemon for its state. Merges what each client reports into the daemon's entry
  * for that client.
  *
- * {"socket", "device", "clients": [...], "gone"}
+ * {"socket", "device", "clients": [...], "departed"}
  *
  * Returns NULL on failure, with the reason in rocade_error(). */
 json_t *

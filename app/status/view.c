@@ -200,5 +200,5 @@ view_print(FILE *to, const json_t *snapshot, bool qps)
 	json_array_foreach(clients, i, client) client_print(to, client, qps);
 	if (json_array_size(clients) == 0)
 		fprintf(to, "no clients\n");
-	trouble_print(to, "disconnected clients: ", json_object_get(snapshot, "gone"));
+	trouble_print(to, "disconnected clients: ", json_object_get(snapshot, "departed"));
 }

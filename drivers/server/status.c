@@ -99,8 +99,8 @@ status_fd(const struct rocade_daemon *d)
 		client_print(to, conn);
 		comma = ", ";
 	}
-	fprintf(to, "], \"gone\": {");
-	stats_print(to, &d->sw->gone);
+	fprintf(to, "], \"departed\": {");
+	stats_print(to, &d->sw->departed);
 	fprintf(to, "}}\n");
 	fclose(to);
 	lseek(fd, 0, SEEK_SET);

@@ -13,7 +13,7 @@ extern "C" {
  * must free():
  *
  *   {"socket": PATH,
- *    "daemon": {"device": {...}, "clients": [{"id": 1, "pid": ..., ...}, ...], "gone": {...}},
+ *    "daemon": {"device": {...}, "clients": [{"id": 1, "pid": ..., ...}, ...], "departed": {...}},
  *    "reports": [{"id": 1, "answered": true, "engine": {...}, "srq_count": N, "srqs": [...],
  *                 "qps": [...]}, ...]}
  *

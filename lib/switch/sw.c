@@ -195,7 +195,7 @@ sw_client_remove(struct sw_client *client)
 		TAILQ_REMOVE(&sw->lagging, client, lagging_link);
 	TAILQ_REMOVE(&sw->clients, client, link);
 	sw->client_count--;
-	stats_add(&sw->gone, &client->stats);
+	stats_add(&sw->departed, &client->stats);
 	alloc_put(&alloc_plain, client, sizeof(*client));
 }
 

@@ -129,7 +129,7 @@ struct sw {
 	/* clients found corrupt so far: the daemon disconnects them */
 	uint32_t corrupt_count;
 	struct uplink *up;      /* the port; NULL: there is none */
-	struct sw_stats gone; /* totals of departed clients */
+	struct sw_stats departed; /* totals of departed clients */
 	struct sw_group groups[SW_GROUPS];
 };
 

@@ -116,7 +116,7 @@ class Daemon:
     def moved(self):
         """Returns the bytes of RoCE packets that the daemon has forwarded so far."""
         status = self.status()
-        return status["gone"]["rx_bytes"] + sum(c["rx_bytes"] for c in status["clients"])
+        return status["departed"]["rx_bytes"] + sum(c["rx_bytes"] for c in status["clients"])
 
     def cpu_s(self):
         with open("/proc/%d/stat" % self.process.pid, encoding="ascii") as file:

@@ -17,7 +17,7 @@ a_dead_client_leaves_nothing(void **state)
 	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* in client 1's ring when it is removed */
 	bed_detach(&b.c[1]);
 	assert_null(sw_group_find(b.sw, gid));
-	assert_int_equal(b.sw->gone.rx_packets, 1);
+	assert_int_equal(b.sw->departed.rx_packets, 1);
 	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_int_equal(b.c[0].client->stats.drop_no_qp, 1);
 	sw_run(b.sw, SEC_NS);
