@@ -66,7 +66,7 @@ is_trouble(const char *name)
 	static const char *const good[] = {"tx_packets", "tx_bytes", "rx_packets",
 		"rx_bytes", "rx_roce", "rx_other", "rx_handoff", "tx_looped", "cqe_saved",
 		"wakeups", "requests", "id", "pid", "uid", "qp_count", "srq_count",
-		"rx_waiting", "tx_held", "rx_linearised"};
+		"rx_waiting", "tx_blocked", "rx_linearised"};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		if (strcmp(name, good[i]) == 0)

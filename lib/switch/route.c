@@ -19,9 +19,9 @@ ethernet_write(struct sw_packet *p, const uint8_t mac[6])
 
 /* Whether the packet has to wait for room in the ring of the QP's owner. */
 static bool
-must_wait(const struct sw_qp *qp)
+qp_backpressure(const struct sw_qp *qp)
 {
-	return unlikely(ring_room(&qp->owner->rx) == 0) && sw_client_hold(qp->owner);
+	return unlikely(ring_room(&qp->owner->rx) == 0) && sw_client_backpressure(qp->owner);
 }
 
 static void
@@ -46,12 +46,12 @@ to_uplink(struct sw_packet *p, struct sw_qp *qp)
 }
 
 static bool
-group_must_wait(const struct sw *sw, const struct sw_group *g, const struct sw_client *from)
+group_backpressure(const struct sw *sw, const struct sw_group *g, const struct sw_client *from)
 {
 	for (uint32_t i = 0; g != NULL && i < g->count; i++) {
 		const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);
 
-		if (qp != NULL && qp->owner != from && must_wait(qp))
+		if (qp != NULL && qp->owner != from && qp_backpressure(qp))
 			return true;
 	}
 	return false;
@@ -88,11 +88,11 @@ to_group(struct sw_packet *p, struct sw_qp *qp)
 	struct sw *sw = p->from->sw;
 	enum sw_sent out = SW_SENT;
 
-	if (group_must_wait(sw, sw_group_find(sw, p->dgid), p->from))
-		return SW_LATER;
+	if (group_backpressure(sw, sw_group_find(sw, p->dgid), p->from))
+		return SW_RETRY;
 	if (sw->up != NULL)
 		out = uplink_send(sw->up, p, qp);
-	if (out == SW_LATER)
+	if (out == SW_RETRY)
 		return out;
 	ethernet_write(p, sw->conf.net.mac);
 	if (!sw_group_deliver(sw, p->dgid, p->from, p->head, p->head_len, p->rest,
@@ -144,8 +144,8 @@ send_on(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
 		/* A connected QP accepts packets from its peer only. */
 		if (unlikely(!ud && (dest->dest_qpn != qpn || !dest->peer_local)))
 			return drop(&stats->drop_stranger);
-		if (must_wait(dest))
-			return SW_LATER;
+		if (qp_backpressure(dest))
+			return SW_RETRY;
 		ethernet_write(p, sw->conf.net.mac);
 		to_qp(p, dest);
 		return SW_SENT;
@@ -212,6 +212,6 @@ sw_forward(struct sw_client *from, const struct ring_desc *desc)
 		from->stats.tx_packets++;
 		from->stats.tx_bytes += p.len;
 	}
-	from->stats.tx_held += sent == SW_LATER;
-	return sent != SW_LATER;
+	from->stats.tx_blocked += sent == SW_RETRY;
+	return sent != SW_RETRY;
 }

@@ -232,12 +232,12 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 /*
  * Plays the part of link-level flow control. Senders wait for a receiver that is slow for
  * a moment, for example because its process is not scheduled, so that it loses nothing. A
- * receiver that takes less than half a ring in SW_HOLD_NS is not waited for again until
+ * receiver that takes less than half a ring in SW_BACKPRESSURE_NS is not waited for again until
  * it has taken that much. So a client that never drains delays its senders once, and then
  * loses packets.
  */
 bool
-sw_client_hold(struct sw_client *to)
+sw_client_backpressure(struct sw_client *to)
 {
 	const struct sw *sw = to->sw;
 
@@ -249,7 +249,7 @@ sw_client_hold(struct sw_client *to)
 		to->full_cons = to->rx.cons_seen;
 		to->full_ns = sw->now;
 	}
-	return !sw->final_flush && sw->now - to->full_ns < SW_HOLD_NS;
+	return !sw->final_flush && sw->now - to->full_ns < SW_BACKPRESSURE_NS;
 }
 
 static void

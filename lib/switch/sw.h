@@ -23,7 +23,7 @@
 #define SW_GROUP_MEMBERS 256 /* QPs in one group */
 #define SW_LAG_NS (50 * NS_PER_US)
 /* less than ENGINE_STALL_NS, after which a waiting engine drops its backlog */
-#define SW_HOLD_NS (200 * NS_PER_MS)
+#define SW_BACKPRESSURE_NS (200 * NS_PER_MS)
 
 struct sw_stats {
 #define SW_STAT(name, text) uint64_t name;
@@ -61,7 +61,7 @@ struct uplink;
 enum sw_sent {
 	SW_SENT,
 	/* the port or the receiver is full: the packet stays in its client's ring */
-	SW_LATER,
+	SW_RETRY,
 	SW_DROPPED,
 };
 
@@ -210,6 +210,6 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 
 /* Returns whether a packet for the client, whose ring looks full, must wait. */
 bool
-sw_client_hold(struct sw_client *to);
+sw_client_backpressure(struct sw_client *to);
 
 #endif

@@ -243,7 +243,7 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 	if (unlikely(rc == -EAGAIN && !held_room(u, p->from->id)))
 		return drop(&stats->drop_unresolved);
 	if (unlikely(!backlog_room(u) || !uplink_frame_get(u, &frame)))
-		return SW_LATER;
+		return SW_RETRY;
 	if (unlikely(!frame_write(u, p, mac, &frame))) {
 		uplink_frame_put(u, &frame);
 		return drop(&stats->drop_too_long);

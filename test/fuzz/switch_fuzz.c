@@ -299,7 +299,7 @@ static void
 finish(struct world *w)
 {
 	for (unsigned i = 0; i < 4 * BED_SLOTS; i++) {
-		turn(w, SW_HOLD_NS);
+		turn(w, SW_BACKPRESSURE_NS);
 		for (unsigned k = 0; k < 2; k++)
 			honest_receive(w, &w->pair[k]);
 	}

@@ -289,12 +289,12 @@ a_full_ring_is_waited_for(void **state)
 	for (unsigned i = 0; i < BED_SLOTS + 5; i++)
 		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_int_equal(b.c[1].client->stats.rx_packets, BED_SLOTS);
-	assert_int_equal(b.c[0].client->stats.tx_held, 5);
+	assert_int_equal(b.c[0].client->stats.tx_blocked, 5);
 	assert_false(sw_sleep(b.sw)); /* packets are pending */
-	/* The receiver empties half of its ring just before SW_HOLD_NS is over, each
+	/* The receiver empties half of its ring just before SW_BACKPRESSURE_NS is over, each
 	 * time: no packet is lost. */
 	for (unsigned turn = 0; turn < 20; turn++) {
-		b.now += SW_HOLD_NS - 1;
+		b.now += SW_BACKPRESSURE_NS - 1;
 		for (unsigned i = 0; i < BED_SLOTS / 2; i++)
 			assert_true(bed_got(&b.c[1], &f));
 		sw_run(b.sw, b.now);
@@ -331,7 +331,7 @@ who_does_not_take_loses(void **state)
 	sw_run(b.sw, b.now);
 	assert_false(bed_got(&b.c[2], NULL)); /* queued behind the blocked ones */
 	assert_true(bed_got(&b.c[1], &f));    /* one is less than half a ring */
-	b.now += SW_HOLD_NS;
+	b.now += SW_BACKPRESSURE_NS;
 	/* first the packets seen before, then the rest */
 	for (unsigned turn = 0; turn < 2; turn++)
 		sw_run(b.sw, b.now);

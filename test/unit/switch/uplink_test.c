@@ -241,7 +241,7 @@ a_full_port_keeps_them_waiting(void **state)
 		up_post(&u, &f);
 		up_turn(&u);
 	}
-	assert_true(c->client->stats.tx_held != 0);
+	assert_true(c->client->stats.tx_blocked != 0);
 	assert_int_equal(c->client->stats.tx_packets, UPLINK_BACKLOG);
 	assert_false(sw_sleep(u.b.sw));
 	/* Local traffic goes on. */
