@@ -143,7 +143,7 @@ send_on(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
 			return drop(&stats->drop_no_qp);
 		/* A connected QP accepts packets from its peer only. */
 		if (unlikely(!ud && (dest->dest_qpn != qpn || !dest->peer_local)))
-			return drop(&stats->drop_stranger);
+			return drop(&stats->drop_not_connected);
 		if (qp_backpressure(dest))
 			return SW_RETRY;
 		ethernet_write(p, sw->conf.net.mac);
@@ -198,7 +198,7 @@ sw_forward(struct sw_client *from, const struct ring_desc *desc)
 	}
 	qp = qpns_find(&from->sw->qpns, desc->qpn);
 	if (unlikely(qp == NULL || qp->owner != from)) {
-		from->stats.drop_foreign_qpn++;
+		from->stats.drop_not_owner++;
 		return true;
 	}
 	p.from = from;
