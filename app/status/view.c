@@ -30,9 +30,9 @@ device_print(FILE *to, const json_t *snapshot)
 	fprintf(to, "\n%.0f of %.0f QPNs in use",
 		number_of(device, "qpn_count") - number_of(device, "qpns_free"),
 		number_of(device, "qpn_count"));
-	if (number_of(device, "hung_up") != 0)
+	if (number_of(device, "disconnected") != 0)
 		fprintf(to, "; %.0f clients disconnected for corrupted rings",
-			number_of(device, "hung_up"));
+			number_of(device, "disconnected"));
 	fprintf(to, "\n");
 }
 

@@ -45,7 +45,7 @@ device_print(FILE *to, const struct rocade_daemon *d)
 	fprintf(to, "\"qpn_base\": %u, \"qpn_count\": %u, \"qpns_free\": %u, ",
 		dev->qpn_base, dev->qpn_count,
 		d->sw->qpns.free_tail - d->sw->qpns.free_head);
-	fprintf(to, "\"hung_up\": %u, \"cm_listeners\": %u, \"addresses\": [",
+	fprintf(to, "\"disconnected\": %u, \"cm_listeners\": %u, \"addresses\": [",
 		d->sw->corrupt_count, rdmacm_listeners(d));
 	for (unsigned i = 0; i < d->sw->conf.net.addr_count; i++)
 		fprintf(to, "%s\"%s\"", i != 0 ? ", " : "",

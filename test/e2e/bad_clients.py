@@ -169,7 +169,7 @@ def hostile():
         wait("boast", boast)
         group.unharmed("boast")
         case("the daemon disconnects a client with corrupt rings",
-             daemon.status()["device"]["hung_up"] > 0)
+             daemon.status()["device"]["disconnected"] > 0)
         together = [(way, start(way)) for way in ways]
         for way, process in together:
             wait(way + ", all together", process)
