@@ -59,7 +59,7 @@ port_print(FILE *to, const struct uplink *up)
 	const uint64_t *values = (const uint64_t *)&up->stats;
 
 	fprintf(to, ", \"port\": {\"link_up\": %s", up->link_up ? "true" : "false");
-	fprintf(to, ", \"held\": %u", up->held_count);
+	fprintf(to, ", \"unresolved\": %u", up->neigh_queue_count);
 	for (size_t i = 0; i < PORT_STAT_COUNT; i++)
 		fprintf(to, ", \"%s\": %llu", port_stat_rows[i].name,
 			(unsigned long long)values[i]);

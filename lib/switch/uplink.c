@@ -97,48 +97,48 @@ backlog_put(struct uplink *u, const struct pkt *frame)
 /* Sends the queued frames whose next hop is resolved by now, and drops those whose
  * resolution failed. */
 static void
-held_look(struct uplink *u)
+neigh_queue_retry(struct uplink *u)
 {
 	uint32_t generation = net_generation(u->net), kept = 0;
 	bool all = true;
 
-	for (uint32_t i = 0; i < u->held_count; i++) {
-		struct uplink_held *h = &u->held[i];
+	for (uint32_t i = 0; i < u->neigh_queue_count; i++) {
+		struct uplink_neigh_entry *h = &u->neigh_queue[i];
 		int rc = net_resolve(u->net, h->dgid, h->frame.data, u->sw->now);
 
 		if (rc == 0 && backlog_room(u)) {
 			backlog_put(u, &h->frame);
 		} else if (rc == 0 || rc == -EAGAIN) {
 			all &= rc != 0;
-			u->held[kept++] = *h;
+			u->neigh_queue[kept++] = *h;
 		} else {
 			u->stats.tx_no_neighbour++;
 			uplink_frame_put(u, &h->frame);
 		}
 	}
-	u->held_count = kept;
+	u->neigh_queue_count = kept;
 	if (all)
-		u->held_generation = generation;
+		u->neigh_queue_generation = generation;
 }
 
 static bool
-held_room(const struct uplink *u, uint32_t client)
+neigh_queue_room(const struct uplink *u, uint32_t client)
 {
 	uint32_t own = 0;
 
-	for (uint32_t i = 0; i < u->held_count; i++)
-		own += u->held[i].client == client;
-	return u->held_count < UPLINK_HELD && own < UPLINK_HELD_EACH;
+	for (uint32_t i = 0; i < u->neigh_queue_count; i++)
+		own += u->neigh_queue[i].client == client;
+	return u->neigh_queue_count < UPLINK_NEIGH_QUEUE && own < UPLINK_NEIGH_QUEUE_EACH;
 }
 
 static void
-hold(struct uplink *u, const uint8_t dgid[16], uint32_t client, const struct pkt *frame)
+neigh_queue_add(struct uplink *u, const uint8_t dgid[16], uint32_t client, const struct pkt *frame)
 {
-	struct uplink_held *h = &u->held[u->held_count];
+	struct uplink_neigh_entry *h = &u->neigh_queue[u->neigh_queue_count];
 
 	/* No retry is needed before the generation changes. */
-	if (u->held_count++ == 0)
-		u->held_generation = net_generation(u->net);
+	if (u->neigh_queue_count++ == 0)
+		u->neigh_queue_generation = net_generation(u->net);
 	h->frame = *frame;
 	h->client = client;
 	memcpy(h->dgid, dgid, 16);
@@ -157,8 +157,8 @@ next_hop(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp, uint8_t 
 		return 0;
 	}
 	/* Older queued packets go first, to keep the order. */
-	if (u->held_count != 0 && u->held_generation != generation)
-		held_look(u);
+	if (u->neigh_queue_count != 0 && u->neigh_queue_generation != generation)
+		neigh_queue_retry(u);
 	rc = net_resolve(u->net, p->dgid, mac, u->sw->now);
 	qp->hop_known = rc == 0;
 	qp->hop_generation = generation;
@@ -240,7 +240,7 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 	rc = next_hop(u, p, qp, mac);
 	if (unlikely(rc != 0 && rc != -EAGAIN))
 		return drop(&stats->drop_no_route);
-	if (unlikely(rc == -EAGAIN && !held_room(u, p->from->id)))
+	if (unlikely(rc == -EAGAIN && !neigh_queue_room(u, p->from->id)))
 		return drop(&stats->drop_unresolved);
 	if (unlikely(!backlog_room(u) || !uplink_frame_get(u, &frame)))
 		return SW_RETRY;
@@ -251,7 +251,7 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 	if (likely(rc == 0))
 		backlog_put(u, &frame);
 	else
-		hold(u, p->dgid, p->from->id, &frame);
+		neigh_queue_add(u, p->dgid, p->from->id, &frame);
 	return SW_SENT;
 }
 
@@ -264,8 +264,8 @@ uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[
 		backlog_put(u, frame);
 		return true;
 	}
-	if (rc == -EAGAIN && held_room(u, 0)) { /* id 0: no client has it */
-		hold(u, dgid, 0, frame);
+	if (rc == -EAGAIN && neigh_queue_room(u, 0)) { /* id 0: no client has it */
+		neigh_queue_add(u, dgid, 0, frame);
 		return true;
 	}
 	if (rc == 0 || rc == -EAGAIN)
@@ -319,8 +319,8 @@ uplink_tx(struct uplink *u, uint64_t now)
 	u->sw->now = now;
 	if (unlikely(now >= u->link_poll_ns))
 		uplink_link_poll(u, now);
-	if (unlikely(u->held_count != 0 && u->held_generation != net_generation(u->net)))
-		held_look(u);
+	if (unlikely(u->neigh_queue_count != 0 && u->neigh_queue_generation != net_generation(u->net)))
+		neigh_queue_retry(u);
 	while (unlikely(net_deadline(u->net) <= now) && backlog_room(u) &&
 		uplink_frame_get(u, &frame)) {
 		if (net_tx(u->net, &frame, 1, now) == 0) {
@@ -413,8 +413,8 @@ uplink_destroy(struct uplink *u)
 	struct port port = u->port;
 
 	u->sw->up = NULL;
-	for (uint32_t i = 0; i < u->held_count; i++)
-		uplink_frame_put(u, &u->held[i].frame);
+	for (uint32_t i = 0; i < u->neigh_queue_count; i++)
+		uplink_frame_put(u, &u->neigh_queue[i].frame);
 	port.ops->tx_release(port.queues[0], u->backlog, u->backlog_count);
 	port.ops->tx_release(port.queues[0], u->tx_cache, u->tx_cache_count);
 	net_destroy(u->net);

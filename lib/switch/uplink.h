@@ -16,8 +16,8 @@
 #include "switch/sw.h"
 
 #define UPLINK_BACKLOG (4 * PKT_BURST)
-#define UPLINK_HELD 256
-#define UPLINK_HELD_EACH 32               /* of one client */
+#define UPLINK_NEIGH_QUEUE 256
+#define UPLINK_NEIGH_QUEUE_EACH 32               /* of one client */
 /* a port that accepts nothing for this long loses its backlog */
 #define UPLINK_STALL_NS (100 * NS_PER_MS)
 #define UPLINK_LINK_POLL_NS (250 * NS_PER_MS)  /* how often the link is polled */
@@ -28,7 +28,7 @@ struct rocade_daemon_port {
 	uint32_t mtu; /* IP */
 };
 
-struct uplink_held {
+struct uplink_neigh_entry {
 	struct pkt frame; /* complete but for the next hop's MAC */
 	uint8_t dgid[16];
 	uint32_t client; /* client id */
@@ -47,9 +47,9 @@ struct uplink {
 	uint64_t backlog_ns;            /* when the port last accepted a frame */
 	struct pkt tx_cache[PKT_BURST]; /* allocated, not used yet */
 	uint32_t tx_cache_count;
-	struct uplink_held held[UPLINK_HELD]; /* oldest first */
-	uint32_t held_count;
-	uint32_t held_generation; /* of the neighbour table, at the last retry */
+	struct uplink_neigh_entry neigh_queue[UPLINK_NEIGH_QUEUE]; /* oldest first */
+	uint32_t neigh_queue_count;
+	uint32_t neigh_queue_generation; /* of the neighbour table, at the last retry */
 	/* Receives datagrams between connection managers (wire/wire_gsi.h), sent to one of our
 	 * addresses by another host. NULL: they are dropped. */
 	void (*gsi_rx)(void *arg, const uint8_t *bytes, const uint8_t ours[16],

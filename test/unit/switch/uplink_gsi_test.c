@@ -196,7 +196,7 @@ said_to_other_machines(void **state)
 			bytes_fill(bytes, i);
 			assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
 		}
-		assert_int_equal(u.up->held_count, 3);
+		assert_int_equal(u.up->neigh_queue_count, 3);
 		up_turn(&u);
 		assert_false(up_left(&u));
 		up_turn(&u);

@@ -106,7 +106,7 @@ registering_a_peer_asks_for_its_hop(void **state)
 	up_turn(&u); /* receives the answer */
 	up_post(&u, &f);
 	up_turn(&u);
-	assert_int_equal(u.up->held_count, 0);
+	assert_int_equal(u.up->neigh_queue_count, 0);
 	assert_true(up_left(&u));
 	up_close(&u);
 }
@@ -127,7 +127,7 @@ held_until_the_hop_is_known(void **state)
 		up_turn(&u);
 	}
 	assert_false(up_left(&u));
-	assert_int_equal(u.up->held_count, 3);
+	assert_int_equal(u.up->neigh_queue_count, 3);
 	u.answers = true;
 	u.b.now += NEIGH_RETRY_NS + NS_PER_US;
 	up_turn(&u); /* asks again */
@@ -140,7 +140,7 @@ held_until_the_hop_is_known(void **state)
 		f.payload = i;
 		assert_left(&u, &f, 14);
 	}
-	assert_int_equal(u.up->held_count, 0);
+	assert_int_equal(u.up->neigh_queue_count, 0);
 	up_close(&u);
 }
 
@@ -156,11 +156,11 @@ nobody_answers(void **state)
 	stats = &u.b.c[0].client->stats;
 	u.answers = false;
 	f = up_to_peer(&u, u.b.addr, u.b.other);
-	for (unsigned i = 0; i < UPLINK_HELD_EACH + 3; i++) {
+	for (unsigned i = 0; i < UPLINK_NEIGH_QUEUE_EACH + 3; i++) {
 		up_post(&u, &f);
 		up_turn(&u);
 	}
-	assert_int_equal(u.up->held_count, UPLINK_HELD_EACH);
+	assert_int_equal(u.up->neigh_queue_count, UPLINK_NEIGH_QUEUE_EACH);
 	assert_int_equal(stats->drop_unresolved, 3);
 	for (unsigned i = 0; i <= NEIGH_TRIES; i++) {
 		u.b.now += NEIGH_RETRY_NS + NS_PER_US;
@@ -168,8 +168,8 @@ nobody_answers(void **state)
 		assert_false(up_left(&u));
 	}
 	up_turn(&u);
-	assert_int_equal(u.up->held_count, 0);
-	assert_int_equal(u.up->stats.tx_no_neighbour, UPLINK_HELD_EACH);
+	assert_int_equal(u.up->neigh_queue_count, 0);
+	assert_int_equal(u.up->stats.tx_no_neighbour, UPLINK_NEIGH_QUEUE_EACH);
 	up_post(&u, &f);
 	up_turn(&u);
 	assert_int_equal(stats->drop_no_route, 1);
