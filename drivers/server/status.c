@@ -24,7 +24,7 @@ client_print(FILE *to, const struct conn *conn)
 	const struct sw_client *c = conn->client;
 	struct ring_prod rx = c->rx;
 
-	(void)ring_prod_look(&rx); /* reads the client's current index */
+	(void)ring_prod_refresh(&rx); /* reads the client's current index */
 	fprintf(to,
 		"{\"id\": %u, \"pid\": %d, \"uid\": %u, \"name\": \"%s\", \"qp_count\": %u, ",
 		c->id, (int)conn->pid, (unsigned)conn->uid, conn->name, c->qps);

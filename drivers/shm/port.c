@@ -17,7 +17,7 @@
 static void
 tx_reclaim(struct shm *shm)
 {
-	if (!ring_prod_look(&shm->tx))
+	if (!ring_prod_refresh(&shm->tx))
 		return;
 	for (; shm->tx_back != shm->tx.cons_seen; shm->tx_back++)
 		shm->free[shm->free_count++] = shm->slot_buf[shm->tx_back & shm->tx.mask];
@@ -83,7 +83,7 @@ shm_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 	unsigned i;
 
 	if (ready == 0) {
-		if (unlikely(shm->dead) || !ring_cons_look(&shm->rx))
+		if (unlikely(shm->dead) || !ring_cons_refresh(&shm->rx))
 			return 0;
 		ready = shm->rx.prod_seen - shm->rx_next;
 	}

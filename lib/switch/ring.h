@@ -62,7 +62,7 @@ ring_cons_init(struct ring_cons *r, struct ring_shared *shared,
 /* Reads the consumer's index. Returns false if it is invalid: the ring is then
  * unusable. */
 static inline bool
-ring_prod_look(struct ring_prod *r)
+ring_prod_refresh(struct ring_prod *r)
 {
 	/* Pairs with the release in ring_release(): the buffers before it are free. */
 	uint32_t cons = __atomic_load_n(&r->shared->cons, __ATOMIC_ACQUIRE);
@@ -74,7 +74,7 @@ ring_prod_look(struct ring_prod *r)
 	return true;
 }
 
-/* Free slots, as of the last ring_prod_look(). */
+/* Free slots, as of the last ring_prod_refresh(). */
 static inline uint32_t
 ring_room(const struct ring_prod *r)
 {
@@ -92,14 +92,14 @@ ring_put(struct ring_prod *r, const struct ring_desc *desc)
 static inline void
 ring_publish(struct ring_prod *r)
 {
-	/* Pairs with the acquire in ring_cons_look(). */
+	/* Pairs with the acquire in ring_cons_refresh(). */
 	__atomic_store_n(&r->shared->prod, r->prod, __ATOMIC_RELEASE);
 	r->published = r->prod;
 }
 
 /* Reads the producer's index. Returns false if it is invalid. */
 static inline bool
-ring_cons_look(struct ring_cons *r)
+ring_cons_refresh(struct ring_cons *r)
 {
 	/* Pairs with the release in ring_publish(). */
 	uint32_t prod = __atomic_load_n(&r->shared->prod, __ATOMIC_ACQUIRE);
@@ -111,7 +111,7 @@ ring_cons_look(struct ring_cons *r)
 	return true;
 }
 
-/* Descriptors to be taken, as of the last ring_cons_look(). */
+/* Descriptors to be taken, as of the last ring_cons_refresh(). */
 static inline uint32_t
 ring_count(const struct ring_cons *r)
 {
@@ -136,7 +136,7 @@ static inline void
 ring_release(struct ring_cons *r, uint32_t n)
 {
 	r->cons += n;
-	/* Pairs with the acquire in ring_prod_look(). */
+	/* Pairs with the acquire in ring_prod_refresh(). */
 	__atomic_store_n(&r->shared->cons, r->cons, __ATOMIC_RELEASE);
 }
 

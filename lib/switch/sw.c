@@ -158,7 +158,7 @@ sw_client_flush(struct sw_client *client)
 	/* Beyond its rate the flush is on credit: no further flush before that is paid
 	 * off. */
 	if (client->corrupt || (each != 0 && client->tokens_ns > now) ||
-		!ring_cons_look(&client->tx))
+		!ring_cons_refresh(&client->tx))
 		return;
 	n = ring_count(&client->tx);
 	tokens_bound(client, now);
@@ -211,7 +211,7 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 	if (unlikely(to->corrupt || len > to->region.geom.buf_size))
 		return;
 	if (unlikely(ring_room(&to->rx) == 0)) {
-		if (!ring_prod_look(&to->rx))
+		if (!ring_prod_refresh(&to->rx))
 			client_mark_corrupt(to);
 		if (to->corrupt || ring_room(&to->rx) == 0) {
 			to->stats.rx_full++;
@@ -241,7 +241,7 @@ sw_client_backpressure(struct sw_client *to)
 {
 	const struct sw *sw = to->sw;
 
-	if (!to->corrupt && !ring_prod_look(&to->rx))
+	if (!to->corrupt && !ring_prod_refresh(&to->rx))
 		client_mark_corrupt(to);
 	if (to->corrupt || ring_room(&to->rx) != 0)
 		return false;
@@ -299,7 +299,7 @@ lagging_check(struct sw *sw, uint64_t now)
 		bool done;
 
 		next = TAILQ_NEXT(c, lagging_link);
-		if (!c->corrupt && !ring_prod_look(&c->rx))
+		if (!c->corrupt && !ring_prod_refresh(&c->rx))
 			client_mark_corrupt(c);
 		done = c->corrupt || c->rx.cons_seen == c->rx.published;
 		if (!done && c->seen_cons != c->rx.cons_seen) {
@@ -324,7 +324,7 @@ client_serve(struct sw_client *c, uint64_t now)
 	if (unlikely(c->corrupt))
 		return 0;
 	if (ring_count(&c->tx) == 0) {
-		if (unlikely(!ring_cons_look(&c->tx)))
+		if (unlikely(!ring_cons_refresh(&c->tx)))
 			client_mark_corrupt(c);
 		if (unlikely(c->corrupt) || ring_count(&c->tx) == 0)
 			return 0;
@@ -415,7 +415,7 @@ sw_sleep(struct sw *sw)
 	 * ring_asleep_set(), with one fence for all clients. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	TAILQ_FOREACH (c, &sw->clients, link) {
-		if (!c->corrupt && !ring_cons_look(&c->tx))
+		if (!c->corrupt && !ring_cons_refresh(&c->tx))
 			client_mark_corrupt(c);
 		if (sw->corrupt_count != corrupt ||
 			(!c->corrupt && ring_count(&c->tx) != 0)) {

@@ -187,7 +187,7 @@ liar(void)
 
 		if (ask(&me, SW_PEER_SET, qpn, dest, NULL) == -ENODEV)
 			return 1;
-		for (unsigned i = 0; i < 64 && ring_prod_look(&tx) && ring_room(&tx) != 0;
+		for (unsigned i = 0; i < 64 && ring_prod_refresh(&tx) && ring_room(&tx) != 0;
 			i++) {
 			struct ring_desc desc = {
 				.buf = (uint32_t)(draw() % me.region.geom.tx_bufs),
@@ -255,7 +255,7 @@ block(void)
 		while (desc.len > 1000);
 		me.region.head->rx_asleep = 1;
 		me.region.head->rx.cons = me.region.head->rx.prod;
-		if (ring_prod_look(&tx) && ring_room(&tx) != 0) {
+		if (ring_prod_refresh(&tx) && ring_room(&tx) != 0) {
 			ring_put(&tx, &desc);
 			ring_publish(&tx);
 			sent++;

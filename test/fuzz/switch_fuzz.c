@@ -73,7 +73,7 @@ honest_send(struct honest *h)
 	struct bed_client *c = h->client;
 	uint32_t buf = h->sent % BED_SLOTS;
 
-	FUZZ_CHECK(ring_prod_look(&c->tx));
+	FUZZ_CHECK(ring_prod_refresh(&c->tx));
 	if (ring_room(&c->tx) == 0)
 		return;
 	bed_post(
@@ -115,7 +115,7 @@ honest_receive(const struct world *w, struct honest *h)
 {
 	struct bed_client *c = h->client;
 
-	FUZZ_CHECK(ring_cons_look(&c->rx));
+	FUZZ_CHECK(ring_cons_refresh(&c->rx));
 	for (; ring_count(&c->rx) != 0; ring_release(&c->rx, 1)) {
 		struct ring_desc desc = ring_peek(&c->rx, 0);
 		uint8_t *got = region_rx_buf(&c->region, c->rx.cons & c->rx.mask);
@@ -177,7 +177,7 @@ hostile_frame(struct world *w, struct input *in)
 		frame_mend(frame, len, MEND_LENGTHS | MEND_SUMS);
 	if (how & 4)
 		len = take16(in);
-	if (ring_prod_look(&c->tx) && (ring_room(&c->tx) != 0 || how & 8))
+	if (ring_prod_refresh(&c->tx) && (ring_room(&c->tx) != 0 || how & 8))
 		hostile_post(c, buf, qpn, len);
 }
 
@@ -198,7 +198,7 @@ hostile_scribble(struct world *w, struct input *in)
 static void
 hostile_receive(struct bed_client *c, unsigned n)
 {
-	if (ring_cons_look(&c->rx))
+	if (ring_cons_refresh(&c->rx))
 		ring_release(&c->rx, RTE_MIN(n, ring_count(&c->rx)));
 }
 

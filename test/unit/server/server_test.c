@@ -115,7 +115,7 @@ garbage_post(struct bed_client *c, struct ring_prod *tx, uint32_t qpn)
 {
 	struct ring_desc desc = {.buf = 0, .qpn = qpn, .len = 100};
 
-	assert_true(ring_prod_look(tx));
+	assert_true(ring_prod_refresh(tx));
 	ring_put(tx, &desc);
 	ring_publish(tx);
 	if (ring_wake_wanted(&c->region.head->tx_asleep)) {

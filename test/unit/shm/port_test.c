@@ -59,7 +59,7 @@ send_n(struct bed *b, unsigned n, uint16_t len)
 static void
 daemon_takes(struct bed *b, unsigned n)
 {
-	assert_true(ring_cons_look(&b->d.tx));
+	assert_true(ring_cons_refresh(&b->d.tx));
 	assert_true(ring_count(&b->d.tx) >= n);
 	ring_release(&b->d.tx, n);
 }
@@ -70,7 +70,7 @@ daemon_sends(struct bed *b, uint16_t len, uint16_t flags)
 	struct ring_desc desc = {
 		.buf = b->d.rx.prod & b->d.rx.mask, .len = len, .flags = flags};
 
-	assert_true(ring_prod_look(&b->d.rx));
+	assert_true(ring_prod_refresh(&b->d.rx));
 	assert_true(ring_room(&b->d.rx) != 0);
 	memset(region_rx_buf(&b->d.region, desc.buf), (int)b->d.rx.prod, 256);
 	ring_put(&b->d.rx, &desc);
@@ -104,7 +104,7 @@ out_and_the_buffers_back(void **state)
 	bed_open(&b);
 	for (unsigned round = 0; round < 50; round++) {
 		assert_int_equal(send_n(&b, 3, 100), 3);
-		assert_true(ring_cons_look(&b.d.tx));
+		assert_true(ring_cons_refresh(&b.d.tx));
 		assert_int_equal(ring_count(&b.d.tx), 3);
 		for (unsigned i = 0; i < 3; i++) {
 			struct ring_desc desc = ring_peek(&b.d.tx, i);

@@ -204,7 +204,7 @@ bed_post(struct bed_client *c, uint32_t buf, uint32_t qpn, uint16_t len)
 {
 	struct ring_desc desc = {.buf = buf, .qpn = qpn, .len = len};
 
-	assert_true(ring_prod_look(&c->tx));
+	assert_true(ring_prod_refresh(&c->tx));
 	assert_true(ring_room(&c->tx) != 0);
 	ring_put(&c->tx, &desc);
 	ring_publish(&c->tx);
@@ -226,7 +226,7 @@ bed_got(struct bed_client *c, const struct bed_frame *want)
 	struct ring_desc desc;
 	const uint8_t *got;
 
-	assert_true(ring_cons_look(&c->rx));
+	assert_true(ring_cons_refresh(&c->rx));
 	if (ring_count(&c->rx) == 0)
 		return false;
 	desc = ring_peek(&c->rx, 0);

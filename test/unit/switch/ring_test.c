@@ -41,10 +41,10 @@ in_order_and_full(void **state)
 		for (uint32_t i = 0; i < SLOTS; i++)
 			put(&p, round * SLOTS + i);
 		assert_int_equal(ring_room(&p.prod), 0);
-		assert_true(ring_cons_look(&p.cons));
+		assert_true(ring_cons_refresh(&p.cons));
 		assert_int_equal(ring_count(&p.cons), 0); /* not published */
 		ring_publish(&p.prod);
-		assert_true(ring_cons_look(&p.cons));
+		assert_true(ring_cons_refresh(&p.cons));
 		assert_int_equal(ring_count(&p.cons), SLOTS);
 		for (uint32_t i = 0; i < SLOTS; i++) {
 			struct ring_desc desc = ring_peek(&p.cons, i);
@@ -54,7 +54,7 @@ in_order_and_full(void **state)
 		}
 		assert_int_equal(ring_room(&p.prod), 0);
 		ring_release(&p.cons, SLOTS);
-		assert_true(ring_prod_look(&p.prod));
+		assert_true(ring_prod_refresh(&p.prod));
 	}
 }
 
@@ -70,10 +70,10 @@ a_producer_that_lies_is_found_out(void **state)
 		put(&p, 1);
 		put(&p, 2);
 		ring_publish(&p.prod);
-		assert_true(ring_cons_look(&p.cons));
+		assert_true(ring_cons_refresh(&p.cons));
 		/* Too far ahead, or behind what was seen before. */
 		p.shared.prod = lies[i];
-		assert_false(ring_cons_look(&p.cons));
+		assert_false(ring_cons_refresh(&p.cons));
 		assert_int_equal(ring_count(&p.cons), 2);
 	}
 }
@@ -92,9 +92,9 @@ a_consumer_that_lies_is_found_out(void **state)
 		ring_publish(&p.prod);
 		put(&p, 3); /* not published: the consumer cannot have taken it */
 		p.shared.cons = 1;
-		assert_true(ring_prod_look(&p.prod));
+		assert_true(ring_prod_refresh(&p.prod));
 		p.shared.cons = lies[i];
-		assert_false(ring_prod_look(&p.prod));
+		assert_false(ring_prod_refresh(&p.prod));
 		assert_int_equal(ring_room(&p.prod), SLOTS - 3);
 	}
 }
@@ -129,7 +129,7 @@ talker(void *arg)
 
 	for (uint32_t i = 0; i < MESSAGES;) {
 		if (ring_room(&t->p.prod) == 0) {
-			assert(ring_prod_look(&t->p.prod));
+			assert(ring_prod_refresh(&t->p.prod));
 			sched_yield();
 			continue;
 		}
@@ -154,10 +154,10 @@ two_threads_and_no_lost_wakeup(void **state)
 	pair_init(&at->p);
 	assert_int_equal(pthread_create(&thread, NULL, talker, at), 0);
 	while (next < MESSAGES) {
-		assert_true(ring_cons_look(&at->p.cons));
+		assert_true(ring_cons_refresh(&at->p.cons));
 		if (ring_count(&at->p.cons) == 0) {
 			ring_asleep_set(&at->asleep);
-			assert_true(ring_cons_look(&at->p.cons));
+			assert_true(ring_cons_refresh(&at->p.cons));
 			if (ring_count(&at->p.cons) != 0) {
 				ring_asleep_clear(&at->asleep);
 				__atomic_store_n(&at->bell, 0, __ATOMIC_RELAXED);

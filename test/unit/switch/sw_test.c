@@ -151,7 +151,7 @@ a_rate_is_kept(void **state)
 	f = bed_good(&b);
 	b.sw->conf.limits.packets_per_s = 1000;
 	for (b.now = SEC_NS; b.now < 2 * SEC_NS; b.now += NS_PER_MS / 4) {
-		assert_true(ring_prod_look(&b.c[0].tx));
+		assert_true(ring_prod_refresh(&b.c[0].tx));
 		if (ring_room(&b.c[0].tx) != 0) {
 			uint8_t *buf = region_tx_buf(&b.c[0].region, 0);
 
@@ -183,7 +183,7 @@ last_words_are_of_the_rate(void **state)
 	b.sw->conf.limits.packets_per_s = 1000;
 	for (b.now = SEC_NS; b.now < 2 * SEC_NS; b.now += NS_PER_MS / 4) {
 		sw_run(b.sw, b.now);
-		assert_true(ring_prod_look(&b.c[0].tx));
+		assert_true(ring_prod_refresh(&b.c[0].tx));
 		while (ring_room(&b.c[0].tx) != 0) {
 			uint8_t *buf = region_tx_buf(&b.c[0].region, 0);
 
