@@ -30,7 +30,7 @@ device_ok(const struct sw_device *d)
 void
 shm_discover(void)
 {
-	struct sw_request req = {.type = SW_HELLO};
+	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct session session;
 	struct sw_reply reply;
 	int rc = session_open(&session, NULL);
@@ -49,7 +49,7 @@ void
 shm_refresh(struct progress_thread *t)
 {
 	struct shm *shm = container_of(t, struct shm, progress_thread);
-	struct sw_request req = {.type = SW_HELLO};
+	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
 
 	if (session_call(&shm->session, &req, &reply, NULL, 0) == 0 &&

@@ -132,7 +132,7 @@ sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client
 	/* A client of another version learns the daemon's version from the reply. */
 	if (req.version != SW_PROTO_VERSION)
 		reply->error = EPROTONOSUPPORT;
-	else if (req.type == SW_HELLO || req.type == SW_ATTACH)
+	else if (req.type == SW_DEVICE_INFO || req.type == SW_ATTACH)
 		device_show(sw, device, &reply->device);
 	else if (is_question(req.type))
 		reply->qpn = req.qpn;

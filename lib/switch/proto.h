@@ -19,7 +19,7 @@
 #define SW_NAME_MAX 64
 
 enum sw_request_type {
-	SW_HELLO = 1, /* describes the device */
+	SW_DEVICE_INFO = 1, /* describes the device */
 	SW_ATTACH,    /* creates rings and memory */
 	SW_QPN_TAKE,
 	SW_QPN_GIVE,

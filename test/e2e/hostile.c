@@ -121,7 +121,7 @@ scribble(void)
 
 	while (time_left()) {
 		int rc = attach(&me);
-		struct sw_request req = {.type = SW_HELLO};
+		struct sw_request req = {.type = SW_DEVICE_INFO};
 		struct sw_reply reply;
 
 		if (rc != 0)
@@ -243,7 +243,7 @@ block(void)
 		&tx, &me.region.head->tx, me.region.tx_desc, me.region.geom.tx_slots);
 	while (time_left()) {
 		struct ring_desc desc = {.buf = 0, .qpn = qpn};
-		struct sw_request req = {.type = SW_HELLO};
+		struct sw_request req = {.type = SW_DEVICE_INFO};
 		uint64_t drained;
 		struct sw_reply reply;
 
@@ -333,7 +333,7 @@ boast(void)
 	if (attach(&me) != 0)
 		return 1;
 	while (time_left()) {
-		struct sw_request req = {.type = SW_HELLO};
+		struct sw_request req = {.type = SW_DEVICE_INFO};
 		struct report *report = me.region.report;
 		uint32_t asked = report->asked;
 		struct sw_reply reply;

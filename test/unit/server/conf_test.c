@@ -63,7 +63,7 @@ each_member_is_checked(void **state)
 static struct sw_device
 hello(struct bed *b, int fd)
 {
-	struct sw_request req = {.type = SW_HELLO};
+	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
 
 	assert_true(bed_ask(b, fd, &req, &reply, NULL));

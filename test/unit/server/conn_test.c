@@ -8,7 +8,7 @@
 static void
 hello_says_what_there_is(void **state)
 {
-	struct sw_request req = {.type = SW_HELLO};
+	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
 	struct bed b;
 	int fd;
@@ -130,7 +130,7 @@ static void
 who_does_not_read_loses_its_place(void **state)
 {
 	struct sw_request req = {
-		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_HELLO};
+		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_DEVICE_INFO};
 	unsigned sent = 0;
 	struct bed b;
 	int fd;
@@ -182,7 +182,7 @@ what_is_refused_is_given_back(void **state)
 static void
 a_process_does_not_take_all_places(void **state)
 {
-	struct sw_request req = {.type = SW_HELLO};
+	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
 	struct bed b;
 	int fds[17];
@@ -207,7 +207,7 @@ static void
 without_a_descriptor_who_comes_is_turned_away(void **state)
 {
 	struct rlimit before, none;
-	struct sw_request req = {.type = SW_HELLO};
+	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
 	int fd, other, lowest;
 	struct bed b;

@@ -31,7 +31,7 @@ a_request_and_its_reply(void **state)
 static void
 no_reply_of_ours_is_no_daemon(void **state)
 {
-	struct sw_request req = {.type = SW_HELLO};
+	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply out = reply_good(), in;
 	struct session s;
 	int end = session_make(&s);

@@ -18,7 +18,7 @@ ask(struct bed *b, struct bed_client *c, uint32_t type, uint32_t qpn)
 static void
 what_is_not_the_protocol(void **state)
 {
-	struct sw_request req = {.magic = SW_PROTO_MAGIC, .version = 1, .type = SW_HELLO};
+	struct sw_request req = {.magic = SW_PROTO_MAGIC, .version = 1, .type = SW_DEVICE_INFO};
 	struct sw_reply reply;
 	struct bed b;
 
@@ -57,7 +57,7 @@ nothing_before_attaching(void **state)
 
 	(void)state;
 	bed_open(&b);
-	assert_int_equal(ask(&b, NULL, SW_HELLO, 0), 0);
+	assert_int_equal(ask(&b, NULL, SW_DEVICE_INFO, 0), 0);
 	assert_int_equal(ask(&b, NULL, SW_ATTACH, 0), 0);
 	assert_int_equal(ask(&b, NULL, SW_QPN_TAKE, 0), ENOTCONN);
 	assert_int_equal(ask(&b, NULL, SW_PEER_SET, b.c[0].qpn), ENOTCONN);

@@ -329,7 +329,7 @@ a_dead_port_loses_them(void **state)
 static void
 link_and_addresses_are_told(void **state)
 {
-	struct sw_request hello = {.type = SW_HELLO};
+	struct sw_request hello = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
 	struct up_bed u;
 	struct bed_frame f;

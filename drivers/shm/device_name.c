@@ -12,7 +12,7 @@
 int
 rocade_device_name(const char *socket, char name[ROCADE_NAME_MAX])
 {
-	struct sw_request req = {.type = SW_HELLO};
+	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sockaddr_un addr;
 	struct sw_reply reply;
 	struct session s;
