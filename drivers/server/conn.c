@@ -146,9 +146,9 @@ answer(struct conn *conn, struct sw_reply *reply)
 	} else if (reply->error == 0 && reply->type == SW_CM_OPEN) {
 		reply->error = -rdmacm_open(conn, &fds[0], &reply->qpn);
 		n = 1;
-	} else if (reply->error == 0 && reply->type == SW_REPORT_ASK) {
+	} else if (reply->error == 0 && reply->type == SW_REPORT_REQUEST) {
 		if (reply->qpn == 0)
-			report_ask(conn->daemon);
+			report_request(conn->daemon);
 		reply->qpn = report_missing(conn->daemon);
 	}
 	if (reply->error != 0)

@@ -8,35 +8,35 @@
 #include "engine/clock.h"
 #include "server/server.h"
 
-#define ASK_NS (20 * NS_PER_MS) /* limits how often all clients are woken */
+#define REQUEST_INTERVAL_NS (20 * NS_PER_MS) /* limits how often all clients are woken */
 
 void
-report_ask(struct rocade_daemon *d)
+report_request(struct rocade_daemon *d)
 {
 	uint64_t now = clock_now();
 	struct conn *conn;
 
-	if (d->asked == 0 || now - d->asked_ns >= ASK_NS) {
-		d->asked_ns = now;
-		d->asked++;
+	if (d->requested_gen == 0 || now - d->requested_ns >= REQUEST_INTERVAL_NS) {
+		d->requested_ns = now;
+		d->requested_gen++;
 	}
 	TAILQ_FOREACH (conn, &d->conns, link) {
-		if (conn->client == NULL || conn->asked == d->asked)
+		if (conn->client == NULL || conn->requested_gen == d->requested_gen)
 			continue;
-		conn->asked = d->asked;
+		conn->requested_gen = d->requested_gen;
 		__atomic_store_n(
-			&conn->client->region.report->asked, d->asked, __ATOMIC_RELAXED);
+			&conn->client->region.report->requested_gen, d->requested_gen, __ATOMIC_RELAXED);
 		conn_wake(conn);
 	}
 }
 
 static bool
-has_answered(const struct conn *conn)
+report_is_written(const struct conn *conn)
 {
 	const struct report *report = conn->client->region.report;
 
-	/* Pairs with the release in report_answer(). */
-	return __atomic_load_n(&report->answered, __ATOMIC_ACQUIRE) == conn->asked;
+	/* Pairs with the release in report_write(). */
+	return __atomic_load_n(&report->written_gen, __ATOMIC_ACQUIRE) == conn->requested_gen;
 }
 
 uint32_t
@@ -47,7 +47,7 @@ report_missing(const struct rocade_daemon *d)
 
 	TAILQ_FOREACH (conn, &d->conns, link)
 		missing +=
-			conn->client != NULL && conn->asked != 0 && !has_answered(conn);
+			conn->client != NULL && conn->requested_gen != 0 && !report_is_written(conn);
 	return missing;
 }
 

@@ -50,7 +50,7 @@ struct conn {
 	pid_t pid;
 	uid_t uid;
 	char name[16];  /* printable, without quotes */
-	uint32_t asked; /* generation of the statistics requested from it, 0: none */
+	uint32_t requested_gen; /* generation of the statistics requested from it, 0: none */
 	bool closing;   /* freed at the end of the pass over the events */
 };
 
@@ -72,8 +72,8 @@ struct rocade_daemon {
 	uint32_t corrupt_seen; /* last handled value of the switch's corrupt_count */
 	/* closed to accept and reject a connection when no descriptor is left */
 	int spare_fd;
-	uint32_t asked;        /* generation of the last statistics requested */
-	uint64_t asked_ns;
+	uint32_t requested_gen;        /* generation of the last statistics requested */
+	uint64_t requested_ns;
 	bool bound;
 	bool full; /* descriptors were exhausted at the last accept() */
 	bool stopping;
@@ -152,7 +152,7 @@ status_fd(const struct rocade_daemon *d);
 
 /* report.c: requests statistics from every client, unless that was just done. */
 void
-report_ask(struct rocade_daemon *d);
+report_request(struct rocade_daemon *d);
 /* Returns how many of the clients asked have not written their statistics. */
 uint32_t
 report_missing(const struct rocade_daemon *d);

@@ -52,10 +52,10 @@ progress_thread_sleep(struct progress_thread *t, uint64_t ns)
 
 /* Whether the daemon has requested statistics. */
 static bool
-is_asked(const struct progress_thread *t)
+report_is_requested(const struct progress_thread *t)
 {
-	return unlikely(__atomic_load_n(&t->report->asked, __ATOMIC_RELAXED) !=
-			__atomic_load_n(&t->report->answered, __ATOMIC_RELAXED));
+	return unlikely(__atomic_load_n(&t->report->requested_gen, __ATOMIC_RELAXED) !=
+			__atomic_load_n(&t->report->written_gen, __ATOMIC_RELAXED));
 }
 
 static bool
@@ -75,8 +75,8 @@ progress_thread_run(struct progress_thread *t)
 
 	while (idle < IDLE_PASSES) {
 		idle = engine_try(t->engine) != 0 ? 0 : idle + 1;
-		if (is_asked(t))
-			report_answer(engine_dev(t->engine), t->report);
+		if (report_is_requested(t))
+			report_write(engine_dev(t->engine), t->report);
 		if (engine_progress_calls(t->engine) != polls)
 			return true;
 		if (__atomic_load_n(&t->stop, __ATOMIC_RELAXED) || device_changed(t))

@@ -77,9 +77,9 @@ qps_fill(struct dev *dev, struct report *report)
 }
 
 void
-report_answer(struct dev *dev, struct report *report)
+report_write(struct dev *dev, struct report *report)
 {
-	uint32_t asked = __atomic_load_n(&report->asked, __ATOMIC_RELAXED);
+	uint32_t requested_gen = __atomic_load_n(&report->requested_gen, __ATOMIC_RELAXED);
 
 	/* The device lock: no QP and no SRQ is created or destroyed. */
 	pthread_mutex_lock(&dev->lock);
@@ -88,5 +88,5 @@ report_answer(struct dev *dev, struct report *report)
 	pthread_mutex_unlock(&dev->lock);
 	dev_stats(dev, &report->stats);
 	/* Pairs with the acquire in the daemon's report_missing(). */
-	__atomic_store_n(&report->answered, asked, __ATOMIC_RELEASE);
+	__atomic_store_n(&report->written_gen, requested_gen, __ATOMIC_RELEASE);
 }

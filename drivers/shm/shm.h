@@ -63,7 +63,7 @@ progress_thread_stop(struct progress_thread *t);
 
 /* report.c: fills the report and marks the daemon's request as done. */
 void
-report_answer(struct dev *dev, struct report *report);
+report_write(struct dev *dev, struct report *report);
 
 /* fork.c: the ports of this process. */
 void

@@ -87,7 +87,7 @@ report_print(FILE *to, uint32_t id, const struct report *r, uint32_t rows)
 	const uint64_t *stats = (const uint64_t *)&r->stats;
 
 	fprintf(to, "{\"id\": %u, \"answered\": %s, \"engine\": {", id,
-		r->asked != 0 && r->answered == r->asked ? "true" : "false");
+		r->requested_gen != 0 && r->written_gen == r->requested_gen ? "true" : "false");
 	for (size_t i = 0; i < PORT_STAT_COUNT; i++) {
 		if (strcmp(port_stat_rows[i].name, "drop_none") != 0)
 			fprintf(to, "%s\"%s\": %llu", i != 0 ? ", " : "",
@@ -158,10 +158,10 @@ reports_print(FILE *to, struct session *s)
 
 /* Waits until all clients have written their statistics, or the timeout has passed. */
 static int
-clients_ask(struct session *s)
+reports_request(struct session *s)
 {
 	const struct timespec pause = {.tv_nsec = REPORT_POLL_MS * NS_PER_MS};
-	struct sw_request req = {.type = SW_REPORT_ASK};
+	struct sw_request req = {.type = SW_REPORT_REQUEST};
 	struct sw_reply reply;
 	int rc = session_call(s, &req, &reply, NULL, 0);
 
@@ -208,7 +208,7 @@ string_print(FILE *to, const char *text)
 static int
 status_print(FILE *to, struct session *s, const char *path)
 {
-	int rc = clients_ask(s);
+	int rc = reports_request(s);
 
 	fprintf(to, "{\"socket\": ");
 	string_print(to, path);

@@ -101,9 +101,9 @@ client_serve(struct sw_client *c, const struct sw_request *req, struct sw_reply 
 
 /* Requests that need no attached client. */
 static bool
-is_question(uint32_t type)
+needs_no_client(uint32_t type)
 {
-	return type == SW_STATUS || type == SW_REPORT_ASK || type == SW_REPORT ||
+	return type == SW_STATUS || type == SW_REPORT_REQUEST || type == SW_REPORT ||
 	       type == SW_CM_OPEN;
 }
 
@@ -134,7 +134,7 @@ sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client
 		reply->error = EPROTONOSUPPORT;
 	else if (req.type == SW_DEVICE_INFO || req.type == SW_ATTACH)
 		device_show(sw, device, &reply->device);
-	else if (is_question(req.type))
+	else if (needs_no_client(req.type))
 		reply->qpn = req.qpn;
 	else
 		reply->error = client_serve(client, &req, reply);

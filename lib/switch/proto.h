@@ -29,7 +29,7 @@ enum sw_request_type {
 	SW_STATUS, /* the reply carries a descriptor of a JSON text */
 	/* Requests statistics from all clients, unless that was just done. With qpn 1 it
 	 * only polls. The reply's qpn: how many clients have not written theirs yet. */
-	SW_REPORT_ASK,
+	SW_REPORT_REQUEST,
 	/* The statistics of the first client with an id of at least qpn. The reply
 	 * carries its id and a descriptor of a struct report, truncated after its last QP
 	 * row. ENOENT: there is no such client; EPERM: it belongs to another user. */

@@ -335,13 +335,13 @@ boast(void)
 	while (time_left()) {
 		struct sw_request req = {.type = SW_DEVICE_INFO};
 		struct report *report = me.region.report;
-		uint32_t asked = report->asked;
+		uint32_t asked = report->requested_gen;
 		struct sw_reply reply;
 
 		memset(&report->srq_count, 0xff,
 			sizeof(*report) - offsetof(struct report, srq_count));
-		told += report->answered != asked;
-		report->answered = asked;
+		told += report->written_gen != asked;
+		report->written_gen = asked;
 		if (session_call(&me.session, &req, &reply, NULL, 0) != 0)
 			return 1;
 	}

@@ -6,7 +6,7 @@
 static uint32_t
 asked(struct bed *b, int fd, bool again)
 {
-	struct sw_request req = {.type = SW_REPORT_ASK, .qpn = !again};
+	struct sw_request req = {.type = SW_REPORT_REQUEST, .qpn = !again};
 	struct sw_reply reply;
 
 	assert_true(bed_ask(b, fd, &req, &reply, NULL));
@@ -18,7 +18,7 @@ static void
 answer(struct bed_client *c)
 {
 	__atomic_store_n(
-		&c->region.report->answered, c->region.report->asked, __ATOMIC_RELEASE);
+		&c->region.report->written_gen, c->region.report->requested_gen, __ATOMIC_RELEASE);
 }
 
 /* Fetches the snapshot of the first client from id on. Returns its descriptor, or -1 with
@@ -49,13 +49,13 @@ all_are_asked_and_missed_until_they_answer(void **state)
 	assert_int_equal(asked(&b, fd, false), 0); /* no snapshot has been requested */
 	assert_int_equal(asked(&b, fd, true), 2);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_not_equal(c[i].region.report->asked, 0);
+		assert_int_not_equal(c[i].region.report->requested_gen, 0);
 		assert_int_equal(recv(c[i].fds[2], &byte, 1, MSG_DONTWAIT), 1);
 	}
 	answer(&c[1]);
 	assert_int_equal(asked(&b, fd, false), 1);
 	/* A client that changes the requested generation too has not answered. */
-	c[0].region.report->asked = c[0].region.report->answered = 99;
+	c[0].region.report->requested_gen = c[0].region.report->written_gen = 99;
 	assert_int_equal(asked(&b, fd, false), 1);
 	bed_detach(&b, &c[0]);
 	assert_int_equal(asked(&b, fd, false), 0);
@@ -73,26 +73,26 @@ not_asked_more_often_than_they_can_bear(void **state)
 	(void)state;
 	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(bed_attach(&b, &c), 0);
-	report_ask(b.d);
-	assert_int_equal(b.d->asked, 1);
+	report_request(b.d);
+	assert_int_equal(b.d->requested_gen, 1);
 	for (unsigned i = 0; i < 1000; i++) {
 		uint64_t begin = clock_now();
-		uint32_t before = b.d->asked;
+		uint32_t before = b.d->requested_gen;
 
-		b.d->asked_ns = begin;
-		report_ask(b.d);
+		b.d->requested_ns = begin;
+		report_request(b.d);
 		/* Unless this process was not scheduled for that time. */
 		if (clock_now() - begin < 20 * NS_PER_MS)
-			assert_int_equal(b.d->asked, before);
+			assert_int_equal(b.d->requested_gen, before);
 	}
 	/* A client that has just attached is asked at once. */
 	assert_int_equal(bed_attach(&b, &late), 0);
-	report_ask(b.d);
-	assert_int_equal(late.region.report->asked, b.d->asked);
+	report_request(b.d);
+	assert_int_equal(late.region.report->requested_gen, b.d->requested_gen);
 	bed_detach(&b, &late);
-	b.d->asked_ns = 0;
-	report_ask(b.d);
-	assert_int_equal(c.region.report->asked, b.d->asked);
+	b.d->requested_ns = 0;
+	report_request(b.d);
+	assert_int_equal(c.region.report->requested_gen, b.d->requested_gen);
 	bed_detach(&b, &c);
 	bed_close(&b);
 }

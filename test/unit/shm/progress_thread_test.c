@@ -117,9 +117,9 @@ it_answers_the_daemon(void **state)
 	kept_open(&k);
 	report = k.region.report;
 	for (uint32_t n = 1; n < 20; n++) {
-		__atomic_store_n(&report->asked, n, __ATOMIC_RELAXED);
+		__atomic_store_n(&report->requested_gen, n, __ATOMIC_RELAXED);
 		assert_int_equal(send(k.wake, "", 1, 0), 1);
-		until_set(&report->answered, n);
+		until_set(&report->written_gen, n);
 	}
 	assert_int_equal(report->qp_count, 1);
 	assert_int_equal(report->qps[0].qpn, a.qp->qpn);
@@ -159,9 +159,9 @@ it_takes_no_signals(void **state)
 	/* A thread that does not block the signal would take it, and the process would
 	 * end. */
 	assert_int_equal(kill(getpid(), SIGUSR1), 0);
-	__atomic_store_n(&k.region.report->asked, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&k.region.report->requested_gen, 1, __ATOMIC_RELAXED);
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
-	until_set(&k.region.report->answered, 1);
+	until_set(&k.region.report->written_gen, 1);
 	sigpending(&pending);
 	assert_true(sigismember(&pending, SIGUSR1));
 	signal(SIGUSR1, SIG_IGN); /* discards the pending signal */

@@ -23,9 +23,9 @@ row_of(uint32_t qpn)
 static void
 ask(void)
 {
-	report.asked++;
-	report_answer(bed.a.dev, &report);
-	assert_int_equal(report.answered, report.asked);
+	report.requested_gen++;
+	report_write(bed.a.dev, &report);
+	assert_int_equal(report.written_gen, report.requested_gen);
 }
 
 static void
