@@ -44,14 +44,14 @@ memory_make(struct conn *conn, const struct region_geom *geom)
 
 /* One wake-up descriptor per direction. wake: the client's end. */
 static int
-bells_make(struct conn *conn, int *wake)
+wake_fds_create(struct conn *conn, int *wake)
 {
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	int ends[2];
 
 	if (fd < 0)
 		return -errno;
-	if (watch_add(conn->daemon, &conn->bell, fd, WATCH_BELL, conn) != 0) {
+	if (fd_source_add(conn->daemon, &conn->daemon_wake, fd, FD_SOURCE_WAKE, conn) != 0) {
 		close(fd);
 		return -ENOMEM;
 	}
@@ -66,7 +66,7 @@ bells_make(struct conn *conn, int *wake)
 static void
 detach(struct conn *conn)
 {
-	watch_close(conn->daemon, &conn->bell);
+	fd_source_close(conn->daemon, &conn->daemon_wake);
 	if (conn->wake_fd >= 0)
 		close(conn->wake_fd);
 	conn->wake_fd = -1;
@@ -82,7 +82,7 @@ attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 {
 	const struct region_geom *geom = &conn->daemon->sw->conf.limits.geom;
 	int wake = -1, mem = memory_make(conn, geom);
-	int rc = mem < 0 ? mem : bells_make(conn, &wake);
+	int rc = mem < 0 ? mem : wake_fds_create(conn, &wake);
 
 	if (rc == 0)
 		rc = sw_client_add(
@@ -96,7 +96,7 @@ attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 		return rc;
 	}
 	fds[0] = mem;
-	fds[1] = conn->bell.fd;
+	fds[1] = conn->daemon_wake.fd;
 	fds[2] = wake;
 	return 0;
 }
@@ -193,14 +193,14 @@ conn_ready(struct conn *conn)
 }
 
 static int
-process_watch(struct conn *conn)
+process_fd_add(struct conn *conn)
 {
 	int fd = (int)syscall(SYS_pidfd_open, conn->pid, 0);
 
 	/* The process is in another PID namespace: the socket's end-of-file must do. */
 	if (fd < 0)
 		return 0;
-	if (watch_add(conn->daemon, &conn->process, fd, WATCH_PROCESS, conn) != 0)
+	if (fd_source_add(conn->daemon, &conn->process, fd, FD_SOURCE_PROCESS, conn) != 0)
 		close(fd);
 	return 0;
 }
@@ -236,15 +236,15 @@ conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 	if (conn == NULL)
 		return NULL;
 	conn->daemon = d;
-	conn->socket.fd = conn->process.fd = conn->bell.fd = conn->wake_fd = -1;
+	conn->socket.fd = conn->process.fd = conn->daemon_wake.fd = conn->wake_fd = -1;
 	conn->pid = who->pid;
 	conn->uid = who->uid;
 	name_read(conn);
-	if (watch_add(d, &conn->socket, fd, WATCH_CLIENT, conn) != 0) {
+	if (fd_source_add(d, &conn->socket, fd, FD_SOURCE_CLIENT, conn) != 0) {
 		alloc_put(&alloc_plain, conn, sizeof(*conn));
 		return NULL;
 	}
-	process_watch(conn);
+	process_fd_add(conn);
 	return conn;
 }
 
@@ -315,8 +315,8 @@ conn_close(struct conn *conn)
 	}
 	conn->client = NULL;
 	rdmacm_forget(conn);
-	watch_close(d, &conn->socket);
-	watch_close(d, &conn->process);
+	fd_source_close(d, &conn->socket);
+	fd_source_close(d, &conn->process);
 	detach(conn);
 	TAILQ_REMOVE(&d->conns, conn, link);
 	TAILQ_INSERT_TAIL(&d->closing, conn, link);

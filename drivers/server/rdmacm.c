@@ -23,7 +23,7 @@
 
 struct channel {
 	TAILQ_ENTRY(channel) link; /* of its client, or of the channels to be freed */
-	struct watch watch;
+	struct fd_source source;
 	struct ucm_channel *ucm;
 };
 
@@ -36,7 +36,7 @@ struct rdmacm_client {
 
 struct rdmacm {
 	struct ucm *ucm;
-	struct watch timer;
+	struct fd_source timer;
 	uint64_t armed_ns; /* TIME_NEVER: not armed */
 	struct channels closed;
 };
@@ -61,7 +61,7 @@ wake(void *channel_owner, uint32_t number)
 {
 	const struct channel *channel = channel_owner;
 	ssize_t sent = send(
-		channel->watch.fd, &number, sizeof(number), MSG_DONTWAIT | MSG_NOSIGNAL);
+		channel->source.fd, &number, sizeof(number), MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	(void)sent; /* full: the channel is readable already */
 }
@@ -183,7 +183,7 @@ rdmacm_create(struct rocade_daemon *d)
 	if (rc == 0) {
 		int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
-		rc = fd < 0 ? -errno : watch_add(d, &cm->timer, fd, WATCH_CM_TIMER, NULL);
+		rc = fd < 0 ? -errno : fd_source_add(d, &cm->timer, fd, FD_SOURCE_CM_TIMER, NULL);
 		if (rc != 0) {
 			if (fd >= 0)
 				close(fd);
@@ -205,7 +205,7 @@ rdmacm_destroy(struct rocade_daemon *d)
 
 	if (cm == NULL)
 		return;
-	watch_close(d, &cm->timer);
+	fd_source_close(d, &cm->timer);
 	ucm_destroy(cm->ucm);
 	alloc_put(&alloc_plain, cm, sizeof(*cm));
 	d->cm = NULL;
@@ -268,7 +268,7 @@ sockets_make(struct conn *conn, struct channel *channel, int *fd)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -errno;
-	rc = watch_add(conn->daemon, &channel->watch, ends[0], WATCH_CM_CHANNEL, conn);
+	rc = fd_source_add(conn->daemon, &channel->source, ends[0], FD_SOURCE_CM_CHANNEL, conn);
 	if (rc != 0) {
 		close(ends[0]);
 		close(ends[1]);
@@ -293,7 +293,7 @@ rdmacm_open(struct conn *conn, int *fd, uint32_t *number)
 	if (rc == 0) {
 		rc = ucm_channel_open(conn->cm->session, channel, &channel->ucm, number);
 		if (rc != 0) {
-			watch_close(conn->daemon, &channel->watch);
+			fd_source_close(conn->daemon, &channel->source);
 			close(*fd);
 			*fd = -1;
 		}
@@ -338,24 +338,24 @@ rdmacm_serve(struct conn *conn, const void *request)
 static void
 channel_close(struct conn *conn, struct channel *channel)
 {
-	watch_close(conn->daemon, &channel->watch);
+	fd_source_close(conn->daemon, &channel->source);
 	TAILQ_REMOVE(&conn->cm->channels, channel, link);
 	TAILQ_INSERT_TAIL(&conn->daemon->cm->closed, channel, link);
 }
 
 void
-rdmacm_channel(const struct watch *watch)
+rdmacm_channel(const struct fd_source *source)
 {
-	struct channel *channel = (struct channel *)((char *)(uintptr_t)watch -
-						     offsetof(struct channel, watch));
-	struct conn *conn = watch->conn;
+	struct channel *channel = (struct channel *)((char *)(uintptr_t)source -
+						     offsetof(struct channel, source));
+	struct conn *conn = source->conn;
 	uint8_t byte;
 	ssize_t got;
 
-	if (watch->fd < 0)
+	if (source->fd < 0)
 		return;
 	/* Data that a client writes here is ignored. */
-	got = recv(watch->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC);
+	got = recv(source->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC);
 	if (got > 0 || (got < 0 && errno == EAGAIN))
 		return;
 	ucm_channel_close(channel->ucm, clock_now());

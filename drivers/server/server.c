@@ -28,30 +28,30 @@
 #define DRAIN_NS (100 * NS_PER_MS)
 
 int
-watch_add(struct rocade_daemon *d, struct watch *watch, int fd, enum watch_kind kind,
+fd_source_add(struct rocade_daemon *d, struct fd_source *source, int fd, enum fd_source_kind kind,
 	struct conn *conn)
 {
-	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = watch};
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = source};
 
-	if (kind == WATCH_BELL)
+	if (kind == FD_SOURCE_WAKE)
 		ev.events = EPOLLIN | EPOLLET;
-	*watch = (struct watch){.kind = kind, .conn = conn, .fd = fd};
+	*source = (struct fd_source){.kind = kind, .conn = conn, .fd = fd};
 	if (epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &ev) == 0)
 		return 0;
-	watch->fd = -1;
+	source->fd = -1;
 	return -errno;
 }
 
 void
-watch_close(struct rocade_daemon *d, struct watch *watch)
+fd_source_close(struct rocade_daemon *d, struct fd_source *source)
 {
-	if (watch->fd < 0)
+	if (source->fd < 0)
 		return;
 	/* Explicitly: other processes may hold the same open file, which would keep it in
 	 * the set. */
-	(void)epoll_ctl(d->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
-	close(watch->fd);
-	watch->fd = -1;
+	(void)epoll_ctl(d->epoll, EPOLL_CTL_DEL, source->fd, NULL);
+	close(source->fd);
+	source->fd = -1;
 }
 
 /* Removes a socket file without a listener: it is left from a dead daemon. */
@@ -96,7 +96,7 @@ listen_start(struct rocade_daemon *d, uint32_t mode)
 	if (err == 0 && listen(fd, SOMAXCONN) != 0)
 		err = errno;
 	if (err == 0)
-		err = -watch_add(d, &d->listen, fd, WATCH_LISTEN, NULL);
+		err = -fd_source_add(d, &d->listen, fd, FD_SOURCE_LISTEN, NULL);
 	if (err != 0) {
 		close(fd);
 		return rocade_fail(
@@ -124,8 +124,8 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 	d->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (d->epoll < 0)
 		err = rocade_fail(errno, "epoll: %s", strerror(errno));
-	if (err == 0 && watch_add(d, &d->stop, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-				WATCH_STOP, NULL) != 0)
+	if (err == 0 && fd_source_add(d, &d->stop, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+				FD_SOURCE_STOP, NULL) != 0)
 		err = rocade_fail(EMFILE, "no free file descriptor for an eventfd");
 	if (err == 0 && sw_socket_path(conf->socket, false, &d->addr) != 0)
 		err = rocade_fail(EINVAL,
@@ -181,8 +181,8 @@ rocade_daemon_destroy(struct rocade_daemon *d)
 	}
 	if (d->bound)
 		(void)unlink(d->addr.sun_path);
-	watch_close(d, &d->listen);
-	watch_close(d, &d->stop);
+	fd_source_close(d, &d->listen);
+	fd_source_close(d, &d->stop);
 	if (d->epoll >= 0)
 		close(d->epoll);
 	if (d->spare_fd >= 0)
@@ -220,28 +220,28 @@ stop_take(struct rocade_daemon *d)
 }
 
 static void
-watch_serve(struct rocade_daemon *d, const struct watch *watch)
+fd_source_serve(struct rocade_daemon *d, const struct fd_source *source)
 {
-	switch (watch->kind) {
-	case WATCH_LISTEN:
+	switch (source->kind) {
+	case FD_SOURCE_LISTEN:
 		conn_accept(d);
 		break;
-	case WATCH_STOP:
+	case FD_SOURCE_STOP:
 		stop_take(d);
 		break;
-	case WATCH_CLIENT:
-		conn_ready(watch->conn);
+	case FD_SOURCE_CLIENT:
+		conn_ready(source->conn);
 		break;
-	case WATCH_PROCESS:
-		conn_close(watch->conn);
+	case FD_SOURCE_PROCESS:
+		conn_close(source->conn);
 		break;
-	case WATCH_BELL: /* the wake-up itself is the event */
+	case FD_SOURCE_WAKE: /* the wake-up itself is the event */
 		break;
-	case WATCH_CM_TIMER:
+	case FD_SOURCE_CM_TIMER:
 		rdmacm_timer(d);
 		break;
-	case WATCH_CM_CHANNEL:
-		rdmacm_channel(watch);
+	case FD_SOURCE_CM_CHANNEL:
+		rdmacm_channel(source);
 		break;
 	}
 }
@@ -264,7 +264,7 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 		n = epoll_wait(
 			d->epoll, events, EVENTS, (int)(timeout_ns / NS_PER_MS) + 1);
 	for (int i = 0; i < n; i++)
-		watch_serve(d, events[i].data.ptr);
+		fd_source_serve(d, events[i].data.ptr);
 	conn_reap(d);
 }
 

@@ -15,20 +15,20 @@
 #include "switch/uplink.h"
 
 /* Kinds of epoll events. */
-enum watch_kind {
-	WATCH_LISTEN,
-	WATCH_STOP,
-	WATCH_CLIENT,
-	WATCH_PROCESS,
-	WATCH_BELL,
-	WATCH_CM_TIMER,
-	WATCH_CM_CHANNEL,
+enum fd_source_kind {
+	FD_SOURCE_LISTEN,
+	FD_SOURCE_STOP,
+	FD_SOURCE_CLIENT,
+	FD_SOURCE_PROCESS,
+	FD_SOURCE_WAKE,
+	FD_SOURCE_CM_TIMER,
+	FD_SOURCE_CM_CHANNEL,
 };
 
 struct conn;
 
-struct watch {
-	enum watch_kind kind;
+struct fd_source {
+	enum fd_source_kind kind;
 	struct conn *conn;
 	int fd;
 };
@@ -37,11 +37,11 @@ struct watch {
 struct conn {
 	TAILQ_ENTRY(conn) link;
 	struct rocade_daemon *daemon;
-	struct watch socket;
-	struct watch process; /* a pidfd: a forked child may keep the socket open */
+	struct fd_source socket;
+	struct fd_source process; /* a pidfd: a forked child may keep the socket open */
 	/* an eventfd that the client writes while the daemon sleeps; never read, because the
 	 * client could make the read block */
-	struct watch bell;
+	struct fd_source daemon_wake;
 	int wake_fd;       /* our end of a socket whose other end wakes the client */
 	struct sw_client *client; /* NULL: not attached */
 	struct rdmacm_client *cm; /* NULL: RDMA-CM is not in use */
@@ -63,8 +63,8 @@ struct rocade_daemon {
 	struct sw_device device;
 	struct sockaddr_un addr;
 	int epoll;
-	struct watch listen;
-	struct watch stop;
+	struct fd_source listen;
+	struct fd_source stop;
 	struct conns conns;
 	struct conns closing;
 	struct rdmacm *cm;
@@ -101,10 +101,10 @@ conn_wake(void *owner);
 /* server.c: adds the descriptor to the epoll set (the wake-up eventfd is edge-triggered).
  * Returns 0 or -errno. */
 int
-watch_add(struct rocade_daemon *d, struct watch *watch, int fd, enum watch_kind kind,
+fd_source_add(struct rocade_daemon *d, struct fd_source *source, int fd, enum fd_source_kind kind,
 	struct conn *conn);
 void
-watch_close(struct rocade_daemon *d, struct watch *watch);
+fd_source_close(struct rocade_daemon *d, struct fd_source *source);
 
 /* conf.c: these set the error text. */
 int
@@ -138,7 +138,7 @@ void
 rdmacm_timer(struct rocade_daemon *d);
 /* The channel's socket is readable: the process may have closed it. */
 void
-rdmacm_channel(const struct watch *watch);
+rdmacm_channel(const struct fd_source *source);
 /* Frees closed channels, to which events of the current batch may have referred. */
 void
 rdmacm_reap(struct rocade_daemon *d);

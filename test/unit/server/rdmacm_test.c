@@ -13,10 +13,10 @@ channels_serve(struct bed *b)
 	int n = epoll_wait(b->d->epoll, events, 16, 0);
 
 	for (int i = 0; i < n; i++) {
-		const struct watch *watch = events[i].data.ptr;
+		const struct fd_source *source = events[i].data.ptr;
 
-		if (watch->kind == WATCH_CM_CHANNEL)
-			rdmacm_channel(watch);
+		if (source->kind == FD_SOURCE_CM_CHANNEL)
+			rdmacm_channel(source);
 	}
 	rdmacm_reap(b->d);
 }

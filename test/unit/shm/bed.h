@@ -94,7 +94,7 @@ reply_good(void)
 /* The daemon's end of an attachment. */
 struct daemon_end {
 	int fd;
-	int bell;
+	int daemon_wake_fd;
 	int wake;
 	int fds[SW_ATTACH_FDS]; /* to pass to the client */
 	struct region region;
@@ -119,8 +119,8 @@ daemon_make(struct daemon_end *d, struct session *s)
 	region_init(&d->region, mem, &geom);
 	ring_cons_init(&d->tx, &d->region.head->tx, d->region.tx_desc, geom.tx_slots);
 	ring_prod_init(&d->rx, &d->region.head->rx, d->region.rx_desc, geom.rx_slots);
-	d->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	d->fds[1] = dup(d->bell);
+	d->daemon_wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	d->fds[1] = dup(d->daemon_wake_fd);
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends),
 		0);
@@ -141,7 +141,7 @@ daemon_close(struct daemon_end *d)
 {
 	munmap(d->region.head, d->size);
 	close(d->fd);
-	close(d->bell);
+	close(d->daemon_wake_fd);
 	close(d->wake);
 }
 

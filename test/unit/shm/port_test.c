@@ -144,11 +144,11 @@ a_sleeping_daemon_is_woken_once(void **state)
 	(void)state;
 	bed_open(&b);
 	assert_int_equal(send_n(&b, 1, 60), 1);
-	assert_int_equal(read(b.d.bell, &count, sizeof(count)), -1);
+	assert_int_equal(read(b.d.daemon_wake_fd, &count, sizeof(count)), -1);
 	ring_asleep_set(&b.d.region.head->tx_asleep);
 	assert_int_equal(send_n(&b, 1, 60), 1);
 	assert_int_equal(send_n(&b, 1, 60), 1);
-	assert_int_equal(read(b.d.bell, &count, sizeof(count)), 8);
+	assert_int_equal(read(b.d.daemon_wake_fd, &count, sizeof(count)), 8);
 	assert_int_equal(count, 1);
 	daemon_takes(&b, 3);
 	bed_close(&b);

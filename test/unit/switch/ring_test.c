@@ -119,7 +119,7 @@ a_sleeper_is_woken_once(void **state)
 struct talk {
 	struct pair p;
 	uint32_t asleep;
-	uint32_t bell;
+	uint32_t wake_flag;
 };
 
 static void *
@@ -136,7 +136,7 @@ talker(void *arg)
 		put(&t->p, i++);
 		ring_publish(&t->p.prod);
 		if (ring_wake_wanted(&t->asleep))
-			__atomic_store_n(&t->bell, 1, __ATOMIC_RELEASE);
+			__atomic_store_n(&t->wake_flag, 1, __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
@@ -160,10 +160,10 @@ two_threads_and_no_lost_wakeup(void **state)
 			assert_true(ring_cons_refresh(&at->p.cons));
 			if (ring_count(&at->p.cons) != 0) {
 				ring_asleep_clear(&at->asleep);
-				__atomic_store_n(&at->bell, 0, __ATOMIC_RELAXED);
+				__atomic_store_n(&at->wake_flag, 0, __ATOMIC_RELAXED);
 				continue;
 			}
-			while (!__atomic_exchange_n(&at->bell, 0, __ATOMIC_ACQUIRE))
+			while (!__atomic_exchange_n(&at->wake_flag, 0, __ATOMIC_ACQUIRE))
 				sched_yield();
 			continue;
 		}
