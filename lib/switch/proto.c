@@ -21,7 +21,7 @@ qpn_take(struct sw_client *c, uint32_t *qpn)
 
 /* Returns NULL if the QP is not the client's. */
 static struct sw_qp *
-own_qp(struct sw_client *c, uint32_t qpn)
+client_qp_find(struct sw_client *c, uint32_t qpn)
 {
 	struct sw_qp *qp = qpns_find(&c->sw->qpns, qpn);
 
@@ -31,7 +31,7 @@ own_qp(struct sw_client *c, uint32_t qpn)
 static int
 qpn_give(struct sw_client *c, uint32_t qpn)
 {
-	if (own_qp(c, qpn) == NULL)
+	if (client_qp_find(c, qpn) == NULL)
 		return EINVAL;
 	sw_client_flush(c);
 	sw_group_forget(c->sw, qpn);
@@ -43,7 +43,7 @@ qpn_give(struct sw_client *c, uint32_t qpn)
 static int
 peer_set(struct sw_client *c, const struct sw_request *req)
 {
-	struct sw_qp *qp = own_qp(c, req->qpn);
+	struct sw_qp *qp = client_qp_find(c, req->qpn);
 
 	if (qp == NULL || !qpn_is_ordinary(req->dest_qpn) ||
 		!sw_is_ours(c->sw, req->sgid))
@@ -60,9 +60,9 @@ peer_set(struct sw_client *c, const struct sw_request *req)
 }
 
 static int
-group_change(struct sw_client *c, const struct sw_request *req)
+client_group_change(struct sw_client *c, const struct sw_request *req)
 {
-	if (own_qp(c, req->qpn) == NULL)
+	if (client_qp_find(c, req->qpn) == NULL)
 		return EINVAL;
 	return req->type == SW_GROUP_JOIN ? -sw_group_join(c->sw, req->qpn, req->dgid)
 					  : -sw_group_leave(c->sw, req->qpn, req->dgid);
@@ -70,7 +70,7 @@ group_change(struct sw_client *c, const struct sw_request *req)
 
 /* Requests that need an attached client. */
 static int
-client_serve(struct sw_client *c, const struct sw_request *req, struct sw_reply *reply)
+client_request_serve(struct sw_client *c, const struct sw_request *req, struct sw_reply *reply)
 {
 	int err;
 
@@ -89,7 +89,7 @@ client_serve(struct sw_client *c, const struct sw_request *req, struct sw_reply 
 		break;
 	case SW_GROUP_JOIN:
 	case SW_GROUP_LEAVE:
-		err = group_change(c, req);
+		err = client_group_change(c, req);
 		break;
 	default:
 		err = EOPNOTSUPP;
@@ -137,7 +137,7 @@ sw_serve(struct sw *sw, const struct sw_device *device, struct sw_client *client
 	else if (needs_no_client(req.type))
 		reply->qpn = req.qpn;
 	else
-		reply->error = client_serve(client, &req, reply);
+		reply->error = client_request_serve(client, &req, reply);
 	if (reply->error == 0 && req.type == SW_ATTACH && client != NULL)
 		reply->error = EALREADY;
 	return true;

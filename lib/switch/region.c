@@ -16,7 +16,7 @@ region_geom_ok(const struct region_geom *geom)
 
 /* Returns the offset of the next part, and moves end behind it. */
 static size_t
-part(size_t *end, size_t len)
+part_add(size_t *end, size_t len)
 {
 	size_t at = *end;
 
@@ -33,12 +33,12 @@ offsets_of(const struct region_geom *geom)
 {
 	struct offsets o = {.end = 0};
 
-	part(&o.end, sizeof(struct region_head));
-	o.tx_desc = part(&o.end, geom->tx_slots * sizeof(struct ring_desc));
-	o.rx_desc = part(&o.end, geom->rx_slots * sizeof(struct ring_desc));
-	o.tx_bufs = part(&o.end, (size_t)geom->tx_bufs * geom->buf_size);
-	o.rx_bufs = part(&o.end, (size_t)geom->rx_slots * geom->buf_size);
-	o.report = part(&o.end, sizeof(struct report));
+	part_add(&o.end, sizeof(struct region_head));
+	o.tx_desc = part_add(&o.end, geom->tx_slots * sizeof(struct ring_desc));
+	o.rx_desc = part_add(&o.end, geom->rx_slots * sizeof(struct ring_desc));
+	o.tx_bufs = part_add(&o.end, (size_t)geom->tx_bufs * geom->buf_size);
+	o.rx_bufs = part_add(&o.end, (size_t)geom->rx_slots * geom->buf_size);
+	o.report = part_add(&o.end, sizeof(struct report));
 	return o;
 }
 

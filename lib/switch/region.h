@@ -8,7 +8,7 @@
 #ifndef ROCADE_SWITCH_REGION_H
 #define ROCADE_SWITCH_REGION_H
 
-#include "switch/report.h"
+#include "switch/sw_report.h"
 #include "switch/ring.h"
 
 #define REGION_MAX_SLOTS 65536

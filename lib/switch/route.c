@@ -25,24 +25,24 @@ qp_backpressure(const struct sw_qp *qp)
 }
 
 static void
-to_qp(struct sw_packet *p, const struct sw_qp *qp)
+qp_deliver(struct sw_packet *p, const struct sw_qp *qp)
 {
 	sw_client_put(qp->owner, p->head, p->head_len, p->rest, p->len, RING_CKSUM_OK);
 }
 
 static enum sw_sent
-drop(uint64_t *why)
+route_drop(uint64_t *why)
 {
 	(*why)++;
 	return SW_DROPPED;
 }
 
 static enum sw_sent
-to_uplink(struct sw_packet *p, struct sw_qp *qp)
+uplink_forward(struct sw_packet *p, struct sw_qp *qp)
 {
 	struct uplink *up = p->from->sw->up;
 
-	return up != NULL ? uplink_send(up, p, qp) : drop(&p->from->stats.drop_no_route);
+	return up != NULL ? uplink_send(up, p, qp) : route_drop(&p->from->stats.drop_no_route);
 }
 
 static bool
@@ -83,7 +83,7 @@ sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
 /* The sender's own engine has delivered to its own members already. The port comes first:
  * a packet that is offered again must not be delivered twice. */
 static enum sw_sent
-to_group(struct sw_packet *p, struct sw_qp *qp)
+group_forward(struct sw_packet *p, struct sw_qp *qp)
 {
 	struct sw *sw = p->from->sw;
 	enum sw_sent out = SW_SENT;
@@ -98,13 +98,13 @@ to_group(struct sw_packet *p, struct sw_qp *qp)
 	if (!sw_group_deliver(sw, p->dgid, p->from, p->head, p->head_len, p->rest,
 		    p->len) &&
 		sw->up == NULL)
-		return drop(&p->from->stats.drop_no_group);
+		return route_drop(&p->from->stats.drop_no_group);
 	return out;
 }
 
 /* Returns the counter of the reason to drop the packet, or NULL if it may be sent. */
 static uint64_t *
-check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
+packet_check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 {
 	struct sw_stats *stats = &p->from->stats;
 	uint32_t dest = p->view.dest_qpn;
@@ -130,7 +130,7 @@ check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 }
 
 static enum sw_sent
-send_on(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
+packet_forward(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
 {
 	struct sw_stats *stats = &p->from->stats;
 	struct sw *sw = p->from->sw;
@@ -140,24 +140,24 @@ send_on(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
 		const struct sw_qp *dest = qpns_find(&sw->qpns, p->view.dest_qpn);
 
 		if (unlikely(dest == NULL))
-			return drop(&stats->drop_no_qp);
+			return route_drop(&stats->drop_no_qp);
 		/* A connected QP accepts packets from its peer only. */
 		if (unlikely(!ud && (dest->dest_qpn != qpn || !dest->peer_local)))
-			return drop(&stats->drop_not_connected);
+			return route_drop(&stats->drop_not_connected);
 		if (qp_backpressure(dest))
 			return SW_RETRY;
 		ethernet_write(p, sw->conf.net.mac);
-		to_qp(p, dest);
+		qp_deliver(p, dest);
 		return SW_SENT;
 	}
 	if (unlikely(gid_is_multicast(p->dgid))) {
 		if (!ud || p->view.dest_qpn != QPN_MULTICAST)
-			return drop(&stats->drop_special_qpn);
-		return to_group(p, qp);
+			return route_drop(&stats->drop_special_qpn);
+		return group_forward(p, qp);
 	}
 	if (unlikely(p->view.dest_qpn == QPN_MULTICAST))
-		return drop(&stats->drop_special_qpn);
-	return to_uplink(p, qp);
+		return route_drop(&stats->drop_special_qpn);
+	return uplink_forward(p, qp);
 }
 
 /* Copies and parses the headers. Returns false if this is not a whole RoCEv2 packet. */
@@ -206,8 +206,8 @@ sw_forward(struct sw_client *from, const struct ring_desc *desc)
 		from->stats.drop_malformed++;
 		return true;
 	}
-	why = check(&p, qp, desc->qpn);
-	sent = likely(why == NULL) ? send_on(&p, qp, desc->qpn) : drop(why);
+	why = packet_check(&p, qp, desc->qpn);
+	sent = likely(why == NULL) ? packet_forward(&p, qp, desc->qpn) : route_drop(why);
 	if (likely(sent == SW_SENT)) {
 		from->stats.tx_packets++;
 		from->stats.tx_bytes += p.len;

@@ -116,7 +116,7 @@ client_mark_corrupt(struct sw_client *c)
 
 /* Time per packet at the client's rate limit; 0: it has none. */
 static uint64_t
-share_ns(const struct sw_client *c)
+packet_share_ns(const struct sw_client *c)
 {
 	uint32_t rate = c->sw->conf.limits.packets_per_s;
 
@@ -135,9 +135,9 @@ tokens_bound(struct sw_client *c, uint64_t now)
 
 /* Returns how many packets the client may send now. */
 static uint32_t
-allowance(struct sw_client *c, uint32_t want, uint64_t now)
+packets_allowed(struct sw_client *c, uint32_t want, uint64_t now)
 {
-	uint64_t each = share_ns(c);
+	uint64_t each = packet_share_ns(c);
 	uint64_t may;
 
 	if (likely(each == 0))
@@ -152,7 +152,7 @@ allowance(struct sw_client *c, uint32_t want, uint64_t now)
 void
 sw_client_flush(struct sw_client *client)
 {
-	uint64_t now = client->sw->now, each = share_ns(client);
+	uint64_t now = client->sw->now, each = packet_share_ns(client);
 	uint32_t n;
 
 	/* Beyond its rate the flush is on credit: no further flush before that is paid
@@ -317,7 +317,7 @@ lagging_check(struct sw *sw, uint64_t now)
 }
 
 static unsigned
-client_serve(struct sw_client *c, uint64_t now)
+client_tx_serve(struct sw_client *c, uint64_t now)
 {
 	uint32_t n, sent;
 
@@ -329,7 +329,7 @@ client_serve(struct sw_client *c, uint64_t now)
 		if (unlikely(c->corrupt) || ring_count(&c->tx) == 0)
 			return 0;
 	}
-	n = allowance(c, RTE_MIN(ring_count(&c->tx), SW_BURST + 0u), now);
+	n = packets_allowed(c, RTE_MIN(ring_count(&c->tx), SW_BURST + 0u), now);
 	for (sent = 0; sent < n; sent++) {
 		struct ring_desc desc = ring_peek(&c->tx, sent);
 
@@ -343,7 +343,7 @@ client_serve(struct sw_client *c, uint64_t now)
 		if (unlikely(!sw_forward(c, &desc)))
 			break;
 	}
-	c->tokens_ns += sent * share_ns(c);
+	c->tokens_ns += sent * packet_share_ns(c);
 	if (sent != 0)
 		ring_release(&c->tx, sent);
 	return sent;
@@ -357,7 +357,7 @@ sw_run(struct sw *sw, uint64_t now)
 
 	sw->now = now;
 	TAILQ_FOREACH (c, &sw->clients, link) {
-		moved += client_serve(c, now);
+		moved += client_tx_serve(c, now);
 		/* At once, so that receivers work while the next client is served. */
 		if (!TAILQ_EMPTY(&sw->dirty))
 			publish_all(sw, now);

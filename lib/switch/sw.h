@@ -172,7 +172,7 @@ sw_sleep(struct sw *sw);
 void
 sw_awake(struct sw *sw);
 
-/* group.c: returns 0, -ENOSPC or -EINVAL (not a group address, or not joined). Joining
+/* sw_group.c: returns 0, -ENOSPC or -EINVAL (not a group address, or not joined). Joining
  * twice is fine. */
 int
 sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);

@@ -146,7 +146,7 @@ neigh_queue_add(struct uplink *u, const uint8_t dgid[16], uint32_t client, const
 
 /* As net_resolve(), with the QP's last result cached in the QP. */
 static int
-next_hop(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp, uint8_t mac[6])
+uplink_next_hop(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp, uint8_t mac[6])
 {
 	uint32_t generation = net_generation(u->net);
 	int rc;
@@ -178,7 +178,7 @@ uplink_resolve(struct uplink *u, const uint8_t dgid[16])
 /* ---- Sending ---- */
 
 static void
-ipv4_cksum_set(const struct uplink *u, struct pkt *frame, struct rte_ipv4_hdr *ip)
+uplink_cksum_set(const struct uplink *u, struct pkt *frame, struct rte_ipv4_hdr *ip)
 {
 	ip->hdr_checksum = 0;
 	if (u->port.caps.tx_ipv4_cksum)
@@ -214,12 +214,12 @@ frame_write(const struct uplink *u, const struct sw_packet *p, const uint8_t mac
 	frame->len = (uint16_t)(at + p->len - l2);
 	frame->flags = 0;
 	if (p->view.ip_version == 4)
-		ipv4_cksum_set(u, frame, (struct rte_ipv4_hdr *)(frame->data + at));
+		uplink_cksum_set(u, frame, (struct rte_ipv4_hdr *)(frame->data + at));
 	return true;
 }
 
 static enum sw_sent
-drop(uint64_t *why)
+uplink_drop(uint64_t *why)
 {
 	(*why)++;
 	return SW_DROPPED;
@@ -234,19 +234,19 @@ uplink_send(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp)
 	int rc;
 
 	if (unlikely(!u->link_up))
-		return drop(&stats->drop_no_link);
+		return uplink_drop(&stats->drop_no_link);
 	if (unlikely(p->len - (uint32_t)(p->view.ip - p->head) > u->mtu))
-		return drop(&stats->drop_too_long);
-	rc = next_hop(u, p, qp, mac);
+		return uplink_drop(&stats->drop_too_long);
+	rc = uplink_next_hop(u, p, qp, mac);
 	if (unlikely(rc != 0 && rc != -EAGAIN))
-		return drop(&stats->drop_no_route);
+		return uplink_drop(&stats->drop_no_route);
 	if (unlikely(rc == -EAGAIN && !neigh_queue_room(u, p->from->id)))
-		return drop(&stats->drop_unresolved);
+		return uplink_drop(&stats->drop_unresolved);
 	if (unlikely(!backlog_room(u) || !uplink_frame_get(u, &frame)))
 		return SW_RETRY;
 	if (unlikely(!frame_write(u, p, mac, &frame))) {
 		uplink_frame_put(u, &frame);
-		return drop(&stats->drop_too_long);
+		return uplink_drop(&stats->drop_too_long);
 	}
 	if (likely(rc == 0))
 		backlog_put(u, &frame);

@@ -9,7 +9,7 @@
 
 /* The daemon is the receiver here, so it checks the ICRC too. */
 static enum drop_reason
-admit(const struct uplink *u, const struct pkt_view *view)
+uplink_gsi_check(const struct uplink *u, const struct pkt_view *view)
 {
 	if (u->gsi_rx == NULL || view->dest_qpn != GSI_QPN)
 		return DROP_qpn;
@@ -20,7 +20,7 @@ void
 uplink_gsi_rx(struct uplink *u, const struct pkt_view *view, const uint8_t ours[16],
 	const uint8_t theirs[16], uint64_t now)
 {
-	enum drop_reason why = admit(u, view);
+	enum drop_reason why = uplink_gsi_check(u, view);
 
 	if (why != DROP_none) {
 		u->stats.drop[why]++;

@@ -8,7 +8,7 @@
 
 /* Delivers the packet behind a new Ethernet header: a VLAN tag is for the daemon only. */
 static void
-to_clients(struct uplink *u, const struct pkt *pkt, const struct pkt_view *view,
+uplink_deliver(struct uplink *u, const struct pkt *pkt, const struct pkt_view *view,
 	const uint8_t dgid[16])
 {
 	struct rte_ether_hdr eth = {
@@ -36,7 +36,7 @@ to_clients(struct uplink *u, const struct pkt *pkt, const struct pkt_view *view,
 }
 
 static void
-take_in(struct uplink *u, const struct pkt *pkt, uint64_t now)
+uplink_packet_rx(struct uplink *u, const struct pkt *pkt, uint64_t now)
 {
 	uint8_t sgid[16], dgid[16];
 	struct pkt_view view;
@@ -61,7 +61,7 @@ take_in(struct uplink *u, const struct pkt *pkt, uint64_t now)
 	if (unlikely(view.dest_qpn <= 1))
 		uplink_gsi_rx(u, &view, dgid, sgid, now);
 	else
-		to_clients(u, pkt, &view, dgid);
+		uplink_deliver(u, pkt, &view, dgid);
 }
 
 unsigned
@@ -79,7 +79,7 @@ uplink_rx(struct uplink *u, uint64_t now)
 		u->stats.rx_packets++;
 		u->stats.rx_bytes += pkts[i].len;
 		u->stats.rx_linearised += (pkts[i].flags & PKT_RX_LINEARISED) != 0;
-		take_in(u, &pkts[i], now);
+		uplink_packet_rx(u, &pkts[i], now);
 	}
 	if (n != 0)
 		u->port.ops->rx_release(queue, pkts, n);

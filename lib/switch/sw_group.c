@@ -19,7 +19,7 @@ sw_group_find(const struct sw *sw, const uint8_t gid[16])
 }
 
 static struct sw_group *
-group_make(struct sw *sw, const uint8_t gid[16])
+sw_group_create(struct sw *sw, const uint8_t gid[16])
 {
 	for (unsigned i = 0; i < SW_GROUPS; i++) {
 		struct sw_group *g = &sw->groups[i];
@@ -46,7 +46,7 @@ sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 		return -EINVAL;
 	g = (struct sw_group *)sw_group_find(sw, gid);
 	if (g == NULL)
-		g = group_make(sw, gid);
+		g = sw_group_create(sw, gid);
 	if (g == NULL)
 		return -ENOSPC;
 	for (uint32_t i = 0; i < g->count; i++) {
@@ -62,7 +62,7 @@ sw_group_join(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 }
 
 static void
-member_drop(struct sw *sw, struct sw_group *g, uint32_t i)
+sw_group_member_remove(struct sw *sw, struct sw_group *g, uint32_t i)
 {
 	g->qpns[i] = g->qpns[--g->count];
 	if (g->count == 0 && sw->up != NULL)
@@ -71,7 +71,7 @@ member_drop(struct sw *sw, struct sw_group *g, uint32_t i)
 
 /* Returns the member's index, or count if the QP is no member. */
 static uint32_t
-member_find(const struct sw_group *g, uint32_t qpn)
+sw_group_member_find(const struct sw_group *g, uint32_t qpn)
 {
 	uint32_t i = 0;
 
@@ -84,11 +84,11 @@ int
 sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16])
 {
 	struct sw_group *g = (struct sw_group *)sw_group_find(sw, gid);
-	uint32_t i = g != NULL ? member_find(g, qpn) : 0;
+	uint32_t i = g != NULL ? sw_group_member_find(g, qpn) : 0;
 
 	if (g == NULL || i == g->count)
 		return -EINVAL;
-	member_drop(sw, g, i);
+	sw_group_member_remove(sw, g, i);
 	return 0;
 }
 
@@ -97,10 +97,10 @@ sw_group_forget(struct sw *sw, uint32_t qpn)
 {
 	for (unsigned i = 0; i < SW_GROUPS; i++) {
 		struct sw_group *g = &sw->groups[i];
-		uint32_t member = member_find(g, qpn);
+		uint32_t member = sw_group_member_find(g, qpn);
 
 		if (member != g->count)
-			member_drop(sw, g, member);
+			sw_group_member_remove(sw, g, member);
 	}
 }
 
@@ -115,7 +115,7 @@ sw_group_forget_all(struct sw *sw, const struct sw_client *client)
 			const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[m]);
 
 			if (qp != NULL && qp->owner == client)
-				member_drop(sw, g, m);
+				sw_group_member_remove(sw, g, m);
 		}
 	}
 }
