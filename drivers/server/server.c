@@ -132,14 +132,14 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 			"socket: path too long, or no path given and "
 			"XDG_RUNTIME_DIR not set");
 	if (err == 0)
-		err = switch_make(d, conf);
+		err = switch_create(d, conf);
 	if (err == 0 && rdmacm_create(d) != 0)
 		err = rocade_fail(ENOMEM, "no memory for RDMA-CM");
 	if (err == 0)
 		err = listen_start(d, conf->socket_mode != 0 ? conf->socket_mode : 0600);
 	/* Last, because it takes ownership of the port. */
 	if (err == 0 && conf->port != NULL)
-		err = port_take(d, conf->port);
+		err = port_attach(d, conf->port);
 	if (err != 0) {
 		rocade_daemon_destroy(d);
 		return err;
@@ -210,7 +210,7 @@ rocade_daemon_stop(struct rocade_daemon *d)
 }
 
 static void
-stop_take(struct rocade_daemon *d)
+stop_event_read(struct rocade_daemon *d)
 {
 	uint64_t count;
 	ssize_t got = read(d->stop.fd, &count, sizeof(count));
@@ -227,7 +227,7 @@ fd_source_serve(struct rocade_daemon *d, const struct fd_source *source)
 		conn_accept(d);
 		break;
 	case FD_SOURCE_STOP:
-		stop_take(d);
+		stop_event_read(d);
 		break;
 	case FD_SOURCE_CLIENT:
 		conn_ready(source->conn);
@@ -283,11 +283,11 @@ daemon_pass(struct rocade_daemon *d, uint64_t now)
 
 /* Returns how long the daemon may sleep when idle for idle_ns; 0: it must not sleep. */
 static uint64_t
-rest_ns(struct rocade_daemon *d, uint64_t idle_ns, uint64_t now)
+idle_sleep_ns(struct rocade_daemon *d, uint64_t idle_ns, uint64_t now)
 {
-	uint64_t until, most = d->sleep_us * NS_PER_US;
+	uint64_t until, max_ns = d->sleep_us * NS_PER_US;
 
-	if (idle_ns < SPIN_NS || (d->up != NULL && most == 0))
+	if (idle_ns < SPIN_NS || (d->up != NULL && max_ns == 0))
 		return 0;
 	if (d->up == NULL)
 		return TIME_NEVER;
@@ -296,13 +296,13 @@ rest_ns(struct rocade_daemon *d, uint64_t idle_ns, uint64_t now)
 		return 0;
 	/* The sleep grows with the idle time: a port that was just busy is soon busy
 	 * again. */
-	return RTE_MIN(RTE_MIN(most, idle_ns), until - now);
+	return RTE_MIN(RTE_MIN(max_ns, idle_ns), until - now);
 }
 
 EXPORT int
 rocade_daemon_run(struct rocade_daemon *d)
 {
-	uint64_t now = clock_now(), last = now, listened = now, rest;
+	uint64_t now = clock_now(), last = now, listened = now, sleep_for;
 	unsigned passes = 0;
 
 	d->stopping = false;
@@ -312,14 +312,14 @@ rocade_daemon_run(struct rocade_daemon *d)
 			conn_close_corrupt(d);
 		if (daemon_pass(d, now) != 0)
 			last = now;
-		else if ((rest = rest_ns(d, now - last, now)) == 0 || !sw_sleep(d->sw))
+		else if ((sleep_for = idle_sleep_ns(d, now - last, now)) == 0 || !sw_sleep(d->sw))
 			sched_yield();
 		else {
-			events_serve(d, rest);
+			events_serve(d, sleep_for);
 			sw_awake(d->sw);
 			passes = 0;
 			listened = clock_now();
-			if (rest == TIME_NEVER)
+			if (sleep_for == TIME_NEVER)
 				last = listened;
 		}
 		/* A pass is short, but the scheduler may have taken the core away

@@ -79,7 +79,7 @@ struct rocade_daemon {
 	bool stopping;
 };
 
-/* conn.c */
+/* server_conn.c */
 void
 conn_accept(struct rocade_daemon *d);
 /* The socket is readable: a request, or the end of the connection. */
@@ -106,13 +106,13 @@ fd_source_add(struct rocade_daemon *d, struct fd_source *source, int fd, enum fd
 void
 fd_source_close(struct rocade_daemon *d, struct fd_source *source);
 
-/* conf.c: these set the error text. */
+/* server_conf.c: these set the error text. */
 int
-switch_make(struct rocade_daemon *d, const struct rocade_daemon_conf *conf);
+switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf);
 int
-port_take(struct rocade_daemon *d, struct rocade_daemon_port *port);
+port_attach(struct rocade_daemon *d, struct rocade_daemon_port *port);
 
-/* rdmacm.c: RDMA-CM for the clients. Returns 0 or -errno. */
+/* server_rdmacm.c: RDMA-CM for the clients. Returns 0 or -errno. */
 int
 rdmacm_create(struct rocade_daemon *d);
 /* No client may be left. */
@@ -120,7 +120,7 @@ void
 rdmacm_destroy(struct rocade_daemon *d);
 /* Follows a change of the switch's addresses. */
 void
-rdmacm_port(struct rocade_daemon *d); /* connects it to the new port */
+rdmacm_set_port(struct rocade_daemon *d); /* connects it to the new port */
 void
 rdmacm_set_net(struct rocade_daemon *d);
 /* Prints a member of a JSON object. */
@@ -146,11 +146,11 @@ rdmacm_reap(struct rocade_daemon *d);
 uint32_t
 rdmacm_listeners(const struct rocade_daemon *d);
 
-/* status.c: returns a descriptor with the state as JSON, or -errno. */
+/* server_status.c: returns a descriptor with the state as JSON, or -errno. */
 int
 status_fd(const struct rocade_daemon *d);
 
-/* report.c: requests statistics from every client, unless that was just done. */
+/* server_report.c: requests statistics from every client, unless that was just done. */
 void
 report_request(struct rocade_daemon *d);
 /* Returns how many of the clients asked have not written their statistics. */

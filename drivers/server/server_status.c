@@ -19,7 +19,7 @@ stats_print(FILE *to, const struct sw_stats *stats)
 }
 
 static void
-client_print(FILE *to, const struct conn *conn)
+status_print_client(FILE *to, const struct conn *conn)
 {
 	const struct sw_client *c = conn->client;
 	struct ring_prod rx = c->rx;
@@ -34,7 +34,7 @@ client_print(FILE *to, const struct conn *conn)
 }
 
 static void
-device_print(FILE *to, const struct rocade_daemon *d)
+status_print_device(FILE *to, const struct rocade_daemon *d)
 {
 	const struct sw_device *dev = &d->device;
 	char text[46];
@@ -54,7 +54,7 @@ device_print(FILE *to, const struct rocade_daemon *d)
 }
 
 static void
-port_print(FILE *to, const struct uplink *up)
+status_print_port(FILE *to, const struct uplink *up)
 {
 	const uint64_t *values = (const uint64_t *)&up->stats;
 
@@ -87,16 +87,16 @@ status_fd(const struct rocade_daemon *d)
 		return -ENOMEM;
 	}
 	fprintf(to, "{");
-	device_print(to, d);
+	status_print_device(to, d);
 	if (d->up != NULL)
-		port_print(to, d->up);
+		status_print_port(to, d->up);
 	rdmacm_print(to, d);
 	fprintf(to, ", \"clients\": [");
 	TAILQ_FOREACH (conn, &d->conns, link) {
 		if (conn->client == NULL)
 			continue;
 		fprintf(to, "%s", comma);
-		client_print(to, conn);
+		status_print_client(to, conn);
 		comma = ", ";
 	}
 	fprintf(to, "], \"departed\": {");

@@ -9,7 +9,7 @@
 #include "base/base_log.h"
 #include "verbs/export.h"
 
-static enum log_level most = LOG_LEVEL_WARN;
+static enum log_level max_level = LOG_LEVEL_WARN;
 static bool journal; /* the journal expects a priority before each line: sd-daemon(3) */
 
 static void
@@ -19,7 +19,7 @@ line_write(enum log_level level, const char *line, void *arg)
 	static const int priorities[] = {3, 4, 6, 7};
 
 	(void)arg;
-	if (level > most)
+	if (level > max_level)
 		return;
 	if (journal)
 		fprintf(stderr, "<%d>%s\n", priorities[level], line);
@@ -34,7 +34,7 @@ static_assert((int)ROCADE_LOG_DEBUG == (int)LOG_LEVEL_DEBUG &&
 EXPORT void
 rocade_daemon_log(enum rocade_daemon_log level)
 {
-	most = (enum log_level)level;
+	max_level = (enum log_level)level;
 	journal = getenv("JOURNAL_STREAM") != NULL;
 	log_set_sink(line_write, NULL);
 }

@@ -162,7 +162,7 @@ rocade_daemon_check(const struct rocade_daemon_conf *conf)
 
 /* Locally administered, different at each start. */
 static void
-mac_make(uint8_t mac[6], uint64_t seed)
+mac_generate(uint8_t mac[6], uint64_t seed)
 {
 	seed *= UINT64_C(0x9E3779B97F4A7C15);
 	mac[0] = 0x02;
@@ -184,7 +184,7 @@ limits_of(const struct rocade_daemon_conf *conf, uint32_t mtu)
 }
 
 int
-switch_make(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
+switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 {
 	uint64_t seed = clock_wall() ^ (uint64_t)getpid() << 40;
 	uint32_t mtu = conf->mtu;
@@ -201,7 +201,7 @@ switch_make(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	if (conf->port != NULL)
 		memcpy(device->net.mac, conf->port->port.mac, 6);
 	else
-		mac_make(device->net.mac, seed);
+		mac_generate(device->net.mac, seed);
 	snprintf(device->name, sizeof(device->name), "%s",
 		conf->name != NULL ? conf->name : "rocade0");
 	sw.mtu = device->mtu = RTE_MIN(mtu, MTU_MAX + 0u);
@@ -221,7 +221,7 @@ switch_make(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 }
 
 int
-port_take(struct rocade_daemon *d, struct rocade_daemon_port *port)
+port_attach(struct rocade_daemon *d, struct rocade_daemon_port *port)
 {
 	int err = -uplink_create(
 		d->sw, &port->port, &d->sw->conf.net, d->sw->conf.mtu, &d->up);
@@ -229,7 +229,7 @@ port_take(struct rocade_daemon *d, struct rocade_daemon_port *port)
 	if (err != 0)
 		return rocade_fail(err, "invalid addresses for the port: %s", strerror(err));
 	alloc_put(&alloc_plain, port, sizeof(*port));
-	rdmacm_port(d);
+	rdmacm_set_port(d);
 	return 0;
 }
 

@@ -18,7 +18,7 @@
 
 /* Sealed, so that the client can neither truncate it under us nor grow it. */
 static int
-memory_make(struct conn *conn, const struct region_geom *geom)
+memory_create(struct conn *conn, const struct region_geom *geom)
 {
 	int fd = memfd_create("rocade", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int rc;
@@ -62,9 +62,9 @@ wake_fds_create(struct conn *conn, int *wake)
 	return 0;
 }
 
-/* Releases what attach() created. */
+/* Releases what client_attach() created. */
 static void
-detach(struct conn *conn)
+client_detach(struct conn *conn)
 {
 	fd_source_close(conn->daemon, &conn->daemon_wake);
 	if (conn->wake_fd >= 0)
@@ -78,17 +78,17 @@ detach(struct conn *conn)
 /* Creates the memory and the wake-up descriptors, and adds a client to the switch. fds:
  * the client's descriptors. */
 static int
-attach(struct conn *conn, int fds[SW_ATTACH_FDS])
+client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 {
 	const struct region_geom *geom = &conn->daemon->sw->conf.limits.geom;
-	int wake = -1, mem = memory_make(conn, geom);
+	int wake = -1, mem = memory_create(conn, geom);
 	int rc = mem < 0 ? mem : wake_fds_create(conn, &wake);
 
 	if (rc == 0)
 		rc = sw_client_add(
 			conn->daemon->sw, geom, conn->mem, conn, &conn->client);
 	if (rc != 0) {
-		detach(conn);
+		client_detach(conn);
 		if (mem >= 0)
 			close(mem);
 		if (wake >= 0)
@@ -127,14 +127,14 @@ reply_send(struct conn *conn, const struct sw_reply *reply, const int *fds, unsi
 
 /* Carries out the requests that sw_serve() leaves to its caller. */
 static bool
-answer(struct conn *conn, struct sw_reply *reply)
+request_complete(struct conn *conn, struct sw_reply *reply)
 {
 	int fds[SW_ATTACH_FDS] = {-1, -1, -1};
 	unsigned n = 0;
 	bool sent;
 
 	if (reply->error == 0 && reply->type == SW_ATTACH) {
-		reply->error = -attach(conn, fds);
+		reply->error = -client_attach(conn, fds);
 		n = SW_ATTACH_FDS;
 	} else if (reply->error == 0 && reply->type == SW_STATUS) {
 		fds[0] = status_fd(conn->daemon);
@@ -188,7 +188,7 @@ conn_ready(struct conn *conn)
 	if (len <= 0 || (size_t)len > sizeof(request) ||
 		!sw_serve(
 			d->sw, &d->device, conn->client, request, (size_t)len, &reply) ||
-		!answer(conn, &reply))
+		!request_complete(conn, &reply))
 		conn_close(conn);
 }
 
@@ -207,7 +207,7 @@ process_fd_add(struct conn *conn)
 
 /* Reads the process name, which may contain anything. */
 static void
-name_read(struct conn *conn)
+process_name_read(struct conn *conn)
 {
 	char path[64];
 	ssize_t len;
@@ -239,7 +239,7 @@ conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 	conn->socket.fd = conn->process.fd = conn->daemon_wake.fd = conn->wake_fd = -1;
 	conn->pid = who->pid;
 	conn->uid = who->uid;
-	name_read(conn);
+	process_name_read(conn);
 	if (fd_source_add(d, &conn->socket, fd, FD_SOURCE_CLIENT, conn) != 0) {
 		alloc_put(&alloc_plain, conn, sizeof(*conn));
 		return NULL;
@@ -250,7 +250,7 @@ conn_make(struct rocade_daemon *d, int fd, const struct ucred *who)
 
 /* Rejects a connection without a free descriptor; a pending one would wake us forever. */
 static void
-turn_away(struct rocade_daemon *d)
+client_reject(struct rocade_daemon *d)
 {
 	int fd;
 
@@ -265,7 +265,7 @@ turn_away(struct rocade_daemon *d)
 }
 
 static bool
-place_left(const struct rocade_daemon *d, pid_t pid)
+client_allowed(const struct rocade_daemon *d, pid_t pid)
 {
 	const struct conn *conn;
 	unsigned same = 0;
@@ -287,12 +287,12 @@ conn_accept(struct rocade_daemon *d)
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
-			turn_away(d);
+			client_reject(d);
 		return;
 	}
 	d->full = false;
 	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
-	conn = place_left(d, who.pid) ? conn_make(d, fd, &who) : NULL;
+	conn = client_allowed(d, who.pid) ? conn_make(d, fd, &who) : NULL;
 	if (conn == NULL) {
 		close(fd);
 		return;
@@ -317,7 +317,7 @@ conn_close(struct conn *conn)
 	rdmacm_forget(conn);
 	fd_source_close(d, &conn->socket);
 	fd_source_close(d, &conn->process);
-	detach(conn);
+	client_detach(conn);
 	TAILQ_REMOVE(&d->conns, conn, link);
 	TAILQ_INSERT_TAIL(&d->closing, conn, link);
 	d->conn_count--;

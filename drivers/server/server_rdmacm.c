@@ -57,7 +57,7 @@ owns_qpn(void *owner, uint32_t qpn)
 }
 
 static void
-wake(void *channel_owner, uint32_t number)
+rdmacm_channel_wake(void *channel_owner, uint32_t number)
 {
 	const struct channel *channel = channel_owner;
 	ssize_t sent = send(
@@ -68,7 +68,7 @@ wake(void *channel_owner, uint32_t number)
 
 /* Arms the timer for the next deadline. */
 static void
-timer_set(struct rocade_daemon *d)
+rdmacm_timer_arm(struct rocade_daemon *d)
 {
 	struct rdmacm *cm = d->cm;
 	uint64_t due = ucm_deadline(cm->ucm), now, ns;
@@ -96,7 +96,7 @@ rdmacm_timer(struct rocade_daemon *d)
 	(void)got;
 	d->cm->armed_ns = TIME_NEVER;
 	ucm_run(d->cm->ucm, clock_now());
-	timer_set(d);
+	rdmacm_timer_arm(d);
 }
 
 /* The largest path MTU whose packets fit the IP MTU: as the clients' devices choose
@@ -112,7 +112,7 @@ path_mtu(uint32_t ip_mtu)
 }
 
 static uint64_t
-guid_of(const uint8_t mac[6])
+ca_guid_from_mac(const uint8_t mac[6])
 {
 	uint8_t gid[16];
 	uint64_t guid = 0;
@@ -144,11 +144,11 @@ wire_rx(void *arg, const uint8_t *bytes, const uint8_t ours[16], const uint8_t t
 	memcpy(path.sgid, ours, 16);
 	memcpy(path.dgid, theirs, 16);
 	ucm_rx(d->cm->ucm, bytes, GSI_LEN, &path, now);
-	timer_set(d);
+	rdmacm_timer_arm(d);
 }
 
 void
-rdmacm_port(struct rocade_daemon *d)
+rdmacm_set_port(struct rocade_daemon *d)
 {
 	d->up->gsi_rx = wire_rx;
 	d->up->gsi_arg = d;
@@ -162,7 +162,7 @@ rdmacm_create(struct rocade_daemon *d)
 		.path_mtu = path_mtu(d->device.mtu),
 		.limits = {.ids = IDS_PER_CLIENT, .channels = CHANNELS_PER_CLIENT},
 		.ops = {.owns_qpn = owns_qpn,
-			.wake = wake,
+			.wake = rdmacm_channel_wake,
 			.send = d->device.local ? NULL : wire_send,
 			.arg = d},
 	};
@@ -172,7 +172,7 @@ rdmacm_create(struct rocade_daemon *d)
 	if (cm == NULL)
 		return -ENOMEM;
 	cm_conf_default(&conf.cm);
-	conf.cm.ca_guid = guid_of(d->device.net.mac);
+	conf.cm.ca_guid = ca_guid_from_mac(d->device.net.mac);
 	if (getrandom(&conf.cm.seed, sizeof(conf.cm.seed), 0) != sizeof(conf.cm.seed))
 		conf.cm.seed = clock_wall() ^ (uint64_t)getpid() << 32;
 	conf.cm.max_conns = CONNECTIONS;
@@ -241,7 +241,7 @@ rdmacm_print(FILE *to, const struct rocade_daemon *d)
 }
 
 static int
-client_make(struct conn *conn)
+rdmacm_client_create(struct conn *conn)
 {
 	struct rdmacm_client *client;
 	int rc;
@@ -262,7 +262,7 @@ client_make(struct conn *conn)
 }
 
 static int
-sockets_make(struct conn *conn, struct channel *channel, int *fd)
+channel_sockets_create(struct conn *conn, struct channel *channel, int *fd)
 {
 	int ends[2], rc;
 
@@ -282,14 +282,14 @@ int
 rdmacm_open(struct conn *conn, int *fd, uint32_t *number)
 {
 	struct channel *channel;
-	int rc = client_make(conn);
+	int rc = rdmacm_client_create(conn);
 
 	if (rc != 0)
 		return rc;
 	channel = alloc_get(&alloc_plain, "rdma_cm channel", sizeof(*channel));
 	if (channel == NULL)
 		return -ENOMEM;
-	rc = sockets_make(conn, channel, fd);
+	rc = channel_sockets_create(conn, channel, fd);
 	if (rc == 0) {
 		rc = ucm_channel_open(conn->cm->session, channel, &channel->ucm, number);
 		if (rc != 0) {
@@ -330,7 +330,7 @@ rdmacm_serve(struct conn *conn, const void *request)
 	reply.len = (uint32_t)result.out_len;
 	reply.wakes = result.wakes;
 	reply.pending = result.pending;
-	timer_set(conn->daemon);
+	rdmacm_timer_arm(conn->daemon);
 	return send(conn->socket.fd, &reply, sizeof(reply),
 		       MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(reply);
 }
@@ -360,7 +360,7 @@ rdmacm_channel(const struct fd_source *source)
 		return;
 	ucm_channel_close(channel->ucm, clock_now());
 	channel_close(conn, channel);
-	timer_set(conn->daemon);
+	rdmacm_timer_arm(conn->daemon);
 }
 
 void
@@ -376,7 +376,7 @@ rdmacm_forget(struct conn *conn)
 		channel_close(conn, channel);
 	conn->cm = NULL;
 	alloc_put(&alloc_plain, client, sizeof(*client));
-	timer_set(conn->daemon);
+	rdmacm_timer_arm(conn->daemon);
 }
 
 void
