@@ -27,7 +27,7 @@ fork_prepare(void)
 }
 
 static void
-port_kill(struct shm *s)
+port_disable(struct shm *s)
 {
 	s->dead = true;
 	close(s->session.fd);
@@ -47,7 +47,7 @@ fork_done(bool child)
 {
 	for (struct shm *s = ports; s != NULL; s = s->next) {
 		if (child)
-			port_kill(s);
+			port_disable(s);
 		dev_engines_unlock(s->dev);
 		pthread_mutex_unlock(&s->session.lock);
 		pthread_mutex_unlock(&s->dev->lock);

@@ -46,7 +46,7 @@ session_close(struct session *s)
 
 /* Takes the descriptors of a reply; closes those that were not asked for. */
 static void
-fds_take(struct msghdr *msg, int *fds, unsigned fd_count)
+fds_receive(struct msghdr *msg, int *fds, unsigned fd_count)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
 		unsigned n = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
@@ -66,7 +66,7 @@ fds_take(struct msghdr *msg, int *fds, unsigned fd_count)
 }
 
 static int
-reply_take(int fd, struct sw_reply *reply, int *fds, unsigned fd_count)
+session_reply_read(int fd, struct sw_reply *reply, int *fds, unsigned fd_count)
 {
 	char control[CMSG_SPACE(SW_ATTACH_FDS * sizeof(int))] __attribute__((aligned(8)));
 	struct iovec to = {.iov_base = reply, .iov_len = sizeof(*reply)};
@@ -81,7 +81,7 @@ reply_take(int fd, struct sw_reply *reply, int *fds, unsigned fd_count)
 	} while (len < 0 && errno == EINTR);
 	if (len < 0)
 		return -ENODEV;
-	fds_take(&msg, fds, fd_count);
+	fds_receive(&msg, fds, fd_count);
 	if (len != sizeof(*reply) || reply->magic != SW_PROTO_MAGIC)
 		return -ENODEV;
 	return reply->error > 0 ? -reply->error : 0;
@@ -105,7 +105,7 @@ session_call(struct session *s, const struct sw_request *request, struct sw_repl
 			sent = send(s->fd, &full, sizeof(full), MSG_NOSIGNAL);
 		} while (sent < 0 && errno == EINTR);
 		if (sent == sizeof(full))
-			rc = reply_take(s->fd, reply, fds, fd_count);
+			rc = session_reply_read(s->fd, reply, fds, fd_count);
 		/* A late reply would be mistaken for the reply to the next request. The
 		 * shutdown also notifies threads that poll the socket. */
 		if (rc == -ENODEV)

@@ -30,7 +30,7 @@ struct shm {
 	struct ring_prod tx;
 	struct ring_cons rx;
 	uint32_t rx_next;   /* handed to the engine up to here; released up to rx.cons */
-	uint32_t tx_back; /* slots up to here have their buffers back on the free stack */
+	uint32_t tx_reclaimed; /* slots up to here have their buffers back on the free stack */
 	uint32_t *slot_buf; /* buffer in each slot of the tx ring */
 	uint32_t *free;     /* a stack of tx buffers */
 	uint32_t free_count;
@@ -61,7 +61,7 @@ progress_thread_wake(void *arg);
 void
 progress_thread_stop(struct progress_thread *t);
 
-/* report.c: fills the report and marks the daemon's request as done. */
+/* shm_report.c: fills the report and marks the daemon's request as done. */
 void
 report_write(struct dev *dev, struct report *report);
 
@@ -71,11 +71,11 @@ shm_list_add(struct shm *shm);
 void
 shm_list_remove(struct shm *shm);
 
-/* open.c: for the progress thread: updates link and addresses from the daemon. */
+/* shm_open.c: for the progress thread: updates link and addresses from the daemon. */
 void
 shm_refresh(struct progress_thread *t);
 
-/* open.c: looks for the daemon, and adds its device to the list or removes it. */
+/* shm_open.c: looks for the daemon, and adds its device to the list or removes it. */
 void
 shm_discover(void);
 

@@ -66,7 +66,7 @@ qp_print(FILE *to, const struct report_qp *qp)
 
 /* A client may claim any number; JSON parsers fail on larger ones. */
 static unsigned long long
-claimed(uint64_t counter)
+counter_bounded(uint64_t counter)
 {
 	return RTE_MIN(counter, (uint64_t)INT64_MAX);
 }
@@ -78,7 +78,7 @@ srq_print(FILE *to, const struct report_srq *srq)
 		"{\"srqn\": %u, \"xrc\": %s, \"fill\": %u, \"size\": %u, \"limit\": %u, ",
 		srq->srqn, srq->xrc ? "true" : "false", srq->fill, srq->size, srq->limit);
 	fprintf(to, "\"limit_events\": %llu, \"qps\": %u, \"error\": %s}",
-		claimed(srq->limit_events), srq->qps, srq->error ? "true" : "false");
+		counter_bounded(srq->limit_events), srq->qps, srq->error ? "true" : "false");
 }
 
 static void
@@ -91,7 +91,7 @@ report_print(FILE *to, uint32_t id, const struct report *r, uint32_t rows)
 	for (size_t i = 0; i < PORT_STAT_COUNT; i++) {
 		if (strcmp(port_stat_rows[i].name, "drop_none") != 0)
 			fprintf(to, "%s\"%s\": %llu", i != 0 ? ", " : "",
-				port_stat_rows[i].name, claimed(stats[i]));
+				port_stat_rows[i].name, counter_bounded(stats[i]));
 	}
 	fprintf(to, "}, \"srq_count\": %u, \"srqs\": [", r->srq_count);
 	for (uint32_t i = 0; i < RTE_MIN(r->srq_count, (uint32_t)REPORT_SRQS); i++) {
@@ -193,7 +193,7 @@ daemon_print(FILE *to, struct session *s)
 
 /* Prints a JSON string. */
 static void
-string_print(FILE *to, const char *text)
+json_string_print(FILE *to, const char *text)
 {
 	fputc('"', to);
 	for (; *text != '\0'; text++) {
@@ -211,7 +211,7 @@ status_print(FILE *to, struct session *s, const char *path)
 	int rc = reports_request(s);
 
 	fprintf(to, "{\"socket\": ");
-	string_print(to, path);
+	json_string_print(to, path);
 	fprintf(to, ", \"daemon\": ");
 	if (rc == 0)
 		rc = daemon_print(to, s);

@@ -15,20 +15,20 @@ static struct session session = {.fd = -1};
 static uint32_t life = 1; /* of the connection: a fork()ed child has another */
 
 static void
-fork_prepare(void)
+rdmacm_fork_prepare(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
 static void
-fork_parent(void)
+rdmacm_fork_parent(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
 /* The parent keeps the connection. */
 static void
-fork_child(void)
+rdmacm_fork_child(void)
 {
 	if (session.fd >= 0)
 		session_close(&session);
@@ -39,7 +39,7 @@ fork_child(void)
 /* pthread_cancel() must not end a thread that holds the lock; programs use it to end
  * threads that wait for events. */
 static int
-enter(void)
+session_lock(void)
 {
 	int old;
 
@@ -49,14 +49,14 @@ enter(void)
 }
 
 static void
-leave(int old)
+session_unlock(int old)
 {
 	pthread_mutex_unlock(&lock);
 	pthread_setcancelstate(old, NULL);
 }
 
 static int
-open_locked(struct ucm_token *token, int *fd)
+channel_open_locked(struct ucm_token *token, int *fd)
 {
 	struct sw_request req = {.type = SW_CM_OPEN};
 	struct sw_reply reply;
@@ -67,7 +67,7 @@ open_locked(struct ucm_token *token, int *fd)
 
 		if (!registered)
 			registered = pthread_atfork(
-					     fork_prepare, fork_parent, fork_child) == 0;
+					     rdmacm_fork_prepare, rdmacm_fork_parent, rdmacm_fork_child) == 0;
 		rc = session_open(&session, NULL);
 		life += rc == 0;
 	}
@@ -85,22 +85,22 @@ open_locked(struct ucm_token *token, int *fd)
 }
 
 static int
-channel_open(struct ucm_token *token, int *fd)
+rdmacm_channel_open(struct ucm_token *token, int *fd)
 {
-	int old = enter(), got = -1;
-	int rc = open_locked(token, &got);
+	int old = session_lock(), got = -1;
+	int rc = channel_open_locked(token, &got);
 
 	/* The daemon ended since the last call: try again, there may be a new one. */
 	if (rc == -ENODEV)
-		rc = open_locked(token, &got);
-	leave(old);
+		rc = channel_open_locked(token, &got);
+	session_unlock(old);
 	if (rc == 0)
 		*fd = got;
 	return rc;
 }
 
 static int
-exchange(const struct sw_cm_request *req, struct sw_cm_reply *reply)
+command_exchange(const struct sw_cm_request *req, struct sw_cm_reply *reply)
 {
 	ssize_t n;
 
@@ -136,7 +136,7 @@ command_locked(const struct ucm_token *token, int fd, struct sw_cm_request *req,
 	int rc = session.fd >= 0 && token->life == life ? 0 : -ENODEV;
 
 	if (rc == 0) {
-		rc = exchange(req, reply);
+		rc = command_exchange(req, reply);
 		/* A command without its reply leaves the connection unusable. */
 		if (rc != 0)
 			session_close(&session);
@@ -149,7 +149,7 @@ command_locked(const struct ucm_token *token, int fd, struct sw_cm_request *req,
 }
 
 static int
-channel_command(const struct ucm_token *token, int fd, uint32_t cmd, const void *in,
+rdmacm_channel_command(const struct ucm_token *token, int fd, uint32_t cmd, const void *in,
 	size_t in_len, void *out, size_t *out_len)
 {
 	struct sw_cm_request req = {.magic = SW_PROTO_MAGIC,
@@ -164,9 +164,9 @@ channel_command(const struct ucm_token *token, int fd, uint32_t cmd, const void 
 	if (in_len > sizeof(req.bytes))
 		return -EINVAL;
 	memcpy(req.bytes, in, in_len);
-	old = enter();
+	old = session_lock();
 	rc = command_locked(token, fd, &req, &reply);
-	leave(old);
+	session_unlock(old);
 	if (rc != 0)
 		return rc;
 	memcpy(out, reply.bytes, reply.len);
@@ -175,7 +175,7 @@ channel_command(const struct ucm_token *token, int fd, uint32_t cmd, const void 
 }
 
 static const struct ucm_backend backend = {
-	.open = channel_open, .command = channel_command};
+	.open = rdmacm_channel_open, .command = rdmacm_channel_command};
 
 static __attribute__((constructor)) void
 backend_register(void)

@@ -8,7 +8,7 @@
 #include "verbs/verbs_port.h"
 
 static uint64_t
-guid_of(const struct sw_device *device)
+daemon_device_guid(const struct sw_device *device)
 {
 	uint8_t gid[16];
 	uint64_t guid = 0;
@@ -40,7 +40,7 @@ shm_discover(void)
 		session_close(&session);
 	}
 	if (rc == 0 && device_ok(&reply.device))
-		device_offer(reply.device.name, guid_of(&reply.device));
+		device_offer(reply.device.name, daemon_device_guid(&reply.device));
 	else
 		device_offer(NULL, 0);
 }
@@ -92,7 +92,7 @@ engine_start(struct shm *shm)
 
 /* Closes the port on failure. */
 static int
-dev_make(struct shm *shm, const struct sw_device *device, const struct port *port)
+shm_dev_create(struct shm *shm, const struct sw_device *device, const struct port *port)
 {
 	struct dev_conf conf;
 	int rc = -EPROTO;
@@ -132,7 +132,7 @@ source_open(struct rocade_port **out)
 	if (rc == 0)
 		rc = shm_attach(&session, &port, &device, &shm);
 	if (rc == 0)
-		rc = dev_make(shm, &device, &port);
+		rc = shm_dev_create(shm, &device, &port);
 	if (rc != 0)
 		return -rc;
 	shm_list_add(shm);

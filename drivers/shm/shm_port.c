@@ -19,8 +19,8 @@ tx_reclaim(struct shm *shm)
 {
 	if (!ring_prod_refresh(&shm->tx))
 		return;
-	for (; shm->tx_back != shm->tx.cons_seen; shm->tx_back++)
-		shm->free[shm->free_count++] = shm->slot_buf[shm->tx_back & shm->tx.mask];
+	for (; shm->tx_reclaimed != shm->tx.cons_seen; shm->tx_reclaimed++)
+		shm->free[shm->free_count++] = shm->slot_buf[shm->tx_reclaimed & shm->tx.mask];
 }
 
 static unsigned
@@ -42,7 +42,7 @@ shm_tx_alloc(void *queue, struct pkt *pkts, unsigned n)
 }
 
 static void
-rx_give(struct shm *shm)
+rx_slots_release(struct shm *shm)
 {
 	uint32_t n = 0;
 
@@ -72,7 +72,7 @@ shm_release(void *queue, struct pkt *pkts, unsigned n)
 		}
 	}
 	if (received)
-		rx_give(shm);
+		rx_slots_release(shm);
 }
 
 static unsigned
@@ -225,7 +225,7 @@ region_map(struct shm *shm, int fd, const struct region_geom *geom)
 }
 
 static void
-port_fill(struct shm *shm, const struct sw_device *device, struct port *port)
+shm_port_fill(struct shm *shm, const struct sw_device *device, struct port *port)
 {
 	memset(port, 0, sizeof(*port));
 	port->ops = &shm_ops;
@@ -273,14 +273,14 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 		shm_free(shm);
 		return rc;
 	}
-	port_fill(shm, &reply.device, port);
+	shm_port_fill(shm, &reply.device, port);
 	*device = reply.device;
 	*out = shm;
 	return 0;
 }
 
 static int
-hook_qpn_take(void *arg, uint32_t *qpn)
+shm_hook_qpn_take(void *arg, uint32_t *qpn)
 {
 	struct sw_request req = {.type = SW_QPN_TAKE};
 	struct shm *shm = arg;
@@ -293,7 +293,7 @@ hook_qpn_take(void *arg, uint32_t *qpn)
 }
 
 static void
-hook_qpn_give(void *arg, uint32_t qpn)
+shm_hook_qpn_give(void *arg, uint32_t qpn)
 {
 	struct sw_request req = {.type = SW_QPN_GIVE, .qpn = qpn};
 	struct shm *shm = arg;
@@ -303,7 +303,7 @@ hook_qpn_give(void *arg, uint32_t qpn)
 }
 
 static int
-hook_peer_set(void *arg, uint32_t qpn, const uint8_t sgid[16], const uint8_t dgid[16],
+shm_hook_peer_set(void *arg, uint32_t qpn, const uint8_t sgid[16], const uint8_t dgid[16],
 	uint32_t dest_qpn)
 {
 	struct sw_request req = {.type = SW_PEER_SET, .qpn = qpn, .dest_qpn = dest_qpn};
@@ -316,7 +316,7 @@ hook_peer_set(void *arg, uint32_t qpn, const uint8_t sgid[16], const uint8_t dgi
 }
 
 static int
-hook_group(void *arg, uint32_t qpn, const uint8_t gid[16], bool join)
+shm_hook_group(void *arg, uint32_t qpn, const uint8_t gid[16], bool join)
 {
 	struct sw_request req = {
 		.type = join ? SW_GROUP_JOIN : SW_GROUP_LEAVE, .qpn = qpn};
@@ -328,8 +328,8 @@ hook_group(void *arg, uint32_t qpn, const uint8_t gid[16], bool join)
 }
 
 const struct dev_hooks shm_hooks = {
-	.group = hook_group,
-	.qpn_take = hook_qpn_take,
-	.qpn_give = hook_qpn_give,
-	.peer_set = hook_peer_set,
+	.group = shm_hook_group,
+	.qpn_take = shm_hook_qpn_take,
+	.qpn_give = shm_hook_qpn_give,
+	.peer_set = shm_hook_peer_set,
 };
