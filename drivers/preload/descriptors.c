@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "preload/channel.h"
+#include "preload/preload_channel.h"
 #include "preload/next.h"
 #include "verbs/export.h"
 
@@ -26,7 +26,7 @@ write(int fd, const void *buf, size_t len)
 {
 	ssize_t rc = channel_write(fd, buf, len);
 
-	return rc != -2 ? rc : NEXT(write)(fd, buf, len);
+	return rc != -2 ? rc : NEXT_FUNCTION(write)(fd, buf, len);
 }
 
 /* Children of fork() and vfork() call these before exec(), where the dynamic loader must
@@ -34,7 +34,7 @@ write(int fd, const void *buf, size_t len)
 #define FIND(name)                                                                       \
 	static __typeof__(&name) next_##name(void)                                       \
 	{                                                                                \
-		return NEXT(name);                                                       \
+		return NEXT_FUNCTION(name);                                                       \
 	}
 FIND(dup)
 FIND(dup2)
@@ -44,7 +44,7 @@ FIND(fcntl64)
 #undef FIND
 
 static __attribute__((constructor)) void
-find_all(void)
+next_functions_find(void)
 {
 	(void)next_dup();
 	(void)next_dup2();
@@ -113,7 +113,7 @@ device_number(void)
 
 #define FSTAT(name, fd, st, call)                                                        \
 	__extension__({                                                                  \
-		__typeof__(&name) real_ = NEXT(name);                                    \
+		__typeof__(&name) real_ = NEXT_FUNCTION(name);                                    \
 		int rc_ = -1;                                                            \
                                                                                          \
 		if (real_ == NULL)                                                       \

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "preload/channel.h"
+#include "preload/preload_channel.h"
 #include "preload/next.h"
 #include "preload/paths.h"
 #include "verbs/device.h"
@@ -25,7 +25,7 @@ int
 __xstat64(int version, const char *path, struct stat64 *st);
 
 static bool
-look(const char *path, struct path_served *out)
+path_lookup(const char *path, struct path_served *out)
 {
 	const char *name;
 
@@ -39,15 +39,15 @@ look(const char *path, struct path_served *out)
 
 /* Calls the function on the replacement of the path, if there is one. Returns none if no
  * library has the function. */
-#define PASS(none, name, path, call)                                                     \
+#define CALL_REPLACED(none, name, path, call)                                                     \
 	__extension__({                                                                  \
-		__typeof__(&name) real_ = NEXT(name);                                    \
+		__typeof__(&name) real_ = NEXT_FUNCTION(name);                                    \
 		__typeof__(none) value_ = (none);                                        \
 		struct path_served served_;                                              \
                                                                                          \
 		if (real_ == NULL) {                                                     \
 			errno = ENOSYS;                                                  \
-		} else if (look(path, &served_)) {                                       \
+		} else if (path_lookup(path, &served_)) {                                       \
 			path = served_.path;                                             \
 			value_ = real_ call;                                             \
 			path_done(&served_);                                             \
@@ -84,7 +84,7 @@ open(const char *path, int flags, ...)
 	if (fd != -2)
 		return fd;
 	MODE_READ(flags, mode);
-	return PASS(-1, open, path, (path, flags, mode));
+	return CALL_REPLACED(-1, open, path, (path, flags, mode));
 }
 
 EXPORT int
@@ -96,47 +96,47 @@ open64(const char *path, int flags, ...)
 	if (fd != -2)
 		return fd;
 	MODE_READ(flags, mode);
-	return PASS(-1, open64, path, (path, flags, mode));
+	return CALL_REPLACED(-1, open64, path, (path, flags, mode));
 }
 
 EXPORT FILE *
 fopen(const char *path, const char *mode)
 {
-	return PASS((FILE *)NULL, fopen, path, (path, mode));
+	return CALL_REPLACED((FILE *)NULL, fopen, path, (path, mode));
 }
 
 EXPORT FILE *
 fopen64(const char *path, const char *mode)
 {
-	return PASS((FILE *)NULL, fopen64, path, (path, mode));
+	return CALL_REPLACED((FILE *)NULL, fopen64, path, (path, mode));
 }
 
 EXPORT int
 access(const char *path, int mode)
 {
-	return PASS(-1, access, path, (path, mode));
+	return CALL_REPLACED(-1, access, path, (path, mode));
 }
 
 EXPORT int
 stat(const char *path, struct stat *st)
 {
-	return PASS(-1, stat, path, (path, st));
+	return CALL_REPLACED(-1, stat, path, (path, st));
 }
 
 EXPORT int
 stat64(const char *path, struct stat64 *st)
 {
-	return PASS(-1, stat64, path, (path, st));
+	return CALL_REPLACED(-1, stat64, path, (path, st));
 }
 
 EXPORT int
 __xstat(int version, const char *path, struct stat *st)
 {
-	return PASS(-1, __xstat, path, (version, path, st));
+	return CALL_REPLACED(-1, __xstat, path, (version, path, st));
 }
 
 EXPORT int
 __xstat64(int version, const char *path, struct stat64 *st)
 {
-	return PASS(-1, __xstat64, path, (version, path, st));
+	return CALL_REPLACED(-1, __xstat64, path, (version, path, st));
 }

@@ -68,7 +68,7 @@ is_directory(const char *path)
 }
 
 static bool
-file_make(const char *text, struct path_served *out)
+text_file_create(const char *text, struct path_served *out)
 {
 	size_t len = strlen(text);
 
@@ -87,7 +87,7 @@ file_make(const char *text, struct path_served *out)
 
 /* Returns the rest of the path after the prefix and the device name, or NULL. */
 static const char *
-below(const char *path, const char *prefix, const char *name)
+path_below(const char *path, const char *prefix, const char *name)
 {
 	size_t prefix_len = strlen(prefix), name_len = strlen(name);
 
@@ -101,7 +101,7 @@ below(const char *path, const char *prefix, const char *name)
 bool
 path_serve(const char *path, const char *name, struct path_served *out)
 {
-	const char *rest = below(path, NODES, name), *text;
+	const char *rest = path_below(path, NODES, name), *text;
 	int err = errno;
 	bool served = true;
 
@@ -111,18 +111,18 @@ path_serve(const char *path, const char *name, struct path_served *out)
 		return true;
 	}
 	if (strcmp(path, CM_ABI) == 0) {
-		served = file_make("4\n", out);
+		served = text_file_create("4\n", out);
 		errno = err;
 		return served;
 	}
-	rest = below(path, CLASS, name);
+	rest = path_below(path, CLASS, name);
 	if (rest == NULL)
 		return false;
 	while (*rest == '/')
 		rest++;
 	text = text_find(rest);
 	if (text != NULL)
-		served = file_make(text, out);
+		served = text_file_create(text, out);
 	else if (is_directory(rest))
 		out->path = "/sys/class";
 	else

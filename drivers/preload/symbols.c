@@ -18,7 +18,7 @@ is_verb(const char *name)
 }
 
 static bool
-of_libibverbs(const void *symbol)
+is_from_libibverbs(const void *symbol)
 {
 	const char *base;
 	Dl_info info;
@@ -32,13 +32,13 @@ of_libibverbs(const void *symbol)
 
 /* Returns a handle of this library, which is loaded and stays loaded. */
 static void *
-self(void)
+library_handle(void)
 {
 	static void *handle;
 	void *found = __atomic_load_n(&handle, __ATOMIC_RELAXED);
 	Dl_info info;
 
-	if (found == NULL && dladdr((const void *)self, &info) != 0) {
+	if (found == NULL && dladdr((const void *)library_handle, &info) != 0) {
 		found = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 		__atomic_store_n(&handle, found, __ATOMIC_RELAXED);
 	}
@@ -48,7 +48,7 @@ self(void)
 /* Returns our function in place of the real one, or NULL if this is not a verb of
  * libibverbs. */
 static __attribute__((noinline)) void *
-replacement(dlvsym_fn *real, void *handle, const char *name, const char *version)
+verb_replacement(dlvsym_fn *real, void *handle, const char *name, const char *version)
 {
 	const void *symbol;
 
@@ -56,9 +56,9 @@ replacement(dlvsym_fn *real, void *handle, const char *name, const char *version
 		forward_depth > 0)
 		return NULL;
 	symbol = real(handle, name, version);
-	if (symbol == NULL || !of_libibverbs(symbol) || self() == NULL)
+	if (symbol == NULL || !is_from_libibverbs(symbol) || library_handle() == NULL)
 		return NULL;
-	return real(self(), name, version);
+	return real(library_handle(), name, version);
 }
 
 /* The last call is a jump, so that the real function sees the caller's return address,
@@ -82,7 +82,7 @@ dlvsym(void *handle, const char *name, const char *version)
 		real = (dlvsym_fn *)dlsym(RTLD_NEXT, "dlvsym");
 		__atomic_store_n(&next, real, __ATOMIC_RELAXED);
 	}
-	ours = replacement(real, handle, name, version);
+	ours = verb_replacement(real, handle, name, version);
 	if (ours != NULL)
 		return ours;
 	TAIL_CALL return real(handle, name, version);

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "preload/channel.h"
+#include "preload/preload_channel.h"
 #include "ucm/backend.h"
 
 #define FDS 65536 /* only descriptors below this can be channels */
@@ -35,7 +35,7 @@ static const struct command commands[] = {
 
 /* fstat() itself is intercepted. */
 static bool
-identify(int fd, struct stat *st)
+fd_stat(int fd, struct stat *st)
 {
 	return fstatat(fd, "", st, AT_EMPTY_PATH) == 0;
 }
@@ -57,7 +57,7 @@ channel_find(int fd)
 	ino = __atomic_load_n(&c->ino, __ATOMIC_ACQUIRE);
 	if (ino == 0)
 		return NULL;
-	same = identify(fd, &st) && st.st_ino == ino && st.st_dev == c->dev;
+	same = fd_stat(fd, &st) && st.st_ino == ino && st.st_dev == c->dev;
 	errno = err;
 	return same ? c : NULL;
 }
@@ -77,7 +77,7 @@ channel_add(int fd, const struct ucm_token *token)
 	if (fd >= FDS)
 		return -EMFILE;
 	c = &channels[fd];
-	if (!identify(fd, &st))
+	if (!fd_stat(fd, &st))
 		return -errno;
 	c->dev = st.st_dev;
 	c->token = *token;

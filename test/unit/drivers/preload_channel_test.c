@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "preload/channel.h"
+#include "preload/preload_channel.h"
 #include "ucm/backend.h"
 
 #include <cmocka.h>
