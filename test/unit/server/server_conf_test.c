@@ -52,10 +52,10 @@ each_member_is_checked(void **state)
 	refused(c, "addresses: ");
 	c = good();
 	c.gateway4 = "192.0.3.1";
-	refused(c, "gateway4: \"192.0.3.1\" is on no link");
+	refused(c, "gateway4: \"192.0.3.1\" is not in the subnet");
 	c.gateway4 = "192.0.2.254";
 	c.gateway6 = "2001:db8::fe";
-	refused(c, "gateway6: \"2001:db8::fe\" is on no link");
+	refused(c, "gateway6: \"2001:db8::fe\" is not in the subnet");
 	c.addresses = "192.0.2.1/24,2001:db8::1/64";
 	assert_int_equal(rocade_daemon_check(&c), 0);
 }
