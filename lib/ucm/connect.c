@@ -85,7 +85,7 @@ ucm_do_connect(struct ucm_call *call)
 		return rc;
 	memcpy(id->private, p->private_data, p->private_data_len);
 	id->private_len = p->private_data_len;
-	if (!ucm_hold(call->ucm, id, call->now))
+	if (!ucm_defer_request(call->ucm, id, call->now))
 		rc = ucm_connect(call->ucm, id, call->now);
 	if (rc != 0)
 		return rc;
@@ -147,7 +147,7 @@ ucm_do_listen(struct ucm_call *call)
 	if (rc != 0)
 		return rc == -ENOSPC ? -ENOMEM : rc;
 	id->state = UCM_LISTEN;
-	ucm_hold_listening(call->ucm, id, call->now);
+	ucm_defer_on_listen(call->ucm, id, call->now);
 	return 0;
 }
 

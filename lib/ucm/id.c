@@ -104,7 +104,7 @@ ucm_id_destroy(struct ucm_id *id, uint64_t now)
 	ucm_events_purge(id, now);
 	if (id->conn != NULL)
 		cm_release(id->conn, now);
-	ucm_hold_forget(id->channel->session->ucm, id);
+	ucm_defer_cancel(id->channel->session->ucm, id);
 	ucm_unbind(id);
 	id_free(id);
 }

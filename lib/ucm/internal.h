@@ -10,8 +10,8 @@
 
 /* Two ports that port_choose() returns never share a bucket. */
 #define UCM_PORT_BUCKETS 32768
-#define UCM_HOLD_NS (500 * NS_PER_MS)
-#define UCM_HOLD_SHORT_NS (200 * NS_PER_MS)
+#define UCM_DEFER_NS (500 * NS_PER_MS)
+#define UCM_DEFER_SHORT_NS (200 * NS_PER_MS)
 /* limit of unread events: on average per possible ID of a session */
 #define UCM_EVENTS_PER_ID 8
 
@@ -38,7 +38,7 @@ TAILQ_HEAD(ucm_events, ucm_event);
 LIST_HEAD(ucm_port_bucket, ucm_id);
 LIST_HEAD(ucm_id_list, ucm_id);
 TAILQ_HEAD(ucm_sessions, ucm_session);
-TAILQ_HEAD(ucm_held, ucm_id);
+TAILQ_HEAD(ucm_deferred, ucm_id);
 
 struct ucm_id {
 	LIST_ENTRY(ucm_id) link;      /* in channel->ids */
@@ -72,9 +72,9 @@ struct ucm_id {
 	struct cm_qp remote;
 	uint8_t path_mtu;
 	bool has_remote;
-	bool held; /* in ucm->held */
-	TAILQ_ENTRY(ucm_id) held_link;
-	uint64_t held_until_ns;
+	bool deferred; /* in ucm->deferred */
+	TAILQ_ENTRY(ucm_id) deferred_link;
+	uint64_t deferred_until_ns;
 	uint8_t private[CMA_SIDR_PRIVATE]; /* private data of its own request */
 	uint8_t private_len;
 };
@@ -117,7 +117,7 @@ struct ucm {
 	uint64_t rand;
 	uint32_t id_count;
 	struct ucm_sessions sessions;
-	struct ucm_held held;
+	struct ucm_deferred deferred;
 	struct ucm_port_bucket ports[UCM_PORT_BUCKETS];
 };
 
@@ -203,17 +203,17 @@ ucm_transport(const struct ucm_id *id);
 int
 ucm_connect(struct ucm *ucm, struct ucm_id *id, uint64_t now);
 
-/* hold.c: defers the request of the ID if its destination is local and has no listener
+/* ucm_defer.c: defers the request of the ID if its destination is local and has no listener
  * yet. Returns whether it did. */
 bool
-ucm_hold(struct ucm *ucm, struct ucm_id *id, uint64_t now);
+ucm_defer_request(struct ucm *ucm, struct ucm_id *id, uint64_t now);
 void
-ucm_hold_forget(struct ucm *ucm, struct ucm_id *id);
+ucm_defer_cancel(struct ucm *ucm, struct ucm_id *id);
 void
-ucm_hold_listening(struct ucm *ucm, const struct ucm_id *listener, uint64_t now);
+ucm_defer_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now);
 /* Sends the requests whose time is over. */
 void
-ucm_hold_run(struct ucm *ucm, uint64_t now);
+ucm_defer_run(struct ucm *ucm, uint64_t now);
 
 /* queue.c */
 /* Creates an event, not yet queued, with the number and uid of the ID. Returns NULL

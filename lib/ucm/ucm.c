@@ -21,7 +21,7 @@ ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
 	ucm->conf = *conf;
 	ucm->rand = conf->cm.seed ^ UINT64_C(0xA0761D6478BD642F);
 	TAILQ_INIT(&ucm->sessions);
-	TAILQ_INIT(&ucm->held);
+	TAILQ_INIT(&ucm->deferred);
 	for (unsigned i = 0; i < UCM_PORT_BUCKETS; i++)
 		LIST_INIT(&ucm->ports[i]);
 	rc = cm_create(&conf->cm, now, &ucm->cm);
@@ -155,17 +155,17 @@ void
 ucm_run(struct ucm *ucm, uint64_t now)
 {
 	cm_run(ucm->cm, now);
-	ucm_hold_run(ucm, now);
+	ucm_defer_run(ucm, now);
 	ucm_pump(ucm, now);
 }
 
 uint64_t
 ucm_deadline(const struct ucm *ucm)
 {
-	const struct ucm_id *first = TAILQ_FIRST(&ucm->held);
+	const struct ucm_id *first = TAILQ_FIRST(&ucm->deferred);
 	uint64_t due = cm_deadline(ucm->cm);
 
-	return first != NULL ? RTE_MIN(due, first->held_until_ns) : due;
+	return first != NULL ? RTE_MIN(due, first->deferred_until_ns) : due;
 }
 
 uint32_t

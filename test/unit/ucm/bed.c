@@ -228,7 +228,7 @@ bed_event(struct bed_process *p, enum ucm_event_type type)
 void
 bed_hold_end(void)
 {
-	bed.now += UCM_HOLD_SHORT_NS;
+	bed.now += UCM_DEFER_SHORT_NS;
 	ucm_run(bed.ucm, bed.now);
 }
 

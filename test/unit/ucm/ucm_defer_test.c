@@ -30,10 +30,10 @@ not_for_ever(void **state)
 	(void)state;
 	assert_int_equal(bed_bind(&bed.server, server, NULL, BED_PORT), 0);
 	assert_int_equal(bed_connect(&bed.client, client, BED_CLIENT_QPN, ""), 0);
-	assert_true(ucm_deadline(bed.ucm) == bed.now + UCM_HOLD_NS);
-	ucm_run(bed.ucm, bed.now + UCM_HOLD_NS - 1);
+	assert_true(ucm_deadline(bed.ucm) == bed.now + UCM_DEFER_NS);
+	ucm_run(bed.ucm, bed.now + UCM_DEFER_NS - 1);
 	bed_no_event(&bed.client);
-	ucm_run(bed.ucm, bed.now + UCM_HOLD_NS);
+	ucm_run(bed.ucm, bed.now + UCM_DEFER_NS);
 	assert_int_equal(
 		bed_event(&bed.client, UCM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
 }
@@ -51,7 +51,7 @@ only_for_that_very_port(void **state)
 	assert_int_equal(
 		bed_bind(&bed.server, c, "192.0.2.1", BED_PORT + UCM_PORT_BUCKETS), 0);
 	assert_int_equal(bed_connect(&bed.client, client, BED_CLIENT_QPN, ""), 0);
-	assert_true(ucm_deadline(bed.ucm) == bed.now + UCM_HOLD_SHORT_NS);
+	assert_true(ucm_deadline(bed.ucm) == bed.now + UCM_DEFER_SHORT_NS);
 	bed_hold_end();
 	bed_event(&bed.client, UCM_EVENT_REJECTED);
 }
@@ -70,12 +70,12 @@ for_who_has_not_bound_it(void **state)
 	assert_int_equal(bed_connect(&bed.client, late, BED_CLIENT_QPN, ""), 0);
 	assert_int_equal(bed_connect(&bed.client, client, BED_CLIENT_QPN + 1, ""), 0);
 	assert_int_equal(bed_connect(&bed.client, third, BED_CLIENT_QPN + 2, ""), 0);
-	assert_true(ucm_deadline(bed.ucm) == bed.now + UCM_HOLD_SHORT_NS);
+	assert_true(ucm_deadline(bed.ucm) == bed.now + UCM_DEFER_SHORT_NS);
 	assert_int_equal(bed_destroy(&bed.client, third, NULL), 0);
 	assert_int_equal(bed_bind(&bed.server, server, NULL, BED_PORT), 0);
 	assert_int_equal(bed_listen(&bed.server, server, 1), 0);
 	bed_event(&bed.server, UCM_EVENT_CONNECT_REQUEST);
-	assert_true(ucm_deadline(bed.ucm) == bed.now + UCM_HOLD_NS);
+	assert_true(ucm_deadline(bed.ucm) == bed.now + UCM_DEFER_NS);
 	assert_int_equal(bed_listen(&bed.server, other, 1), 0);
 	bed_event(&bed.server, UCM_EVENT_CONNECT_REQUEST);
 }

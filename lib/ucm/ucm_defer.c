@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Deferred requests: connection requests to a port of this host that has no listener yet.
+ * Programs tell their peers the port first, and then bind to it and listen. They rely on
+ * the time that address resolution takes with other stacks. Such
+ * a request, which would be rejected, is deferred for UCM_DEFER_SHORT_NS, or for
+ * UCM_DEFER_NS if the port is bound already.
+ */
+#include "ucm/internal.h"
+
+static bool
+id_serves(const struct ucm_id *id, const struct ucm_id *asker)
+{
+	return id->ps == asker->ps && id->port == ucm_addr_port(&asker->dst) &&
+	       ucm_addr_serves(id, asker->dst.gid);
+}
+
+/* Returns for how long to defer the request of id. 0: the port has a listener, or the
+ * destination is not local. */
+static uint64_t
+defer_time_ns(struct ucm *ucm, const struct ucm_id *id)
+{
+	uint64_t ns = UCM_DEFER_SHORT_NS;
+	const struct ucm_id *other;
+
+	if (!ucm_is_ours(ucm, id->dst.gid))
+		return 0;
+	LIST_FOREACH(other, ucm_port_bucket(ucm, ucm_addr_port(&id->dst)), port_link)
+	{
+		if (!id_serves(other, id))
+			continue;
+		if (other->state == UCM_LISTEN)
+			return 0;
+		if (other->state == UCM_BOUND)
+			ns = UCM_DEFER_NS;
+	}
+	return ns;
+}
+
+/* Keeps the list sorted by deadline. */
+static void
+deferred_insert(struct ucm *ucm, struct ucm_id *id)
+{
+	struct ucm_id *other;
+
+	TAILQ_FOREACH_REVERSE(other, &ucm->deferred, ucm_deferred, deferred_link)
+	{
+		if (other->deferred_until_ns <= id->deferred_until_ns)
+			break;
+	}
+	if (other != NULL)
+		TAILQ_INSERT_AFTER(&ucm->deferred, other, id, deferred_link);
+	else
+		TAILQ_INSERT_HEAD(&ucm->deferred, id, deferred_link);
+}
+
+bool
+ucm_defer_request(struct ucm *ucm, struct ucm_id *id, uint64_t now)
+{
+	uint64_t ns = defer_time_ns(ucm, id);
+
+	if (ns == 0)
+		return false;
+	id->deferred = true;
+	id->deferred_until_ns = now + ns;
+	deferred_insert(ucm, id);
+	return true;
+}
+
+void
+ucm_defer_cancel(struct ucm *ucm, struct ucm_id *id)
+{
+	if (id->deferred)
+		TAILQ_REMOVE(&ucm->deferred, id, deferred_link);
+	id->deferred = false;
+}
+
+static void
+deferred_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
+{
+	struct ucm_event *event;
+	int rc;
+
+	ucm_defer_cancel(ucm, id);
+	rc = ucm_connect(ucm, id, now);
+	if (rc == 0)
+		return;
+	event = ucm_event_new(id, UCM_EVENT_CONNECT_ERROR, rc);
+	if (event != NULL)
+		ucm_event_put(event);
+}
+
+void
+ucm_defer_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now)
+{
+	struct ucm_id *id, *next;
+
+	for (id = TAILQ_FIRST(&ucm->deferred); id != NULL; id = next) {
+		next = TAILQ_NEXT(id, deferred_link);
+		if (id_serves(listener, id))
+			deferred_send(ucm, id, now);
+	}
+}
+
+void
+ucm_defer_run(struct ucm *ucm, uint64_t now)
+{
+	struct ucm_id *id;
+
+	while ((id = TAILQ_FIRST(&ucm->deferred)) != NULL && id->deferred_until_ns <= now)
+		deferred_send(ucm, id, now);
+}
