@@ -38,7 +38,7 @@ cm_rand(struct cm *cm)
 }
 
 static bool
-conf_good(const struct cm_conf *conf)
+cm_conf_valid(const struct cm_conf *conf)
 {
 	return conf->max_conns >= 1 && conf->max_conns <= 65536 &&
 	       conf->response_timeout <= CM_TIMEOUT_MAX &&
@@ -51,7 +51,7 @@ cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out)
 {
 	struct cm *cm;
 
-	if (!conf_good(conf))
+	if (!cm_conf_valid(conf))
 		return -EINVAL;
 	cm = calloc(1, sizeof(*cm));
 	if (cm == NULL)
@@ -71,7 +71,7 @@ cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out)
 	wheel_init(&cm->wheel, now);
 	TAILQ_INIT(&cm->spare);
 	TAILQ_INIT(&cm->answered);
-	TAILQ_INIT(&cm->eventful);
+	TAILQ_INIT(&cm->conns_with_events);
 	*out = cm;
 	return 0;
 }
@@ -92,7 +92,7 @@ cm_destroy(struct cm *cm)
 }
 
 static void
-fire(struct wheel_timer *timer, uint64_t now, void *arg)
+conn_timer_fire(struct wheel_timer *timer, uint64_t now, void *arg)
 {
 	(void)arg;
 	conn_timeout(
@@ -102,7 +102,7 @@ fire(struct wheel_timer *timer, uint64_t now, void *arg)
 void
 cm_run(struct cm *cm, uint64_t now)
 {
-	wheel_advance(&cm->wheel, now, fire, cm);
+	wheel_advance(&cm->wheel, now, conn_timer_fire, cm);
 }
 
 uint64_t
@@ -134,15 +134,15 @@ cm_listeners(const struct cm *cm)
 void
 cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
 {
-	if (cm->out_tail - cm->out_head == CM_OUT) {
+	if (cm->out_tail - cm->out_head == CM_TX_QUEUE_LEN) {
 		cm->stats.tx_full++;
 		return;
 	}
-	cm->out[cm->out_tail++ % CM_OUT] = (struct cm_out){.mad = *mad, .path = *path};
+	cm->out[cm->out_tail++ % CM_TX_QUEUE_LEN] = (struct cm_out){.mad = *mad, .path = *path};
 }
 
 bool
-cm_owes(const struct cm *cm)
+cm_has_tx(const struct cm *cm)
 {
 	return cm->out_head != cm->out_tail;
 }
@@ -150,7 +150,7 @@ cm_owes(const struct cm *cm)
 bool
 cm_tx(struct cm *cm, struct mad *mad, struct cm_path *path)
 {
-	const struct cm_out *out = &cm->out[cm->out_head % CM_OUT];
+	const struct cm_out *out = &cm->out[cm->out_head % CM_TX_QUEUE_LEN];
 
 	if (cm->out_head == cm->out_tail)
 		return false;

@@ -115,7 +115,7 @@ enum cm_event_type {
 	/* active side: status is an enum cm_sidr_status; qp.qpn and qkey are valid if it
 	 * is 0 */
 	CM_EVENT_SIDR_REPLY,
-	CM_EVENT_GONE,       /* time wait has ended: the QPN may be reused */
+	CM_EVENT_TIMEWAIT_EXIT,       /* time wait has ended: the QPN may be reused */
 	CM_EVENT_COUNT
 };
 
@@ -171,7 +171,7 @@ bool
 cm_tx(struct cm *cm, struct mad *mad, struct cm_path *path);
 /* Returns whether cm_tx() has a message to send. */
 bool
-cm_owes(const struct cm *cm);
+cm_has_tx(const struct cm *cm);
 /* Handles the timers that have expired: retries, and the end of time waits. */
 void
 cm_run(struct cm *cm, uint64_t now);

@@ -11,7 +11,7 @@
 #define PKEY 0xFFFF
 
 static bool
-path_good(const struct cm_path *path)
+path_valid(const struct cm_path *path)
 {
 	static const uint8_t none[16];
 
@@ -101,7 +101,7 @@ cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now
 	const struct cm_qp *qp = &req->qp;
 	struct cm_conn *conn;
 
-	if (!path_good(&req->path) || !qpn_is_ordinary(qp->qpn) || qp->path_mtu < 1 ||
+	if (!path_valid(&req->path) || !qpn_is_ordinary(qp->qpn) || qp->path_mtu < 1 ||
 		qp->path_mtu > 5 || qp->retry_count > 7 || qp->rnr_retry > 7 ||
 		qp->transport > CM_XRC || qp->transport == CM_RD ||
 		req->private_len > CMA_REQ_PRIVATE)
@@ -110,7 +110,7 @@ cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now
 	if (conn == NULL)
 		return -ENOSPC;
 	req_make(conn, req);
-	conn_ask(conn, now);
+	conn_send_request(conn, now);
 	*out = conn;
 	return 0;
 }
@@ -121,7 +121,7 @@ cm_sidr_request(struct cm *cm, const struct cm_request *req, void *user, uint64_
 {
 	struct cm_conn *conn;
 
-	if (!path_good(&req->path) || req->private_len > CMA_SIDR_PRIVATE)
+	if (!path_valid(&req->path) || req->private_len > CMA_SIDR_PRIVATE)
 		return -EINVAL;
 	conn = conn_open(cm, req, CM_SIDR_SENT, user);
 	if (conn == NULL)
@@ -132,7 +132,7 @@ cm_sidr_request(struct cm *cm, const struct cm_request *req, void *user, uint64_
 	mad_put(&conn->out, MAD_SIDR_REQ_pkey, PKEY);
 	mad_put(&conn->out, MAD_SIDR_REQ_service_id, req->service_id);
 	cma_put_request(&conn->out, req);
-	conn_ask(conn, now);
+	conn_send_request(conn, now);
 	*out = conn;
 	return 0;
 }
@@ -159,7 +159,7 @@ cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, siz
 	mad_put(rep, MAD_REP_ca_guid, conn->cm->conf.ca_guid);
 	mad_put_private(rep, 0, private, len);
 	conn_enter(conn, CM_REP_SENT);
-	conn_ask(conn, now);
+	conn_send_request(conn, now);
 	return 0;
 }
 
@@ -173,7 +173,7 @@ cm_reject(struct cm_conn *conn, enum cm_reason reason, const void *private, size
 		return -EINVAL;
 	conn_rej(conn, reason, private, len);
 	if (conn->state == CM_REQ_RCVD) {
-		conn_answered(conn, now);
+		conn_send_response(conn, now);
 	} else {
 		cm_send(conn->cm, &conn->path, &conn->out);
 		conn_timewait(conn, now);
@@ -244,7 +244,7 @@ cm_sidr_reply(struct cm_conn *conn, enum cm_sidr_status status, uint32_t qpn,
 		conn->cm->stats.rejects_sent++;
 	}
 	mad_put_private(rep, 0, private, len);
-	conn_answered(conn, now);
+	conn_send_response(conn, now);
 	return 0;
 }
 
@@ -252,9 +252,9 @@ static void
 events_forget(struct cm_conn *conn)
 {
 	if (conn->events != 0)
-		TAILQ_REMOVE(&conn->cm->eventful, conn, event_link);
+		TAILQ_REMOVE(&conn->cm->conns_with_events, conn, event_link);
 	conn->events = 0;
-	conn_unpend(conn);
+	conn_leave_backlog(conn);
 }
 
 void

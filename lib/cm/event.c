@@ -3,7 +3,7 @@
 #include "cm/internal.h"
 
 static void
-from_req(const struct mad *req, struct cm_event *event)
+event_from_req(const struct mad *req, struct cm_event *event)
 {
 	struct cma_hdr hdr;
 
@@ -28,7 +28,7 @@ from_req(const struct mad *req, struct cm_event *event)
 }
 
 static void
-from_rep(const struct mad *rep, struct cm_event *event)
+event_from_rep(const struct mad *rep, struct cm_event *event)
 {
 	event->qp = (struct cm_qp){
 		.qpn = (uint32_t)mad_get(rep, MAD_REP_local_qpn),
@@ -42,7 +42,7 @@ from_rep(const struct mad *rep, struct cm_event *event)
 }
 
 static void
-from_sidr_req(const struct mad *req, struct cm_event *event)
+event_from_sidr_req(const struct mad *req, struct cm_event *event)
 {
 	struct cma_hdr hdr;
 
@@ -54,7 +54,7 @@ from_sidr_req(const struct mad *req, struct cm_event *event)
 }
 
 static void
-from_sidr_rep(const struct mad *rep, struct cm_event *event)
+event_from_sidr_rep(const struct mad *rep, struct cm_event *event)
 {
 	event->status = (int)mad_get(rep, MAD_SIDR_REP_status);
 	event->qp.qpn = (uint32_t)mad_get(rep, MAD_SIDR_REP_qpn);
@@ -63,7 +63,7 @@ from_sidr_rep(const struct mad *rep, struct cm_event *event)
 }
 
 static void
-event_fill(struct cm_event *event)
+cm_event_fill(struct cm_event *event)
 {
 	struct cm_conn *conn = event->conn;
 	const struct mad *mad = NULL;
@@ -78,19 +78,19 @@ event_fill(struct cm_event *event)
 		return; /* no message from the peer */
 	event->private = mad_private(mad, &event->private_len);
 	if (event->type == CM_EVENT_REQUEST)
-		from_req(mad, event);
+		event_from_req(mad, event);
 	else if (event->type == CM_EVENT_REPLY)
-		from_rep(mad, event);
+		event_from_rep(mad, event);
 	else if (event->type == CM_EVENT_SIDR_REQUEST)
-		from_sidr_req(mad, event);
+		event_from_sidr_req(mad, event);
 	else if (event->type == CM_EVENT_SIDR_REPLY)
-		from_sidr_rep(mad, event);
+		event_from_sidr_rep(mad, event);
 }
 
 bool
 cm_has_event(const struct cm *cm)
 {
-	return !TAILQ_EMPTY(&cm->eventful);
+	return !TAILQ_EMPTY(&cm->conns_with_events);
 }
 
 /* Returns the events of a connection in the order of the enum, which is that in which
@@ -98,17 +98,17 @@ cm_has_event(const struct cm *cm)
 bool
 cm_next_event(struct cm *cm, struct cm_event *event)
 {
-	struct cm_conn *conn = TAILQ_FIRST(&cm->eventful);
+	struct cm_conn *conn = TAILQ_FIRST(&cm->conns_with_events);
 	unsigned type;
 
 	if (conn == NULL)
 		return false;
 	type = (unsigned)__builtin_ctz(conn->events);
-	TAILQ_REMOVE(&cm->eventful, conn, event_link);
+	TAILQ_REMOVE(&cm->conns_with_events, conn, event_link);
 	conn->events &= conn->events - 1;
-	conn_unpend(conn);
+	conn_leave_backlog(conn);
 	if (conn->events != 0)
-		TAILQ_INSERT_TAIL(&cm->eventful, conn, event_link);
+		TAILQ_INSERT_TAIL(&cm->conns_with_events, conn, event_link);
 	*event = (struct cm_event){
 		.type = type,
 		.conn = conn,
@@ -118,6 +118,6 @@ cm_next_event(struct cm *cm, struct cm_event *event)
 				  ? conn->status
 				  : 0,
 	};
-	event_fill(event);
+	cm_event_fill(event);
 	return true;
 }

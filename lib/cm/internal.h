@@ -8,7 +8,7 @@
 #include "base/wheel.h"
 #include "cm/cm.h"
 
-#define CM_OUT 256 /* capacity of the queue of cm_tx(): a power of two */
+#define CM_TX_QUEUE_LEN 256 /* capacity of the queue of cm_tx(): a power of two */
 #define CM_BUCKETS 1024
 #define CM_MRA_REQ 0 /* the message an MRA or REJ refers to (IBA 12.6.6.1, 12.6.7.1) */
 #define CM_MRA_REP 1
@@ -43,7 +43,7 @@ struct cm_conn {
 	struct cm *cm;
 	void *user;
 	struct cm_listener *listener;  /* counts in its backlog; NULL: does not */
-	LIST_ENTRY(cm_conn) pend_link; /* in listener->conns */
+	LIST_ENTRY(cm_conn) backlog_link; /* in listener->conns */
 	TAILQ_ENTRY(cm_conn) link;     /* in cm->spare or cm->answered */
 	TAILQ_ENTRY(cm_conn) event_link;
 	LIST_ENTRY(cm_conn) id_link;  /* in cm->by_id, by remote_key and remote_id */
@@ -60,7 +60,7 @@ struct cm_conn {
 	uint8_t ack_timeout;
 	bool by_id, by_qpn; /* in these hash tables */
 	bool sidr;
-	bool waited; /* an MRA extended the timer; only one does */
+	bool mra_received; /* an MRA extended the timer; only one does */
 	bool released;
 	uint32_t events; /* pending events: a bit for each enum cm_event_type */
 	uint32_t raised; /* events so far: each type is raised once */
@@ -106,14 +106,14 @@ struct cm {
 	struct conn_list spare;
 	/* oldest first; freed early if there is no spare connection */
 	struct conn_list answered;
-	struct conn_list eventful;
+	struct conn_list conns_with_events;
 	uint32_t out_head, out_tail;
 	uint32_t listener_count;
 	struct cm_stats stats;
 	struct cm_listeners listeners[CM_BUCKETS];
 	struct conn_bucket by_id[CM_BUCKETS];
 	struct conn_bucket by_qpn[CM_BUCKETS];
-	struct cm_out out[CM_OUT];
+	struct cm_out out[CM_TX_QUEUE_LEN];
 };
 
 static inline uint64_t
@@ -161,11 +161,11 @@ void
 conn_event(struct cm_conn *conn, enum cm_event_type type);
 /* Returns whether the event of the connection's request was not fetched yet. */
 bool
-conn_is_news(const struct cm_conn *conn);
+conn_request_unread(const struct cm_conn *conn);
 /* Sends conn->out, and starts the timer that resends it every wait_ns until a response
  * changes the state. */
 void
-conn_ask(struct cm_conn *conn, uint64_t now);
+conn_send_request(struct cm_conn *conn, uint64_t now);
 void
 conn_timeout(struct cm_conn *conn, uint64_t now);
 /* Closes the connection. Frees it if the user has released it. */
@@ -176,7 +176,7 @@ conn_timewait(struct cm_conn *conn, uint64_t now);
 /* Sends conn->out and enters ANSWERED: for a while, a retry of the request gets the same
  * response. */
 void
-conn_answered(struct cm_conn *conn, uint64_t now);
+conn_send_response(struct cm_conn *conn, uint64_t now);
 /* Initialises a message to the peer with both communication IDs. */
 void
 conn_mad(const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64_t tid);
@@ -197,7 +197,7 @@ struct cm_conn *
 listener_conn(struct cm_listener *listener, enum cm_state state);
 /* Leaves the backlog once the request was fetched and decided. */
 void
-conn_unpend(struct cm_conn *conn);
+conn_leave_backlog(struct cm_conn *conn);
 
 /* rx_req.c, rx_sidr.c: handle a received message. Return CM_DROP_none, or why it was
  * dropped. */

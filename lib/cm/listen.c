@@ -7,7 +7,7 @@
 #include "port/neigh.h"
 
 static struct cm_listeners *
-bucket_of(struct cm *cm, uint64_t service_id)
+listener_bucket(struct cm *cm, uint64_t service_id)
 {
 	return &cm->listeners[(service_id ^ service_id >> 16) % CM_BUCKETS];
 }
@@ -25,7 +25,7 @@ any_of(const uint8_t addr[16])
 }
 
 static bool
-serves(const struct cm_listener *listener, const uint8_t addr[16])
+listener_serves(const struct cm_listener *listener, const uint8_t addr[16])
 {
 	switch (listener->any) {
 	case CM_ANY:
@@ -44,10 +44,10 @@ listener_find(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[
 {
 	struct cm_listener *listener, *best = NULL;
 
-	LIST_FOREACH(listener, bucket_of(cm, service_id), link)
+	LIST_FOREACH(listener, listener_bucket(cm, service_id), link)
 	{
 		if (listener->service_id != service_id || listener->sidr != sidr ||
-			!serves(listener, addr))
+			!listener_serves(listener, addr))
 			continue;
 		if (best == NULL || listener->any > best->any)
 			best = listener;
@@ -61,7 +61,7 @@ is_taken(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[16])
 	enum cm_any any = any_of(addr);
 	const struct cm_listener *listener;
 
-	LIST_FOREACH(listener, bucket_of(cm, service_id), link)
+	LIST_FOREACH(listener, listener_bucket(cm, service_id), link)
 	{
 		if (listener->service_id == service_id && listener->sidr == sidr &&
 			listener->any == any &&
@@ -96,7 +96,7 @@ listener_add(struct cm *cm, uint64_t service_id, bool sidr, const uint8_t addr[1
 	};
 	if (addr != NULL)
 		memcpy(listener->addr, addr, 16);
-	LIST_INSERT_HEAD(bucket_of(cm, service_id), listener, link);
+	LIST_INSERT_HEAD(listener_bucket(cm, service_id), listener, link);
 	cm->listener_count++;
 	*out = listener;
 	return 0;
@@ -129,25 +129,25 @@ listener_conn(struct cm_listener *listener, enum cm_state state)
 	conn->listener = listener;
 	conn->user = listener->user;
 	listener->pending++;
-	LIST_INSERT_HEAD(&listener->conns, conn, pend_link);
+	LIST_INSERT_HEAD(&listener->conns, conn, backlog_link);
 	return conn;
 }
 
 static void
-pend_remove(struct cm_conn *conn)
+backlog_remove(struct cm_conn *conn)
 {
-	LIST_REMOVE(conn, pend_link);
+	LIST_REMOVE(conn, backlog_link);
 	conn->listener->pending--;
 	conn->listener = NULL;
 }
 
 void
-conn_unpend(struct cm_conn *conn)
+conn_leave_backlog(struct cm_conn *conn)
 {
 	bool open = conn->state == CM_REQ_RCVD || conn->state == CM_SIDR_RCVD;
 
-	if (conn->listener != NULL && !open && !conn_is_news(conn))
-		pend_remove(conn);
+	if (conn->listener != NULL && !open && !conn_request_unread(conn))
+		backlog_remove(conn);
 }
 
 void
@@ -157,8 +157,8 @@ cm_unlisten(struct cm_listener *listener, uint64_t now)
 	struct cm_conn *conn;
 
 	while ((conn = LIST_FIRST(&listener->conns)) != NULL) {
-		pend_remove(conn);
-		if (conn_is_news(conn))
+		backlog_remove(conn);
+		if (conn_request_unread(conn))
 			cm_release(conn, now); /* the user has not seen it */
 	}
 	LIST_REMOVE(listener, link);

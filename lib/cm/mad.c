@@ -82,7 +82,7 @@ mad_attr_name(unsigned attr)
 }
 
 static const struct mad_field_row *
-row_of(const struct mad *mad, enum mad_field field)
+field_row(const struct mad *mad, enum mad_field field)
 {
 	const struct mad_field_row *row = &mad_field_rows[field];
 
@@ -93,7 +93,7 @@ row_of(const struct mad *mad, enum mad_field field)
 uint64_t
 mad_get(const struct mad *mad, enum mad_field field)
 {
-	const struct mad_field_row *row = row_of(mad, field);
+	const struct mad_field_row *row = field_row(mad, field);
 	uint64_t value = 0;
 
 	assert(row->width <= 64);
@@ -105,7 +105,7 @@ mad_get(const struct mad *mad, enum mad_field field)
 void
 mad_put(struct mad *mad, enum mad_field field, uint64_t value)
 {
-	const struct mad_field_row *row = row_of(mad, field);
+	const struct mad_field_row *row = field_row(mad, field);
 
 	assert(row->width <= 64);
 	for (unsigned bit = row->bit + row->width; bit-- > row->bit; value >>= 1) {
@@ -119,7 +119,7 @@ mad_put(struct mad *mad, enum mad_field field, uint64_t value)
 const uint8_t *
 mad_bytes(const struct mad *mad, enum mad_field field)
 {
-	const struct mad_field_row *row = row_of(mad, field);
+	const struct mad_field_row *row = field_row(mad, field);
 
 	assert(row->bit % 8 == 0);
 	return mad->data + row->bit / 8;
@@ -128,14 +128,14 @@ mad_bytes(const struct mad *mad, enum mad_field field)
 void
 mad_put_bytes(struct mad *mad, enum mad_field field, const uint8_t *bytes)
 {
-	const struct mad_field_row *row = row_of(mad, field);
+	const struct mad_field_row *row = field_row(mad, field);
 
 	assert(row->bit % 8 == 0 && row->width % 8 == 0);
 	memcpy(mad->data + row->bit / 8, bytes, row->width / 8);
 }
 
 static uint32_t
-word_get(const uint8_t *at)
+mad_be32_get(const uint8_t *at)
 {
 	uint32_t word;
 
@@ -146,13 +146,13 @@ word_get(const uint8_t *at)
 uint32_t
 mad_local_id(const struct mad *mad)
 {
-	return word_get(mad->data);
+	return mad_be32_get(mad->data);
 }
 
 uint32_t
 mad_remote_id(const struct mad *mad)
 {
-	return word_get(mad->data + 4);
+	return mad_be32_get(mad->data + 4);
 }
 
 static const struct mad_attr_row *

@@ -17,14 +17,14 @@ struct cm_port {
 	uint64_t due;
 	void (*wake)(void *arg); /* NULL: no notification */
 	void *wake_arg;
-	bool told; /* wake was called since the last cm_port_awake() */
+	bool notified; /* wake was called since the last cm_port_rearm() */
 };
 
 /* Called with the lock held. */
 static void
-due_set(struct cm_port *port)
+due_update(struct cm_port *port)
 {
-	uint64_t due = cm_owes(port->cm) ? 0 : cm_deadline(port->cm);
+	uint64_t due = cm_has_tx(port->cm) ? 0 : cm_deadline(port->cm);
 
 	__atomic_store_n(&port->due, due, __ATOMIC_RELAXED);
 }
@@ -39,29 +39,29 @@ cm_port_lock(struct cm_port *port)
 void
 cm_port_unlock(struct cm_port *port)
 {
-	due_set(port);
-	if (port->wake != NULL && !port->told && cm_has_event(port->cm)) {
-		port->told = true;
+	due_update(port);
+	if (port->wake != NULL && !port->notified && cm_has_event(port->cm)) {
+		port->notified = true;
 		port->wake(port->wake_arg);
 	}
 	pthread_mutex_unlock(&port->lock);
 }
 
 void
-cm_port_wake(struct cm_port *port, void (*wake)(void *arg), void *arg)
+cm_port_set_wake(struct cm_port *port, void (*wake)(void *arg), void *arg)
 {
 	cm_port_lock(port);
 	port->wake = wake;
 	port->wake_arg = arg;
-	port->told = false;
+	port->notified = false;
 	cm_port_unlock(port);
 }
 
 void
-cm_port_awake(struct cm_port *port)
+cm_port_rearm(struct cm_port *port)
 {
 	cm_port_lock(port);
-	port->told = false;
+	port->notified = false;
 	cm_port_unlock(port);
 }
 
@@ -117,7 +117,7 @@ cm_port_open(
 	}
 	port->dev = dev;
 	pthread_mutex_init(&port->lock, NULL);
-	due_set(port);
+	due_update(port);
 	user.due = &port->due;
 	rc = dev_gsi_set(dev, &user);
 	if (rc != 0) {

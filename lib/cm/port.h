@@ -21,11 +21,11 @@ void
 cm_port_close(struct cm_port *port);
 
 /* Sets a callback that is called, with the lock held, when there are events. It is called
- * again only after cm_port_awake(), which calls it at once if there are events. */
+ * again only after cm_port_rearm(), which calls it at once if there are events. */
 void
-cm_port_wake(struct cm_port *port, void (*wake)(void *arg), void *arg);
+cm_port_set_wake(struct cm_port *port, void (*wake)(void *arg), void *arg);
 void
-cm_port_awake(struct cm_port *port);
+cm_port_rearm(struct cm_port *port);
 
 struct cm *
 cm_port_lock(struct cm_port *port);

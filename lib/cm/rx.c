@@ -12,7 +12,7 @@ typedef enum cm_drop (*conn_rx_fn)(
 	struct cm_conn *conn, const struct mad *mad, uint64_t now);
 
 static enum cm_drop
-answer_again(struct cm_conn *conn)
+response_resend(struct cm_conn *conn)
 {
 	conn->cm->stats.duplicates++;
 	cm_send(conn->cm, &conn->path, &conn->out);
@@ -56,7 +56,7 @@ rep_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 			return CM_DROP_field;
 		if (conn->state == CM_REP_RCVD)
 			mra_rep(conn);
-		return answer_again(conn);
+		return response_resend(conn);
 	}
 	if (conn->state != CM_REQ_SENT)
 		return CM_DROP_state;
@@ -98,9 +98,9 @@ mra_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	if (!(conn->state == CM_REQ_SENT && message == CM_MRA_REQ) &&
 		!(conn->state == CM_REP_SENT && message == CM_MRA_REP))
 		return CM_DROP_state;
-	if (conn->waited)
+	if (conn->mra_received)
 		return CM_DROP_duplicate;
-	conn->waited = true;
+	conn->mra_received = true;
 	wheel_set(&cm->wheel, &conn->timer,
 		now + code_ns(RTE_MIN(code, (unsigned)CM_MRA_MAX)) +
 			code_ns(cm->conf.packet_life));
@@ -235,7 +235,7 @@ apr_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 /* For a communication ID that is not in use. A message whose sender waits for a response
  * gets one. A REJ or a response never does. */
 static enum cm_drop
-nobody_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path)
+unknown_id_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path)
 {
 	struct mad rej;
 
@@ -298,7 +298,7 @@ conn_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64
 	struct cm_conn *conn = conn_of(cm, mad);
 
 	if (conn == NULL)
-		return nobody_rx(cm, mad, path);
+		return unknown_id_rx(cm, mad, path);
 	if (memcmp(path->dgid, conn->path.dgid, 16) != 0)
 		return CM_DROP_address;
 	return handlers[mad_attr_of(mad)](conn, mad, now);

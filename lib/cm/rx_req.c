@@ -57,7 +57,7 @@ mra_send(struct cm_conn *conn)
 
 /* A REQ with a communication ID that the peer has used before. */
 static enum cm_drop
-req_again(struct cm_conn *conn, const struct mad *req, const struct cm_path *path)
+req_duplicate(struct cm_conn *conn, const struct mad *req, const struct cm_path *path)
 {
 	struct cm *cm = conn->cm;
 
@@ -109,7 +109,7 @@ req_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_
 		return CM_DROP_field;
 	if (conn != NULL)
 		return memcmp(path->dgid, conn->path.dgid, 16) == 0
-			       ? req_again(conn, mad, path)
+			       ? req_duplicate(conn, mad, path)
 			       : CM_DROP_address;
 	listener = listener_find(cm, mad_get(mad, MAD_REQ_service_id), false, path->sgid);
 	if (listener == NULL)

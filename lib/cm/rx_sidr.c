@@ -19,7 +19,7 @@ sidr_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,
 }
 
 static enum cm_drop
-sidr_again(struct cm_conn *conn, const struct mad *req)
+sidr_req_duplicate(struct cm_conn *conn, const struct mad *req)
 {
 	struct cm *cm = conn->cm;
 
@@ -42,7 +42,7 @@ sidr_req_rx(
 
 	(void)now;
 	if (conn != NULL)
-		return sidr_again(conn, mad);
+		return sidr_req_duplicate(conn, mad);
 	if (cma_get(mad, &hdr) != 0) {
 		sidr_refuse(cm, mad, path, CM_SIDR_VERSION);
 		return CM_DROP_none;

@@ -25,13 +25,13 @@ conn_enter(struct cm_conn *conn, enum cm_state state)
 	if (conn->state == CM_ANSWERED)
 		TAILQ_REMOVE(&conn->cm->answered, conn, link);
 	wheel_cancel(&conn->cm->wheel, &conn->timer);
-	conn->waited = false;
+	conn->mra_received = false;
 	conn->state = (uint8_t)state;
-	conn_unpend(conn);
+	conn_leave_backlog(conn);
 }
 
 bool
-conn_is_news(const struct cm_conn *conn)
+conn_request_unread(const struct cm_conn *conn)
 {
 	return (conn->events & (1u << CM_EVENT_REQUEST | 1u << CM_EVENT_SIDR_REQUEST)) !=
 	       0;
@@ -43,22 +43,22 @@ conn_event(struct cm_conn *conn, enum cm_event_type type)
 	if (conn->released || conn->raised & 1u << type)
 		return;
 	if (conn->events == 0)
-		TAILQ_INSERT_TAIL(&conn->cm->eventful, conn, event_link);
+		TAILQ_INSERT_TAIL(&conn->cm->conns_with_events, conn, event_link);
 	conn->events |= 1u << type;
 	conn->raised |= 1u << type;
 }
 
 static void
-timer_set(struct cm_conn *conn, uint64_t when)
+conn_timer_set(struct cm_conn *conn, uint64_t when)
 {
 	wheel_set(&conn->cm->wheel, &conn->timer, when);
 }
 
 void
-conn_ask(struct cm_conn *conn, uint64_t now)
+conn_send_request(struct cm_conn *conn, uint64_t now)
 {
 	cm_send(conn->cm, &conn->path, &conn->out);
-	timer_set(conn, now + conn->wait_ns);
+	conn_timer_set(conn, now + conn->wait_ns);
 }
 
 void
@@ -74,11 +74,11 @@ void
 conn_timewait(struct cm_conn *conn, uint64_t now)
 {
 	conn_enter(conn, CM_TIMEWAIT);
-	timer_set(conn, now + code_ns(conn->ack_timeout));
+	conn_timer_set(conn, now + code_ns(conn->ack_timeout));
 }
 
 void
-conn_answered(struct cm_conn *conn, uint64_t now)
+conn_send_response(struct cm_conn *conn, uint64_t now)
 {
 	struct cm *cm = conn->cm;
 
@@ -87,7 +87,7 @@ conn_answered(struct cm_conn *conn, uint64_t now)
 	conn_unhash_qpn(conn); /* the peer may use its QP in another request */
 	TAILQ_INSERT_TAIL(&cm->answered, conn, link);
 	/* If the response is lost, the peer retries within its timeout. */
-	timer_set(conn, now + 2 * conn->wait_ns);
+	conn_timer_set(conn, now + 2 * conn->wait_ns);
 }
 
 void
@@ -136,7 +136,7 @@ conn_dreq(struct cm_conn *conn, const void *private, size_t len, uint64_t now)
 	mad_put_private(&conn->out, 0, private, len);
 	conn->retries_left = conf->max_retries;
 	conn->wait_ns = code_ns(conf->response_timeout) + 2 * code_ns(conf->packet_life);
-	conn_ask(conn, now);
+	conn_send_request(conn, now);
 }
 
 void
@@ -152,7 +152,7 @@ conn_stale(struct cm_conn *conn, uint64_t now)
 
 /* No response after all retries. */
 static void
-give_up(struct cm_conn *conn, uint64_t now)
+retries_exhausted(struct cm_conn *conn, uint64_t now)
 {
 	struct cm *cm = conn->cm;
 
@@ -186,13 +186,13 @@ conn_timeout(struct cm_conn *conn, uint64_t now)
 	if (conn->state == CM_ANSWERED) {
 		conn_end(conn);
 	} else if (conn->state == CM_TIMEWAIT) {
-		conn_event(conn, CM_EVENT_GONE);
+		conn_event(conn, CM_EVENT_TIMEWAIT_EXIT);
 		conn_end(conn);
 	} else if (conn->retries_left == 0) {
-		give_up(conn, now);
+		retries_exhausted(conn, now);
 	} else {
 		conn->retries_left--;
 		conn->cm->stats.resent++;
-		conn_ask(conn, now);
+		conn_send_request(conn, now);
 	}
 }

@@ -94,7 +94,7 @@ conn_find(struct cm *cm, uint32_t local_id)
 
 /* The peer chooses both numbers. The secret keeps it from choosing the bucket. */
 static unsigned
-bucket_of(const struct cm *cm, uint64_t key, uint32_t number)
+conn_bucket_index(const struct cm *cm, uint64_t key, uint32_t number)
 {
 	uint64_t h = (key ^ cm->secret) * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -116,7 +116,7 @@ conn_find_id(struct cm *cm, uint64_t key, uint32_t remote_id, bool sidr)
 {
 	struct cm_conn *conn;
 
-	LIST_FOREACH(conn, &cm->by_id[bucket_of(cm, key, remote_id)], id_link)
+	LIST_FOREACH(conn, &cm->by_id[conn_bucket_index(cm, key, remote_id)], id_link)
 	{
 		if (conn->remote_key == key && conn->remote_id == remote_id &&
 			conn->sidr == sidr)
@@ -130,7 +130,7 @@ conn_find_qpn(struct cm *cm, uint64_t guid, uint32_t qpn)
 {
 	struct cm_conn *conn;
 
-	LIST_FOREACH(conn, &cm->by_qpn[bucket_of(cm, guid, qpn)], qpn_link)
+	LIST_FOREACH(conn, &cm->by_qpn[conn_bucket_index(cm, guid, qpn)], qpn_link)
 	{
 		if (conn->remote_key == guid && conn->remote_qpn == qpn)
 			return conn;
@@ -143,7 +143,7 @@ conn_hash_id(struct cm_conn *conn)
 {
 	struct cm *cm = conn->cm;
 
-	LIST_INSERT_HEAD(&cm->by_id[bucket_of(cm, conn->remote_key, conn->remote_id)],
+	LIST_INSERT_HEAD(&cm->by_id[conn_bucket_index(cm, conn->remote_key, conn->remote_id)],
 		conn, id_link);
 	conn->by_id = true;
 }
@@ -153,7 +153,7 @@ conn_hash_qpn(struct cm_conn *conn)
 {
 	struct cm *cm = conn->cm;
 
-	LIST_INSERT_HEAD(&cm->by_qpn[bucket_of(cm, conn->remote_key, conn->remote_qpn)],
+	LIST_INSERT_HEAD(&cm->by_qpn[conn_bucket_index(cm, conn->remote_key, conn->remote_qpn)],
 		conn, qpn_link);
 	conn->by_qpn = true;
 }

@@ -168,7 +168,7 @@ on_event(const struct cm_event *event, uint64_t now)
 	case CM_EVENT_SIDR_REPLY:
 		on_sidr_reply(id, event);
 		break;
-	case CM_EVENT_GONE:
+	case CM_EVENT_TIMEWAIT_EXIT:
 		raise(id, UCM_EVENT_TIMEWAIT_EXIT, event, 0);
 		break;
 	case CM_EVENT_COUNT:

@@ -132,12 +132,12 @@ wakeup_raise(void *arg)
 EXPORT int
 rocade_cm_fd(struct rocade_cm *cm)
 {
-	cm_port_wake(cm->port, wakeup_raise, cm);
+	cm_port_set_wake(cm->port, wakeup_raise, cm);
 	return cm->events.fd;
 }
 
 /* Handles the events of the queue. Returns whether the manager raised one, so that
- * cm_port_awake() is due. Cheap without events, for loops that call it in each pass. */
+ * cm_port_rearm() is due. Cheap without events, for loops that call it in each pass. */
 static bool
 wakeups_drain(struct rocade_cm *cm)
 {
@@ -170,7 +170,7 @@ static const struct {
 	[CM_EVENT_DISCONNECTED] = {ROCADE_CM_DISCONNECTED, "disconnected"},
 	[CM_EVENT_SIDR_REQUEST] = {ROCADE_CM_REQUEST, "request"},
 	[CM_EVENT_SIDR_REPLY] = {ROCADE_CM_RESOLVED, "resolved"},
-	[CM_EVENT_GONE] = {ROCADE_CM_TIMEWAIT_EXIT, "time wait ended"},
+	[CM_EVENT_TIMEWAIT_EXIT] = {ROCADE_CM_TIMEWAIT_EXIT, "time wait ended"},
 };
 
 EXPORT const char *
@@ -242,7 +242,7 @@ rocade_cm_next_event(struct rocade_cm *cm, struct rocade_cm_event *event)
 	int rc = event_fetch(cm, event);
 
 	if (woken)
-		cm_port_awake(cm->port); /* raises an event again if there are more */
+		cm_port_rearm(cm->port); /* raises an event again if there are more */
 	return rc;
 }
 

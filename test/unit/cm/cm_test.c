@@ -81,20 +81,20 @@ static void
 nobody_fetches(void **state)
 {
 	struct cm_request r = bed_request(A, 0x100);
-	struct cm_conn *conns[CM_OUT + 10];
+	struct cm_conn *conns[CM_TX_QUEUE_LEN + 10];
 	struct cm_path path;
 	struct mad mad;
 
 	(void)state;
-	bed_init(&bed, CM_OUT + 10);
-	for (unsigned i = 0; i < CM_OUT + 10; i++)
+	bed_init(&bed, CM_TX_QUEUE_LEN + 10);
+	for (unsigned i = 0; i < CM_TX_QUEUE_LEN + 10; i++)
 		assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &conns[i]), 0);
-	for (unsigned i = 0; i < CM_OUT; i++)
+	for (unsigned i = 0; i < CM_TX_QUEUE_LEN; i++)
 		assert_true(cm_tx(bed.cm[A], &mad, &path));
 	assert_false(cm_tx(bed.cm[A], &mad, &path));
 	assert_int_equal(bed.cm[A]->stats.tx_full, 10);
-	assert_int_equal(bed.cm[A]->stats.tx, CM_OUT);
-	for (unsigned i = 0; i < CM_OUT + 10; i++) {
+	assert_int_equal(bed.cm[A]->stats.tx, CM_TX_QUEUE_LEN);
+	for (unsigned i = 0; i < CM_TX_QUEUE_LEN + 10; i++) {
 		cm_release(conns[i], bed.now);
 		cm_tx(bed.cm[A], &mad, &path);
 	}

@@ -30,8 +30,8 @@ connect_and_disconnect(void **state)
 	assert_null(bed_event(&bed, A, CM_EVENT_DISCONNECTED).private);
 	bed_quiet(&bed, A);
 	bed_run(&bed, TIMEWAIT_NS + SEC_NS);
-	bed_event(&bed, A, CM_EVENT_GONE);
-	bed_event(&bed, B, CM_EVENT_GONE);
+	bed_event(&bed, A, CM_EVENT_TIMEWAIT_EXIT);
+	bed_event(&bed, B, CM_EVENT_TIMEWAIT_EXIT);
 	bed_wire(&bed, "");
 	cm_release(a, bed.now);
 	cm_release(b, bed.now);

@@ -179,7 +179,7 @@ again_in_each_state(void **state)
 	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
 	/* After the time wait it is a new request. */
 	bed_run(&bed, TIMEWAIT_NS + SEC_NS);
-	bed_event(&bed, B, CM_EVENT_GONE);
+	bed_event(&bed, B, CM_EVENT_TIMEWAIT_EXIT);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
 	cm_release(bed_event(&bed, B, CM_EVENT_REQUEST).conn, bed.now);
 	cm_release(b, bed.now);
@@ -241,7 +241,7 @@ stale_peer(void **state)
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
 	bed_run(&bed, TIMEWAIT_NS + SEC_NS);
-	bed_event(&bed, B, CM_EVENT_GONE);
+	bed_event(&bed, B, CM_EVENT_TIMEWAIT_EXIT);
 	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
 	cm_release(bed_event(&bed, B, CM_EVENT_REQUEST).conn, bed.now);
 	cm_release(a, bed.now);

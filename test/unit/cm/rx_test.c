@@ -201,7 +201,7 @@ not_from_a_group(void **state)
 		assert_int_equal(
 			cm_rx(bed.cm[B], (uint8_t *)&mad, MAD_LEN, &path, bed.now),
 			CM_DROP_address);
-		assert_false(cm_owes(bed.cm[B]));
+		assert_false(cm_has_tx(bed.cm[B]));
 	}
 	bed_fini(&bed);
 }

@@ -117,7 +117,7 @@ lost_dreq_and_drep(void **state)
 	/* b's time wait is over when the last DREQ arrives. b answers it all the same. */
 	bed_wire(&bed, "(a:DREQ) a:DREQ (b:DREP) a:DREQ b:DREP");
 	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
-	bed_event(&bed, B, CM_EVENT_GONE);
+	bed_event(&bed, B, CM_EVENT_TIMEWAIT_EXIT);
 	bed_event(&bed, A, CM_EVENT_DISCONNECTED);
 	cm_release(a, bed.now);
 	cm_release(b, bed.now);
@@ -187,7 +187,7 @@ no_peer_for_rep(void **state)
 	cm_accept(b, &bed_qp, NULL, 0, bed.now);
 	took = until(B, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + SEC_NS);
-	until(B, CM_EVENT_GONE, 0);
+	until(B, CM_EVENT_TIMEWAIT_EXIT, 0);
 	cm_release(b, bed.now);
 	wire_again();
 	bed_fini(&bed);
@@ -205,7 +205,7 @@ no_peer_for_dreq(void **state)
 	cm_disconnect(a, NULL, 0, bed.now);
 	took = until(A, CM_EVENT_DISCONNECTED, 0);
 	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + SEC_NS);
-	took = until(A, CM_EVENT_GONE, 0);
+	took = until(A, CM_EVENT_TIMEWAIT_EXIT, 0);
 	assert_in_range(took, TIMEWAIT_NS - 100 * NS_PER_MS, TIMEWAIT_NS + SEC_NS);
 	cm_release(a, bed.now);
 	wire_again();
@@ -258,7 +258,7 @@ peers_patience(void **state)
 	took = until(B, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	assert_in_range(took, 4 * code_ns(CM_TIMEOUT_MAX),
 		4 * (code_ns(CM_TIMEOUT_MAX) + 2 * code_ns(18)) + SEC_NS);
-	took = until(B, CM_EVENT_GONE, 0);
+	took = until(B, CM_EVENT_TIMEWAIT_EXIT, 0);
 	assert_in_range(took, code_ns(CM_MRA_MAX) - SEC_NS, code_ns(CM_MRA_MAX) + SEC_NS);
 	cm_release(b, bed.now);
 	wire_again();

@@ -145,14 +145,14 @@ event(unsigned side, struct cm_event *e)
 	}
 	assert_non_null(u);
 	assert_int_equal(u->side, side);
-	/* Each event comes once. After an end only CM_EVENT_GONE follows. */
+	/* Each event comes once. After an end only CM_EVENT_TIMEWAIT_EXIT follows. */
 	assert_int_equal(u->events & 1u << e->type, 0);
-	if (e->type != CM_EVENT_GONE)
+	if (e->type != CM_EVENT_TIMEWAIT_EXIT)
 		assert_int_equal(u->events & (1u << CM_EVENT_REJECTED |
 						     1u << CM_EVENT_UNREACHABLE |
 						     1u << CM_EVENT_DISCONNECTED),
 			0);
-	assert_int_equal(u->events & 1u << CM_EVENT_GONE, 0);
+	assert_int_equal(u->events & 1u << CM_EVENT_TIMEWAIT_EXIT, 0);
 	u->events |= 1u << e->type;
 	if (e->type == CM_EVENT_REPLY) {
 		u->peer_qpn = e->qp.qpn;
