@@ -29,7 +29,7 @@ struct command {
 static const struct command commands[] = {
 #define UCM(name, handler, in, least, out)                                               \
 	[RDMA_USER_CM_CMD_##name] = {least, offsetof(in, response)},
-#define UCM_SILENT(name, handler, in, least) [RDMA_USER_CM_CMD_##name] = {least, -1},
+#define UCM_NO_REPLY(name, handler, in, least) [RDMA_USER_CM_CMD_##name] = {least, -1},
 #include "ucm/commands.def"
 };
 

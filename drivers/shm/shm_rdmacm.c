@@ -12,7 +12,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct session session = {.fd = -1};
-static uint32_t life = 1; /* of the connection: a fork()ed child has another */
+static uint32_t generation = 1; /* of the connection: a fork()ed child has another */
 
 static void
 rdmacm_fork_prepare(void)
@@ -32,7 +32,7 @@ rdmacm_fork_child(void)
 {
 	if (session.fd >= 0)
 		session_close(&session);
-	life++;
+	generation++;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -69,7 +69,7 @@ channel_open_locked(struct ucm_token *token, int *fd)
 			registered = pthread_atfork(
 					     rdmacm_fork_prepare, rdmacm_fork_parent, rdmacm_fork_child) == 0;
 		rc = session_open(&session, NULL);
-		life += rc == 0;
+		generation += rc == 0;
 	}
 	if (rc != 0)
 		return rc;
@@ -80,7 +80,7 @@ channel_open_locked(struct ucm_token *token, int *fd)
 		session_close(&session); /* the next call may find another daemon */
 	if (rc != 0)
 		return rc;
-	*token = (struct ucm_token){.number = reply.qpn, .life = life};
+	*token = (struct ucm_token){.number = reply.qpn, .generation = generation};
 	return 0;
 }
 
@@ -133,7 +133,7 @@ static int
 command_locked(const struct ucm_token *token, int fd, struct sw_cm_request *req,
 	struct sw_cm_reply *reply)
 {
-	int rc = session.fd >= 0 && token->life == life ? 0 : -ENODEV;
+	int rc = session.fd >= 0 && token->generation == generation ? 0 : -ENODEV;
 
 	if (rc == 0) {
 		rc = command_exchange(req, reply);

@@ -22,7 +22,7 @@ ucm_addr_port(const struct ucm_addr *addr)
 }
 
 bool
-ucm_is_ours(const struct ucm *ucm, const uint8_t gid[16])
+ucm_is_local(const struct ucm *ucm, const uint8_t gid[16])
 {
 	for (unsigned i = 0; i < ucm->conf.net.addr_count; i++) {
 		if (memcmp(ucm->conf.net.addr[i].gid, gid, 16) == 0)
@@ -133,7 +133,7 @@ is_afonly(const struct ucm_id *id, const struct ucm_addr *addr)
  * their addresses differ, if each is limited to its own family and the families differ,
  * or if both set REUSEADDR and `a` does not listen. */
 static bool
-clash(const struct ucm_id *a, const struct ucm_id *id, uint16_t port,
+ports_conflict(const struct ucm_id *a, const struct ucm_id *id, uint16_t port,
 	const struct ucm_addr *addr)
 {
 	if (a->ps != id->ps || a->port != port ||
@@ -153,7 +153,7 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 
 	LIST_FOREACH(other, ucm_port_bucket(ucm, port), port_link)
 	{
-		if (other != id && clash(other, id, port, addr))
+		if (other != id && ports_conflict(other, id, port, addr))
 			return false;
 	}
 	return true;
@@ -179,7 +179,7 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr)
 {
 	uint16_t port = ucm_addr_port(addr);
 
-	if (!addr->any && !ucm_is_ours(ucm, addr->gid))
+	if (!addr->any && !ucm_is_local(ucm, addr->gid))
 		return -EADDRNOTAVAIL;
 	if (port == 0)
 		port = port_choose(ucm, id, addr);
@@ -207,7 +207,7 @@ ucm_unbind(struct ucm_id *id)
 }
 
 static int
-bind_do(struct ucm_call *call, uint32_t number, const void *sa, size_t len)
+bind_read(struct ucm_call *call, uint32_t number, const void *sa, size_t len)
 {
 	struct ucm_id *id = ucm_id_find(call, number);
 	struct ucm_addr addr;
@@ -230,7 +230,7 @@ ucm_do_bind_ip(struct ucm_call *call)
 {
 	const struct rdma_ucm_bind_ip *cmd = call->in;
 
-	return bind_do(call, cmd->id, &cmd->addr, sizeof(cmd->addr));
+	return bind_read(call, cmd->id, &cmd->addr, sizeof(cmd->addr));
 }
 
 /* librdmacm probes with AF_IB whether it may use the newer commands: -EAFNOSUPPORT says
@@ -240,14 +240,14 @@ ucm_do_bind(struct ucm_call *call)
 {
 	const struct rdma_ucm_bind *cmd = call->in;
 
-	return bind_do(call, cmd->id, &cmd->addr,
+	return bind_read(call, cmd->id, &cmd->addr,
 		RTE_MIN((size_t)cmd->addr_size, sizeof(cmd->addr)));
 }
 
 /* Chooses the source GID of packets to dst: the address of the ID, else dst itself if it
  * is local, else the first local address of its family. */
 static int
-source_choose(const struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *dst,
+source_gid_choose(const struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *dst,
 	uint8_t gid[16])
 {
 	bool ipv4 = gid_is_ipv4(dst->gid);
@@ -256,7 +256,7 @@ source_choose(const struct ucm *ucm, const struct ucm_id *id, const struct ucm_a
 		memcpy(gid, id->src.gid, 16);
 		return gid_is_ipv4(gid) == ipv4 ? 0 : -EINVAL;
 	}
-	if (ucm_is_ours(ucm, dst->gid)) {
+	if (ucm_is_local(ucm, dst->gid)) {
 		memcpy(gid, dst->gid, 16);
 		return 0;
 	}
@@ -274,7 +274,7 @@ source_set(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *dst)
 {
 	struct ucm_addr addr;
 	uint8_t gid[16];
-	int rc = source_choose(ucm, id, dst, gid);
+	int rc = source_gid_choose(ucm, id, dst, gid);
 
 	if (rc != 0 || id->on_device)
 		return rc;
@@ -283,14 +283,14 @@ source_set(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *dst)
 }
 
 static bool
-reachable(const struct ucm *ucm, const uint8_t gid[16])
+is_reachable(const struct ucm *ucm, const uint8_t gid[16])
 {
-	return ucm_is_ours(ucm, gid) || gid_is_multicast(gid) ||
+	return ucm_is_local(ucm, gid) || gid_is_multicast(gid) ||
 	       ucm->conf.ops.send != NULL;
 }
 
 static int
-resolve(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *src,
+addr_resolve(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *src,
 	struct ucm_addr *dst)
 {
 	struct ucm *ucm = call->ucm;
@@ -306,7 +306,7 @@ resolve(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *src,
 	event = ucm_event_new(id, UCM_EVENT_ADDR_RESOLVED, 0);
 	if (event == NULL)
 		return -ENOMEM;
-	status = reachable(ucm, dst->gid) ? source_set(ucm, id, dst) : -EHOSTUNREACH;
+	status = is_reachable(ucm, dst->gid) ? source_set(ucm, id, dst) : -EHOSTUNREACH;
 	if (status == 0) {
 		id->dst = *dst;
 		id->state = UCM_ADDR;
@@ -320,7 +320,7 @@ resolve(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *src,
 }
 
 static int
-resolve_read(struct ucm_call *call, uint32_t number, const void *src, size_t src_len,
+addr_resolve_read(struct ucm_call *call, uint32_t number, const void *src, size_t src_len,
 	const void *dst, size_t dst_len)
 {
 	struct ucm_id *id = ucm_id_find(call, number);
@@ -337,7 +337,7 @@ resolve_read(struct ucm_call *call, uint32_t number, const void *src, size_t src
 					 : ucm_addr_read(call->ucm, src, src_len, &from);
 	if (rc == 0)
 		rc = ucm_addr_read(call->ucm, dst, dst_len, &to);
-	return rc != 0 ? rc : resolve(call, id, &from, &to);
+	return rc != 0 ? rc : addr_resolve(call, id, &from, &to);
 }
 
 int
@@ -345,7 +345,7 @@ ucm_do_resolve_ip(struct ucm_call *call)
 {
 	const struct rdma_ucm_resolve_ip *cmd = call->in;
 
-	return resolve_read(call, cmd->id, &cmd->src_addr, sizeof(cmd->src_addr),
+	return addr_resolve_read(call, cmd->id, &cmd->src_addr, sizeof(cmd->src_addr),
 		&cmd->dst_addr, sizeof(cmd->dst_addr));
 }
 
@@ -354,7 +354,7 @@ ucm_do_resolve_addr(struct ucm_call *call)
 {
 	const struct rdma_ucm_resolve_addr *cmd = call->in;
 
-	return resolve_read(call, cmd->id, &cmd->src_addr,
+	return addr_resolve_read(call, cmd->id, &cmd->src_addr,
 		RTE_MIN((size_t)cmd->src_size, sizeof(cmd->src_addr)), &cmd->dst_addr,
 		RTE_MIN((size_t)cmd->dst_size, sizeof(cmd->dst_addr)));
 }

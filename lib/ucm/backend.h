@@ -6,11 +6,11 @@
 
 #include "ucm/abi.h"
 
-/* Names a channel at the server. life is that of the connection to the server: fork() and
+/* Names a channel at the server. generation is that of the connection to the server: fork() and
  * reconnection end it, and the token is stale. */
 struct ucm_token {
 	uint32_t number;
-	uint32_t life;
+	uint32_t generation;
 };
 
 /* The functions may be called from any thread, and are no cancellation points. */

@@ -7,13 +7,13 @@
 
 struct command {
 	int (*serve)(struct ucm_call *call);
-	uint16_t in_len, in_least, out_len;
+	uint16_t in_len, in_len_min, out_len;
 };
 
 static const struct command commands[] = {
 #define UCM(name, handler, in, least, out)                                               \
 	[RDMA_USER_CM_CMD_##name] = {ucm_do_##handler, sizeof(in), least, sizeof(out)},
-#define UCM_SILENT(name, handler, in, least)                                             \
+#define UCM_NO_REPLY(name, handler, in, least)                                             \
 	[RDMA_USER_CM_CMD_##name] = {ucm_do_##handler, sizeof(in), least, 0},
 #include "ucm/commands.def"
 };
@@ -37,7 +37,7 @@ ucm_command(struct ucm_session *session, uint32_t channel, uint32_t cmd, const v
 		return -EBADF;
 	if (cmd >= RTE_DIM(commands) || commands[cmd].serve == NULL)
 		return -ENOSYS;
-	if (in_len < commands[cmd].in_least)
+	if (in_len < commands[cmd].in_len_min)
 		return -EINVAL;
 	memcpy(bytes, in, RTE_MIN(in_len, (size_t)commands[cmd].in_len));
 	rc = commands[cmd].serve(&call);

@@ -53,7 +53,7 @@ ucm_connect(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 	struct cm_request req = {.private = id->private, .private_len = id->private_len};
 	int rc;
 
-	if (!ucm_is_ours(ucm, id->src.gid))
+	if (!ucm_is_local(ucm, id->src.gid))
 		return -EADDRNOTAVAIL;
 	memcpy(req.path.sgid, id->src.gid, 16);
 	memcpy(req.path.dgid, id->dst.gid, 16);
@@ -153,7 +153,7 @@ ucm_do_listen(struct ucm_call *call)
 
 /* Passive side: sends the REP or SIDR_REP. */
 static int
-answer(struct ucm_call *call, struct ucm_id *id, const struct rdma_ucm_accept *cmd)
+passive_accept(struct ucm_call *call, struct ucm_id *id, const struct rdma_ucm_accept *cmd)
 {
 	const struct rdma_ucm_conn_param *p = &cmd->conn_param;
 	int rc;
@@ -189,7 +189,7 @@ ucm_do_accept(struct ucm_call *call)
 		return -ENOENT;
 	if (id->state != UCM_CONNECT || id->conn == NULL)
 		return -EINVAL;
-	rc = cmd->conn_param.valid ? answer(call, id, cmd)
+	rc = cmd->conn_param.valid ? passive_accept(call, id, cmd)
 				   : cm_confirm(id->conn, NULL, 0, call->now);
 	if (rc == 0)
 		id->state = UCM_ACCEPTED;

@@ -40,7 +40,7 @@ ud_fill(const struct ucm_id *id, struct rdma_ucm_ud_param *p,
 }
 
 static void
-raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_event *event,
+ucm_event_raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_event *event,
 	int status)
 {
 	struct ucm_event *e;
@@ -82,7 +82,7 @@ request_id(struct ucm_id *listener, const struct cm_event *event)
 }
 
 static void
-refuse(const struct cm_event *event, enum cm_reason reason, uint64_t now)
+request_reject(const struct cm_event *event, enum cm_reason reason, uint64_t now)
 {
 	if (event->type == CM_EVENT_REQUEST)
 		(void)cm_reject(event->conn, reason, NULL, 0, now);
@@ -90,7 +90,7 @@ refuse(const struct cm_event *event, enum cm_reason reason, uint64_t now)
 }
 
 static void
-on_request(struct ucm_id *listener, const struct cm_event *event, uint64_t now)
+on_connect_request(struct ucm_id *listener, const struct cm_event *event, uint64_t now)
 {
 	struct ucm_event *e;
 	struct ucm_id *id;
@@ -98,20 +98,20 @@ on_request(struct ucm_id *listener, const struct cm_event *event, uint64_t now)
 	/* A QP of the listener's type could not talk to the peer's QP. */
 	if (event->type == CM_EVENT_REQUEST &&
 		event->qp.transport != ucm_transport(listener)) {
-		refuse(event, CM_REJ_TRANSPORT, now);
+		request_reject(event, CM_REJ_TRANSPORT, now);
 		return;
 	}
 	id = request_id(listener, event);
 	e = id != NULL ? ucm_event_new(listener, UCM_EVENT_CONNECT_REQUEST, 0) : NULL;
 	if (e == NULL) {
-		refuse(event, CM_REJ_NO_RESOURCES, now);
+		request_reject(event, CM_REJ_NO_RESOURCES, now);
 		if (id != NULL)
 			ucm_id_destroy(id, now);
 		return;
 	}
 	id->conn = event->conn;
 	cm_set_user(event->conn, id);
-	e->fresh = id;
+	e->new_id = id;
 	id->request = e;
 	e->resp.id = id->number;
 	if (event->type == CM_EVENT_REQUEST)
@@ -126,18 +126,18 @@ on_reply(struct ucm_id *id, const struct cm_event *event)
 {
 	id->remote = event->qp;
 	id->has_remote = true;
-	raise(id, UCM_EVENT_CONNECT_RESPONSE, event, 0);
+	ucm_event_raise(id, UCM_EVENT_CONNECT_RESPONSE, event, 0);
 }
 
 static void
 on_sidr_reply(struct ucm_id *id, const struct cm_event *event)
 {
 	if (event->status != CM_SIDR_VALID)
-		raise(id, UCM_EVENT_UNREACHABLE, event, event->status);
-	else if (!ucm_is_ours(id->channel->session->ucm, id->src.gid))
-		raise(id, UCM_EVENT_UNREACHABLE, event, -EADDRNOTAVAIL);
+		ucm_event_raise(id, UCM_EVENT_UNREACHABLE, event, event->status);
+	else if (!ucm_is_local(id->channel->session->ucm, id->src.gid))
+		ucm_event_raise(id, UCM_EVENT_UNREACHABLE, event, -EADDRNOTAVAIL);
 	else
-		raise(id, UCM_EVENT_ESTABLISHED, event, 0);
+		ucm_event_raise(id, UCM_EVENT_ESTABLISHED, event, 0);
 }
 
 static void
@@ -148,28 +148,28 @@ on_event(const struct cm_event *event, uint64_t now)
 	switch (event->type) {
 	case CM_EVENT_REQUEST:
 	case CM_EVENT_SIDR_REQUEST:
-		on_request(id, event, now);
+		on_connect_request(id, event, now);
 		break;
 	case CM_EVENT_REPLY:
 		on_reply(id, event);
 		break;
 	case CM_EVENT_ESTABLISHED:
-		raise(id, UCM_EVENT_ESTABLISHED, event, 0);
+		ucm_event_raise(id, UCM_EVENT_ESTABLISHED, event, 0);
 		break;
 	case CM_EVENT_REJECTED:
-		raise(id, UCM_EVENT_REJECTED, event, event->status);
+		ucm_event_raise(id, UCM_EVENT_REJECTED, event, event->status);
 		break;
 	case CM_EVENT_UNREACHABLE:
-		raise(id, UCM_EVENT_UNREACHABLE, event, -ETIMEDOUT);
+		ucm_event_raise(id, UCM_EVENT_UNREACHABLE, event, -ETIMEDOUT);
 		break;
 	case CM_EVENT_DISCONNECTED:
-		raise(id, UCM_EVENT_DISCONNECTED, event, 0);
+		ucm_event_raise(id, UCM_EVENT_DISCONNECTED, event, 0);
 		break;
 	case CM_EVENT_SIDR_REPLY:
 		on_sidr_reply(id, event);
 		break;
 	case CM_EVENT_TIMEWAIT_EXIT:
-		raise(id, UCM_EVENT_TIMEWAIT_EXIT, event, 0);
+		ucm_event_raise(id, UCM_EVENT_TIMEWAIT_EXIT, event, 0);
 		break;
 	case CM_EVENT_COUNT:
 		break;
@@ -183,7 +183,7 @@ message_send(
 {
 	struct cm_path back;
 
-	if (!ucm_is_ours(ucm, path->dgid)) {
+	if (!ucm_is_local(ucm, path->dgid)) {
 		if (ucm->conf.ops.send != NULL)
 			(void)ucm->conf.ops.send(ucm->conf.ops.arg, mad, path);
 		return;

@@ -80,10 +80,10 @@ struct ucm_id {
 };
 
 struct ucm_event {
-	TAILQ_ENTRY(ucm_event) link;    /* in channel->events of counted */
-	TAILQ_ENTRY(ucm_event) id_link; /* in counted->events */
-	struct ucm_id *counted;         /* ID whose events_reported counts it */
-	struct ucm_id *fresh;           /* CONNECT_REQUEST: the new ID */
+	TAILQ_ENTRY(ucm_event) link;    /* in channel->events of owner_id */
+	TAILQ_ENTRY(ucm_event) id_link; /* in owner_id->events */
+	struct ucm_id *owner_id;         /* ID whose events_reported counts it */
+	struct ucm_id *new_id;           /* CONNECT_REQUEST: the new ID */
 	struct rdma_ucm_event_resp resp;
 };
 
@@ -133,7 +133,7 @@ struct ucm_call {
 };
 
 #define UCM(name, handler, in, least, out) int ucm_do_##handler(struct ucm_call *call);
-#define UCM_SILENT(name, handler, in, least) int ucm_do_##handler(struct ucm_call *call);
+#define UCM_NO_REPLY(name, handler, in, least) int ucm_do_##handler(struct ucm_call *call);
 #include "ucm/commands.def"
 
 /* id.c: 0 is not a valid number. */
@@ -171,7 +171,7 @@ ucm_addr_read(struct ucm *ucm, const void *sa, size_t len, struct ucm_addr *out)
 void
 ucm_addr_make(struct ucm_addr *out, const uint8_t gid[16], uint16_t port);
 bool
-ucm_is_ours(const struct ucm *ucm, const uint8_t gid[16]);
+ucm_is_local(const struct ucm *ucm, const uint8_t gid[16]);
 /* Returns the index of a local address in the GID table; -1 if it was removed. */
 int
 ucm_gid_index(const struct ucm *ucm, const uint8_t gid[16]);

@@ -7,7 +7,7 @@
 #include "ucm/internal.h"
 
 static int
-join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *group, uint64_t uid)
+mcast_join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *group, uint64_t uid)
 {
 	struct rdma_ucm_create_id_resp *resp = call->out;
 	struct ib_uverbs_ah_attr ah;
@@ -39,7 +39,7 @@ join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *group, uin
 }
 
 static int
-join_read(
+mcast_join_read(
 	struct ucm_call *call, uint32_t number, const void *sa, size_t len, uint64_t uid)
 {
 	struct ucm_id *id = ucm_id_find(call, number);
@@ -60,7 +60,7 @@ join_read(
 		if (memcmp(other->dst.gid, group.gid, 16) == 0)
 			return -EADDRINUSE;
 	}
-	return join(call, id, &group, uid);
+	return mcast_join(call, id, &group, uid);
 }
 
 int
@@ -68,7 +68,7 @@ ucm_do_join_ip_mcast(struct ucm_call *call)
 {
 	const struct rdma_ucm_join_ip_mcast *cmd = call->in;
 
-	return join_read(call, cmd->id, &cmd->addr, sizeof(cmd->addr), cmd->uid);
+	return mcast_join_read(call, cmd->id, &cmd->addr, sizeof(cmd->addr), cmd->uid);
 }
 
 int
@@ -78,7 +78,7 @@ ucm_do_join_mcast(struct ucm_call *call)
 
 	if (cmd->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return -EINVAL;
-	return join_read(call, cmd->id, &cmd->addr,
+	return mcast_join_read(call, cmd->id, &cmd->addr,
 		RTE_MIN((size_t)cmd->addr_size, sizeof(cmd->addr)), cmd->uid);
 }
 

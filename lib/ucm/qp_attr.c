@@ -9,7 +9,7 @@
 #include "ucm/internal.h"
 
 #define HOP_LIMIT 64
-#define RNR_FOR_EVER 7
+#define RNR_RETRY_INFINITE 7
 #define RNR_TIMER_SHORT 12  /* 0.64 ms (IBA 9.7.5.2.8, table 45) */
 #define RNR_TIMER_LONGEST 0 /* 655 ms */
 
@@ -61,7 +61,7 @@ rnr_timer(const struct ucm_id *id)
 {
 	uint8_t retry = id->local.qpn != 0 ? id->local.rnr_retry : id->remote.rnr_retry;
 
-	return retry == RNR_FOR_EVER ? RNR_TIMER_SHORT : RNR_TIMER_LONGEST;
+	return retry == RNR_RETRY_INFINITE ? RNR_TIMER_SHORT : RNR_TIMER_LONGEST;
 }
 
 static int

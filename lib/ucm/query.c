@@ -10,7 +10,7 @@
 
 #define PKEY 0xFFFF
 #define HOP_LIMIT 64
-#define EXACTLY 2 /* a selector of a path record (IBA 15.2.5.16) */
+#define SELECTOR_EXACT 2 /* a selector of a path record (IBA 15.2.5.16) */
 #define RATE_10_GBPS 3
 #define NO_INDEX UINT32_MAX /* libraries find the device by its GUID */
 
@@ -26,7 +26,7 @@ path_fill(const struct ucm *ucm, const struct ucm_id *id, struct ib_user_path_re
 	path->traffic_class = id->tos;
 	path->mtu = ucm->conf.path_mtu;
 	path->mtu_selector = path->rate_selector = path->packet_life_time_selector =
-		EXACTLY;
+		SELECTOR_EXACT;
 	path->rate = RATE_10_GBPS;
 	path->packet_life_time = ucm->conf.cm.packet_life;
 }
@@ -74,7 +74,7 @@ static_assert(
 	sizeof(struct path_record) == sizeof(((struct ib_path_rec_data *)NULL)->path_rec),
 	"size of a record");
 
-#define PATH_USUAL 0x33 /* GMP, PRIMARY, INBOUND, INBOUND_REVERSE of IB_PATH_... */
+#define PATH_FLAGS 0x33 /* GMP, PRIMARY, INBOUND, INBOUND_REVERSE of IB_PATH_... */
 #define REVERSIBLE 0x80
 
 static int
@@ -86,9 +86,9 @@ query_path(const struct ucm *ucm, const struct ucm_id *id, void *out)
 		.tclass = id->tos,
 		.reversible_numb_path = REVERSIBLE | 1,
 		.pkey = htobe16(PKEY),
-		.mtu = (uint8_t)(EXACTLY << 6 | ucm->conf.path_mtu),
-		.rate = EXACTLY << 6 | RATE_10_GBPS,
-		.life = (uint8_t)(EXACTLY << 6 | ucm->conf.cm.packet_life),
+		.mtu = (uint8_t)(SELECTOR_EXACT << 6 | ucm->conf.path_mtu),
+		.rate = SELECTOR_EXACT << 6 | RATE_10_GBPS,
+		.life = (uint8_t)(SELECTOR_EXACT << 6 | ucm->conf.cm.packet_life),
 	};
 
 	resp->num_paths = id->on_device && has_route(id);
@@ -96,7 +96,7 @@ query_path(const struct ucm *ucm, const struct ucm_id *id, void *out)
 		return 0;
 	memcpy(record.sgid, id->src.gid, 16);
 	memcpy(record.dgid, id->dst.gid, 16);
-	resp->path_data[0].flags = PATH_USUAL;
+	resp->path_data[0].flags = PATH_FLAGS;
 	memcpy(resp->path_data[0].path_rec, &record, sizeof(record));
 	return 0;
 }

@@ -18,7 +18,7 @@ ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int status)
 	if (event == NULL)
 		return NULL;
 	session->events++;
-	event->counted = id;
+	event->owner_id = id;
 	event->resp.uid = id->uid;
 	event->resp.id = id->number;
 	event->resp.event = type;
@@ -41,19 +41,19 @@ channel_put(struct ucm_channel *channel, struct ucm_event *event)
 void
 ucm_event_put(struct ucm_event *event)
 {
-	TAILQ_INSERT_TAIL(&event->counted->events, event, id_link);
-	channel_put(event->counted->channel, event);
+	TAILQ_INSERT_TAIL(&event->owner_id->events, event, id_link);
+	channel_put(event->owner_id->channel, event);
 }
 
 static void
 event_free(struct ucm_event *event)
 {
-	struct ucm_channel *channel = event->counted->channel;
+	struct ucm_channel *channel = event->owner_id->channel;
 
 	TAILQ_REMOVE(&channel->events, event, link);
-	TAILQ_REMOVE(&event->counted->events, event, id_link);
-	if (event->fresh != NULL)
-		event->fresh->request = NULL;
+	TAILQ_REMOVE(&event->owner_id->events, event, id_link);
+	if (event->new_id != NULL)
+		event->new_id->request = NULL;
 	channel->session->events--;
 	alloc_put(&alloc_plain, event, sizeof(*event));
 }
@@ -64,11 +64,11 @@ ucm_events_purge(struct ucm_id *id, uint64_t now)
 	struct ucm_event *event;
 
 	while ((event = TAILQ_FIRST(&id->events)) != NULL) {
-		struct ucm_id *fresh = event->fresh;
+		struct ucm_id *new_id = event->new_id;
 
 		event_free(event);
-		if (fresh != NULL)
-			ucm_id_destroy(fresh, now);
+		if (new_id != NULL)
+			ucm_id_destroy(new_id, now);
 	}
 	if (id->request != NULL)
 		event_free(id->request);
@@ -88,8 +88,8 @@ ucm_events_migrate(struct ucm_id *id, struct ucm_channel *to)
 	TAILQ_FOREACH (event, &id->events, id_link) {
 		TAILQ_REMOVE(&from->events, event, link);
 		/* The new ID moves with the event that announces it. */
-		if (event->fresh != NULL)
-			ucm_events_migrate(event->fresh, to);
+		if (event->new_id != NULL)
+			ucm_events_migrate(event->new_id, to);
 		channel_put(to, event);
 	}
 }
@@ -102,7 +102,7 @@ ucm_do_get_event(struct ucm_call *call)
 	if (event == NULL)
 		return -EAGAIN;
 	memcpy(call->out, &event->resp, sizeof(event->resp));
-	event->counted->events_reported++;
+	event->owner_id->events_reported++;
 	event_free(event);
 	return 0;
 }

@@ -23,7 +23,7 @@ defer_time_ns(struct ucm *ucm, const struct ucm_id *id)
 	uint64_t ns = UCM_DEFER_SHORT_NS;
 	const struct ucm_id *other;
 
-	if (!ucm_is_ours(ucm, id->dst.gid))
+	if (!ucm_is_local(ucm, id->dst.gid))
 		return 0;
 	LIST_FOREACH(other, ucm_port_bucket(ucm, ucm_addr_port(&id->dst)), port_link)
 	{

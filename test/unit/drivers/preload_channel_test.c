@@ -39,7 +39,7 @@ backend_open(struct ucm_token *token, int *fd)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	server.far = ends[0];
 	*fd = ends[1];
-	*token = (struct ucm_token){.number = ++server.opened, .life = 7};
+	*token = (struct ucm_token){.number = ++server.opened, .generation = 7};
 	return 0;
 }
 
@@ -193,7 +193,7 @@ a_reply_where_it_is_wanted(void **state)
 	assert_int_equal(errno, 77);
 	assert_int_equal(server.cmd, RDMA_USER_CM_CMD_CREATE_ID);
 	assert_int_equal(server.token.number, 1);
-	assert_int_equal(server.token.life, 7);
+	assert_int_equal(server.token.generation, 7);
 	assert_memory_equal(server.in, &cmd, sizeof(cmd));
 	/* The reply is cut to the caller's length. */
 	assert_int_equal(resp[0].id, 0x11111111);

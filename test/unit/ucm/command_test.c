@@ -8,7 +8,7 @@ lengths(void **state)
 	uint8_t bytes[UCM_MAX] = {0};
 	static const uint16_t least[] = {
 #define UCM(name, handler, in, size, out) [RDMA_USER_CM_CMD_##name] = size,
-#define UCM_SILENT(name, handler, in, size) [RDMA_USER_CM_CMD_##name] = size,
+#define UCM_NO_REPLY(name, handler, in, size) [RDMA_USER_CM_CMD_##name] = size,
 #include "ucm/commands.def"
 	};
 
