@@ -13,7 +13,7 @@
 
 /* EAL keeps pointers into its arguments: *s must outlive it. */
 static int
-eal_start(const struct settings *s, int argc, char **argv)
+rocaded_eal_start(const struct settings *s, int argc, char **argv)
 {
 	static char *all[2 * EAL_ARGS_MAX + 2];
 	int n = 0;
@@ -61,7 +61,7 @@ port_find(const char *name, uint16_t *id)
 }
 
 int
-port_open(
+rocaded_port_open(
 	const struct settings *s, int argc, char **argv, struct rocade_daemon_port **port)
 {
 	struct rocade_daemon_ethdev conf = {.size = sizeof(conf),
@@ -69,7 +69,7 @@ port_open(
 		.tx_desc = (uint16_t)s->tx_desc,
 		.mtu = s->conf.mtu};
 
-	if (eal_start(s, argc, argv) != 0 || port_find(s->port, &conf.ethdev) != 0)
+	if (rocaded_eal_start(s, argc, argv) != 0 || port_find(s->port, &conf.ethdev) != 0)
 		return -1;
 	if (rocade_daemon_open_ethdev(&conf, port) == 0)
 		return 0;

@@ -44,7 +44,7 @@ section_known(const char *name)
 /* Checks a line, without its comment. Returns 0, or -1 with the error. *in: a section has
  * begun. *entry: the line is an entry. */
 static int
-line_look(char *text, bool *in, bool *entry, char err[ERR_MAX])
+line_check(char *text, bool *in, bool *entry, char err[ERR_MAX])
 {
 	char *equals = strchr(text, '=');
 
@@ -94,7 +94,7 @@ line_look(char *text, bool *in, bool *entry, char err[ERR_MAX])
 
 /* Checks all lines, and collects the line numbers of the entries. */
 static int
-lines_look(FILE *file, const char *path, struct lines *lines, char err[ERR_MAX])
+lines_check(FILE *file, const char *path, struct lines *lines, char err[ERR_MAX])
 {
 	char why[ERR_MAX];
 	char *text = NULL;
@@ -109,7 +109,7 @@ lines_look(FILE *file, const char *path, struct lines *lines, char err[ERR_MAX])
 		number++;
 		if (comment != NULL)
 			*comment = '\0';
-		rc = line_look(trim(text), &in, &entry, why);
+		rc = line_check(trim(text), &in, &entry, why);
 		if (rc == 0 && entry && lines->count == ENTRIES_MAX) {
 			snprintf(why, sizeof(why), "more than %d keys", ENTRIES_MAX);
 			rc = -1;
@@ -170,7 +170,7 @@ entry_read(struct settings *s, const char *section, const struct rte_cfgfile_ent
 			s->file, line, e->name, EAL_ARGS_MAX);
 		return -1;
 	}
-	row = row_find(section, e->name);
+	row = settings_row_find(section, e->name);
 	if (row == NULL) {
 		keys_list(section, valid, sizeof(valid));
 		snprintf(err, ERR_MAX,
@@ -226,7 +226,7 @@ file_read(struct settings *s, const char *path, char err[ERR_MAX])
 		snprintf(err, ERR_MAX, "%s: %s", path, strerror(errno));
 		return -1;
 	}
-	rc = lines_look(file, path, &lines, err);
+	rc = lines_check(file, path, &lines, err);
 	fclose(file);
 	if (rc != 0)
 		return rc;

@@ -32,7 +32,7 @@ struct command {
 };
 
 static void
-on_signal(int number)
+rocaded_on_signal(int number)
 {
 	if (number == SIGHUP)
 		reread = 1;
@@ -83,7 +83,7 @@ options_fill(struct option *options)
 }
 
 static int
-option_read(struct command *c, struct settings *s, int option)
+rocaded_option_read(struct command *c, struct settings *s, int option)
 {
 	const struct row *row = &rows[option - OPT_ROWS];
 	char why[ERR_MAX];
@@ -95,7 +95,7 @@ option_read(struct command *c, struct settings *s, int option)
 		c->config = optarg;
 		return 0;
 	case OPT_HELP:
-		help_print(stdout);
+		settings_help_print(stdout);
 		c->done = true;
 		return 0;
 	case OPT_VERSION:
@@ -115,7 +115,7 @@ option_read(struct command *c, struct settings *s, int option)
 }
 
 static int
-options_read(struct command *c, struct settings *s)
+rocaded_options_read(struct command *c, struct settings *s)
 {
 	struct option options[SETTINGS_MAX + OPT_ROWS - OPT_CONFIG + 1];
 	int option, rc = 0;
@@ -124,7 +124,7 @@ options_read(struct command *c, struct settings *s)
 	optind = 0; /* from the start: SIGHUP reads them again */
 	while (rc == 0 && !c->done &&
 		(option = getopt_long(c->argc, c->argv, "", options, NULL)) != -1)
-		rc = option_read(c, s, option);
+		rc = rocaded_option_read(c, s, option);
 	if (rc == 0 && !c->done && optind < c->argc) {
 		fprintf(stderr, PROGRAM ": unexpected argument '%s' (see --help)\n",
 			c->argv[optind]);
@@ -143,7 +143,7 @@ settings_read(struct command *c, struct settings *s)
 	int rc;
 
 	settings_init(s);
-	rc = options_read(c, s);
+	rc = rocaded_options_read(c, s);
 	if (rc != 0 || c->done)
 		return rc;
 	if (c->config != NULL) {
@@ -151,7 +151,7 @@ settings_read(struct command *c, struct settings *s)
 		settings_init(s);
 		rc = file_read(s, c->config, err);
 		if (rc == 0)
-			rc = options_read(c, s);
+			rc = rocaded_options_read(c, s);
 		else
 			fprintf(stderr, PROGRAM ": %s\n", err);
 	}
@@ -188,7 +188,7 @@ settings_reread(struct command *c, struct settings *s)
 		settings_fini(&wanted);
 		return;
 	}
-	settings_kept(s, &wanted, kept, sizeof(kept));
+	settings_need_restart(s, &wanted, kept, sizeof(kept));
 	if (rocade_daemon_change(serving, &wanted.conf) != 0) {
 		fprintf(stderr, PROGRAM ": %s; settings unchanged\n",
 			rocade_error());
@@ -211,7 +211,7 @@ serve(struct command *c, struct settings *s)
 {
 	int rc = 0;
 
-	signals_set(on_signal);
+	signals_set(rocaded_on_signal);
 	signal(SIGPIPE, SIG_IGN);
 	fprintf(stderr, PROGRAM ": listening at %s\n", rocade_daemon_socket(serving));
 	while (rc == 0 && !stopped) {
@@ -223,13 +223,13 @@ serve(struct command *c, struct settings *s)
 }
 
 static int
-start(struct command *c, struct settings *s)
+rocaded_run(struct command *c, struct settings *s)
 {
 	int rc;
 
 	descriptors_allow();
 	rocade_daemon_log((enum rocade_daemon_log)s->log_level);
-	if (!s->local && port_open(s, c->eal_argc, c->eal_argv, &s->conf.port) != 0)
+	if (!s->local && rocaded_port_open(s, c->eal_argc, c->eal_argv, &s->conf.port) != 0)
 		return EXIT_FAILURE;
 	if (rocade_daemon_create(&s->conf, &serving) != 0) {
 		fprintf(stderr, PROGRAM ": %s\n", rocade_error());
@@ -266,7 +266,7 @@ main(int argc, char **argv)
 	if (rc == 0 && !c.done && c.check)
 		printf("%s: OK\n", c.config);
 	else if (rc == 0 && !c.done)
-		rc = start(&c, &s);
+		rc = rocaded_run(&c, &s);
 	settings_fini(&s);
 	return rc;
 }

@@ -59,7 +59,7 @@ settings_text(struct settings *s, const char *text)
 }
 
 const struct row *
-row_find(const char *section, const char *key)
+settings_row_find(const char *section, const char *key)
 {
 	for (unsigned i = 0; i < row_count; i++) {
 		if ((section == NULL || strcmp(rows[i].section, section) == 0) &&
@@ -70,7 +70,7 @@ row_find(const char *section, const char *key)
 }
 
 static int
-number_read(const struct row *row, const char *text, uint32_t *out, char err[ERR_MAX])
+setting_number_read(const struct row *row, const char *text, uint32_t *out, char err[ERR_MAX])
 {
 	int base = row->kind == KIND_OCTAL ? 8 : 10;
 	unsigned long value;
@@ -136,7 +136,7 @@ settings_set(struct settings *s, const struct row *row, const char *value, unsig
 		break;
 	case KIND_NUMBER:
 	case KIND_OCTAL:
-		rc = number_read(row, value, place, err);
+		rc = setting_number_read(row, value, place, err);
 		break;
 	case KIND_TEXT:
 	case KIND_LIST:
@@ -176,7 +176,7 @@ row_of_sentence(const char *sentence, const char **rest)
 }
 
 static void
-wrong_row(const struct settings *s, const struct row *row, const char *why,
+row_error(const struct settings *s, const struct row *row, const char *why,
 	char err[ERR_MAX])
 {
 	unsigned line = s->line[row - rows];
@@ -201,14 +201,14 @@ settings_check(const struct settings *s, char err[ERR_MAX])
 		return 0;
 	row = row_of_sentence(rocade_error(), &rest);
 	if (row != NULL)
-		wrong_row(s, row, rest, err);
+		row_error(s, row, rest, err);
 	else
 		snprintf(err, ERR_MAX, "%s", rocade_error());
 	return -1;
 }
 
 static bool
-same(const struct row *row, const struct settings *a, const struct settings *b)
+row_equal(const struct row *row, const struct settings *a, const struct settings *b)
 {
 	const void *x = (const char *)a + row->offset, *y = (const char *)b + row->offset;
 	const char *s, *t;
@@ -221,7 +221,7 @@ same(const struct row *row, const struct settings *a, const struct settings *b)
 }
 
 void
-settings_kept(const struct settings *now, const struct settings *wanted, char *text,
+settings_need_restart(const struct settings *now, const struct settings *wanted, char *text,
 	size_t size)
 {
 	size_t len = 0;
@@ -229,7 +229,7 @@ settings_kept(const struct settings *now, const struct settings *wanted, char *t
 
 	text[0] = '\0';
 	for (unsigned i = 0; i < row_count; i++) {
-		if (rows[i].live || same(&rows[i], now, wanted) || len >= size)
+		if (rows[i].live || row_equal(&rows[i], now, wanted) || len >= size)
 			continue;
 		len += (size_t)snprintf(text + len, size - len, "%s%s",
 			len != 0 ? ", " : "", rows[i].key);
@@ -259,7 +259,7 @@ help_row(FILE *to, const struct row *row)
 }
 
 void
-help_print(FILE *to)
+settings_help_print(FILE *to)
 {
 	fputs("Usage: " PROGRAM " --local [OPTION]...\n"
 	      "       " PROGRAM " EAL-ARGUMENT... -- [OPTION]...\n"

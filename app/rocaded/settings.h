@@ -53,7 +53,7 @@ settings_fini(struct settings *s);
 
 /* Returns NULL if there is none. section NULL: any. */
 const struct row *
-row_find(const char *section, const char *key);
+settings_row_find(const char *section, const char *key);
 
 /* line: of the file, 0 for an option. Returns 0, or -1 with an error that names neither
  * line nor key. */
@@ -76,16 +76,16 @@ settings_check(const struct settings *s, char err[ERR_MAX]);
 
 /* Lists the keys that differ but cannot change at run time, separated by commas. */
 void
-settings_kept(const struct settings *now, const struct settings *wanted, char *text,
+settings_need_restart(const struct settings *now, const struct settings *wanted, char *text,
 	size_t size);
 
 void
-help_print(FILE *to);
+settings_help_print(FILE *to);
 
 /* eal.c: starts EAL with the arguments of the file and those of the command line, and
  * opens the port. Returns 0, or -1 after printing the error. */
 int
-port_open(const struct settings *s, int argc, char **argv,
+rocaded_port_open(const struct settings *s, int argc, char **argv,
 	struct rocade_daemon_port **port);
 
 /* telemetry.c: registers the commands for `dpdk-telemetry.py`. EAL must have been

@@ -25,7 +25,7 @@
 static char *socket_path;
 
 static struct rte_tel_data *
-to_data(const json_t *value);
+data_from_json(const json_t *value);
 
 static void
 dict_add(struct rte_tel_data *d, const char *name, const json_t *value)
@@ -45,7 +45,7 @@ dict_add(struct rte_tel_data *d, const char *name, const json_t *value)
 		break;
 	case JSON_OBJECT:
 	case JSON_ARRAY:
-		inner = to_data(value);
+		inner = data_from_json(value);
 		if (inner != NULL &&
 			rte_tel_data_add_dict_container(d, name, inner, 0) != 0)
 			rte_tel_data_free(inner);
@@ -91,7 +91,7 @@ rows_fill(struct rte_tel_data *d, const json_t *list, const char *number, size_t
 }
 
 static struct rte_tel_data *
-to_data(const json_t *value)
+data_from_json(const json_t *value)
 {
 	struct rte_tel_data *d = rte_tel_data_alloc();
 
@@ -104,7 +104,7 @@ to_data(const json_t *value)
 
 /* Returns NULL if the daemon does not answer. */
 static json_t *
-state_take(void)
+state_fetch(void)
 {
 	json_t *state = NULL;
 	char *text;
@@ -125,7 +125,7 @@ daemon_of(const json_t *state, const char *part)
 static int
 on_devices(const char *command, const char *params, struct rte_tel_data *d)
 {
-	json_t *state = state_take();
+	json_t *state = state_fetch();
 	const json_t *device = daemon_of(state, "device");
 
 	(void)command;
@@ -142,7 +142,7 @@ on_devices(const char *command, const char *params, struct rte_tel_data *d)
 static int
 on_clients(const char *command, const char *params, struct rte_tel_data *d)
 {
-	json_t *state = state_take();
+	json_t *state = state_fetch();
 	const json_t *client;
 	size_t i;
 
@@ -160,7 +160,7 @@ on_clients(const char *command, const char *params, struct rte_tel_data *d)
 
 /* Returns the entry whose id is the parameter of the command, or NULL. */
 static const json_t *
-by_id(const json_t *list, const char *params)
+find_by_id(const json_t *list, const char *params)
 {
 	const json_t *client;
 	char *end;
@@ -182,9 +182,9 @@ by_id(const json_t *list, const char *params)
 static int
 on_client(const char *command, const char *params, struct rte_tel_data *d)
 {
-	json_t *state = state_take();
-	const json_t *client = by_id(daemon_of(state, "clients"), params);
-	const json_t *report = by_id(json_object_get(state, "reports"), params);
+	json_t *state = state_fetch();
+	const json_t *client = find_by_id(daemon_of(state, "clients"), params);
+	const json_t *report = find_by_id(json_object_get(state, "reports"), params);
 	int rc = client != NULL ? 0 : -EINVAL;
 
 	(void)command;
@@ -205,8 +205,8 @@ list_answer(
 {
 	const char *comma = params != NULL ? strchr(params, ',') : NULL;
 	size_t first = comma != NULL ? strtoul(comma + 1, NULL, 10) : 0;
-	json_t *state = state_take();
-	const json_t *report = by_id(json_object_get(state, "reports"), params);
+	json_t *state = state_fetch();
+	const json_t *report = find_by_id(json_object_get(state, "reports"), params);
 
 	if (report != NULL)
 		rows_fill(d, json_object_get(report, list), number, first);

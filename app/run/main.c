@@ -64,7 +64,7 @@ struct settings {
 /* Returns the path relative to this executable if it exists (build tree), else the
  * installed one. */
 static const char *
-beside(const char *relative, const char *installed, char *buf, size_t size)
+path_beside_self(const char *relative, const char *installed, char *buf, size_t size)
 {
 	ssize_t len = readlink("/proc/self/exe", buf, size - 1);
 	char *slash;
@@ -80,7 +80,7 @@ beside(const char *relative, const char *installed, char *buf, size_t size)
 }
 
 static int
-options_read(struct settings *s, int argc, char **argv)
+run_options_read(struct settings *s, int argc, char **argv)
 {
 	int option;
 
@@ -184,7 +184,7 @@ environment_set(const struct settings *s)
 /* Waits until the daemon reports that it listens. fd: the daemon's standard error, a
  * pipe. Returns false if the daemon fails. */
 static bool
-ready_wait(int fd)
+daemon_ready_wait(int fd)
 {
 	char line[512];
 	ssize_t len = read(fd, line, sizeof(line) - 1);
@@ -219,7 +219,7 @@ daemon_start(const struct settings *s)
 		_exit(EXIT_NOT_FOUND);
 	}
 	close(pipe_fds[1]);
-	if (pid > 0 && !ready_wait(pipe_fds[0])) {
+	if (pid > 0 && !daemon_ready_wait(pipe_fds[0])) {
 		kill(pid, SIGTERM);
 		waitpid(pid, NULL, 0);
 		pid = -1;
@@ -231,7 +231,7 @@ daemon_start(const struct settings *s)
 static pid_t child;
 
 static void
-pass_on(int number)
+signal_forward(int number)
 {
 	if (child > 0)
 		kill(child, number);
@@ -247,9 +247,9 @@ program_exec(char **argv)
 
 /* Returns the exit status of the program, or 128 + n for signal n, as shells do. */
 static int
-program_run(char **argv)
+child_run(char **argv)
 {
-	struct sigaction action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = signal_forward, .sa_flags = SA_RESTART};
 	int status;
 
 	child = fork();
@@ -286,7 +286,7 @@ local_run(struct settings *s, char **argv)
 	}
 	status = environment_set(s);
 	if (status == 0)
-		status = program_run(argv);
+		status = child_run(argv);
 	kill(daemon, SIGTERM);
 	waitpid(daemon, NULL, 0);
 	rmdir(dir);
@@ -298,15 +298,15 @@ main(int argc, char **argv)
 {
 	char library[4096], daemon[4096];
 	struct settings s = {.socket = NULL};
-	int rc = options_read(&s, argc, argv);
+	int rc = run_options_read(&s, argc, argv);
 
 	if (rc != 0 || s.done)
 		return rc;
 	if (s.library == NULL)
-		s.library = beside("../../drivers/librocade-verbs.so", ROCADE_LIBRARY,
+		s.library = path_beside_self("../../drivers/librocade-verbs.so", ROCADE_LIBRARY,
 			library, sizeof(library));
 	if (s.daemon == NULL)
-		s.daemon = beside(
+		s.daemon = path_beside_self(
 			"../rocaded/rocaded", ROCADE_DAEMON, daemon, sizeof(daemon));
 	if (s.start_local)
 		return local_run(&s, argv + optind);

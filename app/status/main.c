@@ -59,7 +59,7 @@ struct settings {
 };
 
 static int
-number_read(const char *option, const char *text, double least, double *out)
+option_number_read(const char *option, const char *text, double least, double *out)
 {
 	char *end;
 
@@ -73,7 +73,7 @@ number_read(const char *option, const char *text, double least, double *out)
 }
 
 static int
-option_read(struct settings *s, int option)
+status_option_read(struct settings *s, int option)
 {
 	double count;
 	int rc;
@@ -90,10 +90,10 @@ option_read(struct settings *s, int option)
 		return 0;
 	case OPT_WATCH:
 		s->watch_s = 1;
-		return optarg != NULL ? number_read("watch", optarg, 0.1, &s->watch_s)
+		return optarg != NULL ? option_number_read("watch", optarg, 0.1, &s->watch_s)
 				      : 0;
 	case OPT_COUNT:
-		rc = number_read("count", optarg, 1, &count);
+		rc = option_number_read("count", optarg, 1, &count);
 		s->count = (unsigned long)count;
 		return rc;
 	case OPT_HELP:
@@ -111,13 +111,13 @@ option_read(struct settings *s, int option)
 }
 
 static int
-options_read(struct settings *s, int argc, char **argv)
+status_options_read(struct settings *s, int argc, char **argv)
 {
 	int option, rc = 0;
 
 	while (rc == 0 && !s->done &&
 		(option = getopt_long(argc, argv, "", options, NULL)) != -1)
-		rc = option_read(s, option);
+		rc = status_option_read(s, option);
 	if (rc != 0 || s->done)
 		return rc;
 	if (optind < argc) {
@@ -129,7 +129,7 @@ options_read(struct settings *s, int argc, char **argv)
 }
 
 static int
-no_daemon(void)
+no_daemon_report(void)
 {
 	fprintf(stderr,
 		PROGRAM ": %s\n" PROGRAM
@@ -142,14 +142,14 @@ no_daemon(void)
 static volatile sig_atomic_t ended;
 
 static void
-on_signal(int number)
+status_on_signal(int number)
 {
 	(void)number;
 	ended = 1;
 }
 
 static void
-show(const struct settings *s, const json_t *snapshot)
+snapshot_show(const struct settings *s, const json_t *snapshot)
 {
 	if (s->json) {
 		json_dumpf(snapshot, stdout,
@@ -175,7 +175,7 @@ seconds_now(void)
 }
 
 static int
-run(const struct settings *s)
+status_run(const struct settings *s)
 {
 	struct timespec pause = {.tv_sec = (time_t)s->watch_s,
 		.tv_nsec = (long)((s->watch_s - (double)(time_t)s->watch_s) * 1e9)};
@@ -183,16 +183,16 @@ run(const struct settings *s)
 	double last = 0;
 
 	for (unsigned long round = 1; !ended; round++) {
-		json_t *now = snapshot_take(s->socket);
+		json_t *now = snapshot_fetch(s->socket);
 		double at = seconds_now();
 
 		if (now == NULL) {
 			json_decref(before);
-			return no_daemon();
+			return no_daemon_report();
 		}
 		if (before != NULL)
 			snapshot_rates(now, before, at - last);
-		show(s, now);
+		snapshot_show(s, now);
 		json_decref(before);
 		before = now;
 		last = at;
@@ -207,13 +207,13 @@ run(const struct settings *s)
 int
 main(int argc, char **argv)
 {
-	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction action = {.sa_handler = status_on_signal};
 	struct settings s = {.socket = NULL};
-	int rc = options_read(&s, argc, argv);
+	int rc = status_options_read(&s, argc, argv);
 
 	if (rc != 0 || s.done)
 		return rc;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	return run(&s);
+	return status_run(&s);
 }

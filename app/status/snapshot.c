@@ -26,7 +26,7 @@ client_find(const json_t *clients, double id)
 }
 
 json_t *
-snapshot_take(const char *socket)
+snapshot_fetch(const char *socket)
 {
 	json_t *all, *daemon, *clients, *report;
 	char *text;

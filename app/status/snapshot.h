@@ -12,7 +12,7 @@
  *
  * Returns NULL on failure, with the reason in rocade_error(). */
 json_t *
-snapshot_take(const char *socket);
+snapshot_fetch(const char *socket);
 
 /* Adds "rates" to each client that is in `before`, too: packets, bytes and losses per
  * second. */

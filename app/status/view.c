@@ -14,7 +14,7 @@ text_of(const json_t *object, const char *name)
 }
 
 static void
-device_print(FILE *to, const json_t *snapshot)
+view_device(FILE *to, const json_t *snapshot)
 {
 	const json_t *device = json_object_get(snapshot, "device");
 	const json_t *address;
@@ -61,7 +61,7 @@ user_name(const json_t *client, char *buf, size_t size)
 
 /* Returns whether a counter counts losses, refusals or retries. */
 static bool
-is_trouble(const char *name)
+is_error_counter(const char *name)
 {
 	static const char *const good[] = {"tx_packets", "tx_bytes", "rx_packets",
 		"rx_bytes", "rx_roce", "rx_other", "rx_handoff", "tx_looped", "cqe_saved",
@@ -77,7 +77,7 @@ is_trouble(const char *name)
 
 /* Prints the error counters that are not 0, in one line. */
 static void
-trouble_print(FILE *to, const char *whose, const json_t *counters)
+view_errors(FILE *to, const char *whose, const json_t *counters)
 {
 	const char *name, *before = whose;
 	const json_t *value;
@@ -86,7 +86,7 @@ trouble_print(FILE *to, const char *whose, const json_t *counters)
 	json_object_foreach((json_t *)counters, name, value)
 	{
 		if (!json_is_number(value) || json_number_value(value) == 0 ||
-			!is_trouble(name))
+			!is_error_counter(name))
 			continue;
 		fprintf(to, "%s%s %.0f", any ? ", " : before, name,
 			json_number_value(value));
@@ -97,18 +97,18 @@ trouble_print(FILE *to, const char *whose, const json_t *counters)
 }
 
 static void
-port_print(FILE *to, const json_t *port)
+view_port(FILE *to, const json_t *port)
 {
 	if (port == NULL)
 		return;
 	fprintf(to, "port: link %s, %.0f frames in, %.0f out\n",
 		json_is_true(json_object_get(port, "link_up")) ? "up" : "down",
 		number_of(port, "rx_packets"), number_of(port, "tx_packets"));
-	trouble_print(to, "port: ", port);
+	view_errors(to, "port: ", port);
 }
 
 static void
-srqs_print(FILE *to, const json_t *client)
+view_srqs(FILE *to, const json_t *client)
 {
 	const json_t *srq;
 	size_t i;
@@ -128,7 +128,7 @@ srqs_print(FILE *to, const json_t *client)
 }
 
 static void
-qps_print(FILE *to, const json_t *client)
+view_qps(FILE *to, const json_t *client)
 {
 	const json_t *qp;
 	size_t i;
@@ -156,7 +156,7 @@ qps_print(FILE *to, const json_t *client)
 }
 
 static void
-client_print(FILE *to, const json_t *client, bool qps)
+view_client(FILE *to, const json_t *client, bool qps)
 {
 	const json_t *rates = json_object_get(client, "rates");
 	const json_t *moved = rates != NULL ? rates : client;
@@ -173,11 +173,11 @@ client_print(FILE *to, const json_t *client, bool qps)
 	fprintf(to, "%s\n",
 		json_is_false(json_object_get(client, "answered")) ? "  does not answer"
 								   : "");
-	trouble_print(to, "      daemon: ", client);
-	trouble_print(to, "      engine: ", json_object_get(client, "engine"));
-	srqs_print(to, client);
+	view_errors(to, "      daemon: ", client);
+	view_errors(to, "      engine: ", json_object_get(client, "engine"));
+	view_srqs(to, client);
 	if (qps)
-		qps_print(to, client);
+		view_qps(to, client);
 }
 
 void
@@ -188,8 +188,8 @@ view_print(FILE *to, const json_t *snapshot, bool qps)
 	bool rates = false;
 	size_t i;
 
-	device_print(to, snapshot);
-	port_print(to, json_object_get(snapshot, "port"));
+	view_device(to, snapshot);
+	view_port(to, json_object_get(snapshot, "port"));
 	fprintf(to, "\n");
 	json_array_foreach(clients, i, client) rates |=
 		json_object_get(client, "rates") != NULL;
@@ -197,8 +197,8 @@ view_print(FILE *to, const json_t *snapshot, bool qps)
 		"program", "QPs", "SRQs", rates ? "tx pkt/s" : "tx pkt",
 		rates ? "tx B/s" : "tx B", rates ? "rx pkt/s" : "rx pkt",
 		rates ? "rx B/s" : "rx B");
-	json_array_foreach(clients, i, client) client_print(to, client, qps);
+	json_array_foreach(clients, i, client) view_client(to, client, qps);
 	if (json_array_size(clients) == 0)
 		fprintf(to, "no clients\n");
-	trouble_print(to, "disconnected clients: ", json_object_get(snapshot, "departed"));
+	view_errors(to, "disconnected clients: ", json_object_get(snapshot, "departed"));
 }
