@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/internal.h"
+#include "cm/cm_internal.h"
 #include "port/neigh.h"
 
 static struct cm_listeners *

@@ -5,7 +5,7 @@
 
 #include <rte_byteorder.h>
 
-#include "cm/internal.h"
+#include "cm/cm_internal.h"
 
 const char *
 cm_state_name(const struct cm_conn *conn)

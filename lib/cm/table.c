@@ -3,7 +3,7 @@
  * A local ID is an index with random bits above it, XORed with a random mask. */
 #include <string.h>
 
-#include "cm/internal.h"
+#include "cm/cm_internal.h"
 
 static uint32_t
 id_make(struct cm *cm, uint32_t index)

@@ -10,7 +10,7 @@
 #ifndef ROCADE_UCM_UCM_H
 #define ROCADE_UCM_UCM_H
 
-#include "cm/cm.h"
+#include "cm/cm_core.h"
 #include "port/neigh.h"
 
 struct ucm_limits { /* of a session */

@@ -5,7 +5,7 @@
 
 #include <rocade/cm.h>
 
-#include "cm/port.h"
+#include "cm/cm_port.h"
 #include "verbs/objects.h"
 
 struct rocade_cm {

@@ -4,8 +4,8 @@
 #ifndef ROCADE_TEST_CM_BED_H
 #define ROCADE_TEST_CM_BED_H
 
-#include "cm/cm.h"
-#include "cm/internal.h"
+#include "cm/cm_core.h"
+#include "cm/cm_internal.h"
 
 #define A 0
 #define B 1

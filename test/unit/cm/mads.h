@@ -4,7 +4,7 @@
 #define ROCADE_TEST_CM_MADS_H
 
 #include "../wire/captures.h"
-#include "cm/cm.h"
+#include "cm/cm_core.h"
 
 #define CAPTURED_MADS 76
 

@@ -327,7 +327,7 @@ mra_is_bounded(void **state)
 	bed_fini(&bed);
 }
 
-/* Time to free a connection of a silent peer according to lib/cm/cm.h: all tries of a
+/* Time to free a connection of a silent peer according to lib/cm/cm_core.h: all tries of a
  * request or a DREQ, and the time wait. */
 #define FORGOTTEN_NS (17 * REQ_WAIT_NS + 5 * SEC_NS)
 

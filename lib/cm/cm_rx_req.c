@@ -3,7 +3,7 @@
  * 12.9.8.1). */
 #include <string.h>
 
-#include "cm/internal.h"
+#include "cm/cm_internal.h"
 
 /* Rejects without a connection: no state is kept, and a retry of the REQ is rejected
  * again. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/internal.h"
-#include "cm/port.h"
+#include "cm/cm_internal.h"
+#include "cm/cm_port.h"
 #include "engine/engine_gsi.h"
 
 struct cm_port {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cm/port.h"
+#include "cm/cm_port.h"
 #include "engine_bed.h"
 
 #define SERVICE cma_service_id(CMA_PS_TCP, 7471)

@@ -5,7 +5,7 @@
 
 #include <rte_byteorder.h>
 
-#include "cm/internal.h"
+#include "cm/cm_internal.h"
 #include "port/neigh.h"
 
 typedef enum cm_drop (*conn_rx_fn)(

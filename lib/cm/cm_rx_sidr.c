@@ -2,7 +2,7 @@
 /* Service ID resolution for datagrams, SIDR (IBA 12.11). */
 #include <string.h>
 
-#include "cm/internal.h"
+#include "cm/cm_internal.h"
 
 static void
 sidr_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,

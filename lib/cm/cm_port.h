@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection manager of a device: uses its QP 1, polled by its engines. The calls of
- * cm.h are allowed between cm_port_lock() and cm_port_unlock(), from any thread that
+ * cm_core.h are allowed between cm_port_lock() and cm_port_unlock(), from any thread that
  * holds no engine lock. */
-#ifndef ROCADE_CM_PORT_H
-#define ROCADE_CM_PORT_H
+#ifndef ROCADE_CM_CM_PORT_H
+#define ROCADE_CM_CM_PORT_H
 
-#include "cm/cm.h"
+#include "cm/cm_core.h"
 #include "engine/dev.h"
 
 struct cm_port;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cm/internal.h"
+#include "cm/cm_internal.h"
 #include "port/neigh.h"
 
 #define LID_ROCE 0xFFFF

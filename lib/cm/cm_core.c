@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "cm/internal.h"
+#include "cm/cm_internal.h"
 
 const struct cm_stat_row cm_stat_rows[CM_STAT_COUNT] = {
 #define CM_STAT(name, text) {#name, text},

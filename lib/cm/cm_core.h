@@ -13,8 +13,8 @@
  * An MRA adds at most 69 s. A connection that was established then stays in time wait.
  * States that wait for the local user have no time limit.
  */
-#ifndef ROCADE_CM_CM_H
-#define ROCADE_CM_CM_H
+#ifndef ROCADE_CM_CM_CORE_H
+#define ROCADE_CM_CM_CORE_H
 
 #include "cm/mad.h"
 

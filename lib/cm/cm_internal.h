@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Internal to lib/cm. */
-#ifndef ROCADE_CM_INTERNAL_H
-#define ROCADE_CM_INTERNAL_H
+#ifndef ROCADE_CM_CM_INTERNAL_H
+#define ROCADE_CM_CM_INTERNAL_H
 
 #include <sys/queue.h>
 
 #include "base/wheel.h"
-#include "cm/cm.h"
+#include "cm/cm_core.h"
 
 #define CM_TX_QUEUE_LEN 256 /* capacity of the queue of cm_tx(): a power of two */
 #define CM_BUCKETS 1024
@@ -122,7 +122,7 @@ code_ns(unsigned code)
 	return UINT64_C(4096) << code;
 }
 
-/* cm.c */
+/* cm_core.c */
 uint64_t
 cm_rand(struct cm *cm);
 void
@@ -199,7 +199,7 @@ listener_conn(struct cm_listener *listener, enum cm_state state);
 void
 conn_leave_backlog(struct cm_conn *conn);
 
-/* rx_req.c, rx_sidr.c: handle a received message. Return CM_DROP_none, or why it was
+/* cm_rx_req.c, cm_rx_sidr.c: handle a received message. Return CM_DROP_none, or why it was
  * dropped. */
 enum cm_drop
 req_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now);
