@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ucm/internal.h"
+#include "ucm/ucm_internal.h"
 
 struct command {
 	int (*serve)(struct ucm_call *call);

@@ -5,7 +5,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/base_alloc.h"
-#include "ucm/internal.h"
+#include "ucm/ucm_internal.h"
 
 int
 ucm_table_init(struct ucm_table *t, uint32_t size)

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ucm/internal.h"
+#include "ucm/ucm_internal.h"
 
 static int
 byte_read(const struct ucm_set_option *cmd, uint8_t *out)

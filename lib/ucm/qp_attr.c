@@ -6,7 +6,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "ucm/internal.h"
+#include "ucm/ucm_internal.h"
 
 #define HOP_LIMIT 64
 #define RNR_RETRY_INFINITE 7

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/base_alloc.h"
-#include "ucm/internal.h"
+#include "ucm/ucm_internal.h"
 
 struct ucm_event *
 ucm_event_new(struct ucm_id *id, enum ucm_event_type type, int status)

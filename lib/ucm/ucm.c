@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/base_alloc.h"
-#include "ucm/internal.h"
+#include "ucm/ucm_internal.h"
 
 int
 ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)

@@ -6,7 +6,7 @@
  * a request, which would be rejected, is deferred for UCM_DEFER_SHORT_NS, or for
  * UCM_DEFER_NS if the port is bound already.
  */
-#include "ucm/internal.h"
+#include "ucm/ucm_internal.h"
 
 static bool
 id_serves(const struct ucm_id *id, const struct ucm_id *asker)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ucm/internal.h"
+#include "ucm/ucm_internal.h"
 
 static int
 mcast_join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *group, uint64_t uid)

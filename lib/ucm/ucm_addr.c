@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ucm/internal.h"
+#include "ucm/ucm_internal.h"
 
 #define PORT_FIRST 32768 /* ephemeral ports: 32768 to 60999 */
 #define PORT_COUNT 28232

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ucm/internal.h"
+#include "ucm/ucm_internal.h"
 
 static void
 conn_fill(struct rdma_ucm_conn_param *p, const struct cm_event *event)

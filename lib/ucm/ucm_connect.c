@@ -5,7 +5,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "ucm/internal.h"
+#include "ucm/ucm_internal.h"
 
 #define BACKLOG_MAX 1024
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Internal to lib/ucm. */
-#ifndef ROCADE_UCM_INTERNAL_H
-#define ROCADE_UCM_INTERNAL_H
+#ifndef ROCADE_UCM_UCM_INTERNAL_H
+#define ROCADE_UCM_UCM_INTERNAL_H
 
 #include <sys/queue.h>
 
@@ -163,7 +163,7 @@ ucm_id_is_ud(const struct ucm_id *id);
 uint64_t
 ucm_rand(struct ucm *ucm);
 
-/* addr.c */
+/* ucm_addr.c */
 /* Returns 0 or -EAFNOSUPPORT. */
 int
 ucm_addr_read(struct ucm *ucm, const void *sa, size_t len, struct ucm_addr *out);
@@ -195,7 +195,7 @@ ucm_addr_serves(const struct ucm_id *id, const uint8_t gid[16]);
 struct ucm_port_bucket *
 ucm_port_bucket(struct ucm *ucm, uint16_t port);
 
-/* connect.c */
+/* ucm_connect.c */
 enum cm_transport
 ucm_transport(const struct ucm_id *id);
 /* Sends the connection request of the ID, from its stored parameters. Returns 0 or
@@ -230,7 +230,7 @@ ucm_events_purge(struct ucm_id *id, uint64_t now);
 void
 ucm_events_migrate(struct ucm_id *id, struct ucm_channel *to);
 
-/* event.c: passes on messages and events until none are left. */
+/* ucm_event.c: passes on messages and events until none are left. */
 void
 ucm_pump(struct ucm *ucm, uint64_t now);
 

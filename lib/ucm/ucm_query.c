@@ -6,7 +6,7 @@
 
 #include <infiniband/ib.h>
 
-#include "ucm/internal.h"
+#include "ucm/ucm_internal.h"
 
 #define PKEY 0xFFFF
 #define HOP_LIMIT 64
