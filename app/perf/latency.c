@@ -3,7 +3,7 @@
  * a round trip, for READs the whole round trip. */
 #include <string.h>
 
-#include "bed.h"
+#include "perf_context.h"
 #include "result.h"
 
 /* Posts one message. Polls the send CQ once per signaled request, so that the send queue

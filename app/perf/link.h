@@ -4,7 +4,7 @@
 #ifndef PERF_LINK_H
 #define PERF_LINK_H
 
-#include "conf.h"
+#include "perf_conf.h"
 
 enum msg_kind {
 	MSG_PLAN,  /* client: what to measure */

@@ -9,7 +9,7 @@
 
 #include <rte_malloc.h>
 
-#include "bed.h"
+#include "perf_context.h"
 
 #define RECV_MEM_MAX (UINT64_C(64) << 20)
 #define TARGET_MEM_MAX (UINT64_C(64) << 20)

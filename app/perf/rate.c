@@ -5,7 +5,7 @@
 
 #include <rte_prefetch.h>
 
-#include "bed.h"
+#include "perf_context.h"
 #include "result.h"
 
 #define TURN_POSTS 64  /* requests posted per pass */

@@ -8,7 +8,7 @@
 #include <cmdline_parse_string.h>
 
 #include "commands.h"
-#include "options.h"
+#include "testpmd_options.h"
 
 /* The words of a command, in order. */
 struct words {

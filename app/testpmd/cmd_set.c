@@ -8,8 +8,8 @@
 #include <cmdline_parse_string.h>
 
 #include "commands.h"
-#include "options.h"
-#include "parse.h"
+#include "testpmd_options.h"
+#include "testpmd_parse.h"
 
 struct set_words {
 	cmdline_fixed_string_t set, object, name, value;

@@ -11,7 +11,7 @@
 #include <cmdline_socket.h>
 
 #include "commands.h"
-#include "help.h"
+#include "testpmd_help.h"
 
 struct run *the_run;
 

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "host.h"
-#include "parse.h"
+#include "testpmd_parse.h"
 
 #define RX_MEM_MAX (UINT64_C(256) << 20)
 #define RECV_CQ_MIN 16384

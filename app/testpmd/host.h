@@ -7,9 +7,9 @@
 #include <common/hist.h>
 #include <rocade/rocade.h>
 
-#include "conf.h"
+#include "testpmd_conf.h"
 #include "rxq.h"
-#include "tx.h"
+#include "testpmd_tx.h"
 
 #define ENGINES_MAX 16
 #define STATS_MAX 96
@@ -24,7 +24,7 @@ struct flow {
 	bool greeted;   /* the peer acknowledged a message since the connect */
 	bool last_wqe;  /* the LAST_WQE_REACHED event came */
 	bool resetting; /* on its way to RESET: must not post */
-	struct rocade_cm_id *id; /* RDMA-CM connection (cm.c), or NULL */
+	struct rocade_cm_id *id; /* RDMA-CM connection (testpmd_cm.c), or NULL */
 	bool up; /* the RDMA-CM connection is established */
 	union ibv_gid cm_peer;
 
@@ -182,7 +182,7 @@ void host_fail(struct host *host, const char *format, ...)
 void host_say(const struct host *host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* connect.c: brings the QPs that which() selects (NULL: all) from any state to RTS. Their
+/* testpmd_connect.c: brings the QPs that which() selects (NULL: all) from any state to RTS. Their
  * messages are numbered from 0 again. Returns 0, or -1 after host_fail(). */
 int host_connect(struct host *host, bool (*which)(const struct flow *flow));
 /* As host_connect(), but only to INIT, with receives posted. */
@@ -191,7 +191,7 @@ int host_ready(struct host *host, bool (*which)(const struct flow *flow));
  * -1 with a message in err. */
 int host_set_path(struct host *host, char err[ERR_MAX]);
 
-/* cm.c: return 0, or -1 with a message in err. host_dial() only sends the requests.
+/* testpmd_cm.c: return 0, or -1 with a message in err. host_dial() only sends the requests.
  * host_cm_tick() handles the replies, and host_cm_up() returns the number of established
  * connections. */
 int host_listen(struct host *host, uint16_t port, char err[ERR_MAX]);
@@ -212,7 +212,7 @@ void host_clear(struct host *host);
 void host_watch_restart(struct host *host, uint64_t now_ns);
 bool flow_failed(const struct flow *flow);
 
-/* stats.c */
+/* testpmd_stats.c */
 void snapshot_take(struct host *host, int engine, struct snapshot *snapshot);
 uint64_t snapshot_value(const struct snapshot *snapshot, const char *name);
 /* Received frames impaired on purpose since `start`. */

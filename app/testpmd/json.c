@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-#include "parse.h"
-#include "report.h"
+#include "testpmd_parse.h"
+#include "testpmd_report.h"
 
 static json_t *
 integer(uint64_t value)

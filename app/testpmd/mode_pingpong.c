@@ -3,7 +3,7 @@
  * serves, the other one (passive) replies. Latency is half of a round trip. */
 #include <inttypes.h>
 
-#include "rx.h"
+#include "testpmd_rx.h"
 
 #define LOST_NS (2 * NS_PER_SECOND)
 

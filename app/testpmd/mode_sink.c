@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* --mode sink: receives, from the first message on. */
-#include "rx.h"
+#include "testpmd_rx.h"
 
 static void
 sink_start(struct host *host)

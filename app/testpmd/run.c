@@ -8,8 +8,8 @@
 
 #include <rte_lcore.h>
 
-#include "parse.h"
-#include "report.h"
+#include "testpmd_parse.h"
+#include "testpmd_report.h"
 #include "run.h"
 
 #define TURNS_PER_LOOK 32 /* passes of the loop between two reads of the clock */

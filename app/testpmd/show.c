@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "commands.h"
-#include "parse.h"
+#include "testpmd_parse.h"
 
 #define QP_STATS_MAX 32
 

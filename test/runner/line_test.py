@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""line_test.py PROGRAM: app/perf/line.c prints plausible numbers for two cores of this machine."""
+"""line_test.py PROGRAM: app/perf/cache_line.c prints plausible numbers for two cores of this machine."""
 
 import os
 import subprocess

@@ -23,9 +23,9 @@ CLEAN = {
     "drivers/loop/loop.c": C_SPDX + '#include "loop/loop.h"\n#include "port/port.h"\n',
     "drivers/loop/loop.h": C_SPDX,
     "drivers/ethdev/ethdev.h": C_SPDX,
-    "app/testpmd/main.c": C_SPDX + '#include <rocade/rocade.h>\n#include "options.h"\n'
+    "app/testpmd/testpmd_main.c": C_SPDX + '#include <rocade/rocade.h>\n#include "testpmd_options.h"\n'
                           "struct ibv_qp *qp;\nuint64_t t = rte_rdtsc();\n",
-    "app/testpmd/options.h": C_SPDX,
+    "app/testpmd/testpmd_options.h": C_SPDX,
     "include/rocade/rocade.h": C_SPDX + "#include <stdint.h>\nuint32_t rocade_version(void);\n",
     "tools/run.sh": "#!/bin/sh\n# " + tidy.SPDX + "\n",
     "lib/meson.build": "# " + tidy.SPDX + "\n",

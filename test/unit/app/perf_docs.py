@@ -28,7 +28,7 @@ def one_sentence(done):
 
 def main():
     options = re.findall(r'^(?:NUM|SIZE|FLAG|TEXT|FN)\("([\w-]+)"',
-                         docs.read("app/perf/options.def"), re.M)
+                         docs.read("app/perf/perf_options.def"), re.M)
     help_text = docs.run("--help")
     man = docs.read("docs/man/rocade-perf.1")
     docs.case("options.def has options", [] if len(options) > 20 else [options])

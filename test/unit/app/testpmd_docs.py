@@ -51,7 +51,7 @@ def exit_table(text):
 
 def main():
     options = re.findall(r'^(?:NUM|FLAG|PORT_NUM|FN)\("([\w-]+)"',
-                         read("app/testpmd/options.def"), re.M)
+                         read("app/testpmd/testpmd_options.def"), re.M)
     help_text = run("--help")
     man, doc = read("docs/man/rocade-testpmd.1"), read("docs/testpmd.md")
     case("options.def has options", [] if len(options) > 30 else [options])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "help.h"
-#include "options.h"
+#include "perf_help.h"
+#include "perf_options.h"
 
 #define TEXT_COLUMN 26
 #define WIDTH 90

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "rx.h"
+#include "testpmd_rx.h"
 #include "verify.h"
 
 #define REAP_BATCH 64

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bed.h"
+#include "perf_context.h"
 
 #define LOOK_MS 20
 #define STALL_S 10

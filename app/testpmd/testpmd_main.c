@@ -9,9 +9,9 @@
 #include <common/eal_end.h>
 
 #include "commands.h"
-#include "help.h"
-#include "options.h"
-#include "report.h"
+#include "testpmd_help.h"
+#include "testpmd_options.h"
+#include "testpmd_report.h"
 
 static struct run run;
 

@@ -18,7 +18,7 @@
 #define QPS_MAX 65536
 #define SIZE_MAX_BYTES (UINT64_C(1) << 30)
 
-/* Exit codes of the program; help.c has their texts. */
+/* Exit codes of the program; perf_help.c has their texts. */
 enum exit_code { EXIT_OK, EXIT_RUN, EXIT_USAGE, EXIT_ENVIRONMENT };
 
 enum mode {
@@ -66,7 +66,7 @@ mode_name(uint64_t mode);
 bool
 mode_has_latency(uint64_t mode);
 
-/* options.c: returns 0, or -1 with a message in err. argv[0] is ignored. */
+/* perf_options.c: returns 0, or -1 with a message in err. argv[0] is ignored. */
 int
 options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX]);
 

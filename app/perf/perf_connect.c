@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bed.h"
+#include "perf_context.h"
 
 /* Picks the first own address of the peer's family that is not link-local. */
 static int

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "options.h"
-#include "parse.h"
+#include "testpmd_options.h"
+#include "testpmd_parse.h"
 
 static const char *const loop_addr[2] = {
 	"192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"};

@@ -18,7 +18,7 @@
 #define BURST_MAX 256
 #define QPS_MAX 65536
 
-/* Exit codes of the program; help.c has their texts. */
+/* Exit codes of the program; testpmd_help.c has their texts. */
 enum exit_code { EXIT_OK, EXIT_RUN, EXIT_USAGE, EXIT_ENVIRONMENT };
 
 enum mode_kind { MODE_SEND, MODE_SINK, MODE_PINGPONG };

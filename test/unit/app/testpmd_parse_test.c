@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "parse.h"
+#include "testpmd_parse.h"
 
 static void
 test_number(void **state)

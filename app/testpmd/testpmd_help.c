@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "help.h"
-#include "options.h"
+#include "testpmd_help.h"
+#include "testpmd_options.h"
 
 #define TEXT_COLUMN 28
 #define WIDTH 90

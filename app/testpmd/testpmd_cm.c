@@ -2,7 +2,7 @@
 /*
  * RDMA-CM: `listen` and `connect`. Each QP is a connection. The private data of a request
  * names the index of its QP, so that QP i of one end is connected to QP i of the other,
- * as without RDMA-CM (connect.c). A request without such data gets the next free QP.
+ * as without RDMA-CM (testpmd_connect.c). A request without such data gets the next free QP.
  */
 #include <errno.h>
 #include <inttypes.h>

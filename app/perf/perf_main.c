@@ -7,8 +7,8 @@
 
 #include <common/eal_end.h>
 
-#include "bed.h"
-#include "help.h"
+#include "perf_context.h"
+#include "perf_help.h"
 #include "result.h"
 
 #define RESOLVE_S 10

@@ -5,7 +5,7 @@
 
 #include <common/number.h>
 
-#include "options.h"
+#include "perf_options.h"
 
 static const char *const mode_names[MODE_COUNT] = {[MODE_SEND] = "send",
 	[MODE_WRITE] = "write",
@@ -91,7 +91,7 @@ set_rq(struct conf *conf, const char *value)
 	{OPTION_TEXT, n, a, AT(f), 0, sizeof(((struct conf *)0)->f), NULL, NULL, t},
 #define FN(n, a, fn, v, t) {OPTION_FN, n, a, 0, 0, 0, fn, v, t},
 const struct option_row option_rows[] = {
-#include "options.def"
+#include "perf_options.def"
 };
 const unsigned n_option_rows = sizeof(option_rows) / sizeof(option_rows[0]);
 

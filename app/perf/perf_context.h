@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The context of one end: port, device, QPs, memory; and the calls shared by the loops of
  * rate.c and latency.c. */
-#ifndef PERF_BED_H
-#define PERF_BED_H
+#ifndef PERF_CONTEXT_H
+#define PERF_CONTEXT_H
 
 #include <assert.h>
 
@@ -89,7 +89,7 @@ struct bed {
 	char reason[ERR_MAX];
 };
 
-/* bed.c: return 0, or -1 with bed->reason set. */
+/* perf_context.c: return 0, or -1 with bed->reason set. */
 int
 bed_open(struct bed *bed);
 void
@@ -101,10 +101,10 @@ bed_memory(struct bed *bed);
  * Memory that it mapped itself is not included. */
 uint64_t
 memory_in_use(void);
-/* connect.c: moves all QPs to RTS and posts the receives. */
+/* perf_connect.c: moves all QPs to RTS and posts the receives. */
 int
 bed_connect(struct bed *bed);
-/* events.c: runs the engine of an end that sleeps on the worker lcore. */
+/* perf_events.c: runs the engine of an end that sleeps on the worker lcore. */
 int
 events_launch(struct bed *bed);
 /* Sets or restores the priority of this thread over others on the engine's core. */
@@ -114,7 +114,7 @@ events_first(struct bed *bed, bool first);
  * peer. */
 bool
 events_wait(struct bed *bed, struct msg *msg);
-/* stats.c */
+/* perf_stats.c */
 void
 bed_tally(struct bed *bed, struct tally *tally);
 /* With a library built with -Dcycles=true: prints to stderr where the cycles were

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "options.h"
+#include "testpmd_options.h"
 
 static struct conf conf;
 static char err[ERR_MAX];

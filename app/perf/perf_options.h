@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The option table (options.def). Parsing and --help are generated from it. */
+/* The option table (perf_options.def). Parsing and --help are generated from it. */
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H
 
-#include "conf.h"
+#include "perf_conf.h"
 
 enum option_kind {
 	OPTION_HEADING,

@@ -6,7 +6,7 @@
 
 #include <common/number.h>
 
-#include "conf.h"
+#include "testpmd_conf.h"
 
 /* Parses a list such as "64,1024,4096" of at most max sizes. Returns their number; 0 if
  * invalid. */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "options.h"
-#include "parse.h"
+#include "testpmd_options.h"
+#include "testpmd_parse.h"
 
 static bool
 copy_text(char *dst, size_t size, const char *src)
@@ -201,7 +201,7 @@ set_verify(struct conf *conf, const char *value)
 		.text = text_},
 
 const struct option_row option_rows[] = {
-#include "options.def"
+#include "testpmd_options.def"
 };
 const unsigned n_option_rows = sizeof(option_rows) / sizeof(option_rows[0]);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The option table (options.def). Parsing, --help and `set NAME VALUE` are generated from
+/* The option table (testpmd_options.def). Parsing, --help and `set NAME VALUE` are generated from
  * it. */
 #ifndef TESTPMD_OPTIONS_H
 #define TESTPMD_OPTIONS_H
 
-#include "conf.h"
+#include "testpmd_conf.h"
 
 /* When a changed option takes effect. */
 enum option_effect {

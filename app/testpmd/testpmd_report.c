@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "parse.h"
-#include "report.h"
+#include "testpmd_parse.h"
+#include "testpmd_report.h"
 
 #define LABEL_WIDTH 24
 #define COLUMN_WIDTH 20

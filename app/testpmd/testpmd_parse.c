@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
+#include "testpmd_parse.h"
 
 unsigned
 parse_size_list(const char *text, uint64_t *sizes, unsigned max)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bed.h"
+#include "perf_context.h"
 
 #define STATS_MAX 128
 #define CYCLES "cycles_"

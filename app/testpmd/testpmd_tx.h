@@ -5,7 +5,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "conf.h"
+#include "testpmd_conf.h"
 
 struct host;
 struct flow;

@@ -7,7 +7,7 @@
 
 #include <rte_lcore.h>
 
-#include "bed.h"
+#include "perf_context.h"
 
 #define WAIT_MS 1000
 
