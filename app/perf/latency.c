@@ -9,21 +9,21 @@
 /* Posts one message. Polls the send CQ once per signaled request, so that the send queue
  * does not fill up. */
 static inline bool
-ball_post(struct bed *bed)
+message_post(struct perf_context *ctx)
 {
-	struct flow *flow = &bed->flows[0];
+	struct flow *flow = &ctx->flows[0];
 
-	if (unlikely(!bed_post(bed, flow, 1)))
+	if (unlikely(!perf_post(ctx, flow, 1)))
 		return false;
-	if (likely(flow_outstanding(flow) < bed->plan.signal_every))
+	if (likely(flow_outstanding(flow) < ctx->plan.signal_every))
 		return true;
-	if (unlikely(bed_reap(bed) < 0))
+	if (unlikely(perf_reap(ctx) < 0))
 		return false;
-	while (unlikely(flow_outstanding(flow) >= bed->plan.sq_depth)) {
+	while (unlikely(flow_outstanding(flow) >= ctx->plan.sq_depth)) {
 		struct msg msg;
 
-		bed_poll(bed);
-		if (bed_reap(bed) < 0 || (bed_turn(bed, &msg) && bed->gone))
+		perf_poll_engines(ctx);
+		if (perf_reap(ctx) < 0 || (perf_tick(ctx, &msg) && ctx->disconnected))
 			return false;
 	}
 	return true;
@@ -31,16 +31,16 @@ ball_post(struct bed *bed)
 
 /* Polls until one message has been received. */
 static inline bool
-ball_receive(struct bed *bed, struct ibv_wc *wc)
+message_receive(struct perf_context *ctx, struct ibv_wc *wc)
 {
 	struct msg msg;
 	int n;
 
-	while ((n = bed_poll_cq(bed, bed->recv_cq, 1, wc)) == 0) {
-		if (bed->channel != NULL && events_wait(bed, &msg) && bed->gone)
+	while ((n = perf_poll_cq(ctx, ctx->recv_cq, 1, wc)) == 0) {
+		if (ctx->channel != NULL && events_sleep(ctx, &msg) && ctx->disconnected)
 			return false;
-		bed_poll(bed);
-		if (unlikely(bed_turn(bed, &msg)) && bed->gone)
+		perf_poll_engines(ctx);
+		if (unlikely(perf_tick(ctx, &msg)) && ctx->disconnected)
 			return false;
 	}
 	return n > 0;
@@ -49,39 +49,39 @@ ball_receive(struct bed *bed, struct ibv_wc *wc)
 /* Sends a message and waits for the reply. The previous receive is reposted while the
  * message is in flight. */
 static inline bool
-ball_throw(struct bed *bed, struct ibv_wc *wc)
+message_exchange(struct perf_context *ctx, struct ibv_wc *wc)
 {
-	if (!ball_post(bed) || (bed->caught && bed_repost(bed, wc, 1) != 0))
+	if (!message_post(ctx) || (ctx->repost_pending && perf_repost(ctx, wc, 1) != 0))
 		return false;
-	bed->caught = ball_receive(bed, wc);
-	return bed->caught;
+	ctx->repost_pending = message_receive(ctx, wc);
+	return ctx->repost_pending;
 }
 
 /* write-lat: polls the last byte of the target until it is want. */
 static inline bool
-byte_wait(struct bed *bed, uint8_t want)
+byte_wait(struct perf_context *ctx, uint8_t want)
 {
-	const volatile uint8_t *last = bed->target + bed->plan.size - 1;
+	const volatile uint8_t *last = ctx->target + ctx->plan.size - 1;
 	struct msg msg;
 
 	while (*last != want) {
-		bed_poll(bed);
-		if (unlikely(bed_turn(bed, &msg)) && bed->gone)
+		perf_poll_engines(ctx);
+		if (unlikely(perf_tick(ctx, &msg)) && ctx->disconnected)
 			return false;
 	}
-	bed->progress++;
+	ctx->progress++;
 	return true;
 }
 
 static inline bool
-completion_wait(struct bed *bed)
+completion_wait(struct perf_context *ctx)
 {
 	int64_t done;
 	struct msg msg;
 
-	while ((done = bed_reap(bed)) == 0) {
-		bed_poll(bed);
-		if (unlikely(bed_turn(bed, &msg)) && bed->gone)
+	while ((done = perf_reap(ctx)) == 0) {
+		perf_poll_engines(ctx);
+		if (unlikely(perf_tick(ctx, &msg)) && ctx->disconnected)
 			return false;
 	}
 	return done > 0;
@@ -95,33 +95,33 @@ seq_next(uint8_t seq)
 }
 
 static inline bool
-round_trip(struct bed *bed, uint8_t seq, struct ibv_wc *wc)
+round_trip(struct perf_context *ctx, uint8_t seq, struct ibv_wc *wc)
 {
-	switch (bed->plan.mode) {
+	switch (ctx->plan.mode) {
 	case MODE_PINGPONG:
-		return ball_throw(bed, wc);
+		return message_exchange(ctx, wc);
 	case MODE_WRITE_LAT:
-		bed->source[bed->plan.size - 1] = seq;
-		return ball_post(bed) && byte_wait(bed, seq);
+		ctx->source[ctx->plan.size - 1] = seq;
+		return message_post(ctx) && byte_wait(ctx, seq);
 	default:
-		return bed_post(bed, &bed->flows[0], 1) && completion_wait(bed);
+		return perf_post(ctx, &ctx->flows[0], 1) && completion_wait(ctx);
 	}
 }
 
 static int
-client_loop(struct bed *bed, struct result *result)
+latency_client_loop(struct perf_context *ctx, struct result *result)
 {
 	uint64_t hz = rte_get_tsc_hz(), before = rte_rdtsc();
-	uint64_t warm = before + bed->plan.warmup_ms * hz / 1000;
-	uint64_t end = warm + bed->plan.seconds * hz;
-	double ns = 1e9 / (double)hz / (bed->plan.mode == MODE_READ_LAT ? 1 : 2);
+	uint64_t warm = before + ctx->plan.warmup_ms * hz / 1000;
+	uint64_t end = warm + ctx->plan.seconds * hz;
+	double ns = 1e9 / (double)hz / (ctx->plan.mode == MODE_READ_LAT ? 1 : 2);
 	struct ibv_wc wc;
 	uint8_t seq = 0;
 
 	hist_clear(&result->hist);
 	while (before < end) {
 		seq = seq_next(seq);
-		if (unlikely(!round_trip(bed, seq, &wc)))
+		if (unlikely(!round_trip(ctx, seq, &wc)))
 			return -1;
 		uint64_t now = rte_rdtsc();
 
@@ -130,73 +130,73 @@ client_loop(struct bed *bed, struct result *result)
 		before = now;
 	}
 	result->client.messages = result->hist.count;
-	result->client.seconds = (double)bed->plan.seconds;
+	result->client.seconds = (double)ctx->plan.seconds;
 	return 0;
 }
 
 int
-latency_client(struct bed *bed, struct result *result)
+latency_client(struct perf_context *ctx, struct result *result)
 {
 	struct msg msg = {.kind = MSG_END};
 
 	/* Every READ is signaled: its completion ends the round trip. */
-	if (bed->plan.mode == MODE_READ_LAT)
-		bed->plan.signal_every = 1;
-	if (client_loop(bed, result) != 0 || link_send(bed->link, &msg) != 0 ||
-		link_wait(bed->link, MSG_TALLY, &msg) != 0) {
-		bed_blame(bed, "the server disconnected");
+	if (ctx->plan.mode == MODE_READ_LAT)
+		ctx->plan.signal_every = 1;
+	if (latency_client_loop(ctx, result) != 0 || link_send(ctx->link, &msg) != 0 ||
+		link_recv(ctx->link, MSG_TALLY, &msg) != 0) {
+		perf_set_error(ctx, "the server disconnected");
 		return -1;
 	}
 	result->server = msg.tally;
-	bed_tally(bed, &result->client);
+	perf_fill_tally(ctx, &result->client);
 	result->tally = result->client;
 	return 0;
 }
 
 /* One pass of the server. For read-lat it only polls the engines. */
 static inline bool
-server_turn(struct bed *bed, uint8_t *seq, struct msg *msg)
+latency_server_pass(struct perf_context *ctx, uint8_t *seq, struct msg *msg)
 {
 	struct ibv_wc wc;
 	int n;
 
-	bed_poll(bed);
-	switch (bed->plan.mode) {
+	perf_poll_engines(ctx);
+	switch (ctx->plan.mode) {
 	case MODE_PINGPONG:
-		n = bed_poll_cq(bed, bed->recv_cq, 1, &wc);
-		if (n == 0 && bed->channel != NULL && events_wait(bed, msg))
+		n = perf_poll_cq(ctx, ctx->recv_cq, 1, &wc);
+		if (n == 0 && ctx->channel != NULL && events_sleep(ctx, msg))
 			return false;
-		if (n != 0 && (!ball_post(bed) || bed_repost(bed, &wc, n) != 0))
+		if (n != 0 && (!message_post(ctx) || perf_repost(ctx, &wc, n) != 0))
 			return false;
 		break;
 	case MODE_WRITE_LAT:
-		if (*(volatile uint8_t *)(bed->target + bed->plan.size - 1) !=
+		if (*(volatile uint8_t *)(ctx->target + ctx->plan.size - 1) !=
 			seq_next(*seq))
 			break;
 		*seq = seq_next(*seq);
-		bed->source[bed->plan.size - 1] = *seq;
-		if (!ball_post(bed))
+		ctx->source[ctx->plan.size - 1] = *seq;
+		if (!message_post(ctx))
 			return false;
 		break;
 	default:
 		break;
 	}
-	return !unlikely(bed_turn(bed, msg));
+	return !unlikely(perf_tick(ctx, msg));
 }
 
 int
-latency_server(struct bed *bed)
+latency_server(struct perf_context *ctx)
 {
-	struct msg msg = {.kind = MSG_GONE};
+	struct msg msg = {.kind = MSG_DISCONNECTED};
 	uint8_t seq = 0;
 
-	while (server_turn(bed, &seq, &msg))
+	while (latency_server_pass(ctx, &seq, &msg))
 		;
 	if (msg.kind != MSG_END) {
-		bed_blame(bed, "the client disconnected");
+		perf_set_error(ctx, "the client disconnected");
 		return -1;
 	}
 	msg = (struct msg){.kind = MSG_TALLY};
-	bed_tally(bed, &msg.tally);
-	return link_send(bed->link, &msg);
+	perf_fill_tally(ctx, &msg.tally);
+	return link_send(ctx->link, &msg);
 }

@@ -83,7 +83,7 @@ link_send(int fd, const struct msg *msg)
 }
 
 int
-link_wait(int fd, enum msg_kind kind, struct msg *msg)
+link_recv(int fd, enum msg_kind kind, struct msg *msg)
 {
 	if (recv(fd, msg, sizeof(*msg), 0) != (ssize_t)sizeof(*msg))
 		return -1;
@@ -108,6 +108,6 @@ link_poll(int fd, struct msg *msg)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n != (ssize_t)sizeof(*msg))
-		msg->kind = MSG_GONE;
+		msg->kind = MSG_DISCONNECTED;
 	return true;
 }

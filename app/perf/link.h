@@ -14,7 +14,7 @@ enum msg_kind {
 	MSG_BEGIN, /* client: the measurement begins */
 	MSG_END,   /* client: it ends; the server replies with MSG_TALLY */
 	MSG_TALLY,
-	MSG_GONE /* from link_poll(): the peer closed the socket */
+	MSG_DISCONNECTED /* from link_poll(): the peer closed the socket */
 };
 
 struct tally {
@@ -51,11 +51,11 @@ link_send(int fd, const struct msg *msg);
 /* Waits for a message of this kind. Returns -1 if the peer disconnected or sent another
  * kind. */
 int
-link_wait(int fd, enum msg_kind kind, struct msg *msg);
+link_recv(int fd, enum msg_kind kind, struct msg *msg);
 /* Waits until the peer has closed its port and the socket. */
 void
 link_drain(int fd);
-/* Returns true if there was a message; its kind is MSG_GONE if the peer closed the
+/* Returns true if there was a message; its kind is MSG_DISCONNECTED if the peer closed the
  * socket. */
 bool
 link_poll(int fd, struct msg *msg);

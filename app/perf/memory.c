@@ -17,50 +17,50 @@
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static bool
-receives(const struct plan *plan)
+plan_receives(const struct plan *plan)
 {
 	return plan->mode == MODE_SEND || plan->mode == MODE_PINGPONG;
 }
 
 /* Both ends compute the same sizes, as they have the same plan. */
 static void
-sizes_choose(struct bed *bed)
+sizes_choose(struct perf_context *ctx)
 {
-	struct plan *plan = &bed->plan;
+	struct plan *plan = &ctx->plan;
 	uint64_t queues = plan->rq ? plan->qps : 1;
 	uint64_t fit;
 
-	bed->stride = (plan->size + 63) & ~UINT64_C(63);
-	if (bed->stride == 0)
-		bed->stride = 64;
-	bed->recv_stride = bed->stride + (plan->ud ? GRH_ROOM : 0);
-	bed->slots = TARGET_MEM_MAX / bed->stride;
-	if (bed->slots > plan->qps)
-		bed->slots = plan->qps;
-	if (bed->slots == 0)
-		bed->slots = 1;
+	ctx->stride = (plan->size + 63) & ~UINT64_C(63);
+	if (ctx->stride == 0)
+		ctx->stride = 64;
+	ctx->recv_stride = ctx->stride + (plan->ud ? GRH_ROOM : 0);
+	ctx->slots = TARGET_MEM_MAX / ctx->stride;
+	if (ctx->slots > plan->qps)
+		ctx->slots = plan->qps;
+	if (ctx->slots == 0)
+		ctx->slots = 1;
 	if (plan->depth == 0) {
-		fit = RECV_MEM_MAX / bed->recv_stride / queues;
+		fit = RECV_MEM_MAX / ctx->recv_stride / queues;
 		plan->depth = fit == 0 ? 1 : fit < 1024 ? fit : 1024;
 	}
-	bed->n_recv = receives(plan) ? plan->depth * queues : 0;
+	ctx->n_recv = plan_receives(plan) ? plan->depth * queues : 0;
 }
 
 static void
-receives_prepare(struct bed *bed)
+receives_prepare(struct perf_context *ctx)
 {
-	for (uint64_t i = 0; i < bed->n_recv; i++) {
-		bed->recv_sge[i] = (struct ibv_sge){
-			.addr = (uintptr_t)(bed->recv + i * bed->recv_stride),
-			.length = (uint32_t)bed->recv_stride,
-			.lkey = bed->mr->lkey};
-		bed->recv_wr[i] = (struct ibv_recv_wr){
-			.wr_id = i, .sg_list = &bed->recv_sge[i], .num_sge = 1};
+	for (uint64_t i = 0; i < ctx->n_recv; i++) {
+		ctx->recv_sge[i] = (struct ibv_sge){
+			.addr = (uintptr_t)(ctx->recv + i * ctx->recv_stride),
+			.length = (uint32_t)ctx->recv_stride,
+			.lkey = ctx->mr->lkey};
+		ctx->recv_wr[i] = (struct ibv_recv_wr){
+			.wr_id = i, .sg_list = &ctx->recv_sge[i], .num_sge = 1};
 	}
 }
 
 uint64_t
-memory_in_use(void)
+perf_memory_in_use(void)
 {
 	struct rte_malloc_socket_stats stats;
 	struct mallinfo2 heap = mallinfo2();
@@ -72,30 +72,30 @@ memory_in_use(void)
 }
 
 int
-bed_memory(struct bed *bed)
+perf_alloc_buffers(struct perf_context *ctx)
 {
-	sizes_choose(bed);
-	bed->mem_len = bed->stride * (1 + bed->slots) + bed->recv_stride * bed->n_recv;
-	bed->mem = mmap(NULL, bed->mem_len, PROT_READ | PROT_WRITE,
+	sizes_choose(ctx);
+	ctx->mem_len = ctx->stride * (1 + ctx->slots) + ctx->recv_stride * ctx->n_recv;
+	ctx->mem = mmap(NULL, ctx->mem_len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (bed->mem == MAP_FAILED) {
-		bed->mem = NULL;
-		bed_blame(bed, "cannot allocate buffers: %s", strerror(errno));
+	if (ctx->mem == MAP_FAILED) {
+		ctx->mem = NULL;
+		perf_set_error(ctx, "cannot allocate buffers: %s", strerror(errno));
 		return -1;
 	}
 	/* a hint: failure does not matter */
-	madvise(bed->mem, bed->mem_len, MADV_HUGEPAGE);
-	memset(bed->mem, 0, bed->mem_len); /* avoids page faults later */
-	bed->mr = ibv_reg_mr(bed->pd, bed->mem, bed->mem_len, ACCESS);
-	bed->recv_wr = calloc(bed->n_recv + 1, sizeof(*bed->recv_wr));
-	bed->recv_sge = calloc(bed->n_recv + 1, sizeof(*bed->recv_sge));
-	if (bed->mr == NULL || bed->recv_wr == NULL || bed->recv_sge == NULL) {
-		bed_blame(bed, "cannot register memory: %s", strerror(errno));
+	madvise(ctx->mem, ctx->mem_len, MADV_HUGEPAGE);
+	memset(ctx->mem, 0, ctx->mem_len); /* avoids page faults later */
+	ctx->mr = ibv_reg_mr(ctx->pd, ctx->mem, ctx->mem_len, ACCESS);
+	ctx->recv_wr = calloc(ctx->n_recv + 1, sizeof(*ctx->recv_wr));
+	ctx->recv_sge = calloc(ctx->n_recv + 1, sizeof(*ctx->recv_sge));
+	if (ctx->mr == NULL || ctx->recv_wr == NULL || ctx->recv_sge == NULL) {
+		perf_set_error(ctx, "cannot register memory: %s", strerror(errno));
 		return -1;
 	}
-	bed->source = bed->mem;
-	bed->target = bed->source + bed->stride;
-	bed->recv = bed->target + bed->slots * bed->stride;
-	receives_prepare(bed);
+	ctx->source = ctx->mem;
+	ctx->target = ctx->source + ctx->stride;
+	ctx->recv = ctx->target + ctx->slots * ctx->stride;
+	receives_prepare(ctx);
 	return 0;
 }

@@ -62,12 +62,12 @@ struct conf {
 };
 
 const char *
-mode_name(uint64_t mode);
+perf_mode_name(uint64_t mode);
 bool
 mode_has_latency(uint64_t mode);
 
 /* perf_options.c: returns 0, or -1 with a message in err. argv[0] is ignored. */
 int
-options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX]);
+perf_options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX]);
 
 #endif

@@ -8,74 +8,74 @@
 
 /* Picks the first own address of the peer's family that is not link-local. */
 static int
-source_choose(struct bed *bed)
+perf_source_choose(struct perf_context *ctx)
 {
 	static const uint8_t v4[12] = {[10] = 0xff, [11] = 0xff};
-	bool is_v4 = memcmp(bed->peer.raw, v4, sizeof(v4)) == 0;
+	bool is_v4 = memcmp(ctx->peer.raw, v4, sizeof(v4)) == 0;
 
 	for (uint8_t i = 0; i < 16; i++) {
 		union ibv_gid gid;
 
-		if (ibv_query_gid(bed->ctx, 1, i, &gid) != 0 ||
+		if (ibv_query_gid(ctx->context, 1, i, &gid) != 0 ||
 			gid.global.interface_id == 0)
 			continue;
 		if (gid.raw[0] == 0xfe || (memcmp(gid.raw, v4, sizeof(v4)) == 0) != is_v4)
 			continue;
-		bed->sgid_index = i;
+		ctx->sgid_index = i;
 		return 0;
 	}
-	bed_blame(bed,
+	perf_set_error(ctx,
 		"invalid value '%s' for --addr: no address of the family of "
 		"--peer %s",
-		bed->conf->addr, bed->conf->peer);
+		ctx->conf->addr, ctx->conf->peer);
 	return -1;
 }
 
 static int
-path_choose(struct bed *bed, enum ibv_mtu *mtu)
+perf_path_choose(struct perf_context *ctx, enum ibv_mtu *mtu)
 {
 	struct ibv_port_attr port;
 
-	if (rocade_gid_parse(bed->conf->peer, &bed->peer) != 0 ||
-		ibv_query_port(bed->ctx, 1, &port) != 0) {
-		bed_blame(bed, "invalid value '%s' for --peer: %s", bed->conf->peer,
+	if (rocade_gid_parse(ctx->conf->peer, &ctx->peer) != 0 ||
+		ibv_query_port(ctx->context, 1, &port) != 0) {
+		perf_set_error(ctx, "invalid value '%s' for --peer: %s", ctx->conf->peer,
 			rocade_error());
 		return -1;
 	}
 	*mtu = port.active_mtu;
-	if (bed->plan.mtu != 0)
-		*mtu = (enum ibv_mtu)(__builtin_ctzll(bed->plan.mtu) - 7);
+	if (ctx->plan.mtu != 0)
+		*mtu = (enum ibv_mtu)(__builtin_ctzll(ctx->plan.mtu) - 7);
 	if (*mtu > port.active_mtu) {
-		bed_blame(bed,
+		perf_set_error(ctx,
 			"invalid value '%lu' for --mtu: expected at most %u, "
 			"the port's active MTU",
-			(unsigned long)bed->plan.mtu, 128u << port.active_mtu);
+			(unsigned long)ctx->plan.mtu, 128u << port.active_mtu);
 		return -1;
 	}
-	bed->plan.mtu = 128u << *mtu;
-	return source_choose(bed);
+	ctx->plan.mtu = 128u << *mtu;
+	return perf_source_choose(ctx);
 }
 
 /* Creates the address handle that all QPs send to. Each request names its destination
  * QP. */
 static int
-address_create(struct bed *bed)
+perf_ah_create(struct perf_context *ctx)
 {
 	struct ibv_ah_attr attr = {.is_global = 1,
 		.port_num = 1,
-		.grh = {.dgid = bed->peer,
-			.sgid_index = bed->sgid_index,
+		.grh = {.dgid = ctx->peer,
+			.sgid_index = ctx->sgid_index,
 			.hop_limit = 64}};
 
-	bed->ah = ibv_create_ah(bed->pd, &attr);
-	return bed->ah != NULL ? 0 : errno;
+	ctx->ah = ibv_create_ah(ctx->pd, &attr);
+	return ctx->ah != NULL ? 0 : errno;
 }
 
 static int
-flow_connect_ud(struct bed *bed, struct flow *flow)
+flow_connect_ud(struct perf_context *ctx, struct flow *flow)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = BED_QKEY};
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = PERF_QKEY};
 	int rc = ibv_modify_qp(flow->qp, &attr,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 
@@ -83,14 +83,14 @@ flow_connect_ud(struct bed *bed, struct flow *flow)
 	if (rc == 0)
 		rc = ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE);
 	attr.qp_state = IBV_QPS_RTS;
-	attr.sq_psn = (uint32_t)bed->plan.psn;
+	attr.sq_psn = (uint32_t)ctx->plan.psn;
 	if (rc == 0)
 		rc = ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 	return rc;
 }
 
 static int
-flow_connect(struct bed *bed, struct flow *flow, enum ibv_mtu mtu)
+flow_connect(struct perf_context *ctx, struct flow *flow, enum ibv_mtu mtu)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
@@ -100,14 +100,14 @@ flow_connect(struct bed *bed, struct flow *flow, enum ibv_mtu mtu)
 
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
 		.path_mtu = mtu,
-		.dest_qp_num = bed->peer_qpn + (uint32_t)(flow - bed->flows),
-		.rq_psn = (uint32_t)bed->plan.psn,
-		.max_dest_rd_atomic = (uint8_t)bed->plan.reads,
+		.dest_qp_num = ctx->peer_qpn + (uint32_t)(flow - ctx->flows),
+		.rq_psn = (uint32_t)ctx->plan.psn,
+		.max_dest_rd_atomic = (uint8_t)ctx->plan.reads,
 		.min_rnr_timer = 1,
 		.ah_attr = {.is_global = 1,
 			.port_num = 1,
-			.grh = {.dgid = bed->peer,
-				.sgid_index = bed->sgid_index,
+			.grh = {.dgid = ctx->peer,
+				.sgid_index = ctx->sgid_index,
 				.hop_limit = 64}}};
 	if (rc == 0)
 		rc = ibv_modify_qp(flow->qp, &attr,
@@ -115,11 +115,11 @@ flow_connect(struct bed *bed, struct flow *flow, enum ibv_mtu mtu)
 				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 				IBV_QP_MIN_RNR_TIMER);
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-		.timeout = (uint8_t)bed->plan.timeout,
+		.timeout = (uint8_t)ctx->plan.timeout,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
-		.sq_psn = (uint32_t)bed->plan.psn,
-		.max_rd_atomic = (uint8_t)bed->plan.reads};
+		.sq_psn = (uint32_t)ctx->plan.psn,
+		.max_rd_atomic = (uint8_t)ctx->plan.reads};
 	if (rc == 0)
 		rc = ibv_modify_qp(flow->qp, &attr,
 			IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
@@ -130,42 +130,42 @@ flow_connect(struct bed *bed, struct flow *flow, enum ibv_mtu mtu)
 
 /* Posts plan.depth receives to the SRQ, or to the receive queue of one QP. */
 static int
-receives_post(struct bed *bed, struct flow *flow, uint64_t first)
+receives_post(struct perf_context *ctx, struct flow *flow, uint64_t first)
 {
 	struct ibv_recv_wr *bad;
 	int rc = 0;
 
-	for (uint64_t i = first; i < first + bed->plan.depth && rc == 0; i++) {
-		bed->recv_wr[i].next = NULL;
-		if (bed->srq != NULL)
-			rc = ibv_post_srq_recv(bed->srq, &bed->recv_wr[i], &bad);
+	for (uint64_t i = first; i < first + ctx->plan.depth && rc == 0; i++) {
+		ctx->recv_wr[i].next = NULL;
+		if (ctx->srq != NULL)
+			rc = ibv_post_srq_recv(ctx->srq, &ctx->recv_wr[i], &bad);
 		else
-			rc = ibv_post_recv(flow->qp, &bed->recv_wr[i], &bad);
+			rc = ibv_post_recv(flow->qp, &ctx->recv_wr[i], &bad);
 	}
 	return rc;
 }
 
 int
-bed_connect(struct bed *bed)
+perf_connect(struct perf_context *ctx)
 {
 	enum ibv_mtu mtu;
 	int rc = 0;
 
-	if (path_choose(bed, &mtu) != 0)
+	if (perf_path_choose(ctx, &mtu) != 0)
 		return -1;
-	if (bed->plan.ud)
-		rc = address_create(bed);
-	if (rc == 0 && bed->n_recv != 0 && bed->srq != NULL)
-		rc = receives_post(bed, NULL, 0);
-	for (uint64_t i = 0; i < bed->plan.qps && rc == 0; i++) {
-		if (bed->plan.ud)
-			rc = flow_connect_ud(bed, &bed->flows[i]);
+	if (ctx->plan.ud)
+		rc = perf_ah_create(ctx);
+	if (rc == 0 && ctx->n_recv != 0 && ctx->srq != NULL)
+		rc = receives_post(ctx, NULL, 0);
+	for (uint64_t i = 0; i < ctx->plan.qps && rc == 0; i++) {
+		if (ctx->plan.ud)
+			rc = flow_connect_ud(ctx, &ctx->flows[i]);
 		else
-			rc = flow_connect(bed, &bed->flows[i], mtu);
-		if (rc == 0 && bed->n_recv != 0 && bed->srq == NULL)
-			rc = receives_post(bed, &bed->flows[i], i * bed->plan.depth);
+			rc = flow_connect(ctx, &ctx->flows[i], mtu);
+		if (rc == 0 && ctx->n_recv != 0 && ctx->srq == NULL)
+			rc = receives_post(ctx, &ctx->flows[i], i * ctx->plan.depth);
 	}
 	if (rc != 0)
-		bed_blame(bed, "cannot connect the QPs: %s", strerror(rc));
+		perf_set_error(ctx, "cannot connect the QPs: %s", strerror(rc));
 	return rc == 0 ? 0 : -1;
 }

@@ -14,8 +14,8 @@
 #include "link.h"
 
 #define POLL_MAX 64
-#define BED_QKEY 0x11
-#define RTE_POLL_TURNS 1024 /* passes between two reads of the clock */
+#define PERF_QKEY 0x11
+#define CHECK_PASSES 1024 /* passes between two reads of the clock */
 
 /* One QP with its send state. With many QPs the array does not stay in cache, so two
  * share a line. */
@@ -35,7 +35,7 @@ flow_outstanding(const struct flow *flow)
 	return (uint32_t)flow->posted - flow->acked;
 }
 
-struct bed {
+struct perf_context {
 	const struct conf *conf;
 	struct plan plan;
 	int link;
@@ -43,14 +43,14 @@ struct bed {
 	struct rocade_engine *engines[ENGINES_MAX]; /* polled by this program's loop */
 	unsigned n_engines;
 	unsigned lcore; /* worker lcore that runs the engine instead; 0: none */
-	struct ibv_context *ctx;
+	struct ibv_context *context;
 	struct ibv_pd *base_pd, *pd; /* pd: a parent domain of base_pd and td */
 	struct ibv_td *td;
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq;
 	struct ibv_comp_channel *channel; /* of recv_cq, with --events; else NULL */
 	bool armed;
-	bool caught; /* pingpong: the last receive has to be reposted */
+	bool repost_pending; /* pingpong: the last receive has to be reposted */
 	struct ibv_ah *ah; /* with --ud */
 	struct flow *flows;
 	uint32_t qpn, peer_qpn; /* of QP 0 */
@@ -82,73 +82,73 @@ struct bed {
 
 	uint64_t post_cycles, poll_cycles, repost_cycles; /* only with -Dcycles=true */
 
-	/* State of bed_look(). */
-	uint32_t turns;
-	uint64_t look_tsc, progress_tsc, progress, counted;
-	bool gone; /* the peer disconnected, or nothing completed for too long */
+	/* State of perf_check(). */
+	uint32_t passes;
+	uint64_t check_tsc, progress_tsc, progress, counted;
+	bool disconnected; /* the peer disconnected, or nothing completed for too long */
 	char reason[ERR_MAX];
 };
 
-/* perf_context.c: return 0, or -1 with bed->reason set. */
+/* perf_context.c: return 0, or -1 with ctx->reason set. */
 int
-bed_open(struct bed *bed);
+perf_open(struct perf_context *ctx);
 void
-bed_close(struct bed *bed);
+perf_close(struct perf_context *ctx);
 /* memory.c */
 int
-bed_memory(struct bed *bed);
+perf_alloc_buffers(struct perf_context *ctx);
 /* Returns the bytes that this process has allocated from the C heap and from EAL's heap.
  * Memory that it mapped itself is not included. */
 uint64_t
-memory_in_use(void);
+perf_memory_in_use(void);
 /* perf_connect.c: moves all QPs to RTS and posts the receives. */
 int
-bed_connect(struct bed *bed);
+perf_connect(struct perf_context *ctx);
 /* perf_events.c: runs the engine of an end that sleeps on the worker lcore. */
 int
-events_launch(struct bed *bed);
+events_engine_launch(struct perf_context *ctx);
 /* Sets or restores the priority of this thread over others on the engine's core. */
 void
-events_first(struct bed *bed, bool first);
+events_set_priority(struct perf_context *ctx, bool first);
 /* Sleeps until recv_cq may have a completion. Returns true if msg was received from the
  * peer. */
 bool
-events_wait(struct bed *bed, struct msg *msg);
+events_sleep(struct perf_context *ctx, struct msg *msg);
 /* perf_stats.c */
 void
-bed_tally(struct bed *bed, struct tally *tally);
+perf_fill_tally(struct perf_context *ctx, struct tally *tally);
 /* With a library built with -Dcycles=true: prints to stderr where the cycles were
  * spent. */
 void
-bed_cycles(struct bed *bed);
+perf_print_cycles(struct perf_context *ctx);
 
-/* rate.c, latency.c: return 0, or -1 with bed->reason set. */
+/* rate.c, latency.c: return 0, or -1 with ctx->reason set. */
 struct hist;
 struct result;
 int
-rate_client(struct bed *bed, struct result *result);
+rate_client(struct perf_context *ctx, struct result *result);
 int
-rate_server(struct bed *bed);
+rate_server(struct perf_context *ctx);
 int
-latency_client(struct bed *bed, struct result *result);
+latency_client(struct perf_context *ctx, struct result *result);
 int
-latency_server(struct bed *bed);
+latency_server(struct perf_context *ctx);
 
 void
-bed_blame(struct bed *bed, const char *format, ...) __attribute__((format(printf, 2, 3)));
+perf_set_error(struct perf_context *ctx, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Polls each engine that this program's loop runs. */
 static inline void
-bed_poll(struct bed *bed)
+perf_poll_engines(struct perf_context *ctx)
 {
-	for (unsigned i = 0; i < bed->n_engines; i++)
-		rocade_engine_poll(bed->engines[i]);
+	for (unsigned i = 0; i < ctx->n_engines; i++)
+		rocade_engine_poll(ctx->engines[i]);
 }
 
 /* The TSC with -Dcycles=true; otherwise 0, so that the compiler removes the
  * accounting. */
 static inline uint64_t
-bed_cycles_now(void)
+perf_cycles_now(void)
 {
 #ifdef ROCADE_CYCLES
 	return rte_rdtsc();
@@ -159,45 +159,45 @@ bed_cycles_now(void)
 
 /* As ibv_poll_cq(), and counts its cycles. */
 static inline int
-bed_poll_cq(struct bed *bed, struct ibv_cq *cq, int n, struct ibv_wc *wc)
+perf_poll_cq(struct perf_context *ctx, struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	uint64_t since = bed_cycles_now();
+	uint64_t since = perf_cycles_now();
 	int got = ibv_poll_cq(cq, n, wc);
 
 	if (got > 0)
-		bed->poll_cycles += bed_cycles_now() - since;
+		ctx->poll_cycles += perf_cycles_now() - since;
 	return got;
 }
 
-/* Posts n requests as one list, from the chain that bed_open() made. n must be the same
+/* Posts n requests as one list, from the chain that perf_open() made. n must be the same
  * in every call, as the chain is cut there. Returns false if the post was refused. */
 static inline bool
-bed_post(struct bed *bed, struct flow *flow, unsigned n)
+perf_post(struct perf_context *ctx, struct flow *flow, unsigned n)
 {
 	struct ibv_send_wr *bad;
-	struct ibv_send_wr *last = &bed->wr[n - 1];
+	struct ibv_send_wr *last = &ctx->wr[n - 1];
 	uint64_t since;
 	int rc;
 
-	for (struct ibv_send_wr *wr = bed->wr; wr <= last; wr++) {
+	for (struct ibv_send_wr *wr = ctx->wr; wr <= last; wr++) {
 		wr->wr_id = ++flow->posted;
-		wr->send_flags = bed->flags;
-		if (++flow->quiet == bed->plan.signal_every) {
+		wr->send_flags = ctx->flags;
+		if (++flow->quiet == ctx->plan.signal_every) {
 			wr->send_flags |= IBV_SEND_SIGNALED;
 			flow->quiet = 0;
 		}
-		if (likely(bed->ah == NULL))
+		if (likely(ctx->ah == NULL))
 			wr->wr.rdma.remote_addr = flow->target;
 		else
 			wr->wr.ud.remote_qpn = (uint32_t)flow->target;
 	}
 	last->next = NULL;
-	since = bed_cycles_now();
-	rc = ibv_post_send(flow->qp, bed->wr, &bad);
-	bed->post_cycles += bed_cycles_now() - since;
+	since = perf_cycles_now();
+	rc = ibv_post_send(flow->qp, ctx->wr, &bad);
+	ctx->post_cycles += perf_cycles_now() - since;
 	if (unlikely(rc != 0)) {
-		bed_blame(
-			bed, "posting to QP 0x%x failed: errno %d", flow->qp->qp_num, rc);
+		perf_set_error(
+			ctx, "posting to QP 0x%x failed: errno %d", flow->qp->qp_num, rc);
 		return false;
 	}
 	return true;
@@ -205,23 +205,23 @@ bed_post(struct bed *bed, struct flow *flow, unsigned n)
 
 /* Polls the send CQ. Returns the number of requests that completed, or -1. */
 int64_t
-bed_reap(struct bed *bed);
+perf_reap(struct perf_context *ctx);
 /* Reposts the receives that these completions consumed. Returns 0 or -1. */
 int
-bed_repost(struct bed *bed, const struct ibv_wc *wc, int n);
+perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n);
 
 /* Every 20 ms: checks for a stall and polls the link. Returns true if msg was received
- * from the peer. Sets bed->gone when the peer disconnected, or nothing completed for
+ * from the peer. Sets ctx->disconnected when the peer disconnected, or nothing completed for
  * STALL_S. */
 bool
-bed_look(struct bed *bed, struct msg *msg);
+perf_check(struct perf_context *ctx, struct msg *msg);
 
 static inline bool
-bed_turn(struct bed *bed, struct msg *msg)
+perf_tick(struct perf_context *ctx, struct msg *msg)
 {
-	if (likely(++bed->turns % RTE_POLL_TURNS != 0))
+	if (likely(++ctx->passes % CHECK_PASSES != 0))
 		return false;
-	return bed_look(bed, msg);
+	return perf_check(ctx, msg);
 }
 
 #endif

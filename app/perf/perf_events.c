@@ -12,20 +12,20 @@
 #define WAIT_MS 1000
 
 int
-events_launch(struct bed *bed)
+events_engine_launch(struct perf_context *ctx)
 {
 	unsigned lcore = rte_get_next_lcore(-1, 1, 0);
 
 	if (lcore >= RTE_MAX_LCORE) {
-		bed_blame(bed, "--events needs a worker lcore for the engine: start "
+		perf_set_error(ctx, "--events needs a worker lcore for the engine: start "
 			       "EAL with --lcores 0@0,1@0");
 		return -1;
 	}
-	if (rocade_engine_launch(rocade_port_engine(bed->port, 0), lcore) != 0) {
-		bed_blame(bed, "--events: %s", rocade_error());
+	if (rocade_engine_launch(rocade_port_engine(ctx->port, 0), lcore) != 0) {
+		perf_set_error(ctx, "--events: %s", rocade_error());
 		return -1;
 	}
-	bed->lcore = lcore;
+	ctx->lcore = lcore;
 	return 0;
 }
 
@@ -33,41 +33,41 @@ events_launch(struct bed *bed)
  * engine's time slice to end. Raised only between opening and closing: control calls wait
  * for the engine, which must then be able to run. */
 void
-events_first(struct bed *bed, bool first)
+events_set_priority(struct perf_context *ctx, bool first)
 {
 	struct sched_param param = {.sched_priority = first ? 1 : 0};
 
-	if (bed->lcore != 0 &&
+	if (ctx->lcore != 0 &&
 		sched_setscheduler(0, first ? SCHED_FIFO : SCHED_OTHER, &param) != 0)
-		bed_blame(bed, "--events needs permission to use SCHED_FIFO (run as "
+		perf_set_error(ctx, "--events needs permission to use SCHED_FIFO (run as "
 			       "root)");
 }
 
 /* Arms the CQ and returns, so that the caller polls once more; the next call sleeps. */
 bool
-events_wait(struct bed *bed, struct msg *msg)
+events_sleep(struct perf_context *ctx, struct msg *msg)
 {
-	struct pollfd fds[2] = {{.fd = bed->channel->fd, .events = POLLIN},
-		{.fd = bed->link, .events = POLLIN}};
+	struct pollfd fds[2] = {{.fd = ctx->channel->fd, .events = POLLIN},
+		{.fd = ctx->link, .events = POLLIN}};
 	struct ibv_cq *cq;
 	void *context;
 
-	if (!bed->armed) {
-		bed->armed = ibv_req_notify_cq(bed->recv_cq, 0) == 0;
+	if (!ctx->armed) {
+		ctx->armed = ibv_req_notify_cq(ctx->recv_cq, 0) == 0;
 		return false;
 	}
 	if (poll(fds, 2, WAIT_MS) <= 0) {
 		/* A failed request may be the reason that nothing arrives. */
-		bed->gone |= bed_reap(bed) < 0;
-		*msg = (struct msg){.kind = MSG_GONE};
-		return bed->gone;
+		ctx->disconnected |= perf_reap(ctx) < 0;
+		*msg = (struct msg){.kind = MSG_DISCONNECTED};
+		return ctx->disconnected;
 	}
-	if (fds[0].revents != 0 && ibv_get_cq_event(bed->channel, &cq, &context) == 0) {
+	if (fds[0].revents != 0 && ibv_get_cq_event(ctx->channel, &cq, &context) == 0) {
 		ibv_ack_cq_events(cq, 1);
-		bed->armed = false;
+		ctx->armed = false;
 	}
-	if (fds[1].revents == 0 || !link_poll(bed->link, msg))
+	if (fds[1].revents == 0 || !link_poll(ctx->link, msg))
 		return false;
-	bed->gone |= msg->kind == MSG_GONE;
+	ctx->disconnected |= msg->kind == MSG_DISCONNECTED;
 	return true;
 }

@@ -17,7 +17,7 @@ static const char *const exit_texts[] = {
 
 /* Prints text in lines of at most WIDTH columns, all but the first indented. */
 static void
-print_wrapped(FILE *out, const char *text, int indent)
+option_text_print(FILE *out, const char *text, int indent)
 {
 	int at = indent;
 
@@ -40,24 +40,24 @@ print_wrapped(FILE *out, const char *text, int indent)
 }
 
 static void
-print_row(FILE *out, const struct option_row *row)
+option_print(FILE *out, const struct option_row *row)
 {
 	int at;
 
 	if (row->kind == OPTION_HEADING) {
 		fputc('\n', out);
-		print_wrapped(out, row->text, 0);
+		option_text_print(out, row->text, 0);
 		return;
 	}
 	at = fprintf(out, "  --%s", row->name);
 	if (row->arg != NULL)
 		at += fprintf(out, " %s", row->arg);
 	fprintf(out, "%*s", TEXT_COLUMN - at, "");
-	print_wrapped(out, row->text, TEXT_COLUMN);
+	option_text_print(out, row->text, TEXT_COLUMN);
 }
 
 void
-help_print(FILE *out)
+perf_help_print(FILE *out)
 {
 	fprintf(out,
 		"Usage: " PROGRAM " [EAL options] -- --server --socket PATH [options]\n"
@@ -69,7 +69,7 @@ help_print(FILE *out)
 		"prints the result.\n"
 		"Payload is not checked; rocade-testpmd does that.\n");
 	for (unsigned i = 0; i < n_option_rows; i++)
-		print_row(out, &option_rows[i]);
+		option_print(out, &option_rows[i]);
 	fprintf(out, "\nExit codes:\n");
 	for (unsigned i = 0; i < sizeof(exit_texts) / sizeof(exit_texts[0]); i++)
 		fprintf(out, "  %u  %s\n", i, exit_texts[i]);

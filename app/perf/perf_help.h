@@ -5,6 +5,6 @@
 #include <stdio.h>
 
 void
-help_print(FILE *out);
+perf_help_print(FILE *out);
 
 #endif

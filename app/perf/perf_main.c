@@ -14,20 +14,20 @@
 #define RESOLVE_S 10
 
 static struct conf conf;
-static struct bed bed;
+static struct perf_context ctx;
 static struct result result;
 
 static int
-wrong(int code, const char *sentence)
+report_error(int code, const char *message)
 {
-	fprintf(stderr, PROGRAM ": %s\n", sentence);
+	fprintf(stderr, PROGRAM ": %s\n", message);
 	return code;
 }
 
 /* Returns the index in argv of the `--` that ends EAL's options; argc if there is
  * none. */
 static int
-dashes_find(int argc, char **argv)
+perf_args_find(int argc, char **argv)
 {
 	int i = 1;
 
@@ -38,25 +38,25 @@ dashes_find(int argc, char **argv)
 
 /* Returns -1 to go on, else the exit code. */
 static int
-options_read(int argc, char **argv)
+perf_options_read(int argc, char **argv)
 {
-	int dashes = dashes_find(argc, argv);
+	int separator = perf_args_find(argc, argv);
 	char err[ERR_MAX];
 
 	/* Without `--`, --help and --version are this program's, not EAL's. */
-	if (dashes == argc && argc == 2) {
+	if (separator == argc && argc == 2) {
 		conf.help = strcmp(argv[1], "--help") == 0;
 		conf.version = strcmp(argv[1], "--version") == 0;
 	}
 	if (!conf.help && !conf.version) {
-		if (dashes == argc)
-			return wrong(
+		if (separator == argc)
+			return report_error(
 				EXIT_USAGE, "missing -- before the options (see --help)");
-		if (options_parse(&conf, argc - dashes, argv + dashes, err) != 0)
-			return wrong(EXIT_USAGE, err);
+		if (perf_options_parse(&conf, argc - separator, argv + separator, err) != 0)
+			return report_error(EXIT_USAGE, err);
 	}
 	if (conf.help)
-		help_print(stdout);
+		perf_help_print(stdout);
 	else if (conf.version)
 		printf(PROGRAM " %s\n", rocade_version());
 	return conf.help || conf.version ? EXIT_OK : -1;
@@ -70,7 +70,7 @@ plan_exchange(int link)
 
 	if (!conf.server)
 		return link_send(link, &msg);
-	if (link_wait(link, MSG_PLAN, &msg) != 0 || msg.plan.mode >= MODE_COUNT)
+	if (link_recv(link, MSG_PLAN, &msg) != 0 || msg.plan.mode >= MODE_COUNT)
 		return -1;
 	conf.plan = msg.plan;
 	return 0;
@@ -83,18 +83,18 @@ peer_resolve(void)
 {
 	uint64_t end = rte_rdtsc() + RESOLVE_S * rte_get_tsc_hz();
 
-	if (conf.server || bed.port == NULL)
+	if (conf.server || ctx.port == NULL)
 		return 0;
-	while (rocade_port_resolve(bed.port, &bed.peer) != 0) {
+	while (rocade_port_resolve(ctx.port, &ctx.peer) != 0) {
 		if (rte_rdtsc() > end) {
-			bed_blame(&bed,
+			perf_set_error(&ctx,
 				"cannot resolve the MAC address of %s: no "
 				"answer",
 				conf.peer);
 			return -1;
 		}
 		for (int i = 0; i < 1000; i++)
-			bed_poll(&bed);
+			perf_poll_engines(&ctx);
 	}
 	return 0;
 }
@@ -106,48 +106,48 @@ rdma_run(void)
 	int code = EXIT_ENVIRONMENT;
 	int rc;
 
-	if (bed_open(&bed) == 0) {
+	if (perf_open(&ctx) == 0) {
 		code = EXIT_RUN;
-		conf.plan = bed.plan;
+		conf.plan = ctx.plan;
 		rc = peer_resolve();
-		events_first(&bed, true);
+		events_set_priority(&ctx, true);
 		if (rc == 0 && conf.server)
-			rc = latency ? latency_server(&bed) : rate_server(&bed);
+			rc = latency ? latency_server(&ctx) : rate_server(&ctx);
 		else if (rc == 0)
-			rc = latency ? latency_client(&bed, &result)
-				     : rate_client(&bed, &result);
-		events_first(&bed, false);
+			rc = latency ? latency_client(&ctx, &result)
+				     : rate_client(&ctx, &result);
+		events_set_priority(&ctx, false);
 		if (rc == 0)
 			code = EXIT_OK;
 	}
 	if (code == EXIT_OK)
-		bed_cycles(&bed);
+		perf_print_cycles(&ctx);
 	else
-		wrong(code, bed.reason);
+		report_error(code, ctx.reason);
 	/* A memif must not be polled while the peer closes its port; nothing polls at
 	 * this point. */
 	if (code == EXIT_OK && conf.server)
-		link_drain(bed.link);
-	bed_close(&bed);
+		link_drain(ctx.link);
+	perf_close(&ctx);
 	return code;
 }
 
 static int
-run(int link)
+perf_run(int link)
 {
 	char err[ERR_MAX];
 	int code;
 
 	if (plan_exchange(link) != 0)
-		return wrong(EXIT_RUN, "the peer disconnected, or is not " PROGRAM);
+		return report_error(EXIT_RUN, "the peer disconnected, or is not " PROGRAM);
 	if (conf.plan.mode == MODE_RAW_PINGPONG) {
 		code = raw_run(&conf, &conf.plan, link, &result);
 	} else {
-		bed = (struct bed){.conf = &conf, .plan = conf.plan, .link = link};
+		ctx = (struct perf_context){.conf = &conf, .plan = conf.plan, .link = link};
 		code = rdma_run();
 	}
 	if (code == EXIT_OK && !conf.server && result_print(&conf, &result, err) != 0)
-		code = wrong(EXIT_RUN, err);
+		code = report_error(EXIT_RUN, err);
 	return code;
 }
 
@@ -156,16 +156,16 @@ main(int argc, char **argv)
 {
 	char err[ERR_MAX];
 	int link = -1;
-	int code = options_read(argc, argv);
+	int code = perf_options_read(argc, argv);
 
 	if (code >= 0)
 		return code;
-	if (rte_eal_init(dashes_find(argc, argv), argv) < 0)
-		return wrong(EXIT_ENVIRONMENT, rte_strerror(rte_errno));
+	if (rte_eal_init(perf_args_find(argc, argv), argv) < 0)
+		return report_error(EXIT_ENVIRONMENT, rte_strerror(rte_errno));
 	if (link_open(&conf, &link, err) != 0)
-		code = wrong(EXIT_RUN, err);
+		code = report_error(EXIT_RUN, err);
 	else
-		code = run(link);
+		code = perf_run(link);
 	link_close(&conf, link);
 	eal_end();
 	return code;

@@ -16,7 +16,7 @@ static const char *const mode_names[MODE_COUNT] = {[MODE_SEND] = "send",
 	[MODE_RAW_PINGPONG] = "raw-pingpong"};
 
 const char *
-mode_name(uint64_t mode)
+perf_mode_name(uint64_t mode)
 {
 	return mode_names[mode];
 }
@@ -28,7 +28,7 @@ mode_has_latency(uint64_t mode)
 }
 
 static bool
-set_mode(struct conf *conf, const char *value)
+plan_set_mode(struct conf *conf, const char *value)
 {
 	for (unsigned i = 0; i < MODE_COUNT; i++) {
 		if (strcmp(value, mode_names[i]) == 0) {
@@ -40,7 +40,7 @@ set_mode(struct conf *conf, const char *value)
 }
 
 static bool
-set_mtu(struct conf *conf, const char *value)
+plan_set_mtu(struct conf *conf, const char *value)
 {
 	uint64_t mtu;
 
@@ -51,7 +51,7 @@ set_mtu(struct conf *conf, const char *value)
 }
 
 static bool
-set_ud(struct conf *conf, const char *value)
+plan_set_ud(struct conf *conf, const char *value)
 {
 	(void)value;
 	conf->plan.ud = 1;
@@ -59,7 +59,7 @@ set_ud(struct conf *conf, const char *value)
 }
 
 static bool
-set_events(struct conf *conf, const char *value)
+plan_set_events(struct conf *conf, const char *value)
 {
 	(void)value;
 	conf->plan.events = 1;
@@ -67,7 +67,7 @@ set_events(struct conf *conf, const char *value)
 }
 
 static bool
-set_srq(struct conf *conf, const char *value)
+plan_set_srq(struct conf *conf, const char *value)
 {
 	(void)value;
 	conf->plan.rq = 0;
@@ -75,7 +75,7 @@ set_srq(struct conf *conf, const char *value)
 }
 
 static bool
-set_rq(struct conf *conf, const char *value)
+plan_set_rq(struct conf *conf, const char *value)
 {
 	(void)value;
 	conf->plan.rq = 1;
@@ -96,7 +96,7 @@ const struct option_row option_rows[] = {
 const unsigned n_option_rows = sizeof(option_rows) / sizeof(option_rows[0]);
 
 static const struct option_row *
-row_find(const char *name)
+option_find(const char *name)
 {
 	for (unsigned i = 0; i < n_option_rows; i++) {
 		const struct option_row *row = &option_rows[i];
@@ -108,7 +108,7 @@ row_find(const char *name)
 }
 
 static int
-row_set(const struct option_row *row, struct conf *conf, const char *value,
+option_apply(const struct option_row *row, struct conf *conf, const char *value,
 	char err[ERR_MAX])
 {
 	char *field = (char *)conf + row->offset;
@@ -169,37 +169,37 @@ plan_complete(struct plan *plan)
 static int
 plan_check(const struct plan *plan, char err[ERR_MAX])
 {
-	const char *wrong = NULL;
+	const char *error = NULL;
 
 	if (plan->burst > plan->sq_depth)
-		wrong = "invalid --burst: expected at most --sq-depth";
+		error = "invalid --burst: expected at most --sq-depth";
 	else if (plan->signal_every > plan->sq_depth)
-		wrong = "invalid --signal-every: expected at most --sq-depth, or the "
+		error = "invalid --signal-every: expected at most --sq-depth, or the "
 			"send queue fills up with unsignaled requests";
 	else if (mode_has_latency(plan->mode) && plan->qps != 1)
-		wrong = "invalid --qps: expected 1 for a latency";
+		error = "invalid --qps: expected 1 for a latency";
 	else if (plan->mode == MODE_WRITE_LAT && plan->size == 0)
-		wrong = "invalid --size: expected at least 1 for --mode write-lat, "
+		error = "invalid --size: expected at least 1 for --mode write-lat, "
 			"which polls the last byte";
 	else if (plan->mode == MODE_RAW_PINGPONG &&
 		 (plan->size < 60 || plan->size > 8000))
-		wrong = "invalid --size: expected 60 to 8000 for --mode raw-pingpong";
+		error = "invalid --size: expected 60 to 8000 for --mode raw-pingpong";
 	else if ((plan->ud || plan->events) && plan->mode != MODE_SEND &&
 		 plan->mode != MODE_PINGPONG)
-		wrong = "--ud and --events need --mode send or pingpong";
+		error = "--ud and --events need --mode send or pingpong";
 	else if ((plan->mode == MODE_READ || plan->mode == MODE_READ_LAT) &&
 		 plan->reads == 0)
-		wrong = "invalid --reads: expected at least 1 for --mode read and "
+		error = "invalid --reads: expected at least 1 for --mode read and "
 			"read-lat";
 	else if (plan->events && plan->engines != 1)
-		wrong = "--events needs --engines 1";
+		error = "--events needs --engines 1";
 	else if (plan->ud && plan->size > (plan->mtu != 0 ? plan->mtu : 4096))
-		wrong = "invalid --size: expected at most the path MTU with --ud";
+		error = "invalid --size: expected at most the path MTU with --ud";
 	else if (plan->qpn_base + plan->qps > 0xffffff)
-		wrong = "invalid --qpn-base or --qps: expected no QPN above 0xfffffe";
-	if (wrong == NULL)
+		error = "invalid --qpn-base or --qps: expected no QPN above 0xfffffe";
+	if (error == NULL)
 		return 0;
-	snprintf(err, ERR_MAX, "%s", wrong);
+	snprintf(err, ERR_MAX, "%s", error);
 	return -1;
 }
 
@@ -228,7 +228,7 @@ conf_complete(struct conf *conf, char err[ERR_MAX])
 }
 
 int
-options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
+perf_options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
 {
 	*conf = (struct conf){.plan = {.size = 64,
 				      .qps = 1,
@@ -243,7 +243,7 @@ options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
 	for (int i = 1; i < argc; i++) {
 		const struct option_row *row;
 
-		row = strncmp(argv[i], "--", 2) == 0 ? row_find(argv[i] + 2) : NULL;
+		row = strncmp(argv[i], "--", 2) == 0 ? option_find(argv[i] + 2) : NULL;
 		if (row == NULL) {
 			snprintf(err, ERR_MAX, "unknown option '%s' (see --help)",
 				argv[i]);
@@ -253,7 +253,7 @@ options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
 			snprintf(err, ERR_MAX, "option '%s' requires a value", argv[i]);
 			return -1;
 		}
-		if (row_set(row, conf, row->arg != NULL ? argv[++i] : "", err) != 0)
+		if (option_apply(row, conf, row->arg != NULL ? argv[++i] : "", err) != 0)
 			return -1;
 	}
 	return conf->help || conf->version ? 0 : conf_complete(conf, err);

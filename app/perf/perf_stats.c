@@ -9,18 +9,18 @@
 #define CYCLES "cycles_"
 
 static unsigned
-rows_read(struct bed *bed, struct rocade_stat rows[STATS_MAX])
+stats_read(struct perf_context *ctx, struct rocade_stat rows[STATS_MAX])
 {
 	unsigned n;
 
-	if (bed->port == NULL)
+	if (ctx->port == NULL)
 		return 0;
-	n = rocade_port_stats(bed->port, -1, rows, STATS_MAX);
+	n = rocade_port_stats(ctx->port, -1, rows, STATS_MAX);
 	return n < STATS_MAX ? n : STATS_MAX;
 }
 
 static uint64_t
-row_value(const struct rocade_stat *rows, unsigned n, const char *name)
+stat_value(const struct rocade_stat *rows, unsigned n, const char *name)
 {
 	for (unsigned i = 0; i < n; i++) {
 		if (strcmp(rows[i].name, name) == 0)
@@ -30,20 +30,20 @@ row_value(const struct rocade_stat *rows, unsigned n, const char *name)
 }
 
 static void
-call_print(struct bed *bed, const char *call, uint64_t cycles, uint64_t messages)
+call_cycles_print(struct perf_context *ctx, const char *call, uint64_t cycles, uint64_t messages)
 {
 	if (cycles != 0)
 		fprintf(stderr, "%s: %s: %.1f cycles a message\n",
-			bed->conf->server ? "server" : "client", call,
+			ctx->conf->server ? "server" : "client", call,
 			(double)cycles / (double)(messages | 1));
 }
 
 void
-bed_cycles(struct bed *bed)
+perf_print_cycles(struct perf_context *ctx)
 {
 	struct rocade_stat rows[STATS_MAX];
 	uint64_t posted = 0;
-	unsigned n = rows_read(bed, rows);
+	unsigned n = stats_read(ctx, rows);
 
 	for (unsigned i = 0; i < n; i++) {
 		const char *stage = rows[i].name + strlen(CYCLES);
@@ -54,26 +54,26 @@ bed_cycles(struct bed *bed)
 		if (strncmp(stage, "tx", 2) == 0 || strcmp(stage, "build") == 0)
 			packets = "tx_packets";
 		fprintf(stderr, "%s: %s: %.1f cycles a packet\n",
-			bed->conf->server ? "server" : "client", stage,
+			ctx->conf->server ? "server" : "client", stage,
 			(double)rows[i].value /
-				(double)(row_value(rows, n, packets) | 1));
+				(double)(stat_value(rows, n, packets) | 1));
 	}
-	for (uint64_t i = 0; i < bed->plan.qps; i++)
-		posted += bed->flows[i].posted;
-	call_print(bed, "post", bed->post_cycles, posted);
-	call_print(bed, "poll", bed->poll_cycles, bed->progress);
-	call_print(bed, "repost", bed->repost_cycles, bed->progress);
+	for (uint64_t i = 0; i < ctx->plan.qps; i++)
+		posted += ctx->flows[i].posted;
+	call_cycles_print(ctx, "post", ctx->post_cycles, posted);
+	call_cycles_print(ctx, "poll", ctx->poll_cycles, ctx->progress);
+	call_cycles_print(ctx, "repost", ctx->repost_cycles, ctx->progress);
 }
 
 void
-bed_tally(struct bed *bed, struct tally *tally)
+perf_fill_tally(struct perf_context *ctx, struct tally *tally)
 {
 	struct rocade_stat rows[STATS_MAX];
-	unsigned n = rows_read(bed, rows);
+	unsigned n = stats_read(ctx, rows);
 
-	tally->memory = bed->memory;
-	tally->qp_memory = bed->qp_memory;
-	tally->srq_memory = bed->srq_memory;
+	tally->memory = ctx->memory;
+	tally->qp_memory = ctx->qp_memory;
+	tally->srq_memory = ctx->srq_memory;
 	for (unsigned i = 0; i < n; i++) {
 		if (strcmp(rows[i].name, "retransmitted") == 0)
 			tally->retransmitted = rows[i].value;

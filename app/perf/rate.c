@@ -8,8 +8,8 @@
 #include "perf_context.h"
 #include "result.h"
 
-#define TURN_POSTS 64  /* requests posted per pass */
-#define TURN_VISITS 64 /* QPs visited per pass */
+#define PASS_POSTS 64  /* requests posted per pass */
+#define PASS_VISITS 64 /* QPs visited per pass */
 #define FLOWS_AHEAD 16 /* QPs prefetched: skipping a full one takes only a moment */
 #define END_S 5        /* time that the server has to report */
 
@@ -25,22 +25,22 @@ struct window {
 
 /* Posts one list per QP, round robin. */
 static int
-push(struct bed *bed, uint64_t *turn)
+requests_post(struct perf_context *ctx, uint64_t *next_qp)
 {
-	uint64_t burst = bed->plan.burst, depth = bed->plan.sq_depth;
+	uint64_t burst = ctx->plan.burst, depth = ctx->plan.sq_depth;
 	unsigned visits =
-		bed->plan.qps < TURN_VISITS ? (unsigned)bed->plan.qps : TURN_VISITS;
+		ctx->plan.qps < PASS_VISITS ? (unsigned)ctx->plan.qps : PASS_VISITS;
 	unsigned posts = 0;
 
-	for (unsigned i = 0; i < visits && posts < TURN_POSTS; i++) {
-		struct flow *flow = &bed->flows[*turn];
+	for (unsigned i = 0; i < visits && posts < PASS_POSTS; i++) {
+		struct flow *flow = &ctx->flows[*next_qp];
 
 		rte_prefetch0(flow + FLOWS_AHEAD);
-		if (++*turn == bed->plan.qps)
-			*turn = 0;
+		if (++*next_qp == ctx->plan.qps)
+			*next_qp = 0;
 		if (depth - flow_outstanding(flow) < burst)
 			continue;
-		if (unlikely(!bed_post(bed, flow, (unsigned)burst)))
+		if (unlikely(!perf_post(ctx, flow, (unsigned)burst)))
 			return -1;
 		posts += (unsigned)burst;
 	}
@@ -49,7 +49,7 @@ push(struct bed *bed, uint64_t *turn)
 
 /* Advances the phase by the clock. */
 static void
-window_step(struct bed *bed, struct window *w, struct result *result)
+window_step(struct perf_context *ctx, struct window *w, struct result *result)
 {
 	uint64_t now = rte_rdtsc(), hz = rte_get_tsc_hz();
 	struct msg msg = {.kind = w->phase == PHASE_WARM ? MSG_BEGIN : MSG_END};
@@ -57,96 +57,96 @@ window_step(struct bed *bed, struct window *w, struct result *result)
 	if (now < w->next_tsc)
 		return;
 	if (w->phase == PHASE_END) {
-		bed_blame(bed, "the server did not report its result");
-		bed->gone = true;
+		perf_set_error(ctx, "the server did not report its result");
+		ctx->disconnected = true;
 		return;
 	}
 	if (w->phase == PHASE_WARM) {
 		w->from_tsc = now;
 		w->from = w->done;
-		w->next_tsc = now + bed->plan.seconds * hz;
+		w->next_tsc = now + ctx->plan.seconds * hz;
 	} else {
 		result->client.messages = w->done - w->from;
 		result->client.seconds = (double)(now - w->from_tsc) / (double)hz;
 		w->next_tsc = now + END_S * hz;
 	}
 	w->phase++;
-	bed->gone |= link_send(bed->link, &msg) != 0;
+	ctx->disconnected |= link_send(ctx->link, &msg) != 0;
 }
 
 int
-rate_client(struct bed *bed, struct result *result)
+rate_client(struct perf_context *ctx, struct result *result)
 {
 	struct window w = {
-		.next_tsc = rte_rdtsc() + bed->plan.warmup_ms * rte_get_tsc_hz() / 1000};
-	uint64_t turn = 0;
+		.next_tsc = rte_rdtsc() + ctx->plan.warmup_ms * rte_get_tsc_hz() / 1000};
+	uint64_t next_qp = 0;
 	struct msg msg;
 
-	while (!bed->gone) {
-		bed_poll(bed);
-		int64_t done = bed_reap(bed);
+	while (!ctx->disconnected) {
+		perf_poll_engines(ctx);
+		int64_t done = perf_reap(ctx);
 
-		if (unlikely(done < 0 || push(bed, &turn) != 0))
+		if (unlikely(done < 0 || requests_post(ctx, &next_qp) != 0))
 			return -1;
 		w.done += (uint64_t)done;
-		if (unlikely(bed->turns % 64 == 0))
-			window_step(bed, &w, result);
-		if (unlikely(bed_turn(bed, &msg)) && msg.kind == MSG_TALLY)
+		if (unlikely(ctx->passes % 64 == 0))
+			window_step(ctx, &w, result);
+		if (unlikely(perf_tick(ctx, &msg)) && msg.kind == MSG_TALLY)
 			break;
 	}
-	if (bed->gone) {
-		bed_blame(bed, "the server disconnected");
+	if (ctx->disconnected) {
+		perf_set_error(ctx, "the server disconnected");
 		return -1;
 	}
 	result->server = msg.tally;
-	bed_tally(bed, &result->client);
-	result->tally = bed->plan.mode == MODE_SEND ? result->server : result->client;
+	perf_fill_tally(ctx, &result->client);
+	result->tally = ctx->plan.mode == MODE_SEND ? result->server : result->client;
 	return 0;
 }
 
-struct mark {
+struct window_start {
 	uint64_t tsc, count;
 };
 
 /* Measures between MSG_BEGIN and MSG_END. Returns true after MSG_END, when the result was
  * sent. */
 static bool
-server_window(struct bed *bed, const struct msg *msg, struct mark *mark)
+server_window(struct perf_context *ctx, const struct msg *msg, struct window_start *window_start)
 {
-	struct mark now = {.tsc = rte_rdtsc(), .count = bed->progress};
+	struct window_start now = {.tsc = rte_rdtsc(), .count = ctx->progress};
 	struct msg answer = {.kind = MSG_TALLY};
 
 	if (msg->kind == MSG_BEGIN)
-		*mark = now;
+		*window_start = now;
 	if (msg->kind != MSG_END)
 		return false;
-	answer.tally.messages = now.count - mark->count;
-	answer.tally.seconds = (double)(now.tsc - mark->tsc) / (double)rte_get_tsc_hz();
-	bed_tally(bed, &answer.tally);
-	link_send(bed->link, &answer);
+	answer.tally.messages = now.count - window_start->count;
+	answer.tally.seconds = (double)(now.tsc - window_start->tsc) / (double)rte_get_tsc_hz();
+	perf_fill_tally(ctx, &answer.tally);
+	link_send(ctx->link, &answer);
 	return true;
 }
 
 int
-rate_server(struct bed *bed)
+rate_server(struct perf_context *ctx)
 {
 	struct ibv_wc wc[POLL_MAX];
-	struct mark mark = {0, 0};
+	struct window_start window_start = {0, 0};
 	struct msg msg;
-	bool said;
+	bool got_msg;
 
-	while (!bed->gone) {
-		bed_poll(bed);
-		int n = bed_poll_cq(bed, bed->recv_cq, POLL_MAX, wc);
+	while (!ctx->disconnected) {
+		perf_poll_engines(ctx);
+		int n = perf_poll_cq(ctx, ctx->recv_cq, POLL_MAX, wc);
 
-		if (n != 0 && unlikely(n < 0 || bed_repost(bed, wc, n) != 0))
+		if (n != 0 && unlikely(n < 0 || perf_repost(ctx, wc, n) != 0))
 			return -1;
-		said = bed_turn(bed, &msg);
-		if (n == 0 && bed->channel != NULL && !said)
-			said = events_wait(bed, &msg);
-		if (unlikely(said) && server_window(bed, &msg, &mark))
+		got_msg = perf_tick(ctx, &msg);
+		if (n == 0 && ctx->channel != NULL && !got_msg)
+			got_msg = events_sleep(ctx, &msg);
+		if (unlikely(got_msg) && server_window(ctx, &msg, &window_start))
 			return 0;
 	}
-	bed_blame(bed, "the client disconnected");
+	perf_set_error(ctx, "the client disconnected");
 	return -1;
 }

@@ -13,11 +13,11 @@
 #define MBUFS 8191
 #define MBUF_BYTES (8192 + RTE_PKTMBUF_HEADROOM)
 #define ETHER_TYPE_TEST 0x88b5 /* IEEE 802: local experimental */
-#define LOOK_TURNS 65536
+#define RAW_CHECK_PASSES 65536
 #define LOST_S 2
 
 static int
-port_start(uint16_t port, const struct plan *plan, struct rte_mempool **pool)
+raw_port_start(uint16_t port, const struct plan *plan, struct rte_mempool **pool)
 {
 	struct rte_eth_conf conf = {0};
 	int rc;
@@ -72,10 +72,10 @@ frame_wait(uint16_t port, int link, bool server, struct msg *msg)
 {
 	uint64_t since = rte_rdtsc();
 	struct rte_mbuf *frame;
-	unsigned turns = 0;
+	unsigned passes = 0;
 
 	while (rte_eth_rx_burst(port, 0, &frame, 1) == 0) {
-		if (++turns % LOOK_TURNS != 0)
+		if (++passes % RAW_CHECK_PASSES != 0)
 			continue;
 		if (link_poll(link, msg))
 			return NULL;
@@ -86,7 +86,7 @@ frame_wait(uint16_t port, int link, bool server, struct msg *msg)
 }
 
 static bool
-client_loop(uint16_t port, struct rte_mbuf *frame, const struct plan *plan, int link,
+raw_client_loop(uint16_t port, struct rte_mbuf *frame, const struct plan *plan, int link,
 	struct hist *hist)
 {
 	uint64_t hz = rte_get_tsc_hz(), before = rte_rdtsc();
@@ -113,9 +113,9 @@ client_loop(uint16_t port, struct rte_mbuf *frame, const struct plan *plan, int 
 }
 
 static int
-server_loop(uint16_t port, int link)
+raw_server_loop(uint16_t port, int link)
 {
-	struct msg msg = {.kind = MSG_GONE};
+	struct msg msg = {.kind = MSG_DISCONNECTED};
 	struct rte_mbuf *frame;
 
 	while ((frame = frame_wait(port, link, true, &msg)) != NULL) {
@@ -134,23 +134,23 @@ raw_run(const struct conf *conf, const struct plan *plan, int link, struct resul
 	struct rte_mbuf *frame;
 	int code = EXIT_RUN;
 
-	if (!conf->server && link_wait(link, MSG_READY, &msg) != 0)
+	if (!conf->server && link_recv(link, MSG_READY, &msg) != 0)
 		return EXIT_RUN;
-	if (port_start(port, plan, &pool) != 0) {
+	if (raw_port_start(port, plan, &pool) != 0) {
 		fprintf(stderr, PROGRAM ": cannot open port %u\n", port);
 		return EXIT_ENVIRONMENT;
 	}
 	if (link_send(link, &msg) != 0 ||
-		(conf->server && link_wait(link, MSG_READY, &msg) != 0) ||
+		(conf->server && link_recv(link, MSG_READY, &msg) != 0) ||
 		!link_up(port)) {
 		fprintf(stderr, PROGRAM ": the peer disconnected, or the link is down\n");
 	} else if (conf->server) {
-		code = server_loop(port, link);
+		code = raw_server_loop(port, link);
 		link_send(link, &msg);
 		link_drain(link);
 	} else {
 		frame = frame_make(port, pool, plan->size);
-		if (frame != NULL && client_loop(port, frame, plan, link, &result->hist))
+		if (frame != NULL && raw_client_loop(port, frame, plan, link, &result->hist))
 			code = EXIT_OK;
 		else
 			fprintf(stderr, PROGRAM ": no frame came back\n");
@@ -158,7 +158,7 @@ raw_run(const struct conf *conf, const struct plan *plan, int link, struct resul
 		 * rings under it. */
 		msg.kind = MSG_END;
 		link_send(link, &msg);
-		link_wait(link, MSG_READY, &msg);
+		link_recv(link, MSG_READY, &msg);
 		result->tally.messages = result->hist.count;
 		result->tally.seconds = (double)plan->seconds;
 	}

@@ -8,25 +8,25 @@
 #include "result.h"
 
 static void
-put(json_t *object, const char *name, uint64_t value)
+json_put(json_t *object, const char *name, uint64_t value)
 {
 	json_object_set_new(object, name, json_integer((json_int_t)value));
 }
 
 static json_t *
-latency_json(const struct hist *hist)
+result_latency_json(const struct hist *hist)
 {
 	json_t *object = json_object();
 
-	put(object, "min", hist->min_ns);
-	put(object, "p10", hist_quantile(hist, 100));
-	put(object, "p25", hist_quantile(hist, 250));
-	put(object, "p50", hist_quantile(hist, 500));
-	put(object, "p75", hist_quantile(hist, 750));
-	put(object, "p90", hist_quantile(hist, 900));
-	put(object, "p99", hist_quantile(hist, 990));
-	put(object, "p999", hist_quantile(hist, 999));
-	put(object, "max", hist->max_ns);
+	json_put(object, "min", hist->min_ns);
+	json_put(object, "p10", hist_quantile(hist, 100));
+	json_put(object, "p25", hist_quantile(hist, 250));
+	json_put(object, "p50", hist_quantile(hist, 500));
+	json_put(object, "p75", hist_quantile(hist, 750));
+	json_put(object, "p90", hist_quantile(hist, 900));
+	json_put(object, "p99", hist_quantile(hist, 990));
+	json_put(object, "p999", hist_quantile(hist, 999));
+	json_put(object, "max", hist->max_ns);
 	return object;
 }
 
@@ -36,44 +36,44 @@ result_json(const struct plan *plan, const struct result *result)
 	double rate = (double)result->tally.messages / result->tally.seconds;
 	json_t *object = json_object();
 
-	json_object_set_new(object, "mode", json_string(mode_name(plan->mode)));
-	put(object, "size", plan->size);
-	put(object, "qps", plan->qps);
-	put(object, "burst", plan->burst);
-	put(object, "signal_every", plan->signal_every);
-	put(object, "sq_depth", plan->sq_depth);
-	put(object, "inline", plan->inline_max);
+	json_object_set_new(object, "mode", json_string(perf_mode_name(plan->mode)));
+	json_put(object, "size", plan->size);
+	json_put(object, "qps", plan->qps);
+	json_put(object, "burst", plan->burst);
+	json_put(object, "signal_every", plan->signal_every);
+	json_put(object, "sq_depth", plan->sq_depth);
+	json_put(object, "inline", plan->inline_max);
 	json_object_set_new(object, "srq", json_boolean(!plan->rq));
 	json_object_set_new(object, "ud", json_boolean(plan->ud));
 	json_object_set_new(object, "events", json_boolean(plan->events));
-	put(object, "engines", plan->engines);
-	put(object, "depth", plan->depth);
-	put(object, "mtu", plan->mtu);
-	put(object, "reads", plan->reads);
-	put(object, "loss_ppm", plan->loss_ppm);
-	put(object, "messages", result->tally.messages);
+	json_put(object, "engines", plan->engines);
+	json_put(object, "depth", plan->depth);
+	json_put(object, "mtu", plan->mtu);
+	json_put(object, "reads", plan->reads);
+	json_put(object, "loss_ppm", plan->loss_ppm);
+	json_put(object, "messages", result->tally.messages);
 	json_object_set_new(object, "seconds", json_real(result->tally.seconds));
 	json_object_set_new(object, "messages_per_s", json_real(rate));
 	json_object_set_new(object, "bytes_per_s", json_real(rate * (double)plan->size));
 	json_object_set_new(object, "latency_ns",
-		mode_has_latency(plan->mode) ? latency_json(&result->hist) : json_null());
-	put(object, "retransmitted",
+		mode_has_latency(plan->mode) ? result_latency_json(&result->hist) : json_null());
+	json_put(object, "retransmitted",
 		result->client.retransmitted + result->server.retransmitted);
-	put(object, "rnr_naks", result->client.rnr_naks + result->server.rnr_naks);
-	put(object, "memory_bytes", result->server.memory);
-	put(object, "srq_bytes", result->server.srq_memory);
-	put(object, "qp_bytes", result->server.qp_memory / plan->qps);
-	put(object, "dropped", result->client.dropped + result->server.dropped);
+	json_put(object, "rnr_naks", result->client.rnr_naks + result->server.rnr_naks);
+	json_put(object, "memory_bytes", result->server.memory);
+	json_put(object, "srq_bytes", result->server.srq_memory);
+	json_put(object, "qp_bytes", result->server.qp_memory / plan->qps);
+	json_put(object, "dropped", result->client.dropped + result->server.dropped);
 	return object;
 }
 
 static void
-line_print(const struct plan *plan, const struct result *result)
+result_line_print(const struct plan *plan, const struct result *result)
 {
 	double rate = (double)result->tally.messages / result->tally.seconds;
 	const struct hist *hist = &result->hist;
 
-	printf("%s, %" PRIu64 " bytes, %" PRIu64 " QPs: ", mode_name(plan->mode),
+	printf("%s, %" PRIu64 " bytes, %" PRIu64 " QPs: ", perf_mode_name(plan->mode),
 		plan->size, plan->qps);
 	if (mode_has_latency(plan->mode))
 		printf("min %" PRIu64 ", p50 %" PRIu64 ", p99 %" PRIu64 ", p99.9 %" PRIu64
@@ -93,7 +93,7 @@ result_print(const struct conf *conf, const struct result *result, char err[ERR_
 	int rc;
 
 	if (!to_stdout)
-		line_print(&conf->plan, result);
+		result_line_print(&conf->plan, result);
 	if (conf->json[0] == '\0')
 		return 0;
 	object = result_json(&conf->plan, result);
