@@ -16,8 +16,8 @@
 #define PROGRAM "rocade-line"
 /* A reading takes 50 us where a transfer takes 28 ns: too short to matter to the program
  * that it interrupts. */
-#define STRETCHES 3
-#define ROUND_TRIPS 300 /* per stretch */
+#define RUNS 3
+#define ROUND_TRIPS 300 /* per run */
 #define READINGS 51     /* per printed number */
 #define SEC_NS UINT64_C(1000000000)
 #define MS_NS UINT64_C(1000000)
@@ -35,7 +35,7 @@ static struct {
 	_Alignas(128) uint64_t value;
 	uint64_t next_ns; /* when both threads begin the next reading; 0: at once */
 	bool last;        /* this is the last reading */
-} ball;
+} line;
 
 static uint64_t
 now_ns(void)
@@ -57,39 +57,39 @@ sleep_until(uint64_t ns)
 }
 
 /* Each thread writes only the value that the other one waits for. This acquire pairs with
- * the release in ball_throw(). No pause instruction between two loads: a hypervisor may
+ * the release in line_store(). No pause instruction between two loads: a hypervisor may
  * trap it. */
 static uint64_t
-ball_await(uint64_t other_than)
+line_await(uint64_t other_than)
 {
 	uint64_t value;
 
 	do
-		value = __atomic_load_n(&ball.value, __ATOMIC_ACQUIRE);
+		value = __atomic_load_n(&line.value, __ATOMIC_ACQUIRE);
 	while (value == other_than);
 	return value;
 }
 
 static void
-ball_throw(uint64_t value)
+line_store(uint64_t value)
 {
-	__atomic_store_n(&ball.value, value, __ATOMIC_RELEASE);
+	__atomic_store_n(&line.value, value, __ATOMIC_RELEASE);
 }
 
 /* The second thread: answers each even number with the next odd one. */
 static void *
-balls_return(void *unused)
+echo_thread(void *unused)
 {
 	uint64_t value = 0, next_ns = 0;
 	bool last = false;
 
 	(void)unused;
 	while (!last) {
-		for (unsigned i = 0; i < STRETCHES * ROUND_TRIPS; i++) {
-			value = ball_await(value);
-			next_ns = ball.next_ns;
-			last = ball.last;
-			ball_throw(++value);
+		for (unsigned i = 0; i < RUNS * ROUND_TRIPS; i++) {
+			value = line_await(value);
+			next_ns = line.next_ns;
+			last = line.last;
+			line_store(++value);
 		}
 		sleep_until(next_ns);
 	}
@@ -97,7 +97,7 @@ balls_return(void *unused)
 }
 
 static int
-compare(const void *a, const void *b)
+double_compare(const void *a, const void *b)
 {
 	const double *one = a, *other = b;
 
@@ -108,33 +108,33 @@ compare(const void *a, const void *b)
 static double
 median(double *numbers, unsigned n)
 {
-	qsort(numbers, n, sizeof(numbers[0]), compare);
+	qsort(numbers, n, sizeof(numbers[0]), double_compare);
 	return numbers[n / 2];
 }
 
 static double
 reading_take(uint64_t next_ns, bool last)
 {
-	uint64_t value = ball.value, since;
-	double stretch[STRETCHES];
+	uint64_t value = line.value, since;
+	double run_ns[RUNS];
 
-	ball.next_ns = next_ns;
-	ball.last = last;
+	line.next_ns = next_ns;
+	line.last = last;
 	value += value % 2; /* even */
-	for (unsigned k = 0; k < STRETCHES; k++) {
+	for (unsigned k = 0; k < RUNS; k++) {
 		since = now_ns();
 		for (unsigned i = 0; i < ROUND_TRIPS; i++) {
 			value += 2;
-			ball_throw(value);
-			ball_await(value);
+			line_store(value);
+			line_await(value);
 		}
-		stretch[k] = (double)(now_ns() - since) / (2 * ROUND_TRIPS);
+		run_ns[k] = (double)(now_ns() - since) / (2 * ROUND_TRIPS);
 	}
-	return median(stretch, STRETCHES);
+	return median(run_ns, RUNS);
 }
 
 static double
-number_take(void)
+transfer_measure(void)
 {
 	double readings[READINGS];
 
@@ -145,7 +145,7 @@ number_take(void)
 
 /* Runs until stdout fails or a signal arrives. */
 static void
-watch(uint64_t every_ns)
+readings_print(uint64_t every_ns)
 {
 	uint64_t next_ns;
 	double transfer_ns;
@@ -162,7 +162,7 @@ watch(uint64_t every_ns)
  * --every-ms both run under SCHED_FIFO, so that they preempt the measured programs on
  * both cores at the same time. */
 static int
-other_start(const struct conf *conf, pthread_t *other)
+echo_thread_start(const struct conf *conf, pthread_t *other)
 {
 	struct sched_param param = {.sched_priority = 10};
 	pthread_attr_t attr;
@@ -181,13 +181,13 @@ other_start(const struct conf *conf, pthread_t *other)
 	CPU_SET(conf->cores[1], &set);
 	rc = pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
 	if (rc == 0)
-		rc = pthread_create(other, &attr, balls_return, NULL);
+		rc = pthread_create(other, &attr, echo_thread, NULL);
 	pthread_attr_destroy(&attr);
 	return rc == 0 ? 0 : -1;
 }
 
 static bool
-options_parse(struct conf *conf, int argc, char **argv)
+probe_options_parse(struct conf *conf, int argc, char **argv)
 {
 	int i = 1;
 
@@ -213,7 +213,7 @@ main(int argc, char **argv)
 	struct conf conf = {.cores = {0, 1}};
 	pthread_t other;
 
-	if (!options_parse(&conf, argc, argv)) {
+	if (!probe_options_parse(&conf, argc, argv)) {
 		fprintf(stderr, PROGRAM ": invalid arguments (see --help)\n");
 		return EXIT_USAGE;
 	}
@@ -227,7 +227,7 @@ main(int argc, char **argv)
 		       "seconds.\n");
 		return EXIT_OK;
 	}
-	if (other_start(&conf, &other) != 0) {
+	if (echo_thread_start(&conf, &other) != 0) {
 		fprintf(stderr,
 			PROGRAM ": cannot run on cores %u and %u, or (--every-ms) not "
 				"permitted to use SCHED_FIFO\n",
@@ -235,10 +235,10 @@ main(int argc, char **argv)
 		return EXIT_ENVIRONMENT;
 	}
 	if (conf.every_ms != 0) {
-		watch(conf.every_ms * MS_NS);
+		readings_print(conf.every_ms * MS_NS);
 		return EXIT_OK; /* the second thread sleeps or spins */
 	}
-	printf("%.1f\n", number_take());
+	printf("%.1f\n", transfer_measure());
 	pthread_join(other, NULL);
 	return EXIT_OK;
 }
