@@ -11,15 +11,15 @@
 static inline bool
 message_post(struct perf_context *ctx)
 {
-	struct flow *flow = &ctx->flows[0];
+	struct conn *conn = &ctx->conns[0];
 
-	if (unlikely(!perf_post(ctx, flow, 1)))
+	if (unlikely(!perf_post(ctx, conn, 1)))
 		return false;
-	if (likely(flow_outstanding(flow) < ctx->plan.signal_every))
+	if (likely(conn_outstanding(conn) < ctx->plan.signal_every))
 		return true;
 	if (unlikely(perf_reap(ctx) < 0))
 		return false;
-	while (unlikely(flow_outstanding(flow) >= ctx->plan.sq_depth)) {
+	while (unlikely(conn_outstanding(conn) >= ctx->plan.sq_depth)) {
 		struct msg msg;
 
 		perf_poll_engines(ctx);
@@ -104,7 +104,7 @@ round_trip(struct perf_context *ctx, uint8_t seq, struct ibv_wc *wc)
 		ctx->source[ctx->plan.size - 1] = seq;
 		return message_post(ctx) && byte_wait(ctx, seq);
 	default:
-		return perf_post(ctx, &ctx->flows[0], 1) && completion_wait(ctx);
+		return perf_post(ctx, &ctx->conns[0], 1) && completion_wait(ctx);
 	}
 }
 

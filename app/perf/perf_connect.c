@@ -72,35 +72,35 @@ perf_ah_create(struct perf_context *ctx)
 }
 
 static int
-flow_connect_ud(struct perf_context *ctx, struct flow *flow)
+conn_connect_ud(struct perf_context *ctx, struct conn *conn)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = PERF_QKEY};
-	int rc = ibv_modify_qp(flow->qp, &attr,
+	int rc = ibv_modify_qp(conn->qp, &attr,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 
 	attr.qp_state = IBV_QPS_RTR;
 	if (rc == 0)
-		rc = ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE);
+		rc = ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
 	attr.qp_state = IBV_QPS_RTS;
 	attr.sq_psn = (uint32_t)ctx->plan.psn;
 	if (rc == 0)
-		rc = ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+		rc = ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 	return rc;
 }
 
 static int
-flow_connect(struct perf_context *ctx, struct flow *flow, enum ibv_mtu mtu)
+conn_connect_rc(struct perf_context *ctx, struct conn *conn, enum ibv_mtu mtu)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
-	int rc = ibv_modify_qp(flow->qp, &attr,
+	int rc = ibv_modify_qp(conn->qp, &attr,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
 		.path_mtu = mtu,
-		.dest_qp_num = ctx->peer_qpn + (uint32_t)(flow - ctx->flows),
+		.dest_qp_num = ctx->peer_qpn + (uint32_t)(conn - ctx->conns),
 		.rq_psn = (uint32_t)ctx->plan.psn,
 		.max_dest_rd_atomic = (uint8_t)ctx->plan.reads,
 		.min_rnr_timer = 1,
@@ -110,7 +110,7 @@ flow_connect(struct perf_context *ctx, struct flow *flow, enum ibv_mtu mtu)
 				.sgid_index = ctx->sgid_index,
 				.hop_limit = 64}}};
 	if (rc == 0)
-		rc = ibv_modify_qp(flow->qp, &attr,
+		rc = ibv_modify_qp(conn->qp, &attr,
 			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 				IBV_QP_MIN_RNR_TIMER);
@@ -121,7 +121,7 @@ flow_connect(struct perf_context *ctx, struct flow *flow, enum ibv_mtu mtu)
 		.sq_psn = (uint32_t)ctx->plan.psn,
 		.max_rd_atomic = (uint8_t)ctx->plan.reads};
 	if (rc == 0)
-		rc = ibv_modify_qp(flow->qp, &attr,
+		rc = ibv_modify_qp(conn->qp, &attr,
 			IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 				IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 				IBV_QP_MAX_QP_RD_ATOMIC);
@@ -130,7 +130,7 @@ flow_connect(struct perf_context *ctx, struct flow *flow, enum ibv_mtu mtu)
 
 /* Posts plan.depth receives to the SRQ, or to the receive queue of one QP. */
 static int
-receives_post(struct perf_context *ctx, struct flow *flow, uint64_t first)
+receives_post(struct perf_context *ctx, struct conn *conn, uint64_t first)
 {
 	struct ibv_recv_wr *bad;
 	int rc = 0;
@@ -140,7 +140,7 @@ receives_post(struct perf_context *ctx, struct flow *flow, uint64_t first)
 		if (ctx->srq != NULL)
 			rc = ibv_post_srq_recv(ctx->srq, &ctx->recv_wr[i], &bad);
 		else
-			rc = ibv_post_recv(flow->qp, &ctx->recv_wr[i], &bad);
+			rc = ibv_post_recv(conn->qp, &ctx->recv_wr[i], &bad);
 	}
 	return rc;
 }
@@ -159,11 +159,11 @@ perf_connect(struct perf_context *ctx)
 		rc = receives_post(ctx, NULL, 0);
 	for (uint64_t i = 0; i < ctx->plan.qps && rc == 0; i++) {
 		if (ctx->plan.ud)
-			rc = flow_connect_ud(ctx, &ctx->flows[i]);
+			rc = conn_connect_ud(ctx, &ctx->conns[i]);
 		else
-			rc = flow_connect(ctx, &ctx->flows[i], mtu);
+			rc = conn_connect_rc(ctx, &ctx->conns[i], mtu);
 		if (rc == 0 && ctx->n_recv != 0 && ctx->srq == NULL)
-			rc = receives_post(ctx, &ctx->flows[i], i * ctx->plan.depth);
+			rc = receives_post(ctx, &ctx->conns[i], i * ctx->plan.depth);
 	}
 	if (rc != 0)
 		perf_set_error(ctx, "cannot connect the QPs: %s", strerror(rc));

@@ -154,10 +154,10 @@ perf_queues_create(struct perf_context *ctx)
 }
 
 static int
-flow_create(struct perf_context *ctx, uint64_t i)
+conn_create_qp(struct perf_context *ctx, uint64_t i)
 {
 	const struct plan *plan = &ctx->plan;
-	struct flow *flow = &ctx->flows[i];
+	struct conn *conn = &ctx->conns[i];
 	struct ibv_qp_init_attr init = {.send_cq = ctx->send_cq,
 		.recv_cq = ctx->recv_cq,
 		.srq = ctx->srq,
@@ -168,10 +168,10 @@ flow_create(struct perf_context *ctx, uint64_t i)
 			.max_recv_sge = plan->rq ? 1 : 0,
 			.max_inline_data = (uint32_t)plan->inline_max}};
 
-	flow->qp = ibv_create_qp(ctx->pd, &init);
-	if (flow->qp != NULL && i == 0)
-		ctx->qpn = flow->qp->qp_num;
-	if (flow->qp == NULL || flow->qp->qp_num != ctx->qpn + i) {
+	conn->qp = ibv_create_qp(ctx->pd, &init);
+	if (conn->qp != NULL && i == 0)
+		ctx->qpn = conn->qp->qp_num;
+	if (conn->qp == NULL || conn->qp->qp_num != ctx->qpn + i) {
 		perf_set_error(ctx, "cannot create QP %lu of %lu: %s", (unsigned long)i + 1,
 			(unsigned long)plan->qps, strerror(errno));
 		return -1;
@@ -239,15 +239,15 @@ perf_ready_wait(struct perf_context *ctx)
 static int
 perf_end_open(struct perf_context *ctx)
 {
-	size_t bytes = RTE_CACHE_LINE_ROUNDUP(ctx->plan.qps * sizeof(*ctx->flows));
+	size_t bytes = RTE_CACHE_LINE_ROUNDUP(ctx->plan.qps * sizeof(*ctx->conns));
 	uint64_t before;
 
-	ctx->flows = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
-	if (ctx->flows == NULL) {
+	ctx->conns = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
+	if (ctx->conns == NULL) {
 		perf_set_error(ctx, "out of memory");
 		return -1;
 	}
-	memset(ctx->flows, 0, bytes);
+	memset(ctx->conns, 0, bytes);
 	if (perf_context_open(ctx) != 0)
 		return -1;
 	ctx->memory_before = perf_memory_in_use();
@@ -255,7 +255,7 @@ perf_end_open(struct perf_context *ctx)
 		return -1;
 	before = perf_memory_in_use();
 	for (uint64_t i = 0; i < ctx->plan.qps; i++) {
-		if (flow_create(ctx, i) != 0)
+		if (conn_create_qp(ctx, i) != 0)
 			return -1;
 	}
 	ctx->qp_memory = perf_memory_in_use() - before;
@@ -275,9 +275,9 @@ perf_end_connect(struct perf_context *ctx)
 	ctx->memory = perf_memory_in_use() - ctx->memory_before + ctx->mem_len;
 	for (uint64_t i = 0; i < ctx->plan.qps; i++) {
 		if (ctx->plan.ud)
-			ctx->flows[i].target = ctx->peer_qpn + i;
+			ctx->conns[i].target = ctx->peer_qpn + i;
 		else
-			ctx->flows[i].target =
+			ctx->conns[i].target =
 				ctx->remote_addr + i % ctx->slots * ctx->stride;
 	}
 	requests_prepare(ctx);
@@ -319,9 +319,9 @@ perf_open(struct perf_context *ctx)
 void
 perf_close(struct perf_context *ctx)
 {
-	for (uint64_t i = 0; ctx->flows != NULL && i < ctx->plan.qps; i++) {
-		if (ctx->flows[i].qp != NULL)
-			ibv_destroy_qp(ctx->flows[i].qp);
+	for (uint64_t i = 0; ctx->conns != NULL && i < ctx->plan.qps; i++) {
+		if (ctx->conns[i].qp != NULL)
+			ibv_destroy_qp(ctx->conns[i].qp);
 	}
 	if (ctx->ah != NULL)
 		ibv_destroy_ah(ctx->ah);
@@ -349,7 +349,7 @@ perf_close(struct perf_context *ctx)
 		rocade_engine_stop(rocade_port_engine(ctx->port, 0));
 	if (ctx->port != NULL)
 		rocade_close_port(ctx->port);
-	free(ctx->flows);
+	free(ctx->conns);
 	free(ctx->recv_wr);
 	free(ctx->recv_sge);
 }
@@ -362,7 +362,7 @@ perf_reap(struct perf_context *ctx)
 	int64_t done = 0;
 
 	for (int i = 0; i < n; i++) {
-		struct flow *flow = &ctx->flows[wc[i].qp_num - ctx->qpn];
+		struct conn *conn = &ctx->conns[wc[i].qp_num - ctx->qpn];
 
 		if (unlikely(wc[i].status != IBV_WC_SUCCESS)) {
 			perf_set_error(ctx, "request of QP 0x%x failed: %s (vendor_err %u)",
@@ -370,8 +370,8 @@ perf_reap(struct perf_context *ctx)
 				wc[i].vendor_err);
 			return -1;
 		}
-		done += (uint32_t)wc[i].wr_id - flow->acked;
-		flow->acked = (uint32_t)wc[i].wr_id;
+		done += (uint32_t)wc[i].wr_id - conn->acked;
+		conn->acked = (uint32_t)wc[i].wr_id;
 	}
 	ctx->progress += (uint64_t)done;
 	return n < 0 ? -1 : done;
@@ -379,7 +379,7 @@ perf_reap(struct perf_context *ctx)
 
 /* Posts a list of receives to the SRQ or to the receive queue of one QP. */
 static int
-post_receive_list(struct perf_context *ctx, struct flow *flow, struct ibv_recv_wr *first)
+post_receive_list(struct perf_context *ctx, struct conn *conn, struct ibv_recv_wr *first)
 {
 	uint64_t since = perf_cycles_now();
 	struct ibv_recv_wr *bad;
@@ -388,7 +388,7 @@ post_receive_list(struct perf_context *ctx, struct flow *flow, struct ibv_recv_w
 	if (ctx->srq != NULL)
 		rc = ibv_post_srq_recv(ctx->srq, first, &bad);
 	else
-		rc = ibv_post_recv(flow->qp, first, &bad);
+		rc = ibv_post_recv(conn->qp, first, &bad);
 	ctx->repost_cycles += perf_cycles_now() - since;
 	if (unlikely(rc != 0))
 		perf_set_error(ctx, "posting a receive failed: %s", strerror(rc));
@@ -416,7 +416,7 @@ perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n)
 			last->next = wr;
 		} else {
 			if (first != NULL &&
-				post_receive_list(ctx, &ctx->flows[qpn - ctx->qpn], first) != 0)
+				post_receive_list(ctx, &ctx->conns[qpn - ctx->qpn], first) != 0)
 				return -1;
 			first = wr;
 		}
@@ -427,7 +427,7 @@ perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n)
 	ctx->progress += (unsigned)n;
 	if (first == NULL)
 		return 0;
-	return post_receive_list(ctx, &ctx->flows[qpn - ctx->qpn], first);
+	return post_receive_list(ctx, &ctx->conns[qpn - ctx->qpn], first);
 }
 
 static void

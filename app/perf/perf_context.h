@@ -19,20 +19,20 @@
 
 /* One QP with its send state. With many QPs the array does not stay in cache, so two
  * share a line. */
-struct flow {
+struct conn {
 	struct ibv_qp *qp;
 	uint64_t target; /* at the peer: a memory address, or a QPN with --ud */
 	uint64_t posted; /* wr_id of the last posted request */
 	uint32_t acked;  /* lower half of the wr_id of the last completed request */
-	uint32_t quiet;  /* requests posted since the last signaled one */
+	uint32_t unsignaled;  /* requests posted since the last signaled one */
 };
-static_assert(sizeof(struct flow) == 32, "half a cache line");
+static_assert(sizeof(struct conn) == 32, "half a cache line");
 
 /* Requests posted and not yet completed. */
 static inline uint32_t
-flow_outstanding(const struct flow *flow)
+conn_outstanding(const struct conn *conn)
 {
-	return (uint32_t)flow->posted - flow->acked;
+	return (uint32_t)conn->posted - conn->acked;
 }
 
 struct perf_context {
@@ -52,7 +52,7 @@ struct perf_context {
 	bool armed;
 	bool repost_pending; /* pingpong: the last receive has to be reposted */
 	struct ibv_ah *ah; /* with --ud */
-	struct flow *flows;
+	struct conn *conns;
 	uint32_t qpn, peer_qpn; /* of QP 0 */
 	union ibv_gid peer;
 	uint8_t sgid_index;
@@ -172,7 +172,7 @@ perf_poll_cq(struct perf_context *ctx, struct ibv_cq *cq, int n, struct ibv_wc *
 /* Posts n requests as one list, from the chain that perf_open() made. n must be the same
  * in every call, as the chain is cut there. Returns false if the post was refused. */
 static inline bool
-perf_post(struct perf_context *ctx, struct flow *flow, unsigned n)
+perf_post(struct perf_context *ctx, struct conn *conn, unsigned n)
 {
 	struct ibv_send_wr *bad;
 	struct ibv_send_wr *last = &ctx->wr[n - 1];
@@ -180,24 +180,24 @@ perf_post(struct perf_context *ctx, struct flow *flow, unsigned n)
 	int rc;
 
 	for (struct ibv_send_wr *wr = ctx->wr; wr <= last; wr++) {
-		wr->wr_id = ++flow->posted;
+		wr->wr_id = ++conn->posted;
 		wr->send_flags = ctx->flags;
-		if (++flow->quiet == ctx->plan.signal_every) {
+		if (++conn->unsignaled == ctx->plan.signal_every) {
 			wr->send_flags |= IBV_SEND_SIGNALED;
-			flow->quiet = 0;
+			conn->unsignaled = 0;
 		}
 		if (likely(ctx->ah == NULL))
-			wr->wr.rdma.remote_addr = flow->target;
+			wr->wr.rdma.remote_addr = conn->target;
 		else
-			wr->wr.ud.remote_qpn = (uint32_t)flow->target;
+			wr->wr.ud.remote_qpn = (uint32_t)conn->target;
 	}
 	last->next = NULL;
 	since = perf_cycles_now();
-	rc = ibv_post_send(flow->qp, ctx->wr, &bad);
+	rc = ibv_post_send(conn->qp, ctx->wr, &bad);
 	ctx->post_cycles += perf_cycles_now() - since;
 	if (unlikely(rc != 0)) {
 		perf_set_error(
-			ctx, "posting to QP 0x%x failed: errno %d", flow->qp->qp_num, rc);
+			ctx, "posting to QP 0x%x failed: errno %d", conn->qp->qp_num, rc);
 		return false;
 	}
 	return true;

@@ -59,7 +59,7 @@ perf_print_cycles(struct perf_context *ctx)
 				(double)(stat_value(rows, n, packets) | 1));
 	}
 	for (uint64_t i = 0; i < ctx->plan.qps; i++)
-		posted += ctx->flows[i].posted;
+		posted += ctx->conns[i].posted;
 	call_cycles_print(ctx, "post", ctx->post_cycles, posted);
 	call_cycles_print(ctx, "poll", ctx->poll_cycles, ctx->progress);
 	call_cycles_print(ctx, "repost", ctx->repost_cycles, ctx->progress);

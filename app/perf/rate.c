@@ -10,7 +10,7 @@
 
 #define PASS_POSTS 64  /* requests posted per pass */
 #define PASS_VISITS 64 /* QPs visited per pass */
-#define FLOWS_AHEAD 16 /* QPs prefetched: skipping a full one takes only a moment */
+#define CONNS_PREFETCHED 16 /* QPs prefetched: skipping a full one takes only a moment */
 #define END_S 5        /* time that the server has to report */
 
 enum phase { PHASE_WARM, PHASE_WINDOW, PHASE_END };
@@ -33,14 +33,14 @@ requests_post(struct perf_context *ctx, uint64_t *next_qp)
 	unsigned posts = 0;
 
 	for (unsigned i = 0; i < visits && posts < PASS_POSTS; i++) {
-		struct flow *flow = &ctx->flows[*next_qp];
+		struct conn *conn = &ctx->conns[*next_qp];
 
-		rte_prefetch0(flow + FLOWS_AHEAD);
+		rte_prefetch0(conn + CONNS_PREFETCHED);
 		if (++*next_qp == ctx->plan.qps)
 			*next_qp = 0;
-		if (depth - flow_outstanding(flow) < burst)
+		if (depth - conn_outstanding(conn) < burst)
 			continue;
-		if (unlikely(!perf_post(ctx, flow, (unsigned)burst)))
+		if (unlikely(!perf_post(ctx, conn, (unsigned)burst)))
 			return -1;
 		posts += (unsigned)burst;
 	}

@@ -50,7 +50,7 @@ do_listen(void *parsed, struct cmdline *cl, void *data)
 
 	(void)cl;
 	(void)data;
-	if (usable("listen", host) && host_listen(host, words->port, err) != 0)
+	if (usable("listen", host) && host_cm_listen(host, words->port, err) != 0)
 		command_failed("listen: %s", err);
 }
 
@@ -69,7 +69,7 @@ do_connect(void *parsed, struct cmdline *cl, void *data)
 	(void)data;
 	if (!usable("connect", host))
 		return;
-	if (host_dial(host, words->peer, words->port, err) != 0)
+	if (host_cm_connect(host, words->peer, words->port, err) != 0)
 		command_failed("connect: %s", err);
 	else if (run_await_cm(the_run, host) != 0)
 		command_failed("connect: %s", host->reason);

@@ -78,19 +78,19 @@ cqs_create(struct host *host, char err[ERR_MAX])
 {
 	const struct conf *conf = host->conf;
 	uint64_t depth = host->rxqs == NULL ? 0 : conf->depth;
-	uint64_t send = host->n_flows * (host->ops->sends ? conf->sq_depth : 1);
-	uint64_t recv = conf->rq ? host->n_flows * depth : 4 * depth;
+	uint64_t send = host->n_conns * (host->ops->sends ? conf->sq_depth : 1);
+	uint64_t recv = conf->rq ? host->n_conns * depth : 4 * depth;
 
 	if (recv < RECV_CQ_MIN)
 		recv = RECV_CQ_MIN;
 	if (recv > (uint64_t)host->attr.max_cqe)
 		recv = (uint64_t)host->attr.max_cqe;
 	if (send > (uint64_t)host->attr.max_cqe ||
-		(conf->rq && recv < host->n_flows * depth)) {
+		(conf->rq && recv < host->n_conns * depth)) {
 		snprintf(err, ERR_MAX,
 			"invalid value '%u' for --qps: needs a CQ of %" PRIu64
 			" entries (--sq-depth, --depth); expected at most %d",
-			host->n_flows, conf->rq ? host->n_flows * depth : send,
+			host->n_conns, conf->rq ? host->n_conns * depth : send,
 			host->attr.max_cqe);
 		return -1;
 	}
@@ -123,10 +123,10 @@ srq_create(struct host *host, char err[ERR_MAX])
 }
 
 static int
-flow_create(struct host *host, unsigned i, char err[ERR_MAX])
+conn_create(struct host *host, unsigned i, char err[ERR_MAX])
 {
 	const struct conf *conf = host->conf;
-	struct flow *flow = &host->flows[i];
+	struct conn *conn = &host->conns[i];
 	bool own_rq = host->rxqs != NULL && host->srq == NULL;
 	struct ibv_qp_init_attr init = {.send_cq = host->send_cq,
 		.recv_cq = host->recv_cq,
@@ -139,27 +139,27 @@ flow_create(struct host *host, unsigned i, char err[ERR_MAX])
 			.max_inline_data =
 				host->ops->sends ? (uint32_t)conf->inline_max : 0}};
 
-	flow->qp = ibv_create_qp(host->pd, &init);
-	if (flow->qp == NULL) {
+	conn->qp = ibv_create_qp(host->pd, &init);
+	if (conn->qp == NULL) {
 		snprintf(err, ERR_MAX,
 			"cannot create QP %u of %u (--sq-depth %" PRIu64
 			", --depth %" PRIu64 ", --inline %" PRIu64 "): %s",
-			i + 1, host->n_flows, conf->sq_depth, conf->depth,
+			i + 1, host->n_conns, conf->sq_depth, conf->depth,
 			conf->inline_max, strerror(errno));
 		return -1;
 	}
-	flow->qpn = flow->qp->qp_num;
-	if (flow->qpn != conf->qpn_base + i) {
+	conn->qpn = conn->qp->qp_num;
+	if (conn->qpn != conf->qpn_base + i) {
 		snprintf(err, ERR_MAX, "QP %u has QPN 0x%x instead of --qpn-base + %u", i,
-			flow->qpn, i);
+			conn->qpn, i);
 		return -1;
 	}
 	if (host->rxqs == NULL)
 		return 0;
-	flow->rxq = &host->rxqs[host->srq != NULL ? 0 : i];
+	conn->rxq = &host->rxqs[host->srq != NULL ? 0 : i];
 	if (own_rq) {
-		rxq_init(flow->rxq, NULL, flow->qp);
-		flow->rxq->capacity = (uint32_t)conf->depth;
+		rxq_init(conn->rxq, NULL, conn->qp);
+		conn->rxq->capacity = (uint32_t)conf->depth;
 	}
 	return 0;
 }
@@ -181,7 +181,7 @@ buffers_create(struct host *host, char err[ERR_MAX])
 	snprintf(err, ERR_MAX,
 		"cannot allocate message buffers (--size up to %" PRIu64
 		", --depth %" PRIu64 ", --qps %u): %s",
-		conf->size_max, conf->depth, host->n_flows, strerror(rc));
+		conf->size_max, conf->depth, host->n_conns, strerror(rc));
 	return -1;
 }
 
@@ -213,12 +213,12 @@ host_open(struct host *host, char err[ERR_MAX])
 {
 	const struct conf *conf = host->conf;
 
-	host->n_flows = (unsigned)conf->qps;
-	host->flows = calloc(host->n_flows, sizeof(*host->flows));
-	host->n_rxqs = !host->ops->receives ? 0 : conf->rq ? host->n_flows : 1;
+	host->n_conns = (unsigned)conf->qps;
+	host->conns = calloc(host->n_conns, sizeof(*host->conns));
+	host->n_rxqs = !host->ops->receives ? 0 : conf->rq ? host->n_conns : 1;
 	if (host->n_rxqs != 0)
 		host->rxqs = calloc(host->n_rxqs, sizeof(*host->rxqs));
-	if (host->flows == NULL || (host->n_rxqs != 0 && host->rxqs == NULL)) {
+	if (host->conns == NULL || (host->n_rxqs != 0 && host->rxqs == NULL)) {
 		snprintf(err, ERR_MAX, "out of memory");
 		return -1;
 	}
@@ -226,8 +226,8 @@ host_open(struct host *host, char err[ERR_MAX])
 		return -1;
 	if (host->n_rxqs != 0 && !conf->rq && srq_create(host, err) != 0)
 		return -1;
-	for (unsigned i = 0; i < host->n_flows; i++) {
-		if (flow_create(host, i, err) != 0)
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		if (conn_create(host, i, err) != 0)
 			return -1;
 	}
 	return buffers_create(host, err);
@@ -282,9 +282,9 @@ void
 host_close(struct host *host)
 {
 	host_cm_close(host);
-	for (unsigned i = 0; i < host->n_flows && host->flows != NULL; i++) {
-		if (host->flows[i].qp != NULL)
-			ibv_destroy_qp(host->flows[i].qp);
+	for (unsigned i = 0; i < host->n_conns && host->conns != NULL; i++) {
+		if (host->conns[i].qp != NULL)
+			ibv_destroy_qp(host->conns[i].qp);
 	}
 	if (host->srq != NULL)
 		ibv_destroy_srq(host->srq);
@@ -295,7 +295,7 @@ host_close(struct host *host)
 	for (unsigned i = 0; i < host->n_rxqs && host->rxqs != NULL; i++)
 		rxq_fini(&host->rxqs[i]);
 	tx_fini(&host->tx);
-	free(host->flows);
+	free(host->conns);
 	free(host->rxqs);
 	if (host->pd != NULL)
 		ibv_dealloc_pd(host->pd);

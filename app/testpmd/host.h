@@ -16,7 +16,7 @@
 #define NS_PER_SECOND UINT64_C(1000000000)
 
 /* One QP. Its messages are numbered from its last connect. */
-struct flow {
+struct conn {
 	struct ibv_qp *qp;
 	uint32_t qpn;
 	bool connected; /* modified since RESET */
@@ -25,7 +25,7 @@ struct flow {
 	bool last_wqe;  /* the LAST_WQE_REACHED event came */
 	bool resetting; /* on its way to RESET: must not post */
 	struct rocade_cm_id *id; /* RDMA-CM connection (testpmd_cm.c), or NULL */
-	bool up; /* the RDMA-CM connection is established */
+	bool established; /* the RDMA-CM connection is established */
 	union ibv_gid cm_peer;
 
 	/* Sending. */
@@ -115,8 +115,8 @@ struct host {
 	unsigned n_engines;
 	bool launched; /* worker lcores run the engines */
 
-	struct flow *flows;
-	unsigned n_flows;
+	struct conn *conns;
+	unsigned n_conns;
 	unsigned n_greeted;
 	unsigned n_owed;
 	union ibv_gid peer, own;
@@ -159,12 +159,12 @@ unsigned host_poll_engines(struct host *host);
 /* Handles the pending asynchronous events. Prints those that concern the user. */
 void host_events(struct host *host);
 
-static inline struct flow *
-host_flow(struct host *host, uint32_t qpn)
+static inline struct conn *
+host_conn(struct host *host, uint32_t qpn)
 {
-	uint32_t i = qpn - host->flows[0].qpn;
+	uint32_t i = qpn - host->conns[0].qpn;
 
-	return i < host->n_flows ? &host->flows[i] : NULL;
+	return i < host->n_conns ? &host->conns[i] : NULL;
 }
 
 static inline bool
@@ -184,22 +184,22 @@ void host_say(const struct host *host, const char *format, ...)
 
 /* testpmd_connect.c: brings the QPs that which() selects (NULL: all) from any state to RTS. Their
  * messages are numbered from 0 again. Returns 0, or -1 after host_fail(). */
-int host_connect(struct host *host, bool (*which)(const struct flow *flow));
+int host_connect(struct host *host, bool (*which)(const struct conn *conn));
 /* As host_connect(), but only to INIT, with receives posted. */
-int host_ready(struct host *host, bool (*which)(const struct flow *flow));
+int host_to_init(struct host *host, bool (*which)(const struct conn *conn));
 /* Sets the peer's address, path MTU and source GID from the configuration. Returns 0, or
  * -1 with a message in err. */
 int host_set_path(struct host *host, char err[ERR_MAX]);
 
-/* testpmd_cm.c: return 0, or -1 with a message in err. host_dial() only sends the requests.
- * host_cm_tick() handles the replies, and host_cm_up() returns the number of established
+/* testpmd_cm.c: return 0, or -1 with a message in err. host_cm_connect() only sends the requests.
+ * host_cm_tick() handles the replies, and host_cm_established() returns the number of established
  * connections. */
-int host_listen(struct host *host, uint16_t port, char err[ERR_MAX]);
-int host_dial(struct host *host, const char *peer, uint16_t port, char err[ERR_MAX]);
-unsigned host_cm_up(const struct host *host);
+int host_cm_listen(struct host *host, uint16_t port, char err[ERR_MAX]);
+int host_cm_connect(struct host *host, const char *peer, uint16_t port, char err[ERR_MAX]);
+unsigned host_cm_established(const struct host *host);
 void host_cm_tick(struct host *host);
 /* Disconnects all connections. */
-void host_hang_up(struct host *host);
+void host_cm_disconnect(struct host *host);
 void host_cm_close(struct host *host);
 
 /* control.c: changes to an open host. Return 0, or -1 with a message in err. */
@@ -210,7 +210,7 @@ void host_clear(struct host *host);
 
 /* restart.c: detects that the peer sends from its first PSN again, and reconnects. */
 void host_watch_restart(struct host *host, uint64_t now_ns);
-bool flow_failed(const struct flow *flow);
+bool conn_has_failed(const struct conn *conn);
 
 /* testpmd_stats.c */
 void snapshot_take(struct host *host, int engine, struct snapshot *snapshot);
@@ -239,6 +239,6 @@ void host_watch_link(struct host *host, uint64_t now_ns);
  * Returns true if there were any. */
 bool host_retry(struct host *host);
 /* The share of conf->count messages that this QP sends or receives in a run. */
-uint64_t host_share(const struct host *host, const struct flow *flow);
+uint64_t host_share(const struct host *host, const struct conn *conn);
 
 #endif

@@ -108,7 +108,7 @@ port_object(struct host *host, const struct result *result)
 	json_object_set_new(out, "addr", json_string(host->pc->addr));
 	json_object_set_new(out, "peer", json_string(host->pc->peer));
 	json_object_set_new(out, "path_mtu", integer(UINT64_C(128) << host->mtu));
-	json_object_set_new(out, "qps", integer(host->n_flows));
+	json_object_set_new(out, "qps", integer(host->n_conns));
 	json_object_set_new(out, "reason",
 		host->reason[0] != '\0' ? json_string(host->reason) : json_null());
 	add_result(out, &host->tally, result);

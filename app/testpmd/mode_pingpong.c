@@ -14,44 +14,44 @@ pingpong_start(struct host *host)
 	host->resolve_rc = -1;
 	host->n_owed = 0;
 	hist_clear(&host->hist);
-	for (unsigned i = 0; i < host->n_flows; i++)
-		host->flows[i].owed = false;
+	for (unsigned i = 0; i < host->n_conns; i++)
+		host->conns[i].owed = false;
 	rx_start(host);
 }
 
 /* Sends the QP's message, or marks it as pending while the send queue is full: the ACK that
  * frees a slot may arrive after the message that is to be answered. */
 static unsigned
-ball_send(struct host *host, struct flow *flow)
+ball_send(struct host *host, struct conn *conn)
 {
-	bool full = flow->posted - flow->acked >= host->tx.depth;
+	bool full = conn->posted - conn->acked >= host->tx.depth;
 
 	if (full && host->conf->signal_every != 0) {
-		host->n_owed += !flow->owed;
-		flow->owed = true;
+		host->n_owed += !conn->owed;
+		conn->owed = true;
 		return 0;
 	}
-	host->n_owed -= flow->owed;
-	flow->owed = false;
-	return tx_post(host, flow, 1);
+	host->n_owed -= conn->owed;
+	conn->owed = false;
+	return tx_post(host, conn, 1);
 }
 
 static void
-ball_taken(struct host *host, struct flow *flow)
+ball_taken(struct host *host, struct conn *conn)
 {
 	uint64_t now_ns;
 
-	if (flow->resetting || flow->failed)
+	if (conn->resetting || conn->failed)
 		return;
 	if (host->passive) {
-		ball_send(host, flow);
+		ball_send(host, conn);
 		return;
 	}
 	now_ns = clock_ns();
-	hist_add(&host->hist, elapsed_ns(now_ns, flow->served_ns) / 2);
-	flow->served_ns = now_ns;
-	if (flow->posted < flow->limit && host->state != HOST_FAILED)
-		ball_send(host, flow);
+	hist_add(&host->hist, elapsed_ns(now_ns, conn->served_ns) / 2);
+	conn->served_ns = now_ns;
+	if (conn->posted < conn->limit && host->state != HOST_FAILED)
+		ball_send(host, conn);
 }
 
 static unsigned
@@ -69,13 +69,13 @@ serve_first(struct host *host)
 {
 	unsigned moved = 0;
 
-	for (unsigned i = 0; i < host->n_flows; i++) {
-		struct flow *flow = &host->flows[i];
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		struct conn *conn = &host->conns[i];
 
-		if (flow->posted != 0 || flow->limit == 0 || flow->failed)
+		if (conn->posted != 0 || conn->limit == 0 || conn->failed)
 			continue;
-		flow->served_ns = clock_ns();
-		moved += ball_send(host, flow);
+		conn->served_ns = clock_ns();
+		moved += ball_send(host, conn);
 	}
 	return moved;
 }
@@ -85,9 +85,9 @@ pingpong_push(struct host *host)
 {
 	unsigned moved = 0;
 
-	for (unsigned i = 0; i < host->n_flows && host->n_owed != 0; i++) {
-		if (host->flows[i].owed)
-			moved += ball_send(host, &host->flows[i]);
+	for (unsigned i = 0; i < host->n_conns && host->n_owed != 0; i++) {
+		if (host->conns[i].owed)
+			moved += ball_send(host, &host->conns[i]);
 	}
 	if (!host->passive && host->state == HOST_WAITING && host->resolve_rc == 0)
 		moved += serve_first(host);
@@ -103,12 +103,12 @@ all_back(const struct host *host, bool *any, bool *all_seen)
 
 	*any = false;
 	*all_seen = true;
-	for (unsigned i = 0; i < host->n_flows; i++) {
-		const struct flow *flow = &host->flows[i];
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		const struct conn *conn = &host->conns[i];
 
-		back &= flow->received == flow->limit;
-		*any |= flow->posted > flow->received;
-		*all_seen &= flow->received != 0 || flow->limit == 0;
+		back &= conn->received == conn->limit;
+		*any |= conn->posted > conn->received;
+		*all_seen &= conn->received != 0 || conn->limit == 0;
 	}
 	return back;
 }
@@ -124,9 +124,9 @@ pingpong_stop(struct host *host)
 		host_fail(host, "stopped before %s answered", host->pc->peer);
 		return;
 	}
-	for (unsigned i = 0; i < host->n_flows; i++) {
-		if (host->flows[i].posted < host->flows[i].limit)
-			host->flows[i].limit = host->flows[i].posted;
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		if (host->conns[i].posted < host->conns[i].limit)
+			host->conns[i].limit = host->conns[i].posted;
 	}
 	host->state = HOST_DRAINING;
 	host->quiet_ns = 0;

@@ -13,13 +13,13 @@ send_start(struct host *host)
 	host->n_greeted = 0;
 	host->resolve_rc = -1;
 	host->quiet_ns = 0;
-	for (unsigned i = 0; i < host->n_flows; i++) {
-		struct flow *flow = &host->flows[i];
-		uint64_t share = host_share(host, flow);
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		struct conn *conn = &host->conns[i];
+		uint64_t share = host_share(host, conn);
 
-		flow->greeted = share == 0;
-		host->n_greeted += flow->greeted;
-		flow->limit = share == UINT64_MAX ? UINT64_MAX : flow->posted + share;
+		conn->greeted = share == 0;
+		host->n_greeted += conn->greeted;
+		conn->limit = share == UINT64_MAX ? UINT64_MAX : conn->posted + share;
 	}
 }
 
@@ -35,15 +35,15 @@ send_reap(struct host *host)
 
 /* The first message. It is signaled, as it is the last one below the temporary limit. */
 static unsigned
-greet(struct host *host, struct flow *flow)
+greet(struct host *host, struct conn *conn)
 {
-	uint64_t limit = flow->limit;
+	uint64_t limit = conn->limit;
 
-	if (flow->posted != flow->acked || flow->greeted || flow->failed)
+	if (conn->posted != conn->acked || conn->greeted || conn->failed)
 		return 0;
-	flow->limit = flow->posted + 1;
-	unsigned n = tx_post(host, flow, 1);
-	flow->limit = limit;
+	conn->limit = conn->posted + 1;
+	unsigned n = tx_post(host, conn, 1);
+	conn->limit = limit;
 	return n;
 }
 
@@ -53,13 +53,13 @@ send_push(struct host *host)
 	unsigned moved = 0;
 
 	if (host->state == HOST_WAITING && host->resolve_rc == 0) {
-		for (unsigned i = 0; i < host->n_flows; i++)
-			moved += greet(host, &host->flows[i]);
-		if (host->n_greeted == host->n_flows)
+		for (unsigned i = 0; i < host->n_conns; i++)
+			moved += greet(host, &host->conns[i]);
+		if (host->n_greeted == host->n_conns)
 			host_running(host);
 	} else if (host->state == HOST_RUNNING || host->state == HOST_DRAINING) {
-		for (unsigned i = 0; i < host->n_flows; i++)
-			moved += tx_post_burst(host, &host->flows[i]);
+		for (unsigned i = 0; i < host->n_conns; i++)
+			moved += tx_post_burst(host, &host->conns[i]);
 	}
 	return moved;
 }
@@ -73,12 +73,12 @@ send_stop(struct host *host)
 		host_fail(host, "stopped before %s answered", host->pc->peer);
 		return;
 	}
-	for (unsigned i = 0; i < host->n_flows; i++) {
-		struct flow *flow = &host->flows[i];
-		uint64_t limit = flow->posted + (flow->unsignaled != 0);
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		struct conn *conn = &host->conns[i];
+		uint64_t limit = conn->posted + (conn->unsignaled != 0);
 
-		if (limit < flow->limit)
-			flow->limit = limit;
+		if (limit < conn->limit)
+			conn->limit = limit;
 	}
 	host->state = HOST_DRAINING;
 	host->drain_ns = clock_ns();
@@ -87,8 +87,8 @@ send_stop(struct host *host)
 static bool
 all_acked(const struct host *host)
 {
-	for (unsigned i = 0; i < host->n_flows; i++) {
-		if (host->flows[i].acked != host->flows[i].limit)
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		if (host->conns[i].acked != host->conns[i].limit)
 			return false;
 	}
 	return true;
@@ -99,8 +99,8 @@ drain_over(struct host *host)
 {
 	uint64_t missing = 0;
 
-	for (unsigned i = 0; i < host->n_flows; i++)
-		missing += host->flows[i].posted - host->flows[i].acked;
+	for (unsigned i = 0; i < host->n_conns; i++)
+		missing += host->conns[i].posted - host->conns[i].acked;
 	host_fail(host,
 		"%" PRIu64 " messages to %s are not acknowledged %u s after the last "
 		"post: %s",

@@ -93,14 +93,14 @@ host_duration_over(const struct host *host, uint64_t now_ns)
 }
 
 uint64_t
-host_share(const struct host *host, const struct flow *flow)
+host_share(const struct host *host, const struct conn *conn)
 {
 	uint64_t count = host->conf->count;
-	uint64_t index = (uint64_t)(flow - host->flows);
+	uint64_t index = (uint64_t)(conn - host->conns);
 
 	if (count == 0)
 		return UINT64_MAX;
-	return count / host->n_flows + (index < count % host->n_flows);
+	return count / host->n_conns + (index < count % host->n_conns);
 }
 
 uint64_t
@@ -175,12 +175,12 @@ host_retry(struct host *host)
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < host->n_flows; i++)
-		any |= host->flows[i].failed;
+	for (unsigned i = 0; i < host->n_conns; i++)
+		any |= host->conns[i].failed;
 	if (!any)
 		return false;
 	host->resolve_rc = -1;
-	return host_connect(host, flow_failed) == 0;
+	return host_connect(host, conn_has_failed) == 0;
 }
 
 void

@@ -16,9 +16,9 @@
 #define QP_STATS_MAX 32
 
 bool
-flow_failed(const struct flow *flow)
+conn_has_failed(const struct conn *conn)
 {
-	return flow->failed;
+	return conn->failed;
 }
 
 static uint64_t
@@ -33,26 +33,26 @@ row_value(const struct rocade_stat *rows, unsigned n, const char *name)
 
 /* Whether duplicates or gaps came since the last check, and no progress. */
 static bool
-flow_stands_still(struct flow *flow)
+conn_is_stalled(struct conn *conn)
 {
 	struct rocade_stat rows[QP_STATS_MAX];
 	struct rocade_qp_info info;
-	unsigned n = rocade_qp_stats(flow->qp, rows, QP_STATS_MAX);
+	unsigned n = rocade_qp_stats(conn->qp, rows, QP_STATS_MAX);
 	uint64_t duplicates = row_value(rows, n, "duplicates");
 	uint64_t naks = row_value(rows, n, "seq_nak_sent");
 	bool seen = false;
 
-	if (rocade_qp_info(flow->qp, &info) != 0)
+	if (rocade_qp_info(conn->qp, &info) != 0)
 		return false;
-	if (info.rq_psn != flow->seen_psn) {
-		flow->seen_psn = info.rq_psn;
-		flow->seen_naks = naks;
+	if (info.rq_psn != conn->seen_psn) {
+		conn->seen_psn = info.rq_psn;
+		conn->seen_naks = naks;
 	} else {
 		/* A gap is NAKed once, however often its packets come. The caller saw
 		 * that they still do. */
-		seen = duplicates != flow->seen_duplicates || naks != flow->seen_naks;
+		seen = duplicates != conn->seen_duplicates || naks != conn->seen_naks;
 	}
-	flow->seen_duplicates = duplicates;
+	conn->seen_duplicates = duplicates;
 	return seen;
 }
 
@@ -61,27 +61,27 @@ flow_stands_still(struct flow *flow)
  * not be reset either: a peer that repeats only this message is alive, and waits for its
  * other QPs. */
 static bool
-past_first_message(const struct host *host, const struct flow *flow)
+past_first_message(const struct host *host, const struct conn *conn)
 {
 	uint64_t mtu = UINT64_C(128) << host->mtu;
 	uint64_t packets = (host->conf->sizes[0] + mtu - 1) / mtu;
-	uint32_t ahead = (flow->seen_psn - (uint32_t)host->conf->psn) & 0xffffff;
+	uint32_t ahead = (conn->seen_psn - (uint32_t)host->conf->psn) & 0xffffff;
 
 	return ahead > (packets == 0 ? 1 : packets);
 }
 
 static unsigned
-flows_look(struct host *host)
+conns_check(struct host *host)
 {
 	unsigned found = 0;
 
-	for (unsigned i = 0; i < host->n_flows; i++) {
-		struct flow *flow = &host->flows[i];
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		struct conn *conn = &host->conns[i];
 
-		if (!flow_stands_still(flow)) {
-			flow->strikes = 0;
-		} else if (++flow->strikes >= STRIKES && past_first_message(host, flow)) {
-			flow->failed = true;
+		if (!conn_is_stalled(conn)) {
+			conn->strikes = 0;
+		} else if (++conn->strikes >= STRIKES && past_first_message(host, conn)) {
+			conn->failed = true;
 			found++;
 		}
 	}
@@ -106,9 +106,9 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 	if (mark == host->restart_mark)
 		return; /* one call in the usual case, whatever the number of QPs */
 	host->restart_mark = mark;
-	unsigned found = flows_look(host);
+	unsigned found = conns_check(host);
 
-	if (found == 0 || host_connect(host, flow_failed) != 0)
+	if (found == 0 || host_connect(host, conn_has_failed) != 0)
 		return;
 	host->tally.restarts++;
 	if (elapsed_ns(now_ns, host->restart_said_ns) > SAY_NS ||

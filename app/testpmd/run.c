@@ -87,12 +87,12 @@ run_await_cm(struct run *run, struct host *host)
 	uint64_t until = clock_ns() + wait_s * NS_PER_SECOND;
 
 	host->tally = (struct tally){.start_ns = clock_ns()};
-	while (host_cm_up(host) != host->n_flows && host->state != HOST_FAILED) {
+	while (host_cm_established(host) != host->n_conns && host->state != HOST_FAILED) {
 		if (signals != 0 || (wait_s != 0 && clock_ns() >= until)) {
 			host_fail(host,
 				"%u of %u QPs are connected after %" PRIu64
 				" s (--wait)",
-				host_cm_up(host), host->n_flows, wait_s);
+				host_cm_established(host), host->n_conns, wait_s);
 			break;
 		}
 		run_turn(run);
@@ -113,8 +113,8 @@ host_start(struct run *run, struct host *host)
 		host_fail(host, "%s", err);
 		return -1;
 	}
-	for (unsigned i = 0; i < host->n_flows; i++)
-		host->reconnect |= host->flows[i].failed;
+	for (unsigned i = 0; i < host->n_conns; i++)
+		host->reconnect |= host->conns[i].failed;
 	if (!host->by_cm && (host->reconnect || host->ops == &pingpong_ops) &&
 		host_connect(host, NULL) != 0)
 		return -1;
@@ -128,7 +128,7 @@ host_start(struct run *run, struct host *host)
 		return -1;
 	host->state = HOST_WAITING;
 	host_say(host, "%s, %u QPs from 0x%x, path MTU %u, peer %s",
-		mode_name(host->pc->mode), host->n_flows, host->flows[0].qpn,
+		mode_name(host->pc->mode), host->n_conns, host->conns[0].qpn,
 		128u << host->mtu, host->pc->peer);
 	return 0;
 }

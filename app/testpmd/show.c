@@ -73,19 +73,19 @@ qp_state_name(enum ibv_qp_state state)
 }
 
 static void
-show_one_qp(struct host *host, const struct flow *flow, bool all)
+show_one_qp(struct host *host, const struct conn *conn, bool all)
 {
 	struct rocade_stat rows[QP_STATS_MAX];
 	struct ibv_qp_init_attr init;
 	struct rocade_qp_info info;
 	struct ibv_qp_attr attr;
 
-	if (ibv_query_qp(flow->qp, &attr, IBV_QP_STATE, &init) != 0 ||
-		rocade_qp_info(flow->qp, &info) != 0)
+	if (ibv_query_qp(conn->qp, &attr, IBV_QP_STATE, &init) != 0 ||
+		rocade_qp_info(conn->qp, &info) != 0)
 		return;
 	printf("  0x%06x %-5s engine %u, to 0x%06x, SQ %" PRIu32 "/%" PRIu32 " (%" PRIu32
 	       " signaled), %" PRIu32 " packets unacknowledged, ",
-		flow->qpn, qp_state_name(attr.qp_state), info.engine, info.dest_qpn,
+		conn->qpn, qp_state_name(attr.qp_state), info.engine, info.dest_qpn,
 		info.sq_outstanding, info.sq_max_wr, info.sq_signaled, info.sq_unacked);
 	if (info.rq_max_wr != 0)
 		printf("RQ %" PRIu32 "/%" PRIu32 ", ", info.rq_outstanding,
@@ -97,7 +97,7 @@ show_one_qp(struct host *host, const struct flow *flow, bool all)
 		       "signaled (%" PRIu32 " posts refused); no slot is freed before "
 		       "RESET: signal at least one request in every %" PRIu32 "\n",
 			info.sq_outstanding, info.sq_full_unsignaled, info.sq_max_wr);
-	unsigned n = rocade_qp_stats(flow->qp, rows, QP_STATS_MAX);
+	unsigned n = rocade_qp_stats(conn->qp, rows, QP_STATS_MAX);
 	for (unsigned i = 0; i < n && i < QP_STATS_MAX; i++) {
 		if (all || rows[i].value != 0)
 			printf("    %-20s %16" PRIu64 "  %s\n", rows[i].name,
@@ -109,9 +109,9 @@ show_one_qp(struct host *host, const struct flow *flow, bool all)
 static void
 show_qp(struct host *host, bool all)
 {
-	printf("port %" PRIu64 ": %u QPs\n", host->pc->port, host->n_flows);
-	for (unsigned i = 0; i < host->n_flows; i++)
-		show_one_qp(host, &host->flows[i], all);
+	printf("port %" PRIu64 ": %u QPs\n", host->pc->port, host->n_conns);
+	for (unsigned i = 0; i < host->n_conns; i++)
+		show_one_qp(host, &host->conns[i], all);
 }
 
 static void

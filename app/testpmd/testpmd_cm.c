@@ -13,15 +13,15 @@
 
 #include "host.h"
 
-#define CM_FLOWS_MAX 1000 /* a little below the 1024 of the connection manager */
+#define CM_CONNS_MAX 1000 /* a little below the 1024 of the connection manager */
 #define CLOSE_NS NS_PER_SECOND
 
 /* Private data of a request. */
-struct hello {
+struct conn_request {
 	char magic[4];
-	uint8_t flow[4]; /* big-endian */
+	uint8_t index[4]; /* big-endian */
 };
-static const char hello_magic[4] = {'R', 'T', 'P', 'D'};
+static const char request_magic[4] = {'R', 'T', 'P', 'D'};
 
 static struct rocade_cm_param
 param_of(const struct host *host)
@@ -41,19 +41,19 @@ param_of(const struct host *host)
 }
 
 static bool
-flow_lost(const struct flow *flow)
+conn_is_lost(const struct conn *conn)
 {
-	return flow->failed || flow->id == NULL;
+	return conn->failed || conn->id == NULL;
 }
 
 static int
-cm_begin(struct host *host, char err[ERR_MAX])
+host_cm_open(struct host *host, char err[ERR_MAX])
 {
-	if (host->n_flows > CM_FLOWS_MAX) {
+	if (host->n_conns > CM_CONNS_MAX) {
 		snprintf(err, ERR_MAX,
 			"invalid value '%u' for --qps: expected at most "
 			"%u with RDMA-CM",
-			host->n_flows, CM_FLOWS_MAX);
+			host->n_conns, CM_CONNS_MAX);
 		return -1;
 	}
 	if (host->cm == NULL && rocade_cm_open(host->ctx, &host->cm) != 0) {
@@ -64,58 +64,58 @@ cm_begin(struct host *host, char err[ERR_MAX])
 }
 
 int
-host_listen(struct host *host, uint16_t port, char err[ERR_MAX])
+host_cm_listen(struct host *host, uint16_t port, char err[ERR_MAX])
 {
-	if (cm_begin(host, err) != 0)
+	if (host_cm_open(host, err) != 0)
 		return -1;
 	if (host->listener != NULL)
 		rocade_cm_unlisten(host->listener);
 	host->listener = NULL;
-	if (rocade_cm_listen(host->cm, port, host->n_flows, host, &host->listener) != 0) {
+	if (rocade_cm_listen(host->cm, port, host->n_conns, host, &host->listener) != 0) {
 		snprintf(err, ERR_MAX, "%s", rocade_error());
 		return -1;
 	}
 	host->by_cm = true;
 	host->reconnect = false;
-	if (host_ready(host, flow_lost) != 0) {
+	if (host_to_init(host, conn_is_lost) != 0) {
 		snprintf(err, ERR_MAX, "%s", host->reason);
 		return -1;
 	}
-	host_say(host, "listening on port %u, %u QPs from 0x%x", port, host->n_flows,
-		host->flows[0].qpn);
+	host_say(host, "listening on port %u, %u QPs from 0x%x", port, host->n_conns,
+		host->conns[0].qpn);
 	return 0;
 }
 
 /* Connects all QPs anew. */
 int
-host_dial(struct host *host, const char *peer, uint16_t port, char err[ERR_MAX])
+host_cm_connect(struct host *host, const char *peer, uint16_t port, char err[ERR_MAX])
 {
 	struct rocade_cm_param param;
-	struct hello hello;
+	struct conn_request conn_request;
 
 	snprintf(host->pc->peer, sizeof(host->pc->peer), "%s", peer);
-	if (cm_begin(host, err) != 0 || host_set_path(host, err) != 0)
+	if (host_cm_open(host, err) != 0 || host_set_path(host, err) != 0)
 		return -1;
-	host_hang_up(host);
+	host_cm_disconnect(host);
 	host->by_cm = true;
 	host->reconnect = false;
 	host->reason[0] = '\0';
 	host->state = HOST_IDLE;
-	if (host_ready(host, NULL) != 0) {
+	if (host_to_init(host, NULL) != 0) {
 		snprintf(err, ERR_MAX, "%s", host->reason);
 		return -1;
 	}
 	param = param_of(host);
-	param.private_data = &hello;
-	param.private_len = sizeof(hello);
-	memcpy(hello.magic, hello_magic, sizeof(hello.magic));
-	for (unsigned i = 0; i < host->n_flows; i++) {
-		struct flow *flow = &host->flows[i];
+	param.private_data = &conn_request;
+	param.private_len = sizeof(conn_request);
+	memcpy(conn_request.magic, request_magic, sizeof(conn_request.magic));
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		struct conn *conn = &host->conns[i];
 
 		for (unsigned k = 0; k < 4; k++)
-			hello.flow[k] = (uint8_t)(i >> (24 - 8 * k));
-		if (rocade_cm_connect(host->cm, flow->qp, &host->peer, port, &param, flow,
-			    &flow->id) != 0) {
+			conn_request.index[k] = (uint8_t)(i >> (24 - 8 * k));
+		if (rocade_cm_connect(host->cm, conn->qp, &host->peer, port, &param, conn,
+			    &conn->id) != 0) {
 			snprintf(err, ERR_MAX, "%s", rocade_error());
 			return -1;
 		}
@@ -124,12 +124,12 @@ host_dial(struct host *host, const char *peer, uint16_t port, char err[ERR_MAX])
 }
 
 unsigned
-host_cm_up(const struct host *host)
+host_cm_established(const struct host *host)
 {
 	unsigned up = 0;
 
-	for (unsigned i = 0; i < host->n_flows; i++)
-		up += host->flows[i].up;
+	for (unsigned i = 0; i < host->n_conns; i++)
+		up += host->conns[i].established;
 	return up;
 }
 
@@ -138,63 +138,63 @@ host_cm_up(const struct host *host)
 /* A peer that asks again for a connected QP was restarted: its old connection is dropped.
  * Returns false if the QP is connected to another peer. */
 static bool
-flow_give_up(struct host *host, struct flow *flow, const union ibv_gid *peer)
+conn_drop_old(struct host *host, struct conn *conn, const union ibv_gid *peer)
 {
-	if (memcmp(&flow->cm_peer, peer, sizeof(*peer)) != 0)
+	if (memcmp(&conn->cm_peer, peer, sizeof(*peer)) != 0)
 		return false;
-	rocade_cm_release(flow->id);
-	flow->id = NULL;
-	flow->up = false;
-	return host_ready(host, flow_lost) == 0;
+	rocade_cm_release(conn->id);
+	conn->id = NULL;
+	conn->established = false;
+	return host_to_init(host, conn_is_lost) == 0;
 }
 
-static struct flow *
-flow_asked_for(struct host *host, const struct rocade_cm_event *event)
+static struct conn *
+conn_of_request(struct host *host, const struct rocade_cm_event *event)
 {
-	const struct hello *hello = event->private_data;
+	const struct conn_request *conn_request = event->private_data;
 	uint32_t i = 0;
 
-	if (event->private_len >= sizeof(*hello) &&
-		memcmp(hello->magic, hello_magic, sizeof(hello->magic)) == 0) {
+	if (event->private_len >= sizeof(*conn_request) &&
+		memcmp(conn_request->magic, request_magic, sizeof(conn_request->magic)) == 0) {
 		for (unsigned k = 0; k < 4; k++)
-			i = i << 8 | hello->flow[k];
-		if (i < host->n_flows && host->flows[i].id != NULL &&
-			!flow_give_up(host, &host->flows[i], &event->peer))
+			i = i << 8 | conn_request->index[k];
+		if (i < host->n_conns && host->conns[i].id != NULL &&
+			!conn_drop_old(host, &host->conns[i], &event->peer))
 			return NULL;
 	} else {
-		while (i < host->n_flows && host->flows[i].id != NULL)
+		while (i < host->n_conns && host->conns[i].id != NULL)
 			i++;
 	}
-	return i < host->n_flows ? &host->flows[i] : NULL;
+	return i < host->n_conns ? &host->conns[i] : NULL;
 }
 
 static void
-on_request(struct host *host, const struct rocade_cm_event *event)
+on_cm_request(struct host *host, const struct rocade_cm_event *event)
 {
-	struct flow *flow = flow_asked_for(host, event);
+	struct conn *conn = conn_of_request(host, event);
 	struct rocade_cm_param param = param_of(host);
 	int rc;
 
-	if (flow == NULL) {
+	if (conn == NULL) {
 		rocade_cm_release(event->id); /* rejects it */
 		return;
 	}
 	rocade_gid_format(&event->peer, host->pc->peer, sizeof(host->pc->peer));
-	flow->id = event->id;
-	flow->cm_peer = event->peer;
-	rc = rocade_cm_accept(event->id, flow->qp, &param, flow);
+	conn->id = event->id;
+	conn->cm_peer = event->peer;
+	rc = rocade_cm_accept(event->id, conn->qp, &param, conn);
 	if (rc == 0) {
-		flow->connected = true;
+		conn->connected = true;
 		return;
 	}
 	host_say(host, "cannot accept a connection: %s", rocade_error());
-	flow->id = NULL;
+	conn->id = NULL;
 	rocade_cm_release(event->id);
-	(void)host_ready(host, flow_lost);
+	(void)host_to_init(host, conn_is_lost);
 }
 
 static void
-say_rejected(struct host *host, int status)
+report_rejected(struct host *host, int status)
 {
 	if (status == 8)
 		host_fail(host, "no listener on this port of %s", host->pc->peer);
@@ -215,29 +215,29 @@ say_rejected(struct host *host, int status)
 }
 
 static void
-on_end(struct host *host, struct flow *flow, const struct rocade_cm_event *event)
+on_cm_end(struct host *host, struct conn *conn, const struct rocade_cm_event *event)
 {
-	bool was_up = flow->up;
+	bool was_established = conn->established;
 
-	flow->up = false;
-	flow->id = NULL;
+	conn->established = false;
+	conn->id = NULL;
 	rocade_cm_release(event->id);
 	if (host->listener == NULL && event->type == ROCADE_CM_REJECTED)
-		say_rejected(host, event->status);
+		report_rejected(host, event->status);
 	else if (host->listener == NULL && event->type == ROCADE_CM_UNREACHABLE)
 		host_fail(host, "%s does not answer", host->pc->peer);
 	else if (host->listener == NULL)
 		host_fail(host, "%s has disconnected", host->pc->peer);
-	else if (host_ready(host, flow_lost) == 0 && was_up && host_cm_up(host) == 0)
+	else if (host_to_init(host, conn_is_lost) == 0 && was_established && host_cm_established(host) == 0)
 		host_say(host, "%s has disconnected", host->pc->peer);
 }
 
 static void
-on_up(struct host *host, struct flow *flow)
+on_cm_established(struct host *host, struct conn *conn)
 {
-	flow->up = flow->connected = true;
-	if (host_cm_up(host) == host->n_flows)
-		host_say(host, "%u QPs connected with %s", host->n_flows, host->pc->peer);
+	conn->established = conn->connected = true;
+	if (host_cm_established(host) == host->n_conns)
+		host_say(host, "%u QPs connected with %s", host->n_conns, host->pc->peer);
 }
 
 void
@@ -247,31 +247,31 @@ host_cm_tick(struct host *host)
 
 	while (host->cm != NULL && rocade_cm_next_event(host->cm, &event) == 0) {
 		if (event.type == ROCADE_CM_REQUEST)
-			on_request(host, &event);
+			on_cm_request(host, &event);
 		else if (event.type == ROCADE_CM_ESTABLISHED)
-			on_up(host, event.user);
+			on_cm_established(host, event.user);
 		else if (event.type != ROCADE_CM_TIMEWAIT_EXIT)
-			on_end(host, event.user, &event);
+			on_cm_end(host, event.user, &event);
 	}
 }
 
 /* Disconnects all connections, and waits up to CLOSE_NS for the peers to confirm. */
 void
-host_hang_up(struct host *host)
+host_cm_disconnect(struct host *host)
 {
 	uint64_t until = clock_ns() + CLOSE_NS;
 	unsigned open = 0;
 
-	for (unsigned i = 0; i < host->n_flows; i++) {
-		struct flow *flow = &host->flows[i];
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		struct conn *conn = &host->conns[i];
 
-		if (flow->id != NULL && rocade_cm_disconnect(flow->id) == 0) {
+		if (conn->id != NULL && rocade_cm_disconnect(conn->id) == 0) {
 			open++;
-		} else if (flow->id != NULL) {
-			rocade_cm_release(flow->id);
-			flow->id = NULL;
+		} else if (conn->id != NULL) {
+			rocade_cm_release(conn->id);
+			conn->id = NULL;
 		}
-		flow->up = false;
+		conn->established = false;
 	}
 	while (open != 0 && clock_ns() < until) {
 		struct rocade_cm_event event;
@@ -283,10 +283,10 @@ host_hang_up(struct host *host)
 			open -= event.type == ROCADE_CM_DISCONNECTED;
 		}
 	}
-	for (unsigned i = 0; i < host->n_flows; i++) {
-		if (host->flows[i].id != NULL)
-			rocade_cm_release(host->flows[i].id);
-		host->flows[i].id = NULL;
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		if (host->conns[i].id != NULL)
+			rocade_cm_release(host->conns[i].id);
+		host->conns[i].id = NULL;
 	}
 }
 
@@ -297,6 +297,6 @@ host_cm_close(struct host *host)
 		return;
 	if (host->listener != NULL)
 		rocade_cm_unlisten(host->listener);
-	host_hang_up(host);
+	host_cm_disconnect(host);
 	rocade_cm_close(host->cm);
 }

@@ -116,21 +116,21 @@ host_set_path(struct host *host, char err[ERR_MAX])
 }
 
 static int
-to_init(struct flow *flow)
+qp_to_init(struct conn *conn)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 
-	return ibv_modify_qp(flow->qp, &attr,
+	return ibv_modify_qp(conn->qp, &attr,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
 static int
-to_rtr(struct host *host, struct flow *flow)
+qp_to_rtr(struct host *host, struct conn *conn)
 {
 	const struct conf *conf = host->conf;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
 		.path_mtu = host->mtu,
-		.dest_qp_num = flow->qpn,
+		.dest_qp_num = conn->qpn,
 		.rq_psn = (uint32_t)conf->psn,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = (uint8_t)conf->min_rnr_timer,
@@ -141,13 +141,13 @@ to_rtr(struct host *host, struct flow *flow)
 				.hop_limit = (uint8_t)conf->hop_limit,
 				.traffic_class = (uint8_t)conf->tclass}}};
 
-	return ibv_modify_qp(flow->qp, &attr,
+	return ibv_modify_qp(conn->qp, &attr,
 		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
 static int
-to_rts(struct host *host, struct flow *flow)
+qp_to_rts(struct host *host, struct conn *conn)
 {
 	const struct conf *conf = host->conf;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
@@ -157,71 +157,71 @@ to_rts(struct host *host, struct flow *flow)
 		.sq_psn = (uint32_t)conf->psn,
 		.max_rd_atomic = 1};
 
-	return ibv_modify_qp(flow->qp, &attr,
+	return ibv_modify_qp(conn->qp, &attr,
 		IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 static void
-flow_rewind(struct host *host, struct flow *flow)
+conn_restart(struct host *host, struct conn *conn)
 {
-	if (flow->greeted)
+	if (conn->greeted)
 		host->n_greeted--;
-	flow->connected = false;
-	flow->resetting = false;
-	flow->failed = false;
-	flow->greeted = false;
-	flow->last_wqe = false;
-	flow->posted = 0;
-	flow->acked = 0;
-	flow->limit = host_share(host, flow);
-	flow->unsignaled = 0;
-	host->n_owed -= flow->owed;
-	flow->owed = false;
-	flow->slot = 0;
-	flow->size_i = 0;
-	flow->received = 0;
-	flow->rx_size_i = 0;
-	flow->seen_psn = (uint32_t)host->conf->psn;
-	flow->strikes = 0;
+	conn->connected = false;
+	conn->resetting = false;
+	conn->failed = false;
+	conn->greeted = false;
+	conn->last_wqe = false;
+	conn->posted = 0;
+	conn->acked = 0;
+	conn->limit = host_share(host, conn);
+	conn->unsignaled = 0;
+	host->n_owed -= conn->owed;
+	conn->owed = false;
+	conn->slot = 0;
+	conn->size_i = 0;
+	conn->received = 0;
+	conn->rx_size_i = 0;
+	conn->seen_psn = (uint32_t)host->conf->psn;
+	conn->strikes = 0;
 }
 
 /* Moves the QP to ERR, so that all its receives come back through the CQ. RESET would
  * purge their completions, and a receive that the QP had taken from the SRQ would be lost
  * (ibv_destroy_qp(3), LAST_WQE_REACHED). */
 static int
-flow_to_err(struct flow *flow)
+conn_to_err(struct conn *conn)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	flow->last_wqe = false;
-	return ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE);
+	conn->last_wqe = false;
+	return ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
 }
 
 static bool
-flow_flushed(const struct flow *flow)
+conn_is_flushed(const struct conn *conn)
 {
-	return flow->rxq == NULL ||
-	       (flow->rxq->srq != NULL ? flow->last_wqe : rxq_posted(flow->rxq) == 0);
+	return conn->rxq == NULL ||
+	       (conn->rxq->srq != NULL ? conn->last_wqe : rxq_posted(conn->rxq) == 0);
 }
 
 static bool
-flows_flushed(const struct host *host)
+conns_are_flushed(const struct host *host)
 {
-	for (unsigned i = 0; i < host->n_flows; i++) {
-		if (host->flows[i].resetting && host->flows[i].connected &&
-			!flow_flushed(&host->flows[i]))
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		if (host->conns[i].resetting && host->conns[i].connected &&
+			!conn_is_flushed(&host->conns[i]))
 			return false;
 	}
 	return true;
 }
 
 static void
-flows_flush(struct host *host)
+conns_flush(struct host *host)
 {
 	uint64_t until = clock_ns() + FLUSH_NS;
 
-	while (!flows_flushed(host) && clock_ns() < until) {
+	while (!conns_are_flushed(host) && clock_ns() < until) {
 		host_poll_engines(host);
 		host_events(host);
 		host->ops->reap(host);
@@ -231,60 +231,60 @@ flows_flush(struct host *host)
 }
 
 static int
-flow_ready(struct host *host, struct flow *flow)
+conn_to_init(struct host *host, struct conn *conn)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-	int rc = ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE);
+	int rc = ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
 
-	flow_rewind(host, flow);
+	conn_restart(host, conn);
 	if (rc == 0)
-		rc = to_init(flow);
-	if (rc == 0 && flow->rxq != NULL)
-		rc = rxq_post(flow->rxq);
+		rc = qp_to_init(conn);
+	if (rc == 0 && conn->rxq != NULL)
+		rc = rxq_post(conn->rxq);
 	return rc;
 }
 
 static int
-flow_connect(struct host *host, struct flow *flow)
+conn_connect(struct host *host, struct conn *conn)
 {
-	int rc = flow_ready(host, flow);
+	int rc = conn_to_init(host, conn);
 
 	if (rc == 0)
-		rc = to_rtr(host, flow);
+		rc = qp_to_rtr(host, conn);
 	if (rc == 0)
-		rc = to_rts(host, flow);
-	flow->connected = rc == 0;
+		rc = qp_to_rts(host, conn);
+	conn->connected = rc == 0;
 	return rc;
 }
 
 /* Moves the selected QPs to ERR and, once they are flushed, calls each() for them. */
 static int
-flows_anew(struct host *host, bool (*which)(const struct flow *flow),
-	int (*each)(struct host *host, struct flow *flow))
+conns_reset(struct host *host, bool (*which)(const struct conn *conn),
+	int (*each)(struct host *host, struct conn *conn))
 {
-	struct flow *flow;
+	struct conn *conn;
 	int rc = 0;
 
-	for (unsigned i = 0; i < host->n_flows && rc == 0; i++) {
-		flow = &host->flows[i];
-		flow->resetting = which == NULL || which(flow);
-		if (flow->resetting && flow->connected)
-			rc = flow_to_err(flow);
+	for (unsigned i = 0; i < host->n_conns && rc == 0; i++) {
+		conn = &host->conns[i];
+		conn->resetting = which == NULL || which(conn);
+		if (conn->resetting && conn->connected)
+			rc = conn_to_err(conn);
 	}
 	if (rc == 0)
-		flows_flush(host);
-	for (unsigned i = 0; i < host->n_flows && rc == 0; i++) {
-		flow = &host->flows[i];
-		if (flow->resetting)
-			rc = each(host, flow);
+		conns_flush(host);
+	for (unsigned i = 0; i < host->n_conns && rc == 0; i++) {
+		conn = &host->conns[i];
+		if (conn->resetting)
+			rc = each(host, conn);
 	}
 	return rc;
 }
 
 int
-host_ready(struct host *host, bool (*which)(const struct flow *flow))
+host_to_init(struct host *host, bool (*which)(const struct conn *conn))
 {
-	int rc = flows_anew(host, which, flow_ready);
+	int rc = conns_reset(host, which, conn_to_init);
 
 	if (rc != 0)
 		host_fail(host, "cannot prepare the QPs: %s", strerror(rc));
@@ -292,7 +292,7 @@ host_ready(struct host *host, bool (*which)(const struct flow *flow))
 }
 
 int
-host_connect(struct host *host, bool (*which)(const struct flow *flow))
+host_connect(struct host *host, bool (*which)(const struct conn *conn))
 {
 	int rc;
 
@@ -303,7 +303,7 @@ host_connect(struct host *host, bool (*which)(const struct flow *flow))
 			host->pc->peer);
 		return -1;
 	}
-	rc = flows_anew(host, which, flow_connect);
+	rc = conns_reset(host, which, conn_connect);
 	if (rc != 0)
 		host_fail(host, "cannot connect the QPs to %s: %s", host->pc->peer,
 			strerror(rc));

@@ -54,10 +54,10 @@ host_fail(struct host *host, const char *format, ...)
 }
 
 /* The event names an object by pointer. */
-static struct flow *
-flow_of(struct host *host, const struct ibv_qp *qp)
+static struct conn *
+conn_of_qp(struct host *host, const struct ibv_qp *qp)
 {
-	return host_flow(host, qp->qp_num);
+	return host_conn(host, qp->qp_num);
 }
 
 static void
@@ -80,16 +80,16 @@ limit_reached(struct host *host)
 static void
 event_handle(struct host *host, const struct ibv_async_event *event)
 {
-	struct flow *flow;
+	struct conn *conn;
 
 	switch (event->event_type) {
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		limit_reached(host);
 		break;
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		flow = flow_of(host, event->element.qp);
-		if (flow != NULL)
-			flow->last_wqe = true;
+		conn = conn_of_qp(host, event->element.qp);
+		if (conn != NULL)
+			conn->last_wqe = true;
 		break;
 	case IBV_EVENT_COMM_EST:
 	case IBV_EVENT_SQ_DRAINED:

@@ -8,12 +8,12 @@
 #define REAP_BATCH 64
 
 static void
-rx_verify(struct host *host, const struct flow *flow, const uint8_t *data, uint32_t len)
+rx_verify(struct host *host, const struct conn *conn, const uint8_t *data, uint32_t len)
 {
-	uint64_t msg = flow->received;
-	uint64_t want = host->conf->sizes[flow->rx_size_i];
+	uint64_t msg = conn->received;
+	uint64_t want = host->conf->sizes[conn->rx_size_i];
 	size_t first = 0;
-	size_t bad = verify_check(data, len, verify_seed(flow->qpn, msg), &first);
+	size_t bad = verify_check(data, len, verify_seed(conn->qpn, msg), &first);
 
 	host->tally.verified_bytes += len;
 	if (bad == 0 && len == want)
@@ -24,59 +24,59 @@ rx_verify(struct host *host, const struct flow *flow, const uint8_t *data, uint3
 		host_blame(host,
 			"message %" PRIu64 " of QP 0x%x has %" PRIu32 " bytes, "
 			"expected %" PRIu64 " (--size must be the same on both ends)",
-			msg, flow->qpn, len, want);
+			msg, conn->qpn, len, want);
 	else
 		host_blame(host,
 			"message %" PRIu64 " of QP 0x%x is wrong: %zu of its %" PRIu32
 			" bytes, the first at offset %zu",
-			msg, flow->qpn, bad, len, first);
+			msg, conn->qpn, bad, len, first);
 }
 
 static void
-rx_failed(struct host *host, struct flow *flow, const struct ibv_wc *wc)
+rx_failed(struct host *host, struct conn *conn, const struct ibv_wc *wc)
 {
-	bool told = flow->failed;
+	bool told = conn->failed;
 
 	/* Flushed by a reset of this end, or after the completion that has the cause. */
-	if (flow->resetting || told || wc->status == IBV_WC_WR_FLUSH_ERR)
+	if (conn->resetting || told || wc->status == IBV_WC_WR_FLUSH_ERR)
 		return;
-	flow->failed = true;
+	conn->failed = true;
 	if (wc->status == IBV_WC_LOC_LEN_ERR)
 		host_fail(host,
 			"message for QP 0x%x is longer than --size %" PRIu64 " (--size "
 			"must be the same on both ends)",
-			flow->qpn, host->conf->size_max);
+			conn->qpn, host->conf->size_max);
 	else
-		host_fail(host, "receive of QP 0x%x failed: %s", flow->qpn,
+		host_fail(host, "receive of QP 0x%x failed: %s", conn->qpn,
 			ibv_wc_status_str(wc->status));
 }
 
 static inline void
-rx_take(struct host *host, struct flow *flow, const struct ibv_wc *wc)
+rx_take(struct host *host, struct conn *conn, const struct ibv_wc *wc)
 {
 	const struct conf *conf = host->conf;
 
 	if (!conf->no_verify)
-		rx_verify(host, flow, flow->rxq->bufs[wc->wr_id].data, wc->byte_len);
-	if (++flow->rx_size_i == conf->n_sizes)
-		flow->rx_size_i = 0;
-	flow->received++;
+		rx_verify(host, conn, conn->rxq->bufs[wc->wr_id].data, wc->byte_len);
+	if (++conn->rx_size_i == conf->n_sizes)
+		conn->rx_size_i = 0;
+	conn->received++;
 	host->tally.messages++;
 	host->tally.bytes += wc->byte_len;
 }
 
 static void
-rx_refill(struct host *host, struct flow *flow)
+rx_refill(struct host *host, struct conn *conn)
 {
-	if (flow->resetting)
+	if (conn->resetting)
 		return;
-	int rc = rxq_refill(flow->rxq);
+	int rc = rxq_refill(conn->rxq);
 	if (rc != 0)
 		host_fail(host, "receives cannot be posted: %s", strerror(rc));
 }
 
 unsigned
-rx_reap(struct host *host, void (*taken)(struct host *host, struct flow *flow))
+rx_reap(struct host *host, void (*taken)(struct host *host, struct conn *conn))
 {
 	struct ibv_wc wc[REAP_BATCH];
 	int n = ibv_poll_cq(host->recv_cq, REAP_BATCH, wc);
@@ -86,21 +86,21 @@ rx_reap(struct host *host, void (*taken)(struct host *host, struct flow *flow))
 		return 0;
 	}
 	for (int i = 0; i < n; i++) {
-		struct flow *flow = host_flow(host, wc[i].qp_num);
+		struct conn *conn = host_conn(host, wc[i].qp_num);
 
-		if (flow == NULL || wc[i].wr_id >= flow->rxq->n_bufs) {
+		if (conn == NULL || wc[i].wr_id >= conn->rxq->n_bufs) {
 			host_fail(host, "completion for unknown QP 0x%x", wc[i].qp_num);
 			continue;
 		}
-		rxq_return(flow->rxq, (uint32_t)wc[i].wr_id);
+		rxq_return(conn->rxq, (uint32_t)wc[i].wr_id);
 		if (wc[i].status != IBV_WC_SUCCESS) {
-			rx_failed(host, flow, &wc[i]);
+			rx_failed(host, conn, &wc[i]);
 			continue;
 		}
-		rx_take(host, flow, &wc[i]);
-		rx_refill(host, flow);
+		rx_take(host, conn, &wc[i]);
+		rx_refill(host, conn);
 		if (taken != NULL)
-			taken(host, flow);
+			taken(host, conn);
 	}
 	return (unsigned)n;
 }

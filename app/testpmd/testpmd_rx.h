@@ -7,7 +7,7 @@
 
 /* Polls the receive CQ, and calls taken (may be NULL) for each message. Returns the
  * number of CQEs. */
-unsigned rx_reap(struct host *host, void (*taken)(struct host *host, struct flow *flow));
+unsigned rx_reap(struct host *host, void (*taken)(struct host *host, struct conn *conn));
 /* At `start`: posts receives and arms the limit. */
 void rx_start(struct host *host);
 

@@ -25,13 +25,13 @@ tx_init(struct host *host)
 	if (!conf->no_verify) {
 		/* A buffer belongs to its message until that is acknowledged, so fewer
 		 * buffers mean fewer outstanding messages. */
-		uint64_t fit = MEM_MAX / stride / host->n_flows;
+		uint64_t fit = MEM_MAX / stride / host->n_conns;
 
 		if (fit < tx->depth)
 			tx->depth = fit == 0 ? 1 : (uint32_t)fit;
 		tx->slots = tx->depth;
 		tx->stride = stride;
-		tx->len = stride * tx->slots * host->n_flows;
+		tx->len = stride * tx->slots * host->n_conns;
 	}
 	tx->mem = buffer_map(tx->len);
 	if (tx->mem == NULL)
@@ -43,8 +43,8 @@ tx_init(struct host *host)
 		tx_fini(tx);
 		return rc;
 	}
-	for (unsigned i = 0; i < host->n_flows; i++)
-		host->flows[i].tx = (uint8_t *)tx->mem + i * tx->stride * tx->slots;
+	for (unsigned i = 0; i < host->n_conns; i++)
+		host->conns[i].tx = (uint8_t *)tx->mem + i * tx->stride * tx->slots;
 	for (unsigned i = 0; i < BURST_MAX; i++) {
 		tx->sge[i].lkey = tx->mr->lkey;
 		tx->wr[i] = (struct ibv_send_wr){
@@ -85,24 +85,24 @@ tx_bytes(const struct host *host, uint64_t first, uint64_t n)
 
 /* Builds request i of the list: the next message of the QP. */
 static void
-tx_build(struct host *host, struct flow *flow, unsigned i, uint64_t msg, uint32_t every)
+tx_build(struct host *host, struct conn *conn, unsigned i, uint64_t msg, uint32_t every)
 {
 	const struct conf *conf = host->conf;
 	struct tx *tx = &host->tx;
-	uint32_t len = (uint32_t)conf->sizes[flow->size_i];
-	uint8_t *buf = flow->tx + flow->slot * tx->stride;
+	uint32_t len = (uint32_t)conf->sizes[conn->size_i];
+	uint8_t *buf = conn->tx + conn->slot * tx->stride;
 	unsigned flags =
 		len <= conf->inline_max && conf->inline_max != 0 ? IBV_SEND_INLINE : 0;
 
 	if (!conf->no_verify)
-		verify_fill(buf, len, verify_seed(flow->qpn, msg));
-	if (++flow->slot == tx->slots)
-		flow->slot = 0;
-	if (++flow->size_i == conf->n_sizes)
-		flow->size_i = 0;
+		verify_fill(buf, len, verify_seed(conn->qpn, msg));
+	if (++conn->slot == tx->slots)
+		conn->slot = 0;
+	if (++conn->size_i == conf->n_sizes)
+		conn->size_i = 0;
 	/* The last message is always signaled: no later completion would cover it. */
-	if (++flow->unsignaled == every || msg + 1 == flow->limit) {
-		flow->unsignaled = 0;
+	if (++conn->unsignaled == every || msg + 1 == conn->limit) {
+		conn->unsignaled = 0;
 		flags |= IBV_SEND_SIGNALED;
 	}
 	tx->sge[i].addr = (uintptr_t)buf;
@@ -113,44 +113,44 @@ tx_build(struct host *host, struct flow *flow, unsigned i, uint64_t msg, uint32_
 }
 
 static void
-tx_refused(struct host *host, struct flow *flow, int rc)
+tx_refused(struct host *host, struct conn *conn, int rc)
 {
-	flow->failed = true;
+	conn->failed = true;
 	if (rc == ENOMEM && host->conf->signal_every == 0)
 		host_fail(host,
 			"the send queue of QP 0x%x is full of unsignaled requests, and "
 			"without a signaled one no slot is ever freed: expected at "
 			"least 1 for --signal-every",
-			flow->qpn);
+			conn->qpn);
 	else
-		host_fail(host, "posting to QP 0x%x failed: %s", flow->qpn, strerror(rc));
+		host_fail(host, "posting to QP 0x%x failed: %s", conn->qpn, strerror(rc));
 }
 
 unsigned
-tx_post(struct host *host, struct flow *flow, unsigned n)
+tx_post(struct host *host, struct conn *conn, unsigned n)
 {
 	struct tx *tx = &host->tx;
 	struct ibv_send_wr *bad = NULL;
 	uint32_t every = tx_signal_every(host);
-	uint64_t msg = flow->posted;
+	uint64_t msg = conn->posted;
 
 	for (unsigned i = 0; i < n; i++)
-		tx_build(host, flow, i, msg + i, every);
+		tx_build(host, conn, i, msg + i, every);
 	tx->wr[n - 1].next = NULL;
-	int rc = ibv_post_send(flow->qp, tx->wr, &bad);
+	int rc = ibv_post_send(conn->qp, tx->wr, &bad);
 	if (rc != 0) {
 		n = (unsigned)(bad - tx->wr);
-		tx_refused(host, flow, rc);
+		tx_refused(host, conn, rc);
 	}
-	flow->posted = msg + n;
+	conn->posted = msg + n;
 	return n;
 }
 
 unsigned
-tx_post_burst(struct host *host, struct flow *flow)
+tx_post_burst(struct host *host, struct conn *conn)
 {
-	uint64_t under_way = flow->posted - flow->acked;
-	uint64_t left = flow->limit - flow->posted;
+	uint64_t under_way = conn->posted - conn->acked;
+	uint64_t left = conn->limit - conn->posted;
 	uint64_t burst =
 		host->conf->burst < host->tx.depth ? host->conf->burst : host->tx.depth;
 	uint64_t room = host->tx.depth - under_way;
@@ -161,21 +161,21 @@ tx_post_burst(struct host *host, struct flow *flow)
 	if (room < n) {
 		/* Wait for room for a whole list, unless room comes only from posting
 		 * more: all outstanding requests are unsignaled. */
-		if (room == 0 || under_way != flow->unsignaled)
+		if (room == 0 || under_way != conn->unsignaled)
 			return 0;
 		n = room;
 	}
-	return n == 0 ? 0 : tx_post(host, flow, (unsigned)n);
+	return n == 0 ? 0 : tx_post(host, conn, (unsigned)n);
 }
 
 static void
-tx_failed(struct host *host, struct flow *flow, const struct ibv_wc *wc)
+tx_failed(struct host *host, struct conn *conn, const struct ibv_wc *wc)
 {
-	if (flow->failed || flow->resetting)
+	if (conn->failed || conn->resetting)
 		/* a flush after the completion that has the cause, or by a reset of this
 		 * end */
 		return;
-	flow->failed = true;
+	conn->failed = true;
 	if ((host->state != HOST_RUNNING && host->state != HOST_DRAINING) ||
 		host->passive)
 		return; /* retried until --wait is over */
@@ -184,23 +184,23 @@ tx_failed(struct host *host, struct flow *flow, const struct ibv_wc *wc)
 			"%s stopped answering (QP 0x%x, message %" PRIu64 ": no answer "
 			"after %" PRIu64 " retries): it stopped or was restarted "
 			"(`start` reconnects)",
-			host->pc->peer, flow->qpn, wc->wr_id - 1, host->conf->retry_cnt);
+			host->pc->peer, conn->qpn, wc->wr_id - 1, host->conf->retry_cnt);
 	else
 		host_fail(host, "send to %s failed: QP 0x%x, message %" PRIu64 ": %s",
-			host->pc->peer, flow->qpn, wc->wr_id - 1,
+			host->pc->peer, conn->qpn, wc->wr_id - 1,
 			ibv_wc_status_str(wc->status));
 }
 
 static void
-tx_acked(struct host *host, struct flow *flow, uint64_t acked)
+tx_acked(struct host *host, struct conn *conn, uint64_t acked)
 {
-	uint64_t n = acked - flow->acked;
+	uint64_t n = acked - conn->acked;
 
 	host->tally.sent += n;
-	host->tally.sent_bytes += tx_bytes(host, flow->acked, n);
-	flow->acked = acked;
-	if (!flow->greeted) {
-		flow->greeted = true;
+	host->tally.sent_bytes += tx_bytes(host, conn->acked, n);
+	conn->acked = acked;
+	if (!conn->greeted) {
+		conn->greeted = true;
 		host->n_greeted++;
 	}
 }
@@ -216,14 +216,14 @@ tx_reap(struct host *host)
 		return 0;
 	}
 	for (int i = 0; i < n; i++) {
-		struct flow *flow = host_flow(host, wc[i].qp_num);
+		struct conn *conn = host_conn(host, wc[i].qp_num);
 
-		if (flow == NULL)
+		if (conn == NULL)
 			host_fail(host, "completion for unknown QP 0x%x", wc[i].qp_num);
 		else if (wc[i].status != IBV_WC_SUCCESS)
-			tx_failed(host, flow, &wc[i]);
+			tx_failed(host, conn, &wc[i]);
 		else
-			tx_acked(host, flow, wc[i].wr_id);
+			tx_acked(host, conn, wc[i].wr_id);
 	}
 	return (unsigned)n;
 }

@@ -8,7 +8,7 @@
 #include "testpmd_conf.h"
 
 struct host;
-struct flow;
+struct conn;
 
 struct tx {
 	void *mem;
@@ -29,10 +29,10 @@ void tx_fini(struct tx *tx);
 uint32_t tx_signal_every(const struct host *host);
 /* Posts up to n more messages of the QP. Returns how many. Calls host_fail() if the post
  * was refused. */
-unsigned tx_post(struct host *host, struct flow *flow, unsigned n);
+unsigned tx_post(struct host *host, struct conn *conn, unsigned n);
 /* Posts as much of a burst as there is room for. */
-unsigned tx_post_burst(struct host *host, struct flow *flow);
-/* Polls the send CQ. Returns the number of CQEs. On an error sets flow->failed and,
+unsigned tx_post_burst(struct host *host, struct conn *conn);
+/* Polls the send CQ. Returns the number of CQEs. On an error sets conn->failed and,
  * unless the host waits for its peer, calls host_fail(). */
 unsigned tx_reap(struct host *host);
 /* The bytes of n messages, starting with message number first. */
