@@ -24,7 +24,7 @@ static cmdline_parse_token_num_t word_port =
 /* The only port; with --loop the one that receives or sends. NULL if there are several
  * ports. */
 static struct host *
-host_of(bool listens)
+command_host(bool listens)
 {
 	if (the_run->n_hosts > 1 && !the_run->conf.loop)
 		return NULL;
@@ -32,7 +32,7 @@ host_of(bool listens)
 }
 
 static bool
-usable(const char *verb, const struct host *host)
+command_allowed(const char *verb, const struct host *host)
 {
 	if (host == NULL)
 		command_failed("%s: needs a single --port, or --loop", verb);
@@ -45,12 +45,12 @@ static void
 do_listen(void *parsed, struct cmdline *cl, void *data)
 {
 	const struct cm_words *words = parsed;
-	struct host *host = host_of(true);
+	struct host *host = command_host(true);
 	char err[ERR_MAX];
 
 	(void)cl;
 	(void)data;
-	if (usable("listen", host) && host_cm_listen(host, words->port, err) != 0)
+	if (command_allowed("listen", host) && host_cm_listen(host, words->port, err) != 0)
 		command_failed("listen: %s", err);
 }
 
@@ -62,12 +62,12 @@ static void
 do_connect(void *parsed, struct cmdline *cl, void *data)
 {
 	const struct cm_words *words = parsed;
-	struct host *host = host_of(false);
+	struct host *host = command_host(false);
 	char err[ERR_MAX];
 
 	(void)cl;
 	(void)data;
-	if (!usable("connect", host))
+	if (!command_allowed("connect", host))
 		return;
 	if (host_cm_connect(host, words->peer, words->port, err) != 0)
 		command_failed("connect: %s", err);

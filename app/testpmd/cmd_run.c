@@ -189,7 +189,7 @@ do_show(void *parsed, struct cmdline *cl, void *data)
 		if (strcmp(words->b, names[what]) != 0)
 			continue;
 		for (unsigned i = 0; i < the_run->n_hosts; i++)
-			show(&the_run->hosts[i], (enum show_what)what, all);
+			show_host(&the_run->hosts[i], (enum show_what)what, all);
 	}
 }
 

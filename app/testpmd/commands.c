@@ -23,7 +23,7 @@ static cmdline_parse_ctx_t commands[] = {&cmd_help, &cmd_start, &cmd_stop, &cmd_
  * reads the lines, and cl only parses them. */
 static struct cmdline *cl;
 static bool terminal;
-static bool failed; /* the command that is being run has failed */
+static bool command_has_failed; /* the command that is being run has failed */
 
 struct line_reader {
 	char text[4096];
@@ -42,7 +42,7 @@ command_failed(const char *format, ...)
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fputc('\n', stderr);
-	failed = true;
+	command_has_failed = true;
 }
 
 int
@@ -78,7 +78,7 @@ run_line(const char *line)
 	char buf[sizeof(input.text) + 2];
 
 	snprintf(buf, sizeof(buf), "%s\n", line);
-	failed = false;
+	command_has_failed = false;
 	switch (cmdline_parse(cl, buf)) {
 	case CMDLINE_PARSE_AMBIGUOUS:
 		command_failed("ambiguous command '%s' (see `help`)", line);
@@ -91,7 +91,7 @@ run_line(const char *line)
 		break;
 	}
 	fflush(stdout);
-	return failed ? -1 : 0;
+	return command_has_failed ? -1 : 0;
 }
 
 int

@@ -38,6 +38,6 @@ enum show_what {
 	SHOW_MR,
 	SHOW_NEIGH
 };
-void show(struct host *host, enum show_what what, bool all);
+void show_host(struct host *host, enum show_what what, bool all);
 
 #endif

@@ -59,7 +59,7 @@ host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX])
 	if (size > rxq->n_bufs)
 		rc = rxq_grow(rxq, host->pd, size - rxq->n_bufs, rxq->len);
 	rxq->capacity = size;
-	if (rc == 0 && !rxq->hold)
+	if (rc == 0 && !rxq->refill_on_limit)
 		rc = rxq_post(rxq);
 	if (rc != 0) {
 		snprintf(err, ERR_MAX, "cannot post receives: %s", strerror(rc));
@@ -71,7 +71,7 @@ host_srq_resize(struct host *host, uint32_t size, char err[ERR_MAX])
 void
 host_clear(struct host *host)
 {
-	snapshot_take(host, -1, &host->show_base);
+	host_snapshot(host, -1, &host->show_base);
 	for (unsigned e = 0; e < host->n_engines; e++)
-		snapshot_take(host, (int)e, &host->engine_base[e]);
+		host_snapshot(host, (int)e, &host->engine_base[e]);
 }

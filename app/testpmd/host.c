@@ -48,7 +48,7 @@ port_conf_fill(
 }
 
 static int
-ports_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX])
+host_ports_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX])
 {
 	struct rocade_port_conf port_conf[PORTS_MAX] = {0};
 	struct rocade_port *ports[PORTS_MAX] = {NULL};
@@ -74,7 +74,7 @@ ports_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX])
 }
 
 static int
-cqs_create(struct host *host, char err[ERR_MAX])
+host_cqs_create(struct host *host, char err[ERR_MAX])
 {
 	const struct conf *conf = host->conf;
 	uint64_t depth = host->rxqs == NULL ? 0 : conf->depth;
@@ -104,7 +104,7 @@ cqs_create(struct host *host, char err[ERR_MAX])
 }
 
 static int
-srq_create(struct host *host, char err[ERR_MAX])
+host_srq_create(struct host *host, char err[ERR_MAX])
 {
 	struct ibv_srq_init_attr init = {
 		.attr = {.max_wr = (uint32_t)host->conf->depth, .max_sge = 1}};
@@ -166,7 +166,7 @@ conn_create(struct host *host, unsigned i, char err[ERR_MAX])
 
 /* Receive buffers and send buffers. */
 static int
-buffers_create(struct host *host, char err[ERR_MAX])
+host_buffers_create(struct host *host, char err[ERR_MAX])
 {
 	const struct conf *conf = host->conf;
 	int rc = 0;
@@ -186,7 +186,7 @@ buffers_create(struct host *host, char err[ERR_MAX])
 }
 
 static int
-device_open(struct host *host, char err[ERR_MAX])
+host_device_open(struct host *host, char err[ERR_MAX])
 {
 	host->ctx = ibv_open_device(rocade_port_device(host->port));
 	if (host->ctx == NULL || ibv_query_device(host->ctx, &host->attr) != 0) {
@@ -222,15 +222,15 @@ host_open(struct host *host, char err[ERR_MAX])
 		snprintf(err, ERR_MAX, "out of memory");
 		return -1;
 	}
-	if (device_open(host, err) != 0 || cqs_create(host, err) != 0)
+	if (host_device_open(host, err) != 0 || host_cqs_create(host, err) != 0)
 		return -1;
-	if (host->n_rxqs != 0 && !conf->rq && srq_create(host, err) != 0)
+	if (host->n_rxqs != 0 && !conf->rq && host_srq_create(host, err) != 0)
 		return -1;
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		if (conn_create(host, i, err) != 0)
 			return -1;
 	}
-	return buffers_create(host, err);
+	return host_buffers_create(host, err);
 }
 
 /* The default of --depth: as many receives as fit into RX_MEM_MAX. */
@@ -260,7 +260,7 @@ hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX])
 	if (conf->depth == 0)
 		conf->depth = default_depth(conf);
 	conf->size_cap = conf->size_max;
-	if (ports_open(hosts, n, conf, err) != 0)
+	if (host_ports_open(hosts, n, conf, err) != 0)
 		goto undo;
 	for (unsigned i = 0; i < n; i++) {
 		hosts[i].index = i;

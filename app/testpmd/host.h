@@ -21,7 +21,7 @@ struct conn {
 	uint32_t qpn;
 	bool connected; /* modified since RESET */
 	bool failed;    /* a request completed in error: reconnect */
-	bool greeted;   /* the peer acknowledged a message since the connect */
+	bool answered;   /* the peer acknowledged a message since the connect */
 	bool last_wqe;  /* the LAST_WQE_REACHED event came */
 	bool resetting; /* on its way to RESET: must not post */
 	struct rocade_cm_id *id; /* RDMA-CM connection (testpmd_cm.c), or NULL */
@@ -36,8 +36,8 @@ struct conn {
 	uint32_t slot;       /* buffer of the next message */
 	uint32_t size_i;     /* index of its size */
 	uint8_t *tx;
-	uint64_t served_ns; /* pingpong: when the last message was sent */
-	bool owed;          /* pingpong: the reply waits for send queue space */
+	uint64_t sent_ns; /* pingpong: when the last message was sent */
+	bool reply_pending;          /* pingpong: the reply waits for send queue space */
 
 	/* Receiving. */
 	struct rxq *rxq;
@@ -47,7 +47,7 @@ struct conn {
 	/* restart.c */
 	uint32_t seen_psn;
 	uint64_t seen_duplicates, seen_naks;
-	unsigned strikes;
+	unsigned stalled_checks;
 };
 
 enum host_state {
@@ -117,8 +117,8 @@ struct host {
 
 	struct conn *conns;
 	unsigned n_conns;
-	unsigned n_greeted;
-	unsigned n_owed;
+	unsigned n_answered;
+	unsigned n_replies_pending;
 	union ibv_gid peer, own;
 	uint8_t sgid_index;
 	enum ibv_mtu mtu;
@@ -139,7 +139,7 @@ struct host {
 	uint64_t quiet_mark, quiet_ns; /* last count, and since when it has not changed */
 	uint64_t restart_ns;           /* restart.c: time of the next check */
 	uint64_t restart_mark;
-	uint64_t restart_said_ns;
+	uint64_t restart_logged_ns;
 	char reason[ERR_MAX]; /* why the run failed; empty if it did not */
 };
 
@@ -175,11 +175,11 @@ host_active(const struct host *host)
 
 /* Records and prints the host's first error; later ones are its consequences. host_fail()
  * also ends the host's run. */
-void host_blame(struct host *host, const char *format, ...)
+void host_set_error(struct host *host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void host_fail(struct host *host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-void host_say(const struct host *host, const char *format, ...)
+void host_log(const struct host *host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* testpmd_connect.c: brings the QPs that which() selects (NULL: all) from any state to RTS. Their
@@ -213,7 +213,7 @@ void host_watch_restart(struct host *host, uint64_t now_ns);
 bool conn_has_failed(const struct conn *conn);
 
 /* testpmd_stats.c */
-void snapshot_take(struct host *host, int engine, struct snapshot *snapshot);
+void host_snapshot(struct host *host, int engine, struct snapshot *snapshot);
 uint64_t snapshot_value(const struct snapshot *snapshot, const char *name);
 /* Received frames impaired on purpose since `start`. */
 void host_run_impair(struct host *host, struct rocade_impair_stats *stats);

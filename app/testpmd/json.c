@@ -11,15 +11,15 @@
 #include "testpmd_report.h"
 
 static json_t *
-integer(uint64_t value)
+json_uint(uint64_t value)
 {
 	return json_integer((json_int_t)value);
 }
 
 static json_t *
-latency(bool there, uint64_t ns)
+json_latency(bool there, uint64_t ns)
 {
-	return there ? integer(ns) : json_null();
+	return there ? json_uint(ns) : json_null();
 }
 
 static void
@@ -31,7 +31,7 @@ add_drops(json_t *out, const struct snapshot *stats)
 		if (strncmp(stats->rows[i].name, "drop_", 5) == 0 &&
 			stats->rows[i].value != 0)
 			json_object_set_new(drops, stats->rows[i].name + 5,
-				integer(stats->rows[i].value));
+				json_uint(stats->rows[i].value));
 	}
 	json_object_set_new(out, "drops", drops);
 }
@@ -43,7 +43,7 @@ add_stats(json_t *out, const struct snapshot *stats)
 
 	for (unsigned i = 0; i < stats->n; i++)
 		json_object_set_new(
-			all, stats->rows[i].name, integer(stats->rows[i].value));
+			all, stats->rows[i].name, json_uint(stats->rows[i].value));
 	json_object_set_new(out, "stats", all);
 }
 
@@ -54,10 +54,10 @@ add_impair(json_t *out, struct host *host)
 	json_t *impair = json_object();
 
 	host_run_impair(host, &stats);
-	json_object_set_new(impair, "lost", integer(stats.lost));
-	json_object_set_new(impair, "duplicated", integer(stats.duplicated));
-	json_object_set_new(impair, "reordered", integer(stats.reordered));
-	json_object_set_new(impair, "corrupted", integer(stats.corrupted));
+	json_object_set_new(impair, "lost", json_uint(stats.lost));
+	json_object_set_new(impair, "duplicated", json_uint(stats.duplicated));
+	json_object_set_new(impair, "reordered", json_uint(stats.reordered));
+	json_object_set_new(impair, "corrupted", json_uint(stats.corrupted));
 	json_object_set_new(out, "impaired", impair);
 }
 
@@ -67,34 +67,34 @@ add_result(json_t *out, const struct tally *tally, const struct result *result)
 {
 	const struct snapshot *stats = &result->stats;
 
-	json_object_set_new(out, "messages", integer(tally->messages));
-	json_object_set_new(out, "bytes", integer(tally->bytes));
+	json_object_set_new(out, "messages", json_uint(tally->messages));
+	json_object_set_new(out, "bytes", json_uint(tally->bytes));
 	json_object_set_new(out, "seconds", json_real(result->seconds));
 	json_object_set_new(out, "rate", json_real(result->rate));
 	json_object_set_new(out, "gbps", json_real(result->gbps));
 	json_object_set_new(
-		out, "lat_min_ns", latency(result->has_latency, result->min_ns));
+		out, "lat_min_ns", json_latency(result->has_latency, result->min_ns));
 	json_object_set_new(
-		out, "lat_p50_ns", latency(result->has_latency, result->p50_ns));
+		out, "lat_p50_ns", json_latency(result->has_latency, result->p50_ns));
 	json_object_set_new(
-		out, "lat_p99_ns", latency(result->has_latency, result->p99_ns));
+		out, "lat_p99_ns", json_latency(result->has_latency, result->p99_ns));
 	json_object_set_new(
-		out, "lat_p999_ns", latency(result->has_latency, result->p999_ns));
+		out, "lat_p999_ns", json_latency(result->has_latency, result->p999_ns));
 	json_object_set_new(
-		out, "lat_max_ns", latency(result->has_latency, result->max_ns));
+		out, "lat_max_ns", json_latency(result->has_latency, result->max_ns));
 	json_object_set_new(
-		out, "cqes_saved", integer(snapshot_value(stats, "cqe_saved")));
-	json_object_set_new(out, "limit_events", integer(tally->limit_events));
+		out, "cqes_saved", json_uint(snapshot_value(stats, "cqe_saved")));
+	json_object_set_new(out, "limit_events", json_uint(tally->limit_events));
 	json_object_set_new(out, "rnr_naks",
-		integer(snapshot_value(stats, "rnr_nak_sent") +
+		json_uint(snapshot_value(stats, "rnr_nak_sent") +
 			snapshot_value(stats, "rnr_nak_received")));
 	json_object_set_new(
-		out, "retransmits", integer(snapshot_value(stats, "retransmitted")));
-	json_object_set_new(out, "bytes_verified", integer(tally->verified_bytes));
-	json_object_set_new(out, "bad_bytes", integer(tally->bad_bytes));
-	json_object_set_new(out, "bad_messages", integer(tally->bad_messages));
-	json_object_set_new(out, "refills", integer(tally->refills));
-	json_object_set_new(out, "peer_restarts", integer(tally->restarts));
+		out, "retransmits", json_uint(snapshot_value(stats, "retransmitted")));
+	json_object_set_new(out, "bytes_verified", json_uint(tally->verified_bytes));
+	json_object_set_new(out, "bad_bytes", json_uint(tally->bad_bytes));
+	json_object_set_new(out, "bad_messages", json_uint(tally->bad_messages));
+	json_object_set_new(out, "refills", json_uint(tally->refills));
+	json_object_set_new(out, "peer_restarts", json_uint(tally->restarts));
 	add_drops(out, stats);
 }
 
@@ -103,12 +103,12 @@ port_object(struct host *host, const struct result *result)
 {
 	json_t *out = json_object();
 
-	json_object_set_new(out, "port", integer(host->pc->port));
+	json_object_set_new(out, "port", json_uint(host->pc->port));
 	json_object_set_new(out, "mode", json_string(mode_name(host->pc->mode)));
 	json_object_set_new(out, "addr", json_string(host->pc->addr));
 	json_object_set_new(out, "peer", json_string(host->pc->peer));
-	json_object_set_new(out, "path_mtu", integer(UINT64_C(128) << host->mtu));
-	json_object_set_new(out, "qps", integer(host->n_conns));
+	json_object_set_new(out, "path_mtu", json_uint(UINT64_C(128) << host->mtu));
+	json_object_set_new(out, "qps", json_uint(host->n_conns));
 	json_object_set_new(out, "reason",
 		host->reason[0] != '\0' ? json_string(host->reason) : json_null());
 	add_result(out, &host->tally, result);

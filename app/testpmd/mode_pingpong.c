@@ -12,52 +12,52 @@ pingpong_start(struct host *host)
 {
 	host->quiet_ns = 0;
 	host->resolve_rc = -1;
-	host->n_owed = 0;
+	host->n_replies_pending = 0;
 	hist_clear(&host->hist);
 	for (unsigned i = 0; i < host->n_conns; i++)
-		host->conns[i].owed = false;
+		host->conns[i].reply_pending = false;
 	rx_start(host);
 }
 
 /* Sends the QP's message, or marks it as pending while the send queue is full: the ACK that
  * frees a slot may arrive after the message that is to be answered. */
 static unsigned
-ball_send(struct host *host, struct conn *conn)
+pingpong_send(struct host *host, struct conn *conn)
 {
 	bool full = conn->posted - conn->acked >= host->tx.depth;
 
 	if (full && host->conf->signal_every != 0) {
-		host->n_owed += !conn->owed;
-		conn->owed = true;
+		host->n_replies_pending += !conn->reply_pending;
+		conn->reply_pending = true;
 		return 0;
 	}
-	host->n_owed -= conn->owed;
-	conn->owed = false;
+	host->n_replies_pending -= conn->reply_pending;
+	conn->reply_pending = false;
 	return tx_post(host, conn, 1);
 }
 
 static void
-ball_taken(struct host *host, struct conn *conn)
+pingpong_taken(struct host *host, struct conn *conn)
 {
 	uint64_t now_ns;
 
 	if (conn->resetting || conn->failed)
 		return;
 	if (host->passive) {
-		ball_send(host, conn);
+		pingpong_send(host, conn);
 		return;
 	}
 	now_ns = clock_ns();
-	hist_add(&host->hist, elapsed_ns(now_ns, conn->served_ns) / 2);
-	conn->served_ns = now_ns;
+	hist_add(&host->hist, elapsed_ns(now_ns, conn->sent_ns) / 2);
+	conn->sent_ns = now_ns;
 	if (conn->posted < conn->limit && host->state != HOST_FAILED)
-		ball_send(host, conn);
+		pingpong_send(host, conn);
 }
 
 static unsigned
 pingpong_reap(struct host *host)
 {
-	unsigned n = tx_reap(host) + rx_reap(host, ball_taken);
+	unsigned n = tx_reap(host) + rx_reap(host, pingpong_taken);
 
 	if (host->passive && host->state == HOST_WAITING && host->tally.messages != 0)
 		host_running(host);
@@ -74,8 +74,8 @@ serve_first(struct host *host)
 
 		if (conn->posted != 0 || conn->limit == 0 || conn->failed)
 			continue;
-		conn->served_ns = clock_ns();
-		moved += ball_send(host, conn);
+		conn->sent_ns = clock_ns();
+		moved += pingpong_send(host, conn);
 	}
 	return moved;
 }
@@ -85,9 +85,9 @@ pingpong_push(struct host *host)
 {
 	unsigned moved = 0;
 
-	for (unsigned i = 0; i < host->n_conns && host->n_owed != 0; i++) {
-		if (host->conns[i].owed)
-			moved += ball_send(host, &host->conns[i]);
+	for (unsigned i = 0; i < host->n_conns && host->n_replies_pending != 0; i++) {
+		if (host->conns[i].reply_pending)
+			moved += pingpong_send(host, &host->conns[i]);
 	}
 	if (!host->passive && host->state == HOST_WAITING && host->resolve_rc == 0)
 		moved += serve_first(host);
@@ -97,7 +97,7 @@ pingpong_push(struct host *host)
 /* Returns true if every message has come back. *any: some are under way. *all_seen: every
  * QP has received one. */
 static bool
-all_back(const struct host *host, bool *any, bool *all_seen)
+all_returned(const struct host *host, bool *any, bool *all_seen)
 {
 	bool back = true;
 
@@ -135,7 +135,7 @@ pingpong_stop(struct host *host)
 static void
 tick_server(struct host *host, uint64_t now_ns)
 {
-	bool any, all_seen, back = all_back(host, &any, &all_seen);
+	bool any, all_seen, back = all_returned(host, &any, &all_seen);
 
 	if (host->state == HOST_WAITING) {
 		if (all_seen)
@@ -163,7 +163,7 @@ tick_passive(struct host *host, uint64_t now_ns)
 {
 	host_watch_restart(host, now_ns);
 	if (host->state == HOST_RUNNING && host_retry(host))
-		host_say(host, "%s stopped answering: reconnected, waiting for it",
+		host_log(host, "%s stopped answering: reconnected, waiting for it",
 			host->pc->peer);
 	if (host_active(host))
 		host_tick_passive(host, now_ns);

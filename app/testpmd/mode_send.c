@@ -10,15 +10,15 @@
 static void
 send_start(struct host *host)
 {
-	host->n_greeted = 0;
+	host->n_answered = 0;
 	host->resolve_rc = -1;
 	host->quiet_ns = 0;
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		struct conn *conn = &host->conns[i];
 		uint64_t share = host_share(host, conn);
 
-		conn->greeted = share == 0;
-		host->n_greeted += conn->greeted;
+		conn->answered = share == 0;
+		host->n_answered += conn->answered;
 		conn->limit = share == UINT64_MAX ? UINT64_MAX : conn->posted + share;
 	}
 }
@@ -35,11 +35,11 @@ send_reap(struct host *host)
 
 /* The first message. It is signaled, as it is the last one below the temporary limit. */
 static unsigned
-greet(struct host *host, struct conn *conn)
+first_message_send(struct host *host, struct conn *conn)
 {
 	uint64_t limit = conn->limit;
 
-	if (conn->posted != conn->acked || conn->greeted || conn->failed)
+	if (conn->posted != conn->acked || conn->answered || conn->failed)
 		return 0;
 	conn->limit = conn->posted + 1;
 	unsigned n = tx_post(host, conn, 1);
@@ -54,8 +54,8 @@ send_push(struct host *host)
 
 	if (host->state == HOST_WAITING && host->resolve_rc == 0) {
 		for (unsigned i = 0; i < host->n_conns; i++)
-			moved += greet(host, &host->conns[i]);
-		if (host->n_greeted == host->n_conns)
+			moved += first_message_send(host, &host->conns[i]);
+		if (host->n_answered == host->n_conns)
 			host_running(host);
 	} else if (host->state == HOST_RUNNING || host->state == HOST_DRAINING) {
 		for (unsigned i = 0; i < host->n_conns; i++)

@@ -116,7 +116,7 @@ host_quiet_for(struct host *host, uint64_t mark, uint64_t now_ns)
 /* The last ACKs may be lost, and the peer of a receiver that left at once would retry in
  * vain. After a few timeouts without a packet the peer has them. */
 static void
-linger(struct host *host, uint64_t now_ns)
+host_linger(struct host *host, uint64_t now_ns)
 {
 	uint64_t timeout_ns = UINT64_C(4096) << host->conf->timeout;
 	uint64_t enough_ns = 5 * timeout_ns;
@@ -124,7 +124,7 @@ linger(struct host *host, uint64_t now_ns)
 
 	if (enough_ns > QUIET_NS)
 		enough_ns = QUIET_NS;
-	snapshot_take(host, -1, &stats);
+	host_snapshot(host, -1, &stats);
 	if (host_quiet_for(host, snapshot_value(&stats, "rx_roce"), now_ns) >=
 			enough_ns ||
 		elapsed_ns(now_ns, host->drain_ns) >= TAIL_NS)
@@ -138,7 +138,7 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 	struct tally *tally = &host->tally;
 
 	if (host->state == HOST_LINGERING) {
-		linger(host, now_ns);
+		host_linger(host, now_ns);
 		return;
 	}
 	if (host->state == HOST_WAITING) {

@@ -2,7 +2,7 @@
 /*
  * A peer that was restarted sends from its first PSN again. Its packets are then
  * duplicates (or, more than 2^23 packets later, a gap) and bring no progress. A QP that
- * shows this in STRIKES checks in a row goes through ERR and RESET back to its first PSN,
+ * shows this in STALLED_CHECKS checks in a row goes through ERR and RESET back to its first PSN,
  * and the peer's next retry is the first message of a new connection.
  */
 #include <inttypes.h>
@@ -10,9 +10,9 @@
 
 #include "host.h"
 
-#define LOOK_NS (NS_PER_SECOND / 10)
-#define STRIKES 6
-#define SAY_NS (2 * NS_PER_SECOND)
+#define CHECK_NS (NS_PER_SECOND / 10)
+#define STALLED_CHECKS 6
+#define LOG_NS (2 * NS_PER_SECOND)
 #define QP_STATS_MAX 32
 
 bool
@@ -22,7 +22,7 @@ conn_has_failed(const struct conn *conn)
 }
 
 static uint64_t
-row_value(const struct rocade_stat *rows, unsigned n, const char *name)
+qp_stat_value(const struct rocade_stat *rows, unsigned n, const char *name)
 {
 	for (unsigned i = 0; i < n; i++) {
 		if (strcmp(rows[i].name, name) == 0)
@@ -38,8 +38,8 @@ conn_is_stalled(struct conn *conn)
 	struct rocade_stat rows[QP_STATS_MAX];
 	struct rocade_qp_info info;
 	unsigned n = rocade_qp_stats(conn->qp, rows, QP_STATS_MAX);
-	uint64_t duplicates = row_value(rows, n, "duplicates");
-	uint64_t naks = row_value(rows, n, "seq_nak_sent");
+	uint64_t duplicates = qp_stat_value(rows, n, "duplicates");
+	uint64_t naks = qp_stat_value(rows, n, "seq_nak_sent");
 	bool seen = false;
 
 	if (rocade_qp_info(conn->qp, &info) != 0)
@@ -79,8 +79,8 @@ conns_check(struct host *host)
 		struct conn *conn = &host->conns[i];
 
 		if (!conn_is_stalled(conn)) {
-			conn->strikes = 0;
-		} else if (++conn->strikes >= STRIKES && past_first_message(host, conn)) {
+			conn->stalled_checks = 0;
+		} else if (++conn->stalled_checks >= STALLED_CHECKS && past_first_message(host, conn)) {
 			conn->failed = true;
 			found++;
 		}
@@ -97,8 +97,8 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 	if (host->by_cm || now_ns < host->restart_ns ||
 		(host->state != HOST_WAITING && host->state != HOST_RUNNING))
 		return;
-	host->restart_ns = now_ns + LOOK_NS;
-	snapshot_take(host, -1, &stats);
+	host->restart_ns = now_ns + CHECK_NS;
+	host_snapshot(host, -1, &stats);
 	uint64_t mark = snapshot_value(&stats, "duplicates") +
 			snapshot_value(&stats, "drop_psn_gap") +
 			snapshot_value(&stats, "seq_nak_sent");
@@ -111,11 +111,11 @@ host_watch_restart(struct host *host, uint64_t now_ns)
 	if (found == 0 || host_connect(host, conn_has_failed) != 0)
 		return;
 	host->tally.restarts++;
-	if (elapsed_ns(now_ns, host->restart_said_ns) > SAY_NS ||
-		host->restart_said_ns == 0)
-		host_say(host,
+	if (elapsed_ns(now_ns, host->restart_logged_ns) > LOG_NS ||
+		host->restart_logged_ns == 0)
+		host_log(host,
 			"%s was restarted: it sends from its first PSN again; "
 			"reconnected",
 			host->pc->peer);
-	host->restart_said_ns = now_ns;
+	host->restart_logged_ns = now_ns;
 }

@@ -12,7 +12,7 @@
 #include "testpmd_report.h"
 #include "run.h"
 
-#define TURNS_PER_LOOK 32 /* passes of the loop between two reads of the clock */
+#define PASSES_PER_CHECK 32 /* passes of the loop between two reads of the clock */
 #define TICK_NS (NS_PER_SECOND / 1000)
 #define COMMANDS_NS (NS_PER_SECOND / 50)
 #define IDLE_NS 50000 /* sleep per pass while no run is active */
@@ -21,7 +21,7 @@
 static volatile sig_atomic_t signals;
 
 static void
-on_signal(int number)
+run_on_signal(int number)
 {
 	(void)number;
 	signals++;
@@ -30,7 +30,7 @@ on_signal(int number)
 void
 run_catch_signals(void)
 {
-	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction action = {.sa_handler = run_on_signal};
 
 	/* A second signal ends the program at once. */
 	action.sa_flags = (int)SA_RESETHAND;
@@ -74,7 +74,7 @@ run_stop_engines(struct run *run)
 	}
 }
 
-static unsigned run_turn(struct run *run);
+static unsigned run_pass(struct run *run);
 
 int
 run_await_cm(struct run *run, struct host *host)
@@ -82,8 +82,8 @@ run_await_cm(struct run *run, struct host *host)
 	const struct conf *conf = host->conf;
 	/* No limit for an interactive listener without --wait: its user still has to
 	 * start the other end. */
-	bool patient = host->listener != NULL && conf->interactive && !conf->wait_given;
-	uint64_t wait_s = patient ? 0 : conf->wait_s;
+	bool no_limit = host->listener != NULL && conf->interactive && !conf->wait_given;
+	uint64_t wait_s = no_limit ? 0 : conf->wait_s;
 	uint64_t until = clock_ns() + wait_s * NS_PER_SECOND;
 
 	host->tally = (struct tally){.start_ns = clock_ns()};
@@ -95,7 +95,7 @@ run_await_cm(struct run *run, struct host *host)
 				host_cm_established(host), host->n_conns, wait_s);
 			break;
 		}
-		run_turn(run);
+		run_pass(run);
 	}
 	return host->state == HOST_FAILED ? -1 : 0;
 }
@@ -121,13 +121,13 @@ host_start(struct run *run, struct host *host)
 	host->reconnect = false;
 	host->tally = (struct tally){.start_ns = clock_ns()};
 	host->restart_ns = 0;
-	snapshot_take(host, -1, &host->run_base);
+	host_snapshot(host, -1, &host->run_base);
 	rocade_port_impair_stats(host->port, &host->impair_base);
 	host->ops->start(host);
 	if (host->state == HOST_FAILED)
 		return -1;
 	host->state = HOST_WAITING;
-	host_say(host, "%s, %u QPs from 0x%x, path MTU %u, peer %s",
+	host_log(host, "%s, %u QPs from 0x%x, path MTU %u, peer %s",
 		mode_name(host->pc->mode), host->n_conns, host->conns[0].qpn,
 		128u << host->mtu, host->pc->peer);
 	return 0;
@@ -162,7 +162,7 @@ run_finish(struct run *run)
 
 /* Whether every host that sets the pace is done. */
 static bool
-pacers_over(const struct run *run)
+pacers_are_done(const struct run *run)
 {
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		if (!run->hosts[i].passive && host_active(&run->hosts[i]))
@@ -178,7 +178,7 @@ run_over(struct run *run)
 {
 	bool over = true;
 
-	if (run->conf.loop && pacers_over(run)) {
+	if (run->conf.loop && pacers_are_done(run)) {
 		for (unsigned i = 0; i < run->n_hosts; i++) {
 			if (run->hosts[i].passive && host_active(&run->hosts[i]))
 				run->hosts[i].ops->stop(&run->hosts[i]);
@@ -222,12 +222,12 @@ run_tick(struct run *run)
 static inline bool
 limit_near(const struct host *host)
 {
-	return host->n_rxqs != 0 && host->rxqs[0].hold &&
+	return host->n_rxqs != 0 && host->rxqs[0].refill_on_limit &&
 	       rxq_posted(&host->rxqs[0]) < host->conf->srq_limit;
 }
 
 static unsigned
-run_turn(struct run *run)
+run_pass(struct run *run)
 {
 	unsigned moved = 0;
 
@@ -244,7 +244,7 @@ run_turn(struct run *run)
 		if (host_active(host))
 			moved += host->ops->push(host);
 	}
-	if (++run->turn % TURNS_PER_LOOK == 0) {
+	if (++run->pass % PASSES_PER_CHECK == 0) {
 		run->now_ns = clock_ns();
 		run_tick(run);
 	}
@@ -264,24 +264,24 @@ run_loop(struct run *run, uint64_t until_ns)
 		}
 		if (until_ns == UINT64_MAX && !run->active && run->poll_commands == NULL)
 			return;
-		if (run_turn(run) == 0 && !run->active) {
+		if (run_pass(run) == 0 && !run->active) {
 			nanosleep(&idle, NULL);
 			/* read the clock in the next pass */
-			run->turn |= TURNS_PER_LOOK - 1;
+			run->pass |= PASSES_PER_CHECK - 1;
 		}
 	}
 }
 
 /* Runs the loop until no host of this kind is active, at most for STOP_NS. */
 static void
-hosts_end(struct run *run, bool passive)
+hosts_wait(struct run *run, bool passive)
 {
 	uint64_t until_ns = clock_ns() + STOP_NS;
 	bool busy;
 
 	do {
 		busy = false;
-		run_turn(run);
+		run_pass(run);
 		for (unsigned i = 0; i < run->n_hosts; i++)
 			busy |= run->hosts[i].passive == passive &&
 				host_active(&run->hosts[i]);
@@ -303,7 +303,7 @@ run_stop(struct run *run)
 			if (host->passive == (passive != 0) && host_active(host))
 				host->ops->stop(host);
 		}
-		hosts_end(run, passive != 0);
+		hosts_wait(run, passive != 0);
 	}
 	run->polling = polling;
 	if (run->active)

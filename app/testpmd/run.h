@@ -22,7 +22,7 @@ struct run {
 	uint64_t line_last_ns;
 	uint64_t line_messages[PORTS_MAX],
 		line_bytes[PORTS_MAX]; /* values printed last */
-	unsigned turn;
+	unsigned pass;
 };
 
 /* SIGINT and SIGTERM end the run, and then the program. */

@@ -47,7 +47,7 @@ rxq_fini(struct rxq *rxq)
 }
 
 static int
-slab_init(struct rx_slab *slab, struct ibv_pd *pd, size_t len)
+rx_slab_init(struct rx_slab *slab, struct ibv_pd *pd, size_t len)
 {
 	slab->len = len;
 	slab->mem = buffer_map(len);
@@ -84,7 +84,7 @@ rxq_grow(struct rxq *rxq, struct ibv_pd *pd, uint32_t n, uint64_t len)
 		return ENOMEM;
 	rxq->spare = spare;
 	struct rx_slab *slab = &rxq->slabs[rxq->n_slabs];
-	int rc = slab_init(slab, pd, n * stride);
+	int rc = rx_slab_init(slab, pd, n * stride);
 	if (rc != 0)
 		return rc;
 	for (uint32_t i = 0; i < n; i++) {
@@ -102,7 +102,7 @@ rxq_grow(struct rxq *rxq, struct ibv_pd *pd, uint32_t n, uint64_t len)
 }
 
 static int
-post_list(struct rxq *rxq, uint32_t n)
+rxq_post_list(struct rxq *rxq, uint32_t n)
 {
 	struct ibv_recv_wr wr[RXQ_BATCH], *bad = NULL;
 	struct ibv_sge sge[RXQ_BATCH];
@@ -139,7 +139,7 @@ rxq_post(struct rxq *rxq)
 
 		if ((int32_t)room <= 0)
 			return 0;
-		int rc = post_list(rxq, n < RXQ_BATCH ? n : RXQ_BATCH);
+		int rc = rxq_post_list(rxq, n < RXQ_BATCH ? n : RXQ_BATCH);
 		if (rc != 0)
 			return rc;
 	}

@@ -29,7 +29,7 @@ struct rxq {
 	uint32_t n_bufs, n_spare;
 	uint32_t capacity; /* of the queue, in receives */
 	uint64_t len;      /* of a buffer */
-	bool hold;         /* refill only on the limit event */
+	bool refill_on_limit;         /* refill only on the limit event */
 	struct rx_slab slabs[RXQ_SLABS_MAX];
 	unsigned n_slabs;
 };
@@ -64,7 +64,7 @@ rxq_refill(struct rxq *rxq)
 {
 	uint32_t enough = rxq->capacity < 4 * RXQ_BATCH ? rxq->capacity / 4 : RXQ_BATCH;
 
-	return rxq->n_spare < enough || rxq->hold ? 0 : rxq_post(rxq);
+	return rxq->n_spare < enough || rxq->refill_on_limit ? 0 : rxq_post(rxq);
 }
 
 void *buffer_map(size_t len);

@@ -46,7 +46,7 @@ show_port(struct host *host, bool all)
 		       " duplicated, %" PRIu64 " reordered, %" PRIu64 " corrupted\n",
 			impair.lost, impair.duplicated, impair.reordered,
 			impair.corrupted);
-	snapshot_take(host, -1, &now);
+	host_snapshot(host, -1, &now);
 	print_stats(&now, &host->show_base, all);
 }
 
@@ -58,7 +58,7 @@ show_engine(struct host *host, bool all)
 
 		printf("port %" PRIu64 " engine %u: run by %s\n", host->pc->port, e,
 			host->launched ? "a worker lcore" : "the main loop");
-		snapshot_take(host, (int)e, &now);
+		host_snapshot(host, (int)e, &now);
 		print_stats(&now, &host->engine_base[e], all);
 	}
 }
@@ -184,7 +184,7 @@ show_neigh(struct host *host)
 }
 
 void
-show(struct host *host, enum show_what what, bool all)
+show_host(struct host *host, enum show_what what, bool all)
 {
 	switch (what) {
 	case SHOW_PORT:

@@ -81,7 +81,7 @@ host_cm_listen(struct host *host, uint16_t port, char err[ERR_MAX])
 		snprintf(err, ERR_MAX, "%s", host->reason);
 		return -1;
 	}
-	host_say(host, "listening on port %u, %u QPs from 0x%x", port, host->n_conns,
+	host_log(host, "listening on port %u, %u QPs from 0x%x", port, host->n_conns,
 		host->conns[0].qpn);
 	return 0;
 }
@@ -187,7 +187,7 @@ on_cm_request(struct host *host, const struct rocade_cm_event *event)
 		conn->connected = true;
 		return;
 	}
-	host_say(host, "cannot accept a connection: %s", rocade_error());
+	host_log(host, "cannot accept a connection: %s", rocade_error());
 	conn->id = NULL;
 	rocade_cm_release(event->id);
 	(void)host_to_init(host, conn_is_lost);
@@ -229,7 +229,7 @@ on_cm_end(struct host *host, struct conn *conn, const struct rocade_cm_event *ev
 	else if (host->listener == NULL)
 		host_fail(host, "%s has disconnected", host->pc->peer);
 	else if (host_to_init(host, conn_is_lost) == 0 && was_established && host_cm_established(host) == 0)
-		host_say(host, "%s has disconnected", host->pc->peer);
+		host_log(host, "%s has disconnected", host->pc->peer);
 }
 
 static void
@@ -237,7 +237,7 @@ on_cm_established(struct host *host, struct conn *conn)
 {
 	conn->established = conn->connected = true;
 	if (host_cm_established(host) == host->n_conns)
-		host_say(host, "%u QPs connected with %s", host->n_conns, host->pc->peer);
+		host_log(host, "%u QPs connected with %s", host->n_conns, host->pc->peer);
 }
 
 void

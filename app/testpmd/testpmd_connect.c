@@ -42,7 +42,7 @@ is_link_local(const union ibv_gid *gid)
 /* Of the own addresses of the same family and scope, picks the one with the longest
  * prefix in common with the peer's. */
 static int
-source_choose(struct host *host, const struct ibv_port_attr *port, char err[ERR_MAX])
+host_source_choose(struct host *host, const struct ibv_port_attr *port, char err[ERR_MAX])
 {
 	int best = -1;
 
@@ -105,7 +105,7 @@ host_set_path(struct host *host, char err[ERR_MAX])
 		return -1;
 	}
 	host->mtu = conf->mtu != 0 ? mtu_code(conf->mtu) : port.active_mtu;
-	if (source_choose(host, &port, err) != 0)
+	if (host_source_choose(host, &port, err) != 0)
 		return -1;
 	/* The ends negotiate nothing: the one with the lower address serves. */
 	if (host->ops == &sink_ops)
@@ -165,25 +165,25 @@ qp_to_rts(struct host *host, struct conn *conn)
 static void
 conn_restart(struct host *host, struct conn *conn)
 {
-	if (conn->greeted)
-		host->n_greeted--;
+	if (conn->answered)
+		host->n_answered--;
 	conn->connected = false;
 	conn->resetting = false;
 	conn->failed = false;
-	conn->greeted = false;
+	conn->answered = false;
 	conn->last_wqe = false;
 	conn->posted = 0;
 	conn->acked = 0;
 	conn->limit = host_share(host, conn);
 	conn->unsignaled = 0;
-	host->n_owed -= conn->owed;
-	conn->owed = false;
+	host->n_replies_pending -= conn->reply_pending;
+	conn->reply_pending = false;
 	conn->slot = 0;
 	conn->size_i = 0;
 	conn->received = 0;
 	conn->rx_size_i = 0;
 	conn->seen_psn = (uint32_t)host->conf->psn;
-	conn->strikes = 0;
+	conn->stalled_checks = 0;
 }
 
 /* Moves the QP to ERR, so that all its receives come back through the CQ. RESET would

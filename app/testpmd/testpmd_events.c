@@ -8,7 +8,7 @@
 #include "host.h"
 
 void
-host_say(const struct host *host, const char *format, ...)
+host_log(const struct host *host, const char *format, ...)
 {
 	va_list args;
 
@@ -20,7 +20,7 @@ host_say(const struct host *host, const char *format, ...)
 }
 
 static void
-blame(struct host *host, const char *format, va_list args)
+error_record(struct host *host, const char *format, va_list args)
 {
 	if (host->reason[0] != '\0')
 		return;
@@ -30,12 +30,12 @@ blame(struct host *host, const char *format, va_list args)
 }
 
 void
-host_blame(struct host *host, const char *format, ...)
+host_set_error(struct host *host, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	blame(host, format, args);
+	error_record(host, format, args);
 	va_end(args);
 }
 
@@ -45,7 +45,7 @@ host_fail(struct host *host, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	blame(host, format, args);
+	error_record(host, format, args);
 	va_end(args);
 	host->reconnect = true;
 	if (host->state != HOST_FAILED)
@@ -67,7 +67,7 @@ limit_reached(struct host *host)
 	struct ibv_srq_attr attr = {.srq_limit = (uint32_t)host->conf->srq_limit};
 
 	host->tally.limit_events++;
-	if (!rxq->hold)
+	if (!rxq->refill_on_limit)
 		return;
 	int rc = rxq_post(rxq);
 	if (rc == 0)
@@ -114,7 +114,7 @@ event_handle(struct host *host, const struct ibv_async_event *event)
 			ibv_event_type_str(event->event_type));
 		break;
 	default:
-		host_say(host, "%s", ibv_event_type_str(event->event_type));
+		host_log(host, "%s", ibv_event_type_str(event->event_type));
 	}
 }
 

@@ -59,7 +59,7 @@ print_row(FILE *out, const struct option_row *row)
 }
 
 void
-help_print(FILE *out)
+testpmd_help_print(FILE *out)
 {
 	fprintf(out,
 		"Usage: " PROGRAM " [EAL options] -- [options]\n"

@@ -6,6 +6,6 @@
 
 #define PROGRAM "rocade-testpmd"
 
-void help_print(FILE *out);
+void testpmd_help_print(FILE *out);
 
 #endif

@@ -18,7 +18,7 @@ static struct run run;
 /* Returns the index in argv of the `--` that ends EAL's options; argc if there is
  * none. */
 static int
-dashes_find(int argc, char **argv)
+testpmd_args_find(int argc, char **argv)
 {
 	int i = 1;
 
@@ -35,21 +35,21 @@ is_one_of(const char *arg, const char *a, const char *b)
 
 /* Returns -1 to go on, else the exit code. */
 static int
-options_read(struct conf *conf, int argc, char **argv)
+testpmd_options_read(struct conf *conf, int argc, char **argv)
 {
-	int dashes = dashes_find(argc, argv);
+	int separator = testpmd_args_find(argc, argv);
 	char err[ERR_MAX];
 
 	options_defaults(conf);
 	/* Without `--`, these two are this program's, not EAL's. */
-	if (dashes == argc && argc == 2) {
+	if (separator == argc && argc == 2) {
 		conf->help = is_one_of(argv[1], "--help", "-h");
 		conf->version = is_one_of(argv[1], "--version", "-V");
 	}
-	if (dashes < argc && options_parse(conf, argc - dashes, argv + dashes, err) != 0)
-		goto wrong;
+	if (separator < argc && options_parse(conf, argc - separator, argv + separator, err) != 0)
+		goto usage_error;
 	if (conf->help) {
-		help_print(stdout);
+		testpmd_help_print(stdout);
 		return EXIT_OK;
 	}
 	if (conf->version) {
@@ -58,14 +58,14 @@ options_read(struct conf *conf, int argc, char **argv)
 	}
 	if (conf->loop) {
 		if (options_complete_loop(conf, err) != 0)
-			goto wrong;
+			goto usage_error;
 	} else if (conf->n_ports == 0) {
 		conf->ports[conf->n_ports++] = conf->common;
 	}
 	conf->current = &conf->ports[0];
 	if (options_check(conf, err) == 0)
 		return -1;
-wrong:
+usage_error:
 	fprintf(stderr, PROGRAM ": %s\n", err);
 	return EXIT_USAGE;
 }
@@ -73,14 +73,14 @@ wrong:
 /* --loop without EAL arguments runs without EAL: no root, no hugepages, no start-up
  * time. */
 static int
-eal_start(const struct conf *conf, int argc, char **argv, bool *started)
+testpmd_eal_start(const struct conf *conf, int argc, char **argv, bool *started)
 {
-	int dashes = dashes_find(argc, argv);
+	int separator = testpmd_args_find(argc, argv);
 
 	*started = false;
-	if (conf->loop && dashes == 1)
+	if (conf->loop && separator == 1)
 		return 0;
-	if (rte_eal_init(dashes, argv) < 0) {
+	if (rte_eal_init(separator, argv) < 0) {
 		fprintf(stderr,
 			PROGRAM ": cannot start EAL (%s); see its messages above. Use "
 				"--no-huge without hugepages, --no-pci without a NIC\n",
@@ -113,7 +113,7 @@ hosts_prepare(bool eal, char err[ERR_MAX])
 
 /* Runs until the run, a command or a signal ends the program. */
 static void
-program_run(void)
+testpmd_run(void)
 {
 	const struct conf *conf = &run.conf;
 	bool ends = conf->interactive;
@@ -139,12 +139,12 @@ main(int argc, char **argv)
 {
 	char err[ERR_MAX];
 	bool eal;
-	int code = options_read(&run.conf, argc, argv);
+	int code = testpmd_options_read(&run.conf, argc, argv);
 
 	if (code >= 0)
 		return code;
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (eal_start(&run.conf, argc, argv, &eal) != 0)
+	if (testpmd_eal_start(&run.conf, argc, argv, &eal) != 0)
 		return EXIT_ENVIRONMENT;
 	if (hosts_prepare(eal, err) != 0) {
 		fprintf(stderr, PROGRAM ": %s\n", err);
@@ -153,7 +153,7 @@ main(int argc, char **argv)
 		code = EXIT_ENVIRONMENT;
 	} else {
 		run_catch_signals();
-		program_run();
+		testpmd_run();
 		code = run.failed ? EXIT_RUN : EXIT_OK;
 	}
 	commands_close();

@@ -229,7 +229,7 @@ options_defaults(struct conf *conf)
 }
 
 static bool
-row_apply(const struct option_row *row, struct conf *conf, const char *value)
+option_row_apply(const struct option_row *row, struct conf *conf, const char *value)
 {
 	char *base = row->of_port ? (char *)conf->current : (char *)conf;
 
@@ -243,10 +243,10 @@ row_apply(const struct option_row *row, struct conf *conf, const char *value)
 }
 
 static int
-row_set(const struct option_row *row, struct conf *conf, const char *value,
+option_row_set(const struct option_row *row, struct conf *conf, const char *value,
 	char err[ERR_MAX])
 {
-	if (row_apply(row, conf, value))
+	if (option_row_apply(row, conf, value))
 		return 0;
 	if (row->valid != NULL)
 		snprintf(err, ERR_MAX, "invalid value '%s' for --%s: expected %s", value,
@@ -259,7 +259,7 @@ row_set(const struct option_row *row, struct conf *conf, const char *value,
 }
 
 static const struct option_row *
-row_find(const char *name)
+option_row_find(const char *name)
 {
 	for (unsigned i = 0; i < n_option_rows; i++) {
 		if (option_rows[i].name != NULL && strcmp(option_rows[i].name, name) == 0)
@@ -271,7 +271,7 @@ row_find(const char *name)
 bool
 option_of_port(const char *name)
 {
-	const struct option_row *row = row_find(name);
+	const struct option_row *row = option_row_find(name);
 
 	return row != NULL && row->of_port;
 }
@@ -280,13 +280,13 @@ int
 option_set(struct conf *conf, const char *name, const char *value,
 	enum option_effect *effect, char err[ERR_MAX])
 {
-	const struct option_row *row = row_find(name);
+	const struct option_row *row = option_row_find(name);
 
 	if (row == NULL || row->effect == OPT_START || row->arg == NULL) {
 		snprintf(err, ERR_MAX, "cannot set '%s' after program start", name);
 		return -1;
 	}
-	if (row_set(row, conf, value, err) != 0)
+	if (option_row_set(row, conf, value, err) != 0)
 		return -1;
 	if (effect != NULL)
 		*effect = row->effect;
@@ -318,7 +318,7 @@ getopt_tables(struct option *longs, char *letters)
 }
 
 static const struct option_row *
-row_of(int value)
+option_row_of(int value)
 {
 	if (value >= 256)
 		return &option_rows[value - 256];
@@ -351,7 +351,7 @@ options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
 				argv[optind - 1]);
 			return -1;
 		}
-		if (row_set(row_of(value), conf, optarg, err) != 0)
+		if (option_row_set(option_row_of(value), conf, optarg, err) != 0)
 			return -1;
 		if (conf->help || conf->version)
 			return 0;

@@ -31,14 +31,14 @@ result_of(struct host *host, struct result *result)
 		result->min_ns = hist->min_ns;
 		result->max_ns = hist->max_ns;
 	}
-	snapshot_take(host, -1, &result->stats);
+	host_snapshot(host, -1, &result->stats);
 	for (unsigned i = 0; i < result->stats.n; i++)
 		result->stats.rows[i].value -= host->run_base.rows[i].value;
 }
 
 /* 1234567 as 1,234,567. */
 static const char *
-grouped(uint64_t value, char buf[32])
+format_grouped(uint64_t value, char buf[32])
 {
 	char digits[24];
 	int len = snprintf(digits, sizeof(digits), "%" PRIu64, value);
@@ -74,17 +74,17 @@ report_line(struct run *run)
 		else
 			printf(": %.3f Mmsg/s %.3f Gb/s, %s messages",
 				messages / seconds / 1e6, bytes * 8 / seconds / 1e9,
-				grouped(host->tally.messages, text));
+				format_grouped(host->tally.messages, text));
 		uint64_t again = host_run_stat(host, "retransmitted");
 		uint64_t rnr = host_run_stat(host, "rnr_nak_received") +
 			       host_run_stat(host, "rnr_nak_sent");
 
 		if (again != 0)
-			printf(", %s retransmitted", grouped(again, text));
+			printf(", %s retransmitted", format_grouped(again, text));
 		if (rnr != 0)
-			printf(", %s RNR", grouped(rnr, text));
+			printf(", %s RNR", format_grouped(rnr, text));
 		if (host->tally.bad_bytes != 0)
-			printf(", %s BAD BYTES", grouped(host->tally.bad_bytes, text));
+			printf(", %s BAD BYTES", format_grouped(host->tally.bad_bytes, text));
 		run->line_messages[i] = host->tally.messages;
 		run->line_bytes[i] = host->tally.bytes;
 	}
@@ -102,7 +102,7 @@ print_count(const char *label, const uint64_t *values, unsigned n)
 
 	printf("  %-*s", LABEL_WIDTH, label);
 	for (unsigned i = 0; i < n; i++)
-		printf("%*s", COLUMN_WIDTH, grouped(values[i], text));
+		printf("%*s", COLUMN_WIDTH, format_grouped(values[i], text));
 	printf("\n");
 }
 
@@ -225,12 +225,12 @@ void
 report_final(struct run *run)
 {
 	struct result results[PORTS_MAX];
-	const struct host *blamed = NULL;
+	const struct host *failed_host = NULL;
 
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		result_of(&run->hosts[i], &results[i]);
-		if (blamed == NULL && run->hosts[i].reason[0] != '\0')
-			blamed = &run->hosts[i];
+		if (failed_host == NULL && run->hosts[i].reason[0] != '\0')
+			failed_host = &run->hosts[i];
 	}
 	printf("  %-*s", LABEL_WIDTH, "");
 	for (unsigned i = 0; i < run->n_hosts; i++) {
@@ -250,8 +250,8 @@ report_final(struct run *run)
 	 * verdict finds it. */
 	if (json_write(run) != 0)
 		run->failed = true;
-	if (blamed != NULL)
-		printf("FAIL: %s\n", blamed->reason);
+	if (failed_host != NULL)
+		printf("FAIL: %s\n", failed_host->reason);
 	else
 		printf("PASS\n");
 }

@@ -21,12 +21,12 @@ rx_verify(struct host *host, const struct conn *conn, const uint8_t *data, uint3
 	host->tally.bad_messages++;
 	host->tally.bad_bytes += bad;
 	if (len != want)
-		host_blame(host,
+		host_set_error(host,
 			"message %" PRIu64 " of QP 0x%x has %" PRIu32 " bytes, "
 			"expected %" PRIu64 " (--size must be the same on both ends)",
 			msg, conn->qpn, len, want);
 	else
-		host_blame(host,
+		host_set_error(host,
 			"message %" PRIu64 " of QP 0x%x is wrong: %zu of its %" PRIu32
 			" bytes, the first at offset %zu",
 			msg, conn->qpn, bad, len, first);
@@ -112,9 +112,9 @@ rx_start(struct host *host)
 	int rc = 0;
 
 	if (host->srq != NULL) {
-		host->rxqs[0].hold = false;
+		host->rxqs[0].refill_on_limit = false;
 		rc = rxq_post(&host->rxqs[0]);
-		host->rxqs[0].hold = attr.srq_limit != 0;
+		host->rxqs[0].refill_on_limit = attr.srq_limit != 0;
 		if (rc == 0)
 			rc = ibv_modify_srq(host->srq, &attr, IBV_SRQ_LIMIT);
 	}

@@ -4,7 +4,7 @@
 #include "host.h"
 
 void
-snapshot_take(struct host *host, int engine, struct snapshot *snapshot)
+host_snapshot(struct host *host, int engine, struct snapshot *snapshot)
 {
 	unsigned n = rocade_port_stats(host->port, engine, snapshot->rows, STATS_MAX);
 
@@ -26,7 +26,7 @@ host_run_stat(struct host *host, const char *name)
 {
 	struct snapshot now;
 
-	snapshot_take(host, -1, &now);
+	host_snapshot(host, -1, &now);
 	return snapshot_value(&now, name) - snapshot_value(&host->run_base, name);
 }
 

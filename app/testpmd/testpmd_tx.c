@@ -199,9 +199,9 @@ tx_acked(struct host *host, struct conn *conn, uint64_t acked)
 	host->tally.sent += n;
 	host->tally.sent_bytes += tx_bytes(host, conn->acked, n);
 	conn->acked = acked;
-	if (!conn->greeted) {
-		conn->greeted = true;
-		host->n_greeted++;
+	if (!conn->answered) {
+		conn->answered = true;
+		host->n_answered++;
 	}
 }
 
