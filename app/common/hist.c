@@ -15,7 +15,7 @@ hist_clear(struct hist *hist)
 /* Below SUB a bucket holds one value. Above, it holds the values that share their leading
  * HIST_SUB_BITS + 1 bits. */
 static unsigned
-bucket_of(uint64_t ns)
+hist_bucket_of(uint64_t ns)
 {
 	if (ns < SUB)
 		return (unsigned)ns;
@@ -26,7 +26,7 @@ bucket_of(uint64_t ns)
 }
 
 static uint64_t
-bucket_top_ns(unsigned bucket)
+hist_bucket_top_ns(unsigned bucket)
 {
 	unsigned shift = bucket >> HIST_SUB_BITS;
 
@@ -44,7 +44,7 @@ hist_add(struct hist *hist, uint64_t ns)
 		hist->min_ns = ns;
 	if (ns > hist->max_ns)
 		hist->max_ns = ns;
-	hist->bucket[bucket_of(ns)]++;
+	hist->bucket[hist_bucket_of(ns)]++;
 }
 
 uint64_t
@@ -62,7 +62,7 @@ hist_quantile(const struct hist *hist, unsigned per_mille)
 	for (unsigned i = 0; i < HIST_BUCKETS - 1; i++) {
 		seen += hist->bucket[i];
 		if (seen >= rank) {
-			uint64_t top = bucket_top_ns(i);
+			uint64_t top = hist_bucket_top_ns(i);
 
 			return top < hist->max_ns ? top : hist->max_ns;
 		}

@@ -151,7 +151,7 @@ objects_create(struct side *s)
 }
 
 static void
-qp_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+qp_modify_state(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	int err = ibv_modify_qp(qp, attr, IBV_QP_STATE | mask);
 
@@ -166,7 +166,7 @@ qp_connect(struct ibv_qp *qp, uint32_t peer_qpn, const union ibv_gid *peer)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 
-	qp_modify(qp, &attr, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	qp_modify_state(qp, &attr, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
@@ -178,12 +178,12 @@ qp_connect(struct ibv_qp *qp, uint32_t peer_qpn, const union ibv_gid *peer)
 			.port_num = 1,
 			.grh = {.dgid = *peer, .sgid_index = 0, .hop_limit = 64}},
 	};
-	qp_modify(qp, &attr,
+	qp_modify_state(qp, &attr,
 		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7, .rnr_retry = 7};
-	qp_modify(qp, &attr,
+	qp_modify_state(qp, &attr,
 		IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC);
 }
@@ -205,7 +205,7 @@ slot_post(struct side *s, uint64_t slot)
 }
 
 static void
-limit_arm(struct side *s)
+srq_limit_arm(struct side *s)
 {
 	struct ibv_srq_attr attr = {.srq_limit = SRQ_LIMIT};
 	int err = ibv_modify_srq(s->srq, &attr, IBV_SRQ_LIMIT);
@@ -251,7 +251,7 @@ message_check(const struct side *s, struct receiver *r, const struct ibv_wc *wc)
 }
 
 static void
-receive(struct side *s, struct receiver *r)
+messages_receive(struct side *s, struct receiver *r)
 {
 	struct pollfd event_waits = {.fd = s->context->async_fd, .events = POLLIN};
 	struct ibv_async_event event;
@@ -272,7 +272,7 @@ receive(struct side *s, struct receiver *r)
 	r->refills++;
 	while (r->used_count != 0)
 		slot_post(s, r->used[--r->used_count]);
-	limit_arm(s);
+	srq_limit_arm(s);
 }
 
 /* ---- Sending ---- */
@@ -361,7 +361,7 @@ ports_close(const struct options *o, struct side side[2])
 }
 
 static void
-run(const struct options *o)
+embed_run(const struct options *o)
 {
 	struct side side[2] = {0};
 	struct receiver receiver = {0};
@@ -378,11 +378,11 @@ run(const struct options *o)
 	}
 	for (unsigned i = 0; i < SRQ_DEPTH; i++)
 		slot_post(&side[1], i);
-	limit_arm(&side[1]);
+	srq_limit_arm(&side[1]);
 	while (receiver.count < o->messages) {
 		engines_poll(o, side);
 		send_some(&side[0], &sender, o->messages);
-		receive(&side[1], &receiver);
+		messages_receive(&side[1], &receiver);
 	}
 	side_close(&side[0]);
 	side_close(&side[1]);
@@ -405,7 +405,7 @@ static const char usage[] =
 	"Exit status: 0 if all messages arrived and were verified, 1 otherwise.\n";
 
 static void
-options_read(int argc, char **argv, struct options *o)
+embed_options_read(int argc, char **argv, struct options *o)
 {
 	static const struct option names[] = {{"messages", required_argument, NULL, 'm'},
 		{"ports", required_argument, NULL, 'p'},
@@ -455,7 +455,7 @@ help_first(int argc, char **argv)
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "--version") == 0) {
 			struct options o;
 
-			options_read(2, (char *[]){argv[0], argv[i], NULL}, &o);
+			embed_options_read(2, (char *[]){argv[0], argv[i], NULL}, &o);
 		}
 	}
 }
@@ -470,8 +470,8 @@ main(int argc, char **argv)
 	used = rte_eal_init(argc, argv);
 	if (used < 0)
 		die("embed: cannot start EAL");
-	options_read(argc - used, argv + used, &o);
-	run(&o);
+	embed_options_read(argc - used, argv + used, &o);
+	embed_run(&o);
 	eal_end();
 	return 0;
 }
