@@ -59,10 +59,10 @@ def main():
     wrong, rules = check(top, lines, needed)
     # Proof that the check finds errors: a missing test, one that is not run, a missing file, a
     # short line, a repeated line, a rule without a test.
-    good = "7\td\tunit/qp/read_test.c\ttest_sizes\n"
+    good = "7\td\tunit/qp/read_test.c\tread_sizes\n"
     bad, _ = check(top, ["7\ta\tunit/qp/read_test.c\ttest_of_nothing\n",
                          "7\te\tunit/qp/capture_test.c\tteardown_of_nothing\n",
-                         "7\tb\tunit/qp/nothing_test.c\ttest_sizes\n", "7\tc\n", good, good],
+                         "7\tb\tunit/qp/nothing_test.c\tread_sizes\n", "7\tc\n", good, good],
                    ["7\td\n", "7\ta\n", "8\td\n"])
     print("1..2")
     print("%s 1 - every rule (%d) names a test that runs" % ("not ok" if wrong or not rules else "ok",

@@ -25,18 +25,18 @@ init(uint32_t window)
 
 /* Sends one SEND, and checks whether it has AckReq. */
 static void
-send_one(uint64_t wr_id, unsigned flags, bool ask)
+send_one(uint64_t wr_id, unsigned flags, bool ackreq)
 {
 	struct pkt_view view;
 
 	host_send(&p.a, wr_id, 0, 8, flags);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	view = wire_view(&p.a, p.a.wire_count - 1);
-	assert_int_equal(view.ack_req, ask);
+	assert_int_equal(view.ack_req, ackreq);
 }
 
 static void
-expect_shares(uint32_t inflight, uint32_t suppressed)
+expect_peer_counts(uint32_t inflight, uint32_t suppressed)
 {
 	assert_int_equal(p.a.peer.inflight, inflight);
 	assert_int_equal(p.a.peer.ackreq_suppressed, suppressed);
@@ -51,24 +51,24 @@ receive_all(unsigned n)
 
 /* No ACK is requested before a signaled request, which piggybacks the others. */
 static void
-test_signaled_asks(void **state)
+signaled_request_has_ackreq(void **state)
 {
 	(void)state;
 	init(512);
 	for (unsigned i = 0; i < 5; i++)
 		send_one(i, 0, false);
-	expect_shares(0, 5);
+	expect_peer_counts(0, 5);
 	wire_deliver_all(&p.a);
 	receive_all(5);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	send_one(5, IBV_SEND_SIGNALED, true);
-	expect_shares(6, 0);
+	expect_peer_counts(6, 0);
 	assert_int_equal(p.a.qp.req.una_idx, 0);
 	wire_deliver_all(&p.a);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	wire_deliver_all(&p.b);
 	expect_sent(&p.a, 5, IBV_WC_SUCCESS);
-	expect_shares(0, 0);
+	expect_peer_counts(0, 0);
 	assert_int_equal(p.a.qp.req.una_idx, 6);
 	expect_received(&p.b, 5, 8);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
@@ -78,7 +78,7 @@ test_signaled_asks(void **state)
 /* A list of requests: the last one leaves without AckReq. A signaled one in the middle
  * has AckReq, those behind it have none. */
 static void
-test_list(void **state)
+ackreq_in_a_list(void **state)
 {
 	(void)state;
 	init(512);
@@ -87,7 +87,7 @@ test_list(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(wire_view(&p.a, i).ack_req, i == 1);
-	expect_shares(0, 4);
+	expect_peer_counts(0, 4);
 	pair_settle(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	receive_all(4);
@@ -102,19 +102,19 @@ test_list(void **state)
 
 /* A quarter of the peer window may be sent without AckReq. */
 static void
-test_share_of_window(void **state)
+suppression_share_of_peer_window(void **state)
 {
 	(void)state;
 	init(16);
 	for (unsigned i = 0; i < 4; i++)
 		send_one(i, 0, false);
 	send_one(4, 0, true);
-	expect_shares(5, 0);
+	expect_peer_counts(5, 0);
 	/* While that ACK is outstanding the next packets have AckReq, too. */
 	send_one(5, 0, true);
-	expect_shares(6, 0);
+	expect_peer_counts(6, 0);
 	pair_settle(&p);
-	expect_shares(0, 0);
+	expect_peer_counts(0, 0);
 	receive_all(6);
 	assert_int_equal(p.a.qp.req.una_idx, 6);
 	send_one(6, 0, false);
@@ -124,7 +124,7 @@ test_share_of_window(void **state)
 
 /* Each 32nd packet has AckReq. */
 static void
-test_long_silence(void **state)
+every_32nd_packet_has_ackreq(void **state)
 {
 	(void)state;
 	init(4096);
@@ -146,7 +146,7 @@ test_long_silence(void **state)
 /* A copy of the oldest packet has AckReq once the delay is over, whether packets were
  * lost or not. */
 static void
-test_probe(void **state)
+probe_after_delay(void **state)
 {
 	(void)state;
 	for (unsigned lost = 0; lost <= 3; lost++) {
@@ -171,7 +171,7 @@ test_probe(void **state)
 		assert_int_equal(p.a.qp.req.retry_left, 7);
 		assert_int_equal(p.a.stats.ack_timeouts, 0);
 		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-		expect_shares(0, 0);
+		expect_peer_counts(0, 0);
 		pair_abandon(&p);
 	}
 }
@@ -179,13 +179,13 @@ test_probe(void **state)
 /* The peer is gone: retries are exceeded as usual, and nothing stays counted in the peer
  * window. */
 static void
-test_gives_up(void **state)
+lost_peer_frees_window(void **state)
 {
 	(void)state;
 	init(512);
 	send_one(0, 0, false);
 	send_one(1, IBV_SEND_SIGNALED, true);
-	expect_shares(2, 0);
+	expect_peer_counts(2, 0);
 	for (unsigned i = 0; i < 100 && p.a.qp.state == IBV_QPS_RTS; i++) {
 		wire_drop_all(&p.a);
 		pair_advance(&p, 100 * NS_PER_MS);
@@ -194,34 +194,34 @@ test_gives_up(void **state)
 	wire_drop_all(&p.a);
 	expect_sent(&p.a, 0, IBV_WC_RETRY_EXC_ERR);
 	expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
-	expect_shares(0, 0);
+	expect_peer_counts(0, 0);
 	pair_abandon(&p);
 }
 
 /* A packet with piggybacked ones is resent: their count is released. */
 static void
-test_resent(void **state)
+resend_releases_piggybacked(void **state)
 {
 	(void)state;
 	init(512);
 	for (unsigned i = 0; i < 3; i++)
 		send_one(i, 0, false);
 	send_one(3, IBV_SEND_SIGNALED, true);
-	expect_shares(4, 0);
+	expect_peer_counts(4, 0);
 	wire_deliver(&p.a, 0);
 	wire_drop(&p.a, 0);
 	wire_deliver_all(&p.a);
 	pair_settle(&p); /* a NAK, and packets 1 to 3 again */
 	assert_int_equal(p.a.stats.retransmitted, 3);
 	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
-	expect_shares(0, 0);
+	expect_peer_counts(0, 0);
 	receive_all(4);
 	pair_fini(&p);
 }
 
 /* SQD does not wait for the delay. */
 static void
-test_drain(void **state)
+drain_requests_ack(void **state)
 {
 	(void)state;
 	init(512);
@@ -239,7 +239,7 @@ test_drain(void **state)
 /* A READ response that is awaited first is requested again when it is late. No more READs
  * are counted than were sent. */
 static void
-test_drain_read(void **state)
+drain_waits_for_read(void **state)
 {
 	uint32_t mtu;
 
@@ -271,7 +271,7 @@ test_drain_read(void **state)
 /* The probe cannot copy its packet. With no AckReq outstanding, the retransmission that
  * it starts instead reports the error. */
 static void
-test_memory_gone(void **state)
+probe_memory_deregistered(void **state)
 {
 	struct sge sge;
 	struct send_req req = {
@@ -291,7 +291,7 @@ test_memory_gone(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	expect_sent(&p.a, 0, IBV_WC_LOC_PROT_ERR);
 	expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
-	expect_shares(0, 2); /* until the next packet with AckReq */
+	expect_peer_counts(0, 2); /* until the next packet with AckReq */
 	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
 	pair_abandon(&p);
 }
@@ -299,7 +299,7 @@ test_memory_gone(void **state)
 /* A request that cannot be sent fails behind the packets without AckReq. Their ACK is
  * requested at once. */
 static void
-test_refused(void **state)
+failed_request_requests_ack(void **state)
 {
 	struct sge sge;
 	struct send_req req = {
@@ -325,7 +325,7 @@ test_refused(void **state)
 /* No suppression without an ACK timeout, because nothing would request the ACK in the
  * end, and none while a READ is outstanding. */
 static void
-test_not_suppressed(void **state)
+no_suppression_without_ack_timeout(void **state)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 
@@ -346,7 +346,7 @@ test_not_suppressed(void **state)
 	pair_settle(&p);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	receive_all(1);
-	expect_shares(0, 0);
+	expect_peer_counts(0, 0);
 	pair_fini(&p);
 }
 
@@ -354,18 +354,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signaled_asks),
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_share_of_window),
-		cmocka_unit_test(test_long_silence),
-		cmocka_unit_test(test_probe),
-		cmocka_unit_test(test_gives_up),
-		cmocka_unit_test(test_resent),
-		cmocka_unit_test(test_drain),
-		cmocka_unit_test(test_drain_read),
-		cmocka_unit_test(test_memory_gone),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_not_suppressed),
+		cmocka_unit_test(signaled_request_has_ackreq),
+		cmocka_unit_test(ackreq_in_a_list),
+		cmocka_unit_test(suppression_share_of_peer_window),
+		cmocka_unit_test(every_32nd_packet_has_ackreq),
+		cmocka_unit_test(probe_after_delay),
+		cmocka_unit_test(lost_peer_frees_window),
+		cmocka_unit_test(resend_releases_piggybacked),
+		cmocka_unit_test(drain_requests_ack),
+		cmocka_unit_test(drain_waits_for_read),
+		cmocka_unit_test(probe_memory_deregistered),
+		cmocka_unit_test(failed_request_requests_ack),
+		cmocka_unit_test(no_suppression_without_ack_timeout),
 	};
 
 	return cmocka_run_group_tests_name("qp ackreq", tests, NULL, NULL);

@@ -17,7 +17,7 @@ expect_dropped(enum drop_reason why)
 }
 
 static void
-expect_taken(void)
+expect_accepted(void)
 {
 	assert_int_equal(p.b.stats.rx_roce, 1);
 	p.b.stats.rx_roce = 0;
@@ -50,7 +50,7 @@ expect_cnp(void)
 
 /* Row 3 of docs/protocol.md 8.2: the opcodes of UC, UD and XRC are not for an RC QP. */
 static void
-test_service(void **state)
+other_service_is_dropped(void **state)
 {
 	(void)state;
 	init(false);
@@ -68,7 +68,7 @@ test_service(void **state)
 
 /* Row 3 of docs/protocol.md 8.2: requests are taken in RTR, RTS, SQD and SQE, responses in RTS and SQD. */
 static void
-test_states(void **state)
+admission_by_qp_state(void **state)
 {
 	static const struct {
 		enum ibv_qp_state state;
@@ -85,7 +85,7 @@ test_states(void **state)
 		p.b.qp.state = (uint8_t)rows[i].state;
 		inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A, 0);
 		if (rows[i].requests)
-			expect_taken(); /* answered by an RNR NAK */
+			expect_accepted(); /* answered by an RNR NAK */
 		else
 			expect_dropped(DROP_qp_state);
 		inject_ack(&p.b, AETH_ACK, PSN_B);
@@ -100,7 +100,7 @@ test_states(void **state)
 
 /* A CE mark is counted and has no other effect. */
 static void
-test_ecn(void **state)
+ce_mark_is_counted(void **state)
 {
 	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
@@ -124,7 +124,7 @@ test_ecn(void **state)
 
 /* Row 4 of docs/protocol.md 8.2: both addresses are those of the QP's path. */
 static void
-test_addresses(void **state)
+wrong_addresses_are_dropped(void **state)
 {
 	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
@@ -145,7 +145,7 @@ test_addresses(void **state)
 		expect_dropped(DROP_address);
 		c.other_version = false;
 		inject(&p.b, &c);
-		expect_taken();
+		expect_accepted();
 		pair_fini(&p);
 	}
 }
@@ -153,7 +153,7 @@ test_addresses(void **state)
 /* Row 5 of docs/protocol.md 8.2, docs/protocol.md 3: P_Keys match when their low 15 bits are equal and not 0 and
  * at least one side is a full member. So 0xFFFF accepts 0xFFFF and 0x7FFF. */
 static void
-test_pkey(void **state)
+pkey_matching(void **state)
 {
 	static const struct {
 		uint16_t ours, theirs;
@@ -183,7 +183,7 @@ test_pkey(void **state)
 		p.b.qp.pkey = rows[i].ours;
 		inject(&p.b, &c);
 		if (rows[i].fits)
-			expect_taken();
+			expect_accepted();
 		else
 			expect_dropped(DROP_pkey);
 		pair_fini(&p);
@@ -192,7 +192,7 @@ test_pkey(void **state)
 
 /* The checks run in the order type, state, address, P_Key. */
 static void
-test_order(void **state)
+checks_run_in_order(void **state)
 {
 	struct crafted c = {.opcode = OPCODE_UC_SEND_ONLY,
 		.psn = PSN_A,
@@ -220,12 +220,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_service),
-		cmocka_unit_test(test_states),
-		cmocka_unit_test(test_ecn),
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_pkey),
-		cmocka_unit_test(test_order),
+		cmocka_unit_test(other_service_is_dropped),
+		cmocka_unit_test(admission_by_qp_state),
+		cmocka_unit_test(ce_mark_is_counted),
+		cmocka_unit_test(wrong_addresses_are_dropped),
+		cmocka_unit_test(pkey_matching),
+		cmocka_unit_test(checks_run_in_order),
 	};
 
 	return cmocka_run_group_tests_name("qp admit", tests, NULL, NULL);

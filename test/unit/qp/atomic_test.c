@@ -23,13 +23,13 @@ init(uint8_t depth)
 }
 
 static uint64_t *
-word(struct host *h, uint32_t offset)
+mem_word(struct host *h, uint32_t offset)
 {
 	return (uint64_t *)(void *)(h->mem + offset);
 }
 
 static void
-hand(uint8_t opcode, uint32_t psn, uint64_t va, uint32_t rkey, uint64_t operand,
+inject_atomic(uint8_t opcode, uint32_t psn, uint64_t va, uint32_t rkey, uint64_t operand,
 	uint64_t compare)
 {
 	inject(&p.b, &(struct crafted){.opcode = opcode,
@@ -42,7 +42,7 @@ hand(uint8_t opcode, uint32_t psn, uint64_t va, uint32_t rkey, uint64_t operand,
 }
 
 static uint64_t
-va(uint32_t offset)
+remote_addr(uint32_t offset)
 {
 	return (uintptr_t)p.b.mem + offset;
 }
@@ -57,7 +57,7 @@ expect_old(uint32_t psn, uint32_t msn, uint64_t value)
 
 /* The value that the requester gets, and the value in memory afterwards. */
 static void
-test_values(void **state)
+atomic_results(void **state)
 {
 	static const struct {
 		enum ibv_wr_opcode opcode;
@@ -82,9 +82,9 @@ test_values(void **state)
 		struct cqe cqe;
 
 		init(4);
-		*word(&p.b, REMOTE) = rows[i].before;
-		*word(&p.b, REMOTE - 8) = *word(&p.b, REMOTE + 8) = 0x5A5A5A5A;
-		*word(&p.a, 8) = *word(&p.a, 24) = 0x1234;
+		*mem_word(&p.b, REMOTE) = rows[i].before;
+		*mem_word(&p.b, REMOTE - 8) = *mem_word(&p.b, REMOTE + 8) = 0x5A5A5A5A;
+		*mem_word(&p.a, 8) = *mem_word(&p.a, 24) = 0x1234;
 		host_atomic(&p.a, i, rows[i].opcode, 16, REMOTE, rows[i].operand,
 			rows[i].compare);
 		pair_settle(&p);
@@ -94,19 +94,19 @@ test_values(void **state)
 		assert_int_equal(cqe.byte_len, 8);
 		assert_int_equal(cqe.opcode,
 			rows[i].opcode == CAS ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD);
-		assert_int_equal(*word(&p.a, 16), rows[i].before);
-		assert_int_equal(*word(&p.b, REMOTE), rows[i].after);
-		assert_int_equal(*word(&p.b, REMOTE - 8), 0x5A5A5A5A);
-		assert_int_equal(*word(&p.b, REMOTE + 8), 0x5A5A5A5A);
-		assert_int_equal(*word(&p.a, 8), 0x1234);
-		assert_int_equal(*word(&p.a, 24), 0x1234);
+		assert_int_equal(*mem_word(&p.a, 16), rows[i].before);
+		assert_int_equal(*mem_word(&p.b, REMOTE), rows[i].after);
+		assert_int_equal(*mem_word(&p.b, REMOTE - 8), 0x5A5A5A5A);
+		assert_int_equal(*mem_word(&p.b, REMOTE + 8), 0x5A5A5A5A);
+		assert_int_equal(*mem_word(&p.a, 8), 0x1234);
+		assert_int_equal(*mem_word(&p.a, 24), 0x1234);
 		pair_fini(&p);
 	}
 }
 
 /* AtomicETH and AtomicAckETH are big-endian on the wire. Each atomic takes one PSN. */
 static void
-test_wire(void **state)
+atomic_headers_on_the_wire(void **state)
 {
 	uint8_t want[28] = {[12] = 0x11,
 		0x22,
@@ -130,12 +130,12 @@ test_wire(void **state)
 
 	(void)state;
 	init(4);
-	*word(&p.b, REMOTE) = 0xA1A2A3A4A5A6A7A8;
+	*mem_word(&p.b, REMOTE) = 0xA1A2A3A4A5A6A7A8;
 	host_atomic(&p.a, 1, CAS, 0, REMOTE, 0x1122334455667788, 0x99AABBCCDDEEFF01);
 	host_atomic(&p.a, 2, ADD, 0, REMOTE, 0x1122334455667788, 3);
 	host_pull(&p.a, PULL_ALL);
 	for (unsigned i = 0; i < 8; i++)
-		want[i] = (uint8_t)(va(REMOTE) >> (56 - 8 * i));
+		want[i] = (uint8_t)(remote_addr(REMOTE) >> (56 - 8 * i));
 	for (unsigned i = 0; i < 4; i++)
 		want[8 + i] = (uint8_t)(p.b.rkey >> (24 - 8 * i));
 	expect_frame(&p.a, 0, OPCODE_RC_COMPARE_SWAP, PSN_A, 1);
@@ -159,14 +159,14 @@ test_wire(void **state)
 
 /* The result is scattered over the SGEs. Nothing is sent if an SGE is not writable. */
 static void
-test_local_memory(void **state)
+result_is_scattered(void **state)
 {
 	struct send_req req;
 	struct sge list[3];
 
 	(void)state;
 	init(4);
-	*word(&p.b, REMOTE) = 0x0807060504030201;
+	*mem_word(&p.b, REMOTE) = 0x0807060504030201;
 	req = host_rdma(&p.a, &list[0], 1, ADD, 100, REMOTE, 3);
 	list[1] = host_sge(&p.a, 200, 0);
 	list[2] = host_sge(&p.a, 301, 5);
@@ -189,25 +189,25 @@ test_local_memory(void **state)
 /* ---- Refused ---- */
 
 static void
-refused_run(uint8_t opcode, uint64_t at, uint32_t rkey, uint8_t syndrome)
+nak_case(uint8_t opcode, uint64_t at, uint32_t rkey, uint8_t syndrome)
 {
 	bool access = syndrome == AETH_NAK_ACCESS;
 
-	*word(&p.b, REMOTE) = 7;
-	*word(&p.b, REMOTE + 8) = 7;
-	hand(opcode, PSN_A, at, rkey, 1, 7);
+	*mem_word(&p.b, REMOTE) = 7;
+	*mem_word(&p.b, REMOTE + 8) = 7;
+	inject_atomic(opcode, PSN_A, at, rkey, 1, 7);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_ack(&p.b, 0, syndrome, PSN_A, 0);
 	wire_drop_all(&p.b);
 	expect_event(&p.b, access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
-	assert_int_equal(*word(&p.b, REMOTE), 7);
-	assert_int_equal(*word(&p.b, REMOTE + 8), 7);
+	assert_int_equal(*mem_word(&p.b, REMOTE), 7);
+	assert_int_equal(*mem_word(&p.b, REMOTE + 8), 7);
 }
 
 /* Rows 10, 11, 14 and 16 of docs/protocol.md 8.2, for both opcodes. */
 static void
-test_refused(void **state)
+invalid_atomic_is_refused(void **state)
 {
 	static const uint8_t opcodes[] = {OPCODE_RC_COMPARE_SWAP, OPCODE_RC_FETCH_ADD};
 
@@ -218,29 +218,29 @@ test_refused(void **state)
 
 		init(4);
 		p.b.qp.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-		refused_run(op, va(REMOTE), p.b.rkey, AETH_NAK_INV_REQ);
+		nak_case(op, remote_addr(REMOTE), p.b.rkey, AETH_NAK_INV_REQ);
 		pair_fini(&p);
 		init(0);
-		refused_run(op, va(REMOTE), p.b.rkey, AETH_NAK_INV_REQ);
+		nak_case(op, remote_addr(REMOTE), p.b.rkey, AETH_NAK_INV_REQ);
 		pair_fini(&p);
 		for (unsigned off = 1; off < 8; off++) { /* capture c6 */
 			init(4);
-			refused_run(op, va(REMOTE + off), p.b.rkey, AETH_NAK_INV_REQ);
+			nak_case(op, remote_addr(REMOTE + off), p.b.rkey, AETH_NAK_INV_REQ);
 			pair_fini(&p);
 		}
 		init(4);
-		refused_run(op, va(REMOTE), p.b.rkey ^ 1, AETH_NAK_ACCESS);
+		nak_case(op, remote_addr(REMOTE), p.b.rkey ^ 1, AETH_NAK_ACCESS);
 		pair_fini(&p);
 		init(4); /* the right to write is not sufficient */
 		key = host_key(&p.b, REMOTE, 64,
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				IBV_ACCESS_REMOTE_READ);
-		refused_run(op, va(REMOTE), key, AETH_NAK_ACCESS);
+		nak_case(op, remote_addr(REMOTE), key, AETH_NAK_ACCESS);
 		assert_int_equal(key_free(&p.b.keys, key), 0);
 		pair_fini(&p);
 		init(4); /* half of the word is behind the region */
 		key = host_key(&p.b, REMOTE, 12, IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE);
-		refused_run(op, va(REMOTE + 8), key, AETH_NAK_ACCESS);
+		nak_case(op, remote_addr(REMOTE + 8), key, AETH_NAK_ACCESS);
 		assert_int_equal(key_free(&p.b.keys, key), 0);
 		pair_fini(&p);
 		init(4); /* the IOVA is aligned, the memory is not */
@@ -248,7 +248,7 @@ test_refused(void **state)
 			key_alloc(&p.b.keys, p.b.qp.pd, 0x1000, p.b.mem + REMOTE + 4, 64,
 				IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE, &key),
 			0);
-		refused_run(op, 0x1000, key, AETH_NAK_INV_REQ);
+		nak_case(op, 0x1000, key, AETH_NAK_INV_REQ);
 		assert_int_equal(key_free(&p.b.keys, key), 0);
 		pair_fini(&p);
 	}
@@ -256,34 +256,34 @@ test_refused(void **state)
 
 /* READs and atomics share the responder resources. */
 static void
-test_depth(void **state)
+atomics_share_responder_resources(void **state)
 {
 	(void)state;
 	init(2);
-	*word(&p.b, REMOTE) = 0;
+	*mem_word(&p.b, REMOTE) = 0;
 	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,
 			     .psn = PSN_A,
-			     .va = va(REMOTE),
+			     .va = remote_addr(REMOTE),
 			     .rkey = p.b.rkey,
 			     .dma_len = 8});
-	hand(OPCODE_RC_FETCH_ADD, PSN_A + 1, va(REMOTE), p.b.rkey, 1, 0);
-	hand(OPCODE_RC_FETCH_ADD, PSN_A + 2, va(REMOTE), p.b.rkey, 1, 0);
+	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A + 1, remote_addr(REMOTE), p.b.rkey, 1, 0);
+	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A + 2, remote_addr(REMOTE), p.b.rkey, 1, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	expect_response(&p.b, 1, ACKED, PSN_A + 1, 2, 0);
 	expect_ack(&p.b, 2, AETH_NAK_INV_REQ, PSN_A + 2, 2);
 	wire_drop_all(&p.b);
 	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
-	assert_int_equal(*word(&p.b, REMOTE), 1);
+	assert_int_equal(*mem_word(&p.b, REMOTE), 1);
 	pair_fini(&p);
 }
 
 /* READs and atomics together stay within max_rd_atomic. */
 static void
-test_requester_depth(void **state)
+requester_keeps_max_rd_atomic(void **state)
 {
 	(void)state;
 	init(2);
-	*word(&p.b, REMOTE) = 0;
+	*mem_word(&p.b, REMOTE) = 0;
 	for (unsigned i = 0; i < 6; i++) {
 		if (i % 2 == 0)
 			host_atomic(&p.a, i, ADD, 8 * i, REMOTE, 1, 0);
@@ -296,8 +296,8 @@ test_requester_depth(void **state)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 	/* Each READ sees at least the atomics before it. */
 	for (unsigned i = 0; i < 6; i++)
-		assert_true(*word(&p.a, 8 * i) >= (i + 1) / 2);
-	assert_int_equal(*word(&p.b, REMOTE), 3);
+		assert_true(*mem_word(&p.a, 8 * i) >= (i + 1) / 2);
+	assert_int_equal(*mem_word(&p.b, REMOTE), 3);
 	pair_fini(&p);
 }
 
@@ -307,45 +307,45 @@ test_requester_depth(void **state)
  * not executed again (docs/protocol.md 8.7), even with other operands (captures 62 and
  * c5). */
 static void
-test_replay(void **state)
+duplicate_gets_saved_value(void **state)
 {
 	(void)state;
 	init(2);
-	*word(&p.b, REMOTE) = 100;
-	hand(OPCODE_RC_FETCH_ADD, PSN_A, va(REMOTE), p.b.rkey, 1, 0);
+	*mem_word(&p.b, REMOTE) = 100;
+	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, remote_addr(REMOTE), p.b.rkey, 1, 0);
 	expect_old(PSN_A, 1, 100);
-	hand(OPCODE_RC_FETCH_ADD, PSN_A, va(REMOTE), p.b.rkey, 1, 0);
+	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, remote_addr(REMOTE), p.b.rkey, 1, 0);
 	expect_old(PSN_A, 1, 100);
-	hand(OPCODE_RC_FETCH_ADD, PSN_A, va(REMOTE), p.b.rkey, 50, 0);
+	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, remote_addr(REMOTE), p.b.rkey, 50, 0);
 	expect_old(PSN_A, 1, 100);
-	hand(OPCODE_RC_COMPARE_SWAP, PSN_A, va(REMOTE), p.b.rkey, 7, 101);
+	inject_atomic(OPCODE_RC_COMPARE_SWAP, PSN_A, remote_addr(REMOTE), p.b.rkey, 7, 101);
 	expect_old(PSN_A, 1, 100);
 	/* the address is not checked either */
-	hand(OPCODE_RC_FETCH_ADD, PSN_A, 1, 0, 50, 0);
+	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, 1, 0, 50, 0);
 	expect_old(PSN_A, 1, 100);
-	assert_int_equal(*word(&p.b, REMOTE), 101);
+	assert_int_equal(*mem_word(&p.b, REMOTE), 101);
 	/* The response has the current MSN. The oldest resource is forgotten. */
-	hand(OPCODE_RC_COMPARE_SWAP, PSN_A + 1, va(REMOTE), p.b.rkey, 5, 101);
+	inject_atomic(OPCODE_RC_COMPARE_SWAP, PSN_A + 1, remote_addr(REMOTE), p.b.rkey, 5, 101);
 	expect_old(PSN_A + 1, 2, 101);
-	hand(OPCODE_RC_FETCH_ADD, PSN_A, va(REMOTE), p.b.rkey, 1, 0);
+	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, remote_addr(REMOTE), p.b.rkey, 1, 0);
 	expect_old(PSN_A, 2, 100);
-	hand(OPCODE_RC_FETCH_ADD, PSN_A + 2, va(REMOTE), p.b.rkey, 1, 0);
+	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A + 2, remote_addr(REMOTE), p.b.rkey, 1, 0);
 	expect_old(PSN_A + 2, 3, 5);
-	hand(OPCODE_RC_FETCH_ADD, PSN_A, va(REMOTE), p.b.rkey, 1, 0);
+	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, remote_addr(REMOTE), p.b.rkey, 1, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
-	assert_int_equal(*word(&p.b, REMOTE), 6);
+	assert_int_equal(*mem_word(&p.b, REMOTE), 6);
 	pair_fini(&p);
 }
 
 /* The request or the response of one of several atomics is lost: each is executed once,
  * in order. */
 static void
-test_loss(void **state)
+lost_atomics_run_once(void **state)
 {
 	(void)state;
 	for (unsigned lost = 0; lost < 8; lost++) {
 		init(4);
-		*word(&p.b, REMOTE) = 1000;
+		*mem_word(&p.b, REMOTE) = 1000;
 		for (unsigned i = 0; i < 4; i++)
 			host_atomic(&p.a, i, ADD, 8 * i, REMOTE, 1, 0);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
@@ -362,9 +362,9 @@ test_loss(void **state)
 		}
 		for (unsigned i = 0; i < 4; i++) {
 			expect_sent(&p.a, i, IBV_WC_SUCCESS);
-			assert_int_equal(*word(&p.a, 8 * i), 1000 + i);
+			assert_int_equal(*mem_word(&p.a, 8 * i), 1000 + i);
 		}
-		assert_int_equal(*word(&p.b, REMOTE), 1004);
+		assert_int_equal(*mem_word(&p.b, REMOTE), 1004);
 		pair_fini(&p);
 	}
 }
@@ -372,11 +372,11 @@ test_loss(void **state)
 /* An atomic is completed only by its own response. An ACK for its PSN is an implied NAK
  * (C9-137; capture d16). An ATOMIC_ACKNOWLEDGE with a NAK syndrome is a bad response. */
 static void
-test_ack_is_no_answer(void **state)
+ack_is_implied_nak(void **state)
 {
 	(void)state;
 	init(4);
-	*word(&p.b, REMOTE) = 3;
+	*mem_word(&p.b, REMOTE) = 3;
 	host_atomic(&p.a, 1, ADD, 0, REMOTE, 1, 0);
 	host_pull(&p.a, PULL_ALL);
 	wire_deliver_all(&p.a);
@@ -387,8 +387,8 @@ test_ack_is_no_answer(void **state)
 	assert_int_equal(p.a.qp.req.retry_left, 6);
 	pair_settle(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-	assert_int_equal(*word(&p.a, 0), 3);
-	assert_int_equal(*word(&p.b, REMOTE), 4);
+	assert_int_equal(*mem_word(&p.a, 0), 3);
+	assert_int_equal(*mem_word(&p.b, REMOTE), 4);
 	host_atomic(&p.a, 2, ADD, 0, REMOTE, 1, 0);
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a);
@@ -401,7 +401,7 @@ test_ack_is_no_answer(void **state)
 
 /* An ATOMIC_ACKNOWLEDGE where the oldest request is a READ or a SEND. */
 static void
-test_wrong_kind(void **state)
+atomic_ack_for_other_request_fails(void **state)
 {
 	(void)state;
 	for (int read = 0; read < 2; read++) {
@@ -422,8 +422,8 @@ test_wrong_kind(void **state)
 /* ---- Concurrent CPU atomics ---- */
 
 #define THREADS 4
-#define TURNS 100000
-#define REMOTE_TURNS 20000
+#define ADDS_PER_THREAD 100000
+#define REMOTE_ATOMICS 20000
 
 static uint32_t threads_ready;
 
@@ -433,7 +433,7 @@ adder(void *arg)
 	uint64_t *at = arg;
 
 	__atomic_fetch_add(&threads_ready, 1, __ATOMIC_RELEASE);
-	for (unsigned i = 0; i < TURNS; i++)
+	for (unsigned i = 0; i < ADDS_PER_THREAD; i++)
 		__atomic_fetch_add(at, 1, __ATOMIC_RELAXED);
 	return NULL;
 }
@@ -441,21 +441,21 @@ adder(void *arg)
 /* Remote atomics of both kinds while four threads add to the same word: no addition is
  * lost. The returned value tells which COMPARE_SWAPs failed. */
 static void
-test_threads(void **state)
+remote_and_cpu_atomics(void **state)
 {
 	pthread_t thread[THREADS];
 	uint64_t *at, won = 0, value = 0;
 
 	(void)state;
 	init(4);
-	at = word(&p.b, REMOTE);
+	at = mem_word(&p.b, REMOTE);
 	*at = 0;
 	threads_ready = 0;
 	for (unsigned i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, adder, at), 0);
 	while (__atomic_load_n(&threads_ready, __ATOMIC_ACQUIRE) == 0)
 		;
-	for (unsigned i = 0; i < REMOTE_TURNS; i++) {
+	for (unsigned i = 0; i < REMOTE_ATOMICS; i++) {
 		struct cqe cqe;
 
 		host_atomic(&p.a, i, i % 2 ? ADD : CAS, 0, REMOTE,
@@ -463,12 +463,12 @@ test_threads(void **state)
 		pair_settle(&p);
 		assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
-		won += i % 2 || *word(&p.a, 0) == value;
-		value = *word(&p.a, 0) + (i % 2 ? UINT64_C(1) << 32 : 0);
+		won += i % 2 || *mem_word(&p.a, 0) == value;
+		value = *mem_word(&p.a, 0) + (i % 2 ? UINT64_C(1) << 32 : 0);
 	}
 	for (unsigned i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_join(thread[i], NULL), 0);
-	assert_int_equal(*at & UINT32_MAX, THREADS * TURNS);
+	assert_int_equal(*at & UINT32_MAX, THREADS * ADDS_PER_THREAD);
 	assert_int_equal(*at >> 32, won);
 	pair_fini(&p);
 }
@@ -477,17 +477,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_wire),
-		cmocka_unit_test(test_local_memory),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_requester_depth),
-		cmocka_unit_test(test_replay),
-		cmocka_unit_test(test_loss),
-		cmocka_unit_test(test_ack_is_no_answer),
-		cmocka_unit_test(test_wrong_kind),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(atomic_results),
+		cmocka_unit_test(atomic_headers_on_the_wire),
+		cmocka_unit_test(result_is_scattered),
+		cmocka_unit_test(invalid_atomic_is_refused),
+		cmocka_unit_test(atomics_share_responder_resources),
+		cmocka_unit_test(requester_keeps_max_rd_atomic),
+		cmocka_unit_test(duplicate_gets_saved_value),
+		cmocka_unit_test(lost_atomics_run_once),
+		cmocka_unit_test(ack_is_implied_nak),
+		cmocka_unit_test(atomic_ack_for_other_request_fails),
+		cmocka_unit_test(remote_and_cpu_atomics),
 	};
 
 	return cmocka_run_group_tests_name("qp atomic", tests, NULL, NULL);

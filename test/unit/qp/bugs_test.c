@@ -12,7 +12,7 @@
 static struct pair p;
 
 static void
-open_rdma(void)
+rdma_init(void)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 
@@ -21,7 +21,7 @@ open_rdma(void)
 }
 
 static void
-hand(uint8_t opcode, uint32_t psn, uint32_t payload_len, uint32_t dma_len)
+inject_rdma(uint8_t opcode, uint32_t psn, uint32_t payload_len, uint32_t dma_len)
 {
 	inject(&p.b, &(struct crafted){.opcode = opcode,
 			     .psn = psn,
@@ -46,7 +46,7 @@ depth_case(uint8_t from, uint8_t to, unsigned answered)
 	conf.max_dest_rd = from;
 	pair_init(&p, &conf);
 	for (unsigned i = 0; i < from; i++)
-		hand(OPCODE_RC_READ_REQUEST, PSN_A + 2 * i, 0, 2000);
+		inject_rdma(OPCODE_RC_READ_REQUEST, PSN_A + 2 * i, 0, 2000);
 	host_pull(&p.b, answered);
 	assert_int_equal(host_modify(&p.b, IBV_QPS_SQD), 0);
 	assert_int_equal(
@@ -59,12 +59,12 @@ depth_case(uint8_t from, uint8_t to, unsigned answered)
 	for (unsigned i = 0; i < from; i++) {
 		bool kept = i + RTE_MIN(from, to) >= from;
 
-		hand(OPCODE_RC_READ_REQUEST, PSN_A + 2 * i, 0, 2000);
+		inject_rdma(OPCODE_RC_READ_REQUEST, PSN_A + 2 * i, 0, 2000);
 		assert_int_equal(host_pull(&p.b, PULL_ALL), kept ? 2 : 0);
 		wire_drop_all(&p.b);
 	}
 	for (unsigned i = 0; i < to; i++)
-		hand(OPCODE_RC_READ_REQUEST, PSN_A + 2u * from + i, 0, 8);
+		inject_rdma(OPCODE_RC_READ_REQUEST, PSN_A + 2u * from + i, 0, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), to);
 	wire_drop_all(&p.b);
 	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_SQD);
@@ -74,7 +74,7 @@ depth_case(uint8_t from, uint8_t to, unsigned answered)
 }
 
 static void
-test_depth_changes(void **state)
+responder_depth_changes(void **state)
 {
 	static const uint8_t depths[] = {0, 1, 2, 3, 4, 7, 16};
 
@@ -91,12 +91,12 @@ test_depth_changes(void **state)
 /* A timer fires in a QP that was reset. RESET and ERR stop each timer: retransmission,
  * RNR wait, tail-loss probe. */
 static void
-test_no_timer_left(void **state)
+reset_and_err_stop_timers(void **state)
 {
 	(void)state;
 	for (unsigned timer = 0; timer < 3; timer++) {
 		for (unsigned to = 0; to < 2; to++) {
-			open_rdma();
+			rdma_init();
 			host_recv(&p.b, 0, 0, 100);
 			if (timer == 2) { /* measures a round trip */
 				host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);
@@ -130,10 +130,10 @@ test_no_timer_left(void **state)
 /* A retransmission timer that is never stopped fires under load. While each request is
  * answered it must not fire. */
 static void
-test_timer_under_load(void **state)
+timer_does_not_fire_under_load(void **state)
 {
 	(void)state;
-	open_rdma();
+	rdma_init();
 	for (unsigned i = 0; i < 1000; i++) {
 		host_recv(&p.b, i, 0, 100);
 		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
@@ -153,7 +153,7 @@ test_timer_under_load(void **state)
 /* A duplicate READ or atomic in the middle of a WRITE or SEND must not end that message,
  * and no acknowledgement may have its PSN. */
 static void
-test_replay_inside_message(void **state)
+duplicate_read_inside_message(void **state)
 {
 	static const uint8_t again[] = {OPCODE_RC_READ_REQUEST, OPCODE_RC_FETCH_ADD};
 
@@ -164,20 +164,20 @@ test_replay_inside_message(void **state)
 				write ? OPCODE_RC_WRITE_FIRST : OPCODE_RC_SEND_FIRST;
 			uint32_t psn = PSN_A;
 
-			open_rdma();
+			rdma_init();
 			host_recv(&p.b, 0, 0, 4096);
-			hand(again[kind], psn++, 0, 8);
+			inject_rdma(again[kind], psn++, 0, 8);
 			host_pull(&p.b, PULL_ALL);
 			wire_drop_all(&p.b);
 			for (unsigned i = 0; i < 3; i++) {
 				/* The opcodes of FIRST, MIDDLE, LAST are consecutive. */
-				hand((uint8_t)(first + i), psn++, i < 2 ? 1024 : 100,
+				inject_rdma((uint8_t)(first + i), psn++, i < 2 ? 1024 : 100,
 					2 * 1024 + 100);
 				assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 				expect_ack(
 					&p.b, 0, AETH_ACK, PSN_A + 1 + i, i < 2 ? 1 : 2);
 				wire_drop_all(&p.b);
-				hand(again[kind], PSN_A, 0, 8);
+				inject_rdma(again[kind], PSN_A, 0, 8);
 				assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 				assert_int_equal(wire_view(&p.b, 0).psn, PSN_A);
 				assert_int_not_equal(
@@ -200,13 +200,13 @@ test_replay_inside_message(void **state)
 /* Several moves to ERR, also while the queue drains: each request is flushed once, and
  * SQ_DRAINED is not raised for a queue that failed. */
 static void
-test_errors_repeated(void **state)
+repeated_err_flushes_once(void **state)
 {
 	(void)state;
 	for (unsigned draining = 0; draining < 2; draining++) {
 		struct qp_attr attr = {.state = IBV_QPS_SQD, .en_sqd_async_notify = true};
 
-		open_rdma();
+		rdma_init();
 		host_recv(&p.a, 50, 0, 8);
 		host_send(&p.a, 1, 0, 3000, IBV_SEND_SIGNALED);
 		host_pull(&p.a, 1);
@@ -238,19 +238,19 @@ test_errors_repeated(void **state)
 
 /* A second error while a fatal NAK is still pending. */
 static void
-test_second_error(void **state)
+second_error_during_fatal_nak(void **state)
 {
 	(void)state;
-	open_rdma();
+	rdma_init();
 	host_recv(&p.b, 0, 0, 8);
-	hand(OPCODE_RC_SEND_MIDDLE, PSN_A, 1024, 0);
-	hand(OPCODE_RC_SEND_MIDDLE, PSN_A + 1, 1024, 0);
+	inject_rdma(OPCODE_RC_SEND_MIDDLE, PSN_A, 1024, 0);
+	inject_rdma(OPCODE_RC_SEND_MIDDLE, PSN_A + 1, 1024, 0);
 	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 	expect_recv_error(&p.b, 0, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_ack(&p.b, 0, AETH_NAK_INV_REQ, PSN_A, 0);
 	wire_drop_all(&p.b);
-	hand(OPCODE_RC_SEND_MIDDLE, PSN_A, 1024, 0);
+	inject_rdma(OPCODE_RC_SEND_MIDDLE, PSN_A, 1024, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	expect_quiet(&p.b);
 	pair_fini(&p);
@@ -260,12 +260,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_depth_changes),
-		cmocka_unit_test(test_no_timer_left),
-		cmocka_unit_test(test_timer_under_load),
-		cmocka_unit_test(test_replay_inside_message),
-		cmocka_unit_test(test_errors_repeated),
-		cmocka_unit_test(test_second_error),
+		cmocka_unit_test(responder_depth_changes),
+		cmocka_unit_test(reset_and_err_stop_timers),
+		cmocka_unit_test(timer_does_not_fire_under_load),
+		cmocka_unit_test(duplicate_read_inside_message),
+		cmocka_unit_test(repeated_err_flushes_once),
+		cmocka_unit_test(second_error_during_fatal_nak),
 	};
 
 	return cmocka_run_group_tests_name("qp bugs", tests, NULL, NULL);

@@ -3,82 +3,82 @@
  * kernel's. */
 #include <string.h>
 
-#include "capture_bed.h"
+#include "capture_fixture.h"
 
 uint32_t peer_qpn;
-struct pkt_view first;
+struct pkt_view first_request;
 
 static bool
 from_responder(const struct pkt_view *v)
 {
 	unsigned src = v->ip_version == 4 ? 12 : 8, len = v->ip_version == 4 ? 4 : 16;
 
-	return memcmp(v->ip + src, first.ip + src + len, len) == 0;
+	return memcmp(v->ip + src, first_request.ip + src + len, len) == 0;
 }
 
 bool
-is_answer(const struct play *play, const struct pkt_view *v)
+is_response(const struct capture_case *entry, const struct pkt_view *v)
 {
 	return from_responder(v) &&
-	       (play->qpn == 0 || (op_is_response(v->op) && v->dest_qpn == peer_qpn));
+	       (entry->qpn == 0 || (op_is_response(v->op) && v->dest_qpn == peer_qpn));
 }
 
 bool
-is_request(const struct play *play, unsigned frame)
+is_request(const struct capture_case *entry, unsigned frame)
 {
 	struct pkt_view v;
 
 	if (!replay_view(&replay, frame, &v))
-		return play->qpn == 0;
-	if (play->qpn == 0)
+		return entry->qpn == 0;
+	if (entry->qpn == 0)
 		return !from_responder(&v);
-	return !from_responder(&v) && !op_is_response(v.op) && v.dest_qpn == play->qpn;
+	return !from_responder(&v) && !op_is_response(v.op) && v.dest_qpn == entry->qpn;
 }
 
 enum ibv_qp_type
-program_type(const struct play *play)
+program_type(const struct capture_case *entry)
 {
 	struct pkt_view v;
 
 	for (unsigned i = 0; i < replay.file.count; i++) {
-		if (replay_view(&replay, i, &v) && v.dest_qpn == play->qpn)
+		if (replay_view(&replay, i, &v) && v.dest_qpn == entry->qpn)
 			return replay_type(&v);
 	}
-	fail_msg("%s: no QP 0x%x", play->name, play->qpn);
+	fail_msg("%s: no QP 0x%x", entry->name, entry->qpn);
 	return IBV_QPT_RC;
 }
 
 /* Called with a response to one of the first requests. With rdma_cm each side chooses its
  * flow label and thereby its UDP port. */
 static void
-peer_found(const struct play *play, const struct pkt_view *v)
+peer_set(const struct capture_case *entry, const struct pkt_view *v)
 {
 	const uint8_t *udp = (const uint8_t *)v->bth - 8;
 
 	peer_qpn = v->dest_qpn;
-	if (play->qpn != 0)
+	if (entry->qpn != 0)
 		run.udp_sport = (uint16_t)(udp[0] << 8 | udp[1]);
 }
 
 void
-first_find(const struct play *play)
+first_request_find(const struct capture_case *entry)
 {
-	uint32_t qpn = play->qpn != 0 ? play->qpn : run.qpn;
+	uint32_t qpn = entry->qpn != 0 ? entry->qpn : run.qpn;
 	struct pkt_view v;
 	unsigned i = 0;
 
 	while (i < replay.file.count &&
-		(!replay_view(&replay, i, &first) || op_is_response(first.op) ||
-			(first.dest_qpn != qpn && first.dest_qpn != PSN_MASK) ||
-			replay_type(&first) != run.type))
+		(!replay_view(&replay, i, &first_request) || op_is_response(first_request.op) ||
+			(first_request.dest_qpn != qpn && first_request.dest_qpn != PSN_MASK) ||
+			replay_type(&first_request) != run.type))
 		i++;
 	assert_true(i < replay.file.count);
 	peer_qpn = 0x777;
 	for (; i < replay.file.count && peer_qpn == 0x777; i++) {
 		if (replay_view(&replay, i, &v) && from_responder(&v) &&
-			op_is_response(v.op) && psn_diff(v.psn, first.psn) >= 0 &&
-			psn_diff(v.psn, first.psn) < 256)
-			peer_found(play, &v);
+			op_is_response(v.op) && psn_diff(v.psn, first_request.psn) >= 0 &&
+			psn_diff(v.psn, first_request.psn) < 256)
+			peer_set(entry, &v);
 	}
 }
 
@@ -101,7 +101,7 @@ difference_check(const struct difference *d, const struct pkt_view *ours,
 }
 
 static unsigned
-answer_compare(const struct difference *d, const struct play *play, unsigned number,
+response_compare(const struct difference *d, const struct capture_case *entry, unsigned number,
 	const struct pkt_view *theirs)
 {
 	struct pkt_view ours;
@@ -109,7 +109,7 @@ answer_compare(const struct difference *d, const struct play *play, unsigned num
 	if (d->topic != NULL && d->syndrome == NONE)
 		return 0;
 	if (p.b.wire_count == 0)
-		fail_msg("%s: no answer %u", play->name, number);
+		fail_msg("%s: no answer %u", entry->name, number);
 	ours = wire_view(&p.b, 0);
 	if (d->topic != NULL)
 		difference_check(d, &ours, theirs);
@@ -120,15 +120,15 @@ answer_compare(const struct difference *d, const struct play *play, unsigned num
 }
 
 unsigned
-answer_check(const struct play *play, unsigned number, const struct pkt_view *theirs)
+response_check(const struct capture_case *entry, unsigned number, const struct pkt_view *theirs)
 {
 	static const struct difference same;
 	const struct difference *d = &same;
 
-	for (unsigned i = 0; i < RTE_DIM(play->differences); i++) {
-		if (play->differences[i].topic != NULL &&
-			play->differences[i].answer == number)
-			d = &play->differences[i];
+	for (unsigned i = 0; i < RTE_DIM(entry->differences); i++) {
+		if (entry->differences[i].topic != NULL &&
+			entry->differences[i].response == number)
+			d = &entry->differences[i];
 	}
 	if (d->topic != NULL)
 		replay_topic_check(d->topic);
@@ -136,7 +136,7 @@ answer_check(const struct play *play, unsigned number, const struct pkt_view *th
 		assert_true(p.b.wire_count != 0);
 		assert_int_equal(wire_view(&p.b, 0).opcode, d->opcode);
 		wire_drop(&p.b, 0);
-		return 1 + answer_compare(&same, play, number, theirs);
+		return 1 + response_compare(&same, entry, number, theirs);
 	}
-	return answer_compare(d, play, number, theirs);
+	return response_compare(d, entry, number, theirs);
 }

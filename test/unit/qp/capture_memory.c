@@ -4,7 +4,7 @@
 
 #include <rte_byteorder.h>
 
-#include "capture_bed.h"
+#include "capture_fixture.h"
 #include "mem/memory_window.h"
 
 uint32_t keys[2];
@@ -19,14 +19,14 @@ memory_offset(const struct pkt_view *v)
 }
 
 static void
-memory_keys(const struct play *play)
+memory_keys(const struct capture_case *entry)
 {
 	struct pkt_view v;
 
 	for (unsigned i = 0; i < replay.file.count; i++) {
 		uint32_t key;
 
-		if (!is_request(play, i) || !replay_view(&replay, i, &v) ||
+		if (!is_request(entry, i) || !replay_view(&replay, i, &v) ||
 			(v.op->hdrs & HDR_RETH) == 0 || view_reth(&v)->len == 0)
 			continue;
 		key = rte_be_to_cpu_32(view_reth(&v)->rkey);
@@ -41,7 +41,7 @@ memory_keys(const struct play *play)
 }
 
 void
-memory_learn(const struct play *play, unsigned frame, const struct pkt_view *read)
+memory_fill_from_responses(const struct capture_case *entry, unsigned frame, const struct pkt_view *read)
 {
 	uint64_t off = memory_offset(read);
 	uint32_t len = rte_be_to_cpu_32(view_reth(read)->len);
@@ -50,7 +50,7 @@ memory_learn(const struct play *play, unsigned frame, const struct pkt_view *rea
 	for (unsigned i = frame + 1; i < replay.file.count; i++) {
 		uint32_t at;
 
-		if (!replay_view(&replay, i, &v) || !is_answer(play, &v) ||
+		if (!replay_view(&replay, i, &v) || !is_response(entry, &v) ||
 			v.op->kind != OP_READ_RESP)
 			continue;
 		at = (uint32_t)psn_diff(v.psn, read->psn) * 1024;
@@ -62,12 +62,12 @@ memory_learn(const struct play *play, unsigned frame, const struct pkt_view *rea
 #define TARGET_VA 0x20080000
 
 void
-target_init(const struct play *play)
+target_init(const struct capture_case *entry)
 {
 	memset(keys, 0, sizeof(keys));
 	replay_target_fill(&replay);
-	if (play->qpn != 0) {
-		memory_keys(play);
+	if (entry->qpn != 0) {
+		memory_keys(entry);
 		return;
 	}
 	keys[0] = run.rkey;

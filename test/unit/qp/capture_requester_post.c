@@ -6,7 +6,7 @@
 
 #include <rte_byteorder.h>
 
-#include "capture_requester_bed.h"
+#include "capture_requester_fixture.h"
 
 #define CLIENT_TARGET 0x10080000
 #define SERVER_TARGET 0x20080000
@@ -14,7 +14,7 @@
 /* R_Key of the next request frame with these headers. The flags k, o and m of the command
  * change it. */
 static uint32_t
-rkey_ahead(unsigned hdrs, uint64_t va)
+next_rkey_find(unsigned hdrs, uint64_t va)
 {
 	struct pkt_view v;
 
@@ -92,18 +92,18 @@ word_post(const char *word)
 		n[i] = strtoull(word + 1, NULL, 0);
 	request_numbers(&req, &sge, n);
 	if (operations[op].hdrs == HDR_IETH) {
-		req.imm = rte_cpu_to_be_32(rkey_ahead(HDR_IETH, 0));
+		req.imm = rte_cpu_to_be_32(next_rkey_find(HDR_IETH, 0));
 	} else if (operations[op].hdrs != 0) {
 		/* The peer of a script has the client's target area. */
 		req.remote_va += p.a.qp.dest_qpn == 0x777 ? CLIENT_TARGET : SERVER_TARGET;
-		req.rkey = rkey_ahead(operations[op].hdrs, req.remote_va);
+		req.rkey = next_rkey_find(operations[op].hdrs, req.remote_va);
 	}
 	if (flags != NULL && strchr(flags, 's') != NULL)
 		req.flags |= IBV_SEND_SOLICITED;
 	if (flags != NULL && strchr(flags, 'l') != NULL)
 		sge.lkey ^= 0x5A;
 	if (run.type == IBV_QPT_UD) {
-		dest.qpn = mcast ? PSN_MASK : first.dest_qpn;
+		dest.qpn = mcast ? PSN_MASK : first_request.dest_qpn;
 		dest.qkey = flags != NULL && strchr(flags, 'q') != NULL ? 0x22222222
 									: 0x11111111;
 		req.dest = &dest;
@@ -114,29 +114,29 @@ word_post(const char *word)
 	return true;
 }
 
-static const enum ibv_wr_opcode kinds[] = {[OP_SEND] = IBV_WR_SEND,
+static const enum ibv_wr_opcode opcode_of_kind[] = {[OP_SEND] = IBV_WR_SEND,
 	[OP_WRITE] = WR_RDMA_WRITE,
 	[OP_READ] = IBV_WR_RDMA_READ};
 
 bool
-to_program(const struct play *play, unsigned frame, struct pkt_view *v)
+is_program_request(const struct capture_case *entry, unsigned frame, struct pkt_view *v)
 {
 	return replay_view(&replay, frame, v) && !op_is_response(v->op) &&
-	       v->dest_qpn == play->qpn;
+	       v->dest_qpn == entry->qpn;
 }
 
 void
-message_post(const struct play *play, unsigned frame)
+message_post(const struct capture_case *entry, unsigned frame)
 {
 	uint8_t *at = p.a.mem + REPLAY_SLOT * posted;
 	struct sge sge = host_sge(&p.a, REPLAY_SLOT * posted, 0);
-	struct ud_dest dest = {.hop_limit = 64, .qpn = play->qpn};
+	struct ud_dest dest = {.hop_limit = 64, .qpn = entry->qpn};
 	struct send_req req = {
 		.wr_id = posted + 1, .flags = IBV_SEND_SIGNALED, .sge = &sge};
 	struct pkt_view v;
 
 	for (;; frame++) {
-		if (!to_program(play, frame, &v))
+		if (!is_program_request(entry, frame, &v))
 			continue;
 		if (op_is_first(v.op) && v.op->hdrs & HDR_RETH) {
 			req.remote_va = rte_be_to_cpu_64(view_reth(&v)->va);
@@ -151,7 +151,7 @@ message_post(const struct play *play, unsigned frame)
 		if (op_is_last(v.op))
 			break;
 	}
-	req.opcode = kinds[v.op->kind];
+	req.opcode = opcode_of_kind[v.op->kind];
 	if (v.op->hdrs & HDR_IMM) {
 		req.opcode = v.op->kind == OP_SEND ? IBV_WR_SEND_WITH_IMM
 						   : IBV_WR_RDMA_WRITE_WITH_IMM;

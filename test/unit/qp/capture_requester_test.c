@@ -12,7 +12,7 @@
 
 #include <rte_byteorder.h>
 
-#include "capture_requester_bed.h"
+#include "capture_requester_fixture.h"
 
 #define LONG "AckReq inside a long message"
 #define ACK_FOR_READ "requester: plain ACK for a READ/ATOMIC PSN"
@@ -22,7 +22,7 @@
 #define MTU_OF_PORT "UD message longer than the port MTU"
 
 /* clang-format off */
-static const struct play plays[] = {
+static const struct capture_case entries[] = {
 	{.name = "01-rc-send-only"},
 	{.name = "02-rc-send-multi"},
 	{.name = "03-rc-send-imm"},
@@ -37,14 +37,14 @@ static const struct play plays[] = {
 	{.name = "15-rc-solicited"},
 	/* Our requester splits its READ of 79 packets. */
 	{.name = "17-rc-long-ackreq", .topic = LONG,
-		.ackreq = true, .crossed = true, .end = 200, .open = true},
+		.ackreq = true, .reordered = true, .end = 200, .diverges = true},
 	{.name = "18-rc-mtu2048"},
 	{.name = "19-rc-mtu4096"},
 	{.name = "19b-ud-mtu4096"},
 	{.name = "20-uc"},
 	{.name = "21-ud"},
 	/* ibv_post_send() refuses it: test/verbs/ud_test.c. */
-	{.name = "23-ud-too-long", .topic = MTU_OF_PORT, .end = 2, .open = true},
+	{.name = "23-ud-too-long", .topic = MTU_OF_PORT, .end = 2, .diverges = true},
 	{.name = "24-ud-mcast"},
 	{.name = "25-uc-ipv6"},
 	{.name = "26-rc-ipv6-linklocal"},
@@ -99,17 +99,17 @@ static const struct play plays[] = {
 		.wcs = {{READ_SHORT, 1, IBV_WC_BAD_RESP_ERR}}},
 	{.name = "d8-req-read-middle-first", .wcs = {{RESERVED, 1, IBV_WC_BAD_RESP_ERR}}},
 	/* The log ends before the timeout; our requester requests the rest at once. */
-	{.name = "d9-req-read-gap", .open = true},
-	{.name = "d10-req-read-acked", .topic = ACK_FOR_READ, .open = true},
+	{.name = "d9-req-read-gap", .diverges = true},
+	{.name = "d10-req-read-acked", .topic = ACK_FOR_READ, .diverges = true},
 	{.name = "d11-req-send-answered-by-read-resp",
 		.wcs = {{"requester: SEND answered by READ response", 1, IBV_WC_BAD_RESP_ERR}}},
 	{.name = "d13-req-rnr-partial", .topic = "RNR wait: the ACK timer runs on",
 		.skip = {7, 8}},
 	{.name = "d14-req-nak-access-partial"},
-	{.name = "d16-req-atomic-ack-by-ack", .topic = ACK_FOR_READ, .open = true},
+	{.name = "d16-req-atomic-ack-by-ack", .topic = ACK_FOR_READ, .diverges = true},
 	/* Programs: the posted requests follow from the frames. */
-#define PROGRAM(capture, number, left, asks)                                             \
-	{.name = capture, .qpn = number, .ackreq = asks, .topic = asks ? LONG : NULL},
+#define PROGRAM(capture, number, left, ackreq_differs)                                             \
+	{.name = capture, .qpn = number, .ackreq = ackreq_differs, .topic = ackreq_differs ? LONG : NULL},
 #include "capture_programs.def"
 #undef PROGRAM
 };
@@ -119,7 +119,7 @@ struct pair p;
 struct replay replay;
 struct replay_run run;
 static const char *running; /* the capture in which a test failed */
-struct pkt_view first;
+struct pkt_view first_request;
 uint32_t server_rkey; /* R_Key of requests if the capture has none */
 unsigned next_frame, posted;
 static unsigned polled;
@@ -131,7 +131,7 @@ is_request(const struct pkt_view *v)
 {
 	unsigned src = v->ip_version == 4 ? 12 : 8, len = v->ip_version == 4 ? 4 : 16;
 
-	return memcmp(v->ip + src, first.ip + src, len) == 0;
+	return memcmp(v->ip + src, first_request.ip + src, len) == 0;
 }
 
 /* ---- The wire ---- */
@@ -160,7 +160,7 @@ wait_sent(void)
 
 /* Delivers the next response of the capture now. */
 static void
-answer_ahead(void)
+next_response_deliver(void)
 {
 	struct pkt_view v;
 
@@ -176,21 +176,21 @@ answer_ahead(void)
 }
 
 static void
-request_compare(const struct play *play, const struct pkt_view *theirs)
+request_compare(const struct capture_case *entry, const struct pkt_view *theirs)
 {
 	struct pkt_view ours;
 
 	if (p.a.wire_count == 0)
 		host_pull(&p.a, PULL_ALL);
-	if (p.a.wire_count == 0 && play->crossed)
-		answer_ahead();
+	if (p.a.wire_count == 0 && entry->reordered)
+		next_response_deliver();
 	if (p.a.wire_count == 0)
 		wait_sent();
 	if (p.a.wire_count == 0)
 		fail_msg("%s: frame %u is not sent", replay.name, next_frame);
 	ours = wire_view(&p.a, 0);
-	if (play->ackreq && !op_is_last(ours.op)) {
-		replay_topic_check(play->topic);
+	if (entry->ackreq && !op_is_last(ours.op)) {
+		replay_topic_check(entry->topic);
 		ours.ack_req = theirs->ack_req;
 	}
 	replay_frames_equal(&ours, theirs);
@@ -198,19 +198,19 @@ request_compare(const struct play *play, const struct pkt_view *theirs)
 }
 
 static bool
-skipped(const struct play *play, unsigned frame)
+frame_is_skipped(const struct capture_case *entry, unsigned frame)
 {
-	if (frame != play->skip[0] && frame != play->skip[1])
+	if (frame != entry->skip[0] && frame != entry->skip[1])
 		return false;
-	replay_topic_check(play->topic);
+	replay_topic_check(entry->topic);
 	return true;
 }
 
 /* Replays frames until n more completions have come. */
 static void
-exchange(const struct play *play, unsigned n)
+frames_replay(const struct capture_case *entry, unsigned n)
 {
-	unsigned end = play->end != 0 ? play->end - 1u : (unsigned)replay.file.count;
+	unsigned end = entry->end != 0 ? entry->end - 1u : (unsigned)replay.file.count;
 	unsigned want = polled + n;
 	struct pkt_view v;
 
@@ -218,10 +218,10 @@ exchange(const struct play *play, unsigned n)
 		unsigned frame = next_frame++;
 
 		assert_true(replay_view(&replay, frame, &v));
-		if (skipped(play, frame + 1))
+		if (frame_is_skipped(entry, frame + 1))
 			continue;
 		if (is_request(&v))
-			request_compare(play, &v);
+			request_compare(entry, &v);
 		else if (replay.wire[frame] != 'd')
 			host_take(&p.a, replay.file.frames[frame].data,
 				replay.file.frames[frame].len);
@@ -229,10 +229,10 @@ exchange(const struct play *play, unsigned n)
 	}
 	/* The remaining completions depend on no frame of the peer: retries exceeded, a
 	 * local error. */
-	for (unsigned i = 0; i < 20 && polled < want && !play->open; i++) {
+	for (unsigned i = 0; i < 20 && polled < want && !entry->diverges; i++) {
 		host_pull(&p.a, PULL_ALL);
 		if (p.a.wire_count != 0)
-			fail_msg("%s: a frame more than the kernel's", play->name);
+			fail_msg("%s: a frame more than the kernel's", entry->name);
 		if (qp_deadline(&p.a.qp) != TIME_NEVER)
 			pair_advance(&p, qp_deadline(&p.a.qp) - p.now);
 		completions_take();
@@ -240,7 +240,7 @@ exchange(const struct play *play, unsigned n)
 }
 
 static void
-commands_play(const struct play *play)
+commands_run(const struct capture_case *entry)
 {
 	char text[sizeof(run.commands)], *rest = text, *word;
 	unsigned n;
@@ -250,16 +250,16 @@ commands_play(const struct play *play)
 		if (word_post(word))
 			continue;
 		if (sscanf(word, "sq:%u", &n) == 1)
-			exchange(play, n);
+			frames_replay(entry, n);
 	}
 	/* UC and UD requests are complete when sent: compare the frames still on the
 	 * wire. */
-	exchange(play, RTE_DIM(cqes));
-	if (!play->open)
+	frames_replay(entry, RTE_DIM(cqes));
+	if (!entry->diverges)
 		return;
 	/* Our QP now sends what the capture does not show. */
-	if (play->topic != NULL)
-		replay_topic_check(play->topic);
+	if (entry->topic != NULL)
+		replay_topic_check(entry->topic);
 	wait_sent();
 	assert_int_not_equal(p.a.wire_count, 0);
 	wire_drop_all(&p.a);
@@ -270,15 +270,15 @@ commands_play(const struct play *play)
 /* ---- Completions ---- */
 
 static void
-completions_check(const struct play *play)
+completions_check(const struct capture_case *entry)
 {
-	const struct wc_difference *d = &play->wcs[0];
+	const struct wc_difference *d = &entry->wcs[0];
 	unsigned extra = 0;
 
 	for (unsigned i = 0; i < run.wc_count; i++) {
 		struct replay_wc wc = run.wcs[i];
 
-		if (play->open && i == polled)
+		if (entry->diverges && i == polled)
 			break;
 
 		if (d->topic != NULL && d->wr_id == wc.wr_id) {
@@ -286,7 +286,7 @@ completions_check(const struct play *play)
 			wc.status = (enum ibv_wc_status)d->status;
 		}
 		assert_true(i < polled);
-		wc.has_crc &= !play->shared;
+		wc.has_crc &= !entry->shared;
 		replay_wc_equal(
 			&cqes[i], &wc, p.a.mem + REPLAY_SLOT * (cqes[i].wr_id - 1));
 	}
@@ -296,12 +296,12 @@ completions_check(const struct play *play)
 		assert_int_equal(cqes[0].status, d->status);
 		extra = 1;
 	}
-	if (!play->open)
+	if (!entry->diverges)
 		assert_int_equal(polled, run.wc_count + extra);
 }
 
 static void
-program_play(const struct play *play)
+program_run(const struct capture_case *entry)
 {
 	unsigned answers = 0;
 	struct pkt_view v;
@@ -309,10 +309,10 @@ program_play(const struct play *play)
 	while (next_frame < replay.file.count) {
 		unsigned frame = next_frame++;
 
-		if (to_program(play, frame, &v)) {
+		if (is_program_request(entry, frame, &v)) {
 			if (op_is_first(v.op))
-				message_post(play, frame);
-			request_compare(play, &v);
+				message_post(entry, frame);
+			request_compare(entry, &v);
 		} else if (replay_view(&replay, frame, &v) && op_is_response(v.op) &&
 			   v.dest_qpn == p.a.qp.qpn && !is_request(&v)) {
 			host_take(&p.a, replay.file.frames[frame].data,
@@ -334,53 +334,53 @@ program_play(const struct play *play)
 
 /* Finds the first request to the QP; returns the QPN to which its responses go. */
 static uint32_t
-program_find(const struct play *play)
+program_find(const struct capture_case *entry)
 {
 	unsigned i = 0;
 	struct pkt_view v;
 	uint32_t qpn;
 
-	while (!to_program(play, i, &first)) {
+	while (!is_program_request(entry, i, &first_request)) {
 		i++;
 		assert_true(i < replay.file.count);
 	}
-	run.type = replay_type(&first);
-	run.udp_sport = (uint16_t)(((const uint8_t *)first.bth)[-8] << 8 |
-				   ((const uint8_t *)first.bth)[-7]);
+	run.type = replay_type(&first_request);
+	run.udp_sport = (uint16_t)(((const uint8_t *)first_request.bth)[-8] << 8 |
+				   ((const uint8_t *)first_request.bth)[-7]);
 	if (run.type != IBV_QPT_RC)
-		return run.type == IBV_QPT_UD ? be24_get(view_deth(&first)->src_qpn)
+		return run.type == IBV_QPT_UD ? be24_get(view_deth(&first_request)->src_qpn)
 					      : 0x777;
 	for (qpn = 0; qpn == 0; i++) {
 		assert_true(i < replay.file.count);
 		if (replay_view(&replay, i, &v) && op_is_response(v.op) &&
-			!is_request(&v) && psn_diff(v.psn, first.psn) >= 0 &&
-			psn_diff(v.psn, first.psn) < 16)
+			!is_request(&v) && psn_diff(v.psn, first_request.psn) >= 0 &&
+			psn_diff(v.psn, first_request.psn) < 16)
 			qpn = v.dest_qpn;
 	}
 	return qpn;
 }
 
 static void
-play_init(const struct play *play)
+entry_init(const struct capture_case *entry)
 {
-	bool script = play->name[0] == 'd';
+	bool script = entry->name[0] == 'd';
 	struct pair_conf conf = pair_defaults();
 	struct replay_run peer;
 	uint32_t qpn;
 
-	replay_load(&replay, play->name);
+	replay_load(&replay, entry->name);
 	assert_int_equal(
-		replay_run(play->name, script ? 'P' : 'C', 'S', &run), play->qpn == 0);
-	qpn = play->qpn != 0 ? program_find(play) : run.qpn;
-	server_rkey = replay_run(play->name, 'S', 'R', &peer) ? peer.rkey : 0;
-	mcast = strstr(play->name, "mcast") != NULL;
+		replay_run(entry->name, script ? 'P' : 'C', 'S', &run), entry->qpn == 0);
+	qpn = entry->qpn != 0 ? program_find(entry) : run.qpn;
+	server_rkey = replay_run(entry->name, 'S', 'R', &peer) ? peer.rkey : 0;
+	mcast = strstr(entry->name, "mcast") != NULL;
 	conf.type = run.type;
 	conf.unconnected = true;
 	conf.mtu = run.mtu;
-	conf.psn[0] = play->qpn != 0 ? first.psn : script ? PSN_B : PSN_A;
+	conf.psn[0] = entry->qpn != 0 ? first_request.psn : script ? PSN_B : PSN_A;
 	conf.mem_bytes = REPLAY_SLOTS * REPLAY_SLOT;
 	conf.access = run.access;
-	conf.max_rd = play->qpn != 0 ? QP_MAX_RD_ATOMIC : run.rd_atomic;
+	conf.max_rd = entry->qpn != 0 ? QP_MAX_RD_ATOMIC : run.rd_atomic;
 	conf.timeout = run.timeout;
 	conf.retry_cnt = run.retry;
 	conf.rnr_retry = run.rnr_retry;
@@ -390,29 +390,29 @@ play_init(const struct play *play)
 		pair_connect(&p);
 		return;
 	}
-	if (play->qpn == 0)
-		assert_true(replay_view(&replay, 0, &first));
-	if (first.op->service == SERVICE_UD)
-		qpn = be24_get(view_deth(&first)->src_qpn);
-	replay_take_place(&replay, &p.a, &run, qpn, first.dest_qpn, &first, true);
+	if (entry->qpn == 0)
+		assert_true(replay_view(&replay, 0, &first_request));
+	if (first_request.op->service == SERVICE_UD)
+		qpn = be24_get(view_deth(&first_request)->src_qpn);
+	replay_take_place(&replay, &p.a, &run, qpn, first_request.dest_qpn, &first_request, true);
 }
 
 static void
-test_requester(void **state)
+requester_sends_as_kernel(void **state)
 {
 	struct event_record event;
 
 	(void)state;
-	for (unsigned i = 0; i < RTE_DIM(plays); i++) {
-		const struct play *play = &plays[i];
+	for (unsigned i = 0; i < RTE_DIM(entries); i++) {
+		const struct capture_case *entry = &entries[i];
 
-		running = play->name;
-		play_init(play);
-		if (play->qpn != 0) {
-			program_play(play);
+		running = entry->name;
+		entry_init(entry);
+		if (entry->qpn != 0) {
+			program_run(entry);
 		} else {
-			commands_play(play);
-			completions_check(play);
+			commands_run(entry);
+			completions_check(entry);
 		}
 		while (event_next(&p.a.events, &event) == 0)
 			; /* completer_test.c checks the events */
@@ -435,7 +435,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_requester, teardown),
+		cmocka_unit_test_teardown(requester_sends_as_kernel, teardown),
 	};
 
 	return cmocka_run_group_tests_name("qp capture requester", tests, NULL, NULL);

@@ -12,7 +12,7 @@
 
 #include <rte_byteorder.h>
 
-#include "capture_bed.h"
+#include "capture_fixture.h"
 
 #define LENGTHS "SEND packet length rules"
 #define DMA_LENGTHS "WRITE_FIRST with DMALen <= PMTU, WRITE_ONLY with DMALen > PMTU"
@@ -30,7 +30,7 @@
 	}
 
 /* clang-format off */
-static const struct play plays[] = {
+static const struct capture_case entries[] = {
 	{.name = "01-rc-send-only"},
 	{.name = "02-rc-send-multi"},
 	{.name = "03-rc-send-imm"},
@@ -81,7 +81,7 @@ static const struct play plays[] = {
 	{.name = "56-rc-drop-nak"},
 	{.name = "57-rc-read-drop-req"},
 	{.name = "59-rc-read-drop-middle",
-		.differences = {{.answer = 5,
+		.differences = {{.response = 5,
 			.opcode = OPCODE_RC_READ_RESPONSE_FIRST,
 			.topic = "partial READ replay"}}},
 	{.name = "61-rc-read-drop-only"},
@@ -94,7 +94,7 @@ static const struct play plays[] = {
 	{.name = "71-uc-drop-only"},
 	{.name = "73-uc-no-recv", .recv_at = 2},
 	/* FLUSH and ATOMIC WRITE, which that kernel does not know, are left out. */
-	{.name = "c0-silent-drops", .leave = {13, 14}},
+	{.name = "c0-silent-drops", .left_out = {13, 14}},
 	{.name = "c1-accepted-oddities"},
 	{.name = "c10-ud-checks"},
 	{.name = "c2-opseq-00"},
@@ -143,17 +143,17 @@ static const struct play plays[] = {
 		.differences = {{BAD_INV, 1, AETH_NAK_ACCESS, 0, 0, 0}}},
 	{.name = "c4-psn"},
 	{.name = "c5-dup-read-atomic",
-		.differences = {{.answer = 8,
+		.differences = {{.response = 8,
 					.opcode = OPCODE_RC_READ_RESPONSE_FIRST,
 					.topic = "partial READ replay"},
-			{.answer = 10,
+			{.response = 10,
 				.opcode = OPCODE_RC_READ_RESPONSE_ONLY,
 				.topic = "partial READ replay"},
-			{.answer = 11,
+			{.response = 11,
 				.opcode = OPCODE_RC_READ_RESPONSE_ONLY,
 				.extra = true,
 				.topic = "READ duplicate of the rest"},
-			{.answer = 16,
+			{.response = 16,
 				.syndrome = AETH_ACK,
 				.psn_low = 4,
 				.topic = "duplicate SEND behind READs"}}},
@@ -165,7 +165,7 @@ static const struct play plays[] = {
 	{.name = "c9-mr-access-0"},
 	{.name = "c9-mr-access-1"},
 	{.name = "c9-mr-access-2"},
-#define PROGRAM(capture, number, left, asks) {.name = capture, .qpn = number, .leave = {left}},
+#define PROGRAM(capture, number, left, ackreq_differs) {.name = capture, .qpn = number, .left_out = {left}},
 #include "capture_programs.def"
 #undef PROGRAM
 };
@@ -228,7 +228,7 @@ commands_run(bool late)
 static void
 grh_check(const uint8_t *at)
 {
-	unsigned len = first.ip_version == 4 ? 20 : 40, i = 0;
+	unsigned len = first_request.ip_version == 4 ? 20 : 40, i = 0;
 	struct pkt_view v;
 
 	for (unsigned k = 0; k < 40 - len; k++)
@@ -249,7 +249,7 @@ static struct {
 } expected;
 
 static void
-request_expect(const struct pkt_view *v)
+message_expect(const struct pkt_view *v)
 {
 	uint32_t grh = v->op->service == SERVICE_UD ? 40 : 0;
 	struct cqe cqe;
@@ -282,20 +282,20 @@ request_expect(const struct pkt_view *v)
 /* ---- Replay ---- */
 
 static void
-request_take(const struct play *play, unsigned frame)
+request_deliver(const struct capture_case *entry, unsigned frame)
 {
 	static uint8_t copy[5000];
 	const struct pcap_frame *f = &replay.file.frames[frame];
 	struct pkt_view v;
 
-	for (unsigned i = 0; i < RTE_DIM(play->leave); i++) {
-		if (play->leave[i] == frame + 1)
+	for (unsigned i = 0; i < RTE_DIM(entry->left_out); i++) {
+		if (entry->left_out[i] == frame + 1)
 			return;
 	}
 	if (replay.wire[frame] == 'd')
 		return;
-	if (play->qpn != 0 && replay_view(&replay, frame, &v) && v.op->kind == OP_READ)
-		memory_learn(play, frame, &v);
+	if (entry->qpn != 0 && replay_view(&replay, frame, &v) && v.op->kind == OP_READ)
+		memory_fill_from_responses(entry, frame, &v);
 	assert_true(f->len <= sizeof(copy));
 	memcpy(copy, f->data, f->len);
 	for (unsigned i = 0; i < binds; i++)
@@ -307,46 +307,46 @@ request_take(const struct play *play, unsigned frame)
 		/* one response per request: none is coalesced */
 		host_pull(&p.b, PULL_ALL);
 	}
-	if (play->qpn != 0 && replay_view(&replay, frame, &v))
-		request_expect(&v);
+	if (entry->qpn != 0 && replay_view(&replay, frame, &v))
+		message_expect(&v);
 }
 
 static void
-play_init(const struct play *play)
+entry_init(const struct capture_case *entry)
 {
 	struct pair_conf conf = pair_defaults();
 
-	replay_load(&replay, play->name);
-	if (!replay_run(play->name, 'S', 'R', &run))
-		assert_int_equal(replay_run(play->name, 'P', 'R', &run), play->qpn == 0);
-	if (play->qpn != 0) {
-		run.type = program_type(play);
+	replay_load(&replay, entry->name);
+	if (!replay_run(entry->name, 'S', 'R', &run))
+		assert_int_equal(replay_run(entry->name, 'P', 'R', &run), entry->qpn == 0);
+	if (entry->qpn != 0) {
+		run.type = program_type(entry);
 		run.rd_atomic = QP_MAX_RD_ATOMIC;
 	}
-	first_find(play);
+	first_request_find(entry);
 	conf.type = run.type;
 	conf.unconnected = true;
 	conf.srq = run.srq;
 	conf.mtu = run.mtu;
-	conf.psn[0] = play->qpn != 0 ? first.psn : PSN_A;
+	conf.psn[0] = entry->qpn != 0 ? first_request.psn : PSN_A;
 	conf.mem_bytes = REPLAY_SLOTS * REPLAY_SLOT;
 	conf.access = run.access;
 	conf.max_dest_rd = run.rd_atomic;
 	conf.min_rnr_timer = run.rnr_timer;
 	pair_init(&p, &conf);
-	target_init(play);
+	target_init(entry);
 	replay_take_place(&replay, &p.b, &run,
-		first.dest_qpn == PSN_MASK ? run.qpn : first.dest_qpn, peer_qpn, &first,
+		first_request.dest_qpn == PSN_MASK ? run.qpn : first_request.dest_qpn, peer_qpn, &first_request,
 		false);
 	recvs = binds = invalidated = 0;
 	memset(&expected, 0, sizeof(expected));
-	for (unsigned i = 0; i < REPLAY_SLOTS && play->qpn != 0; i++)
+	for (unsigned i = 0; i < REPLAY_SLOTS && entry->qpn != 0; i++)
 		recv_post(REPLAY_SLOT, false);
 	commands_run(false);
 }
 
 static void
-play_frames(const struct play *play)
+frames_replay(const struct capture_case *entry)
 {
 	unsigned answers = 0, given, wanted = 0;
 	struct pkt_view v;
@@ -354,23 +354,23 @@ play_frames(const struct play *play)
 	/* All requests first, then all responses: tcpdump may have recorded them out of
 	 * order. */
 	for (unsigned i = 0; i < replay.file.count; i++) {
-		if (play->recv_at == i + 1)
+		if (entry->recv_at == i + 1)
 			commands_run(true);
-		if (is_request(play, i))
-			request_take(play, i);
+		if (is_request(entry, i))
+			request_deliver(entry, i);
 	}
 	given = p.b.wire_count;
 	for (unsigned i = 0; i < replay.file.count; i++) {
-		if (replay_view(&replay, i, &v) && is_answer(play, &v))
-			wanted += answer_check(play, ++answers, &v);
+		if (replay_view(&replay, i, &v) && is_response(entry, &v))
+			wanted += response_check(entry, ++answers, &v);
 	}
 	if (given != wanted)
-		fail_msg("%s: %u answers, wanted %u", play->name, given, wanted);
+		fail_msg("%s: %u answers, wanted %u", entry->name, given, wanted);
 }
 
 /* Number of completions that the generator waited for. */
 static unsigned
-polled(void)
+completions_awaited(void)
 {
 	char text[sizeof(run.commands)], *rest = text, *word;
 	unsigned n, sum = 0;
@@ -383,10 +383,10 @@ polled(void)
 
 /* Receives complete in order: number i of the log, or behind its end. */
 static const struct wc_difference *
-difference_of(const struct play *play, unsigned i)
+difference_of(const struct capture_case *entry, unsigned i)
 {
-	for (unsigned k = 0; k < RTE_DIM(play->wcs); k++) {
-		const struct wc_difference *d = &play->wcs[k];
+	for (unsigned k = 0; k < RTE_DIM(entry->wcs); k++) {
+		const struct wc_difference *d = &entry->wcs[k];
 
 		if (d->topic != NULL && d->wr_id == i) {
 			replay_topic_check(d->topic);
@@ -400,13 +400,13 @@ difference_of(const struct play *play, unsigned i)
  * If the generator waited for more completions than came, the missing receives can only
  * have been flushed. */
 static void
-completions_check(const struct play *play)
+completions_check(const struct capture_case *entry)
 {
 	struct replay_wc none = {.status = IBV_WC_WR_FLUSH_ERR};
 	struct cqe cqe;
 
-	for (unsigned i = 0; i < run.wc_count + RTE_DIM(play->wcs); i++) {
-		const struct wc_difference *d = difference_of(play, i);
+	for (unsigned i = 0; i < run.wc_count + RTE_DIM(entry->wcs); i++) {
+		const struct wc_difference *d = difference_of(entry, i);
 
 		if (d != NULL && d->status == NO_WC)
 			continue;
@@ -427,7 +427,7 @@ completions_check(const struct play *play)
 			assert_int_equal(cqe.byte_len, d->len);
 	}
 	while (host_poll(&p.b, &p.b.recv_cq, &cqe)) {
-		if (polled() == run.wc_count)
+		if (completions_awaited() == run.wc_count)
 			continue;
 		none.wr_id = cqe.wr_id;
 		replay_wc_equal(&cqe, &none, NULL);
@@ -435,19 +435,19 @@ completions_check(const struct play *play)
 }
 
 static void
-test_responder(void **state)
+responder_answers_as_kernel(void **state)
 {
 	struct event_record event;
 
 	(void)state;
-	for (unsigned i = 0; i < RTE_DIM(plays); i++) {
-		const struct play *play = &plays[i];
+	for (unsigned i = 0; i < RTE_DIM(entries); i++) {
+		const struct capture_case *entry = &entries[i];
 
-		running = play->name;
-		play_init(play);
-		play_frames(play);
-		if (play->qpn == 0)
-			completions_check(play);
+		running = entry->name;
+		entry_init(entry);
+		frames_replay(entry);
+		if (entry->qpn == 0)
+			completions_check(entry);
 		else
 			assert_int_not_equal(expected.messages, 0);
 		capture_mw_destroy();
@@ -478,7 +478,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_responder, teardown),
+		cmocka_unit_test_teardown(responder_answers_as_kernel, teardown),
 	};
 
 	return cmocka_run_group_tests_name("qp capture", tests, NULL, NULL);

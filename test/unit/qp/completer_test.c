@@ -23,7 +23,7 @@ expect_sent_range(unsigned from, unsigned to, enum ibv_wc_status status)
 
 /* An ACK acknowledges every packet up to its PSN (docs/protocol.md 7.4). */
 static void
-test_coalesced(void **state)
+ack_covers_earlier_packets(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
@@ -43,7 +43,7 @@ test_coalesced(void **state)
 /* Ghosts and stale responses of any kind are dropped, a stale NAK too (docs/protocol.md
  * 7.4). */
 static void
-test_ghosts_and_stale(void **state)
+ghosts_and_stale_are_dropped(void **state)
 {
 	static const uint8_t syndromes[] = {
 		0x1F, 0x00, 0x21, 0x60, 0x61, 0x62, 0x63, 0x7F};
@@ -116,7 +116,7 @@ syndrome_run(unsigned s)
 }
 
 static void
-test_syndromes(void **state)
+aeth_syndromes(void **state)
 {
 	(void)state;
 	for (unsigned s = 0; s < 256; s++)
@@ -125,7 +125,7 @@ test_syndromes(void **state)
 
 /* READ and atomic responses to a SEND: BAD_RESP_ERR (docs/protocol.md 7.4). */
 static void
-test_wrong_response(void **state)
+rdma_response_to_send_fails(void **state)
 {
 	static const uint8_t opcodes[] = {OPCODE_RC_READ_RESPONSE_FIRST,
 		OPCODE_RC_READ_RESPONSE_MIDDLE, OPCODE_RC_READ_RESPONSE_LAST,
@@ -148,7 +148,7 @@ test_wrong_response(void **state)
 /* An unsignaled request that fails completes, and so do all requests behind it
  * (ibv_post_send(3)). Those before it do not complete. */
 static void
-test_unsignaled_failure(void **state)
+failed_unsignaled_request_completes(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
@@ -167,7 +167,7 @@ test_unsignaled_failure(void **state)
 /* NAK 0x60 acknowledges the packets before its PSN. The rest is resent unchanged, for
  * each lost packet of three messages (docs/protocol.md 7.5). */
 static void
-test_go_back_n(void **state)
+sequence_nak_goes_back_n(void **state)
 {
 	(void)state;
 	for (unsigned lost = 0; lost < 8; lost++) {
@@ -209,7 +209,7 @@ test_go_back_n(void **state)
 /* Further NAKs for the same loss neither restart the retransmission nor charge retry_cnt
  * (docs/protocol.md 7.5). */
 static void
-test_nak_echo(void **state)
+repeated_nak_is_not_charged(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 
@@ -238,7 +238,7 @@ test_nak_echo(void **state)
 /* NAK 0x60 charges retry_cnt. With no retry left: RETRY_EXC_ERR (docs/protocol.md
  * 7.6). */
 static void
-test_nak_charges(void **state)
+sequence_nak_charges_retry_cnt(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 
@@ -270,7 +270,7 @@ test_nak_charges(void **state)
 /* The NAK is lost. The responder sends no second one, and the timeout repairs the
  * loss. */
 static void
-test_nak_lost(void **state)
+lost_nak_is_repaired_by_timeout(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
@@ -300,7 +300,7 @@ test_nak_lost(void **state)
 /* An ACK of the first transmission arrives during the second: the packets that it
  * acknowledges are not sent again. */
 static void
-test_ack_overtakes(void **state)
+late_ack_ends_retransmission(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
@@ -325,7 +325,7 @@ test_ack_overtakes(void **state)
 /* CQ overrun (docs/protocol.md 9): CQ_ERR, and QP_FATAL for the completion without
  * room. */
 static void
-test_cq_overflow(void **state)
+send_cq_overflow(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 
@@ -347,17 +347,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_coalesced),
-		cmocka_unit_test(test_ghosts_and_stale),
-		cmocka_unit_test(test_syndromes),
-		cmocka_unit_test(test_wrong_response),
-		cmocka_unit_test(test_unsignaled_failure),
-		cmocka_unit_test(test_go_back_n),
-		cmocka_unit_test(test_nak_echo),
-		cmocka_unit_test(test_nak_charges),
-		cmocka_unit_test(test_nak_lost),
-		cmocka_unit_test(test_ack_overtakes),
-		cmocka_unit_test(test_cq_overflow),
+		cmocka_unit_test(ack_covers_earlier_packets),
+		cmocka_unit_test(ghosts_and_stale_are_dropped),
+		cmocka_unit_test(aeth_syndromes),
+		cmocka_unit_test(rdma_response_to_send_fails),
+		cmocka_unit_test(failed_unsignaled_request_completes),
+		cmocka_unit_test(sequence_nak_goes_back_n),
+		cmocka_unit_test(repeated_nak_is_not_charged),
+		cmocka_unit_test(sequence_nak_charges_retry_cnt),
+		cmocka_unit_test(lost_nak_is_repaired_by_timeout),
+		cmocka_unit_test(late_ack_ends_retransmission),
+		cmocka_unit_test(send_cq_overflow),
 	};
 
 	return cmocka_run_group_tests_name("qp completer", tests, NULL, NULL);

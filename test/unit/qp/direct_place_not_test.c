@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "direct_place_bed.h"
+#include "direct_place_fixture.h"
 
 /* The packet that follows the first packet of a message. */
 static struct crafted
-middle(enum way way)
+middle_packet(enum way way)
 {
 	static const uint8_t opcodes[WAYS] = {OPCODE_RC_SEND_MIDDLE,
 		OPCODE_RC_SEND_MIDDLE, OPCODE_RC_WRITE_MIDDLE,
@@ -21,41 +21,41 @@ middle(enum way way)
 }
 
 static void
-begin(enum way way, uint32_t bytes)
+first_packet_deliver(enum way way, uint32_t bytes)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 
 	direct_open(way, &conf, bytes, 0);
 	wire_deliver(from, 0);
-	direct_changed(0, mtu);
+	expect_changed(0, mtu);
 }
 
 static void
 expect_delivered(const struct crafted *c, bool delivered)
 {
 	struct frame frame = craft(to, c);
-	struct look look = direct_look(&frame);
+	struct check_result result = frame_check(&frame);
 
 	delivered = delivered && icrc_copy_min <= c->payload_len;
-	assert_true(look.right);
-	assert_int_equal(look.delivered, delivered);
-	direct_changed(mtu, delivered ? mtu : 0);
+	assert_true(result.icrc_ok);
+	assert_int_equal(result.delivered, delivered);
+	expect_changed(mtu, delivered ? mtu : 0);
 	free(frame.data);
 }
 
 /* The unchanged packet is delivered. So the change made before is what prevented it. */
 static void
-expect_next_placed(enum way way)
+expect_next_delivered(enum way way)
 {
-	struct crafted c = middle(way);
+	struct crafted c = middle_packet(way);
 
 	expect_delivered(&c, true);
 }
 
 static void
-expect_next_not(enum way way)
+expect_next_not_delivered(enum way way)
 {
-	struct crafted c = middle(way);
+	struct crafted c = middle_packet(way);
 
 	expect_delivered(&c, false);
 }
@@ -63,7 +63,7 @@ expect_next_not(enum way way)
 /* ---- The packet ---- */
 
 static void
-test_headers(void **state)
+wrong_header_not_delivered(void **state)
 {
 	static const struct crafted rows[] = {{.psn = 1}, {.psn = 2}, {.psn = PSN_MASK},
 		{.psn = PSN_MASK - 1}, {.psn = 1 << 23}, {.src_ip_change = 1},
@@ -72,37 +72,37 @@ test_headers(void **state)
 
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
-		begin(way, 4 * 1024);
+		first_packet_deliver(way, 4 * 1024);
 		for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-			struct crafted c = rows[i], right = middle(way);
+			struct crafted c = rows[i], right = middle_packet(way);
 
 			c.psn = psn_add(right.psn, c.psn);
 			c.opcode = right.opcode;
 			c.payload_len = right.payload_len;
 			expect_delivered(&c, false);
 		}
-		expect_next_placed(way);
+		expect_next_delivered(way);
 		pair_abandon(&p);
 	}
 }
 
 /* All lengths but the full path MTU. */
 static void
-test_lengths(void **state)
+other_length_not_delivered(void **state)
 {
 	static const uint32_t lens[] = {
 		0, 4, 252, 256, 512, 1020, 1021, 1023, 1025, 1028, 2048};
 
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
-		begin(way, 4 * 1024);
+		first_packet_deliver(way, 4 * 1024);
 		for (unsigned i = 0; i < RTE_DIM(lens); i++) {
-			struct crafted c = middle(way);
+			struct crafted c = middle_packet(way);
 
 			c.payload_len = lens[i];
 			expect_delivered(&c, false);
 		}
-		expect_next_placed(way);
+		expect_next_delivered(way);
 		pair_abandon(&p);
 	}
 }
@@ -110,15 +110,15 @@ test_lengths(void **state)
 /* All other opcodes: first and last packets, MIDDLE of another kind of message or of
  * another service. */
 static void
-test_opcodes(void **state)
+other_opcode_not_delivered(void **state)
 {
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		unsigned others = 0;
 
-		begin(way, 4 * 1024);
+		first_packet_deliver(way, 4 * 1024);
 		for (unsigned opcode = 0; opcode < 256; opcode++) {
-			struct crafted c = middle(way);
+			struct crafted c = middle_packet(way);
 			const struct op_row *op = &op_rows[opcode];
 
 			if (op->kind == OP_UNKNOWN || opcode == c.opcode)
@@ -130,7 +130,7 @@ test_opcodes(void **state)
 			others++;
 		}
 		assert_true(others > 60);
-		expect_next_placed(way);
+		expect_next_delivered(way);
 		pair_abandon(&p);
 	}
 }
@@ -139,7 +139,7 @@ test_opcodes(void **state)
 
 /* The states that take requests, and those that take responses (IBA 10.3.1). */
 static void
-test_states(void **state)
+delivery_by_qp_state(void **state)
 {
 	static const bool requests[] = {[IBV_QPS_RTR] = true,
 		[IBV_QPS_RTS] = true,
@@ -151,8 +151,8 @@ test_states(void **state)
 	for (enum way way = 0; way < WAYS; way++) {
 		struct crafted c;
 
-		begin(way, 4 * 1024);
-		c = middle(way);
+		first_packet_deliver(way, 4 * 1024);
+		c = middle_packet(way);
 		for (uint8_t at = IBV_QPS_RESET; at <= IBV_QPS_ERR; at++) {
 			bool takes = way == WAY_READ
 					     ? at == IBV_QPS_RTS || at == IBV_QPS_SQD
@@ -168,40 +168,40 @@ test_states(void **state)
 
 /* No message is in progress. */
 static void
-test_between_messages(void **state)
+no_message_in_progress(void **state)
 {
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		struct crafted c;
 
-		begin(way, 2 * 1024);
+		first_packet_deliver(way, 2 * 1024);
 		wire_deliver_all(from);
-		direct_changed(mtu, mtu);
-		c = middle(way);
+		expect_changed(mtu, mtu);
+		c = middle_packet(way);
 		c.psn = psn_add(PSN_A, 2);
 		expect_delivered(&c, false);
-		direct_done(way);
+		direct_finish(way);
 	}
 }
 
 /* Fields of the QP left over from an earlier message are not used. */
 static void
-test_left_over(void **state)
+stale_message_state_is_unused(void **state)
 {
 	static const enum way ways[] = {WAY_SEND, WAY_SRQ};
 	struct crafted write;
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(ways); i++) {
-		begin(ways[i], 4 * 1024);
+		first_packet_deliver(ways[i], 4 * 1024);
 		to->qp.resp.va = (uintptr_t)to->mem + AT + mtu;
 		to->qp.resp.rkey = to->rkey;
 		to->qp.resp.left = 4 * mtu;
-		write = middle(WAY_WRITE);
+		write = middle_packet(WAY_WRITE);
 		expect_delivered(&write, false);
-		expect_next_placed(ways[i]);
+		expect_next_delivered(ways[i]);
 		to->qp.resp.msg = OP_WRITE;
-		expect_next_not(ways[i]);
+		expect_next_not_delivered(ways[i]);
 		expect_delivered(&write, true);
 		pair_abandon(&p);
 	}
@@ -222,75 +222,75 @@ key_in_use(enum way way)
 
 /* A key that was valid for the first packet is not valid for the second. */
 static void
-test_keys(void **state)
+invalid_key_not_delivered(void **state)
 {
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		uint32_t *key, right, poor;
 
-		begin(way, 4 * 1024);
+		first_packet_deliver(way, 4 * 1024);
 		key = key_in_use(way);
 		right = *key;
 		/* For an SRQ: of the wrong PD. Otherwise: without the right. */
 		poor = host_key(to, AT, len, way == WAY_SRQ ? IBV_ACCESS_LOCAL_WRITE : 0);
 		*key = poor;
-		expect_next_not(way);
+		expect_next_not_delivered(way);
 		*key = right;
-		expect_next_placed(way);
+		expect_next_delivered(way);
 		assert_int_equal(key_free(&to->keys, poor), 0);
 		assert_int_equal(key_free(&to->keys, right), 0);
-		expect_next_not(way);
+		expect_next_not_delivered(way);
 		pair_abandon(&p);
 	}
 }
 
 /* Remote writes are forbidden while a WRITE is in progress. */
 static void
-test_write_forbidden(void **state)
+forbidden_write_not_delivered(void **state)
 {
 	(void)state;
-	begin(WAY_WRITE, 4 * 1024);
+	first_packet_deliver(WAY_WRITE, 4 * 1024);
 	to->qp.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-	expect_next_not(WAY_WRITE);
+	expect_next_not_delivered(WAY_WRITE);
 	to->qp.access = IBV_ACCESS_REMOTE_WRITE;
-	expect_next_placed(WAY_WRITE);
+	expect_next_delivered(WAY_WRITE);
 	pair_abandon(&p);
 }
 
 /* At least one byte of a WRITE must be left for the last packet, as each MIDDLE
  * implies. */
 static void
-test_write_end(void **state)
+last_bytes_of_write_not_delivered(void **state)
 {
 	static const uint32_t lens[] = {1025, 1024 + 512, 2 * 1024 - 1, 2 * 1024};
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(lens); i++) {
-		begin(WAY_WRITE, lens[i]);
-		expect_next_not(WAY_WRITE);
+		first_packet_deliver(WAY_WRITE, lens[i]);
+		expect_next_not_delivered(WAY_WRITE);
 		pair_abandon(&p);
 	}
-	begin(WAY_WRITE, 2 * 1024 + 1);
-	expect_next_placed(WAY_WRITE);
+	first_packet_deliver(WAY_WRITE, 2 * 1024 + 1);
+	expect_next_delivered(WAY_WRITE);
 	pair_abandon(&p);
 }
 
 /* A receive or a READ with less room than the packet's payload. */
 static void
-test_short(void **state)
+short_buffer_not_delivered(void **state)
 {
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
-		begin(way, 2 * 1024 - 1);
-		expect_next_not(way);
-		direct_done(way);
+		first_packet_deliver(way, 2 * 1024 - 1);
+		expect_next_not_delivered(way);
+		direct_finish(way);
 	}
 }
 
 /* A payload that crosses two SGEs is delivered after the ICRC check. Packets behind it
  * are delivered directly again. */
 static void
-test_two_places(void **state)
+payload_across_sges_not_delivered(void **state)
 {
 	static const uint32_t cuts[] = {1, 1023, 1025, 1024 + 512, 2047, 2049, 4095};
 
@@ -304,17 +304,17 @@ test_two_places(void **state)
 			continue; /* a WRITE has one destination */
 		direct_open(way, &conf, 4 * 1024 + 100, cut);
 		for (uint32_t k = 0; k < PACKETS; k++) {
-			struct look look = direct_look(&from->wire[0]);
+			struct check_result result = frame_check(&from->wire[0]);
 			bool one = cut < k * mtu || cut >= (k + 1) * mtu;
 			bool delivered = k != 0 && k != PACKETS - 1 && one;
 
-			assert_true(look.right);
-			assert_int_equal(look.delivered, delivered && icrc_copy_min <= mtu);
-			direct_changed(k * mtu, look.delivered ? mtu : 0);
+			assert_true(result.icrc_ok);
+			assert_int_equal(result.delivered, delivered && icrc_copy_min <= mtu);
+			expect_changed(k * mtu, result.delivered ? mtu : 0);
 			wire_deliver(from, 0);
-			direct_changed(k * mtu, RTE_MIN(mtu, len - k * mtu));
+			expect_changed(k * mtu, RTE_MIN(mtu, len - k * mtu));
 		}
-		direct_done(way);
+		direct_finish(way);
 	}
 }
 
@@ -323,17 +323,17 @@ test_two_places(void **state)
 /* The first response of a READ is never a MIDDLE, also not where the READ before
  * ended. */
 static void
-test_read_start(void **state)
+first_read_response_not_delivered(void **state)
 {
 	struct crafted c;
 
 	(void)state;
 	direct_open_default(WAY_READ);
-	c = middle(WAY_READ);
+	c = middle_packet(WAY_READ);
 	c.psn = PSN_A;
 	expect_delivered(&c, false);
 	pair_settle(&p);
-	direct_changed(0, len);
+	expect_changed(0, len);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	host_read(&p.a, 3, AT, FROM, 8 * mtu);
 	c.psn = psn_add(PSN_A, PACKETS);
@@ -347,33 +347,33 @@ test_read_start(void **state)
 
 /* The read position must be that of the oldest packet. */
 static void
-test_read_place(void **state)
+read_position_must_match(void **state)
 {
 	(void)state;
-	begin(WAY_READ, 4 * 1024);
+	first_packet_deliver(WAY_READ, 4 * 1024);
 	assert_int_equal(to->qp.req.read_pos_psn, psn_add(PSN_A, 1));
 	to->qp.req.read_pos_psn++;
-	expect_next_not(WAY_READ);
+	expect_next_not_delivered(WAY_READ);
 	to->qp.req.read_pos_psn--;
 	to->qp.req.una_psn++;
-	expect_next_not(WAY_READ);
+	expect_next_not_delivered(WAY_READ);
 	to->qp.req.una_psn--;
-	expect_next_placed(WAY_READ);
+	expect_next_delivered(WAY_READ);
 	pair_abandon(&p);
 }
 
 /* The oldest request is not a READ, also when one of its packets is acknowledged. */
 static void
-test_not_a_read(void **state)
+response_without_read_not_delivered(void **state)
 {
 	struct crafted c;
 
 	(void)state;
 	direct_open_default(WAY_READ);
 	pair_settle(&p);
-	direct_changed(0, len);
+	expect_changed(0, len);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-	c = middle(WAY_READ);
+	c = middle_packet(WAY_READ);
 	c.psn = psn_add(PSN_A, PACKETS);
 	host_recv(&p.b, 2, AT, 8 * mtu);
 	host_send(&p.a, 3, AT, 8 * mtu, 0);
@@ -394,7 +394,7 @@ test_not_a_read(void **state)
 /* ---- Other services ---- */
 
 static void
-none_placed(enum ibv_qp_type type, enum way way)
+none_delivered(enum ibv_qp_type type, enum way way)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 
@@ -403,47 +403,47 @@ none_placed(enum ibv_qp_type type, enum way way)
 		conf.access = IBV_ACCESS_REMOTE_WRITE;
 	direct_open(way, &conf, (PACKETS - 1) * 1024 + 100, 0);
 	for (uint32_t i = 0; i < PACKETS; i++) {
-		struct look look = direct_look(&from->wire[0]);
+		struct check_result result = frame_check(&from->wire[0]);
 
-		assert_true(look.right);
-		assert_false(look.delivered);
-		direct_changed(0, 0);
+		assert_true(result.icrc_ok);
+		assert_false(result.delivered);
+		expect_changed(0, 0);
 		wire_deliver(from, 0);
-		direct_changed(i * mtu, RTE_MIN(mtu, len - i * mtu));
+		expect_changed(i * mtu, RTE_MIN(mtu, len - i * mtu));
 	}
-	direct_done(way);
+	direct_finish(way);
 }
 
 static void
-test_other_services(void **state)
+other_services_not_delivered(void **state)
 {
 	(void)state;
-	none_placed(IBV_QPT_UC, WAY_SEND);
-	none_placed(IBV_QPT_UC, WAY_WRITE);
-	none_placed(IBV_QPT_XRC_SEND, WAY_SEND);
-	none_placed(IBV_QPT_XRC_SEND, WAY_WRITE);
-	none_placed(IBV_QPT_XRC_SEND, WAY_READ);
+	none_delivered(IBV_QPT_UC, WAY_SEND);
+	none_delivered(IBV_QPT_UC, WAY_WRITE);
+	none_delivered(IBV_QPT_XRC_SEND, WAY_SEND);
+	none_delivered(IBV_QPT_XRC_SEND, WAY_WRITE);
+	none_delivered(IBV_QPT_XRC_SEND, WAY_READ);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		direct_test(test_headers),
-		direct_test(test_lengths),
-		direct_test(test_opcodes),
-		direct_test(test_states),
-		direct_test(test_between_messages),
-		direct_test(test_left_over),
-		direct_test(test_keys),
-		direct_test(test_write_forbidden),
-		direct_test(test_write_end),
-		direct_test(test_short),
-		direct_test(test_two_places),
-		direct_test(test_read_start),
-		direct_test(test_read_place),
-		direct_test(test_not_a_read),
-		direct_test(test_other_services),
+		direct_test(wrong_header_not_delivered),
+		direct_test(other_length_not_delivered),
+		direct_test(other_opcode_not_delivered),
+		direct_test(delivery_by_qp_state),
+		direct_test(no_message_in_progress),
+		direct_test(stale_message_state_is_unused),
+		direct_test(invalid_key_not_delivered),
+		direct_test(forbidden_write_not_delivered),
+		direct_test(last_bytes_of_write_not_delivered),
+		direct_test(short_buffer_not_delivered),
+		direct_test(payload_across_sges_not_delivered),
+		direct_test(first_read_response_not_delivered),
+		direct_test(read_position_must_match),
+		direct_test(response_without_read_not_delivered),
+		direct_test(other_services_not_delivered),
 	};
 
 	return cmocka_run_group_tests_name("qp direct_place not", tests, NULL, NULL);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "direct_place_bed.h"
+#include "direct_place_fixture.h"
 
 static bool
 is_middle(unsigned i)
@@ -14,26 +14,26 @@ is_middle(unsigned i)
 
 /* Checks the packets of the message one at a time, and then delivers them. */
 static void
-in_order(enum way way)
+message_in_order(enum way way)
 {
 	for (unsigned i = 0; i < PACKETS; i++) {
-		struct look look = direct_look(&from->wire[0]);
+		struct check_result result = frame_check(&from->wire[0]);
 		uint32_t at = i * mtu;
 
-		assert_true(look.right);
-		assert_int_equal(look.delivered, is_middle(i) && icrc_copy_min <= mtu);
-		if (look.delivered)
+		assert_true(result.icrc_ok);
+		assert_int_equal(result.delivered, is_middle(i) && icrc_copy_min <= mtu);
+		if (result.delivered)
 			assert_memory_equal(
 				to->mem + AT + at, from->mem + FROM + at, mtu);
-		direct_changed(at, look.delivered ? mtu : 0);
+		expect_changed(at, result.delivered ? mtu : 0);
 		wire_deliver(from, 0);
-		direct_changed(at, RTE_MIN(mtu, len - at));
+		expect_changed(at, RTE_MIN(mtu, len - at));
 	}
-	direct_done(way);
+	direct_finish(way);
 }
 
 static void
-test_in_order(void **state)
+middle_packets_are_delivered_directly(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < WAYS * 2; i++) {
@@ -45,7 +45,7 @@ test_in_order(void **state)
 			conf.ipv6 = i % 2;
 			direct_open(
 				(enum way)(i / 2), &conf, (PACKETS - 1) * bytes + 100, 0);
-			in_order((enum way)(i / 2));
+			message_in_order((enum way)(i / 2));
 		}
 	}
 }
@@ -53,7 +53,7 @@ test_in_order(void **state)
 /* Receives the next frame. If its payload was delivered directly, the frame's copy is
  * overwritten first. */
 static void
-take_placed(void)
+receive_overwritten_frame(void)
 {
 	struct frame *frame = &from->wire[0];
 	struct pkt pkt = {.data = frame->data,
@@ -71,15 +71,15 @@ take_placed(void)
 
 /* The payload is copied once: the bytes that the ICRC covered stay in memory. */
 static void
-test_copied_once(void **state)
+payload_is_copied_once(void **state)
 {
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		direct_open_default(way);
 		for (unsigned i = 0; i < PACKETS; i++)
-			take_placed();
+			receive_overwritten_frame();
 		assert_int_equal(to->qp.stats.rx_packets, PACKETS);
-		direct_done(way);
+		direct_finish(way);
 	}
 }
 
@@ -101,41 +101,41 @@ damage(int where)
 /* Packet i arrives damaged. Only its own bytes of the message change, and the QP does
  * not. The packets behind it are dropped. Then it is sent again. */
 static void
-damaged(enum way way, unsigned i, int where)
+damaged_packet_run(enum way way, unsigned i, int where)
 {
 	/* A damaged PSN is not the expected one. */
 	bool delivered = where != -1 && icrc_copy_min <= mtu;
 	static struct qp before;
-	struct look look;
+	struct check_result result;
 
 	for (unsigned k = 0; k < i; k++)
 		wire_deliver(from, 0);
-	direct_changed(0, i * mtu);
+	expect_changed(0, i * mtu);
 	damage(where);
-	look = direct_look(&from->wire[0]);
-	assert_false(look.right);
-	assert_int_equal(look.delivered, delivered);
-	direct_changed(i * mtu, delivered ? mtu : 0);
+	result = frame_check(&from->wire[0]);
+	assert_false(result.icrc_ok);
+	assert_int_equal(result.delivered, delivered);
+	expect_changed(i * mtu, delivered ? mtu : 0);
 	memcpy(&before, &to->qp, sizeof(before));
 	wire_deliver(from, 0);
 	assert_memory_equal(&before, &to->qp, sizeof(before));
 	assert_int_equal(to->stats.drop[DROP_icrc], 1);
-	direct_changed(i * mtu, delivered ? mtu : 0);
+	expect_changed(i * mtu, delivered ? mtu : 0);
 	wire_deliver_all(from);
-	direct_changed(0, 0);
-	direct_done(way);
+	expect_changed(0, 0);
+	direct_finish(way);
 	assert_int_equal(to->stats.drop[DROP_icrc], 1);
 }
 
 static void
-test_damaged(void **state)
+damaged_packet_changes_only_its_bytes(void **state)
 {
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		for (unsigned i = 1; i < PACKETS - 1; i++) {
 			for (unsigned k = 0; k < RTE_DIM(damages); k++) {
 				direct_open_default(way);
-				damaged(way, i, damages[k]);
+				damaged_packet_run(way, i, damages[k]);
 			}
 		}
 	}
@@ -144,7 +144,7 @@ test_damaged(void **state)
 /* Advances time until packet PSN_A + 1 is the next one. The packets before it, such as a
  * tail-loss probe or the start of a resent message, are delivered. */
 static void
-second_again(enum way way)
+second_packet_resend(enum way way)
 {
 	while (from->wire_count == 0 || wire_view(from, 0).psn != psn_add(PSN_A, 1)) {
 		if (from->wire_count != 0) {
@@ -163,22 +163,22 @@ second_again(enum way way)
 
 /* The same packet arrives damaged several times, and the packets behind it are lost. */
 static void
-test_damaged_again(void **state)
+packet_damaged_repeatedly(void **state)
 {
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
 		direct_open_default(way);
 		wire_deliver(from, 0);
-		direct_changed(0, mtu);
+		expect_changed(0, mtu);
 		for (unsigned times = 1; times <= 3; times++) {
-			second_again(way);
+			second_packet_resend(way);
 			damage(500);
 			wire_deliver(from, 0);
 			wire_drop_all(from);
 			assert_int_equal(to->stats.drop[DROP_icrc], times);
-			direct_changed(mtu, icrc_copy_min <= mtu ? mtu : 0);
+			expect_changed(mtu, icrc_copy_min <= mtu ? mtu : 0);
 		}
-		direct_done(way);
+		direct_finish(way);
 	}
 }
 
@@ -186,10 +186,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		direct_test(test_in_order),
-		direct_test(test_copied_once),
-		direct_test(test_damaged),
-		direct_test(test_damaged_again),
+		direct_test(middle_packets_are_delivered_directly),
+		direct_test(payload_is_copied_once),
+		direct_test(damaged_packet_changes_only_its_bytes),
+		direct_test(packet_damaged_repeatedly),
 	};
 
 	return cmocka_run_group_tests_name("qp direct_place", tests, NULL, NULL);

@@ -21,7 +21,7 @@ init(bool srq)
 /* ERR flushes both queues in order: requests that are complete, sent, half sent and not
  * sent, signaled or not. */
 static void
-test_order(void **state)
+err_flushes_in_order(void **state)
 {
 	(void)state;
 	init(false);
@@ -49,7 +49,7 @@ test_order(void **state)
 
 /* Any number of later posts is accepted and flushed. */
 static void
-test_later_posts(void **state)
+later_posts_are_flushed(void **state)
 {
 	(void)state;
 	init(false);
@@ -78,7 +78,7 @@ test_later_posts(void **state)
 /* Receives of an SRQ are not flushed, except one that the QP has taken.
  * QP_LAST_WQE_REACHED is raised once, behind the last receive completion (o11-5.2.5). */
 static void
-test_srq(void **state)
+srq_receives_are_not_flushed(void **state)
 {
 	(void)state;
 	for (unsigned held = 0; held < 2; held++) {
@@ -111,7 +111,7 @@ test_srq(void **state)
 /* RESET discards all requests without a completion and clears PSNs, MSN and opcode state.
  * It removes unpolled CQEs: polling one later would free slots of the reconnected QP. */
 static void
-test_reset(void **state)
+reset_discards_everything(void **state)
 {
 	struct cqe cqe;
 
@@ -164,7 +164,7 @@ reset_run(void *arg)
 /* A poller holds the CQ lock and frees slots of the SQ. RESET waits for it before it
  * changes the SQ. */
 static void
-test_reset_waits_for_poller(void **state)
+reset_waits_for_poller_of_cq(void **state)
 {
 	pthread_t thread;
 
@@ -187,7 +187,7 @@ test_reset_waits_for_poller(void **state)
 
 /* RESET from every state, and twice. */
 static void
-test_reset_from_anywhere(void **state)
+reset_from_every_state(void **state)
 {
 	(void)state;
 	for (unsigned s = IBV_QPS_RESET; s <= IBV_QPS_ERR; s++) {
@@ -210,16 +210,16 @@ test_reset_from_anywhere(void **state)
 /* Both queues use one CQ: RESET cleans it once and completely, and leaves the CQEs of
  * other QPs. */
 static void
-test_purge(void **state)
+reset_cleans_shared_cq(void **state)
 {
-	struct cqe foreign = {.wr_id = 77, .qpn = 0x99, .opcode = IBV_WC_RECV}, cqe;
+	struct cqe other_cqe = {.wr_id = 77, .qpn = 0x99, .opcode = IBV_WC_RECV}, cqe;
 
 	(void)state;
 	init(false);
 	p.a.qp.recv_cq = &p.a.send_cq;
 	host_send(&p.a, 1, 0, 8, 0);
 	host_recv(&p.a, 2, 0, 8);
-	assert_true(cq_put(&p.a.send_cq, &foreign, NULL));
+	assert_true(cq_put(&p.a.send_cq, &other_cqe, NULL));
 	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
 	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
 	assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
@@ -232,13 +232,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_later_posts),
-		cmocka_unit_test(test_srq),
-		cmocka_unit_test(test_reset),
-		cmocka_unit_test(test_reset_waits_for_poller),
-		cmocka_unit_test(test_reset_from_anywhere),
-		cmocka_unit_test(test_purge),
+		cmocka_unit_test(err_flushes_in_order),
+		cmocka_unit_test(later_posts_are_flushed),
+		cmocka_unit_test(srq_receives_are_not_flushed),
+		cmocka_unit_test(reset_discards_everything),
+		cmocka_unit_test(reset_waits_for_poller_of_cq),
+		cmocka_unit_test(reset_from_every_state),
+		cmocka_unit_test(reset_cleans_shared_cq),
 	};
 
 	return cmocka_run_group_tests_name("qp flush", tests, NULL, NULL);

@@ -27,7 +27,7 @@ open_pair(uint32_t psn, uint8_t depth)
 enum { SEND, WRITE, READ, ADD, KINDS };
 
 static uint64_t
-word(const struct host *h, uint32_t offset)
+mem_word(const struct host *h, uint32_t offset)
 {
 	uint64_t value;
 
@@ -37,7 +37,7 @@ word(const struct host *h, uint32_t offset)
 
 /* Posts one operation of a kind, and the receive of a SEND. */
 static void
-start(unsigned kind, uint64_t wr_id, uint32_t len)
+operation_post(unsigned kind, uint64_t wr_id, uint32_t len)
 {
 	switch (kind) {
 	case SEND:
@@ -59,7 +59,7 @@ start(unsigned kind, uint64_t wr_id, uint32_t len)
 
 /* Checks that the operation completed once. before: the word that the atomic found. */
 static void
-done(unsigned kind, uint64_t wr_id, uint32_t len, uint64_t before)
+operation_check(unsigned kind, uint64_t wr_id, uint32_t len, uint64_t before)
 {
 	expect_sent(&p.a, wr_id, IBV_WC_SUCCESS);
 	if (kind == SEND) {
@@ -70,8 +70,8 @@ done(unsigned kind, uint64_t wr_id, uint32_t len, uint64_t before)
 	} else if (kind == READ) {
 		assert_memory_equal(p.a.mem + 0x4000, p.b.mem + REMOTE, len);
 	} else {
-		assert_int_equal(word(&p.a, 0x6000), before);
-		assert_int_equal(word(&p.b, REMOTE), before + 1);
+		assert_int_equal(mem_word(&p.a, 0x6000), before);
+		assert_int_equal(mem_word(&p.b, REMOTE), before + 1);
 	}
 	expect_quiet(&p.a);
 	expect_quiet(&p.b);
@@ -80,7 +80,7 @@ done(unsigned kind, uint64_t wr_id, uint32_t len, uint64_t before)
 /* A QP without an RTT sample loses the last packet of its only message, or the last
  * response packet. The message is resent exactly one timeout later. */
 static void
-test_last_lost(void **state)
+lost_last_packet_costs_one_timeout(void **state)
 {
 	(void)state;
 	for (unsigned kind = 0; kind < KINDS; kind++) {
@@ -88,9 +88,9 @@ test_last_lost(void **state)
 			uint64_t before, begin;
 
 			open_pair(PSN_A, 4);
-			before = word(&p.b, REMOTE);
+			before = mem_word(&p.b, REMOTE);
 			begin = p.now;
-			start(kind, 1, 3000);
+			operation_post(kind, 1, 3000);
 			host_pull(&p.a, PULL_ALL);
 			if (!answer)
 				wire_drop(&p.a, p.a.wire_count - 1);
@@ -106,7 +106,7 @@ test_last_lost(void **state)
 			pair_advance(&p, 1);
 			assert_true(host_pull(&p.a, PULL_ALL) != 0);
 			pair_settle(&p);
-			done(kind, 1, 3000, before);
+			operation_check(kind, 1, 3000, before);
 			assert_int_equal(p.a.stats.ack_timeouts, 1);
 			pair_fini(&p);
 		}
@@ -117,13 +117,13 @@ test_last_lost(void **state)
  * requested again, a response that came too early is dropped, and at most one timeout is
  * needed. */
 static void
-test_read_reordered(void **state)
+reordered_read_responses(void **state)
 {
 	(void)state;
 	for (unsigned from = 0; from < 4; from++) {
 		for (unsigned to = 0; to < 4; to++) {
 			open_pair(PSN_A, 4);
-			start(READ, 1, 3 * 1024 + 100);
+			operation_post(READ, 1, 3 * 1024 + 100);
 			host_pull(&p.a, PULL_ALL);
 			wire_deliver_all(&p.a);
 			assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
@@ -135,7 +135,7 @@ test_read_reordered(void **state)
 				pair_advance(&p, TIMEOUT_NS);
 				pair_settle(&p);
 			}
-			done(READ, 1, 3 * 1024 + 100, 0);
+			operation_check(READ, 1, 3 * 1024 + 100, 0);
 			assert_true(p.a.stats.ack_timeouts <= 1);
 			pair_fini(&p);
 		}
@@ -145,7 +145,7 @@ test_read_reordered(void **state)
 /* The responses of three READs and an atomic arrive in reverse order; then also each
  * twice. */
 static void
-test_responses_backwards(void **state)
+responses_in_reverse_order(void **state)
 {
 	(void)state;
 	for (unsigned twice = 0; twice < 2; twice++) {
@@ -172,7 +172,7 @@ test_responses_backwards(void **state)
 		for (unsigned i = 0; i < 3; i++)
 			assert_memory_equal(
 				p.a.mem + 0x4000 + 16 * i, p.b.mem + REMOTE + 64 * i, 16);
-		assert_int_equal(word(&p.b, REMOTE + 512), word(&p.a, 0x6000) + 1);
+		assert_int_equal(mem_word(&p.b, REMOTE + 512), mem_word(&p.a, 0x6000) + 1);
 		pair_fini(&p);
 	}
 }
@@ -184,9 +184,9 @@ wrap_case(unsigned kind, uint32_t psn, unsigned lost, bool answer)
 	uint64_t before;
 
 	open_pair(psn, 4);
-	before = word(&p.b, REMOTE);
-	start(kind, 1, 3000);
-	start(kind == ADD ? READ : kind, 2, 8); /* a request behind it */
+	before = mem_word(&p.b, REMOTE);
+	operation_post(kind, 1, 3000);
+	operation_post(kind == ADD ? READ : kind, 2, 8); /* a request behind it */
 	host_pull(&p.a, PULL_ALL);
 	if (!answer && lost < p.a.wire_count)
 		wire_drop(&p.a, lost);
@@ -203,16 +203,16 @@ wrap_case(unsigned kind, uint32_t psn, unsigned lost, bool answer)
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	if (kind == SEND)
 		expect_received(&p.b, 1, 3000);
-	done(kind == ADD ? READ : kind, 2, 8, before);
+	operation_check(kind == ADD ? READ : kind, 2, 8, before);
 	if (kind == ADD)
-		assert_int_equal(word(&p.b, REMOTE), before + 1);
+		assert_int_equal(mem_word(&p.b, REMOTE), before + 1);
 	assert_int_equal(p.a.qp.req.una_psn, p.b.qp.resp.epsn);
 	assert_true(p.a.qp.req.una_psn < 0x10);
 	pair_fini(&p);
 }
 
 static void
-test_psn_wrap(void **state)
+psn_wraps_inside_operation(void **state)
 {
 	(void)state;
 	for (unsigned kind = 0; kind < KINDS; kind++) {
@@ -228,24 +228,24 @@ test_psn_wrap(void **state)
 
 /* The MSN wraps: responses name 0 after 0xFFFFFF, and the requester completes. */
 static void
-test_msn_wrap(void **state)
+msn_wraps(void **state)
 {
 	(void)state;
 	open_pair(PSN_A, 4);
 	p.b.qp.resp.msn = PSN_MASK - 1;
 	for (unsigned i = 0; i < 6; i++) {
 		unsigned kind = i % KINDS;
-		uint64_t before = word(&p.b, REMOTE);
+		uint64_t before = mem_word(&p.b, REMOTE);
 		struct pkt_view v;
 
-		start(kind, i, 8);
+		operation_post(kind, i, 8);
 		host_pull(&p.a, PULL_ALL);
 		wire_deliver_all(&p.a);
 		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 		v = wire_view(&p.b, 0);
 		assert_int_equal(be24_get(view_aeth(&v)->msn), (PSN_MASK + i) & PSN_MASK);
 		wire_deliver_all(&p.b);
-		done(kind, i, 8, before);
+		operation_check(kind, i, 8, before);
 	}
 	/* The response to a duplicate has the current MSN. */
 	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A, 8);
@@ -258,7 +258,7 @@ test_msn_wrap(void **state)
 /* More READs and atomics than responder resources: a duplicate of a forgotten one is
  * dropped, a duplicate of a remembered one is answered each time. */
 static void
-test_older_than_cache(void **state)
+forgotten_duplicate_is_dropped(void **state)
 {
 	struct crafted c = {.ack_req = true, .dma_len = 8, .swap_add = 1};
 
@@ -275,7 +275,7 @@ test_older_than_cache(void **state)
 	}
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < 5; i++) {
-			uint64_t value = word(&p.b, REMOTE);
+			uint64_t value = mem_word(&p.b, REMOTE);
 
 			c.psn = PSN_A + i;
 			c.opcode = i % 2 ? OPCODE_RC_FETCH_ADD : OPCODE_RC_READ_REQUEST;
@@ -285,7 +285,7 @@ test_older_than_cache(void **state)
 				expect_response(&p.b, 0, OPCODE_RC_ATOMIC_ACKNOWLEDGE,
 					c.psn, 5, value - 1);
 			wire_drop_all(&p.b);
-			assert_int_equal(word(&p.b, REMOTE), value);
+			assert_int_equal(mem_word(&p.b, REMOTE), value);
 		}
 	}
 	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
@@ -295,7 +295,7 @@ test_older_than_cache(void **state)
 /* READ responses, atomic responses and all NAKs are sent without AckReq, too. A SEND or
  * WRITE without AckReq is not acknowledged. */
 static void
-test_without_ackreq(void **state)
+responses_without_ackreq(void **state)
 {
 	struct crafted c = {.dma_len = 8, .swap_add = 1};
 
@@ -348,13 +348,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_last_lost),
-		cmocka_unit_test(test_read_reordered),
-		cmocka_unit_test(test_responses_backwards),
-		cmocka_unit_test(test_psn_wrap),
-		cmocka_unit_test(test_msn_wrap),
-		cmocka_unit_test(test_older_than_cache),
-		cmocka_unit_test(test_without_ackreq),
+		cmocka_unit_test(lost_last_packet_costs_one_timeout),
+		cmocka_unit_test(reordered_read_responses),
+		cmocka_unit_test(responses_in_reverse_order),
+		cmocka_unit_test(psn_wraps_inside_operation),
+		cmocka_unit_test(msn_wraps),
+		cmocka_unit_test(forgotten_duplicate_is_dropped),
+		cmocka_unit_test(responses_without_ackreq),
 	};
 
 	return cmocka_run_group_tests_name("qp loss", tests, NULL, NULL);

@@ -29,7 +29,7 @@ expect_refused(const struct qp_attr *attr, int mask, enum ibv_mtu mtu_max)
 
 /* Each value just outside its range, in the transition that requires it. */
 static void
-test_values(void **state)
+values_out_of_range(void **state)
 {
 	struct qp_attr good, bad;
 
@@ -75,7 +75,7 @@ test_values(void **state)
 
 /* The largest values can be set and queried. */
 static void
-test_query(void **state)
+query_returns_attributes(void **state)
 {
 	struct qp_attr attr, got;
 
@@ -151,7 +151,7 @@ draining(void)
 /* SQD finishes started messages, then raises SQ_DRAINED once. Until then sq_draining is 1
  * and SQD->RTS is EINVAL (docs/protocol.md 13.3). */
 static void
-test_sqd(void **state)
+sqd_drains_started_messages(void **state)
 {
 	(void)state;
 	for (unsigned notify = 0; notify < 2; notify++) {
@@ -189,7 +189,7 @@ test_sqd(void **state)
 
 /* An idle queue is drained at once. */
 static void
-test_sqd_idle(void **state)
+sqd_of_idle_queue(void **state)
 {
 	(void)state;
 	init(true);
@@ -218,7 +218,7 @@ test_sqd_idle(void **state)
 
 /* SQD -> SQD changes limits. A new retry_cnt counts from then on. */
 static void
-test_sqd_attributes(void **state)
+sqd_changes_limits(void **state)
 {
 	struct qp_attr attr;
 
@@ -268,7 +268,7 @@ attr_equal(const struct qp_attr *a, const struct qp_attr *b)
 
 /* RESET gives a QP the attributes of a new one. ERR changes only the state. */
 static void
-test_query_reset(void **state)
+reset_restores_attributes(void **state)
 {
 	static const enum ibv_qp_type types[] = {
 		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND};
@@ -306,7 +306,7 @@ test_query_reset(void **state)
 
 /* A mask of 0 changes nothing, in any state (docs/protocol.md 13.2). */
 static void
-test_no_mask(void **state)
+empty_mask_changes_nothing(void **state)
 {
 	static struct qp before;
 	struct qp_attr attr = {.state = IBV_QPS_ERR, .timeout = 99};
@@ -335,7 +335,7 @@ init_type(enum ibv_qp_type type)
 
 /* A request posted in SQE is flushed, also if RTS comes first. Then the queue works. */
 static void
-test_sqe_posts(void **state)
+posts_in_sqe_are_flushed(void **state)
 {
 	struct send_req bad = {.wr_id = 1, .num_sge = 1};
 	struct sge sge;
@@ -363,7 +363,7 @@ test_sqe_posts(void **state)
 /* A message fails while SQD finishes it: SQE, and the QP no longer drains. The receive
  * side, here with an SRQ, works in both states. */
 static void
-test_sqd_fails(void **state)
+message_fails_while_draining(void **state)
 {
 	(void)state;
 	init_type(IBV_QPT_UC);
@@ -398,7 +398,7 @@ test_sqd_fails(void **state)
 /* SQD with every service: started requests finish, requests posted meanwhile are sent in
  * RTS, requests of the peer are accepted. */
 static void
-test_sqd_types(void **state)
+sqd_with_every_service(void **state)
 {
 	static const enum ibv_qp_type types[] = {
 		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND};
@@ -443,16 +443,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_query),
-		cmocka_unit_test(test_sqd),
-		cmocka_unit_test(test_sqd_idle),
-		cmocka_unit_test(test_sqd_attributes),
-		cmocka_unit_test(test_sqd_types),
-		cmocka_unit_test(test_sqd_fails),
-		cmocka_unit_test(test_sqe_posts),
-		cmocka_unit_test(test_query_reset),
-		cmocka_unit_test(test_no_mask),
+		cmocka_unit_test(values_out_of_range),
+		cmocka_unit_test(query_returns_attributes),
+		cmocka_unit_test(sqd_drains_started_messages),
+		cmocka_unit_test(sqd_of_idle_queue),
+		cmocka_unit_test(sqd_changes_limits),
+		cmocka_unit_test(sqd_with_every_service),
+		cmocka_unit_test(message_fails_while_draining),
+		cmocka_unit_test(posts_in_sqe_are_flushed),
+		cmocka_unit_test(reset_restores_attributes),
+		cmocka_unit_test(empty_mask_changes_nothing),
 	};
 
 	return cmocka_run_group_tests_name("qp modify", tests, NULL, NULL);

@@ -22,7 +22,7 @@ static uint32_t flush_key,
 	plain_key; /* of b's memory: with the right to flush alone, and without it */
 
 static void
-keys(const struct pair_conf *conf)
+keys_alloc(const struct pair_conf *conf)
 {
 	flush_key = host_key(&p.b, 0, conf->mem_bytes, ACCESS_FLUSH);
 	plain_key = host_key(&p.b, 0, conf->mem_bytes,
@@ -38,7 +38,7 @@ init(uint8_t rd, uint8_t dest_rd)
 	conf.max_dest_rd = dest_rd;
 	conf.access |= ACCESS_FLUSH;
 	pair_init(&p, &conf);
-	keys(&conf);
+	keys_alloc(&conf);
 }
 
 static void
@@ -75,13 +75,13 @@ post_flush(uint64_t wr_id, uint32_t feth, uint32_t remote, uint32_t len)
 }
 
 static uint64_t
-va(uint32_t offset)
+remote_addr(uint32_t offset)
 {
 	return (uintptr_t)p.b.mem + offset;
 }
 
 static void
-hand_atomic(uint32_t psn, uint64_t at, uint32_t rkey, uint32_t dma_len, uint32_t len)
+inject_atomic_write(uint32_t psn, uint64_t at, uint32_t rkey, uint32_t dma_len, uint32_t len)
 {
 	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_ATOMIC_WRITE,
 			     .psn = psn,
@@ -93,7 +93,7 @@ hand_atomic(uint32_t psn, uint64_t at, uint32_t rkey, uint32_t dma_len, uint32_t
 }
 
 static void
-hand_flush(uint32_t psn, uint32_t feth, uint64_t at, uint32_t rkey, uint32_t len)
+inject_flush(uint32_t psn, uint32_t feth, uint64_t at, uint32_t rkey, uint32_t len)
 {
 	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_FLUSH,
 			     .psn = psn,
@@ -114,7 +114,7 @@ expect_empty(uint32_t psn, uint32_t msn)
 static void
 reth_check(const struct pkt_view *v, uint32_t rkey, uint32_t len)
 {
-	assert_int_equal(rte_be_to_cpu_64(view_reth(v)->va), va(REMOTE));
+	assert_int_equal(rte_be_to_cpu_64(view_reth(v)->va), remote_addr(REMOTE));
 	assert_int_equal(rte_be_to_cpu_32(view_reth(v)->rkey), rkey);
 	assert_int_equal(rte_be_to_cpu_32(view_reth(v)->len), len);
 }
@@ -138,7 +138,7 @@ expect_done(unsigned i, enum ibv_wc_opcode opcode)
 /* ---- ATOMIC_WRITE ---- */
 
 static void
-test_atomic_write(void **state)
+atomic_write_stores_8_bytes(void **state)
 {
 	struct pkt_view v;
 
@@ -163,20 +163,20 @@ test_atomic_write(void **state)
 
 /* An ATOMIC_WRITE is executed once. A duplicate is acknowledged again. */
 static void
-test_atomic_write_again(void **state)
+duplicate_atomic_write(void **state)
 {
 	(void)state;
 	init(4, 4);
-	hand_atomic(PSN_A, va(REMOTE), p.b.rkey, 8, 8);
+	inject_atomic_write(PSN_A, remote_addr(REMOTE), p.b.rkey, 8, 8);
 	expect_empty(PSN_A, 1);
 	memset(p.b.mem + REMOTE, 0x11, 8);
-	hand_atomic(PSN_A, va(REMOTE), p.b.rkey, 8, 8);
+	inject_atomic_write(PSN_A, remote_addr(REMOTE), p.b.rkey, 8, 8);
 	expect_empty(PSN_A, 1);
 	assert_int_equal(p.b.mem[REMOTE], 0x11);
 	/* Another operation with that PSN does not match the responder resource. */
 	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_FETCH_ADD,
 			     .psn = PSN_A,
-			     .va = va(REMOTE),
+			     .va = remote_addr(REMOTE),
 			     .rkey = p.b.rkey});
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	assert_int_equal(p.b.qp.resp.msn, 1);
@@ -184,7 +184,7 @@ test_atomic_write_again(void **state)
 }
 
 static void
-test_atomic_write_refused(void **state)
+invalid_atomic_write_is_refused(void **state)
 {
 	const struct {
 		int64_t at;
@@ -210,7 +210,7 @@ test_atomic_write_refused(void **state)
 		init(4, 4);
 		memset(p.b.mem + REMOTE, 0x11, 16);
 		/* The flush key lacks REMOTE_WRITE. */
-		hand_atomic(PSN_A, va(0) + (uint64_t)rows[i].at,
+		inject_atomic_write(PSN_A, remote_addr(0) + (uint64_t)rows[i].at,
 			rows[i].key ? p.b.rkey : flush_key, rows[i].dma_len, rows[i].len);
 		host_pull(&p.b, PULL_ALL);
 		expect_ack(&p.b, 0, rows[i].syndrome, PSN_A, 0);
@@ -227,7 +227,7 @@ test_atomic_write_refused(void **state)
 /* ---- FLUSH ---- */
 
 static void
-test_flush(void **state)
+flush_headers_and_response(void **state)
 {
 	static const uint32_t feths[] = {GLOBAL, GLOBAL | REGION};
 	struct pkt_view v;
@@ -249,13 +249,13 @@ test_flush(void **state)
 		expect_done(i, WC_FLUSH);
 	}
 	/* A duplicate is acknowledged again. */
-	hand_flush(PSN_A, GLOBAL, va(REMOTE), flush_key, 30000);
+	inject_flush(PSN_A, GLOBAL, remote_addr(REMOTE), flush_key, 30000);
 	expect_empty(PSN_A, 2);
 	fini();
 }
 
 static void
-test_flush_refused(void **state)
+invalid_flush_is_refused(void **state)
 {
 	const struct {
 		uint32_t feth;
@@ -282,7 +282,7 @@ test_flush_refused(void **state)
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		init(4, 4);
-		hand_flush(PSN_A, rows[i].feth, va(0) + (uint64_t)rows[i].at,
+		inject_flush(PSN_A, rows[i].feth, remote_addr(0) + (uint64_t)rows[i].at,
 			rows[i].key ? flush_key : plain_key, rows[i].len);
 		if (rows[i].syndrome == 0) {
 			expect_empty(PSN_A, 1);
@@ -301,7 +301,7 @@ test_flush_refused(void **state)
 
 /* The QP's access flags do not grant the operation. */
 static void
-test_disabled(void **state)
+access_flags_are_required(void **state)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 
@@ -309,11 +309,11 @@ test_disabled(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		conf.access = ~(unsigned)IBV_ACCESS_REMOTE_WRITE & ACCESS_REMOTE;
 		pair_init(&p, &conf);
-		keys(&conf);
+		keys_alloc(&conf);
 		if (i == 0)
-			hand_atomic(PSN_A, va(REMOTE), p.b.rkey, 8, 8);
+			inject_atomic_write(PSN_A, remote_addr(REMOTE), p.b.rkey, 8, 8);
 		else
-			hand_flush(PSN_A, GLOBAL, va(REMOTE), flush_key, 8);
+			inject_flush(PSN_A, GLOBAL, remote_addr(REMOTE), flush_key, 8);
 		host_pull(&p.b, PULL_ALL);
 		expect_ack(&p.b, 0, AETH_NAK_INV_REQ, PSN_A, 0);
 		wire_drop_all(&p.b);
@@ -326,7 +326,7 @@ test_disabled(void **state)
 
 /* The requester counts both against max_rd_atomic. With 0 they fail. */
 static void
-test_requester_depth(void **state)
+requester_counts_both_operations(void **state)
 {
 	(void)state;
 	init(2, 2);
@@ -349,31 +349,31 @@ test_requester_depth(void **state)
  * dropped as if lost, and so is a READ or atomic for which FLUSHes left none. Too many
  * READs are still an error. */
 static void
-test_responder_depth(void **state)
+flush_beyond_depth_is_dropped(void **state)
 {
 	(void)state;
 	init(4, 2);
 	for (uint32_t i = 0; i < 3; i++)
-		hand_flush(PSN_A + i, GLOBAL, va(REMOTE), flush_key, 8);
+		inject_flush(PSN_A + i, GLOBAL, remote_addr(REMOTE), flush_key, 8);
 	assert_int_equal(p.b.stats.drop[DROP_no_place], 1);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
 	wire_drop_all(&p.b);
-	hand_flush(PSN_A + 2, GLOBAL, va(REMOTE), flush_key, 8);
-	hand_atomic(PSN_A + 3, va(REMOTE), p.b.rkey, 8, 8);
-	hand_atomic(PSN_A + 4, va(REMOTE), p.b.rkey, 8, 8);
+	inject_flush(PSN_A + 2, GLOBAL, remote_addr(REMOTE), flush_key, 8);
+	inject_atomic_write(PSN_A + 3, remote_addr(REMOTE), p.b.rkey, 8, 8);
+	inject_atomic_write(PSN_A + 4, remote_addr(REMOTE), p.b.rkey, 8, 8);
 	assert_int_equal(p.b.stats.drop[DROP_no_place], 2);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
 	expect_response(&p.b, 1, ONLY, PSN_A + 3, 4, 0);
 	wire_drop_all(&p.b);
 	for (uint32_t i = 0; i < 3; i++)
-		hand_atomic(PSN_A + 4 + i, va(REMOTE), p.b.rkey, 8, 8);
+		inject_atomic_write(PSN_A + 4 + i, remote_addr(REMOTE), p.b.rkey, 8, 8);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 	host_pull(&p.b, PULL_ALL);
 	wire_drop_all(&p.b);
 	fini();
 	init(0, 0);
-	hand_flush(PSN_A, GLOBAL, va(REMOTE), flush_key, 8);
+	inject_flush(PSN_A, GLOBAL, remote_addr(REMOTE), flush_key, 8);
 	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 	host_pull(&p.b, PULL_ALL);
 	wire_drop_all(&p.b);
@@ -383,7 +383,7 @@ test_responder_depth(void **state)
 /* ---- Responses at the requester ---- */
 
 static void
-test_bad_response(void **state)
+wrong_response_fails(void **state)
 {
 	static const struct {
 		uint8_t opcode;
@@ -412,7 +412,7 @@ test_bad_response(void **state)
 /* Both are resent with the same PSN until their own response arrives. An ACK does not
  * complete them. */
 static void
-test_lost(void **state)
+resent_until_answered(void **state)
 {
 	(void)state;
 	init(4, 4);
@@ -438,16 +438,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_atomic_write),
-		cmocka_unit_test(test_atomic_write_again),
-		cmocka_unit_test(test_atomic_write_refused),
-		cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_flush_refused),
-		cmocka_unit_test(test_disabled),
-		cmocka_unit_test(test_requester_depth),
-		cmocka_unit_test(test_responder_depth),
-		cmocka_unit_test(test_bad_response),
-		cmocka_unit_test(test_lost),
+		cmocka_unit_test(atomic_write_stores_8_bytes),
+		cmocka_unit_test(duplicate_atomic_write),
+		cmocka_unit_test(invalid_atomic_write_is_refused),
+		cmocka_unit_test(flush_headers_and_response),
+		cmocka_unit_test(invalid_flush_is_refused),
+		cmocka_unit_test(access_flags_are_required),
+		cmocka_unit_test(requester_counts_both_operations),
+		cmocka_unit_test(flush_beyond_depth_is_dropped),
+		cmocka_unit_test(wrong_response_fails),
+		cmocka_unit_test(resent_until_answered),
 	};
 
 	return cmocka_run_group_tests_name("qp mpe", tests, NULL, NULL);

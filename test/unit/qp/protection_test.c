@@ -49,7 +49,7 @@ enum wrong {
 	BEHIND,
 	WRAPS, /* around 2^64 */
 	TOP,
-	KILLED,
+	MEMORY_INVALIDATED,
 	WINDOW_UNBOUND,
 	WINDOW_OTHER_QP,
 	WINDOW_NO_RIGHT,
@@ -129,7 +129,7 @@ key_make(enum wrong wrong, const struct operation *op, uint64_t *va)
 	case TOP:
 		*va += UINT64_C(1) << 63;
 		break;
-	case KILLED:
+	case MEMORY_INVALIDATED:
 		assert_true(key_invalidate_at(&p.b.keys, p.b.mem + OFFSET + len - 1));
 		/* It has revoked the fixture's own keys of that memory, too. */
 		break;
@@ -153,7 +153,7 @@ key_make(enum wrong wrong, const struct operation *op, uint64_t *va)
 }
 
 static void
-run(const struct operation *op, enum wrong wrong)
+operation_run(const struct operation *op, enum wrong wrong)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 	uint64_t va;
@@ -202,7 +202,7 @@ run(const struct operation *op, enum wrong wrong)
 }
 
 static void
-test_matrix(void **state)
+each_operation_with_each_invalid_key(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(operations); i++) {
@@ -211,7 +211,7 @@ test_matrix(void **state)
 			if (wrong == WINDOW_NO_RIGHT &&
 				operations[i].right == ACCESS_FLUSH)
 				continue;
-			run(&operations[i], (enum wrong)wrong);
+			operation_run(&operations[i], (enum wrong)wrong);
 		}
 	}
 }
@@ -219,7 +219,7 @@ test_matrix(void **state)
 /* The key of a memory window is for peers. Local requests can neither send from it nor
  * receive into it. */
 static void
-test_window_is_no_lkey(void **state)
+mw_key_is_no_lkey(void **state)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 	struct sge sge;
@@ -255,8 +255,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_matrix),
-		cmocka_unit_test(test_window_is_no_lkey),
+		cmocka_unit_test(each_operation_with_each_invalid_key),
+		cmocka_unit_test(mw_key_is_no_lkey),
 	};
 
 	return cmocka_run_group_tests_name("qp protection", tests, NULL, NULL);

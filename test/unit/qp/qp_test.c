@@ -47,7 +47,7 @@ conf_good(void)
 }
 
 static void
-test_limits(void **state)
+invalid_configuration_is_refused(void **state)
 {
 	struct qp_conf conf;
 
@@ -90,7 +90,7 @@ test_limits(void **state)
 }
 
 static void
-test_no_memory(void **state)
+failed_allocation_leaks_nothing(void **state)
 {
 	struct qp_conf conf = conf_good();
 	unsigned gets = 0;
@@ -114,7 +114,7 @@ test_no_memory(void **state)
 /* Besides its rings an idle QP with an SRQ of one SGE costs struct qp and three lines in
  * lib/verbs. Above 1 KiB, 100,000 QPs would no longer fit 100 MB. */
 static void
-test_size(void **state)
+idle_qp_size(void **state)
 {
 	(void)state;
 	assert_true(sizeof(struct qp) + 3 * LINE_SIZE <= 960);
@@ -123,14 +123,14 @@ test_size(void **state)
 /* ---- The QPN table ---- */
 
 static struct qp *
-fake(uint32_t i)
+fake_qp(uint32_t i)
 {
 	return (struct qp *)(uintptr_t)(0x1000 + 64 * i);
 }
 
 /* QPNs 0 and 1 are for management, 0xFFFFFF for multicast (IBA 3.9, 10.5.1). */
 static void
-test_table_limits(void **state)
+qpn_table_limits(void **state)
 {
 	struct qp_table t;
 	uint32_t qpn;
@@ -147,11 +147,11 @@ test_table_limits(void **state)
 		assert_int_equal(qpn, 0xFFFFEF + i);
 		/* reserved, but not in the table yet */
 		assert_null(qp_table_get(&t, qpn));
-		qp_table_put(&t, qpn, fake(i));
+		qp_table_put(&t, qpn, fake_qp(i));
 	}
 	assert_int_equal(qp_table_reserve(&t, &qpn), -ENOSPC);
 	for (unsigned i = 0; i < 16; i++)
-		assert_ptr_equal(qp_table_get(&t, 0xFFFFEF + i), fake(i));
+		assert_ptr_equal(qp_table_get(&t, 0xFFFFEF + i), fake_qp(i));
 	assert_null(qp_table_get(&t, 0xFFFFEE));
 	assert_null(qp_table_get(&t, 0xFFFFFF));
 	assert_null(qp_table_get(&t, 0));
@@ -164,7 +164,7 @@ test_table_limits(void **state)
 /* The QPN that has been free the longest is used first, so that late packets for a
  * destroyed QP do not meet a new QP soon. */
 static void
-test_table_oldest_first(void **state)
+oldest_free_qpn_first(void **state)
 {
 	struct qp_table t;
 	static const uint32_t freed[] = {0x105, 0x100, 0x103};
@@ -195,7 +195,7 @@ test_table_oldest_first(void **state)
 		if (i != 0)
 			assert_int_equal(qpn, 0x100 + (last - 0x100 + 1) % 8);
 		last = qpn;
-		qp_table_put(&t, qpn, fake(i));
+		qp_table_put(&t, qpn, fake_qp(i));
 		qp_table_put(&t, qpn, NULL); /* stopped */
 		assert_null(qp_table_get(&t, qpn));
 		qp_table_remove(&t, qpn);
@@ -223,11 +223,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_size),
-		cmocka_unit_test(test_table_limits),
-		cmocka_unit_test(test_table_oldest_first),
+		cmocka_unit_test(invalid_configuration_is_refused),
+		cmocka_unit_test(failed_allocation_leaks_nothing),
+		cmocka_unit_test(idle_qp_size),
+		cmocka_unit_test(qpn_table_limits),
+		cmocka_unit_test(oldest_free_qpn_first),
 	};
 
 	return cmocka_run_group_tests_name("qp", tests, setup, teardown);

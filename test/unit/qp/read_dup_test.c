@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Duplicate READs at the responder (docs/protocol.md 7.5 and 8.7; IBA 9.7.5.1.2,
  * C9-150). */
-#include "read_bed.h"
+#include "read_fixture.h"
 
 static void
-ask(uint32_t psn, uint32_t offset, uint32_t len)
+inject_area_read(uint32_t psn, uint32_t offset, uint32_t len)
 {
-	hand_read(psn, read_va(offset), p.b.rkey, len);
+	inject_read(psn, read_va(offset), p.b.rkey, len);
 }
 
 static void
-hand_send(uint32_t psn)
+inject_send(uint32_t psn)
 {
 	inject_request(&p.b, OPCODE_RC_SEND_ONLY, psn, 8);
 }
@@ -54,28 +54,28 @@ expect_one_ack(uint32_t psn, uint32_t msn)
  * answered from memory with the current MSN (docs/protocol.md 8.7). ePSN and MSN do not
  * change. */
 static void
-test_parts(void **state)
+duplicate_read_of_part(void **state)
 {
 	(void)state;
 	read_init_receives(4);
-	ask(PSN_A, 0, 3000);
+	inject_area_read(PSN_A, 0, 3000);
 	expect_read(PSN_A, 1, 0, 3000, FIRST, MIDDLE, LAST);
-	hand_send(PSN_A + 3);
+	inject_send(PSN_A + 3);
 	expect_one_ack(PSN_A + 3, 2);
-	ask(PSN_A, 0, 3000);
+	inject_area_read(PSN_A, 0, 3000);
 	expect_read(PSN_A, 2, 0, 3000, FIRST, MIDDLE, LAST);
-	ask(PSN_A + 1, 1024, 1976);
+	inject_area_read(PSN_A + 1, 1024, 1976);
 	expect_read(PSN_A + 1, 2, 1024, 1976, FIRST, LAST);
-	ask(PSN_A + 2, 2048, 952);
+	inject_area_read(PSN_A + 2, 2048, 952);
 	expect_read(PSN_A + 2, 2, 2048, 952, ONLY);
-	ask(PSN_A, 0, 100); /* shorter than the original */
+	inject_area_read(PSN_A, 0, 100); /* shorter than the original */
 	expect_read(PSN_A, 2, 0, 100, ONLY);
-	ask(PSN_A + 1, 1024, 1025);
+	inject_area_read(PSN_A + 1, 1024, 1025);
 	expect_read(PSN_A + 1, 2, 1024, 1025, FIRST, LAST);
-	ask(PSN_A, 0, 3000); /* the whole READ again */
+	inject_area_read(PSN_A, 0, 3000); /* the whole READ again */
 	p.b.mem[REMOTE] ^= 0xFF;   /* the response has the memory's current bytes */
 	expect_read(PSN_A, 2, 0, 3000, FIRST, MIDDLE, LAST);
-	ask(PSN_A + 1, 1024, 0);
+	inject_area_read(PSN_A + 1, 1024, 0);
 	expect_read(PSN_A + 1, 2, 1024, 0, ONLY);
 	assert_int_equal(p.b.qp.resp.epsn, PSN_A + 4);
 	assert_int_equal(p.b.stats.duplicates, 7);
@@ -84,24 +84,24 @@ test_parts(void **state)
 
 /* A duplicate that matches no responder resource is dropped. */
 static void
-test_no_match(void **state)
+unmatched_duplicate_is_dropped(void **state)
 {
 	uint32_t key;
 
 	(void)state;
 	read_init_receives(2);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
-	hand_send(PSN_A);
-	ask(PSN_A + 1, 0, 3000);
+	inject_send(PSN_A);
+	inject_area_read(PSN_A + 1, 0, 3000);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	wire_drop_all(&p.b);
-	ask(PSN_A + 1, 64, 100); /* another address */
-	ask(PSN_A + 1, 0, 3001); /* longer */
-	ask(PSN_A + 1, 0, 0xFFFFFFFF);
-	ask(PSN_A + 2, 1024, 1977);
-	ask(PSN_A + 2, 0, 1000);
-	hand_read(PSN_A + 1, read_va(0), key, 3000); /* another rkey */
-	ask(PSN_A, 0, 8);                 /* the PSN of a SEND */
+	inject_area_read(PSN_A + 1, 64, 100); /* another address */
+	inject_area_read(PSN_A + 1, 0, 3001); /* longer */
+	inject_area_read(PSN_A + 1, 0, 0xFFFFFFFF);
+	inject_area_read(PSN_A + 2, 1024, 1977);
+	inject_area_read(PSN_A + 2, 0, 1000);
+	inject_read(PSN_A + 1, read_va(0), key, 3000); /* another rkey */
+	inject_area_read(PSN_A, 0, 8);                 /* the PSN of a SEND */
 	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_FETCH_ADD,
 			     .psn = PSN_A + 1,
 			     .va = (uintptr_t)p.b.mem + REMOTE,
@@ -111,13 +111,13 @@ test_no_match(void **state)
 	/* the atomic was not executed */
 	assert_true(bytes_match(p.b.mem + REMOTE, 8, 1));
 	/* Two READs later it is forgotten. */
-	ask(PSN_A + 4, 0, 8);
+	inject_area_read(PSN_A + 4, 0, 8);
 	expect_read(PSN_A + 4, 3, 0, 8, ONLY);
-	ask(PSN_A + 1, 0, 3000);
+	inject_area_read(PSN_A + 1, 0, 3000);
 	expect_read(PSN_A + 1, 3, 0, 3000, FIRST, MIDDLE, LAST);
-	ask(PSN_A + 5, 0, 8);
+	inject_area_read(PSN_A + 5, 0, 8);
 	expect_read(PSN_A + 5, 4, 0, 8, ONLY);
-	ask(PSN_A + 1, 0, 3000);
+	inject_area_read(PSN_A + 1, 0, 3000);
 	expect_silence();
 	assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
 	expect_received(&p.b, 0, 8);
@@ -129,37 +129,37 @@ test_no_match(void **state)
  * of the duplicate. The READ was answered, so the duplicate may be a late copy: the
  * connection stands. */
 static void
-test_key_gone(void **state)
+duplicate_with_freed_key(void **state)
 {
 	uint32_t key;
 
 	(void)state;
 	read_init_receives(2);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
-	hand_read(PSN_A, read_va(0), key, 3000);
+	inject_read(PSN_A, read_va(0), key, 3000);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	wire_drop_all(&p.b);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
-	hand_read(PSN_A + 1, read_va(1024), key, 1976);
+	inject_read(PSN_A + 1, read_va(1024), key, 1976);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_ack(&p.b, 0, AETH_NAK_ACCESS, PSN_A + 1, 1);
 	assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
 	wire_drop_all(&p.b);
-	ask(PSN_A + 3, 0, 8);
+	inject_area_read(PSN_A + 3, 0, 8);
 	expect_read(PSN_A + 3, 2, 0, 8, ONLY);
 	pair_abandon(&p);
 }
 
 /* A READ that was not answered completely is fatal when its key is gone. */
 static void
-test_key_gone_halfway(void **state)
+key_freed_during_response(void **state)
 {
 	uint32_t key;
 
 	(void)state;
 	read_init_receives(2);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
-	hand_read(PSN_A, read_va(0), key, 3000);
+	inject_read(PSN_A, read_va(0), key, 3000);
 	assert_int_equal(host_pull(&p.b, 1), 1);
 	wire_drop_all(&p.b);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
@@ -173,19 +173,19 @@ test_key_gone_halfway(void **state)
  * must not cause a flood. Requested again in any order, they are answered in PSN
  * order. */
 static void
-test_several(void **state)
+duplicates_in_psn_order(void **state)
 {
 	(void)state;
 	read_init_receives(4);
 	for (unsigned i = 0; i < 4; i++)
-		ask(PSN_A + i, 100 * i, 10);
+		inject_area_read(PSN_A + i, 100 * i, 10);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 	wire_drop_all(&p.b);
-	ask(PSN_A, 0, 10);
+	inject_area_read(PSN_A, 0, 10);
 	expect_read(PSN_A, 4, 0, 10, ONLY);
-	ask(PSN_A + 3, 300, 10);
-	ask(PSN_A + 1, 100, 10);
-	ask(PSN_A + 1, 100, 10); /* is already being answered */
+	inject_area_read(PSN_A + 3, 300, 10);
+	inject_area_read(PSN_A + 1, 100, 10);
+	inject_area_read(PSN_A + 1, 100, 10); /* is already being answered */
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
 	expect_response(&p.b, 0, ONLY, PSN_A + 1, 4, 10);
 	expect_response(&p.b, 1, ONLY, PSN_A + 3, 4, 10);
@@ -196,27 +196,27 @@ test_several(void **state)
 /* While a response is being sent: the same request changes nothing, an earlier part
  * starts over, a new READ queues behind. */
 static void
-test_under_way(void **state)
+duplicate_during_response(void **state)
 {
 	(void)state;
 	read_init_receives(2);
-	ask(PSN_A, 0, 5000);
+	inject_area_read(PSN_A, 0, 5000);
 	assert_int_equal(host_pull(&p.b, 2), 2);
-	ask(PSN_A + 3, 3072, 5000 - 3072);
+	inject_area_read(PSN_A + 3, 3072, 5000 - 3072);
 	assert_int_equal(host_pull(&p.b, 1), 1);
 	expect_response(&p.b, 2, MIDDLE, PSN_A + 2, 1, 1024);
 	wire_drop_all(&p.b);
-	ask(PSN_A + 1, 1024, 5000 - 1024);
-	ask(PSN_A + 5, 0, 8);
+	inject_area_read(PSN_A + 1, 1024, 5000 - 1024);
+	inject_area_read(PSN_A + 5, 0, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 5);
 	expect_response(&p.b, 0, FIRST, PSN_A + 1, 1, 1024);
 	expect_response(&p.b, 3, LAST, PSN_A + 4, 1, 5000 - 4096);
 	expect_response(&p.b, 4, ONLY, PSN_A + 5, 2, 8);
 	wire_drop_all(&p.b);
 	/* A READ behind it had started. It starts again after the duplicate. */
-	ask(PSN_A + 6, 0, 3000);
+	inject_area_read(PSN_A + 6, 0, 3000);
 	assert_int_equal(host_pull(&p.b, 1), 1);
-	ask(PSN_A + 5, 0, 8);
+	inject_area_read(PSN_A + 5, 0, 8);
 	wire_drop_all(&p.b);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 	expect_response(&p.b, 0, ONLY, PSN_A + 5, 3, 8);
@@ -229,7 +229,7 @@ test_under_way(void **state)
  * the READ, which rxe would complete by that ACK. Behind the READ it names the last
  * executed PSN. */
 static void
-test_ack_limit(void **state)
+ack_stops_before_read(void **state)
 {
 	(void)state;
 	read_init_receives(4);
@@ -255,19 +255,19 @@ test_ack_limit(void **state)
 	/* SEND READ SEND SEND READ SEND: the limits between READs. */
 	for (unsigned i = 0; i < 6; i++) {
 		if (i % 3 == 1)
-			ask(PSN_A + 2 + i, 0, 8);
+			inject_area_read(PSN_A + 2 + i, 0, 8);
 		else
-			hand_send(PSN_A + 2 + i);
+			inject_send(PSN_A + 2 + i);
 	}
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	wire_drop_all(&p.b);
-	hand_send(PSN_A + 2);
+	inject_send(PSN_A + 2);
 	expect_one_ack(PSN_A + 2, 8);
-	hand_send(PSN_A + 4);
+	inject_send(PSN_A + 4);
 	expect_one_ack(PSN_A + 5, 8);
-	hand_send(PSN_A + 5);
+	inject_send(PSN_A + 5);
 	expect_one_ack(PSN_A + 5, 8);
-	hand_send(PSN_A + 7);
+	inject_send(PSN_A + 7);
 	expect_one_ack(PSN_A + 7, 8);
 	pair_abandon(&p);
 }
@@ -275,22 +275,22 @@ test_ack_limit(void **state)
 /* A duplicate SEND neither removes nor lowers a pending acknowledgement, and neither does
  * a duplicate READ. */
 static void
-test_owed_stays(void **state)
+pending_ack_is_kept(void **state)
 {
 	(void)state;
 	read_init_receives(4);
-	hand_send(PSN_A);
+	inject_send(PSN_A);
 	expect_one_ack(PSN_A, 1);
-	ask(PSN_A + 1, 0, 3000);
+	inject_area_read(PSN_A + 1, 0, 3000);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	wire_drop_all(&p.b);
-	hand_send(PSN_A + 4);
-	hand_send(PSN_A); /* alone it would limit the ACK to PSN_A */
+	inject_send(PSN_A + 4);
+	inject_send(PSN_A); /* alone it would limit the ACK to PSN_A */
 	expect_one_ack(PSN_A + 4, 3);
-	ask(PSN_A + 5, 0, 3000);
-	hand_send(PSN_A + 8);
-	ask(PSN_A + 5, 0, 3000);
-	hand_send(PSN_A + 4);
+	inject_area_read(PSN_A + 5, 0, 3000);
+	inject_send(PSN_A + 8);
+	inject_area_read(PSN_A + 5, 0, 3000);
+	inject_send(PSN_A + 4);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 	expect_frame(&p.b, 2, LAST, PSN_A + 7, 0);
 	expect_ack(&p.b, 3, AETH_ACK, PSN_A + 8, 5);
@@ -300,19 +300,19 @@ test_owed_stays(void **state)
 /* READ and SEND are resent together: the ACK of the SEND follows the READ response.
  * Without it the peer would wait for its timeout. */
 static void
-test_send_behind_replay(void **state)
+ack_follows_repeated_response(void **state)
 {
 	(void)state;
 	read_init_receives(4);
-	hand_send(PSN_A);
-	ask(PSN_A + 1, 0, 3000);
-	hand_send(PSN_A + 4);
+	inject_send(PSN_A);
+	inject_area_read(PSN_A + 1, 0, 3000);
+	inject_send(PSN_A + 4);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 	wire_drop_all(&p.b);
-	hand_send(PSN_A); /* acknowledged by the READ response */
-	ask(PSN_A + 1, 0, 3000);
-	hand_send(PSN_A);
-	hand_send(PSN_A + 4);
+	inject_send(PSN_A); /* acknowledged by the READ response */
+	inject_area_read(PSN_A + 1, 0, 3000);
+	inject_send(PSN_A);
+	inject_send(PSN_A + 4);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 	expect_response(&p.b, 0, FIRST, PSN_A + 1, 3, 1024);
 	expect_ack(&p.b, 3, AETH_ACK, PSN_A + 4, 3);
@@ -324,7 +324,7 @@ test_send_behind_replay(void **state)
 /* For each size of the ring its free-running index passes 2^32: every READ is answered,
  * and the last ones are answered again. */
 static void
-test_index_wrap(void **state)
+resource_index_wraps(void **state)
 {
 	(void)state;
 	for (uint8_t depth = 1; depth <= QP_MAX_RD_ATOMIC; depth++) {
@@ -335,11 +335,11 @@ test_index_wrap(void **state)
 		resp->res_end = resp->res_next = resp->res_done = UINT32_MAX - 20;
 		for (unsigned i = 0; i < 48; i += depth) {
 			for (unsigned k = 0; k < depth; k++)
-				ask(PSN_A + i + k, 16 * (i + k), 16);
+				inject_area_read(PSN_A + i + k, 16 * (i + k), 16);
 			assert_int_equal(host_pull(&p.b, PULL_ALL), depth);
 			wire_drop_all(&p.b);
 			for (unsigned k = 0; k < depth; k++) {
-				ask(PSN_A + i + k, 16 * (i + k), 16);
+				inject_area_read(PSN_A + i + k, 16 * (i + k), 16);
 				expect_read(
 					PSN_A + i + k, i + depth, 16 * (i + k), 16, ONLY);
 			}
@@ -352,11 +352,11 @@ test_index_wrap(void **state)
 /* The PSNs of a READ of 2^24 packets ago have a new meaning. It was forgotten long before
  * and limits no acknowledgement. */
 static void
-test_psn_wrap(void **state)
+old_read_is_forgotten(void **state)
 {
 	(void)state;
 	read_init_receives(4);
-	ask(PSN_A, 0, 3000);
+	inject_area_read(PSN_A, 0, 3000);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	wire_drop_all(&p.b);
 	/* As if that many WRITEs had come: up to half the PSN space, then up to the
@@ -371,11 +371,11 @@ test_psn_wrap(void **state)
 	}
 	p.b.qp.resp.epsn = PSN_A + 2;
 	p.b.qp.resp.ack_psn = 0;
-	hand_send(PSN_A - 1);
+	inject_send(PSN_A - 1);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_ack(&p.b, 0, AETH_ACK, PSN_A + 1, p.b.qp.resp.msn);
 	wire_drop_all(&p.b);
-	ask(PSN_A, 0, 3000);
+	inject_area_read(PSN_A, 0, 3000);
 	expect_silence();
 	pair_abandon(&p);
 }
@@ -384,17 +384,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_no_match),
-		cmocka_unit_test(test_key_gone),
-		cmocka_unit_test(test_key_gone_halfway),
-		cmocka_unit_test(test_several),
-		cmocka_unit_test(test_under_way),
-		cmocka_unit_test(test_ack_limit),
-		cmocka_unit_test(test_owed_stays),
-		cmocka_unit_test(test_send_behind_replay),
-		cmocka_unit_test(test_index_wrap),
-		cmocka_unit_test(test_psn_wrap),
+		cmocka_unit_test(duplicate_read_of_part),
+		cmocka_unit_test(unmatched_duplicate_is_dropped),
+		cmocka_unit_test(duplicate_with_freed_key),
+		cmocka_unit_test(key_freed_during_response),
+		cmocka_unit_test(duplicates_in_psn_order),
+		cmocka_unit_test(duplicate_during_response),
+		cmocka_unit_test(ack_stops_before_read),
+		cmocka_unit_test(pending_ack_is_kept),
+		cmocka_unit_test(ack_follows_repeated_response),
+		cmocka_unit_test(resource_index_wraps),
+		cmocka_unit_test(old_read_is_forgotten),
 	};
 
 	return cmocka_run_group_tests_name("qp read_dup", tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * refuses and responses that the requester refuses. */
 #include <errno.h>
 
-#include "read_bed.h"
+#include "read_fixture.h"
 
 /* ---- Refused by the responder ---- */
 
@@ -15,29 +15,29 @@ expect_refused(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
 	wire_drop_all(&p.b);
 	expect_event(&p.b, event);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
-	hand_read(psn, read_va(0), p.b.rkey, 8);
+	inject_read(psn, read_va(0), p.b.rkey, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	pair_fini(&p);
 }
 
 /* Rows 10, 11, 13 and 14 of docs/protocol.md 8.2. */
 static void
-test_refused(void **state)
+invalid_read_is_refused(void **state)
 {
 	uint32_t key;
 
 	(void)state;
 	read_init(4, 4);
 	p.b.qp.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-	hand_read(PSN_A, read_va(0), p.b.rkey, 8);
+	inject_read(PSN_A, read_va(0), p.b.rkey, 8);
 	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 
 	read_init(4, 0); /* row 11 of docs/protocol.md 8.2 */
-	hand_read(PSN_A, read_va(0), p.b.rkey, 8);
+	inject_read(PSN_A, read_va(0), p.b.rkey, 8);
 	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 
 	read_init(4, 4);
-	hand_read(PSN_A, read_va(0), p.b.rkey, 0x80000001);
+	inject_read(PSN_A, read_va(0), p.b.rkey, 0x80000001);
 	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 
 	read_init(4, 4); /* row 13 of docs/protocol.md 8.2: no payload */
@@ -50,21 +50,21 @@ test_refused(void **state)
 	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 
 	read_init(4, 4);
-	hand_read(PSN_A, read_va(0), p.b.rkey ^ 1, 8);
+	inject_read(PSN_A, read_va(0), p.b.rkey ^ 1, 8);
 	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
 
 	read_init(4, 4);
-	hand_read(PSN_A, read_va(0x8000 - 7), p.b.rkey, 8);
+	inject_read(PSN_A, read_va(0x8000 - 7), p.b.rkey, 8);
 	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
 
 	read_init(4, 4);
-	hand_read(PSN_A, UINT64_MAX - 3, p.b.rkey, 8);
+	inject_read(PSN_A, UINT64_MAX - 3, p.b.rkey, 8);
 	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
 
 	read_init(4, 4);
 	key = host_key(
 		&p.b, REMOTE, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	hand_read(PSN_A, read_va(0), key, 8);
+	inject_read(PSN_A, read_va(0), key, 8);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
 	expect_refused(AETH_NAK_ACCESS, PSN_A, IBV_EVENT_QP_ACCESS_ERR);
 }
@@ -72,12 +72,12 @@ test_refused(void **state)
 /* Row 11 of docs/protocol.md 8.2: more than max_dest_rd_atomic unanswered READs. The
  * accepted ones are answered first, then the NAK follows in PSN order. */
 static void
-test_depth(void **state)
+too_many_reads_are_refused(void **state)
 {
 	(void)state;
 	read_init(4, 2);
 	for (unsigned i = 0; i < 3; i++)
-		hand_read(PSN_A + i, read_va(0), p.b.rkey, 8);
+		inject_read(PSN_A + i, read_va(0), p.b.rkey, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 3);
 	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A, 1, 8);
 	expect_response(&p.b, 1, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A + 1, 2, 8);
@@ -88,7 +88,7 @@ test_depth(void **state)
 	/* Each answered READ frees a responder resource. */
 	read_init(4, 2);
 	for (unsigned i = 0; i < 100; i++) {
-		hand_read(PSN_A + i, read_va(0), p.b.rkey, 8);
+		inject_read(PSN_A + i, read_va(0), p.b.rkey, 8);
 		if (i != 0)
 			assert_int_equal(host_pull(&p.b, 1), 1);
 	}
@@ -98,15 +98,15 @@ test_depth(void **state)
 /* The key is freed while the response is being sent: NAK 0x62 with the PSN of the next
  * response packet. Requests behind it are not answered. */
 static void
-test_key_revoked(void **state)
+key_freed_during_response(void **state)
 {
 	uint32_t key;
 
 	(void)state;
 	read_init(4, 4);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
-	hand_read(PSN_A, read_va(0), key, 4096);
-	hand_read(PSN_A + 4, read_va(0), p.b.rkey, 8);
+	inject_read(PSN_A, read_va(0), key, 4096);
+	inject_read(PSN_A + 4, read_va(0), p.b.rkey, 8);
 	assert_int_equal(host_pull(&p.b, 2), 2);
 	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_FIRST, PSN_A, 1, 1024);
 	expect_response(&p.b, 1, OPCODE_RC_READ_RESPONSE_MIDDLE, PSN_A + 1, 1, 1024);
@@ -137,13 +137,13 @@ test_key_revoked(void **state)
 /* A QP in ERR sends nothing. But before a fatal NAK the accepted READs are answered; an
  * error there raises no second event. */
 static void
-test_error_state(void **state)
+err_stops_responses(void **state)
 {
 	uint32_t key;
 
 	(void)state;
 	read_init(4, 4);
-	hand_read(PSN_A, read_va(0), p.b.rkey, 3000);
+	inject_read(PSN_A, read_va(0), p.b.rkey, 3000);
 	assert_int_equal(host_pull(&p.b, 1), 1);
 	wire_drop_all(&p.b);
 	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
@@ -153,8 +153,8 @@ test_error_state(void **state)
 
 	read_init(4, 4);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
-	hand_read(PSN_A, read_va(0), key, 3000);
-	hand_read(PSN_A + 3, read_va(0), key, 0x80000001);
+	inject_read(PSN_A, read_va(0), key, 3000);
+	inject_read(PSN_A + 3, read_va(0), key, 0x80000001);
 	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 	assert_int_equal(host_pull(&p.b, 2), 2);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
@@ -167,7 +167,7 @@ test_error_state(void **state)
 
 /* max_rd_atomic can change in SQD once the queue is drained. */
 static void
-test_depth_in_sqd(void **state)
+max_rd_atomic_changes_in_sqd(void **state)
 {
 	struct qp_attr attr = {.max_rd_atomic = 1};
 
@@ -195,7 +195,7 @@ test_depth_in_sqd(void **state)
 /* ---- Refused by the requester ---- */
 
 static void
-respond(uint8_t opcode, uint32_t psn, uint8_t syndrome, uint32_t len)
+inject_response(uint8_t opcode, uint32_t psn, uint8_t syndrome, uint32_t len)
 {
 	inject(&p.a, &(struct crafted){.opcode = opcode,
 			     .psn = psn,
@@ -206,7 +206,7 @@ respond(uint8_t opcode, uint32_t psn, uint8_t syndrome, uint32_t len)
 /* Opcode, length and syndrome of a READ response must be right (docs/protocol.md 5.1 and
  * 7.4), otherwise BAD_RESP_ERR, and its payload is not written. */
 static void
-test_bad_responses(void **state)
+invalid_read_response_fails(void **state)
 {
 	static const struct {
 		uint32_t len; /* of the READ */
@@ -250,8 +250,8 @@ test_bad_responses(void **state)
 		host_pull(&p.a, PULL_ALL);
 		wire_drop_all(&p.a);
 		for (unsigned k = 0; k < rows[i].good; k++)
-			respond(k == 0 ? FIRST : MIDDLE, PSN_A + 1 + k, AETH_ACK, 1024);
-		respond(rows[i].opcode, PSN_A + 1 + rows[i].good, rows[i].syndrome,
+			inject_response(k == 0 ? FIRST : MIDDLE, PSN_A + 1 + k, AETH_ACK, 1024);
+		inject_response(rows[i].opcode, PSN_A + 1 + rows[i].good, rows[i].syndrome,
 			rows[i].payload);
 		expect_sent_vendor(&p.a, 1, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
 		assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
@@ -263,14 +263,14 @@ test_bad_responses(void **state)
 
 /* A READ response to an atomic. */
 static void
-test_wrong_kind(void **state)
+read_response_to_atomic_fails(void **state)
 {
 	(void)state;
 	read_init(4, 4);
 	host_atomic(&p.a, 1, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, REMOTE, 1, 0);
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a);
-	respond(ONLY, PSN_A, AETH_ACK, 8);
+	inject_response(ONLY, PSN_A, AETH_ACK, 8);
 	expect_sent(&p.a, 1, IBV_WC_BAD_RESP_ERR);
 	pair_fini(&p);
 }
@@ -279,7 +279,7 @@ test_wrong_kind(void **state)
  * before the response, the READ fails and nothing is written; requests before it
  * complete. */
 static void
-test_local_key(void **state)
+local_memory_is_checked(void **state)
 {
 	struct send_req req;
 	struct sge sge;
@@ -318,7 +318,7 @@ test_local_key(void **state)
 
 /* With max_rd_atomic 0 a READ fails. The requests before it complete first. */
 static void
-test_no_depth(void **state)
+read_with_depth_0_fails(void **state)
 {
 	(void)state;
 	read_init(0, 4);
@@ -338,15 +338,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_key_revoked),
-		cmocka_unit_test(test_error_state),
-		cmocka_unit_test(test_depth_in_sqd),
-		cmocka_unit_test(test_bad_responses),
-		cmocka_unit_test(test_wrong_kind),
-		cmocka_unit_test(test_local_key),
-		cmocka_unit_test(test_no_depth),
+		cmocka_unit_test(invalid_read_is_refused),
+		cmocka_unit_test(too_many_reads_are_refused),
+		cmocka_unit_test(key_freed_during_response),
+		cmocka_unit_test(err_stops_responses),
+		cmocka_unit_test(max_rd_atomic_changes_in_sqd),
+		cmocka_unit_test(invalid_read_response_fails),
+		cmocka_unit_test(read_response_to_atomic_fails),
+		cmocka_unit_test(local_memory_is_checked),
+		cmocka_unit_test(read_with_depth_0_fails),
 	};
 
 	return cmocka_run_group_tests_name("qp read refused", tests, NULL, NULL);

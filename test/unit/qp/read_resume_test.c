@@ -4,10 +4,10 @@
 #include <endian.h>
 #include <string.h>
 
-#include "read_bed.h"
+#include "read_fixture.h"
 
 static void
-finish(unsigned from, unsigned end)
+run_until_complete(unsigned from, unsigned end)
 {
 	pair_settle(&p);
 	for (unsigned i = 0; i < 3 && p.a.qp.req.una_idx != end; i++) {
@@ -21,7 +21,7 @@ finish(unsigned from, unsigned end)
 /* Each frame of READ 3000, SEND, READ 100 is lost once, in either direction. Data and
  * order are right, and each request is executed once. */
 static void
-test_each_lost(void **state)
+each_frame_lost_once(void **state)
 {
 	(void)state;
 	for (unsigned lost = 0; lost < 8; lost++) {
@@ -45,7 +45,7 @@ test_each_lost(void **state)
 			else
 				wire_drop_all(&p.b);
 		}
-		finish(0, 3);
+		run_until_complete(0, 3);
 		assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 3000);
 		assert_int_equal(p.a.mem[3000], 0);
 		assert_memory_equal(p.a.mem + 0x1000, p.b.mem + REMOTE + 5000, 100);
@@ -60,7 +60,7 @@ test_each_lost(void **state)
  * accordingly (docs/protocol.md 7.5; capture 59), once per loss. Then FIRST (IBA) or
  * MIDDLE (rxe) is accepted. */
 static void
-test_resume(void **state)
+read_resumes_at_missing_response(void **state)
 {
 	(void)state;
 	for (int rxe = 0; rxe < 2; rxe++) {
@@ -105,7 +105,7 @@ test_resume(void **state)
 /* A response may restart only at the PSN that was requested again: not at the next one,
  * and not after an acknowledgement moved una. */
 static void
-test_no_restart_elsewhere(void **state)
+response_restarts_only_where_requested(void **state)
 {
 	(void)state;
 	read_init_receives(4);
@@ -127,7 +127,7 @@ test_no_restart_elsewhere(void **state)
  * (docs/protocol.md 7.4; capture d16). The ACK has the PSN of the READ, one inside or one
  * behind. */
 static void
-test_implied_nak(void **state)
+ack_without_response_is_implied_nak(void **state)
 {
 	(void)state;
 	for (unsigned at = 0; at < 5; at++) {
@@ -150,7 +150,7 @@ test_implied_nak(void **state)
 			expect_frame(&p.a, 0, OPCODE_RC_READ_REQUEST, PSN_A + 1, 1);
 			assert_int_equal(p.a.qp.req.retry_left, 6);
 		}
-		finish(1, 3);
+		run_until_complete(1, 3);
 		assert_memory_equal(p.a.mem + 0x2000, p.b.mem + REMOTE, 3000);
 		pair_abandon(&p);
 	}
@@ -160,10 +160,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_lost),
-		cmocka_unit_test(test_resume),
-		cmocka_unit_test(test_no_restart_elsewhere),
-		cmocka_unit_test(test_implied_nak),
+		cmocka_unit_test(each_frame_lost_once),
+		cmocka_unit_test(read_resumes_at_missing_response),
+		cmocka_unit_test(response_restarts_only_where_requested),
+		cmocka_unit_test(ack_without_response_is_implied_nak),
 	};
 
 	return cmocka_run_group_tests_name("qp read resume", tests, NULL, NULL);

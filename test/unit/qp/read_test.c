@@ -7,7 +7,7 @@
 
 #include <rte_byteorder.h>
 
-#include "read_bed.h"
+#include "read_fixture.h"
 
 #define GUARD 64
 
@@ -73,7 +73,7 @@ size_run(uint32_t len, uint32_t chunk)
 }
 
 static void
-test_sizes(void **state)
+read_sizes(void **state)
 {
 	(void)state;
 	for (int variant = 0; variant < 10; variant++) {
@@ -96,7 +96,7 @@ test_sizes(void **state)
 /* A long READ leaves in chunks: one at a time if the peer answers one READ, several if it
  * answers more. Never more are outstanding than max_rd_atomic and the window allow. */
 static void
-test_chunks(void **state)
+long_read_is_split(void **state)
 {
 	static const struct {
 		uint8_t max_rd;
@@ -129,7 +129,7 @@ test_chunks(void **state)
 
 /* Several SGEs at the requester, cut anywhere. */
 static void
-test_scatter(void **state)
+response_is_scattered(void **state)
 {
 	struct sge list[4];
 	struct send_req req;
@@ -156,11 +156,11 @@ test_scatter(void **state)
 
 /* A READ of 0 bytes gets an empty RESPONSE_ONLY; its R_Key is not checked. */
 static void
-test_zero_length(void **state)
+read_of_0_bytes(void **state)
 {
 	(void)state;
 	read_init(4, 4);
-	hand_read(PSN_A, UINT64_MAX, 0xDEADBE00, 0);
+	inject_read(PSN_A, UINT64_MAX, 0xDEADBE00, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A, 1, 0);
 	wire_drop_all(&p.b);
@@ -202,7 +202,7 @@ huge_key(struct host *h, uint8_t *at)
 }
 
 static void
-test_huge(void **state)
+read_of_2_31_bytes(void **state)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 	uint8_t *from = huge_map(), *to = huge_map();
@@ -233,7 +233,7 @@ test_huge(void **state)
 /* One request at the smallest MTU has half of all PSNs. PSNs before it are still
  * duplicates, and so are PSNs in it. */
 static void
-test_huge_request(void **state)
+read_request_of_2_31_bytes(void **state)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 	uint8_t *from = huge_map();
@@ -243,7 +243,7 @@ test_huge_request(void **state)
 	conf.mtu = IBV_MTU_256;
 	pair_init(&p, &conf);
 	key = huge_key(&p.b, from);
-	hand_read(PSN_A, 0, key, (uint32_t)HUGE_BYTES);
+	inject_read(PSN_A, 0, key, (uint32_t)HUGE_BYTES);
 	assert_int_equal(p.b.qp.resp.epsn, psn_add(PSN_A, 1 << 23));
 	assert_int_equal(host_pull(&p.b, 3), 3);
 	expect_response(&p.b, 2, OPCODE_RC_READ_RESPONSE_MIDDLE, PSN_A + 2, 1, 256);
@@ -253,7 +253,7 @@ test_huge_request(void **state)
 	expect_response(&p.b, 1, OPCODE_RC_READ_RESPONSE_LAST,
 		psn_add(PSN_A, (1 << 23) - 1), 1, 256);
 	wire_drop_all(&p.b);
-	hand_read(psn_add(PSN_A, (1 << 23) - 2), HUGE_BYTES - 512, key, 512);
+	inject_read(psn_add(PSN_A, (1 << 23) - 2), HUGE_BYTES - 512, key, 512);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
 	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_FIRST,
 		psn_add(PSN_A, (1 << 23) - 2), 1, 256);
@@ -278,14 +278,14 @@ test_huge_request(void **state)
  * waits for its response, and the READ response replaces an ACK before it. One packet per
  * call. */
 static void
-test_ack_order(void **state)
+ack_waits_for_read(void **state)
 {
 	(void)state;
 	read_init(4, 4);
 	host_recv(&p.b, 0, 0, 8);
 	host_recv(&p.b, 1, 0, 8);
 	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A, 8);
-	hand_read(PSN_A + 1, read_va(0), p.b.rkey, 3000);
+	inject_read(PSN_A + 1, read_va(0), p.b.rkey, 3000);
 	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + 4, 8);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(host_pull(&p.b, 1), 1);
@@ -302,18 +302,18 @@ test_ack_order(void **state)
 
 /* A NAK for a gap behind a READ also waits for the READ response, and names ePSN. */
 static void
-test_nak_order(void **state)
+nak_waits_for_read(void **state)
 {
 	(void)state;
 	read_init(4, 4);
-	hand_read(PSN_A, read_va(0), p.b.rkey, 3000);
+	inject_read(PSN_A, read_va(0), p.b.rkey, 3000);
 	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + 4, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 	expect_frame(&p.b, 2, LAST, PSN_A + 2, 0);
 	expect_ack(&p.b, 3, AETH_NAK_SEQ, PSN_A + 3, 1);
 	wire_drop_all(&p.b);
 	/* The next READ fills the gap. Its response replaces the ACK. */
-	hand_read(PSN_A + 3, read_va(0), p.b.rkey, 8);
+	inject_read(PSN_A + 3, read_va(0), p.b.rkey, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_response(&p.b, 0, ONLY, PSN_A + 3, 2, 8);
 	wire_drop_all(&p.b);
@@ -323,7 +323,7 @@ test_nak_order(void **state)
 /* A READ response acknowledges the requests before it, unsignaled ones, too. The SENDs
  * behind it are completed by their ACK. */
 static void
-test_response_acknowledges(void **state)
+read_response_acknowledges_earlier_requests(void **state)
 {
 	(void)state;
 	read_init(4, 4);
@@ -349,7 +349,7 @@ test_response_acknowledges(void **state)
 
 /* A later completion proves that the data of an earlier READ is in memory. */
 static void
-test_unsignaled(void **state)
+later_completion_covers_read(void **state)
 {
 	struct send_req req;
 	struct sge sge;
@@ -381,7 +381,7 @@ test_unsignaled(void **state)
 /* A fence waits for all READs and atomics before it (docs/protocol.md 7.2), also when
  * they are resent. */
 static void
-test_fence(void **state)
+fence_waits_for_reads(void **state)
 {
 	(void)state;
 	read_init(4, 4);
@@ -419,12 +419,12 @@ test_fence(void **state)
 
 /* READ responses and requests share the budget: a flood of READs starves no requests. */
 static void
-test_budget(void **state)
+reads_do_not_starve_requests(void **state)
 {
 	(void)state;
 	read_init(4, 4);
 	for (unsigned i = 0; i < 4; i++)
-		hand_read(PSN_A + 32 * i, read_va(0), p.b.rkey, 0x8000);
+		inject_read(PSN_A + 32 * i, read_va(0), p.b.rkey, 0x8000);
 	host_write(&p.b, 1, 0, REMOTE, 0x4000);
 	assert_int_equal(host_pull(&p.b, 8), 8);
 	for (unsigned i = 0; i < 8; i++)
@@ -436,18 +436,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_chunks),
-		cmocka_unit_test(test_scatter),
-		cmocka_unit_test(test_zero_length),
-		cmocka_unit_test(test_huge),
-		cmocka_unit_test(test_huge_request),
-		cmocka_unit_test(test_ack_order),
-		cmocka_unit_test(test_nak_order),
-		cmocka_unit_test(test_response_acknowledges),
-		cmocka_unit_test(test_unsignaled),
-		cmocka_unit_test(test_fence),
-		cmocka_unit_test(test_budget),
+		cmocka_unit_test(read_sizes),
+		cmocka_unit_test(long_read_is_split),
+		cmocka_unit_test(response_is_scattered),
+		cmocka_unit_test(read_of_0_bytes),
+		cmocka_unit_test(read_of_2_31_bytes),
+		cmocka_unit_test(read_request_of_2_31_bytes),
+		cmocka_unit_test(ack_waits_for_read),
+		cmocka_unit_test(nak_waits_for_read),
+		cmocka_unit_test(read_response_acknowledges_earlier_requests),
+		cmocka_unit_test(later_completion_covers_read),
+		cmocka_unit_test(fence_waits_for_reads),
+		cmocka_unit_test(reads_do_not_starve_requests),
 	};
 
 	return cmocka_run_group_tests_name("qp read", tests, NULL, NULL);

@@ -7,7 +7,7 @@
 
 static struct pair p;
 
-#define expect_answer(syndrome, psn, msn)                                                \
+#define expect_one_ack(syndrome, psn, msn)                                                \
 	do {                                                                             \
 		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);                          \
 		expect_ack(&p.b, 0, syndrome, psn, msn);                                 \
@@ -46,7 +46,7 @@ send_two(uint32_t len)
  * first, a middle or the last packet. NAK 0x61, LOC_LEN_ERR; nothing is written behind
  * the receive. */
 static void
-test_too_short(void **state)
+receive_too_short(void **state)
 {
 	static const uint32_t lens[][2] = {/* message, receive */
 		{1, 0}, {8, 7}, {1024, 1023}, {2049, 1000}, {3000, 1500}, {2500, 2499}};
@@ -81,23 +81,23 @@ test_too_short(void **state)
  * REM_OP_ERR at the sender, LOC_PROT_ERR at the receiver. The key is wrong, without local
  * write, too short or of another PD. */
 static void
-test_bad_key(void **state)
+receive_key_invalid(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 5 * 2 * 2; i++) {
 		bool srq = i & 1;
 		uint32_t len = i & 2 ? 3000 : 8;
-		uint32_t readonly, foreign, key;
+		uint32_t readonly, other_pd, key;
 
 		init(srq, false);
 		assert_int_equal(key_alloc(&p.b.keys, PD_B, (uintptr_t)p.b.mem, p.b.mem,
 					 4096, 0, &readonly),
 			0);
 		assert_int_equal(key_alloc(&p.b.keys, PD_B + 1, (uintptr_t)p.b.mem,
-					 p.b.mem, 4096, IBV_ACCESS_LOCAL_WRITE, &foreign),
+					 p.b.mem, 4096, IBV_ACCESS_LOCAL_WRITE, &other_pd),
 			0);
 		key = (const uint32_t[]){p.b.recv_key ^ 1, p.b.recv_key + 0x100000,
-			readonly, foreign, p.b.recv_key}[i / 4];
+			readonly, other_pd, p.b.recv_key}[i / 4];
 		bytes_fill(p.b.mem, 4096, 77);
 		recv_key(10, i / 4 == 4 ? p.conf.mem_bytes - 7 : 0, 4096, key);
 		send_two(len);
@@ -109,7 +109,7 @@ test_bad_key(void **state)
 			expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
 		assert_true(bytes_match(p.b.mem, 4096, 77));
 		assert_int_equal(key_free(&p.b.keys, readonly), 0);
-		assert_int_equal(key_free(&p.b.keys, foreign), 0);
+		assert_int_equal(key_free(&p.b.keys, other_pd), 0);
 		pair_fini(&p);
 	}
 }
@@ -117,7 +117,7 @@ test_bad_key(void **state)
 /* Keys are checked for the bytes of each packet: the key of an SGE behind the message is
  * not checked, a key that is freed in the middle of the message is. */
 static void
-test_key_in_time(void **state)
+receive_key_is_checked_per_packet(void **state)
 {
 	struct sge list[2];
 
@@ -134,7 +134,7 @@ test_key_in_time(void **state)
 	inject_request(&p.b, OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024);
 	assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
 	inject_request(&p.b, OPCODE_RC_SEND_LAST, PSN_A + 2, 1);
-	expect_answer(AETH_NAK_REM_OP, PSN_A + 2, 1);
+	expect_one_ack(AETH_NAK_REM_OP, PSN_A + 2, 1);
 	expect_recv_error(&p.b, 1, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
 	pair_fini(&p);
 
@@ -143,14 +143,14 @@ test_key_in_time(void **state)
 	inject_request(&p.b, OPCODE_RC_SEND_FIRST, PSN_A, 1024);
 	assert_int_equal(key_free(&p.b.keys, p.b.recv_key), 0);
 	inject_request(&p.b, OPCODE_RC_SEND_LAST, PSN_A + 1, 8);
-	expect_answer(AETH_NAK_REM_OP, PSN_A + 1, 0);
+	expect_one_ack(AETH_NAK_REM_OP, PSN_A + 1, 0);
 	expect_recv_error(&p.b, 0, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
 	pair_fini(&p);
 }
 
 /* The PD of the SRQ is used, not that of the QP (ibv_create_srq(3), IBA 10.2.9.1). */
 static void
-test_srq_pd(void **state)
+srq_pd_is_used(void **state)
 {
 	(void)state;
 	init(true, true);
@@ -170,7 +170,7 @@ test_srq_pd(void **state)
 /* Receives are taken in the order of posting, one per message. One without SGEs takes a
  * message of 0 bytes. */
 static void
-test_fifo(void **state)
+receives_in_order(void **state)
 {
 	(void)state;
 	for (unsigned srq = 0; srq < 2; srq++) {
@@ -188,7 +188,7 @@ test_fifo(void **state)
 
 /* An empty SRQ: RNR NAK. The limit event of ibv_modify_srq(3) is raised before. */
 static void
-test_srq_empty(void **state)
+empty_srq_sends_rnr_nak(void **state)
 {
 	struct srq_attr attr = {.limit = 2};
 
@@ -215,7 +215,7 @@ test_srq_empty(void **state)
 /* IBA 11.5.2.18, SRQ error: no receive is taken any more. A message that needs one gets
  * NAK 0x63, and its QP goes to ERR. SRQ_ERR is raised once. */
 static void
-test_srq_error(void **state)
+srq_error_moves_qp_to_err(void **state)
 {
 	(void)state;
 	init(true, false);
@@ -234,7 +234,7 @@ test_srq_error(void **state)
 /* Row 18 of docs/protocol.md 8.2, CQ overflow: NAK 0x63, CQ_ERR and QP_FATAL. The message
  * does not count as received. */
 static void
-test_cq_overflow(void **state)
+receive_cq_overflow(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 
@@ -245,7 +245,7 @@ test_cq_overflow(void **state)
 		host_recv(&p.b, i, 0, 64);
 	for (unsigned i = 0; i < 3; i++)
 		inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + i, 64);
-	expect_answer(AETH_NAK_REM_OP, PSN_A + 2, 2);
+	expect_one_ack(AETH_NAK_REM_OP, PSN_A + 2, 2);
 	expect_event(&p.b, IBV_EVENT_CQ_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_FATAL);
 	expect_received(&p.b, 0, 64);
@@ -260,7 +260,7 @@ test_cq_overflow(void **state)
  * also at one behind a gap. A packet that is not admitted does not raise it, and neither
  * does one in RTS. */
 static void
-test_comm_est(void **state)
+comm_est_is_raised_once(void **state)
 {
 	(void)state;
 	for (unsigned gap = 0; gap < 2; gap++) {
@@ -300,15 +300,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_too_short),
-		cmocka_unit_test(test_bad_key),
-		cmocka_unit_test(test_key_in_time),
-		cmocka_unit_test(test_srq_pd),
-		cmocka_unit_test(test_fifo),
-		cmocka_unit_test(test_srq_empty),
-		cmocka_unit_test(test_srq_error),
-		cmocka_unit_test(test_cq_overflow),
-		cmocka_unit_test(test_comm_est),
+		cmocka_unit_test(receive_too_short),
+		cmocka_unit_test(receive_key_invalid),
+		cmocka_unit_test(receive_key_is_checked_per_packet),
+		cmocka_unit_test(srq_pd_is_used),
+		cmocka_unit_test(receives_in_order),
+		cmocka_unit_test(empty_srq_sends_rnr_nak),
+		cmocka_unit_test(srq_error_moves_qp_to_err),
+		cmocka_unit_test(receive_cq_overflow),
+		cmocka_unit_test(comm_est_is_raised_once),
 	};
 
 	return cmocka_run_group_tests_name("qp receive", tests, NULL, NULL);

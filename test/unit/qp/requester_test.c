@@ -11,7 +11,7 @@ static struct pair p;
 /* The last packet of a pull has AckReq: without it there is no ACK (docs/protocol.md
  * 7.3). The others have none, so that ACKs can be coalesced. */
 static void
-test_ackreq_tail(void **state)
+last_packet_has_ackreq(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
@@ -33,7 +33,7 @@ test_ackreq_tail(void **state)
 /* The last packet of a signaled request has AckReq, so that its completion does not wait
  * for the requests behind it. */
 static void
-test_ackreq_signaled(void **state)
+signaled_request_has_ackreq(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
@@ -52,7 +52,7 @@ test_ackreq_signaled(void **state)
 /* At most 128 packets are unacknowledged. AckReq is set at least every quarter of that,
  * so that acknowledgements arrive before the window is used up. */
 static void
-test_window(void **state)
+at_most_128_packets_unacked(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 	unsigned without = 0;
@@ -84,7 +84,7 @@ test_window(void **state)
 
 /* The peer window, which other QPs share. */
 static void
-test_peer_window(void **state)
+peer_window_is_kept(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 
@@ -118,7 +118,7 @@ test_peer_window(void **state)
 /* PSN arithmetic is modulo 2^24 (IBA 9.7.1). The wrap lies at each position inside
  * messages and acknowledged ranges. The responder's MSN wraps, too. */
 static void
-test_psn_wrap(void **state)
+psn_wraps(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 16; i++) {
@@ -196,7 +196,7 @@ protection_run(uint32_t len, unsigned flags, unsigned before, unsigned burst)
 }
 
 static void
-test_local_protection(void **state)
+bad_local_key_fails_request(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 2 * 2 * 4 * 3; i++)
@@ -205,9 +205,9 @@ test_local_protection(void **state)
 			(const unsigned[]){1, 3, PULL_ALL}[i / 16]);
 }
 
-/* As test_local_protection(), and the requests before are resent first. */
+/* As bad_local_key_fails_request(), and the requests before are resent first. */
 static void
-test_local_protection_after_loss(void **state)
+bad_local_key_after_loss(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
@@ -231,7 +231,7 @@ test_local_protection_after_loss(void **state)
 /* A region is deregistered between a packet and its retransmission, or in the middle of
  * its message. */
 static void
-test_key_freed(void **state)
+key_freed_while_sending(void **state)
 {
 	(void)state;
 	for (unsigned resend = 0; resend < 2; resend++) {
@@ -263,7 +263,7 @@ test_key_freed(void **state)
 
 /* A key of another PD is as wrong as none (IBA 10.6.3.2). */
 static void
-test_foreign_pd(void **state)
+key_of_other_pd_fails(void **state)
 {
 	uint32_t other;
 	struct sge sge;
@@ -284,7 +284,7 @@ test_foreign_pd(void **state)
 
 /* A post to a full queue fails until a completion has been polled (ibv_post_send(3)). */
 static void
-test_full(void **state)
+full_queue_is_refused(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 	struct send_req req = {.wr_id = 9};
@@ -312,7 +312,7 @@ test_full(void **state)
 /* SQD: started messages finish and are acknowledged, although posted ones are behind
  * them. No message is started (docs/protocol.md 13.3). */
 static void
-test_sqd_finishes(void **state)
+sqd_finishes_started_messages(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 
@@ -350,7 +350,7 @@ test_sqd_finishes(void **state)
 
 /* No request is sent before RTS, and none in ERR (docs/protocol.md 13). */
 static void
-test_states(void **state)
+no_requests_before_rts(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 
@@ -375,18 +375,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ackreq_tail),
-		cmocka_unit_test(test_ackreq_signaled),
-		cmocka_unit_test(test_window),
-		cmocka_unit_test(test_peer_window),
-		cmocka_unit_test(test_psn_wrap),
-		cmocka_unit_test(test_local_protection),
-		cmocka_unit_test(test_local_protection_after_loss),
-		cmocka_unit_test(test_key_freed),
-		cmocka_unit_test(test_foreign_pd),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_sqd_finishes),
-		cmocka_unit_test(test_states),
+		cmocka_unit_test(last_packet_has_ackreq),
+		cmocka_unit_test(signaled_request_has_ackreq),
+		cmocka_unit_test(at_most_128_packets_unacked),
+		cmocka_unit_test(peer_window_is_kept),
+		cmocka_unit_test(psn_wraps),
+		cmocka_unit_test(bad_local_key_fails_request),
+		cmocka_unit_test(bad_local_key_after_loss),
+		cmocka_unit_test(key_freed_while_sending),
+		cmocka_unit_test(key_of_other_pd_fails),
+		cmocka_unit_test(full_queue_is_refused),
+		cmocka_unit_test(sqd_finishes_started_messages),
+		cmocka_unit_test(no_requests_before_rts),
 	};
 
 	return cmocka_run_group_tests_name("qp requester", tests, NULL, NULL);

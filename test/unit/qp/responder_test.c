@@ -10,7 +10,7 @@ static struct pair p;
 
 /* Lets b respond with one frame or none. */
 static unsigned
-answers(void)
+response_pull(void)
 {
 	unsigned n = host_pull(&p.b, PULL_ALL);
 
@@ -18,16 +18,16 @@ answers(void)
 	return n;
 }
 
-#define expect_answer(syndrome, psn, msn)                                                \
+#define expect_one_ack(syndrome, psn, msn)                                                \
 	do {                                                                             \
-		assert_int_equal(answers(), 1);                                          \
+		assert_int_equal(response_pull(), 1);                                          \
 		expect_ack(&p.b, 0, syndrome, psn, msn);                                 \
 		wire_drop(&p.b, 0);                                                      \
 	} while (0)
-#define expect_silence() assert_int_equal(answers(), 0)
+#define expect_silence() assert_int_equal(response_pull(), 0)
 
 static void
-request(uint8_t opcode, uint32_t psn, uint32_t len, bool ack_req, uint32_t key)
+inject_packet(uint8_t opcode, uint32_t psn, uint32_t len, bool ack_req, uint32_t key)
 {
 	inject(&p.b, &(struct crafted){.opcode = opcode,
 			     .psn = psn,
@@ -37,13 +37,13 @@ request(uint8_t opcode, uint32_t psn, uint32_t len, bool ack_req, uint32_t key)
 }
 
 static void
-send_only(uint32_t psn, bool ack_req)
+inject_send_only(uint32_t psn, bool ack_req)
 {
-	request(OPCODE_RC_SEND_ONLY, psn, 8, ack_req, psn);
+	inject_packet(OPCODE_RC_SEND_ONLY, psn, 8, ack_req, psn);
 }
 
 static void
-receives(unsigned n)
+post_receives(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		host_recv(&p.b, i, 4096 * i, 4096);
@@ -53,25 +53,25 @@ receives(unsigned n)
  * (docs/protocol.md 8.5). A packet without A is not acknowledged. An ACK inside a message
  * has the packet's PSN and the MSN before the message. */
 static void
-test_ack(void **state)
+acks_are_coalesced(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
-	receives(6);
-	send_only(PSN_A, true);
-	expect_answer(AETH_ACK, PSN_A, 1);
+	post_receives(6);
+	inject_send_only(PSN_A, true);
+	expect_one_ack(AETH_ACK, PSN_A, 1);
 	expect_silence();
-	send_only(PSN_A + 1, false);
+	inject_send_only(PSN_A + 1, false);
 	expect_silence();
-	send_only(PSN_A + 2, true);
-	send_only(PSN_A + 3, true);
-	send_only(PSN_A + 4, false);
-	expect_answer(AETH_ACK, PSN_A + 3, 5);
-	request(OPCODE_RC_SEND_FIRST, PSN_A + 5, 1024, true, 0);
-	expect_answer(AETH_ACK, PSN_A + 5, 5);
-	request(OPCODE_RC_SEND_MIDDLE, PSN_A + 6, 1024, true, 0);
-	request(OPCODE_RC_SEND_LAST_IMM, PSN_A + 7, 1, true, 0);
-	expect_answer(AETH_ACK, PSN_A + 7, 6);
+	inject_send_only(PSN_A + 2, true);
+	inject_send_only(PSN_A + 3, true);
+	inject_send_only(PSN_A + 4, false);
+	expect_one_ack(AETH_ACK, PSN_A + 3, 5);
+	inject_packet(OPCODE_RC_SEND_FIRST, PSN_A + 5, 1024, true, 0);
+	expect_one_ack(AETH_ACK, PSN_A + 5, 5);
+	inject_packet(OPCODE_RC_SEND_MIDDLE, PSN_A + 6, 1024, true, 0);
+	inject_packet(OPCODE_RC_SEND_LAST_IMM, PSN_A + 7, 1, true, 0);
+	expect_one_ack(AETH_ACK, PSN_A + 7, 6);
 	for (unsigned i = 0; i < 5; i++) {
 		expect_received(&p.b, i, 8);
 		assert_true(bytes_match(p.b.mem + 4096 * i, 8, PSN_A + i));
@@ -85,35 +85,35 @@ test_ack(void **state)
  * acknowledged with ePSN - 1, with A or without. Exactly half the PSN space away is a
  * duplicate. The steps of capture c4-psn. */
 static void
-test_psn(void **state)
+psn_gaps_and_duplicates(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
-	receives(4);
-	send_only(PSN_A + 2, true);
-	expect_answer(AETH_NAK_SEQ, PSN_A, 0);
-	send_only(PSN_A + 3, true);
+	post_receives(4);
+	inject_send_only(PSN_A + 2, true);
+	expect_one_ack(AETH_NAK_SEQ, PSN_A, 0);
+	inject_send_only(PSN_A + 3, true);
 	expect_silence();
-	send_only(PSN_A + 0x7FFFFF, true);
+	inject_send_only(PSN_A + 0x7FFFFF, true);
 	expect_silence();
-	send_only(PSN_A, true);
-	expect_answer(AETH_ACK, PSN_A, 1);
-	send_only(PSN_A + 1, false);
+	inject_send_only(PSN_A, true);
+	expect_one_ack(AETH_ACK, PSN_A, 1);
+	inject_send_only(PSN_A + 1, false);
 	expect_silence();
-	send_only(PSN_A, true);
-	expect_answer(AETH_ACK, PSN_A + 1, 2);
-	send_only(PSN_A + 1, false);
-	expect_answer(AETH_ACK, PSN_A + 1, 2);
-	send_only(0x800, true);
-	expect_answer(AETH_ACK, PSN_A + 1, 2);
-	send_only(psn_add(PSN_A + 2, 0x800001), true);
-	expect_answer(AETH_ACK, PSN_A + 1, 2);
-	send_only(psn_add(PSN_A + 2, 0x7FFFFF), true);
-	expect_answer(AETH_NAK_SEQ, PSN_A + 2, 2);
-	send_only(psn_add(PSN_A + 2, 0x800000), true);
-	expect_answer(AETH_ACK, PSN_A + 1, 2);
-	send_only(PSN_A + 2, true);
-	expect_answer(AETH_ACK, PSN_A + 2, 3);
+	inject_send_only(PSN_A, true);
+	expect_one_ack(AETH_ACK, PSN_A + 1, 2);
+	inject_send_only(PSN_A + 1, false);
+	expect_one_ack(AETH_ACK, PSN_A + 1, 2);
+	inject_send_only(0x800, true);
+	expect_one_ack(AETH_ACK, PSN_A + 1, 2);
+	inject_send_only(psn_add(PSN_A + 2, 0x800001), true);
+	expect_one_ack(AETH_ACK, PSN_A + 1, 2);
+	inject_send_only(psn_add(PSN_A + 2, 0x7FFFFF), true);
+	expect_one_ack(AETH_NAK_SEQ, PSN_A + 2, 2);
+	inject_send_only(psn_add(PSN_A + 2, 0x800000), true);
+	expect_one_ack(AETH_ACK, PSN_A + 1, 2);
+	inject_send_only(PSN_A + 2, true);
+	expect_one_ack(AETH_ACK, PSN_A + 2, 3);
 	for (unsigned i = 0; i < 3; i++) {
 		expect_received(&p.b, i, 8);
 		assert_true(bytes_match(p.b.mem + 4096 * i, 8, PSN_A + i));
@@ -129,7 +129,7 @@ test_psn(void **state)
 /* A duplicate of any kind does not disturb the message in progress (docs/protocol.md
  * 8.7), and its payload is not written again. */
 static void
-test_duplicate_inside(void **state)
+duplicate_inside_message(void **state)
 {
 	static const uint8_t opcodes[] = {OPCODE_RC_SEND_FIRST, OPCODE_RC_SEND_MIDDLE,
 		OPCODE_RC_SEND_LAST, OPCODE_RC_SEND_LAST_IMM, OPCODE_RC_SEND_ONLY,
@@ -137,17 +137,17 @@ test_duplicate_inside(void **state)
 
 	(void)state;
 	pair_init_default(&p);
-	receives(2);
-	send_only(PSN_A, true);
-	request(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 1);
-	expect_answer(AETH_ACK, PSN_A, 1);
+	post_receives(2);
+	inject_send_only(PSN_A, true);
+	inject_packet(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 1);
+	expect_one_ack(AETH_ACK, PSN_A, 1);
 	memset(p.b.mem, 0xEE, 8);
 	for (unsigned i = 0; i < RTE_DIM(opcodes); i++) {
-		request(opcodes[i], PSN_A, 8, i % 2, 99);
-		expect_answer(AETH_ACK, PSN_A + 1, 1);
+		inject_packet(opcodes[i], PSN_A, 8, i % 2, 99);
+		expect_one_ack(AETH_ACK, PSN_A + 1, 1);
 	}
-	request(OPCODE_RC_SEND_LAST, PSN_A + 2, 100, true, 2);
-	expect_answer(AETH_ACK, PSN_A + 2, 2);
+	inject_packet(OPCODE_RC_SEND_LAST, PSN_A + 2, 100, true, 2);
+	expect_one_ack(AETH_ACK, PSN_A + 2, 2);
 	expect_received(&p.b, 0, 8);
 	expect_received(&p.b, 1, 1124);
 	assert_int_equal(p.b.mem[0], 0xEE);
@@ -160,28 +160,28 @@ test_duplicate_inside(void **state)
  * time it leaves. It becomes an ACK if nothing is missing any more, even if the last
  * packet is without A: an earlier one had A. */
 static void
-test_reordered_in_burst(void **state)
+pending_nak_in_reordered_burst(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
-	receives(6);
-	send_only(PSN_A, true);
-	send_only(PSN_A + 3, false);
-	send_only(PSN_A + 1, false);
-	expect_answer(AETH_NAK_SEQ, PSN_A + 2, 2);
-	send_only(PSN_A + 2, true);
-	expect_answer(AETH_ACK, PSN_A + 2, 3);
-	send_only(PSN_A + 3, true);
-	send_only(PSN_A + 5, false); /* overtakes PSN_A + 4, then both arrive */
-	send_only(PSN_A + 4, false);
-	send_only(PSN_A + 5, false);
-	expect_answer(AETH_ACK, PSN_A + 5, 6);
+	post_receives(6);
+	inject_send_only(PSN_A, true);
+	inject_send_only(PSN_A + 3, false);
+	inject_send_only(PSN_A + 1, false);
+	expect_one_ack(AETH_NAK_SEQ, PSN_A + 2, 2);
+	inject_send_only(PSN_A + 2, true);
+	expect_one_ack(AETH_ACK, PSN_A + 2, 3);
+	inject_send_only(PSN_A + 3, true);
+	inject_send_only(PSN_A + 5, false); /* overtakes PSN_A + 4, then both arrive */
+	inject_send_only(PSN_A + 4, false);
+	inject_send_only(PSN_A + 5, false);
+	expect_one_ack(AETH_ACK, PSN_A + 5, 6);
 	expect_silence();
 	for (unsigned i = 0; i < 6; i++)
 		expect_received(&p.b, i, 8);
 	/* The next gap gets a NAK of its own. */
-	send_only(PSN_A + 7, false);
-	expect_answer(AETH_NAK_SEQ, PSN_A + 6, 6);
+	inject_send_only(PSN_A + 7, false);
+	expect_one_ack(AETH_NAK_SEQ, PSN_A + 6, 6);
 	pair_fini(&p);
 }
 
@@ -189,34 +189,34 @@ test_reordered_in_burst(void **state)
  * min_rnr_timer. Then silence until that PSN comes again, without NAK 0x60 for later
  * packets. Duplicates are still acknowledged. */
 static void
-test_rnr(void **state)
+rnr_nak_until_psn_returns(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
-	receives(1);
-	send_only(PSN_A, false);
+	post_receives(1);
+	inject_send_only(PSN_A, false);
 	expect_silence();
-	request(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 0);
-	request(OPCODE_RC_SEND_LAST, PSN_A + 2, 8, true, 0);
-	expect_answer(AETH_RNR_NAK | 12, PSN_A + 1, 1);
-	send_only(PSN_A + 3, true);
+	inject_packet(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 0);
+	inject_packet(OPCODE_RC_SEND_LAST, PSN_A + 2, 8, true, 0);
+	expect_one_ack(AETH_RNR_NAK | 12, PSN_A + 1, 1);
+	inject_send_only(PSN_A + 3, true);
 	expect_silence();
-	send_only(PSN_A, true);
-	expect_answer(AETH_ACK, PSN_A, 1);
+	inject_send_only(PSN_A, true);
+	expect_one_ack(AETH_ACK, PSN_A, 1);
 	for (unsigned i = 0; i < 3; i++) {
-		request(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 0);
-		expect_answer(AETH_RNR_NAK | 12, PSN_A + 1, 1);
+		inject_packet(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 0);
+		expect_one_ack(AETH_RNR_NAK | 12, PSN_A + 1, 1);
 	}
 	assert_int_equal(p.b.stats.drop[DROP_rnr_wait], 2);
 	assert_int_equal(p.b.stats.seq_nak_sent, 0);
 	host_recv(&p.b, 1, 4096, 4096);
-	request(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 0);
-	request(OPCODE_RC_SEND_LAST, PSN_A + 2, 8, true, 0);
-	expect_answer(AETH_ACK, PSN_A + 2, 2);
+	inject_packet(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 0);
+	inject_packet(OPCODE_RC_SEND_LAST, PSN_A + 2, 8, true, 0);
+	expect_one_ack(AETH_ACK, PSN_A + 2, 2);
 	expect_received(&p.b, 0, 8);
 	expect_received(&p.b, 1, 1032);
-	send_only(PSN_A + 4, true); /* the gap NAK works again */
-	expect_answer(AETH_NAK_SEQ, PSN_A + 3, 2);
+	inject_send_only(PSN_A + 4, true); /* the gap NAK works again */
+	expect_one_ack(AETH_NAK_SEQ, PSN_A + 3, 2);
 	pair_fini(&p);
 }
 
@@ -224,20 +224,20 @@ test_rnr(void **state)
  * leaves instead, for an earlier packet with A. An RNR NAK replaces a pending sequence
  * NAK. */
 static void
-test_rnr_withdrawn(void **state)
+pending_rnr_nak_is_withdrawn(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
-	receives(1);
-	send_only(PSN_A, true);
-	send_only(PSN_A + 1, false);
+	post_receives(1);
+	inject_send_only(PSN_A, true);
+	inject_send_only(PSN_A + 1, false);
 	host_recv(&p.b, 1, 4096, 4096);
-	send_only(PSN_A + 1, false);
-	expect_answer(AETH_ACK, PSN_A + 1, 2);
-	send_only(PSN_A + 3, false);
-	send_only(PSN_A + 2, false);
-	expect_answer(AETH_RNR_NAK | 12, PSN_A + 2, 2);
-	send_only(PSN_A + 3, true);
+	inject_send_only(PSN_A + 1, false);
+	expect_one_ack(AETH_ACK, PSN_A + 1, 2);
+	inject_send_only(PSN_A + 3, false);
+	inject_send_only(PSN_A + 2, false);
+	expect_one_ack(AETH_RNR_NAK | 12, PSN_A + 2, 2);
+	inject_send_only(PSN_A + 3, true);
 	expect_silence();
 	expect_received(&p.b, 0, 8);
 	expect_received(&p.b, 1, 8);
@@ -246,7 +246,7 @@ test_rnr_withdrawn(void **state)
 
 /* ---- Opcode sequence ---- */
 
-enum reaction { TAKEN, NAKED, DENIED, IGNORED };
+enum reaction { ACCEPTED, INVALID_NAK, ACCESS_NAK, IGNORED };
 
 /* The opcode sequence (row 9 of docs/protocol.md 8.2). Of the allowed opcodes this QP
  * takes only SENDs (row 10 of docs/protocol.md 8.2: NAK 0x61). Opcodes that are no RC
@@ -258,11 +258,11 @@ opcode_reaction(unsigned opcode, bool inside)
 	case 0x00: /* SEND_FIRST */
 	case 0x04: /* SEND_ONLY */
 	case 0x05: /* SEND_ONLY_WITH_IMMEDIATE */
-		return inside ? NAKED : TAKEN;
+		return inside ? INVALID_NAK : ACCEPTED;
 	case 0x01: /* SEND_MIDDLE */
 	case 0x02: /* SEND_LAST */
 	case 0x03: /* SEND_LAST_WITH_IMMEDIATE */
-		return inside ? TAKEN : NAKED;
+		return inside ? ACCEPTED : INVALID_NAK;
 	case 0x0d: /* READ responses */
 	case 0x0e:
 	case 0x0f:
@@ -272,14 +272,14 @@ opcode_reaction(unsigned opcode, bool inside)
 	case 0x15: /* reserved */
 		return IGNORED;
 	case 0x16: /* SEND with invalidate, of an invalid key */
-		return inside ? DENIED : NAKED;
+		return inside ? ACCESS_NAK : INVALID_NAK;
 	case 0x17:
-		return inside ? NAKED : DENIED;
+		return inside ? INVALID_NAK : ACCESS_NAK;
 	case 0x1c: /* FLUSH, ATOMIC_WRITE */
 	case 0x1d:
-		return NAKED;
+		return INVALID_NAK;
 	default:
-		return opcode <= 0x17 ? NAKED : IGNORED;
+		return opcode <= 0x17 ? INVALID_NAK : IGNORED;
 	}
 }
 
@@ -294,31 +294,31 @@ opcode_run(unsigned opcode, bool inside)
 	for (unsigned i = 0; i < RTE_DIM(full); i++)
 		len = opcode == full[i] ? 1024 : len;
 	pair_init_default(&p);
-	receives(2);
+	post_receives(2);
 	if (inside)
-		request(OPCODE_RC_SEND_FIRST, PSN_A, 1024, false, 0);
-	request((uint8_t)opcode, psn, len, true, 0);
-	if (want == TAKEN) {
+		inject_packet(OPCODE_RC_SEND_FIRST, PSN_A, 1024, false, 0);
+	inject_packet((uint8_t)opcode, psn, len, true, 0);
+	if (want == ACCEPTED) {
 		bool last = opcode != 0x00 && opcode != 0x01;
 
-		expect_answer(AETH_ACK, psn, last);
+		expect_one_ack(AETH_ACK, psn, last);
 		if (last)
 			expect_received(&p.b, 0, len + (inside ? 1024 : 0));
 		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
-	} else if (want == NAKED || want == DENIED) {
-		bool held = inside || want == DENIED;
+	} else if (want == INVALID_NAK || want == ACCESS_NAK) {
+		bool held = inside || want == ACCESS_NAK;
 
-		expect_answer(
-			want == DENIED ? AETH_NAK_ACCESS : AETH_NAK_INV_REQ, psn, 0);
+		expect_one_ack(
+			want == ACCESS_NAK ? AETH_NAK_ACCESS : AETH_NAK_INV_REQ, psn, 0);
 		assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
 		if (held) /* out of sequence, while a receive is in use */
 			expect_recv_error(&p.b, 0, IBV_WC_REM_INV_REQ_ERR,
-				want == DENIED ? VENDOR_WINDOW : VENDOR_OPCODE_ORDER);
+				want == ACCESS_NAK ? VENDOR_WINDOW : VENDOR_OPCODE_ORDER);
 		else
 			expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 		for (unsigned i = held; i < 2; i++)
 			expect_recv_error(&p.b, i, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
-		send_only(psn, true); /* docs/protocol.md 8.8: nothing else is answered */
+		inject_send_only(psn, true); /* docs/protocol.md 8.8: nothing else is answered */
 		expect_silence();
 	} else {
 		expect_silence();
@@ -330,7 +330,7 @@ opcode_run(unsigned opcode, bool inside)
 }
 
 static void
-test_opcodes(void **state)
+opcode_sequence(void **state)
 {
 	(void)state;
 	for (unsigned opcode = 0; opcode < 256; opcode++) {
@@ -389,17 +389,17 @@ length_run(const struct length_case *c, enum ibv_mtu mtu)
 	pair_init(&p, &conf);
 	host_recv(&p.b, 0, 0, 20000);
 	if (!first)
-		request(OPCODE_RC_SEND_FIRST, PSN_A, mtu_bytes(mtu), false, 0);
-	request(c->opcode, psn, len, true, 0);
+		inject_packet(OPCODE_RC_SEND_FIRST, PSN_A, mtu_bytes(mtu), false, 0);
+	inject_packet(c->opcode, psn, len, true, 0);
 	if (c->good) {
 		bool last = op_is_last(&op_rows[c->opcode]);
 
-		expect_answer(AETH_ACK, psn, last);
+		expect_one_ack(AETH_ACK, psn, last);
 		if (last)
 			expect_received(&p.b, 0, len + (first ? 0 : mtu_bytes(mtu)));
 		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
 	} else {
-		expect_answer(AETH_NAK_INV_REQ, psn, 0);
+		expect_one_ack(AETH_NAK_INV_REQ, psn, 0);
 		/* An invalid packet must not take a receive. */
 		expect_recv_error(&p.b, 0,
 			first ? IBV_WC_WR_FLUSH_ERR : IBV_WC_REM_INV_REQ_ERR,
@@ -412,7 +412,7 @@ length_run(const struct length_case *c, enum ibv_mtu mtu)
 }
 
 static void
-test_lengths(void **state)
+send_packet_lengths(void **state)
 {
 	(void)state;
 	for (unsigned mtu = IBV_MTU_256; mtu <= IBV_MTU_2048; mtu++) {
@@ -425,14 +425,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ack),
-		cmocka_unit_test(test_psn),
-		cmocka_unit_test(test_duplicate_inside),
-		cmocka_unit_test(test_reordered_in_burst),
-		cmocka_unit_test(test_rnr),
-		cmocka_unit_test(test_rnr_withdrawn),
-		cmocka_unit_test(test_opcodes),
-		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(acks_are_coalesced),
+		cmocka_unit_test(psn_gaps_and_duplicates),
+		cmocka_unit_test(duplicate_inside_message),
+		cmocka_unit_test(pending_nak_in_reordered_burst),
+		cmocka_unit_test(rnr_nak_until_psn_returns),
+		cmocka_unit_test(pending_rnr_nak_is_withdrawn),
+		cmocka_unit_test(opcode_sequence),
+		cmocka_unit_test(send_packet_lengths),
 	};
 
 	return cmocka_run_group_tests_name("qp responder", tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * model. */
 #include <string.h>
 
-#include "sweep_bed.h"
+#include "sweep_fixture.h"
 
 /* The first byte has the value, and each other byte that of the one before. */
 static void
@@ -81,10 +81,10 @@ received_check(struct flow *f)
 	struct cqe cqe;
 
 	while (host_poll(f->to, &f->to->recv_cq, &cqe)) {
-		unsigned n = f->recv_done++, i = f->taker[n];
+		unsigned n = f->recv_done++, i = f->recv_msg[n];
 		bool write = f->msg[i].op == IBV_WR_RDMA_WRITE_WITH_IMM;
 
-		assert_true(n < f->takers);
+		assert_true(n < f->recv_msg_count);
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 		assert_int_equal(
 			cqe.opcode, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);

@@ -4,7 +4,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "sweep_bed.h"
+#include "sweep_fixture.h"
 
 #define FETH_GLOBAL 1
 
@@ -107,11 +107,11 @@ model_local(struct flow *f, struct send_req *req)
 {
 	if (req->opcode != IBV_WR_BIND_MW && req->opcode != IBV_WR_LOCAL_INV)
 		return false;
-	req->opcode = f->own_bound ? IBV_WR_LOCAL_INV : IBV_WR_BIND_MW;
-	if (!f->own_bound)
-		f->own_rkey = ibv_inc_rkey(f->own_rkey);
-	f->own_bound = !f->own_bound;
-	req->rkey = f->own_rkey;
+	req->opcode = f->local_mw_bound ? IBV_WR_LOCAL_INV : IBV_WR_BIND_MW;
+	if (!f->local_mw_bound)
+		f->local_mw_rkey = ibv_inc_rkey(f->local_mw_rkey);
+	f->local_mw_bound = !f->local_mw_bound;
+	req->rkey = f->local_mw_rkey;
 	req->remote_va = (uintptr_t)f->from->mem;
 	req->compare_add = 100;
 	req->swap = (uint64_t)ACCESS_REMOTE << 32 | f->from_region;
@@ -135,7 +135,7 @@ model_invalidate(struct flow *f, unsigned i, struct send_req *req)
 
 /* Prepares local and remote memory for message i. */
 static void
-prepare(struct flow *f, unsigned i, struct send_req *req)
+message_prepare(struct flow *f, unsigned i, struct send_req *req)
 {
 	uint8_t *local = slot_at(f->from, 0, i), *remote = slot_at(f->to, 2, i);
 	uint32_t mtu = mtu_bytes(s.pair.conf.mtu), packets;
@@ -151,7 +151,7 @@ prepare(struct flow *f, unsigned i, struct send_req *req)
 		f->msg[i].len = 8;
 	req->rkey = f->to->rkey;
 	if (chance(200) && req->opcode != WR_FLUSH && !pair_is_xrc(&s.pair))
-		req->rkey = f->whole->rkey;
+		req->rkey = f->memory_mw->rkey;
 	req->remote_va = (uintptr_t)remote;
 	memset(local, UNTOUCHED, SLOT_BYTES);
 	f->requests++;
@@ -223,8 +223,8 @@ post_send(struct flow *f)
 			req.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	if (f->msg[i].imm || req.opcode == IBV_WR_SEND ||
 		req.opcode == IBV_WR_SEND_WITH_INV)
-		f->taker[f->takers++] = (uint8_t)i;
-	prepare(f, i, &req);
+		f->recv_msg[f->recv_msg_count++] = (uint8_t)i;
+	message_prepare(f, i, &req);
 	f->msg[i].op = (uint8_t)req.opcode;
 	if (req.opcode != WR_FLUSH)
 		req.num_sge = list_cut(list, f->from,

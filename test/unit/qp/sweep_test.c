@@ -11,7 +11,7 @@
  */
 #include <stdlib.h>
 
-#include "sweep_bed.h"
+#include "sweep_fixture.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #define SEEDS 400
@@ -30,13 +30,13 @@ static uint64_t seed_running; /* seed of a failure; 0: none */
 static bool
 flow_done(const struct flow *f)
 {
-	return f->recv_done == f->takers && f->sent_done == f->total;
+	return f->recv_done == f->recv_msg_count && f->sent_done == f->total;
 }
 
 /* ---- The wire ---- */
 
 static void
-wire_trouble(struct host *from, unsigned index)
+wire_impair(struct host *from, unsigned index)
 {
 	for (unsigned i = index; i < from->wire_count; i++) {
 		if (chance(s.chances.drop))
@@ -57,13 +57,13 @@ wire_run(struct host *from)
 
 	if (old < WIRE_MAX / 4) /* the wire may be slower than the QP */
 		host_pull(from, (unsigned)rand_below(&s.rand, 40));
-	wire_trouble(from, old);
+	wire_impair(from, old);
 	while (from->wire_count != 0 && !chance(s.chances.hold))
 		wire_deliver(from, 0);
 }
 
 static bool
-stands(const struct host *h)
+host_is_idle(const struct host *h)
 {
 	return h->wire_count == 0 &&
 	       (!qp_wants_tx(&h->qp) || (qp_peer_full(&h->qp) && h->qp.aeth_pending == 0));
@@ -74,7 +74,7 @@ time_run(void)
 {
 	uint64_t next = RTE_MIN(qp_deadline(&s.pair.a.qp), qp_deadline(&s.pair.b.qp));
 
-	if (stands(&s.pair.a) && stands(&s.pair.b) && next != TIME_NEVER &&
+	if (host_is_idle(&s.pair.a) && host_is_idle(&s.pair.b) && next != TIME_NEVER &&
 		next > s.pair.now)
 		pair_advance(&s.pair, next - s.pair.now);
 	else
@@ -86,7 +86,7 @@ flow_post(struct flow *f)
 {
 	if (f->posted < f->total && chance(700))
 		post_send(f);
-	if (f->received < f->total && chance(s.late))
+	if (f->received < f->total && chance(s.recv_chance))
 		post_recv(f);
 }
 
@@ -102,11 +102,11 @@ flow_init(struct flow *f, struct host *from)
 	f->signaled_of = (unsigned)rand_below(&s.rand, 5);
 	f->from_region = host_key(f->from, 0, s.pair.conf.mem_bytes, region_access);
 	f->to_region = host_key(f->to, 0, s.pair.conf.mem_bytes, region_access);
-	f->own = host_mw(f->from, true);
-	f->own_rkey = f->own->rkey;
-	f->whole = host_mw(f->to, false);
+	f->local_mw = host_mw(f->from, true);
+	f->local_mw_rkey = f->local_mw->rkey;
+	f->memory_mw = host_mw(f->to, false);
 	assert_int_equal(mw_bind(&f->to->keys, f->to->qp.pd, f->to->qp.qpn, NULL,
-				 &(struct mw_bind){ibv_inc_rkey(f->whole->rkey),
+				 &(struct mw_bind){ibv_inc_rkey(f->memory_mw->rkey),
 					 f->to_region, (uintptr_t)f->to->mem,
 					 s.pair.conf.mem_bytes, ACCESS_REMOTE}),
 		0);
@@ -119,8 +119,8 @@ flow_fini(struct flow *f)
 		if (f->msg[i].mw != NULL)
 			mw_destroy(&f->to->keys, f->msg[i].mw);
 	}
-	mw_destroy(&f->from->keys, f->own);
-	mw_destroy(&f->to->keys, f->whole);
+	mw_destroy(&f->from->keys, f->local_mw);
+	mw_destroy(&f->to->keys, f->memory_mw);
 	assert_int_equal(key_free(&f->from->keys, f->from_region), 0);
 	assert_int_equal(key_free(&f->to->keys, f->to_region), 0);
 }
@@ -153,7 +153,7 @@ sweep_init(uint64_t seed)
 	conf.max_dest_rd = (uint8_t)RTE_MIN(
 		conf.max_rd + rand_below(&s.rand, 3), (uint64_t)QP_MAX_RD_ATOMIC);
 	s.chances = (struct chances){LEVEL(), LEVEL(), LEVEL(), LEVEL(), LEVEL()};
-	s.late = chance(500) ? 900 : 20;
+	s.recv_chance = chance(500) ? 900 : 20;
 	if (seed % 5 == 0)
 		conf.type = IBV_QPT_XRC_SEND;
 	pair_init(&s.pair, &conf);
@@ -181,8 +181,8 @@ sweep_end(void)
 			word_at(s.flow[i].to, 0), s.flow[i].word, sizeof(s.flow[i].word));
 		assert_int_equal(h->stats.drop[DROP_address], 0);
 		assert_int_equal(h->stats.drop[DROP_qp_state], 0);
-		assert_int_equal(key_find(&h->keys, s.flow[i].own_rkey) != NULL,
-			s.flow[i].own_bound);
+		assert_int_equal(key_find(&h->keys, s.flow[i].local_mw_rkey) != NULL,
+			s.flow[i].local_mw_bound);
 	}
 	flow_fini(&s.flow[0]);
 	flow_fini(&s.flow[1]);
@@ -191,7 +191,7 @@ sweep_end(void)
 
 /* Bad luck can exceed 7 retries. The flow then ends as it should. */
 static bool
-ran_out(const struct flow *f)
+retries_exceeded(const struct flow *f)
 {
 	return f->from->qp.state == IBV_QPS_ERR;
 }
@@ -228,7 +228,7 @@ seed_run(uint64_t seed)
 			flow_post(&s.flow[i]);
 			wire_run(s.flow[i].from);
 		}
-		if (ran_out(&s.flow[0]) || ran_out(&s.flow[1])) {
+		if (retries_exceeded(&s.flow[0]) || retries_exceeded(&s.flow[1])) {
 			sweep_abandon();
 			return false;
 		}
@@ -243,7 +243,7 @@ seed_run(uint64_t seed)
 }
 
 static void
-test_sweep(void **state)
+random_traffic_matches_model(void **state)
 {
 	const char *one = getenv("ROCADE_SEED"), *many = getenv("ROCADE_SEEDS");
 	uint64_t seeds = getenv("ROCADE_TEST_LONG") != NULL ? SEEDS_LONG : SEEDS;
@@ -274,7 +274,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_sweep, teardown),
+		cmocka_unit_test_teardown(random_traffic_matches_model, teardown),
 	};
 
 	return cmocka_run_group_tests_name("qp sweep", tests, NULL, NULL);

@@ -57,7 +57,7 @@ rnr_run(unsigned code)
 }
 
 static void
-test_rnr_timers(void **state)
+rnr_wait_by_timer_code(void **state)
 {
 	(void)state;
 	for (unsigned code = 0; code < 32; code++)
@@ -97,7 +97,7 @@ rnr_retry_run(uint8_t retry)
 }
 
 static void
-test_rnr_retry(void **state)
+rnr_retry_limit(void **state)
 {
 	(void)state;
 	for (uint8_t retry = 0; retry <= 7; retry++)
@@ -106,7 +106,7 @@ test_rnr_retry(void **state)
 
 /* Progress restores rnr_retry: with a value of 1 ten requests get an RNR NAK each. */
 static void
-test_rnr_retry_progress(void **state)
+progress_restores_rnr_retry(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 
@@ -132,7 +132,7 @@ test_rnr_retry_progress(void **state)
  * wait it neither resends nor charges a retry. A repeated RNR NAK neither prolongs the
  * wait nor charges one. */
 static void
-test_rnr_wait_undisturbed(void **state)
+sequence_nak_in_rnr_wait_is_ignored(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 	uint64_t deadline;
@@ -168,7 +168,7 @@ test_rnr_wait_undisturbed(void **state)
 
 /* An ACK of the PSN of the RNR NAK ends the wait: the request has been executed. */
 static void
-test_rnr_wait_ends_early(void **state)
+ack_ends_rnr_wait(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
@@ -192,7 +192,7 @@ test_rnr_wait_ends_early(void **state)
 /* Tr = 4.096 us * 2^code, 0 = none (docs/protocol.md 7.6). The timeout must come between
  * Tr and 4 Tr. */
 static void
-test_timeout_codes(void **state)
+ack_timeout_by_code(void **state)
 {
 	(void)state;
 	for (uint8_t code = 0; code < 32; code++) {
@@ -227,7 +227,7 @@ test_timeout_codes(void **state)
 
 /* The timer restarts when una moves, and on no other response. */
 static void
-test_timeout_restarts(void **state)
+ack_timer_restarts_on_progress(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 	uint64_t tr = UINT64_C(4096) << 14;
@@ -258,7 +258,7 @@ test_timeout_restarts(void **state)
  * RETRY_EXC_ERR, and the rest is flushed in order. 7 means seven (docs/protocol.md
  * 19). */
 static void
-test_retry_cnt(void **state)
+retry_cnt_limit(void **state)
 {
 	(void)state;
 	for (uint8_t retry = 0; retry <= 7; retry++) {
@@ -288,7 +288,7 @@ test_retry_cnt(void **state)
 
 /* Retries are restored when una moves, also inside a message. */
 static void
-test_retry_cnt_progress(void **state)
+progress_restores_retry_cnt(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 
@@ -313,7 +313,7 @@ test_retry_cnt_progress(void **state)
 /* A lost ACK: the duplicate is acknowledged with ePSN - 1 and completes nothing a second
  * time (docs/protocol.md 8.7). */
 static void
-test_ack_lost(void **state)
+lost_ack_is_repeated(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
@@ -345,16 +345,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rnr_timers),
-		cmocka_unit_test(test_rnr_retry),
-		cmocka_unit_test(test_rnr_retry_progress),
-		cmocka_unit_test(test_rnr_wait_undisturbed),
-		cmocka_unit_test(test_rnr_wait_ends_early),
-		cmocka_unit_test(test_timeout_codes),
-		cmocka_unit_test(test_timeout_restarts),
-		cmocka_unit_test(test_retry_cnt),
-		cmocka_unit_test(test_retry_cnt_progress),
-		cmocka_unit_test(test_ack_lost),
+		cmocka_unit_test(rnr_wait_by_timer_code),
+		cmocka_unit_test(rnr_retry_limit),
+		cmocka_unit_test(progress_restores_rnr_retry),
+		cmocka_unit_test(sequence_nak_in_rnr_wait_is_ignored),
+		cmocka_unit_test(ack_ends_rnr_wait),
+		cmocka_unit_test(ack_timeout_by_code),
+		cmocka_unit_test(ack_timer_restarts_on_progress),
+		cmocka_unit_test(retry_cnt_limit),
+		cmocka_unit_test(progress_restores_retry_cnt),
+		cmocka_unit_test(lost_ack_is_repeated),
 	};
 
 	return cmocka_run_group_tests_name("qp timer", tests, NULL, NULL);

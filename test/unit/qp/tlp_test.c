@@ -58,7 +58,7 @@ expect_resend(uint64_t wait, uint32_t psn)
 /* The probe cannot copy its packet because the memory is deregistered. A longer message
  * behind it is half sent and goes on. */
 static void
-test_copy_refused(void **state)
+probe_memory_deregistered(void **state)
 {
 	uint32_t mtu, key;
 	struct sge sge;
@@ -94,7 +94,7 @@ test_copy_refused(void **state)
 
 /* There is no probe before an RTT sample: the first loss costs the ACK timeout. */
 static void
-test_no_sample(void **state)
+no_probe_before_sample(void **state)
 {
 	(void)state;
 	init();
@@ -111,7 +111,7 @@ test_no_sample(void **state)
 /* The wait is four smoothed round trips, at least 100 us. A sample counts for an
  * eighth. */
 static void
-test_wait(void **state)
+probe_wait_follows_rtt(void **state)
 {
 	static const uint64_t rtts[] = {
 		1, 3 * US, 25 * US, 26 * US, 500 * US, 4 * NS_PER_MS};
@@ -142,7 +142,7 @@ test_wait(void **state)
 /* The wait doubles each time, up to the ACK timeout. The ACK timer runs from the last
  * progress, and only it charges retry_cnt. */
 static void
-test_backoff(void **state)
+probe_wait_doubles(void **state)
 {
 	uint64_t start, wait;
 	unsigned resent = 0;
@@ -172,7 +172,7 @@ test_backoff(void **state)
 
 /* No probe if its wait would be as long as the ACK timeout. */
 static void
-test_longer_than_timeout(void **state)
+no_probe_beyond_ack_timeout(void **state)
 {
 	(void)state;
 	init();
@@ -185,7 +185,7 @@ test_longer_than_timeout(void **state)
 /* The peer is dead. Probes do not prolong the wait: the QP fails after 1 + retry_cnt
  * timeouts. */
 static void
-test_gives_up(void **state)
+probes_do_not_prolong_retries(void **state)
 {
 	uint64_t start;
 
@@ -207,7 +207,7 @@ test_gives_up(void **state)
 
 /* The probe is the packet una, not the lost one. Progress restarts the wait. */
 static void
-test_from_una(void **state)
+probe_copies_oldest_packet(void **state)
 {
 	(void)state;
 	init();
@@ -247,7 +247,7 @@ test_from_una(void **state)
 
 /* The response was only late: one packet is copied, and nothing else is sent twice. */
 static void
-test_late(void **state)
+late_response_costs_one_copy(void **state)
 {
 	(void)state;
 	init();
@@ -271,7 +271,7 @@ test_late(void **state)
 /* Karn's rule: the response to a packet that was sent twice is no sample, whichever of
  * the two it answers. The response to the next packet that was sent once is. */
 static void
-test_karn(void **state)
+karn_rule(void **state)
 {
 	(void)state;
 	init();
@@ -308,7 +308,7 @@ test_karn(void **state)
 
 /* No probe in an RNR wait, in which NAK 0x60 neither resends nor charges retry_cnt. */
 static void
-test_rnr(void **state)
+no_probe_in_rnr_wait(void **state)
 {
 	uint64_t wait = 640 * US; /* code 12 */
 
@@ -336,7 +336,7 @@ test_rnr(void **state)
 
 /* Timeout 0: the application wants no resend by a timer. */
 static void
-test_no_timeout(void **state)
+no_probe_without_ack_timeout(void **state)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 
@@ -354,7 +354,7 @@ test_no_timeout(void **state)
 
 /* A lost NAK or a lost first resend costs no full timeout. */
 static void
-test_lost_nak(void **state)
+lost_nak_costs_no_timeout(void **state)
 {
 	(void)state;
 	for (int resend = 0; resend < 2; resend++) {
@@ -388,7 +388,7 @@ test_lost_nak(void **state)
 
 /* A READ is probed by a request for its first missing response. */
 static void
-test_read(void **state)
+read_is_probed_by_request(void **state)
 {
 	(void)state;
 	init();
@@ -414,19 +414,19 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_copy_refused),
-		cmocka_unit_test(test_no_sample),
-		cmocka_unit_test(test_wait),
-		cmocka_unit_test(test_backoff),
-		cmocka_unit_test(test_longer_than_timeout),
-		cmocka_unit_test(test_gives_up),
-		cmocka_unit_test(test_from_una),
-		cmocka_unit_test(test_late),
-		cmocka_unit_test(test_karn),
-		cmocka_unit_test(test_rnr),
-		cmocka_unit_test(test_no_timeout),
-		cmocka_unit_test(test_lost_nak),
-		cmocka_unit_test(test_read),
+		cmocka_unit_test(probe_memory_deregistered),
+		cmocka_unit_test(no_probe_before_sample),
+		cmocka_unit_test(probe_wait_follows_rtt),
+		cmocka_unit_test(probe_wait_doubles),
+		cmocka_unit_test(no_probe_beyond_ack_timeout),
+		cmocka_unit_test(probes_do_not_prolong_retries),
+		cmocka_unit_test(probe_copies_oldest_packet),
+		cmocka_unit_test(late_response_costs_one_copy),
+		cmocka_unit_test(karn_rule),
+		cmocka_unit_test(no_probe_in_rnr_wait),
+		cmocka_unit_test(no_probe_without_ack_timeout),
+		cmocka_unit_test(lost_nak_costs_no_timeout),
+		cmocka_unit_test(read_is_probed_by_request),
 	};
 
 	return cmocka_run_group_tests_name("qp tlp", tests, NULL, NULL);

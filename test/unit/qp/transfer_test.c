@@ -87,7 +87,7 @@ size_run(const struct size_case *c)
 /* n = ceil(len / PMTU) packets FIRST, MIDDLE.., LAST, or one packet ONLY
  * (docs/protocol.md 5.2). */
 static void
-test_sizes(void **state)
+send_sizes(void **state)
 {
 	(void)state;
 	for (unsigned code = IBV_MTU_256; code <= IBV_MTU_4096; code++) {
@@ -108,7 +108,7 @@ test_sizes(void **state)
 
 /* SGEs on both sides are cut differently. Some SGEs that are sent are empty. */
 static void
-test_scattered(void **state)
+sges_cut_differently(void **state)
 {
 	struct sge from[4], to[4];
 	struct send_req req = {
@@ -144,7 +144,7 @@ test_scattered(void **state)
 /* Buffers of inline data may be reused when ibv_post_send() returns (ibv_post_send(3)).
  * With two packets the second one is read from the WQE, too. */
 static void
-test_inline(void **state)
+inline_data_is_copied(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 
@@ -169,7 +169,7 @@ test_inline(void **state)
 /* Unsignaled requests complete without a CQE. Polling the next signaled one frees their
  * slots (ibv_post_send(3)). */
 static void
-test_unsignaled(void **state)
+signaled_completion_frees_slots(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
@@ -195,7 +195,7 @@ test_unsignaled(void **state)
 
 /* Traffic in both directions at once: an acknowledgement and requests share a pull. */
 static void
-test_both_ways(void **state)
+traffic_in_both_directions(void **state)
 {
 	(void)state;
 	pair_init_default(&p);
@@ -231,7 +231,7 @@ giant_list(struct sge *list, const struct host *h, uint32_t key)
 /* The longest message has 2^31 bytes (IBA 9.4.1). One byte more, which a hostile peer may
  * send, is an invalid request (IBA 9.7.4.1.7). */
 static void
-test_giant(void **state)
+message_of_2_31_bytes(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 	struct sge list[16];
@@ -278,7 +278,7 @@ test_giant(void **state)
 /* 2^31 bytes at path MTU 256 are 2^23 packets: the first and the last PSN are as far
  * apart as PSNs can be distinguished (IBA 9.7.1). The first packet is lost twice. */
 static void
-test_giant_psns(void **state)
+message_of_2_23_packets(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 	struct sge list[16];
@@ -325,13 +325,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_scattered),
-		cmocka_unit_test(test_inline),
-		cmocka_unit_test(test_unsignaled),
-		cmocka_unit_test(test_both_ways),
-		cmocka_unit_test(test_giant),
-		cmocka_unit_test(test_giant_psns),
+		cmocka_unit_test(send_sizes),
+		cmocka_unit_test(sges_cut_differently),
+		cmocka_unit_test(inline_data_is_copied),
+		cmocka_unit_test(signaled_completion_frees_slots),
+		cmocka_unit_test(traffic_in_both_directions),
+		cmocka_unit_test(message_of_2_31_bytes),
+		cmocka_unit_test(message_of_2_23_packets),
 	};
 
 	return cmocka_run_group_tests_name("qp transfer", tests, NULL, NULL);

@@ -142,7 +142,7 @@ row_of(unsigned from, unsigned to)
 }
 
 static void
-check(unsigned from, unsigned to, int mask, bool good)
+expect_verdict(unsigned from, unsigned to, int mask, bool good)
 {
 	int rc = qp_transition_check(
 		type, (enum ibv_qp_state)from, (enum ibv_qp_state)to, mask);
@@ -155,7 +155,7 @@ check(unsigned from, unsigned to, int mask, bool good)
 
 /* Tries every mask of known bits. */
 static void
-pair_allowed(unsigned from, unsigned to, int row)
+masks_of_row(unsigned from, unsigned to, int row)
 {
 	int required = bits_of(wanted[row].required);
 	int optional = bits_of(wanted[row].optional);
@@ -163,38 +163,38 @@ pair_allowed(unsigned from, unsigned to, int row)
 	for (int mask = 0; mask < 1 << KNOWN_BITS; mask++) {
 		int given = mask & ~IBV_QP_STATE;
 
-		check(from, to, mask,
+		expect_verdict(from, to, mask,
 			(given & required) == required &&
 				(given & ~(required | optional)) == 0);
 	}
 	for (int bit = KNOWN_BITS; bit < 31; bit++)
-		check(from, to, required | 1 << bit, false);
+		expect_verdict(from, to, required | 1 << bit, false);
 }
 
 /* A pair of states without a row: no mask is allowed, or the state alone for RESET and
  * ERR. */
 static void
-pair_forbidden(unsigned from, unsigned to, uint64_t *seed)
+masks_without_row(unsigned from, unsigned to, uint64_t *seed)
 {
 	bool bare = to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET);
 
 	for (unsigned i = 0; i < 20000; i++) {
 		int mask = (int)rand_below(seed, 1u << KNOWN_BITS);
 
-		check(from, to, mask, bare && mask == IBV_QP_STATE);
+		expect_verdict(from, to, mask, bare && mask == IBV_QP_STATE);
 	}
 	for (int bit = 0; bit < 31; bit++) {
-		check(from, to, 1 << bit, bare && 1 << bit == IBV_QP_STATE);
-		check(from, to, IBV_QP_STATE | 1 << bit, bare && bit == 0);
+		expect_verdict(from, to, 1 << bit, bare && 1 << bit == IBV_QP_STATE);
+		expect_verdict(from, to, IBV_QP_STATE | 1 << bit, bare && bit == 0);
 	}
-	check(from, to, 0, false);
+	expect_verdict(from, to, 0, false);
 	for (unsigned i = 0; i < wanted_count; i++)
-		check(from, to, IBV_QP_STATE | bits_of(wanted[i].required),
+		expect_verdict(from, to, IBV_QP_STATE | bits_of(wanted[i].required),
 			bare && bits_of(wanted[i].required) == 0);
 }
 
 static void
-matrix(enum ibv_qp_type of, const struct wanted *rows_wanted, unsigned count)
+masks_check(enum ibv_qp_type of, const struct wanted *rows_wanted, unsigned count)
 {
 	uint64_t seed = 1;
 	unsigned rows = 0;
@@ -207,9 +207,9 @@ matrix(enum ibv_qp_type of, const struct wanted *rows_wanted, unsigned count)
 			int row = row_of(from, to);
 
 			if (row >= 0)
-				pair_allowed(from, to, row);
+				masks_of_row(from, to, row);
 			else
-				pair_forbidden(from, to, &seed);
+				masks_without_row(from, to, &seed);
 			rows += row >= 0;
 		}
 	}
@@ -217,32 +217,32 @@ matrix(enum ibv_qp_type of, const struct wanted *rows_wanted, unsigned count)
 }
 
 static void
-test_rc(void **state)
+rc_transitions(void **state)
 {
 	(void)state;
-	matrix(IBV_QPT_RC, rc_wanted, RTE_DIM(rc_wanted));
+	masks_check(IBV_QPT_RC, rc_wanted, RTE_DIM(rc_wanted));
 }
 
 static void
-test_uc(void **state)
+uc_transitions(void **state)
 {
 	(void)state;
-	matrix(IBV_QPT_UC, uc_wanted, RTE_DIM(uc_wanted));
+	masks_check(IBV_QPT_UC, uc_wanted, RTE_DIM(uc_wanted));
 }
 
 static void
-test_ud(void **state)
+ud_transitions(void **state)
 {
 	(void)state;
-	matrix(IBV_QPT_UD, ud_wanted, RTE_DIM(ud_wanted));
+	masks_check(IBV_QPT_UD, ud_wanted, RTE_DIM(ud_wanted));
 }
 
 static void
-test_xrc(void **state)
+xrc_transitions(void **state)
 {
 	(void)state;
-	matrix(IBV_QPT_XRC_SEND, xrc_send_wanted, RTE_DIM(xrc_send_wanted));
-	matrix(IBV_QPT_XRC_RECV, xrc_recv_wanted, RTE_DIM(xrc_recv_wanted));
+	masks_check(IBV_QPT_XRC_SEND, xrc_send_wanted, RTE_DIM(xrc_send_wanted));
+	masks_check(IBV_QPT_XRC_RECV, xrc_recv_wanted, RTE_DIM(xrc_recv_wanted));
 }
 
 /* ---- qp_modify() ---- */
@@ -250,7 +250,7 @@ test_xrc(void **state)
 static struct pair p;
 
 static bool
-allowed(unsigned from, unsigned to, int mask)
+mask_allowed(unsigned from, unsigned to, int mask)
 {
 	int row = row_of(from, to), given = mask & ~IBV_QP_STATE, required;
 
@@ -266,7 +266,7 @@ allowed(unsigned from, unsigned to, int mask)
 }
 
 static void
-reach(struct host *h, unsigned state)
+host_modify_to(struct host *h, unsigned state)
 {
 	static const enum ibv_qp_state way[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
 	static const int masks[] = {MASK_INIT, MASK_RTR, MASK_RTS};
@@ -295,7 +295,7 @@ host_in(unsigned state)
 	conf.unconnected = true;
 	conf.mem_bytes = 64;
 	pair_init(&p, &conf);
-	reach(h, state);
+	host_modify_to(h, state);
 	return h;
 }
 
@@ -312,11 +312,11 @@ host_done(struct host *h)
 /* Calls qp_modify() once with valid values. The result must be that of the table, and a
  * refused call must change nothing. */
 static bool
-try(struct host *h, unsigned from, unsigned to, int mask)
+modify_try(struct host *h, unsigned from, unsigned to, int mask)
 {
 	static struct qp before;
 	struct qp_attr attr = host_attr(h);
-	bool good = allowed(from, mask & IBV_QP_STATE ? to : from, mask);
+	bool good = mask_allowed(from, mask & IBV_QP_STATE ? to : from, mask);
 
 	attr.state = (enum ibv_qp_state)to;
 	attr.cur_state = (enum ibv_qp_state)from;
@@ -335,7 +335,7 @@ try(struct host *h, unsigned from, unsigned to, int mask)
 /* Tries each pair of states with the required attributes, then with the optional ones
  * too, and with each single bit of both flipped. */
 static unsigned
-pair_of_states(unsigned from, unsigned to)
+modify_each_mask(unsigned from, unsigned to)
 {
 	int row = row_of(from, to);
 	int required = IBV_QP_STATE | (row < 0 ? 0 : bits_of(wanted[row].required));
@@ -348,7 +348,7 @@ pair_of_states(unsigned from, unsigned to)
 		for (int bit = -1; bit < KNOWN_BITS; bit++) {
 			int mask = bit < 0 ? both[i] : both[i] ^ 1 << bit;
 
-			if (!try(h, from, to, mask))
+			if (!modify_try(h, from, to, mask))
 				continue;
 			passed++;
 			host_done(h);
@@ -360,7 +360,7 @@ pair_of_states(unsigned from, unsigned to)
 }
 
 static void
-test_modify(void **state)
+modify_follows_table(void **state)
 {
 	static const struct {
 		enum ibv_qp_type type;
@@ -385,7 +385,7 @@ test_modify(void **state)
 			if (from == IBV_QPS_SQE && !types[i].sqe)
 				continue;
 			for (unsigned to = IBV_QPS_RESET; to <= IBV_QPS_ERR; to++)
-				passed += pair_of_states(from, to);
+				passed += modify_each_mask(from, to);
 		}
 	}
 	assert_true(passed > 500);
@@ -393,7 +393,7 @@ test_modify(void **state)
 
 /* Other types have no rows. Invalid states have no transitions. */
 static void
-test_unknown(void **state)
+unknown_types_and_states(void **state)
 {
 	(void)state;
 	wanted = rc_wanted;
@@ -418,12 +418,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rc),
-		cmocka_unit_test(test_uc),
-		cmocka_unit_test(test_ud),
-		cmocka_unit_test(test_xrc),
-		cmocka_unit_test(test_modify),
-		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(rc_transitions),
+		cmocka_unit_test(uc_transitions),
+		cmocka_unit_test(ud_transitions),
+		cmocka_unit_test(xrc_transitions),
+		cmocka_unit_test(modify_follows_table),
+		cmocka_unit_test(unknown_types_and_states),
 	};
 
 	return cmocka_run_group_tests_name("qp transition", tests, NULL, NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Receives that UC messages take (IBA 9.8.3). */
-#include "uc_bed.h"
+#include "uc_fixture.h"
 
 /* WRITE with immediate without a receive: the packet is dropped and its message with it.
  * The packet's PSN does not come again. */
 static void
-test_imm_no_receive(void **state)
+write_with_imm_without_receive(void **state)
 {
 	struct crafted c = {.opcode = OPCODE_UC_WRITE_FIRST,
 		.psn = PSN_A,
@@ -44,17 +44,17 @@ test_imm_no_receive(void **state)
 /* SEND without a receive: the whole message is dropped. The next one finds its
  * receive. */
 static void
-test_no_receive(void **state)
+send_without_receive(void **state)
 {
 	(void)state;
 	uc_open_default();
 	host_send(&p.a, 1, 0, 2500, 0);
-	uc_send_but(UC_NONE_LOST);
+	uc_send_all_but(UC_NONE_LOST);
 	assert_int_equal(uc_dropped(DROP_no_receive), 1);
 	assert_int_equal(uc_dropped(DROP_psn_gap), 2);
 	host_recv(&p.b, 70, 0, 8192);
 	host_send(&p.a, 2, 0, 2500, IBV_SEND_SIGNALED);
-	uc_send_but(UC_NONE_LOST);
+	uc_send_all_but(UC_NONE_LOST);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	expect_received(&p.b, 70, 2500);
 	uc_close();
@@ -63,7 +63,7 @@ test_no_receive(void **state)
 /* A message longer than its receive is dropped. The receive serves the next message; one
  * of an SRQ completes in error. */
 static void
-test_too_long(void **state)
+message_too_long(void **state)
 {
 	(void)state;
 	for (unsigned srq = 0; srq < 2; srq++) {
@@ -76,7 +76,7 @@ test_too_long(void **state)
 			host_recv(&p.b, 71, 0, 1500);
 		host_send(&p.a, 1, 0, 1501, 0);
 		host_send(&p.a, 2, 0, 1500, IBV_SEND_SIGNALED);
-		uc_send_but(UC_NONE_LOST);
+		uc_send_all_but(UC_NONE_LOST);
 		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 		assert_int_equal(uc_dropped(DROP_discarded), 1);
 		if (srq)
@@ -92,7 +92,7 @@ test_too_long(void **state)
  * else happens to the QP (class E). The lost packet is any of the message; later messages
  * arrive. */
 static void
-test_srq_lost(void **state)
+srq_receive_of_lost_message(void **state)
 {
 	(void)state;
 	for (unsigned lost = 0; lost < 4; lost++) {
@@ -105,7 +105,7 @@ test_srq_lost(void **state)
 		host_recv(&p.b, 71, 8192, 8192);
 		host_send(&p.a, 1, 0, 2500, 0);
 		host_send(&p.a, 2, 0, 10, lost == 3 ? 0 : IBV_SEND_SIGNALED);
-		uc_send_but(lost);
+		uc_send_all_but(lost);
 		if (lost != 3)
 			expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 		if (taken)
@@ -123,7 +123,7 @@ test_srq_lost(void **state)
 
 /* The CQ has no room for that completion: QP_FATAL, and no packet is taken any more. */
 static void
-test_srq_lost_cq_full(void **state)
+srq_receive_of_lost_message_cq_full(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 	uint32_t psn = PSN_A;
@@ -152,7 +152,7 @@ test_srq_lost_cq_full(void **state)
 /* A receive whose memory cannot be written moves the QP to ERR (row 18 of
  * docs/protocol.md 8.2). */
 static void
-test_bad_receive(void **state)
+unwritable_receive_moves_qp_to_err(void **state)
 {
 	struct sge sge;
 
@@ -173,7 +173,7 @@ test_bad_receive(void **state)
 
 /* The receive that a discarded message had taken is flushed when the QP enters ERR. */
 static void
-test_held_receive_flushed(void **state)
+taken_receive_is_flushed(void **state)
 {
 	(void)state;
 	uc_open_default();
@@ -190,13 +190,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_imm_no_receive),
-		cmocka_unit_test(test_no_receive),
-		cmocka_unit_test(test_too_long),
-		cmocka_unit_test(test_srq_lost),
-		cmocka_unit_test(test_srq_lost_cq_full),
-		cmocka_unit_test(test_bad_receive),
-		cmocka_unit_test(test_held_receive_flushed),
+		cmocka_unit_test(write_with_imm_without_receive),
+		cmocka_unit_test(send_without_receive),
+		cmocka_unit_test(message_too_long),
+		cmocka_unit_test(srq_receive_of_lost_message),
+		cmocka_unit_test(srq_receive_of_lost_message_cq_full),
+		cmocka_unit_test(unwritable_receive_moves_qp_to_err),
+		cmocka_unit_test(taken_receive_is_flushed),
 	};
 
 	return cmocka_run_group_tests_name("qp uc receive", tests, NULL, NULL);

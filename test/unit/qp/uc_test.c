@@ -3,12 +3,12 @@
  * The receives are tested in uc_receive_test.c. */
 #include <string.h>
 
-#include "uc_bed.h"
+#include "uc_fixture.h"
 
 /* A message of three packets and one of one packet. Each packet is lost once: its message
  * is discarded, the next message takes its receive, the other message arrives. */
 static void
-test_lost(void **state)
+lost_packet_discards_message(void **state)
 {
 	(void)state;
 	for (unsigned lost = 0; lost < 5; lost++) {
@@ -21,7 +21,7 @@ test_lost(void **state)
 		bytes_fill(p.a.mem + 8192, 10, 6);
 		host_send(&p.a, 1, 0, 2500, IBV_SEND_SIGNALED);
 		host_send(&p.a, 2, 8192, 10, IBV_SEND_SIGNALED);
-		uc_send_but(lost);
+		uc_send_all_but(lost);
 		/* A send is complete when it is sent (IBA 9.8.2): the sender does not
 		 * learn of the loss. */
 		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
@@ -47,7 +47,7 @@ test_lost(void **state)
 /* A WRITE loses a packet: the bytes before it stay written, those behind are not
  * written. */
 static void
-test_write_lost(void **state)
+lost_packet_of_write(void **state)
 {
 	(void)state;
 	for (unsigned lost = 0; lost < 4; lost++) {
@@ -56,18 +56,18 @@ test_write_lost(void **state)
 		bytes_fill(p.a.mem, 2500, 5);
 		host_write(&p.a, 1, 0, 100, 2500);
 		host_write(&p.a, 2, 0, 4096, 1);
-		uc_send_but(lost);
+		uc_send_all_but(lost);
 		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 		for (unsigned i = 0; i < 3; i++) {
 			uint32_t at = i * UC_MTU;
 			uint32_t len = i < 2 ? UC_MTU : 2500 - 2 * UC_MTU;
-			bool placed = lost > i;
+			bool written = lost > i;
 
-			if (placed)
+			if (written)
 				assert_memory_equal(
 					p.b.mem + 100 + at, p.a.mem + at, len);
-			for (uint32_t k = 0; k < len && !placed; k++)
+			for (uint32_t k = 0; k < len && !written; k++)
 				assert_int_equal(p.b.mem[100 + at + k], 0xEE);
 		}
 		assert_int_equal(p.b.mem[4096] == 0xEE, lost == 3);
@@ -170,7 +170,7 @@ order_case(unsigned in, unsigned row, bool gap)
 }
 
 static void
-test_opcodes(void **state)
+opcode_sequence(void **state)
 {
 	(void)state;
 	for (unsigned in = 0; in < MESSAGES; in++) {
@@ -184,7 +184,7 @@ test_opcodes(void **state)
 /* A FIRST or ONLY begins a message with any PSN: older, half the PSN space away, across
  * the wrap. The packets behind it must be consecutive. */
 static void
-test_psn(void **state)
+first_starts_at_any_psn(void **state)
 {
 	static const uint32_t psns[] = {
 		PSN_A, PSN_A, PSN_A - 1, PSN_A + 0x7FFFFF, 0xFFFFFF, 0, 5, 0x800005};
@@ -205,7 +205,7 @@ test_psn(void **state)
 
 /* Invalid lengths (docs/protocol.md 5.1), each between messages or in a message. */
 static void
-test_lengths(void **state)
+invalid_lengths_discard_message(void **state)
 {
 	static const struct {
 		unsigned in;
@@ -252,7 +252,7 @@ test_lengths(void **state)
 /* A wrong key, a wrong range or a QP without the right: the WRITE is discarded, nothing
  * is written, no event is raised. */
 static void
-test_keys(void **state)
+invalid_key_discards_write(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
@@ -280,7 +280,7 @@ test_keys(void **state)
 /* An error of the send queue moves the QP to SQE: requests behind are flushed, receiving
  * goes on. RTS starts sending again. */
 static void
-test_sqe(void **state)
+send_error_moves_qp_to_sqe(void **state)
 {
 	struct sge sge;
 	struct send_req req = {
@@ -306,7 +306,7 @@ test_sqe(void **state)
 	assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
 	host_recv(&p.b, 70, 0, 100);
 	host_send(&p.a, 4, 0, 8, IBV_SEND_SIGNALED);
-	uc_send_but(UC_NONE_LOST);
+	uc_send_all_but(UC_NONE_LOST);
 	expect_sent(&p.a, 4, IBV_WC_SUCCESS);
 	expect_received(&p.b, 70, 8);
 	uc_close();
@@ -314,7 +314,7 @@ test_sqe(void **state)
 
 /* The opcodes are those of RC messages. AckReq is never set, SE is set if requested. */
 static void
-test_sent(void **state)
+opcodes_and_flags_sent(void **state)
 {
 	(void)state;
 	uc_open_default();
@@ -336,7 +336,7 @@ test_sent(void **state)
 /* The send CQ overflows in the middle of a list: nothing behind it is sent (IBA
  * 11.6.3.1). */
 static void
-test_send_cq_full(void **state)
+send_cq_overflow(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 
@@ -362,15 +362,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lost),
-		cmocka_unit_test(test_write_lost),
-		cmocka_unit_test(test_opcodes),
-		cmocka_unit_test(test_psn),
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_sqe),
-		cmocka_unit_test(test_sent),
-		cmocka_unit_test(test_send_cq_full),
+		cmocka_unit_test(lost_packet_discards_message),
+		cmocka_unit_test(lost_packet_of_write),
+		cmocka_unit_test(opcode_sequence),
+		cmocka_unit_test(first_starts_at_any_psn),
+		cmocka_unit_test(invalid_lengths_discard_message),
+		cmocka_unit_test(invalid_key_discards_write),
+		cmocka_unit_test(send_error_moves_qp_to_sqe),
+		cmocka_unit_test(opcodes_and_flags_sent),
+		cmocka_unit_test(send_cq_overflow),
 	};
 
 	return cmocka_run_group_tests_name("qp uc", tests, NULL, NULL);

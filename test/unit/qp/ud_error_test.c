@@ -45,7 +45,7 @@ send_to(struct host *h, uint64_t wr_id, const struct ud_dest *dest)
 /* A pull builds datagrams of one path only. The caller needs the headers of the next path
  * for the rest. */
 static void
-test_paths_apart(void **state)
+one_path_per_pull(void **state)
 {
 	struct pair_conf conf = ud_conf();
 	struct ud_dest here, there;
@@ -73,7 +73,7 @@ test_paths_apart(void **state)
 
 /* A CQ that overflows keeps its completions, and its QP goes to ERR (IBA 11.6.3.1). */
 static void
-test_send_cq_full(void **state)
+send_cq_overflow(void **state)
 {
 	struct pair_conf conf = ud_conf();
 	struct ud_dest dest;
@@ -97,7 +97,7 @@ test_send_cq_full(void **state)
 }
 
 static void
-test_receive_cq_full(void **state)
+receive_cq_overflow(void **state)
 {
 	struct pair_conf conf = ud_conf();
 	struct crafted c = datagram(8);
@@ -122,9 +122,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths_apart),
-		cmocka_unit_test(test_send_cq_full),
-		cmocka_unit_test(test_receive_cq_full),
+		cmocka_unit_test(one_path_per_pull),
+		cmocka_unit_test(send_cq_overflow),
+		cmocka_unit_test(receive_cq_overflow),
 	};
 
 	return cmocka_run_group_tests_name("qp ud error", tests, NULL, NULL);

@@ -53,7 +53,7 @@ datagram(uint32_t payload_len)
 }
 
 static void
-hand(uint32_t payload_len)
+inject_datagram(uint32_t payload_len)
 {
 	struct crafted c = datagram(payload_len);
 
@@ -63,7 +63,7 @@ hand(uint32_t payload_len)
 /* All 32 bits of the Q_Key must be right, bit 31 too. Otherwise the packet is dropped and
  * counted (C9-133). */
 static void
-test_qkey(void **state)
+qkey_mismatch_is_dropped(void **state)
 {
 	struct crafted c = datagram(8);
 
@@ -76,7 +76,7 @@ test_qkey(void **state)
 		assert_int_equal(dropped(DROP_qkey), 1);
 	}
 	expect_quiet(&p.b);
-	hand(8);
+	inject_datagram(8);
 	expect_received(&p.b, 1, GRH + 8);
 	close_ud();
 }
@@ -84,7 +84,7 @@ test_qkey(void **state)
 /* Dropped: another destination address, another P_Key, another service. Any source
  * address, PSN and A bit is accepted (docs/protocol.md 11.2). */
 static void
-test_admission(void **state)
+ud_admission(void **state)
 {
 	struct crafted c;
 
@@ -120,7 +120,7 @@ test_admission(void **state)
 /* A receive completion has the payload's length plus 40, the sender's QPN, the immediate
  * data unchanged, and the GRH flag. */
 static void
-test_completion(void **state)
+completion_fields(void **state)
 {
 	struct crafted c = datagram(12);
 	struct cqe cqe;
@@ -149,7 +149,7 @@ test_completion(void **state)
 /* IPv4: 20 zero bytes and the IPv4 header. IPv6: the header. It is unchanged, with the
  * sender's traffic class and hop limit. */
 static void
-test_grh(void **state)
+grh_of_ipv4_and_ipv6(void **state)
 {
 	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
@@ -189,7 +189,7 @@ test_grh(void **state)
 /* The 40 bytes and the payload are scattered over SGEs of any length, without gaps, and
  * nothing is written behind them. */
 static void
-test_grh_split(void **state)
+grh_across_sges(void **state)
 {
 	(void)state;
 	for (unsigned srq = 0; srq < 2; srq++) {
@@ -203,7 +203,7 @@ test_grh_split(void **state)
 			for (unsigned i = 0; i < 3; i++)
 				sges[i].lkey = p.b.recv_key;
 			assert_int_equal(host_post_recv(&p.b, 1, sges, 3), 0);
-			hand(24);
+			inject_datagram(24);
 			expect_received(&p.b, 1, GRH + 24);
 			memcpy(p.b.mem, p.b.mem + 0x1000, cut);
 			memcpy(p.b.mem + cut, p.b.mem + 0x2000, 5);
@@ -220,7 +220,7 @@ test_grh_split(void **state)
 /* A receive that is too short is kept for a datagram that fits. One without room for the
  * GRH takes none (row 17 of docs/protocol.md 8.2; docs/protocol.md 19). */
 static void
-test_too_short(void **state)
+short_receive_is_kept(void **state)
 {
 	static const struct {
 		uint32_t room, len;
@@ -233,7 +233,7 @@ test_too_short(void **state)
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		open_ud(false, false);
 		host_recv(&p.b, 1, 0, rows[i].room);
-		hand(rows[i].len);
+		inject_datagram(rows[i].len);
 		if (rows[i].fits) {
 			expect_received(&p.b, 1, GRH + rows[i].len);
 		} else {
@@ -244,7 +244,7 @@ test_too_short(void **state)
 		assert_int_equal(p.b.mem[rows[i].room], 0xEE);
 		assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
 		if (!rows[i].fits && rows[i].room > GRH) {
-			hand(rows[i].room - GRH);
+			inject_datagram(rows[i].room - GRH);
 			expect_received(&p.b, 1, rows[i].room);
 		} else if (!rows[i].fits) {
 			assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
@@ -257,14 +257,14 @@ test_too_short(void **state)
 /* Without a receive the datagram is dropped and counted. The next one that finds a
  * receive is taken. */
 static void
-test_no_receive(void **state)
+datagram_without_receive(void **state)
 {
 	(void)state;
 	open_ud(false, false);
-	hand(8);
+	inject_datagram(8);
 	assert_int_equal(dropped(DROP_no_receive), 1);
 	host_recv(&p.b, 1, 0, 100);
-	hand(9);
+	inject_datagram(9);
 	expect_received(&p.b, 1, GRH + 9);
 	close_ud();
 }
@@ -272,25 +272,25 @@ test_no_receive(void **state)
 /* An SRQ: a datagram is dropped when it is empty, the limit event is raised, and an SRQ
  * error moves the QP to ERR. */
 static void
-test_srq(void **state)
+datagrams_to_srq(void **state)
 {
 	struct srq_attr attr = {.limit = 1};
 
 	(void)state;
 	open_ud(false, true);
-	hand(8);
+	inject_datagram(8);
 	assert_int_equal(dropped(DROP_no_receive), 1);
 	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
 	host_recv(&p.b, 1, 0, GRH + 8);
 	assert_int_equal(srq_modify(&p.b.srq, &attr, IBV_SRQ_LIMIT), 0);
-	hand(9); /* too long for the receive, which is kept for the next one */
+	inject_datagram(9); /* too long for the receive, which is kept for the next one */
 	assert_int_equal(dropped(DROP_receive_short), 1);
 	expect_event(&p.b, IBV_EVENT_SRQ_LIMIT_REACHED);
-	hand(8);
+	inject_datagram(8);
 	expect_received(&p.b, 1, GRH + 8);
 	host_recv(&p.b, 2, 0, 100);
 	p.b.srq.error = true;
-	hand(8);
+	inject_datagram(8);
 	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
 	assert_int_equal(dropped(DROP_no_receive), 1);
@@ -301,7 +301,7 @@ test_srq(void **state)
 /* Row 18 of docs/protocol.md 8.2: a receive whose memory cannot be written moves the QP
  * to ERR. */
 static void
-test_bad_receive(void **state)
+unwritable_receive_moves_qp_to_err(void **state)
 {
 	struct sge sge;
 
@@ -311,11 +311,11 @@ test_bad_receive(void **state)
 	sge.lkey = p.b.recv_key ^ 1;
 	assert_int_equal(host_post_recv(&p.b, 1, &sge, 1), 0);
 	host_recv(&p.b, 2, 0, 100);
-	hand(8);
+	inject_datagram(8);
 	expect_recv_error(&p.b, 1, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
 	expect_recv_error(&p.b, 2, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_ERR);
-	hand(8);
+	inject_datagram(8);
 	assert_int_equal(dropped(DROP_qp_state), 1);
 	close_ud();
 }
@@ -323,7 +323,7 @@ test_bad_receive(void **state)
 /* A datagram has the Q_Key of the request, or that of the QP if bit 31 is set (IBA
  * 10.2.5), the QP's QPN, consecutive PSNs, no AckReq. Inline data makes no difference. */
 static void
-test_sent(void **state)
+sent_datagram_fields(void **state)
 {
 	struct ud_dest dest;
 	struct sge sge;
@@ -360,7 +360,7 @@ test_sent(void **state)
 
 /* An unreadable SGE: SQE. Requests behind it are flushed, receiving goes on. */
 static void
-test_sqe(void **state)
+send_error_moves_qp_to_sqe(void **state)
 {
 	struct ud_dest dest;
 	struct sge sge;
@@ -397,17 +397,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_qkey),
-		cmocka_unit_test(test_admission),
-		cmocka_unit_test(test_completion),
-		cmocka_unit_test(test_grh),
-		cmocka_unit_test(test_grh_split),
-		cmocka_unit_test(test_too_short),
-		cmocka_unit_test(test_no_receive),
-		cmocka_unit_test(test_srq),
-		cmocka_unit_test(test_bad_receive),
-		cmocka_unit_test(test_sent),
-		cmocka_unit_test(test_sqe),
+		cmocka_unit_test(qkey_mismatch_is_dropped),
+		cmocka_unit_test(ud_admission),
+		cmocka_unit_test(completion_fields),
+		cmocka_unit_test(grh_of_ipv4_and_ipv6),
+		cmocka_unit_test(grh_across_sges),
+		cmocka_unit_test(short_receive_is_kept),
+		cmocka_unit_test(datagram_without_receive),
+		cmocka_unit_test(datagrams_to_srq),
+		cmocka_unit_test(unwritable_receive_moves_qp_to_err),
+		cmocka_unit_test(sent_datagram_fields),
+		cmocka_unit_test(send_error_moves_qp_to_sqe),
 	};
 
 	return cmocka_run_group_tests_name("qp ud", tests, NULL, NULL);

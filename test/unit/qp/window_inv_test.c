@@ -5,7 +5,7 @@
 
 #include <rte_byteorder.h>
 
-#include "window_bed.h"
+#include "window_fixture.h"
 
 static void
 win_post_inv(uint64_t wr_id, unsigned flags, uint32_t rkey, uint32_t len)
@@ -24,24 +24,24 @@ win_post_inv(uint64_t wr_id, unsigned flags, uint32_t rkey, uint32_t len)
 /* ---- Invalidated ---- */
 
 static void
-test_local_inv(void **state)
+local_invalidate(void **state)
 {
 	uint32_t rkey;
 
 	(void)state;
 	win_init();
-	rkey = win_bound();
+	rkey = win_bind();
 	host_local_inv(&p.b, 7, SIGNALED, rkey);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
-	assert_int_equal(win_taken(&p.b, &p.b.send_cq).opcode, IBV_WC_LOCAL_INV);
-	win_through(rkey, WR_RDMA_WRITE, WIN_OFFSET, 8, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(win_poll(&p.b, &p.b.send_cq).opcode, IBV_WC_LOCAL_INV);
+	win_access(rkey, WR_RDMA_WRITE, WIN_OFFSET, 8, IBV_WC_REM_ACCESS_ERR);
 	win_fini();
 }
 
 /* SEND_ONLY and SEND_LAST with invalidate: the data is received, the key is invalid, and
  * the receive completion has the key. A later access is refused (capture 47). */
 static void
-test_remote_inv(void **state)
+send_with_invalidate(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
@@ -50,7 +50,7 @@ test_remote_inv(void **state)
 		struct pkt_view v;
 
 		win_init();
-		rkey = win_bound();
+		rkey = win_bind();
 		host_recv(&p.b, 3, 0, 4096);
 		bytes_fill(p.a.mem, len, 4);
 		win_post_inv(8, SIGNALED, rkey, len);
@@ -61,45 +61,45 @@ test_remote_inv(void **state)
 		v = wire_view(&p.a, p.a.wire_count - 1);
 		assert_int_equal(rte_be_to_cpu_32(view_imm_be(&v)), rkey);
 		pair_settle(&p);
-		assert_int_equal(win_taken(&p.a, &p.a.send_cq).opcode, IBV_WC_SEND);
-		cqe = win_taken(&p.b, &p.b.recv_cq);
+		assert_int_equal(win_poll(&p.a, &p.a.send_cq).opcode, IBV_WC_SEND);
+		cqe = win_poll(&p.b, &p.b.recv_cq);
 		assert_int_equal(cqe.opcode, IBV_WC_RECV);
 		assert_int_equal(cqe.wc_flags, IBV_WC_WITH_INV);
 		assert_int_equal(cqe.imm, rkey);
 		assert_int_equal(cqe.byte_len, len);
 		assert_true(bytes_match(p.b.mem, len, 4));
-		win_through(rkey, WR_RDMA_WRITE, WIN_OFFSET, 8, IBV_WC_REM_ACCESS_ERR);
+		win_access(rkey, WR_RDMA_WRITE, WIN_OFFSET, 8, IBV_WC_REM_ACCESS_ERR);
 		win_fini();
 	}
 }
 
 /* A duplicate invalidates nothing: the window has been bound again in the meantime. */
 static void
-test_remote_inv_once(void **state)
+duplicate_invalidates_nothing(void **state)
 {
 	uint32_t rkey;
 
 	(void)state;
 	win_init();
-	rkey = win_bound();
+	rkey = win_bind();
 	host_recv(&p.b, 3, 0, 64);
 	win_post_inv(8, SIGNALED, rkey, 8);
 	host_pull(&p.a, PULL_ALL);
 	wire_dup(&p.a, 0);
 	wire_deliver(&p.a, 0);
-	win_taken(&p.b, &p.b.recv_cq);
+	win_poll(&p.b, &p.b.recv_cq);
 	host_bind(&p.b, 1, 0, rkey, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
 	host_pull(&p.b, PULL_ALL);
 	pair_settle(&p);
 	expect_sent(&p.a, 8, IBV_WC_SUCCESS);
-	win_through(rkey, WR_RDMA_WRITE, WIN_OFFSET, 8, IBV_WC_SUCCESS);
+	win_access(rkey, WR_RDMA_WRITE, WIN_OFFSET, 8, IBV_WC_SUCCESS);
 	win_fini();
 }
 
 /* Row 19 of docs/protocol.md 8.2: the key is not that of a window bound by this QP. No
  * data is written, no key is invalidated, and the QPs go to ERR. */
 static void
-test_remote_inv_refused(void **state)
+invalid_key_to_invalidate_is_refused(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
@@ -113,7 +113,7 @@ test_remote_inv_refused(void **state)
 		keys[2] = UINT32_MAX;
 		keys[3] = mw->rkey; /* not bound */
 		keys[4] = ibv_inc_rkey(type1->rkey);
-		keys[5] = win_bound() + 1;
+		keys[5] = win_bind() + 1;
 		host_bind(
 			&p.b, 1, 0, keys[4], region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
 		host_pull(&p.b, PULL_ALL);
@@ -142,7 +142,7 @@ test_remote_inv_refused(void **state)
 /* A list of requests of all kinds: completions in order, each operation executed once,
  * whichever packet is lost. Completions of local operations cover the requests before. */
 static void
-test_order(void **state)
+local_operations_in_order(void **state)
 {
 	(void)state;
 	for (unsigned lose = 0; lose < 3; lose++) {
@@ -193,13 +193,13 @@ test_order(void **state)
 
 /* Local operations with nothing behind them are completed by the READ response. */
 static void
-test_behind_read(void **state)
+read_response_completes_local_operations(void **state)
 {
 	uint32_t rkey;
 
 	(void)state;
 	win_init();
-	rkey = win_bound();
+	rkey = win_bind();
 	host_read(&p.b, 1, 0, WIN_OFFSET, 5000);
 	host_local_inv(&p.b, 2, SIGNALED, rkey);
 	host_bind(&p.b, 3, 0, rkey, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
@@ -216,7 +216,7 @@ test_behind_read(void **state)
 
 /* UC has windows too. Their operations need no response. */
 static void
-test_uc(void **state)
+mw_on_uc(void **state)
 {
 	struct pair_conf conf = pair_defaults();
 	uint32_t rkey;
@@ -227,7 +227,7 @@ test_uc(void **state)
 	pair_init(&p, &conf);
 	region = host_key(&p.b, 0, conf.mem_bytes, WIN_RIGHTS);
 	mw = host_mw(&p.b, true);
-	rkey = win_bound();
+	rkey = win_bind();
 	bytes_fill(p.a.mem, WIN_LEN, 1);
 	win_post(5, WR_RDMA_WRITE, rkey, 0, WIN_OFFSET, WIN_LEN);
 	win_post(6, WR_RDMA_WRITE, rkey, 0, WIN_OFFSET + 1, WIN_LEN);
@@ -247,13 +247,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_local_inv),
-		cmocka_unit_test(test_remote_inv),
-		cmocka_unit_test(test_remote_inv_once),
-		cmocka_unit_test(test_remote_inv_refused),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_behind_read),
-		cmocka_unit_test(test_uc),
+		cmocka_unit_test(local_invalidate),
+		cmocka_unit_test(send_with_invalidate),
+		cmocka_unit_test(duplicate_invalidates_nothing),
+		cmocka_unit_test(invalid_key_to_invalidate_is_refused),
+		cmocka_unit_test(local_operations_in_order),
+		cmocka_unit_test(read_response_completes_local_operations),
+		cmocka_unit_test(mw_on_uc),
 	};
 
 	return cmocka_run_group_tests_name("qp window inv", tests, NULL, NULL);

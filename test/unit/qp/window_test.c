@@ -5,31 +5,31 @@
 
 #include <rte_byteorder.h>
 
-#include "window_bed.h"
+#include "window_fixture.h"
 
 /* ---- Bound ---- */
 
 static void
-test_access(void **state)
+mw_grants_access(void **state)
 {
 	uint32_t rkey;
 
 	(void)state;
 	win_init();
-	rkey = win_bound();
+	rkey = win_bind();
 	bytes_fill(p.a.mem, WIN_LEN, 1);
-	win_through(rkey, WR_RDMA_WRITE, WIN_OFFSET, WIN_LEN, IBV_WC_SUCCESS);
+	win_access(rkey, WR_RDMA_WRITE, WIN_OFFSET, WIN_LEN, IBV_WC_SUCCESS);
 	assert_true(bytes_match(p.b.mem + WIN_OFFSET, WIN_LEN, 1));
 	memset(p.a.mem, 0, WIN_LEN);
-	win_through(rkey, IBV_WR_RDMA_READ, WIN_OFFSET, WIN_LEN, IBV_WC_SUCCESS);
+	win_access(rkey, IBV_WR_RDMA_READ, WIN_OFFSET, WIN_LEN, IBV_WC_SUCCESS);
 	assert_true(bytes_match(p.a.mem, WIN_LEN, 1));
-	win_through(rkey, IBV_WR_ATOMIC_FETCH_AND_ADD, WIN_OFFSET, 8, IBV_WC_SUCCESS);
+	win_access(rkey, IBV_WR_ATOMIC_FETCH_AND_ADD, WIN_OFFSET, 8, IBV_WC_SUCCESS);
 	win_fini();
 }
 
 /* Accesses that exceed the range of the window by a byte or more. */
 static void
-test_bounds(void **state)
+mw_range_is_enforced(void **state)
 {
 	static const struct {
 		enum ibv_wr_opcode opcode;
@@ -51,7 +51,7 @@ test_bounds(void **state)
 
 		win_init();
 		bytes_fill(p.b.mem + WIN_OFFSET - 8, sizeof(before), 3);
-		win_through(win_bound(), rows[i].opcode, rows[i].remote, rows[i].len,
+		win_access(win_bind(), rows[i].opcode, rows[i].remote, rows[i].len,
 			IBV_WC_REM_ACCESS_ERR);
 		assert_true(bytes_match(p.b.mem + WIN_OFFSET - 8, sizeof(before), 3));
 		win_fini();
@@ -60,7 +60,7 @@ test_bounds(void **state)
 
 /* The rights of the window count, not those of the region. */
 static void
-test_rights(void **state)
+mw_rights_are_enforced(void **state)
 {
 	static const struct {
 		unsigned access;
@@ -86,7 +86,7 @@ test_rights(void **state)
 		rkey = ibv_inc_rkey(mw->rkey);
 		host_bind(&p.b, 1, 0, rkey, region, WIN_OFFSET, WIN_LEN, rows[i].access);
 		host_pull(&p.b, PULL_ALL);
-		win_through(rkey, rows[i].opcode, WIN_OFFSET, 8,
+		win_access(rkey, rows[i].opcode, WIN_OFFSET, 8,
 			rows[i].good ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
 		win_fini();
 	}
@@ -94,13 +94,13 @@ test_rights(void **state)
 
 /* The R_Key of a READ is checked for each response packet. */
 static void
-test_read_interrupted(void **state)
+invalidate_stops_read_response(void **state)
 {
 	uint32_t rkey;
 
 	(void)state;
 	win_init();
-	rkey = win_bound();
+	rkey = win_bind();
 	win_post(5, IBV_WR_RDMA_READ, rkey, 0, WIN_OFFSET, WIN_LEN);
 	host_pull(&p.a, PULL_ALL);
 	wire_deliver_all(&p.a);
@@ -110,14 +110,14 @@ test_read_interrupted(void **state)
 	pair_settle(&p);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
 	expect_sent(&p.a, 5, IBV_WC_REM_ACCESS_ERR);
-	assert_int_equal(win_taken(&p.b, &p.b.send_cq).wr_id, 6);
+	assert_int_equal(win_poll(&p.b, &p.b.send_cq).wr_id, 6);
 	win_fini();
 }
 
 /* A local operation behind unsignaled requests: the packet before it has AckReq, also
  * when it is resent. */
 static void
-test_asks(void **state)
+packet_before_local_operation_has_ackreq(void **state)
 {
 	uint32_t rkey;
 
@@ -136,7 +136,7 @@ test_asks(void **state)
 	expect_frame(&p.b, 0, OPCODE_RC_SEND_ONLY, PSN_B, 1);
 	pair_settle(&p);
 	expect_received(&p.a, 1, 8);
-	assert_int_equal(win_taken(&p.b, &p.b.send_cq).opcode, IBV_WC_BIND_MW);
+	assert_int_equal(win_poll(&p.b, &p.b.send_cq).opcode, IBV_WC_BIND_MW);
 	assert_non_null(key_find(&p.b.keys, rkey)); /* and not bound twice */
 	win_fini();
 }
@@ -144,7 +144,7 @@ test_asks(void **state)
 /* ---- Errors, end of a window ---- */
 
 static void
-test_bind_error(void **state)
+failed_bind_flushes_queue(void **state)
 {
 	(void)state;
 	win_init();
@@ -167,7 +167,7 @@ test_bind_error(void **state)
 /* A window of type 2 is invalidated by RESET of its QP, one of type 1 is not (IBA
  * 10.6.7.2.6). */
 static void
-test_reset(void **state)
+reset_invalidates_type2_mw(void **state)
 {
 	struct mw *type1;
 	uint32_t rkey, other;
@@ -175,7 +175,7 @@ test_reset(void **state)
 	(void)state;
 	win_init();
 	type1 = host_mw(&p.b, false);
-	rkey = win_bound();
+	rkey = win_bind();
 	other = ibv_inc_rkey(type1->rkey);
 	host_bind(&p.b, 1, 0, other, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
 	host_pull(&p.b, PULL_ALL);
@@ -191,13 +191,13 @@ test_reset(void **state)
 
 /* The QP is destroyed with a window bound. */
 static void
-test_destroyed(void **state)
+destroy_invalidates_mw(void **state)
 {
 	uint32_t rkey;
 
 	(void)state;
 	win_init();
-	rkey = win_bound();
+	rkey = win_bind();
 	qp_stop(&p.b.qp);
 	assert_null(key_find(&p.b.keys, rkey));
 	win_fini();
@@ -207,14 +207,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_access),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_rights),
-		cmocka_unit_test(test_read_interrupted),
-		cmocka_unit_test(test_asks),
-		cmocka_unit_test(test_bind_error),
-		cmocka_unit_test(test_reset),
-		cmocka_unit_test(test_destroyed),
+		cmocka_unit_test(mw_grants_access),
+		cmocka_unit_test(mw_range_is_enforced),
+		cmocka_unit_test(mw_rights_are_enforced),
+		cmocka_unit_test(invalidate_stops_read_response),
+		cmocka_unit_test(packet_before_local_operation_has_ackreq),
+		cmocka_unit_test(failed_bind_flushes_queue),
+		cmocka_unit_test(reset_invalidates_type2_mw),
+		cmocka_unit_test(destroy_invalidates_mw),
 	};
 
 	return cmocka_run_group_tests_name("qp window", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The R_Key of a WRITE at the responder (IBA 9.7.4.1.5). */
-#include "write_bed.h"
+#include "write_fixture.h"
 
 enum key_kind {
 	KEY_STALE,     /* the variant of an earlier registration */
@@ -58,7 +58,7 @@ key_make(enum key_kind kind, uint64_t *va, uint32_t *owned)
 }
 
 static void
-key_run(enum key_kind kind, const struct hand *hand)
+key_run(enum key_kind kind, const struct write_packet *packet)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 	uint32_t key, owned;
@@ -69,8 +69,8 @@ key_run(enum key_kind kind, const struct hand *hand)
 	write_target_clear(4096);
 	va = (uintptr_t)p.b.mem + REMOTE;
 	key = key_make(kind, &va, &owned);
-	hand_send(hand, PSN_A, key, va);
-	write_expect_answer(AETH_NAK_ACCESS, PSN_A, 0);
+	inject_write(packet, PSN_A, key, va);
+	write_expect_ack(AETH_NAK_ACCESS, PSN_A, 0);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
 	expect_recv_error(&p.b, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
@@ -83,20 +83,20 @@ key_run(enum key_kind kind, const struct hand *hand)
  * message. Each invalid key: NAK 0x62, the event, the receives are flushed, no byte is
  * written. */
 static void
-test_keys(void **state)
+invalid_rkey_is_refused(void **state)
 {
-	static const struct hand hands[] = {
+	static const struct write_packet packets[] = {
 		{OPCODE_RC_WRITE_FIRST, 1024, 2000},
 		{OPCODE_RC_WRITE_FIRST, 1024, 2048 + 1024},
 	};
 
 	(void)state;
 	for (unsigned kind = 0; kind < KEY_KINDS; kind++)
-		key_run(kind, &hands[0]);
-	key_run(KEY_ENTIRE, &hands[1]);
+		key_run(kind, &packets[0]);
+	key_run(KEY_ENTIRE, &packets[1]);
 	for (unsigned kind = 0; kind < KEY_KINDS; kind++) {
 		/* A WRITE of one packet. */
-		struct hand only = {OPCODE_RC_WRITE_ONLY, 1000, 1000};
+		struct write_packet only = {OPCODE_RC_WRITE_ONLY, 1000, 1000};
 
 		if (kind < KEY_BEHIND)
 			key_run(kind, &only);
@@ -108,9 +108,9 @@ test_keys(void **state)
 
 /* The last byte of the region, and of the address space, can be written. */
 static void
-test_key_edges(void **state)
+last_byte_can_be_written(void **state)
 {
-	static const struct hand whole = {OPCODE_RC_WRITE_ONLY, 1000, 1000};
+	static const struct write_packet whole = {OPCODE_RC_WRITE_ONLY, 1000, 1000};
 	struct pair_conf conf = pair_defaults_rdma();
 	uint64_t va = UINT64_MAX - 999;
 	uint32_t key;
@@ -121,13 +121,13 @@ test_key_edges(void **state)
 	assert_int_equal(key_alloc(&p.b.keys, p.b.qp.pd, va, p.b.mem + REMOTE, 1000,
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &key),
 		0);
-	hand_send(&whole, PSN_A, key, va);
-	write_expect_answer(AETH_ACK, PSN_A, 1);
+	inject_write(&whole, PSN_A, key, va);
+	write_expect_ack(AETH_ACK, PSN_A, 1);
 	expect_written(1000, 0);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
 	key = host_key(&p.b, REMOTE, 1000, IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE);
-	hand_send(&whole, PSN_A + 1, key, (uintptr_t)p.b.mem + REMOTE);
-	write_expect_answer(AETH_ACK, PSN_A + 1, 2);
+	inject_write(&whole, PSN_A + 1, key, (uintptr_t)p.b.mem + REMOTE);
+	write_expect_ack(AETH_ACK, PSN_A + 1, 2);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
 	pair_fini(&p);
 }
@@ -135,7 +135,7 @@ test_key_edges(void **state)
 /* The region is deregistered in the middle of a message: written bytes stay, the next
  * packet is refused, and the requester completes with the error. */
 static void
-test_dereg(void **state)
+region_freed_during_message(void **state)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 	struct send_req req;
@@ -168,9 +168,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_key_edges),
-		cmocka_unit_test(test_dereg),
+		cmocka_unit_test(invalid_rkey_is_refused),
+		cmocka_unit_test(last_byte_can_be_written),
+		cmocka_unit_test(region_freed_during_message),
 	};
 
 	return cmocka_run_group_tests_name("qp write key", tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * written (docs/protocol.md 5 and 8; IBA 9.4.3, 9.7.4.1). R_Keys: write_key_test.c. */
 #include <rte_byteorder.h>
 
-#include "write_bed.h"
+#include "write_fixture.h"
 
 static uint32_t
 mtu_of(void)
@@ -83,7 +83,7 @@ size_run(uint32_t len, bool imm, bool inlined)
 
 /* Each edge of each MTU, over both IP versions. */
 static void
-test_sizes(void **state)
+write_sizes(void **state)
 {
 	(void)state;
 	for (int variant = 0; variant < 4; variant++) {
@@ -105,7 +105,7 @@ test_sizes(void **state)
 }
 
 static void
-test_inline(void **state)
+inline_write(void **state)
 {
 	static const uint32_t lens[] = {0, 1, 255, 256, 257, 512};
 
@@ -122,13 +122,13 @@ test_inline(void **state)
 /* ---- Packets built by the test ---- */
 
 static void
-expect_broken(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
+expect_qp_error(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
 {
-	write_expect_answer(syndrome, psn, 0);
+	write_expect_ack(syndrome, psn, 0);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
 	expect_event(&p.b, event);
 	/* docs/protocol.md 8.8: nothing else is answered. */
-	hand_send(&(struct hand){OPCODE_RC_WRITE_ONLY, 0, 0}, psn, 0, 0);
+	inject_write(&(struct write_packet){OPCODE_RC_WRITE_ONLY, 0, 0}, psn, 0, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	expect_quiet(&p.b);
 }
@@ -136,10 +136,10 @@ expect_broken(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
 /* Rows 13 and 15 of docs/protocol.md 8.2: lengths against the MTU and the DMA length. The
  * first invalid packet gets NAK 0x61, and none of its bytes is written. */
 static void
-test_lengths(void **state)
+invalid_lengths_are_refused(void **state)
 {
 	static const struct {
-		struct hand pkts[3];
+		struct write_packet pkts[3];
 		unsigned good; /* packets that are accepted */
 	} rows[] = {
 		{{{OPCODE_RC_WRITE_ONLY, 60, 100}}, 0},
@@ -183,12 +183,12 @@ test_lengths(void **state)
 		pair_init(&p, &conf);
 		write_target_clear(8192);
 		for (k = 0; k <= rows[i].good; k++) {
-			hand_send(&rows[i].pkts[k], PSN_A + k, p.b.rkey,
+			inject_write(&rows[i].pkts[k], PSN_A + k, p.b.rkey,
 				(uintptr_t)p.b.mem + REMOTE);
 			if (k < rows[i].good)
-				write_expect_answer(AETH_ACK, PSN_A + k, 0);
+				write_expect_ack(AETH_ACK, PSN_A + k, 0);
 		}
-		expect_broken(AETH_NAK_INV_REQ, PSN_A + k - 1, IBV_EVENT_QP_REQ_ERR);
+		expect_qp_error(AETH_NAK_INV_REQ, PSN_A + k - 1, IBV_EVENT_QP_REQ_ERR);
 		expect_untouched(REMOTE + 1024 * rows[i].good, 4096);
 		pair_fini(&p);
 	}
@@ -196,17 +196,17 @@ test_lengths(void **state)
 
 /* With a DMA length of 0 neither address nor R_Key is checked (docs/protocol.md 5.2). */
 static void
-test_zero_length(void **state)
+write_of_0_bytes(void **state)
 {
-	static const struct hand zero = {OPCODE_RC_WRITE_ONLY, 0, 0};
+	static const struct write_packet zero = {OPCODE_RC_WRITE_ONLY, 0, 0};
 	struct pair_conf conf = pair_defaults_rdma();
 
 	(void)state;
 	pair_init(&p, &conf);
-	hand_send(&zero, PSN_A, 0xDEADBE00, UINT64_MAX);
-	write_expect_answer(AETH_ACK, PSN_A, 1);
-	hand_send(&zero, PSN_A + 1, 0, 0);
-	write_expect_answer(AETH_ACK, PSN_A + 1, 2);
+	inject_write(&zero, PSN_A, 0xDEADBE00, UINT64_MAX);
+	write_expect_ack(AETH_ACK, PSN_A, 1);
+	inject_write(&zero, PSN_A + 1, 0, 0);
+	write_expect_ack(AETH_ACK, PSN_A + 1, 2);
 	expect_quiet(&p.b);
 	pair_fini(&p);
 }
@@ -216,9 +216,9 @@ test_zero_length(void **state)
 /* Row 10 of docs/protocol.md 8.2: without IBV_ACCESS_REMOTE_WRITE in the QP's access
  * flags a WRITE is an invalid request, whatever the key grants. */
 static void
-test_qp_access(void **state)
+qp_access_is_required(void **state)
 {
-	static const struct hand hands[] = {
+	static const struct write_packet packets[] = {
 		{OPCODE_RC_WRITE_ONLY, 8, 8},
 		{OPCODE_RC_WRITE_ONLY, 0, 0},
 		{OPCODE_RC_WRITE_ONLY_IMM, 8, 8},
@@ -226,14 +226,14 @@ test_qp_access(void **state)
 	};
 
 	(void)state;
-	for (unsigned i = 0; i < RTE_DIM(hands); i++) {
+	for (unsigned i = 0; i < RTE_DIM(packets); i++) {
 		struct pair_conf conf = pair_defaults_rdma();
 
 		pair_init(&p, &conf);
 		p.b.qp.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 		write_target_clear(2000);
-		hand_send(&hands[i], PSN_A, p.b.rkey, (uintptr_t)p.b.mem + REMOTE);
-		expect_broken(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
+		inject_write(&packets[i], PSN_A, p.b.rkey, (uintptr_t)p.b.mem + REMOTE);
+		expect_qp_error(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 		expect_untouched(REMOTE, 2000);
 		pair_fini(&p);
 	}
@@ -241,7 +241,7 @@ test_qp_access(void **state)
 
 /* Both NAKs at the requester: status, and the requests behind are flushed. */
 static void
-test_nak_completion(void **state)
+nak_fails_write(void **state)
 {
 	(void)state;
 	for (int access = 0; access < 2; access++) {
@@ -287,7 +287,7 @@ write_imm(uint64_t wr_id, uint32_t len)
 /* Row 12 of docs/protocol.md 8.2: the last packet takes the receive, so the RNR NAK names
  * that packet. The packets before are written once and not resent. With RQ and SRQ. */
 static void
-test_imm_rnr(void **state)
+rnr_nak_at_last_packet(void **state)
 {
 	(void)state;
 	for (int srq = 0; srq < 2; srq++) {
@@ -322,7 +322,7 @@ test_imm_rnr(void **state)
 
 /* A wrong key costs no receive, because it is checked first. */
 static void
-test_imm_bad_key_keeps_receive(void **state)
+bad_key_keeps_receive(void **state)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 	struct sge sge;
@@ -349,7 +349,7 @@ test_imm_bad_key_keeps_receive(void **state)
  * is taken. A duplicate writes nothing: the application may have changed the memory
  * since. */
 static void
-test_loss(void **state)
+lost_packets_of_write(void **state)
 {
 	(void)state;
 	for (unsigned lost = 0; lost < 5; lost++) {
@@ -386,7 +386,7 @@ test_loss(void **state)
 
 /* An unreadable local SGE: no packet of the WRITE is sent. */
 static void
-test_local_key(void **state)
+unreadable_sge_sends_nothing(void **state)
 {
 	static const uint32_t lens[] = {8, 3000};
 
@@ -410,16 +410,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_inline),
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_zero_length),
-		cmocka_unit_test(test_qp_access),
-		cmocka_unit_test(test_nak_completion),
-		cmocka_unit_test(test_imm_rnr),
-		cmocka_unit_test(test_imm_bad_key_keeps_receive),
-		cmocka_unit_test(test_loss),
-		cmocka_unit_test(test_local_key),
+		cmocka_unit_test(write_sizes),
+		cmocka_unit_test(inline_write),
+		cmocka_unit_test(invalid_lengths_are_refused),
+		cmocka_unit_test(write_of_0_bytes),
+		cmocka_unit_test(qp_access_is_required),
+		cmocka_unit_test(nak_fails_write),
+		cmocka_unit_test(rnr_nak_at_last_packet),
+		cmocka_unit_test(bad_key_keeps_receive),
+		cmocka_unit_test(lost_packets_of_write),
+		cmocka_unit_test(unreadable_sge_sends_nothing),
 	};
 
 	return cmocka_run_group_tests_name("qp write", tests, NULL, NULL);

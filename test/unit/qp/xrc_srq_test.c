@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SRQs that XRC requests name (annex A14): the receives and keys used, and messages whose
  * SRQ is invalid or not usable. */
-#include "xrc_bed.h"
+#include "xrc_fixture.h"
 
 static void
 second_recv(uint64_t wr_id, uint32_t offset, uint32_t len)
@@ -30,10 +30,10 @@ second_received(uint64_t wr_id, enum ibv_wc_status status, uint32_t len_or_vendo
 /* The SRQ of a message determines its receive, its CQ and its PD. Completions of the
  * initiator stay in order. */
 static void
-test_two_srqs(void **state)
+messages_to_two_srqs(void **state)
 {
 	(void)state;
-	xrc_start();
+	xrc_init();
 	second_init(XRCD);
 	host_recv(&p.b, 1, 0x8000, 4 * XRC_MTU);
 	second_recv(2, 0xA000, 4 * XRC_MTU);
@@ -49,21 +49,21 @@ test_two_srqs(void **state)
 	assert_memory_equal(p.b.mem + 0xA000, p.a.mem + 0x1000, 2 * XRC_MTU + 1);
 	for (uint64_t i = 11; i <= 13; i++)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
-	second_gone();
+	second_remove();
 	second_fini();
 	pair_fini(&p);
 }
 
 /* An unknown SRQ number or an SRQ of another XRC domain: NAK 0x61, for every opcode. */
 static void
-test_unknown_srq(void **state)
+unknown_srq_is_refused(void **state)
 {
 	(void)state;
 	for (int op = 0; op < 4; op++) {
 		struct sge sge;
 		struct send_req req;
 
-		xrc_start();
+		xrc_init();
 		second_init(XRCD + 1);
 		second_recv(2, 0xA000, XRC_MTU);
 		req = host_rdma(&p.a, &sge, 11,
@@ -74,9 +74,9 @@ test_unknown_srq(void **state)
 			0, 0x100, 8);
 		req.srqn = op == 0 ? second.srq.srqn : second.srq.srqn + 1;
 		assert_int_equal(host_post_send(&p.a, &req), 0);
-		xrc_refused(IBV_EVENT_QP_REQ_ERR);
+		xrc_expect_refused(IBV_EVENT_QP_REQ_ERR);
 		assert_int_equal(recv_ring_outstanding(&second.srq.ring), 1);
-		second_gone();
+		second_remove();
 		second_fini();
 		pair_fini(&p);
 	}
@@ -85,10 +85,10 @@ test_unknown_srq(void **state)
 /* A message that changes its SRQ: the receive that it had taken completes in error in the
  * CQ of its SRQ. */
 static void
-test_srq_changes(void **state)
+srq_change_inside_message(void **state)
 {
 	(void)state;
-	xrc_start();
+	xrc_init();
 	second_init(XRCD);
 	second_recv(2, 0xA000, 4 * XRC_MTU);
 	inject(&p.b, &(struct crafted){.opcode = OPCODE_XRC_SEND_FIRST,
@@ -103,20 +103,20 @@ test_srq_changes(void **state)
 	wire_drop_all(&p.b);
 	second_received(2, IBV_WC_REM_INV_REQ_ERR, VENDOR_SRQN);
 	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
-	second_gone();
+	second_remove();
 	second_fini();
 	pair_fini(&p);
 }
 
 /* Remote access uses the PD of the SRQ. The target has no PD. */
 static void
-test_protection(void **state)
+remote_keys_use_srq_pd(void **state)
 {
 	struct sge sge;
 	struct send_req req;
 
 	(void)state;
-	xrc_start();
+	xrc_init();
 	second_init(XRCD);
 	for (unsigned i = 0; i < 3; i++) {
 		req = host_rdma(&p.a, &sge, i,
@@ -142,7 +142,7 @@ test_protection(void **state)
 	expect_sent(&p.a, 11, IBV_WC_REM_ACCESS_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
-	second_gone();
+	second_remove();
 	second_fini();
 	pair_fini(&p);
 }
@@ -150,27 +150,27 @@ test_protection(void **state)
 /* The SRQ is destroyed in the middle of a message: its receive goes with it, and the rest
  * of the message is refused. */
 static void
-test_srq_gone(void **state)
+srq_destroyed_inside_message(void **state)
 {
 	(void)state;
-	xrc_start();
+	xrc_init();
 	second_init(XRCD);
 	second_recv(2, 0xA000, 4 * XRC_MTU);
 	xrc_send_to(second.srq.srqn, 11, 0, 3 * XRC_MTU);
 	host_pull(&p.a, PULL_ALL);
 	wire_deliver(&p.a, 0);
 	assert_true(p.b.qp.resp.wqe_held);
-	second_gone();
+	second_remove();
 	second_fini();
-	xrc_refused(IBV_EVENT_QP_REQ_ERR);
+	xrc_expect_refused(IBV_EVENT_QP_REQ_ERR);
 	pair_fini(&p);
 }
 
 static void
-test_srq_error(void **state)
+srq_error_sends_nak(void **state)
 {
 	(void)state;
-	xrc_start();
+	xrc_init();
 	p.b.srq.error = true;
 	host_send(&p.a, 11, 0, 8, IBV_SEND_SIGNALED);
 	pair_settle(&p);
@@ -181,10 +181,10 @@ test_srq_error(void **state)
 
 /* An empty SRQ: RNR NAK for the message, and messages behind it wait as well. */
 static void
-test_rnr(void **state)
+empty_srq_sends_rnr_nak(void **state)
 {
 	(void)state;
-	xrc_start();
+	xrc_init();
 	second_init(XRCD);
 	second_recv(2, 0xA000, XRC_MTU);
 	host_send(&p.a, 11, 0, 8, IBV_SEND_SIGNALED);
@@ -201,18 +201,18 @@ test_rnr(void **state)
 	second_received(2, IBV_WC_SUCCESS, 8);
 	expect_sent(&p.a, 11, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 12, IBV_WC_SUCCESS);
-	second_gone();
+	second_remove();
 	second_fini();
 	pair_fini(&p);
 }
 
 static void
-test_limit(void **state)
+srq_limit_event(void **state)
 {
 	struct srq_attr attr = {.limit = 2};
 
 	(void)state;
-	xrc_start();
+	xrc_init();
 	host_recv(&p.b, 1, 0x8000, XRC_MTU);
 	host_recv(&p.b, 2, 0x9000, XRC_MTU);
 	assert_int_equal(srq_modify(&p.b.srq, &attr, IBV_SRQ_LIMIT), 0);
@@ -228,14 +228,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_two_srqs),
-		cmocka_unit_test(test_unknown_srq),
-		cmocka_unit_test(test_srq_changes),
-		cmocka_unit_test(test_protection),
-		cmocka_unit_test(test_srq_gone),
-		cmocka_unit_test(test_srq_error),
-		cmocka_unit_test(test_rnr),
-		cmocka_unit_test(test_limit),
+		cmocka_unit_test(messages_to_two_srqs),
+		cmocka_unit_test(unknown_srq_is_refused),
+		cmocka_unit_test(srq_change_inside_message),
+		cmocka_unit_test(remote_keys_use_srq_pd),
+		cmocka_unit_test(srq_destroyed_inside_message),
+		cmocka_unit_test(srq_error_sends_nak),
+		cmocka_unit_test(empty_srq_sends_rnr_nak),
+		cmocka_unit_test(srq_limit_event),
 	};
 
 	return cmocka_run_group_tests_name("qp xrc srq", tests, NULL, NULL);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "xrc_bed.h"
+#include "xrc_fixture.h"
 
 /* ---- On the wire ---- */
 
@@ -22,14 +22,14 @@ xrceth_check(unsigned index, uint8_t opcode, uint32_t psn)
 /* Each request packet begins with the XRCETH, MIDDLE and LAST too. Responses have
  * none. */
 static void
-test_wire(void **state)
+xrceth_on_requests(void **state)
 {
 	struct sge sge;
 	struct send_req req;
 	struct pkt_view v;
 
 	(void)state;
-	xrc_start();
+	xrc_init();
 	host_recv(&p.b, 1, 0x8000, 0x4000);
 	host_recv(&p.b, 2, 0xC000, 0);
 	host_send(&p.a, 1, 0, 2 * XRC_MTU + 5, 0);
@@ -77,10 +77,10 @@ test_wire(void **state)
 /* An initiator takes no requests, a target takes no responses. RC opcodes are for
  * neither. */
 static void
-test_admission(void **state)
+initiator_and_target_admission(void **state)
 {
 	(void)state;
-	xrc_start();
+	xrc_init();
 	inject_request(&p.a, OPCODE_XRC_SEND_ONLY, PSN_B, 8);
 	inject_request(&p.b, OPCODE_XRC_ACKNOWLEDGE, PSN_B, 0);
 	inject_request(&p.a, OPCODE_RC_ACKNOWLEDGE, PSN_A, 0);
@@ -93,7 +93,7 @@ test_admission(void **state)
 
 /* A READ and its duplicate are answered in the PD of its SRQ, whatever came behind it. */
 static void
-test_read_behind(void **state)
+read_keeps_pd_of_its_srq(void **state)
 {
 	struct crafted read = {.opcode = OPCODE_XRC_READ_REQUEST,
 		.psn = PSN_A,
@@ -101,7 +101,7 @@ test_read_behind(void **state)
 		.ack_req = true};
 
 	(void)state;
-	xrc_start();
+	xrc_init();
 	second_init(XRCD);
 	read.va = (uintptr_t)p.b.mem;
 	read.rkey = second.key;
@@ -122,7 +122,7 @@ test_read_behind(void **state)
 	wire_drop_all(&p.b);
 	/* Not after the SRQ was removed: its PD number may belong to another
 	 * application. */
-	second_gone();
+	second_remove();
 	inject(&p.b, &read);
 	host_pull(&p.b, PULL_ALL);
 	expect_ack(&p.b, 0, AETH_NAK_ACCESS, PSN_A, 2);
@@ -137,10 +137,10 @@ test_read_behind(void **state)
 /* ERR raises the event at once, as the target has no receives outstanding. After RESET
  * its receive completions stay, because they are the SRQ's. */
 static void
-test_target_states(void **state)
+target_in_err_and_reset(void **state)
 {
 	(void)state;
-	xrc_start();
+	xrc_init();
 	host_recv(&p.b, 1, 0x8000, XRC_MTU);
 	host_send(&p.a, 11, 0, 8, IBV_SEND_SIGNALED);
 	pair_settle(&p);
@@ -163,7 +163,7 @@ test_target_states(void **state)
 
 /* The first packet in RTR raises COMM_EST, also one for an unknown SRQ. */
 static void
-test_established(void **state)
+comm_est_of_target(void **state)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 	struct qp_attr attr;
@@ -182,7 +182,7 @@ test_established(void **state)
 		pair_settle(&p);
 		expect_event(&p.b, IBV_EVENT_COMM_EST);
 		if (bad) {
-			xrc_refused(IBV_EVENT_QP_REQ_ERR);
+			xrc_expect_refused(IBV_EVENT_QP_REQ_ERR);
 		} else {
 			expect_received(&p.b, 1, 8);
 			expect_sent(&p.a, 11, IBV_WC_SUCCESS);
@@ -194,10 +194,10 @@ test_established(void **state)
 
 /* XRC is reliable as RC: when retries are exceeded the QP goes to ERR, not to SQE. */
 static void
-test_initiator_error(void **state)
+exceeded_retries_move_initiator_to_err(void **state)
 {
 	(void)state;
-	xrc_start();
+	xrc_init();
 	host_send(&p.a, 11, 0, 8, 0);
 	host_send(&p.a, 12, 0, 8, 0);
 	for (int i = 0; i < 8; i++) {
@@ -213,14 +213,14 @@ test_initiator_error(void **state)
 
 /* Each handle of a target gets the events. */
 static void
-test_watches(void **state)
+each_handle_gets_events(void **state)
 {
 	struct event_queue queue[2];
 	struct qp_listener listener[2];
 	struct event_record event;
 
 	(void)state;
-	xrc_start();
+	xrc_init();
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(event_queue_init(&queue[i]), 0);
 		fcntl(queue[i].fd, F_SETFL, O_NONBLOCK);
@@ -243,7 +243,7 @@ test_watches(void **state)
 /* Parameters that a QP type does not have are ignored. A target needs an XRC domain, and
  * no CQs. */
 static void
-test_create(void **state)
+create_checks_domain_and_cqs(void **state)
 {
 	struct qp_conf conf = {.type = IBV_QPT_XRC_RECV,
 		.max_send_wr = UINT32_MAX,
@@ -276,14 +276,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wire),
-		cmocka_unit_test(test_admission),
-		cmocka_unit_test(test_read_behind),
-		cmocka_unit_test(test_target_states),
-		cmocka_unit_test(test_established),
-		cmocka_unit_test(test_initiator_error),
-		cmocka_unit_test(test_watches),
-		cmocka_unit_test(test_create),
+		cmocka_unit_test(xrceth_on_requests),
+		cmocka_unit_test(initiator_and_target_admission),
+		cmocka_unit_test(read_keeps_pd_of_its_srq),
+		cmocka_unit_test(target_in_err_and_reset),
+		cmocka_unit_test(comm_est_of_target),
+		cmocka_unit_test(exceeded_retries_move_initiator_to_err),
+		cmocka_unit_test(each_handle_gets_events),
+		cmocka_unit_test(create_checks_domain_and_cqs),
 	};
 
 	return cmocka_run_group_tests_name("qp xrc", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fixture: an initiator and its target, and a second SRQ that requests may name. */
-#ifndef ROCADE_TEST_QP_XRC_BED_H
-#define ROCADE_TEST_QP_XRC_BED_H
+#ifndef ROCADE_TEST_QP_XRC_FIXTURE_H
+#define ROCADE_TEST_QP_XRC_FIXTURE_H
 
 #include "qp_pair.h"
 
@@ -19,12 +19,12 @@ extern struct pair p;
 extern struct second second;
 
 void
-xrc_start(void);
+xrc_init(void);
 void
 second_init(uint32_t xrcd);
 /* Removes the SRQ as the engine does: no later packet finds it. */
 void
-second_gone(void);
+second_remove(void);
 void
 second_fini(void);
 void
@@ -32,6 +32,6 @@ xrc_send_to(uint32_t srqn, uint64_t wr_id, uint32_t offset, uint32_t len);
 /* Request 11 is refused as invalid and both ends are in ERR. `first` is the first event
  * of b. */
 void
-xrc_refused(enum ibv_event_type first);
+xrc_expect_refused(enum ibv_event_type first);
 
 #endif

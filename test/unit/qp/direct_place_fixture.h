@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fixture of the tests of direct placement: a message of five packets on its way, each of
  * which can be checked before the QP receives it. */
-#ifndef ROCADE_TEST_QP_DIRECT_PLACE_BED_H
-#define ROCADE_TEST_QP_DIRECT_PLACE_BED_H
+#ifndef ROCADE_TEST_QP_DIRECT_PLACE_FIXTURE_H
+#define ROCADE_TEST_QP_DIRECT_PLACE_FIXTURE_H
 
 #include "qp_pair.h"
 #include "wire/icrc.h"
@@ -45,19 +45,19 @@ direct_open_default(enum way way);
 /* Lets all missing packets arrive. The message must be complete and no byte around it
  * changed. */
 void
-direct_done(enum way way);
+direct_finish(enum way way);
 
 /* Checks that nothing has changed in to's memory since the last call but these bytes of
  * the message. */
 void
-direct_changed(uint32_t offset, uint32_t n);
+expect_changed(uint32_t offset, uint32_t n);
 
-struct look {
-	bool right, delivered;
+struct check_result {
+	bool icrc_ok, delivered;
 };
 
 /* Checks the frame's ICRC as the QP does. Neither the frame nor the QP may change. */
-struct look
-direct_look(const struct frame *frame);
+struct check_result
+frame_check(const struct frame *frame);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fixture of the tests of READ: a pair of QPs, the target area and requests built by the
  * test. */
-#ifndef ROCADE_TEST_QP_READ_BED_H
-#define ROCADE_TEST_QP_READ_BED_H
+#ifndef ROCADE_TEST_QP_READ_FIXTURE_H
+#define ROCADE_TEST_QP_READ_FIXTURE_H
 
 #include "qp_pair.h"
 
@@ -21,7 +21,7 @@ read_init(uint8_t max_rd, uint8_t max_dest);
 void
 read_init_receives(uint8_t depth);
 void
-hand_read(uint32_t psn, uint64_t va, uint32_t rkey, uint32_t len);
+inject_read(uint32_t psn, uint64_t va, uint32_t rkey, uint32_t len);
 uint64_t
 read_va(uint32_t offset);
 

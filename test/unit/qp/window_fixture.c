@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <rte_byteorder.h>
 
-#include "window_bed.h"
+#include "window_fixture.h"
 
 struct pair p;
 struct mw *mw; /* of b, type 2, unless the test made another */
@@ -26,7 +26,7 @@ win_fini(void)
 }
 
 uint32_t
-win_bound(void)
+win_bind(void)
 {
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 
@@ -37,7 +37,7 @@ win_bound(void)
 }
 
 struct cqe
-win_taken(struct host *h, struct cq *cq)
+win_poll(struct host *h, struct cq *cq)
 {
 	struct cqe cqe;
 
@@ -58,7 +58,7 @@ win_post(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t rkey, uint32_t offs
 }
 
 void
-win_through(uint32_t rkey, enum ibv_wr_opcode opcode, uint32_t remote, uint32_t len,
+win_access(uint32_t rkey, enum ibv_wr_opcode opcode, uint32_t remote, uint32_t len,
 	enum ibv_wc_status status)
 {
 	win_post(5, opcode, rkey, 0, remote, len);

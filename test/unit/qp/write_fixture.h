@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fixture of the tests of WRITE: a pair of QPs, the target area and a packet built by the
  * test. */
-#ifndef ROCADE_TEST_QP_WRITE_BED_H
-#define ROCADE_TEST_QP_WRITE_BED_H
+#ifndef ROCADE_TEST_QP_WRITE_FIXTURE_H
+#define ROCADE_TEST_QP_WRITE_FIXTURE_H
 
 #include "qp_pair.h"
 
@@ -12,7 +12,7 @@ extern struct pair p;
 #define GUARD 64
 #define UNTOUCHED 0xC3
 
-struct hand {
+struct write_packet {
 	uint8_t opcode;
 	uint32_t payload, dma_len;
 };
@@ -26,8 +26,8 @@ expect_untouched(uint32_t offset, uint32_t len);
 void
 expect_written(uint32_t len, uint32_t key);
 void
-write_expect_answer(uint8_t syndrome, uint32_t psn, uint32_t msn);
+write_expect_ack(uint8_t syndrome, uint32_t psn, uint32_t msn);
 void
-hand_send(const struct hand *h, uint32_t psn, uint32_t rkey, uint64_t va);
+inject_write(const struct write_packet *h, uint32_t psn, uint32_t rkey, uint64_t va);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "write_bed.h"
+#include "write_fixture.h"
 
 struct pair p;
 
@@ -27,7 +27,7 @@ expect_written(uint32_t len, uint32_t key)
 }
 
 void
-write_expect_answer(uint8_t syndrome, uint32_t psn, uint32_t msn)
+write_expect_ack(uint8_t syndrome, uint32_t psn, uint32_t msn)
 {
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_ack(&p.b, 0, syndrome, psn, msn);
@@ -35,7 +35,7 @@ write_expect_answer(uint8_t syndrome, uint32_t psn, uint32_t msn)
 }
 
 void
-hand_send(const struct hand *h, uint32_t psn, uint32_t rkey, uint64_t va)
+inject_write(const struct write_packet *h, uint32_t psn, uint32_t rkey, uint64_t va)
 {
 	inject(&p.b, &(struct crafted){.opcode = h->opcode,
 			     .psn = psn,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "xrc_bed.h"
+#include "xrc_fixture.h"
 
 struct pair p;
 struct second second;
 
 void
-xrc_start(void)
+xrc_init(void)
 {
 	struct pair_conf conf = pair_defaults_rdma();
 
@@ -31,7 +31,7 @@ second_init(uint32_t xrcd)
 }
 
 void
-second_gone(void)
+second_remove(void)
 {
 	srq_table_remove(&p.b.srqs, &second.srq);
 	qp_forget_srq(&p.b.qp, &second.srq);
@@ -60,7 +60,7 @@ xrc_send_to(uint32_t srqn, uint64_t wr_id, uint32_t offset, uint32_t len)
 }
 
 void
-xrc_refused(enum ibv_event_type first)
+xrc_expect_refused(enum ibv_event_type first)
 {
 	pair_settle(&p);
 	expect_sent_vendor(&p.a, 11, IBV_WC_REM_INV_REQ_ERR, VENDOR_REMOTE_NAK);

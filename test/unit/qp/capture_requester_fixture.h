@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the files of the requester's replay: a row of the table, and the progress of
  * the replay. */
-#ifndef ROCADE_TEST_QP_CAPTURE_REQUESTER_BED_H
-#define ROCADE_TEST_QP_CAPTURE_REQUESTER_BED_H
+#ifndef ROCADE_TEST_QP_CAPTURE_REQUESTER_FIXTURE_H
+#define ROCADE_TEST_QP_CAPTURE_REQUESTER_FIXTURE_H
 
 #include "replay.h"
 
@@ -13,15 +13,15 @@ struct wc_difference {
 	uint8_t status;
 };
 
-struct play {
+struct capture_case {
 	const char *name;
 	uint32_t qpn;      /* of a program: the QP that it sends to */
 	const char *topic; /* of the differences that follow */
 	uint8_t end;       /* frames from this one on are not replayed; 0: all are */
-	bool open; /* our QP then behaves in a way that the capture does not show */
+	bool diverges; /* our QP then behaves in a way that the capture does not show */
 	uint8_t skip[2];   /* frames that our QP does not send */
 	bool ackreq;       /* the kernel sets AckReq on other FIRST and MIDDLE packets */
-	bool crossed; /* responses that arrived before a request are recorded after it */
+	bool reordered; /* responses that arrived before a request are recorded after it */
 	bool shared;       /* its READs share one buffer, which is checked at the end */
 	struct wc_difference wcs[1];
 };
@@ -29,7 +29,7 @@ struct play {
 extern struct pair p;
 extern struct replay replay;
 extern struct replay_run run;
-extern struct pkt_view first;
+extern struct pkt_view first_request;
 extern uint32_t server_rkey; /* R_Key of requests if the capture has none */
 extern unsigned next_frame, posted;
 extern bool mcast;
@@ -44,9 +44,9 @@ is_request(const struct pkt_view *v);
 bool
 word_post(const char *word);
 bool
-to_program(const struct play *play, unsigned frame, struct pkt_view *v);
+is_program_request(const struct capture_case *entry, unsigned frame, struct pkt_view *v);
 /* Posts the message that starts at the frame, with its bytes, flags and destination. */
 void
-message_post(const struct play *play, unsigned frame);
+message_post(const struct capture_case *entry, unsigned frame);
 
 #endif

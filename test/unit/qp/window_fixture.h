@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fixture: a pair of QPs, and a region with a memory window over the memory of b. */
-#ifndef ROCADE_TEST_QP_WINDOW_BED_H
-#define ROCADE_TEST_QP_WINDOW_BED_H
+#ifndef ROCADE_TEST_QP_WINDOW_FIXTURE_H
+#define ROCADE_TEST_QP_WINDOW_FIXTURE_H
 
 #include "qp_pair.h"
 
@@ -20,16 +20,16 @@ void
 win_fini(void);
 /* Binds b's window and polls the completion. */
 uint32_t
-win_bound(void);
+win_bind(void);
 struct cqe
-win_taken(struct host *h, struct cq *cq);
+win_poll(struct host *h, struct cq *cq);
 void
 win_post(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t rkey, uint32_t offset,
 	uint32_t remote, uint32_t len);
 /* a accesses b's memory through rkey, and the request completes with this status. An
  * access error also raises an event on b. */
 void
-win_through(uint32_t rkey, enum ibv_wr_opcode opcode, uint32_t remote, uint32_t len,
+win_access(uint32_t rkey, enum ibv_wr_opcode opcode, uint32_t remote, uint32_t len,
 	enum ibv_wc_status status);
 
 #endif

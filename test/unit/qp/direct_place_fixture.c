@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "direct_place_bed.h"
+#include "direct_place_fixture.h"
 
 #define UNTOUCHED 0xC3
 
@@ -11,7 +11,7 @@ struct host *from, *to;
 uint32_t mtu, len;
 
 static uint32_t first_sge; /* bytes of the first SGE */
-static uint8_t kept[1 << 16];
+static uint8_t expected_mem[1 << 16];
 static uint32_t copy_min;
 
 int
@@ -33,27 +33,27 @@ direct_on(void **state)
 
 /* Offset in to's memory of the byte at this offset of the message. */
 static uint32_t
-place(uint32_t offset)
+mem_offset(uint32_t offset)
 {
 	return AT + offset + (offset < first_sge ? 0 : GUARD);
 }
 
 void
-direct_changed(uint32_t offset, uint32_t n)
+expect_changed(uint32_t offset, uint32_t n)
 {
 	uint32_t end = offset + n;
 
 	for (; offset < end; offset++)
-		kept[place(offset)] = to->mem[place(offset)];
-	assert_memory_equal(to->mem, kept, sizeof(kept));
+		expected_mem[mem_offset(offset)] = to->mem[mem_offset(offset)];
+	assert_memory_equal(to->mem, expected_mem, sizeof(expected_mem));
 }
 
 /* Posts the requests of the message. */
 static void
-post(enum way way)
+message_post(enum way way)
 {
 	struct sge list[2] = {host_sge(to, AT, first_sge),
-		host_sge(to, place(first_sge), len - first_sge)};
+		host_sge(to, mem_offset(first_sge), len - first_sge)};
 	struct send_req req;
 	struct sge sge;
 
@@ -80,16 +80,16 @@ direct_open(enum way way, const struct pair_conf *conf, uint32_t bytes, uint32_t
 
 	own.srq = own.srq_pd = way == WAY_SRQ;
 	pair_init(&p, &own);
-	assert_int_equal(own.mem_bytes, sizeof(kept));
+	assert_int_equal(own.mem_bytes, sizeof(expected_mem));
 	mtu = mtu_bytes(own.mtu);
 	len = bytes;
 	first_sge = cut != 0 ? cut : len;
 	from = way == WAY_READ ? &p.b : &p.a;
 	to = from->other;
 	bytes_fill(from->mem + FROM, len, KEY);
-	memset(to->mem, UNTOUCHED, sizeof(kept));
-	memset(kept, UNTOUCHED, sizeof(kept));
-	post(way);
+	memset(to->mem, UNTOUCHED, sizeof(expected_mem));
+	memset(expected_mem, UNTOUCHED, sizeof(expected_mem));
+	message_post(way);
 	host_pull(&p.a, PULL_ALL);
 	if (way == WAY_READ) {
 		wire_deliver_all(&p.a);
@@ -107,7 +107,7 @@ direct_open_default(enum way way)
 }
 
 void
-direct_done(enum way way)
+direct_finish(enum way way)
 {
 	pair_settle(&p);
 	pair_advance(&p, SEC_NS);
@@ -116,30 +116,30 @@ direct_done(enum way way)
 	if (way == WAY_SEND || way == WAY_SRQ)
 		expect_received(&p.b, 2, len);
 	for (uint32_t i = 0; i < len; i++)
-		assert_int_equal(to->mem[place(i)], from->mem[FROM + i]);
-	direct_changed(0, len);
+		assert_int_equal(to->mem[mem_offset(i)], from->mem[FROM + i]);
+	expect_changed(0, len);
 	pair_fini(&p);
 }
 
-struct look
-direct_look(const struct frame *frame)
+struct check_result
+frame_check(const struct frame *frame)
 {
 	struct pkt pkt = {.data = malloc(frame->len),
 		.len = (uint16_t)frame->len,
 		.room = (uint16_t)frame->len};
 	static struct qp before;
 	struct pkt_view view;
-	struct look look;
+	struct check_result result;
 
 	assert_non_null(pkt.data);
 	memcpy(pkt.data, frame->data, frame->len);
 	memcpy(&before, &to->qp, sizeof(before));
 	assert_int_equal(pkt_parse_headers(&pkt, 0, &view), DROP_none);
 	assert_false(view.delivered);
-	look.right = qp_icrc_check(&to->qp, &view);
-	look.delivered = view.delivered;
+	result.icrc_ok = qp_icrc_check(&to->qp, &view);
+	result.delivered = view.delivered;
 	assert_memory_equal(&before, &to->qp, sizeof(before));
 	assert_memory_equal(pkt.data, frame->data, frame->len);
 	free(pkt.data);
-	return look;
+	return result;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "read_bed.h"
+#include "read_fixture.h"
 
 struct pair p;
 
@@ -23,7 +23,7 @@ read_init_receives(uint8_t depth)
 }
 
 void
-hand_read(uint32_t psn, uint64_t va, uint32_t rkey, uint32_t len)
+inject_read(uint32_t psn, uint64_t va, uint32_t rkey, uint32_t len)
 {
 	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,
 			     .psn = psn,

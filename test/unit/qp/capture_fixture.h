@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the files of the responder's replay: a row of the table, and which frames
  * are replayed. */
-#ifndef ROCADE_TEST_QP_CAPTURE_BED_H
-#define ROCADE_TEST_QP_CAPTURE_BED_H
+#ifndef ROCADE_TEST_QP_CAPTURE_FIXTURE_H
+#define ROCADE_TEST_QP_CAPTURE_FIXTURE_H
 
 #include "replay.h"
 
@@ -12,7 +12,7 @@
 /* A response of our QP that differs from the kernel's. */
 struct difference {
 	const char *topic;
-	uint8_t answer;   /* from 1 */
+	uint8_t response;   /* from 1 */
 	uint8_t syndrome; /* of our response; NONE: our QP sends none */
 	uint8_t psn_low;  /* of our response */
 	uint8_t opcode;   /* 0: the same; otherwise ours, with the same PSN and payload */
@@ -27,12 +27,12 @@ struct wc_difference {
 	uint32_t len;   /* in case of success */
 };
 
-struct play {
+struct capture_case {
 	const char *name;
 	/* of a program that is not the traffic generator: the QP that receives */
 	uint32_t qpn;
 	uint8_t recv_at;  /* late receives are posted before this frame */
-	uint8_t leave[3]; /* frames that are not replayed */
+	uint8_t left_out[3]; /* frames that are not replayed */
 	struct difference differences[5];
 	struct wc_difference wcs[3];
 };
@@ -41,24 +41,24 @@ extern struct pair p;
 extern struct replay replay;
 extern struct replay_run run;
 extern uint32_t peer_qpn;
-extern struct pkt_view first;
+extern struct pkt_view first_request;
 
 /* ---- Requests and responses (capture_frames.c) ---- */
 
 bool
-is_answer(const struct play *play, const struct pkt_view *v);
+is_response(const struct capture_case *entry, const struct pkt_view *v);
 /* In a generator's run all other frames go to the QP as well, which drops foreign
  * ones. */
 bool
-is_request(const struct play *play, unsigned frame);
+is_request(const struct capture_case *entry, unsigned frame);
 enum ibv_qp_type
-program_type(const struct play *play);
+program_type(const struct capture_case *entry);
 void
-first_find(const struct play *play);
+first_request_find(const struct capture_case *entry);
 /* Compares the kernel's next response with the first frame on b's wire, if one is
  * expected. */
 unsigned
-answer_check(const struct play *play, unsigned number, const struct pkt_view *theirs);
+response_check(const struct capture_case *entry, unsigned number, const struct pkt_view *theirs);
 
 /* ---- Memory that requests access (capture_memory.c) ---- */
 
@@ -71,9 +71,9 @@ uint64_t
 memory_offset(const struct pkt_view *v);
 /* Fills the memory that a READ reads with the bytes of its response in the capture. */
 void
-memory_learn(const struct play *play, unsigned frame, const struct pkt_view *read);
+memory_fill_from_responses(const struct capture_case *entry, unsigned frame, const struct pkt_view *read);
 void
-target_init(const struct play *play);
+target_init(const struct capture_case *entry);
 /* Binds the next key over the first 64 KiB of the target area, as the generator does. */
 void
 capture_mw_rebind(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "uc_bed.h"
+#include "uc_fixture.h"
 
 struct pair p;
 
@@ -35,7 +35,7 @@ uc_dropped(enum drop_reason why)
 }
 
 void
-uc_send_but(unsigned lost)
+uc_send_all_but(unsigned lost)
 {
 	host_pull(&p.a, PULL_ALL);
 	if (lost < p.a.wire_count)

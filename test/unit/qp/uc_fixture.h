@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fixture: a pair of UC QPs. uc_close() checks that no response was sent. */
-#ifndef ROCADE_TEST_QP_UC_BED_H
-#define ROCADE_TEST_QP_UC_BED_H
+#ifndef ROCADE_TEST_QP_UC_FIXTURE_H
+#define ROCADE_TEST_QP_UC_FIXTURE_H
 
 #include "qp_pair.h"
 
@@ -21,6 +21,6 @@ uint64_t
 uc_dropped(enum drop_reason why);
 /* Sends everything that a has to send, and loses frame number `lost` (from 0). */
 void
-uc_send_but(unsigned lost);
+uc_send_all_but(unsigned lost);
 
 #endif

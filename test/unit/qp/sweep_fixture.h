@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the files of the sweep: two QPs, a flow of messages in each direction and the
  * model of its result. */
-#ifndef ROCADE_TEST_QP_SWEEP_BED_H
-#define ROCADE_TEST_QP_SWEEP_BED_H
+#ifndef ROCADE_TEST_QP_SWEEP_FIXTURE_H
+#define ROCADE_TEST_QP_SWEEP_FIXTURE_H
 
 #include "../rand.h"
 #include "qp_pair.h"
@@ -23,18 +23,18 @@ struct chances { /* per thousand */
 struct flow { /* one direction */
 	struct host *from, *to;
 	uint32_t from_region, to_region;
-	struct mw *own; /* of from: bound and invalidated by local operations */
-	bool own_bound;     /* after all posted requests are executed */
-	uint32_t own_rkey;
+	struct mw *local_mw; /* of from: bound and invalidated by local operations */
+	bool local_mw_bound;     /* after all posted requests are executed */
+	uint32_t local_mw_rkey;
 	/* of to: over all its memory; used in the place of its rkey */
-	struct mw *whole;
+	struct mw *memory_mw;
 	unsigned total;       /* messages to send */
 	unsigned posted;      /* requests */
 	unsigned received;    /* receives posted */
 	unsigned sent_done;   /* next request that may complete */
 	unsigned recv_done;   /* next message to arrive */
 	unsigned signaled_of; /* one of this many is signaled; 0: only the last */
-	unsigned takers;      /* messages that take a receive */
+	unsigned recv_msg_count;      /* messages that take a receive */
 	uint32_t requests;    /* counted by the responder; a long READ is several */
 	uint64_t word[WORDS]; /* values after all posted requests are executed */
 	struct {
@@ -45,7 +45,7 @@ struct flow { /* one direction */
 		uint64_t value;        /* atomic: the value that it returns */
 		struct mw *mw; /* of to: the one that a SEND invalidates */
 	} msg[128];
-	uint8_t taker[128]; /* receive -> message */
+	uint8_t recv_msg[128]; /* receive -> message */
 };
 
 struct sweep {
@@ -53,7 +53,7 @@ struct sweep {
 	struct pair pair;
 	struct flow flow[2];
 	struct chances chances;
-	unsigned late; /* probability per thousand that receives are posted in a round */
+	unsigned recv_chance; /* probability per thousand that receives are posted in a round */
 };
 
 extern struct sweep s;
