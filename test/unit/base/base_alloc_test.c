@@ -40,7 +40,7 @@ memory_is_zeroed_and_aligned(void **state)
 }
 
 static void
-too_much_is_refused(void **state)
+overflowing_size_is_refused(void **state)
 {
 	(void)state;
 	/* The first two would be small if the rounding overflowed. */
@@ -77,7 +77,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_is_zeroed_and_aligned),
-		cmocka_unit_test(too_much_is_refused),
+		cmocka_unit_test(overflowing_size_is_refused),
 		cmocka_unit_test(put_passes_context_and_skips_null),
 	};
 

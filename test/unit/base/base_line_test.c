@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 static void
-grows(void **state)
+text_is_appended(void **state)
 {
 	char buf[32];
 	struct line line = {.buf = buf, .size = sizeof(buf)};
@@ -49,7 +49,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(grows),
+		cmocka_unit_test(text_is_appended),
 		cmocka_unit_test(counts_when_full),
 		cmocka_unit_test(counts_without_a_buffer),
 	};

@@ -69,7 +69,7 @@ assert_zero(const uint8_t *piece, size_t len)
 /* A thousand pieces of one length take at most 2 % more memory than their sum, and one
  * block. */
 static void
-many_take_little_more(void **state)
+many_pieces_have_little_overhead(void **state)
 {
 	static void *pieces[1000];
 	static const size_t lens[] = {192, 768, 1024, 4608, 9216};
@@ -94,7 +94,7 @@ many_take_little_more(void **state)
 
 /* The first piece of a length takes its length and one line of memory. */
 static void
-one_takes_one(void **state)
+first_piece_takes_its_own_size(void **state)
 {
 	void *piece;
 
@@ -108,7 +108,7 @@ one_takes_one(void **state)
 }
 
 static void
-long_ones_are_passed_on(void **state)
+long_pieces_come_from_parent(void **state)
 {
 	void *piece;
 
@@ -122,7 +122,7 @@ long_ones_are_passed_on(void **state)
 }
 
 static void
-without_pieces_all_are(void **state)
+limit_of_zero_passes_all_on(void **state)
 {
 	void *piece;
 
@@ -137,7 +137,7 @@ without_pieces_all_are(void **state)
 }
 
 static void
-no_memory(void **state)
+failed_parent_returns_null(void **state)
 {
 	void *piece;
 
@@ -188,7 +188,7 @@ sweep(uint64_t seed)
 }
 
 static void
-pieces_are_apart(void **state)
+pieces_do_not_overlap(void **state)
 {
 	const char *only = getenv("ROCADE_SEED");
 	uint64_t first = only != NULL ? strtoull(only, NULL, 0) : 1;
@@ -206,12 +206,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(many_take_little_more),
-		TEST(one_takes_one),
-		TEST(long_ones_are_passed_on),
-		TEST(without_pieces_all_are),
-		TEST(no_memory),
-		TEST(pieces_are_apart),
+		TEST(many_pieces_have_little_overhead),
+		TEST(first_piece_takes_its_own_size),
+		TEST(long_pieces_come_from_parent),
+		TEST(limit_of_zero_passes_all_on),
+		TEST(failed_parent_returns_null),
+		TEST(pieces_do_not_overlap),
 	};
 
 	return cmocka_run_group_tests_name("slab", tests, NULL, NULL);

@@ -31,7 +31,7 @@ struct bed {
 	uint64_t last_tick; /* of the timer that fired last in this wheel_advance() */
 	unsigned step;
 	unsigned fired;
-	bool meddle; /* callbacks set and cancel timers */
+	bool change_timers; /* callbacks set and cancel timers */
 };
 
 #define CHECK(bed, condition)                                                            \
@@ -75,7 +75,7 @@ bed_cancel(struct bed *bed, unsigned i)
 
 /* Sets or cancels one timer: near, far, past, or beyond the last level. */
 static void
-bed_meddle(struct bed *bed, bool in_callback)
+ctx_change_timer(struct bed *bed, bool in_callback)
 {
 	unsigned i = rand_below(&bed->rand, TIMERS);
 	uint64_t when_ns = bed->now_ns + rand_magnitude(&bed->rand, 56);
@@ -114,8 +114,8 @@ bed_fire(struct wheel_timer *timer, uint64_t now_ns, void *arg)
 		bed->last_tick = tick;
 	model->armed = false;
 	bed->fired++;
-	for (unsigned n = bed->meddle ? rand_below(&bed->rand, 4) : 0; n > 0; n--)
-		bed_meddle(bed, true);
+	for (unsigned n = bed->change_timers ? rand_below(&bed->rand, 4) : 0; n > 0; n--)
+		ctx_change_timer(bed, true);
 }
 
 /* Checks wheel_next() against the earliest timer in the array. */
@@ -176,10 +176,10 @@ sweep(uint64_t seed)
 
 	bed_init(&bed, seed, 0);
 	bed_init(&bed, seed, rand_magnitude(&bed.rand, 62));
-	bed.meddle = true;
+	bed.change_timers = true;
 	for (bed.step = 0; bed.step < 600; bed.step++) {
 		for (unsigned n = rand_below(&bed.rand, 6); n > 0; n--)
-			bed_meddle(&bed, false);
+			ctx_change_timer(&bed, false);
 		bed_check_next(&bed);
 		uint64_t now_ns = bed.now_ns + rand_magnitude(&bed.rand, 52);
 
@@ -281,7 +281,7 @@ jumping_to_next_is_exact_and_ends(void **state)
 
 /* A timer set for wheel_cascade_time() is not moved before it fires, and fires in time. */
 static void
-early_is_before_and_untouched(void **state)
+cascade_time_keeps_the_level(void **state)
 {
 	uint64_t rand = 11;
 
@@ -308,7 +308,7 @@ early_is_before_and_untouched(void **state)
 
 /* wheel_cascade_time() of a past time is not later than that time. */
 static void
-early_of_the_past_is_past(void **state)
+cascade_time_of_the_past_is_past(void **state)
 {
 	struct bed bed;
 
@@ -319,7 +319,7 @@ early_of_the_past_is_past(void **state)
 }
 
 static void
-timers_beyond_the_last_level_wait_for_their_turn(void **state)
+timers_beyond_the_last_level_fire_in_time(void **state)
 {
 	struct bed bed;
 
@@ -380,7 +380,7 @@ count_fire(struct wheel_timer *timer, uint64_t now_ns, void *arg)
 }
 
 static void
-time_going_back_turns_nothing_back(void **state)
+backward_time_loses_no_timer(void **state)
 {
 	struct wheel wheel;
 	struct wheel_timer late, soon;
@@ -468,12 +468,12 @@ main(void)
 		cmocka_unit_test(dense_time_fires_within_a_tick),
 		cmocka_unit_test(every_ns_of_a_tick_fires_at_its_end),
 		cmocka_unit_test(jumping_to_next_is_exact_and_ends),
-		cmocka_unit_test(early_is_before_and_untouched),
-		cmocka_unit_test(early_of_the_past_is_past),
-		cmocka_unit_test(timers_beyond_the_last_level_wait_for_their_turn),
+		cmocka_unit_test(cascade_time_keeps_the_level),
+		cmocka_unit_test(cascade_time_of_the_past_is_past),
+		cmocka_unit_test(timers_beyond_the_last_level_fire_in_time),
 		cmocka_unit_test(one_jump_fires_all_in_order),
 		cmocka_unit_test(passed_time_fires_at_the_next_call),
-		cmocka_unit_test(time_going_back_turns_nothing_back),
+		cmocka_unit_test(backward_time_loses_no_timer),
 		cmocka_unit_test(rearmed_for_the_past_fires_once_a_call),
 		cmocka_unit_test(never_disarms),
 	};

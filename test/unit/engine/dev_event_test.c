@@ -35,7 +35,7 @@ fini(void)
 }
 
 static void
-expect(enum ibv_event_type type)
+expect_event(enum ibv_event_type type)
 {
 	struct event_record record;
 
@@ -56,7 +56,7 @@ expect_none(void)
 
 /* The control engine polls the link four times a second. */
 static void
-test_link(void **state)
+link_poll_raises_port_events(void **state)
 {
 	struct engine *e;
 
@@ -68,20 +68,20 @@ test_link(void **state)
 	engine_run(e, bed.now + ENGINE_LINK_POLL_NS - 1);
 	expect_none();
 	engine_run(e, bed.now + ENGINE_LINK_POLL_NS);
-	expect(IBV_EVENT_PORT_ERR);
+	expect_event(IBV_EVENT_PORT_ERR);
 	engine_run(e, bed.now + 2 * ENGINE_LINK_POLL_NS);
 	expect_none();
 	bed.a.port.link_down = false;
 	engine_run(e, bed.now + 3 * ENGINE_LINK_POLL_NS);
-	expect(IBV_EVENT_PORT_ACTIVE);
+	expect_event(IBV_EVENT_PORT_ACTIVE);
 	/* dev_link_up() polls at once and raises the event before it returns the
 	 * state. */
 	bed.a.port.link_down = true;
 	assert_false(dev_link_up(bed.a.dev));
 	bed.a.port.link_down = false;
 	assert_true(dev_link_up(bed.a.dev));
-	expect(IBV_EVENT_PORT_ERR);
-	expect(IBV_EVENT_PORT_ACTIVE);
+	expect_event(IBV_EVENT_PORT_ERR);
+	expect_event(IBV_EVENT_PORT_ACTIVE);
 	expect_none();
 	fini();
 }
@@ -89,7 +89,7 @@ test_link(void **state)
 /* Our addresses are announced again when the link comes back: neighbours may have been
  * unreachable meanwhile. */
 static void
-test_announced(void **state)
+addresses_are_announced_after_link_up(void **state)
 {
 	struct pkt frame;
 
@@ -110,7 +110,7 @@ test_announced(void **state)
 }
 
 static void
-test_gids(void **state)
+address_change_raises_gid_change(void **state)
 {
 	struct net_conf net;
 
@@ -121,7 +121,7 @@ test_gids(void **state)
 	expect_none(); /* unchanged */
 	net.addr[0].gid[15] = 77;
 	assert_int_equal(dev_set_net(bed.a.dev, &net), 0);
-	expect(IBV_EVENT_GID_CHANGE);
+	expect_event(IBV_EVENT_GID_CHANGE);
 	net.addr[0].gid[15] = 0;
 	assert_int_equal(dev_set_net(bed.a.dev, &net), -EINVAL);
 	expect_none();
@@ -130,7 +130,7 @@ test_gids(void **state)
 
 /* Unread events are freed with their listener. */
 static void
-test_unread(void **state)
+unread_events_are_freed_with_listener(void **state)
 {
 	(void)state;
 	init();
@@ -145,10 +145,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_link),
-		cmocka_unit_test(test_announced),
-		cmocka_unit_test(test_gids),
-		cmocka_unit_test(test_unread),
+		cmocka_unit_test(link_poll_raises_port_events),
+		cmocka_unit_test(addresses_are_announced_after_link_up),
+		cmocka_unit_test(address_change_raises_gid_change),
+		cmocka_unit_test(unread_events_are_freed_with_listener),
 	};
 
 	return cmocka_run_group_tests_name("dev event", tests, NULL, NULL);

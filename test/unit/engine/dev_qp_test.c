@@ -17,7 +17,7 @@ static const struct bed_qp_conf plain = {.engine = -1};
 
 /* More QPs than max_qp: -ENOMEM. QPNs of destroyed QPs are reused, the oldest first. */
 static void
-test_exhaustion(void **state)
+qpns_run_out_and_are_reused(void **state)
 {
 	struct bed_conf conf = {.max_qp = 4};
 	struct cq cq;
@@ -69,7 +69,7 @@ test_exhaustion(void **state)
 
 /* A refused create leaves nothing behind. */
 static void
-test_create_refused(void **state)
+refused_create_leaves_nothing(void **state)
 {
 	struct cq cq;
 	struct qp_conf qc = {.type = IBV_QPT_RC, .send_cq = &cq, .recv_cq = &cq};
@@ -94,7 +94,7 @@ test_create_refused(void **state)
 
 /* An invalid path is refused and leaves no peer behind. */
 static void
-test_modify_refused(void **state)
+refused_path_leaves_no_peer(void **state)
 {
 	const int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -167,7 +167,7 @@ keep_busy(unsigned i, uint64_t *rand)
 /* QPs are reset, moved to ERR, destroyed and created again under traffic. The others go
  * on, and at the end no list, wheel, peer window or pool has a leftover. */
 static void
-test_churn(void **state)
+churn_under_traffic_leaks_nothing(void **state)
 {
 	struct bed_conf conf = {.engines = {2, 2}, .peer_window = 40};
 	const struct bed_qp_conf qc = {
@@ -225,7 +225,7 @@ test_churn(void **state)
 
 /* QPs of two engines share an SRQ; one is destroyed while it holds a receive. */
 static void
-test_srq(void **state)
+qps_of_two_engines_share_an_srq(void **state)
 {
 	struct bed_conf conf = {.engines = {1, 2}};
 	struct bed_qp_conf qc = {.engine = -1, .srq = true, .rnr_timer = 1};
@@ -265,7 +265,7 @@ test_srq(void **state)
 /* ibv_modify_srq(3) raises max_sge: the QPs get room for larger receives, and a receive
  * that a QP holds stays intact. */
 static void
-test_srq_grows(void **state)
+srq_grows_under_a_held_receive(void **state)
 {
 	const struct bed_qp_conf qc = {.engine = -1, .srq = true};
 	struct srq_attr attr = {.max_wr = 256, .max_sge = RECV_MAX_SGE};
@@ -318,12 +318,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exhaustion),
-		cmocka_unit_test(test_create_refused),
-		cmocka_unit_test(test_modify_refused),
-		cmocka_unit_test(test_churn),
-		cmocka_unit_test(test_srq),
-		cmocka_unit_test(test_srq_grows),
+		cmocka_unit_test(qpns_run_out_and_are_reused),
+		cmocka_unit_test(refused_create_leaves_nothing),
+		cmocka_unit_test(refused_path_leaves_no_peer),
+		cmocka_unit_test(churn_under_traffic_leaks_nothing),
+		cmocka_unit_test(qps_of_two_engines_share_an_srq),
+		cmocka_unit_test(srq_grows_under_a_held_receive),
 	};
 
 	return cmocka_run_group_tests_name("engine dev_qp", tests, NULL, NULL);

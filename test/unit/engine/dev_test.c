@@ -24,7 +24,7 @@ conf_good(void)
 /* An invalid configuration is refused: nothing is left behind, and the caller still owns
  * the port. */
 static void
-test_refused(void **state)
+refused_configuration_leaves_nothing(void **state)
 {
 	struct dev_conf conf;
 	struct dev *dev = NULL;
@@ -64,7 +64,7 @@ test_refused(void **state)
 
 /* docs/protocol.md 1: the interface MTU less the largest headers. IPv6 ones: 84 bytes. */
 static void
-test_active_mtu(void **state)
+active_mtu_follows_interface_mtu(void **state)
 {
 	static const struct {
 		uint32_t mtu;
@@ -91,7 +91,7 @@ test_active_mtu(void **state)
 /* The GID table: the addresses, then the link-local one; entry 3 repeats entry 0. The
  * default peer window is half the port's receive ring. */
 static void
-test_identity(void **state)
+gid_table_and_defaults(void **state)
 {
 	static const uint8_t local[16] = {
 		0xfe, 0x80, [8] = 0x00, 0, 0, 0xff, 0xfe, 0, 0, 0x01};
@@ -131,7 +131,7 @@ test_identity(void **state)
 
 /* The sum has the counters of each engine once. */
 static void
-test_stats(void **state)
+stats_sum_all_engines(void **state)
 {
 	struct dev_conf conf = conf_good();
 	struct port_stats sum;
@@ -152,7 +152,7 @@ test_stats(void **state)
 }
 
 static void
-test_keys(void **state)
+key_is_freed_once(void **state)
 {
 	struct dev_conf conf = conf_good();
 	uint8_t memory[16];
@@ -173,7 +173,7 @@ test_keys(void **state)
 /* An idle control engine's deadline is that of the net, another engine's is never. A pass
  * moves no packet. */
 static void
-test_idle(void **state)
+deadlines_of_idle_engines(void **state)
 {
 	struct dev_conf conf = conf_good();
 	struct dev *dev;
@@ -205,7 +205,7 @@ monotonic_ns(void)
 
 /* The clock is monotonic and agrees with CLOCK_MONOTONIC within 0.5 % over 50 ms. */
 static void
-test_clock(void **state)
+clock_agrees_with_system_clock(void **state)
 {
 	uint64_t real, ours, last, elapsed;
 
@@ -229,13 +229,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_active_mtu),
-		cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_stats),
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_clock),
+		cmocka_unit_test(refused_configuration_leaves_nothing),
+		cmocka_unit_test(active_mtu_follows_interface_mtu),
+		cmocka_unit_test(gid_table_and_defaults),
+		cmocka_unit_test(stats_sum_all_engines),
+		cmocka_unit_test(key_is_freed_once),
+		cmocka_unit_test(deadlines_of_idle_engines),
+		cmocka_unit_test(clock_agrees_with_system_clock),
 	};
 
 	return cmocka_run_group_tests_name("engine dev", tests, NULL, NULL);

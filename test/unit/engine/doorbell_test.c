@@ -36,7 +36,7 @@ teardown(void **state)
 
 /* Drains all pending doorbells; got lists them in the order in which they came. */
 static unsigned
-take_all(uint32_t *got)
+drain_all(uint32_t *got)
 {
 	uint32_t at = 0, some[DOORBELLS_GROUP];
 	unsigned total = 0, n;
@@ -51,7 +51,7 @@ take_all(uint32_t *got)
 }
 
 static void
-test_order(void **state)
+drain_is_in_index_order(void **state)
 {
 	static const uint32_t rung[] = {4999, 0, 63, 64, 64, 511, 512, 4095, 4096, 7};
 	static const uint32_t want[] = {0, 7, 63, 64, 511, 512, 4095, 4096, 4999};
@@ -63,19 +63,19 @@ test_order(void **state)
 	assert_int_equal(doorbells_enabled(&doorbells), RTE_ALIGN_CEIL(COUNT, DOORBELLS_GROUP));
 	doorbells_enable(&doorbells, 7);
 	assert_int_equal(doorbells_enabled(&doorbells), RTE_ALIGN_CEIL(COUNT, DOORBELLS_GROUP));
-	assert_int_equal(take_all(got), 0);
+	assert_int_equal(drain_all(got), 0);
 	for (unsigned i = 0; i < sizeof(rung) / sizeof(rung[0]); i++)
 		doorbells_ring(&doorbells, rung[i]);
 	assert_true(doorbells_pending(&doorbells));
-	assert_int_equal(take_all(got), sizeof(want) / sizeof(want[0]));
+	assert_int_equal(drain_all(got), sizeof(want) / sizeof(want[0]));
 	assert_memory_equal(got, want, sizeof(want));
 	assert_false(doorbells_pending(&doorbells));
-	assert_int_equal(take_all(got), 0);
+	assert_int_equal(drain_all(got), 0);
 }
 
 /* Random sets of doorbells are drained exactly as they were rung. */
 static void
-test_sets(void **state)
+random_sets_are_drained(void **state)
 {
 	uint64_t rand = 1;
 	bool rings[COUNT] = {false};
@@ -93,7 +93,7 @@ test_sets(void **state)
 			rings[index] = true;
 			doorbells_ring(&doorbells, index);
 		}
-		n = take_all(got);
+		n = drain_all(got);
 		assert_int_equal(n, expected);
 		for (unsigned i = 0; i < n; i++) {
 			assert_true(rings[got[i]]);
@@ -127,7 +127,7 @@ ringer(void *arg)
 
 /* A drain sees all that was published before the ring; at the end, every value. */
 static void
-test_threads(void **state)
+concurrent_rings_are_not_lost(void **state)
 {
 	uint32_t seen[RINGERS * 2] = {0}, got[COUNT];
 	pthread_t threads[RINGERS];
@@ -142,7 +142,7 @@ test_threads(void **state)
 		unsigned n;
 
 		last = __atomic_load_n(&over, __ATOMIC_ACQUIRE) == RINGERS;
-		n = take_all(got);
+		n = drain_all(got);
 		for (unsigned i = 0; i < n; i++) {
 			unsigned which = got[i] / 700;
 
@@ -160,9 +160,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_sets, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(drain_is_in_index_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(random_sets_are_drained, setup, teardown),
+		cmocka_unit_test_setup_teardown(concurrent_rings_are_not_lost, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

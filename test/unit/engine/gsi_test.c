@@ -44,7 +44,7 @@ on_tx(void *arg, struct gsi_msg *msg, uint64_t now)
 }
 
 static void
-start(struct side *s, struct user *u)
+user_register(struct side *s, struct user *u)
 {
 	struct gsi_user user = {.rx = on_rx, .tx = on_tx, .arg = u, .due = &u->due};
 
@@ -54,7 +54,7 @@ start(struct side *s, struct user *u)
 }
 
 static void
-say(struct side *s, struct user *u, const char *to, uint8_t fill)
+message_queue(struct side *s, struct user *u, const char *to, uint8_t fill)
 {
 	struct gsi_msg *msg = &u->out[u->out_count++];
 
@@ -65,19 +65,19 @@ say(struct side *s, struct user *u, const char *to, uint8_t fill)
 }
 
 static void
-to_the_other(void **state)
+messages_reach_peer_in_order(void **state)
 {
 	char link_local[46];
 
 	(void)state;
 	bed_init(&bed, NULL);
-	start(&bed.a, &user_a);
-	start(&bed.b, &user_b);
+	user_register(&bed.a, &user_a);
+	user_register(&bed.b, &user_b);
 	/* The first waits for ARP; the others queue behind it. */
 	for (uint8_t i = 0; i < 5; i++)
-		say(&bed.a, &user_a, "192.0.2.2", (uint8_t)(i + 1));
+		message_queue(&bed.a, &user_a, "192.0.2.2", (uint8_t)(i + 1));
 	gid_format(bed.b.dev->gids[1], link_local, sizeof(link_local));
-	say(&bed.a, &user_a, link_local, 9);
+	message_queue(&bed.a, &user_a, link_local, 9);
 	bed_run(&bed, 100 * NS_PER_MS);
 	assert_int_equal(user_b.in_count, 6);
 	for (unsigned i = 0; i < 6; i++) {
@@ -98,16 +98,16 @@ to_the_other(void **state)
 
 /* A datagram to a local address is looped back: nothing is sent. */
 static void
-to_itself(void **state)
+message_to_local_address_is_looped_back(void **state)
 {
 	struct port_stats stats;
 
 	(void)state;
 	bed_init(&bed, NULL);
 	bed_run(&bed, 10 * SEC_NS); /* announcements are over */
-	start(&bed.a, &user_a);
+	user_register(&bed.a, &user_a);
 	bed.a.roce_frames = bed.b.roce_frames = 0;
-	say(&bed.a, &user_a, "192.0.2.1", 3);
+	message_queue(&bed.a, &user_a, "192.0.2.1", 3);
 	bed_run(&bed, NS_PER_MS);
 	assert_int_equal(user_a.in_count, 1);
 	assert_int_equal(user_a.in[0].bytes[255], 3);
@@ -122,18 +122,18 @@ to_itself(void **state)
 /* An unresolvable neighbour: datagrams are dropped when ARP fails, and at once when the
  * queue of unresolved ones is full. */
 static void
-nobody_there(void **state)
+unresolvable_messages_are_dropped(void **state)
 {
 	struct port_stats stats;
 
 	(void)state;
 	bed_init(&bed, NULL);
-	start(&bed.a, &user_a);
-	start(&bed.b, &user_b);
+	user_register(&bed.a, &user_a);
+	user_register(&bed.b, &user_b);
 	for (unsigned i = 0; i < 40; i++)
-		say(&bed.a, &user_a, "192.0.2.99", 1);
+		message_queue(&bed.a, &user_a, "192.0.2.99", 1);
 	/* Datagrams to other destinations are still sent. */
-	say(&bed.a, &user_a, "192.0.2.2", 2);
+	message_queue(&bed.a, &user_a, "192.0.2.2", 2);
 	bed_run(&bed, 500 * NS_PER_MS);
 	dev_stats(bed.a.dev, &stats);
 	assert_in_range(stats.tx_no_neighbour, 8, 9);
@@ -141,12 +141,12 @@ nobody_there(void **state)
 	dev_stats(bed.a.dev, &stats);
 	assert_in_range(stats.tx_no_neighbour, 40, 41);
 	user_a.out_count = user_a.out_next = 0;
-	say(&bed.a, &user_a, "192.0.2.2", 2);
+	message_queue(&bed.a, &user_a, "192.0.2.2", 2);
 	bed_run(&bed, 100 * NS_PER_MS);
 	assert_true(user_b.in_count >= 1);
 	assert_int_equal(user_b.in[0].bytes[0], 2);
 	/* No route. */
-	say(&bed.a, &user_a, "203.0.113.1", 1);
+	message_queue(&bed.a, &user_a, "203.0.113.1", 1);
 	bed_run(&bed, NS_PER_MS);
 	dev_stats(bed.a.dev, &stats);
 	assert_in_range(stats.tx_no_neighbour, 41, 42);
@@ -158,7 +158,7 @@ nobody_there(void **state)
 /* Sends a datagram for b's QP 1 with one field changed; returns the reason of the
  * drop. */
 static enum drop_reason
-arrives(unsigned what)
+datagram_drop_reason(unsigned what)
 {
 	struct path_addr addr = {.udp_sport = 0xC123, .hop_limit = 1};
 	struct bth_fields bth = {.dest_qpn = 1,
@@ -196,7 +196,7 @@ arrives(unsigned what)
 }
 
 static void
-admitted(void **state)
+invalid_datagrams_are_dropped(void **state)
 {
 	static const enum drop_reason why[] = {DROP_none, DROP_pkey, DROP_none,
 		DROP_qp_type, DROP_length, DROP_length, DROP_address, DROP_qkey,
@@ -204,16 +204,16 @@ admitted(void **state)
 
 	(void)state;
 	bed_init(&bed, NULL);
-	assert_int_equal(arrives(0), DROP_qpn); /* no user yet */
-	start(&bed.b, &user_b);
+	assert_int_equal(datagram_drop_reason(0), DROP_qpn); /* no user yet */
+	user_register(&bed.b, &user_b);
 	for (unsigned what = 0; what < RTE_DIM(why); what++) {
 		unsigned count = user_b.in_count;
 
-		assert_int_equal(arrives(what), why[what]);
+		assert_int_equal(datagram_drop_reason(what), why[what]);
 		assert_int_equal(user_b.in_count - count, why[what] == DROP_none);
 	}
 	dev_gsi_clear(bed.b.dev);
-	assert_int_equal(arrives(0), DROP_qpn);
+	assert_int_equal(datagram_drop_reason(0), DROP_qpn);
 	bed_fini(&bed);
 }
 
@@ -221,10 +221,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(to_the_other),
-		cmocka_unit_test(to_itself),
-		cmocka_unit_test(nobody_there),
-		cmocka_unit_test(admitted),
+		cmocka_unit_test(messages_reach_peer_in_order),
+		cmocka_unit_test(message_to_local_address_is_looped_back),
+		cmocka_unit_test(unresolvable_messages_are_dropped),
+		cmocka_unit_test(invalid_datagrams_are_dropped),
 	};
 
 	return cmocka_run_group_tests_name("engine gsi", tests, NULL, NULL);

@@ -12,22 +12,22 @@ static struct bed bed;
 static struct bed_qp a, b;
 static struct engine *ea, *eb;
 static uint32_t asleep;
-static unsigned kicks;
+static unsigned wakes;
 
 static const struct bed_qp_conf plain = {.engine = 0, .wr = 64};
 
 static void
-kick(void *arg)
+count_wake(void *arg)
 {
 	(void)arg;
-	kicks++;
+	wakes++;
 }
 
-static const struct engine_progress_thread driver = {.wake = kick, .asleep = &asleep};
+static const struct engine_progress_thread progress_thread = {.wake = count_wake, .asleep = &asleep};
 
 /* Polls both engines and carries frames until nothing moves. No other thread polls. */
 static void
-turns(void)
+poll_until_idle(void)
 {
 	do {
 		engine_try(ea);
@@ -45,15 +45,15 @@ init(void)
 	bed_connect(&a, &b, &plain);
 	ea = bed.a.dev->engines[0];
 	eb = bed.b.dev->engines[0];
-	engine_set_progress_thread(ea, &driver);
-	engine_set_progress_thread(eb, &driver);
+	engine_set_progress_thread(ea, &progress_thread);
+	engine_set_progress_thread(eb, &progress_thread);
 	assert_int_equal(bed_recv(&b, 100, 0, 64), 0);
 	assert_int_equal(bed_send(&a, 1, 0, 64, IBV_SEND_SIGNALED), 0);
-	turns();
+	poll_until_idle();
 	bed_expect_sent(&a, 1, 1, IBV_WC_SUCCESS);
 	bed_expect_received(&b, 100, 1);
 	asleep = 0;
-	kicks = 0;
+	wakes = 0;
 }
 
 static void
@@ -68,13 +68,13 @@ fini(void)
 static void
 expect_message(void)
 {
-	turns();
+	poll_until_idle();
 	bed_expect_sent(&a, 2, 1, IBV_WC_SUCCESS);
 	bed_expect_received(&b, 101, 1);
 }
 
 static void
-a_post_sends_at_once(void **state)
+post_sends_at_once(void **state)
 {
 	(void)state;
 	init();
@@ -86,7 +86,7 @@ a_post_sends_at_once(void **state)
 }
 
 static void
-the_holder_serves_what_was_left_at_the_gate(void **state)
+lock_holder_drains_doorbell_of_other_thread(void **state)
 {
 	(void)state;
 	init();
@@ -102,7 +102,7 @@ the_holder_serves_what_was_left_at_the_gate(void **state)
 }
 
 static void
-the_keeper_is_kicked_for_an_earlier_timer(void **state)
+earlier_timer_wakes_progress_thread(void **state)
 {
 	(void)state;
 	init();
@@ -110,13 +110,13 @@ the_keeper_is_kicked_for_an_earlier_timer(void **state)
 	ea->sleep_until_ns = TIME_NEVER; /* ignores timers that the first message left */
 	wheel_cancel(&ea->wheel, &a.qp->timer);
 	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
-	assert_int_equal(kicks, 1);
+	assert_int_equal(wakes, 1);
 	assert_int_equal(bed_send(&a, 3, 0, 64, IBV_SEND_SIGNALED), 0);
-	assert_int_equal(kicks, 1); /* woken already: not again */
+	assert_int_equal(wakes, 1); /* woken already: not again */
 	assert_true(engine_sleep_until(ea) < TIME_NEVER);
 	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
 	assert_int_equal(bed_recv(&b, 102, 0, 64), 0);
-	turns();
+	poll_until_idle();
 	bed_expect_sent(&a, 2, 2, IBV_WC_SUCCESS);
 	bed_expect_received(&b, 101, 2);
 	fini();
@@ -125,7 +125,7 @@ the_keeper_is_kicked_for_an_earlier_timer(void **state)
 /* ibv_req_notify_cq() and up to a few more polls: the progress thread keeps progress. An
  * application that goes on polling takes it back. */
 static void
-handing_over_survives_the_last_polls(void **state)
+delegation_survives_a_few_polls(void **state)
 {
 	(void)state;
 	init();
@@ -142,7 +142,7 @@ handing_over_survives_the_last_polls(void **state)
 }
 
 static void
-a_failed_device_flushes(void **state)
+failed_device_flushes(void **state)
 {
 	struct cqe cqe;
 
@@ -158,7 +158,7 @@ a_failed_device_flushes(void **state)
 }
 
 static void
-without_a_driver_nothing_is_taken(void **state)
+no_pass_without_progress_thread(void **state)
 {
 	(void)state;
 	init();
@@ -170,7 +170,7 @@ without_a_driver_nothing_is_taken(void **state)
 	engine_delegate(ea);
 	assert_int_equal(asleep, 0);
 	assert_int_equal(bed_carry(&bed), 0);
-	engine_set_progress_thread(ea, &driver);
+	engine_set_progress_thread(ea, &progress_thread);
 	expect_message();
 	fini();
 }
@@ -179,13 +179,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_post_sends_at_once),
-		cmocka_unit_test(the_holder_serves_what_was_left_at_the_gate),
-		cmocka_unit_test(the_keeper_is_kicked_for_an_earlier_timer),
-		cmocka_unit_test(handing_over_survives_the_last_polls),
-		cmocka_unit_test(a_failed_device_flushes),
-		cmocka_unit_test(without_a_driver_nothing_is_taken),
+		cmocka_unit_test(post_sends_at_once),
+		cmocka_unit_test(lock_holder_drains_doorbell_of_other_thread),
+		cmocka_unit_test(earlier_timer_wakes_progress_thread),
+		cmocka_unit_test(delegation_survives_a_few_polls),
+		cmocka_unit_test(failed_device_flushes),
+		cmocka_unit_test(no_pass_without_progress_thread),
 	};
 
-	return cmocka_run_group_tests_name("drive", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("engine manual_progress", tests, NULL, NULL);
 }

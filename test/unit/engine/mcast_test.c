@@ -93,7 +93,7 @@ ud_received(struct ud *u, struct cqe *cqe)
 }
 
 static void
-drain(struct side *s)
+sent_frames_free(struct side *s)
 {
 	struct pkt frame;
 
@@ -103,7 +103,7 @@ drain(struct side *s)
 
 /* Attaches a QP to the group of each captured datagram, which is then delivered. */
 static void
-play(const char *name, unsigned expected)
+capture_replay(const char *name, unsigned expected)
 {
 	struct pcap_file file;
 	unsigned got = 0;
@@ -143,16 +143,16 @@ play(const char *name, unsigned expected)
 }
 
 static void
-test_captures(void **state)
+captured_group_datagrams_are_delivered(void **state)
 {
 	(void)state;
-	play(CAPTURES "/24-ud-mcast.pcap", 2);
-	play(CAPTURES "/97-cm-mckey.pcap", 2);
+	capture_replay(CAPTURES "/24-ud-mcast.pcap", 2);
+	capture_replay(CAPTURES "/97-cm-mckey.pcap", 2);
 }
 
 /* A group's MAC is derived from its GID without ARP or ND. */
 static void
-test_frame(void **state)
+group_mac_needs_no_resolution(void **state)
 {
 	static const struct {
 		const char *group;
@@ -166,7 +166,7 @@ test_frame(void **state)
 	(void)state;
 	bed_init(&bed, NULL);
 	bed_run(&bed, 10 * SEC_NS);
-	drain(&bed.a);
+	sent_frames_free(&bed.a);
 	ud_create(&bed.a, &u, 0, QKEY);
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		struct pkt_view view;
@@ -192,7 +192,7 @@ test_frame(void **state)
 
 /* A datagram that arrives at one engine is delivered once to the group's QPs of all. */
 static void
-test_engines(void **state)
+group_datagram_reaches_qps_of_all_engines(void **state)
 {
 	struct bed_conf conf = {.engines = {1, 3}};
 	uint8_t gid[16];
@@ -244,9 +244,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_captures),
-		cmocka_unit_test(test_frame),
-		cmocka_unit_test(test_engines),
+		cmocka_unit_test(captured_group_datagrams_are_delivered),
+		cmocka_unit_test(group_mac_needs_no_resolution),
+		cmocka_unit_test(group_datagram_reaches_qps_of_all_engines),
 	};
 
 	return cmocka_run_group_tests_name("engine mcast", tests, NULL, NULL);

@@ -77,7 +77,7 @@ hints_nothing(unsigned i)
 /* The hint of the QP posted to POST_PREFETCH_DISTANCE posts earlier names this QP and the slot of
  * its next request. */
 static void
-test_hint(void **state)
+hint_names_later_post_and_its_slot(void **state)
 {
 	(void)state;
 	init(QPS);
@@ -105,7 +105,7 @@ test_hint(void **state)
 /* An order that repeats: each hint names the QP and the slot of the post POST_PREFETCH_DISTANCE
  * later. */
 static void
-test_order(void **state)
+repeated_order_is_learned(void **state)
 {
 	uint64_t seed = 0xa4ead, rand = seed;
 	unsigned order[QPS];
@@ -142,7 +142,7 @@ test_order(void **state)
 
 /* The slots of few QPs stay in the CPU caches, so the engine learns no hints for them. */
 static void
-test_few(void **state)
+few_qps_learn_no_hints(void **state)
 {
 	(void)state;
 	init(POST_PREFETCH_MIN_QPS);
@@ -163,7 +163,7 @@ test_few(void **state)
 /* A hint of a destroyed QP is only prefetched: its addresses may be unmapped or
  * reused. */
 static void
-test_gone(void **state)
+hint_of_destroyed_qp_is_harmless(void **state)
 {
 	void *none = mmap(NULL, 1u << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const struct qp *gone;
@@ -199,7 +199,7 @@ test_gone(void **state)
 static unsigned done;
 
 static void *
-ring_run(void *arg)
+ringer_run(void *arg)
 {
 	uint64_t rand = (uintptr_t)arg + 1;
 
@@ -210,7 +210,7 @@ ring_run(void *arg)
 }
 
 static bool
-is_ours(const struct post_prefetch_hint *hint)
+is_live_qp(const struct post_prefetch_hint *hint)
 {
 	for (unsigned i = 0; i < QPS; i++) {
 		if (hint->qp == q[i].qp)
@@ -222,7 +222,7 @@ is_ours(const struct post_prefetch_hint *hint)
 /* Concurrent posts mix the orders that are learned, but every hint names a live QP, while
  * another QP is created and destroyed. */
 static void
-test_threads(void **state)
+concurrent_posts_leave_hints_of_live_qps(void **state)
 {
 	pthread_t threads[THREADS];
 	struct post_prefetch *post_prefetch;
@@ -233,7 +233,7 @@ test_threads(void **state)
 	done = 0;
 	for (uintptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(
-			pthread_create(&threads[i], NULL, ring_run, (void *)i), 0);
+			pthread_create(&threads[i], NULL, ringer_run, (void *)i), 0);
 	while (__atomic_load_n(&done, __ATOMIC_ACQUIRE) != THREADS) {
 		bed_qp_destroy(&q[--count]);
 		engine_run(engine(), bed.now);
@@ -247,7 +247,7 @@ test_threads(void **state)
 	for (unsigned i = 0; i < post_prefetch->count; i++) {
 		if (post_prefetch->hints[i].qp == NULL)
 			continue;
-		assert_true(is_ours(&post_prefetch->hints[i]));
+		assert_true(is_live_qp(&post_prefetch->hints[i]));
 		hints++;
 	}
 	assert_int_equal(hints, POST_PREFETCH_MIN_QPS);
@@ -258,11 +258,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hint),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_few),
-		cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(hint_names_later_post_and_its_slot),
+		cmocka_unit_test(repeated_order_is_learned),
+		cmocka_unit_test(few_qps_learn_no_hints),
+		cmocka_unit_test(hint_of_destroyed_qp_is_harmless),
+		cmocka_unit_test(concurrent_posts_leave_hints_of_live_qps),
 	};
 
 	return cmocka_run_group_tests_name("engine post_prefetch", tests, NULL, NULL);

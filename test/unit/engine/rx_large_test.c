@@ -45,7 +45,7 @@ fini(void)
 }
 
 static uint64_t
-dropped(enum drop_reason why)
+drop_count(enum drop_reason why)
 {
 	uint64_t n = 0;
 
@@ -55,7 +55,7 @@ dropped(enum drop_reason why)
 }
 
 static void
-post(unsigned i, uint64_t wr_id, uint32_t offset, uint32_t len)
+message_post(unsigned i, uint64_t wr_id, uint32_t offset, uint32_t len)
 {
 	assert_int_equal(bed_recv(&b[i], wr_id, offset, len), 0);
 	assert_int_equal(bed_send(&a[i], wr_id, offset, len, IBV_SEND_SIGNALED), 0);
@@ -65,17 +65,17 @@ post(unsigned i, uint64_t wr_id, uint32_t offset, uint32_t len)
  * corrupted. small: a small frame comes first, which has the ICRC of those behind it
  * checked before any is dispatched. */
 static void
-burst(unsigned wrong, bool small)
+burst_arrive(unsigned wrong, bool small)
 {
 	struct pkt frame;
 	unsigned n = 0;
 
 	memset(bed.b.mem, 0, (QPS + 1) * LEN);
 	if (small)
-		post(0, 2, QPS * LEN, 8);
+		message_post(0, 2, QPS * LEN, 8);
 	for (unsigned i = 0; i < QPS; i++) {
 		bytes_fill(bed.a.mem + i * LEN, LEN, i);
-		post(i, 3, i * LEN, LEN);
+		message_post(i, 3, i * LEN, LEN);
 	}
 	while (engine_run(bed.a.dev->engines[0], bed.now) != 0)
 		;
@@ -90,7 +90,7 @@ burst(unsigned wrong, bool small)
 }
 
 static void
-expect(bool small)
+expect_messages(bool small)
 {
 	if (small) {
 		bed_expect_sent(&a[0], 2, 1, IBV_WC_SUCCESS);
@@ -107,43 +107,43 @@ expect(bool small)
 
 /* A corrupted frame is counted once, by the engine of its QP, and is retransmitted. */
 static void
-damaged(unsigned engines, unsigned wrong, bool small)
+corrupted_frame_case(unsigned engines, unsigned wrong, bool small)
 {
 	init(engines);
-	burst(wrong, small);
+	burst_arrive(wrong, small);
 	for (unsigned i = 0; i < engines; i++) {
 		while (engine_run(bed.b.dev->engines[i], bed.now) != 0)
 			;
 	}
-	assert_int_equal(dropped(DROP_icrc), 1);
+	assert_int_equal(drop_count(DROP_icrc), 1);
 	bed_run(&bed, SEC_NS);
-	assert_int_equal(dropped(DROP_icrc), 1);
+	assert_int_equal(drop_count(DROP_icrc), 1);
 	assert_int_not_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 0);
-	expect(small);
+	expect_messages(small);
 	fini();
 }
 
 static void
-test_damaged(void **state)
+corrupted_frame_is_counted_once_and_resent(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 4 * FRAMES; i++)
-		damaged(1 + i % 2, i / 4, i / 2 % 2);
+		corrupted_frame_case(1 + i % 2, i / 4, i / 2 % 2);
 }
 
 /* An intact burst is received without drops or retransmissions. */
 static void
-test_right(void **state)
+intact_burst_has_no_drops(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		init(1 + i / 2);
-		burst(NONE, i % 2);
+		burst_arrive(NONE, i % 2);
 		bed_run(&bed, SEC_NS);
 		for (unsigned why = 0; why < DROP_COUNT; why++)
-			assert_int_equal(dropped((enum drop_reason)why), 0);
+			assert_int_equal(drop_count((enum drop_reason)why), 0);
 		assert_int_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 0);
-		expect(i % 2);
+		expect_messages(i % 2);
 		fini();
 	}
 }
@@ -151,7 +151,7 @@ test_right(void **state)
 /* ---- Frames without a QP ---- */
 
 static void
-arrive(uint8_t opcode, uint32_t qpn, bool right)
+frame_arrive(uint8_t opcode, uint32_t qpn, bool right)
 {
 	static uint8_t room[2048];
 	struct pkt pkt = {.data = room, .room = sizeof(room)};
@@ -168,7 +168,7 @@ arrive(uint8_t opcode, uint32_t qpn, bool right)
 
 /* The ICRC is checked first: a corrupted frame is not counted by its destination. */
 static void
-test_for_nobody(void **state)
+icrc_is_checked_before_destination(void **state)
 {
 	static const struct {
 		uint8_t opcode;
@@ -183,16 +183,16 @@ test_for_nobody(void **state)
 	(void)state;
 	init(1);
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		uint64_t icrc = dropped(DROP_icrc), why = dropped(rows[i].why);
+		uint64_t icrc = drop_count(DROP_icrc), why = drop_count(rows[i].why);
 
-		arrive(rows[i].opcode, rows[i].qpn, false);
+		frame_arrive(rows[i].opcode, rows[i].qpn, false);
 		bed_settle(&bed);
-		assert_int_equal(dropped(DROP_icrc), icrc + 1);
-		assert_int_equal(dropped(rows[i].why), why);
-		arrive(rows[i].opcode, rows[i].qpn, true);
+		assert_int_equal(drop_count(DROP_icrc), icrc + 1);
+		assert_int_equal(drop_count(rows[i].why), why);
+		frame_arrive(rows[i].opcode, rows[i].qpn, true);
 		bed_settle(&bed);
-		assert_int_equal(dropped(DROP_icrc), icrc + 1);
-		assert_int_equal(dropped(rows[i].why), why + 1);
+		assert_int_equal(drop_count(DROP_icrc), icrc + 1);
+		assert_int_equal(drop_count(rows[i].why), why + 1);
 	}
 	fini();
 }
@@ -201,9 +201,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_right),
-		cmocka_unit_test(test_for_nobody),
+		cmocka_unit_test(corrupted_frame_is_counted_once_and_resent),
+		cmocka_unit_test(intact_burst_has_no_drops),
+		cmocka_unit_test(icrc_is_checked_before_destination),
 	};
 
 	return cmocka_run_group_tests_name("engine rx large", tests, NULL, NULL);

@@ -34,7 +34,7 @@ fini(void)
 }
 
 static void
-post(unsigned n, uint32_t len)
+messages_post(unsigned n, uint32_t len)
 {
 	for (unsigned i = 0; i < QPS; i++) {
 		for (unsigned k = 0; k < n; k++) {
@@ -46,7 +46,7 @@ post(unsigned n, uint32_t len)
 }
 
 static void
-expect(unsigned n)
+expect_messages(unsigned n)
 {
 	for (unsigned i = 0; i < QPS; i++) {
 		bed_expect_sent(&a[i], 0, n, IBV_WC_SUCCESS);
@@ -57,7 +57,7 @@ expect(unsigned n)
 /* Packets for the other engine's QPs cross its ring once and in order, whichever queue
  * they arrive at. */
 static void
-test_handoff(void **state)
+handoff_is_once_and_in_order(void **state)
 {
 	(void)state;
 	for (unsigned queue = 0; queue < 2; queue++) {
@@ -65,9 +65,9 @@ test_handoff(void **state)
 
 		init(2);
 		bed.b.queue = queue;
-		post(100, 3000);
+		messages_post(100, 3000);
 		bed_settle(&bed);
-		expect(100);
+		expect_messages(100);
 		stats = engine_stats(bed.b.dev->engines[queue]);
 		assert_int_equal(stats->rx_handoff, QPS / 2 * 100 * 3);
 		assert_int_equal(
@@ -80,7 +80,7 @@ test_handoff(void **state)
 /* While the other engine does not run, its ring fills up: further packets are dropped and
  * counted, and its deadline is 0. Later traffic recovers. */
 static void
-test_handoff_full(void **state)
+packets_beyond_handoff_ring_are_dropped(void **state)
 {
 	struct engine *first, *second;
 
@@ -88,9 +88,9 @@ test_handoff_full(void **state)
 	init(2);
 	first = bed.b.dev->engines[0];
 	second = bed.b.dev->engines[1];
-	post(1, 8); /* resolves the neighbours */
+	messages_post(1, 8); /* resolves the neighbours */
 	bed_settle(&bed);
-	expect(1);
+	expect_messages(1);
 	for (unsigned i = 0; i < ENGINE_HANDOFF + 50; i++) {
 		struct bed_qp *q = &b[1];
 		struct path_hdr hdr = a[1].qp->hdr;
@@ -111,20 +111,20 @@ test_handoff_full(void **state)
 	assert_int_equal(engine_deadline(second), 0);
 	bed_settle(&bed);
 	assert_int_not_equal(engine_deadline(second), 0);
-	post(50, 100);
+	messages_post(50, 100);
 	bed_run(&bed, SEC_NS);
-	expect(50);
+	expect_messages(50);
 	fini();
 }
 
 /* Packets in the ring go back to the port when the device is destroyed; bed_fini() counts
  * them. */
 static void
-test_handoff_destroy(void **state)
+destroy_returns_handed_off_frames(void **state)
 {
 	(void)state;
 	init(2);
-	post(10, 100);
+	messages_post(10, 100);
 	for (unsigned i = 0; i < 20; i++) {
 		engine_run(bed.a.dev->engines[0], bed.now);
 		engine_run(bed.b.dev->engines[0], bed.now);
@@ -149,7 +149,7 @@ engine_thread(void *arg)
 /* Each engine of b runs in a thread. The QPs share no CQ and no SRQ. Every QP receives
  * its messages in order. */
 static void
-test_threads(void **state)
+engines_in_threads_keep_order(void **state)
 {
 	pthread_t threads[2];
 	unsigned sent[QPS] = {0}, received[QPS] = {0}, done = 0;
@@ -204,7 +204,7 @@ test_threads(void **state)
 /* ---- Dispatch ---- */
 
 static void
-arrive(struct path_hdr *hdr, uint8_t opcode, uint32_t qpn, int flip)
+frame_arrive(struct path_hdr *hdr, uint8_t opcode, uint32_t qpn, int flip)
 {
 	uint8_t room[256];
 	struct pkt pkt = {.data = room, .room = sizeof(room)};
@@ -220,7 +220,7 @@ arrive(struct path_hdr *hdr, uint8_t opcode, uint32_t qpn, int flip)
 /* Rows 1 to 3 of docs/protocol.md 8.2: a packet that reaches no QP is counted by its
  * reason. */
 static void
-test_drops(void **state)
+undelivered_packets_are_counted_by_reason(void **state)
 {
 	const struct port_stats *stats;
 	struct path_hdr hdr;
@@ -230,14 +230,14 @@ test_drops(void **state)
 	init(1);
 	stats = engine_stats(bed.b.dev->engines[0]);
 	hdr = a[0].qp->hdr;
-	arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn, 50); /* ICRC */
-	arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn + 40, -1);
-	arrive(&hdr, OPCODE_RC_SEND_ONLY, 0xFFFFFF, -1);
-	arrive(&hdr, OPCODE_RC_SEND_ONLY, 0, -1);
-	arrive(&hdr, OPCODE_CNP, 0xFFFFFF, -1);
-	arrive(&hdr, OPCODE_CNP, b[0].qp->qpn, -1);
-	arrive(&hdr, OPCODE_UD_SEND_ONLY, b[0].qp->qpn, -1);
-	arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn, 13); /* EtherType 0x0801 */
+	frame_arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn, 50); /* ICRC */
+	frame_arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn + 40, -1);
+	frame_arrive(&hdr, OPCODE_RC_SEND_ONLY, 0xFFFFFF, -1);
+	frame_arrive(&hdr, OPCODE_RC_SEND_ONLY, 0, -1);
+	frame_arrive(&hdr, OPCODE_CNP, 0xFFFFFF, -1);
+	frame_arrive(&hdr, OPCODE_CNP, b[0].qp->qpn, -1);
+	frame_arrive(&hdr, OPCODE_UD_SEND_ONLY, b[0].qp->qpn, -1);
+	frame_arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn, 13); /* EtherType 0x0801 */
 	bed_settle(&bed);
 	assert_int_equal(stats->drop[DROP_icrc], 1);
 	assert_int_equal(stats->drop[DROP_qpn], 2);
@@ -252,7 +252,7 @@ test_drops(void **state)
 	assert_int_equal(stats->rx_roce, 0);
 	/* A stopped QP is not found even before it is freed. */
 	dev_qp_stop(bed.b.dev, b[3].qp);
-	arrive(&hdr, OPCODE_RC_SEND_ONLY, b[3].qp->qpn, -1);
+	frame_arrive(&hdr, OPCODE_RC_SEND_ONLY, b[3].qp->qpn, -1);
 	bed_settle(&bed);
 	assert_int_equal(stats->drop[DROP_qpn], 3);
 	dev_qp_free(bed.b.dev, b[3].qp);
@@ -264,15 +264,15 @@ test_drops(void **state)
 
 /* A burst is acknowledged at its end: one ACK for 32 packets. */
 static void
-test_coalesced(void **state)
+burst_is_acknowledged_once(void **state)
 {
 	const struct port_stats *stats;
 
 	(void)state;
 	init(1);
-	post(1, 8);
+	messages_post(1, 8);
 	bed_settle(&bed);
-	expect(1);
+	expect_messages(1);
 	stats = engine_stats(bed.a.dev->engines[0]);
 	for (unsigned k = 0; k < 32; k++) {
 		assert_int_equal(bed_recv(&b[0], k, 0, 8), 0);
@@ -297,22 +297,22 @@ test_coalesced(void **state)
 
 /* Number of received frames that b has not released. */
 static unsigned
-held(void)
+unreleased(void)
 {
 	return bed.b.port.live - bed.b.dev->engines[0]->tx_cache_count;
 }
 
 static void
-arrive_many(struct path_hdr *hdr, unsigned n)
+frames_arrive(struct path_hdr *hdr, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		arrive(hdr, OPCODE_RC_SEND_ONLY, 0, -1); /* no such QPN */
+		frame_arrive(hdr, OPCODE_RC_SEND_ONLY, 0, -1); /* no such QPN */
 }
 
 /* Frames of a burst of four or fewer are released in the next pass, those of a larger
  * burst at once. */
 static void
-test_release(void **state)
+small_bursts_are_released_in_next_pass(void **state)
 {
 	struct engine *e;
 	struct path_hdr hdr;
@@ -322,30 +322,30 @@ test_release(void **state)
 	e = bed.b.dev->engines[0];
 	hdr = a[0].qp->hdr;
 	for (unsigned n = 1; n <= PKT_BURST; n++) {
-		arrive_many(&hdr, n);
+		frames_arrive(&hdr, n);
 		assert_int_equal(engine_run(e, bed.now), n);
-		assert_int_equal(held(), n <= 4 ? n : 0);
+		assert_int_equal(unreleased(), n <= 4 ? n : 0);
 		/* The earlier frames are released before the next burst is received. */
-		arrive_many(&hdr, 2);
+		frames_arrive(&hdr, 2);
 		assert_int_equal(engine_run(e, bed.now), 2);
-		assert_int_equal(held(), 2);
+		assert_int_equal(unreleased(), 2);
 		assert_int_equal(engine_run(e, bed.now), 0);
-		assert_int_equal(held(), 0);
+		assert_int_equal(unreleased(), 0);
 		assert_int_equal(engine_run(e, bed.now), 0);
-		assert_int_equal(held(), 0);
+		assert_int_equal(unreleased(), 0);
 	}
 	/* The remainder of a larger backlog is a burst of four. */
-	arrive_many(&hdr, PKT_BURST + 4);
+	frames_arrive(&hdr, PKT_BURST + 4);
 	assert_int_equal(engine_run(e, bed.now), PKT_BURST);
-	assert_int_equal(held(), 0);
+	assert_int_equal(unreleased(), 0);
 	assert_int_equal(engine_run(e, bed.now), 4);
-	assert_int_equal(held(), 4);
+	assert_int_equal(unreleased(), 4);
 	fini(); /* releases these frames too: bed_fini() counts */
 }
 
 /* An engine releases the frames that were handed to it. */
 static void
-test_release_handed(void **state)
+receiving_engine_releases_handed_off_frames(void **state)
 {
 	struct path_hdr hdr;
 
@@ -353,14 +353,14 @@ test_release_handed(void **state)
 	init(2);
 	hdr = a[0].qp->hdr;
 	for (unsigned i = 0; i < 3; i++)
-		arrive(&hdr, OPCODE_UD_SEND_ONLY, b[i].qp->qpn, -1);
+		frame_arrive(&hdr, OPCODE_UD_SEND_ONLY, b[i].qp->qpn, -1);
 	assert_int_equal(engine_run(bed.b.dev->engines[0], bed.now), 3);
-	assert_int_equal(held(), 3);
+	assert_int_equal(unreleased(), 3);
 	assert_int_equal(bed.b.dev->engines[0]->unreleased_count, 2);
 	assert_int_equal(engine_run(bed.b.dev->engines[1], bed.now), 1);
-	assert_int_equal(held(), 2);
+	assert_int_equal(unreleased(), 2);
 	assert_int_equal(engine_run(bed.b.dev->engines[0], bed.now), 0);
-	assert_int_equal(held(), 0);
+	assert_int_equal(unreleased(), 0);
 	fini();
 }
 
@@ -368,14 +368,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_handoff),
-		cmocka_unit_test(test_handoff_full),
-		cmocka_unit_test(test_handoff_destroy),
-		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_drops),
-		cmocka_unit_test(test_coalesced),
-		cmocka_unit_test(test_release),
-		cmocka_unit_test(test_release_handed),
+		cmocka_unit_test(handoff_is_once_and_in_order),
+		cmocka_unit_test(packets_beyond_handoff_ring_are_dropped),
+		cmocka_unit_test(destroy_returns_handed_off_frames),
+		cmocka_unit_test(engines_in_threads_keep_order),
+		cmocka_unit_test(undelivered_packets_are_counted_by_reason),
+		cmocka_unit_test(burst_is_acknowledged_once),
+		cmocka_unit_test(small_bursts_are_released_in_next_pass),
+		cmocka_unit_test(receiving_engine_releases_handed_off_frames),
 	};
 
 	return cmocka_run_group_tests_name("engine rx", tests, NULL, NULL);

@@ -120,7 +120,7 @@ window_seed(uint64_t seed)
 /* Many QPs to one peer never exceed its window in flight, and all messages arrive, with
  * loss and in both directions. */
 static void
-test_window(void **state)
+inflight_never_exceeds_peer_window(void **state)
 {
 	const char *one = getenv("ROCADE_SEED");
 
@@ -157,7 +157,7 @@ warm_up(void)
 
 /* A blocked QP keeps its position in the peer's queue while it sends an ACK. */
 static void
-test_waiting_place(void **state)
+blocked_qp_keeps_place_while_acking(void **state)
 {
 	struct bed_conf conf = {.peer_window = 4};
 	struct engine *e;
@@ -214,7 +214,7 @@ test_waiting_place(void **state)
 /* A QP leaves the peer's queue when its path changes, in ERR and RESET, and when it is
  * destroyed. */
 static void
-test_waiting_leaves(void **state)
+changed_qp_leaves_blocked_queue(void **state)
 {
 	struct bed_conf conf = {.peer_window = 4};
 	struct engine *e;
@@ -268,7 +268,7 @@ test_waiting_leaves(void **state)
 
 /* An RNR NAK's timer never fires early, and at most one wheel tick and one pass late. */
 static void
-test_rnr_time(void **state)
+rnr_timer_is_never_early(void **state)
 {
 	(void)state;
 	for (uint8_t code = 0; code < 32; code++) {
@@ -296,7 +296,7 @@ test_rnr_time(void **state)
 /* Each ACK moves the deadline back; the wheel timer follows when it fires. No timeout is
  * missed or early, and no timer stays in the wheel. */
 static void
-test_ack_timer(void **state)
+ack_timer_follows_deadline(void **state)
 {
 	struct bed_qp_conf qc = {.engine = 0, .timeout = 10, .retry_cnt = 1};
 	uint64_t tr = UINT64_C(4096) << 10;
@@ -355,7 +355,7 @@ poster_run(void *arg)
 }
 
 static uint32_t
-completed(unsigned qps)
+requests_completed(unsigned qps)
 {
 	uint32_t sum = 0;
 
@@ -370,7 +370,7 @@ completed(unsigned qps)
 /* Four threads post while the engine drains doorbells. A lost doorbell would leave a
  * request in its queue for ever. */
 static void
-test_doorbells(void **state)
+concurrent_doorbells_are_not_lost(void **state)
 {
 	pthread_t threads[POSTERS];
 	struct bed_qp_conf qc = {.engine = 0, .wr = 16};
@@ -382,7 +382,7 @@ test_doorbells(void **state)
 	for (uintptr_t i = 0; i < POSTERS; i++)
 		assert_int_equal(
 			pthread_create(&threads[i], NULL, poster_run, (void *)i), 0);
-	for (unsigned idle = 0; completed(POSTERS) != POSTERS * POSTS;) {
+	for (unsigned idle = 0; requests_completed(POSTERS) != POSTERS * POSTS;) {
 		bool over = __atomic_load_n(&posters_done, __ATOMIC_ACQUIRE) == POSTERS;
 		unsigned moved = bed_turn(&bed);
 
@@ -408,12 +408,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_window, teardown),
-		cmocka_unit_test(test_waiting_place),
-		cmocka_unit_test(test_waiting_leaves),
-		cmocka_unit_test(test_rnr_time),
-		cmocka_unit_test(test_ack_timer),
-		cmocka_unit_test(test_doorbells),
+		cmocka_unit_test_teardown(inflight_never_exceeds_peer_window, teardown),
+		cmocka_unit_test(blocked_qp_keeps_place_while_acking),
+		cmocka_unit_test(changed_qp_leaves_blocked_queue),
+		cmocka_unit_test(rnr_timer_is_never_early),
+		cmocka_unit_test(ack_timer_follows_deadline),
+		cmocka_unit_test(concurrent_doorbells_are_not_lost),
 	};
 
 	return cmocka_run_group_tests_name("engine sched", tests, NULL, NULL);

@@ -47,7 +47,7 @@ warm_up(unsigned qps)
 
 /* Each QP sends at most 16 packets before the next one, however much each has to send. */
 static void
-test_fair(void **state)
+ready_qps_share_by_budget(void **state)
 {
 	unsigned sent[QPS] = {0}, frames = 0;
 	struct pkt frame;
@@ -117,7 +117,7 @@ expect_all(unsigned qps, unsigned n)
 /* Frames that tx_burst() refuses are sent first and in order, and no QP builds packets
  * meanwhile. No frame is lost or sent twice, however few the port takes at a time. */
 static void
-test_stage(void **state)
+refused_frames_are_sent_in_order(void **state)
 {
 	(void)state;
 	for (unsigned take = 1; take <= 33; take += 4) {
@@ -137,7 +137,7 @@ test_stage(void **state)
 /* The port takes no frames: the engine tries once a pass, keeps its backlog, and its
  * deadline is 0. */
 static void
-test_port_stalled(void **state)
+stalled_port_is_tried_once_a_pass(void **state)
 {
 	struct engine *e;
 	unsigned calls;
@@ -165,7 +165,7 @@ test_port_stalled(void **state)
 /* Without transmit buffers the engine counts the failures and goes on when there are
  * some. */
 static void
-test_no_buffers(void **state)
+transmission_resumes_with_buffers(void **state)
 {
 	struct engine *e;
 
@@ -200,7 +200,7 @@ test_no_buffers(void **state)
 /* Frames are lost in both directions, as a host also learns MACs from what it
  * receives. */
 static void
-cut(bool on)
+link_cut(bool on)
 {
 	bed.a.deaf = bed.b.deaf = on;
 }
@@ -208,21 +208,21 @@ cut(bool on)
 /* While the neighbour does not answer, the QPs are on the unresolved list and only ARP
  * requests are sent. Then the QPs go on at once, without an ACK timeout. */
 static void
-test_unresolved(void **state)
+resolved_qps_go_on_without_timeout(void **state)
 {
 	struct engine *e;
 
 	(void)state;
 	init(NULL, &plain, 3);
 	e = bed.a.dev->engines[0];
-	cut(true);
+	link_cut(true);
 	post_all(3, 20, 1500);
 	bed_run(&bed, 500 * NS_PER_MS);
 	assert_int_equal(bed.b.roce_frames, 0);
 	assert_true(TAILQ_EMPTY(&e->ready));
 	assert_false(TAILQ_EMPTY(&e->unresolved));
 	assert_int_not_equal(engine_deadline(e), 0);
-	cut(false);
+	link_cut(false);
 	bed_run(&bed, 300 * NS_PER_MS);
 	expect_all(3, 20);
 	assert_int_equal(e->stats.ack_timeouts, 0);
@@ -233,13 +233,13 @@ test_unresolved(void **state)
 /* A neighbour that never answers: retries run out, the requests complete in order, and
  * the engine is idle in between. */
 static void
-test_unreachable(void **state)
+unreachable_neighbour_exhausts_retries(void **state)
 {
 	struct bed_qp_conf conf = {.engine = -1, .retry_cnt = 2, .timeout = 10};
 
 	(void)state;
 	init(NULL, &conf, 2);
-	cut(true);
+	link_cut(true);
 	post_all(2, 5, 1500);
 	bed_run(&bed, 5 * SEC_NS);
 	assert_int_equal(bed.b.roce_frames, 0);
@@ -254,7 +254,7 @@ test_unreachable(void **state)
 
 /* No subnet and no gateway leads to the destination. */
 static void
-test_no_route(void **state)
+missing_route_exhausts_retries(void **state)
 {
 	struct bed_qp_conf conf = {.engine = -1, .retry_cnt = 1, .timeout = 5};
 	struct qp_attr attr;
@@ -276,14 +276,14 @@ test_no_route(void **state)
 /* A QP whose next hop is unresolved moves to ERR: it leaves the unresolved list, and its
  * requests are flushed at once, later ones too. */
 static void
-test_unresolved_error(void **state)
+error_flushes_unresolved_qp(void **state)
 {
 	struct engine *e;
 
 	(void)state;
 	init(NULL, &plain, 2);
 	e = bed.a.dev->engines[0];
-	cut(true);
+	link_cut(true);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(bed_send(&a[i], 1, 0, 8, 0), 0);
 	bed_turn(&bed);
@@ -310,7 +310,7 @@ test_unresolved_error(void **state)
 
 /* A responder's fatal NAK waits until the requester's MAC is resolved. */
 static void
-test_unresolved_nak(void **state)
+fatal_nak_waits_for_resolution(void **state)
 {
 	struct pkt frame;
 	struct cqe cqe;
@@ -345,7 +345,7 @@ test_unresolved_nak(void **state)
  * after the engine has dropped its backlog. QPs go on when the port takes frames
  * again. */
 static void
-stalled(bool link_down)
+stall_case(bool link_down)
 {
 	const struct bed_qp_conf quick = {.engine = -1, .timeout = 10, .retry_cnt = 3};
 	struct port_stats stats;
@@ -392,16 +392,16 @@ stalled(bool link_down)
 }
 
 static void
-test_stalled(void **state)
+long_stall_exhausts_retries(void **state)
 {
 	(void)state;
-	stalled(false);
-	stalled(true);
+	stall_case(false);
+	stall_case(true);
 }
 
 /* Frames in the backlog for less than the limit are sent, none is lost. */
 static void
-test_stalled_briefly(void **state)
+short_stall_loses_no_frame(void **state)
 {
 	struct port_stats stats;
 
@@ -428,17 +428,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fair),
-		cmocka_unit_test(test_stalled),
-		cmocka_unit_test(test_stalled_briefly),
-		cmocka_unit_test(test_stage),
-		cmocka_unit_test(test_port_stalled),
-		cmocka_unit_test(test_no_buffers),
-		cmocka_unit_test(test_unresolved),
-		cmocka_unit_test(test_unreachable),
-		cmocka_unit_test(test_no_route),
-		cmocka_unit_test(test_unresolved_error),
-		cmocka_unit_test(test_unresolved_nak),
+		cmocka_unit_test(ready_qps_share_by_budget),
+		cmocka_unit_test(long_stall_exhausts_retries),
+		cmocka_unit_test(short_stall_loses_no_frame),
+		cmocka_unit_test(refused_frames_are_sent_in_order),
+		cmocka_unit_test(stalled_port_is_tried_once_a_pass),
+		cmocka_unit_test(transmission_resumes_with_buffers),
+		cmocka_unit_test(resolved_qps_go_on_without_timeout),
+		cmocka_unit_test(unreachable_neighbour_exhausts_retries),
+		cmocka_unit_test(missing_route_exhausts_retries),
+		cmocka_unit_test(error_flushes_unresolved_qp),
+		cmocka_unit_test(fatal_nak_waits_for_resolution),
 	};
 
 	return cmocka_run_group_tests_name("engine tx", tests, NULL, NULL);

@@ -113,7 +113,7 @@ empty_regions_are_valid(void **state)
 }
 
 static void
-dead_keys_match_nothing(void **state)
+invalid_keys_match_nothing(void **state)
 {
 	uint8_t mem[8];
 	uint32_t key;
@@ -219,7 +219,7 @@ full_table_is_refused(void **state)
 
 /* Reserved windows do not count as regions. */
 static void
-regions_stay_within_what_is_granted(void **state)
+regions_max_is_enforced(void **state)
 {
 	uint32_t a, b, none = 7, mw_key;
 	uint8_t mem[8];
@@ -299,7 +299,7 @@ readers_see_whole_entries(void **state)
 /* key_change() changes what the flags name and nothing else. The key changes with the
  * translation and with the PD. */
 static void
-regions_change(void **state)
+changed_region_keeps_the_rest(void **state)
 {
 	uint8_t mem[64], other[64];
 	uint32_t key = key_new(1000, mem, 64), old = key;
@@ -347,7 +347,7 @@ regions_change(void **state)
 
 /* Invalidation of an address affects every region that contains it, and no other. */
 static void
-regions_die(void **state)
+invalidated_memory_denies_access(void **state)
 {
 	uint8_t mem[64];
 	uint32_t whole = key_new(0, mem, 64), half = key_new(0, mem + 32, 32);
@@ -377,13 +377,13 @@ main(void)
 		with_table(ranges_end_at_2_to_64),
 		with_table(access_is_checked),
 		with_table(empty_regions_are_valid),
-		with_table(regions_change),
-		with_table(regions_die),
-		with_table(dead_keys_match_nothing),
+		with_table(changed_region_keeps_the_rest),
+		with_table(invalidated_memory_denies_access),
+		with_table(invalid_keys_match_nothing),
 		with_table(oldest_is_reused_first),
 		with_table(stale_keys_stay_stale),
 		with_table(full_table_is_refused),
-		with_table(regions_stay_within_what_is_granted),
+		with_table(regions_max_is_enforced),
 		with_table(readers_see_whole_entries),
 	};
 

@@ -56,46 +56,46 @@ mw_new(bool type2)
 }
 
 static struct mw_bind
-whole(const struct mw *w)
+whole_region(const struct mw *w)
 {
 	return (struct mw_bind){ibv_inc_rkey(w->rkey), region, VA, BYTES, REMOTE};
 }
 
 static int
-bind(const struct mw_bind *b)
+bind_mw(const struct mw_bind *b)
 {
 	return mw_bind(&table, PD, QPN, &list, b);
 }
 
 static uint8_t *
-look(uint32_t key, uint64_t va, uint64_t len, unsigned need)
+lookup(uint32_t key, uint64_t va, uint64_t len, unsigned need)
 {
 	return key_check_remote(&table, key, PD, QPN, va, len, need);
 }
 
 static void
-test_type1(void **state)
+type1_window_admits_qps_of_its_pd(void **state)
 {
 	struct mw *w = mw_new(false);
-	struct mw_bind b = whole(w);
+	struct mw_bind b = whole_region(w);
 	uint32_t first = w->rkey, second;
 
 	(void)state;
-	assert_null(look(first, VA, 1, IBV_ACCESS_REMOTE_READ));
+	assert_null(lookup(first, VA, 1, IBV_ACCESS_REMOTE_READ));
 	b.va += 100;
 	b.len = 50;
 	b.access = IBV_ACCESS_REMOTE_READ;
-	assert_int_equal(bind(&b), 0);
+	assert_int_equal(bind_mw(&b), 0);
 	second = b.rkey;
-	assert_null(look(first, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
+	assert_null(lookup(first, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
 	assert_ptr_equal(
-		look(second, VA + 100, 50, IBV_ACCESS_REMOTE_READ), memory + 100);
-	assert_ptr_equal(look(second, VA + 149, 1, IBV_ACCESS_REMOTE_READ), memory + 149);
-	assert_null(look(second, VA + 99, 1, IBV_ACCESS_REMOTE_READ));
-	assert_null(look(second, VA + 149, 2, IBV_ACCESS_REMOTE_READ));
-	assert_null(look(second, VA + 120, UINT64_MAX, IBV_ACCESS_REMOTE_READ));
-	assert_null(look(second, VA + 120, UINT64_MAX - 119, IBV_ACCESS_REMOTE_READ));
-	assert_null(look(second, VA + 100, 1, IBV_ACCESS_REMOTE_WRITE));
+		lookup(second, VA + 100, 50, IBV_ACCESS_REMOTE_READ), memory + 100);
+	assert_ptr_equal(lookup(second, VA + 149, 1, IBV_ACCESS_REMOTE_READ), memory + 149);
+	assert_null(lookup(second, VA + 99, 1, IBV_ACCESS_REMOTE_READ));
+	assert_null(lookup(second, VA + 149, 2, IBV_ACCESS_REMOTE_READ));
+	assert_null(lookup(second, VA + 120, UINT64_MAX, IBV_ACCESS_REMOTE_READ));
+	assert_null(lookup(second, VA + 120, UINT64_MAX - 119, IBV_ACCESS_REMOTE_READ));
+	assert_null(lookup(second, VA + 100, 1, IBV_ACCESS_REMOTE_WRITE));
 	/* A type 1 window admits any QP of its PD and no other; it is no lkey. */
 	assert_non_null(key_check_remote(
 		&table, second, PD, 77, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
@@ -110,59 +110,59 @@ test_type1(void **state)
 	/* Bound to another part, then unbound. */
 	b.rkey = ibv_inc_rkey(second);
 	b.va = VA;
-	assert_int_equal(bind(&b), 0);
-	assert_null(look(second, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
-	assert_ptr_equal(look(b.rkey, VA, 50, IBV_ACCESS_REMOTE_READ), memory);
+	assert_int_equal(bind_mw(&b), 0);
+	assert_null(lookup(second, VA + 100, 1, IBV_ACCESS_REMOTE_READ));
+	assert_ptr_equal(lookup(b.rkey, VA, 50, IBV_ACCESS_REMOTE_READ), memory);
 	b.rkey = ibv_inc_rkey(b.rkey);
-	assert_int_equal(bind(&(struct mw_bind){.rkey = b.rkey}), 0);
-	assert_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
+	assert_int_equal(bind_mw(&(struct mw_bind){.rkey = b.rkey}), 0);
+	assert_null(lookup(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
 	assert_false(mw_valid(&table, QPN, b.rkey));
 	assert_int_equal(*key_mw_count(&table, region), 0);
 	/* Destroyed while bound. */
 	b.rkey = ibv_inc_rkey(b.rkey);
-	assert_int_equal(bind(&b), 0);
+	assert_int_equal(bind_mw(&b), 0);
 	assert_int_equal(mw_invalidate(&table, QPN, b.rkey), -EINVAL);
 	mw_destroy(&table, w);
-	assert_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
+	assert_null(lookup(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
 	assert_int_equal(*key_mw_count(&table, region), 0);
-	assert_int_equal(bind(&b), -EINVAL);
+	assert_int_equal(bind_mw(&b), -EINVAL);
 }
 
 static void
-test_type2(void **state)
+type2_window_admits_its_qp(void **state)
 {
 	struct mw *w = mw_new(true);
-	struct mw_bind b = whole(w);
+	struct mw_bind b = whole_region(w);
 
 	(void)state;
-	assert_int_equal(bind(&b), 0);
-	assert_ptr_equal(look(b.rkey, VA, BYTES, REMOTE), memory);
+	assert_int_equal(bind_mw(&b), 0);
+	assert_ptr_equal(lookup(b.rkey, VA, BYTES, REMOTE), memory);
 	assert_null(key_check_remote(&table, b.rkey, PD, QPN + 1, VA, 1, REMOTE));
 	assert_null(key_check_remote(&table, b.rkey, PD + 1, QPN, VA, 1, REMOTE));
 	/* A bound type 2 window cannot be bound again before its own QP invalidates
 	 * it. */
-	assert_int_equal(bind(&b), -EINVAL);
+	assert_int_equal(bind_mw(&b), -EINVAL);
 	b.rkey = ibv_inc_rkey(b.rkey);
-	assert_int_equal(bind(&b), -EINVAL);
+	assert_int_equal(bind_mw(&b), -EINVAL);
 	b.len = 0;
-	assert_int_equal(bind(&b), -EINVAL);
+	assert_int_equal(bind_mw(&b), -EINVAL);
 	assert_false(mw_valid(&table, QPN, b.rkey));
 	assert_int_equal(mw_invalidate(&table, QPN, b.rkey), -EINVAL);
 	assert_int_equal(mw_invalidate(&table, QPN + 1, w->rkey), -EINVAL);
-	assert_non_null(look(w->rkey, VA, 1, REMOTE));
+	assert_non_null(lookup(w->rkey, VA, 1, REMOTE));
 	assert_int_equal(mw_invalidate(&table, QPN, w->rkey), 0);
-	assert_null(look(w->rkey, VA, 1, REMOTE));
+	assert_null(lookup(w->rkey, VA, 1, REMOTE));
 	assert_int_equal(mw_invalidate(&table, QPN, w->rkey), -EINVAL);
 	assert_true(LIST_EMPTY(&list));
 	/* Any variant of the key can be bound, also the current one. */
-	b = whole(w);
+	b = whole_region(w);
 	b.rkey = w->rkey;
-	assert_int_equal(bind(&b), 0);
+	assert_int_equal(bind_mw(&b), 0);
 	mw_invalidate_all(&table, &list);
-	assert_null(look(w->rkey, VA, 1, REMOTE));
+	assert_null(lookup(w->rkey, VA, 1, REMOTE));
 	b.rkey = (w->rkey & ~0xFFu) | 0x42;
-	assert_int_equal(bind(&b), 0);
-	assert_non_null(look(b.rkey, VA, 1, REMOTE));
+	assert_int_equal(bind_mw(&b), 0);
+	assert_non_null(lookup(b.rkey, VA, 1, REMOTE));
 	/* A region's key cannot be invalidated this way. */
 	assert_int_equal(mw_invalidate(&table, QPN, region), -EINVAL);
 	assert_int_equal(mw_invalidate(&table, QPN, 0), -EINVAL);
@@ -171,25 +171,25 @@ test_type2(void **state)
 }
 
 static void
-test_zero_based(void **state)
+zero_based_window_starts_at_zero(void **state)
 {
 	struct mw *w = mw_new(true);
-	struct mw_bind b = whole(w);
+	struct mw_bind b = whole_region(w);
 
 	(void)state;
 	b.va += 64;
 	b.len = 128;
 	b.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED;
-	assert_int_equal(bind(&b), 0);
-	assert_ptr_equal(look(b.rkey, 0, 128, IBV_ACCESS_REMOTE_WRITE), memory + 64);
-	assert_null(look(b.rkey, 1, 128, IBV_ACCESS_REMOTE_WRITE));
-	assert_null(look(b.rkey, VA + 64, 1, IBV_ACCESS_REMOTE_WRITE));
+	assert_int_equal(bind_mw(&b), 0);
+	assert_ptr_equal(lookup(b.rkey, 0, 128, IBV_ACCESS_REMOTE_WRITE), memory + 64);
+	assert_null(lookup(b.rkey, 1, 128, IBV_ACCESS_REMOTE_WRITE));
+	assert_null(lookup(b.rkey, VA + 64, 1, IBV_ACCESS_REMOTE_WRITE));
 	mw_destroy(&table, w);
 }
 
 /* Each bind has one wrong argument. */
 static void
-test_refused(void **state)
+invalid_binds_are_refused(void **state)
 {
 	struct mw *w = mw_new(true), *other;
 	uint32_t plain, read_only, zero, elsewhere;
@@ -218,7 +218,7 @@ test_refused(void **state)
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		b = (struct mw_bind){ibv_inc_rkey(w->rkey), rows[i].parent,
 			rows[i].va, rows[i].len, rows[i].access};
-		assert_int_equal(bind(&b), rows[i].rc);
+		assert_int_equal(bind_mw(&b), rows[i].rc);
 		if (rows[i].rc == 0)
 			assert_int_equal(mw_invalidate(&table, QPN, b.rkey), 0);
 	}
@@ -234,42 +234,42 @@ test_refused(void **state)
 		0);
 	assert_int_equal(
 		key_alloc(&table, PD + 1, VA, memory, BYTES, ALL, &elsewhere), 0);
-	b = whole(w);
+	b = whole_region(w);
 	b.parent = plain;
-	assert_int_equal(bind(&b), -EINVAL);
+	assert_int_equal(bind_mw(&b), -EINVAL);
 	b.parent = read_only;
 	b.access = IBV_ACCESS_REMOTE_WRITE;
-	assert_int_equal(bind(&b), -EINVAL);
+	assert_int_equal(bind_mw(&b), -EINVAL);
 	b.access = IBV_ACCESS_REMOTE_ATOMIC;
-	assert_int_equal(bind(&b), -EINVAL);
+	assert_int_equal(bind_mw(&b), -EINVAL);
 	b.parent = zero;
 	b.va = 0;
-	assert_int_equal(bind(&b), -EINVAL);
-	b = whole(w);
+	assert_int_equal(bind_mw(&b), -EINVAL);
+	b = whole_region(w);
 	b.parent = elsewhere;
-	assert_int_equal(bind(&b), -EINVAL);
+	assert_int_equal(bind_mw(&b), -EINVAL);
 	/* A window of another PD, a window as the parent, keys that are no window's. */
 	assert_int_equal(mw_bind(&table, PD + 1, QPN, &list, &b), -EINVAL);
-	b = whole(w);
-	assert_int_equal(bind(&b), 0);
+	b = whole_region(w);
+	assert_int_equal(bind_mw(&b), 0);
 	other = mw_new(true);
-	b = whole(other);
+	b = whole_region(other);
 	b.parent = w->rkey;
-	assert_int_equal(bind(&b), -EINVAL);
-	b = whole(other);
+	assert_int_equal(bind_mw(&b), -EINVAL);
+	b = whole_region(other);
 	b.rkey = region + 1;
-	assert_int_equal(bind(&b), -EINVAL);
+	assert_int_equal(bind_mw(&b), -EINVAL);
 	b.rkey = KEY_MAX << 8;
-	assert_int_equal(bind(&b), -EINVAL);
+	assert_int_equal(bind_mw(&b), -EINVAL);
 	/* A read-only region can be bound for remote reads. */
-	b = whole(other);
+	b = whole_region(other);
 	b.parent = read_only;
 	b.access = IBV_ACCESS_REMOTE_READ;
-	assert_int_equal(bind(&b), 0);
+	assert_int_equal(bind_mw(&b), 0);
 	/* Invalidated memory is not accessible through windows either. */
-	assert_non_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
+	assert_non_null(lookup(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
 	assert_true(key_invalidate_at(&table, memory + BYTES - 1));
-	assert_null(look(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
+	assert_null(lookup(b.rkey, VA, 1, IBV_ACCESS_REMOTE_READ));
 	assert_null(key_check(&table, region, PD, VA, 1, 0));
 	mw_destroy(&table, w);
 	mw_destroy(&table, other);
@@ -292,12 +292,12 @@ binder(void *arg)
 	struct mw *w = arg;
 
 	for (unsigned i = 0; i < BINDS; i++) {
-		struct mw_bind b = whole(w);
+		struct mw_bind b = whole_region(w);
 
 		b.len = BYTES / 2;
 		b.va += b.rkey & 1 ? BYTES / 2 : 0;
 		b.access = REMOTE | IBV_ACCESS_ZERO_BASED;
-		if (bind(&b) != 0)
+		if (bind_mw(&b) != 0)
 			abort();
 	}
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
@@ -305,7 +305,7 @@ binder(void *arg)
 }
 
 static void
-test_race(void **state)
+lookup_during_bind_is_consistent(void **state)
 {
 	struct mw *w = mw_new(false);
 	const struct key_entry *e = key_entry(&table, w->rkey);
@@ -317,7 +317,7 @@ test_race(void **state)
 	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
 		uint32_t key =
 			__atomic_load_n(&e->key, __ATOMIC_RELAXED); /* soon stale */
-		uint8_t *host = look(key, 0, 1, IBV_ACCESS_REMOTE_READ);
+		uint8_t *host = lookup(key, 0, 1, IBV_ACCESS_REMOTE_READ);
 
 		if (host != NULL)
 			assert_ptr_equal(host, memory + (key & 1 ? BYTES / 2 : 0));
@@ -330,11 +330,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_type1, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_type2, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_zero_based, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_race, setup, teardown),
+		cmocka_unit_test_setup_teardown(type1_window_admits_qps_of_its_pd, setup, teardown),
+		cmocka_unit_test_setup_teardown(type2_window_admits_its_qp, setup, teardown),
+		cmocka_unit_test_setup_teardown(zero_based_window_starts_at_zero, setup, teardown),
+		cmocka_unit_test_setup_teardown(invalid_binds_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(lookup_during_bind_is_consistent, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("memory window", tests, NULL, NULL);

@@ -85,7 +85,7 @@ static struct bed bed;
 	} while (0)
 
 static void
-bed_open(void)
+sweep_open(void)
 {
 	const char *given = getenv("ROCADE_SEED");
 
@@ -97,7 +97,7 @@ bed_open(void)
 }
 
 static void
-bed_close(void)
+sweep_close(void)
 {
 	for (unsigned i = 0; i < REGIONS; i++)
 		key_drop(bed.keys[i]);
@@ -125,7 +125,7 @@ sge_make(uint32_t at, uint32_t len, bool writable)
 /* A new random list: lengths of all magnitudes and 0, at random offsets, which may
  * overlap. */
 static void
-bed_list(bool one_bad)
+sweep_list(bool one_bad)
 {
 	bed.num = 1 + rand_below(&bed.rand, SGES);
 	bed.bad = one_bad ? rand_below(&bed.rand, bed.num) : bed.num;
@@ -193,19 +193,19 @@ static void
 random_gathers_agree_with_bytes(void **state)
 {
 	(void)state;
-	bed_open();
+	sweep_open();
 	arena_fill();
 	for (bed.round = 0; bed.round < ROUNDS; bed.round++) {
 		/* A read-only region can be gathered from. */
-		bed_list(rand_below(&bed.rand, 2));
+		sweep_list(rand_below(&bed.rand, 2));
 		gather_round();
 	}
-	bed_close();
+	sweep_close();
 }
 
 /* Whether bytes [at, at + len) of the list include bytes of the read-only SGE. */
 static bool
-touches_bad(uint32_t at, uint32_t len)
+includes_read_only(uint32_t at, uint32_t len)
 {
 	for (uint32_t i = 0; i < len; i++) {
 		if (bed.owner[at + i] == bed.bad)
@@ -231,7 +231,7 @@ scatter_round(unsigned *refused)
 			pos = sge_seek(bed.sge, bed.num, at);
 		before = pos;
 		rc = sge_scatter(&table, PD, bed.sge, bed.num, &pos, bed.packet, len);
-		if (touches_bad(at, len)) {
+		if (includes_read_only(at, len)) {
 			CHECK(rc == -EACCES);
 			CHECK(pos_equal(pos, before));
 			pos = sge_seek(bed.sge, bed.num, at + len);
@@ -258,14 +258,14 @@ random_scatters_agree_with_bytes(void **state)
 	unsigned refused = 0;
 
 	(void)state;
-	bed_open();
+	sweep_open();
 	arena_fill();
 	for (bed.round = 0; bed.round < ROUNDS / 4; bed.round++) {
-		bed_list(rand_below(&bed.rand, 4) == 0);
+		sweep_list(rand_below(&bed.rand, 4) == 0);
 		scatter_round(&refused);
 	}
 	assert_in_range(refused, 100, UINT32_MAX);
-	bed_close();
+	sweep_close();
 }
 
 /* ---- One rule at a time. ---- */
@@ -312,7 +312,7 @@ region_gone_between_packets(void **state)
 }
 
 static void
-nothing_needs_no_key(void **state)
+empty_sges_need_no_key(void **state)
 {
 	struct sge sge[2] = {{1, 0, 0xDEAD}, {UINT64_MAX, 0, 0}};
 	struct sge_pos pos = {0};
@@ -333,7 +333,7 @@ nothing_needs_no_key(void **state)
 }
 
 static void
-check_wants_whole_sges(void **state)
+check_covers_whole_sges(void **state)
 {
 	uint8_t mem[32];
 	uint32_t key = key_new(0, mem, 32, 0);
@@ -472,8 +472,8 @@ main(void)
 		TEST(random_scatters_agree_with_bytes),
 		TEST(refused_gather_changes_nothing),
 		TEST(region_gone_between_packets),
-		TEST(nothing_needs_no_key),
-		TEST(check_wants_whole_sges),
+		TEST(empty_sges_need_no_key),
+		TEST(check_covers_whole_sges),
 		TEST(later_piece_of_overlap_wins),
 		TEST(addresses_do_not_wrap),
 		TEST(lengths_up_to_2_to_31),

@@ -97,7 +97,7 @@ probe_is_answered_and_teaches_nothing(void **state)
 }
 
 static void
-what_is_not_for_us_is_ignored(void **state)
+requests_for_others_are_ignored(void **state)
 {
 	static const uint8_t other_ip[4] = {192, 0, 2, 3}, ours[4] = {192, 0, 2, 1},
 			     far[4] = {10, 0, 0, 1}, group[6] = {1, 0, 0, 0, 0, 2},
@@ -142,7 +142,7 @@ other_hardware_and_protocols_are_ignored(void **state)
 /* Gratuitous requests, requests for other addresses and unsolicited replies update known
  * neighbours and add none. */
 static void
-only_known_ones_are_updated_in_passing(void **state)
+unsolicited_arp_updates_known_neighbours_only(void **state)
 {
 	static const uint8_t self[4] = {192, 0, 2, 2}, new_mac[6] = {2, 0, 0, 0, 0, 7},
 			     reply = 2;
@@ -185,7 +185,7 @@ requests_are_built_as_the_rfc_says(void **state)
 }
 
 static void
-no_room_no_answer(void **state)
+no_reply_without_room(void **state)
 {
 	struct net *net = net_of(1, 0);
 	struct pkt in = frame_exact(request, sizeof(request));
@@ -208,11 +208,11 @@ main(void)
 		cmocka_unit_test(request_is_answered_and_teaches),
 		cmocka_unit_test(tagged_requests_get_tagged_answers),
 		cmocka_unit_test(probe_is_answered_and_teaches_nothing),
-		cmocka_unit_test(what_is_not_for_us_is_ignored),
+		cmocka_unit_test(requests_for_others_are_ignored),
 		cmocka_unit_test(other_hardware_and_protocols_are_ignored),
-		cmocka_unit_test(only_known_ones_are_updated_in_passing),
+		cmocka_unit_test(unsolicited_arp_updates_known_neighbours_only),
 		cmocka_unit_test(requests_are_built_as_the_rfc_says),
-		cmocka_unit_test(no_room_no_answer),
+		cmocka_unit_test(no_reply_without_room),
 	};
 
 	return cmocka_run_group_tests_name("arp", tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "../rand.h"
 
 static void
-stations_have_their_own_mac(void **state)
+station_macs_are_unicast(void **state)
 {
 	(void)state;
 	assert_true(mac_is_station((uint8_t[]){0x02, 0, 0, 0, 0, 0}));
@@ -54,7 +54,7 @@ checksum_in_pieces(void **state)
 }
 
 static void
-frames_are_begun_where_they_fit(void **state)
+frame_needs_room(void **state)
 {
 	static const uint8_t dst[6] = {2, 0, 0, 0, 0, 2};
 
@@ -113,10 +113,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stations_have_their_own_mac),
+		cmocka_unit_test(station_macs_are_unicast),
 		cmocka_unit_test(checksum_of_the_rfc),
 		cmocka_unit_test(checksum_in_pieces),
-		cmocka_unit_test(frames_are_begun_where_they_fit),
+		cmocka_unit_test(frame_needs_room),
 		cmocka_unit_test(split_undoes_begin),
 	};
 

@@ -35,7 +35,7 @@ texts_become_gids_and_back(void **state)
 }
 
 static void
-bytes_stand_where_they_should(void **state)
+gid_byte_layout(void **state)
 {
 	static const uint8_t want[16] = {
 		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7};
@@ -47,7 +47,7 @@ bytes_stand_where_they_should(void **state)
 }
 
 static void
-other_texts_are_refused(void **state)
+invalid_texts_are_refused(void **state)
 {
 	static const char *const texts[] = {"", "/", "192.0.2", "192.0.2.1.2",
 		"192.0.2.256", "192.0.2.1/33", "192.0.2.1/", "192.0.2.1/-1",
@@ -70,7 +70,7 @@ other_texts_are_refused(void **state)
 }
 
 static void
-too_small_a_buffer_stays_a_string(void **state)
+short_buffer_gets_empty_string(void **state)
 {
 	char buf[4] = "xxx";
 
@@ -150,9 +150,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_become_gids_and_back),
-		cmocka_unit_test(bytes_stand_where_they_should),
-		cmocka_unit_test(other_texts_are_refused),
-		cmocka_unit_test(too_small_a_buffer_stays_a_string),
+		cmocka_unit_test(gid_byte_layout),
+		cmocka_unit_test(invalid_texts_are_refused),
+		cmocka_unit_test(short_buffer_gets_empty_string),
 		cmocka_unit_test(kinds_of_addresses),
 		cmocka_unit_test(derived_addresses),
 		cmocka_unit_test(prefixes_compare_every_bit),

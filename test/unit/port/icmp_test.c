@@ -48,7 +48,7 @@ message_sum(const uint8_t *frame, uint32_t len, bool ipv6)
 
 /* Sets lengths and checksums for pkt->len. */
 static void
-finish(struct pkt *pkt, bool ipv6)
+lengths_and_sums_set(struct pkt *pkt, bool ipv6)
 {
 	uint32_t at = header_len(ipv6);
 
@@ -94,7 +94,7 @@ echo(bool ipv6, uint32_t payload)
 	}
 	for (uint32_t i = at + 4; i < pkt.len; i++)
 		pkt.data[i] = (uint8_t)(i * 31 + 7);
-	finish(&pkt, ipv6);
+	lengths_and_sums_set(&pkt, ipv6);
 	return pkt;
 }
 
@@ -154,7 +154,7 @@ echoes_come_back(void **state)
 /* A reply is as long as its request: without room for it none is built, and nothing is
  * written beyond the room. */
 static void
-no_room_no_answer(void **state)
+no_reply_without_room(void **state)
 {
 	struct net *net = net_of(1, 0);
 
@@ -202,7 +202,7 @@ echo_with(bool ipv6, unsigned off, const void *bytes, size_t len)
 	struct pkt pkt = echo(ipv6, 32);
 
 	memcpy(pkt.data + off, bytes, len);
-	finish(&pkt, ipv6);
+	lengths_and_sums_set(&pkt, ipv6);
 	return pkt;
 }
 
@@ -213,7 +213,7 @@ echo_byte(bool ipv6, unsigned off, uint8_t byte)
 }
 
 static void
-what_is_not_an_echo_for_us_is_ignored(void **state)
+all_but_local_echo_requests_is_ignored(void **state)
 {
 	static const uint8_t all[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	struct net *net = net_of(1, 0);
@@ -315,7 +315,7 @@ cut_frames_are_ignored(void **state)
 			/* Also with matching length fields. */
 			if (len >= header_len(ipv6) + 4 && len < header_len(ipv6) + 8) {
 				in = frame_exact(ref.data, len);
-				finish(&in, ipv6);
+				lengths_and_sums_set(&in, ipv6);
 				assert_false(answered(net, in));
 			}
 		}
@@ -329,9 +329,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(echoes_come_back),
-		cmocka_unit_test(no_room_no_answer),
+		cmocka_unit_test(no_reply_without_room),
 		cmocka_unit_test(padding_does_not_come_back),
-		cmocka_unit_test(what_is_not_an_echo_for_us_is_ignored),
+		cmocka_unit_test(all_but_local_echo_requests_is_ignored),
 		cmocka_unit_test(wrong_checksums_are_ignored),
 		cmocka_unit_test(the_port_may_have_checked_the_header),
 		cmocka_unit_test(cut_frames_are_ignored),

@@ -55,7 +55,7 @@ checksum_set(struct pkt *pkt)
 
 /* The solicitation with changed bytes, its length and checksum set again. */
 static struct pkt
-changed(unsigned off, const void *bytes, size_t len)
+solicit_with(unsigned off, const void *bytes, size_t len)
 {
 	struct pkt pkt = frame_exact(solicit, sizeof(solicit));
 
@@ -65,9 +65,9 @@ changed(unsigned off, const void *bytes, size_t len)
 }
 
 static struct pkt
-changed_byte(unsigned off, uint8_t byte)
+solicit_with_byte(unsigned off, uint8_t byte)
 {
-	return changed(off, &byte, 1);
+	return solicit_with(off, &byte, 1);
 }
 
 static struct pkt
@@ -94,7 +94,7 @@ answered(struct net *net, struct pkt pkt)
 static void
 the_reference_is_right(void **state)
 {
-	struct pkt pkt = changed(0, solicit, 1);
+	struct pkt pkt = solicit_with(0, solicit, 1);
 
 	(void)state;
 	assert_memory_equal(pkt.data, solicit, sizeof(solicit));
@@ -132,7 +132,7 @@ static void
 unicast_solicitation_without_option(void **state)
 {
 	struct net *net = net_of(1, 0);
-	struct pkt in = changed(DST, gid_of("2001:db8::1"), 16);
+	struct pkt in = solicit_with(DST, gid_of("2001:db8::1"), 16);
 
 	(void)state;
 	in = cut(in, OPT);
@@ -148,11 +148,11 @@ duplicate_address_detection_is_answered(void **state)
 {
 	struct net *net = net_of(1, 0);
 	uint8_t nobody[16] = {0};
-	struct pkt in = changed(SRC, nobody, 16), out;
+	struct pkt in = solicit_with(SRC, nobody, 16), out;
 
 	(void)state;
 	/* with an option: invalid */
-	assert_false(answered(net, changed(SRC, nobody, 16)));
+	assert_false(answered(net, solicit_with(SRC, nobody, 16)));
 	in = cut(in, OPT);
 	out = net_ask(net, &in, T0);
 	assert_int_equal(out.len, 86);
@@ -164,7 +164,7 @@ duplicate_address_detection_is_answered(void **state)
 	free(out.data);
 	free(in.data);
 	/* Sent to the address itself it is no such solicitation. */
-	in = cut(changed(SRC, nobody, 16), OPT);
+	in = cut(solicit_with(SRC, nobody, 16), OPT);
 	memcpy(in.data + DST, gid_of("2001:db8::1"), 16);
 	checksum_set(&in);
 	assert_false(answered(net, in));
@@ -178,24 +178,24 @@ invalid_solicitations_are_ignored(void **state)
 	struct pkt pkt;
 
 	(void)state;
-	assert_false(answered(net, changed_byte(HOP_LIMIT, 254)));
-	assert_false(answered(net, changed_byte(CODE, 1)));
-	assert_false(answered(net, changed_byte(TARGET + 15, 9)));
-	assert_false(answered(net, changed_byte(DST + 15, 9)));
-	assert_false(answered(net, changed(DST, gid_of("ff02::1"), 16)));
-	assert_false(answered(net, changed(TARGET, gid_of("ff02::1"), 16)));
-	assert_false(answered(net, changed(SRC, gid_of("ff02::2"), 16)));
-	assert_false(answered(net, changed(SRC, gid_of("2001:db8::1"), 16)));
-	assert_false(answered(net, changed_byte(OPT + 1, 0)));
-	assert_false(answered(net, changed_byte(OPT + 1, 2)));
-	assert_false(answered(net, changed_byte(OPT + 2, 0x03))); /* a group's MAC */
-	assert_false(answered(net, changed_byte(OPT + 7, 1)));    /* ours */
-	assert_false(answered(net, changed_byte(20, 17)));        /* UDP */
-	assert_false(answered(net, changed_byte(14, 0x40)));
+	assert_false(answered(net, solicit_with_byte(HOP_LIMIT, 254)));
+	assert_false(answered(net, solicit_with_byte(CODE, 1)));
+	assert_false(answered(net, solicit_with_byte(TARGET + 15, 9)));
+	assert_false(answered(net, solicit_with_byte(DST + 15, 9)));
+	assert_false(answered(net, solicit_with(DST, gid_of("ff02::1"), 16)));
+	assert_false(answered(net, solicit_with(TARGET, gid_of("ff02::1"), 16)));
+	assert_false(answered(net, solicit_with(SRC, gid_of("ff02::2"), 16)));
+	assert_false(answered(net, solicit_with(SRC, gid_of("2001:db8::1"), 16)));
+	assert_false(answered(net, solicit_with_byte(OPT + 1, 0)));
+	assert_false(answered(net, solicit_with_byte(OPT + 1, 2)));
+	assert_false(answered(net, solicit_with_byte(OPT + 2, 0x03))); /* a group's MAC */
+	assert_false(answered(net, solicit_with_byte(OPT + 7, 1)));    /* ours */
+	assert_false(answered(net, solicit_with_byte(20, 17)));        /* UDP */
+	assert_false(answered(net, solicit_with_byte(14, 0x40)));
 	for (uint16_t len = OPT + 1; len < sizeof(solicit); len++)
-		assert_false(answered(net, cut(changed_byte(OPT, 1), len)));
+		assert_false(answered(net, cut(solicit_with_byte(OPT, 1), len)));
 	for (uint16_t len = MSG + 4; len < OPT; len++)
-		assert_false(answered(net, cut(changed_byte(OPT, 1), len)));
+		assert_false(answered(net, cut(solicit_with_byte(OPT, 1), len)));
 	for (size_t len = 0; len < sizeof(solicit); len++)
 		assert_false(answered(net, frame_exact(solicit, len)));
 	for (unsigned bit = 0; bit < 16; bit++) {
@@ -280,7 +280,7 @@ resolve(struct net *net, uint8_t *last, uint64_t now)
 }
 
 static void
-advertisements_are_learnt_when_asked_for(void **state)
+advertisements_are_learned_when_solicited(void **state)
 {
 	struct net *net = net_of(1, 0);
 	uint8_t last;
@@ -341,7 +341,7 @@ main(void)
 		cmocka_unit_test(invalid_solicitations_are_ignored),
 		cmocka_unit_test(unknown_options_are_passed_over),
 		cmocka_unit_test(solicitations_are_built_as_the_rfc_says),
-		cmocka_unit_test(advertisements_are_learnt_when_asked_for),
+		cmocka_unit_test(advertisements_are_learned_when_solicited),
 		cmocka_unit_test(short_advertisement_confirms),
 	};
 

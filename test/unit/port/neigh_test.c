@@ -16,7 +16,7 @@ resolve(struct net *net, const char *dst, uint64_t now)
 
 /* Whether net sends a frame now; asserts that it sends no second one. */
 static bool
-sends(struct net *net, uint64_t now)
+sends_one(struct net *net, uint64_t now)
 {
 	struct pkt first = net_send(net, now), second = net_send(net, now);
 
@@ -79,7 +79,7 @@ hosts_find_each_other(void **state)
 }
 
 static void
-ways_that_need_no_question(void **state)
+destinations_without_resolution(void **state)
 {
 	struct net *net = net_of(1, 0);
 	uint8_t mac[6];
@@ -123,7 +123,7 @@ other_networks_share_the_gateway(void **state)
 /* Requests at 0, 200 .. 800 ms. After 1 s the neighbour is unreachable and is asked once
  * a second. Requests are never early, and at most one tick late. */
 static void
-silence_is_exact(void **state)
+retry_times_are_exact(void **state)
 {
 	struct net *net = net_of(1, 0);
 	uint64_t now = T0;
@@ -133,29 +133,29 @@ silence_is_exact(void **state)
 	assert_int_equal(resolve(net, "192.0.2.9", now), -EAGAIN);
 	for (unsigned i = 0; i < NEIGH_TRIES; i++) {
 		assert_true(net_deadline(net) <= now);
-		assert_true(sends(net, now));
+		assert_true(sends_one(net, now));
 		assert_true(net_deadline(net) > now);
-		assert_false(sends(net, now + NEIGH_RETRY_NS - 1));
+		assert_false(sends_one(net, now + NEIGH_RETRY_NS - 1));
 		assert_int_equal(resolve(net, "192.0.2.9", now), -EAGAIN);
 		now += NEIGH_RETRY_NS + LATE;
 	}
 	assert_int_equal(net_generation(net), before);
-	assert_false(sends(net, now));
+	assert_false(sends_one(net, now));
 	assert_int_not_equal(net_generation(net), before);
 	assert_int_equal(neigh_count(net, now).failed, 1);
 	before = net_generation(net);
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(resolve(net, "192.0.2.9", now), -EHOSTUNREACH);
-		assert_false(sends(net, now + NEIGH_FAILED_NS - 1));
+		assert_false(sends_one(net, now + NEIGH_FAILED_NS - 1));
 		now += NEIGH_FAILED_NS + LATE;
-		assert_true(sends(net, now));
+		assert_true(sends_one(net, now));
 	}
 	assert_int_equal(net_generation(net), before);
 	net_destroy(net);
 }
 
 static void
-the_unreachable_comes_back(void **state)
+unreachable_neighbour_recovers(void **state)
 {
 	struct net *a = net_of(1, 0), *b = net_of(2, 0);
 	uint64_t now = T0;
@@ -164,7 +164,7 @@ the_unreachable_comes_back(void **state)
 	(void)state;
 	(void)resolve(a, "2001:db8::2", now);
 	for (unsigned i = 0; i <= NEIGH_TRIES; i++, now += NEIGH_RETRY_NS + LATE)
-		(void)sends(a, now);
+		(void)sends_one(a, now);
 	assert_int_equal(resolve(a, "2001:db8::2", now), -EHOSTUNREACH);
 	before = net_generation(a);
 	now += NEIGH_FAILED_NS + LATE;
@@ -178,7 +178,7 @@ the_unreachable_comes_back(void **state)
 /* A known neighbour in use is confirmed every 30 s, first by unicast. Its MAC is used
  * meanwhile. When it does not answer, the generation changes. */
 static void
-known_ones_are_confirmed(void **state)
+used_neighbours_are_confirmed(void **state)
 {
 	struct net *a = net_of(1, 0), *b = net_of(2, 0);
 	uint64_t now = T0;
@@ -189,7 +189,7 @@ known_ones_are_confirmed(void **state)
 	assert_int_equal(exchange(a, b, now), 1);
 	before = net_generation(a);
 	for (unsigned i = 0; i < 10; i++) {
-		assert_false(sends(a, now + NEIGH_REFRESH_NS - 1));
+		assert_false(sends_one(a, now + NEIGH_REFRESH_NS - 1));
 		now += NEIGH_REFRESH_NS + LATE;
 		assert_int_equal(exchange(a, b, now), 1);
 	}
@@ -206,7 +206,7 @@ known_ones_are_confirmed(void **state)
 		free(out.data);
 		assert_int_equal(resolve(a, "192.0.2.2", now), 0);
 	}
-	assert_false(sends(a, now));
+	assert_false(sends_one(a, now));
 	assert_int_equal(resolve(a, "192.0.2.2", now), -EHOSTUNREACH);
 	assert_int_not_equal(net_generation(a), before);
 	net_destroy(a);
@@ -216,7 +216,7 @@ known_ones_are_confirmed(void **state)
 /* A neighbour that only sent to us is not confirmed before it is used; then it is, even
  * much later. */
 static void
-learned_entries_cost_nothing_until_wanted(void **state)
+learned_neighbours_are_not_confirmed(void **state)
 {
 	struct net *a = net_of(1, 0), *b = net_of(2, 0);
 	uint64_t now = T0;
@@ -226,10 +226,10 @@ learned_entries_cost_nothing_until_wanted(void **state)
 	assert_int_equal(exchange(b, a, now), 1);
 	assert_int_equal(net_deadline(a), TIME_NEVER);
 	now += 100 * NEIGH_REFRESH_NS;
-	assert_false(sends(a, now));
+	assert_false(sends_one(a, now));
 	assert_int_equal(resolve(a, "192.0.2.2", now), 0);
 	assert_true(net_deadline(a) <= now);
-	assert_true(sends(a, now));
+	assert_true(sends_one(a, now));
 	net_destroy(a);
 	net_destroy(b);
 }
@@ -254,7 +254,7 @@ resolve_number(struct net *net, uint32_t number, uint64_t now)
 
 /* Learns number's MAC, as from a received frame. */
 static void
-number_talks(struct net *net, uint32_t number, uint64_t now)
+number_learn(struct net *net, uint32_t number, uint64_t now)
 {
 	uint8_t gid[16], mac[6] = {0x02, 1};
 
@@ -264,14 +264,14 @@ number_talks(struct net *net, uint32_t number, uint64_t now)
 }
 
 static void
-learned_entries_do_not_fill_the_table(void **state)
+learned_neighbours_are_limited(void **state)
 {
 	struct net *net = net_of(1, 0);
 	uint32_t before = net_generation(net);
 
 	(void)state;
 	for (uint32_t i = 0; i < 100000; i++)
-		number_talks(net, i, T0 + i);
+		number_learn(net, i, T0 + i);
 	assert_int_equal(neigh_count(net, T0).all, NET_MAX_LEARNED);
 	assert_int_equal(net_generation(net), before);
 	/* The oldest entries were replaced. */
@@ -282,7 +282,7 @@ learned_entries_do_not_fill_the_table(void **state)
 }
 
 static void
-full_of_live_entries_is_full(void **state)
+table_full_of_used_neighbours(void **state)
 {
 	struct net *net = net_of(1, 0);
 	uint64_t now = T0;
@@ -290,13 +290,13 @@ full_of_live_entries_is_full(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++) {
-		number_talks(net, i, now);
+		number_learn(net, i, now);
 		assert_int_equal(resolve_number(net, i, now), 0);
 	}
 	assert_int_equal(neigh_count(net, now).reachable, NET_MAX_NEIGHS);
 	assert_int_equal(resolve_number(net, NET_MAX_NEIGHS, now), -ENOSPC);
 	/* an unused neighbour gets no entry either */
-	number_talks(net, NET_MAX_NEIGHS, now);
+	number_learn(net, NET_MAX_NEIGHS, now);
 	assert_int_equal(neigh_count(net, now).all, NET_MAX_NEIGHS);
 	/* An entry that was not used for long is replaced, and the generation changes. */
 	now += NEIGH_IDLE_NS + SEC_NS;
@@ -311,7 +311,7 @@ full_of_live_entries_is_full(void **state)
 }
 
 static void
-those_that_do_not_answer_make_room(void **state)
+failed_neighbours_are_replaced(void **state)
 {
 	struct net *net = net_of(1, 0);
 	uint64_t now = T0;
@@ -319,7 +319,7 @@ those_that_do_not_answer_make_room(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++) {
 		if (i != 5 && i != 9)
-			number_talks(net, i, now);
+			number_learn(net, i, now);
 		(void)resolve_number(net, i, now + i);
 	}
 	for (unsigned i = 0; i <= NEIGH_TRIES; i++, now += NEIGH_RETRY_NS + LATE)
@@ -411,15 +411,15 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hosts_find_each_other),
-		cmocka_unit_test(ways_that_need_no_question),
+		cmocka_unit_test(destinations_without_resolution),
 		cmocka_unit_test(other_networks_share_the_gateway),
-		cmocka_unit_test(silence_is_exact),
-		cmocka_unit_test(the_unreachable_comes_back),
-		cmocka_unit_test(known_ones_are_confirmed),
-		cmocka_unit_test(learned_entries_cost_nothing_until_wanted),
-		cmocka_unit_test(learned_entries_do_not_fill_the_table),
-		cmocka_unit_test(full_of_live_entries_is_full),
-		cmocka_unit_test(those_that_do_not_answer_make_room),
+		cmocka_unit_test(retry_times_are_exact),
+		cmocka_unit_test(unreachable_neighbour_recovers),
+		cmocka_unit_test(used_neighbours_are_confirmed),
+		cmocka_unit_test(learned_neighbours_are_not_confirmed),
+		cmocka_unit_test(learned_neighbours_are_limited),
+		cmocka_unit_test(table_full_of_used_neighbours),
+		cmocka_unit_test(failed_neighbours_are_replaced),
 		cmocka_unit_test(random_operations_match_a_model),
 		cmocka_unit_test(entries_are_shown),
 	};

@@ -13,7 +13,7 @@ check_addr(const char *text)
 }
 
 static void
-addresses_of_hosts_are_taken(void **state)
+host_addresses_are_accepted(void **state)
 {
 	static const char *const good[] = {"192.0.2.1/24", "192.0.2.0/32",
 		"192.0.2.255/32", "192.0.2.0/31", "192.0.2.1/31", "10.0.0.0/4",
@@ -142,7 +142,7 @@ next_hops(void **state)
 }
 
 static void
-questions_come_from_the_closest_address(void **state)
+source_is_the_closest_address(void **state)
 {
 	struct net_conf conf = {.mac = {2, 0, 0, 0, 0, 1}};
 
@@ -168,11 +168,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses_of_hosts_are_taken),
+		cmocka_unit_test(host_addresses_are_accepted),
 		cmocka_unit_test(impossible_configurations_are_refused),
 		cmocka_unit_test(gateways_must_be_reachable),
 		cmocka_unit_test(next_hops),
-		cmocka_unit_test(questions_come_from_the_closest_address),
+		cmocka_unit_test(source_is_the_closest_address),
 	};
 
 	return cmocka_run_group_tests_name("net_addr", tests, NULL, NULL);

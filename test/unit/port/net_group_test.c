@@ -15,7 +15,7 @@ static struct net *net;
 static uint64_t now;
 
 static void
-start(void)
+net_start(void)
 {
 	net = net_of(1, 0);
 	now = T0;
@@ -119,7 +119,7 @@ expect_mld(uint64_t within, unsigned type, const char *dst, const char *group,
 /* ---- Queries ---- */
 
 static void
-hear(const uint8_t *bytes, size_t len)
+frame_receive(const uint8_t *bytes, size_t len)
 {
 	struct pkt in = frame_exact(bytes, len), answer;
 
@@ -172,7 +172,7 @@ igmp_query(unsigned code, const char *group, size_t len)
 {
 	uint8_t frame[64];
 
-	hear(frame, igmp_frame(frame, 0x11, code, group != NULL ? group : "224.0.0.1",
+	frame_receive(frame, igmp_frame(frame, 0x11, code, group != NULL ? group : "224.0.0.1",
 			    group, len));
 }
 
@@ -208,7 +208,7 @@ mld_query(unsigned code, const char *group, size_t len)
 {
 	uint8_t frame[128];
 
-	hear(frame, mld_frame(frame, 130, code, group != NULL ? group : "ff02::1", group,
+	frame_receive(frame, mld_frame(frame, 130, code, group != NULL ? group : "ff02::1", group,
 			    len));
 }
 
@@ -216,10 +216,10 @@ mld_query(unsigned code, const char *group, size_t len)
 
 /* A membership change is reported twice, the second time within a second. */
 static void
-test_joining_and_leaving(void **state)
+membership_changes_are_reported_twice(void **state)
 {
 	(void)state;
-	start();
+	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	assert_int_equal(net_deadline(net), 0);
 	expect_igmp(0, 0x22, "224.0.0.22", "239.1.2.3", 4);
@@ -251,12 +251,12 @@ test_joining_and_leaving(void **state)
 
 /* The report comes within the query's maximum response time, at random. */
 static void
-test_queries_are_answered(void **state)
+reports_come_within_response_time(void **state)
 {
 	uint64_t first, last;
 
 	(void)state;
-	start();
+	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	for (unsigned i = 0; i < 2; i++)
 		expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 4);
@@ -294,13 +294,13 @@ test_queries_are_answered(void **state)
 
 /* All-hosts and interface-local groups are not reported; the solicited-node group is. */
 static void
-test_which_are_said(void **state)
+all_hosts_groups_are_not_reported(void **state)
 {
 	struct pkt frame;
 	unsigned n = 0;
 
 	(void)state;
-	start();
+	net_start();
 	assert_int_equal(net_join(net, gid_of("224.0.0.1")), 0);
 	assert_int_equal(net_join(net, gid_of("ff02::1")), 0);
 	assert_int_equal(net_join(net, gid_of("ff01::99")), 0);
@@ -323,12 +323,12 @@ test_which_are_said(void **state)
 
 /* An older querier is answered in its version for as long as it is heard. */
 static void
-test_older_queriers(void **state)
+older_querier_is_answered_in_its_version(void **state)
 {
 	uint8_t frame[128];
 
 	(void)state;
-	start();
+	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	for (unsigned i = 0; i < 2; i++)
 		expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 4);
@@ -336,7 +336,7 @@ test_older_queriers(void **state)
 	expect_igmp(5 * SEC_NS, 0x16, "239.1.2.3", "239.1.2.3", 0);
 	/* Another member's report suppresses ours. */
 	igmp_query(50, NULL, 8);
-	hear(frame, igmp_frame(frame, 0x16, 0, "239.1.2.3", "239.1.2.3", 8));
+	frame_receive(frame, igmp_frame(frame, 0x16, 0, "239.1.2.3", "239.1.2.3", 8));
 	expect_none(20 * SEC_NS);
 	assert_int_equal(net_leave(net, gid_of("239.1.2.3")), 0);
 	expect_igmp(0, 0x17, "224.0.0.2", "239.1.2.3", 0);
@@ -356,7 +356,7 @@ test_older_queriers(void **state)
 	mld_query(1000, "ff15::77", 24);
 	expect_mld(SEC_NS, 131, "ff15::77", "ff15::77", 0);
 	mld_query(1000, "ff15::77", 24);
-	hear(frame, mld_frame(frame, 131, 0, "ff15::77", "ff15::77", 24));
+	frame_receive(frame, mld_frame(frame, 131, 0, "ff15::77", "ff15::77", 24));
 	expect_none(20 * SEC_NS);
 	assert_int_equal(net_leave(net, gid_of("ff15::77")), 0);
 	expect_mld(0, 132, "ff02::2", "ff15::77", 0);
@@ -366,12 +366,12 @@ test_older_queriers(void **state)
 
 /* Response times with a mantissa and an exponent. */
 static void
-test_long_times(void **state)
+response_times_with_exponent(void **state)
 {
 	uint64_t latest = 0;
 
 	(void)state;
-	start();
+	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
 	for (struct pkt f; (f = next_report(now + 2 * SEC_NS)).data != NULL;)
@@ -399,48 +399,48 @@ test_long_times(void **state)
 /* Truncated, with a wrong checksum, from beyond a router: no query is answered, and no
  * byte beyond the end is read. */
 static void
-test_hostile_queries(void **state)
+invalid_queries_are_ignored(void **state)
 {
 	uint8_t frame[128];
 	size_t len;
 
 	(void)state;
-	start();
+	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
 	for (struct pkt f; (f = next_report(now + 2 * SEC_NS)).data != NULL;)
 		free(f.data);
 	len = igmp_frame(frame, 0x11, 10, "224.0.0.1", NULL, 12);
 	for (size_t cut = ETH; cut < len; cut++)
-		hear(frame, cut);
+		frame_receive(frame, cut);
 	for (size_t at = ETH; at < len; at++) {
 		frame[at] ^= 0x11;
-		hear(frame, len);
+		frame_receive(frame, len);
 		frame[at] ^= 0x11;
 	}
 	len = mld_frame(frame, 130, 10, "ff02::1", NULL, 28);
 	for (size_t cut = ETH; cut < len; cut++)
-		hear(frame, cut);
+		frame_receive(frame, cut);
 	for (unsigned more = 1; more < 256; more++) { /* missing options */
 		frame[ETH + 41] = (uint8_t)more;
-		hear(frame, len);
+		frame_receive(frame, len);
 	}
 	frame[ETH + 41] = 0;
 	frame[ETH + 7] = 2; /* hop limit 2: forwarded by a router */
-	hear(frame, len);
+	frame_receive(frame, len);
 	expect_none(100 * SEC_NS);
 	net_destroy(net);
 }
 
 /* Each MAC is listed once, and the promised number of groups can be joined. */
 static void
-test_macs_and_limits(void **state)
+group_macs_and_limits(void **state)
 {
 	static uint8_t macs[NET_MAX_MACS][6];
 	uint8_t gid[16];
 
 	(void)state;
-	start();
+	net_start();
 	assert_int_equal(net_group_macs(net, macs, NET_MAX_MACS), 3);
 	assert_memory_equal(macs[2], ((uint8_t[]){0x33, 0x33, 0xff, 0, 0, 1}), 6);
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
@@ -469,13 +469,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_joining_and_leaving),
-		cmocka_unit_test(test_queries_are_answered),
-		cmocka_unit_test(test_which_are_said),
-		cmocka_unit_test(test_older_queriers),
-		cmocka_unit_test(test_long_times),
-		cmocka_unit_test(test_hostile_queries),
-		cmocka_unit_test(test_macs_and_limits),
+		cmocka_unit_test(membership_changes_are_reported_twice),
+		cmocka_unit_test(reports_come_within_response_time),
+		cmocka_unit_test(all_hosts_groups_are_not_reported),
+		cmocka_unit_test(older_querier_is_answered_in_its_version),
+		cmocka_unit_test(response_times_with_exponent),
+		cmocka_unit_test(invalid_queries_are_ignored),
+		cmocka_unit_test(group_macs_and_limits),
 	};
 
 	return cmocka_run_group_tests_name("net_group", tests, NULL, NULL);

@@ -123,7 +123,7 @@ addresses_change_while_running(void **state)
 
 /* A port without addresses answers, asks and announces nothing. */
 static void
-no_address_no_business(void **state)
+nothing_is_sent_without_address(void **state)
 {
 	struct net_conf conf = {.mac = {2, 0, 0, 0, 0, 1}};
 	struct net *net = net_of_conf(&conf);
@@ -138,7 +138,7 @@ no_address_no_business(void **state)
 }
 
 static void
-small_rooms_get_nothing(void **state)
+small_buffers_get_no_frame(void **state)
 {
 	struct net_conf conf = conf_of(1, 100);
 	struct net *net = net_of_conf(&conf);
@@ -160,7 +160,7 @@ small_rooms_get_nothing(void **state)
  * bytes and mostly with right checksums and lengths, so that it passes the first
  * checks. */
 static struct pkt
-strange_frame(const struct net *neighbour, uint64_t *rand)
+hostile_frame(const struct net *neighbour, uint64_t *rand)
 {
 	const struct net_conf *conf = net_conf(neighbour);
 	struct pkt out = frame_empty(BED_ROOM);
@@ -209,7 +209,7 @@ hostile_sweep(uint64_t seed, unsigned *answers)
 	uint64_t now = T0, rand = seed;
 
 	for (unsigned step = 0; step < 1000; step++) {
-		struct pkt in = strange_frame(neighbour, &rand), out;
+		struct pkt in = hostile_frame(neighbour, &rand), out;
 
 		in.flags = (uint32_t)rand_below(&rand, 8);
 		out = frame_empty(rand_below(&rand, 300));
@@ -232,7 +232,7 @@ hostile_sweep(uint64_t seed, unsigned *answers)
 
 /* ROCADE_SEED runs one seed again. */
 static void
-strange_frames_do_no_harm(void **state)
+hostile_frames_do_no_harm(void **state)
 {
 	const char *one = getenv("ROCADE_SEED");
 	unsigned answers = 0;
@@ -315,9 +315,9 @@ main(void)
 		cmocka_unit_test(addresses_are_announced),
 		cmocka_unit_test(new_mac_is_announced_to_neighbours),
 		cmocka_unit_test(addresses_change_while_running),
-		cmocka_unit_test(no_address_no_business),
-		cmocka_unit_test(small_rooms_get_nothing),
-		cmocka_unit_test(strange_frames_do_no_harm),
+		cmocka_unit_test(nothing_is_sent_without_address),
+		cmocka_unit_test(small_buffers_get_no_frame),
+		cmocka_unit_test(hostile_frames_do_no_harm),
 		cmocka_unit_test(engines_share_a_net),
 	};
 

@@ -43,7 +43,7 @@ cq_close(void)
 
 /* The time stamp is 3 times the number. */
 static bool
-put(uint64_t number, uint32_t qpn)
+cqe_put(uint64_t number, uint32_t qpn)
 {
 	struct cqe cqe = {.wr_id = number, .qpn = qpn, .sq_end = (uint32_t)number};
 
@@ -104,7 +104,7 @@ model_put(uint64_t *seed)
 
 	if (cq.head - cq.tail == cq.size)
 		return;
-	assert_true(put(model.next, qpn));
+	assert_true(cqe_put(model.next, qpn));
 	model.number[model.n] = model.next++;
 	model.qpn[model.n++] = qpn;
 }
@@ -172,7 +172,7 @@ sweep(uint64_t seed, bool stamps)
 }
 
 static void
-order_is_kept(void **state)
+resize_keeps_order_and_stamps(void **state)
 {
 	uint64_t seed = test_seed(1);
 
@@ -183,23 +183,23 @@ order_is_kept(void **state)
 }
 
 static void
-full_is_full_again(void **state)
+overrun_after_resize_is_an_error(void **state)
 {
 	(void)state;
 	cq_open(4, false);
 	for (unsigned i = 0; i < 4; i++)
-		assert_true(put(i, 1));
+		assert_true(cqe_put(i, 1));
 	assert_int_equal(resize(3), -EINVAL);
 	assert_int_equal(resize(4), 0);
 	assert_int_equal(resize(8), 0);
 	for (unsigned i = 4; i < 8; i++)
-		assert_true(put(i, 1));
+		assert_true(cqe_put(i, 1));
 	assert_false(cq.error);
-	assert_false(put(8, 1));
+	assert_false(cqe_put(8, 1));
 	assert_true(cq.error);
 	/* The error stays, whatever the size. */
 	assert_int_equal(resize(16), 0);
-	assert_false(put(8, 1));
+	assert_false(cqe_put(8, 1));
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(poll_one(), i);
 	assert_int_equal(poll_one(), UINT64_MAX);
@@ -207,11 +207,11 @@ full_is_full_again(void **state)
 }
 
 static void
-refused(void **state)
+refused_resize_changes_nothing(void **state)
 {
 	(void)state;
 	cq_open(4, true);
-	assert_true(put(1, 1));
+	assert_true(cqe_put(1, 1));
 	assert_int_equal(resize(0), -EINVAL);
 	assert_int_equal(resize(CQ_MAX_CQE + 1), -EINVAL);
 	for (unsigned grants = 0; grants < 2; grants++) {
@@ -233,15 +233,15 @@ event_is_there(void)
 }
 
 static void
-armed_survives(void **state)
+arming_survives_resize(void **state)
 {
 	(void)state;
 	cq_open(4, false);
-	assert_true(put(0, 1));
+	assert_true(cqe_put(0, 1));
 	cq_arm(&cq, false);
 	assert_int_equal(resize(64), 0);
 	assert_false(event_is_there());
-	assert_true(put(1, 1));
+	assert_true(cqe_put(1, 1));
 	assert_true(event_is_there());
 	cq_close();
 }
@@ -250,10 +250,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(order_is_kept),
-		cmocka_unit_test(full_is_full_again),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(armed_survives),
+		cmocka_unit_test(resize_keeps_order_and_stamps),
+		cmocka_unit_test(overrun_after_resize_is_an_error),
+		cmocka_unit_test(refused_resize_changes_nothing),
+		cmocka_unit_test(arming_survives_resize),
 	};
 
 	return cmocka_run_group_tests_name("cq_resize", tests, NULL, NULL);

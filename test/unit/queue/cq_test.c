@@ -72,7 +72,7 @@ cqe_right(const struct cqe *cqe)
 }
 
 static bool
-put(uint64_t number, uint32_t qpn)
+cqe_put(uint64_t number, uint32_t qpn)
 {
 	struct cqe cqe = cqe_make(number, qpn);
 
@@ -168,7 +168,7 @@ cqes_come_out_as_they_went_in(void **state)
 
 			cq.shared = rand_below(&seed, 2);
 			while (in - out < fill)
-				assert_true(put(in++, 7));
+				assert_true(cqe_put(in++, 7));
 			while (in - out > fill / 2)
 				assert_int_equal(poll_one(), out++);
 		}
@@ -181,7 +181,7 @@ cqes_come_out_as_they_went_in(void **state)
 }
 
 static void
-overrun_keeps_what_is_there(void **state)
+overrun_keeps_queued_cqes(void **state)
 {
 	(void)state;
 	for (unsigned kind = 0; kind < 2; kind++) {
@@ -189,20 +189,20 @@ overrun_keeps_what_is_there(void **state)
 		cq.shared = kind != 0;
 		/* The indices do not start at 0, and the writer has seen a tail. */
 		for (unsigned i = 0; i < 11; i++) {
-			assert_true(put(i, 7));
+			assert_true(cqe_put(i, 7));
 			assert_int_equal(poll_one(), i);
 		}
 		for (unsigned i = 0; i < 8; i++)
-			assert_true(put(i, 7));
+			assert_true(cqe_put(i, 7));
 		assert_false(cq.error);
-		assert_false(put(100, 7));
+		assert_false(cqe_put(100, 7));
 		expect_error_once();
-		assert_false(put(101, 7));
+		assert_false(cqe_put(101, 7));
 		for (unsigned i = 0; i < 8; i++)
 			assert_int_equal(poll_one(), i);
 		assert_int_equal(poll_one(), UINT64_MAX);
 		/* The error stays, also when the CQ is empty. */
-		assert_false(put(102, 7));
+		assert_false(cqe_put(102, 7));
 		assert_int_equal(poll_one(), UINT64_MAX);
 		assert_int_equal(event_purge(&cq.error_event), 1);
 		cq_close();
@@ -213,7 +213,7 @@ overrun_keeps_what_is_there(void **state)
  * beyond its head, as tail or as tail_seen. Its exchange would fail; no error is
  * raised. */
 static void
-old_head_is_no_overrun(void **state)
+stale_head_is_no_overrun(void **state)
 {
 	(void)state;
 	for (unsigned kind = 0; kind < 2; kind++) {
@@ -222,7 +222,7 @@ old_head_is_no_overrun(void **state)
 		cq.tail = 20;
 		cq.tail_seen = kind == 0 ? 20 : 0;
 		cq.head = 12;
-		assert_true(put(1, 7));
+		assert_true(cqe_put(1, 7));
 		assert_false(cq.error);
 		cq_close();
 	}
@@ -236,14 +236,14 @@ purge_takes_one_qp(void **state)
 	cq_advance();
 	for (unsigned round = 0; round < 10; round++) {
 		for (unsigned i = 0; i < 15; i++)
-			assert_true(put(i, i % 3));
+			assert_true(cqe_put(i, i % 3));
 		/* CQEs that were polled are neither cleaned nor counted. */
 		assert_int_equal(poll_one(), 0);
 		assert_int_equal(poll_one(), 1);
 		cq_clean(&cq, 2);
 		cq_clean(&cq, 99);
 		/* A new QP with the same number gets its CQEs. */
-		assert_true(put(15, 2));
+		assert_true(cqe_put(15, 2));
 		for (unsigned i = 2; i < 15; i++) {
 			if (i % 3 != 2)
 				assert_int_equal(poll_one(), i);
@@ -254,11 +254,11 @@ purge_takes_one_qp(void **state)
 	}
 	/* A full ring of cleaned CQEs: a poll that finds no CQE releases the slots. */
 	for (unsigned i = 0; i < 16; i++)
-		assert_true(put(i, 5));
+		assert_true(cqe_put(i, 5));
 	cq_clean(&cq, 5);
 	assert_int_equal(poll_one(), UINT64_MAX);
 	for (unsigned i = 0; i < 16; i++)
-		assert_true(put(i, 5));
+		assert_true(cqe_put(i, 5));
 	for (unsigned i = 0; i < 16; i++)
 		assert_int_equal(poll_one(), i);
 	cq_close();
@@ -279,7 +279,7 @@ purge_gives_slots_back(void **state)
 		cq_advance();
 		for (unsigned life = 0; life < 40; life++) {
 			for (unsigned i = 0; i < 8; i++)
-				assert_true(put(i, i == 2 || i == 7 ? 1 : 5));
+				assert_true(cqe_put(i, i == 2 || i == 7 ? 1 : 5));
 			time = stamps != 0 ? cq.stamps[(cq.head - 1) & cq.mask] : 0;
 			cq_clean(&cq, 5);
 			assert_int_equal(cq.head - cq.tail, 2);
@@ -287,7 +287,7 @@ purge_gives_slots_back(void **state)
 				assert_int_equal(
 					cq.stamps[(cq.head - 1) & cq.mask], time);
 			for (unsigned i = 0; i < 6; i++)
-				assert_true(put(i, 5));
+				assert_true(cqe_put(i, 5));
 			cq_clean(&cq, 5);
 			assert_int_equal(poll_one(), 2);
 			assert_int_equal(poll_one(), 7);
@@ -310,7 +310,7 @@ purge_inside_a_batch(void **state)
 	cq_open(8);
 	cq.unlocked = true;
 	for (unsigned i = 0; i < 8; i++)
-		assert_true(put(i, i % 2));
+		assert_true(cqe_put(i, i % 2));
 	tail = cq.tail;
 	for (unsigned i = 0; i < 2; i++, tail++)
 		assert_int_equal(cq_peek(&cq, &tail)->wr_id, i);
@@ -351,7 +351,7 @@ writer_main(void *arg)
 			sched_yield();
 			continue;
 		}
-		THREAD_CHECK(put(w->put, qpn));
+		THREAD_CHECK(cqe_put(w->put, qpn));
 		w->put++;
 	}
 	return NULL;
@@ -442,9 +442,9 @@ overrunner_main(void *arg)
 {
 	struct writer *w = arg;
 
-	while (put(w->put, (uint32_t)(w - writers)))
+	while (cqe_put(w->put, (uint32_t)(w - writers)))
 		w->put++;
-	THREAD_CHECK(!put(w->put, 0));
+	THREAD_CHECK(!cqe_put(w->put, 0));
 	return NULL;
 }
 
@@ -483,8 +483,8 @@ main(void)
 		cmocka_unit_test(sizes_are_checked),
 		cmocka_unit_test(second_engine_makes_it_shared),
 		cmocka_unit_test(cqes_come_out_as_they_went_in),
-		cmocka_unit_test(overrun_keeps_what_is_there),
-		cmocka_unit_test(old_head_is_no_overrun),
+		cmocka_unit_test(overrun_keeps_queued_cqes),
+		cmocka_unit_test(stale_head_is_no_overrun),
 		cmocka_unit_test(purge_takes_one_qp),
 		cmocka_unit_test(purge_gives_slots_back),
 		cmocka_unit_test(purge_inside_a_batch),

@@ -130,7 +130,7 @@ each_raise_is_read_once(void **state)
 /* Several types of one object: after each event the object goes to the end of the
  * queue. */
 static void
-types_of_an_object(void **state)
+types_of_one_object_alternate(void **state)
 {
 	static const enum ibv_event_type order[] = {
 		IBV_EVENT_COMM_EST, IBV_EVENT_SRQ_ERR, IBV_EVENT_SQ_DRAINED,
@@ -156,7 +156,7 @@ types_of_an_object(void **state)
 }
 
 static void
-as_many_types_as_there_is_room_for(void **state)
+maximum_number_of_types(void **state)
 {
 	struct event_record record;
 
@@ -177,7 +177,7 @@ as_many_types_as_there_is_room_for(void **state)
 }
 
 static void
-more_than_can_be_counted(void **state)
+unread_count_saturates(void **state)
 {
 	(void)state;
 	queue_nonblocking();
@@ -236,7 +236,7 @@ counts_without_events_are_skipped(void **state)
 }
 
 static void
-nobody_listens(void **state)
+event_without_queue_is_ignored(void **state)
 {
 	struct async_event ev;
 
@@ -416,12 +416,12 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(events_come_in_order),
 		TEST(each_raise_is_read_once),
-		TEST(types_of_an_object),
-		TEST(as_many_types_as_there_is_room_for),
-		TEST(more_than_can_be_counted),
+		TEST(types_of_one_object_alternate),
+		TEST(maximum_number_of_types),
+		TEST(unread_count_saturates),
 		TEST(purge_takes_back),
 		TEST(counts_without_events_are_skipped),
-		TEST(nobody_listens),
+		TEST(event_without_queue_is_ignored),
 		TEST(descriptor_is_close_on_exec),
 		TEST(signal_ends_the_wait),
 		TEST(threads_lose_nothing),

@@ -132,7 +132,7 @@ lists_appear_at_once(void **state)
 }
 
 static void
-impossible_rings_are_found(void **state)
+invalid_rings_are_detected(void **state)
 {
 	static const int32_t ahead[] = {9, 10, 1000, INT32_MAX, -1, -2, -8};
 	struct recv_wqe wqe;
@@ -354,7 +354,7 @@ two_takers_see_fifo(void **state)
 /* A signal stalls a taker between its reads of cons and prod and its exchange, while the
  * small ring wraps around. */
 static void
-jolted_takers_see_fifo(void **state)
+stalled_takers_see_fifo(void **state)
 {
 	struct traffic t = {.ring = &ring,
 		.take = take_shared,
@@ -386,13 +386,13 @@ main(void)
 		cmocka_unit_test(wqes_come_out_as_they_went_in),
 		cmocka_unit_test(rings_of_one_and_without_sges),
 		cmocka_unit_test(lists_appear_at_once),
-		cmocka_unit_test(impossible_rings_are_found),
+		cmocka_unit_test(invalid_rings_are_detected),
 		cmocka_unit_test(clear_forgets_everything),
 		cmocka_unit_test(failed_resize_changes_nothing),
 		cmocka_unit_test(random_calls_agree_with_a_list),
 		cmocka_unit_test(one_taker_sees_fifo),
 		cmocka_unit_test(two_takers_see_fifo),
-		cmocka_unit_test(jolted_takers_see_fifo),
+		cmocka_unit_test(stalled_takers_see_fifo),
 	};
 
 	return cmocka_run_group_tests_name("recv_ring", tests, NULL, NULL);

@@ -57,7 +57,7 @@ sizes_are_rounded_up(void **state)
 }
 
 static void
-refused_memory_leaks_none(void **state)
+failed_init_leaks_nothing(void **state)
 {
 	(void)state;
 	counting_refuse(0);
@@ -68,7 +68,7 @@ refused_memory_leaks_none(void **state)
 
 /* Slots and PSN ranges do not share bytes, up to the last byte of each. */
 static void
-slots_are_apart(void **state)
+slots_do_not_overlap(void **state)
 {
 	(void)state;
 	sq_open(4, 3, 100);
@@ -235,8 +235,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes_are_rounded_up),
-		cmocka_unit_test(refused_memory_leaks_none),
-		cmocka_unit_test(slots_are_apart),
+		cmocka_unit_test(failed_init_leaks_nothing),
+		cmocka_unit_test(slots_do_not_overlap),
 		cmocka_unit_test(only_free_gives_room),
 		cmocka_unit_test(clear_starts_anew),
 		cmocka_unit_test(threads_see_whole_requests),

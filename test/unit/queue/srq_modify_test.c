@@ -6,7 +6,7 @@
 #define SIZE_AND_LIMIT (IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)
 
 static void
-take(unsigned count)
+receives_take(unsigned count)
 {
 	struct recv_wqe wqe;
 
@@ -24,15 +24,15 @@ limit_fires_once_below(void **state)
 	for (unsigned round = 0; round < 6; round++) {
 		srq_bed_post(10, 1);
 		assert_int_equal(srq_bed_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
-		take(6);
+		receives_take(6);
 		/* 4 are outstanding: not below the limit. */
 		srq_expect_no_event();
 		srq_expect_attr(16, 1, 4);
-		take(1);
+		receives_take(1);
 		srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 		srq_expect_attr(16, 1, 0);
 		srq_bed_post(5, 1);
-		take(8);
+		receives_take(8);
 		srq_expect_no_event();
 		assert_int_equal(srq.limit_fired, round + 1);
 		srq.shared = !srq.shared;
@@ -52,7 +52,7 @@ limit_above_count_fires_at_once(void **state)
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	srq_expect_no_event();
 	srq_expect_attr(16, 1, 0);
-	take(3);
+	receives_take(3);
 	srq_expect_no_event();
 	assert_int_equal(srq_bed_modify(0, 0, 1, IBV_SRQ_LIMIT), 0);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
@@ -69,22 +69,22 @@ limit_is_disarmed_and_replaced(void **state)
 	assert_int_equal(srq_bed_modify(0, 0, 10, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(srq_bed_modify(0, 0, 0, IBV_SRQ_LIMIT), 0);
 	srq_expect_attr(16, 1, 0);
-	take(8);
+	receives_take(8);
 	srq_expect_no_event();
 	assert_int_equal(srq_bed_modify(0, 0, 8, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(srq_bed_modify(0, 0, 5, IBV_SRQ_LIMIT), 0);
-	take(3);
+	receives_take(3);
 	srq_expect_no_event();
-	take(1);
+	receives_take(1);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
-	take(4);
+	receives_take(4);
 	srq_expect_no_event();
 	/* An arming that has raised nothing yet is replaced without an event. */
 	srq_bed_post(16, 1);
 	assert_int_equal(srq_bed_modify(0, 0, 16, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(srq_bed_modify(0, 0, 17, IBV_SRQ_LIMIT), -EINVAL);
 	srq_expect_attr(16, 1, 16);
-	take(1);
+	receives_take(1);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	srq_expect_no_event();
 	srq_close();
@@ -104,7 +104,7 @@ armings_are_numbered(void **state)
 	old = srq.limit;
 	assert_int_equal(srq_bed_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
 	assert_true(srq.limit != old);
-	take(7);
+	receives_take(7);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	/* The arming's number stays when the limit fires, so that the next one differs
 	 * again. */
@@ -145,7 +145,7 @@ bad_modifies_change_nothing(void **state)
 	srq_bed_post(9, 1);
 	srq_bed_post(3, 3);
 	assert_int_equal(srq_bed_modify(0, 0, 11, IBV_SRQ_LIMIT), 0);
-	take(1);
+	receives_take(1);
 	srq_expect_no_event();
 	before = srq.ring;
 	limit = srq.limit;
@@ -161,7 +161,7 @@ bad_modifies_change_nothing(void **state)
 		assert_int_equal(attr.max_sge, bad[i].max_sge);
 	}
 	srq_expect_no_event();
-	take(1);
+	receives_take(1);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	srq_close();
 }
@@ -173,10 +173,10 @@ size_below_armed_limit_is_refused(void **state)
 	srq_open(32, 1);
 	srq_bed_post(32, 1);
 	assert_int_equal(srq_bed_modify(0, 0, 20, IBV_SRQ_LIMIT), 0);
-	take(12);
+	receives_take(12);
 	srq_expect_attr(32, 1, 20);
 	assert_int_equal(srq_bed_modify(19, 0, 0, IBV_SRQ_MAX_WR), -EINVAL);
-	take(11);
+	receives_take(11);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	/* A limit that has fired does not matter. */
 	assert_int_equal(srq_bed_modify(9, 0, 0, IBV_SRQ_MAX_WR), 0);
@@ -184,14 +184,14 @@ size_below_armed_limit_is_refused(void **state)
 	/* With both flags the new limit applies, not the old one. */
 	assert_int_equal(srq_bed_modify(0, 0, 9, IBV_SRQ_LIMIT), 0);
 	srq_expect_attr(16, 1, 9);
-	take(1);
+	receives_take(1);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	srq_bed_post(8, 1);
 	assert_int_equal(srq_bed_modify(0, 0, 16, IBV_SRQ_LIMIT), 0);
 	srq_expect_attr(16, 1, 16);
 	assert_int_equal(srq_bed_modify(32, 0, 8, SIZE_AND_LIMIT), 0);
 	srq_expect_attr(32, 1, 8);
-	take(8);
+	receives_take(8);
 	assert_int_equal(srq_bed_modify(8, 0, 8, SIZE_AND_LIMIT), 0);
 	srq_expect_attr(8, 1, 8);
 	srq_close();
@@ -208,7 +208,7 @@ refused_memory_changes_nothing(void **state)
 	counting_grant();
 	srq_expect_attr(16, 1, 0);
 	srq_expect_no_event();
-	take(4);
+	receives_take(4);
 	srq_close();
 }
 
@@ -236,7 +236,7 @@ sizes_are_written_back(void **state)
 	assert_int_equal(srq_bed_modify(SRQ_MAX_WR, 0, 0, IBV_SRQ_MAX_WR), 0);
 	srq_expect_attr(SRQ_MAX_WR, 1, 5);
 	srq_expect_no_event();
-	take(7);
+	receives_take(7);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	srq_close();
 }

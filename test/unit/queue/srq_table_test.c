@@ -12,7 +12,7 @@
 static struct srq_table t;
 
 static void
-test_numbers(void **state)
+released_number_is_not_reused_at_once(void **state)
 {
 	struct srq a = {.srqn = 0}, b = {.srqn = 0}, c = {.srqn = 0};
 
@@ -41,7 +41,7 @@ test_numbers(void **state)
 }
 
 static void
-test_full(void **state)
+full_table_reuses_the_free_number(void **state)
 {
 	struct srq *all = calloc(SRQ_TABLE_MAX, sizeof(*all)), extra = {.srqn = 7};
 
@@ -73,8 +73,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_full),
+		cmocka_unit_test(released_number_is_not_reused_at_once),
+		cmocka_unit_test(full_table_reuses_the_free_number),
 	};
 
 	return cmocka_run_group_tests_name("srq table", tests, NULL, NULL);

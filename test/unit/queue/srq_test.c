@@ -80,7 +80,7 @@ takes_are_fifo_in_both_modes(void **state)
 /* ---- The error state ---- */
 
 static void
-impossible_ring_is_the_end(void **state)
+invalid_ring_is_a_permanent_error(void **state)
 {
 	struct recv_wqe wqe;
 	struct srq_attr attr = {.max_wr = 77};
@@ -110,7 +110,7 @@ impossible_ring_is_the_end(void **state)
 
 /* A modify or a post finds the invalid ring, too. */
 static void
-modify_and_post_find_it_too(void **state)
+modify_and_post_detect_invalid_ring(void **state)
 {
 	(void)state;
 	srq_open(16, 1);
@@ -182,8 +182,8 @@ main(void)
 		cmocka_unit_test(sizes_are_checked),
 		cmocka_unit_test(second_engine_makes_it_shared),
 		cmocka_unit_test(takes_are_fifo_in_both_modes),
-		cmocka_unit_test(impossible_ring_is_the_end),
-		cmocka_unit_test(modify_and_post_find_it_too),
+		cmocka_unit_test(invalid_ring_is_a_permanent_error),
+		cmocka_unit_test(modify_and_post_detect_invalid_ring),
 		cmocka_unit_test(two_engines_raise_one_error),
 	};
 

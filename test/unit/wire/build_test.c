@@ -174,7 +174,7 @@ frame_check(struct path_hdr *hdr, const struct path_addr *addr,
 }
 
 static void
-round_trips(void **state)
+built_frame_equals_reference_and_parses(void **state)
 {
 	static const uint32_t lens[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 63, 64, 65,
 		255, 256, 511, 1023, 1024, 2047, 4093, 4096, 4095, 4094, 0};
@@ -278,7 +278,7 @@ frame_is_fresh(struct path_hdr *hdr, const struct path_addr *addr, uint32_t len)
 
 /* Random lengths: the state cached for the last two lengths is right for each. */
 static void
-lengths_any_order(void **state)
+cached_lengths_in_any_order(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= LENGTH_SEEDS * PATH_KINDS; seed++) {
@@ -302,7 +302,7 @@ lengths_any_order(void **state)
 
 /* frame_head_end() and frame_payload_end() build the frame that frame_end() builds. */
 static void
-payload_later(void **state)
+split_build_equals_frame_end(void **state)
 {
 	static const uint32_t lens[] = {0, 1, 3, 4, 62, 64, 65, 1024, 4095, 4096};
 	static uint8_t payload[PAYLOAD_MAX];
@@ -344,7 +344,7 @@ payload_later(void **state)
 /* After path_hdr_no_offload() frames carry the checksum, in any order of lengths: those
  * cached without a checksum, and others. */
 static void
-offload_ends(void **state)
+checksum_is_filled_after_offload(void **state)
 {
 	(void)state;
 	for (unsigned kind = 0; kind < PATH_KINDS; kind++) {
@@ -463,11 +463,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_trips),
+		cmocka_unit_test(built_frame_equals_reference_and_parses),
 		cmocka_unit_test(lengths_alternate),
-		cmocka_unit_test(lengths_any_order),
-		cmocka_unit_test(payload_later),
-		cmocka_unit_test(offload_ends),
+		cmocka_unit_test(cached_lengths_in_any_order),
+		cmocka_unit_test(split_build_equals_frame_end),
+		cmocka_unit_test(checksum_is_filled_after_offload),
 		cmocka_unit_test(checksum_extremes),
 		cmocka_unit_test(destination_changes),
 		cmocka_unit_test(init_clears_everything),

@@ -119,7 +119,7 @@ rebuild(struct path_hdr *hdr, const struct pkt_view *v, struct pkt *pkt)
 }
 
 static void
-rebuilt_alike(void **state)
+rebuilt_frames_are_identical(void **state)
 {
 	unsigned rebuilt = 0;
 
@@ -152,7 +152,7 @@ rebuilt_alike(void **state)
 
 /* The ICRC of each frame, computed without the code of lib/wire. */
 static void
-icrc_of_each(void **state)
+icrc_matches_reference(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < captured_count; i++) {
@@ -193,7 +193,7 @@ static const uint8_t never_seen[] = {
 };
 
 static void
-opcodes_seen(void **state)
+captures_have_all_available_opcodes(void **state)
 {
 	bool seen[256] = {false}, absent[256] = {false};
 
@@ -219,7 +219,7 @@ opcodes_seen(void **state)
 
 /* A truncated frame is dropped until the last byte that the IP header counts is there. */
 static void
-cut_everywhere(void **state)
+truncated_frames_are_runts(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < captured_count; i++) {
@@ -242,7 +242,7 @@ cut_everywhere(void **state)
 /* Truncated frames with matching lengths, checksum and ICRC: what is left is a valid
  * packet or too short for its opcode, and no byte beyond the end is read. */
 static void
-cut_and_mended(void **state)
+truncated_frames_with_matching_lengths(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < captured_count; i++) {
@@ -281,7 +281,7 @@ cut_and_mended(void **state)
 /* Random bytes in the headers: no read outside the frame (checked by the sanitizer), and
  * no view that exceeds the frame. */
 static void
-bent_at_random(void **state)
+frames_corrupted_at_random(void **state)
 {
 	uint64_t rand = SEED;
 
@@ -316,12 +316,12 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_frames_parse),
-		cmocka_unit_test(icrc_of_each),
-		cmocka_unit_test(opcodes_seen),
-		cmocka_unit_test(rebuilt_alike),
-		cmocka_unit_test(cut_everywhere),
-		cmocka_unit_test(cut_and_mended),
-		cmocka_unit_test(bent_at_random),
+		cmocka_unit_test(icrc_matches_reference),
+		cmocka_unit_test(captures_have_all_available_opcodes),
+		cmocka_unit_test(rebuilt_frames_are_identical),
+		cmocka_unit_test(truncated_frames_are_runts),
+		cmocka_unit_test(truncated_frames_with_matching_lengths),
+		cmocka_unit_test(frames_corrupted_at_random),
 	};
 
 	return cmocka_run_group_tests(tests, captures_setup, captures_teardown);

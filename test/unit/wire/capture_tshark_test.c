@@ -340,7 +340,7 @@ expected_read(struct expected *e, char *rest)
 }
 
 static void
-headers_as_tshark(void **state)
+headers_and_lines_match_tshark(void **state)
 {
 	FILE *stream = fopen(CAPTURES "/headers.tsv", "r");
 	struct expected e;
@@ -370,7 +370,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(headers_as_tshark),
+		cmocka_unit_test(headers_and_lines_match_tshark),
 	};
 
 	return cmocka_run_group_tests(tests, captures_setup, captures_teardown);

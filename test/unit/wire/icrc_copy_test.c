@@ -45,7 +45,7 @@ copy_checked(uint32_t crc, size_t to, size_t from, size_t len)
 }
 
 static void
-every_length(void **state)
+copy_and_crc_of_every_length(void **state)
 {
 	uint64_t seed = 1;
 
@@ -63,7 +63,7 @@ every_length(void **state)
 
 /* Every bit of the source affects the CRC. */
 static void
-every_bit(void **state)
+every_bit_affects_the_crc(void **state)
 {
 	uint64_t seed = 2;
 	uint32_t crc;
@@ -80,7 +80,7 @@ every_bit(void **state)
 
 /* Headers, long pieces, short pieces in between, and the remaining bytes. */
 static void
-pieces_of_a_frame(void **state)
+crc_of_a_frame_in_pieces(void **state)
 {
 	uint64_t seed = 3;
 	struct icrc_sum sum = {.from = dst, .crc = 5};
@@ -149,7 +149,7 @@ frame_right(const uint8_t *frame, size_t bytes, size_t to)
 /* Intact frames, then with one bit corrupted in the PSN, the payload or the ICRC, and
  * with one bit changed that routers may change. */
 static void
-frames(void **state)
+both_checks_detect_corruption(void **state)
 {
 	static uint8_t frame[HEAD + 4096 + ICRC_LEN];
 	uint64_t seed = 4;
@@ -177,7 +177,7 @@ frames(void **state)
 
 /* Both checks cover the same bits of the headers. */
 static void
-frame_headers(void **state)
+both_checks_cover_the_same_bits(void **state)
 {
 	static uint8_t frame[HEAD + 1024 + ICRC_LEN];
 	uint64_t seed = 5;
@@ -202,7 +202,7 @@ frame_headers(void **state)
 
 /* icrc_copy_min is UINT32_MAX only if the CPU lacks the instructions. */
 static void
-not_here(void **state)
+unavailable_without_cpu_support(void **state)
 {
 	(void)state;
 	assert_true(icrc_copy_min == UINT32_MAX);
@@ -217,14 +217,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_length),
-		cmocka_unit_test(every_bit),
-		cmocka_unit_test(pieces_of_a_frame),
-		cmocka_unit_test(frames),
-		cmocka_unit_test(frame_headers),
+		cmocka_unit_test(copy_and_crc_of_every_length),
+		cmocka_unit_test(every_bit_affects_the_crc),
+		cmocka_unit_test(crc_of_a_frame_in_pieces),
+		cmocka_unit_test(both_checks_detect_corruption),
+		cmocka_unit_test(both_checks_cover_the_same_bits),
 	};
 	const struct CMUnitTest without[] = {
-		cmocka_unit_test(not_here),
+		cmocka_unit_test(unavailable_without_cpu_support),
 	};
 
 	return icrc_copy_min != UINT32_MAX

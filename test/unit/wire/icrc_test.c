@@ -11,7 +11,7 @@
 #include "../rand.h"
 
 static void
-running_value(void **state)
+crc_in_one_and_two_pieces(void **state)
 {
 	static const uint8_t ones[8] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
 	static const uint8_t digits[] = "123456789";
@@ -73,7 +73,7 @@ bit_masked(size_t at, unsigned bit, bool v4)
 }
 
 static void
-each_bit(void **state)
+icrc_covers_unmasked_bits(void **state)
 {
 	(void)state;
 	for (unsigned v4 = 0; v4 < 2; v4++) {
@@ -99,7 +99,7 @@ each_bit(void **state)
 
 /* Every length, so that every kind of tail occurs; random contents. */
 static void
-every_length(void **state)
+icrc_of_every_length(void **state)
 {
 	uint64_t seed = 0x1c2c, rand = seed;
 	static uint8_t frame[IP_OFF + 40 + 8 + 12 + 4096 + 4];
@@ -136,11 +136,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(running_value),
+		cmocka_unit_test(crc_in_one_and_two_pieces),
 		cmocka_unit_test(vectors_by_parts),
 		cmocka_unit_test(reference_agrees),
-		cmocka_unit_test(each_bit),
-		cmocka_unit_test(every_length),
+		cmocka_unit_test(icrc_covers_unmasked_bits),
+		cmocka_unit_test(icrc_of_every_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,7 +115,7 @@ name_check(uint8_t opcode, const char *prefix, const char *name)
 }
 
 static void
-every_row(void **state)
+rows_match_handwritten_tables(void **state)
 {
 	bool known[256] = {false};
 
@@ -178,7 +178,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_row),
+		cmocka_unit_test(rows_match_handwritten_tables),
 		cmocka_unit_test(unknown_names),
 		cmocka_unit_test(positions_and_responses),
 	};

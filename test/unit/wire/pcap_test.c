@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 static void
-every_cut(void **state)
+truncated_and_foreign_files_are_refused(void **state)
 {
 	static const uint8_t header[24] = {0xA1, 0xB2, 0xC3, 0xD4, 0, 2, 0, 4, [23] = 1};
 	static const uint8_t record[20] = {
@@ -59,7 +59,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_cut),
+		cmocka_unit_test(truncated_and_foreign_files_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

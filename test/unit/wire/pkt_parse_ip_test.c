@@ -43,7 +43,7 @@ drop_ip_header(void **state)
 
 /* IGMP and MLD are for the port; they are the only protocols with IP options. */
 static void
-other_with_options(void **state)
+membership_packets_may_have_options(void **state)
 {
 	static const uint8_t first[] = {0x45, 0x46, 0x4F, 0x44, 0x36};
 	struct craft c;
@@ -138,7 +138,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drop_ip_header),
-		cmocka_unit_test(other_with_options),
+		cmocka_unit_test(membership_packets_may_have_options),
 		cmocka_unit_test(drop_ip_checksum),
 		cmocka_unit_test(ip_checksum_extremes),
 		cmocka_unit_test(drop_fragment),

@@ -303,7 +303,7 @@ drop_icrc(void **state)
 }
 
 static void
-port_business(void **state)
+arp_and_icmp_are_left_to_the_port(void **state)
 {
 	static const int tags[] = {-1, 0, 5, 6};
 	static const unsigned want[] = {PARSE_OTHER, PARSE_OTHER, DROP_vlan, DROP_vlan};
@@ -368,7 +368,7 @@ main(void)
 		cmocka_unit_test(drop_tver_and_opcode),
 		cmocka_unit_test(drop_length),
 		cmocka_unit_test(drop_icrc),
-		cmocka_unit_test(port_business),
+		cmocka_unit_test(arp_and_icmp_are_left_to_the_port),
 		cmocka_unit_test(ethernet_padding),
 	};
 

@@ -50,7 +50,7 @@ print_op(uint8_t opcode, const void *ext, size_t ext_len, unsigned payload_len)
 #define EXT(text) text, sizeof(text) - 1
 
 static void
-each_header(void **state)
+headers_are_printed(void **state)
 {
 	(void)state;
 	assert_string_equal(print_op(0x00, EXT(""), 13),
@@ -88,7 +88,7 @@ each_header(void **state)
 }
 
 static void
-each_syndrome(void **state)
+syndromes_are_printed(void **state)
 {
 	static const struct {
 		const char *ext;
@@ -146,7 +146,7 @@ bth_flags_and_ipv6(void **state)
 }
 
 static void
-short_buffers(void **state)
+short_buffers_truncate_the_line(void **state)
 {
 	static const char want[] = HOSTS "RC SEND_ONLY qp 0x13 psn 0x1000 ackreq len 0";
 	struct pkt_view view;
@@ -174,10 +174,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_header),
-		cmocka_unit_test(each_syndrome),
+		cmocka_unit_test(headers_are_printed),
+		cmocka_unit_test(syndromes_are_printed),
 		cmocka_unit_test(bth_flags_and_ipv6),
-		cmocka_unit_test(short_buffers),
+		cmocka_unit_test(short_buffers_truncate_the_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 /* Builds a datagram in a buffer of exactly its size, so that a sanitizer reports accesses
  * beyond it. */
 static uint8_t *
-built(bool v6, uint32_t psn, struct pkt_view *view)
+datagram_build(bool v6, uint32_t psn, struct pkt_view *view)
 {
 	struct path_addr addr = {
 		.src_gid = {[10] = 0xff, 0xff, 192, 0, 2, 1},
@@ -37,13 +37,13 @@ built(bool v6, uint32_t psn, struct pkt_view *view)
 }
 
 static void
-what_is_built_is_taken(void **state)
+built_datagram_is_admitted(void **state)
 {
 	(void)state;
 	for (unsigned v6 = 0; v6 < 2; v6++) {
 		uint8_t want[16] = {[10] = 0xff, 0xff, 192, 0, 2}, src[16], dst[16];
 		struct pkt_view view;
-		uint8_t *data = built(v6, 0x1FFFFFF + v6, &view);
+		uint8_t *data = datagram_build(v6, 0x1FFFFFF + v6, &view);
 
 		assert_int_equal(gsi_admit(&view), DROP_none);
 		assert_int_equal(view.ip_version, v6 ? 6 : 4);
@@ -62,28 +62,28 @@ what_is_built_is_taken(void **state)
 }
 
 static void
-nothing_else_is(void **state)
+other_datagrams_are_refused(void **state)
 {
 	struct pkt_view good, view;
-	uint8_t *data = built(false, 5, &good);
+	uint8_t *data = datagram_build(false, 5, &good);
 	struct deth *deth = (struct deth *)(uintptr_t)view_deth(&good);
 
 	(void)state;
-#define SAYS(want, change)                                                               \
+#define CASE(want, change)                                                               \
 	do {                                                                             \
 		view = good;                                                             \
 		change;                                                                  \
 		assert_int_equal(gsi_admit(&view), want);                                \
 	} while (0)
-	SAYS(DROP_none, view.pkey = 0x7FFF);
-	SAYS(DROP_pkey, view.pkey = 0x1234);
-	SAYS(DROP_qp_type, view.opcode = OPCODE_UD_SEND_ONLY_IMM);
-	SAYS(DROP_qp_type, view.opcode = 0x04);
-	SAYS(DROP_length, view.payload_len = GSI_LEN - 4);
-	SAYS(DROP_length, view.payload_len = GSI_LEN + 4);
-	SAYS(DROP_qpn, be24_put(deth->src_qpn, 2));
-	SAYS(DROP_qkey, deth->qkey ^= 1);
-#undef SAYS
+	CASE(DROP_none, view.pkey = 0x7FFF);
+	CASE(DROP_pkey, view.pkey = 0x1234);
+	CASE(DROP_qp_type, view.opcode = OPCODE_UD_SEND_ONLY_IMM);
+	CASE(DROP_qp_type, view.opcode = 0x04);
+	CASE(DROP_length, view.payload_len = GSI_LEN - 4);
+	CASE(DROP_length, view.payload_len = GSI_LEN + 4);
+	CASE(DROP_qpn, be24_put(deth->src_qpn, 2));
+	CASE(DROP_qkey, deth->qkey ^= 1);
+#undef CASE
 	free(data);
 }
 
@@ -91,8 +91,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_built_is_taken),
-		cmocka_unit_test(nothing_else_is),
+		cmocka_unit_test(built_datagram_is_admitted),
+		cmocka_unit_test(other_datagrams_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
