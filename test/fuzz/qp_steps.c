@@ -66,7 +66,7 @@ step_post_send(struct world *w, struct host *h, const struct step *s)
 	if (lands && op != IBV_WR_RDMA_READ) {
 		sge[0] = host_sge(h, LANDING_AT + s->y % (ZONE - 8), 8);
 	} else if (h->qp.type == IBV_QPT_UD) {
-		sge[0].len = RTE_MIN(sge[0].len, mtu_bytes(h->pair->conf.mtu));
+		sge[0].len = RTE_MIN(sge[0].len, mtu_bytes(h->link->conf.mtu));
 	}
 	for (unsigned i = 0; i < RTE_DIM(flags); i++)
 		req.flags |= s->b & 1 << i ? flags[i] : 0;
@@ -188,8 +188,8 @@ step_craft(struct host *to, const struct step *s, struct input *in)
 {
 	uint8_t how = take8(in), syndrome = take8(in), second = take8(in);
 	uint16_t va = take16(in), len = take16(in), third = take8(in);
-	uint32_t mtu = mtu_bytes(to->pair->conf.mtu);
-	struct crafted c = {
+	uint32_t mtu = mtu_bytes(to->link->conf.mtu);
+	struct pkt_spec c = {
 		.opcode = service_opcode(to, s->a, how & 1),
 		.psn = psn_add(psn_base(to, s->b), (uint32_t)(int32_t)(int8_t)s->c),
 		.payload_len = s->y & 0x8000 ? mtu : s->y % (mtu + 8),
@@ -264,7 +264,7 @@ step_raw(struct host *to, const struct step *s, struct input *in)
 	memset(bth + len, 0, ICRC_LEN);
 	len = hdr.len + len + ICRC_LEN;
 	frame_mend(frame, len, MEND_LENGTHS | MEND_SUMS | MEND_ICRC);
-	host_take(to, frame, (uint32_t)len);
+	host_rx(to, frame, (uint32_t)len);
 }
 
 /* Time and state */
@@ -272,13 +272,13 @@ step_raw(struct host *to, const struct step *s, struct input *in)
 static void
 step_time(struct world *w, const struct step *s)
 {
-	uint64_t a = qp_deadline(&w->pair.a.qp), b = qp_deadline(&w->pair.b.qp);
+	uint64_t a = qp_deadline(&w->link.a.qp), b = qp_deadline(&w->link.b.qp);
 	uint64_t next = RTE_MIN(a, b);
 
 	if (s->a & 0x80)
-		pair_advance(&w->pair, (uint64_t)s->x << s->b % 20);
-	else if (next != TIME_NEVER && next > w->pair.now)
-		pair_advance(&w->pair, next - w->pair.now - (s->a == 1));
+		qp_link_advance(&w->link, (uint64_t)s->x << s->b % 20);
+	else if (next != TIME_NEVER && next > w->link.now)
+		qp_link_advance(&w->link, next - w->link.now - (s->a == 1));
 }
 
 static void
@@ -293,7 +293,7 @@ reconnect(struct host *h, const struct step *s)
 {
 	FUZZ_CHECK(host_modify(h, IBV_QPS_RESET) == 0);
 	events_forget(h);
-	h->pair->conf.psn[h == &h->pair->b] = s->x | (uint32_t)s->c << 16;
+	h->link->conf.psn[h == &h->link->b] = s->x | (uint32_t)s->c << 16;
 	host_connect(h);
 }
 
@@ -354,7 +354,7 @@ step_srq(struct host *h, const struct step *s)
 	if (h->qp.srq == NULL)
 		return;
 	/* As ibv_modify_srq() in lib/verbs: the QP's SGE array has room for conf.sge. */
-	if (attr.max_sge > h->pair->conf.sge)
+	if (attr.max_sge > h->link->conf.sge)
 		attr.max_sge = 0;
 	(void)srq_modify(h->qp.srq, &attr, s->a % 4);
 }
@@ -364,17 +364,17 @@ static void
 step_settle(struct world *w, const struct step *s)
 {
 	for (unsigned i = 0; i <= s->a % 16u; i++) {
-		world_pull(&w->pair.a, 64);
-		step_deliver(&w->pair.a, &(struct step){.a = 255});
-		world_pull(&w->pair.b, 64);
-		step_deliver(&w->pair.b, &(struct step){.a = 255});
+		world_pull(&w->link.a, 64);
+		step_deliver(&w->link.a, &(struct step){.a = 255});
+		world_pull(&w->link.b, 64);
+		step_deliver(&w->link.b, &(struct step){.a = 255});
 	}
 }
 
 void
 world_step(struct world *w, const struct step *s, struct input *in)
 {
-	struct host *h = s->op & 0x80 ? &w->pair.b : &w->pair.a;
+	struct host *h = s->op & 0x80 ? &w->link.b : &w->link.a;
 
 	switch ((s->op & 0x7F) % 13) {
 	case 0:

@@ -31,7 +31,7 @@ void
 world_check(const struct world *w)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		const struct host *h = i == 0 ? &w->pair.a : &w->pair.b;
+		const struct host *h = i == 0 ? &w->link.a : &w->link.b;
 
 		zone_check(h, SOURCE_AT, LANDING_AT);
 		zone_check(h, GUARD_AT, GRANT_AT);
@@ -51,7 +51,7 @@ world_grant(struct world *w, struct host *h)
 		return;
 	FUZZ_CHECK(key_alloc(&h->keys, pd, (uintptr_t)h->mem + GRANT_AT,
 			   h->mem + GRANT_AT, ZONE, access, &h->rkey) == 0);
-	w->granted[h == &w->pair.b] = true;
+	w->granted[h == &w->link.b] = true;
 }
 
 void
@@ -60,15 +60,15 @@ world_revoke(struct world *w, struct host *h)
 	if (!world_granted(w, h))
 		return;
 	FUZZ_CHECK(key_free(&h->keys, h->rkey) == 0);
-	w->granted[h == &w->pair.b] = false;
+	w->granted[h == &w->link.b] = false;
 }
 
-static struct pair_conf
+static struct qp_link_conf
 conf_of(const struct step *s)
 {
 	static const enum ibv_qp_type types[] = {
 		IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	conf.type = (s->op & 0x43) == 0x40 ? IBV_QPT_XRC_SEND : types[s->op & 3];
 	conf.ipv6 = s->op & 4;
@@ -95,12 +95,12 @@ conf_of(const struct step *s)
 void
 world_init(struct world *w, const struct step *s)
 {
-	struct pair_conf conf = conf_of(s);
+	struct qp_link_conf conf = conf_of(s);
 
 	*w = (struct world){.wr_id = 1};
-	pair_init(&w->pair, &conf);
+	qp_link_init(&w->link, &conf);
 	for (unsigned i = 0; i < 2; i++) {
-		struct host *h = i == 0 ? &w->pair.a : &w->pair.b;
+		struct host *h = i == 0 ? &w->link.a : &w->link.b;
 
 		if (conf.access != 0)
 			FUZZ_CHECK(key_free(&h->keys, h->rkey) == 0);
@@ -140,11 +140,11 @@ void
 world_fini(struct world *w)
 {
 	world_check(w);
-	host_end(&w->pair.a);
-	host_end(&w->pair.b);
-	world_revoke(w, &w->pair.a);
-	world_revoke(w, &w->pair.b);
-	pair_fini(&w->pair);
+	host_end(&w->link.a);
+	host_end(&w->link.b);
+	world_revoke(w, &w->link.a);
+	world_revoke(w, &w->link.b);
+	qp_link_fini(&w->link);
 }
 
 static void
@@ -152,7 +152,7 @@ response_check(struct host *from, unsigned index)
 {
 	struct pkt_view view = wire_view(from, index);
 
-	FUZZ_CHECK(view.payload_len <= mtu_bytes(from->pair->conf.mtu));
+	FUZZ_CHECK(view.payload_len <= mtu_bytes(from->link->conf.mtu));
 	if (view.op->kind == OP_READ_RESP && view.payload_len != 0)
 		FUZZ_CHECK(memmem(from->mem + GRANT_AT, ZONE, view.payload,
 				   view.payload_len) != NULL);

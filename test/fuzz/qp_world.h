@@ -3,7 +3,7 @@
 #ifndef ROCADE_TEST_QP_WORLD_H
 #define ROCADE_TEST_QP_WORLD_H
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #include "fuzz.h"
 
@@ -25,7 +25,7 @@ struct step {
 };
 
 struct world {
-	struct pair pair;
+	struct qp_link link;
 	uint64_t wr_id;
 	bool granted[2]; /* the key of the granted zone is valid */
 };
@@ -48,7 +48,7 @@ world_revoke(struct world *w, struct host *h);
 static inline bool
 world_granted(const struct world *w, const struct host *h)
 {
-	return w->granted[h == &w->pair.b];
+	return w->granted[h == &w->link.b];
 }
 
 /* Pulls packets like the engine. Checks that READ responses contain only granted

@@ -5,12 +5,12 @@
 
 #include <rte_byteorder.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define FRAME_ROOM (18 + 40 + 8 + 12 + 32 + 4096 + 4)
 #define PULL_BURST 32
 
-static uint8_t rooms[PULL_BURST][FRAME_ROOM];
+static uint8_t pull_buffers[PULL_BURST][FRAME_ROOM];
 
 static void
 wire_put(struct host *from, unsigned index, const uint8_t *data, uint32_t len)
@@ -49,8 +49,8 @@ host_pull(struct host *h, unsigned n)
 		unsigned want = RTE_MIN(n - total, PULL_BURST + 0u);
 
 		for (unsigned i = 0; i < want; i++)
-			pkts[i] = (struct pkt){.data = rooms[i], .room = FRAME_ROOM};
-		got = qp_tx(&h->qp, pkts, want, h->pair->now);
+			pkts[i] = (struct pkt){.data = pull_buffers[i], .room = FRAME_ROOM};
+		got = qp_tx(&h->qp, pkts, want, h->link->now);
 		assert_true(got <= want);
 		for (unsigned i = 0; i < got; i++)
 			wire_put(h, h->wire_count, pkts[i].data, pkts[i].len);
@@ -58,13 +58,13 @@ host_pull(struct host *h, unsigned n)
 		/* A READ request may count up to QP_MAX_UNACKED packets more than the peer
 		 * window has left. */
 		assert_true(h->peer.inflight <=
-			    h->peer.window + (h->pair->conf.max_rd != 0 ? QP_MAX_UNACKED : 0));
+			    h->peer.window + (h->link->conf.max_rd != 0 ? QP_MAX_UNACKED : 0));
 	} while (got != 0 && total < n);
 	return total;
 }
 
 void
-host_take(struct host *h, const uint8_t *data, uint32_t len)
+host_rx(struct host *h, const uint8_t *data, uint32_t len)
 {
 	struct pkt pkt = {
 		.data = malloc(len), .len = (uint16_t)len, .room = (uint16_t)len};
@@ -83,7 +83,7 @@ host_take(struct host *h, const uint8_t *data, uint32_t len)
 		(h->qp.type != IBV_QPT_UD || view.dest_qpn != PSN_MASK))
 		h->stats.drop[DROP_qpn]++;
 	else
-		qp_rx(&h->qp, &view, h->pair->now);
+		qp_rx(&h->qp, &view, h->link->now);
 	free(pkt.data);
 }
 
@@ -92,7 +92,7 @@ wire_deliver(struct host *from, unsigned index)
 {
 	struct frame frame = wire_get(from, index);
 
-	host_take(from->other, frame.data, frame.len);
+	host_rx(from->other, frame.data, frame.len);
 	free(frame.data);
 }
 
@@ -138,7 +138,7 @@ void
 wire_corrupt(struct host *from, unsigned index, uint32_t where)
 {
 	struct frame *frame = &from->wire[index];
-	uint32_t bth = from->pair->conf.ipv6 ? 14 + 40 + 8 : 14 + 20 + 8;
+	uint32_t bth = from->link->conf.ipv6 ? 14 + 40 + 8 : 14 + 20 + 8;
 	uint32_t at;
 
 	assert_true(index < from->wire_count);
@@ -162,7 +162,7 @@ wire_view(const struct host *from, unsigned index)
 }
 
 void
-pair_settle(struct pair *p)
+qp_link_drain(struct qp_link *p)
 {
 	unsigned moved;
 
@@ -175,7 +175,7 @@ pair_settle(struct pair *p)
 }
 
 void
-pair_advance(struct pair *p, uint64_t ns)
+qp_link_advance(struct qp_link *p, uint64_t ns)
 {
 	uint64_t end = p->now + ns;
 
@@ -194,7 +194,7 @@ pair_advance(struct pair *p, uint64_t ns)
 /* ---- Made by hand ---- */
 
 static void
-crafted_path(const struct host *to, const struct crafted *c, struct path_hdr *hdr)
+pkt_spec_path(const struct host *to, const struct pkt_spec *c, struct path_hdr *hdr)
 {
 	struct path_addr addr = {.udp_sport = 0xC123, .hop_limit = 9, .tclass = c->tclass};
 
@@ -207,7 +207,7 @@ crafted_path(const struct host *to, const struct crafted *c, struct path_hdr *hd
 
 		memcpy(addr.src_gid, v4, 12);
 		memcpy(addr.dst_gid, v4, 12);
-		addr.src_gid[0] = addr.dst_gid[0] = to->pair->conf.ipv6 ? 0 : 0xFD;
+		addr.src_gid[0] = addr.dst_gid[0] = to->link->conf.ipv6 ? 0 : 0xFD;
 	}
 	addr.src_gid[15] = (uint8_t)(addr.src_gid[15] + c->src_ip_change);
 	addr.dst_gid[15] = (uint8_t)(addr.dst_gid[15] + c->dst_ip_change);
@@ -215,7 +215,7 @@ crafted_path(const struct host *to, const struct crafted *c, struct path_hdr *hd
 }
 
 static void
-crafted_rdma(const struct crafted *c, const struct op_row *op, uint8_t *ext)
+pkt_spec_rdma(const struct pkt_spec *c, const struct op_row *op, uint8_t *ext)
 {
 	uint64_t value = rte_cpu_to_be_64(c->value);
 
@@ -239,7 +239,7 @@ crafted_rdma(const struct crafted *c, const struct op_row *op, uint8_t *ext)
 }
 
 struct frame
-craft(const struct host *to, const struct crafted *c)
+pkt_spec_build(const struct host *to, const struct pkt_spec *c)
 {
 	const struct op_row *op = &op_rows[c->opcode];
 	struct bth_fields bth = {
@@ -256,7 +256,7 @@ craft(const struct host *to, const struct crafted *c)
 	struct path_hdr hdr;
 
 	assert_non_null(room);
-	crafted_path(to, c, &hdr);
+	pkt_spec_path(to, c, &hdr);
 	ext = frame_begin(&hdr, &pkt, &bth, c->payload_len);
 	memset(ext, 0, op->ext_len);
 	if (op->hdrs & HDR_XRCETH)
@@ -277,7 +277,7 @@ craft(const struct host *to, const struct crafted *c)
 		memcpy(ext + op->ext_len - 4, &c->imm, 4);
 	if (op->hdrs & HDR_FETH)
 		memcpy(ext, &c->imm, 4);
-	crafted_rdma(c, op, ext);
+	pkt_spec_rdma(c, op, ext);
 	payload = frame_payload(&hdr, &pkt, c->opcode);
 	bytes_fill(payload, c->payload_len, c->payload_key);
 	frame_end(&hdr, &pkt, c->payload_len);
@@ -286,18 +286,18 @@ craft(const struct host *to, const struct crafted *c)
 }
 
 void
-inject(struct host *to, const struct crafted *c)
+inject(struct host *to, const struct pkt_spec *c)
 {
-	struct frame frame = craft(to, c);
+	struct frame frame = pkt_spec_build(to, c);
 
-	host_take(to, frame.data, frame.len);
+	host_rx(to, frame.data, frame.len);
 	free(frame.data);
 }
 
 void
 inject_request(struct host *to, uint8_t opcode, uint32_t psn, uint32_t payload_len)
 {
-	inject(to, &(struct crafted){.opcode = opcode,
+	inject(to, &(struct pkt_spec){.opcode = opcode,
 			   .psn = psn,
 			   .payload_len = payload_len,
 			   .ack_req = true});
@@ -306,7 +306,7 @@ inject_request(struct host *to, uint8_t opcode, uint32_t psn, uint32_t payload_l
 void
 inject_ack(struct host *to, uint8_t syndrome, uint32_t psn)
 {
-	inject(to, &(struct crafted){.opcode = OPCODE_RC_ACKNOWLEDGE | to->qp.op_base,
+	inject(to, &(struct pkt_spec){.opcode = OPCODE_RC_ACKNOWLEDGE | to->qp.op_base,
 			   .psn = psn,
 			   .syndrome = syndrome});
 }

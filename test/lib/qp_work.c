@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
 int
 host_post_send(struct host *h, const struct send_req *req)
@@ -11,7 +11,7 @@ host_post_send(struct host *h, const struct send_req *req)
 	struct send_req full = *req;
 
 	full.flags |= h->qp.sq.always;
-	if (pair_is_xrc(h->pair) && full.srqn == 0)
+	if (qp_link_is_xrc(h->link) && full.srqn == 0)
 		full.srqn = h->other->srq.srqn;
 	return sq_post(&h->qp.sq, &full);
 }
@@ -173,7 +173,7 @@ expect_cqe_at(struct host *h, struct cq *cq, uint64_t wr_id, enum ibv_wc_status 
 }
 
 void
-expect_quiet_at(struct host *h, const char *file, int line)
+expect_idle_at(struct host *h, const char *file, int line)
 {
 	struct event_record event;
 	struct cqe cqe;

@@ -10,7 +10,7 @@
 /* ---- runs.tsv ---- */
 
 static const char *
-facts(void)
+runs_text(void)
 {
 	static char *text;
 	static char empty[1];
@@ -35,7 +35,7 @@ facts(void)
 
 /* Finds the next line of this kind and capture from *at on, and splits it at its tabs. */
 static bool
-fact_next(const char **at, const char *kind, const char *name, char line[1024],
+runs_line_next(const char **at, const char *kind, const char *name, char line[1024],
 	char *columns[10])
 {
 	while (**at != '\0') {
@@ -56,13 +56,13 @@ fact_next(const char **at, const char *kind, const char *name, char line[1024],
 }
 
 static uint32_t
-hex(const char *text)
+hex_parse(const char *text)
 {
 	return (uint32_t)strtoul(text, NULL, 16);
 }
 
 static void
-option_take(struct replay_run *run, char option, const char *value)
+option_parse(struct replay_run *run, char option, const char *value)
 {
 	unsigned n = (unsigned)strtoul(value, NULL, 0);
 
@@ -105,7 +105,7 @@ option_take(struct replay_run *run, char option, const char *value)
 }
 
 static void
-options_take(struct replay_run *run, char *text)
+options_parse(struct replay_run *run, char *text)
 {
 	char *word;
 
@@ -114,32 +114,32 @@ options_take(struct replay_run *run, char *text)
 		if (word[1] == 'S') /* the only option without a value */
 			run->srq = true;
 		else
-			option_take(run, word[1], strsep(&text, " "));
+			option_parse(run, word[1], strsep(&text, " "));
 	}
 	snprintf(run->commands, sizeof(run->commands), "%s", text != NULL ? text : "");
 }
 
 static void
-wc_take(struct replay_run *run, char *columns[10])
+wc_parse(struct replay_run *run, char *columns[10])
 {
 	struct replay_wc *wc = &run->wcs[run->wc_count++];
 
 	assert_true(run->wc_count <= RTE_DIM(run->wcs));
-	wc->wr_id = hex(columns[4]);
-	wc->status = (enum ibv_wc_status)hex(columns[5]);
+	wc->wr_id = hex_parse(columns[4]);
+	wc->status = (enum ibv_wc_status)hex_parse(columns[5]);
 	snprintf(wc->opcode, sizeof(wc->opcode), "%s", columns[6]);
-	wc->byte_len = hex(columns[7]);
+	wc->byte_len = hex_parse(columns[7]);
 	wc->has_imm = columns[8][0] != '-';
-	wc->imm = hex(columns[8]);
+	wc->imm = hex_parse(columns[8]);
 	wc->has_crc = columns[9][0] != '-';
-	wc->crc = hex(columns[9]);
+	wc->crc = hex_parse(columns[9]);
 }
 
 bool
 replay_run(const char *name, char side, char queue, struct replay_run *run)
 {
 	char line[1024], *columns[10];
-	const char *at = facts();
+	const char *at = runs_text();
 	bool found = false;
 
 	memset(run, 0, sizeof(*run));
@@ -151,29 +151,29 @@ replay_run(const char *name, char side, char queue, struct replay_run *run)
 		.rnr_retry = 7,
 		.rnr_timer = 12,
 		.rd_atomic = 4};
-	while (fact_next(&at, "run", name, line, columns)) {
+	while (runs_line_next(&at, "run", name, line, columns)) {
 		if (columns[2][0] == side) {
-			options_take(run, columns[3]);
+			options_parse(run, columns[3]);
 			found = true;
 		}
 	}
-	at = facts();
-	while (fact_next(&at, "key", name, line, columns)) {
+	at = runs_text();
+	while (runs_line_next(&at, "key", name, line, columns)) {
 		if (columns[2][0] == side) {
-			run->qpn = hex(columns[3]);
-			run->rkey = hex(columns[4]);
-			run->rkey_ro = hex(columns[5]);
+			run->qpn = hex_parse(columns[3]);
+			run->rkey = hex_parse(columns[4]);
+			run->rkey_ro = hex_parse(columns[5]);
 		}
 	}
-	at = facts();
-	while (fact_next(&at, "mw", name, line, columns)) {
+	at = runs_text();
+	while (runs_line_next(&at, "mw", name, line, columns)) {
 		if (columns[2][0] == side)
-			run->mw[run->mw_count++] = hex(columns[3]);
+			run->mw[run->mw_count++] = hex_parse(columns[3]);
 	}
-	at = facts();
-	while (fact_next(&at, "wc", name, line, columns)) {
+	at = runs_text();
+	while (runs_line_next(&at, "wc", name, line, columns)) {
 		if (columns[2][0] == side && columns[3][0] == queue)
-			wc_take(run, columns);
+			wc_parse(run, columns);
 	}
 	return found;
 }
@@ -204,7 +204,7 @@ void
 replay_load(struct replay *r, const char *name)
 {
 	char path[512], line[1024], *columns[10];
-	const char *at = facts();
+	const char *at = runs_text();
 	const uint8_t *first;
 
 	snprintf(path, sizeof(path), "%s/%s.pcap", CAPTURES, name);
@@ -217,7 +217,7 @@ replay_load(struct replay *r, const char *name)
 	r->vlan = first != NULL && first[12] == 0x81
 			  ? (uint16_t)(first[14] << 8 | first[15]) & 0xFFF
 			  : 0;
-	while (fact_next(&at, "wire", name, line, columns))
+	while (runs_line_next(&at, "wire", name, line, columns))
 		r->wire[atoi(columns[2]) - 1] =
 			columns[3][1] == 'u' ? '2' : (uint8_t)columns[3][0];
 }
@@ -258,7 +258,7 @@ gid_set(uint8_t gid[16], const struct pkt_view *v, bool src)
 }
 
 void
-replay_take_place(const struct replay *r, struct host *h, const struct replay_run *run,
+replay_host_connect(const struct replay *r, struct host *h, const struct replay_run *run,
 	uint32_t qpn, uint32_t dest_qpn, const struct pkt_view *v, bool own)
 {
 	struct qp_attr attr = host_attr(h);
@@ -280,7 +280,7 @@ replay_take_place(const struct replay *r, struct host *h, const struct replay_ru
 	}
 	if (run->udp_sport != 0)
 		addr.udp_sport = run->udp_sport;
-	host_rise(h, &attr, &addr);
+	host_modify_to_rts(h, &attr, &addr);
 }
 
 /* ---- Memory ---- */
@@ -293,7 +293,7 @@ replay_target_fill(struct replay *r)
 }
 
 static struct key_entry *
-entry_of(struct host *h, uint32_t key)
+key_entry_of(struct host *h, uint32_t key)
 {
 	uint32_t index = key >> 8;
 
@@ -305,7 +305,7 @@ void
 replay_key_put(
 	struct replay *r, struct host *h, uint32_t key, uint64_t va, unsigned access)
 {
-	*entry_of(h, key) = (struct key_entry){.va = va,
+	*key_entry_of(h, key) = (struct key_entry){.va = va,
 		.len = REPLAY_TARGET_BYTES,
 		.host = r->target,
 		.key = key,
@@ -315,7 +315,7 @@ replay_key_put(
 void
 replay_key_drop(struct host *h, uint32_t key)
 {
-	*entry_of(h, key) = (struct key_entry){0};
+	*key_entry_of(h, key) = (struct key_entry){0};
 }
 
 void
@@ -340,7 +340,7 @@ replay_crc(const uint8_t *at, size_t len)
 
 /* Sets the ICRC of an IPv4 packet, over the fields that it covers (docs/protocol.md 2). */
 static void
-icrc_seal(uint8_t *ip, uint32_t len)
+icrc_write(uint8_t *ip, uint32_t len)
 {
 	static uint8_t covered[8 + 5000];
 	uint32_t crc;
@@ -356,7 +356,7 @@ icrc_seal(uint8_t *ip, uint32_t len)
 }
 
 void
-replay_rekey(uint8_t *frame, uint32_t len, uint32_t from, uint32_t to)
+replay_rkey_replace(uint8_t *frame, uint32_t len, uint32_t from, uint32_t to)
 {
 	struct pkt pkt = {.data = frame, .len = (uint16_t)len};
 	uint32_t be_from = rte_cpu_to_be_32(from), be_to = rte_cpu_to_be_32(to);
@@ -374,7 +374,7 @@ replay_rekey(uint8_t *frame, uint32_t len, uint32_t from, uint32_t to)
 	if (memcmp(at, &be_from, 4) != 0)
 		return;
 	memcpy(at, &be_to, 4);
-	icrc_seal(frame + (v.ip - frame),
+	icrc_write(frame + (v.ip - frame),
 		(uint32_t)(v.payload - v.ip) + v.payload_len + v.pad);
 	assert_int_equal(pkt_parse(&pkt, 0, &v), DROP_none);
 }

@@ -8,7 +8,7 @@
 #define ROCADE_TEST_REPLAY_H
 
 #include "pcap.h"
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define REPLAY_SLOT 8192 /* bytes of memory for each operation */
 #define REPLAY_SLOTS 64
@@ -65,7 +65,7 @@ replay_run(const char *name, char side, char queue, struct replay_run *run);
 /* Gives h the addresses and QPNs of a QP of the capture: v is a packet that this QP sends
  * (own), or receives. */
 void
-replay_take_place(const struct replay *r, struct host *h, const struct replay_run *run,
+replay_host_connect(const struct replay *r, struct host *h, const struct replay_run *run,
 	uint32_t qpn, uint32_t dest_qpn, const struct pkt_view *v, bool own);
 /* Fills the target area with its pattern, and installs a key entry with the number that
  * the capture uses. */
@@ -79,7 +79,7 @@ replay_key_drop(struct host *h, uint32_t key);
 
 /* Replaces R_Key `from` by `to` in a request that names it, and updates the ICRC. */
 void
-replay_rekey(uint8_t *frame, uint32_t len, uint32_t from, uint32_t to);
+replay_rkey_replace(uint8_t *frame, uint32_t len, uint32_t from, uint32_t to);
 void
 replay_frames_equal(const struct pkt_view *ours, const struct pkt_view *theirs);
 /* at: address of the bytes of a receive or READ. */

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "api_bed.h"
+#include "api_fixture.h"
 
 static void
 test_version(void **state)

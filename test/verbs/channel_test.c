@@ -13,11 +13,11 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define LEN 16
 
-static struct pair pair;
+static struct verbs_pair pair;
 static struct ibv_comp_channel *channel;
 static struct ibv_cq *cq; /* a CQ of b with the channel */
 /* a QP of b that receives into `cq`; pair.a.qp[0] sends to it */
@@ -26,7 +26,7 @@ static struct ibv_qp *qp;
 static void
 open_channel(void)
 {
-	struct pair_conf conf = {.unconnected = true};
+	struct verbs_pair_conf conf = {.unconnected = true};
 	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 8,
 						.max_send_sge = 1,
 						.max_recv_wr = 64,
@@ -77,7 +77,7 @@ message(unsigned flags)
 
 	receive(0);
 	assert_int_equal(pair_send(&pair.a, 0, 0, 0, LEN, flags | IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
@@ -137,7 +137,7 @@ test_solicited(void **state)
 	/* An error counts as solicited. */
 	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
 	receive(1);
-	pair_to(qp, IBV_QPS_ERR);
+	pair_modify_state(qp, IBV_QPS_ERR);
 	assert_true(event_is_there());
 	close_channel();
 }
@@ -248,7 +248,7 @@ test_no_wakeup_lost(void **state)
 
 	(void)state;
 	open_channel();
-	pair_run(&pair);
+	pair_threads_start(&pair);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		receive(i);
 		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
@@ -272,7 +272,7 @@ test_no_wakeup_lost(void **state)
 		while (ibv_poll_cq(pair.a.send_cq, 1, &wc) == 1)
 			;
 	}
-	pair_halt(&pair);
+	pair_threads_stop(&pair);
 	while (event_is_there())
 		;
 	close_channel();

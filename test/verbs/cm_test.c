@@ -9,14 +9,14 @@
 
 #include <cmocka.h>
 
-#include "cm_bed.h"
+#include "cm_fixture.h"
 
 static int
 setup(void **state)
 {
 	(void)state;
-	bed_open(&(struct pair_conf){.qps = 2, .unconnected = true});
-	assert_int_equal(rocade_cm_listen(cm_b, BED_PORT, 4, "listener", &listener), 0);
+	cm_pair_open(&(struct verbs_pair_conf){.qps = 2, .unconnected = true});
+	assert_int_equal(rocade_cm_listen(cm_b, CM_PORT, 4, "listener", &listener), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		pair_to_init(pair.a.qp[i]);
 		pair_to_init(pair.b.qp[i]);
@@ -28,7 +28,7 @@ static int
 teardown(void **state)
 {
 	(void)state;
-	bed_close_managers();
+	cm_managers_close();
 	pair_close(&pair);
 	return 0;
 }
@@ -61,20 +61,20 @@ send_both_ways(unsigned qp)
 	assert_int_equal(pair_post_recv(&pair.a, qp, 2, 4096, 100), 0);
 	assert_int_equal(pair_send(&pair.a, qp, 3, 0, 100, IBV_SEND_SIGNALED), 0);
 	assert_int_equal(pair_send(&pair.b, qp, 4, 0, 100, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	pair_complete(&pair, pair.a.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	pair_complete(&pair, pair.b.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
 static void
 connects(void **state)
 {
-	struct rocade_cm_id *a = ask(0, BED_PORT, "hello");
+	struct rocade_cm_id *a = ask(0, CM_PORT, "hello");
 	struct rocade_cm_param p = {.size = sizeof(p),
 		.private_data = "hi",
 		.private_len = 2,
@@ -87,7 +87,7 @@ connects(void **state)
 	p.rnr_retry_count = 4;
 	p.responder_resources = 7;
 	p.psn = 0xdef;
-	e = bed_event(cm_b, ROCADE_CM_REQUEST);
+	e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 	assert_string_equal(e.user, "listener");
 	assert_memory_equal(&e.peer, &pair.a.gid, 16);
 	assert_int_equal(e.private_len, 56);
@@ -97,11 +97,11 @@ connects(void **state)
 	struct rocade_cm_id *b = e.id;
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], &p, "b"), 0);
 	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_RTR);
-	e = bed_event(cm_a, ROCADE_CM_ESTABLISHED);
+	e = cm_expect_event(cm_a, ROCADE_CM_ESTABLISHED);
 	assert_ptr_equal(e.id, a);
 	assert_string_equal(e.user, "a");
 	assert_memory_equal(e.private_data, "hi\0", 3);
-	e = bed_event(cm_b, ROCADE_CM_ESTABLISHED);
+	e = cm_expect_event(cm_b, ROCADE_CM_ESTABLISHED);
 	assert_ptr_equal(e.id, b);
 	assert_string_equal(e.user, "b");
 	/* The parameters of each side are in the other side's QP. */
@@ -127,23 +127,23 @@ connects(void **state)
 	send_both_ways(0);
 	assert_int_equal(rocade_cm_disconnect(a), 0);
 	assert_int_equal(rocade_cm_disconnect(a), ENOTCONN);
-	assert_ptr_equal(bed_event(cm_b, ROCADE_CM_DISCONNECTED).id, b);
-	assert_ptr_equal(bed_event(cm_a, ROCADE_CM_DISCONNECTED).id, a);
-	assert_ptr_equal(bed_event(cm_a, ROCADE_CM_TIMEWAIT_EXIT).id, a);
+	assert_ptr_equal(cm_expect_event(cm_b, ROCADE_CM_DISCONNECTED).id, b);
+	assert_ptr_equal(cm_expect_event(cm_a, ROCADE_CM_DISCONNECTED).id, a);
+	assert_ptr_equal(cm_expect_event(cm_a, ROCADE_CM_TIMEWAIT_EXIT).id, a);
 	rocade_cm_release(a);
 	rocade_cm_release(b);
-	assert_int_equal(bed_stat_of(cm_a, "established"), 1);
-	assert_int_equal(bed_stat_of(cm_b, "disconnected"), 1);
+	assert_int_equal(cm_stat(cm_a, "established"), 1);
+	assert_int_equal(cm_stat(cm_b, "disconnected"), 1);
 }
 
 /* Fills A's transmit queue, so that further messages are lost. */
 static void
 jam(void)
 {
-	uint64_t lost = bed_stat_of(cm_a, "tx_full");
+	uint64_t lost = cm_stat(cm_a, "tx_full");
 
-	while (bed_stat_of(cm_a, "tx_full") == lost)
-		rocade_cm_release(ask(1, BED_PORT + 1, ""));
+	while (cm_stat(cm_a, "tx_full") == lost)
+		rocade_cm_release(ask(1, CM_PORT + 1, ""));
 }
 
 /* The RTU is lost, but data arrives: the data establishes the passive side long before
@@ -151,8 +151,8 @@ jam(void)
 static void
 data_before_rtu(void **state)
 {
-	struct rocade_cm_id *a = ask(0, BED_PORT, ""),
-			    *b = bed_event(cm_b, ROCADE_CM_REQUEST).id;
+	struct rocade_cm_id *a = ask(0, CM_PORT, ""),
+			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
 	uint64_t begin = pair_clock_ns(), lost;
 	struct rocade_cm_event e;
 	int fd = rocade_cm_fd(cm_b);
@@ -161,31 +161,31 @@ data_before_rtu(void **state)
 	(void)state;
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
 	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 4096, 100), 0);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	jam();
-	lost = bed_stat_of(cm_a, "tx_full");
+	lost = cm_stat(cm_a, "tx_full");
 	assert_int_equal(rocade_cm_next_event(cm_a, &e), 0);
 	assert_int_equal(e.type, ROCADE_CM_ESTABLISHED);
-	assert_int_equal(bed_stat_of(cm_a, "tx_full"), lost + 1);
-	pair_settle(&pair);
+	assert_int_equal(cm_stat(cm_a, "tx_full"), lost + 1);
+	pair_drain(&pair);
 	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
-	assert_false(bed_readable(fd));
+	assert_false(fd_readable(fd));
 	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_RTR);
 	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 100, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	assert_true(bed_readable(fd));
-	assert_ptr_equal(bed_event(cm_b, ROCADE_CM_ESTABLISHED).id, b);
+	assert_true(fd_readable(fd));
+	assert_ptr_equal(cm_expect_event(cm_b, ROCADE_CM_ESTABLISHED).id, b);
 	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_RTS);
-	assert_true(bed_stat_of(cm_b, "resent") == 0 ||
+	assert_true(cm_stat(cm_b, "resent") == 0 ||
 		    pair_clock_ns() - begin > UINT64_C(4000000000));
-	assert_false(bed_readable(fd));
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	assert_false(fd_readable(fd));
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	send_both_ways(0);
 	rocade_cm_release(a);
-	bed_event(cm_b, ROCADE_CM_DISCONNECTED);
+	cm_expect_event(cm_b, ROCADE_CM_DISCONNECTED);
 	rocade_cm_release(b);
-	bed_quiet();
+	cm_expect_no_event();
 }
 
 /* The descriptor is readable while there are events. */
@@ -198,54 +198,54 @@ sleeps(void **state)
 
 	(void)state;
 	assert_int_equal(rocade_cm_fd(cm_b), fd);
-	assert_false(bed_readable(fd));
+	assert_false(fd_readable(fd));
 	for (unsigned i = 0; i < 2; i++)
-		a[i] = ask(i, BED_PORT, "");
-	while (!bed_readable(fd))
+		a[i] = ask(i, CM_PORT, "");
+	while (!fd_readable(fd))
 		pair_poll(&pair);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_true(bed_readable(fd));
-		b[i] = bed_event(cm_b, ROCADE_CM_REQUEST).id;
+		assert_true(fd_readable(fd));
+		b[i] = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
 	}
-	assert_false(bed_readable(fd));
+	assert_false(fd_readable(fd));
 	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
 	for (unsigned i = 0; i < 2; i++)
 		rocade_cm_release(a[i]);
-	while (!bed_readable(fd))
+	while (!fd_readable(fd))
 		pair_poll(&pair);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(bed_event(cm_b, ROCADE_CM_REJECTED).status, 4);
+		assert_int_equal(cm_expect_event(cm_b, ROCADE_CM_REJECTED).status, 4);
 		rocade_cm_release(b[i]);
 	}
-	assert_false(bed_readable(fd));
+	assert_false(fd_readable(fd));
 	/* The descriptor becomes readable even if the application does not read it. */
-	a[0] = ask(0, BED_PORT, "");
-	while (!bed_readable(fd))
+	a[0] = ask(0, CM_PORT, "");
+	while (!fd_readable(fd))
 		pair_poll(&pair);
 	assert_int_equal(rocade_cm_fd(cm_b), fd);
-	assert_true(bed_readable(fd));
-	rocade_cm_release(bed_event(cm_b, ROCADE_CM_REQUEST).id);
-	assert_int_equal(bed_event(cm_a, ROCADE_CM_REJECTED).status, 28);
+	assert_true(fd_readable(fd));
+	rocade_cm_release(cm_expect_event(cm_b, ROCADE_CM_REQUEST).id);
+	assert_int_equal(cm_expect_event(cm_a, ROCADE_CM_REJECTED).status, 28);
 	rocade_cm_release(a[0]);
-	bed_quiet();
+	cm_expect_no_event();
 }
 
 /* The application destroys a QP before its connection. */
 static void
 qp_gone_first(void **state)
 {
-	struct rocade_cm_id *a = ask(0, BED_PORT, ""),
-			    *b = bed_event(cm_b, ROCADE_CM_REQUEST).id;
+	struct rocade_cm_id *a = ask(0, CM_PORT, ""),
+			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
 
 	(void)state;
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
 	assert_int_equal(ibv_destroy_qp(pair.b.qp[0]), 0);
 	pair.b.qp[0] = NULL;
 	rocade_cm_release(b);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	/* The passive side accepted and released before A reads its event. */
-	bed_event(cm_a, ROCADE_CM_DISCONNECTED);
+	cm_expect_event(cm_a, ROCADE_CM_DISCONNECTED);
 	rocade_cm_release(a);
 }
 
@@ -256,17 +256,17 @@ two_at_once(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
-		a[i] = ask(i, BED_PORT, i == 0 ? "0" : "1");
+		a[i] = ask(i, CM_PORT, i == 0 ? "0" : "1");
 	for (unsigned i = 0; i < 2; i++) {
-		struct rocade_cm_event e = bed_event(cm_b, ROCADE_CM_REQUEST);
+		struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 		unsigned which = ((const char *)e.private_data)[0] - '0';
 
 		b[which] = e.id;
 		assert_int_equal(rocade_cm_accept(e.id, pair.b.qp[which], NULL, NULL), 0);
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		bed_event(cm_a, ROCADE_CM_ESTABLISHED);
-		bed_event(cm_b, ROCADE_CM_ESTABLISHED);
+		cm_expect_event(cm_a, ROCADE_CM_ESTABLISHED);
+		cm_expect_event(cm_b, ROCADE_CM_ESTABLISHED);
 	}
 	for (unsigned i = 0; i < 2; i++)
 		send_both_ways(i);
@@ -274,38 +274,38 @@ two_at_once(void **state)
 	for (unsigned i = 0; i < 2; i++)
 		rocade_cm_release(a[i]);
 	for (unsigned i = 0; i < 2; i++) {
-		bed_event(cm_b, ROCADE_CM_DISCONNECTED);
+		cm_expect_event(cm_b, ROCADE_CM_DISCONNECTED);
 		rocade_cm_release(b[i]);
 	}
-	bed_quiet();
+	cm_expect_no_event();
 }
 
 static void
 rejected(void **state)
 {
-	struct rocade_cm_id *a = ask(0, BED_PORT + 1, "");
-	struct rocade_cm_event e = bed_event(cm_a, ROCADE_CM_REJECTED);
+	struct rocade_cm_id *a = ask(0, CM_PORT + 1, "");
+	struct rocade_cm_event e = cm_expect_event(cm_a, ROCADE_CM_REJECTED);
 
 	(void)state;
 	assert_int_equal(e.status, 8);
 	rocade_cm_release(a);
-	a = ask(0, BED_PORT, "x");
-	e = bed_event(cm_b, ROCADE_CM_REQUEST);
+	a = ask(0, CM_PORT, "x");
+	e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 	assert_int_equal(rocade_cm_disconnect(e.id), ENOTCONN);
 	assert_int_equal(rocade_cm_reject(e.id, "no", 2), 0);
 	rocade_cm_release(e.id);
-	e = bed_event(cm_a, ROCADE_CM_REJECTED);
+	e = cm_expect_event(cm_a, ROCADE_CM_REJECTED);
 	assert_int_equal(e.status, 28);
 	assert_memory_equal(e.private_data, "no\0", 3);
 	rocade_cm_release(a);
 	/* The listener closes before the request is read. */
-	a = ask(0, BED_PORT, "x");
-	pair_settle(&pair);
+	a = ask(0, CM_PORT, "x");
+	pair_drain(&pair);
 	rocade_cm_unlisten(listener);
 	listener = NULL;
-	assert_int_equal(bed_event(cm_a, ROCADE_CM_REJECTED).status, 28);
+	assert_int_equal(cm_expect_event(cm_a, ROCADE_CM_REJECTED).status, 28);
 	rocade_cm_release(a);
-	bed_quiet();
+	cm_expect_no_event();
 	assert_int_equal(pair.a.qp[0]->state, IBV_QPS_INIT);
 }
 
@@ -313,17 +313,17 @@ rejected(void **state)
 static void
 qp_not_ready(void **state)
 {
-	struct rocade_cm_id *a = ask(0, BED_PORT, "");
-	struct rocade_cm_event e = bed_event(cm_b, ROCADE_CM_REQUEST);
+	struct rocade_cm_id *a = ask(0, CM_PORT, "");
+	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 	struct rocade_cm_id *b = e.id;
 
 	(void)state;
-	pair_to(pair.a.qp[0], IBV_QPS_ERR);
+	pair_modify_state(pair.a.qp[0], IBV_QPS_ERR);
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
-	e = bed_event(cm_a, ROCADE_CM_REJECTED);
+	e = cm_expect_event(cm_a, ROCADE_CM_REJECTED);
 	assert_int_equal(e.status, -EINVAL);
 	/* reason 1: no QP */
-	assert_int_equal(bed_event(cm_b, ROCADE_CM_REJECTED).status, 1);
+	assert_int_equal(cm_expect_event(cm_b, ROCADE_CM_REJECTED).status, 1);
 	rocade_cm_release(a);
 	rocade_cm_release(b);
 }
@@ -342,36 +342,36 @@ refused_calls(void **state)
 	assert_int_equal(rocade_cm_open(pair.a.context, &cm), EBUSY);
 	assert_int_equal(ibv_close_device(pair.a.context), -1);
 	assert_int_equal(errno, EBUSY);
-	assert_int_equal(rocade_cm_listen(cm_b, BED_PORT, 1, NULL, &l), EADDRINUSE);
+	assert_int_equal(rocade_cm_listen(cm_b, CM_PORT, 1, NULL, &l), EADDRINUSE);
 	assert_int_equal(rocade_cm_listen(cm_b, 0, 1, NULL, &l), EINVAL);
 	assert_int_equal(rocade_cm_listen(cm_b, 1, 0, NULL, &l), EINVAL);
 #define REFUSED(qp, gid, port)                                                           \
 	assert_int_equal(rocade_cm_connect(cm_a, qp, gid, port, &p, NULL, &id), EINVAL)
 	REFUSED(pair.a.qp[0], &pair.b.gid, 0);
-	REFUSED(pair.b.qp[0], &pair.b.gid, BED_PORT);
-	REFUSED(pair.a.qp[0], &v6, BED_PORT);
+	REFUSED(pair.b.qp[0], &pair.b.gid, CM_PORT);
+	REFUSED(pair.a.qp[0], &v6, CM_PORT);
 	p.sgid_index = 200;
-	REFUSED(pair.a.qp[0], &pair.b.gid, BED_PORT);
+	REFUSED(pair.a.qp[0], &pair.b.gid, CM_PORT);
 	p = (struct rocade_cm_param){.size = 4};
-	REFUSED(pair.a.qp[0], &pair.b.gid, BED_PORT);
+	REFUSED(pair.a.qp[0], &pair.b.gid, CM_PORT);
 	p = (struct rocade_cm_param){
 		.size = sizeof(p), .private_data = much, .private_len = 57};
-	REFUSED(pair.a.qp[0], &pair.b.gid, BED_PORT);
+	REFUSED(pair.a.qp[0], &pair.b.gid, CM_PORT);
 	p = (struct rocade_cm_param){.size = sizeof(p), .retry_count = 8};
-	REFUSED(pair.a.qp[0], &pair.b.gid, BED_PORT);
+	REFUSED(pair.a.qp[0], &pair.b.gid, CM_PORT);
 	p = (struct rocade_cm_param){.size = sizeof(p), .path_mtu = 6};
-	REFUSED(pair.a.qp[0], &pair.b.gid, BED_PORT);
-	pair_to(pair.a.qp[1], IBV_QPS_RESET);
+	REFUSED(pair.a.qp[0], &pair.b.gid, CM_PORT);
+	pair_modify_state(pair.a.qp[1], IBV_QPS_RESET);
 	p = (struct rocade_cm_param){.size = sizeof(p)};
-	REFUSED(pair.a.qp[1], &pair.b.gid, BED_PORT);
+	REFUSED(pair.a.qp[1], &pair.b.gid, CM_PORT);
 #undef REFUSED
-	id = ask(0, BED_PORT, "");
+	id = ask(0, CM_PORT, "");
 	assert_int_equal(rocade_cm_accept(id, pair.a.qp[0], NULL, NULL), ENOTCONN);
-	b = bed_event(cm_b, ROCADE_CM_REQUEST).id;
+	b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
 	assert_int_equal(rocade_cm_accept(b, pair.a.qp[0], NULL, NULL), EINVAL);
 	rocade_cm_release(id);
 	/* The peer has given up: accepting fails. */
-	assert_int_equal(bed_event(cm_b, ROCADE_CM_REJECTED).status, 4);
+	assert_int_equal(cm_expect_event(cm_b, ROCADE_CM_REJECTED).status, 4);
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), ENOTCONN);
 	rocade_cm_release(b);
 	assert_string_equal(

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cm_ud_bed.h"
+#include "cm_ud_fixture.h"
 
 #define GRH 40
 #define LEN 300
@@ -18,7 +18,7 @@
 /* Sends one datagram to the address of an event. Returns the QPN that the receiver sees
  * as source. */
 static uint32_t
-send_datagram(struct pair_side *from, struct ibv_qp *qp, struct pair_side *to,
+send_datagram(struct verbs_side *from, struct ibv_qp *qp, struct verbs_side *to,
 	struct ibv_qp *to_qp, const struct rocade_cm_event *e, uint32_t qpn,
 	uint32_t qkey)
 {
@@ -42,9 +42,9 @@ send_datagram(struct pair_side *from, struct ibv_qp *qp, struct pair_side *to,
 		from->mem[i] = (uint8_t)(qpn + i * 7);
 	assert_int_equal(ibv_post_recv(to_qp, &recv, &bad_recv), 0);
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
-	pair_complete(&pair, from->send_cq, &wc, 1);
+	pair_poll_cq(&pair, from->send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	pair_complete(&pair, to->recv_cq, &wc, 1);
+	pair_poll_cq(&pair, to->recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, GRH + LEN);
 	assert_memory_equal(to->mem + 4096 + GRH, from->mem, LEN);
@@ -55,38 +55,38 @@ send_datagram(struct pair_side *from, struct ibv_qp *qp, struct pair_side *to,
 static void
 resolves(void **state)
 {
-	struct rocade_cm_id *a = bed_ask(BED_PORT, "hello");
-	struct rocade_cm_event asked = bed_event(cm_b, ROCADE_CM_REQUEST), e;
-	struct rocade_cm_ud_param p = bed_says("hi");
+	struct rocade_cm_id *a = ud_resolve(CM_PORT, "hello");
+	struct rocade_cm_event asked = cm_expect_event(cm_b, ROCADE_CM_REQUEST), e;
+	struct rocade_cm_ud_param p = ud_param("hi");
 	uint32_t src;
 
 	(void)state;
 	assert_string_equal(asked.user, "listener");
 	assert_memory_equal(&asked.peer, &pair.a.gid, 16);
-	assert_int_equal(asked.sgid_index, bed_index_of(&pair.b));
+	assert_int_equal(asked.sgid_index, gid_index_of(&pair.b));
 	assert_int_equal(asked.private_len, 180);
 	assert_memory_equal(asked.private_data, "hello\0", 6);
 	assert_int_equal(rocade_cm_ud_answer(asked.id, qp_b, &p), 0);
 	assert_int_equal(rocade_cm_ud_answer(asked.id, qp_b, &p), ENOTCONN);
 	assert_int_equal(rocade_cm_ud_reject(asked.id, 2, NULL), ENOTCONN);
 	rocade_cm_release(asked.id);
-	e = bed_event(cm_a, ROCADE_CM_RESOLVED);
+	e = cm_expect_event(cm_a, ROCADE_CM_RESOLVED);
 	assert_ptr_equal(e.id, a);
 	assert_string_equal(e.user, "a");
 	assert_string_equal(rocade_cm_event_name(e.type), "resolved");
 	assert_int_equal(e.status, 0);
 	assert_int_equal(e.qpn, qp_b->qp_num);
-	assert_int_equal(e.qkey, BED_QKEY_B);
+	assert_int_equal(e.qkey, QKEY_B);
 	assert_memory_equal(&e.peer, &pair.b.gid, 16);
-	assert_int_equal(e.sgid_index, bed_index_of(&pair.a));
+	assert_int_equal(e.sgid_index, gid_index_of(&pair.a));
 	assert_int_equal(e.private_len, 136);
 	assert_memory_equal(e.private_data, "hi\0", 3);
 	src = send_datagram(&pair.a, qp_a, &pair.b, qp_b, &e, e.qpn, e.qkey);
 	assert_int_equal(src, qp_a->qp_num);
-	src = send_datagram(&pair.b, qp_b, &pair.a, qp_a, &asked, src, BED_QKEY_A);
+	src = send_datagram(&pair.b, qp_b, &pair.a, qp_a, &asked, src, QKEY_A);
 	assert_int_equal(src, qp_b->qp_num);
 	rocade_cm_release(a);
-	bed_quiet();
+	cm_expect_no_event();
 }
 
 /* The largest private data, in both directions. */
@@ -94,19 +94,19 @@ static void
 private_data(void **state)
 {
 	static char question[180], reply[136];
-	struct rocade_cm_ud_param p = bed_says("");
+	struct rocade_cm_ud_param p = ud_param("");
 	struct rocade_cm_event e;
 	struct rocade_cm_id *a;
 
 	(void)state;
 	memset(question, 'q', sizeof(question));
 	memset(reply, 'r', sizeof(reply));
-	p.sgid_index = bed_index_of(&pair.a);
+	p.sgid_index = gid_index_of(&pair.a);
 	p.private_data = question;
 	p.private_len = sizeof(question);
 	assert_int_equal(
-		rocade_cm_ud_resolve(cm_a, &pair.b.gid, BED_PORT, &p, "a", &a), 0);
-	e = bed_event(cm_b, ROCADE_CM_REQUEST);
+		rocade_cm_ud_resolve(cm_a, &pair.b.gid, CM_PORT, &p, "a", &a), 0);
+	e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 	assert_memory_equal(e.private_data, question, sizeof(question));
 	p.private_data = reply;
 	p.private_len = sizeof(reply) + 1;
@@ -115,42 +115,42 @@ private_data(void **state)
 	p.private_len = sizeof(reply);
 	assert_int_equal(rocade_cm_ud_answer(e.id, qp_b, &p), 0);
 	rocade_cm_release(e.id);
-	e = bed_event(cm_a, ROCADE_CM_RESOLVED);
+	e = cm_expect_event(cm_a, ROCADE_CM_RESOLVED);
 	assert_memory_equal(e.private_data, reply, sizeof(reply));
 	rocade_cm_release(a);
-	bed_quiet();
+	cm_expect_no_event();
 }
 
 static void
 rejected(void **state)
 {
-	struct rocade_cm_ud_param p = bed_says("no");
+	struct rocade_cm_ud_param p = ud_param("no");
 	struct rocade_cm_event e;
 	struct rocade_cm_id *a, *more[3];
 
 	(void)state;
 	for (int status = 1; status <= 3; status++) {
-		a = bed_ask(BED_PORT, "x");
-		e = bed_event(cm_b, ROCADE_CM_REQUEST);
+		a = ud_resolve(CM_PORT, "x");
+		e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 		assert_int_equal(rocade_cm_ud_reject(e.id, status, &p), 0);
 		rocade_cm_release(e.id);
-		e = bed_event(cm_a, ROCADE_CM_REJECTED);
+		e = cm_expect_event(cm_a, ROCADE_CM_REJECTED);
 		assert_int_equal(e.status, status);
 		assert_memory_equal(e.private_data, "no\0", 3);
 		rocade_cm_release(a);
 	}
-	a = bed_ask(BED_PORT, "");
-	rocade_cm_release(bed_event(cm_b, ROCADE_CM_REQUEST).id);
-	bed_ends_rejected(a, 2);
+	a = ud_resolve(CM_PORT, "");
+	rocade_cm_release(cm_expect_event(cm_b, ROCADE_CM_REQUEST).id);
+	ud_expect_rejected(a, 2);
 	/* One request more than the backlog. */
 	for (unsigned i = 0; i < 3; i++)
-		more[i] = bed_ask(BED_PORT, "");
-	bed_ends_rejected(more[2], 2);
+		more[i] = ud_resolve(CM_PORT, "");
+	ud_expect_rejected(more[2], 2);
 	for (unsigned i = 0; i < 2; i++) {
-		bed_answer(bed_event(cm_b, ROCADE_CM_REQUEST).id);
-		bed_ends_resolved(more[i]);
+		ud_reply(cm_expect_event(cm_b, ROCADE_CM_REQUEST).id);
+		ud_expect_resolved(more[i]);
 	}
-	bed_quiet();
+	cm_expect_no_event();
 }
 
 /* A connection listener does not get resolution requests, nor the other way round. */
@@ -162,21 +162,21 @@ nobody_listens(void **state)
 	struct rocade_cm_id *id;
 
 	(void)state;
-	assert_int_equal(rocade_cm_listen(cm_b, BED_PORT + 1, 1, NULL, &other), 0);
-	bed_ends_rejected(bed_ask(BED_PORT + 1, ""), 1);
+	assert_int_equal(rocade_cm_listen(cm_b, CM_PORT + 1, 1, NULL, &other), 0);
+	ud_expect_rejected(ud_resolve(CM_PORT + 1, ""), 1);
 	rocade_cm_unlisten(other);
 	pair_to_init(pair.a.qp[0]);
-	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, BED_PORT,
+	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, CM_PORT,
 				 NULL, NULL, &id),
 		0);
-	e = bed_event(cm_a, ROCADE_CM_REJECTED);
+	e = cm_expect_event(cm_a, ROCADE_CM_REJECTED);
 	assert_int_equal(e.status, 8);
 	rocade_cm_release(id);
-	bed_quiet();
+	cm_expect_no_event();
 }
 
 static void
-lose_all(struct pair_side *s, bool on)
+lose_all(struct verbs_side *s, bool on)
 {
 	struct rocade_impair all = {.loss_ppm = on ? 1000000 : 0};
 
@@ -186,27 +186,27 @@ lose_all(struct pair_side *s, bool on)
 static void
 retried(void **state)
 {
-	uint64_t until = pair_clock_ns() + BED_WAIT_NS;
+	uint64_t until = pair_clock_ns() + CM_WAIT_NS;
 	struct rocade_cm_id *a;
 	struct rocade_cm_event e;
 	unsigned again = 0;
 
 	(void)state;
 	/* The request is lost, but no neighbour resolution is: the address is known. */
-	a = bed_ask(BED_PORT, "");
-	bed_answer(bed_event(cm_b, ROCADE_CM_REQUEST).id);
-	bed_ends_resolved(a);
+	a = ud_resolve(CM_PORT, "");
+	ud_reply(cm_expect_event(cm_b, ROCADE_CM_REQUEST).id);
+	ud_expect_resolved(a);
 	lose_all(&pair.b, true);
-	a = bed_ask(BED_PORT, "");
-	pair_settle(&pair);
+	a = ud_resolve(CM_PORT, "");
+	pair_drain(&pair);
 	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
 	lose_all(&pair.b, false);
-	e = bed_event(cm_b, ROCADE_CM_REQUEST);
-	assert_true(bed_stat_of(cm_a, "resent") > 0);
+	e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
+	assert_true(cm_stat(cm_a, "resent") > 0);
 	/* The reply is lost. B repeats it although the application released the ID. */
 	lose_all(&pair.a, true);
-	bed_answer(e.id);
-	pair_settle(&pair);
+	ud_reply(e.id);
+	pair_drain(&pair);
 	assert_int_equal(rocade_cm_next_event(cm_a, &e), EAGAIN);
 	lose_all(&pair.a, false);
 	while (rocade_cm_next_event(cm_a, &e) != 0) {
@@ -215,15 +215,15 @@ retried(void **state)
 		/* On a slow machine B may have forgotten the request after two timeouts
 		 * of A. */
 		if (rocade_cm_next_event(cm_b, &e) == 0) {
-			bed_answer(e.id);
+			ud_reply(e.id);
 			again++;
 		}
 	}
 	assert_int_equal(e.type, ROCADE_CM_RESOLVED);
 	assert_ptr_equal(e.id, a);
 	rocade_cm_release(a);
-	assert_true(bed_stat_of(cm_b, "duplicates") > 0 || again > 0);
-	bed_quiet();
+	assert_true(cm_stat(cm_b, "duplicates") > 0 || again > 0);
+	cm_expect_no_event();
 }
 
 static void
@@ -234,14 +234,14 @@ unreachable(void **state)
 
 	(void)state;
 	lose_all(&pair.b, true);
-	a = bed_ask(BED_PORT, "");
-	e = bed_event(cm_a, ROCADE_CM_UNREACHABLE);
+	a = ud_resolve(CM_PORT, "");
+	e = cm_expect_event(cm_a, ROCADE_CM_UNREACHABLE);
 	assert_ptr_equal(e.id, a);
 	assert_string_equal(e.user, "a");
-	assert_int_equal(bed_stat_of(cm_a, "resent"), 15);
+	assert_int_equal(cm_stat(cm_a, "resent"), 15);
 	lose_all(&pair.b, false);
 	rocade_cm_release(a);
-	bed_quiet();
+	cm_expect_no_event();
 }
 
 /* Requests that the application did not read are rejected; the one it read can still be
@@ -249,60 +249,60 @@ unreachable(void **state)
 static void
 listener_closed(void **state)
 {
-	struct rocade_cm_id *a[2] = {bed_ask(BED_PORT, ""), NULL};
-	struct rocade_cm_event e = bed_event(cm_b, ROCADE_CM_REQUEST);
+	struct rocade_cm_id *a[2] = {ud_resolve(CM_PORT, ""), NULL};
+	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 	int fd = rocade_cm_fd(cm_b);
 
 	(void)state;
-	assert_false(bed_readable(fd));
-	a[1] = bed_ask(BED_PORT, "");
-	while (!bed_readable(fd))
+	assert_false(fd_readable(fd));
+	a[1] = ud_resolve(CM_PORT, "");
+	while (!fd_readable(fd))
 		pair_poll(&pair);
 	rocade_cm_unlisten(listener);
 	listener = NULL;
-	bed_ends_rejected(a[1], 2);
-	bed_answer(e.id);
-	bed_ends_resolved(a[0]);
-	bed_ends_rejected(bed_ask(BED_PORT, ""), 1);
-	bed_quiet();
+	ud_expect_rejected(a[1], 2);
+	ud_reply(e.id);
+	ud_expect_resolved(a[0]);
+	ud_expect_rejected(ud_resolve(CM_PORT, ""), 1);
+	cm_expect_no_event();
 }
 
 /* A's address is removed after the reply arrived and before A reads the event. */
 static void
 address_gone(void **state)
 {
-	struct rocade_cm_id *a = bed_ask(BED_PORT, "");
+	struct rocade_cm_id *a = ud_resolve(CM_PORT, "");
 
 	(void)state;
-	bed_answer(bed_event(cm_b, ROCADE_CM_REQUEST).id);
-	pair_settle(&pair);
+	ud_reply(cm_expect_event(cm_b, ROCADE_CM_REQUEST).id);
+	pair_drain(&pair);
 	assert_int_equal(
 		rocade_port_set_addresses(pair.a.port, "192.0.2.77/24", NULL, NULL), 0);
-	pair_settle(&pair);
-	bed_ends_rejected(a, -EADDRNOTAVAIL);
-	bed_quiet();
+	pair_drain(&pair);
+	ud_expect_rejected(a, -EADDRNOTAVAIL);
+	cm_expect_no_event();
 }
 
 /* A releases before B replies; the reply finds no ID. */
 static void
 released_early(void **state)
 {
-	struct rocade_cm_id *a = bed_ask(BED_PORT, "");
-	struct rocade_cm_event e = bed_event(cm_b, ROCADE_CM_REQUEST);
+	struct rocade_cm_id *a = ud_resolve(CM_PORT, "");
+	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 
 	(void)state;
 	rocade_cm_release(a);
-	bed_answer(e.id);
-	bed_quiet();
+	ud_reply(e.id);
+	cm_expect_no_event();
 	/* The request is still unread at teardown. */
-	rocade_cm_release(bed_ask(BED_PORT, ""));
-	pair_settle(&pair);
+	rocade_cm_release(ud_resolve(CM_PORT, ""));
+	pair_drain(&pair);
 }
 
 static void
 refused_calls(void **state)
 {
-	struct rocade_cm_ud_param p = bed_says("");
+	struct rocade_cm_ud_param p = ud_param("");
 	struct rocade_cm_listener *l;
 	struct rocade_cm_id *id, *b, *c;
 	union ibv_gid v6 = {.raw = {0xfe, 0x80, [15] = 1}};
@@ -311,30 +311,30 @@ refused_calls(void **state)
 	char much[181] = {0};
 
 	(void)state;
-	assert_int_equal(rocade_cm_ud_listen(cm_b, BED_PORT, 1, NULL, &l), EADDRINUSE);
+	assert_int_equal(rocade_cm_ud_listen(cm_b, CM_PORT, 1, NULL, &l), EADDRINUSE);
 	assert_int_equal(rocade_cm_ud_listen(cm_b, 0, 1, NULL, &l), EINVAL);
 	assert_int_equal(rocade_cm_ud_listen(cm_b, 1, 0, NULL, &l), EINVAL);
 #define REFUSED(gid, port)                                                               \
 	assert_int_equal(rocade_cm_ud_resolve(cm_a, gid, port, &p, NULL, &id), EINVAL)
-	p.sgid_index = bed_index_of(&pair.a);
+	p.sgid_index = gid_index_of(&pair.a);
 	REFUSED(&pair.b.gid, 0);
-	REFUSED(&v6, BED_PORT);
+	REFUSED(&v6, CM_PORT);
 	group.raw[12] = 224;
-	REFUSED(&group, BED_PORT);
+	REFUSED(&group, CM_PORT);
 	p.private_data = much;
 	p.private_len = 181;
-	REFUSED(&pair.b.gid, BED_PORT);
-	p = bed_says("");
+	REFUSED(&pair.b.gid, CM_PORT);
+	p = ud_param("");
 	p.sgid_index = 200;
-	REFUSED(&pair.b.gid, BED_PORT);
+	REFUSED(&pair.b.gid, CM_PORT);
 	p = (struct rocade_cm_ud_param){.size = 4};
-	REFUSED(&pair.b.gid, BED_PORT);
+	REFUSED(&pair.b.gid, CM_PORT);
 #undef REFUSED
-	id = bed_ask(BED_PORT, "");
+	id = ud_resolve(CM_PORT, "");
 	assert_int_equal(rocade_cm_ud_answer(id, qp_a, NULL), ENOTCONN);
 	assert_int_equal(rocade_cm_ud_reject(id, 2, NULL), ENOTCONN);
-	b = bed_event(cm_b, ROCADE_CM_REQUEST).id;
-	reset = bed_qp(&pair.b, 0);
+	b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
+	reset = ud_qp_create(&pair.b, 0);
 	assert_int_equal(rocade_cm_ud_answer(b, reset, NULL), EINVAL);
 	assert_int_equal(ibv_destroy_qp(reset), 0);
 	assert_int_equal(rocade_cm_ud_answer(b, qp_a, NULL), EINVAL);
@@ -347,31 +347,31 @@ refused_calls(void **state)
 	assert_int_equal(pair.b.qp[0]->state, IBV_QPS_INIT);
 	assert_int_equal(rocade_cm_reject(b, NULL, 0), ENOTCONN);
 	assert_int_equal(rocade_cm_disconnect(b), ENOTCONN);
-	bed_answer(b);
-	bed_ends_resolved(id);
+	ud_reply(b);
+	ud_expect_resolved(id);
 	/* Datagram calls on a connection ID. */
-	assert_int_equal(rocade_cm_listen(cm_b, BED_PORT, 1, NULL, &l), 0);
+	assert_int_equal(rocade_cm_listen(cm_b, CM_PORT, 1, NULL, &l), 0);
 	pair_to_init(pair.a.qp[0]);
-	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, BED_PORT,
+	assert_int_equal(rocade_cm_connect(cm_a, pair.a.qp[0], &pair.b.gid, CM_PORT,
 				 NULL, NULL, &id),
 		0);
-	c = bed_event(cm_b, ROCADE_CM_REQUEST).id;
+	c = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
 	assert_int_equal(rocade_cm_ud_answer(c, qp_b, NULL), ENOTCONN);
 	assert_int_equal(rocade_cm_ud_reject(c, 2, NULL), ENOTCONN);
 	rocade_cm_release(c);
-	assert_int_equal(bed_event(cm_a, ROCADE_CM_REJECTED).status, 28);
+	assert_int_equal(cm_expect_event(cm_a, ROCADE_CM_REJECTED).status, 28);
 	rocade_cm_release(id);
 	rocade_cm_unlisten(l);
-	bed_quiet();
+	cm_expect_no_event();
 }
 
 int
 main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, bed_setup, bed_teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, ud_setup, ud_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(resolves),
-		{"resolves_ipv6", resolves, bed_setup_ipv6, bed_teardown, NULL},
+		{"resolves_ipv6", resolves, ud_setup_ipv6, ud_teardown, NULL},
 		TEST(private_data),
 		TEST(rejected),
 		TEST(nobody_listens),

@@ -11,22 +11,22 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define STAMPS                                                                           \
 	((uint64_t)IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                 \
 		(uint64_t)IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 #define FLAGS ((uint64_t)IBV_WC_STANDARD_FLAGS)
 
-static struct pair pair;
+static struct verbs_pair pair;
 static struct ibv_poll_cq_attr none;
 
 static void
-open_ex(struct pair_conf conf)
+open_ex(struct verbs_pair_conf conf)
 {
 	conf.wc_flags |= FLAGS;
 	pair_open(&pair, &conf);
-	pair_settle(&pair);
+	pair_drain(&pair);
 }
 
 static struct ibv_cq_ex *
@@ -55,7 +55,7 @@ message(uint64_t number)
 {
 	assert_int_equal(pair_post_recv(&pair.b, 0, number, 0, 4096), 0);
 	post(number, (uint32_t)number * 10, (uint32_t)number, IBV_SEND_SIGNALED);
-	pair_settle(&pair);
+	pair_drain(&pair);
 }
 
 static void
@@ -64,7 +64,7 @@ test_fields(void **state)
 	struct ibv_cq_ex *ex;
 
 	(void)state;
-	open_ex((struct pair_conf){.qps = 1});
+	open_ex((struct verbs_pair_conf){.qps = 1});
 	ex = to_ex(pair.b.recv_cq);
 	assert_ptr_equal(ibv_cq_ex_to_cq(ex), pair.b.recv_cq);
 	assert_int_equal(ibv_start_poll(ex, &none), ENOENT);
@@ -112,7 +112,7 @@ test_mixed(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	open_ex((struct pair_conf){.qps = 1});
+	open_ex((struct verbs_pair_conf){.qps = 1});
 	ex = to_ex(pair.b.recv_cq);
 	for (uint64_t i = 1; i <= 3; i++)
 		message(i);
@@ -132,7 +132,7 @@ test_mixed(void **state)
 static void
 test_slots(void **state)
 {
-	struct pair_conf conf = {.cap = {.max_send_wr = 2, .max_recv_wr = 8}};
+	struct verbs_pair_conf conf = {.cap = {.max_send_wr = 2, .max_recv_wr = 8}};
 	struct ibv_cq_ex *ex;
 
 	(void)state;
@@ -142,14 +142,14 @@ test_slots(void **state)
 		assert_int_equal(pair_post_recv(&pair.b, 0, i, 0, 4096), 0);
 	post(1, 10, 0, IBV_SEND_SIGNALED);
 	post(2, 10, 0, IBV_SEND_SIGNALED);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 10, IBV_SEND_SIGNALED), ENOMEM);
 	assert_int_equal(ibv_start_poll(ex, &none), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 10, IBV_SEND_SIGNALED), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 4, 0, 10, IBV_SEND_SIGNALED), ENOMEM);
 	assert_int_equal(ibv_next_poll(ex), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 4, 0, 10, IBV_SEND_SIGNALED), 0);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	/* Completions that arrive meanwhile belong to the same batch. */
 	assert_int_equal(ibv_next_poll(ex), 0);
 	assert_int_equal(ex->wr_id, 3);
@@ -165,14 +165,14 @@ test_errors(void **state)
 	struct ibv_cq_ex *ex;
 
 	(void)state;
-	open_ex((struct pair_conf){.qps = 2});
+	open_ex((struct verbs_pair_conf){.qps = 2});
 	ex = to_ex(pair.b.recv_cq);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(pair_post_recv(&pair.b, i % 2, i, 0, 16), 0);
-	pair_to(pair.b.qp[0], IBV_QPS_ERR);
-	pair_to(pair.b.qp[1], IBV_QPS_ERR);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_ERR);
+	pair_modify_state(pair.b.qp[1], IBV_QPS_ERR);
 	/* RESET removes the QP's completions, also between those of another QP. */
-	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_RESET);
 	assert_int_equal(ibv_start_poll(ex, &none), 0);
 	assert_int_equal(ex->wr_id, 1);
 	assert_int_equal(ex->status, IBV_WC_WR_FLUSH_ERR);
@@ -216,7 +216,7 @@ test_stamps(void **state)
 	struct ibv_cq_ex *ex;
 
 	(void)state;
-	open_ex((struct pair_conf){.wc_flags = STAMPS});
+	open_ex((struct verbs_pair_conf){.wc_flags = STAMPS});
 	assert_int_equal(ibv_query_device_ex(pair.b.context, NULL, &device), 0);
 	assert_int_equal(device.hca_core_clock, 1000000);
 	assert_int_equal(device.completion_timestamp_mask, UINT64_MAX);
@@ -264,7 +264,7 @@ test_create(void **state)
 	struct ibv_cq_ex *ex;
 
 	(void)state;
-	open_ex((struct pair_conf){.qps = 1});
+	open_ex((struct verbs_pair_conf){.qps = 1});
 	for (unsigned i = 0; i < sizeof(absent) / sizeof(*absent); i++) {
 		attr.wc_flags = absent[i];
 		errno = 0;

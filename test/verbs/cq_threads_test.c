@@ -14,14 +14,14 @@
 #include <cmocka.h>
 
 #include "../unit/rand.h"
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define QPS 4
 #define DEPTH 32
 #define POLLERS 2
 #define TOTAL 100000
 
-static struct pair pair;
+static struct verbs_pair pair;
 /* next wr_id of each QP; extended polling updates it under the CQ's lock */
 static uint64_t next[QPS];
 static uint64_t polled; /* atomic */
@@ -115,14 +115,14 @@ resize_under_traffic(uint64_t wc_flags, unsigned pollers)
 	ordered = extended || pollers == 1;
 	memset(next, 0, sizeof(next));
 	polled = 0;
-	pair_open(&pair, &(struct pair_conf){.engines = 2,
+	pair_open(&pair, &(struct verbs_pair_conf){.engines = 2,
 				 .qps = QPS,
 				 .cqe = QPS * DEPTH,
 				 .timeout = 18,
 				 .access = IBV_ACCESS_REMOTE_WRITE,
 				 .wc_flags = wc_flags,
 				 .cap = {.max_send_wr = DEPTH}});
-	pair_run(&pair);
+	pair_threads_start(&pair);
 	for (unsigned i = 0; i <= pollers; i++)
 		assert_int_equal(
 			pthread_create(&threads[i], NULL, i == 0 ? sender : poller, NULL),
@@ -141,8 +141,8 @@ resize_under_traffic(uint64_t wc_flags, unsigned pollers)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	assert_true(resized > 10);
 	assert_int_equal(polled, TOTAL);
-	pair_halt(&pair);
-	pair_quiet(&pair, pair.a.send_cq);
+	pair_threads_stop(&pair);
+	pair_no_completion(&pair, pair.a.send_cq);
 	pair_close(&pair);
 }
 
@@ -172,7 +172,7 @@ test_too_small(void **state)
 
 	(void)state;
 	pair_open(
-		&pair, &(struct pair_conf){.cqe = 8, .access = IBV_ACCESS_REMOTE_WRITE});
+		&pair, &(struct verbs_pair_conf){.cqe = 8, .access = IBV_ACCESS_REMOTE_WRITE});
 	for (uint64_t i = 0; i < 6; i++) {
 		struct ibv_send_wr wr = {.wr_id = i,
 			.opcode = IBV_WR_RDMA_WRITE,
@@ -181,7 +181,7 @@ test_too_small(void **state)
 
 		assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	}
-	pair_settle(&pair);
+	pair_drain(&pair);
 	assert_int_equal(ibv_resize_cq(pair.a.send_cq, 5), EINVAL);
 	assert_int_equal(pair.a.send_cq->cqe, 8);
 	assert_int_equal(ibv_resize_cq(pair.a.send_cq, 100), 0);

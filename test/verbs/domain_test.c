@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 #include "verbs/objects.h"
 
-static struct pair pair;
+static struct verbs_pair pair;
 static struct ibv_td *td;
 static struct ibv_pd *domain; /* of a, with the thread domain `td` */
 
@@ -24,7 +24,7 @@ setup(void **state)
 	struct ibv_parent_domain_init_attr parent = {0};
 
 	(void)state;
-	pair_open(&pair, &(struct pair_conf){.srq_wr = 8});
+	pair_open(&pair, &(struct verbs_pair_conf){.srq_wr = 8});
 	td = ibv_alloc_td(pair.a.context, &attr);
 	assert_non_null(td);
 	assert_ptr_equal(td->context, pair.a.context);
@@ -97,7 +97,7 @@ test_traffic(void **state)
 	pair_to_init(qp);
 	pair_to_rtr(&pair.conf, qp, &pair.b.gid, pair.b.qp[0]->qp_num);
 	pair_to_rts(&pair.conf, qp);
-	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_RESET);
 	pair_to_init(pair.b.qp[0]);
 	pair_to_rtr(&pair.conf, pair.b.qp[0], &pair.a.gid, qp->qp_num);
 	pair_to_rts(&pair.conf, pair.b.qp[0]);
@@ -108,17 +108,17 @@ test_traffic(void **state)
 	sge = (struct ibv_sge){(uintptr_t)pair.a.mem, 100, mr->lkey};
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 100), 0);
 	assert_int_equal(ibv_post_send(qp, &send, &bad_send), 0);
-	pair_complete(&pair, cq, &wc, 1);
+	pair_poll_cq(&pair, cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.wr_id, 6);
 	sge.lkey = pair.a.mr->lkey;
 	assert_int_equal(ibv_post_srq_recv(attr.srq, &recv, &bad), 0);
 	assert_int_equal(pair_send(&pair.b, 0, 9, 4096, 50, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, cq, &wc, 1);
+	pair_poll_cq(&pair, cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.wr_id, 5);
 	assert_int_equal(wc.byte_len, 50);
-	pair_settle(&pair);
+	pair_drain(&pair);
 
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_srq(attr.srq), 0);
@@ -150,7 +150,7 @@ test_ah(void **state)
 	assert_non_null(qp);
 	pair_ud_to_rts(qp, 1, 0);
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	assert_int_equal(ibv_destroy_ah(ah), 0);

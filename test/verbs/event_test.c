@@ -8,12 +8,12 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
-static struct pair pair;
+static struct verbs_pair pair;
 
 static void
-expect(struct pair_side *s, enum ibv_event_type type)
+expect(struct verbs_side *s, enum ibv_event_type type)
 {
 	struct ibv_async_event event = pair_event(&pair, s);
 
@@ -22,7 +22,7 @@ expect(struct pair_side *s, enum ibv_event_type type)
 }
 
 static enum ibv_port_state
-port_state(struct pair_side *s)
+port_state(struct verbs_side *s)
 {
 	struct ibv_port_attr attr;
 
@@ -34,8 +34,8 @@ port_state(struct pair_side *s)
 static void
 test_link(void **state)
 {
-	struct pair_conf conf = {.engines = 2};
-	struct pair_side other;
+	struct verbs_pair_conf conf = {.engines = 2};
+	struct verbs_side other;
 
 	(void)state;
 	pair_open(&pair, &conf);
@@ -69,19 +69,19 @@ test_link(void **state)
 static void
 test_retries(void **state)
 {
-	struct pair_conf conf = {.retry = 2, .timeout = 12, .qps = 2};
+	struct verbs_pair_conf conf = {.retry = 2, .timeout = 12, .qps = 2};
 	struct ibv_wc wc;
 
 	(void)state;
 	pair_open(&pair, &conf);
 	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 100), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 100, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(rocade_port_set_link(pair.b.port, false), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 2, 0, 5000, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
 	expect(&pair.a, IBV_EVENT_PORT_ERR);
 	/* The other QP sent nothing and is still usable. */
@@ -89,16 +89,16 @@ test_retries(void **state)
 	expect(&pair.a, IBV_EVENT_PORT_ACTIVE);
 	assert_int_equal(pair_post_recv(&pair.b, 1, 3, 0, 100), 0);
 	assert_int_equal(pair_send(&pair.a, 1, 3, 0, 100, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	pair_close(&pair);
 }
 
 static void
 test_gid_change(void **state)
 {
-	struct pair_conf conf = {.engines = 1};
+	struct verbs_pair_conf conf = {.engines = 1};
 	union ibv_gid gid;
 
 	(void)state;

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define PRIVATE_WORDS 1024
 
@@ -131,10 +131,10 @@ static void
 test_beside_ours(void **state)
 {
 	struct ibv_pd pd = {.context = context};
-	struct pair pair;
+	struct verbs_pair pair;
 
 	(void)state;
-	pair_open(&pair, &(struct pair_conf){0});
+	pair_open(&pair, &(struct verbs_pair_conf){0});
 	reaches(ibv_dealloc_pd(&pd), 77);
 	assert_int_equal(ibv_dealloc_pd(pair.a.pd), EBUSY);
 	pair_close(&pair);

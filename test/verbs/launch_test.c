@@ -15,12 +15,12 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
-static struct pair pair;
+static struct verbs_pair pair;
 
 static struct rocade_engine *
-engine(struct pair_side *s, unsigned i)
+engine(struct verbs_side *s, unsigned i)
 {
 	return rocade_port_engine(s->port, i);
 }
@@ -136,7 +136,7 @@ static int
 setup(void **state)
 {
 	(void)state;
-	pair_open(&pair, &(struct pair_conf){.srq_wr = 16});
+	pair_open(&pair, &(struct verbs_pair_conf){.srq_wr = 16});
 	return 0;
 }
 

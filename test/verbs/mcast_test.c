@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define QKEY 0x11111111
 #define GRH 40
@@ -18,13 +18,13 @@
 #define SLOT 8192
 #define ALL_QPNS 0xFFFFFF
 
-static struct pair pair;
+static struct verbs_pair pair;
 static struct ibv_qp *a[QPS], *b[QPS];
 static struct ibv_ah *ah;
 static union ibv_gid group;
 
 static struct ibv_qp *
-ud_qp(struct pair_side *s, int engine, uint32_t qkey)
+ud_qp(struct verbs_side *s, int engine, uint32_t qkey)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = s->send_cq,
@@ -48,7 +48,7 @@ ud_qp(struct pair_side *s, int engine, uint32_t qkey)
 static void
 init(unsigned engines, bool ipv6, unsigned srq_wr)
 {
-	struct pair_conf conf = {
+	struct verbs_pair_conf conf = {
 		.engines = engines, .unconnected = true, .ipv6 = ipv6, .srq_wr = srq_wr};
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
 
@@ -77,7 +77,7 @@ fini(void)
 }
 
 static void
-receive(struct pair_side *s, struct ibv_qp *qp, unsigned slot)
+receive(struct verbs_side *s, struct ibv_qp *qp, unsigned slot)
 {
 	struct ibv_sge sge = {(uintptr_t)s->mem + (slot + 1) * SLOT, SLOT, s->mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
@@ -103,12 +103,12 @@ send_to_group(struct ibv_qp *qp, uint32_t len, uint32_t qkey)
 	struct ibv_wc wc;
 
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
 static void
-check(const struct pair_side *s, const struct ibv_wc *wc, uint32_t len)
+check(const struct verbs_side *s, const struct ibv_wc *wc, uint32_t len)
 {
 	assert_int_equal(wc->status, IBV_WC_SUCCESS);
 	assert_int_equal(wc->byte_len, GRH + len);
@@ -139,26 +139,26 @@ copies(unsigned engines, bool ipv6)
 			receive(&pair.b, b[i], i);
 		}
 		send_to_group(a[0], lens[l], QKEY);
-		pair_complete(&pair, pair.b.recv_cq, wc, 3);
+		pair_poll_cq(&pair, pair.b.recv_cq, wc, 3);
 		for (unsigned i = 0; i < 3; i++) {
 			check(&pair.b, &wc[i], lens[l]);
 			from_b |= 1u << wc[i].wr_id;
 		}
-		pair_complete(&pair, pair.a.recv_cq, wc, 2);
+		pair_poll_cq(&pair, pair.a.recv_cq, wc, 2);
 		for (unsigned i = 0; i < 2; i++) {
 			check(&pair.a, &wc[i], lens[l]);
 			from_a |= 1u << wc[i].wr_id;
 		}
 		assert_int_equal(from_b, 7);
 		assert_int_equal(from_a, 6);
-		pair_quiet(&pair, pair.a.recv_cq);
-		pair_quiet(&pair, pair.b.recv_cq);
+		pair_no_completion(&pair, pair.a.recv_cq);
+		pair_no_completion(&pair, pair.b.recv_cq);
 		/* Flush the receives that got nothing, and start again. */
 		for (unsigned i = 0; i < QPS; i++) {
-			pair_to(a[i], IBV_QPS_ERR);
-			pair_to(b[i], IBV_QPS_ERR);
+			pair_modify_state(a[i], IBV_QPS_ERR);
+			pair_modify_state(b[i], IBV_QPS_ERR);
 		}
-		pair_settle(&pair);
+		pair_drain(&pair);
 		while (ibv_poll_cq(pair.a.recv_cq, 1, wc) > 0 ||
 			ibv_poll_cq(pair.b.recv_cq, 1, wc) > 0)
 			;
@@ -209,7 +209,7 @@ test_srq(void **state)
 		receive(&pair.b, NULL, i);
 	}
 	send_to_group(a[0], 500, QKEY);
-	pair_complete(&pair, pair.b.recv_cq, wc, QPS);
+	pair_poll_cq(&pair, pair.b.recv_cq, wc, QPS);
 	for (unsigned i = 0; i < QPS; i++)
 		check(&pair.b, &wc[i], 500);
 	for (unsigned i = 0; i < QPS; i++)
@@ -225,7 +225,7 @@ test_arguments(void **state)
 
 	(void)state;
 	init(1, false, 0);
-	rc = pair_qp(&pair.conf, &pair.b, 0);
+	rc = pair_qp_create(&pair.conf, &pair.b, 0);
 	assert_int_equal(ibv_attach_mcast(rc, &group, 0), EINVAL);
 	assert_int_equal(ibv_attach_mcast(b[0], &pair.b.gid, 0), EINVAL);
 	assert_int_equal(ibv_detach_mcast(b[0], &group, 0), EINVAL);
@@ -270,25 +270,25 @@ test_drops(void **state)
 	receive(&pair.b, b[0], 0);
 	receive(&pair.b, odd, 1);
 	send_to_group(a[0], 10, QKEY);
-	pair_quiet(&pair, pair.b.recv_cq);
+	pair_no_completion(&pair, pair.b.recv_cq);
 	assert_int_equal(pair_stat(&pair.b, "drop_group"), 1);
 	assert_int_equal(ibv_attach_mcast(b[0], &group, 0), 0);
 	assert_int_equal(ibv_attach_mcast(b[0], &group, 0), 0);
 	assert_int_equal(ibv_attach_mcast(odd, &group, 0), 0);
 	send_to_group(a[0], 10, QKEY);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	check(&pair.b, &wc, 10);
 	assert_int_equal(wc.qp_num, b[0]->qp_num);
 	receive(&pair.b, b[0], 2);
-	pair_quiet(&pair, pair.b.recv_cq);
+	pair_no_completion(&pair, pair.b.recv_cq);
 	assert_int_equal(pair_stat(&pair.b, "drop_qkey"), 1);
 	assert_int_equal(qp_stat(b[0], "rx_packets"), 1);
 	/* A QP without a receive loses its copy; the other QP gets its own. */
 	assert_int_equal(ibv_attach_mcast(b[1], &group, 0), 0);
 	send_to_group(a[0], 12, QKEY);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	check(&pair.b, &wc, 12);
-	pair_quiet(&pair, pair.b.recv_cq);
+	pair_no_completion(&pair, pair.b.recv_cq);
 	assert_int_equal(pair_stat(&pair.b, "drop_no_receive"), 1);
 	assert_int_equal(ibv_detach_mcast(b[0], &group, 0), 0);
 	assert_int_equal(ibv_detach_mcast(b[1], &group, 0), 0);
@@ -309,7 +309,7 @@ answer(bool ipv6)
 	assert_int_equal(ibv_attach_mcast(b[0], &group, 0), 0);
 	receive(&pair.b, b[0], 0);
 	send_to_group(a[0], 10, QKEY);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(ibv_init_ah_from_wc(pair.b.context, 1, &wc,
 				 (struct ibv_grh *)(pair.b.mem + SLOT), &attr),
 		0);

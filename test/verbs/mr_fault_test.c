@@ -16,14 +16,14 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define PAGE 4096
 #define BYTES (4 * PAGE)
 #define ALL_REMOTE                                                                       \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-static struct pair pair;
+static struct verbs_pair pair;
 static uint8_t *buffer; /* memory of b */
 static struct ibv_mr *mr;
 static int file;
@@ -57,7 +57,7 @@ buffer_take_away(void)
 static void
 begin(bool mapped_file)
 {
-	struct pair_conf conf = {.access = ALL_REMOTE, .depth = 4};
+	struct verbs_pair_conf conf = {.access = ALL_REMOTE, .depth = 4};
 
 	pair_open(&pair, &conf);
 	buffer_register(mapped_file);
@@ -74,7 +74,7 @@ end(void)
 }
 
 static void
-post(struct pair_side *s, enum ibv_wr_opcode opcode, const struct ibv_mr *local, void *at,
+post(struct verbs_side *s, enum ibv_wr_opcode opcode, const struct ibv_mr *local, void *at,
 	uint32_t len, uint32_t offset)
 {
 	struct ibv_sge sge = {(uintptr_t)at, len, local->lkey};
@@ -89,11 +89,11 @@ post(struct pair_side *s, enum ibv_wr_opcode opcode, const struct ibv_mr *local,
 }
 
 static enum ibv_wc_status
-done(struct pair_side *s)
+done(struct verbs_side *s)
 {
 	struct ibv_wc wc;
 
-	pair_complete(&pair, s->send_cq, &wc, 1);
+	pair_poll_cq(&pair, s->send_cq, &wc, 1);
 	return wc.status;
 }
 
@@ -148,7 +148,7 @@ test_local_send(void **state)
 	memset(pair.a.mem, 0x5A, 64);
 	post(&pair.b, IBV_WR_SEND, mr, buffer, 64, 0);
 	assert_int_equal(done(&pair.b), IBV_WC_SUCCESS);
-	pair_complete(&pair, pair.a.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.recv_cq, &wc, 1);
 	assert_int_equal(pair.a.mem[0], 0); /* the old content is lost */
 	post(&pair.b, IBV_WR_SEND, mr, buffer, 64, 0);
 	assert_int_equal(done(&pair.b), IBV_WC_LOC_PROT_ERR);

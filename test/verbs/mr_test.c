@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "api_bed.h"
+#include "api_fixture.h"
 
 static void
 test_pd(void **state)

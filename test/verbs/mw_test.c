@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define ALL_REMOTE                                                                       \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -18,13 +18,13 @@
 #define FAR 65536
 #define LEN 4096
 
-static struct pair pair;
+static struct verbs_pair pair;
 static struct ibv_mr *region; /* of b */
 
 static int
 setup(void **state)
 {
-	struct pair_conf conf = {.srq_wr = 16, .access = ALL_REMOTE, .depth = 4};
+	struct verbs_pair_conf conf = {.srq_wr = 16, .access = ALL_REMOTE, .depth = 4};
 
 	(void)state;
 	pair_open(&pair, &conf);
@@ -51,7 +51,7 @@ info(void)
 }
 
 static int
-post(struct pair_side *s, struct ibv_send_wr *wr)
+post(struct verbs_side *s, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad = NULL;
 	int err;
@@ -64,11 +64,11 @@ post(struct pair_side *s, struct ibv_send_wr *wr)
 }
 
 static struct ibv_wc
-done(struct pair_side *s, enum ibv_wc_status status)
+done(struct verbs_side *s, enum ibv_wc_status status)
 {
 	struct ibv_wc wc;
 
-	pair_complete(&pair, s->send_cq, &wc, 1);
+	pair_poll_cq(&pair, s->send_cq, &wc, 1);
 	assert_int_equal(wc.status, status);
 	return wc;
 }
@@ -96,8 +96,8 @@ through(uint32_t rkey, enum ibv_wr_opcode opcode, enum ibv_wc_status status)
 static void
 reconnect(void)
 {
-	pair_to(pair.a.qp[0], IBV_QPS_RESET);
-	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_modify_state(pair.a.qp[0], IBV_QPS_RESET);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_RESET);
 	pair_connect(&pair, 0);
 }
 
@@ -265,7 +265,7 @@ test_send_with_inv(void **state)
 	assert_int_equal(pair_post_srq(&pair.b, 3, 0, 64), 0);
 	assert_int_equal(post(&pair.a, &wr), 0);
 	assert_int_equal(done(&pair.a, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RECV);
 	assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
@@ -302,7 +302,7 @@ test_atomic_write_refused(void **state)
 static int
 setup_builders(void **state)
 {
-	struct pair_conf conf = {.srq_wr = 16,
+	struct verbs_pair_conf conf = {.srq_wr = 16,
 		.access = ALL_REMOTE,
 		.depth = 4,
 		.ops = IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV |
@@ -315,7 +315,7 @@ setup_builders(void **state)
 }
 
 static struct ibv_qp_ex *
-builder(struct pair_side *s)
+builder(struct verbs_side *s)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(s->qp[0]);
 
@@ -342,7 +342,7 @@ test_builders(void **state)
 	ibv_wr_local_inv(ex, mw->rkey);
 	ibv_wr_bind_mw(ex, mw, mw->rkey, &bind);
 	assert_int_equal(ibv_wr_complete(ex), 0);
-	pair_complete(&pair, pair.b.send_cq, wc, 3);
+	pair_poll_cq(&pair, pair.b.send_cq, wc, 3);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
 		assert_int_equal(
@@ -359,12 +359,12 @@ test_builders(void **state)
 	ibv_wr_send_inv(ex, mw->rkey);
 	ibv_wr_set_sge(ex, pair.a.mr->lkey, (uintptr_t)pair.a.mem, 8);
 	assert_int_equal(ibv_wr_complete(ex), 0);
-	pair_complete(&pair, pair.a.send_cq, wc, 2);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 2);
 	assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
 	assert_int_equal(wc[0].opcode, IBV_WC_ATOMIC_WRITE);
 	assert_int_equal(wc[1].status, IBV_WC_SUCCESS);
 	assert_memory_equal(pair.b.mem + FAR, data, 8);
-	pair_complete(&pair, pair.b.recv_cq, wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, wc, 1);
 	assert_int_equal(wc[0].wc_flags, IBV_WC_WITH_INV);
 	assert_int_equal(wc[0].invalidated_rkey, mw->rkey);
 	through(mw->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);

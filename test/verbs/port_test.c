@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "api_bed.h"
+#include "api_fixture.h"
 
 static struct rocade_port_conf
 port_conf(const char *addresses)
@@ -155,7 +155,7 @@ test_addresses(void **state)
 
 	/* The neighbour is resolved once the engines run. */
 	assert_int_equal(rocade_port_resolve(pair.a.port, &pair.b.gid), EAGAIN);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	assert_int_equal(rocade_port_resolve(pair.a.port, &pair.b.gid), 0);
 	assert_int_equal(rocade_gid_parse("198.51.100.1", &other), 0);
 	assert_int_equal(rocade_port_resolve(pair.a.port, &other), ENETUNREACH);
@@ -173,7 +173,7 @@ test_neighbours(void **state)
 
 	(void)state;
 	rocade_port_resolve(pair.a.port, &pair.b.gid);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	n = rocade_port_neighs(pair.a.port, rows, 8);
 	assert_true(n >= 1 && n <= 8);
 	for (unsigned i = 0; i < n; i++) {
@@ -217,7 +217,7 @@ test_stats(void **state)
 		assert_true(rows[i].name[0] != '\0' && rows[i].text[0] != '\0');
 	assert_int_equal(rocade_port_stats(pair.a.port, 0, NULL, 0), n);
 	rocade_port_resolve(pair.a.port, &pair.b.gid);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	assert_true(pair_stat(&pair.b, "rx_other") > 0);
 }
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define MILLION 1000000
 #define QPS 16
@@ -27,21 +27,21 @@ mark(int n)
 }
 
 static void
-post_srq(struct pair_side *s)
+post_srq(struct verbs_side *s)
 {
 	for (unsigned i = 0; i < MILLION; i++)
 		assert_int_equal(pair_post_srq(s, i, 0, 64), 0);
 }
 
 static void
-post_send(struct pair_side *s)
+post_send(struct verbs_side *s)
 {
 	for (unsigned i = 0; i < MILLION; i++)
 		assert_int_equal(pair_send(s, i % QPS, i, 0, 64, 0), 0);
 }
 
 static void
-post_recv(struct pair_side *s)
+post_recv(struct verbs_side *s)
 {
 	for (unsigned i = 0; i < MILLION; i++)
 		assert_int_equal(pair_post_recv(s, i % QPS, i, 0, 64), 0);
@@ -49,7 +49,7 @@ post_recv(struct pair_side *s)
 
 /* Runs engines, polls and posts until enough messages arrived. */
 static void
-traffic(struct pair *p)
+traffic(struct verbs_pair *p)
 {
 	struct ibv_wc wc[32];
 	unsigned received = 0;
@@ -63,13 +63,13 @@ traffic(struct pair *p)
 int
 main(void)
 {
-	static struct pair with_srq, with_rq;
+	static struct verbs_pair with_srq, with_rq;
 
 	pair_open(&with_srq,
-		&(struct pair_conf){
+		&(struct verbs_pair_conf){
 			.srq_wr = 1 << 20, .qps = QPS, .cap = {.max_send_wr = DEPTH}});
 	pair_open(
-		&with_rq, &(struct pair_conf){.qps = QPS, .cap = {.max_recv_wr = DEPTH}});
+		&with_rq, &(struct verbs_pair_conf){.qps = QPS, .cap = {.max_recv_wr = DEPTH}});
 	mark(0);
 	post_srq(&with_srq.b);
 	mark(1);

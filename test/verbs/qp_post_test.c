@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "qp_bed.h"
+#include "qp_fixture.h"
 
 static struct ibv_send_wr
 send_wr(struct ibv_sge *sge, int n)
@@ -37,14 +37,14 @@ second_refused(struct ibv_send_wr *second, int err)
 	assert_int_equal(pair_post_recv(&pair.b, 0, 7, 4096, 4096), 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &first, &bad), err);
 	assert_ptr_equal(bad, second);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.wr_id, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
-	pair_quiet(&pair, pair.a.send_cq);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
+	pair_no_completion(&pair, pair.a.send_cq);
 	/* bad_wr may be NULL. */
 	assert_int_equal(ibv_post_send(pair.a.qp[0], second, NULL), err);
-	pair_quiet(&pair, pair.a.send_cq);
+	pair_no_completion(&pair, pair.a.send_cq);
 }
 
 static void
@@ -98,7 +98,7 @@ test_post_send_refused(void **state)
 static void
 test_post_send_states(void **state)
 {
-	struct ibv_qp *qp = pair_qp(&pair.conf, &pair.a, 0);
+	struct ibv_qp *qp = pair_qp_create(&pair.conf, &pair.a, 0);
 	struct ibv_send_wr wr = send_wr(NULL, 0), *bad;
 
 	(void)state;
@@ -110,15 +110,15 @@ test_post_send_states(void **state)
 	pair_to_rtr(&pair.conf, qp, &pair.b.gid, 5);
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
 	pair_to_rts(&pair.conf, qp);
-	pair_to(qp, IBV_QPS_SQD);
+	pair_modify_state(qp, IBV_QPS_SQD);
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0); /* not sent in SQD */
-	pair_quiet(&pair, pair.a.send_cq);
-	pair_to(qp, IBV_QPS_ERR);
+	pair_no_completion(&pair, pair.a.send_cq);
+	pair_modify_state(qp, IBV_QPS_ERR);
 	struct ibv_wc wc;
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0); /* flushed */
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(wc.qp_num, qp->qp_num);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
@@ -135,7 +135,7 @@ test_post_recv(void **state)
 		{.wr_id = 3, .sg_list = sge, .num_sge = 1},
 	};
 	struct ibv_recv_wr *bad = NULL;
-	struct ibv_qp *qp = pair_qp(&pair.conf, &pair.a, 0);
+	struct ibv_qp *qp = pair_qp_create(&pair.conf, &pair.a, 0);
 	struct rocade_qp_info info;
 
 	(void)state;
@@ -178,8 +178,8 @@ test_bad_wr_kept_on_success(void **state)
 	assert_int_equal(ibv_post_send(pair.a.qp[0], wr, &bad), 0);
 	assert_ptr_equal(bad, &sentinel);
 	/* All of both lists was posted. */
-	pair_complete(&pair, pair.b.recv_cq, wc, 3);
-	pair_complete(&pair, pair.a.send_cq, wc, 3);
+	pair_poll_cq(&pair, pair.b.recv_cq, wc, 3);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 3);
 }
 
 /* Receives posted in ERR are flushed in order, without any packet. */
@@ -190,10 +190,10 @@ test_post_recv_in_error(void **state)
 
 	(void)state;
 	assert_int_equal(pair_post_recv(&pair.a, 0, 1, 0, 16), 0);
-	pair_to(pair.a.qp[0], IBV_QPS_ERR);
+	pair_modify_state(pair.a.qp[0], IBV_QPS_ERR);
 	assert_int_equal(pair_post_recv(&pair.a, 0, 2, 0, 16), 0);
 	assert_int_equal(pair_post_recv(&pair.a, 0, 3, 0, 16), 0);
-	pair_complete(&pair, pair.a.recv_cq, wc, 3);
+	pair_poll_cq(&pair, pair.a.recv_cq, wc, 3);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(wc[i].wr_id, i + 1);
 		assert_int_equal(wc[i].status, IBV_WC_WR_FLUSH_ERR);
@@ -223,7 +223,7 @@ test_send_receive(void **state)
 	wr.imm_data = 0x11223344;
 	assert_int_equal(ibv_post_recv(pair.b.qp[0], &recv, &bad_recv), 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.wr_id, 77);
 	assert_int_equal(wc.opcode, IBV_WC_RECV);
@@ -232,7 +232,7 @@ test_send_receive(void **state)
 	assert_int_equal(wc.imm_data, 0x11223344);
 	assert_int_equal(wc.qp_num, pair.b.qp[0]->qp_num);
 	assert_int_equal(wc.vendor_err, 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.wr_id, 99);
 	assert_int_equal(wc.opcode, IBV_WC_SEND);
@@ -266,10 +266,10 @@ test_iova(void **state)
 	memset(pair.a.mem + 513, 0x5A, 50);
 	assert_int_equal(ibv_post_recv(pair.b.qp[0], &recv, &bad_recv), 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_memory_equal(pair.b.mem + 1024 + 3, pair.a.mem + 513, 50);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(ibv_dereg_mr(zero), 0);
 	assert_int_equal(ibv_dereg_mr(iova), 0);
 }
@@ -289,7 +289,7 @@ test_lkey_gone(void **state)
 	wr.wr_id = 5;
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(wc.wr_id, 5);
 	assert_int_equal(wc.qp_num, pair.a.qp[0]->qp_num);
@@ -303,10 +303,10 @@ test_retry_exceeded(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	pair_settle(&pair);
-	pair_to(pair.b.qp[0], IBV_QPS_ERR);
+	pair_drain(&pair);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_ERR);
 	assert_int_equal(pair_send(&pair.a, 0, 8, 0, 16, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(wc.wr_id, 8);
 	assert_int_equal(pair.a.qp[0]->qp_num, wc.qp_num);
@@ -316,7 +316,7 @@ test_retry_exceeded(void **state)
 static void
 test_cq_overrun(void **state)
 {
-	struct pair_side *a = &pair.a;
+	struct verbs_side *a = &pair.a;
 	struct ibv_cq *big = a->send_cq, *kept_qp_cq = big;
 	struct ibv_qp *kept = a->qp[0], *kept_b = pair.b.qp[0];
 	struct ibv_async_event event;
@@ -327,8 +327,8 @@ test_cq_overrun(void **state)
 	(void)state;
 	a->send_cq = ibv_create_cq(a->context, 2, NULL, NULL, 0);
 	assert_non_null(a->send_cq);
-	a->qp[0] = pair_qp(&pair.conf, a, 0);
-	pair.b.qp[0] = pair_qp(&pair.conf, &pair.b, 0);
+	a->qp[0] = pair_qp_create(&pair.conf, a, 0);
+	pair.b.qp[0] = pair_qp_create(&pair.conf, &pair.b, 0);
 	pair_connect(&pair, 0);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(pair_post_recv(&pair.b, 0, i, 0, 16), 0);
@@ -360,15 +360,15 @@ test_ipv6(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	pair_open(&pair, &(struct pair_conf){.ipv6 = true, .mtu = IBV_MTU_4096});
+	pair_open(&pair, &(struct verbs_pair_conf){.ipv6 = true, .mtu = IBV_MTU_4096});
 	memset(pair.a.mem, 0x5B, 100000);
 	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 100000), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 2, 0, 100000, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, 100000);
 	assert_memory_equal(pair.a.mem, pair.b.mem, 100000);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	pair_close(&pair);
 }
@@ -384,7 +384,7 @@ test_largest_message(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	pair_open(&pair, &(struct pair_conf){.mtu = IBV_MTU_4096,
+	pair_open(&pair, &(struct verbs_pair_conf){.mtu = IBV_MTU_4096,
 				 .bytes = part,
 				 .cap = {.max_send_sge = 16, .max_recv_sge = 16}});
 	for (uint32_t i = 0; i < part; i++)
@@ -402,7 +402,7 @@ test_largest_message(void **state)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_true(wc.byte_len == UINT32_C(1) << 31);
 	assert_memory_equal(pair.a.mem, pair.b.mem, part);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	pair_close(&pair);
 }

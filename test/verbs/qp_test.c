@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "qp_bed.h"
+#include "qp_fixture.h"
 
 static struct ibv_qp_init_attr
 init_attr(void)
@@ -184,7 +184,7 @@ test_modify_query(void **state)
 {
 	struct ibv_qp_attr attr, got;
 	struct ibv_qp_init_attr init;
-	struct ibv_qp *qp = pair_qp(&pair.conf, &pair.a, 0);
+	struct ibv_qp *qp = pair_qp_create(&pair.conf, &pair.a, 0);
 	int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 		  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 
@@ -274,10 +274,10 @@ test_modify_query(void **state)
 	assert_int_equal(got.retry_cnt, 5);
 	assert_int_equal(got.rnr_retry, 6);
 	assert_int_equal(got.sq_psn, 0x010203);
-	pair_to(qp, IBV_QPS_ERR);
+	pair_modify_state(qp, IBV_QPS_ERR);
 	assert_int_equal(ibv_query_qp(qp, &got, 0, NULL), 0);
 	assert_int_equal(got.qp_state, IBV_QPS_ERR);
-	pair_to(qp, IBV_QPS_RESET);
+	pair_modify_state(qp, IBV_QPS_RESET);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
@@ -285,8 +285,8 @@ static void
 test_communication_established(void **state)
 {
 	struct ibv_async_event event;
-	struct ibv_qp *a = pair_qp(&pair.conf, &pair.a, 0);
-	struct ibv_qp *b = pair_qp(&pair.conf, &pair.b, 0);
+	struct ibv_qp *a = pair_qp_create(&pair.conf, &pair.a, 0);
+	struct ibv_qp *b = pair_qp_create(&pair.conf, &pair.b, 0);
 	struct ibv_qp *kept[2] = {pair.a.qp[0], pair.b.qp[0]};
 	struct ibv_wc wc;
 
@@ -300,12 +300,12 @@ test_communication_established(void **state)
 	pair.b.qp[0] = b;
 	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 16), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 16, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	event = pair_event(&pair, &pair.b);
 	assert_int_equal(event.event_type, IBV_EVENT_COMM_EST);
 	assert_ptr_equal(event.element.qp, b);
 	pair_no_event(&pair, &pair.b);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	pair.a.qp[0] = kept[0];
 	pair.b.qp[0] = kept[1];
 	assert_int_equal(ibv_destroy_qp(a), 0);
@@ -321,19 +321,19 @@ test_reset_again(void **state)
 	(void)state;
 	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 0, 16), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 16, IBV_SEND_SIGNALED), 0);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	/* Both completions are there, but not polled. */
 	assert_int_equal(pair_post_recv(&pair.b, 0, 2, 0, 16), 0);
-	pair_to(pair.a.qp[0], IBV_QPS_RESET);
-	pair_to(pair.b.qp[0], IBV_QPS_RESET);
-	pair_quiet(&pair, pair.a.send_cq);
-	pair_quiet(&pair, pair.b.recv_cq);
+	pair_modify_state(pair.a.qp[0], IBV_QPS_RESET);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_RESET);
+	pair_no_completion(&pair, pair.a.send_cq);
+	pair_no_completion(&pair, pair.b.recv_cq);
 	pair_connect(&pair, 0);
 	assert_int_equal(pair_post_recv(&pair.b, 0, 3, 0, 16), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 4, 0, 16, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.wr_id, 3);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.wr_id, 4);
 }
 

@@ -12,14 +12,14 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define ALL_REMOTE                                                                       \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define WINDOW 65536 /* offset of the remote region in b's memory */
 #define FAR 262144
 
-static struct pair pair;
+static struct verbs_pair pair;
 static struct ibv_mr *remote; /* of b, with all access rights */
 
 /* Takes both QPs from RESET to RTS with these access rights and READ depth. */
@@ -33,7 +33,7 @@ connect_with(unsigned access, uint8_t depth)
 			.port_num = 1,
 			.qp_access_flags = access};
 
-		pair_to(qp[i], IBV_QPS_RESET);
+		pair_modify_state(qp[i], IBV_QPS_RESET);
 		assert_int_equal(ibv_modify_qp(qp[i], &attr,
 					 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 						 IBV_QP_ACCESS_FLAGS),
@@ -75,7 +75,7 @@ static int
 setup(void **state)
 {
 	(void)state;
-	pair_open(&pair, &(struct pair_conf){.srq_wr = 16,
+	pair_open(&pair, &(struct verbs_pair_conf){.srq_wr = 16,
 				 .unconnected = true,
 				 .cap = {.max_send_sge = 3, .max_inline_data = 64}});
 	remote = ibv_reg_mr(
@@ -87,7 +87,7 @@ setup(void **state)
 	/* Resolve the MACs of both ends. */
 	rocade_port_resolve(pair.b.port, &pair.a.gid);
 	rocade_port_resolve(pair.a.port, &pair.b.gid);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	return 0;
 }
 
@@ -129,7 +129,7 @@ done(struct ibv_send_wr *wr, enum ibv_wc_status status)
 	struct ibv_wc wc;
 
 	assert_int_equal(ibv_post_send(pair.a.qp[0], wr, &bad), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, status);
 	assert_int_equal(wc.wr_id, 42);
 	return wc;
@@ -149,7 +149,7 @@ test_write(void **state)
 	assert_memory_equal(pair.b.mem + WINDOW + 9 + 3000, pair.a.mem + 7000, 2500);
 	assert_int_equal(pair.b.mem[WINDOW + 8], 0);
 	assert_int_equal(pair.b.mem[WINDOW + 9 + 5500], 0);
-	pair_quiet(&pair, pair.b.recv_cq); /* no completion at the peer */
+	pair_no_completion(&pair, pair.b.recv_cq); /* no completion at the peer */
 	/* Without payload the key is not checked. */
 	wr = request(IBV_WR_RDMA_WRITE, NULL, 0, 0);
 	wr.wr.rdma.rkey = 0;
@@ -171,7 +171,7 @@ test_write_inline(void **state)
 	wr.send_flags |= IBV_SEND_INLINE;
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	memset(data, 0, sizeof(data));
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < sizeof(data); i++)
 		assert_int_equal(pair.b.mem[WINDOW + i], 0x66);
@@ -189,7 +189,7 @@ test_write_immediate(void **state)
 	wr.imm_data = 0x01020304;
 	assert_int_equal(pair_post_srq(&pair.b, 8, 0, 64), 0);
 	done(&wr, IBV_WC_SUCCESS);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 	assert_int_equal(wc.wr_id, 8);
@@ -225,7 +225,7 @@ test_read(void **state)
 }
 
 static uint64_t *
-word(struct pair_side *s, size_t offset)
+word(struct verbs_side *s, size_t offset)
 {
 	return (uint64_t *)(void *)(s->mem + offset);
 }
@@ -276,7 +276,7 @@ test_many(void **state)
 		wr.wr_id = i;
 		assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	}
-	pair_complete(&pair, pair.a.send_cq, wc, 60);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 60);
 	for (unsigned i = 0; i < 60; i++) {
 		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
 		assert_int_equal(wc[i].wr_id, i);
@@ -347,7 +347,7 @@ test_access(void **state)
 			wr.wr.atomic.rkey = remote->rkey;
 		}
 		assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_REM_INV_REQ_ERR);
 		connect_with(ALL_REMOTE, 16);
 	}
@@ -405,7 +405,7 @@ test_impaired(void **state)
 		memset(from, (int)(i + 1), BLOCK);
 		for (unsigned kind = 0; kind < 3; kind++)
 			mixed_post(i, kind);
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		assert_int_equal(wc.wr_id, 3 * i + 2);
 		assert_memory_equal(pair.b.mem + WINDOW + BLOCK * (i % 8), from, BLOCK);

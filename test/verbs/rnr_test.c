@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define ROUNDS 20
 /* lateness allowed in the best round; in others the machine may be busy */
@@ -16,7 +16,7 @@
 /* Upper bound of the time between two RNR NAKs: from before the poll that brings the
  * first to after the poll that brings the second. */
 static uint64_t
-gap_ns(struct pair *p, uint64_t naks)
+gap_ns(struct verbs_pair *p, uint64_t naks)
 {
 	uint64_t first = 0, before;
 
@@ -36,9 +36,9 @@ gap_ns(struct pair *p, uint64_t naks)
 static void
 wait_of(unsigned code, uint64_t timer_ns)
 {
-	struct pair_conf conf = {.srq_wr = 4, .rnr_timer = code};
+	struct verbs_pair_conf conf = {.srq_wr = 4, .rnr_timer = code};
 	uint64_t best = UINT64_MAX, naks = 0;
-	struct pair pair;
+	struct verbs_pair pair;
 	struct ibv_wc wc;
 
 	pair_open(&pair, &conf);
@@ -54,9 +54,9 @@ wait_of(unsigned code, uint64_t timer_ns)
 	}
 	assert_true(best < timer_ns + LATE_NS);
 	assert_int_equal(pair_post_srq(&pair.b, 5, 0, 64), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.wr_id, 5);
 	pair_close(&pair);
 }

@@ -9,18 +9,18 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define QKEY 7
 #define GRH 40
 #define HALF (1 << 19)
 
-static struct pair pair;
+static struct verbs_pair pair;
 
 static void
 init(unsigned engines, unsigned qps, bool ipv6)
 {
-	struct pair_conf conf = {
+	struct verbs_pair_conf conf = {
 		.engines = engines, .qps = qps, .ipv6 = ipv6, .unconnected = true};
 
 	pair_open(&pair, &conf);
@@ -54,11 +54,11 @@ transfer(unsigned from, unsigned to, uint32_t len)
 	memset(pair.a.mem + HALF, 0, HALF);
 	assert_int_equal(pair_post_recv(&pair.a, to, len, HALF, len), 0);
 	assert_int_equal(pair_send(&pair.a, from, len, 0, len, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.a.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, len);
 	assert_memory_equal(pair.a.mem, pair.a.mem + HALF, len);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
@@ -102,7 +102,7 @@ test_flood(void **state)
 	init(2, 2, false);
 	connect_to(pair.a.qp[0], pair.a.qp[1]);
 	connect_to(pair.a.qp[1], pair.a.qp[0]);
-	pair_run(&pair);
+	pair_threads_start(&pair);
 	for (int round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < 60; i++)
 			assert_int_equal(
@@ -112,12 +112,12 @@ test_flood(void **state)
 			assert_int_equal(pair_send(&pair.a, i % 2, i, i * 8192, 8192,
 						 IBV_SEND_SIGNALED),
 				0);
-		pair_complete(&pair, pair.a.send_cq, wc, 60);
-		pair_complete(&pair, pair.a.recv_cq, wc, 60);
+		pair_poll_cq(&pair, pair.a.send_cq, wc, 60);
+		pair_poll_cq(&pair, pair.a.recv_cq, wc, 60);
 		for (int i = 0; i < 60; i++)
 			assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
 	}
-	pair_halt(&pair);
+	pair_threads_stop(&pair);
 	pair_close(&pair);
 }
 
@@ -160,7 +160,7 @@ test_ud(void **state)
 	room = (struct ibv_sge){(uintptr_t)pair.a.mem + HALF, 8192, pair.a.mr->lkey};
 	assert_int_equal(ibv_post_recv(qp, &recv, &bad_recv), 0);
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
-	pair_complete(&pair, pair.a.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, GRH + 4000);
 	assert_memory_equal(pair.a.mem, pair.a.mem + HALF + GRH, 4000);

@@ -12,9 +12,9 @@
 
 #include "verbs/objects.h"
 
-#include "pair.h"
+#include "verbs_pair.h"
 
-static struct pair pair;
+static struct verbs_pair pair;
 
 static int
 setup(void **state)
@@ -22,12 +22,12 @@ setup(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	pair_open(&pair, &(struct pair_conf){.qps = 2, .srq_wr = 16, .srq_sge = 2});
+	pair_open(&pair, &(struct verbs_pair_conf){.qps = 2, .srq_wr = 16, .srq_sge = 2});
 	/* Resolve the MACs of both ends. */
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 1, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	return 0;
 }
 
@@ -86,7 +86,7 @@ test_found_by_a_message(void **state)
 	assert_int_equal(pair_post_srq(&pair.b, 2, 0, 64), 0);
 	scribble(srq);
 	assert_int_equal(pair_send(&pair.a, 0, 7, 0, 16, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_REM_OP_ERR); /* NAK 0x63 */
 	assert_int_equal(wc.wr_id, 7);
 	next_event(IBV_EVENT_SRQ_ERR, srq);
@@ -94,11 +94,11 @@ test_found_by_a_message(void **state)
 	dead(srq);
 	/* Another QP's message fails alike; the SRQ's event is not raised again. */
 	assert_int_equal(pair_send(&pair.a, 1, 8, 0, 16, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_REM_OP_ERR);
 	next_event(IBV_EVENT_QP_LAST_WQE_REACHED, pair.b.qp[1]);
 	pair_no_event(&pair, &pair.b);
-	pair_quiet(&pair, pair.b.recv_cq); /* no receive was consumed */
+	pair_no_completion(&pair, pair.b.recv_cq); /* no receive was consumed */
 	struct ibv_qp_attr attr;
 	assert_int_equal(ibv_query_qp(pair.b.qp[0], &attr, IBV_QP_STATE, NULL), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_ERR);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "srq_bed.h"
+#include "srq_fixture.h"
 
 /* Receives are consumed in FIFO order by all QPs; wr_id and qp_num identify them. */
 static void
@@ -25,11 +25,11 @@ test_fifo(void **state)
 		pair.a.mem[0] = (uint8_t)(i + 1);
 		assert_int_equal(
 			pair_send(&pair.a, i % 3, i, 0, 64, IBV_SEND_SIGNALED), 0);
-		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 		assert_int_equal(wc.wr_id, i);
 		assert_int_equal(wc.qp_num, pair.b.qp[i % 3]->qp_num);
 		assert_int_equal(pair.b.mem[i * 64], i + 1);
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	}
 }
 
@@ -57,14 +57,14 @@ ah_to_b(void)
 static void
 replace_by_uc_and_ud(void)
 {
-	struct pair_conf conf = pair.conf;
+	struct verbs_pair_conf conf = pair.conf;
 
 	for (unsigned i = 1; i < 3; i++) {
 		conf.type = i == 1 ? IBV_QPT_UC : IBV_QPT_UD;
 		assert_int_equal(ibv_destroy_qp(pair.a.qp[i]), 0);
 		assert_int_equal(ibv_destroy_qp(pair.b.qp[i]), 0);
-		pair.a.qp[i] = pair_qp(&conf, &pair.a, 0);
-		pair.b.qp[i] = pair_qp(&conf, &pair.b, 0);
+		pair.a.qp[i] = pair_qp_create(&conf, &pair.a, 0);
+		pair.b.qp[i] = pair_qp_create(&conf, &pair.b, 0);
 	}
 	pair_connect(&pair, 1);
 	pair_ud_to_rts(pair.a.qp[2], 0x11, 1);
@@ -99,10 +99,10 @@ test_fifo_over_rc_uc_and_ud(void **state)
 				ibv_post_send(pair.a.qp[order[i]], &wr, &bad), 0);
 			/* one after another, then all at once */
 			if (round == 0)
-				pair_complete(&pair, pair.b.recv_cq, &wc[i], 1);
+				pair_poll_cq(&pair, pair.b.recv_cq, &wc[i], 1);
 		}
 		if (round == 1)
-			pair_complete(&pair, pair.b.recv_cq, wc, N);
+			pair_poll_cq(&pair, pair.b.recv_cq, wc, N);
 		for (unsigned i = 0; i < N; i++) {
 			const unsigned grh =
 				wc[i].qp_num == pair.b.qp[2]->qp_num ? 40 : 0;
@@ -134,13 +134,13 @@ test_immediate(void **state)
 	/* A receive without SGEs takes an empty message. */
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &none, &bad_recv), 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[1], &wr, &bad), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, 0);
 	assert_int_equal(wc.wr_id, 4);
 	assert_int_equal(wc.imm_data, 0xAABBCCDD);
 	assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 }
 
 /* SGEs of one receive in different regions, and overlapping SGEs. */
@@ -160,12 +160,12 @@ test_sges(void **state)
 		pair.a.mem[i] = (uint8_t)(i + 1);
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 200, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_memory_equal(pair.b.mem, pair.a.mem, 10);
 	assert_memory_equal(pair.b.mem + 4096, pair.a.mem + 10, 50);
 	assert_memory_equal(pair.b.mem + 9000, pair.a.mem + 60, 140);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 
 	/* Where SGEs overlap, the later one is written last. */
 	to[0] = pair_sge(&pair.b, 100, 50);
@@ -173,11 +173,11 @@ test_sges(void **state)
 	to[2] = pair_sge(&pair.b, 100, 100);
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 200, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, 200);
 	assert_memory_equal(pair.b.mem + 100, pair.a.mem + 100, 100);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(ibv_dereg_mr(other), 0);
 }
 
@@ -194,24 +194,24 @@ test_sge_length_zero(void **state)
 		pair.a.mem[i] = (uint8_t)(i * 3 + 1);
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 3000, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, 3000);
 	assert_memory_equal(pair.b.mem + 100, pair.a.mem, 3000);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 
 	/* Ten bytes before the end of the region: ten bytes fit, eleven do not. */
 	sge = pair_sge(&pair.b, pair.conf.bytes - 10, 0);
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 10, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 11, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_REM_OP_ERR);
 }
 
@@ -226,10 +226,10 @@ test_capacity_sum(void **state)
 	(void)state;
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 5000, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.byte_len, 5000);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 }
 
 /* Posts a receive with this SGE, sends a message and expects these two completions; then
@@ -244,20 +244,20 @@ key_case(struct ibv_sge sge, enum ibv_wc_status here, enum ibv_wc_status there)
 	/* posting does not check the key */
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &wr, &bad), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 64, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, here);
 	assert_int_equal(wc.wr_id, 21);
 	assert_int_equal(wc.qp_num, pair.b.qp[0]->qp_num);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, there);
 	assert_int_equal(wc.wr_id, 3);
 	do
 		event = pair_event(&pair, &pair.b);
 	while (event.event_type != IBV_EVENT_QP_LAST_WQE_REACHED);
-	pair_to(pair.a.qp[0], IBV_QPS_RESET);
-	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_modify_state(pair.a.qp[0], IBV_QPS_RESET);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_RESET);
 	pair_connect(&pair, 0);
-	pair_settle(&pair);
+	pair_drain(&pair);
 }
 
 static void
@@ -272,7 +272,7 @@ test_keys(void **state)
 
 	(void)state;
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
-	srq_take(1); /* resolves the MACs of both ends */
+	srq_messages_receive(1); /* resolves the MACs of both ends */
 	sge.lkey ^= 0x5500;
 	key_case(sge, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
 	sge.lkey = read_only->lkey;
@@ -295,22 +295,22 @@ test_keys(void **state)
 static void
 test_qp_of_other_pd(void **state)
 {
-	struct pair_side *b = &pair.b;
+	struct verbs_side *b = &pair.b;
 	struct ibv_pd *pd = ibv_alloc_pd(b->context), *kept_pd = b->pd;
 	struct ibv_qp *kept[2] = {pair.a.qp[0], b->qp[0]};
 	struct ibv_wc wc;
 
 	(void)state;
 	b->pd = pd;
-	b->qp[0] = pair_qp(&pair.conf, b, 0);
-	pair.a.qp[0] = pair_qp(&pair.conf, &pair.a, 0);
+	b->qp[0] = pair_qp_create(&pair.conf, b, 0);
+	pair.a.qp[0] = pair_qp_create(&pair.conf, &pair.a, 0);
 	pair_connect(&pair, 0);
 	b->pd = kept_pd;
 	assert_int_equal(pair_post_srq(b, 1, 0, 64), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 64, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, b->recv_cq, &wc, 1);
+	pair_poll_cq(&pair, b->recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(ibv_destroy_qp(b->qp[0]), 0);
 	assert_int_equal(ibv_destroy_qp(pair.a.qp[0]), 0);
 	pair.a.qp[0] = kept[0];
@@ -322,7 +322,7 @@ test_qp_of_other_pd(void **state)
 static void
 test_two_srqs(void **state)
 {
-	struct pair_side *b = &pair.b;
+	struct verbs_side *b = &pair.b;
 	struct ibv_srq *small = b->srq, *large;
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 8, .max_sge = 1}};
 	struct ibv_qp *kept = b->qp[2];
@@ -332,8 +332,8 @@ test_two_srqs(void **state)
 	large = ibv_create_srq(b->pd, &attr);
 	assert_non_null(large);
 	b->srq = large;
-	b->qp[2] = pair_qp(&pair.conf, b, 0);
-	pair_to(pair.a.qp[2], IBV_QPS_RESET);
+	b->qp[2] = pair_qp_create(&pair.conf, b, 0);
+	pair_modify_state(pair.a.qp[2], IBV_QPS_RESET);
 	pair_connect(&pair, 2);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(pair_post_srq(b, 100 + i, 65536 + i * 65536, 65536), 0);
@@ -347,7 +347,7 @@ test_two_srqs(void **state)
 		assert_int_equal(pair_send(&pair.a, 0, 1, 0, 64, IBV_SEND_SIGNALED), 0);
 	}
 	for (unsigned i = 0; i < 8; i++) {
-		pair_complete(&pair, b->recv_cq, &wc, 1);
+		pair_poll_cq(&pair, b->recv_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		if (wc.qp_num == b->qp[2]->qp_num)
 			assert_true(wc.wr_id >= 100 && wc.byte_len == 60000);
@@ -372,13 +372,13 @@ test_empty(void **state)
 		pair.a.mem[0] = (uint8_t)(round + 1);
 		assert_int_equal(
 			pair_send(&pair.a, 0, round, 0, 2000, IBV_SEND_SIGNALED), 0);
-		pair_quiet(&pair, pair.b.recv_cq);
+		pair_no_completion(&pair, pair.b.recv_cq);
 		assert_int_equal(pair_post_srq(&pair.b, round, 0, 2000), 0);
-		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		assert_int_equal(wc.wr_id, round);
 		assert_int_equal(pair.b.mem[0], round + 1);
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	}
 	assert_true(pair_stat(&pair.b, "rnr_nak_sent") >= 5);
@@ -389,7 +389,7 @@ static int
 setup_rnr(void **state)
 {
 	(void)state;
-	return srq_setup_conf(&(struct pair_conf){.srq_wr = 4, .rnr_retry = 2});
+	return srq_setup_conf(&(struct verbs_pair_conf){.srq_wr = 4, .rnr_retry = 2});
 }
 
 static void
@@ -399,7 +399,7 @@ test_rnr_exceeded(void **state)
 
 	(void)state;
 	assert_int_equal(pair_send(&pair.a, 0, 3, 0, 16, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_RNR_RETRY_EXC_ERR);
 	assert_int_equal(wc.wr_id, 3);
 	assert_int_equal(pair_stat(&pair.b, "rnr_nak_sent"), 3);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "srq_bed.h"
+#include "srq_fixture.h"
 
 static uint32_t
 limit_of(struct ibv_srq *srq)
@@ -36,16 +36,16 @@ test_limit(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 10; i++)
 		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
-	srq_take(1);
+	srq_messages_receive(1);
 	assert_int_equal(srq_modify(srq, 0, 0, 5, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(limit_of(srq), 5);
-	srq_take(4); /* 5 left: not below the limit */
+	srq_messages_receive(4); /* 5 left: not below the limit */
 	pair_no_event(&pair, &pair.b);
 	assert_int_equal(limit_of(srq), 5);
-	srq_take(1);
+	srq_messages_receive(1);
 	limit_event(srq);
 	assert_int_equal(limit_of(srq), 0);
-	srq_take(1); /* the event is raised once */
+	srq_messages_receive(1); /* the event is raised once */
 	pair_no_event(&pair, &pair.b);
 
 	/* A limit above the number of receives raises the event at once; an equal one
@@ -60,11 +60,11 @@ test_limit(void **state)
 	assert_int_equal(srq_modify(srq, 0, 0, 3, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(srq_modify(srq, 0, 0, 1, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(limit_of(srq), 1);
-	srq_take(1);
+	srq_messages_receive(1);
 	pair_no_event(&pair, &pair.b);
 	assert_int_equal(srq_modify(srq, 0, 0, 0, IBV_SRQ_LIMIT), 0);
 	assert_int_equal(limit_of(srq), 0);
-	srq_take(2);
+	srq_messages_receive(2);
 	pair_no_event(&pair, &pair.b);
 
 	/* A limit above max_wr is EINVAL and changes nothing. */
@@ -122,9 +122,9 @@ test_resize(void **state)
 	for (unsigned i = 0; i < 60; i++) {
 		assert_int_equal(
 			pair_send(&pair.a, i % 3, 1, 0, 1, IBV_SEND_SIGNALED), 0);
-		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 		assert_int_equal(wc.wr_id, i);
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	}
 }
 
@@ -150,7 +150,7 @@ test_resize_sges(void **state)
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 2, IBV_SEND_SIGNALED), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 3, IBV_SEND_SIGNALED), 0);
 	struct ibv_wc wc[2];
-	pair_complete(&pair, pair.b.recv_cq, wc, 2);
+	pair_poll_cq(&pair, pair.b.recv_cq, wc, 2);
 	assert_int_equal(wc[0].byte_len, 2);
 	assert_int_equal(wc[1].byte_len, 3);
 }
@@ -166,7 +166,7 @@ test_resize_and_limit(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 12; i++)
 		assert_int_equal(pair_post_srq(&pair.b, i, 0, 64), 0);
-	srq_take(1);
+	srq_messages_receive(1);
 	assert_int_equal(ibv_query_srq(srq, &before), 0);
 	/* limit above the size */
 	assert_int_equal(srq_modify(srq, 100, 0, 101, both), EINVAL);
@@ -181,9 +181,9 @@ test_resize_and_limit(void **state)
 	assert_int_equal(after.srq_limit, 9);
 	/* A size below an armed limit. */
 	assert_int_equal(srq_modify(srq, 8, 0, 0, IBV_SRQ_MAX_WR), EINVAL);
-	srq_take(2);
+	srq_messages_receive(2);
 	pair_no_event(&pair, &pair.b);
-	srq_take(1);
+	srq_messages_receive(1);
 	limit_event(srq);
 	/* The resize arms a limit above the number of receives: it applies and raises the
 	 * event. */

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "srq_bed.h"
+#include "srq_fixture.h"
 
 static struct ibv_srq *
 create(uint32_t max_wr, uint32_t max_sge, struct ibv_srq_attr *actual)
@@ -122,11 +122,11 @@ test_post_list(void **state)
 		for (unsigned i = 0; i < 2; i++)
 			assert_int_equal(
 				pair_send(&pair.a, 0, i, 0, 64, IBV_SEND_SIGNALED), 0);
-		pair_complete(&pair, pair.b.recv_cq, wc, 2);
+		pair_poll_cq(&pair, pair.b.recv_cq, wc, 2);
 		assert_int_equal(wc[0].wr_id, 10);
 		assert_int_equal(wc[1].wr_id, 11);
 		assert_int_equal(wc[1].status, IBV_WC_SUCCESS);
-		pair_complete(&pair, pair.a.send_cq, wc, 2);
+		pair_poll_cq(&pair, pair.a.send_cq, wc, 2);
 		for (unsigned i = 0; i < 4; i++)
 			many[i] = sge;
 	}
@@ -179,7 +179,7 @@ test_post_full(void **state)
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &second, NULL), ENOMEM);
 	/* A consumed receive makes room for one. */
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 0, IBV_SEND_SIGNALED), 0);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	assert_int_equal(outstanding(pair.b.srq), attr.max_wr - 1);
 	assert_int_equal(ibv_post_srq_recv(pair.b.srq, &second, &bad), 0);
 }
@@ -189,7 +189,7 @@ static void
 test_states(void **state)
 {
 	static const enum ibv_qp_state taking[] = {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD};
-	struct pair_side *b = &pair.b;
+	struct verbs_side *b = &pair.b;
 	struct ibv_srq *srq = create(4, 1, NULL);
 	struct ibv_recv_wr wr = {.wr_id = 1}, *bad;
 	struct ibv_wc wc;
@@ -199,37 +199,37 @@ test_states(void **state)
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	for (unsigned i = 0; i < 3; i++) {
-		pair_to(b->qp[0], IBV_QPS_RESET);
-		pair_to(pair.a.qp[0], IBV_QPS_RESET);
+		pair_modify_state(b->qp[0], IBV_QPS_RESET);
+		pair_modify_state(pair.a.qp[0], IBV_QPS_RESET);
 		assert_int_equal(pair_post_srq(b, i, 0, 64), 0);
 		pair_to_init(b->qp[0]);
 		pair_to_init(pair.a.qp[0]);
 		pair_to_rtr(&pair.conf, pair.a.qp[0], &b->gid, b->qp[0]->qp_num);
 		pair_to_rts(&pair.conf, pair.a.qp[0]);
 		assert_int_equal(pair_send(&pair.a, 0, 1, 0, 64, IBV_SEND_SIGNALED), 0);
-		pair_quiet(&pair, b->recv_cq); /* a QP in INIT consumes none */
+		pair_no_completion(&pair, b->recv_cq); /* a QP in INIT consumes none */
 		assert_int_equal(outstanding(b->srq), 1);
 		pair_to_rtr(&pair.conf, b->qp[0], &pair.a.gid, pair.a.qp[0]->qp_num);
 		if (taking[i] != IBV_QPS_RTR)
 			pair_to_rts(&pair.conf, b->qp[0]);
 		if (taking[i] == IBV_QPS_SQD)
-			pair_to(b->qp[0], IBV_QPS_SQD);
-		pair_complete(&pair, b->recv_cq, &wc, 1);
+			pair_modify_state(b->qp[0], IBV_QPS_SQD);
+		pair_poll_cq(&pair, b->recv_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		assert_int_equal(wc.wr_id, i);
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	}
 	/* A QP in ERR consumes none; posting still works. */
-	pair_to(b->qp[0], IBV_QPS_ERR);
+	pair_modify_state(b->qp[0], IBV_QPS_ERR);
 	assert_int_equal(pair_post_srq(b, 9, 0, 64), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 64, IBV_SEND_SIGNALED), 0);
-	pair_quiet(&pair, b->recv_cq);
+	pair_no_completion(&pair, b->recv_cq);
 	assert_int_equal(outstanding(b->srq), 1);
-	pair_to(pair.a.qp[0], IBV_QPS_RESET);
-	pair_to(b->qp[0], IBV_QPS_RESET);
+	pair_modify_state(pair.a.qp[0], IBV_QPS_RESET);
+	pair_modify_state(b->qp[0], IBV_QPS_RESET);
 	while (ibv_poll_cq(pair.a.send_cq, 1, &wc) == 1)
 		;
-	pair_settle(&pair);
+	pair_drain(&pair);
 }
 
 static void
@@ -262,7 +262,7 @@ test_destroy(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
 	/* The SRQ is still usable. */
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
-	srq_take(1);
+	srq_messages_receive(1);
 	/* Destroying an SRQ removes its unread events. */
 	srq = ibv_create_srq(pair.b.pd,
 		&(struct ibv_srq_init_attr){.attr = {.max_wr = 4, .max_sge = 1}});
@@ -304,7 +304,7 @@ test_destroy_waits(void **state)
 	assert_int_equal(ibv_get_async_event(pair.a.context, &event), 0);
 	assert_int_equal(pthread_create(&thread, NULL, destroy, &d), 0);
 	for (int i = 0; i < 50; i++) {
-		pair_settle(&pair);
+		pair_drain(&pair);
 		assert_false(__atomic_load_n(&d.done, __ATOMIC_ACQUIRE));
 	}
 	ibv_ack_async_event(&event);
@@ -337,15 +337,15 @@ taken_receive_is_gone(void)
 {
 	struct ibv_wc wc;
 
-	pair_to(pair.a.qp[0], IBV_QPS_RESET);
-	pair_quiet(&pair, pair.b.recv_cq);
+	pair_modify_state(pair.a.qp[0], IBV_QPS_RESET);
+	pair_no_completion(&pair, pair.b.recv_cq);
 	assert_int_equal(outstanding(pair.b.srq), 2);
 	for (unsigned i = 1; i < 3; i++) {
 		assert_int_equal(pair_send(&pair.a, 1, 1, 0, 64, IBV_SEND_SIGNALED), 0);
-		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		assert_int_equal(wc.wr_id, i);
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	}
 	assert_int_equal(outstanding(pair.b.srq), 0);
 }
@@ -358,16 +358,16 @@ test_reset_loses_the_taken_receive(void **state)
 
 	(void)state;
 	take_without_end();
-	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_RESET);
 	taken_receive_is_gone();
 	/* The QP does not have it either. */
 	assert_int_equal(pair_post_srq(&pair.b, 7, 0, 64), 0);
 	pair_connect(&pair, 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 64, IBV_SEND_SIGNALED), 0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.wr_id, 7);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 }
 
 /* The same for a QP that is destroyed without going through ERR. */
@@ -391,16 +391,16 @@ test_last_wqe(void **state)
 
 	(void)state;
 	assert_int_equal(pair_post_srq(&pair.b, 1, 0, 64), 0);
-	srq_take(1);
-	pair_to(pair.b.qp[0], IBV_QPS_ERR);
+	srq_messages_receive(1);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_ERR);
 	event = pair_event(&pair, &pair.b);
 	assert_int_equal(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
 	assert_ptr_equal(event.element.qp, pair.b.qp[0]);
-	pair_to(pair.b.qp[0], IBV_QPS_ERR); /* the QP is in ERR already */
+	pair_modify_state(pair.b.qp[0], IBV_QPS_ERR); /* the QP is in ERR already */
 	pair_no_event(&pair, &pair.b);
 	/* Receives of an SRQ belong to no QP and are not flushed. */
 	assert_int_equal(pair_post_srq(&pair.b, 2, 0, 64), 0);
-	pair_quiet(&pair, pair.b.recv_cq);
+	pair_no_completion(&pair, pair.b.recv_cq);
 	assert_int_equal(outstanding(pair.b.srq), 1);
 	(void)wc;
 }

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "../unit/rand.h"
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define QPS 4
 #define POSTERS 2
@@ -37,7 +37,7 @@
 #define SENDS (100000 / SLOWER)
 
 struct world {
-	struct pair pair;
+	struct verbs_pair pair;
 	uint64_t seed;
 	pthread_t poster[POSTERS], sender;
 	bool stop_send, stop_post;
@@ -80,7 +80,7 @@ outstanding(struct ibv_srq *srq)
 static void
 post_list(struct world *w, unsigned who, unsigned n)
 {
-	struct pair_side *b = &w->pair.b;
+	struct verbs_side *b = &w->pair.b;
 	unsigned space = w->one_order ? 0 : who;
 	struct ibv_recv_wr wr[LIST], *bad;
 	struct ibv_sge sge[LIST];
@@ -235,13 +235,13 @@ world_open(struct world *w, uint64_t seed, bool one_order, uint32_t keep)
 			w->last[q][p] = -1;
 	}
 	pthread_mutex_init(&w->order, NULL);
-	pair_open(&w->pair, &(struct pair_conf){.engines = 2,
+	pair_open(&w->pair, &(struct verbs_pair_conf){.engines = 2,
 				    .qps = QPS,
 				    .srq_wr = DEPTH,
 				    .cqe = CQE,
 				    .timeout = 18, /* 1 s: five threads share the CPUs */
 				    .cap = {.max_send_wr = 64}});
-	pair_run(&w->pair);
+	pair_threads_start(&w->pair);
 	for (unsigned i = 0; i < POSTERS; i++) {
 		struct poster_arg *arg = malloc(sizeof(*arg));
 
@@ -269,7 +269,7 @@ world_close(struct world *w)
 	__atomic_store_n(&w->stop_post, true, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < POSTERS; i++)
 		pthread_join(w->poster[i], NULL);
-	pair_quiet(&w->pair, w->pair.b.recv_cq);
+	pair_no_completion(&w->pair, w->pair.b.recv_cq);
 	for (unsigned p = 0; p < POSTERS; p++) {
 		uint32_t n = 0;
 
@@ -410,7 +410,7 @@ test_limit(void **state)
 static void *
 send_many(void *arg)
 {
-	struct pair *p = arg;
+	struct verbs_pair *p = arg;
 
 	for (unsigned i = 0; i < SENDS / 2;) {
 		int rc = pair_send(&p->a, 0, 0, 0, 8, IBV_SEND_SIGNALED);
@@ -426,14 +426,14 @@ send_many(void *arg)
 static void
 test_send_threads(void **state)
 {
-	struct pair p;
+	struct verbs_pair p;
 	pthread_t thread[2];
 	unsigned sent = 0, received = 0, posted = 0;
 	struct ibv_wc wc[32];
 
 	(void)state;
-	pair_open(&p, &(struct pair_conf){.srq_wr = 256});
-	pair_run(&p);
+	pair_open(&p, &(struct verbs_pair_conf){.srq_wr = 256});
+	pair_threads_start(&p);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, send_many, &p), 0);
 	while (sent < SENDS || received < SENDS) {

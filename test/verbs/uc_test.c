@@ -11,17 +11,17 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define FAR 262144 /* offset in b's memory that WRITEs go to */
 #define MESSAGES 3000
 
-static struct pair pair;
+static struct verbs_pair pair;
 static struct ibv_qp *tx, *rx;
 static struct ibv_mr *remote;
 
 static struct ibv_qp *
-uc_qp(struct pair_side *s)
+uc_qp(struct verbs_side *s)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = s->send_cq,
@@ -70,7 +70,7 @@ connect_uc(struct ibv_qp *qp, const struct ibv_qp *peer, const union ibv_gid *gi
 static void
 open_uc(unsigned srq_wr)
 {
-	struct pair_conf conf = {.srq_wr = srq_wr};
+	struct verbs_pair_conf conf = {.srq_wr = srq_wr};
 
 	pair_open(&pair, &conf);
 	tx = uc_qp(&pair.a);
@@ -117,7 +117,7 @@ sent(uint64_t wr_id)
 {
 	struct ibv_wc wc;
 
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.wr_id, wr_id);
 }
@@ -144,7 +144,7 @@ sizes(unsigned srq_wr)
 		receive(i, FAR);
 		assert_int_equal(post(IBV_WR_SEND_WITH_IMM, i, i, lens[i]), 0);
 		sent(i);
-		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		assert_int_equal(wc.byte_len, lens[i]);
 		assert_int_equal(ntohl(wc.imm_data), i);
@@ -156,7 +156,7 @@ sizes(unsigned srq_wr)
 		receive(100 + i, 1);
 		assert_int_equal(post(IBV_WR_RDMA_WRITE_WITH_IMM, i, i, lens[i]), 0);
 		sent(i);
-		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 		assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 		assert_int_equal(wc.byte_len, lens[i]);
 		assert_memory_equal(pair.b.mem + FAR, pair.a.mem + i, lens[i]);
@@ -200,7 +200,7 @@ test_loss(void **state)
 	receive(0, FAR);
 	assert_int_equal(post(IBV_WR_SEND, 0, 0, 1), 0); /* resolves the next hop */
 	sent(0);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(rocade_port_impair(pair.b.port, &bad), 0);
 	receive(0, FAR);
 	for (unsigned i = 0; i < MESSAGES; i++) {
@@ -208,7 +208,7 @@ test_loss(void **state)
 
 		assert_int_equal(post(IBV_WR_SEND_WITH_IMM, i, i, len), 0);
 		sent(i);
-		pair_settle(&pair);
+		pair_drain(&pair);
 		while (ibv_poll_cq(pair.b.recv_cq, 1, &wc) == 1) {
 			uint32_t number = ntohl(wc.imm_data);
 
@@ -223,12 +223,12 @@ test_loss(void **state)
 	assert_true(got > MESSAGES / 2 && got < MESSAGES);
 	assert_true(pair_stat(&pair.b, "drop_discarded") > 0);
 	assert_int_equal(rocade_port_impair(pair.b.port, &good), 0);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	while (ibv_poll_cq(pair.b.recv_cq, 1, &wc) == 1)
 		receive(0, FAR);
 	assert_int_equal(post(IBV_WR_SEND, 1, 0, 3000), 0);
 	sent(1);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	close_uc();
 }
@@ -243,15 +243,15 @@ test_discarded(void **state)
 	open_uc(0);
 	assert_int_equal(post(IBV_WR_SEND, 1, 0, 3000), 0); /* no receive is posted */
 	sent(1);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	assert_int_equal(pair_stat(&pair.b, "drop_no_receive"), 1);
 	receive(7, 1500); /* too short for the first message; stays for the second */
 	assert_int_equal(post(IBV_WR_SEND, 2, 0, 3000), 0);
 	sent(2);
-	pair_quiet(&pair, pair.b.recv_cq);
+	pair_no_completion(&pair, pair.b.recv_cq);
 	assert_int_equal(post(IBV_WR_SEND, 3, 0, 1500), 0);
 	sent(3);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.wr_id, 7);
 	assert_int_equal(wc.byte_len, 1500);
 	assert_memory_equal(pair.b.mem, pair.a.mem, 1500);
@@ -260,13 +260,13 @@ test_discarded(void **state)
 	assert_int_equal(post(IBV_WR_RDMA_WRITE, 4, 0, 3000), 0);
 	remote->rkey ^= 1;
 	sent(4);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	for (unsigned i = 0; i < 3000; i++)
 		assert_int_equal(pair.b.mem[FAR + i], 0xEE);
 	pair_no_event(&pair, &pair.b);
 	assert_int_equal(post(IBV_WR_RDMA_WRITE, 5, 0, 3000), 0);
 	sent(5);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	assert_memory_equal(pair.b.mem + FAR, pair.a.mem, 3000);
 	close_uc();
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define QKEY 0x11223344
 #define GRH 40
@@ -18,13 +18,13 @@
 			  */
 #define SLOT 8192
 
-static struct pair pair;
-static struct pair_conf conf;
+static struct verbs_pair pair;
+static struct verbs_pair_conf conf;
 static struct ibv_qp *tx, *rx;
 static struct ibv_ah *ah;
 
 static struct ibv_qp *
-ud_qp(struct pair_side *s)
+ud_qp(struct verbs_side *s)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = s->send_cq,
@@ -50,7 +50,7 @@ open_ud(bool ipv6, unsigned srq_wr)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
 
-	conf = (struct pair_conf){.ipv6 = ipv6, .srq_wr = srq_wr, .srq_sge = 3};
+	conf = (struct verbs_pair_conf){.ipv6 = ipv6, .srq_wr = srq_wr, .srq_sge = 3};
 	pair_open(&pair, &conf);
 	tx = ud_qp(&pair.a);
 	rx = ud_qp(&pair.b);
@@ -153,10 +153,10 @@ sizes(bool ipv6, unsigned srq_wr)
 		post_receive(i, SLOT);
 		wr = datagram(&sge, lens[i]);
 		send_one(&wr);
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		assert_int_equal(wc.opcode, IBV_WC_SEND);
-		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 		expect_received(&wc, lens[i]);
 		/* The 40 bytes are the IPv6 header, or end with the IPv4 header. */
 		assert_int_equal(slot(&wc)[ipv6 ? 0 : 20] >> 4, ipv6 ? 6 : 4);
@@ -203,8 +203,8 @@ answer(bool ipv6)
 	wr.opcode = IBV_WR_SEND_WITH_IMM;
 	wr.imm_data = htonl(4711);
 	send_one(&wr);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	expect_received(&wc, 10);
 	assert_true(wc.wc_flags & IBV_WC_WITH_IMM);
 	assert_int_equal(ntohl(wc.imm_data), 4711);
@@ -228,8 +228,8 @@ answer(bool ipv6)
 	assert_int_equal(ibv_post_send(rx, &wr, &bad), 0);
 	/* the post copied the address handle */
 	assert_int_equal(ibv_destroy_ah(back), 0);
-	pair_complete(&pair, pair.b.send_cq, &wc, 1);
-	pair_complete(&pair, pair.a.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.recv_cq, &wc, 1);
 	assert_int_equal(wc.byte_len, GRH + 50);
 	assert_int_equal(wc.src_qp, rx->qp_num);
 	close_ud();
@@ -259,16 +259,16 @@ test_qkey(void **state)
 	wr = datagram(&sge, 8);
 	wr.wr.ud.remote_qkey = QKEY + 1;
 	send_one(&wr);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
-	pair_quiet(&pair, pair.b.recv_cq);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
+	pair_no_completion(&pair, pair.b.recv_cq);
 	assert_int_equal(pair_stat(&pair.b, "drop_qkey"), 1);
 	assert_int_equal(ibv_query_port(pair.b.context, 1, &port), 0);
 	assert_int_equal(port.qkey_viol_cntr, 1);
 	assert_int_equal(port.bad_pkey_cntr, 0);
 	wr.wr.ud.remote_qkey = 0x80000000;
 	send_one(&wr);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	expect_received(&wc, 8);
 	close_ud();
 }
@@ -286,18 +286,18 @@ test_no_room(void **state)
 	open_ud(false, 0);
 	wr = datagram(&sge, 100);
 	send_one(&wr);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
-	pair_quiet(&pair, pair.b.recv_cq);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
+	pair_no_completion(&pair, pair.b.recv_cq);
 	assert_int_equal(pair_stat(&pair.b, "drop_no_receive"), 1);
 	post_receive(3, GRH + 99);
 	send_one(&wr);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
-	pair_quiet(&pair, pair.b.recv_cq);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
+	pair_no_completion(&pair, pair.b.recv_cq);
 	assert_int_equal(pair_stat(&pair.b, "drop_receive_short"), 1);
 	wr = datagram(&sge, 99);
 	send_one(&wr);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
-	pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.wr_id, 3);
 	expect_received(&wc, 99);
 	close_ud();
@@ -367,27 +367,27 @@ test_sqe(void **state)
 	}
 	sge[1].lkey ^= 1;
 	send_one(wr);
-	pair_complete(&pair, pair.a.send_cq, wc, 2);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 2);
 	assert_int_equal(wc[0].wr_id, 9);
 	assert_int_equal(wc[0].status, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(wc[1].wr_id, 10);
 	assert_int_equal(wc[1].status, IBV_WC_WR_FLUSH_ERR);
-	pair_complete(&pair, pair.b.recv_cq, wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, wc, 1);
 	expect_received(&wc[0], 8);
 	assert_int_equal(ibv_query_qp(tx, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_SQE);
 	wr[0].next = NULL;
 	send_one(wr); /* in SQE: flushed */
-	pair_complete(&pair, pair.a.send_cq, wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 1);
 	assert_int_equal(wc[0].status, IBV_WC_WR_FLUSH_ERR);
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS};
 	assert_int_equal(ibv_modify_qp(tx, &attr, IBV_QP_STATE), 0);
 	post_receive(1, SLOT);
 	wr[0].send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
 	send_one(wr);
-	pair_complete(&pair, pair.a.send_cq, wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 1);
 	assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
-	pair_complete(&pair, pair.b.recv_cq, wc, 1);
+	pair_poll_cq(&pair, pair.b.recv_cq, wc, 1);
 	expect_received(&wc[0], 8);
 	close_ud();
 }
@@ -402,8 +402,8 @@ test_flush(void **state)
 	open_ud(false, 0);
 	for (unsigned i = 0; i < 3; i++)
 		post_receive(i, SLOT);
-	pair_to(rx, IBV_QPS_ERR);
-	pair_complete(&pair, pair.b.recv_cq, wc, 3);
+	pair_modify_state(rx, IBV_QPS_ERR);
+	pair_poll_cq(&pair, pair.b.recv_cq, wc, 3);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(wc[i].wr_id, i);
 		assert_int_equal(wc[i].status, IBV_WC_WR_FLUSH_ERR);

@@ -10,16 +10,16 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define DEPTH 16
 
-static struct pair pair;
+static struct verbs_pair pair;
 
 static int
 open_with(bool sig_all)
 {
-	pair_open(&pair, &(struct pair_conf){.srq_wr = 256,
+	pair_open(&pair, &(struct verbs_pair_conf){.srq_wr = 256,
 				 .sig_all = sig_all,
 				 .cap = {.max_send_wr = DEPTH,
 					 .max_send_sge = 2,
@@ -74,7 +74,7 @@ received(unsigned n)
 {
 	struct ibv_wc wc[256];
 
-	pair_complete(&pair, pair.b.recv_cq, wc, (int)n);
+	pair_poll_cq(&pair, pair.b.recv_cq, wc, (int)n);
 	for (unsigned i = 0; i < n; i++)
 		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
 }
@@ -92,11 +92,11 @@ test_only_signaled(void **state)
 			0);
 	received(12);
 	for (unsigned i = 3; i < 12; i += 4) {
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		assert_int_equal(wc.wr_id, i);
 	}
-	pair_quiet(&pair, pair.a.send_cq);
+	pair_no_completion(&pair, pair.a.send_cq);
 	assert_int_equal(pair_stat(&pair.a, "cqe_saved"), 9);
 }
 
@@ -108,7 +108,7 @@ test_sig_all(void **state)
 
 	(void)state;
 	send_n(5, 0);
-	pair_complete(&pair, pair.a.send_cq, wc, 5);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 5);
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(wc[i].wr_id, i);
 	assert_int_equal(pair_stat(&pair.a, "cqe_saved"), 0);
@@ -126,7 +126,7 @@ test_done_before(void **state)
 		memset(pair.a.mem, (int)round + 1, 32);
 		send_n(DEPTH - 1, 0);
 		send_n(1, IBV_SEND_SIGNALED);
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 		/* By now all messages are received, and the buffers may be reused. */
 		memset(pair.a.mem, 0xEE, 32);
 		for (unsigned i = 0; i < DEPTH; i++)
@@ -153,7 +153,7 @@ test_room(void **state)
 	assert_ptr_equal(bad, &wr);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, NULL), ENOMEM);
 	received(DEPTH);
-	pair_settle(&pair); /* all are acknowledged */
+	pair_drain(&pair); /* all are acknowledged */
 	assert_int_equal(info().sq_unacked, 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
 	/* The completion is in the CQ but not polled. */
@@ -180,16 +180,16 @@ test_room_shared_cq(void **state)
 
 	(void)state;
 	pair.a.recv_cq = pair.a.send_cq;
-	pair.a.qp[0] = pair_qp(&pair.conf, &pair.a, 0);
+	pair.a.qp[0] = pair_qp_create(&pair.conf, &pair.a, 0);
 	pair.a.recv_cq = kept;
-	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_RESET);
 	pair_connect(&pair, 0);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(pair_post_srq(&pair.a, i, 4096, 512), 0);
 	send_n(DEPTH, 0);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(pair_send(&pair.b, 0, i, 0, 32, 0), 0);
-	pair_complete(&pair, pair.a.send_cq, wc, 4);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 4);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(wc[i].opcode, IBV_WC_RECV);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
@@ -211,26 +211,26 @@ test_full_for_good(void **state)
 	(void)state;
 	send_n(DEPTH, 0);
 	received(DEPTH);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
 	assert_int_equal(ibv_poll_cq(pair.a.send_cq, 1, &wc), 0);
 	assert_int_equal(info().sq_outstanding, DEPTH);
 	assert_int_equal(info().sq_signaled, 0);
 	assert_int_equal(info().sq_full_unsignaled, 100);
-	pair_to(pair.a.qp[0], IBV_QPS_RESET);
-	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair_modify_state(pair.a.qp[0], IBV_QPS_RESET);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_RESET);
 	assert_int_equal(info().sq_outstanding, 0);
 	pair_connect(&pair, 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	received(1);
 	/* The ring wraps: one signaled request after many unsignaled. */
 	for (unsigned round = 0; round < 3; round++) {
 		send_n(DEPTH - 1, 0);
 		send_n(1, IBV_SEND_SIGNALED);
 		assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 		received(DEPTH);
 	}
 	assert_int_equal(info().sq_full_unsignaled, 100);
@@ -246,23 +246,23 @@ test_failed_unsignaled(void **state)
 	(void)state;
 	send_n(1, 0);
 	received(1);
-	pair_settle(&pair);
-	pair_to(pair.b.qp[0], IBV_QPS_ERR); /* the peer stops responding */
+	pair_drain(&pair);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_ERR); /* the peer stops responding */
 	for (unsigned i = 0; i < 6; i++)
 		assert_int_equal(pair_send(&pair.a, 0, 50 + i, 0, 32,
 					 i == 3 ? IBV_SEND_SIGNALED : 0),
 			0);
-	pair_complete(&pair, pair.a.send_cq, wc, 6);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 6);
 	for (unsigned i = 0; i < 6; i++) {
 		assert_int_equal(wc[i].wr_id, 50 + i);
 		assert_int_equal(wc[i].qp_num, pair.a.qp[0]->qp_num);
 		assert_int_equal(wc[i].status,
 			i == 0 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_WR_FLUSH_ERR);
 	}
-	pair_quiet(&pair, pair.a.send_cq);
+	pair_no_completion(&pair, pair.a.send_cq);
 	/* A request posted later is flushed too. */
 	assert_int_equal(pair_send(&pair.a, 0, 60, 0, 32, 0), 0);
-	pair_complete(&pair, pair.a.send_cq, wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 1);
 	assert_int_equal(wc[0].wr_id, 60);
 	assert_int_equal(wc[0].status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(info().sq_outstanding, 0);
@@ -285,13 +285,13 @@ test_failed_in_the_middle(void **state)
 	send_n(3, 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	send_n(2, 0);
-	pair_complete(&pair, pair.a.send_cq, wc, 3);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 3);
 	assert_int_equal(wc[0].wr_id, 9);
 	assert_int_equal(wc[0].status, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(wc[1].status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(wc[2].status, IBV_WC_WR_FLUSH_ERR);
 	received(3);
-	pair_quiet(&pair, pair.a.send_cq);
+	pair_no_completion(&pair, pair.a.send_cq);
 }
 
 /* Inline data may be overwritten after the post, needs no key, and is limited in size. */
@@ -317,7 +317,7 @@ test_inline(void **state)
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	memset(data, 0xFF, sizeof(data));
 	memset(other, 0xFF, sizeof(other));
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(pair.b.mem[4096 + i], i < 80 ? 0x21 : 0x22);
@@ -332,13 +332,13 @@ test_inline(void **state)
 	assert_ptr_equal(bad, &wr);
 	sge[0].length--;
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	received(1);
 	/* Inline with no data. */
 	wr.num_sge = 0;
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	received(1);
 }
 
@@ -358,7 +358,7 @@ test_inline_resent(void **state)
 	(void)state;
 	send_n(1, IBV_SEND_SIGNALED);
 	received(1);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	memset(pair.a.mem, 0x33, 64);
 	assert_int_equal(rocade_port_impair(pair.b.port, &all), 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
@@ -366,7 +366,7 @@ test_inline_resent(void **state)
 	pair_poll(&pair); /* sent, and lost */
 	pair_poll(&pair);
 	assert_int_equal(rocade_port_impair(pair.b.port, &none), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_true(pair_stat(&pair.a, "retransmitted") >= 1);
 	for (unsigned i = 0; i < 64; i++)
@@ -387,8 +387,8 @@ setup_cq_of_one(void **state)
 	assert_int_equal(pair.a.send_cq->cqe, 1);
 	assert_int_equal(ibv_destroy_srq(pair.a.srq), 0);
 	pair.a.srq = NULL;
-	pair.a.qp[0] = pair_qp(&pair.conf, &pair.a, 0);
-	pair_to(pair.b.qp[0], IBV_QPS_RESET);
+	pair.a.qp[0] = pair_qp_create(&pair.conf, &pair.a, 0);
+	pair_modify_state(pair.b.qp[0], IBV_QPS_RESET);
 	pair_connect(&pair, 0);
 	return 0;
 }
@@ -427,7 +427,7 @@ test_flush_overruns_a_full_cq(void **state)
 	(void)state;
 	assert_int_equal(pair_send(&pair.a, 0, 77, 0, 32, IBV_SEND_SIGNALED), 0);
 	pair_no_event(&pair, &pair.a);
-	pair_to(pair.b.qp[0], IBV_QPS_ERR); /* the peer stops responding */
+	pair_modify_state(pair.b.qp[0], IBV_QPS_ERR); /* the peer stops responding */
 	send_n(8, 0);
 	assert_int_equal(info().sq_outstanding, 9);
 	for (unsigned i = 0; i < 2; i++) {
@@ -446,7 +446,7 @@ test_flush_overruns_a_full_cq(void **state)
 	assert_int_equal(ibv_poll_cq(pair.a.send_cq, DEPTH, wc), 1);
 	assert_int_equal(wc[0].wr_id, 77);
 	assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
-	pair_quiet(&pair, pair.a.send_cq);
+	pair_no_completion(&pair, pair.a.send_cq);
 }
 
 #define with_pair(test) cmocka_unit_test_setup_teardown(test, setup, teardown)

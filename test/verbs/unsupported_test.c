@@ -10,14 +10,14 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
-static struct pair pair;
+static struct verbs_pair pair;
 
 static int
 setup(void **state)
 {
-	struct pair_conf conf = {.srq_wr = 4};
+	struct verbs_pair_conf conf = {.srq_wr = 4};
 
 	(void)state;
 	pair_open(&pair, &conf);

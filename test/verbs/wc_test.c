@@ -11,17 +11,17 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define FAR 262144
 #define ALL_REMOTE                                                                       \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-static struct pair pair;
+static struct verbs_pair pair;
 static struct ibv_mr *remote;
 
 static void
-open_wc(struct pair_conf conf)
+open_wc(struct verbs_pair_conf conf)
 {
 	conf.access = ALL_REMOTE;
 	conf.depth = 4;
@@ -68,7 +68,7 @@ take(struct ibv_cq *cq)
 	struct ibv_wc wc;
 
 	memset(&wc, 0xAA, sizeof(wc));
-	pair_complete(&pair, cq, &wc, 1);
+	pair_poll_cq(&pair, cq, &wc, 1);
 	assert_int_equal(wc.pkey_index, 0);
 	assert_int_equal(wc.slid, 0);
 	assert_int_equal(wc.sl, 0);
@@ -116,7 +116,7 @@ static void
 test_good(void **state)
 {
 	(void)state;
-	open_wc((struct pair_conf){.qps = 1});
+	open_wc((struct verbs_pair_conf){.qps = 1});
 	for (unsigned i = 0; i < ROWS; i++) {
 		struct ibv_wc wc;
 
@@ -125,7 +125,7 @@ test_good(void **state)
 		wc = take(pair.a.send_cq);
 		expect_good(&wc, i, rows[i].here, rows[i].len, 0, pair.a.qp[0]);
 		if (!rows[i].received) {
-			pair_quiet(&pair, pair.b.recv_cq);
+			pair_no_completion(&pair, pair.b.recv_cq);
 			continue;
 		}
 		wc = take(pair.b.recv_cq);
@@ -161,7 +161,7 @@ test_bad(void **state)
 		if (rows[i].len == 0 || rows[i].opcode == IBV_WR_SEND ||
 			rows[i].opcode == IBV_WR_SEND_WITH_IMM)
 			continue;
-		open_wc((struct pair_conf){.qps = 1});
+		open_wc((struct verbs_pair_conf){.qps = 1});
 		assert_int_equal(pair_post_recv(&pair.b, 0, 9, 0, 8192), 0);
 		assert_int_equal(pair_post_recv(&pair.a, 0, 8, 0, 8192), 0);
 		post(0, 1, rows[i].opcode, rows[i].len, remote->rkey ^ 1);
@@ -185,7 +185,7 @@ test_too_long(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	open_wc((struct pair_conf){.qps = 1});
+	open_wc((struct verbs_pair_conf){.qps = 1});
 	assert_int_equal(pair_post_recv(&pair.b, 0, 9, 0, 99), 0);
 	post(0, 1, IBV_WR_SEND, 100, 0);
 	wc = take(pair.b.recv_cq);
@@ -212,14 +212,14 @@ test_overrun(void **state)
 	struct ibv_wc wc[8];
 
 	(void)state;
-	open_wc((struct pair_conf){.qps = 4, .cqe = 4});
+	open_wc((struct verbs_pair_conf){.qps = 4, .cqe = 4});
 	for (uint64_t i = 0; i < 6; i++)
 		post(0, i, IBV_WR_RDMA_WRITE, 8, remote->rkey);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	for (uint64_t i = 0; i < 3; i++)
 		post(1, i, IBV_WR_RDMA_WRITE, 8, remote->rkey);
 	assert_int_equal(pair_post_recv(&pair.a, 2, 30, 0, 16), 0);
-	pair_to(pair.a.qp[3], IBV_QPS_RESET);
+	pair_modify_state(pair.a.qp[3], IBV_QPS_RESET);
 	for (unsigned i = 0; i < 4; i++) {
 		struct ibv_async_event event = pair_event(&pair, &pair.a);
 
@@ -249,7 +249,7 @@ test_overrun(void **state)
 	/* The CQ stays in error: it gets no more completions, not even after a resize. */
 	assert_int_equal(ibv_resize_cq(pair.a.send_cq, 64), 0);
 	post(0, 20, IBV_WR_RDMA_WRITE, 8, remote->rkey);
-	pair_quiet(&pair, pair.a.send_cq);
+	pair_no_completion(&pair, pair.a.send_cq);
 	pair_no_event(&pair, &pair.a);
 	close_wc();
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define OPS                                                                              \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND_WITH_INV |                      \
@@ -17,7 +17,7 @@
 		IBV_QP_EX_WITH_ATOMIC_WRITE)
 #define FAR 65536
 
-static struct pair pair;
+static struct verbs_pair pair;
 static struct ibv_mr *region; /* of b */
 static struct ibv_mw *mw;     /* of b */
 static struct ibv_qp_ex *a, *b;
@@ -27,7 +27,7 @@ setup(void **state)
 {
 	(void)state;
 	pair_open(&pair,
-		&(struct pair_conf){
+		&(struct verbs_pair_conf){
 			.ops = OPS, .access = IBV_ACCESS_REMOTE_WRITE, .depth = 4});
 	region = ibv_reg_mr(pair.b.pd, pair.b.mem, 131072,
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND);
@@ -64,7 +64,7 @@ done(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
 {
 	struct ibv_wc wc;
 
-	pair_complete(&pair, cq, &wc, 1);
+	pair_poll_cq(&pair, cq, &wc, 1);
 	assert_int_equal(wc.status, status);
 	assert_int_equal(wc.wr_id, wr_id);
 	return wc;
@@ -180,7 +180,7 @@ test_refused(void **state)
 	ibv_wr_start(b);
 	ibv_wr_bind_mw(b, NULL, 0, &bind_info);
 	assert_int_equal(ibv_wr_complete(b), EINVAL);
-	pair_quiet(&pair, pair.b.send_cq);
+	pair_no_completion(&pair, pair.b.send_cq);
 	assert_int_equal(ibv_dealloc_mw(type1), 0);
 }
 

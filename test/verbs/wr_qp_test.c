@@ -9,12 +9,12 @@
 
 #include <cmocka.h>
 
-#include "wr_bed.h"
+#include "wr_fixture.h"
 
 #define UD_OPS (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 
 static struct ibv_qp *
-create(struct pair_side *s, enum ibv_qp_type type, uint64_t ops)
+create(struct verbs_side *s, enum ibv_qp_type type, uint64_t ops)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = s->send_cq,
@@ -53,7 +53,7 @@ test_ud(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	wr_open((struct pair_conf){.ops = WR_RC_OPS});
+	wr_open((struct verbs_pair_conf){.ops = WR_RC_OPS});
 	tx = create(&pair.a, IBV_QPT_UD, UD_OPS);
 	rx = create(&pair.b, IBV_QPT_UD, UD_OPS);
 	assert_non_null(tx);
@@ -74,40 +74,40 @@ test_ud(void **state)
 	ibv_wr_start(ex);
 	ex->wr_id = 1;
 	ibv_wr_send(ex);
-	wr_set(30, 1000);
+	wr_set_local_sge(30, 1000);
 	ibv_wr_set_ud_addr(ex, ah, rx->qp_num, 9);
 	ex->wr_id = 2;
 	ibv_wr_send_imm(ex, htonl(6));
 	ibv_wr_set_ud_addr(ex, ah, rx->qp_num, 9);
 	ibv_wr_set_inline_data(ex, pair.a.mem + 60, 100);
 	assert_int_equal(ibv_wr_complete(ex), 0);
-	wr_done(pair.a.send_cq, 1, IBV_WC_SEND, &wc);
-	wr_done(pair.a.send_cq, 2, IBV_WC_SEND, &wc);
-	wr_done(pair.b.recv_cq, 1, IBV_WC_RECV, &wc);
+	wr_expect_success(pair.a.send_cq, 1, IBV_WC_SEND, &wc);
+	wr_expect_success(pair.a.send_cq, 2, IBV_WC_SEND, &wc);
+	wr_expect_success(pair.b.recv_cq, 1, IBV_WC_RECV, &wc);
 	assert_int_equal(wc.byte_len, 1040);
 	assert_int_equal(wc.src_qp, tx->qp_num);
 	assert_memory_equal(pair.b.mem + 4096 + 40, pair.a.mem + 30, 1000);
-	wr_done(pair.b.recv_cq, 2, IBV_WC_RECV, &wc);
+	wr_expect_success(pair.b.recv_cq, 2, IBV_WC_RECV, &wc);
 	assert_int_equal(wc.imm_data, htonl(6));
 	assert_memory_equal(pair.b.mem + 8192 + 40, pair.a.mem + 60, 100);
 
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
-	wr_set(0, 10);
-	wr_refused(EINVAL); /* no address */
+	wr_set_local_sge(0, 10);
+	wr_expect_refused(EINVAL); /* no address */
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
 	ibv_wr_set_ud_addr(ex, foreign, rx->qp_num, 9);
-	wr_refused(EINVAL);
+	wr_expect_refused(EINVAL);
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
 	ibv_wr_set_ud_addr(ex, ah, 1 << 24, 9);
-	wr_refused(EINVAL);
+	wr_expect_refused(EINVAL);
 	ibv_wr_start(ex);
 	ibv_wr_send(ex);
-	wr_set(0, 8192); /* larger than a packet */
+	wr_set_local_sge(0, 8192); /* larger than a packet */
 	ibv_wr_set_ud_addr(ex, ah, rx->qp_num, 9);
-	wr_refused(EINVAL);
+	wr_expect_refused(EINVAL);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	assert_int_equal(ibv_destroy_ah(foreign), 0);
 	assert_int_equal(ibv_dealloc_pd(other), 0);
@@ -133,7 +133,7 @@ test_create(void **state)
 	struct ibv_qp *qp;
 
 	(void)state;
-	wr_open((struct pair_conf){.ops = WR_RC_OPS});
+	wr_open((struct verbs_pair_conf){.ops = WR_RC_OPS});
 	expect_absent(IBV_QPT_RC, IBV_QP_EX_WITH_TSO);
 	expect_absent(IBV_QPT_RC, UINT64_C(1) << 40);
 	expect_absent(IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ);

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "wr_bed.h"
+#include "wr_fixture.h"
 
 static uint64_t
 far(size_t offset)
@@ -31,7 +31,7 @@ test_each(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	wr_open((struct pair_conf){.ops = WR_RC_OPS});
+	wr_open((struct verbs_pair_conf){.ops = WR_RC_OPS});
 	memcpy(pair.b.mem + WR_FAR + 8192, before, sizeof(before));
 	for (int i = 0; i < 3; i++) {
 		sge[i].addr = (uintptr_t)pair.a.mem + at[i];
@@ -52,19 +52,19 @@ test_each(void **state)
 	ibv_wr_set_inline_data_list(ex, 2, buf);
 	ex->wr_id = 3;
 	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
-	wr_set(3, 3000);
+	wr_set_local_sge(3, 3000);
 	ex->wr_id = 4;
 	ibv_wr_rdma_write_imm(ex, wr_remote->rkey, far(4096), htonl(78));
 	ibv_wr_set_inline_data(ex, pair.a.mem + 20000, 60);
 	ex->wr_id = 5;
 	ibv_wr_rdma_read(ex, wr_remote->rkey, far(0));
-	wr_set(WR_FAR, 3000);
+	wr_set_local_sge(WR_FAR, 3000);
 	ex->wr_id = 6;
 	ibv_wr_atomic_fetch_add(ex, wr_remote->rkey, far(8192), 1);
-	wr_set(WR_FAR + 4096, 8);
+	wr_set_local_sge(WR_FAR + 4096, 8);
 	ex->wr_id = 7;
 	ibv_wr_atomic_cmp_swp(ex, wr_remote->rkey, far(8200), 41, 99);
-	wr_set(WR_FAR + 4104, 8);
+	wr_set_local_sge(WR_FAR + 4104, 8);
 	ex->wr_id = 8;
 	/* an empty message; there is no receive left, so it gets RNR NAKs until one is
 	 * posted */
@@ -76,33 +76,33 @@ test_each(void **state)
 	assert_int_equal(pair_poll(&pair), 0);
 	assert_int_equal(ibv_wr_complete(ex), 0);
 
-	wr_done(pair.a.send_cq, 1, IBV_WC_SEND, &wc);
-	wr_done(pair.a.send_cq, 2, IBV_WC_SEND, &wc);
-	wr_done(pair.a.send_cq, 3, IBV_WC_RDMA_WRITE, &wc);
-	wr_done(pair.a.send_cq, 4, IBV_WC_RDMA_WRITE, &wc);
-	wr_done(pair.a.send_cq, 5, IBV_WC_RDMA_READ, &wc);
+	wr_expect_success(pair.a.send_cq, 1, IBV_WC_SEND, &wc);
+	wr_expect_success(pair.a.send_cq, 2, IBV_WC_SEND, &wc);
+	wr_expect_success(pair.a.send_cq, 3, IBV_WC_RDMA_WRITE, &wc);
+	wr_expect_success(pair.a.send_cq, 4, IBV_WC_RDMA_WRITE, &wc);
+	wr_expect_success(pair.a.send_cq, 5, IBV_WC_RDMA_READ, &wc);
 	assert_int_equal(wc.byte_len, 3000);
-	wr_done(pair.a.send_cq, 6, IBV_WC_FETCH_ADD, &wc);
+	wr_expect_success(pair.a.send_cq, 6, IBV_WC_FETCH_ADD, &wc);
 	assert_int_equal(wc.byte_len, 8);
-	wr_done(pair.a.send_cq, 7, IBV_WC_COMP_SWAP, &wc);
+	wr_expect_success(pair.a.send_cq, 7, IBV_WC_COMP_SWAP, &wc);
 	assert_int_equal(pair_post_recv(&pair.b, 0, 3, 0, 4096), 0);
-	wr_done(pair.a.send_cq, 8, IBV_WC_SEND, &wc);
+	wr_expect_success(pair.a.send_cq, 8, IBV_WC_SEND, &wc);
 
-	wr_done(pair.b.recv_cq, 0, IBV_WC_RECV, &wc);
+	wr_expect_success(pair.b.recv_cq, 0, IBV_WC_RECV, &wc);
 	assert_int_equal(wc.byte_len, 2200);
 	assert_memory_equal(pair.b.mem, pair.a.mem + 7, 900);
 	assert_memory_equal(pair.b.mem + 900, pair.a.mem + 9000, 1300);
-	wr_done(pair.b.recv_cq, 1, IBV_WC_RECV, &wc);
+	wr_expect_success(pair.b.recv_cq, 1, IBV_WC_RECV, &wc);
 	assert_int_equal(wc.byte_len, 30);
 	assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
 	assert_int_equal(wc.imm_data, htonl(77));
 	assert_memory_equal(pair.b.mem + 4096, pair.a.mem + 100, 10);
 	assert_memory_equal(pair.b.mem + 4106, pair.a.mem + 200, 20);
-	wr_done(pair.b.recv_cq, 2, IBV_WC_RECV_RDMA_WITH_IMM, &wc);
+	wr_expect_success(pair.b.recv_cq, 2, IBV_WC_RECV_RDMA_WITH_IMM, &wc);
 	assert_int_equal(wc.byte_len, 60);
 	assert_int_equal(wc.imm_data, htonl(78));
 	assert_memory_equal(pair.b.mem + WR_FAR + 4096, copy, 60);
-	wr_done(pair.b.recv_cq, 3, IBV_WC_RECV, &wc);
+	wr_expect_success(pair.b.recv_cq, 3, IBV_WC_RECV, &wc);
 	assert_int_equal(wc.byte_len, 0);
 
 	assert_memory_equal(pair.a.mem + WR_FAR, pair.b.mem + WR_FAR, 3000);
@@ -119,7 +119,7 @@ begin_good(void)
 	ibv_wr_start(ex);
 	ex->wr_id = 11;
 	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
-	wr_set(0, 100);
+	wr_set_local_sge(0, 100);
 }
 
 static void
@@ -132,58 +132,58 @@ test_errors(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	wr_open((struct pair_conf){
+	wr_open((struct verbs_pair_conf){
 		.ops = WR_RC_OPS & ~(unsigned)IBV_QP_EX_WITH_SEND_WITH_IMM});
 	assert_int_equal(ibv_query_qp(pair.a.qp[0], &attr, 0, &init), 0);
 	inline_data = pair.a.mem;
 
 	begin_good();
 	ibv_wr_set_sge_list(ex, 4, sge);
-	wr_refused(EINVAL);
+	wr_expect_refused(EINVAL);
 	begin_good();
 	ibv_wr_set_inline_data(ex, inline_data, init.cap.max_inline_data + 1);
-	wr_refused(EINVAL);
+	wr_expect_refused(EINVAL);
 	begin_good();
 	ibv_wr_set_sge(ex, 0, 0, UINT32_C(0x80000001));
-	wr_refused(EINVAL);
+	wr_expect_refused(EINVAL);
 	begin_good();
 	ibv_wr_rdma_read(ex, wr_remote->rkey, far(0));
 	ibv_wr_set_inline_data(ex, inline_data, 8); /* a READ cannot be inline */
-	wr_refused(EINVAL);
+	wr_expect_refused(EINVAL);
 	begin_good();
 	ibv_wr_atomic_fetch_add(ex, wr_remote->rkey, far(0), 1);
-	wr_set(0, 4);
-	wr_refused(EINVAL);
+	wr_set_local_sge(0, 4);
+	wr_expect_refused(EINVAL);
 	begin_good();
 	ibv_wr_atomic_fetch_add(ex, wr_remote->rkey, far(4), 1);
-	wr_set(0, 8);
-	wr_refused(EINVAL);
+	wr_set_local_sge(0, 8);
+	wr_expect_refused(EINVAL);
 	begin_good();
 	ibv_wr_send_imm(ex, 0); /* not in send_ops_flags */
-	wr_set(0, 8);
+	wr_set_local_sge(0, 8);
 	ibv_wr_send_tso(ex, inline_data, 1, 1); /* the first error is reported */
-	wr_refused(EINVAL);
+	wr_expect_refused(EINVAL);
 	begin_good();
 	ibv_wr_set_ud_addr(ex, NULL, 0, 0);
-	wr_refused(EINVAL);
+	wr_expect_refused(EINVAL);
 	begin_good();
 	ibv_wr_set_xrc_srqn(ex, 1);
-	wr_refused(EINVAL);
+	wr_expect_refused(EINVAL);
 	begin_good();
 	ibv_wr_send_tso(ex, inline_data, 1, 1);
-	wr_refused(EOPNOTSUPP);
+	wr_expect_refused(EOPNOTSUPP);
 	begin_good();
 	ex->wr_flags = IBV_SEND_IP_CSUM;
 	ibv_wr_send(ex);
 	ex->wr_flags = IBV_SEND_SIGNALED;
-	wr_refused(EINVAL);
+	wr_expect_refused(EINVAL);
 	ibv_wr_start(ex);
-	wr_set(0, 8); /* without a request */
-	wr_refused(EINVAL);
+	wr_set_local_sge(0, 8); /* without a request */
+	wr_expect_refused(EINVAL);
 	/* The next section works. */
 	begin_good();
 	assert_int_equal(ibv_wr_complete(ex), 0);
-	wr_done(pair.a.send_cq, 11, IBV_WC_RDMA_WRITE, &wc);
+	wr_expect_success(pair.a.send_cq, 11, IBV_WC_RDMA_WRITE, &wc);
 	wr_close();
 }
 
@@ -193,25 +193,25 @@ test_full(void **state)
 	struct ibv_wc wc[8];
 
 	(void)state;
-	wr_open((struct pair_conf){.ops = WR_UC_OPS});
+	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS});
 	ibv_wr_start(ex);
 	for (int i = 0; i < 9; i++)
 		ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
-	wr_refused(ENOMEM);
+	wr_expect_refused(ENOMEM);
 	ibv_wr_start(ex);
 	for (int i = 0; i < 8; i++)
 		ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
 	assert_int_equal(ibv_wr_complete(ex), 0);
-	pair_settle(&pair);
+	pair_drain(&pair);
 	/* Polling makes room. */
 	ibv_wr_start(ex);
 	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
 	assert_int_equal(ibv_wr_complete(ex), ENOMEM);
-	pair_complete(&pair, pair.a.send_cq, wc, 8);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 8);
 	ibv_wr_start(ex);
 	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
 	assert_int_equal(ibv_wr_complete(ex), 0);
-	pair_complete(&pair, pair.a.send_cq, wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 1);
 	wr_close();
 }
 
@@ -221,22 +221,22 @@ test_abort(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	wr_open((struct pair_conf){.ops = WR_UC_OPS});
+	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS});
 	for (int i = 0; i < 20; i++) {
 		begin_good();
 		ibv_wr_abort(ex);
 	}
-	pair_quiet(&pair, pair.a.send_cq);
+	pair_no_completion(&pair, pair.a.send_cq);
 	ibv_wr_start(ex);
 	assert_int_equal(ibv_wr_complete(ex), 0); /* an empty section */
-	pair_quiet(&pair, pair.a.send_cq);
+	pair_no_completion(&pair, pair.a.send_cq);
 	/* ibv_post_send() and sections on one queue. */
 	assert_int_equal(pair_post_recv(&pair.b, 0, 0, 0, 4096), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 100, IBV_SEND_SIGNALED), 0);
 	begin_good();
 	assert_int_equal(ibv_wr_complete(ex), 0);
-	wr_done(pair.a.send_cq, 1, IBV_WC_SEND, &wc);
-	wr_done(pair.a.send_cq, 11, IBV_WC_RDMA_WRITE, &wc);
+	wr_expect_success(pair.a.send_cq, 1, IBV_WC_SEND, &wc);
+	wr_expect_success(pair.a.send_cq, 11, IBV_WC_RDMA_WRITE, &wc);
 	wr_close();
 }
 
@@ -246,7 +246,7 @@ test_signaled(void **state)
 	struct ibv_wc wc[3];
 
 	(void)state;
-	wr_open((struct pair_conf){.ops = WR_UC_OPS});
+	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS});
 	ibv_wr_start(ex);
 	ex->wr_flags = 0;
 	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
@@ -255,20 +255,20 @@ test_signaled(void **state)
 	ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
 	ex->wr_id = 2;
 	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
-	wr_set(0, 4000);
+	wr_set_local_sge(0, 4000);
 	assert_int_equal(ibv_wr_complete(ex), 0);
-	wr_done(pair.a.send_cq, 2, IBV_WC_RDMA_WRITE, wc);
-	pair_quiet(&pair, pair.a.send_cq);
+	wr_expect_success(pair.a.send_cq, 2, IBV_WC_RDMA_WRITE, wc);
+	pair_no_completion(&pair, pair.a.send_cq);
 	assert_memory_equal(pair.b.mem + WR_FAR, pair.a.mem, 4000);
 	wr_close();
 
-	wr_open((struct pair_conf){.ops = WR_UC_OPS, .sig_all = true});
+	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS, .sig_all = true});
 	ex->wr_flags = 0;
 	ibv_wr_start(ex);
 	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
 	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
 	assert_int_equal(ibv_wr_complete(ex), 0);
-	pair_complete(&pair, pair.a.send_cq, wc, 2);
+	pair_poll_cq(&pair, pair.a.send_cq, wc, 2);
 	wr_close();
 }
 
@@ -278,14 +278,14 @@ test_states(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	wr_open((struct pair_conf){.ops = WR_UC_OPS, .unconnected = true});
+	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS, .unconnected = true});
 	begin_good();
 	assert_int_equal(ibv_wr_complete(ex), EINVAL);
 	pair_connect(&pair, 0);
-	pair_to(pair.a.qp[0], IBV_QPS_ERR);
+	pair_modify_state(pair.a.qp[0], IBV_QPS_ERR);
 	begin_good();
 	assert_int_equal(ibv_wr_complete(ex), 0);
-	pair_complete(&pair, pair.a.send_cq, &wc, 1);
+	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(wc.wr_id, 11);
 	wr_close();
@@ -297,16 +297,16 @@ test_uc(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	wr_open((struct pair_conf){.ops = WR_UC_OPS, .type = IBV_QPT_UC});
+	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS, .type = IBV_QPT_UC});
 	assert_int_equal(pair_post_recv(&pair.b, 0, 5, 0, 4096), 0);
 	begin_good();
 	ex->wr_id = 12;
 	ibv_wr_send_imm(ex, htonl(5));
 	ibv_wr_set_inline_data(ex, pair.a.mem + 70, 64);
 	assert_int_equal(ibv_wr_complete(ex), 0);
-	wr_done(pair.a.send_cq, 11, IBV_WC_RDMA_WRITE, &wc);
-	wr_done(pair.a.send_cq, 12, IBV_WC_SEND, &wc);
-	wr_done(pair.b.recv_cq, 5, IBV_WC_RECV, &wc);
+	wr_expect_success(pair.a.send_cq, 11, IBV_WC_RDMA_WRITE, &wc);
+	wr_expect_success(pair.a.send_cq, 12, IBV_WC_SEND, &wc);
+	wr_expect_success(pair.b.recv_cq, 5, IBV_WC_RECV, &wc);
 	assert_int_equal(wc.imm_data, htonl(5));
 	assert_memory_equal(pair.b.mem, pair.a.mem + 70, 64);
 	assert_memory_equal(pair.b.mem + WR_FAR, pair.a.mem, 100);
@@ -356,14 +356,14 @@ test_threads(void **state)
 	uint64_t half = 0;
 
 	(void)state;
-	wr_open((struct pair_conf){.ops = WR_UC_OPS});
-	pair_run(&pair);
+	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS});
+	pair_threads_start(&pair);
 	for (uintptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, poster, (void *)i), 0);
 	for (int n = 0; n < SECTIONS * (2 * THREADS - 1); n++) {
 		struct ibv_wc wc;
 
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		if (half != 0)
 			assert_int_equal(wc.wr_id, half + 1);
@@ -371,7 +371,7 @@ test_threads(void **state)
 	}
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
-	pair_halt(&pair);
+	pair_threads_stop(&pair);
 	wr_close();
 }
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "xrc_bed.h"
+#include "xrc_fixture.h"
 
 #define REFUSED(call, err)                                                               \
 	do {                                                                             \
@@ -86,7 +86,7 @@ srq_refused(struct ibv_srq_init_attr_ex attr, int err)
 static void
 test_srq_create(void **state)
 {
-	struct pair_side *s = &pair.a;
+	struct verbs_side *s = &pair.a;
 	struct ibv_xrcd *xrcd = xrc_domain(s), *foreign = xrc_domain(&pair.b);
 	struct ibv_srq_init_attr_ex attr = xrc_srq_attr(s, xrcd, s->recv_cq);
 	struct ibv_srq *srq, *next;
@@ -154,7 +154,7 @@ test_srq_create(void **state)
 static void
 test_lifetimes(void **state)
 {
-	struct pair_side *s = &pair.a;
+	struct verbs_side *s = &pair.a;
 	struct ibv_cq *cq = ibv_create_cq(s->context, 16, NULL, NULL, 0);
 	struct ibv_pd *pd = ibv_alloc_pd(s->context);
 	struct ibv_xrcd *xrcd = xrc_domain(s);
@@ -190,7 +190,7 @@ qp_refused(struct ibv_qp_init_attr_ex attr, int err)
 static void
 test_qp_create(void **state)
 {
-	struct pair_side *s = &pair.a;
+	struct verbs_side *s = &pair.a;
 	struct ibv_xrcd *xrcd = xrc_domain(s), *foreign = xrc_domain(&pair.b);
 	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
@@ -256,7 +256,7 @@ test_qp_create(void **state)
 static void
 test_posting(void **state)
 {
-	struct pair_side *a = &pair.a, *b = &pair.b;
+	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
 	struct ibv_qp *initiator = xrc_initiator(a, 0);
 	struct ibv_qp *target = xrc_target(b->context, xrcd);
@@ -292,7 +292,7 @@ test_posting(void **state)
 static void
 test_query(void **state)
 {
-	struct pair_side *a = &pair.a, *b = &pair.b;
+	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
 	struct ibv_qp *initiator = xrc_initiator(a, 0);
 	struct ibv_qp *target = xrc_target(b->context, xrcd);
@@ -349,7 +349,7 @@ qp_open(struct ibv_context *context, struct ibv_xrcd *xrcd, uint32_t qpn,
 static void
 test_open_refused(void **state)
 {
-	struct pair_side *b = &pair.b;
+	struct verbs_side *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b), *other = xrc_domain(b),
 			*foreign = xrc_domain(&pair.a);
 	struct ibv_qp *target = xrc_target(b->context, xrcd);
@@ -382,7 +382,7 @@ test_open_refused(void **state)
 static struct ibv_async_event
 event_of(struct ibv_context *context)
 {
-	struct pair_side side = {.context = context};
+	struct verbs_side side = {.context = context};
 
 	return pair_event(&pair, &side);
 }
@@ -392,7 +392,7 @@ event_of(struct ibv_context *context)
 static void
 test_open(void **state)
 {
-	struct pair_side *a = &pair.a, *b = &pair.b;
+	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_context *second = ibv_open_device(b->context->device);
 	int fd = xrc_file();
 	struct ibv_xrcd *xrcd = xrc_domain_open(b->context, fd, O_CREAT);
@@ -429,7 +429,7 @@ test_open(void **state)
 	/* Both handles get the event. */
 	target = qp_open(b->context, xrcd, opened->qp_num, NULL);
 	assert_non_null(target);
-	pair_to(opened, IBV_QPS_ERR);
+	pair_modify_state(opened, IBV_QPS_ERR);
 	assert_ptr_equal(event_of(b->context).element.qp, target);
 	assert_ptr_equal(event_of(second).element.qp, opened);
 	assert_int_equal(ibv_query_qp(target, &attr, IBV_QP_STATE, &init), 0);
@@ -448,7 +448,7 @@ test_open(void **state)
 static void
 test_send_refused(void **state)
 {
-	struct pair_side *a = &pair.a, *b = &pair.b;
+	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
 	struct ibv_qp *initiator = xrc_initiator(a, 0);
 	struct ibv_qp *target = xrc_target(b->context, xrcd);

@@ -11,13 +11,13 @@
 
 #include <cmocka.h>
 
-#include "xrc_bed.h"
+#include "xrc_fixture.h"
 
 /* Every opcode, posted with ibv_post_send() or built with ibv_wr_post(3). */
 static void
 operations(struct ibv_qp *initiator, bool built)
 {
-	struct pair_side *a = &pair.a, *b = &pair.b;
+	struct verbs_side *a = &pair.a, *b = &pair.b;
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
 		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
 		IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD};
@@ -158,7 +158,7 @@ test_wr(void **state)
 static void
 test_unknown_srq(void **state)
 {
-	struct pair_side *a = &pair.a, *b = &pair.b;
+	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b), *other = xrc_domain(b);
 	struct ibv_srq *srq = xrc_srq(b, other, b->recv_cq);
 	struct ibv_qp *initiator = xrc_initiator(a, 0);
@@ -187,7 +187,7 @@ test_unknown_srq(void **state)
 static void
 test_srq_destroyed(void **state)
 {
-	struct pair_side *a = &pair.a, *b = &pair.b;
+	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
 	struct ibv_srq *srq = xrc_srq(b, xrcd, b->recv_cq);
 	struct ibv_qp *initiator = xrc_initiator(a, 0);
@@ -220,7 +220,7 @@ test_srq_destroyed(void **state)
 static void
 test_many(void **state)
 {
-	struct pair_side *a = &pair.a, *b = &pair.b;
+	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_qp *initiator[QPS], *target[QPS];
 	unsigned left = MESSAGES, sent = 0, done = 0, got[SRQS] = {0}, from[QPS] = {0};
 	struct ibv_cq *cq[SRQS];
@@ -229,7 +229,7 @@ test_many(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	pair_open(&pair, &(struct pair_conf){.engines = 2, .qps = 2});
+	pair_open(&pair, &(struct verbs_pair_conf){.engines = 2, .qps = 2});
 	xrcd = xrc_domain(b);
 	for (unsigned i = 0; i < SRQS; i++) {
 		cq[i] = ibv_create_cq(b->context, 256, NULL, NULL, 0);
@@ -245,7 +245,7 @@ test_many(void **state)
 	}
 	for (unsigned i = 0; i < MESSAGES; i++)
 		memcpy(a->mem + i * 8, &i, sizeof(i));
-	pair_run(&pair);
+	pair_threads_start(&pair);
 	while (left != 0) {
 		if (sent < MESSAGES && sent - done < 200) {
 			unsigned i = sent % QPS;
@@ -282,11 +282,11 @@ test_many(void **state)
 		}
 	}
 	while (done < MESSAGES) {
-		pair_complete(&pair, a->send_cq, &wc, 1);
+		pair_poll_cq(&pair, a->send_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		done++;
 	}
-	pair_halt(&pair);
+	pair_threads_stop(&pair);
 	for (unsigned i = 0; i < SRQS; i++)
 		assert_true(got[i] > MESSAGES / SRQS - QPS);
 	for (unsigned i = 0; i < QPS; i++) {
@@ -307,7 +307,7 @@ test_many(void **state)
 static void
 test_pingpong(void **state)
 {
-	struct pair_side *side[2] = {&pair.a, &pair.b};
+	struct verbs_side *side[2] = {&pair.a, &pair.b};
 	struct ibv_qp *send_qp[2], *recv_qp[2];
 	struct ibv_xrcd *xrcd[2];
 	struct ibv_srq *srq[2];
@@ -339,7 +339,7 @@ test_pingpong(void **state)
 		xrc_recv(side[at], srq[at], 1, 0x8000);
 		xrc_send(side[at], send_qp[at], xrc_srqn(srq[!at]), 2, 0, XRC_MSG);
 	}
-	pair_settle(&pair);
+	pair_drain(&pair);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(ibv_destroy_qp(send_qp[i]), 0);
 		assert_int_equal(ibv_destroy_qp(recv_qp[i]), 0);

@@ -15,7 +15,7 @@
 #define TOP_SPAN_NS (WHEEL_TICK_NS << (WHEEL_LEVELS * WHEEL_SLOT_BITS))
 
 /* A wheel, and an array of the timers' expected states. */
-struct bed {
+struct ctx {
 	struct wheel wheel;
 	struct wheel_timer timers[TIMERS];
 	struct model {
@@ -34,103 +34,103 @@ struct bed {
 	bool change_timers; /* callbacks set and cancel timers */
 };
 
-#define CHECK(bed, condition)                                                            \
+#define CHECK(ctx, condition)                                                            \
 	do {                                                                             \
 		if (!(condition))                                                        \
-			fail_msg("seed %" PRIu64 ", step %u: %s", (bed)->seed,           \
-				(bed)->step, #condition);                                \
+			fail_msg("seed %" PRIu64 ", step %u: %s", (ctx)->seed,           \
+				(ctx)->step, #condition);                                \
 	} while (0)
 
 static void
-bed_init(struct bed *bed, uint64_t seed, uint64_t now_ns)
+ctx_init(struct ctx *ctx, uint64_t seed, uint64_t now_ns)
 {
-	memset(bed, 0, sizeof(*bed));
-	bed->seed = seed;
-	bed->rand = seed;
-	bed->now_ns = now_ns;
-	bed->tick = now_ns >> WHEEL_TICK_SHIFT;
-	wheel_init(&bed->wheel, now_ns);
+	memset(ctx, 0, sizeof(*ctx));
+	ctx->seed = seed;
+	ctx->rand = seed;
+	ctx->now_ns = now_ns;
+	ctx->tick = now_ns >> WHEEL_TICK_SHIFT;
+	wheel_init(&ctx->wheel, now_ns);
 	for (unsigned i = 0; i < TIMERS; i++)
-		wheel_timer_init(&bed->timers[i]);
+		wheel_timer_init(&ctx->timers[i]);
 }
 
 static void
-bed_set(struct bed *bed, unsigned i, uint64_t when_ns, bool in_callback)
+ctx_set(struct ctx *ctx, unsigned i, uint64_t when_ns, bool in_callback)
 {
-	struct model *model = &bed->models[i];
+	struct model *model = &ctx->models[i];
 
-	wheel_set(&bed->wheel, &bed->timers[i], when_ns);
+	wheel_set(&ctx->wheel, &ctx->timers[i], when_ns);
 	model->armed = true;
 	model->when_ns = when_ns;
-	model->late = when_ns >> WHEEL_TICK_SHIFT < bed->tick;
+	model->late = when_ns >> WHEEL_TICK_SHIFT < ctx->tick;
 	model->set_here = in_callback;
 }
 
 static void
-bed_cancel(struct bed *bed, unsigned i)
+ctx_cancel(struct ctx *ctx, unsigned i)
 {
-	wheel_cancel(&bed->wheel, &bed->timers[i]);
-	bed->models[i].armed = false;
+	wheel_cancel(&ctx->wheel, &ctx->timers[i]);
+	ctx->models[i].armed = false;
 }
 
 /* Sets or cancels one timer: near, far, past, or beyond the last level. */
 static void
-ctx_change_timer(struct bed *bed, bool in_callback)
+ctx_change_timer(struct ctx *ctx, bool in_callback)
 {
-	unsigned i = rand_below(&bed->rand, TIMERS);
-	uint64_t when_ns = bed->now_ns + rand_magnitude(&bed->rand, 56);
+	unsigned i = rand_below(&ctx->rand, TIMERS);
+	uint64_t when_ns = ctx->now_ns + rand_magnitude(&ctx->rand, 56);
 
-	switch (rand_below(&bed->rand, 8)) {
+	switch (rand_below(&ctx->rand, 8)) {
 	case 0:
 	case 1:
-		bed_cancel(bed, i);
+		ctx_cancel(ctx, i);
 		return;
 	case 2:
-		when_ns = bed->now_ns - rand_below(&bed->rand, bed->now_ns + 1);
+		when_ns = ctx->now_ns - rand_below(&ctx->rand, ctx->now_ns + 1);
 		break;
 	case 3:
-		when_ns = bed->now_ns + rand_below(&bed->rand, 4 * WHEEL_TICK_NS);
+		when_ns = ctx->now_ns + rand_below(&ctx->rand, 4 * WHEEL_TICK_NS);
 		break;
 	case 4:
-		when_ns &= ~UINT64_C(0) << rand_below(&bed->rand, 56); /* slot borders */
+		when_ns &= ~UINT64_C(0) << rand_below(&ctx->rand, 56); /* slot borders */
 		break;
 	}
-	bed_set(bed, i, when_ns, in_callback);
+	ctx_set(ctx, i, when_ns, in_callback);
 }
 
 static void
-bed_fire(struct wheel_timer *timer, uint64_t now_ns, void *arg)
+ctx_fire(struct wheel_timer *timer, uint64_t now_ns, void *arg)
 {
-	struct bed *bed = arg;
-	struct model *model = &bed->models[timer - bed->timers];
+	struct ctx *ctx = arg;
+	struct model *model = &ctx->models[timer - ctx->timers];
 	uint64_t tick = model->when_ns >> WHEEL_TICK_SHIFT;
 
-	CHECK(bed, !wheel_timer_armed(timer));
-	CHECK(bed, model->armed && !model->set_here);
-	CHECK(bed, now_ns == bed->now_ns && model->when_ns < now_ns);
-	CHECK(bed, model->late || tick < bed->tick);
-	CHECK(bed, model->late ? bed->last_tick == 0 : tick >= bed->last_tick);
+	CHECK(ctx, !wheel_timer_armed(timer));
+	CHECK(ctx, model->armed && !model->set_here);
+	CHECK(ctx, now_ns == ctx->now_ns && model->when_ns < now_ns);
+	CHECK(ctx, model->late || tick < ctx->tick);
+	CHECK(ctx, model->late ? ctx->last_tick == 0 : tick >= ctx->last_tick);
 	if (!model->late)
-		bed->last_tick = tick;
+		ctx->last_tick = tick;
 	model->armed = false;
-	bed->fired++;
-	for (unsigned n = bed->change_timers ? rand_below(&bed->rand, 4) : 0; n > 0; n--)
-		ctx_change_timer(bed, true);
+	ctx->fired++;
+	for (unsigned n = ctx->change_timers ? rand_below(&ctx->rand, 4) : 0; n > 0; n--)
+		ctx_change_timer(ctx, true);
 }
 
 /* Checks wheel_next() against the earliest timer in the array. */
 static void
-bed_check_next(struct bed *bed)
+ctx_check_next(struct ctx *ctx)
 {
-	uint64_t next_ns = wheel_next(&bed->wheel);
+	uint64_t next_ns = wheel_next(&ctx->wheel);
 	uint64_t earliest = UINT64_MAX;
 	unsigned armed = 0;
 	bool late = false;
 
 	for (unsigned i = 0; i < TIMERS; i++) {
-		struct model *model = &bed->models[i];
+		struct model *model = &ctx->models[i];
 
-		CHECK(bed, wheel_timer_armed(&bed->timers[i]) == model->armed);
+		CHECK(ctx, wheel_timer_armed(&ctx->timers[i]) == model->armed);
 		if (!model->armed)
 			continue;
 		armed++;
@@ -138,33 +138,33 @@ bed_check_next(struct bed *bed)
 		if (model->when_ns >> WHEEL_TICK_SHIFT < earliest)
 			earliest = model->when_ns >> WHEEL_TICK_SHIFT;
 	}
-	CHECK(bed, bed->wheel.count == armed);
-	CHECK(bed, (next_ns == TIME_NEVER) == (armed == 0));
+	CHECK(ctx, ctx->wheel.count == armed);
+	CHECK(ctx, (next_ns == TIME_NEVER) == (armed == 0));
 	if (late)
-		CHECK(bed, next_ns <= bed->now_ns);
+		CHECK(ctx, next_ns <= ctx->now_ns);
 	else if (armed > 0)
-		CHECK(bed, next_ns > bed->now_ns &&
+		CHECK(ctx, next_ns > ctx->now_ns &&
 				   next_ns <= (earliest + 1) << WHEEL_TICK_SHIFT);
-	if (!late && armed > 0 && (earliest ^ bed->tick) < WHEEL_SLOTS)
-		CHECK(bed, next_ns == (earliest + 1) << WHEEL_TICK_SHIFT);
+	if (!late && armed > 0 && (earliest ^ ctx->tick) < WHEEL_SLOTS)
+		CHECK(ctx, next_ns == (earliest + 1) << WHEEL_TICK_SHIFT);
 }
 
 static void
-bed_advance(struct bed *bed, uint64_t now_ns)
+ctx_advance(struct ctx *ctx, uint64_t now_ns)
 {
-	bed->now_ns = now_ns;
-	bed->tick = now_ns >> WHEEL_TICK_SHIFT;
-	bed->last_tick = 0;
-	bed->fired = 0;
-	CHECK(bed, wheel_advance(&bed->wheel, now_ns, bed_fire, bed) == bed->fired);
+	ctx->now_ns = now_ns;
+	ctx->tick = now_ns >> WHEEL_TICK_SHIFT;
+	ctx->last_tick = 0;
+	ctx->fired = 0;
+	CHECK(ctx, wheel_advance(&ctx->wheel, now_ns, ctx_fire, ctx) == ctx->fired);
 	for (unsigned i = 0; i < TIMERS; i++) {
-		struct model *model = &bed->models[i];
+		struct model *model = &ctx->models[i];
 
 		/* Every timer that was due has fired, except those that a callback
 		 * set. */
 		if (model->armed && !model->set_here)
-			CHECK(bed, !model->late && model->when_ns >> WHEEL_TICK_SHIFT >=
-							   bed->tick);
+			CHECK(ctx, !model->late && model->when_ns >> WHEEL_TICK_SHIFT >=
+							   ctx->tick);
 		model->set_here = false;
 	}
 }
@@ -172,23 +172,23 @@ bed_advance(struct bed *bed, uint64_t now_ns)
 static void
 sweep(uint64_t seed)
 {
-	struct bed bed;
+	struct ctx ctx;
 
-	bed_init(&bed, seed, 0);
-	bed_init(&bed, seed, rand_magnitude(&bed.rand, 62));
-	bed.change_timers = true;
-	for (bed.step = 0; bed.step < 600; bed.step++) {
-		for (unsigned n = rand_below(&bed.rand, 6); n > 0; n--)
-			ctx_change_timer(&bed, false);
-		bed_check_next(&bed);
-		uint64_t now_ns = bed.now_ns + rand_magnitude(&bed.rand, 52);
+	ctx_init(&ctx, seed, 0);
+	ctx_init(&ctx, seed, rand_magnitude(&ctx.rand, 62));
+	ctx.change_timers = true;
+	for (ctx.step = 0; ctx.step < 600; ctx.step++) {
+		for (unsigned n = rand_below(&ctx.rand, 6); n > 0; n--)
+			ctx_change_timer(&ctx, false);
+		ctx_check_next(&ctx);
+		uint64_t now_ns = ctx.now_ns + rand_magnitude(&ctx.rand, 52);
 
-		if (rand_below(&bed.rand, 4) == 0)
-			now_ns = wheel_next(&bed.wheel) - rand_below(&bed.rand, 2);
-		if (now_ns < bed.now_ns || now_ns >> 63 != 0)
-			now_ns = bed.now_ns;
-		bed_advance(&bed, now_ns);
-		bed_check_next(&bed);
+		if (rand_below(&ctx.rand, 4) == 0)
+			now_ns = wheel_next(&ctx.wheel) - rand_below(&ctx.rand, 2);
+		if (now_ns < ctx.now_ns || now_ns >> 63 != 0)
+			now_ns = ctx.now_ns;
+		ctx_advance(&ctx, now_ns);
+		ctx_check_next(&ctx);
 	}
 }
 
@@ -210,40 +210,40 @@ random_operations_match_the_model(void **state)
 static void
 dense_time_fires_within_a_tick(void **state)
 {
-	struct bed bed;
+	struct ctx ctx;
 	uint64_t now_ns = 0;
 
 	(void)state;
-	bed_init(&bed, 1, 12345);
+	ctx_init(&ctx, 1, 12345);
 	for (unsigned i = 0; i < TIMERS; i++)
-		bed_set(&bed, i, 12345 + rand_magnitude(&bed.rand, 22), false);
-	for (now_ns = 12345; bed.wheel.count > 0; now_ns += 3) {
+		ctx_set(&ctx, i, 12345 + rand_magnitude(&ctx.rand, 22), false);
+	for (now_ns = 12345; ctx.wheel.count > 0; now_ns += 3) {
 		bool was[TIMERS];
 
 		for (unsigned i = 0; i < TIMERS; i++)
-			was[i] = bed.models[i].armed;
-		bed_advance(&bed, now_ns);
+			was[i] = ctx.models[i].armed;
+		ctx_advance(&ctx, now_ns);
 		for (unsigned i = 0; i < TIMERS; i++)
-			if (was[i] && !bed.models[i].armed)
-				CHECK(&bed, now_ns - bed.models[i].when_ns <=
+			if (was[i] && !ctx.models[i].armed)
+				CHECK(&ctx, now_ns - ctx.models[i].when_ns <=
 						    WHEEL_TICK_NS + 2);
 	}
-	CHECK(&bed, now_ns <= 12345 + (UINT64_C(1) << 22) + WHEEL_TICK_NS + 3);
+	CHECK(&ctx, now_ns <= 12345 + (UINT64_C(1) << 22) + WHEEL_TICK_NS + 3);
 }
 
 static void
 every_ns_of_a_tick_fires_at_its_end(void **state)
 {
-	struct bed bed;
+	struct ctx ctx;
 
 	(void)state;
 	for (uint64_t in = 0; in < WHEEL_TICK_NS; in++) {
-		bed_init(&bed, in, 1000 * WHEEL_TICK_NS);
-		bed_set(&bed, 0, 1070 * WHEEL_TICK_NS + in, false);
-		bed_advance(&bed, 1071 * WHEEL_TICK_NS - 1);
-		CHECK(&bed, bed.fired == 0);
-		bed_advance(&bed, 1071 * WHEEL_TICK_NS);
-		CHECK(&bed, bed.fired == 1);
+		ctx_init(&ctx, in, 1000 * WHEEL_TICK_NS);
+		ctx_set(&ctx, 0, 1070 * WHEEL_TICK_NS + in, false);
+		ctx_advance(&ctx, 1071 * WHEEL_TICK_NS - 1);
+		CHECK(&ctx, ctx.fired == 0);
+		ctx_advance(&ctx, 1071 * WHEEL_TICK_NS);
+		CHECK(&ctx, ctx.fired == 1);
 	}
 }
 
@@ -253,29 +253,29 @@ jumping_to_next_is_exact_and_ends(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 200; seed++) {
-		struct bed bed;
+		struct ctx ctx;
 		unsigned jumps = 0;
 
-		bed_init(&bed, seed, 0);
-		bed_init(&bed, seed, rand_magnitude(&bed.rand, 56));
+		ctx_init(&ctx, seed, 0);
+		ctx_init(&ctx, seed, rand_magnitude(&ctx.rand, 56));
 		for (unsigned i = 0; i < TIMERS; i++)
-			bed_set(&bed, i, bed.now_ns + rand_magnitude(&bed.rand, 50),
+			ctx_set(&ctx, i, ctx.now_ns + rand_magnitude(&ctx.rand, 50),
 				false);
-		for (; bed.wheel.count > 0; bed.step++) {
-			uint64_t next_ns = wheel_next(&bed.wheel);
+		for (; ctx.wheel.count > 0; ctx.step++) {
+			uint64_t next_ns = wheel_next(&ctx.wheel);
 
-			CHECK(&bed, next_ns > bed.now_ns);
-			bed_advance(&bed, next_ns);
+			CHECK(&ctx, next_ns > ctx.now_ns);
+			ctx_advance(&ctx, next_ns);
 			jumps++;
-			for (unsigned i = 0; i < TIMERS && bed.fired > 0; i++)
-				if (!bed.models[i].armed && bed.models[i].when_ns != 0) {
-					CHECK(&bed, next_ns - bed.models[i].when_ns <=
+			for (unsigned i = 0; i < TIMERS && ctx.fired > 0; i++)
+				if (!ctx.models[i].armed && ctx.models[i].when_ns != 0) {
+					CHECK(&ctx, next_ns - ctx.models[i].when_ns <=
 							    WHEEL_TICK_NS);
-					bed.models[i].when_ns = 0;
+					ctx.models[i].when_ns = 0;
 				}
 		}
 		/* At each jump a timer fires or moves down a level. */
-		CHECK(&bed, jumps <= TIMERS * (WHEEL_LEVELS + 1));
+		CHECK(&ctx, jumps <= TIMERS * (WHEEL_LEVELS + 1));
 	}
 }
 
@@ -290,19 +290,19 @@ cascade_time_keeps_the_level(void **state)
 		uint64_t now = rand_magnitude(&rand, 56);
 		uint64_t when = now + rand_magnitude(&rand, 50), early;
 		struct wheel_timer before;
-		struct bed bed;
+		struct ctx ctx;
 
-		bed_init(&bed, step, now);
-		early = wheel_cascade_time(&bed.wheel, when);
-		CHECK(&bed, early <= when);
-		CHECK(&bed, early == when || early >> WHEEL_TICK_SHIFT > bed.tick);
-		CHECK(&bed, when - early < WHEEL_TICK_NS || early > now);
-		bed_set(&bed, 0, early, false);
-		before = bed.timers[0];
-		bed_advance(&bed, RTE_MAX(early, now + WHEEL_TICK_NS) - WHEEL_TICK_NS);
-		CHECK(&bed, bed.timers[0].level == before.level);
-		bed_advance(&bed, early + WHEEL_TICK_NS);
-		CHECK(&bed, bed.fired == 1);
+		ctx_init(&ctx, step, now);
+		early = wheel_cascade_time(&ctx.wheel, when);
+		CHECK(&ctx, early <= when);
+		CHECK(&ctx, early == when || early >> WHEEL_TICK_SHIFT > ctx.tick);
+		CHECK(&ctx, when - early < WHEEL_TICK_NS || early > now);
+		ctx_set(&ctx, 0, early, false);
+		before = ctx.timers[0];
+		ctx_advance(&ctx, RTE_MAX(early, now + WHEEL_TICK_NS) - WHEEL_TICK_NS);
+		CHECK(&ctx, ctx.timers[0].level == before.level);
+		ctx_advance(&ctx, early + WHEEL_TICK_NS);
+		CHECK(&ctx, ctx.fired == 1);
 	}
 }
 
@@ -310,65 +310,65 @@ cascade_time_keeps_the_level(void **state)
 static void
 cascade_time_of_the_past_is_past(void **state)
 {
-	struct bed bed;
+	struct ctx ctx;
 
 	(void)state;
-	bed_init(&bed, 0, SEC_NS);
-	CHECK(&bed, wheel_cascade_time(&bed.wheel, SEC_NS) == SEC_NS);
-	CHECK(&bed, wheel_cascade_time(&bed.wheel, SEC_NS - NS_PER_MS) <= SEC_NS - NS_PER_MS);
+	ctx_init(&ctx, 0, SEC_NS);
+	CHECK(&ctx, wheel_cascade_time(&ctx.wheel, SEC_NS) == SEC_NS);
+	CHECK(&ctx, wheel_cascade_time(&ctx.wheel, SEC_NS - NS_PER_MS) <= SEC_NS - NS_PER_MS);
 }
 
 static void
 timers_beyond_the_last_level_fire_in_time(void **state)
 {
-	struct bed bed;
+	struct ctx ctx;
 
 	(void)state;
-	bed_init(&bed, 0, 5 * SEC_NS);
+	ctx_init(&ctx, 0, 5 * SEC_NS);
 	for (unsigned i = 0; i < TIMERS; i++)
-		bed_set(&bed, i, bed.now_ns + i * (TOP_SPAN_NS / 2) + 1, false);
+		ctx_set(&ctx, i, ctx.now_ns + i * (TOP_SPAN_NS / 2) + 1, false);
 	/* A timer more than one revolution ahead whose slot is the current one. */
-	bed_set(&bed, 0, bed.now_ns + 40 * TOP_SPAN_NS, false);
+	ctx_set(&ctx, 0, ctx.now_ns + 40 * TOP_SPAN_NS, false);
 	for (unsigned i = 1; i < TIMERS; i++) {
-		bed.step = i;
-		bed_advance(&bed, bed.models[i].when_ns - 1);
-		CHECK(&bed, bed.fired == 0);
-		bed_advance(&bed, bed.models[i].when_ns + WHEEL_TICK_NS);
-		CHECK(&bed, bed.fired == 1);
-		bed_check_next(&bed);
+		ctx.step = i;
+		ctx_advance(&ctx, ctx.models[i].when_ns - 1);
+		CHECK(&ctx, ctx.fired == 0);
+		ctx_advance(&ctx, ctx.models[i].when_ns + WHEEL_TICK_NS);
+		CHECK(&ctx, ctx.fired == 1);
+		ctx_check_next(&ctx);
 	}
-	bed_advance(&bed, bed.models[0].when_ns);
-	CHECK(&bed, bed.fired == 0);
-	bed_advance(&bed, bed.models[0].when_ns + WHEEL_TICK_NS);
-	CHECK(&bed, bed.fired == 1 && bed.wheel.count == 0);
+	ctx_advance(&ctx, ctx.models[0].when_ns);
+	CHECK(&ctx, ctx.fired == 0);
+	ctx_advance(&ctx, ctx.models[0].when_ns + WHEEL_TICK_NS);
+	CHECK(&ctx, ctx.fired == 1 && ctx.wheel.count == 0);
 }
 
 static void
 one_jump_fires_all_in_order(void **state)
 {
-	struct bed bed;
+	struct ctx ctx;
 
 	(void)state;
-	bed_init(&bed, 7, 0);
+	ctx_init(&ctx, 7, 0);
 	for (unsigned i = 0; i < TIMERS; i++)
-		bed_set(&bed, i, rand_magnitude(&bed.rand, 61), false);
-	bed_advance(&bed, UINT64_C(1) << 62);
-	CHECK(&bed, bed.fired == TIMERS); /* bed_fire() checks the order */
-	CHECK(&bed, wheel_next(&bed.wheel) == TIME_NEVER);
+		ctx_set(&ctx, i, rand_magnitude(&ctx.rand, 61), false);
+	ctx_advance(&ctx, UINT64_C(1) << 62);
+	CHECK(&ctx, ctx.fired == TIMERS); /* ctx_fire() checks the order */
+	CHECK(&ctx, wheel_next(&ctx.wheel) == TIME_NEVER);
 }
 
 static void
 passed_time_fires_at_the_next_call(void **state)
 {
-	struct bed bed;
+	struct ctx ctx;
 
 	(void)state;
-	bed_init(&bed, 0, 1000000);
-	bed_set(&bed, 3, 999000, false);
-	bed_set(&bed, 4, 0, false);
-	CHECK(&bed, wheel_next(&bed.wheel) <= 1000000);
-	bed_advance(&bed, 1000000);
-	CHECK(&bed, bed.fired == 2);
+	ctx_init(&ctx, 0, 1000000);
+	ctx_set(&ctx, 3, 999000, false);
+	ctx_set(&ctx, 4, 0, false);
+	CHECK(&ctx, wheel_next(&ctx.wheel) <= 1000000);
+	ctx_advance(&ctx, 1000000);
+	CHECK(&ctx, ctx.fired == 2);
 }
 
 static void
@@ -441,23 +441,23 @@ rearmed_for_the_past_fires_once_a_call(void **state)
 static void
 never_disarms(void **state)
 {
-	struct bed bed;
+	struct ctx ctx;
 
 	(void)state;
-	bed_init(&bed, 0, 0);
-	wheel_cancel(&bed.wheel, &bed.timers[0]);
-	assert_int_equal(wheel_next(&bed.wheel), TIME_NEVER);
-	wheel_set(&bed.wheel, &bed.timers[0], 4711);
-	wheel_set(&bed.wheel, &bed.timers[0], TIME_NEVER);
-	assert_false(wheel_timer_armed(&bed.timers[0]));
-	assert_int_equal(bed.wheel.count, 0);
-	assert_int_equal(wheel_next(&bed.wheel), TIME_NEVER);
+	ctx_init(&ctx, 0, 0);
+	wheel_cancel(&ctx.wheel, &ctx.timers[0]);
+	assert_int_equal(wheel_next(&ctx.wheel), TIME_NEVER);
+	wheel_set(&ctx.wheel, &ctx.timers[0], 4711);
+	wheel_set(&ctx.wheel, &ctx.timers[0], TIME_NEVER);
+	assert_false(wheel_timer_armed(&ctx.timers[0]));
+	assert_int_equal(ctx.wheel.count, 0);
+	assert_int_equal(wheel_next(&ctx.wheel), TIME_NEVER);
 	/* The largest time: it is never reached, and the arithmetic does not overflow. */
-	wheel_set(&bed.wheel, &bed.timers[0], TIME_NEVER - 1);
-	assert_int_equal(wheel_advance(&bed.wheel, TIME_NEVER, bed_fire, &bed), 0);
-	assert_int_equal(wheel_next(&bed.wheel), TIME_NEVER);
-	wheel_cancel(&bed.wheel, &bed.timers[0]);
-	assert_int_equal(bed.wheel.count, 0);
+	wheel_set(&ctx.wheel, &ctx.timers[0], TIME_NEVER - 1);
+	assert_int_equal(wheel_advance(&ctx.wheel, TIME_NEVER, ctx_fire, &ctx), 0);
+	assert_int_equal(wheel_next(&ctx.wheel), TIME_NEVER);
+	wheel_cancel(&ctx.wheel, &ctx.timers[0]);
+	assert_int_equal(ctx.wheel.count, 0);
 }
 
 int

@@ -4,14 +4,14 @@
 #include <string.h>
 
 #include "cm/cm_port.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
 #define SERVICE cma_service_id(CMA_PS_TCP, 7471)
 
-static struct bed bed;
+static struct engine_link fixture;
 
 static struct cm_port *
-opened(struct side *s)
+opened(struct link_side *s)
 {
 	struct cm_port *port, *again;
 	struct cm_conf conf;
@@ -19,10 +19,10 @@ opened(struct side *s)
 	cm_conf_default(&conf);
 	conf.seed = (uintptr_t)s;
 	conf.max_conns = 8;
-	assert_int_equal(cm_port_open(s->dev, &conf, bed.now, &port), 0);
-	assert_int_equal(cm_port_open(s->dev, &conf, bed.now, &again), -EBUSY);
+	assert_int_equal(cm_port_open(s->dev, &conf, fixture.now, &port), 0);
+	assert_int_equal(cm_port_open(s->dev, &conf, fixture.now, &again), -EBUSY);
 	conf.max_conns = 0;
-	assert_int_equal(cm_port_open(s->dev, &conf, bed.now, &again), -EINVAL);
+	assert_int_equal(cm_port_open(s->dev, &conf, fixture.now, &again), -EINVAL);
 	return port;
 }
 
@@ -41,7 +41,7 @@ event(struct cm_port *port, enum cm_event_type type)
 static struct cm_conn *
 connect_to(struct cm_port *port, unsigned from, unsigned to, unsigned gid)
 {
-	struct side *sides[2] = {&bed.a, &bed.b};
+	struct link_side *sides[2] = {&fixture.a, &fixture.b};
 	struct cm_request r = {.service_id = SERVICE,
 		.sport = 1,
 		.qp = {.qpn = 0x100 + from, .path_mtu = 3}};
@@ -49,7 +49,7 @@ connect_to(struct cm_port *port, unsigned from, unsigned to, unsigned gid)
 
 	memcpy(r.path.sgid, sides[from]->dev->gids[gid], 16);
 	memcpy(r.path.dgid, sides[to]->dev->gids[gid], 16);
-	assert_int_equal(cm_connect(cm_port_lock(port), &r, NULL, bed.now, &conn), 0);
+	assert_int_equal(cm_connect(cm_port_lock(port), &r, NULL, fixture.now, &conn), 0);
 	cm_port_unlock(port);
 	return conn;
 }
@@ -67,34 +67,34 @@ connects(void **state)
 		struct cm_listener *listener;
 		struct cm_conn *conn, *passive;
 
-		bed_init(&bed, NULL);
-		a = opened(&bed.a);
-		b = to == 0 ? a : opened(&bed.b);
+		engine_link_init(&fixture, NULL);
+		a = opened(&fixture.a);
+		b = to == 0 ? a : opened(&fixture.b);
 		assert_int_equal(
 			cm_listen(cm_port_lock(b), SERVICE, NULL, 4, NULL, &listener), 0);
 		cm_port_unlock(b);
 		conn = connect_to(a, 0, to, what / 2);
-		bed_run(&bed, SEC_NS);
+		engine_link_advance(&fixture, SEC_NS);
 		passive = event(b, CM_EVENT_REQUEST).conn;
 		cm_port_lock(b);
-		assert_int_equal(cm_accept(passive, &qp, NULL, 0, bed.now), 0);
+		assert_int_equal(cm_accept(passive, &qp, NULL, 0, fixture.now), 0);
 		cm_port_unlock(b);
-		bed_run(&bed, SEC_NS);
+		engine_link_advance(&fixture, SEC_NS);
 		assert_ptr_equal(event(a, CM_EVENT_REPLY).conn, conn);
 		cm_port_lock(a);
-		assert_int_equal(cm_confirm(conn, NULL, 0, bed.now), 0);
+		assert_int_equal(cm_confirm(conn, NULL, 0, fixture.now), 0);
 		cm_port_unlock(a);
-		bed_run(&bed, SEC_NS);
+		engine_link_advance(&fixture, SEC_NS);
 		assert_ptr_equal(event(b, CM_EVENT_ESTABLISHED).conn, passive);
 		cm_port_lock(a);
-		cm_release(conn, bed.now);
+		cm_release(conn, fixture.now);
 		cm_port_unlock(a);
-		bed_run(&bed, SEC_NS);
+		engine_link_advance(&fixture, SEC_NS);
 		event(b, CM_EVENT_DISCONNECTED);
 		cm_port_lock(b);
-		cm_release(passive, bed.now);
+		cm_release(passive, fixture.now);
 		cm_port_unlock(b);
-		bed_run(&bed, 10 * SEC_NS);
+		engine_link_advance(&fixture, 10 * SEC_NS);
 		assert_int_equal(cm_in_use(cm_port_lock(a)), 0);
 		cm_port_unlock(a);
 		assert_int_equal(cm_in_use(cm_port_lock(b)), 0);
@@ -102,7 +102,7 @@ connects(void **state)
 		cm_port_close(a);
 		if (b != a)
 			cm_port_close(b);
-		bed_fini(&bed);
+		engine_link_fini(&fixture);
 	}
 }
 
@@ -116,20 +116,20 @@ keeps_time(void **state)
 	struct cm *cm;
 
 	(void)state;
-	bed_init(&bed, NULL);
-	a = opened(&bed.a);
+	engine_link_init(&fixture, NULL);
+	a = opened(&fixture.a);
 	conn = connect_to(a, 0, 1, 0);
-	bed_run(&bed, 20 * SEC_NS);
+	engine_link_advance(&fixture, 20 * SEC_NS);
 	cm = cm_port_lock(a);
 	assert_int_equal(cm_stats_of(cm)->resent, 3); /* 6.4 s apart */
 	cm_port_unlock(a);
-	bed_run(&bed, 100 * SEC_NS);
+	engine_link_advance(&fixture, 100 * SEC_NS);
 	event(a, CM_EVENT_UNREACHABLE);
 	cm_port_lock(a);
-	cm_release(conn, bed.now);
+	cm_release(conn, fixture.now);
 	cm_port_unlock(a);
 	cm_port_close(a);
-	bed_fini(&bed);
+	engine_link_fini(&fixture);
 }
 
 int

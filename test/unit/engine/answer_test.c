@@ -2,27 +2,27 @@
 /* Ball games: an answer leaves from within its post and before the acknowledgement of
  * what it answers; and what is not answered is acknowledged. */
 #include "engine/answer.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 #include "test_clock.h"
 
 #define GAME_LOOKS 16 /* as in engine.c */
 #define ROUND_NS 700
 
-static struct bed bed;
-static struct bed_qp a, b;
+static struct engine_link fixture;
+static struct link_qp a, b;
 static uint64_t wr;
 
 static int
 setup(void **state)
 {
-	static const struct bed_qp_conf plain = {.wr = 64};
+	static const struct link_qp_conf plain = {.wr = 64};
 
 	(void)state;
-	bed_init(&bed, NULL);
-	test_clock = &bed.now;
-	bed_qp_create(&bed.a, &a, &plain);
-	bed_qp_create(&bed.b, &b, &plain);
-	bed_connect(&a, &b, &plain);
+	engine_link_init(&fixture, NULL);
+	test_clock = &fixture.now;
+	link_qp_create(&fixture.a, &a, &plain);
+	link_qp_create(&fixture.b, &b, &plain);
+	link_qp_connect(&a, &b, &plain);
 	wr = 0;
 	return 0;
 }
@@ -30,35 +30,35 @@ setup(void **state)
 static struct answers *
 answers(void)
 {
-	return &bed.b.dev->engines[0]->answers;
+	return &fixture.b.dev->engines[0]->answers;
 }
 
 static int
 teardown(void **state)
 {
 	(void)state;
-	bed_settle(&bed);
+	engine_link_drain(&fixture);
 	assert_false(answers()->held);
-	bed_qp_destroy(&a);
-	bed_qp_destroy(&b);
-	bed_fini(&bed);
+	link_qp_destroy(&a);
+	link_qp_destroy(&b);
+	engine_link_fini(&fixture);
 	return 0;
 }
 
 static unsigned
 poll_b(void)
 {
-	return engine_poll(bed.b.dev->engines[0]);
+	return engine_poll(fixture.b.dev->engines[0]);
 }
 
 /* How many frames b's next turn sends. */
 static unsigned
 turn(void)
 {
-	bed.a.roce_frames = 0;
+	fixture.a.roce_frames = 0;
 	poll_b();
-	bed_carry(&bed);
-	return bed.a.roce_frames;
+	engine_link_deliver(&fixture);
+	return fixture.a.roce_frames;
 }
 
 /* a sends, and what it sends has come to b's port. */
@@ -66,11 +66,11 @@ static void
 serve(void)
 {
 	wr++;
-	bed.now += ROUND_NS;
-	assert_int_equal(bed_recv(&b, wr, 0, 8), 0);
-	assert_int_equal(bed_send(&a, wr, 0, 8, IBV_SEND_SIGNALED), 0);
-	engine_poll(bed.a.dev->engines[0]);
-	bed_carry(&bed);
+	fixture.now += ROUND_NS;
+	assert_int_equal(link_qp_recv(&b, wr, 0, 8), 0);
+	assert_int_equal(link_qp_send(&a, wr, 0, 8, IBV_SEND_SIGNALED), 0);
+	engine_poll(fixture.a.dev->engines[0]);
+	engine_link_deliver(&fixture);
 }
 
 /* b takes it in; how many frames it has sent for that. */
@@ -79,23 +79,23 @@ take(void)
 {
 	struct cqe cqe;
 
-	bed.a.roce_frames = 0;
+	fixture.a.roce_frames = 0;
 	poll_b();
-	bed_carry(&bed);
-	assert_true(bed_received(&b, &cqe));
+	engine_link_deliver(&fixture);
+	assert_true(link_qp_poll_recv(&b, &cqe));
 	assert_int_equal(cqe.wr_id, wr);
-	return bed.a.roce_frames;
+	return fixture.a.roce_frames;
 }
 
 /* How many frames b's post has sent by itself. */
 static unsigned
 answer(void)
 {
-	assert_int_equal(bed_recv(&a, wr, 0, 8), 0);
-	bed.a.roce_frames = 0;
-	assert_int_equal(bed_send(&b, wr, 0, 8, IBV_SEND_SIGNALED), 0);
-	bed_carry(&bed);
-	return bed.a.roce_frames;
+	assert_int_equal(link_qp_recv(&a, wr, 0, 8), 0);
+	fixture.a.roce_frames = 0;
+	assert_int_equal(link_qp_send(&b, wr, 0, 8, IBV_SEND_SIGNALED), 0);
+	engine_link_deliver(&fixture);
+	return fixture.a.roce_frames;
 }
 
 /* The rest of a round: all of it has arrived, once; and b's side of it. */
@@ -104,23 +104,23 @@ finish(void)
 {
 	for (unsigned i = 0; i < 3; i++) {
 		poll_b();
-		bed_carry(&bed);
-		engine_poll(bed.a.dev->engines[0]);
-		bed_carry(&bed);
+		engine_link_deliver(&fixture);
+		engine_poll(fixture.a.dev->engines[0]);
+		engine_link_deliver(&fixture);
 	}
-	bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
+	link_qp_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
 }
 
 /* a plays no game: its turn behind the ball is before its answer. */
 static void
 arrived(void)
 {
-	engine_poll(bed.a.dev->engines[0]);
-	engine_poll(bed.a.dev->engines[0]);
-	bed_carry(&bed);
+	engine_poll(fixture.a.dev->engines[0]);
+	engine_poll(fixture.a.dev->engines[0]);
+	engine_link_deliver(&fixture);
 	poll_b();
-	bed_expect_received(&a, wr, 1);
-	bed_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&a, wr, 1);
+	link_qp_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
 }
 
 /* A game, begun. */
@@ -128,18 +128,18 @@ static void
 play(void)
 {
 	/* The first packet of all waits for a MAC. */
-	bed_run(&bed, NS_PER_MS);
+	engine_link_advance(&fixture, NS_PER_MS);
 	serve();
-	bed_settle(&bed);
-	bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b, wr, 1);
+	engine_link_drain(&fixture);
+	link_qp_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b, wr, 1);
 	for (unsigned i = 0; i < ANSWER_ROW; i++) {
 		serve();
 		assert_int_equal(take(), 1);
 		assert_int_equal(answer(), 0);
 		finish();
-		bed_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
-		bed_expect_received(&a, wr, 1);
+		link_qp_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
+		link_qp_expect_received(&a, wr, 1);
 	}
 }
 
@@ -171,13 +171,13 @@ test_game(void **state)
 
 		assert_int_equal(ball(), i % ANSWER_KEPT == 0);
 		assert_true(i % ANSWER_KEPT == 0 ||
-			    engine_deadline(bed.b.dev->engines[0]) ==
-				    bed.now + ANSWER_PAUSE_NS);
+			    engine_deadline(fixture.b.dev->engines[0]) ==
+				    fixture.now + ANSWER_PAUSE_NS);
 		if (i % ANSWER_KEPT == 0) {
-			bed_expect_sent(&a, first, ANSWER_KEPT, IBV_WC_SUCCESS);
+			link_qp_expect_sent(&a, first, ANSWER_KEPT, IBV_WC_SUCCESS);
 			first += ANSWER_KEPT;
 		}
-		assert_false(bed_sent(&a, &cqe));
+		assert_false(link_qp_poll_send(&a, &cqe));
 	}
 	/* One that is not answered: acknowledged by the next turn, and the game is over.
 	 */
@@ -211,8 +211,8 @@ test_prepared(void **state)
 		arrived();
 		assert_int_equal(b.qp->req.unacked, 0);
 	}
-	bed_run(&bed, NS_PER_MS);
-	bed_expect_sent(&a, wr - 3, 4, IBV_WC_SUCCESS);
+	engine_link_advance(&fixture, NS_PER_MS);
+	link_qp_expect_sent(&a, wr - 3, 4, IBV_WC_SUCCESS);
 }
 
 /* Where there is a receive in the turn behind, it is looked up there; and forgotten with the rest. */
@@ -225,15 +225,15 @@ test_ready(void **state)
 	play();
 	assert_int_equal(ball(), 0);
 	assert_false(answers()->ready);
-	assert_int_equal(bed_recv(&b, wr + 1, 0, 8), 0);
+	assert_int_equal(link_qp_recv(&b, wr + 1, 0, 8), 0);
 	assert_int_equal(ball(), 0);
 	assert_true(answers()->ready);
-	assert_int_equal(bed_modify(&b, IBV_QPS_RESET), 0);
+	assert_int_equal(link_qp_modify(&b, IBV_QPS_RESET), 0);
 	assert_false(answers()->ready);
-	bed_carry(&bed);
-	engine_poll(bed.a.dev->engines[0]);
+	engine_link_deliver(&fixture);
+	engine_poll(fixture.a.dev->engines[0]);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_true(bed_sent(&a, &cqe));
+		assert_true(link_qp_poll_send(&a, &cqe));
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 	}
 }
@@ -246,20 +246,20 @@ test_pause(void **state)
 	(void)state;
 	play();
 	assert_int_equal(ball(), 0);
-	bed.now = engine_deadline(bed.b.dev->engines[0]) - 1;
+	fixture.now = engine_deadline(fixture.b.dev->engines[0]) - 1;
 	assert_int_equal(turn(), 0);
-	bed.now++;
+	fixture.now++;
 	assert_int_equal(turn(), 1);
-	engine_poll(bed.a.dev->engines[0]);
-	bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
+	engine_poll(fixture.a.dev->engines[0]);
+	link_qp_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < ANSWER_VAIN - 1; i++) {
 		assert_int_equal(ball(), 1);
-		bed_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
+		link_qp_expect_sent(&a, wr, 1, IBV_WC_SUCCESS);
 	}
 	assert_int_equal(ball(), 0);
 	assert_int_equal(ball(), 0);
-	bed_run(&bed, NS_PER_MS);
-	bed_expect_sent(&a, wr - 1, 2, IBV_WC_SUCCESS);
+	engine_link_advance(&fixture, NS_PER_MS);
+	link_qp_expect_sent(&a, wr - 1, 2, IBV_WC_SUCCESS);
 }
 
 /* The QP goes while its acknowledgement waits, behind its answer or for one: that leaves
@@ -277,14 +277,14 @@ gone(unsigned rounds, bool answered)
 	if (answered)
 		assert_int_equal(answer(), 1);
 	assert_int_equal(answers()->posted, answered && rounds != 0);
-	assert_int_equal(bed_modify(&b, IBV_QPS_RESET), 0);
+	assert_int_equal(link_qp_modify(&b, IBV_QPS_RESET), 0);
 	assert_null(answers()->qp);
 	assert_false(answers()->posted || answers()->drafted || answers()->prepare);
 	assert_int_equal(answers()->expect.len, 0);
-	bed_carry(&bed);
-	engine_poll(bed.a.dev->engines[0]);
+	engine_link_deliver(&fixture);
+	engine_poll(fixture.a.dev->engines[0]);
 	for (unsigned i = 0; i <= rounds; i++) {
-		assert_true(bed_sent(&a, &cqe));
+		assert_true(link_qp_poll_send(&a, &cqe));
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 	}
 }
@@ -319,12 +319,12 @@ test_gone_expecting(void **state)
 
 /* One message from a QP to its like. */
 static void
-send_to(struct bed_qp *from, struct bed_qp *to, uint64_t wr_id)
+send_to(struct link_qp *from, struct link_qp *to, uint64_t wr_id)
 {
-	assert_int_equal(bed_recv(to, wr_id, 0, 8), 0);
-	assert_int_equal(bed_send(from, wr_id, 0, 8, 0), 0);
+	assert_int_equal(link_qp_recv(to, wr_id, 0, 8), 0);
+	assert_int_equal(link_qp_send(from, wr_id, 0, 8, 0), 0);
 	engine_poll(from->side->dev->engines[0]);
-	bed_carry(&bed);
+	engine_link_deliver(&fixture);
 }
 
 /* What is expected is expected of one QP: another one's answer comes in between, while the last
@@ -333,18 +333,18 @@ send_to(struct bed_qp *from, struct bed_qp *to, uint64_t wr_id)
 static void
 test_two_qps(void **state)
 {
-	static const struct bed_qp_conf plain = {.wr = 64};
-	struct bed_qp c, d;
+	static const struct link_qp_conf plain = {.wr = 64};
+	struct link_qp c, d;
 	struct cqe cqe;
 
 	(void)state;
-	bed_pairs_create(&bed, &c, &d, 1, &plain);
-	bed_run(&bed, NS_PER_MS);
+	link_qps_create(&fixture, &c, &d, 1, &plain);
+	engine_link_advance(&fixture, NS_PER_MS);
 	for (unsigned i = 0; i < ANSWER_ROW + 3; i++) {
 		send_to(&c, &d, i);
-		bed_settle(&bed);
+		engine_link_drain(&fixture);
 	}
-	bed_expect_received(&d, 0, ANSWER_ROW + 3);
+	link_qp_expect_received(&d, 0, ANSWER_ROW + 3);
 	play();
 	assert_int_equal(ball(), 0);
 	assert_int_equal(ball(), 0);
@@ -357,24 +357,24 @@ test_two_qps(void **state)
 	arrived();
 	send_to(&c, &d, 100);
 	poll_b();
-	bed_expect_received(&d, 100, 1);
-	assert_int_equal(bed_recv(&c, 1, 0, 8), 0);
-	assert_int_equal(bed_send(&d, 1, 0, 8, 0), 0);
+	link_qp_expect_received(&d, 100, 1);
+	assert_int_equal(link_qp_recv(&c, 1, 0, 8), 0);
+	assert_int_equal(link_qp_send(&d, 1, 0, 8, 0), 0);
 	assert_ptr_equal(answers()->qp, d.qp);
 	turn();
-	engine_poll(bed.a.dev->engines[0]);
-	bed_carry(&bed);
+	engine_poll(fixture.a.dev->engines[0]);
+	engine_link_deliver(&fixture);
 	poll_b();
 	assert_int_equal(d.qp->resp.epsn, b.qp->resp.epsn);
-	assert_int_equal(bed_recv(&d, 101, 0, 8), 0);
+	assert_int_equal(link_qp_recv(&d, 101, 0, 8), 0);
 	serve();
 	poll_b();
-	bed_expect_received(&b, wr, 1);
-	assert_false(bed_received(&d, &cqe));
-	bed_run(&bed, NS_PER_MS);
-	while (bed_sent(&a, &cqe) || bed_received(&c, &cqe))
+	link_qp_expect_received(&b, wr, 1);
+	assert_false(link_qp_poll_recv(&d, &cqe));
+	engine_link_advance(&fixture, NS_PER_MS);
+	while (link_qp_poll_send(&a, &cqe) || link_qp_poll_recv(&c, &cqe))
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
-	bed_pairs_destroy(&c, &d, 1);
+	link_qps_destroy(&c, &d, 1);
 }
 
 /* A message in every turn, each answered: not many wait for their acknowledgement. */
@@ -391,25 +391,25 @@ test_no_pause(void **state)
 		serve();
 		take();
 		answer();
-		engine_poll(bed.a.dev->engines[0]);
-		bed_carry(&bed);
-		while (bed_sent(&a, &cqe))
+		engine_poll(fixture.a.dev->engines[0]);
+		engine_link_deliver(&fixture);
+		while (link_qp_poll_send(&a, &cqe))
 			done++;
 		assert_true(i - done <= ANSWER_KEPT + 1);
-		while (bed_received(&a, &cqe) || bed_sent(&b, &cqe))
+		while (link_qp_poll_recv(&a, &cqe) || link_qp_poll_send(&b, &cqe))
 			assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 	}
-	bed_settle(&bed);
+	engine_link_drain(&fixture);
 }
 
 /* How often b's next turn looks at the port. */
 static unsigned
 looks(void)
 {
-	unsigned before = bed.b.port.q[0].rx_calls;
+	unsigned before = fixture.b.port.q[0].rx_calls;
 
 	poll_b();
-	return bed.b.port.q[0].rx_calls - before;
+	return fixture.b.port.q[0].rx_calls - before;
 }
 
 /* Who waits for a ball looks for it several times in a turn that finds nothing; what came
@@ -424,22 +424,22 @@ test_looks(void **state)
 	assert_int_equal(looks(), GAME_LOOKS);
 	serve();
 	assert_int_equal(looks(), 1);
-	bed_expect_received(&b, wr, 1);
+	link_qp_expect_received(&b, wr, 1);
 	assert_int_equal(answer(), 1);
 	/* While the acknowledgement waits, too. */
 	assert_int_equal(looks(), GAME_LOOKS);
-	bed.now += ANSWER_PAUSE_NS;
+	fixture.now += ANSWER_PAUSE_NS;
 	assert_int_equal(looks(), 1);
 	finish();
-	bed_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&a, wr, 1);
+	link_qp_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&a, wr, 1);
 	assert_int_equal(looks(), GAME_LOOKS);
 	/* A bell. */
 	assert_int_equal(answer(), 0);
 	assert_int_equal(looks(), 1);
-	bed_settle(&bed);
-	bed_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&a, wr, 1);
+	engine_link_drain(&fixture);
+	link_qp_expect_sent(&b, wr, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&a, wr, 1);
 	/* No answer: the game is over. */
 	serve();
 	assert_int_equal(take(), 0);

@@ -6,32 +6,32 @@
 #include <string.h>
 
 #include "engine/engine_internal.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
-static struct bed bed;
+static struct engine_link fixture;
 static struct event_queue queue[2];
 static struct dev_listener listener[2];
 
 static void
 init(void)
 {
-	bed_init(&bed, NULL);
+	engine_link_init(&fixture, NULL);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(event_queue_init(&queue[i]), 0);
 		fcntl(queue[i].fd, F_SETFL, O_NONBLOCK);
-		dev_listen(bed.a.dev, &listener[i], &queue[i]);
+		dev_listen(fixture.a.dev, &listener[i], &queue[i]);
 	}
-	bed_settle(&bed);
+	engine_link_drain(&fixture);
 }
 
 static void
 fini(void)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		dev_unlisten(bed.a.dev, &listener[i]);
+		dev_unlisten(fixture.a.dev, &listener[i]);
 		event_queue_fini(&queue[i]);
 	}
-	bed_fini(&bed);
+	engine_link_fini(&fixture);
 }
 
 static void
@@ -62,24 +62,24 @@ link_poll_raises_port_events(void **state)
 
 	(void)state;
 	init();
-	e = bed.a.dev->engines[0];
+	e = fixture.a.dev->engines[0];
 	expect_none();
-	bed.a.port.link_down = true;
-	engine_run(e, bed.now + ENGINE_LINK_POLL_NS - 1);
+	fixture.a.port.link_down = true;
+	engine_run(e, fixture.now + ENGINE_LINK_POLL_NS - 1);
 	expect_none();
-	engine_run(e, bed.now + ENGINE_LINK_POLL_NS);
+	engine_run(e, fixture.now + ENGINE_LINK_POLL_NS);
 	expect_event(IBV_EVENT_PORT_ERR);
-	engine_run(e, bed.now + 2 * ENGINE_LINK_POLL_NS);
+	engine_run(e, fixture.now + 2 * ENGINE_LINK_POLL_NS);
 	expect_none();
-	bed.a.port.link_down = false;
-	engine_run(e, bed.now + 3 * ENGINE_LINK_POLL_NS);
+	fixture.a.port.link_down = false;
+	engine_run(e, fixture.now + 3 * ENGINE_LINK_POLL_NS);
 	expect_event(IBV_EVENT_PORT_ACTIVE);
 	/* dev_link_up() polls at once and raises the event before it returns the
 	 * state. */
-	bed.a.port.link_down = true;
-	assert_false(dev_link_up(bed.a.dev));
-	bed.a.port.link_down = false;
-	assert_true(dev_link_up(bed.a.dev));
+	fixture.a.port.link_down = true;
+	assert_false(dev_link_up(fixture.a.dev));
+	fixture.a.port.link_down = false;
+	assert_true(dev_link_up(fixture.a.dev));
 	expect_event(IBV_EVENT_PORT_ERR);
 	expect_event(IBV_EVENT_PORT_ACTIVE);
 	expect_none();
@@ -95,15 +95,15 @@ addresses_are_announced_after_link_up(void **state)
 
 	(void)state;
 	init();
-	bed_run(&bed, 10 * SEC_NS);
-	while (fake_sent(&bed.a.port, &frame))
+	engine_link_advance(&fixture, 10 * SEC_NS);
+	while (fake_sent(&fixture.a.port, &frame))
 		free(frame.data);
-	bed.a.port.link_down = true;
-	assert_false(dev_link_up(bed.a.dev));
-	bed.a.port.link_down = false;
-	assert_true(dev_link_up(bed.a.dev));
-	engine_run(bed.a.dev->engines[0], bed.now);
-	assert_true(fake_sent(&bed.a.port, &frame));
+	fixture.a.port.link_down = true;
+	assert_false(dev_link_up(fixture.a.dev));
+	fixture.a.port.link_down = false;
+	assert_true(dev_link_up(fixture.a.dev));
+	engine_run(fixture.a.dev->engines[0], fixture.now);
+	assert_true(fake_sent(&fixture.a.port, &frame));
 	assert_int_equal(frame.data[12] << 8 | frame.data[13], 0x0806);
 	free(frame.data);
 	fini();
@@ -116,14 +116,14 @@ address_change_raises_gid_change(void **state)
 
 	(void)state;
 	init();
-	net = bed.a.dev->conf.net;
-	assert_int_equal(dev_set_net(bed.a.dev, &net), 0);
+	net = fixture.a.dev->conf.net;
+	assert_int_equal(dev_set_net(fixture.a.dev, &net), 0);
 	expect_none(); /* unchanged */
 	net.addr[0].gid[15] = 77;
-	assert_int_equal(dev_set_net(bed.a.dev, &net), 0);
+	assert_int_equal(dev_set_net(fixture.a.dev, &net), 0);
 	expect_event(IBV_EVENT_GID_CHANGE);
 	net.addr[0].gid[15] = 0;
-	assert_int_equal(dev_set_net(bed.a.dev, &net), -EINVAL);
+	assert_int_equal(dev_set_net(fixture.a.dev, &net), -EINVAL);
 	expect_none();
 	fini();
 }
@@ -134,10 +134,10 @@ unread_events_are_freed_with_listener(void **state)
 {
 	(void)state;
 	init();
-	dev_event(bed.a.dev, DEV_EVENT_GIDS);
-	dev_event(bed.a.dev, DEV_EVENT_GIDS);
-	bed.a.port.link_down = true;
-	assert_false(dev_link_up(bed.a.dev));
+	dev_event(fixture.a.dev, DEV_EVENT_GIDS);
+	dev_event(fixture.a.dev, DEV_EVENT_GIDS);
+	fixture.a.port.link_down = true;
+	assert_false(dev_link_up(fixture.a.dev));
 	fini();
 }
 

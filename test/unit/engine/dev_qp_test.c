@@ -6,65 +6,65 @@
 
 #include "../rand.h"
 #include "engine/engine_internal.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
 #define QPS 8
 
-static struct bed bed;
-static struct bed_qp a[QPS], b[QPS];
+static struct engine_link fixture;
+static struct link_qp a[QPS], b[QPS];
 
-static const struct bed_qp_conf plain = {.engine = -1};
+static const struct link_qp_conf plain = {.engine = -1};
 
 /* More QPs than max_qp: -ENOMEM. QPNs of destroyed QPs are reused, the oldest first. */
 static void
 qpns_run_out_and_are_reused(void **state)
 {
-	struct bed_conf conf = {.max_qp = 4};
+	struct engine_link_conf conf = {.max_qp = 4};
 	struct cq cq;
 	struct qp_conf qc = {
 		.type = IBV_QPT_RC, .send_cq = &cq, .recv_cq = &cq, .max_send_wr = 1};
 	struct qp *qps[4], *more = NULL;
 
 	(void)state;
-	bed_init(&bed, &conf);
-	assert_int_equal(cq_init(&cq, &bed.mem, 16, NULL, NULL), 0);
+	engine_link_init(&fixture, &conf);
+	assert_int_equal(cq_init(&cq, &fixture.mem, 16, NULL, NULL), 0);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(
-			dev_qp_create(bed.a.dev, &qc, -1, NULL, NULL, &qps[i]), 0);
+			dev_qp_create(fixture.a.dev, &qc, -1, NULL, NULL, &qps[i]), 0);
 		assert_int_equal(qps[i]->qpn, 0x100 + i);
-		assert_ptr_equal(qp_table_get(&bed.a.dev->qps, 0x100 + i), qps[i]);
+		assert_ptr_equal(qp_table_get(&fixture.a.dev->qps, 0x100 + i), qps[i]);
 	}
 	assert_int_equal(cq.qps, 8);
-	assert_int_equal(dev_qp_create(bed.a.dev, &qc, -1, NULL, NULL, &more), -ENOMEM);
+	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, -1, NULL, NULL, &more), -ENOMEM);
 	assert_null(more);
 	for (unsigned i = 0; i < 3; i++) {
 		static const unsigned order[] = {2, 0, 3};
 		struct qp *gone = qps[order[i]];
 
-		dev_qp_stop(bed.a.dev, gone);
-		assert_null(qp_table_get(&bed.a.dev->qps, 0x100 + order[i]));
+		dev_qp_stop(fixture.a.dev, gone);
+		assert_null(qp_table_get(&fixture.a.dev->qps, 0x100 + order[i]));
 		/* A QPN is not free before dev_qp_free(). */
 		if (i == 0)
 			assert_int_equal(
-				dev_qp_create(bed.a.dev, &qc, -1, NULL, NULL, &more),
+				dev_qp_create(fixture.a.dev, &qc, -1, NULL, NULL, &more),
 				-ENOMEM);
-		dev_qp_free(bed.a.dev, gone);
+		dev_qp_free(fixture.a.dev, gone);
 		qps[order[i]] = NULL;
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		static const uint32_t order[] = {0x102, 0x100, 0x103};
 
-		assert_int_equal(dev_qp_create(bed.a.dev, &qc, -1, NULL, NULL, &more), 0);
+		assert_int_equal(dev_qp_create(fixture.a.dev, &qc, -1, NULL, NULL, &more), 0);
 		assert_int_equal(more->qpn, order[i]);
 		qps[order[i] - 0x100] = more;
 	}
 	for (unsigned i = 0; i < 4; i++) {
-		dev_qp_stop(bed.a.dev, qps[i]);
-		dev_qp_free(bed.a.dev, qps[i]);
+		dev_qp_stop(fixture.a.dev, qps[i]);
+		dev_qp_free(fixture.a.dev, qps[i]);
 	}
 	assert_int_equal(cq.qps, 0);
 	cq_fini(&cq);
-	bed_fini(&bed);
+	engine_link_fini(&fixture);
 }
 
 /* A refused create leaves nothing behind. */
@@ -76,20 +76,20 @@ refused_create_leaves_nothing(void **state)
 	struct qp *qp = NULL;
 
 	(void)state;
-	bed_init(&bed, NULL);
-	assert_int_equal(cq_init(&cq, &bed.mem, 16, NULL, NULL), 0);
-	assert_int_equal(dev_qp_create(bed.a.dev, &qc, -2, NULL, NULL, &qp), -EINVAL);
-	assert_int_equal(dev_qp_create(bed.a.dev, &qc, 1, NULL, NULL, &qp), -EINVAL);
+	engine_link_init(&fixture, NULL);
+	assert_int_equal(cq_init(&cq, &fixture.mem, 16, NULL, NULL), 0);
+	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, -2, NULL, NULL, &qp), -EINVAL);
+	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, 1, NULL, NULL, &qp), -EINVAL);
 	qc.type = IBV_QPT_RAW_PACKET;
-	assert_int_equal(dev_qp_create(bed.a.dev, &qc, 0, NULL, NULL, &qp), -EOPNOTSUPP);
+	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, 0, NULL, NULL, &qp), -EOPNOTSUPP);
 	qc.type = IBV_QPT_RC;
 	qc.max_send_wr = SQ_MAX_WR + 1;
-	assert_int_equal(dev_qp_create(bed.a.dev, &qc, 0, NULL, NULL, &qp), -EINVAL);
+	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, 0, NULL, NULL, &qp), -EINVAL);
 	assert_null(qp);
 	assert_int_equal(cq.qps, 0);
-	assert_int_equal(bed.a.dev->qps.count, 0);
+	assert_int_equal(fixture.a.dev->qps.count, 0);
 	cq_fini(&cq);
-	bed_fini(&bed);
+	engine_link_fini(&fixture);
 }
 
 /* An invalid path is refused and leaves no peer behind. */
@@ -102,13 +102,13 @@ refused_path_leaves_no_peer(void **state)
 	struct engine *e;
 
 	(void)state;
-	bed_init(&bed, NULL);
-	bed_qp_create(&bed.a, &a[0], &plain);
-	bed_qp_create(&bed.b, &b[0], &plain);
-	e = bed.a.dev->engines[0];
-	good = bed_attr(&a[0], &b[0], &plain);
+	engine_link_init(&fixture, NULL);
+	link_qp_create(&fixture.a, &a[0], &plain);
+	link_qp_create(&fixture.b, &b[0], &plain);
+	e = fixture.a.dev->engines[0];
+	good = link_qp_attr(&a[0], &b[0], &plain);
 	good.state = IBV_QPS_INIT;
-	assert_int_equal(dev_qp_modify(bed.a.dev, a[0].qp, &good,
+	assert_int_equal(dev_qp_modify(fixture.a.dev, a[0].qp, &good,
 				 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 					 IBV_QP_ACCESS_FLAGS),
 		0);
@@ -118,7 +118,7 @@ refused_path_leaves_no_peer(void **state)
 		bad = good;                                                              \
 		change;                                                                  \
 		assert_int_equal(                                                        \
-			dev_qp_modify(bed.a.dev, a[0].qp, &bad, mask), -EINVAL);         \
+			dev_qp_modify(fixture.a.dev, a[0].qp, &bad, mask), -EINVAL);         \
 		assert_int_equal(qp_state(a[0].qp), IBV_QPS_INIT);                       \
 		assert_true(LIST_EMPTY(&e->peers));                                      \
 		assert_null(a[0].qp->peer);                                              \
@@ -135,15 +135,15 @@ refused_path_leaves_no_peer(void **state)
 	REFUSE(bad.state = IBV_QPS_RTS, rtr);
 	REFUSE((void)bad, rtr & ~IBV_QP_RQ_PSN);
 #undef REFUSE
-	assert_int_equal(dev_qp_modify(bed.a.dev, a[0].qp, &good, rtr), 0);
+	assert_int_equal(dev_qp_modify(fixture.a.dev, a[0].qp, &good, rtr), 0);
 	assert_int_equal(LIST_FIRST(&e->peers)->qps, 1);
-	assert_int_equal(bed_modify(&a[0], IBV_QPS_RESET), 0);
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RESET), 0);
 	assert_true(LIST_EMPTY(&e->peers));
-	dev_qp_query(bed.a.dev, a[0].qp, &bad);
+	dev_qp_query(fixture.a.dev, a[0].qp, &bad);
 	assert_int_equal(bad.state, IBV_QPS_RESET);
-	bed_qp_destroy(&a[0]);
-	bed_qp_destroy(&b[0]);
-	bed_fini(&bed);
+	link_qp_destroy(&a[0]);
+	link_qp_destroy(&b[0]);
+	engine_link_fini(&fixture);
 }
 
 /* ---- Under traffic ---- */
@@ -153,13 +153,13 @@ keep_busy(unsigned i, uint64_t *rand)
 {
 	struct cqe cqe;
 
-	while (bed_sent(&a[i], &cqe) || bed_received(&b[i], &cqe))
+	while (link_qp_poll_send(&a[i], &cqe) || link_qp_poll_recv(&b[i], &cqe))
 		;
 	if (qp_state(a[i].qp) < IBV_QPS_RTS || qp_state(b[i].qp) < IBV_QPS_RTS)
 		return;
 	for (unsigned k = 0; k < 3; k++) {
-		bed_recv(&b[i], k, 0, 4000);
-		bed_send(
+		link_qp_recv(&b[i], k, 0, 4000);
+		link_qp_send(
 			&a[i], k, 0, (uint32_t)rand_below(rand, 4000), IBV_SEND_SIGNALED);
 	}
 }
@@ -169,39 +169,39 @@ keep_busy(unsigned i, uint64_t *rand)
 static void
 churn_under_traffic_leaks_nothing(void **state)
 {
-	struct bed_conf conf = {.engines = {2, 2}, .peer_window = 40};
-	const struct bed_qp_conf qc = {
+	struct engine_link_conf conf = {.engines = {2, 2}, .peer_window = 40};
+	const struct link_qp_conf qc = {
 		.engine = -1, .srq = false, .timeout = 6, .rnr_timer = 1};
 	uint64_t rand = 7, total = 0;
 
 	(void)state;
-	bed_init(&bed, &conf);
-	bed_pairs_create(&bed, a, b, QPS, &qc);
+	engine_link_init(&fixture, &conf);
+	link_qps_create(&fixture, a, b, QPS, &qc);
 	for (unsigned round = 0; round < 3000; round++) {
 		unsigned i = (unsigned)rand_below(&rand, QPS);
 
 		for (unsigned k = 0; k < QPS; k++)
 			keep_busy(k, &rand);
 		for (unsigned k = 0; k < 1 + rand_below(&rand, 4); k++)
-			bed_turn(&bed);
-		bed.now += rand_below(&rand, 50000);
-		bed.b.queue = (unsigned)rand_below(&rand, 2);
+			engine_link_pass(&fixture);
+		fixture.now += rand_below(&rand, 50000);
+		fixture.b.queue = (unsigned)rand_below(&rand, 2);
 		switch (rand_below(&rand, 20)) {
 		case 0:
-			assert_int_equal(bed_modify(&a[i], IBV_QPS_RESET), 0);
-			assert_int_equal(bed_modify(&b[i], IBV_QPS_RESET), 0);
-			bed_connect(&a[i], &b[i], &qc);
+			assert_int_equal(link_qp_modify(&a[i], IBV_QPS_RESET), 0);
+			assert_int_equal(link_qp_modify(&b[i], IBV_QPS_RESET), 0);
+			link_qp_connect(&a[i], &b[i], &qc);
 			break;
 		case 1:
-			bed_modify(&a[i], IBV_QPS_ERR);
+			link_qp_modify(&a[i], IBV_QPS_ERR);
 			break;
 		case 2:
 			total += a[i].qp->stats.tx_msgs;
-			bed_qp_destroy(&a[i]);
-			bed_qp_destroy(&b[i]);
-			bed_qp_create(&bed.a, &a[i], &qc);
-			bed_qp_create(&bed.b, &b[i], &qc);
-			bed_connect(&a[i], &b[i], &qc);
+			link_qp_destroy(&a[i]);
+			link_qp_destroy(&b[i]);
+			link_qp_create(&fixture.a, &a[i], &qc);
+			link_qp_create(&fixture.b, &b[i], &qc);
+			link_qp_connect(&a[i], &b[i], &qc);
 			break;
 		default:
 			break;
@@ -209,47 +209,47 @@ churn_under_traffic_leaks_nothing(void **state)
 	}
 	for (unsigned i = 0; i < QPS; i++) {
 		total += a[i].qp->stats.tx_msgs;
-		bed_qp_destroy(&a[i]);
-		bed_qp_destroy(&b[i]);
+		link_qp_destroy(&a[i]);
+		link_qp_destroy(&b[i]);
 	}
 	assert_true(total > 3000);
 	for (unsigned i = 0; i < 2; i++) {
-		struct engine *e = bed.a.dev->engines[i];
+		struct engine *e = fixture.a.dev->engines[i];
 
 		assert_true(LIST_EMPTY(&e->peers) && TAILQ_EMPTY(&e->ready));
 		assert_int_equal(e->wheel.count, 0);
 		assert_int_equal(e->blocked, 0);
 	}
-	bed_fini(&bed);
+	engine_link_fini(&fixture);
 }
 
 /* QPs of two engines share an SRQ; one is destroyed while it holds a receive. */
 static void
 qps_of_two_engines_share_an_srq(void **state)
 {
-	struct bed_conf conf = {.engines = {1, 2}};
-	struct bed_qp_conf qc = {.engine = -1, .srq = true, .rnr_timer = 1};
+	struct engine_link_conf conf = {.engines = {1, 2}};
+	struct link_qp_conf qc = {.engine = -1, .srq = true, .rnr_timer = 1};
 	unsigned received = 0;
 
 	(void)state;
-	bed_init(&bed, &conf);
+	engine_link_init(&fixture, &conf);
 	for (unsigned i = 0; i < QPS; i++) {
-		bed_qp_create(&bed.a, &a[i], &plain);
-		bed_qp_create(&bed.b, &b[i], &qc);
-		bed_connect(&a[i], &b[i], &qc);
+		link_qp_create(&fixture.a, &a[i], &plain);
+		link_qp_create(&fixture.b, &b[i], &qc);
+		link_qp_connect(&a[i], &b[i], &qc);
 		for (unsigned k = 0; k < 20; k++)
-			assert_int_equal(bed_send(&a[i], k, 0, 2000, 0), 0);
+			assert_int_equal(link_qp_send(&a[i], k, 0, 2000, 0), 0);
 	}
-	assert_true(bed.b.srq.shared);
+	assert_true(fixture.b.srq.shared);
 	for (unsigned turn = 0; turn < 100000 && received < QPS * 20; turn++) {
 		struct cqe cqe;
 
-		while (recv_ring_outstanding(&bed.b.srq.ring) < 7)
-			assert_int_equal(bed_recv(&b[0], 0, 0, 2000), 0);
-		bed_turn(&bed);
-		bed.now += 5000;
+		while (recv_ring_outstanding(&fixture.b.srq.ring) < 7)
+			assert_int_equal(link_qp_recv(&b[0], 0, 0, 2000), 0);
+		engine_link_pass(&fixture);
+		fixture.now += 5000;
 		for (unsigned i = 0; i < QPS; i++) {
-			while (bed_received(&b[i], &cqe)) {
+			while (link_qp_poll_recv(&b[i], &cqe)) {
 				assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 				assert_int_equal(cqe.byte_len, 2000);
 				received++;
@@ -257,9 +257,9 @@ qps_of_two_engines_share_an_srq(void **state)
 		}
 	}
 	assert_int_equal(received, QPS * 20);
-	bed_pairs_destroy(a, b, QPS);
-	assert_int_equal(bed.b.srq.qps, 0);
-	bed_fini(&bed);
+	link_qps_destroy(a, b, QPS);
+	assert_int_equal(fixture.b.srq.qps, 0);
+	engine_link_fini(&fixture);
 }
 
 /* ibv_modify_srq(3) raises max_sge: the QPs get room for larger receives, and a receive
@@ -267,51 +267,51 @@ qps_of_two_engines_share_an_srq(void **state)
 static void
 srq_grows_under_a_held_receive(void **state)
 {
-	const struct bed_qp_conf qc = {.engine = -1, .srq = true};
+	const struct link_qp_conf qc = {.engine = -1, .srq = true};
 	struct srq_attr attr = {.max_wr = 256, .max_sge = RECV_MAX_SGE};
 	struct sge list[RECV_MAX_SGE];
 	struct pkt frame;
 
 	(void)state;
-	bed_init(&bed, NULL);
-	bed_qp_create(&bed.a, &a[0], &plain);
-	bed_qp_create(&bed.b, &b[0], &qc);
-	bed_connect(&a[0], &b[0], &qc);
-	bytes_fill(bed.a.mem, 3000, 5);
-	assert_int_equal(bed_recv(&b[0], 0, 8000, 8), 0);
-	assert_int_equal(bed_send(&a[0], 0, 0, 8, IBV_SEND_SIGNALED), 0);
-	bed_settle(&bed);
-	bed_expect_sent(&a[0], 0, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 0, 1);
+	engine_link_init(&fixture, NULL);
+	link_qp_create(&fixture.a, &a[0], &plain);
+	link_qp_create(&fixture.b, &b[0], &qc);
+	link_qp_connect(&a[0], &b[0], &qc);
+	bytes_fill(fixture.a.mem, 3000, 5);
+	assert_int_equal(link_qp_recv(&b[0], 0, 8000, 8), 0);
+	assert_int_equal(link_qp_send(&a[0], 0, 0, 8, IBV_SEND_SIGNALED), 0);
+	engine_link_drain(&fixture);
+	link_qp_expect_sent(&a[0], 0, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b[0], 0, 1);
 
-	list[0] = (struct sge){(uintptr_t)bed.b.mem, 1000, bed.b.lkey};
-	list[1] = (struct sge){(uintptr_t)bed.b.mem + 1000, 2000, bed.b.lkey};
-	assert_int_equal(ring_post(&bed.b.srq.ring, 1, list, 2), 0);
-	assert_int_equal(bed_send(&a[0], 1, 0, 3000, IBV_SEND_SIGNALED), 0);
-	engine_run(bed.a.dev->engines[0], bed.now);
-	assert_true(fake_sent(&bed.a.port, &frame));
-	fake_arrive(&bed.b.port, 0, &frame);
+	list[0] = (struct sge){(uintptr_t)fixture.b.mem, 1000, fixture.b.lkey};
+	list[1] = (struct sge){(uintptr_t)fixture.b.mem + 1000, 2000, fixture.b.lkey};
+	assert_int_equal(ring_post(&fixture.b.srq.ring, 1, list, 2), 0);
+	assert_int_equal(link_qp_send(&a[0], 1, 0, 3000, IBV_SEND_SIGNALED), 0);
+	engine_run(fixture.a.dev->engines[0], fixture.now);
+	assert_true(fake_sent(&fixture.a.port, &frame));
+	fake_arrive(&fixture.b.port, 0, &frame);
 	free(frame.data);
-	engine_run(bed.b.dev->engines[0], bed.now);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
 	assert_true(b[0].qp->resp.wqe_held);
-	assert_int_equal(dev_srq_modify(bed.b.dev, &bed.b.srq, &attr, IBV_SRQ_MAX_WR), 0);
-	bed_settle(&bed);
-	bed_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 1, 1);
-	assert_true(bytes_match(bed.b.mem, 3000, 5));
+	assert_int_equal(dev_srq_modify(fixture.b.dev, &fixture.b.srq, &attr, IBV_SRQ_MAX_WR), 0);
+	engine_link_drain(&fixture);
+	link_qp_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b[0], 1, 1);
+	assert_true(bytes_match(fixture.b.mem, 3000, 5));
 
-	memset(bed.b.mem, 0, 3000);
+	memset(fixture.b.mem, 0, 3000);
 	for (unsigned i = 0; i < RECV_MAX_SGE; i++)
-		list[i] = (struct sge){(uintptr_t)bed.b.mem + 200 * i, 200, bed.b.lkey};
-	assert_int_equal(ring_post(&bed.b.srq.ring, 2, list, RECV_MAX_SGE), 0);
-	assert_int_equal(bed_send(&a[0], 2, 0, 3000, IBV_SEND_SIGNALED), 0);
-	bed_settle(&bed);
-	bed_expect_sent(&a[0], 2, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 2, 1);
-	assert_true(bytes_match(bed.b.mem, 3000, 5));
-	bed_qp_destroy(&a[0]);
-	bed_qp_destroy(&b[0]);
-	bed_fini(&bed);
+		list[i] = (struct sge){(uintptr_t)fixture.b.mem + 200 * i, 200, fixture.b.lkey};
+	assert_int_equal(ring_post(&fixture.b.srq.ring, 2, list, RECV_MAX_SGE), 0);
+	assert_int_equal(link_qp_send(&a[0], 2, 0, 3000, IBV_SEND_SIGNALED), 0);
+	engine_link_drain(&fixture);
+	link_qp_expect_sent(&a[0], 2, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b[0], 2, 1);
+	assert_true(bytes_match(fixture.b.mem, 3000, 5));
+	link_qp_destroy(&a[0]);
+	link_qp_destroy(&b[0]);
+	engine_link_fini(&fixture);
 }
 
 int

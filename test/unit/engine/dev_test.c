@@ -6,7 +6,7 @@
 
 #include "engine/clock.h"
 #include "engine/engine_internal.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
 static struct fake_port port;
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "engine/answer.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 #include "test_clock.h"
 
 #include "../rand.h"
@@ -20,8 +20,8 @@
 #define SLOT 2048
 #define SIDE_BYTES (2u * PAIRS * SLOTS * SLOT)
 
-static struct bed bed;
-static struct bed_qp a[PAIRS], b[PAIRS];
+static struct engine_link fixture;
+static struct link_qp a[PAIRS], b[PAIRS];
 static uint64_t state;
 static unsigned pairs;
 
@@ -40,7 +40,7 @@ at(unsigned qp, uint64_t number, bool recv)
 	return (uint32_t)(((recv ? PAIRS : 0) + qp) * SLOTS + number % SLOTS) * SLOT;
 }
 
-static struct bed_qp *
+static struct link_qp *
 end_of(unsigned side, unsigned qp)
 {
 	return side == 0 ? &a[qp] : &b[qp];
@@ -59,7 +59,7 @@ offer(unsigned side, unsigned qp)
 	struct flow *flow = &flows[side ^ 1][qp];
 
 	for (; flow->offered - flow->received < SLOTS; flow->offered++)
-		assert_int_equal(bed_recv(end_of(side, qp), flow->offered,
+		assert_int_equal(link_qp_recv(end_of(side, qp), flow->offered,
 					 at(qp, flow->offered, true), SLOT),
 			0);
 }
@@ -70,7 +70,7 @@ reap(unsigned side, unsigned qp)
 	struct flow *flow = &flows[side][qp];
 	struct cqe cqe;
 
-	while (bed_sent(end_of(side, qp), &cqe)) {
+	while (link_qp_poll_send(end_of(side, qp), &cqe)) {
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 		assert_true(cqe.wr_id >= flow->done && cqe.wr_id < flow->posted);
 		flow->done = cqe.wr_id + 1;
@@ -83,7 +83,7 @@ throw_one(unsigned side, unsigned qp, uint32_t len, unsigned flags)
 {
 	struct flow *flow = &flows[side][qp];
 	uint64_t number = flow->posted;
-	struct bed_qp *end = end_of(side, qp);
+	struct link_qp *end = end_of(side, qp);
 
 	reap(side, qp);
 	if (number - flow->done == SLOTS)
@@ -94,7 +94,7 @@ throw_one(unsigned side, unsigned qp, uint32_t len, unsigned flags)
 	fill(end->side->mem + at(qp, number, false), len, qp, number);
 	flow->len[number % SLOTS] = len;
 	flow->posted++;
-	assert_int_equal(bed_send(end, number, at(qp, number, false), len, flags), 0);
+	assert_int_equal(link_qp_send(end, number, at(qp, number, false), len, flags), 0);
 	drafts += end->qp->engine->answers.posted;
 	return true;
 }
@@ -104,11 +104,11 @@ static unsigned
 catch_all(unsigned side, unsigned qp)
 {
 	struct flow *flow = &flows[side ^ 1][qp];
-	struct bed_qp *end = end_of(side, qp);
+	struct link_qp *end = end_of(side, qp);
 	unsigned n = 0;
 	struct cqe cqe;
 
-	for (; bed_received(end, &cqe); n++) {
+	for (; link_qp_poll_recv(end, &cqe); n++) {
 		uint32_t len = flow->len[flow->received % SLOTS];
 		uint8_t want[SLOT];
 
@@ -158,7 +158,7 @@ play(unsigned side)
 
 		if (n == 0)
 			continue;
-		bed.now += thinks;
+		fixture.now += thinks;
 		if (rand_below(&state, 60) == 0)
 			dev_qp_query(end_of(side, qp)->side->dev, end_of(side, qp)->qp,
 				&(struct qp_attr){0});
@@ -169,7 +169,7 @@ play(unsigned side)
 		if (rand_below(&state, 60) == 0)
 			throw_one(side, qp, len_draw(), flags_draw());
 	}
-	bed_carry(&bed);
+	engine_link_deliver(&fixture);
 }
 
 /* A ball for those that have none. */
@@ -188,30 +188,30 @@ serve(void)
 static void
 game(uint64_t seed)
 {
-	static const struct bed_conf conf = {.mem_bytes = SIDE_BYTES};
-	static const struct bed_qp_conf plain = {.wr = SLOTS};
+	static const struct engine_link_conf conf = {.mem_bytes = SIDE_BYTES};
+	static const struct link_qp_conf plain = {.wr = SLOTS};
 
 	state = seed;
 	pairs = rand_below(&state, 3) != 0 ? 1 : PAIRS;
 	memset(flows, 0, sizeof(flows));
-	bed_init(&bed, &conf);
-	test_clock = &bed.now;
-	bed_pairs_create(&bed, a, b, pairs, &plain);
+	engine_link_init(&fixture, &conf);
+	test_clock = &fixture.now;
+	link_qps_create(&fixture, a, b, pairs, &plain);
 	for (unsigned qp = 0; qp < pairs; qp++) {
 		offer(0, qp);
 		offer(1, qp);
 	}
-	bed.a.drop = bed.b.drop = rand_below(&state, 2) ? (unsigned)rand_below(&state, 40) : 0;
+	fixture.a.drop = fixture.b.drop = rand_below(&state, 2) ? (unsigned)rand_below(&state, 40) : 0;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		serve();
 		play((unsigned)rand_below(&state, 2));
 		play((unsigned)rand_below(&state, 2));
-		bed.now += rand_below(&state, 30) != 0 ? rand_below(&state, 400)
+		fixture.now += rand_below(&state, 30) != 0 ? rand_below(&state, 400)
 						       : rand_below(&state, 200000);
 	}
-	bed.a.drop = bed.b.drop = 0;
+	fixture.a.drop = fixture.b.drop = 0;
 	for (unsigned i = 0; i < 40; i++) {
-		bed_run(&bed, 100 * NS_PER_MS);
+		engine_link_advance(&fixture, 100 * NS_PER_MS);
 		for (unsigned qp = 0; qp < pairs; qp++) {
 			catch_all(0, qp);
 			catch_all(1, qp);
@@ -227,8 +227,8 @@ game(uint64_t seed)
 			assert_int_equal(end_of(side, qp)->qp->req.unacked, 0);
 		}
 	}
-	bed_pairs_destroy(a, b, pairs);
-	bed_fini(&bed);
+	link_qps_destroy(a, b, pairs);
+	engine_link_fini(&fixture);
 }
 
 static void

@@ -9,9 +9,9 @@
 
 #include "engine/engine_gsi.h"
 #include "engine/engine_internal.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
-static struct bed bed;
+static struct engine_link fixture;
 
 struct user {
 	struct gsi_msg in[64], out[64];
@@ -25,7 +25,7 @@ on_rx(void *arg, const struct gsi_msg *msg, uint64_t now)
 {
 	struct user *u = arg;
 
-	assert_int_equal(now, bed.now);
+	assert_int_equal(now, fixture.now);
 	assert_true(u->in_count < RTE_DIM(u->in));
 	u->in[u->in_count++] = *msg;
 }
@@ -44,7 +44,7 @@ on_tx(void *arg, struct gsi_msg *msg, uint64_t now)
 }
 
 static void
-user_register(struct side *s, struct user *u)
+user_register(struct link_side *s, struct user *u)
 {
 	struct gsi_user user = {.rx = on_rx, .tx = on_tx, .arg = u, .due = &u->due};
 
@@ -54,7 +54,7 @@ user_register(struct side *s, struct user *u)
 }
 
 static void
-message_queue(struct side *s, struct user *u, const char *to, uint8_t fill)
+message_queue(struct link_side *s, struct user *u, const char *to, uint8_t fill)
 {
 	struct gsi_msg *msg = &u->out[u->out_count++];
 
@@ -70,30 +70,30 @@ messages_reach_peer_in_order(void **state)
 	char link_local[46];
 
 	(void)state;
-	bed_init(&bed, NULL);
-	user_register(&bed.a, &user_a);
-	user_register(&bed.b, &user_b);
+	engine_link_init(&fixture, NULL);
+	user_register(&fixture.a, &user_a);
+	user_register(&fixture.b, &user_b);
 	/* The first waits for ARP; the others queue behind it. */
 	for (uint8_t i = 0; i < 5; i++)
-		message_queue(&bed.a, &user_a, "192.0.2.2", (uint8_t)(i + 1));
-	gid_format(bed.b.dev->gids[1], link_local, sizeof(link_local));
-	message_queue(&bed.a, &user_a, link_local, 9);
-	bed_run(&bed, 100 * NS_PER_MS);
+		message_queue(&fixture.a, &user_a, "192.0.2.2", (uint8_t)(i + 1));
+	gid_format(fixture.b.dev->gids[1], link_local, sizeof(link_local));
+	message_queue(&fixture.a, &user_a, link_local, 9);
+	engine_link_advance(&fixture, 100 * NS_PER_MS);
 	assert_int_equal(user_b.in_count, 6);
 	for (unsigned i = 0; i < 6; i++) {
 		const struct gsi_msg *msg = &user_b.in[i];
 		unsigned fill = msg->bytes[0];
 
-		assert_memory_equal(msg->dgid, bed.a.dev->gids[fill == 9], 16);
-		assert_memory_equal(msg->sgid, bed.b.dev->gids[fill == 9], 16);
+		assert_memory_equal(msg->dgid, fixture.a.dev->gids[fill == 9], 16);
+		assert_memory_equal(msg->sgid, fixture.b.dev->gids[fill == 9], 16);
 		for (unsigned k = 0; k < GSI_LEN; k++)
 			assert_int_equal(msg->bytes[k], fill);
 	}
 	for (unsigned i = 0; i < 5; i++) /* in the order in which they were sent */
 		assert_int_equal(user_b.in[i].bytes[0], i + 1);
-	dev_gsi_clear(bed.a.dev);
-	dev_gsi_clear(bed.b.dev);
-	bed_fini(&bed);
+	dev_gsi_clear(fixture.a.dev);
+	dev_gsi_clear(fixture.b.dev);
+	engine_link_fini(&fixture);
 }
 
 /* A datagram to a local address is looped back: nothing is sent. */
@@ -103,20 +103,20 @@ message_to_local_address_is_looped_back(void **state)
 	struct port_stats stats;
 
 	(void)state;
-	bed_init(&bed, NULL);
-	bed_run(&bed, 10 * SEC_NS); /* announcements are over */
-	user_register(&bed.a, &user_a);
-	bed.a.roce_frames = bed.b.roce_frames = 0;
-	message_queue(&bed.a, &user_a, "192.0.2.1", 3);
-	bed_run(&bed, NS_PER_MS);
+	engine_link_init(&fixture, NULL);
+	engine_link_advance(&fixture, 10 * SEC_NS); /* announcements are over */
+	user_register(&fixture.a, &user_a);
+	fixture.a.roce_frames = fixture.b.roce_frames = 0;
+	message_queue(&fixture.a, &user_a, "192.0.2.1", 3);
+	engine_link_advance(&fixture, NS_PER_MS);
 	assert_int_equal(user_a.in_count, 1);
 	assert_int_equal(user_a.in[0].bytes[255], 3);
 	assert_memory_equal(user_a.in[0].dgid, user_a.in[0].sgid, 16);
-	assert_int_equal(bed.b.roce_frames, 0);
-	dev_stats(bed.a.dev, &stats);
+	assert_int_equal(fixture.b.roce_frames, 0);
+	dev_stats(fixture.a.dev, &stats);
 	assert_int_equal(stats.tx_looped, 1);
-	dev_gsi_clear(bed.a.dev);
-	bed_fini(&bed);
+	dev_gsi_clear(fixture.a.dev);
+	engine_link_fini(&fixture);
 }
 
 /* An unresolvable neighbour: datagrams are dropped when ARP fails, and at once when the
@@ -127,32 +127,32 @@ unresolvable_messages_are_dropped(void **state)
 	struct port_stats stats;
 
 	(void)state;
-	bed_init(&bed, NULL);
-	user_register(&bed.a, &user_a);
-	user_register(&bed.b, &user_b);
+	engine_link_init(&fixture, NULL);
+	user_register(&fixture.a, &user_a);
+	user_register(&fixture.b, &user_b);
 	for (unsigned i = 0; i < 40; i++)
-		message_queue(&bed.a, &user_a, "192.0.2.99", 1);
+		message_queue(&fixture.a, &user_a, "192.0.2.99", 1);
 	/* Datagrams to other destinations are still sent. */
-	message_queue(&bed.a, &user_a, "192.0.2.2", 2);
-	bed_run(&bed, 500 * NS_PER_MS);
-	dev_stats(bed.a.dev, &stats);
+	message_queue(&fixture.a, &user_a, "192.0.2.2", 2);
+	engine_link_advance(&fixture, 500 * NS_PER_MS);
+	dev_stats(fixture.a.dev, &stats);
 	assert_in_range(stats.tx_no_neighbour, 8, 9);
-	bed_run(&bed, 2 * SEC_NS);
-	dev_stats(bed.a.dev, &stats);
+	engine_link_advance(&fixture, 2 * SEC_NS);
+	dev_stats(fixture.a.dev, &stats);
 	assert_in_range(stats.tx_no_neighbour, 40, 41);
 	user_a.out_count = user_a.out_next = 0;
-	message_queue(&bed.a, &user_a, "192.0.2.2", 2);
-	bed_run(&bed, 100 * NS_PER_MS);
+	message_queue(&fixture.a, &user_a, "192.0.2.2", 2);
+	engine_link_advance(&fixture, 100 * NS_PER_MS);
 	assert_true(user_b.in_count >= 1);
 	assert_int_equal(user_b.in[0].bytes[0], 2);
 	/* No route. */
-	message_queue(&bed.a, &user_a, "203.0.113.1", 1);
-	bed_run(&bed, NS_PER_MS);
-	dev_stats(bed.a.dev, &stats);
+	message_queue(&fixture.a, &user_a, "203.0.113.1", 1);
+	engine_link_advance(&fixture, NS_PER_MS);
+	dev_stats(fixture.a.dev, &stats);
 	assert_in_range(stats.tx_no_neighbour, 41, 42);
-	dev_gsi_clear(bed.a.dev);
-	dev_gsi_clear(bed.b.dev);
-	bed_fini(&bed);
+	dev_gsi_clear(fixture.a.dev);
+	dev_gsi_clear(fixture.b.dev);
+	engine_link_fini(&fixture);
 }
 
 /* Sends a datagram for b's QP 1 with one field changed; returns the reason of the
@@ -173,21 +173,21 @@ datagram_drop_reason(unsigned what)
 	struct path_hdr hdr;
 	struct deth *deth;
 
-	memcpy(addr.src_gid, bed.a.dev->gids[0], 16);
-	memcpy(addr.dst_gid, bed.b.dev->gids[0], 16);
+	memcpy(addr.src_gid, fixture.a.dev->gids[0], 16);
+	memcpy(addr.dst_gid, fixture.b.dev->gids[0], 16);
 	addr.dst_gid[15] ^= what == 6 ? 0x40 : 0;
-	memcpy(addr.src_mac, bed.a.dev->port.mac, 6);
-	memcpy(addr.dst_mac, bed.b.dev->port.mac, 6);
+	memcpy(addr.src_mac, fixture.a.dev->port.mac, 6);
+	memcpy(addr.dst_mac, fixture.b.dev->port.mac, 6);
 	path_hdr_init(&hdr, &addr);
 	deth = (struct deth *)frame_begin(&hdr, &frame, &bth, len);
 	deth->qkey = rte_cpu_to_be_32(what == 7 ? 0x80010001 : GSI_QKEY);
 	be24_put(deth->src_qpn, what == 8 ? 2 : 1);
 	memset(frame_payload(&hdr, &frame, bth.opcode), 7, len);
 	frame_end(&hdr, &frame, len);
-	dev_stats(bed.b.dev, &before);
-	assert_true(fake_arrive(&bed.b.port, 0, &frame));
-	engine_run(bed.b.dev->engines[0], bed.now);
-	dev_stats(bed.b.dev, &after);
+	dev_stats(fixture.b.dev, &before);
+	assert_true(fake_arrive(&fixture.b.port, 0, &frame));
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	dev_stats(fixture.b.dev, &after);
 	free(data);
 	for (unsigned i = 0; i < DROP_COUNT; i++)
 		if (after.drop[i] != before.drop[i])
@@ -203,18 +203,18 @@ invalid_datagrams_are_dropped(void **state)
 		DROP_qpn};
 
 	(void)state;
-	bed_init(&bed, NULL);
+	engine_link_init(&fixture, NULL);
 	assert_int_equal(datagram_drop_reason(0), DROP_qpn); /* no user yet */
-	user_register(&bed.b, &user_b);
+	user_register(&fixture.b, &user_b);
 	for (unsigned what = 0; what < RTE_DIM(why); what++) {
 		unsigned count = user_b.in_count;
 
 		assert_int_equal(datagram_drop_reason(what), why[what]);
 		assert_int_equal(user_b.in_count - count, why[what] == DROP_none);
 	}
-	dev_gsi_clear(bed.b.dev);
+	dev_gsi_clear(fixture.b.dev);
 	assert_int_equal(datagram_drop_reason(0), DROP_qpn);
-	bed_fini(&bed);
+	engine_link_fini(&fixture);
 }
 
 int

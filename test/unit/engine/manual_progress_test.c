@@ -6,15 +6,15 @@
 
 #include "engine/manual_progress.h"
 #include "engine/engine_internal.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
-static struct bed bed;
-static struct bed_qp a, b;
+static struct engine_link fixture;
+static struct link_qp a, b;
 static struct engine *ea, *eb;
 static uint32_t asleep;
 static unsigned wakes;
 
-static const struct bed_qp_conf plain = {.engine = 0, .wr = 64};
+static const struct link_qp_conf plain = {.engine = 0, .wr = 64};
 
 static void
 count_wake(void *arg)
@@ -32,26 +32,26 @@ poll_until_idle(void)
 	do {
 		engine_try(ea);
 		engine_try(eb);
-	} while (bed_carry(&bed) != 0);
+	} while (engine_link_deliver(&fixture) != 0);
 }
 
 /* Connects the QPs; one message resolves the neighbours. */
 static void
 init(void)
 {
-	bed_init(&bed, NULL);
-	bed_qp_create(&bed.a, &a, &plain);
-	bed_qp_create(&bed.b, &b, &plain);
-	bed_connect(&a, &b, &plain);
-	ea = bed.a.dev->engines[0];
-	eb = bed.b.dev->engines[0];
+	engine_link_init(&fixture, NULL);
+	link_qp_create(&fixture.a, &a, &plain);
+	link_qp_create(&fixture.b, &b, &plain);
+	link_qp_connect(&a, &b, &plain);
+	ea = fixture.a.dev->engines[0];
+	eb = fixture.b.dev->engines[0];
 	engine_set_progress_thread(ea, &progress_thread);
 	engine_set_progress_thread(eb, &progress_thread);
-	assert_int_equal(bed_recv(&b, 100, 0, 64), 0);
-	assert_int_equal(bed_send(&a, 1, 0, 64, IBV_SEND_SIGNALED), 0);
+	assert_int_equal(link_qp_recv(&b, 100, 0, 64), 0);
+	assert_int_equal(link_qp_send(&a, 1, 0, 64, IBV_SEND_SIGNALED), 0);
 	poll_until_idle();
-	bed_expect_sent(&a, 1, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b, 100, 1);
+	link_qp_expect_sent(&a, 1, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b, 100, 1);
 	asleep = 0;
 	wakes = 0;
 }
@@ -59,9 +59,9 @@ init(void)
 static void
 fini(void)
 {
-	bed_qp_destroy(&a);
-	bed_qp_destroy(&b);
-	bed_fini(&bed);
+	link_qp_destroy(&a);
+	link_qp_destroy(&b);
+	engine_link_fini(&fixture);
 }
 
 /* Send 2 completes and arrives in receive 101. */
@@ -69,8 +69,8 @@ static void
 expect_message(void)
 {
 	poll_until_idle();
-	bed_expect_sent(&a, 2, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b, 101, 1);
+	link_qp_expect_sent(&a, 2, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b, 101, 1);
 }
 
 static void
@@ -78,9 +78,9 @@ post_sends_at_once(void **state)
 {
 	(void)state;
 	init();
-	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
-	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
-	assert_true(bed_carry(&bed) != 0);
+	assert_int_equal(link_qp_recv(&b, 101, 0, 64), 0);
+	assert_int_equal(link_qp_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
+	assert_true(engine_link_deliver(&fixture) != 0);
 	expect_message();
 	fini();
 }
@@ -90,13 +90,13 @@ lock_holder_drains_doorbell_of_other_thread(void **state)
 {
 	(void)state;
 	init();
-	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
+	assert_int_equal(link_qp_recv(&b, 101, 0, 64), 0);
 	engine_lock(ea);
-	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
-	assert_int_equal(bed_carry(&bed), 0);
+	assert_int_equal(link_qp_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
+	assert_int_equal(engine_link_deliver(&fixture), 0);
 	assert_int_equal(engine_try(ea), 0); /* does not wait for the lock */
 	engine_unlock(ea);
-	assert_true(bed_carry(&bed) != 0);
+	assert_true(engine_link_deliver(&fixture) != 0);
 	expect_message();
 	fini();
 }
@@ -109,16 +109,16 @@ earlier_timer_wakes_progress_thread(void **state)
 	(void)engine_sleep_until(ea);
 	ea->sleep_until_ns = TIME_NEVER; /* ignores timers that the first message left */
 	wheel_cancel(&ea->wheel, &a.qp->timer);
-	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
+	assert_int_equal(link_qp_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
 	assert_int_equal(wakes, 1);
-	assert_int_equal(bed_send(&a, 3, 0, 64, IBV_SEND_SIGNALED), 0);
+	assert_int_equal(link_qp_send(&a, 3, 0, 64, IBV_SEND_SIGNALED), 0);
 	assert_int_equal(wakes, 1); /* woken already: not again */
 	assert_true(engine_sleep_until(ea) < TIME_NEVER);
-	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
-	assert_int_equal(bed_recv(&b, 102, 0, 64), 0);
+	assert_int_equal(link_qp_recv(&b, 101, 0, 64), 0);
+	assert_int_equal(link_qp_recv(&b, 102, 0, 64), 0);
 	poll_until_idle();
-	bed_expect_sent(&a, 2, 2, IBV_WC_SUCCESS);
-	bed_expect_received(&b, 101, 2);
+	link_qp_expect_sent(&a, 2, 2, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b, 101, 2);
 	fini();
 }
 
@@ -148,10 +148,10 @@ failed_device_flushes(void **state)
 
 	(void)state;
 	init();
-	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
-	dev_fail(bed.b.dev);
+	assert_int_equal(link_qp_recv(&b, 101, 0, 64), 0);
+	dev_fail(fixture.b.dev);
 	assert_int_equal(b.qp->state, IBV_QPS_ERR);
-	assert_true(bed_received(&b, &cqe));
+	assert_true(link_qp_poll_recv(&b, &cqe));
 	assert_int_equal(cqe.status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(cqe.wr_id, 101);
 	fini();
@@ -164,12 +164,12 @@ no_pass_without_progress_thread(void **state)
 	init();
 	engine_set_progress_thread(ea, NULL);
 	assert_false(engine_is_manual(ea));
-	assert_int_equal(bed_recv(&b, 101, 0, 64), 0);
-	assert_int_equal(bed_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
+	assert_int_equal(link_qp_recv(&b, 101, 0, 64), 0);
+	assert_int_equal(link_qp_send(&a, 2, 0, 64, IBV_SEND_SIGNALED), 0);
 	engine_progress(ea);
 	engine_delegate(ea);
 	assert_int_equal(asleep, 0);
-	assert_int_equal(bed_carry(&bed), 0);
+	assert_int_equal(engine_link_deliver(&fixture), 0);
 	engine_set_progress_thread(ea, &progress_thread);
 	expect_message();
 	fini();

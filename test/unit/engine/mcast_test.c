@@ -7,22 +7,22 @@
 #include <rte_byteorder.h>
 
 #include "engine/engine_internal.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 #include "pcap.h"
 
 #define PD 1
 #define QKEY 0x11111111
 
-static struct bed bed;
+static struct engine_link fixture;
 
 struct ud {
-	struct side *side;
+	struct link_side *side;
 	struct qp *qp;
 	struct cq cq;
 };
 
 static void
-ud_create(struct side *s, struct ud *u, int engine, uint32_t qkey)
+ud_create(struct link_side *s, struct ud *u, int engine, uint32_t qkey)
 {
 	struct qp_conf conf = {.type = IBV_QPT_UD,
 		.send_cq = &u->cq,
@@ -35,7 +35,7 @@ ud_create(struct side *s, struct ud *u, int engine, uint32_t qkey)
 	struct qp_attr attr = {.state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey};
 
 	u->side = s;
-	assert_int_equal(cq_init(&u->cq, &s->bed->mem, 64, &s->events, u), 0);
+	assert_int_equal(cq_init(&u->cq, &s->link->mem, 64, &s->events, u), 0);
 	assert_int_equal(dev_qp_create(s->dev, &conf, engine, &s->events, u, &u->qp), 0);
 	assert_int_equal(
 		dev_qp_modify(s->dev, u->qp, &attr,
@@ -93,7 +93,7 @@ ud_received(struct ud *u, struct cqe *cqe)
 }
 
 static void
-sent_frames_free(struct side *s)
+sent_frames_free(struct link_side *s)
 {
 	struct pkt frame;
 
@@ -108,7 +108,7 @@ capture_replay(const char *name, unsigned expected)
 	struct pcap_file file;
 	unsigned got = 0;
 
-	bed_init(&bed, NULL);
+	engine_link_init(&fixture, NULL);
 	assert_int_equal(pcap_file_load(&file, name), 0);
 	for (size_t i = 0; i < file.count; i++) {
 		struct pkt pkt = {.data = (uint8_t *)(uintptr_t)file.frames[i].data,
@@ -121,25 +121,25 @@ capture_replay(const char *name, unsigned expected)
 		if (pkt_parse(&pkt, 0, &view) != DROP_none || view.dest_qpn != QPN_MULTICAST)
 			continue;
 		memcpy(gid + 12, view.ip + 16, 4);
-		assert_int_equal(net_resolve(bed.b.dev->net, gid, mac, bed.now), 0);
+		assert_int_equal(net_resolve(fixture.b.dev->net, gid, mac, fixture.now), 0);
 		assert_memory_equal(mac, pkt.data, 6);
-		ud_create(&bed.b, &u, 0, rte_be_to_cpu_32(view_deth(&view)->qkey));
-		assert_int_equal(dev_qp_attach(bed.b.dev, u.qp, gid), 0);
+		ud_create(&fixture.b, &u, 0, rte_be_to_cpu_32(view_deth(&view)->qkey));
+		assert_int_equal(dev_qp_attach(fixture.b.dev, u.qp, gid), 0);
 		ud_receive(&u, i);
-		assert_true(fake_arrive(&bed.b.port, 0, &pkt));
-		bed_settle(&bed);
+		assert_true(fake_arrive(&fixture.b.port, 0, &pkt));
+		engine_link_drain(&fixture);
 		assert_true(ud_received(&u, &cqe));
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 		assert_int_equal(cqe.byte_len, 40 + view.payload_len);
-		assert_memory_equal(bed.b.mem + 40, view.payload, view.payload_len);
-		assert_memory_equal(bed.b.mem + 20, view.ip, 20);
-		assert_int_equal(dev_qp_detach(bed.b.dev, u.qp, gid), 0);
+		assert_memory_equal(fixture.b.mem + 40, view.payload, view.payload_len);
+		assert_memory_equal(fixture.b.mem + 20, view.ip, 20);
+		assert_int_equal(dev_qp_detach(fixture.b.dev, u.qp, gid), 0);
 		ud_destroy(&u);
 		got++;
 	}
 	assert_int_equal(got, expected);
 	pcap_file_unload(&file);
-	bed_fini(&bed);
+	engine_link_fini(&fixture);
 }
 
 static void
@@ -164,10 +164,10 @@ group_mac_needs_no_resolution(void **state)
 	struct ud u;
 
 	(void)state;
-	bed_init(&bed, NULL);
-	bed_run(&bed, 10 * SEC_NS);
-	sent_frames_free(&bed.a);
-	ud_create(&bed.a, &u, 0, QKEY);
+	engine_link_init(&fixture, NULL);
+	engine_link_advance(&fixture, 10 * SEC_NS);
+	sent_frames_free(&fixture.a);
+	ud_create(&fixture.a, &u, 0, QKEY);
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		struct pkt_view view;
 		struct pkt frame;
@@ -175,52 +175,52 @@ group_mac_needs_no_resolution(void **state)
 
 		assert_int_equal(gid_parse(rows[i].group, gid, NULL), 0);
 		ud_send(&u, gid, 100);
-		while (engine_run(bed.a.dev->engines[0], bed.now) != 0)
+		while (engine_run(fixture.a.dev->engines[0], fixture.now) != 0)
 			;
-		assert_true(fake_sent(&bed.a.port, &frame));
+		assert_true(fake_sent(&fixture.a.port, &frame));
 		assert_memory_equal(frame.data, rows[i].mac, 6);
 		frame.flags = 0; /* no checksum offload: the header has its checksum */
 		assert_int_equal(pkt_parse(&frame, 0, &view), DROP_none);
 		assert_int_equal(view.dest_qpn, QPN_MULTICAST);
 		assert_int_equal(view.payload_len, 100);
 		free(frame.data);
-		assert_int_equal(fake_sent_count(&bed.a.port), 0);
+		assert_int_equal(fake_sent_count(&fixture.a.port), 0);
 	}
 	ud_destroy(&u);
-	bed_fini(&bed);
+	engine_link_fini(&fixture);
 }
 
 /* A datagram that arrives at one engine is delivered once to the group's QPs of all. */
 static void
 group_datagram_reaches_qps_of_all_engines(void **state)
 {
-	struct bed_conf conf = {.engines = {1, 3}};
+	struct engine_link_conf conf = {.engines = {1, 3}};
 	uint8_t gid[16];
 	struct ud tx, rx[6];
 	struct cqe cqe;
 
 	(void)state;
-	bed_init(&bed, &conf);
+	engine_link_init(&fixture, &conf);
 	assert_int_equal(gid_parse("224.0.1.1", gid, NULL), 0);
-	ud_create(&bed.a, &tx, 0, QKEY);
+	ud_create(&fixture.a, &tx, 0, QKEY);
 	for (unsigned i = 0; i < RTE_DIM(rx); i++) {
-		ud_create(&bed.b, &rx[i], (int)(i % 3), QKEY);
-		assert_int_equal(dev_qp_attach(bed.b.dev, rx[i].qp, gid), 0);
+		ud_create(&fixture.b, &rx[i], (int)(i % 3), QKEY);
+		assert_int_equal(dev_qp_attach(fixture.b.dev, rx[i].qp, gid), 0);
 	}
 	for (unsigned queue = 0; queue < 3; queue++) {
 		struct port_stats stats;
 		uint64_t crossed;
 
-		dev_stats(bed.b.dev, &stats);
+		dev_stats(fixture.b.dev, &stats);
 		crossed = stats.rx_handoff;
-		bed.b.queue = queue;
+		fixture.b.queue = queue;
 		for (unsigned i = 0; i < RTE_DIM(rx); i++) {
 			ud_receive(&rx[i], 2 * queue);
 			ud_receive(&rx[i], 2 * queue + 1);
 		}
 		ud_send(&tx, gid, 200);
 		ud_send(&tx, gid, 200);
-		bed_settle(&bed);
+		engine_link_drain(&fixture);
 		for (unsigned i = 0; i < RTE_DIM(rx); i++) {
 			for (unsigned k = 0; k < 2; k++) {
 				assert_true(ud_received(&rx[i], &cqe));
@@ -229,15 +229,15 @@ group_datagram_reaches_qps_of_all_engines(void **state)
 			}
 			assert_false(ud_received(&rx[i], &cqe));
 		}
-		dev_stats(bed.b.dev, &stats);
+		dev_stats(fixture.b.dev, &stats);
 		assert_int_equal(stats.rx_handoff - crossed, 2 * 2);
 	}
 	for (unsigned i = 0; i < RTE_DIM(rx); i++) {
-		assert_int_equal(dev_qp_detach(bed.b.dev, rx[i].qp, gid), 0);
+		assert_int_equal(dev_qp_detach(fixture.b.dev, rx[i].qp, gid), 0);
 		ud_destroy(&rx[i]);
 	}
 	ud_destroy(&tx);
-	bed_fini(&bed);
+	engine_link_fini(&fixture);
 }
 
 int

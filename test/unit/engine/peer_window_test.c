@@ -5,56 +5,56 @@
 
 #include "engine/mr_fault.h"
 #include "engine/engine_internal.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
 #define QPS 100
 
-static struct bed bed;
-static struct bed_qp a[QPS], b[QPS];
+static struct engine_link fixture;
+static struct link_qp a[QPS], b[QPS];
 static unsigned count;
 
-static const struct bed_qp_conf plain = {.engine = 0, .wr = 128, .rnr_timer = 1};
+static const struct link_qp_conf plain = {.engine = 0, .wr = 128, .rnr_timer = 1};
 
 static struct engine *
 engine(void)
 {
-	return bed.a.dev->engines[0];
+	return fixture.a.dev->engines[0];
 }
 
 static void
 init(uint32_t window, unsigned qps)
 {
-	struct bed_conf conf = {.peer_window = window, .max_qp = QPS};
+	struct engine_link_conf conf = {.peer_window = window, .max_qp = QPS};
 
-	bed_init(&bed, &conf);
+	engine_link_init(&fixture, &conf);
 	count = qps;
-	bed_pairs_create(&bed, a, b, count, &plain);
+	link_qps_create(&fixture, a, b, count, &plain);
 }
 
 static void
 fini(void)
 {
-	bed_pairs_destroy(a, b, count);
-	bed_fini(&bed);
+	link_qps_destroy(a, b, count);
+	engine_link_fini(&fixture);
 }
 
 static void
 send_post(unsigned i, uint64_t wr_id)
 {
-	assert_int_equal(bed_send(&a[i], wr_id, 0, 8, IBV_SEND_SIGNALED), 0);
+	assert_int_equal(link_qp_send(&a[i], wr_id, 0, 8, IBV_SEND_SIGNALED), 0);
 }
 
 static void
 receives_post(unsigned i, unsigned n)
 {
 	for (unsigned k = 0; k < n; k++)
-		assert_int_equal(bed_recv(&b[i], k, 0, 64), 0);
+		assert_int_equal(link_qp_recv(&b[i], k, 0, 64), 0);
 }
 
 static void
 tx_pass(void)
 {
-	engine_run(engine(), bed.now);
+	engine_run(engine(), fixture.now);
 }
 
 /* Two round trips: the neighbours are resolved and the RTT is known. */
@@ -65,13 +65,13 @@ warm_up(void)
 		receives_post(0, 1);
 		send_post(0, k);
 		tx_pass();
-		bed.now += 1000;
-		bed_settle(&bed);
-		bed_expect_sent(&a[0], k, 1, IBV_WC_SUCCESS);
-		bed_expect_received(&b[0], 0, 1);
+		fixture.now += 1000;
+		engine_link_drain(&fixture);
+		link_qp_expect_sent(&a[0], k, 1, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[0], 0, 1);
 	}
 	assert_int_not_equal(a[0].qp->req.srtt_ns, 0);
-	bed.b.roce_frames = 0;
+	fixture.b.roce_frames = 0;
 }
 
 /* The first QP fills the window with n packets. They are lost, or b has acknowledged them
@@ -80,18 +80,18 @@ static void
 window_fill(unsigned n, bool lost)
 {
 	receives_post(0, lost ? 0 : n);
-	bed.b.deaf = lost;
+	fixture.b.deaf = lost;
 	for (unsigned k = 0; k < n; k++)
 		send_post(0, k);
 	while (a[0].qp->req.unacked != n) {
 		tx_pass();
-		bed_carry(&bed);
+		engine_link_deliver(&fixture);
 	}
-	bed.b.deaf = false;
-	engine_run(bed.b.dev->engines[0], bed.now);
-	while (engine_run(bed.b.dev->engines[0], bed.now) != 0)
+	fixture.b.deaf = false;
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	while (engine_run(fixture.b.dev->engines[0], fixture.now) != 0)
 		;
-	bed_carry(&bed);
+	engine_link_deliver(&fixture);
 	assert_true(qp_peer_full(a[0].qp));
 }
 
@@ -128,11 +128,11 @@ doorbells_serve(void)
 static void
 expect_all(unsigned per_qp)
 {
-	bed_run(&bed, 10 * SEC_NS);
+	engine_link_advance(&fixture, 10 * SEC_NS);
 	for (unsigned i = 0; i < count; i++)
-		bed_expect_sent(&a[i], 0, per_qp, IBV_WC_SUCCESS);
+		link_qp_expect_sent(&a[i], 0, per_qp, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < count; i++)
-		bed_expect_received(&b[i], 0, per_qp);
+		link_qp_expect_received(&b[i], 0, per_qp);
 	assert_int_equal(engine()->blocked, 0);
 }
 
@@ -163,10 +163,10 @@ doorbell_blocks_qp_without_a_pass(void **state)
 	doorbells_serve();
 	assert_int_equal(engine()->blocked, 2);
 	assert_ptr_equal(TAILQ_FIRST(&a[1].qp->peer->blocked), a[1].qp);
-	bed.b.roce_frames = 0;
+	fixture.b.roce_frames = 0;
 	tx_pass();
-	bed_carry(&bed);
-	assert_int_equal(bed.b.roce_frames, 0);
+	engine_link_deliver(&fixture);
+	assert_int_equal(fixture.b.roce_frames, 0);
 	expect_all(4);
 	fini();
 }
@@ -175,18 +175,18 @@ doorbell_blocks_qp_without_a_pass(void **state)
 static void
 expect_first_qp(unsigned n)
 {
-	bed_run(&bed, SEC_NS);
-	bed_expect_sent(&a[0], 0, n, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 0, n);
+	engine_link_advance(&fixture, SEC_NS);
+	link_qp_expect_sent(&a[0], 0, n, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b[0], 0, n);
 }
 
 /* The message of message_from_peer() completes. */
 static void
 expect_served(void)
 {
-	bed_settle(&bed);
-	bed_expect_sent(&b[0], 9, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&a[0], 9, 1);
+	engine_link_drain(&fixture);
+	link_qp_expect_sent(&b[0], 9, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&a[0], 9, 1);
 }
 
 /* The first QP's requests and one message of each other QP complete; ends the case. */
@@ -195,8 +195,8 @@ expect_all_filled(void)
 {
 	expect_first_qp(QPS);
 	for (unsigned i = 1; i < QPS; i++) {
-		bed_expect_sent(&a[i], 0, 1, IBV_WC_SUCCESS);
-		bed_expect_received(&b[i], 0, 1);
+		link_qp_expect_sent(&a[i], 0, 1, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[i], 0, 1);
 	}
 	fini();
 }
@@ -218,14 +218,14 @@ at_most_one_burst_is_unblocked(void **state)
 	assert_int_equal(engine()->blocked, QPS - 1);
 	/* The port takes nothing: the first burst stays in the backlog. */
 	tx_cache_empty();
-	bed.a.port.q[0].tx_take = 0;
+	fixture.a.port.q[0].tx_take = 0;
 	tx_pass();
 	assert_int_equal(engine()->backlog_count, PKT_BURST);
 	assert_true(ready_count() <= PKT_BURST);
 	assert_int_equal(engine()->blocked, QPS - 1 - PKT_BURST - ready_count());
 	for (unsigned i = 1; i < QPS; i++)
 		assert_int_equal(a[i].qp->on_blocked, i > PKT_BURST + ready_count());
-	bed.a.port.q[0].tx_take = UINT32_MAX;
+	fixture.a.port.q[0].tx_take = UINT32_MAX;
 	expect_all_filled();
 }
 
@@ -267,15 +267,15 @@ emptied_window_makes_deadline_zero(void **state)
 	send_post(1, 0);
 	tx_pass();
 	assert_true(a[1].qp->on_blocked);
-	assert_true(engine_deadline(engine()) > bed.now);
-	assert_int_equal(dev_qp_modify(bed.a.dev, a[0].qp, &reset, IBV_QP_STATE), 0);
+	assert_true(engine_deadline(engine()) > fixture.now);
+	assert_int_equal(dev_qp_modify(fixture.a.dev, a[0].qp, &reset, IBV_QP_STATE), 0);
 	assert_true(a[1].qp->on_blocked);
 	assert_int_equal(engine_deadline(engine()), 0);
 	tx_pass();
 	assert_false(a[1].qp->on_blocked);
-	bed_settle(&bed);
-	bed_expect_sent(&a[1], 0, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b[1], 0, 1);
+	engine_link_drain(&fixture);
+	link_qp_expect_sent(&a[1], 0, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b[1], 0, 1);
 	fini();
 }
 
@@ -291,14 +291,14 @@ blocked_qp_sends_tail_loss_probe(void **state)
 	send_post(0, 4);
 	doorbells_serve();
 	assert_true(a[0].qp->on_blocked && !a[0].qp->on_ready);
-	assert_true(a[0].qp->req.tlp_deadline < bed.now + 10 * NS_PER_MS);
-	bed.now = a[0].qp->req.tlp_deadline + WHEEL_TICK_NS;
-	bed.b.roce_frames = 0;
+	assert_true(a[0].qp->req.tlp_deadline < fixture.now + 10 * NS_PER_MS);
+	fixture.now = a[0].qp->req.tlp_deadline + WHEEL_TICK_NS;
+	fixture.b.roce_frames = 0;
 	tx_pass();
 	assert_true(a[0].qp->on_blocked);
 	assert_int_equal(a[0].qp->req.tlp_state, TLP_SENT);
-	bed_carry(&bed);
-	assert_int_equal(bed.b.roce_frames, 1);
+	engine_link_deliver(&fixture);
+	assert_int_equal(fixture.b.roce_frames, 1);
 	receives_post(0, 5);
 	expect_first_qp(5);
 	fini();
@@ -309,8 +309,8 @@ blocked_qp_sends_tail_loss_probe(void **state)
 static void
 rx_pass(void)
 {
-	mr_fault_enter(&bed.a.dev->keys);
-	engine_rx(engine(), 1, bed.now);
+	mr_fault_enter(&fixture.a.dev->keys);
+	engine_rx(engine(), 1, fixture.now);
 	mr_fault_leave();
 }
 
@@ -318,10 +318,10 @@ rx_pass(void)
 static void
 message_from_peer(uint32_t len)
 {
-	assert_int_equal(bed_recv(&a[0], 9, 0, 4096), 0);
-	assert_int_equal(bed_send(&b[0], 9, 0, len, IBV_SEND_SIGNALED), 0);
-	engine_run(bed.b.dev->engines[0], bed.now);
-	bed_carry(&bed);
+	assert_int_equal(link_qp_recv(&a[0], 9, 0, 4096), 0);
+	assert_int_equal(link_qp_send(&b[0], 9, 0, len, IBV_SEND_SIGNALED), 0);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	engine_link_deliver(&fixture);
 }
 
 /* A request of the peer schedules its QP to respond, also while the QP is blocked on the
@@ -338,7 +338,7 @@ request_schedules_blocked_qp(void **state)
 	send_post(0, 4);
 	doorbells_serve();
 	when = a[0].qp->timer.when_ns;
-	assert_true(when > bed.now && when != TIME_NEVER);
+	assert_true(when > fixture.now && when != TIME_NEVER);
 	/* An earlier deadline, which moves the timer when it is looked at. */
 	a[0].qp->req.tlp_deadline = when - NS_PER_MS;
 	message_from_peer(8);
@@ -362,7 +362,7 @@ request_schedules_blocked_qp(void **state)
 static void
 partial_message_schedules_no_qp(void **state)
 {
-	struct fake_list *rx = &bed.a.port.q[0].rx;
+	struct fake_list *rx = &fixture.a.port.q[0].rx;
 	struct pkt last;
 
 	(void)state;
@@ -378,7 +378,7 @@ partial_message_schedules_no_qp(void **state)
 	assert_int_equal(rx->count, 0);
 	assert_false(a[0].qp->on_ready);
 	assert_int_equal(ready_count(), 0);
-	assert_true(fake_arrive(&bed.a.port, 0, &last));
+	assert_true(fake_arrive(&fixture.a.port, 0, &last));
 	free(last.data);
 	rx_pass();
 	assert_true(a[0].qp->on_ready);
@@ -396,12 +396,12 @@ response_moves_qp_timer(void **state)
 	warm_up();
 	send_post(0, 0);
 	tx_pass();
-	bed_carry(&bed);
-	engine_run(bed.b.dev->engines[0], bed.now);
-	bed_carry(&bed);
-	assert_true(a[0].qp->timer.when_ns > bed.now + rnr_timer_ns[plain.rnr_timer]);
+	engine_link_deliver(&fixture);
+	engine_run(fixture.b.dev->engines[0], fixture.now);
+	engine_link_deliver(&fixture);
+	assert_true(a[0].qp->timer.when_ns > fixture.now + rnr_timer_ns[plain.rnr_timer]);
 	rx_pass();
-	assert_int_equal(a[0].qp->timer.when_ns, bed.now + rnr_timer_ns[plain.rnr_timer]);
+	assert_int_equal(a[0].qp->timer.when_ns, fixture.now + rnr_timer_ns[plain.rnr_timer]);
 	assert_false(a[0].qp->on_ready);
 	receives_post(0, 1);
 	expect_first_qp(1);
@@ -417,7 +417,7 @@ doorbell_flushes_unresolved_qp_in_err(void **state)
 
 	(void)state;
 	init(0, 1);
-	bed.b.deaf = true;
+	fixture.b.deaf = true;
 	send_post(0, 0);
 	tx_pass();
 	tx_pass();
@@ -426,13 +426,13 @@ doorbell_flushes_unresolved_qp_in_err(void **state)
 	engine_lock(engine());
 	qp_fail(a[0].qp);
 	engine_unlock(engine());
-	assert_int_equal(event_next(&bed.a.events, &event), 0);
+	assert_int_equal(event_next(&fixture.a.events, &event), 0);
 	assert_true(a[0].qp->on_unresolved);
 	send_post(0, 1);
 	doorbells_serve();
 	assert_true(a[0].qp->on_ready && !a[0].qp->on_unresolved);
 	tx_pass();
-	bed_expect_sent(&a[0], 0, 2, IBV_WC_WR_FLUSH_ERR);
+	link_qp_expect_sent(&a[0], 0, 2, IBV_WC_WR_FLUSH_ERR);
 	assert_false(a[0].qp->on_ready);
 	fini();
 }

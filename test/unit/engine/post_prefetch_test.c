@@ -5,54 +5,54 @@
 
 #include "../rand.h"
 #include "engine/engine_internal.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
 #define QPS (POST_PREFETCH_MIN_QPS + 2)
 #define ROUNDS 40
 #define THREADS 4
 #define RINGS 30000
 
-static struct bed bed;
-static struct bed_qp q[QPS];
+static struct engine_link fixture;
+static struct link_qp q[QPS];
 static unsigned count;
 
-static const struct bed_qp_conf small = {.wr = 64};
+static const struct link_qp_conf small = {.wr = 64};
 
 static struct engine *
 engine(void)
 {
-	return bed.a.dev->engines[0];
+	return fixture.a.dev->engines[0];
 }
 
 /* The QPs are not connected: a request stays in its queue until its QP is destroyed. */
 static void
 init(unsigned qps)
 {
-	struct bed_conf conf = {.max_qp = 256};
+	struct engine_link_conf conf = {.max_qp = 256};
 
-	bed_init(&bed, &conf);
+	engine_link_init(&fixture, &conf);
 	for (count = 0; count < qps; count++)
-		bed_qp_create(&bed.a, &q[count], &small);
+		link_qp_create(&fixture.a, &q[count], &small);
 }
 
 static void
 fini(void)
 {
 	for (unsigned i = 0; i < count; i++)
-		bed_qp_destroy(&q[i]);
-	bed_fini(&bed);
+		link_qp_destroy(&q[i]);
+	engine_link_fini(&fixture);
 }
 
 static void
 post(unsigned i)
 {
-	assert_int_equal(bed_send(&q[i], 0, 0, 8, 0), 0);
+	assert_int_equal(link_qp_send(&q[i], 0, 0, 8, 0), 0);
 }
 
 static struct post_prefetch_hint *
 hint_of(unsigned i)
 {
-	return &engine()->post_prefetch.hints[q[i].qp->qpn - bed.a.dev->qps.base];
+	return &engine()->post_prefetch.hints[q[i].qp->qpn - fixture.a.dev->qps.base];
 }
 
 /* The slot of the QP's next request, as a posting thread computes it. */
@@ -153,7 +153,7 @@ few_qps_learn_no_hints(void **state)
 	assert_int_equal(engine()->post_prefetch.posts, 0);
 	for (unsigned i = 0; i < POST_PREFETCH_MIN_QPS; i++)
 		assert_true(hints_nothing(i));
-	bed_qp_create(&bed.a, &q[count++], &small);
+	link_qp_create(&fixture.a, &q[count++], &small);
 	for (unsigned i = 0; i <= POST_PREFETCH_DISTANCE; i++)
 		post(i);
 	assert_true(hint_is(0, POST_PREFETCH_DISTANCE));
@@ -174,7 +174,7 @@ hint_of_destroyed_qp_is_harmless(void **state)
 	for (unsigned i = 0; i < QPS; i++)
 		post(i);
 	gone = q[QPS - 1].qp;
-	bed_qp_destroy(&q[--count]);
+	link_qp_destroy(&q[--count]);
 	assert_ptr_equal(hint_of(QPS - 1 - POST_PREFETCH_DISTANCE)->qp, gone);
 	post(QPS - 1 - POST_PREFETCH_DISTANCE);
 	/* Unmapped addresses. */
@@ -182,9 +182,9 @@ hint_of_destroyed_qp_is_harmless(void **state)
 	post(5);
 	*hint_of(6) = (struct post_prefetch_hint){none, (const uint8_t *)none + 5};
 	post(6);
-	engine_run(engine(), bed.now);
+	engine_run(engine(), fixture.now);
 	/* A new QP with the same QPN takes over the hint. */
-	bed_qp_create(&bed.a, &q[count++], &small);
+	link_qp_create(&fixture.a, &q[count++], &small);
 	post(4);
 	for (unsigned i = 1; i < POST_PREFETCH_DISTANCE; i++)
 		post(7 + i);
@@ -235,9 +235,9 @@ concurrent_posts_leave_hints_of_live_qps(void **state)
 		assert_int_equal(
 			pthread_create(&threads[i], NULL, ringer_run, (void *)i), 0);
 	while (__atomic_load_n(&done, __ATOMIC_ACQUIRE) != THREADS) {
-		bed_qp_destroy(&q[--count]);
-		engine_run(engine(), bed.now);
-		bed_qp_create(&bed.a, &q[count++], &small);
+		link_qp_destroy(&q[--count]);
+		engine_run(engine(), fixture.now);
+		link_qp_create(&fixture.a, &q[count++], &small);
 	}
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/engine_internal.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
 #define QPS 2
 #define PACKETS 8
@@ -12,36 +12,36 @@
 #define FRAMES (QPS * PACKETS)
 #define NONE UINT32_MAX
 
-static struct bed bed;
-static struct bed_qp a[QPS], b[QPS];
+static struct engine_link fixture;
+static struct link_qp a[QPS], b[QPS];
 
-static const struct bed_qp_conf plain = {.engine = -1};
+static const struct link_qp_conf plain = {.engine = -1};
 
 /* b has one or two engines; all its frames arrive at the first. */
 static void
 init(unsigned engines_b)
 {
-	struct bed_conf conf = {.engines = {1, engines_b}};
+	struct engine_link_conf conf = {.engines = {1, engines_b}};
 
-	bed_init(&bed, &conf);
-	bed_pairs_create(&bed, a, b, QPS, &plain);
+	engine_link_init(&fixture, &conf);
+	link_qps_create(&fixture, a, b, QPS, &plain);
 	for (unsigned i = 0; i < QPS; i++) {
 		/* Resolves the neighbours and gets the first exchange of each QP over. */
-		assert_int_equal(bed_recv(&b[i], 1, 0, 8), 0);
-		assert_int_equal(bed_send(&a[i], 1, 0, 8, IBV_SEND_SIGNALED), 0);
+		assert_int_equal(link_qp_recv(&b[i], 1, 0, 8), 0);
+		assert_int_equal(link_qp_send(&a[i], 1, 0, 8, IBV_SEND_SIGNALED), 0);
 	}
-	bed_run(&bed, SEC_NS);
+	engine_link_advance(&fixture, SEC_NS);
 	for (unsigned i = 0; i < QPS; i++) {
-		bed_expect_sent(&a[i], 1, 1, IBV_WC_SUCCESS);
-		bed_expect_received(&b[i], 1, 1);
+		link_qp_expect_sent(&a[i], 1, 1, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[i], 1, 1);
 	}
 }
 
 static void
 fini(void)
 {
-	bed_pairs_destroy(a, b, QPS);
-	bed_fini(&bed);
+	link_qps_destroy(a, b, QPS);
+	engine_link_fini(&fixture);
 }
 
 static uint64_t
@@ -49,16 +49,16 @@ drop_count(enum drop_reason why)
 {
 	uint64_t n = 0;
 
-	for (unsigned i = 0; i < bed.b.dev->engine_count; i++)
-		n += engine_stats(bed.b.dev->engines[i])->drop[why];
+	for (unsigned i = 0; i < fixture.b.dev->engine_count; i++)
+		n += engine_stats(fixture.b.dev->engines[i])->drop[why];
 	return n;
 }
 
 static void
 message_post(unsigned i, uint64_t wr_id, uint32_t offset, uint32_t len)
 {
-	assert_int_equal(bed_recv(&b[i], wr_id, offset, len), 0);
-	assert_int_equal(bed_send(&a[i], wr_id, offset, len, IBV_SEND_SIGNALED), 0);
+	assert_int_equal(link_qp_recv(&b[i], wr_id, offset, len), 0);
+	assert_int_equal(link_qp_send(&a[i], wr_id, offset, len, IBV_SEND_SIGNALED), 0);
 }
 
 /* Sends a message to each QP of b; frame number `wrong` of the burst (NONE: none) is
@@ -70,21 +70,21 @@ burst_arrive(unsigned wrong, bool small)
 	struct pkt frame;
 	unsigned n = 0;
 
-	memset(bed.b.mem, 0, (QPS + 1) * LEN);
+	memset(fixture.b.mem, 0, (QPS + 1) * LEN);
 	if (small)
 		message_post(0, 2, QPS * LEN, 8);
 	for (unsigned i = 0; i < QPS; i++) {
-		bytes_fill(bed.a.mem + i * LEN, LEN, i);
+		bytes_fill(fixture.a.mem + i * LEN, LEN, i);
 		message_post(i, 3, i * LEN, LEN);
 	}
-	while (engine_run(bed.a.dev->engines[0], bed.now) != 0)
+	while (engine_run(fixture.a.dev->engines[0], fixture.now) != 0)
 		;
-	assert_int_equal(fake_sent_count(&bed.a.port), FRAMES + small);
-	for (; fake_sent(&bed.a.port, &frame); n++) {
+	assert_int_equal(fake_sent_count(&fixture.a.port), FRAMES + small);
+	for (; fake_sent(&fixture.a.port, &frame); n++) {
 		assert_int_equal(frame.len < 1024, small && n == 0);
 		if (n == wrong)
 			frame.data[frame.len - 8] ^= 1;
-		assert_true(fake_arrive(&bed.b.port, 0, &frame));
+		assert_true(fake_arrive(&fixture.b.port, 0, &frame));
 		free(frame.data);
 	}
 }
@@ -93,16 +93,16 @@ static void
 expect_messages(bool small)
 {
 	if (small) {
-		bed_expect_sent(&a[0], 2, 1, IBV_WC_SUCCESS);
-		bed_expect_received(&b[0], 2, 1);
+		link_qp_expect_sent(&a[0], 2, 1, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[0], 2, 1);
 	}
 	for (unsigned i = 0; i < QPS; i++) {
-		bed_expect_sent(&a[i], 3, 1, IBV_WC_SUCCESS);
-		bed_expect_received(&b[i], 3, 1);
-		assert_true(bytes_match(bed.b.mem + i * LEN, LEN, i));
+		link_qp_expect_sent(&a[i], 3, 1, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[i], 3, 1);
+		assert_true(bytes_match(fixture.b.mem + i * LEN, LEN, i));
 	}
 	for (unsigned i = QPS * LEN; i < (QPS + 1) * LEN; i++)
-		assert_int_equal(bed.b.mem[i], 0);
+		assert_int_equal(fixture.b.mem[i], 0);
 }
 
 /* A corrupted frame is counted once, by the engine of its QP, and is retransmitted. */
@@ -112,13 +112,13 @@ corrupted_frame_case(unsigned engines, unsigned wrong, bool small)
 	init(engines);
 	burst_arrive(wrong, small);
 	for (unsigned i = 0; i < engines; i++) {
-		while (engine_run(bed.b.dev->engines[i], bed.now) != 0)
+		while (engine_run(fixture.b.dev->engines[i], fixture.now) != 0)
 			;
 	}
 	assert_int_equal(drop_count(DROP_icrc), 1);
-	bed_run(&bed, SEC_NS);
+	engine_link_advance(&fixture, SEC_NS);
 	assert_int_equal(drop_count(DROP_icrc), 1);
-	assert_int_not_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 0);
+	assert_int_not_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
 	expect_messages(small);
 	fini();
 }
@@ -139,10 +139,10 @@ intact_burst_has_no_drops(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		init(1 + i / 2);
 		burst_arrive(NONE, i % 2);
-		bed_run(&bed, SEC_NS);
+		engine_link_advance(&fixture, SEC_NS);
 		for (unsigned why = 0; why < DROP_COUNT; why++)
 			assert_int_equal(drop_count((enum drop_reason)why), 0);
-		assert_int_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 0);
+		assert_int_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
 		expect_messages(i % 2);
 		fini();
 	}
@@ -163,7 +163,7 @@ frame_arrive(uint8_t opcode, uint32_t qpn, bool right)
 	frame_end(&hdr, &pkt, 1024);
 	if (!right)
 		pkt.data[pkt.len - 100] ^= 1;
-	assert_true(fake_arrive(&bed.b.port, 0, &pkt));
+	assert_true(fake_arrive(&fixture.b.port, 0, &pkt));
 }
 
 /* The ICRC is checked first: a corrupted frame is not counted by its destination. */
@@ -186,11 +186,11 @@ icrc_is_checked_before_destination(void **state)
 		uint64_t icrc = drop_count(DROP_icrc), why = drop_count(rows[i].why);
 
 		frame_arrive(rows[i].opcode, rows[i].qpn, false);
-		bed_settle(&bed);
+		engine_link_drain(&fixture);
 		assert_int_equal(drop_count(DROP_icrc), icrc + 1);
 		assert_int_equal(drop_count(rows[i].why), why);
 		frame_arrive(rows[i].opcode, rows[i].qpn, true);
-		bed_settle(&bed);
+		engine_link_drain(&fixture);
 		assert_int_equal(drop_count(DROP_icrc), icrc + 1);
 		assert_int_equal(drop_count(rows[i].why), why + 1);
 	}

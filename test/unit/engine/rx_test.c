@@ -4,24 +4,24 @@
 #include <string.h>
 
 #include "engine/engine_internal.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
 #define QPS 4
 
-static struct bed bed;
-static struct bed_qp a[QPS], b[QPS];
+static struct engine_link fixture;
+static struct link_qp a[QPS], b[QPS];
 
-static const struct bed_qp_conf plain = {.engine = -1};
+static const struct link_qp_conf plain = {.engine = -1};
 
 /* b has one or two engines, its QPs alternate between them; all its frames arrive at the
  * first. */
 static void
 init(unsigned engines_b)
 {
-	struct bed_conf conf = {.engines = {1, engines_b}};
+	struct engine_link_conf conf = {.engines = {1, engines_b}};
 
-	bed_init(&bed, &conf);
-	bed_pairs_create(&bed, a, b, QPS, &plain);
+	engine_link_init(&fixture, &conf);
+	link_qps_create(&fixture, a, b, QPS, &plain);
 	for (unsigned i = 0; i < QPS; i++)
 		assert_int_equal(engine_index(b[i].qp->engine), i % engines_b);
 }
@@ -29,8 +29,8 @@ init(unsigned engines_b)
 static void
 fini(void)
 {
-	bed_pairs_destroy(a, b, QPS);
-	bed_fini(&bed);
+	link_qps_destroy(a, b, QPS);
+	engine_link_fini(&fixture);
 }
 
 static void
@@ -38,9 +38,9 @@ messages_post(unsigned n, uint32_t len)
 {
 	for (unsigned i = 0; i < QPS; i++) {
 		for (unsigned k = 0; k < n; k++) {
-			assert_int_equal(bed_recv(&b[i], k, 0, len), 0);
+			assert_int_equal(link_qp_recv(&b[i], k, 0, len), 0);
 			assert_int_equal(
-				bed_send(&a[i], k, 0, len, IBV_SEND_SIGNALED), 0);
+				link_qp_send(&a[i], k, 0, len, IBV_SEND_SIGNALED), 0);
 		}
 	}
 }
@@ -49,8 +49,8 @@ static void
 expect_messages(unsigned n)
 {
 	for (unsigned i = 0; i < QPS; i++) {
-		bed_expect_sent(&a[i], 0, n, IBV_WC_SUCCESS);
-		bed_expect_received(&b[i], 0, n);
+		link_qp_expect_sent(&a[i], 0, n, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[i], 0, n);
 	}
 }
 
@@ -64,15 +64,15 @@ handoff_is_once_and_in_order(void **state)
 		const struct port_stats *stats;
 
 		init(2);
-		bed.b.queue = queue;
+		fixture.b.queue = queue;
 		messages_post(100, 3000);
-		bed_settle(&bed);
+		engine_link_drain(&fixture);
 		expect_messages(100);
-		stats = engine_stats(bed.b.dev->engines[queue]);
+		stats = engine_stats(fixture.b.dev->engines[queue]);
 		assert_int_equal(stats->rx_handoff, QPS / 2 * 100 * 3);
 		assert_int_equal(
-			engine_stats(bed.b.dev->engines[1 - queue])->rx_handoff, 0);
-		assert_int_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 0);
+			engine_stats(fixture.b.dev->engines[1 - queue])->rx_handoff, 0);
+		assert_int_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
 		fini();
 	}
 }
@@ -86,13 +86,13 @@ packets_beyond_handoff_ring_are_dropped(void **state)
 
 	(void)state;
 	init(2);
-	first = bed.b.dev->engines[0];
-	second = bed.b.dev->engines[1];
+	first = fixture.b.dev->engines[0];
+	second = fixture.b.dev->engines[1];
 	messages_post(1, 8); /* resolves the neighbours */
-	bed_settle(&bed);
+	engine_link_drain(&fixture);
 	expect_messages(1);
 	for (unsigned i = 0; i < ENGINE_HANDOFF + 50; i++) {
-		struct bed_qp *q = &b[1];
+		struct link_qp *q = &b[1];
 		struct path_hdr hdr = a[1].qp->hdr;
 		uint8_t room[256];
 		struct pkt pkt = {.data = room, .room = sizeof(room)};
@@ -103,21 +103,21 @@ packets_beyond_handoff_ring_are_dropped(void **state)
 
 		frame_begin(&hdr, &pkt, &bth, 0);
 		frame_end(&hdr, &pkt, 0);
-		assert_true(fake_arrive(&bed.b.port, 0, &pkt));
+		assert_true(fake_arrive(&fixture.b.port, 0, &pkt));
 	}
-	while (engine_run(first, bed.now) != 0)
+	while (engine_run(first, fixture.now) != 0)
 		;
 	assert_int_equal(first->stats.drop[DROP_handoff_full], 50);
 	assert_int_equal(engine_deadline(second), 0);
-	bed_settle(&bed);
+	engine_link_drain(&fixture);
 	assert_int_not_equal(engine_deadline(second), 0);
 	messages_post(50, 100);
-	bed_run(&bed, SEC_NS);
+	engine_link_advance(&fixture, SEC_NS);
 	expect_messages(50);
 	fini();
 }
 
-/* Packets in the ring go back to the port when the device is destroyed; bed_fini() counts
+/* Packets in the ring go back to the port when the device is destroyed; engine_link_fini() counts
  * them. */
 static void
 destroy_returns_handed_off_frames(void **state)
@@ -126,11 +126,11 @@ destroy_returns_handed_off_frames(void **state)
 	init(2);
 	messages_post(10, 100);
 	for (unsigned i = 0; i < 20; i++) {
-		engine_run(bed.a.dev->engines[0], bed.now);
-		engine_run(bed.b.dev->engines[0], bed.now);
-		bed_carry(&bed);
+		engine_run(fixture.a.dev->engines[0], fixture.now);
+		engine_run(fixture.b.dev->engines[0], fixture.now);
+		engine_link_deliver(&fixture);
 	}
-	assert_int_equal(engine_deadline(bed.b.dev->engines[1]), 0);
+	assert_int_equal(engine_deadline(fixture.b.dev->engines[1]), 0);
 	fini();
 }
 
@@ -160,7 +160,7 @@ engines_in_threads_keep_order(void **state)
 	stop = false;
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, engine_thread,
-					 bed.b.dev->engines[i]),
+					 fixture.b.dev->engines[i]),
 			0);
 	while (done != QPS * n) {
 		done = 0;
@@ -170,24 +170,24 @@ engines_in_threads_keep_order(void **state)
 			while (sent[i] < n && sent[i] - received[i] < 64) {
 				/* Each QP writes to its own part of memory. */
 				assert_int_equal(
-					bed_recv(&b[i], sent[i], i * 128, 100), 0);
-				assert_int_equal(bed_send(&a[i], sent[i], 0, 100,
+					link_qp_recv(&b[i], sent[i], i * 128, 100), 0);
+				assert_int_equal(link_qp_send(&a[i], sent[i], 0, 100,
 							 IBV_SEND_SIGNALED),
 					0);
 				sent[i]++;
 			}
-			while (bed_received(&b[i], &cqe)) {
+			while (link_qp_poll_recv(&b[i], &cqe)) {
 				assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 				assert_int_equal(cqe.wr_id, received[i]);
 				received[i]++;
 			}
-			while (bed_sent(&a[i], &cqe))
+			while (link_qp_poll_send(&a[i], &cqe))
 				assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 			done += received[i];
 		}
-		engine_poll(bed.a.dev->engines[0]);
-		bed.b.queue = (bed.b.queue + 1) % 2;
-		bed_carry(&bed);
+		engine_poll(fixture.a.dev->engines[0]);
+		fixture.b.queue = (fixture.b.queue + 1) % 2;
+		engine_link_deliver(&fixture);
 	}
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < 2; i++)
@@ -195,7 +195,7 @@ engines_in_threads_keep_order(void **state)
 	for (unsigned i = 0; i < QPS; i++) {
 		struct cqe cqe;
 
-		while (bed_sent(&a[i], &cqe))
+		while (link_qp_poll_send(&a[i], &cqe))
 			;
 	}
 	fini();
@@ -214,7 +214,7 @@ frame_arrive(struct path_hdr *hdr, uint8_t opcode, uint32_t qpn, int flip)
 	frame_end(hdr, &pkt, 0);
 	if (flip >= 0)
 		pkt.data[flip] ^= 1;
-	assert_true(fake_arrive(&bed.b.port, 0, &pkt));
+	assert_true(fake_arrive(&fixture.b.port, 0, &pkt));
 }
 
 /* Rows 1 to 3 of docs/protocol.md 8.2: a packet that reaches no QP is counted by its
@@ -228,7 +228,7 @@ undelivered_packets_are_counted_by_reason(void **state)
 
 	(void)state;
 	init(1);
-	stats = engine_stats(bed.b.dev->engines[0]);
+	stats = engine_stats(fixture.b.dev->engines[0]);
 	hdr = a[0].qp->hdr;
 	frame_arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn, 50); /* ICRC */
 	frame_arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn + 40, -1);
@@ -238,7 +238,7 @@ undelivered_packets_are_counted_by_reason(void **state)
 	frame_arrive(&hdr, OPCODE_CNP, b[0].qp->qpn, -1);
 	frame_arrive(&hdr, OPCODE_UD_SEND_ONLY, b[0].qp->qpn, -1);
 	frame_arrive(&hdr, OPCODE_RC_SEND_ONLY, b[0].qp->qpn, 13); /* EtherType 0x0801 */
-	bed_settle(&bed);
+	engine_link_drain(&fixture);
 	assert_int_equal(stats->drop[DROP_icrc], 1);
 	assert_int_equal(stats->drop[DROP_qpn], 2);
 	assert_int_equal(stats->drop[DROP_group], 1);
@@ -251,14 +251,14 @@ undelivered_packets_are_counted_by_reason(void **state)
 	assert_int_equal(drops, 7);
 	assert_int_equal(stats->rx_roce, 0);
 	/* A stopped QP is not found even before it is freed. */
-	dev_qp_stop(bed.b.dev, b[3].qp);
+	dev_qp_stop(fixture.b.dev, b[3].qp);
 	frame_arrive(&hdr, OPCODE_RC_SEND_ONLY, b[3].qp->qpn, -1);
-	bed_settle(&bed);
+	engine_link_drain(&fixture);
 	assert_int_equal(stats->drop[DROP_qpn], 3);
-	dev_qp_free(bed.b.dev, b[3].qp);
+	dev_qp_free(fixture.b.dev, b[3].qp);
 	cq_fini(&b[3].send_cq);
 	cq_fini(&b[3].recv_cq);
-	bed_qp_create(&bed.b, &b[3], &plain);
+	link_qp_create(&fixture.b, &b[3], &plain);
 	fini();
 }
 
@@ -271,25 +271,25 @@ burst_is_acknowledged_once(void **state)
 	(void)state;
 	init(1);
 	messages_post(1, 8);
-	bed_settle(&bed);
+	engine_link_drain(&fixture);
 	expect_messages(1);
-	stats = engine_stats(bed.a.dev->engines[0]);
+	stats = engine_stats(fixture.a.dev->engines[0]);
 	for (unsigned k = 0; k < 32; k++) {
-		assert_int_equal(bed_recv(&b[0], k, 0, 8), 0);
-		assert_int_equal(bed_send(&a[0], k, 0, 8, IBV_SEND_SIGNALED), 0);
+		assert_int_equal(link_qp_recv(&b[0], k, 0, 8), 0);
+		assert_int_equal(link_qp_send(&a[0], k, 0, 8, IBV_SEND_SIGNALED), 0);
 	}
 	{
 		uint64_t before = stats->rx_roce;
 
-		engine_run(bed.a.dev->engines[0], bed.now);
-		bed_carry(&bed);
-		engine_run(bed.b.dev->engines[0], bed.now);
-		assert_int_equal(fake_sent_count(&bed.b.port), 1);
-		bed_settle(&bed);
+		engine_run(fixture.a.dev->engines[0], fixture.now);
+		engine_link_deliver(&fixture);
+		engine_run(fixture.b.dev->engines[0], fixture.now);
+		assert_int_equal(fake_sent_count(&fixture.b.port), 1);
+		engine_link_drain(&fixture);
 		assert_int_equal(stats->rx_roce, before + 1);
 	}
-	bed_expect_sent(&a[0], 0, 32, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 0, 32);
+	link_qp_expect_sent(&a[0], 0, 32, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b[0], 0, 32);
 	fini();
 }
 
@@ -299,7 +299,7 @@ burst_is_acknowledged_once(void **state)
 static unsigned
 unreleased(void)
 {
-	return bed.b.port.live - bed.b.dev->engines[0]->tx_cache_count;
+	return fixture.b.port.live - fixture.b.dev->engines[0]->tx_cache_count;
 }
 
 static void
@@ -319,28 +319,28 @@ small_bursts_are_released_in_next_pass(void **state)
 
 	(void)state;
 	init(1);
-	e = bed.b.dev->engines[0];
+	e = fixture.b.dev->engines[0];
 	hdr = a[0].qp->hdr;
 	for (unsigned n = 1; n <= PKT_BURST; n++) {
 		frames_arrive(&hdr, n);
-		assert_int_equal(engine_run(e, bed.now), n);
+		assert_int_equal(engine_run(e, fixture.now), n);
 		assert_int_equal(unreleased(), n <= 4 ? n : 0);
 		/* The earlier frames are released before the next burst is received. */
 		frames_arrive(&hdr, 2);
-		assert_int_equal(engine_run(e, bed.now), 2);
+		assert_int_equal(engine_run(e, fixture.now), 2);
 		assert_int_equal(unreleased(), 2);
-		assert_int_equal(engine_run(e, bed.now), 0);
+		assert_int_equal(engine_run(e, fixture.now), 0);
 		assert_int_equal(unreleased(), 0);
-		assert_int_equal(engine_run(e, bed.now), 0);
+		assert_int_equal(engine_run(e, fixture.now), 0);
 		assert_int_equal(unreleased(), 0);
 	}
 	/* The remainder of a larger backlog is a burst of four. */
 	frames_arrive(&hdr, PKT_BURST + 4);
-	assert_int_equal(engine_run(e, bed.now), PKT_BURST);
+	assert_int_equal(engine_run(e, fixture.now), PKT_BURST);
 	assert_int_equal(unreleased(), 0);
-	assert_int_equal(engine_run(e, bed.now), 4);
+	assert_int_equal(engine_run(e, fixture.now), 4);
 	assert_int_equal(unreleased(), 4);
-	fini(); /* releases these frames too: bed_fini() counts */
+	fini(); /* releases these frames too: engine_link_fini() counts */
 }
 
 /* An engine releases the frames that were handed to it. */
@@ -354,12 +354,12 @@ receiving_engine_releases_handed_off_frames(void **state)
 	hdr = a[0].qp->hdr;
 	for (unsigned i = 0; i < 3; i++)
 		frame_arrive(&hdr, OPCODE_UD_SEND_ONLY, b[i].qp->qpn, -1);
-	assert_int_equal(engine_run(bed.b.dev->engines[0], bed.now), 3);
+	assert_int_equal(engine_run(fixture.b.dev->engines[0], fixture.now), 3);
 	assert_int_equal(unreleased(), 3);
-	assert_int_equal(bed.b.dev->engines[0]->unreleased_count, 2);
-	assert_int_equal(engine_run(bed.b.dev->engines[1], bed.now), 1);
+	assert_int_equal(fixture.b.dev->engines[0]->unreleased_count, 2);
+	assert_int_equal(engine_run(fixture.b.dev->engines[1], fixture.now), 1);
 	assert_int_equal(unreleased(), 2);
-	assert_int_equal(engine_run(bed.b.dev->engines[0], bed.now), 0);
+	assert_int_equal(engine_run(fixture.b.dev->engines[0], fixture.now), 0);
 	assert_int_equal(unreleased(), 0);
 	fini();
 }

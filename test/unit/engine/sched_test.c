@@ -6,34 +6,34 @@
 
 #include "../rand.h"
 #include "engine/engine_internal.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
 #define QPS 24
 #define SWEEP_SEEDS 60
 #define MESSAGES 40
 
-static struct bed bed;
-static struct bed_qp a[QPS], b[QPS];
+static struct engine_link fixture;
+static struct link_qp a[QPS], b[QPS];
 static uint64_t seed_running;
 
-static const struct bed_qp_conf plain = {.engine = 0, .wr = 512};
+static const struct link_qp_conf plain = {.engine = 0, .wr = 512};
 
 static void
-init(const struct bed_conf *conf, const struct bed_qp_conf *qc, unsigned qps)
+init(const struct engine_link_conf *conf, const struct link_qp_conf *qc, unsigned qps)
 {
-	bed_init(&bed, conf);
-	bed_pairs_create(&bed, a, b, qps, qc);
+	engine_link_init(&fixture, conf);
+	link_qps_create(&fixture, a, b, qps, qc);
 }
 
 static void
 fini(unsigned qps)
 {
-	bed_pairs_destroy(a, b, qps);
-	bed_fini(&bed);
+	link_qps_destroy(a, b, qps);
+	engine_link_fini(&fixture);
 }
 
 static struct peer *
-only_peer(struct side *s)
+only_peer(struct link_side *s)
 {
 	struct peer *peer = LIST_FIRST(&s->dev->engines[0]->peers);
 
@@ -44,7 +44,7 @@ only_peer(struct side *s)
 
 /* The engine's lists and counts agree, and the peer window is not exceeded. */
 static void
-engine_check(struct side *s, const struct bed_qp *qps, unsigned n)
+engine_check(struct link_side *s, const struct link_qp *qps, unsigned n)
 {
 	struct engine *e = s->dev->engines[0];
 	struct peer *peer = only_peer(s);
@@ -69,8 +69,8 @@ engine_check(struct side *s, const struct bed_qp *qps, unsigned n)
 static void
 window_seed(uint64_t seed)
 {
-	struct bed_conf conf = {0};
-	struct bed_qp_conf qc = {.engine = 0, .wr = 512, .timeout = 8, .rnr_timer = 5};
+	struct engine_link_conf conf = {0};
+	struct link_qp_conf qc = {.engine = 0, .wr = 512, .timeout = 8, .rnr_timer = 5};
 	uint64_t rand = seed;
 	unsigned n = 2 + (unsigned)rand_below(&rand, QPS - 1);
 	unsigned done = 0;
@@ -78,42 +78,42 @@ window_seed(uint64_t seed)
 	seed_running = seed;
 	conf.peer_window = 1 + (uint32_t)rand_below(&rand, 60);
 	init(&conf, &qc, n);
-	bed.rand = seed;
-	bed.a.drop = bed.b.drop =
+	fixture.rand = seed;
+	fixture.a.drop = fixture.b.drop =
 		rand_below(&rand, 2) ? 0 : (unsigned)rand_below(&rand, 60);
 	for (unsigned k = 0; k < MESSAGES; k++) {
 		for (unsigned i = 0; i < n; i++) {
 			uint32_t len = (uint32_t)rand_below(&rand, 5000);
 
-			assert_int_equal(bed_recv(&b[i], k, 0, 5000), 0);
-			assert_int_equal(bed_recv(&a[i], k, 0, 5000), 0);
+			assert_int_equal(link_qp_recv(&b[i], k, 0, 5000), 0);
+			assert_int_equal(link_qp_recv(&a[i], k, 0, 5000), 0);
 			assert_int_equal(
-				bed_send(&a[i], k, 0, len, IBV_SEND_SIGNALED), 0);
-			assert_int_equal(bed_send(&b[i], k, 0, len, 0), 0);
+				link_qp_send(&a[i], k, 0, len, IBV_SEND_SIGNALED), 0);
+			assert_int_equal(link_qp_send(&b[i], k, 0, len, 0), 0);
 		}
 	}
 	for (unsigned round = 0; done != n * MESSAGES; round++) {
 		struct cqe cqe;
 
 		assert_true(round < 200000);
-		bed_turn(&bed);
-		engine_check(&bed.a, a, n);
-		engine_check(&bed.b, b, n);
+		engine_link_pass(&fixture);
+		engine_check(&fixture.a, a, n);
+		engine_check(&fixture.b, b, n);
 		for (unsigned i = 0; i < n; i++) {
-			while (bed_sent(&a[i], &cqe)) {
+			while (link_qp_poll_send(&a[i], &cqe)) {
 				assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 				done++;
 			}
 		}
-		bed.now += rand_below(&rand, 20000);
+		fixture.now += rand_below(&rand, 20000);
 	}
-	bed.a.drop = bed.b.drop = 0;
-	bed_run(&bed, SEC_NS);
+	fixture.a.drop = fixture.b.drop = 0;
+	engine_link_advance(&fixture, SEC_NS);
 	for (unsigned i = 0; i < n; i++) {
-		bed_expect_received(&a[i], 0, MESSAGES);
-		bed_expect_received(&b[i], 0, MESSAGES);
+		link_qp_expect_received(&a[i], 0, MESSAGES);
+		link_qp_expect_received(&b[i], 0, MESSAGES);
 	}
-	assert_int_equal(only_peer(&bed.a)->inflight, 0);
+	assert_int_equal(only_peer(&fixture.a)->inflight, 0);
 	fini(n);
 }
 
@@ -147,19 +147,19 @@ teardown(void **state)
 static void
 warm_up(void)
 {
-	assert_int_equal(bed_recv(&b[0], 1, 0, 8), 0);
-	assert_int_equal(bed_send(&a[0], 1, 0, 8, IBV_SEND_SIGNALED), 0);
-	bed_settle(&bed);
-	bed_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 1, 1);
-	bed.b.roce_frames = 0;
+	assert_int_equal(link_qp_recv(&b[0], 1, 0, 8), 0);
+	assert_int_equal(link_qp_send(&a[0], 1, 0, 8, IBV_SEND_SIGNALED), 0);
+	engine_link_drain(&fixture);
+	link_qp_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b[0], 1, 1);
+	fixture.b.roce_frames = 0;
 }
 
 /* A blocked QP keeps its position in the peer's queue while it sends an ACK. */
 static void
 blocked_qp_keeps_place_while_acking(void **state)
 {
-	struct bed_conf conf = {.peer_window = 4};
+	struct engine_link_conf conf = {.peer_window = 4};
 	struct engine *e;
 	struct qp *second;
 
@@ -168,44 +168,44 @@ blocked_qp_keeps_place_while_acking(void **state)
 	warm_up();
 	for (unsigned i = 0; i < 3; i++) {
 		for (unsigned k = 0; k < 8; k++) {
-			assert_int_equal(bed_recv(&b[i], k, 0, 64), 0);
-			assert_int_equal(bed_send(&a[i], k, 0, 64, IBV_SEND_SIGNALED), 0);
+			assert_int_equal(link_qp_recv(&b[i], k, 0, 64), 0);
+			assert_int_equal(link_qp_send(&a[i], k, 0, 64, IBV_SEND_SIGNALED), 0);
 		}
-		assert_int_equal(bed_recv(&a[i], 9, 0, 64), 0);
+		assert_int_equal(link_qp_recv(&a[i], 9, 0, 64), 0);
 	}
 	/* The ACKs of b are lost: the peer window stays full. */
-	while (bed.b.roce_frames == 0)
-		bed_turn(&bed);
-	bed.a.deaf = true;
-	bed_settle(&bed);
-	e = bed.a.dev->engines[0];
+	while (fixture.b.roce_frames == 0)
+		engine_link_pass(&fixture);
+	fixture.a.deaf = true;
+	engine_link_drain(&fixture);
+	e = fixture.a.dev->engines[0];
 	assert_int_equal(e->blocked, 3);
-	second = TAILQ_NEXT(TAILQ_FIRST(&only_peer(&bed.a)->blocked), blocked_link);
+	second = TAILQ_NEXT(TAILQ_FIRST(&only_peer(&fixture.a)->blocked), blocked_link);
 	for (unsigned i = 0; i < 3; i++) {
-		unsigned before = bed.b.roce_frames;
+		unsigned before = fixture.b.roce_frames;
 
 		if (a[i].qp != second)
 			continue;
-		bed.a.deaf = false;
-		assert_int_equal(bed_send(&b[i], 9, 0, 64, IBV_SEND_SIGNALED), 0);
-		engine_run(bed.b.dev->engines[0], bed.now);
-		bed_carry(&bed);
-		engine_run(e, bed.now);
-		engine_run(e, bed.now);
-		bed_carry(&bed);
-		assert_int_equal(bed.b.roce_frames, before + 1); /* the ACK */
-		bed_expect_received(&a[i], 9, 1);
+		fixture.a.deaf = false;
+		assert_int_equal(link_qp_send(&b[i], 9, 0, 64, IBV_SEND_SIGNALED), 0);
+		engine_run(fixture.b.dev->engines[0], fixture.now);
+		engine_link_deliver(&fixture);
+		engine_run(e, fixture.now);
+		engine_run(e, fixture.now);
+		engine_link_deliver(&fixture);
+		assert_int_equal(fixture.b.roce_frames, before + 1); /* the ACK */
+		link_qp_expect_received(&a[i], 9, 1);
 	}
 	assert_true(second->on_blocked && !second->on_ready);
 	assert_ptr_equal(second,
-		TAILQ_NEXT(TAILQ_FIRST(&only_peer(&bed.a)->blocked), blocked_link));
-	bed_run(&bed, 10 * SEC_NS);
+		TAILQ_NEXT(TAILQ_FIRST(&only_peer(&fixture.a)->blocked), blocked_link));
+	engine_link_advance(&fixture, 10 * SEC_NS);
 	for (unsigned i = 0; i < 3; i++) {
 		struct cqe cqe;
 
-		bed_expect_sent(&a[i], 0, 8, IBV_WC_SUCCESS);
-		bed_expect_received(&b[i], 0, 8);
-		while (bed_sent(&b[i], &cqe))
+		link_qp_expect_sent(&a[i], 0, 8, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[i], 0, 8);
+		while (link_qp_poll_send(&b[i], &cqe))
 			assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 	}
 	fini(3);
@@ -216,51 +216,51 @@ blocked_qp_keeps_place_while_acking(void **state)
 static void
 changed_qp_leaves_blocked_queue(void **state)
 {
-	struct bed_conf conf = {.peer_window = 4};
+	struct engine_link_conf conf = {.peer_window = 4};
 	struct engine *e;
 
 	(void)state;
 	init(&conf, &plain, 5);
-	e = bed.a.dev->engines[0];
+	e = fixture.a.dev->engines[0];
 	for (unsigned i = 0; i < 5; i++) {
 		for (unsigned k = 0; k < 8; k++)
-			assert_int_equal(bed_send(&a[i], k, 0, 64, 0), 0);
+			assert_int_equal(link_qp_send(&a[i], k, 0, 64, 0), 0);
 	}
-	while (bed.b.roce_frames == 0)
-		bed_turn(&bed);
-	bed.a.deaf = true;
-	bed_settle(&bed);
+	while (fixture.b.roce_frames == 0)
+		engine_link_pass(&fixture);
+	fixture.a.deaf = true;
+	engine_link_drain(&fixture);
 	assert_int_equal(e->blocked, 5);
 	for (unsigned i = 0; i < 4; i++) {
-		struct qp_attr attr = bed_attr(&a[i], &b[i], &plain);
+		struct qp_attr attr = link_qp_attr(&a[i], &b[i], &plain);
 
 		assert_true(a[i].qp->on_blocked);
 		switch (i) {
 		case 0:
-			assert_int_equal(bed_modify(&a[i], IBV_QPS_SQD), 0);
+			assert_int_equal(link_qp_modify(&a[i], IBV_QPS_SQD), 0);
 			attr.path.dgid[15] = 77;
 			assert_int_equal(
-				dev_qp_modify(bed.a.dev, a[i].qp, &attr, IBV_QP_AV), 0);
+				dev_qp_modify(fixture.a.dev, a[i].qp, &attr, IBV_QP_AV), 0);
 			assert_int_equal(e->peers.lh_first->qps, 1);
 			break;
 		case 1:
-			assert_int_equal(bed_modify(&a[i], IBV_QPS_ERR), 0);
-			bed_expect_sent(&a[i], 0, 8, IBV_WC_WR_FLUSH_ERR);
+			assert_int_equal(link_qp_modify(&a[i], IBV_QPS_ERR), 0);
+			link_qp_expect_sent(&a[i], 0, 8, IBV_WC_WR_FLUSH_ERR);
 			break;
 		case 2:
-			assert_int_equal(bed_modify(&a[i], IBV_QPS_RESET), 0);
+			assert_int_equal(link_qp_modify(&a[i], IBV_QPS_RESET), 0);
 			break;
 		default:
-			dev_qp_stop(bed.a.dev, a[i].qp);
+			dev_qp_stop(fixture.a.dev, a[i].qp);
 			break;
 		}
-		bed_turn(&bed);
+		engine_link_pass(&fixture);
 		assert_false(a[i].qp->on_blocked);
 	}
-	dev_qp_free(bed.a.dev, a[3].qp);
+	dev_qp_free(fixture.a.dev, a[3].qp);
 	cq_fini(&a[3].send_cq);
 	cq_fini(&a[3].recv_cq);
-	bed_qp_create(&bed.a, &a[3], &plain);
+	link_qp_create(&fixture.a, &a[3], &plain);
 	fini(5);
 }
 
@@ -272,23 +272,23 @@ rnr_timer_is_never_early(void **state)
 {
 	(void)state;
 	for (uint8_t code = 0; code < 32; code++) {
-		struct bed_qp_conf qc = {.engine = 0, .rnr_timer = code};
+		struct link_qp_conf qc = {.engine = 0, .rnr_timer = code};
 		uint64_t due;
 
 		init(NULL, &qc, 1);
-		assert_int_equal(bed_send(&a[0], 1, 0, 64, IBV_SEND_SIGNALED), 0);
+		assert_int_equal(link_qp_send(&a[0], 1, 0, 64, IBV_SEND_SIGNALED), 0);
 		while (a[0].qp->req.rnr_deadline == TIME_NEVER)
-			bed_turn(&bed);
-		due = bed.now + rnr_timer_ns[code];
-		assert_int_equal(bed_recv(&b[0], 1, 0, 64), 0);
-		bed_run(&bed, rnr_timer_ns[code] - 1);
-		assert_int_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 0);
-		assert_int_equal(bed.now, due - 1);
-		bed.now = due + WHEEL_TICK_NS;
-		bed_settle(&bed);
-		assert_int_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 1);
-		bed_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
-		bed_expect_received(&b[0], 1, 1);
+			engine_link_pass(&fixture);
+		due = fixture.now + rnr_timer_ns[code];
+		assert_int_equal(link_qp_recv(&b[0], 1, 0, 64), 0);
+		engine_link_advance(&fixture, rnr_timer_ns[code] - 1);
+		assert_int_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
+		assert_int_equal(fixture.now, due - 1);
+		fixture.now = due + WHEEL_TICK_NS;
+		engine_link_drain(&fixture);
+		assert_int_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 1);
+		link_qp_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[0], 1, 1);
 		fini(1);
 	}
 }
@@ -298,30 +298,30 @@ rnr_timer_is_never_early(void **state)
 static void
 ack_timer_follows_deadline(void **state)
 {
-	struct bed_qp_conf qc = {.engine = 0, .timeout = 10, .retry_cnt = 1};
+	struct link_qp_conf qc = {.engine = 0, .timeout = 10, .retry_cnt = 1};
 	uint64_t tr = UINT64_C(4096) << 10;
 	struct engine *e;
 
 	(void)state;
 	init(NULL, &qc, 1);
-	e = bed.a.dev->engines[0];
+	e = fixture.a.dev->engines[0];
 	for (unsigned k = 0; k < 50; k++) {
-		assert_int_equal(bed_recv(&b[0], k, 0, 64), 0);
-		assert_int_equal(bed_send(&a[0], k, 0, 64, IBV_SEND_SIGNALED), 0);
-		bed_run(&bed, tr / 3);
-		bed_expect_sent(&a[0], k, 1, IBV_WC_SUCCESS);
-		bed_expect_received(&b[0], k, 1);
+		assert_int_equal(link_qp_recv(&b[0], k, 0, 64), 0);
+		assert_int_equal(link_qp_send(&a[0], k, 0, 64, IBV_SEND_SIGNALED), 0);
+		engine_link_advance(&fixture, tr / 3);
+		link_qp_expect_sent(&a[0], k, 1, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[0], k, 1);
 	}
 	assert_int_equal(e->stats.ack_timeouts, 0);
-	bed.b.deaf = true;
-	assert_int_equal(bed_send(&a[0], 50, 0, 64, 0), 0);
-	bed_run(&bed, tr - 1);
+	fixture.b.deaf = true;
+	assert_int_equal(link_qp_send(&a[0], 50, 0, 64, 0), 0);
+	engine_link_advance(&fixture, tr - 1);
 	assert_int_equal(e->stats.ack_timeouts, 0);
-	bed_run(&bed, tr);
+	engine_link_advance(&fixture, tr);
 	assert_int_equal(e->stats.ack_timeouts, 1);
-	bed_run(&bed, tr + WHEEL_TICK_NS);
-	bed_expect_sent(&a[0], 50, 1, IBV_WC_RETRY_EXC_ERR);
-	bed_run(&bed, 10 * tr);
+	engine_link_advance(&fixture, tr + WHEEL_TICK_NS);
+	link_qp_expect_sent(&a[0], 50, 1, IBV_WC_RETRY_EXC_ERR);
+	engine_link_advance(&fixture, 10 * tr);
 	assert_int_equal(e->wheel.count, 0);
 	fini(1);
 }
@@ -344,7 +344,7 @@ poster_run(void *arg)
 	for (unsigned k = 0; k < POSTS; k++) {
 		unsigned i = (id / 2) * 2 + (unsigned)rand_below(&rand, 2);
 
-		while (bed_send(&a[i], k, 0, 0, 0) != 0)
+		while (link_qp_send(&a[i], k, 0, 0, 0) != 0)
 			sched_yield();
 		posted[i]++;
 		if (rand_below(&rand, 50) == 0)
@@ -373,7 +373,7 @@ static void
 concurrent_doorbells_are_not_lost(void **state)
 {
 	pthread_t threads[POSTERS];
-	struct bed_qp_conf qc = {.engine = 0, .wr = 16};
+	struct link_qp_conf qc = {.engine = 0, .wr = 16};
 	uint32_t taken[QPS] = {0};
 
 	(void)state;
@@ -384,23 +384,23 @@ concurrent_doorbells_are_not_lost(void **state)
 			pthread_create(&threads[i], NULL, poster_run, (void *)i), 0);
 	for (unsigned idle = 0; requests_completed(POSTERS) != POSTERS * POSTS;) {
 		bool over = __atomic_load_n(&posters_done, __ATOMIC_ACQUIRE) == POSTERS;
-		unsigned moved = bed_turn(&bed);
+		unsigned moved = engine_link_pass(&fixture);
 
 		for (unsigned i = 0; i < POSTERS; i++) {
 			struct cqe cqe;
 
-			while (bed_received(&b[i], &cqe))
+			while (link_qp_poll_recv(&b[i], &cqe))
 				taken[i]++;
 			while (recv_ring_outstanding(b[i].qp->rq) < 16)
-				assert_int_equal(bed_recv(&b[i], 0, 0, 0), 0);
+				assert_int_equal(link_qp_recv(&b[i], 0, 0, 0), 0);
 		}
-		bed.now += 1000;
+		fixture.now += 1000;
 		idle = over && moved == 0 ? idle + 1 : 0;
 		assert_true(idle < 100000);
 	}
 	for (unsigned i = 0; i < POSTERS; i++)
 		pthread_join(threads[i], NULL);
-	assert_false(doorbells_pending(&bed.a.dev->engines[0]->doorbells));
+	assert_false(doorbells_pending(&fixture.a.dev->engines[0]->doorbells));
 	fini(POSTERS);
 }
 

@@ -4,28 +4,28 @@
 #include <string.h>
 
 #include "engine/engine_internal.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 #include "port/net.h"
 
 #define QPS 6
 
-static struct bed bed;
-static struct bed_qp a[QPS], b[QPS];
+static struct engine_link fixture;
+static struct link_qp a[QPS], b[QPS];
 
-static const struct bed_qp_conf plain = {.engine = -1, .wr = 512};
+static const struct link_qp_conf plain = {.engine = -1, .wr = 512};
 
 static void
-init(const struct bed_conf *conf, const struct bed_qp_conf *qc, unsigned qps)
+init(const struct engine_link_conf *conf, const struct link_qp_conf *qc, unsigned qps)
 {
-	bed_init(&bed, conf);
-	bed_pairs_create(&bed, a, b, qps, qc);
+	engine_link_init(&fixture, conf);
+	link_qps_create(&fixture, a, b, qps, qc);
 }
 
 static void
 fini(unsigned qps)
 {
-	bed_pairs_destroy(a, b, qps);
-	bed_fini(&bed);
+	link_qps_destroy(a, b, qps);
+	engine_link_fini(&fixture);
 }
 
 /* One message for each QP: resolves the neighbours. */
@@ -35,13 +35,13 @@ warm_up(unsigned qps)
 	struct cqe cqe;
 
 	for (unsigned i = 0; i < qps; i++) {
-		assert_int_equal(bed_recv(&b[i], 0, 0, 64), 0);
-		assert_int_equal(bed_send(&a[i], 0, 0, 64, IBV_SEND_SIGNALED), 0);
+		assert_int_equal(link_qp_recv(&b[i], 0, 0, 64), 0);
+		assert_int_equal(link_qp_send(&a[i], 0, 0, 64, IBV_SEND_SIGNALED), 0);
 	}
-	bed_settle(&bed);
+	engine_link_drain(&fixture);
 	for (unsigned i = 0; i < qps; i++) {
-		assert_true(bed_sent(&a[i], &cqe));
-		assert_true(bed_received(&b[i], &cqe));
+		assert_true(link_qp_poll_send(&a[i], &cqe));
+		assert_true(link_qp_poll_recv(&b[i], &cqe));
 	}
 }
 
@@ -59,14 +59,14 @@ ready_qps_share_by_budget(void **state)
 		unsigned n = i == 2 ? 5 : 100;
 
 		for (unsigned k = 0; k < n; k++) {
-			assert_int_equal(bed_recv(&b[i], k, 0, 64), 0);
-			assert_int_equal(bed_send(&a[i], k, 0, 64,
+			assert_int_equal(link_qp_recv(&b[i], k, 0, 64), 0);
+			assert_int_equal(link_qp_send(&a[i], k, 0, 64,
 						 k + 1 == n ? IBV_SEND_SIGNALED : 0),
 				0);
 		}
 	}
-	while (engine_run(bed.a.dev->engines[0], bed.now) != 0) {
-		while (fake_sent(&bed.a.port, &frame)) {
+	while (engine_run(fixture.a.dev->engines[0], fixture.now) != 0) {
+		while (fake_sent(&fixture.a.port, &frame)) {
 			uint32_t qpn = (uint32_t)frame.data[14 + 20 + 8 + 7] -
 				       b[0].qp->qpn % 256;
 			unsigned least = UINT32_MAX;
@@ -80,15 +80,15 @@ ready_qps_share_by_budget(void **state)
 			assert_true(sent[qpn] <= least + 2 * ENGINE_BUDGET);
 			sent[qpn]++;
 			frames++;
-			fake_arrive(&bed.b.port, 0, &frame);
+			fake_arrive(&fixture.b.port, 0, &frame);
 			free(frame.data);
 		}
 	}
 	assert_int_equal(frames, 5 * 100 + 5);
-	bed_settle(&bed);
+	engine_link_drain(&fixture);
 	for (unsigned i = 0; i < QPS; i++) {
-		bed_expect_received(&b[i], 0, i == 2 ? 5 : 100);
-		bed_expect_sent(&a[i], i == 2 ? 4 : 99, 1, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[i], 0, i == 2 ? 5 : 100);
+		link_qp_expect_sent(&a[i], i == 2 ? 4 : 99, 1, IBV_WC_SUCCESS);
 	}
 	fini(QPS);
 }
@@ -98,9 +98,9 @@ post_all(unsigned qps, unsigned n, uint32_t len)
 {
 	for (unsigned i = 0; i < qps; i++) {
 		for (unsigned k = 0; k < n; k++) {
-			assert_int_equal(bed_recv(&b[i], k, 0, len), 0);
+			assert_int_equal(link_qp_recv(&b[i], k, 0, len), 0);
 			assert_int_equal(
-				bed_send(&a[i], k, 0, len, IBV_SEND_SIGNALED), 0);
+				link_qp_send(&a[i], k, 0, len, IBV_SEND_SIGNALED), 0);
 		}
 	}
 }
@@ -109,8 +109,8 @@ static void
 expect_all(unsigned qps, unsigned n)
 {
 	for (unsigned i = 0; i < qps; i++) {
-		bed_expect_received(&b[i], 0, n);
-		bed_expect_sent(&a[i], 0, n, IBV_WC_SUCCESS);
+		link_qp_expect_received(&b[i], 0, n);
+		link_qp_expect_sent(&a[i], 0, n, IBV_WC_SUCCESS);
 	}
 }
 
@@ -123,13 +123,13 @@ refused_frames_are_sent_in_order(void **state)
 	for (unsigned take = 1; take <= 33; take += 4) {
 		init(NULL, &plain, 3);
 		warm_up(3);
-		bed.a.port.q[0].tx_take = bed.b.port.q[0].tx_take = take;
+		fixture.a.port.q[0].tx_take = fixture.b.port.q[0].tx_take = take;
 		post_all(3, 60, 1500);
-		bed_settle(&bed);
+		engine_link_drain(&fixture);
 		expect_all(3, 60);
-		assert_int_equal(engine_stats(bed.a.dev->engines[0])->retransmitted, 0);
+		assert_int_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
 		if (take < 16)
-			assert_true(engine_stats(bed.a.dev->engines[0])->tx_stalled > 0);
+			assert_true(engine_stats(fixture.a.dev->engines[0])->tx_stalled > 0);
 		fini(3);
 	}
 }
@@ -145,19 +145,19 @@ stalled_port_is_tried_once_a_pass(void **state)
 	(void)state;
 	init(NULL, &plain, 3);
 	warm_up(3);
-	e = bed.a.dev->engines[0];
-	bed.a.port.q[0].tx_take = 0;
+	e = fixture.a.dev->engines[0];
+	fixture.a.port.q[0].tx_take = 0;
 	post_all(3, 60, 1500);
-	calls = bed.a.port.q[0].tx_calls;
+	calls = fixture.a.port.q[0].tx_calls;
 	for (unsigned i = 0; i < 50; i++)
-		bed_turn(&bed);
-	assert_in_range(bed.a.port.q[0].tx_calls - calls, 50, 101);
+		engine_link_pass(&fixture);
+	assert_in_range(fixture.a.port.q[0].tx_calls - calls, 50, 101);
 	assert_in_range(e->backlog_count, 1, PKT_BURST);
 	assert_int_equal(engine_deadline(e), 0);
 	/* ACKs and ARP replies wait too. */
-	assert_int_equal(fake_sent_count(&bed.a.port), 0);
-	bed.a.port.q[0].tx_take = 7;
-	bed_settle(&bed);
+	assert_int_equal(fake_sent_count(&fixture.a.port), 0);
+	fixture.a.port.q[0].tx_take = 7;
+	engine_link_drain(&fixture);
 	expect_all(3, 60);
 	fini(3);
 }
@@ -172,25 +172,25 @@ transmission_resumes_with_buffers(void **state)
 	(void)state;
 	init(NULL, &plain, 3);
 	warm_up(3);
-	e = bed.a.dev->engines[0];
+	e = fixture.a.dev->engines[0];
 	/* The engine's cache of buffers is used first. */
-	bed.a.port.alloc_left = 0;
-	bed.a.port.q[0].tx_take = 0;
+	fixture.a.port.alloc_left = 0;
+	fixture.a.port.q[0].tx_take = 0;
 	post_all(3, 60, 1500);
 	for (unsigned i = 0; i < 10; i++)
-		engine_run(e, bed.now);
-	bed.a.port.q[0].tx_take = UINT32_MAX;
-	engine_run(e, bed.now);
-	bed.a.port.alloc_left = 0; /* buffers of sent frames came back */
+		engine_run(e, fixture.now);
+	fixture.a.port.q[0].tx_take = UINT32_MAX;
+	engine_run(e, fixture.now);
+	fixture.a.port.alloc_left = 0; /* buffers of sent frames came back */
 	for (unsigned i = 0; i < 10; i++) {
-		engine_run(e, bed.now);
-		bed.a.port.alloc_left = 0;
+		engine_run(e, fixture.now);
+		fixture.a.port.alloc_left = 0;
 	}
 	assert_true(e->stats.tx_no_buffer > 0);
 	assert_int_equal(e->tx_cache_count, 0);
-	bed.a.port.alloc_left = 3;
+	fixture.a.port.alloc_left = 3;
 	/* three buffers at a time; lost frames are retransmitted */
-	bed_run(&bed, SEC_NS);
+	engine_link_advance(&fixture, SEC_NS);
 	expect_all(3, 60);
 	fini(3);
 }
@@ -202,7 +202,7 @@ transmission_resumes_with_buffers(void **state)
 static void
 link_cut(bool on)
 {
-	bed.a.deaf = bed.b.deaf = on;
+	fixture.a.deaf = fixture.b.deaf = on;
 }
 
 /* While the neighbour does not answer, the QPs are on the unresolved list and only ARP
@@ -214,16 +214,16 @@ resolved_qps_go_on_without_timeout(void **state)
 
 	(void)state;
 	init(NULL, &plain, 3);
-	e = bed.a.dev->engines[0];
+	e = fixture.a.dev->engines[0];
 	link_cut(true);
 	post_all(3, 20, 1500);
-	bed_run(&bed, 500 * NS_PER_MS);
-	assert_int_equal(bed.b.roce_frames, 0);
+	engine_link_advance(&fixture, 500 * NS_PER_MS);
+	assert_int_equal(fixture.b.roce_frames, 0);
 	assert_true(TAILQ_EMPTY(&e->ready));
 	assert_false(TAILQ_EMPTY(&e->unresolved));
 	assert_int_not_equal(engine_deadline(e), 0);
 	link_cut(false);
-	bed_run(&bed, 300 * NS_PER_MS);
+	engine_link_advance(&fixture, 300 * NS_PER_MS);
 	expect_all(3, 20);
 	assert_int_equal(e->stats.ack_timeouts, 0);
 	assert_int_equal(e->stats.retransmitted, 0);
@@ -235,20 +235,20 @@ resolved_qps_go_on_without_timeout(void **state)
 static void
 unreachable_neighbour_exhausts_retries(void **state)
 {
-	struct bed_qp_conf conf = {.engine = -1, .retry_cnt = 2, .timeout = 10};
+	struct link_qp_conf conf = {.engine = -1, .retry_cnt = 2, .timeout = 10};
 
 	(void)state;
 	init(NULL, &conf, 2);
 	link_cut(true);
 	post_all(2, 5, 1500);
-	bed_run(&bed, 5 * SEC_NS);
-	assert_int_equal(bed.b.roce_frames, 0);
+	engine_link_advance(&fixture, 5 * SEC_NS);
+	assert_int_equal(fixture.b.roce_frames, 0);
 	for (unsigned i = 0; i < 2; i++) {
-		bed_expect_sent(&a[i], 0, 1, IBV_WC_RETRY_EXC_ERR);
-		bed_expect_sent(&a[i], 1, 4, IBV_WC_WR_FLUSH_ERR);
+		link_qp_expect_sent(&a[i], 0, 1, IBV_WC_RETRY_EXC_ERR);
+		link_qp_expect_sent(&a[i], 1, 4, IBV_WC_WR_FLUSH_ERR);
 	}
-	assert_true(engine_stats(bed.a.dev->engines[0])->tx_no_neighbour > 0);
-	assert_int_equal(engine_stats(bed.a.dev->engines[0])->ack_timeouts, 2 * 3);
+	assert_true(engine_stats(fixture.a.dev->engines[0])->tx_no_neighbour > 0);
+	assert_int_equal(engine_stats(fixture.a.dev->engines[0])->ack_timeouts, 2 * 3);
 	fini(2);
 }
 
@@ -256,20 +256,20 @@ unreachable_neighbour_exhausts_retries(void **state)
 static void
 missing_route_exhausts_retries(void **state)
 {
-	struct bed_qp_conf conf = {.engine = -1, .retry_cnt = 1, .timeout = 5};
+	struct link_qp_conf conf = {.engine = -1, .retry_cnt = 1, .timeout = 5};
 	struct qp_attr attr;
 
 	(void)state;
 	init(NULL, &conf, 1);
-	attr = bed_attr(&a[0], &b[0], &conf);
+	attr = link_qp_attr(&a[0], &b[0], &conf);
 	attr.path.dgid[12] = 203;
 	attr.state = IBV_QPS_SQD;
-	assert_int_equal(bed_modify(&a[0], IBV_QPS_SQD), 0);
-	assert_int_equal(dev_qp_modify(bed.a.dev, a[0].qp, &attr, IBV_QP_AV), 0);
-	assert_int_equal(bed_modify(&a[0], IBV_QPS_RTS), 0);
-	assert_int_equal(bed_send(&a[0], 1, 0, 8, 0), 0);
-	bed_run(&bed, SEC_NS);
-	bed_expect_sent(&a[0], 1, 1, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_SQD), 0);
+	assert_int_equal(dev_qp_modify(fixture.a.dev, a[0].qp, &attr, IBV_QP_AV), 0);
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RTS), 0);
+	assert_int_equal(link_qp_send(&a[0], 1, 0, 8, 0), 0);
+	engine_link_advance(&fixture, SEC_NS);
+	link_qp_expect_sent(&a[0], 1, 1, IBV_WC_RETRY_EXC_ERR);
 	fini(1);
 }
 
@@ -282,28 +282,28 @@ error_flushes_unresolved_qp(void **state)
 
 	(void)state;
 	init(NULL, &plain, 2);
-	e = bed.a.dev->engines[0];
+	e = fixture.a.dev->engines[0];
 	link_cut(true);
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(bed_send(&a[i], 1, 0, 8, 0), 0);
-	bed_turn(&bed);
+		assert_int_equal(link_qp_send(&a[i], 1, 0, 8, 0), 0);
+	engine_link_pass(&fixture);
 	assert_true(a[0].qp->on_unresolved);
-	assert_int_equal(bed_modify(&a[0], IBV_QPS_ERR), 0);
-	bed_expect_sent(&a[0], 1, 1, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_ERR), 0);
+	link_qp_expect_sent(&a[0], 1, 1, IBV_WC_WR_FLUSH_ERR);
 	for (unsigned i = 2; i < 5; i++) {
 		struct cqe cqe;
 
-		assert_int_equal(bed_send(&a[0], i, 0, 8, 0), 0);
-		assert_int_equal(bed_recv(&a[0], i, 0, 8), 0);
-		bed_settle(&bed);
-		bed_expect_sent(&a[0], i, 1, IBV_WC_WR_FLUSH_ERR);
-		assert_true(bed_received(&a[0], &cqe));
+		assert_int_equal(link_qp_send(&a[0], i, 0, 8, 0), 0);
+		assert_int_equal(link_qp_recv(&a[0], i, 0, 8), 0);
+		engine_link_drain(&fixture);
+		link_qp_expect_sent(&a[0], i, 1, IBV_WC_WR_FLUSH_ERR);
+		assert_true(link_qp_poll_recv(&a[0], &cqe));
 		assert_int_equal(cqe.status, IBV_WC_WR_FLUSH_ERR);
 	}
 	assert_false(a[0].qp->on_ready);
 	assert_true(TAILQ_FIRST(&e->unresolved) == a[1].qp);
 	/* RESET removes a QP from the list as well. */
-	assert_int_equal(bed_modify(&a[1], IBV_QPS_RESET), 0);
+	assert_int_equal(link_qp_modify(&a[1], IBV_QPS_RESET), 0);
 	assert_true(TAILQ_EMPTY(&e->unresolved));
 	fini(2);
 }
@@ -317,26 +317,26 @@ fatal_nak_waits_for_resolution(void **state)
 
 	(void)state;
 	init(NULL, &plain, 1);
-	bed_run(&bed, 10 * SEC_NS); /* announcements are over */
-	assert_int_equal(bed_recv(&b[0], 1, 0, 4), 0);
-	assert_int_equal(bed_send(&a[0], 1, 0, 8, 0), 0);
+	engine_link_advance(&fixture, 10 * SEC_NS); /* announcements are over */
+	assert_int_equal(link_qp_recv(&b[0], 1, 0, 4), 0);
+	assert_int_equal(link_qp_send(&a[0], 1, 0, 8, 0), 0);
 	/* b learned a's MAC from a's ARP request: remove it. */
-	while (bed.b.roce_frames == 0)
-		bed_turn(&bed);
-	bed.a.deaf = true;
-	neigh_flush(bed.b.dev->net, true);
+	while (fixture.b.roce_frames == 0)
+		engine_link_pass(&fixture);
+	fixture.a.deaf = true;
+	neigh_flush(fixture.b.dev->net, true);
 	b[0].qp->resolved = false;
-	bed_turn(&bed);
+	engine_link_pass(&fixture);
 	assert_int_equal(b[0].qp->state, IBV_QPS_ERR);
 	assert_true(b[0].qp->on_unresolved);
-	assert_true(bed_received(&b[0], &cqe));
+	assert_true(link_qp_poll_recv(&b[0], &cqe));
 	assert_int_equal(cqe.status, IBV_WC_LOC_LEN_ERR);
-	bed.a.deaf = false;
-	bed_run(&bed, 50 * NS_PER_MS);
+	fixture.a.deaf = false;
+	engine_link_advance(&fixture, 50 * NS_PER_MS);
 	if (a[0].qp->state != IBV_QPS_ERR) /* asks again after NEIGH_RETRY_NS */
-		bed_run(&bed, 300 * NS_PER_MS);
-	bed_expect_sent(&a[0], 1, 1, IBV_WC_REM_INV_REQ_ERR);
-	while (fake_sent(&bed.b.port, &frame))
+		engine_link_advance(&fixture, 300 * NS_PER_MS);
+	link_qp_expect_sent(&a[0], 1, 1, IBV_WC_REM_INV_REQ_ERR);
+	while (fake_sent(&fixture.b.port, &frame))
 		free(frame.data);
 	fini(1);
 }
@@ -347,24 +347,24 @@ fatal_nak_waits_for_resolution(void **state)
 static void
 stall_case(bool link_down)
 {
-	const struct bed_qp_conf quick = {.engine = -1, .timeout = 10, .retry_cnt = 3};
+	const struct link_qp_conf quick = {.engine = -1, .timeout = 10, .retry_cnt = 3};
 	struct port_stats stats;
 	unsigned ms = 0;
 	struct cqe cqe;
 
 	init(NULL, &quick, 2);
 	warm_up(2);
-	bed.a.port.q[0].tx_take = 0;
-	bed.a.port.link_down = link_down;
+	fixture.a.port.q[0].tx_take = 0;
+	fixture.a.port.link_down = link_down;
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(bed_send(&a[i], 1, 0, 3000, IBV_SEND_SIGNALED), 0);
-		assert_int_equal(bed_send(&a[i], 2, 0, 100, IBV_SEND_SIGNALED), 0);
+		assert_int_equal(link_qp_send(&a[i], 1, 0, 3000, IBV_SEND_SIGNALED), 0);
+		assert_int_equal(link_qp_send(&a[i], 2, 0, 100, IBV_SEND_SIGNALED), 0);
 	}
 	for (unsigned failed = 0; failed < 2; ms++) {
 		assert_true(ms < 3000);
-		bed.now += NS_PER_MS;
-		bed_turn(&bed);
-		bed_turn(&bed);
+		fixture.now += NS_PER_MS;
+		engine_link_pass(&fixture);
+		engine_link_pass(&fixture);
 		failed = qp_state(a[0].qp) == IBV_QPS_ERR;
 		failed += qp_state(a[1].qp) == IBV_QPS_ERR;
 	}
@@ -372,19 +372,19 @@ stall_case(bool link_down)
 		assert_true(ms < 300);
 	else
 		assert_true(ms >= 250);
-	bed_settle(&bed);
+	engine_link_drain(&fixture);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_true(bed_sent(&a[i], &cqe));
+		assert_true(link_qp_poll_send(&a[i], &cqe));
 		assert_int_equal(cqe.status, IBV_WC_RETRY_EXC_ERR);
-		assert_true(bed_sent(&a[i], &cqe));
+		assert_true(link_qp_poll_send(&a[i], &cqe));
 		assert_int_equal(cqe.status, IBV_WC_WR_FLUSH_ERR);
 	}
-	dev_stats(bed.a.dev, &stats);
+	dev_stats(fixture.a.dev, &stats);
 	assert_true(stats.tx_given_up >= 4);
-	bed.a.port.q[0].tx_take = UINT32_MAX;
-	bed.a.port.link_down = false;
-	bed.now += SEC_NS;
-	bed_settle(&bed);
+	fixture.a.port.q[0].tx_take = UINT32_MAX;
+	fixture.a.port.link_down = false;
+	fixture.now += SEC_NS;
+	engine_link_drain(&fixture);
 	fini(2);
 	init(NULL, &quick, 2);
 	warm_up(2);
@@ -408,18 +408,18 @@ short_stall_loses_no_frame(void **state)
 	(void)state;
 	init(NULL, &plain, 1);
 	warm_up(1);
-	bed.a.port.q[0].tx_take = 0;
-	assert_int_equal(bed_recv(&b[0], 1, 0, 100), 0);
-	assert_int_equal(bed_send(&a[0], 1, 0, 100, IBV_SEND_SIGNALED), 0);
+	fixture.a.port.q[0].tx_take = 0;
+	assert_int_equal(link_qp_recv(&b[0], 1, 0, 100), 0);
+	assert_int_equal(link_qp_send(&a[0], 1, 0, 100, IBV_SEND_SIGNALED), 0);
 	for (unsigned ms = 0; ms < 60; ms++) {
-		bed.now += NS_PER_MS;
-		bed_turn(&bed);
+		fixture.now += NS_PER_MS;
+		engine_link_pass(&fixture);
 	}
-	bed.a.port.q[0].tx_take = UINT32_MAX;
-	bed_settle(&bed);
-	bed_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
-	bed_expect_received(&b[0], 1, 1);
-	dev_stats(bed.a.dev, &stats);
+	fixture.a.port.q[0].tx_take = UINT32_MAX;
+	engine_link_drain(&fixture);
+	link_qp_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
+	link_qp_expect_received(&b[0], 1, 1);
+	dev_stats(fixture.a.dev, &stats);
 	assert_int_equal(stats.tx_given_up, 0);
 	fini(1);
 }

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "key_bed.h"
+#include "key_fixture.h"
 
 #include <cmocka.h>
 

@@ -59,7 +59,7 @@ key_drop(uint32_t key)
  * 0, and all of it read-only just below 2^64. */
 enum { WHOLE, HALF, READ_ONLY, REGIONS };
 
-struct bed {
+struct sweep {
 	uint64_t seed;
 	uint64_t rand;
 	unsigned round;
@@ -75,12 +75,12 @@ struct bed {
 	uint8_t want[SGES * 2048];
 };
 
-static struct bed bed;
+static struct sweep sweep;
 
 #define CHECK(condition)                                                                 \
 	do {                                                                             \
 		if (!(condition))                                                        \
-			fail_msg("seed %" PRIu64 ", round %u: %s", bed.seed, bed.round,  \
+			fail_msg("seed %" PRIu64 ", round %u: %s", sweep.seed, sweep.round,  \
 				#condition);                                             \
 	} while (0)
 
@@ -89,18 +89,18 @@ sweep_open(void)
 {
 	const char *given = getenv("ROCADE_SEED");
 
-	bed.seed = given != NULL ? strtoull(given, NULL, 0) : 3;
-	bed.rand = bed.seed;
-	bed.keys[WHOLE] = key_new((uintptr_t)arena, arena, ARENA, IBV_ACCESS_LOCAL_WRITE);
-	bed.keys[HALF] = key_new(0, arena + ARENA / 2, ARENA / 2, IBV_ACCESS_LOCAL_WRITE);
-	bed.keys[READ_ONLY] = key_new(-(uint64_t)ARENA, arena, ARENA, 0);
+	sweep.seed = given != NULL ? strtoull(given, NULL, 0) : 3;
+	sweep.rand = sweep.seed;
+	sweep.keys[WHOLE] = key_new((uintptr_t)arena, arena, ARENA, IBV_ACCESS_LOCAL_WRITE);
+	sweep.keys[HALF] = key_new(0, arena + ARENA / 2, ARENA / 2, IBV_ACCESS_LOCAL_WRITE);
+	sweep.keys[READ_ONLY] = key_new(-(uint64_t)ARENA, arena, ARENA, 0);
 }
 
 static void
 sweep_close(void)
 {
 	for (unsigned i = 0; i < REGIONS; i++)
-		key_drop(bed.keys[i]);
+		key_drop(sweep.keys[i]);
 }
 
 /* One SGE of len bytes at offset `at` of the arena, through one of the regions. */
@@ -108,16 +108,16 @@ static struct sge
 sge_make(uint32_t at, uint32_t len, bool writable)
 {
 	struct sge sge = {
-		.addr = (uintptr_t)arena + at, .len = len, .lkey = bed.keys[WHOLE]};
+		.addr = (uintptr_t)arena + at, .len = len, .lkey = sweep.keys[WHOLE]};
 
 	if (!writable) {
 		sge.addr = -(uint64_t)ARENA + at;
-		sge.lkey = bed.keys[READ_ONLY];
-	} else if (at >= ARENA / 2 && rand_below(&bed.rand, 2)) {
+		sge.lkey = sweep.keys[READ_ONLY];
+	} else if (at >= ARENA / 2 && rand_below(&sweep.rand, 2)) {
 		sge.addr = at - ARENA / 2;
-		sge.lkey = bed.keys[HALF];
+		sge.lkey = sweep.keys[HALF];
 	}
-	if (len == 0 && rand_below(&bed.rand, 2))
+	if (len == 0 && rand_below(&sweep.rand, 2))
 		sge.lkey = 0xDEAD; /* not checked for an empty SGE */
 	return sge;
 }
@@ -127,17 +127,17 @@ sge_make(uint32_t at, uint32_t len, bool writable)
 static void
 sweep_list(bool one_bad)
 {
-	bed.num = 1 + rand_below(&bed.rand, SGES);
-	bed.bad = one_bad ? rand_below(&bed.rand, bed.num) : bed.num;
-	bed.total = 0;
-	for (uint32_t i = 0; i < bed.num; i++) {
-		uint32_t len = rand_magnitude(&bed.rand, 11);
-		uint32_t at = rand_below(&bed.rand, ARENA - len + 1);
+	sweep.num = 1 + rand_below(&sweep.rand, SGES);
+	sweep.bad = one_bad ? rand_below(&sweep.rand, sweep.num) : sweep.num;
+	sweep.total = 0;
+	for (uint32_t i = 0; i < sweep.num; i++) {
+		uint32_t len = rand_magnitude(&sweep.rand, 11);
+		uint32_t at = rand_below(&sweep.rand, ARENA - len + 1);
 
-		bed.sge[i] = sge_make(at, len, i != bed.bad);
+		sweep.sge[i] = sge_make(at, len, i != sweep.bad);
 		for (uint32_t j = 0; j < len; j++) {
-			bed.flat[bed.total] = at + j;
-			bed.owner[bed.total++] = i;
+			sweep.flat[sweep.total] = at + j;
+			sweep.owner[sweep.total++] = i;
 		}
 	}
 }
@@ -146,7 +146,7 @@ static void
 arena_fill(void)
 {
 	for (size_t i = 0; i < ARENA; i += 8) {
-		uint64_t word = rand_next(&bed.rand);
+		uint64_t word = rand_next(&sweep.rand);
 
 		memcpy(arena + i, &word, 8);
 	}
@@ -162,7 +162,7 @@ pos_equal(struct sge_pos a, struct sge_pos b)
 static uint32_t
 pos_offset(struct sge_pos pos)
 {
-	return (uint32_t)sge_total(bed.sge, pos.index) + pos.offset;
+	return (uint32_t)sge_total(sweep.sge, pos.index) + pos.offset;
 }
 
 /* Gathers the list in packets of random size, sometimes from a position that sge_seek()
@@ -173,17 +173,17 @@ gather_round(void)
 	struct sge_pos pos = {0};
 	uint32_t at = 0;
 
-	while (at < bed.total) {
-		uint32_t len = RTE_MIN(rand_magnitude(&bed.rand, 14), bed.total - at);
+	while (at < sweep.total) {
+		uint32_t len = RTE_MIN(rand_magnitude(&sweep.rand, 14), sweep.total - at);
 
-		if (rand_below(&bed.rand, 3) == 0)
-			pos = sge_seek(bed.sge, bed.num, at);
+		if (rand_below(&sweep.rand, 3) == 0)
+			pos = sge_seek(sweep.sge, sweep.num, at);
 		for (uint32_t i = 0; i < len; i++)
-			bed.want[i] = arena[bed.flat[at + i]];
-		bed.packet[len] = 0xA5;
-		CHECK(sge_gather(&table, PD, bed.sge, bed.num, &pos, bed.packet, len, NULL) == 0);
-		CHECK(memcmp(bed.packet, bed.want, len) == 0);
-		CHECK(len == sizeof(bed.packet) || bed.packet[len] == 0xA5);
+			sweep.want[i] = arena[sweep.flat[at + i]];
+		sweep.packet[len] = 0xA5;
+		CHECK(sge_gather(&table, PD, sweep.sge, sweep.num, &pos, sweep.packet, len, NULL) == 0);
+		CHECK(memcmp(sweep.packet, sweep.want, len) == 0);
+		CHECK(len == sizeof(sweep.packet) || sweep.packet[len] == 0xA5);
 		at += len;
 		CHECK(pos_offset(pos) == at);
 	}
@@ -195,9 +195,9 @@ random_gathers_agree_with_bytes(void **state)
 	(void)state;
 	sweep_open();
 	arena_fill();
-	for (bed.round = 0; bed.round < ROUNDS; bed.round++) {
+	for (sweep.round = 0; sweep.round < ROUNDS; sweep.round++) {
 		/* A read-only region can be gathered from. */
-		sweep_list(rand_below(&bed.rand, 2));
+		sweep_list(rand_below(&sweep.rand, 2));
 		gather_round();
 	}
 	sweep_close();
@@ -208,7 +208,7 @@ static bool
 includes_read_only(uint32_t at, uint32_t len)
 {
 	for (uint32_t i = 0; i < len; i++) {
-		if (bed.owner[at + i] == bed.bad)
+		if (sweep.owner[at + i] == sweep.bad)
 			return true;
 	}
 	return false;
@@ -220,34 +220,34 @@ scatter_round(unsigned *refused)
 	struct sge_pos pos = {0}, before;
 	uint32_t at = 0;
 
-	memcpy(bed.shadow, arena, ARENA);
-	while (at < bed.total) {
-		uint32_t len = RTE_MIN(rand_magnitude(&bed.rand, 14), bed.total - at);
+	memcpy(sweep.shadow, arena, ARENA);
+	while (at < sweep.total) {
+		uint32_t len = RTE_MIN(rand_magnitude(&sweep.rand, 14), sweep.total - at);
 		int rc;
 
 		for (uint32_t i = 0; i < len; i++)
-			bed.packet[i] = (uint8_t)rand_next(&bed.rand);
-		if (rand_below(&bed.rand, 3) == 0)
-			pos = sge_seek(bed.sge, bed.num, at);
+			sweep.packet[i] = (uint8_t)rand_next(&sweep.rand);
+		if (rand_below(&sweep.rand, 3) == 0)
+			pos = sge_seek(sweep.sge, sweep.num, at);
 		before = pos;
-		rc = sge_scatter(&table, PD, bed.sge, bed.num, &pos, bed.packet, len);
+		rc = sge_scatter(&table, PD, sweep.sge, sweep.num, &pos, sweep.packet, len);
 		if (includes_read_only(at, len)) {
 			CHECK(rc == -EACCES);
 			CHECK(pos_equal(pos, before));
-			pos = sge_seek(bed.sge, bed.num, at + len);
+			pos = sge_seek(sweep.sge, sweep.num, at + len);
 			(*refused)++;
 		} else {
 			CHECK(rc == 0);
 			for (uint32_t i = 0; i < len; i++)
-				bed.shadow[bed.flat[at + i]] = bed.packet[i];
+				sweep.shadow[sweep.flat[at + i]] = sweep.packet[i];
 		}
 		/* The whole arena: nothing outside the list was written either. */
-		CHECK(memcmp(arena, bed.shadow, ARENA) == 0);
+		CHECK(memcmp(arena, sweep.shadow, ARENA) == 0);
 		at += len;
 		CHECK(pos_offset(pos) == at);
 	}
 	before = pos;
-	CHECK(sge_scatter(&table, PD, bed.sge, bed.num, &pos, bed.packet, 1) ==
+	CHECK(sge_scatter(&table, PD, sweep.sge, sweep.num, &pos, sweep.packet, 1) ==
 		-EMSGSIZE);
 	CHECK(pos_equal(pos, before));
 }
@@ -260,8 +260,8 @@ random_scatters_agree_with_bytes(void **state)
 	(void)state;
 	sweep_open();
 	arena_fill();
-	for (bed.round = 0; bed.round < ROUNDS / 4; bed.round++) {
-		sweep_list(rand_below(&bed.rand, 4) == 0);
+	for (sweep.round = 0; sweep.round < ROUNDS / 4; sweep.round++) {
+		sweep_list(rand_below(&sweep.rand, 4) == 0);
 		scatter_round(&refused);
 	}
 	assert_in_range(refused, 100, UINT32_MAX);

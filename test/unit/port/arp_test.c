@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bed.h"
+#include "port_fixture.h"
 
 /* An ARP request for 192.0.2.1 from 192.0.2.2 (02:00:00:00:00:02), after RFC 826. */
 static const uint8_t request[42] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 2,

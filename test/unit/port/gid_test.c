@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 
-#include "bed.h"
+#include "port_fixture.h"
 
 static void
 texts_become_gids_and_back(void **state)

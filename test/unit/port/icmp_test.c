@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bed.h"
+#include "port_fixture.h"
 #include "../rand.h"
 
 #define IP 14

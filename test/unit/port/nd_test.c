@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 
-#include "bed.h"
+#include "port_fixture.h"
 
 /* fe80::ff:fe00:2 (02:00:00:00:00:02) asks the solicited-node group of 2001:db8::1 for
  * its MAC, written by hand from RFC 4861 4.3. The checksum was computed with another

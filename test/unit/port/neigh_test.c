@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 
-#include "bed.h"
+#include "port_fixture.h"
 #include "../rand.h"
 
 #define LATE (WHEEL_TICK_NS + 1) /* a timer fires at most this much late */
@@ -109,7 +109,7 @@ other_networks_share_the_gateway(void **state)
 	memset(conf.gateway4, 0, 16);
 	memset(conf.gateway6, 0, 16);
 	gateway = net_of_conf(&conf);
-	net_settle(gateway);
+	net_announcements_take(gateway);
 	assert_int_equal(resolve(net, "8.8.8.8", T0), -EAGAIN);
 	assert_int_equal(resolve(net, "9.9.9.9", T0), -EAGAIN);
 	assert_int_equal(neigh_count(net, T0).all, 1);

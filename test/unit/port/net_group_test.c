@@ -5,7 +5,7 @@
 
 #include <netinet/in.h>
 
-#include "bed.h"
+#include "port_fixture.h"
 
 #define ETH 14
 #define IP4 24 /* with the router alert */

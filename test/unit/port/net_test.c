@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "bed.h"
+#include "port_fixture.h"
 #include "../rand.h"
 
 /* All addresses are announced three times, a second apart; then nothing is sent. */
@@ -19,7 +19,7 @@ addresses_are_announced(void **state)
 		unsigned arps = 0, adverts = 0;
 
 		for (unsigned i = 0; i < 3; i++) {
-			struct pkt out = net_say(net, now);
+			struct pkt out = net_send_no_report(net, now);
 
 			assert_non_null(out.data);
 			assert_true(mac_is(out.data + 6, 1));
@@ -40,10 +40,10 @@ addresses_are_announced(void **state)
 		}
 		assert_int_equal(arps, 1);
 		assert_int_equal(adverts, 2);
-		assert_null(net_say(net, now + NET_ANNOUNCE_NS - 1).data);
+		assert_null(net_send_no_report(net, now + NET_ANNOUNCE_NS - 1).data);
 		now += NET_ANNOUNCE_NS + WHEEL_TICK_NS;
 	}
-	assert_null(net_say(net, now).data);
+	assert_null(net_send_no_report(net, now).data);
 	assert_int_equal(net_deadline(net), TIME_NEVER);
 	net_destroy(net);
 }
@@ -163,7 +163,7 @@ static struct pkt
 hostile_frame(const struct net *neighbour, uint64_t *rand)
 {
 	const struct net_conf *conf = net_conf(neighbour);
-	struct pkt out = frame_empty(BED_ROOM);
+	struct pkt out = frame_empty(FRAME_ROOM);
 	uint8_t bytes[400];
 	uint32_t len;
 
@@ -265,7 +265,7 @@ engine_thread(void *arg)
 
 	memcpy(dst, gid_of(e->index ? "192.0.2.2" : "2001:db8::2"), 16);
 	for (uint64_t now = T0; now < T0 + 2000 * NS_PER_MS; now += NS_PER_MS) {
-		struct pkt out = frame_empty(BED_ROOM), back = frame_empty(BED_ROOM),
+		struct pkt out = frame_empty(FRAME_ROOM), back = frame_empty(FRAME_ROOM),
 			   none;
 
 		(void)net_deadline(e->net);
@@ -276,7 +276,7 @@ engine_thread(void *arg)
 		none = (struct pkt){.data = NULL};
 		if (net_tx(e->net, &out, 1, now) == 1 &&
 			net_rx(e->peer, &out, &back, now)) {
-			none = frame_empty(BED_ROOM);
+			none = frame_empty(FRAME_ROOM);
 			(void)net_rx(e->net, &back, &none, now);
 		}
 		free(out.data);

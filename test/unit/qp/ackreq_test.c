@@ -4,9 +4,9 @@
  * many QPs send to one peer, unsignaled requests leave without AckReq. All of them arrive
  * all the same, and the peer window holds.
  */
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 #define US NS_PER_US
 #define ACKREQ_DELAY_NS NS_PER_MS /* with few QPs: the minimum */
@@ -14,11 +14,11 @@ static struct pair p;
 static void
 init(uint32_t window)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	conf.suppress_ackreq = true;
 	conf.peer_window = window;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 48; i++)
 		host_recv(&p.b, i, 0x1000, 100);
 }
@@ -72,7 +72,7 @@ signaled_request_has_ackreq(void **state)
 	assert_int_equal(p.a.qp.req.una_idx, 6);
 	expect_received(&p.b, 5, 8);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A list of requests: the last one leaves without AckReq. A signaled one in the middle
@@ -88,16 +88,16 @@ ackreq_in_a_list(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(wire_view(&p.a, i).ack_req, i == 1);
 	expect_peer_counts(0, 4);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	receive_all(4);
 	/* Two packets are still unacknowledged. */
 	assert_int_equal(p.a.qp.req.una_idx, 2);
 	assert_int_equal(qp_deadline(&p.a.qp), p.now + ACKREQ_DELAY_NS);
-	pair_advance(&p, ACKREQ_DELAY_NS);
-	pair_settle(&p);
+	qp_link_advance(&p, ACKREQ_DELAY_NS);
+	qp_link_drain(&p);
 	assert_int_equal(p.a.qp.req.una_idx, 4);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A quarter of the peer window may be sent without AckReq. */
@@ -113,13 +113,13 @@ suppression_share_of_peer_window(void **state)
 	/* While that ACK is outstanding the next packets have AckReq, too. */
 	send_one(5, 0, true);
 	expect_peer_counts(6, 0);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_peer_counts(0, 0);
 	receive_all(6);
 	assert_int_equal(p.a.qp.req.una_idx, 6);
 	send_one(6, 0, false);
 	wire_drop_all(&p.a);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* Each 32nd packet has AckReq. */
@@ -131,16 +131,16 @@ every_32nd_packet_has_ackreq(void **state)
 	for (unsigned i = 0; i < 40; i++) {
 		send_one(i, 0, (PSN_A + i) % 32 == 31);
 		if (i % 32 == 31)
-			pair_settle(&p);
+			qp_link_drain(&p);
 	}
-	pair_settle(&p);
+	qp_link_drain(&p);
 	receive_all(40);
 	assert_int_equal(p.a.qp.req.una_idx, 32);
-	pair_advance(&p, ACKREQ_DELAY_NS);
-	pair_settle(&p);
+	qp_link_advance(&p, ACKREQ_DELAY_NS);
+	qp_link_drain(&p);
 	assert_int_equal(p.a.qp.req.una_idx, 40);
 	assert_int_equal(p.b.stats.duplicates, 1); /* the tail-loss probe */
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A copy of the oldest packet has AckReq once the delay is over, whether packets were
@@ -159,20 +159,20 @@ probe_after_delay(void **state)
 		if (lost != 0 && lost < 3) /* the responder sees the gap at once */
 			assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 		wire_drop_all(&p.b);
-		pair_advance(&p, ACKREQ_DELAY_NS - 1);
+		qp_link_advance(&p, ACKREQ_DELAY_NS - 1);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-		pair_advance(&p, 1);
+		qp_link_advance(&p, 1);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 		expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A, 1);
 		assert_true(p.a.qp.req.ack_deadline != TIME_NEVER);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		receive_all(3);
 		assert_int_equal(p.a.qp.req.una_idx, 3);
 		assert_int_equal(p.a.qp.req.retry_left, 7);
 		assert_int_equal(p.a.stats.ack_timeouts, 0);
 		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 		expect_peer_counts(0, 0);
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 }
 
@@ -188,14 +188,14 @@ lost_peer_frees_window(void **state)
 	expect_peer_counts(2, 0);
 	for (unsigned i = 0; i < 100 && p.a.qp.state == IBV_QPS_RTS; i++) {
 		wire_drop_all(&p.a);
-		pair_advance(&p, 100 * NS_PER_MS);
+		qp_link_advance(&p, 100 * NS_PER_MS);
 		host_pull(&p.a, PULL_ALL);
 	}
 	wire_drop_all(&p.a);
 	expect_sent(&p.a, 0, IBV_WC_RETRY_EXC_ERR);
 	expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
 	expect_peer_counts(0, 0);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* A packet with piggybacked ones is resent: their count is released. */
@@ -211,12 +211,12 @@ resend_releases_piggybacked(void **state)
 	wire_deliver(&p.a, 0);
 	wire_drop(&p.a, 0);
 	wire_deliver_all(&p.a);
-	pair_settle(&p); /* a NAK, and packets 1 to 3 again */
+	qp_link_drain(&p); /* a NAK, and packets 1 to 3 again */
 	assert_int_equal(p.a.stats.retransmitted, 3);
 	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
 	expect_peer_counts(0, 0);
 	receive_all(4);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* SQD does not wait for the delay. */
@@ -230,10 +230,10 @@ drain_requests_ack(void **state)
 	assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0);
 	assert_true(p.a.qp.draining);
 	assert_true(qp_wants_tx(&p.a.qp));
-	pair_settle(&p);
+	qp_link_drain(&p);
 	assert_false(p.a.qp.draining);
 	receive_all(1);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A READ response that is awaited first is requested again when it is late. No more READs
@@ -257,15 +257,15 @@ drain_waits_for_read(void **state)
 	assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	assert_int_equal(p.a.qp.req.reads, 1);
-	pair_advance(&p, ACKREQ_DELAY_NS);
-	pair_settle(&p);
+	qp_link_advance(&p, ACKREQ_DELAY_NS);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
-	pair_advance(&p, ACKREQ_DELAY_NS);
-	pair_settle(&p);
+	qp_link_advance(&p, ACKREQ_DELAY_NS);
+	qp_link_drain(&p);
 	assert_false(p.a.qp.draining);
 	assert_int_equal(p.a.qp.req.reads, 0);
 	receive_all(1);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* The probe cannot copy its packet. With no AckReq outstanding, the retransmission that
@@ -287,13 +287,13 @@ probe_memory_deregistered(void **state)
 	send_one(1, 0, false);
 	wire_drop_all(&p.a);
 	assert_int_equal(key_free(&p.a.keys, sge.lkey), 0);
-	pair_advance(&p, ACKREQ_DELAY_NS);
+	qp_link_advance(&p, ACKREQ_DELAY_NS);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	expect_sent(&p.a, 0, IBV_WC_LOC_PROT_ERR);
 	expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
 	expect_peer_counts(0, 2); /* until the next packet with AckReq */
 	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* A request that cannot be sent fails behind the packets without AckReq. Their ACK is
@@ -315,11 +315,11 @@ failed_request_requests_ack(void **state)
 	assert_int_equal(host_post_send(&p.a, &req), 0);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	assert_true(qp_wants_tx(&p.a.qp));
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 2, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
 	receive_all(2);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* No suppression without an ACK timeout, because nothing would request the ACK in the
@@ -327,27 +327,27 @@ failed_request_requests_ack(void **state)
 static void
 no_suppression_without_ack_timeout(void **state)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	(void)state;
 	conf.suppress_ackreq = true;
 	conf.timeout = 0;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	host_recv(&p.b, 0, 0x1000, 100);
 	send_one(0, 0, true);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	receive_all(1);
-	pair_fini(&p);
+	qp_link_fini(&p);
 
 	init(512);
 	host_read(&p.a, 0, 0x2000, 0x8000, 8);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	send_one(1, 0, true);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	receive_all(1);
 	expect_peer_counts(0, 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 int

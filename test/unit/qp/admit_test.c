@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Admission of a packet to a QP: rows 3 to 5 of docs/protocol.md 8.2. Each dropped packet
  * is counted by its reason, and nothing is answered. */
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 static void
 expect_dropped(enum drop_reason why)
@@ -13,7 +13,7 @@ expect_dropped(enum drop_reason why)
 	p.b.stats.drop[why] = 0;
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	assert_int_equal(p.b.stats.rx_roce, 0);
-	expect_quiet(&p.b);
+	expect_idle(&p.b);
 }
 
 static void
@@ -28,10 +28,10 @@ expect_accepted(void)
 static void
 init(bool ipv6)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	conf.ipv6 = ipv6;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 }
 
 /* A CNP is not a drop. The port and the QP count it in any state. */
@@ -45,7 +45,7 @@ expect_cnp(void)
 	for (unsigned i = 0; i < DROP_COUNT; i++)
 		assert_int_equal(p.b.stats.drop[i], 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
-	expect_quiet(&p.b);
+	expect_idle(&p.b);
 }
 
 /* Row 3 of docs/protocol.md 8.2: the opcodes of UC, UD and XRC are not for an RC QP. */
@@ -63,7 +63,7 @@ other_service_is_dropped(void **state)
 		else
 			expect_dropped(DROP_qp_type);
 	}
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Row 3 of docs/protocol.md 8.2: requests are taken in RTR, RTS, SQD and SQE, responses in RTS and SQD. */
@@ -94,7 +94,7 @@ admission_by_qp_state(void **state)
 		else
 			expect_dropped(DROP_qp_state);
 		p.b.qp.state = IBV_QPS_RTS;
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -106,7 +106,7 @@ ce_mark_is_counted(void **state)
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
 		init(ipv6);
 		for (unsigned ecn = 0; ecn < 4; ecn++) {
-			struct crafted c = {.opcode = OPCODE_RC_SEND_ONLY,
+			struct pkt_spec c = {.opcode = OPCODE_RC_SEND_ONLY,
 				.psn = PSN_A,
 				.ack_req = true,
 				.tclass = (uint8_t)(0x68 | ecn)};
@@ -118,7 +118,7 @@ ce_mark_is_counted(void **state)
 			(void)host_pull(&p.b, PULL_ALL);
 			wire_drop_all(&p.b);
 		}
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -128,7 +128,7 @@ wrong_addresses_are_dropped(void **state)
 {
 	(void)state;
 	for (unsigned ipv6 = 0; ipv6 < 2; ipv6++) {
-		struct crafted c = {
+		struct pkt_spec c = {
 			.opcode = OPCODE_RC_SEND_ONLY, .psn = PSN_A, .ack_req = true};
 
 		init(ipv6);
@@ -146,7 +146,7 @@ wrong_addresses_are_dropped(void **state)
 		c.other_version = false;
 		inject(&p.b, &c);
 		expect_accepted();
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -174,7 +174,7 @@ pkey_matching(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		struct crafted c = {.opcode = OPCODE_RC_SEND_ONLY,
+		struct pkt_spec c = {.opcode = OPCODE_RC_SEND_ONLY,
 			.psn = PSN_A,
 			.pkey = rows[i].theirs,
 			.pkey_zero = true};
@@ -186,7 +186,7 @@ pkey_matching(void **state)
 			expect_accepted();
 		else
 			expect_dropped(DROP_pkey);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -194,7 +194,7 @@ pkey_matching(void **state)
 static void
 checks_run_in_order(void **state)
 {
-	struct crafted c = {.opcode = OPCODE_UC_SEND_ONLY,
+	struct pkt_spec c = {.opcode = OPCODE_UC_SEND_ONLY,
 		.psn = PSN_A,
 		.pkey = 0x1111,
 		.src_ip_change = 1};
@@ -213,7 +213,7 @@ checks_run_in_order(void **state)
 	c.src_ip_change = 0;
 	inject(&p.b, &c);
 	expect_dropped(DROP_pkey);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 int

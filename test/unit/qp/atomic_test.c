@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 #define REMOTE 0x8000
 #define CAS IBV_WR_ATOMIC_CMP_AND_SWP
@@ -16,10 +16,10 @@ static struct pair p;
 static void
 init(uint8_t depth)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	conf.max_rd = conf.max_dest_rd = depth;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 }
 
 static uint64_t *
@@ -32,7 +32,7 @@ static void
 inject_atomic(uint8_t opcode, uint32_t psn, uint64_t va, uint32_t rkey, uint64_t operand,
 	uint64_t compare)
 {
-	inject(&p.b, &(struct crafted){.opcode = opcode,
+	inject(&p.b, &(struct pkt_spec){.opcode = opcode,
 			     .psn = psn,
 			     .ack_req = true,
 			     .va = va,
@@ -87,7 +87,7 @@ atomic_results(void **state)
 		*mem_word(&p.a, 8) = *mem_word(&p.a, 24) = 0x1234;
 		host_atomic(&p.a, i, rows[i].opcode, 16, REMOTE, rows[i].operand,
 			rows[i].compare);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 		assert_int_equal(cqe.wr_id, i);
@@ -100,7 +100,7 @@ atomic_results(void **state)
 		assert_int_equal(*mem_word(&p.b, REMOTE + 8), 0x5A5A5A5A);
 		assert_int_equal(*mem_word(&p.a, 8), 0x1234);
 		assert_int_equal(*mem_word(&p.a, 24), 0x1234);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -151,10 +151,10 @@ atomic_headers_on_the_wire(void **state)
 	expect_frame(&p.b, 0, ACKED, PSN_A, 0);
 	v = wire_view(&p.b, 0);
 	assert_memory_equal(v.ext, answer, 12);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* The result is scattered over the SGEs. Nothing is sent if an SGE is not writable. */
@@ -172,7 +172,7 @@ result_is_scattered(void **state)
 	list[2] = host_sge(&p.a, 301, 5);
 	req.num_sge = 3;
 	assert_int_equal(host_post_send(&p.a, &req), 0);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(p.a.mem[i < 3 ? 100 + i : 298 + i], 1 + i);
@@ -183,7 +183,7 @@ result_is_scattered(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
 	assert_int_equal(key_free(&p.a.keys, list[0].lkey), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* ---- Refused ---- */
@@ -219,30 +219,30 @@ invalid_atomic_is_refused(void **state)
 		init(4);
 		p.b.qp.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 		nak_case(op, remote_addr(REMOTE), p.b.rkey, AETH_NAK_INV_REQ);
-		pair_fini(&p);
+		qp_link_fini(&p);
 		init(0);
 		nak_case(op, remote_addr(REMOTE), p.b.rkey, AETH_NAK_INV_REQ);
-		pair_fini(&p);
+		qp_link_fini(&p);
 		for (unsigned off = 1; off < 8; off++) { /* capture c6 */
 			init(4);
 			nak_case(op, remote_addr(REMOTE + off), p.b.rkey, AETH_NAK_INV_REQ);
-			pair_fini(&p);
+			qp_link_fini(&p);
 		}
 		init(4);
 		nak_case(op, remote_addr(REMOTE), p.b.rkey ^ 1, AETH_NAK_ACCESS);
-		pair_fini(&p);
+		qp_link_fini(&p);
 		init(4); /* the right to write is not sufficient */
 		key = host_key(&p.b, REMOTE, 64,
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				IBV_ACCESS_REMOTE_READ);
 		nak_case(op, remote_addr(REMOTE), key, AETH_NAK_ACCESS);
 		assert_int_equal(key_free(&p.b.keys, key), 0);
-		pair_fini(&p);
+		qp_link_fini(&p);
 		init(4); /* half of the word is behind the region */
 		key = host_key(&p.b, REMOTE, 12, IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE);
 		nak_case(op, remote_addr(REMOTE + 8), key, AETH_NAK_ACCESS);
 		assert_int_equal(key_free(&p.b.keys, key), 0);
-		pair_fini(&p);
+		qp_link_fini(&p);
 		init(4); /* the IOVA is aligned, the memory is not */
 		assert_int_equal(
 			key_alloc(&p.b.keys, p.b.qp.pd, 0x1000, p.b.mem + REMOTE + 4, 64,
@@ -250,7 +250,7 @@ invalid_atomic_is_refused(void **state)
 			0);
 		nak_case(op, 0x1000, key, AETH_NAK_INV_REQ);
 		assert_int_equal(key_free(&p.b.keys, key), 0);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -261,7 +261,7 @@ atomics_share_responder_resources(void **state)
 	(void)state;
 	init(2);
 	*mem_word(&p.b, REMOTE) = 0;
-	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,
+	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_READ_REQUEST,
 			     .psn = PSN_A,
 			     .va = remote_addr(REMOTE),
 			     .rkey = p.b.rkey,
@@ -274,7 +274,7 @@ atomics_share_responder_resources(void **state)
 	wire_drop_all(&p.b);
 	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 	assert_int_equal(*mem_word(&p.b, REMOTE), 1);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* READs and atomics together stay within max_rd_atomic. */
@@ -291,14 +291,14 @@ requester_keeps_max_rd_atomic(void **state)
 			host_read(&p.a, i, 8 * i, REMOTE, 8);
 	}
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	for (unsigned i = 0; i < 6; i++)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 	/* Each READ sees at least the atomics before it. */
 	for (unsigned i = 0; i < 6; i++)
 		assert_true(*mem_word(&p.a, 8 * i) >= (i + 1) / 2);
 	assert_int_equal(*mem_word(&p.b, REMOTE), 3);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* ---- Exactly once ---- */
@@ -334,7 +334,7 @@ duplicate_gets_saved_value(void **state)
 	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, remote_addr(REMOTE), p.b.rkey, 1, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
 	assert_int_equal(*mem_word(&p.b, REMOTE), 6);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* The request or the response of one of several atomics is lost: each is executed once,
@@ -355,17 +355,17 @@ lost_atomics_run_once(void **state)
 		host_pull(&p.b, PULL_ALL);
 		if (lost >= 4)
 			wire_drop(&p.b, lost - 4);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		for (unsigned k = 0; k < 3; k++) {
-			pair_advance(&p, 70 * NS_PER_MS);
-			pair_settle(&p);
+			qp_link_advance(&p, 70 * NS_PER_MS);
+			qp_link_drain(&p);
 		}
 		for (unsigned i = 0; i < 4; i++) {
 			expect_sent(&p.a, i, IBV_WC_SUCCESS);
 			assert_int_equal(*mem_word(&p.a, 8 * i), 1000 + i);
 		}
 		assert_int_equal(*mem_word(&p.b, REMOTE), 1004);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -383,9 +383,9 @@ ack_is_implied_nak(void **state)
 	host_pull(&p.b, PULL_ALL);
 	wire_drop_all(&p.b);
 	inject_ack(&p.a, AETH_ACK, PSN_A);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	assert_int_equal(p.a.qp.req.retry_left, 6);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_int_equal(*mem_word(&p.a, 0), 3);
 	assert_int_equal(*mem_word(&p.b, REMOTE), 4);
@@ -393,10 +393,10 @@ ack_is_implied_nak(void **state)
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a);
 	inject(&p.a,
-		&(struct crafted){
+		&(struct pkt_spec){
 			.opcode = ACKED, .psn = PSN_A + 1, .syndrome = AETH_NAK_ACCESS});
 	expect_sent_vendor(&p.a, 2, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* An ATOMIC_ACKNOWLEDGE where the oldest request is a READ or a SEND. */
@@ -413,9 +413,9 @@ atomic_ack_for_other_request_fails(void **state)
 		host_pull(&p.a, PULL_ALL);
 		wire_drop_all(&p.a);
 		inject(&p.a,
-			&(struct crafted){.opcode = ACKED, .psn = PSN_A, .value = 9});
+			&(struct pkt_spec){.opcode = ACKED, .psn = PSN_A, .value = 9});
 		expect_sent_vendor(&p.a, 1, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -460,7 +460,7 @@ remote_and_cpu_atomics(void **state)
 
 		host_atomic(&p.a, i, i % 2 ? ADD : CAS, 0, REMOTE,
 			i % 2 ? (UINT64_C(1) << 32) : value + (UINT64_C(1) << 32), value);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 		won += i % 2 || *mem_word(&p.a, 0) == value;
@@ -470,7 +470,7 @@ remote_and_cpu_atomics(void **state)
 		assert_int_equal(pthread_join(thread[i], NULL), 0);
 	assert_int_equal(*at & UINT32_MAX, THREADS * ADDS_PER_THREAD);
 	assert_int_equal(*at >> 32, won);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 int

@@ -4,26 +4,26 @@
  * the tests. */
 #include <string.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define REMOTE 0x8000
 #define TIMEOUT_NS (UINT64_C(4096) << 14)
 
-static struct pair p;
+static struct qp_link p;
 
 static void
 rdma_init(void)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	bytes_fill(p.b.mem + REMOTE, 0x8000, 2);
 }
 
 static void
 inject_rdma(uint8_t opcode, uint32_t psn, uint32_t payload_len, uint32_t dma_len)
 {
-	inject(&p.b, &(struct crafted){.opcode = opcode,
+	inject(&p.b, &(struct pkt_spec){.opcode = opcode,
 			     .psn = psn,
 			     .payload_len = payload_len,
 			     .payload_key = psn,
@@ -41,10 +41,10 @@ static void
 depth_case(uint8_t from, uint8_t to, unsigned answered)
 {
 	struct qp_attr attr = {.max_dest_rd_atomic = to};
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	conf.max_dest_rd = from;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < from; i++)
 		inject_rdma(OPCODE_RC_READ_REQUEST, PSN_A + 2 * i, 0, 2000);
 	host_pull(&p.b, answered);
@@ -69,8 +69,8 @@ depth_case(uint8_t from, uint8_t to, unsigned answered)
 	wire_drop_all(&p.b);
 	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_SQD);
 	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
-	expect_quiet(&p.b);
-	pair_fini(&p);
+	expect_idle(&p.b);
+	qp_link_fini(&p);
 }
 
 static void
@@ -119,10 +119,10 @@ reset_and_err_stop_timers(void **state)
 			assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 			if (to)
 				expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
-			pair_advance(&p, SEC_NS);
+			qp_link_advance(&p, SEC_NS);
 			assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 			assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
-			pair_fini(&p);
+			qp_link_fini(&p);
 		}
 	}
 }
@@ -140,14 +140,14 @@ timer_does_not_fire_under_load(void **state)
 		host_pull(&p.a, PULL_ALL);
 		p.now += NS_PER_MS; /* 1 s in total, 15 timeouts */
 		assert_true(qp_deadline(&p.a.qp) > p.now);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 		expect_received(&p.b, i, 100);
 		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 	}
 	assert_int_equal(p.a.stats.ack_timeouts, 0);
 	assert_int_equal(p.a.stats.retransmitted, 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A duplicate READ or atomic in the middle of a WRITE or SEND must not end that message,
@@ -192,7 +192,7 @@ duplicate_read_inside_message(void **state)
 				expect_received(&p.b, 0, 2 * 1024 + 100);
 			assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
 			assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
-			pair_fini(&p);
+			qp_link_fini(&p);
 		}
 	}
 }
@@ -231,8 +231,8 @@ repeated_err_flushes_once(void **state)
 		expect_recv_error(&p.a, 50, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 		expect_recv_error(&p.a, 51, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 		inject_ack(&p.a, AETH_ACK, PSN_A); /* dropped */
-		expect_quiet(&p.a);
-		pair_fini(&p);
+		expect_idle(&p.a);
+		qp_link_fini(&p);
 	}
 }
 
@@ -252,8 +252,8 @@ second_error_during_fatal_nak(void **state)
 	wire_drop_all(&p.b);
 	inject_rdma(OPCODE_RC_SEND_MIDDLE, PSN_A, 1024, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
-	expect_quiet(&p.b);
-	pair_fini(&p);
+	expect_idle(&p.b);
+	qp_link_fini(&p);
 }
 
 int

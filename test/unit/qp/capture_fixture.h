@@ -37,7 +37,7 @@ struct capture_case {
 	struct wc_difference wcs[3];
 };
 
-extern struct pair p;
+extern struct qp_link p;
 extern struct replay replay;
 extern struct replay_run run;
 extern uint32_t peer_qpn;

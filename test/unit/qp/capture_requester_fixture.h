@@ -26,7 +26,7 @@ struct capture_case {
 	struct wc_difference wcs[1];
 };
 
-extern struct pair p;
+extern struct qp_link p;
 extern struct replay replay;
 extern struct replay_run run;
 extern struct pkt_view first_request;

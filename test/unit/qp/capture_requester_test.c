@@ -115,7 +115,7 @@ static const struct capture_case entries[] = {
 };
 /* clang-format on */
 
-struct pair p;
+struct qp_link p;
 struct replay replay;
 struct replay_run run;
 static const char *running; /* the capture in which a test failed */
@@ -154,7 +154,7 @@ wait_sent(void)
 		deadline = qp_deadline(&p.a.qp);
 		if (p.a.wire_count != 0 || deadline == TIME_NEVER)
 			break;
-		pair_advance(&p, deadline - RTE_MIN(deadline, p.now));
+		qp_link_advance(&p, deadline - RTE_MIN(deadline, p.now));
 	}
 }
 
@@ -168,7 +168,7 @@ next_response_deliver(void)
 		assert_true(replay_view(&replay, i, &v));
 		if (is_request(&v) || replay.wire[i] == 'd')
 			continue;
-		host_take(&p.a, replay.file.frames[i].data, replay.file.frames[i].len);
+		host_rx(&p.a, replay.file.frames[i].data, replay.file.frames[i].len);
 		replay.wire[i] = 'd';
 		host_pull(&p.a, PULL_ALL);
 		return;
@@ -223,7 +223,7 @@ frames_replay(const struct capture_case *entry, unsigned n)
 		if (is_request(&v))
 			request_compare(entry, &v);
 		else if (replay.wire[frame] != 'd')
-			host_take(&p.a, replay.file.frames[frame].data,
+			host_rx(&p.a, replay.file.frames[frame].data,
 				replay.file.frames[frame].len);
 		completions_take();
 	}
@@ -234,7 +234,7 @@ frames_replay(const struct capture_case *entry, unsigned n)
 		if (p.a.wire_count != 0)
 			fail_msg("%s: a frame more than the kernel's", entry->name);
 		if (qp_deadline(&p.a.qp) != TIME_NEVER)
-			pair_advance(&p, qp_deadline(&p.a.qp) - p.now);
+			qp_link_advance(&p, qp_deadline(&p.a.qp) - p.now);
 		completions_take();
 	}
 }
@@ -315,7 +315,7 @@ program_run(const struct capture_case *entry)
 			request_compare(entry, &v);
 		} else if (replay_view(&replay, frame, &v) && op_is_response(v.op) &&
 			   v.dest_qpn == p.a.qp.qpn && !is_request(&v)) {
-			host_take(&p.a, replay.file.frames[frame].data,
+			host_rx(&p.a, replay.file.frames[frame].data,
 				replay.file.frames[frame].len);
 			answers++;
 		}
@@ -364,7 +364,7 @@ static void
 entry_init(const struct capture_case *entry)
 {
 	bool script = entry->name[0] == 'd';
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	struct replay_run peer;
 	uint32_t qpn;
 
@@ -384,17 +384,17 @@ entry_init(const struct capture_case *entry)
 	conf.timeout = run.timeout;
 	conf.retry_cnt = run.retry;
 	conf.rnr_retry = run.rnr_retry;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	posted = polled = next_frame = 0;
 	if (replay.file.count == 0) { /* 45: any path will do */
-		pair_connect(&p);
+		qp_link_connect(&p);
 		return;
 	}
 	if (entry->qpn == 0)
 		assert_true(replay_view(&replay, 0, &first_request));
 	if (first_request.op->service == SERVICE_UD)
 		qpn = be24_get(view_deth(&first_request)->src_qpn);
-	replay_take_place(&replay, &p.a, &run, qpn, first_request.dest_qpn, &first_request, true);
+	replay_host_connect(&replay, &p.a, &run, qpn, first_request.dest_qpn, &first_request, true);
 }
 
 static void
@@ -416,7 +416,7 @@ requester_sends_as_kernel(void **state)
 		}
 		while (event_next(&p.a.events, &event) == 0)
 			; /* completer_test.c checks the events */
-		pair_fini(&p);
+		qp_link_fini(&p);
 		replay_unload(&replay);
 	}
 	running = NULL;

@@ -171,7 +171,7 @@ static const struct capture_case entries[] = {
 };
 /* clang-format on */
 
-struct pair p;
+struct qp_link p;
 struct replay replay;
 struct replay_run run;
 static const char *running; /* the capture in which a test failed */
@@ -299,11 +299,11 @@ request_deliver(const struct capture_case *entry, unsigned frame)
 	assert_true(f->len <= sizeof(copy));
 	memcpy(copy, f->data, f->len);
 	for (unsigned i = 0; i < binds; i++)
-		replay_rekey(copy, f->len, run.mw[i], mw_keys[i]);
+		replay_rkey_replace(copy, f->len, run.mw[i], mw_keys[i]);
 	if (replay.wire[frame] == 'c')
 		copy[f->len - 40] ^= 1;
 	for (unsigned i = 0; i < 1u + (replay.wire[frame] == '2'); i++) {
-		host_take(&p.b, copy, f->len);
+		host_rx(&p.b, copy, f->len);
 		/* one response per request: none is coalesced */
 		host_pull(&p.b, PULL_ALL);
 	}
@@ -314,7 +314,7 @@ request_deliver(const struct capture_case *entry, unsigned frame)
 static void
 entry_init(const struct capture_case *entry)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	replay_load(&replay, entry->name);
 	if (!replay_run(entry->name, 'S', 'R', &run))
@@ -333,9 +333,9 @@ entry_init(const struct capture_case *entry)
 	conf.access = run.access;
 	conf.max_dest_rd = run.rd_atomic;
 	conf.min_rnr_timer = run.rnr_timer;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	target_init(entry);
-	replay_take_place(&replay, &p.b, &run,
+	replay_host_connect(&replay, &p.b, &run,
 		first_request.dest_qpn == PSN_MASK ? run.qpn : first_request.dest_qpn, peer_qpn, &first_request,
 		false);
 	recvs = binds = invalidated = 0;
@@ -459,7 +459,7 @@ responder_answers_as_kernel(void **state)
 			if (keys[k] != 0)
 				replay_key_drop(&p.b, keys[k]);
 		}
-		pair_fini(&p);
+		qp_link_fini(&p);
 		replay_unload(&replay);
 	}
 	running = NULL;

@@ -2,30 +2,30 @@
 /* Catches: a message is taken in as by the way of all requests, and where anything is not
  * as expected nothing happens but by that way. */
 #include "qp/ball.h"
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define LEN 64
 #define TO 0x1000
 
-static struct pair p, twin;
+static struct qp_link p, twin;
 static struct qp_catch ball;
 
 static void
-init_one(struct pair *pair, const struct pair_conf *conf)
+init_one(struct qp_link *fixture, const struct qp_link_conf *conf)
 {
-	pair_init(pair, conf);
+	qp_link_init(fixture, conf);
 	for (uint32_t i = 0; i < 4096; i++)
-		pair->a.mem[i] = (uint8_t)(i * 11 + 3);
+		fixture->a.mem[i] = (uint8_t)(i * 11 + 3);
 }
 
 /* One message of len bytes is on the wire, its receive posted. */
 static void
-sent(struct pair *pair, const struct pair_conf *conf, uint32_t len)
+sent(struct qp_link *fixture, const struct qp_link_conf *conf, uint32_t len)
 {
-	init_one(pair, conf);
-	host_recv(&pair->b, 1, TO, 4096);
-	host_send(&pair->a, 5, 16, len, IBV_SEND_SIGNALED);
-	assert_int_equal(host_pull(&pair->a, PULL_ALL), 1);
+	init_one(fixture, conf);
+	host_recv(&fixture->b, 1, TO, 4096);
+	host_send(&fixture->a, 5, 16, len, IBV_SEND_SIGNALED);
+	assert_int_equal(host_pull(&fixture->a, PULL_ALL), 1);
 }
 
 static bool
@@ -69,7 +69,7 @@ expect_alike_out(void)
 }
 
 static void
-alike(const struct pair_conf *conf, uint32_t len)
+alike(const struct qp_link_conf *conf, uint32_t len)
 {
 	sent(&p, conf, len);
 	sent(&twin, conf, len);
@@ -79,19 +79,19 @@ alike(const struct pair_conf *conf, uint32_t len)
 	wire_deliver(&twin.a, 0);
 	expect_alike(&p.b, &twin.b);
 	expect_alike_out();
-	pair_settle(&p);
-	pair_settle(&twin);
+	qp_link_drain(&p);
+	qp_link_drain(&twin);
 	expect_sent(&p.a, 5, IBV_WC_SUCCESS);
 	expect_sent(&twin.a, 5, IBV_WC_SUCCESS);
-	pair_fini(&p);
-	pair_fini(&twin);
+	qp_link_fini(&p);
+	qp_link_fini(&twin);
 }
 
 static void
 test_alike(void **state)
 {
 	static const uint32_t lens[] = {1, 2, 3, 4, 63, 64, 65, 256, 1023, 1024};
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	for (unsigned i = 0; i < 4 * RTE_DIM(lens); i++) {
@@ -107,7 +107,7 @@ test_alike(void **state)
 static void
 test_row(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.recv_wr = 4;
@@ -124,10 +124,10 @@ test_row(void **state)
 		wire_drop(&p.a, 0);
 		expect_received(&p.b, i, LEN);
 		assert_memory_equal(p.b.mem + TO, p.a.mem + i, LEN);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 	}
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* ---- What cannot be caught with ---- */
@@ -135,7 +135,7 @@ test_row(void **state)
 static bool
 catches(struct sge *sges, unsigned n)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	bool can;
 
 	init_one(&p, &conf);
@@ -144,7 +144,7 @@ catches(struct sge *sges, unsigned n)
 	sges[0].addr += (uintptr_t)p.b.mem;
 	assert_int_equal(host_post_recv(&p.b, 1, sges, n), 0);
 	can = qp_catch(&p.b.qp, &ball, LEN);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 	return can;
 }
 
@@ -164,7 +164,7 @@ test_receives(void **state)
 static void
 test_read_only(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	struct sge sge;
 
 	(void)state;
@@ -174,14 +174,14 @@ test_read_only(void **state)
 	assert_int_equal(host_post_recv(&p.b, 1, &sge, 1), 0);
 	assert_false(qp_catch(&p.b.qp, &ball, LEN));
 	key_free(&p.b.keys, sge.lkey);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* SRQs whose takes are more than that: a limit, other engines. */
 static void
 test_srq(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	struct srq_attr limit = {.limit = 1};
 
 	(void)state;
@@ -196,15 +196,15 @@ test_srq(void **state)
 	wire_deliver(&p.a, 0);
 	expect_event(&p.b, IBV_EVENT_SRQ_LIMIT_REACHED);
 	expect_received(&p.b, 1, LEN);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* ---- Which messages are expected ---- */
 
 static bool
-expects(const struct crafted *c)
+expects(const struct pkt_spec *c)
 {
-	struct frame frame = craft(&p.b, c);
+	struct frame frame = pkt_spec_build(&p.b, c);
 	struct pkt pkt = {.data = frame.data, .len = (uint16_t)frame.len};
 	struct pkt_view view;
 	bool is;
@@ -218,14 +218,14 @@ expects(const struct crafted *c)
 static void
 test_expects(void **state)
 {
-	const struct crafted plain = {.opcode = OPCODE_RC_SEND_ONLY,
+	const struct pkt_spec plain = {.opcode = OPCODE_RC_SEND_ONLY,
 		.ack_req = true,
 		.psn = 77,
 		.payload_len = LEN};
-	struct crafted c = plain;
+	struct pkt_spec c = plain;
 
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	assert_true(expects(&plain));
 	c.tclass = 1;
 	assert_true(expects(&c));
@@ -258,7 +258,7 @@ test_expects(void **state)
 	assert_false(expects(&c));
 	assert_int_equal(host_modify(&p.b, IBV_QPS_SQD), 0);
 	assert_false(expects(&plain));
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* ---- The catch is worth nothing any more ---- */
@@ -266,7 +266,7 @@ test_expects(void **state)
 static void
 ready(bool srq)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	conf.srq = srq;
 	sent(&p, &conf, LEN);
@@ -294,9 +294,9 @@ delivered(void)
 {
 	wire_deliver(&p.a, 0);
 	expect_received(&p.b, 1, LEN);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 5, IBV_WC_SUCCESS);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
@@ -313,7 +313,7 @@ test_state(void **state)
 	ready(false);
 	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
 	refused();
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 static void
@@ -333,14 +333,14 @@ test_psn(void **state)
 	host_recv(&p.b, 2, TO, LEN);
 	assert_true(qp_catch(&p.b.qp, &ball, LEN));
 	assert_false(take());
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* Where old READs are forgotten. */
 static void
 test_expire(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.psn[0] = (UINT32_C(1) << 21) - 1;
@@ -374,7 +374,7 @@ test_middle(void **state)
 	assert_true(qp_catch(&p.b.qp, &ball, LEN));
 	assert_false(
 		qp_catch_take(&p.b.qp, &ball, PSN_A + 1, wire_view(&p.a, 0).payload));
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* The receive was another's. */
@@ -402,7 +402,7 @@ test_memory(void **state)
 	refused();
 	wire_deliver(&p.a, 0);
 	expect_recv_error(&p.b, 1, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 static void

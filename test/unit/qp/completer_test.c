@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Processing of responses by the requester (docs/protocol.md 7; IBA 9.7.5.2, 9.9.2). */
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 /* Posts n signaled requests of len bytes. Their packets are sent and lost. */
 static void
@@ -26,18 +26,18 @@ static void
 ack_covers_earlier_packets(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	send_lost(5, 2000);
 	inject_ack(&p.a, AETH_ACK, PSN_A); /* inside the first message */
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 6); /* inside the fourth */
 	expect_sent_range(0, 3, IBV_WC_SUCCESS);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 9);
 	expect_sent_range(3, 5, IBV_WC_SUCCESS);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 	assert_int_equal(p.a.peer.inflight, 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Ghosts and stale responses of any kind are dropped, a stale NAK too (docs/protocol.md
@@ -50,7 +50,7 @@ ghosts_and_stale_are_dropped(void **state)
 	uint64_t deadline;
 
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	inject_ack(&p.a, AETH_ACK, PSN_A); /* nothing was sent at all */
 	inject_ack(&p.a, AETH_ACK, PSN_A - 1);
 	assert_int_equal(p.a.stats.drop[DROP_ghost], 1);
@@ -70,10 +70,10 @@ ghosts_and_stale_are_dropped(void **state)
 	assert_int_equal(p.a.stats.drop[DROP_stale_response], 1 + 2 * 8);
 	assert_int_equal(qp_deadline(&p.a.qp), deadline);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 3);
 	expect_sent_range(2, 4, IBV_WC_SUCCESS);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Each AETH syndrome (docs/protocol.md 4.2) at the second of three requests. The requests
@@ -84,13 +84,13 @@ syndrome_run(unsigned s)
 {
 	enum ibv_wc_status status = IBV_WC_BAD_RESP_ERR;
 
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	send_lost(3, 2000);
 	inject_ack(&p.a, (uint8_t)s, PSN_A + 3);
 	if (s < 0x20) { /* whatever the credits (docs/protocol.md 15) */
 		expect_sent_range(0, 2, IBV_WC_SUCCESS);
-		expect_quiet(&p.a);
-		pair_reset(&p);
+		expect_idle(&p.a);
+		qp_link_fini_reset(&p);
 		return;
 	}
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
@@ -99,8 +99,8 @@ syndrome_run(unsigned s)
 		assert_int_equal(p.a.stats.seq_nak_received, s == AETH_NAK_SEQ);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), s < 0x40 ? 0 : 3);
 		wire_drop_all(&p.a);
-		expect_quiet(&p.a);
-		pair_reset(&p);
+		expect_idle(&p.a);
+		qp_link_fini_reset(&p);
 		return;
 	}
 	if (s >= 0x61 && s <= 0x63)
@@ -109,10 +109,10 @@ syndrome_run(unsigned s)
 	expect_sent_vendor(&p.a, 1, status,
 		s >= 0x61 && s <= 0x63 ? VENDOR_REMOTE_NAK : VENDOR_BAD_SYNDROME);
 	expect_sent_vendor(&p.a, 2, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
@@ -133,15 +133,15 @@ rdma_response_to_send_fails(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(opcodes); i++) {
-		pair_init_default(&p);
+		qp_link_init_default(&p);
 		send_lost(2, 8);
-		inject(&p.a, &(struct crafted){.opcode = opcodes[i],
+		inject(&p.a, &(struct pkt_spec){.opcode = opcodes[i],
 				     .psn = PSN_A,
 				     .syndrome = AETH_ACK});
 		expect_sent(&p.a, 0, IBV_WC_BAD_RESP_ERR);
 		expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
 		assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -151,7 +151,7 @@ static void
 failed_unsignaled_request_completes(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 5; i++)
 		host_send(&p.a, i, 0, 8, i == 4 ? IBV_SEND_SIGNALED : 0);
 	host_pull(&p.a, 3);
@@ -159,7 +159,7 @@ failed_unsignaled_request_completes(void **state)
 	inject_ack(&p.a, AETH_NAK_ACCESS, PSN_A + 1);
 	expect_sent(&p.a, 1, IBV_WC_REM_ACCESS_ERR);
 	expect_sent_range(2, 5, IBV_WC_WR_FLUSH_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* ---- NAK 0x60 ---- */
@@ -171,7 +171,7 @@ sequence_nak_goes_back_n(void **state)
 {
 	(void)state;
 	for (unsigned lost = 0; lost < 8; lost++) {
-		pair_init_default(&p);
+		qp_link_init_default(&p);
 		for (unsigned i = 0; i < 3; i++) {
 			host_recv(&p.b, i, 20000 * i, 3000);
 			bytes_fill(p.a.mem + 20000 * i, 3000, i);
@@ -185,7 +185,7 @@ sequence_nak_goes_back_n(void **state)
 		wire_deliver(&p.b, 0);
 		for (unsigned i = 0; i < lost / 3; i++)
 			expect_sent(&p.a, i, IBV_WC_SUCCESS);
-		expect_quiet(&p.a);
+		expect_idle(&p.a);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 9 - lost);
 		for (unsigned i = 0; i < p.a.wire_count; i++) {
 			static const uint8_t ops[] = {OPCODE_RC_SEND_FIRST,
@@ -194,7 +194,7 @@ sequence_nak_goes_back_n(void **state)
 			expect_frame(&p.a, i, ops[(lost + i) % 3], PSN_A + lost + i, -1);
 		}
 		assert_int_equal(p.a.stats.retransmitted, 9 - lost);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		for (unsigned i = 0; i < 3; i++) {
 			if (i >= lost / 3)
 				expect_sent(&p.a, i, IBV_WC_SUCCESS);
@@ -202,7 +202,7 @@ sequence_nak_goes_back_n(void **state)
 			assert_true(bytes_match(p.b.mem + 20000 * i, 3000, i));
 		}
 		assert_int_equal(p.b.stats.seq_nak_sent, 1);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -211,11 +211,11 @@ sequence_nak_goes_back_n(void **state)
 static void
 repeated_nak_is_not_charged(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.retry_cnt = 1;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	send_lost(6, 8);
 	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 2);
 	expect_sent_range(0, 2, IBV_WC_SUCCESS);
@@ -231,8 +231,8 @@ repeated_nak_is_not_charged(void **state)
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
 	wire_drop_all(&p.a);
-	expect_quiet(&p.a);
-	pair_reset(&p);
+	expect_idle(&p.a);
+	qp_link_fini_reset(&p);
 }
 
 /* NAK 0x60 charges retry_cnt. With no retry left: RETRY_EXC_ERR (docs/protocol.md
@@ -240,31 +240,31 @@ repeated_nak_is_not_charged(void **state)
 static void
 sequence_nak_charges_retry_cnt(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.retry_cnt = 0;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	send_lost(2, 8);
 	/* its progress does not pay for the NAK */
 	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 1);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	expect_sent_vendor(&p.a, 1, IBV_WC_RETRY_EXC_ERR, VENDOR_SEQ_RETRIES);
-	pair_fini(&p);
+	qp_link_fini(&p);
 
 	conf.retry_cnt = 2;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	send_lost(2, 8);
 	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
-	pair_advance(&p, 100 * NS_PER_MS);
+	qp_link_advance(&p, 100 * NS_PER_MS);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	wire_drop_all(&p.a);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A);
 	expect_sent(&p.a, 0, IBV_WC_RETRY_EXC_ERR);
 	expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* The NAK is lost. The responder sends no second one, and the timeout repairs the
@@ -273,7 +273,7 @@ static void
 lost_nak_is_repaired_by_timeout(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 4; i++) {
 		host_recv(&p.b, i, 0, 8);
 		host_send(&p.a, i, 0, 8, IBV_SEND_SIGNALED);
@@ -284,17 +284,17 @@ lost_nak_is_repaired_by_timeout(void **state)
 	host_pull(&p.b, PULL_ALL);
 	expect_ack(&p.b, 0, AETH_NAK_SEQ, PSN_A + 1, 1);
 	wire_drop(&p.b, 0);
-	pair_settle(&p);
-	expect_quiet(&p.a);
-	pair_advance(&p, 80 * NS_PER_MS);
+	qp_link_drain(&p);
+	expect_idle(&p.a);
+	qp_link_advance(&p, 80 * NS_PER_MS);
 	assert_int_equal(p.a.stats.ack_timeouts, 1);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent_range(0, 4, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < 4; i++)
 		expect_received(&p.b, i, 8);
 	assert_int_equal(p.b.stats.seq_nak_sent, 1);
 	assert_int_equal(p.b.stats.duplicates, 1);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* An ACK of the first transmission arrives during the second: the packets that it
@@ -303,9 +303,9 @@ static void
 late_ack_ends_retransmission(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	send_lost(6, 1500);
-	pair_advance(&p, 80 * NS_PER_MS);
+	qp_link_advance(&p, 80 * NS_PER_MS);
 	assert_int_equal(host_pull(&p.a, 3), 3);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 6);
 	expect_sent_range(0, 3, IBV_WC_SUCCESS);
@@ -317,7 +317,7 @@ late_ack_ends_retransmission(void **state)
 	wire_drop_all(&p.a);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 11);
 	expect_sent_range(3, 6, IBV_WC_SUCCESS);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* ---- CQ overflow ---- */
@@ -327,20 +327,20 @@ late_ack_ends_retransmission(void **state)
 static void
 send_cq_overflow(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.cqe = 2;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	send_lost(5, 8);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 4);
 	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
 	expect_event(&p.a, IBV_EVENT_CQ_ERR);
 	expect_event(&p.a, IBV_EVENT_QP_FATAL);
 	expect_sent_range(0, 2, IBV_WC_SUCCESS);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	assert_false(qp_wants_tx(&p.a.qp));
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 int

@@ -6,7 +6,7 @@
 
 #define UNTOUCHED 0xC3
 
-struct pair p;
+struct qp_link p;
 struct host *from, *to;
 uint32_t mtu, len;
 
@@ -74,12 +74,12 @@ message_post(enum way way)
 }
 
 void
-direct_open(enum way way, const struct pair_conf *conf, uint32_t bytes, uint32_t cut)
+direct_open(enum way way, const struct qp_link_conf *conf, uint32_t bytes, uint32_t cut)
 {
-	struct pair_conf own = *conf;
+	struct qp_link_conf own = *conf;
 
 	own.srq = own.srq_pd = way == WAY_SRQ;
-	pair_init(&p, &own);
+	qp_link_init(&p, &own);
 	assert_int_equal(own.mem_bytes, sizeof(expected_mem));
 	mtu = mtu_bytes(own.mtu);
 	len = bytes;
@@ -101,7 +101,7 @@ direct_open(enum way way, const struct pair_conf *conf, uint32_t bytes, uint32_t
 void
 direct_open_default(enum way way)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	direct_open(way, &conf, (PACKETS - 1) * mtu_bytes(conf.mtu) + 100, 0);
 }
@@ -109,16 +109,16 @@ direct_open_default(enum way way)
 void
 direct_finish(enum way way)
 {
-	pair_settle(&p);
-	pair_advance(&p, SEC_NS);
-	pair_settle(&p);
+	qp_link_drain(&p);
+	qp_link_advance(&p, SEC_NS);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	if (way == WAY_SEND || way == WAY_SRQ)
 		expect_received(&p.b, 2, len);
 	for (uint32_t i = 0; i < len; i++)
 		assert_int_equal(to->mem[mem_offset(i)], from->mem[FROM + i]);
 	expect_changed(0, len);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 struct check_result

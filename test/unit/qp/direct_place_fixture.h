@@ -4,10 +4,10 @@
 #ifndef ROCADE_TEST_QP_DIRECT_PLACE_FIXTURE_H
 #define ROCADE_TEST_QP_DIRECT_PLACE_FIXTURE_H
 
-#include "qp_pair.h"
+#include "qp_link.h"
 #include "wire/icrc.h"
 
-extern struct pair p;
+extern struct qp_link p;
 extern struct host *from, *to; /* of the payload */
 extern uint32_t mtu, len;
 
@@ -38,7 +38,7 @@ direct_on(void **state);
 
 /* cut: bytes of the first of two SGEs of the destination; 0: it has one SGE. */
 void
-direct_open(enum way way, const struct pair_conf *conf, uint32_t bytes, uint32_t cut);
+direct_open(enum way way, const struct qp_link_conf *conf, uint32_t bytes, uint32_t cut);
 /* As direct_open(), with MTU 1024 and a message of PACKETS packets. */
 void
 direct_open_default(enum way way);

@@ -7,14 +7,14 @@
 #include "direct_place_fixture.h"
 
 /* The packet that follows the first packet of a message. */
-static struct crafted
+static struct pkt_spec
 middle_packet(enum way way)
 {
 	static const uint8_t opcodes[WAYS] = {OPCODE_RC_SEND_MIDDLE,
 		OPCODE_RC_SEND_MIDDLE, OPCODE_RC_WRITE_MIDDLE,
 		OPCODE_RC_READ_RESPONSE_MIDDLE};
 
-	return (struct crafted){.opcode = opcodes[way],
+	return (struct pkt_spec){.opcode = opcodes[way],
 		.psn = psn_add(PSN_A, 1),
 		.payload_len = mtu,
 		.payload_key = 9};
@@ -23,7 +23,7 @@ middle_packet(enum way way)
 static void
 first_packet_deliver(enum way way, uint32_t bytes)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	direct_open(way, &conf, bytes, 0);
 	wire_deliver(from, 0);
@@ -31,9 +31,9 @@ first_packet_deliver(enum way way, uint32_t bytes)
 }
 
 static void
-expect_delivered(const struct crafted *c, bool delivered)
+expect_delivered(const struct pkt_spec *c, bool delivered)
 {
-	struct frame frame = craft(to, c);
+	struct frame frame = pkt_spec_build(to, c);
 	struct check_result result = frame_check(&frame);
 
 	delivered = delivered && icrc_copy_min <= c->payload_len;
@@ -47,7 +47,7 @@ expect_delivered(const struct crafted *c, bool delivered)
 static void
 expect_next_delivered(enum way way)
 {
-	struct crafted c = middle_packet(way);
+	struct pkt_spec c = middle_packet(way);
 
 	expect_delivered(&c, true);
 }
@@ -55,7 +55,7 @@ expect_next_delivered(enum way way)
 static void
 expect_next_not_delivered(enum way way)
 {
-	struct crafted c = middle_packet(way);
+	struct pkt_spec c = middle_packet(way);
 
 	expect_delivered(&c, false);
 }
@@ -65,7 +65,7 @@ expect_next_not_delivered(enum way way)
 static void
 wrong_header_not_delivered(void **state)
 {
-	static const struct crafted rows[] = {{.psn = 1}, {.psn = 2}, {.psn = PSN_MASK},
+	static const struct pkt_spec rows[] = {{.psn = 1}, {.psn = 2}, {.psn = PSN_MASK},
 		{.psn = PSN_MASK - 1}, {.psn = 1 << 23}, {.src_ip_change = 1},
 		{.dst_ip_change = 1}, {.other_version = true}, {.pkey = 0x1234},
 		{.pkey_zero = true}};
@@ -74,7 +74,7 @@ wrong_header_not_delivered(void **state)
 	for (enum way way = 0; way < WAYS; way++) {
 		first_packet_deliver(way, 4 * 1024);
 		for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-			struct crafted c = rows[i], right = middle_packet(way);
+			struct pkt_spec c = rows[i], right = middle_packet(way);
 
 			c.psn = psn_add(right.psn, c.psn);
 			c.opcode = right.opcode;
@@ -82,7 +82,7 @@ wrong_header_not_delivered(void **state)
 			expect_delivered(&c, false);
 		}
 		expect_next_delivered(way);
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 }
 
@@ -97,13 +97,13 @@ other_length_not_delivered(void **state)
 	for (enum way way = 0; way < WAYS; way++) {
 		first_packet_deliver(way, 4 * 1024);
 		for (unsigned i = 0; i < RTE_DIM(lens); i++) {
-			struct crafted c = middle_packet(way);
+			struct pkt_spec c = middle_packet(way);
 
 			c.payload_len = lens[i];
 			expect_delivered(&c, false);
 		}
 		expect_next_delivered(way);
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 }
 
@@ -118,7 +118,7 @@ other_opcode_not_delivered(void **state)
 
 		first_packet_deliver(way, 4 * 1024);
 		for (unsigned opcode = 0; opcode < 256; opcode++) {
-			struct crafted c = middle_packet(way);
+			struct pkt_spec c = middle_packet(way);
 			const struct op_row *op = &op_rows[opcode];
 
 			if (op->kind == OP_UNKNOWN || opcode == c.opcode)
@@ -131,7 +131,7 @@ other_opcode_not_delivered(void **state)
 		}
 		assert_true(others > 60);
 		expect_next_delivered(way);
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 }
 
@@ -149,7 +149,7 @@ delivery_by_qp_state(void **state)
 
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
-		struct crafted c;
+		struct pkt_spec c;
 
 		first_packet_deliver(way, 4 * 1024);
 		c = middle_packet(way);
@@ -162,7 +162,7 @@ delivery_by_qp_state(void **state)
 			expect_delivered(&c, takes);
 		}
 		to->qp.state = IBV_QPS_RTS;
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 }
 
@@ -172,7 +172,7 @@ no_message_in_progress(void **state)
 {
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++) {
-		struct crafted c;
+		struct pkt_spec c;
 
 		first_packet_deliver(way, 2 * 1024);
 		wire_deliver_all(from);
@@ -189,7 +189,7 @@ static void
 stale_message_state_is_unused(void **state)
 {
 	static const enum way ways[] = {WAY_SEND, WAY_SRQ};
-	struct crafted write;
+	struct pkt_spec write;
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(ways); i++) {
@@ -203,7 +203,7 @@ stale_message_state_is_unused(void **state)
 		to->qp.resp.msg = OP_WRITE;
 		expect_next_not_delivered(ways[i]);
 		expect_delivered(&write, true);
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 }
 
@@ -240,7 +240,7 @@ invalid_key_not_delivered(void **state)
 		assert_int_equal(key_free(&to->keys, poor), 0);
 		assert_int_equal(key_free(&to->keys, right), 0);
 		expect_next_not_delivered(way);
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 }
 
@@ -254,7 +254,7 @@ forbidden_write_not_delivered(void **state)
 	expect_next_not_delivered(WAY_WRITE);
 	to->qp.access = IBV_ACCESS_REMOTE_WRITE;
 	expect_next_delivered(WAY_WRITE);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* At least one byte of a WRITE must be left for the last packet, as each MIDDLE
@@ -268,11 +268,11 @@ last_bytes_of_write_not_delivered(void **state)
 	for (unsigned i = 0; i < RTE_DIM(lens); i++) {
 		first_packet_deliver(WAY_WRITE, lens[i]);
 		expect_next_not_delivered(WAY_WRITE);
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 	first_packet_deliver(WAY_WRITE, 2 * 1024 + 1);
 	expect_next_delivered(WAY_WRITE);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* A receive or a READ with less room than the packet's payload. */
@@ -296,7 +296,7 @@ payload_across_sges_not_delivered(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(cuts) * WAYS; i++) {
-		struct pair_conf conf = pair_defaults_rdma();
+		struct qp_link_conf conf = qp_link_defaults_rdma();
 		uint32_t cut = cuts[i / WAYS];
 		enum way way = (enum way)(i % WAYS);
 
@@ -325,14 +325,14 @@ payload_across_sges_not_delivered(void **state)
 static void
 first_read_response_not_delivered(void **state)
 {
-	struct crafted c;
+	struct pkt_spec c;
 
 	(void)state;
 	direct_open_default(WAY_READ);
 	c = middle_packet(WAY_READ);
 	c.psn = PSN_A;
 	expect_delivered(&c, false);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_changed(0, len);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	host_read(&p.a, 3, AT, FROM, 8 * mtu);
@@ -342,7 +342,7 @@ first_read_response_not_delivered(void **state)
 	assert_int_equal(to->qp.req.una_psn, c.psn);
 	assert_int_equal(to->qp.req.read_pos_psn, c.psn);
 	expect_delivered(&c, false);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* The read position must be that of the oldest packet. */
@@ -359,18 +359,18 @@ read_position_must_match(void **state)
 	expect_next_not_delivered(WAY_READ);
 	to->qp.req.una_psn--;
 	expect_next_delivered(WAY_READ);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* The oldest request is not a READ, also when one of its packets is acknowledged. */
 static void
 response_without_read_not_delivered(void **state)
 {
-	struct crafted c;
+	struct pkt_spec c;
 
 	(void)state;
 	direct_open_default(WAY_READ);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_changed(0, len);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	c = middle_packet(WAY_READ);
@@ -388,7 +388,7 @@ response_without_read_not_delivered(void **state)
 	to->qp.req.read_pos_psn = c.psn;
 	to->qp.req.read_pos = (struct sge_pos){0, mtu};
 	expect_delivered(&c, false);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* ---- Other services ---- */
@@ -396,7 +396,7 @@ response_without_read_not_delivered(void **state)
 static void
 none_delivered(enum ibv_qp_type type, enum way way)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	conf.type = type;
 	if (type == IBV_QPT_UC)

@@ -38,7 +38,7 @@ middle_packets_are_delivered_directly(void **state)
 	(void)state;
 	for (unsigned i = 0; i < WAYS * 2; i++) {
 		for (int code = IBV_MTU_256; code <= IBV_MTU_4096; code++) {
-			struct pair_conf conf = pair_defaults_rdma();
+			struct qp_link_conf conf = qp_link_defaults_rdma();
 			uint32_t bytes = mtu_bytes((enum ibv_mtu)code);
 
 			conf.mtu = (enum ibv_mtu)code;
@@ -152,7 +152,7 @@ second_packet_resend(enum way way)
 			continue;
 		}
 		wire_deliver_all(to);
-		pair_advance(&p, NS_PER_MS);
+		qp_link_advance(&p, NS_PER_MS);
 		host_pull(&p.a, PULL_ALL);
 		if (way == WAY_READ) {
 			wire_deliver_all(&p.a);

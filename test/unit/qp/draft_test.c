@@ -2,26 +2,26 @@
 /* Drafts: the packet is the one that would have been built, and what a draft is not for takes the
  * way of all requests, as if there had been none. */
 #include "qp/ball.h"
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define LEN 64
 #define FRAME_ROOM 4300
 
-static struct pair p, twin;
+static struct qp_link p, twin;
 static uint8_t room[FRAME_ROOM];
 static struct qp_draft draft;
 
 static void
-init_one(struct pair *pair, const struct pair_conf *conf)
+init_one(struct qp_link *fixture, const struct qp_link_conf *conf)
 {
-	pair_init(pair, conf);
+	qp_link_init(fixture, conf);
 	for (uint32_t i = 0; i < 4096; i++)
-		pair->a.mem[i] = (uint8_t)(i * 11 + 3);
-	host_recv(&pair->b, 1, 0x1000, 4096);
+		fixture->a.mem[i] = (uint8_t)(i * 11 + 3);
+	host_recv(&fixture->b, 1, 0x1000, 4096);
 }
 
 static void
-init(const struct pair_conf *conf)
+init(const struct qp_link_conf *conf)
 {
 	init_one(&p, conf);
 	draft = (struct qp_draft){.pkt = {.data = room, .room = sizeof(room)}};
@@ -30,7 +30,7 @@ init(const struct pair_conf *conf)
 static void
 init_default(void)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	init(&conf);
 }
@@ -58,8 +58,8 @@ draft_goes(uint64_t wr_id, uint32_t len)
 	assert_int_equal(p.a.qp.req.unacked, 1);
 	assert_int_equal(p.a.peer.inflight, 1);
 	assert_int_not_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-	host_take(&p.b, draft.pkt.data, draft.pkt.len);
-	pair_settle(&p);
+	host_rx(&p.b, draft.pkt.data, draft.pkt.len);
+	qp_link_drain(&p);
 	expect_sent(&p.a, wr_id, IBV_WC_SUCCESS);
 	expect_received(&p.b, 1, len);
 	assert_int_equal(p.a.peer.inflight, 0);
@@ -75,7 +75,7 @@ test_same_bytes(void **state)
 	for (unsigned i = 0; i < 4 * RTE_DIM(lens); i++) {
 		uint32_t len = lens[i / 4];
 		unsigned flags = IBV_SEND_SIGNALED;
-		struct pair_conf conf = pair_defaults_rdma();
+		struct qp_link_conf conf = qp_link_defaults_rdma();
 
 		conf.ipv6 = i & 1;
 		flags |= i & 2 && len < 64 ? IBV_SEND_INLINE : 0;
@@ -90,12 +90,12 @@ test_same_bytes(void **state)
 		assert_memory_equal(room, twin.a.wire[0].data, draft.pkt.len);
 		draft_goes(7, len);
 		assert_memory_equal(p.b.mem + 0x1000, p.a.mem + 16, len);
-		pair_settle(&twin);
+		qp_link_drain(&twin);
 		expect_sent(&twin.a, 7, IBV_WC_SUCCESS);
 		expect_received(&twin.b, 1, len);
 		assert_int_equal(p.a.qp.stats.tx_packets, twin.a.qp.stats.tx_packets);
-		pair_fini(&p);
-		pair_fini(&twin);
+		qp_link_fini(&p);
+		qp_link_fini(&twin);
 	}
 }
 
@@ -103,18 +103,18 @@ test_same_bytes(void **state)
 static void
 test_none(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	init_default();
 	assert_false(qp_draft(&p.a.qp, &draft, 0));
 	assert_false(qp_draft(&p.a.qp, &draft, 1025));
 	host_modify(&p.b, IBV_QPS_ERR);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 	conf.type = IBV_QPT_UC;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	assert_false(qp_draft(&p.a.qp, &draft, LEN));
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Not what was expected: it is sent all the same, by the other way. */
@@ -131,12 +131,12 @@ other_way(uint32_t len, unsigned flags, enum ibv_wr_opcode opcode, unsigned time
 	assert_false(qp_draft_fill(&p.a.qp, &draft));
 	assert_int_equal(p.a.qp.req.next_psn, PSN_A);
 	assert_int_equal(p.a.qp.req.started_idx, p.a.qp.req.next_idx);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	for (unsigned i = 0; i < times; i++)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 	while (host_poll(&p.b, &p.b.recv_cq, &cqe))
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 static void
@@ -160,7 +160,7 @@ static void
 refused(void)
 {
 	assert_false(qp_draft_fill(&p.a.qp, &draft));
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 static void
@@ -190,7 +190,7 @@ test_not_now(void **state)
 	drafted();
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	wire_drop_all(&p.a);
-	pair_advance(&p, UINT64_C(4096) << 14);
+	qp_link_advance(&p, UINT64_C(4096) << 14);
 	assert_int_equal(req->next_psn, PSN_A);
 	refused();
 	/* A READ is under way, a receive is waited for, an early copy is due. */
@@ -217,7 +217,7 @@ test_not_now(void **state)
 	p.a.peer.many_qps = UINT32_MAX;
 	assert_true(qp_draft_fill(&p.a.qp, &draft));
 	qp_draft_sent(&p.a.qp, &draft, p.now);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* Memory that is not ours to read: the other way says so. */
@@ -236,7 +236,7 @@ test_no_memory(void **state)
 	assert_false(qp_draft_fill(&p.a.qp, &draft));
 	host_pull(&p.a, PULL_ALL);
 	expect_sent(&p.a, 3, IBV_WC_LOC_PROT_ERR);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* Lost, it is sent again by the other way. */
@@ -250,14 +250,14 @@ test_lost(void **state)
 	assert_true(qp_draft_fill(&p.a.qp, &draft));
 	qp_draft_sent(&p.a.qp, &draft, p.now);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-	pair_advance(&p, UINT64_C(4096) << 14);
+	qp_link_advance(&p, UINT64_C(4096) << 14);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	assert_int_equal(p.a.wire[0].len, draft.pkt.len);
 	assert_memory_equal(p.a.wire[0].data, room, draft.pkt.len);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 9, IBV_WC_SUCCESS);
 	expect_received(&p.b, 1, LEN);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 int

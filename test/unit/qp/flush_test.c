@@ -5,17 +5,17 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 static void
 init(bool srq)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	conf.srq = srq;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 }
 
 /* ERR flushes both queues in order: requests that are complete, sent, half sent and not
@@ -39,12 +39,12 @@ err_flushes_in_order(void **state)
 		expect_sent_vendor(&p.a, i, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	for (unsigned i = 0; i < 4; i++)
 		expect_recv_error(&p.a, 100 + i, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	assert_int_equal(p.a.peer.inflight, 0);
 	assert_int_equal(p.a.qp.sq.freed, 6);
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a); /* a pending acknowledgement */
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Any number of later posts is accepted and flushed. */
@@ -72,7 +72,7 @@ later_posts_are_flushed(void **state)
 	inject_request(&p.a, OPCODE_RC_SEND_ONLY, PSN_B, 8);
 	assert_int_equal(p.a.stats.drop[DROP_qp_state], 1);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Receives of an SRQ are not flushed, except one that the QP has taken.
@@ -97,14 +97,14 @@ srq_receives_are_not_flushed(void **state)
 		host_pull(&p.b, PULL_ALL);
 		wire_drop_all(&p.b);
 		expect_sent(&p.b, 9, IBV_WC_WR_FLUSH_ERR);
-		expect_quiet(&p.b);
+		expect_idle(&p.b);
 		assert_int_equal(recv_ring_outstanding(&p.b.srq.ring), 3 - held);
 		/* A QP that is connected again raises the event again. */
 		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
 		host_connect(&p.b);
 		assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
 		expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -128,7 +128,7 @@ reset_discards_everything(void **state)
 	inject_request(&p.a, OPCODE_RC_SEND_FIRST, PSN_B + 1, 1024);
 	assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
 	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	assert_int_equal(p.a.peer.inflight, 0);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 	assert_false(qp_wants_tx(&p.a.qp));
@@ -141,17 +141,17 @@ reset_discards_everything(void **state)
 	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
 	p.conf.psn[0] = 0xFFFFFE;
 	p.conf.psn[1] = 5;
-	pair_connect(&p);
+	qp_link_connect(&p);
 	for (unsigned i = 0; i < 64; i++) {
 		host_recv(&p.b, 200 + i, 0, 2000);
 		host_send(&p.a, 100 + i, 0, 2000, IBV_SEND_SIGNALED);
 	}
-	pair_settle(&p);
+	qp_link_drain(&p);
 	for (unsigned i = 0; i < 64; i++) {
 		expect_sent(&p.a, 100 + i, IBV_WC_SUCCESS);
 		expect_received(&p.b, 200 + i, 2000);
 	}
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void *
@@ -182,7 +182,7 @@ reset_waits_for_poller_of_cq(void **state)
 	pthread_join(thread, NULL);
 	assert_int_equal(p.a.qp.sq.prod, 0);
 	assert_int_equal(p.a.qp.sq.freed, 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* RESET from every state, and twice. */
@@ -200,10 +200,10 @@ reset_from_every_state(void **state)
 		host_connect(&p.b);
 		host_recv(&p.b, 1, 0, 8);
 		host_send(&p.a, 1, 0, 8, IBV_SEND_SIGNALED);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 		expect_received(&p.b, 1, 8);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -225,7 +225,7 @@ reset_cleans_shared_cq(void **state)
 	assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
 	assert_int_equal(cqe.wr_id, 77);
 	p.a.qp.recv_cq = &p.a.recv_cq;
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 int

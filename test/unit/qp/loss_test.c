@@ -5,21 +5,21 @@
 
 #include <rte_byteorder.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define REMOTE 0x8000
 #define TIMEOUT_NS (UINT64_C(4096) << 14)
 
-static struct pair p;
+static struct qp_link p;
 
 static void
 open_pair(uint32_t psn, uint8_t depth)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	conf.psn[0] = psn;
 	conf.max_rd = conf.max_dest_rd = depth;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	bytes_fill(p.a.mem, 0x8000, 1);
 	bytes_fill(p.b.mem + REMOTE, 0x8000, 2);
 }
@@ -73,8 +73,8 @@ operation_check(unsigned kind, uint64_t wr_id, uint32_t len, uint64_t before)
 		assert_int_equal(mem_word(&p.a, 0x6000), before);
 		assert_int_equal(mem_word(&p.b, REMOTE), before + 1);
 	}
-	expect_quiet(&p.a);
-	expect_quiet(&p.b);
+	expect_idle(&p.a);
+	expect_idle(&p.b);
 }
 
 /* A QP without an RTT sample loses the last packet of its only message, or the last
@@ -99,16 +99,16 @@ lost_last_packet_costs_one_timeout(void **state)
 			if (answer)
 				wire_drop(&p.b, p.b.wire_count - 1);
 			wire_deliver_all(&p.b);
-			expect_quiet(&p.a);
+			expect_idle(&p.a);
 			assert_int_equal(qp_deadline(&p.a.qp), begin + TIMEOUT_NS);
-			pair_advance(&p, TIMEOUT_NS - 1);
+			qp_link_advance(&p, TIMEOUT_NS - 1);
 			assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-			pair_advance(&p, 1);
+			qp_link_advance(&p, 1);
 			assert_true(host_pull(&p.a, PULL_ALL) != 0);
-			pair_settle(&p);
+			qp_link_drain(&p);
 			operation_check(kind, 1, 3000, before);
 			assert_int_equal(p.a.stats.ack_timeouts, 1);
-			pair_fini(&p);
+			qp_link_fini(&p);
 		}
 	}
 }
@@ -129,15 +129,15 @@ reordered_read_responses(void **state)
 			assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 			wire_move(&p.b, from, to);
 			wire_deliver_all(&p.b);
-			pair_settle(&p);
+			qp_link_drain(&p);
 			/* the last response came too early */
 			if (p.a.qp.req.una_idx != 1) {
-				pair_advance(&p, TIMEOUT_NS);
-				pair_settle(&p);
+				qp_link_advance(&p, TIMEOUT_NS);
+				qp_link_drain(&p);
 			}
 			operation_check(READ, 1, 3 * 1024 + 100, 0);
 			assert_true(p.a.stats.ack_timeouts <= 1);
-			pair_fini(&p);
+			qp_link_fini(&p);
 		}
 	}
 }
@@ -163,9 +163,9 @@ responses_in_reverse_order(void **state)
 			wire_dup(&p.b, 2 * i);
 		wire_deliver_all(&p.b);
 		for (unsigned i = 0; i < 8 && p.a.qp.req.una_idx != 4; i++) {
-			pair_settle(&p);
+			qp_link_drain(&p);
 			if (p.a.qp.req.una_idx != 4)
-				pair_advance(&p, TIMEOUT_NS);
+				qp_link_advance(&p, TIMEOUT_NS);
 		}
 		for (unsigned i = 0; i < 4; i++)
 			expect_sent(&p.a, i, IBV_WC_SUCCESS);
@@ -173,7 +173,7 @@ responses_in_reverse_order(void **state)
 			assert_memory_equal(
 				p.a.mem + 0x4000 + 16 * i, p.b.mem + REMOTE + 64 * i, 16);
 		assert_int_equal(mem_word(&p.b, REMOTE + 512), mem_word(&p.a, 0x6000) + 1);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -196,9 +196,9 @@ wrap_case(unsigned kind, uint32_t psn, unsigned lost, bool answer)
 		wire_drop(&p.b, lost);
 	wire_deliver_all(&p.b);
 	for (unsigned i = 0; i < 4; i++) {
-		pair_settle(&p);
+		qp_link_drain(&p);
 		if (p.a.qp.req.una_idx != 2)
-			pair_advance(&p, TIMEOUT_NS);
+			qp_link_advance(&p, TIMEOUT_NS);
 	}
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	if (kind == SEND)
@@ -208,7 +208,7 @@ wrap_case(unsigned kind, uint32_t psn, unsigned lost, bool answer)
 		assert_int_equal(mem_word(&p.b, REMOTE), before + 1);
 	assert_int_equal(p.a.qp.req.una_psn, p.b.qp.resp.epsn);
 	assert_true(p.a.qp.req.una_psn < 0x10);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
@@ -252,7 +252,7 @@ msn_wraps(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_ack(&p.b, 0, AETH_ACK, PSN_A + 1, 4);
 	wire_drop_all(&p.b);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* More READs and atomics than responder resources: a duplicate of a forgotten one is
@@ -260,7 +260,7 @@ msn_wraps(void **state)
 static void
 forgotten_duplicate_is_dropped(void **state)
 {
-	struct crafted c = {.ack_req = true, .dma_len = 8, .swap_add = 1};
+	struct pkt_spec c = {.ack_req = true, .dma_len = 8, .swap_add = 1};
 
 	(void)state;
 	open_pair(PSN_A, 2);
@@ -289,7 +289,7 @@ forgotten_duplicate_is_dropped(void **state)
 		}
 	}
 	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* READ responses, atomic responses and all NAKs are sent without AckReq, too. A SEND or
@@ -297,7 +297,7 @@ forgotten_duplicate_is_dropped(void **state)
 static void
 responses_without_ackreq(void **state)
 {
-	struct crafted c = {.dma_len = 8, .swap_add = 1};
+	struct pkt_spec c = {.dma_len = 8, .swap_add = 1};
 
 	(void)state;
 	open_pair(PSN_A, 4);
@@ -341,7 +341,7 @@ responses_without_ackreq(void **state)
 	expect_ack(&p.b, 0, AETH_NAK_INV_REQ, PSN_A + 4, 4);
 	wire_drop_all(&p.b);
 	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 int

@@ -4,17 +4,17 @@
 #include <errno.h>
 #include <string.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 static void
 init(bool connected)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	conf.unconnected = !connected;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 }
 
 static void
@@ -70,7 +70,7 @@ values_out_of_range(void **state)
 	assert_int_equal(
 		qp_modify(&p.a.qp, &good, MASK_RTS | IBV_QP_CUR_STATE, IBV_MTU_2048), 0);
 #undef REFUSE
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* The largest values can be set and queried. */
@@ -127,7 +127,7 @@ query_returns_attributes(void **state)
 	qp_query(&p.a.qp, &got);
 	assert_int_equal(got.min_rnr_timer, 3);
 	assert_int_equal(got.access, 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static int
@@ -176,14 +176,14 @@ sqd_drains_started_messages(void **state)
 			expect_event(&p.a, IBV_EVENT_SQ_DRAINED);
 		expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-		expect_quiet(&p.a);
+		expect_idle(&p.a);
 		assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0); /* no second drain */
-		expect_quiet(&p.a);
+		expect_idle(&p.a);
 		assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 6);
 		wire_drop_all(&p.a);
 		assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -201,7 +201,7 @@ sqd_of_idle_queue(void **state)
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 		assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
 		host_recv(&p.b, i, 0, 8);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 		expect_received(&p.b, i, 8);
 	}
@@ -213,7 +213,7 @@ sqd_of_idle_queue(void **state)
 	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
 	expect_sent(&p.a, 9, IBV_WC_WR_FLUSH_ERR);
 	assert_false(draining());
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* SQD -> SQD changes limits. A new retry_cnt counts from then on. */
@@ -239,9 +239,9 @@ sqd_changes_limits(void **state)
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a);
 	assert_int_equal(qp_deadline(&p.a.qp), p.now + (UINT64_C(4096) << 5));
-	pair_advance(&p, NS_PER_MS);
+	qp_link_advance(&p, NS_PER_MS);
 	expect_sent(&p.a, 1, IBV_WC_RETRY_EXC_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
@@ -276,14 +276,14 @@ reset_restores_attributes(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(types); i++) {
-		struct pair_conf conf = pair_defaults_rdma();
+		struct qp_link_conf conf = qp_link_defaults_rdma();
 
 		conf.type = types[i];
 		conf.unconnected = true;
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		qp_query(&p.a.qp, &fresh[0]);
 		qp_query(&p.b.qp, &fresh[1]);
-		pair_connect(&p);
+		qp_link_connect(&p);
 		assert_int_equal(to_sqd(true), 0);
 		expect_event(&p.a, IBV_EVENT_SQ_DRAINED);
 		for (unsigned side = 0; side < 2; side++) {
@@ -300,7 +300,7 @@ reset_restores_attributes(void **state)
 			qp_query(&h->qp, &got);
 			attr_equal(&got, &fresh[side]);
 		}
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -320,17 +320,17 @@ empty_mask_changes_nothing(void **state)
 		assert_memory_equal(&before, &p.a.qp, sizeof(before));
 	}
 	p.a.qp.state = IBV_QPS_RTS;
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
 init_type(enum ibv_qp_type type)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	conf.type = type;
 	conf.srq = true;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 }
 
 /* A request posted in SQE is flushed, also if RTS comes first. Then the queue works. */
@@ -354,10 +354,10 @@ posts_in_sqe_are_flushed(void **state)
 	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
 	host_recv(&p.b, 3, 0, 8);
 	host_send(&p.a, 3, 0, 8, IBV_SEND_SIGNALED);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
 	expect_received(&p.b, 3, 8);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A message fails while SQD finishes it: SQE, and the QP no longer drains. The receive
@@ -392,7 +392,7 @@ message_fails_while_draining(void **state)
 	assert_int_equal(p.b.qp.state, IBV_QPS_SQE);
 	expect_received(&p.b, 6, 8);
 	assert_int_equal(host_modify(&p.b, IBV_QPS_RTS), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* SQD with every service: started requests finish, requests posted meanwhile are sent in
@@ -423,19 +423,19 @@ sqd_with_every_service(void **state)
 		host_pull(&p.a, 1);
 		assert_int_equal(to_sqd(true), 0);
 		assert_int_equal(host_post_send(&p.a, &req), 0); /* 2 */
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_event(&p.a, IBV_EVENT_SQ_DRAINED);
 		expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 		expect_received(&p.b, 0, len + (ud ? 40 : 0));
-		expect_quiet(&p.a);
-		expect_quiet(&p.b);
+		expect_idle(&p.a);
+		expect_idle(&p.b);
 		assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		for (unsigned j = 1; j < 3; j++) {
 			expect_sent(&p.a, j, IBV_WC_SUCCESS);
 			expect_received(&p.b, j, len + (ud ? 40 : 0));
 		}
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 

@@ -5,9 +5,9 @@
 
 #include <rte_byteorder.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 #define REMOTE 0x8000
 #define FLUSH ((enum ibv_wr_opcode)14)
@@ -22,7 +22,7 @@ static uint32_t flush_key,
 	plain_key; /* of b's memory: with the right to flush alone, and without it */
 
 static void
-keys_alloc(const struct pair_conf *conf)
+keys_alloc(const struct qp_link_conf *conf)
 {
 	flush_key = host_key(&p.b, 0, conf->mem_bytes, ACCESS_FLUSH);
 	plain_key = host_key(&p.b, 0, conf->mem_bytes,
@@ -32,12 +32,12 @@ keys_alloc(const struct pair_conf *conf)
 static void
 init(uint8_t rd, uint8_t dest_rd)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	conf.max_rd = rd;
 	conf.max_dest_rd = dest_rd;
 	conf.access |= ACCESS_FLUSH;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	keys_alloc(&conf);
 }
 
@@ -46,7 +46,7 @@ fini(void)
 {
 	assert_int_equal(key_free(&p.b.keys, flush_key), 0);
 	assert_int_equal(key_free(&p.b.keys, plain_key), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
@@ -83,7 +83,7 @@ remote_addr(uint32_t offset)
 static void
 inject_atomic_write(uint32_t psn, uint64_t at, uint32_t rkey, uint32_t dma_len, uint32_t len)
 {
-	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_ATOMIC_WRITE,
+	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_ATOMIC_WRITE,
 			     .psn = psn,
 			     .va = at,
 			     .rkey = rkey,
@@ -95,7 +95,7 @@ inject_atomic_write(uint32_t psn, uint64_t at, uint32_t rkey, uint32_t dma_len, 
 static void
 inject_flush(uint32_t psn, uint32_t feth, uint64_t at, uint32_t rkey, uint32_t len)
 {
-	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_FLUSH,
+	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_FLUSH,
 			     .psn = psn,
 			     .imm = rte_cpu_to_be_32(feth),
 			     .va = at,
@@ -128,7 +128,7 @@ expect_done(unsigned i, enum ibv_wc_opcode opcode)
 	wire_deliver_all(&p.a);
 	host_pull(&p.b, PULL_ALL);
 	expect_response(&p.b, 0, ONLY, PSN_A + i, i + 1, 0);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	assert_true(host_poll(&p.a, &p.a.send_cq, &cqe));
 	assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 	assert_int_equal(cqe.opcode, opcode);
@@ -174,7 +174,7 @@ duplicate_atomic_write(void **state)
 	expect_empty(PSN_A, 1);
 	assert_int_equal(p.b.mem[REMOTE], 0x11);
 	/* Another operation with that PSN does not match the responder resource. */
-	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_FETCH_ADD,
+	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_FETCH_ADD,
 			     .psn = PSN_A,
 			     .va = remote_addr(REMOTE),
 			     .rkey = p.b.rkey});
@@ -303,12 +303,12 @@ invalid_flush_is_refused(void **state)
 static void
 access_flags_are_required(void **state)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		conf.access = ~(unsigned)IBV_ACCESS_REMOTE_WRITE & ACCESS_REMOTE;
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		keys_alloc(&conf);
 		if (i == 0)
 			inject_atomic_write(PSN_A, remote_addr(REMOTE), p.b.rkey, 8, 8);
@@ -334,13 +334,13 @@ requester_counts_both_operations(void **state)
 	post_flush(2, GLOBAL, REMOTE, 8);
 	post_flush(3, GLOBAL, REMOTE, 8);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	for (unsigned i = 1; i <= 3; i++)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 	fini();
 	init(0, 1);
 	post_flush(1, GLOBAL, REMOTE, 8);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_QP_OP_ERR, VENDOR_DEPTH);
 	fini();
 }
@@ -400,7 +400,7 @@ wrong_response_fails(void **state)
 			post_flush(1, GLOBAL, REMOTE, 8);
 		host_pull(&p.a, PULL_ALL);
 		wire_drop_all(&p.a);
-		inject(&p.a, &(struct crafted){.opcode = rows[i / 2].opcode,
+		inject(&p.a, &(struct pkt_spec){.opcode = rows[i / 2].opcode,
 				     .psn = PSN_A,
 				     .syndrome = AETH_ACK,
 				     .payload_len = rows[i / 2].len});
@@ -423,11 +423,11 @@ resent_until_answered(void **state)
 	host_pull(&p.b, PULL_ALL);
 	wire_drop(&p.b, 0); /* the FLUSH's response is an implied NAK for it (C9-137) */
 	wire_deliver_all(&p.b);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	expect_frame(&p.a, 0, OPCODE_RC_ATOMIC_WRITE, PSN_A, 1);
 	expect_frame(&p.a, 1, OPCODE_RC_FLUSH, PSN_A + 1, 1);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	assert_int_equal(p.b.qp.resp.msn, 2);

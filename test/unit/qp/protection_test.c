@@ -6,9 +6,9 @@
 
 #include <rte_byteorder.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 #define OFFSET 0x8000 /* of the region in b's memory */
 #define LEN 64
@@ -155,18 +155,18 @@ key_make(enum wrong wrong, const struct operation *op, uint64_t *va)
 static void
 operation_run(const struct operation *op, enum wrong wrong)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 	uint64_t va;
 	uint32_t key;
 
 	conf.access |= ACCESS_FLUSH;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	bytes_fill(p.b.mem, conf.mem_bytes, 5);
 	va = (uintptr_t)p.b.mem + OFFSET;
 	key = key_make(wrong, op, &va);
 	if (op->opcode == OPCODE_RC_WRITE_ONLY_IMM)
 		host_recv(&p.b, 1, 0, 64);
-	inject(&p.b, &(struct crafted){.opcode = op->opcode,
+	inject(&p.b, &(struct pkt_spec){.opcode = op->opcode,
 			     .psn = PSN_A,
 			     .ack_req = true,
 			     .va = va,
@@ -198,7 +198,7 @@ operation_run(const struct operation *op, enum wrong wrong)
 	wire_drop_all(&p.b);
 	mw_destroy(&p.b.keys, mw);
 	assert_int_equal(key_free(&p.b.keys, region), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
@@ -221,13 +221,13 @@ each_operation_with_each_invalid_key(void **state)
 static void
 mw_key_is_no_lkey(void **state)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct sge sge;
 	struct send_req req = {.wr_id = 1, .sge = &sge, .num_sge = 1};
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		region = key_new(p.b.qp.pd, LEN, ALL);
 		mw = host_mw(&p.b, true);
 		sge = host_sge(&p.b, OFFSET, LEN);
@@ -240,14 +240,14 @@ mw_key_is_no_lkey(void **state)
 		} else {
 			assert_int_equal(host_post_recv(&p.b, 1, &sge, 1), 0);
 			host_send(&p.a, 2, 0, LEN, IBV_SEND_SIGNALED);
-			pair_settle(&p);
+			qp_link_drain(&p);
 			expect_recv_error(&p.b, 1, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
 			expect_sent(&p.a, 2, IBV_WC_REM_OP_ERR);
 			assert_int_equal(p.b.mem[OFFSET], 0x11);
 		}
 		mw_destroy(&p.b.keys, mw);
 		assert_int_equal(key_free(&p.b.keys, region), 0);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 

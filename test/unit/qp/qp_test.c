@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "qp/qp_table.h"
-#include "qp_pair.h"
+#include "qp_link.h"
 
 static size_t mem_used;
 static unsigned mem_fail_at; /* number of the allocation that fails, from 1; 0: none */

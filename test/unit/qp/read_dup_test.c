@@ -79,7 +79,7 @@ duplicate_read_of_part(void **state)
 	expect_read(PSN_A + 1, 2, 1024, 0, ONLY);
 	assert_int_equal(p.b.qp.resp.epsn, PSN_A + 4);
 	assert_int_equal(p.b.stats.duplicates, 7);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* A duplicate that matches no responder resource is dropped. */
@@ -102,7 +102,7 @@ unmatched_duplicate_is_dropped(void **state)
 	inject_area_read(PSN_A + 2, 0, 1000);
 	inject_read(PSN_A + 1, read_va(0), key, 3000); /* another rkey */
 	inject_area_read(PSN_A, 0, 8);                 /* the PSN of a SEND */
-	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_FETCH_ADD,
+	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_FETCH_ADD,
 			     .psn = PSN_A + 1,
 			     .va = (uintptr_t)p.b.mem + REMOTE,
 			     .rkey = p.b.rkey,
@@ -122,7 +122,7 @@ unmatched_duplicate_is_dropped(void **state)
 	assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
 	expect_received(&p.b, 0, 8);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* The R_Key is checked again (docs/protocol.md 8.7). If it is gone: NAK 0x62 with the PSN
@@ -147,7 +147,7 @@ duplicate_with_freed_key(void **state)
 	wire_drop_all(&p.b);
 	inject_area_read(PSN_A + 3, 0, 8);
 	expect_read(PSN_A + 3, 2, 0, 8, ONLY);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* A READ that was not answered completely is fatal when its key is gone. */
@@ -166,7 +166,7 @@ key_freed_during_response(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_ack(&p.b, 0, AETH_NAK_ACCESS, PSN_A + 1, 1);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* READs behind a duplicate are not answered again unless requested: one doubled packet
@@ -190,7 +190,7 @@ duplicates_in_psn_order(void **state)
 	expect_response(&p.b, 0, ONLY, PSN_A + 1, 4, 10);
 	expect_response(&p.b, 1, ONLY, PSN_A + 3, 4, 10);
 	wire_drop_all(&p.b);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* While a response is being sent: the same request changes nothing, an earlier part
@@ -222,7 +222,7 @@ duplicate_during_response(void **state)
 	expect_response(&p.b, 0, ONLY, PSN_A + 5, 3, 8);
 	expect_response(&p.b, 1, FIRST, PSN_A + 6, 3, 1024);
 	wire_drop_all(&p.b);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* SEND and READ, both responses lost, SEND repeated: its ACK names at most the PSN before
@@ -240,15 +240,15 @@ ack_stops_before_read(void **state)
 	/* the READ response acknowledges both */
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	wire_drop_all(&p.b);
-	pair_advance(&p, 68 * NS_PER_MS);
+	qp_link_advance(&p, 68 * NS_PER_MS);
 	host_pull(&p.a, PULL_ALL);
 	wire_deliver(&p.a, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_ack(&p.b, 0, AETH_ACK, PSN_A, 2);
 	wire_deliver_all(&p.b);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-	expect_quiet(&p.a); /* not the READ */
-	pair_settle(&p);
+	expect_idle(&p.a); /* not the READ */
+	qp_link_drain(&p);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem + 0x2000, p.b.mem + REMOTE, 8);
 	expect_received(&p.b, 0, 8);
@@ -269,7 +269,7 @@ ack_stops_before_read(void **state)
 	expect_one_ack(PSN_A + 5, 8);
 	inject_send(PSN_A + 7);
 	expect_one_ack(PSN_A + 7, 8);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* A duplicate SEND neither removes nor lowers a pending acknowledgement, and neither does
@@ -294,7 +294,7 @@ pending_ack_is_kept(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 	expect_frame(&p.b, 2, LAST, PSN_A + 7, 0);
 	expect_ack(&p.b, 3, AETH_ACK, PSN_A + 8, 5);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* READ and SEND are resent together: the ACK of the SEND follows the READ response.
@@ -316,7 +316,7 @@ ack_follows_repeated_response(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 4);
 	expect_response(&p.b, 0, FIRST, PSN_A + 1, 3, 1024);
 	expect_ack(&p.b, 3, AETH_ACK, PSN_A + 4, 3);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* ---- Wrap of indices and PSNs ---- */
@@ -345,7 +345,7 @@ resource_index_wraps(void **state)
 			}
 		}
 		assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 }
 
@@ -363,7 +363,7 @@ old_read_is_forgotten(void **state)
 	 * READ's PSN. */
 	for (uint32_t epsn = 0x200000 - 1; epsn != 0x1200000 - 1; epsn += 0x200000) {
 		p.b.qp.resp.epsn = epsn & PSN_MASK;
-		inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_WRITE_ONLY,
+		inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_WRITE_ONLY,
 				     .psn = epsn & PSN_MASK,
 				     .ack_req = true});
 		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
@@ -377,7 +377,7 @@ old_read_is_forgotten(void **state)
 	wire_drop_all(&p.b);
 	inject_area_read(PSN_A, 0, 3000);
 	expect_silence();
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 int

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "read_fixture.h"
 
-struct pair p;
+struct qp_link p;
 
 void
 read_init(uint8_t max_rd, uint8_t max_dest)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	conf.max_rd = max_rd;
 	conf.max_dest_rd = max_dest;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	bytes_fill(p.b.mem + REMOTE, 0x8000, 1);
 }
 
@@ -25,7 +25,7 @@ read_init_receives(uint8_t depth)
 void
 inject_read(uint32_t psn, uint64_t va, uint32_t rkey, uint32_t len)
 {
-	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,
+	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_READ_REQUEST,
 			     .psn = psn,
 			     .ack_req = true,
 			     .va = va,

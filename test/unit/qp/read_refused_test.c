@@ -17,7 +17,7 @@ expect_refused(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
 	inject_read(psn, read_va(0), p.b.rkey, 8);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Rows 10, 11, 13 and 14 of docs/protocol.md 8.2. */
@@ -41,7 +41,7 @@ invalid_read_is_refused(void **state)
 	expect_refused(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 
 	read_init(4, 4); /* row 13 of docs/protocol.md 8.2: no payload */
-	inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_READ_REQUEST,
+	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_READ_REQUEST,
 			     .psn = PSN_A,
 			     .payload_len = 4,
 			     .va = read_va(0),
@@ -84,7 +84,7 @@ too_many_reads_are_refused(void **state)
 	expect_ack(&p.b, 2, AETH_NAK_INV_REQ, PSN_A + 2, 2);
 	wire_drop_all(&p.b);
 	expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 	/* Each answered READ frees a responder resource. */
 	read_init(4, 2);
 	for (unsigned i = 0; i < 100; i++) {
@@ -92,7 +92,7 @@ too_many_reads_are_refused(void **state)
 		if (i != 0)
 			assert_int_equal(host_pull(&p.b, 1), 1);
 	}
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* The key is freed while the response is being sent: NAK 0x62 with the PSN of the next
@@ -116,7 +116,7 @@ key_freed_during_response(void **state)
 	expect_ack(&p.b, 0, AETH_NAK_ACCESS, PSN_A + 2, 2);
 	wire_drop_all(&p.b);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 	/* The requester completes the READ with the error. */
 	read_init(4, 4);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
@@ -127,11 +127,11 @@ key_freed_during_response(void **state)
 	wire_deliver_all(&p.a);
 	host_pull(&p.b, 2);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_REM_ACCESS_ERR);
 	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A QP in ERR sends nothing. But before a fatal NAK the accepted READs are answered; an
@@ -149,7 +149,7 @@ err_stops_responses(void **state)
 	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
 	assert_false(qp_wants_tx(&p.b.qp));
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 
 	read_init(4, 4);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_REMOTE_READ);
@@ -161,8 +161,8 @@ err_stops_responses(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_ack(&p.b, 2, AETH_NAK_ACCESS, PSN_A + 2, 1);
 	wire_drop_all(&p.b);
-	expect_quiet(&p.b);
-	pair_fini(&p);
+	expect_idle(&p.b);
+	qp_link_fini(&p);
 }
 
 /* max_rd_atomic can change in SQD once the queue is drained. */
@@ -178,7 +178,7 @@ max_rd_atomic_changes_in_sqd(void **state)
 	assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0);
 	assert_int_equal(qp_modify(&p.a.qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, IBV_MTU_4096),
 		-EINVAL);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_int_equal(
 		qp_modify(&p.a.qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, IBV_MTU_4096), 0);
@@ -186,10 +186,10 @@ max_rd_atomic_changes_in_sqd(void **state)
 	host_read(&p.a, 2, 0, REMOTE, 8);
 	host_read(&p.a, 3, 0, REMOTE, 8);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* ---- Refused by the requester ---- */
@@ -197,7 +197,7 @@ max_rd_atomic_changes_in_sqd(void **state)
 static void
 inject_response(uint8_t opcode, uint32_t psn, uint8_t syndrome, uint32_t len)
 {
-	inject(&p.a, &(struct crafted){.opcode = opcode,
+	inject(&p.a, &(struct pkt_spec){.opcode = opcode,
 			     .psn = psn,
 			     .syndrome = syndrome,
 			     .payload_len = len});
@@ -257,7 +257,7 @@ invalid_read_response_fails(void **state)
 		assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
 		for (unsigned k = 1024 * rows[i].good; k < 8192; k++)
 			assert_int_equal(p.a.mem[k], UNTOUCHED);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -272,7 +272,7 @@ read_response_to_atomic_fails(void **state)
 	wire_drop_all(&p.a);
 	inject_response(ONLY, PSN_A, AETH_ACK, 8);
 	expect_sent(&p.a, 1, IBV_WC_BAD_RESP_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Local memory: without LOCAL_WRITE the READ is not sent. If the memory is deregistered
@@ -295,7 +295,7 @@ local_memory_is_checked(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
 	assert_int_equal(key_free(&p.a.keys, key), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 
 	read_init(4, 4);
 	memset(p.a.mem, UNTOUCHED, 4096);
@@ -313,7 +313,7 @@ local_memory_is_checked(void **state)
 	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
 	for (unsigned i = 0; i < 2000; i++)
 		assert_int_equal(p.a.mem[i], UNTOUCHED);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* With max_rd_atomic 0 a READ fails. The requests before it complete first. */
@@ -326,12 +326,12 @@ read_with_depth_0_fails(void **state)
 	host_send(&p.a, 0, 0, 8, IBV_SEND_SIGNALED);
 	host_read(&p.a, 1, 0, REMOTE, 8);
 	host_send(&p.a, 2, 0, 8, IBV_SEND_SIGNALED);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_received(&p.b, 5, 8);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	expect_sent_vendor(&p.a, 1, IBV_WC_LOC_QP_OP_ERR, VENDOR_DEPTH);
 	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 int

@@ -9,10 +9,10 @@
 static void
 run_until_complete(unsigned from, unsigned end)
 {
-	pair_settle(&p);
+	qp_link_drain(&p);
 	for (unsigned i = 0; i < 3 && p.a.qp.req.una_idx != end; i++) {
-		pair_advance(&p, 70 * NS_PER_MS);
-		pair_settle(&p);
+		qp_link_advance(&p, 70 * NS_PER_MS);
+		qp_link_drain(&p);
 	}
 	for (unsigned i = from; i < end; i++)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
@@ -51,8 +51,8 @@ each_frame_lost_once(void **state)
 		assert_memory_equal(p.a.mem + 0x1000, p.b.mem + REMOTE + 5000, 100);
 		expect_received(&p.b, 0, 8);
 		assert_int_equal(p.b.qp.resp.msn, 3);
-		expect_quiet(&p.b);
-		pair_abandon(&p);
+		expect_idle(&p.b);
+		qp_link_fini_discard(&p);
 	}
 }
 
@@ -88,7 +88,7 @@ read_resumes_at_missing_response(void **state)
 		for (unsigned i = 2; i < 5; i++) {
 			uint8_t op = i == 4 ? LAST : i == 2 && !rxe ? FIRST : MIDDLE;
 
-			inject(&p.a, &(struct crafted){.opcode = op,
+			inject(&p.a, &(struct pkt_spec){.opcode = op,
 					     .psn = PSN_A + i,
 					     .payload_len = i == 4 ? 904 : 1024,
 					     .payload_key = i});
@@ -98,7 +98,7 @@ read_resumes_at_missing_response(void **state)
 		assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 2048);
 		assert_true(bytes_match(p.a.mem + 2048, 1024, 2));
 		assert_true(bytes_match(p.a.mem + 4096, 904, 4));
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 }
 
@@ -112,15 +112,15 @@ response_restarts_only_where_requested(void **state)
 	host_send(&p.a, 0, 0, 8, 0);
 	host_read(&p.a, 1, 0, REMOTE, 3000);
 	host_pull(&p.a, PULL_ALL);
-	pair_advance(&p, 68 * NS_PER_MS);
+	qp_link_advance(&p, 68 * NS_PER_MS);
 	wire_drop_all(&p.a);
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a);
 	inject_ack(&p.a, AETH_ACK, PSN_A);
-	inject(&p.a, &(struct crafted){
+	inject(&p.a, &(struct pkt_spec){
 			     .opcode = MIDDLE, .psn = PSN_A + 1, .payload_len = 1024});
 	expect_sent(&p.a, 1, IBV_WC_BAD_RESP_ERR);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* An ACK behind an unanswered READ is an implied NAK: the requester resends from the READ
@@ -141,7 +141,7 @@ ack_without_response_is_implied_nak(void **state)
 		wire_drop_all(&p.b);
 		inject_ack(&p.a, AETH_ACK, PSN_A + at);
 		expect_sent(&p.a, 0, IBV_WC_SUCCESS);
-		expect_quiet(&p.a);
+		expect_idle(&p.a);
 		if (at == 0) { /* before the READ: no NAK */
 			assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 		} else {
@@ -152,7 +152,7 @@ ack_without_response_is_implied_nak(void **state)
 		}
 		run_until_complete(1, 3);
 		assert_memory_equal(p.a.mem + 0x2000, p.b.mem + REMOTE, 3000);
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 }
 

@@ -69,7 +69,7 @@ size_run(uint32_t len, uint32_t chunk)
 	}
 	assert_int_equal(p.a.qp.req.reads, 0);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
@@ -83,11 +83,11 @@ read_sizes(void **state)
 			0, 1, 6, m - 1, m, m + 1, 2 * m, 2 * m + 1, 3 * m - 1, 3 * m + 5};
 
 		for (unsigned i = 0; i < RTE_DIM(lens); i++) {
-			struct pair_conf conf = pair_defaults_rdma();
+			struct qp_link_conf conf = qp_link_defaults_rdma();
 
 			conf.mtu = mtu;
 			conf.ipv6 = variant % 2;
-			pair_init(&p, &conf);
+			qp_link_init(&p, &conf);
 			size_run(lens[i], 32);
 		}
 	}
@@ -108,22 +108,22 @@ long_read_is_split(void **state)
 		static const uint32_t lens[] = {128 * 256, 128 * 256 + 1, 300 * 256 + 7};
 
 		for (unsigned k = 0; k < RTE_DIM(lens); k++) {
-			struct pair_conf conf = pair_defaults_rdma();
+			struct qp_link_conf conf = qp_link_defaults_rdma();
 
 			conf.mtu = IBV_MTU_256;
 			conf.mem_bytes = 1 << 18;
 			conf.max_rd = conf.max_dest_rd = rows[i].max_rd;
-			pair_init(&p, &conf);
+			qp_link_init(&p, &conf);
 			size_run(lens[k], rows[i].chunk);
 		}
 		read_init(rows[i].max_rd, rows[i].max_rd);
 		for (unsigned k = 0; k < 20; k++)
 			host_read(&p.a, k, 0, REMOTE, 8);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), rows[i].max_rd);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		for (unsigned k = 0; k < 20; k++)
 			expect_sent(&p.a, k, IBV_WC_SUCCESS);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -143,7 +143,7 @@ response_is_scattered(void **state)
 	list[3] = host_sge(&p.a, 0x3000, 952);
 	req.num_sge = 4;
 	assert_int_equal(host_post_send(&p.a, &req), 0);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 1);
 	assert_memory_equal(p.a.mem + 0x1000, p.b.mem + REMOTE + 1, 2047);
@@ -151,7 +151,7 @@ response_is_scattered(void **state)
 	assert_int_equal(p.a.mem[1], UNTOUCHED);
 	assert_int_equal(p.a.mem[0x1000 + 2047], UNTOUCHED);
 	assert_int_equal(p.a.mem[0x3000 + 952], UNTOUCHED);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A READ of 0 bytes gets an empty RESPONSE_ONLY; its R_Key is not checked. */
@@ -164,8 +164,8 @@ read_of_0_bytes(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_response(&p.b, 0, OPCODE_RC_READ_RESPONSE_ONLY, PSN_A, 1, 0);
 	wire_drop_all(&p.b);
-	expect_quiet(&p.b);
-	pair_fini(&p);
+	expect_idle(&p.b);
+	qp_link_fini(&p);
 }
 
 /* ---- 2^31 bytes ---- */
@@ -204,7 +204,7 @@ huge_key(struct host *h, uint8_t *at)
 static void
 read_of_2_31_bytes(void **state)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 	uint8_t *from = huge_map(), *to = huge_map();
 	struct send_req req;
 	struct sge sge;
@@ -212,20 +212,20 @@ read_of_2_31_bytes(void **state)
 	(void)state;
 	conf.mtu = IBV_MTU_4096;
 	conf.psn[0] = 0xFFFF00;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	bytes_fill(from, HUGE_STEP, 3);
 	req = host_rdma(&p.a, &sge, 1, IBV_WR_RDMA_READ, 0, 0, 1);
 	sge = (struct sge){0, (uint32_t)HUGE_BYTES, huge_key(&p.a, to)};
 	req.remote_va = 0;
 	req.rkey = huge_key(&p.b, from);
 	assert_int_equal(host_post_send(&p.a, &req), 0);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.qp.req.una_psn, psn_add(0xFFFF00, HUGE_BYTES >> 12));
 	assert_true(bytes_match(to, HUGE_STEP, 3));
 	assert_int_equal(key_free(&p.a.keys, sge.lkey), 0);
 	assert_int_equal(key_free(&p.b.keys, req.rkey), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 	munmap(from, HUGE_BYTES);
 	munmap(to, HUGE_BYTES);
 }
@@ -235,13 +235,13 @@ read_of_2_31_bytes(void **state)
 static void
 read_request_of_2_31_bytes(void **state)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 	uint8_t *from = huge_map();
 	uint32_t key;
 
 	(void)state;
 	conf.mtu = IBV_MTU_256;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	key = huge_key(&p.b, from);
 	inject_read(PSN_A, 0, key, (uint32_t)HUGE_BYTES);
 	assert_int_equal(p.b.qp.resp.epsn, psn_add(PSN_A, 1 << 23));
@@ -268,7 +268,7 @@ read_request_of_2_31_bytes(void **state)
 	}
 	expect_received(&p.b, 1, 8);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 	munmap(from, HUGE_BYTES);
 }
 
@@ -297,7 +297,7 @@ ack_waits_for_read(void **state)
 	wire_drop_all(&p.b);
 	expect_received(&p.b, 0, 8);
 	expect_received(&p.b, 1, 8);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A NAK for a gap behind a READ also waits for the READ response, and names ePSN. */
@@ -317,7 +317,7 @@ nak_waits_for_read(void **state)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 	expect_response(&p.b, 0, ONLY, PSN_A + 3, 2, 8);
 	wire_drop_all(&p.b);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A READ response acknowledges the requests before it, unsignaled ones, too. The SENDs
@@ -339,12 +339,12 @@ read_response_acknowledges_earlier_requests(void **state)
 	wire_deliver(&p.b, 0);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	wire_deliver(&p.b, 0);
 	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < 3; i++)
 		expect_received(&p.b, i, 8);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A later completion proves that the data of an earlier READ is in memory. */
@@ -368,14 +368,14 @@ later_completion_covers_read(void **state)
 	assert_int_equal(p.b.wire_count, 4);
 	for (unsigned i = 0; i < 3; i++) {
 		wire_deliver(&p.b, 0);
-		expect_quiet(&p.a);
+		expect_idle(&p.a);
 	}
 	wire_deliver(&p.b, 0);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 3000);
 	assert_int_equal(p.a.mem[3000], UNTOUCHED);
 	expect_received(&p.b, 0, 8);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A fence waits for all READs and atomics before it (docs/protocol.md 7.2), also when
@@ -397,7 +397,7 @@ fence_waits_for_reads(void **state)
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
 		if (round == 0) {
 			wire_drop_all(&p.a);
-			pair_advance(&p, 68 * NS_PER_MS);
+			qp_link_advance(&p, 68 * NS_PER_MS);
 		}
 	}
 	wire_deliver_all(&p.a);
@@ -410,11 +410,11 @@ fence_waits_for_reads(void **state)
 	wire_deliver(&p.b, 0); /* the atomic */
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 5, -1);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	for (unsigned i = 2; i < 6; i++)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 	expect_received(&p.b, 0, 8);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* READ responses and requests share the budget: a flood of READs starves no requests. */
@@ -429,7 +429,7 @@ reads_do_not_starve_requests(void **state)
 	assert_int_equal(host_pull(&p.b, 8), 8);
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(op_is_response(wire_view(&p.b, i).op), i < 4);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 int

@@ -3,9 +3,9 @@
  * docs/protocol.md 8.2, and docs/protocol.md 9. */
 #include <string.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 #define expect_one_ack(syndrome, psn, msn)                                                \
 	do {                                                                             \
@@ -17,11 +17,11 @@ static struct pair p;
 static void
 init(bool srq, bool srq_pd)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	conf.srq = srq;
 	conf.srq_pd = srq_pd;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 }
 
 static void
@@ -61,7 +61,7 @@ receive_too_short(void **state)
 		host_recv(&p.b, 10, 0, room);
 		host_recv(&p.b, 11, 4096, 4096);
 		send_two(len);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_recv_error(&p.b, 10, IBV_WC_LOC_LEN_ERR, VENDOR_RECV_SHORT);
 		if (srq) /* receives of an SRQ are not flushed */
 			expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
@@ -73,7 +73,7 @@ receive_too_short(void **state)
 		for (uint32_t k = room; k < 4000; k++)
 			assert_int_equal(p.b.mem[k], 0xC3);
 		assert_int_equal(p.a.stats.ack_timeouts, 0);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -101,7 +101,7 @@ receive_key_invalid(void **state)
 		bytes_fill(p.b.mem, 4096, 77);
 		recv_key(10, i / 4 == 4 ? p.conf.mem_bytes - 7 : 0, 4096, key);
 		send_two(len);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_recv_error(&p.b, 10, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
 		expect_sent(&p.a, 1, IBV_WC_REM_OP_ERR);
 		expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
@@ -110,7 +110,7 @@ receive_key_invalid(void **state)
 		assert_true(bytes_match(p.b.mem, 4096, 77));
 		assert_int_equal(key_free(&p.b.keys, readonly), 0);
 		assert_int_equal(key_free(&p.b.keys, other_pd), 0);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -136,7 +136,7 @@ receive_key_is_checked_per_packet(void **state)
 	inject_request(&p.b, OPCODE_RC_SEND_LAST, PSN_A + 2, 1);
 	expect_one_ack(AETH_NAK_REM_OP, PSN_A + 2, 1);
 	expect_recv_error(&p.b, 1, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
-	pair_fini(&p);
+	qp_link_fini(&p);
 
 	init(false, false);
 	recv_key(0, 0, 4096, p.b.recv_key);
@@ -145,7 +145,7 @@ receive_key_is_checked_per_packet(void **state)
 	inject_request(&p.b, OPCODE_RC_SEND_LAST, PSN_A + 1, 8);
 	expect_one_ack(AETH_NAK_REM_OP, PSN_A + 1, 0);
 	expect_recv_error(&p.b, 0, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* The PD of the SRQ is used, not that of the QP (ibv_create_srq(3), IBA 10.2.9.1). */
@@ -157,14 +157,14 @@ srq_pd_is_used(void **state)
 	recv_key(10, 0, 4096, p.b.recv_key);
 	recv_key(11, 0, 4096, p.b.lkey);
 	send_two(100);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	expect_received(&p.b, 10, 100);
 	assert_true(bytes_match(p.b.mem, 100, 5));
 	expect_recv_error(&p.b, 11, IBV_WC_LOC_PROT_ERR, VENDOR_RECV_SGE);
 	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
 	expect_sent(&p.a, 2, IBV_WC_REM_OP_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Receives are taken in the order of posting, one per message. One without SGEs takes a
@@ -179,10 +179,10 @@ receives_in_order(void **state)
 			host_recv(&p.b, 500 + i, 0, i % 3 == 0 ? 0 : 3000);
 			host_send(&p.a, i, 0, i % 3 * 1400, 0);
 		}
-		pair_settle(&p);
+		qp_link_drain(&p);
 		for (unsigned i = 0; i < 60; i++)
 			expect_received(&p.b, 500 + i, i % 3 * 1400);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -199,17 +199,17 @@ empty_srq_sends_rnr_nak(void **state)
 	assert_int_equal(srq_modify(&p.b.srq, &attr, IBV_SRQ_LIMIT), 0);
 	for (unsigned i = 0; i < 4; i++)
 		host_send(&p.a, i, 0, 64, IBV_SEND_SIGNALED);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_event(&p.b, IBV_EVENT_SRQ_LIMIT_REACHED);
 	assert_int_equal(p.b.stats.rnr_nak_sent, 1);
 	host_recv(&p.b, 3, 0, 64);
-	pair_advance(&p, NS_PER_MS);
-	pair_settle(&p);
+	qp_link_advance(&p, NS_PER_MS);
+	qp_link_drain(&p);
 	for (unsigned i = 0; i < 4; i++) {
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 		expect_received(&p.b, i, 64);
 	}
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* IBA 11.5.2.18, SRQ error: no receive is taken any more. A message that needs one gets
@@ -222,13 +222,13 @@ srq_error_moves_qp_to_err(void **state)
 	host_recv(&p.b, 0, 0, 64);
 	__atomic_store_n(&p.b.srq.ring.prod, 100000, __ATOMIC_RELEASE);
 	send_two(64);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_event(&p.b, IBV_EVENT_SRQ_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
 	expect_sent(&p.a, 1, IBV_WC_REM_OP_ERR);
 	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Row 18 of docs/protocol.md 8.2, CQ overflow: NAK 0x63, CQ_ERR and QP_FATAL. The message
@@ -236,11 +236,11 @@ srq_error_moves_qp_to_err(void **state)
 static void
 receive_cq_overflow(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.cqe = 2;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 5; i++)
 		host_recv(&p.b, i, 0, 64);
 	for (unsigned i = 0; i < 3; i++)
@@ -250,10 +250,10 @@ receive_cq_overflow(void **state)
 	expect_event(&p.b, IBV_EVENT_QP_FATAL);
 	expect_received(&p.b, 0, 64);
 	expect_received(&p.b, 1, 64);
-	expect_quiet(&p.b);
+	expect_idle(&p.b);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
 	assert_int_equal(recv_ring_outstanding(p.b.qp.rq), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* docs/protocol.md 9: COMM_EST is raised once, at the first packet in RTR (IBA 11.6.3.5),
@@ -268,10 +268,10 @@ comm_est_is_raised_once(void **state)
 		host_recv(&p.b, 0, 0, 64);
 		host_recv(&p.b, 1, 0, 64);
 		p.b.qp.state = IBV_QPS_RTR;
-		inject(&p.b, &(struct crafted){.opcode = OPCODE_RC_SEND_ONLY,
+		inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_SEND_ONLY,
 				     .psn = PSN_A,
 				     .pkey = 0x1234});
-		expect_quiet(&p.b);
+		expect_idle(&p.b);
 		inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + gap, 8);
 		expect_event(&p.b, IBV_EVENT_COMM_EST);
 		host_pull(&p.b, PULL_ALL); /* a QP in RTR answers */
@@ -281,19 +281,19 @@ comm_est_is_raised_once(void **state)
 			expect_received(&p.b, 0, 8);
 		inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A + !gap, 8);
 		expect_received(&p.b, !gap, 8);
-		expect_quiet(&p.b);
+		expect_idle(&p.b);
 		host_pull(&p.b, PULL_ALL);
 		wire_drop_all(&p.b);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 	init(false, false);
 	host_recv(&p.b, 0, 0, 64);
 	inject_request(&p.b, OPCODE_RC_SEND_ONLY, PSN_A, 8);
 	expect_received(&p.b, 0, 8);
-	expect_quiet(&p.b);
+	expect_idle(&p.b);
 	host_pull(&p.b, PULL_ALL);
 	wire_drop_all(&p.b);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 int

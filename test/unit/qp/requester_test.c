@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 /* The last packet of a pull has AckReq: without it there is no ACK (docs/protocol.md
  * 7.3). The others have none, so that ACKs can be coalesced. */
@@ -14,7 +14,7 @@ static void
 last_packet_has_ackreq(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 10; i++)
 		host_send(&p.a, i, 0, 8, 0);
 	for (unsigned i = 0; i < 10; i++)
@@ -23,11 +23,11 @@ last_packet_has_ackreq(void **state)
 	host_pull(&p.a, PULL_ALL);
 	for (unsigned i = 0; i < 10; i++)
 		expect_frame(&p.a, i, OPCODE_RC_SEND_ONLY, PSN_A + i, i == 3 || i == 9);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	assert_int_equal(p.a.qp.req.una_idx, 10);
 	for (unsigned i = 0; i < 10; i++)
 		expect_received(&p.b, i, 8);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* The last packet of a signaled request has AckReq, so that its completion does not wait
@@ -36,7 +36,7 @@ static void
 signaled_request_has_ackreq(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	host_send(&p.a, 0, 0, 2048, IBV_SEND_SIGNALED);
 	host_send(&p.a, 1, 0, 2048, 0);
 	host_pull(&p.a, PULL_ALL);
@@ -46,7 +46,7 @@ signaled_request_has_ackreq(void **state)
 			PSN_A + i, i % 2);
 	wire_drop_all(&p.a);
 	host_modify(&p.a, IBV_QPS_RESET);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* At most 128 packets are unacknowledged. AckReq is set at least every quarter of that,
@@ -54,14 +54,14 @@ signaled_request_has_ackreq(void **state)
 static void
 at_most_128_packets_unacked(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	unsigned without = 0;
 
 	(void)state;
 	conf.mtu = IBV_MTU_256;
 	for (unsigned shift = 0; shift < 40; shift++) {
 		conf.psn[0] = 0xFFFF80 + shift;
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		host_send(&p.a, 1, 0, 200 * 256, IBV_SEND_SIGNALED);
 		host_recv(&p.b, 2, 0, 200 * 256);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), QP_MAX_UNACKED);
@@ -74,11 +74,11 @@ at_most_128_packets_unacked(void **state)
 		/* As many packets may leave as are acknowledged. */
 		inject_ack(&p.a, AETH_ACK, psn_add(conf.psn[0], 9));
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 10);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 		expect_received(&p.b, 2, 200 * 256);
 		assert_memory_equal(p.a.mem, p.b.mem, 200 * 256);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -86,11 +86,11 @@ at_most_128_packets_unacked(void **state)
 static void
 peer_window_is_kept(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.peer_window = 10;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 20; i++) {
 		host_send(&p.a, i, 0, 8, 0);
 		host_recv(&p.b, i, 0, 8);
@@ -106,13 +106,13 @@ peer_window_is_kept(void **state)
 	assert_int_equal(p.a.peer.inflight, 7);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
 	/* A resent packet is not counted twice. */
-	pair_advance(&p, SEC_NS / 8);
+	qp_link_advance(&p, SEC_NS / 8);
 	assert_int_equal(p.a.peer.inflight, 0);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 10);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	for (unsigned i = 0; i < 20; i++)
 		expect_received(&p.b, i, 8);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* PSN arithmetic is modulo 2^24 (IBA 9.7.1). The wrap lies at each position inside
@@ -122,11 +122,11 @@ psn_wraps(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 16; i++) {
-		struct pair_conf conf = pair_defaults();
+		struct qp_link_conf conf = qp_link_defaults();
 
 		conf.psn[0] = psn_add(0, PSN_MASK - i + 1);
 		conf.psn[1] = 0xFFFFFF;
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		p.b.qp.resp.msn = psn_add(0, PSN_MASK - i / 4);
 		for (unsigned k = 0; k < 5; k++) {
 			host_recv(&p.b, k, 6000 * k, 6000);
@@ -134,7 +134,7 @@ psn_wraps(void **state)
 		}
 		host_pull(&p.a, PULL_ALL);
 		wire_drop(&p.a, i); /* also go-back-N across the wrap */
-		pair_settle(&p);
+		qp_link_drain(&p);
 		for (unsigned k = 0; k < 5; k++) {
 			expect_sent(&p.a, k, IBV_WC_SUCCESS);
 			expect_received(&p.b, k, 4000);
@@ -142,7 +142,7 @@ psn_wraps(void **state)
 		}
 		assert_int_equal(p.b.qp.resp.epsn, psn_add(conf.psn[0], 20));
 		assert_int_equal(p.b.qp.resp.msn, psn_add(5, PSN_MASK - i / 4));
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -165,10 +165,10 @@ bad_send(struct host *h, uint64_t wr_id, uint32_t len, unsigned flags)
 static void
 protection_run(uint32_t len, unsigned flags, unsigned before, unsigned burst)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	conf.timeout = 0; /* only the protocol may bring the error about */
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < before; i++) {
 		host_recv(&p.b, i, 0, 1500);
 		host_send(&p.a, i, 0, 700 * (i % 3), flags);
@@ -180,8 +180,8 @@ protection_run(uint32_t len, unsigned flags, unsigned before, unsigned burst)
 	for (unsigned i = 0; i < p.a.wire_count; i++)
 		assert_true(psn_diff(wire_view(&p.a, i).psn, p.a.qp.req.sent_psn) < 0);
 	if (before != 0)
-		expect_quiet(&p.a);
-	pair_settle(&p);
+		expect_idle(&p.a);
+	qp_link_drain(&p);
 	for (unsigned i = 0; i < before; i++) {
 		expect_received(&p.b, i, 700 * (i % 3));
 		if (flags & IBV_SEND_SIGNALED)
@@ -190,9 +190,9 @@ protection_run(uint32_t len, unsigned flags, unsigned before, unsigned burst)
 	expect_sent_vendor(&p.a, 50, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
 	expect_sent(&p.a, 51, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	assert_int_equal(p.a.stats.ack_timeouts, 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
@@ -210,7 +210,7 @@ static void
 bad_local_key_after_loss(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 3; i++) {
 		host_recv(&p.b, i, 0, 1500);
 		host_send(&p.a, i, 0, 1500, 0);
@@ -218,14 +218,14 @@ bad_local_key_after_loss(void **state)
 	bad_send(&p.a, 50, 8, 0);
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a);
-	pair_advance(&p, SEC_NS / 10);
-	pair_settle(&p);
+	qp_link_advance(&p, SEC_NS / 10);
+	qp_link_drain(&p);
 	assert_int_equal(p.a.stats.ack_timeouts, 1);
 	for (unsigned i = 0; i < 3; i++)
 		expect_received(&p.b, i, 1500);
 	expect_sent(&p.a, 50, IBV_WC_LOC_PROT_ERR);
-	expect_quiet(&p.a);
-	pair_fini(&p);
+	expect_idle(&p.a);
+	qp_link_fini(&p);
 }
 
 /* A region is deregistered between a packet and its retransmission, or in the middle of
@@ -235,10 +235,10 @@ key_freed_while_sending(void **state)
 {
 	(void)state;
 	for (unsigned resend = 0; resend < 2; resend++) {
-		struct pair_conf conf = pair_defaults();
+		struct qp_link_conf conf = qp_link_defaults();
 
 		conf.mtu = IBV_MTU_256;
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		host_recv(&p.b, 1, 0, 8);
 		host_recv(&p.b, 2, 0, 8000);
 		host_send(&p.a, 1, 0, 8, IBV_SEND_INLINE);
@@ -248,16 +248,16 @@ key_freed_while_sending(void **state)
 		if (resend) {
 			wire_drop(&p.a, 3);
 			wire_deliver_all(&p.a);
-			pair_advance(&p, SEC_NS);
+			qp_link_advance(&p, SEC_NS);
 		}
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_received(&p.b, 1, 8);
 		expect_sent(&p.a, 2, IBV_WC_LOC_PROT_ERR);
-		expect_quiet(&p.a);
+		expect_idle(&p.a);
 		assert_int_equal(p.b.qp.resp.msg, OP_SEND);
 		assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
 		expect_recv_error(&p.b, 2, IBV_WC_WR_FLUSH_ERR, ANY);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -270,7 +270,7 @@ key_of_other_pd_fails(void **state)
 	struct send_req req = {.wr_id = 1, .sge = &sge, .num_sge = 1};
 
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	assert_int_equal(key_alloc(&p.a.keys, PD_A + 1, (uintptr_t)p.a.mem, p.a.mem, 64,
 				 0, &other),
 		0);
@@ -279,25 +279,25 @@ key_of_other_pd_fails(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	expect_sent(&p.a, 1, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(key_free(&p.a.keys, other), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A post to a full queue fails until a completion has been polled (ibv_post_send(3)). */
 static void
 full_queue_is_refused(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	struct send_req req = {.wr_id = 9};
 
 	(void)state;
 	conf.send_wr = 4;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 4; i++) {
 		host_recv(&p.b, i, 0, 8);
 		host_send(&p.a, i, 0, 8, i == 1 ? IBV_SEND_SIGNALED : 0);
 	}
 	assert_int_equal(host_post_send(&p.a, &req), -ENOMEM);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	assert_int_equal(host_post_send(&p.a, &req), -ENOMEM);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_int_equal(host_post_send(&p.a, &req), 0);
@@ -306,7 +306,7 @@ full_queue_is_refused(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		expect_received(&p.b, i, 8);
 	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* SQD: started messages finish and are acknowledged, although posted ones are behind
@@ -314,12 +314,12 @@ full_queue_is_refused(void **state)
 static void
 sqd_finishes_started_messages(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.timeout = 0;
 	for (unsigned signaled = 0; signaled < 2; signaled++) {
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		for (unsigned i = 0; i < 6; i++) {
 			host_recv(&p.b, i, 0, 3000);
 			host_send(&p.a, i, 0, 3000, signaled ? IBV_SEND_SIGNALED : 0);
@@ -328,23 +328,23 @@ sqd_finishes_started_messages(void **state)
 		assert_int_equal(host_modify(&p.a, IBV_QPS_SQD), 0);
 		wire_drop(&p.a, 5);
 		wire_drop(&p.a, 0);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		for (unsigned i = 0; i < 3; i++) {
 			expect_received(&p.b, i, 3000);
 			if (signaled)
 				expect_sent(&p.a, i, IBV_WC_SUCCESS);
 		}
 		assert_false(p.a.qp.draining);
-		expect_quiet(&p.a);
-		expect_quiet(&p.b);
+		expect_idle(&p.a);
+		expect_idle(&p.b);
 		assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		for (unsigned i = 3; i < 6; i++) {
 			expect_received(&p.b, i, 3000);
 			if (signaled)
 				expect_sent(&p.a, i, IBV_WC_SUCCESS);
 		}
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -352,11 +352,11 @@ sqd_finishes_started_messages(void **state)
 static void
 no_requests_before_rts(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.unconnected = true;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	host_send(&p.a, 1, 0, 8, 0);
 	for (unsigned s = IBV_QPS_RESET; s <= IBV_QPS_RTR; s++) {
 		p.a.qp.state = (uint8_t)s;
@@ -368,7 +368,7 @@ no_requests_before_rts(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	expect_sent_vendor(&p.a, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	assert_false(qp_wants_tx(&p.a.qp));
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 int

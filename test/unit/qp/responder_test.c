@@ -4,9 +4,9 @@
  * receive_test.c. */
 #include <string.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 /* Lets b respond with one frame or none. */
 static unsigned
@@ -29,7 +29,7 @@ response_pull(void)
 static void
 inject_packet(uint8_t opcode, uint32_t psn, uint32_t len, bool ack_req, uint32_t key)
 {
-	inject(&p.b, &(struct crafted){.opcode = opcode,
+	inject(&p.b, &(struct pkt_spec){.opcode = opcode,
 			     .psn = psn,
 			     .payload_len = len,
 			     .payload_key = key,
@@ -56,7 +56,7 @@ static void
 acks_are_coalesced(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	post_receives(6);
 	inject_send_only(PSN_A, true);
 	expect_one_ack(AETH_ACK, PSN_A, 1);
@@ -77,7 +77,7 @@ acks_are_coalesced(void **state)
 		assert_true(bytes_match(p.b.mem + 4096 * i, 8, PSN_A + i));
 	}
 	expect_received(&p.b, 5, 2049);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Rows 7 and 8 of docs/protocol.md 8.2: ePSN + 1 .. ePSN + 2^23 - 1 is a gap; the first
@@ -88,7 +88,7 @@ static void
 psn_gaps_and_duplicates(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	post_receives(4);
 	inject_send_only(PSN_A + 2, true);
 	expect_one_ack(AETH_NAK_SEQ, PSN_A, 0);
@@ -123,7 +123,7 @@ psn_gaps_and_duplicates(void **state)
 	assert_int_equal(p.b.stats.duplicates, 5);
 	assert_int_equal(recv_ring_outstanding(p.b.qp.rq), 1);
 	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A duplicate of any kind does not disturb the message in progress (docs/protocol.md
@@ -136,7 +136,7 @@ duplicate_inside_message(void **state)
 		OPCODE_RC_WRITE_FIRST, OPCODE_RC_SEND_ONLY_INV};
 
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	post_receives(2);
 	inject_send_only(PSN_A, true);
 	inject_packet(OPCODE_RC_SEND_FIRST, PSN_A + 1, 1024, false, 1);
@@ -153,7 +153,7 @@ duplicate_inside_message(void **state)
 	assert_int_equal(p.b.mem[0], 0xEE);
 	assert_true(bytes_match(p.b.mem + 4096, 1024, 1));
 	assert_true(bytes_match(p.b.mem + 4096 + 1024, 100, 2));
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Packets are reordered within a burst. A NAK that is still pending names the ePSN at the
@@ -163,7 +163,7 @@ static void
 pending_nak_in_reordered_burst(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	post_receives(6);
 	inject_send_only(PSN_A, true);
 	inject_send_only(PSN_A + 3, false);
@@ -182,7 +182,7 @@ pending_nak_in_reordered_burst(void **state)
 	/* The next gap gets a NAK of its own. */
 	inject_send_only(PSN_A + 7, false);
 	expect_one_ack(AETH_NAK_SEQ, PSN_A + 6, 6);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Row 12 of docs/protocol.md 8.2: without a receive, an RNR NAK with the packet's PSN and
@@ -192,7 +192,7 @@ static void
 rnr_nak_until_psn_returns(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	post_receives(1);
 	inject_send_only(PSN_A, false);
 	expect_silence();
@@ -217,7 +217,7 @@ rnr_nak_until_psn_returns(void **state)
 	expect_received(&p.b, 1, 1032);
 	inject_send_only(PSN_A + 4, true); /* the gap NAK works again */
 	expect_one_ack(AETH_NAK_SEQ, PSN_A + 3, 2);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* The receive is posted and the packet resent while its RNR NAK is still pending: an ACK
@@ -227,7 +227,7 @@ static void
 pending_rnr_nak_is_withdrawn(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	post_receives(1);
 	inject_send_only(PSN_A, true);
 	inject_send_only(PSN_A + 1, false);
@@ -241,7 +241,7 @@ pending_rnr_nak_is_withdrawn(void **state)
 	expect_silence();
 	expect_received(&p.b, 0, 8);
 	expect_received(&p.b, 1, 8);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* ---- Opcode sequence ---- */
@@ -293,7 +293,7 @@ opcode_run(unsigned opcode, bool inside)
 
 	for (unsigned i = 0; i < RTE_DIM(full); i++)
 		len = opcode == full[i] ? 1024 : len;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	post_receives(2);
 	if (inside)
 		inject_packet(OPCODE_RC_SEND_FIRST, PSN_A, 1024, false, 0);
@@ -322,11 +322,11 @@ opcode_run(unsigned opcode, bool inside)
 		expect_silence();
 	} else {
 		expect_silence();
-		expect_quiet(&p.b);
+		expect_idle(&p.b);
 		assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
 		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
 	}
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
@@ -379,14 +379,14 @@ static const struct length_case length_cases[] = {
 static void
 length_run(const struct length_case *c, enum ibv_mtu mtu)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	bool first = op_is_first(&op_rows[c->opcode]);
 	uint32_t len =
 		(uint32_t)((c->alone ? 0 : (int32_t)mtu_bytes(mtu)) + c->beyond_mtu);
 	uint32_t psn = PSN_A + (first ? 0 : 1);
 
 	conf.mtu = mtu;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	host_recv(&p.b, 0, 0, 20000);
 	if (!first)
 		inject_packet(OPCODE_RC_SEND_FIRST, PSN_A, mtu_bytes(mtu), false, 0);
@@ -408,7 +408,7 @@ length_run(const struct length_case *c, enum ibv_mtu mtu)
 			expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 		assert_int_equal(p.b.qp.state, IBV_QPS_ERR);
 	}
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void

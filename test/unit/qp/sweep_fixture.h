@@ -5,7 +5,7 @@
 #define ROCADE_TEST_QP_SWEEP_FIXTURE_H
 
 #include "../rand.h"
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define MSG_BYTES 12000 /* of the longest message */
 #define SLOT_BYTES (MSG_BYTES + 64)
@@ -50,7 +50,7 @@ struct flow { /* one direction */
 
 struct sweep {
 	uint64_t rand;
-	struct pair pair;
+	struct qp_link link;
 	struct flow flow[2];
 	struct chances chances;
 	unsigned recv_chance; /* probability per thousand that receives are posted in a round */

@@ -24,7 +24,7 @@ chance(unsigned of_thousand)
 static uint32_t
 len_choose(void)
 {
-	uint32_t mtu = mtu_bytes(s.pair.conf.mtu);
+	uint32_t mtu = mtu_bytes(s.link.conf.mtu);
 
 	switch (rand_below(&s.rand, 4)) {
 	case 0:
@@ -138,8 +138,8 @@ static void
 message_prepare(struct flow *f, unsigned i, struct send_req *req)
 {
 	uint8_t *local = slot_at(f->from, 0, i), *remote = slot_at(f->to, 2, i);
-	uint32_t mtu = mtu_bytes(s.pair.conf.mtu), packets;
-	unsigned depth = s.pair.conf.max_rd;
+	uint32_t mtu = mtu_bytes(s.link.conf.mtu), packets;
+	unsigned depth = s.link.conf.max_rd;
 
 	if (model_local(f, req)) {
 		f->msg[i].len = 0;
@@ -150,7 +150,7 @@ message_prepare(struct flow *f, unsigned i, struct send_req *req)
 	if (req->opcode == IBV_WR_ATOMIC_WRITE)
 		f->msg[i].len = 8;
 	req->rkey = f->to->rkey;
-	if (chance(200) && req->opcode != WR_FLUSH && !pair_is_xrc(&s.pair))
+	if (chance(200) && req->opcode != WR_FLUSH && !qp_link_is_xrc(&s.link))
 		req->rkey = f->memory_mw->rkey;
 	req->remote_va = (uintptr_t)remote;
 	memset(local, UNTOUCHED, SLOT_BYTES);
@@ -210,13 +210,13 @@ post_send(struct flow *f)
 	if (sq->prod - sq->freed == sq->max_wr) /* the slot is still in use */
 		return;
 	req.opcode = ops[rand_below(&s.rand, RTE_DIM(ops))];
-	if (pair_is_xrc(&s.pair) && rc_only(req.opcode))
+	if (qp_link_is_xrc(&s.link) && rc_only(req.opcode))
 		req.opcode = IBV_WR_SEND;
 	f->msg[i].op = (uint8_t)req.opcode;
 	f->msg[i].len = len_choose();
 	req.imm = i ^ 0x5A5A5A5A;
 	f->msg[i].signaled =
-		i + 1 == f->total || s.pair.conf.sig_all ||
+		i + 1 == f->total || s.link.conf.sig_all ||
 		(f->signaled_of != 0 && rand_below(&s.rand, f->signaled_of) == 0) ||
 		i % 32 == 31; /* otherwise the SQ fills up for good */
 	f->msg[i].imm = req.opcode == IBV_WR_SEND_WITH_IMM ||

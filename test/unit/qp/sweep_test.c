@@ -72,13 +72,13 @@ host_is_idle(const struct host *h)
 static void
 time_run(void)
 {
-	uint64_t next = RTE_MIN(qp_deadline(&s.pair.a.qp), qp_deadline(&s.pair.b.qp));
+	uint64_t next = RTE_MIN(qp_deadline(&s.link.a.qp), qp_deadline(&s.link.b.qp));
 
-	if (host_is_idle(&s.pair.a) && host_is_idle(&s.pair.b) && next != TIME_NEVER &&
-		next > s.pair.now)
-		pair_advance(&s.pair, next - s.pair.now);
+	if (host_is_idle(&s.link.a) && host_is_idle(&s.link.b) && next != TIME_NEVER &&
+		next > s.link.now)
+		qp_link_advance(&s.link, next - s.link.now);
 	else
-		pair_advance(&s.pair, rand_below(&s.rand, 3000));
+		qp_link_advance(&s.link, rand_below(&s.rand, 3000));
 }
 
 static void
@@ -100,15 +100,15 @@ flow_init(struct flow *f, struct host *from)
 	for (unsigned i = 0; i < WORDS; i++)
 		f->word[i] = *word_at(f->to, i) = rand_next(&s.rand);
 	f->signaled_of = (unsigned)rand_below(&s.rand, 5);
-	f->from_region = host_key(f->from, 0, s.pair.conf.mem_bytes, region_access);
-	f->to_region = host_key(f->to, 0, s.pair.conf.mem_bytes, region_access);
+	f->from_region = host_key(f->from, 0, s.link.conf.mem_bytes, region_access);
+	f->to_region = host_key(f->to, 0, s.link.conf.mem_bytes, region_access);
 	f->local_mw = host_mw(f->from, true);
 	f->local_mw_rkey = f->local_mw->rkey;
 	f->memory_mw = host_mw(f->to, false);
 	assert_int_equal(mw_bind(&f->to->keys, f->to->qp.pd, f->to->qp.qpn, NULL,
 				 &(struct mw_bind){ibv_inc_rkey(f->memory_mw->rkey),
 					 f->to_region, (uintptr_t)f->to->mem,
-					 s.pair.conf.mem_bytes, ACCESS_REMOTE}),
+					 s.link.conf.mem_bytes, ACCESS_REMOTE}),
 		0);
 }
 
@@ -129,7 +129,7 @@ static void
 sweep_init(uint64_t seed)
 {
 	static const unsigned levels[] = {0, 0, 0, 5, 30, 120};
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 #define LEVEL() levels[rand_below(&s.rand, RTE_DIM(levels))]
 	s.rand = seed * UINT64_C(0x9E3779B97F4A7C15);
@@ -156,10 +156,10 @@ sweep_init(uint64_t seed)
 	s.recv_chance = chance(500) ? 900 : 20;
 	if (seed % 5 == 0)
 		conf.type = IBV_QPT_XRC_SEND;
-	pair_init(&s.pair, &conf);
-	flow_init(&s.flow[0], &s.pair.a);
-	flow_init(&s.flow[1], &s.pair.b);
-	if (pair_is_xrc(&s.pair))
+	qp_link_init(&s.link, &conf);
+	flow_init(&s.flow[0], &s.link.a);
+	flow_init(&s.flow[1], &s.link.b);
+	if (qp_link_is_xrc(&s.link))
 		s.flow[1].total = 0; /* an XRC target sends nothing */
 #undef LEVEL
 }
@@ -168,7 +168,7 @@ sweep_init(uint64_t seed)
 static void
 sweep_end(void)
 {
-	pair_settle(&s.pair);
+	qp_link_drain(&s.link);
 	for (unsigned i = 0; i < 2; i++) {
 		struct host *h = s.flow[i].from;
 
@@ -186,7 +186,7 @@ sweep_end(void)
 	}
 	flow_fini(&s.flow[0]);
 	flow_fini(&s.flow[1]);
-	pair_fini(&s.pair);
+	qp_link_fini(&s.link);
 }
 
 /* Bad luck can exceed 7 retries. The flow then ends as it should. */
@@ -212,7 +212,7 @@ sweep_abandon(void)
 	}
 	flow_fini(&s.flow[0]);
 	flow_fini(&s.flow[1]);
-	pair_fini(&s.pair);
+	qp_link_fini(&s.link);
 }
 
 /* Returns false if retries were exceeded. */

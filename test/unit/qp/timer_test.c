@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RNR waits and ACK timeouts in virtual time, to the nanosecond: counters and timer
  * (docs/protocol.md 7.6; IBA 9.7.5.2.7, 9.7.5.2.8). qp_deadline() is the only clock. */
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 /* docs/protocol.md 4.3, in units of 10 us (IBA table 45). */
 static const uint32_t rnr_10us[32] = {65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96,
@@ -16,13 +16,13 @@ static const uint32_t rnr_10us[32] = {65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 4
 static void
 rnr_run(unsigned code)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	uint64_t wait = rnr_10us[code] * 10 * NS_PER_US;
 	uint64_t start;
 
 	conf.min_rnr_timer = (uint8_t)code;
 	conf.timeout = 1; /* shorter than any RNR wait: no timeout may end it */
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	host_recv(&p.b, 0, 0, 100);
 	for (unsigned i = 0; i < 4; i++)
 		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
@@ -40,20 +40,20 @@ rnr_run(unsigned code)
 	host_send(&p.a, 4, 0, 100, IBV_SEND_SIGNALED); /* has to wait, too */
 	for (unsigned i = 1; i < 5; i++)
 		host_recv(&p.b, i, 0, 100);
-	pair_advance(&p, wait - 1);
+	qp_link_advance(&p, wait - 1);
 	assert_false(qp_wants_tx(&p.a.qp));
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-	pair_advance(&p, 1);
+	qp_link_advance(&p, 1);
 	assert_true(qp_wants_tx(&p.a.qp));
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
 	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 1, -1);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	for (unsigned i = 1; i < 5; i++) {
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 		expect_received(&p.b, i, 100);
 	}
 	assert_int_equal(p.a.stats.ack_timeouts, 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
@@ -69,21 +69,21 @@ rnr_wait_by_timer_code(void **state)
 static void
 rnr_retry_run(uint8_t retry)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	unsigned rounds = retry == 7 ? 200 : retry + 1u;
 
 	conf.rnr_retry = retry;
 	conf.retry_cnt = 0; /* RNR NAKs do not charge it */
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 3; i++)
 		host_send(&p.a, i, 0, 100, 0);
 	for (unsigned i = 0; i < rounds; i++) {
-		expect_quiet(&p.a);
+		expect_idle(&p.a);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
 		wire_deliver_all(&p.a);
 		assert_int_equal(host_pull(&p.b, PULL_ALL), 1);
 		wire_deliver_all(&p.b);
-		pair_advance(&p, 640 * NS_PER_US);
+		qp_link_advance(&p, 640 * NS_PER_US);
 	}
 	assert_int_equal(p.b.stats.rnr_nak_sent, rounds);
 	assert_int_equal(p.a.stats.rnr_nak_received, rounds);
@@ -93,7 +93,7 @@ rnr_retry_run(uint8_t retry)
 		expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
 		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 	}
-	pair_reset(&p);
+	qp_link_fini_reset(&p);
 }
 
 static void
@@ -108,24 +108,24 @@ rnr_retry_limit(void **state)
 static void
 progress_restores_rnr_retry(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.rnr_retry = 1;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 10; i++)
 		host_send(&p.a, i, 0, 2000, IBV_SEND_SIGNALED);
 	for (unsigned i = 0; i < 10; i++) {
-		pair_settle(&p);
-		expect_quiet(&p.a);
-		pair_advance(&p, 640 * NS_PER_US);
+		qp_link_drain(&p);
+		expect_idle(&p.a);
+		qp_link_advance(&p, 640 * NS_PER_US);
 		host_recv(&p.b, i, 0, 2000);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 		expect_received(&p.b, i, 2000);
 	}
 	assert_int_equal(p.a.stats.rnr_nak_received, 10);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* rxe sends NAK 0x60 for the packets behind an RNR NAK (docs/protocol.md 19). In the RNR
@@ -134,13 +134,13 @@ progress_restores_rnr_retry(void **state)
 static void
 sequence_nak_in_rnr_wait_is_ignored(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	uint64_t deadline;
 
 	(void)state;
 	conf.retry_cnt = 0;
 	conf.rnr_retry = 1;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 3; i++)
 		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
 	host_pull(&p.a, PULL_ALL);
@@ -155,15 +155,15 @@ sequence_nak_in_rnr_wait_is_ignored(void **state)
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 		assert_int_equal(qp_deadline(&p.a.qp), deadline);
 	}
-	expect_quiet(&p.a);
-	pair_advance(&p, deadline - p.now);
+	expect_idle(&p.a);
+	qp_link_advance(&p, deadline - p.now);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 1, -1);
 	wire_drop_all(&p.a);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 2);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* An ACK of the PSN of the RNR NAK ends the wait: the request has been executed. */
@@ -171,7 +171,7 @@ static void
 ack_ends_rnr_wait(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 3; i++)
 		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
 	host_pull(&p.a, PULL_ALL);
@@ -184,7 +184,7 @@ ack_ends_rnr_wait(void **state)
 	inject_ack(&p.a, AETH_ACK, PSN_A + 2);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* ---- Local ACK timeout ---- */
@@ -196,11 +196,11 @@ ack_timeout_by_code(void **state)
 {
 	(void)state;
 	for (uint8_t code = 0; code < 32; code++) {
-		struct pair_conf conf = pair_defaults();
+		struct qp_link_conf conf = qp_link_defaults();
 		uint64_t tr = UINT64_C(4096) << code;
 
 		conf.timeout = code;
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		/* nothing is outstanding */
 		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 		host_send(&p.a, 0, 0, 100, IBV_SEND_SIGNALED);
@@ -208,20 +208,20 @@ ack_timeout_by_code(void **state)
 		wire_drop_all(&p.a);
 		if (code == 0) {
 			assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-			pair_reset(&p);
+			qp_link_fini_reset(&p);
 			continue;
 		}
-		pair_advance(&p, tr - 1);
+		qp_link_advance(&p, tr - 1);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 		assert_int_equal(p.a.stats.ack_timeouts, 0);
-		pair_advance(&p, 3 * tr + 1);
+		qp_link_advance(&p, 3 * tr + 1);
 		assert_int_equal(p.a.stats.ack_timeouts, 1);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 		wire_drop_all(&p.a);
 		inject_ack(&p.a, AETH_ACK, PSN_A);
 		expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -229,19 +229,19 @@ ack_timeout_by_code(void **state)
 static void
 ack_timer_restarts_on_progress(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	uint64_t tr = UINT64_C(4096) << 14;
 	uint64_t first;
 
 	(void)state;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	first = p.now;
 	for (unsigned i = 0; i < 4; i++)
 		host_send(&p.a, i, 0, 100, IBV_SEND_SIGNALED);
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a);
 	assert_int_equal(qp_deadline(&p.a.qp), first + tr);
-	pair_advance(&p, tr / 2);
+	qp_link_advance(&p, tr / 2);
 	host_send(&p.a, 4, 0, 100, 0); /* sending more packets does not restart it */
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a);
@@ -251,7 +251,7 @@ ack_timer_restarts_on_progress(void **state)
 	inject_ack(&p.a, AETH_ACK, PSN_A);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	assert_int_equal(qp_deadline(&p.a.qp), p.now + tr);
-	pair_reset(&p);
+	qp_link_fini_reset(&p);
 }
 
 /* 1 + retry_cnt transmissions without progress (docs/protocol.md 7.6), then
@@ -262,19 +262,19 @@ retry_cnt_limit(void **state)
 {
 	(void)state;
 	for (uint8_t retry = 0; retry <= 7; retry++) {
-		struct pair_conf conf = pair_defaults();
+		struct qp_link_conf conf = qp_link_defaults();
 
 		conf.retry_cnt = retry;
 		conf.rnr_retry = 0;
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		for (unsigned i = 0; i < 3; i++)
 			host_send(&p.a, i, 0, 3000, i == 1 ? IBV_SEND_SIGNALED : 0);
 		for (unsigned i = 0; i < retry + 1u; i++) {
-			expect_quiet(&p.a);
+			expect_idle(&p.a);
 			assert_int_equal(host_pull(&p.a, PULL_ALL), 9);
 			expect_frame(&p.a, 0, OPCODE_RC_SEND_FIRST, PSN_A, -1);
 			wire_drop_all(&p.a);
-			pair_advance(&p, 68 * NS_PER_MS);
+			qp_link_advance(&p, 68 * NS_PER_MS);
 		}
 		expect_sent_vendor(&p.a, 0, IBV_WC_RETRY_EXC_ERR, VENDOR_ACK_TIMEOUT);
 		expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
@@ -282,7 +282,7 @@ retry_cnt_limit(void **state)
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 		assert_int_equal(p.a.stats.ack_timeouts, retry + 1u);
 		assert_int_equal(p.a.stats.retransmitted, retry * 9u);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -290,24 +290,24 @@ retry_cnt_limit(void **state)
 static void
 progress_restores_retry_cnt(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.retry_cnt = 1;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	host_send(&p.a, 0, 0, 10 * 1024, IBV_SEND_SIGNALED);
 	host_pull(&p.a, PULL_ALL);
 	for (unsigned i = 0; i < 9; i++) {
-		pair_advance(&p, 68 * NS_PER_MS);
+		qp_link_advance(&p, 68 * NS_PER_MS);
 		wire_drop_all(&p.a);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 10 - i);
-		expect_quiet(&p.a);
+		expect_idle(&p.a);
 		inject_ack(&p.a, AETH_ACK, PSN_A + i);
 	}
 	wire_drop_all(&p.a);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 9);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A lost ACK: the duplicate is acknowledged with ePSN - 1 and completes nothing a second
@@ -316,7 +316,7 @@ static void
 lost_ack_is_repeated(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 3; i++) {
 		host_recv(&p.b, i, 0, 2000);
 		host_send(&p.a, i, 0, 2000, IBV_SEND_SIGNALED);
@@ -328,7 +328,7 @@ lost_ack_is_repeated(void **state)
 	wire_drop_all(&p.b);
 	for (unsigned i = 0; i < 3; i++)
 		expect_received(&p.b, i, 2000);
-	pair_advance(&p, 68 * NS_PER_MS);
+	qp_link_advance(&p, 68 * NS_PER_MS);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 6);
 	wire_deliver(&p.a, 0); /* the first packet alone is enough */
 	wire_drop_all(&p.a);
@@ -337,8 +337,8 @@ lost_ack_is_repeated(void **state)
 	wire_deliver(&p.b, 0);
 	for (unsigned i = 0; i < 3; i++)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
-	expect_quiet(&p.b);
-	pair_fini(&p);
+	expect_idle(&p.b);
+	qp_link_fini(&p);
 }
 
 int

@@ -5,9 +5,9 @@
  * without charging retry_cnt. The wait doubles each time, up to the ACK timeout. There is
  * no probe before a round trip was measured (Karn's rule), and none in an RNR wait.
  */
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 #define TIMEOUT_NS (UINT64_C(4096) << 14)
 #define US NS_PER_US
@@ -15,9 +15,9 @@ static struct pair p;
 static void
 init(void)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	for (unsigned i = 0; i < 32; i++)
 		host_recv(&p.b, i, 0x1000, 100);
 }
@@ -48,9 +48,9 @@ send_lost(uint64_t wr_id)
 static void
 expect_resend(uint64_t wait, uint32_t psn)
 {
-	pair_advance(&p, wait - 1);
+	qp_link_advance(&p, wait - 1);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-	pair_advance(&p, 1);
+	qp_link_advance(&p, 1);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, psn, 1);
 }
@@ -81,15 +81,15 @@ probe_memory_deregistered(void **state)
 	host_pull(&p.b, PULL_ALL);
 	wire_drop_all(&p.b);
 	assert_int_equal(key_free(&p.a.keys, key), 0);
-	pair_advance(&p, 100 * US);
+	qp_link_advance(&p, 100 * US);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	expect_frame(&p.a, 0, OPCODE_RC_WRITE_MIDDLE, PSN_A + 3, 0);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_received(&p.b, 0, 8);
 	expect_received(&p.b, 1, 8);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	assert_true(bytes_match(p.b.mem + 0x6000, 3 * mtu, 7));
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* There is no probe before an RTT sample: the first loss costs the ACK timeout. */
@@ -102,10 +102,10 @@ no_probe_before_sample(void **state)
 	assert_int_equal(qp_deadline(&p.a.qp), p.now + TIMEOUT_NS);
 	expect_resend(TIMEOUT_NS, PSN_A);
 	assert_int_equal(p.a.qp.req.retry_left, 6);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.stats.ack_timeouts, 1);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* The wait is four smoothed round trips, at least 100 us. A sample counts for an
@@ -125,10 +125,10 @@ probe_wait_follows_rtt(void **state)
 		expect_resend(RTE_MAX(4 * rtts[i], 100 * US), PSN_A + 1);
 		assert_int_equal(p.a.qp.req.retry_left, 7); /* not charged */
 		assert_int_equal(p.a.stats.ack_timeouts, 0);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 		assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 	init();
 	round_trip(0, 800 * US);
@@ -136,7 +136,7 @@ probe_wait_follows_rtt(void **state)
 	assert_int_equal(p.a.qp.req.srtt_ns, 900 * US);
 	round_trip(2, 100 * US);
 	assert_int_equal(p.a.qp.req.srtt_ns, 800 * US);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* The wait doubles each time, up to the ACK timeout. The ACK timer runs from the last
@@ -163,11 +163,11 @@ probe_wait_doubles(void **state)
 	assert_int_equal(p.a.qp.req.retry_left, 6);
 	assert_int_equal(p.a.stats.ack_timeouts, 1);
 	/* Progress resets the wait. */
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	send_lost(2);
 	expect_resend(200 * US, PSN_A + 2);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* No probe if its wait would be as long as the ACK timeout. */
@@ -179,7 +179,7 @@ no_probe_beyond_ack_timeout(void **state)
 	round_trip(0, TIMEOUT_NS / 4);
 	send_lost(1);
 	assert_int_equal(qp_deadline(&p.a.qp), p.now + TIMEOUT_NS);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* The peer is dead. Probes do not prolong the wait: the QP fails after 1 + retry_cnt
@@ -195,14 +195,14 @@ probes_do_not_prolong_retries(void **state)
 	send_lost(1);
 	start = p.now;
 	while (p.a.qp.state == IBV_QPS_RTS) {
-		pair_advance(&p, qp_deadline(&p.a.qp) - p.now);
+		qp_link_advance(&p, qp_deadline(&p.a.qp) - p.now);
 		host_pull(&p.a, PULL_ALL);
 		wire_drop_all(&p.a);
 	}
 	assert_int_equal(p.now - start, 8 * TIMEOUT_NS);
 	expect_sent_vendor(&p.a, 1, IBV_WC_RETRY_EXC_ERR, VENDOR_ACK_TIMEOUT);
 	assert_int_equal(p.a.stats.ack_timeouts, 8);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* The probe is the packet una, not the lost one. Progress restarts the wait. */
@@ -219,15 +219,15 @@ probe_copies_oldest_packet(void **state)
 	wire_deliver(&p.a, 0);
 	wire_deliver(&p.a, 0);
 	host_pull(&p.b, PULL_ALL);
-	pair_advance(&p, 150 * US);
+	qp_link_advance(&p, 150 * US);
 	wire_drop_all(&p.a);
 	wire_deliver_all(&p.b);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	/* The sample in progress is of the last of four packets, so there is none yet. */
-	pair_advance(&p, 199 * US);
+	qp_link_advance(&p, 199 * US);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-	pair_advance(&p, US);
+	qp_link_advance(&p, US);
 	/* Only the oldest packet is copied. The packets behind it are resent when the
 	 * response shows that they are missing, too. */
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
@@ -239,10 +239,10 @@ probe_copies_oldest_packet(void **state)
 	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 4, 1);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 4, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.qp.stats.retransmitted, 2);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* The response was only late: one packet is copied, and nothing else is sent twice. */
@@ -257,15 +257,15 @@ late_response_costs_one_copy(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 19);
 	wire_deliver_all(&p.a);
 	host_pull(&p.b, PULL_ALL);
-	pair_advance(&p, 200 * US);
+	qp_link_advance(&p, 200 * US);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	wire_deliver_all(&p.b);
 	expect_sent(&p.a, 19, IBV_WC_SUCCESS);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	assert_int_equal(p.a.qp.stats.retransmitted, 1);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* Karn's rule: the response to a packet that was sent twice is no sample, whichever of
@@ -280,7 +280,7 @@ karn_rule(void **state)
 	host_pull(&p.a, PULL_ALL);
 	wire_deliver_all(&p.a);
 	host_pull(&p.b, PULL_ALL); /* its ACK is late */
-	pair_advance(&p, 200 * US);
+	qp_link_advance(&p, 200 * US);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1); /* the probe */
 	p.now += 1;
 	wire_deliver_all(&p.b); /* the ACK of the first transmission */
@@ -290,7 +290,7 @@ karn_rule(void **state)
 	/* The same after a timeout, with a new packet behind. */
 	send_lost(2);
 	p.a.qp.req.tlp_deadline = TIME_NEVER;
-	pair_advance(&p, TIMEOUT_NS);
+	qp_link_advance(&p, TIMEOUT_NS);
 	host_pull(&p.a, PULL_ALL);
 	host_send(&p.a, 3, 0, 8, IBV_SEND_SIGNALED);
 	host_pull(&p.a, PULL_ALL);
@@ -300,10 +300,10 @@ karn_rule(void **state)
 	wire_deliver_all(&p.b);
 	expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.qp.req.srtt_ns, 50 * US);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 3, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.qp.req.srtt_ns, 45 * US); /* 10 us count for an eighth */
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* No probe in an RNR wait, in which NAK 0x60 neither resends nor charges retry_cnt. */
@@ -329,27 +329,27 @@ no_probe_in_rnr_wait(void **state)
 	wire_drop_all(&p.a);
 	/* After the RNR wait the probe is active again. */
 	expect_resend(200 * US, PSN_A + 1);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* Timeout 0: the application wants no resend by a timer. */
 static void
 no_probe_without_ack_timeout(void **state)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	(void)state;
 	conf.timeout = 0;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	host_recv(&p.b, 0, 0x1000, 8);
 	round_trip(0, 50 * US);
 	send_lost(1);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-	pair_advance(&p, 100 * SEC_NS);
+	qp_link_advance(&p, 100 * SEC_NS);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 /* A lost NAK or a lost first resend costs no full timeout. */
@@ -376,13 +376,13 @@ lost_nak_costs_no_timeout(void **state)
 			wire_drop_all(&p.a);
 		}
 		wire_drop_all(&p.b);
-		pair_advance(&p, 200 * US);
-		pair_settle(&p);
+		qp_link_advance(&p, 200 * US);
+		qp_link_drain(&p);
 		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
 		assert_true(p.now - start < NS_PER_MS);
 		assert_int_equal(p.a.stats.ack_timeouts, 0);
-		pair_abandon(&p);
+		qp_link_fini_discard(&p);
 	}
 }
 
@@ -400,14 +400,14 @@ read_is_probed_by_request(void **state)
 	wire_deliver(&p.b, 0);
 	wire_deliver(&p.b, 0);
 	wire_drop_all(&p.b);
-	pair_advance(&p, 200 * US);
+	qp_link_advance(&p, 200 * US);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	expect_frame(&p.a, 0, OPCODE_RC_READ_REQUEST, PSN_A + 3, 1);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem + 0x2000, p.b.mem + 0x8000, 5000);
 	assert_int_equal(p.a.qp.req.retry_left, 7);
-	pair_abandon(&p);
+	qp_link_fini_discard(&p);
 }
 
 int

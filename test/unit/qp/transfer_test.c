@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
-static struct pair p;
+static struct qp_link p;
 
 struct size_case {
 	enum ibv_mtu mtu;
@@ -49,7 +49,7 @@ message_check(const struct size_case *c, uint32_t psn)
 static void
 size_run(const struct size_case *c)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	struct cqe cqe;
 	struct send_req req = {.wr_id = 77, .num_sge = c->len != 0, .imm = 0x12345678};
 	struct sge sge;
@@ -57,7 +57,7 @@ size_run(const struct size_case *c)
 	conf.mtu = c->mtu;
 	conf.ipv6 = c->ipv6;
 	conf.srq = c->srq;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	sge = host_sge(&p.a, 3, c->len);
 	req.sge = &sge;
 	req.opcode = c->imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
@@ -68,7 +68,7 @@ size_run(const struct size_case *c)
 	assert_int_equal(host_post_send(&p.a, &req), 0);
 	host_pull(&p.a, PULL_ALL);
 	message_check(c, PSN_A);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent_vendor(&p.a, 77, IBV_WC_SUCCESS, c->len);
 	assert_true(host_poll(&p.b, &p.b.recv_cq, &cqe));
 	assert_int_equal(cqe.wr_id, 99);
@@ -81,7 +81,7 @@ size_run(const struct size_case *c)
 	assert_true(bytes_match(p.b.mem + 1, c->len, c->len));
 	assert_int_equal(p.b.mem[0], 0x5A);
 	assert_int_equal(p.b.mem[c->len + 1], 0x5A);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* n = ceil(len / PMTU) packets FIRST, MIDDLE.., LAST, or one packet ONLY
@@ -115,7 +115,7 @@ sges_cut_differently(void **state)
 		.wr_id = 1, .flags = IBV_SEND_SIGNALED, .sge = from, .num_sge = 4};
 
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	from[0] = host_sge(&p.a, 100, 1);
 	from[1] = host_sge(&p.a, 0, 0);
 	from[1].lkey = 0xBAD; /* of 0 bytes: the key is not checked */
@@ -131,14 +131,14 @@ sges_cut_differently(void **state)
 	}
 	assert_int_equal(host_post_recv(&p.b, 2, to, 4), 0);
 	assert_int_equal(host_post_send(&p.a, &req), 0);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	expect_received(&p.b, 2, 2500);
 	for (unsigned i = 0; i < 3; i++)
 		memmove(p.b.mem + 20000 + 700 * i, p.b.mem + 1000 * i, 700);
 	memmove(p.b.mem + 20000 + 2100, p.b.mem + 3000, 400);
 	assert_true(bytes_match(p.b.mem + 20000, 2500, 8));
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Buffers of inline data may be reused when ibv_post_send() returns (ibv_post_send(3)).
@@ -146,11 +146,11 @@ sges_cut_differently(void **state)
 static void
 inline_data_is_copied(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.mtu = IBV_MTU_256;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	bytes_fill(p.a.mem, 512, 6);
 	host_recv(&p.b, 2, 0, 512);
 	host_send(&p.a, 1, 0, 511, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
@@ -158,12 +158,12 @@ inline_data_is_copied(void **state)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	wire_drop_all(&p.a);
 	/* the retransmission reads from the WQE, too */
-	pair_advance(&p, 1000 * NS_PER_MS);
-	pair_settle(&p);
+	qp_link_advance(&p, 1000 * NS_PER_MS);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	expect_received(&p.b, 2, 511);
 	assert_true(bytes_match(p.b.mem, 511, 6));
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Unsignaled requests complete without a CQE. Polling the next signaled one frees their
@@ -172,25 +172,25 @@ static void
 signaled_completion_frees_slots(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 63; i++) {
 		host_recv(&p.b, i, 0, 8);
 		host_send(&p.a, i, 0, 8, 0);
 	}
-	pair_settle(&p);
+	qp_link_drain(&p);
 	for (unsigned i = 0; i < 63; i++)
 		expect_received(&p.b, i, 8);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	assert_int_equal(p.a.stats.cqe_saved, 63);
 	assert_int_equal(p.a.qp.sq.freed, 0);
 	host_recv(&p.b, 63, 0, 8);
 	host_send(&p.a, 63, 0, 8, IBV_SEND_SIGNALED);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	assert_int_equal(p.a.qp.sq.freed, 0);
 	expect_sent(&p.a, 63, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.qp.sq.freed, 64);
 	expect_received(&p.b, 63, 8);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Traffic in both directions at once: an acknowledgement and requests share a pull. */
@@ -198,14 +198,14 @@ static void
 traffic_in_both_directions(void **state)
 {
 	(void)state;
-	pair_init_default(&p);
+	qp_link_init_default(&p);
 	for (unsigned i = 0; i < 32; i++) {
 		host_recv(&p.a, i, 30000, 4000);
 		host_recv(&p.b, i, 30000, 4000);
 		host_send(&p.a, i, 0, 3000, IBV_SEND_SIGNALED);
 		host_send(&p.b, i, 0, 2000, IBV_SEND_SIGNALED);
 	}
-	pair_settle(&p);
+	qp_link_drain(&p);
 	for (unsigned i = 0; i < 32; i++) {
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 		expect_received(&p.a, i, 2000);
@@ -213,7 +213,7 @@ traffic_in_both_directions(void **state)
 		expect_received(&p.b, i, 3000);
 	}
 	assert_memory_equal(p.a.mem, p.b.mem + 30000, 3000);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 #define GIANT (UINT32_C(1) << 31)
@@ -233,7 +233,7 @@ giant_list(struct sge *list, const struct host *h, uint32_t key)
 static void
 message_of_2_31_bytes(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	struct sge list[16];
 	struct send_req req = {
 		.wr_id = 1, .flags = IBV_SEND_SIGNALED, .sge = list, .num_sge = 16};
@@ -242,13 +242,13 @@ message_of_2_31_bytes(void **state)
 	conf.mtu = IBV_MTU_4096;
 	conf.sge = 16;
 	conf.mem_bytes = GIANT / 16;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	bytes_fill(p.a.mem, conf.mem_bytes, 3);
 	giant_list(list, &p.b, p.b.recv_key);
 	assert_int_equal(host_post_recv(&p.b, 2, list, 16), 0);
 	giant_list(list, &p.a, p.a.lkey);
 	assert_int_equal(host_post_send(&p.a, &req), 0);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent_vendor(&p.a, 1, IBV_WC_SUCCESS, GIANT);
 	expect_received(&p.b, 2, GIANT);
 	assert_memory_equal(p.a.mem, p.b.mem, conf.mem_bytes);
@@ -272,7 +272,7 @@ message_of_2_31_bytes(void **state)
 	host_pull(&p.b, PULL_ALL);
 	expect_ack(&p.b, 0, AETH_NAK_INV_REQ, psn_add(PSN_A, GIANT / 4096 + 2), 1);
 	wire_drop_all(&p.b);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* 2^31 bytes at path MTU 256 are 2^23 packets: the first and the last PSN are as far
@@ -280,7 +280,7 @@ message_of_2_31_bytes(void **state)
 static void
 message_of_2_23_packets(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	struct sge list[16];
 	struct send_req req = {
 		.wr_id = 2, .flags = IBV_SEND_SIGNALED, .sge = list, .num_sge = 16};
@@ -289,7 +289,7 @@ message_of_2_23_packets(void **state)
 	conf.mtu = IBV_MTU_256;
 	conf.sge = 16;
 	conf.mem_bytes = GIANT / 16;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	giant_list(list, &p.b, p.b.recv_key);
 	host_recv(&p.b, 11, 0, 8);
 	assert_int_equal(host_post_recv(&p.b, 12, list, 16), 0);
@@ -304,11 +304,11 @@ message_of_2_23_packets(void **state)
 	expect_ack(&p.b, 0, AETH_NAK_SEQ, psn_add(PSN_A, 1), 1);
 	wire_deliver(&p.b, 0);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	host_pull(&p.a, 4);
 	expect_frame(&p.a, 0, OPCODE_RC_SEND_FIRST, psn_add(PSN_A, 1), -1);
 	wire_drop_all(&p.a);
-	pair_advance(&p, SEC_NS);
+	qp_link_advance(&p, SEC_NS);
 	host_pull(&p.a, 4);
 	expect_frame(&p.a, 0, OPCODE_RC_SEND_FIRST, psn_add(PSN_A, 1), -1);
 	wire_deliver_all(&p.a);
@@ -316,9 +316,9 @@ message_of_2_23_packets(void **state)
 	host_pull(&p.b, 1);
 	expect_ack(&p.b, 0, AETH_ACK, psn_add(PSN_A, 4), 1);
 	wire_deliver(&p.b, 0);
-	expect_quiet(&p.a);
+	expect_idle(&p.a);
 	assert_int_equal(p.a.qp.req.una_psn, psn_add(PSN_A, 5));
-	pair_reset(&p);
+	qp_link_fini_reset(&p);
 }
 
 int

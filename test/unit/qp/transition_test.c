@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../rand.h"
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define KNOWN_BITS 21 /* IBV_QP_STATE .. IBV_QP_DEST_QPN */
 
@@ -247,7 +247,7 @@ xrc_transitions(void **state)
 
 /* ---- qp_modify() ---- */
 
-static struct pair p;
+static struct qp_link p;
 
 static bool
 mask_allowed(unsigned from, unsigned to, int mask)
@@ -288,13 +288,13 @@ host_modify_to(struct host *h, unsigned state)
 static struct host *
 host_in(unsigned state)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct host *h = type == IBV_QPT_XRC_RECV ? &p.b : &p.a;
 
 	conf.type = type == IBV_QPT_XRC_RECV ? IBV_QPT_XRC_SEND : type;
 	conf.unconnected = true;
 	conf.mem_bytes = 64;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	host_modify_to(h, state);
 	return h;
 }
@@ -306,7 +306,7 @@ host_done(struct host *h)
 
 	while (event_next(&h->events, &event) == 0)
 		; /* SQ_DRAINED, LAST_WQE_REACHED */
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Calls qp_modify() once with valid values. The result must be that of the table, and a

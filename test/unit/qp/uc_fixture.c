@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "uc_fixture.h"
 
-struct pair p;
+struct qp_link p;
 
 void
-uc_open(struct pair_conf conf)
+uc_open(struct qp_link_conf conf)
 {
 	conf.type = IBV_QPT_UC;
 	conf.access = IBV_ACCESS_REMOTE_WRITE;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 }
 
 void
 uc_open_default(void)
 {
-	uc_open(pair_defaults());
+	uc_open(qp_link_defaults());
 }
 
 void
@@ -22,7 +22,7 @@ uc_close(void)
 {
 	assert_int_equal(p.b.wire_count, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 uint64_t

@@ -3,16 +3,16 @@
 #ifndef ROCADE_TEST_QP_UC_FIXTURE_H
 #define ROCADE_TEST_QP_UC_FIXTURE_H
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define UC_MTU 1024
 
 #define UC_NONE_LOST UINT32_MAX
 
-extern struct pair p;
+extern struct qp_link p;
 
 void
-uc_open(struct pair_conf conf);
+uc_open(struct qp_link_conf conf);
 void
 uc_open_default(void);
 void

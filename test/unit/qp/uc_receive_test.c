@@ -7,7 +7,7 @@
 static void
 write_with_imm_without_receive(void **state)
 {
-	struct crafted c = {.opcode = OPCODE_UC_WRITE_FIRST,
+	struct pkt_spec c = {.opcode = OPCODE_UC_WRITE_FIRST,
 		.psn = PSN_A,
 		.payload_len = UC_MTU,
 		.dma_len = UC_MTU + 8};
@@ -17,7 +17,7 @@ write_with_imm_without_receive(void **state)
 	c.va = (uintptr_t)p.b.mem;
 	c.rkey = p.b.rkey;
 	inject(&p.b, &c);
-	c = (struct crafted){
+	c = (struct pkt_spec){
 		.opcode = OPCODE_UC_WRITE_LAST_IMM, .psn = PSN_A + 1, .payload_len = 8};
 	inject(&p.b, &c);
 	assert_int_equal(uc_dropped(DROP_no_receive), 1);
@@ -25,9 +25,9 @@ write_with_imm_without_receive(void **state)
 	host_recv(&p.b, 70, 8192, 100);
 	c.psn++;
 	inject(&p.b, &c);
-	expect_quiet(&p.b);
+	expect_idle(&p.b);
 	assert_int_equal(uc_dropped(DROP_psn_gap), 1);
-	c = (struct crafted){.opcode = OPCODE_UC_WRITE_ONLY_IMM,
+	c = (struct pkt_spec){.opcode = OPCODE_UC_WRITE_ONLY_IMM,
 		.psn = PSN_A + 3,
 		.payload_len = 8,
 		.dma_len = 8,
@@ -67,7 +67,7 @@ message_too_long(void **state)
 {
 	(void)state;
 	for (unsigned srq = 0; srq < 2; srq++) {
-		struct pair_conf conf = pair_defaults();
+		struct qp_link_conf conf = qp_link_defaults();
 
 		conf.srq = srq != 0;
 		uc_open(conf);
@@ -96,7 +96,7 @@ srq_receive_of_lost_message(void **state)
 {
 	(void)state;
 	for (unsigned lost = 0; lost < 4; lost++) {
-		struct pair_conf conf = pair_defaults();
+		struct qp_link_conf conf = qp_link_defaults();
 		bool taken = lost == 1 || lost == 2;
 
 		conf.srq = true;
@@ -116,7 +116,7 @@ srq_receive_of_lost_message(void **state)
 		else
 			expect_received(&p.b, 70 + taken, 10);
 		assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
-		expect_quiet(&p.b);
+		expect_idle(&p.b);
 		uc_close();
 	}
 }
@@ -125,7 +125,7 @@ srq_receive_of_lost_message(void **state)
 static void
 srq_receive_of_lost_message_cq_full(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	uint32_t psn = PSN_A;
 	struct cqe cqe;
 
@@ -180,7 +180,7 @@ taken_receive_is_flushed(void **state)
 	host_recv(&p.b, 70, 0, 8192);
 	inject_request(&p.b, OPCODE_UC_SEND_FIRST, PSN_A, UC_MTU);
 	inject_request(&p.b, OPCODE_UC_SEND_LAST, PSN_A + 2, 8);
-	expect_quiet(&p.b);
+	expect_idle(&p.b);
 	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
 	expect_recv_error(&p.b, 70, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	uc_close();

@@ -39,7 +39,7 @@ lost_packet_discards_message(void **state)
 		/* A lost FIRST costs its MIDDLE and LAST, a lost MIDDLE its LAST. */
 		assert_int_equal(uc_dropped(DROP_psn_gap), lost == 0 ? 2 : lost == 1);
 		assert_int_equal(uc_dropped(DROP_discarded), lost == 1 || lost == 2);
-		expect_quiet(&p.b);
+		expect_idle(&p.b);
 		uc_close();
 	}
 }
@@ -71,7 +71,7 @@ lost_packet_of_write(void **state)
 				assert_int_equal(p.b.mem[100 + at + k], 0xEE);
 		}
 		assert_int_equal(p.b.mem[4096] == 0xEE, lost == 3);
-		expect_quiet(&p.b);
+		expect_idle(&p.b);
 		uc_close();
 	}
 }
@@ -83,7 +83,7 @@ enum { BETWEEN, IN_SEND, IN_WRITE, MESSAGES };
 static void
 message_begin(unsigned in)
 {
-	struct crafted c = {
+	struct pkt_spec c = {
 		.opcode = in == IN_SEND ? OPCODE_UC_SEND_FIRST : OPCODE_UC_WRITE_FIRST,
 		.psn = PSN_A,
 		.payload_len = UC_MTU,
@@ -129,7 +129,7 @@ order_case(unsigned in, unsigned row, bool gap)
 	bool full = !op_is_last(op) || (op_is_last(op) && !op_is_first(op));
 	/* A LAST of a WRITE has the rest of its DMA length. */
 	uint32_t len = full ? UC_MTU : 100;
-	struct crafted c = {.opcode = opcode,
+	struct pkt_spec c = {.opcode = opcode,
 		.psn = PSN_A + (in != BETWEEN) + gap,
 		.payload_len = len,
 		.dma_len = op_is_last(op) ? len : 3 * UC_MTU,
@@ -146,7 +146,7 @@ order_case(unsigned in, unsigned row, bool gap)
 	 * between. */
 	if (in == IN_WRITE && !gap && op->kind == OP_WRITE && op_is_last(op) &&
 		!op_is_first(op)) {
-		inject(&p.b, &(struct crafted){.opcode = OPCODE_UC_WRITE_MIDDLE,
+		inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_UC_WRITE_MIDDLE,
 				     .psn = PSN_A + 1,
 				     .payload_len = UC_MTU});
 		c.psn++;
@@ -165,7 +165,7 @@ order_case(unsigned in, unsigned row, bool gap)
 	assert_int_equal(uc_dropped(DROP_psn_gap), !taken && (in == BETWEEN || gap));
 	assert_int_equal(p.b.qp.resp.epsn, c.psn + 1);
 	assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
-	expect_quiet(&p.b);
+	expect_idle(&p.b);
 	uc_close();
 }
 
@@ -197,7 +197,7 @@ first_starts_at_any_psn(void **state)
 		inject_request(&p.b, OPCODE_UC_SEND_LAST, psn_add(psns[i], 1), 8);
 		expect_received(&p.b, i, UC_MTU + 8);
 	}
-	expect_quiet(&p.b);
+	expect_idle(&p.b);
 	uc_close();
 }
 
@@ -229,7 +229,7 @@ invalid_lengths_discard_message(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		struct crafted c = {.opcode = rows[i].opcode,
+		struct pkt_spec c = {.opcode = rows[i].opcode,
 			.psn = PSN_A + (rows[i].in != BETWEEN),
 			.payload_len = rows[i].len,
 			.dma_len = rows[i].dma_len};
@@ -242,7 +242,7 @@ invalid_lengths_discard_message(void **state)
 		inject(&p.b, &c);
 		assert_int_equal(uc_dropped(DROP_discarded), 1);
 		assert_int_equal(p.b.qp.resp.msg, OP_UNKNOWN);
-		expect_quiet(&p.b);
+		expect_idle(&p.b);
 		inject_request(&p.b, OPCODE_UC_SEND_ONLY, c.psn + 1, 8);
 		expect_received(&p.b, 70, 8);
 		uc_close();
@@ -256,7 +256,7 @@ invalid_key_discards_write(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
-		struct crafted c = {.opcode = OPCODE_UC_WRITE_ONLY,
+		struct pkt_spec c = {.opcode = OPCODE_UC_WRITE_ONLY,
 			.psn = PSN_A,
 			.payload_len = 8,
 			.dma_len = 8};
@@ -272,7 +272,7 @@ invalid_key_discards_write(void **state)
 		for (unsigned k = 0; k < 8; k++)
 			assert_int_equal(p.b.mem[k], 0xEE);
 		assert_int_equal(qp_state(&p.b.qp), IBV_QPS_RTS);
-		expect_quiet(&p.b);
+		expect_idle(&p.b);
 		uc_close();
 	}
 }
@@ -338,7 +338,7 @@ opcodes_and_flags_sent(void **state)
 static void
 send_cq_overflow(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	(void)state;
 	conf.type = IBV_QPT_UC;

@@ -2,27 +2,27 @@
 /* Datagrams of different paths, and full CQs. */
 #include <stdlib.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define GRH 40
 #define ROOM 4500
 
-static struct pair pair;
-static struct host *const a = &pair.a, *const b = &pair.b;
+static struct qp_link fixture;
+static struct host *const a = &fixture.a, *const b = &fixture.b;
 
-static struct pair_conf
+static struct qp_link_conf
 ud_conf(void)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	conf.type = IBV_QPT_UD;
 	return conf;
 }
 
-static struct crafted
+static struct pkt_spec
 datagram(uint32_t len)
 {
-	return (struct crafted){.opcode = OPCODE_UD_SEND_ONLY,
+	return (struct pkt_spec){.opcode = OPCODE_UD_SEND_ONLY,
 		.payload_len = len,
 		.payload_key = 3,
 		.qkey = QKEY,
@@ -47,12 +47,12 @@ send_to(struct host *h, uint64_t wr_id, const struct ud_dest *dest)
 static void
 one_path_per_pull(void **state)
 {
-	struct pair_conf conf = ud_conf();
+	struct qp_link_conf conf = ud_conf();
 	struct ud_dest here, there;
 	struct pkt pkts[4];
 
 	(void)state;
-	pair_init(&pair, &conf);
+	qp_link_init(&fixture, &conf);
 	here = there = host_dest(a);
 	there.flow_label = 7;
 	send_to(a, 1, &here);
@@ -60,27 +60,27 @@ one_path_per_pull(void **state)
 	send_to(a, 3, &there);
 	for (unsigned i = 0; i < 4; i++)
 		pkts[i] = (struct pkt){.data = malloc(ROOM), .room = ROOM};
-	assert_int_equal(qp_tx(&a->qp, pkts, 4, pair.now), 2);
+	assert_int_equal(qp_tx(&a->qp, pkts, 4, fixture.now), 2);
 	assert_int_equal(qp_next_dest(&a->qp)->flow_label, 7);
-	assert_int_equal(qp_tx(&a->qp, pkts, 4, pair.now), 1);
+	assert_int_equal(qp_tx(&a->qp, pkts, 4, fixture.now), 1);
 	assert_null(qp_next_dest(&a->qp));
 	for (unsigned i = 0; i < 4; i++)
 		free(pkts[i].data);
 	for (uint64_t id = 1; id <= 3; id++)
 		expect_sent(a, id, IBV_WC_SUCCESS);
-	pair_fini(&pair);
+	qp_link_fini(&fixture);
 }
 
 /* A CQ that overflows keeps its completions, and its QP goes to ERR (IBA 11.6.3.1). */
 static void
 send_cq_overflow(void **state)
 {
-	struct pair_conf conf = ud_conf();
+	struct qp_link_conf conf = ud_conf();
 	struct ud_dest dest;
 
 	(void)state;
 	conf.cqe = 2;
-	pair_init(&pair, &conf);
+	qp_link_init(&fixture, &conf);
 	dest = host_dest(a);
 	for (uint64_t id = 1; id <= 4; id++)
 		send_to(a, id, &dest);
@@ -93,18 +93,18 @@ send_cq_overflow(void **state)
 	expect_sent(a, 1, IBV_WC_SUCCESS);
 	expect_sent(a, 2, IBV_WC_SUCCESS);
 	wire_drop_all(a);
-	pair_fini(&pair);
+	qp_link_fini(&fixture);
 }
 
 static void
 receive_cq_overflow(void **state)
 {
-	struct pair_conf conf = ud_conf();
-	struct crafted c = datagram(8);
+	struct qp_link_conf conf = ud_conf();
+	struct pkt_spec c = datagram(8);
 
 	(void)state;
 	conf.cqe = 1;
-	pair_init(&pair, &conf);
+	qp_link_init(&fixture, &conf);
 	host_recv(b, 1, 0, 256);
 	host_recv(b, 2, 0, 256);
 	inject(b, &c);
@@ -115,7 +115,7 @@ receive_cq_overflow(void **state)
 	expect_received(b, 1, GRH + 8);
 	inject(b, &c);
 	assert_int_equal(b->stats.drop[DROP_qp_state], 1);
-	pair_fini(&pair);
+	qp_link_fini(&fixture);
 }
 
 int

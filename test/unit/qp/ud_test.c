@@ -5,22 +5,22 @@
 
 #include <rte_byteorder.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define GRH 40
 #define SRC_QPN 0x987654
 
-static struct pair p;
+static struct qp_link p;
 
 static void
 open_ud(bool ipv6, bool srq)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	conf.type = IBV_QPT_UD;
 	conf.ipv6 = ipv6;
 	conf.srq = srq;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	memset(p.b.mem, 0xEE, 0x4000);
 }
 
@@ -30,7 +30,7 @@ close_ud(void)
 	assert_int_equal(p.b.wire_count, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0); /* no response is sent */
 	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static uint64_t
@@ -42,10 +42,10 @@ dropped(enum drop_reason why)
 	return n;
 }
 
-static struct crafted
+static struct pkt_spec
 datagram(uint32_t payload_len)
 {
-	return (struct crafted){.opcode = OPCODE_UD_SEND_ONLY,
+	return (struct pkt_spec){.opcode = OPCODE_UD_SEND_ONLY,
 		.payload_len = payload_len,
 		.payload_key = payload_len,
 		.qkey = QKEY,
@@ -55,7 +55,7 @@ datagram(uint32_t payload_len)
 static void
 inject_datagram(uint32_t payload_len)
 {
-	struct crafted c = datagram(payload_len);
+	struct pkt_spec c = datagram(payload_len);
 
 	inject(&p.b, &c);
 }
@@ -65,7 +65,7 @@ inject_datagram(uint32_t payload_len)
 static void
 qkey_mismatch_is_dropped(void **state)
 {
-	struct crafted c = datagram(8);
+	struct pkt_spec c = datagram(8);
 
 	(void)state;
 	open_ud(false, false);
@@ -75,7 +75,7 @@ qkey_mismatch_is_dropped(void **state)
 		inject(&p.b, &c);
 		assert_int_equal(dropped(DROP_qkey), 1);
 	}
-	expect_quiet(&p.b);
+	expect_idle(&p.b);
 	inject_datagram(8);
 	expect_received(&p.b, 1, GRH + 8);
 	close_ud();
@@ -86,7 +86,7 @@ qkey_mismatch_is_dropped(void **state)
 static void
 ud_admission(void **state)
 {
-	struct crafted c;
+	struct pkt_spec c;
 
 	(void)state;
 	open_ud(false, false);
@@ -106,7 +106,7 @@ ud_admission(void **state)
 	c.ack_req = true;
 	inject(&p.b, &c);
 	expect_received(&p.b, 1, GRH + 8);
-	c = (struct crafted){.opcode = OPCODE_RC_SEND_ONLY, .payload_len = 8};
+	c = (struct pkt_spec){.opcode = OPCODE_RC_SEND_ONLY, .payload_len = 8};
 	inject(&p.b, &c);
 	c.opcode = OPCODE_UC_SEND_ONLY;
 	inject(&p.b, &c);
@@ -122,7 +122,7 @@ ud_admission(void **state)
 static void
 completion_fields(void **state)
 {
-	struct crafted c = datagram(12);
+	struct pkt_spec c = datagram(12);
 	struct cqe cqe;
 
 	(void)state;
@@ -237,7 +237,7 @@ short_receive_is_kept(void **state)
 		if (rows[i].fits) {
 			expect_received(&p.b, 1, GRH + rows[i].len);
 		} else {
-			expect_quiet(&p.b);
+			expect_idle(&p.b);
 			assert_int_equal(dropped(DROP_receive_short), 1);
 			assert_int_equal(p.b.mem[0], 0xEE); /* no byte is written */
 		}
@@ -381,7 +381,7 @@ send_error_moves_qp_to_sqe(void **state)
 	assert_int_equal(p.a.wire_count, 0);
 	assert_int_equal(qp_state(&p.a.qp), IBV_QPS_SQE);
 	host_recv(&p.a, 3, 0x4000, 100);
-	inject(&p.a, &(struct crafted){.opcode = OPCODE_UD_SEND_ONLY, .qkey = QKEY});
+	inject(&p.a, &(struct pkt_spec){.opcode = OPCODE_UD_SEND_ONLY, .qkey = QKEY});
 	expect_received(&p.a, 3, GRH);
 	assert_int_equal(host_modify(&p.a, IBV_QPS_RTS), 0);
 	req.wr_id = 4;

@@ -3,16 +3,16 @@
 
 #include "window_fixture.h"
 
-struct pair p;
+struct qp_link p;
 struct mw *mw; /* of b, type 2, unless the test made another */
 uint32_t region;       /* of b */
 
 void
 win_init(void)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	region = host_key(&p.b, 0, conf.mem_bytes, WIN_RIGHTS);
 	mw = host_mw(&p.b, true);
 }
@@ -22,7 +22,7 @@ win_fini(void)
 {
 	mw_destroy(&p.b.keys, mw);
 	assert_int_equal(key_free(&p.b.keys, region), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 uint32_t
@@ -62,7 +62,7 @@ win_access(uint32_t rkey, enum ibv_wr_opcode opcode, uint32_t remote, uint32_t l
 	enum ibv_wc_status status)
 {
 	win_post(5, opcode, rkey, 0, remote, len);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 5, status);
 	if (status == IBV_WC_REM_ACCESS_ERR)
 		expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);

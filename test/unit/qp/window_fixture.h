@@ -3,14 +3,14 @@
 #ifndef ROCADE_TEST_QP_WINDOW_FIXTURE_H
 #define ROCADE_TEST_QP_WINDOW_FIXTURE_H
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define WIN_OFFSET 0x8000 /* of the memory that the window covers, in b's memory */
 #define WIN_LEN 3000
 #define WIN_RIGHTS (ACCESS_REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND)
 #define SIGNALED IBV_SEND_SIGNALED
 
-extern struct pair p;
+extern struct qp_link p;
 extern struct mw *mw; /* of b, type 2, unless the test made another */
 extern uint32_t region;       /* of b */
 

@@ -60,7 +60,7 @@ send_with_invalidate(void **state)
 			PSN_A + (i == 0 ? 0 : 2), 1);
 		v = wire_view(&p.a, p.a.wire_count - 1);
 		assert_int_equal(rte_be_to_cpu_32(view_imm_be(&v)), rkey);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		assert_int_equal(win_poll(&p.a, &p.a.send_cq).opcode, IBV_WC_SEND);
 		cqe = win_poll(&p.b, &p.b.recv_cq);
 		assert_int_equal(cqe.opcode, IBV_WC_RECV);
@@ -90,7 +90,7 @@ duplicate_invalidates_nothing(void **state)
 	win_poll(&p.b, &p.b.recv_cq);
 	host_bind(&p.b, 1, 0, rkey, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
 	host_pull(&p.b, PULL_ALL);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 8, IBV_WC_SUCCESS);
 	win_access(rkey, WR_RDMA_WRITE, WIN_OFFSET, 8, IBV_WC_SUCCESS);
 	win_fini();
@@ -125,7 +125,7 @@ invalid_key_to_invalidate_is_refused(void **state)
 		wire_deliver_all(&p.a);
 		host_pull(&p.b, PULL_ALL);
 		expect_ack(&p.b, 0, AETH_NAK_ACCESS, PSN_A, 0);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_recv_error(&p.b, 3, IBV_WC_REM_INV_REQ_ERR, VENDOR_WINDOW);
 		assert_int_equal(p.b.mem[0], 0x77);
 		assert_non_null(key_find(&p.b.keys, p.b.rkey));
@@ -168,14 +168,14 @@ local_operations_in_order(void **state)
 		 * READ. */
 		assert_int_equal(own->rkey, rkey);
 		assert_null(key_find(&p.a.keys, rkey));
-		expect_quiet(&p.a);
+		expect_idle(&p.a);
 		if (lose == 1)
 			wire_drop_all(&p.a);
 		if (lose == 2)
 			wire_drop(&p.a, 2); /* SEND_LAST */
-		pair_settle(&p);
-		pair_advance(&p, 500 * NS_PER_MS);
-		pair_settle(&p);
+		qp_link_drain(&p);
+		qp_link_advance(&p, 500 * NS_PER_MS);
+		qp_link_drain(&p);
 		for (unsigned i = 0; i < 2; i++)
 			expect_received(&p.b, i, i == 0 ? 2500 : 10);
 		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
@@ -205,8 +205,8 @@ read_response_completes_local_operations(void **state)
 	host_bind(&p.b, 3, 0, rkey, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
 	host_local_inv(&p.b, 4, SIGNALED, rkey);
 	host_pull(&p.b, PULL_ALL);
-	expect_quiet(&p.b);
-	pair_settle(&p);
+	expect_idle(&p.b);
+	qp_link_drain(&p);
 	expect_sent(&p.b, 1, IBV_WC_SUCCESS);
 	expect_sent(&p.b, 2, IBV_WC_SUCCESS);
 	expect_sent(&p.b, 4, IBV_WC_SUCCESS);
@@ -218,20 +218,20 @@ read_response_completes_local_operations(void **state)
 static void
 mw_on_uc(void **state)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 	uint32_t rkey;
 
 	(void)state;
 	conf.type = IBV_QPT_UC;
 	conf.access = IBV_ACCESS_REMOTE_WRITE;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	region = host_key(&p.b, 0, conf.mem_bytes, WIN_RIGHTS);
 	mw = host_mw(&p.b, true);
 	rkey = win_bind();
 	bytes_fill(p.a.mem, WIN_LEN, 1);
 	win_post(5, WR_RDMA_WRITE, rkey, 0, WIN_OFFSET, WIN_LEN);
 	win_post(6, WR_RDMA_WRITE, rkey, 0, WIN_OFFSET + 1, WIN_LEN);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 5, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 6, IBV_WC_SUCCESS);
 	assert_true(bytes_match(p.b.mem + WIN_OFFSET, WIN_LEN, 1));

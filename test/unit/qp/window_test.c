@@ -107,7 +107,7 @@ invalidate_stops_read_response(void **state)
 	assert_int_equal(host_pull(&p.b, 1), 1);
 	host_local_inv(&p.b, 6, SIGNALED, rkey);
 	host_pull(&p.b, 2); /* one packet for each half of the QP */
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
 	expect_sent(&p.a, 5, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(win_poll(&p.b, &p.b.send_cq).wr_id, 6);
@@ -130,11 +130,11 @@ packet_before_local_operation_has_ackreq(void **state)
 	assert_int_equal(host_pull(&p.b, 16), 1);
 	expect_frame(&p.b, 0, OPCODE_RC_SEND_ONLY, PSN_B, 1);
 	wire_drop_all(&p.b);
-	expect_quiet(&p.b);
-	pair_advance(&p, 100 * NS_PER_MS); /* the ACK timeout */
+	expect_idle(&p.b);
+	qp_link_advance(&p, 100 * NS_PER_MS); /* the ACK timeout */
 	assert_int_equal(host_pull(&p.b, 16), 1);
 	expect_frame(&p.b, 0, OPCODE_RC_SEND_ONLY, PSN_B, 1);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_received(&p.a, 1, 8);
 	assert_int_equal(win_poll(&p.b, &p.b.send_cq).opcode, IBV_WC_BIND_MW);
 	assert_non_null(key_find(&p.b.keys, rkey)); /* and not bound twice */
@@ -154,7 +154,7 @@ failed_bind_flushes_queue(void **state)
 	host_send(&p.b, 3, 0, 8, 0);
 	host_bind(&p.b, 4, 0, mw->rkey, region, WIN_OFFSET, WIN_LEN, ACCESS_REMOTE);
 	host_local_inv(&p.b, 5, 0, mw->rkey);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_received(&p.a, 1, 8);
 	expect_sent(&p.b, 1, IBV_WC_SUCCESS);
 	expect_sent_vendor(&p.b, 2, IBV_WC_MW_BIND_ERR, VENDOR_WINDOW);

@@ -3,7 +3,7 @@
 
 #include "write_fixture.h"
 
-struct pair p;
+struct qp_link p;
 
 void
 write_target_clear(uint32_t len)
@@ -37,7 +37,7 @@ write_expect_ack(uint8_t syndrome, uint32_t psn, uint32_t msn)
 void
 inject_write(const struct write_packet *h, uint32_t psn, uint32_t rkey, uint64_t va)
 {
-	inject(&p.b, &(struct crafted){.opcode = h->opcode,
+	inject(&p.b, &(struct pkt_spec){.opcode = h->opcode,
 			     .psn = psn,
 			     .ack_req = true,
 			     .payload_len = h->payload,

@@ -4,9 +4,9 @@
 #ifndef ROCADE_TEST_QP_WRITE_FIXTURE_H
 #define ROCADE_TEST_QP_WRITE_FIXTURE_H
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
-extern struct pair p;
+extern struct qp_link p;
 
 #define REMOTE 0x8000 /* of the target area in b's memory */
 #define GUARD 64

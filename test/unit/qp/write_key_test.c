@@ -60,11 +60,11 @@ key_make(enum key_kind kind, uint64_t *va, uint32_t *owned)
 static void
 key_run(enum key_kind kind, const struct write_packet *packet)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 	uint32_t key, owned;
 	uint64_t va;
 
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	host_recv(&p.b, 1, 0, 16);
 	write_target_clear(4096);
 	va = (uintptr_t)p.b.mem + REMOTE;
@@ -76,7 +76,7 @@ key_run(enum key_kind kind, const struct write_packet *packet)
 	expect_recv_error(&p.b, 1, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	expect_untouched(REMOTE - GUARD, 4096 + 2 * GUARD);
 	(void)key_free(&p.b.keys, owned);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Row 14 of docs/protocol.md 8.2: the first packet is checked for the range of the whole
@@ -111,12 +111,12 @@ static void
 last_byte_can_be_written(void **state)
 {
 	static const struct write_packet whole = {OPCODE_RC_WRITE_ONLY, 1000, 1000};
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 	uint64_t va = UINT64_MAX - 999;
 	uint32_t key;
 
 	(void)state;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	write_target_clear(2000);
 	assert_int_equal(key_alloc(&p.b.keys, p.b.qp.pd, va, p.b.mem + REMOTE, 1000,
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &key),
@@ -129,7 +129,7 @@ last_byte_can_be_written(void **state)
 	inject_write(&whole, PSN_A + 1, key, (uintptr_t)p.b.mem + REMOTE);
 	write_expect_ack(AETH_ACK, PSN_A + 1, 2);
 	assert_int_equal(key_free(&p.b.keys, key), 0);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* The region is deregistered in the middle of a message: written bytes stay, the next
@@ -137,13 +137,13 @@ last_byte_can_be_written(void **state)
 static void
 region_freed_during_message(void **state)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct send_req req;
 	struct sge sge;
 	uint32_t key;
 
 	(void)state;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	write_target_clear(4096);
 	bytes_fill(p.a.mem, 3000, 5);
 	key = host_key(&p.b, REMOTE, 4096, IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE);
@@ -158,10 +158,10 @@ region_freed_during_message(void **state)
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
 	assert_true(bytes_match(p.b.mem + REMOTE, 1024, 5));
 	expect_untouched(REMOTE + 1024, 3000);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent_vendor(&p.a, 1, IBV_WC_REM_ACCESS_ERR, VENDOR_REMOTE_NAK);
 	expect_sent(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 int

@@ -65,7 +65,7 @@ size_run(uint32_t len, bool imm, bool inlined)
 		memset(p.a.mem, 0, len); /* the post has copied the data */
 	host_pull(&p.a, PULL_ALL);
 	frames_check(len, imm);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, len, IBV_WC_SUCCESS);
 	expect_written(len, len);
 	if (imm) {
@@ -77,8 +77,8 @@ size_run(uint32_t len, bool imm, bool inlined)
 		assert_int_equal(cqe.imm, 0x11223344);
 		assert_int_equal(cqe.wc_flags & IBV_WC_WITH_IMM, IBV_WC_WITH_IMM);
 	}
-	expect_quiet(&p.b); /* a plain WRITE completes nothing at the responder */
-	pair_fini(&p);
+	expect_idle(&p.b); /* a plain WRITE completes nothing at the responder */
+	qp_link_fini(&p);
 }
 
 /* Each edge of each MTU, over both IP versions. */
@@ -93,11 +93,11 @@ write_sizes(void **state)
 				2 * m, 2 * m + 1, 3 * m, 3 * m + 5};
 
 			for (unsigned i = 0; i < RTE_DIM(lens); i++) {
-				struct pair_conf conf = pair_defaults_rdma();
+				struct qp_link_conf conf = qp_link_defaults_rdma();
 
 				conf.ipv6 = variant & 1;
 				conf.mtu = (enum ibv_mtu)mtu;
-				pair_init(&p, &conf);
+				qp_link_init(&p, &conf);
 				size_run(lens[i], variant & 2, false);
 			}
 		}
@@ -111,10 +111,10 @@ inline_write(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2 * RTE_DIM(lens); i++) {
-		struct pair_conf conf = pair_defaults_rdma();
+		struct qp_link_conf conf = qp_link_defaults_rdma();
 
 		conf.mtu = IBV_MTU_256;
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		size_run(lens[i / 2], i % 2, true);
 	}
 }
@@ -130,7 +130,7 @@ expect_qp_error(uint8_t syndrome, uint32_t psn, enum ibv_event_type event)
 	/* docs/protocol.md 8.8: nothing else is answered. */
 	inject_write(&(struct write_packet){OPCODE_RC_WRITE_ONLY, 0, 0}, psn, 0, 0);
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 0);
-	expect_quiet(&p.b);
+	expect_idle(&p.b);
 }
 
 /* Rows 13 and 15 of docs/protocol.md 8.2: lengths against the MTU and the DMA length. The
@@ -177,10 +177,10 @@ invalid_lengths_are_refused(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		struct pair_conf conf = pair_defaults_rdma();
+		struct qp_link_conf conf = qp_link_defaults_rdma();
 		unsigned k;
 
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		write_target_clear(8192);
 		for (k = 0; k <= rows[i].good; k++) {
 			inject_write(&rows[i].pkts[k], PSN_A + k, p.b.rkey,
@@ -190,7 +190,7 @@ invalid_lengths_are_refused(void **state)
 		}
 		expect_qp_error(AETH_NAK_INV_REQ, PSN_A + k - 1, IBV_EVENT_QP_REQ_ERR);
 		expect_untouched(REMOTE + 1024 * rows[i].good, 4096);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -199,16 +199,16 @@ static void
 write_of_0_bytes(void **state)
 {
 	static const struct write_packet zero = {OPCODE_RC_WRITE_ONLY, 0, 0};
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	(void)state;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	inject_write(&zero, PSN_A, 0xDEADBE00, UINT64_MAX);
 	write_expect_ack(AETH_ACK, PSN_A, 1);
 	inject_write(&zero, PSN_A + 1, 0, 0);
 	write_expect_ack(AETH_ACK, PSN_A + 1, 2);
-	expect_quiet(&p.b);
-	pair_fini(&p);
+	expect_idle(&p.b);
+	qp_link_fini(&p);
 }
 
 /* ---- Access flags of the QP ---- */
@@ -227,15 +227,15 @@ qp_access_is_required(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(packets); i++) {
-		struct pair_conf conf = pair_defaults_rdma();
+		struct qp_link_conf conf = qp_link_defaults_rdma();
 
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		p.b.qp.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 		write_target_clear(2000);
 		inject_write(&packets[i], PSN_A, p.b.rkey, (uintptr_t)p.b.mem + REMOTE);
 		expect_qp_error(AETH_NAK_INV_REQ, PSN_A, IBV_EVENT_QP_REQ_ERR);
 		expect_untouched(REMOTE, 2000);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -245,11 +245,11 @@ nak_fails_write(void **state)
 {
 	(void)state;
 	for (int access = 0; access < 2; access++) {
-		struct pair_conf conf = pair_defaults_rdma();
+		struct qp_link_conf conf = qp_link_defaults_rdma();
 		struct send_req req;
 		struct sge sge;
 
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		if (access == 0)
 			p.b.qp.access = 0;
 		host_recv(&p.b, 9, 0, 16);
@@ -259,7 +259,7 @@ nak_fails_write(void **state)
 		req.rkey ^= access;
 		assert_int_equal(host_post_send(&p.a, &req), 0);
 		host_write(&p.a, 3, 0, REMOTE, 8);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_received(&p.b, 9, 8);
 		expect_event(
 			&p.b, access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
@@ -267,7 +267,7 @@ nak_fails_write(void **state)
 			&p.a, 2, access ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR);
 		expect_sent(&p.a, 3, IBV_WC_WR_FLUSH_ERR);
 		assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -291,10 +291,10 @@ rnr_nak_at_last_packet(void **state)
 {
 	(void)state;
 	for (int srq = 0; srq < 2; srq++) {
-		struct pair_conf conf = pair_defaults_rdma();
+		struct qp_link_conf conf = qp_link_defaults_rdma();
 
 		conf.srq = srq;
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		write_target_clear(3000);
 		bytes_fill(p.a.mem, 3000, 4);
 		write_imm(1, 3000);
@@ -306,17 +306,17 @@ rnr_nak_at_last_packet(void **state)
 		wire_deliver_all(&p.b);
 		host_recv(&p.b, 3, 0, 0);
 		host_recv(&p.b, 4, 0, 16);
-		pair_advance(&p, 10 * NS_PER_MS);
+		qp_link_advance(&p, 10 * NS_PER_MS);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 		expect_frame(&p.a, 0, OPCODE_RC_WRITE_LAST_IMM, PSN_A + 2, 1);
 		write_imm(2, 0);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_written(3000, 4);
 		expect_received(&p.b, 3, 3000);
 		expect_received(&p.b, 4, 0);
 		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 		expect_sent(&p.a, 2, IBV_WC_SUCCESS);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -324,23 +324,23 @@ rnr_nak_at_last_packet(void **state)
 static void
 bad_key_keeps_receive(void **state)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct sge sge;
 	struct send_req req;
 
 	(void)state;
 	conf.srq = true;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 	host_recv(&p.b, 3, 0, 16);
 	req = host_rdma(&p.a, &sge, 1, IBV_WR_RDMA_WRITE_WITH_IMM, 0, REMOTE, 8);
 	req.rkey ^= 0x80;
 	assert_int_equal(host_post_send(&p.a, &req), 0);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_REM_ACCESS_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
 	assert_int_equal(recv_ring_outstanding(&p.b.srq.ring), 1);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* ---- Loss ---- */
@@ -353,9 +353,9 @@ lost_packets_of_write(void **state)
 {
 	(void)state;
 	for (unsigned lost = 0; lost < 5; lost++) {
-		struct pair_conf conf = pair_defaults_rdma();
+		struct qp_link_conf conf = qp_link_defaults_rdma();
 
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		write_target_clear(4000);
 		bytes_fill(p.a.mem, 4000, lost);
 		host_recv(&p.b, 1, 0, 0);
@@ -371,8 +371,8 @@ lost_packets_of_write(void **state)
 			p.b.mem[REMOTE] ^= 0xFF;
 		}
 		wire_deliver_all(&p.b);
-		pair_advance(&p, 100 * NS_PER_MS);
-		pair_settle(&p);
+		qp_link_advance(&p, 100 * NS_PER_MS);
+		qp_link_drain(&p);
 		expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 		expect_received(&p.b, 1, 4000);
 		if (lost == 4)
@@ -380,7 +380,7 @@ lost_packets_of_write(void **state)
 		expect_written(4000, lost);
 		assert_int_equal(recv_ring_outstanding(p.b.qp.rq), 1);
 		assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -392,17 +392,17 @@ unreadable_sge_sends_nothing(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(lens); i++) {
-		struct pair_conf conf = pair_defaults_rdma();
+		struct qp_link_conf conf = qp_link_defaults_rdma();
 		struct send_req req;
 		struct sge sge;
 
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		req = host_rdma(&p.a, &sge, 1, WR_RDMA_WRITE, 0, REMOTE, lens[i]);
 		sge.lkey ^= 1;
 		assert_int_equal(host_post_send(&p.a, &req), 0);
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 		expect_sent_vendor(&p.a, 1, IBV_WC_LOC_PROT_ERR, VENDOR_SEND_SGE);
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 

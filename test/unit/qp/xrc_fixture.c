@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "xrc_fixture.h"
 
-struct pair p;
+struct qp_link p;
 struct second second;
 
 void
 xrc_init(void)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 
 	conf.type = IBV_QPT_XRC_SEND;
 	conf.srq_pd = true;
-	pair_init(&p, &conf);
+	qp_link_init(&p, &conf);
 }
 
 void
@@ -62,7 +62,7 @@ xrc_send_to(uint32_t srqn, uint64_t wr_id, uint32_t offset, uint32_t len)
 void
 xrc_expect_refused(enum ibv_event_type first)
 {
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent_vendor(&p.a, 11, IBV_WC_REM_INV_REQ_ERR, VENDOR_REMOTE_NAK);
 	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
 	assert_int_equal(p.b.qp.state, IBV_QPS_ERR);

@@ -3,7 +3,7 @@
 #ifndef ROCADE_TEST_QP_XRC_FIXTURE_H
 #define ROCADE_TEST_QP_XRC_FIXTURE_H
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define XRC_PD_OTHER 11
 #define XRC_MTU 1024
@@ -15,7 +15,7 @@ struct second {
 	uint32_t key; /* of all of b's memory, local and remote */
 };
 
-extern struct pair p;
+extern struct qp_link p;
 extern struct second second;
 
 void

@@ -41,7 +41,7 @@ messages_to_two_srqs(void **state)
 	xrc_send_to(p.b.srq.srqn, 11, 0, 2 * XRC_MTU);
 	xrc_send_to(second.srq.srqn, 12, 0x1000, 2 * XRC_MTU + 1);
 	xrc_send_to(p.b.srq.srqn, 13, 0x2000, 1);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_received(&p.b, 1, 2 * XRC_MTU);
 	expect_received(&p.b, 3, 1);
 	second_received(2, IBV_WC_SUCCESS, 2 * XRC_MTU + 1);
@@ -51,7 +51,7 @@ messages_to_two_srqs(void **state)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 	second_remove();
 	second_fini();
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* An unknown SRQ number or an SRQ of another XRC domain: NAK 0x61, for every opcode. */
@@ -78,7 +78,7 @@ unknown_srq_is_refused(void **state)
 		assert_int_equal(recv_ring_outstanding(&second.srq.ring), 1);
 		second_remove();
 		second_fini();
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -91,11 +91,11 @@ srq_change_inside_message(void **state)
 	xrc_init();
 	second_init(XRCD);
 	second_recv(2, 0xA000, 4 * XRC_MTU);
-	inject(&p.b, &(struct crafted){.opcode = OPCODE_XRC_SEND_FIRST,
+	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_XRC_SEND_FIRST,
 			     .psn = PSN_A,
 			     .srqn = second.srq.srqn,
 			     .payload_len = XRC_MTU});
-	inject(&p.b, &(struct crafted){.opcode = OPCODE_XRC_SEND_MIDDLE,
+	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_XRC_SEND_MIDDLE,
 			     .psn = PSN_A + 1,
 			     .payload_len = XRC_MTU});
 	host_pull(&p.b, PULL_ALL);
@@ -105,7 +105,7 @@ srq_change_inside_message(void **state)
 	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
 	second_remove();
 	second_fini();
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Remote access uses the PD of the SRQ. The target has no PD. */
@@ -129,7 +129,7 @@ remote_keys_use_srq_pd(void **state)
 		assert_int_equal(host_post_send(&p.a, &req), 0);
 		host_write(&p.a, i + 10, 0, 0x108, 8); /* the other SRQ, its key */
 	}
-	pair_settle(&p);
+	qp_link_drain(&p);
 	for (unsigned i = 0; i < 3; i++) {
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 		expect_sent(&p.a, i + 10, IBV_WC_SUCCESS);
@@ -138,13 +138,13 @@ remote_keys_use_srq_pd(void **state)
 	req.srqn = p.b.srq.srqn;
 	req.wr_id = 11;
 	assert_int_equal(host_post_send(&p.a, &req), 0);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 11, IBV_WC_REM_ACCESS_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_ACCESS_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
 	second_remove();
 	second_fini();
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* The SRQ is destroyed in the middle of a message: its receive goes with it, and the rest
@@ -163,7 +163,7 @@ srq_destroyed_inside_message(void **state)
 	second_remove();
 	second_fini();
 	xrc_expect_refused(IBV_EVENT_QP_REQ_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
@@ -173,10 +173,10 @@ srq_error_sends_nak(void **state)
 	xrc_init();
 	p.b.srq.error = true;
 	host_send(&p.a, 11, 0, 8, IBV_SEND_SIGNALED);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_sent(&p.a, 11, IBV_WC_REM_OP_ERR);
 	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* An empty SRQ: RNR NAK for the message, and messages behind it wait as well. */
@@ -195,15 +195,15 @@ empty_srq_sends_rnr_nak(void **state)
 	expect_ack(&p.b, 0, AETH_RNR_NAK | 12, PSN_A, 0);
 	wire_deliver_all(&p.b);
 	host_recv(&p.b, 1, 0x8000, XRC_MTU);
-	pair_advance(&p, rnr_timer_ns[12]);
-	pair_settle(&p);
+	qp_link_advance(&p, rnr_timer_ns[12]);
+	qp_link_drain(&p);
 	expect_received(&p.b, 1, 8);
 	second_received(2, IBV_WC_SUCCESS, 8);
 	expect_sent(&p.a, 11, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 12, IBV_WC_SUCCESS);
 	second_remove();
 	second_fini();
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 static void
@@ -217,11 +217,11 @@ srq_limit_event(void **state)
 	host_recv(&p.b, 2, 0x9000, XRC_MTU);
 	assert_int_equal(srq_modify(&p.b.srq, &attr, IBV_SRQ_LIMIT), 0);
 	host_send(&p.a, 11, 0, 8, IBV_SEND_SIGNALED);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_event(&p.b, IBV_EVENT_SRQ_LIMIT_REACHED);
 	expect_received(&p.b, 1, 8);
 	expect_sent(&p.a, 11, IBV_WC_SUCCESS);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 int

@@ -71,7 +71,7 @@ xrceth_on_requests(void **state)
 	expect_received(&p.b, 2, 2 * XRC_MTU + 1);
 	for (uint64_t i = 2; i <= 6; i++)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* An initiator takes no requests, a target takes no responses. RC opcodes are for
@@ -88,14 +88,14 @@ initiator_and_target_admission(void **state)
 	assert_int_equal(p.a.stats.drop[DROP_qp_type], 2);
 	assert_int_equal(p.b.stats.drop[DROP_qp_type], 2);
 	assert_int_equal(p.b.qp.resp.epsn, PSN_A);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* A READ and its duplicate are answered in the PD of its SRQ, whatever came behind it. */
 static void
 read_keeps_pd_of_its_srq(void **state)
 {
-	struct crafted read = {.opcode = OPCODE_XRC_READ_REQUEST,
+	struct pkt_spec read = {.opcode = OPCODE_XRC_READ_REQUEST,
 		.psn = PSN_A,
 		.dma_len = 2 * XRC_MTU,
 		.ack_req = true};
@@ -107,7 +107,7 @@ read_keeps_pd_of_its_srq(void **state)
 	read.rkey = second.key;
 	read.srqn = second.srq.srqn;
 	inject(&p.b, &read);
-	inject(&p.b, &(struct crafted){.opcode = OPCODE_XRC_WRITE_ONLY,
+	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_XRC_WRITE_ONLY,
 			     .psn = PSN_A + 2,
 			     .va = (uintptr_t)p.b.mem + 0x4000,
 			     .rkey = p.b.rkey,
@@ -129,7 +129,7 @@ read_keeps_pd_of_its_srq(void **state)
 	wire_drop_all(&p.b);
 	assert_int_equal(p.b.qp.state, IBV_QPS_RTS);
 	second_fini();
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* ---- States ---- */
@@ -143,7 +143,7 @@ target_in_err_and_reset(void **state)
 	xrc_init();
 	host_recv(&p.b, 1, 0x8000, XRC_MTU);
 	host_send(&p.a, 11, 0, 8, IBV_SEND_SIGNALED);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	assert_int_equal(host_modify(&p.b, IBV_QPS_ERR), 0);
 	expect_event(&p.b, IBV_EVENT_QP_LAST_WQE_REACHED);
 	assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
@@ -152,34 +152,34 @@ target_in_err_and_reset(void **state)
 	expect_sent(&p.a, 11, IBV_WC_SUCCESS);
 	/* The target works again. */
 	assert_int_equal(host_modify(&p.a, IBV_QPS_RESET), 0);
-	pair_connect(&p);
+	qp_link_connect(&p);
 	host_recv(&p.b, 2, 0x8000, XRC_MTU);
 	host_send(&p.a, 12, 0, 8, IBV_SEND_SIGNALED);
-	pair_settle(&p);
+	qp_link_drain(&p);
 	expect_received(&p.b, 2, 8);
 	expect_sent(&p.a, 12, IBV_WC_SUCCESS);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* The first packet in RTR raises COMM_EST, also one for an unknown SRQ. */
 static void
 comm_est_of_target(void **state)
 {
-	struct pair_conf conf = pair_defaults_rdma();
+	struct qp_link_conf conf = qp_link_defaults_rdma();
 	struct qp_attr attr;
 
 	(void)state;
 	for (int bad = 0; bad < 2; bad++) {
 		conf.type = IBV_QPT_XRC_SEND;
 		conf.unconnected = true;
-		pair_init(&p, &conf);
+		qp_link_init(&p, &conf);
 		host_connect(&p.a);
 		host_recv(&p.b, 1, 0x8000, XRC_MTU);
 		attr = host_attr(&p.b);
 		host_connect(&p.b);
 		p.b.qp.state = IBV_QPS_RTR;
 		xrc_send_to(p.b.srq.srqn + (uint32_t)bad, 11, 0, 8);
-		pair_settle(&p);
+		qp_link_drain(&p);
 		expect_event(&p.b, IBV_EVENT_COMM_EST);
 		if (bad) {
 			xrc_expect_refused(IBV_EVENT_QP_REQ_ERR);
@@ -188,7 +188,7 @@ comm_est_of_target(void **state)
 			expect_sent(&p.a, 11, IBV_WC_SUCCESS);
 		}
 		(void)attr;
-		pair_fini(&p);
+		qp_link_fini(&p);
 	}
 }
 
@@ -203,12 +203,12 @@ exceeded_retries_move_initiator_to_err(void **state)
 	for (int i = 0; i < 8; i++) {
 		host_pull(&p.a, PULL_ALL);
 		wire_drop_all(&p.a);
-		pair_advance(&p, 68 * NS_PER_MS);
+		qp_link_advance(&p, 68 * NS_PER_MS);
 	}
 	expect_sent_vendor(&p.a, 11, IBV_WC_RETRY_EXC_ERR, VENDOR_ACK_TIMEOUT);
 	expect_sent(&p.a, 12, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Each handle of a target gets the events. */
@@ -237,7 +237,7 @@ each_handle_gets_events(void **state)
 		LIST_REMOVE(&listener[i], link);
 		event_queue_fini(&queue[i]);
 	}
-	pair_fini(&p);
+	qp_link_fini(&p);
 }
 
 /* Parameters that a QP type does not have are ignored. A target needs an XRC domain, and

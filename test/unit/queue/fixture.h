@@ -64,79 +64,79 @@ counting_grant(void)
 
 /* ---- Ticket locks: a taker that loops does not starve the control thread. ---- */
 
-#define GATES 2
+#define ENGINE_LOCKS 2
 
-struct gate {
+struct ticket_lock {
 	uint32_t next LINE_ALIGNED;
 	uint32_t served;
 };
 
-static struct gate gates[GATES];
+static struct ticket_lock engine_locks[ENGINE_LOCKS];
 
 static inline void
-gate_enter(struct gate *gate)
+ticket_lock_take(struct ticket_lock *lock)
 {
-	uint32_t ticket = __atomic_fetch_add(&gate->next, 1, __ATOMIC_RELAXED);
+	uint32_t ticket = __atomic_fetch_add(&lock->next, 1, __ATOMIC_RELAXED);
 
-	/* Pairs with the release in gate_leave(). */
-	while (__atomic_load_n(&gate->served, __ATOMIC_ACQUIRE) != ticket)
+	/* Pairs with the release in ticket_lock_release(). */
+	while (__atomic_load_n(&lock->served, __ATOMIC_ACQUIRE) != ticket)
 		sched_yield();
 }
 
 static inline void
-gate_leave(struct gate *gate)
+ticket_lock_release(struct ticket_lock *lock)
 {
-	__atomic_store_n(&gate->served, gate->served + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&lock->served, lock->served + 1, __ATOMIC_RELEASE);
 }
 
 static inline void
-gates_enter(void)
+engine_locks_take(void)
 {
-	for (unsigned i = 0; i < GATES; i++)
-		gate_enter(&gates[i]);
+	for (unsigned i = 0; i < ENGINE_LOCKS; i++)
+		ticket_lock_take(&engine_locks[i]);
 }
 
 static inline void
-gates_leave(void)
+engine_locks_release(void)
 {
-	for (unsigned i = 0; i < GATES; i++)
-		gate_leave(&gates[i]);
+	for (unsigned i = 0; i < ENGINE_LOCKS; i++)
+		ticket_lock_release(&engine_locks[i]);
 }
 
 /* ---- Stalls: a signal stops a thread between any two of its instructions long enough
  * for the others to run far ahead, which is rare otherwise on few cores. ---- */
 
-#define JOLT_US 50
+#define STALL_US 50
 
 static inline void
-on_jolt(int number)
+on_stall(int number)
 {
 	int saved = errno;
 
 	(void)number;
-	usleep(JOLT_US);
+	usleep(STALL_US);
 	errno = saved;
 }
 
 static inline void
-jolts_open(struct sigaction *old)
+stalls_open(struct sigaction *old)
 {
-	struct sigaction action = {.sa_handler = on_jolt, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = on_stall, .sa_flags = SA_RESTART};
 
 	sigaction(SIGUSR2, &action, old);
 }
 
 static inline void
-jolts_close(const struct sigaction *old)
+stalls_close(const struct sigaction *old)
 {
 	sigaction(SIGUSR2, old, NULL);
 }
 
 static inline void
-jolt(pthread_t thread)
+stall(pthread_t thread)
 {
 	pthread_kill(thread, SIGUSR2);
-	usleep(JOLT_US * 2);
+	usleep(STALL_US * 2);
 }
 
 /* ---- Failures in threads, which cannot end a test themselves. ---- */

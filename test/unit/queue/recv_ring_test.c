@@ -366,13 +366,13 @@ stalled_takers_see_fifo(void **state)
 
 	(void)state;
 	ring_open(8, 1);
-	jolts_open(&old);
+	stalls_open(&old);
 	traffic_start(&t);
 	for (unsigned i = 0; i < 5000 && !threads_failed(); i++)
-		jolt(t.taker[0].thread);
+		stall(t.taker[0].thread);
 	traffic_stop(&t);
 	wrong = traffic_finish(&t);
-	jolts_close(&old);
+	stalls_close(&old);
 	if (wrong != NULL)
 		fail_msg("failed: %s", wrong);
 	ring_close();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The limit and the size of an SRQ: which changes are accepted, and when events are
  * raised. */
-#include "srq_bed.h"
+#include "srq_fixture.h"
 
 #define SIZE_AND_LIMIT (IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)
 
@@ -22,8 +22,8 @@ limit_fires_once_below(void **state)
 	(void)state;
 	srq_open(16, 1);
 	for (unsigned round = 0; round < 6; round++) {
-		srq_bed_post(10, 1);
-		assert_int_equal(srq_bed_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
+		srq_fixture_post(10, 1);
+		assert_int_equal(srq_fixture_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
 		receives_take(6);
 		/* 4 are outstanding: not below the limit. */
 		srq_expect_no_event();
@@ -31,7 +31,7 @@ limit_fires_once_below(void **state)
 		receives_take(1);
 		srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 		srq_expect_attr(16, 1, 0);
-		srq_bed_post(5, 1);
+		srq_fixture_post(5, 1);
 		receives_take(8);
 		srq_expect_no_event();
 		assert_int_equal(srq.limit_fired, round + 1);
@@ -45,16 +45,16 @@ limit_above_count_fires_at_once(void **state)
 {
 	(void)state;
 	srq_open(16, 1);
-	srq_bed_post(3, 1);
-	assert_int_equal(srq_bed_modify(0, 0, 3, IBV_SRQ_LIMIT), 0);
+	srq_fixture_post(3, 1);
+	assert_int_equal(srq_fixture_modify(0, 0, 3, IBV_SRQ_LIMIT), 0);
 	srq_expect_no_event();
-	assert_int_equal(srq_bed_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_fixture_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	srq_expect_no_event();
 	srq_expect_attr(16, 1, 0);
 	receives_take(3);
 	srq_expect_no_event();
-	assert_int_equal(srq_bed_modify(0, 0, 1, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_fixture_modify(0, 0, 1, IBV_SRQ_LIMIT), 0);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	assert_int_equal(srq.limit_fired, 2);
 	srq_close();
@@ -65,14 +65,14 @@ limit_is_disarmed_and_replaced(void **state)
 {
 	(void)state;
 	srq_open(16, 1);
-	srq_bed_post(16, 1);
-	assert_int_equal(srq_bed_modify(0, 0, 10, IBV_SRQ_LIMIT), 0);
-	assert_int_equal(srq_bed_modify(0, 0, 0, IBV_SRQ_LIMIT), 0);
+	srq_fixture_post(16, 1);
+	assert_int_equal(srq_fixture_modify(0, 0, 10, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_fixture_modify(0, 0, 0, IBV_SRQ_LIMIT), 0);
 	srq_expect_attr(16, 1, 0);
 	receives_take(8);
 	srq_expect_no_event();
-	assert_int_equal(srq_bed_modify(0, 0, 8, IBV_SRQ_LIMIT), 0);
-	assert_int_equal(srq_bed_modify(0, 0, 5, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_fixture_modify(0, 0, 8, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_fixture_modify(0, 0, 5, IBV_SRQ_LIMIT), 0);
 	receives_take(3);
 	srq_expect_no_event();
 	receives_take(1);
@@ -80,9 +80,9 @@ limit_is_disarmed_and_replaced(void **state)
 	receives_take(4);
 	srq_expect_no_event();
 	/* An arming that has raised nothing yet is replaced without an event. */
-	srq_bed_post(16, 1);
-	assert_int_equal(srq_bed_modify(0, 0, 16, IBV_SRQ_LIMIT), 0);
-	assert_int_equal(srq_bed_modify(0, 0, 17, IBV_SRQ_LIMIT), -EINVAL);
+	srq_fixture_post(16, 1);
+	assert_int_equal(srq_fixture_modify(0, 0, 16, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_fixture_modify(0, 0, 17, IBV_SRQ_LIMIT), -EINVAL);
 	srq_expect_attr(16, 1, 16);
 	receives_take(1);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
@@ -99,10 +99,10 @@ armings_are_numbered(void **state)
 
 	(void)state;
 	srq_open(16, 1);
-	srq_bed_post(10, 1);
-	assert_int_equal(srq_bed_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
+	srq_fixture_post(10, 1);
+	assert_int_equal(srq_fixture_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
 	old = srq.limit;
-	assert_int_equal(srq_bed_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_fixture_modify(0, 0, 4, IBV_SRQ_LIMIT), 0);
 	assert_true(srq.limit != old);
 	receives_take(7);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
@@ -142,9 +142,9 @@ bad_modifies_change_nothing(void **state)
 
 	(void)state;
 	srq_open(32, 4);
-	srq_bed_post(9, 1);
-	srq_bed_post(3, 3);
-	assert_int_equal(srq_bed_modify(0, 0, 11, IBV_SRQ_LIMIT), 0);
+	srq_fixture_post(9, 1);
+	srq_fixture_post(3, 3);
+	assert_int_equal(srq_fixture_modify(0, 0, 11, IBV_SRQ_LIMIT), 0);
 	receives_take(1);
 	srq_expect_no_event();
 	before = srq.ring;
@@ -171,28 +171,28 @@ size_below_armed_limit_is_refused(void **state)
 {
 	(void)state;
 	srq_open(32, 1);
-	srq_bed_post(32, 1);
-	assert_int_equal(srq_bed_modify(0, 0, 20, IBV_SRQ_LIMIT), 0);
+	srq_fixture_post(32, 1);
+	assert_int_equal(srq_fixture_modify(0, 0, 20, IBV_SRQ_LIMIT), 0);
 	receives_take(12);
 	srq_expect_attr(32, 1, 20);
-	assert_int_equal(srq_bed_modify(19, 0, 0, IBV_SRQ_MAX_WR), -EINVAL);
+	assert_int_equal(srq_fixture_modify(19, 0, 0, IBV_SRQ_MAX_WR), -EINVAL);
 	receives_take(11);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	/* A limit that has fired does not matter. */
-	assert_int_equal(srq_bed_modify(9, 0, 0, IBV_SRQ_MAX_WR), 0);
+	assert_int_equal(srq_fixture_modify(9, 0, 0, IBV_SRQ_MAX_WR), 0);
 	srq_expect_attr(16, 1, 0);
 	/* With both flags the new limit applies, not the old one. */
-	assert_int_equal(srq_bed_modify(0, 0, 9, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(srq_fixture_modify(0, 0, 9, IBV_SRQ_LIMIT), 0);
 	srq_expect_attr(16, 1, 9);
 	receives_take(1);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
-	srq_bed_post(8, 1);
-	assert_int_equal(srq_bed_modify(0, 0, 16, IBV_SRQ_LIMIT), 0);
+	srq_fixture_post(8, 1);
+	assert_int_equal(srq_fixture_modify(0, 0, 16, IBV_SRQ_LIMIT), 0);
 	srq_expect_attr(16, 1, 16);
-	assert_int_equal(srq_bed_modify(32, 0, 8, SIZE_AND_LIMIT), 0);
+	assert_int_equal(srq_fixture_modify(32, 0, 8, SIZE_AND_LIMIT), 0);
 	srq_expect_attr(32, 1, 8);
 	receives_take(8);
-	assert_int_equal(srq_bed_modify(8, 0, 8, SIZE_AND_LIMIT), 0);
+	assert_int_equal(srq_fixture_modify(8, 0, 8, SIZE_AND_LIMIT), 0);
 	srq_expect_attr(8, 1, 8);
 	srq_close();
 }
@@ -202,9 +202,9 @@ refused_memory_changes_nothing(void **state)
 {
 	(void)state;
 	srq_open(16, 1);
-	srq_bed_post(4, 1);
+	srq_fixture_post(4, 1);
 	counting_refuse(0);
-	assert_int_equal(srq_bed_modify(64, 0, 8, SIZE_AND_LIMIT), -ENOMEM);
+	assert_int_equal(srq_fixture_modify(64, 0, 8, SIZE_AND_LIMIT), -ENOMEM);
 	counting_grant();
 	srq_expect_attr(16, 1, 0);
 	srq_expect_no_event();
@@ -219,7 +219,7 @@ sizes_are_written_back(void **state)
 
 	(void)state;
 	srq_open(16, 2);
-	srq_bed_post(7, 1);
+	srq_fixture_post(7, 1);
 	assert_int_equal(srq_modify(&srq, &attr, SIZE_AND_LIMIT), 0);
 	assert_int_equal(attr.max_wr, 64);
 	assert_int_equal(attr.max_sge, 2);
@@ -232,8 +232,8 @@ sizes_are_written_back(void **state)
 	attr = (struct srq_attr){.max_wr = 8, .max_sge = 1};
 	assert_int_equal(srq_modify(&srq, &attr, IBV_SRQ_MAX_WR), 0);
 	srq_expect_attr(8, 1, 5);
-	assert_int_equal(srq_bed_modify(0, 99, 99, 0), 0);
-	assert_int_equal(srq_bed_modify(SRQ_MAX_WR, 0, 0, IBV_SRQ_MAX_WR), 0);
+	assert_int_equal(srq_fixture_modify(0, 99, 99, 0), 0);
+	assert_int_equal(srq_fixture_modify(SRQ_MAX_WR, 0, 0, IBV_SRQ_MAX_WR), 0);
 	srq_expect_attr(SRQ_MAX_WR, 1, 5);
 	srq_expect_no_event();
 	receives_take(7);
@@ -247,8 +247,8 @@ resize_and_limit_fire_at_once(void **state)
 {
 	(void)state;
 	srq_open(16, 1);
-	srq_bed_post(7, 1);
-	assert_int_equal(srq_bed_modify(32, 0, 30, SIZE_AND_LIMIT), 0);
+	srq_fixture_post(7, 1);
+	assert_int_equal(srq_fixture_modify(32, 0, 30, SIZE_AND_LIMIT), 0);
 	srq_expect_event(IBV_EVENT_SRQ_LIMIT_REACHED);
 	srq_expect_no_event();
 	srq_expect_attr(32, 1, 0);

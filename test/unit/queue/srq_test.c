@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An SRQ: sizes, takes by one and by several engines, an invalid ring. The limit and
  * resizing are in srq_modify_test.c. */
-#include "srq_bed.h"
+#include "srq_fixture.h"
 
 static int
 init_only(uint32_t max_wr, uint32_t max_sge)
@@ -87,8 +87,8 @@ invalid_ring_is_a_permanent_error(void **state)
 
 	(void)state;
 	srq_open(16, 1);
-	srq_bed_post(4, 1);
-	assert_int_equal(srq_bed_modify(0, 0, 3, IBV_SRQ_LIMIT), 0);
+	srq_fixture_post(4, 1);
+	assert_int_equal(srq_fixture_modify(0, 0, 3, IBV_SRQ_LIMIT), 0);
 	assert_false(srq_failed(&srq));
 	srq.ring.prod += 1000;
 	assert_int_equal(srq_take(&srq, &wqe), -EIO);
@@ -100,9 +100,9 @@ invalid_ring_is_a_permanent_error(void **state)
 	assert_int_equal(srq_take(&srq, &wqe), -EIO);
 	assert_int_equal(srq_query(&srq, &attr), -EIO);
 	assert_int_equal(attr.max_wr, 77);
-	assert_int_equal(srq_bed_modify(0, 0, 0, 0), -EIO);
-	assert_int_equal(srq_bed_modify(0, 0, 3, IBV_SRQ_LIMIT), -EIO);
-	assert_int_equal(srq_bed_modify(64, 0, 0, IBV_SRQ_MAX_WR), -EIO);
+	assert_int_equal(srq_fixture_modify(0, 0, 0, 0), -EIO);
+	assert_int_equal(srq_fixture_modify(0, 0, 3, IBV_SRQ_LIMIT), -EIO);
+	assert_int_equal(srq_fixture_modify(64, 0, 0, IBV_SRQ_MAX_WR), -EIO);
 	assert_int_equal(recv_ring_outstanding(&srq.ring), 4);
 	srq_expect_no_event();
 	srq_close();
@@ -115,14 +115,14 @@ modify_and_post_detect_invalid_ring(void **state)
 	(void)state;
 	srq_open(16, 1);
 	srq.ring.prod += 17;
-	assert_int_equal(srq_bed_modify(64, 0, 0, IBV_SRQ_MAX_WR), -EIO);
+	assert_int_equal(srq_fixture_modify(64, 0, 0, IBV_SRQ_MAX_WR), -EIO);
 	srq_expect_event(IBV_EVENT_SRQ_ERR);
-	assert_int_equal(srq_bed_modify(64, 0, 0, IBV_SRQ_MAX_WR), -EIO);
+	assert_int_equal(srq_fixture_modify(64, 0, 0, IBV_SRQ_MAX_WR), -EIO);
 	srq_expect_no_event();
 	srq_close();
 
 	srq_open(16, 1);
-	srq_bed_post(16, 1);
+	srq_fixture_post(16, 1);
 	assert_null(recv_ring_next(&srq.ring, srq.ring.prod));
 	assert_int_equal(srq_refuse(&srq), -ENOMEM);
 	assert_false(srq_failed(&srq));

@@ -99,7 +99,7 @@ limits_arm(struct limits *l, struct traffic *t, uint32_t limit, bool later)
 {
 	struct srq_attr attr = {.limit = limit};
 
-	gates_enter();
+	engine_locks_take();
 	while (later && recv_ring_outstanding(&srq.ring) < limit) {
 		/* In a loop, as a poster may set it at the same time. */
 		__atomic_store_n(&t->draining, false, __ATOMIC_RELAXED);
@@ -109,7 +109,7 @@ limits_arm(struct limits *l, struct traffic *t, uint32_t limit, bool later)
 	assert_int_equal(srq_modify(&srq, &attr, IBV_SRQ_LIMIT), 0);
 	l->armed = limit != 0;
 	assert_true(!later || srq_limit(&srq) == limit);
-	gates_leave();
+	engine_locks_release();
 }
 
 /* Waits for the event of an arming that is not replaced. */
@@ -167,7 +167,7 @@ resize_once(uint64_t *rand)
 	uint32_t outstanding, max_sge_before;
 	int rc;
 
-	gates_enter();
+	engine_locks_take();
 	outstanding = recv_ring_outstanding(&srq.ring);
 	max_sge_before = srq.ring.max_sge;
 	rc = srq_modify(&srq, &attr, IBV_SRQ_MAX_WR);
@@ -181,7 +181,7 @@ resize_once(uint64_t *rand)
 		assert_true(recv_ring_outstanding(&srq.ring) > max_wr ||
 			    (max_sge != 0 && max_sge < max_sge_before));
 	}
-	gates_leave();
+	engine_locks_release();
 	return rc == 0;
 }
 
@@ -220,14 +220,14 @@ attaches_under_traffic(void **state)
 	traffic_init(&t);
 	traffic_start(&t);
 	for (unsigned round = 0; round < 3000 && !threads_failed(); round++) {
-		gates_enter();
+		engine_locks_take();
 		/* At most one taker holds its lock while the unshared take is used. */
 		srq.shared = false;
-		gate_leave(&gates[round % 2]);
+		ticket_lock_release(&engine_locks[round % 2]);
 		sched_yield();
-		gate_enter(&gates[round % 2]);
+		ticket_lock_take(&engine_locks[round % 2]);
 		srq.shared = true;
-		gates_leave();
+		engine_locks_release();
 		sched_yield();
 	}
 	traffic_end(&t);

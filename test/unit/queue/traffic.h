@@ -72,7 +72,7 @@ ring_post(struct recv_ring *r, uint64_t number, uint32_t num_sge)
 /* ---- Threads ---- */
 
 #define POSTERS 2
-#define TAKERS_MAX GATES
+#define TAKERS_MAX ENGINE_LOCKS
 
 struct traffic {
 	struct recv_ring *ring;
@@ -87,7 +87,7 @@ struct traffic {
 	uint64_t posted; /* under the ring's lock */
 	struct taker {
 		struct traffic *traffic;
-		struct gate *gate;
+		struct ticket_lock *lock;
 		pthread_t thread;
 		uint64_t count;
 		uint64_t hash; /* sum over the numbers */
@@ -183,9 +183,9 @@ taker_main(void *arg)
 	do {
 		/* Read before the take: after the last post an empty ring stays empty. */
 		over = __atomic_load_n(&me->traffic->posters_left, __ATOMIC_ACQUIRE) == 0;
-		gate_enter(me->gate);
+		ticket_lock_take(me->lock);
 		n = taker_burst(me, &last);
-		gate_leave(me->gate);
+		ticket_lock_release(me->lock);
 		if (n == 0)
 			sched_yield();
 	} while (n != 0 || !over);
@@ -199,7 +199,7 @@ traffic_start(struct traffic *t)
 	t->posters_left = POSTERS;
 	for (unsigned i = 0; i < t->takers; i++) {
 		t->taker[i].traffic = t;
-		t->taker[i].gate = &gates[i];
+		t->taker[i].lock = &engine_locks[i];
 		pthread_create(&t->taker[i].thread, NULL, taker_main, &t->taker[i]);
 	}
 	for (unsigned i = 0; i < POSTERS; i++)

@@ -5,12 +5,12 @@
 
 #include "bed.h"
 #include "engine/engine.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
 #define PATIENCE_S 60
 
-static struct bed bed;
-static struct bed_qp a, b;
+static struct engine_link fixture;
+static struct link_qp a, b;
 static uint32_t refreshed;
 
 /* Replaces the driver's function, which reads the device's settings again. */
@@ -32,16 +32,16 @@ struct kept {
 static void
 kept_open(struct kept *k)
 {
-	static const struct bed_qp_conf plain = {.wr = 64};
+	static const struct link_qp_conf plain = {.wr = 64};
 	struct region_geom geom = reply_good().geom;
 	int ends[2];
 
 	memset(k, 0, sizeof(*k));
-	bed_init(&bed, NULL);
-	bed_qp_create(&bed.a, &a, &plain);
-	bed_qp_create(&bed.b, &b, &plain);
-	bed_connect(&a, &b, &plain);
-	dev_srq_add(bed.a.dev, &bed.a.srq);
+	engine_link_init(&fixture, NULL);
+	link_qp_create(&fixture.a, &a, &plain);
+	link_qp_create(&fixture.b, &b, &plain);
+	link_qp_connect(&a, &b, &plain);
+	dev_srq_add(fixture.a.dev, &fixture.a.srq);
 	k->mem = aligned_alloc(4096, region_size(&geom));
 	memset(k->mem, 0, region_size(&geom));
 	region_init(&k->region, k->mem, &geom);
@@ -56,9 +56,9 @@ kept_open(struct kept *k)
 	k->engine_thread = (struct engine_progress_thread){.wake = progress_thread_wake,
 		.arg = &k->progress_thread,
 		.asleep = &k->region.head->rx_asleep};
-	engine_set_progress_thread(bed.a.dev->engines[0], &k->engine_thread);
+	engine_set_progress_thread(fixture.a.dev->engines[0], &k->engine_thread);
 	assert_int_equal(
-		progress_thread_start(&k->progress_thread, bed.a.dev->engines[0], ends[1], &k->region), 0);
+		progress_thread_start(&k->progress_thread, fixture.a.dev->engines[0], ends[1], &k->region), 0);
 }
 
 static void
@@ -66,7 +66,7 @@ kept_close(struct kept *k)
 {
 	progress_thread_stop(&k->progress_thread);
 	progress_thread_stop(&k->progress_thread); /* a second stop does nothing */
-	engine_set_progress_thread(bed.a.dev->engines[0], NULL);
+	engine_set_progress_thread(fixture.a.dev->engines[0], NULL);
 	close(k->progress_thread.wake_fd);
 	close(k->progress_thread.self_wake_fd);
 	close(k->progress_thread.session_fd);
@@ -75,10 +75,10 @@ kept_close(struct kept *k)
 	if (k->wake >= 0)
 		close(k->wake);
 	free(k->mem);
-	dev_srq_remove(bed.a.dev, &bed.a.srq);
-	bed_qp_destroy(&a);
-	bed_qp_destroy(&b);
-	bed_fini(&bed);
+	dev_srq_remove(fixture.a.dev, &fixture.a.srq);
+	link_qp_destroy(&a);
+	link_qp_destroy(&b);
+	engine_link_fini(&fixture);
 }
 
 static void
@@ -180,23 +180,23 @@ daemon_ends(bool session)
 	struct kept k;
 
 	kept_open(&k);
-	dev_listen(bed.a.dev, &listener, &bed.a.events);
-	assert_int_equal(bed_recv(&a, 7, 0, 64), 0);
+	dev_listen(fixture.a.dev, &listener, &fixture.a.events);
+	assert_int_equal(link_qp_recv(&a, 7, 0, 64), 0);
 	close(session ? k.session : k.wake);
 	*(session ? &k.session : &k.wake) = -1;
-	for (unsigned i = 0; event_next(&bed.a.events, &event) != 0; i++) {
+	for (unsigned i = 0; event_next(&fixture.a.events, &event) != 0; i++) {
 		assert_true(i < PATIENCE_S * 1000);
 		usleep(1000);
 	}
 	assert_int_equal(event.type, IBV_EVENT_DEVICE_FATAL);
 	assert_int_equal(a.qp->state, IBV_QPS_ERR);
-	for (unsigned i = 0; !bed_received(&a, &cqe); i++) {
+	for (unsigned i = 0; !link_qp_poll_recv(&a, &cqe); i++) {
 		assert_true(i < PATIENCE_S * 1000);
 		usleep(1000);
 	}
 	assert_int_equal(cqe.wr_id, 7);
 	assert_int_equal(cqe.status, IBV_WC_WR_FLUSH_ERR);
-	dev_unlisten(bed.a.dev, &listener);
+	dev_unlisten(fixture.a.dev, &listener);
 	kept_close(&k);
 }
 

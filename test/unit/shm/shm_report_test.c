@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine_bed.h"
+#include "engine_link.h"
 #include "shm/shm.h"
 
-static struct bed bed;
+static struct engine_link fixture;
 static struct report report;
 
 static const struct report_qp *
@@ -24,32 +24,32 @@ static void
 ask(void)
 {
 	report.requested_gen++;
-	report_write(bed.a.dev, &report);
+	report_write(fixture.a.dev, &report);
 	assert_int_equal(report.written_gen, report.requested_gen);
 }
 
 static void
 srqs_with_fill_and_limit(void **state)
 {
-	static const struct bed_qp_conf plain = {.srq = true, .wr = 16};
+	static const struct link_qp_conf plain = {.srq = true, .wr = 16};
 	struct srq_attr limit = {.limit = 3};
 	struct recv_slot *slot;
-	struct bed_qp a;
+	struct link_qp a;
 
 	(void)state;
-	bed_init(&bed, NULL);
+	engine_link_init(&fixture, NULL);
 	ask();
 	assert_int_equal(report.srq_count, 0);
 	assert_int_equal(report.qp_count, 0);
-	bed.a.srq.srqn = 9;
-	dev_srq_add(bed.a.dev, &bed.a.srq);
-	bed_qp_create(&bed.a, &a, &plain);
+	fixture.a.srq.srqn = 9;
+	dev_srq_add(fixture.a.dev, &fixture.a.srq);
+	link_qp_create(&fixture.a, &a, &plain);
 	for (unsigned i = 0; i < 5; i++) {
-		slot = recv_ring_slot(&bed.a.srq.ring, bed.a.srq.ring.prod);
+		slot = recv_ring_slot(&fixture.a.srq.ring, fixture.a.srq.ring.prod);
 		slot->num_sge = 0;
-		bed.a.srq.ring.prod++;
+		fixture.a.srq.ring.prod++;
 	}
-	assert_int_equal(dev_srq_modify(bed.a.dev, &bed.a.srq, &limit, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(dev_srq_modify(fixture.a.dev, &fixture.a.srq, &limit, IBV_SRQ_LIMIT), 0);
 	ask();
 	assert_int_equal(report.srq_count, 1);
 	assert_int_equal(report.srqs[0].srqn, 9);
@@ -62,32 +62,32 @@ srqs_with_fill_and_limit(void **state)
 	assert_int_equal(row_of(a.qp->qpn)->srqn, 9);
 	assert_int_equal(row_of(a.qp->qpn)->rq_size, 0);
 	assert_int_equal(row_of(a.qp->qpn)->state, IBV_QPS_RESET);
-	bed_qp_destroy(&a);
-	dev_srq_remove(bed.a.dev, &bed.a.srq);
+	link_qp_destroy(&a);
+	dev_srq_remove(fixture.a.dev, &fixture.a.srq);
 	ask();
 	assert_int_equal(report.srq_count, 0);
 	assert_int_equal(report.qp_count, 0);
-	bed_fini(&bed);
+	engine_link_fini(&fixture);
 }
 
 static void
 qps_with_what_they_hold(void **state)
 {
-	static const struct bed_qp_conf plain = {.wr = 16};
+	static const struct link_qp_conf plain = {.wr = 16};
 	const struct report_qp *row;
-	struct bed_qp a, b;
+	struct link_qp a, b;
 
 	(void)state;
-	bed_init(&bed, NULL);
-	bed_qp_create(&bed.a, &a, &plain);
-	bed_qp_create(&bed.b, &b, &plain);
-	bed_connect(&a, &b, &plain);
+	engine_link_init(&fixture, NULL);
+	link_qp_create(&fixture.a, &a, &plain);
+	link_qp_create(&fixture.b, &b, &plain);
+	link_qp_connect(&a, &b, &plain);
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(bed_recv(&b, i, 0, 64), 0);
-	assert_int_equal(bed_recv(&a, 9, 0, 64), 0);
+		assert_int_equal(link_qp_recv(&b, i, 0, 64), 0);
+	assert_int_equal(link_qp_recv(&a, 9, 0, 64), 0);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(bed_send(&a, i, 0, 64, IBV_SEND_SIGNALED), 0);
-	bed_settle(&bed);
+		assert_int_equal(link_qp_send(&a, i, 0, 64, IBV_SEND_SIGNALED), 0);
+	engine_link_drain(&fixture);
 	ask();
 	row = row_of(a.qp->qpn);
 	assert_int_equal(report.qp_count, 1);
@@ -101,33 +101,33 @@ qps_with_what_they_hold(void **state)
 	assert_int_equal(row->srqn, 0);
 	assert_int_equal(row->stats.tx_msgs, 3);
 	assert_true(report.stats.tx_packets >= 3);
-	bed_expect_sent(&a, 0, 3, IBV_WC_SUCCESS);
+	link_qp_expect_sent(&a, 0, 3, IBV_WC_SUCCESS);
 	ask();
 	assert_int_equal(row_of(a.qp->qpn)->sq_fill, 0);
-	bed_expect_received(&b, 0, 3);
-	bed_qp_destroy(&a);
-	bed_qp_destroy(&b);
-	bed_fini(&bed);
+	link_qp_expect_received(&b, 0, 3);
+	link_qp_destroy(&a);
+	link_qp_destroy(&b);
+	engine_link_fini(&fixture);
 }
 
 static void
 more_than_there_are_rows(void **state)
 {
-	static const struct bed_qp_conf plain = {.wr = 1};
-	struct bed_qp *qps = calloc(REPORT_QPS + 10, sizeof(*qps));
+	static const struct link_qp_conf plain = {.wr = 1};
+	struct link_qp *qps = calloc(REPORT_QPS + 10, sizeof(*qps));
 
 	(void)state;
-	bed_init(&bed, &(struct bed_conf){.max_qp = 2048});
+	engine_link_init(&fixture, &(struct engine_link_conf){.max_qp = 2048});
 	for (unsigned i = 0; i < REPORT_QPS + 10; i++)
-		bed_qp_create(&bed.a, &qps[i], &plain);
+		link_qp_create(&fixture.a, &qps[i], &plain);
 	memset(&report.qps[REPORT_QPS - 1], 0, sizeof(report.qps[0]));
 	ask();
 	assert_int_equal(report.qp_count, REPORT_QPS + 10);
 	assert_int_not_equal(report.qps[REPORT_QPS - 1].qpn, 0);
 	for (unsigned i = 0; i < REPORT_QPS + 10; i++)
-		bed_qp_destroy(&qps[i]);
+		link_qp_destroy(&qps[i]);
 	free(qps);
-	bed_fini(&bed);
+	engine_link_fini(&fixture);
 }
 
 int

@@ -134,26 +134,26 @@ parse_exact(const uint8_t *frame, size_t len, uint32_t flags, uint16_t vlan,
 	return reason;
 }
 
-struct craft
-craft4(void)
+struct raw_frame
+raw_frame4(void)
 {
-	struct craft c = {.len = VECTOR4_LEN, .ip_off = IP_OFF};
+	struct raw_frame c = {.len = VECTOR4_LEN, .ip_off = IP_OFF};
 
 	memcpy(c.data, frame_vector4, VECTOR4_LEN);
 	return c;
 }
 
-struct craft
-craft6(void)
+struct raw_frame
+raw_frame6(void)
 {
-	struct craft c = {.len = VECTOR6_LEN, .ip_off = IP_OFF};
+	struct raw_frame c = {.len = VECTOR6_LEN, .ip_off = IP_OFF};
 
 	memcpy(c.data, frame_vector6, VECTOR6_LEN);
 	return c;
 }
 
 void
-craft_tag(struct craft *c, unsigned tci)
+raw_frame_tag(struct raw_frame *c, unsigned tci)
 {
 	memmove(c->data + 12 + 4, c->data + 12, c->len - 12);
 	be16_put(c->data + 12, 0x8100);
@@ -163,7 +163,7 @@ craft_tag(struct craft *c, unsigned tci)
 }
 
 void
-craft_udp_len(struct craft *c, unsigned udp_len)
+raw_frame_udp_len(struct raw_frame *c, unsigned udp_len)
 {
 	be16_put(c->data + c->ip_off + 2, 20 + udp_len);
 	be16_put(c->data + c->ip_off + 24, udp_len);
@@ -173,7 +173,7 @@ craft_udp_len(struct craft *c, unsigned udp_len)
 }
 
 unsigned
-craft_parse(const struct craft *c, uint16_t vlan)
+raw_frame_parse(const struct raw_frame *c, uint16_t vlan)
 {
 	return parse_exact(c->data, c->len, PKT_RX_IPV4_CKSUM_OK, vlan, NULL, NULL);
 }

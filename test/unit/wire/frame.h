@@ -50,27 +50,27 @@ unsigned
 parse_exact(const uint8_t *frame, size_t len, uint32_t flags, uint16_t vlan,
 	struct pkt_view *view, uint8_t **copy);
 
-#define CRAFT_ROOM 256
+#define RAW_FRAME_ROOM 256
 
 /* A frame that a test modifies. */
-struct craft {
-	uint8_t data[CRAFT_ROOM];
+struct raw_frame {
+	uint8_t data[RAW_FRAME_ROOM];
 	size_t len;
 	size_t ip_off;
 };
 
-struct craft
-craft4(void); /* a copy of the vector */
-struct craft
-craft6(void);
+struct raw_frame
+raw_frame4(void); /* a copy of the vector */
+struct raw_frame
+raw_frame6(void);
 void
-craft_tag(struct craft *c, unsigned tci);
+raw_frame_tag(struct raw_frame *c, unsigned tci);
 /* Sets the UDP length of an IPv4 frame, and IP length, frame length, checksum and ICRC to
  * match. */
 void
-craft_udp_len(struct craft *c, unsigned udp_len);
+raw_frame_udp_len(struct raw_frame *c, unsigned udp_len);
 /* Parses as from a port that has verified the IPv4 checksum. */
 unsigned
-craft_parse(const struct craft *c, uint16_t vlan);
+raw_frame_parse(const struct raw_frame *c, uint16_t vlan);
 
 #endif

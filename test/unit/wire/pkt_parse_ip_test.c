@@ -12,32 +12,32 @@ drop_ip_header(void **state)
 {
 	static const uint8_t first[] = {0x00, 0x35, 0x55, 0x65, 0x44, 0x46, 0x4F};
 	static const uint8_t protocols[] = {0, 6, 41, 43, 59, 89, 132, 255};
-	struct craft c;
+	struct raw_frame c;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(first); i++) {
-		c = craft4();
+		c = raw_frame4();
 		c.data[IP_OFF] = first[i];
-		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_ip_header);
 	}
 	for (unsigned total = 0; total < 20; total++) {
-		c = craft4();
+		c = raw_frame4();
 		be16_put(c.data + IP_OFF + 2, total);
-		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_ip_header);
 	}
 	for (unsigned version = 0; version < 16; version++) {
-		c = craft6();
+		c = raw_frame6();
 		c.data[IP_OFF] = (uint8_t)(version << 4);
 		if (version != 6)
-			assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+			assert_int_equal(raw_frame_parse(&c, 0), DROP_ip_header);
 	}
 	for (size_t i = 0; i < sizeof(protocols); i++) {
-		c = craft4();
+		c = raw_frame4();
 		c.data[IP_OFF + 9] = protocols[i];
-		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
-		c = craft6();
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_ip_header);
+		c = raw_frame6();
 		c.data[IP_OFF + 6] = protocols[i];
-		assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_ip_header);
 	}
 }
 
@@ -46,27 +46,27 @@ static void
 membership_packets_may_have_options(void **state)
 {
 	static const uint8_t first[] = {0x45, 0x46, 0x4F, 0x44, 0x36};
-	struct craft c;
+	struct raw_frame c;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(first); i++) {
-		c = craft4();
+		c = raw_frame4();
 		c.data[IP_OFF] = first[i];
 		c.data[IP_OFF + 9] = 2;
 		assert_int_equal(
-			craft_parse(&c, 0), i < 3 ? PARSE_OTHER : DROP_ip_header);
+			raw_frame_parse(&c, 0), i < 3 ? PARSE_OTHER : DROP_ip_header);
 	}
-	c = craft6();
+	c = raw_frame6();
 	c.data[IP_OFF + 6] = 0;
-	assert_int_equal(craft_parse(&c, 0), DROP_ip_header);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_ip_header);
 	c.data[IP_OFF + 40] = 58;
-	assert_int_equal(craft_parse(&c, 0), PARSE_OTHER);
+	assert_int_equal(raw_frame_parse(&c, 0), PARSE_OTHER);
 }
 
 static void
 drop_ip_checksum(void **state)
 {
-	struct craft c = craft4();
+	struct raw_frame c = raw_frame4();
 
 	(void)state;
 	/* A change of any bit is detected. Those in version, header length and total
@@ -96,7 +96,7 @@ static void
 ip_checksum_extremes(void **state)
 {
 	/* Sums with one and two carries: many identifications and addresses. */
-	struct craft c = craft4();
+	struct raw_frame c = raw_frame4();
 
 	(void)state;
 	for (unsigned id = 0; id < 0x10000; id++) {
@@ -115,22 +115,22 @@ static void
 drop_fragment(void **state)
 {
 	static const uint16_t fields[] = {0x2000, 0x0001, 0x1FFF, 0x2001, 0x6000};
-	struct craft c;
+	struct raw_frame c;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		c = craft4();
+		c = raw_frame4();
 		be16_put(c.data + IP_OFF + 6, fields[i]);
-		assert_int_equal(craft_parse(&c, 0), DROP_fragment);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_fragment);
 	}
 	/* DF is not a fragment flag. */
-	c = craft4();
+	c = raw_frame4();
 	be16_put(c.data + IP_OFF + 6, 0);
 	frame_seal(c.data, IP_OFF);
-	assert_int_equal(craft_parse(&c, 0), DROP_none);
-	c = craft6();
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_none);
+	c = raw_frame6();
 	c.data[IP_OFF + 6] = 44;
-	assert_int_equal(craft_parse(&c, 0), DROP_fragment);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_fragment);
 }
 
 int

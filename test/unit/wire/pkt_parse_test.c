@@ -50,7 +50,7 @@ vectors_parse(void **state)
 static void
 header_bits(void **state)
 {
-	struct craft c = craft4();
+	struct raw_frame c = raw_frame4();
 	uint8_t *bth = c.data + BTH4_OFF;
 	struct pkt_view view;
 	uint8_t *copy;
@@ -75,7 +75,7 @@ header_bits(void **state)
 	assert_int_equal(view.bth->ecn, 0xFF);
 	free(copy);
 
-	c = craft6();
+	c = raw_frame6();
 	c.data[IP_OFF] = 0x68;
 	c.data[IP_OFF + 1] = 0x85;
 	assert_int_equal(parse_exact(c.data, c.len, 0, 0, &view, NULL), DROP_none);
@@ -85,25 +85,25 @@ header_bits(void **state)
 static void
 drop_runt(void **state)
 {
-	struct craft c = craft4();
+	struct raw_frame c = raw_frame4();
 
 	(void)state;
 	for (c.len = 0; c.len < VECTOR4_LEN; c.len++)
-		assert_int_equal(craft_parse(&c, 0), DROP_runt);
-	c = craft6();
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_runt);
+	c = raw_frame6();
 	for (c.len = 0; c.len < VECTOR6_LEN; c.len++)
-		assert_int_equal(craft_parse(&c, 0), DROP_runt);
-	c = craft4();
-	craft_tag(&c, 7);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_runt);
+	c = raw_frame4();
+	raw_frame_tag(&c, 7);
 	for (c.len = 14; c.len < VECTOR4_LEN + TAG_LEN; c.len++)
-		assert_int_equal(craft_parse(&c, 7), DROP_runt);
+		assert_int_equal(raw_frame_parse(&c, 7), DROP_runt);
 	/* The IP length counts, not the frame's. */
-	c = craft4();
+	c = raw_frame4();
 	be16_put(c.data + IP_OFF + 2, 45);
-	assert_int_equal(craft_parse(&c, 0), DROP_runt);
-	c = craft6();
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_runt);
+	c = raw_frame6();
 	be16_put(c.data + IP_OFF + 4, 33);
-	assert_int_equal(craft_parse(&c, 0), DROP_runt);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_runt);
 }
 
 static void
@@ -114,21 +114,21 @@ drop_ethertype(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		struct craft c = craft4();
+		struct raw_frame c = raw_frame4();
 
 		be16_put(c.data + 12, types[i]);
-		assert_int_equal(craft_parse(&c, 0), DROP_ethertype);
-		c = craft4();
-		craft_tag(&c, 0);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_ethertype);
+		c = raw_frame4();
+		raw_frame_tag(&c, 0);
 		be16_put(c.data + 16, types[i]);
-		assert_int_equal(craft_parse(&c, 0), DROP_ethertype);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_ethertype);
 	}
 	/* A tag inside a tag. */
-	struct craft c = craft4();
+	struct raw_frame c = raw_frame4();
 
-	craft_tag(&c, 0);
-	craft_tag(&c, 0);
-	assert_int_equal(craft_parse(&c, 0), DROP_ethertype);
+	raw_frame_tag(&c, 0);
+	raw_frame_tag(&c, 0);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_ethertype);
 }
 
 static void
@@ -156,77 +156,77 @@ vlan_rules(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct craft c4 = craft4(), c6 = craft6();
+		struct raw_frame c4 = raw_frame4(), c6 = raw_frame6();
 
 		if (rows[i].tci >= 0) {
-			craft_tag(&c4, (unsigned)rows[i].tci);
-			craft_tag(&c6, (unsigned)rows[i].tci);
+			raw_frame_tag(&c4, (unsigned)rows[i].tci);
+			raw_frame_tag(&c6, (unsigned)rows[i].tci);
 		}
-		assert_int_equal(craft_parse(&c4, rows[i].vlan), rows[i].want);
-		assert_int_equal(craft_parse(&c6, rows[i].vlan), rows[i].want);
+		assert_int_equal(raw_frame_parse(&c4, rows[i].vlan), rows[i].want);
+		assert_int_equal(raw_frame_parse(&c6, rows[i].vlan), rows[i].want);
 	}
 }
 
 static void
 drop_udp(void **state)
 {
-	struct craft c = craft4();
+	struct raw_frame c = raw_frame4();
 
 	(void)state;
 	be16_put(c.data + UDP4_OFF + 2, 4790);
-	assert_int_equal(craft_parse(&c, 0), DROP_udp_port);
-	c = craft6();
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_udp_port);
+	c = raw_frame6();
 	be16_put(c.data + UDP6_OFF + 2, 4791 ^ 0x8000);
-	assert_int_equal(craft_parse(&c, 0), DROP_udp_port);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_udp_port);
 
 	/* Longer than the IP packet, although the frame has the room; shorter than the
 	 * UDP header. */
-	c = craft4();
+	c = raw_frame4();
 	c.len += 16;
 	be16_put(c.data + UDP4_OFF + 4, 25);
-	assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_udp_length);
 	be16_put(c.data + UDP4_OFF + 4, 0xFFFF);
-	assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_udp_length);
 	for (unsigned len = 0; len < 8; len++) {
 		be16_put(c.data + UDP4_OFF + 4, len);
-		assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_udp_length);
 	}
-	c = craft6();
+	c = raw_frame6();
 	be16_put(c.data + UDP6_OFF + 4, 33);
-	assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_udp_length);
 	/* The IP packet is too short for a UDP header, and so is the frame. */
 	for (unsigned total = 20; total < 28; total++) {
-		c = craft4();
+		c = raw_frame4();
 		be16_put(c.data + IP_OFF + 2, total);
-		assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_udp_length);
 		c.len = IP_OFF + total;
-		assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
-		c = craft6();
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_udp_length);
+		c = raw_frame6();
 		be16_put(c.data + IP_OFF + 4, total - 20);
-		assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_udp_length);
 		c.len = IP_OFF + 20 + total;
-		assert_int_equal(craft_parse(&c, 0), DROP_udp_length);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_udp_length);
 	}
 }
 
 static void
 udp_length_rules(void **state)
 {
-	struct craft c = craft4();
+	struct raw_frame c = raw_frame4();
 
 	(void)state;
 	/* The UDP length ends the packet, also if the IP packet is longer. */
 	be16_put(c.data + IP_OFF + 2, 44 + 6);
 	c.len += 6;
 	frame_seal(c.data, IP_OFF);
-	assert_int_equal(craft_parse(&c, 0), DROP_none);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_none);
 	/* The UDP checksum and the source port are not checked. */
-	c = craft4();
+	c = raw_frame4();
 	be16_put(c.data + UDP4_OFF + 6, 0xBEEF);
-	assert_int_equal(craft_parse(&c, 0), DROP_none);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_none);
 	be16_put(c.data + UDP4_OFF, 1);
 	frame_seal(c.data, IP_OFF);
-	assert_int_equal(craft_parse(&c, 0), DROP_none);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_none);
 }
 
 static void
@@ -234,18 +234,18 @@ drop_tver_and_opcode(void **state)
 {
 	(void)state;
 	for (unsigned tver = 1; tver < 16; tver++) {
-		struct craft c = craft4();
+		struct raw_frame c = raw_frame4();
 
 		c.data[BTH4_OFF + 1] |= tver;
 		frame_seal(c.data, IP_OFF);
-		assert_int_equal(craft_parse(&c, 0), DROP_tver);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_tver);
 	}
 	for (unsigned op = 0; op < 256; op++) {
-		struct craft c = craft4();
+		struct raw_frame c = raw_frame4();
 
 		c.data[BTH4_OFF] = (uint8_t)op;
-		craft_udp_len(&c, 8 + 12 + 64 + 4);
-		assert_int_equal(craft_parse(&c, 0),
+		raw_frame_udp_len(&c, 8 + 12 + 64 + 4);
+		assert_int_equal(raw_frame_parse(&c, 0),
 			op_rows[op].kind == OP_UNKNOWN ? DROP_opcode : DROP_none);
 	}
 }
@@ -256,10 +256,10 @@ drop_length(void **state)
 	(void)state;
 	/* Too short for BTH and ICRC. */
 	for (unsigned len = 8; len < 24; len++) {
-		struct craft c = craft4();
+		struct raw_frame c = raw_frame4();
 
-		craft_udp_len(&c, len);
-		assert_int_equal(craft_parse(&c, 0), DROP_length);
+		raw_frame_udp_len(&c, len);
+		assert_int_equal(raw_frame_parse(&c, 0), DROP_length);
 	}
 	/* For each opcode the minimum length without payload and pad is valid. A shorter
 	 * length and a pad without payload are not. */
@@ -270,13 +270,13 @@ drop_length(void **state)
 			continue;
 		for (unsigned len = 24; len < least + 12; len++) {
 			for (unsigned pad = 0; pad < 4; pad++) {
-				struct craft c = craft4();
+				struct raw_frame c = raw_frame4();
 				bool fits = len % 4 == 0 && len >= least + pad;
 
 				c.data[BTH4_OFF] = (uint8_t)op;
 				c.data[BTH4_OFF + 1] = (uint8_t)(pad << 4);
-				craft_udp_len(&c, len);
-				if (craft_parse(&c, 0) !=
+				raw_frame_udp_len(&c, len);
+				if (raw_frame_parse(&c, 0) !=
 					(fits ? DROP_none : DROP_length))
 					fail_msg("opcode 0x%02x len %u pad %u", op, len,
 						pad);
@@ -288,18 +288,18 @@ drop_length(void **state)
 static void
 drop_icrc(void **state)
 {
-	struct craft c = craft4();
+	struct raw_frame c = raw_frame4();
 
 	(void)state;
 	c.data[VECTOR4_LEN - 4] ^= 1;
-	assert_int_equal(craft_parse(&c, 0), DROP_icrc);
-	c = craft6();
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_icrc);
+	c = raw_frame6();
 	c.data[BTH6_OFF + 12] ^= 1;
-	assert_int_equal(craft_parse(&c, 0), DROP_icrc);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_icrc);
 	/* A big-endian ICRC is wrong. */
-	c = craft4();
+	c = raw_frame4();
 	memcpy(c.data + VECTOR4_LEN - 4, "\xfc\xd1\x73\xf3", 4);
-	assert_int_equal(craft_parse(&c, 0), DROP_icrc);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_icrc);
 }
 
 static void
@@ -310,39 +310,39 @@ arp_and_icmp_are_left_to_the_port(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
-		struct craft arp = craft4(), icmp = craft4(), icmp6 = craft6();
+		struct raw_frame arp = raw_frame4(), icmp = raw_frame4(), icmp6 = raw_frame6();
 		uint16_t vlan = 0;
 
 		be16_put(arp.data + 12, 0x0806);
 		icmp.data[IP_OFF + 9] = 1;
 		icmp6.data[IP_OFF + 6] = 58;
 		if (tags[i] >= 0) {
-			craft_tag(&arp, (unsigned)tags[i]);
-			craft_tag(&icmp, (unsigned)tags[i]);
-			craft_tag(&icmp6, (unsigned)tags[i]);
+			raw_frame_tag(&arp, (unsigned)tags[i]);
+			raw_frame_tag(&icmp, (unsigned)tags[i]);
+			raw_frame_tag(&icmp6, (unsigned)tags[i]);
 		}
-		assert_int_equal(craft_parse(&arp, vlan), want[i]);
-		assert_int_equal(craft_parse(&icmp, vlan), want[i]);
-		assert_int_equal(craft_parse(&icmp6, vlan), want[i]);
+		assert_int_equal(raw_frame_parse(&arp, vlan), want[i]);
+		assert_int_equal(raw_frame_parse(&icmp, vlan), want[i]);
+		assert_int_equal(raw_frame_parse(&icmp6, vlan), want[i]);
 		vlan = 5;
 		if (i == 2)
-			assert_int_equal(craft_parse(&arp, vlan), PARSE_OTHER);
+			assert_int_equal(raw_frame_parse(&arp, vlan), PARSE_OTHER);
 		if (i == 0 || i == 3)
-			assert_int_equal(craft_parse(&arp, vlan), DROP_vlan);
+			assert_int_equal(raw_frame_parse(&arp, vlan), DROP_vlan);
 	}
 	/* The IP header of such a packet is checked, too. */
-	struct craft c = craft4();
+	struct raw_frame c = raw_frame4();
 
 	c.data[IP_OFF + 9] = 1;
 	assert_int_equal(parse_exact(c.data, c.len, 0, 0, NULL, NULL), DROP_ip_checksum);
 	be16_put(c.data + IP_OFF + 6, 0x2000);
-	assert_int_equal(craft_parse(&c, 0), DROP_fragment);
+	assert_int_equal(raw_frame_parse(&c, 0), DROP_fragment);
 }
 
 static void
 ethernet_padding(void **state)
 {
-	struct craft c = craft4();
+	struct raw_frame c = raw_frame4();
 	struct pkt_view view;
 
 	(void)state;

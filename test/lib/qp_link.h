@@ -5,8 +5,8 @@
  * of exactly its length. Frames that a host sends are queued on its wire until the script
  * delivers or drops them.
  */
-#ifndef ROCADE_TEST_QP_PAIR_H
-#define ROCADE_TEST_QP_PAIR_H
+#ifndef ROCADE_TEST_QP_LINK_H
+#define ROCADE_TEST_QP_LINK_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@
 #define XRCD 5
 #define PD_SRQ 10 /* of an SRQ with conf.srq_pd */
 
-struct pair_conf {
+struct qp_link_conf {
 	/* of both; 0: RC. XRC_SEND: b is the target, with an SRQ */
 	enum ibv_qp_type type;
 	bool ipv6;
@@ -57,7 +57,7 @@ struct frame {
 struct host {
 	struct qp qp;
 	struct host *other;
-	struct pair *pair;
+	struct qp_link *link;
 	struct qp_shared shared;
 	struct port_stats stats;
 	struct key_table keys;
@@ -76,8 +76,8 @@ struct host {
 	unsigned wire_count;
 };
 
-struct pair {
-	struct pair_conf conf;
+struct qp_link {
+	struct qp_link_conf conf;
 	struct host a, b;
 	uint64_t now;
 	struct alloc mem;
@@ -85,36 +85,36 @@ struct pair {
 };
 
 /* MTU 1024, timeout 14, 7 retries each, RNR timer 12, 64 requests, 4 SGEs. */
-struct pair_conf
-pair_defaults(void);
+struct qp_link_conf
+qp_link_defaults(void);
 
-/* As pair_defaults(), and all remote access and 4 READs and atomics at once. */
-struct pair_conf
-pair_defaults_rdma(void);
+/* As qp_link_defaults(), and all remote access and 4 READs and atomics at once. */
+struct qp_link_conf
+qp_link_defaults_rdma(void);
 
 void
-pair_init(struct pair *p, const struct pair_conf *conf);
+qp_link_init(struct qp_link *p, const struct qp_link_conf *conf);
 void
-pair_init_default(struct pair *p);
+qp_link_init_default(struct qp_link *p);
 /* Checks that nothing is left: frames, completions, events, keys, ring memory, packets
  * counted against the peer window. */
 void
-pair_fini(struct pair *p);
-/* As pair_fini(), after both QPs went to RESET, which discards pending requests and
- * responses. pair_abandon() also discards queued frames and b's receive
+qp_link_fini(struct qp_link *p);
+/* As qp_link_fini(), after both QPs went to RESET, which discards pending requests and
+ * responses. qp_link_fini_discard() also discards queued frames and b's receive
  * completions first. */
 void
-pair_reset(struct pair *p);
+qp_link_fini_reset(struct qp_link *p);
 void
-pair_abandon(struct pair *p);
+qp_link_fini_discard(struct qp_link *p);
 /* RESET -> INIT -> RTR -> RTS of both. */
 void
-pair_connect(struct pair *p);
+qp_link_connect(struct qp_link *p);
 void
 host_connect(struct host *h);
 /* As host_connect(), with the test's attributes and path. */
 void
-host_rise(struct host *h, struct qp_attr *attr, struct path_addr *addr);
+host_modify_to_rts(struct host *h, struct qp_attr *attr, struct path_addr *addr);
 /* The attributes that host_connect() uses. */
 struct qp_attr
 host_attr(const struct host *h);
@@ -187,7 +187,7 @@ host_dest(const struct host *h);
 
 /* True if conf.type makes a an XRC initiator and b a target. */
 bool
-pair_is_xrc(const struct pair *p);
+qp_link_is_xrc(const struct qp_link *p);
 /* True if h receives from an SRQ. */
 bool
 host_has_srq(const struct host *h);
@@ -224,16 +224,16 @@ struct pkt_view
 wire_view(const struct host *from, unsigned index);
 /* Parses the frame and passes it to the QP, as an engine does. */
 void
-host_take(struct host *h, const uint8_t *data, uint32_t len);
+host_rx(struct host *h, const uint8_t *data, uint32_t len);
 /* Lets both sides send and delivers everything until nothing is left. */
 void
-pair_settle(struct pair *p);
+qp_link_drain(struct qp_link *p);
 /* Advances time; each deadline on the way expires at its exact time. */
 void
-pair_advance(struct pair *p, uint64_t ns);
+qp_link_advance(struct qp_link *p, uint64_t ns);
 
 /* Fields of a packet that the test builds. */
-struct crafted {
+struct pkt_spec {
 	uint8_t opcode;
 	uint32_t srqn; /* XRCETH; 0: that of the host's SRQ */
 	uint8_t syndrome; /* of an AETH */
@@ -261,10 +261,10 @@ struct crafted {
 
 /* Builds the frame; the caller frees its data. */
 struct frame
-craft(const struct host *to, const struct crafted *c);
+pkt_spec_build(const struct host *to, const struct pkt_spec *c);
 /* Builds the frame and lets the host receive it. */
 void
-inject(struct host *to, const struct crafted *c);
+inject(struct host *to, const struct pkt_spec *c);
 /* Short forms for requests and acknowledgements to the host. */
 void
 inject_request(struct host *to, uint8_t opcode, uint32_t psn, uint32_t payload_len);
@@ -287,7 +287,7 @@ void
 expect_cqe_at(struct host *h, struct cq *cq, uint64_t wr_id, enum ibv_wc_status status,
 	uint32_t vendor_or_len, const char *file, int line);
 void
-expect_quiet_at(struct host *h, const char *file, int line);
+expect_idle_at(struct host *h, const char *file, int line);
 void
 expect_event_at(struct host *h, enum ibv_event_type type, const char *file, int line);
 
@@ -308,7 +308,7 @@ expect_event_at(struct host *h, enum ibv_event_type type, const char *file, int 
 #define expect_recv_error(h, wr_id, status, vendor)                                      \
 	expect_cqe_at(h, &(h)->recv_cq, wr_id, status, vendor, __FILE__, __LINE__)
 /* Expects no completion and no event. */
-#define expect_quiet(h) expect_quiet_at(h, __FILE__, __LINE__)
+#define expect_idle(h) expect_idle_at(h, __FILE__, __LINE__)
 #define expect_event(h, type) expect_event_at(h, type, __FILE__, __LINE__)
 
 #endif

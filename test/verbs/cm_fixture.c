@@ -9,14 +9,14 @@
 
 #include <cmocka.h>
 
-#include "cm_bed.h"
+#include "cm_fixture.h"
 
-struct pair pair;
+struct verbs_pair pair;
 struct rocade_cm *cm_a, *cm_b;
 struct rocade_cm_listener *listener;
 
 void
-bed_open(const struct pair_conf *conf)
+cm_pair_open(const struct verbs_pair_conf *conf)
 {
 	pair_open(&pair, conf);
 	assert_int_equal(rocade_cm_open(pair.a.context, &cm_a), 0);
@@ -24,7 +24,7 @@ bed_open(const struct pair_conf *conf)
 }
 
 void
-bed_close_managers(void)
+cm_managers_close(void)
 {
 	if (listener != NULL)
 		rocade_cm_unlisten(listener);
@@ -34,9 +34,9 @@ bed_close_managers(void)
 }
 
 struct rocade_cm_event
-bed_event(struct rocade_cm *cm, enum rocade_cm_event_type type)
+cm_expect_event(struct rocade_cm *cm, enum rocade_cm_event_type type)
 {
-	uint64_t until = pair_clock_ns() + BED_WAIT_NS;
+	uint64_t until = pair_clock_ns() + CM_WAIT_NS;
 	struct rocade_cm_event e;
 
 	while (rocade_cm_next_event(cm, &e) != 0) {
@@ -50,17 +50,17 @@ bed_event(struct rocade_cm *cm, enum rocade_cm_event_type type)
 }
 
 void
-bed_quiet(void)
+cm_expect_no_event(void)
 {
 	struct rocade_cm_event e;
 
-	pair_settle(&pair);
+	pair_drain(&pair);
 	assert_int_equal(rocade_cm_next_event(cm_a, &e), EAGAIN);
 	assert_int_equal(rocade_cm_next_event(cm_b, &e), EAGAIN);
 }
 
 uint64_t
-bed_stat_of(struct rocade_cm *cm, const char *name)
+cm_stat(struct rocade_cm *cm, const char *name)
 {
 	struct rocade_stat rows[64];
 	unsigned n = rocade_cm_stats(cm, rows, 64);
@@ -73,7 +73,7 @@ bed_stat_of(struct rocade_cm *cm, const char *name)
 }
 
 bool
-bed_readable(int fd)
+fd_readable(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 

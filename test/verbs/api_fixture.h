@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A pair of devices with an SRQ on each side. */
-#ifndef ROCADE_TEST_API_BED_H
-#define ROCADE_TEST_API_BED_H
+#ifndef ROCADE_TEST_API_FIXTURE_H
+#define ROCADE_TEST_API_FIXTURE_H
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define with_pair(test) cmocka_unit_test_setup_teardown(test, api_setup, api_teardown)
 
-extern struct pair pair;
+extern struct verbs_pair pair;
 
 int
 api_setup(void **state);

@@ -9,13 +9,13 @@
 
 #include <cmocka.h>
 
-#include "xrc_bed.h"
+#include "xrc_fixture.h"
 
 #define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define RTR_MASK                                                                         \
 	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
 
-struct pair pair;
+struct verbs_pair pair;
 
 struct ibv_xrcd *
 xrc_domain_open(struct ibv_context *context, int fd, int oflags)
@@ -27,7 +27,7 @@ xrc_domain_open(struct ibv_context *context, int fd, int oflags)
 }
 
 struct ibv_xrcd *
-xrc_domain(struct pair_side *s)
+xrc_domain(struct verbs_side *s)
 {
 	struct ibv_xrcd *xrcd = xrc_domain_open(s->context, -1, O_CREAT);
 
@@ -37,7 +37,7 @@ xrc_domain(struct pair_side *s)
 }
 
 struct ibv_srq_init_attr_ex
-xrc_srq_attr(struct pair_side *s, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
+xrc_srq_attr(struct verbs_side *s, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 {
 	return (struct ibv_srq_init_attr_ex){
 		.attr = {.max_wr = 100, .max_sge = 2},
@@ -50,7 +50,7 @@ xrc_srq_attr(struct pair_side *s, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 }
 
 struct ibv_srq *
-xrc_srq(struct pair_side *s, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
+xrc_srq(struct verbs_side *s, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 {
 	struct ibv_srq_init_attr_ex attr = xrc_srq_attr(s, xrcd, cq);
 	struct ibv_srq *srq = ibv_create_srq_ex(s->context, &attr);
@@ -82,7 +82,7 @@ xrc_target(struct ibv_context *context, struct ibv_xrcd *xrcd)
 }
 
 struct ibv_qp *
-xrc_initiator(struct pair_side *s, uint64_t ops)
+xrc_initiator(struct verbs_side *s, uint64_t ops)
 {
 	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_SEND,
 		.send_cq = s->send_cq,
@@ -135,7 +135,7 @@ xrc_connect_one(struct ibv_qp *qp, const union ibv_gid *peer, uint32_t peer_qpn)
 }
 
 void
-xrc_connect(struct pair_side *from, struct ibv_qp *initiator, struct pair_side *to,
+xrc_connect(struct verbs_side *from, struct ibv_qp *initiator, struct verbs_side *to,
 	struct ibv_qp *target)
 {
 	xrc_connect_one(initiator, &to->gid, target->qp_num);
@@ -143,7 +143,7 @@ xrc_connect(struct pair_side *from, struct ibv_qp *initiator, struct pair_side *
 }
 
 void
-xrc_recv(struct pair_side *s, struct ibv_srq *srq, uint64_t wr_id, size_t offset)
+xrc_recv(struct verbs_side *s, struct ibv_srq *srq, uint64_t wr_id, size_t offset)
 {
 	struct ibv_sge sge = pair_sge(s, offset, 4096);
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
@@ -152,7 +152,7 @@ xrc_recv(struct pair_side *s, struct ibv_srq *srq, uint64_t wr_id, size_t offset
 }
 
 int
-xrc_send_try(struct pair_side *s, struct ibv_qp *qp, uint32_t srqn, uint64_t wr_id,
+xrc_send_try(struct verbs_side *s, struct ibv_qp *qp, uint32_t srqn, uint64_t wr_id,
 	size_t offset, uint32_t len)
 {
 	struct ibv_sge sge = pair_sge(s, offset, len);
@@ -167,7 +167,7 @@ xrc_send_try(struct pair_side *s, struct ibv_qp *qp, uint32_t srqn, uint64_t wr_
 }
 
 void
-xrc_send(struct pair_side *s, struct ibv_qp *qp, uint32_t srqn, uint64_t wr_id,
+xrc_send(struct verbs_side *s, struct ibv_qp *qp, uint32_t srqn, uint64_t wr_id,
 	size_t offset, uint32_t len)
 {
 	assert_int_equal(xrc_send_try(s, qp, srqn, wr_id, offset, len), 0);
@@ -177,7 +177,7 @@ void
 xrc_complete(
 	struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status, struct ibv_wc *wc)
 {
-	pair_complete(&pair, cq, wc, 1);
+	pair_poll_cq(&pair, cq, wc, 1);
 	assert_int_equal(wc->status, status);
 	assert_int_equal(wc->wr_id, wr_id);
 }
@@ -197,7 +197,7 @@ int
 xrc_setup(void **state)
 {
 	(void)state;
-	pair_open(&pair, &(struct pair_conf){.qps = 1});
+	pair_open(&pair, &(struct verbs_pair_conf){.qps = 1});
 	return 0;
 }
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A pair of three QPs on each side whose second side has an SRQ. */
-#ifndef ROCADE_TEST_SRQ_BED_H
-#define ROCADE_TEST_SRQ_BED_H
+#ifndef ROCADE_TEST_SRQ_FIXTURE_H
+#define ROCADE_TEST_SRQ_FIXTURE_H
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define with_pair(test) cmocka_unit_test_setup_teardown(test, srq_setup, srq_teardown)
 
-extern struct pair pair;
+extern struct verbs_pair pair;
 
 int
-srq_setup_conf(const struct pair_conf *conf);
+srq_setup_conf(const struct verbs_pair_conf *conf);
 int
 srq_setup(void **state);
 int
 srq_teardown(void **state);
 /* Sends n messages of one byte and waits until each is received and completed. */
 void
-srq_take(unsigned n);
+srq_messages_receive(unsigned n);
 /* Returns the result of ibv_modify_srq(). */
 int
 srq_modify(

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A pair with one small QP on each side, whose queues a test can fill. */
-#ifndef ROCADE_TEST_QP_BED_H
-#define ROCADE_TEST_QP_BED_H
+#ifndef ROCADE_TEST_QP_FIXTURE_H
+#define ROCADE_TEST_QP_FIXTURE_H
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define with_pair(test) cmocka_unit_test_setup_teardown(test, qp_setup, qp_teardown)
 
-extern struct pair pair;
+extern struct verbs_pair pair;
 
 int
 qp_setup(void **state);

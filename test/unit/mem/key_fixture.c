@@ -2,7 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 
-#include "key_bed.h"
+#include "key_fixture.h"
 
 #include <cmocka.h>
 

@@ -6,15 +6,15 @@
 
 #include <cmocka.h>
 
-#include "api_bed.h"
+#include "api_fixture.h"
 
-struct pair pair;
+struct verbs_pair pair;
 
 int
 api_setup(void **state)
 {
 	(void)state;
-	pair_open(&pair, &(struct pair_conf){.srq_wr = 16});
+	pair_open(&pair, &(struct verbs_pair_conf){.srq_wr = 16});
 	return 0;
 }
 

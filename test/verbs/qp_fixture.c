@@ -6,15 +6,15 @@
 
 #include <cmocka.h>
 
-#include "qp_bed.h"
+#include "qp_fixture.h"
 
-struct pair pair;
+struct verbs_pair pair;
 
 int
 qp_setup(void **state)
 {
 	(void)state;
-	pair_open(&pair, &(struct pair_conf){.cap = {.max_send_wr = 8,
+	pair_open(&pair, &(struct verbs_pair_conf){.cap = {.max_send_wr = 8,
 						     .max_recv_wr = 8,
 						     .max_send_sge = 3,
 						     .max_recv_sge = 3,

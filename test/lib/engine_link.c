@@ -5,73 +5,73 @@
 #include <string.h>
 
 #include "../unit/rand.h"
-#include "engine_bed.h"
+#include "engine_link.h"
 
 #define PD 1
 
 static void *
 counted_get(void *ctx, const char *name, size_t len)
 {
-	struct bed *bed = ctx;
+	struct engine_link *l = ctx;
 	void *mem = alloc_get(&alloc_plain, name, len);
 
-	bed->mem_used += mem != NULL ? len : 0;
+	l->mem_used += mem != NULL ? len : 0;
 	return mem;
 }
 
 static void
 counted_put(void *ctx, void *mem, size_t len)
 {
-	struct bed *bed = ctx;
+	struct engine_link *l = ctx;
 
-	bed->mem_used -= len;
+	l->mem_used -= len;
 	alloc_put(&alloc_plain, mem, len);
 }
 
 static void
-side_init(struct side *s, struct bed *bed, uint8_t id)
+side_init(struct link_side *s, struct engine_link *l, uint8_t id)
 {
-	unsigned engines = bed->conf.engines[id - 1];
+	unsigned engines = l->conf.engines[id - 1];
 	struct dev_conf conf = {
 		.name = "fake",
 		.mtu = 4200,
 		.qpn_base = 0x100u * id,
-		.max_qp = bed->conf.max_qp != 0 ? bed->conf.max_qp : 64,
-		.peer_window = bed->conf.peer_window,
+		.max_qp = l->conf.max_qp != 0 ? l->conf.max_qp : 64,
+		.peer_window = l->conf.peer_window,
 	};
 	struct net_addr *addr = &conf.net.addr[conf.net.addr_count++];
 
-	s->bed = bed;
+	s->link = l;
 	assert_int_equal(gid_parse("192.0.2.0/24", addr->gid, &addr->prefix_len), 0);
 	addr->gid[15] = id;
 	fake_init(&s->port, engines != 0 ? engines : 1, id);
-	assert_int_equal(dev_create(&conf, &s->port.port, &bed->mem, &s->dev), 0);
+	assert_int_equal(dev_create(&conf, &s->port.port, &l->mem, &s->dev), 0);
 	assert_int_equal(event_queue_init(&s->events), 0);
 	fcntl(s->events.fd, F_SETFL, O_NONBLOCK);
-	assert_int_equal(srq_init(&s->srq, &bed->mem, PD, 256, 2, &s->events, s), 0);
-	s->mem = calloc(1, bed->conf.mem_bytes);
+	assert_int_equal(srq_init(&s->srq, &l->mem, PD, 256, 2, &s->events, s), 0);
+	s->mem = calloc(1, l->conf.mem_bytes);
 	assert_non_null(s->mem);
 	assert_int_equal(key_alloc(&s->dev->keys, PD, (uintptr_t)s->mem, s->mem,
-				 bed->conf.mem_bytes, IBV_ACCESS_LOCAL_WRITE, &s->lkey),
+				 l->conf.mem_bytes, IBV_ACCESS_LOCAL_WRITE, &s->lkey),
 		0);
 }
 
 void
-bed_init(struct bed *bed, const struct bed_conf *conf)
+engine_link_init(struct engine_link *l, const struct engine_link_conf *conf)
 {
-	memset(bed, 0, sizeof(*bed));
+	memset(l, 0, sizeof(*l));
 	if (conf != NULL)
-		bed->conf = *conf;
-	if (bed->conf.mem_bytes == 0)
-		bed->conf.mem_bytes = 1u << 16;
-	bed->now = SEC_NS;
-	bed->mem = (struct alloc){counted_get, counted_put, bed};
-	side_init(&bed->a, bed, 1);
-	side_init(&bed->b, bed, 2);
+		l->conf = *conf;
+	if (l->conf.mem_bytes == 0)
+		l->conf.mem_bytes = 1u << 16;
+	l->now = SEC_NS;
+	l->mem = (struct alloc){counted_get, counted_put, l};
+	side_init(&l->a, l, 1);
+	side_init(&l->b, l, 2);
 }
 
 static void
-side_fini(struct side *s)
+side_fini(struct link_side *s)
 {
 	struct event_record event;
 
@@ -85,11 +85,11 @@ side_fini(struct side *s)
 }
 
 void
-bed_fini(struct bed *bed)
+engine_link_fini(struct engine_link *l)
 {
-	side_fini(&bed->a);
-	side_fini(&bed->b);
-	assert_int_equal(bed->mem_used, 0);
+	side_fini(&l->a);
+	side_fini(&l->b);
+	assert_int_equal(l->mem_used, 0);
 }
 
 /* ---- Link ---- */
@@ -102,13 +102,13 @@ is_roce(const struct pkt *frame)
 }
 
 static unsigned
-carry(struct bed *bed, struct side *from, struct side *to)
+side_deliver(struct engine_link *l, struct link_side *from, struct link_side *to)
 {
 	struct pkt frame;
 	unsigned n = 0;
 
 	for (; fake_sent(&from->port, &frame); n++) {
-		bool lost = to->deaf || rand_below(&bed->rand, 1000) < to->drop;
+		bool lost = to->deaf || rand_below(&l->rand, 1000) < to->drop;
 
 		if (is_roce(&frame)) {
 			to->roce_frames++;
@@ -122,32 +122,32 @@ carry(struct bed *bed, struct side *from, struct side *to)
 }
 
 unsigned
-bed_carry(struct bed *bed)
+engine_link_deliver(struct engine_link *l)
 {
-	return carry(bed, &bed->a, &bed->b) + carry(bed, &bed->b, &bed->a);
+	return side_deliver(l, &l->a, &l->b) + side_deliver(l, &l->b, &l->a);
 }
 
 unsigned
-bed_turn(struct bed *bed)
+engine_link_pass(struct engine_link *l)
 {
 	unsigned moved = 0;
 
-	for (unsigned i = 0; i < bed->a.dev->engine_count; i++)
-		moved += engine_run(bed->a.dev->engines[i], bed->now);
-	for (unsigned i = 0; i < bed->b.dev->engine_count; i++)
-		moved += engine_run(bed->b.dev->engines[i], bed->now);
-	return moved + bed_carry(bed);
+	for (unsigned i = 0; i < l->a.dev->engine_count; i++)
+		moved += engine_run(l->a.dev->engines[i], l->now);
+	for (unsigned i = 0; i < l->b.dev->engine_count; i++)
+		moved += engine_run(l->b.dev->engines[i], l->now);
+	return moved + engine_link_deliver(l);
 }
 
 void
-bed_settle(struct bed *bed)
+engine_link_drain(struct engine_link *l)
 {
-	while (bed_turn(bed) != 0)
+	while (engine_link_pass(l) != 0)
 		;
 }
 
 static uint64_t
-side_deadline(struct side *s)
+side_deadline(struct link_side *s)
 {
 	uint64_t when = TIME_NEVER;
 
@@ -157,36 +157,36 @@ side_deadline(struct side *s)
 }
 
 void
-bed_run(struct bed *bed, uint64_t ns)
+engine_link_advance(struct engine_link *l, uint64_t ns)
 {
-	uint64_t end = bed->now + ns;
+	uint64_t end = l->now + ns;
 
 	for (;;) {
 		uint64_t next;
 
-		bed_settle(bed);
-		next = RTE_MIN(side_deadline(&bed->a), side_deadline(&bed->b));
+		engine_link_drain(l);
+		next = RTE_MIN(side_deadline(&l->a), side_deadline(&l->b));
 		/* Advance by at least one tick: a deadline may be that of a timer wheel
 		 * slot. */
-		next = RTE_MAX(next, bed->now + WHEEL_TICK_NS);
+		next = RTE_MAX(next, l->now + WHEEL_TICK_NS);
 		if (next >= end)
 			break;
-		bed->now = next;
+		l->now = next;
 	}
-	bed->now = end;
-	bed_settle(bed);
+	l->now = end;
+	engine_link_drain(l);
 }
 
 /* ---- QPs ---- */
 
 static uint32_t
-wr_of(const struct bed_qp_conf *conf)
+wr_of(const struct link_qp_conf *conf)
 {
 	return conf->wr != 0 ? conf->wr : 256;
 }
 
 void
-bed_qp_create(struct side *s, struct bed_qp *q, const struct bed_qp_conf *conf)
+link_qp_create(struct link_side *s, struct link_qp *q, const struct link_qp_conf *conf)
 {
 	struct qp_conf qc = {
 		.type = IBV_QPT_RC,
@@ -202,15 +202,15 @@ bed_qp_create(struct side *s, struct bed_qp *q, const struct bed_qp_conf *conf)
 
 	q->side = s;
 	assert_int_equal(
-		cq_init(&q->send_cq, &s->bed->mem, 2 * wr_of(conf), &s->events, q), 0);
+		cq_init(&q->send_cq, &s->link->mem, 2 * wr_of(conf), &s->events, q), 0);
 	assert_int_equal(
-		cq_init(&q->recv_cq, &s->bed->mem, 2 * wr_of(conf), &s->events, q), 0);
+		cq_init(&q->recv_cq, &s->link->mem, 2 * wr_of(conf), &s->events, q), 0);
 	assert_int_equal(
 		dev_qp_create(s->dev, &qc, conf->engine, &s->events, q, &q->qp), 0);
 }
 
 void
-bed_qp_destroy(struct bed_qp *q)
+link_qp_destroy(struct link_qp *q)
 {
 	dev_qp_stop(q->side->dev, q->qp);
 	event_purge(&q->qp->events);
@@ -220,7 +220,7 @@ bed_qp_destroy(struct bed_qp *q)
 }
 
 struct qp_attr
-bed_attr(const struct bed_qp *q, const struct bed_qp *to, const struct bed_qp_conf *conf)
+link_qp_attr(const struct link_qp *q, const struct link_qp *to, const struct link_qp_conf *conf)
 {
 	struct qp_attr attr = {
 		.path_mtu = conf->mtu != 0 ? conf->mtu : IBV_MTU_1024,
@@ -241,9 +241,9 @@ bed_attr(const struct bed_qp *q, const struct bed_qp *to, const struct bed_qp_co
 }
 
 static void
-connect_one(struct bed_qp *q, const struct bed_qp *to, const struct bed_qp_conf *conf)
+link_qp_to_rts(struct link_qp *q, const struct link_qp *to, const struct link_qp_conf *conf)
 {
-	struct qp_attr attr = bed_attr(q, to, conf);
+	struct qp_attr attr = link_qp_attr(q, to, conf);
 
 	attr.state = IBV_QPS_INIT;
 	assert_int_equal(dev_qp_modify(q->side->dev, q->qp, &attr,
@@ -266,34 +266,34 @@ connect_one(struct bed_qp *q, const struct bed_qp *to, const struct bed_qp_conf 
 }
 
 void
-bed_connect(struct bed_qp *a, struct bed_qp *b, const struct bed_qp_conf *conf)
+link_qp_connect(struct link_qp *a, struct link_qp *b, const struct link_qp_conf *conf)
 {
-	connect_one(a, b, conf);
-	connect_one(b, a, conf);
+	link_qp_to_rts(a, b, conf);
+	link_qp_to_rts(b, a, conf);
 }
 
 void
-bed_pairs_create(struct bed *bed, struct bed_qp *a, struct bed_qp *b, unsigned n,
-	const struct bed_qp_conf *conf)
+link_qps_create(struct engine_link *l, struct link_qp *a, struct link_qp *b, unsigned n,
+	const struct link_qp_conf *conf)
 {
 	for (unsigned i = 0; i < n; i++) {
-		bed_qp_create(&bed->a, &a[i], conf);
-		bed_qp_create(&bed->b, &b[i], conf);
-		bed_connect(&a[i], &b[i], conf);
+		link_qp_create(&l->a, &a[i], conf);
+		link_qp_create(&l->b, &b[i], conf);
+		link_qp_connect(&a[i], &b[i], conf);
 	}
 }
 
 void
-bed_pairs_destroy(struct bed_qp *a, struct bed_qp *b, unsigned n)
+link_qps_destroy(struct link_qp *a, struct link_qp *b, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		bed_qp_destroy(&a[i]);
-		bed_qp_destroy(&b[i]);
+		link_qp_destroy(&a[i]);
+		link_qp_destroy(&b[i]);
 	}
 }
 
 int
-bed_modify(struct bed_qp *q, enum ibv_qp_state state)
+link_qp_modify(struct link_qp *q, enum ibv_qp_state state)
 {
 	struct qp_attr attr = {.state = state};
 
@@ -301,7 +301,7 @@ bed_modify(struct bed_qp *q, enum ibv_qp_state state)
 }
 
 int
-bed_send(struct bed_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags)
+link_qp_send(struct link_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags)
 {
 	struct sge sge = {(uintptr_t)q->side->mem + offset, len, q->side->lkey};
 	struct send_req req = {
@@ -314,7 +314,7 @@ bed_send(struct bed_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len, unsign
 }
 
 int
-bed_recv(struct bed_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len)
+link_qp_recv(struct link_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len)
 {
 	struct sge sge = {(uintptr_t)q->side->mem + offset, len, q->side->lkey};
 	struct recv_ring *ring = q->qp->srq != NULL ? &q->qp->srq->ring : q->qp->rq;
@@ -327,36 +327,36 @@ bed_recv(struct bed_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len)
 }
 
 bool
-bed_sent(struct bed_qp *q, struct cqe *cqe)
+link_qp_poll_send(struct link_qp *q, struct cqe *cqe)
 {
 	return cq_take(&q->send_cq, &q->qp->sq, cqe);
 }
 
 bool
-bed_received(struct bed_qp *q, struct cqe *cqe)
+link_qp_poll_recv(struct link_qp *q, struct cqe *cqe)
 {
 	return cq_take(&q->recv_cq, &q->qp->sq, cqe);
 }
 
 void
-bed_expect_sent(struct bed_qp *q, uint64_t first, unsigned n, enum ibv_wc_status status)
+link_qp_expect_sent(struct link_qp *q, uint64_t first, unsigned n, enum ibv_wc_status status)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct cqe cqe;
 
-		assert_true(bed_sent(q, &cqe));
+		assert_true(link_qp_poll_send(q, &cqe));
 		assert_int_equal(cqe.wr_id, first + i);
 		assert_int_equal(cqe.status, status);
 	}
 }
 
 void
-bed_expect_received(struct bed_qp *q, uint64_t first, unsigned n)
+link_qp_expect_received(struct link_qp *q, uint64_t first, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct cqe cqe;
 
-		assert_true(bed_received(q, &cqe));
+		assert_true(link_qp_poll_recv(q, &cqe));
 		assert_int_equal(cqe.wr_id, first + i);
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 	}

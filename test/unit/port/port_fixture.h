@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the tests of lib/port: hosts, and frames in heap blocks of exactly their
  * size, so that the address sanitizer reports a read beyond the end. */
-#ifndef ROCADE_TEST_PORT_BED_H
-#define ROCADE_TEST_PORT_BED_H
+#ifndef ROCADE_TEST_PORT_FIXTURE_H
+#define ROCADE_TEST_PORT_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#define BED_ROOM 2048
+#define FRAME_ROOM 2048
 
 static inline const uint8_t *
 gid_of(const char *text)
@@ -63,9 +63,9 @@ net_of_conf(const struct net_conf *conf)
 
 /* Sends the announcements, so that a test sees none. */
 static inline void
-net_settle(struct net *net)
+net_announcements_take(struct net *net)
 {
-	struct pkt pkt = {.data = malloc(BED_ROOM), .room = BED_ROOM};
+	struct pkt pkt = {.data = malloc(FRAME_ROOM), .room = FRAME_ROOM};
 
 	for (unsigned i = 0; i < NET_ANNOUNCEMENTS; i++)
 		while (net_tx(net, &pkt, 1, i * (NET_ANNOUNCE_NS + WHEEL_TICK_NS)) > 0)
@@ -74,7 +74,7 @@ net_settle(struct net *net)
 	free(pkt.data);
 }
 
-/* Tests start after the announcements of net_settle(). */
+/* Tests start after the announcements of net_announcements_take(). */
 #define T0 (10 * SEC_NS)
 
 static inline struct net *
@@ -83,7 +83,7 @@ net_of(uint8_t n, uint16_t vlan)
 	struct net_conf conf = conf_of(n, vlan);
 	struct net *net = net_of_conf(&conf);
 
-	net_settle(net);
+	net_announcements_take(net);
 	return net;
 }
 
@@ -113,7 +113,7 @@ static inline struct pkt
 net_ask(struct net *net, const struct pkt *frame, uint64_t now)
 {
 	struct pkt in = frame_exact(frame->data, frame->len);
-	struct pkt room = frame_empty(BED_ROOM), out = {.data = NULL};
+	struct pkt room = frame_empty(FRAME_ROOM), out = {.data = NULL};
 
 	in.flags = frame->flags;
 	if (net_rx(net, &in, &room, now))
@@ -127,7 +127,7 @@ net_ask(struct net *net, const struct pkt *frame, uint64_t now)
 static inline struct pkt
 net_send(struct net *net, uint64_t now)
 {
-	struct pkt room = frame_empty(BED_ROOM), out = {.data = NULL};
+	struct pkt room = frame_empty(FRAME_ROOM), out = {.data = NULL};
 
 	if (net_tx(net, &room, 1, now) == 1)
 		out = frame_exact(room.data, room.len);
@@ -148,7 +148,7 @@ is_report(const struct pkt *frame)
 
 /* As net_send(), but skips membership reports. */
 static inline struct pkt
-net_say(struct net *net, uint64_t now)
+net_send_no_report(struct net *net, uint64_t now)
 {
 	struct pkt frame = net_send(net, now);
 

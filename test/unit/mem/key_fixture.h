@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A key table; key_table_fini() asserts that no key is left. */
-#ifndef ROCADE_TEST_MEM_KEY_BED_H
-#define ROCADE_TEST_MEM_KEY_BED_H
+#ifndef ROCADE_TEST_MEM_KEY_FIXTURE_H
+#define ROCADE_TEST_MEM_KEY_FIXTURE_H
 
 #include "mem/key.h"
 

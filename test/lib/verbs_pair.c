@@ -13,11 +13,11 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "verbs_pair.h"
 
 #define COMPLETE_NS UINT64_C(20000000000)
 #define EVENT_NS UINT64_C(5000000000)
-#define QUIET_TURNS 200
+#define IDLE_POLLS 200
 
 uint64_t
 pair_clock_ns(void)
@@ -42,7 +42,7 @@ fds_open(void)
 }
 
 static void
-defaults(struct pair_conf *c)
+conf_set_defaults(struct verbs_pair_conf *c)
 {
 	c->engines = c->engines != 0 ? c->engines : 1;
 	c->qps = c->qps != 0 ? c->qps : 1;
@@ -62,7 +62,7 @@ defaults(struct pair_conf *c)
 }
 
 struct ibv_qp *
-pair_qp(const struct pair_conf *conf, struct pair_side *s, unsigned engine)
+pair_qp_create(const struct verbs_pair_conf *conf, struct verbs_side *s, unsigned engine)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = s->send_cq,
@@ -86,7 +86,7 @@ pair_qp(const struct pair_conf *conf, struct pair_side *s, unsigned engine)
 }
 
 static struct ibv_cq *
-cq_create(const struct pair_conf *conf, struct ibv_context *context)
+cq_create(const struct verbs_pair_conf *conf, struct ibv_context *context)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = conf->cqe, .wc_flags = conf->wc_flags};
 	struct ibv_cq *cq =
@@ -99,7 +99,7 @@ cq_create(const struct pair_conf *conf, struct ibv_context *context)
 }
 
 static void
-side_open(const struct pair_conf *conf, struct pair_side *s)
+side_open(const struct verbs_pair_conf *conf, struct verbs_side *s)
 {
 	s->context = ibv_open_device(rocade_port_device(s->port));
 	assert_non_null(s->context);
@@ -121,11 +121,11 @@ side_open(const struct pair_conf *conf, struct pair_side *s)
 	assert_non_null(s->mr);
 	assert_int_equal(ibv_query_gid(s->context, 1, 0, &s->gid), 0);
 	for (unsigned i = 0; i < conf->qps; i++)
-		s->qp[i] = pair_qp(conf, s, i % conf->engines);
+		s->qp[i] = pair_qp_create(conf, s, i % conf->engines);
 }
 
 static void
-to_init(struct ibv_qp *qp, unsigned access)
+modify_to_init(struct ibv_qp *qp, unsigned access)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = access};
@@ -139,11 +139,11 @@ to_init(struct ibv_qp *qp, unsigned access)
 void
 pair_to_init(struct ibv_qp *qp)
 {
-	to_init(qp, 0);
+	modify_to_init(qp, 0);
 }
 
 void
-pair_to_rtr(const struct pair_conf *conf, struct ibv_qp *qp, const union ibv_gid *peer,
+pair_to_rtr(const struct verbs_pair_conf *conf, struct ibv_qp *qp, const union ibv_gid *peer,
 	uint32_t peer_qpn)
 {
 	struct ibv_qp_attr attr = {
@@ -168,7 +168,7 @@ pair_to_rtr(const struct pair_conf *conf, struct ibv_qp *qp, const union ibv_gid
 }
 
 void
-pair_to_rts(const struct pair_conf *conf, struct ibv_qp *qp)
+pair_to_rts(const struct verbs_pair_conf *conf, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
@@ -206,7 +206,7 @@ pair_ud_to_rts(struct ibv_qp *qp, uint32_t qkey, uint32_t sq_psn)
 }
 
 void
-pair_to(struct ibv_qp *qp, enum ibv_qp_state state)
+pair_modify_state(struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = {.qp_state = state};
 
@@ -214,12 +214,12 @@ pair_to(struct ibv_qp *qp, enum ibv_qp_state state)
 }
 
 void
-pair_connect(struct pair *p, unsigned i)
+pair_connect(struct verbs_pair *p, unsigned i)
 {
 	struct ibv_qp *a = p->a.qp[i], *b = p->b.qp[i];
 
-	to_init(a, p->conf.access);
-	to_init(b, p->conf.access);
+	modify_to_init(a, p->conf.access);
+	modify_to_init(b, p->conf.access);
 	pair_to_rtr(&p->conf, a, &p->b.gid, b->qp_num);
 	pair_to_rtr(&p->conf, b, &p->a.gid, a->qp_num);
 	pair_to_rts(&p->conf, a);
@@ -227,7 +227,7 @@ pair_connect(struct pair *p, unsigned i)
 }
 
 void
-pair_open(struct pair *p, const struct pair_conf *conf)
+pair_open(struct verbs_pair *p, const struct verbs_pair_conf *conf)
 {
 	struct rocade_port_conf port[2];
 	struct rocade_port *ports[2];
@@ -236,7 +236,7 @@ pair_open(struct pair *p, const struct pair_conf *conf)
 	memset(p, 0, sizeof(*p));
 	p->fds = fds_open();
 	p->conf = *conf;
-	defaults(&p->conf);
+	conf_set_defaults(&p->conf);
 	memset(port, 0, sizeof(port));
 	for (int i = 0; i < 2; i++) {
 		port[i].size = sizeof(port[i]);
@@ -258,7 +258,7 @@ pair_open(struct pair *p, const struct pair_conf *conf)
 }
 
 static void
-side_close(const struct pair_conf *conf, struct pair_side *s)
+side_close(const struct verbs_pair_conf *conf, struct verbs_side *s)
 {
 	for (unsigned i = 0; i < conf->qps; i++) {
 		if (s->qp[i] != NULL)
@@ -276,9 +276,9 @@ side_close(const struct pair_conf *conf, struct pair_side *s)
 }
 
 void
-pair_close(struct pair *p)
+pair_close(struct verbs_pair *p)
 {
-	pair_halt(p);
+	pair_threads_stop(p);
 	side_close(&p->conf, &p->a);
 	side_close(&p->conf, &p->b);
 	assert_int_equal(rocade_close_port(p->a.port), 0);
@@ -288,7 +288,7 @@ pair_close(struct pair *p)
 }
 
 unsigned
-pair_poll(struct pair *p)
+pair_poll(struct verbs_pair *p)
 {
 	unsigned moved = 0;
 
@@ -300,31 +300,31 @@ pair_poll(struct pair *p)
 }
 
 void
-pair_settle(struct pair *p)
+pair_drain(struct verbs_pair *p)
 {
 	unsigned idle = 0;
 
-	while (idle < QUIET_TURNS)
+	while (idle < IDLE_POLLS)
 		idle = pair_poll(p) == 0 ? idle + 1 : 0;
 }
 
-struct run {
-	struct pair *p;
+struct poll_thread {
+	struct verbs_pair *p;
 	unsigned engine;
 };
 
 static void *
-run(void *arg)
+poll_thread_run(void *arg)
 {
-	struct run run = *(struct run *)arg;
+	struct poll_thread thread = *(struct poll_thread *)arg;
 
 	free(arg);
-	while (!__atomic_load_n(&run.p->stop, __ATOMIC_ACQUIRE)) {
+	while (!__atomic_load_n(&thread.p->stop, __ATOMIC_ACQUIRE)) {
 		unsigned moved =
-			rocade_engine_poll(rocade_port_engine(run.p->a.port, run.engine));
+			rocade_engine_poll(rocade_port_engine(thread.p->a.port, thread.engine));
 
 		moved +=
-			rocade_engine_poll(rocade_port_engine(run.p->b.port, run.engine));
+			rocade_engine_poll(rocade_port_engine(thread.p->b.port, thread.engine));
 		if (moved == 0)
 			sched_yield();
 	}
@@ -332,21 +332,21 @@ run(void *arg)
 }
 
 void
-pair_run(struct pair *p)
+pair_threads_start(struct verbs_pair *p)
 {
 	__atomic_store_n(&p->stop, false, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < p->conf.engines; i++) {
-		struct run *arg = malloc(sizeof(*arg));
+		struct poll_thread *arg = malloc(sizeof(*arg));
 
 		assert_non_null(arg);
-		*arg = (struct run){.p = p, .engine = i};
-		assert_int_equal(pthread_create(&p->runner[i], NULL, run, arg), 0);
+		*arg = (struct poll_thread){.p = p, .engine = i};
+		assert_int_equal(pthread_create(&p->runner[i], NULL, poll_thread_run, arg), 0);
 		p->runners++;
 	}
 }
 
 void
-pair_halt(struct pair *p)
+pair_threads_stop(struct verbs_pair *p)
 {
 	__atomic_store_n(&p->stop, true, __ATOMIC_RELEASE);
 	while (p->runners != 0)
@@ -354,7 +354,7 @@ pair_halt(struct pair *p)
 }
 
 static void
-turn(struct pair *p)
+poll_or_yield(struct verbs_pair *p)
 {
 	if (p->runners != 0)
 		sched_yield();
@@ -363,7 +363,7 @@ turn(struct pair *p)
 }
 
 void
-pair_complete(struct pair *p, struct ibv_cq *cq, struct ibv_wc *wc, int n)
+pair_poll_cq(struct verbs_pair *p, struct ibv_cq *cq, struct ibv_wc *wc, int n)
 {
 	uint64_t end = pair_clock_ns() + COMPLETE_NS;
 	int got = 0;
@@ -374,31 +374,31 @@ pair_complete(struct pair *p, struct ibv_cq *cq, struct ibv_wc *wc, int n)
 		assert_true(rc >= 0);
 		got += rc;
 		if (rc == 0)
-			turn(p);
+			poll_or_yield(p);
 		if (pair_clock_ns() > end)
 			fail_msg("%d of %d completions in time", got, n);
 	}
 }
 
 void
-pair_quiet(struct pair *p, struct ibv_cq *cq)
+pair_no_completion(struct verbs_pair *p, struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
 
-	for (int i = 0; i < QUIET_TURNS; i++)
-		turn(p);
+	for (int i = 0; i < IDLE_POLLS; i++)
+		poll_or_yield(p);
 	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
 }
 
 struct ibv_sge
-pair_sge(struct pair_side *s, size_t offset, uint32_t len)
+pair_sge(struct verbs_side *s, size_t offset, uint32_t len)
 {
 	return (struct ibv_sge){
 		.addr = (uintptr_t)s->mem + offset, .length = len, .lkey = s->mr->lkey};
 }
 
 int
-pair_send(struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len,
+pair_send(struct verbs_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len,
 	unsigned flags)
 {
 	struct ibv_sge sge = pair_sge(s, offset, len);
@@ -415,7 +415,7 @@ pair_send(struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint3
 }
 
 int
-pair_post_srq(struct pair_side *s, uint64_t wr_id, size_t offset, uint32_t len)
+pair_post_srq(struct verbs_side *s, uint64_t wr_id, size_t offset, uint32_t len)
 {
 	struct ibv_sge sge = pair_sge(s, offset, len);
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};
@@ -426,7 +426,7 @@ pair_post_srq(struct pair_side *s, uint64_t wr_id, size_t offset, uint32_t len)
 
 int
 pair_post_recv(
-	struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len)
+	struct verbs_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len)
 {
 	struct ibv_sge sge = pair_sge(s, offset, len);
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};
@@ -436,7 +436,7 @@ pair_post_recv(
 }
 
 static bool
-readable(int fd)
+fd_readable(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
@@ -444,13 +444,13 @@ readable(int fd)
 }
 
 struct ibv_async_event
-pair_event(struct pair *p, struct pair_side *s)
+pair_event(struct verbs_pair *p, struct verbs_side *s)
 {
 	uint64_t end = pair_clock_ns() + EVENT_NS;
 	struct ibv_async_event event;
 
-	while (!readable(s->context->async_fd)) {
-		turn(p);
+	while (!fd_readable(s->context->async_fd)) {
+		poll_or_yield(p);
 		if (pair_clock_ns() > end)
 			fail_msg("no event in time");
 	}
@@ -460,15 +460,15 @@ pair_event(struct pair *p, struct pair_side *s)
 }
 
 void
-pair_no_event(struct pair *p, struct pair_side *s)
+pair_no_event(struct verbs_pair *p, struct verbs_side *s)
 {
-	for (int i = 0; i < QUIET_TURNS; i++)
-		turn(p);
-	assert_false(readable(s->context->async_fd));
+	for (int i = 0; i < IDLE_POLLS; i++)
+		poll_or_yield(p);
+	assert_false(fd_readable(s->context->async_fd));
 }
 
 uint64_t
-pair_stat(struct pair_side *s, const char *name)
+pair_stat(struct verbs_side *s, const char *name)
 {
 	struct rocade_stat rows[128];
 	unsigned n = rocade_port_stats(s->port, -1, rows, 128);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An SRQ and its event queue. */
-#ifndef ROCADE_TEST_QUEUE_SRQ_BED_H
-#define ROCADE_TEST_QUEUE_SRQ_BED_H
+#ifndef ROCADE_TEST_QUEUE_SRQ_FIXTURE_H
+#define ROCADE_TEST_QUEUE_SRQ_FIXTURE_H
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -41,7 +41,7 @@ srq_close(void)
 
 /* Posts `count` receives of num_sge SGEs each. */
 static inline void
-srq_bed_post(unsigned count, uint32_t num_sge)
+srq_fixture_post(unsigned count, uint32_t num_sge)
 {
 	static uint64_t number;
 
@@ -51,7 +51,7 @@ srq_bed_post(unsigned count, uint32_t num_sge)
 
 /* Returns the result of srq_modify(). */
 static inline int
-srq_bed_modify(uint32_t max_wr, uint32_t max_sge, uint32_t limit, int mask)
+srq_fixture_modify(uint32_t max_wr, uint32_t max_sge, uint32_t limit, int mask)
 {
 	struct srq_attr attr = {.max_wr = max_wr, .max_sge = max_sge, .limit = limit};
 

@@ -4,8 +4,8 @@
  * the link, make it lossy or choose the queue that frames arrive on. The teardown checks
  * that no memory, event or frame leaked.
  */
-#ifndef ROCADE_TEST_ENGINE_BED_H
-#define ROCADE_TEST_ENGINE_BED_H
+#ifndef ROCADE_TEST_ENGINE_LINK_H
+#define ROCADE_TEST_ENGINE_LINK_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,15 +18,15 @@
 #include "fake_port.h"
 #include "post.h"
 
-struct bed_conf {
+struct engine_link_conf {
 	unsigned engines[2];  /* of a and b; 0: 1 each */
 	uint32_t peer_window; /* 0: 512 */
 	uint32_t max_qp;      /* 0: 64 */
 	uint32_t mem_bytes;   /* registered on each side; 0: 64 KiB */
 };
 
-struct side {
-	struct bed *bed;
+struct link_side {
+	struct engine_link *link;
 	struct fake_port port;
 	struct dev *dev;
 	struct event_queue events;
@@ -40,9 +40,9 @@ struct side {
 	unsigned roce_frames;
 };
 
-struct bed {
-	struct bed_conf conf;
-	struct side a, b;
+struct engine_link {
+	struct engine_link_conf conf;
+	struct link_side a, b;
 	uint64_t now;
 	uint64_t rand;
 	size_t mem_used;
@@ -50,31 +50,31 @@ struct bed {
 };
 
 void
-bed_init(struct bed *bed, const struct bed_conf *conf);
+engine_link_init(struct engine_link *l, const struct engine_link_conf *conf);
 void
-bed_fini(struct bed *bed);
+engine_link_fini(struct engine_link *l);
 
 /* Moves the frames that were sent to the other side. Returns their number. */
 unsigned
-bed_carry(struct bed *bed);
-/* One pass of every engine, then bed_carry(). Returns the number of packets
+engine_link_deliver(struct engine_link *l);
+/* One pass of every engine, then engine_link_deliver(). Returns the number of packets
  * processed and frames moved. */
 unsigned
-bed_turn(struct bed *bed);
+engine_link_pass(struct engine_link *l);
 /* Makes passes until nothing moves. */
 void
-bed_settle(struct bed *bed);
+engine_link_drain(struct engine_link *l);
 /* Lets `ns` nanoseconds pass: settles, skips to the next deadline, and repeats. */
 void
-bed_run(struct bed *bed, uint64_t ns);
+engine_link_advance(struct engine_link *l, uint64_t ns);
 
-struct bed_qp {
-	struct side *side;
+struct link_qp {
+	struct link_side *side;
 	struct qp *qp;
 	struct cq send_cq, recv_cq;
 };
 
-struct bed_qp_conf {
+struct link_qp_conf {
 	int engine; /* -1: chosen by the device, round robin */
 	bool srq;
 	uint32_t wr;     /* 0: 256 */
@@ -86,36 +86,36 @@ struct bed_qp_conf {
 };
 
 void
-bed_qp_create(struct side *s, struct bed_qp *q, const struct bed_qp_conf *conf);
+link_qp_create(struct link_side *s, struct link_qp *q, const struct link_qp_conf *conf);
 void
-bed_qp_destroy(struct bed_qp *q);
+link_qp_destroy(struct link_qp *q);
 /* Takes both QPs from RESET to RTS. */
 void
-bed_connect(struct bed_qp *a, struct bed_qp *b, const struct bed_qp_conf *conf);
+link_qp_connect(struct link_qp *a, struct link_qp *b, const struct link_qp_conf *conf);
 /* Creates n QPs on each side; a[i] is connected to b[i]. */
 void
-bed_pairs_create(struct bed *bed, struct bed_qp *a, struct bed_qp *b, unsigned n,
-	const struct bed_qp_conf *conf);
+link_qps_create(struct engine_link *l, struct link_qp *a, struct link_qp *b, unsigned n,
+	const struct link_qp_conf *conf);
 void
-bed_pairs_destroy(struct bed_qp *a, struct bed_qp *b, unsigned n);
+link_qps_destroy(struct link_qp *a, struct link_qp *b, unsigned n);
 struct qp_attr
-bed_attr(const struct bed_qp *q, const struct bed_qp *to, const struct bed_qp_conf *conf);
+link_qp_attr(const struct link_qp *q, const struct link_qp *to, const struct link_qp_conf *conf);
 int
-bed_modify(struct bed_qp *q, enum ibv_qp_state state);
+link_qp_modify(struct link_qp *q, enum ibv_qp_state state);
 
 /* Posts a request and rings the doorbell. Returns 0 or -ENOMEM. */
 int
-bed_send(struct bed_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags);
+link_qp_send(struct link_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags);
 int
-bed_recv(struct bed_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len);
+link_qp_recv(struct link_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len);
 bool
-bed_sent(struct bed_qp *q, struct cqe *cqe);
+link_qp_poll_send(struct link_qp *q, struct cqe *cqe);
 bool
-bed_received(struct bed_qp *q, struct cqe *cqe);
+link_qp_poll_recv(struct link_qp *q, struct cqe *cqe);
 /* Expects n completions with this status, with wr_ids in order from `first`. */
 void
-bed_expect_sent(struct bed_qp *q, uint64_t first, unsigned n, enum ibv_wc_status status);
+link_qp_expect_sent(struct link_qp *q, uint64_t first, unsigned n, enum ibv_wc_status status);
 void
-bed_expect_received(struct bed_qp *q, uint64_t first, unsigned n);
+link_qp_expect_received(struct link_qp *q, uint64_t first, unsigned n);
 
 #endif

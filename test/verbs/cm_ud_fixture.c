@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cm_ud_bed.h"
+#include "cm_ud_fixture.h"
 
 #define SPEED 16
 #define SEC 1000000000u
@@ -34,7 +34,7 @@ clock_gettime(clockid_t clock, struct timespec *ts)
 }
 
 struct ibv_qp *
-bed_qp(struct pair_side *s, uint32_t qkey)
+ud_qp_create(struct verbs_side *s, uint32_t qkey)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = s->send_cq,
@@ -56,15 +56,15 @@ bed_qp(struct pair_side *s, uint32_t qkey)
 static void
 open_both(bool ipv6)
 {
-	bed_open(&(struct pair_conf){.unconnected = true, .ipv6 = ipv6});
+	cm_pair_open(&(struct verbs_pair_conf){.unconnected = true, .ipv6 = ipv6});
 	assert_int_equal(
-		rocade_cm_ud_listen(cm_b, BED_PORT, 2, "listener", &listener), 0);
-	qp_a = bed_qp(&pair.a, BED_QKEY_A);
-	qp_b = bed_qp(&pair.b, BED_QKEY_B);
+		rocade_cm_ud_listen(cm_b, CM_PORT, 2, "listener", &listener), 0);
+	qp_a = ud_qp_create(&pair.a, QKEY_A);
+	qp_b = ud_qp_create(&pair.b, QKEY_B);
 }
 
 int
-bed_setup(void **state)
+ud_setup(void **state)
 {
 	(void)state;
 	open_both(false);
@@ -72,7 +72,7 @@ bed_setup(void **state)
 }
 
 int
-bed_setup_ipv6(void **state)
+ud_setup_ipv6(void **state)
 {
 	(void)state;
 	open_both(true);
@@ -80,10 +80,10 @@ bed_setup_ipv6(void **state)
 }
 
 int
-bed_teardown(void **state)
+ud_teardown(void **state)
 {
 	(void)state;
-	bed_close_managers();
+	cm_managers_close();
 	assert_int_equal(ibv_destroy_qp(qp_a), 0);
 	assert_int_equal(ibv_destroy_qp(qp_b), 0);
 	pair_close(&pair);
@@ -91,7 +91,7 @@ bed_teardown(void **state)
 }
 
 struct rocade_cm_ud_param
-bed_says(const char *text)
+ud_param(const char *text)
 {
 	return (struct rocade_cm_ud_param){.size = sizeof(struct rocade_cm_ud_param),
 		.private_data = text,
@@ -99,7 +99,7 @@ bed_says(const char *text)
 }
 
 uint8_t
-bed_index_of(const struct pair_side *s)
+gid_index_of(const struct verbs_side *s)
 {
 	union ibv_gid gid;
 
@@ -111,20 +111,20 @@ bed_index_of(const struct pair_side *s)
 }
 
 struct rocade_cm_id *
-bed_ask(uint16_t port, const char *text)
+ud_resolve(uint16_t port, const char *text)
 {
-	struct rocade_cm_ud_param p = bed_says(text);
+	struct rocade_cm_ud_param p = ud_param(text);
 	struct rocade_cm_id *id;
 
-	p.sgid_index = bed_index_of(&pair.a);
+	p.sgid_index = gid_index_of(&pair.a);
 	assert_int_equal(rocade_cm_ud_resolve(cm_a, &pair.b.gid, port, &p, "a", &id), 0);
 	return id;
 }
 
 void
-bed_ends_rejected(struct rocade_cm_id *id, int status)
+ud_expect_rejected(struct rocade_cm_id *id, int status)
 {
-	struct rocade_cm_event e = bed_event(cm_a, ROCADE_CM_REJECTED);
+	struct rocade_cm_event e = cm_expect_event(cm_a, ROCADE_CM_REJECTED);
 
 	assert_ptr_equal(e.id, id);
 	assert_string_equal(e.user, "a");
@@ -134,19 +134,19 @@ bed_ends_rejected(struct rocade_cm_id *id, int status)
 }
 
 void
-bed_answer(struct rocade_cm_id *id)
+ud_reply(struct rocade_cm_id *id)
 {
 	assert_int_equal(rocade_cm_ud_answer(id, qp_b, NULL), 0);
 	rocade_cm_release(id);
 }
 
 void
-bed_ends_resolved(struct rocade_cm_id *id)
+ud_expect_resolved(struct rocade_cm_id *id)
 {
-	struct rocade_cm_event e = bed_event(cm_a, ROCADE_CM_RESOLVED);
+	struct rocade_cm_event e = cm_expect_event(cm_a, ROCADE_CM_RESOLVED);
 
 	assert_ptr_equal(e.id, id);
 	assert_int_equal(e.qpn, qp_b->qp_num);
-	assert_int_equal(e.qkey, BED_QKEY_B);
+	assert_int_equal(e.qkey, QKEY_B);
 	rocade_cm_release(id);
 }

@@ -6,12 +6,12 @@
 
 #include <cmocka.h>
 
-#include "srq_bed.h"
+#include "srq_fixture.h"
 
-struct pair pair;
+struct verbs_pair pair;
 
 int
-srq_setup_conf(const struct pair_conf *conf)
+srq_setup_conf(const struct verbs_pair_conf *conf)
 {
 	pair_open(&pair, conf);
 	return 0;
@@ -21,7 +21,7 @@ int
 srq_setup(void **state)
 {
 	(void)state;
-	return srq_setup_conf(&(struct pair_conf){.qps = 3,
+	return srq_setup_conf(&(struct verbs_pair_conf){.qps = 3,
 		.srq_wr = 16,
 		.srq_sge = 3,
 		.cap = {.max_send_sge = 3, .max_send_wr = 64}});
@@ -36,15 +36,15 @@ srq_teardown(void **state)
 }
 
 void
-srq_take(unsigned n)
+srq_messages_receive(unsigned n)
 {
 	struct ibv_wc wc;
 
 	for (unsigned i = 0; i < n; i++) {
 		assert_int_equal(pair_send(&pair.a, 0, 1, 0, 1, IBV_SEND_SIGNALED), 0);
-		pair_complete(&pair, pair.b.recv_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
-		pair_complete(&pair, pair.a.send_cq, &wc, 1);
+		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	}
 }
 

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "qp_pair.h"
+#include "qp_link.h"
 
 #define FILL_BYTES (UINT32_C(1) << 16) /* of larger memory the rest is zero */
 
 static void *
 counted_get(void *ctx, const char *name, size_t len)
 {
-	struct pair *p = ctx;
+	struct qp_link *p = ctx;
 	void *mem = alloc_get(&alloc_plain, name, len);
 
 	p->mem_used += mem != NULL ? len : 0;
@@ -23,16 +23,16 @@ counted_get(void *ctx, const char *name, size_t len)
 static void
 counted_put(void *ctx, void *mem, size_t len)
 {
-	struct pair *p = ctx;
+	struct qp_link *p = ctx;
 
 	p->mem_used -= len;
 	alloc_put(&alloc_plain, mem, len);
 }
 
-struct pair_conf
-pair_defaults(void)
+struct qp_link_conf
+qp_link_defaults(void)
 {
-	return (struct pair_conf){
+	return (struct qp_link_conf){
 		.mtu = IBV_MTU_1024,
 		.psn = {PSN_A, PSN_B},
 		.timeout = 14,
@@ -48,10 +48,10 @@ pair_defaults(void)
 	};
 }
 
-struct pair_conf
-pair_defaults_rdma(void)
+struct qp_link_conf
+qp_link_defaults_rdma(void)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
 	conf.access = ACCESS_REMOTE;
 	conf.max_rd = conf.max_dest_rd = 4;
@@ -59,15 +59,15 @@ pair_defaults_rdma(void)
 }
 
 bool
-pair_is_xrc(const struct pair *p)
+qp_link_is_xrc(const struct qp_link *p)
 {
 	return p->conf.type == IBV_QPT_XRC_SEND;
 }
 
 static void
-host_memory(struct host *h, uint32_t pd, uint32_t recv_pd)
+host_memory_init(struct host *h, uint32_t pd, uint32_t recv_pd)
 {
-	const struct pair_conf *conf = &h->pair->conf;
+	const struct qp_link_conf *conf = &h->link->conf;
 	unsigned access = IBV_ACCESS_LOCAL_WRITE;
 
 	key_table_init(&h->keys, 0);
@@ -83,7 +83,7 @@ host_memory(struct host *h, uint32_t pd, uint32_t recv_pd)
 	h->rkey = 0;
 	if (conf->access != 0)
 		assert_int_equal(
-			key_alloc(&h->keys, pair_is_xrc(h->pair) ? recv_pd : pd, (uintptr_t)h->mem, h->mem,
+			key_alloc(&h->keys, qp_link_is_xrc(h->link) ? recv_pd : pd, (uintptr_t)h->mem, h->mem,
 				conf->mem_bytes, access | conf->access, &h->rkey),
 			0);
 }
@@ -95,14 +95,14 @@ host_has_srq(const struct host *h)
 }
 
 static void
-host_srq(struct host *h, uint32_t pd)
+host_srq_init(struct host *h, uint32_t pd)
 {
-	const struct pair_conf *conf = &h->pair->conf;
+	const struct qp_link_conf *conf = &h->link->conf;
 
-	assert_int_equal(srq_init(&h->srq, &h->pair->mem, pd, conf->recv_wr, conf->sge,
+	assert_int_equal(srq_init(&h->srq, &h->link->mem, pd, conf->recv_wr, conf->sge,
 				 &h->events, h),
 		0);
-	if (!pair_is_xrc(h->pair)) {
+	if (!qp_link_is_xrc(h->link)) {
 		srq_attach(&h->srq, 0);
 		return;
 	}
@@ -114,8 +114,8 @@ host_srq(struct host *h, uint32_t pd)
 static void
 host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 {
-	const struct pair_conf *conf = &h->pair->conf;
-	const struct alloc *mem = &h->pair->mem;
+	const struct qp_link_conf *conf = &h->link->conf;
+	const struct alloc *mem = &h->link->mem;
 	uint32_t recv_pd = srq && conf->srq_pd ? PD_SRQ : pd;
 	struct qp_conf qc = {
 		.type = conf->type != 0 ? conf->type : IBV_QPT_RC,
@@ -132,16 +132,16 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 		.sq_sig_all = conf->sig_all,
 	};
 
-	if (pair_is_xrc(h->pair) && srq)
+	if (qp_link_is_xrc(h->link) && srq)
 		qc.type = IBV_QPT_XRC_RECV;
 	srq_table_init(&h->srqs, 0x123400);
-	host_memory(h, pd, recv_pd);
+	host_memory_init(h, pd, recv_pd);
 	assert_int_equal(event_queue_init(&h->events), 0);
 	fcntl(h->events.fd, F_SETFL, O_NONBLOCK);
 	assert_int_equal(cq_init(&h->send_cq, mem, conf->cqe, &h->events, h), 0);
 	assert_int_equal(cq_init(&h->recv_cq, mem, conf->cqe, &h->events, h), 0);
 	if (srq)
-		host_srq(h, recv_pd);
+		host_srq_init(h, recv_pd);
 	h->shared = (struct qp_shared){.keys = &h->keys,
 		.srqs = &h->srqs,
 		.gids = (const uint8_t(*)[16])h->gid,
@@ -158,40 +158,40 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 }
 
 void
-pair_init(struct pair *p, const struct pair_conf *conf)
+qp_link_init(struct qp_link *p, const struct qp_link_conf *conf)
 {
 	memset(p, 0, sizeof(*p));
 	p->conf = *conf;
 	p->now = SEC_NS;
 	p->mem = (struct alloc){.get = counted_get, .put = counted_put, .ctx = p};
-	p->a.pair = p->b.pair = p;
+	p->a.link = p->b.link = p;
 	p->a.other = &p->b;
 	p->b.other = &p->a;
 	host_init(&p->a, QPN_A, PD_A, false);
-	host_init(&p->b, QPN_B, PD_B, conf->srq || pair_is_xrc(p));
+	host_init(&p->b, QPN_B, PD_B, conf->srq || qp_link_is_xrc(p));
 	if (!conf->unconnected)
-		pair_connect(p);
+		qp_link_connect(p);
 }
 
 void
-pair_init_default(struct pair *p)
+qp_link_init_default(struct qp_link *p)
 {
-	struct pair_conf conf = pair_defaults();
+	struct qp_link_conf conf = qp_link_defaults();
 
-	pair_init(p, &conf);
+	qp_link_init(p, &conf);
 }
 
 static void
 host_fini(struct host *h)
 {
 	assert_int_equal(h->wire_count, 0);
-	expect_quiet(h);
+	expect_idle(h);
 	qp_stop(&h->qp);
 	assert_int_equal(h->peer.inflight, 0);
 	cq_detach(&h->send_cq);
 	cq_detach(&h->recv_cq);
 	if (host_has_srq(h)) {
-		if (pair_is_xrc(h->pair))
+		if (qp_link_is_xrc(h->link))
 			srq_table_remove(&h->srqs, &h->srq);
 		else
 			srq_detach(&h->srq);
@@ -205,7 +205,7 @@ host_fini(struct host *h)
 	/* The test may have freed the keys. */
 	(void)key_free(&h->keys, h->lkey);
 	(void)key_free(&h->keys, h->recv_key);
-	if (h->pair->conf.access != 0)
+	if (h->link->conf.access != 0)
 		(void)key_free(&h->keys, h->rkey);
 	assert_int_equal(h->keys.used, 0);
 	key_table_fini(&h->keys);
@@ -213,7 +213,7 @@ host_fini(struct host *h)
 }
 
 void
-pair_fini(struct pair *p)
+qp_link_fini(struct qp_link *p)
 {
 	host_fini(&p->a);
 	host_fini(&p->b);
@@ -228,15 +228,15 @@ gid_of(const struct host *h, uint8_t gid[16])
 	static const uint8_t v4[16] = {[10] = 0xFF, [11] = 0xFF, [12] = 192, 0, 2, 0};
 	static const uint8_t v6[16] = {0x20, 0x01, 0x0d, 0xb8};
 
-	memcpy(gid, h->pair->conf.ipv6 ? v6 : v4, 16);
-	gid[15] = h == &h->pair->a ? 1 : 2;
+	memcpy(gid, h->link->conf.ipv6 ? v6 : v4, 16);
+	gid[15] = h == &h->link->a ? 1 : 2;
 }
 
 struct qp_attr
 host_attr(const struct host *h)
 {
-	const struct pair_conf *conf = &h->pair->conf;
-	bool a = h == &h->pair->a;
+	const struct qp_link_conf *conf = &h->link->conf;
+	bool a = h == &h->link->a;
 	struct qp_attr attr = {
 		.path_mtu = conf->mtu,
 		.sq_psn = conf->psn[a ? 0 : 1],
@@ -302,7 +302,7 @@ host_modify(struct host *h, enum ibv_qp_state state)
 }
 
 void
-host_rise(struct host *h, struct qp_attr *attr, struct path_addr *addr)
+host_modify_to_rts(struct host *h, struct qp_attr *attr, struct path_addr *addr)
 {
 	memcpy(h->gid[0], attr->path.sgid, 16);
 	attr->state = IBV_QPS_INIT;
@@ -330,26 +330,26 @@ host_connect(struct host *h)
 		.hop_limit = 64,
 	};
 
-	host_rise(h, &attr, &addr);
+	host_modify_to_rts(h, &attr, &addr);
 }
 
 void
-pair_connect(struct pair *p)
+qp_link_connect(struct qp_link *p)
 {
 	host_connect(&p->a);
 	host_connect(&p->b);
 }
 
 void
-pair_reset(struct pair *p)
+qp_link_fini_reset(struct qp_link *p)
 {
 	assert_int_equal(host_modify(&p->a, IBV_QPS_RESET), 0);
 	assert_int_equal(host_modify(&p->b, IBV_QPS_RESET), 0);
-	pair_fini(p);
+	qp_link_fini(p);
 }
 
 void
-pair_abandon(struct pair *p)
+qp_link_fini_discard(struct qp_link *p)
 {
 	struct cqe cqe;
 
@@ -357,5 +357,5 @@ pair_abandon(struct pair *p)
 		;
 	wire_drop_all(&p->a);
 	wire_drop_all(&p->b);
-	pair_reset(p);
+	qp_link_fini_reset(p);
 }

@@ -5,18 +5,18 @@
  * an SRQ or receive queues. Uses public calls only and checks them with cmocka's
  * assertions. pair_close() checks that no object is left.
  */
-#ifndef ROCADE_TEST_PAIR_H
-#define ROCADE_TEST_PAIR_H
+#ifndef ROCADE_TEST_VERBS_PAIR_H
+#define ROCADE_TEST_VERBS_PAIR_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
 #include <rocade/rocade.h>
 
-#define PAIR_MAX_QPS 64
-#define PAIR_MAX_ENGINES 4
+#define VERBS_PAIR_MAX_QPS 64
+#define VERBS_PAIR_MAX_ENGINES 4
 
-struct pair_conf {
+struct verbs_pair_conf {
 	unsigned engines;   /* 0: 1. QP i lives on engine i % engines, on both sides */
 	unsigned qps;	    /* 0: 1 */
 	unsigned srq_wr;    /* 0: no SRQ */
@@ -39,71 +39,71 @@ struct pair_conf {
 	uint8_t depth;	    /* max_rd_atomic and max_dest_rd_atomic */
 };
 
-struct pair_side {
+struct verbs_side {
 	struct rocade_port *port;
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq;
-	struct ibv_qp *qp[PAIR_MAX_QPS];
+	struct ibv_qp *qp[VERBS_PAIR_MAX_QPS];
 	struct ibv_mr *mr;
 	uint8_t *mem;
 	union ibv_gid gid;
 };
 
-struct pair {
-	struct pair_conf conf;
-	struct pair_side a, b;
+struct verbs_pair {
+	struct verbs_pair_conf conf;
+	struct verbs_side a, b;
 	unsigned fds; /* descriptors open before pair_open(); 0: do not compare */
-	pthread_t runner[PAIR_MAX_ENGINES];
+	pthread_t runner[VERBS_PAIR_MAX_ENGINES];
 	unsigned runners;
 	bool stop;
 };
 
-void pair_open(struct pair *p, const struct pair_conf *conf);
-void pair_close(struct pair *p);
+void pair_open(struct verbs_pair *p, const struct verbs_pair_conf *conf);
+void pair_close(struct verbs_pair *p);
 
 /* Creates one more QP on a side, with the attributes of `conf`, in RESET. The caller
  * destroys it. */
-struct ibv_qp *pair_qp(const struct pair_conf *conf, struct pair_side *s, unsigned engine);
+struct ibv_qp *pair_qp_create(const struct verbs_pair_conf *conf, struct verbs_side *s, unsigned engine);
 /* RESET to INIT, INIT to RTR and RTR to RTS, towards a QP of the other side. */
 void pair_to_init(struct ibv_qp *qp);
-void pair_to_rtr(const struct pair_conf *conf, struct ibv_qp *qp, const union ibv_gid *peer,
+void pair_to_rtr(const struct verbs_pair_conf *conf, struct ibv_qp *qp, const union ibv_gid *peer,
 	uint32_t peer_qpn);
-void pair_to_rts(const struct pair_conf *conf, struct ibv_qp *qp);
+void pair_to_rts(const struct verbs_pair_conf *conf, struct ibv_qp *qp);
 void pair_ud_to_rts(struct ibv_qp *qp, uint32_t qkey, uint32_t sq_psn);
 /* Modifies only the state: RESET, ERR or SQD. */
-void pair_to(struct ibv_qp *qp, enum ibv_qp_state state);
-void pair_connect(struct pair *p, unsigned i);
+void pair_modify_state(struct ibv_qp *qp, enum ibv_qp_state state);
+void pair_connect(struct verbs_pair *p, unsigned i);
 
 /* Polls every engine of both sides once. Returns the number of packets processed. */
-unsigned pair_poll(struct pair *p);
+unsigned pair_poll(struct verbs_pair *p);
 /* Polls until nothing has moved for a while. */
-void pair_settle(struct pair *p);
+void pair_drain(struct verbs_pair *p);
 /* Starts a thread for each engine index, which polls that engine of both sides. */
-void pair_run(struct pair *p);
-void pair_halt(struct pair *p);
+void pair_threads_start(struct verbs_pair *p);
+void pair_threads_stop(struct verbs_pair *p);
 
 /* Polls the CQ until n completions came, and the engines unless threads do. Fails after
  * 20 seconds. */
-void pair_complete(struct pair *p, struct ibv_cq *cq, struct ibv_wc *wc, int n);
+void pair_poll_cq(struct verbs_pair *p, struct ibv_cq *cq, struct ibv_wc *wc, int n);
 /* Polls the engines for a while and expects no completion. */
-void pair_quiet(struct pair *p, struct ibv_cq *cq);
+void pair_no_completion(struct verbs_pair *p, struct ibv_cq *cq);
 
 /* An SGE over the side's region; `offset` is relative to its start. */
-struct ibv_sge pair_sge(struct pair_side *s, size_t offset, uint32_t len);
-int pair_send(struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len,
+struct ibv_sge pair_sge(struct verbs_side *s, size_t offset, uint32_t len);
+int pair_send(struct verbs_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len,
 	unsigned flags);
-int pair_post_srq(struct pair_side *s, uint64_t wr_id, size_t offset, uint32_t len);
-int pair_post_recv(struct pair_side *s, unsigned qp, uint64_t wr_id, size_t offset,
+int pair_post_srq(struct verbs_side *s, uint64_t wr_id, size_t offset, uint32_t len);
+int pair_post_recv(struct verbs_side *s, unsigned qp, uint64_t wr_id, size_t offset,
 	uint32_t len);
 
 /* Waits up to 5 s for the next asynchronous event, and acknowledges it. */
-struct ibv_async_event pair_event(struct pair *p, struct pair_side *s);
+struct ibv_async_event pair_event(struct verbs_pair *p, struct verbs_side *s);
 /* Polls the engines for a while and expects no asynchronous event. */
-void pair_no_event(struct pair *p, struct pair_side *s);
+void pair_no_event(struct verbs_pair *p, struct verbs_side *s);
 
 uint64_t pair_clock_ns(void);
-uint64_t pair_stat(struct pair_side *s, const char *name);
+uint64_t pair_stat(struct verbs_side *s, const char *name);
 
 #endif

@@ -6,14 +6,14 @@
 
 #include <cmocka.h>
 
-#include "wr_bed.h"
+#include "wr_fixture.h"
 
-struct pair pair;
+struct verbs_pair pair;
 struct ibv_mr *wr_remote; /* of b, with all access rights */
 struct ibv_qp_ex *ex;     /* of a */
 
 void
-wr_open(struct pair_conf conf)
+wr_open(struct verbs_pair_conf conf)
 {
 	conf.cap = (struct ibv_qp_cap){
 		.max_send_wr = 8, .max_send_sge = 3, .max_inline_data = 64};
@@ -29,7 +29,7 @@ wr_open(struct pair_conf conf)
 	assert_non_null(ex);
 	assert_ptr_equal(&ex->qp_base, pair.a.qp[0]);
 	ex->wr_flags = IBV_SEND_SIGNALED;
-	pair_settle(&pair);
+	pair_drain(&pair);
 }
 
 void
@@ -40,23 +40,23 @@ wr_close(void)
 }
 
 void
-wr_set(size_t offset, uint32_t len)
+wr_set_local_sge(size_t offset, uint32_t len)
 {
 	ibv_wr_set_sge(ex, pair.a.mr->lkey, (uintptr_t)pair.a.mem + offset, len);
 }
 
 void
-wr_done(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_opcode opcode, struct ibv_wc *wc)
+wr_expect_success(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_opcode opcode, struct ibv_wc *wc)
 {
-	pair_complete(&pair, cq, wc, 1);
+	pair_poll_cq(&pair, cq, wc, 1);
 	assert_int_equal(wc->status, IBV_WC_SUCCESS);
 	assert_int_equal(wc->wr_id, wr_id);
 	assert_int_equal(wc->opcode, opcode);
 }
 
 void
-wr_refused(int err)
+wr_expect_refused(int err)
 {
 	assert_int_equal(ibv_wr_complete(ex), err);
-	pair_quiet(&pair, pair.a.send_cq);
+	pair_no_completion(&pair, pair.a.send_cq);
 }
