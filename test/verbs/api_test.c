@@ -53,7 +53,7 @@ test_device_list(void **state)
 }
 
 static void
-test_close_busy(void **state)
+open_objects_keep_port_and_device(void **state)
 {
 	(void)state;
 	assert_int_equal(rocade_close_port(pair.a.port), EBUSY);
@@ -64,7 +64,7 @@ test_close_busy(void **state)
 }
 
 static void
-test_context(void **state)
+context_members(void **state)
 {
 	struct ibv_context *c = ibv_open_device(rocade_port_device(pair.a.port));
 
@@ -219,7 +219,7 @@ test_gid_type_and_pkeys(void **state)
 }
 
 static void
-test_cq(void **state)
+cq_create_resize_destroy(void **state)
 {
 	struct ibv_cq *cq;
 
@@ -252,7 +252,7 @@ test_cq(void **state)
 }
 
 static void
-test_absent(void **state)
+import_ece_and_dmabuf_are_unsupported(void **state)
 {
 	struct ibv_ece ece;
 	struct ibv_modify_cq_attr moderate = {.attr_mask = IBV_CQ_ATTR_MODERATE};
@@ -276,14 +276,14 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_version),
 		with_pair(test_device_list),
-		with_pair(test_close_busy),
-		with_pair(test_context),
+		with_pair(open_objects_keep_port_and_device),
+		with_pair(context_members),
 		with_pair(test_query_device),
 		with_pair(test_query_port),
 		with_pair(test_gids),
 		with_pair(test_gid_type_and_pkeys),
-		with_pair(test_cq),
-		with_pair(test_absent),
+		with_pair(cq_create_resize_destroy),
+		with_pair(import_ece_and_dmabuf_are_unsupported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,7 @@ close_channel(void)
 }
 
 static void
-receive(uint64_t wr_id)
+receive_post(uint64_t wr_id)
 {
 	struct ibv_sge sge = {(uintptr_t)pair.b.mem, LEN, pair.b.mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
@@ -71,18 +71,18 @@ receive(uint64_t wr_id)
 
 /* Sends a message that b receives. */
 static void
-message(unsigned flags)
+message_send(unsigned flags)
 {
 	struct ibv_wc wc;
 
-	receive(0);
+	receive_post(0);
 	assert_int_equal(pair_send(&pair.a, 0, 0, 0, LEN, flags | IBV_SEND_SIGNALED), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 }
 
 static bool
-event_is_there(void)
+event_read(void)
 {
 	struct ibv_cq *got = NULL;
 	void *context = NULL;
@@ -102,48 +102,48 @@ event_is_there(void)
 }
 
 static void
-test_one_an_arming(void **state)
+one_event_per_arming(void **state)
 {
 	(void)state;
 	open_channel();
-	message(0);
-	assert_false(event_is_there()); /* the CQ was not armed */
+	message_send(0);
+	assert_false(event_read()); /* the CQ was not armed */
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-	assert_false(event_is_there()); /* earlier completions raise no event */
-	message(0);
-	message(0);
-	assert_true(event_is_there());
-	assert_false(event_is_there());
-	message(0);
-	assert_false(event_is_there());
+	assert_false(event_read()); /* earlier completions raise no event */
+	message_send(0);
+	message_send(0);
+	assert_true(event_read());
+	assert_false(event_read());
+	message_send(0);
+	assert_false(event_read());
 	close_channel();
 }
 
 static void
-test_solicited(void **state)
+solicited_arming_ignores_unsolicited(void **state)
 {
 	(void)state;
 	open_channel();
 	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
-	message(0);
-	assert_false(event_is_there());
-	message(IBV_SEND_SOLICITED);
-	assert_true(event_is_there());
+	message_send(0);
+	assert_false(event_read());
+	message_send(IBV_SEND_SOLICITED);
+	assert_true(event_read());
 	/* Arming for solicited completions does not undo arming for all. */
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
-	message(0);
-	assert_true(event_is_there());
+	message_send(0);
+	assert_true(event_read());
 	/* An error counts as solicited. */
 	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
-	receive(1);
+	receive_post(1);
 	pair_modify_state(qp, IBV_QPS_ERR);
-	assert_true(event_is_there());
+	assert_true(event_read());
 	close_channel();
 }
 
 static void
-test_refused(void **state)
+channel_of_other_device_is_refused(void **state)
 {
 	struct ibv_comp_channel *foreign;
 
@@ -157,39 +157,39 @@ test_refused(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(foreign), 0);
 	/* Destroying the CQ removes its unread event. */
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-	message(0);
+	message_send(0);
 	close_channel();
 }
 
 /* Arming again while an event is unread allows one more event. */
 static void
-test_armed_again(void **state)
+rearming_allows_one_more_event(void **state)
 {
 	(void)state;
 	open_channel();
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0); /* arming twice counts once */
-	message(0);
-	message(0);
+	message_send(0);
+	message_send(0);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-	message(0);
-	assert_true(event_is_there());
-	assert_true(event_is_there());
-	assert_false(event_is_there());
+	message_send(0);
+	assert_true(event_read());
+	assert_true(event_read());
+	assert_false(event_read());
 	/* Arming for any completion after arming for solicited ones. */
 	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-	message(0);
-	assert_true(event_is_there());
+	message_send(0);
+	assert_true(event_read());
 	/* Polling the completion does not remove the event. */
 	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
-	message(IBV_SEND_SOLICITED);
+	message_send(IBV_SEND_SOLICITED);
 	{
 		struct ibv_wc wc[16];
 
 		assert_true(ibv_poll_cq(cq, 16, wc) > 0);
 	}
-	assert_true(event_is_there());
+	assert_true(event_read());
 	close_channel();
 }
 
@@ -205,7 +205,7 @@ destroyer(void *arg)
 
 /* ibv_destroy_cq() waits until each event that was read is acknowledged. */
 static void
-test_acknowledged(void **state)
+destroy_waits_for_acknowledgements(void **state)
 {
 	struct ibv_cq *got;
 	pthread_t thread;
@@ -215,7 +215,7 @@ test_acknowledged(void **state)
 	open_channel();
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-		message(0);
+		message_send(0);
 	}
 	assert_int_equal(ibv_get_cq_event(channel, &got, &context), 0);
 	assert_int_equal(ibv_get_cq_event(channel, &got, &context), 0);
@@ -240,7 +240,7 @@ test_acknowledged(void **state)
 /* An application arms the CQ, polls, and sleeps in poll(2) while threads run the
  * engines. */
 static void
-test_no_wakeup_lost(void **state)
+no_wakeup_is_lost(void **state)
 {
 	enum { ROUNDS = 5000 };
 	struct ibv_wc wc;
@@ -250,7 +250,7 @@ test_no_wakeup_lost(void **state)
 	open_channel();
 	pair_threads_start(&pair);
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		receive(i);
+		receive_post(i);
 		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 		while (pair_send(&pair.a, 0, i, 0, LEN, IBV_SEND_SIGNALED) != 0)
 			while (ibv_poll_cq(pair.a.send_cq, 1, &wc) == 1)
@@ -266,14 +266,14 @@ test_no_wakeup_lost(void **state)
 			if (poll(&fd, 1, 10000) != 1)
 				fail_msg(
 					"round %u: asleep, and a completion is there", i);
-			if (event_is_there())
+			if (event_read())
 				assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 		}
 		while (ibv_poll_cq(pair.a.send_cq, 1, &wc) == 1)
 			;
 	}
 	pair_threads_stop(&pair);
-	while (event_is_there())
+	while (event_read())
 		;
 	close_channel();
 }
@@ -282,12 +282,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_an_arming),
-		cmocka_unit_test(test_solicited),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_armed_again),
-		cmocka_unit_test(test_acknowledged),
-		cmocka_unit_test(test_no_wakeup_lost),
+		cmocka_unit_test(one_event_per_arming),
+		cmocka_unit_test(solicited_arming_ignores_unsolicited),
+		cmocka_unit_test(channel_of_other_device_is_refused),
+		cmocka_unit_test(rearming_allows_one_more_event),
+		cmocka_unit_test(destroy_waits_for_acknowledgements),
+		cmocka_unit_test(no_wakeup_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ teardown(void **state)
 }
 
 static struct rocade_cm_id *
-ask(unsigned qp, uint16_t port, const char *text)
+connect_request(unsigned qp, uint16_t port, const char *text)
 {
 	struct rocade_cm_param p = {.size = sizeof(p),
 		.private_data = text,
@@ -72,9 +72,9 @@ send_both_ways(unsigned qp)
 }
 
 static void
-connects(void **state)
+connect_transfer_disconnect(void **state)
 {
-	struct rocade_cm_id *a = ask(0, CM_PORT, "hello");
+	struct rocade_cm_id *a = connect_request(0, CM_PORT, "hello");
 	struct rocade_cm_param p = {.size = sizeof(p),
 		.private_data = "hi",
 		.private_len = 2,
@@ -138,20 +138,20 @@ connects(void **state)
 
 /* Fills A's transmit queue, so that further messages are lost. */
 static void
-jam(void)
+tx_queue_fill(void)
 {
 	uint64_t lost = cm_stat(cm_a, "tx_full");
 
 	while (cm_stat(cm_a, "tx_full") == lost)
-		rocade_cm_release(ask(1, CM_PORT + 1, ""));
+		rocade_cm_release(connect_request(1, CM_PORT + 1, ""));
 }
 
 /* The RTU is lost, but data arrives: the data establishes the passive side long before
  * its first retransmission (IBA 12.9.7.2). */
 static void
-data_before_rtu(void **state)
+data_establishes_before_rtu(void **state)
 {
-	struct rocade_cm_id *a = ask(0, CM_PORT, ""),
+	struct rocade_cm_id *a = connect_request(0, CM_PORT, ""),
 			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
 	uint64_t begin = pair_clock_ns(), lost;
 	struct rocade_cm_event e;
@@ -162,7 +162,7 @@ data_before_rtu(void **state)
 	assert_int_equal(rocade_cm_accept(b, pair.b.qp[0], NULL, NULL), 0);
 	assert_int_equal(pair_post_recv(&pair.b, 0, 1, 4096, 100), 0);
 	pair_drain(&pair);
-	jam();
+	tx_queue_fill();
 	lost = cm_stat(cm_a, "tx_full");
 	assert_int_equal(rocade_cm_next_event(cm_a, &e), 0);
 	assert_int_equal(e.type, ROCADE_CM_ESTABLISHED);
@@ -190,7 +190,7 @@ data_before_rtu(void **state)
 
 /* The descriptor is readable while there are events. */
 static void
-sleeps(void **state)
+fd_is_readable_while_events_are_queued(void **state)
 {
 	int fd = rocade_cm_fd(cm_b);
 	struct rocade_cm_id *a[2], *b[2];
@@ -200,7 +200,7 @@ sleeps(void **state)
 	assert_int_equal(rocade_cm_fd(cm_b), fd);
 	assert_false(fd_readable(fd));
 	for (unsigned i = 0; i < 2; i++)
-		a[i] = ask(i, CM_PORT, "");
+		a[i] = connect_request(i, CM_PORT, "");
 	while (!fd_readable(fd))
 		pair_poll(&pair);
 	pair_drain(&pair);
@@ -220,7 +220,7 @@ sleeps(void **state)
 	}
 	assert_false(fd_readable(fd));
 	/* The descriptor becomes readable even if the application does not read it. */
-	a[0] = ask(0, CM_PORT, "");
+	a[0] = connect_request(0, CM_PORT, "");
 	while (!fd_readable(fd))
 		pair_poll(&pair);
 	assert_int_equal(rocade_cm_fd(cm_b), fd);
@@ -233,9 +233,9 @@ sleeps(void **state)
 
 /* The application destroys a QP before its connection. */
 static void
-qp_gone_first(void **state)
+qp_destroyed_before_connection(void **state)
 {
-	struct rocade_cm_id *a = ask(0, CM_PORT, ""),
+	struct rocade_cm_id *a = connect_request(0, CM_PORT, ""),
 			    *b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
 
 	(void)state;
@@ -250,13 +250,13 @@ qp_gone_first(void **state)
 }
 
 static void
-two_at_once(void **state)
+two_connections_at_once(void **state)
 {
 	struct rocade_cm_id *a[2], *b[2];
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
-		a[i] = ask(i, CM_PORT, i == 0 ? "0" : "1");
+		a[i] = connect_request(i, CM_PORT, i == 0 ? "0" : "1");
 	for (unsigned i = 0; i < 2; i++) {
 		struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 		unsigned which = ((const char *)e.private_data)[0] - '0';
@@ -281,15 +281,15 @@ two_at_once(void **state)
 }
 
 static void
-rejected(void **state)
+rejected_by_peer_or_closed_listener(void **state)
 {
-	struct rocade_cm_id *a = ask(0, CM_PORT + 1, "");
+	struct rocade_cm_id *a = connect_request(0, CM_PORT + 1, "");
 	struct rocade_cm_event e = cm_expect_event(cm_a, ROCADE_CM_REJECTED);
 
 	(void)state;
 	assert_int_equal(e.status, 8);
 	rocade_cm_release(a);
-	a = ask(0, CM_PORT, "x");
+	a = connect_request(0, CM_PORT, "x");
 	e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 	assert_int_equal(rocade_cm_disconnect(e.id), ENOTCONN);
 	assert_int_equal(rocade_cm_reject(e.id, "no", 2), 0);
@@ -299,7 +299,7 @@ rejected(void **state)
 	assert_memory_equal(e.private_data, "no\0", 3);
 	rocade_cm_release(a);
 	/* The listener closes before the request is read. */
-	a = ask(0, CM_PORT, "x");
+	a = connect_request(0, CM_PORT, "x");
 	pair_drain(&pair);
 	rocade_cm_unlisten(listener);
 	listener = NULL;
@@ -311,9 +311,9 @@ rejected(void **state)
 
 /* The active QP is in ERR when the reply arrives: both sides get an event. */
 static void
-qp_not_ready(void **state)
+active_qp_in_error_rejects(void **state)
 {
-	struct rocade_cm_id *a = ask(0, CM_PORT, "");
+	struct rocade_cm_id *a = connect_request(0, CM_PORT, "");
 	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
 	struct rocade_cm_id *b = e.id;
 
@@ -329,7 +329,7 @@ qp_not_ready(void **state)
 }
 
 static void
-refused_calls(void **state)
+invalid_calls_are_refused(void **state)
 {
 	struct rocade_cm_param p = {.size = sizeof(p)};
 	struct rocade_cm_listener *l;
@@ -365,7 +365,7 @@ refused_calls(void **state)
 	p = (struct rocade_cm_param){.size = sizeof(p)};
 	REFUSED(pair.a.qp[1], &pair.b.gid, CM_PORT);
 #undef REFUSED
-	id = ask(0, CM_PORT, "");
+	id = connect_request(0, CM_PORT, "");
 	assert_int_equal(rocade_cm_accept(id, pair.a.qp[0], NULL, NULL), ENOTCONN);
 	b = cm_expect_event(cm_b, ROCADE_CM_REQUEST).id;
 	assert_int_equal(rocade_cm_accept(b, pair.a.qp[0], NULL, NULL), EINVAL);
@@ -383,14 +383,14 @@ main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(connects),
-		TEST(data_before_rtu),
-		TEST(sleeps),
-		TEST(qp_gone_first),
-		TEST(two_at_once),
-		TEST(rejected),
-		TEST(qp_not_ready),
-		TEST(refused_calls),
+		TEST(connect_transfer_disconnect),
+		TEST(data_establishes_before_rtu),
+		TEST(fd_is_readable_while_events_are_queued),
+		TEST(qp_destroyed_before_connection),
+		TEST(two_connections_at_once),
+		TEST(rejected_by_peer_or_closed_listener),
+		TEST(active_qp_in_error_rejects),
+		TEST(invalid_calls_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("cm", tests, NULL, NULL);

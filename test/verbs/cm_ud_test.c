@@ -53,7 +53,7 @@ send_datagram(struct verbs_side *from, struct ibv_qp *qp, struct verbs_side *to,
 }
 
 static void
-resolves(void **state)
+resolve_then_datagrams(void **state)
 {
 	struct rocade_cm_id *a = ud_resolve(CM_PORT, "hello");
 	struct rocade_cm_event asked = cm_expect_event(cm_b, ROCADE_CM_REQUEST), e;
@@ -91,7 +91,7 @@ resolves(void **state)
 
 /* The largest private data, in both directions. */
 static void
-private_data(void **state)
+largest_private_data(void **state)
 {
 	static char question[180], reply[136];
 	struct rocade_cm_ud_param p = ud_param("");
@@ -122,7 +122,7 @@ private_data(void **state)
 }
 
 static void
-rejected(void **state)
+rejected_by_application_or_backlog(void **state)
 {
 	struct rocade_cm_ud_param p = ud_param("no");
 	struct rocade_cm_event e;
@@ -155,7 +155,7 @@ rejected(void **state)
 
 /* A connection listener does not get resolution requests, nor the other way round. */
 static void
-nobody_listens(void **state)
+listeners_of_both_kinds_are_separate(void **state)
 {
 	struct rocade_cm_listener *other;
 	struct rocade_cm_event e;
@@ -184,7 +184,7 @@ lose_all(struct verbs_side *s, bool on)
 }
 
 static void
-retried(void **state)
+lost_request_and_reply_are_repeated(void **state)
 {
 	uint64_t until = pair_clock_ns() + CM_WAIT_NS;
 	struct rocade_cm_id *a;
@@ -227,7 +227,7 @@ retried(void **state)
 }
 
 static void
-unreachable(void **state)
+silent_peer_is_unreachable(void **state)
 {
 	struct rocade_cm_event e;
 	struct rocade_cm_id *a;
@@ -247,7 +247,7 @@ unreachable(void **state)
 /* Requests that the application did not read are rejected; the one it read can still be
  * answered. */
 static void
-listener_closed(void **state)
+closed_listener_rejects_unread_requests(void **state)
 {
 	struct rocade_cm_id *a[2] = {ud_resolve(CM_PORT, ""), NULL};
 	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
@@ -269,7 +269,7 @@ listener_closed(void **state)
 
 /* A's address is removed after the reply arrived and before A reads the event. */
 static void
-address_gone(void **state)
+local_address_removed_before_event_is_read(void **state)
 {
 	struct rocade_cm_id *a = ud_resolve(CM_PORT, "");
 
@@ -285,7 +285,7 @@ address_gone(void **state)
 
 /* A releases before B replies; the reply finds no ID. */
 static void
-released_early(void **state)
+release_before_reply(void **state)
 {
 	struct rocade_cm_id *a = ud_resolve(CM_PORT, "");
 	struct rocade_cm_event e = cm_expect_event(cm_b, ROCADE_CM_REQUEST);
@@ -300,7 +300,7 @@ released_early(void **state)
 }
 
 static void
-refused_calls(void **state)
+invalid_calls_are_refused(void **state)
 {
 	struct rocade_cm_ud_param p = ud_param("");
 	struct rocade_cm_listener *l;
@@ -370,17 +370,17 @@ main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, ud_setup, ud_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(resolves),
-		{"resolves_ipv6", resolves, ud_setup_ipv6, ud_teardown, NULL},
-		TEST(private_data),
-		TEST(rejected),
-		TEST(nobody_listens),
-		TEST(retried),
-		TEST(unreachable),
-		TEST(listener_closed),
-		TEST(address_gone),
-		TEST(released_early),
-		TEST(refused_calls),
+		TEST(resolve_then_datagrams),
+		{"resolve_then_datagrams_ipv6", resolve_then_datagrams, ud_setup_ipv6, ud_teardown, NULL},
+		TEST(largest_private_data),
+		TEST(rejected_by_application_or_backlog),
+		TEST(listeners_of_both_kinds_are_separate),
+		TEST(lost_request_and_reply_are_repeated),
+		TEST(silent_peer_is_unreachable),
+		TEST(closed_listener_rejects_unread_requests),
+		TEST(local_address_removed_before_event_is_read),
+		TEST(release_before_reply),
+		TEST(invalid_calls_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("cm_ud", tests, NULL, NULL);

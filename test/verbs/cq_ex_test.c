@@ -59,7 +59,7 @@ message(uint64_t number)
 }
 
 static void
-test_fields(void **state)
+completion_fields_and_batch_ends(void **state)
 {
 	struct ibv_cq_ex *ex;
 
@@ -106,7 +106,7 @@ test_fields(void **state)
 
 /* ibv_poll_cq() between batches. */
 static void
-test_mixed(void **state)
+poll_cq_between_batches(void **state)
 {
 	struct ibv_cq_ex *ex;
 	struct ibv_wc wc;
@@ -130,7 +130,7 @@ test_mixed(void **state)
 
 /* A batch frees SQ slots as it advances. */
 static void
-test_slots(void **state)
+batch_frees_sq_slots(void **state)
 {
 	struct verbs_pair_conf conf = {.cap = {.max_send_wr = 2, .max_recv_wr = 8}};
 	struct ibv_cq_ex *ex;
@@ -160,7 +160,7 @@ test_slots(void **state)
 }
 
 static void
-test_errors(void **state)
+reset_removes_completions_of_one_qp(void **state)
 {
 	struct ibv_cq_ex *ex;
 
@@ -209,7 +209,7 @@ wall_clock(void)
 #define WALL_SLACK UINT64_C(50000000)
 
 static void
-test_stamps(void **state)
+timestamps_survive_resize(void **state)
 {
 	struct ibv_device_attr_ex device;
 	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RESERVED};
@@ -256,7 +256,7 @@ test_stamps(void **state)
 }
 
 static void
-test_create(void **state)
+create_checks_attributes(void **state)
 {
 	static const uint64_t absent[] = {IBV_WC_EX_WITH_CVLAN, IBV_WC_EX_WITH_FLOW_TAG,
 		IBV_WC_EX_WITH_TM_INFO, UINT64_C(1) << 40};
@@ -302,12 +302,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_mixed),
-		cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_stamps),
-		cmocka_unit_test(test_create),
+		cmocka_unit_test(completion_fields_and_batch_ends),
+		cmocka_unit_test(poll_cq_between_batches),
+		cmocka_unit_test(batch_frees_sq_slots),
+		cmocka_unit_test(reset_removes_completions_of_one_qp),
+		cmocka_unit_test(timestamps_survive_resize),
+		cmocka_unit_test(create_checks_attributes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

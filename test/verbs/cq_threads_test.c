@@ -50,7 +50,7 @@ sender(void *arg)
 }
 
 static void
-check(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status)
+completion_check(uint32_t qpn, uint64_t wr_id, enum ibv_wc_status status)
 {
 	if (status != IBV_WC_SUCCESS)
 		abort();
@@ -71,7 +71,7 @@ poll_batch(struct ibv_cq_ex *ex)
 		return;
 	}
 	do
-		check(ibv_wc_read_qp_num(ex), ex->wr_id, ex->status);
+		completion_check(ibv_wc_read_qp_num(ex), ex->wr_id, ex->status);
 	while (ibv_next_poll(ex) == 0);
 	ibv_end_poll(ex);
 }
@@ -83,7 +83,7 @@ poll_list(void)
 	int n = ibv_poll_cq(pair.a.send_cq, 16, wc);
 
 	for (int i = 0; i < n; i++)
-		check(wc[i].qp_num, wc[i].wr_id, wc[i].status);
+		completion_check(wc[i].qp_num, wc[i].wr_id, wc[i].status);
 	if (n == 0)
 		sched_yield();
 }
@@ -147,7 +147,7 @@ resize_under_traffic(uint64_t wc_flags, unsigned pollers)
 }
 
 static void
-test_resize(void **state)
+resize_loses_no_completion(void **state)
 {
 	(void)state;
 	resize_under_traffic(0, 1);
@@ -155,7 +155,7 @@ test_resize(void **state)
 }
 
 static void
-test_resize_extended(void **state)
+resize_loses_no_completion_extended(void **state)
 {
 	(void)state;
 	resize_under_traffic(IBV_WC_STANDARD_FLAGS, POLLERS);
@@ -166,7 +166,7 @@ test_resize_extended(void **state)
 
 /* A resize to less than the number of unpolled completions is refused. */
 static void
-test_too_small(void **state)
+resize_below_unpolled_is_refused(void **state)
 {
 	struct ibv_wc wc[8];
 
@@ -198,9 +198,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_resize),
-		cmocka_unit_test(test_resize_extended),
-		cmocka_unit_test(test_too_small),
+		cmocka_unit_test(resize_loses_no_completion),
+		cmocka_unit_test(resize_loses_no_completion_extended),
+		cmocka_unit_test(resize_below_unpolled_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ domain_cq(struct ibv_pd *pd)
 /* Objects of the domain use a region of the PD, and objects of the PD one of the
  * domain. */
 static void
-test_traffic(void **state)
+domain_objects_carry_traffic(void **state)
 {
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
 	struct ibv_qp_init_attr attr = {
@@ -129,7 +129,7 @@ test_traffic(void **state)
 
 /* An address handle of the PD serves a QP of the domain. */
 static void
-test_ah(void **state)
+pd_address_handle_serves_domain_qp(void **state)
 {
 	struct ibv_qp_init_attr attr = {.send_cq = pair.a.send_cq,
 		.recv_cq = pair.a.recv_cq,
@@ -158,7 +158,7 @@ test_ah(void **state)
 
 /* Objects of a parent domain without a thread domain take locks. */
 static void
-test_plain(void **state)
+domain_without_thread_domain_locks(void **state)
 {
 	struct ibv_parent_domain_init_attr parent = {.pd = pair.a.pd};
 	struct ibv_pd *plain = ibv_alloc_parent_domain(pair.a.context, &parent);
@@ -175,7 +175,7 @@ test_plain(void **state)
 }
 
 static void
-test_refused(void **state)
+invalid_domains_are_refused(void **state)
 {
 	struct ibv_td_init_attr td_attr = {.comp_mask = 1};
 	struct ibv_parent_domain_init_attr attr = {.pd = pair.a.pd, .td = td};
@@ -211,10 +211,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_traffic, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ah, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_plain, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(domain_objects_carry_traffic, setup, teardown),
+		cmocka_unit_test_setup_teardown(pd_address_handle_serves_domain_qp, setup, teardown),
+		cmocka_unit_test_setup_teardown(domain_without_thread_domain_locks, setup, teardown),
+		cmocka_unit_test_setup_teardown(invalid_domains_are_refused, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 static struct verbs_pair pair;
 
 static void
-expect(struct verbs_side *s, enum ibv_event_type type)
+expect_port_event(struct verbs_side *s, enum ibv_event_type type)
 {
 	struct ibv_async_event event = pair_event(&pair, s);
 
@@ -32,7 +32,7 @@ port_state(struct verbs_side *s)
 
 /* Both ends of the wire, and every open context, get the event. */
 static void
-test_link(void **state)
+link_events_reach_every_context(void **state)
 {
 	struct verbs_pair_conf conf = {.engines = 2};
 	struct verbs_side other;
@@ -45,16 +45,16 @@ test_link(void **state)
 	assert_int_equal(port_state(&pair.a), IBV_PORT_ACTIVE);
 	pair_no_event(&pair, &pair.a);
 	assert_int_equal(rocade_port_set_link(pair.a.port, false), 0);
-	expect(&pair.a, IBV_EVENT_PORT_ERR);
-	expect(&pair.b, IBV_EVENT_PORT_ERR);
-	expect(&other, IBV_EVENT_PORT_ERR);
+	expect_port_event(&pair.a, IBV_EVENT_PORT_ERR);
+	expect_port_event(&pair.b, IBV_EVENT_PORT_ERR);
+	expect_port_event(&other, IBV_EVENT_PORT_ERR);
 	assert_int_equal(port_state(&pair.a), IBV_PORT_DOWN);
 	assert_int_equal(port_state(&pair.b), IBV_PORT_DOWN);
 	assert_false(rocade_port_link_up(pair.b.port));
 	assert_int_equal(rocade_port_set_link(pair.a.port, true), 0);
-	expect(&pair.b, IBV_EVENT_PORT_ACTIVE);
-	expect(&other, IBV_EVENT_PORT_ACTIVE);
-	expect(&pair.a, IBV_EVENT_PORT_ACTIVE);
+	expect_port_event(&pair.b, IBV_EVENT_PORT_ACTIVE);
+	expect_port_event(&other, IBV_EVENT_PORT_ACTIVE);
+	expect_port_event(&pair.a, IBV_EVENT_PORT_ACTIVE);
 	pair_no_event(&pair, &pair.a);
 	pair_no_event(&pair, &pair.b);
 	/* Events may stay unread. */
@@ -67,7 +67,7 @@ test_link(void **state)
 /* While the link is down QPs keep their state; packets are lost, and the retries run
  * out. */
 static void
-test_retries(void **state)
+link_down_exhausts_retries(void **state)
 {
 	struct verbs_pair_conf conf = {.retry = 2, .timeout = 12, .qps = 2};
 	struct ibv_wc wc;
@@ -83,10 +83,10 @@ test_retries(void **state)
 	assert_int_equal(pair_send(&pair.a, 0, 2, 0, 5000, IBV_SEND_SIGNALED), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
-	expect(&pair.a, IBV_EVENT_PORT_ERR);
+	expect_port_event(&pair.a, IBV_EVENT_PORT_ERR);
 	/* The other QP sent nothing and is still usable. */
 	assert_int_equal(rocade_port_set_link(pair.b.port, true), 0);
-	expect(&pair.a, IBV_EVENT_PORT_ACTIVE);
+	expect_port_event(&pair.a, IBV_EVENT_PORT_ACTIVE);
 	assert_int_equal(pair_post_recv(&pair.b, 1, 3, 0, 100), 0);
 	assert_int_equal(pair_send(&pair.a, 1, 3, 0, 100, IBV_SEND_SIGNALED), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
@@ -96,7 +96,7 @@ test_retries(void **state)
 }
 
 static void
-test_gid_change(void **state)
+address_change_raises_gid_change(void **state)
 {
 	struct verbs_pair_conf conf = {.engines = 1};
 	union ibv_gid gid;
@@ -105,7 +105,7 @@ test_gid_change(void **state)
 	pair_open(&pair, &conf);
 	assert_int_equal(
 		rocade_port_set_addresses(pair.a.port, "192.0.2.77/24", NULL, NULL), 0);
-	expect(&pair.a, IBV_EVENT_GID_CHANGE);
+	expect_port_event(&pair.a, IBV_EVENT_GID_CHANGE);
 	pair_no_event(&pair, &pair.b);
 	assert_int_equal(ibv_query_gid(pair.a.context, 1, 0, &gid), 0);
 	assert_int_equal(gid.raw[15], 77);
@@ -119,9 +119,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_link),
-		cmocka_unit_test(test_retries),
-		cmocka_unit_test(test_gid_change),
+		cmocka_unit_test(link_events_reach_every_context),
+		cmocka_unit_test(link_down_exhausts_retries),
+		cmocka_unit_test(address_change_raises_gid_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

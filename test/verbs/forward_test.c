@@ -21,12 +21,12 @@
 #define PRIVATE_WORDS 1024
 
 static uintptr_t answer;
-static unsigned asked;
+static unsigned stub_calls;
 
 static uintptr_t
 stub(void)
 {
-	asked++;
+	stub_calls++;
 	return answer;
 }
 
@@ -47,20 +47,20 @@ setup(void **state)
 	vctx.context.device = &device;
 	pthread_mutex_init(&vctx.context.mutex, NULL);
 	answer = 77;
-	asked = 0;
+	stub_calls = 0;
 	return 0;
 }
 
 /* The call reached the stub exactly once. */
-#define reaches(call, value)                                                             \
+#define expect_forwarded(call, value)                                                             \
 	do {                                                                             \
-		asked = 0;                                                               \
+		stub_calls = 0;                                                               \
 		assert_int_equal(call, value);                                           \
-		assert_int_equal(asked, 1);                                              \
+		assert_int_equal(stub_calls, 1);                                              \
 	} while (0)
 
 static void
-test_status_calls(void **state)
+status_calls_are_forwarded(void **state)
 {
 	struct ibv_pd pd = {.context = context};
 	struct ibv_srq srq = {.context = context, .pd = &pd};
@@ -74,23 +74,23 @@ test_status_calls(void **state)
 	union ibv_gid gid;
 
 	(void)state;
-	reaches(ibv_dealloc_pd(&pd), 77);
-	reaches(ibv_modify_srq(&srq, &srq_attr, 0), 77);
-	reaches(ibv_query_srq(&srq, &srq_attr), 77);
-	reaches(ibv_destroy_srq(&srq), 77);
-	reaches(ibv_modify_qp(&qp, &qp_attr, 0), 77);
-	reaches(ibv_query_qp(&qp, &qp_attr, 0, &init), 77);
-	reaches(ibv_destroy_qp(&qp), 77);
-	reaches(ibv_attach_mcast(&qp, &gid, 0), 77);
-	reaches(ibv_detach_mcast(&qp, &gid, 0), 77);
-	reaches(ibv_resize_cq(&cq, 5), 77);
-	reaches(ibv_destroy_cq(&cq), 77);
-	reaches(ibv_dereg_mr(&mr), 77);
-	reaches(ibv_destroy_ah(&ah), 77);
+	expect_forwarded(ibv_dealloc_pd(&pd), 77);
+	expect_forwarded(ibv_modify_srq(&srq, &srq_attr, 0), 77);
+	expect_forwarded(ibv_query_srq(&srq, &srq_attr), 77);
+	expect_forwarded(ibv_destroy_srq(&srq), 77);
+	expect_forwarded(ibv_modify_qp(&qp, &qp_attr, 0), 77);
+	expect_forwarded(ibv_query_qp(&qp, &qp_attr, 0, &init), 77);
+	expect_forwarded(ibv_destroy_qp(&qp), 77);
+	expect_forwarded(ibv_attach_mcast(&qp, &gid, 0), 77);
+	expect_forwarded(ibv_detach_mcast(&qp, &gid, 0), 77);
+	expect_forwarded(ibv_resize_cq(&cq, 5), 77);
+	expect_forwarded(ibv_destroy_cq(&cq), 77);
+	expect_forwarded(ibv_dereg_mr(&mr), 77);
+	expect_forwarded(ibv_destroy_ah(&ah), 77);
 }
 
 static void
-test_pointer_calls(void **state)
+pointer_calls_are_forwarded(void **state)
 {
 	struct ibv_pd pd = {.context = context};
 	struct ibv_srq_init_attr srq_attr = {0};
@@ -100,19 +100,19 @@ test_pointer_calls(void **state)
 
 	(void)state;
 	answer = 0;
-	reaches((uintptr_t)ibv_alloc_pd(context), 0);
-	reaches((uintptr_t)ibv_create_srq(&pd, &srq_attr), 0);
-	reaches((uintptr_t)ibv_create_qp(&pd, &init), 0);
-	reaches((uintptr_t)ibv_create_cq(context, 1, NULL, NULL, 0), 0);
-	reaches((uintptr_t)ibv_create_ah(&pd, &ah), 0);
-	reaches((uintptr_t)ibv_reg_mr(&pd, &byte, 1, 0), 0);
-	reaches((uintptr_t)ibv_reg_mr_iova(&pd, &byte, 1, 0x1000, 0), 0);
-	reaches((uintptr_t)ibv_reg_mr_iova2(&pd, &byte, 1, 0x1000, 0), 0);
+	expect_forwarded((uintptr_t)ibv_alloc_pd(context), 0);
+	expect_forwarded((uintptr_t)ibv_create_srq(&pd, &srq_attr), 0);
+	expect_forwarded((uintptr_t)ibv_create_qp(&pd, &init), 0);
+	expect_forwarded((uintptr_t)ibv_create_cq(context, 1, NULL, NULL, 0), 0);
+	expect_forwarded((uintptr_t)ibv_create_ah(&pd, &ah), 0);
+	expect_forwarded((uintptr_t)ibv_reg_mr(&pd, &byte, 1, 0), 0);
+	expect_forwarded((uintptr_t)ibv_reg_mr_iova(&pd, &byte, 1, 0x1000, 0), 0);
+	expect_forwarded((uintptr_t)ibv_reg_mr_iova2(&pd, &byte, 1, 0x1000, 0), 0);
 }
 
 /* These functions of the real library use public members. */
 static void
-test_public_structures(void **state)
+calls_on_public_members_work(void **state)
 {
 	struct ibv_comp_channel channel = {.context = context, .fd = -1, .refcnt = 1};
 	struct ibv_cq cq = {.context = context};
@@ -128,14 +128,14 @@ test_public_structures(void **state)
 
 /* The forwarding also works while Rocade devices are open. */
 static void
-test_beside_ours(void **state)
+calls_are_forwarded_beside_rocade_devices(void **state)
 {
 	struct ibv_pd pd = {.context = context};
 	struct verbs_pair pair;
 
 	(void)state;
 	pair_open(&pair, &(struct verbs_pair_conf){0});
-	reaches(ibv_dealloc_pd(&pd), 77);
+	expect_forwarded(ibv_dealloc_pd(&pd), 77);
 	assert_int_equal(ibv_dealloc_pd(pair.a.pd), EBUSY);
 	pair_close(&pair);
 }
@@ -147,7 +147,7 @@ int
 dealloc_pd_1_0(void *pd);
 
 static const char *
-home(const void *function)
+library_of(const void *function)
 {
 	Dl_info info;
 
@@ -156,13 +156,13 @@ home(const void *function)
 }
 
 static void
-test_versions(void **state)
+symbol_versions_select_the_library(void **state)
 {
 	(void)state;
-	assert_non_null(strstr(home((void *)dealloc_pd_1_0), "libibverbs.so"));
-	assert_non_null(strstr(home((void *)ibv_dealloc_pd), "librocade.so"));
-	assert_non_null(strstr(home((void *)ibv_ack_async_event), "libibverbs.so"));
-	assert_non_null(strstr(home((void *)ibv_wc_status_str), "libibverbs.so"));
+	assert_non_null(strstr(library_of((void *)dealloc_pd_1_0), "libibverbs.so"));
+	assert_non_null(strstr(library_of((void *)ibv_dealloc_pd), "librocade.so"));
+	assert_non_null(strstr(library_of((void *)ibv_ack_async_event), "libibverbs.so"));
+	assert_non_null(strstr(library_of((void *)ibv_wc_status_str), "libibverbs.so"));
 	/* A lookup by name, as a plugin does. */
 	assert_ptr_equal(dlvsym(RTLD_DEFAULT, "ibv_dealloc_pd", "IBVERBS_1.1"),
 		(void *)ibv_dealloc_pd);
@@ -174,11 +174,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_status_calls, setup),
-		cmocka_unit_test_setup(test_pointer_calls, setup),
-		cmocka_unit_test_setup(test_public_structures, setup),
-		cmocka_unit_test_setup(test_beside_ours, setup),
-		cmocka_unit_test(test_versions),
+		cmocka_unit_test_setup(status_calls_are_forwarded, setup),
+		cmocka_unit_test_setup(pointer_calls_are_forwarded, setup),
+		cmocka_unit_test_setup(calls_on_public_members_work, setup),
+		cmocka_unit_test_setup(calls_are_forwarded_beside_rocade_devices, setup),
+		cmocka_unit_test(symbol_versions_select_the_library),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ exchange(void)
 }
 
 static void
-test_before_eal(void **state)
+launch_needs_eal(void **state)
 {
 	struct rocade_port_conf conf = {
 		.size = sizeof(conf), .addresses = "192.0.2.1/24"};
@@ -58,7 +58,7 @@ test_before_eal(void **state)
 
 /* EAL starts while Rocade devices are open. Its drivers do not see these devices. */
 static void
-test_eal(void **state)
+eal_ignores_rocade_devices(void **state)
 {
 	char *argv[] = {"launch_test", "--no-huge", "--no-pci", "--no-shconf",
 		"--no-telemetry", "-m", "64", "--log-level=error", "--lcores",
@@ -83,7 +83,7 @@ busy(void *arg)
 }
 
 static void
-test_refused(void **state)
+busy_lcore_or_engine_is_refused(void **state)
 {
 	bool stop = false;
 
@@ -110,7 +110,7 @@ test_refused(void **state)
 /* One lcore for both engines, one lcore each, and an engine that moves to another lcore
  * under traffic. */
 static void
-test_run(void **state)
+engines_run_on_lcores(void **state)
 {
 	(void)state;
 	for (unsigned round = 0; round < 20; round++) {
@@ -153,10 +153,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_before_eal),
-		cmocka_unit_test(test_eal),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_run),
+		cmocka_unit_test(launch_needs_eal),
+		cmocka_unit_test(eal_ignores_rocade_devices),
+		cmocka_unit_test(busy_lcore_or_engine_is_refused),
+		cmocka_unit_test(engines_run_on_lcores),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

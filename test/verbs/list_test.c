@@ -36,7 +36,7 @@ ports_close(void)
 
 /* With no open port, only the real library's devices are listed. */
 static void
-test_without_ports(void **state)
+list_without_ports_is_the_real_one(void **state)
 {
 	struct ibv_device **list;
 	const char *first;
@@ -51,7 +51,7 @@ test_without_ports(void **state)
 }
 
 static void
-test_merged(void **state)
+lists_are_merged(void **state)
 {
 	struct ibv_device **list;
 	int n = 0;
@@ -76,7 +76,7 @@ test_merged(void **state)
 }
 
 static void
-test_forwarded(void **state)
+calls_on_real_devices_are_forwarded(void **state)
 {
 	struct ibv_device **list;
 	struct ibv_context *context;
@@ -113,7 +113,7 @@ test_forwarded(void **state)
 
 /* Calls on Rocade's devices do not reach the real library. */
 static void
-test_ours(void **state)
+calls_on_rocade_devices_stay(void **state)
 {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -132,7 +132,7 @@ test_ours(void **state)
 /* A hot-plugged driver lists devices while ports are open: it must not take them for
  * hardware. */
 static void
-test_driver(void **state)
+driver_sees_real_devices_only(void **state)
 {
 	const char *first = NULL;
 	int n;
@@ -152,11 +152,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_without_ports),
-		cmocka_unit_test(test_merged),
-		cmocka_unit_test(test_forwarded),
-		cmocka_unit_test(test_ours),
-		cmocka_unit_test(test_driver),
+		cmocka_unit_test(list_without_ports_is_the_real_one),
+		cmocka_unit_test(lists_are_merged),
+		cmocka_unit_test(calls_on_real_devices_are_forwarded),
+		cmocka_unit_test(calls_on_rocade_devices_stay),
+		cmocka_unit_test(driver_sees_real_devices_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static union ibv_gid group;
 static struct ibv_qp *
 ud_qp(struct verbs_side *s, int engine, uint32_t qkey)
 {
-	struct ibv_qp_init_attr init = {
+	struct ibv_qp_init_attr qps_open = {
 		.send_cq = s->send_cq,
 		.recv_cq = s->recv_cq,
 		.srq = s->srq,
@@ -39,14 +39,14 @@ ud_qp(struct verbs_side *s, int engine, uint32_t qkey)
 	struct ibv_qp *qp;
 
 	assert_int_equal(rocade_context_set_engine(s->context, engine), 0);
-	qp = ibv_create_qp(s->pd, &init);
+	qp = ibv_create_qp(s->pd, &qps_open);
 	assert_non_null(qp);
 	pair_ud_to_rts(qp, qkey, 5);
 	return qp;
 }
 
 static void
-init(unsigned engines, bool ipv6, unsigned srq_wr)
+qps_open(unsigned engines, bool ipv6, unsigned srq_wr)
 {
 	struct verbs_pair_conf conf = {
 		.engines = engines, .unconnected = true, .ipv6 = ipv6, .srq_wr = srq_wr};
@@ -66,7 +66,7 @@ init(unsigned engines, bool ipv6, unsigned srq_wr)
 }
 
 static void
-fini(void)
+qps_close(void)
 {
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	for (unsigned i = 0; i < QPS; i++) {
@@ -108,7 +108,7 @@ send_to_group(struct ibv_qp *qp, uint32_t len, uint32_t qkey)
 }
 
 static void
-check(const struct verbs_side *s, const struct ibv_wc *wc, uint32_t len)
+expect_copy(const struct verbs_side *s, const struct ibv_wc *wc, uint32_t len)
 {
 	assert_int_equal(wc->status, IBV_WC_SUCCESS);
 	assert_int_equal(wc->byte_len, GRH + len);
@@ -125,7 +125,7 @@ copies(unsigned engines, bool ipv6)
 {
 	static const uint32_t lens[] = {0, 1, 63, 1024, 4096};
 
-	init(engines, ipv6, 0);
+	qps_open(engines, ipv6, 0);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(ibv_attach_mcast(a[i], &group, 0), 0);
 		assert_int_equal(ibv_attach_mcast(b[i], &group, 0xC000), 0);
@@ -141,12 +141,12 @@ copies(unsigned engines, bool ipv6)
 		send_to_group(a[0], lens[l], QKEY);
 		pair_poll_cq(&pair, pair.b.recv_cq, wc, 3);
 		for (unsigned i = 0; i < 3; i++) {
-			check(&pair.b, &wc[i], lens[l]);
+			expect_copy(&pair.b, &wc[i], lens[l]);
 			from_b |= 1u << wc[i].wr_id;
 		}
 		pair_poll_cq(&pair, pair.a.recv_cq, wc, 2);
 		for (unsigned i = 0; i < 2; i++) {
-			check(&pair.a, &wc[i], lens[l]);
+			expect_copy(&pair.a, &wc[i], lens[l]);
 			from_a |= 1u << wc[i].wr_id;
 		}
 		assert_int_equal(from_b, 7);
@@ -183,11 +183,11 @@ copies(unsigned engines, bool ipv6)
 		assert_int_equal(ibv_detach_mcast(a[i], &group, 0), 0);
 		assert_int_equal(ibv_detach_mcast(b[i], &group, 0), 0);
 	}
-	fini();
+	qps_close();
 }
 
 static void
-test_copies(void **state)
+attached_qps_but_sender_get_a_copy(void **state)
 {
 	(void)state;
 	copies(1, false);
@@ -198,12 +198,12 @@ test_copies(void **state)
 
 /* Each attached QP consumes one receive of the shared SRQ. */
 static void
-test_srq(void **state)
+attached_qps_share_an_srq(void **state)
 {
 	struct ibv_wc wc[QPS];
 
 	(void)state;
-	init(2, false, 16);
+	qps_open(2, false, 16);
 	for (unsigned i = 0; i < QPS; i++) {
 		assert_int_equal(ibv_attach_mcast(b[i], &group, 0), 0);
 		receive(&pair.b, NULL, i);
@@ -211,20 +211,20 @@ test_srq(void **state)
 	send_to_group(a[0], 500, QKEY);
 	pair_poll_cq(&pair, pair.b.recv_cq, wc, QPS);
 	for (unsigned i = 0; i < QPS; i++)
-		check(&pair.b, &wc[i], 500);
+		expect_copy(&pair.b, &wc[i], 500);
 	for (unsigned i = 0; i < QPS; i++)
 		assert_int_equal(ibv_detach_mcast(b[i], &group, 0), 0);
-	fini();
+	qps_close();
 }
 
 static void
-test_arguments(void **state)
+attach_and_detach_arguments(void **state)
 {
 	struct ibv_qp *rc;
 	union ibv_gid other;
 
 	(void)state;
-	init(1, false, 0);
+	qps_open(1, false, 0);
 	rc = pair_qp_create(&pair.conf, &pair.b, 0);
 	assert_int_equal(ibv_attach_mcast(rc, &group, 0), EINVAL);
 	assert_int_equal(ibv_attach_mcast(b[0], &pair.b.gid, 0), EINVAL);
@@ -239,7 +239,7 @@ test_arguments(void **state)
 	assert_int_equal(ibv_detach_mcast(b[0], &group, 0), 0);
 	assert_int_equal(ibv_detach_mcast(b[0], &group, 0), EINVAL);
 	assert_int_equal(ibv_destroy_qp(rc), 0);
-	fini();
+	qps_close();
 }
 
 static uint64_t
@@ -259,13 +259,13 @@ qp_stat(struct ibv_qp *qp, const char *name)
 /* Datagrams to a group without attached QPs, and with another Q_Key, are counted as
  * drops. A QP attached twice gets one copy. */
 static void
-test_drops(void **state)
+undeliverable_copies_are_counted(void **state)
 {
 	struct ibv_wc wc;
 	struct ibv_qp *odd;
 
 	(void)state;
-	init(2, false, 0);
+	qps_open(2, false, 0);
 	odd = ud_qp(&pair.b, 0, QKEY + 1);
 	receive(&pair.b, b[0], 0);
 	receive(&pair.b, odd, 1);
@@ -277,7 +277,7 @@ test_drops(void **state)
 	assert_int_equal(ibv_attach_mcast(odd, &group, 0), 0);
 	send_to_group(a[0], 10, QKEY);
 	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
-	check(&pair.b, &wc, 10);
+	expect_copy(&pair.b, &wc, 10);
 	assert_int_equal(wc.qp_num, b[0]->qp_num);
 	receive(&pair.b, b[0], 2);
 	pair_no_completion(&pair, pair.b.recv_cq);
@@ -287,14 +287,14 @@ test_drops(void **state)
 	assert_int_equal(ibv_attach_mcast(b[1], &group, 0), 0);
 	send_to_group(a[0], 12, QKEY);
 	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
-	check(&pair.b, &wc, 12);
+	expect_copy(&pair.b, &wc, 12);
 	pair_no_completion(&pair, pair.b.recv_cq);
 	assert_int_equal(pair_stat(&pair.b, "drop_no_receive"), 1);
 	assert_int_equal(ibv_detach_mcast(b[0], &group, 0), 0);
 	assert_int_equal(ibv_detach_mcast(b[1], &group, 0), 0);
 	assert_int_equal(ibv_detach_mcast(odd, &group, 0), 0);
 	assert_int_equal(ibv_destroy_qp(odd), 0);
-	fini();
+	qps_close();
 }
 
 /* The reply to a multicast datagram uses the local address in the sender's network. */
@@ -305,7 +305,7 @@ answer(bool ipv6)
 	union ibv_gid own;
 	struct ibv_wc wc;
 
-	init(1, ipv6, 0);
+	qps_open(1, ipv6, 0);
 	assert_int_equal(ibv_attach_mcast(b[0], &group, 0), 0);
 	receive(&pair.b, b[0], 0);
 	send_to_group(a[0], 10, QKEY);
@@ -317,11 +317,11 @@ answer(bool ipv6)
 	assert_int_equal(ibv_query_gid(pair.b.context, 1, attr.grh.sgid_index, &own), 0);
 	assert_memory_equal(&own, &pair.b.gid, sizeof(own));
 	assert_int_equal(ibv_detach_mcast(b[0], &group, 0), 0);
-	fini();
+	qps_close();
 }
 
 static void
-test_answer(void **state)
+reply_uses_address_in_senders_network(void **state)
 {
 	(void)state;
 	answer(false);
@@ -330,13 +330,13 @@ test_answer(void **state)
 
 /* The limit of groups is exactly the one that the device reports. */
 static void
-test_limits(void **state)
+group_limit_is_the_reported_one(void **state)
 {
 	struct ibv_device_attr attr;
 	union ibv_gid gid = group;
 
 	(void)state;
-	init(1, false, 0);
+	qps_open(1, false, 0);
 	gid = group;
 	assert_int_equal(ibv_query_device(pair.b.context, &attr), 0);
 	assert_true(attr.max_mcast_grp >= 256 && attr.max_mcast_grp < 65536);
@@ -353,19 +353,19 @@ test_limits(void **state)
 		gid.raw[15] = (uint8_t)i;
 		assert_int_equal(ibv_detach_mcast(b[0], &gid, 0), 0);
 	}
-	fini();
+	qps_close();
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_srq),
-		cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_drops),
-		cmocka_unit_test(test_answer),
-		cmocka_unit_test(test_limits),
+		cmocka_unit_test(attached_qps_but_sender_get_a_copy),
+		cmocka_unit_test(attached_qps_share_an_srq),
+		cmocka_unit_test(attach_and_detach_arguments),
+		cmocka_unit_test(undeliverable_copies_are_counted),
+		cmocka_unit_test(reply_uses_address_in_senders_network),
+		cmocka_unit_test(group_limit_is_the_reported_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,7 @@ buffer_register(bool mapped_file)
 }
 
 static void
-buffer_take_away(void)
+buffer_unmap(void)
 {
 	if (file < 0)
 		assert_int_equal(munmap(buffer, BYTES), 0);
@@ -104,7 +104,7 @@ remote_run(enum ibv_wr_opcode opcode, bool mapped_file)
 	memset(pair.a.mem, 0x5A, 64);
 	post(&pair.a, opcode, pair.a.mr, pair.a.mem, 64, PAGE);
 	assert_int_equal(done(&pair.a), IBV_WC_SUCCESS);
-	buffer_take_away();
+	buffer_unmap();
 	/* Across a page boundary. */
 	post(&pair.a, opcode, pair.a.mr, pair.a.mem, 64, 2 * PAGE - 32);
 	assert_int_equal(done(&pair.a), IBV_WC_SUCCESS);
@@ -115,21 +115,21 @@ remote_run(enum ibv_wr_opcode opcode, bool mapped_file)
 }
 
 static void
-test_write(void **state)
+remote_write_to_unmapped_memory(void **state)
 {
 	(void)state;
 	remote_run(IBV_WR_RDMA_WRITE, false);
 }
 
 static void
-test_read(void **state)
+remote_read_of_unmapped_memory(void **state)
 {
 	(void)state;
 	remote_run(IBV_WR_RDMA_READ, false);
 }
 
 static void
-test_file_cut_off(void **state)
+truncated_file_mapping(void **state)
 {
 	(void)state;
 	remote_run(IBV_WR_RDMA_WRITE, true);
@@ -137,14 +137,14 @@ test_file_cut_off(void **state)
 }
 
 static void
-test_local_send(void **state)
+local_send_from_unmapped_memory(void **state)
 {
 	struct ibv_wc wc;
 
 	(void)state;
 	begin(false);
 	assert_int_equal(pair_post_recv(&pair.a, 0, 1, 0, 64), 0);
-	buffer_take_away();
+	buffer_unmap();
 	memset(pair.a.mem, 0x5A, 64);
 	post(&pair.b, IBV_WR_SEND, mr, buffer, 64, 0);
 	assert_int_equal(done(&pair.b), IBV_WC_SUCCESS);
@@ -158,13 +158,13 @@ test_local_send(void **state)
 /* A region registered at the same address later is a new one; the old key stays
  * invalid. */
 static void
-test_again(void **state)
+same_address_can_be_registered_again(void **state)
 {
 	struct ibv_mr *old;
 
 	(void)state;
 	begin(false);
-	buffer_take_away();
+	buffer_unmap();
 	post(&pair.a, IBV_WR_RDMA_WRITE, pair.a.mr, pair.a.mem, 64, 0);
 	assert_int_equal(done(&pair.a), IBV_WC_SUCCESS);
 	old = mr;
@@ -198,7 +198,7 @@ jump(int sig)
 /* A fault of the application reaches the application's handler. Closing the last device
  * restores that handler. */
 static void
-test_passed_on(void **state)
+application_fault_reaches_its_handler(void **state)
 {
 	struct sigaction own = {.sa_handler = jump}, was, now;
 
@@ -207,7 +207,7 @@ test_passed_on(void **state)
 	begin(false);
 	sigaction(SIGSEGV, NULL, &now);
 	assert_true(now.sa_handler != jump);
-	buffer_take_away();
+	buffer_unmap();
 	if (sigsetjmp(back, 1) == 0) {
 		/* a registered address, but the fault is not in an engine */
 		*(volatile uint8_t *)buffer = 1;
@@ -222,7 +222,7 @@ test_passed_on(void **state)
 /* Runs the fault in a child. Returns the signal that killed it, or its negative exit
  * status. */
 static int
-killed_by(const char *guard, bool take_rights)
+killed_by(const char *guard, bool read_only)
 {
 	int status;
 	pid_t pid = fork();
@@ -231,10 +231,10 @@ killed_by(const char *guard, bool take_rights)
 		signal(SIGSEGV, SIG_DFL);
 		setenv("ROCADE_GUARD", guard, 1);
 		begin(false);
-		if (take_rights)
+		if (read_only)
 			mprotect(buffer, BYTES, PROT_READ);
 		else
-			buffer_take_away();
+			buffer_unmap();
 		post(&pair.a, IBV_WR_RDMA_WRITE, pair.a.mr, pair.a.mem, 64, 0);
 		_exit(done(&pair.a) == IBV_WC_SUCCESS ? 0 : 1);
 	}
@@ -244,7 +244,7 @@ killed_by(const char *guard, bool take_rights)
 }
 
 static void
-test_off(void **state)
+handler_off_or_read_only_page_kills(void **state)
 {
 	(void)state;
 	assert_int_equal(killed_by("1", false), 0);
@@ -257,13 +257,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_write),
-		cmocka_unit_test(test_read),
-		cmocka_unit_test(test_file_cut_off),
-		cmocka_unit_test(test_local_send),
-		cmocka_unit_test(test_again),
-		cmocka_unit_test(test_passed_on),
-		cmocka_unit_test(test_off),
+		cmocka_unit_test(remote_write_to_unmapped_memory),
+		cmocka_unit_test(remote_read_of_unmapped_memory),
+		cmocka_unit_test(truncated_file_mapping),
+		cmocka_unit_test(local_send_from_unmapped_memory),
+		cmocka_unit_test(same_address_can_be_registered_again),
+		cmocka_unit_test(application_fault_reaches_its_handler),
+		cmocka_unit_test(handler_off_or_read_only_page_kills),
 	};
 
 	return cmocka_run_group_tests_name("verbs guard", tests, NULL, NULL);

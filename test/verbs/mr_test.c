@@ -14,7 +14,7 @@
 #include "api_fixture.h"
 
 static void
-test_pd(void **state)
+pd_in_use_is_ebusy(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(pair.a.context);
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 1, .max_sge = 1}};
@@ -31,7 +31,7 @@ test_pd(void **state)
 
 /* ENOMEM past the device's limit; afterwards all PDs can be allocated again. */
 static void
-test_pd_many(void **state)
+pd_limit(void **state)
 {
 	struct ibv_device_attr attr;
 	struct ibv_pd **pds;
@@ -57,7 +57,7 @@ test_pd_many(void **state)
 }
 
 static struct ibv_mr *
-reg(void *addr, size_t len, int access)
+mr_register(void *addr, size_t len, int access)
 {
 	errno = 0;
 	return ibv_reg_mr(pair.a.pd, addr, len, access);
@@ -70,7 +70,7 @@ test_mr(void **state)
 	struct ibv_mr *mr, *other;
 
 	(void)state;
-	mr = reg(mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	mr = mr_register(mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	assert_non_null(mr);
 	assert_ptr_equal(mr->addr, mem);
 	assert_int_equal(mr->length, sizeof(mem));
@@ -78,19 +78,19 @@ test_mr(void **state)
 	assert_ptr_equal(mr->context, pair.a.context);
 	assert_true(mr->lkey != 0);
 	/* A region may overlap another and has its own key. */
-	other = reg(mem + 1, 1, 0);
+	other = mr_register(mem + 1, 1, 0);
 	assert_non_null(other);
 	assert_int_not_equal(mr->lkey, other->lkey);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	mr = reg(mem, sizeof(mem), 0);
+	mr = mr_register(mem, sizeof(mem), 0);
 	assert_int_not_equal(mr->lkey, other->lkey);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dereg_mr(other), 0);
-	mr = reg(mem, 0, IBV_ACCESS_LOCAL_WRITE);
+	mr = mr_register(mem, 0, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	/* Hints have no effect. */
-	mr = reg(mem, 16, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+	mr = mr_register(mem, 16, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
 	assert_non_null(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	mr = ibv_reg_mr_iova(pair.a.pd, mem, 16, 0x1000, IBV_ACCESS_LOCAL_WRITE);
@@ -104,21 +104,21 @@ test_mr_refused(void **state)
 	static uint8_t mem[16];
 
 	(void)state;
-	assert_null(reg(mem, sizeof(mem), IBV_ACCESS_REMOTE_WRITE));
+	assert_null(mr_register(mem, sizeof(mem), IBV_ACCESS_REMOTE_WRITE));
 	assert_int_equal(errno, EINVAL);
-	assert_null(reg(mem, sizeof(mem), IBV_ACCESS_REMOTE_ATOMIC));
+	assert_null(mr_register(mem, sizeof(mem), IBV_ACCESS_REMOTE_ATOMIC));
 	assert_int_equal(errno, EINVAL);
-	assert_null(reg(mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE | 1 << 10));
+	assert_null(mr_register(mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE | 1 << 10));
 	assert_int_equal(errno, EINVAL);
-	assert_null(reg(mem, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE));
+	assert_null(mr_register(mem, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EINVAL);
-	assert_null(reg(mem, sizeof(mem), IBV_ACCESS_ON_DEMAND));
+	assert_null(mr_register(mem, sizeof(mem), IBV_ACCESS_ON_DEMAND));
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
 /* Registering unmapped or write-protected memory fails with EFAULT, without a signal. */
 static void
-test_mr_fault(void **state)
+inaccessible_memory_is_efault(void **state)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *mem = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE,
@@ -129,25 +129,25 @@ test_mr_fault(void **state)
 	(void)state;
 	assert_true(mem != MAP_FAILED);
 	/* Registration faults the pages in. */
-	mr = reg(mem + page - 1, page + 2, IBV_ACCESS_LOCAL_WRITE);
+	mr = mr_register(mem + page - 1, page + 2, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(mr);
 	assert_int_equal(mincore(mem, 4 * page, present), 0);
 	assert_true(present[0] & present[1] & present[2] & 1);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 
 	assert_int_equal(mprotect(mem + 2 * page, page, PROT_READ), 0);
-	assert_null(reg(mem, 4 * page, IBV_ACCESS_LOCAL_WRITE));
+	assert_null(mr_register(mem, 4 * page, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EFAULT);
-	mr = reg(mem, 4 * page, 0); /* read access is allowed */
+	mr = mr_register(mem, 4 * page, 0); /* read access is allowed */
 	assert_non_null(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(mprotect(mem + 2 * page, page, PROT_NONE), 0);
-	assert_null(reg(mem, 4 * page, 0));
+	assert_null(mr_register(mem, 4 * page, 0));
 	assert_int_equal(errno, EFAULT);
 	assert_int_equal(munmap(mem + 2 * page, page), 0);
-	assert_null(reg(mem, 4 * page, 0));
+	assert_null(mr_register(mem, 4 * page, 0));
 	assert_int_equal(errno, EFAULT);
-	assert_null(reg(mem, 4 * page, IBV_ACCESS_LOCAL_WRITE));
+	assert_null(mr_register(mem, 4 * page, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EFAULT);
 	munmap(mem, 2 * page);
 	munmap(mem + 3 * page, page);
@@ -157,11 +157,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		with_pair(test_pd),
-		with_pair(test_pd_many),
+		with_pair(pd_in_use_is_ebusy),
+		with_pair(pd_limit),
 		with_pair(test_mr),
 		with_pair(test_mr_refused),
-		with_pair(test_mr_fault),
+		with_pair(inaccessible_memory_is_efault),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,7 @@ done(struct verbs_side *s, enum ibv_wc_status status)
 
 /* a's operation through b's memory window completes with this status. */
 static void
-through(uint32_t rkey, enum ibv_wr_opcode opcode, enum ibv_wc_status status)
+access_window(uint32_t rkey, enum ibv_wr_opcode opcode, enum ibv_wc_status status)
 {
 	struct ibv_sge sge = {(uintptr_t)pair.a.mem, 8, pair.a.mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = 5,
@@ -115,7 +115,7 @@ post_bind(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind)
 /* ---- Memory windows ---- */
 
 static void
-test_caps(void **state)
+window_capabilities(void **state)
 {
 	const unsigned flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
 			       IBV_DEVICE_MEM_MGT_EXTENSIONS;
@@ -132,7 +132,7 @@ test_caps(void **state)
 }
 
 static void
-test_type1(void **state)
+type1_window_lifecycle(void **state)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = {
@@ -152,18 +152,18 @@ test_type1(void **state)
 	assert_int_equal(wc.opcode, IBV_WC_BIND_MW);
 	assert_int_equal(wc.wr_id, 7);
 	memset(pair.a.mem, 0x3C, 8);
-	through(mw->rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+	access_window(mw->rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
 	assert_int_equal(pair.b.mem[FAR + 7], 0x3C);
 	assert_int_equal(ibv_dereg_mr(region), EBUSY);
-	through(first, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
+	access_window(first, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
 	reconnect();
-	through(mw->rkey, IBV_WR_RDMA_READ,
+	access_window(mw->rkey, IBV_WR_RDMA_READ,
 		IBV_WC_SUCCESS); /* it survives the QP's RESET */
 	/* A bind of length 0 unbinds. */
 	bind.bind_info = (struct ibv_mw_bind_info){.mr = NULL};
 	assert_int_equal(ibv_bind_mw(pair.b.qp[0], mw, &bind), 0);
 	done(&pair.b, IBV_WC_SUCCESS);
-	through(mw->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	access_window(mw->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
 	reconnect();
 	/* Deallocated while bound. */
 	bind.bind_info = info();
@@ -171,11 +171,11 @@ test_type1(void **state)
 	done(&pair.b, IBV_WC_SUCCESS);
 	first = mw->rkey;
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
-	through(first, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	access_window(first, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
 }
 
 static void
-test_bind_refused(void **state)
+invalid_binds_are_refused(void **state)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
 	struct ibv_mw *mw2 = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
@@ -219,7 +219,7 @@ test_bind_refused(void **state)
 }
 
 static void
-test_type2(void **state)
+type2_window_lifecycle(void **state)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
 	struct ibv_mw_bind_info bind = info();
@@ -229,19 +229,19 @@ test_type2(void **state)
 	inv.invalidate_rkey = ibv_inc_rkey(mw->rkey);
 	assert_int_equal(post_bind(mw, inv.invalidate_rkey, &bind), 0);
 	assert_int_equal(done(&pair.b, IBV_WC_SUCCESS).opcode, IBV_WC_BIND_MW);
-	through(inv.invalidate_rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
-	through(inv.invalidate_rkey, IBV_WR_ATOMIC_WRITE, IBV_WC_SUCCESS);
+	access_window(inv.invalidate_rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+	access_window(inv.invalidate_rkey, IBV_WR_ATOMIC_WRITE, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dereg_mr(region), EBUSY);
 	assert_int_equal(post(&pair.b, &inv), 0);
 	assert_int_equal(done(&pair.b, IBV_WC_SUCCESS).opcode, IBV_WC_LOCAL_INV);
-	through(inv.invalidate_rkey, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
+	access_window(inv.invalidate_rkey, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
 	reconnect();
 	/* The end of the connection removes the binding. */
 	assert_int_equal(post_bind(mw, inv.invalidate_rkey, &bind), 0);
 	done(&pair.b, IBV_WC_SUCCESS);
-	through(inv.invalidate_rkey, IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
+	access_window(inv.invalidate_rkey, IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
 	reconnect();
-	through(inv.invalidate_rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	access_window(inv.invalidate_rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
 	reconnect();
 	assert_int_equal(post(&pair.b, &inv), 0);
 	done(&pair.b, IBV_WC_MW_BIND_ERR);
@@ -249,7 +249,7 @@ test_type2(void **state)
 }
 
 static void
-test_send_with_inv(void **state)
+send_with_invalidate(void **state)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
 	struct ibv_mw_bind_info bind = info();
@@ -270,7 +270,7 @@ test_send_with_inv(void **state)
 	assert_int_equal(wc.opcode, IBV_WC_RECV);
 	assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
 	assert_int_equal(wc.invalidated_rkey, mw->rkey);
-	through(mw->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	access_window(mw->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
@@ -326,7 +326,7 @@ builder(struct verbs_side *s)
 }
 
 static void
-test_builders(void **state)
+sections_bind_and_invalidate(void **state)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
 	struct ibv_mw_bind_info bind = info();
@@ -367,7 +367,7 @@ test_builders(void **state)
 	pair_poll_cq(&pair, pair.b.recv_cq, wc, 1);
 	assert_int_equal(wc[0].wc_flags, IBV_WC_WITH_INV);
 	assert_int_equal(wc[0].invalidated_rkey, mw->rkey);
-	through(mw->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	access_window(mw->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
@@ -387,7 +387,7 @@ rereg_refused(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_
 }
 
 static void
-test_rereg(void **state)
+rereg_access_memory_and_pd(void **state)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pair.b.pd, pair.b.mem + FAR, LEN, RIGHTS);
 	struct ibv_pd *pd = ibv_alloc_pd(pair.b.context);
@@ -395,13 +395,13 @@ test_rereg(void **state)
 
 	(void)state;
 	/* A change of access keeps the key. */
-	through(first, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+	access_window(first, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 				 IBV_ACCESS_REMOTE_READ),
 		0);
 	assert_int_equal(mr->rkey, first);
-	through(first, IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
-	through(first, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
+	access_window(first, IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
+	access_window(first, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR);
 	reconnect();
 	/* A change of memory gives a new key; the old one is invalid. */
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
@@ -412,25 +412,25 @@ test_rereg(void **state)
 	assert_int_not_equal(second, first);
 	assert_ptr_equal(mr->addr, pair.b.mem + FAR - 4096);
 	assert_int_equal(mr->length, 4096 + 8);
-	through(second, IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
-	through(first, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	access_window(second, IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
+	access_window(first, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
 	reconnect();
 	/* A change of PD: b's QP loses access. A change of everything gives it back. */
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0), 0);
 	assert_ptr_equal(mr->pd, pd);
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
-	through(mr->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	access_window(mr->rkey, IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
 	reconnect();
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_FLAGS_SUPPORTED, pair.b.pd,
 				 pair.b.mem + FAR, LEN, RIGHTS),
 		0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-	through(mr->rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+	access_window(mr->rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
 static void
-test_rereg_refused(void **state)
+invalid_rereg_changes_nothing(void **state)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pair.b.pd, pair.b.mem + FAR, LEN, RIGHTS);
 	struct ibv_mw *mw = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_2);
@@ -456,7 +456,7 @@ test_rereg_refused(void **state)
 	done(&pair.b, IBV_WC_SUCCESS);
 	rereg_refused(mr, access, NULL, NULL, 0, RIGHTS, EBUSY);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
-	through(mr->rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
+	access_window(mr->rkey, IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
@@ -465,15 +465,15 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_caps),
-		T(test_type1),
-		T(test_bind_refused),
-		T(test_type2),
-		T(test_send_with_inv),
+		T(window_capabilities),
+		T(type1_window_lifecycle),
+		T(invalid_binds_are_refused),
+		T(type2_window_lifecycle),
+		T(send_with_invalidate),
 		T(test_atomic_write_refused),
-		cmocka_unit_test_setup_teardown(test_builders, setup_builders, teardown),
-		T(test_rereg),
-		T(test_rereg_refused),
+		cmocka_unit_test_setup_teardown(sections_bind_and_invalidate, setup_builders, teardown),
+		T(rereg_access_memory_and_pd),
+		T(invalid_rereg_changes_nothing),
 	};
 
 	return cmocka_run_group_tests_name("verbs mw", tests, NULL, NULL);

@@ -21,7 +21,7 @@ port_conf(const char *addresses)
 
 /* Opening fails with a message that names the option, and leaves nothing open. */
 static void
-refused(const struct rocade_port_conf *a, int err, const char *word)
+expect_open_refused(const struct rocade_port_conf *a, int err, const char *word)
 {
 	struct rocade_port_conf conf[2] = {*a, port_conf("192.0.2.2/24")};
 	struct rocade_port *ports[2] = {NULL, NULL};
@@ -40,55 +40,55 @@ refused(const struct rocade_port_conf *a, int err, const char *word)
 }
 
 static void
-test_open_refuses(void **state)
+invalid_options_are_refused_by_name(void **state)
 {
 	struct rocade_port_conf c;
 
 	(void)state;
 	c = port_conf("192.0.2.1/24");
 	c.size = 4;
-	refused(&c, EINVAL, "size");
+	expect_open_refused(&c, EINVAL, "size");
 	c = port_conf(NULL);
-	refused(&c, EINVAL, "addresses");
+	expect_open_refused(&c, EINVAL, "addresses");
 	c = port_conf("192.0.2.1/24,nonsense");
-	refused(&c, EINVAL, "nonsense");
+	expect_open_refused(&c, EINVAL, "nonsense");
 	c = port_conf("192.0.2.1/33");
-	refused(&c, EINVAL, "192.0.2.1/33");
+	expect_open_refused(&c, EINVAL, "192.0.2.1/33");
 	c = port_conf("224.0.0.1/24");
-	refused(&c, EINVAL, "address");
+	expect_open_refused(&c, EINVAL, "address");
 	c = port_conf("192.0.2.1/24");
 	c.gateway4 = "2001:db8::1";
-	refused(&c, EINVAL, "gateway4");
+	expect_open_refused(&c, EINVAL, "gateway4");
 	c = port_conf("192.0.2.1/24");
 	c.mtu = 575;
-	refused(&c, EINVAL, "mtu");
+	expect_open_refused(&c, EINVAL, "mtu");
 	c.mtu = 9001;
-	refused(&c, EINVAL, "mtu");
+	expect_open_refused(&c, EINVAL, "mtu");
 	c = port_conf("192.0.2.1/24");
 	c.vlan = 4095;
-	refused(&c, EINVAL, "vlan");
+	expect_open_refused(&c, EINVAL, "vlan");
 	c = port_conf("192.0.2.1/24");
 	c.engines = 17;
-	refused(&c, EINVAL, "engines");
+	expect_open_refused(&c, EINVAL, "engines");
 	c.engines = 2; /* the other end has one engine */
-	refused(&c, EINVAL, "engines");
+	expect_open_refused(&c, EINVAL, "engines");
 	c = port_conf("192.0.2.1/24");
 	c.qpn_base = 1;
-	refused(&c, EINVAL, "qpn_base");
+	expect_open_refused(&c, EINVAL, "qpn_base");
 	c.qpn_base = 0xFFFFFF;
-	refused(&c, EINVAL, "qpn_base");
+	expect_open_refused(&c, EINVAL, "qpn_base");
 	c.qpn_base = 0xFFFFF0; /* 65536 QPNs do not fit from here on */
-	refused(&c, EINVAL, "qpn_base");
+	expect_open_refused(&c, EINVAL, "qpn_base");
 	c = port_conf("192.0.2.1/24");
 	c.max_qp = 131073;
-	refused(&c, EINVAL, "max_qp");
+	expect_open_refused(&c, EINVAL, "max_qp");
 	c = port_conf("192.0.2.1/24");
 	c.name = "";
-	refused(&c, EINVAL, "name");
+	expect_open_refused(&c, EINVAL, "name");
 }
 
 static void
-test_open_names(void **state)
+device_names(void **state)
 {
 	struct rocade_port_conf conf[2] = {
 		port_conf("192.0.2.1/24"), port_conf("192.0.2.2/24")};
@@ -118,7 +118,7 @@ test_open_names(void **state)
 
 /* A device list keeps its device objects valid after the port is closed. */
 static void
-test_device_closed(void **state)
+device_in_list_outlives_its_port(void **state)
 {
 	struct rocade_port_conf conf[2] = {
 		port_conf("192.0.2.1/24"), port_conf("192.0.2.2/24")};
@@ -225,9 +225,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_open_refuses),
-		cmocka_unit_test(test_open_names),
-		cmocka_unit_test(test_device_closed),
+		cmocka_unit_test(invalid_options_are_refused_by_name),
+		cmocka_unit_test(device_names),
+		cmocka_unit_test(device_in_list_outlives_its_port),
 		with_pair(test_addresses),
 		with_pair(test_neighbours),
 		with_pair(test_set_addresses),

@@ -48,7 +48,7 @@ second_refused(struct ibv_send_wr *second, int err)
 }
 
 static void
-test_post_send_refused(void **state)
+invalid_sends_are_refused(void **state)
 {
 	struct ibv_sge sge[4] = {pair_sge(&pair.a, 0, 1), pair_sge(&pair.a, 0, 1),
 		pair_sge(&pair.a, 0, 1), pair_sge(&pair.a, 0, 1)};
@@ -96,7 +96,7 @@ test_post_send_refused(void **state)
 }
 
 static void
-test_post_send_states(void **state)
+sends_in_each_state(void **state)
 {
 	struct ibv_qp *qp = pair_qp_create(&pair.conf, &pair.a, 0);
 	struct ibv_send_wr wr = send_wr(NULL, 0), *bad;
@@ -125,7 +125,7 @@ test_post_send_states(void **state)
 }
 
 static void
-test_post_recv(void **state)
+invalid_receives_are_refused(void **state)
 {
 	struct ibv_sge sge[4] = {pair_sge(&pair.a, 0, 1), pair_sge(&pair.a, 0, 1),
 		pair_sge(&pair.a, 0, 1), pair_sge(&pair.a, 0, 1)};
@@ -184,7 +184,7 @@ test_bad_wr_kept_on_success(void **state)
 
 /* Receives posted in ERR are flushed in order, without any packet. */
 static void
-test_post_recv_in_error(void **state)
+receives_posted_in_error_are_flushed(void **state)
 {
 	struct ibv_wc wc[3];
 
@@ -204,7 +204,7 @@ test_post_recv_in_error(void **state)
 /* Data, immediate data and every member of a completion, with gather and scatter over
  * many SGEs. */
 static void
-test_send_receive(void **state)
+data_and_completion_members(void **state)
 {
 	struct ibv_sge from[3] = {pair_sge(&pair.a, 10, 100), pair_sge(&pair.a, 5000, 0),
 		pair_sge(&pair.a, 9000, 3001)};
@@ -250,7 +250,7 @@ test_send_receive(void **state)
 
 /* A region registered with another address, or from 0, is addressed by that one. */
 static void
-test_iova(void **state)
+regions_with_other_addresses(void **state)
 {
 	struct ibv_mr *zero = ibv_reg_mr(pair.a.pd, pair.a.mem + 512, 4096,
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED);
@@ -277,7 +277,7 @@ test_iova(void **state)
 /* The region is deregistered before the request is sent: a local error with the
  * opcode. */
 static void
-test_lkey_gone(void **state)
+deregistered_lkey_fails_locally(void **state)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pair.a.pd, pair.a.mem, 64, 0);
 	struct ibv_sge sge = {
@@ -411,14 +411,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		with_pair(test_post_send_refused),
-		with_pair(test_post_send_states),
-		with_pair(test_post_recv),
+		with_pair(invalid_sends_are_refused),
+		with_pair(sends_in_each_state),
+		with_pair(invalid_receives_are_refused),
 		with_pair(test_bad_wr_kept_on_success),
-		with_pair(test_post_recv_in_error),
-		with_pair(test_send_receive),
-		with_pair(test_iova),
-		with_pair(test_lkey_gone),
+		with_pair(receives_posted_in_error_are_flushed),
+		with_pair(data_and_completion_members),
+		with_pair(regions_with_other_addresses),
+		with_pair(deregistered_lkey_fails_locally),
 		with_pair(test_retry_exceeded),
 		with_pair(test_cq_overrun),
 		cmocka_unit_test(test_ipv6),

@@ -115,7 +115,7 @@ test_create_refused(void **state)
 
 /* The maximum that the device reports can be created. */
 static void
-test_create_largest(void **state)
+reported_maximum_can_be_created(void **state)
 {
 	struct ibv_device_attr dev;
 	struct ibv_qp_init_attr attr = init_attr();
@@ -159,7 +159,7 @@ test_create_ex(void **state)
 }
 
 static void
-test_many_qps(void **state)
+qp_limit(void **state)
 {
 	struct ibv_qp *qps[1024];
 	struct ibv_qp_init_attr attr;
@@ -314,7 +314,7 @@ test_communication_established(void **state)
 
 /* RESET discards requests and completions; the QP can be connected again. */
 static void
-test_reset_again(void **state)
+reset_discards_and_reconnects(void **state)
 {
 	struct ibv_wc wc;
 
@@ -343,12 +343,12 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		with_pair(test_create_caps),
 		with_pair(test_create_refused),
-		with_pair(test_create_largest),
+		with_pair(reported_maximum_can_be_created),
 		with_pair(test_create_ex),
-		with_pair(test_many_qps),
+		with_pair(qp_limit),
 		with_pair(test_modify_query),
 		with_pair(test_communication_established),
-		with_pair(test_reset_again),
+		with_pair(reset_discards_and_reconnects),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

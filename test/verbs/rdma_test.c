@@ -101,7 +101,7 @@ teardown(void **state)
 }
 
 static struct ibv_sge
-local(size_t offset, uint32_t len)
+local_sge(size_t offset, uint32_t len)
 {
 	return (struct ibv_sge){.addr = (uintptr_t)pair.a.mem + offset,
 		.length = len,
@@ -123,7 +123,7 @@ request(enum ibv_wr_opcode opcode, struct ibv_sge *sge, int n, size_t offset)
 }
 
 static struct ibv_wc
-done(struct ibv_send_wr *wr, enum ibv_wc_status status)
+expect_status(struct ibv_send_wr *wr, enum ibv_wc_status status)
 {
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc;
@@ -138,12 +138,12 @@ done(struct ibv_send_wr *wr, enum ibv_wc_status status)
 static void
 test_write(void **state)
 {
-	struct ibv_sge sge[3] = {local(5, 3000), local(100000, 0), local(7000, 2500)};
+	struct ibv_sge sge[3] = {local_sge(5, 3000), local_sge(100000, 0), local_sge(7000, 2500)};
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, sge, 3, 9);
 	struct ibv_wc wc;
 
 	(void)state;
-	wc = done(&wr, IBV_WC_SUCCESS);
+	wc = expect_status(&wr, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RDMA_WRITE);
 	assert_memory_equal(pair.b.mem + WINDOW + 9, pair.a.mem + 5, 3000);
 	assert_memory_equal(pair.b.mem + WINDOW + 9 + 3000, pair.a.mem + 7000, 2500);
@@ -154,7 +154,7 @@ test_write(void **state)
 	wr = request(IBV_WR_RDMA_WRITE, NULL, 0, 0);
 	wr.wr.rdma.rkey = 0;
 	wr.wr.rdma.remote_addr = 0;
-	done(&wr, IBV_WC_SUCCESS);
+	expect_status(&wr, IBV_WC_SUCCESS);
 }
 
 static void
@@ -181,14 +181,14 @@ test_write_inline(void **state)
 static void
 test_write_immediate(void **state)
 {
-	struct ibv_sge sge = local(0, 5000);
+	struct ibv_sge sge = local_sge(0, 5000);
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE_WITH_IMM, &sge, 1, 0);
 	struct ibv_wc wc;
 
 	(void)state;
 	wr.imm_data = 0x01020304;
 	assert_int_equal(pair_post_srq(&pair.b, 8, 0, 64), 0);
-	done(&wr, IBV_WC_SUCCESS);
+	expect_status(&wr, IBV_WC_SUCCESS);
 	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
@@ -204,7 +204,7 @@ test_write_immediate(void **state)
 static void
 test_read(void **state)
 {
-	struct ibv_sge sge[3] = {local(10, 1500), local(9000, 1), local(20000, 8000)};
+	struct ibv_sge sge[3] = {local_sge(10, 1500), local_sge(9000, 1), local_sge(20000, 8000)};
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_READ, sge, 3, 77);
 	uint8_t got[9501];
 	struct ibv_wc wc;
@@ -212,7 +212,7 @@ test_read(void **state)
 	(void)state;
 	for (size_t i = 0; i < 20000; i++)
 		pair.b.mem[WINDOW + i] = (uint8_t)(i * 7 + 3);
-	wc = done(&wr, IBV_WC_SUCCESS);
+	wc = expect_status(&wr, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RDMA_READ);
 	assert_int_equal(wc.byte_len, 9501);
 	memcpy(got, pair.a.mem + 10, 1500);
@@ -221,7 +221,7 @@ test_read(void **state)
 	assert_memory_equal(got, pair.b.mem + WINDOW + 77, sizeof(got));
 	assert_int_equal(pair.a.mem[28000], (uint8_t)(28000 * 13 + 28000 / 251));
 	wr = request(IBV_WR_RDMA_READ, NULL, 0, 0);
-	done(&wr, IBV_WC_SUCCESS);
+	expect_status(&wr, IBV_WC_SUCCESS);
 }
 
 static uint64_t *
@@ -233,7 +233,7 @@ word(struct verbs_side *s, size_t offset)
 static void
 test_atomics(void **state)
 {
-	struct ibv_sge sge = local(64, 8);
+	struct ibv_sge sge = local_sge(64, 8);
 	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 1, 0);
 	struct ibv_wc wc;
 
@@ -242,27 +242,27 @@ test_atomics(void **state)
 	wr.wr.atomic.remote_addr = (uintptr_t)word(&pair.b, WINDOW + 16);
 	wr.wr.atomic.rkey = remote->rkey;
 	wr.wr.atomic.compare_add = 5;
-	wc = done(&wr, IBV_WC_SUCCESS);
+	wc = expect_status(&wr, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_FETCH_ADD);
 	assert_int_equal(*word(&pair.a, 64), 1000);
 	assert_int_equal(*word(&pair.b, WINDOW + 16), 1005);
 	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
 	wr.wr.atomic.compare_add = 1005;
 	wr.wr.atomic.swap = UINT64_C(0x1122334455667788);
-	wc = done(&wr, IBV_WC_SUCCESS);
+	wc = expect_status(&wr, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_COMP_SWAP);
 	assert_int_equal(*word(&pair.a, 64), 1005);
 	assert_int_equal(*word(&pair.b, WINDOW + 16), UINT64_C(0x1122334455667788));
-	done(&wr, IBV_WC_SUCCESS); /* the compare fails now */
+	expect_status(&wr, IBV_WC_SUCCESS); /* the compare fails now */
 	assert_int_equal(*word(&pair.a, 64), UINT64_C(0x1122334455667788));
 	assert_int_equal(*word(&pair.b, WINDOW + 16), UINT64_C(0x1122334455667788));
 }
 
 /* More atomics than may be outstanding: all complete in order, each executed once. */
 static void
-test_many(void **state)
+more_atomics_than_outstanding_limit(void **state)
 {
-	struct ibv_sge sge = local(0, 8);
+	struct ibv_sge sge = local_sge(0, 8);
 	struct ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 1, 0);
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc[60];
@@ -272,7 +272,7 @@ test_many(void **state)
 	wr.wr.atomic.rkey = remote->rkey;
 	wr.wr.atomic.compare_add = 1;
 	for (unsigned i = 0; i < 60; i++) {
-		sge = local(8 * i, 8);
+		sge = local_sge(8 * i, 8);
 		wr.wr_id = i;
 		assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	}
@@ -288,9 +288,9 @@ test_many(void **state)
 /* The responder refuses the request, and the requester gets an error. Then both
  * reconnect. */
 static void
-refused(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey)
+expect_access_error(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey)
 {
-	struct ibv_sge sge = local(0, 8);
+	struct ibv_sge sge = local_sge(0, 8);
 	struct ibv_send_wr wr = request(opcode, &sge, 1, 0);
 
 	if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
@@ -300,12 +300,12 @@ refused(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey)
 		wr.wr.rdma.remote_addr = addr;
 		wr.wr.rdma.rkey = rkey;
 	}
-	done(&wr, IBV_WC_REM_ACCESS_ERR);
+	expect_status(&wr, IBV_WC_REM_ACCESS_ERR);
 	connect_with(ALL_REMOTE, 16);
 }
 
 static void
-test_access(void **state)
+access_violations_fail(void **state)
 {
 	static const struct {
 		enum ibv_wr_opcode opcode;
@@ -323,23 +323,23 @@ test_access(void **state)
 
 		/* An invalid key, one byte beyond the end, and the end of the address
 		 * space. */
-		refused(ops[i].opcode, addr, remote->rkey ^ 0x100);
-		refused(ops[i].opcode,
+		expect_access_error(ops[i].opcode, addr, remote->rkey ^ 0x100);
+		expect_access_error(ops[i].opcode,
 			addr + FAR - (ops[i].opcode == IBV_WR_RDMA_READ ? 7 : 0),
 			remote->rkey);
-		refused(ops[i].opcode, UINT64_MAX - 7, remote->rkey);
+		expect_access_error(ops[i].opcode, UINT64_MAX - 7, remote->rkey);
 		/* A region that grants everything but this. */
 		mr = ibv_reg_mr(pair.b.pd, mem, 64,
 			(int)(IBV_ACCESS_LOCAL_WRITE | (ALL_REMOTE & ~ops[i].needs)));
-		refused(ops[i].opcode, addr, mr->rkey);
+		expect_access_error(ops[i].opcode, addr, mr->rkey);
 		assert_int_equal(ibv_dereg_mr(mr), 0);
 		/* A region of another PD. */
 		mr = ibv_reg_mr(pd, mem, 64, IBV_ACCESS_LOCAL_WRITE | ALL_REMOTE);
-		refused(ops[i].opcode, addr, mr->rkey);
+		expect_access_error(ops[i].opcode, addr, mr->rkey);
 		assert_int_equal(ibv_dereg_mr(mr), 0);
 		/* A QP that does not allow it: an invalid request (IBA 9.7.4.1.1). */
 		connect_with(ALL_REMOTE & ~ops[i].needs, 16);
-		struct ibv_sge sge = local(0, 8);
+		struct ibv_sge sge = local_sge(0, 8);
 		struct ibv_send_wr wr = request(ops[i].opcode, &sge, 1, 0), *bad;
 		struct ibv_wc wc;
 		if (ops[i].opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
@@ -361,7 +361,7 @@ test_access(void **state)
 static void
 mixed_post(unsigned i, unsigned kind)
 {
-	struct ibv_sge sge = local(BLOCK * (i % 8), BLOCK);
+	struct ibv_sge sge = local_sge(BLOCK * (i % 8), BLOCK);
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, &sge, 1, BLOCK * (i % 8)),
 			   *bad;
 
@@ -372,7 +372,7 @@ mixed_post(unsigned i, unsigned kind)
 		sge.addr += 8 * BLOCK;
 	} else if (kind == 2) {
 		wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-		sge = local(16 * BLOCK, 8);
+		sge = local_sge(16 * BLOCK, 8);
 		wr.wr.atomic.remote_addr = (uintptr_t)word(&pair.b, WINDOW + 8 * BLOCK);
 		wr.wr.atomic.rkey = remote->rkey;
 		wr.wr.atomic.compare_add = 1;
@@ -384,7 +384,7 @@ mixed_post(unsigned i, unsigned kind)
  * every atomic runs once. The signaled atomic proves that the two requests before it are
  * done. */
 static void
-test_impaired(void **state)
+transfers_survive_impaired_wire(void **state)
 {
 	const struct rocade_impair some = {.loss_ppm = 20000,
 		.duplicate_ppm = 20000,
@@ -431,9 +431,9 @@ main(void)
 		with_pair(test_write_immediate),
 		with_pair(test_read),
 		with_pair(test_atomics),
-		with_pair(test_many),
-		with_pair(test_access),
-		with_pair(test_impaired),
+		with_pair(more_atomics_than_outstanding_limit),
+		with_pair(access_violations_fail),
+		with_pair(transfers_survive_impaired_wire),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,7 +62,7 @@ wait_of(unsigned code, uint64_t timer_ns)
 }
 
 static void
-test_waits(void **state)
+rnr_wait_matches_timer(void **state)
 {
 	static const struct {
 		unsigned code;
@@ -79,7 +79,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_waits),
+		cmocka_unit_test(rnr_wait_matches_timer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

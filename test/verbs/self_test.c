@@ -18,7 +18,7 @@
 static struct verbs_pair pair;
 
 static void
-init(unsigned engines, unsigned qps, bool ipv6)
+port_open(unsigned engines, unsigned qps, bool ipv6)
 {
 	struct verbs_pair_conf conf = {
 		.engines = engines, .qps = qps, .ipv6 = ipv6, .unconnected = true};
@@ -38,7 +38,7 @@ connect_to(struct ibv_qp *qp, struct ibv_qp *to)
 
 /* No RoCE packet reached the other port. */
 static void
-fini(void)
+port_close(void)
 {
 	assert_int_equal(
 		pair_stat(&pair.b, "rx_packets"), pair_stat(&pair.b, "rx_other"));
@@ -64,42 +64,42 @@ transfer(unsigned from, unsigned to, uint32_t len)
 
 /* Two QPs of one engine, then of two engines. */
 static void
-test_rc(void **state)
+rc_between_local_qps(void **state)
 {
 	static const uint32_t lens[] = {1, 1023, 1024, 1025, 100000, HALF};
 
 	(void)state;
 	for (unsigned engines = 1; engines <= 2; engines++) {
-		init(engines, 2, engines == 2);
+		port_open(engines, 2, engines == 2);
 		connect_to(pair.a.qp[0], pair.a.qp[1]);
 		connect_to(pair.a.qp[1], pair.a.qp[0]);
 		for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 			transfer(0, 1, lens[i]);
 			transfer(1, 0, lens[i]);
 		}
-		fini();
+		port_close();
 	}
 }
 
 /* A QP may be connected to itself. */
 static void
-test_one_qp(void **state)
+rc_qp_connected_to_itself(void **state)
 {
 	(void)state;
-	init(1, 1, false);
+	port_open(1, 1, false);
 	connect_to(pair.a.qp[0], pair.a.qp[0]);
 	transfer(0, 0, 50000);
-	fini();
+	port_close();
 }
 
 /* Packets in both directions, with engine threads. */
 static void
-test_flood(void **state)
+flood_in_both_directions(void **state)
 {
 	struct ibv_wc wc[64];
 
 	(void)state;
-	init(2, 2, false);
+	port_open(2, 2, false);
 	connect_to(pair.a.qp[0], pair.a.qp[1]);
 	connect_to(pair.a.qp[1], pair.a.qp[0]);
 	pair_threads_start(&pair);
@@ -137,7 +137,7 @@ other_qp(enum ibv_qp_type type)
 }
 
 static void
-test_ud(void **state)
+ud_qp_sends_to_itself(void **state)
 {
 	struct ibv_ah_attr to = {.is_global = 1, .port_num = 1};
 	struct ibv_sge sge = {0}, room = {0};
@@ -148,7 +148,7 @@ test_ud(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	init(1, 1, true);
+	port_open(1, 1, true);
 	qp = other_qp(IBV_QPT_UD);
 	pair_ud_to_rts(qp, QKEY, 0);
 	to.grh.dgid = pair.a.gid;
@@ -166,18 +166,18 @@ test_ud(void **state)
 	assert_memory_equal(pair.a.mem, pair.a.mem + HALF + GRH, 4000);
 	assert_int_equal(ibv_destroy_ah(wr.wr.ud.ah), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
-	fini();
+	port_close();
 }
 
 static void
-test_uc(void **state)
+uc_qp_connected_to_itself(void **state)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct ibv_wc wc;
 	struct ibv_qp *uc, *rc;
 
 	(void)state;
-	init(1, 1, false);
+	port_open(1, 1, false);
 	uc = other_qp(IBV_QPT_UC);
 	assert_int_equal(ibv_modify_qp(uc, &attr,
 				 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -201,18 +201,18 @@ test_uc(void **state)
 	pair.a.qp[0] = rc;
 	assert_int_equal(ibv_poll_cq(pair.a.send_cq, 1, &wc), 0);
 	assert_int_equal(ibv_destroy_qp(uc), 0);
-	fini();
+	port_close();
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rc),
-		cmocka_unit_test(test_one_qp),
-		cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_ud),
-		cmocka_unit_test(test_uc),
+		cmocka_unit_test(rc_between_local_qps),
+		cmocka_unit_test(rc_qp_connected_to_itself),
+		cmocka_unit_test(flood_in_both_directions),
+		cmocka_unit_test(ud_qp_sends_to_itself),
+		cmocka_unit_test(uc_qp_connected_to_itself),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

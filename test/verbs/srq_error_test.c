@@ -40,7 +40,7 @@ teardown(void **state)
 }
 
 static void
-scribble(struct ibv_srq *srq)
+ring_corrupt(struct ibv_srq *srq)
 {
 	to_srq(srq)->srq.ring.prod += 1000;
 }
@@ -56,7 +56,7 @@ next_event(enum ibv_event_type type, void *object)
 
 /* Posts succeed but keep nothing, and other calls fail, until the SRQ is destroyed. */
 static void
-dead(struct ibv_srq *srq)
+expect_srq_error_state(struct ibv_srq *srq)
 {
 	struct ibv_recv_wr wr[2] = {{.wr_id = 1, .next = &wr[1]}, {.wr_id = 2}}, *bad;
 	struct ibv_srq_attr attr = {.max_wr = 32};
@@ -77,21 +77,21 @@ dead(struct ibv_srq *srq)
 
 /* A message detects the corruption. */
 static void
-test_found_by_a_message(void **state)
+message_detects_corruption(void **state)
 {
 	struct ibv_srq *srq = pair.b.srq;
 	struct ibv_wc wc;
 
 	(void)state;
 	assert_int_equal(pair_post_srq(&pair.b, 2, 0, 64), 0);
-	scribble(srq);
+	ring_corrupt(srq);
 	assert_int_equal(pair_send(&pair.a, 0, 7, 0, 16, IBV_SEND_SIGNALED), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_REM_OP_ERR); /* NAK 0x63 */
 	assert_int_equal(wc.wr_id, 7);
 	next_event(IBV_EVENT_SRQ_ERR, srq);
 	next_event(IBV_EVENT_QP_LAST_WQE_REACHED, pair.b.qp[0]);
-	dead(srq);
+	expect_srq_error_state(srq);
 	/* Another QP's message fails alike; the SRQ's event is not raised again. */
 	assert_int_equal(pair_send(&pair.a, 1, 8, 0, 16, IBV_SEND_SIGNALED), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
@@ -106,27 +106,27 @@ test_found_by_a_message(void **state)
 
 /* A post detects the corruption. */
 static void
-test_found_by_a_post(void **state)
+post_detects_corruption(void **state)
 {
 	(void)state;
-	scribble(pair.b.srq);
+	ring_corrupt(pair.b.srq);
 	assert_int_equal(pair_post_srq(&pair.b, 2, 0, 64), 0);
 	next_event(IBV_EVENT_SRQ_ERR, pair.b.srq);
-	dead(pair.b.srq);
+	expect_srq_error_state(pair.b.srq);
 	pair_no_event(&pair, &pair.b);
 }
 
 /* A control call detects the corruption. */
 static void
-test_found_by_modify(void **state)
+modify_detects_corruption(void **state)
 {
 	struct ibv_srq_attr attr = {.srq_limit = 1};
 
 	(void)state;
-	scribble(pair.b.srq);
+	ring_corrupt(pair.b.srq);
 	assert_int_equal(ibv_modify_srq(pair.b.srq, &attr, IBV_SRQ_LIMIT), EIO);
 	next_event(IBV_EVENT_SRQ_ERR, pair.b.srq);
-	dead(pair.b.srq);
+	expect_srq_error_state(pair.b.srq);
 	pair_no_event(&pair, &pair.b);
 }
 
@@ -136,9 +136,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		with_pair(test_found_by_a_message),
-		with_pair(test_found_by_a_post),
-		with_pair(test_found_by_modify),
+		with_pair(message_detects_corruption),
+		with_pair(post_detects_corruption),
+		with_pair(modify_detects_corruption),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 
 /* Receives are consumed in FIFO order by all QPs; wr_id and qp_num identify them. */
 static void
-test_fifo(void **state)
+receives_are_consumed_in_fifo_order(void **state)
 {
 	struct ibv_wc wc;
 
@@ -121,7 +121,7 @@ test_fifo_over_rc_uc_and_ud(void **state)
 }
 
 static void
-test_immediate(void **state)
+immediate_data_and_empty_message(void **state)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM,
 		.imm_data = 0xAABBCCDD,
@@ -145,7 +145,7 @@ test_immediate(void **state)
 
 /* SGEs of one receive in different regions, and overlapping SGEs. */
 static void
-test_sges(void **state)
+data_is_scattered_over_sges(void **state)
 {
 	struct ibv_mr *other =
 		ibv_reg_mr(pair.b.pd, pair.b.mem + 4096, 100, IBV_ACCESS_LOCAL_WRITE);
@@ -261,7 +261,7 @@ key_case(struct ibv_sge sge, enum ibv_wc_status here, enum ibv_wc_status there)
 }
 
 static void
-test_keys(void **state)
+receive_key_and_length_errors(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(pair.b.context);
 	struct ibv_mr *read_only = ibv_reg_mr(pair.b.pd, pair.b.mem, 64, 0);
@@ -363,7 +363,7 @@ test_two_srqs(void **state)
 
 /* A message to an empty SRQ gets an RNR NAK; traffic resumes after a post. */
 static void
-test_empty(void **state)
+empty_srq_answers_rnr_nak(void **state)
 {
 	struct ibv_wc wc;
 
@@ -409,16 +409,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		with_pair(test_fifo),
+		with_pair(receives_are_consumed_in_fifo_order),
 		with_pair(test_fifo_over_rc_uc_and_ud),
-		with_pair(test_immediate),
-		with_pair(test_sges),
+		with_pair(immediate_data_and_empty_message),
+		with_pair(data_is_scattered_over_sges),
 		with_pair(test_sge_length_zero),
 		with_pair(test_capacity_sum),
-		with_pair(test_keys),
+		with_pair(receive_key_and_length_errors),
 		with_pair(test_qp_of_other_pd),
 		with_pair(test_two_srqs),
-		with_pair(test_empty),
+		with_pair(empty_srq_answers_rnr_nak),
 		cmocka_unit_test_setup_teardown(
 			test_rnr_exceeded, setup_rnr, srq_teardown),
 	};

@@ -29,7 +29,7 @@ limit_event(struct ibv_srq *srq)
 }
 
 static void
-test_limit(void **state)
+limit_event_is_raised_once(void **state)
 {
 	struct ibv_srq *srq = pair.b.srq;
 
@@ -79,7 +79,7 @@ test_limit(void **state)
 }
 
 static void
-test_resize(void **state)
+resize_keeps_outstanding_receives(void **state)
 {
 	struct ibv_srq *srq = pair.b.srq;
 	struct ibv_device_attr dev;
@@ -130,7 +130,7 @@ test_resize(void **state)
 
 /* A resize to fewer SGEs than an outstanding receive has is refused. */
 static void
-test_resize_sges(void **state)
+resize_below_used_sges_is_refused(void **state)
 {
 	struct ibv_sge sge[3] = {pair_sge(&pair.b, 0, 1), pair_sge(&pair.b, 1, 1),
 		pair_sge(&pair.b, 2, 1)};
@@ -157,7 +157,7 @@ test_resize_sges(void **state)
 
 /* Both attributes change together, or neither. */
 static void
-test_resize_and_limit(void **state)
+size_and_limit_change_together(void **state)
 {
 	struct ibv_srq *srq = pair.b.srq;
 	struct ibv_srq_attr before, after;
@@ -195,10 +195,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		with_pair(test_limit),
-		with_pair(test_resize),
-		with_pair(test_resize_sges),
-		with_pair(test_resize_and_limit),
+		with_pair(limit_event_is_raised_once),
+		with_pair(resize_keeps_outstanding_receives),
+		with_pair(resize_below_used_sges_is_refused),
+		with_pair(size_and_limit_change_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

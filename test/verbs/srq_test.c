@@ -186,7 +186,7 @@ test_post_full(void **state)
 
 /* Posting works with QPs in any state. Only QPs in RTR, RTS and SQD consume receives. */
 static void
-test_states(void **state)
+only_connected_qps_consume_receives(void **state)
 {
 	static const enum ibv_qp_state taking[] = {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD};
 	struct verbs_side *b = &pair.b;
@@ -253,7 +253,7 @@ test_post_recv_on_srq_qp(void **state)
 }
 
 static void
-test_destroy(void **state)
+srq_in_use_is_ebusy(void **state)
 {
 	struct ibv_async_event event;
 	struct ibv_srq *srq = pair.b.srq;
@@ -293,7 +293,7 @@ destroy(void *arg)
 
 /* ibv_destroy_srq() waits for events that were read and not acknowledged. */
 static void
-test_destroy_waits(void **state)
+destroy_waits_for_acknowledgements(void **state)
 {
 	struct destroyer d = {.srq = create(4, 1, NULL)};
 	struct ibv_async_event event;
@@ -384,7 +384,7 @@ test_destroy_loses_the_taken_receive(void **state)
 /* A QP with an SRQ that enters ERR raises one event, after its last receive
  * completion. */
 static void
-test_last_wqe(void **state)
+last_wqe_event_is_raised_once(void **state)
 {
 	struct ibv_async_event event;
 	struct ibv_wc wc;
@@ -407,7 +407,7 @@ test_last_wqe(void **state)
 
 /* When the event is readable, the completion is in the CQ. */
 static void
-test_last_wqe_order(void **state)
+last_wqe_event_follows_completion(void **state)
 {
 	struct ibv_sge sge = pair_sge(&pair.b, 0, 64);
 	struct ibv_recv_wr wr = {.wr_id = 6, .sg_list = &sge, .num_sge = 1}, *bad;
@@ -437,14 +437,14 @@ main(void)
 		with_pair(test_bad_wr_kept_on_success),
 		with_pair(test_empty_list_posts_nothing),
 		with_pair(test_post_full),
-		with_pair(test_states),
+		with_pair(only_connected_qps_consume_receives),
 		with_pair(test_post_recv_on_srq_qp),
-		with_pair(test_destroy),
-		with_pair(test_destroy_waits),
+		with_pair(srq_in_use_is_ebusy),
+		with_pair(destroy_waits_for_acknowledgements),
 		with_pair(test_reset_loses_the_taken_receive),
 		with_pair(test_destroy_loses_the_taken_receive),
-		with_pair(test_last_wqe),
-		with_pair(test_last_wqe_order),
+		with_pair(last_wqe_event_is_raised_once),
+		with_pair(last_wqe_event_follows_completion),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

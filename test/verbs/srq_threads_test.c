@@ -180,7 +180,7 @@ qp_index(const struct world *w, uint32_t qpn)
 
 /* Polls completions and checks the number of each. */
 static unsigned
-check(struct world *w)
+completions_check(struct world *w)
 {
 	struct ibv_wc wc[32];
 	int n = ibv_poll_cq(w->pair.b.recv_cq, 32, wc);
@@ -215,9 +215,9 @@ check(struct world *w)
 /* Empties the CQ: the sender is faster than occasional polls of 32, and no CQ may
  * overflow. */
 static void
-check_all(struct world *w)
+completions_check_all(struct world *w)
 {
-	while (check(w) == 32)
+	while (completions_check(w) == 32)
 		;
 }
 
@@ -260,7 +260,7 @@ world_close(struct world *w)
 	__atomic_store_n(&w->stop_send, true, __ATOMIC_RELEASE);
 	pthread_join(w->sender, NULL);
 	while (w->received < w->sent) {
-		if (check(w) == 0)
+		if (completions_check(w) == 0)
 			sched_yield();
 		if (pair_clock_ns() > end)
 			fail_msg("seed %lu: %lu of %lu received", w->seed, w->received,
@@ -305,21 +305,21 @@ fifo(bool one_order)
 
 	world_open(&w, seed_now(), one_order, 0);
 	while (w.received < 200000 / SLOWER) {
-		if (check(&w) == 0)
+		if (completions_check(&w) == 0)
 			sched_yield();
 	}
 	world_close(&w);
 }
 
 static void
-test_fifo(void **state)
+fifo_order_per_thread(void **state)
 {
 	(void)state;
 	fifo(false);
 }
 
 static void
-test_fifo_one_order(void **state)
+fifo_order_of_serialised_posts(void **state)
 {
 	(void)state;
 	fifo(true);
@@ -328,7 +328,7 @@ test_fifo_one_order(void **state)
 /* 10,000 resizes under traffic; a size that is too small is refused and changes
  * nothing. */
 static void
-test_resize(void **state)
+resize_under_traffic(void **state)
 {
 	unsigned done = 0, refused = 0;
 	struct ibv_srq_attr attr;
@@ -352,7 +352,7 @@ test_resize(void **state)
 			assert_int_equal(rc, EINVAL); /* more receives are outstanding */
 			refused++;
 		}
-		check_all(&w);
+		completions_check_all(&w);
 	}
 	assert_true(refused > 0);
 	world_close(&w);
@@ -368,7 +368,7 @@ event_waits(struct ibv_context *context)
 
 /* Exactly one event for each arming, 100,000 times. */
 static void
-test_limit(void **state)
+one_limit_event_per_arming(void **state)
 {
 	struct ibv_async_event event;
 	struct ibv_srq_attr attr;
@@ -385,7 +385,7 @@ test_limit(void **state)
 			.srq_limit = 1 + (uint32_t)rand_below(&rand, DEPTH)};
 		assert_int_equal(ibv_modify_srq(w.pair.b.srq, &attr, IBV_SRQ_LIMIT), 0);
 		while (!event_waits(w.pair.b.context)) {
-			if (check(&w) == 0)
+			if (completions_check(&w) == 0)
 				sched_yield();
 			if (pair_clock_ns() > end)
 				fail_msg("seed %lu: no event in round %u", w.seed, round);
@@ -394,7 +394,7 @@ test_limit(void **state)
 		assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
 		assert_ptr_equal(event.element.srq, w.pair.b.srq);
 		ibv_ack_async_event(&event);
-		check_all(&w);
+		completions_check_all(&w);
 		/* One event, and the limit is disarmed. */
 		assert_false(event_waits(w.pair.b.context));
 		if (round % 64 == 0) {
@@ -424,7 +424,7 @@ send_many(void *arg)
 }
 
 static void
-test_send_threads(void **state)
+threads_share_a_send_queue(void **state)
 {
 	struct verbs_pair p;
 	pthread_t thread[2];
@@ -462,11 +462,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fifo),
-		cmocka_unit_test(test_fifo_one_order),
-		cmocka_unit_test(test_resize),
-		cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_send_threads),
+		cmocka_unit_test(fifo_order_per_thread),
+		cmocka_unit_test(fifo_order_of_serialised_posts),
+		cmocka_unit_test(resize_under_traffic),
+		cmocka_unit_test(one_limit_event_per_arming),
+		cmocka_unit_test(threads_share_a_send_queue),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,7 +134,7 @@ receive(uint64_t wr_id, uint32_t len)
 }
 
 static void
-sizes(unsigned srq_wr)
+message_sizes_run(unsigned srq_wr)
 {
 	static const uint32_t lens[] = {0, 1, 1023, 1024, 1025, 2048, 5000, 100000};
 	struct ibv_wc wc;
@@ -168,23 +168,23 @@ sizes(unsigned srq_wr)
 }
 
 static void
-test_sizes(void **state)
+message_sizes(void **state)
 {
 	(void)state;
-	sizes(0);
+	message_sizes_run(0);
 }
 
 static void
-test_sizes_srq(void **state)
+message_sizes_with_srq(void **state)
 {
 	(void)state;
-	sizes(16);
+	message_sizes_run(16);
 }
 
 /* An impaired wire: messages that arrive are whole and correct, the others are lost, and
  * the QPs keep working. */
 static void
-test_loss(void **state)
+impaired_messages_arrive_whole_or_not(void **state)
 {
 	const struct rocade_impair bad = {.loss_ppm = 30000,
 		.duplicate_ppm = 10000,
@@ -235,7 +235,7 @@ test_loss(void **state)
 
 /* Messages that cannot be received are discarded; later ones arrive. */
 static void
-test_discarded(void **state)
+unreceivable_messages_are_discarded(void **state)
 {
 	struct ibv_wc wc;
 
@@ -272,7 +272,7 @@ test_discarded(void **state)
 }
 
 static void
-test_refused(void **state)
+read_and_atomic_are_refused(void **state)
 {
 	(void)state;
 	open_uc(0);
@@ -285,11 +285,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_sizes_srq),
-		cmocka_unit_test(test_loss),
-		cmocka_unit_test(test_discarded),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(message_sizes),
+		cmocka_unit_test(message_sizes_with_srq),
+		cmocka_unit_test(impaired_messages_arrive_whole_or_not),
+		cmocka_unit_test(unreceivable_messages_are_discarded),
+		cmocka_unit_test(read_and_atomic_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

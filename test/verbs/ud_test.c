@@ -141,7 +141,7 @@ expect_received(const struct ibv_wc *wc, uint32_t len)
 }
 
 static void
-sizes(bool ipv6, unsigned srq_wr)
+datagram_sizes_run(bool ipv6, unsigned srq_wr)
 {
 	static const uint32_t lens[] = {0, 1, 2, 3, 4, 5, 255, 1024, 4095, 4096};
 	struct ibv_send_wr wr;
@@ -166,24 +166,24 @@ sizes(bool ipv6, unsigned srq_wr)
 }
 
 static void
-test_sizes_ipv4(void **state)
+datagram_sizes_ipv4(void **state)
 {
 	(void)state;
-	sizes(false, 0);
+	datagram_sizes_run(false, 0);
 }
 
 static void
-test_sizes_ipv6(void **state)
+datagram_sizes_ipv6(void **state)
 {
 	(void)state;
-	sizes(true, 0);
+	datagram_sizes_run(true, 0);
 }
 
 static void
-test_sizes_srq(void **state)
+datagram_sizes_with_srq(void **state)
 {
 	(void)state;
-	sizes(false, 16);
+	datagram_sizes_run(false, 16);
 }
 
 /* The receiver replies to the source address in the 40 bytes. */
@@ -236,7 +236,7 @@ answer(bool ipv6)
 }
 
 static void
-test_answer(void **state)
+reply_to_source_in_grh(void **state)
 {
 	(void)state;
 	answer(false);
@@ -246,7 +246,7 @@ test_answer(void **state)
 /* A datagram with another Q_Key is dropped and counted. Bit 31 selects the QP's own
  * Q_Key. */
 static void
-test_qkey(void **state)
+qkey_mismatch_is_dropped(void **state)
 {
 	struct ibv_port_attr port;
 	struct ibv_send_wr wr;
@@ -276,7 +276,7 @@ test_qkey(void **state)
 /* Without a receive, or with one that is too short, the datagram is dropped and counted.
  * The short receive takes the next one. */
 static void
-test_no_room(void **state)
+datagram_without_room_is_dropped(void **state)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -313,7 +313,7 @@ post_refused(struct ibv_send_wr *wr)
 }
 
 static void
-test_refused(void **state)
+invalid_sends_are_refused(void **state)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
 	struct ibv_send_wr wr;
@@ -349,7 +349,7 @@ test_refused(void **state)
 /* A failed send moves the QP to SQE: it still receives, and RTS restores the send
  * queue. */
 static void
-test_sqe(void **state)
+failed_send_moves_qp_to_sqe(void **state)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
 	struct ibv_send_wr wr[3];
@@ -394,7 +394,7 @@ test_sqe(void **state)
 
 /* ERR flushes both queues, in order. */
 static void
-test_flush(void **state)
+error_flushes_both_queues(void **state)
 {
 	struct ibv_wc wc[3];
 
@@ -415,15 +415,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes_ipv4),
-		cmocka_unit_test(test_sizes_ipv6),
-		cmocka_unit_test(test_sizes_srq),
-		cmocka_unit_test(test_answer),
-		cmocka_unit_test(test_qkey),
-		cmocka_unit_test(test_no_room),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_sqe),
-		cmocka_unit_test(test_flush),
+		cmocka_unit_test(datagram_sizes_ipv4),
+		cmocka_unit_test(datagram_sizes_ipv6),
+		cmocka_unit_test(datagram_sizes_with_srq),
+		cmocka_unit_test(reply_to_source_in_grh),
+		cmocka_unit_test(qkey_mismatch_is_dropped),
+		cmocka_unit_test(datagram_without_room_is_dropped),
+		cmocka_unit_test(invalid_sends_are_refused),
+		cmocka_unit_test(failed_send_moves_qp_to_sqe),
+		cmocka_unit_test(error_flushes_both_queues),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ teardown(void **state)
 }
 
 static struct rocade_qp_info
-info(void)
+qp_info(void)
 {
 	struct rocade_qp_info got;
 
@@ -70,7 +70,7 @@ send_n(unsigned n, unsigned flags)
 }
 
 static void
-received(unsigned n)
+expect_received(unsigned n)
 {
 	struct ibv_wc wc[256];
 
@@ -81,7 +81,7 @@ received(unsigned n)
 
 /* sq_sig_all = 0: only signaled requests complete. */
 static void
-test_only_signaled(void **state)
+only_signaled_requests_complete(void **state)
 {
 	struct ibv_wc wc;
 
@@ -90,7 +90,7 @@ test_only_signaled(void **state)
 		assert_int_equal(pair_send(&pair.a, 0, i, 0, 32,
 					 i % 4 == 3 ? IBV_SEND_SIGNALED : 0),
 			0);
-	received(12);
+	expect_received(12);
 	for (unsigned i = 3; i < 12; i += 4) {
 		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
@@ -102,7 +102,7 @@ test_only_signaled(void **state)
 
 /* sq_sig_all = 1: every request completes. */
 static void
-test_sig_all(void **state)
+sig_all_completes_every_request(void **state)
 {
 	struct ibv_wc wc[5];
 
@@ -112,12 +112,12 @@ test_sig_all(void **state)
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(wc[i].wr_id, i);
 	assert_int_equal(pair_stat(&pair.a, "cqe_saved"), 0);
-	received(5);
+	expect_received(5);
 }
 
 /* A signaled completion means that all earlier requests are done. */
 static void
-test_done_before(void **state)
+completion_covers_earlier_requests(void **state)
 {
 	struct ibv_wc wc;
 
@@ -132,46 +132,46 @@ test_done_before(void **state)
 		for (unsigned i = 0; i < DEPTH; i++)
 			assert_int_equal(
 				pair.b.mem[4096 + (round * DEPTH + i) * 512], round + 1);
-		received(DEPTH);
+		expect_received(DEPTH);
 	}
 }
 
 /* Polling the completion of a request frees its slot and all earlier ones. An
  * acknowledgement, time or a receive completion frees none. */
 static void
-test_room(void **state)
+polling_makes_room(void **state)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad = NULL;
 	struct ibv_wc wc[DEPTH];
 
 	(void)state;
-	assert_int_equal(info().sq_max_wr, DEPTH);
+	assert_int_equal(qp_info().sq_max_wr, DEPTH);
 	send_n(7, 0);
 	send_n(1, IBV_SEND_SIGNALED);
 	send_n(8, 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
 	assert_ptr_equal(bad, &wr);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, NULL), ENOMEM);
-	received(DEPTH);
+	expect_received(DEPTH);
 	pair_drain(&pair); /* all are acknowledged */
-	assert_int_equal(info().sq_unacked, 0);
+	assert_int_equal(qp_info().sq_unacked, 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
 	/* The completion is in the CQ but not polled. */
-	assert_int_equal(info().sq_outstanding, DEPTH);
-	assert_int_equal(info().sq_signaled, 1);
+	assert_int_equal(qp_info().sq_outstanding, DEPTH);
+	assert_int_equal(qp_info().sq_signaled, 1);
 	assert_int_equal(ibv_poll_cq(pair.a.send_cq, DEPTH, wc), 1);
-	assert_int_equal(info().sq_outstanding, 8);
+	assert_int_equal(qp_info().sq_outstanding, 8);
 	send_n(8, 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
 	/* A signaled request was outstanding when the queue was full: not the case
 	 * counted below. */
-	assert_int_equal(info().sq_full_unsignaled, 1);
-	received(8);
+	assert_int_equal(qp_info().sq_full_unsignaled, 1);
+	expect_received(8);
 }
 
 /* Receive completions on the same CQ free no slots. */
 static void
-test_room_shared_cq(void **state)
+receive_completions_make_no_room(void **state)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
 	struct ibv_cq *kept = pair.a.recv_cq;
@@ -193,8 +193,8 @@ test_room_shared_cq(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(wc[i].opcode, IBV_WC_RECV);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
-	assert_int_equal(info().sq_outstanding, DEPTH);
-	received(DEPTH);
+	assert_int_equal(qp_info().sq_outstanding, DEPTH);
+	expect_received(DEPTH);
 	assert_int_equal(ibv_destroy_qp(pair.a.qp[0]), 0);
 	pair.a.qp[0] = old;
 }
@@ -202,7 +202,7 @@ test_room_shared_cq(void **state)
 /* A queue full of unsignaled requests stays full until RESET. sq_full_unsignaled counts
  * the refused posts. */
 static void
-test_full_for_good(void **state)
+unsignaled_requests_fill_queue_until_reset(void **state)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
 			   *bad;
@@ -210,42 +210,42 @@ test_full_for_good(void **state)
 
 	(void)state;
 	send_n(DEPTH, 0);
-	received(DEPTH);
+	expect_received(DEPTH);
 	pair_drain(&pair);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
 	assert_int_equal(ibv_poll_cq(pair.a.send_cq, 1, &wc), 0);
-	assert_int_equal(info().sq_outstanding, DEPTH);
-	assert_int_equal(info().sq_signaled, 0);
-	assert_int_equal(info().sq_full_unsignaled, 100);
+	assert_int_equal(qp_info().sq_outstanding, DEPTH);
+	assert_int_equal(qp_info().sq_signaled, 0);
+	assert_int_equal(qp_info().sq_full_unsignaled, 100);
 	pair_modify_state(pair.a.qp[0], IBV_QPS_RESET);
 	pair_modify_state(pair.b.qp[0], IBV_QPS_RESET);
-	assert_int_equal(info().sq_outstanding, 0);
+	assert_int_equal(qp_info().sq_outstanding, 0);
 	pair_connect(&pair, 0);
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
-	received(1);
+	expect_received(1);
 	/* The ring wraps: one signaled request after many unsignaled. */
 	for (unsigned round = 0; round < 3; round++) {
 		send_n(DEPTH - 1, 0);
 		send_n(1, IBV_SEND_SIGNALED);
 		assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), ENOMEM);
 		pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
-		received(DEPTH);
+		expect_received(DEPTH);
 	}
-	assert_int_equal(info().sq_full_unsignaled, 100);
+	assert_int_equal(qp_info().sq_full_unsignaled, 100);
 }
 
 /* A failed unsignaled request completes. Each later one is flushed with a completion, in
  * order, signaled or not. */
 static void
-test_failed_unsignaled(void **state)
+failed_unsignaled_request_completes(void **state)
 {
 	struct ibv_wc wc[8];
 
 	(void)state;
 	send_n(1, 0);
-	received(1);
+	expect_received(1);
 	pair_drain(&pair);
 	pair_modify_state(pair.b.qp[0], IBV_QPS_ERR); /* the peer stops responding */
 	for (unsigned i = 0; i < 6; i++)
@@ -265,12 +265,12 @@ test_failed_unsignaled(void **state)
 	pair_poll_cq(&pair, pair.a.send_cq, wc, 1);
 	assert_int_equal(wc[0].wr_id, 60);
 	assert_int_equal(wc[0].status, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(info().sq_outstanding, 0);
+	assert_int_equal(qp_info().sq_outstanding, 0);
 }
 
 /* Unsignaled requests acknowledged before the failed one are done: no completion. */
 static void
-test_failed_in_the_middle(void **state)
+requests_before_failure_do_not_complete(void **state)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pair.a.pd, pair.a.mem, 64, 0);
 	struct ibv_sge sge = {
@@ -290,13 +290,13 @@ test_failed_in_the_middle(void **state)
 	assert_int_equal(wc[0].status, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(wc[1].status, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(wc[2].status, IBV_WC_WR_FLUSH_ERR);
-	received(3);
+	expect_received(3);
 	pair_no_completion(&pair, pair.a.send_cq);
 }
 
 /* Inline data may be overwritten after the post, needs no key, and is limited in size. */
 static void
-test_inline(void **state)
+inline_data_is_copied(void **state)
 {
 	uint8_t data[100], other[20];
 	struct ibv_sge sge[2] = {{.addr = (uintptr_t)data, .length = 80, .lkey = 0xDEAD},
@@ -321,7 +321,7 @@ test_inline(void **state)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(pair.b.mem[4096 + i], i < 80 ? 0x21 : 0x22);
-	received(1);
+	expect_received(1);
 
 	assert_int_equal(ibv_query_qp(pair.a.qp[0], &attr, IBV_QP_CAP, &init), 0);
 	assert_true(attr.cap.max_inline_data >= 100);
@@ -334,17 +334,17 @@ test_inline(void **state)
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	received(1);
+	expect_received(1);
 	/* Inline with no data. */
 	wr.num_sge = 0;
 	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
-	received(1);
+	expect_received(1);
 }
 
 /* After a loss the data comes from the slot, although the buffer has changed. */
 static void
-test_inline_resent(void **state)
+inline_data_is_resent_from_slot(void **state)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)pair.a.mem, .length = 64};
 	struct ibv_send_wr wr = {.sg_list = &sge,
@@ -357,7 +357,7 @@ test_inline_resent(void **state)
 
 	(void)state;
 	send_n(1, IBV_SEND_SIGNALED);
-	received(1);
+	expect_received(1);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	memset(pair.a.mem, 0x33, 64);
 	assert_int_equal(rocade_port_impair(pair.b.port, &all), 0);
@@ -371,7 +371,7 @@ test_inline_resent(void **state)
 	assert_true(pair_stat(&pair.a, "retransmitted") >= 1);
 	for (unsigned i = 0; i < 64; i++)
 		assert_int_equal(pair.b.mem[4096 + 512 + i], 0x33);
-	received(1);
+	expect_received(1);
 }
 
 /* Replaces QP 0 of side a by one without an SRQ, whose sends complete into a CQ of one
@@ -403,9 +403,9 @@ test_cq_of_one_suffices(void **state)
 	for (unsigned round = 0; round < 1000; round++) {
 		send_n(DEPTH - 1, 0);
 		send_n(1, IBV_SEND_SIGNALED);
-		received(DEPTH);
+		expect_received(DEPTH);
 		/* Nothing is polled before all are acknowledged. */
-		while (info().sq_unacked != 0)
+		while (qp_info().sq_unacked != 0)
 			pair_poll(&pair);
 		assert_int_equal(ibv_poll_cq(pair.a.send_cq, 2, wc), 1);
 		assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
@@ -429,7 +429,7 @@ test_flush_overruns_a_full_cq(void **state)
 	pair_no_event(&pair, &pair.a);
 	pair_modify_state(pair.b.qp[0], IBV_QPS_ERR); /* the peer stops responding */
 	send_n(8, 0);
-	assert_int_equal(info().sq_outstanding, 9);
+	assert_int_equal(qp_info().sq_outstanding, 9);
 	for (unsigned i = 0; i < 2; i++) {
 		struct ibv_async_event event = pair_event(&pair, &pair.a);
 
@@ -455,16 +455,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		with_pair(test_only_signaled),
-		cmocka_unit_test_setup_teardown(test_sig_all, setup_all, teardown),
-		with_pair(test_done_before),
-		with_pair(test_room),
-		with_pair(test_room_shared_cq),
-		with_pair(test_full_for_good),
-		with_pair(test_failed_unsignaled),
-		with_pair(test_failed_in_the_middle),
-		with_pair(test_inline),
-		with_pair(test_inline_resent),
+		with_pair(only_signaled_requests_complete),
+		cmocka_unit_test_setup_teardown(sig_all_completes_every_request, setup_all, teardown),
+		with_pair(completion_covers_earlier_requests),
+		with_pair(polling_makes_room),
+		with_pair(receive_completions_make_no_room),
+		with_pair(unsignaled_requests_fill_queue_until_reset),
+		with_pair(failed_unsignaled_request_completes),
+		with_pair(requests_before_failure_do_not_complete),
+		with_pair(inline_data_is_copied),
+		with_pair(inline_data_is_resent_from_slot),
 		cmocka_unit_test_setup_teardown(
 			test_cq_of_one_suffices, setup_cq_of_one, teardown),
 		cmocka_unit_test_setup_teardown(

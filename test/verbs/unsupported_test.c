@@ -33,7 +33,7 @@ teardown(void **state)
 }
 
 static void
-null_unsupported(const void *object)
+expect_null_unsupported(const void *object)
 {
 	assert_null(object);
 	assert_int_equal(errno, EOPNOTSUPP);
@@ -41,7 +41,7 @@ null_unsupported(const void *object)
 }
 
 static void
-test_flows(void **state)
+flows_and_counters_are_unsupported(void **state)
 {
 	struct ibv_flow_attr flow = {.type = IBV_FLOW_ATTR_NORMAL, .port = 1};
 	struct ibv_flow_action_esp_attr esp = {0};
@@ -49,13 +49,13 @@ test_flows(void **state)
 
 	(void)state;
 	errno = 0;
-	null_unsupported(ibv_create_flow(pair.a.qp[0], &flow));
-	null_unsupported(ibv_create_flow_action_esp(pair.a.context, &esp));
-	null_unsupported(ibv_create_counters(pair.a.context, &counters));
+	expect_null_unsupported(ibv_create_flow(pair.a.qp[0], &flow));
+	expect_null_unsupported(ibv_create_flow_action_esp(pair.a.context, &esp));
+	expect_null_unsupported(ibv_create_counters(pair.a.context, &counters));
 }
 
 static void
-test_work_queues(void **state)
+work_queues_are_unsupported(void **state)
 {
 	struct ibv_wq_init_attr wq = {.wq_type = IBV_WQT_RQ,
 		.max_wr = 1,
@@ -66,28 +66,28 @@ test_work_queues(void **state)
 
 	(void)state;
 	errno = 0;
-	null_unsupported(ibv_create_wq(pair.a.context, &wq));
-	null_unsupported(ibv_create_rwq_ind_table(pair.a.context, &table));
+	expect_null_unsupported(ibv_create_wq(pair.a.context, &wq));
+	expect_null_unsupported(ibv_create_rwq_ind_table(pair.a.context, &table));
 }
 
 static void
-test_memory(void **state)
+memory_extensions_are_unsupported(void **state)
 {
 	struct ibv_alloc_dm_attr attr = {.length = 64};
 	struct ibv_dm dm = {.context = pair.a.context};
 
 	(void)state;
 	errno = 0;
-	null_unsupported(ibv_alloc_dm(pair.a.context, &attr));
-	null_unsupported(ibv_reg_dm_mr(pair.a.pd, &dm, 0, 64, IBV_ACCESS_LOCAL_WRITE));
-	null_unsupported(ibv_alloc_null_mr(pair.a.pd));
+	expect_null_unsupported(ibv_alloc_dm(pair.a.context, &attr));
+	expect_null_unsupported(ibv_reg_dm_mr(pair.a.pd, &dm, 0, 64, IBV_ACCESS_LOCAL_WRITE));
+	expect_null_unsupported(ibv_alloc_null_mr(pair.a.pd));
 	assert_int_equal(
 		ibv_advise_mr(pair.a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0),
 		EOPNOTSUPP);
 }
 
 static void
-test_other_calls(void **state)
+rate_limit_and_srq_ops_are_unsupported(void **state)
 {
 	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
 	struct ibv_ops_wr op = {.opcode = IBV_WR_TAG_SYNC}, *bad = NULL;
@@ -100,7 +100,7 @@ test_other_calls(void **state)
 
 /* Supported features are advertised in every place that shows them. */
 static void
-test_advertised(void **state)
+supported_features_are_advertised(void **state)
 {
 	static const unsigned there =
 		IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
@@ -121,7 +121,7 @@ test_advertised(void **state)
 
 /* Unsupported features are not advertised (ibv_query_device_ex(3)). */
 static void
-test_not_advertised(void **state)
+unsupported_features_are_not_advertised(void **state)
 {
 	static const unsigned absent =
 		IBV_DEVICE_RESIZE_MAX_WR | IBV_DEVICE_RAW_MULTI |
@@ -145,7 +145,7 @@ test_not_advertised(void **state)
 }
 
 static void
-test_qp_types(void **state)
+other_qp_types_and_flags_are_unsupported(void **state)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER};
 	static const uint32_t flags[] = {IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
@@ -165,11 +165,11 @@ test_qp_types(void **state)
 	errno = 0;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		attr.qp_type = types[i];
-		null_unsupported(ibv_create_qp(pair.a.pd, &attr));
+		expect_null_unsupported(ibv_create_qp(pair.a.pd, &attr));
 	}
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		ex.create_flags = flags[i];
-		null_unsupported(ibv_create_qp_ex(pair.a.context, &ex));
+		expect_null_unsupported(ibv_create_qp_ex(pair.a.context, &ex));
 	}
 }
 
@@ -177,13 +177,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_flows, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_work_queues, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_other_calls, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_advertised, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_not_advertised, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_qp_types, setup, teardown),
+		cmocka_unit_test_setup_teardown(flows_and_counters_are_unsupported, setup, teardown),
+		cmocka_unit_test_setup_teardown(work_queues_are_unsupported, setup, teardown),
+		cmocka_unit_test_setup_teardown(memory_extensions_are_unsupported, setup, teardown),
+		cmocka_unit_test_setup_teardown(rate_limit_and_srq_ops_are_unsupported, setup, teardown),
+		cmocka_unit_test_setup_teardown(supported_features_are_advertised, setup, teardown),
+		cmocka_unit_test_setup_teardown(unsupported_features_are_not_advertised, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_qp_types_and_flags_are_unsupported, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("verbs absent", tests, NULL, NULL);

@@ -63,7 +63,7 @@ post(unsigned qp, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t len, uint3
 
 /* Polls into a structure of 0xAA, so that members that a poll does not write show. */
 static struct ibv_wc
-take(struct ibv_cq *cq)
+completion_poll(struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
 
@@ -113,7 +113,7 @@ static const struct {
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
 static void
-test_good(void **state)
+successful_completion_fields(void **state)
 {
 	(void)state;
 	open_wc((struct verbs_pair_conf){.qps = 1});
@@ -122,13 +122,13 @@ test_good(void **state)
 
 		assert_int_equal(pair_post_recv(&pair.b, 0, 50 + i, 0, 8192), 0);
 		post(0, i, rows[i].opcode, rows[i].len, remote->rkey);
-		wc = take(pair.a.send_cq);
+		wc = completion_poll(pair.a.send_cq);
 		expect_good(&wc, i, rows[i].here, rows[i].len, 0, pair.a.qp[0]);
 		if (!rows[i].received) {
 			pair_no_completion(&pair, pair.b.recv_cq);
 			continue;
 		}
-		wc = take(pair.b.recv_cq);
+		wc = completion_poll(pair.b.recv_cq);
 		/* Receives are consumed in order; earlier rows left some. */
 		expect_good(&wc, wc.wr_id, rows[i].there, rows[i].len, rows[i].flags,
 			pair.b.qp[0]);
@@ -152,7 +152,7 @@ expect_bad(const struct ibv_wc *wc, uint64_t wr_id, enum ibv_wc_status status,
 
 /* The opcode is set even where the man page does not promise it. */
 static void
-test_bad(void **state)
+failed_completion_fields(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < ROWS; i++) {
@@ -167,20 +167,20 @@ test_bad(void **state)
 		post(0, 1, rows[i].opcode, rows[i].len, remote->rkey ^ 1);
 		post(0, 2, rows[i].opcode, rows[i].len, remote->rkey);
 		post(0, 3, IBV_WR_SEND, 1, 0);
-		wc = take(pair.a.send_cq);
+		wc = completion_poll(pair.a.send_cq);
 		expect_bad(&wc, 1, IBV_WC_REM_ACCESS_ERR, rows[i].here, pair.a.qp[0]);
-		wc = take(pair.a.send_cq);
+		wc = completion_poll(pair.a.send_cq);
 		expect_bad(&wc, 2, IBV_WC_WR_FLUSH_ERR, rows[i].here, pair.a.qp[0]);
-		wc = take(pair.a.send_cq);
+		wc = completion_poll(pair.a.send_cq);
 		expect_bad(&wc, 3, IBV_WC_WR_FLUSH_ERR, IBV_WC_SEND, pair.a.qp[0]);
-		wc = take(pair.a.recv_cq);
+		wc = completion_poll(pair.a.recv_cq);
 		expect_bad(&wc, 8, IBV_WC_WR_FLUSH_ERR, IBV_WC_RECV, pair.a.qp[0]);
 		close_wc();
 	}
 }
 
 static void
-test_too_long(void **state)
+too_long_message_completion_fields(void **state)
 {
 	struct ibv_wc wc;
 
@@ -188,9 +188,9 @@ test_too_long(void **state)
 	open_wc((struct verbs_pair_conf){.qps = 1});
 	assert_int_equal(pair_post_recv(&pair.b, 0, 9, 0, 99), 0);
 	post(0, 1, IBV_WR_SEND, 100, 0);
-	wc = take(pair.b.recv_cq);
+	wc = completion_poll(pair.b.recv_cq);
 	expect_bad(&wc, 9, IBV_WC_LOC_LEN_ERR, IBV_WC_RECV, pair.b.qp[0]);
-	wc = take(pair.a.send_cq);
+	wc = completion_poll(pair.a.send_cq);
 	expect_bad(&wc, 1, IBV_WC_REM_INV_REQ_ERR, IBV_WC_SEND, pair.a.qp[0]);
 	close_wc();
 }
@@ -204,7 +204,7 @@ fatal_of(const struct ibv_async_event *event, const struct ibv_qp *qp)
 /* An overflow raises one CQ_ERR. Each QP of the CQ fails with one QP_FATAL: when it has
  * something to complete, or when the event is read. */
 static void
-test_overrun(void **state)
+cq_overrun_fails_its_qps(void **state)
 {
 	unsigned errors = 0, fatal[3] = {0};
 	struct ibv_qp_init_attr init;
@@ -258,10 +258,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_too_long),
-		cmocka_unit_test(test_overrun),
+		cmocka_unit_test(successful_completion_fields),
+		cmocka_unit_test(failed_completion_fields),
+		cmocka_unit_test(too_long_message_completion_fields),
+		cmocka_unit_test(cq_overrun_fails_its_qps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

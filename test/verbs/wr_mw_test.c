@@ -51,7 +51,7 @@ teardown(void **state)
 }
 
 static struct ibv_mw_bind_info
-info(void)
+bind_info_full(void)
 {
 	return (struct ibv_mw_bind_info){.mr = region,
 		.addr = (uintptr_t)pair.b.mem + FAR,
@@ -72,9 +72,9 @@ done(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
 
 /* b binds the window with its next R_Key, and returns that. */
 static uint32_t
-bind(void)
+window_bind(void)
 {
-	struct ibv_mw_bind_info bind_info = info();
+	struct ibv_mw_bind_info bind_info = bind_info_full();
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 
 	ibv_wr_start(b);
@@ -97,9 +97,9 @@ write_through(uint32_t rkey)
 }
 
 static void
-test_send_inv(void **state)
+send_with_invalidate(void **state)
 {
-	uint32_t rkey = bind();
+	uint32_t rkey = window_bind();
 	struct ibv_wc wc;
 
 	(void)state;
@@ -124,9 +124,9 @@ test_send_inv(void **state)
 }
 
 static void
-test_local_inv(void **state)
+local_invalidate(void **state)
 {
-	uint32_t rkey = bind();
+	uint32_t rkey = window_bind();
 
 	(void)state;
 	ibv_wr_start(b);
@@ -141,7 +141,7 @@ test_local_inv(void **state)
 }
 
 static void
-test_atomic_write(void **state)
+atomic_write_copies_value(void **state)
 {
 	uint64_t value = UINT64_C(0x1122334455667788);
 
@@ -162,10 +162,10 @@ test_atomic_write(void **state)
 
 /* A request without data takes no SGE; one invalid request fails the whole section. */
 static void
-test_refused(void **state)
+invalid_request_fails_section(void **state)
 {
 	struct ibv_mw *type1 = ibv_alloc_mw(pair.b.pd, IBV_MW_TYPE_1);
-	struct ibv_mw_bind_info bind_info = info();
+	struct ibv_mw_bind_info bind_info = bind_info_full();
 
 	(void)state;
 	assert_non_null(type1);
@@ -188,10 +188,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_send_inv, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_local_inv, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_atomic_write, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(send_with_invalidate, setup, teardown),
+		cmocka_unit_test_setup_teardown(local_invalidate, setup, teardown),
+		cmocka_unit_test_setup_teardown(atomic_write_copies_value, setup, teardown),
+		cmocka_unit_test_setup_teardown(invalid_request_fails_section, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

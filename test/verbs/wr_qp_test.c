@@ -44,7 +44,7 @@ ud_receive(struct ibv_qp *qp, uint64_t n)
 }
 
 static void
-test_ud(void **state)
+ud_requests_by_sections(void **state)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
 	struct ibv_qp *tx, *rx;
@@ -124,7 +124,7 @@ expect_absent(enum ibv_qp_type type, uint64_t ops)
 }
 
 static void
-test_create(void **state)
+create_checks_operations(void **state)
 {
 	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_RC, .pd = NULL};
 	static const uint32_t masks[] = {IBV_QP_INIT_ATTR_XRCD,
@@ -164,8 +164,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ud),
-		cmocka_unit_test(test_create),
+		cmocka_unit_test(ud_requests_by_sections),
+		cmocka_unit_test(create_checks_operations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,14 +14,14 @@
 #include "wr_fixture.h"
 
 static uint64_t
-far(size_t offset)
+remote_addr(size_t offset)
 {
 	return (uintptr_t)pair.b.mem + WR_FAR + offset;
 }
 
 /* Every request type in one section, with every way to set data. */
 static void
-test_each(void **state)
+every_request_type(void **state)
 {
 	static const size_t at[3] = {7, 5000, 9000};
 	struct ibv_sge sge[3] = {{.length = 900}, {.length = 0}, {.length = 1300}};
@@ -51,19 +51,19 @@ test_each(void **state)
 	ibv_wr_send_imm(ex, htonl(77));
 	ibv_wr_set_inline_data_list(ex, 2, buf);
 	ex->wr_id = 3;
-	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
+	ibv_wr_rdma_write(ex, wr_remote->rkey, remote_addr(0));
 	wr_set_local_sge(3, 3000);
 	ex->wr_id = 4;
-	ibv_wr_rdma_write_imm(ex, wr_remote->rkey, far(4096), htonl(78));
+	ibv_wr_rdma_write_imm(ex, wr_remote->rkey, remote_addr(4096), htonl(78));
 	ibv_wr_set_inline_data(ex, pair.a.mem + 20000, 60);
 	ex->wr_id = 5;
-	ibv_wr_rdma_read(ex, wr_remote->rkey, far(0));
+	ibv_wr_rdma_read(ex, wr_remote->rkey, remote_addr(0));
 	wr_set_local_sge(WR_FAR, 3000);
 	ex->wr_id = 6;
-	ibv_wr_atomic_fetch_add(ex, wr_remote->rkey, far(8192), 1);
+	ibv_wr_atomic_fetch_add(ex, wr_remote->rkey, remote_addr(8192), 1);
 	wr_set_local_sge(WR_FAR + 4096, 8);
 	ex->wr_id = 7;
-	ibv_wr_atomic_cmp_swp(ex, wr_remote->rkey, far(8200), 41, 99);
+	ibv_wr_atomic_cmp_swp(ex, wr_remote->rkey, remote_addr(8200), 41, 99);
 	wr_set_local_sge(WR_FAR + 4104, 8);
 	ex->wr_id = 8;
 	/* an empty message; there is no receive left, so it gets RNR NAKs until one is
@@ -114,16 +114,16 @@ test_each(void **state)
 }
 
 static void
-begin_good(void)
+section_begin(void)
 {
 	ibv_wr_start(ex);
 	ex->wr_id = 11;
-	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
+	ibv_wr_rdma_write(ex, wr_remote->rkey, remote_addr(0));
 	wr_set_local_sge(0, 100);
 }
 
 static void
-test_errors(void **state)
+invalid_request_fails_section(void **state)
 {
 	struct ibv_sge sge[4] = {0};
 	uint8_t *inline_data;
@@ -137,42 +137,42 @@ test_errors(void **state)
 	assert_int_equal(ibv_query_qp(pair.a.qp[0], &attr, 0, &init), 0);
 	inline_data = pair.a.mem;
 
-	begin_good();
+	section_begin();
 	ibv_wr_set_sge_list(ex, 4, sge);
 	wr_expect_refused(EINVAL);
-	begin_good();
+	section_begin();
 	ibv_wr_set_inline_data(ex, inline_data, init.cap.max_inline_data + 1);
 	wr_expect_refused(EINVAL);
-	begin_good();
+	section_begin();
 	ibv_wr_set_sge(ex, 0, 0, UINT32_C(0x80000001));
 	wr_expect_refused(EINVAL);
-	begin_good();
-	ibv_wr_rdma_read(ex, wr_remote->rkey, far(0));
+	section_begin();
+	ibv_wr_rdma_read(ex, wr_remote->rkey, remote_addr(0));
 	ibv_wr_set_inline_data(ex, inline_data, 8); /* a READ cannot be inline */
 	wr_expect_refused(EINVAL);
-	begin_good();
-	ibv_wr_atomic_fetch_add(ex, wr_remote->rkey, far(0), 1);
+	section_begin();
+	ibv_wr_atomic_fetch_add(ex, wr_remote->rkey, remote_addr(0), 1);
 	wr_set_local_sge(0, 4);
 	wr_expect_refused(EINVAL);
-	begin_good();
-	ibv_wr_atomic_fetch_add(ex, wr_remote->rkey, far(4), 1);
+	section_begin();
+	ibv_wr_atomic_fetch_add(ex, wr_remote->rkey, remote_addr(4), 1);
 	wr_set_local_sge(0, 8);
 	wr_expect_refused(EINVAL);
-	begin_good();
+	section_begin();
 	ibv_wr_send_imm(ex, 0); /* not in send_ops_flags */
 	wr_set_local_sge(0, 8);
 	ibv_wr_send_tso(ex, inline_data, 1, 1); /* the first error is reported */
 	wr_expect_refused(EINVAL);
-	begin_good();
+	section_begin();
 	ibv_wr_set_ud_addr(ex, NULL, 0, 0);
 	wr_expect_refused(EINVAL);
-	begin_good();
+	section_begin();
 	ibv_wr_set_xrc_srqn(ex, 1);
 	wr_expect_refused(EINVAL);
-	begin_good();
+	section_begin();
 	ibv_wr_send_tso(ex, inline_data, 1, 1);
 	wr_expect_refused(EOPNOTSUPP);
-	begin_good();
+	section_begin();
 	ex->wr_flags = IBV_SEND_IP_CSUM;
 	ibv_wr_send(ex);
 	ex->wr_flags = IBV_SEND_SIGNALED;
@@ -181,14 +181,14 @@ test_errors(void **state)
 	wr_set_local_sge(0, 8); /* without a request */
 	wr_expect_refused(EINVAL);
 	/* The next section works. */
-	begin_good();
+	section_begin();
 	assert_int_equal(ibv_wr_complete(ex), 0);
 	wr_expect_success(pair.a.send_cq, 11, IBV_WC_RDMA_WRITE, &wc);
 	wr_close();
 }
 
 static void
-test_full(void **state)
+full_queue_is_enomem(void **state)
 {
 	struct ibv_wc wc[8];
 
@@ -196,34 +196,34 @@ test_full(void **state)
 	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS});
 	ibv_wr_start(ex);
 	for (int i = 0; i < 9; i++)
-		ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
+		ibv_wr_rdma_write(ex, wr_remote->rkey, remote_addr(0));
 	wr_expect_refused(ENOMEM);
 	ibv_wr_start(ex);
 	for (int i = 0; i < 8; i++)
-		ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
+		ibv_wr_rdma_write(ex, wr_remote->rkey, remote_addr(0));
 	assert_int_equal(ibv_wr_complete(ex), 0);
 	pair_drain(&pair);
 	/* Polling makes room. */
 	ibv_wr_start(ex);
-	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
+	ibv_wr_rdma_write(ex, wr_remote->rkey, remote_addr(0));
 	assert_int_equal(ibv_wr_complete(ex), ENOMEM);
 	pair_poll_cq(&pair, pair.a.send_cq, wc, 8);
 	ibv_wr_start(ex);
-	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
+	ibv_wr_rdma_write(ex, wr_remote->rkey, remote_addr(0));
 	assert_int_equal(ibv_wr_complete(ex), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, wc, 1);
 	wr_close();
 }
 
 static void
-test_abort(void **state)
+aborted_section_posts_nothing(void **state)
 {
 	struct ibv_wc wc;
 
 	(void)state;
 	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS});
 	for (int i = 0; i < 20; i++) {
-		begin_good();
+		section_begin();
 		ibv_wr_abort(ex);
 	}
 	pair_no_completion(&pair, pair.a.send_cq);
@@ -233,7 +233,7 @@ test_abort(void **state)
 	/* ibv_post_send() and sections on one queue. */
 	assert_int_equal(pair_post_recv(&pair.b, 0, 0, 0, 4096), 0);
 	assert_int_equal(pair_send(&pair.a, 0, 1, 0, 100, IBV_SEND_SIGNALED), 0);
-	begin_good();
+	section_begin();
 	assert_int_equal(ibv_wr_complete(ex), 0);
 	wr_expect_success(pair.a.send_cq, 1, IBV_WC_SEND, &wc);
 	wr_expect_success(pair.a.send_cq, 11, IBV_WC_RDMA_WRITE, &wc);
@@ -241,7 +241,7 @@ test_abort(void **state)
 }
 
 static void
-test_signaled(void **state)
+wr_flags_apply_to_each_request(void **state)
 {
 	struct ibv_wc wc[3];
 
@@ -249,12 +249,12 @@ test_signaled(void **state)
 	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS});
 	ibv_wr_start(ex);
 	ex->wr_flags = 0;
-	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
+	ibv_wr_rdma_write(ex, wr_remote->rkey, remote_addr(0));
 	/* Programs share flags with ibv_post_send(): IBV_SEND_INLINE is ignored, the
 	 * setter decides. */
 	ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
 	ex->wr_id = 2;
-	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
+	ibv_wr_rdma_write(ex, wr_remote->rkey, remote_addr(0));
 	wr_set_local_sge(0, 4000);
 	assert_int_equal(ibv_wr_complete(ex), 0);
 	wr_expect_success(pair.a.send_cq, 2, IBV_WC_RDMA_WRITE, wc);
@@ -265,25 +265,25 @@ test_signaled(void **state)
 	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS, .sig_all = true});
 	ex->wr_flags = 0;
 	ibv_wr_start(ex);
-	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
-	ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
+	ibv_wr_rdma_write(ex, wr_remote->rkey, remote_addr(0));
+	ibv_wr_rdma_write(ex, wr_remote->rkey, remote_addr(0));
 	assert_int_equal(ibv_wr_complete(ex), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, wc, 2);
 	wr_close();
 }
 
 static void
-test_states(void **state)
+sections_in_reset_and_error(void **state)
 {
 	struct ibv_wc wc;
 
 	(void)state;
 	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS, .unconnected = true});
-	begin_good();
+	section_begin();
 	assert_int_equal(ibv_wr_complete(ex), EINVAL);
 	pair_connect(&pair, 0);
 	pair_modify_state(pair.a.qp[0], IBV_QPS_ERR);
-	begin_good();
+	section_begin();
 	assert_int_equal(ibv_wr_complete(ex), 0);
 	pair_poll_cq(&pair, pair.a.send_cq, &wc, 1);
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
@@ -292,14 +292,14 @@ test_states(void **state)
 }
 
 static void
-test_uc(void **state)
+uc_requests(void **state)
 {
 	struct ibv_wc wc;
 
 	(void)state;
 	wr_open((struct verbs_pair_conf){.ops = WR_UC_OPS, .type = IBV_QPT_UC});
 	assert_int_equal(pair_post_recv(&pair.b, 0, 5, 0, 4096), 0);
-	begin_good();
+	section_begin();
 	ex->wr_id = 12;
 	ibv_wr_send_imm(ex, htonl(5));
 	ibv_wr_set_inline_data(ex, pair.a.mem + 70, 64);
@@ -329,7 +329,7 @@ poster(void *arg)
 			struct ibv_send_wr wr = {.wr_id = 0,
 				.opcode = IBV_WR_RDMA_WRITE,
 				.send_flags = IBV_SEND_SIGNALED,
-				.wr.rdma = {far(0), wr_remote->rkey}};
+				.wr.rdma = {remote_addr(0), wr_remote->rkey}};
 			struct ibv_send_wr *bad;
 
 			posted = ibv_post_send(pair.a.qp[0], &wr, &bad) == 0;
@@ -337,9 +337,9 @@ poster(void *arg)
 			ibv_wr_start(ex);
 			ex->wr_flags = IBV_SEND_SIGNALED;
 			ex->wr_id = number * 2;
-			ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
+			ibv_wr_rdma_write(ex, wr_remote->rkey, remote_addr(0));
 			ex->wr_id = number * 2 + 1;
-			ibv_wr_rdma_write(ex, wr_remote->rkey, far(0));
+			ibv_wr_rdma_write(ex, wr_remote->rkey, remote_addr(0));
 			posted = ibv_wr_complete(ex) == 0;
 		}
 		i += posted;
@@ -350,7 +350,7 @@ poster(void *arg)
 }
 
 static void
-test_threads(void **state)
+section_stays_contiguous(void **state)
 {
 	pthread_t threads[THREADS];
 	uint64_t half = 0;
@@ -379,14 +379,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_abort),
-		cmocka_unit_test(test_signaled),
-		cmocka_unit_test(test_states),
-		cmocka_unit_test(test_uc),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(every_request_type),
+		cmocka_unit_test(invalid_request_fails_section),
+		cmocka_unit_test(full_queue_is_enomem),
+		cmocka_unit_test(aborted_section_posts_nothing),
+		cmocka_unit_test(wr_flags_apply_to_each_request),
+		cmocka_unit_test(sections_in_reset_and_error),
+		cmocka_unit_test(uc_requests),
+		cmocka_unit_test(section_stays_contiguous),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

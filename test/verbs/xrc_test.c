@@ -21,7 +21,7 @@
 	} while (0)
 
 static void
-test_domains(void **state)
+files_share_domains(void **state)
 {
 	struct ibv_context *context = pair.a.context;
 	struct ibv_xrcd_init_attr attr = {
@@ -66,7 +66,7 @@ test_domains(void **state)
 }
 
 static void
-test_device(void **state)
+device_reports_xrc(void **state)
 {
 	struct ibv_device_attr_ex attr;
 
@@ -84,7 +84,7 @@ srq_refused(struct ibv_srq_init_attr_ex attr, int err)
 }
 
 static void
-test_srq_create(void **state)
+xrc_srq_create(void **state)
 {
 	struct verbs_side *s = &pair.a;
 	struct ibv_xrcd *xrcd = xrc_domain(s), *foreign = xrc_domain(&pair.b);
@@ -152,7 +152,7 @@ test_srq_create(void **state)
 
 /* An object in use cannot be freed. */
 static void
-test_lifetimes(void **state)
+objects_in_use_are_ebusy(void **state)
 {
 	struct verbs_side *s = &pair.a;
 	struct ibv_cq *cq = ibv_create_cq(s->context, 16, NULL, NULL, 0);
@@ -254,7 +254,7 @@ test_qp_create(void **state)
 /* Posts to a queue that the QP type does not have are refused. SRQ numbers have 24
  * bits. */
 static void
-test_posting(void **state)
+posts_to_absent_queues_are_refused(void **state)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
@@ -347,7 +347,7 @@ qp_open(struct ibv_context *context, struct ibv_xrcd *xrcd, uint32_t qpn,
 }
 
 static void
-test_open_refused(void **state)
+invalid_open_is_refused(void **state)
 {
 	struct verbs_side *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b), *other = xrc_domain(b),
@@ -390,7 +390,7 @@ event_of(struct ibv_context *context)
 /* A second context opens the domain by its file and the target by its QPN: one QP with
  * two handles, which exists as long as one of them. */
 static void
-test_open(void **state)
+target_with_two_handles(void **state)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_context *second = ibv_open_device(b->context->device);
@@ -446,7 +446,7 @@ test_open(void **state)
 
 /* No handle of a target sends, in any QP state. */
 static void
-test_send_refused(void **state)
+target_handles_cannot_send(void **state)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
@@ -484,16 +484,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_domains),
-		CASE(test_device),
-		CASE(test_srq_create),
-		CASE(test_lifetimes),
+		CASE(files_share_domains),
+		CASE(device_reports_xrc),
+		CASE(xrc_srq_create),
+		CASE(objects_in_use_are_ebusy),
 		CASE(test_qp_create),
-		CASE(test_posting),
+		CASE(posts_to_absent_queues_are_refused),
 		CASE(test_query),
-		CASE(test_open_refused),
-		CASE(test_open),
-		CASE(test_send_refused),
+		CASE(invalid_open_is_refused),
+		CASE(target_with_two_handles),
+		CASE(target_handles_cannot_send),
 	};
 
 	return cmocka_run_group_tests_name("xrc", tests, NULL, NULL);

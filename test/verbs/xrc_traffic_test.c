@@ -118,14 +118,14 @@ operations(struct ibv_qp *initiator, bool built)
 }
 
 static void
-test_operations(void **state)
+every_opcode_by_post_send(void **state)
 {
 	(void)state;
 	operations(xrc_initiator(&pair.a, 0), false);
 }
 
 static void
-test_wr(void **state)
+every_opcode_by_sections(void **state)
 {
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *ex;
@@ -156,7 +156,7 @@ test_wr(void **state)
 
 /* A message to an unknown SRQ number: both QPs fail, and the target raises events. */
 static void
-test_unknown_srq(void **state)
+unknown_srq_number_fails_both_qps(void **state)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b), *other = xrc_domain(b);
@@ -185,7 +185,7 @@ test_unknown_srq(void **state)
 
 /* The SRQ is destroyed while a message to it is in flight. */
 static void
-test_srq_destroyed(void **state)
+message_to_destroyed_srq_fails(void **state)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
@@ -218,7 +218,7 @@ test_srq_destroyed(void **state)
 /* QPs on two engines send to several SRQs, each QP to all of them, with engine
  * threads. */
 static void
-test_many(void **state)
+many_qps_to_many_srqs(void **state)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_qp *initiator[QPS], *target[QPS];
@@ -305,7 +305,7 @@ test_many(void **state)
 /* As ibv_xsrq_pingpong does: each side has an SRQ, a target and an initiator, and replies
  * on the initiator beside the target that wc.qp_num names. */
 static void
-test_pingpong(void **state)
+xsrq_pingpong_scheme(void **state)
 {
 	struct verbs_side *side[2] = {&pair.a, &pair.b};
 	struct ibv_qp *send_qp[2], *recv_qp[2];
@@ -356,12 +356,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_operations),
-		CASE(test_wr),
-		CASE(test_unknown_srq),
-		CASE(test_srq_destroyed),
-		CASE(test_pingpong),
-		cmocka_unit_test(test_many),
+		CASE(every_opcode_by_post_send),
+		CASE(every_opcode_by_sections),
+		CASE(unknown_srq_number_fails_both_qps),
+		CASE(message_to_destroyed_srq_fails),
+		CASE(xsrq_pingpong_scheme),
+		cmocka_unit_test(many_qps_to_many_srqs),
 	};
 
 	return cmocka_run_group_tests_name("xrc_traffic", tests, NULL, NULL);
