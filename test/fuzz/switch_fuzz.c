@@ -5,7 +5,7 @@
  * client does, the honest clients receive over their connection what they sent, in order,
  * and every other frame they receive names its true source.
  */
-#include "../unit/switch/bed.h"
+#include "../unit/switch/switch_fixture.h"
 #include "fuzz.h"
 
 #define STEPS 300
@@ -13,14 +13,14 @@
 #define HOSTILE 2
 
 struct honest {
-	struct bed_client *client;
+	struct fixture_client *client;
 	struct honest *peer;
 	uint32_t sent, got; /* sequence numbers of the next messages */
 	uint64_t received;
 };
 
 struct world {
-	struct bed bed;
+	struct switch_fixture fixture;
 	struct honest pair[2];
 	uint32_t hostile_qpns; /* a bit for each QPN that it ever had */
 };
@@ -48,21 +48,21 @@ qpn_take_any(struct input *in)
 	case 2:
 		return (uint32_t)take16(in) << 8 | which;
 	default:
-		return BED_BASE + which % BED_QPNS;
+		return FIRST_QPN + which % QPN_COUNT;
 	}
 }
 
 static uint16_t
 honest_frame(const struct honest *h, uint32_t number, uint8_t *to)
 {
-	struct bed_frame f = {.opcode = OPCODE_RC_SEND_ONLY,
+	struct frame_spec f = {.opcode = OPCODE_RC_SEND_ONLY,
 		.dest_qpn = h->peer->client->qpn,
 		.payload = PAYLOAD};
 	uint16_t len;
 
 	FUZZ_CHECK(gid_parse(addresses[0], f.sgid, NULL) == 0);
 	memcpy(f.dgid, f.sgid, 16);
-	len = bed_build(to, &f);
+	len = frame_spec_build(to, &f);
 	memcpy(to + len - ICRC_LEN - PAYLOAD, &number, sizeof(number));
 	return len;
 }
@@ -70,13 +70,13 @@ honest_frame(const struct honest *h, uint32_t number, uint8_t *to)
 static void
 honest_send(struct honest *h)
 {
-	struct bed_client *c = h->client;
-	uint32_t buf = h->sent % BED_SLOTS;
+	struct fixture_client *c = h->client;
+	uint32_t buf = h->sent % CLIENT_SLOTS;
 
 	FUZZ_CHECK(ring_prod_refresh(&c->tx));
 	if (ring_room(&c->tx) == 0)
 		return;
-	bed_post(
+	client_post(
 		c, buf, c->qpn, honest_frame(h, h->sent, region_tx_buf(&c->region, buf)));
 	h->sent++;
 }
@@ -86,7 +86,7 @@ honest_send(struct honest *h)
 static void
 honest_check(struct honest *h, const uint8_t *got, uint16_t len)
 {
-	uint8_t want[BED_BUF_SIZE];
+	uint8_t want[CLIENT_BUF_SIZE];
 	uint32_t number;
 
 	memcpy(&number, got + len - ICRC_LEN - PAYLOAD, sizeof(number));
@@ -101,10 +101,10 @@ honest_check(struct honest *h, const uint8_t *got, uint16_t len)
 static void
 datagram_check(const struct world *w, const struct pkt_view *view, const uint8_t *got)
 {
-	uint32_t from = be24_get(view_deth(view)->src_qpn) - BED_BASE;
+	uint32_t from = be24_get(view_deth(view)->src_qpn) - FIRST_QPN;
 	uint8_t ours[16];
 
-	FUZZ_CHECK(from < BED_QPNS && (w->hostile_qpns >> from & 1) != 0);
+	FUZZ_CHECK(from < QPN_COUNT && (w->hostile_qpns >> from & 1) != 0);
 	FUZZ_CHECK(view->ip_version == 4);
 	FUZZ_CHECK(gid_parse(addresses[0], ours, NULL) == 0);
 	FUZZ_CHECK(memcmp(got + 14 + 12, ours + 12, 4) == 0);
@@ -113,7 +113,7 @@ datagram_check(const struct world *w, const struct pkt_view *view, const uint8_t
 static void
 honest_receive(const struct world *w, struct honest *h)
 {
-	struct bed_client *c = h->client;
+	struct fixture_client *c = h->client;
 
 	FUZZ_CHECK(ring_cons_refresh(&c->rx));
 	for (; ring_count(&c->rx) != 0; ring_release(&c->rx, 1)) {
@@ -125,9 +125,9 @@ honest_receive(const struct world *w, struct honest *h)
 			.flags = PKT_RX_IPV4_CKSUM_OK};
 		struct pkt_view view;
 
-		FUZZ_CHECK(desc.len <= BED_BUF_SIZE);
-		FUZZ_CHECK(memcmp(got, w->bed.sw->conf.net.mac, 6) == 0 &&
-			   memcmp(got + 6, w->bed.sw->conf.net.mac, 6) == 0);
+		FUZZ_CHECK(desc.len <= CLIENT_BUF_SIZE);
+		FUZZ_CHECK(memcmp(got, w->fixture.sw->conf.net.mac, 6) == 0 &&
+			   memcmp(got + 6, w->fixture.sw->conf.net.mac, 6) == 0);
 		FUZZ_CHECK(pkt_parse_headers(&pkt, 0, &view) == DROP_none);
 		if (view.op->service == SERVICE_UD) {
 			datagram_check(w, &view, got);
@@ -141,7 +141,7 @@ honest_receive(const struct world *w, struct honest *h)
 /* The hostile client */
 
 static void
-hostile_post(struct bed_client *c, uint32_t buf, uint32_t qpn, uint16_t len)
+hostile_post(struct fixture_client *c, uint32_t buf, uint32_t qpn, uint16_t len)
 {
 	struct ring_desc desc = {.buf = buf, .qpn = qpn, .len = len, .flags = len};
 
@@ -155,11 +155,11 @@ hostile_frame(struct world *w, struct input *in)
 	static const uint8_t opcodes[] = {OPCODE_RC_SEND_ONLY, OPCODE_RC_ACKNOWLEDGE,
 		OPCODE_RC_WRITE_FIRST, OPCODE_UD_SEND_ONLY, OPCODE_UD_SEND_ONLY_IMM,
 		OPCODE_CNP};
-	struct bed_client *c = &w->bed.c[HOSTILE];
+	struct fixture_client *c = &w->fixture.c[HOSTILE];
 	unsigned how = take8(in);
-	uint32_t buf = take8(in) % (BED_BUFS + 1), qpn = qpn_take_any(in);
-	uint8_t *frame = region_tx_buf(&c->region, buf % BED_BUFS);
-	struct bed_frame f = {.opcode = opcodes[take8(in) % sizeof(opcodes)],
+	uint32_t buf = take8(in) % (CLIENT_BUFS + 1), qpn = qpn_take_any(in);
+	uint8_t *frame = region_tx_buf(&c->region, buf % CLIENT_BUFS);
+	struct frame_spec f = {.opcode = opcodes[take8(in) % sizeof(opcodes)],
 		.dest_qpn = qpn_take_any(in),
 		.deth_qpn = how & 1 ? qpn : qpn_take_any(in),
 		.payload = take8(in)};
@@ -167,7 +167,7 @@ hostile_frame(struct world *w, struct input *in)
 
 	address_take(in, f.sgid);
 	address_take(in, f.dgid);
-	len = bed_build(frame, &f);
+	len = frame_spec_build(frame, &f);
 	for (unsigned i = how >> 5; i != 0; i--) {
 		unsigned at = take8(in) % len;
 
@@ -184,7 +184,7 @@ hostile_frame(struct world *w, struct input *in)
 static void
 hostile_scribble(struct world *w, struct input *in)
 {
-	struct bed_client *c = &w->bed.c[HOSTILE];
+	struct fixture_client *c = &w->fixture.c[HOSTILE];
 	size_t size = region_size(&c->client->region.geom);
 	/* The indices and descriptors come first. */
 	size_t at =
@@ -196,7 +196,7 @@ hostile_scribble(struct world *w, struct input *in)
 }
 
 static void
-hostile_receive(struct bed_client *c, unsigned n)
+hostile_receive(struct fixture_client *c, unsigned n)
 {
 	if (ring_cons_refresh(&c->rx))
 		ring_release(&c->rx, RTE_MIN(n, ring_count(&c->rx)));
@@ -205,14 +205,14 @@ hostile_receive(struct bed_client *c, unsigned n)
 static void
 qpn_note(struct world *w, uint32_t qpn)
 {
-	FUZZ_CHECK(qpn - BED_BASE < BED_QPNS);
-	w->hostile_qpns |= 1u << (qpn - BED_BASE);
+	FUZZ_CHECK(qpn - FIRST_QPN < QPN_COUNT);
+	w->hostile_qpns |= 1u << (qpn - FIRST_QPN);
 }
 
 static void
 hostile_request(struct world *w, struct input *in)
 {
-	struct bed_client *c = &w->bed.c[HOSTILE];
+	struct fixture_client *c = &w->fixture.c[HOSTILE];
 	unsigned how = take8(in);
 	struct sw_request req = {.magic = SW_PROTO_MAGIC,
 		.version = SW_PROTO_VERSION,
@@ -228,7 +228,7 @@ hostile_request(struct world *w, struct input *in)
 		((uint8_t *)&req)[take8(in) % sizeof(req)] ^= take8(in);
 	if (how & 0x80)
 		len = take8(in) % sizeof(req);
-	if (!sw_serve(w->bed.sw, &w->bed.device, how & 0x20 ? NULL : c->client, &req, len,
+	if (!sw_serve(w->fixture.sw, &w->fixture.device, how & 0x20 ? NULL : c->client, &req, len,
 		    &reply))
 		return;
 	FUZZ_CHECK(reply.error >= 0 && reply.magic == SW_PROTO_MAGIC);
@@ -239,9 +239,9 @@ hostile_request(struct world *w, struct input *in)
 static void
 hostile_again(struct world *w)
 {
-	bed_detach(&w->bed.c[HOSTILE]);
-	bed_attach(&w->bed, &w->bed.c[HOSTILE]);
-	qpn_note(w, w->bed.c[HOSTILE].qpn);
+	client_detach(&w->fixture.c[HOSTILE]);
+	client_attach(&w->fixture, &w->fixture.c[HOSTILE]);
+	qpn_note(w, w->fixture.c[HOSTILE].qpn);
 }
 
 /* ---- */
@@ -249,13 +249,13 @@ hostile_again(struct world *w)
 static void
 turn(struct world *w, uint64_t after_ns)
 {
-	w->bed.now += after_ns;
-	sw_run(w->bed.sw, w->bed.now);
+	w->fixture.now += after_ns;
+	sw_run(w->fixture.sw, w->fixture.now);
 	/* As the daemon: sleeps if allowed, and disconnects a client whose rings are
 	 * corrupt. */
-	if (sw_sleep(w->bed.sw))
-		sw_awake(w->bed.sw);
-	else if (w->bed.c[HOSTILE].client->corrupt)
+	if (sw_sleep(w->fixture.sw))
+		sw_awake(w->fixture.sw);
+	else if (w->fixture.c[HOSTILE].client->corrupt)
 		hostile_again(w);
 }
 
@@ -288,7 +288,7 @@ step(struct world *w, struct input *in)
 		if (op == 0xFF)
 			hostile_again(w);
 		else
-			hostile_receive(&w->bed.c[HOSTILE], op >> 3);
+			hostile_receive(&w->fixture.c[HOSTILE], op >> 3);
 		break;
 	}
 }
@@ -298,7 +298,7 @@ step(struct world *w, struct input *in)
 static void
 finish(struct world *w)
 {
-	for (unsigned i = 0; i < 4 * BED_SLOTS; i++) {
+	for (unsigned i = 0; i < 4 * CLIENT_SLOTS; i++) {
 		turn(w, SW_BACKPRESSURE_NS);
 		for (unsigned k = 0; k < 2; k++)
 			honest_receive(w, &w->pair[k]);
@@ -318,14 +318,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, size};
 	struct world w = {.hostile_qpns = 0};
 
-	bed_open(&w.bed);
+	fixture_open(&w.fixture);
 	for (unsigned k = 0; k < 2; k++)
 		w.pair[k] =
-			(struct honest){.client = &w.bed.c[k], .peer = &w.pair[1 - k]};
-	qpn_note(&w, w.bed.c[HOSTILE].qpn);
+			(struct honest){.client = &w.fixture.c[k], .peer = &w.pair[1 - k]};
+	qpn_note(&w, w.fixture.c[HOSTILE].qpn);
 	for (unsigned i = 0; i < STEPS && in.left != 0; i++)
 		step(&w, &in);
 	finish(&w);
-	bed_close(&w.bed);
+	fixture_close(&w.fixture);
 	return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "bed.h"
+#include "cm_pair.h"
 #include "mads.h"
 #include "wire/pkt_parse.h"
 

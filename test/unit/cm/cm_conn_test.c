@@ -5,12 +5,12 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "bed.h"
+#include "cm_pair.h"
 #include "port/neigh.h"
 
 #include <cmocka.h>
 
-static struct bed bed;
+static struct cm_pair pair;
 
 static void
 connect_and_disconnect(void **state)
@@ -18,40 +18,40 @@ connect_and_disconnect(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_established(&bed, &b);
+	cm_pair_init(&pair, 4);
+	a = reach_established(&pair, &b);
 	assert_string_equal(cm_state_name(a), "ESTABLISHED");
 	assert_string_equal(cm_state_name(b), "ESTABLISHED");
-	assert_true(cm_deadline(bed.cm[A]) == TIME_NEVER);
-	assert_int_equal(cm_disconnect(a, "bye", 3, bed.now), 0);
-	bed_settle(&bed);
-	bed_wire(&bed, "a:DREQ b:DREP");
-	assert_memory_equal(bed_event(&bed, B, CM_EVENT_DISCONNECTED).private, "bye", 4);
-	assert_null(bed_event(&bed, A, CM_EVENT_DISCONNECTED).private);
-	bed_quiet(&bed, A);
-	bed_run(&bed, TIMEWAIT_NS + SEC_NS);
-	bed_event(&bed, A, CM_EVENT_TIMEWAIT_EXIT);
-	bed_event(&bed, B, CM_EVENT_TIMEWAIT_EXIT);
-	bed_wire(&bed, "");
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_fini(&bed);
+	assert_true(cm_deadline(pair.cm[A]) == TIME_NEVER);
+	assert_int_equal(cm_disconnect(a, "bye", 3, pair.now), 0);
+	cm_pair_drain(&pair);
+	expect_wire(&pair, "a:DREQ b:DREP");
+	assert_memory_equal(expect_event(&pair, B, CM_EVENT_DISCONNECTED).private, "bye", 4);
+	assert_null(expect_event(&pair, A, CM_EVENT_DISCONNECTED).private);
+	expect_no_event(&pair, A);
+	cm_pair_advance(&pair, TIMEWAIT_NS + SEC_NS);
+	expect_event(&pair, A, CM_EVENT_TIMEWAIT_EXIT);
+	expect_event(&pair, B, CM_EVENT_TIMEWAIT_EXIT);
+	expect_wire(&pair, "");
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
 }
 
 /* An event has the peer's values as this side needs them: the depths cross over. */
 static void
 events_say_it(void **state)
 {
-	struct cm_request req = bed_request(A, 0x111);
+	struct cm_request req = request_from(A, 0x111);
 	struct cm_event e;
 	struct cm_conn *a;
-	struct cm_path path = bed_path(B);
+	struct cm_path path = path_from(B);
 
 	(void)state;
-	bed_init(&bed, 4);
-	assert_int_equal(cm_connect(bed.cm[A], &req, "a", bed.now, &a), 0);
-	bed_settle(&bed);
-	e = bed_event(&bed, B, CM_EVENT_REQUEST);
+	cm_pair_init(&pair, 4);
+	assert_int_equal(cm_connect(pair.cm[A], &req, "a", pair.now, &a), 0);
+	cm_pair_drain(&pair);
+	e = expect_event(&pair, B, CM_EVENT_REQUEST);
 	assert_string_equal(e.user, "listener");
 	assert_memory_equal(&e.path, &path, sizeof(path));
 	assert_true(e.service_id == SERVICE);
@@ -67,10 +67,10 @@ events_say_it(void **state)
 	assert_int_equal(e.qp.path_mtu, 3);
 	assert_int_equal(e.qp.transport, CM_RC);
 	assert_int_equal(e.ack_timeout, 19);
-	assert_int_equal(cm_accept(e.conn, &bed_qp, "hi", 2, bed.now), 0);
-	bed_settle(&bed);
-	cm_release(e.conn, bed.now);
-	e = bed_event(&bed, A, CM_EVENT_REPLY);
+	assert_int_equal(cm_accept(e.conn, &passive_qp, "hi", 2, pair.now), 0);
+	cm_pair_drain(&pair);
+	cm_release(e.conn, pair.now);
+	e = expect_event(&pair, A, CM_EVENT_REPLY);
 	assert_string_equal(e.user, "a");
 	assert_int_equal(e.qp.qpn, 0x222);
 	assert_int_equal(e.qp.psn, 0xb00);
@@ -79,9 +79,9 @@ events_say_it(void **state)
 	assert_int_equal(e.qp.rnr_retry, 6);
 	assert_int_equal(e.private_len, 196);
 	assert_memory_equal(e.private, "hi\0", 3);
-	cm_release(a, bed.now);
-	bed_settle(&bed);
-	bed_fini(&bed);
+	cm_release(a, pair.now);
+	cm_pair_drain(&pair);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -91,21 +91,21 @@ rejected(void **state)
 	struct cm_event e;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_requested(&bed, &b);
-	assert_int_equal(cm_reject(b, CM_REJ_CONSUMER, "no", 2, bed.now), 0);
-	bed_settle(&bed);
-	e = bed_event(&bed, A, CM_EVENT_REJECTED);
+	cm_pair_init(&pair, 4);
+	a = reach_req_rcvd(&pair, &b);
+	assert_int_equal(cm_reject(b, CM_REJ_CONSUMER, "no", 2, pair.now), 0);
+	cm_pair_drain(&pair);
+	e = expect_event(&pair, A, CM_EVENT_REJECTED);
 	assert_int_equal(e.status, CM_REJ_CONSUMER);
 	assert_int_equal(e.private_len, 148);
 	assert_memory_equal(e.private, "no\0", 3);
-	assert_int_equal(cm_accept(b, &bed_qp, NULL, 0, bed.now), -ENOTCONN);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_wire(&bed, "a:REQ b:REJ");
-	bed_run(&bed, 30 * SEC_NS);
-	bed_wire(&bed, "");
-	bed_fini(&bed);
+	assert_int_equal(cm_accept(b, &passive_qp, NULL, 0, pair.now), -ENOTCONN);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	expect_wire(&pair, "a:REQ b:REJ");
+	cm_pair_advance(&pair, 30 * SEC_NS);
+	expect_wire(&pair, "");
+	cm_pair_fini(&pair);
 }
 
 /* The active side can send a REJ instead of the RTU. */
@@ -115,16 +115,16 @@ reply_rejected(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_replied(&bed, &b);
-	assert_int_equal(cm_reject(a, CM_REJ_NO_QP, NULL, 0, bed.now), 0);
-	bed_settle(&bed);
-	bed_wire(&bed, "a:REQ b:REP a:REJ");
-	assert_int_equal(bed_event(&bed, B, CM_EVENT_REJECTED).status, CM_REJ_NO_QP);
-	assert_int_equal(cm_confirm(a, NULL, 0, bed.now), -ENOTCONN);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_fini(&bed);
+	cm_pair_init(&pair, 4);
+	a = reach_rep_rcvd(&pair, &b);
+	assert_int_equal(cm_reject(a, CM_REJ_NO_QP, NULL, 0, pair.now), 0);
+	cm_pair_drain(&pair);
+	expect_wire(&pair, "a:REQ b:REP a:REJ");
+	assert_int_equal(expect_event(&pair, B, CM_EVENT_REJECTED).status, CM_REJ_NO_QP);
+	assert_int_equal(cm_confirm(a, NULL, 0, pair.now), -ENOTCONN);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
 }
 
 /* A call that the state does not allow returns -ENOTCONN, changes nothing and sends
@@ -135,48 +135,48 @@ wrong_state(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_requested(&bed, &b);
-	bed_wire(&bed, "a:REQ");
-	assert_int_equal(cm_accept(a, &bed_qp, NULL, 0, bed.now), -ENOTCONN);
-	assert_int_equal(cm_reject(a, CM_REJ_CONSUMER, NULL, 0, bed.now), -ENOTCONN);
-	assert_int_equal(cm_confirm(a, NULL, 0, bed.now), -ENOTCONN);
-	assert_int_equal(cm_disconnect(a, NULL, 0, bed.now), -ENOTCONN);
-	assert_int_equal(cm_established(a, bed.now), -ENOTCONN);
-	assert_int_equal(cm_sidr_reply(b, 0, 5, 0, NULL, 0, bed.now), -ENOTCONN);
-	assert_int_equal(cm_confirm(b, NULL, 0, bed.now), -ENOTCONN);
-	assert_int_equal(cm_disconnect(b, NULL, 0, bed.now), -ENOTCONN);
-	assert_int_equal(cm_established(b, bed.now), -ENOTCONN);
-	bed_settle(&bed);
-	bed_wire(&bed, "");
-	assert_int_equal(cm_accept(b, &bed_qp, NULL, 0, bed.now), 0);
-	assert_int_equal(cm_accept(b, &bed_qp, NULL, 0, bed.now), -ENOTCONN);
-	bed_settle(&bed);
-	bed_event(&bed, A, CM_EVENT_REPLY);
-	assert_int_equal(cm_disconnect(a, NULL, 0, bed.now), -ENOTCONN);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_run(&bed, SEC_NS);
-	bed_fini(&bed);
+	cm_pair_init(&pair, 4);
+	a = reach_req_rcvd(&pair, &b);
+	expect_wire(&pair, "a:REQ");
+	assert_int_equal(cm_accept(a, &passive_qp, NULL, 0, pair.now), -ENOTCONN);
+	assert_int_equal(cm_reject(a, CM_REJ_CONSUMER, NULL, 0, pair.now), -ENOTCONN);
+	assert_int_equal(cm_confirm(a, NULL, 0, pair.now), -ENOTCONN);
+	assert_int_equal(cm_disconnect(a, NULL, 0, pair.now), -ENOTCONN);
+	assert_int_equal(cm_established(a, pair.now), -ENOTCONN);
+	assert_int_equal(cm_sidr_reply(b, 0, 5, 0, NULL, 0, pair.now), -ENOTCONN);
+	assert_int_equal(cm_confirm(b, NULL, 0, pair.now), -ENOTCONN);
+	assert_int_equal(cm_disconnect(b, NULL, 0, pair.now), -ENOTCONN);
+	assert_int_equal(cm_established(b, pair.now), -ENOTCONN);
+	cm_pair_drain(&pair);
+	expect_wire(&pair, "");
+	assert_int_equal(cm_accept(b, &passive_qp, NULL, 0, pair.now), 0);
+	assert_int_equal(cm_accept(b, &passive_qp, NULL, 0, pair.now), -ENOTCONN);
+	cm_pair_drain(&pair);
+	expect_event(&pair, A, CM_EVENT_REPLY);
+	assert_int_equal(cm_disconnect(a, NULL, 0, pair.now), -ENOTCONN);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_advance(&pair, SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 static void
 bad_arguments(void **state)
 {
-	const struct cm_request good = bed_request(A, 0x111);
+	const struct cm_request good = request_from(A, 0x111);
 	struct cm_request r;
-	struct cm_qp qp = bed_qp;
+	struct cm_qp qp = passive_qp;
 	struct cm_conn *conn, *b;
 	char much[256] = {0};
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 #define REFUSED(change)                                                                  \
 	do {                                                                             \
 		r = good;                                                                \
 		change;                                                                  \
 		assert_int_equal(                                                        \
-			cm_connect(bed.cm[A], &r, NULL, bed.now, &conn), -EINVAL);       \
+			cm_connect(pair.cm[A], &r, NULL, pair.now, &conn), -EINVAL);       \
 	} while (0)
 	REFUSED(r.qp.qpn = 0);
 	REFUSED(r.qp.qpn = 1);
@@ -196,27 +196,27 @@ bad_arguments(void **state)
 	r = good;
 	r.private = much;
 	r.private_len = CMA_SIDR_PRIVATE + 1;
-	assert_int_equal(cm_sidr_request(bed.cm[A], &r, NULL, bed.now, &conn), -EINVAL);
-	assert_int_equal(cm_in_use(bed.cm[A]), 0);
-	conn = bed_requested(&bed, &b);
+	assert_int_equal(cm_sidr_request(pair.cm[A], &r, NULL, pair.now, &conn), -EINVAL);
+	assert_int_equal(cm_in_use(pair.cm[A]), 0);
+	conn = reach_req_rcvd(&pair, &b);
 	qp.qpn = 0;
-	assert_int_equal(cm_accept(b, &qp, NULL, 0, bed.now), -EINVAL);
+	assert_int_equal(cm_accept(b, &qp, NULL, 0, pair.now), -EINVAL);
 	qp.qpn = 5;
 	qp.rnr_retry = 8;
-	assert_int_equal(cm_accept(b, &qp, NULL, 0, bed.now), -EINVAL);
-	assert_int_equal(cm_accept(b, &bed_qp, much, 197, bed.now), -EINVAL);
-	assert_int_equal(cm_reject(b, CM_REJ_CONSUMER, much, 149, bed.now), -EINVAL);
-	assert_int_equal(cm_accept(b, &bed_qp, much, 196, bed.now), 0);
-	bed_settle(&bed);
-	bed_event(&bed, A, CM_EVENT_REPLY);
-	assert_int_equal(cm_confirm(conn, much, 225, bed.now), -EINVAL);
-	assert_int_equal(cm_confirm(conn, much, 224, bed.now), 0);
-	assert_int_equal(cm_disconnect(conn, much, 221, bed.now), -EINVAL);
-	assert_int_equal(cm_disconnect(conn, much, 220, bed.now), 0);
-	bed_settle(&bed);
-	cm_release(conn, bed.now);
-	cm_release(b, bed.now);
-	bed_fini(&bed);
+	assert_int_equal(cm_accept(b, &qp, NULL, 0, pair.now), -EINVAL);
+	assert_int_equal(cm_accept(b, &passive_qp, much, 197, pair.now), -EINVAL);
+	assert_int_equal(cm_reject(b, CM_REJ_CONSUMER, much, 149, pair.now), -EINVAL);
+	assert_int_equal(cm_accept(b, &passive_qp, much, 196, pair.now), 0);
+	cm_pair_drain(&pair);
+	expect_event(&pair, A, CM_EVENT_REPLY);
+	assert_int_equal(cm_confirm(conn, much, 225, pair.now), -EINVAL);
+	assert_int_equal(cm_confirm(conn, much, 224, pair.now), 0);
+	assert_int_equal(cm_disconnect(conn, much, 221, pair.now), -EINVAL);
+	assert_int_equal(cm_disconnect(conn, much, 220, pair.now), 0);
+	cm_pair_drain(&pair);
+	cm_release(conn, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
 }
 
 /* A connection released in any state: the peer gets a message and an event, and nothing
@@ -237,25 +237,25 @@ released_anywhere(void **state)
 	for (unsigned which = 0; which < RTE_DIM(heard); which++) {
 		struct cm_conn *a, *b;
 
-		bed_init(&bed, 4);
+		cm_pair_init(&pair, 4);
 		if (which < 2)
-			a = bed_requested(&bed, &b);
+			a = reach_req_rcvd(&pair, &b);
 		else
-			a = bed_replied(&bed, &b);
+			a = reach_rep_rcvd(&pair, &b);
 		if (which >= 4) {
-			cm_confirm(a, NULL, 0, bed.now);
-			bed_settle(&bed);
-			bed_event(&bed, B, CM_EVENT_ESTABLISHED);
+			cm_confirm(a, NULL, 0, pair.now);
+			cm_pair_drain(&pair);
+			expect_event(&pair, B, CM_EVENT_ESTABLISHED);
 		}
-		cm_release(which % 2 == 0 ? a : b, bed.now);
-		bed_settle(&bed);
-		bed_wire(&bed, heard[which]);
-		bed_event(&bed, which % 2 == 0 ? B : A,
+		cm_release(which % 2 == 0 ? a : b, pair.now);
+		cm_pair_drain(&pair);
+		expect_wire(&pair, heard[which]);
+		expect_event(&pair, which % 2 == 0 ? B : A,
 			which < 3 ? CM_EVENT_REJECTED : CM_EVENT_DISCONNECTED);
-		cm_release(which % 2 == 0 ? b : a, bed.now);
-		bed_run(&bed, 20 * SEC_NS);
-		bed_wire(&bed, "");
-		bed_fini(&bed);
+		cm_release(which % 2 == 0 ? b : a, pair.now);
+		cm_pair_advance(&pair, 20 * SEC_NS);
+		expect_wire(&pair, "");
+		cm_pair_fini(&pair);
 	}
 }
 
@@ -266,54 +266,54 @@ crossing_dreqs(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_established(&bed, &b);
-	cm_disconnect(a, NULL, 0, bed.now);
-	cm_disconnect(b, NULL, 0, bed.now);
-	bed_settle(&bed);
-	bed_wire(&bed, "a:DREQ b:DREQ b:DREP a:DREP");
-	bed_event(&bed, A, CM_EVENT_DISCONNECTED);
-	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_fini(&bed);
+	cm_pair_init(&pair, 4);
+	a = reach_established(&pair, &b);
+	cm_disconnect(a, NULL, 0, pair.now);
+	cm_disconnect(b, NULL, 0, pair.now);
+	cm_pair_drain(&pair);
+	expect_wire(&pair, "a:DREQ b:DREQ b:DREP a:DREP");
+	expect_event(&pair, A, CM_EVENT_DISCONNECTED);
+	expect_event(&pair, B, CM_EVENT_DISCONNECTED);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
 }
 
 /* Both ends of the connection belong to one manager. */
 static void
 with_itself(void **state)
 {
-	struct cm_request req = bed_request(B, 0x111);
+	struct cm_request req = request_from(B, 0x111);
 	struct cm_event e;
 	struct cm_conn *active;
 	struct mad mad;
 	struct cm_path path;
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	memcpy(req.path.dgid, req.path.sgid, 16);
-	assert_int_equal(cm_connect(bed.cm[B], &req, "active", bed.now, &active), 0);
+	assert_int_equal(cm_connect(pair.cm[B], &req, "active", pair.now, &active), 0);
 #define AROUND()                                                                         \
 	do {                                                                             \
-		while (cm_tx(bed.cm[B], &mad, &path))                                    \
-			assert_int_equal(cm_rx(bed.cm[B], (uint8_t *)&mad, MAD_LEN,      \
-						 &path, bed.now),                        \
+		while (cm_tx(pair.cm[B], &mad, &path))                                    \
+			assert_int_equal(cm_rx(pair.cm[B], (uint8_t *)&mad, MAD_LEN,      \
+						 &path, pair.now),                        \
 				CM_DROP_none);                                           \
 	} while (0)
 	AROUND();
-	e = bed_event(&bed, B, CM_EVENT_REQUEST);
-	assert_int_equal(cm_accept(e.conn, &bed_qp, NULL, 0, bed.now), 0);
+	e = expect_event(&pair, B, CM_EVENT_REQUEST);
+	assert_int_equal(cm_accept(e.conn, &passive_qp, NULL, 0, pair.now), 0);
 	AROUND();
-	assert_ptr_equal(bed_event(&bed, B, CM_EVENT_REPLY).conn, active);
-	assert_int_equal(cm_confirm(active, NULL, 0, bed.now), 0);
+	assert_ptr_equal(expect_event(&pair, B, CM_EVENT_REPLY).conn, active);
+	assert_int_equal(cm_confirm(active, NULL, 0, pair.now), 0);
 	AROUND();
-	assert_ptr_equal(bed_event(&bed, B, CM_EVENT_ESTABLISHED).conn, e.conn);
-	cm_release(active, bed.now);
+	assert_ptr_equal(expect_event(&pair, B, CM_EVENT_ESTABLISHED).conn, e.conn);
+	cm_release(active, pair.now);
 	AROUND();
 #undef AROUND
-	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
-	cm_release(e.conn, bed.now);
-	bed_fini(&bed);
+	expect_event(&pair, B, CM_EVENT_DISCONNECTED);
+	cm_release(e.conn, pair.now);
+	cm_pair_fini(&pair);
 }
 
 int

@@ -5,11 +5,11 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "bed.h"
+#include "cm_pair.h"
 
 #include <cmocka.h>
 
-static struct bed bed;
+static struct cm_pair pair;
 
 static void
 configuration(void **state)
@@ -55,7 +55,7 @@ ids(void **state)
 		conf.max_conns = 3;
 		assert_int_equal(cm_create(&conf, 0, &cm), 0);
 		for (unsigned i = 0; i < 200; i++) {
-			struct cm_request r = bed_request(A, 0x100);
+			struct cm_request r = request_from(A, 0x100);
 			struct cm_conn *conn;
 			struct mad mad;
 
@@ -80,26 +80,26 @@ ids(void **state)
 static void
 nobody_fetches(void **state)
 {
-	struct cm_request r = bed_request(A, 0x100);
+	struct cm_request r = request_from(A, 0x100);
 	struct cm_conn *conns[CM_TX_QUEUE_LEN + 10];
 	struct cm_path path;
 	struct mad mad;
 
 	(void)state;
-	bed_init(&bed, CM_TX_QUEUE_LEN + 10);
+	cm_pair_init(&pair, CM_TX_QUEUE_LEN + 10);
 	for (unsigned i = 0; i < CM_TX_QUEUE_LEN + 10; i++)
-		assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &conns[i]), 0);
+		assert_int_equal(cm_connect(pair.cm[A], &r, NULL, pair.now, &conns[i]), 0);
 	for (unsigned i = 0; i < CM_TX_QUEUE_LEN; i++)
-		assert_true(cm_tx(bed.cm[A], &mad, &path));
-	assert_false(cm_tx(bed.cm[A], &mad, &path));
-	assert_int_equal(bed.cm[A]->stats.tx_full, 10);
-	assert_int_equal(bed.cm[A]->stats.tx, CM_TX_QUEUE_LEN);
+		assert_true(cm_tx(pair.cm[A], &mad, &path));
+	assert_false(cm_tx(pair.cm[A], &mad, &path));
+	assert_int_equal(pair.cm[A]->stats.tx_full, 10);
+	assert_int_equal(pair.cm[A]->stats.tx, CM_TX_QUEUE_LEN);
 	for (unsigned i = 0; i < CM_TX_QUEUE_LEN + 10; i++) {
-		cm_release(conns[i], bed.now);
-		cm_tx(bed.cm[A], &mad, &path);
+		cm_release(conns[i], pair.now);
+		cm_tx(pair.cm[A], &mad, &path);
 	}
-	bed.cm[A]->stats.tx_full = 0;
-	bed_fini(&bed);
+	pair.cm[A]->stats.tx_full = 0;
+	cm_pair_fini(&pair);
 }
 
 /* Each counter has a name and a text, in the order of the structure. */
@@ -109,20 +109,20 @@ counters(void **state)
 	const struct cm_stats *stats;
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < CM_STAT_COUNT; i++) {
 		assert_true(strlen(cm_stat_rows[i].name) > 1);
 		assert_true(strlen(cm_stat_rows[i].text) > 4);
 	}
 	assert_string_equal(cm_stat_rows[0].name, "rx");
 	assert_string_equal(cm_stat_rows[CM_STAT_COUNT - 1].name, "drop_field");
-	stats = cm_stats_of(bed.cm[B]);
+	stats = cm_stats_of(pair.cm[B]);
 	assert_int_equal(
-		cm_rx(bed.cm[B], (const uint8_t *)"", 0, &bed.flights[0].path, bed.now),
+		cm_rx(pair.cm[B], (const uint8_t *)"", 0, &pair.flights[0].path, pair.now),
 		CM_DROP_length);
 	assert_int_equal(stats->rx, 1);
 	assert_int_equal(stats->drop[CM_DROP_length], 1);
-	bed_fini(&bed);
+	cm_pair_fini(&pair);
 }
 
 int

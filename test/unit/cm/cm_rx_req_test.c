@@ -5,25 +5,25 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "bed.h"
+#include "cm_pair.h"
 #include "port/neigh.h"
 
 #include <cmocka.h>
 
-static struct bed bed;
+static struct cm_pair pair;
 
 /* A REQ of a with this id and QPN, as it arrives at b. a forgets the connection. */
 static struct mad
 req_of(uint32_t id, uint32_t qpn)
 {
-	struct cm_request r = bed_request(A, qpn);
+	struct cm_request r = request_from(A, qpn);
 	struct cm_conn *conn;
 	struct mad req;
 
-	assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &conn), 0);
-	req = bed_take(&bed, A);
-	cm_release(conn, bed.now);
-	bed_take(&bed, A);
+	assert_int_equal(cm_connect(pair.cm[A], &r, NULL, pair.now, &conn), 0);
+	req = mad_take(&pair, A);
+	cm_release(conn, pair.now);
+	mad_take(&pair, A);
 	mad_put(&req, MAD_REQ_local_id, id);
 	return req;
 }
@@ -31,7 +31,7 @@ req_of(uint32_t id, uint32_t qpn)
 static unsigned
 rej_taken(const struct mad *req)
 {
-	struct mad rej = bed_take(&bed, B);
+	struct mad rej = mad_take(&pair, B);
 
 	assert_int_equal(mad_attr_of(&rej), MAD_REJ);
 	assert_true(rej.tid == req->tid);
@@ -63,34 +63,34 @@ rejected_for_what_it_says(void **state)
 	uint8_t other[16];
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		req = req_of(100, 0x100);
 		mad_put(&req, rows[i].field, rows[i].value);
-		assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+		assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 		assert_int_equal(rej_taken(&req), rows[i].reason);
 	}
 	gid_parse("192.0.2.3", other, NULL);
 	req = req_of(100, 0x100);
 	mad_put_bytes(&req, MAD_REQ_primary_local_gid, other);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_GID);
 	req = req_of(100, 0x100);
 	mad_put_bytes(&req, MAD_REQ_primary_remote_gid, other);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_GID);
 	/* The RDMA IP CM header: another version, then another destination address. */
 	req = req_of(100, 0x100);
 	mad_put_private(&req, 0, "\x01", 1);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_UNSUPPORTED);
 	req = req_of(100, 0x100);
 	mad_put_private(&req, 35, "\x03", 1);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_UNSUPPORTED);
-	assert_int_equal(bed.cm[B]->stats.rejects_sent, RTE_DIM(rows) + 4);
-	assert_int_equal(cm_in_use(bed.cm[B]), 0);
-	bed_fini(&bed);
+	assert_int_equal(pair.cm[B]->stats.rejects_sent, RTE_DIM(rows) + 4);
+	assert_int_equal(cm_in_use(pair.cm[B]), 0);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -100,16 +100,16 @@ cannot_be(void **state)
 	struct mad req;
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < RTE_DIM(qpns); i++) {
 		req = req_of(100, 0x100);
 		mad_put(&req, MAD_REQ_local_qpn, qpns[i]);
-		assert_int_equal(bed_give(&bed, B, &req), CM_DROP_field);
+		assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_field);
 	}
 	req = req_of(0, 0x100);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_field);
-	assert_int_equal(bed.cm[B]->stats.drop[CM_DROP_field], 4);
-	bed_fini(&bed);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_field);
+	assert_int_equal(pair.cm[B]->stats.drop[CM_DROP_field], 4);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -118,22 +118,22 @@ transports(void **state)
 	static const uint8_t kinds[] = {CM_RC, CM_UC, CM_XRC};
 
 	(void)state;
-	bed_init(&bed, 8);
+	cm_pair_init(&pair, 8);
 	for (unsigned i = 0; i < RTE_DIM(kinds); i++) {
-		struct cm_request r = bed_request(A, 0x100 + i);
+		struct cm_request r = request_from(A, 0x100 + i);
 		struct cm_event e;
 		struct cm_conn *conn;
 
 		r.qp.transport = kinds[i];
-		assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &conn), 0);
-		bed_settle(&bed);
-		e = bed_event(&bed, B, CM_EVENT_REQUEST);
+		assert_int_equal(cm_connect(pair.cm[A], &r, NULL, pair.now, &conn), 0);
+		cm_pair_drain(&pair);
+		e = expect_event(&pair, B, CM_EVENT_REQUEST);
 		assert_int_equal(e.qp.transport, kinds[i]);
-		cm_release(e.conn, bed.now);
-		cm_release(conn, bed.now);
+		cm_release(e.conn, pair.now);
+		cm_release(conn, pair.now);
 	}
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -143,48 +143,48 @@ again_in_each_state(void **state)
 	struct cm_conn *b;
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	req = req_of(100, 0x100);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	b = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	b = expect_event(&pair, B, CM_EVENT_REQUEST).conn;
 	/* Neither accepted nor rejected yet: an MRA. */
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	answer = bed_take(&bed, B);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	answer = mad_take(&pair, B);
 	assert_int_equal(mad_attr_of(&answer), MAD_MRA);
 	assert_int_equal(mad_get(&answer, MAD_MRA_service_timeout), 24);
 	/* Accepted: the same REP again. */
-	assert_int_equal(cm_accept(b, &bed_qp, "x", 1, bed.now), 0);
-	answer = bed_take(&bed, B);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	assert_memory_equal(&answer, (struct mad[]){bed_take(&bed, B)}, MAD_LEN);
+	assert_int_equal(cm_accept(b, &passive_qp, "x", 1, pair.now), 0);
+	answer = mad_take(&pair, B);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	assert_memory_equal(&answer, (struct mad[]){mad_take(&pair, B)}, MAD_LEN);
 	/* The same id with another starting PSN. */
 	mad_put(&req, MAD_REQ_starting_psn, 1);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_DUPLICATE_ID);
 	mad_put(&req, MAD_REQ_starting_psn, 0xa00);
-	cm_established(b, bed.now);
-	bed_event(&bed, B, CM_EVENT_ESTABLISHED);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_duplicate);
+	cm_established(b, pair.now);
+	expect_event(&pair, B, CM_EVENT_ESTABLISHED);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_duplicate);
 	/* Disconnected: stale, before and after the peer's DREP. */
-	cm_disconnect(b, NULL, 0, bed.now);
-	answer = bed_take(&bed, B);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	cm_disconnect(b, NULL, 0, pair.now);
+	answer = mad_take(&pair, B);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
 	mad_init(&answer, MAD_DREP, 1);
 	mad_put(&answer, MAD_DREP_local_id, 100);
 	mad_put(&answer, MAD_DREP_remote_id, b->local_id);
-	assert_int_equal(bed_give(&bed, B, &answer), CM_DROP_none);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(mad_deliver(&pair, B, &answer), CM_DROP_none);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
-	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
+	expect_event(&pair, B, CM_EVENT_DISCONNECTED);
 	/* After the time wait it is a new request. */
-	bed_run(&bed, TIMEWAIT_NS + SEC_NS);
-	bed_event(&bed, B, CM_EVENT_TIMEWAIT_EXIT);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	cm_release(bed_event(&bed, B, CM_EVENT_REQUEST).conn, bed.now);
-	cm_release(b, bed.now);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+	cm_pair_advance(&pair, TIMEWAIT_NS + SEC_NS);
+	expect_event(&pair, B, CM_EVENT_TIMEWAIT_EXIT);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	cm_release(expect_event(&pair, B, CM_EVENT_REQUEST).conn, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 /* A duplicate of a rejected REQ gets the same REJ, and the user gets no event. */
@@ -195,23 +195,23 @@ rejected_again(void **state)
 	struct cm_conn *b;
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	req = req_of(100, 0x100);
-	bed_give(&bed, B, &req);
-	b = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
-	cm_reject(b, CM_REJ_CONSUMER, "no", 2, bed.now);
-	cm_release(b, bed.now);
-	rej = bed_take(&bed, B);
-	bed_run(&bed, REQ_WAIT_NS);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	assert_memory_equal(&rej, (struct mad[]){bed_take(&bed, B)}, MAD_LEN);
-	bed_quiet(&bed, B);
+	mad_deliver(&pair, B, &req);
+	b = expect_event(&pair, B, CM_EVENT_REQUEST).conn;
+	cm_reject(b, CM_REJ_CONSUMER, "no", 2, pair.now);
+	cm_release(b, pair.now);
+	rej = mad_take(&pair, B);
+	cm_pair_advance(&pair, REQ_WAIT_NS);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	assert_memory_equal(&rej, (struct mad[]){mad_take(&pair, B)}, MAD_LEN);
+	expect_no_event(&pair, B);
 	/* The QP can be used at once in a REQ with another id. */
 	req = req_of(101, 0x100);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	cm_release(bed_event(&bed, B, CM_EVENT_REQUEST).conn, bed.now);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	cm_release(expect_event(&pair, B, CM_EVENT_REQUEST).conn, pair.now);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 /* A restarted peer uses the same QPN again: the old connection ends and the new REQ is
@@ -223,31 +223,31 @@ stale_peer(void **state)
 	struct mad req, mad;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_established(&bed, &b);
+	cm_pair_init(&pair, 4);
+	a = reach_established(&pair, &b);
 	req = req_of(100, 0x111);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
-	mad = bed_take(&bed, B);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	expect_event(&pair, B, CM_EVENT_DISCONNECTED);
+	mad = mad_take(&pair, B);
 	assert_int_equal(mad_attr_of(&mad), MAD_DREQ);
 	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
-	assert_int_equal(bed.cm[B]->stats.stale, 1);
+	assert_int_equal(pair.cm[B]->stats.stale, 1);
 	/* The peer does not know the old connection and answers with a DREP. */
 	mad_init(&mad, MAD_DREP, mad.tid);
 	mad_put(&mad, MAD_DREP_local_id, b->remote_id);
 	mad_put(&mad, MAD_DREP_remote_id, b->local_id);
-	assert_int_equal(bed_give(&bed, B, &mad), CM_DROP_none);
-	bed_quiet(&bed, B);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(mad_deliver(&pair, B, &mad), CM_DROP_none);
+	expect_no_event(&pair, B);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
-	bed_run(&bed, TIMEWAIT_NS + SEC_NS);
-	bed_event(&bed, B, CM_EVENT_TIMEWAIT_EXIT);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	cm_release(bed_event(&bed, B, CM_EVENT_REQUEST).conn, bed.now);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+	cm_pair_advance(&pair, TIMEWAIT_NS + SEC_NS);
+	expect_event(&pair, B, CM_EVENT_TIMEWAIT_EXIT);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	cm_release(expect_event(&pair, B, CM_EVENT_REQUEST).conn, pair.now);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 /* A REQ from another address with the same CA GUID neither ends a connection nor makes
@@ -255,28 +255,28 @@ stale_peer(void **state)
 static void
 borrowed_guid(void **state)
 {
-	struct cm_path path = bed_path(B);
+	struct cm_path path = path_from(B);
 	struct cm_conn *a, *b;
 	struct mad req;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_established(&bed, &b);
+	cm_pair_init(&pair, 4);
+	a = reach_established(&pair, &b);
 	req = req_of(100, 0x111);
 	gid_parse("192.0.2.66", path.dgid, NULL);
 	mad_put_bytes(&req, MAD_REQ_primary_local_gid, path.dgid);
 	assert_int_equal(
-		cm_rx(bed.cm[B], (uint8_t *)&req, MAD_LEN, &path, bed.now), CM_DROP_none);
+		cm_rx(pair.cm[B], (uint8_t *)&req, MAD_LEN, &path, pair.now), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
 	assert_int_equal(b->state, CM_ESTABLISHED);
 	mad_put(&req, MAD_REQ_local_id, b->remote_id);
-	assert_int_equal(cm_rx(bed.cm[B], (uint8_t *)&req, MAD_LEN, &path, bed.now),
+	assert_int_equal(cm_rx(pair.cm[B], (uint8_t *)&req, MAD_LEN, &path, pair.now),
 		CM_DROP_address);
 	assert_int_equal(b->state, CM_ESTABLISHED);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_run(&bed, 5 * SEC_NS);
-	bed_fini(&bed);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_advance(&pair, 5 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -286,33 +286,33 @@ backlog(void **state)
 	struct mad req;
 
 	(void)state;
-	bed_init(&bed, 32);
+	cm_pair_init(&pair, 32);
 	for (unsigned i = 0; i < 8; i++) {
 		req = req_of(100 + i, 0x100 + i);
-		assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-		b[i] = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
+		assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+		b[i] = expect_event(&pair, B, CM_EVENT_REQUEST).conn;
 	}
 	req = req_of(200, 0x200);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_NO_RESOURCES);
 	/* A rejected or accepted request frees its place. */
-	assert_int_equal(cm_reject(b[0], CM_REJ_CONSUMER, NULL, 0, bed.now), 0);
-	bed_take(&bed, B);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	cm_release(b[0], bed.now);
-	b[0] = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
-	assert_int_equal(cm_accept(b[1], &bed_qp, NULL, 0, bed.now), 0);
-	bed_take(&bed, B);
+	assert_int_equal(cm_reject(b[0], CM_REJ_CONSUMER, NULL, 0, pair.now), 0);
+	mad_take(&pair, B);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	cm_release(b[0], pair.now);
+	b[0] = expect_event(&pair, B, CM_EVENT_REQUEST).conn;
+	assert_int_equal(cm_accept(b[1], &passive_qp, NULL, 0, pair.now), 0);
+	mad_take(&pair, B);
 	req = req_of(201, 0x201);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	bed_event(&bed, B, CM_EVENT_REQUEST);
-	assert_int_equal(bed.listener->pending, 8);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	expect_event(&pair, B, CM_EVENT_REQUEST);
+	assert_int_equal(pair.listener->pending, 8);
 	for (unsigned i = 0; i < 32; i++)
-		if (bed.cm[B]->conns[i].state != CM_FREE)
-			cm_release(&bed.cm[B]->conns[i], bed.now);
-	assert_int_equal(bed.listener->pending, 0);
-	bed_run(&bed, 200 * SEC_NS);
-	bed_fini(&bed);
+		if (pair.cm[B]->conns[i].state != CM_FREE)
+			cm_release(&pair.cm[B]->conns[i], pair.now);
+	assert_int_equal(pair.listener->pending, 0);
+	cm_pair_advance(&pair, 200 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 /* All connections are in use: those that are kept only to repeat a REJ are reused,
@@ -320,35 +320,35 @@ backlog(void **state)
 static void
 exhausted(void **state)
 {
-	struct cm_request r = bed_request(B, 0x500);
+	struct cm_request r = request_from(B, 0x500);
 	struct cm_conn *conn;
 	struct mad req;
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < 4; i++) {
 		req = req_of(100 + i, 0x100 + i);
-		assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-		conn = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
+		assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+		conn = expect_event(&pair, B, CM_EVENT_REQUEST).conn;
 		if (i < 2) {
-			cm_release(conn, bed.now);
-			bed_take(&bed, B);
+			cm_release(conn, pair.now);
+			mad_take(&pair, B);
 		}
 	}
 	for (unsigned i = 0; i < 2; i++) {
 		req = req_of(200 + i, 0x200 + i);
-		assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-		bed_event(&bed, B, CM_EVENT_REQUEST);
+		assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+		expect_event(&pair, B, CM_EVENT_REQUEST);
 	}
 	req = req_of(300, 0x300);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	assert_int_equal(rej_taken(&req), CM_REJ_NO_RESOURCES);
-	assert_int_equal(cm_connect(bed.cm[B], &r, NULL, bed.now, &conn), -ENOSPC);
-	assert_int_equal(cm_sidr_request(bed.cm[B], &r, NULL, bed.now, &conn), -ENOSPC);
+	assert_int_equal(cm_connect(pair.cm[B], &r, NULL, pair.now, &conn), -ENOSPC);
+	assert_int_equal(cm_sidr_request(pair.cm[B], &r, NULL, pair.now, &conn), -ENOSPC);
 	for (unsigned i = 0; i < 4; i++)
-		cm_release(&bed.cm[B]->conns[i], bed.now);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+		cm_release(&pair.cm[B]->conns[i], pair.now);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 int

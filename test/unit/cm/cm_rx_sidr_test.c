@@ -4,20 +4,20 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "bed.h"
+#include "cm_pair.h"
 
 #include <cmocka.h>
 
-static struct bed bed;
+static struct cm_pair pair;
 
 static struct cm_conn *
 ask(void)
 {
-	struct cm_request r = bed_request(A, 0);
+	struct cm_request r = request_from(A, 0);
 	struct cm_conn *conn;
 
 	r.service_id = UD_SERVICE;
-	assert_int_equal(cm_sidr_request(bed.cm[A], &r, "asks", bed.now, &conn), 0);
+	assert_int_equal(cm_sidr_request(pair.cm[A], &r, "asks", pair.now, &conn), 0);
 	return conn;
 }
 
@@ -26,9 +26,9 @@ listen_ud(void)
 {
 	struct cm_listener *listener;
 
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	assert_int_equal(
-		cm_sidr_listen(bed.cm[B], UD_SERVICE, NULL, 2, "ud", &listener), 0);
+		cm_sidr_listen(pair.cm[B], UD_SERVICE, NULL, 2, "ud", &listener), 0);
 	return listener;
 }
 
@@ -40,32 +40,32 @@ answered(void **state)
 	struct cm_event e;
 
 	(void)state;
-	bed_settle(&bed);
-	e = bed_event(&bed, B, CM_EVENT_SIDR_REQUEST);
+	cm_pair_drain(&pair);
+	e = expect_event(&pair, B, CM_EVENT_SIDR_REQUEST);
 	assert_string_equal(e.user, "ud");
 	assert_true(e.service_id == UD_SERVICE);
 	assert_int_equal(e.sport, 40000);
 	assert_int_equal(e.private_len, CMA_SIDR_PRIVATE);
 	assert_memory_equal(e.private, "hello\0", 6);
 	assert_int_equal(
-		cm_sidr_reply(e.conn, CM_SIDR_VALID, 1, 0, NULL, 0, bed.now), -EINVAL);
+		cm_sidr_reply(e.conn, CM_SIDR_VALID, 1, 0, NULL, 0, pair.now), -EINVAL);
 	assert_int_equal(
-		cm_sidr_reply(e.conn, CM_SIDR_VALID, 0x333, 0x01234567, "ok", 2, bed.now),
+		cm_sidr_reply(e.conn, CM_SIDR_VALID, 0x333, 0x01234567, "ok", 2, pair.now),
 		0);
-	cm_release(e.conn, bed.now);
-	bed_settle(&bed);
-	e = bed_event(&bed, A, CM_EVENT_SIDR_REPLY);
+	cm_release(e.conn, pair.now);
+	cm_pair_drain(&pair);
+	e = expect_event(&pair, A, CM_EVENT_SIDR_REPLY);
 	assert_string_equal(e.user, "asks");
 	assert_int_equal(e.status, CM_SIDR_VALID);
 	assert_int_equal(e.qp.qpn, 0x333);
 	assert_int_equal(e.qkey, 0x01234567);
 	assert_int_equal(e.private_len, 136);
 	assert_memory_equal(e.private, "ok\0", 3);
-	bed_wire(&bed, "a:SIDR_REQ b:SIDR_REP");
-	cm_release(a, bed.now);
-	cm_unlisten(listener, bed.now);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+	expect_wire(&pair, "a:SIDR_REQ b:SIDR_REP");
+	cm_release(a, pair.now);
+	cm_unlisten(listener, pair.now);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -76,71 +76,71 @@ refused(void **state)
 	struct cm_event e;
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	a = ask();
-	bed_settle(&bed);
-	e = bed_event(&bed, A, CM_EVENT_SIDR_REPLY);
+	cm_pair_drain(&pair);
+	e = expect_event(&pair, A, CM_EVENT_SIDR_REPLY);
 	assert_int_equal(e.status, CM_SIDR_NO_SERVICE);
-	assert_int_equal(bed.cm[A]->stats.rejects_received, 1);
-	cm_release(a, bed.now);
-	bed_fini(&bed);
+	assert_int_equal(pair.cm[A]->stats.rejects_received, 1);
+	cm_release(a, pair.now);
+	cm_pair_fini(&pair);
 
 	/* The user's status, and a backlog of two. */
 	listener = listen_ud();
 	for (unsigned i = 0; i < 3; i++)
 		many[i] = ask();
-	bed_settle(&bed);
-	e = bed_event(&bed, A, CM_EVENT_SIDR_REPLY);
+	cm_pair_drain(&pair);
+	e = expect_event(&pair, A, CM_EVENT_SIDR_REPLY);
 	assert_ptr_equal(e.conn, many[2]);
 	assert_int_equal(e.status, CM_SIDR_REJECTED);
-	e = bed_event(&bed, B, CM_EVENT_SIDR_REQUEST);
-	assert_int_equal(cm_sidr_reply(e.conn, CM_SIDR_NO_QP, 0, 0, NULL, 0, bed.now), 0);
-	cm_release(e.conn, bed.now);
+	e = expect_event(&pair, B, CM_EVENT_SIDR_REQUEST);
+	assert_int_equal(cm_sidr_reply(e.conn, CM_SIDR_NO_QP, 0, 0, NULL, 0, pair.now), 0);
+	cm_release(e.conn, pair.now);
 	/* A request released without an answer is rejected. */
-	cm_release(bed_event(&bed, B, CM_EVENT_SIDR_REQUEST).conn, bed.now);
-	bed_settle(&bed);
-	assert_int_equal(bed_event(&bed, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_NO_QP);
+	cm_release(expect_event(&pair, B, CM_EVENT_SIDR_REQUEST).conn, pair.now);
+	cm_pair_drain(&pair);
+	assert_int_equal(expect_event(&pair, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_NO_QP);
 	assert_int_equal(
-		bed_event(&bed, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_REJECTED);
+		expect_event(&pair, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_REJECTED);
 	for (unsigned i = 0; i < 3; i++)
-		cm_release(many[i], bed.now);
-	cm_unlisten(listener, bed.now);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+		cm_release(many[i], pair.now);
+	cm_unlisten(listener, pair.now);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 /* A listener for connections gets no SIDR requests, and a SIDR listener gets no REQs. */
 static void
 of_the_other_kind(void **state)
 {
-	struct cm_request r = bed_request(A, 0x111);
+	struct cm_request r = request_from(A, 0x111);
 	struct cm_listener *listener = listen_ud(), *same;
 	struct cm_conn *a[2];
 
 	(void)state;
 	r.service_id = UD_SERVICE;
-	assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &a[0]), 0);
+	assert_int_equal(cm_connect(pair.cm[A], &r, NULL, pair.now, &a[0]), 0);
 	r.service_id = SERVICE;
 	r.private_len = 0;
-	assert_int_equal(cm_sidr_request(bed.cm[A], &r, NULL, bed.now, &a[1]), 0);
-	bed_settle(&bed);
-	assert_int_equal(bed_event(&bed, A, CM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
+	assert_int_equal(cm_sidr_request(pair.cm[A], &r, NULL, pair.now, &a[1]), 0);
+	cm_pair_drain(&pair);
+	assert_int_equal(expect_event(&pair, A, CM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
 	assert_int_equal(
-		bed_event(&bed, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_NO_SERVICE);
-	bed_quiet(&bed, B);
-	cm_release(a[0], bed.now);
-	cm_release(a[1], bed.now);
+		expect_event(&pair, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_NO_SERVICE);
+	expect_no_event(&pair, B);
+	cm_release(a[0], pair.now);
+	cm_release(a[1], pair.now);
 	/* One service id can have a listener of each kind. */
-	assert_int_equal(cm_sidr_listen(bed.cm[B], SERVICE, NULL, 1, "both", &same), 0);
-	assert_int_equal(cm_sidr_request(bed.cm[A], &r, NULL, bed.now, &a[1]), 0);
-	bed_settle(&bed);
-	cm_release(bed_event(&bed, B, CM_EVENT_SIDR_REQUEST).conn, bed.now);
-	bed_settle(&bed);
-	cm_release(bed_event(&bed, A, CM_EVENT_SIDR_REPLY).conn, bed.now);
-	cm_unlisten(same, bed.now);
-	cm_unlisten(listener, bed.now);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+	assert_int_equal(cm_sidr_listen(pair.cm[B], SERVICE, NULL, 1, "both", &same), 0);
+	assert_int_equal(cm_sidr_request(pair.cm[A], &r, NULL, pair.now, &a[1]), 0);
+	cm_pair_drain(&pair);
+	cm_release(expect_event(&pair, B, CM_EVENT_SIDR_REQUEST).conn, pair.now);
+	cm_pair_drain(&pair);
+	cm_release(expect_event(&pair, A, CM_EVENT_SIDR_REPLY).conn, pair.now);
+	cm_unlisten(same, pair.now);
+	cm_unlisten(listener, pair.now);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -150,19 +150,19 @@ lost(void **state)
 	struct cm_conn *a = ask(), *b;
 
 	(void)state;
-	bed.lose[MAD_SIDR_REQ] = bed.lose[MAD_SIDR_REP] = 1;
-	bed_run(&bed, REQ_WAIT_NS + SEC_NS);
-	b = bed_event(&bed, B, CM_EVENT_SIDR_REQUEST).conn;
-	assert_int_equal(cm_sidr_reply(b, CM_SIDR_VALID, 5, 6, NULL, 0, bed.now), 0);
-	cm_release(b, bed.now);
-	bed_run(&bed, REQ_WAIT_NS);
-	bed_wire(&bed, "(a:SIDR_REQ) a:SIDR_REQ (b:SIDR_REP) a:SIDR_REQ b:SIDR_REP");
-	bed_quiet(&bed, B);
-	assert_int_equal(bed_event(&bed, A, CM_EVENT_SIDR_REPLY).qp.qpn, 5);
-	cm_release(a, bed.now);
-	cm_unlisten(listener, bed.now);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+	pair.lose[MAD_SIDR_REQ] = pair.lose[MAD_SIDR_REP] = 1;
+	cm_pair_advance(&pair, REQ_WAIT_NS + SEC_NS);
+	b = expect_event(&pair, B, CM_EVENT_SIDR_REQUEST).conn;
+	assert_int_equal(cm_sidr_reply(b, CM_SIDR_VALID, 5, 6, NULL, 0, pair.now), 0);
+	cm_release(b, pair.now);
+	cm_pair_advance(&pair, REQ_WAIT_NS);
+	expect_wire(&pair, "(a:SIDR_REQ) a:SIDR_REQ (b:SIDR_REP) a:SIDR_REQ b:SIDR_REP");
+	expect_no_event(&pair, B);
+	assert_int_equal(expect_event(&pair, A, CM_EVENT_SIDR_REPLY).qp.qpn, 5);
+	cm_release(a, pair.now);
+	cm_unlisten(listener, pair.now);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -171,15 +171,15 @@ nobody_there(void **state)
 	struct cm_conn *a;
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	a = ask();
-	bed.lose[MAD_SIDR_REQ] = 16;
-	bed_run(&bed, 16 * REQ_WAIT_NS - SEC_NS);
-	bed_quiet(&bed, A);
-	bed_run(&bed, 2 * SEC_NS);
-	assert_int_equal(bed_event(&bed, A, CM_EVENT_UNREACHABLE).status, -ETIMEDOUT);
-	cm_release(a, bed.now);
-	bed_fini(&bed);
+	pair.lose[MAD_SIDR_REQ] = 16;
+	cm_pair_advance(&pair, 16 * REQ_WAIT_NS - SEC_NS);
+	expect_no_event(&pair, A);
+	cm_pair_advance(&pair, 2 * SEC_NS);
+	assert_int_equal(expect_event(&pair, A, CM_EVENT_UNREACHABLE).status, -ETIMEDOUT);
+	cm_release(a, pair.now);
+	cm_pair_fini(&pair);
 }
 
 /* Duplicates before and after the answer, another request under the same id, a reply that
@@ -189,33 +189,33 @@ again_and_odd(void **state)
 {
 	struct cm_listener *listener = listen_ud();
 	struct cm_conn *a = ask();
-	struct mad req = bed_take(&bed, A), rep;
-	struct cm_path path = bed_path(A);
+	struct mad req = mad_take(&pair, A), rep;
+	struct cm_path path = path_from(A);
 
 	(void)state;
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_duplicate);
-	cm_release(bed_event(&bed, B, CM_EVENT_SIDR_REQUEST).conn, bed.now);
-	rep = bed_take(&bed, B);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_duplicate);
+	cm_release(expect_event(&pair, B, CM_EVENT_SIDR_REQUEST).conn, pair.now);
+	rep = mad_take(&pair, B);
 	mad_put(&req, MAD_SIDR_REQ_pkey, 0x7FFF);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_duplicate);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_duplicate);
 	/* Another version of the RDMA IP CM header. */
 	mad_put(&req, MAD_SIDR_REQ_request_id, 77);
 	mad_put_private(&req, 0, "\x10", 1);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	req = bed_take(&bed, B);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	req = mad_take(&pair, B);
 	assert_int_equal(mad_get(&req, MAD_SIDR_REP_status), CM_SIDR_VERSION);
 	path.dgid[15] = 9;
-	assert_int_equal(cm_rx(bed.cm[A], (uint8_t *)&rep, MAD_LEN, &path, bed.now),
+	assert_int_equal(cm_rx(pair.cm[A], (uint8_t *)&rep, MAD_LEN, &path, pair.now),
 		CM_DROP_address);
-	assert_int_equal(bed_give(&bed, A, &rep), CM_DROP_none);
-	bed_event(&bed, A, CM_EVENT_SIDR_REPLY);
-	assert_int_equal(bed_give(&bed, A, &rep), CM_DROP_state);
-	cm_release(a, bed.now);
-	assert_int_equal(bed_give(&bed, A, &rep), CM_DROP_ids);
-	cm_unlisten(listener, bed.now);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+	assert_int_equal(mad_deliver(&pair, A, &rep), CM_DROP_none);
+	expect_event(&pair, A, CM_EVENT_SIDR_REPLY);
+	assert_int_equal(mad_deliver(&pair, A, &rep), CM_DROP_state);
+	cm_release(a, pair.now);
+	assert_int_equal(mad_deliver(&pair, A, &rep), CM_DROP_ids);
+	cm_unlisten(listener, pair.now);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 int

@@ -8,12 +8,12 @@
 #include <rte_byteorder.h>
 
 #include "../rand.h"
-#include "bed.h"
+#include "cm_pair.h"
 #include "port/neigh.h"
 
 #include <cmocka.h>
 
-static struct bed bed;
+static struct cm_pair pair;
 
 /* A message to this end of a connection, as its peer would send it. */
 static struct mad
@@ -40,28 +40,28 @@ conn_in(enum cm_state want, unsigned *side)
 {
 	struct cm_conn *a, *b;
 
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	*side = want == CM_REQ_RCVD || want == CM_REP_SENT ? B : A;
 	if (want == CM_REQ_SENT) {
-		a = bed_connect(&bed);
-		bed_take(&bed, A);
+		a = active_connect(&pair);
+		mad_take(&pair, A);
 		return a;
 	}
 	if (want == CM_REQ_RCVD) {
-		bed_requested(&bed, &b);
+		reach_req_rcvd(&pair, &b);
 		return b;
 	}
-	a = want == CM_REP_RCVD || want == CM_REP_SENT ? bed_replied(&bed, &b)
-						       : bed_established(&bed, &b);
+	a = want == CM_REP_RCVD || want == CM_REP_SENT ? reach_rep_rcvd(&pair, &b)
+						       : reach_established(&pair, &b);
 	if (want == CM_DREQ_SENT || want == CM_TIMEWAIT) {
-		cm_disconnect(a, NULL, 0, bed.now);
-		bed_take(&bed, A);
+		cm_disconnect(a, NULL, 0, pair.now);
+		mad_take(&pair, A);
 	}
 	if (want == CM_TIMEWAIT) {
 		struct mad drep = made(a, MAD_DREP);
 
-		assert_int_equal(bed_give(&bed, A, &drep), CM_DROP_none);
-		bed_event(&bed, A, CM_EVENT_DISCONNECTED);
+		assert_int_equal(mad_deliver(&pair, A, &drep), CM_DROP_none);
+		expect_event(&pair, A, CM_EVENT_DISCONNECTED);
 	}
 	return *side == A ? a : b;
 }
@@ -130,22 +130,22 @@ each_in_each_state(void **state)
 		unsigned side;
 		struct cm_conn *conn = conn_in(table[i].state, &side);
 		struct mad mad = made(conn, table[i].attr);
-		enum cm_drop why = bed_give(&bed, side, &mad);
+		enum cm_drop why = mad_deliver(&pair, side, &mad);
 
 		if (why != table[i].why || conn->state != table[i].then)
 			fail_msg("row %u: %d, then %s", i, why, cm_state_name(conn));
-		assert_int_equal(bed.cm[side]->stats.drop[why] >= 1, true);
+		assert_int_equal(pair.cm[side]->stats.drop[why] >= 1, true);
 		if (table[i].answer != 0) {
-			struct mad answer = bed_take(&bed, side);
+			struct mad answer = mad_take(&pair, side);
 
 			assert_int_equal(mad_attr_of(&answer), table[i].answer);
 			assert_true(answer.tid == 99);
 			assert_int_equal(mad_local_id(&answer), mad_remote_id(&mad));
 			assert_int_equal(mad_remote_id(&answer), mad_local_id(&mad));
 		}
-		assert_false(cm_tx(bed.cm[side], &mad, &bed.flights[0].path));
-		cm_destroy(bed.cm[A]);
-		cm_destroy(bed.cm[B]);
+		assert_false(cm_tx(pair.cm[side], &mad, &pair.flights[0].path));
+		cm_destroy(pair.cm[A]);
+		cm_destroy(pair.cm[B]);
 	}
 }
 
@@ -156,7 +156,7 @@ not_from_the_peer(void **state)
 {
 	static const enum mad_attr attrs[] = {
 		MAD_MRA, MAD_REJ, MAD_REP, MAD_RTU, MAD_DREQ, MAD_DREP, MAD_LAP, MAD_APR};
-	struct cm_path path = bed_path(A);
+	struct cm_path path = path_from(A);
 	struct cm_conn *a;
 	unsigned side;
 
@@ -168,19 +168,19 @@ not_from_the_peer(void **state)
 		uint32_t id = rte_cpu_to_be_32(a->remote_id + 1);
 
 		assert_int_equal(
-			cm_rx(bed.cm[A], (uint8_t *)&mad, MAD_LEN, &path, bed.now),
+			cm_rx(pair.cm[A], (uint8_t *)&mad, MAD_LEN, &path, pair.now),
 			CM_DROP_address);
 		memcpy(mad.data, &id, 4);
-		assert_int_equal(bed_give(&bed, A, &mad), CM_DROP_ids);
+		assert_int_equal(mad_deliver(&pair, A, &mad), CM_DROP_ids);
 		assert_int_equal(a->state, CM_ESTABLISHED);
 	}
 	struct mad dreq = made(a, MAD_DREQ);
 
 	mad_put(&dreq, MAD_DREQ_remote_qpn, 0x112);
-	assert_int_equal(bed_give(&bed, A, &dreq), CM_DROP_field);
-	bed_quiet(&bed, A);
-	cm_destroy(bed.cm[A]);
-	cm_destroy(bed.cm[B]);
+	assert_int_equal(mad_deliver(&pair, A, &dreq), CM_DROP_field);
+	expect_no_event(&pair, A);
+	cm_destroy(pair.cm[A]);
+	cm_destroy(pair.cm[B]);
 }
 
 /* A message from a multicast address gets no answer. */
@@ -189,21 +189,21 @@ not_from_a_group(void **state)
 {
 	static const char *const groups[] = {"224.0.0.1", "239.1.1.1", "ff02::1"};
 	static const enum mad_attr attrs[] = {MAD_REQ, MAD_SIDR_REQ, MAD_DREQ, MAD_REP};
-	struct cm_path path = bed_path(B);
+	struct cm_path path = path_from(B);
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < RTE_DIM(groups) * RTE_DIM(attrs); i++) {
 		struct mad mad;
 
 		mad_init(&mad, attrs[i % RTE_DIM(attrs)], 5);
 		gid_parse(groups[i / RTE_DIM(attrs)], path.dgid, NULL);
 		assert_int_equal(
-			cm_rx(bed.cm[B], (uint8_t *)&mad, MAD_LEN, &path, bed.now),
+			cm_rx(pair.cm[B], (uint8_t *)&mad, MAD_LEN, &path, pair.now),
 			CM_DROP_address);
-		assert_false(cm_has_tx(bed.cm[B]));
+		assert_false(cm_has_tx(pair.cm[B]));
 	}
-	bed_fini(&bed);
+	cm_pair_fini(&pair);
 }
 
 /* A REP to the end that sent one. */
@@ -214,14 +214,14 @@ rep_to_the_passive(void **state)
 	struct mad rep;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_established(&bed, &b);
+	cm_pair_init(&pair, 4);
+	a = reach_established(&pair, &b);
 	rep = made(b, MAD_REP);
-	assert_int_equal(bed_give(&bed, B, &rep), CM_DROP_state);
+	assert_int_equal(mad_deliver(&pair, B, &rep), CM_DROP_state);
 	assert_int_equal(b->state, CM_ESTABLISHED);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_fini(&bed);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
 }
 
 /* Unknown ids: a peer that waits for an answer gets one, and answers get none. */
@@ -238,14 +238,14 @@ nobodys_ids(void **state)
 	struct mad mad, answer;
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
 		mad_init(&mad, rows[i].attr, 7);
 		mad.data[3] = 0x11;
 		mad.data[7] = 0x22;
-		assert_int_equal(bed_give(&bed, B, &mad), CM_DROP_ids);
+		assert_int_equal(mad_deliver(&pair, B, &mad), CM_DROP_ids);
 		if (rows[i].answer != 0) {
-			answer = bed_take(&bed, B);
+			answer = mad_take(&pair, B);
 			assert_int_equal(mad_attr_of(&answer), rows[i].answer);
 			assert_int_equal(mad_local_id(&answer), 0x22);
 			assert_int_equal(mad_remote_id(&answer), 0x11);
@@ -256,10 +256,10 @@ nobodys_ids(void **state)
 				mad_get(&answer, MAD_REJ_reason), CM_REJ_INVALID_ID);
 		if (rows[i].attr == MAD_LAP)
 			assert_int_equal(mad_get(&answer, MAD_APR_status), 1);
-		assert_false(cm_tx(bed.cm[B], &mad, &path));
+		assert_false(cm_tx(pair.cm[B], &mad, &path));
 	}
-	assert_int_equal(bed.cm[B]->stats.drop[CM_DROP_ids], RTE_DIM(rows));
-	bed_fini(&bed);
+	assert_int_equal(pair.cm[B]->stats.drop[CM_DROP_ids], RTE_DIM(rows));
+	cm_pair_fini(&pair);
 }
 
 /* A peer that gives up its REQ does not know our id: the REJ is matched by the peer's CA
@@ -271,19 +271,19 @@ rej_by_guid(void **state)
 	struct mad rej;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_requested(&bed, &b);
-	cm_release(a, bed.now);
-	rej = bed_take(&bed, A);
+	cm_pair_init(&pair, 4);
+	a = reach_req_rcvd(&pair, &b);
+	cm_release(a, pair.now);
+	rej = mad_take(&pair, A);
 	assert_int_equal(mad_get(&rej, MAD_REJ_reason), CM_REJ_TIMEOUT);
 	assert_int_equal(mad_remote_id(&rej), 0);
 	mad_put(&rej, MAD_REJ_info_len, 7);
-	assert_int_equal(bed_give(&bed, B, &rej), CM_DROP_ids);
+	assert_int_equal(mad_deliver(&pair, B, &rej), CM_DROP_ids);
 	mad_put(&rej, MAD_REJ_info_len, 8);
-	assert_int_equal(bed_give(&bed, B, &rej), CM_DROP_none);
-	assert_int_equal(bed_event(&bed, B, CM_EVENT_REJECTED).status, CM_REJ_TIMEOUT);
-	cm_release(b, bed.now);
-	bed_fini(&bed);
+	assert_int_equal(mad_deliver(&pair, B, &rej), CM_DROP_none);
+	assert_int_equal(expect_event(&pair, B, CM_EVENT_REJECTED).status, CM_REJ_TIMEOUT);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
 }
 
 /* An invalid REP is dropped: the REQ waits for a valid one. */
@@ -300,14 +300,14 @@ bad_rep(void **state)
 	for (unsigned i = 0; i < RTE_DIM(qpns); i++) {
 		rep = made(a, MAD_REP);
 		mad_put(&rep, MAD_REP_local_qpn, qpns[i]);
-		assert_int_equal(bed_give(&bed, A, &rep), CM_DROP_field);
+		assert_int_equal(mad_deliver(&pair, A, &rep), CM_DROP_field);
 	}
 	rep = made(a, MAD_REP);
 	mad_put(&rep, MAD_REP_local_id, 0);
-	assert_int_equal(bed_give(&bed, A, &rep), CM_DROP_field);
+	assert_int_equal(mad_deliver(&pair, A, &rep), CM_DROP_field);
 	assert_int_equal(a->state, CM_REQ_SENT);
-	cm_destroy(bed.cm[A]);
-	cm_destroy(bed.cm[B]);
+	cm_destroy(pair.cm[A]);
+	cm_destroy(pair.cm[B]);
 }
 
 /* A REP names a QP that is the peer of an established connection: that connection ends,
@@ -316,29 +316,29 @@ static void
 rep_of_a_stale_peer(void **state)
 {
 	struct cm_conn *a, *b, *again;
-	struct cm_request req = bed_request(A, 0x112);
+	struct cm_request req = request_from(A, 0x112);
 	struct mad mad;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_established(&bed, &b);
-	assert_int_equal(cm_connect(bed.cm[A], &req, "again", bed.now, &again), 0);
-	bed_take(&bed, A);
+	cm_pair_init(&pair, 4);
+	a = reach_established(&pair, &b);
+	assert_int_equal(cm_connect(pair.cm[A], &req, "again", pair.now, &again), 0);
+	mad_take(&pair, A);
 	mad = made(again, MAD_REP);
 	mad_put(&mad, MAD_REP_local_qpn, 0x222);
 	mad_put(&mad, MAD_REP_ca_guid, 0x2222);
-	assert_int_equal(bed_give(&bed, A, &mad), CM_DROP_none);
-	assert_int_equal(bed_event(&bed, A, CM_EVENT_DISCONNECTED).conn == a, true);
-	assert_int_equal(bed_event(&bed, A, CM_EVENT_REJECTED).status, CM_REJ_STALE);
-	mad = bed_take(&bed, A);
+	assert_int_equal(mad_deliver(&pair, A, &mad), CM_DROP_none);
+	assert_int_equal(expect_event(&pair, A, CM_EVENT_DISCONNECTED).conn == a, true);
+	assert_int_equal(expect_event(&pair, A, CM_EVENT_REJECTED).status, CM_REJ_STALE);
+	mad = mad_take(&pair, A);
 	assert_int_equal(mad_attr_of(&mad), MAD_DREQ);
-	mad = bed_take(&bed, A);
+	mad = mad_take(&pair, A);
 	assert_int_equal(mad_get(&mad, MAD_REJ_reason), CM_REJ_STALE);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	cm_release(again, bed.now);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_release(again, pair.now);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 /* Random bit errors in messages of both directions: no crash, and all connections end. */
@@ -351,8 +351,8 @@ bent(void **state)
 		struct cm_conn *a, *b;
 		struct cm_event e;
 
-		bed_init(&bed, 4);
-		a = bed_established(&bed, &b);
+		cm_pair_init(&pair, 4);
+		a = reach_established(&pair, &b);
 		for (unsigned i = 0; i < 40; i++) {
 			struct mad mad = made(rand_below(&r, 2) ? a : b,
 				MAD_ATTR_FIRST + rand_below(&r, 11));
@@ -360,18 +360,18 @@ bent(void **state)
 			for (unsigned k = rand_below(&r, 4); k != 0; k--)
 				((uint8_t *)&mad)[rand_below(&r, MAD_LEN)] ^=
 					(uint8_t)(1u << rand_below(&r, 8));
-			bed_give(&bed, rand_below(&r, 2), &mad);
-			bed_run(&bed, rand_below(&r, 2) * SEC_NS);
+			mad_deliver(&pair, rand_below(&r, 2), &mad);
+			cm_pair_advance(&pair, rand_below(&r, 2) * SEC_NS);
 		}
 		for (unsigned i = 0; i < 2; i++)
-			while (cm_next_event(bed.cm[i], &e))
+			while (cm_next_event(pair.cm[i], &e))
 				if (e.type == CM_EVENT_REQUEST ||
 					e.type == CM_EVENT_SIDR_REQUEST)
-					cm_release(e.conn, bed.now);
-		cm_release(a, bed.now);
-		cm_release(b, bed.now);
-		bed_run(&bed, 300 * SEC_NS);
-		bed_fini(&bed);
+					cm_release(e.conn, pair.now);
+		cm_release(a, pair.now);
+		cm_release(b, pair.now);
+		cm_pair_advance(&pair, 300 * SEC_NS);
+		cm_pair_fini(&pair);
 	}
 }
 

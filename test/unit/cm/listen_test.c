@@ -4,12 +4,12 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "bed.h"
+#include "cm_pair.h"
 #include "port/neigh.h"
 
 #include <cmocka.h>
 
-static struct bed bed;
+static struct cm_pair pair;
 
 static void
 by_address(void **state)
@@ -20,46 +20,46 @@ by_address(void **state)
 	struct cm_event e;
 
 	(void)state;
-	bed_init(&bed, 8);
+	cm_pair_init(&pair, 8);
 	gid_parse("192.0.2.2", ours, NULL);
 	gid_parse("192.0.2.9", other, NULL);
 	assert_int_equal(
-		cm_listen(bed.cm[B], SERVICE, NULL, 8, NULL, &again), -EADDRINUSE);
-	assert_int_equal(cm_listen(bed.cm[B], SERVICE, other, 8, "other", &two), 0);
-	assert_int_equal(cm_listen(bed.cm[B], SERVICE, ours, 8, "ours", &one), 0);
+		cm_listen(pair.cm[B], SERVICE, NULL, 8, NULL, &again), -EADDRINUSE);
+	assert_int_equal(cm_listen(pair.cm[B], SERVICE, other, 8, "other", &two), 0);
+	assert_int_equal(cm_listen(pair.cm[B], SERVICE, ours, 8, "ours", &one), 0);
 	assert_int_equal(
-		cm_listen(bed.cm[B], SERVICE, ours, 8, "ours", &again), -EADDRINUSE);
+		cm_listen(pair.cm[B], SERVICE, ours, 8, "ours", &again), -EADDRINUSE);
 	assert_int_equal(
-		cm_listen(bed.cm[B], SERVICE + 1, NULL, 0, NULL, &again), -EINVAL);
-	assert_int_equal(cm_listeners(bed.cm[B]), 3);
-	a = bed_connect(&bed);
-	bed_settle(&bed);
-	e = bed_event(&bed, B, CM_EVENT_REQUEST);
+		cm_listen(pair.cm[B], SERVICE + 1, NULL, 0, NULL, &again), -EINVAL);
+	assert_int_equal(cm_listeners(pair.cm[B]), 3);
+	a = active_connect(&pair);
+	cm_pair_drain(&pair);
+	e = expect_event(&pair, B, CM_EVENT_REQUEST);
 	assert_string_equal(e.user, "ours");
-	cm_release(e.conn, bed.now);
-	bed_settle(&bed);
-	cm_release(a, bed.now);
+	cm_release(e.conn, pair.now);
+	cm_pair_drain(&pair);
+	cm_release(a, pair.now);
 	/* Without that listener the one of all addresses gets the request. Without both
 	 * it is rejected. */
-	cm_unlisten(one, bed.now);
-	a = bed_connect(&bed);
-	bed_settle(&bed);
-	e = bed_event(&bed, B, CM_EVENT_REQUEST);
+	cm_unlisten(one, pair.now);
+	a = active_connect(&pair);
+	cm_pair_drain(&pair);
+	e = expect_event(&pair, B, CM_EVENT_REQUEST);
 	assert_string_equal(e.user, "listener");
-	cm_release(e.conn, bed.now);
-	bed_settle(&bed);
-	bed_event(&bed, A, CM_EVENT_REJECTED);
-	cm_release(a, bed.now);
-	cm_unlisten(bed.listener, bed.now);
-	bed.listener = NULL;
-	a = bed_connect(&bed);
-	bed_settle(&bed);
-	assert_int_equal(bed_event(&bed, A, CM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
-	cm_release(a, bed.now);
-	cm_unlisten(two, bed.now);
-	assert_int_equal(cm_listeners(bed.cm[B]), 0);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+	cm_release(e.conn, pair.now);
+	cm_pair_drain(&pair);
+	expect_event(&pair, A, CM_EVENT_REJECTED);
+	cm_release(a, pair.now);
+	cm_unlisten(pair.listener, pair.now);
+	pair.listener = NULL;
+	a = active_connect(&pair);
+	cm_pair_drain(&pair);
+	assert_int_equal(expect_event(&pair, A, CM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
+	cm_release(a, pair.now);
+	cm_unlisten(two, pair.now);
+	assert_int_equal(cm_listeners(pair.cm[B]), 0);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 /* The most specific listener gets the request: of the address, of its family, of all. */
@@ -72,8 +72,8 @@ by_family(void **state)
 	struct cm *cm;
 
 	(void)state;
-	bed_init(&bed, 8);
-	cm = bed.cm[B];
+	cm_pair_init(&pair, 8);
+	cm = pair.cm[B];
 	gid_parse("192.0.2.2", ours4, NULL);
 	gid_parse("2001:db8::2", ours6, NULL);
 	assert_int_equal(cm_listen(cm, SERVICE, any4, 8, NULL, &v4), 0);
@@ -82,13 +82,13 @@ by_family(void **state)
 	assert_int_equal(cm_listen(cm, SERVICE, any6, 8, NULL, &again), -EADDRINUSE);
 	assert_ptr_equal(listener_find(cm, SERVICE, false, ours4), v4);
 	assert_ptr_equal(listener_find(cm, SERVICE, false, ours6), v6);
-	cm_unlisten(v4, bed.now);
-	assert_ptr_equal(listener_find(cm, SERVICE, false, ours4), bed.listener);
-	cm_unlisten(bed.listener, bed.now);
-	bed.listener = NULL;
+	cm_unlisten(v4, pair.now);
+	assert_ptr_equal(listener_find(cm, SERVICE, false, ours4), pair.listener);
+	cm_unlisten(pair.listener, pair.now);
+	pair.listener = NULL;
 	assert_null(listener_find(cm, SERVICE, false, ours4));
-	cm_unlisten(v6, bed.now);
-	bed_fini(&bed);
+	cm_unlisten(v6, pair.now);
+	cm_pair_fini(&pair);
 }
 
 /* Closing a listener rejects its unread requests. A connection that its user has read
@@ -101,35 +101,35 @@ gone_with_requests(void **state)
 	struct mad rej;
 
 	(void)state;
-	bed_init(&bed, 8);
+	cm_pair_init(&pair, 8);
 	for (unsigned i = 0; i < 3; i++) {
-		r = bed_request(A, 0x100 + i);
-		assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &a[i]), 0);
-		bed_settle(&bed);
+		r = request_from(A, 0x100 + i);
+		assert_int_equal(cm_connect(pair.cm[A], &r, NULL, pair.now, &a[i]), 0);
+		cm_pair_drain(&pair);
 	}
-	b = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
-	c = &bed.cm[B]->conns[1];
+	b = expect_event(&pair, B, CM_EVENT_REQUEST).conn;
+	c = &pair.cm[B]->conns[1];
 	assert_int_equal(c->state, CM_REQ_RCVD);
 	/* The second peer gives up before the user has read its request. */
-	cm_release(a[1], bed.now);
-	bed_settle(&bed);
+	cm_release(a[1], pair.now);
+	cm_pair_drain(&pair);
 	assert_int_equal(c->state, CM_CLOSED);
-	cm_unlisten(bed.listener, bed.now);
-	bed.listener = NULL;
+	cm_unlisten(pair.listener, pair.now);
+	pair.listener = NULL;
 	assert_int_equal(c->state, CM_FREE);
-	rej = bed_take(&bed, B);
+	rej = mad_take(&pair, B);
 	assert_int_equal(mad_get(&rej, MAD_REJ_reason), CM_REJ_CONSUMER);
-	assert_int_equal(bed_give(&bed, A, &rej), CM_DROP_none);
-	assert_ptr_equal(bed_event(&bed, A, CM_EVENT_REJECTED).conn, a[2]);
-	bed_quiet(&bed, B);
-	assert_int_equal(cm_accept(b, &bed_qp, NULL, 0, bed.now), 0);
-	bed_settle(&bed);
-	assert_ptr_equal(bed_event(&bed, A, CM_EVENT_REPLY).conn, a[0]);
-	cm_release(a[0], bed.now);
-	cm_release(a[2], bed.now);
-	cm_release(b, bed.now);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+	assert_int_equal(mad_deliver(&pair, A, &rej), CM_DROP_none);
+	assert_ptr_equal(expect_event(&pair, A, CM_EVENT_REJECTED).conn, a[2]);
+	expect_no_event(&pair, B);
+	assert_int_equal(cm_accept(b, &passive_qp, NULL, 0, pair.now), 0);
+	cm_pair_drain(&pair);
+	assert_ptr_equal(expect_event(&pair, A, CM_EVENT_REPLY).conn, a[0]);
+	cm_release(a[0], pair.now);
+	cm_release(a[2], pair.now);
+	cm_release(b, pair.now);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 /* Requests that their peers give up keep their place in the backlog until the user has
@@ -141,29 +141,29 @@ given_up_unheard(void **state)
 	struct cm_conn *conn;
 
 	(void)state;
-	bed_init(&bed, 16);
+	cm_pair_init(&pair, 16);
 	for (unsigned i = 0; i < 8; i++) {
-		r = bed_request(A, 0x100 + i);
-		assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &conn), 0);
-		bed_settle(&bed);
-		cm_release(conn, bed.now);
-		bed_settle(&bed);
-		assert_int_equal(bed.cm[B]->conns[i].state, CM_CLOSED);
+		r = request_from(A, 0x100 + i);
+		assert_int_equal(cm_connect(pair.cm[A], &r, NULL, pair.now, &conn), 0);
+		cm_pair_drain(&pair);
+		cm_release(conn, pair.now);
+		cm_pair_drain(&pair);
+		assert_int_equal(pair.cm[B]->conns[i].state, CM_CLOSED);
 	}
-	assert_int_equal(bed.listener->pending, 8);
-	r = bed_request(A, 0x200);
-	assert_int_equal(cm_connect(bed.cm[A], &r, NULL, bed.now, &conn), 0);
-	bed_settle(&bed);
+	assert_int_equal(pair.listener->pending, 8);
+	r = request_from(A, 0x200);
+	assert_int_equal(cm_connect(pair.cm[A], &r, NULL, pair.now, &conn), 0);
+	cm_pair_drain(&pair);
 	assert_int_equal(
-		bed_event(&bed, A, CM_EVENT_REJECTED).status, CM_REJ_NO_RESOURCES);
-	cm_release(conn, bed.now);
+		expect_event(&pair, A, CM_EVENT_REJECTED).status, CM_REJ_NO_RESOURCES);
+	cm_release(conn, pair.now);
 	for (unsigned i = 0; i < 8; i++)
-		bed_event(&bed, B, CM_EVENT_REQUEST);
-	assert_int_equal(bed.listener->pending, 0);
+		expect_event(&pair, B, CM_EVENT_REQUEST);
+	assert_int_equal(pair.listener->pending, 0);
 	for (unsigned i = 0; i < 8; i++)
-		cm_release(bed_event(&bed, B, CM_EVENT_REJECTED).conn, bed.now);
-	bed_run(&bed, 20 * SEC_NS);
-	bed_fini(&bed);
+		cm_release(expect_event(&pair, B, CM_EVENT_REJECTED).conn, pair.now);
+	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -172,15 +172,15 @@ bounded(void **state)
 	struct cm_listener *l[CM_MAX_LISTENERS], *more;
 
 	(void)state;
-	bed_init(&bed, 4);
+	cm_pair_init(&pair, 4);
 	for (unsigned i = 1; i < CM_MAX_LISTENERS; i++)
 		assert_int_equal(
-			cm_listen(bed.cm[B], UD_SERVICE + i, NULL, 1, NULL, &l[i]), 0);
-	assert_int_equal(cm_listen(bed.cm[B], 5, NULL, 1, NULL, &more), -ENOSPC);
+			cm_listen(pair.cm[B], UD_SERVICE + i, NULL, 1, NULL, &l[i]), 0);
+	assert_int_equal(cm_listen(pair.cm[B], 5, NULL, 1, NULL, &more), -ENOSPC);
 	for (unsigned i = 1; i < CM_MAX_LISTENERS / 2; i++)
-		cm_unlisten(l[i], bed.now);
-	assert_int_equal(cm_listen(bed.cm[B], 5, NULL, 1, NULL, &more), 0);
-	bed_fini(&bed); /* frees the other listeners */
+		cm_unlisten(l[i], pair.now);
+	assert_int_equal(cm_listen(pair.cm[B], 5, NULL, 1, NULL, &more), 0);
+	cm_pair_fini(&pair); /* frees the other listeners */
 }
 
 int

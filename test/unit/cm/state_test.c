@@ -6,11 +6,11 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "bed.h"
+#include "cm_pair.h"
 
 #include <cmocka.h>
 
-static struct bed bed;
+static struct cm_pair pair;
 
 static void
 lost_req(void **state)
@@ -18,25 +18,25 @@ lost_req(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	bed.lose[MAD_REQ] = 2;
-	a = bed_connect(&bed);
-	bed_run(&bed, REQ_WAIT_NS - NS_PER_MS);
-	bed_wire(&bed, "(a:REQ)");
-	bed_run(&bed, 2 * NS_PER_MS);
-	bed_wire(&bed, "(a:REQ)");
-	bed_run(&bed, REQ_WAIT_NS);
-	bed_settle(&bed);
-	bed_wire(&bed, "a:REQ");
-	b = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
-	assert_int_equal(cm_accept(b, &bed_qp, NULL, 0, bed.now), 0);
-	bed_settle(&bed);
-	bed_event(&bed, A, CM_EVENT_REPLY);
-	assert_int_equal(bed.cm[A]->stats.resent, 2);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_run(&bed, SEC_NS);
-	bed_fini(&bed);
+	cm_pair_init(&pair, 4);
+	pair.lose[MAD_REQ] = 2;
+	a = active_connect(&pair);
+	cm_pair_advance(&pair, REQ_WAIT_NS - NS_PER_MS);
+	expect_wire(&pair, "(a:REQ)");
+	cm_pair_advance(&pair, 2 * NS_PER_MS);
+	expect_wire(&pair, "(a:REQ)");
+	cm_pair_advance(&pair, REQ_WAIT_NS);
+	cm_pair_drain(&pair);
+	expect_wire(&pair, "a:REQ");
+	b = expect_event(&pair, B, CM_EVENT_REQUEST).conn;
+	assert_int_equal(cm_accept(b, &passive_qp, NULL, 0, pair.now), 0);
+	cm_pair_drain(&pair);
+	expect_event(&pair, A, CM_EVENT_REPLY);
+	assert_int_equal(pair.cm[A]->stats.resent, 2);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_advance(&pair, SEC_NS);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -45,23 +45,23 @@ lost_rep(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	bed.lose[MAD_REP] = 1;
-	a = bed_requested(&bed, &b);
-	assert_int_equal(cm_accept(b, &bed_qp, NULL, 0, bed.now), 0);
-	bed_run(&bed, REQ_WAIT_NS + 10 * NS_PER_MS);
+	cm_pair_init(&pair, 4);
+	pair.lose[MAD_REP] = 1;
+	a = reach_req_rcvd(&pair, &b);
+	assert_int_equal(cm_accept(b, &passive_qp, NULL, 0, pair.now), 0);
+	cm_pair_advance(&pair, REQ_WAIT_NS + 10 * NS_PER_MS);
 	/* First a's duplicate REQ makes b repeat its REP, then b's own timer does. */
-	bed_event(&bed, A, CM_EVENT_REPLY);
-	cm_confirm(a, NULL, 0, bed.now);
-	bed_settle(&bed);
-	bed_event(&bed, B, CM_EVENT_ESTABLISHED);
-	bed_quiet(&bed, B);
-	bed_wire(&bed, "a:REQ (b:REP) a:REQ b:REP b:REP a:MRA a:RTU");
-	assert_int_equal(bed.cm[B]->stats.duplicates, 1);
-	assert_int_equal(bed.cm[A]->stats.duplicates, 1);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_fini(&bed);
+	expect_event(&pair, A, CM_EVENT_REPLY);
+	cm_confirm(a, NULL, 0, pair.now);
+	cm_pair_drain(&pair);
+	expect_event(&pair, B, CM_EVENT_ESTABLISHED);
+	expect_no_event(&pair, B);
+	expect_wire(&pair, "a:REQ (b:REP) a:REQ b:REP b:REP a:MRA a:RTU");
+	assert_int_equal(pair.cm[B]->stats.duplicates, 1);
+	assert_int_equal(pair.cm[A]->stats.duplicates, 1);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -70,16 +70,16 @@ lost_rtu(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	bed.lose[MAD_RTU] = 1;
-	a = bed_replied(&bed, &b);
-	cm_confirm(a, NULL, 0, bed.now);
-	bed_run(&bed, REQ_WAIT_NS + SEC_NS);
-	bed_wire(&bed, "a:REQ b:REP (a:RTU) b:REP a:RTU");
-	bed_event(&bed, B, CM_EVENT_ESTABLISHED);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_fini(&bed);
+	cm_pair_init(&pair, 4);
+	pair.lose[MAD_RTU] = 1;
+	a = reach_rep_rcvd(&pair, &b);
+	cm_confirm(a, NULL, 0, pair.now);
+	cm_pair_advance(&pair, REQ_WAIT_NS + SEC_NS);
+	expect_wire(&pair, "a:REQ b:REP (a:RTU) b:REP a:RTU");
+	expect_event(&pair, B, CM_EVENT_ESTABLISHED);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
 }
 
 /* Data that arrives before the RTU establishes the connection. */
@@ -89,18 +89,18 @@ data_before_rtu(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	bed.lose[MAD_RTU] = 1;
-	a = bed_replied(&bed, &b);
-	cm_confirm(a, NULL, 0, bed.now);
-	bed_settle(&bed);
-	assert_int_equal(cm_established(b, bed.now), 0);
-	bed_event(&bed, B, CM_EVENT_ESTABLISHED);
-	bed_run(&bed, 60 * SEC_NS);
-	bed_wire(&bed, "a:REQ b:REP (a:RTU)");
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_fini(&bed);
+	cm_pair_init(&pair, 4);
+	pair.lose[MAD_RTU] = 1;
+	a = reach_rep_rcvd(&pair, &b);
+	cm_confirm(a, NULL, 0, pair.now);
+	cm_pair_drain(&pair);
+	assert_int_equal(cm_established(b, pair.now), 0);
+	expect_event(&pair, B, CM_EVENT_ESTABLISHED);
+	cm_pair_advance(&pair, 60 * SEC_NS);
+	expect_wire(&pair, "a:REQ b:REP (a:RTU)");
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -109,19 +109,19 @@ lost_dreq_and_drep(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_established(&bed, &b);
-	bed.lose[MAD_DREQ] = bed.lose[MAD_DREP] = 1;
-	cm_disconnect(a, NULL, 0, bed.now);
-	bed_run(&bed, 3 * REQ_WAIT_NS);
+	cm_pair_init(&pair, 4);
+	a = reach_established(&pair, &b);
+	pair.lose[MAD_DREQ] = pair.lose[MAD_DREP] = 1;
+	cm_disconnect(a, NULL, 0, pair.now);
+	cm_pair_advance(&pair, 3 * REQ_WAIT_NS);
 	/* b's time wait is over when the last DREQ arrives. b answers it all the same. */
-	bed_wire(&bed, "(a:DREQ) a:DREQ (b:DREP) a:DREQ b:DREP");
-	bed_event(&bed, B, CM_EVENT_DISCONNECTED);
-	bed_event(&bed, B, CM_EVENT_TIMEWAIT_EXIT);
-	bed_event(&bed, A, CM_EVENT_DISCONNECTED);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_fini(&bed);
+	expect_wire(&pair, "(a:DREQ) a:DREQ (b:DREP) a:DREQ b:DREP");
+	expect_event(&pair, B, CM_EVENT_DISCONNECTED);
+	expect_event(&pair, B, CM_EVENT_TIMEWAIT_EXIT);
+	expect_event(&pair, A, CM_EVENT_DISCONNECTED);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
 }
 
 /* ---- Silent peers ---- */
@@ -130,27 +130,27 @@ lost_dreq_and_drep(void **state)
 static uint64_t
 until(unsigned side, enum cm_event_type type, int status)
 {
-	uint64_t start = bed.now;
+	uint64_t start = pair.now;
 	struct cm_event e;
 
 	for (;;) {
 		for (unsigned attr = MAD_ATTR_FIRST; attr <= MAD_ATTR_LAST; attr++)
-			bed.lose[attr] = 1000;
-		bed_run(&bed, 100 * NS_PER_MS);
-		if (cm_next_event(bed.cm[side], &e))
+			pair.lose[attr] = 1000;
+		cm_pair_advance(&pair, 100 * NS_PER_MS);
+		if (cm_next_event(pair.cm[side], &e))
 			break;
-		assert_true(bed.now - start < 1000 * SEC_NS);
+		assert_true(pair.now - start < 1000 * SEC_NS);
 	}
 	assert_int_equal(e.type, type);
 	assert_int_equal(e.status, status);
-	return bed.now - start;
+	return pair.now - start;
 }
 
 static void
 wire_again(void)
 {
-	memset(bed.lose, 0, sizeof(bed.lose));
-	bed.wire[0] = '\0';
+	memset(pair.lose, 0, sizeof(pair.lose));
+	pair.wire[0] = '\0';
 }
 
 static void
@@ -160,17 +160,17 @@ no_peer_for_req(void **state)
 	struct cm_conn *a;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_connect(&bed);
+	cm_pair_init(&pair, 4);
+	a = active_connect(&pair);
 	took = until(A, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + SEC_NS);
-	assert_int_equal(bed.cm[A]->stats.resent, 15);
-	assert_int_equal(bed.cm[A]->stats.unanswered, 1);
-	assert_non_null(strstr(bed.wire, "(a:REQ) (a:REJ)"));
-	cm_release(a, bed.now);
-	assert_int_equal(cm_in_use(bed.cm[A]), 0);
+	assert_int_equal(pair.cm[A]->stats.resent, 15);
+	assert_int_equal(pair.cm[A]->stats.unanswered, 1);
+	assert_non_null(strstr(pair.wire, "(a:REQ) (a:REJ)"));
+	cm_release(a, pair.now);
+	assert_int_equal(cm_in_use(pair.cm[A]), 0);
 	wire_again();
-	bed_fini(&bed);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -180,17 +180,17 @@ no_peer_for_rep(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_requested(&bed, &b);
-	cm_release(a, bed.now);
-	bed_take(&bed, A);
-	cm_accept(b, &bed_qp, NULL, 0, bed.now);
+	cm_pair_init(&pair, 4);
+	a = reach_req_rcvd(&pair, &b);
+	cm_release(a, pair.now);
+	mad_take(&pair, A);
+	cm_accept(b, &passive_qp, NULL, 0, pair.now);
 	took = until(B, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + SEC_NS);
 	until(B, CM_EVENT_TIMEWAIT_EXIT, 0);
-	cm_release(b, bed.now);
+	cm_release(b, pair.now);
 	wire_again();
-	bed_fini(&bed);
+	cm_pair_fini(&pair);
 }
 
 static void
@@ -200,19 +200,19 @@ no_peer_for_dreq(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_established(&bed, &b);
-	cm_disconnect(a, NULL, 0, bed.now);
+	cm_pair_init(&pair, 4);
+	a = reach_established(&pair, &b);
+	cm_disconnect(a, NULL, 0, pair.now);
 	took = until(A, CM_EVENT_DISCONNECTED, 0);
 	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + SEC_NS);
 	took = until(A, CM_EVENT_TIMEWAIT_EXIT, 0);
 	assert_in_range(took, TIMEWAIT_NS - 100 * NS_PER_MS, TIMEWAIT_NS + SEC_NS);
-	cm_release(a, bed.now);
+	cm_release(a, pair.now);
 	wire_again();
-	cm_release(b, bed.now);
-	bed_run(&bed, SEC_NS);
-	bed_wire(&bed, "b:DREQ a:DREP");
-	bed_fini(&bed);
+	cm_release(b, pair.now);
+	cm_pair_advance(&pair, SEC_NS);
+	expect_wire(&pair, "b:DREQ a:DREP");
+	cm_pair_fini(&pair);
 }
 
 /* A release by the user does not change these times. */
@@ -222,17 +222,17 @@ no_peer_and_no_user(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_established(&bed, &b);
-	cm_release(a, bed.now);
-	bed.lose[MAD_DREQ] = 1000;
-	bed_run(&bed, 16 * REQ_WAIT_NS - SEC_NS);
-	assert_int_equal(cm_in_use(bed.cm[A]), 1);
-	bed_run(&bed, 2 * SEC_NS + TIMEWAIT_NS);
-	assert_int_equal(cm_in_use(bed.cm[A]), 0);
+	cm_pair_init(&pair, 4);
+	a = reach_established(&pair, &b);
+	cm_release(a, pair.now);
+	pair.lose[MAD_DREQ] = 1000;
+	cm_pair_advance(&pair, 16 * REQ_WAIT_NS - SEC_NS);
+	assert_int_equal(cm_in_use(pair.cm[A]), 1);
+	cm_pair_advance(&pair, 2 * SEC_NS + TIMEWAIT_NS);
+	assert_int_equal(cm_in_use(pair.cm[A]), 0);
 	wire_again();
-	cm_release(b, bed.now);
-	bed_fini(&bed);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
 }
 
 /* The times that a peer asks for in its REQ are bounded. */
@@ -244,25 +244,25 @@ peers_patience(void **state)
 	uint64_t took;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_connect(&bed);
-	req = bed_take(&bed, A);
+	cm_pair_init(&pair, 4);
+	a = active_connect(&pair);
+	req = mad_take(&pair, A);
 	mad_put(&req, MAD_REQ_local_timeout, 31);
 	mad_put(&req, MAD_REQ_primary_ack_timeout, 31);
 	mad_put(&req, MAD_REQ_max_cm_retries, 3);
-	assert_int_equal(bed_give(&bed, B, &req), CM_DROP_none);
-	b = bed_event(&bed, B, CM_EVENT_REQUEST).conn;
-	cm_accept(b, &bed_qp, NULL, 0, bed.now);
-	cm_release(a, bed.now);
-	bed_take(&bed, A);
+	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
+	b = expect_event(&pair, B, CM_EVENT_REQUEST).conn;
+	cm_accept(b, &passive_qp, NULL, 0, pair.now);
+	cm_release(a, pair.now);
+	mad_take(&pair, A);
 	took = until(B, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	assert_in_range(took, 4 * code_ns(CM_TIMEOUT_MAX),
 		4 * (code_ns(CM_TIMEOUT_MAX) + 2 * code_ns(18)) + SEC_NS);
 	took = until(B, CM_EVENT_TIMEWAIT_EXIT, 0);
 	assert_in_range(took, code_ns(CM_MRA_MAX) - SEC_NS, code_ns(CM_MRA_MAX) + SEC_NS);
-	cm_release(b, bed.now);
+	cm_release(b, pair.now);
 	wire_again();
-	bed_fini(&bed);
+	cm_pair_fini(&pair);
 }
 
 /* ---- MRA ---- */
@@ -273,25 +273,25 @@ slow_user(void **state)
 	struct cm_conn *a, *b;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_requested(&bed, &b);
+	cm_pair_init(&pair, 4);
+	a = reach_req_rcvd(&pair, &b);
 	/* As in capture 89: the second REQ is answered by an MRA, and there is no
 	 * third. */
-	bed_run(&bed, 60 * SEC_NS);
-	bed_wire(&bed, "a:REQ a:REQ b:MRA");
-	cm_accept(b, &bed_qp, NULL, 0, bed.now);
-	bed_settle(&bed);
-	bed_event(&bed, A, CM_EVENT_REPLY);
-	bed.wire[0] = '\0';
+	cm_pair_advance(&pair, 60 * SEC_NS);
+	expect_wire(&pair, "a:REQ a:REQ b:MRA");
+	cm_accept(b, &passive_qp, NULL, 0, pair.now);
+	cm_pair_drain(&pair);
+	expect_event(&pair, A, CM_EVENT_REPLY);
+	pair.wire[0] = '\0';
 	/* The active side's user is slow as well. */
-	bed_run(&bed, 60 * SEC_NS);
-	bed_wire(&bed, "b:REP a:MRA");
-	cm_confirm(a, NULL, 0, bed.now);
-	bed_settle(&bed);
-	bed_event(&bed, B, CM_EVENT_ESTABLISHED);
-	cm_release(a, bed.now);
-	cm_release(b, bed.now);
-	bed_fini(&bed);
+	cm_pair_advance(&pair, 60 * SEC_NS);
+	expect_wire(&pair, "b:REP a:MRA");
+	cm_confirm(a, NULL, 0, pair.now);
+	cm_pair_drain(&pair);
+	expect_event(&pair, B, CM_EVENT_ESTABLISHED);
+	cm_release(a, pair.now);
+	cm_release(b, pair.now);
+	cm_pair_fini(&pair);
 }
 
 /* An MRA extends the wait for an answer once, by 69 s at most. */
@@ -302,29 +302,29 @@ mra_is_bounded(void **state)
 	struct mad req, mra;
 
 	(void)state;
-	bed_init(&bed, 4);
-	a = bed_connect(&bed);
-	req = bed_take(&bed, A);
+	cm_pair_init(&pair, 4);
+	a = active_connect(&pair);
+	req = mad_take(&pair, A);
 	mad_init(&mra, MAD_MRA, req.tid);
 	mad_put(&mra, MAD_MRA_remote_id, mad_local_id(&req));
 	mad_put(&mra, MAD_MRA_local_id, 5);
 	mad_put(&mra, MAD_MRA_message, CM_MRA_REP);
 	mad_put(&mra, MAD_MRA_service_timeout, 31);
-	assert_int_equal(bed_give(&bed, A, &mra), CM_DROP_state);
+	assert_int_equal(mad_deliver(&pair, A, &mra), CM_DROP_state);
 	mad_put(&mra, MAD_MRA_message, CM_MRA_REQ);
-	assert_int_equal(bed_give(&bed, A, &mra), CM_DROP_none);
-	assert_int_equal(bed_give(&bed, A, &mra), CM_DROP_duplicate);
-	bed.lose[MAD_REQ] = 1000;
-	bed_run(&bed, code_ns(CM_MRA_MAX));
-	assert_int_equal(bed.cm[A]->stats.resent, 0);
-	bed_run(&bed, 2 * SEC_NS);
-	assert_int_equal(bed.cm[A]->stats.resent, 1);
-	assert_int_equal(bed_give(&bed, A, &mra), CM_DROP_duplicate);
-	bed_run(&bed, 15 * REQ_WAIT_NS);
-	bed_event(&bed, A, CM_EVENT_UNREACHABLE);
-	cm_release(a, bed.now);
+	assert_int_equal(mad_deliver(&pair, A, &mra), CM_DROP_none);
+	assert_int_equal(mad_deliver(&pair, A, &mra), CM_DROP_duplicate);
+	pair.lose[MAD_REQ] = 1000;
+	cm_pair_advance(&pair, code_ns(CM_MRA_MAX));
+	assert_int_equal(pair.cm[A]->stats.resent, 0);
+	cm_pair_advance(&pair, 2 * SEC_NS);
+	assert_int_equal(pair.cm[A]->stats.resent, 1);
+	assert_int_equal(mad_deliver(&pair, A, &mra), CM_DROP_duplicate);
+	cm_pair_advance(&pair, 15 * REQ_WAIT_NS);
+	expect_event(&pair, A, CM_EVENT_UNREACHABLE);
+	cm_release(a, pair.now);
 	wire_again();
-	bed_fini(&bed);
+	cm_pair_fini(&pair);
 }
 
 /* Time to free a connection of a silent peer according to lib/cm/cm_core.h: all tries of a
@@ -348,7 +348,7 @@ static void
 silence(void)
 {
 	for (unsigned attr = MAD_ATTR_FIRST; attr <= MAD_ATTR_LAST; attr++)
-		bed.lose[attr] = 100000;
+		pair.lose[attr] = 100000;
 }
 
 /* Brings a connection into the stage, then cuts the wire. *b: NULL if b has no end of
@@ -356,37 +356,37 @@ silence(void)
 static void
 stage_reach(enum stage stage, struct cm_conn **a, struct cm_conn **b)
 {
-	struct cm_request r = bed_request(A, 0x111);
+	struct cm_request r = request_from(A, 0x111);
 	struct cm_listener *listener;
 
 	*b = NULL;
 	if (stage == ST_REQ_RCVD || stage == ST_REJECTED)
-		*a = bed_requested(&bed, b);
+		*a = reach_req_rcvd(&pair, b);
 	else if (stage == ST_REPLIED)
-		*a = bed_replied(&bed, b);
+		*a = reach_rep_rcvd(&pair, b);
 	else if (stage >= ST_ESTABLISHED && stage <= ST_TIMEWAIT)
-		*a = bed_established(&bed, b);
+		*a = reach_established(&pair, b);
 	else if (stage == ST_REQ_SENT)
-		*a = bed_connect(&bed);
+		*a = active_connect(&pair);
 	else
 		assert_int_equal(
-			cm_sidr_listen(bed.cm[B], SERVICE, NULL, 1, "ud", &listener), 0);
+			cm_sidr_listen(pair.cm[B], SERVICE, NULL, 1, "ud", &listener), 0);
 	if (stage == ST_SIDR_SENT)
 		silence();
 	if (stage >= ST_SIDR_SENT) {
-		assert_int_equal(cm_sidr_request(bed.cm[A], &r, "a", bed.now, a), 0);
-		bed_settle(&bed);
+		assert_int_equal(cm_sidr_request(pair.cm[A], &r, "a", pair.now, a), 0);
+		cm_pair_drain(&pair);
 	}
 	if (stage == ST_SIDR_RCVD)
-		*b = bed_event(&bed, B, CM_EVENT_SIDR_REQUEST).conn;
+		*b = expect_event(&pair, B, CM_EVENT_SIDR_REQUEST).conn;
 	if (stage != ST_TIMEWAIT)
 		silence();
 	if (stage == ST_DREQ_SENT || stage == ST_TIMEWAIT)
-		cm_disconnect(*a, NULL, 0, bed.now);
+		cm_disconnect(*a, NULL, 0, pair.now);
 	if (stage == ST_REJECTED)
-		cm_reject(*b, CM_REJ_CONSUMER, NULL, 0, bed.now);
+		cm_reject(*b, CM_REJ_CONSUMER, NULL, 0, pair.now);
 	if (stage == ST_TIMEWAIT)
-		bed_settle(&bed);
+		cm_pair_drain(&pair);
 	silence();
 }
 
@@ -401,23 +401,23 @@ vanished_in_each_state(void **state)
 	for (unsigned i = 0; i < 2 * ST_COUNT; i++) {
 		struct cm_conn *a, *b;
 
-		bed_init(&bed, 4);
+		cm_pair_init(&pair, 4);
 		stage_reach(i / 2, &a, &b);
 		if (i % 2 == 1) {
-			bed_run(&bed, FORGOTTEN_NS);
+			cm_pair_advance(&pair, FORGOTTEN_NS);
 			for (unsigned side = 0; side < 2; side++)
-				while (cm_next_event(bed.cm[side], &e))
+				while (cm_next_event(pair.cm[side], &e))
 					assert_true(e.conn == a || e.conn == b);
 		}
-		cm_release(a, bed.now);
+		cm_release(a, pair.now);
 		if (b != NULL)
-			cm_release(b, bed.now);
-		bed_run(&bed, FORGOTTEN_NS);
-		if (cm_in_use(bed.cm[A]) != 0 || cm_in_use(bed.cm[B]) != 0)
+			cm_release(b, pair.now);
+		cm_pair_advance(&pair, FORGOTTEN_NS);
+		if (cm_in_use(pair.cm[A]) != 0 || cm_in_use(pair.cm[B]) != 0)
 			fail_msg("stage %u, %s: %u and %u are left", i / 2,
-				i % 2 ? "waited" : "at once", cm_in_use(bed.cm[A]),
-				cm_in_use(bed.cm[B]));
-		bed_fini(&bed);
+				i % 2 ? "waited" : "at once", cm_in_use(pair.cm[A]),
+				cm_in_use(pair.cm[B]));
+		cm_pair_fini(&pair);
 	}
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "../rand.h"
-#include "bed.h"
+#include "cm_pair.h"
 
 #include <cmocka.h>
 
@@ -29,7 +29,7 @@ struct user {
 };
 
 struct world {
-	struct bed bed;
+	struct cm_pair pair;
 	uint64_t rand;
 	unsigned loss, copies; /* percent */
 	uint64_t jitter_ns;
@@ -43,18 +43,18 @@ static struct world w;
 static void
 wire_put(struct flight *f)
 {
-	struct bed *bed = &w.bed;
-	unsigned at = bed->flight_count;
+	struct cm_pair *pair = &w.pair;
+	unsigned at = pair->flight_count;
 
-	if (bed->flight_count == RTE_DIM(bed->flights))
+	if (pair->flight_count == RTE_DIM(pair->flights))
 		return;
-	f->at = bed->now + WIRE_NS + rand_below(&w.rand, w.jitter_ns + 1);
-	while (at != 0 && bed->flights[at - 1].at > f->at)
+	f->at = pair->now + WIRE_NS + rand_below(&w.rand, w.jitter_ns + 1);
+	while (at != 0 && pair->flights[at - 1].at > f->at)
 		at--;
-	memmove(&bed->flights[at + 1], &bed->flights[at],
-		(bed->flight_count - at) * sizeof(*f));
-	bed->flights[at] = *f;
-	bed->flight_count++;
+	memmove(&pair->flights[at + 1], &pair->flights[at],
+		(pair->flight_count - at) * sizeof(*f));
+	pair->flights[at] = *f;
+	pair->flight_count++;
 }
 
 static void
@@ -64,7 +64,7 @@ send_all(void)
 		struct flight f = {.to = !from};
 		struct cm_path path;
 
-		while (cm_tx(w.bed.cm[from], &f.mad, &path)) {
+		while (cm_tx(w.pair.cm[from], &f.mad, &path)) {
 			memcpy(f.path.sgid, path.dgid, 16);
 			memcpy(f.path.dgid, path.sgid, 16);
 			for (bool more = true; more;
@@ -97,7 +97,7 @@ user_new(unsigned side, struct cm_conn *conn)
 static void
 user_gone(struct user *u)
 {
-	cm_release(u->conn, w.bed.now);
+	cm_release(u->conn, w.pair.now);
 	u->conn = NULL;
 }
 
@@ -105,10 +105,10 @@ static void
 request(struct cm_event *e, unsigned side)
 {
 	struct user *u = user_new(side, e->conn);
-	struct cm_qp qp = bed_qp;
+	struct cm_qp qp = passive_qp;
 
 	if (u == NULL) {
-		cm_release(e->conn, w.bed.now);
+		cm_release(e->conn, w.pair.now);
 		return;
 	}
 	u->peer_qpn = e->qp.qpn;
@@ -117,9 +117,9 @@ request(struct cm_event *e, unsigned side)
 		return; /* neither accepts nor rejects */
 	/* The peer may have given up already. */
 	if (rand_below(&w.rand, 8) == 0)
-		(void)cm_reject(u->conn, CM_REJ_CONSUMER, "no", 2, w.bed.now);
+		(void)cm_reject(u->conn, CM_REJ_CONSUMER, "no", 2, w.pair.now);
 	else
-		(void)cm_accept(u->conn, &qp, "yes", 3, w.bed.now);
+		(void)cm_accept(u->conn, &qp, "yes", 3, w.pair.now);
 }
 
 /* The user of the other end, found by both QPNs. */
@@ -157,9 +157,9 @@ event(unsigned side, struct cm_event *e)
 	if (e->type == CM_EVENT_REPLY) {
 		u->peer_qpn = e->qp.qpn;
 		if (rand_below(&w.rand, 8) == 0)
-			(void)cm_reject(u->conn, CM_REJ_NO_QP, NULL, 0, w.bed.now);
+			(void)cm_reject(u->conn, CM_REJ_NO_QP, NULL, 0, w.pair.now);
 		else if (rand_below(&w.rand, 8) != 0)
-			(void)cm_confirm(u->conn, NULL, 0, w.bed.now);
+			(void)cm_confirm(u->conn, NULL, 0, w.pair.now);
 	} else if (e->type == CM_EVENT_ESTABLISHED) {
 		/* The other end names this QP, unless it is released or its user did not
 		 * wait for the reply. */
@@ -178,15 +178,15 @@ events_all(void)
 	struct cm_event e;
 
 	for (unsigned side = 0; side < 2; side++)
-		while (cm_next_event(w.bed.cm[side], &e))
+		while (cm_next_event(w.pair.cm[side], &e))
 			event(side, &e);
 }
 
 static void
 time_pass(uint64_t ns)
 {
-	struct bed *bed = &w.bed;
-	uint64_t end = bed->now + ns;
+	struct cm_pair *pair = &w.pair;
+	uint64_t end = pair->now + ns;
 
 	for (;;) {
 		uint64_t next = end;
@@ -194,32 +194,32 @@ time_pass(uint64_t ns)
 		send_all();
 		events_all();
 		send_all();
-		if (bed->flight_count != 0)
-			next = RTE_MIN(next, bed->flights[0].at);
+		if (pair->flight_count != 0)
+			next = RTE_MIN(next, pair->flights[0].at);
 		for (unsigned i = 0; i < 2; i++)
-			next = RTE_MIN(next, cm_deadline(bed->cm[i]));
+			next = RTE_MIN(next, cm_deadline(pair->cm[i]));
 		if (next >= end)
 			break;
-		bed->now = RTE_MAX(bed->now + 1, next);
+		pair->now = RTE_MAX(pair->now + 1, next);
 		for (unsigned i = 0; i < 2; i++)
-			cm_run(bed->cm[i], bed->now);
-		while (bed->flight_count != 0 && bed->flights[0].at <= bed->now) {
-			struct flight f = bed->flights[0];
+			cm_run(pair->cm[i], pair->now);
+		while (pair->flight_count != 0 && pair->flights[0].at <= pair->now) {
+			struct flight f = pair->flights[0];
 
-			memmove(bed->flights, bed->flights + 1,
-				--bed->flight_count * sizeof(f));
-			cm_rx(bed->cm[f.to], (const uint8_t *)&f.mad, MAD_LEN, &f.path,
-				bed->now);
+			memmove(pair->flights, pair->flights + 1,
+				--pair->flight_count * sizeof(f));
+			cm_rx(pair->cm[f.to], (const uint8_t *)&f.mad, MAD_LEN, &f.path,
+				pair->now);
 		}
 	}
-	bed->now = end;
+	pair->now = end;
 }
 
 static void
 step(void)
 {
 	struct user *u = &w.users[rand_below(&w.rand, RTE_DIM(w.users))];
-	struct cm_request r = bed_request(A, 0);
+	struct cm_request r = request_from(A, 0);
 	struct cm_conn *conn;
 
 	switch (rand_below(&w.rand, 6)) {
@@ -229,12 +229,12 @@ step(void)
 			break;
 		r.qp.qpn = w.next_qpn++;
 		r.service_id += rand_below(&w.rand, 10) == 0;
-		if (cm_connect(w.bed.cm[A], &r, NULL, w.bed.now, &conn) == 0)
+		if (cm_connect(w.pair.cm[A], &r, NULL, w.pair.now, &conn) == 0)
 			user_new(A, conn)->qpn = r.qp.qpn;
 		break;
 	case 2:
 		if (u->conn != NULL)
-			(void)cm_disconnect(u->conn, "bye", 3, w.bed.now);
+			(void)cm_disconnect(u->conn, "bye", 3, w.pair.now);
 		break;
 	case 3:
 		if (u->conn != NULL && rand_below(&w.rand, 2) == 0)
@@ -242,7 +242,7 @@ step(void)
 		break;
 	case 4:
 		if (u->conn != NULL && rand_below(&w.rand, 2) == 0)
-			(void)cm_established(u->conn, w.bed.now);
+			(void)cm_established(u->conn, w.pair.now);
 		break;
 	default:
 		break;
@@ -254,7 +254,7 @@ static void
 seed_run(uint64_t seed)
 {
 	w = (struct world){.rand = seed, .next_qpn = 0x1000};
-	bed_init(&w.bed, rand_below(&w.rand, 4) == 0 ? 6 : 2 * CONNS);
+	cm_pair_init(&w.pair, rand_below(&w.rand, 4) == 0 ? 6 : 2 * CONNS);
 	w.loss = (unsigned)rand_below(&w.rand, 3) * 15;
 	w.copies = (unsigned)rand_below(&w.rand, 3) * 15;
 	w.jitter_ns = rand_below(&w.rand, 2) * rand_magnitude(&w.rand, 33);
@@ -264,13 +264,13 @@ seed_run(uint64_t seed)
 		if (w.users[i].conn != NULL)
 			user_gone(&w.users[i]);
 	time_pass(QUIET_NS);
-	assert_int_equal(w.bed.flight_count, 0);
+	assert_int_equal(w.pair.flight_count, 0);
 	/* A request may have arrived after its listener's user released everything. */
 	for (unsigned i = 0; i < RTE_DIM(w.users); i++)
 		if (w.users[i].conn != NULL)
 			user_gone(&w.users[i]);
 	time_pass(QUIET_NS);
-	bed_fini(&w.bed);
+	cm_pair_fini(&w.pair);
 }
 
 static uint64_t

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "ethdev_bed.h"
+#include "ethdev_fixture.h"
 
 static void
 frames_go_round(void **state)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "ethdev_bed.h"
+#include "ethdev_fixture.h"
 
 static void
 expect_refusal(struct ethdev_conf conf, int ret, const char *words)

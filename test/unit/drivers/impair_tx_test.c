@@ -6,33 +6,33 @@
 #include <string.h>
 
 #include "../rand.h"
-#include "impair_bed.h"
+#include "impair_fixture.h"
 
 #include <cmocka.h>
 
 static unsigned
-tx_drain(struct bed *bed)
+tx_drain(struct impair_fixture *ctx)
 {
 	struct pkt pkts[PKT_BURST];
-	struct port *port = &bed->port[0];
+	struct port *port = &ctx->port[0];
 	unsigned got = port->ops->rx_burst(port->queues[0], pkts, PKT_BURST);
 
-	bed_count(bed, pkts, got);
+	frames_count(ctx, pkts, got);
 	port->ops->rx_release(port->queues[0], pkts, got);
 	return got;
 }
 
 static void
-tx_burst_all(struct bed *bed, struct pkt *pkts, unsigned n)
+tx_burst_all(struct impair_fixture *ctx, struct pkt *pkts, unsigned n)
 {
 	for (unsigned sent = 0; sent < n;) {
 		unsigned took =
-			bed->outer.ops->tx_burst(bed->outer.queue, pkts + sent, n - sent);
+			ctx->outer.ops->tx_burst(ctx->outer.queue, pkts + sent, n - sent);
 
 		assert_true(took <= n - sent);
 		sent += took;
 		if (sent < n) /* the ring is full */
-			assert_true(tx_drain(bed) > 0);
+			assert_true(tx_drain(ctx) > 0);
 	}
 }
 
@@ -40,78 +40,78 @@ tx_burst_all(struct bed *bed, struct pkt *pkts, unsigned n)
  * it polls in between, and sends refused frames again. End 0 receives them, sometimes
  * late, so that its ring fills. */
 static void
-tx_run(struct bed *bed, const struct impair_conf *conf, uint64_t burst_seed)
+tx_run(struct impair_fixture *ctx, const struct impair_conf *conf, uint64_t burst_seed)
 {
 	const struct impair_conf none = {.seed = 5};
 	unsigned free_before[2];
 	uint64_t rand = burst_seed;
 	struct pkt pkts[PKT_BURST];
 
-	bed_open(bed, &none);
-	assert_int_equal(impair_set(bed->im, IMPAIR_TX, conf), 0);
+	fixture_open(ctx, &none);
+	assert_int_equal(impair_set(ctx->im, IMPAIR_TX, conf), 0);
 	for (unsigned i = 0; i < 2; i++)
-		free_before[i] = pool_free(&bed->port[i]);
+		free_before[i] = pool_free(&ctx->port[i]);
 	for (uint32_t next = 0; next < FRAMES;) {
 		unsigned n = RTE_MIN(1 + rand_below(&rand, PKT_BURST), FRAMES - next);
 
-		assert_int_equal(bed->outer.ops->tx_alloc(bed->outer.queue, pkts, n), n);
+		assert_int_equal(ctx->outer.ops->tx_alloc(ctx->outer.queue, pkts, n), n);
 		for (unsigned i = 0; i < n; i++)
-			bed_fill(&pkts[i], next++);
-		tx_burst_all(bed, pkts, n);
+			numbered_frame_fill(&pkts[i], next++);
+		tx_burst_all(ctx, pkts, n);
 		if (rand_below(&rand, 8) == 0) {
-			while (tx_drain(bed) > 0)
+			while (tx_drain(ctx) > 0)
 				;
 		}
 		assert_int_equal(
-			bed->outer.ops->rx_burst(bed->outer.queue, pkts, PKT_BURST), 0);
+			ctx->outer.ops->rx_burst(ctx->outer.queue, pkts, PKT_BURST), 0);
 	}
 	for (unsigned i = 0; i < 100; i++) {
-		bed->outer.ops->rx_burst(bed->outer.queue, pkts, PKT_BURST);
-		tx_drain(bed);
+		ctx->outer.ops->rx_burst(ctx->outer.queue, pkts, PKT_BURST);
+		tx_drain(ctx);
 	}
-	impair_stats_get(bed->im, IMPAIR_TX, &bed->stats);
-	bed_close(bed, free_before);
+	impair_stats_get(ctx->im, IMPAIR_TX, &ctx->stats);
+	fixture_close(ctx, free_before);
 }
 
 static void
 sent_frames_are_impaired_too(void **state)
 {
-	struct bed *bed = malloc(sizeof(*bed));
+	struct impair_fixture *ctx = malloc(sizeof(*ctx));
 
 	(void)state;
-	assert_non_null(bed);
+	assert_non_null(ctx);
 	for (uint64_t seed = 1; seed <= 10; seed++) {
-		const struct impair_conf conf = bed_everything(seed);
+		const struct impair_conf conf = conf_all_impairments(seed);
 
-		tx_run(bed, &conf, seed * 77);
+		tx_run(ctx, &conf, seed * 77);
 		/* 4000 expected, standard deviation 57. */
-		assert_in_range(bed->stats.lost, 3700, 4300);
-		assert_true(bed->stats.duplicated > 4000);
-		assert_true(bed->stats.reordered > 3000);
-		assert_int_equal(bed->stats.corrupted, bed->spoilt);
-		if (bed->count + bed->stats.lost != FRAMES + bed->stats.duplicated)
+		assert_in_range(ctx->stats.lost, 3700, 4300);
+		assert_true(ctx->stats.duplicated > 4000);
+		assert_true(ctx->stats.reordered > 3000);
+		assert_int_equal(ctx->stats.corrupted, ctx->corrupt_seen);
+		if (ctx->count + ctx->stats.lost != FRAMES + ctx->stats.duplicated)
 			fail_msg("seed %lu", seed);
 	}
-	free(bed);
+	free(ctx);
 }
 
 static void
 sent_frames_keep_their_order(void **state)
 {
 	const struct impair_conf none = {.seed = 1}, some = {.loss_ppm = 100000};
-	struct bed *bed = malloc(sizeof(*bed));
+	struct impair_fixture *ctx = malloc(sizeof(*ctx));
 
 	(void)state;
-	assert_non_null(bed);
-	tx_run(bed, &none, 3);
-	assert_int_equal(bed->count, FRAMES);
+	assert_non_null(ctx);
+	tx_run(ctx, &none, 3);
+	assert_int_equal(ctx->count, FRAMES);
 	for (unsigned i = 0; i < FRAMES; i++)
-		assert_int_equal(bed->order[i], i);
-	tx_run(bed, &some, 3);
-	assert_int_equal(bed->count + bed->stats.lost, FRAMES);
-	for (unsigned i = 1; i < bed->count; i++)
-		assert_true(bed->order[i] > bed->order[i - 1]);
-	free(bed);
+		assert_int_equal(ctx->order[i], i);
+	tx_run(ctx, &some, 3);
+	assert_int_equal(ctx->count + ctx->stats.lost, FRAMES);
+	for (unsigned i = 1; i < ctx->count; i++)
+		assert_true(ctx->order[i] > ctx->order[i - 1]);
+	free(ctx);
 }
 
 int

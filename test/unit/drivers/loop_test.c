@@ -15,7 +15,7 @@
 #define RING 64
 
 /* Counts the allocations, and fails number fail_at. */
-struct purse {
+struct counting_alloc {
 	size_t bytes;
 	unsigned blocks;
 	unsigned gets;
@@ -23,38 +23,38 @@ struct purse {
 };
 
 static void *
-purse_get(void *ctx, const char *name, size_t len)
+counting_get(void *ctx, const char *name, size_t len)
 {
-	struct purse *purse = ctx;
+	struct counting_alloc *counting_alloc = ctx;
 	void *mem;
 
-	if (++purse->gets == purse->fail_at)
+	if (++counting_alloc->gets == counting_alloc->fail_at)
 		return NULL;
 	mem = alloc_plain.get(NULL, name, len);
-	purse->blocks += mem != NULL;
-	purse->bytes += mem != NULL ? len : 0;
+	counting_alloc->blocks += mem != NULL;
+	counting_alloc->bytes += mem != NULL ? len : 0;
 	return mem;
 }
 
 static void
-purse_put(void *ctx, void *mem, size_t len)
+counting_put(void *ctx, void *mem, size_t len)
 {
-	struct purse *purse = ctx;
+	struct counting_alloc *counting_alloc = ctx;
 
-	purse->blocks--;
-	purse->bytes -= len;
+	counting_alloc->blocks--;
+	counting_alloc->bytes -= len;
 	alloc_plain.put(NULL, mem, len);
 }
 
 struct pair {
-	struct purse purse;
+	struct counting_alloc counting_alloc;
 	struct port port[2];
 };
 
 static void
 pair_open(struct pair *pair, unsigned queues)
 {
-	struct alloc mem = {purse_get, purse_put, &pair->purse};
+	struct alloc mem = {counting_get, counting_put, &pair->counting_alloc};
 
 	memset(pair, 0, sizeof(*pair));
 	assert_int_equal(
@@ -65,14 +65,14 @@ static void
 pair_close(struct pair *pair)
 {
 	pair->port[0].ops->close(pair->port[0].drv);
-	assert_true(pair->purse.blocks > 0); /* the other end may still use the memory */
+	assert_true(pair->counting_alloc.blocks > 0); /* the other end may still use the memory */
 	pair->port[1].ops->close(pair->port[1].drv);
-	assert_int_equal(pair->purse.blocks, 0);
-	assert_int_equal(pair->purse.bytes, 0);
+	assert_int_equal(pair->counting_alloc.blocks, 0);
+	assert_int_equal(pair->counting_alloc.bytes, 0);
 }
 
 static unsigned
-send(struct port *port, unsigned queue, uint64_t first, unsigned n)
+frames_send(struct port *port, unsigned queue, uint64_t first, unsigned n)
 {
 	struct pkt pkts[PKT_BURST];
 	unsigned got = port->ops->tx_alloc(port->queues[queue], pkts, n), sent;
@@ -93,7 +93,7 @@ send(struct port *port, unsigned queue, uint64_t first, unsigned n)
 }
 
 static unsigned
-receive(struct port *port, unsigned queue, uint64_t first, unsigned n)
+frames_receive(struct port *port, unsigned queue, uint64_t first, unsigned n)
 {
 	struct pkt pkts[PKT_BURST];
 	unsigned got = port->ops->rx_burst(port->queues[queue], pkts, n);
@@ -158,8 +158,8 @@ no_memory_leaves_nothing(void **state)
 {
 	(void)state;
 	for (unsigned at = 1;; at++) {
-		struct purse purse = {.fail_at = at};
-		struct alloc mem = {purse_get, purse_put, &purse};
+		struct counting_alloc counting_alloc = {.fail_at = at};
+		struct alloc mem = {counting_get, counting_put, &counting_alloc};
 		struct port a, b;
 		int ret = loop_open(2, 2048, RING, &mem, &a, &b);
 
@@ -170,8 +170,8 @@ no_memory_leaves_nothing(void **state)
 		} else {
 			assert_int_equal(ret, -ENOMEM);
 		}
-		assert_int_equal(purse.blocks, 0);
-		assert_int_equal(purse.bytes, 0);
+		assert_int_equal(counting_alloc.blocks, 0);
+		assert_int_equal(counting_alloc.bytes, 0);
 		if (ret == 0)
 			break;
 	}
@@ -192,12 +192,12 @@ frames_arrive_whole(void **state)
 					1000000 * side + 10000000 * queue + round * 17;
 
 				assert_int_equal(
-					send(&pair.port[side], queue, first, 17), 17);
-				assert_int_equal(receive(&pair.port[1 - side], queue,
+					frames_send(&pair.port[side], queue, first, 17), 17);
+				assert_int_equal(frames_receive(&pair.port[1 - side], queue,
 							 first, PKT_BURST),
 					17);
 				assert_int_equal(
-					receive(&pair.port[side], queue, 0, 1), 0);
+					frames_receive(&pair.port[side], queue, 0, 1), 0);
 			}
 	pair_close(&pair);
 }
@@ -213,10 +213,10 @@ full_ring_refuses_and_loses_nothing(void **state)
 	for (unsigned round = 0; round < 10; round++) {
 		unsigned n;
 
-		while ((n = send(&pair.port[0], 0, sent, PKT_BURST)) > 0)
+		while ((n = frames_send(&pair.port[0], 0, sent, PKT_BURST)) > 0)
 			sent += n;
 		assert_int_equal(sent - got, RING);
-		while ((n = receive(&pair.port[1], 0, got, 7)) > 0)
+		while ((n = frames_receive(&pair.port[1], 0, got, 7)) > 0)
 			got += n;
 		assert_int_equal(sent, got);
 	}
@@ -267,9 +267,9 @@ closed_end_is_a_dead_wire(void **state)
 	pair.port[1].ops->close(pair.port[1].drv);
 	assert_false(pair.port[0].ops->link_up(pair.port[0].drv));
 	for (unsigned i = 0; i < 100; i++) /* without end: no ring fills */
-		assert_int_equal(send(&pair.port[0], 0, i, PKT_BURST), PKT_BURST);
+		assert_int_equal(frames_send(&pair.port[0], 0, i, PKT_BURST), PKT_BURST);
 	pair.port[0].ops->close(pair.port[0].drv);
-	assert_int_equal(pair.purse.blocks, 0);
+	assert_int_equal(pair.counting_alloc.blocks, 0);
 }
 
 #define FRAMES UINT64_C(30000)
@@ -290,11 +290,11 @@ run_end(void *arg)
 	while (sent < FRAMES || got < FRAMES) {
 		unsigned want = 1 + rand_below(&rand, PKT_BURST), moved;
 
-		moved = receive(runner->port, 0, got, want);
+		moved = frames_receive(runner->port, 0, got, want);
 		got += moved;
 		want = RTE_MIN(want, FRAMES - sent);
 		if (want > 0) {
-			unsigned n = send(runner->port, 0, sent, want);
+			unsigned n = frames_send(runner->port, 0, sent, want);
 
 			sent += n;
 			moved += n;
@@ -362,11 +362,11 @@ another_thread_gives_back(void **state)
 	helper.port = &pair.port[1];
 	assert_int_equal(pthread_create(&thread, NULL, run_releaser, &helper), 0);
 	while (done < FRAMES) {
-		unsigned n = send(&pair.port[0], 0, done, 8);
+		unsigned n = frames_send(&pair.port[0], 0, done, 8);
 
 		assert_int_equal(n, 8);
 		if (__atomic_load_n(&helper.n, __ATOMIC_ACQUIRE) != 0) {
-			assert_int_equal(receive(&pair.port[1], 0, done, n), n);
+			assert_int_equal(frames_receive(&pair.port[1], 0, done, n), n);
 		} else {
 			n = pair.port[1].ops->rx_burst(
 				pair.port[1].queues[0], helper.pkts, PKT_BURST);

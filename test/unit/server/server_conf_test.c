@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Configuration of a daemon: its checks, and changes at run time. */
-#include "bed.h"
+#include "server_fixture.h"
 
 static struct rocade_daemon_conf
-good(void)
+valid_conf(void)
 {
 	return (struct rocade_daemon_conf){
 		.size = sizeof(struct rocade_daemon_conf), .addresses = "192.0.2.1/24"};
 }
 
 static void
-refused(struct rocade_daemon_conf c, const char *word)
+expect_refused(struct rocade_daemon_conf c, const char *word)
 {
 	assert_int_equal(rocade_daemon_check(&c), EINVAL);
 	if (strstr(rocade_error(), word) != rocade_error())
@@ -20,53 +20,53 @@ refused(struct rocade_daemon_conf c, const char *word)
 static void
 each_member_is_checked(void **state)
 {
-	struct rocade_daemon_conf c = good();
+	struct rocade_daemon_conf c = valid_conf();
 
 	(void)state;
 	assert_int_equal(rocade_daemon_check(&c), 0);
 	c.mtu = 9001;
-	refused(c, "mtu: 9001 is not in 576..9000");
-	c = good();
+	expect_refused(c, "mtu: 9001 is not in 576..9000");
+	c = valid_conf();
 	c.vlan = 4095;
-	refused(c, "vlan: 4095");
-	c = good();
+	expect_refused(c, "vlan: 4095");
+	c = valid_conf();
 	c.socket_mode = 01000;
-	refused(c, "socket_mode: 1000");
-	c = good();
+	expect_refused(c, "socket_mode: 1000");
+	c = valid_conf();
 	c.name = "a\"b";
-	refused(c, "name: \"a\"b\"");
-	c = good();
+	expect_refused(c, "name: \"a\"b\"");
+	c = valid_conf();
 	c.client_ring = 32;
-	refused(c, "client_ring: 32");
-	c = good();
+	expect_refused(c, "client_ring: 32");
+	c = valid_conf();
 	c.max_clients = 100000;
-	refused(c, "max_clients: 100000");
-	c = good();
+	expect_refused(c, "max_clients: 100000");
+	c = valid_conf();
 	c.sleep_us = 1000001;
-	refused(c, "sleep_us: 1000001");
-	c = good();
+	expect_refused(c, "sleep_us: 1000001");
+	c = valid_conf();
 	c.addresses = "192.0.2.1/24,192.0.2.1/24";
-	refused(c, "addresses: ");
-	c = good();
+	expect_refused(c, "addresses: ");
+	c = valid_conf();
 	c.addresses = "192.0.2.255/24";
-	refused(c, "addresses: ");
-	c = good();
+	expect_refused(c, "addresses: ");
+	c = valid_conf();
 	c.gateway4 = "192.0.3.1";
-	refused(c, "gateway4: \"192.0.3.1\" is not in the subnet");
+	expect_refused(c, "gateway4: \"192.0.3.1\" is not in the subnet");
 	c.gateway4 = "192.0.2.254";
 	c.gateway6 = "2001:db8::fe";
-	refused(c, "gateway6: \"2001:db8::fe\" is not in the subnet");
+	expect_refused(c, "gateway6: \"2001:db8::fe\" is not in the subnet");
 	c.addresses = "192.0.2.1/24,2001:db8::1/64";
 	assert_int_equal(rocade_daemon_check(&c), 0);
 }
 
 static struct sw_device
-hello(struct bed *b, int fd)
+device_info(struct server_fixture *b, int fd)
 {
 	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
 
-	assert_true(bed_ask(b, fd, &req, &reply, NULL));
+	assert_true(client_call(b, fd, &req, &reply, NULL));
 	assert_int_equal(reply.error, 0);
 	return reply.device;
 }
@@ -74,16 +74,16 @@ hello(struct bed *b, int fd)
 static void
 addresses_change(void **state)
 {
-	struct rocade_daemon_conf c = good();
+	struct rocade_daemon_conf c = valid_conf();
 	struct sw_device before, now;
-	struct bed_client client;
-	struct bed b;
+	struct fixture_client client;
+	struct server_fixture b;
 	char text[46];
 
 	(void)state;
-	bed_open(&b, c);
-	assert_int_equal(bed_attach(&b, &client), 0);
-	before = hello(&b, client.fd);
+	fixture_open(&b, c);
+	assert_int_equal(client_attach(&b, &client), 0);
+	before = device_info(&b, client.fd);
 	assert_int_equal(before.net.addr_count, 1);
 	/* An equal configuration is no change. */
 	assert_int_equal(rocade_daemon_change(b.d, &c), 0);
@@ -92,7 +92,7 @@ addresses_change(void **state)
 	assert_int_equal(rocade_daemon_change(b.d, &c), 0);
 	assert_int_equal(client.region.head->changes, 1);
 	assert_int_equal(client.region.head->link_down, 0);
-	now = hello(&b, client.fd);
+	now = device_info(&b, client.fd);
 	assert_int_equal(now.net.addr_count, 2);
 	assert_string_equal(
 		gid_format(now.net.addr[0].gid, text, sizeof(text)), "192.0.2.7");
@@ -105,30 +105,30 @@ addresses_change(void **state)
 	assert_int_equal(rocade_daemon_change(b.d, &c), EINVAL);
 	assert_int_equal(client.region.head->changes, 1);
 	assert_int_equal(b.d->sw->conf.limits.qps, 16384);
-	bed_detach(&b, &client);
-	bed_close(&b);
+	client_detach(&b, &client);
+	fixture_close(&b);
 }
 
 static int
-qpn_take(struct bed *b, int fd)
+qpn_take(struct server_fixture *b, int fd)
 {
 	struct sw_request req = {.type = SW_QPN_TAKE};
 	struct sw_reply reply;
 
-	assert_true(bed_ask(b, fd, &req, &reply, NULL));
+	assert_true(client_call(b, fd, &req, &reply, NULL));
 	return reply.error;
 }
 
 static void
 limits_change(void **state)
 {
-	struct rocade_daemon_conf c = good();
-	struct bed_client first, second;
-	struct bed b;
+	struct rocade_daemon_conf c = valid_conf();
+	struct fixture_client first, second;
+	struct server_fixture b;
 
 	(void)state;
-	bed_open(&b, c);
-	assert_int_equal(bed_attach(&b, &first), 0);
+	fixture_open(&b, c);
+	assert_int_equal(client_attach(&b, &first), 0);
 	assert_int_equal(qpn_take(&b, first.fd), 0);
 	assert_int_equal(qpn_take(&b, first.fd), 0);
 	c.client_qps = 1;
@@ -142,7 +142,7 @@ limits_change(void **state)
 	assert_int_equal(first.reply.geom.tx_slots, 64);
 	assert_int_equal(b.d->sw->clients.tqh_first->region.geom.tx_slots, 64);
 	assert_int_equal(qpn_take(&b, first.fd), ENOMEM);
-	assert_int_equal(bed_attach(&b, &second), 0);
+	assert_int_equal(client_attach(&b, &second), 0);
 	assert_int_equal(second.reply.geom.tx_slots, 128);
 	assert_int_equal(second.reply.device.max_qp, 1);
 	assert_int_equal(second.reply.device.max_mr, 3);
@@ -150,9 +150,9 @@ limits_change(void **state)
 	assert_int_equal(qpn_take(&b, second.fd), ENOMEM);
 	assert_int_equal(b.d->sw->conf.limits.packets_per_s, 1000);
 	assert_int_equal(b.d->sleep_us, 5);
-	bed_detach(&b, &first);
-	bed_detach(&b, &second);
-	bed_close(&b);
+	client_detach(&b, &first);
+	client_detach(&b, &second);
+	fixture_close(&b);
 }
 
 int

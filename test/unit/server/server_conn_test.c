@@ -3,21 +3,21 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "bed.h"
+#include "server_fixture.h"
 
 static void
 hello_says_what_there_is(void **state)
 {
 	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
-	struct bed b;
+	struct server_fixture b;
 	int fd;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){
+	fixture_open(&b, (struct rocade_daemon_conf){
 			     .name = "ring0", .mtu = 1500, .client_qps = 7});
-	fd = bed_connect(&b);
-	assert_true(bed_ask(&b, fd, &req, &reply, NULL));
+	fd = client_connect(&b);
+	assert_true(client_call(&b, fd, &req, &reply, NULL));
 	assert_int_equal(reply.error, 0);
 	assert_string_equal(reply.device.name, "ring0");
 	assert_int_equal(reply.device.mtu, 1500);
@@ -25,25 +25,25 @@ hello_says_what_there_is(void **state)
 	assert_int_equal(reply.device.local, 1);
 	/* Other requests need an attachment. */
 	req.type = SW_QPN_TAKE;
-	assert_true(bed_ask(&b, fd, &req, &reply, NULL));
+	assert_true(client_call(&b, fd, &req, &reply, NULL));
 	assert_int_equal(reply.error, ENOTCONN);
 	close(fd);
-	bed_serve(&b);
+	daemon_handle_all(&b);
 	assert_int_equal(b.d->conn_count, 0);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 what_a_client_gets_is_not_the_daemons_to_fear(void **state)
 {
 	struct sw_request req = {.type = SW_ATTACH};
-	struct bed_client c;
+	struct fixture_client c;
 	struct sw_reply reply;
-	struct bed b;
+	struct server_fixture b;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	assert_int_equal(bed_attach(&b, &c), 0);
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
 	assert_int_equal(
 		fcntl(c.fds[0], F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	assert_int_equal(ftruncate(c.fds[0], 4096), -1);
@@ -54,29 +54,29 @@ what_a_client_gets_is_not_the_daemons_to_fear(void **state)
 	for (unsigned i = 0; i < 100000; i++)
 		conn_wake(TAILQ_FIRST(&b.d->conns));
 	/* A client attaches once. */
-	assert_true(bed_ask(&b, c.fd, &req, &reply, NULL));
+	assert_true(client_call(&b, c.fd, &req, &reply, NULL));
 	assert_int_equal(reply.error, EALREADY);
-	bed_detach(&b, &c);
+	client_detach(&b, &c);
 	conn_wake(&(struct conn){.wake_fd = -1}); /* not attached */
 	assert_int_equal(b.d->sw->client_count, 0);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 a_client_is_woken(void **state)
 {
-	struct bed_client c;
+	struct fixture_client c;
 	char bytes[8];
-	struct bed b;
+	struct server_fixture b;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	assert_int_equal(bed_attach(&b, &c), 0);
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
 	assert_int_equal(recv(c.fds[2], bytes, 8, MSG_DONTWAIT), -1);
 	conn_wake(TAILQ_FIRST(&b.d->conns));
 	assert_int_equal(recv(c.fds[2], bytes, 8, MSG_DONTWAIT), 1);
-	bed_detach(&b, &c);
-	bed_close(&b);
+	client_detach(&b, &c);
+	fixture_close(&b);
 }
 
 static void
@@ -87,21 +87,21 @@ nonsense_is_hung_up_on(void **state)
 	static const size_t lens[] = {
 		1, 55, 57, sizeof(struct sw_request) + 64, sizeof(struct sw_request)};
 	struct sw_reply reply;
-	struct bed b;
+	struct server_fixture b;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	memcpy(bytes, &req, sizeof(req)); /* the last length is valid, its magic is not */
 	for (size_t i = 0; i < RTE_DIM(lens); i++) {
-		int fd = bed_connect(&b);
+		int fd = client_connect(&b);
 
 		assert_int_equal(send(fd, bytes, lens[i], 0), lens[i]);
-		bed_serve(&b);
-		assert_false(bed_take(fd, &reply, NULL));
+		daemon_handle_all(&b);
+		assert_false(client_recv(fd, &reply, NULL));
 		assert_int_equal(b.d->conn_count, 0);
 		close(fd);
 	}
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -111,19 +111,19 @@ another_version_is_told_ours(void **state)
 		.version = SW_PROTO_VERSION + 1,
 		.type = SW_ATTACH};
 	struct sw_reply reply;
-	struct bed b;
+	struct server_fixture b;
 	int fd;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	fd = bed_connect(&b);
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	fd = client_connect(&b);
 	assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
-	bed_serve(&b);
-	assert_true(bed_take(fd, &reply, NULL));
+	daemon_handle_all(&b);
+	assert_true(client_recv(fd, &reply, NULL));
 	assert_int_equal(reply.error, EPROTONOSUPPORT);
 	assert_int_equal(reply.version, SW_PROTO_VERSION);
 	close(fd);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -132,51 +132,51 @@ who_does_not_read_loses_its_place(void **state)
 	struct sw_request req = {
 		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_DEVICE_INFO};
 	unsigned sent = 0;
-	struct bed b;
+	struct server_fixture b;
 	int fd;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	fd = bed_connect(&b);
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	fd = client_connect(&b);
 	while (b.d->conn_count != 0 && sent < 100000) {
 		assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
 		sent++;
-		bed_serve(&b);
+		daemon_handle_all(&b);
 	}
 	assert_int_equal(b.d->conn_count, 0);
 	close(fd);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 what_is_refused_is_given_back(void **state)
 {
 	struct sw_request req = {.type = SW_ATTACH};
-	struct bed_client c;
+	struct fixture_client c;
 	struct sw_reply reply;
 	unsigned fds, maps;
-	struct bed b;
+	struct server_fixture b;
 	int fd;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.max_clients = 1});
-	assert_int_equal(bed_attach(&b, &c), 0);
-	fd = bed_connect(&b);
-	fds = bed_fds();
-	maps = bed_maps();
+	fixture_open(&b, (struct rocade_daemon_conf){.max_clients = 1});
+	assert_int_equal(client_attach(&b, &c), 0);
+	fd = client_connect(&b);
+	fds = fds_count();
+	maps = maps_count();
 	for (unsigned i = 0; i < 100; i++) {
-		assert_true(bed_ask(&b, fd, &req, &reply, NULL));
+		assert_true(client_call(&b, fd, &req, &reply, NULL));
 		assert_int_equal(reply.error, ENOSPC);
 	}
-	assert_int_equal(bed_fds(), fds);
-	assert_int_equal(bed_maps(), maps);
+	assert_int_equal(fds_count(), fds);
+	assert_int_equal(maps_count(), maps);
 	/* A departed client frees its place. */
-	bed_detach(&b, &c);
+	client_detach(&b, &c);
 	close(fd);
-	bed_serve(&b);
-	assert_int_equal(bed_attach(&b, &c), 0);
-	bed_detach(&b, &c);
-	bed_close(&b);
+	daemon_handle_all(&b);
+	assert_int_equal(client_attach(&b, &c), 0);
+	client_detach(&b, &c);
+	fixture_close(&b);
 }
 
 static void
@@ -184,23 +184,23 @@ a_process_does_not_take_all_places(void **state)
 {
 	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
-	struct bed b;
+	struct server_fixture b;
 	int fds[17];
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	for (unsigned i = 0; i < 17; i++)
-		fds[i] = bed_connect(&b);
+		fds[i] = client_connect(&b);
 	assert_int_equal(b.d->conn_count, 16);
-	assert_true(bed_ask(&b, fds[15], &req, &reply, NULL));
-	assert_false(bed_take(fds[16], &reply, NULL));
+	assert_true(client_call(&b, fds[15], &req, &reply, NULL));
+	assert_false(client_recv(fds[16], &reply, NULL));
 	for (unsigned i = 0; i < 17; i++)
 		close(fds[i]);
-	bed_serve(&b);
-	fds[0] = bed_connect(&b);
+	daemon_handle_all(&b);
+	fds[0] = client_connect(&b);
 	assert_int_equal(b.d->conn_count, 1);
 	close(fds[0]);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -210,55 +210,55 @@ without_a_descriptor_who_comes_is_turned_away(void **state)
 	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
 	int fd, other, lowest;
-	struct bed b;
+	struct server_fixture b;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	fd = bed_socket();
-	other = bed_socket();
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	fd = client_socket();
+	other = client_socket();
 	lowest = dup(other);
 	assert_int_equal(close(lowest), 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = before;
 	none.rlim_cur = (rlim_t)lowest;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	bed_connect_fd(&b, fd);
+	client_connect_fd(&b, fd);
 	assert_int_equal(b.d->conn_count, 0);
-	assert_false(bed_take(fd, &reply, NULL));
+	assert_false(client_recv(fd, &reply, NULL));
 	/* The connection is not pending any more: the daemon can sleep. */
 	assert_int_equal(accept(b.d->listen.fd, NULL, NULL), -1);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_true(b.d->spare_fd >= 0);
-	bed_connect_fd(&b, other);
-	assert_true(bed_ask(&b, other, &req, &reply, NULL));
+	client_connect_fd(&b, other);
+	assert_true(client_call(&b, other, &req, &reply, NULL));
 	close(fd);
 	close(other);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 who_spoils_its_rings_is_hung_up_on(void **state)
 {
-	struct bed_client good, bad;
+	struct fixture_client good, bad;
 	struct sw_reply reply;
-	struct bed b;
+	struct server_fixture b;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	assert_int_equal(bed_attach(&b, &good), 0);
-	assert_int_equal(bed_attach(&b, &bad), 0);
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &good), 0);
+	assert_int_equal(client_attach(&b, &bad), 0);
 	bad.region.head->tx.prod = 12345;
 	sw_run(b.d->sw, 0);
 	assert_int_not_equal(b.d->sw->corrupt_count, b.d->corrupt_seen);
 	conn_close_corrupt(b.d);
 	assert_int_equal(b.d->sw->corrupt_count, b.d->corrupt_seen);
 	assert_int_equal(b.d->sw->client_count, 1);
-	assert_false(bed_take(bad.fd, &reply, NULL));
+	assert_false(client_recv(bad.fd, &reply, NULL));
 	/* the wake-up socket is closed too */
 	assert_int_equal(recv(bad.fds[2], &reply, 1, MSG_DONTWAIT), 0);
-	bed_detach(&b, &bad);
-	bed_detach(&b, &good);
-	bed_close(&b);
+	client_detach(&b, &bad);
+	client_detach(&b, &good);
+	fixture_close(&b);
 }
 
 static void
@@ -266,19 +266,19 @@ a_name_is_only_a_name(void **state)
 {
 	struct sw_request req = {.type = SW_STATUS};
 	char before[16], text[65536];
-	struct bed_client c;
+	struct fixture_client c;
 	struct sw_reply reply;
 	int fds[SW_ATTACH_FDS];
-	struct bed b;
+	struct server_fixture b;
 	ssize_t len;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	prctl(PR_GET_NAME, before);
 	prctl(PR_SET_NAME, "a\"b\\c\xff\nd");
-	assert_int_equal(bed_attach(&b, &c), 0);
+	assert_int_equal(client_attach(&b, &c), 0);
 	prctl(PR_SET_NAME, before);
-	assert_true(bed_ask(&b, c.fd, &req, &reply, fds));
+	assert_true(client_call(&b, c.fd, &req, &reply, fds));
 	assert_int_equal(reply.error, 0);
 	len = read(fds[0], text, sizeof(text) - 1);
 	assert_true(len > 0);
@@ -287,8 +287,8 @@ a_name_is_only_a_name(void **state)
 	assert_non_null(strstr(text, "\"qp_count\": 0"));
 	assert_non_null(strstr(text, "192.0.2.1"));
 	close(fds[0]);
-	bed_detach(&b, &c);
-	bed_close(&b);
+	client_detach(&b, &c);
+	fixture_close(&b);
 }
 
 int

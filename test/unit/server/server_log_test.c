@@ -15,7 +15,7 @@
 
 /* Logs a line of each level. text: what was written to standard error. */
 static void
-said(enum rocade_daemon_log level, char *text, size_t size)
+log_all_levels(enum rocade_daemon_log level, char *text, size_t size)
 {
 	int ends[2], err = dup(2);
 	ssize_t len;
@@ -46,11 +46,11 @@ up_to_its_level(void **state)
 
 	(void)state;
 	unsetenv("JOURNAL_STREAM");
-	said(ROCADE_LOG_ERROR, text, sizeof(text));
+	log_all_levels(ROCADE_LOG_ERROR, text, sizeof(text));
 	assert_string_equal(text, "rocaded: error: one\n.");
-	said(ROCADE_LOG_WARNING, text, sizeof(text));
+	log_all_levels(ROCADE_LOG_WARNING, text, sizeof(text));
 	assert_string_equal(text, "rocaded: error: one\nrocaded: warning: two\n.");
-	said(ROCADE_LOG_DEBUG, text, sizeof(text));
+	log_all_levels(ROCADE_LOG_DEBUG, text, sizeof(text));
 	assert_non_null(strstr(text, "rocaded: three\nrocaded: four\n."));
 }
 
@@ -61,7 +61,7 @@ to_the_journal_with_priorities(void **state)
 
 	(void)state;
 	setenv("JOURNAL_STREAM", "8:12345", 1);
-	said(ROCADE_LOG_DEBUG, text, sizeof(text));
+	log_all_levels(ROCADE_LOG_DEBUG, text, sizeof(text));
 	assert_string_equal(text, "<3>one\n<4>two\n<6>three\n<7>four\n.");
 	unsetenv("JOURNAL_STREAM");
 }

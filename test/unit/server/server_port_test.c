@@ -2,7 +2,7 @@
 /* A daemon with a port: its owner, and what is sent at the end. */
 #include <pthread.h>
 
-#include "bed.h"
+#include "server_fixture.h"
 
 #include "base/base_alloc.h"
 #include "mem/sge.h"
@@ -47,24 +47,24 @@ static void
 the_device_is_the_ports(void **state)
 {
 	struct fake_port fake;
-	struct bed_client c;
-	struct bed b;
+	struct fixture_client c;
+	struct server_fixture b;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.port = port_make(&fake, 1500)});
-	assert_int_equal(bed_attach(&b, &c), 0);
+	fixture_open(&b, (struct rocade_daemon_conf){.port = port_make(&fake, 1500)});
+	assert_int_equal(client_attach(&b, &c), 0);
 	assert_int_equal(c.reply.device.mtu, 1500);
 	assert_int_equal(c.reply.device.local, 0);
 	assert_memory_equal(c.reply.device.net.mac, fake.port.mac, 6);
 	assert_int_equal(c.region.head->link_down, 0);
-	bed_detach(&b, &c);
-	bed_close(&b);
+	client_detach(&b, &c);
+	fixture_close(&b);
 	fake_fini(&fake);
 }
 
 /* Builds a datagram from qpn to the group; returns its length. */
 static uint16_t
-datagram_build(const struct bed_client *c, uint32_t qpn, uint8_t *to)
+datagram_build(const struct fixture_client *c, uint32_t qpn, uint8_t *to)
 {
 	struct path_addr addr = {.udp_sport = 0xC000, .hop_limit = 64};
 	struct bth_fields bth = {.dest_qpn = 0xFFFFFF,
@@ -92,22 +92,22 @@ what_is_posted_leaves_at_the_end(void **state)
 	unsigned datagrams = 0, reports = 0;
 	struct sw_reply reply;
 	struct fake_port fake;
-	struct bed_client c;
+	struct fixture_client c;
 	struct ring_prod tx;
 	struct pkt frame;
-	struct bed b;
+	struct server_fixture b;
 	uint32_t qpn;
 
 	(void)state;
 	conf.port = port_make(&fake, 1500);
 	fake.q[0].tx_take = 8; /* of a burst: sending takes several passes */
-	bed_open(&b, conf);
-	assert_int_equal(bed_attach(&b, &c), 0);
-	assert_true(bed_ask(&b, c.fd, &req, &reply, NULL));
+	fixture_open(&b, conf);
+	assert_int_equal(client_attach(&b, &c), 0);
+	assert_true(client_call(&b, c.fd, &req, &reply, NULL));
 	qpn = reply.qpn;
 	req = (struct sw_request){.type = SW_GROUP_JOIN, .qpn = qpn};
 	assert_int_equal(gid_parse(GROUP, req.dgid, NULL), 0);
-	assert_true(bed_ask(&b, c.fd, &req, &reply, NULL));
+	assert_true(client_call(&b, c.fd, &req, &reply, NULL));
 	assert_int_equal(reply.error, 0);
 	ring_prod_init(&tx, &c.region.head->tx, c.region.tx_desc, c.region.geom.tx_slots);
 	for (uint32_t i = 0; i < POSTED; i++) {
@@ -133,7 +133,7 @@ what_is_posted_leaves_at_the_end(void **state)
 		close(c.fds[i]);
 	close(c.fd);
 	assert_int_equal(rmdir(b.dir), 0);
-	assert_int_equal(bed_fds(), b.fds);
+	assert_int_equal(fds_count(), b.fds);
 	fake_fini(&fake);
 }
 
@@ -146,7 +146,7 @@ serve(void *d)
 
 /* Number of frames that the daemon has not received yet. */
 static unsigned
-waiting(struct fake_port *fake)
+frames_waiting(struct fake_port *fake)
 {
 	unsigned count;
 
@@ -163,11 +163,11 @@ runs_and_runs_again(void **state)
 	struct rocade_daemon_conf c = {.addresses = "192.0.2.1/24"};
 	struct fake_port fake;
 	pthread_t thread;
-	struct bed b;
+	struct server_fixture b;
 
 	(void)state;
 	c.port = port_make(&fake, 1500);
-	bed_open(&b, c);
+	fixture_open(&b, c);
 	for (unsigned i = 0; i < 3; i++) {
 		struct pkt in = {.data = (uint8_t[64]){0xff}, .len = 64};
 
@@ -176,13 +176,13 @@ runs_and_runs_again(void **state)
 		assert_int_equal(rocade_daemon_change(b.d, &c), 0);
 		assert_int_equal(pthread_create(&thread, NULL, serve, b.d), 0);
 		assert_true(fake_arrive(&fake, 0, &in));
-		while (waiting(&fake) != 0)
+		while (frames_waiting(&fake) != 0)
 			usleep(100);
 		rocade_daemon_stop(b.d);
 		pthread_join(thread, NULL);
 		assert_int_equal(b.d->up->stats.rx_packets, i + 1);
 	}
-	bed_close(&b);
+	fixture_close(&b);
 	fake_fini(&fake);
 }
 

@@ -2,12 +2,12 @@
 /* RDMA-CM over the daemon's socket: channels, commands, their owners, and their end. */
 #include <sys/epoll.h>
 
-#include "bed.h"
+#include "server_fixture.h"
 #include "ucm/ucm.h"
 
 /* The daemon handles its channels. */
 static void
-channels_serve(struct bed *b)
+channels_serve(struct server_fixture *b)
 {
 	struct epoll_event events[16];
 	int n = epoll_wait(b->d->epoll, events, 16, 0);
@@ -23,7 +23,7 @@ channels_serve(struct bed *b)
 
 /* Number of ids according to the status. */
 static unsigned
-ids_count(const struct bed *b)
+ids_count(const struct server_fixture *b)
 {
 	unsigned ids = 99;
 	char *text = NULL;
@@ -38,13 +38,13 @@ ids_count(const struct bed *b)
 }
 
 static uint32_t
-channel_open(struct bed *b, int fd, int *channel)
+channel_open(struct server_fixture *b, int fd, int *channel)
 {
 	struct sw_request req = {.type = SW_CM_OPEN};
 	int fds[SW_ATTACH_FDS] = {-1, -1, -1};
 	struct sw_reply reply;
 
-	assert_true(bed_ask(b, fd, &req, &reply, fds));
+	assert_true(client_call(b, fd, &req, &reply, fds));
 	assert_int_equal(reply.error, 0);
 	assert_true(fds[0] >= 0);
 	*channel = fds[0];
@@ -53,7 +53,7 @@ channel_open(struct bed *b, int fd, int *channel)
 
 /* Returns false if the daemon has disconnected. */
 static bool
-command(struct bed *b, int fd, uint32_t channel, uint32_t cmd, const void *in,
+command(struct server_fixture *b, int fd, uint32_t channel, uint32_t cmd, const void *in,
 	uint32_t len, struct sw_cm_reply *reply)
 {
 	struct sw_cm_request req = {.magic = SW_PROTO_MAGIC,
@@ -65,12 +65,12 @@ command(struct bed *b, int fd, uint32_t channel, uint32_t cmd, const void *in,
 
 	memcpy(req.bytes, in, RTE_MIN((size_t)len, sizeof(req.bytes)));
 	assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
-	bed_serve(b);
+	daemon_handle_all(b);
 	return recv(fd, reply, sizeof(*reply), MSG_DONTWAIT) == sizeof(*reply);
 }
 
 static uint32_t
-id_make(struct bed *b, int fd, uint32_t channel)
+id_make(struct server_fixture *b, int fd, uint32_t channel)
 {
 	struct rdma_ucm_create_id cmd = {.uid = 1, .ps = RDMA_PS_TCP};
 	struct rdma_ucm_create_id_resp resp;
@@ -85,7 +85,7 @@ id_make(struct bed *b, int fd, uint32_t channel)
 }
 
 static int
-resolve(struct bed *b, int fd, uint32_t channel, uint32_t id, struct sw_cm_reply *reply)
+resolve(struct server_fixture *b, int fd, uint32_t channel, uint32_t id, struct sw_cm_reply *reply)
 {
 	struct rdma_ucm_resolve_ip cmd = {.id = id};
 	struct sockaddr_in *to = (struct sockaddr_in *)&cmd.dst_addr;
@@ -105,11 +105,11 @@ a_channel_wakes_and_ends(void **state)
 	struct sw_cm_reply reply;
 	uint32_t channel, id, number;
 	int fd, end;
-	struct bed b;
+	struct server_fixture b;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
-	fd = bed_connect(&b);
+	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
+	fd = client_connect(&b);
 	channel = channel_open(&b, fd, &end);
 	id = id_make(&b, fd, channel);
 	assert_int_equal(recv(end, &number, 4, MSG_DONTWAIT), -1);
@@ -135,8 +135,8 @@ a_channel_wakes_and_ends(void **state)
 		&b, fd, channel, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), &reply));
 	assert_int_equal(reply.error, EBADF);
 	close(fd);
-	bed_serve(&b);
-	bed_close(&b);
+	daemon_handle_all(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -146,12 +146,12 @@ a_process_has_what_is_its_own(void **state)
 	struct sw_cm_reply reply;
 	uint32_t channel, others;
 	int a, c, end, other_end;
-	struct bed b;
+	struct server_fixture b;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
-	a = bed_connect(&b);
-	c = bed_connect(&b);
+	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
+	a = client_connect(&b);
+	c = client_connect(&b);
 	channel = channel_open(&b, a, &end);
 	destroy.id = id_make(&b, a, channel);
 	/* A process needs its own channel, and cannot use another process's channel or
@@ -165,14 +165,14 @@ a_process_has_what_is_its_own(void **state)
 	assert_int_equal(reply.error, ENOENT);
 	/* When the process ends, its channel is closed and its ids are destroyed. */
 	close(a);
-	bed_serve(&b);
+	daemon_handle_all(&b);
 	assert_int_equal(ids_count(&b), 0);
 	assert_int_equal(recv(end, &others, 4, MSG_DONTWAIT), 0);
 	close(end);
 	close(c);
 	close(other_end);
-	bed_serve(&b);
-	bed_close(&b);
+	daemon_handle_all(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -183,18 +183,18 @@ qps_of_the_same_process_only(void **state)
 	struct sw_request take = {.type = SW_QPN_TAKE};
 	struct sw_cm_reply reply;
 	struct sw_reply taken;
-	struct bed_client client;
+	struct fixture_client client;
 	struct conn *conn;
 	uint32_t channel;
 	int fd, end;
-	struct bed b;
+	struct server_fixture b;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
-	assert_int_equal(bed_attach(&b, &client), 0);
-	assert_true(bed_ask(&b, client.fd, &take, &taken, NULL));
+	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
+	assert_int_equal(client_attach(&b, &client), 0);
+	assert_true(client_call(&b, client.fd, &take, &taken, NULL));
 	assert_int_equal(taken.error, 0);
-	fd = bed_connect(&b);
+	fd = client_connect(&b);
 	channel = channel_open(&b, fd, &end);
 	route.id = cmd.id = id_make(&b, fd, channel);
 	assert_int_equal(resolve(&b, fd, channel, cmd.id, &reply), 0);
@@ -217,9 +217,9 @@ qps_of_the_same_process_only(void **state)
 	assert_int_equal(reply.error, 0);
 	close(fd);
 	close(end);
-	bed_detach(&b, &client);
-	bed_serve(&b);
-	bed_close(&b);
+	client_detach(&b, &client);
+	daemon_handle_all(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -228,22 +228,22 @@ nonsense_is_hung_up_on(void **state)
 	static const uint8_t longest[UCM_MAX];
 	struct sw_cm_request bad = {.magic = 1};
 	struct sw_cm_reply reply;
-	struct bed b;
+	struct server_fixture b;
 	int fd;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
-	fd = bed_connect(&b);
+	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
+	fd = client_connect(&b);
 	assert_false(command(
 		&b, fd, 1, RDMA_USER_CM_CMD_GET_EVENT, longest, UCM_MAX + 1, &reply));
 	close(fd);
-	fd = bed_connect(&b);
+	fd = client_connect(&b);
 	assert_int_equal(send(fd, &bad, sizeof(bad), 0), sizeof(bad));
-	bed_serve(&b);
+	daemon_handle_all(&b);
 	assert_int_equal(recv(fd, &reply, sizeof(reply), MSG_DONTWAIT), 0);
 	close(fd);
 	assert_int_equal(b.d->conn_count, 0);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 int

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stats snapshots of clients: requests and copies. The test plays the clients. */
-#include "bed.h"
+#include "server_fixture.h"
 #include "engine/clock.h"
 
 static uint32_t
-asked(struct bed *b, int fd, bool again)
+clients_missing(struct server_fixture *b, int fd, bool again)
 {
 	struct sw_request req = {.type = SW_REPORT_REQUEST, .qpn = !again};
 	struct sw_reply reply;
 
-	assert_true(bed_ask(b, fd, &req, &reply, NULL));
+	assert_true(client_call(b, fd, &req, &reply, NULL));
 	assert_int_equal(reply.error, 0);
 	return reply.qpn;
 }
 
 static void
-answer(struct bed_client *c)
+client_answer(struct fixture_client *c)
 {
 	__atomic_store_n(
 		&c->region.report->written_gen, c->region.report->requested_gen, __ATOMIC_RELEASE);
@@ -24,55 +24,55 @@ answer(struct bed_client *c)
 /* Fetches the snapshot of the first client from id on. Returns its descriptor, or -1 with
  * reply->error. */
 static int
-report_of(struct bed *b, int fd, uint32_t id, struct sw_reply *reply)
+report_of(struct server_fixture *b, int fd, uint32_t id, struct sw_reply *reply)
 {
 	struct sw_request req = {.type = SW_REPORT, .qpn = id};
 	int fds[SW_ATTACH_FDS];
 
-	assert_true(bed_ask(b, fd, &req, reply, fds));
+	assert_true(client_call(b, fd, &req, reply, fds));
 	return fds[0];
 }
 
 static void
 all_are_asked_and_missed_until_they_answer(void **state)
 {
-	struct bed_client c[2];
-	struct bed b;
+	struct fixture_client c[2];
+	struct server_fixture b;
 	char byte;
 	int fd;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	assert_int_equal(bed_attach(&b, &c[0]), 0);
-	assert_int_equal(bed_attach(&b, &c[1]), 0);
-	fd = bed_connect(&b);
-	assert_int_equal(asked(&b, fd, false), 0); /* no snapshot has been requested */
-	assert_int_equal(asked(&b, fd, true), 2);
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c[0]), 0);
+	assert_int_equal(client_attach(&b, &c[1]), 0);
+	fd = client_connect(&b);
+	assert_int_equal(clients_missing(&b, fd, false), 0); /* no snapshot has been requested */
+	assert_int_equal(clients_missing(&b, fd, true), 2);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_not_equal(c[i].region.report->requested_gen, 0);
 		assert_int_equal(recv(c[i].fds[2], &byte, 1, MSG_DONTWAIT), 1);
 	}
-	answer(&c[1]);
-	assert_int_equal(asked(&b, fd, false), 1);
+	client_answer(&c[1]);
+	assert_int_equal(clients_missing(&b, fd, false), 1);
 	/* A client that changes the requested generation too has not answered. */
 	c[0].region.report->requested_gen = c[0].region.report->written_gen = 99;
-	assert_int_equal(asked(&b, fd, false), 1);
-	bed_detach(&b, &c[0]);
-	assert_int_equal(asked(&b, fd, false), 0);
-	bed_detach(&b, &c[1]);
+	assert_int_equal(clients_missing(&b, fd, false), 1);
+	client_detach(&b, &c[0]);
+	assert_int_equal(clients_missing(&b, fd, false), 0);
+	client_detach(&b, &c[1]);
 	close(fd);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 not_asked_more_often_than_they_can_bear(void **state)
 {
-	struct bed_client c, late;
-	struct bed b;
+	struct fixture_client c, late;
+	struct server_fixture b;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	assert_int_equal(bed_attach(&b, &c), 0);
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
 	report_request(b.d);
 	assert_int_equal(b.d->requested_gen, 1);
 	for (unsigned i = 0; i < 1000; i++) {
@@ -86,29 +86,29 @@ not_asked_more_often_than_they_can_bear(void **state)
 			assert_int_equal(b.d->requested_gen, before);
 	}
 	/* A client that has just attached is asked at once. */
-	assert_int_equal(bed_attach(&b, &late), 0);
+	assert_int_equal(client_attach(&b, &late), 0);
 	report_request(b.d);
 	assert_int_equal(late.region.report->requested_gen, b.d->requested_gen);
-	bed_detach(&b, &late);
+	client_detach(&b, &late);
 	b.d->requested_ns = 0;
 	report_request(b.d);
 	assert_int_equal(c.region.report->requested_gen, b.d->requested_gen);
-	bed_detach(&b, &c);
-	bed_close(&b);
+	client_detach(&b, &c);
+	fixture_close(&b);
 }
 
 static void
 a_report_is_a_copy_with_bounds(void **state)
 {
 	static struct report copy;
-	struct bed_client c;
+	struct fixture_client c;
 	struct sw_reply reply;
-	struct bed b;
+	struct server_fixture b;
 	int fd;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	assert_int_equal(bed_attach(&b, &c), 0);
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
 	c.region.report->qp_count = 2;
 	c.region.report->qps[1].qpn = 4711;
 	fd = report_of(&b, c.fd, 0, &reply);
@@ -124,45 +124,45 @@ a_report_is_a_copy_with_bounds(void **state)
 	close(fd);
 	assert_int_equal(report_of(&b, c.fd, c.reply.client_id + 1, &reply), -1);
 	assert_int_equal(reply.error, ENOENT);
-	bed_detach(&b, &c);
-	bed_close(&b);
+	client_detach(&b, &c);
+	fixture_close(&b);
 }
 
 static void
 in_the_order_of_their_ids(void **state)
 {
-	struct bed_client c[3];
+	struct fixture_client c[3];
 	struct sw_reply reply;
 	uint32_t next = 0;
-	struct bed b;
+	struct server_fixture b;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(bed_attach(&b, &c[i]), 0);
-	bed_detach(&b, &c[1]);
+		assert_int_equal(client_attach(&b, &c[i]), 0);
+	client_detach(&b, &c[1]);
 	for (unsigned i = 0; i < 3; i += 2) {
 		close(report_of(&b, c[0].fd, next, &reply));
 		assert_int_equal(reply.client_id, c[i].reply.client_id);
 		next = reply.client_id + 1;
 	}
-	bed_detach(&b, &c[0]);
-	bed_detach(&b, &c[2]);
-	bed_close(&b);
+	client_detach(&b, &c[0]);
+	client_detach(&b, &c[2]);
+	fixture_close(&b);
 }
 
 static void
 not_to_other_users(void **state)
 {
-	struct bed_client c;
+	struct fixture_client c;
 	struct conn *conn;
 	uint32_t id = 0;
-	struct bed b;
+	struct server_fixture b;
 	int fd = -1;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	assert_int_equal(bed_attach(&b, &c), 0);
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
 	conn = TAILQ_FIRST(&b.d->conns);
 	assert_int_equal(report_fd(&(struct conn){.daemon = b.d, .uid = conn->uid + 1}, 0,
 				 &id, &fd),
@@ -174,8 +174,8 @@ not_to_other_users(void **state)
 		report_fd(&(struct conn){.daemon = b.d, .uid = geteuid()}, 0, &id, &fd),
 		0);
 	close(fd);
-	bed_detach(&b, &c);
-	bed_close(&b);
+	client_detach(&b, &c);
+	fixture_close(&b);
 }
 
 int

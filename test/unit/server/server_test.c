@@ -4,12 +4,12 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include "bed.h"
+#include "server_fixture.h"
 
-#define PATIENCE_MS 60000
+#define TIMEOUT_MS 60000
 
 static void
-refused(const struct rocade_daemon_conf *conf, int err, const char *word)
+expect_refused(const struct rocade_daemon_conf *conf, int err, const char *word)
 {
 	struct rocade_daemon *d;
 
@@ -25,32 +25,32 @@ what_cannot_be_is_refused(void **state)
 		.socket = "/nonexistent/socket",
 		.addresses = "192.0.2.1/24"};
 	struct rocade_daemon_conf c;
-	unsigned fds = bed_fds();
+	unsigned fds = fds_count();
 
 	(void)state;
 	c = good;
 	c.size--;
-	refused(&c, EINVAL, "size");
+	expect_refused(&c, EINVAL, "size");
 	c = good;
 	c.mtu = 100;
-	refused(&c, EINVAL, "mtu: 100");
+	expect_refused(&c, EINVAL, "mtu: 100");
 	c = good;
 	c.client_ring = 100;
-	refused(&c, EINVAL, "ring: 100");
+	expect_refused(&c, EINVAL, "ring: 100");
 	c = good;
 	c.client_qps = 1u << 20;
-	refused(&c, EINVAL, "qps: 1048576");
+	expect_refused(&c, EINVAL, "qps: 1048576");
 	c = good;
 	c.client_mrs = 1u << 20;
-	refused(&c, EINVAL, "mrs: 1048576");
+	expect_refused(&c, EINVAL, "mrs: 1048576");
 	c = good;
 	c.name = "";
-	refused(&c, EINVAL, "name");
+	expect_refused(&c, EINVAL, "name");
 	c = good;
 	c.addresses = "192.0.2";
-	refused(&c, EINVAL, "192.0.2");
-	refused(&good, ENOENT, "/nonexistent/socket");
-	assert_int_equal(bed_fds(), fds);
+	expect_refused(&c, EINVAL, "192.0.2");
+	expect_refused(&good, ENOENT, "/nonexistent/socket");
+	assert_int_equal(fds_count(), fds);
 }
 
 static void
@@ -60,19 +60,19 @@ a_socket_is_one_daemons(void **state)
 		.size = sizeof(conf), .addresses = "192.0.2.1/24", .socket_mode = 0640};
 	struct rocade_daemon *d;
 	struct stat st;
-	struct bed b;
+	struct server_fixture b;
 	int fd;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	assert_int_equal(stat(b.path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	conf.socket = b.path;
-	refused(&conf, EADDRINUSE, b.path);
+	expect_refused(&conf, EADDRINUSE, b.path);
 	assert_int_equal(access(b.path, F_OK), 0); /* the socket remains */
-	bed_close(&b);
+	fixture_close(&b);
 	/* A socket without a listener was left by a dead daemon. */
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	conf.socket = b.path;
 	fd_source_close(b.d, &b.d->listen);
 	assert_int_equal(rocade_daemon_create(&conf, &d), 0);
@@ -84,9 +84,9 @@ a_socket_is_one_daemons(void **state)
 	fd = open(b.path, O_CREAT | O_WRONLY, 0600);
 	assert_true(fd >= 0);
 	close(fd);
-	refused(&conf, ENOTSOCK, b.path);
+	expect_refused(&conf, ENOTSOCK, b.path);
 	assert_int_equal(unlink(b.path), 0);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void *
@@ -111,7 +111,7 @@ call(int fd, struct sw_request req)
 
 /* Posts a descriptor that the daemon drops. */
 static void
-garbage_post(struct bed_client *c, struct ring_prod *tx, uint32_t qpn)
+garbage_post(struct fixture_client *c, struct ring_prod *tx, uint32_t qpn)
 {
 	struct ring_desc desc = {.buf = 0, .qpn = qpn, .len = 100};
 
@@ -126,11 +126,11 @@ garbage_post(struct bed_client *c, struct ring_prod *tx, uint32_t qpn)
 }
 
 static bool
-hung_up(int fd)
+is_disconnected(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
 
-	return poll(&p, 1, PATIENCE_MS) == 1;
+	return poll(&p, 1, TIMEOUT_MS) == 1;
 }
 
 /* Each write to the wake-up descriptor wakes the daemon, though the daemon never reads
@@ -138,16 +138,16 @@ hung_up(int fd)
 static void
 it_sleeps_and_is_woken(void **state)
 {
-	struct bed_client c, bad;
+	struct fixture_client c, bad;
 	struct ring_prod tx;
 	pthread_t thread;
-	struct bed b;
+	struct server_fixture b;
 	uint32_t qpn;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	assert_int_equal(bed_attach(&b, &c), 0);
-	assert_int_equal(bed_attach(&b, &bad), 0);
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
+	assert_int_equal(client_attach(&b, &bad), 0);
 	assert_int_equal(pthread_create(&thread, NULL, serve, b.d), 0);
 	qpn = call(c.fd, (struct sw_request){.type = SW_QPN_TAKE}).qpn;
 	ring_prod_init(&tx, &c.region.head->tx, c.region.tx_desc, c.region.geom.tx_slots);
@@ -165,33 +165,33 @@ it_sleeps_and_is_woken(void **state)
 	 * wake-up. */
 	bad.region.head->tx.prod = 12345;
 	garbage_post(&c, &tx, qpn);
-	assert_true(hung_up(bad.fd));
+	assert_true(is_disconnected(bad.fd));
 	rocade_daemon_stop(b.d);
 	pthread_join(thread, NULL);
 	assert_int_equal(TAILQ_FIRST(&b.d->sw->clients)->stats.drop_malformed, 101);
-	bed_detach(&b, &bad);
-	bed_detach(&b, &c);
-	bed_close(&b);
+	client_detach(&b, &bad);
+	client_detach(&b, &c);
+	fixture_close(&b);
 }
 
 static void
 who_is_left_is_hung_up_on_at_the_end(void **state)
 {
-	struct bed_client c;
-	struct bed b;
+	struct fixture_client c;
+	struct server_fixture b;
 	int fd;
 
 	(void)state;
-	bed_open(&b, (struct rocade_daemon_conf){.size = 0});
-	assert_int_equal(bed_attach(&b, &c), 0);
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	assert_int_equal(client_attach(&b, &c), 0);
 	fd = dup(c.fd);
 	b.fds++; /* the duplicate */
 	munmap(c.region.head, c.size);
 	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
 		close(c.fds[i]);
 	close(c.fd);
-	bed_close(&b);
-	assert_true(hung_up(fd));
+	fixture_close(&b);
+	assert_true(is_disconnected(fd));
 	close(fd);
 }
 

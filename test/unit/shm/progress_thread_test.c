@@ -3,11 +3,11 @@
  * runs in real time: each wait is for a condition, not for a duration. */
 #include <signal.h>
 
-#include "bed.h"
+#include "shm_fixture.h"
 #include "engine/engine.h"
 #include "engine_link.h"
 
-#define PATIENCE_S 60
+#define TIMEOUT_S 60
 
 static struct engine_link fixture;
 static struct link_qp a, b;
@@ -21,7 +21,7 @@ shm_refresh(struct progress_thread *k)
 	__atomic_store_n(&refreshed, refreshed + 1, __ATOMIC_RELEASE);
 }
 
-struct kept {
+struct thread_fixture {
 	struct progress_thread progress_thread;
 	struct engine_progress_thread engine_thread;
 	struct region region;
@@ -30,10 +30,10 @@ struct kept {
 };
 
 static void
-kept_open(struct kept *k)
+fixture_open(struct thread_fixture *k)
 {
 	static const struct link_qp_conf plain = {.wr = 64};
-	struct region_geom geom = reply_good().geom;
+	struct region_geom geom = reply_valid().geom;
 	int ends[2];
 
 	memset(k, 0, sizeof(*k));
@@ -62,7 +62,7 @@ kept_open(struct kept *k)
 }
 
 static void
-kept_close(struct kept *k)
+fixture_close(struct thread_fixture *k)
 {
 	progress_thread_stop(&k->progress_thread);
 	progress_thread_stop(&k->progress_thread); /* a second stop does nothing */
@@ -82,10 +82,10 @@ kept_close(struct kept *k)
 }
 
 static void
-until_set(const uint32_t *word, uint32_t value)
+wait_until_set(const uint32_t *word, uint32_t value)
 {
 	for (unsigned i = 0; __atomic_load_n(word, __ATOMIC_ACQUIRE) != value; i++) {
-		if (i == PATIENCE_S * 1000)
+		if (i == TIMEOUT_S * 1000)
 			fail_msg("waited for %u in vain", value);
 		usleep(1000);
 	}
@@ -94,54 +94,54 @@ until_set(const uint32_t *word, uint32_t value)
 static void
 it_sleeps_and_says_so(void **state)
 {
-	struct kept k;
+	struct thread_fixture k;
 
 	(void)state;
-	kept_open(&k);
-	until_set(&k.region.head->rx_asleep, 1);
+	fixture_open(&k);
+	wait_until_set(&k.region.head->rx_asleep, 1);
 	/* The daemon clears the flag and wakes the thread, which sleeps again. */
 	__atomic_store_n(&k.region.head->rx_asleep, 0, __ATOMIC_RELAXED);
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
-	until_set(&k.region.head->rx_asleep, 1);
+	wait_until_set(&k.region.head->rx_asleep, 1);
 	progress_thread_wake(&k.progress_thread);
-	kept_close(&k);
+	fixture_close(&k);
 }
 
 static void
 it_answers_the_daemon(void **state)
 {
 	struct report *report;
-	struct kept k;
+	struct thread_fixture k;
 
 	(void)state;
-	kept_open(&k);
+	fixture_open(&k);
 	report = k.region.report;
 	for (uint32_t n = 1; n < 20; n++) {
 		__atomic_store_n(&report->requested_gen, n, __ATOMIC_RELAXED);
 		assert_int_equal(send(k.wake, "", 1, 0), 1);
-		until_set(&report->written_gen, n);
+		wait_until_set(&report->written_gen, n);
 	}
 	assert_int_equal(report->qp_count, 1);
 	assert_int_equal(report->qps[0].qpn, a.qp->qpn);
 	assert_int_equal(report->srq_count, 1);
 	assert_int_equal(report->srqs[0].size, 256);
-	kept_close(&k);
+	fixture_close(&k);
 }
 
 static void
 it_looks_again_when_the_device_has_changed(void **state)
 {
-	struct kept k;
+	struct thread_fixture k;
 
 	(void)state;
 	refreshed = 0;
-	kept_open(&k);
+	fixture_open(&k);
 	for (uint32_t n = 1; n < 5; n++) {
 		__atomic_store_n(&k.region.head->changes, n, __ATOMIC_RELEASE);
 		assert_int_equal(send(k.wake, "", 1, 0), 1);
-		until_set(&refreshed, n);
+		wait_until_set(&refreshed, n);
 	}
-	kept_close(&k);
+	fixture_close(&k);
 	assert_int_equal(refreshed, 4); /* once per change */
 }
 
@@ -149,63 +149,63 @@ static void
 it_takes_no_signals(void **state)
 {
 	sigset_t usr1, before, pending;
-	struct kept k;
+	struct thread_fixture k;
 
 	(void)state;
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
-	kept_open(&k);
+	fixture_open(&k);
 	pthread_sigmask(SIG_BLOCK, &usr1, &before);
 	/* A thread that does not block the signal would take it, and the process would
 	 * end. */
 	assert_int_equal(kill(getpid(), SIGUSR1), 0);
 	__atomic_store_n(&k.region.report->requested_gen, 1, __ATOMIC_RELAXED);
 	assert_int_equal(send(k.wake, "", 1, 0), 1);
-	until_set(&k.region.report->written_gen, 1);
+	wait_until_set(&k.region.report->written_gen, 1);
 	sigpending(&pending);
 	assert_true(sigismember(&pending, SIGUSR1));
 	signal(SIGUSR1, SIG_IGN); /* discards the pending signal */
 	signal(SIGUSR1, SIG_DFL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	kept_close(&k);
+	fixture_close(&k);
 }
 
 /* Closes the daemon's end of the session or, if not session, of the wake-up. */
 static void
-daemon_ends(bool session)
+check_daemon_end(bool session)
 {
 	struct dev_listener listener;
 	struct event_record event;
 	struct cqe cqe;
-	struct kept k;
+	struct thread_fixture k;
 
-	kept_open(&k);
+	fixture_open(&k);
 	dev_listen(fixture.a.dev, &listener, &fixture.a.events);
 	assert_int_equal(link_qp_recv(&a, 7, 0, 64), 0);
 	close(session ? k.session : k.wake);
 	*(session ? &k.session : &k.wake) = -1;
 	for (unsigned i = 0; event_next(&fixture.a.events, &event) != 0; i++) {
-		assert_true(i < PATIENCE_S * 1000);
+		assert_true(i < TIMEOUT_S * 1000);
 		usleep(1000);
 	}
 	assert_int_equal(event.type, IBV_EVENT_DEVICE_FATAL);
 	assert_int_equal(a.qp->state, IBV_QPS_ERR);
 	for (unsigned i = 0; !link_qp_poll_recv(&a, &cqe); i++) {
-		assert_true(i < PATIENCE_S * 1000);
+		assert_true(i < TIMEOUT_S * 1000);
 		usleep(1000);
 	}
 	assert_int_equal(cqe.wr_id, 7);
 	assert_int_equal(cqe.status, IBV_WC_WR_FLUSH_ERR);
 	dev_unlisten(fixture.a.dev, &listener);
-	kept_close(&k);
+	fixture_close(&k);
 }
 
 static void
 the_daemon_ends(void **state)
 {
 	(void)state;
-	daemon_ends(true);
-	daemon_ends(false);
+	check_daemon_end(true);
+	check_daemon_end(false);
 }
 
 int

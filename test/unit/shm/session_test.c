@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests and replies, and daemons that violate the protocol. */
-#include "bed.h"
+#include "shm_fixture.h"
 
 static void
 a_request_and_its_reply(void **state)
 {
 	struct sw_request req = {.type = SW_QPN_GIVE, .qpn = 4711};
-	struct sw_reply out = reply_good(), in;
+	struct sw_reply out = reply_valid(), in;
 	struct session s;
-	int end = session_make(&s);
+	int end = session_pair(&s);
 
 	(void)state;
 	out.qpn = 17;
-	reply_put(end, &out, sizeof(out), NULL, 0);
+	reply_send(end, &out, sizeof(out), NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), 0);
 	assert_int_equal(in.qpn, 17);
-	req = request_taken(end);
+	req = request_recv(end);
 	assert_int_equal(req.type, SW_QPN_GIVE);
 	assert_int_equal(req.qpn, 4711);
 	out.error = ENOMEM;
-	reply_put(end, &out, sizeof(out), NULL, 0);
+	reply_send(end, &out, sizeof(out), NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENOMEM);
 	out.error = -5; /* not an errno value: no error */
-	reply_put(end, &out, sizeof(out), NULL, 0);
+	reply_send(end, &out, sizeof(out), NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), 0);
 	close(end);
 	session_close(&s);
@@ -32,21 +32,21 @@ static void
 no_reply_of_ours_is_no_daemon(void **state)
 {
 	struct sw_request req = {.type = SW_DEVICE_INFO};
-	struct sw_reply out = reply_good(), in;
+	struct sw_reply out = reply_valid(), in;
 	struct session s;
-	int end = session_make(&s);
+	int end = session_pair(&s);
 
 	(void)state;
-	reply_put(end, &out, sizeof(out) - 1, NULL, 0);
+	reply_send(end, &out, sizeof(out) - 1, NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
 	close(end);
 	session_close(&s);
-	end = session_make(&s);
+	end = session_pair(&s);
 	out.magic++;
-	reply_put(end, &out, sizeof(out), NULL, 0);
+	reply_send(end, &out, sizeof(out), NULL, 0);
 	out.magic--;
 	/* not received: the session is closed */
-	reply_put(end, &out, sizeof(out), NULL, 0);
+	reply_send(end, &out, sizeof(out), NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
 	assert_int_equal(send(end, &out, sizeof(out), MSG_NOSIGNAL), -1);
@@ -63,20 +63,20 @@ static void
 descriptors_are_kept_as_far_as_asked_for(void **state)
 {
 	struct sw_request req = {.type = SW_STATUS};
-	struct sw_reply out = reply_good(), in;
-	unsigned before = fds_open();
+	struct sw_reply out = reply_valid(), in;
+	unsigned before = fds_count();
 	struct session s;
-	int end = session_make(&s), fds[3] = {end, end, end};
+	int end = session_pair(&s), fds[3] = {end, end, end};
 
 	(void)state;
-	reply_put(end, &out, sizeof(out), fds, 3);
+	reply_send(end, &out, sizeof(out), fds, 3);
 	assert_int_equal(session_call(&s, &req, &in, fds, 1), 0);
 	assert_true(fds[0] >= 0);
-	assert_int_equal(fds_open(), before + 3); /* both ends and the one asked for */
+	assert_int_equal(fds_count(), before + 3); /* both ends and the one asked for */
 	assert_int_equal(fcntl(fds[0], F_GETFD), FD_CLOEXEC);
 	close(fds[0]);
 	fds[0] = fds[1] = fds[2] = end;
-	reply_put(end, &out, sizeof(out), fds, 2);
+	reply_send(end, &out, sizeof(out), fds, 2);
 	assert_int_equal(session_call(&s, &req, &in, fds, 3), 0);
 	assert_true(fds[0] >= 0 && fds[1] >= 0);
 	assert_int_equal(fds[2], -1);
@@ -84,9 +84,9 @@ descriptors_are_kept_as_far_as_asked_for(void **state)
 	close(fds[1]);
 	/* The descriptors of an invalid reply are closed, too. */
 	fds[0] = fds[1] = fds[2] = end;
-	reply_put(end, &out, 4, fds, 3);
+	reply_send(end, &out, 4, fds, 3);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
-	assert_int_equal(fds_open(), before + 2);
+	assert_int_equal(fds_count(), before + 2);
 	close(end);
 	session_close(&s);
 }
@@ -94,7 +94,7 @@ descriptors_are_kept_as_far_as_asked_for(void **state)
 static void
 nobody_there(void **state)
 {
-	unsigned before = fds_open();
+	unsigned before = fds_count();
 	char path[200];
 	struct session s;
 
@@ -104,7 +104,7 @@ nobody_there(void **state)
 	memset(path, 'x', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
 	assert_int_equal(session_open(&s, path), -EINVAL);
-	assert_int_equal(fds_open(), before);
+	assert_int_equal(fds_count(), before);
 }
 
 int

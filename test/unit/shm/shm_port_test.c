@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bursts over the rings, with a daemon that is correct, slow, or faulty. */
-#include "bed.h"
+#include "shm_fixture.h"
 
-struct bed {
+struct shm_fixture {
 	struct daemon_end d;
 	struct port port;
 	struct sw_device device;
@@ -11,22 +11,22 @@ struct bed {
 };
 
 static void
-bed_open(struct bed *b)
+fixture_open(struct shm_fixture *b)
 {
-	struct sw_reply reply = reply_good();
+	struct sw_reply reply = reply_valid();
 	struct session s;
 
-	b->fds = fds_open();
-	daemon_make(&b->d, &s);
-	reply_put(b->d.fd, &reply, sizeof(reply), b->d.fds, SW_ATTACH_FDS);
-	daemon_gave(&b->d);
+	b->fds = fds_count();
+	daemon_open(&b->d, &s);
+	reply_send(b->d.fd, &reply, sizeof(reply), b->d.fds, SW_ATTACH_FDS);
+	daemon_close_passed(&b->d);
 	assert_int_equal(shm_attach(&s, &b->port, &b->device, &b->shm), 0);
-	assert_int_equal(request_taken(b->d.fd).type, SW_ATTACH);
+	assert_int_equal(request_recv(b->d.fd).type, SW_ATTACH);
 }
 
 /* Proves that every buffer is back and every descriptor closed. */
 static void
-bed_close(struct bed *b)
+fixture_close(struct shm_fixture *b)
 {
 	struct pkt none;
 
@@ -35,11 +35,11 @@ bed_close(struct bed *b)
 	assert_int_equal(b->shm->rx_next, b->shm->rx.cons);
 	b->port.ops->close(b->port.drv);
 	daemon_close(&b->d);
-	assert_int_equal(fds_open(), b->fds);
+	assert_int_equal(fds_count(), b->fds);
 }
 
 static unsigned
-send_n(struct bed *b, unsigned n, uint16_t len)
+send_n(struct shm_fixture *b, unsigned n, uint16_t len)
 {
 	struct pkt pkts[16];
 	unsigned got = b->port.ops->tx_alloc(b->shm, pkts, n), sent;
@@ -57,7 +57,7 @@ send_n(struct bed *b, unsigned n, uint16_t len)
 
 /* The daemon takes n packets and returns their buffers. */
 static void
-daemon_takes(struct bed *b, unsigned n)
+daemon_takes(struct shm_fixture *b, unsigned n)
 {
 	assert_true(ring_cons_refresh(&b->d.tx));
 	assert_true(ring_count(&b->d.tx) >= n);
@@ -65,7 +65,7 @@ daemon_takes(struct bed *b, unsigned n)
 }
 
 static void
-daemon_sends(struct bed *b, uint16_t len, uint16_t flags)
+daemon_sends(struct shm_fixture *b, uint16_t len, uint16_t flags)
 {
 	struct ring_desc desc = {
 		.buf = b->d.rx.prod & b->d.rx.mask, .len = len, .flags = flags};
@@ -80,10 +80,10 @@ daemon_sends(struct bed *b, uint16_t len, uint16_t flags)
 static void
 attached(void **state)
 {
-	struct bed b;
+	struct shm_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	assert_int_equal(b.port.queue_count, 1);
 	assert_int_equal(b.port.caps.max_frame, 256);
 	assert_int_equal(b.port.caps.rx_ring, 8);
@@ -92,16 +92,16 @@ attached(void **state)
 	assert_true(b.port.ops->link_up(b.port.drv));
 	b.shm->progress_thread.lost = true;
 	assert_false(b.port.ops->link_up(b.port.drv));
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 out_and_the_buffers_back(void **state)
 {
-	struct bed b;
+	struct shm_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	for (unsigned round = 0; round < 50; round++) {
 		assert_int_equal(send_n(&b, 3, 100), 3);
 		assert_true(ring_cons_refresh(&b.d.tx));
@@ -115,16 +115,16 @@ out_and_the_buffers_back(void **state)
 		}
 		daemon_takes(&b, 3);
 	}
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 no_more_than_the_ring_holds(void **state)
 {
-	struct bed b;
+	struct shm_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	assert_int_equal(send_n(&b, 12, 60), 8); /* four are released */
 	assert_int_equal(send_n(&b, 12, 60), 0);
 	daemon_takes(&b, 2);
@@ -132,17 +132,17 @@ no_more_than_the_ring_holds(void **state)
 	daemon_takes(&b, 8);
 	assert_int_equal(send_n(&b, 12, 60), 8);
 	daemon_takes(&b, 8);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 a_sleeping_daemon_is_woken_once(void **state)
 {
 	uint64_t count;
-	struct bed b;
+	struct shm_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	assert_int_equal(send_n(&b, 1, 60), 1);
 	assert_int_equal(read(b.d.daemon_wake_fd, &count, sizeof(count)), -1);
 	ring_asleep_set(&b.d.region.head->tx_asleep);
@@ -151,17 +151,17 @@ a_sleeping_daemon_is_woken_once(void **state)
 	assert_int_equal(read(b.d.daemon_wake_fd, &count, sizeof(count)), 8);
 	assert_int_equal(count, 1);
 	daemon_takes(&b, 3);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 in_and_given_back_in_order(void **state)
 {
 	struct pkt pkts[8];
-	struct bed b;
+	struct shm_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	for (unsigned round = 0; round < 20; round++) {
 		uint32_t first = b.d.rx.prod;
 
@@ -186,7 +186,7 @@ in_and_given_back_in_order(void **state)
 		b.port.ops->rx_release(b.shm, &pkts[2], 1);
 		assert_int_equal(b.d.region.head->rx.cons, first + 3);
 	}
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -194,10 +194,10 @@ what_the_daemon_says_is_bounded(void **state)
 {
 	struct pkt pkt;
 	uint32_t cons;
-	struct bed b;
+	struct shm_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	daemon_sends(&b, 60000, 0);
 	assert_int_equal(b.port.ops->rx_burst(b.shm, &pkt, 1), 1);
 	assert_int_equal(pkt.len, 256);
@@ -213,7 +213,7 @@ what_the_daemon_says_is_bounded(void **state)
 	assert_int_equal(b.shm->free_count, 4);
 	b.d.region.head->tx.cons = cons;
 	daemon_takes(&b, 8);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -221,10 +221,10 @@ a_dead_port_moves_nothing(void **state)
 {
 	struct pkt pkt;
 	uint32_t prod;
-	struct bed b;
+	struct shm_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	daemon_sends(&b, 64, 0);
 	b.shm->dead = true; /* as in a child after fork() */
 	prod = b.d.region.head->tx.prod;
@@ -232,18 +232,18 @@ a_dead_port_moves_nothing(void **state)
 	assert_int_equal(b.d.region.head->tx.prod, prod);
 	assert_int_equal(b.port.ops->rx_burst(b.shm, &pkt, 1), 0);
 	assert_false(b.port.ops->link_up(b.port.drv));
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 /* Replies that are no valid attachment: refused, and nothing remains. */
 static void
 what_is_no_attachment(void **state)
 {
-	unsigned before = fds_open();
+	unsigned before = fds_count();
 
 	(void)state;
 	for (unsigned fault = 0; fault < 6; fault++) {
-		struct sw_reply reply = reply_good();
+		struct sw_reply reply = reply_valid();
 		struct sw_device device;
 		struct daemon_end d;
 		struct session s;
@@ -251,7 +251,7 @@ what_is_no_attachment(void **state)
 		struct shm *shm;
 		int rc, want = -EPROTO;
 
-		daemon_make(&d, &s);
+		daemon_open(&d, &s);
 		if (fault == 0) {
 			reply.error = want = ENOSPC;
 			want = -want;
@@ -264,16 +264,16 @@ what_is_no_attachment(void **state)
 			shutdown(d.fd, SHUT_RDWR);
 			want = -ENODEV;
 		} else {
-			reply_put(d.fd, &reply, sizeof(reply), d.fds,
+			reply_send(d.fd, &reply, sizeof(reply), d.fds,
 				fault == 3   ? 2
 				: fault == 4 ? 0
 					     : 3);
 		}
-		daemon_gave(&d);
+		daemon_close_passed(&d);
 		rc = shm_attach(&s, &port, &device, &shm);
 		assert_int_equal(rc, want);
 		daemon_close(&d);
-		assert_int_equal(fds_open(), before);
+		assert_int_equal(fds_count(), before);
 	}
 }
 
@@ -281,39 +281,39 @@ static void
 what_the_device_asks_of_the_daemon(void **state)
 {
 	uint8_t sgid[16] = {1}, dgid[16] = {2};
-	struct sw_reply reply = reply_good();
+	struct sw_reply reply = reply_valid();
 	struct sw_request req;
 	uint32_t qpn = 0;
-	struct bed b;
+	struct shm_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	reply.qpn = 4711;
 	for (unsigned i = 0; i < 5; i++)
-		reply_put(b.d.fd, &reply, sizeof(reply), NULL, 0);
+		reply_send(b.d.fd, &reply, sizeof(reply), NULL, 0);
 	assert_int_equal(shm_hooks.qpn_take(b.shm, &qpn), 0);
 	assert_int_equal(qpn, 4711);
-	assert_int_equal(request_taken(b.d.fd).type, SW_QPN_TAKE);
+	assert_int_equal(request_recv(b.d.fd).type, SW_QPN_TAKE);
 	shm_hooks.qpn_give(b.shm, 4711);
-	req = request_taken(b.d.fd);
+	req = request_recv(b.d.fd);
 	assert_true(req.type == SW_QPN_GIVE && req.qpn == 4711);
 	assert_int_equal(shm_hooks.peer_set(b.shm, 4711, sgid, dgid, 42), 0);
-	req = request_taken(b.d.fd);
+	req = request_recv(b.d.fd);
 	assert_true(req.type == SW_PEER_SET && req.qpn == 4711 && req.dest_qpn == 42);
 	assert_memory_equal(req.sgid, sgid, 16);
 	assert_memory_equal(req.dgid, dgid, 16);
 	assert_int_equal(shm_hooks.group(b.shm, 4711, dgid, true), 0);
-	req = request_taken(b.d.fd);
+	req = request_recv(b.d.fd);
 	assert_true(req.type == SW_GROUP_JOIN && req.qpn == 4711);
 	assert_memory_equal(req.dgid, dgid, 16);
 	assert_int_equal(shm_hooks.group(b.shm, 4711, dgid, false), 0);
-	assert_int_equal(request_taken(b.d.fd).type, SW_GROUP_LEAVE);
+	assert_int_equal(request_recv(b.d.fd).type, SW_GROUP_LEAVE);
 	reply.error = ENOMEM;
-	reply_put(b.d.fd, &reply, sizeof(reply), NULL, 0);
+	reply_send(b.d.fd, &reply, sizeof(reply), NULL, 0);
 	qpn = 1;
 	assert_int_equal(shm_hooks.qpn_take(b.shm, &qpn), -ENOMEM);
 	assert_int_equal(qpn, 1);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 int

@@ -10,7 +10,7 @@ static struct engine_link fixture;
 static struct report report;
 
 static const struct report_qp *
-row_of(uint32_t qpn)
+qp_row(uint32_t qpn)
 {
 	for (unsigned i = 0; i < RTE_MIN(report.qp_count, (uint32_t)REPORT_QPS); i++) {
 		if (report.qps[i].qpn == qpn)
@@ -21,7 +21,7 @@ row_of(uint32_t qpn)
 }
 
 static void
-ask(void)
+request_snapshot(void)
 {
 	report.requested_gen++;
 	report_write(fixture.a.dev, &report);
@@ -38,7 +38,7 @@ srqs_with_fill_and_limit(void **state)
 
 	(void)state;
 	engine_link_init(&fixture, NULL);
-	ask();
+	request_snapshot();
 	assert_int_equal(report.srq_count, 0);
 	assert_int_equal(report.qp_count, 0);
 	fixture.a.srq.srqn = 9;
@@ -50,7 +50,7 @@ srqs_with_fill_and_limit(void **state)
 		fixture.a.srq.ring.prod++;
 	}
 	assert_int_equal(dev_srq_modify(fixture.a.dev, &fixture.a.srq, &limit, IBV_SRQ_LIMIT), 0);
-	ask();
+	request_snapshot();
 	assert_int_equal(report.srq_count, 1);
 	assert_int_equal(report.srqs[0].srqn, 9);
 	assert_int_equal(report.srqs[0].fill, 5);
@@ -59,12 +59,12 @@ srqs_with_fill_and_limit(void **state)
 	assert_int_equal(report.srqs[0].qps, 1);
 	assert_int_equal(report.srqs[0].limit_events, 0);
 	assert_false(report.srqs[0].error || report.srqs[0].xrc);
-	assert_int_equal(row_of(a.qp->qpn)->srqn, 9);
-	assert_int_equal(row_of(a.qp->qpn)->rq_size, 0);
-	assert_int_equal(row_of(a.qp->qpn)->state, IBV_QPS_RESET);
+	assert_int_equal(qp_row(a.qp->qpn)->srqn, 9);
+	assert_int_equal(qp_row(a.qp->qpn)->rq_size, 0);
+	assert_int_equal(qp_row(a.qp->qpn)->state, IBV_QPS_RESET);
 	link_qp_destroy(&a);
 	dev_srq_remove(fixture.a.dev, &fixture.a.srq);
-	ask();
+	request_snapshot();
 	assert_int_equal(report.srq_count, 0);
 	assert_int_equal(report.qp_count, 0);
 	engine_link_fini(&fixture);
@@ -88,8 +88,8 @@ qps_with_what_they_hold(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(link_qp_send(&a, i, 0, 64, IBV_SEND_SIGNALED), 0);
 	engine_link_drain(&fixture);
-	ask();
-	row = row_of(a.qp->qpn);
+	request_snapshot();
+	row = qp_row(a.qp->qpn);
 	assert_int_equal(report.qp_count, 1);
 	assert_int_equal(row->type, IBV_QPT_RC);
 	assert_int_equal(row->state, IBV_QPS_RTS);
@@ -102,8 +102,8 @@ qps_with_what_they_hold(void **state)
 	assert_int_equal(row->stats.tx_msgs, 3);
 	assert_true(report.stats.tx_packets >= 3);
 	link_qp_expect_sent(&a, 0, 3, IBV_WC_SUCCESS);
-	ask();
-	assert_int_equal(row_of(a.qp->qpn)->sq_fill, 0);
+	request_snapshot();
+	assert_int_equal(qp_row(a.qp->qpn)->sq_fill, 0);
 	link_qp_expect_received(&b, 0, 3);
 	link_qp_destroy(&a);
 	link_qp_destroy(&b);
@@ -121,7 +121,7 @@ more_than_there_are_rows(void **state)
 	for (unsigned i = 0; i < REPORT_QPS + 10; i++)
 		link_qp_create(&fixture.a, &qps[i], &plain);
 	memset(&report.qps[REPORT_QPS - 1], 0, sizeof(report.qps[0]));
-	ask();
+	request_snapshot();
 	assert_int_equal(report.qp_count, REPORT_QPS + 10);
 	assert_int_not_equal(report.qps[REPORT_QPS - 1].qpn, 0);
 	for (unsigned i = 0; i < REPORT_QPS + 10; i++)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bed.h"
+#include "switch_fixture.h"
 
 static int
-ask(struct bed *b, struct bed_client *c, uint32_t type, uint32_t qpn)
+ask(struct switch_fixture *b, struct fixture_client *c, uint32_t type, uint32_t qpn)
 {
 	struct sw_request req = {.type = type, .qpn = qpn, .dest_qpn = 77};
 	struct sw_reply reply;
 
 	memcpy(req.sgid, b->addr, 16);
 	memcpy(req.dgid, b->addr, 16);
-	bed_request(b, c, &req, &reply);
+	client_request(b, c, &req, &reply);
 	assert_int_equal(reply.type, type);
 	assert_int_equal(reply.magic, SW_PROTO_MAGIC);
 	return reply.error;
@@ -20,17 +20,17 @@ what_is_not_the_protocol(void **state)
 {
 	struct sw_request req = {.magic = SW_PROTO_MAGIC, .version = 1, .type = SW_DEVICE_INFO};
 	struct sw_reply reply;
-	struct bed b;
+	struct switch_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	for (size_t len = 0; len < sizeof(req); len++)
 		assert_false(sw_serve(b.sw, &b.device, NULL, &req, len, &reply));
 	assert_false(sw_serve(b.sw, &b.device, NULL, &req, sizeof(req) + 1, &reply));
 	assert_true(sw_serve(b.sw, &b.device, NULL, &req, sizeof(req), &reply));
 	req.magic++;
 	assert_false(sw_serve(b.sw, &b.device, NULL, &req, sizeof(req), &reply));
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -40,30 +40,30 @@ another_version_is_told_ours(void **state)
 		.version = SW_PROTO_VERSION + 1,
 		.type = SW_ATTACH};
 	struct sw_reply reply;
-	struct bed b;
+	struct switch_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	assert_true(sw_serve(b.sw, &b.device, NULL, &req, sizeof(req), &reply));
 	assert_int_equal(reply.error, EPROTONOSUPPORT);
 	assert_int_equal(reply.version, SW_PROTO_VERSION);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 nothing_before_attaching(void **state)
 {
-	struct bed b;
+	struct switch_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	assert_int_equal(ask(&b, NULL, SW_DEVICE_INFO, 0), 0);
 	assert_int_equal(ask(&b, NULL, SW_ATTACH, 0), 0);
 	assert_int_equal(ask(&b, NULL, SW_QPN_TAKE, 0), ENOTCONN);
 	assert_int_equal(ask(&b, NULL, SW_PEER_SET, b.c[0].qpn), ENOTCONN);
 	assert_int_equal(ask(&b, &b.c[0], SW_ATTACH, 0), EALREADY);
 	assert_int_equal(ask(&b, &b.c[0], 4711, 0), EOPNOTSUPP);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -71,10 +71,10 @@ others_qps_are_theirs(void **state)
 {
 	static const uint32_t types[] = {
 		SW_QPN_GIVE, SW_PEER_SET, SW_GROUP_JOIN, SW_GROUP_LEAVE};
-	struct bed b;
+	struct switch_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		assert_int_equal(ask(&b, &b.c[0], types[i], b.c[1].qpn), EINVAL);
 		assert_int_equal(ask(&b, &b.c[0], types[i], 0), EINVAL);
@@ -85,7 +85,7 @@ others_qps_are_theirs(void **state)
 	assert_int_equal(ask(&b, &b.c[0], SW_QPN_GIVE, b.c[0].qpn), 0);
 	assert_int_equal(ask(&b, &b.c[0], SW_QPN_GIVE, b.c[0].qpn), EINVAL);
 	assert_int_equal(b.c[0].client->qps, 0);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -94,19 +94,19 @@ peers_that_cannot_be(void **state)
 	static const uint32_t bad[] = {0, 1, 0xFFFFFF, 0x1000000, UINT32_MAX};
 	struct sw_request req = {.type = SW_PEER_SET, .dest_qpn = 5};
 	struct sw_reply reply;
-	struct bed b;
+	struct switch_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(
-			bed_peer(&b, &b.c[0], b.c[0].qpn, b.addr, bad[i]), EINVAL);
+			client_set_peer(&b, &b.c[0], b.c[0].qpn, b.addr, bad[i]), EINVAL);
 	req.qpn = b.c[0].qpn;
 	memcpy(req.sgid, b.other, 16); /* not the switch's address */
 	memcpy(req.dgid, b.addr, 16);
-	bed_request(&b, &b.c[0], &req, &reply);
+	client_request(&b, &b.c[0], &req, &reply);
 	assert_int_equal(reply.error, EINVAL);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -114,35 +114,35 @@ groups(void **state)
 {
 	struct sw_request req = {.type = SW_GROUP_JOIN};
 	struct sw_reply reply;
-	struct bed b;
+	struct switch_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	req.qpn = b.c[0].qpn;
 	assert_int_equal(gid_parse("239.9.9.9", req.dgid, NULL), 0);
-	bed_request(&b, &b.c[0], &req, &reply);
+	client_request(&b, &b.c[0], &req, &reply);
 	assert_int_equal(reply.error, 0);
-	bed_request(&b, &b.c[0], &req, &reply); /* joined already */
+	client_request(&b, &b.c[0], &req, &reply); /* joined already */
 	assert_int_equal(reply.error, 0);
 	assert_int_equal(sw_group_find(b.sw, req.dgid)->count, 1);
 	req.type = SW_GROUP_LEAVE;
-	bed_request(&b, &b.c[0], &req, &reply);
+	client_request(&b, &b.c[0], &req, &reply);
 	assert_int_equal(reply.error, 0);
-	bed_request(&b, &b.c[0], &req, &reply);
+	client_request(&b, &b.c[0], &req, &reply);
 	assert_int_equal(reply.error, EINVAL);
 	req.type = SW_GROUP_JOIN;
 	memcpy(req.dgid, b.other, 16); /* not a group */
-	bed_request(&b, &b.c[0], &req, &reply);
+	client_request(&b, &b.c[0], &req, &reply);
 	assert_int_equal(reply.error, EINVAL);
 	/* One more than there is room for. */
 	assert_int_equal(gid_parse("ff0e::1", req.dgid, NULL), 0);
 	for (unsigned i = 0; i <= SW_GROUPS; i++) {
 		req.dgid[8] = (uint8_t)(i >> 8);
 		req.dgid[9] = (uint8_t)i;
-		bed_request(&b, &b.c[0], &req, &reply);
+		client_request(&b, &b.c[0], &req, &reply);
 		assert_int_equal(reply.error, i < SW_GROUPS ? 0 : ENOSPC);
 	}
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 int

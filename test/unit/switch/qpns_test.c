@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bed.h"
+#include "switch_fixture.h"
 
 #define COUNT 8
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bed.h"
+#include "switch_fixture.h"
 
 static const struct region_geom good = {
 	.tx_slots = 4, .rx_slots = 8, .tx_bufs = 6, .buf_size = 256};

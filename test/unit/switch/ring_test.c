@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "bed.h"
+#include "switch_fixture.h"
 
 #define SLOTS 8
 
@@ -22,7 +22,7 @@ pair_init(struct pair *p)
 }
 
 static void
-put(struct pair *p, uint32_t value)
+pair_put(struct pair *p, uint32_t value)
 {
 	struct ring_desc desc = {.buf = value, .qpn = ~value};
 
@@ -39,7 +39,7 @@ in_order_and_full(void **state)
 	for (uint32_t round = 0; round < 5; round++) {
 		assert_int_equal(ring_room(&p.prod), SLOTS);
 		for (uint32_t i = 0; i < SLOTS; i++)
-			put(&p, round * SLOTS + i);
+			pair_put(&p, round * SLOTS + i);
 		assert_int_equal(ring_room(&p.prod), 0);
 		assert_true(ring_cons_refresh(&p.cons));
 		assert_int_equal(ring_count(&p.cons), 0); /* not published */
@@ -67,8 +67,8 @@ a_producer_that_lies_is_found_out(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		pair_init(&p);
-		put(&p, 1);
-		put(&p, 2);
+		pair_put(&p, 1);
+		pair_put(&p, 2);
 		ring_publish(&p.prod);
 		assert_true(ring_cons_refresh(&p.cons));
 		/* Too far ahead, or behind what was seen before. */
@@ -88,9 +88,9 @@ a_consumer_that_lies_is_found_out(void **state)
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		pair_init(&p);
 		for (uint32_t n = 0; n < 3; n++)
-			put(&p, n);
+			pair_put(&p, n);
 		ring_publish(&p.prod);
-		put(&p, 3); /* not published: the consumer cannot have taken it */
+		pair_put(&p, 3); /* not published: the consumer cannot have taken it */
 		p.shared.cons = 1;
 		assert_true(ring_prod_refresh(&p.prod));
 		p.shared.cons = lies[i];
@@ -116,7 +116,7 @@ a_sleeper_is_woken_once(void **state)
 
 #define MESSAGES 200000
 
-struct talk {
+struct wakeup_talk {
 	struct pair p;
 	uint32_t asleep;
 	uint32_t wake_flag;
@@ -125,7 +125,7 @@ struct talk {
 static void *
 talker(void *arg)
 {
-	struct talk *t = arg;
+	struct wakeup_talk *t = arg;
 
 	for (uint32_t i = 0; i < MESSAGES;) {
 		if (ring_room(&t->p.prod) == 0) {
@@ -133,7 +133,7 @@ talker(void *arg)
 			sched_yield();
 			continue;
 		}
-		put(&t->p, i++);
+		pair_put(&t->p, i++);
 		ring_publish(&t->p.prod);
 		if (ring_wake_wanted(&t->asleep))
 			__atomic_store_n(&t->wake_flag, 1, __ATOMIC_RELEASE);
@@ -145,8 +145,8 @@ talker(void *arg)
 static void
 two_threads_and_no_lost_wakeup(void **state)
 {
-	struct talk *t = calloc(1, sizeof(*t) + 64);
-	struct talk *at = (struct talk *)(((uintptr_t)t + 63) & ~(uintptr_t)63);
+	struct wakeup_talk *t = calloc(1, sizeof(*t) + 64);
+	struct wakeup_talk *at = (struct wakeup_talk *)(((uintptr_t)t + 63) & ~(uintptr_t)63);
 	pthread_t thread;
 	uint32_t next = 0;
 

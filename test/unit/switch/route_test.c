@@ -1,227 +1,227 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a client may send, and where it arrives. */
-#include "bed.h"
+#include "switch_fixture.h"
 
 #include <rte_ether.h>
 #include <rte_ip.h>
 
 /* Sends the frame, and expects it to arrive nowhere and to count under this reason. */
-#define assert_dropped(b, frame, qpn_, reason)                                           \
+#define expect_tx_drop(b, frame, qpn_, reason)                                           \
 	do {                                                                             \
-		struct bed_client *from_ = &(b)->c[0];                                   \
+		struct fixture_client *from_ = &(b)->c[0];                                   \
 		uint64_t before_ = from_->client->stats.drop_##reason;                   \
-		bed_send(b, from_, qpn_, frame);                                         \
+		client_send(b, from_, qpn_, frame);                                         \
 		assert_int_equal(from_->client->stats.drop_##reason, before_ + 1);       \
-		for (unsigned i_ = 0; i_ < BED_CLIENTS; i_++)                            \
-			assert_false(bed_got(&(b)->c[i_], NULL));                        \
+		for (unsigned i_ = 0; i_ < CLIENTS; i_++)                            \
+			assert_false(client_received(&(b)->c[i_], NULL));                        \
 	} while (0)
 
 static void
 to_the_peer(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
-	for (uint32_t i = 0; i < 3 * BED_SLOTS; i++) {
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
+	for (uint32_t i = 0; i < 3 * CLIENT_SLOTS; i++) {
 		f.payload = i % 300;
-		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-		assert_true(bed_got(&b.c[1], &f));
-		assert_false(bed_got(&b.c[2], NULL));
+		client_send(&b, &b.c[0], b.c[0].qpn, &f);
+		assert_true(client_received(&b.c[1], &f));
+		assert_false(client_received(&b.c[2], NULL));
 	}
-	assert_int_equal(b.c[0].client->stats.tx_packets, 3 * BED_SLOTS);
-	assert_int_equal(b.c[1].client->stats.rx_packets, 3 * BED_SLOTS);
+	assert_int_equal(b.c[0].client->stats.tx_packets, 3 * CLIENT_SLOTS);
+	assert_int_equal(b.c[1].client->stats.rx_packets, 3 * CLIENT_SLOTS);
 	assert_int_equal(b.c[1].client->stats.rx_bytes, b.c[0].client->stats.tx_bytes);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 /* A READ response names no source QP: the descriptor does. */
 static void
 responses_go_to_the_peer_too(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	f.opcode = OPCODE_RC_READ_RESPONSE_MIDDLE;
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-	assert_true(bed_got(&b.c[1], &f));
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_true(client_received(&b.c[1], &f));
 	f.opcode = OPCODE_RC_ACKNOWLEDGE;
 	f.payload = 0;
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-	assert_true(bed_got(&b.c[1], &f));
-	bed_close(&b);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_true(client_received(&b.c[1], &f));
+	fixture_close(&b);
 }
 
 static void
 a_foreign_qpn_sends_nothing(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
-	assert_dropped(&b, &f, b.c[1].qpn, not_owner);
-	assert_dropped(&b, &f, BED_BASE + BED_QPNS - 1, not_owner); /* a free QPN */
-	assert_dropped(&b, &f, 0, not_owner);
-	assert_dropped(&b, &f, UINT32_MAX, not_owner);
-	bed_close(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
+	expect_tx_drop(&b, &f, b.c[1].qpn, not_owner);
+	expect_tx_drop(&b, &f, FIRST_QPN + QPN_COUNT - 1, not_owner); /* a free QPN */
+	expect_tx_drop(&b, &f, 0, not_owner);
+	expect_tx_drop(&b, &f, UINT32_MAX, not_owner);
+	fixture_close(&b);
 }
 
 static void
 only_to_the_registered_peer(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 	uint32_t fresh;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	f.dest_qpn = b.c[2].qpn;
-	assert_dropped(&b, &f, b.c[0].qpn, peer);
-	f = bed_good(&b);
+	expect_tx_drop(&b, &f, b.c[0].qpn, peer);
+	f = frame_spec_valid(&b);
 	memcpy(f.dgid, b.other, 16);
-	assert_dropped(&b, &f, b.c[0].qpn, peer);
-	f = bed_good(&b);
-	fresh = bed_qpn(&b, &b.c[0]);
-	assert_dropped(&b, &f, fresh, peer); /* no peer registered */
-	bed_close(&b);
+	expect_tx_drop(&b, &f, b.c[0].qpn, peer);
+	f = frame_spec_valid(&b);
+	fresh = client_take_qpn(&b, &b.c[0]);
+	expect_tx_drop(&b, &f, fresh, peer); /* no peer registered */
+	fixture_close(&b);
 }
 
 static void
 nobody_speaks_into_a_connection(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	/* A client may name any QP its peer. The peer has to name it in turn. */
-	assert_int_equal(bed_peer(&b, &b.c[2], b.c[2].qpn, b.addr, b.c[1].qpn), 0);
-	bed_send(&b, &b.c[2], b.c[2].qpn, &f);
+	assert_int_equal(client_set_peer(&b, &b.c[2], b.c[2].qpn, b.addr, b.c[1].qpn), 0);
+	client_send(&b, &b.c[2], b.c[2].qpn, &f);
 	assert_int_equal(b.c[2].client->stats.drop_not_connected, 1);
-	assert_false(bed_got(&b.c[1], NULL));
-	assert_int_equal(bed_peer(&b, &b.c[1], b.c[1].qpn, b.addr, b.c[2].qpn), 0);
-	bed_send(&b, &b.c[2], b.c[2].qpn, &f);
-	assert_true(bed_got(&b.c[1], &f));
+	assert_false(client_received(&b.c[1], NULL));
+	assert_int_equal(client_set_peer(&b, &b.c[1], b.c[1].qpn, b.addr, b.c[2].qpn), 0);
+	client_send(&b, &b.c[2], b.c[2].qpn, &f);
+	assert_true(client_received(&b.c[1], &f));
 	/* A QP whose peer is on another host has no peer here. */
-	assert_int_equal(bed_peer(&b, &b.c[1], b.c[1].qpn, b.other, b.c[2].qpn), 0);
-	bed_send(&b, &b.c[2], b.c[2].qpn, &f);
+	assert_int_equal(client_set_peer(&b, &b.c[1], b.c[1].qpn, b.other, b.c[2].qpn), 0);
+	client_send(&b, &b.c[2], b.c[2].qpn, &f);
 	assert_int_equal(b.c[2].client->stats.drop_not_connected, 2);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 only_from_our_address(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	memcpy(f.sgid, b.other, 16);
-	assert_dropped(&b, &f, b.c[0].qpn, source_address);
+	expect_tx_drop(&b, &f, b.c[0].qpn, source_address);
 	f.opcode = OPCODE_UD_SEND_ONLY;
 	f.deth_qpn = b.c[0].qpn;
-	assert_dropped(&b, &f, b.c[0].qpn, source_address);
-	bed_close(&b);
+	expect_tx_drop(&b, &f, b.c[0].qpn, source_address);
+	fixture_close(&b);
 }
 
 static void
 never_to_the_management_qps(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	f.opcode = OPCODE_UD_SEND_ONLY;
 	f.deth_qpn = b.c[0].qpn;
 	for (f.dest_qpn = 0; f.dest_qpn < 2; f.dest_qpn++) {
 		f.opcode = OPCODE_UD_SEND_ONLY;
-		assert_dropped(&b, &f, b.c[0].qpn, special_qpn);
+		expect_tx_drop(&b, &f, b.c[0].qpn, special_qpn);
 		f.opcode = OPCODE_RC_SEND_ONLY;
-		assert_dropped(&b, &f, b.c[0].qpn, special_qpn);
+		expect_tx_drop(&b, &f, b.c[0].qpn, special_qpn);
 	}
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 datagrams_say_who_sent_them(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	f.opcode = OPCODE_UD_SEND_ONLY;
 	f.deth_qpn = b.c[1].qpn;
 	f.dest_qpn = b.c[2].qpn;
-	assert_dropped(&b, &f, b.c[0].qpn, deth);
+	expect_tx_drop(&b, &f, b.c[0].qpn, deth);
 	f.deth_qpn = b.c[0].qpn;
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* a UD QP may send to any QP */
-	assert_true(bed_got(&b.c[2], &f));
-	f.dest_qpn = BED_BASE + BED_QPNS - 1;
-	assert_dropped(&b, &f, b.c[0].qpn, no_qp);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f); /* a UD QP may send to any QP */
+	assert_true(client_received(&b.c[2], &f));
+	f.dest_qpn = FIRST_QPN + QPN_COUNT - 1;
+	expect_tx_drop(&b, &f, b.c[0].qpn, no_qp);
 	memcpy(f.dgid, b.other, 16);
-	assert_dropped(&b, &f, b.c[0].qpn, no_route); /* the switch has no port */
-	bed_close(&b);
+	expect_tx_drop(&b, &f, b.c[0].qpn, no_route); /* the switch has no port */
+	fixture_close(&b);
 }
 
 static void
 descriptors_out_of_bounds(void **state)
 {
-	struct bed b;
-	struct bed_client *c = &b.c[0];
+	struct switch_fixture b;
+	struct fixture_client *c = &b.c[0];
 
 	(void)state;
-	bed_open(&b);
-	bed_post(c, BED_BUFS, c->qpn, 100);
-	bed_post(c, UINT32_MAX, c->qpn, 100);
-	bed_post(c, 0, c->qpn, BED_BUF_SIZE + 1);
-	bed_post(c, 0, c->qpn, UINT16_MAX);
+	fixture_open(&b);
+	client_post(c, CLIENT_BUFS, c->qpn, 100);
+	client_post(c, UINT32_MAX, c->qpn, 100);
+	client_post(c, 0, c->qpn, CLIENT_BUF_SIZE + 1);
+	client_post(c, 0, c->qpn, UINT16_MAX);
 	sw_run(b.sw, 0);
 	assert_int_equal(c->client->stats.drop_descriptor, 4);
 	assert_int_equal(c->client->stats.tx_packets, 0);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 /* Frames cut short at each length are dropped. */
 static void
 malformed_frames(void **state)
 {
-	struct bed b;
-	struct bed_client *c = &b.c[0];
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct fixture_client *c = &b.c[0];
+	struct frame_spec f;
 	uint8_t *buf;
 	uint16_t len;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	buf = region_tx_buf(&c->region, 0);
-	len = bed_build(buf, &f);
+	len = frame_spec_build(buf, &f);
 	for (uint16_t cut = 0; cut < len; cut++) {
-		bed_post(c, 0, c->qpn, cut);
+		client_post(c, 0, c->qpn, cut);
 		sw_run(b.sw, 0);
 	}
 	assert_int_equal(c->client->stats.drop_malformed, len);
 	/* Bytes behind the packet make it malformed, too. */
-	bed_post(c, 0, c->qpn, len + 4);
+	client_post(c, 0, c->qpn, len + 4);
 	sw_run(b.sw, 0);
 	assert_int_equal(c->client->stats.drop_malformed, len + 1);
-	assert_false(bed_got(&b.c[1], NULL));
-	bed_close(&b);
+	assert_false(client_received(&b.c[1], NULL));
+	fixture_close(&b);
 }
 
 static void
@@ -231,32 +231,32 @@ seeded_scribbles(void **state)
 				? strtoull(getenv("ROCADE_TEST_SEED"), NULL, 0)
 				: 1;
 	uint64_t rng = seed;
-	struct bed b;
-	struct bed_client *c = &b.c[0];
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct fixture_client *c = &b.c[0];
+	struct frame_spec f;
 	uint64_t sum = 0;
 
 	(void)state;
 	print_message("# ROCADE_TEST_SEED=%llu\n", (unsigned long long)seed);
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	for (unsigned i = 0; i < 20000; i++) {
-		uint8_t *buf = region_tx_buf(&c->region, i % BED_BUFS);
-		uint16_t len = bed_build(buf, &f);
+		uint8_t *buf = region_tx_buf(&c->region, i % CLIENT_BUFS);
+		uint16_t len = frame_spec_build(buf, &f);
 
 		for (uint64_t n = rand_below(&rng, 4); n > 0; n--)
 			buf[rand_below(&rng, 90)] = (uint8_t)rand_below(&rng, 256);
-		bed_post(c, i % BED_BUFS, c->qpn, len);
+		client_post(c, i % CLIENT_BUFS, c->qpn, len);
 		sw_run(b.sw, i);
-		while (bed_got(&b.c[1], NULL))
+		while (client_received(&b.c[1], NULL))
 			sum++;
-		assert_false(bed_got(&b.c[2], NULL));
+		assert_false(client_received(&b.c[2], NULL));
 	}
 	/* Some changes hit fields that the switch does not check (the PSN, the Q_Key
 	 * ...). */
 	assert_int_equal(c->client->stats.tx_packets, sum);
 	assert_in_range(sum, 5000, 19000);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 /* A client may change its buffer after the post. The headers that arrive are those that
@@ -264,163 +264,163 @@ seeded_scribbles(void **state)
 static void
 the_copy_is_sent(void **state)
 {
-	struct bed b;
-	struct bed_client *c = &b.c[0];
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct fixture_client *c = &b.c[0];
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
-	bed_send(&b, c, c->qpn, &f);
-	memset(region_tx_buf(&c->region, 0), 0xFF, BED_BUF_SIZE);
-	assert_true(bed_got(&b.c[1], &f));
-	bed_close(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
+	client_send(&b, c, c->qpn, &f);
+	memset(region_tx_buf(&c->region, 0), 0xFF, CLIENT_BUF_SIZE);
+	assert_true(client_received(&b.c[1], &f));
+	fixture_close(&b);
 }
 
 static void
 a_full_ring_is_waited_for(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
-	for (unsigned i = 0; i < BED_SLOTS + 5; i++)
-		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-	assert_int_equal(b.c[1].client->stats.rx_packets, BED_SLOTS);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
+	for (unsigned i = 0; i < CLIENT_SLOTS + 5; i++)
+		client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_int_equal(b.c[1].client->stats.rx_packets, CLIENT_SLOTS);
 	assert_int_equal(b.c[0].client->stats.tx_blocked, 5);
 	assert_false(sw_sleep(b.sw)); /* packets are pending */
 	/* The receiver empties half of its ring just before SW_BACKPRESSURE_NS is over, each
 	 * time: no packet is lost. */
 	for (unsigned turn = 0; turn < 20; turn++) {
 		b.now += SW_BACKPRESSURE_NS - 1;
-		for (unsigned i = 0; i < BED_SLOTS / 2; i++)
-			assert_true(bed_got(&b.c[1], &f));
+		for (unsigned i = 0; i < CLIENT_SLOTS / 2; i++)
+			assert_true(client_received(&b.c[1], &f));
 		sw_run(b.sw, b.now);
-		for (unsigned i = 0; i < BED_SLOTS / 2 && turn < 19; i++)
-			bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+		for (unsigned i = 0; i < CLIENT_SLOTS / 2 && turn < 19; i++)
+			client_send(&b, &b.c[0], b.c[0].qpn, &f);
 	}
-	while (bed_got(&b.c[1], &f))
+	while (client_received(&b.c[1], &f))
 		sw_run(b.sw, b.now);
 	assert_int_equal(b.c[1].client->stats.rx_full, 0);
 	assert_int_equal(
-		b.c[0].client->stats.tx_packets, BED_SLOTS + 5 + 19 * BED_SLOTS / 2);
+		b.c[0].client->stats.tx_packets, CLIENT_SLOTS + 5 + 19 * CLIENT_SLOTS / 2);
 	assert_int_equal(
 		b.c[1].client->stats.rx_packets, b.c[0].client->stats.tx_packets);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 who_does_not_take_loses(void **state)
 {
-	struct bed b;
-	struct bed_frame f, other;
+	struct switch_fixture b;
+	struct frame_spec f, other;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	other = f;
 	other.opcode = OPCODE_UD_SEND_ONLY;
 	other.deth_qpn = b.c[0].qpn;
 	other.dest_qpn = b.c[2].qpn;
-	for (unsigned i = 0; i < BED_SLOTS + 5; i++)
-		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-	bed_post(&b.c[0], 1, b.c[0].qpn,
-		bed_build(region_tx_buf(&b.c[0].region, 1), &other));
+	for (unsigned i = 0; i < CLIENT_SLOTS + 5; i++)
+		client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	client_post(&b.c[0], 1, b.c[0].qpn,
+		frame_spec_build(region_tx_buf(&b.c[0].region, 1), &other));
 	sw_run(b.sw, b.now);
-	assert_false(bed_got(&b.c[2], NULL)); /* queued behind the blocked ones */
-	assert_true(bed_got(&b.c[1], &f));    /* one is less than half a ring */
+	assert_false(client_received(&b.c[2], NULL)); /* queued behind the blocked ones */
+	assert_true(client_received(&b.c[1], &f));    /* one is less than half a ring */
 	b.now += SW_BACKPRESSURE_NS;
 	/* first the packets seen before, then the rest */
 	for (unsigned turn = 0; turn < 2; turn++)
 		sw_run(b.sw, b.now);
-	assert_true(bed_got(&b.c[2], &other));
+	assert_true(client_received(&b.c[2], &other));
 	assert_int_equal(b.c[1].client->stats.rx_full, 4);
-	assert_int_equal(b.c[0].client->stats.tx_packets, BED_SLOTS + 6);
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* the sender is not blocked again */
+	assert_int_equal(b.c[0].client->stats.tx_packets, CLIENT_SLOTS + 6);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f); /* the sender is not blocked again */
 	assert_int_equal(b.c[1].client->stats.rx_full, 5);
-	while (bed_got(&b.c[1], &f))
+	while (client_received(&b.c[1], &f))
 		;
-	for (unsigned i = 0; i < BED_SLOTS + 1; i++)
-		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	for (unsigned i = 0; i < CLIENT_SLOTS + 1; i++)
+		client_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_int_equal(b.c[1].client->stats.rx_full, 5); /* after a whole ring it is */
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 last_words_do_not_wait(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
-	for (unsigned i = 0; i < BED_SLOTS + 5; i++)
-		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-	bed_detach(&b.c[0]);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
+	for (unsigned i = 0; i < CLIENT_SLOTS + 5; i++)
+		client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	client_detach(&b.c[0]);
 	assert_int_equal(b.c[1].client->stats.rx_full, 5);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 a_group_waits_for_its_slowest(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 	uint8_t gid[16];
 	unsigned got = 0;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	assert_int_equal(gid_parse("239.1.2.3", gid, NULL), 0);
-	f = bed_good(&b);
+	f = frame_spec_valid(&b);
 	f.opcode = OPCODE_UD_SEND_ONLY;
 	f.deth_qpn = b.c[0].qpn;
 	f.dest_qpn = 0xFFFFFF;
 	memcpy(f.dgid, gid, 16);
 	assert_int_equal(sw_group_join(b.sw, b.c[1].qpn, gid), 0);
 	assert_int_equal(sw_group_join(b.sw, b.c[2].qpn, gid), 0);
-	for (unsigned i = 0; i < BED_SLOTS + 1; i++) {
-		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-		got += bed_got(&b.c[1], NULL);
+	for (unsigned i = 0; i < CLIENT_SLOTS + 1; i++) {
+		client_send(&b, &b.c[0], b.c[0].qpn, &f);
+		got += client_received(&b.c[1], NULL);
 	}
-	assert_int_equal(got, BED_SLOTS);
-	assert_true(bed_got(&b.c[2], NULL));
+	assert_int_equal(got, CLIENT_SLOTS);
+	assert_true(client_received(&b.c[2], NULL));
 	sw_run(b.sw, b.now);
-	assert_true(bed_got(&b.c[1], NULL));
-	assert_int_equal(b.c[2].client->stats.rx_packets, BED_SLOTS + 1);
-	bed_close(&b);
+	assert_true(client_received(&b.c[1], NULL));
+	assert_int_equal(b.c[2].client->stats.rx_packets, CLIENT_SLOTS + 1);
+	fixture_close(&b);
 }
 
 static void
 groups_get_copies(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 	uint8_t gid[16];
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	assert_int_equal(gid_parse("239.1.2.3", gid, NULL), 0);
-	f = bed_good(&b);
+	f = frame_spec_valid(&b);
 	f.opcode = OPCODE_UD_SEND_ONLY;
 	f.deth_qpn = b.c[0].qpn;
 	f.dest_qpn = 0xFFFFFF;
 	memcpy(f.dgid, gid, 16);
-	assert_dropped(&b, &f, b.c[0].qpn, no_group);
-	for (unsigned i = 0; i < BED_CLIENTS; i++)
+	expect_tx_drop(&b, &f, b.c[0].qpn, no_group);
+	for (unsigned i = 0; i < CLIENTS; i++)
 		assert_int_equal(sw_group_join(b.sw, b.c[i].qpn, gid), 0);
-	assert_int_equal(sw_group_join(b.sw, bed_qpn(&b, &b.c[1]), gid), 0);
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-	assert_false(bed_got(&b.c[0], NULL)); /* not to the sender */
-	assert_true(bed_got(&b.c[1], &f));    /* one copy for both of its QPs */
-	assert_false(bed_got(&b.c[1], NULL));
-	assert_true(bed_got(&b.c[2], &f));
+	assert_int_equal(sw_group_join(b.sw, client_take_qpn(&b, &b.c[1]), gid), 0);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_false(client_received(&b.c[0], NULL)); /* not to the sender */
+	assert_true(client_received(&b.c[1], &f));    /* one copy for both of its QPs */
+	assert_false(client_received(&b.c[1], NULL));
+	assert_true(client_received(&b.c[2], &f));
 	f.dest_qpn = b.c[1].qpn;
-	assert_dropped(&b, &f, b.c[0].qpn, special_qpn);
-	bed_close(&b);
+	expect_tx_drop(&b, &f, b.c[0].qpn, special_qpn);
+	fixture_close(&b);
 }
 
 int

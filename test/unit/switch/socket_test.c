@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "bed.h"
+#include "switch_fixture.h"
 #include "switch/socket.h"
 
 static const char *

@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients that attach, detach, corrupt their rings, sleep, and exceed their limits. */
-#include "bed.h"
+#include "switch_fixture.h"
 
 static void
 a_dead_client_leaves_nothing(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 	uint8_t gid[16];
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	assert_int_equal(gid_parse("ff0e::1", gid, NULL), 0);
 	assert_int_equal(sw_group_join(b.sw, b.c[1].qpn, gid), 0);
-	f = bed_good(&b);
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* in client 1's ring when it is removed */
-	bed_detach(&b.c[1]);
+	f = frame_spec_valid(&b);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f); /* in client 1's ring when it is removed */
+	client_detach(&b.c[1]);
 	assert_null(sw_group_find(b.sw, gid));
 	assert_int_equal(b.sw->departed.rx_packets, 1);
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_int_equal(b.c[0].client->stats.drop_no_qp, 1);
 	sw_run(b.sw, SEC_NS);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 a_dead_client_leaves_its_groups(void **state)
 {
 	uint8_t gid[2][16];
-	uint32_t more[BED_QPS - 1];
-	struct bed b;
+	uint32_t more[CLIENT_QPS - 1];
+	struct switch_fixture b;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	assert_int_equal(gid_parse("ff0e::1", gid[0], NULL), 0);
 	assert_int_equal(gid_parse("239.1.2.3", gid[1], NULL), 0);
 	for (unsigned i = 0; i < RTE_DIM(more); i++)
-		more[i] = bed_qpn(&b, &b.c[1]);
+		more[i] = client_take_qpn(&b, &b.c[1]);
 	/* Members of other clients before, between and behind. */
 	for (unsigned g = 0; g < 2; g++) {
 		assert_int_equal(sw_group_join(b.sw, b.c[g].qpn, gid[g]), 0);
@@ -44,7 +44,7 @@ a_dead_client_leaves_its_groups(void **state)
 			assert_int_equal(sw_group_join(b.sw, more[i], gid[g]), 0);
 		assert_int_equal(sw_group_join(b.sw, b.c[2].qpn, gid[g]), 0);
 	}
-	bed_detach(&b.c[1]);
+	client_detach(&b.c[1]);
 	assert_int_equal(sw_group_find(b.sw, gid[0])->count, 2);
 	assert_int_equal(sw_group_leave(b.sw, b.c[0].qpn, gid[0]), 0);
 	for (unsigned g = 0; g < 2; g++) {
@@ -52,7 +52,7 @@ a_dead_client_leaves_its_groups(void **state)
 		assert_int_equal(sw_group_leave(b.sw, b.c[2].qpn, gid[g]), 0);
 		assert_null(sw_group_find(b.sw, gid[g]));
 	}
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -60,50 +60,50 @@ last_words_are_heard(void **state)
 {
 	struct sw_request req = {.type = SW_QPN_GIVE};
 	struct sw_reply reply;
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	for (unsigned i = 0; i < 3; i++)
-		bed_post(&b.c[0], 0, b.c[0].qpn,
-			bed_build(region_tx_buf(&b.c[0].region, 0), &f));
+		client_post(&b.c[0], 0, b.c[0].qpn,
+			frame_spec_build(region_tx_buf(&b.c[0].region, 0), &f));
 	req.qpn = b.c[0].qpn; /* the QP is destroyed while its packets are in the ring */
-	bed_request(&b, &b.c[0], &req, &reply);
+	client_request(&b, &b.c[0], &req, &reply);
 	sw_run(b.sw, 0);
 	for (unsigned i = 0; i < 3; i++)
-		assert_true(bed_got(&b.c[1], &f));
-	b.c[0].qpn = bed_qpn(&b, &b.c[0]);
-	assert_int_equal(bed_peer(&b, &b.c[0], b.c[0].qpn, b.addr, b.c[1].qpn), 0);
-	assert_int_equal(bed_peer(&b, &b.c[1], b.c[1].qpn, b.addr, b.c[0].qpn), 0);
-	bed_post(&b.c[0], 0, b.c[0].qpn, bed_build(region_tx_buf(&b.c[0].region, 0), &f));
-	bed_detach(&b.c[0]); /* and so is the client */
+		assert_true(client_received(&b.c[1], &f));
+	b.c[0].qpn = client_take_qpn(&b, &b.c[0]);
+	assert_int_equal(client_set_peer(&b, &b.c[0], b.c[0].qpn, b.addr, b.c[1].qpn), 0);
+	assert_int_equal(client_set_peer(&b, &b.c[1], b.c[1].qpn, b.addr, b.c[0].qpn), 0);
+	client_post(&b.c[0], 0, b.c[0].qpn, frame_spec_build(region_tx_buf(&b.c[0].region, 0), &f));
+	client_detach(&b.c[0]); /* and so is the client */
 	assert_false(sw_sleep(b.sw));
 	sw_run(b.sw, 0);
-	assert_true(bed_got(&b.c[1], &f));
-	assert_false(bed_got(&b.c[1], NULL));
-	bed_close(&b);
+	assert_true(client_received(&b.c[1], &f));
+	assert_false(client_received(&b.c[1], NULL));
+	fixture_close(&b);
 }
 
 static void
 a_corrupt_ring_ends_that_client_only(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	/* claims more packets than the ring holds */
-	b.c[2].region.head->tx.prod = BED_SLOTS + 1;
+	b.c[2].region.head->tx.prod = CLIENT_SLOTS + 1;
 	sw_run(b.sw, 0);
 	assert_true(b.c[2].client->corrupt);
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
-	assert_true(bed_got(&b.c[1], &f));
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
+	assert_true(client_received(&b.c[1], &f));
 	b.c[1].region.head->rx.cons = 777; /* claims packets that it did not get */
-	for (unsigned i = 0; i < 2 * BED_SLOTS; i++)
-		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	for (unsigned i = 0; i < 2 * CLIENT_SLOTS; i++)
+		client_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_true(b.c[1].client->corrupt);
 	assert_false(b.c[0].client->corrupt);
 	assert_int_equal(b.sw->corrupt_count, 2);
@@ -114,7 +114,7 @@ a_corrupt_ring_ends_that_client_only(void **state)
 	assert_false(sw_sleep(b.sw));
 	assert_int_equal(b.sw->corrupt_count, 3);
 	assert_int_equal(b.c[0].region.head->tx_asleep, 0);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
@@ -123,48 +123,48 @@ limits(void **state)
 	struct sw_request req = {.type = SW_QPN_TAKE};
 	struct sw_client *none;
 	struct sw_reply reply;
-	struct bed b;
+	struct switch_fixture b;
 
 	(void)state;
-	bed_open(&b);
-	for (unsigned i = 1; i < BED_QPS; i++)
-		bed_qpn(&b, &b.c[0]);
-	bed_request(&b, &b.c[0], &req, &reply);
+	fixture_open(&b);
+	for (unsigned i = 1; i < CLIENT_QPS; i++)
+		client_take_qpn(&b, &b.c[0]);
+	client_request(&b, &b.c[0], &req, &reply);
 	assert_int_equal(reply.error, ENOMEM);
 	assert_int_equal(b.c[0].client->stats.refused, 1);
-	bed_qpn(&b, &b.c[1]); /* the limit is per client */
+	client_take_qpn(&b, &b.c[1]); /* the limit is per client */
 	assert_int_equal(
 		sw_client_add(b.sw, &b.sw->conf.limits.geom, b.c[0].mem, NULL, &none),
 		-ENOSPC);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 a_rate_is_kept(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 	unsigned sent = 0;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	b.sw->conf.limits.packets_per_s = 1000;
 	for (b.now = SEC_NS; b.now < 2 * SEC_NS; b.now += NS_PER_MS / 4) {
 		assert_true(ring_prod_refresh(&b.c[0].tx));
 		if (ring_room(&b.c[0].tx) != 0) {
 			uint8_t *buf = region_tx_buf(&b.c[0].region, 0);
 
-			bed_post(&b.c[0], 0, b.c[0].qpn, bed_build(buf, &f));
+			client_post(&b.c[0], 0, b.c[0].qpn, frame_spec_build(buf, &f));
 		}
 		sw_run(b.sw, b.now);
-		while (bed_got(&b.c[1], NULL))
+		while (client_received(&b.c[1], NULL))
 			sent++;
 	}
 	assert_in_range(sent, 1000, 1011); /* plus the credit of 10 ms */
 	assert_true(b.c[0].client->stats.throttled != 0);
 	b.sw->conf.limits.packets_per_s = 0;
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 /* A client cannot evade the rate by destroying QPs. */
@@ -173,13 +173,13 @@ last_words_are_of_the_rate(void **state)
 {
 	struct sw_request req = {.type = SW_QPN_GIVE};
 	struct sw_reply reply;
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 	unsigned sent = 0;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	b.sw->conf.limits.packets_per_s = 1000;
 	for (b.now = SEC_NS; b.now < 2 * SEC_NS; b.now += NS_PER_MS / 4) {
 		sw_run(b.sw, b.now);
@@ -187,59 +187,59 @@ last_words_are_of_the_rate(void **state)
 		while (ring_room(&b.c[0].tx) != 0) {
 			uint8_t *buf = region_tx_buf(&b.c[0].region, 0);
 
-			bed_post(&b.c[0], 0, b.c[0].qpn, bed_build(buf, &f));
+			client_post(&b.c[0], 0, b.c[0].qpn, frame_spec_build(buf, &f));
 		}
-		req.qpn = bed_qpn(&b, &b.c[0]);
-		bed_request(&b, &b.c[0], &req, &reply);
+		req.qpn = client_take_qpn(&b, &b.c[0]);
+		client_request(&b, &b.c[0], &req, &reply);
 		assert_int_equal(reply.error, 0);
 		sw_run(b.sw, b.now);
-		while (bed_got(&b.c[1], NULL))
+		while (client_received(&b.c[1], NULL))
 			sent++;
 	}
 	/* Plus the credit of 10 ms and of one ring. */
-	assert_in_range(sent, 1000, 1011 + BED_SLOTS);
+	assert_in_range(sent, 1000, 1011 + CLIENT_SLOTS);
 	b.sw->conf.limits.packets_per_s = 0;
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 a_sleeping_client_is_woken(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	ring_asleep_set(&b.c[1].region.head->rx_asleep);
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_int_equal(b.c[1].woken, 1);
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f); /* the client is awake now */
+	client_send(&b, &b.c[0], b.c[0].qpn, &f); /* the client is awake now */
 	assert_int_equal(b.c[1].woken, 1);
-	while (bed_got(&b.c[1], NULL))
+	while (client_received(&b.c[1], NULL))
 		;
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 /* A client that polls is not woken. When it stops polling its thread is woken, once. */
 static void
 a_silent_client_is_woken(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	b.now = SEC_NS;
 	for (unsigned i = 0; i < 20; i++) {
-		bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+		client_send(&b, &b.c[0], b.c[0].qpn, &f);
 		b.now += SW_LAG_NS - 10 * NS_PER_US;
-		assert_true(bed_got(&b.c[1], &f));
+		assert_true(client_received(&b.c[1], &f));
 		sw_run(b.sw, b.now);
 	}
 	assert_int_equal(b.c[1].woken, 0);
-	bed_send(&b, &b.c[0], b.c[0].qpn, &f);
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_false(sw_sleep(b.sw)); /* the client has to be checked */
 	for (unsigned i = 0; i < 20; i++) {
 		b.now += SW_LAG_NS;
@@ -248,49 +248,49 @@ a_silent_client_is_woken(void **state)
 	assert_int_equal(b.c[1].woken, 1);
 	assert_true(sw_sleep(b.sw));
 	sw_awake(b.sw);
-	bed_close(&b);
+	fixture_close(&b);
 }
 
 static void
 the_daemon_sleeps_only_on_empty_rings(void **state)
 {
-	struct bed b;
-	struct bed_frame f;
+	struct switch_fixture b;
+	struct frame_spec f;
 
 	(void)state;
-	bed_open(&b);
-	f = bed_good(&b);
+	fixture_open(&b);
+	f = frame_spec_valid(&b);
 	assert_true(sw_sleep(b.sw));
 	assert_true(ring_wake_wanted(&b.c[0].region.head->tx_asleep));
 	sw_awake(b.sw);
 	assert_false(ring_wake_wanted(&b.c[1].region.head->tx_asleep));
-	bed_post(&b.c[0], 0, b.c[0].qpn, bed_build(region_tx_buf(&b.c[0].region, 0), &f));
+	client_post(&b.c[0], 0, b.c[0].qpn, frame_spec_build(region_tx_buf(&b.c[0].region, 0), &f));
 	assert_false(sw_sleep(b.sw));
 	assert_false(ring_wake_wanted(&b.c[0].region.head->tx_asleep));
 	sw_run(b.sw, 0);
-	assert_true(bed_got(&b.c[1], &f));
-	bed_close(&b);
+	assert_true(client_received(&b.c[1], &f));
+	fixture_close(&b);
 }
 
 static void
 impossible_switches(void **state)
 {
 	struct sw_conf conf;
-	struct bed b;
+	struct switch_fixture b;
 	struct sw *sw;
 
 	(void)state;
-	bed_open(&b);
+	fixture_open(&b);
 	conf = b.sw->conf;
 	conf.net.addr_count = 0;
-	assert_int_equal(sw_create(&conf, bed_wake, &sw), -EINVAL);
+	assert_int_equal(sw_create(&conf, client_wake, &sw), -EINVAL);
 	conf = b.sw->conf;
 	conf.qpn_base = 0;
-	assert_int_equal(sw_create(&conf, bed_wake, &sw), -EINVAL);
+	assert_int_equal(sw_create(&conf, client_wake, &sw), -EINVAL);
 	conf = b.sw->conf;
 	conf.limits.geom.rx_slots = 3;
-	assert_int_equal(sw_create(&conf, bed_wake, &sw), -EINVAL);
-	bed_close(&b);
+	assert_int_equal(sw_create(&conf, client_wake, &sw), -EINVAL);
+	fixture_close(&b);
 }
 
 int

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The daemon's QP 1: datagrams to and from other machines. */
-#include "uplink_bed.h"
+#include "uplink_fixture.h"
 
 #include <rte_byteorder.h>
 
 #include "engine/engine_gsi.h"
 
-struct heard {
+struct gsi_log {
 	unsigned count;
 	uint8_t bytes[GSI_LEN];
 	uint8_t ours[16], theirs[16];
 };
 
 static void
-hear(void *arg, const uint8_t *bytes, const uint8_t ours[16], const uint8_t theirs[16],
+gsi_received(void *arg, const uint8_t *bytes, const uint8_t ours[16], const uint8_t theirs[16],
 	uint64_t now)
 {
-	struct heard *h = arg;
+	struct gsi_log *h = arg;
 
 	assert_true(now != 0);
 	h->count++;
@@ -33,7 +33,7 @@ bytes_fill(uint8_t *bytes, uint8_t from)
 }
 
 /* Fields of a datagram, valid or not. */
-struct letter {
+struct datagram_spec {
 	uint8_t opcode;
 	uint32_t dest_qpn, src_qpn, qkey;
 	uint16_t pkey;
@@ -41,10 +41,10 @@ struct letter {
 	bool broken; /* one bit of the payload is wrong */
 };
 
-static struct letter
-letter_good(void)
+static struct datagram_spec
+datagram_spec_valid(void)
 {
-	return (struct letter){.opcode = OPCODE_UD_SEND_ONLY,
+	return (struct datagram_spec){.opcode = OPCODE_UD_SEND_ONLY,
 		.dest_qpn = GSI_QPN,
 		.src_qpn = GSI_QPN,
 		.qkey = GSI_QKEY,
@@ -54,7 +54,7 @@ letter_good(void)
 
 /* The datagram arrives from the peer. */
 static void
-arrive(struct up_bed *u, const struct letter *l, const uint8_t from[16],
+arrive(struct uplink_fixture *u, const struct datagram_spec *l, const uint8_t from[16],
 	const uint8_t to[16])
 {
 	struct path_addr addr = {.udp_sport = 0xC000, .hop_limit = 64};
@@ -81,22 +81,22 @@ arrive(struct up_bed *u, const struct letter *l, const uint8_t from[16],
 	frame_end(&hdr, &pkt, l->len);
 	payload[9] ^= l->broken;
 	assert_true(fake_arrive(&u->port, 0, &pkt));
-	up_turn(u);
+	up_pass(u);
 }
 
 static void
 heard_from_other_machines(void **state)
 {
-	struct letter l = letter_good();
-	struct heard h = {.count = 0};
+	struct datagram_spec l = datagram_spec_valid();
+	struct gsi_log h = {.count = 0};
 	uint8_t want[GSI_LEN];
-	struct up_bed u;
+	struct uplink_fixture u;
 
 	(void)state;
 	up_open(&u);
 	arrive(&u, &l, u.b.other, u.b.addr); /* no receiver is set */
 	assert_int_equal(u.up->stats.drop[DROP_qpn], 1);
-	u.up->gsi_rx = hear;
+	u.up->gsi_rx = gsi_received;
 	u.up->gsi_arg = &h;
 	arrive(&u, &l, u.b.other, u.b.addr);
 	assert_int_equal(h.count, 1);
@@ -118,15 +118,15 @@ heard_from_other_machines(void **state)
 static void
 what_is_no_agents_is_not_heard(void **state)
 {
-	struct letter good = letter_good(), l;
-	struct heard h = {.count = 0};
+	struct datagram_spec good = datagram_spec_valid(), l;
+	struct gsi_log h = {.count = 0};
 	const uint64_t *drop;
-	struct up_bed u;
+	struct uplink_fixture u;
 
 	(void)state;
 	up_open(&u);
 	drop = u.up->stats.drop;
-	u.up->gsi_rx = hear;
+	u.up->gsi_rx = gsi_received;
 	u.up->gsi_arg = &h;
 	l = good;
 	l.dest_qpn = 0;
@@ -164,7 +164,7 @@ what_is_no_agents_is_not_heard(void **state)
 }
 
 static void
-assert_said(struct up_bed *u, uint16_t vlan, uint8_t from)
+expect_sent_datagram(struct uplink_fixture *u, uint16_t vlan, uint8_t from)
 {
 	struct pkt pkt = {.data = u->frame, .len = (uint16_t)u->frame_len};
 	uint8_t want[GSI_LEN];
@@ -186,7 +186,7 @@ static void
 said_to_other_machines(void **state)
 {
 	uint8_t bytes[GSI_LEN], elsewhere[16];
-	struct up_bed u;
+	struct uplink_fixture u;
 
 	(void)state;
 	for (uint16_t vlan = 0; vlan <= 42; vlan += 42) {
@@ -197,18 +197,18 @@ said_to_other_machines(void **state)
 			assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
 		}
 		assert_int_equal(u.up->neigh_queue_count, 3);
-		up_turn(&u);
-		assert_false(up_left(&u));
-		up_turn(&u);
+		up_pass(&u);
+		assert_false(up_sent(&u));
+		up_pass(&u);
 		for (uint8_t i = 1; i <= 3; i++) {
-			assert_true(up_left(&u));
-			assert_said(&u, vlan, i);
+			assert_true(up_sent(&u));
+			expect_sent_datagram(&u, vlan, i);
 		}
 		bytes_fill(bytes, 9);
 		assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
-		up_turn(&u);
-		assert_true(up_left(&u));
-		assert_said(&u, vlan, 9);
+		up_pass(&u);
+		assert_true(up_sent(&u));
+		expect_sent_datagram(&u, vlan, 9);
 		assert_int_equal(gid_parse("198.51.100.1", elsewhere, NULL), 0);
 		assert_false(uplink_gsi_send(u.up, bytes, u.b.addr, elsewhere));
 		up_close(&u);
@@ -220,15 +220,15 @@ static void
 a_full_port_takes_no_more(void **state)
 {
 	uint8_t bytes[GSI_LEN] = {0}, elsewhere[16];
-	struct up_bed u;
+	struct uplink_fixture u;
 
 	(void)state;
 	up_open(&u);
 	/* Resolves the peer's MAC. */
 	assert_true(uplink_gsi_send(u.up, bytes, u.b.addr, u.b.other));
 	for (unsigned i = 0; i < 2; i++) {
-		up_turn(&u);
-		assert_int_equal(up_left(&u), i == 1);
+		up_pass(&u);
+		assert_int_equal(up_sent(&u), i == 1);
 	}
 	u.port.q[0].tx_take = 0;
 	for (unsigned i = 0; i < UPLINK_BACKLOG; i++)

@@ -4,24 +4,24 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "uplink_bed.h"
+#include "uplink_fixture.h"
 
 /* Resolves the peer's MAC. */
 static void
-up_meet(struct up_bed *u, const uint8_t gid[16])
+up_resolve(struct uplink_fixture *u, const uint8_t gid[16])
 {
 	uplink_resolve(u->up, gid);
 	for (unsigned i = 0; i < 4; i++) {
-		up_turn(u);
-		assert_false(up_left(u));
+		up_pass(u);
+		assert_false(up_sent(u));
 	}
 }
 
 /* A frame to the peer's QP 0x77, to which client 0 gets connected. */
-static struct bed_frame
-up_to_peer(struct up_bed *u, const uint8_t from[16], const uint8_t to[16])
+static struct frame_spec
+up_to_peer(struct uplink_fixture *u, const uint8_t from[16], const uint8_t to[16])
 {
-	struct bed_frame f = bed_good(&u->b);
+	struct frame_spec f = frame_spec_valid(&u->b);
 	struct sw_request req = {
 		.type = SW_PEER_SET, .qpn = u->b.c[0].qpn, .dest_qpn = 0x77};
 	struct sw_reply reply;
@@ -31,17 +31,17 @@ up_to_peer(struct up_bed *u, const uint8_t from[16], const uint8_t to[16])
 	memcpy(req.sgid, from, 16);
 	memcpy(req.dgid, to, 16);
 	f.dest_qpn = 0x77;
-	bed_request(&u->b, &u->b.c[0], &req, &reply);
+	client_request(&u->b, &u->b.c[0], &req, &reply);
 	assert_int_equal(reply.error, 0);
 	return f;
 }
 
 /* Expects the sent frame to be f behind an Ethernet header from the port to the peer. */
 static void
-assert_left(struct up_bed *u, const struct bed_frame *f, uint32_t l2)
+expect_sent(struct uplink_fixture *u, const struct frame_spec *f, uint32_t l2)
 {
-	uint8_t want[BED_BUF_SIZE];
-	uint16_t len = bed_build(want, f);
+	uint8_t want[CLIENT_BUF_SIZE];
+	uint16_t len = frame_spec_build(want, f);
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(u->frame + l2);
 
 	assert_int_equal(u->frame_len, len - 14u + l2);
@@ -58,64 +58,64 @@ assert_left(struct up_bed *u, const struct bed_frame *f, uint32_t l2)
 static void
 leaves_with_our_ethernet_header(void **state)
 {
-	struct up_bed u;
-	struct bed_frame f;
+	struct uplink_fixture u;
+	struct frame_spec f;
 
 	(void)state;
 	up_open(&u);
-	up_meet(&u, u.b.other);
+	up_resolve(&u, u.b.other);
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	up_post(&u, &f);
-	up_turn(&u);
-	assert_true(up_left(&u));
-	assert_left(&u, &f, 14);
-	assert_false(up_left(&u));
+	up_pass(&u);
+	assert_true(up_sent(&u));
+	expect_sent(&u, &f, 14);
+	assert_false(up_sent(&u));
 	assert_int_equal(u.b.c[0].client->stats.tx_packets, 1);
 	/* A wrong IPv4 checksum of the client is corrected. */
 	up_post(&u, &f);
 	((struct rte_ipv4_hdr *)(region_tx_buf(&u.b.c[0].region, 1) + 14))
 		->hdr_checksum ^= 1;
-	up_turn(&u);
-	assert_true(up_left(&u));
-	assert_left(&u, &f, 14);
-	up_meet(&u, u.other6);
+	up_pass(&u);
+	assert_true(up_sent(&u));
+	expect_sent(&u, &f, 14);
+	up_resolve(&u, u.other6);
 	f = up_to_peer(&u, u.addr6, u.other6);
 	up_post(&u, &f);
-	up_turn(&u);
-	assert_true(up_left(&u));
-	assert_left(&u, &f, 14);
+	up_pass(&u);
+	assert_true(up_sent(&u));
+	expect_sent(&u, &f, 14);
 	up_close(&u);
 }
 
 static void
 registering_a_peer_asks_for_its_hop(void **state)
 {
-	struct up_bed u;
-	struct bed_frame f;
-	unsigned asked;
+	struct uplink_fixture u;
+	struct frame_spec f;
+	unsigned before;
 
 	(void)state;
 	up_open(&u);
-	up_turn(&u);
-	assert_false(up_left(&u));
-	asked = u.asked;
+	up_pass(&u);
+	assert_false(up_sent(&u));
+	before = u.peer_rx_control;
 	f = up_to_peer(&u, u.b.addr, u.b.other);
-	up_turn(&u);
-	assert_false(up_left(&u));
-	assert_int_equal(u.asked, asked + 1);
-	up_turn(&u); /* receives the answer */
+	up_pass(&u);
+	assert_false(up_sent(&u));
+	assert_int_equal(u.peer_rx_control, before + 1);
+	up_pass(&u); /* receives the answer */
 	up_post(&u, &f);
-	up_turn(&u);
+	up_pass(&u);
 	assert_int_equal(u.up->neigh_queue_count, 0);
-	assert_true(up_left(&u));
+	assert_true(up_sent(&u));
 	up_close(&u);
 }
 
 static void
 held_until_the_hop_is_known(void **state)
 {
-	struct up_bed u;
-	struct bed_frame f;
+	struct uplink_fixture u;
+	struct frame_spec f;
 
 	(void)state;
 	up_open(&u);
@@ -124,21 +124,21 @@ held_until_the_hop_is_known(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		f.payload = i;
 		up_post(&u, &f);
-		up_turn(&u);
+		up_pass(&u);
 	}
-	assert_false(up_left(&u));
+	assert_false(up_sent(&u));
 	assert_int_equal(u.up->neigh_queue_count, 3);
 	u.answers = true;
 	u.b.now += NEIGH_RETRY_NS + NS_PER_US;
-	up_turn(&u); /* asks again */
-	assert_false(up_left(&u));
+	up_pass(&u); /* asks again */
+	assert_false(up_sent(&u));
 	f.payload = 3;
 	up_post(&u, &f); /* posted in the pass of the answer: goes behind the others */
-	up_turn(&u);
+	up_pass(&u);
 	for (unsigned i = 0; i < 4; i++) {
-		assert_true(up_left(&u));
+		assert_true(up_sent(&u));
 		f.payload = i;
-		assert_left(&u, &f, 14);
+		expect_sent(&u, &f, 14);
 	}
 	assert_int_equal(u.up->neigh_queue_count, 0);
 	up_close(&u);
@@ -147,8 +147,8 @@ held_until_the_hop_is_known(void **state)
 static void
 nobody_answers(void **state)
 {
-	struct up_bed u;
-	struct bed_frame f;
+	struct uplink_fixture u;
+	struct frame_spec f;
 	struct sw_stats *stats;
 
 	(void)state;
@@ -158,26 +158,26 @@ nobody_answers(void **state)
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	for (unsigned i = 0; i < UPLINK_NEIGH_QUEUE_EACH + 3; i++) {
 		up_post(&u, &f);
-		up_turn(&u);
+		up_pass(&u);
 	}
 	assert_int_equal(u.up->neigh_queue_count, UPLINK_NEIGH_QUEUE_EACH);
 	assert_int_equal(stats->drop_unresolved, 3);
 	for (unsigned i = 0; i <= NEIGH_TRIES; i++) {
 		u.b.now += NEIGH_RETRY_NS + NS_PER_US;
-		up_turn(&u);
-		assert_false(up_left(&u));
+		up_pass(&u);
+		assert_false(up_sent(&u));
 	}
-	up_turn(&u);
+	up_pass(&u);
 	assert_int_equal(u.up->neigh_queue_count, 0);
 	assert_int_equal(u.up->stats.tx_no_neighbour, UPLINK_NEIGH_QUEUE_EACH);
 	up_post(&u, &f);
-	up_turn(&u);
+	up_pass(&u);
 	assert_int_equal(stats->drop_no_route, 1);
 	/* Another network is unreachable, too: there is no gateway. */
 	memcpy(f.dgid + 12, "\xc6\x33\x64\x01", 4);
 	f = up_to_peer(&u, u.b.addr, f.dgid);
 	up_post(&u, &f);
-	up_turn(&u);
+	up_pass(&u);
 	assert_int_equal(stats->drop_no_route, 2);
 	up_close(&u);
 }
@@ -185,79 +185,79 @@ nobody_answers(void **state)
 static void
 tagged(void **state)
 {
-	struct up_bed u;
-	struct bed_frame f;
+	struct uplink_fixture u;
+	struct frame_spec f;
 	struct pkt in;
 
 	(void)state;
 	up_open_vlan(&u, 42);
-	up_meet(&u, u.b.other);
+	up_resolve(&u, u.b.other);
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	up_post(&u, &f);
-	up_turn(&u);
-	assert_true(up_left(&u));
+	up_pass(&u);
+	assert_true(up_sent(&u));
 	assert_memory_equal(u.frame + 12, "\x81\x00\x00\x2a\x08\x00", 6);
-	assert_left(&u, &f, 18);
+	expect_sent(&u, &f, 18);
 	/* A received frame loses its tag. */
-	f = bed_good(&u.b);
+	f = frame_spec_valid(&u.b);
 	memcpy(f.sgid, u.b.other, 16);
 	f.dest_qpn = u.b.c[1].qpn;
 	in = (struct pkt){
-		.data = u.frame, .len = (uint16_t)(bed_build(u.frame + 4, &f) + 4)};
+		.data = u.frame, .len = (uint16_t)(frame_spec_build(u.frame + 4, &f) + 4)};
 	memmove(u.frame, u.frame + 4, 12);
 	memcpy(u.frame + 12, "\x81\x00\x00\x2a", 4);
 	assert_true(fake_arrive(&u.port, 0, &in));
-	up_turn(&u);
-	assert_true(bed_got(&u.b.c[1], &f));
+	up_pass(&u);
+	assert_true(client_received(&u.b.c[1], &f));
 	/* Frames of another VLAN and untagged frames are dropped. */
 	u.frame[15] = 0x2b;
 	assert_true(fake_arrive(&u.port, 0, &in));
-	in.len = bed_build(u.frame, &f);
+	in.len = frame_spec_build(u.frame, &f);
 	assert_true(fake_arrive(&u.port, 0, &in));
-	up_turn(&u);
+	up_pass(&u);
 	assert_int_equal(u.up->stats.drop[DROP_vlan], 2);
-	assert_false(bed_got(&u.b.c[1], NULL));
+	assert_false(client_received(&u.b.c[1], NULL));
 	up_close(&u);
 }
 
 static void
 a_full_port_keeps_them_waiting(void **state)
 {
-	struct up_bed u;
-	struct bed_frame f, local;
-	struct bed_client *c;
+	struct uplink_fixture u;
+	struct frame_spec f, local;
+	struct fixture_client *c;
 	unsigned sent = 0;
 	uint32_t other;
 
 	(void)state;
 	up_open(&u);
 	c = &u.b.c[0];
-	up_meet(&u, u.b.other);
+	up_resolve(&u, u.b.other);
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	u.port.q[0].tx_take = 0;
 	/* Fills the TX backlog, then the client's ring. */
-	for (; sent < UPLINK_BACKLOG + BED_SLOTS; sent++) {
+	for (; sent < UPLINK_BACKLOG + CLIENT_SLOTS; sent++) {
 		f.payload = sent;
 		up_post(&u, &f);
-		up_turn(&u);
+		up_pass(&u);
 	}
 	assert_true(c->client->stats.tx_blocked != 0);
 	assert_int_equal(c->client->stats.tx_packets, UPLINK_BACKLOG);
 	assert_false(sw_sleep(u.b.sw));
 	/* Local traffic goes on. */
-	local = bed_good(&u.b);
-	other = local.dest_qpn = bed_qpn(&u.b, c);
-	assert_int_equal(bed_peer(&u.b, c, other, u.b.addr, u.b.c[1].qpn), 0);
-	assert_int_equal(bed_peer(&u.b, &u.b.c[1], u.b.c[1].qpn, u.b.addr, other), 0);
-	bed_send(&u.b, &u.b.c[1], u.b.c[1].qpn, &local);
-	assert_true(bed_got(c, &local));
+	local = frame_spec_valid(&u.b);
+	other = local.dest_qpn = client_take_qpn(&u.b, c);
+	assert_int_equal(client_set_peer(&u.b, c, other, u.b.addr, u.b.c[1].qpn), 0);
+	assert_int_equal(client_set_peer(&u.b, &u.b.c[1], u.b.c[1].qpn, u.b.addr, other), 0);
+	client_send(&u.b, &u.b.c[1], u.b.c[1].qpn, &local);
+	assert_true(client_received(c, &local));
 	/* When the port takes frames again, all leave in order. */
 	u.port.q[0].tx_take = 7;
 	for (unsigned i = 0; i < sent; i++) {
-		while (!up_left(&u))
-			up_turn(&u);
+		while (!up_sent(&u))
+			up_pass(&u);
 		f.payload = i;
-		assert_left(&u, &f, 14);
+		expect_sent(&u, &f, 14);
 	}
 	assert_int_equal(u.up->stats.tx_given_up, 0);
 	up_close(&u);
@@ -269,22 +269,22 @@ an_answer_waits_for_the_port_too(void **state)
 {
 	uint8_t mac[6], room[256];
 	struct pkt frame = {.data = room, .room = sizeof(room)};
-	struct up_bed u;
+	struct uplink_fixture u;
 
 	(void)state;
 	up_open(&u);
-	up_turn(&u);
-	assert_false(up_left(&u));
+	up_pass(&u);
+	assert_false(up_sent(&u));
 	u.b.now += 10 * UPLINK_STALL_NS;
 	assert_int_equal(net_resolve(u.peer, u.b.addr, mac, u.b.now), -EAGAIN);
 	while (net_tx(u.peer, &frame, 1, u.b.now) != 0)
 		assert_true(fake_arrive(&u.port, 0, &frame));
 	u.port.q[0].tx_take = 0;
-	up_turn(&u);
+	up_pass(&u);
 	assert_int_equal(u.up->stats.tx_given_up, 0);
 	u.port.q[0].tx_take = UINT32_MAX;
-	up_turn(&u);
-	assert_false(up_left(&u));
+	up_pass(&u);
+	assert_false(up_sent(&u));
 	assert_int_equal(net_resolve(u.peer, u.b.addr, mac, u.b.now), 0);
 	assert_memory_equal(mac, u.port.port.mac, 6);
 	up_close(&u);
@@ -294,33 +294,33 @@ static void
 a_dead_port_loses_them(void **state)
 {
 	unsigned sent = 0;
-	struct up_bed u;
-	struct bed_frame f;
+	struct uplink_fixture u;
+	struct frame_spec f;
 
 	(void)state;
 	up_open(&u);
-	up_meet(&u, u.b.other);
+	up_resolve(&u, u.b.other);
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	u.port.q[0].tx_take = 0;
 	for (unsigned i = 0; i < 5; i++)
 		up_post(&u, &f);
-	up_turn(&u);
+	up_pass(&u);
 	u.b.now += UPLINK_STALL_NS;
-	up_turn(&u);
+	up_pass(&u);
 	assert_int_equal(u.up->stats.tx_given_up, 5);
 	assert_int_equal(u.up->backlog_count, 0);
 	/* Without TX buffers the packets stay in the client's ring. */
 	u.port.alloc_left = 0;
 	for (unsigned i = 0; i < PKT_BURST + 5; i++) {
 		up_post(&u, &f);
-		up_turn(&u);
+		up_pass(&u);
 	}
 	assert_true(u.up->stats.tx_no_buffer != 0);
 	u.port.q[0].tx_take = UINT32_MAX;
 	u.port.alloc_left = 1000;
-	up_turn(&u);
-	up_turn(&u);
-	while (up_left(&u))
+	up_pass(&u);
+	up_pass(&u);
+	while (up_sent(&u))
 		sent++;
 	assert_int_equal(sent, PKT_BURST + 5);
 	up_close(&u);
@@ -331,8 +331,8 @@ link_and_addresses_are_told(void **state)
 {
 	struct sw_request hello = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
-	struct up_bed u;
-	struct bed_frame f;
+	struct uplink_fixture u;
+	struct frame_spec f;
 	struct region_head *head;
 	struct net_conf net;
 	struct sw_stats *stats;
@@ -340,29 +340,29 @@ link_and_addresses_are_told(void **state)
 
 	(void)state;
 	up_open(&u);
-	up_meet(&u, u.b.other);
+	up_resolve(&u, u.b.other);
 	stats = &u.b.c[0].client->stats;
 	head = u.b.c[0].region.head;
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	u.port.link_down = true;
 	u.b.now += UPLINK_LINK_POLL_NS;
 	woken = u.b.c[0].woken;
-	up_turn(&u);
+	up_pass(&u);
 	assert_int_equal(head->link_down, 1);
-	bed_request(&u.b, &u.b.c[0], &hello, &reply);
+	client_request(&u.b, &u.b.c[0], &hello, &reply);
 	assert_int_equal(reply.device.link_up, 0);
 	assert_int_equal(head->changes, 1);
 	assert_int_equal(u.b.c[0].woken, woken + 1);
 	up_post(&u, &f);
-	up_turn(&u);
+	up_pass(&u);
 	assert_int_equal(stats->drop_no_link, 1);
 	/* A client that attaches now sees it too. */
-	bed_detach(&u.b.c[2]);
-	bed_attach(&u.b, &u.b.c[2]);
+	client_detach(&u.b.c[2]);
+	client_attach(&u.b, &u.b.c[2]);
 	assert_int_equal(u.b.c[2].region.head->link_down, 1);
 	u.port.link_down = false;
 	u.b.now += UPLINK_LINK_POLL_NS;
-	up_turn(&u);
+	up_pass(&u);
 	assert_int_equal(head->link_down, 0);
 	assert_int_equal(head->changes, 2);
 	/* The address of client 0's connection is removed. */
@@ -372,31 +372,31 @@ link_and_addresses_are_told(void **state)
 	assert_int_equal(uplink_set_net(u.up, &net), 0);
 	sw_set_net(u.b.sw, &net);
 	up_post(&u, &f);
-	up_turn(&u);
+	up_pass(&u);
 	assert_int_equal(stats->drop_peer, 1);
 	assert_int_equal(
-		bed_peer(&u.b, &u.b.c[0], u.b.c[0].qpn, u.b.other, 0x77), EINVAL);
+		client_set_peer(&u.b, &u.b.c[0], u.b.c[0].qpn, u.b.other, 0x77), EINVAL);
 	up_close(&u);
 }
 
 static void
 longer_than_the_link_takes(void **state)
 {
-	struct up_bed u;
-	struct bed_frame f;
+	struct uplink_fixture u;
+	struct frame_spec f;
 
 	(void)state;
 	up_open(&u);
-	up_meet(&u, u.b.other);
+	up_resolve(&u, u.b.other);
 	f = up_to_peer(&u, u.b.addr, u.b.other);
 	f.payload = PORT_MTU - 44; /* IPv4, UDP, BTH, ICRC */
 	up_post(&u, &f);
-	up_turn(&u);
-	assert_true(up_left(&u));
+	up_pass(&u);
+	assert_true(up_sent(&u));
 	f.payload += 4;
 	up_post(&u, &f);
-	up_turn(&u);
-	assert_false(up_left(&u));
+	up_pass(&u);
+	assert_false(up_sent(&u));
 	assert_int_equal(u.b.c[0].client->stats.drop_too_long, 1);
 	up_close(&u);
 }

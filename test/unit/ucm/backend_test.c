@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rdma_cm backend of the process. */
-#include "bed.h"
+#include "ucm_fixture.h"
 #include "ucm/backend.h"
 
 static void
@@ -21,7 +21,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			nobody_until_somebody_says, bed_setup, bed_teardown),
+			nobody_until_somebody_says, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Unknown commands, and commands of a wrong size. */
-#include "bed.h"
+#include "ucm_fixture.h"
 
 static void
 lengths(void **state)
@@ -16,34 +16,34 @@ lengths(void **state)
 	for (uint32_t cmd = 0; cmd < RTE_DIM(least); cmd++) {
 		if (least[cmd] == 0) {
 			assert_int_equal(
-				bed_do(&bed.client, cmd, bytes, sizeof(bytes), NULL),
+				command_run(&ctx.client, cmd, bytes, sizeof(bytes), NULL),
 				-ENOSYS);
 			continue;
 		}
 		assert_int_equal(
-			bed_do(&bed.client, cmd, bytes, least[cmd] - 1u, NULL), -EINVAL);
+			command_run(&ctx.client, cmd, bytes, least[cmd] - 1u, NULL), -EINVAL);
 		/* No id is 0. */
 		if (cmd != RDMA_USER_CM_CMD_GET_EVENT &&
 			cmd != RDMA_USER_CM_CMD_CREATE_ID &&
 			cmd != RDMA_USER_CM_CMD_MIGRATE_ID)
 			assert_int_equal(
-				bed_do(&bed.client, cmd, bytes, least[cmd], NULL),
+				command_run(&ctx.client, cmd, bytes, least[cmd], NULL),
 				-ENOENT);
 	}
-	assert_int_equal(bed_do(&bed.client, 1000, bytes, 8, NULL), -ENOSYS);
+	assert_int_equal(command_run(&ctx.client, 1000, bytes, 8, NULL), -ENOSYS);
 }
 
 static void
 channels_are_the_sessions(void **state)
 {
 	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_TCP};
-	struct bed_process other = bed.client;
+	struct test_process other = ctx.client;
 
 	(void)state;
 	other.number = 77;
-	assert_int_equal(BED(&other, CREATE_ID, &cmd, NULL), -EBADF);
+	assert_int_equal(COMMAND(&other, CREATE_ID, &cmd, NULL), -EBADF);
 	other.number = 0;
-	assert_int_equal(BED(&other, CREATE_ID, &cmd, NULL), -EBADF);
+	assert_int_equal(COMMAND(&other, CREATE_ID, &cmd, NULL), -EBADF);
 }
 
 static void
@@ -62,7 +62,7 @@ any_bytes_at_all(void **state)
 			/* Small numbers are more often valid. */
 			bytes[k] = x % 3 != 0 ? 0 : (uint8_t)(x >> 32) % 9;
 		}
-		(void)bed_do(x & 64 ? &bed.client : &bed.server, (uint32_t)(x >> 40) % 24,
+		(void)command_run(x & 64 ? &ctx.client : &ctx.server, (uint32_t)(x >> 40) % 24,
 			bytes, sizeof(bytes), NULL);
 	}
 }
@@ -71,11 +71,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(lengths, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(lengths, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			channels_are_the_sessions, bed_setup, bed_teardown),
+			channels_are_the_sessions, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			any_bytes_at_all, bed_setup, bed_teardown),
+			any_bytes_at_all, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

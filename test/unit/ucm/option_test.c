@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options of an id. */
-#include "bed.h"
+#include "ucm_fixture.h"
 
 static void
 taken_and_refused(void **state)
@@ -21,7 +21,7 @@ taken_and_refused(void **state)
 		{RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, 64, 0, -ENOSYS},
 		{RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, UCM_OPTION_MAX + 1, 0, -EINVAL},
 	};
-	struct ucm_set_option cmd = {.head = {.id = bed_id(&bed.client, RDMA_PS_TCP)}};
+	struct ucm_set_option cmd = {.head = {.id = make_id(&ctx.client, RDMA_PS_TCP)}};
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
@@ -29,13 +29,13 @@ taken_and_refused(void **state)
 		cmd.head.optname = rows[i].name;
 		cmd.head.optlen = rows[i].len;
 		cmd.value[0] = rows[i].value;
-		assert_int_equal(BED(&bed.client, SET_OPTION, &cmd, NULL), rows[i].rc);
+		assert_int_equal(COMMAND(&ctx.client, SET_OPTION, &cmd, NULL), rows[i].rc);
 	}
 	/* The command must contain the value. */
 	cmd.head.level = RDMA_OPTION_ID;
 	cmd.head.optname = RDMA_OPTION_ID_TOS;
 	cmd.head.optlen = 1;
-	assert_int_equal(bed_do(&bed.client, RDMA_USER_CM_CMD_SET_OPTION, &cmd,
+	assert_int_equal(command_run(&ctx.client, RDMA_USER_CM_CMD_SET_OPTION, &cmd,
 				 sizeof(cmd.head), NULL),
 		-EINVAL);
 }
@@ -43,21 +43,21 @@ taken_and_refused(void **state)
 static void
 they_reach_the_qp(void **state)
 {
-	struct bed_pair pair = bed_requested(RDMA_PS_TCP);
+	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 	struct ucm_set_option cmd = {.head = {.id = pair.passive,
 					     .optname = RDMA_OPTION_ID_ACK_TIMEOUT,
 					     .optlen = 1},
 		.value = {9}};
 
 	(void)state;
-	assert_int_equal(bed_attr(&bed.server, pair.passive, 3).timeout, 19);
-	assert_int_equal(BED(&bed.server, SET_OPTION, &cmd, NULL), 0);
-	assert_int_equal(bed_attr(&bed.server, pair.passive, 3).timeout, 9);
+	assert_int_equal(qp_attr_of(&ctx.server, pair.passive, 3).timeout, 19);
+	assert_int_equal(COMMAND(&ctx.server, SET_OPTION, &cmd, NULL), 0);
+	assert_int_equal(qp_attr_of(&ctx.server, pair.passive, 3).timeout, 9);
 	cmd.head.optname = RDMA_OPTION_ID_TOS;
 	cmd.value[0] = 0x68;
-	assert_int_equal(BED(&bed.server, SET_OPTION, &cmd, NULL), 0);
+	assert_int_equal(COMMAND(&ctx.server, SET_OPTION, &cmd, NULL), 0);
 	assert_int_equal(
-		bed_attr(&bed.server, pair.passive, 2).ah_attr.grh.traffic_class, 0x68);
+		qp_attr_of(&ctx.server, pair.passive, 2).ah_attr.grh.traffic_class, 0x68);
 }
 
 int
@@ -65,9 +65,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			taken_and_refused, bed_setup, bed_teardown),
+			taken_and_refused, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			they_reach_the_qp, bed_setup, bed_teardown),
+			they_reach_the_qp, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

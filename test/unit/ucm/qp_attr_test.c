@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* QP attributes of both sides of a connection. */
-#include "bed.h"
+#include "ucm_fixture.h"
 
 #include <infiniband/verbs.h>
 
 static void
 both_ends_match(void **state)
 {
-	struct bed_pair pair = bed_connected();
-	struct ib_uverbs_qp_attr a = bed_attr(&bed.client, pair.active, IBV_QPS_RTR);
-	struct ib_uverbs_qp_attr p = bed_attr(&bed.server, pair.passive, IBV_QPS_RTR);
-	struct ib_uverbs_qp_attr as = bed_attr(&bed.client, pair.active, IBV_QPS_RTS);
-	struct ib_uverbs_qp_attr ps = bed_attr(&bed.server, pair.passive, IBV_QPS_RTS);
+	struct id_pair pair = pair_connected();
+	struct ib_uverbs_qp_attr a = qp_attr_of(&ctx.client, pair.active, IBV_QPS_RTR);
+	struct ib_uverbs_qp_attr p = qp_attr_of(&ctx.server, pair.passive, IBV_QPS_RTR);
+	struct ib_uverbs_qp_attr as = qp_attr_of(&ctx.client, pair.active, IBV_QPS_RTS);
+	struct ib_uverbs_qp_attr ps = qp_attr_of(&ctx.server, pair.passive, IBV_QPS_RTS);
 
 	(void)state;
-	assert_int_equal(a.dest_qp_num, BED_SERVER_QPN);
-	assert_int_equal(p.dest_qp_num, BED_CLIENT_QPN);
+	assert_int_equal(a.dest_qp_num, SERVER_QPN);
+	assert_int_equal(p.dest_qp_num, CLIENT_QPN);
 	assert_int_equal(a.rq_psn, ps.sq_psn);
 	assert_int_equal(p.rq_psn, as.sq_psn);
 	assert_int_not_equal(as.sq_psn, ps.sq_psn);
@@ -38,27 +38,27 @@ both_ends_match(void **state)
 static void
 init(void **state)
 {
-	uint32_t id = bed_routed(RDMA_PS_TCP), ud = bed_routed(RDMA_PS_UDP);
-	struct ib_uverbs_qp_attr attr = bed_attr(&bed.client, id, IBV_QPS_INIT);
+	uint32_t id = make_routed_id(RDMA_PS_TCP), ud = make_routed_id(RDMA_PS_UDP);
+	struct ib_uverbs_qp_attr attr = qp_attr_of(&ctx.client, id, IBV_QPS_INIT);
 
 	(void)state;
 	assert_int_equal(attr.qp_attr_mask,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	assert_int_equal(attr.port_num, 1);
 	assert_int_equal(attr.qp_access_flags, 0);
-	bed_listener(RDMA_PS_TCP);
-	assert_int_equal(bed_connect(&bed.client, id, BED_CLIENT_QPN, ""), 0);
-	attr = bed_attr(&bed.client, id, IBV_QPS_INIT);
+	make_listener(RDMA_PS_TCP);
+	assert_int_equal(connect_id(&ctx.client, id, CLIENT_QPN, ""), 0);
+	attr = qp_attr_of(&ctx.client, id, IBV_QPS_INIT);
 	assert_int_equal(attr.qp_access_flags, IBV_ACCESS_REMOTE_WRITE |
 						       IBV_ACCESS_REMOTE_READ |
 						       IBV_ACCESS_REMOTE_ATOMIC);
-	attr = bed_attr(&bed.client, ud, IBV_QPS_INIT);
+	attr = qp_attr_of(&ctx.client, ud, IBV_QPS_INIT);
 	assert_int_equal(attr.qp_attr_mask,
 		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 	assert_int_equal(attr.qkey, UCM_QKEY);
 	assert_int_equal(
-		bed_attr(&bed.client, ud, IBV_QPS_RTR).qp_attr_mask, IBV_QP_STATE);
-	bed_event(&bed.server, UCM_EVENT_CONNECT_REQUEST);
+		qp_attr_of(&ctx.client, ud, IBV_QPS_RTR).qp_attr_mask, IBV_QP_STATE);
+	expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
 }
 
 static void
@@ -75,7 +75,7 @@ the_gid_of_the_path(void **state)
 		uint8_t gid[16];
 
 		assert_int_equal(gid_parse(rows[i].addr, gid, NULL), 0);
-		assert_int_equal(ucm_gid_index(bed.ucm, gid), rows[i].index);
+		assert_int_equal(ucm_gid_index(ctx.ucm, gid), rows[i].index);
 	}
 }
 
@@ -83,41 +83,41 @@ the_gid_of_the_path(void **state)
 static void
 the_address_has_gone(void **state)
 {
-	struct bed_pair pair = bed_requested(RDMA_PS_TCP),
-			ud = bed_requested(RDMA_PS_UDP);
+	struct id_pair pair = pair_requested(RDMA_PS_TCP),
+			ud = pair_requested(RDMA_PS_UDP);
 	struct rdma_ucm_init_qp_attr cmd = {.id = pair.passive, .qp_state = IBV_QPS_RTR};
 	struct rdma_ucm_join_ip_mcast join = {
-		.id = ud.active, .addr = bed_sa("239.1.2.3", 0)};
-	struct net_conf net = bed.ucm->conf.net;
-	uint32_t late = bed_routed(RDMA_PS_TCP);
+		.id = ud.active, .addr = sockaddr_of("239.1.2.3", 0)};
+	struct net_conf net = ctx.ucm->conf.net;
+	uint32_t late = make_routed_id(RDMA_PS_TCP);
 	uint8_t gone[16];
 
 	(void)state;
 	memcpy(gone, net.addr[0].gid, 16);
 	assert_int_equal(gid_parse("192.0.2.77", net.addr[0].gid, NULL), 0);
-	ucm_set_net(bed.ucm, &net);
-	assert_int_equal(ucm_gid_index(bed.ucm, gone), -1);
-	assert_int_equal(BED(&bed.server, INIT_QP_ATTR, &cmd, NULL), -EADDRNOTAVAIL);
+	ucm_set_net(ctx.ucm, &net);
+	assert_int_equal(ucm_gid_index(ctx.ucm, gone), -1);
+	assert_int_equal(COMMAND(&ctx.server, INIT_QP_ATTR, &cmd, NULL), -EADDRNOTAVAIL);
 	assert_int_equal(
-		bed_connect(&bed.client, late, BED_CLIENT_QPN + 1, ""), -EADDRNOTAVAIL);
-	assert_int_equal(BED(&bed.client, JOIN_IP_MCAST, &join, NULL), -EADDRNOTAVAIL);
-	bed_no_event(&bed.client);
+		connect_id(&ctx.client, late, CLIENT_QPN + 1, ""), -EADDRNOTAVAIL);
+	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &join, NULL), -EADDRNOTAVAIL);
+	expect_no_event(&ctx.client);
 }
 
 /* The reply to a datagram id whose address was removed meanwhile. */
 static void
 the_address_has_gone_before_the_answer(void **state)
 {
-	struct bed_pair ud = bed_requested(RDMA_PS_UDP);
+	struct id_pair ud = pair_requested(RDMA_PS_UDP);
 	struct ucm_addr *src =
-		&((struct ucm_id *)ucm_table_find(&bed.client.session->ids, ud.active))
+		&((struct ucm_id *)ucm_table_find(&ctx.client.session->ids, ud.active))
 			 ->src;
 
 	(void)state;
 	/* Only this id's copy changes: messages still arrive. */
 	assert_int_equal(gid_parse("192.0.2.99", src->gid, NULL), 0);
-	assert_int_equal(bed_accept(&bed.server, ud.passive, 1, BED_SERVER_QPN), 0);
-	assert_int_equal((int)bed_event(&bed.client, UCM_EVENT_UNREACHABLE).status,
+	assert_int_equal(accept_id(&ctx.server, ud.passive, 1, SERVER_QPN), 0);
+	assert_int_equal((int)expect_event(&ctx.client, UCM_EVENT_UNREACHABLE).status,
 		-EADDRNOTAVAIL);
 }
 
@@ -131,24 +131,24 @@ xrc(void **state)
 	uint32_t passive;
 
 	(void)state;
-	assert_int_equal(BED(&bed.server, CREATE_ID, &cmd, &server), 0);
-	assert_int_equal(bed_bind(&bed.server, server.id, NULL, BED_PORT), 0);
-	assert_int_equal(bed_listen(&bed.server, server.id, 1), 0);
+	assert_int_equal(COMMAND(&ctx.server, CREATE_ID, &cmd, &server), 0);
+	assert_int_equal(bind_id(&ctx.server, server.id, NULL, LISTEN_PORT), 0);
+	assert_int_equal(listen_id(&ctx.server, server.id, 1), 0);
 	cmd.qp_type = IBV_QPT_XRC_SEND;
-	assert_int_equal(BED(&bed.client, CREATE_ID, &cmd, &client), 0);
-	assert_int_equal(bed_resolve(&bed.client, client.id, "192.0.2.1", BED_PORT), 0);
-	assert_int_equal(bed_route(&bed.client, client.id), 0);
-	assert_int_equal(bed_connect(&bed.client, client.id, BED_CLIENT_QPN, ""), 0);
-	passive = bed_event(&bed.server, UCM_EVENT_CONNECT_REQUEST).id;
-	attr = bed_attr(&bed.server, passive, IBV_QPS_RTR);
+	assert_int_equal(COMMAND(&ctx.client, CREATE_ID, &cmd, &client), 0);
+	assert_int_equal(resolve_addr(&ctx.client, client.id, "192.0.2.1", LISTEN_PORT), 0);
+	assert_int_equal(resolve_route(&ctx.client, client.id), 0);
+	assert_int_equal(connect_id(&ctx.client, client.id, CLIENT_QPN, ""), 0);
+	passive = expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST).id;
+	attr = qp_attr_of(&ctx.server, passive, IBV_QPS_RTR);
 	assert_true(attr.qp_attr_mask & IBV_QP_MAX_DEST_RD_ATOMIC);
-	attr = bed_attr(&bed.server, passive, IBV_QPS_RTS);
+	attr = qp_attr_of(&ctx.server, passive, IBV_QPS_RTS);
 	assert_int_equal(
 		attr.qp_attr_mask, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT);
-	assert_int_equal(bed_accept(&bed.server, passive, 1, BED_SERVER_QPN), 0);
-	attr = bed_attr(&bed.client, client.id, IBV_QPS_RTR);
+	assert_int_equal(accept_id(&ctx.server, passive, 1, SERVER_QPN), 0);
+	attr = qp_attr_of(&ctx.client, client.id, IBV_QPS_RTR);
 	assert_false(attr.qp_attr_mask & IBV_QP_MAX_DEST_RD_ATOMIC);
-	attr = bed_attr(&bed.client, client.id, IBV_QPS_RTS);
+	attr = qp_attr_of(&ctx.client, client.id, IBV_QPS_RTS);
 	assert_true(attr.qp_attr_mask & IBV_QP_RETRY_CNT);
 }
 
@@ -156,48 +156,48 @@ xrc(void **state)
 static void
 how_long_a_sender_waits(void **state)
 {
-	struct bed_pair pair = bed_connected();
+	struct id_pair pair = pair_connected();
 
 	(void)state;
 	assert_int_equal(
-		bed_attr(&bed.client, pair.active, IBV_QPS_RTR).min_rnr_timer, 0);
+		qp_attr_of(&ctx.client, pair.active, IBV_QPS_RTR).min_rnr_timer, 0);
 	assert_int_equal(
-		bed_attr(&bed.server, pair.passive, IBV_QPS_RTR).min_rnr_timer, 12);
+		qp_attr_of(&ctx.server, pair.passive, IBV_QPS_RTR).min_rnr_timer, 12);
 }
 
 static void
 too_early(void **state)
 {
-	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_init_qp_attr cmd = {.id = id, .qp_state = IBV_QPS_INIT};
 
 	(void)state;
-	assert_int_equal(BED(&bed.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
-	cmd.id = bed_routed(RDMA_PS_TCP);
+	assert_int_equal(COMMAND(&ctx.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
+	cmd.id = make_routed_id(RDMA_PS_TCP);
 	cmd.qp_state = IBV_QPS_RTR;
-	assert_int_equal(BED(&bed.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
+	assert_int_equal(COMMAND(&ctx.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
 	cmd.qp_state = IBV_QPS_RTS;
-	assert_int_equal(BED(&bed.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
+	assert_int_equal(COMMAND(&ctx.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
 	cmd.qp_state = IBV_QPS_SQD;
-	assert_int_equal(BED(&bed.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
+	assert_int_equal(COMMAND(&ctx.client, INIT_QP_ATTR, &cmd, NULL), -EINVAL);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(both_ends_match, bed_setup, bed_teardown),
-		cmocka_unit_test_setup_teardown(init, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(both_ends_match, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(init, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_gid_of_the_path, bed_setup, bed_teardown),
+			the_gid_of_the_path, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_address_has_gone, bed_setup, bed_teardown),
+			the_address_has_gone, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_address_has_gone_before_the_answer, bed_setup, bed_teardown),
-		cmocka_unit_test_setup_teardown(xrc, bed_setup, bed_teardown),
+			the_address_has_gone_before_the_answer, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(xrc, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			how_long_a_sender_waits, bed_setup, bed_teardown),
-		cmocka_unit_test_setup_teardown(too_early, bed_setup, bed_teardown),
+			how_long_a_sender_waits, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(too_early, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

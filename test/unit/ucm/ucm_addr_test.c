@@ -1,78 +1,78 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Addresses and ports, and the owners of ports. */
-#include "bed.h"
+#include "ucm_fixture.h"
 
 static void
 ports_are_one_owners(void **state)
 {
-	uint32_t a = bed_id(&bed.server, RDMA_PS_TCP),
-		 b = bed_id(&bed.client, RDMA_PS_TCP);
-	uint32_t c = bed_id(&bed.client, RDMA_PS_UDP),
-		 d = bed_id(&bed.client, RDMA_PS_TCP);
+	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
+		 b = make_id(&ctx.client, RDMA_PS_TCP);
+	uint32_t c = make_id(&ctx.client, RDMA_PS_UDP),
+		 d = make_id(&ctx.client, RDMA_PS_TCP);
 
 	(void)state;
-	assert_int_equal(bed_bind(&bed.server, a, "192.0.2.1", 5000), 0);
-	assert_int_equal(bed_bind(&bed.client, b, "192.0.2.1", 5000), -EADDRINUSE);
-	assert_int_equal(bed_bind(&bed.client, b, NULL, 5000), -EADDRINUSE);
+	assert_int_equal(bind_id(&ctx.server, a, "192.0.2.1", 5000), 0);
+	assert_int_equal(bind_id(&ctx.client, b, "192.0.2.1", 5000), -EADDRINUSE);
+	assert_int_equal(bind_id(&ctx.client, b, NULL, 5000), -EADDRINUSE);
 	/* Another address or another port space is another port. */
-	assert_int_equal(bed_bind(&bed.client, b, "198.51.100.1", 5000), 0);
-	assert_int_equal(bed_bind(&bed.client, c, "192.0.2.1", 5000), 0);
+	assert_int_equal(bind_id(&ctx.client, b, "198.51.100.1", 5000), 0);
+	assert_int_equal(bind_id(&ctx.client, c, "192.0.2.1", 5000), 0);
 	/* An id is bound once. */
-	assert_int_equal(bed_bind(&bed.client, b, "198.51.100.1", 5001), -EINVAL);
-	assert_int_equal(bed_destroy(&bed.server, a, NULL), 0);
-	assert_int_equal(bed_bind(&bed.client, d, "192.0.2.1", 5000), 0);
+	assert_int_equal(bind_id(&ctx.client, b, "198.51.100.1", 5001), -EINVAL);
+	assert_int_equal(destroy_id(&ctx.server, a, NULL), 0);
+	assert_int_equal(bind_id(&ctx.client, d, "192.0.2.1", 5000), 0);
 }
 
 static void
 ports_shared_by_consent(void **state)
 {
-	uint32_t a = bed_id(&bed.server, RDMA_PS_TCP),
-		 b = bed_id(&bed.client, RDMA_PS_TCP);
+	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
+		 b = make_id(&ctx.client, RDMA_PS_TCP);
 	struct ucm_set_option option = {
 		.head = {.optname = RDMA_OPTION_ID_REUSEADDR, .optlen = 4}, .value = {1}};
 
 	(void)state;
 	option.head.id = a;
-	assert_int_equal(BED(&bed.server, SET_OPTION, &option, NULL), 0);
-	assert_int_equal(bed_bind(&bed.server, a, NULL, 5000), 0);
-	assert_int_equal(bed_bind(&bed.client, b, NULL, 5000), -EADDRINUSE);
+	assert_int_equal(COMMAND(&ctx.server, SET_OPTION, &option, NULL), 0);
+	assert_int_equal(bind_id(&ctx.server, a, NULL, 5000), 0);
+	assert_int_equal(bind_id(&ctx.client, b, NULL, 5000), -EADDRINUSE);
 	option.head.id = b;
-	assert_int_equal(BED(&bed.client, SET_OPTION, &option, NULL), 0);
-	assert_int_equal(bed_bind(&bed.client, b, NULL, 5000), 0);
+	assert_int_equal(COMMAND(&ctx.client, SET_OPTION, &option, NULL), 0);
+	assert_int_equal(bind_id(&ctx.client, b, NULL, 5000), 0);
 	/* When one of them listens, the other cannot. */
-	assert_int_equal(bed_listen(&bed.server, a, 1), 0);
-	assert_int_equal(bed_listen(&bed.client, b, 1), -EADDRINUSE);
+	assert_int_equal(listen_id(&ctx.server, a, 1), 0);
+	assert_int_equal(listen_id(&ctx.client, b, 1), -EADDRINUSE);
 }
 
 static int
-afonly(struct bed_process *p, uint32_t id, uint8_t value)
+afonly(struct test_process *p, uint32_t id, uint8_t value)
 {
 	struct ucm_set_option option = {
 		.head = {.id = id, .optname = RDMA_OPTION_ID_AFONLY, .optlen = 4},
 		.value = {value}};
 
-	return BED(p, SET_OPTION, &option, NULL);
+	return COMMAND(p, SET_OPTION, &option, NULL);
 }
 
 /* Connects to port 5000 at an address. Returns whether a listener gets the request. */
 static bool
 is_heard(const char *address)
 {
-	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_get_event cmd = {0};
 	bool heard;
 
-	assert_int_equal(bed_resolve(&bed.client, id, address, 5000), 0);
-	bed_event(&bed.client, UCM_EVENT_ADDR_RESOLVED);
-	assert_int_equal(bed_route(&bed.client, id), 0);
-	bed_event(&bed.client, UCM_EVENT_ROUTE_RESOLVED);
-	assert_int_equal(bed_connect(&bed.client, id, BED_CLIENT_QPN, ""), 0);
-	bed_hold_end();
-	heard = BED(&bed.server, GET_EVENT, &cmd, NULL) == 0;
+	assert_int_equal(resolve_addr(&ctx.client, id, address, 5000), 0);
+	expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(resolve_route(&ctx.client, id), 0);
+	expect_event(&ctx.client, UCM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(connect_id(&ctx.client, id, CLIENT_QPN, ""), 0);
+	deferral_end();
+	heard = COMMAND(&ctx.server, GET_EVENT, &cmd, NULL) == 0;
 	if (!heard)
-		assert_int_equal(bed_event(&bed.client, UCM_EVENT_REJECTED).status,
+		assert_int_equal(expect_event(&ctx.client, UCM_EVENT_REJECTED).status,
 			CM_REJ_NO_SERVICE);
-	assert_int_equal(bed_destroy(&bed.client, id, NULL), 0);
+	assert_int_equal(destroy_id(&ctx.client, id, NULL), 0);
 	return heard;
 }
 
@@ -81,87 +81,87 @@ is_heard(const char *address)
 static void
 wildcards_and_families(void **state)
 {
-	uint32_t a = bed_id(&bed.server, RDMA_PS_TCP),
-		 b = bed_id(&bed.server, RDMA_PS_TCP);
+	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
+		 b = make_id(&ctx.server, RDMA_PS_TCP);
 
 	(void)state;
-	assert_int_equal(bed_bind(&bed.server, a, NULL, 5000), 0);
-	assert_int_equal(bed_bind(&bed.server, b, "::", 5000), -EADDRINUSE);
-	assert_int_equal(afonly(&bed.server, b, 1), 0);
-	assert_int_equal(bed_bind(&bed.server, b, "::", 5000), 0);
-	assert_int_equal(bed_listen(&bed.server, a, 4), 0);
+	assert_int_equal(bind_id(&ctx.server, a, NULL, 5000), 0);
+	assert_int_equal(bind_id(&ctx.server, b, "::", 5000), -EADDRINUSE);
+	assert_int_equal(afonly(&ctx.server, b, 1), 0);
+	assert_int_equal(bind_id(&ctx.server, b, "::", 5000), 0);
+	assert_int_equal(listen_id(&ctx.server, a, 4), 0);
 	assert_true(is_heard("192.0.2.1"));
-	assert_int_equal(bed_listen(&bed.server, b, 4), 0);
-	assert_int_equal(afonly(&bed.server, b, 0), -EINVAL);
+	assert_int_equal(listen_id(&ctx.server, b, 4), 0);
+	assert_int_equal(afonly(&ctx.server, b, 0), -EINVAL);
 	assert_true(is_heard("2001:db8::1"));
-	assert_int_equal(bed_destroy(&bed.server, a, NULL), 0);
+	assert_int_equal(destroy_id(&ctx.server, a, NULL), 0);
 	assert_false(is_heard("192.0.2.1"));
-	assert_int_equal(bed_destroy(&bed.server, b, NULL), 0);
-	a = bed_id(&bed.server, RDMA_PS_TCP);
-	assert_int_equal(bed_bind(&bed.server, a, "::", 5000), 0);
-	assert_int_equal(bed_listen(&bed.server, a, 4), 0);
+	assert_int_equal(destroy_id(&ctx.server, b, NULL), 0);
+	a = make_id(&ctx.server, RDMA_PS_TCP);
+	assert_int_equal(bind_id(&ctx.server, a, "::", 5000), 0);
+	assert_int_equal(listen_id(&ctx.server, a, 4), 0);
 	assert_true(is_heard("192.0.2.1"));
 	assert_true(is_heard("2001:db8::1"));
-	assert_int_equal(bed_destroy(&bed.server, a, NULL), 0);
-	a = bed_id(&bed.server, RDMA_PS_TCP);
-	assert_int_equal(bed_bind(&bed.server, a, NULL, 5000), 0);
-	assert_int_equal(bed_listen(&bed.server, a, 4), 0);
+	assert_int_equal(destroy_id(&ctx.server, a, NULL), 0);
+	a = make_id(&ctx.server, RDMA_PS_TCP);
+	assert_int_equal(bind_id(&ctx.server, a, NULL, 5000), 0);
+	assert_int_equal(listen_id(&ctx.server, a, 4), 0);
 	assert_false(is_heard("2001:db8::1"));
-	assert_int_equal(bed_destroy(&bed.server, a, NULL), 0);
+	assert_int_equal(destroy_id(&ctx.server, a, NULL), 0);
 }
 
 /* Each ephemeral port of an address is given once. */
 static void
 ports_run_out(void **state)
 {
-	struct ucm_limits *limits = &bed.ucm->conf.limits;
+	struct ucm_limits *limits = &ctx.ucm->conf.limits;
 	struct rdma_ucm_create_id create = {.ps = RDMA_PS_TCP};
 	struct rdma_ucm_create_id_resp id = {0};
-	struct bed_process many = {.base = 0x300};
+	struct test_process many = {.base = 0x300};
 	unsigned given = 0;
 
 	(void)state;
 	limits->ids = 30000;
-	assert_int_equal(ucm_session_create(bed.ucm, &many, &many.session), 0);
+	assert_int_equal(ucm_session_create(ctx.ucm, &many, &many.session), 0);
 	assert_int_equal(
 		ucm_channel_open(many.session, &many, &many.channel, &many.number), 0);
 	do {
-		assert_int_equal(BED(&many, CREATE_ID, &create, &id), 0);
-	} while (bed_bind(&many, id.id, "192.0.2.1", 0) == 0 && ++given);
+		assert_int_equal(COMMAND(&many, CREATE_ID, &create, &id), 0);
+	} while (bind_id(&many, id.id, "192.0.2.1", 0) == 0 && ++given);
 	assert_int_equal(given, 28232);
-	assert_int_equal(bed_bind(&many, id.id, "192.0.2.1", 0), -EADDRINUSE);
-	assert_int_equal(bed_bind(&many, id.id, "198.51.100.1", 0), 0);
-	ucm_session_destroy(many.session, bed.now);
+	assert_int_equal(bind_id(&many, id.id, "192.0.2.1", 0), -EADDRINUSE);
+	assert_int_equal(bind_id(&many, id.id, "198.51.100.1", 0), 0);
+	ucm_session_destroy(many.session, ctx.now);
 }
 
 static void
 addresses_are_ours(void **state)
 {
-	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_bind bind = {.id = id, .addr_size = sizeof(struct sockaddr_in6)};
-	struct sockaddr_in6 sa = bed_sa("192.0.2.1", 1);
+	struct sockaddr_in6 sa = sockaddr_of("192.0.2.1", 1);
 
 	(void)state;
-	assert_int_equal(bed_bind(&bed.client, id, "192.0.2.77", 0), -EADDRNOTAVAIL);
+	assert_int_equal(bind_id(&ctx.client, id, "192.0.2.77", 0), -EADDRNOTAVAIL);
 	sa.sin6_family = 27; /* AF_IB: libraries probe for it */
 	memcpy(&bind.addr, &sa, sizeof(sa));
-	assert_int_equal(BED(&bed.client, BIND, &bind, NULL), -EAFNOSUPPORT);
-	sa = bed_sa("2001:db8::1", 9);
+	assert_int_equal(COMMAND(&ctx.client, BIND, &bind, NULL), -EAFNOSUPPORT);
+	sa = sockaddr_of("2001:db8::1", 9);
 	memcpy(&bind.addr, &sa, sizeof(sa));
-	assert_int_equal(BED(&bed.client, BIND, &bind, NULL), 0);
+	assert_int_equal(COMMAND(&ctx.client, BIND, &bind, NULL), 0);
 }
 
 static void
 addresses_change(void **state)
 {
-	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
-	struct net_conf net = bed.ucm->conf.net;
+	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
+	struct net_conf net = ctx.ucm->conf.net;
 
 	(void)state;
 	assert_int_equal(gid_parse("192.0.2.77", net.addr[0].gid, NULL), 0);
-	ucm_set_net(bed.ucm, &net);
-	assert_int_equal(bed_bind(&bed.client, id, "192.0.2.1", 0), -EADDRNOTAVAIL);
-	assert_int_equal(bed_bind(&bed.client, id, "192.0.2.77", 0), 0);
+	ucm_set_net(ctx.ucm, &net);
+	assert_int_equal(bind_id(&ctx.client, id, "192.0.2.1", 0), -EADDRNOTAVAIL);
+	assert_int_equal(bind_id(&ctx.client, id, "192.0.2.77", 0), 0);
 }
 
 static void
@@ -175,19 +175,19 @@ resolving_finds_the_source(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		uint32_t id = bed_id(&bed.client, RDMA_PS_UDP);
+		uint32_t id = make_id(&ctx.client, RDMA_PS_UDP);
 		struct rdma_ucm_query query = {.id = id};
 		struct rdma_ucm_query_route_resp route;
 		struct sockaddr_in6 want;
 
-		assert_int_equal(bed_resolve(&bed.client, id, rows[i].dst, 1), 0);
-		assert_int_equal(bed_resolve(&bed.client, id, rows[i].dst, 1), -EINVAL);
-		assert_int_equal(bed_event(&bed.client, UCM_EVENT_ADDR_RESOLVED).id, id);
-		assert_int_equal(BED(&bed.client, QUERY_ROUTE, &query, &route), 0);
-		want = bed_sa(rows[i].src, ntohs(route.src_addr.sin6_port));
+		assert_int_equal(resolve_addr(&ctx.client, id, rows[i].dst, 1), 0);
+		assert_int_equal(resolve_addr(&ctx.client, id, rows[i].dst, 1), -EINVAL);
+		assert_int_equal(expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED).id, id);
+		assert_int_equal(COMMAND(&ctx.client, QUERY_ROUTE, &query, &route), 0);
+		want = sockaddr_of(rows[i].src, ntohs(route.src_addr.sin6_port));
 		assert_true(ntohs(want.sin6_port) >= 32768);
 		assert_memory_equal(&route.src_addr, &want, sizeof(want));
-		assert_int_equal(bed_destroy(&bed.client, id, NULL), 0);
+		assert_int_equal(destroy_id(&ctx.client, id, NULL), 0);
 	}
 }
 
@@ -198,31 +198,31 @@ this_machine_by_any_name(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(names); i++) {
-		uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+		uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 
-		assert_int_equal(bed_resolve(&bed.client, id, names[i], 1), 0);
-		bed_event(&bed.client, UCM_EVENT_ADDR_RESOLVED);
-		assert_int_equal(bed_destroy(&bed.client, id, NULL), 0);
+		assert_int_equal(resolve_addr(&ctx.client, id, names[i], 1), 0);
+		expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
+		assert_int_equal(destroy_id(&ctx.client, id, NULL), 0);
 	}
 }
 
 static void
 what_cannot_be_reached(void **state)
 {
-	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_resolve_ip cmd = {.id = id,
-		.src_addr = bed_sa("2001:db8::1", 0),
-		.dst_addr = bed_sa("192.0.2.1", 1)};
+		.src_addr = sockaddr_of("2001:db8::1", 0),
+		.dst_addr = sockaddr_of("192.0.2.1", 1)};
 	struct rdma_ucm_event_resp event;
 
 	(void)state;
-	assert_int_equal(bed_resolve(&bed.client, id, "203.0.113.9", 1), 0);
-	event = bed_event(&bed.client, UCM_EVENT_ADDR_ERROR);
+	assert_int_equal(resolve_addr(&ctx.client, id, "203.0.113.9", 1), 0);
+	event = expect_event(&ctx.client, UCM_EVENT_ADDR_ERROR);
 	assert_int_equal((int)event.status, -EHOSTUNREACH);
-	assert_int_equal(bed_route(&bed.client, id), -EINVAL);
+	assert_int_equal(resolve_route(&ctx.client, id), -EINVAL);
 	/* Source and destination must be of one family. */
-	assert_int_equal(BED(&bed.client, RESOLVE_IP, &cmd, NULL), 0);
-	event = bed_event(&bed.client, UCM_EVENT_ADDR_ERROR);
+	assert_int_equal(COMMAND(&ctx.client, RESOLVE_IP, &cmd, NULL), 0);
+	event = expect_event(&ctx.client, UCM_EVENT_ADDR_ERROR);
 	assert_int_equal((int)event.status, -EINVAL);
 }
 
@@ -231,22 +231,22 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			ports_are_one_owners, bed_setup, bed_teardown),
+			ports_are_one_owners, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			ports_shared_by_consent, bed_setup, bed_teardown),
+			ports_shared_by_consent, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			wildcards_and_families, bed_setup, bed_teardown),
-		cmocka_unit_test_setup_teardown(ports_run_out, bed_setup, bed_teardown),
+			wildcards_and_families, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(ports_run_out, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			addresses_are_ours, bed_setup, bed_teardown),
+			addresses_are_ours, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			addresses_change, bed_setup, bed_teardown),
+			addresses_change, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			resolving_finds_the_source, bed_setup, bed_teardown),
+			resolving_finds_the_source, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			this_machine_by_any_name, bed_setup, bed_teardown),
+			this_machine_by_any_name, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			what_cannot_be_reached, bed_setup, bed_teardown),
+			what_cannot_be_reached, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Multicast groups: join and leave. */
-#include "bed.h"
+#include "ucm_fixture.h"
 
 static void
 joined_and_left(void **state)
 {
-	uint32_t id = bed_id(&bed.client, RDMA_PS_UDP);
+	uint32_t id = make_id(&ctx.client, RDMA_PS_UDP);
 	struct rdma_ucm_join_ip_mcast cmd = {
-		.id = id, .uid = 0x77, .addr = bed_sa("239.1.2.3", 0)};
+		.id = id, .uid = 0x77, .addr = sockaddr_of("239.1.2.3", 0)};
 	struct rdma_ucm_create_id_resp resp;
 	struct rdma_ucm_destroy_id leave = {0};
 	struct rdma_ucm_destroy_id_resp left = {0};
@@ -15,70 +15,70 @@ joined_and_left(void **state)
 	struct ucm_addr group;
 
 	(void)state;
-	assert_int_equal(BED(&bed.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);
-	assert_int_equal(bed_resolve(&bed.client, id, "239.1.2.3", 0), 0);
-	bed_event(&bed.client, UCM_EVENT_ADDR_RESOLVED);
-	assert_int_equal(BED(&bed.client, JOIN_IP_MCAST, &cmd, &resp), 0);
-	event = bed_event(&bed.client, UCM_EVENT_MULTICAST_JOIN);
+	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);
+	assert_int_equal(resolve_addr(&ctx.client, id, "239.1.2.3", 0), 0);
+	expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, &resp), 0);
+	event = expect_event(&ctx.client, UCM_EVENT_MULTICAST_JOIN);
 	assert_int_equal(event.uid, 0x77);
 	assert_int_equal(event.id, resp.id);
 	assert_int_equal(event.param.ud.qp_num, 0xFFFFFF);
 	assert_int_equal(event.param.ud.qkey, UCM_QKEY);
-	assert_int_equal(ucm_addr_read(bed.ucm, &cmd.addr, sizeof(cmd.addr), &group), 0);
+	assert_int_equal(ucm_addr_read(ctx.ucm, &cmd.addr, sizeof(cmd.addr), &group), 0);
 	assert_memory_equal(event.param.ud.ah_attr.grh.dgid, group.gid, 16);
-	assert_int_equal(BED(&bed.client, JOIN_IP_MCAST, &cmd, NULL), -EADDRINUSE);
+	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, NULL), -EADDRINUSE);
 	/* The group's id serves no other command. */
-	assert_int_equal(bed_destroy(&bed.client, resp.id, NULL), -ENOENT);
+	assert_int_equal(destroy_id(&ctx.client, resp.id, NULL), -ENOENT);
 	leave.id = id;
-	assert_int_equal(BED(&bed.client, LEAVE_MCAST, &leave, &left), -ENOENT);
+	assert_int_equal(COMMAND(&ctx.client, LEAVE_MCAST, &leave, &left), -ENOENT);
 	leave.id = resp.id;
-	assert_int_equal(BED(&bed.client, LEAVE_MCAST, &leave, &left), 0);
+	assert_int_equal(COMMAND(&ctx.client, LEAVE_MCAST, &leave, &left), 0);
 	assert_int_equal(left.events_reported, 1);
-	assert_int_equal(BED(&bed.client, LEAVE_MCAST, &leave, &left), -ENOENT);
+	assert_int_equal(COMMAND(&ctx.client, LEAVE_MCAST, &leave, &left), -ENOENT);
 }
 
 static void
 groups_go_with_their_member(void **state)
 {
-	uint32_t id = bed_routed(RDMA_PS_UDP);
+	uint32_t id = make_routed_id(RDMA_PS_UDP);
 	struct rdma_ucm_join_mcast cmd = {
 		.id = id, .addr_size = sizeof(struct sockaddr_in)};
-	struct sockaddr_in6 sa = bed_sa("239.1.2.3", 0);
+	struct sockaddr_in6 sa = sockaddr_of("239.1.2.3", 0);
 
 	(void)state;
 	memcpy(&cmd.addr, &sa, sizeof(sa));
-	assert_int_equal(BED(&bed.client, JOIN_MCAST, &cmd, NULL), 0);
+	assert_int_equal(COMMAND(&ctx.client, JOIN_MCAST, &cmd, NULL), 0);
 	cmd.join_flags = RDMA_MC_JOIN_FLAG_RESERVED;
-	assert_int_equal(BED(&bed.client, JOIN_MCAST, &cmd, NULL), -EINVAL);
-	assert_int_equal(ucm_session_ids(bed.client.session), 2);
-	assert_int_equal(bed_destroy(&bed.client, id, NULL), 0);
-	assert_int_equal(ucm_session_ids(bed.client.session), 0);
-	bed_no_event(&bed.client);
+	assert_int_equal(COMMAND(&ctx.client, JOIN_MCAST, &cmd, NULL), -EINVAL);
+	assert_int_equal(ucm_session_ids(ctx.client.session), 2);
+	assert_int_equal(destroy_id(&ctx.client, id, NULL), 0);
+	assert_int_equal(ucm_session_ids(ctx.client.session), 0);
+	expect_no_event(&ctx.client);
 }
 
 static void
 no_groups(void **state)
 {
-	uint32_t ud = bed_routed(RDMA_PS_UDP), rc = bed_routed(RDMA_PS_TCP);
-	struct rdma_ucm_join_ip_mcast cmd = {.id = ud, .addr = bed_sa("192.0.2.9", 0)};
+	uint32_t ud = make_routed_id(RDMA_PS_UDP), rc = make_routed_id(RDMA_PS_TCP);
+	struct rdma_ucm_join_ip_mcast cmd = {.id = ud, .addr = sockaddr_of("192.0.2.9", 0)};
 
 	(void)state;
-	assert_int_equal(BED(&bed.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);
-	cmd.addr = bed_sa("ff15::1", 0);
-	assert_int_equal(BED(&bed.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);
-	cmd.addr = bed_sa("239.1.1.1", 0);
+	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);
+	cmd.addr = sockaddr_of("ff15::1", 0);
+	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);
+	cmd.addr = sockaddr_of("239.1.1.1", 0);
 	cmd.id = rc;
-	assert_int_equal(BED(&bed.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);
+	assert_int_equal(COMMAND(&ctx.client, JOIN_IP_MCAST, &cmd, NULL), -EINVAL);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(joined_and_left, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(joined_and_left, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			groups_go_with_their_member, bed_setup, bed_teardown),
-		cmocka_unit_test_setup_teardown(no_groups, bed_setup, bed_teardown),
+			groups_go_with_their_member, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(no_groups, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queries of an id. */
-#include "bed.h"
+#include "ucm_fixture.h"
 
 #include <endian.h>
 
@@ -9,14 +9,14 @@
 static void
 a_wildcard_has_no_device(void **state)
 {
-	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_query cmd = {.id = id};
 	struct rdma_ucm_query_route_resp resp;
-	struct sockaddr_in6 any = bed_sa(NULL, 5000);
+	struct sockaddr_in6 any = sockaddr_of(NULL, 5000);
 
 	(void)state;
-	assert_int_equal(bed_bind(&bed.client, id, NULL, 5000), 0);
-	assert_int_equal(BED(&bed.client, QUERY_ROUTE, &cmd, &resp), 0);
+	assert_int_equal(bind_id(&ctx.client, id, NULL, 5000), 0);
+	assert_int_equal(COMMAND(&ctx.client, QUERY_ROUTE, &cmd, &resp), 0);
 	assert_int_equal(resp.node_guid, 0);
 	assert_int_equal(resp.num_paths, 0);
 	assert_memory_equal(&resp.src_addr, &any, sizeof(any));
@@ -25,14 +25,14 @@ a_wildcard_has_no_device(void **state)
 static void
 the_route_of_a_connection(void **state)
 {
-	struct bed_pair pair = bed_connected();
+	struct id_pair pair = pair_connected();
 	struct rdma_ucm_query cmd = {.id = pair.passive};
 	struct rdma_ucm_query_route_resp p, a;
 
 	(void)state;
-	assert_int_equal(BED(&bed.server, QUERY_ROUTE, &cmd, &p), 0);
+	assert_int_equal(COMMAND(&ctx.server, QUERY_ROUTE, &cmd, &p), 0);
 	cmd.id = pair.active;
-	assert_int_equal(BED(&bed.client, QUERY_ROUTE, &cmd, &a), 0);
+	assert_int_equal(COMMAND(&ctx.client, QUERY_ROUTE, &cmd, &a), 0);
 	assert_memory_equal(&p.src_addr, &a.dst_addr, sizeof(p.src_addr));
 	assert_memory_equal(&p.dst_addr, &a.src_addr, sizeof(p.src_addr));
 	assert_int_equal(be64toh(a.node_guid), 0x0200000000000001);
@@ -46,30 +46,30 @@ the_route_of_a_connection(void **state)
 static void
 the_newer_query(void **state)
 {
-	uint32_t id = bed_routed(RDMA_PS_TCP);
+	uint32_t id = make_routed_id(RDMA_PS_TCP);
 	struct rdma_ucm_query cmd = {.id = id, .option = RDMA_USER_CM_QUERY_ADDR};
 	struct rdma_ucm_query_addr_resp resp;
-	struct sockaddr_in6 want = bed_sa("192.0.2.1", BED_PORT);
+	struct sockaddr_in6 want = sockaddr_of("192.0.2.1", LISTEN_PORT);
 
 	(void)state;
-	assert_int_equal(BED(&bed.client, QUERY, &cmd, &resp), 0);
+	assert_int_equal(COMMAND(&ctx.client, QUERY, &cmd, &resp), 0);
 	assert_memory_equal(&resp.dst_addr, &want, sizeof(want));
 	cmd.option = 3;
-	assert_int_equal(BED(&bed.client, QUERY, &cmd, &resp), -ENOSYS);
+	assert_int_equal(COMMAND(&ctx.client, QUERY, &cmd, &resp), -ENOSYS);
 }
 
 static void
 the_newer_query_of_gids(void **state)
 {
 	struct rdma_ucm_query cmd = {
-		.id = bed_routed(RDMA_PS_TCP), .option = RDMA_USER_CM_QUERY_GID};
+		.id = make_routed_id(RDMA_PS_TCP), .option = RDMA_USER_CM_QUERY_GID};
 	struct rdma_ucm_query_addr_resp resp;
 	struct sockaddr_ib sa;
 	uint8_t gid[16];
 
 	(void)state;
 	assert_int_equal(gid_parse("192.0.2.1", gid, NULL), 0);
-	assert_int_equal(BED(&bed.client, QUERY, &cmd, &resp), 0);
+	assert_int_equal(COMMAND(&ctx.client, QUERY, &cmd, &resp), 0);
 	assert_int_equal(be64toh(resp.node_guid), 0x0200000000000001);
 	assert_int_equal(resp.port_num, 1);
 	assert_int_equal(resp.pkey, 0xFFFF);
@@ -77,7 +77,7 @@ the_newer_query_of_gids(void **state)
 	memcpy(&sa, &resp.dst_addr, sizeof(sa));
 	assert_int_equal(sa.sib_family, AF_IB);
 	assert_memory_equal(&sa.sib_addr, gid, 16);
-	assert_int_equal(be64toh(sa.sib_sid), cma_service_id(CMA_PS_TCP, BED_PORT));
+	assert_int_equal(be64toh(sa.sib_sid), cma_service_id(CMA_PS_TCP, LISTEN_PORT));
 	memcpy(&sa, &resp.src_addr, sizeof(sa));
 	assert_memory_equal(&sa.sib_addr, gid, 16);
 }
@@ -85,7 +85,7 @@ the_newer_query_of_gids(void **state)
 static void
 the_newer_query_of_paths(void **state)
 {
-	uint32_t id = bed_id(&bed.client, RDMA_PS_TCP);
+	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_query cmd = {.id = id, .option = RDMA_USER_CM_QUERY_PATH};
 	union {
 		struct rdma_ucm_query_path_resp path;
@@ -95,10 +95,10 @@ the_newer_query_of_paths(void **state)
 	uint8_t gid[16];
 
 	(void)state;
-	assert_int_equal(BED(&bed.client, QUERY, &cmd, &resp), 0);
+	assert_int_equal(COMMAND(&ctx.client, QUERY, &cmd, &resp), 0);
 	assert_int_equal(resp.path.num_paths, 0);
-	cmd.id = bed_routed(RDMA_PS_TCP);
-	assert_int_equal(BED(&bed.client, QUERY, &cmd, &resp), 0);
+	cmd.id = make_routed_id(RDMA_PS_TCP);
+	assert_int_equal(COMMAND(&ctx.client, QUERY, &cmd, &resp), 0);
 	assert_int_equal(resp.path.num_paths, 1);
 	assert_int_equal(resp.path.path_data[0].flags, 0x33);
 	/* DGID, SGID, flow label and hop limit, reversible, P_Key, MTU (IBA 15.2.5.16).
@@ -117,14 +117,14 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			a_wildcard_has_no_device, bed_setup, bed_teardown),
+			a_wildcard_has_no_device, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_route_of_a_connection, bed_setup, bed_teardown),
-		cmocka_unit_test_setup_teardown(the_newer_query, bed_setup, bed_teardown),
+			the_route_of_a_connection, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(the_newer_query, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_newer_query_of_gids, bed_setup, bed_teardown),
+			the_newer_query_of_gids, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_newer_query_of_paths, bed_setup, bed_teardown),
+			the_newer_query_of_paths, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The instance: configuration, sessions, deadline. */
-#include "bed.h"
+#include "ucm_fixture.h"
 
 static void
 configuration(void **state)
 {
-	struct ucm_conf good = bed.ucm->conf, conf;
+	struct ucm_conf good = ctx.ucm->conf, conf;
 	struct ucm *ucm;
 
 	(void)state;
@@ -31,9 +31,9 @@ static void
 nothing_is_due_when_nothing_is_open(void **state)
 {
 	(void)state;
-	assert_true(ucm_deadline(bed.ucm) == TIME_NEVER);
-	bed_connected();
-	assert_int_equal(ucm_stats(bed.ucm)->established, 2);
+	assert_true(ucm_deadline(ctx.ucm) == TIME_NEVER);
+	pair_connected();
+	assert_int_equal(ucm_stats(ctx.ucm)->established, 2);
 }
 
 static void
@@ -43,20 +43,20 @@ bytes_of_others_that_are_none(void **state)
 	struct cm_path path = {{0}, {0}};
 
 	(void)state;
-	ucm_rx(bed.ucm, none, 10, &path, bed.now);
-	ucm_rx(bed.ucm, none, sizeof(none), &path, bed.now);
-	assert_int_equal(ucm_ids(bed.ucm), 0);
+	ucm_rx(ctx.ucm, none, 10, &path, ctx.now);
+	ucm_rx(ctx.ucm, none, sizeof(none), &path, ctx.now);
+	assert_int_equal(ucm_ids(ctx.ucm), 0);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(configuration, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(configuration, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			nothing_is_due_when_nothing_is_open, bed_setup, bed_teardown),
+			nothing_is_due_when_nothing_is_open, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			bytes_of_others_that_are_none, bed_setup, bed_teardown),
+			bytes_of_others_that_are_none, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

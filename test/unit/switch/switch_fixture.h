@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A switch with clients. The test plays the clients' side of the rings. */
-#ifndef ROCADE_TEST_SWITCH_BED_H
-#define ROCADE_TEST_SWITCH_BED_H
+#ifndef ROCADE_TEST_SWITCH_FIXTURE_H
+#define ROCADE_TEST_SWITCH_FIXTURE_H
 
 #include <errno.h>
 #include <setjmp.h>
@@ -20,15 +20,15 @@
 
 #include <cmocka.h>
 
-#define BED_CLIENTS 3
-#define BED_SLOTS 16
-#define BED_BUFS 20
-#define BED_BUF_SIZE 512
-#define BED_BASE 0x1000
-#define BED_QPNS 16
-#define BED_QPS 4 /* per client */
+#define CLIENTS 3
+#define CLIENT_SLOTS 16
+#define CLIENT_BUFS 20
+#define CLIENT_BUF_SIZE 512
+#define FIRST_QPN 0x1000
+#define QPN_COUNT 16
+#define CLIENT_QPS 4 /* per client */
 
-struct bed_client {
+struct fixture_client {
 	struct sw_client *client;
 	struct region region;
 	struct ring_prod tx;
@@ -38,23 +38,23 @@ struct bed_client {
 	unsigned woken;
 };
 
-struct bed {
+struct switch_fixture {
 	struct sw *sw;
 	struct sw_device device;
-	struct bed_client c[BED_CLIENTS];
+	struct fixture_client c[CLIENTS];
 	uint64_t now;
 	uint8_t addr[16];  /* the switch's */
 	uint8_t other[16]; /* not of this switch */
 };
 
 static inline void
-bed_wake(void *owner)
+client_wake(void *owner)
 {
-	((struct bed_client *)owner)->woken++;
+	((struct fixture_client *)owner)->woken++;
 }
 
 static inline void
-bed_request(struct bed *b, struct bed_client *c, struct sw_request *req,
+client_request(struct switch_fixture *b, struct fixture_client *c, struct sw_request *req,
 	struct sw_reply *reply)
 {
 	req->magic = SW_PROTO_MAGIC;
@@ -64,18 +64,18 @@ bed_request(struct bed *b, struct bed_client *c, struct sw_request *req,
 }
 
 static inline uint32_t
-bed_qpn(struct bed *b, struct bed_client *c)
+client_take_qpn(struct switch_fixture *b, struct fixture_client *c)
 {
 	struct sw_request req = {.type = SW_QPN_TAKE};
 	struct sw_reply reply;
 
-	bed_request(b, c, &req, &reply);
+	client_request(b, c, &req, &reply);
 	assert_int_equal(reply.error, 0);
 	return reply.qpn;
 }
 
 static inline int
-bed_peer(struct bed *b, struct bed_client *c, uint32_t qpn, const uint8_t dgid[16],
+client_set_peer(struct switch_fixture *b, struct fixture_client *c, uint32_t qpn, const uint8_t dgid[16],
 	uint32_t dest_qpn)
 {
 	struct sw_request req = {.type = SW_PEER_SET, .qpn = qpn, .dest_qpn = dest_qpn};
@@ -83,12 +83,12 @@ bed_peer(struct bed *b, struct bed_client *c, uint32_t qpn, const uint8_t dgid[1
 
 	memcpy(req.sgid, b->addr, 16);
 	memcpy(req.dgid, dgid, 16);
-	bed_request(b, c, &req, &reply);
+	client_request(b, c, &req, &reply);
 	return reply.error;
 }
 
 static inline void
-bed_attach(struct bed *b, struct bed_client *c)
+client_attach(struct switch_fixture *b, struct fixture_client *c)
 {
 	const struct region_geom *geom = &b->sw->conf.limits.geom;
 
@@ -98,21 +98,21 @@ bed_attach(struct bed *b, struct bed_client *c)
 	region_init(&c->region, c->mem, geom);
 	ring_prod_init(&c->tx, &c->region.head->tx, c->region.tx_desc, geom->tx_slots);
 	ring_cons_init(&c->rx, &c->region.head->rx, c->region.rx_desc, geom->rx_slots);
-	c->qpn = bed_qpn(b, c);
+	c->qpn = client_take_qpn(b, c);
 }
 
 static inline void
-bed_open(struct bed *b)
+fixture_open(struct switch_fixture *b)
 {
 	struct sw_conf conf = {.mtu = 4180,
-		.qpn_base = BED_BASE,
-		.qpn_count = BED_QPNS,
-		.max_clients = BED_CLIENTS,
-		.limits = {.qps = BED_QPS,
-			.geom = {.tx_slots = BED_SLOTS,
-				.rx_slots = BED_SLOTS,
-				.tx_bufs = BED_BUFS,
-				.buf_size = BED_BUF_SIZE}}};
+		.qpn_base = FIRST_QPN,
+		.qpn_count = QPN_COUNT,
+		.max_clients = CLIENTS,
+		.limits = {.qps = CLIENT_QPS,
+			.geom = {.tx_slots = CLIENT_SLOTS,
+				.rx_slots = CLIENT_SLOTS,
+				.tx_bufs = CLIENT_BUFS,
+				.buf_size = CLIENT_BUF_SIZE}}};
 	uint8_t prefix;
 
 	memset(b, 0, sizeof(*b));
@@ -122,17 +122,17 @@ bed_open(struct bed *b)
 	memcpy(conf.net.addr[0].gid, b->addr, 16);
 	conf.net.addr[0].prefix_len = prefix;
 	conf.net.addr_count = 1;
-	assert_int_equal(sw_create(&conf, bed_wake, &b->sw), 0);
+	assert_int_equal(sw_create(&conf, client_wake, &b->sw), 0);
 	snprintf(b->device.name, sizeof(b->device.name), "rocade0");
-	for (unsigned i = 0; i < BED_CLIENTS; i++)
-		bed_attach(b, &b->c[i]);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		client_attach(b, &b->c[i]);
 	/* Clients 0 and 1 are connected to each other. */
-	assert_int_equal(bed_peer(b, &b->c[0], b->c[0].qpn, b->addr, b->c[1].qpn), 0);
-	assert_int_equal(bed_peer(b, &b->c[1], b->c[1].qpn, b->addr, b->c[0].qpn), 0);
+	assert_int_equal(client_set_peer(b, &b->c[0], b->c[0].qpn, b->addr, b->c[1].qpn), 0);
+	assert_int_equal(client_set_peer(b, &b->c[1], b->c[1].qpn, b->addr, b->c[0].qpn), 0);
 }
 
 static inline void
-bed_detach(struct bed_client *c)
+client_detach(struct fixture_client *c)
 {
 	if (c->client != NULL)
 		sw_client_remove(c->client);
@@ -143,18 +143,18 @@ bed_detach(struct bed_client *c)
 
 /* Proves that all QPNs and groups are free again. */
 static inline void
-bed_close(struct bed *b)
+fixture_close(struct switch_fixture *b)
 {
-	for (unsigned i = 0; i < BED_CLIENTS; i++)
-		bed_detach(&b->c[i]);
-	assert_int_equal(b->sw->qpns.free_tail - b->sw->qpns.free_head, BED_QPNS);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		client_detach(&b->c[i]);
+	assert_int_equal(b->sw->qpns.free_tail - b->sw->qpns.free_head, QPN_COUNT);
 	for (unsigned i = 0; i < SW_GROUPS; i++)
 		assert_int_equal(b->sw->groups[i].count, 0);
 	sw_destroy(b->sw);
 }
 
 /* Fields of a frame. */
-struct bed_frame {
+struct frame_spec {
 	uint8_t opcode;
 	uint32_t dest_qpn;
 	uint32_t deth_qpn;
@@ -165,12 +165,12 @@ struct bed_frame {
 
 /* Builds a RoCEv2 frame at to; returns its length. */
 static inline uint16_t
-bed_build(uint8_t *to, const struct bed_frame *f)
+frame_spec_build(uint8_t *to, const struct frame_spec *f)
 {
 	struct path_addr addr = {.udp_sport = 0xC000, .hop_limit = 64};
 	struct bth_fields bth = {
 		.dest_qpn = f->dest_qpn, .pkey = PKEY_DEFAULT, .opcode = f->opcode};
-	struct pkt pkt = {.data = to, .room = BED_BUF_SIZE};
+	struct pkt pkt = {.data = to, .room = CLIENT_BUF_SIZE};
 	struct path_hdr hdr;
 	uint8_t *ext;
 
@@ -188,10 +188,10 @@ bed_build(uint8_t *to, const struct bed_frame *f)
 }
 
 /* A frame from client 0 to client 1. */
-static inline struct bed_frame
-bed_good(const struct bed *b)
+static inline struct frame_spec
+frame_spec_valid(const struct switch_fixture *b)
 {
-	struct bed_frame f = {
+	struct frame_spec f = {
 		.opcode = OPCODE_RC_SEND_ONLY, .dest_qpn = b->c[1].qpn, .payload = 100};
 
 	memcpy(f.sgid, b->addr, 16);
@@ -200,7 +200,7 @@ bed_good(const struct bed *b)
 }
 
 static inline void
-bed_post(struct bed_client *c, uint32_t buf, uint32_t qpn, uint16_t len)
+client_post(struct fixture_client *c, uint32_t buf, uint32_t qpn, uint16_t len)
 {
 	struct ring_desc desc = {.buf = buf, .qpn = qpn, .len = len};
 
@@ -211,18 +211,18 @@ bed_post(struct bed_client *c, uint32_t buf, uint32_t qpn, uint16_t len)
 }
 
 static inline void
-bed_send(struct bed *b, struct bed_client *c, uint32_t qpn, const struct bed_frame *f)
+client_send(struct switch_fixture *b, struct fixture_client *c, uint32_t qpn, const struct frame_spec *f)
 {
-	bed_post(c, 0, qpn, bed_build(region_tx_buf(&c->region, 0), f));
+	client_post(c, 0, qpn, frame_spec_build(region_tx_buf(&c->region, 0), f));
 	sw_run(b->sw, b->now);
 }
 
 /* Takes the next received packet and compares it with want, unless that is NULL. Returns
  * whether there was one. */
 static inline bool
-bed_got(struct bed_client *c, const struct bed_frame *want)
+client_received(struct fixture_client *c, const struct frame_spec *want)
 {
-	uint8_t frame[BED_BUF_SIZE];
+	uint8_t frame[CLIENT_BUF_SIZE];
 	struct ring_desc desc;
 	const uint8_t *got;
 
@@ -232,7 +232,7 @@ bed_got(struct bed_client *c, const struct bed_frame *want)
 	desc = ring_peek(&c->rx, 0);
 	got = region_rx_buf(&c->region, c->rx.cons & c->rx.mask);
 	if (want != NULL) {
-		assert_int_equal(desc.len, bed_build(frame, want));
+		assert_int_equal(desc.len, frame_spec_build(frame, want));
 		/* The Ethernet addresses are the switch's. */
 		assert_memory_equal(got, c->client->sw->conf.net.mac, 6);
 		assert_memory_equal(got + 6, c->client->sw->conf.net.mac, 6);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two connection managers, a and b, on a virtual clock. The wire between them loses the
  * messages named in lose[]. */
-#ifndef ROCADE_TEST_CM_BED_H
-#define ROCADE_TEST_CM_BED_H
+#ifndef ROCADE_TEST_CM_PAIR_H
+#define ROCADE_TEST_CM_PAIR_H
 
 #include "cm/cm_core.h"
 #include "cm/cm_internal.h"
@@ -24,7 +24,7 @@ struct flight {
 	uint64_t at;
 };
 
-struct bed {
+struct cm_pair {
 	struct cm *cm[2];
 	uint64_t now;
 	struct flight flights[512];
@@ -35,49 +35,49 @@ struct bed {
 };
 
 void
-bed_init(struct bed *bed, uint32_t max_conns);
+cm_pair_init(struct cm_pair *pair, uint32_t max_conns);
 /* Runs 10 s for the time waits to end, then proves that neither manager has a connection,
  * an event or a timer. */
 void
-bed_fini(struct bed *bed);
+cm_pair_fini(struct cm_pair *pair);
 /* Advances the clock by ns. */
 void
-bed_run(struct bed *bed, uint64_t ns);
+cm_pair_advance(struct cm_pair *pair, uint64_t ns);
 /* Runs until no message is in flight, without timeouts. */
 void
-bed_settle(struct bed *bed);
+cm_pair_drain(struct cm_pair *pair);
 /* Compares the messages sent since the last call. */
 void
-bed_wire(struct bed *bed, const char *want);
+expect_wire(struct cm_pair *pair, const char *want);
 
 struct cm_path
-bed_path(unsigned from);
+path_from(unsigned from);
 /* A request from a (or b) with this QP. */
 struct cm_request
-bed_request(unsigned from, uint32_t qpn);
-extern const struct cm_qp bed_qp; /* b's QP */
+request_from(unsigned from, uint32_t qpn);
+extern const struct cm_qp passive_qp; /* b's QP */
 /* Returns the next event of a side, which must be of this type. */
 struct cm_event
-bed_event(struct bed *bed, unsigned side, enum cm_event_type type);
+expect_event(struct cm_pair *pair, unsigned side, enum cm_event_type type);
 void
-bed_quiet(struct bed *bed, unsigned side);
+expect_no_event(struct cm_pair *pair, unsigned side);
 
 struct cm_conn *
-bed_connect(struct bed *bed);
+active_connect(struct cm_pair *pair);
 /* Bring a connection to REQ_RCVD, REP_RCVD or ESTABLISHED and take its events; return a's
  * end. */
 struct cm_conn *
-bed_requested(struct bed *bed, struct cm_conn **passive);
+reach_req_rcvd(struct cm_pair *pair, struct cm_conn **passive);
 struct cm_conn *
-bed_replied(struct bed *bed, struct cm_conn **passive);
+reach_rep_rcvd(struct cm_pair *pair, struct cm_conn **passive);
 struct cm_conn *
-bed_established(struct bed *bed, struct cm_conn **passive);
+reach_established(struct cm_pair *pair, struct cm_conn **passive);
 
 /* Passes a message to a side, as if from the wire. */
 enum cm_drop
-bed_give(struct bed *bed, unsigned to, const struct mad *mad);
+mad_deliver(struct cm_pair *pair, unsigned to, const struct mad *mad);
 /* Takes the next message of a side off its TX queue; fails when there is none. */
 struct mad
-bed_take(struct bed *bed, unsigned from);
+mad_take(struct cm_pair *pair, unsigned from);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "uplink_bed.h"
+#include "uplink_fixture.h"
 
 void
-up_open_vlan(struct up_bed *u, uint16_t vlan)
+up_open_vlan(struct uplink_fixture *u, uint16_t vlan)
 {
 	struct net_conf peer = {.vlan = vlan, .addr_count = 2};
 	struct net_conf *net;
 
 	memset(u, 0, sizeof(*u));
-	bed_open(&u->b);
+	fixture_open(&u->b);
 	fake_init(&u->port, 1, 7);
 	net = &u->b.sw->conf.net;
 	assert_int_equal(gid_parse("2001:db8::1", u->addr6, NULL), 0);
@@ -28,20 +28,20 @@ up_open_vlan(struct up_bed *u, uint16_t vlan)
 }
 
 void
-up_open(struct up_bed *u)
+up_open(struct uplink_fixture *u)
 {
 	up_open_vlan(u, 0);
 }
 
 void
-up_close(struct up_bed *u)
+up_close(struct uplink_fixture *u)
 {
-	for (unsigned i = 0; i < BED_CLIENTS; i++)
-		bed_detach(&u->b.c[i]);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		client_detach(&u->b.c[i]);
 	uplink_destroy(u->up);
 	net_destroy(u->peer);
 	fake_fini(&u->port);
-	bed_close(&u->b);
+	fixture_close(&u->b);
 }
 
 bool
@@ -54,7 +54,7 @@ up_is_roce(const struct pkt *frame, uint16_t vlan)
 }
 
 void
-up_turn(struct up_bed *u)
+up_pass(struct uplink_fixture *u)
 {
 	uplink_rx(u->up, u->b.now);
 	sw_run(u->b.sw, u->b.now);
@@ -62,7 +62,7 @@ up_turn(struct up_bed *u)
 }
 
 bool
-up_left(struct up_bed *u)
+up_sent(struct uplink_fixture *u)
 {
 	uint8_t room[256];
 	struct pkt frame, reply = {.data = room, .room = sizeof(room)};
@@ -74,7 +74,7 @@ up_left(struct up_bed *u)
 			memcpy(u->frame, frame.data, frame.len);
 			u->frame_len = frame.len;
 		} else {
-			u->asked++;
+			u->peer_rx_control++;
 			if (u->answers && net_rx(u->peer, &frame, &reply, u->b.now))
 				assert_true(fake_arrive(&u->port, 0, &reply));
 		}
@@ -84,10 +84,10 @@ up_left(struct up_bed *u)
 }
 
 void
-up_post(struct up_bed *u, const struct bed_frame *f)
+up_post(struct uplink_fixture *u, const struct frame_spec *f)
 {
-	struct bed_client *c = &u->b.c[0];
-	uint32_t buf = c->tx.prod % BED_BUFS;
+	struct fixture_client *c = &u->b.c[0];
+	uint32_t buf = c->tx.prod % CLIENT_BUFS;
 
-	bed_post(c, buf, c->qpn, bed_build(region_tx_buf(&c->region, buf), f));
+	client_post(c, buf, c->qpn, frame_spec_build(region_tx_buf(&c->region, buf), f));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A daemon and its clients in one thread: the test calls what the daemon's loop would
  * call. Proves at the end that no descriptor and no mapping is left. */
-#ifndef ROCADE_TEST_SERVER_BED_H
-#define ROCADE_TEST_SERVER_BED_H
+#ifndef ROCADE_TEST_SERVER_FIXTURE_H
+#define ROCADE_TEST_SERVER_FIXTURE_H
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-struct bed {
+struct server_fixture {
 	char dir[32];
 	char path[64];
 	struct rocade_daemon *d;
@@ -32,7 +32,7 @@ struct bed {
 };
 
 static inline unsigned
-bed_fds(void)
+fds_count(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	unsigned n = 0;
@@ -46,7 +46,7 @@ bed_fds(void)
 
 /* Number of mapped client memories. */
 static inline unsigned
-bed_maps(void)
+maps_count(void)
 {
 	FILE *file = fopen("/proc/self/maps", "r");
 	char line[512];
@@ -61,11 +61,11 @@ bed_maps(void)
 
 /* conf: all but the socket. */
 static inline void
-bed_open(struct bed *b, struct rocade_daemon_conf conf)
+fixture_open(struct server_fixture *b, struct rocade_daemon_conf conf)
 {
 	memset(b, 0, sizeof(*b));
-	b->fds = bed_fds();
-	b->maps = bed_maps();
+	b->fds = fds_count();
+	b->maps = maps_count();
 	strcpy(b->dir, "/tmp/rocade-test-XXXXXX");
 	assert_non_null(mkdtemp(b->dir));
 	snprintf(b->path, sizeof(b->path), "%s/socket", b->dir);
@@ -79,17 +79,17 @@ bed_open(struct bed *b, struct rocade_daemon_conf conf)
 }
 
 static inline void
-bed_close(struct bed *b)
+fixture_close(struct server_fixture *b)
 {
 	rocade_daemon_destroy(b->d);
 	assert_int_equal(access(b->path, F_OK), -1);
 	assert_int_equal(rmdir(b->dir), 0);
-	assert_int_equal(bed_fds(), b->fds);
-	assert_int_equal(bed_maps(), b->maps);
+	assert_int_equal(fds_count(), b->fds);
+	assert_int_equal(maps_count(), b->maps);
 }
 
 static inline int
-bed_socket(void)
+client_socket(void)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
@@ -98,7 +98,7 @@ bed_socket(void)
 }
 
 static inline void
-bed_connect_fd(struct bed *b, int fd)
+client_connect_fd(struct server_fixture *b, int fd)
 {
 	assert_int_equal(
 		connect(fd, (struct sockaddr *)&b->d->addr, sizeof(b->d->addr)), 0);
@@ -106,17 +106,17 @@ bed_connect_fd(struct bed *b, int fd)
 }
 
 static inline int
-bed_connect(struct bed *b)
+client_connect(struct server_fixture *b)
 {
-	int fd = bed_socket();
+	int fd = client_socket();
 
-	bed_connect_fd(b, fd);
+	client_connect_fd(b, fd);
 	return fd;
 }
 
 /* The daemon handles all its connections. */
 static inline void
-bed_serve(struct bed *b)
+daemon_handle_all(struct server_fixture *b)
 {
 	struct conn *conn, *next;
 
@@ -130,7 +130,7 @@ bed_serve(struct bed *b)
 /* Receives a reply. Returns false if the daemon has disconnected. fds: room for
  * SW_ATTACH_FDS descriptors, or NULL if none may come. */
 static inline bool
-bed_take(int fd, struct sw_reply *reply, int *fds)
+client_recv(int fd, struct sw_reply *reply, int *fds)
 {
 	char control[CMSG_SPACE(8 * sizeof(int))] __attribute__((aligned(8)));
 	struct iovec to = {.iov_base = reply, .iov_len = sizeof(*reply)};
@@ -156,17 +156,17 @@ bed_take(int fd, struct sw_reply *reply, int *fds)
 }
 
 static inline bool
-bed_ask(struct bed *b, int fd, struct sw_request *req, struct sw_reply *reply, int *fds)
+client_call(struct server_fixture *b, int fd, struct sw_request *req, struct sw_reply *reply, int *fds)
 {
 	req->magic = SW_PROTO_MAGIC;
 	req->version = SW_PROTO_VERSION;
 	assert_int_equal(send(fd, req, sizeof(*req), MSG_NOSIGNAL), sizeof(*req));
-	bed_serve(b);
-	return bed_take(fd, reply, fds);
+	daemon_handle_all(b);
+	return client_recv(fd, reply, fds);
 }
 
 /* A client's end. */
-struct bed_client {
+struct fixture_client {
 	int fd;
 	int fds[SW_ATTACH_FDS]; /* memory, the daemon's wake-up, the client's wake-up */
 	struct sw_reply reply;
@@ -175,14 +175,14 @@ struct bed_client {
 };
 
 static inline int
-bed_attach(struct bed *b, struct bed_client *c)
+client_attach(struct server_fixture *b, struct fixture_client *c)
 {
 	struct sw_request req = {.type = SW_ATTACH};
 	void *mem;
 
 	memset(c, 0, sizeof(*c));
-	c->fd = bed_connect(b);
-	assert_true(bed_ask(b, c->fd, &req, &c->reply, c->fds));
+	c->fd = client_connect(b);
+	assert_true(client_call(b, c->fd, &req, &c->reply, c->fds));
 	if (c->reply.error != 0)
 		return c->reply.error;
 	c->size = region_size(&c->reply.geom);
@@ -194,7 +194,7 @@ bed_attach(struct bed *b, struct bed_client *c)
 
 /* The client ends, and the daemon notices. */
 static inline void
-bed_detach(struct bed *b, struct bed_client *c)
+client_detach(struct server_fixture *b, struct fixture_client *c)
 {
 	if (c->region.head != NULL)
 		munmap(c->region.head, c->size);
@@ -203,7 +203,7 @@ bed_detach(struct bed *b, struct bed_client *c)
 			close(c->fds[i]);
 	}
 	close(c->fd);
-	bed_serve(b);
+	daemon_handle_all(b);
 }
 
 #endif

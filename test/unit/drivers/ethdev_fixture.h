@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Virtual PMDs, without root or hugepages: net_ring gives back what was sent, net_memif
  * joins two ports of this process, net_null is bare. */
-#ifndef ROCADE_TEST_DRIVERS_ETHDEV_BED_H
-#define ROCADE_TEST_DRIVERS_ETHDEV_BED_H
+#ifndef ROCADE_TEST_DRIVERS_ETHDEV_FIXTURE_H
+#define ROCADE_TEST_DRIVERS_ETHDEV_FIXTURE_H
 
 #include <rte_ethdev.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two ends of a loop, of which one is impaired, and numbered frames. */
-#ifndef ROCADE_TEST_IMPAIR_BED_H
-#define ROCADE_TEST_IMPAIR_BED_H
+#ifndef ROCADE_TEST_IMPAIR_FIXTURE_H
+#define ROCADE_TEST_IMPAIR_FIXTURE_H
 
 #include "impair/impair.h"
 
@@ -10,7 +10,7 @@
 #define LEN 64
 
 /* End 1 is the impaired one. arrived[i]: number of copies of frame i. */
-struct bed {
+struct impair_fixture {
 	struct port port[2];
 	struct port_queue inner, outer;
 	struct impair *im;
@@ -18,14 +18,14 @@ struct bed {
 	unsigned arrived[FRAMES];
 	uint32_t order[2 * FRAMES]; /* numbers in the order of arrival */
 	unsigned count;
-	unsigned spoilt;
+	unsigned corrupt_seen;
 	uint64_t rand;
 	uint32_t bad_at; /* offset of the wrong byte in the last corrupted frame */
 };
 
 /* All impairments at once. */
 static inline struct impair_conf
-bed_everything(uint64_t seed)
+conf_all_impairments(uint64_t seed)
 {
 	return (struct impair_conf){.loss_ppm = 200000,
 		.duplicate_ppm = 300000,
@@ -36,16 +36,16 @@ bed_everything(uint64_t seed)
 
 /* conf: for frames that end 1 receives. */
 void
-bed_open(struct bed *bed, const struct impair_conf *conf);
+fixture_open(struct impair_fixture *ctx, const struct impair_conf *conf);
 /* Proves that no buffer is missing from the pools. */
 void
-bed_close(struct bed *bed, unsigned free_before[2]);
+fixture_close(struct impair_fixture *ctx, unsigned free_before[2]);
 unsigned
 pool_free(struct port *port);
 void
-bed_fill(struct pkt *pkt, uint32_t number);
+numbered_frame_fill(struct pkt *pkt, uint32_t number);
 /* Counts received frames. Each has one wrong bit at most. */
 void
-bed_count(struct bed *bed, const struct pkt *pkts, unsigned n);
+frames_count(struct impair_fixture *ctx, const struct pkt *pkts, unsigned n);
 
 #endif

@@ -5,19 +5,19 @@
 #include <string.h>
 
 #include "loop/loop.h"
-#include "impair_bed.h"
+#include "impair_fixture.h"
 
 #include <cmocka.h>
 
 void
-bed_open(struct bed *bed, const struct impair_conf *conf)
+fixture_open(struct impair_fixture *ctx, const struct impair_conf *conf)
 {
-	memset(bed, 0, sizeof(*bed));
+	memset(ctx, 0, sizeof(*ctx));
 	assert_int_equal(
-		loop_open(1, 256, RING, &alloc_plain, &bed->port[0], &bed->port[1]), 0);
-	bed->inner = (struct port_queue){bed->port[1].ops, bed->port[1].queues[0]};
-	assert_int_equal(impair_wrap(&bed->inner, 256, &bed->im, &bed->outer), 0);
-	assert_int_equal(impair_set(bed->im, IMPAIR_RX, conf), 0);
+		loop_open(1, 256, RING, &alloc_plain, &ctx->port[0], &ctx->port[1]), 0);
+	ctx->inner = (struct port_queue){ctx->port[1].ops, ctx->port[1].queues[0]};
+	assert_int_equal(impair_wrap(&ctx->inner, 256, &ctx->im, &ctx->outer), 0);
+	assert_int_equal(impair_set(ctx->im, IMPAIR_RX, conf), 0);
 }
 
 unsigned
@@ -34,13 +34,13 @@ pool_free(struct port *port)
 }
 
 void
-bed_close(struct bed *bed, unsigned free_before[2])
+fixture_close(struct impair_fixture *ctx, unsigned free_before[2])
 {
-	impair_unwrap(bed->im);
+	impair_unwrap(ctx->im);
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(pool_free(&bed->port[i]), free_before[i]);
+		assert_int_equal(pool_free(&ctx->port[i]), free_before[i]);
 	for (unsigned i = 0; i < 2; i++)
-		bed->port[i].ops->close(bed->port[i].drv);
+		ctx->port[i].ops->close(ctx->port[i].drv);
 }
 
 static uint8_t
@@ -50,7 +50,7 @@ byte_of(uint32_t number, unsigned at)
 }
 
 void
-bed_fill(struct pkt *pkt, uint32_t number)
+numbered_frame_fill(struct pkt *pkt, uint32_t number)
 {
 	/* The number is in the Ethernet header, which is not corrupted. */
 	memcpy(pkt->data, &number, sizeof(number));
@@ -60,7 +60,7 @@ bed_fill(struct pkt *pkt, uint32_t number)
 }
 
 static unsigned
-bits_wrong(struct bed *bed, const struct pkt *pkt, uint32_t number)
+bits_wrong(struct impair_fixture *ctx, const struct pkt *pkt, uint32_t number)
 {
 	unsigned bits = 0;
 
@@ -68,14 +68,14 @@ bits_wrong(struct bed *bed, const struct pkt *pkt, uint32_t number)
 		uint8_t diff = pkt->data[at] ^ byte_of(number, at);
 
 		if (diff != 0)
-			bed->bad_at = at;
+			ctx->bad_at = at;
 		bits += (unsigned)__builtin_popcount(diff);
 	}
 	return bits;
 }
 
 void
-bed_count(struct bed *bed, const struct pkt *pkts, unsigned n)
+frames_count(struct impair_fixture *ctx, const struct pkt *pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t number;
@@ -84,14 +84,14 @@ bed_count(struct bed *bed, const struct pkt *pkts, unsigned n)
 		memcpy(&number, pkts[i].data, sizeof(number));
 		assert_in_range(number, 0, FRAMES - 1);
 		assert_int_equal(pkts[i].len, LEN);
-		bits = bits_wrong(bed, &pkts[i], number);
+		bits = bits_wrong(ctx, &pkts[i], number);
 		assert_in_range(bits, 0, 1);
 		if (bits == 1) {
-			assert_in_range(bed->bad_at, 14, LEN - 1);
-			bed->spoilt++;
+			assert_in_range(ctx->bad_at, 14, LEN - 1);
+			ctx->corrupt_seen++;
 		}
-		bed->arrived[number]++;
-		assert_true(bed->count < RTE_DIM(bed->order));
-		bed->order[bed->count++] = number;
+		ctx->arrived[number]++;
+		assert_true(ctx->count < RTE_DIM(ctx->order));
+		ctx->order[ctx->count++] = number;
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A client's end. The test plays the daemon: its replies are sent before the requests. */
-#ifndef ROCADE_TEST_SHM_BED_H
-#define ROCADE_TEST_SHM_BED_H
+#ifndef ROCADE_TEST_SHM_FIXTURE_H
+#define ROCADE_TEST_SHM_FIXTURE_H
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 static inline unsigned
-fds_open(void)
+fds_count(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	unsigned n = 0;
@@ -36,7 +36,7 @@ fds_open(void)
 
 /* Connects a session; returns the daemon's end. */
 static inline int
-session_make(struct session *s)
+session_pair(struct session *s)
 {
 	int ends[2];
 
@@ -48,7 +48,7 @@ session_make(struct session *s)
 
 /* Sends len bytes of the reply and n descriptors from the daemon's end. */
 static inline void
-reply_put(int end, const void *reply, size_t len, const int *fds, unsigned n)
+reply_send(int end, const void *reply, size_t len, const int *fds, unsigned n)
 {
 	char control[CMSG_SPACE(8 * sizeof(int))] __attribute__((aligned(8))) = {0};
 	struct iovec from = {.iov_base = (void *)reply, .iov_len = len};
@@ -69,7 +69,7 @@ reply_put(int end, const void *reply, size_t len, const int *fds, unsigned n)
 }
 
 static inline struct sw_request
-request_taken(int end)
+request_recv(int end)
 {
 	struct sw_request req;
 
@@ -80,7 +80,7 @@ request_taken(int end)
 }
 
 static inline struct sw_reply
-reply_good(void)
+reply_valid(void)
 {
 	struct sw_reply reply = {.magic = SW_PROTO_MAGIC,
 		.version = SW_PROTO_VERSION,
@@ -104,13 +104,13 @@ struct daemon_end {
 };
 
 static inline void
-daemon_make(struct daemon_end *d, struct session *s)
+daemon_open(struct daemon_end *d, struct session *s)
 {
-	struct region_geom geom = reply_good().geom;
+	struct region_geom geom = reply_valid().geom;
 	int ends[2];
 	void *mem;
 
-	d->fd = session_make(s);
+	d->fd = session_pair(s);
 	d->size = region_size(&geom);
 	d->fds[0] = memfd_create("rocade", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(d->fds[0], (off_t)d->size), 0);
@@ -130,7 +130,7 @@ daemon_make(struct daemon_end *d, struct session *s)
 
 /* Closes the daemon's copies of the descriptors passed to the client. */
 static inline void
-daemon_gave(struct daemon_end *d)
+daemon_close_passed(struct daemon_end *d)
 {
 	for (unsigned i = 0; i < SW_ATTACH_FDS; i++)
 		close(d->fds[i]);

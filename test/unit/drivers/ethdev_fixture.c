@@ -8,7 +8,7 @@
 
 #include "base/base_log.h"
 
-#include "ethdev_bed.h"
+#include "ethdev_fixture.h"
 
 #include <cmocka.h>
 
