@@ -11,7 +11,7 @@
 static struct hist hist;
 
 static void
-test_empty(void **state)
+empty_quantile_is_0(void **state)
 {
 	(void)state;
 	hist_clear(&hist);
@@ -19,7 +19,7 @@ test_empty(void **state)
 }
 
 static void
-test_small_values_are_exact(void **state)
+small_values_are_exact(void **state)
 {
 	(void)state;
 	hist_clear(&hist);
@@ -37,7 +37,7 @@ test_small_values_are_exact(void **state)
 
 /* Ranks are rounded up: the 99 % quantile of 10 values is the 10th. */
 static void
-test_few_values(void **state)
+ranks_are_rounded_up(void **state)
 {
 	(void)state;
 	hist_clear(&hist);
@@ -51,7 +51,7 @@ test_few_values(void **state)
 
 /* Three digits of any value are exact, at both sides of each power of two. */
 static void
-test_three_digits(void **state)
+three_digits_are_exact(void **state)
 {
 	(void)state;
 	for (unsigned shift = 1; shift < 40; shift++) {
@@ -71,7 +71,7 @@ test_three_digits(void **state)
 }
 
 static void
-test_beyond_the_last_bucket(void **state)
+value_beyond_the_last_bucket(void **state)
 {
 	(void)state;
 	hist_clear(&hist);
@@ -83,11 +83,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_small_values_are_exact),
-		cmocka_unit_test(test_few_values),
-		cmocka_unit_test(test_three_digits),
-		cmocka_unit_test(test_beyond_the_last_bucket),
+		cmocka_unit_test(empty_quantile_is_0),
+		cmocka_unit_test(small_values_are_exact),
+		cmocka_unit_test(ranks_are_rounded_up),
+		cmocka_unit_test(three_digits_are_exact),
+		cmocka_unit_test(value_beyond_the_last_bucket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,7 @@ accept(const char *text)
 }
 
 static void
-test_defaults(void **state)
+default_values(void **state)
 {
 	(void)state;
 	assert_int_equal(parse(""), 0);
@@ -59,7 +59,7 @@ test_defaults(void **state)
 }
 
 static void
-test_values(void **state)
+values_are_parsed(void **state)
 {
 	(void)state;
 	assert_int_equal(
@@ -81,7 +81,7 @@ test_values(void **state)
 
 /* Each message names the option, its value and the valid values. */
 static void
-test_wrong_values(void **state)
+wrong_values_are_named(void **state)
 {
 	static const struct {
 		const char *text, *say[3];
@@ -124,7 +124,7 @@ test_wrong_values(void **state)
 }
 
 static void
-test_ports(void **state)
+options_per_port(void **state)
 {
 	(void)state;
 	assert_int_equal(
@@ -143,7 +143,7 @@ test_ports(void **state)
 }
 
 static void
-test_loop(void **state)
+loop_has_two_ports(void **state)
 {
 	(void)state;
 	assert_int_equal(accept("--loop"), 0);
@@ -166,7 +166,7 @@ test_loop(void **state)
 }
 
 static void
-test_check(void **state)
+conflicting_options_are_refused(void **state)
 {
 	static const struct {
 		const char *text, *say;
@@ -194,7 +194,7 @@ test_check(void **state)
 }
 
 static void
-test_set(void **state)
+options_set_at_run_time(void **state)
 {
 	enum option_effect effect = OPT_START;
 
@@ -215,7 +215,7 @@ test_set(void **state)
 
 /* The table: no name or letter twice, valid ranges, and a text for each option. */
 static void
-test_table(void **state)
+option_table_is_consistent(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < n_option_rows; i++) {
@@ -238,14 +238,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_wrong_values),
-		cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_loop),
-		cmocka_unit_test(test_check),
-		cmocka_unit_test(test_set),
-		cmocka_unit_test(test_table),
+		cmocka_unit_test(default_values),
+		cmocka_unit_test(values_are_parsed),
+		cmocka_unit_test(wrong_values_are_named),
+		cmocka_unit_test(options_per_port),
+		cmocka_unit_test(loop_has_two_ports),
+		cmocka_unit_test(conflicting_options_are_refused),
+		cmocka_unit_test(options_set_at_run_time),
+		cmocka_unit_test(option_table_is_consistent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 #include "testpmd_parse.h"
 
 static void
-test_number(void **state)
+numbers_are_parsed(void **state)
 {
 	static const char *const bad[] = {"", " 1", "-1", "+1", "1x", "0x", "x", "1.5",
 		"1 ", "18446744073709551616", "101"};
@@ -30,7 +30,7 @@ test_number(void **state)
 }
 
 static void
-test_size(void **state)
+sizes_are_parsed(void **state)
 {
 	uint64_t value;
 
@@ -49,7 +49,7 @@ test_size(void **state)
 }
 
 static void
-test_size_list(void **state)
+size_lists_are_parsed(void **state)
 {
 	uint64_t sizes[4];
 
@@ -66,7 +66,7 @@ test_size_list(void **state)
 }
 
 static void
-test_ppm(void **state)
+rates_are_parsed(void **state)
 {
 	uint64_t ppm;
 
@@ -84,7 +84,7 @@ test_ppm(void **state)
 }
 
 static void
-test_impair(void **state)
+impairments_are_parsed(void **state)
 {
 	struct impair_conf impair = {.seed = 7};
 
@@ -108,7 +108,7 @@ test_impair(void **state)
 }
 
 static void
-test_host_address(void **state)
+host_addresses_are_checked(void **state)
 {
 	static const char *const bad[] = {"", "1.2.3", "1.2.3.4.5", "256.1.1.1",
 		"0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "host",
@@ -124,7 +124,7 @@ test_host_address(void **state)
 }
 
 static void
-test_address_list(void **state)
+address_lists_are_checked(void **state)
 {
 	(void)state;
 	assert_true(parse_address_list("192.0.2.1/24"));
@@ -144,13 +144,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_number),
-		cmocka_unit_test(test_size),
-		cmocka_unit_test(test_size_list),
-		cmocka_unit_test(test_ppm),
-		cmocka_unit_test(test_impair),
-		cmocka_unit_test(test_host_address),
-		cmocka_unit_test(test_address_list),
+		cmocka_unit_test(numbers_are_parsed),
+		cmocka_unit_test(sizes_are_parsed),
+		cmocka_unit_test(size_lists_are_parsed),
+		cmocka_unit_test(rates_are_parsed),
+		cmocka_unit_test(impairments_are_parsed),
+		cmocka_unit_test(host_addresses_are_checked),
+		cmocka_unit_test(address_lists_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

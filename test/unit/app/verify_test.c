@@ -14,7 +14,7 @@
 
 /* One wrong bit in any byte of any length up to LEN_MAX is found. */
 static void
-test_one_bit_is_seen(void **state)
+each_single_bit_error_is_found(void **state)
 {
 	uint8_t buf[LEN_MAX + 8];
 	uint64_t seed = verify_seed(0x100, 7);
@@ -37,7 +37,7 @@ test_one_bit_is_seen(void **state)
 }
 
 static void
-test_every_bad_byte_is_counted(void **state)
+every_bad_byte_is_counted(void **state)
 {
 	uint8_t buf[100];
 	uint64_t seed = verify_seed(0x100, 7);
@@ -54,7 +54,7 @@ test_every_bad_byte_is_counted(void **state)
 
 /* The bytes depend on the QP, the message and the offset. */
 static void
-test_depends_on_everything(void **state)
+bytes_depend_on_qp_message_and_offset(void **state)
 {
 	uint8_t a[64], b[64];
 	size_t first;
@@ -75,7 +75,7 @@ test_depends_on_everything(void **state)
 }
 
 static void
-test_alignment_does_not_matter(void **state)
+alignment_does_not_matter(void **state)
 {
 	uint8_t aligned[64], raw[80];
 	uint64_t seed = verify_seed(5, 5);
@@ -92,7 +92,7 @@ test_alignment_does_not_matter(void **state)
 
 /* The peer may be another build or another machine: the bytes are fixed. */
 static void
-test_the_bytes_are_fixed(void **state)
+bytes_are_fixed(void **state)
 {
 	static const uint8_t want[16] = {0x50, 0x37, 0xb6, 0xde, 0xb0, 0xe7, 0x85, 0xa2,
 		0x65, 0xb3, 0x00, 0x5e, 0x6a, 0x61, 0xbd, 0x40};
@@ -107,11 +107,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_bit_is_seen),
-		cmocka_unit_test(test_every_bad_byte_is_counted),
-		cmocka_unit_test(test_depends_on_everything),
-		cmocka_unit_test(test_alignment_does_not_matter),
-		cmocka_unit_test(test_the_bytes_are_fixed),
+		cmocka_unit_test(each_single_bit_error_is_found),
+		cmocka_unit_test(every_bad_byte_is_counted),
+		cmocka_unit_test(bytes_depend_on_qp_message_and_offset),
+		cmocka_unit_test(alignment_does_not_matter),
+		cmocka_unit_test(bytes_are_fixed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ cm_with(uint64_t guid)
 }
 
 static struct mad
-taken(struct cm *cm)
+next_mad(struct cm *cm)
 {
 	struct cm_path path;
 	struct mad mad;
@@ -37,7 +37,7 @@ taken(struct cm *cm)
 }
 
 static enum cm_drop
-give(struct cm *cm, const struct mad *mad, const struct captured_mad *c)
+deliver(struct cm *cm, const struct mad *mad, const struct captured_mad *c)
 {
 	struct cm_path path;
 
@@ -96,7 +96,7 @@ request_of(const struct captured_mad *c)
 }
 
 static void
-active_as_the_kernel(void **state)
+requests_equal_the_kernels(void **state)
 {
 	unsigned found = 0;
 
@@ -116,7 +116,7 @@ active_as_the_kernel(void **state)
 		assert_int_equal(sidr ? cm_sidr_request(cm, &r, NULL, now, &conn)
 				      : cm_connect(cm, &r, NULL, now, &conn),
 			0);
-		mad = taken(cm);
+		mad = next_mad(cm);
 		memcpy(mad.data, want->data, 4);
 		mad.tid = want->tid;
 		assert_memory_equal(&mad, want, MAD_LEN);
@@ -138,14 +138,14 @@ active_through(const struct captured_mad *c, const struct captured_mad *rep)
 	struct cm_conn *conn;
 
 	assert_int_equal(cm_connect(cm, &r, NULL, now, &conn), 0);
-	ours = taken(cm);
+	ours = next_mad(cm);
 	mad_put(&mad, MAD_REP_remote_id, mad_local_id(&ours));
-	assert_int_equal(give(cm, &mad, rep), CM_DROP_none);
+	assert_int_equal(deliver(cm, &mad, rep), CM_DROP_none);
 	assert_true(cm_next_event(cm, &e));
 	assert_int_equal(e.type, CM_EVENT_REPLY);
 	assert_int_equal(e.qp.qpn, mad_get(&mad, MAD_REP_local_qpn));
 	assert_int_equal(cm_confirm(conn, NULL, 0, now), 0);
-	ours = taken(cm);
+	ours = next_mad(cm);
 	if (rtu != NULL) { /* the captured RTU has the TID of the REQ */
 		memcpy(ours.data, rtu->mad.data, 4);
 		ours.tid = rtu->mad.tid;
@@ -182,25 +182,25 @@ passive_through(const struct captured_mad *c, const struct captured_mad *rep)
 	assert_int_equal(cm_listen(cm, mad_get(&c->mad, MAD_REQ_service_id), c->dst, 1,
 				 NULL, &listener),
 		0);
-	assert_int_equal(give(cm, &c->mad, c), CM_DROP_none);
+	assert_int_equal(deliver(cm, &c->mad, c), CM_DROP_none);
 	assert_true(cm_next_event(cm, &e));
 	assert_int_equal(e.type, CM_EVENT_REQUEST);
 	assert_int_equal(cm_accept(e.conn, &qp, private, len, now), 0);
-	mad = taken(cm);
+	mad = next_mad(cm);
 	memcpy(mad.data, want->data, 4);
 	mad_put(&mad, MAD_REP_target_ack_delay, mad_get(want, MAD_REP_target_ack_delay));
 	assert_memory_equal(&mad, want, MAD_LEN);
 	if (rtu != NULL) {
 		mad = rtu->mad;
 		mad_put(&mad, MAD_RTU_remote_id, e.conn->local_id);
-		assert_int_equal(give(cm, &mad, rtu), CM_DROP_none);
+		assert_int_equal(deliver(cm, &mad, rtu), CM_DROP_none);
 		assert_string_equal(cm_state_name(e.conn), "ESTABLISHED");
 	}
 	if (rtu != NULL && dreq != NULL && memcmp(dreq->src, c->src, 16) == 0) {
 		mad = dreq->mad;
 		mad_put(&mad, MAD_DREQ_remote_id, e.conn->local_id);
-		assert_int_equal(give(cm, &mad, dreq), CM_DROP_none);
-		mad = taken(cm);
+		assert_int_equal(deliver(cm, &mad, dreq), CM_DROP_none);
+		mad = next_mad(cm);
 		memcpy(mad.data, answer_of(c, MAD_DREP)->mad.data, 4);
 		assert_memory_equal(&mad, &answer_of(c, MAD_DREP)->mad, MAD_LEN);
 	}
@@ -208,7 +208,7 @@ passive_through(const struct captured_mad *c, const struct captured_mad *rep)
 }
 
 static void
-handshakes(void **state)
+handshakes_equal_the_kernels(void **state)
 {
 	unsigned found = 0;
 
@@ -227,7 +227,7 @@ handshakes(void **state)
 
 /* The receiver of a Starting PSN begins to send with it, not its sender (IBA 12.7.31). */
 static void
-starting_psn(void **state)
+starting_psn_is_for_the_receiver(void **state)
 {
 	static const struct {
 		unsigned number, mad;
@@ -251,7 +251,7 @@ starting_psn(void **state)
 }
 
 static void
-rejects(void **state)
+rejects_equal_the_kernels(void **state)
 {
 	const struct captured_mad *req = mad_captured("81-cm-rej-no-listener", 1);
 	const struct captured_mad *sidr = mad_captured("92-cm-sidr-reject", 1);
@@ -261,18 +261,18 @@ rejects(void **state)
 	struct mad mad;
 
 	(void)state;
-	assert_int_equal(give(cm, &req->mad, req), CM_DROP_none);
-	mad = taken(cm);
+	assert_int_equal(deliver(cm, &req->mad, req), CM_DROP_none);
+	mad = next_mad(cm);
 	assert_memory_equal(&mad, mad_of("81-cm-rej-no-listener", 2), MAD_LEN);
-	assert_int_equal(give(cm, &sidr->mad, sidr), CM_DROP_none);
-	mad = taken(cm);
+	assert_int_equal(deliver(cm, &sidr->mad, sidr), CM_DROP_none);
+	mad = next_mad(cm);
 	assert_memory_equal(&mad, mad_of("92-cm-sidr-reject", 2), MAD_LEN);
 	req = mad_captured("82-cm-rej-consumer", 1);
 	assert_int_equal(cm_listen(cm, SERVICE, NULL, 1, NULL, &listener), 0);
-	assert_int_equal(give(cm, &req->mad, req), CM_DROP_none);
+	assert_int_equal(deliver(cm, &req->mad, req), CM_DROP_none);
 	assert_true(cm_next_event(cm, &e));
 	assert_int_equal(cm_reject(e.conn, CM_REJ_CONSUMER, "goaway", 6, now), 0);
-	mad = taken(cm);
+	mad = next_mad(cm);
 	memcpy(mad.data, mad_of("82-cm-rej-consumer", 2)->data, 4);
 	assert_memory_equal(&mad, mad_of("82-cm-rej-consumer", 2), MAD_LEN);
 	cm_destroy(cm);
@@ -280,7 +280,7 @@ rejects(void **state)
 
 /* A user that takes 12 s to accept: the MRA equals the kernel's. */
 static void
-late_accept(void **state)
+mra_equals_the_kernels(void **state)
 {
 	const struct captured_mad *req = mad_captured("89-cm-mra", 1);
 	struct cm *cm = cm_with(5);
@@ -289,10 +289,10 @@ late_accept(void **state)
 
 	(void)state;
 	assert_int_equal(cm_listen(cm, SERVICE, NULL, 1, NULL, &listener), 0);
-	assert_int_equal(give(cm, &req->mad, req), CM_DROP_none);
+	assert_int_equal(deliver(cm, &req->mad, req), CM_DROP_none);
 	req = mad_captured("89-cm-mra", 2);
-	assert_int_equal(give(cm, &req->mad, req), CM_DROP_none);
-	mad = taken(cm);
+	assert_int_equal(deliver(cm, &req->mad, req), CM_DROP_none);
+	mad = next_mad(cm);
 	memcpy(mad.data, mad_of("89-cm-mra", 3)->data, 4);
 	assert_memory_equal(&mad, mad_of("89-cm-mra", 3), MAD_LEN);
 	cm_destroy(cm);
@@ -302,11 +302,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(active_as_the_kernel),
-		cmocka_unit_test(handshakes),
-		cmocka_unit_test(starting_psn),
-		cmocka_unit_test(rejects),
-		cmocka_unit_test(late_accept),
+		cmocka_unit_test(requests_equal_the_kernels),
+		cmocka_unit_test(handshakes_equal_the_kernels),
+		cmocka_unit_test(starting_psn_is_for_the_receiver),
+		cmocka_unit_test(rejects_equal_the_kernels),
+		cmocka_unit_test(mra_equals_the_kernels),
 	};
 
 	return cmocka_run_group_tests_name("capture", tests, mads_load, mads_unload);

@@ -40,7 +40,7 @@ connect_and_disconnect(void **state)
 
 /* An event has the peer's values as this side needs them: the depths cross over. */
 static void
-events_say_it(void **state)
+events_carry_the_peers_values(void **state)
 {
 	struct cm_request req = request_from(A, 0x111);
 	struct cm_event e;
@@ -85,7 +85,7 @@ events_say_it(void **state)
 }
 
 static void
-rejected(void **state)
+reject_of_a_request(void **state)
 {
 	struct cm_conn *a, *b;
 	struct cm_event e;
@@ -110,7 +110,7 @@ rejected(void **state)
 
 /* The active side can send a REJ instead of the RTU. */
 static void
-reply_rejected(void **state)
+reject_of_a_reply(void **state)
 {
 	struct cm_conn *a, *b;
 
@@ -130,7 +130,7 @@ reply_rejected(void **state)
 /* A call that the state does not allow returns -ENOTCONN, changes nothing and sends
  * nothing. */
 static void
-wrong_state(void **state)
+calls_in_wrong_states_fail(void **state)
 {
 	struct cm_conn *a, *b;
 
@@ -161,7 +161,7 @@ wrong_state(void **state)
 }
 
 static void
-bad_arguments(void **state)
+invalid_arguments_are_refused(void **state)
 {
 	const struct cm_request good = request_from(A, 0x111);
 	struct cm_request r;
@@ -222,7 +222,7 @@ bad_arguments(void **state)
 /* A connection released in any state: the peer gets a message and an event, and nothing
  * remains. */
 static void
-released_anywhere(void **state)
+released_in_each_state(void **state)
 {
 	static const char *const heard[] = {
 		"a:REQ a:REJ",
@@ -281,7 +281,7 @@ crossing_dreqs(void **state)
 
 /* Both ends of the connection belong to one manager. */
 static void
-with_itself(void **state)
+connection_within_one_manager(void **state)
 {
 	struct cm_request req = request_from(B, 0x111);
 	struct cm_event e;
@@ -321,14 +321,14 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connect_and_disconnect),
-		cmocka_unit_test(events_say_it),
-		cmocka_unit_test(rejected),
-		cmocka_unit_test(reply_rejected),
-		cmocka_unit_test(wrong_state),
-		cmocka_unit_test(bad_arguments),
-		cmocka_unit_test(released_anywhere),
+		cmocka_unit_test(events_carry_the_peers_values),
+		cmocka_unit_test(reject_of_a_request),
+		cmocka_unit_test(reject_of_a_reply),
+		cmocka_unit_test(calls_in_wrong_states_fail),
+		cmocka_unit_test(invalid_arguments_are_refused),
+		cmocka_unit_test(released_in_each_state),
 		cmocka_unit_test(crossing_dreqs),
-		cmocka_unit_test(with_itself),
+		cmocka_unit_test(connection_within_one_manager),
 	};
 
 	return cmocka_run_group_tests_name("conn", tests, NULL, NULL);

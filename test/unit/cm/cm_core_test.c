@@ -12,7 +12,7 @@
 static struct cm_pair pair;
 
 static void
-configuration(void **state)
+invalid_configuration_is_refused(void **state)
 {
 	struct cm_conf good, conf;
 	struct cm *cm;
@@ -39,7 +39,7 @@ configuration(void **state)
 
 /* Ids differ between seeds, are not zero, and are not reused soon. */
 static void
-ids(void **state)
+ids_are_random_and_not_reused_soon(void **state)
 {
 	static uint32_t seen[4000];
 	unsigned count = 0;
@@ -78,7 +78,7 @@ ids(void **state)
 /* A message that does not fit the TX queue is dropped and counted. The retry timer sends
  * it again, as if the wire had lost it. */
 static void
-nobody_fetches(void **state)
+full_tx_queue_counts_drops(void **state)
 {
 	struct cm_request r = request_from(A, 0x100);
 	struct cm_conn *conns[CM_TX_QUEUE_LEN + 10];
@@ -104,7 +104,7 @@ nobody_fetches(void **state)
 
 /* Each counter has a name and a text, in the order of the structure. */
 static void
-counters(void **state)
+each_counter_has_name_and_text(void **state)
 {
 	const struct cm_stats *stats;
 
@@ -129,10 +129,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(configuration),
-		cmocka_unit_test(ids),
-		cmocka_unit_test(nobody_fetches),
-		cmocka_unit_test(counters),
+		cmocka_unit_test(invalid_configuration_is_refused),
+		cmocka_unit_test(ids_are_random_and_not_reused_soon),
+		cmocka_unit_test(full_tx_queue_counts_drops),
+		cmocka_unit_test(each_counter_has_name_and_text),
 	};
 
 	return cmocka_run_group_tests_name("cm", tests, NULL, NULL);

@@ -11,7 +11,7 @@
 static struct engine_link fixture;
 
 static struct cm_port *
-opened(struct link_side *s)
+cm_port_opened(struct link_side *s)
 {
 	struct cm_port *port, *again;
 	struct cm_conf conf;
@@ -56,7 +56,7 @@ connect_to(struct cm_port *port, unsigned from, unsigned to, unsigned gid)
 
 /* Over IPv4 and IPv6, between two devices and within one. */
 static void
-connects(void **state)
+connects_over_ipv4_and_ipv6(void **state)
 {
 	const struct cm_qp qp = {.qpn = 0x200};
 
@@ -68,8 +68,8 @@ connects(void **state)
 		struct cm_conn *conn, *passive;
 
 		engine_link_init(&fixture, NULL);
-		a = opened(&fixture.a);
-		b = to == 0 ? a : opened(&fixture.b);
+		a = cm_port_opened(&fixture.a);
+		b = to == 0 ? a : cm_port_opened(&fixture.b);
 		assert_int_equal(
 			cm_listen(cm_port_lock(b), SERVICE, NULL, 4, NULL, &listener), 0);
 		cm_port_unlock(b);
@@ -109,7 +109,7 @@ connects(void **state)
 /* The engine runs the manager's timers: an unanswered REQ is resent, and given up in the
  * end. */
 static void
-keeps_time(void **state)
+engine_runs_the_cm_timers(void **state)
 {
 	struct cm_port *a;
 	struct cm_conn *conn;
@@ -117,7 +117,7 @@ keeps_time(void **state)
 
 	(void)state;
 	engine_link_init(&fixture, NULL);
-	a = opened(&fixture.a);
+	a = cm_port_opened(&fixture.a);
 	conn = connect_to(a, 0, 1, 0);
 	engine_link_advance(&fixture, 20 * SEC_NS);
 	cm = cm_port_lock(a);
@@ -136,8 +136,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connects),
-		cmocka_unit_test(keeps_time),
+		cmocka_unit_test(connects_over_ipv4_and_ipv6),
+		cmocka_unit_test(engine_runs_the_cm_timers),
 	};
 
 	return cmocka_run_group_tests_name("cm port", tests, NULL, NULL);

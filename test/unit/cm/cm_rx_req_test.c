@@ -29,7 +29,7 @@ req_of(uint32_t id, uint32_t qpn)
 }
 
 static unsigned
-rej_taken(const struct mad *req)
+rej_reason_take(const struct mad *req)
 {
 	struct mad rej = mad_take(&pair, B);
 
@@ -42,7 +42,7 @@ rej_taken(const struct mad *req)
 }
 
 static void
-rejected_for_what_it_says(void **state)
+each_reject_reason(void **state)
 {
 	static const struct {
 		enum mad_field field;
@@ -68,33 +68,33 @@ rejected_for_what_it_says(void **state)
 		req = req_of(100, 0x100);
 		mad_put(&req, rows[i].field, rows[i].value);
 		assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
-		assert_int_equal(rej_taken(&req), rows[i].reason);
+		assert_int_equal(rej_reason_take(&req), rows[i].reason);
 	}
 	gid_parse("192.0.2.3", other, NULL);
 	req = req_of(100, 0x100);
 	mad_put_bytes(&req, MAD_REQ_primary_local_gid, other);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
-	assert_int_equal(rej_taken(&req), CM_REJ_GID);
+	assert_int_equal(rej_reason_take(&req), CM_REJ_GID);
 	req = req_of(100, 0x100);
 	mad_put_bytes(&req, MAD_REQ_primary_remote_gid, other);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
-	assert_int_equal(rej_taken(&req), CM_REJ_GID);
+	assert_int_equal(rej_reason_take(&req), CM_REJ_GID);
 	/* The RDMA IP CM header: another version, then another destination address. */
 	req = req_of(100, 0x100);
 	mad_put_private(&req, 0, "\x01", 1);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
-	assert_int_equal(rej_taken(&req), CM_REJ_UNSUPPORTED);
+	assert_int_equal(rej_reason_take(&req), CM_REJ_UNSUPPORTED);
 	req = req_of(100, 0x100);
 	mad_put_private(&req, 35, "\x03", 1);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
-	assert_int_equal(rej_taken(&req), CM_REJ_UNSUPPORTED);
+	assert_int_equal(rej_reason_take(&req), CM_REJ_UNSUPPORTED);
 	assert_int_equal(pair.cm[B]->stats.rejects_sent, RTE_DIM(rows) + 4);
 	assert_int_equal(cm_in_use(pair.cm[B]), 0);
 	cm_pair_fini(&pair);
 }
 
 static void
-cannot_be(void **state)
+invalid_req_is_dropped(void **state)
 {
 	static const uint32_t qpns[] = {0, 1, 0xFFFFFF};
 	struct mad req;
@@ -113,7 +113,7 @@ cannot_be(void **state)
 }
 
 static void
-transports(void **state)
+rc_uc_and_xrc_are_accepted(void **state)
 {
 	static const uint8_t kinds[] = {CM_RC, CM_UC, CM_XRC};
 
@@ -137,7 +137,7 @@ transports(void **state)
 }
 
 static void
-again_in_each_state(void **state)
+duplicate_req_in_each_state(void **state)
 {
 	struct mad req, answer;
 	struct cm_conn *b;
@@ -160,7 +160,7 @@ again_in_each_state(void **state)
 	/* The same id with another starting PSN. */
 	mad_put(&req, MAD_REQ_starting_psn, 1);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
-	assert_int_equal(rej_taken(&req), CM_REJ_DUPLICATE_ID);
+	assert_int_equal(rej_reason_take(&req), CM_REJ_DUPLICATE_ID);
 	mad_put(&req, MAD_REQ_starting_psn, 0xa00);
 	cm_established(b, pair.now);
 	expect_event(&pair, B, CM_EVENT_ESTABLISHED);
@@ -169,13 +169,13 @@ again_in_each_state(void **state)
 	cm_disconnect(b, NULL, 0, pair.now);
 	answer = mad_take(&pair, B);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
-	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
+	assert_int_equal(rej_reason_take(&req), CM_REJ_STALE);
 	mad_init(&answer, MAD_DREP, 1);
 	mad_put(&answer, MAD_DREP_local_id, 100);
 	mad_put(&answer, MAD_DREP_remote_id, b->local_id);
 	assert_int_equal(mad_deliver(&pair, B, &answer), CM_DROP_none);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
-	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
+	assert_int_equal(rej_reason_take(&req), CM_REJ_STALE);
 	expect_event(&pair, B, CM_EVENT_DISCONNECTED);
 	/* After the time wait it is a new request. */
 	cm_pair_advance(&pair, TIMEWAIT_NS + SEC_NS);
@@ -189,7 +189,7 @@ again_in_each_state(void **state)
 
 /* A duplicate of a rejected REQ gets the same REJ, and the user gets no event. */
 static void
-rejected_again(void **state)
+duplicate_of_rejected_req(void **state)
 {
 	struct mad req, rej;
 	struct cm_conn *b;
@@ -217,7 +217,7 @@ rejected_again(void **state)
 /* A restarted peer uses the same QPN again: the old connection ends and the new REQ is
  * rejected, also during the time wait. */
 static void
-stale_peer(void **state)
+restarted_peer_is_stale(void **state)
 {
 	struct cm_conn *a, *b;
 	struct mad req, mad;
@@ -230,7 +230,7 @@ stale_peer(void **state)
 	expect_event(&pair, B, CM_EVENT_DISCONNECTED);
 	mad = mad_take(&pair, B);
 	assert_int_equal(mad_attr_of(&mad), MAD_DREQ);
-	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
+	assert_int_equal(rej_reason_take(&req), CM_REJ_STALE);
 	assert_int_equal(pair.cm[B]->stats.stale, 1);
 	/* The peer does not know the old connection and answers with a DREP. */
 	mad_init(&mad, MAD_DREP, mad.tid);
@@ -239,7 +239,7 @@ stale_peer(void **state)
 	assert_int_equal(mad_deliver(&pair, B, &mad), CM_DROP_none);
 	expect_no_event(&pair, B);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
-	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
+	assert_int_equal(rej_reason_take(&req), CM_REJ_STALE);
 	cm_pair_advance(&pair, TIMEWAIT_NS + SEC_NS);
 	expect_event(&pair, B, CM_EVENT_TIMEWAIT_EXIT);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
@@ -253,7 +253,7 @@ stale_peer(void **state)
 /* A REQ from another address with the same CA GUID neither ends a connection nor makes
  * one. */
 static void
-borrowed_guid(void **state)
+same_guid_from_another_address(void **state)
 {
 	struct cm_path path = path_from(B);
 	struct cm_conn *a, *b;
@@ -267,7 +267,7 @@ borrowed_guid(void **state)
 	mad_put_bytes(&req, MAD_REQ_primary_local_gid, path.dgid);
 	assert_int_equal(
 		cm_rx(pair.cm[B], (uint8_t *)&req, MAD_LEN, &path, pair.now), CM_DROP_none);
-	assert_int_equal(rej_taken(&req), CM_REJ_STALE);
+	assert_int_equal(rej_reason_take(&req), CM_REJ_STALE);
 	assert_int_equal(b->state, CM_ESTABLISHED);
 	mad_put(&req, MAD_REQ_local_id, b->remote_id);
 	assert_int_equal(cm_rx(pair.cm[B], (uint8_t *)&req, MAD_LEN, &path, pair.now),
@@ -280,7 +280,7 @@ borrowed_guid(void **state)
 }
 
 static void
-backlog(void **state)
+full_backlog_rejects(void **state)
 {
 	struct cm_conn *b[8];
 	struct mad req;
@@ -294,7 +294,7 @@ backlog(void **state)
 	}
 	req = req_of(200, 0x200);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
-	assert_int_equal(rej_taken(&req), CM_REJ_NO_RESOURCES);
+	assert_int_equal(rej_reason_take(&req), CM_REJ_NO_RESOURCES);
 	/* A rejected or accepted request frees its place. */
 	assert_int_equal(cm_reject(b[0], CM_REJ_CONSUMER, NULL, 0, pair.now), 0);
 	mad_take(&pair, B);
@@ -318,7 +318,7 @@ backlog(void **state)
 /* All connections are in use: those that are kept only to repeat a REJ are reused,
  * further REQs are rejected. */
 static void
-exhausted(void **state)
+no_free_connection(void **state)
 {
 	struct cm_request r = request_from(B, 0x500);
 	struct cm_conn *conn;
@@ -342,7 +342,7 @@ exhausted(void **state)
 	}
 	req = req_of(300, 0x300);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
-	assert_int_equal(rej_taken(&req), CM_REJ_NO_RESOURCES);
+	assert_int_equal(rej_reason_take(&req), CM_REJ_NO_RESOURCES);
 	assert_int_equal(cm_connect(pair.cm[B], &r, NULL, pair.now, &conn), -ENOSPC);
 	assert_int_equal(cm_sidr_request(pair.cm[B], &r, NULL, pair.now, &conn), -ENOSPC);
 	for (unsigned i = 0; i < 4; i++)
@@ -355,15 +355,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rejected_for_what_it_says),
-		cmocka_unit_test(cannot_be),
-		cmocka_unit_test(transports),
-		cmocka_unit_test(again_in_each_state),
-		cmocka_unit_test(rejected_again),
-		cmocka_unit_test(stale_peer),
-		cmocka_unit_test(borrowed_guid),
-		cmocka_unit_test(backlog),
-		cmocka_unit_test(exhausted),
+		cmocka_unit_test(each_reject_reason),
+		cmocka_unit_test(invalid_req_is_dropped),
+		cmocka_unit_test(rc_uc_and_xrc_are_accepted),
+		cmocka_unit_test(duplicate_req_in_each_state),
+		cmocka_unit_test(duplicate_of_rejected_req),
+		cmocka_unit_test(restarted_peer_is_stale),
+		cmocka_unit_test(same_guid_from_another_address),
+		cmocka_unit_test(full_backlog_rejects),
+		cmocka_unit_test(no_free_connection),
 	};
 
 	return cmocka_run_group_tests_name("rx_req", tests, NULL, NULL);

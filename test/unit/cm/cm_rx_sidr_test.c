@@ -11,7 +11,7 @@
 static struct cm_pair pair;
 
 static struct cm_conn *
-ask(void)
+sidr_request_send(void)
 {
 	struct cm_request r = request_from(A, 0);
 	struct cm_conn *conn;
@@ -33,10 +33,10 @@ listen_ud(void)
 }
 
 static void
-answered(void **state)
+sidr_request_is_answered(void **state)
 {
 	struct cm_listener *listener = listen_ud();
-	struct cm_conn *a = ask();
+	struct cm_conn *a = sidr_request_send();
 	struct cm_event e;
 
 	(void)state;
@@ -69,7 +69,7 @@ answered(void **state)
 }
 
 static void
-refused(void **state)
+sidr_request_is_refused(void **state)
 {
 	struct cm_listener *listener;
 	struct cm_conn *a, *many[3];
@@ -77,7 +77,7 @@ refused(void **state)
 
 	(void)state;
 	cm_pair_init(&pair, 4);
-	a = ask();
+	a = sidr_request_send();
 	cm_pair_drain(&pair);
 	e = expect_event(&pair, A, CM_EVENT_SIDR_REPLY);
 	assert_int_equal(e.status, CM_SIDR_NO_SERVICE);
@@ -88,7 +88,7 @@ refused(void **state)
 	/* The user's status, and a backlog of two. */
 	listener = listen_ud();
 	for (unsigned i = 0; i < 3; i++)
-		many[i] = ask();
+		many[i] = sidr_request_send();
 	cm_pair_drain(&pair);
 	e = expect_event(&pair, A, CM_EVENT_SIDR_REPLY);
 	assert_ptr_equal(e.conn, many[2]);
@@ -111,7 +111,7 @@ refused(void **state)
 
 /* A listener for connections gets no SIDR requests, and a SIDR listener gets no REQs. */
 static void
-of_the_other_kind(void **state)
+cm_and_sidr_listeners_are_separate(void **state)
 {
 	struct cm_request r = request_from(A, 0x111);
 	struct cm_listener *listener = listen_ud(), *same;
@@ -144,10 +144,10 @@ of_the_other_kind(void **state)
 }
 
 static void
-lost(void **state)
+lost_sidr_req_and_rep(void **state)
 {
 	struct cm_listener *listener = listen_ud();
-	struct cm_conn *a = ask(), *b;
+	struct cm_conn *a = sidr_request_send(), *b;
 
 	(void)state;
 	pair.lose[MAD_SIDR_REQ] = pair.lose[MAD_SIDR_REP] = 1;
@@ -166,13 +166,13 @@ lost(void **state)
 }
 
 static void
-nobody_there(void **state)
+no_peer_for_sidr_req(void **state)
 {
 	struct cm_conn *a;
 
 	(void)state;
 	cm_pair_init(&pair, 4);
-	a = ask();
+	a = sidr_request_send();
 	pair.lose[MAD_SIDR_REQ] = 16;
 	cm_pair_advance(&pair, 16 * REQ_WAIT_NS - SEC_NS);
 	expect_no_event(&pair, A);
@@ -185,10 +185,10 @@ nobody_there(void **state)
 /* Duplicates before and after the answer, another request under the same id, a reply that
  * no request waits for. */
 static void
-again_and_odd(void **state)
+duplicate_and_invalid_sidr_messages(void **state)
 {
 	struct cm_listener *listener = listen_ud();
-	struct cm_conn *a = ask();
+	struct cm_conn *a = sidr_request_send();
 	struct mad req = mad_take(&pair, A), rep;
 	struct cm_path path = path_from(A);
 
@@ -222,12 +222,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answered),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(of_the_other_kind),
-		cmocka_unit_test(lost),
-		cmocka_unit_test(nobody_there),
-		cmocka_unit_test(again_and_odd),
+		cmocka_unit_test(sidr_request_is_answered),
+		cmocka_unit_test(sidr_request_is_refused),
+		cmocka_unit_test(cm_and_sidr_listeners_are_separate),
+		cmocka_unit_test(lost_sidr_req_and_rep),
+		cmocka_unit_test(no_peer_for_sidr_req),
+		cmocka_unit_test(duplicate_and_invalid_sidr_messages),
 	};
 
 	return cmocka_run_group_tests_name("rx_sidr", tests, NULL, NULL);

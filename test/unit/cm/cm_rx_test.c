@@ -17,7 +17,7 @@ static struct cm_pair pair;
 
 /* A message to this end of a connection, as its peer would send it. */
 static struct mad
-made(const struct cm_conn *to, enum mad_attr attr)
+peer_mad(const struct cm_conn *to, enum mad_attr attr)
 {
 	uint32_t ids[2] = {rte_cpu_to_be_32(to->remote_id != 0 ? to->remote_id : 0x5555),
 		rte_cpu_to_be_32(to->local_id)};
@@ -36,7 +36,7 @@ made(const struct cm_conn *to, enum mad_attr attr)
 
 /* Returns a connection in this state. *side: the side whose connection is returned. */
 static struct cm_conn *
-conn_in(enum cm_state want, unsigned *side)
+conn_in_state(enum cm_state want, unsigned *side)
 {
 	struct cm_conn *a, *b;
 
@@ -58,7 +58,7 @@ conn_in(enum cm_state want, unsigned *side)
 		mad_take(&pair, A);
 	}
 	if (want == CM_TIMEWAIT) {
-		struct mad drep = made(a, MAD_DREP);
+		struct mad drep = peer_mad(a, MAD_DREP);
 
 		assert_int_equal(mad_deliver(&pair, A, &drep), CM_DROP_none);
 		expect_event(&pair, A, CM_EVENT_DISCONNECTED);
@@ -123,13 +123,13 @@ static const struct {
 };
 
 static void
-each_in_each_state(void **state)
+each_message_in_each_state(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < RTE_DIM(table); i++) {
 		unsigned side;
-		struct cm_conn *conn = conn_in(table[i].state, &side);
-		struct mad mad = made(conn, table[i].attr);
+		struct cm_conn *conn = conn_in_state(table[i].state, &side);
+		struct mad mad = peer_mad(conn, table[i].attr);
 		enum cm_drop why = mad_deliver(&pair, side, &mad);
 
 		if (why != table[i].why || conn->state != table[i].then)
@@ -152,7 +152,7 @@ each_in_each_state(void **state)
 /* From another address, with a wrong peer id, or with a wrong QPN: dropped without an
  * answer. */
 static void
-not_from_the_peer(void **state)
+messages_not_from_the_peer_are_dropped(void **state)
 {
 	static const enum mad_attr attrs[] = {
 		MAD_MRA, MAD_REJ, MAD_REP, MAD_RTU, MAD_DREQ, MAD_DREP, MAD_LAP, MAD_APR};
@@ -161,10 +161,10 @@ not_from_the_peer(void **state)
 	unsigned side;
 
 	(void)state;
-	a = conn_in(CM_ESTABLISHED, &side);
+	a = conn_in_state(CM_ESTABLISHED, &side);
 	path.dgid[15] = 77;
 	for (unsigned i = 0; i < RTE_DIM(attrs); i++) {
-		struct mad mad = made(a, attrs[i]);
+		struct mad mad = peer_mad(a, attrs[i]);
 		uint32_t id = rte_cpu_to_be_32(a->remote_id + 1);
 
 		assert_int_equal(
@@ -174,7 +174,7 @@ not_from_the_peer(void **state)
 		assert_int_equal(mad_deliver(&pair, A, &mad), CM_DROP_ids);
 		assert_int_equal(a->state, CM_ESTABLISHED);
 	}
-	struct mad dreq = made(a, MAD_DREQ);
+	struct mad dreq = peer_mad(a, MAD_DREQ);
 
 	mad_put(&dreq, MAD_DREQ_remote_qpn, 0x112);
 	assert_int_equal(mad_deliver(&pair, A, &dreq), CM_DROP_field);
@@ -185,7 +185,7 @@ not_from_the_peer(void **state)
 
 /* A message from a multicast address gets no answer. */
 static void
-not_from_a_group(void **state)
+multicast_source_gets_no_answer(void **state)
 {
 	static const char *const groups[] = {"224.0.0.1", "239.1.1.1", "ff02::1"};
 	static const enum mad_attr attrs[] = {MAD_REQ, MAD_SIDR_REQ, MAD_DREQ, MAD_REP};
@@ -208,7 +208,7 @@ not_from_a_group(void **state)
 
 /* A REP to the end that sent one. */
 static void
-rep_to_the_passive(void **state)
+rep_to_the_passive_side(void **state)
 {
 	struct cm_conn *a, *b;
 	struct mad rep;
@@ -216,7 +216,7 @@ rep_to_the_passive(void **state)
 	(void)state;
 	cm_pair_init(&pair, 4);
 	a = reach_established(&pair, &b);
-	rep = made(b, MAD_REP);
+	rep = peer_mad(b, MAD_REP);
 	assert_int_equal(mad_deliver(&pair, B, &rep), CM_DROP_state);
 	assert_int_equal(b->state, CM_ESTABLISHED);
 	cm_release(a, pair.now);
@@ -226,7 +226,7 @@ rep_to_the_passive(void **state)
 
 /* Unknown ids: a peer that waits for an answer gets one, and answers get none. */
 static void
-nobodys_ids(void **state)
+unknown_ids(void **state)
 {
 	static const struct {
 		enum mad_attr attr;
@@ -265,7 +265,7 @@ nobodys_ids(void **state)
 /* A peer that gives up its REQ does not know our id: the REJ is matched by the peer's CA
  * GUID and id. */
 static void
-rej_by_guid(void **state)
+rej_is_matched_by_guid(void **state)
 {
 	struct cm_conn *a, *b;
 	struct mad rej;
@@ -288,7 +288,7 @@ rej_by_guid(void **state)
 
 /* An invalid REP is dropped: the REQ waits for a valid one. */
 static void
-bad_rep(void **state)
+invalid_rep_is_dropped(void **state)
 {
 	static const uint32_t qpns[] = {0, 1, 0xFFFFFF};
 	struct cm_conn *a;
@@ -296,13 +296,13 @@ bad_rep(void **state)
 	struct mad rep;
 
 	(void)state;
-	a = conn_in(CM_REQ_SENT, &side);
+	a = conn_in_state(CM_REQ_SENT, &side);
 	for (unsigned i = 0; i < RTE_DIM(qpns); i++) {
-		rep = made(a, MAD_REP);
+		rep = peer_mad(a, MAD_REP);
 		mad_put(&rep, MAD_REP_local_qpn, qpns[i]);
 		assert_int_equal(mad_deliver(&pair, A, &rep), CM_DROP_field);
 	}
-	rep = made(a, MAD_REP);
+	rep = peer_mad(a, MAD_REP);
 	mad_put(&rep, MAD_REP_local_id, 0);
 	assert_int_equal(mad_deliver(&pair, A, &rep), CM_DROP_field);
 	assert_int_equal(a->state, CM_REQ_SENT);
@@ -313,7 +313,7 @@ bad_rep(void **state)
 /* A REP names a QP that is the peer of an established connection: that connection ends,
  * and the new one is rejected as stale. */
 static void
-rep_of_a_stale_peer(void **state)
+rep_from_a_stale_peer(void **state)
 {
 	struct cm_conn *a, *b, *again;
 	struct cm_request req = request_from(A, 0x112);
@@ -324,7 +324,7 @@ rep_of_a_stale_peer(void **state)
 	a = reach_established(&pair, &b);
 	assert_int_equal(cm_connect(pair.cm[A], &req, "again", pair.now, &again), 0);
 	mad_take(&pair, A);
-	mad = made(again, MAD_REP);
+	mad = peer_mad(again, MAD_REP);
 	mad_put(&mad, MAD_REP_local_qpn, 0x222);
 	mad_put(&mad, MAD_REP_ca_guid, 0x2222);
 	assert_int_equal(mad_deliver(&pair, A, &mad), CM_DROP_none);
@@ -343,7 +343,7 @@ rep_of_a_stale_peer(void **state)
 
 /* Random bit errors in messages of both directions: no crash, and all connections end. */
 static void
-bent(void **state)
+random_bit_errors(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 300; seed++) {
@@ -354,7 +354,7 @@ bent(void **state)
 		cm_pair_init(&pair, 4);
 		a = reach_established(&pair, &b);
 		for (unsigned i = 0; i < 40; i++) {
-			struct mad mad = made(rand_below(&r, 2) ? a : b,
+			struct mad mad = peer_mad(rand_below(&r, 2) ? a : b,
 				MAD_ATTR_FIRST + rand_below(&r, 11));
 
 			for (unsigned k = rand_below(&r, 4); k != 0; k--)
@@ -379,15 +379,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_in_each_state),
-		cmocka_unit_test(not_from_the_peer),
-		cmocka_unit_test(not_from_a_group),
-		cmocka_unit_test(rep_to_the_passive),
-		cmocka_unit_test(nobodys_ids),
-		cmocka_unit_test(rej_by_guid),
-		cmocka_unit_test(bad_rep),
-		cmocka_unit_test(rep_of_a_stale_peer),
-		cmocka_unit_test(bent),
+		cmocka_unit_test(each_message_in_each_state),
+		cmocka_unit_test(messages_not_from_the_peer_are_dropped),
+		cmocka_unit_test(multicast_source_gets_no_answer),
+		cmocka_unit_test(rep_to_the_passive_side),
+		cmocka_unit_test(unknown_ids),
+		cmocka_unit_test(rej_is_matched_by_guid),
+		cmocka_unit_test(invalid_rep_is_dropped),
+		cmocka_unit_test(rep_from_a_stale_peer),
+		cmocka_unit_test(random_bit_errors),
 	};
 
 	return cmocka_run_group_tests_name("rx", tests, NULL, NULL);

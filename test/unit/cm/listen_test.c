@@ -12,7 +12,7 @@
 static struct cm_pair pair;
 
 static void
-by_address(void **state)
+listener_of_the_address_wins(void **state)
 {
 	struct cm_listener *one, *two, *again;
 	uint8_t ours[16], other[16];
@@ -64,7 +64,7 @@ by_address(void **state)
 
 /* The most specific listener gets the request: of the address, of its family, of all. */
 static void
-by_family(void **state)
+listener_of_the_family_wins(void **state)
 {
 	static const uint8_t any4[16] = {[10] = 0xff, 0xff}, any6[16];
 	struct cm_listener *v4, *v6, *again;
@@ -94,7 +94,7 @@ by_family(void **state)
 /* Closing a listener rejects its unread requests. A connection that its user has read
  * stays. */
 static void
-gone_with_requests(void **state)
+unlisten_rejects_unread_requests(void **state)
 {
 	struct cm_conn *a[3], *b, *c;
 	struct cm_request r;
@@ -135,7 +135,7 @@ gone_with_requests(void **state)
 /* Requests that their peers give up keep their place in the backlog until the user has
  * read them. */
 static void
-given_up_unheard(void **state)
+abandoned_requests_keep_their_backlog_place(void **state)
 {
 	struct cm_request r;
 	struct cm_conn *conn;
@@ -167,7 +167,7 @@ given_up_unheard(void **state)
 }
 
 static void
-bounded(void **state)
+listeners_are_limited(void **state)
 {
 	struct cm_listener *l[CM_MAX_LISTENERS], *more;
 
@@ -187,11 +187,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_address),
-		cmocka_unit_test(by_family),
-		cmocka_unit_test(gone_with_requests),
-		cmocka_unit_test(given_up_unheard),
-		cmocka_unit_test(bounded),
+		cmocka_unit_test(listener_of_the_address_wins),
+		cmocka_unit_test(listener_of_the_family_wins),
+		cmocka_unit_test(unlisten_rejects_unread_requests),
+		cmocka_unit_test(abandoned_requests_keep_their_backlog_place),
+		cmocka_unit_test(listeners_are_limited),
 	};
 
 	return cmocka_run_group_tests_name("listen", tests, NULL, NULL);

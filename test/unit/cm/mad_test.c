@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 static void
-captured_are_messages(void **state)
+captured_mads_are_valid(void **state)
 {
 	bool seen[MAD_ATTR_LAST + 1] = {false};
 
@@ -35,7 +35,7 @@ captured_are_messages(void **state)
 
 /* No bit belongs to two fields, and no field covers private data. */
 static void
-rows_are_apart(void **state)
+fields_do_not_overlap(void **state)
 {
 	(void)state;
 	for (unsigned attr = MAD_ATTR_FIRST; attr <= MAD_ATTR_LAST; attr++) {
@@ -166,7 +166,7 @@ fields_as_tshark(void **state)
 
 /* Rebuilt from the field values alone: a bit that no row covers would be missing. */
 static void
-made_again(void **state)
+mads_are_rebuilt_from_fields(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < mad_count; i++) {
@@ -193,7 +193,7 @@ made_again(void **state)
 
 /* The RDMA IP CM header names the packet's addresses, and is rebuilt. */
 static void
-cma_made_again(void **state)
+cma_header_is_rebuilt(void **state)
 {
 	unsigned found = 0;
 
@@ -217,7 +217,7 @@ cma_made_again(void **state)
 }
 
 static void
-cma_ipv6(void **state)
+cma_header_of_ipv6(void **state)
 {
 	static const uint8_t want[CMA_HDR_LEN] = {0, 0x60, 0x12, 0x34, 0x20, 1, 0xd,
 		0xb8, [19] = 1, [20] = 0xfe, 0x80, [35] = 2};
@@ -236,7 +236,7 @@ cma_ipv6(void **state)
 }
 
 static void
-cma_refused(void **state)
+invalid_cma_header_is_refused(void **state)
 {
 	static const uint8_t bad[][2] = {
 		{1, 0x40}, {0, 0}, {0, 0x50}, {0x10, 0x60}, {0xff, 0xff}};
@@ -256,7 +256,7 @@ cma_refused(void **state)
 
 /* tshark does not dissect SIDR: compared with what the captured programs reported. */
 static void
-sidr_and_mra(void **state)
+sidr_and_mra_fields(void **state)
 {
 	const struct mad *req = mad_of("91-cm-sidr-udaddy", 1);
 	const struct mad *rep = mad_of("91-cm-sidr-udaddy", 2);
@@ -283,7 +283,7 @@ sidr_and_mra(void **state)
 /* ---- Refused ---- */
 
 static void
-refused(void **state)
+invalid_mads_are_refused(void **state)
 {
 	static const struct {
 		unsigned at;
@@ -328,7 +328,7 @@ refused(void **state)
 /* ---- Printing ---- */
 
 static void
-printed(void **state)
+mads_are_printed(void **state)
 {
 	char line[1024], small[20];
 	int len;
@@ -354,17 +354,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(captured_are_messages),
-		cmocka_unit_test(rows_are_apart),
+		cmocka_unit_test(captured_mads_are_valid),
+		cmocka_unit_test(fields_do_not_overlap),
 		cmocka_unit_test(value_fits_its_field),
 		cmocka_unit_test(fields_as_tshark),
-		cmocka_unit_test(made_again),
-		cmocka_unit_test(cma_made_again),
-		cmocka_unit_test(cma_ipv6),
-		cmocka_unit_test(cma_refused),
-		cmocka_unit_test(sidr_and_mra),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(printed),
+		cmocka_unit_test(mads_are_rebuilt_from_fields),
+		cmocka_unit_test(cma_header_is_rebuilt),
+		cmocka_unit_test(cma_header_of_ipv6),
+		cmocka_unit_test(invalid_cma_header_is_refused),
+		cmocka_unit_test(sidr_and_mra_fields),
+		cmocka_unit_test(invalid_mads_are_refused),
+		cmocka_unit_test(mads_are_printed),
 	};
 
 	return cmocka_run_group_tests_name("mad", tests, mads_load, mads_unload);

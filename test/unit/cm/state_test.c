@@ -128,7 +128,7 @@ lost_dreq_and_drep(void **state)
 
 /* Loses all messages until the event comes, and returns the time that took. */
 static uint64_t
-until(unsigned side, enum cm_event_type type, int status)
+time_until_event(unsigned side, enum cm_event_type type, int status)
 {
 	uint64_t start = pair.now;
 	struct cm_event e;
@@ -147,7 +147,7 @@ until(unsigned side, enum cm_event_type type, int status)
 }
 
 static void
-wire_again(void)
+wire_reset(void)
 {
 	memset(pair.lose, 0, sizeof(pair.lose));
 	pair.wire[0] = '\0';
@@ -162,14 +162,14 @@ no_peer_for_req(void **state)
 	(void)state;
 	cm_pair_init(&pair, 4);
 	a = active_connect(&pair);
-	took = until(A, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	took = time_until_event(A, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + SEC_NS);
 	assert_int_equal(pair.cm[A]->stats.resent, 15);
 	assert_int_equal(pair.cm[A]->stats.unanswered, 1);
 	assert_non_null(strstr(pair.wire, "(a:REQ) (a:REJ)"));
 	cm_release(a, pair.now);
 	assert_int_equal(cm_in_use(pair.cm[A]), 0);
-	wire_again();
+	wire_reset();
 	cm_pair_fini(&pair);
 }
 
@@ -185,11 +185,11 @@ no_peer_for_rep(void **state)
 	cm_release(a, pair.now);
 	mad_take(&pair, A);
 	cm_accept(b, &passive_qp, NULL, 0, pair.now);
-	took = until(B, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	took = time_until_event(B, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + SEC_NS);
-	until(B, CM_EVENT_TIMEWAIT_EXIT, 0);
+	time_until_event(B, CM_EVENT_TIMEWAIT_EXIT, 0);
 	cm_release(b, pair.now);
-	wire_again();
+	wire_reset();
 	cm_pair_fini(&pair);
 }
 
@@ -203,12 +203,12 @@ no_peer_for_dreq(void **state)
 	cm_pair_init(&pair, 4);
 	a = reach_established(&pair, &b);
 	cm_disconnect(a, NULL, 0, pair.now);
-	took = until(A, CM_EVENT_DISCONNECTED, 0);
+	took = time_until_event(A, CM_EVENT_DISCONNECTED, 0);
 	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + SEC_NS);
-	took = until(A, CM_EVENT_TIMEWAIT_EXIT, 0);
+	took = time_until_event(A, CM_EVENT_TIMEWAIT_EXIT, 0);
 	assert_in_range(took, TIMEWAIT_NS - 100 * NS_PER_MS, TIMEWAIT_NS + SEC_NS);
 	cm_release(a, pair.now);
-	wire_again();
+	wire_reset();
 	cm_release(b, pair.now);
 	cm_pair_advance(&pair, SEC_NS);
 	expect_wire(&pair, "b:DREQ a:DREP");
@@ -217,7 +217,7 @@ no_peer_for_dreq(void **state)
 
 /* A release by the user does not change these times. */
 static void
-no_peer_and_no_user(void **state)
+no_peer_after_release(void **state)
 {
 	struct cm_conn *a, *b;
 
@@ -230,14 +230,14 @@ no_peer_and_no_user(void **state)
 	assert_int_equal(cm_in_use(pair.cm[A]), 1);
 	cm_pair_advance(&pair, 2 * SEC_NS + TIMEWAIT_NS);
 	assert_int_equal(cm_in_use(pair.cm[A]), 0);
-	wire_again();
+	wire_reset();
 	cm_release(b, pair.now);
 	cm_pair_fini(&pair);
 }
 
 /* The times that a peer asks for in its REQ are bounded. */
 static void
-peers_patience(void **state)
+timeouts_of_the_peer_are_bounded(void **state)
 {
 	struct cm_conn *a, *b;
 	struct mad req;
@@ -255,20 +255,20 @@ peers_patience(void **state)
 	cm_accept(b, &passive_qp, NULL, 0, pair.now);
 	cm_release(a, pair.now);
 	mad_take(&pair, A);
-	took = until(B, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	took = time_until_event(B, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	assert_in_range(took, 4 * code_ns(CM_TIMEOUT_MAX),
 		4 * (code_ns(CM_TIMEOUT_MAX) + 2 * code_ns(18)) + SEC_NS);
-	took = until(B, CM_EVENT_TIMEWAIT_EXIT, 0);
+	took = time_until_event(B, CM_EVENT_TIMEWAIT_EXIT, 0);
 	assert_in_range(took, code_ns(CM_MRA_MAX) - SEC_NS, code_ns(CM_MRA_MAX) + SEC_NS);
 	cm_release(b, pair.now);
-	wire_again();
+	wire_reset();
 	cm_pair_fini(&pair);
 }
 
 /* ---- MRA ---- */
 
 static void
-slow_user(void **state)
+mra_for_a_slow_user(void **state)
 {
 	struct cm_conn *a, *b;
 
@@ -323,7 +323,7 @@ mra_is_bounded(void **state)
 	cm_pair_advance(&pair, 15 * REQ_WAIT_NS);
 	expect_event(&pair, A, CM_EVENT_UNREACHABLE);
 	cm_release(a, pair.now);
-	wire_again();
+	wire_reset();
 	cm_pair_fini(&pair);
 }
 
@@ -345,7 +345,7 @@ enum stage {
 };
 
 static void
-silence(void)
+lose_all(void)
 {
 	for (unsigned attr = MAD_ATTR_FIRST; attr <= MAD_ATTR_LAST; attr++)
 		pair.lose[attr] = 100000;
@@ -372,7 +372,7 @@ stage_reach(enum stage stage, struct cm_conn **a, struct cm_conn **b)
 		assert_int_equal(
 			cm_sidr_listen(pair.cm[B], SERVICE, NULL, 1, "ud", &listener), 0);
 	if (stage == ST_SIDR_SENT)
-		silence();
+		lose_all();
 	if (stage >= ST_SIDR_SENT) {
 		assert_int_equal(cm_sidr_request(pair.cm[A], &r, "a", pair.now, a), 0);
 		cm_pair_drain(&pair);
@@ -380,14 +380,14 @@ stage_reach(enum stage stage, struct cm_conn **a, struct cm_conn **b)
 	if (stage == ST_SIDR_RCVD)
 		*b = expect_event(&pair, B, CM_EVENT_SIDR_REQUEST).conn;
 	if (stage != ST_TIMEWAIT)
-		silence();
+		lose_all();
 	if (stage == ST_DREQ_SENT || stage == ST_TIMEWAIT)
 		cm_disconnect(*a, NULL, 0, pair.now);
 	if (stage == ST_REJECTED)
 		cm_reject(*b, CM_REJ_CONSUMER, NULL, 0, pair.now);
 	if (stage == ST_TIMEWAIT)
 		cm_pair_drain(&pair);
-	silence();
+	lose_all();
 }
 
 /* A peer vanishes in each state. Nothing remains of a released connection after the
@@ -433,9 +433,9 @@ main(void)
 		cmocka_unit_test(no_peer_for_req),
 		cmocka_unit_test(no_peer_for_rep),
 		cmocka_unit_test(no_peer_for_dreq),
-		cmocka_unit_test(no_peer_and_no_user),
-		cmocka_unit_test(peers_patience),
-		cmocka_unit_test(slow_user),
+		cmocka_unit_test(no_peer_after_release),
+		cmocka_unit_test(timeouts_of_the_peer_are_bounded),
+		cmocka_unit_test(mra_for_a_slow_user),
 		cmocka_unit_test(mra_is_bounded),
 		cmocka_unit_test(vanished_in_each_state),
 	};

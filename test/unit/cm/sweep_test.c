@@ -95,14 +95,14 @@ user_new(unsigned side, struct cm_conn *conn)
 }
 
 static void
-user_gone(struct user *u)
+user_release(struct user *u)
 {
 	cm_release(u->conn, w.pair.now);
 	u->conn = NULL;
 }
 
 static void
-request(struct cm_event *e, unsigned side)
+on_request(struct cm_event *e, unsigned side)
 {
 	struct user *u = user_new(side, e->conn);
 	struct cm_qp qp = passive_qp;
@@ -134,13 +134,13 @@ other_end(const struct user *u)
 }
 
 static void
-event(unsigned side, struct cm_event *e)
+on_event(unsigned side, struct cm_event *e)
 {
 	struct user *u = user_of(e->conn);
 
 	if (e->type == CM_EVENT_REQUEST) {
 		assert_null(u);
-		request(e, side);
+		on_request(e, side);
 		return;
 	}
 	assert_non_null(u);
@@ -179,7 +179,7 @@ events_all(void)
 
 	for (unsigned side = 0; side < 2; side++)
 		while (cm_next_event(w.pair.cm[side], &e))
-			event(side, &e);
+			on_event(side, &e);
 }
 
 static void
@@ -238,7 +238,7 @@ step(void)
 		break;
 	case 3:
 		if (u->conn != NULL && rand_below(&w.rand, 2) == 0)
-			user_gone(u);
+			user_release(u);
 		break;
 	case 4:
 		if (u->conn != NULL && rand_below(&w.rand, 2) == 0)
@@ -262,13 +262,13 @@ seed_run(uint64_t seed)
 		step();
 	for (unsigned i = 0; i < RTE_DIM(w.users); i++)
 		if (w.users[i].conn != NULL)
-			user_gone(&w.users[i]);
+			user_release(&w.users[i]);
 	time_pass(QUIET_NS);
 	assert_int_equal(w.pair.flight_count, 0);
 	/* A request may have arrived after its listener's user released everything. */
 	for (unsigned i = 0; i < RTE_DIM(w.users); i++)
 		if (w.users[i].conn != NULL)
-			user_gone(&w.users[i]);
+			user_release(&w.users[i]);
 	time_pass(QUIET_NS);
 	cm_pair_fini(&w.pair);
 }
@@ -292,7 +292,7 @@ print_seed(void)
 }
 
 static void
-sweep(void **state)
+random_users_over_a_lossy_wire(void **state)
 {
 	uint64_t first = number_of("ROCADE_SEED", 1), both = 0;
 	uint64_t count = getenv("ROCADE_SEED") ? 1 : number_of("ROCADE_SEEDS", SEEDS);
@@ -319,7 +319,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(sweep, teardown),
+		cmocka_unit_test_teardown(random_users_over_a_lossy_wire, teardown),
 	};
 
 	return cmocka_run_group_tests_name("sweep", tests, NULL, NULL);

@@ -13,7 +13,7 @@
 #include "ethdev_fixture.h"
 
 static void
-frames_go_round(void **state)
+sent_frames_are_received_back(void **state)
 {
 	struct port port = ring;
 	struct pkt pkts[3 * PKT_BURST];
@@ -153,7 +153,7 @@ checksum_is_left_to_the_nic_when_asked(void **state)
 
 /* A chain of segments becomes one frame. A chain that fits no buffer is dropped whole. */
 static void
-chains_become_one(void **state)
+segment_chains_become_one_frame(void **state)
 {
 	static const uint16_t lens[] = {1000, 1, 700, 2000};
 	struct port *port = &ring;
@@ -241,10 +241,10 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frames_go_round),
+		cmocka_unit_test(sent_frames_are_received_back),
 		cmocka_unit_test(checksum_verdicts_are_passed_on),
 		cmocka_unit_test(checksum_is_left_to_the_nic_when_asked),
-		cmocka_unit_test(chains_become_one),
+		cmocka_unit_test(segment_chains_become_one_frame),
 		cmocka_unit_test(stripped_tags_are_put_back),
 		cmocka_unit_test(pool_runs_dry_and_recovers),
 	};

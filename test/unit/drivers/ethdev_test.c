@@ -26,7 +26,7 @@ expect_refusal(struct ethdev_conf conf, int ret, const char *words)
 }
 
 static void
-impossible_options_are_named(void **state)
+invalid_options_are_named(void **state)
 {
 	uint16_t null = ethdev_port_of("net_null0");
 	struct ethdev_conf good = {.port_id = null, .queues = 1}, conf;
@@ -103,7 +103,7 @@ start_up_on_a_bare_pmd(void **state)
 }
 
 static void
-link_is_set_where_it_can_be(void **state)
+link_can_be_set(void **state)
 {
 	(void)state;
 	assert_true(ring.ops->link_up(ring.drv));
@@ -132,7 +132,7 @@ all_multicast_is_received(void **state)
 /* Frames of path MTU 4096 over a PMD that reports 1500: a warning, and the frames
  * arrive. */
 static void
-memif_carries_more_than_it_says(void **state)
+memif_carries_more_than_its_mtu(void **state)
 {
 	struct port a, b;
 	struct pkt pkts[PKT_BURST], out;
@@ -205,11 +205,11 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(impossible_options_are_named),
+		cmocka_unit_test(invalid_options_are_named),
 		cmocka_unit_test(start_up_on_a_bare_pmd),
-		cmocka_unit_test(link_is_set_where_it_can_be),
+		cmocka_unit_test(link_can_be_set),
 		cmocka_unit_test(all_multicast_is_received),
-		cmocka_unit_test(memif_carries_more_than_it_says),
+		cmocka_unit_test(memif_carries_more_than_its_mtu),
 		cmocka_unit_test(rings_come_from_eal_memory),
 	};
 

@@ -72,7 +72,7 @@ fixture_make(const struct impair_conf *conf, uint64_t burst_seed)
 }
 
 static void
-nothing_asked_nothing_done(void **state)
+zero_rates_change_nothing(void **state)
 {
 	const struct impair_conf conf = {.seed = 1};
 	struct impair_fixture *ctx = fixture_make(&conf, 2);
@@ -144,7 +144,7 @@ reorders_its_share_and_loses_none(void **state)
 }
 
 static void
-spoils_one_bit_behind_the_ethernet_header(void **state)
+corrupts_one_bit_behind_the_ethernet_header(void **state)
 {
 	const struct impair_conf conf = {.corrupt_ppm = 100000, .seed = 1};
 	struct impair_fixture *ctx = fixture_make(&conf, 2);
@@ -157,7 +157,7 @@ spoils_one_bit_behind_the_ethernet_header(void **state)
 }
 
 static void
-everything_at_once(void **state)
+all_impairments_at_once(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -171,7 +171,7 @@ everything_at_once(void **state)
 }
 
 static void
-always_is_always(void **state)
+full_rates_hit_every_frame(void **state)
 {
 	const struct impair_conf lose = {.loss_ppm = 1000000},
 				 copy = {.duplicate_ppm = 1000000,
@@ -192,7 +192,7 @@ always_is_always(void **state)
 
 /* The same seed has the same effects, whatever the bursts. Another seed has others. */
 static void
-seeds_repeat(void **state)
+same_seed_has_same_effects(void **state)
 {
 	struct impair_conf conf = {.loss_ppm = 50000, .duplicate_ppm = 50000, .seed = 7};
 	struct impair_fixture *a = fixture_make(&conf, 1), *b = fixture_make(&conf, 99), *c;
@@ -235,7 +235,7 @@ wrong_rates_are_refused(void **state)
 
 /* Unwrapping releases delayed and ready frames. Received frames stay valid. */
 static void
-unwrap_returns_what_is_inside(void **state)
+unwrap_releases_delayed_frames(void **state)
 {
 	const struct impair_conf conf = {
 		.reorder_ppm = 900000, .duplicate_ppm = 500000, .seed = 3};
@@ -266,7 +266,7 @@ unwrap_returns_what_is_inside(void **state)
 
 /* The impairments of received frames do not apply to sent ones. */
 static void
-sending_passes_through(void **state)
+rx_rates_do_not_impair_tx(void **state)
 {
 	const struct impair_conf conf = {.loss_ppm = 1000000};
 	static struct impair_fixture ctx;
@@ -292,17 +292,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_asked_nothing_done),
+		cmocka_unit_test(zero_rates_change_nothing),
 		cmocka_unit_test(loses_its_share),
 		cmocka_unit_test(duplicates_its_share),
 		cmocka_unit_test(reorders_its_share_and_loses_none),
-		cmocka_unit_test(spoils_one_bit_behind_the_ethernet_header),
-		cmocka_unit_test(everything_at_once),
-		cmocka_unit_test(always_is_always),
-		cmocka_unit_test(seeds_repeat),
+		cmocka_unit_test(corrupts_one_bit_behind_the_ethernet_header),
+		cmocka_unit_test(all_impairments_at_once),
+		cmocka_unit_test(full_rates_hit_every_frame),
+		cmocka_unit_test(same_seed_has_same_effects),
 		cmocka_unit_test(wrong_rates_are_refused),
-		cmocka_unit_test(unwrap_returns_what_is_inside),
-		cmocka_unit_test(sending_passes_through),
+		cmocka_unit_test(unwrap_releases_delayed_frames),
+		cmocka_unit_test(rx_rates_do_not_impair_tx),
 	};
 
 	return cmocka_run_group_tests_name("impair", tests, NULL, NULL);

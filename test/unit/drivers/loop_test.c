@@ -114,7 +114,7 @@ frames_receive(struct port *port, unsigned queue, uint64_t first, unsigned n)
 }
 
 static void
-ports_say_what_they_are(void **state)
+port_capabilities(void **state)
 {
 	struct pair pair, other;
 
@@ -154,7 +154,7 @@ wrong_arguments_are_refused(void **state)
 }
 
 static void
-no_memory_leaves_nothing(void **state)
+failed_allocation_leaks_nothing(void **state)
 {
 	(void)state;
 	for (unsigned at = 1;; at++) {
@@ -226,7 +226,7 @@ full_ring_refuses_and_loses_nothing(void **state)
 /* The pool is finite. Buffers can be released in any way and order, and allocated
  * again. */
 static void
-buffers_come_back(void **state)
+released_buffers_can_be_allocated(void **state)
 {
 	struct pair pair;
 	struct pkt all[1024], mixed[PKT_BURST];
@@ -258,7 +258,7 @@ buffers_come_back(void **state)
 }
 
 static void
-closed_end_is_a_dead_wire(void **state)
+closed_end_discards_frames(void **state)
 {
 	struct pair pair;
 
@@ -307,7 +307,7 @@ run_end(void *arg)
 
 /* Both ends at once, also for the thread sanitizer. */
 static void
-two_threads(void **state)
+both_ends_in_two_threads(void **state)
 {
 	struct pair pair;
 	struct runner runners[2];
@@ -350,7 +350,7 @@ run_releaser(void *arg)
 
 /* Packets handed to another thread are released there while the sender allocates. */
 static void
-another_thread_gives_back(void **state)
+another_thread_releases(void **state)
 {
 	struct helper helper = {0};
 	struct pair pair;
@@ -384,15 +384,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ports_say_what_they_are),
+		cmocka_unit_test(port_capabilities),
 		cmocka_unit_test(wrong_arguments_are_refused),
-		cmocka_unit_test(no_memory_leaves_nothing),
+		cmocka_unit_test(failed_allocation_leaks_nothing),
 		cmocka_unit_test(frames_arrive_whole),
 		cmocka_unit_test(full_ring_refuses_and_loses_nothing),
-		cmocka_unit_test(buffers_come_back),
-		cmocka_unit_test(closed_end_is_a_dead_wire),
-		cmocka_unit_test(two_threads),
-		cmocka_unit_test(another_thread_gives_back),
+		cmocka_unit_test(released_buffers_can_be_allocated),
+		cmocka_unit_test(closed_end_discards_frames),
+		cmocka_unit_test(both_ends_in_two_threads),
+		cmocka_unit_test(another_thread_releases),
 	};
 
 	return cmocka_run_group_tests_name("loop", tests, NULL, NULL);

@@ -26,7 +26,7 @@ fd_next(void)
 }
 
 static void
-holds(const char *path, const char *text)
+expect_contents(const char *path, const char *text)
 {
 	struct path_served served;
 	char got[64];
@@ -47,15 +47,15 @@ holds(const char *path, const char *text)
 }
 
 static void
-files_say_what_a_kernel_would(void **state)
+files_have_the_kernels_contents(void **state)
 {
 	int before = fd_next();
 
 	(void)state;
-	holds("/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0", "RoCE v2\n");
-	holds("/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/15", "RoCE v2\n");
-	holds("/sys/class/infiniband/rocade0/ports/1/gid_attrs/ndevs/3", "lo\n");
-	holds("/sys/class/misc/rdma_cm/abi_version", "4\n");
+	expect_contents("/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/0", "RoCE v2\n");
+	expect_contents("/sys/class/infiniband/rocade0/ports/1/gid_attrs/types/15", "RoCE v2\n");
+	expect_contents("/sys/class/infiniband/rocade0/ports/1/gid_attrs/ndevs/3", "lo\n");
+	expect_contents("/sys/class/misc/rdma_cm/abi_version", "4\n");
 	assert_int_equal(fd_next(), before);
 }
 
@@ -74,7 +74,7 @@ a_node_is_a_character_device(void **state)
 }
 
 static void
-directories_are_some(void **state)
+directories_are_served(void **state)
 {
 	static const char *const paths[] = {"/sys/class/infiniband/rocade0",
 		"/sys/class/infiniband/rocade0/", "/sys/class/infiniband/rocade0/ports/1",
@@ -92,7 +92,7 @@ directories_are_some(void **state)
 }
 
 static void
-others_are_not_touched(void **state)
+other_paths_are_not_served(void **state)
 {
 	static const char *const paths[] = {"", "/", "rocade0", "/dev/infiniband/",
 		"/dev/infiniband/rocade", "/dev/infiniband/rocade01",
@@ -120,10 +120,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files_say_what_a_kernel_would),
+		cmocka_unit_test(files_have_the_kernels_contents),
 		cmocka_unit_test(a_node_is_a_character_device),
-		cmocka_unit_test(directories_are_some),
-		cmocka_unit_test(others_are_not_touched),
+		cmocka_unit_test(directories_are_served),
+		cmocka_unit_test(other_paths_are_not_served),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

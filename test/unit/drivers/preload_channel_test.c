@@ -103,7 +103,7 @@ command(int fd, uint32_t cmd, const void *in, size_t in_len, uint16_t out)
 }
 
 static void
-who_serves(void **state)
+open_depends_on_the_backend(void **state)
 {
 	int fd;
 
@@ -133,7 +133,7 @@ who_serves(void **state)
 
 /* close() is not intercepted: the descriptor's number may belong to another file. */
 static void
-a_number_that_means_something_else(void **state)
+reused_descriptor_is_no_channel(void **state)
 {
 	int fd, other;
 
@@ -155,7 +155,7 @@ a_number_that_means_something_else(void **state)
 
 /* A duplicate is a channel as well, and stays one when the original is closed. */
 static void
-a_second_descriptor(void **state)
+duplicate_is_a_channel(void **state)
 {
 	struct rdma_ucm_listen cmd = {.id = 1};
 	int fd = channel_open(O_RDWR), other;
@@ -176,7 +176,7 @@ a_second_descriptor(void **state)
 }
 
 static void
-a_reply_where_it_is_wanted(void **state)
+reply_goes_to_the_callers_buffer(void **state)
 {
 	struct rdma_ucm_create_id_resp resp[2] = {{1}, {2}};
 	struct rdma_ucm_create_id cmd = {
@@ -208,7 +208,7 @@ a_reply_where_it_is_wanted(void **state)
 }
 
 static void
-what_is_no_command(void **state)
+malformed_commands_are_refused(void **state)
 {
 	struct rdma_ucm_cmd_hdr hdr = {.cmd = RDMA_USER_CM_CMD_LISTEN, .in = 8};
 	struct rdma_ucm_listen cmd = {.id = 1};
@@ -231,7 +231,7 @@ what_is_no_command(void **state)
 }
 
 static void
-addresses_and_descriptors_of_the_process(void **state)
+pointers_and_descriptors_are_translated(void **state)
 {
 	uint8_t tos = 0x28;
 	struct rdma_ucm_set_option option = {.optval = (uintptr_t)&tos,
@@ -268,7 +268,7 @@ addresses_and_descriptors_of_the_process(void **state)
 }
 
 static void
-events_are_waited_for(void **state)
+get_event_waits(void **state)
 {
 	struct rdma_ucm_event_resp resp;
 	struct rdma_ucm_get_event cmd = {.response = (uintptr_t)&resp};
@@ -295,7 +295,7 @@ events_are_waited_for(void **state)
 
 /* The number of a closed channel may belong to another file at once. */
 static void
-closed_while_an_event_is_waited_for(void **state)
+close_during_get_event(void **state)
 {
 	struct rdma_ucm_event_resp resp;
 	struct rdma_ucm_get_event cmd = {.response = (uintptr_t)&resp};
@@ -319,7 +319,7 @@ closed_while_an_event_is_waited_for(void **state)
 
 /* A program without free descriptors can read its events. */
 static void
-no_descriptor_left(void **state)
+get_event_without_free_descriptors(void **state)
 {
 	struct rdma_ucm_event_resp resp;
 	struct rdma_ucm_get_event cmd = {.response = (uintptr_t)&resp};
@@ -342,19 +342,19 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(who_serves, setup, teardown),
+		cmocka_unit_test_setup_teardown(open_depends_on_the_backend, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			a_number_that_means_something_else, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_second_descriptor, setup, teardown),
+			reused_descriptor_is_no_channel, setup, teardown),
+		cmocka_unit_test_setup_teardown(duplicate_is_a_channel, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			a_reply_where_it_is_wanted, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_no_command, setup, teardown),
+			reply_goes_to_the_callers_buffer, setup, teardown),
+		cmocka_unit_test_setup_teardown(malformed_commands_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			addresses_and_descriptors_of_the_process, setup, teardown),
-		cmocka_unit_test_setup_teardown(events_are_waited_for, setup, teardown),
+			pointers_and_descriptors_are_translated, setup, teardown),
+		cmocka_unit_test_setup_teardown(get_event_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			closed_while_an_event_is_waited_for, setup, teardown),
-		cmocka_unit_test_setup_teardown(no_descriptor_left, setup, teardown),
+			close_during_get_event, setup, teardown),
+		cmocka_unit_test_setup_teardown(get_event_without_free_descriptors, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,7 @@ device_info(struct server_fixture *b, int fd)
 }
 
 static void
-addresses_change(void **state)
+addresses_change_at_run_time(void **state)
 {
 	struct rocade_daemon_conf c = valid_conf();
 	struct sw_device before, now;
@@ -120,7 +120,7 @@ qpn_take(struct server_fixture *b, int fd)
 }
 
 static void
-limits_change(void **state)
+limits_change_at_run_time(void **state)
 {
 	struct rocade_daemon_conf c = valid_conf();
 	struct fixture_client first, second;
@@ -160,8 +160,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_member_is_checked),
-		cmocka_unit_test(addresses_change),
-		cmocka_unit_test(limits_change),
+		cmocka_unit_test(addresses_change_at_run_time),
+		cmocka_unit_test(limits_change_at_run_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include "server_fixture.h"
 
 static void
-hello_says_what_there_is(void **state)
+device_info_before_attach(void **state)
 {
 	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
@@ -34,7 +34,7 @@ hello_says_what_there_is(void **state)
 }
 
 static void
-what_a_client_gets_is_not_the_daemons_to_fear(void **state)
+passed_descriptors_cannot_harm_the_daemon(void **state)
 {
 	struct sw_request req = {.type = SW_ATTACH};
 	struct fixture_client c;
@@ -63,7 +63,7 @@ what_a_client_gets_is_not_the_daemons_to_fear(void **state)
 }
 
 static void
-a_client_is_woken(void **state)
+client_is_woken(void **state)
 {
 	struct fixture_client c;
 	char bytes[8];
@@ -80,7 +80,7 @@ a_client_is_woken(void **state)
 }
 
 static void
-nonsense_is_hung_up_on(void **state)
+malformed_request_disconnects(void **state)
 {
 	uint8_t bytes[sizeof(struct sw_request) + 64] = {0};
 	struct sw_request req = {.magic = 1, .version = SW_PROTO_VERSION};
@@ -105,7 +105,7 @@ nonsense_is_hung_up_on(void **state)
 }
 
 static void
-another_version_is_told_ours(void **state)
+version_mismatch_reports_our_version(void **state)
 {
 	struct sw_request req = {.magic = SW_PROTO_MAGIC,
 		.version = SW_PROTO_VERSION + 1,
@@ -127,7 +127,7 @@ another_version_is_told_ours(void **state)
 }
 
 static void
-who_does_not_read_loses_its_place(void **state)
+client_that_does_not_read_is_disconnected(void **state)
 {
 	struct sw_request req = {
 		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_DEVICE_INFO};
@@ -149,7 +149,7 @@ who_does_not_read_loses_its_place(void **state)
 }
 
 static void
-what_is_refused_is_given_back(void **state)
+refused_attach_leaks_nothing(void **state)
 {
 	struct sw_request req = {.type = SW_ATTACH};
 	struct fixture_client c;
@@ -180,7 +180,7 @@ what_is_refused_is_given_back(void **state)
 }
 
 static void
-a_process_does_not_take_all_places(void **state)
+connections_of_a_process_are_limited(void **state)
 {
 	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
@@ -204,7 +204,7 @@ a_process_does_not_take_all_places(void **state)
 }
 
 static void
-without_a_descriptor_who_comes_is_turned_away(void **state)
+accept_without_free_descriptor_disconnects(void **state)
 {
 	struct rlimit before, none;
 	struct sw_request req = {.type = SW_DEVICE_INFO};
@@ -237,7 +237,7 @@ without_a_descriptor_who_comes_is_turned_away(void **state)
 }
 
 static void
-who_spoils_its_rings_is_hung_up_on(void **state)
+corrupt_ring_disconnects(void **state)
 {
 	struct fixture_client good, bad;
 	struct sw_reply reply;
@@ -262,7 +262,7 @@ who_spoils_its_rings_is_hung_up_on(void **state)
 }
 
 static void
-a_name_is_only_a_name(void **state)
+process_name_is_escaped_in_status(void **state)
 {
 	struct sw_request req = {.type = SW_STATUS};
 	char before[16], text[65536];
@@ -295,17 +295,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hello_says_what_there_is),
-		cmocka_unit_test(what_a_client_gets_is_not_the_daemons_to_fear),
-		cmocka_unit_test(a_client_is_woken),
-		cmocka_unit_test(nonsense_is_hung_up_on),
-		cmocka_unit_test(another_version_is_told_ours),
-		cmocka_unit_test(who_does_not_read_loses_its_place),
-		cmocka_unit_test(what_is_refused_is_given_back),
-		cmocka_unit_test(a_process_does_not_take_all_places),
-		cmocka_unit_test(without_a_descriptor_who_comes_is_turned_away),
-		cmocka_unit_test(who_spoils_its_rings_is_hung_up_on),
-		cmocka_unit_test(a_name_is_only_a_name),
+		cmocka_unit_test(device_info_before_attach),
+		cmocka_unit_test(passed_descriptors_cannot_harm_the_daemon),
+		cmocka_unit_test(client_is_woken),
+		cmocka_unit_test(malformed_request_disconnects),
+		cmocka_unit_test(version_mismatch_reports_our_version),
+		cmocka_unit_test(client_that_does_not_read_is_disconnected),
+		cmocka_unit_test(refused_attach_leaks_nothing),
+		cmocka_unit_test(connections_of_a_process_are_limited),
+		cmocka_unit_test(accept_without_free_descriptor_disconnects),
+		cmocka_unit_test(corrupt_ring_disconnects),
+		cmocka_unit_test(process_name_is_escaped_in_status),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

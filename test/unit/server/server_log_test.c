@@ -40,7 +40,7 @@ log_all_levels(enum rocade_daemon_log level, char *text, size_t size)
 }
 
 static void
-up_to_its_level(void **state)
+lines_up_to_the_level(void **state)
 {
 	char text[256];
 
@@ -55,7 +55,7 @@ up_to_its_level(void **state)
 }
 
 static void
-to_the_journal_with_priorities(void **state)
+journal_lines_have_priorities(void **state)
 {
 	char text[256];
 
@@ -70,8 +70,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(up_to_its_level),
-		cmocka_unit_test(to_the_journal_with_priorities),
+		cmocka_unit_test(lines_up_to_the_level),
+		cmocka_unit_test(journal_lines_have_priorities),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ port_make(struct fake_port *fake, uint32_t mtu)
 }
 
 static void
-one_that_is_not_taken_is_the_callers(void **state)
+failed_create_leaves_the_port_open(void **state)
 {
 	struct fake_port fake;
 	struct rocade_daemon_conf c = {.size = sizeof(c),
@@ -44,7 +44,7 @@ one_that_is_not_taken_is_the_callers(void **state)
 }
 
 static void
-the_device_is_the_ports(void **state)
+device_has_mac_and_mtu_of_the_port(void **state)
 {
 	struct fake_port fake;
 	struct fixture_client c;
@@ -85,7 +85,7 @@ datagram_build(const struct fixture_client *c, uint32_t qpn, uint8_t *to)
 }
 
 static void
-what_is_posted_leaves_at_the_end(void **state)
+posted_packets_are_sent_before_close(void **state)
 {
 	struct rocade_daemon_conf conf = {.client_ring = 256};
 	struct sw_request req = {.type = SW_QPN_TAKE};
@@ -158,7 +158,7 @@ frames_waiting(struct fake_port *fake)
 
 /* The daemon polls the port, or naps between polls. It can run again after a stop. */
 static void
-runs_and_runs_again(void **state)
+daemon_can_run_again(void **state)
 {
 	struct rocade_daemon_conf c = {.addresses = "192.0.2.1/24"};
 	struct fake_port fake;
@@ -190,10 +190,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_that_is_not_taken_is_the_callers),
-		cmocka_unit_test(the_device_is_the_ports),
-		cmocka_unit_test(what_is_posted_leaves_at_the_end),
-		cmocka_unit_test(runs_and_runs_again),
+		cmocka_unit_test(failed_create_leaves_the_port_open),
+		cmocka_unit_test(device_has_mac_and_mtu_of_the_port),
+		cmocka_unit_test(posted_packets_are_sent_before_close),
+		cmocka_unit_test(daemon_can_run_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

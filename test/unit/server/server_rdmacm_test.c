@@ -53,7 +53,7 @@ channel_open(struct server_fixture *b, int fd, int *channel)
 
 /* Returns false if the daemon has disconnected. */
 static bool
-command(struct server_fixture *b, int fd, uint32_t channel, uint32_t cmd, const void *in,
+cm_command(struct server_fixture *b, int fd, uint32_t channel, uint32_t cmd, const void *in,
 	uint32_t len, struct sw_cm_reply *reply)
 {
 	struct sw_cm_request req = {.magic = SW_PROTO_MAGIC,
@@ -76,7 +76,7 @@ id_make(struct server_fixture *b, int fd, uint32_t channel)
 	struct rdma_ucm_create_id_resp resp;
 	struct sw_cm_reply reply;
 
-	assert_true(command(
+	assert_true(cm_command(
 		b, fd, channel, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), &reply));
 	assert_int_equal(reply.error, 0);
 	assert_int_equal(reply.len, sizeof(resp));
@@ -85,7 +85,7 @@ id_make(struct server_fixture *b, int fd, uint32_t channel)
 }
 
 static int
-resolve(struct server_fixture *b, int fd, uint32_t channel, uint32_t id, struct sw_cm_reply *reply)
+resolve_loopback(struct server_fixture *b, int fd, uint32_t channel, uint32_t id, struct sw_cm_reply *reply)
 {
 	struct rdma_ucm_resolve_ip cmd = {.id = id};
 	struct sockaddr_in *to = (struct sockaddr_in *)&cmd.dst_addr;
@@ -93,13 +93,13 @@ resolve(struct server_fixture *b, int fd, uint32_t channel, uint32_t id, struct 
 	to->sin_family = AF_INET;
 	to->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	to->sin_port = htons(7471);
-	assert_true(command(
+	assert_true(cm_command(
 		b, fd, channel, RDMA_USER_CM_CMD_RESOLVE_IP, &cmd, sizeof(cmd), reply));
 	return reply->error;
 }
 
 static void
-a_channel_wakes_and_ends(void **state)
+channel_event_and_close(void **state)
 {
 	struct rdma_ucm_get_event get = {0};
 	struct sw_cm_reply reply;
@@ -113,15 +113,15 @@ a_channel_wakes_and_ends(void **state)
 	channel = channel_open(&b, fd, &end);
 	id = id_make(&b, fd, channel);
 	assert_int_equal(recv(end, &number, 4, MSG_DONTWAIT), -1);
-	assert_int_equal(resolve(&b, fd, channel, id, &reply), 0);
+	assert_int_equal(resolve_loopback(&b, fd, channel, id, &reply), 0);
 	assert_int_equal(reply.pending, 1);
 	assert_int_equal(recv(end, &number, 4, MSG_DONTWAIT), 4);
 	assert_int_equal(number, reply.wakes);
-	assert_true(command(
+	assert_true(cm_command(
 		&b, fd, channel, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), &reply));
 	assert_int_equal(reply.len, sizeof(struct rdma_ucm_event_resp));
 	assert_int_equal(reply.pending, 0);
-	assert_true(command(
+	assert_true(cm_command(
 		&b, fd, channel, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), &reply));
 	assert_int_equal(reply.error, EAGAIN);
 	/* Data written to the channel is ignored. Its close destroys the ids. */
@@ -131,7 +131,7 @@ a_channel_wakes_and_ends(void **state)
 	close(end);
 	channels_serve(&b);
 	assert_int_equal(ids_count(&b), 0);
-	assert_true(command(
+	assert_true(cm_command(
 		&b, fd, channel, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), &reply));
 	assert_int_equal(reply.error, EBADF);
 	close(fd);
@@ -140,7 +140,7 @@ a_channel_wakes_and_ends(void **state)
 }
 
 static void
-a_process_has_what_is_its_own(void **state)
+ids_of_another_process_are_refused(void **state)
 {
 	struct rdma_ucm_destroy_id destroy = {0};
 	struct sw_cm_reply reply;
@@ -156,11 +156,11 @@ a_process_has_what_is_its_own(void **state)
 	destroy.id = id_make(&b, a, channel);
 	/* A process needs its own channel, and cannot use another process's channel or
 	 * ids. */
-	assert_true(command(&b, c, channel, RDMA_USER_CM_CMD_DESTROY_ID, &destroy,
+	assert_true(cm_command(&b, c, channel, RDMA_USER_CM_CMD_DESTROY_ID, &destroy,
 		sizeof(destroy), &reply));
 	assert_int_equal(reply.error, EBADF);
 	others = channel_open(&b, c, &other_end);
-	assert_true(command(&b, c, others, RDMA_USER_CM_CMD_DESTROY_ID, &destroy,
+	assert_true(cm_command(&b, c, others, RDMA_USER_CM_CMD_DESTROY_ID, &destroy,
 		sizeof(destroy), &reply));
 	assert_int_equal(reply.error, ENOENT);
 	/* When the process ends, its channel is closed and its ids are destroyed. */
@@ -176,7 +176,7 @@ a_process_has_what_is_its_own(void **state)
 }
 
 static void
-qps_of_the_same_process_only(void **state)
+qpn_of_another_process_is_refused(void **state)
 {
 	struct rdma_ucm_connect cmd = {.conn_param = {.valid = 1}};
 	struct rdma_ucm_resolve_route route;
@@ -197,22 +197,22 @@ qps_of_the_same_process_only(void **state)
 	fd = client_connect(&b);
 	channel = channel_open(&b, fd, &end);
 	route.id = cmd.id = id_make(&b, fd, channel);
-	assert_int_equal(resolve(&b, fd, channel, cmd.id, &reply), 0);
-	assert_true(command(&b, fd, channel, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route,
+	assert_int_equal(resolve_loopback(&b, fd, channel, cmd.id, &reply), 0);
+	assert_true(cm_command(&b, fd, channel, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route,
 		sizeof(route), &reply));
 	cmd.conn_param.qp_num = taken.qpn + 1;
-	assert_true(command(
+	assert_true(cm_command(
 		&b, fd, channel, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), &reply));
 	assert_int_equal(reply.error, EINVAL);
 	cmd.conn_param.qp_num = taken.qpn;
 	/* As if the channel were another process's. */
 	conn = TAILQ_LAST(&b.d->conns, conns);
 	conn->pid++;
-	assert_true(command(
+	assert_true(cm_command(
 		&b, fd, channel, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), &reply));
 	assert_int_equal(reply.error, EINVAL);
 	conn->pid--;
-	assert_true(command(
+	assert_true(cm_command(
 		&b, fd, channel, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), &reply));
 	assert_int_equal(reply.error, 0);
 	close(fd);
@@ -223,7 +223,7 @@ qps_of_the_same_process_only(void **state)
 }
 
 static void
-nonsense_is_hung_up_on(void **state)
+malformed_command_disconnects(void **state)
 {
 	static const uint8_t longest[UCM_MAX];
 	struct sw_cm_request bad = {.magic = 1};
@@ -234,7 +234,7 @@ nonsense_is_hung_up_on(void **state)
 	(void)state;
 	fixture_open(&b, (struct rocade_daemon_conf){.addresses = "192.0.2.1/24"});
 	fd = client_connect(&b);
-	assert_false(command(
+	assert_false(cm_command(
 		&b, fd, 1, RDMA_USER_CM_CMD_GET_EVENT, longest, UCM_MAX + 1, &reply));
 	close(fd);
 	fd = client_connect(&b);
@@ -250,10 +250,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_channel_wakes_and_ends),
-		cmocka_unit_test(a_process_has_what_is_its_own),
-		cmocka_unit_test(qps_of_the_same_process_only),
-		cmocka_unit_test(nonsense_is_hung_up_on),
+		cmocka_unit_test(channel_event_and_close),
+		cmocka_unit_test(ids_of_another_process_are_refused),
+		cmocka_unit_test(qpn_of_another_process_is_refused),
+		cmocka_unit_test(malformed_command_disconnects),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ report_of(struct server_fixture *b, int fd, uint32_t id, struct sw_reply *reply)
 }
 
 static void
-all_are_asked_and_missed_until_they_answer(void **state)
+clients_are_missing_until_they_answer(void **state)
 {
 	struct fixture_client c[2];
 	struct server_fixture b;
@@ -65,7 +65,7 @@ all_are_asked_and_missed_until_they_answer(void **state)
 }
 
 static void
-not_asked_more_often_than_they_can_bear(void **state)
+requests_are_rate_limited(void **state)
 {
 	struct fixture_client c, late;
 	struct server_fixture b;
@@ -98,7 +98,7 @@ not_asked_more_often_than_they_can_bear(void **state)
 }
 
 static void
-a_report_is_a_copy_with_bounds(void **state)
+snapshot_is_a_bounded_copy(void **state)
 {
 	static struct report copy;
 	struct fixture_client c;
@@ -129,7 +129,7 @@ a_report_is_a_copy_with_bounds(void **state)
 }
 
 static void
-in_the_order_of_their_ids(void **state)
+snapshots_in_order_of_client_ids(void **state)
 {
 	struct fixture_client c[3];
 	struct sw_reply reply;
@@ -152,7 +152,7 @@ in_the_order_of_their_ids(void **state)
 }
 
 static void
-not_to_other_users(void **state)
+snapshot_is_refused_to_other_users(void **state)
 {
 	struct fixture_client c;
 	struct conn *conn;
@@ -182,11 +182,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_are_asked_and_missed_until_they_answer),
-		cmocka_unit_test(not_asked_more_often_than_they_can_bear),
-		cmocka_unit_test(a_report_is_a_copy_with_bounds),
-		cmocka_unit_test(in_the_order_of_their_ids),
-		cmocka_unit_test(not_to_other_users),
+		cmocka_unit_test(clients_are_missing_until_they_answer),
+		cmocka_unit_test(requests_are_rate_limited),
+		cmocka_unit_test(snapshot_is_a_bounded_copy),
+		cmocka_unit_test(snapshots_in_order_of_client_ids),
+		cmocka_unit_test(snapshot_is_refused_to_other_users),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ expect_refused(const struct rocade_daemon_conf *conf, int err, const char *word)
 }
 
 static void
-what_cannot_be_is_refused(void **state)
+invalid_configuration_is_refused(void **state)
 {
 	struct rocade_daemon_conf good = {.size = sizeof(good),
 		.socket = "/nonexistent/socket",
@@ -54,7 +54,7 @@ what_cannot_be_is_refused(void **state)
 }
 
 static void
-a_socket_is_one_daemons(void **state)
+socket_has_one_daemon(void **state)
 {
 	struct rocade_daemon_conf conf = {
 		.size = sizeof(conf), .addresses = "192.0.2.1/24", .socket_mode = 0640};
@@ -136,7 +136,7 @@ is_disconnected(int fd)
 /* Each write to the wake-up descriptor wakes the daemon, though the daemon never reads
  * it. rocade_daemon_stop() ends the loop. */
 static void
-it_sleeps_and_is_woken(void **state)
+sleeping_daemon_is_woken(void **state)
 {
 	struct fixture_client c, bad;
 	struct ring_prod tx;
@@ -175,7 +175,7 @@ it_sleeps_and_is_woken(void **state)
 }
 
 static void
-who_is_left_is_hung_up_on_at_the_end(void **state)
+destroy_disconnects_clients(void **state)
 {
 	struct fixture_client c;
 	struct server_fixture b;
@@ -199,10 +199,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_cannot_be_is_refused),
-		cmocka_unit_test(a_socket_is_one_daemons),
-		cmocka_unit_test(it_sleeps_and_is_woken),
-		cmocka_unit_test(who_is_left_is_hung_up_on_at_the_end),
+		cmocka_unit_test(invalid_configuration_is_refused),
+		cmocka_unit_test(socket_has_one_daemon),
+		cmocka_unit_test(sleeping_daemon_is_woken),
+		cmocka_unit_test(destroy_disconnects_clients),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

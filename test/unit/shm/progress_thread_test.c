@@ -92,7 +92,7 @@ wait_until_set(const uint32_t *word, uint32_t value)
 }
 
 static void
-it_sleeps_and_says_so(void **state)
+sleeping_thread_sets_the_flag(void **state)
 {
 	struct thread_fixture k;
 
@@ -108,7 +108,7 @@ it_sleeps_and_says_so(void **state)
 }
 
 static void
-it_answers_the_daemon(void **state)
+stats_request_is_answered(void **state)
 {
 	struct report *report;
 	struct thread_fixture k;
@@ -129,7 +129,7 @@ it_answers_the_daemon(void **state)
 }
 
 static void
-it_looks_again_when_the_device_has_changed(void **state)
+device_change_is_reread(void **state)
 {
 	struct thread_fixture k;
 
@@ -146,7 +146,7 @@ it_looks_again_when_the_device_has_changed(void **state)
 }
 
 static void
-it_takes_no_signals(void **state)
+signals_are_blocked(void **state)
 {
 	sigset_t usr1, before, pending;
 	struct thread_fixture k;
@@ -201,7 +201,7 @@ check_daemon_end(bool session)
 }
 
 static void
-the_daemon_ends(void **state)
+daemon_end_is_fatal_to_the_device(void **state)
 {
 	(void)state;
 	check_daemon_end(true);
@@ -212,11 +212,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_sleeps_and_says_so),
-		cmocka_unit_test(it_answers_the_daemon),
-		cmocka_unit_test(it_looks_again_when_the_device_has_changed),
-		cmocka_unit_test(it_takes_no_signals),
-		cmocka_unit_test(the_daemon_ends),
+		cmocka_unit_test(sleeping_thread_sets_the_flag),
+		cmocka_unit_test(stats_request_is_answered),
+		cmocka_unit_test(device_change_is_reread),
+		cmocka_unit_test(signals_are_blocked),
+		cmocka_unit_test(daemon_end_is_fatal_to_the_device),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "shm_fixture.h"
 
 static void
-a_request_and_its_reply(void **state)
+request_and_reply(void **state)
 {
 	struct sw_request req = {.type = SW_QPN_GIVE, .qpn = 4711};
 	struct sw_reply out = reply_valid(), in;
@@ -29,7 +29,7 @@ a_request_and_its_reply(void **state)
 }
 
 static void
-no_reply_of_ours_is_no_daemon(void **state)
+invalid_reply_closes_the_session(void **state)
 {
 	struct sw_request req = {.type = SW_DEVICE_INFO};
 	struct sw_reply out = reply_valid(), in;
@@ -60,7 +60,7 @@ no_reply_of_ours_is_no_daemon(void **state)
 }
 
 static void
-descriptors_are_kept_as_far_as_asked_for(void **state)
+surplus_descriptors_are_closed(void **state)
 {
 	struct sw_request req = {.type = SW_STATUS};
 	struct sw_reply out = reply_valid(), in;
@@ -92,7 +92,7 @@ descriptors_are_kept_as_far_as_asked_for(void **state)
 }
 
 static void
-nobody_there(void **state)
+no_daemon_at_the_socket(void **state)
 {
 	unsigned before = fds_count();
 	char path[200];
@@ -111,10 +111,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_request_and_its_reply),
-		cmocka_unit_test(no_reply_of_ours_is_no_daemon),
-		cmocka_unit_test(descriptors_are_kept_as_far_as_asked_for),
-		cmocka_unit_test(nobody_there),
+		cmocka_unit_test(request_and_reply),
+		cmocka_unit_test(invalid_reply_closes_the_session),
+		cmocka_unit_test(surplus_descriptors_are_closed),
+		cmocka_unit_test(no_daemon_at_the_socket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

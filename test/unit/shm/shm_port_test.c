@@ -78,7 +78,7 @@ daemon_sends(struct shm_fixture *b, uint16_t len, uint16_t flags)
 }
 
 static void
-attached(void **state)
+attach_sets_up_the_port(void **state)
 {
 	struct shm_fixture b;
 
@@ -96,7 +96,7 @@ attached(void **state)
 }
 
 static void
-out_and_the_buffers_back(void **state)
+tx_buffers_return(void **state)
 {
 	struct shm_fixture b;
 
@@ -119,7 +119,7 @@ out_and_the_buffers_back(void **state)
 }
 
 static void
-no_more_than_the_ring_holds(void **state)
+tx_is_limited_by_the_ring(void **state)
 {
 	struct shm_fixture b;
 
@@ -136,7 +136,7 @@ no_more_than_the_ring_holds(void **state)
 }
 
 static void
-a_sleeping_daemon_is_woken_once(void **state)
+sleeping_daemon_is_woken_once(void **state)
 {
 	uint64_t count;
 	struct shm_fixture b;
@@ -155,7 +155,7 @@ a_sleeping_daemon_is_woken_once(void **state)
 }
 
 static void
-in_and_given_back_in_order(void **state)
+rx_buffers_return_in_order(void **state)
 {
 	struct pkt pkts[8];
 	struct shm_fixture b;
@@ -190,7 +190,7 @@ in_and_given_back_in_order(void **state)
 }
 
 static void
-what_the_daemon_says_is_bounded(void **state)
+corrupt_ring_values_are_bounded(void **state)
 {
 	struct pkt pkt;
 	uint32_t cons;
@@ -217,7 +217,7 @@ what_the_daemon_says_is_bounded(void **state)
 }
 
 static void
-a_dead_port_moves_nothing(void **state)
+dead_port_moves_no_packets(void **state)
 {
 	struct pkt pkt;
 	uint32_t prod;
@@ -237,7 +237,7 @@ a_dead_port_moves_nothing(void **state)
 
 /* Replies that are no valid attachment: refused, and nothing remains. */
 static void
-what_is_no_attachment(void **state)
+invalid_attach_reply_is_refused(void **state)
 {
 	unsigned before = fds_count();
 
@@ -278,7 +278,7 @@ what_is_no_attachment(void **state)
 }
 
 static void
-what_the_device_asks_of_the_daemon(void **state)
+device_hooks_send_requests(void **state)
 {
 	uint8_t sgid[16] = {1}, dgid[16] = {2};
 	struct sw_reply reply = reply_valid();
@@ -320,15 +320,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(attached),
-		cmocka_unit_test(out_and_the_buffers_back),
-		cmocka_unit_test(no_more_than_the_ring_holds),
-		cmocka_unit_test(a_sleeping_daemon_is_woken_once),
-		cmocka_unit_test(in_and_given_back_in_order),
-		cmocka_unit_test(what_the_daemon_says_is_bounded),
-		cmocka_unit_test(a_dead_port_moves_nothing),
-		cmocka_unit_test(what_is_no_attachment),
-		cmocka_unit_test(what_the_device_asks_of_the_daemon),
+		cmocka_unit_test(attach_sets_up_the_port),
+		cmocka_unit_test(tx_buffers_return),
+		cmocka_unit_test(tx_is_limited_by_the_ring),
+		cmocka_unit_test(sleeping_daemon_is_woken_once),
+		cmocka_unit_test(rx_buffers_return_in_order),
+		cmocka_unit_test(corrupt_ring_values_are_bounded),
+		cmocka_unit_test(dead_port_moves_no_packets),
+		cmocka_unit_test(invalid_attach_reply_is_refused),
+		cmocka_unit_test(device_hooks_send_requests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ request_snapshot(void)
 }
 
 static void
-srqs_with_fill_and_limit(void **state)
+snapshot_of_srqs(void **state)
 {
 	static const struct link_qp_conf plain = {.srq = true, .wr = 16};
 	struct srq_attr limit = {.limit = 3};
@@ -71,7 +71,7 @@ srqs_with_fill_and_limit(void **state)
 }
 
 static void
-qps_with_what_they_hold(void **state)
+snapshot_of_qps(void **state)
 {
 	static const struct link_qp_conf plain = {.wr = 16};
 	const struct report_qp *row;
@@ -111,7 +111,7 @@ qps_with_what_they_hold(void **state)
 }
 
 static void
-more_than_there_are_rows(void **state)
+snapshot_is_limited_to_its_rows(void **state)
 {
 	static const struct link_qp_conf plain = {.wr = 1};
 	struct link_qp *qps = calloc(REPORT_QPS + 10, sizeof(*qps));
@@ -134,9 +134,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(srqs_with_fill_and_limit),
-		cmocka_unit_test(qps_with_what_they_hold),
-		cmocka_unit_test(more_than_there_are_rows),
+		cmocka_unit_test(snapshot_of_srqs),
+		cmocka_unit_test(snapshot_of_qps),
+		cmocka_unit_test(snapshot_is_limited_to_its_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

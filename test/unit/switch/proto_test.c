@@ -2,7 +2,7 @@
 #include "switch_fixture.h"
 
 static int
-ask(struct switch_fixture *b, struct fixture_client *c, uint32_t type, uint32_t qpn)
+request_for_qpn(struct switch_fixture *b, struct fixture_client *c, uint32_t type, uint32_t qpn)
 {
 	struct sw_request req = {.type = type, .qpn = qpn, .dest_qpn = 77};
 	struct sw_reply reply;
@@ -16,7 +16,7 @@ ask(struct switch_fixture *b, struct fixture_client *c, uint32_t type, uint32_t 
 }
 
 static void
-what_is_not_the_protocol(void **state)
+malformed_request_is_refused(void **state)
 {
 	struct sw_request req = {.magic = SW_PROTO_MAGIC, .version = 1, .type = SW_DEVICE_INFO};
 	struct sw_reply reply;
@@ -34,7 +34,7 @@ what_is_not_the_protocol(void **state)
 }
 
 static void
-another_version_is_told_ours(void **state)
+version_mismatch_reports_our_version(void **state)
 {
 	struct sw_request req = {.magic = SW_PROTO_MAGIC,
 		.version = SW_PROTO_VERSION + 1,
@@ -51,23 +51,23 @@ another_version_is_told_ours(void **state)
 }
 
 static void
-nothing_before_attaching(void **state)
+requests_need_an_attachment(void **state)
 {
 	struct switch_fixture b;
 
 	(void)state;
 	fixture_open(&b);
-	assert_int_equal(ask(&b, NULL, SW_DEVICE_INFO, 0), 0);
-	assert_int_equal(ask(&b, NULL, SW_ATTACH, 0), 0);
-	assert_int_equal(ask(&b, NULL, SW_QPN_TAKE, 0), ENOTCONN);
-	assert_int_equal(ask(&b, NULL, SW_PEER_SET, b.c[0].qpn), ENOTCONN);
-	assert_int_equal(ask(&b, &b.c[0], SW_ATTACH, 0), EALREADY);
-	assert_int_equal(ask(&b, &b.c[0], 4711, 0), EOPNOTSUPP);
+	assert_int_equal(request_for_qpn(&b, NULL, SW_DEVICE_INFO, 0), 0);
+	assert_int_equal(request_for_qpn(&b, NULL, SW_ATTACH, 0), 0);
+	assert_int_equal(request_for_qpn(&b, NULL, SW_QPN_TAKE, 0), ENOTCONN);
+	assert_int_equal(request_for_qpn(&b, NULL, SW_PEER_SET, b.c[0].qpn), ENOTCONN);
+	assert_int_equal(request_for_qpn(&b, &b.c[0], SW_ATTACH, 0), EALREADY);
+	assert_int_equal(request_for_qpn(&b, &b.c[0], 4711, 0), EOPNOTSUPP);
 	fixture_close(&b);
 }
 
 static void
-others_qps_are_theirs(void **state)
+qpn_of_another_client_is_refused(void **state)
 {
 	static const uint32_t types[] = {
 		SW_QPN_GIVE, SW_PEER_SET, SW_GROUP_JOIN, SW_GROUP_LEAVE};
@@ -76,20 +76,20 @@ others_qps_are_theirs(void **state)
 	(void)state;
 	fixture_open(&b);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		assert_int_equal(ask(&b, &b.c[0], types[i], b.c[1].qpn), EINVAL);
-		assert_int_equal(ask(&b, &b.c[0], types[i], 0), EINVAL);
-		assert_int_equal(ask(&b, &b.c[0], types[i], UINT32_MAX), EINVAL);
+		assert_int_equal(request_for_qpn(&b, &b.c[0], types[i], b.c[1].qpn), EINVAL);
+		assert_int_equal(request_for_qpn(&b, &b.c[0], types[i], 0), EINVAL);
+		assert_int_equal(request_for_qpn(&b, &b.c[0], types[i], UINT32_MAX), EINVAL);
 	}
 	assert_int_equal(b.c[0].client->stats.refused, 12);
-	assert_int_equal(ask(&b, &b.c[0], SW_PEER_SET, b.c[0].qpn), 0);
-	assert_int_equal(ask(&b, &b.c[0], SW_QPN_GIVE, b.c[0].qpn), 0);
-	assert_int_equal(ask(&b, &b.c[0], SW_QPN_GIVE, b.c[0].qpn), EINVAL);
+	assert_int_equal(request_for_qpn(&b, &b.c[0], SW_PEER_SET, b.c[0].qpn), 0);
+	assert_int_equal(request_for_qpn(&b, &b.c[0], SW_QPN_GIVE, b.c[0].qpn), 0);
+	assert_int_equal(request_for_qpn(&b, &b.c[0], SW_QPN_GIVE, b.c[0].qpn), EINVAL);
 	assert_int_equal(b.c[0].client->qps, 0);
 	fixture_close(&b);
 }
 
 static void
-peers_that_cannot_be(void **state)
+invalid_peer_is_refused(void **state)
 {
 	static const uint32_t bad[] = {0, 1, 0xFFFFFF, 0x1000000, UINT32_MAX};
 	struct sw_request req = {.type = SW_PEER_SET, .dest_qpn = 5};
@@ -110,7 +110,7 @@ peers_that_cannot_be(void **state)
 }
 
 static void
-groups(void **state)
+groups_are_joined_and_left(void **state)
 {
 	struct sw_request req = {.type = SW_GROUP_JOIN};
 	struct sw_reply reply;
@@ -149,12 +149,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_not_the_protocol),
-		cmocka_unit_test(another_version_is_told_ours),
-		cmocka_unit_test(nothing_before_attaching),
-		cmocka_unit_test(others_qps_are_theirs),
-		cmocka_unit_test(peers_that_cannot_be),
-		cmocka_unit_test(groups),
+		cmocka_unit_test(malformed_request_is_refused),
+		cmocka_unit_test(version_mismatch_reports_our_version),
+		cmocka_unit_test(requests_need_an_attachment),
+		cmocka_unit_test(qpn_of_another_client_is_refused),
+		cmocka_unit_test(invalid_peer_is_refused),
+		cmocka_unit_test(groups_are_joined_and_left),
 	};
 
 	return cmocka_run_group_tests_name("proto", tests, NULL, NULL);

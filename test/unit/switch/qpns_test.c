@@ -6,7 +6,7 @@
 static struct sw_client owner;
 
 static void
-reused_oldest_first(void **state)
+qpns_are_reused_oldest_first(void **state)
 {
 	struct qpns t;
 	uint32_t qpn;
@@ -33,7 +33,7 @@ reused_oldest_first(void **state)
 }
 
 static void
-bounds(void **state)
+invalid_ranges_are_refused(void **state)
 {
 	struct qpns t;
 
@@ -66,8 +66,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reused_oldest_first),
-		cmocka_unit_test(bounds),
+		cmocka_unit_test(qpns_are_reused_oldest_first),
+		cmocka_unit_test(invalid_ranges_are_refused),
 		cmocka_unit_test(bases_differ_and_fit),
 	};
 

@@ -5,7 +5,7 @@ static const struct region_geom good = {
 	.tx_slots = 4, .rx_slots = 8, .tx_bufs = 6, .buf_size = 256};
 
 static void
-the_parts_do_not_overlap(void **state)
+parts_do_not_overlap(void **state)
 {
 	size_t size = region_size(&good);
 	uint8_t *mem = aligned_alloc(4096, size);
@@ -34,7 +34,7 @@ the_parts_do_not_overlap(void **state)
 }
 
 static void
-impossible_geometries(void **state)
+invalid_geometries_are_refused(void **state)
 {
 	static const struct region_geom bad[] = {
 		{3, 8, 6, 256}, /* not a power of two */
@@ -60,8 +60,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_parts_do_not_overlap),
-		cmocka_unit_test(impossible_geometries),
+		cmocka_unit_test(parts_do_not_overlap),
+		cmocka_unit_test(invalid_geometries_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("region", tests, NULL, NULL);

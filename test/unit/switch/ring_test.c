@@ -30,7 +30,7 @@ pair_put(struct pair *p, uint32_t value)
 }
 
 static void
-in_order_and_full(void **state)
+descriptors_in_order_until_full(void **state)
 {
 	struct pair p;
 
@@ -59,7 +59,7 @@ in_order_and_full(void **state)
 }
 
 static void
-a_producer_that_lies_is_found_out(void **state)
+corrupt_producer_index_is_detected(void **state)
 {
 	static const uint32_t lies[] = {SLOTS + 3, 1, 0, UINT32_MAX, 1u << 31};
 	struct pair p;
@@ -79,7 +79,7 @@ a_producer_that_lies_is_found_out(void **state)
 }
 
 static void
-a_consumer_that_lies_is_found_out(void **state)
+corrupt_consumer_index_is_detected(void **state)
 {
 	static const uint32_t lies[] = {0, 4, UINT32_MAX, SLOTS, 1u << 31};
 	struct pair p;
@@ -100,7 +100,7 @@ a_consumer_that_lies_is_found_out(void **state)
 }
 
 static void
-a_sleeper_is_woken_once(void **state)
+sleeper_is_woken_once(void **state)
 {
 	uint32_t asleep = 0;
 
@@ -178,10 +178,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_order_and_full),
-		cmocka_unit_test(a_producer_that_lies_is_found_out),
-		cmocka_unit_test(a_consumer_that_lies_is_found_out),
-		cmocka_unit_test(a_sleeper_is_woken_once),
+		cmocka_unit_test(descriptors_in_order_until_full),
+		cmocka_unit_test(corrupt_producer_index_is_detected),
+		cmocka_unit_test(corrupt_consumer_index_is_detected),
+		cmocka_unit_test(sleeper_is_woken_once),
 		cmocka_unit_test(two_threads_and_no_lost_wakeup),
 	};
 

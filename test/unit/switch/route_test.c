@@ -17,7 +17,7 @@
 	} while (0)
 
 static void
-to_the_peer(void **state)
+packets_reach_the_peer(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -39,7 +39,7 @@ to_the_peer(void **state)
 
 /* A READ response names no source QP: the descriptor does. */
 static void
-responses_go_to_the_peer_too(void **state)
+responses_reach_the_peer(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -58,7 +58,7 @@ responses_go_to_the_peer_too(void **state)
 }
 
 static void
-a_foreign_qpn_sends_nothing(void **state)
+qpn_of_another_client_sends_nothing(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -74,7 +74,7 @@ a_foreign_qpn_sends_nothing(void **state)
 }
 
 static void
-only_to_the_registered_peer(void **state)
+other_destinations_are_dropped(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -95,7 +95,7 @@ only_to_the_registered_peer(void **state)
 }
 
 static void
-nobody_speaks_into_a_connection(void **state)
+both_ends_must_register_the_peer(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -119,7 +119,7 @@ nobody_speaks_into_a_connection(void **state)
 }
 
 static void
-only_from_our_address(void **state)
+other_source_addresses_are_dropped(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -136,7 +136,7 @@ only_from_our_address(void **state)
 }
 
 static void
-never_to_the_management_qps(void **state)
+management_qps_are_unreachable(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -156,7 +156,7 @@ never_to_the_management_qps(void **state)
 }
 
 static void
-datagrams_say_who_sent_them(void **state)
+deth_must_name_the_sender(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -179,7 +179,7 @@ datagrams_say_who_sent_them(void **state)
 }
 
 static void
-descriptors_out_of_bounds(void **state)
+descriptors_out_of_bounds_are_dropped(void **state)
 {
 	struct switch_fixture b;
 	struct fixture_client *c = &b.c[0];
@@ -198,7 +198,7 @@ descriptors_out_of_bounds(void **state)
 
 /* Frames cut short at each length are dropped. */
 static void
-malformed_frames(void **state)
+malformed_frames_are_dropped(void **state)
 {
 	struct switch_fixture b;
 	struct fixture_client *c = &b.c[0];
@@ -225,7 +225,7 @@ malformed_frames(void **state)
 }
 
 static void
-seeded_scribbles(void **state)
+random_header_bytes(void **state)
 {
 	uint64_t seed = getenv("ROCADE_TEST_SEED") != NULL
 				? strtoull(getenv("ROCADE_TEST_SEED"), NULL, 0)
@@ -262,7 +262,7 @@ seeded_scribbles(void **state)
 /* A client may change its buffer after the post. The headers that arrive are those that
  * were checked. Here the client changes the source after the copy. */
 static void
-the_copy_is_sent(void **state)
+checked_copy_is_delivered(void **state)
 {
 	struct switch_fixture b;
 	struct fixture_client *c = &b.c[0];
@@ -278,7 +278,7 @@ the_copy_is_sent(void **state)
 }
 
 static void
-a_full_ring_is_waited_for(void **state)
+full_ring_blocks_the_sender(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -312,7 +312,7 @@ a_full_ring_is_waited_for(void **state)
 }
 
 static void
-who_does_not_take_loses(void **state)
+slow_receiver_loses_packets(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f, other;
@@ -349,7 +349,7 @@ who_does_not_take_loses(void **state)
 }
 
 static void
-last_words_do_not_wait(void **state)
+final_flush_does_not_wait(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -365,7 +365,7 @@ last_words_do_not_wait(void **state)
 }
 
 static void
-a_group_waits_for_its_slowest(void **state)
+group_waits_for_its_slowest_member(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -395,7 +395,7 @@ a_group_waits_for_its_slowest(void **state)
 }
 
 static void
-groups_get_copies(void **state)
+group_members_get_copies(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -427,23 +427,23 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(to_the_peer),
-		cmocka_unit_test(responses_go_to_the_peer_too),
-		cmocka_unit_test(a_foreign_qpn_sends_nothing),
-		cmocka_unit_test(only_to_the_registered_peer),
-		cmocka_unit_test(nobody_speaks_into_a_connection),
-		cmocka_unit_test(only_from_our_address),
-		cmocka_unit_test(never_to_the_management_qps),
-		cmocka_unit_test(datagrams_say_who_sent_them),
-		cmocka_unit_test(descriptors_out_of_bounds),
-		cmocka_unit_test(malformed_frames),
-		cmocka_unit_test(seeded_scribbles),
-		cmocka_unit_test(the_copy_is_sent),
-		cmocka_unit_test(a_full_ring_is_waited_for),
-		cmocka_unit_test(who_does_not_take_loses),
-		cmocka_unit_test(last_words_do_not_wait),
-		cmocka_unit_test(a_group_waits_for_its_slowest),
-		cmocka_unit_test(groups_get_copies),
+		cmocka_unit_test(packets_reach_the_peer),
+		cmocka_unit_test(responses_reach_the_peer),
+		cmocka_unit_test(qpn_of_another_client_sends_nothing),
+		cmocka_unit_test(other_destinations_are_dropped),
+		cmocka_unit_test(both_ends_must_register_the_peer),
+		cmocka_unit_test(other_source_addresses_are_dropped),
+		cmocka_unit_test(management_qps_are_unreachable),
+		cmocka_unit_test(deth_must_name_the_sender),
+		cmocka_unit_test(descriptors_out_of_bounds_are_dropped),
+		cmocka_unit_test(malformed_frames_are_dropped),
+		cmocka_unit_test(random_header_bytes),
+		cmocka_unit_test(checked_copy_is_delivered),
+		cmocka_unit_test(full_ring_blocks_the_sender),
+		cmocka_unit_test(slow_receiver_loses_packets),
+		cmocka_unit_test(final_flush_does_not_wait),
+		cmocka_unit_test(group_waits_for_its_slowest_member),
+		cmocka_unit_test(group_members_get_copies),
 	};
 
 	return cmocka_run_group_tests_name("route", tests, NULL, NULL);

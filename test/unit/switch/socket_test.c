@@ -16,7 +16,7 @@ path(const char *given, bool client)
 }
 
 static void
-what_is_given_comes_first(void **state)
+given_path_precedes_environment(void **state)
 {
 	(void)state;
 	assert_int_equal(setenv(SW_SOCKET_ENV, "/from/environment", 1), 0);
@@ -27,7 +27,7 @@ what_is_given_comes_first(void **state)
 }
 
 static void
-the_default_is_the_user_s(void **state)
+default_path_is_the_users(void **state)
 {
 	struct sockaddr_un addr;
 
@@ -45,7 +45,7 @@ the_default_is_the_user_s(void **state)
 }
 
 static void
-too_long_for_a_socket(void **state)
+too_long_path_is_refused(void **state)
 {
 	struct sockaddr_un addr;
 	char text[sizeof(addr.sun_path) + 1];
@@ -62,9 +62,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_given_comes_first),
-		cmocka_unit_test(the_default_is_the_user_s),
-		cmocka_unit_test(too_long_for_a_socket),
+		cmocka_unit_test(given_path_precedes_environment),
+		cmocka_unit_test(default_path_is_the_users),
+		cmocka_unit_test(too_long_path_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("socket", tests, NULL, NULL);

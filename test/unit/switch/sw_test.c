@@ -3,7 +3,7 @@
 #include "switch_fixture.h"
 
 static void
-a_dead_client_leaves_nothing(void **state)
+removed_client_leaves_nothing(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -25,7 +25,7 @@ a_dead_client_leaves_nothing(void **state)
 }
 
 static void
-a_dead_client_leaves_its_groups(void **state)
+removed_client_leaves_its_groups(void **state)
 {
 	uint8_t gid[2][16];
 	uint32_t more[CLIENT_QPS - 1];
@@ -56,7 +56,7 @@ a_dead_client_leaves_its_groups(void **state)
 }
 
 static void
-last_words_are_heard(void **state)
+final_flush_delivers(void **state)
 {
 	struct sw_request req = {.type = SW_QPN_GIVE};
 	struct sw_reply reply;
@@ -87,7 +87,7 @@ last_words_are_heard(void **state)
 }
 
 static void
-a_corrupt_ring_ends_that_client_only(void **state)
+corrupt_ring_ends_one_client(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -118,7 +118,7 @@ a_corrupt_ring_ends_that_client_only(void **state)
 }
 
 static void
-limits(void **state)
+qpns_and_clients_are_limited(void **state)
 {
 	struct sw_request req = {.type = SW_QPN_TAKE};
 	struct sw_client *none;
@@ -140,7 +140,7 @@ limits(void **state)
 }
 
 static void
-a_rate_is_kept(void **state)
+packet_rate_is_limited(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -169,7 +169,7 @@ a_rate_is_kept(void **state)
 
 /* A client cannot evade the rate by destroying QPs. */
 static void
-last_words_are_of_the_rate(void **state)
+final_flush_counts_for_the_rate(void **state)
 {
 	struct sw_request req = {.type = SW_QPN_GIVE};
 	struct sw_reply reply;
@@ -203,7 +203,7 @@ last_words_are_of_the_rate(void **state)
 }
 
 static void
-a_sleeping_client_is_woken(void **state)
+sleeping_client_is_woken(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -223,7 +223,7 @@ a_sleeping_client_is_woken(void **state)
 
 /* A client that polls is not woken. When it stops polling its thread is woken, once. */
 static void
-a_silent_client_is_woken(void **state)
+client_that_stops_polling_is_woken(void **state)
 {
 	struct switch_fixture b;
 	struct frame_spec f;
@@ -273,7 +273,7 @@ the_daemon_sleeps_only_on_empty_rings(void **state)
 }
 
 static void
-impossible_switches(void **state)
+invalid_configuration_is_refused(void **state)
 {
 	struct sw_conf conf;
 	struct switch_fixture b;
@@ -297,17 +297,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_dead_client_leaves_nothing),
-		cmocka_unit_test(a_dead_client_leaves_its_groups),
-		cmocka_unit_test(last_words_are_heard),
-		cmocka_unit_test(a_corrupt_ring_ends_that_client_only),
-		cmocka_unit_test(limits),
-		cmocka_unit_test(a_rate_is_kept),
-		cmocka_unit_test(last_words_are_of_the_rate),
-		cmocka_unit_test(a_sleeping_client_is_woken),
-		cmocka_unit_test(a_silent_client_is_woken),
+		cmocka_unit_test(removed_client_leaves_nothing),
+		cmocka_unit_test(removed_client_leaves_its_groups),
+		cmocka_unit_test(final_flush_delivers),
+		cmocka_unit_test(corrupt_ring_ends_one_client),
+		cmocka_unit_test(qpns_and_clients_are_limited),
+		cmocka_unit_test(packet_rate_is_limited),
+		cmocka_unit_test(final_flush_counts_for_the_rate),
+		cmocka_unit_test(sleeping_client_is_woken),
+		cmocka_unit_test(client_that_stops_polling_is_woken),
 		cmocka_unit_test(the_daemon_sleeps_only_on_empty_rings),
-		cmocka_unit_test(impossible_switches),
+		cmocka_unit_test(invalid_configuration_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("sw", tests, NULL, NULL);

@@ -85,7 +85,7 @@ arrive(struct uplink_fixture *u, const struct datagram_spec *l, const uint8_t fr
 }
 
 static void
-heard_from_other_machines(void **state)
+datagram_is_received(void **state)
 {
 	struct datagram_spec l = datagram_spec_valid();
 	struct gsi_log h = {.count = 0};
@@ -116,7 +116,7 @@ heard_from_other_machines(void **state)
 }
 
 static void
-what_is_no_agents_is_not_heard(void **state)
+invalid_datagrams_are_dropped(void **state)
 {
 	struct datagram_spec good = datagram_spec_valid(), l;
 	struct gsi_log h = {.count = 0};
@@ -183,7 +183,7 @@ expect_sent_datagram(struct uplink_fixture *u, uint16_t vlan, uint8_t from)
 }
 
 static void
-said_to_other_machines(void **state)
+datagrams_are_sent_after_resolution(void **state)
 {
 	uint8_t bytes[GSI_LEN], elsewhere[16];
 	struct uplink_fixture u;
@@ -217,7 +217,7 @@ said_to_other_machines(void **state)
 
 /* A datagram that there is no room for does not count as an unreachable neighbour. */
 static void
-a_full_port_takes_no_more(void **state)
+full_backlog_refuses_datagrams(void **state)
 {
 	uint8_t bytes[GSI_LEN] = {0}, elsewhere[16];
 	struct uplink_fixture u;
@@ -246,10 +246,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(heard_from_other_machines),
-		cmocka_unit_test(what_is_no_agents_is_not_heard),
-		cmocka_unit_test(said_to_other_machines),
-		cmocka_unit_test(a_full_port_takes_no_more),
+		cmocka_unit_test(datagram_is_received),
+		cmocka_unit_test(invalid_datagrams_are_dropped),
+		cmocka_unit_test(datagrams_are_sent_after_resolution),
+		cmocka_unit_test(full_backlog_refuses_datagrams),
 	};
 
 	return cmocka_run_group_tests_name("uplink_gsi", tests, NULL, NULL);

@@ -32,7 +32,7 @@ from_peer(const struct uplink_fixture *u)
 	} while (0)
 
 static void
-arrives_by_qpn(void **state)
+frames_are_delivered_by_qpn(void **state)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -58,7 +58,7 @@ arrives_by_qpn(void **state)
 }
 
 static void
-not_for_us(void **state)
+frames_for_others_are_dropped(void **state)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -88,7 +88,7 @@ not_for_us(void **state)
 }
 
 static void
-scribbled_frames(void **state)
+random_header_bytes(void **state)
 {
 	uint64_t rng = 1;
 	struct uplink_fixture u;
@@ -119,7 +119,7 @@ scribbled_frames(void **state)
 }
 
 static void
-groups_in_and_out(void **state)
+group_traffic_in_both_directions(void **state)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -166,10 +166,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arrives_by_qpn),
-		cmocka_unit_test(not_for_us),
-		cmocka_unit_test(scribbled_frames),
-		cmocka_unit_test(groups_in_and_out),
+		cmocka_unit_test(frames_are_delivered_by_qpn),
+		cmocka_unit_test(frames_for_others_are_dropped),
+		cmocka_unit_test(random_header_bytes),
+		cmocka_unit_test(group_traffic_in_both_directions),
 	};
 
 	return cmocka_run_group_tests_name("uplink", tests, NULL, NULL);

@@ -56,7 +56,7 @@ expect_sent(struct uplink_fixture *u, const struct frame_spec *f, uint32_t l2)
 }
 
 static void
-leaves_with_our_ethernet_header(void **state)
+sent_with_the_ports_ethernet_header(void **state)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -88,7 +88,7 @@ leaves_with_our_ethernet_header(void **state)
 }
 
 static void
-registering_a_peer_asks_for_its_hop(void **state)
+peer_registration_resolves_the_next_hop(void **state)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -112,7 +112,7 @@ registering_a_peer_asks_for_its_hop(void **state)
 }
 
 static void
-held_until_the_hop_is_known(void **state)
+frames_wait_for_resolution(void **state)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -145,7 +145,7 @@ held_until_the_hop_is_known(void **state)
 }
 
 static void
-nobody_answers(void **state)
+unresolved_neighbour_drops_frames(void **state)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -183,7 +183,7 @@ nobody_answers(void **state)
 }
 
 static void
-tagged(void **state)
+vlan_tag_is_added_and_removed(void **state)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -221,7 +221,7 @@ tagged(void **state)
 }
 
 static void
-a_full_port_keeps_them_waiting(void **state)
+full_port_blocks_remote_traffic_only(void **state)
 {
 	struct uplink_fixture u;
 	struct frame_spec f, local;
@@ -265,7 +265,7 @@ a_full_port_keeps_them_waiting(void **state)
 
 /* The port was idle for long, and is busy only for a moment. */
 static void
-an_answer_waits_for_the_port_too(void **state)
+control_answer_waits_for_a_busy_port(void **state)
 {
 	uint8_t mac[6], room[256];
 	struct pkt frame = {.data = room, .room = sizeof(room)};
@@ -291,7 +291,7 @@ an_answer_waits_for_the_port_too(void **state)
 }
 
 static void
-a_dead_port_loses_them(void **state)
+stalled_port_drops_frames(void **state)
 {
 	unsigned sent = 0;
 	struct uplink_fixture u;
@@ -327,7 +327,7 @@ a_dead_port_loses_them(void **state)
 }
 
 static void
-link_and_addresses_are_told(void **state)
+clients_see_link_and_address_changes(void **state)
 {
 	struct sw_request hello = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
@@ -380,7 +380,7 @@ link_and_addresses_are_told(void **state)
 }
 
 static void
-longer_than_the_link_takes(void **state)
+frames_beyond_the_mtu_are_dropped(void **state)
 {
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -405,16 +405,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(leaves_with_our_ethernet_header),
-		cmocka_unit_test(registering_a_peer_asks_for_its_hop),
-		cmocka_unit_test(held_until_the_hop_is_known),
-		cmocka_unit_test(nobody_answers),
-		cmocka_unit_test(tagged),
-		cmocka_unit_test(a_full_port_keeps_them_waiting),
-		cmocka_unit_test(an_answer_waits_for_the_port_too),
-		cmocka_unit_test(a_dead_port_loses_them),
-		cmocka_unit_test(link_and_addresses_are_told),
-		cmocka_unit_test(longer_than_the_link_takes),
+		cmocka_unit_test(sent_with_the_ports_ethernet_header),
+		cmocka_unit_test(peer_registration_resolves_the_next_hop),
+		cmocka_unit_test(frames_wait_for_resolution),
+		cmocka_unit_test(unresolved_neighbour_drops_frames),
+		cmocka_unit_test(vlan_tag_is_added_and_removed),
+		cmocka_unit_test(full_port_blocks_remote_traffic_only),
+		cmocka_unit_test(control_answer_waits_for_a_busy_port),
+		cmocka_unit_test(stalled_port_drops_frames),
+		cmocka_unit_test(clients_see_link_and_address_changes),
+		cmocka_unit_test(frames_beyond_the_mtu_are_dropped),
 	};
 
 	return cmocka_run_group_tests_name("uplink", tests, NULL, NULL);

@@ -4,7 +4,7 @@
 #include "ucm/backend.h"
 
 static void
-nobody_until_somebody_says(void **state)
+backend_is_set_and_cleared(void **state)
 {
 	static const struct ucm_backend backend;
 
@@ -21,7 +21,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			nobody_until_somebody_says, ucm_setup, ucm_teardown),
+			backend_is_set_and_cleared, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

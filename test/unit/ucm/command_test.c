@@ -3,7 +3,7 @@
 #include "ucm_fixture.h"
 
 static void
-lengths(void **state)
+short_and_unknown_commands_are_refused(void **state)
 {
 	uint8_t bytes[UCM_MAX] = {0};
 	static const uint16_t least[] = {
@@ -34,7 +34,7 @@ lengths(void **state)
 }
 
 static void
-channels_are_the_sessions(void **state)
+unknown_channel_is_refused(void **state)
 {
 	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_TCP};
 	struct test_process other = ctx.client;
@@ -47,7 +47,7 @@ channels_are_the_sessions(void **state)
 }
 
 static void
-any_bytes_at_all(void **state)
+random_commands(void **state)
 {
 	uint64_t x = 88172645463325252u;
 
@@ -71,11 +71,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(lengths, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(short_and_unknown_commands_are_refused, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			channels_are_the_sessions, ucm_setup, ucm_teardown),
+			unknown_channel_is_refused, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			any_bytes_at_all, ucm_setup, ucm_teardown),
+			random_commands, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "ucm_fixture.h"
 
 static void
-nobody_names_anothers(void **state)
+id_of_another_channel_is_refused(void **state)
 {
 	uint32_t id = make_id(&ctx.server, RDMA_PS_TCP), number;
 	struct ucm_channel *second;
@@ -23,7 +23,7 @@ nobody_names_anothers(void **state)
 }
 
 static void
-limits(void **state)
+ids_and_channels_are_limited(void **state)
 {
 	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_TCP};
 	struct ucm_channel *channel;
@@ -48,7 +48,7 @@ limits(void **state)
 }
 
 static void
-port_spaces_that_are_not_there(void **state)
+unsupported_port_space_is_refused(void **state)
 {
 	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_IPOIB};
 
@@ -59,7 +59,7 @@ port_spaces_that_are_not_there(void **state)
 }
 
 static void
-migrates_with_its_events(void **state)
+id_migrates_with_its_events(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP), number;
 	struct test_process other = ctx.client;
@@ -88,7 +88,7 @@ migrates_with_its_events(void **state)
 }
 
 static void
-a_listener_takes_unseen_requests_with_it(void **state)
+destroyed_listener_rejects_unread_requests(void **state)
 {
 	struct id_pair pair = {.listener = make_listener(RDMA_PS_TCP)};
 	uint32_t events = 9;
@@ -109,7 +109,7 @@ a_listener_takes_unseen_requests_with_it(void **state)
 }
 
 static void
-a_channel_takes_all_with_it(void **state)
+closed_channel_destroys_its_ids(void **state)
 {
 	struct id_pair pair = {.listener = make_listener(RDMA_PS_TCP)};
 
@@ -122,7 +122,7 @@ a_channel_takes_all_with_it(void **state)
 }
 
 static void
-a_process_that_dies_disconnects(void **state)
+ended_process_disconnects(void **state)
 {
 	struct id_pair pair = pair_connected();
 	struct test_process *s = &ctx.server;
@@ -138,18 +138,18 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			nobody_names_anothers, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(limits, ucm_setup, ucm_teardown),
+			id_of_another_channel_is_refused, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(ids_and_channels_are_limited, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			port_spaces_that_are_not_there, ucm_setup, ucm_teardown),
+			unsupported_port_space_is_refused, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			migrates_with_its_events, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(a_listener_takes_unseen_requests_with_it,
+			id_migrates_with_its_events, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(destroyed_listener_rejects_unread_requests,
 			ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			a_channel_takes_all_with_it, ucm_setup, ucm_teardown),
+			closed_channel_destroys_its_ids, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			a_process_that_dies_disconnects, ucm_setup, ucm_teardown),
+			ended_process_disconnects, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "ucm_fixture.h"
 
 static void
-taken_and_refused(void **state)
+options_are_checked(void **state)
 {
 	static const struct {
 		uint32_t level, name, len;
@@ -41,7 +41,7 @@ taken_and_refused(void **state)
 }
 
 static void
-they_reach_the_qp(void **state)
+options_reach_the_qp(void **state)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 	struct ucm_set_option cmd = {.head = {.id = pair.passive,
@@ -65,9 +65,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			taken_and_refused, ucm_setup, ucm_teardown),
+			options_are_checked, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			they_reach_the_qp, ucm_setup, ucm_teardown),
+			options_reach_the_qp, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

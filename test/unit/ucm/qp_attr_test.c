@@ -36,7 +36,7 @@ both_ends_match(void **state)
 }
 
 static void
-init(void **state)
+init_attributes(void **state)
 {
 	uint32_t id = make_routed_id(RDMA_PS_TCP), ud = make_routed_id(RDMA_PS_UDP);
 	struct ib_uverbs_qp_attr attr = qp_attr_of(&ctx.client, id, IBV_QPS_INIT);
@@ -62,7 +62,7 @@ init(void **state)
 }
 
 static void
-the_gid_of_the_path(void **state)
+gid_index_of_address(void **state)
 {
 	static const struct {
 		const char *addr;
@@ -81,7 +81,7 @@ the_gid_of_the_path(void **state)
 
 /* No connection uses an address that was removed meanwhile. */
 static void
-the_address_has_gone(void **state)
+removed_address_fails(void **state)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP),
 			ud = pair_requested(RDMA_PS_UDP);
@@ -106,7 +106,7 @@ the_address_has_gone(void **state)
 
 /* The reply to a datagram id whose address was removed meanwhile. */
 static void
-the_address_has_gone_before_the_answer(void **state)
+removed_address_before_sidr_reply(void **state)
 {
 	struct id_pair ud = pair_requested(RDMA_PS_UDP);
 	struct ucm_addr *src =
@@ -123,7 +123,7 @@ the_address_has_gone_before_the_answer(void **state)
 
 /* Port space IB takes any type of QP. The two ends of XRC need different attributes. */
 static void
-xrc(void **state)
+xrc_attributes(void **state)
 {
 	struct rdma_ucm_create_id cmd = {.ps = RDMA_PS_IB, .qp_type = IBV_QPT_XRC_RECV};
 	struct rdma_ucm_create_id_resp server, client;
@@ -154,7 +154,7 @@ xrc(void **state)
 
 /* The longest timer where RNR retries are counted, else a short one. */
 static void
-how_long_a_sender_waits(void **state)
+min_rnr_timer_follows_rnr_retry(void **state)
 {
 	struct id_pair pair = pair_connected();
 
@@ -166,7 +166,7 @@ how_long_a_sender_waits(void **state)
 }
 
 static void
-too_early(void **state)
+attributes_in_wrong_states_fail(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_init_qp_attr cmd = {.id = id, .qp_state = IBV_QPS_INIT};
@@ -187,17 +187,17 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(both_ends_match, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(init, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(init_attributes, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_gid_of_the_path, ucm_setup, ucm_teardown),
+			gid_index_of_address, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_address_has_gone, ucm_setup, ucm_teardown),
+			removed_address_fails, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_address_has_gone_before_the_answer, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(xrc, ucm_setup, ucm_teardown),
+			removed_address_before_sidr_reply, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(xrc_attributes, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			how_long_a_sender_waits, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(too_early, ucm_setup, ucm_teardown),
+			min_rnr_timer_follows_rnr_retry, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(attributes_in_wrong_states_fail, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

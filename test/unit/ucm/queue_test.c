@@ -3,7 +3,7 @@
 #include "ucm_fixture.h"
 
 static void
-counted_as_they_are_read(void **state)
+read_events_are_counted(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP), events = 9;
 
@@ -37,7 +37,7 @@ requests_count_for_the_listener(void **state)
 }
 
 static void
-who_does_not_read_is_told_to(void **state)
+full_event_queue_refuses_commands(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	unsigned n = 0;
@@ -57,11 +57,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			counted_as_they_are_read, ucm_setup, ucm_teardown),
+			read_events_are_counted, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			requests_count_for_the_listener, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			who_does_not_read_is_told_to, ucm_setup, ucm_teardown),
+			full_event_queue_refuses_commands, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

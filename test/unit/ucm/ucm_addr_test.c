@@ -3,7 +3,7 @@
 #include "ucm_fixture.h"
 
 static void
-ports_are_one_owners(void **state)
+port_has_one_owner(void **state)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.client, RDMA_PS_TCP);
@@ -24,7 +24,7 @@ ports_are_one_owners(void **state)
 }
 
 static void
-ports_shared_by_consent(void **state)
+port_is_shared_with_reuseaddr(void **state)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.client, RDMA_PS_TCP);
@@ -45,7 +45,7 @@ ports_shared_by_consent(void **state)
 }
 
 static int
-afonly(struct test_process *p, uint32_t id, uint8_t value)
+set_afonly(struct test_process *p, uint32_t id, uint8_t value)
 {
 	struct ucm_set_option option = {
 		.head = {.id = id, .optname = RDMA_OPTION_ID_AFONLY, .optlen = 4},
@@ -56,7 +56,7 @@ afonly(struct test_process *p, uint32_t id, uint8_t value)
 
 /* Connects to port 5000 at an address. Returns whether a listener gets the request. */
 static bool
-is_heard(const char *address)
+listener_gets_request(const char *address)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_get_event cmd = {0};
@@ -79,7 +79,7 @@ is_heard(const char *address)
 /* As with sockets: 0.0.0.0 is of IPv4, :: of both families unless the program sets
  * AFONLY. */
 static void
-wildcards_and_families(void **state)
+wildcards_cover_their_families(void **state)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.server, RDMA_PS_TCP);
@@ -87,32 +87,32 @@ wildcards_and_families(void **state)
 	(void)state;
 	assert_int_equal(bind_id(&ctx.server, a, NULL, 5000), 0);
 	assert_int_equal(bind_id(&ctx.server, b, "::", 5000), -EADDRINUSE);
-	assert_int_equal(afonly(&ctx.server, b, 1), 0);
+	assert_int_equal(set_afonly(&ctx.server, b, 1), 0);
 	assert_int_equal(bind_id(&ctx.server, b, "::", 5000), 0);
 	assert_int_equal(listen_id(&ctx.server, a, 4), 0);
-	assert_true(is_heard("192.0.2.1"));
+	assert_true(listener_gets_request("192.0.2.1"));
 	assert_int_equal(listen_id(&ctx.server, b, 4), 0);
-	assert_int_equal(afonly(&ctx.server, b, 0), -EINVAL);
-	assert_true(is_heard("2001:db8::1"));
+	assert_int_equal(set_afonly(&ctx.server, b, 0), -EINVAL);
+	assert_true(listener_gets_request("2001:db8::1"));
 	assert_int_equal(destroy_id(&ctx.server, a, NULL), 0);
-	assert_false(is_heard("192.0.2.1"));
+	assert_false(listener_gets_request("192.0.2.1"));
 	assert_int_equal(destroy_id(&ctx.server, b, NULL), 0);
 	a = make_id(&ctx.server, RDMA_PS_TCP);
 	assert_int_equal(bind_id(&ctx.server, a, "::", 5000), 0);
 	assert_int_equal(listen_id(&ctx.server, a, 4), 0);
-	assert_true(is_heard("192.0.2.1"));
-	assert_true(is_heard("2001:db8::1"));
+	assert_true(listener_gets_request("192.0.2.1"));
+	assert_true(listener_gets_request("2001:db8::1"));
 	assert_int_equal(destroy_id(&ctx.server, a, NULL), 0);
 	a = make_id(&ctx.server, RDMA_PS_TCP);
 	assert_int_equal(bind_id(&ctx.server, a, NULL, 5000), 0);
 	assert_int_equal(listen_id(&ctx.server, a, 4), 0);
-	assert_false(is_heard("2001:db8::1"));
+	assert_false(listener_gets_request("2001:db8::1"));
 	assert_int_equal(destroy_id(&ctx.server, a, NULL), 0);
 }
 
 /* Each ephemeral port of an address is given once. */
 static void
-ports_run_out(void **state)
+ephemeral_ports_run_out(void **state)
 {
 	struct ucm_limits *limits = &ctx.ucm->conf.limits;
 	struct rdma_ucm_create_id create = {.ps = RDMA_PS_TCP};
@@ -135,7 +135,7 @@ ports_run_out(void **state)
 }
 
 static void
-addresses_are_ours(void **state)
+only_local_addresses_can_be_bound(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_bind bind = {.id = id, .addr_size = sizeof(struct sockaddr_in6)};
@@ -152,7 +152,7 @@ addresses_are_ours(void **state)
 }
 
 static void
-addresses_change(void **state)
+changed_addresses_can_be_bound(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct net_conf net = ctx.ucm->conf.net;
@@ -165,7 +165,7 @@ addresses_change(void **state)
 }
 
 static void
-resolving_finds_the_source(void **state)
+resolve_selects_the_source(void **state)
 {
 	static const struct {
 		const char *dst, *src;
@@ -192,7 +192,7 @@ resolving_finds_the_source(void **state)
 }
 
 static void
-this_machine_by_any_name(void **state)
+loopback_names_resolve(void **state)
 {
 	static const char *const names[] = {"127.0.0.1", "0.0.0.0", "::1"};
 
@@ -207,7 +207,7 @@ this_machine_by_any_name(void **state)
 }
 
 static void
-what_cannot_be_reached(void **state)
+unreachable_address_raises_addr_error(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_resolve_ip cmd = {.id = id,
@@ -231,22 +231,22 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			ports_are_one_owners, ucm_setup, ucm_teardown),
+			port_has_one_owner, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			ports_shared_by_consent, ucm_setup, ucm_teardown),
+			port_is_shared_with_reuseaddr, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			wildcards_and_families, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(ports_run_out, ucm_setup, ucm_teardown),
+			wildcards_cover_their_families, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(ephemeral_ports_run_out, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			addresses_are_ours, ucm_setup, ucm_teardown),
+			only_local_addresses_can_be_bound, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			addresses_change, ucm_setup, ucm_teardown),
+			changed_addresses_can_be_bound, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			resolving_finds_the_source, ucm_setup, ucm_teardown),
+			resolve_selects_the_source, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			this_machine_by_any_name, ucm_setup, ucm_teardown),
+			loopback_names_resolve, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			what_cannot_be_reached, ucm_setup, ucm_teardown),
+			unreachable_address_raises_addr_error, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 #include <infiniband/verbs.h>
 
 static void
-a_connection_from_end_to_end(void **state)
+connect_and_disconnect(void **state)
 {
 	struct id_pair pair = pair_connected();
 
@@ -18,7 +18,7 @@ a_connection_from_end_to_end(void **state)
 }
 
 static void
-only_in_its_turn(void **state)
+commands_in_wrong_states_fail(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 
@@ -33,7 +33,7 @@ only_in_its_turn(void **state)
 }
 
 static void
-with_ones_own_qps_only(void **state)
+qpn_of_another_process_is_refused(void **state)
 {
 	struct id_pair pair = {.listener = make_listener(RDMA_PS_TCP)};
 
@@ -50,7 +50,7 @@ with_ones_own_qps_only(void **state)
 }
 
 static void
-nobody_listens(void **state)
+no_listener_is_rejected(void **state)
 {
 	uint32_t id = make_routed_id(RDMA_PS_TCP);
 	struct rdma_ucm_event_resp event;
@@ -65,7 +65,7 @@ nobody_listens(void **state)
 /* A listener has one transport: a QP of another one could not talk to its QP (IBA
  * 12.6.7.2). */
 static void
-another_transport(void **state)
+listener_rejects_another_transport(void **state)
 {
 	static const struct {
 		uint8_t listener, asks;
@@ -107,7 +107,7 @@ another_transport(void **state)
 }
 
 static void
-rejected_with_private_data(void **state)
+reject_carries_private_data(void **state)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 	struct rdma_ucm_reject cmd = {
@@ -122,7 +122,7 @@ rejected_with_private_data(void **state)
 }
 
 static void
-datagrams(void **state)
+datagram_id_gets_remote_qpn(void **state)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_UDP);
 	struct rdma_ucm_event_resp event;
@@ -139,7 +139,7 @@ datagrams(void **state)
 }
 
 static void
-datagrams_refused(void **state)
+datagram_request_is_rejected(void **state)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_UDP);
 	struct rdma_ucm_reject cmd = {.id = pair.passive};
@@ -152,7 +152,7 @@ datagrams_refused(void **state)
 }
 
 static void
-data_before_the_last_word(void **state)
+data_before_rtu_establishes(void **state)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 	struct rdma_ucm_notify cmd = {.id = pair.passive, .event = 4 /* COMM_EST */};
@@ -168,21 +168,21 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			a_connection_from_end_to_end, ucm_setup, ucm_teardown),
+			connect_and_disconnect, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			only_in_its_turn, ucm_setup, ucm_teardown),
+			commands_in_wrong_states_fail, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			with_ones_own_qps_only, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(nobody_listens, ucm_setup, ucm_teardown),
+			qpn_of_another_process_is_refused, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(no_listener_is_rejected, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			another_transport, ucm_setup, ucm_teardown),
+			listener_rejects_another_transport, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			rejected_with_private_data, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(datagrams, ucm_setup, ucm_teardown),
+			reject_carries_private_data, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(datagram_id_gets_remote_qpn, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			datagrams_refused, ucm_setup, ucm_teardown),
+			datagram_request_is_rejected, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			data_before_the_last_word, ucm_setup, ucm_teardown),
+			data_before_rtu_establishes, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

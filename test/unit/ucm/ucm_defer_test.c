@@ -3,7 +3,7 @@
 #include "ucm_fixture.h"
 
 static void
-until_somebody_listens(void **state)
+request_waits_for_listen(void **state)
 {
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP),
 		 client = make_routed_id(RDMA_PS_TCP);
@@ -22,7 +22,7 @@ until_somebody_listens(void **state)
 }
 
 static void
-not_for_ever(void **state)
+deferral_is_bounded(void **state)
 {
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP),
 		 client = make_routed_id(RDMA_PS_TCP);
@@ -39,7 +39,7 @@ not_for_ever(void **state)
 }
 
 static void
-only_for_that_very_port(void **state)
+only_a_bound_port_defers_longer(void **state)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.server, RDMA_PS_UDP);
@@ -59,7 +59,7 @@ only_for_that_very_port(void **state)
 /* A port that is not bound yet: the request is deferred for a shorter time, and ends
  * before longer ones. */
 static void
-for_who_has_not_bound_it(void **state)
+unbound_port_defers_shorter(void **state)
 {
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP),
 		 other = make_id(&ctx.server, RDMA_PS_UDP), late = make_routed_id(RDMA_PS_UDP),
@@ -81,7 +81,7 @@ for_who_has_not_bound_it(void **state)
 }
 
 static void
-given_up(void **state)
+destroyed_id_cancels_deferral(void **state)
 {
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP),
 		 client = make_routed_id(RDMA_PS_TCP);
@@ -100,13 +100,13 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			until_somebody_listens, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(not_for_ever, ucm_setup, ucm_teardown),
+			request_waits_for_listen, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(deferral_is_bounded, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			only_for_that_very_port, ucm_setup, ucm_teardown),
+			only_a_bound_port_defers_longer, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			for_who_has_not_bound_it, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(given_up, ucm_setup, ucm_teardown),
+			unbound_port_defers_shorter, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(destroyed_id_cancels_deferral, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ setup(void **state)
 }
 
 static void
-a_request_says_who_asks(void **state)
+connect_request_has_peer_parameters(void **state)
 {
 	struct id_pair pair = {.listener = make_listener(RDMA_PS_TCP)};
 	struct rdma_ucm_event_resp event;
@@ -36,7 +36,7 @@ a_request_says_who_asks(void **state)
 }
 
 static void
-elsewhere_by_message(void **state)
+remote_machine_gets_a_mad(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_event_resp event;
@@ -66,7 +66,7 @@ elsewhere_by_message(void **state)
 }
 
 static void
-no_answer_at_all(void **state)
+no_answer_raises_unreachable(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_event_resp event;
@@ -89,7 +89,7 @@ no_answer_at_all(void **state)
 }
 
 static void
-no_room_for_a_request(void **state)
+request_without_free_id_is_rejected(void **state)
 {
 	uint32_t active, ids[MAX_IDS];
 
@@ -106,7 +106,7 @@ no_room_for_a_request(void **state)
 }
 
 static void
-time_wait_ends(void **state)
+time_wait_end_raises_event(void **state)
 {
 	struct id_pair pair = pair_connected();
 
@@ -126,13 +126,13 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			a_request_says_who_asks, setup, ucm_teardown),
+			connect_request_has_peer_parameters, setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			elsewhere_by_message, setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(no_answer_at_all, setup, ucm_teardown),
+			remote_machine_gets_a_mad, setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(no_answer_raises_unreachable, setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			no_room_for_a_request, setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(time_wait_ends, setup, ucm_teardown),
+			request_without_free_id_is_rejected, setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(time_wait_end_raises_event, setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "ucm_fixture.h"
 
 static void
-joined_and_left(void **state)
+join_and_leave(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_UDP);
 	struct rdma_ucm_join_ip_mcast cmd = {
@@ -38,7 +38,7 @@ joined_and_left(void **state)
 }
 
 static void
-groups_go_with_their_member(void **state)
+destroyed_id_leaves_its_groups(void **state)
 {
 	uint32_t id = make_routed_id(RDMA_PS_UDP);
 	struct rdma_ucm_join_mcast cmd = {
@@ -57,7 +57,7 @@ groups_go_with_their_member(void **state)
 }
 
 static void
-no_groups(void **state)
+invalid_groups_are_refused(void **state)
 {
 	uint32_t ud = make_routed_id(RDMA_PS_UDP), rc = make_routed_id(RDMA_PS_TCP);
 	struct rdma_ucm_join_ip_mcast cmd = {.id = ud, .addr = sockaddr_of("192.0.2.9", 0)};
@@ -75,10 +75,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(joined_and_left, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(join_and_leave, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			groups_go_with_their_member, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(no_groups, ucm_setup, ucm_teardown),
+			destroyed_id_leaves_its_groups, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(invalid_groups_are_refused, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

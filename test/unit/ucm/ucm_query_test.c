@@ -7,7 +7,7 @@
 #include <infiniband/ib.h>
 
 static void
-a_wildcard_has_no_device(void **state)
+wildcard_id_has_no_device(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_query cmd = {.id = id};
@@ -23,7 +23,7 @@ a_wildcard_has_no_device(void **state)
 }
 
 static void
-the_route_of_a_connection(void **state)
+query_route_of_a_connection(void **state)
 {
 	struct id_pair pair = pair_connected();
 	struct rdma_ucm_query cmd = {.id = pair.passive};
@@ -44,7 +44,7 @@ the_route_of_a_connection(void **state)
 }
 
 static void
-the_newer_query(void **state)
+query_addresses(void **state)
 {
 	uint32_t id = make_routed_id(RDMA_PS_TCP);
 	struct rdma_ucm_query cmd = {.id = id, .option = RDMA_USER_CM_QUERY_ADDR};
@@ -59,7 +59,7 @@ the_newer_query(void **state)
 }
 
 static void
-the_newer_query_of_gids(void **state)
+query_gids(void **state)
 {
 	struct rdma_ucm_query cmd = {
 		.id = make_routed_id(RDMA_PS_TCP), .option = RDMA_USER_CM_QUERY_GID};
@@ -83,7 +83,7 @@ the_newer_query_of_gids(void **state)
 }
 
 static void
-the_newer_query_of_paths(void **state)
+query_paths(void **state)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
 	struct rdma_ucm_query cmd = {.id = id, .option = RDMA_USER_CM_QUERY_PATH};
@@ -117,14 +117,14 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			a_wildcard_has_no_device, ucm_setup, ucm_teardown),
+			wildcard_id_has_no_device, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_route_of_a_connection, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(the_newer_query, ucm_setup, ucm_teardown),
+			query_route_of_a_connection, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(query_addresses, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_newer_query_of_gids, ucm_setup, ucm_teardown),
+			query_gids, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			the_newer_query_of_paths, ucm_setup, ucm_teardown),
+			query_paths, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "ucm_fixture.h"
 
 static void
-configuration(void **state)
+invalid_configuration_is_refused(void **state)
 {
 	struct ucm_conf good = ctx.ucm->conf, conf;
 	struct ucm *ucm;
@@ -28,7 +28,7 @@ configuration(void **state)
 }
 
 static void
-nothing_is_due_when_nothing_is_open(void **state)
+idle_instance_has_no_deadline(void **state)
 {
 	(void)state;
 	assert_true(ucm_deadline(ctx.ucm) == TIME_NEVER);
@@ -37,7 +37,7 @@ nothing_is_due_when_nothing_is_open(void **state)
 }
 
 static void
-bytes_of_others_that_are_none(void **state)
+invalid_mads_are_dropped(void **state)
 {
 	static const uint8_t none[MAD_LEN];
 	struct cm_path path = {{0}, {0}};
@@ -52,11 +52,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(configuration, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(invalid_configuration_is_refused, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			nothing_is_due_when_nothing_is_open, ucm_setup, ucm_teardown),
+			idle_instance_has_no_deadline, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
-			bytes_of_others_that_are_none, ucm_setup, ucm_teardown),
+			invalid_mads_are_dropped, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
