@@ -77,7 +77,7 @@ arena_get(struct arena *a, uint32_t len, bool aligned, struct buf *out)
 }
 
 static void
-hole_put(struct arena *a, uint32_t at, uint32_t len)
+hole_free(struct arena *a, uint32_t at, uint32_t len)
 {
 	uint32_t i = a->holes;
 
@@ -109,7 +109,7 @@ arena_put(struct arena *a, struct buf *buf)
 {
 	CHECK(pattern_is(a->base + buf->at, buf->room),
 		"memory beside the buffer %p of %u bytes was written", (void *)buf->data, buf->len);
-	hole_put(a, buf->at, buf->room);
+	hole_free(a, buf->at, buf->room);
 	buf->data = NULL;
 }
 

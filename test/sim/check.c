@@ -5,10 +5,10 @@
 #include "check.h"
 #include "cover.h"
 #include "msg.h"
-#include "rogue.h"
+#include "adversary.h"
 
 static bool
-broken(const struct end *e)
+end_cq_broken(const struct end *e)
 {
 	return e->scq->broken || e->rcq->broken;
 }
@@ -16,7 +16,7 @@ broken(const struct end *e)
 /* A CQ overflow moves the QPs of the CQ to ERR. Their peers then see a remote operation
  * error. */
 static void
-overflow_look(struct end *e)
+overflow_check(struct end *e)
 {
 	struct cq_model *cqs[2] = {e->scq, e->rcq};
 
@@ -24,7 +24,7 @@ overflow_look(struct end *e)
 		if (to_cq(cqs[i]->cq)->cq.error)
 			cqs[i]->broken = true;
 	}
-	if (broken(e)) {
+	if (end_cq_broken(e)) {
 		conn_fault(e->conn);
 		if (e->peer != NULL)
 			e->peer->may_rem_op = true;
@@ -38,9 +38,9 @@ end_sync(struct end *e)
 	enum ibv_qp_state state = qp_state(to_qp(e->qp)->qp);
 	struct conn *c = e->conn;
 
-	if (unlikely(world.tight)) {
+	if (unlikely(world.small_cq)) {
 		for (unsigned i = 0; i < c->ends; i++)
-			overflow_look(&c->end[i]);
+			overflow_check(&c->end[i]);
 	}
 	if (state == e->state)
 		return;
@@ -50,7 +50,7 @@ end_sync(struct end *e)
 		"end %u: entered state %u by itself", e->number, state);
 	CHECK(state == IBV_QPS_ERR || e->type != IBV_QPT_RC, "end %u: an RC QP is in SQE",
 		e->number);
-	CHECK(e->may_flush || c->fault || broken(e) || e->recv->has_bad ||
+	CHECK(e->may_flush || c->fault || end_cq_broken(e) || e->recv->has_bad ||
 			(e->peer != NULL && e->peer->recv->has_bad) ||
 			(e->type == IBV_QPT_RC &&
 				(!world_perfect() || e->may_retry || c->rnr_retry != 7)),
@@ -107,7 +107,7 @@ send_good(struct end *e, struct msg *m, const struct ibv_wc *wc)
 static bool
 may_fail(const struct end *e, const struct msg *m, enum ibv_wc_status status)
 {
-	if (m->must_fail == status || broken(e))
+	if (m->must_fail == status || end_cq_broken(e))
 		return true;
 	if (status == IBV_WC_RETRY_EXC_ERR)
 		return e->type == IBV_QPT_RC && (e->may_retry || !world_perfect());
@@ -171,7 +171,7 @@ send_seen(struct cq_model *cq, const struct ibv_wc *wc)
 	else
 		send_bad(e, m, wc);
 	e->done = e->freed = seq + 1;
-	cq_saw(cq, wc->status != IBV_WC_SUCCESS);
+	cq_note(cq, wc->status != IBV_WC_SUCCESS);
 	end_retire(e);
 }
 
@@ -188,10 +188,10 @@ receive_good(struct end *e, struct recv *r, const struct ibv_wc *wc)
 	CHECK(!r->bad || written == 0, "end %u: a receive without access rights took a message",
 		e->number);
 	if (e->type == IBV_QPT_RC)
-		cq_saw(e->rcq, m->solicited);
+		cq_note(e->rcq, m->solicited);
 	else if (m->solicited || e->rcq->armed_solicited)
 		e->rcq->possible = true; /* or a completion that looks like it */
-	cq_saw(e->rcq, false);
+	cq_note(e->rcq, false);
 	/* UC: a discarded message may have written a part of itself. */
 	recv_done(e->recv, r, e->type == IBV_QPT_UC ? r->cap : written);
 }
@@ -216,11 +216,11 @@ receive_bad(struct end *e, struct recv *r, const struct ibv_wc *wc)
 			break;
 		/* fall through */
 	default:
-		CHECK(e->conn->fault || broken(e), "end %u: receive %u fails with %s",
+		CHECK(e->conn->fault || end_cq_broken(e), "end %u: receive %u fails with %s",
 			e->number, r->index, ibv_wc_status_str(wc->status));
 		break;
 	}
-	cq_saw(e->rcq, true);
+	cq_note(e->rcq, true);
 	recv_done(e->recv, r, r->cap);
 }
 
@@ -272,7 +272,7 @@ wc_check(struct cq_model *cq, const struct ibv_wc *wc)
 		(uint64_t)wc->opcode, wc->byte_len);
 	cq->polled++;
 	cover.status[wc->status % COVER_WC]++;
-	if (rogue_wc(cq, wc))
+	if (adversary_wc(cq, wc))
 		return;
 	if (ID_KIND(wc->wr_id) == ID_SEND)
 		send_seen(cq, wc);
@@ -285,8 +285,8 @@ end_must_have(struct end *e)
 {
 	/* A QP in RESET has lost the completions that were not polled. */
 	CHECK(e->peer == NULL || e->state == IBV_QPS_RESET ||
-			(int32_t)(e->peer->taken - e->peer->must_have) >= 0 ||
+			(int32_t)(e->peer->recv_msgs_arrived - e->peer->must_have) >= 0 ||
 			e->rcq->broken,
 		"end %u: message %u is acknowledged and has not arrived", e->peer->number,
-		e->peer->taker[e->peer->taken % END_MSGS]);
+		e->peer->recv_msgs[e->peer->recv_msgs_arrived % END_MSGS]);
 }

@@ -61,7 +61,7 @@ static unsigned missing;
 static bool print_all;
 
 static void
-row(const char *what, const char *name, uint64_t count, bool must)
+print_row(const char *what, const char *name, uint64_t count, bool must)
 {
 	missing += must && count == 0;
 	if (print_all || (must && count == 0))
@@ -74,7 +74,7 @@ print_opcodes(const struct cover *c)
 {
 	for (unsigned i = 0; i < 256; i++) {
 		if (op_rows[i].kind != OP_UNKNOWN)
-			row("opcode", opcode_name((uint8_t)i), c->opcode[i], true);
+			print_row("opcode", opcode_name((uint8_t)i), c->opcode[i], true);
 	}
 }
 
@@ -107,7 +107,7 @@ print_drops(const struct cover *c)
 	};
 
 	for (unsigned i = 1; i < DROP_COUNT; i++)
-		row("drop", names[i], c->drop[i], drop_happens(i));
+		print_row("drop", names[i], c->drop[i], drop_happens(i));
 }
 
 /* Rows of the transition table for the services of the simulation, and transitions
@@ -153,7 +153,7 @@ print_states(const struct cover *c)
 			snprintf(name, sizeof(name), "%s %s -> %s", services[s],
 				states[from], states[to]);
 			if (state_happens(s, from, to) || c->state[s][from][to] != 0)
-				row("state", name, c->state[s][from][to],
+				print_row("state", name, c->state[s][from][to],
 					state_happens(s, from, to));
 		}
 	}
@@ -186,25 +186,25 @@ print_requests(const struct cover *c)
 	for (size_t i = 0; i < RTE_DIM(requests); i++) {
 		unsigned op = requests[i].op;
 
-		row("request RC", requests[i].name, c->request[IBV_QPT_RC][op], true);
+		print_row("request RC", requests[i].name, c->request[IBV_QPT_RC][op], true);
 		/* An XRC target binds no window that a SEND could invalidate. */
 		if (op != IBV_WR_SEND_WITH_INV && op != IBV_WR_ATOMIC_WRITE)
-			row("request XRC", requests[i].name,
+			print_row("request XRC", requests[i].name,
 				c->request[IBV_QPT_XRC_RECV][op], true);
 		if (requests[i].uc)
-			row("request UC", requests[i].name, c->request[IBV_QPT_UC][op],
+			print_row("request UC", requests[i].name, c->request[IBV_QPT_UC][op],
 				true);
 		if (requests[i].ud)
-			row("request UD", requests[i].name, c->request[IBV_QPT_UD][op],
+			print_row("request UD", requests[i].name, c->request[IBV_QPT_UD][op],
 				true);
 		if (requests[i].window)
-			row("window", requests[i].name, c->window[op], true);
+			print_row("window", requests[i].name, c->window[op], true);
 	}
-	row("SRQ", "shared by XRC targets", c->xrc_shared, true);
-	row("type 1", "bound", c->type1[0], true);
-	row("type 1", "unbound", c->type1[1], true);
-	row("window", "key refused", c->stale_keys, true);
-	row("ball game", "acknowledgement kept", c->balls, true);
+	print_row("SRQ", "shared by XRC targets", c->xrc_shared, true);
+	print_row("type 1", "bound", c->type1[0], true);
+	print_row("type 1", "unbound", c->type1[1], true);
+	print_row("window", "key refused", c->stale_keys, true);
+	print_row("ball game", "acknowledgement kept", c->balls, true);
 }
 
 static bool
@@ -240,19 +240,19 @@ cover_print(const struct cover *c, bool all)
 	print_all = all;
 	print_opcodes(c);
 	for (unsigned i = 0; i < COVER_SYNDROMES; i++)
-		row("AETH", syndromes[i], c->syndrome[i], true);
+		print_row("AETH", syndromes[i], c->syndrome[i], true);
 	print_requests(c);
 	print_drops(c);
 	print_states(c);
 	for (unsigned i = 0; i < COVER_WC; i++)
-		row("completion", ibv_wc_status_str((enum ibv_wc_status)i), c->status[i],
+		print_row("completion", ibv_wc_status_str((enum ibv_wc_status)i), c->status[i],
 			status_happens(i));
 	for (unsigned i = 0; i < COVER_EVENTS; i++) {
 		if (c->event[i] != 0 || event_happens(i))
-			row("event", ibv_event_type_str((enum ibv_event_type)i),
+			print_row("event", ibv_event_type_str((enum ibv_event_type)i),
 				c->event[i], event_happens(i));
 	}
 	for (unsigned i = 0; i < GEN_COUNT; i++)
-		row("operation", gen_texts[i], c->op[i], true);
+		print_row("operation", gen_texts[i], c->op[i], true);
 	return missing;
 }

@@ -346,7 +346,7 @@ end_in_error(struct end *e)
 
 /* RESET drops the receive that the QP holds. */
 static void
-held_forget(struct end *e)
+held_recv_drop(struct end *e)
 {
 	const struct qp *qp = to_qp(e->qp)->qp;
 
@@ -366,7 +366,7 @@ end_reset(struct end *e)
 		cq_poll(e->rcq, 100000);
 	}
 	host_events(e->host);
-	held_forget(e);
+	held_recv_drop(e);
 	cq_purged(e->scq, e);
 	if (e->rcq != e->scq)
 		cq_purged(e->rcq, e);
@@ -377,7 +377,7 @@ end_reset(struct end *e)
 
 /* Compares the words with the results that the peer's atomics may have. */
 static void
-words_settle(struct end *e)
+words_resolve(struct end *e)
 {
 	for (unsigned w = 0; w < END_WORDS; w++) {
 		uint64_t value;
@@ -430,10 +430,10 @@ conn_reset(struct conn *c)
 		cqs_poll(); /* what it has sent is forgotten after this */
 	for (unsigned i = 0; i < c->ends; i++) {
 		if (c->type == IBV_QPT_RC)
-			words_settle(&c->end[i]);
+			words_resolve(&c->end[i]);
 	}
 	for (unsigned i = 0; i < c->ends; i++)
-		end_settle(&c->end[i]);
+		end_retire_all(&c->end[i]);
 	c->up = c->fault = false;
 	c->access = access_choose();
 	psns_choose(c);

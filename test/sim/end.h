@@ -19,7 +19,7 @@ struct msg {
 	bool done;     /* its completion, or a later one, was seen */
 	bool ok;       /* and the status was success */
 	bool received; /* it consumed a receive, whose completion was seen */
-	bool taker;
+	bool uses_recv;
 	bool inlined;
 	uint8_t must_fail; /* the status it must complete with; 0: success */
 	bool lost_remote;  /* its remote region was deregistered: it may fail */
@@ -66,9 +66,9 @@ struct end {
 	uint32_t freed;           /* send queue slots before it are free */
 	uint32_t last_signaled;   /* the last signaled request + 1 */
 	/* sequence numbers of the messages that consume a receive */
-	uint32_t taker[END_MSGS];
-	uint32_t takers, taken;
-	/* index in peer->taker up to which messages have arrived for sure */
+	uint32_t recv_msgs[END_MSGS];
+	uint32_t recv_msgs_posted, recv_msgs_arrived;
+	/* index in peer->recv_msgs up to which messages have arrived for sure */
 	uint32_t must_have;
 
 	uint32_t recv_next; /* the next receive to complete is this one or a later one */
@@ -115,11 +115,11 @@ struct world {
 	unsigned conns;
 	struct conn conn[CONNS_MAX];
 	uint64_t next_key;
-	bool tight;        /* a CQ is too small */
-	bool calm;         /* the seed ends: no new faults */
+	bool small_cq;         /* a CQ is too small */
+	bool quiescing;        /* the seed ends: no new faults */
 	/* resets, errors and drains of QPs, per mille of the operations */
-	unsigned restless;
-	unsigned poison;   /* requests that must fail, per mille */
+	unsigned disruption;
+	unsigned bad_requests; /* requests that must fail, per mille */
 	bool perfect; /* no loss and long timeouts: RC must not fail by itself */
 };
 
@@ -167,7 +167,7 @@ void
 end_retire(struct end *e);
 /* Frees all messages. The QP is in RESET and nothing is in flight. */
 void
-end_settle(struct end *e);
+end_retire_all(struct end *e);
 
 static inline struct msg *
 end_msg(struct end *e, uint32_t seq)

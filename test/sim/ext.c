@@ -39,7 +39,7 @@ ext_qp_create(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_att
 }
 
 static void
-build(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
+wr_build(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
 {
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
@@ -80,7 +80,7 @@ build(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
 }
 
 static void
-set_data(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
+wr_set_data(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
 {
 	struct ibv_data_buf bufs[2];
 
@@ -112,7 +112,7 @@ ext_post(struct ibv_qp *qp, const struct ibv_send_wr *list)
 	for (; list != NULL; list = list->next) {
 		ex->wr_id = list->wr_id;
 		ex->wr_flags = list->send_flags & ~(unsigned)IBV_SEND_INLINE;
-		build(ex, list);
+		wr_build(ex, list);
 		if (qp->qp_type == IBV_QPT_UD)
 			ibv_wr_set_ud_addr(ex, list->wr.ud.ah, list->wr.ud.remote_qpn,
 				list->wr.ud.remote_qkey);
@@ -120,7 +120,7 @@ ext_post(struct ibv_qp *qp, const struct ibv_send_wr *list)
 			continue;
 		if (qp->qp_type == IBV_QPT_XRC_SEND)
 			ibv_wr_set_xrc_srqn(ex, list->qp_type.xrc.remote_srqn);
-		set_data(ex, list);
+		wr_set_data(ex, list);
 	}
 	return ibv_wr_complete(ex);
 }

@@ -5,9 +5,9 @@
 #include "check.h"
 #include "cover.h"
 #include "gen.h"
-#include "heal.h"
+#include "quiesce.h"
 #include "msg.h"
-#include "rogue.h"
+#include "adversary.h"
 
 #define REGIONS 8
 
@@ -44,7 +44,7 @@ any_host(void)
 }
 
 /* ---- The operations ---- */
-static bool conn_mend(struct conn *c);
+static bool conn_recover(struct conn *c);
 
 static bool
 op_send(void)
@@ -54,18 +54,18 @@ op_send(void)
 	if (e->state < IBV_QPS_RTS && !chance(20))
 		return conn_step(e->conn) || true;
 	if (e->state == IBV_QPS_ERR && !chance(100))
-		return conn_mend(e->conn);
+		return conn_recover(e->conn);
 	if (e->peer != NULL && e->peer->state < IBV_QPS_RTR)
 		e->may_retry = true;
 	return end_post(e, 1 + (unsigned)draw(chance(300) ? POST_LIST : 1), false);
 }
 
 static bool
-op_poison(void)
+op_bad_request(void)
 {
 	struct end *e = any_end();
 
-	if (e->state != IBV_QPS_RTS || world.calm)
+	if (e->state != IBV_QPS_RTS || world.quiescing)
 		return false;
 	return end_post(e, 1, true);
 }
@@ -158,7 +158,7 @@ op_cq_resize(void)
 }
 
 static void
-revoke(struct sgl *s, bool *lost)
+sgl_revoke(struct sgl *s, bool *lost)
 {
 	CHECK(ibv_dereg_mr(s->mr) == 0, "ibv_dereg_mr");
 	s->mr = NULL;
@@ -171,15 +171,15 @@ op_revoke(void)
 {
 	struct end *e = any_end();
 
-	for (uint32_t s = e->done; s != e->posted && !world.calm; s++) {
+	for (uint32_t s = e->done; s != e->posted && !world.quiescing; s++) {
 		struct msg *m = end_msg(e, s);
 
 		if (m->remote.mr == NULL && m->local.mr == NULL)
 			continue;
 		if (m->remote.mr != NULL && (m->local.mr == NULL || chance(500)))
-			revoke(&m->remote, &m->lost_remote);
+			sgl_revoke(&m->remote, &m->lost_remote);
 		else
-			revoke(&m->local, &m->lost_local);
+			sgl_revoke(&m->local, &m->lost_local);
 		e->may_flush = true;
 		if (e->type == IBV_QPT_RC)
 			conn_fault(e->conn);
@@ -189,19 +189,19 @@ op_revoke(void)
 }
 
 static bool
-op_spoil(void)
+op_bad_receive(void)
 {
 	struct end *e = any_end();
 
-	if (world.calm || (e->recv == &e->rq && e->state == IBV_QPS_RESET))
+	if (world.quiescing || (e->recv == &e->rq && e->state == IBV_QPS_RESET))
 		return false;
-	return recv_spoil(e->recv);
+	return recv_make_bad(e->recv);
 }
 
 static bool
-op_rogue(void)
+op_adversary(void)
 {
-	return !world.calm && rogue_op();
+	return !world.quiescing && adversary_op();
 }
 
 /* Modifies a QP without a state change, in INIT, RTS or SQD. */
@@ -245,7 +245,7 @@ drain_begin(struct end *e)
 {
 	struct ibv_qp_attr attr = {.en_sqd_async_notify = chance(500)};
 
-	if (world.calm)
+	if (world.quiescing)
 		return false;
 	e->drain_wanted = attr.en_sqd_async_notify;
 	e->drained = false;
@@ -262,8 +262,8 @@ op_drain(void)
 	if (e->state == IBV_QPS_RTS)
 		return drain_begin(e);
 	if (e->state == IBV_QPS_SQD)
-		return heal_drained(e);
-	return e->state == IBV_QPS_SQE && heal_sqe(e);
+		return quiesce_sqd(e);
+	return e->state == IBV_QPS_SQE && quiesce_sqe(e);
 }
 
 static bool
@@ -272,7 +272,7 @@ op_error(void)
 	struct end *e = any_end();
 
 	end_sync(e);
-	if (e->state == IBV_QPS_RESET || e->state == IBV_QPS_ERR || world.calm)
+	if (e->state == IBV_QPS_RESET || e->state == IBV_QPS_ERR || world.quiescing)
 		return false;
 	end_modify(e, IBV_QPS_ERR, NULL, 0);
 	end_in_error(e);
@@ -289,7 +289,7 @@ flushed_check(struct end *e)
 		return;
 	cq_poll(e->scq, 100000);
 	cq_poll(e->rcq, 100000);
-	CHECK(only_silent_left(e), "end %u: request %u was not flushed", e->number,
+	CHECK(only_unsignaled_left(e), "end %u: request %u was not flushed", e->number,
 		e->done);
 	CHECK(e->recv != &e->rq || e->rq.live == 0 || is_target(e),
 		"end %u: %u receives were not flushed", e->number, e->rq.live);
@@ -300,7 +300,7 @@ op_reset(void)
 {
 	struct conn *c = any_conn();
 
-	if (world.calm || (c->end[0].state == IBV_QPS_RESET &&
+	if (world.quiescing || (c->end[0].state == IBV_QPS_RESET &&
 				  c->end[c->ends - 1].state == IBV_QPS_RESET))
 		return false;
 	for (unsigned i = 0; i < c->ends; i++) {
@@ -314,35 +314,35 @@ op_reset(void)
 static const struct {
 	bool (*run)(void);
 	unsigned weight;
-} rows[GEN_COUNT] = {
+} gen_rows[GEN_COUNT] = {
 #define GEN_ROW(name, weight, text) [GEN_##name] = {op_##name, weight},
 	GEN_OPS(GEN_ROW)
 #undef GEN_ROW
 };
 
 static unsigned
-weight(unsigned op)
+op_weight(unsigned op)
 {
 	switch (op) {
-	case GEN_poison:
+	case GEN_bad_request:
 	case GEN_revoke:
-		return world.poison;
-	case GEN_rogue:
-		return rogue_active() ? 150 : 0;
-	case GEN_spoil:
-		return world.poison / 2;
+		return world.bad_requests;
+	case GEN_adversary:
+		return adversary_active() ? 150 : 0;
+	case GEN_bad_receive:
+		return world.bad_requests / 2;
 	case GEN_drain:
 	case GEN_error:
 	case GEN_reset:
-		return world.restless;
+		return world.disruption;
 	default:
-		return rows[op].weight;
+		return gen_rows[op].weight;
 	}
 }
 
 /* Brings a connection up, or resets one with a failed end. */
 static bool
-conn_mend(struct conn *c)
+conn_recover(struct conn *c)
 {
 	for (unsigned i = 0; i < c->ends; i++) {
 		struct end *e = &c->end[i];
@@ -365,18 +365,18 @@ gen_op(void)
 	unsigned total = 0, pick;
 
 	if (chance(150))
-		return conn_mend(any_conn());
+		return conn_recover(any_conn());
 	for (unsigned i = 0; i < GEN_COUNT; i++)
-		total += weight(i);
+		total += op_weight(i);
 	pick = (unsigned)draw(total);
 	for (unsigned i = 0; i < GEN_COUNT; i++) {
-		if (pick < weight(i)) {
-			bool did = rows[i].run();
+		if (pick < op_weight(i)) {
+			bool did = gen_rows[i].run();
 
 			cover.op[i] += did;
 			return did;
 		}
-		pick -= weight(i);
+		pick -= op_weight(i);
 	}
 	return false;
 }

@@ -14,12 +14,12 @@
 	X(srq_resize, 15, "resize an SRQ")                                               \
 	X(region, 20, "register or deregister a region")                                 \
 	X(cq_resize, 20, "resize a CQ")                                                  \
-	X(rogue, 0, "adversary")                                                     \
+	X(adversary, 0, "adversary")                                                     \
 	X(modify, 10, "modify a QP's attributes")                                        \
 	X(query, 15, "query a QP")                                                       \
-	X(poison, 0, "post a request that must fail")                               \
+	X(bad_request, 0, "post a request that must fail")                               \
 	X(revoke, 0, "deregister a region in use")                                       \
-	X(spoil, 0, "invalidate a receive")                                        \
+	X(bad_receive, 0, "invalidate a receive")                                        \
 	X(drain, 0, "a QP to SQD, or back to RTS")                                       \
 	X(error, 0, "a QP to ERR")                                                       \
 	X(reset, 0, "a connection to RESET")

@@ -158,7 +158,7 @@ game_begin(struct host *h, struct engine *e)
 }
 
 unsigned
-host_turn(struct host *h, unsigned engine)
+host_pass(struct host *h, unsigned engine)
 {
 	struct engine *e = h->dev->engines[engine];
 	unsigned moved;
@@ -184,7 +184,7 @@ host_run(struct host *h)
 
 		if (!link_queue_empty(&h->wire->queues[e]) ||
 			engine_deadline(h->dev->engines[e]) <= sim.now)
-			moved += host_turn(h, e) + 1;
+			moved += host_pass(h, e) + 1;
 	}
 	return moved;
 }
@@ -225,7 +225,7 @@ host_flush(struct host *h)
 	/* A megabyte between two ends of this host, with a small MTU and window, takes
 	 * many passes. */
 	for (unsigned n = 0; n < 100000 && host_has_frames(h); n++)
-		host_turn(h, n % h->conf.engines);
+		host_pass(h, n % h->conf.engines);
 	CHECK(!host_has_frames(h), "host %u does not send its frames", h->index);
 	h->wire->link->conf.stall = stall;
 }

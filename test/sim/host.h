@@ -59,7 +59,7 @@ host_close(struct host *h);
 
 /* Runs one pass of one engine, or of all engines with work. Returns the packets moved. */
 unsigned
-host_turn(struct host *h, unsigned engine);
+host_pass(struct host *h, unsigned engine);
 unsigned
 host_run(struct host *h);
 uint64_t

@@ -62,7 +62,7 @@ frame_bth(const uint8_t *data, uint32_t len)
 /* Frames in flight: a heap by arrival time */
 
 static bool
-before(const struct frame *a, const struct frame *b)
+frame_is_before(const struct frame *a, const struct frame *b)
 {
 	return a->when != b->when ? a->when < b->when : a->order < b->order;
 }
@@ -72,7 +72,7 @@ heap_up(struct link *l, uint32_t i)
 {
 	struct frame *f = l->heap[i];
 
-	for (; i != 0 && before(f, l->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i != 0 && frame_is_before(f, l->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		l->heap[i] = l->heap[(i - 1) / 2];
 	l->heap[i] = f;
 }
@@ -87,9 +87,9 @@ heap_down(struct link *l, uint32_t i)
 
 		if (child >= l->count)
 			break;
-		if (child + 1 < l->count && before(l->heap[child + 1], l->heap[child]))
+		if (child + 1 < l->count && frame_is_before(l->heap[child + 1], l->heap[child]))
 			child++;
-		if (!before(l->heap[child], f))
+		if (!frame_is_before(l->heap[child], f))
 			break;
 		l->heap[i] = l->heap[child];
 		i = child;
@@ -199,7 +199,7 @@ link_purge(struct link *l, uint32_t qpn)
 /* ---- Onto the wire ---- */
 
 static void
-corrupt(struct frame *f)
+frame_corrupt(struct frame *f)
 {
 	if (chance(250)) {
 		f->len = (uint16_t)(1 + draw(f->len));
@@ -244,7 +244,7 @@ queue_choose(const struct frame *f, unsigned queues)
 }
 
 static uint64_t
-arrival(struct link_port *from, const struct link_port *to, uint32_t len)
+arrival_time(struct link_port *from, const struct link_port *to, uint32_t len)
 {
 	struct link *l = from->link;
 	const struct link_conf *c = &l->conf;
@@ -290,7 +290,7 @@ count_dup(struct link *l, const struct frame *f)
 }
 
 static void
-send_to(struct link_port *from, struct link_port *to, struct frame *f)
+frame_send_to(struct link_port *from, struct link_port *to, struct frame *f)
 {
 	struct link *l = from->link;
 
@@ -301,7 +301,7 @@ send_to(struct link_port *from, struct link_port *to, struct frame *f)
 	}
 	f->to = to;
 	f->sent = sim.now;
-	f->when = arrival(from, to, f->len);
+	f->when = arrival_time(from, to, f->len);
 	f->queue = queue_choose(f, to->port.queue_count);
 	if (chance(l->conf.dup)) {
 		struct frame *copy = frame_get();
@@ -312,14 +312,14 @@ send_to(struct link_port *from, struct link_port *to, struct frame *f)
 		copy->queue = f->queue;
 		copy->flags = f->flags;
 		memcpy(copy->data, f->data, f->len);
-		copy->when = arrival(from, to, f->len);
+		copy->when = arrival_time(from, to, f->len);
 		count_dup(l, f);
 		heap_put(l, copy);
 	}
 	if (chance(l->conf.ecn))
 		ecn_mark(f);
 	if (chance(l->conf.corrupt))
-		corrupt(f);
+		frame_corrupt(f);
 	heap_put(l, f);
 }
 
@@ -340,9 +340,9 @@ link_send(struct link_port *from, struct frame *f)
 
 			copy->len = f->len;
 			memcpy(copy->data, f->data, f->len);
-			send_to(from, to, copy);
+			frame_send_to(from, to, copy);
 		} else if (memcmp(f->data, to->port.mac, 6) == 0) {
-			send_to(from, to, f);
+			frame_send_to(from, to, f);
 			return;
 		}
 	}
@@ -368,7 +368,7 @@ link_trace(const char *what, const struct frame *f, const struct link_port *port
 }
 
 static void
-arrive(struct link *l, struct frame *f)
+frame_arrive(struct link *l, struct frame *f)
 {
 	struct link_port *to = f->to;
 	struct link_queue *q = &to->queues[f->queue];
@@ -392,7 +392,7 @@ void
 link_run(struct link *l)
 {
 	while (l->count != 0 && l->heap[0]->when <= sim.now)
-		arrive(l, heap_get(l));
+		frame_arrive(l, heap_get(l));
 }
 
 void
@@ -405,7 +405,7 @@ link_init(struct link *l, const struct link_conf *conf)
 	l->heap = heap;
 	l->room = room;
 	l->conf = *conf;
-	l->bends = conf->corrupt != 0;
+	l->corrupts = conf->corrupt != 0;
 	l->lossy = conf->loss + conf->corrupt + conf->dark != 0;
 }
 

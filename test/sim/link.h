@@ -69,7 +69,7 @@ struct link {
 	uint64_t orders;
 	uint64_t dups; /* duplicated UC and UD packets, see count_dup() */
 	bool lossy;
-	bool bends; /* packets are, or were, corrupted */
+	bool corrupts; /* packets are, or were, corrupted */
 	uint64_t lost;
 };
 

@@ -44,7 +44,7 @@ usage(FILE *to)
 }
 
 static uint64_t
-number(const char *name, const char *text, uint64_t least)
+number_parse(const char *name, const char *text, uint64_t least)
 {
 	char *end;
 	uint64_t value = strtoull(text, &end, 0);
@@ -70,17 +70,17 @@ options_read(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", names, &index)) != -1) {
 		switch (c) {
 		case 's':
-			opt.seeds = number("seeds", optarg, 1);
+			opt.seeds = number_parse("seeds", optarg, 1);
 			break;
 		case 'f':
-			opt.first = number("first", optarg, 0);
+			opt.first = number_parse("first", optarg, 0);
 			break;
 		case 'o':
-			opt.ops = (unsigned)number("ops", optarg, 0);
+			opt.ops = (unsigned)number_parse("ops", optarg, 0);
 			break;
 		case 'j':
 			opt.jobs = (unsigned)RTE_MIN(
-				number("jobs", optarg, 1), (uint64_t)JOBS_MAX);
+				number_parse("jobs", optarg, 1), (uint64_t)JOBS_MAX);
 			break;
 		case 'v':
 			sim.verbose = true;
@@ -206,7 +206,7 @@ blocks_run(struct cover *sum, uint64_t blocks)
 }
 
 static double
-seconds(void)
+clock_s(void)
 {
 	struct timespec ts;
 
@@ -217,7 +217,7 @@ seconds(void)
 int
 main(int argc, char **argv)
 {
-	double start = seconds(), took;
+	double start = clock_s(), took;
 	struct cover sum = {0};
 	uint64_t blocks;
 	unsigned failed, never = 0;
@@ -228,7 +228,7 @@ main(int argc, char **argv)
 	must = opt.seeds >= COVER_SEEDS;
 	printf("1..%" PRIu64 "\n", blocks + must);
 	failed = blocks_run(&sum, blocks);
-	took = seconds() - start;
+	took = clock_s() - start;
 	if (must || opt.coverage)
 		never = cover_print(&sum, opt.coverage);
 	if (must)

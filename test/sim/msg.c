@@ -74,10 +74,10 @@ executed_check(struct end *e, struct msg *m)
 			"is wrong",
 			e->number, m->seq, m->op, m->len);
 	/* It consumed a receive, whose completion is in the CQ already. */
-	if (m->taker && !m->received) {
-		uint32_t n = e->taken;
+	if (m->uses_recv && !m->received) {
+		uint32_t n = e->recv_msgs_arrived;
 
-		while (e->taker[n % END_MSGS] != m->seq)
+		while (e->recv_msgs[n % END_MSGS] != m->seq)
 			n++;
 		e->must_have = n + 1;
 	}
@@ -86,9 +86,9 @@ executed_check(struct end *e, struct msg *m)
 /* A packet with a known destination is copied while its ICRC is computed
  * (lib/qp/direct_place.c), so a corrupted one may change memory. */
 static unsigned
-may_bend(const struct end *e)
+may_be_corrupted(const struct end *e)
 {
-	return world.link.bends && !e->conn->xrc && conn_mtu(e->conn) >= icrc_copy_min ? SGL_BENT
+	return world.link.corrupts && !e->conn->xrc && conn_mtu(e->conn) >= icrc_copy_min ? SGL_CORRUPTED
 										       : 0;
 }
 
@@ -106,7 +106,7 @@ failed_check(const struct end *e, struct msg *m)
 {
 	if (m->op == IBV_WR_RDMA_READ)
 		CHECK(reads_beside(e, m) || sgl_part(&m->local, m->key, m->len, conn_mtu(e->conn),
-						    may_bend(e)) >= 0,
+						    may_be_corrupted(e)) >= 0,
 			"end %u: READ %u failed and left something other than a prefix",
 			e->number, m->seq);
 	else if (!is_atomic(m) && m->must_fail == 0)
@@ -147,7 +147,7 @@ msg_done(struct end *e, struct msg *m, bool ok)
 /* Reception */
 
 static bool
-imm_fits(const struct msg *m, const struct ibv_wc *wc)
+imm_matches(const struct msg *m, const struct ibv_wc *wc)
 {
 	bool imm = (wc->wc_flags & IBV_WC_WITH_IMM) != 0;
 	bool inv = (wc->wc_flags & IBV_WC_WITH_INV) != 0;
@@ -160,13 +160,13 @@ imm_fits(const struct msg *m, const struct ibv_wc *wc)
 
 /* Returns whether the receive holds this message. */
 static bool
-fits(const struct end *e, const struct msg *m, const struct recv *r,
+msg_matches(const struct end *e, const struct msg *m, const struct recv *r,
 	const struct ibv_wc *wc)
 {
 	uint32_t grh = e->type == IBV_QPT_UD ? GRH : 0;
 	bool write = m->op == IBV_WR_RDMA_WRITE_WITH_IMM;
 
-	if (!m->taker || m->to != e || wc->byte_len != m->len + grh || !imm_fits(m, wc))
+	if (!m->uses_recv || m->to != e || wc->byte_len != m->len + grh || !imm_matches(m, wc))
 		return false;
 	if (write != (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM))
 		return false;
@@ -181,10 +181,10 @@ received_next(struct end *e, const struct recv *r, const struct ibv_wc *wc)
 	struct end *from = e->peer;
 	struct msg *m;
 
-	CHECK(from->taken != from->takers,
+	CHECK(from->recv_msgs_arrived != from->recv_msgs_posted,
 		"end %u: a receive completed and nothing was sent", e->number);
-	m = end_msg(from, from->taker[from->taken++ % END_MSGS]);
-	CHECK(fits(e, m, r, wc),
+	m = end_msg(from, from->recv_msgs[from->recv_msgs_arrived++ % END_MSGS]);
+	CHECK(msg_matches(e, m, r, wc),
 		"end %u: receive %u (%u bytes, opcode %u, flags 0x%x) is not message %u "
 		"of end %u (%u bytes, op %u)",
 		e->number, r->index, wc->byte_len, wc->opcode, wc->wc_flags, m->seq,
@@ -205,7 +205,7 @@ received_any(
 	for (uint32_t s = from->retired; s != from->posted; s++) {
 		struct msg *m = end_msg(from, s);
 
-		if (m->must_fail != 0 || !fits(e, m, r, wc))
+		if (m->must_fail != 0 || !msg_matches(e, m, r, wc))
 			continue;
 		if (!m->received)
 			return m;
@@ -243,14 +243,14 @@ msg_received(struct end *e, const struct recv *r, const struct ibv_wc *wc)
 				  : received_any(e, sender_of(e, wc), r, wc);
 	m->received = true;
 	if (m->op == IBV_WR_SEND_WITH_INV)
-		win_taken(m);
+		win_remote_inv_done(m);
 	return m;
 }
 
 /* End of a message */
 
 static void
-remote_put(struct end *e, struct msg *m)
+remote_check_put(struct end *e, struct msg *m)
 {
 	if (m->remote.buf.data == NULL)
 		return;
@@ -261,7 +261,7 @@ remote_put(struct end *e, struct msg *m)
 			m->seq);
 	else
 		CHECK(sgl_part(&m->remote, m->key, m->len, conn_mtu(e->conn),
-			      e->type == IBV_QPT_UC ? SGL_HOLES : may_bend(e)) >= 0,
+			      e->type == IBV_QPT_UC ? SGL_HOLES : may_be_corrupted(e)) >= 0,
 			"end %u: the target of request %u is partly written", e->number, m->seq);
 	sgl_put(m->to->host, &m->remote, m->len);
 }
@@ -283,7 +283,7 @@ msg_is_over(const struct end *e, const struct msg *m)
 	if (!m->done)
 		return false;
 	if (e->type == IBV_QPT_RC)
-		return m->ok && (!m->taker || m->received);
+		return m->ok && (!m->uses_recv || m->received);
 	if (!cq_is_empty(m->to->rcq))
 		return false;
 	for (unsigned i = 0; i < world.hosts; i++) {
@@ -302,26 +302,26 @@ end_retire(struct end *e)
 
 		if (!msg_is_over(e, m))
 			return;
-		remote_put(e, m);
+		remote_check_put(e, m);
 		win_release(m);
 		e->retired++;
 	}
 }
 
 void
-end_settle(struct end *e)
+end_retire_all(struct end *e)
 {
 	for (; e->retired != e->posted; e->retired++) {
 		struct msg *m = end_msg(e, e->retired);
 
 		if (!m->done)
 			msg_done(e, m, false);
-		remote_put(e, m);
+		remote_check_put(e, m);
 		win_release(m);
 	}
 	win_reset(e);
 	e->posted = e->done = e->retired = e->freed = e->last_signaled = 0;
-	e->takers = e->taken = e->must_have = e->recv_next = 0;
+	e->recv_msgs_posted = e->recv_msgs_arrived = e->must_have = e->recv_next = 0;
 	e->failed = e->may_flush = e->may_retry = e->may_rem_op = false;
 	e->drain_wanted = e->drained = false;
 }

@@ -9,7 +9,7 @@
 
 /* Posts up to `count` requests in one list. Returns false if none could be posted. */
 bool
-end_post(struct end *e, unsigned count, bool poison);
+end_post(struct end *e, unsigned count, bool failing);
 
 /* Marks the message complete. Checks its effects and gives back its local memory. */
 void

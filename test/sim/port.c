@@ -42,7 +42,7 @@ rx_burst(void *queue, struct pkt *pkts, unsigned n)
 }
 
 static void
-release(void *queue, struct pkt *pkts, unsigned n)
+frames_release(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct link_queue *q = queue;
 
@@ -119,9 +119,9 @@ close_port(void *drv)
 
 static const struct port_ops ops = {
 	.rx_burst = rx_burst,
-	.rx_release = release,
+	.rx_release = frames_release,
 	.tx_alloc = tx_alloc,
-	.tx_release = release,
+	.tx_release = frames_release,
 	.tx_burst = tx_burst,
 	.wait_fd = wait_fd,
 	.link_up = link_up,

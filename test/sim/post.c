@@ -67,7 +67,7 @@ is_send(uint8_t op)
 }
 
 static bool
-takes(uint8_t op)
+op_uses_recv(uint8_t op)
 {
 	return is_send(op) || op == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
@@ -112,13 +112,13 @@ ud_mislead(const struct end *e, struct msg *m, struct ibv_send_wr *wr)
 		break;
 	case 1: /* the Q_Key of the sender's own QP is used */
 		wr->wr.ud.remote_qkey = 0x80000000;
-		m->taker = m->to == e;
+		m->uses_recv = m->to == e;
 		return;
 	default:
 		wr->wr.ud.remote_qpn ^= 0xFF0000;
 		break;
 	}
-	m->taker = false;
+	m->uses_recv = false;
 }
 
 static void
@@ -228,7 +228,7 @@ limit_of(const struct end *e, const struct msg *m)
 }
 
 static void
-put_back(struct end *e, struct msg *m)
+msg_buffers_put(struct end *e, struct msg *m)
 {
 	if (m->local.buf.data != NULL)
 		sgl_put(e->host, &m->local, m->len);
@@ -237,7 +237,7 @@ put_back(struct end *e, struct msg *m)
 }
 
 static bool
-request_make(struct end *e, struct msg *m, struct request *r, bool poison)
+request_make(struct end *e, struct msg *m, struct request *r, bool failing)
 {
 	uint32_t since = m->seq - e->last_signaled;
 
@@ -245,23 +245,23 @@ request_make(struct end *e, struct msg *m, struct request *r, bool poison)
 	m->to = e->type == IBV_QPT_UD ? ud_target(e) : e->peer;
 	m->key = ++world.next_key;
 	m->at = sim.now;
-	rights_check(e, m, poison);
+	rights_check(e, m, failing);
 	if (m->must_fail == 0)
-		win_choose(e, m, poison);
+		win_choose(e, m, failing);
 	m->len = is_word(m) ? 8 : len_choose(e, limit_of(e, m));
-	if (poison && m->must_fail == 0 && e->type == IBV_QPT_RC && chance(500) &&
+	if (failing && m->must_fail == 0 && e->type == IBV_QPT_RC && chance(500) &&
 		limit_of(e, m) == e->peer->recv->cap) {
 		m->len = e->peer->recv->cap + 1 + (uint32_t)draw(2 * conn_mtu(e->conn));
 		m->must_fail = IBV_WC_REM_INV_REQ_ERR;
 	}
 	if (e->conn->big && limit_of(e, m) == UINT32_MAX && chance(10))
 		m->len = BIG_BYTES - 1 + (uint32_t)draw(3);
-	m->taker = takes(m->op);
+	m->uses_recv = op_uses_recv(m->op);
 	m->imm = m->op == IBV_WR_SEND_WITH_IMM || m->op == IBV_WR_RDMA_WRITE_WITH_IMM;
 	m->imm_data = (uint32_t)rand_next(&sim.rand);
 	m->solicited = chance(300);
 	/* At least one per send queue must be signaled, or the queue stays full. */
-	m->signaled = world.calm || e->sig_all || chance(400) || since + 1 >= e->max_wr;
+	m->signaled = world.quiescing || e->sig_all || chance(400) || since + 1 >= e->max_wr;
 	r->wr = (struct ibv_send_wr){
 		.wr_id = ID_MAKE(ID_SEND, e->number, m->seq),
 		.sg_list = r->sge,
@@ -281,11 +281,11 @@ request_make(struct end *e, struct msg *m, struct request *r, bool poison)
 		atomic_make(m, &r->wr);
 	else if (e->type != IBV_QPT_UD && rights_needed(m) != 0 &&
 		 !remote_make(e, m, &r->wr)) {
-		put_back(e, m);
+		msg_buffers_put(e, m);
 		return false;
 	}
 	if (rights_needed(m) != 0)
-		win_use(e, m, &r->wr, poison);
+		win_use(e, m, &r->wr, failing);
 	if (e->type == IBV_QPT_UD) {
 		r->ah = ah_make(e, m->to);
 		r->wr.wr.ud.ah = r->ah;
@@ -295,9 +295,9 @@ request_make(struct end *e, struct msg *m, struct request *r, bool poison)
 			ud_mislead(e, m, &r->wr);
 	}
 	if (m->must_fail != 0)
-		poison_note(e, m);
-	else if (poison)
-		poison_make(e, m, r);
+		bad_request_note(e, m);
+	else if (failing)
+		bad_request_make(e, m, r);
 	if (m->must_fail != 0 && is_atomic(m)) {
 		m->after = m->before;
 		m->counter = false;
@@ -313,8 +313,8 @@ msg_posted(struct end *e, struct msg *m)
 	win_posted(m);
 	if (m->signaled)
 		e->last_signaled = m->seq + 1;
-	if (m->taker)
-		e->taker[e->takers++ % END_MSGS] = m->seq;
+	if (m->uses_recv)
+		e->recv_msgs[e->recv_msgs_posted++ % END_MSGS] = m->seq;
 	e->posted++;
 	TRACE("end %" PRIu64 ": posts %" PRIu64 ": op %" PRIu64 ", %" PRIu64
 	      " bytes, flags %" PRIx64,
@@ -324,7 +324,7 @@ msg_posted(struct end *e, struct msg *m)
 
 /* The error that the post must return, and the number of requests it must accept. */
 static int
-expected(const struct end *e, const struct request *r, unsigned n, unsigned *taken)
+post_expected(const struct end *e, const struct request *r, unsigned n, unsigned *taken)
 {
 	uint32_t room = e->max_wr - (e->posted - e->freed);
 
@@ -344,7 +344,7 @@ expected(const struct end *e, const struct request *r, unsigned n, unsigned *tak
 }
 
 bool
-end_post(struct end *e, unsigned count, bool poison)
+end_post(struct end *e, unsigned count, bool failing)
 {
 	static struct request r[POST_LIST];
 	struct ibv_send_wr *bad = NULL;
@@ -353,10 +353,10 @@ end_post(struct end *e, unsigned count, bool poison)
 
 	/* a target sends nothing, so it has no last request to wait for */
 	if (is_target(e))
-		return world.calm;
+		return world.quiescing;
 	if (e->type == IBV_QPT_UD && ud_target(e) == NULL)
 		return false;
-	if (!world.calm && !poison && chance(30) && win_bind(e))
+	if (!world.quiescing && !failing && chance(30) && win_bind(e))
 		return true;
 	while (n < count && e->posted + n - e->retired < END_MSGS) {
 		struct msg *m = end_msg(e, e->posted + n);
@@ -364,7 +364,7 @@ end_post(struct end *e, unsigned count, bool poison)
 		memset(m, 0, sizeof(*m));
 		memset(&r[n], 0, sizeof(r[n]));
 		m->seq = e->posted + n;
-		if (!request_make(e, m, &r[n], poison && n == 0))
+		if (!request_make(e, m, &r[n], failing && n == 0))
 			break;
 		if (n != 0)
 			r[n - 1].wr.next = &r[n].wr;
@@ -376,9 +376,9 @@ end_post(struct end *e, unsigned count, bool poison)
 	}
 	if (n == 0)
 		return false;
-	if (!poison && !e->ex && chance(20))
-		invalid_make(e, end_msg(e, e->posted + n - 1), &r[n - 1]);
-	want = expected(e, r, n, &taken);
+	if (!failing && !e->ex && chance(20))
+		refused_request_make(e, end_msg(e, e->posted + n - 1), &r[n - 1]);
+	want = post_expected(e, r, n, &taken);
 	if (e->ex) {
 		err = ext_post(e->qp, &r[0].wr);
 		bad = &r[0].wr;
@@ -400,7 +400,7 @@ end_post(struct end *e, unsigned count, bool poison)
 		if (i < taken)
 			msg_posted(e, m);
 		else
-			put_back(e, m);
+			msg_buffers_put(e, m);
 	}
 	cover.ops += taken;
 	return taken != 0;

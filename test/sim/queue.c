@@ -63,7 +63,7 @@ cq_poll(struct cq_model *m, unsigned n)
 }
 
 void
-cq_saw(struct cq_model *m, bool solicited_or_error)
+cq_note(struct cq_model *m, bool solicited_or_error)
 {
 	if (m->armed && (!m->armed_solicited || solicited_or_error))
 		m->due = true;
@@ -139,7 +139,7 @@ cq_purged(struct cq_model *m, struct end *e)
 }
 
 static uint32_t
-living(const struct cq *cq)
+cq_live_cqes(const struct cq *cq)
 {
 	uint32_t n = 0;
 
@@ -152,7 +152,7 @@ living(const struct cq *cq)
 void
 cq_resize_op(struct cq_model *m)
 {
-	uint32_t have = living(&to_cq(m->cq)->cq);
+	uint32_t have = cq_live_cqes(&to_cq(m->cq)->cq);
 	uint32_t want = m->size + (uint32_t)draw(100);
 	int err;
 
@@ -218,7 +218,7 @@ recv_close_srq(struct recv_model *m)
 
 /* Receives in the ring: posted and not taken by a QP. */
 static uint32_t
-outstanding(const struct recv_model *m)
+recv_outstanding(const struct recv_model *m)
 {
 	if (m->srq != NULL)
 		return recv_ring_outstanding(&to_srq(m->srq)->srq.ring);
@@ -233,7 +233,7 @@ recv_slot(struct recv_model *m, uint32_t index)
 
 /* QPs that use this queue may fail from now on. */
 static void
-takers_fault(struct recv_model *m)
+recv_users_fault(struct recv_model *m)
 {
 	m->has_bad = true;
 	for (unsigned i = 0; i < ENDS_MAX; i++) {
@@ -248,7 +248,7 @@ takers_fault(struct recv_model *m)
 }
 
 bool
-recv_spoil(struct recv_model *m)
+recv_make_bad(struct recv_model *m)
 {
 	if (m->live != 0 && chance(500)) {
 		struct recv *r =
@@ -259,13 +259,13 @@ recv_spoil(struct recv_model *m)
 		CHECK(ibv_dereg_mr(r->sgl.mr) == 0, "ibv_dereg_mr");
 		r->sgl.mr = NULL;
 		r->lost = true;
-		takers_fault(m);
+		recv_users_fault(m);
 		return true;
 	}
-	m->spoil = true;
+	m->post_bad = true;
 	if (recv_post(m, 1))
-		takers_fault(m);
-	m->spoil = false;
+		recv_users_fault(m);
+	m->post_bad = false;
 	return true;
 }
 
@@ -281,7 +281,7 @@ recv_post(struct recv_model *m, unsigned count)
 
 	if (m->qp != NULL && m->qp->qp_type == IBV_QPT_XRC_SEND)
 		return false;
-	room = m->max_wr - outstanding(m);
+	room = m->max_wr - recv_outstanding(m);
 	for (; n < RTE_MIN(count, LIST + 0u); n++) {
 		struct recv *r = recv_slot(m, m->posted + n);
 
@@ -289,7 +289,7 @@ recv_post(struct recv_model *m, unsigned count)
 			break;
 		r->index = m->posted + n;
 		r->cap = m->cap;
-		r->bad = m->spoil;
+		r->bad = m->post_bad;
 		r->lost = false;
 		if (!sgl_get(m->host, m->pd, r->cap, m->max_sge, false,
 			    IBV_ACCESS_LOCAL_WRITE, &r->sgl))
@@ -369,7 +369,7 @@ void
 srq_check(struct recv_model *m)
 {
 	const struct srq *srq = &to_srq(m->srq)->srq;
-	uint32_t out = outstanding(m);
+	uint32_t out = recv_outstanding(m);
 
 	host_events(m->host);
 	/* Nothing was posted since the QPs took receives in the last pass: the current
@@ -403,7 +403,7 @@ void
 srq_resize_op(struct recv_model *m)
 {
 	struct ibv_srq_attr attr = {.max_wr = (uint32_t)draw(130), .max_sge = 0};
-	uint32_t out = outstanding(m), asked = attr.max_wr;
+	uint32_t out = recv_outstanding(m), asked = attr.max_wr;
 	bool good = asked >= 1 && asked >= out && m->limit <= asked;
 	int err = ibv_modify_srq(m->srq, &attr, IBV_SRQ_MAX_WR);
 

@@ -20,7 +20,7 @@ struct end;
 #define ID_SEND UINT64_C(0x5E)
 #define ID_RECV UINT64_C(0x7E)
 #define ID_SRQ UINT64_C(0x9E)
-#define ID_ROGUE UINT64_C(0xBE)
+#define ID_ADVERSARY UINT64_C(0xBE)
 #define ID_MAKE(kind, owner, index) ((kind) << 56 | (uint64_t)(owner) << 32 | (index))
 #define ID_KIND(id) ((id) >> 56)
 #define ID_OWNER(id) ((unsigned)((id) >> 32) & 0xFFFFFF)
@@ -73,7 +73,7 @@ struct recv_model {
 	uint32_t limit_due; /* limit events that are due */
 	uint32_t limit_events;
 	uint32_t users;
-	bool spoil;    /* post receives with an invalid lkey */
+	bool post_bad;    /* post receives with an invalid lkey */
 	bool has_bad;  /* receives without access rights were posted */
 	uint32_t ring; /* slots in `recv` */
 	struct recv *recv;
@@ -94,7 +94,7 @@ void
 cq_check_events(struct cq_model *m);
 /* Notes a completion, which may make an event due. */
 void
-cq_saw(struct cq_model *m, bool solicited_or_error);
+cq_note(struct cq_model *m, bool solicited_or_error);
 /* Accounts for the completions of this QP that were not polled and go with it. */
 void
 cq_purged(struct cq_model *m, struct end *e);
@@ -121,7 +121,7 @@ void
 recv_drop_all(struct recv_model *m);
 /* Posts a receive without access rights, or deregisters the region of a posted one. */
 bool
-recv_spoil(struct recv_model *m);
+recv_make_bad(struct recv_model *m);
 void
 cq_resize_op(struct cq_model *m);
 void

@@ -17,19 +17,19 @@ struct request {
 void
 msg_posted(struct end *e, struct msg *m);
 void
-poison_note(struct end *e, struct msg *m);
+bad_request_note(struct end *e, struct msg *m);
 /* Returns the access rights to remote memory that the operation needs. */
 int
 rights_needed(const struct msg *m);
 /* Replaces an operation that the connection does not allow, unless it is to fail. */
 void
-rights_check(struct end *e, struct msg *m, bool poison);
+rights_check(struct end *e, struct msg *m, bool failing);
 /* Changes the request so that it must fail. Leaves it unchanged where that is not
  * possible. */
 void
-poison_make(struct end *e, struct msg *m, struct request *r);
+bad_request_make(struct end *e, struct msg *m, struct request *r);
 /* Changes the request so that the post refuses it. */
 void
-invalid_make(struct end *e, struct msg *m, struct request *r);
+refused_request_make(struct end *e, struct msg *m, struct request *r);
 
 #endif

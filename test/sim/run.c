@@ -4,15 +4,15 @@
 #include "check.h"
 #include "cover.h"
 #include "gen.h"
-#include "heal.h"
-#include "rogue.h"
+#include "quiesce.h"
+#include "adversary.h"
 #include "run.h"
 #include "test_clock.h"
 #include "xrc.h"
 
-#define REST_NS (400 * SEC_NS)
-#define REST_TURNS 2000000
-#define RETIRE_TURNS 32
+#define QUIESCE_NS (400 * SEC_NS)
+#define QUIESCE_PASSES 2000000
+#define RETIRE_PASSES 32
 
 /* The parameters of a seed */
 
@@ -83,7 +83,7 @@ conns_open(void)
 		conn_plan(&world.conn[i], i, DRAW_OF(types), &world.host[a],
 			&world.host[b]);
 	}
-	rogue_plan();
+	adversary_plan();
 	for (unsigned h = 0; h < world.hosts; h++) {
 		struct host *host = &world.host[h];
 		const struct recv_model *m;
@@ -93,7 +93,7 @@ conns_open(void)
 			shared += m->bound;
 		for (unsigned i = 0; i < host->conf.cqs; i++) {
 			host->cq[i].size += shared;
-			if (world.tight && chance(500))
+			if (world.small_cq && chance(500))
 				host->cq[i].size = 1 + (uint32_t)draw(40);
 			cq_open(&host->cq[i], host, i, chance(600));
 		}
@@ -102,7 +102,7 @@ conns_open(void)
 	}
 	for (unsigned i = 0; i < world.conns; i++)
 		conn_open(&world.conn[i]);
-	rogue_open();
+	adversary_open();
 }
 
 static void
@@ -112,12 +112,12 @@ world_open(void)
 	struct link_conf conf;
 
 	world.perfect = chance(300);
-	world.calm = false;
-	world.tight = chance(30);
+	world.quiescing = false;
+	world.small_cq = chance(30);
 	world.next_key = 0;
 	world.hosts = chance(700) ? 2 : 3;
-	world.restless = DRAW_OF(often);
-	world.poison = DRAW_OF(often);
+	world.disruption = DRAW_OF(often);
+	world.bad_requests = DRAW_OF(often);
 	conf = link_choose();
 	link_init(&world.link, &conf);
 	TRACE("%" PRIu64 " Mb/s, %" PRIu64 " ns + %" PRIu64 ", loss %" PRIu64
@@ -130,12 +130,12 @@ world_open(void)
 
 /* Passes */
 
-static uint64_t turns;
+static uint64_t passes;
 
 static void
 ends_check(void)
 {
-	turns++;
+	passes++;
 	for (unsigned i = 0; i < world.conns; i++) {
 		struct conn *c = &world.conn[i];
 
@@ -148,7 +148,7 @@ ends_check(void)
 				e->last_wqe_got, e->last_wqe);
 			/* It scans all frames in flight, so not in every pass. */
 			if (e->type != IBV_QPT_RC && e->retired != e->posted &&
-				turns % RETIRE_TURNS == 0)
+				passes % RETIRE_PASSES == 0)
 				end_retire(e);
 		}
 	}
@@ -171,7 +171,7 @@ world_check(void)
 }
 
 static void
-world_turn(void)
+world_pass(void)
 {
 	unsigned first = (unsigned)draw(world.hosts);
 
@@ -213,34 +213,34 @@ ends_trace(void)
 			const struct end *e = &world.conn[i].end[n];
 
 			TRACE("end %" PRIu64 ": state %" PRIu64 ", up %" PRIu64
-			      ", posted %" PRIu64 ", done %" PRIu64 ", takers %" PRIu64
-			      ", taken %" PRIu64,
+			      ", posted %" PRIu64 ", done %" PRIu64 ", receives %" PRIu64
+			      ", arrived %" PRIu64,
 				e->number, (uint64_t)e->state, e->conn->up, e->posted,
-				e->done, e->takers, e->taken);
+				e->done, e->recv_msgs_posted, e->recv_msgs_arrived);
 		}
 	}
 }
 
 /* Runs until no request is in progress and the wire is empty. */
 static void
-world_rest(void)
+world_quiesce(void)
 {
-	uint64_t end = sim.now + REST_NS;
+	uint64_t end = sim.now + QUIESCE_NS;
 	unsigned rounds = 0, quiet = 0;
 
-	world.calm = true;
+	world.quiescing = true;
 	if (chance(500)) {
 		struct link_conf *c = &world.link.conf;
 
 		c->loss = c->corrupt = c->dark = c->dup = c->reorder = 0;
 	}
-	while (!heal_world()) {
+	while (!world_quiesce_step()) {
 		uint64_t next;
 
-		world_turn();
+		world_pass();
 		next = world_deadline();
 		quiet = next == TIME_NEVER ? quiet + 1 : 0;
-		if (sim.now >= end || rounds++ >= REST_TURNS || quiet > 200) {
+		if (sim.now >= end || rounds++ >= QUIESCE_PASSES || quiet > 200) {
 			ends_trace();
 			sim_fail("requests stay in progress");
 		}
@@ -248,8 +248,8 @@ world_rest(void)
 	}
 	while (link_deadline(&world.link) != TIME_NEVER) {
 		sim.now = RTE_MAX(sim.now + 1, link_deadline(&world.link));
-		world_turn();
-		heal_world();
+		world_pass();
+		world_quiesce_step();
 		if (sim.now >= end) {
 			ends_trace();
 			sim_fail("frames stay in flight");
@@ -263,9 +263,9 @@ static void
 srq_count(struct recv_model *m)
 {
 	struct rocade_srq_info info;
-	uint32_t held = rogue_held(m);
+	uint32_t held = adversary_held(m);
 
-	if (world.tight) /* receives are lost with overflowed completions */
+	if (world.small_cq) /* receives are lost with overflowed completions */
 		return;
 	CHECK(rocade_srq_info(m->srq, &info) == 0, "rocade_srq_info");
 	for (unsigned i = 0; i < world.conns; i++) {
@@ -303,7 +303,7 @@ world_close(void)
 			srq_count(m);
 		host_stats(&world.host[h], cover.drop);
 	}
-	rogue_close();
+	adversary_close();
 	for (unsigned i = 0; i < world.conns; i++)
 		conn_close(&world.conn[i]);
 	gen_end();
@@ -329,7 +329,7 @@ seed_run(uint64_t seed, unsigned ops)
 	sim.now = 1;
 	test_clock = &sim.now;
 	sim.ops = 0;
-	turns = 0;
+	passes = 0;
 	trace_clear();
 	world_open();
 	for (unsigned idle = 0; sim.ops < ops;) {
@@ -340,12 +340,12 @@ seed_run(uint64_t seed, unsigned ops)
 
 			sim.ops += did || ++idle % 16 == 0;
 		}
-		world_turn();
+		world_pass();
 		time_pass();
 		if (chance(300))
-			world_turn();
+			world_pass();
 	}
-	world_rest();
+	world_quiesce();
 	world_close();
 	cover.seeds++;
 	cover.virtual_ns += sim.now;

@@ -171,14 +171,14 @@ sgl_part(const struct sgl *s, uint64_t key, uint32_t len, uint32_t mtu, unsigned
 
 		bool is = sgl_is(s, at, key, at, part);
 		bool was = sgl_pattern(s, at, part);
-		bool bent = !is && !was;
+		bool corrupted = !is && !was;
 
-		if (bent && (!(may & SGL_BENT) || ended || at == 0 || at + part == len))
+		if (corrupted && (!(may & SGL_CORRUPTED) || ended || at == 0 || at + part == len))
 			return -1;
 		/* A short piece may match both the content and the pattern. */
 		if (is && !was && ended && !(may & SGL_HOLES))
 			return -1;
-		if (is || bent)
+		if (is || corrupted)
 			written = at + part;
 		ended = ended || !is;
 	}

@@ -48,7 +48,7 @@ sgl_is(const struct sgl *s, uint32_t from, uint64_t key, uint32_t offset, uint32
  * may: SGL_*. */
 #define SGL_HOLES 1 /* packets in between may be missing */
 /* a corrupted packet, neither the first nor the last, may follow the received ones */
-#define SGL_BENT 2
+#define SGL_CORRUPTED 2
 int64_t
 sgl_part(const struct sgl *s, uint64_t key, uint32_t len, uint32_t mtu, unsigned may);
 void

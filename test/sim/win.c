@@ -47,7 +47,7 @@ win_free(struct win *w)
 	if (w->state == WIN_FREE)
 		return;
 	w->state = WIN_FREE;
-	w->dead = w->rkey;
+	w->old_rkey = w->rkey;
 }
 
 void
@@ -61,7 +61,7 @@ win_reset(struct end *e)
 
 /* A window of type 2 in this state. */
 static struct win *
-win_in(struct end *e, enum win_state state)
+win_find(struct end *e, enum win_state state)
 {
 	unsigned first = (unsigned)draw(END_TYPE1);
 
@@ -77,7 +77,7 @@ win_in(struct end *e, enum win_state state)
 /* A key that must be refused to e's requests: invalidated, or that of another QP's
  * window. */
 static uint32_t
-key_refused(const struct end *e)
+refused_key(const struct end *e)
 {
 	unsigned first = (unsigned)draw(ENDS_MAX);
 
@@ -90,27 +90,27 @@ key_refused(const struct end *e)
 		if (n / 2 >= world.conns || !c->used || n % 2 >= c->ends ||
 			x->host != e->peer->host || w->mw == NULL)
 			continue;
-		if (w != &x->win[END_TYPE1] && (x != e->peer || w->state == WIN_TAKEN))
+		if (w != &x->win[END_TYPE1] && (x != e->peer || w->state == WIN_REMOTE_INV))
 			return w->rkey;
-		if (w->dead != 0)
-			return w->dead;
+		if (w->old_rkey != 0)
+			return w->old_rkey;
 	}
 	return e->peer->host->mr[e->peer->pd]->rkey ^ 0x80;
 }
 
 static void
-invalidate_choose(struct end *e, struct msg *m, bool poison)
+invalidate_choose(struct end *e, struct msg *m, bool failing)
 {
-	struct win *w = win_in(e->peer, WIN_BOUND);
+	struct win *w = win_find(e->peer, WIN_BOUND);
 
-	if (poison && chance(700)) {
+	if (failing && chance(700)) {
 		m->must_fail = IBV_WC_REM_ACCESS_ERR;
 		/* A region's key and a window of type 1 cannot be invalidated. */
 		if (chance(300) && e->peer->win[END_TYPE1].mw != NULL)
 			m->rkey = e->peer->win[END_TYPE1].rkey;
 		else
 			m->rkey = chance(300) ? e->peer->host->mr[e->peer->pd]->rkey
-					      : key_refused(e);
+					      : refused_key(e);
 	} else if (w != NULL) {
 		m->win = w;
 		m->rkey = w->rkey;
@@ -120,7 +120,7 @@ invalidate_choose(struct end *e, struct msg *m, bool poison)
 }
 
 static void
-range_choose(const struct end *e, struct win *w)
+win_range_choose(const struct end *e, struct win *w)
 {
 	static const int rights[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ,
 		IBV_ACCESS_REMOTE_ATOMIC};
@@ -137,9 +137,9 @@ range_choose(const struct end *e, struct win *w)
 }
 
 static void
-bind_choose(struct end *e, struct msg *m, bool poison)
+bind_choose(struct end *e, struct msg *m, bool failing)
 {
-	struct win *w = win_in(e, WIN_FREE);
+	struct win *w = win_find(e, WIN_FREE);
 
 	if (w == NULL) {
 		m->op = IBV_WR_SEND;
@@ -149,10 +149,10 @@ bind_choose(struct end *e, struct msg *m, bool poison)
 		CHECK(ibv_dealloc_mw(w->mw) == 0, "ibv_dealloc_mw");
 		mw_alloc(e, w);
 	}
-	range_choose(e, w);
+	win_range_choose(e, w);
 	m->win = w;
 	m->rkey = w->rkey;
-	if (poison && chance(700)) {
+	if (failing && chance(700)) {
 		m->must_fail = IBV_WC_MW_BIND_ERR;
 		m->op = IBV_WR_BIND_MW;
 		w->len = chance(300) ? 0 : w->len;
@@ -162,12 +162,12 @@ bind_choose(struct end *e, struct msg *m, bool poison)
 
 /* Invalidates a bound window; now and then the window is deallocated while bound. */
 static void
-local_inv_choose(struct end *e, struct msg *m, bool poison)
+local_inv_choose(struct end *e, struct msg *m, bool failing)
 {
-	struct win *w = win_in(e, WIN_BOUND);
+	struct win *w = win_find(e, WIN_BOUND);
 
-	if (poison && chance(700)) {
-		w = win_in(e, WIN_FREE);
+	if (failing && chance(700)) {
+		w = win_find(e, WIN_FREE);
 		m->must_fail = IBV_WC_MW_BIND_ERR;
 		m->rkey = w != NULL ? w->rkey : e->host->mr[e->pd]->rkey;
 		return;
@@ -178,7 +178,7 @@ local_inv_choose(struct end *e, struct msg *m, bool poison)
 	}
 	if (w == NULL || w->users != 0 || w->state == WIN_FREE) {
 		m->op = IBV_WR_BIND_MW;
-		bind_choose(e, m, poison);
+		bind_choose(e, m, failing);
 		return;
 	}
 	m->win = w;
@@ -186,20 +186,20 @@ local_inv_choose(struct end *e, struct msg *m, bool poison)
 }
 
 void
-win_choose(struct end *e, struct msg *m, bool poison)
+win_choose(struct end *e, struct msg *m, bool failing)
 {
 	if (m->op == IBV_WR_SEND_WITH_INV)
-		invalidate_choose(e, m, poison);
+		invalidate_choose(e, m, failing);
 	else if (m->op == IBV_WR_LOCAL_INV)
-		local_inv_choose(e, m, poison);
+		local_inv_choose(e, m, failing);
 	else if (m->op == IBV_WR_BIND_MW)
-		bind_choose(e, m, poison);
+		bind_choose(e, m, failing);
 }
 
 /* A retransmitted READ is checked again, so no READ through the window may be in
  * progress. */
 static bool
-read_through(struct end *e, const struct win *w, uint32_t end)
+read_in_progress(struct end *e, const struct win *w, uint32_t end)
 {
 	for (uint32_t s = e->retired; s != end; s++) {
 		const struct msg *m = end_msg(e, s);
@@ -217,7 +217,7 @@ win_fill(struct end *e, const struct msg *m, struct ibv_send_wr *wr)
 
 	if (m->op == IBV_WR_SEND_WITH_INV || m->op == IBV_WR_LOCAL_INV)
 		wr->invalidate_rkey = m->rkey;
-	if (m->op == IBV_WR_SEND_WITH_INV && w != NULL && read_through(e, w, m->seq))
+	if (m->op == IBV_WR_SEND_WITH_INV && w != NULL && read_in_progress(e, w, m->seq))
 		wr->send_flags |= IBV_SEND_FENCE;
 	if (!is_local(m))
 		return;
@@ -264,8 +264,8 @@ win_bind(struct end *e)
 	if (w->mw == NULL || w->users != 0 || w->state == WIN_BINDING ||
 		e->posted - e->retired >= END_MSGS)
 		return false;
-	next.old = w->state == WIN_BOUND ? w->rkey : 0;
-	range_choose(e, &next);
+	next.replaced_rkey = w->state == WIN_BOUND ? w->rkey : 0;
+	win_range_choose(e, &next);
 	if (w->state == WIN_BOUND && chance(300))
 		next.len = 0;
 	memset(m, 0, sizeof(*m));
@@ -286,13 +286,13 @@ win_bind(struct end *e)
 /* Requests through windows */
 
 static bool
-covers(const struct win *w, uint64_t at, uint32_t len, int need)
+win_covers(const struct win *w, uint64_t at, uint32_t len, int need)
 {
 	return at >= w->at && at + len <= w->at + w->len && (w->access & need) == need;
 }
 
 static void
-go_through(const struct msg *m, struct ibv_send_wr *wr, uint64_t at, uint32_t rkey)
+wr_use_window(const struct msg *m, struct ibv_send_wr *wr, uint64_t at, uint32_t rkey)
 {
 	if (is_atomic(m)) {
 		wr->wr.atomic.remote_addr = at;
@@ -306,7 +306,7 @@ go_through(const struct msg *m, struct ibv_send_wr *wr, uint64_t at, uint32_t rk
 /* Chooses a window over this end's memory: one of its own, or one of type 1 of another
  * end with the same PD. */
 static struct win *
-window_choose(struct end *to)
+win_to_use_choose(struct end *to)
 {
 	struct conn *c = &world.conn[draw(world.conns)];
 	struct end *x = &c->end[draw(c->ends)];
@@ -315,12 +315,12 @@ window_choose(struct end *to)
 		x = to;
 	if (x->win[END_TYPE1].state == WIN_BOUND && (x != to || chance(400)))
 		return &x->win[END_TYPE1];
-	return win_in(to, WIN_BOUND);
+	return win_find(to, WIN_BOUND);
 }
 
 /* An address such that the message is not completely inside the window. */
 static uint64_t
-beside(const struct msg *m, const struct win *w)
+va_outside(const struct msg *m, const struct win *w)
 {
 	uint64_t end = w->at + w->len;
 
@@ -330,7 +330,7 @@ beside(const struct msg *m, const struct win *w)
 }
 
 void
-win_use(struct end *e, struct msg *m, struct ibv_send_wr *wr, bool poison)
+win_use(struct end *e, struct msg *m, struct ibv_send_wr *wr, bool failing)
 {
 	uint64_t at = is_atomic(m) ? wr->wr.atomic.remote_addr : wr->wr.rdma.remote_addr;
 	struct win *w;
@@ -338,29 +338,29 @@ win_use(struct end *e, struct msg *m, struct ibv_send_wr *wr, bool poison)
 	if (e->type != IBV_QPT_RC || m->remote.mr != NULL || m->must_fail != 0 ||
 		m->len == 0 || chance(500))
 		return;
-	w = window_choose(e->peer);
-	if (!poison) {
-		if (w == NULL || !covers(w, at, m->len, rights_needed(m)))
+	w = win_to_use_choose(e->peer);
+	if (!failing) {
+		if (w == NULL || !win_covers(w, at, m->len, rights_needed(m)))
 			return;
 		m->win = w;
-		go_through(m, wr, w->zero ? at - w->at : at, w->rkey);
+		wr_use_window(m, wr, w->zero ? at - w->at : at, w->rkey);
 		return;
 	}
 	m->must_fail = IBV_WC_REM_ACCESS_ERR;
 	if (w != NULL && chance(700)) {
-		if (covers(w, at, m->len, rights_needed(m)))
-			at = beside(m, w);
-		go_through(m, wr, w->zero ? at - w->at : at, w->rkey);
+		if (win_covers(w, at, m->len, rights_needed(m)))
+			at = va_outside(m, w);
+		wr_use_window(m, wr, w->zero ? at - w->at : at, w->rkey);
 	} else {
 		m->stale = true;
-		go_through(m, wr, at, key_refused(e));
+		wr_use_window(m, wr, at, refused_key(e));
 	}
 }
 
 /* Completion */
 
 static bool
-is_user(const struct msg *m)
+is_win_user(const struct msg *m)
 {
 	return m->win != NULL && !is_local(m) && m->op != IBV_WR_SEND_WITH_INV;
 }
@@ -373,9 +373,9 @@ win_posted(struct msg *m)
 	if (m->op == IBV_WR_BIND_MW)
 		m->win->state = WIN_BINDING;
 	else if (m->op == IBV_WR_LOCAL_INV)
-		m->win->state = WIN_LEAVING;
+		m->win->state = WIN_LOCAL_INV;
 	else if (m->op == IBV_WR_SEND_WITH_INV)
-		m->win->state = WIN_TAKEN;
+		m->win->state = WIN_REMOTE_INV;
 	else
 		m->win->users++;
 }
@@ -393,14 +393,14 @@ win_done(struct msg *m, bool ok)
 		return;
 	}
 	w->state = !ok ? WIN_UNSURE : w->len != 0 ? WIN_BOUND : WIN_FREE;
-	w->dead = ok && w->old != 0 ? w->old : w->dead;
+	w->old_rkey = ok && w->replaced_rkey != 0 ? w->replaced_rkey : w->old_rkey;
 	cover.type1[w->len == 0] += ok && type1;
 }
 
 void
-win_taken(struct msg *m)
+win_remote_inv_done(struct msg *m)
 {
-	CHECK(m->win->state == WIN_TAKEN && m->win->rkey == m->rkey,
+	CHECK(m->win->state == WIN_REMOTE_INV && m->win->rkey == m->rkey,
 		"a window was invalidated without a SEND_WITH_INV");
 	win_free(m->win);
 }
@@ -408,7 +408,7 @@ win_taken(struct msg *m)
 void
 win_release(struct msg *m)
 {
-	if (is_user(m))
+	if (is_win_user(m))
 		m->win->users--;
 	m->win = NULL;
 }

@@ -22,8 +22,8 @@ enum win_state {
 	WIN_FREE,    /* not bound */
 	WIN_BINDING, /* the bind is posted */
 	WIN_BOUND,
-	WIN_LEAVING, /* its owner has posted LOCAL_INV */
-	WIN_TAKEN,   /* the peer has posted SEND_WITH_INV */
+	WIN_LOCAL_INV, /* its owner has posted LOCAL_INV */
+	WIN_REMOTE_INV,   /* the peer has posted SEND_WITH_INV */
 	WIN_UNSURE,  /* type 1: its bind was flushed */
 };
 
@@ -32,8 +32,8 @@ struct win {
 	uint8_t state;
 	bool zero;     /* zero based */
 	uint32_t rkey; /* the current or last key */
-	uint32_t dead; /* an earlier, invalid key; 0: none */
-	uint32_t old;  /* the key that the pending bind invalidates */
+	uint32_t old_rkey; /* an earlier, invalid key; 0: none */
+	uint32_t replaced_rkey;  /* the key that the pending bind invalidates */
 	uint64_t at;
 	uint32_t len;
 	int access;
@@ -53,14 +53,14 @@ bool
 win_bind(struct end *e);
 /* Chooses the window that a request binds or invalidates, or changes the operation. */
 void
-win_choose(struct end *e, struct msg *m, bool poison);
+win_choose(struct end *e, struct msg *m, bool failing);
 /* Fills the request's window fields. */
 void
 win_fill(struct end *e, const struct msg *m, struct ibv_send_wr *wr);
-/* Sends a request to remote memory through a window, now and then. poison: through one
+/* Sends a request to remote memory through a window, now and then. failing: through one
  * that refuses it. */
 void
-win_use(struct end *e, struct msg *m, struct ibv_send_wr *wr, bool poison);
+win_use(struct end *e, struct msg *m, struct ibv_send_wr *wr, bool failing);
 void
 win_posted(struct msg *m);
 /* A bind or LOCAL_INV has completed. */
@@ -68,7 +68,7 @@ void
 win_done(struct msg *m, bool ok);
 /* The SEND_WITH_INV has arrived and has invalidated the window. */
 void
-win_taken(struct msg *m);
+win_remote_inv_done(struct msg *m);
 /* The message is freed. */
 void
 win_release(struct msg *m);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Brings the connections to a state without requests in progress. */
-#ifndef ROCADE_SIM_HEAL_H
-#define ROCADE_SIM_HEAL_H
+#ifndef ROCADE_SIM_QUIESCE_H
+#define ROCADE_SIM_QUIESCE_H
 
 #include "end.h"
 
 /* Returns whether all requests left are unsignaled. They may have been executed before
  * the QP failed, and no later completion says so. */
 bool
-only_silent_left(struct end *e);
+only_unsignaled_left(struct end *e);
 /* Moves the QP from SQD back to RTS. Returns false while it drains. */
 bool
-heal_drained(struct end *e);
+quiesce_sqd(struct end *e);
 /* Moves the QP from SQE back to RTS. Only the send queue of an unreliable QP fails
  * alone. */
 bool
-heal_sqe(struct end *e);
+quiesce_sqe(struct end *e);
 /* Polls, repairs and posts a last request on each connection. Returns true when nothing
  * is in progress. */
 bool
-heal_world(void);
+world_quiesce_step(void);
 
 #endif

@@ -3,7 +3,7 @@
 #include "request.h"
 
 void
-poison_note(struct end *e, struct msg *m)
+bad_request_note(struct end *e, struct msg *m)
 {
 	TRACE("end %" PRIu64 ": request %" PRIu64 " must fail with %" PRIu64, e->number,
 		m->seq, m->must_fail);
@@ -28,7 +28,7 @@ rights_needed(const struct msg *m)
 }
 
 void
-rights_check(struct end *e, struct msg *m, bool poison)
+rights_check(struct end *e, struct msg *m, bool failing)
 {
 	const struct conn *c = e->conn;
 	int need = rights_needed(m);
@@ -39,7 +39,7 @@ rights_check(struct end *e, struct msg *m, bool poison)
 	}
 	if (m->must_fail == 0 && (c->access & need) != need)
 		m->must_fail = IBV_WC_REM_INV_REQ_ERR;
-	if (m->must_fail == 0 || (poison && e->type == IBV_QPT_RC))
+	if (m->must_fail == 0 || (failing && e->type == IBV_QPT_RC))
 		return;
 	m->must_fail = 0;
 	m->op = IBV_WR_SEND;
@@ -62,7 +62,7 @@ srqn_refused(const struct end *to)
 }
 
 void
-poison_make(struct end *e, struct msg *m, struct request *r)
+bad_request_make(struct end *e, struct msg *m, struct request *r)
 {
 	bool reliable = e->type == IBV_QPT_RC;
 
@@ -86,11 +86,11 @@ poison_make(struct end *e, struct msg *m, struct request *r)
 	}
 	if (m->must_fail == 0)
 		return;
-	poison_note(e, m);
+	bad_request_note(e, m);
 }
 
 void
-invalid_make(struct end *e, struct msg *m, struct request *r)
+refused_request_make(struct end *e, struct msg *m, struct request *r)
 {
 	switch (draw(4)) {
 	case 0:

@@ -7,12 +7,12 @@
 #include "wire/build.h"
 #include "wire/psn.h"
 
-#include "craft.h"
+#include "adversary_packet.h"
 
 #define PAYLOAD_MAX 4200
 
 void
-craft_seen(const uint8_t *data, uint32_t len)
+adversary_rx_roce(const uint8_t *data, uint32_t len)
 {
 	const struct bth *bth = frame_bth(data, len);
 	const struct reth *reth = (const struct reth *)(bth + 1);
@@ -20,8 +20,8 @@ craft_seen(const uint8_t *data, uint32_t len)
 	if (bth->opcode != OPCODE_RC_READ_REQUEST ||
 		(const uint8_t *)(reth + 1) > data + len)
 		return;
-	rogue.read_psn = be24_get(bth->psn);
-	rogue.read_len = rte_be_to_cpu_32(reth->len);
+	adversary.read_psn = be24_get(bth->psn);
+	adversary.read_len = rte_be_to_cpu_32(reth->len);
 }
 
 static uint8_t
@@ -58,7 +58,7 @@ psn_choose(const struct victim *v, const struct op_row *op)
 
 	if (op_is_response(op)) {
 		if (chance(300))
-			return rogue.read_psn;
+			return adversary.read_psn;
 		psn = psn_add(qp->req.una_psn, (uint32_t)draw(4));
 	}
 	if (chance(60))
@@ -140,9 +140,9 @@ ext_fill(const struct victim *v, uint8_t *at, const struct op_row *op, uint32_t 
 	if (op->hdrs & HDR_DETH) {
 		struct deth *d = (struct deth *)at;
 
-		d->qkey = rte_cpu_to_be_32(chance(900) ? ROGUE_QKEY : 0x7777u);
+		d->qkey = rte_cpu_to_be_32(chance(900) ? ADVERSARY_QKEY : 0x7777u);
 		d->reserved = 0;
-		be24_put(d->src_qpn, ROGUE_QPN);
+		be24_put(d->src_qpn, ADVERSARY_QPN);
 		at += sizeof(*d);
 	}
 	if (op->hdrs & (HDR_RETH | HDR_ATOMIC)) {
@@ -210,11 +210,11 @@ path_make(const struct victim *v, struct path_hdr *hdr)
 		.vlan = chance(10) ? 5 : 0,
 	};
 
-	memcpy(addr.src_gid, rogue.gid[v->ipv6].raw, 16);
+	memcpy(addr.src_gid, adversary.gid[v->ipv6].raw, 16);
 	if (chance(20))
 		addr.src_gid[15] ^= 0x11;
 	memcpy(addr.dst_gid, v->ipv6 ? v->host->gid6.raw : v->host->gid4.raw, 16);
-	memcpy(addr.src_mac, rogue.port->port.mac, 6);
+	memcpy(addr.src_mac, adversary.port->port.mac, 6);
 	memcpy(addr.dst_mac, v->host->wire->port.mac, 6);
 	path_hdr_init(hdr, &addr);
 }
@@ -254,12 +254,12 @@ answer_len(const struct victim *v, const struct op_row *op, uint32_t len)
 	if (op->kind != OP_READ_RESP || chance(300))
 		return len;
 	if (op->pos == POS_O)
-		return RTE_MIN(rogue.read_len, mtu);
-	return op->pos == POS_L ? rogue.read_len % mtu : mtu;
+		return RTE_MIN(adversary.read_len, mtu);
+	return op->pos == POS_L ? adversary.read_len % mtu : mtu;
 }
 
 static void
-craft(struct victim *v)
+packet_send(struct victim *v)
 {
 	struct frame *f = frame_get();
 	struct pkt pkt = {.data = f->data, .room = FRAME_ROOM};
@@ -296,12 +296,12 @@ craft(struct victim *v)
 	if (chance(10))
 		frame_break(&pkt);
 	f->len = pkt.len;
-	link_send(rogue.port, f);
+	link_send(adversary.port, f);
 }
 
 void
-craft_send(struct victim *v, unsigned n)
+adversary_send(struct victim *v, unsigned n)
 {
 	while (n-- != 0)
-		craft(v);
+		packet_send(v);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The victims and the adversary's port. Its packets are built in craft.c. */
+/* The victims and the adversary's port. Its packets are built in adversary_packet.c. */
 #include <errno.h>
 #include <string.h>
 
 #include "cover.h"
-#include "craft.h"
-#include "rogue.h"
+#include "adversary_packet.h"
+#include "adversary.h"
 
 #define DEPTH 8
 #define ZONE_BYTES 9000
 
-struct rogue rogue;
+struct adversary adversary;
 
 #define ACCESS                                                                           \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
@@ -19,7 +19,7 @@ struct rogue rogue;
 /* The adversary's port */
 
 static void
-take(void *arg, struct frame *f)
+adversary_rx(void *arg, struct frame *f)
 {
 	struct pkt pkt = {.data = f->data, .len = f->len, .room = FRAME_ROOM};
 	struct frame *reply = frame_get();
@@ -27,10 +27,10 @@ take(void *arg, struct frame *f)
 
 	(void)arg;
 	if (frame_bth(f->data, f->len) != NULL) {
-		craft_seen(f->data, f->len);
-	} else if (f->len > 14 && net_rx(rogue.net, &pkt, &out, sim.now)) {
+		adversary_rx_roce(f->data, f->len);
+	} else if (f->len > 14 && net_rx(adversary.net, &pkt, &out, sim.now)) {
 		reply->len = out.len;
-		link_send(rogue.port, reply);
+		link_send(adversary.port, reply);
 		reply = NULL;
 	}
 	if (reply != NULL)
@@ -39,36 +39,36 @@ take(void *arg, struct frame *f)
 }
 
 static void
-net_open(void)
+adversary_net_open(void)
 {
 	struct net_conf conf = {.addr_count = 2};
 
-	rogue.port = link_attach(&world.link, ROGUE_PORT, 1, 1024);
-	rogue.port->take = take;
-	memcpy(conf.mac, rogue.port->port.mac, 6);
+	adversary.port = link_attach(&world.link, ADVERSARY_PORT, 1, 1024);
+	adversary.port->take = adversary_rx;
+	memcpy(conf.mac, adversary.port->port.mac, 6);
 	CHECK(gid_parse("10.0.0.100/24", conf.addr[0].gid, &conf.addr[0].prefix_len) == 0,
 		"gid_parse");
 	CHECK(gid_parse("fd00::100/64", conf.addr[1].gid, &conf.addr[1].prefix_len) == 0,
 		"gid_parse");
-	memcpy(rogue.gid[0].raw, conf.addr[0].gid, 16);
-	memcpy(rogue.gid[1].raw, conf.addr[1].gid, 16);
-	CHECK(net_create(&conf, &rogue.net) == 0, "net_create");
+	memcpy(adversary.gid[0].raw, conf.addr[0].gid, 16);
+	memcpy(adversary.gid[1].raw, conf.addr[1].gid, 16);
+	CHECK(net_create(&conf, &adversary.net) == 0, "net_create");
 }
 
 /* ---- Victims ---- */
 
 void
-rogue_plan(void)
+adversary_plan(void)
 {
 	static const enum ibv_qp_type types[] = {
 		IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
-	memset(&rogue, 0, sizeof(rogue));
+	memset(&adversary, 0, sizeof(adversary));
 	if (!chance(300))
 		return;
-	rogue.victims = 1 + (unsigned)draw(ROGUE_VICTIMS);
-	for (unsigned i = 0; i < rogue.victims; i++) {
-		struct victim *v = &rogue.victim[i];
+	adversary.victims = 1 + (unsigned)draw(ADVERSARY_VICTIMS);
+	for (unsigned i = 0; i < adversary.victims; i++) {
+		struct victim *v = &adversary.victim[i];
 		struct host *h = &world.host[draw(world.hosts)];
 
 		v->host = h;
@@ -84,13 +84,13 @@ rogue_plan(void)
 }
 
 void
-rogue_open(void)
+adversary_open(void)
 {
-	if (rogue.victims == 0)
+	if (adversary.victims == 0)
 		return;
-	net_open();
-	for (unsigned i = 0; i < rogue.victims; i++) {
-		struct victim *v = &rogue.victim[i];
+	adversary_net_open();
+	for (unsigned i = 0; i < adversary.victims; i++) {
+		struct victim *v = &adversary.victim[i];
 		struct ibv_qp_init_attr attr = {
 			.send_cq = v->cq->cq,
 			.recv_cq = v->cq->cq,
@@ -115,7 +115,7 @@ rogue_open(void)
 }
 
 static void
-modify(struct victim *v, struct ibv_qp_attr *attr, enum ibv_qp_state state, int mask)
+victim_modify(struct victim *v, struct ibv_qp_attr *attr, enum ibv_qp_state state, int mask)
 {
 	int err;
 
@@ -126,17 +126,17 @@ modify(struct victim *v, struct ibv_qp_attr *attr, enum ibv_qp_state state, int 
 }
 
 static void
-bring_up(struct victim *v)
+victim_bring_up(struct victim *v)
 {
 	bool rc = v->type == IBV_QPT_RC, ud = v->type == IBV_QPT_UD;
 	struct ibv_qp_attr attr = {
 		.port_num = 1,
 		.qp_access_flags = chance(900) ? ACCESS : 0,
-		.qkey = ROGUE_QKEY,
+		.qkey = ADVERSARY_QKEY,
 		.path_mtu = v->mtu,
 		.rq_psn = (uint32_t)draw(1 << 24),
 		.sq_psn = (uint32_t)draw(1 << 24),
-		.dest_qp_num = ROGUE_QPN,
+		.dest_qp_num = ADVERSARY_QPN,
 		.max_dest_rd_atomic = (uint8_t)draw(5),
 		.max_rd_atomic = 1 + (uint8_t)draw(4),
 		.min_rnr_timer = 1 + (uint8_t)draw(12),
@@ -147,16 +147,16 @@ bring_up(struct victim *v)
 			.port_num = 1,
 			.grh = {.hop_limit = 64,
 				.sgid_index = v->ipv6,
-				.dgid = rogue.gid[v->ipv6]}},
+				.dgid = adversary.gid[v->ipv6]}},
 	};
 
-	modify(v, &attr, IBV_QPS_INIT,
+	victim_modify(v, &attr, IBV_QPS_INIT,
 		IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			(ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
-	modify(v, &attr, IBV_QPS_RTR,
+	victim_modify(v, &attr, IBV_QPS_RTR,
 		(ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) |
 			(rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
-	modify(v, &attr, IBV_QPS_RTS,
+	victim_modify(v, &attr, IBV_QPS_RTS,
 		IBV_QP_SQ_PSN |
 			(rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 						IBV_QP_MAX_QP_RD_ATOMIC
@@ -164,7 +164,7 @@ bring_up(struct victim *v)
 }
 
 static void
-tear_down(struct victim *v)
+victim_reset(struct victim *v)
 {
 	struct ibv_qp_attr attr = {0};
 	const struct qp *qp = to_qp(v->qp)->qp;
@@ -173,12 +173,12 @@ tear_down(struct victim *v)
 	host_events(v->host);
 	if (v->srq != NULL && qp->resp.wqe_held)
 		recv_done(v->srq, recv_find(v->srq, qp->wqe->wr_id), UINT32_MAX);
-	modify(v, &attr, IBV_QPS_RESET, 0);
+	victim_modify(v, &attr, IBV_QPS_RESET, 0);
 	v->sends = v->receives = 0;
 }
 
 static struct ibv_sge
-sge_choose(const struct victim *v)
+victim_sge_choose(const struct victim *v)
 {
 	uint32_t at = (uint32_t)draw(ZONE_BYTES / 2);
 
@@ -188,13 +188,13 @@ sge_choose(const struct victim *v)
 }
 
 static void
-post_send(struct victim *v)
+victim_post_send(struct victim *v)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 		IBV_WR_RDMA_READ, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
 		IBV_WR_SEND_WITH_IMM};
-	struct ibv_sge sge = sge_choose(v);
-	struct ibv_send_wr wr = {.wr_id = ID_MAKE(ID_ROGUE, 0, 0),
+	struct ibv_sge sge = victim_sge_choose(v);
+	struct ibv_send_wr wr = {.wr_id = ID_MAKE(ID_ADVERSARY, 0, 0),
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = v->type == IBV_QPT_RC ? DRAW_OF(ops) : IBV_WR_SEND};
@@ -215,11 +215,11 @@ post_send(struct victim *v)
 }
 
 static void
-post_receive(struct victim *v)
+victim_post_receive(struct victim *v)
 {
-	struct ibv_sge sge = sge_choose(v);
+	struct ibv_sge sge = victim_sge_choose(v);
 	struct ibv_recv_wr wr = {
-		.wr_id = ID_MAKE(ID_ROGUE, 1, 0), .sg_list = &sge, .num_sge = 1};
+		.wr_id = ID_MAKE(ID_ADVERSARY, 1, 0), .sg_list = &sge, .num_sge = 1};
 	struct ibv_recv_wr *bad;
 
 	/* Each receive makes a completion, and the CQ has room for DEPTH of them. */
@@ -231,43 +231,43 @@ post_receive(struct victim *v)
 }
 
 bool
-rogue_active(void)
+adversary_active(void)
 {
-	return rogue.victims != 0;
+	return adversary.victims != 0;
 }
 
 bool
-rogue_op(void)
+adversary_op(void)
 {
 	struct victim *v;
 	enum ibv_qp_state state;
 
-	if (rogue.victims == 0)
+	if (adversary.victims == 0)
 		return false;
-	v = &rogue.victim[draw(rogue.victims)];
+	v = &adversary.victim[draw(adversary.victims)];
 	state = qp_state(to_qp(v->qp)->qp);
 	if (state == IBV_QPS_RESET)
-		bring_up(v);
+		victim_bring_up(v);
 	else if (state != IBV_QPS_RTS ? chance(200) : chance(5))
-		tear_down(v);
+		victim_reset(v);
 	else if (state == IBV_QPS_RTS && chance(150))
-		post_send(v);
+		victim_post_send(v);
 	else if (chance(200))
-		post_receive(v);
+		victim_post_receive(v);
 	else
-		craft_send(v, 1 + (unsigned)draw(6));
+		adversary_send(v, 1 + (unsigned)draw(6));
 	return true;
 }
 
 bool
-rogue_wc(struct cq_model *cq, const struct ibv_wc *wc)
+adversary_wc(struct cq_model *cq, const struct ibv_wc *wc)
 {
 	struct victim *v = NULL;
 
-	for (unsigned i = 0; i < rogue.victims; i++) {
-		if (rogue.victim[i].host == cq->host &&
-			rogue.victim[i].qp->qp_num == wc->qp_num)
-			v = &rogue.victim[i];
+	for (unsigned i = 0; i < adversary.victims; i++) {
+		if (adversary.victim[i].host == cq->host &&
+			adversary.victim[i].qp->qp_num == wc->qp_num)
+			v = &adversary.victim[i];
 	}
 	if (v == NULL)
 		return false;
@@ -279,34 +279,34 @@ rogue_wc(struct cq_model *cq, const struct ibv_wc *wc)
 	else
 		v->sends--;
 	cq->possible = true;
-	cq_saw(cq, wc->status != IBV_WC_SUCCESS);
+	cq_note(cq, wc->status != IBV_WC_SUCCESS);
 	return true;
 }
 
 uint32_t
-rogue_held(const struct recv_model *m)
+adversary_held(const struct recv_model *m)
 {
 	uint32_t held = 0;
 
-	for (unsigned i = 0; i < rogue.victims; i++)
-		held += rogue.victim[i].srq == m &&
-			to_qp(rogue.victim[i].qp)->qp->resp.wqe_held;
+	for (unsigned i = 0; i < adversary.victims; i++)
+		held += adversary.victim[i].srq == m &&
+			to_qp(adversary.victim[i].qp)->qp->resp.wqe_held;
 	return held;
 }
 
 void
-rogue_close(void)
+adversary_close(void)
 {
-	for (unsigned i = 0; i < rogue.victims; i++) {
-		struct victim *v = &rogue.victim[i];
+	for (unsigned i = 0; i < adversary.victims; i++) {
+		struct victim *v = &adversary.victim[i];
 
-		tear_down(v);
+		victim_reset(v);
 		CHECK(ibv_destroy_qp(v->qp) == 0, "ibv_destroy_qp");
 		CHECK(ibv_dereg_mr(v->mr) == 0, "ibv_dereg_mr");
 		pattern_fill(v->zone.data, ZONE_BYTES);
 		arena_put(&v->host->arena, &v->zone);
 	}
-	if (rogue.victims != 0)
-		net_destroy(rogue.net);
-	rogue.victims = 0;
+	if (adversary.victims != 0)
+		net_destroy(adversary.net);
+	adversary.victims = 0;
 }

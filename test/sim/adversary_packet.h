@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Builds the adversary's packets, most of which break a rule. */
-#ifndef ROCADE_SIM_CRAFT_H
-#define ROCADE_SIM_CRAFT_H
+#ifndef ROCADE_SIM_ADVERSARY_PACKET_H
+#define ROCADE_SIM_ADVERSARY_PACKET_H
 
 #include "port/neigh.h"
 
 #include "end.h"
 
-#define ROGUE_PORT (LINK_PORTS - 1)
-#define ROGUE_VICTIMS 3
-#define ROGUE_QPN 0xABCDE
-#define ROGUE_QKEY 0x22220000u
+#define ADVERSARY_PORT (LINK_PORTS - 1)
+#define ADVERSARY_VICTIMS 3
+#define ADVERSARY_QPN 0xABCDE
+#define ADVERSARY_QKEY 0x22220000u
 
 struct victim {
 	struct host *host;
@@ -26,22 +26,22 @@ struct victim {
 	uint32_t sends, receives; /* posted and not completed */
 };
 
-struct rogue {
+struct adversary {
 	struct link_port *port;
 	struct net *net;
 	union ibv_gid gid[2]; /* IPv4, IPv6 */
 	unsigned victims;
-	struct victim victim[ROGUE_VICTIMS];
+	struct victim victim[ADVERSARY_VICTIMS];
 	/* The last READ that a victim sent to the adversary. */
 	uint32_t read_psn, read_len;
 };
 
-extern struct rogue rogue;
+extern struct adversary adversary;
 
 void
-craft_send(struct victim *v, unsigned n);
+adversary_send(struct victim *v, unsigned n);
 /* Records the fields of a received RoCEv2 packet. */
 void
-craft_seen(const uint8_t *data, uint32_t len);
+adversary_rx_roce(const uint8_t *data, uint32_t len);
 
 #endif

@@ -6,30 +6,30 @@
  * Nothing else may be affected: neither other QPs, which the adversary addresses too, nor
  * memory outside of that buffer.
  */
-#ifndef ROCADE_SIM_ROGUE_H
-#define ROCADE_SIM_ROGUE_H
+#ifndef ROCADE_SIM_ADVERSARY_H
+#define ROCADE_SIM_ADVERSARY_H
 
 #include "end.h"
 
 /* Decides whether there is an adversary, and its victims. Adds their completions to the
  * sizes of the CQs. */
 void
-rogue_plan(void);
+adversary_plan(void);
 void
-rogue_open(void);
+adversary_open(void);
 void
-rogue_close(void);
+adversary_close(void);
 
 bool
-rogue_active(void);
+adversary_active(void);
 /* Does one operation of the adversary or of a victim's application. */
 bool
-rogue_op(void);
+adversary_op(void);
 /* Handles a victim's completion. Returns false for completions of other QPs. */
 bool
-rogue_wc(struct cq_model *cq, const struct ibv_wc *wc);
+adversary_wc(struct cq_model *cq, const struct ibv_wc *wc);
 /* Returns how many receives of an SRQ are held by victims. */
 uint32_t
-rogue_held(const struct recv_model *m);
+adversary_held(const struct recv_model *m);
 
 #endif

@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "check.h"
-#include "heal.h"
+#include "quiesce.h"
 #include "msg.h"
 
 bool
-only_silent_left(struct end *e)
+only_unsignaled_left(struct end *e)
 {
 	for (uint32_t s = e->done; s != e->posted; s++) {
 		if (end_msg(e, s)->signaled)
@@ -16,7 +16,7 @@ only_silent_left(struct end *e)
 }
 
 bool
-heal_drained(struct end *e)
+quiesce_sqd(struct end *e)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
 
@@ -33,13 +33,13 @@ heal_drained(struct end *e)
 }
 
 bool
-heal_sqe(struct end *e)
+quiesce_sqe(struct end *e)
 {
 	struct ibv_qp_attr attr = {.cur_qp_state = IBV_QPS_SQE};
 
 	cq_poll(e->scq, 100000);
 	/* Requests posted meanwhile are flushed in the engine's next pass. */
-	if (!only_silent_left(e) || host_deadline(e->host) <= sim.now)
+	if (!only_unsignaled_left(e) || host_deadline(e->host) <= sim.now)
 		return false;
 	end_modify(e, IBV_QPS_RTS, &attr, IBV_QP_CUR_STATE);
 	/* The transition to RTS flushes the requests posted meanwhile. */
@@ -60,18 +60,18 @@ host_broken(const struct host *h)
 }
 
 static bool
-end_rests(struct end *e)
+end_is_idle(struct end *e)
 {
 	/* In SQD too: the peer may need the receive to drain its own send queue. */
-	if (e->peer != NULL && e->peer->taken != e->peer->takers &&
+	if (e->peer != NULL && e->peer->recv_msgs_arrived != e->peer->recv_msgs_posted &&
 		e->state != IBV_QPS_RESET && e->state != IBV_QPS_ERR)
 		recv_post(e->recv, 1 + (unsigned)draw(4));
 	if (host_broken(e->host) || (e->peer != NULL && host_broken(e->peer->host)))
 		return true;
 	if (e->state == IBV_QPS_SQD)
-		heal_drained(e);
+		quiesce_sqd(e);
 	if (e->state == IBV_QPS_SQE)
-		heal_sqe(e);
+		quiesce_sqe(e);
 	if (e->state == IBV_QPS_SQD || e->state == IBV_QPS_SQE)
 		return false;
 	if (e->state == IBV_QPS_RTS && !e->last_posted && e->conn->up)
@@ -79,13 +79,13 @@ end_rests(struct end *e)
 	if (e->state == IBV_QPS_RTS && e->conn->up && !e->last_posted)
 		return false;
 	if (e->done != e->posted && e->conn->up)
-		return e->state == IBV_QPS_ERR && only_silent_left(e);
-	return e->type != IBV_QPT_RC || e->taken == e->takers || !e->conn->up ||
+		return e->state == IBV_QPS_ERR && only_unsignaled_left(e);
+	return e->type != IBV_QPT_RC || e->recv_msgs_arrived == e->recv_msgs_posted || !e->conn->up ||
 	       e->state != IBV_QPS_RTS || e->peer->state != IBV_QPS_RTS;
 }
 
 bool
-heal_world(void)
+world_quiesce_step(void)
 {
 	bool rest = true;
 
@@ -100,7 +100,7 @@ heal_world(void)
 			end_sync(&c->end[n]);
 			if (c->end[n].posted - c->end[n].retired > END_MSGS / 2)
 				end_retire(&c->end[n]);
-			rest = end_rests(&c->end[n]) && rest;
+			rest = end_is_idle(&c->end[n]) && rest;
 		}
 	}
 	return rest;
