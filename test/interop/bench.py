@@ -19,8 +19,8 @@ from guest import Guest, missing  # noqa: E402
 from kernel import Missing, kernel  # noqa: E402
 
 CACHE = os.environ.get("ROCADE_CACHE") or os.path.join(BUILD, "interop-cache")
-MATRIX = os.path.join(BUILD, "test/tour/tour")
-MATRIX_SYSTEM = os.path.join(BUILD, "test/tour/tour-system")
+MATRIX = os.path.join(BUILD, "test/matrix/matrix")
+MATRIX_SYSTEM = os.path.join(BUILD, "test/matrix/matrix-system")
 BRIDGE, ROCADE, GUEST = "192.0.2.9", "192.0.2.1", "192.0.2.2"
 ROCADE6, GUEST6 = "2001:db8::1", "2001:db8::2"
 ADDRESSES = {4: (ROCADE, GUEST), 6: (ROCADE6, GUEST6)}

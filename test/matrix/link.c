@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tour.h"
+#include "matrix.h"
 
 #define GUARD 64
 #define GUARD_BYTE 0xA5
@@ -23,31 +23,31 @@ clock_ns(void)
 /* ---- Data ---- */
 
 uint8_t *
-link_source(struct tour *t, unsigned slot)
+link_source(struct matrix *t, unsigned slot)
 {
-	return t->mem + slot * TOUR_SLOT;
+	return t->mem + slot * MATRIX_SLOT;
 }
 
 uint8_t *
-link_target(struct tour *t, unsigned slot)
+link_target(struct matrix *t, unsigned slot)
 {
-	return t->mem + TOUR_HALF + slot * TOUR_SLOT;
+	return t->mem + MATRIX_HALF + slot * MATRIX_SLOT;
 }
 
 uint64_t
-link_remote(struct tour *t, unsigned slot)
+link_remote(struct matrix *t, unsigned slot)
 {
-	return t->peer.addr + TOUR_HALF + slot * TOUR_SLOT;
+	return t->peer.addr + MATRIX_HALF + slot * MATRIX_SLOT;
 }
 
 uint8_t
-data_byte(const struct tour *t, size_t i, unsigned slot)
+data_byte(const struct matrix *t, size_t i, unsigned slot)
 {
 	return (uint8_t)(t->seed * 31 + slot * 101 + i * 7 + (i >> 8) * 3 + (i >> 16));
 }
 
 void
-data_fill(struct tour *t, uint8_t *at, size_t len, unsigned slot)
+data_fill(struct matrix *t, uint8_t *at, size_t len, unsigned slot)
 {
 	for (size_t i = 0; i < len; i++)
 		at[i] = data_byte(t, i, slot);
@@ -60,17 +60,17 @@ data_clear(uint8_t *at, size_t len)
 }
 
 const char *
-data_check(struct tour *t, const uint8_t *at, size_t len, unsigned slot)
+data_check(struct matrix *t, const uint8_t *at, size_t len, unsigned slot)
 {
 	for (size_t i = 0; i < len; i++) {
 		if (at[i] != data_byte(t, i, slot))
-			return tour_fail(t,
+			return case_fail(t,
 				"slot %u: byte %zu of %zu is 0x%02x, not 0x%02x", slot, i,
 				len, at[i], data_byte(t, i, slot));
 	}
 	for (size_t i = len; i < len + GUARD; i++) {
 		if (at[i] != GUARD_BYTE)
-			return tour_fail(t, "slot %u: byte %zu after its end was written",
+			return case_fail(t, "slot %u: byte %zu after its end was written",
 				slot, i - len);
 	}
 	return NULL;
@@ -79,33 +79,33 @@ data_check(struct tour *t, const uint8_t *at, size_t len, unsigned slot)
 /* ---- Queues ---- */
 
 struct ibv_mr *
-link_mr(struct tour *t, int access)
+link_mr(struct matrix *t, int access)
 {
-	return ibv_reg_mr(t->pd, t->mem, TOUR_BYTES, access);
+	return ibv_reg_mr(t->pd, t->mem, MATRIX_BYTES, access);
 }
 
 const char *
-link_recv(struct tour *t, uint64_t wr_id, uint8_t *at, uint32_t len)
+link_recv(struct matrix *t, uint64_t wr_id, uint8_t *at, uint32_t len)
 {
 	struct ibv_sge sge = {(uintptr_t)at, len, t->mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
 	int err = t->srq != NULL ? ibv_post_srq_recv(t->srq, &wr, &bad)
 				 : ibv_post_recv(t->qp, &wr, &bad);
 
-	return err == 0 ? NULL : tour_fail(t, "posting a receive: %s", strerror(err));
+	return err == 0 ? NULL : case_fail(t, "posting a receive: %s", strerror(err));
 }
 
 const char *
-link_send(struct tour *t, struct ibv_send_wr *wr)
+link_send(struct matrix *t, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 	int err = ibv_post_send(t->qp, wr, &bad);
 
-	return err == 0 ? NULL : tour_fail(t, "posting a send: %s", strerror(err));
+	return err == 0 ? NULL : case_fail(t, "posting a send: %s", strerror(err));
 }
 
 int
-link_poll_for(struct tour *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms)
+link_poll_for(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms)
 {
 	uint64_t end = clock_ns() + ms * UINT64_C(1000000);
 	int n;
@@ -116,37 +116,37 @@ link_poll_for(struct tour *t, struct ibv_cq *cq, struct ibv_wc *wc, unsigned ms)
 		sched_yield();
 	}
 	if (n != 1)
-		tour_fail(t, "ibv_poll_cq() returned %d", n);
+		case_fail(t, "ibv_poll_cq() returned %d", n);
 	return n == 1 ? 1 : -1;
 }
 
 const char *
-link_poll(struct tour *t, struct ibv_cq *cq, struct ibv_wc *wc)
+link_poll(struct matrix *t, struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	int n = link_poll_for(t, cq, wc, t->wait_s * 1000);
 
 	if (n == 0)
-		return tour_fail(t, "no %s completion in %u s",
+		return case_fail(t, "no %s completion in %u s",
 			cq == t->send_cq ? "send" : "receive", t->wait_s);
 	return n == 1 ? NULL : t->why;
 }
 
 const char *
-link_done(struct tour *t, struct ibv_cq *cq, uint64_t wr_id, struct ibv_wc *wc)
+link_done(struct matrix *t, struct ibv_cq *cq, uint64_t wr_id, struct ibv_wc *wc)
 {
 	TRY(link_poll(t, cq, wc));
 	if (wc->status != IBV_WC_SUCCESS)
-		return tour_fail(t, "request %llu: %s (vendor_err %u)",
+		return case_fail(t, "request %llu: %s (vendor_err %u)",
 			(unsigned long long)wc->wr_id, ibv_wc_status_str(wc->status),
 			wc->vendor_err);
 	if (wc->wr_id != wr_id)
-		return tour_fail(t, "completion of request %llu, expected %llu",
+		return case_fail(t, "completion of request %llu, expected %llu",
 			(unsigned long long)wc->wr_id, (unsigned long long)wr_id);
 	return NULL;
 }
 
 bool
-link_refused(const struct tour *t, enum ibv_wc_status got, enum ibv_wc_status want)
+link_refused(const struct matrix *t, enum ibv_wc_status got, enum ibv_wc_status want)
 {
 	bool there = want == IBV_WC_REM_ACCESS_ERR || want == IBV_WC_REM_INV_REQ_ERR ||
 		     want == IBV_WC_REM_OP_ERR || want == IBV_WC_RNR_RETRY_EXC_ERR;
@@ -155,14 +155,14 @@ link_refused(const struct tour *t, enum ibv_wc_status got, enum ibv_wc_status wa
 }
 
 const char *
-link_quiet(struct tour *t, struct ibv_cq *cq)
+link_idle(struct matrix *t, struct ibv_cq *cq)
 {
 	uint64_t end = clock_ns() + QUIET_NS;
 	struct ibv_wc wc;
 
 	while (clock_ns() < end) {
 		if (ibv_poll_cq(cq, 1, &wc) != 0)
-			return tour_fail(t, "an unexpected completion of request %llu: %s",
+			return case_fail(t, "an unexpected completion of request %llu: %s",
 				(unsigned long long)wc.wr_id,
 				ibv_wc_status_str(wc.status));
 		sched_yield();
@@ -173,7 +173,7 @@ link_quiet(struct tour *t, struct ibv_cq *cq)
 /* ---- Events ---- */
 
 static bool
-event_within(struct tour *t, int ms, struct ibv_async_event *event)
+event_within(struct matrix *t, int ms, struct ibv_async_event *event)
 {
 	struct pollfd p = {.fd = t->context->async_fd, .events = POLLIN};
 
@@ -184,7 +184,7 @@ event_within(struct tour *t, int ms, struct ibv_async_event *event)
 }
 
 void
-link_events_forget(struct tour *t)
+link_events_discard(struct matrix *t)
 {
 	struct ibv_async_event event;
 
@@ -193,14 +193,14 @@ link_events_forget(struct tour *t)
 }
 
 const char *
-link_event(struct tour *t, enum ibv_event_type want)
+link_event(struct matrix *t, enum ibv_event_type want)
 {
 	struct ibv_async_event event;
 
 	if (!event_within(t, (int)t->wait_s * 1000, &event))
-		return tour_fail(t, "no event in %u s", t->wait_s);
+		return case_fail(t, "no event in %u s", t->wait_s);
 	if (event.event_type != want)
-		return tour_fail(t, "event \"%s\", expected \"%s\"",
+		return case_fail(t, "event \"%s\", expected \"%s\"",
 			ibv_event_type_str(event.event_type), ibv_event_type_str(want));
 	NEED(t, event.element.qp == t->qp);
 	return NULL;
@@ -209,14 +209,14 @@ link_event(struct tour *t, enum ibv_event_type want)
 /* ---- Connections ---- */
 
 static struct ibv_qp *
-qp_create(struct tour *t, const struct link_conf *conf)
+qp_create(struct matrix *t, const struct link_conf *conf)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = t->send_cq,
 		.recv_cq = t->recv_cq,
 		.srq = conf->srq ? t->srq : NULL,
-		.cap = {.max_send_wr = TOUR_WRS,
-			.max_recv_wr = conf->srq ? 0 : TOUR_WRS,
+		.cap = {.max_send_wr = MATRIX_WRS,
+			.max_recv_wr = conf->srq ? 0 : MATRIX_WRS,
 			.max_send_sge = 3,
 			.max_recv_sge = conf->srq ? 0 : 3,
 			.max_inline_data = 64},
@@ -246,12 +246,12 @@ reliable(const struct ibv_qp *qp)
 }
 
 int
-link_to_init(struct tour *t, struct ibv_qp *qp)
+link_to_init(struct matrix *t, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qkey = TOUR_QKEY,
+		.qkey = MATRIX_QKEY,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
@@ -259,13 +259,13 @@ link_to_init(struct tour *t, struct ibv_qp *qp)
 	if (reliable(qp))
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	if (!t->active)
-		attr.qp_access_flags &= (unsigned)~t->conf.refused;
+		attr.qp_access_flags &= (unsigned)~t->conf.denied_access;
 	return ibv_modify_qp(qp, &attr,
 		mask | (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
 static struct ibv_ah_attr
-path_to(const struct tour *t, const uint8_t gid[16])
+path_to(const struct matrix *t, const uint8_t gid[16])
 {
 	struct ibv_ah_attr ah = {
 		.is_global = 1,
@@ -279,7 +279,7 @@ path_to(const struct tour *t, const uint8_t gid[16])
 
 struct ibv_ah *
 link_ah_of(
-	struct tour *t, const uint8_t gid[16], uint8_t hops, uint8_t class, uint32_t flow)
+	struct matrix *t, const uint8_t gid[16], uint8_t hops, uint8_t class, uint32_t flow)
 {
 	struct ibv_ah_attr attr = path_to(t, gid);
 
@@ -290,7 +290,7 @@ link_ah_of(
 }
 
 struct ibv_ah *
-link_ah(struct tour *t, const uint8_t gid[16])
+link_ah(struct matrix *t, const uint8_t gid[16])
 {
 	struct ibv_ah_attr attr = path_to(t, gid);
 
@@ -298,7 +298,7 @@ link_ah(struct tour *t, const uint8_t gid[16])
 }
 
 int
-link_to_rtr(struct tour *t, struct ibv_qp *qp, const struct tour_end *peer)
+link_to_rtr(struct matrix *t, struct ibv_qp *qp, const struct matrix_end *peer)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -311,8 +311,8 @@ link_to_rtr(struct tour *t, struct ibv_qp *qp, const struct tour_end *peer)
 	};
 	int mask = IBV_QP_STATE;
 
-	if (!t->active && t->conf.takes != 0)
-		attr.max_dest_rd_atomic = t->conf.takes < 0 ? 0 : (uint8_t)t->conf.takes;
+	if (!t->active && t->conf.rd_atomic != 0)
+		attr.max_dest_rd_atomic = t->conf.rd_atomic < 0 ? 0 : (uint8_t)t->conf.rd_atomic;
 	if (!t->active && t->conf.half_mtu)
 		attr.path_mtu = t->mtu_code - 1;
 	if (qp->qp_type != IBV_QPT_UD)
@@ -323,18 +323,18 @@ link_to_rtr(struct tour *t, struct ibv_qp *qp, const struct tour_end *peer)
 }
 
 int
-link_to_rts(struct tour *t, struct ibv_qp *qp)
+link_to_rts(struct matrix *t, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = t->own.psn,
-		.timeout = t->conf.stubborn    ? 12
-			   : t->conf.impatient ? 14
+		.timeout = t->conf.short_timeout    ? 12
+			   : t->conf.few_retries ? 14
 					       : 16,
-		.retry_cnt = t->conf.impatient ? 1
-			     : t->conf.finite  ? 6
+		.retry_cnt = t->conf.few_retries ? 1
+			     : t->conf.finite_retries  ? 6
 					       : 7,
-		.rnr_retry = t->conf.impatient ? 1 : 7,
+		.rnr_retry = t->conf.few_retries ? 1 : 7,
 		.max_rd_atomic = 4,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
@@ -347,18 +347,18 @@ link_to_rts(struct tour *t, struct ibv_qp *qp)
 }
 
 static const char *
-srq_create(struct tour *t)
+srq_create(struct matrix *t)
 {
-	struct ibv_srq_init_attr attr = {.attr = {.max_wr = TOUR_WRS, .max_sge = 3}};
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = MATRIX_WRS, .max_sge = 3}};
 
 	t->srq = ibv_create_srq(t->pd, &attr);
-	return t->srq != NULL ? NULL : tour_fail(t, "no SRQ");
+	return t->srq != NULL ? NULL : case_fail(t, "no SRQ");
 }
 
 void
-link_own(struct tour *t)
+link_describe_own(struct matrix *t)
 {
-	t->own = (struct tour_end){
+	t->own = (struct matrix_end){
 		.psn = (t->seed * 7919 + t->server) & 0xFFFFFF,
 		.rkey = t->mr->rkey,
 		.addr = (uintptr_t)t->mem,
@@ -367,9 +367,9 @@ link_own(struct tour *t)
 }
 
 const char *
-link_open(struct tour *t, const struct link_conf *conf)
+link_open(struct matrix *t, const struct link_conf *conf)
 {
-	link_own(t);
+	link_describe_own(t);
 	t->conf = *conf;
 	if (conf->srq)
 		TRY(srq_create(t));
@@ -379,17 +379,17 @@ link_open(struct tour *t, const struct link_conf *conf)
 	NEED(t, link_to_init(t, t->qp) == 0);
 	TRY(oob_swap(t, &t->own, &t->peer, sizeof(t->own)));
 	NEED(t, link_to_rtr(t, t->qp, &t->peer) == 0);
-	if (t->active || !conf->waits)
+	if (t->active || !conf->stays_rtr)
 		NEED(t, link_to_rts(t, t->qp) == 0);
 	if (conf->type == IBV_QPT_UD) {
 		t->ah = link_ah(t, t->peer.gid);
 		NEED(t, t->ah != NULL);
 	}
-	return tour_sync(t);
+	return oob_sync(t);
 }
 
 void
-link_close(struct tour *t)
+link_close(struct matrix *t)
 {
 	struct ibv_wc wc;
 
@@ -403,7 +403,7 @@ link_close(struct tour *t)
 	t->conf = (struct link_conf){0};
 	t->ah = NULL;
 	t->srq = NULL;
-	/* Completions left by a failed cell. */
+	/* Completions left by a failed case. */
 	while (ibv_poll_cq(t->send_cq, 1, &wc) > 0 || ibv_poll_cq(t->recv_cq, 1, &wc) > 0)
 		;
 }

@@ -9,13 +9,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tour.h"
+#include "matrix.h"
 
 #define CONNECT_TRIES 300
 #define CONNECT_US 100000
 
 static struct addrinfo *
-resolve(const char *address, unsigned port)
+address_resolve(const char *address, unsigned port)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
 	char text[16];
@@ -25,9 +25,9 @@ resolve(const char *address, unsigned port)
 }
 
 static int
-tuned(int fd)
+socket_tune(int fd)
 {
-	struct timeval patience = {.tv_sec = 2 * TOUR_WAIT_MOST_S};
+	struct timeval patience = {.tv_sec = 2 * MATRIX_WAIT_MOST_S};
 	int on = 1;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -38,7 +38,7 @@ tuned(int fd)
 int
 oob_listen(const char *address, unsigned port)
 {
-	struct addrinfo *at = resolve(address, port);
+	struct addrinfo *at = address_resolve(address, port);
 	int on = 1, fd, got = -1;
 
 	if (at == NULL)
@@ -49,13 +49,13 @@ oob_listen(const char *address, unsigned port)
 		got = accept(fd, NULL, NULL);
 	close(fd);
 	freeaddrinfo(at);
-	return got < 0 ? -1 : tuned(got);
+	return got < 0 ? -1 : socket_tune(got);
 }
 
 int
 oob_connect(const char *address, unsigned port)
 {
-	struct addrinfo *at = resolve(address, port);
+	struct addrinfo *at = address_resolve(address, port);
 	int fd = -1;
 
 	for (int i = 0; at != NULL && fd < 0 && i < CONNECT_TRIES; i++) {
@@ -68,7 +68,7 @@ oob_connect(const char *address, unsigned port)
 	}
 	if (at != NULL)
 		freeaddrinfo(at);
-	return fd < 0 ? -1 : tuned(fd);
+	return fd < 0 ? -1 : socket_tune(fd);
 }
 
 /* All frames have one size, so that GAVE_UP is understood in any state of the other
@@ -110,38 +110,38 @@ write_all(int fd, const void *from, size_t len)
 
 /* The two ends are out of step without it, so the run ends. */
 static const char *
-lost(struct tour *t, const char *why)
+connection_lost(struct matrix *t, const char *why)
 {
 	t->lost = true;
-	return tour_fail(t, "%s", why);
+	return case_fail(t, "%s", why);
 }
 
 static const char *
-swap(struct tour *t, struct frame *frame)
+frame_swap(struct matrix *t, struct frame *frame)
 {
 	if (!write_all(t->sock, frame, sizeof(*frame)))
-		return lost(t, "the other end has disconnected");
+		return connection_lost(t, "the other end has disconnected");
 	if (!read_all(t->sock, frame, sizeof(*frame)))
-		return lost(t, "no message from the other end");
+		return connection_lost(t, "no message from the other end");
 	if (frame->kind != GAVE_UP)
 		return NULL;
 	t->peer_gave_up = true;
-	return tour_fail(t, "the other end: %.120s", (const char *)frame->data);
+	return case_fail(t, "the other end: %.120s", (const char *)frame->data);
 }
 
 const char *
-oob_swap(struct tour *t, const void *mine, void *theirs, size_t len)
+oob_swap(struct matrix *t, const void *mine, void *theirs, size_t len)
 {
 	struct frame frame = {.kind = GOES_ON};
 
 	memcpy(frame.data, mine, len);
-	TRY(swap(t, &frame));
+	TRY(frame_swap(t, &frame));
 	memcpy(theirs, frame.data, len);
 	return NULL;
 }
 
 const char *
-tour_sync(struct tour *t)
+oob_sync(struct matrix *t)
 {
 	char mine = 's', theirs;
 
@@ -149,7 +149,7 @@ tour_sync(struct tour *t)
 }
 
 const char *
-oob_end(struct tour *t, bool good)
+oob_end(struct matrix *t, bool good)
 {
 	struct frame frame = {.kind = good ? ENDED : GAVE_UP};
 	char why[sizeof(t->why)];
@@ -159,7 +159,7 @@ oob_end(struct tour *t, bool good)
 	memcpy(why, t->why, sizeof(why));
 	if (!good)
 		memcpy(frame.data, why, OOB_MAX - 1);
-	if (swap(t, &frame) == NULL)
+	if (frame_swap(t, &frame) == NULL)
 		return good ? NULL : memcpy(t->why, why, sizeof(why));
 	if (!good)
 		memcpy(t->why, why, sizeof(why));

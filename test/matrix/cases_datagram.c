@@ -13,7 +13,7 @@
 static const struct link_conf ud = {.type = IBV_QPT_UD};
 
 static const char *
-need_mcast(struct tour *t, const void *arg)
+need_mcast(struct matrix *t, const void *arg)
 {
 	(void)arg;
 	return t->device.orig_attr.max_mcast_grp == 0 ? "the device has no multicast"
@@ -21,7 +21,7 @@ need_mcast(struct tour *t, const void *arg)
 }
 
 static const char *
-datagram(struct tour *t, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey, uint32_t len)
+datagram_send(struct matrix *t, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey, uint32_t len)
 {
 	struct ibv_sge sge = {(uintptr_t)link_source(t, 0), len, t->mr->lkey};
 	struct ibv_send_wr wr = {
@@ -40,7 +40,7 @@ datagram(struct tour *t, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey, uint32_
 
 /* Waits for a datagram and checks it. Sets *arrived if one came in time. */
 static const char *
-take(struct tour *t, uint32_t len, unsigned slot, struct ibv_wc *wc, bool *arrived)
+datagram_wait(struct matrix *t, uint32_t len, unsigned slot, struct ibv_wc *wc, bool *arrived)
 {
 	int got = link_poll_for(t, t->recv_cq, wc, LOST_MS);
 
@@ -48,15 +48,15 @@ take(struct tour *t, uint32_t len, unsigned slot, struct ibv_wc *wc, bool *arriv
 	if (got == 0)
 		return NULL;
 	NEED(t, got == 1 && wc->status == IBV_WC_SUCCESS);
-	NEED(t, wc->byte_len == TOUR_GRH + len);
-	return data_check(t, link_target(t, wc->wr_id) + TOUR_GRH, len, slot);
+	NEED(t, wc->byte_len == MATRIX_GRH + len);
+	return data_check(t, link_target(t, wc->wr_id) + MATRIX_GRH, len, slot);
 }
 
 /* ---- Multicast ---- */
 
 /* A group of the address family that the connection uses. */
 static union ibv_gid
-group_gid(const struct tour *t, unsigned n)
+group_gid(const struct matrix *t, unsigned n)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	union ibv_gid gid = {{0}};
@@ -85,25 +85,25 @@ struct mcast {
 
 /* The passive end gets one copy. A QP that is not attached gets none. */
 static const char *
-mcast_sent(struct tour *t, struct ibv_ah *ah, uint32_t len, bool *arrived)
+mcast_sent(struct matrix *t, struct ibv_ah *ah, uint32_t len, bool *arrived)
 {
 	struct ibv_wc wc;
 
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	if (t->active)
-		TRY(datagram(t, ah, ALL_QPNS, TOUR_QKEY, len));
-	TRY(tour_sync(t));
+		TRY(datagram_send(t, ah, ALL_QPNS, MATRIX_QKEY, len));
+	TRY(oob_sync(t));
 	*arrived = true;
 	if (!t->active) {
-		TRY(take(t, len, 3, &wc, arrived));
+		TRY(datagram_wait(t, len, 3, &wc, arrived));
 		NEED(t, !*arrived || wc.src_qp == t->peer.qpn);
 	}
-	return link_quiet(t, t->recv_cq);
+	return link_idle(t, t->recv_cq);
 }
 
 /* The datagram arrives while the passive end is attached, and not once it is detached. */
 static const char *
-mcast_once(struct tour *t, const struct mcast *m, struct ibv_ah *ah, union ibv_gid *gid,
+mcast_once(struct matrix *t, const struct mcast *m, struct ibv_ah *ah, union ibv_gid *gid,
 	bool *arrived)
 {
 	uint32_t len = m->len <= t->mtu ? m->len : t->mtu;
@@ -114,8 +114,8 @@ mcast_once(struct tour *t, const struct mcast *m, struct ibv_ah *ah, union ibv_g
 
 	data_fill(t, link_source(t, 0), len, 3);
 	for (unsigned i = 0; i < receives; i++) {
-		data_clear(link_target(t, i), TOUR_GRH + len);
-		TRY(link_recv(t, i, link_target(t, i), TOUR_GRH + len));
+		data_clear(link_target(t, i), MATRIX_GRH + len);
+		TRY(link_recv(t, i, link_target(t, i), MATRIX_GRH + len));
 	}
 	if (!t->active || m->sender) {
 		TRY(host_join(gid, t->ifindex));
@@ -131,13 +131,13 @@ mcast_once(struct tour *t, const struct mcast *m, struct ibv_ah *ah, union ibv_g
 	TRY(oob_swap(t, &mine, &theirs, 1));
 	*arrived = mine && theirs;
 	if (t->active)
-		TRY(datagram(t, ah, ALL_QPNS, TOUR_QKEY, len));
-	TRY(tour_sync(t));
-	return link_quiet(t, t->recv_cq);
+		TRY(datagram_send(t, ah, ALL_QPNS, MATRIX_QKEY, len));
+	TRY(oob_sync(t));
+	return link_idle(t, t->recv_cq);
 }
 
 static const char *
-mcast_cell(struct tour *t, const void *arg)
+mcast_case(struct matrix *t, const void *arg)
 {
 	for (int i = 0; i < TRIES; i++) {
 		union ibv_gid gid = group_gid(t, 0);
@@ -151,20 +151,20 @@ mcast_cell(struct tour *t, const void *arg)
 		why = mcast_once(t, arg, ah, &gid, &arrived);
 		host_leave();
 		if (ibv_destroy_ah(ah) != 0 && why == NULL)
-			why = tour_fail(t, "ibv_destroy_ah()");
+			why = case_fail(t, "ibv_destroy_ah()");
 		TRY(why);
 		link_close(t);
 		if (arrived)
 			return NULL;
 	}
-	return tour_fail(t, "lost %d times", TRIES);
+	return case_fail(t, "lost %d times", TRIES);
 }
 
 /* Replies */
 
 /* The passive end replies to the source in the 40-byte GRH area. */
 static const char *
-answer(struct tour *t, const struct ibv_wc *wc)
+reply_send(struct matrix *t, const struct ibv_wc *wc)
 {
 	struct ibv_wc copy = *wc;
 	struct ibv_ah *ah = ibv_create_ah_from_wc(
@@ -172,26 +172,26 @@ answer(struct tour *t, const struct ibv_wc *wc)
 	const char *why;
 
 	NEED(t, ah != NULL);
-	why = datagram(t, ah, wc->src_qp, TOUR_QKEY, ANSWER_LEN);
+	why = datagram_send(t, ah, wc->src_qp, MATRIX_QKEY, ANSWER_LEN);
 	ibv_destroy_ah(ah);
 	return why;
 }
 
 static const char *
-answer_once(struct tour *t, uint32_t qkey, bool *arrived)
+reply_once(struct matrix *t, uint32_t qkey, bool *arrived)
 {
 	uint8_t mine, theirs;
 	struct ibv_wc wc;
 
 	data_fill(t, link_source(t, 0), ANSWER_LEN, 1);
-	data_clear(link_target(t, 0), TOUR_GRH + ANSWER_LEN);
-	TRY(link_recv(t, 0, link_target(t, 0), TOUR_GRH + ANSWER_LEN));
-	TRY(tour_sync(t));
+	data_clear(link_target(t, 0), MATRIX_GRH + ANSWER_LEN);
+	TRY(link_recv(t, 0, link_target(t, 0), MATRIX_GRH + ANSWER_LEN));
+	TRY(oob_sync(t));
 	if (t->active)
-		TRY(datagram(t, t->ah, t->peer.qpn, qkey, ANSWER_LEN));
-	TRY(take(t, ANSWER_LEN, 1, &wc, arrived));
+		TRY(datagram_send(t, t->ah, t->peer.qpn, qkey, ANSWER_LEN));
+	TRY(datagram_wait(t, ANSWER_LEN, 1, &wc, arrived));
 	if (!t->active && *arrived)
-		TRY(answer(t, &wc));
+		TRY(reply_send(t, &wc));
 	mine = *arrived;
 	TRY(oob_swap(t, &mine, &theirs, 1));
 	*arrived = mine && theirs;
@@ -199,18 +199,18 @@ answer_once(struct tour *t, uint32_t qkey, bool *arrived)
 }
 
 static const char *
-answer_cell(struct tour *t, const void *arg)
+answer_case(struct matrix *t, const void *arg)
 {
 	for (int i = 0; i < TRIES; i++) {
 		bool arrived;
 
 		TRY(link_open(t, &ud));
-		TRY(answer_once(t, *(const uint32_t *)arg, &arrived));
+		TRY(reply_once(t, *(const uint32_t *)arg, &arrived));
 		link_close(t);
 		if (arrived)
 			return NULL;
 	}
-	return tour_fail(t, "lost %d times", TRIES);
+	return case_fail(t, "lost %d times", TRIES);
 }
 
 /* Header fields */
@@ -221,7 +221,7 @@ answer_cell(struct tour *t, const void *arg)
 
 /* The 40 bytes have the values of the sender's address handle. */
 static const char *
-header_check(struct tour *t, const uint8_t *at)
+header_check(struct matrix *t, const uint8_t *at)
 {
 	if (at[0] >> 4 == 6) {
 		NEED(t, ((at[0] & 0xF) << 4 | at[1] >> 4) == CLASS);
@@ -235,24 +235,24 @@ header_check(struct tour *t, const uint8_t *at)
 }
 
 static const char *
-header_once(struct tour *t, bool *arrived)
+header_once(struct matrix *t, bool *arrived)
 {
 	struct ibv_wc wc;
 	const char *why;
 
 	data_fill(t, link_source(t, 0), 50, 1);
-	data_clear(link_target(t, 0), TOUR_GRH + 50);
-	TRY(link_recv(t, 0, link_target(t, 0), TOUR_GRH + 50));
-	TRY(tour_sync(t));
+	data_clear(link_target(t, 0), MATRIX_GRH + 50);
+	TRY(link_recv(t, 0, link_target(t, 0), MATRIX_GRH + 50));
+	TRY(oob_sync(t));
 	if (t->active) {
 		struct ibv_ah *ah = link_ah_of(t, t->peer.gid, HOPS, CLASS, FLOW);
 
 		NEED(t, ah != NULL);
-		why = datagram(t, ah, t->peer.qpn, TOUR_QKEY, 50);
+		why = datagram_send(t, ah, t->peer.qpn, MATRIX_QKEY, 50);
 		ibv_destroy_ah(ah);
 		return why;
 	}
-	TRY(take(t, 50, 1, &wc, arrived));
+	TRY(datagram_wait(t, 50, 1, &wc, arrived));
 	return *arrived ? header_check(t, link_target(t, 0)) : NULL;
 }
 
@@ -261,9 +261,9 @@ header_once(struct tour *t, bool *arrived)
 /* The datagram, or message of UC, is dropped and its receive takes the next (IBA 9.8.3.2,
  * 9.9.3.1.5). */
 static const char *
-short_once(struct tour *t, bool *arrived)
+short_once(struct matrix *t, bool *arrived)
 {
-	uint32_t head = t->qp->qp_type == IBV_QPT_UD ? TOUR_GRH : 0;
+	uint32_t head = t->qp->qp_type == IBV_QPT_UD ? MATRIX_GRH : 0;
 	struct ibv_sge sge = {(uintptr_t)link_source(t, 1), t->mtu, t->mr->lkey};
 	struct ibv_send_wr wr = {
 		.wr_id = 6,
@@ -277,11 +277,11 @@ short_once(struct tour *t, bool *arrived)
 	if (head != 0) {
 		wr.wr.ud.ah = t->ah;
 		wr.wr.ud.remote_qpn = t->peer.qpn;
-		wr.wr.ud.remote_qkey = TOUR_QKEY;
+		wr.wr.ud.remote_qkey = MATRIX_QKEY;
 	}
 	data_fill(t, link_source(t, 0), 20, 1);
 	TRY(link_recv(t, 0, link_target(t, 0), head + t->mtu - 1));
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	if (t->active) {
 		TRY(link_send(t, &wr));
 		TRY(link_done(t, t->send_cq, 6, &wc));
@@ -293,7 +293,7 @@ short_once(struct tour *t, bool *arrived)
 	if (!*arrived)
 		return NULL;
 	if (wc.status != IBV_WC_SUCCESS)
-		return tour_fail(t, "\"%s\"", ibv_wc_status_str(wc.status));
+		return case_fail(t, "\"%s\"", ibv_wc_status_str(wc.status));
 	NEED(t, wc.wr_id == 0 && wc.byte_len == head + 20);
 	for (unsigned i = 0; i < 20; i++)
 		NEED(t, link_target(t, 0)[head + i] == data_byte(t, i, 1));
@@ -303,11 +303,11 @@ short_once(struct tour *t, bool *arrived)
 struct once {
 	const char *name;
 	struct link_conf conf;
-	const char *(*fn)(struct tour *t, bool *arrived);
+	const char *(*fn)(struct matrix *t, bool *arrived);
 };
 
 static const char *
-once_cell(struct tour *t, const void *arg)
+once_case(struct matrix *t, const void *arg)
 {
 	const struct once *once = arg;
 
@@ -323,14 +323,14 @@ once_cell(struct tour *t, const void *arg)
 		if (mine && theirs)
 			return NULL;
 	}
-	return tour_fail(t, "lost %d times", TRIES);
+	return case_fail(t, "lost %d times", TRIES);
 }
 
 void
-cells_datagram(struct tour *t)
+cases_datagram(struct matrix *t)
 {
 	static const struct once onces[] = {
-		{"UD header as its handle says", {.type = IBV_QPT_UD}, header_once},
+		{"UD header fields of the address handle", {.type = IBV_QPT_UD}, header_once},
 		{"UD SEND longer than its receive", {.type = IBV_QPT_UD}, short_once},
 		{"UC SEND longer than its receive", {.type = IBV_QPT_UC}, short_once},
 	};
@@ -342,12 +342,12 @@ cells_datagram(struct tour *t)
 		{"UD multicast path MTU", 65536, false},
 		{"UD multicast by a member", 255, true},
 	};
-	static const uint32_t given = TOUR_QKEY, own = 0x80000000;
+	static const uint32_t given = MATRIX_QKEY, own = 0x80000000;
 
 	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		tour_cell(t, list[i].name, need_mcast, mcast_cell, &list[i]);
+		matrix_case(t, list[i].name, need_mcast, mcast_case, &list[i]);
 	for (unsigned i = 0; i < sizeof(onces) / sizeof(onces[0]); i++)
-		tour_cell(t, onces[i].name, need_nothing, once_cell, &onces[i]);
-	tour_cell(t, "UD answer to the header", need_nothing, answer_cell, &given);
-	tour_cell(t, "UD with the QP's own Q_Key", need_nothing, answer_cell, &own);
+		matrix_case(t, onces[i].name, need_nothing, once_case, &onces[i]);
+	matrix_case(t, "UD reply to the header's source", need_nothing, answer_case, &given);
+	matrix_case(t, "UD with the QP's own Q_Key", need_nothing, answer_case, &own);
 }

@@ -21,7 +21,7 @@ static pthread_t runner;
 static bool running, stop;
 
 static void *
-run(void *arg)
+engine_thread(void *arg)
 {
 	unsigned idle = 0;
 
@@ -47,7 +47,7 @@ run(void *arg)
 static struct rocade_impair impair = {.seed = 1};
 
 static const char *
-option(struct rocade_port_conf *conf, const char *text)
+option_parse(struct rocade_port_conf *conf, const char *text)
 {
 	static char addresses[256];
 
@@ -85,7 +85,7 @@ const char *
 host_open(char **options, unsigned count, bool loop)
 {
 	struct rocade_port_conf conf = {.size = sizeof(conf)};
-	char *args[ARGS_MAX] = {(char *)(uintptr_t) "tour"};
+	char *args[ARGS_MAX] = {(char *)(uintptr_t) "matrix"};
 	int n = 1;
 
 	for (unsigned i = 0; i < count && n < ARGS_MAX - 1; i++) {
@@ -96,7 +96,7 @@ host_open(char **options, unsigned count, bool loop)
 			args[n++] = options[i];
 			continue;
 		}
-		why = option(&conf, options[i]);
+		why = option_parse(&conf, options[i]);
 		if (why != NULL)
 			return why;
 	}
@@ -116,7 +116,7 @@ host_open(char **options, unsigned count, bool loop)
 		if (rocade_port_impair_tx(ports[0], &impair) != 0)
 			return rocade_error();
 	}
-	running = pthread_create(&runner, NULL, run, NULL) == 0;
+	running = pthread_create(&runner, NULL, engine_thread, NULL) == 0;
 	return running ? NULL : "no thread";
 }
 
@@ -166,7 +166,7 @@ host_report(void)
 }
 
 static void
-report_impaired(const char *what, const struct rocade_impair_stats *n)
+print_impair_stats(const char *what, const struct rocade_impair_stats *n)
 {
 	printf("# impaired, %s: %llu lost, %llu duplicated, %llu delayed, "
 	       "%llu corrupted\n",
@@ -176,7 +176,7 @@ report_impaired(const char *what, const struct rocade_impair_stats *n)
 }
 
 static void
-impaired(struct rocade_port *port)
+print_impaired(struct rocade_port *port)
 {
 	struct rocade_impair_stats rx, tx;
 
@@ -185,8 +185,8 @@ impaired(struct rocade_port *port)
 		return;
 	rocade_port_impair_stats(port, &rx);
 	rocade_port_impair_tx_stats(port, &tx);
-	report_impaired("received", &rx);
-	report_impaired("sent", &tx);
+	print_impair_stats("received", &rx);
+	print_impair_stats("sent", &tx);
 }
 
 void
@@ -194,9 +194,9 @@ host_close(void)
 {
 	host_stop();
 	if (ports[0] != NULL)
-		impaired(ports[0]);
+		print_impaired(ports[0]);
 	for (unsigned i = 0; i < 2 && ports[i] != NULL; i++) {
 		if (rocade_close_port(ports[i]) != 0)
-			fprintf(stderr, "tour: %s\n", rocade_error());
+			fprintf(stderr, "matrix: %s\n", rocade_error());
 	}
 }

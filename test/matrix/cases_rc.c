@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tour.h"
+#include "matrix.h"
 
 static const struct link_conf rc = {.type = IBV_QPT_RC};
 
 static const char *
-need_atomics(struct tour *t, const void *arg)
+need_atomics(struct matrix *t, const void *arg)
 {
 	(void)arg;
 	return t->device.orig_attr.atomic_cap == IBV_ATOMIC_NONE
@@ -37,7 +37,7 @@ word(uint8_t *at)
 /* Four atomics in a row. Each FETCH_ADD adds. The third CMP_AND_SWP compares with a wrong
  * value. */
 static void
-plan(const struct atomic *a, uint64_t before[4], uint64_t compare[4], uint64_t *after)
+atomic_plan(const struct atomic *a, uint64_t before[4], uint64_t compare[4], uint64_t *after)
 {
 	uint64_t value = START;
 
@@ -53,12 +53,12 @@ plan(const struct atomic *a, uint64_t before[4], uint64_t compare[4], uint64_t *
 }
 
 static const char *
-atomic_active(struct tour *t, const struct atomic *a)
+atomic_active(struct matrix *t, const struct atomic *a)
 {
 	uint64_t before[4], compare[4], after;
 	struct ibv_wc wc;
 
-	plan(a, before, compare, &after);
+	atomic_plan(a, before, compare, &after);
 	for (unsigned i = 0; i < 4; i++) {
 		struct ibv_sge sge = {
 			(uintptr_t)(link_target(t, 1) + 8 * i), 8, t->mr->lkey};
@@ -86,19 +86,19 @@ atomic_active(struct tour *t, const struct atomic *a)
 }
 
 static const char *
-atomic_cell(struct tour *t, const void *arg)
+atomic_case(struct matrix *t, const void *arg)
 {
 	const struct atomic *a = arg;
 	uint64_t before[4], compare[4], after;
 
 	TRY(link_open(t, &rc));
-	plan(a, before, compare, &after);
+	atomic_plan(a, before, compare, &after);
 	*word(link_target(t, 0)) = START;
 	*word(link_target(t, 0) + 8) = ~START;
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	if (t->active)
 		TRY(atomic_active(t, a));
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	if (!t->active) {
 		NEED(t, *word(link_target(t, 0)) == after);
 		NEED(t, *word(link_target(t, 0) + 8) == ~START);
@@ -111,7 +111,7 @@ atomic_cell(struct tour *t, const void *arg)
 /* A WRITE sends what the READ before it fetches. Only the fence makes that the new
  * data. */
 static const char *
-fence_cell(struct tour *t, const void *arg)
+fence_case(struct matrix *t, const void *arg)
 {
 	const uint32_t len = 100000;
 	struct ibv_sge sge = {(uintptr_t)link_target(t, 1), len, t->mr->lkey};
@@ -124,7 +124,7 @@ fence_cell(struct tour *t, const void *arg)
 	data_clear(link_target(t, 1), len);
 	data_clear(link_target(t, 2), len);
 	data_fill(t, link_target(t, 0), len, 0);
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	if (t->active) {
 		wr.wr.rdma.remote_addr = link_remote(t, 0);
 		wr.wr.rdma.rkey = t->peer.rkey;
@@ -137,14 +137,14 @@ fence_cell(struct tour *t, const void *arg)
 		TRY(link_done(t, t->send_cq, 2, &wc));
 		TRY(data_check(t, link_target(t, 1), len, 0));
 	}
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	return t->active ? NULL : data_check(t, link_target(t, 2), len, 0);
 }
 
 /* Events */
 
 static bool
-readable(int fd, int ms)
+fd_readable(int fd, int ms)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
@@ -159,7 +159,7 @@ readable(int fd, int ms)
 /* The passive end waits on its completion channel. A plain SEND does not wake it, a
  * solicited one does. */
 static const char *
-solicited_passive(struct tour *t, struct ibv_comp_channel *channel, struct ibv_cq *cq)
+solicited_passive(struct matrix *t, struct ibv_comp_channel *channel, struct ibv_cq *cq)
 {
 	struct ibv_cq *woken;
 	struct ibv_wc wc;
@@ -168,11 +168,11 @@ solicited_passive(struct tour *t, struct ibv_comp_channel *channel, struct ibv_c
 	NEED(t, ibv_req_notify_cq(cq, 1) == 0);
 	for (unsigned i = 0; i < 2; i++)
 		TRY(link_recv(t, i, link_target(t, i), 64));
-	TRY(tour_sync(t));
-	TRY(tour_sync(t)); /* the plain one has arrived */
-	NEED(t, !readable(channel->fd, 20));
-	TRY(tour_sync(t));
-	NEED(t, readable(channel->fd, (int)t->wait_s * 1000));
+	TRY(oob_sync(t));
+	TRY(oob_sync(t)); /* the plain one has arrived */
+	NEED(t, !fd_readable(channel->fd, 20));
+	TRY(oob_sync(t));
+	NEED(t, fd_readable(channel->fd, (int)t->wait_s * 1000));
 	NEED(t, ibv_get_cq_event(channel, &woken, &context) == 0 && woken == cq);
 	ibv_ack_cq_events(cq, 1);
 	for (unsigned i = 0; i < 2; i++)
@@ -181,7 +181,7 @@ solicited_passive(struct tour *t, struct ibv_comp_channel *channel, struct ibv_c
 }
 
 static const char *
-solicited_active(struct tour *t)
+solicited_active(struct matrix *t)
 {
 	struct ibv_sge sge = {(uintptr_t)t->mem, 10, t->mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge,
@@ -190,18 +190,18 @@ solicited_active(struct tour *t)
 		.send_flags = IBV_SEND_SIGNALED};
 	struct ibv_wc wc;
 
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	TRY(link_send(t, &wr));
 	TRY(link_done(t, t->send_cq, 0, &wc));
-	TRY(tour_sync(t));
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
+	TRY(oob_sync(t));
 	wr.send_flags |= IBV_SEND_SOLICITED;
 	TRY(link_send(t, &wr));
 	return link_done(t, t->send_cq, 0, &wc);
 }
 
 static const char *
-solicited_cell(struct tour *t, const void *arg)
+solicited_case(struct matrix *t, const void *arg)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(t->context);
 	struct ibv_cq *mine = t->recv_cq, *cq;
@@ -216,7 +216,7 @@ solicited_cell(struct tour *t, const void *arg)
 	if (why == NULL)
 		why = t->active ? solicited_active(t) : solicited_passive(t, channel, cq);
 	if (why == NULL)
-		why = tour_sync(t); /* the last ACK may have to be resent */
+		why = oob_sync(t); /* the last ACK may have to be resent */
 	link_close(t);
 	t->recv_cq = mine;
 	NEED(t, ibv_destroy_cq(cq) == 0 && ibv_destroy_comp_channel(channel) == 0);
@@ -227,7 +227,7 @@ solicited_cell(struct tour *t, const void *arg)
 
 /* A QP that is connected to itself. */
 static const char *
-self_cell(struct tour *t, const void *arg)
+self_case(struct matrix *t, const void *arg)
 {
 	struct ibv_send_wr wr = {.wr_id = 2,
 		.num_sge = 1,
@@ -247,7 +247,7 @@ self_cell(struct tour *t, const void *arg)
 	struct ibv_wc wc;
 
 	(void)arg;
-	link_own(t);
+	link_describe_own(t);
 	t->qp = ibv_create_qp(t->pd, &init);
 	NEED(t, t->qp != NULL);
 	t->own.qpn = t->qp->qp_num;
@@ -265,7 +265,7 @@ self_cell(struct tour *t, const void *arg)
 }
 
 void
-cells_rc(struct tour *t)
+cases_rc(struct matrix *t)
 {
 	static const struct atomic atomics[] = {
 		{IBV_WR_ATOMIC_CMP_AND_SWP, false},
@@ -274,12 +274,12 @@ cells_rc(struct tour *t)
 		{IBV_WR_ATOMIC_FETCH_AND_ADD, true},
 	};
 
-	tour_cell(t, "RC CMP_AND_SWP", need_atomics, atomic_cell, &atomics[0]);
-	tour_cell(t, "RC CMP_AND_SWP unsignaled", need_atomics, atomic_cell, &atomics[1]);
-	tour_cell(t, "RC FETCH_AND_ADD", need_atomics, atomic_cell, &atomics[2]);
-	tour_cell(
-		t, "RC FETCH_AND_ADD unsignaled", need_atomics, atomic_cell, &atomics[3]);
-	tour_cell(t, "RC fence", need_nothing, fence_cell, NULL);
-	tour_cell(t, "RC solicited event", need_nothing, solicited_cell, NULL);
-	tour_cell(t, "RC to itself", need_nothing, self_cell, NULL);
+	matrix_case(t, "RC CMP_AND_SWP", need_atomics, atomic_case, &atomics[0]);
+	matrix_case(t, "RC CMP_AND_SWP unsignaled", need_atomics, atomic_case, &atomics[1]);
+	matrix_case(t, "RC FETCH_AND_ADD", need_atomics, atomic_case, &atomics[2]);
+	matrix_case(
+		t, "RC FETCH_AND_ADD unsignaled", need_atomics, atomic_case, &atomics[3]);
+	matrix_case(t, "RC fence", need_nothing, fence_case, NULL);
+	matrix_case(t, "RC solicited event", need_nothing, solicited_case, NULL);
+	matrix_case(t, "RC connected to itself", need_nothing, self_case, NULL);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The conformance matrix (test/tour) between two processes: every service and opcode with verified
+"""The conformance matrix (test/matrix) between two processes: every service and opcode with verified
 data, over two net_tap ports in a bridge, IPv4 and IPv6, and over net_memif with path MTU 4096. A
 capture on the bridge has each opcode."""
 
@@ -17,7 +17,7 @@ from tap import case, run, skip  # noqa: E402
 from testpmd import (BUILD, SCRATCH, add_space, eal, ip, is_root,  # noqa: E402
                      plug)
 
-PROGRAM = os.path.join(BUILD, "test/tour/tour")
+PROGRAM = os.path.join(BUILD, "test/matrix/matrix")
 ADDRESS = ["192.0.2.1/24,2001:db8::1/64", "192.0.2.2/24,2001:db8::2/64"]
 LEAST = 590  # cases
 # All opcodes except FLUSH, which is missing in this version of verbs, and SEND with invalidate over

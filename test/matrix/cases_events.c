@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Asynchronous events of the passive end's QP. */
-#include "tour.h"
+#include "matrix.h"
 
 #define LEN 1000
 
@@ -13,7 +13,7 @@ struct cause {
 };
 
 static const char *
-request(struct tour *t, const struct cause *c)
+cause_request(struct matrix *t, const struct cause *c)
 {
 	bool write = c->status != IBV_WC_SUCCESS;
 	struct ibv_sge sge = {(uintptr_t)link_source(t, 0), LEN, t->mr->lkey};
@@ -34,23 +34,23 @@ request(struct tour *t, const struct cause *c)
 
 /* Raised by a request; or, with an SRQ, because the QP enters ERR. */
 static const char *
-event_cell(struct tour *t, const void *arg)
+event_case(struct matrix *t, const void *arg)
 {
 	const struct cause *c = arg;
 	struct ibv_qp_attr dead = {.qp_state = IBV_QPS_ERR};
 	struct ibv_wc wc;
 
-	link_events_forget(t);
+	link_events_discard(t);
 	TRY(link_open(t, &c->conf));
-	if (!t->active && c->conf.waits)
+	if (!t->active && c->conf.stays_rtr)
 		TRY(link_recv(t, 1, link_target(t, 0), LEN));
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	if (t->active && !c->conf.srq)
-		TRY(request(t, c));
-	TRY(tour_sync(t));
+		TRY(cause_request(t, c));
+	TRY(oob_sync(t));
 	if (t->active)
 		return NULL;
-	if (c->conf.waits)
+	if (c->conf.stays_rtr)
 		TRY(link_done(t, t->recv_cq, 1, &wc));
 	if (c->conf.srq)
 		NEED(t, ibv_modify_qp(t->qp, &dead, IBV_QP_STATE) == 0);
@@ -58,19 +58,19 @@ event_cell(struct tour *t, const void *arg)
 }
 
 void
-cells_events(struct tour *t)
+cases_events(struct matrix *t)
 {
 	static const struct cause list[] = {
 		{"RC event QP_ACCESS_ERR", IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR,
 			.conf = {.type = IBV_QPT_RC}, .wrong_key = true},
 		{"RC event QP_REQ_ERR", IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR,
-			.conf = {.type = IBV_QPT_RC, .refused = IBV_ACCESS_REMOTE_WRITE}},
+			.conf = {.type = IBV_QPT_RC, .denied_access = IBV_ACCESS_REMOTE_WRITE}},
 		{"RC event COMM_EST", IBV_EVENT_COMM_EST, IBV_WC_SUCCESS,
-			.conf = {.type = IBV_QPT_RC, .waits = true}},
+			.conf = {.type = IBV_QPT_RC, .stays_rtr = true}},
 		{"RC event QP_LAST_WQE_REACHED", IBV_EVENT_QP_LAST_WQE_REACHED,
 			IBV_WC_SUCCESS, .conf = {.type = IBV_QPT_RC, .srq = true}},
 	};
 
 	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		tour_cell(t, list[i].name, need_nothing, event_cell, &list[i]);
+		matrix_case(t, list[i].name, need_nothing, event_case, &list[i]);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tour.h"
+#include "matrix.h"
 
 #define LEN 5000
 #define INSIDE 128 /* offset of the window in target slot 0 */
@@ -21,7 +21,7 @@ struct window {
 #define SIZES 7
 
 static uint32_t
-send_len(const struct tour *t, const struct window *w)
+send_len(const struct matrix *t, const struct window *w)
 {
 	const uint32_t lens[SIZES] = {
 		0, 1, t->mtu - 1, t->mtu, t->mtu + 1, 5 * t->mtu + 3, 1 << 20};
@@ -32,13 +32,13 @@ send_len(const struct tour *t, const struct window *w)
 /* A SEND of 1 MiB needs infinite retries on a lossy wire: rxe counts the retries of a
  * message, not of a packet. */
 static bool
-endless(const struct tour *t, const struct window *w)
+needs_infinite_retries(const struct matrix *t, const struct window *w)
 {
 	return t->copies && w->size == SIZES - 1;
 }
 
 static const char *
-need_type1(struct tour *t, const void *arg)
+need_type1(struct matrix *t, const void *arg)
 {
 	(void)arg;
 	return (t->device.orig_attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW) != 0
@@ -47,7 +47,7 @@ need_type1(struct tour *t, const void *arg)
 }
 
 static const char *
-need_type2(struct tour *t, const void *arg)
+need_type2(struct matrix *t, const void *arg)
 {
 	(void)arg;
 	return (t->device.orig_attr.device_cap_flags &
@@ -60,7 +60,7 @@ need_type2(struct tour *t, const void *arg)
 /* The passive end: owner of the window */
 
 static const char *
-bind_now(struct tour *t, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t len,
+window_bind(struct matrix *t, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t len,
 	uint32_t *rkey)
 {
 	struct ibv_mw_bind_info info = {
@@ -80,7 +80,7 @@ bind_now(struct tour *t, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t len,
 
 		err = ibv_bind_mw(t->qp, mw, &bind);
 		if (err != 0)
-			return tour_fail(t, "ibv_bind_mw(): %s", strerror(err));
+			return case_fail(t, "ibv_bind_mw(): %s", strerror(err));
 		*rkey = mw->rkey;
 	} else {
 		struct ibv_send_wr wr = {.wr_id = 9,
@@ -101,7 +101,7 @@ bind_now(struct tour *t, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t len,
 }
 
 static const char *
-invalidate(struct tour *t, const struct window *w, struct ibv_mw **mw, struct ibv_mr *mr,
+window_invalidate(struct matrix *t, const struct window *w, struct ibv_mw **mw, struct ibv_mr *mr,
 	uint32_t rkey)
 {
 	struct ibv_send_wr wr = {.wr_id = 10,
@@ -127,28 +127,28 @@ invalidate(struct tour *t, const struct window *w, struct ibv_mw **mw, struct ib
 		*mw = NULL;
 		return NULL;
 	default:
-		return bind_now(t, *mw, mr, 0, &rkey);
+		return window_bind(t, *mw, mr, 0, &rkey);
 	}
 }
 
 static const char *
-owner(struct tour *t, const struct window *w, struct ibv_mw **mw, struct ibv_mr *mr)
+window_owner_run(struct matrix *t, const struct window *w, struct ibv_mw **mw, struct ibv_mr *mr)
 {
 	uint32_t rkey = 0, none;
 
 	data_clear(link_target(t, 0), LEN + INSIDE);
-	TRY(bind_now(t, *mw, mr, LEN, &rkey));
+	TRY(window_bind(t, *mw, mr, LEN, &rkey));
 	data_clear(link_target(t, 3), send_len(t, w));
 	TRY(link_recv(t, 8, link_target(t, 3), send_len(t, w) != 0 ? send_len(t, w) : 1));
 	TRY(oob_swap(t, &rkey, &none, sizeof(rkey)));
-	TRY(tour_sync(t)); /* the peer has written */
+	TRY(oob_sync(t)); /* the peer has written */
 	TRY(data_check(t, link_target(t, 0) + INSIDE, LEN, 0));
 	if (w->how != BY_SEND_INV)
-		TRY(invalidate(t, w, mw, mr, rkey));
-	TRY(tour_sync(t)); /* the peer may try again */
+		TRY(window_invalidate(t, w, mw, mr, rkey));
+	TRY(oob_sync(t)); /* the peer may try again */
 	if (w->how == BY_SEND_INV)
-		TRY(invalidate(t, w, mw, mr, rkey));
-	TRY(tour_sync(t));
+		TRY(window_invalidate(t, w, mw, mr, rkey));
+	TRY(oob_sync(t));
 	/* Only the first WRITE has arrived. */
 	return data_check(t, link_target(t, 0) + INSIDE, LEN, 0);
 }
@@ -156,7 +156,7 @@ owner(struct tour *t, const struct window *w, struct ibv_mw **mw, struct ibv_mr 
 /* The active end: user of the window */
 
 static const char *
-use(struct tour *t, enum ibv_wr_opcode op, uint32_t rkey, unsigned slot,
+window_use(struct matrix *t, enum ibv_wr_opcode op, uint32_t rkey, unsigned slot,
 	enum ibv_wc_status want)
 {
 	uint8_t *at =
@@ -177,13 +177,13 @@ use(struct tour *t, enum ibv_wr_opcode op, uint32_t rkey, unsigned slot,
 	TRY(link_send(t, &wr));
 	TRY(link_poll(t, t->send_cq, &wc));
 	if (!link_refused(t, wc.status, want))
-		return tour_fail(t, "%s instead of %s", ibv_wc_status_str(wc.status),
+		return case_fail(t, "%s instead of %s", ibv_wc_status_str(wc.status),
 			ibv_wc_status_str(want));
 	return NULL;
 }
 
 static const char *
-user(struct tour *t, const struct window *w)
+window_user_run(struct matrix *t, const struct window *w)
 {
 	struct ibv_send_wr inv = {.wr_id = 2,
 		.opcode = IBV_WR_SEND_WITH_INV,
@@ -193,11 +193,11 @@ user(struct tour *t, const struct window *w)
 	struct ibv_wc wc;
 
 	TRY(oob_swap(t, &none, &rkey, sizeof(rkey)));
-	TRY(use(t, IBV_WR_RDMA_WRITE, rkey, 0, IBV_WC_SUCCESS));
-	TRY(use(t, IBV_WR_RDMA_READ, rkey, 0, IBV_WC_SUCCESS));
+	TRY(window_use(t, IBV_WR_RDMA_WRITE, rkey, 0, IBV_WC_SUCCESS));
+	TRY(window_use(t, IBV_WR_RDMA_READ, rkey, 0, IBV_WC_SUCCESS));
 	TRY(data_check(t, link_target(t, 0), LEN, 0));
-	TRY(tour_sync(t));
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
+	TRY(oob_sync(t));
 	if (w->how == BY_SEND_INV) {
 		inv.sg_list = &sge;
 		inv.num_sge = sge.length != 0;
@@ -207,37 +207,37 @@ user(struct tour *t, const struct window *w)
 		TRY(link_done(t, t->send_cq, 2, &wc));
 	}
 	/* With infinite retries it would wait forever if the NAK is lost. */
-	if (!endless(t, w))
-		TRY(use(t, IBV_WR_RDMA_WRITE, rkey, 1, IBV_WC_REM_ACCESS_ERR));
-	return tour_sync(t);
+	if (!needs_infinite_retries(t, w))
+		TRY(window_use(t, IBV_WR_RDMA_WRITE, rkey, 1, IBV_WC_REM_ACCESS_ERR));
+	return oob_sync(t);
 }
 
 static const char *
-window_cell(struct tour *t, const void *arg)
+window_case(struct matrix *t, const void *arg)
 {
 	const struct window *w = arg;
-	const struct link_conf rc = {.type = IBV_QPT_RC, .finite = !endless(t, w)};
+	const struct link_conf rc = {.type = IBV_QPT_RC, .finite_retries = !needs_infinite_retries(t, w)};
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 	const char *why;
 
 	TRY(link_open(t, &rc));
 	if (t->active)
-		return user(t, w);
+		return window_user_run(t, w);
 	mr = link_mr(t, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	mw = ibv_alloc_mw(t->pd, w->type);
 	NEED(t, mr != NULL && mw != NULL);
-	why = owner(t, w, &mw, mr);
+	why = window_owner_run(t, w, &mw, mr);
 	if (mw != NULL && ibv_dealloc_mw(mw) != 0 && why == NULL)
-		why = tour_fail(t, "ibv_dealloc_mw()");
+		why = case_fail(t, "ibv_dealloc_mw()");
 	link_close(t);
 	if (ibv_dereg_mr(mr) != 0 && why == NULL)
-		why = tour_fail(t, "ibv_dereg_mr()");
+		why = case_fail(t, "ibv_dereg_mr()");
 	return why;
 }
 
 void
-cells_memory(struct tour *t)
+cases_memory(struct matrix *t)
 {
 	static const struct window windows[] = {
 		{.type = IBV_MW_TYPE_1, .how = BY_REBIND},
@@ -247,9 +247,9 @@ cells_memory(struct tour *t)
 		{.type = IBV_MW_TYPE_2, .how = BY_SEND_INV, .says = true},
 	};
 
-	tour_cell(
-		t, "MW type 1, rebound to nothing", need_type1, window_cell, &windows[0]);
-	tour_cell(t, "MW type 1, deallocated", need_type1, window_cell, &windows[1]);
+	matrix_case(
+		t, "MW type 1, bound with length 0", need_type1, window_case, &windows[0]);
+	matrix_case(t, "MW type 1, deallocated", need_type1, window_case, &windows[1]);
 	for (unsigned i = 0; i < SIZES; i++) {
 		const struct window w = {
 			.type = IBV_MW_TYPE_2, .how = BY_SEND_INV, .size = i};
@@ -257,10 +257,10 @@ cells_memory(struct tour *t)
 
 		snprintf(name, sizeof(name), "MW type 2, SEND_WITH_INV %u",
 			send_len(t, &w));
-		tour_cell(t, name, need_type2, window_cell, &w);
+		matrix_case(t, name, need_type2, window_case, &w);
 	}
-	tour_cell(t, "MW type 2, LOCAL_INV", need_type2, window_cell, &windows[2]);
-	tour_cell(t, "MW type 2, deallocated", need_type2, window_cell, &windows[3]);
-	tour_cell(t, "MW type 2, SEND_WITH_INV with its flag", need_type2, window_cell,
+	matrix_case(t, "MW type 2, LOCAL_INV", need_type2, window_case, &windows[2]);
+	matrix_case(t, "MW type 2, deallocated", need_type2, window_case, &windows[3]);
+	matrix_case(t, "MW type 2, SEND_WITH_INV flag in the completion", need_type2, window_case,
 		&windows[4]);
 }

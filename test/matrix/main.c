@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tour: see tour.h. */
+/* matrix: see matrix.h. */
 #include <getopt.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -14,17 +14,17 @@
 #define PORT_DEFAULT 18600
 
 static const char usage[] =
-	"usage: tour (--listen ADDRESS | --connect ADDRESS | --loop) [--port N]\n"
-	"            [--device NAME] [--gid-index N] [--path-mtu N] [--wait SECONDS]\n"
-	"            [--only TEXT] [--skip CELL]... [--copies] [--quiet]\n"
-	"            [DEVICE OPTION ...]\n"
+	"usage: matrix (--listen ADDRESS | --connect ADDRESS | --loop) [--port N]\n"
+	"              [--device NAME] [--gid-index N] [--path-mtu N] [--wait SECONDS]\n"
+	"              [--only TEXT] [--skip CASE]... [--copies] [--quiet]\n"
+	"              [DEVICE OPTION ...]\n"
 	"Runs every service and opcode between two ends, and checks the data. One end\n"
 	"listens, the other connects (TCP). --loop runs both ends in this process.\n"
 	"--copies: the wire duplicates, reorders and loses packets.\n"
-	"Exit status: 0 if no cell failed.\n";
+	"Exit status: 0 if no case failed.\n";
 
 const char *
-tour_fail(struct tour *t, const char *format, ...)
+case_fail(struct matrix *t, const char *format, ...)
 {
 	va_list args;
 	char text[sizeof(t->why)];
@@ -37,7 +37,7 @@ tour_fail(struct tour *t, const char *format, ...)
 }
 
 static void
-report(struct tour *t, const char *result, const char *name, const char *why)
+case_report(struct matrix *t, const char *result, const char *name, const char *why)
 {
 	if (!t->verbose && strcmp(result, "FAIL") != 0)
 		return;
@@ -46,9 +46,9 @@ report(struct tour *t, const char *result, const char *name, const char *why)
 	fflush(stdout);
 }
 
-/* Exchanges the reasons why an end cannot run the cell. Returns NULL if both can. */
+/* Exchanges the reasons why an end cannot run the case. Returns NULL if both can. */
 static const char *
-both_can(struct tour *t, tour_need need, const void *arg)
+both_can(struct matrix *t, case_need need, const void *arg)
 {
 	char mine[OOB_MAX] = "", theirs[OOB_MAX];
 	const char *why = need(t, arg);
@@ -58,11 +58,11 @@ both_can(struct tour *t, tour_need need, const void *arg)
 	TRY(oob_swap(t, mine, theirs, sizeof(mine)));
 	if (mine[0] == '\0' && theirs[0] == '\0')
 		return NULL;
-	return tour_fail(t, "%.120s", mine[0] != '\0' ? mine : theirs);
+	return case_fail(t, "%.120s", mine[0] != '\0' ? mine : theirs);
 }
 
 static void
-one_way(struct tour *t, const char *name, tour_fn fn, const void *arg)
+case_run(struct matrix *t, const char *name, case_fn fn, const void *arg)
 {
 	const char *why;
 
@@ -75,12 +75,12 @@ one_way(struct tour *t, const char *name, tour_fn fn, const void *arg)
 		t->passed++;
 	else
 		t->failed++;
-	report(t, why == NULL ? "PASS" : "FAIL", name, why);
+	case_report(t, why == NULL ? "PASS" : "FAIL", name, why);
 }
 
-/* Returns whether the command line excludes the cell. It is the same at both ends. */
+/* Returns whether the command line excludes the case. It is the same at both ends. */
 static bool
-left_out(const struct tour *t, const char *name)
+is_excluded(const struct matrix *t, const char *name)
 {
 	for (unsigned i = 0; i < t->skip_count; i++) {
 		if (strcmp(name, t->skip[i]) == 0)
@@ -90,7 +90,7 @@ left_out(const struct tour *t, const char *name)
 }
 
 const char *
-need_nothing(struct tour *t, const void *arg)
+need_nothing(struct matrix *t, const void *arg)
 {
 	(void)arg;
 	(void)t;
@@ -98,11 +98,11 @@ need_nothing(struct tour *t, const void *arg)
 }
 
 void
-tour_cell(struct tour *t, const char *name, tour_need need, tour_fn fn, const void *arg)
+matrix_case(struct matrix *t, const char *name, case_need need, case_fn fn, const void *arg)
 {
 	const char *why;
 
-	if (t->lost || left_out(t, name))
+	if (t->lost || is_excluded(t, name))
 		return;
 	why = both_can(t, need, arg);
 	if (t->lost) {
@@ -119,16 +119,16 @@ tour_cell(struct tour *t, const char *name, tour_need need, tour_fn fn, const vo
 		return;
 	}
 	t->active = !t->server;
-	one_way(t, name, fn, arg);
+	case_run(t, name, fn, arg);
 	t->active = t->server;
 	if (!t->lost)
-		one_way(t, name, fn, arg);
+		case_run(t, name, fn, arg);
 }
 
 /* The device */
 
 static const char *
-device_open(struct tour *t)
+device_open(struct matrix *t)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
@@ -143,7 +143,7 @@ device_open(struct tour *t)
 }
 
 static const char *
-gid_choose(struct tour *t)
+gid_choose(struct matrix *t)
 {
 	struct ibv_gid_entry entry;
 
@@ -161,7 +161,7 @@ gid_choose(struct tour *t)
 }
 
 static const char *
-device_prepare(struct tour *t)
+device_prepare(struct matrix *t)
 {
 	TRY(device_open(t));
 	if (ibv_query_device_ex(t->context, NULL, &t->device) != 0 ||
@@ -169,12 +169,12 @@ device_prepare(struct tour *t)
 		return "the device cannot be queried";
 	TRY(gid_choose(t));
 	t->pd = ibv_alloc_pd(t->context);
-	t->send_cq = ibv_create_cq(t->context, 4 * TOUR_WRS, NULL, NULL, 0);
-	t->recv_cq = ibv_create_cq(t->context, 4 * TOUR_WRS, NULL, NULL, 0);
-	t->mem = aligned_alloc(4096, (TOUR_BYTES + 4095) & ~(size_t)4095);
+	t->send_cq = ibv_create_cq(t->context, 4 * MATRIX_WRS, NULL, NULL, 0);
+	t->recv_cq = ibv_create_cq(t->context, 4 * MATRIX_WRS, NULL, NULL, 0);
+	t->mem = aligned_alloc(4096, (MATRIX_BYTES + 4095) & ~(size_t)4095);
 	if (t->pd == NULL || t->send_cq == NULL || t->recv_cq == NULL || t->mem == NULL)
 		return "no PD, CQ or memory";
-	memset(t->mem, 0, TOUR_BYTES);
+	memset(t->mem, 0, MATRIX_BYTES);
 	t->mr = link_mr(t, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 	return t->mr != NULL ? NULL : "no memory region";
@@ -182,7 +182,7 @@ device_prepare(struct tour *t)
 
 /* Returns the number of objects that could not be destroyed. */
 static int
-device_close(struct tour *t)
+device_close(struct matrix *t)
 {
 	int left = 0;
 
@@ -198,7 +198,7 @@ device_close(struct tour *t)
 }
 
 static const char *
-mtu_agree(struct tour *t)
+mtu_agree(struct matrix *t)
 {
 	uint32_t mine = t->port.active_mtu, theirs;
 
@@ -214,7 +214,7 @@ mtu_agree(struct tour *t)
 /* The run */
 
 static int
-tour_run(struct tour *t)
+matrix_run(struct matrix *t)
 {
 	const char *why = device_prepare(t);
 	int left;
@@ -222,19 +222,19 @@ tour_run(struct tour *t)
 	if (why == NULL)
 		why = mtu_agree(t);
 	if (why != NULL) {
-		fprintf(stderr, "tour: %s\n", why);
+		fprintf(stderr, "matrix: %s\n", why);
 		device_close(t);
 		return 2;
 	}
-	cells_transfer(t);
-	cells_rc(t);
-	cells_errors(t);
-	cells_events(t);
-	cells_stream(t);
-	cells_datagram(t);
-	cells_memory(t);
-	cells_xrc(t);
-	cells_wr(t);
+	cases_transfer(t);
+	cases_rc(t);
+	cases_errors(t);
+	cases_events(t);
+	cases_stream(t);
+	cases_datagram(t);
+	cases_memory(t);
+	cases_xrc(t);
+	cases_wr(t);
 	left = device_close(t);
 	if (left != 0)
 		printf("FAIL at the end: %d objects could not be destroyed\n", left);
@@ -247,14 +247,14 @@ tour_run(struct tour *t)
 static void *
 server_thread(void *arg)
 {
-	return (void *)(intptr_t)tour_run(arg);
+	return (void *)(intptr_t)matrix_run(arg);
 }
 
 /* Runs both ends in this process. */
 static int
-loop_run(struct tour *client)
+loop_run(struct matrix *client)
 {
-	struct tour server = *client;
+	struct matrix server = *client;
 	pthread_t thread;
 	int socks[2], failed;
 	void *result;
@@ -269,7 +269,7 @@ loop_run(struct tour *client)
 	server.device_name = host_device(1);
 	if (pthread_create(&thread, NULL, server_thread, &server) != 0)
 		return 2;
-	failed = tour_run(client);
+	failed = matrix_run(client);
 	pthread_join(thread, &result);
 	close(socks[0]);
 	close(socks[1]);
@@ -283,7 +283,7 @@ struct options {
 };
 
 static int
-options_read(int argc, char **argv, struct tour *t, struct options *o)
+options_read(int argc, char **argv, struct matrix *t, struct options *o)
 {
 	static const struct option names[] = {
 		{"listen", required_argument, NULL, 'l'},
@@ -327,11 +327,11 @@ options_read(int argc, char **argv, struct tour *t, struct options *o)
 			break;
 		case 'w':
 			t->wait_s = (unsigned)atoi(optarg);
-			if (t->wait_s == 0 || t->wait_s > TOUR_WAIT_MOST_S)
+			if (t->wait_s == 0 || t->wait_s > MATRIX_WAIT_MOST_S)
 				return -1;
 			break;
 		case 's':
-			if (t->skip_count == TOUR_SKIPS)
+			if (t->skip_count == MATRIX_SKIPS)
 				return -1;
 			t->skip[t->skip_count++] = optarg;
 			break;
@@ -355,7 +355,7 @@ int
 main(int argc, char **argv)
 {
 	struct options o = {.port = PORT_DEFAULT};
-	struct tour t = {.gid_index = -1, .verbose = true, .wait_s = TOUR_WAIT_S};
+	struct matrix t = {.gid_index = -1, .verbose = true, .wait_s = MATRIX_WAIT_S};
 	const char *why;
 	int result = 2;
 
@@ -365,7 +365,7 @@ main(int argc, char **argv)
 	}
 	why = host_open(argv + optind, (unsigned)(argc - optind), o.loop);
 	if (why != NULL) {
-		fprintf(stderr, "tour: %s\n", why);
+		fprintf(stderr, "matrix: %s\n", why);
 		host_close();
 		return 2;
 	}
@@ -380,14 +380,14 @@ main(int argc, char **argv)
 		t.sock = t.server ? oob_listen(o.listen, o.port)
 				  : oob_connect(o.connect, o.port);
 		if (t.sock < 0)
-			fprintf(stderr, "tour: no connection to the other end\n");
+			fprintf(stderr, "matrix: no connection to the other end\n");
 		else
-			result = tour_run(&t);
+			result = matrix_run(&t);
 		/* net_memif of DPDK 22.11 unmaps memory that is still polled when its
 		 * peer closes. */
 		host_stop();
 		if (t.sock >= 0 && !t.lost)
-			(void)tour_sync(&t);
+			(void)oob_sync(&t);
 		close(t.sock);
 	}
 	if (result != 0)

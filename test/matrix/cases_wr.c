@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tour.h"
+#include "matrix.h"
 
 #define LEN 10000
 #define OLD UINT64_C(0x1122334455667788)
@@ -31,7 +31,7 @@ static const struct op list[] = {
 
 /* Returns NULL if a QP with the operation can be created. */
 static const char *
-can(struct tour *t, uint64_t flag)
+qp_can_create(struct matrix *t, uint64_t flag)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = t->send_cq,
@@ -54,19 +54,19 @@ can(struct tour *t, uint64_t flag)
 }
 
 static const char *
-need_op(struct tour *t, const void *arg)
+need_op(struct matrix *t, const void *arg)
 {
-	return can(t, ((const struct op *)arg)->flag);
+	return qp_can_create(t, ((const struct op *)arg)->flag);
 }
 
 static const char *
-complete(struct tour *t, struct ibv_qp_ex *ex)
+wr_complete(struct matrix *t, struct ibv_qp_ex *ex)
 {
 	struct ibv_wc wc;
 	int err = ibv_wr_complete(ex);
 
 	if (err != 0)
-		return tour_fail(t, "ibv_wr_complete(): %s", strerror(err));
+		return case_fail(t, "ibv_wr_complete(): %s", strerror(err));
 	return link_done(t, t->send_cq, 3, &wc);
 }
 
@@ -78,7 +78,7 @@ is_atomic(const struct op *op)
 }
 
 static void
-build(struct tour *t, struct ibv_qp_ex *ex, const struct op *op)
+wr_build(struct matrix *t, struct ibv_qp_ex *ex, const struct op *op)
 {
 	uint64_t far = link_remote(t, 0);
 	uint32_t rkey = t->peer.rkey, imm = htonl(t->seed), value[2];
@@ -113,7 +113,7 @@ build(struct tour *t, struct ibv_qp_ex *ex, const struct op *op)
 }
 
 static const char *
-active(struct tour *t, const struct op *op)
+wr_active(struct matrix *t, const struct op *op)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(t->qp);
 	bool reads = op->flag == IBV_QP_EX_WITH_RDMA_READ || is_atomic(op);
@@ -131,12 +131,12 @@ active(struct tour *t, const struct op *op)
 	ibv_wr_start(ex);
 	ex->wr_id = 3;
 	ex->wr_flags = IBV_SEND_SIGNALED;
-	build(t, ex, op);
+	wr_build(t, ex, op);
 	if (op->pieces)
 		ibv_wr_set_sge_list(ex, 2, two);
 	else if (op->flag != IBV_QP_EX_WITH_ATOMIC_WRITE)
 		ibv_wr_set_sge(ex, t->mr->lkey, (uintptr_t)at, len);
-	TRY(complete(t, ex));
+	TRY(wr_complete(t, ex));
 	if (op->flag == IBV_QP_EX_WITH_RDMA_READ)
 		return data_check(t, at, len, 0);
 	memcpy(&got, at, sizeof(got));
@@ -145,7 +145,7 @@ active(struct tour *t, const struct op *op)
 }
 
 static const char *
-passive(struct tour *t, const struct op *op)
+wr_passive(struct matrix *t, const struct op *op)
 {
 	uint64_t word;
 	struct ibv_wc wc;
@@ -166,7 +166,7 @@ passive(struct tour *t, const struct op *op)
 }
 
 static const char *
-wr_cell(struct tour *t, const void *arg)
+wr_case(struct matrix *t, const void *arg)
 {
 	const struct op *op = arg;
 	struct link_conf conf = {.type = IBV_QPT_RC, .ops = op->flag};
@@ -181,20 +181,20 @@ wr_cell(struct tour *t, const void *arg)
 			memcpy(link_target(t, 0), &word, sizeof(word));
 		TRY(link_recv(t, 4, link_target(t, 0), LEN));
 	}
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	if (t->active)
-		TRY(active(t, op));
-	TRY(tour_sync(t));
-	return t->active ? NULL : passive(t, op);
+		TRY(wr_active(t, op));
+	TRY(oob_sync(t));
+	return t->active ? NULL : wr_passive(t, op);
 }
 
 void
-cells_wr(struct tour *t)
+cases_wr(struct matrix *t)
 {
 	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
 		char name[64];
 
 		snprintf(name, sizeof(name), "RC %s by ibv_wr_post", list[i].name);
-		tour_cell(t, name, need_op, wr_cell, &list[i]);
+		matrix_case(t, name, need_op, wr_case, &list[i]);
 	}
 }

@@ -11,15 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tour.h"
+#include "matrix.h"
 
 #define ROUNDS 4
 #define MESSAGES 30 /* per round */
 #define RECEIVES (2 * MESSAGES)
-#define ROOM (5 * 4096 + 3 + TOUR_GRH)
+#define ROOM (5 * 4096 + 3 + MATRIX_GRH)
 #define STRIDE (ROOM + 64)
 #define LOST_MS 300
-static_assert(RECEIVES * STRIDE <= TOUR_HALF, "one slot per receive");
+static_assert(RECEIVES * STRIDE <= MATRIX_HALF, "one slot per receive");
 
 struct stream {
 	const char *name;
@@ -45,7 +45,7 @@ has_imm(const struct stream *s)
 }
 
 static uint32_t
-length(const struct tour *t, const struct stream *s, unsigned number)
+message_len(const struct matrix *t, const struct stream *s, unsigned number)
 {
 	const uint32_t lens[] = {0, 1, t->mtu - 1, t->mtu, t->mtu + 1, 5 * t->mtu + 3};
 
@@ -53,19 +53,19 @@ length(const struct tour *t, const struct stream *s, unsigned number)
 }
 
 static uint32_t
-head(const struct stream *s)
+grh_len(const struct stream *s)
 {
-	return s->conf.type == IBV_QPT_UD ? TOUR_GRH : 0;
+	return s->conf.type == IBV_QPT_UD ? MATRIX_GRH : 0;
 }
 
 /* The active end */
 
 static const char *
-post(struct tour *t, const struct stream *s, unsigned number)
+stream_post(struct matrix *t, const struct stream *s, unsigned number)
 {
 	unsigned i = number % MESSAGES;
 	uint8_t *at = link_source(t, 0) + i * STRIDE;
-	struct ibv_sge sge = {(uintptr_t)at, length(t, s, number), t->mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)at, message_len(t, s, number), t->mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = number,
 		.sg_list = &sge,
 		.num_sge = sge.length != 0,
@@ -81,18 +81,18 @@ post(struct tour *t, const struct stream *s, unsigned number)
 	if (s->conf.type == IBV_QPT_UD) {
 		wr.wr.ud.ah = t->ah;
 		wr.wr.ud.remote_qpn = t->peer.qpn;
-		wr.wr.ud.remote_qkey = TOUR_QKEY;
+		wr.wr.ud.remote_qkey = MATRIX_QKEY;
 	}
 	return link_send(t, &wr);
 }
 
 static const char *
-active(struct tour *t, const struct stream *s, unsigned round)
+stream_active(struct matrix *t, const struct stream *s, unsigned round)
 {
 	struct ibv_wc wc;
 
 	for (unsigned i = 0; i < MESSAGES; i++)
-		TRY(post(t, s, round * MESSAGES + i));
+		TRY(stream_post(t, s, round * MESSAGES + i));
 	for (unsigned i = 0; i < MESSAGES; i++)
 		TRY(link_done(t, t->send_cq, round * MESSAGES + i, &wc));
 	return NULL;
@@ -101,21 +101,21 @@ active(struct tour *t, const struct stream *s, unsigned round)
 /* The passive end */
 
 static uint8_t *
-place(struct tour *t, unsigned i)
+receive_slot(struct matrix *t, unsigned i)
 {
 	return link_target(t, 0) + i * STRIDE;
 }
 
 /* Posts the missing receives and clears the target memory. */
 static const char *
-prepare(struct tour *t, const struct stream *s, struct tally *tally)
+stream_prepare(struct matrix *t, const struct stream *s, struct tally *tally)
 {
 	unsigned least = tally->posted - tally->taken;
 
 	for (unsigned i = 0; is_write(s) && i < MESSAGES; i++)
-		data_clear(place(t, i), ROOM);
+		data_clear(receive_slot(t, i), ROOM);
 	for (; least < RECEIVES && s->op != IBV_WR_RDMA_WRITE; least++) {
-		uint8_t *at = place(t, tally->posted % RECEIVES);
+		uint8_t *at = receive_slot(t, tally->posted % RECEIVES);
 
 		if (is_write(s)) {
 			TRY(link_recv(t, tally->posted++, t->mem, 1));
@@ -128,7 +128,7 @@ prepare(struct tour *t, const struct stream *s, struct tally *tally)
 }
 
 static bool
-same(const struct tour *t, const uint8_t *at, uint32_t len, unsigned number)
+data_same(const struct matrix *t, const uint8_t *at, uint32_t len, unsigned number)
 {
 	for (uint32_t i = 0; i < len; i++) {
 		if (at[i] != data_byte(t, i, number))
@@ -139,7 +139,7 @@ same(const struct tour *t, const uint8_t *at, uint32_t len, unsigned number)
 
 /* Returns the number of the message: its immediate, or found by its content. */
 static unsigned
-which(struct tour *t, const struct stream *s, const struct tally *tally,
+message_number(struct matrix *t, const struct stream *s, const struct tally *tally,
 	const struct ibv_wc *wc, const uint8_t *at)
 {
 	unsigned number = t->copies ? 0 : tally->next;
@@ -147,18 +147,18 @@ which(struct tour *t, const struct stream *s, const struct tally *tally,
 	if (has_imm(s))
 		return ntohl(wc->imm_data);
 	for (; number < ROUNDS * MESSAGES; number++) {
-		if (wc->byte_len == length(t, s, number) + head(s) &&
-			same(t, at, wc->byte_len - head(s), number))
+		if (wc->byte_len == message_len(t, s, number) + grh_len(s) &&
+			data_same(t, at, wc->byte_len - grh_len(s), number))
 			break;
 	}
 	return number;
 }
 
 static const char *
-received(struct tour *t, const struct stream *s, struct tally *tally,
+receive_check(struct matrix *t, const struct stream *s, struct tally *tally,
 	const struct ibv_wc *wc)
 {
-	uint8_t *at = place(t, (unsigned)wc->wr_id % RECEIVES);
+	uint8_t *at = receive_slot(t, (unsigned)wc->wr_id % RECEIVES);
 	unsigned number;
 
 	NEED(t, wc->wr_id == tally->taken++);
@@ -167,17 +167,17 @@ received(struct tour *t, const struct stream *s, struct tally *tally,
 		wc->status == IBV_WC_REM_INV_REQ_ERR)
 		return NULL;
 	if (wc->status != IBV_WC_SUCCESS)
-		return tour_fail(t, "receive %llu: %s", (unsigned long long)wc->wr_id,
+		return case_fail(t, "receive %llu: %s", (unsigned long long)wc->wr_id,
 			ibv_wc_status_str(wc->status));
 	NEED(t, ((wc->wc_flags & IBV_WC_WITH_IMM) != 0) == has_imm(s));
-	number = which(t, s, tally, wc, at + head(s));
+	number = message_number(t, s, tally, wc, at + grh_len(s));
 	if (number >= ROUNDS * MESSAGES)
-		return tour_fail(t, "%u bytes that were not sent, after message %u",
+		return case_fail(t, "%u bytes that were not sent, after message %u",
 			wc->byte_len, tally->next);
 	if (is_write(s))
-		at = place(t, number % MESSAGES);
-	NEED(t, wc->byte_len == length(t, s, number) + head(s));
-	NEED(t, same(t, at + head(s), length(t, s, number), number));
+		at = receive_slot(t, number % MESSAGES);
+	NEED(t, wc->byte_len == message_len(t, s, number) + grh_len(s));
+	NEED(t, data_same(t, at + grh_len(s), message_len(t, s, number), number));
 	NEED(t, t->copies || number >= tally->next);
 	NEED(t, !has_imm(s) || ++tally->times[number] <= (t->copies ? 2 : 1));
 	tally->next = number + 1;
@@ -188,14 +188,14 @@ received(struct tour *t, const struct stream *s, struct tally *tally,
 /* Each byte of a message that may be partly lost is either the message's or unchanged.
  * The bytes after it are unchanged. */
 static const char *
-written(struct tour *t, const struct stream *s, struct tally *tally, unsigned round)
+writes_check(struct matrix *t, const struct stream *s, struct tally *tally, unsigned round)
 {
-	const uint8_t none = place(t, 0)[ROOM]; /* the value of a cleared byte */
+	const uint8_t none = receive_slot(t, 0)[ROOM]; /* the value of a cleared byte */
 
 	for (unsigned i = 0; i < MESSAGES; i++) {
 		unsigned number = round * MESSAGES + i, missing = 0;
-		uint32_t len = length(t, s, number);
-		const uint8_t *at = place(t, i);
+		uint32_t len = message_len(t, s, number);
+		const uint8_t *at = receive_slot(t, i);
 
 		for (uint32_t b = 0; b < ROOM; b++) {
 			if (b < len && at[b] == data_byte(t, b, number))
@@ -211,8 +211,8 @@ written(struct tour *t, const struct stream *s, struct tally *tally, unsigned ro
 /* Returns whether all messages have arrived. Unknown on a wire that duplicates
  * packets. */
 static bool
-all_there(
-	struct tour *t, const struct stream *s, const struct tally *tally, unsigned round)
+all_arrived(
+	struct matrix *t, const struct stream *s, const struct tally *tally, unsigned round)
 {
 	unsigned last = (round + 1) * MESSAGES - 1;
 
@@ -220,28 +220,28 @@ all_there(
 		return false;
 	if (s->op != IBV_WR_RDMA_WRITE)
 		return tally->arrived == last + 1;
-	return same(t, place(t, MESSAGES - 1), length(t, s, last), last);
+	return data_same(t, receive_slot(t, MESSAGES - 1), message_len(t, s, last), last);
 }
 
 static const char *
-passive(struct tour *t, const struct stream *s, struct tally *tally, unsigned round)
+stream_passive(struct matrix *t, const struct stream *s, struct tally *tally, unsigned round)
 {
 	struct ibv_wc wc;
 	int got = 0;
 
-	for (unsigned ms = 0; ms < LOST_MS && !all_there(t, s, tally, round); ms += 5) {
+	for (unsigned ms = 0; ms < LOST_MS && !all_arrived(t, s, tally, round); ms += 5) {
 		while ((got = link_poll_for(t, t->recv_cq, &wc, 5)) == 1) {
-			TRY(received(t, s, tally, &wc));
+			TRY(receive_check(t, s, tally, &wc));
 			ms = 0;
 		}
 		NEED(t, got == 0);
 	}
-	TRY(link_quiet(t, t->recv_cq));
-	return is_write(s) ? written(t, s, tally, round) : NULL;
+	TRY(link_idle(t, t->recv_cq));
+	return is_write(s) ? writes_check(t, s, tally, round) : NULL;
 }
 
 static const char *
-stream_cell(struct tour *t, const void *arg)
+stream_case(struct matrix *t, const void *arg)
 {
 	const struct stream *s = arg;
 	struct tally tally = {0};
@@ -250,13 +250,13 @@ stream_cell(struct tour *t, const void *arg)
 	TRY(link_open(t, &s->conf));
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		if (!t->active)
-			TRY(prepare(t, s, &tally));
-		TRY(tour_sync(t));
+			TRY(stream_prepare(t, s, &tally));
+		TRY(oob_sync(t));
 		if (t->active)
-			TRY(active(t, s, round));
-		TRY(tour_sync(t));
+			TRY(stream_active(t, s, round));
+		TRY(oob_sync(t));
 		if (!t->active)
-			TRY(passive(t, s, &tally, round));
+			TRY(stream_passive(t, s, &tally, round));
 	}
 	mine = tally.arrived;
 	TRY(oob_swap(t, &mine, &theirs, sizeof(mine)));
@@ -269,7 +269,7 @@ stream_cell(struct tour *t, const void *arg)
 }
 
 void
-cells_stream(struct tour *t)
+cases_stream(struct matrix *t)
 {
 	static const struct stream list[] = {
 		{"UC stream of SEND", {.type = IBV_QPT_UC}, IBV_WR_SEND},
@@ -290,5 +290,5 @@ cells_stream(struct tour *t)
 	};
 
 	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		tour_cell(t, list[i].name, need_nothing, stream_cell, &list[i]);
+		matrix_case(t, list[i].name, need_nothing, stream_case, &list[i]);
 }

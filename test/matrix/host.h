@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The source of the device: a port that this program opens, or the system. */
-#ifndef ROCADE_TOUR_HOST_H
-#define ROCADE_TOUR_HOST_H
+#ifndef ROCADE_MATRIX_HOST_H
+#define ROCADE_MATRIX_HOST_H
 
-#include "tour.h"
+#include "matrix.h"
 
 /* Prepares the device. options: for example "addr=192.0.2.1/24", or EAL options. Returns
  * NULL or a reason. loop: two devices in this process, joined by a loop. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tour.h"
+#include "matrix.h"
 
 #define TRIES 20 /* for a message that may be lost */
 #define LOST_MS 400
@@ -47,13 +47,13 @@ lossy(const struct xfer *x)
 /* Number of messages. Where data arrives without a completion at the passive end, an
  * empty SEND follows, which is not counted. */
 static unsigned
-count(const struct xfer *x)
+message_count(const struct xfer *x)
 {
 	return lossy(x) && !x->unsignaled ? 1 : 3;
 }
 
 static unsigned
-marker(const struct xfer *x)
+needs_marker(const struct xfer *x)
 {
 	return x->op == IBV_WR_RDMA_WRITE && lossy(x);
 }
@@ -62,7 +62,7 @@ marker(const struct xfer *x)
 
 /* Cuts a message into up to three SGEs of odd lengths. */
 static int
-cut(const struct tour *t, const struct xfer *x, uint8_t *at, struct ibv_sge sge[3])
+sge_split(const struct matrix *t, const struct xfer *x, uint8_t *at, struct ibv_sge sge[3])
 {
 	uint32_t first = x->len / 3, second = x->len / 2;
 
@@ -77,7 +77,7 @@ cut(const struct tour *t, const struct xfer *x, uint8_t *at, struct ibv_sge sge[
 }
 
 static const char *
-post_one(struct tour *t, const struct xfer *x, unsigned i, bool last)
+post_one(struct matrix *t, const struct xfer *x, unsigned i, bool last)
 {
 	struct ibv_sge sge[3];
 	struct ibv_send_wr wr = {.wr_id = i, .sg_list = sge, .opcode = x->op};
@@ -88,7 +88,7 @@ post_one(struct tour *t, const struct xfer *x, unsigned i, bool last)
 		data_clear(at, x->len);
 	else
 		data_fill(t, at, x->len, i);
-	wr.num_sge = cut(t, x, at, sge);
+	wr.num_sge = sge_split(t, x, at, sge);
 	if (!x->unsignaled || last)
 		wr.send_flags |= IBV_SEND_SIGNALED;
 	if (x->inlined)
@@ -102,7 +102,7 @@ post_one(struct tour *t, const struct xfer *x, unsigned i, bool last)
 	if (x->type == IBV_QPT_UD) {
 		wr.wr.ud.ah = t->ah;
 		wr.wr.ud.remote_qpn = t->peer.qpn;
-		wr.wr.ud.remote_qkey = TOUR_QKEY;
+		wr.wr.ud.remote_qkey = MATRIX_QKEY;
 	}
 	why = link_send(t, &wr);
 	if (x->inlined)
@@ -111,7 +111,7 @@ post_one(struct tour *t, const struct xfer *x, unsigned i, bool last)
 }
 
 static const char *
-post_marker(struct tour *t)
+post_marker(struct matrix *t)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = 100, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
@@ -128,45 +128,45 @@ wc_opcode(const struct xfer *x)
 }
 
 static const char *
-active(struct tour *t, const struct xfer *x)
+transfer_active(struct matrix *t, const struct xfer *x)
 {
-	unsigned n = count(x);
+	unsigned n = message_count(x);
 	struct ibv_wc wc;
 
 	for (unsigned i = 0; i < n; i++)
 		TRY(post_one(t, x, i, i + 1 == n));
-	if (marker(x))
+	if (needs_marker(x))
 		TRY(post_marker(t));
 	for (unsigned i = x->unsignaled ? n - 1 : 0; i < n; i++) {
 		TRY(link_done(t, t->send_cq, i, &wc));
 		NEED(t, wc.opcode == wc_opcode(x));
 		NEED(t, wc.qp_num == t->qp->qp_num);
 	}
-	if (marker(x))
+	if (needs_marker(x))
 		TRY(link_done(t, t->send_cq, 100, &wc));
 	if (x->op == IBV_WR_RDMA_READ) {
 		/* The completion also covers earlier unsignaled READs. */
 		for (unsigned i = 0; i < n; i++)
 			TRY(data_check(t, link_target(t, i), x->len, i));
 	}
-	return link_quiet(t, t->send_cq);
+	return link_idle(t, t->send_cq);
 }
 
 /* The passive end */
 
 static const char *
-prepare(struct tour *t, const struct xfer *x)
+transfer_prepare(struct matrix *t, const struct xfer *x)
 {
-	uint32_t head = x->type == IBV_QPT_UD ? TOUR_GRH : 0;
+	uint32_t head = x->type == IBV_QPT_UD ? MATRIX_GRH : 0;
 
-	for (unsigned i = 0; i < count(x) + marker(x); i++) {
+	for (unsigned i = 0; i < message_count(x) + needs_marker(x); i++) {
 		data_clear(link_target(t, i), x->len + head);
 		if (x->op == IBV_WR_RDMA_READ)
 			data_fill(t, link_target(t, i), x->len, i);
 		else if (is_send(x))
 			TRY(link_recv(t, i, link_target(t, i),
 				x->len + head != 0 ? x->len + head : 1));
-		else if (has_imm(x) || marker(x))
+		else if (has_imm(x) || needs_marker(x))
 			TRY(link_recv(t, i, t->mem, 1));
 	}
 	return NULL;
@@ -174,7 +174,7 @@ prepare(struct tour *t, const struct xfer *x)
 
 /* Checks the header before a datagram: from the peer's address to ours. */
 static const char *
-grh_check(struct tour *t, const uint8_t *at)
+grh_check(struct matrix *t, const uint8_t *at)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
@@ -191,19 +191,19 @@ grh_check(struct tour *t, const uint8_t *at)
 }
 
 static const char *
-received(struct tour *t, const struct xfer *x, unsigned i, const struct ibv_wc *wc)
+receive_check(struct matrix *t, const struct xfer *x, unsigned i, const struct ibv_wc *wc)
 {
-	uint32_t head = x->type == IBV_QPT_UD ? TOUR_GRH : 0;
+	uint32_t head = x->type == IBV_QPT_UD ? MATRIX_GRH : 0;
 
 	if (wc->status != IBV_WC_SUCCESS)
-		return tour_fail(t, "receive %u: %s", i, ibv_wc_status_str(wc->status));
+		return case_fail(t, "receive %u: %s", i, ibv_wc_status_str(wc->status));
 	NEED(t, wc->wr_id == i);
 	NEED(t, wc->qp_num == t->qp->qp_num);
 	NEED(t, wc->opcode == (is_write(x) && has_imm(x) ? IBV_WC_RECV_RDMA_WITH_IMM
 							 : IBV_WC_RECV));
 	NEED(t, ((wc->wc_flags & IBV_WC_WITH_IMM) != 0) == has_imm(x));
 	NEED(t, !has_imm(x) || ntohl(wc->imm_data) == t->seed * 16 + i);
-	NEED(t, marker(x) || wc->byte_len == x->len + head);
+	NEED(t, needs_marker(x) || wc->byte_len == x->len + head);
 	if (x->type != IBV_QPT_UD)
 		return NULL;
 	NEED(t, wc->src_qp == t->peer.qpn);
@@ -213,10 +213,10 @@ received(struct tour *t, const struct xfer *x, unsigned i, const struct ibv_wc *
 
 /* *arrived: for messages that may be lost, whether all have arrived. */
 static const char *
-passive(struct tour *t, const struct xfer *x, bool *arrived)
+transfer_passive(struct matrix *t, const struct xfer *x, bool *arrived)
 {
-	unsigned words = is_send(x) || has_imm(x) ? count(x) : marker(x);
-	uint32_t head = x->type == IBV_QPT_UD ? TOUR_GRH : 0;
+	unsigned words = is_send(x) || has_imm(x) ? message_count(x) : needs_marker(x);
+	uint32_t head = x->type == IBV_QPT_UD ? MATRIX_GRH : 0;
 
 	for (unsigned i = 0; i < words; i++) {
 		struct ibv_wc wc;
@@ -238,9 +238,9 @@ passive(struct tour *t, const struct xfer *x, bool *arrived)
 			*arrived = false; /* an earlier message is lost */
 			return NULL;
 		}
-		TRY(received(t, x, i, &wc));
+		TRY(receive_check(t, x, i, &wc));
 	}
-	for (unsigned i = 0; i < count(x) && x->op != IBV_WR_RDMA_READ; i++) {
+	for (unsigned i = 0; i < message_count(x) && x->op != IBV_WR_RDMA_READ; i++) {
 		const char *why = data_check(t, link_target(t, i) + head, x->len, i);
 
 		if (why != NULL && lossy(x)) {
@@ -249,25 +249,25 @@ passive(struct tour *t, const struct xfer *x, bool *arrived)
 		}
 		TRY(why);
 	}
-	return link_quiet(t, t->recv_cq);
+	return link_idle(t, t->recv_cq);
 }
 
 static const char *
-once(struct tour *t, const struct xfer *x, bool *arrived)
+transfer_once(struct matrix *t, const struct xfer *x, bool *arrived)
 {
 	struct link_conf conf = {.type = x->type, .srq = x->srq};
 	uint8_t mine, theirs;
 
 	TRY(link_open(t, &conf));
 	if (!t->active)
-		TRY(prepare(t, x));
-	TRY(tour_sync(t));
+		TRY(transfer_prepare(t, x));
+	TRY(oob_sync(t));
 	if (t->active)
-		TRY(active(t, x));
-	TRY(tour_sync(t));
+		TRY(transfer_active(t, x));
+	TRY(oob_sync(t));
 	*arrived = true;
 	if (!t->active)
-		TRY(passive(t, x, arrived));
+		TRY(transfer_passive(t, x, arrived));
 	mine = *arrived;
 	TRY(oob_swap(t, &mine, &theirs, 1));
 	*arrived = mine && theirs;
@@ -275,30 +275,30 @@ once(struct tour *t, const struct xfer *x, bool *arrived)
 }
 
 static const char *
-transfer(struct tour *t, const void *arg)
+transfer_case(struct matrix *t, const void *arg)
 {
 	for (int i = 0; i < TRIES; i++) {
 		bool arrived;
 
-		TRY(once(t, arg, &arrived));
+		TRY(transfer_once(t, arg, &arrived));
 		if (arrived)
 			return NULL;
 		link_close(t);
 	}
-	return tour_fail(t, "lost %d times", TRIES);
+	return case_fail(t, "lost %d times", TRIES);
 }
 
-/* The list of cells */
+/* The list of cases */
 
 static void
-cell(struct tour *t, const char *service, const char *name, const struct xfer *x)
+transfer_add(struct matrix *t, const char *service, const char *name, const struct xfer *x)
 {
 	char full[96];
 
 	snprintf(full, sizeof(full), "%s %s %u%s%s%s", service, name, x->len,
 		x->inlined ? " inline" : "", x->pieces ? " 3 SGEs" : "",
 		x->unsignaled ? " unsignaled" : "");
-	tour_cell(t, full, need_nothing, transfer, x);
+	matrix_case(t, full, need_nothing, transfer_case, x);
 }
 
 static const struct {
@@ -313,7 +313,7 @@ static const struct {
 };
 
 static void
-service(struct tour *t, const char *name, enum ibv_qp_type type, bool srq,
+service_cases(struct matrix *t, const char *name, enum ibv_qp_type type, bool srq,
 	unsigned op_count)
 {
 	const uint32_t lens[] = {
@@ -328,7 +328,7 @@ service(struct tour *t, const char *name, enum ibv_qp_type type, bool srq,
 				.len = lens[i / 2],
 				.unsignaled = i % 2 != 0};
 
-			cell(t, name, ops[o].name, &x);
+			transfer_add(t, name, ops[o].name, &x);
 		}
 	}
 	for (unsigned o = 0; o < op_count; o++) {
@@ -336,22 +336,22 @@ service(struct tour *t, const char *name, enum ibv_qp_type type, bool srq,
 			.type = type, .srq = srq, .op = ops[o].op, .len = t->mtu - 5};
 
 		x.pieces = true;
-		cell(t, name, ops[o].name, &x);
+		transfer_add(t, name, ops[o].name, &x);
 		x.pieces = false;
 		x.len = 61;
 		x.inlined = true;
 		if (ops[o].op != IBV_WR_RDMA_READ)
-			cell(t, name, ops[o].name, &x);
+			transfer_add(t, name, ops[o].name, &x);
 	}
 }
 
 void
-cells_transfer(struct tour *t)
+cases_transfer(struct matrix *t)
 {
-	service(t, "RC", IBV_QPT_RC, false, 5);
-	service(t, "RC with SRQ", IBV_QPT_RC, true, 2);
-	service(t, "UC", IBV_QPT_UC, false, 4);
-	service(t, "UC with SRQ", IBV_QPT_UC, true, 2);
-	service(t, "UD", IBV_QPT_UD, false, 2);
-	service(t, "UD with SRQ", IBV_QPT_UD, true, 2);
+	service_cases(t, "RC", IBV_QPT_RC, false, 5);
+	service_cases(t, "RC with SRQ", IBV_QPT_RC, true, 2);
+	service_cases(t, "UC", IBV_QPT_UC, false, 4);
+	service_cases(t, "UC with SRQ", IBV_QPT_UC, true, 2);
+	service_cases(t, "UD", IBV_QPT_UD, false, 2);
+	service_cases(t, "UD with SRQ", IBV_QPT_UD, true, 2);
 }

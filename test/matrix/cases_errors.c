@@ -3,7 +3,7 @@
  * late. */
 #include <time.h>
 
-#include "tour.h"
+#include "matrix.h"
 
 #define LEN 1000
 #define WRONG 0x5A /* XOR mask that invalidates a key */
@@ -15,9 +15,9 @@ struct fault {
 	int access;
 	uint64_t offset; /* of the address, from target slot 0 */
 	bool wrong_rkey, wrong_lkey, wrong_recv_lkey;
-	int refused; /* access rights that the passive end's QP lacks */
-	int takes;   /* see struct link_conf */
-	bool stubborn;
+	int denied_access; /* access rights that the passive end's QP lacks */
+	int rd_atomic;   /* see struct link_conf */
+	bool short_timeout;
 	uint32_t room;                      /* size of the receive for a SEND */
 	/* passive: of its receive, which is flushed at least; success: the receive is not
 	 * used */
@@ -25,13 +25,13 @@ struct fault {
 };
 
 static const char *
-expect(struct tour *t, struct ibv_cq *cq, enum ibv_wc_status want)
+expect_completion(struct matrix *t, struct ibv_cq *cq, enum ibv_wc_status want)
 {
 	struct ibv_wc wc;
 
 	TRY(link_poll(t, cq, &wc));
 	if (!link_refused(t, wc.status, want))
-		return tour_fail(t, "\"%s\" instead of \"%s\"",
+		return case_fail(t, "\"%s\" instead of \"%s\"",
 			ibv_wc_status_str(wc.status), ibv_wc_status_str(want));
 	NEED(t, wc.wr_id == 1);
 	return NULL;
@@ -53,7 +53,7 @@ is_atomic(enum ibv_wr_opcode op)
 
 /* The request fails, and the next one is flushed: the QP is in ERR. */
 static const char *
-request(struct tour *t, const struct fault *f, uint32_t rkey)
+fault_request(struct matrix *t, const struct fault *f, uint32_t rkey)
 {
 	struct ibv_sge sge = {(uintptr_t)link_source(t, 0), is_atomic(f->op) ? 8 : LEN,
 		t->mr->lkey ^ (f->wrong_lkey ? WRONG : 0)};
@@ -75,13 +75,13 @@ request(struct tour *t, const struct fault *f, uint32_t rkey)
 		wr.wr.rdma.rkey = rkey;
 	}
 	TRY(link_send(t, &wr));
-	TRY(expect(t, t->send_cq, f->active));
+	TRY(expect_completion(t, t->send_cq, f->active));
 	TRY(link_send(t, &wr));
-	return expect(t, t->send_cq, IBV_WC_WR_FLUSH_ERR);
+	return expect_completion(t, t->send_cq, IBV_WC_WR_FLUSH_ERR);
 }
 
 static const char *
-receive(struct tour *t, const struct fault *f)
+fault_receive(struct matrix *t, const struct fault *f)
 {
 	struct ibv_sge sge = {(uintptr_t)link_target(t, 0),
 		is_send(f->op) ? f->room : LEN,
@@ -94,31 +94,31 @@ receive(struct tour *t, const struct fault *f)
 
 /* Runs both ends with the key of the passive end's region. Nothing may be written. */
 static const char *
-attempt(struct tour *t, const struct fault *f, uint32_t mine)
+fault_attempt(struct matrix *t, const struct fault *f, uint32_t mine)
 {
 	uint32_t rkey;
 
 	TRY(oob_swap(t, &mine, &rkey, sizeof(mine)));
 	if (t->active)
-		TRY(request(t, f, rkey));
-	TRY(tour_sync(t));
+		TRY(fault_request(t, f, rkey));
+	TRY(oob_sync(t));
 	if (t->active)
 		return NULL;
 	if (f->passive != IBV_WC_SUCCESS)
-		TRY(expect(t, t->recv_cq, f->passive));
+		TRY(expect_completion(t, t->recv_cq, f->passive));
 	for (unsigned i = 0; i < LEN && !is_send(f->op); i++)
 		NEED(t, link_target(t, 0)[i] == link_target(t, 0)[LEN]);
 	return NULL;
 }
 
 static const char *
-fault_cell(struct tour *t, const void *arg)
+fault_case(struct matrix *t, const void *arg)
 {
 	const struct fault *f = arg;
 	const struct link_conf conf = {.type = IBV_QPT_RC,
-		.finite = true,
-		.refused = f->refused,
-		.takes = f->takes};
+		.finite_retries = true,
+		.denied_access = f->denied_access,
+		.rd_atomic = f->rd_atomic};
 	struct ibv_mr *mr = NULL;
 	const char *why;
 
@@ -126,15 +126,15 @@ fault_cell(struct tour *t, const void *arg)
 	data_clear(link_target(t, 0), LEN);
 	data_fill(t, link_source(t, 0), LEN, 0);
 	if (!t->active)
-		TRY(receive(t, f));
+		TRY(fault_receive(t, f));
 	if (!t->active && f->limited) {
 		mr = link_mr(t, f->access);
 		NEED(t, mr != NULL);
 	}
-	why = attempt(t, f, mr != NULL ? mr->rkey : t->mr->rkey);
+	why = fault_attempt(t, f, mr != NULL ? mr->rkey : t->mr->rkey);
 	link_close(t);
 	if (mr != NULL && ibv_dereg_mr(mr) != 0 && why == NULL)
-		why = tour_fail(t, "ibv_dereg_mr()");
+		why = case_fail(t, "ibv_dereg_mr()");
 	return why;
 }
 
@@ -142,17 +142,17 @@ fault_cell(struct tour *t, const void *arg)
 
 /* The receiver's path MTU is half of the sender's: the first packet is too long. */
 static const char *
-need_half_mtu(struct tour *t, const void *arg)
+need_half_mtu(struct matrix *t, const void *arg)
 {
 	(void)arg;
 	return t->mtu > 256 ? NULL : "no path MTU below 256";
 }
 
 static const char *
-half_mtu_cell(struct tour *t, const void *arg)
+half_mtu_case(struct matrix *t, const void *arg)
 {
 	static const struct link_conf half = {
-		.type = IBV_QPT_RC, .finite = true, .half_mtu = true};
+		.type = IBV_QPT_RC, .finite_retries = true, .half_mtu = true};
 	struct ibv_sge sge = {(uintptr_t)link_source(t, 0), 2 * t->mtu, t->mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = 1,
 		.sg_list = &sge,
@@ -164,21 +164,21 @@ half_mtu_cell(struct tour *t, const void *arg)
 	TRY(link_open(t, &half));
 	if (!t->active)
 		TRY(link_recv(t, 1, link_target(t, 0), 2 * t->mtu));
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	if (t->active) {
 		TRY(link_send(t, &wr));
-		TRY(expect(t, t->send_cq, IBV_WC_REM_INV_REQ_ERR));
+		TRY(expect_completion(t, t->send_cq, IBV_WC_REM_INV_REQ_ERR));
 	}
-	TRY(tour_sync(t));
-	return t->active ? NULL : expect(t, t->recv_cq, IBV_WC_WR_FLUSH_ERR);
+	TRY(oob_sync(t));
+	return t->active ? NULL : expect_completion(t, t->recv_cq, IBV_WC_WR_FLUSH_ERR);
 }
 
 /* Four READs at a time, where the responder takes one. */
 static const char *
-depth_cell(struct tour *t, const void *arg)
+depth_case(struct matrix *t, const void *arg)
 {
 	static const struct link_conf one = {
-		.type = IBV_QPT_RC, .finite = true, .takes = 1};
+		.type = IBV_QPT_RC, .finite_retries = true, .rd_atomic = 1};
 	struct ibv_wc wc = {0};
 
 	(void)arg;
@@ -198,15 +198,15 @@ depth_cell(struct tour *t, const void *arg)
 	for (unsigned i = 0; i < 4 && t->active && wc.status == IBV_WC_SUCCESS; i++)
 		TRY(link_poll(t, t->send_cq, &wc));
 	if (t->active && !link_refused(t, wc.status, IBV_WC_REM_INV_REQ_ERR))
-		return tour_fail(t, "\"%s\"", ibv_wc_status_str(wc.status));
-	return tour_sync(t);
+		return case_fail(t, "\"%s\"", ibv_wc_status_str(wc.status));
+	return oob_sync(t);
 }
 
 /* Receives */
 
 /* The SEND arrives before the receive is posted: RNR NAK, then a retry. */
 static const char *
-late_cell(struct tour *t, const void *arg)
+late_receive_case(struct matrix *t, const void *arg)
 {
 	const struct timespec while_ = {.tv_nsec = 30000000};
 	const uint32_t len = 3 * t->mtu;
@@ -223,15 +223,15 @@ late_cell(struct tour *t, const void *arg)
 	data_clear(link_target(t, 0), len);
 	if (t->active) {
 		TRY(link_send(t, &wr));
-		TRY(tour_sync(t));
+		TRY(oob_sync(t));
 		TRY(link_done(t, t->send_cq, 1, &wc));
-		return tour_sync(t);
+		return oob_sync(t);
 	}
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	nanosleep(&while_, NULL);
 	TRY(link_recv(t, 1, link_target(t, 0), len));
 	TRY(link_done(t, t->recv_cq, 1, &wc));
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	return data_check(t, link_target(t, 0), len, 0);
 }
 
@@ -239,25 +239,25 @@ late_cell(struct tour *t, const void *arg)
 
 /* A SEND without a receive, or a WRITE to a QP that does not answer. */
 static const char *
-spent_cell(struct tour *t, const void *arg)
+retries_spent_case(struct matrix *t, const void *arg)
 {
 	const struct fault *f = arg;
 	const struct link_conf soon = {
-		.type = IBV_QPT_RC, .impatient = !f->stubborn, .stubborn = f->stubborn};
+		.type = IBV_QPT_RC, .few_retries = !f->short_timeout, .short_timeout = f->short_timeout};
 
 	TRY(link_open(t, &soon));
 	if (!t->active && f->op == IBV_WR_RDMA_WRITE) {
 		NEED(t, ibv_destroy_qp(t->qp) == 0);
 		t->qp = NULL;
 	}
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	if (t->active)
-		TRY(request(t, f, t->peer.rkey));
-	return tour_sync(t);
+		TRY(fault_request(t, f, t->peer.rkey));
+	return oob_sync(t);
 }
 
 void
-cells_errors(struct tour *t)
+cases_errors(struct matrix *t)
 {
 	static const struct link_conf own = {.type = IBV_QPT_RC},
 				      shared = {.type = IBV_QPT_RC, .srq = true};
@@ -265,32 +265,32 @@ cells_errors(struct tour *t)
 #define REFUSED .active = IBV_WC_REM_ACCESS_ERR, .passive = IBV_WC_WR_FLUSH_ERR
 #define INVALID .active = IBV_WC_REM_INV_REQ_ERR, .passive = IBV_WC_WR_FLUSH_ERR
 	static const struct fault list[] = {
-		{"RC WRITE where it may not", IBV_WR_RDMA_WRITE, .limited = true,
+		{"RC WRITE beyond the region's rights", IBV_WR_RDMA_WRITE, .limited = true,
 			.access = local | IBV_ACCESS_REMOTE_READ, REFUSED},
-		{"RC READ where it may not", IBV_WR_RDMA_READ, .limited = true,
+		{"RC READ beyond the region's rights", IBV_WR_RDMA_READ, .limited = true,
 			.access = local | IBV_ACCESS_REMOTE_WRITE, REFUSED},
-		{"RC CMP_AND_SWP where it may not", IBV_WR_ATOMIC_CMP_AND_SWP,
+		{"RC CMP_AND_SWP beyond the region's rights", IBV_WR_ATOMIC_CMP_AND_SWP,
 			.limited = true,
 			.access =
 				local | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 			REFUSED},
 		{"RC WRITE beyond the region", IBV_WR_RDMA_WRITE,
-			.offset = TOUR_HALF - LEN + 1, REFUSED},
+			.offset = MATRIX_HALF - LEN + 1, REFUSED},
 		{"RC READ beyond the region", IBV_WR_RDMA_READ,
-			.offset = TOUR_HALF - LEN + 1, REFUSED},
+			.offset = MATRIX_HALF - LEN + 1, REFUSED},
 		{"RC WRITE with a wrong key", IBV_WR_RDMA_WRITE, .wrong_rkey = true,
 			REFUSED},
 		{"RC READ with a wrong key", IBV_WR_RDMA_READ, .wrong_rkey = true,
 			REFUSED},
 		{"RC FETCH_AND_ADD with a wrong key", IBV_WR_ATOMIC_FETCH_AND_ADD,
 			.wrong_rkey = true, REFUSED},
-		{"RC WRITE where the QP may not", IBV_WR_RDMA_WRITE,
-			.refused = IBV_ACCESS_REMOTE_WRITE, INVALID},
-		{"RC READ where the QP may not", IBV_WR_RDMA_READ,
-			.refused = IBV_ACCESS_REMOTE_READ, INVALID},
-		{"RC FETCH_AND_ADD where the QP may not", IBV_WR_ATOMIC_FETCH_AND_ADD,
-			.refused = IBV_ACCESS_REMOTE_ATOMIC, INVALID},
-		{"RC READ beyond a depth of none", IBV_WR_RDMA_READ, .takes = -1,
+		{"RC WRITE beyond the QP's rights", IBV_WR_RDMA_WRITE,
+			.denied_access = IBV_ACCESS_REMOTE_WRITE, INVALID},
+		{"RC READ beyond the QP's rights", IBV_WR_RDMA_READ,
+			.denied_access = IBV_ACCESS_REMOTE_READ, INVALID},
+		{"RC FETCH_AND_ADD beyond the QP's rights", IBV_WR_ATOMIC_FETCH_AND_ADD,
+			.denied_access = IBV_ACCESS_REMOTE_ATOMIC, INVALID},
+		{"RC READ beyond a depth of 0", IBV_WR_RDMA_READ, .rd_atomic = -1,
 			INVALID},
 		{"RC SEND longer than its receive", IBV_WR_SEND, .room = LEN - 1,
 			.active = IBV_WC_REM_INV_REQ_ERR, .passive = IBV_WC_LOC_LEN_ERR},
@@ -305,20 +305,20 @@ cells_errors(struct tour *t)
 	};
 	static const struct fault no_receive = {
 		.op = IBV_WR_SEND, .active = IBV_WC_RNR_RETRY_EXC_ERR};
-	static const struct fault nobody = {
+	static const struct fault destroyed_qp = {
 		.op = IBV_WR_RDMA_WRITE, .active = IBV_WC_RETRY_EXC_ERR};
 	static const struct fault seven = {.op = IBV_WR_RDMA_WRITE,
-		.stubborn = true,
+		.short_timeout = true,
 		.active = IBV_WC_RETRY_EXC_ERR};
 
 	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		tour_cell(t, list[i].name, need_nothing, fault_cell, &list[i]);
-	tour_cell(t, "RC with a late receive", need_nothing, late_cell, &own);
-	tour_cell(t, "RC with SRQ and a late receive", need_nothing, late_cell, &shared);
-	tour_cell(t, "RC SEND without a receive", need_nothing, spent_cell, &no_receive);
-	tour_cell(t, "RC WRITE to nobody", need_nothing, spent_cell, &nobody);
-	tour_cell(t, "RC WRITE to nobody, 7 retries", need_nothing, spent_cell, &seven);
-	tour_cell(t, "RC SEND longer than the path MTU", need_half_mtu, half_mtu_cell,
+		matrix_case(t, list[i].name, need_nothing, fault_case, &list[i]);
+	matrix_case(t, "RC with a late receive", need_nothing, late_receive_case, &own);
+	matrix_case(t, "RC with SRQ and a late receive", need_nothing, late_receive_case, &shared);
+	matrix_case(t, "RC SEND without a receive", need_nothing, retries_spent_case, &no_receive);
+	matrix_case(t, "RC WRITE to a destroyed QP", need_nothing, retries_spent_case, &destroyed_qp);
+	matrix_case(t, "RC WRITE to a destroyed QP, 7 retries", need_nothing, retries_spent_case, &seven);
+	matrix_case(t, "RC SEND longer than the path MTU", need_half_mtu, half_mtu_case,
 		NULL);
-	tour_cell(t, "RC READs beyond the depth", need_nothing, depth_cell, NULL);
+	matrix_case(t, "RC READs beyond the depth", need_nothing, depth_case, NULL);
 }

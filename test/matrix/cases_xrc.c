@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tour.h"
+#include "matrix.h"
 
 struct xrc {
 	struct ibv_xrcd *xrcd;
@@ -21,7 +21,7 @@ struct job {
 };
 
 static const char *
-need_xrc(struct tour *t, const void *arg)
+need_xrc(struct matrix *t, const void *arg)
 {
 	(void)arg;
 	return (t->device.orig_attr.device_cap_flags & IBV_DEVICE_XRC) != 0
@@ -30,7 +30,7 @@ need_xrc(struct tour *t, const void *arg)
 }
 
 static const char *
-objects(struct tour *t, struct xrc *x)
+objects_create(struct matrix *t, struct xrc *x)
 {
 	struct ibv_xrcd_init_attr domain = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -38,7 +38,7 @@ objects(struct tour *t, struct xrc *x)
 		.oflags = O_CREAT,
 	};
 	struct ibv_srq_init_attr_ex srq = {
-		.attr = {.max_wr = TOUR_WRS, .max_sge = 1},
+		.attr = {.max_wr = MATRIX_WRS, .max_sge = 1},
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
@@ -50,7 +50,7 @@ objects(struct tour *t, struct xrc *x)
 	struct ibv_qp_init_attr_ex initiator = {
 		.qp_type = IBV_QPT_XRC_SEND,
 		.send_cq = t->send_cq,
-		.cap = {.max_send_wr = TOUR_WRS, .max_send_sge = 1},
+		.cap = {.max_send_wr = MATRIX_WRS, .max_send_sge = 1},
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = t->pd,
 	};
@@ -68,7 +68,7 @@ objects(struct tour *t, struct xrc *x)
 }
 
 static const char *
-destroy(struct tour *t, struct xrc *x)
+objects_destroy(struct matrix *t, struct xrc *x)
 {
 	int left = 0;
 
@@ -82,16 +82,16 @@ destroy(struct tour *t, struct xrc *x)
 		left += ibv_close_xrcd(x->xrcd) != 0;
 	t->qp = NULL;
 	t->srq = NULL;
-	return left == 0 ? NULL : tour_fail(t, "%d objects could not be destroyed", left);
+	return left == 0 ? NULL : case_fail(t, "%d objects could not be destroyed", left);
 }
 
 /* Connects each initiator with the target of the other end. */
 static const char *
-join(struct tour *t, struct xrc *x)
+targets_connect(struct matrix *t, struct xrc *x)
 {
-	struct tour_end to_target, to_initiator;
+	struct matrix_end to_target, to_initiator;
 
-	link_own(t);
+	link_describe_own(t);
 	t->own.qpn = x->initiator->qp_num;
 	t->own.extra[0] = x->target->qp_num;
 	NEED(t, ibv_get_srq_num(x->srq, &t->own.srqn) == 0);
@@ -102,11 +102,11 @@ join(struct tour *t, struct xrc *x)
 	NEED(t, link_to_rtr(t, x->initiator, &to_target) == 0);
 	NEED(t, link_to_rtr(t, x->target, &to_initiator) == 0);
 	NEED(t, link_to_rts(t, x->initiator) == 0);
-	return tour_sync(t);
+	return oob_sync(t);
 }
 
 static const char *
-active(struct tour *t, struct xrc *x, const struct job *j, uint32_t len)
+xrc_active(struct matrix *t, struct xrc *x, const struct job *j, uint32_t len)
 {
 	uint8_t *at = j->op == IBV_WR_RDMA_READ ? link_target(t, 0) : link_source(t, 0);
 	struct ibv_sge sge = {(uintptr_t)at, len, t->mr->lkey};
@@ -131,7 +131,7 @@ active(struct tour *t, struct xrc *x, const struct job *j, uint32_t len)
 }
 
 static const char *
-passive(struct tour *t, struct xrc *x, const struct job *j, uint32_t len)
+xrc_passive(struct matrix *t, struct xrc *x, const struct job *j, uint32_t len)
 {
 	bool word = j->op != IBV_WR_RDMA_READ && j->op != IBV_WR_RDMA_WRITE;
 	struct ibv_wc wc;
@@ -147,12 +147,12 @@ passive(struct tour *t, struct xrc *x, const struct job *j, uint32_t len)
 }
 
 static const char *
-walk(struct tour *t, struct xrc *x, const struct job *j)
+job_run(struct matrix *t, struct xrc *x, const struct job *j)
 {
 	uint32_t len = j->len < 0xFFFF0000 ? j->len : 3 * t->mtu + (j->len & 0xFFFF);
 
-	TRY(objects(t, x));
-	TRY(join(t, x));
+	TRY(objects_create(t, x));
+	TRY(targets_connect(t, x));
 	if (!t->active) {
 		t->srq = x->srq;
 		data_clear(link_target(t, 0), len);
@@ -160,11 +160,11 @@ walk(struct tour *t, struct xrc *x, const struct job *j)
 			data_fill(t, link_target(t, 0), len, 0);
 		TRY(link_recv(t, 5, link_target(t, 0), len != 0 ? len : 1));
 	}
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	if (t->active)
-		TRY(active(t, x, j, len));
-	TRY(tour_sync(t));
-	return t->active ? NULL : passive(t, x, j, len);
+		TRY(xrc_active(t, x, j, len));
+	TRY(oob_sync(t));
+	return t->active ? NULL : xrc_passive(t, x, j, len);
 }
 
 /* Atomics */
@@ -173,7 +173,7 @@ walk(struct tour *t, struct xrc *x, const struct job *j)
 #define NEW UINT64_C(0x99AABBCCDDEEFF00)
 
 static const char *
-atomic_active(struct tour *t, struct xrc *x, enum ibv_wr_opcode op)
+atomic_active(struct matrix *t, struct xrc *x, enum ibv_wr_opcode op)
 {
 	struct ibv_sge sge = {(uintptr_t)link_target(t, 1), 8, t->mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = 1,
@@ -198,17 +198,17 @@ atomic_active(struct tour *t, struct xrc *x, enum ibv_wr_opcode op)
 }
 
 static const char *
-atomic_walk(struct tour *t, struct xrc *x, const struct job *j)
+atomic_job_run(struct matrix *t, struct xrc *x, const struct job *j)
 {
 	uint64_t word = OLD;
 
-	TRY(objects(t, x));
-	TRY(join(t, x));
+	TRY(objects_create(t, x));
+	TRY(targets_connect(t, x));
 	memcpy(link_target(t, 0), &word, sizeof(word));
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	if (t->active)
 		TRY(atomic_active(t, x, j->op));
-	TRY(tour_sync(t));
+	TRY(oob_sync(t));
 	memcpy(&word, link_target(t, 0), sizeof(word));
 	NEED(t, word == (t->active ? OLD : NEW));
 	return NULL;
@@ -221,22 +221,22 @@ is_atomic(const struct job *j)
 }
 
 static const char *
-xrc_cell(struct tour *t, const void *arg)
+xrc_case(struct matrix *t, const void *arg)
 {
 	struct xrc x = {0};
-	const char *why = (is_atomic(arg) ? atomic_walk : walk)(t, &x, arg);
+	const char *why = (is_atomic(arg) ? atomic_job_run : job_run)(t, &x, arg);
 	char keep[sizeof(t->why)];
 	const char *after;
 
 	memcpy(keep, t->why, sizeof(keep));
-	after = destroy(t, &x);
+	after = objects_destroy(t, &x);
 	if (why == NULL)
 		return after;
 	return memcpy(t->why, keep, sizeof(keep));
 }
 
 void
-cells_xrc(struct tour *t)
+cases_xrc(struct matrix *t)
 {
 	static const struct {
 		enum ibv_wr_opcode op;
@@ -257,7 +257,7 @@ cells_xrc(struct tour *t)
 
 			snprintf(name, sizeof(name), "XRC %s %s", ops[o].name,
 				(const char *[]){"0", "1", "several MTU", "1 MiB"}[i]);
-			tour_cell(t, name, need_xrc, xrc_cell, &j);
+			matrix_case(t, name, need_xrc, xrc_case, &j);
 		}
 	}
 	for (unsigned i = 0; i < 2; i++) {
@@ -265,7 +265,7 @@ cells_xrc(struct tour *t)
 			i == 0 ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD,
 			8};
 
-		tour_cell(t, i == 0 ? "XRC CMP_AND_SWP" : "XRC FETCH_AND_ADD", need_xrc,
-			xrc_cell, &j);
+		matrix_case(t, i == 0 ? "XRC CMP_AND_SWP" : "XRC FETCH_AND_ADD", need_xrc,
+			xrc_case, &j);
 	}
 }
