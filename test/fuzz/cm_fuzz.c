@@ -58,7 +58,7 @@ bench_init(struct bench *b, unsigned how)
 }
 
 static void
-hold(struct bench *b, struct cm_conn *conn)
+conn_note(struct bench *b, struct cm_conn *conn)
 {
 	for (unsigned i = 0; i < HANDLES; i++) {
 		if (b->held[i] == NULL) {
@@ -70,7 +70,7 @@ hold(struct bench *b, struct cm_conn *conn)
 }
 
 static void
-events(struct bench *b)
+events_check(struct bench *b)
 {
 	struct cm_event e;
 
@@ -87,14 +87,14 @@ events(struct bench *b)
 			/* reads every byte: the data must be mapped */
 			(void)*(const volatile uint8_t *)&e.private[i];
 		if (!ours)
-			hold(b, e.conn);
+			conn_note(b, e.conn);
 	}
 }
 
 /* Delivers a message that may belong to a connection: its header and ids are correct
  * except for the corrupted fields. */
 static void
-give_made(struct bench *b, struct input *in)
+rx_built(struct bench *b, struct input *in)
 {
 	enum mad_attr attr =
 		MAD_ATTR_FIRST + take8(in) % (MAD_ATTR_LAST - MAD_ATTR_FIRST + 1);
@@ -144,7 +144,7 @@ give_made(struct bench *b, struct input *in)
 }
 
 static void
-give_raw(struct bench *b, struct input *in)
+rx_raw(struct bench *b, struct input *in)
 {
 	size_t len = take16(in) % (MAD_LEN + 8);
 	const uint8_t *bytes = take_bytes(in, &len);
@@ -159,7 +159,7 @@ give_raw(struct bench *b, struct input *in)
 
 /* Checks every message sent. Some are delivered to the manager itself. */
 static void
-messages(struct bench *b, unsigned how)
+messages_check(struct bench *b, unsigned how)
 {
 	struct cm_path path;
 	struct mad mad;
@@ -178,7 +178,7 @@ messages(struct bench *b, unsigned how)
 }
 
 static void
-user(struct bench *b, struct input *in)
+user_call(struct bench *b, struct input *in)
 {
 	unsigned which = take8(in) % HANDLES, what = take8(in);
 	struct cm_conn *conn = b->held[which];
@@ -213,7 +213,7 @@ user(struct bench *b, struct input *in)
 }
 
 static void
-ask(struct bench *b, struct input *in)
+sidr_or_connect(struct bench *b, struct input *in)
 {
 	unsigned how = take8(in);
 	struct cm_request r = {
@@ -227,11 +227,11 @@ ask(struct bench *b, struct input *in)
 
 	FUZZ_CHECK(rc == 0 || rc == -28 /* ENOSPC */);
 	if (rc == 0)
-		hold(b, conn);
+		conn_note(b, conn);
 }
 
 static void
-listener(struct bench *b, unsigned which)
+listener_toggle(struct bench *b, unsigned which)
 {
 	struct cm_listener **l = &b->listeners[which % 3];
 
@@ -244,35 +244,35 @@ listener(struct bench *b, unsigned which)
 }
 
 static void
-step(struct bench *b, struct input *in)
+step_run(struct bench *b, struct input *in)
 {
 	unsigned op = take8(in);
 
 	switch (op % 8) {
 	case 0:
-		give_raw(b, in);
+		rx_raw(b, in);
 		break;
 	case 1:
 	case 2:
-		give_made(b, in);
+		rx_built(b, in);
 		break;
 	case 3:
-		messages(b, op / 8);
+		messages_check(b, op / 8);
 		break;
 	case 4:
 		b->now += (uint64_t)take8(in) << (op / 8);
 		cm_run(b->cm, b->now);
 		break;
 	case 5:
-		events(b);
-		user(b, in);
+		events_check(b);
+		user_call(b, in);
 		break;
 	case 6:
-		ask(b, in);
+		sidr_or_connect(b, in);
 		break;
 	default:
 		if (op / 8 == 0)
-			listener(b, take8(in));
+			listener_toggle(b, take8(in));
 		else if (cm_deadline(b->cm) != TIME_NEVER)
 			b->now = RTE_MAX(b->now, cm_deadline(b->cm));
 		cm_run(b->cm, b->now);
@@ -284,7 +284,7 @@ step(struct bench *b, struct input *in)
 static void
 bench_fini(struct bench *b)
 {
-	events(b);
+	events_check(b);
 	for (unsigned i = 0; i < 3; i++)
 		if (b->listeners[i] != NULL) {
 			FUZZ_CHECK(b->listeners[i]->pending <= 3);
@@ -296,7 +296,7 @@ bench_fini(struct bench *b)
 	for (uint64_t end = b->now + QUIET_NS; cm_deadline(b->cm) < end;) {
 		b->now = RTE_MAX(b->now + WHEEL_TICK_NS, cm_deadline(b->cm));
 		cm_run(b->cm, b->now);
-		messages(b, 0);
+		messages_check(b, 0);
 	}
 	FUZZ_CHECK(cm_deadline(b->cm) == TIME_NEVER);
 	FUZZ_CHECK(cm_in_use(b->cm) == 0);
@@ -313,7 +313,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	bench_init(&b, take8(&in));
 	for (unsigned i = 0; i < STEPS && in.left != 0; i++)
-		step(&b, &in);
+		step_run(&b, &in);
 	bench_fini(&b);
 	return 0;
 }

@@ -72,7 +72,7 @@ bench_fini(struct bench *b)
 /* Checks a frame that the port sends: our MAC as the source, another destination, and
  * correct lengths and checksums. */
 static void
-frame_good(const struct bench *b, const struct pkt *pkt)
+frame_check(const struct bench *b, const struct pkt *pkt)
 {
 	struct pkt_view view;
 
@@ -115,13 +115,13 @@ step_frame(struct bench *b, struct input *in)
 		memcpy(pkt.data, bytes, len);
 	frame_address(b, pkt.data, len, how);
 	if ((how & 0x78) != 0x78)
-		frame_mend(pkt.data, len, MEND_SUMS | (how & 8 ? 0 : MEND_LENGTHS));
+		frame_fix(pkt.data, len, FIX_CHECKSUMS | (how & 8 ? 0 : FIX_LENGTHS));
 	if (how & 0x80)
 		reply.room = (uint16_t)(how & 0x10 ? 64 : 100);
 	/* The engine passes no other frames to net_rx(). */
 	if (pkt_parse(&pkt, b->conf.vlan, &view) == PARSE_OTHER &&
 		net_rx(b->net, &pkt, &reply, b->now)) {
-		frame_good(b, &reply);
+		frame_check(b, &reply);
 		/* A reply is not longer than the frame, except for padding. */
 		FUZZ_CHECK(reply.len <= pkt.len || reply.len <= 14 + 4 + 40 + 32);
 	}
@@ -156,7 +156,7 @@ step_send(struct bench *b, unsigned n)
 
 	FUZZ_CHECK(got <= n % (FRAMES + 1));
 	for (unsigned i = 0; i < got; i++)
-		frame_good(b, &b->frames[i]);
+		frame_check(b, &b->frames[i]);
 }
 
 /* As the engine: advances the time to the deadline until nothing is due. */
@@ -181,7 +181,7 @@ count_entry(const struct neigh_info *info, void *arg)
 }
 
 static void
-step(struct bench *b, struct input *in)
+step_run(struct bench *b, struct input *in)
 {
 	unsigned op = take8(in), count = 0;
 
@@ -223,7 +223,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	bench_init(&b, take8(&in));
 	for (unsigned i = 0; i < STEPS && in.left != 0; i++)
-		step(&b, &in);
+		step_run(&b, &in);
 	bench_fini(&b);
 	return 0;
 }

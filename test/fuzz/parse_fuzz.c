@@ -25,7 +25,7 @@ view_inside(const struct pkt_view *v, const uint8_t *frame, size_t len)
 /* Prints into buffers of any size: the result is terminated within it and has a constant
  * length. */
 static void
-print_anyhow(const struct pkt_view *v)
+print_sizes(const struct pkt_view *v)
 {
 	char whole[1024];
 	int len = pkt_print(whole, sizeof(whole), v);
@@ -69,7 +69,7 @@ v4_mapped(const uint8_t *gid)
 }
 
 static void
-same(const struct pkt_view *a, const struct pkt_view *b)
+views_same(const struct pkt_view *a, const struct pkt_view *b)
 {
 	FUZZ_CHECK(a->opcode == b->opcode && a->psn == b->psn && a->pkey == b->pkey);
 	FUZZ_CHECK(a->dest_qpn == b->dest_qpn && a->ip_version == b->ip_version);
@@ -80,7 +80,7 @@ same(const struct pkt_view *a, const struct pkt_view *b)
 }
 
 static void
-made_again(const struct pkt_view *v)
+rebuild_check(const struct pkt_view *v)
 {
 	struct bth_fields fields = {
 		.dest_qpn = v->dest_qpn,
@@ -106,7 +106,7 @@ made_again(const struct pkt_view *v)
 	frame_end(&hdr, &pkt, v->payload_len);
 	FUZZ_CHECK(pkt.len == pkt.room);
 	FUZZ_CHECK(pkt_parse(&pkt, 0, &again) == DROP_none);
-	same(v, &again);
+	views_same(v, &again);
 	free(pkt.data);
 }
 
@@ -125,15 +125,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (len != 0)
 		memcpy(pkt.data, in.at, len);
 	if ((how & 15) != 0)
-		frame_mend(pkt.data, len, ~how & (MEND_LENGTHS | MEND_SUMS | MEND_ICRC));
+		frame_fix(pkt.data, len, ~how & (FIX_LENGTHS | FIX_CHECKSUMS | FIX_ICRC));
 	if (how & 0x20)
 		pkt.flags |= how & 0x40 ? PKT_RX_IPV4_CKSUM_BAD : PKT_RX_IPV4_CKSUM_OK;
 	why = pkt_parse(&pkt, how & 0x10 ? 100 : 0, &view);
 	FUZZ_CHECK(why <= PARSE_OTHER);
 	if (why == DROP_none) {
 		view_inside(&view, pkt.data, len);
-		print_anyhow(&view);
-		made_again(&view);
+		print_sizes(&view);
+		rebuild_check(&view);
 	}
 	free(pkt.data);
 	return 0;

@@ -12,7 +12,7 @@ size_t
 LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
 static size_t
-insert(uint8_t *data, size_t size, size_t at, const uint8_t *steps, size_t len)
+steps_insert(uint8_t *data, size_t size, size_t at, const uint8_t *steps, size_t len)
 {
 	memmove(data + at + len, data + at, size - at);
 	memcpy(data + at, steps, len);
@@ -20,7 +20,7 @@ insert(uint8_t *data, size_t size, size_t at, const uint8_t *steps, size_t len)
 }
 
 static size_t
-remove_at(uint8_t *data, size_t size, size_t at, size_t len)
+steps_remove(uint8_t *data, size_t size, size_t at, size_t len)
 {
 	memmove(data + at, data + at + len, size - at - len);
 	return size - len;
@@ -39,11 +39,11 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned se
 	len = (1 + rand_below(&rand, 4)) * STEP_LEN;
 	switch (rand_below(&rand, 4)) {
 	case 0:
-		return remove_at(data, size, from, len < size - from ? len : size - from);
+		return steps_remove(data, size, from, len < size - from ? len : size - from);
 	case 1: /* copy steps from another place */
 		len = len < size - from ? len : size - from;
 		memcpy(fresh, data + from, len);
-		return insert(data, size, (1 + rand_below(&rand, steps - 1)) * STEP_LEN,
+		return steps_insert(data, size, (1 + rand_below(&rand, steps - 1)) * STEP_LEN,
 			fresh, len);
 	case 2:
 		data[from + rand_below(&rand, STEP_LEN)] = (uint8_t)rand_next(&rand);
@@ -53,6 +53,6 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned se
 			fresh[i] = (uint8_t)rand_next(&rand);
 		for (size_t i = 0; i < len; i += STEP_LEN)
 			fresh[i] = (uint8_t)(fresh[i] % OPS | (fresh[i] & 0x80));
-		return insert(data, size, from, fresh, len);
+		return steps_insert(data, size, from, fresh, len);
 	}
 }

@@ -184,7 +184,7 @@ service_opcode(const struct host *to, uint8_t low, uint8_t any)
 
 /* A packet with every field chosen. Fields for memory come from the next step. */
 static void
-step_craft(struct host *to, const struct step *s, struct input *in)
+step_packet(struct host *to, const struct step *s, struct input *in)
 {
 	uint8_t how = take8(in), syndrome = take8(in), second = take8(in);
 	uint16_t va = take16(in), len = take16(in), third = take8(in);
@@ -226,7 +226,7 @@ step_craft(struct host *to, const struct step *s, struct input *in)
 /* BTH and payload as another implementation sent them. Addresses, QPNs and keys are ours
  * unless the step says otherwise. */
 static void
-step_raw(struct host *to, const struct step *s, struct input *in)
+step_replay(struct host *to, const struct step *s, struct input *in)
 {
 	size_t len = s->y % 4500;
 	const uint8_t *bytes = take_bytes(in, &len);
@@ -263,7 +263,7 @@ step_raw(struct host *to, const struct step *s, struct input *in)
 	}
 	memset(bth + len, 0, ICRC_LEN);
 	len = hdr.len + len + ICRC_LEN;
-	frame_mend(frame, len, MEND_LENGTHS | MEND_SUMS | MEND_ICRC);
+	frame_fix(frame, len, FIX_LENGTHS | FIX_CHECKSUMS | FIX_ICRC);
 	host_rx(to, frame, (uint32_t)len);
 }
 
@@ -282,7 +282,7 @@ step_time(struct world *w, const struct step *s)
 }
 
 static void
-events_forget(struct host *h)
+events_discard(struct host *h)
 {
 	world_poll(h);
 	event_purge(&h->qp.events);
@@ -292,7 +292,7 @@ static void
 reconnect(struct host *h, const struct step *s)
 {
 	FUZZ_CHECK(host_modify(h, IBV_QPS_RESET) == 0);
-	events_forget(h);
+	events_discard(h);
 	h->link->conf.psn[h == &h->link->b] = s->x | (uint32_t)s->c << 16;
 	host_connect(h);
 }
@@ -361,7 +361,7 @@ step_srq(struct host *h, const struct step *s)
 
 /* A time of undisturbed work. */
 static void
-step_settle(struct world *w, const struct step *s)
+step_drain(struct world *w, const struct step *s)
 {
 	for (unsigned i = 0; i <= s->a % 16u; i++) {
 		world_pull(&w->link.a, 64);
@@ -394,10 +394,10 @@ world_step(struct world *w, const struct step *s, struct input *in)
 		break;
 	case 5:
 	case 6:
-		step_craft(h, s, in);
+		step_packet(h, s, in);
 		break;
 	case 7:
-		step_raw(h, s, in);
+		step_replay(h, s, in);
 		break;
 	case 8:
 		step_time(w, s);
@@ -412,7 +412,7 @@ world_step(struct world *w, const struct step *s, struct input *in)
 		step_srq(h, s);
 		break;
 	default:
-		step_settle(w, s);
+		step_drain(w, s);
 		break;
 	}
 }

@@ -10,7 +10,7 @@ import sys
 
 REQUEST_OPS = set(range(0x00, 0x0d)) | {0x13, 0x14, 0x16, 0x17}
 A, B = 0, 0x80
-(SEND, RECV, PULL, DELIVER, WIRE, CRAFT, _, RAW, TIME, POLL, MODIFY, SRQ, SETTLE) = range(13)
+(SEND, RECV, PULL, DELIVER, WIRE, PACKET, _, RAW, TIME, POLL, MODIFY, SRQ, DRAIN) = range(13)
 RC, UC, UD = 0, 2, 3
 XRC = 0x40  # a is the initiator, b the target
 
@@ -91,31 +91,31 @@ def qp_scripts(out):
             for op in range(ops):
                 for size in (0, 1, 1024, 4000):
                     data += step(SEND | (B if size & 1 else A), op, 1, size & 1, size, 64)
-                data += step(SETTLE, a=2) + step(POLL) + step(POLL | B)
+                data += step(DRAIN, a=2) + step(POLL) + step(POLL | B)
                 data += step(RECV | B, b=7, x=8192) + step(RECV, b=7, x=8192)
             save(out, "qp", "script-%u-%x" % (service, more), data)
     lossy = conf(RC) + step(SEND, 0, 1, 0, 4000) + step(PULL, 32) + step(WIRE, 0, 1)
     lossy += step(DELIVER, 32) + step(PULL | B, 8) + step(DELIVER | B, 8) + step(TIME)
-    lossy += step(RECV | B, b=3, x=8192) + step(TIME) + step(SETTLE, 4) + step(TIME)
-    lossy += step(SETTLE, 8) + step(POLL) + step(POLL | B)
+    lossy += step(RECV | B, b=3, x=8192) + step(TIME) + step(DRAIN, 4) + step(TIME)
+    lossy += step(DRAIN, 8) + step(POLL) + step(POLL | B)
     save(out, "qp", "loss", lossy + step(SEND, 4, 1, 0, 4000) + step(PULL, 2) +
          step(DELIVER, 2) + step(PULL | B, 8) + step(WIRE | B, 0, 1) + step(DELIVER | B, 8) +
-         step(SETTLE, 8) + step(POLL))
+         step(DRAIN, 8) + step(POLL))
     for state in range(8):
         save(out, "qp", "state-%u" % state, conf(RC, more=8) + step(SEND, 0, 1, 0, 3000) +
              step(RECV | B, b=2, x=8192) + step(PULL, 2) + step(MODIFY, state, 3, 1, 7, 9) +
-             step(SRQ | B, 3, 4, 0, 64, 2) + step(SETTLE, 3) + step(MODIFY | B, state) +
-             step(SETTLE, 3) + step(MODIFY, 1) + step(SETTLE, 3))
+             step(SRQ | B, 3, 4, 0, 64, 2) + step(DRAIN, 3) + step(MODIFY | B, state) +
+             step(DRAIN, 3) + step(MODIFY, 1) + step(DRAIN, 3))
     for opcode in range(0x18):
-        save(out, "qp", "craft-xrc-%02x" % opcode, conf(XRC) + step(RECV | B, b=3, x=8192) +
-             (step(CRAFT | B, opcode, 0, 0, 1, 64) + bytes(8) + step(PULL | B, 4)) * 2 +
-             step(CRAFT | B, opcode, 0, 0, 1, 64) + b"\x80" + bytes(7) + step(PULL | B, 4) +
+        save(out, "qp", "packet-xrc-%02x" % opcode, conf(XRC) + step(RECV | B, b=3, x=8192) +
+             (step(PACKET | B, opcode, 0, 0, 1, 64) + bytes(8) + step(PULL | B, 4)) * 2 +
+             step(PACKET | B, opcode, 0, 0, 1, 64) + b"\x80" + bytes(7) + step(PULL | B, 4) +
              step(POLL | B))
     for opcode in range(0x1e):
-        save(out, "qp", "craft-%02x" % opcode, conf(RC) + step(RECV | B, b=3, x=8192) +
-             (step(CRAFT | B, opcode, 0, 0, 1, 64) + bytes(8) + step(PULL | B, 4)) * 2 +
+        save(out, "qp", "packet-%02x" % opcode, conf(RC) + step(RECV | B, b=3, x=8192) +
+             (step(PACKET | B, opcode, 0, 0, 1, 64) + bytes(8) + step(PULL | B, 4)) * 2 +
              step(SEND, opcode, 1, 0, 900) + step(PULL, 2) +
-             step(CRAFT, opcode, 1, 0, 1, 64) + bytes([0, 0x1f]) + bytes(6) + step(POLL))
+             step(PACKET, opcode, 1, 0, 1, 64) + bytes([0, 0x1f]) + bytes(6) + step(POLL))
 
 
 def icmp6(kind, src, dst, body):
@@ -182,18 +182,18 @@ def switch_scripts(out):
     """Requests of the hostile client for a QPN of its own and for those of others, then its frames,
     while the honest clients talk to each other."""
     first, second, own = 0x60, 0x61, 0x62
-    turn, pair, look = b"\x26\x10", b"\x04\x0c", b"\x05\x0d"
+    run, pair, look = b"\x26\x10", b"\x04\x0c", b"\x05\x0d"
     for kind in range(1, 11):
         for qpn in (first, own):
             for group in (0, 2):
-                data = pair + bytes([3, kind, qpn, second, 0, group]) + turn + look
+                data = pair + bytes([3, kind, qpn, second, 0, group]) + run + look
                 for opcode in (0, 1, 3, 5):
                     for deth in (b"\x01", b"\x00"):
                         frame = b"\x00" + deth + bytes([0, own, opcode, 0x20 if group else second])
-                        data += frame + deth[:1 - deth[0]] + bytes([64, 0, group]) + turn + look
-                save(out, "switch", "ask-%u-%02x-%u" % (kind, qpn, group), data + pair + turn + look)
+                        data += frame + deth[:1 - deth[0]] + bytes([64, 0, group]) + run + look
+                save(out, "switch", "ask-%u-%02x-%u" % (kind, qpn, group), data + pair + run + look)
     for place in range(0, 320, 4):
-        data = pair + b"\x02" + struct.pack("<HBB", place, 0, 4) + b"\xff\x00\x00\x01" + turn + look
+        data = pair + b"\x02" + struct.pack("<HBB", place, 0, 4) + b"\xff\x00\x00\x01" + run + look
         save(out, "switch", "write-%u" % place, data * 2)
 
 

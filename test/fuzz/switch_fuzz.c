@@ -174,7 +174,7 @@ hostile_frame(struct world *w, struct input *in)
 		frame[at] ^= take8(in);
 	}
 	if (how & 2)
-		frame_mend(frame, len, MEND_LENGTHS | MEND_SUMS);
+		frame_fix(frame, len, FIX_LENGTHS | FIX_CHECKSUMS);
 	if (how & 4)
 		len = take16(in);
 	if (ring_prod_refresh(&c->tx) && (ring_room(&c->tx) != 0 || how & 8))
@@ -182,7 +182,7 @@ hostile_frame(struct world *w, struct input *in)
 }
 
 static void
-hostile_scribble(struct world *w, struct input *in)
+hostile_overwrite(struct world *w, struct input *in)
 {
 	struct fixture_client *c = &w->fixture.c[HOSTILE];
 	size_t size = region_size(&c->client->region.geom);
@@ -237,7 +237,7 @@ hostile_request(struct world *w, struct input *in)
 }
 
 static void
-hostile_again(struct world *w)
+hostile_reconnect(struct world *w)
 {
 	client_detach(&w->fixture.c[HOSTILE]);
 	client_attach(&w->fixture, &w->fixture.c[HOSTILE]);
@@ -247,7 +247,7 @@ hostile_again(struct world *w)
 /* ---- */
 
 static void
-turn(struct world *w, uint64_t after_ns)
+pass_run(struct world *w, uint64_t after_ns)
 {
 	w->fixture.now += after_ns;
 	sw_run(w->fixture.sw, w->fixture.now);
@@ -256,11 +256,11 @@ turn(struct world *w, uint64_t after_ns)
 	if (sw_sleep(w->fixture.sw))
 		sw_awake(w->fixture.sw);
 	else if (w->fixture.c[HOSTILE].client->corrupt)
-		hostile_again(w);
+		hostile_reconnect(w);
 }
 
 static void
-step(struct world *w, struct input *in)
+step_run(struct world *w, struct input *in)
 {
 	uint8_t op = take8(in);
 
@@ -270,7 +270,7 @@ step(struct world *w, struct input *in)
 		hostile_frame(w, in);
 		break;
 	case 2:
-		hostile_scribble(w, in);
+		hostile_overwrite(w, in);
 		break;
 	case 3:
 		hostile_request(w, in);
@@ -282,11 +282,11 @@ step(struct world *w, struct input *in)
 		honest_receive(w, &w->pair[op >> 3 & 1]);
 		break;
 	case 6:
-		turn(w, (uint64_t)take8(in) << (op >> 3));
+		pass_run(w, (uint64_t)take8(in) << (op >> 3));
 		break;
 	default:
 		if (op == 0xFF)
-			hostile_again(w);
+			hostile_reconnect(w);
 		else
 			hostile_receive(&w->fixture.c[HOSTILE], op >> 3);
 		break;
@@ -296,10 +296,10 @@ step(struct world *w, struct input *in)
 /* Checks that no frame stays queued, and that all frames not dropped by a ring have
  * arrived. */
 static void
-finish(struct world *w)
+final_check(struct world *w)
 {
 	for (unsigned i = 0; i < 4 * CLIENT_SLOTS; i++) {
-		turn(w, SW_BACKPRESSURE_NS);
+		pass_run(w, SW_BACKPRESSURE_NS);
 		for (unsigned k = 0; k < 2; k++)
 			honest_receive(w, &w->pair[k]);
 	}
@@ -324,8 +324,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			(struct honest){.client = &w.fixture.c[k], .peer = &w.pair[1 - k]};
 	qpn_note(&w, w.fixture.c[HOSTILE].qpn);
 	for (unsigned i = 0; i < STEPS && in.left != 0; i++)
-		step(&w, &in);
-	finish(&w);
+		step_run(&w, &in);
+	final_check(&w);
 	fixture_close(&w.fixture);
 	return 0;
 }

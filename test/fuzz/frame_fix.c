@@ -38,7 +38,7 @@ sum_end(uint32_t sum)
 }
 
 static void
-mend_udp(uint8_t *udp, size_t room)
+fix_udp(uint8_t *udp, size_t room)
 {
 	be16_put(udp + 2, ROCE_UDP_PORT);
 	/* A multiple of 4, as a padded packet has; the rest is trailing bytes. */
@@ -46,7 +46,7 @@ mend_udp(uint8_t *udp, size_t room)
 }
 
 static void
-mend_icrc(uint8_t *ip, size_t ip_len, unsigned version)
+fix_icrc(uint8_t *ip, size_t ip_len, unsigned version)
 {
 	size_t hdr = version == 4 ? 20 : 40;
 	uint8_t *udp = ip + hdr;
@@ -66,7 +66,7 @@ mend_icrc(uint8_t *ip, size_t ip_len, unsigned version)
 }
 
 static void
-mend_icmp6(uint8_t *ip, size_t len)
+fix_icmp6(uint8_t *ip, size_t len)
 {
 	uint8_t *msg = ip + 40;
 
@@ -79,19 +79,19 @@ mend_icmp6(uint8_t *ip, size_t len)
 }
 
 static void
-mend_ipv4(uint8_t *ip, size_t len, unsigned what)
+fix_ipv4(uint8_t *ip, size_t len, unsigned what)
 {
-	if (what & MEND_LENGTHS) {
+	if (what & FIX_LENGTHS) {
 		ip[0] = 0x45;
 		be16_put(ip + 2, len);
 		ip[6] &= 0x40;
 		ip[7] = 0;
 		if (ip[9] != IPPROTO_ICMP && len >= 20 + UDP_LEN) {
 			ip[9] = IPPROTO_UDP;
-			mend_udp(ip + 20, len - 20);
+			fix_udp(ip + 20, len - 20);
 		}
 	}
-	if (what & MEND_SUMS) {
+	if (what & FIX_CHECKSUMS) {
 		be16_put(ip + 10, 0);
 		be16_put(ip + 10, sum_end(sum_of(0, ip, 20)));
 		if (ip[9] == IPPROTO_ICMP && len >= 24) {
@@ -99,36 +99,36 @@ mend_ipv4(uint8_t *ip, size_t len, unsigned what)
 			be16_put(ip + 22, sum_end(sum_of(0, ip + 20, len - 20)));
 		}
 	}
-	if (what & MEND_ICRC && ip[9] == IPPROTO_UDP && len >= 20 + UDP_LEN)
-		mend_icrc(ip, len, 4);
+	if (what & FIX_ICRC && ip[9] == IPPROTO_UDP && len >= 20 + UDP_LEN)
+		fix_icrc(ip, len, 4);
 }
 
 static void
-mend_ipv6(uint8_t *ip, size_t len, unsigned what)
+fix_ipv6(uint8_t *ip, size_t len, unsigned what)
 {
-	if (what & MEND_LENGTHS) {
+	if (what & FIX_LENGTHS) {
 		ip[0] = (uint8_t)(0x60 | (ip[0] & 0xF));
 		be16_put(ip + 4, len - 40);
 		if (ip[6] != IPPROTO_ICMPV6 && len >= 40 + UDP_LEN) {
 			ip[6] = IPPROTO_UDP;
-			mend_udp(ip + 40, len - 40);
+			fix_udp(ip + 40, len - 40);
 		}
 	}
-	if (what & MEND_SUMS && ip[6] == IPPROTO_ICMPV6)
-		mend_icmp6(ip, len);
-	if (what & MEND_ICRC && ip[6] == IPPROTO_UDP && len >= 40 + UDP_LEN)
-		mend_icrc(ip, len, 6);
+	if (what & FIX_CHECKSUMS && ip[6] == IPPROTO_ICMPV6)
+		fix_icmp6(ip, len);
+	if (what & FIX_ICRC && ip[6] == IPPROTO_UDP && len >= 40 + UDP_LEN)
+		fix_icrc(ip, len, 6);
 }
 
 void
-frame_mend(uint8_t *frame, size_t len, unsigned what)
+frame_fix(uint8_t *frame, size_t len, unsigned what)
 {
 	size_t off = 14;
 
 	if (len >= 18 && be16_at(frame + 12) == 0x8100)
 		off = 18;
 	if (len >= off + 20 && be16_at(frame + off - 2) == 0x0800)
-		mend_ipv4(frame + off, len - off, what);
+		fix_ipv4(frame + off, len - off, what);
 	else if (len >= off + 40 && be16_at(frame + off - 2) == 0x86DD)
-		mend_ipv6(frame + off, len - off, what);
+		fix_ipv6(frame + off, len - off, what);
 }
