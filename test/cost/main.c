@@ -14,10 +14,10 @@
 
 #define BURST 32        /* requests per pass */
 #define SIGNAL_EVERY 32 /* requests of a QP per signaled one */
-#define WARM 4096       /* messages before the measurement */
+#define WARMUP_MESSAGES 4096       /* messages before the measurement */
 #define MESSAGES 8192   /* messages measured */
-#define TURN_NS 1000
-#define IDLE_TURNS 10000 /* passes without a message, after which one must be lost */
+#define PASS_NS 1000
+#define IDLE_PASSES 10000 /* passes without a message, after which one must be lost */
 #define POLL_MAX 64
 #define QKEY 0x11
 
@@ -103,7 +103,7 @@ list_post(struct run *run, unsigned first, unsigned n)
 
 /* Posts one list of 32 requests to one QP, or one request to each of 32 QPs. */
 static void
-turn_post(struct run *run)
+pass_post(struct run *run)
 {
 	unsigned n = run->ends.qps == 1 ? BURST : 1;
 
@@ -115,7 +115,7 @@ turn_post(struct run *run)
 }
 
 static void
-turn_reap(struct run *run)
+pass_poll_sends(struct run *run)
 {
 	struct ibv_wc wc[POLL_MAX];
 	int n = ibv_poll_cq(run->ends.client.send_cq, POLL_MAX, wc);
@@ -134,7 +134,7 @@ turn_reap(struct run *run)
 /* Polls the end's receive CQ and posts the receives again. Returns the number of
  * messages. */
 static unsigned
-turn_receive(struct end *end)
+pass_receive(struct end *end)
 {
 	struct ibv_recv_wr *first = NULL, **link = &first, *bad;
 	struct ibv_wc wc[POLL_MAX];
@@ -153,21 +153,21 @@ turn_receive(struct end *end)
 }
 
 static void
-move(struct run *run, uint64_t messages)
+stream_run(struct run *run, uint64_t messages)
 {
 	uint64_t end = run->started + messages, done = run->done;
 	unsigned idle = 0;
 
 	while (run->done < end) {
 		if (run->started < end)
-			turn_post(run);
-		clock_step(TURN_NS);
+			pass_post(run);
+		clock_step(PASS_NS);
 		rocade_engine_poll(run->ends.client.engine);
 		rocade_engine_poll(run->ends.server.engine);
-		run->done += turn_receive(&run->ends.server);
-		turn_reap(run);
+		run->done += pass_receive(&run->ends.server);
+		pass_poll_sends(run);
 		idle = run->done == done ? idle + 1 : 0;
-		must(idle < IDLE_TURNS, "messages stopped arriving");
+		must(idle < IDLE_PASSES, "messages stopped arriving");
 		done = run->done;
 	}
 }
@@ -200,11 +200,11 @@ play(struct run *run, uint64_t messages)
 		unsigned idle = 0;
 
 		ball_post(run, from);
-		while (turn_receive(to) == 0) {
-			clock_step(TURN_NS);
+		while (pass_receive(to) == 0) {
+			clock_step(PASS_NS);
 			rocade_engine_poll(to->engine);
 			rocade_engine_poll(from->engine);
-			must(++idle < IDLE_TURNS, "messages stopped arriving");
+			must(++idle < IDLE_PASSES, "messages stopped arriving");
 		}
 		from = to;
 		to = next;
@@ -218,7 +218,7 @@ measured(struct run *run) __attribute__((noinline));
 void
 measured(struct run *run)
 {
-	(run->work->game ? play : move)(run, MESSAGES);
+	(run->work->game ? play : stream_run)(run, MESSAGES);
 }
 
 static void
@@ -270,7 +270,7 @@ main(int argc, char **argv)
 	must(run.work != NULL, "unknown workload (see --list)");
 	ends_open(&run.ends, run.work->qps, run.work->type);
 	requests_prepare(&run);
-	(run.work->game ? play : move)(&run, WARM);
+	(run.work->game ? play : stream_run)(&run, WARMUP_MESSAGES);
 	measured(&run);
 	printf("%u\n", MESSAGES);
 	if (run.work->type == IBV_QPT_UD)

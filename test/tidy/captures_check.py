@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks test/captures/played.tsv against the captures and the tests. Each capture has a line, and
-each line a capture. A column is "played" if, and only if, the test has a row for the capture;
+"""Checks test/captures/replayed.tsv against the captures and the tests. Each capture has a line, and
+each line a capture. A column is "replayed" if, and only if, the test has a row for the capture;
 otherwise it has a reason."""
 
 import os
@@ -30,11 +30,11 @@ def check(captures, lines, sources):
         if name not in captures:
             wrong.append("no capture %s" % name)
         for test, row, column in zip(TESTS, rows, columns[1:]):
-            if column == "played" and name not in row:
+            if column == "replayed" and name not in row:
                 wrong.append("%s: %s does not replay it" % (name, test))
-            elif column != "played" and name in row:
+            elif column != "replayed" and name in row:
                 wrong.append("%s: %s replays it" % (name, test))
-            elif column != "played" and not re.match(r"no: \S+ \S+", column):
+            elif column != "replayed" and not re.match(r"no: \S+ \S+", column):
                 wrong.append("%s: no reason why %s does not replay it" % (name, test))
     wrong += ["capture %s has no line" % name for name in sorted(captures - seen)]
     wrong += ["%s replays %s, which is not a capture" % (test, name)
@@ -53,15 +53,15 @@ def main():
     top = sys.argv[1]
     captures = {name.removesuffix(".pcap") for name in os.listdir(os.path.join(top, "captures"))
                 if name.endswith(".pcap")}
-    wrong = check(captures, read(top, "captures/played.tsv").splitlines(),
+    wrong = check(captures, read(top, "captures/replayed.tsv").splitlines(),
                   [read(top, test) + read(top, PROGRAMS) for test in TESTS])
     # Proof that the check finds each kind of error.
-    lines = ["a\tplayed\tno: why ever", "b\tno: why ever\tno:", "b\tno: why ever\tno: why ever",
-             "e\tplayed", "d\tplayed\tplayed"]
+    lines = ["a\treplayed\tno: why ever", "b\tno: why ever\tno:", "b\tno: why ever\tno: why ever",
+             "e\treplayed", "d\treplayed\treplayed"]
     bad = check({"a", "b", "c"}, lines,
                 ['{.name = "d"}, {.name = "b"}', 'PROGRAM("d", 1)'])
     print("1..2")
-    print("%s 1 - each of %d captures is played or has a reason why not"
+    print("%s 1 - each of %d captures is replayed or has a reason why not"
           % ("not ok" if wrong or not captures else "ok", len(captures)))
     for line in wrong:
         print("# " + line)

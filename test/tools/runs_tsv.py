@@ -59,7 +59,7 @@ def completions(name, text):
 
 
 def main():
-    print("# What the logs of the captures say: see test/tools/runs_tsv.py.")
+    print("# Content of the logs of the captures: see test/tools/runs_tsv.py.")
     for path in sys.argv[1:]:
         name = os.path.basename(path).removesuffix(".log")
         with open(path, encoding="utf-8", errors="replace") as file:

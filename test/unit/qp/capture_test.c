@@ -4,7 +4,7 @@
  * requests of the kernel's requester. Its responses are compared field by field with the
  * kernel's, its receive completions with those in the log. Where the kernel differs from
  * the IBA, the row names the topic of docs/protocol.md 19. Any other difference fails.
- * The requester's half is capture_requester_test.c. test/captures/played.tsv lists both.
+ * The requester's half is capture_requester_test.c. test/captures/replayed.tsv lists both.
  */
 #include <stdio.h>
 #include <stdlib.h>
