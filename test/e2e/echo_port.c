@@ -83,7 +83,7 @@ transmit(const struct port *port, struct pkt *pkt)
 }
 
 static void
-turn(const struct port *port, struct net *net)
+echo_port_poll(const struct port *port, struct net *net)
 {
 	struct pkt pkts[PKT_BURST], out;
 	unsigned n = port->ops->rx_burst(port->queues[0], pkts, PKT_BURST);
@@ -125,7 +125,7 @@ resolve(const struct port *port, struct net *net, const char *text)
 		generation = net_generation(net);
 		ret = net_resolve(net, dst, mac, now_ns());
 		while (ret == -EAGAIN && net_generation(net) == generation)
-			turn(port, net);
+			echo_port_poll(port, net);
 	} while (ret == -EAGAIN);
 	if (ret == 0)
 		printf(MAC_FORMAT "\n", MAC_BYTES(mac));
@@ -174,7 +174,7 @@ main(int argc, char **argv)
 	if (fgets(line, sizeof(line), stdin) == NULL)
 		return 1;
 	for (unsigned i = 0; i % 64 != 0 || command(&port, net); i++)
-		turn(&port, net);
+		echo_port_poll(&port, net);
 	net_destroy(net);
 	port.ops->close(port.drv);
 	rte_eal_cleanup();

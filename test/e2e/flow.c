@@ -47,7 +47,7 @@ connect_over(struct end *e, int link)
 
 /* Fills the buffer with the content of message n. */
 static void
-fill(uint8_t *buf, uint64_t n)
+message_fill(uint8_t *buf, uint64_t n)
 {
 	for (size_t at = 0; at < SIZE; at += 8) {
 		uint64_t word = (n * SIZE + at) * UINT64_C(0x9E3779B97F4A7C15) ^ n;
@@ -77,7 +77,7 @@ sender_run(struct end *e, int link)
 		unsigned open = 0;
 
 		for (; open < DEPTH; open++) {
-			fill(e->buf + (size_t)open * SIZE, sent++);
+			message_fill(e->buf + (size_t)open * SIZE, sent++);
 			if (send_post(e, open) != 0)
 				die("ibv_post_send");
 		}
@@ -113,7 +113,7 @@ receiver_run(struct end *e, int link)
 			continue;
 		}
 		completion_check(&wc);
-		fill(want, got);
+		message_fill(want, got);
 		if (wc.byte_len != SIZE ||
 			memcmp(want, e->buf + wc.wr_id * SIZE, SIZE) != 0)
 			die("received data differs from the sent");
@@ -131,7 +131,7 @@ receiver_run(struct end *e, int link)
 }
 
 static int
-pair(void)
+mode_pair(void)
 {
 	int link[2], status = 1;
 	struct end e;
@@ -176,7 +176,7 @@ datagram_qp(const struct end *e)
 
 /* Sends datagrams as fast as possible to a QP at our own address. */
 static void
-flood(struct end *e, struct ibv_qp *qp, uint32_t dest)
+datagrams_flood(struct end *e, struct ibv_qp *qp, uint32_t dest)
 {
 	struct ibv_ah_attr to = {.is_global = 1, .port_num = 1, .grh.hop_limit = 1};
 	struct ibv_sge sge = {
@@ -204,7 +204,7 @@ flood(struct end *e, struct ibv_qp *qp, uint32_t dest)
 }
 
 static int
-deaf(void)
+mode_deaf(void)
 {
 	struct ibv_qp *qp;
 	uint32_t peer = 0;
@@ -227,7 +227,7 @@ deaf(void)
 		die("the stopped receiver");
 	printf("running\n");
 	fflush(stdout);
-	flood(&e, qp, peer);
+	datagrams_flood(&e, qp, peer);
 	kill(child, SIGKILL);
 	return ibv_destroy_qp(qp) != 0 || end_close(&e) != 0;
 }
@@ -235,7 +235,7 @@ deaf(void)
 /* Creates, uses and destroys one object of each kind. Returns NULL, or the failed
  * step. */
 static const char *
-one_of_each(struct end *e)
+objects_cycle(struct end *e)
 {
 	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 64, .max_sge = 1}};
 	struct ibv_srq *srq = ibv_create_srq(e->pd, &srq_init);
@@ -262,7 +262,7 @@ one_of_each(struct end *e)
 }
 
 static int
-churn(void)
+mode_churn(void)
 {
 	do {
 		struct end e;
@@ -271,7 +271,7 @@ churn(void)
 		end_open(&e);
 		if (qp_init(e.qp) != 0 || qp_connect(e.qp, e.qp->qp_num) != 0)
 			die("connect");
-		failed = one_of_each(&e);
+		failed = objects_cycle(&e);
 		if (failed != NULL)
 			die(failed);
 		if (end_close(&e) != 0)
@@ -281,7 +281,7 @@ churn(void)
 }
 
 static int
-many(unsigned want)
+mode_many(unsigned want)
 {
 	struct end e;
 	unsigned made = 0;
@@ -324,7 +324,7 @@ srq_show(const struct end *e)
 }
 
 static int
-idle(void)
+mode_idle(void)
 {
 	struct ibv_srq *srq;
 	struct end e;
@@ -378,7 +378,7 @@ fatal_wait(struct end *e, const char *way)
 }
 
 static int
-fatal(const char *way)
+mode_fatal(const char *way)
 {
 	struct ibv_async_event event;
 	struct end e;
@@ -420,17 +420,17 @@ main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 
 	if (strcmp(what, "pair") == 0)
-		return pair();
+		return mode_pair();
 	if (strcmp(what, "deaf") == 0)
-		return deaf();
+		return mode_deaf();
 	if (strcmp(what, "churn") == 0)
-		return churn();
+		return mode_churn();
 	if (strcmp(what, "idle") == 0)
-		return idle();
+		return mode_idle();
 	if (strcmp(what, "many") == 0 && argc > 2)
-		return many((unsigned)atoi(argv[2]));
+		return mode_many((unsigned)atoi(argv[2]));
 	if (strcmp(what, "fatal") == 0 && argc > 2)
-		return fatal(argv[2]);
+		return mode_fatal(argv[2]);
 	fprintf(stderr, "usage: flow pair | deaf | churn | idle | many N | fatal WAY\n");
 	return 2;
 }

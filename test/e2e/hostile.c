@@ -38,7 +38,7 @@ struct me {
 static uint64_t seed, until;
 
 static uint64_t
-draw(void)
+random_next(void)
 {
 	uint64_t z = seed += UINT64_C(0x9E3779B97F4A7C15);
 
@@ -90,7 +90,7 @@ detach(struct me *me)
 }
 
 static int
-ask(struct me *me, uint32_t type, uint32_t qpn, uint32_t dest, uint32_t *out)
+daemon_call(struct me *me, uint32_t type, uint32_t qpn, uint32_t dest, uint32_t *out)
 {
 	struct sw_request req = {.type = type, .qpn = qpn, .dest_qpn = dest};
 	struct sw_reply reply;
@@ -105,7 +105,7 @@ ask(struct me *me, uint32_t type, uint32_t qpn, uint32_t dest, uint32_t *out)
 }
 
 static void
-ring_bell(const struct me *me)
+daemon_notify(const struct me *me)
 {
 	const uint64_t one = 1;
 	ssize_t n = write(me->fds[1], &one, sizeof(one));
@@ -114,7 +114,7 @@ ring_bell(const struct me *me)
 }
 
 static int
-scribble(void)
+mode_scribble(void)
 {
 	unsigned lives = 0;
 	struct me me;
@@ -131,12 +131,12 @@ scribble(void)
 		 * the daemon may go on reading. */
 		do {
 			uint64_t *word = (uint64_t *)me.region.head;
-			bool all = draw() % 4 == 0;
+			bool all = random_next() % 4 == 0;
 			size_t span = all ? me.size / 8 : sizeof(struct region_head) / 8;
 
 			for (unsigned i = 0; i < (all ? 1u << 16 : 3u); i++)
-				word[draw() % span] = draw() >> draw() % 64;
-			ring_bell(&me);
+				word[random_next() % span] = random_next() >> random_next() % 64;
+			daemon_notify(&me);
 		} while (session_call(&me.session, &req, &reply, NULL, 0) == 0 &&
 			 time_left());
 		detach(&me);
@@ -148,7 +148,7 @@ scribble(void)
 /* Builds a frame with a wrong ICRC and some corrupted bytes. Returns its length,
  * sometimes a wrong one. */
 static uint16_t
-frame_bend(const struct me *me, uint8_t *to, uint32_t dest, uint8_t opcode)
+frame_random(const struct me *me, uint8_t *to, uint32_t dest, uint8_t opcode)
 {
 	struct path_addr addr = {.udp_sport = 0xC000, .hop_limit = 64};
 	struct bth_fields bth = {
@@ -161,14 +161,14 @@ frame_bend(const struct me *me, uint8_t *to, uint32_t dest, uint8_t opcode)
 	path_hdr_init(&hdr, &addr);
 	(void)frame_begin(&hdr, &pkt, &bth, 100);
 	frame_end(&hdr, &pkt, 100);
-	to[pkt.len - 1] ^= (uint8_t)(1 + draw() % 255); /* the ICRC */
-	for (unsigned i = (unsigned)(draw() % 3); i > 0; i--)
-		to[draw() % pkt.len] ^= (uint8_t)draw();
-	return draw() % 8 == 0 ? (uint16_t)draw() : pkt.len;
+	to[pkt.len - 1] ^= (uint8_t)(1 + random_next() % 255); /* the ICRC */
+	for (unsigned i = (unsigned)(random_next() % 3); i > 0; i--)
+		to[random_next() % pkt.len] ^= (uint8_t)random_next();
+	return random_next() % 8 == 0 ? (uint16_t)random_next() : pkt.len;
 }
 
 static int
-liar(void)
+mode_liar(void)
 {
 	static const uint8_t opcodes[] = {OPCODE_RC_SEND_ONLY, OPCODE_RC_WRITE_ONLY,
 		OPCODE_RC_ACKNOWLEDGE, OPCODE_UC_SEND_ONLY, OPCODE_UD_SEND_ONLY};
@@ -177,34 +177,34 @@ liar(void)
 	struct me me;
 	uint32_t qpn;
 
-	if (attach(&me) != 0 || ask(&me, SW_QPN_TAKE, 0, 0, &qpn) != 0)
+	if (attach(&me) != 0 || daemon_call(&me, SW_QPN_TAKE, 0, 0, &qpn) != 0)
 		return 1;
 	ring_prod_init(
 		&tx, &me.region.head->tx, me.region.tx_desc, me.region.geom.tx_slots);
 	while (time_left()) {
-		uint32_t dest = qpn - 32 + (uint32_t)(draw() % 64);
+		uint32_t dest = qpn - 32 + (uint32_t)(random_next() % 64);
 		uint8_t *last = NULL;
 
-		if (ask(&me, SW_PEER_SET, qpn, dest, NULL) == -ENODEV)
+		if (daemon_call(&me, SW_PEER_SET, qpn, dest, NULL) == -ENODEV)
 			return 1;
 		for (unsigned i = 0; i < 64 && ring_prod_refresh(&tx) && ring_room(&tx) != 0;
 			i++) {
 			struct ring_desc desc = {
-				.buf = (uint32_t)(draw() % me.region.geom.tx_bufs),
-				.qpn = draw() % 8 != 0 ? qpn : dest};
+				.buf = (uint32_t)(random_next() % me.region.geom.tx_bufs),
+				.qpn = random_next() % 8 != 0 ? qpn : dest};
 
 			last = region_tx_buf(&me.region, desc.buf);
-			desc.len = frame_bend(
-				&me, last, dest, opcodes[draw() % RTE_DIM(opcodes)]);
-			if (draw() % 32 == 0)
-				desc.buf = (uint32_t)draw();
+			desc.len = frame_random(
+				&me, last, dest, opcodes[random_next() % RTE_DIM(opcodes)]);
+			if (random_next() % 32 == 0)
+				desc.buf = (uint32_t)random_next();
 			ring_put(&tx, &desc);
 			sent++;
 		}
 		ring_publish(&tx);
-		ring_bell(&me);
+		daemon_notify(&me);
 		for (unsigned i = 0; last != NULL && i < 64; i++)
-			last[draw() % 64] = (uint8_t)draw();
+			last[random_next() % 64] = (uint8_t)random_next();
 		/* Release all received packets without reading them. */
 		me.region.head->rx.cons = me.region.head->rx.prod;
 	}
@@ -215,7 +215,7 @@ liar(void)
 
 /* Fills the descriptor completely, an eventfd or a socket. */
 static void
-wake_fill(int fd)
+wake_fd_fill(int fd)
 {
 	const uint64_t most = UINT64_MAX - 1;
 	ssize_t n = write(fd, &most, sizeof(most));
@@ -225,17 +225,17 @@ wake_fill(int fd)
 }
 
 static int
-block(void)
+mode_block(void)
 {
 	struct ring_prod tx;
 	uint64_t sent = 0;
 	struct me me;
 	uint32_t qpn;
 
-	if (attach(&me) != 0 || ask(&me, SW_QPN_TAKE, 0, 0, &qpn) != 0 ||
-		ask(&me, SW_PEER_SET, qpn, qpn, NULL) != 0)
+	if (attach(&me) != 0 || daemon_call(&me, SW_QPN_TAKE, 0, 0, &qpn) != 0 ||
+		daemon_call(&me, SW_PEER_SET, qpn, qpn, NULL) != 0)
 		return 1;
-	wake_fill(me.fds[2]);
+	wake_fd_fill(me.fds[2]);
 	/* The flags of a shared open file are the daemon's too. */
 	for (unsigned i = 1; i < SW_ATTACH_FDS; i++)
 		fcntl(me.fds[i], F_SETFL, fcntl(me.fds[i], F_GETFL) & ~O_NONBLOCK);
@@ -250,7 +250,7 @@ block(void)
 		/* A packet to ourselves. Our ring says that we sleep, so the daemon has
 		 * to wake us. */
 		do
-			desc.len = frame_bend(&me, region_tx_buf(&me.region, 0), qpn,
+			desc.len = frame_random(&me, region_tx_buf(&me.region, 0), qpn,
 				OPCODE_RC_SEND_ONLY);
 		while (desc.len > 1000);
 		me.region.head->rx_asleep = 1;
@@ -261,7 +261,7 @@ block(void)
 			sent++;
 		}
 		/* Ring the daemon's doorbell and clear it at once. */
-		ring_bell(&me);
+		daemon_notify(&me);
 		drained = 0;
 		(void)!read(me.fds[1], &drained, sizeof(drained));
 		if (session_call(&me.session, &req, &reply, NULL, 0) != 0)
@@ -292,7 +292,7 @@ fd_send(int fd, const void *bytes, size_t len)
 }
 
 static int
-talk(void)
+mode_talk(void)
 {
 	unsigned talks = 0;
 
@@ -304,16 +304,16 @@ talk(void)
 			return 1;
 		for (unsigned round = 0; round < 40; round++) {
 			struct sw_request *req = (struct sw_request *)words;
-			size_t len = draw() % 4 != 0 ? sizeof(*req) : draw() % 512;
+			size_t len = random_next() % 4 != 0 ? sizeof(*req) : random_next() % 512;
 
 			for (unsigned i = 0; i < RTE_DIM(words); i++)
-				words[i] = draw();
-			if (draw() % 8 != 0) {
+				words[i] = random_next();
+			if (random_next() % 8 != 0) {
 				req->magic = SW_PROTO_MAGIC;
 				req->version = SW_PROTO_VERSION;
-				req->type = (uint32_t)(draw() % 12);
+				req->type = (uint32_t)(random_next() % 12);
 			}
-			if (draw() % 4 == 0)
+			if (random_next() % 4 == 0)
 				fd_send(s.fd, words, len);
 			else if (send(s.fd, words, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 				break;
@@ -325,7 +325,7 @@ talk(void)
 }
 
 static int
-boast(void)
+mode_boast(void)
 {
 	unsigned told = 0;
 	struct me me;
@@ -351,7 +351,7 @@ boast(void)
 }
 
 static int
-places(void)
+mode_places(void)
 {
 	static struct me us[64];
 	unsigned most = 0;
@@ -370,7 +370,7 @@ places(void)
 }
 
 static int
-qpns(void)
+mode_qpns(void)
 {
 	unsigned most = 0;
 	struct me me;
@@ -383,15 +383,15 @@ qpns(void)
 		int rc = 0;
 
 		while (n < RTE_DIM(mine) &&
-			(rc = ask(&me, SW_QPN_TAKE, 0, 0, &mine[n])) == 0)
+			(rc = daemon_call(&me, SW_QPN_TAKE, 0, 0, &mine[n])) == 0)
 			n++;
 		if (rc == -ENODEV)
 			return 1;
 		most = RTE_MAX(most, n);
-		if (ask(&me, SW_QPN_GIVE, mine[0] + 65536, 0, NULL) != -EINVAL)
+		if (daemon_call(&me, SW_QPN_GIVE, mine[0] + 65536, 0, NULL) != -EINVAL)
 			return 1;
 		while (n > 0 && time_left())
-			(void)ask(&me, SW_QPN_GIVE, mine[--n], 0, NULL);
+			(void)daemon_call(&me, SW_QPN_GIVE, mine[--n], 0, NULL);
 	}
 	printf("qpns %u\n", most);
 	return 0; /* the daemon frees the rest when this process ends */
@@ -403,8 +403,8 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*run)(void);
-	} ways[] = {{"scribble", scribble}, {"liar", liar}, {"block", block},
-		{"talk", talk}, {"boast", boast}, {"places", places}, {"qpns", qpns}};
+	} ways[] = {{"scribble", mode_scribble}, {"liar", mode_liar}, {"block", mode_block},
+		{"talk", mode_talk}, {"boast", mode_boast}, {"places", mode_places}, {"qpns", mode_qpns}};
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);

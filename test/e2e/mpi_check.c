@@ -18,7 +18,7 @@ static int rank, ranks;
 static uint64_t sent;
 
 static void
-must(int good, const char *what)
+require(int good, const char *what)
 {
 	if (good)
 		return;
@@ -47,7 +47,7 @@ all_reduce(unsigned round)
 
 		for (int r = 0; r < ranks; r++)
 			want += word_of((unsigned)r, 0, round, i);
-		must(out[i] == want, "all reduce");
+		require(out[i] == want, "all reduce");
 	}
 	sent += sizeof(in);
 }
@@ -63,7 +63,7 @@ all_to_all(unsigned round, uint32_t *in, uint32_t *out)
 	MPI_Alltoall(in, BLOCK, MPI_UINT32_T, out, BLOCK, MPI_UINT32_T, MPI_COMM_WORLD);
 	for (int r = 0; r < ranks; r++) {
 		for (unsigned i = 0; i < BLOCK; i++)
-			must(out[(unsigned)r * BLOCK + i] ==
+			require(out[(unsigned)r * BLOCK + i] ==
 					word_of((unsigned)r, (unsigned)rank, round, i),
 				"all to all");
 	}
@@ -72,7 +72,7 @@ all_to_all(unsigned round, uint32_t *in, uint32_t *out)
 
 /* Sends to the next rank and receives from the previous one. */
 static void
-ring(unsigned bytes, unsigned char *in, unsigned char *out)
+ring_exchange(unsigned bytes, unsigned char *in, unsigned char *out)
 {
 	int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
 	MPI_Request requests[2];
@@ -85,7 +85,7 @@ ring(unsigned bytes, unsigned char *in, unsigned char *out)
 	MPI_Isend(in, (int)bytes, MPI_BYTE, next, 7, MPI_COMM_WORLD, &requests[1]);
 	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 	for (unsigned i = 0; i < bytes; i++)
-		must(out[i] == (unsigned char)word_of(
+		require(out[i] == (unsigned char)word_of(
 				       (unsigned)before, (unsigned)rank, bytes, i),
 			"a message");
 	sent += bytes;
@@ -99,18 +99,18 @@ main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	must(ranks > 1, "fewer than two ranks");
+	require(ranks > 1, "fewer than two ranks");
 	for (unsigned i = 0; i < 2; i++) {
 		bytes[i] = malloc(LARGEST);
-		must(bytes[i] != NULL, "no memory");
+		require(bytes[i] != NULL, "no memory");
 	}
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		all_reduce(round);
 		all_to_all(round, (uint32_t *)bytes[0], (uint32_t *)bytes[1]);
 	}
 	for (unsigned size = 1; size <= LARGEST; size *= 8)
-		ring(size, bytes[0], bytes[1]);
-	ring(LARGEST, bytes[0], bytes[1]);
+		ring_exchange(size, bytes[0], bytes[1]);
+	ring_exchange(LARGEST, bytes[0], bytes[1]);
 	if (rank == 0)
 		printf("%d ranks, %llu bytes each\n", ranks, (unsigned long long)sent);
 	MPI_Finalize();
