@@ -18,7 +18,7 @@ GROUPS = [
     ("perftest, many options", "every combination that perftest itself accepts"),
     ("UCX, one transport", "`ucx_perftest -d rocade0:1 -x TRANSPORT`, 1000 times"),
     ("UCX, all layers", "1000 times; with `UCX_NET_DEVICES=rocade0:1` where `UCX_TLS` is set, else with "
-                        "what `rocade-run` says"),
+                        "`rocade-run` defaults"),
     ("libfabric", "`-d rocade0-dgram`, data is compared"),
     ("RDMA-CM", "the server's address is the device's, 192.0.2.1"),
 ]
