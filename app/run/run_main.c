@@ -231,7 +231,7 @@ daemon_start(const struct settings *s)
 static pid_t child;
 
 static void
-signal_forward(int number)
+child_signal_forward(int number)
 {
 	if (child > 0)
 		kill(child, number);
@@ -249,7 +249,7 @@ program_exec(char **argv)
 static int
 child_run(char **argv)
 {
-	struct sigaction action = {.sa_handler = signal_forward, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = child_signal_forward, .sa_flags = SA_RESTART};
 	int status;
 
 	child = fork();

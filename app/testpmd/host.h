@@ -132,11 +132,10 @@ struct host {
 	struct snapshot show_base; /* counters at `clear` */
 	struct snapshot engine_base[ENGINES_MAX];
 	struct rocade_impair_stats impair_base; /* at `start` */
-	uint64_t event_turn;
 	uint64_t resolve_ns; /* when to resolve the next hop again */
 	int resolve_rc;
 	uint64_t drain_ns;             /* when HOST_DRAINING or HOST_LINGERING began */
-	uint64_t quiet_mark, quiet_ns; /* last count, and since when it has not changed */
+	uint64_t idle_mark, idle_since_ns; /* last count, and since when it has not changed */
 	uint64_t restart_ns;           /* restart.c: time of the next check */
 	uint64_t restart_mark;
 	uint64_t restart_logged_ns;
@@ -230,9 +229,9 @@ bool host_resolved(struct host *host, uint64_t now_ns);
 bool host_duration_over(const struct host *host, uint64_t now_ns);
 /* Periodic work of a passive host. Ends its run when it is complete. */
 void host_tick_passive(struct host *host, uint64_t now_ns);
-/* Returns for how long mark has not changed. Setting quiet_ns to 0 restarts the
+/* Returns for how long mark has not changed. Setting idle_since_ns to 0 restarts the
  * measurement. */
-uint64_t host_quiet_for(struct host *host, uint64_t mark, uint64_t now_ns);
+uint64_t host_idle_for(struct host *host, uint64_t mark, uint64_t now_ns);
 /* For a sending host: fails it if there is no progress and the link is down. */
 void host_watch_link(struct host *host, uint64_t now_ns);
 /* Reconnects the failed QPs from their first PSN, as the peer may have started by now.

@@ -10,7 +10,7 @@
 static void
 pingpong_start(struct host *host)
 {
-	host->quiet_ns = 0;
+	host->idle_since_ns = 0;
 	host->resolve_rc = -1;
 	host->n_replies_pending = 0;
 	hist_clear(&host->hist);
@@ -129,7 +129,7 @@ pingpong_stop(struct host *host)
 			host->conns[i].limit = host->conns[i].posted;
 	}
 	host->state = HOST_DRAINING;
-	host->quiet_ns = 0;
+	host->idle_since_ns = 0;
 }
 
 static void
@@ -151,7 +151,7 @@ tick_server(struct host *host, uint64_t now_ns)
 	}
 	if (back)
 		host_done(host);
-	else if (any && host_quiet_for(host, host->tally.messages, now_ns) > LOST_NS)
+	else if (any && host_idle_for(host, host->tally.messages, now_ns) > LOST_NS)
 		host_fail(host,
 			"%s received a message and has not returned it for %u s: it "
 			"was stopped or restarted (`start` reconnects)",

@@ -12,7 +12,7 @@ send_start(struct host *host)
 {
 	host->n_answered = 0;
 	host->resolve_rc = -1;
-	host->quiet_ns = 0;
+	host->idle_since_ns = 0;
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		struct conn *conn = &host->conns[i];
 		uint64_t share = host_share(host, conn);

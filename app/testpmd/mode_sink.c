@@ -5,7 +5,7 @@
 static void
 sink_start(struct host *host)
 {
-	host->quiet_ns = 0;
+	host->idle_since_ns = 0;
 	rx_start(host);
 }
 

@@ -104,13 +104,13 @@ host_share(const struct host *host, const struct conn *conn)
 }
 
 uint64_t
-host_quiet_for(struct host *host, uint64_t mark, uint64_t now_ns)
+host_idle_for(struct host *host, uint64_t mark, uint64_t now_ns)
 {
-	if (mark != host->quiet_mark || host->quiet_ns == 0) {
-		host->quiet_mark = mark;
-		host->quiet_ns = now_ns;
+	if (mark != host->idle_mark || host->idle_since_ns == 0) {
+		host->idle_mark = mark;
+		host->idle_since_ns = now_ns;
 	}
-	return elapsed_ns(now_ns, host->quiet_ns);
+	return elapsed_ns(now_ns, host->idle_since_ns);
 }
 
 /* The last ACKs may be lost, and the peer of a receiver that left at once would retry in
@@ -125,7 +125,7 @@ host_linger(struct host *host, uint64_t now_ns)
 	if (enough_ns > QUIET_NS)
 		enough_ns = QUIET_NS;
 	host_snapshot(host, -1, &stats);
-	if (host_quiet_for(host, snapshot_value(&stats, "rx_roce"), now_ns) >=
+	if (host_idle_for(host, snapshot_value(&stats, "rx_roce"), now_ns) >=
 			enough_ns ||
 		elapsed_ns(now_ns, host->drain_ns) >= TAIL_NS)
 		host->state = HOST_DONE;
@@ -145,11 +145,11 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 		host_wait_over(host, now_ns, "sent nothing");
 		return;
 	}
-	uint64_t quiet_ns = host_quiet_for(host, tally->messages, now_ns);
+	uint64_t idle_since_ns = host_idle_for(host, tally->messages, now_ns);
 
-	tally->last_ns = host->quiet_ns;
+	tally->last_ns = host->idle_since_ns;
 	if (conf->count != 0 && wait_limit_s(host) != 0 &&
-		quiet_ns > wait_limit_s(host) * NS_PER_SECOND) {
+		idle_since_ns > wait_limit_s(host) * NS_PER_SECOND) {
 		host_fail(host,
 			"%s sent nothing more for %" PRIu64 " s: %" PRIu64 " of %" PRIu64
 			" messages arrived",
@@ -159,9 +159,9 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 	if (conf->count != 0 && tally->messages >= conf->count) {
 		host->state = HOST_LINGERING;
 		host->drain_ns = now_ns;
-		host->quiet_ns = 0;
+		host->idle_since_ns = 0;
 	} else if (host_duration_over(host, now_ns) &&
-		   (quiet_ns >= QUIET_NS ||
+		   (idle_since_ns >= QUIET_NS ||
 			   elapsed_ns(now_ns, tally->first_ns) >=
 				   conf->duration_s * NS_PER_SECOND + TAIL_NS)) {
 		/* Not at once: the sender's duration began later, and it has a tail in
@@ -186,7 +186,7 @@ host_retry(struct host *host)
 void
 host_watch_link(struct host *host, uint64_t now_ns)
 {
-	if (host_quiet_for(host, host->tally.messages, now_ns) > LINK_NS &&
+	if (host_idle_for(host, host->tally.messages, now_ns) > LINK_NS &&
 		!rocade_port_link_up(host->port))
 		host_fail(host,
 			"the link to %s is down: the peer stopped or was restarted "

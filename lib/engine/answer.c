@@ -36,7 +36,7 @@ caught(struct engine *e, const struct qp *qp, uint64_t now)
 {
 	struct answers *answers = &e->answers;
 
-	answers->balls = answers->kept ? (uint8_t)(answers->balls + 1) : 1;
+	answers->coalesced = answers->kept ? (uint8_t)(answers->coalesced + 1) : 1;
 	answers->last_ns = now;
 	answers->messages = qp->stats.rx_msgs;
 	answers->waited = answers->kept = true;
@@ -91,7 +91,7 @@ answer_late(struct engine *e, uint64_t now)
 		answers->vain = ANSWER_VAIN;
 		return true;
 	}
-	return answers->balls >= ANSWER_KEPT;
+	return answers->coalesced >= ANSWER_KEPT;
 }
 
 /* What has left by a draft is waited for from now on. */
@@ -110,7 +110,7 @@ settle(struct engine *e, uint64_t now)
 static bool
 catch_ready(struct answers *answers)
 {
-	return qp_catch(answers->qp, &answers->ball, answers->expect.view.payload_len);
+	return qp_catch(answers->qp, &answers->next_rx, answers->expect.view.payload_len);
 }
 
 /* One like the last, that is either what was expected or was taken in alone. */
@@ -147,7 +147,7 @@ answer_rx(struct engine *e, const struct pkt *pkt, uint64_t now)
 		return false;
 	payload = expect_match(expect, pkt);
 	if (unlikely(payload == NULL) ||
-		!qp_catch_take(qp, &answers->ball, expect->view.psn, payload))
+		!qp_catch_take(qp, &answers->next_rx, expect->view.psn, payload))
 		return false;
 	engine_ready(e, qp);
 	answers->ready = false;

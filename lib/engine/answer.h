@@ -79,7 +79,7 @@ answer_rests(const struct engine *e)
 	const struct answers *answers = &e->answers;
 
 	return answers->kept && !answers->waited && answers->row == ANSWER_ROW &&
-	       answers->vain == 0 && answers->balls < ANSWER_KEPT;
+	       answers->vain == 0 && answers->coalesced < ANSWER_KEPT;
 }
 
 /* In the turn behind an answer (answers.prepare): it is counted, and the next round is prepared:

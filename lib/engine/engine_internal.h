@@ -25,7 +25,7 @@ struct answers {
 	bool waited;    /* the last pass received a message */
 	bool kept;      /* the ACK of that message has not left */
 	bool held;      /* the ACK waits for the reply */
-	uint8_t balls;  /* kept: messages that the ACK covers */
+	uint8_t coalesced;  /* kept: messages that the ACK covers */
 	uint16_t vain;  /* messages that are acknowledged at once */
 	bool prepare;   /* the application has replied since the last pass */
 	bool drafted;   /* draft holds the next reply of qp */
@@ -38,7 +38,7 @@ struct answers {
 	uint64_t messages;     /* kept: messages that qp had received then */
 	struct qp_draft draft; /* as long as the last reply; pkt.data NULL: no frame */
 	struct expect expect;
-	struct qp_catch ball;
+	struct qp_catch next_rx;
 };
 
 struct engine {

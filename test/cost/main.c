@@ -174,7 +174,7 @@ stream_run(struct run *run, uint64_t messages)
 
 /* The client's requests are the server's too: an address and a key differ. */
 static void
-ball_post(struct run *run, struct end *end)
+message_post(struct run *run, struct end *end)
 {
 	struct ibv_send_wr *wr = &run->wr[0], *bad;
 	struct ibv_wc wc;
@@ -188,8 +188,8 @@ ball_post(struct run *run, struct end *end)
 	run->started++;
 }
 
-/* To and fro. The receiver has its turn first: a ball leaves from within the post, what it
- * is acknowledged with in the turn behind. */
+/* To and fro. The receiver has its turn first: a message leaves from
+ * within the post, its ACK in the next pass. */
 static void
 play(struct run *run, uint64_t messages)
 {
@@ -199,7 +199,7 @@ play(struct run *run, uint64_t messages)
 		struct end *next = from;
 		unsigned idle = 0;
 
-		ball_post(run, from);
+		message_post(run, from);
 		while (pass_receive(to) == 0) {
 			clock_step(PASS_NS);
 			rocade_engine_poll(to->engine);

@@ -27,11 +27,11 @@ address_resolve(const char *address, unsigned port)
 static int
 socket_tune(int fd)
 {
-	struct timeval patience = {.tv_sec = 2 * MATRIX_WAIT_MOST_S};
+	struct timeval timeout = {.tv_sec = 2 * MATRIX_WAIT_MOST_S};
 	int on = 1;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	return fd;
 }
 

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 
-THREADS = re.compile(r"\b(pthread_create|pair_run) ?\(|\"traffic\.h\"")
+THREADS = re.compile(r"\b(pthread_create|pair_threads_start) ?\(|\"traffic\.h\"")
 
 
 def listed(source):

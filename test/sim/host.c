@@ -167,7 +167,7 @@ host_pass(struct host *h, unsigned engine)
 		h->kept = sim.now;
 	game_begin(h, e);
 	moved = engine_run(e, sim.now);
-	cover.balls += e->answers.kept;
+	cover.pingpong_messages += e->answers.kept;
 	if (host_has_frames(h))
 		h->kept = sim.now;
 	return moved;

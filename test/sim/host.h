@@ -20,7 +20,7 @@
 
 struct host_conf {
 	unsigned engines;
-	/* in a thousand turns: engines take what follows for a ball game */
+	/* share of passes, in thousandths, after which engines assume a ping-pong */
 	unsigned games;
 	uint32_t peer_window;
 	uint32_t many_qps;

@@ -226,7 +226,7 @@ static void
 world_quiesce(void)
 {
 	uint64_t end = sim.now + QUIESCE_NS;
-	unsigned rounds = 0, quiet = 0;
+	unsigned rounds = 0, idle_passes = 0;
 
 	world.quiescing = true;
 	if (chance(500)) {
@@ -239,12 +239,12 @@ world_quiesce(void)
 
 		world_pass();
 		next = world_deadline();
-		quiet = next == TIME_NEVER ? quiet + 1 : 0;
-		if (sim.now >= end || rounds++ >= QUIESCE_PASSES || quiet > 200) {
+		idle_passes = next == TIME_NEVER ? idle_passes + 1 : 0;
+		if (sim.now >= end || rounds++ >= QUIESCE_PASSES || idle_passes > 200) {
 			ends_trace();
 			sim_fail("requests stay in progress");
 		}
-		sim.now = quiet != 0 ? sim.now + 1 : RTE_MAX(sim.now + 1, next);
+		sim.now = idle_passes != 0 ? sim.now + 1 : RTE_MAX(sim.now + 1, next);
 	}
 	while (link_deadline(&world.link) != TIME_NEVER) {
 		sim.now = RTE_MAX(sim.now + 1, link_deadline(&world.link));

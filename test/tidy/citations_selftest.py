@@ -68,7 +68,7 @@ CASES = [
     (citations.check_files, "test/a.py", "# x_test.py has more.\n", True),
     (citations.check_files, "docs/a.md", "`lib/qp/nothing.c` has it.\n", True),
     (citations.check_files, "docs/a.md", "`lib/qp/qp_init.c`, `nothing.c`, build/x.py\n", False),
-    (citations.check_files, "lib/a.c", "/* see qp.c, qp/qp_init.c, lib/qp/qp_init.c; rte_ring.h */\n", False),
+    (citations.check_files, "lib/a.c", "/* see qp_init.c, qp/qp_init.c, lib/qp/qp_init.c; rte_ring.h */\n", False),
     (citations.check_files, "lib/a.c", "/* <infiniband/verbs.h>, NAME_test.c, e.g. */\n", False),
     (citations.check_files, "lib/a.c", '#include "nothing.h"\n', False),
     (citations.check_captures, "test/a.c", "/* as in capture 60 */\n", True),

@@ -53,7 +53,7 @@ drain_all(uint32_t *got)
 static void
 drain_is_in_index_order(void **state)
 {
-	static const uint32_t rung[] = {4999, 0, 63, 64, 64, 511, 512, 4095, 4096, 7};
+	static const uint32_t ringing[] = {4999, 0, 63, 64, 64, 511, 512, 4095, 4096, 7};
 	static const uint32_t want[] = {0, 7, 63, 64, 511, 512, 4095, 4096, 4999};
 	uint32_t got[COUNT];
 
@@ -64,8 +64,8 @@ drain_is_in_index_order(void **state)
 	doorbells_enable(&doorbells, 7);
 	assert_int_equal(doorbells_enabled(&doorbells), RTE_ALIGN_CEIL(COUNT, DOORBELLS_GROUP));
 	assert_int_equal(drain_all(got), 0);
-	for (unsigned i = 0; i < sizeof(rung) / sizeof(rung[0]); i++)
-		doorbells_ring(&doorbells, rung[i]);
+	for (unsigned i = 0; i < sizeof(ringing) / sizeof(ringing[0]); i++)
+		doorbells_ring(&doorbells, ringing[i]);
 	assert_true(doorbells_pending(&doorbells));
 	assert_int_equal(drain_all(got), sizeof(want) / sizeof(want[0]));
 	assert_memory_equal(got, want, sizeof(want));
@@ -84,9 +84,9 @@ random_sets_are_drained(void **state)
 	(void)state;
 	doorbells_enable(&doorbells, COUNT - 1);
 	for (unsigned round = 0; round < 200; round++) {
-		unsigned rung = (unsigned)rand_below(&rand, 300), expected = 0, n;
+		unsigned ringing = (unsigned)rand_below(&rand, 300), expected = 0, n;
 
-		for (unsigned i = 0; i < rung; i++) {
+		for (unsigned i = 0; i < ringing; i++) {
 			uint32_t index = (uint32_t)rand_below(&rand, COUNT);
 
 			expected += !rings[index];

@@ -74,7 +74,7 @@ traffic_end(struct traffic *t)
 
 struct limits {
 	uint64_t rand;
-	uint64_t owed; /* events raised by the armings so far */
+	uint64_t expected; /* events raised by the armings so far */
 	uint64_t read;
 	bool armed; /* when last checked */
 };
@@ -85,11 +85,11 @@ static void
 limits_settle(struct limits *l)
 {
 	if (l->armed && srq_limit(&srq) == 0) {
-		l->owed++;
+		l->expected++;
 		l->armed = false;
 	}
-	assert_int_equal(srq.limit_fired, l->owed);
-	assert_int_equal(srq.events.pending[0].unread + srq.events.delivered, l->owed);
+	assert_int_equal(srq.limit_fired, l->expected);
+	assert_int_equal(srq.events.pending[0].unread + srq.events.delivered, l->expected);
 }
 
 /* later: waits until enough receives are outstanding that the limit does not fire at
@@ -149,8 +149,8 @@ one_event_for_each_arming(void **state)
 	limits_settle(&l);
 	while (event_next(&events, &record) == 0)
 		l.read++;
-	assert_int_equal(l.read, l.owed);
-	assert_in_range(l.owed, ARMINGS * 7 / 8, ARMINGS * 9 / 8);
+	assert_int_equal(l.read, l.expected);
+	assert_in_range(l.expected, ARMINGS * 7 / 8, ARMINGS * 9 / 8);
 	srq_close();
 }
 

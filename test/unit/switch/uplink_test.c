@@ -329,7 +329,7 @@ stalled_port_drops_frames(void **state)
 static void
 clients_see_link_and_address_changes(void **state)
 {
-	struct sw_request hello = {.type = SW_DEVICE_INFO};
+	struct sw_request request = {.type = SW_DEVICE_INFO};
 	struct sw_reply reply;
 	struct uplink_fixture u;
 	struct frame_spec f;
@@ -349,7 +349,7 @@ clients_see_link_and_address_changes(void **state)
 	woken = u.b.c[0].woken;
 	up_pass(&u);
 	assert_int_equal(head->link_down, 1);
-	client_request(&u.b, &u.b.c[0], &hello, &reply);
+	client_request(&u.b, &u.b.c[0], &request, &reply);
 	assert_int_equal(reply.device.link_up, 0);
 	assert_int_equal(head->changes, 1);
 	assert_int_equal(u.b.c[0].woken, woken + 1);
