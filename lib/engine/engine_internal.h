@@ -30,7 +30,7 @@ struct answers {
 	bool prepare;   /* the application has replied since the last pass */
 	bool drafted;   /* draft holds the next reply of qp */
 	bool posted;    /* the draft has left; qp_draft_sent() is due */
-	bool ready;     /* ball holds the receive of the next message */
+	bool ready;     /* next_rx holds the receive of the next message */
 	bool matched;   /* the next message has arrived as predicted */
 	struct qp *qp;  /* the QP that replied last; NULL: none */
 	pthread_t loop; /* the thread that called engine_poll() last */

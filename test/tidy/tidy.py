@@ -31,11 +31,11 @@ EAL_HEADERS = re.compile(
 CLOCKS = re.compile(
     r"\b(clock_gettime|gettimeofday|rte_rdtsc\w*|__rdtscp?|_rdtsc|rte_get_tsc_cycles"
     r"|rte_get_timer_cycles|rte_get_hpet_cycles|timespec_get)\b")
-CLOCK_HOMES = re.compile(r"^lib/engine/(clock|engine_loop)[^/]*\.[ch]$")
+CLOCK_HOMES = re.compile(r"^lib/engine/clock[^/]*\.[ch]$")
 
 DATA_PATH = re.compile(
-    r"^lib/(qp/(requester|responder|completer|qp_io)\w*\.[ch]|engine/(rx|tx)\w*\.[ch]"
-    r"|mem/(sge|copy)\w*\.[ch]|wire/(build|icrc|parse)\w*\.[ch]|queue/\w+\.h)$")
+    r"^lib/(qp/(requester|responder|completer|qp_io)\w*\.[ch]|engine/engine_(rx|tx)\w*\.[ch]"
+    r"|mem/(sge|copy)\w*\.[ch]|wire/(build|icrc|pkt_parse)\w*\.[ch]|queue/\w+\.h)$")
 DATA_PATH_DENY = re.compile(
     r"\b(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|alloc_get|alloc_put"
     r"|v?f?printf|v?sn?printf|puts|fputs|perror|log_(?:err|warn|info|write))\s*\(")

@@ -95,7 +95,7 @@ CASES = [
     (tidy.check_clocks, "lib/base/x.h", "return rte_rdtsc_precise();\n", True),
     (tidy.check_clocks, "lib/engine/x.c", "t = rte_get_tsc_cycles();\n", True),
     (tidy.check_clocks, "drivers/loop/x.c", "gettimeofday(&tv, NULL);\n", True),
-    (tidy.check_clocks, "lib/engine/engine_loop_x.c", "t = rte_rdtsc();\n", False),
+    (tidy.check_clocks, "lib/engine/clock_x.c", "t = rte_rdtsc();\n", False),
     (tidy.check_clocks, "lib/qp/x.c", 'puts("gettimeofday");\n', False),
     (tidy.check_data_path, "lib/qp/responder.c", "p = malloc(8);\n", True),
     (tidy.check_data_path, "lib/qp/completer_x.c", "p = calloc (1, 8);\n", True),
