@@ -89,7 +89,8 @@ server_connect(struct client *c)
 {
 	struct rdma_conn_param param = {
 		.retry_count = 7,     /* after a timeout */
-		.rnr_retry_count = 7, /* without limit, if the server posts its receive late */
+		/* without limit, if the server posts its receive late */
+		.rnr_retry_count = 7,
 	};
 	const struct rdma_conn_param *reply;
 	struct hello_buffer buffer;

@@ -92,11 +92,13 @@ client_accept(struct server *s)
 	struct rdma_conn_param param = {
 		.private_data = &buffer,
 		.private_data_len = sizeof(buffer),
-		.rnr_retry_count = 7, /* without limit, if the client posts its receive late */
+		/* without limit, if the client posts its receive late */
+		.rnr_retry_count = 7,
 	};
 	int error;
 
-	/* Before the connection exists: a message that finds no receive has to be resent. */
+	/* Before the connection exists: a message that finds no receive has to be resent.
+	 */
 	error = ibv_post_recv(s->id->qp, &wr, &bad);
 	if (error != 0)
 		errx(1, "ibv_post_recv: %s", strerror(error));

@@ -98,7 +98,8 @@ perf_domain_open(struct perf_context *ctx)
 static int
 perf_context_open(struct perf_context *ctx)
 {
-	if ((ctx->conf->device[0] != '\0' ? perf_device_open(ctx) : perf_port_open(ctx)) != 0)
+	if ((ctx->conf->device[0] != '\0' ? perf_device_open(ctx)
+					  : perf_port_open(ctx)) != 0)
 		return -1;
 	ctx->base_pd = ctx->context != NULL ? ibv_alloc_pd(ctx->context) : NULL;
 	if (ctx->base_pd == NULL) {
@@ -131,8 +132,10 @@ perf_queues_create(struct perf_context *ctx)
 	uint64_t send = plan->qps * (plan->sq_depth / plan->signal_every + 1) + 64;
 	uint64_t before;
 
-	if (sleeps_on_completions(ctx) && (ctx->channel = ibv_create_comp_channel(ctx->context)) == NULL) {
-		perf_set_error(ctx, "cannot create a completion channel: %s", strerror(errno));
+	if (sleeps_on_completions(ctx) &&
+		(ctx->channel = ibv_create_comp_channel(ctx->context)) == NULL) {
+		perf_set_error(
+			ctx, "cannot create a completion channel: %s", strerror(errno));
 		return -1;
 	}
 	ctx->send_cq = perf_cq_create(ctx, send, NULL);
@@ -148,8 +151,8 @@ perf_queues_create(struct perf_context *ctx)
 	ctx->srq = ibv_create_srq(ctx->pd, &srq);
 	ctx->srq_memory = perf_memory_in_use() - before;
 	if (ctx->srq == NULL)
-		perf_set_error(ctx, "cannot create an SRQ of --depth %u: %s", srq.attr.max_wr,
-			strerror(errno));
+		perf_set_error(ctx, "cannot create an SRQ of --depth %u: %s",
+			srq.attr.max_wr, strerror(errno));
 	return ctx->srq != NULL ? 0 : -1;
 }
 
@@ -265,8 +268,8 @@ perf_end_open(struct perf_context *ctx)
 static int
 perf_end_connect(struct perf_context *ctx)
 {
-	/* Excludes what the port allocates when its link comes up between perf_end_open() and
-	 * here. */
+	/* Excludes what the port allocates when its link comes up between perf_end_open()
+	 * and here. */
 	uint64_t before = perf_memory_in_use();
 
 	if (perf_connect(ctx) != 0)
@@ -291,12 +294,14 @@ perf_ends_connect(struct perf_context *ctx)
 {
 	if (!ctx->conf->server)
 		return perf_ready_wait(ctx) != 0 || perf_end_open(ctx) != 0 ||
-				       perf_end_connect(ctx) != 0 || perf_ready_send(ctx) != 0 ||
+				       perf_end_connect(ctx) != 0 ||
+				       perf_ready_send(ctx) != 0 ||
 				       perf_ready_wait(ctx) != 0
 			       ? -1
 			       : 0;
-	return perf_end_open(ctx) != 0 || perf_ready_send(ctx) != 0 || perf_ready_wait(ctx) != 0 ||
-			       perf_end_connect(ctx) != 0 || perf_ready_send(ctx) != 0
+	return perf_end_open(ctx) != 0 || perf_ready_send(ctx) != 0 ||
+			       perf_ready_wait(ctx) != 0 || perf_end_connect(ctx) != 0 ||
+			       perf_ready_send(ctx) != 0
 		       ? -1
 		       : 0;
 }
@@ -416,7 +421,8 @@ perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n)
 			last->next = wr;
 		} else {
 			if (first != NULL &&
-				post_receive_list(ctx, &ctx->conns[qpn - ctx->qpn], first) != 0)
+				post_receive_list(
+					ctx, &ctx->conns[qpn - ctx->qpn], first) != 0)
 				return -1;
 			first = wr;
 		}

@@ -135,7 +135,8 @@ int
 latency_server(struct perf_context *ctx);
 
 void
-perf_set_error(struct perf_context *ctx, const char *format, ...) __attribute__((format(printf, 2, 3)));
+perf_set_error(struct perf_context *ctx, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* Polls each engine that this program's loop runs. */
 static inline void
@@ -211,8 +212,8 @@ int
 perf_repost(struct perf_context *ctx, const struct ibv_wc *wc, int n);
 
 /* Every 20 ms: checks for a stall and polls the link. Returns true if msg was received
- * from the peer. Sets ctx->disconnected when the peer disconnected, or nothing completed for
- * STALL_S. */
+ * from the peer. Sets ctx->disconnected when the peer disconnected, or nothing completed
+ * for STALL_S. */
 bool
 perf_check(struct perf_context *ctx, struct msg *msg);
 

@@ -30,7 +30,8 @@ stat_value(const struct rocade_stat *rows, unsigned n, const char *name)
 }
 
 static void
-call_cycles_print(struct perf_context *ctx, const char *call, uint64_t cycles, uint64_t messages)
+call_cycles_print(
+	struct perf_context *ctx, const char *call, uint64_t cycles, uint64_t messages)
 {
 	if (cycles != 0)
 		fprintf(stderr, "%s: %s: %.1f cycles a message\n",

@@ -111,7 +111,8 @@ struct window_start {
 /* Measures between MSG_BEGIN and MSG_END. Returns true after MSG_END, when the result was
  * sent. */
 static bool
-server_window(struct perf_context *ctx, const struct msg *msg, struct window_start *window_start)
+server_window(struct perf_context *ctx, const struct msg *msg,
+	struct window_start *window_start)
 {
 	struct window_start now = {.tsc = rte_rdtsc(), .count = ctx->progress};
 	struct msg answer = {.kind = MSG_TALLY};
@@ -121,7 +122,8 @@ server_window(struct perf_context *ctx, const struct msg *msg, struct window_sta
 	if (msg->kind != MSG_END)
 		return false;
 	answer.tally.messages = now.count - window_start->count;
-	answer.tally.seconds = (double)(now.tsc - window_start->tsc) / (double)rte_get_tsc_hz();
+	answer.tally.seconds =
+		(double)(now.tsc - window_start->tsc) / (double)rte_get_tsc_hz();
 	perf_fill_tally(ctx, &answer.tally);
 	link_send(ctx->link, &answer);
 	return true;

@@ -150,7 +150,8 @@ raw_run(const struct conf *conf, const struct plan *plan, int link, struct resul
 		link_drain(link);
 	} else {
 		frame = frame_make(port, pool, plan->size);
-		if (frame != NULL && raw_client_loop(port, frame, plan, link, &result->hist))
+		if (frame != NULL &&
+			raw_client_loop(port, frame, plan, link, &result->hist))
 			code = EXIT_OK;
 		else
 			fprintf(stderr, PROGRAM ": no frame came back\n");

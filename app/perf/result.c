@@ -56,7 +56,8 @@ result_json(const struct plan *plan, const struct result *result)
 	json_object_set_new(object, "messages_per_s", json_real(rate));
 	json_object_set_new(object, "bytes_per_s", json_real(rate * (double)plan->size));
 	json_object_set_new(object, "latency_ns",
-		mode_has_latency(plan->mode) ? result_latency_json(&result->hist) : json_null());
+		mode_has_latency(plan->mode) ? result_latency_json(&result->hist)
+					     : json_null());
 	json_put(object, "retransmitted",
 		result->client.retransmitted + result->server.retransmitted);
 	json_put(object, "rnr_naks", result->client.rnr_naks + result->server.rnr_naks);

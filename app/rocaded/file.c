@@ -55,7 +55,8 @@ line_check(char *text, bool *in, bool *entry, char err[ERR_MAX])
 		size_t len = strlen(text);
 
 		if (text[len - 1] != ']') {
-			snprintf(err, ERR_MAX, "invalid section '%s': expected [NAME]", text);
+			snprintf(err, ERR_MAX, "invalid section '%s': expected [NAME]",
+				text);
 			return -1;
 		}
 		text[len - 1] = '\0';
@@ -68,8 +69,8 @@ line_check(char *text, bool *in, bool *entry, char err[ERR_MAX])
 		return *in ? 0 : -1;
 	}
 	if (equals == NULL || equals == text) {
-		snprintf(err, ERR_MAX, "invalid line '%s': expected [section] or key = value",
-			text);
+		snprintf(err, ERR_MAX,
+			"invalid line '%s': expected [section] or key = value", text);
 		return -1;
 	}
 	if (!*in) {

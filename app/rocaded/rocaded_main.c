@@ -160,8 +160,9 @@ settings_read(struct command *c, struct settings *s)
 	port = s->port != NULL || s->eal_count != 0 || c->eal_argc != 1;
 	if (!s->local == !port) {
 		fprintf(stderr,
-			PROGRAM ": %s: --local connects the programs of this machine, --port or "
-				"EAL arguments select a DPDK port\n",
+			PROGRAM
+			": %s: --local connects the programs of this machine, --port or "
+			"EAL arguments select a DPDK port\n",
 			port ? "conflicting options" : "missing --local or --port");
 		return EXIT_USAGE;
 	}

@@ -70,7 +70,8 @@ settings_row_find(const char *section, const char *key)
 }
 
 static int
-setting_number_read(const struct row *row, const char *text, uint32_t *out, char err[ERR_MAX])
+setting_number_read(
+	const struct row *row, const char *text, uint32_t *out, char err[ERR_MAX])
 {
 	int base = row->kind == KIND_OCTAL ? 8 : 10;
 	unsigned long value;

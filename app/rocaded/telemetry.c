@@ -240,8 +240,10 @@ telemetry_start(const char *socket)
 		{"/rocade/clients", on_clients, "The clients' ids. No parameters."},
 		{"/rocade/client", on_client,
 			"A client and its counters. Parameters: id"},
-		{"/rocade/srqs", on_srqs, "Up to 40 SRQs of a client. Parameters: id[,from]"},
-		{"/rocade/qps", on_qps, "Up to 40 QPs of a client. Parameters: id[,from]"},
+		{"/rocade/srqs", on_srqs,
+			"Up to 40 SRQs of a client. Parameters: id[,from]"},
+		{"/rocade/qps", on_qps,
+			"Up to 40 QPs of a client. Parameters: id[,from]"},
 	};
 
 	socket_path = strdup(socket);

@@ -249,7 +249,8 @@ program_exec(char **argv)
 static int
 child_run(char **argv)
 {
-	struct sigaction action = {.sa_handler = child_signal_forward, .sa_flags = SA_RESTART};
+	struct sigaction action = {
+		.sa_handler = child_signal_forward, .sa_flags = SA_RESTART};
 	int status;
 
 	child = fork();
@@ -303,8 +304,8 @@ main(int argc, char **argv)
 	if (rc != 0 || s.done)
 		return rc;
 	if (s.library == NULL)
-		s.library = path_beside_self("../../drivers/librocade-verbs.so", ROCADE_LIBRARY,
-			library, sizeof(library));
+		s.library = path_beside_self("../../drivers/librocade-verbs.so",
+			ROCADE_LIBRARY, library, sizeof(library));
 	if (s.daemon == NULL)
 		s.daemon = path_beside_self(
 			"../rocaded/rocaded", ROCADE_DAEMON, daemon, sizeof(daemon));

@@ -67,8 +67,8 @@ option_number_read(const char *option, const char *text, double least, double *o
 	*out = strtod(text, &end);
 	if (errno == 0 && end != text && *end == '\0' && *out >= least && *out <= 86400)
 		return 0;
-	fprintf(stderr, PROGRAM ": --%s: invalid value '%s': expected %g to 86400\n", option,
-		text, least);
+	fprintf(stderr, PROGRAM ": --%s: invalid value '%s': expected %g to 86400\n",
+		option, text, least);
 	return EXIT_USAGE;
 }
 
@@ -90,8 +90,9 @@ status_option_read(struct settings *s, int option)
 		return 0;
 	case OPT_WATCH:
 		s->watch_s = 1;
-		return optarg != NULL ? option_number_read("watch", optarg, 0.1, &s->watch_s)
-				      : 0;
+		return optarg != NULL
+			       ? option_number_read("watch", optarg, 0.1, &s->watch_s)
+			       : 0;
 	case OPT_COUNT:
 		rc = option_number_read("count", optarg, 1, &count);
 		s->count = (unsigned long)count;

@@ -135,7 +135,8 @@ struct host {
 	uint64_t resolve_ns; /* when to resolve the next hop again */
 	int resolve_rc;
 	uint64_t drain_ns;             /* when HOST_DRAINING or HOST_LINGERING began */
-	uint64_t idle_mark, idle_since_ns; /* last count, and since when it has not changed */
+	/* last count, and since when it has not changed */
+	uint64_t idle_mark, idle_since_ns;
 	uint64_t restart_ns;           /* restart.c: time of the next check */
 	uint64_t restart_mark;
 	uint64_t restart_logged_ns;
@@ -181,8 +182,8 @@ void host_fail(struct host *host, const char *format, ...)
 void host_log(const struct host *host, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* testpmd_connect.c: brings the QPs that which() selects (NULL: all) from any state to RTS. Their
- * messages are numbered from 0 again. Returns 0, or -1 after host_fail(). */
+/* testpmd_connect.c: brings the QPs that which() selects (NULL: all) from any state to
+ * RTS. Their messages are numbered from 0 again. Returns 0, or -1 after host_fail(). */
 int host_connect(struct host *host, bool (*which)(const struct conn *conn));
 /* As host_connect(), but only to INIT, with receives posted. */
 int host_to_init(struct host *host, bool (*which)(const struct conn *conn));
@@ -190,9 +191,9 @@ int host_to_init(struct host *host, bool (*which)(const struct conn *conn));
  * -1 with a message in err. */
 int host_set_path(struct host *host, char err[ERR_MAX]);
 
-/* testpmd_cm.c: return 0, or -1 with a message in err. host_cm_connect() only sends the requests.
- * host_cm_tick() handles the replies, and host_cm_established() returns the number of established
- * connections. */
+/* testpmd_cm.c: return 0, or -1 with a message in err. host_cm_connect() only sends the
+ * requests. host_cm_tick() handles the replies, and host_cm_established() returns the
+ * number of established connections. */
 int host_cm_listen(struct host *host, uint16_t port, char err[ERR_MAX]);
 int host_cm_connect(struct host *host, const char *peer, uint16_t port, char err[ERR_MAX]);
 unsigned host_cm_established(const struct host *host);

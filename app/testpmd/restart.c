@@ -2,8 +2,8 @@
 /*
  * A peer that was restarted sends from its first PSN again. Its packets are then
  * duplicates (or, more than 2^23 packets later, a gap) and bring no progress. A QP that
- * shows this in STALLED_CHECKS checks in a row goes through ERR and RESET back to its first PSN,
- * and the peer's next retry is the first message of a new connection.
+ * shows this in STALLED_CHECKS checks in a row goes through ERR and RESET back to its
+ * first PSN, and the peer's next retry is the first message of a new connection.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -80,7 +80,8 @@ conns_check(struct host *host)
 
 		if (!conn_is_stalled(conn)) {
 			conn->stalled_checks = 0;
-		} else if (++conn->stalled_checks >= STALLED_CHECKS && past_first_message(host, conn)) {
+		} else if (++conn->stalled_checks >= STALLED_CHECKS &&
+			   past_first_message(host, conn)) {
 			conn->failed = true;
 			found++;
 		}

@@ -2,7 +2,8 @@
 /*
  * RDMA-CM: `listen` and `connect`. Each QP is a connection. The private data of a request
  * names the index of its QP, so that QP i of one end is connected to QP i of the other,
- * as without RDMA-CM (testpmd_connect.c). A request without such data gets the next free QP.
+ * as without RDMA-CM (testpmd_connect.c). A request without such data gets the next free
+ * QP.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -155,7 +156,8 @@ conn_of_request(struct host *host, const struct rocade_cm_event *event)
 	uint32_t i = 0;
 
 	if (event->private_len >= sizeof(*conn_request) &&
-		memcmp(conn_request->magic, request_magic, sizeof(conn_request->magic)) == 0) {
+		memcmp(conn_request->magic, request_magic, sizeof(conn_request->magic)) ==
+			0) {
 		for (unsigned k = 0; k < 4; k++)
 			i = i << 8 | conn_request->index[k];
 		if (i < host->n_conns && host->conns[i].id != NULL &&
@@ -228,7 +230,8 @@ on_cm_end(struct host *host, struct conn *conn, const struct rocade_cm_event *ev
 		host_fail(host, "%s does not answer", host->pc->peer);
 	else if (host->listener == NULL)
 		host_fail(host, "%s has disconnected", host->pc->peer);
-	else if (host_to_init(host, conn_is_lost) == 0 && was_established && host_cm_established(host) == 0)
+	else if (host_to_init(host, conn_is_lost) == 0 && was_established &&
+		 host_cm_established(host) == 0)
 		host_log(host, "%s has disconnected", host->pc->peer);
 }
 

@@ -46,7 +46,8 @@ testpmd_options_read(struct conf *conf, int argc, char **argv)
 		conf->help = is_one_of(argv[1], "--help", "-h");
 		conf->version = is_one_of(argv[1], "--version", "-V");
 	}
-	if (separator < argc && options_parse(conf, argc - separator, argv + separator, err) != 0)
+	if (separator < argc &&
+		options_parse(conf, argc - separator, argv + separator, err) != 0)
 		goto usage_error;
 	if (conf->help) {
 		testpmd_help_print(stdout);

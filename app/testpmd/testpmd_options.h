@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The option table (testpmd_options.def). Parsing, --help and `set NAME VALUE` are generated from
- * it. */
+/* The option table (testpmd_options.def). Parsing, --help and `set NAME VALUE` are
+ * generated from it. */
 #ifndef TESTPMD_OPTIONS_H
 #define TESTPMD_OPTIONS_H
 

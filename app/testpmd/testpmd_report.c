@@ -84,7 +84,8 @@ report_line(struct run *run)
 		if (rnr != 0)
 			printf(", %s RNR", format_grouped(rnr, text));
 		if (host->tally.bad_bytes != 0)
-			printf(", %s BAD BYTES", format_grouped(host->tally.bad_bytes, text));
+			printf(", %s BAD BYTES",
+				format_grouped(host->tally.bad_bytes, text));
 		run->line_messages[i] = host->tally.messages;
 		run->line_bytes[i] = host->tally.bytes;
 	}

@@ -56,8 +56,8 @@ ethdev_conf_check(const struct ethdev_conf *conf, char *err, size_t err_size)
 			"there is no port %u: EAL has %u ports (-a and --vdev add some)",
 			conf->port_id, ports);
 	if (conf->mtu != 0 && (conf->mtu < MTU_MIN || conf->mtu > MTU_MAX))
-		return ethdev_fail(err, err_size, -EINVAL, "mtu: %u is not in %u..%u", conf->mtu,
-			MTU_MIN, MTU_MAX);
+		return ethdev_fail(err, err_size, -EINVAL, "mtu: %u is not in %u..%u",
+			conf->mtu, MTU_MIN, MTU_MAX);
 	return 0;
 }
 
@@ -72,8 +72,8 @@ ethdev_query(
 		snprintf(dev->name, sizeof(dev->name), "port %u", conf->port_id);
 	ret = rte_eth_dev_info_get(conf->port_id, &dev->info);
 	if (ret != 0)
-		return ethdev_fail(err, err_size, pmd_error(ret), "%s cannot be queried: %s",
-			dev->name, strerror(-ret));
+		return ethdev_fail(err, err_size, pmd_error(ret),
+			"%s cannot be queried: %s", dev->name, strerror(-ret));
 	most = RTE_MIN(dev->info.max_rx_queues, dev->info.max_tx_queues);
 	if (conf->queues == 0 || conf->queues > most)
 		return ethdev_fail(err, err_size, -EINVAL,
@@ -313,8 +313,8 @@ ethdev_start(struct ethdev *dev, struct port *port, char *err, size_t err_size)
 
 	ret = rte_eth_macaddr_get(dev->port_id, &mac);
 	if (ret != 0)
-		return ethdev_fail(err, err_size, pmd_error(ret), "%s has no MAC address: %s",
-			dev->name, strerror(-ret));
+		return ethdev_fail(err, err_size, pmd_error(ret),
+			"%s has no MAC address: %s", dev->name, strerror(-ret));
 	ret = rte_eth_dev_start(dev->port_id);
 	if (ret != 0)
 		return ethdev_fail(err, err_size, pmd_error(ret), "%s does not start: %s",

@@ -20,7 +20,9 @@ struct ethdev_conf {
 /* Configures and starts the ethdev port, and fills in port. On failure returns -errno and
  * writes one sentence to err. Closing the port stops and closes the ethdev port, as does
  * a failure to set up its queues or to start it. */
-int ethdev_open(const struct ethdev_conf *conf, struct port *port, char *err, size_t err_size);
+int
+ethdev_open(
+	const struct ethdev_conf *conf, struct port *port, char *err, size_t err_size);
 
 /* Returns the IP MTU of a port that ethdev_open() has opened. */
 uint32_t ethdev_mtu(const void *drv);

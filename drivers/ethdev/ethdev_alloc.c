@@ -20,6 +20,7 @@ socket_alloc_put(void *ctx, void *mem, size_t len)
 struct alloc
 ethdev_alloc(int socket)
 {
-	return (struct alloc){
-		.get = socket_alloc_get, .put = socket_alloc_put, .ctx = (void *)(intptr_t)socket};
+	return (struct alloc){.get = socket_alloc_get,
+		.put = socket_alloc_put,
+		.ctx = (void *)(intptr_t)socket};
 }

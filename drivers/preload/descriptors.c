@@ -34,7 +34,7 @@ write(int fd, const void *buf, size_t len)
 #define FIND(name)                                                                       \
 	static __typeof__(&name) next_##name(void)                                       \
 	{                                                                                \
-		return NEXT_FUNCTION(name);                                                       \
+		return NEXT_FUNCTION(name);                                              \
 	}
 FIND(dup)
 FIND(dup2)
@@ -113,7 +113,7 @@ device_number(void)
 
 #define FSTAT(name, fd, st, call)                                                        \
 	__extension__({                                                                  \
-		__typeof__(&name) real_ = NEXT_FUNCTION(name);                                    \
+		__typeof__(&name) real_ = NEXT_FUNCTION(name);                           \
 		int rc_ = -1;                                                            \
                                                                                          \
 		if (real_ == NULL)                                                       \

@@ -39,15 +39,15 @@ path_lookup(const char *path, struct path_served *out)
 
 /* Calls the function on the replacement of the path, if there is one. Returns none if no
  * library has the function. */
-#define CALL_REPLACED(none, name, path, call)                                                     \
+#define CALL_REPLACED(none, name, path, call)                                            \
 	__extension__({                                                                  \
-		__typeof__(&name) real_ = NEXT_FUNCTION(name);                                    \
+		__typeof__(&name) real_ = NEXT_FUNCTION(name);                           \
 		__typeof__(none) value_ = (none);                                        \
 		struct path_served served_;                                              \
                                                                                          \
 		if (real_ == NULL) {                                                     \
 			errno = ENOSYS;                                                  \
-		} else if (path_lookup(path, &served_)) {                                       \
+		} else if (path_lookup(path, &served_)) {                                \
 			path = served_.path;                                             \
 			value_ = real_ call;                                             \
 			path_done(&served_);                                             \

@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 
 /* The same function of the next library in search order. */
-#define NEXT_FUNCTION(name)                                                                       \
+#define NEXT_FUNCTION(name)                                                              \
 	__extension__({                                                                  \
 		static __typeof__(&name) next_;                                          \
 		__typeof__(&name) found_ = __atomic_load_n(&next_, __ATOMIC_RELAXED);    \

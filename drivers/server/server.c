@@ -28,8 +28,8 @@
 #define DRAIN_NS (100 * NS_PER_MS)
 
 int
-fd_source_add(struct rocade_daemon *d, struct fd_source *source, int fd, enum fd_source_kind kind,
-	struct conn *conn)
+fd_source_add(struct rocade_daemon *d, struct fd_source *source, int fd,
+	enum fd_source_kind kind, struct conn *conn)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = source};
 
@@ -312,7 +312,8 @@ rocade_daemon_run(struct rocade_daemon *d)
 			conn_close_corrupt(d);
 		if (daemon_pass(d, now) != 0)
 			last = now;
-		else if ((sleep_for = idle_sleep_ns(d, now - last, now)) == 0 || !sw_sleep(d->sw))
+		else if ((sleep_for = idle_sleep_ns(d, now - last, now)) == 0 ||
+			 !sw_sleep(d->sw))
 			sched_yield();
 		else {
 			events_serve(d, sleep_for);

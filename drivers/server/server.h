@@ -39,8 +39,8 @@ struct conn {
 	struct rocade_daemon *daemon;
 	struct fd_source socket;
 	struct fd_source process; /* a pidfd: a forked child may keep the socket open */
-	/* an eventfd that the client writes while the daemon sleeps; never read, because the
-	 * client could make the read block */
+	/* an eventfd that the client writes while the daemon sleeps; never read, because
+	 * the client could make the read block */
 	struct fd_source daemon_wake;
 	int wake_fd;       /* our end of a socket whose other end wakes the client */
 	struct sw_client *client; /* NULL: not attached */
@@ -50,7 +50,8 @@ struct conn {
 	pid_t pid;
 	uid_t uid;
 	char name[16];  /* printable, without quotes */
-	uint32_t requested_gen; /* generation of the statistics requested from it, 0: none */
+	/* generation of the statistics requested from it, 0: none */
+	uint32_t requested_gen;
 	bool closing;   /* freed at the end of the pass over the events */
 };
 
@@ -101,8 +102,8 @@ conn_wake(void *owner);
 /* server.c: adds the descriptor to the epoll set (the wake-up eventfd is edge-triggered).
  * Returns 0 or -errno. */
 int
-fd_source_add(struct rocade_daemon *d, struct fd_source *source, int fd, enum fd_source_kind kind,
-	struct conn *conn);
+fd_source_add(struct rocade_daemon *d, struct fd_source *source, int fd,
+	enum fd_source_kind kind, struct conn *conn);
 void
 fd_source_close(struct rocade_daemon *d, struct fd_source *source);
 

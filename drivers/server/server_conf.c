@@ -227,7 +227,8 @@ port_attach(struct rocade_daemon *d, struct rocade_daemon_port *port)
 		d->sw, &port->port, &d->sw->conf.net, d->sw->conf.mtu, &d->up);
 
 	if (err != 0)
-		return rocade_fail(err, "invalid addresses for the port: %s", strerror(err));
+		return rocade_fail(
+			err, "invalid addresses for the port: %s", strerror(err));
 	alloc_put(&alloc_plain, port, sizeof(*port));
 	rdmacm_set_port(d);
 	return 0;

@@ -51,7 +51,8 @@ wake_fds_create(struct conn *conn, int *wake)
 
 	if (fd < 0)
 		return -errno;
-	if (fd_source_add(conn->daemon, &conn->daemon_wake, fd, FD_SOURCE_WAKE, conn) != 0) {
+	if (fd_source_add(conn->daemon, &conn->daemon_wake, fd, FD_SOURCE_WAKE, conn) !=
+		0) {
 		close(fd);
 		return -ENOMEM;
 	}

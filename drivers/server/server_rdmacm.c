@@ -183,7 +183,8 @@ rdmacm_create(struct rocade_daemon *d)
 	if (rc == 0) {
 		int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
-		rc = fd < 0 ? -errno : fd_source_add(d, &cm->timer, fd, FD_SOURCE_CM_TIMER, NULL);
+		rc = fd < 0 ? -errno
+			    : fd_source_add(d, &cm->timer, fd, FD_SOURCE_CM_TIMER, NULL);
 		if (rc != 0) {
 			if (fd >= 0)
 				close(fd);
@@ -268,7 +269,8 @@ channel_sockets_create(struct conn *conn, struct channel *channel, int *fd)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -errno;
-	rc = fd_source_add(conn->daemon, &channel->source, ends[0], FD_SOURCE_CM_CHANNEL, conn);
+	rc = fd_source_add(
+		conn->daemon, &channel->source, ends[0], FD_SOURCE_CM_CHANNEL, conn);
 	if (rc != 0) {
 		close(ends[0]);
 		close(ends[1]);

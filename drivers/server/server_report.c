@@ -24,8 +24,8 @@ report_request(struct rocade_daemon *d)
 		if (conn->client == NULL || conn->requested_gen == d->requested_gen)
 			continue;
 		conn->requested_gen = d->requested_gen;
-		__atomic_store_n(
-			&conn->client->region.report->requested_gen, d->requested_gen, __ATOMIC_RELAXED);
+		__atomic_store_n(&conn->client->region.report->requested_gen,
+			d->requested_gen, __ATOMIC_RELAXED);
 		conn_wake(conn);
 	}
 }
@@ -36,7 +36,8 @@ report_is_written(const struct conn *conn)
 	const struct report *report = conn->client->region.report;
 
 	/* Pairs with the release in report_write(). */
-	return __atomic_load_n(&report->written_gen, __ATOMIC_ACQUIRE) == conn->requested_gen;
+	return __atomic_load_n(&report->written_gen, __ATOMIC_ACQUIRE) ==
+	       conn->requested_gen;
 }
 
 uint32_t
@@ -46,8 +47,8 @@ report_missing(const struct rocade_daemon *d)
 	uint32_t missing = 0;
 
 	TAILQ_FOREACH (conn, &d->conns, link)
-		missing +=
-			conn->client != NULL && conn->requested_gen != 0 && !report_is_written(conn);
+		missing += conn->client != NULL && conn->requested_gen != 0 &&
+			   !report_is_written(conn);
 	return missing;
 }
 

@@ -26,7 +26,8 @@ status_print_client(FILE *to, const struct conn *conn)
 
 	(void)ring_prod_refresh(&rx); /* reads the client's current index */
 	fprintf(to,
-		"{\"id\": %u, \"pid\": %d, \"uid\": %u, \"name\": \"%s\", \"qp_count\": %u, ",
+		"{\"id\": %u, \"pid\": %d, \"uid\": %u, \"name\": \"%s\", \"qp_count\": "
+		"%u, ",
 		c->id, (int)conn->pid, (unsigned)conn->uid, conn->name, c->qps);
 	fprintf(to, "\"rx_waiting\": %u, ", rx.prod - rx.cons_seen);
 	stats_print(to, &c->stats);

@@ -30,7 +30,8 @@ struct shm {
 	struct ring_prod tx;
 	struct ring_cons rx;
 	uint32_t rx_next;   /* handed to the engine up to here; released up to rx.cons */
-	uint32_t tx_reclaimed; /* slots up to here have their buffers back on the free stack */
+	/* slots up to here have their buffers back on the free stack */
+	uint32_t tx_reclaimed;
 	uint32_t *slot_buf; /* buffer in each slot of the tx ring */
 	uint32_t *free;     /* a stack of tx buffers */
 	uint32_t free_count;

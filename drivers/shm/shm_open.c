@@ -55,8 +55,8 @@ shm_refresh(struct progress_thread *t)
 	if (session_call(&shm->session, &req, &reply, NULL, 0) == 0 &&
 		device_ok(&reply.device)) {
 		reply.device.net.vlan = 0; /* as in conf_fill() */
-		if (memcmp(&reply.device.net, &shm->dev->conf.net, sizeof(struct net_conf)) !=
-			0)
+		if (memcmp(&reply.device.net, &shm->dev->conf.net,
+			    sizeof(struct net_conf)) != 0)
 			(void)dev_set_net(shm->dev, &reply.device.net);
 	}
 	(void)dev_link_up(shm->dev);
@@ -87,7 +87,8 @@ engine_start(struct shm *shm)
 		.arg = &shm->progress_thread,
 		.asleep = &shm->region.head->rx_asleep};
 	engine_set_progress_thread(e, &shm->engine_thread);
-	return progress_thread_start(&shm->progress_thread, e, shm->session.fd, &shm->region);
+	return progress_thread_start(
+		&shm->progress_thread, e, shm->session.fd, &shm->region);
 }
 
 /* Closes the port on failure. */

@@ -20,7 +20,8 @@ tx_reclaim(struct shm *shm)
 	if (!ring_prod_refresh(&shm->tx))
 		return;
 	for (; shm->tx_reclaimed != shm->tx.cons_seen; shm->tx_reclaimed++)
-		shm->free[shm->free_count++] = shm->slot_buf[shm->tx_reclaimed & shm->tx.mask];
+		shm->free[shm->free_count++] =
+			shm->slot_buf[shm->tx_reclaimed & shm->tx.mask];
 }
 
 static unsigned
@@ -148,7 +149,8 @@ shm_link_up(void *drv)
 {
 	const struct shm *shm = drv;
 
-	return !shm->dead && !__atomic_load_n(&shm->progress_thread.lost, __ATOMIC_RELAXED) &&
+	return !shm->dead &&
+	       !__atomic_load_n(&shm->progress_thread.lost, __ATOMIC_RELAXED) &&
 	       !__atomic_load_n(&shm->region.head->link_down, __ATOMIC_RELAXED);
 }
 

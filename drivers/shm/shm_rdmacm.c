@@ -66,8 +66,8 @@ channel_open_locked(struct ucm_token *token, int *fd)
 		static bool registered;
 
 		if (!registered)
-			registered = pthread_atfork(
-					     rdmacm_fork_prepare, rdmacm_fork_parent, rdmacm_fork_child) == 0;
+			registered = pthread_atfork(rdmacm_fork_prepare,
+					     rdmacm_fork_parent, rdmacm_fork_child) == 0;
 		rc = session_open(&session, NULL);
 		generation += rc == 0;
 	}

@@ -78,7 +78,8 @@ srq_print(FILE *to, const struct report_srq *srq)
 		"{\"srqn\": %u, \"xrc\": %s, \"fill\": %u, \"size\": %u, \"limit\": %u, ",
 		srq->srqn, srq->xrc ? "true" : "false", srq->fill, srq->size, srq->limit);
 	fprintf(to, "\"limit_events\": %llu, \"qps\": %u, \"error\": %s}",
-		counter_bounded(srq->limit_events), srq->qps, srq->error ? "true" : "false");
+		counter_bounded(srq->limit_events), srq->qps,
+		srq->error ? "true" : "false");
 }
 
 static void
@@ -87,7 +88,8 @@ report_print(FILE *to, uint32_t id, const struct report *r, uint32_t rows)
 	const uint64_t *stats = (const uint64_t *)&r->stats;
 
 	fprintf(to, "{\"id\": %u, \"answered\": %s, \"engine\": {", id,
-		r->requested_gen != 0 && r->written_gen == r->requested_gen ? "true" : "false");
+		r->requested_gen != 0 && r->written_gen == r->requested_gen ? "true"
+									    : "false");
 	for (size_t i = 0; i < PORT_STAT_COUNT; i++) {
 		if (strcmp(port_stat_rows[i].name, "drop_none") != 0)
 			fprintf(to, "%s\"%s\": %llu", i != 0 ? ", " : "",
@@ -251,5 +253,6 @@ rocade_status(const char *socket, char **json)
 		return 0;
 	}
 	free(text);
-	return rocade_fail(-rc, "cannot query the daemon at %s: %s", addr.sun_path, strerror(-rc));
+	return rocade_fail(
+		-rc, "cannot query the daemon at %s: %s", addr.sun_path, strerror(-rc));
 }

@@ -82,7 +82,9 @@ int rocade_daemon_check(const struct rocade_daemon_conf *conf);
 /* Creates a daemon, which then listens on its socket. EINVAL: a member of conf is wrong.
  * EADDRINUSE: another daemon answers at the socket. ENOTSOCK: the path is another file.
  * ENOMEM, or an errno value of the system. On failure conf->port stays the caller's. */
-int rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon **daemon);
+int
+rocade_daemon_create(
+	const struct rocade_daemon_conf *conf, struct rocade_daemon **daemon);
 
 /* Serves clients until rocade_daemon_stop() is called; may be called again after that. An
  * idle daemon sleeps; with a port, for at most sleep_us. Returns 0. */
@@ -95,9 +97,15 @@ void rocade_daemon_stop(struct rocade_daemon *daemon);
  * running. Other members of conf must be valid, and are ignored. Clients that exceed a
  * new limit keep what they have. A new ring size is that of future clients. EINVAL or
  * ENOMEM. */
-int rocade_daemon_change(struct rocade_daemon *daemon, const struct rocade_daemon_conf *conf);
+int
+rocade_daemon_change(struct rocade_daemon *daemon, const struct rocade_daemon_conf *conf);
 
-enum rocade_daemon_log { ROCADE_LOG_ERROR, ROCADE_LOG_WARNING, ROCADE_LOG_INFO, ROCADE_LOG_DEBUG };
+enum rocade_daemon_log {
+	ROCADE_LOG_ERROR,
+	ROCADE_LOG_WARNING,
+	ROCADE_LOG_INFO,
+	ROCADE_LOG_DEBUG
+};
 
 /* Sets the most detailed level that daemons of this process log to standard error. Lines
  * have the priorities of sd-daemon(3) if standard error is the journal. */

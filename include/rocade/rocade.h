@@ -37,7 +37,7 @@ const char *rocade_error(void);
 /* ---- Ports ---- */
 
 struct rocade_port_conf {
-	size_t size;		/* sizeof(struct rocade_port_conf): lets the structure grow */
+	size_t size; /* sizeof(struct rocade_port_conf): lets the structure grow */
 	/* name of the verbs device; NULL: the first free one of rocade0, rocade1 ... */
 	const char *name;
 	/* At least one, comma-separated, with prefix lengths:
@@ -195,7 +195,8 @@ struct rocade_neigh {
 	uint64_t age_ns;
 };
 /* Fills up to n rows with the port's neighbours. Returns how many there are. */
-unsigned rocade_port_neighs(struct rocade_port *port, struct rocade_neigh *rows, unsigned n);
+unsigned
+rocade_port_neighs(struct rocade_port *port, struct rocade_neigh *rows, unsigned n);
 
 /* ---- Impairment: loss and other faults on purpose, for tests ---- */
 

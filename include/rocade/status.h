@@ -13,9 +13,9 @@ extern "C" {
  * must free():
  *
  *   {"socket": PATH,
- *    "daemon": {"device": {...}, "clients": [{"id": 1, "pid": ..., ...}, ...], "departed": {...}},
- *    "reports": [{"id": 1, "answered": true, "engine": {...}, "srq_count": N, "srqs": [...],
- *                 "qps": [...]}, ...]}
+ *    "daemon": {"device": {...}, "clients": [{"id": 1, "pid": ..., ...}, ...],
+ * "departed": {...}}, "reports": [{"id": 1, "answered": true, "engine": {...},
+ * "srq_count": N, "srqs": [...], "qps": [...]}, ...]}
  *
  * A report contains the client's own statistics, with up to 256 SRQs and 1024 QPs. The
  * reports are those of clients of the caller's user; of all clients for root and the

@@ -145,7 +145,8 @@ cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, siz
 
 	if (conn->state != CM_REQ_RCVD)
 		return -ENOTCONN;
-	if (!qpn_is_ordinary(qp->qpn) || qp->rnr_retry > 7 || len > mad_private_max(MAD_REP))
+	if (!qpn_is_ordinary(qp->qpn) || qp->rnr_retry > 7 ||
+		len > mad_private_max(MAD_REP))
 		return -EINVAL;
 	conn->local_qpn = qp->qpn;
 	conn_mad(conn, rep, MAD_REP, conn->tid);

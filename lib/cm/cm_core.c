@@ -138,7 +138,8 @@ cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
 		cm->stats.tx_full++;
 		return;
 	}
-	cm->out[cm->out_tail++ % CM_TX_QUEUE_LEN] = (struct cm_out){.mad = *mad, .path = *path};
+	cm->out[cm->out_tail++ % CM_TX_QUEUE_LEN] =
+		(struct cm_out){.mad = *mad, .path = *path};
 }
 
 bool

@@ -143,7 +143,8 @@ conn_hash_id(struct cm_conn *conn)
 {
 	struct cm *cm = conn->cm;
 
-	LIST_INSERT_HEAD(&cm->by_id[conn_bucket_index(cm, conn->remote_key, conn->remote_id)],
+	LIST_INSERT_HEAD(
+		&cm->by_id[conn_bucket_index(cm, conn->remote_key, conn->remote_id)],
 		conn, id_link);
 	conn->by_id = true;
 }
@@ -153,7 +154,8 @@ conn_hash_qpn(struct cm_conn *conn)
 {
 	struct cm *cm = conn->cm;
 
-	LIST_INSERT_HEAD(&cm->by_qpn[conn_bucket_index(cm, conn->remote_key, conn->remote_qpn)],
+	LIST_INSERT_HEAD(
+		&cm->by_qpn[conn_bucket_index(cm, conn->remote_key, conn->remote_qpn)],
 		conn, qpn_link);
 	conn->by_qpn = true;
 }

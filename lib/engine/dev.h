@@ -45,8 +45,8 @@ LIST_HEAD(group_list, group);
 struct dev_hooks {
 	int (*qpn_take)(void *arg, uint32_t *qpn);
 	void (*qpn_give)(void *arg, uint32_t qpn);
-	int (*peer_set)(void *arg, uint32_t qpn, const uint8_t sgid[16], const uint8_t dgid[16],
-		uint32_t dest_qpn);
+	int (*peer_set)(void *arg, uint32_t qpn, const uint8_t sgid[16],
+		const uint8_t dgid[16], uint32_t dest_qpn);
 	int (*group)(void *arg, uint32_t qpn, const uint8_t gid[16], bool join);
 };
 

@@ -15,7 +15,8 @@ doorbells_init(struct doorbells *doorbells, uint32_t count)
 	*doorbells = (struct doorbells){
 		.count = RTE_ALIGN_CEIL(count, DOORBELLS_GROUP * (uint32_t)sizeof(word))};
 	doorbells->doorbell = alloc_get(&alloc_plain, "doorbells", doorbells->count);
-	doorbells->group = alloc_get(&alloc_plain, "doorbells", doorbells->count / DOORBELLS_GROUP);
+	doorbells->group =
+		alloc_get(&alloc_plain, "doorbells", doorbells->count / DOORBELLS_GROUP);
 	if (doorbells->doorbell != NULL && doorbells->group != NULL)
 		return 0;
 	doorbells_fini(doorbells);
@@ -75,7 +76,8 @@ flag_find(const uint8_t *bytes, uint32_t at, uint32_t end)
 }
 
 unsigned
-doorbells_drain(struct doorbells *doorbells, uint32_t *at, uint32_t indices[DOORBELLS_GROUP])
+doorbells_drain(
+	struct doorbells *doorbells, uint32_t *at, uint32_t indices[DOORBELLS_GROUP])
 {
 	unsigned n = 0;
 

@@ -62,6 +62,7 @@ doorbells_pending(const struct doorbells *doorbells)
 /* Drains the next group with pending doorbells: writes their indices, and returns their
  * number. Called until it returns 0; *at is 0 before the first call. */
 unsigned
-doorbells_drain(struct doorbells *doorbells, uint32_t *at, uint32_t indices[DOORBELLS_GROUP]);
+doorbells_drain(
+	struct doorbells *doorbells, uint32_t *at, uint32_t indices[DOORBELLS_GROUP]);
 
 #endif

@@ -135,7 +135,8 @@ static bool
 engine_busy(const struct engine *e)
 {
 	if ((!TAILQ_EMPTY(&e->ready) && !answer_rests(e)) || e->backlog_count != 0 ||
-		doorbells_pending(&e->doorbells) || e->answers.prepare || peer_window_opened(e))
+		doorbells_pending(&e->doorbells) || e->answers.prepare ||
+		peer_window_opened(e))
 		return true;
 	if (!TAILQ_EMPTY(&e->unresolved) &&
 		net_generation(e->dev->net) != e->net_generation)
@@ -254,7 +255,8 @@ engine_create(struct dev *dev, unsigned index)
 	rte_ticketlock_init(&e->lock);
 	clock_init();
 	wheel_init(&e->wheel, 0);
-	if (handoff_create(e) != 0 || doorbells_init(&e->doorbells, dev->qps.mask + 1) != 0 ||
+	if (handoff_create(e) != 0 ||
+		doorbells_init(&e->doorbells, dev->qps.mask + 1) != 0 ||
 		post_prefetch_init(&e->post_prefetch, dev->qps.mask + 1) != 0) {
 		engine_destroy(e);
 		return NULL;

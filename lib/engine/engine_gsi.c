@@ -99,8 +99,8 @@ engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now)
 /* ---- Out ---- */
 
 static void
-msg_frame_build(struct engine *e, const struct gsi_msg *msg, const uint8_t mac[6], bool self,
-	struct pkt *frame)
+msg_frame_build(struct engine *e, const struct gsi_msg *msg, const uint8_t mac[6],
+	bool self, struct pkt *frame)
 {
 	const struct dev *dev = e->dev;
 	struct path_addr addr = {

@@ -57,7 +57,8 @@ struct engine {
 	uint64_t backlog_ns;   /* when the port last took something, or the backlog began */
 	uint64_t link_poll_ns; /* when the link is polled next */
 	struct pkt
-		tx_cache[PKT_BURST]; /* allocated and not used yet: tx_cache_count of them */
+		/* allocated and not used yet: tx_cache_count of them */
+		tx_cache[PKT_BURST];
 	uint32_t tx_cache_first, tx_cache_count;
 	/* loopback queue: packets to the port itself, processed next */
 	struct pkt loopback[PKT_BURST];
@@ -74,7 +75,8 @@ struct engine {
 	struct port_stats stats;
 
 	/* Manual progress, manual_progress.c. */
-	uint64_t earliest_ns; /* of the timers set since the progress thread went to sleep */
+	/* of the timers set since the progress thread went to sleep */
+	uint64_t earliest_ns;
 	uint64_t sleep_until_ns;  /* the time it sleeps until; 0: it is awake */
 	uint32_t progress_calls;
 	uint32_t delegated_polls;
@@ -85,7 +87,8 @@ struct engine {
 	struct doorbells doorbells;
 	struct post_prefetch post_prefetch;
 	bool pass_requested; /* a thread that found the lock taken asks for a pass */
-	const struct engine_progress_thread *progress_thread; /* NULL: a loop polls the engine */
+	/* NULL: a loop polls the engine */
+	const struct engine_progress_thread *progress_thread;
 };
 
 /* engine_rx.c */

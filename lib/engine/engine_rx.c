@@ -51,7 +51,8 @@ struct parsed {
 
 /* The DestQP is no QP here: a CNP, QP 1, a group, or unknown. */
 static void
-packet_without_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view *view, uint64_t now)
+packet_without_qp(struct engine *e, const struct pkt *pkt, const struct pkt_view *view,
+	uint64_t now)
 {
 	if (view->op->kind == OP_CNP)
 		e->stats.drop[DROP_cnp]++;
@@ -83,7 +84,8 @@ qp_prefetch_rx(const struct qp *qp, bool response)
 }
 
 static __rte_always_inline void
-packet_parse(struct engine *e, const struct pkt *pkt, struct parsed *p, bool icrc_deferred, uint64_t now)
+packet_parse(struct engine *e, const struct pkt *pkt, struct parsed *p,
+	bool icrc_deferred, uint64_t now)
 {
 	unsigned why = icrc_deferred ? pkt_parse_headers(pkt, e->vlan, &p->view)
 			    : pkt_parse(pkt, e->vlan, &p->view);
@@ -108,7 +110,8 @@ packet_parse(struct engine *e, const struct pkt *pkt, struct parsed *p, bool icr
 }
 
 static __rte_always_inline void
-packet_dispatch(struct engine *e, struct qp *qp, struct pkt_view *view, bool icrc_deferred, uint64_t now)
+packet_dispatch(struct engine *e, struct qp *qp, struct pkt_view *view,
+	bool icrc_deferred, uint64_t now)
 {
 	if (icrc_deferred && unlikely(!qp_icrc_check(qp, view))) {
 		e->stats.drop[DROP_icrc]++;
@@ -124,7 +127,8 @@ packet_dispatch(struct engine *e, struct qp *qp, struct pkt_view *view, bool icr
 /* Returns how many frames are still to be released by the caller; moves them to the
  * front. icrc_deferred: the ICRC is deferred to the dispatch. */
 static __rte_always_inline unsigned
-packets_process(struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred, uint64_t now)
+packets_process(
+	struct engine *e, struct pkt *pkts, unsigned n, bool icrc_deferred, uint64_t now)
 {
 	struct parsed parsed[PKT_BURST];
 	unsigned kept = 0;
@@ -162,8 +166,8 @@ large_packets_process(struct engine *e, struct pkt *pkts, unsigned n, uint64_t n
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < n; i += LARGE_GROUP) {
-		unsigned some =
-			packets_process(e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), true, now);
+		unsigned some = packets_process(
+			e, pkts + i, RTE_MIN(n - i, LARGE_GROUP + 0u), true, now);
 
 		if (unlikely(kept != i))
 			memmove(pkts + kept, pkts + i, some * sizeof(pkts[0]));

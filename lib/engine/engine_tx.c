@@ -19,8 +19,8 @@ tx_cache_fill(struct engine *e, uint32_t want)
 	memmove(e->tx_cache, e->tx_cache + e->tx_cache_first,
 		e->tx_cache_count * sizeof(e->tx_cache[0]));
 	e->tx_cache_first = 0;
-	got = e->queue.ops->tx_alloc(
-		e->queue.queue, e->tx_cache + e->tx_cache_count, PKT_BURST - e->tx_cache_count);
+	got = e->queue.ops->tx_alloc(e->queue.queue, e->tx_cache + e->tx_cache_count,
+		PKT_BURST - e->tx_cache_count);
 	e->tx_cache_count += got;
 	return e->tx_cache_count;
 }
@@ -391,8 +391,9 @@ engine_answer(struct engine *e, struct qp *qp, uint64_t now)
 void
 engine_acknowledge(struct engine *e, struct qp *qp, uint64_t now)
 {
-	if (qp->state == IBV_QPS_ERR || !qp_has_response_pending(qp) || !backlog_flush(e, now) ||
-		tx_cache_fill(e, 1) == 0 || next_hop_resolve(e, qp, now) != ROUTE_PEER)
+	if (qp->state == IBV_QPS_ERR || !qp_has_response_pending(qp) ||
+		!backlog_flush(e, now) || tx_cache_fill(e, 1) == 0 ||
+		next_hop_resolve(e, qp, now) != ROUTE_PEER)
 		return;
 	if (qp_tx(qp, e->tx_cache + e->tx_cache_first, 1, now) != 0)
 		tx_cache_send(e, 1, now);

@@ -11,7 +11,8 @@
 	16 /* empty polls after ibv_req_notify_cq() before it counts as awake */
 
 void
-engine_set_progress_thread(struct engine *e, const struct engine_progress_thread *progress_thread)
+engine_set_progress_thread(
+	struct engine *e, const struct engine_progress_thread *progress_thread)
 {
 	e->progress_thread = progress_thread;
 	e->earliest_ns = TIME_NEVER;

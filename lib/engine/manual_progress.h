@@ -22,7 +22,8 @@ struct engine_progress_thread {
 /* Switches the engine to manual progress for good; NULL: ends that. With the engine lock
  * held, or before other threads know the engine. */
 void
-engine_set_progress_thread(struct engine *e, const struct engine_progress_thread *progress_thread);
+engine_set_progress_thread(
+	struct engine *e, const struct engine_progress_thread *progress_thread);
 bool
 engine_is_manual(const struct engine *e);
 

@@ -61,7 +61,8 @@ mr_fault_handler(int sig, siginfo_t *info, void *context)
 	int err = errno;
 
 	if (mr_fault_keys == NULL || !is_hole(sig, info) ||
-		!key_invalidate_at(mr_fault_keys, info->si_addr) || !page_map_zero(sig, info->si_addr))
+		!key_invalidate_at(mr_fault_keys, info->si_addr) ||
+		!page_map_zero(sig, info->si_addr))
 		signal_forward(sig, info, context);
 	errno = err;
 }

@@ -3,9 +3,9 @@
  * Prefetches for posts. An application with many QPs posts to them in the same order
  * again and again, and each post misses the cache on lines last used a round ago: those
  * of the QP, and above all the send queue slot that the request is written to. So the
- * engine remembers for each QP which QP was posted to POST_PREFETCH_DISTANCE posts later, and which
- * slot its next request will take, and prefetches both at the next post to the first QP.
- * A wrong guess costs only the prefetch.
+ * engine remembers for each QP which QP was posted to POST_PREFETCH_DISTANCE posts later,
+ * and which slot its next request will take, and prefetches both at the next post to the
+ * first QP. A wrong guess costs only the prefetch.
  *
  * The addresses are used by prefetch instructions alone and are never dereferenced: the
  * memory may have been freed. Any thread posts. Threads that post at the same time mix
@@ -17,7 +17,8 @@
 #include "qp/qp.h"
 
 #define POST_PREFETCH_DISTANCE 4 /* posts between the prefetch and the use */
-#define POST_PREFETCH_MIN_QPS 128 /* with no more QPs than this, their lines stay in the caches */
+/* with no more QPs than this, their lines stay in the caches */
+#define POST_PREFETCH_MIN_QPS 128
 
 struct post_prefetch_hint {
 	const struct qp *qp;
@@ -28,7 +29,8 @@ struct post_prefetch {
 	struct post_prefetch_hint *hints; /* by QP index; count of them */
 	uint32_t count;
 	/* Written by each post. */
-	uint32_t recent[POST_PREFETCH_DISTANCE] LINE_ALIGNED; /* indices of the last posts */
+	/* indices of the last posts */
+	uint32_t recent[POST_PREFETCH_DISTANCE] LINE_ALIGNED;
 	uint32_t posts;
 };
 
@@ -52,10 +54,11 @@ post_prefetch_issue(const struct post_prefetch_hint *hint)
 	__builtin_prefetch((const void *)(qp + sizeof(struct qp)));
 }
 
-/* Records a post to the QP of this index, and prefetches for the QP expected POST_PREFETCH_DISTANCE
- * posts later. */
+/* Records a post to the QP of this index, and prefetches for the QP expected
+ * POST_PREFETCH_DISTANCE posts later. */
 static inline void
-post_prefetch_update(struct post_prefetch *post_prefetch, uint32_t index, const struct qp *qp)
+post_prefetch_update(
+	struct post_prefetch *post_prefetch, uint32_t index, const struct qp *qp)
 {
 	uint32_t at = __atomic_load_n(&post_prefetch->posts, __ATOMIC_RELAXED);
 	uint32_t *place = &post_prefetch->recent[at % POST_PREFETCH_DISTANCE];

@@ -84,8 +84,9 @@ int key_free(struct key_table *t, uint32_t key);
 /*
  * key_change() changes a region (ibv_rereg_mr(3)). flags: IBV_REREG_MR_*; only the fields
  * that flags select are read. Returns the errors of key_alloc() and key_free(), or
- * -EFAULT after key_invalidate_at(); on error nothing has changed. A new PD or translation changes
- * the variant, so that the old key is refused. The caller holds all engine locks.
+ * -EFAULT after key_invalidate_at(); on error nothing has changed. A new PD or
+ * translation changes the variant, so that the old key is refused. The caller holds all
+ * engine locks.
  */
 struct key_change {
 	uint32_t pd;
@@ -181,8 +182,8 @@ key_proof(const struct key_table *t, uint32_t key)
 		e, e != NULL ? __atomic_load_n(&e->rights, __ATOMIC_RELAXED) : 0};
 }
 
-/* Whether what the check said still holds, where there was no control call since: what is left is
- * key_invalidate_at(). */
+/* Whether what the check said still holds, where there was no control call since: what is
+ * left is key_invalidate_at(). */
 static inline bool
 key_proved(const struct key_proof *proof)
 {

@@ -109,8 +109,8 @@ scatter_check(const struct key_table *t, uint32_t pd, const struct sge *sge, uin
 }
 
 int
-sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge, uint32_t num,
-	struct sge_pos *pos, const uint8_t *src, uint32_t len)
+sge_scatter_runs(const struct key_table *t, uint32_t pd, const struct sge *sge,
+	uint32_t num, struct sge_pos *pos, const uint8_t *src, uint32_t len)
 {
 	int rc = scatter_check(t, pd, sge, num, *pos, len);
 	uint32_t run;

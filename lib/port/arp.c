@@ -52,8 +52,8 @@ arp_request(const struct net_conf *conf, const uint8_t gid[16], const uint8_t *m
 bool
 arp_announce(const struct net_conf *conf, const uint8_t gid[16], struct pkt *frame)
 {
-	return arp_write(
-		conf, frame, broadcast, RTE_ARP_OP_REQUEST, gid + 12, unknown_mac, gid + 12);
+	return arp_write(conf, frame, broadcast, RTE_ARP_OP_REQUEST, gid + 12,
+		unknown_mac, gid + 12);
 }
 
 static bool

@@ -60,7 +60,8 @@ igmp_source(const struct net_conf *conf, void *out)
 /* Writes the headers of a frame to dst. Returns the place of its message of len bytes,
  * zeroed, or NULL if it does not fit. */
 static uint8_t *
-igmp_begin(const struct net_conf *conf, const uint8_t dst[4], uint32_t len, struct pkt *frame)
+igmp_begin(const struct net_conf *conf, const uint8_t dst[4], uint32_t len,
+	struct pkt *frame)
 {
 	static const uint8_t router_alert[4] = {0x94, 4, 0, 0};
 	uint8_t gid[16], mac[6];
@@ -145,7 +146,8 @@ igmp_query_rx(struct net *net, const struct igmp *msg, uint32_t len, uint64_t no
 	if (memcmp(msg->group, general, 4) != 0 && !gid_is_multicast(gid))
 		return;
 	group_query_rx(net, memcmp(msg->group, general, 4) == 0 ? NULL : gid, true,
-		version, version == 1 ? V1_MAX_NS : igmp_max_response_ns(msg->code, v3), now);
+		version, version == 1 ? V1_MAX_NS : igmp_max_response_ns(msg->code, v3),
+		now);
 }
 
 void

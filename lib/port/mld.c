@@ -57,8 +57,8 @@ mld_source(const struct net_conf *conf)
 }
 
 static bool
-mld_frame_write(const struct net_conf *conf, const uint8_t dst[16], const void *msg, uint32_t len,
-	struct pkt *frame)
+mld_frame_write(const struct net_conf *conf, const uint8_t dst[16], const void *msg,
+	uint32_t len, struct pkt *frame)
 {
 	const uint8_t *src = mld_source(conf);
 	struct rte_ipv6_hdr *ip;

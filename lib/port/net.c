@@ -151,13 +151,15 @@ net_dispatch(struct net *net, const struct frame *frame, struct pkt *reply, uint
 	case RTE_ETHER_TYPE_ARP:
 		return arp_rx(net, frame, reply, now);
 	case RTE_ETHER_TYPE_IPV4:
-		if (frame->l3_len > IPV4_PROTO_AT && frame->l3[IPV4_PROTO_AT] == IPPROTO_IGMP) {
+		if (frame->l3_len > IPV4_PROTO_AT &&
+			frame->l3[IPV4_PROTO_AT] == IPPROTO_IGMP) {
 			igmp_rx(net, frame, now);
 			return false;
 		}
 		return icmp4_rx(net, frame, reply);
 	case RTE_ETHER_TYPE_IPV6:
-		if (frame->l3_len > IPV6_NEXT_AT && frame->l3[IPV6_NEXT_AT] == IPPROTO_HOPOPTS) {
+		if (frame->l3_len > IPV6_NEXT_AT &&
+			frame->l3[IPV6_NEXT_AT] == IPPROTO_HOPOPTS) {
 			mld_rx(net, frame, now);
 			return false;
 		}

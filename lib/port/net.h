@@ -54,7 +54,7 @@ TAILQ_HEAD(net_group_list, net_group);
 
 #define NET_GROUPS (NET_MAX_GROUPS + NET_MAX_ADDRS)
 #define GROUP_ROBUSTNESS 2               /* reports per change (RFC 3376 8.1) */
-#define GROUP_REPORT_INTERVAL_NS SEC_NS            /* longest time between them (RFC 3376 8.11) */
+#define GROUP_REPORT_INTERVAL_NS SEC_NS /* longest time between them (RFC 3376 8.11) */
 /* how long an older querier counts as present after a query (RFC 3376 8.12) */
 #define GROUP_OLDER_QUERIER_NS (UINT64_C(260) * SEC_NS)
 
@@ -146,10 +146,12 @@ bool mac_is_station(const uint8_t mac[6]);
 bool mac_is_other(const struct net_conf *conf, const uint8_t mac[6]);
 /* Writes the Ethernet header, with a VLAN tag if configured, and sets pkt->len. Returns
  * the place of the l3_len bytes behind it, NULL if they do not fit. */
-uint8_t *frame_begin_l2(const struct net_conf *conf, struct pkt *pkt, const uint8_t dst_mac[6],
+uint8_t *
+frame_begin_l2(const struct net_conf *conf, struct pkt *pkt, const uint8_t dst_mac[6],
 	uint16_t type, uint32_t l3_len);
 /* As frame_begin_l2(), and writes the IPv6 header of an ICMPv6 message of len bytes. */
-uint8_t *frame_begin_icmp6(const struct net_conf *conf, struct pkt *pkt, const uint8_t dst_mac[6],
+uint8_t *
+frame_begin_icmp6(const struct net_conf *conf, struct pkt *pkt, const uint8_t dst_mac[6],
 	const uint8_t src[16], const uint8_t dst[16], uint8_t hop_limit, uint32_t len);
 /* Fills in the checksum of the message that frame_begin_icmp6() made room for. */
 void frame_end_icmp6(uint8_t *msg, uint32_t len);
@@ -186,10 +188,12 @@ enum group_report_type {
 /* igmp.c, mld.c. _rx() handles a received frame. _write() writes a report in the given
  * version (0: the newest); it returns false if the report cannot or need not be sent. */
 void igmp_rx(struct net *net, const struct frame *frame, uint64_t now);
-bool igmp_write(const struct net_conf *conf, const uint8_t gid[16], enum group_report_type what,
-	uint8_t version, struct pkt *frame);
+bool
+igmp_write(const struct net_conf *conf, const uint8_t gid[16],
+	enum group_report_type what, uint8_t version, struct pkt *frame);
 void mld_rx(struct net *net, const struct frame *frame, uint64_t now);
-bool mld_write(const struct net_conf *conf, const uint8_t gid[16], enum group_report_type what,
+bool
+mld_write(const struct net_conf *conf, const uint8_t gid[16], enum group_report_type what,
 	uint8_t version, struct pkt *frame);
 
 /* arp.c, icmp.c, nd.c. Each handles a received frame of its protocol and returns true if

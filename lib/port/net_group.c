@@ -221,8 +221,8 @@ group_report(struct net *net, struct net_group *g, struct pkt *frame, uint64_t n
 		g->reports_left = 0;
 	sent = (ipv4 ? igmp_write : mld_write)(&net->conf, g->gid, type, version, frame);
 	if (g->reports_left != 0)
-		wheel_set(
-			&net->wheel, &g->timer, now + random_below(net, GROUP_REPORT_INTERVAL_NS));
+		wheel_set(&net->wheel, &g->timer,
+			now + random_below(net, GROUP_REPORT_INTERVAL_NS));
 	else if (g->users == 0)
 		g->in_use = false;
 	return sent;
@@ -261,8 +261,8 @@ group_report_rx(struct net *net, const uint8_t gid[16], uint64_t now)
 
 	/* With the older protocols one host's report is enough (RFC 2236 3). In the
 	 * newest version every host reports. */
-	if (g != NULL && querier_version(p, now) != 0 && g->reports_left == 0 && g->users != 0 &&
-		!g->due)
+	if (g != NULL && querier_version(p, now) != 0 && g->reports_left == 0 &&
+		g->users != 0 && !g->due)
 		wheel_cancel(&net->wheel, &g->timer);
 }
 

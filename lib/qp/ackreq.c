@@ -6,14 +6,15 @@
  * its next ACK_EVERY-th PSN (req_build.c), or a tail-loss probe after ackreq_delay_ns().
  *
  * The peer window holds all the same. Packets sent without AckReq are counted in
- * peer->ackreq_suppressed, and piggybacked on the next packet with AckReq, of any QP: they count as
- * in flight until that packet is acknowledged, as the peer takes packets in in the order
- * in which they were sent. When too many packets have been sent without AckReq, QPs set
- * it again.
+ * peer->ackreq_suppressed, and piggybacked on the next packet with AckReq, of any QP:
+ * they count as in flight until that packet is acknowledged, as the peer takes packets in
+ * in the order in which they were sent. When too many packets have been sent without
+ * AckReq, QPs set it again.
  */
 #include "qp/qp_internal.h"
 
-#define ACKREQ_SUPPRESS_SHARE 4      /* of the peer window may be sent without AckReq: a quarter, */
+/* of the peer window may be sent without AckReq: a quarter, */
+#define ACKREQ_SUPPRESS_SHARE 4
 #define ACKREQ_SUPPRESS_MAX 4096u   /* and not more packets than this */
 #define ACKREQ_PASS_NS (4 * NS_PER_US) /* time that a QP takes of a poll pass */
 
@@ -28,7 +29,8 @@ ackreq_can_suppress(const struct qp *qp)
 	 * the timers are in use for its packet. */
 	return qp->timeout != 0 && qp->state == IBV_QPS_RTS && req->unacked == 0 &&
 	       req->next_psn == req->sent_psn && req->tlp_state == TLP_OFF &&
-	       peer->ackreq_suppressed < RTE_MIN(peer->window / ACKREQ_SUPPRESS_SHARE, ACKREQ_SUPPRESS_MAX);
+	       peer->ackreq_suppressed <
+		       RTE_MIN(peer->window / ACKREQ_SUPPRESS_SHARE, ACKREQ_SUPPRESS_MAX);
 }
 
 void

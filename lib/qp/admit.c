@@ -58,7 +58,8 @@ qp_admit(const struct qp *qp, const struct pkt_view *v)
 
 	if (unlikely((v->opcode & OP_SERVICE_MASK) != qp->op_base))
 		return v->op->kind == OP_CNP ? DROP_cnp : DROP_qp_type;
-	if (unlikely(qp->op_base == SERVICE_XRC << OP_SERVICE_SHIFT && !xrc_takes(qp, v->op)))
+	if (unlikely(qp->op_base == SERVICE_XRC << OP_SERVICE_SHIFT &&
+		     !xrc_takes(qp, v->op)))
 		return DROP_qp_type;
 	if (unlikely(!state_takes(qp, v->op)))
 		return DROP_qp_state;

@@ -279,7 +279,8 @@ read_segment(const struct qp *qp, const struct send_wqe *wqe, const struct psn_r
 		.offset = offset,
 		.len = (uint32_t)RTE_MIN(wqe->len - offset, (uint64_t)qp_pmtu(qp)),
 		.first = (index & (chunk - 1)) == 0,
-		.last = psn_add(psn, 1) == psn_range_end(range) || ((index + 1) & (chunk - 1)) == 0,
+		.last = psn_add(psn, 1) == psn_range_end(range) ||
+			((index + 1) & (chunk - 1)) == 0,
 	};
 }
 

@@ -42,7 +42,8 @@ struct peer {
 	uint32_t qps; /* that send to this peer */
 	/* from this many QPs on some messages are sent without AckReq, see ackreq.c */
 	uint32_t many_qps;
-	uint32_t ackreq_suppressed; /* packets sent without AckReq that no later AckReq covers yet */
+	/* packets sent without AckReq that no later AckReq covers yet */
+	uint32_t ackreq_suppressed;
 	uint8_t gid[16];
 };
 
@@ -82,12 +83,13 @@ struct requester {
 	uint32_t una_psn;     /* oldest packet not acknowledged */
 	uint32_t next_psn;    /* next packet to send; goes back to resend */
 	uint32_t sent_psn;    /* behind the highest PSN ever sent */
-	uint16_t unacked;     /* packets up to next_psn that are counted in peer->inflight */
+	uint16_t unacked; /* packets up to next_psn that are counted in peer->inflight */
 	uint8_t reads;        /* READ requests and atomics sent and not answered */
 	uint8_t tlp_state;        /* enum tlp_state */
 	/* != 0: request fail_idx fails with this status once it is the oldest */
 	uint8_t fail_status;
-	bool read_restart : 1; /* una_psn was requested again: a READ response may start anew */
+	/* una_psn was requested again: a READ response may start anew */
+	bool read_restart : 1;
 	/* una_psn was resent for a NAK: ignore duplicates of the NAK */
 	bool in_recovery : 1;
 	bool ackreq_sent : 1;       /* the packet built last had AckReq set */
@@ -107,7 +109,8 @@ struct requester {
 	uint32_t suppressed_psn;
 	uint32_t piggyback_psn; /* the piggybacked packets count until una_psn is here */
 	uint32_t fail_idx;
-	uint16_t piggybacked; /* piggybacked packets, of any QP: counted in peer->inflight */
+	/* piggybacked packets, of any QP: counted in peer->inflight */
+	uint16_t piggybacked;
 	uint8_t rnr_left;
 	uint8_t fail_vendor;
 };
@@ -126,7 +129,7 @@ enum qp_event {
 
 /* vendor_err of an error completion: the check that failed. */
 #define QP_VENDOR_ERRS(X)                                                                \
-	X(NONE, "no further detail")                                                      \
+	X(NONE, "no further detail")                                                     \
 	X(SEND_SGE, "an lkey, range or access of a send SGE")                            \
 	X(RECV_SGE, "an lkey, range or access of a receive SGE")                         \
 	X(RECV_SHORT, "the message is longer than the receive")                          \
@@ -142,9 +145,9 @@ enum qp_event {
 	X(ACK_TIMEOUT, "no answer, retries spent")                                       \
 	X(SEQ_RETRIES, "sequence NAKs, retries spent")                                   \
 	X(RNR_RETRIES, "RNR NAKs, RNR retries spent")                                    \
-	X(WINDOW, "a memory window that cannot be bound or invalidated")                        \
+	X(WINDOW, "a memory window that cannot be bound or invalidated")                 \
 	X(WQE, "the SRQ is in the error state")                                          \
-	X(FLUSHED, "the QP is in the error state")                                         \
+	X(FLUSHED, "the QP is in the error state")                                       \
 	X(SRQN, "the peer names no SRQ of the XRC domain, or another one inside a message")
 
 enum qp_vendor_err {
@@ -252,7 +255,8 @@ struct qp {
 	/* Posts refused because the queue was full with no signaled request in it. */
 	uint32_t sq_full_unsignaled;
 	struct responder resp LINE_ALIGNED;
-	struct recv_wqe *wqe; /* the responder's current receive; see qp_reserve_recv_wqe() */
+	/* the responder's current receive; see qp_reserve_recv_wqe() */
+	struct recv_wqe *wqe;
 	struct path_hdr hdr;
 	struct qp_stats stats;
 
@@ -302,7 +306,8 @@ struct qp_conf {
 	struct srq *srq; /* NULL: the QP has an RQ of its own */
 	uint32_t pd;
 	uint32_t xrcd;          /* XRC target: number of its domain */
-	struct qp_listener *listener; /* XRC target: listener of its first handle, or NULL */
+	/* XRC target: listener of its first handle, or NULL */
+	struct qp_listener *listener;
 	uint32_t max_send_wr, max_send_sge, max_inline;
 	uint32_t max_recv_wr, max_recv_sge;
 	bool sq_sig_all;

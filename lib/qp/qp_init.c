@@ -7,7 +7,8 @@
 
 static_assert(
 	offsetof(struct qp, req) % LINE_SIZE == 0, "the requester has its own lines");
-static_assert(offsetof(struct qp, resp) % LINE_SIZE == 0, "the responder has its own lines");
+static_assert(
+	offsetof(struct qp, resp) % LINE_SIZE == 0, "the responder has its own lines");
 static_assert(sizeof(struct qp) <= 768, "idle QPs are many");
 
 static const enum ibv_event_type event_types[QP_EVENT_COUNT] = {

@@ -25,8 +25,8 @@ psn_range_before(const struct psn_range *range, uint32_t psn)
 	return psn_diff(psn_range_end(range) - 1, psn) < 0;
 }
 
-/* True while fewer than QP_MAX_UNACKED PSNs are unacknowledged. A READ request takes many PSNs
- * and may exceed the limit. */
+/* True while fewer than QP_MAX_UNACKED PSNs are unacknowledged. A READ request takes many
+ * PSNs and may exceed the limit. */
 static inline bool
 req_below_max_unacked(const struct qp *qp)
 {
@@ -132,7 +132,9 @@ req_charge(const struct qp *qp)
 	const struct requester *req = &qp->req;
 	bool suppressed = psn_diff(req->suppressed_psn, req->una_psn) > 0;
 
-	return (req->next_psn - (unlikely(suppressed) ? req->suppressed_psn : req->una_psn)) & PSN_MASK;
+	return (req->next_psn -
+		       (unlikely(suppressed) ? req->suppressed_psn : req->una_psn)) &
+	       PSN_MASK;
 }
 
 /* True if packets are unacknowledged and none of them had AckReq set. */

@@ -97,7 +97,8 @@ qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 bool
 qp_wants_ack_only(const struct qp *qp)
 {
-	return qp->aeth_pending == AETH_PENDING_ACK && !qp->res_pending && !req_wants_tx(qp);
+	return qp->aeth_pending == AETH_PENDING_ACK && !qp->res_pending &&
+	       !req_wants_tx(qp);
 }
 
 bool

@@ -260,7 +260,8 @@ req_build(struct qp *qp, struct pkt *pkt, bool final)
 	struct requester *req = &qp->req;
 	const struct send_wqe *wqe = sq_slot(&qp->sq, req->next_idx);
 	uint32_t index =
-		(req->next_psn - sq_psn_range(&qp->sq, req->next_idx)->first_psn) & PSN_MASK;
+		(req->next_psn - sq_psn_range(&qp->sq, req->next_idx)->first_psn) &
+		PSN_MASK;
 	unsigned kind = wr_row(wqe)->kind;
 	bool atomic_write = kind == WR_ATOMIC_WRITE;
 

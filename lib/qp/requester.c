@@ -44,7 +44,8 @@ req_account(struct qp *qp)
 	req->unacked = (uint16_t)unacked;
 	if (likely(psn_diff(req->suppressed_psn, req->una_psn) <= 0))
 		req->suppressed_psn = req->una_psn; /* never half the PSN space behind */
-	if (unlikely(req->piggybacked != 0) && psn_diff(req->piggyback_psn, req->una_psn) <= 0)
+	if (unlikely(req->piggybacked != 0) &&
+		psn_diff(req->piggyback_psn, req->una_psn) <= 0)
 		ackreq_release(qp);
 }
 
@@ -89,8 +90,8 @@ req_rollback(struct qp *qp, uint32_t psn)
 	req_account(qp);
 }
 
-/* Packets that one READ request asks for: a part of QP_MAX_UNACKED, so that the next part is
- * requested while the peer answers this one, if the peer answers several. A power of
+/* Packets that one READ request asks for: a part of QP_MAX_UNACKED, so that the next part
+ * is requested while the peer answers this one, if the peer answers several. A power of
  * two. */
 uint32_t
 req_read_chunk(const struct qp *qp)
@@ -269,11 +270,13 @@ is_tail(const struct qp *qp)
 	const struct requester *req = &qp->req;
 	uint32_t idx = req->next_idx + 1;
 
-	if (psn_add(req->next_psn, 1) != psn_range_end(sq_psn_range(&qp->sq, req->next_idx)))
+	if (psn_add(req->next_psn, 1) !=
+		psn_range_end(sq_psn_range(&qp->sq, req->next_idx)))
 		return false;
 	/* During a resend: local operations after it are done and wait for its
 	 * acknowledgement. */
-	while (unlikely(idx != req->started_idx) && psn_range_is_local(sq_psn_range(&qp->sq, idx)))
+	while (unlikely(idx != req->started_idx) &&
+		psn_range_is_local(sq_psn_range(&qp->sq, idx)))
 		idx++;
 	return !has_request(qp, idx);
 }
@@ -390,7 +393,8 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 				more = has_request(qp, req->next_idx);
 				continue;
 			}
-			req_mark_failed(qp, (enum ibv_wc_status)status, vendor_err_of(status));
+			req_mark_failed(
+				qp, (enum ibv_wc_status)status, vendor_err_of(status));
 			break;
 		}
 		built++;

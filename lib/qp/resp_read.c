@@ -75,7 +75,8 @@ flush_pending(const struct qp *qp)
 	return false;
 }
 
-/* Refuses a READ or an atomic when no resource is free (C9-89; row 11 of docs/protocol.md 8.2). */
+/* Refuses a READ or an atomic when no resource is free (C9-89; row 11 of
+ * docs/protocol.md 8.2). */
 bool
 resp_depth_ok(struct qp *qp, const struct pkt_view *v)
 {
@@ -115,7 +116,8 @@ resp_res_add(struct qp *qp, const struct resp_res *res)
 	resp_res_expire(qp);
 	qp->stats.rx_msgs++;
 	/* As with SENDs: a sequence NAK for packets still missing stays pending. */
-	if (qp->aeth_pending == AETH_PENDING_SEQ_NAK && psn_diff(resp->epsn, resp->nak_high_psn) <= 0)
+	if (qp->aeth_pending == AETH_PENDING_SEQ_NAK &&
+		psn_diff(resp->epsn, resp->nak_high_psn) <= 0)
 		return;
 	qp->aeth_pending = 0;
 	resp->wait = RESP_OPEN;
@@ -343,7 +345,8 @@ resp_read_again(struct qp *qp, const struct pkt_view *v)
 		resp->res_next = index;
 	resp_res_moved(qp);
 	/* The response acknowledges what lies before it. */
-	if (qp->aeth_pending == AETH_PENDING_ACK && psn_diff(res->first_psn, resp->ack_psn) > 0)
+	if (qp->aeth_pending == AETH_PENDING_ACK &&
+		psn_diff(res->first_psn, resp->ack_psn) > 0)
 		qp->aeth_pending = 0;
 }
 

@@ -152,8 +152,8 @@ recv_payload_copy(struct qp *qp, const struct pkt_view *v)
 	return false;
 }
 
-/* Row 19 of docs/protocol.md 8.2, IBA 9.9.6.3 class J. Before the data: with an rkey that is not of
- * this QP none may be written. */
+/* Row 19 of docs/protocol.md 8.2, IBA 9.9.6.3 class J. Before the data: with an rkey that
+ * is not of this QP none may be written. */
 static bool RARE
 may_invalidate(struct qp *qp, const struct pkt_view *v)
 {

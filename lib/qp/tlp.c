@@ -102,7 +102,8 @@ tlp_cancel(struct qp *qp)
 void
 tlp_request_ack(struct qp *qp)
 {
-	if (req_awaits_no_ack(qp) && !psn_range_needs_response(sq_psn_range(&qp->sq, qp->req.una_idx)))
+	if (req_awaits_no_ack(qp) &&
+		!psn_range_needs_response(sq_psn_range(&qp->sq, qp->req.una_idx)))
 		qp->req.tlp_state = TLP_DUE;
 }
 

@@ -42,7 +42,8 @@ ud_wants_tx(const struct qp *qp)
 }
 
 static int
-ud_payload_gather(struct qp *qp, const struct send_wqe *wqe, uint8_t *dst, struct icrc_sum *sum)
+ud_payload_gather(
+	struct qp *qp, const struct send_wqe *wqe, uint8_t *dst, struct icrc_sum *sum)
 {
 	struct sge_pos pos = {0};
 

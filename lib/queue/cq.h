@@ -70,7 +70,8 @@ struct cq {
 
 /* Returns -EINVAL unless cqe is in 1..CQ_MAX_CQE, or -ENOMEM. The actual capacity is
  * size. */
-int cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe, struct event_queue *events,
+int
+cq_init(struct cq *cq, const struct alloc *mem, uint32_t cqe, struct event_queue *events,
 	void *object);
 void cq_fini(struct cq *cq); /* no QP attached (asserted) */
 
@@ -83,8 +84,8 @@ int cq_init_like(const struct cq *cq, uint32_t cqe, struct cq *out);
 
 /*
  * Resizes: moves the unpolled CQEs, in order, to the ring of with, an empty CQ made by
- * cq_init_like(), and exchanges the rings. Returns -EINVAL, without any change, if more than
- * cqe are unpolled. The caller holds all engine locks; takes the pollers' lock.
+ * cq_init_like(), and exchanges the rings. Returns -EINVAL, without any change, if more
+ * than cqe are unpolled. The caller holds all engine locks; takes the pollers' lock.
  */
 int cq_replace(struct cq *cq, struct cq *with, uint32_t cqe);
 

@@ -80,7 +80,8 @@ struct ud_dest {
 	uint32_t qpn;
 	uint32_t qkey;
 };
-static_assert(sizeof(struct ud_dest) == 2 * sizeof(struct sge), "takes the room of two SGEs");
+static_assert(
+	sizeof(struct ud_dest) == 2 * sizeof(struct sge), "takes the room of two SGEs");
 #define UD_DEST_SGES 2
 #define UD_DEST_PATH offsetof(struct ud_dest, qpn)
 
@@ -88,8 +89,8 @@ static_assert(sizeof(struct ud_dest) == 2 * sizeof(struct sge), "takes the room 
  * without reading its WQE. Valid once the request was started. */
 struct psn_range {
 	uint32_t first_psn; /* 24 bits */
-	/* The PSN behind the last, and PSN_RANGE_*. One word, written by one store, because it
-	 * is read back soon after. */
+	/* The PSN behind the last, and PSN_RANGE_*. One word, written by one store,
+	 * because it is read back soon after. */
 	uint32_t end;
 };
 static_assert(sizeof(struct psn_range) == 8, "eight per cache line");

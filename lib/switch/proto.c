@@ -70,7 +70,8 @@ client_group_change(struct sw_client *c, const struct sw_request *req)
 
 /* Requests that need an attached client. */
 static int
-client_request_serve(struct sw_client *c, const struct sw_request *req, struct sw_reply *reply)
+client_request_serve(
+	struct sw_client *c, const struct sw_request *req, struct sw_reply *reply)
 {
 	int err;
 

@@ -21,7 +21,8 @@ ethernet_write(struct sw_packet *p, const uint8_t mac[6])
 static bool
 qp_backpressure(const struct sw_qp *qp)
 {
-	return unlikely(ring_room(&qp->owner->rx) == 0) && sw_client_backpressure(qp->owner);
+	return unlikely(ring_room(&qp->owner->rx) == 0) &&
+	       sw_client_backpressure(qp->owner);
 }
 
 static void
@@ -42,11 +43,13 @@ uplink_forward(struct sw_packet *p, struct sw_qp *qp)
 {
 	struct uplink *up = p->from->sw->up;
 
-	return up != NULL ? uplink_send(up, p, qp) : route_drop(&p->from->stats.drop_no_route);
+	return up != NULL ? uplink_send(up, p, qp)
+			  : route_drop(&p->from->stats.drop_no_route);
 }
 
 static bool
-group_backpressure(const struct sw *sw, const struct sw_group *g, const struct sw_client *from)
+group_backpressure(
+	const struct sw *sw, const struct sw_group *g, const struct sw_client *from)
 {
 	for (uint32_t i = 0; g != NULL && i < g->count; i++) {
 		const struct sw_qp *qp = qpns_find(&sw->qpns, g->qpns[i]);

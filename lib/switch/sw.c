@@ -232,9 +232,9 @@ sw_client_put(struct sw_client *to, const uint8_t *head, uint32_t head_len,
 /*
  * Plays the part of link-level flow control. Senders wait for a receiver that is slow for
  * a moment, for example because its process is not scheduled, so that it loses nothing. A
- * receiver that takes less than half a ring in SW_BACKPRESSURE_NS is not waited for again until
- * it has taken that much. So a client that never drains delays its senders once, and then
- * loses packets.
+ * receiver that takes less than half a ring in SW_BACKPRESSURE_NS is not waited for again
+ * until it has taken that much. So a client that never drains delays its senders once,
+ * and then loses packets.
  */
 bool
 sw_client_backpressure(struct sw_client *to)

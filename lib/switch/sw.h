@@ -186,7 +186,8 @@ sw_group_forget_all(struct sw *sw, const struct sw_client *client);
 const struct sw_group *
 sw_group_find(const struct sw *sw, const uint8_t gid[16]);
 
-/* Tells the clients that the link, or the device as SW_DEVICE_INFO returns it, has changed. */
+/* Tells the clients that the link, or the device as SW_DEVICE_INFO returns it, has
+ * changed. */
 void
 sw_changed(struct sw *sw, bool link_up);
 /* Replaces the addresses. A peer registered with a source address that is gone is no

@@ -132,7 +132,8 @@ neigh_queue_room(const struct uplink *u, uint32_t client)
 }
 
 static void
-neigh_queue_add(struct uplink *u, const uint8_t dgid[16], uint32_t client, const struct pkt *frame)
+neigh_queue_add(struct uplink *u, const uint8_t dgid[16], uint32_t client,
+	const struct pkt *frame)
 {
 	struct uplink_neigh_entry *h = &u->neigh_queue[u->neigh_queue_count];
 
@@ -146,7 +147,8 @@ neigh_queue_add(struct uplink *u, const uint8_t dgid[16], uint32_t client, const
 
 /* As net_resolve(), with the QP's last result cached in the QP. */
 static int
-uplink_next_hop(struct uplink *u, const struct sw_packet *p, struct sw_qp *qp, uint8_t mac[6])
+uplink_next_hop(
+	struct uplink *u, const struct sw_packet *p, struct sw_qp *qp, uint8_t mac[6])
 {
 	uint32_t generation = net_generation(u->net);
 	int rc;
@@ -319,7 +321,8 @@ uplink_tx(struct uplink *u, uint64_t now)
 	u->sw->now = now;
 	if (unlikely(now >= u->link_poll_ns))
 		uplink_link_poll(u, now);
-	if (unlikely(u->neigh_queue_count != 0 && u->neigh_queue_generation != net_generation(u->net)))
+	if (unlikely(u->neigh_queue_count != 0 &&
+		     u->neigh_queue_generation != net_generation(u->net)))
 		neigh_queue_retry(u);
 	while (unlikely(net_deadline(u->net) <= now) && backlog_room(u) &&
 		uplink_frame_get(u, &frame)) {

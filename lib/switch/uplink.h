@@ -50,8 +50,8 @@ struct uplink {
 	struct uplink_neigh_entry neigh_queue[UPLINK_NEIGH_QUEUE]; /* oldest first */
 	uint32_t neigh_queue_count;
 	uint32_t neigh_queue_generation; /* of the neighbour table, at the last retry */
-	/* Receives datagrams between connection managers (wire/wire_gsi.h), sent to one of our
-	 * addresses by another host. NULL: they are dropped. */
+	/* Receives datagrams between connection managers (wire/wire_gsi.h), sent to one
+	 * of our addresses by another host. NULL: they are dropped. */
 	void (*gsi_rx)(void *arg, const uint8_t *bytes, const uint8_t ours[16],
 		const uint8_t theirs[16], uint64_t now);
 	void *gsi_arg;

@@ -6,8 +6,8 @@
 
 #include "ucm/abi.h"
 
-/* Names a channel at the server. generation is that of the connection to the server: fork() and
- * reconnection end it, and the token is stale. */
+/* Names a channel at the server. generation is that of the connection to the server:
+ * fork() and reconnection end it, and the token is stale. */
 struct ucm_token {
 	uint32_t number;
 	uint32_t generation;

@@ -247,8 +247,8 @@ ucm_do_bind(struct ucm_call *call)
 /* Chooses the source GID of packets to dst: the address of the ID, else dst itself if it
  * is local, else the first local address of its family. */
 static int
-source_gid_choose(const struct ucm *ucm, const struct ucm_id *id, const struct ucm_addr *dst,
-	uint8_t gid[16])
+source_gid_choose(const struct ucm *ucm, const struct ucm_id *id,
+	const struct ucm_addr *dst, uint8_t gid[16])
 {
 	bool ipv4 = gid_is_ipv4(dst->gid);
 

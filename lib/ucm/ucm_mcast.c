@@ -7,7 +7,8 @@
 #include "ucm/ucm_internal.h"
 
 static int
-mcast_join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *group, uint64_t uid)
+mcast_join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *group,
+	uint64_t uid)
 {
 	struct rdma_ucm_create_id_resp *resp = call->out;
 	struct ib_uverbs_ah_attr ah;

@@ -47,7 +47,8 @@ rocade_port_resolve(struct rocade_port *port, const union ibv_gid *gid)
 
 	gid_format(gid->raw, text, sizeof(text));
 	if (!gid_is_unicast(gid->raw))
-		return rocade_fail(EINVAL, "invalid address %s: expected a unicast address", text);
+		return rocade_fail(
+			EINVAL, "invalid address %s: expected a unicast address", text);
 	err = -net_resolve(port->dev->net, gid->raw, mac, engine_clock());
 	switch (err) {
 	case 0:
@@ -80,7 +81,8 @@ rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
 		return err;
 	err = -dev_set_net(port->dev, &net);
 	return err == 0 ? 0
-			: rocade_fail(err, "addresses: one of them is not a valid host address");
+			: rocade_fail(err,
+				  "addresses: one of them is not a valid host address");
 }
 
 EXPORT bool

@@ -32,7 +32,8 @@ verbs_dealloc_td(struct ibv_td *ibv)
 }
 
 static int
-parent_domain_check(struct ibv_context *context, const struct ibv_parent_domain_init_attr *attr)
+parent_domain_check(
+	struct ibv_context *context, const struct ibv_parent_domain_init_attr *attr)
 {
 	if (attr->comp_mask != 0) /* allocators: the port allocates ring memory */
 		return EOPNOTSUPP;

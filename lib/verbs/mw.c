@@ -76,7 +76,8 @@ bool
 wqe_bind_check(const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
 	return mw != NULL && mw->type == IBV_MW_TYPE_2 &&
-	       rkey >> 8 == ((const struct verbs_mw *)mw)->index && bind_info_check(mw, info);
+	       rkey >> 8 == ((const struct verbs_mw *)mw)->index &&
+	       bind_info_check(mw, info);
 }
 
 void

@@ -251,8 +251,9 @@ count_down(uint32_t *count)
 }
 
 /* Functions of verbs_context. */
-int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
-	size_t size);
+int
+verbs_query_port(struct ibv_context *context, uint8_t port_num,
+	struct ibv_port_attr *attr, size_t size);
 int verbs_query_device_ex(struct ibv_context *context,
 	const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr,
 	size_t size);
@@ -271,7 +272,8 @@ void parent_domain_free(struct verbs_pd *pd);
 
 /* Allocates a verbs_qp, zeroed but for its context: with ex and wr if extended, with room
  * for the struct qp in front if qp_in_front. Returns NULL if there is no memory. */
-struct verbs_qp *verbs_qp_alloc(struct ibv_context *context, bool extended, bool qp_in_front);
+struct verbs_qp *
+verbs_qp_alloc(struct ibv_context *context, bool extended, bool qp_in_front);
 void verbs_qp_free(struct verbs_qp *vqp);
 /* Fills in the public part from vqp->qp, and initialises its mutex and condition
  * variable. */
@@ -279,7 +281,8 @@ void verbs_qp_publish(struct verbs_qp *vqp);
 
 /* Waits until all delivered events of an object were acknowledged. ibv_ack_async_event()
  * counts in completed, under mutex. */
-void events_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+void
+events_wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
 	uint32_t delivered);
 
 /* Faults in every page of a range, for writing if write. Returns 0 or EFAULT. */

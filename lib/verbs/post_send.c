@@ -49,7 +49,8 @@ send_count_full(struct verbs_qp *vqp)
 
 /* With the SQ's lock held. *prod: index behind the last request written. */
 static inline int
-send_list_write(struct verbs_qp *vqp, struct qp *qp, struct ibv_send_wr **wr, uint32_t *prod)
+send_list_write(
+	struct verbs_qp *vqp, struct qp *qp, struct ibv_send_wr **wr, uint32_t *prod)
 {
 	struct sq *sq = &qp->sq;
 	unsigned always = sq->always;

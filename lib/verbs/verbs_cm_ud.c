@@ -54,8 +54,8 @@ rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t p
 }
 
 static int
-ud_reply_send(struct rocade_cm_id *id, enum cm_sidr_status status, uint32_t qpn, uint32_t qkey,
-	const struct rocade_cm_ud_param *p)
+ud_reply_send(struct rocade_cm_id *id, enum cm_sidr_status status, uint32_t qpn,
+	uint32_t qkey, const struct rocade_cm_ud_param *p)
 {
 	int rc;
 
@@ -98,6 +98,7 @@ rocade_cm_ud_reject(
 	if (rc != 0)
 		return rc;
 	if (status < CM_SIDR_NO_SERVICE || status > CM_SIDR_NO_QP)
-		return rocade_fail(EINVAL, "status: invalid value %d: expected 1 to 3", status);
+		return rocade_fail(
+			EINVAL, "status: invalid value %d: expected 1 to 3", status);
 	return ud_reply_send(id, (enum cm_sidr_status)status, 0, 0, &p);
 }

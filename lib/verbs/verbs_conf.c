@@ -18,8 +18,8 @@ addresses_read(const char *text, struct net_conf *net)
 	size_t used = 0;
 
 	if (text == NULL || text[0] == '\0')
-		return rocade_fail(
-			EINVAL, "addresses: missing: expected for example \"192.0.2.1/24\"");
+		return rocade_fail(EINVAL,
+			"addresses: missing: expected for example \"192.0.2.1/24\"");
 	net->addr_count = 0;
 	while (text != NULL) {
 		const char *comma = strchr(text, ',');

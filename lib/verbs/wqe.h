@@ -82,9 +82,12 @@ static const struct post_row {
 /* The rest of send_check(), for the opcodes with `needs_check`. */
 bool send_check_more(const struct ibv_send_wr *wr, uint64_t total);
 /* Writes a bind. mr: NULL if nothing is to be bound. */
-void wqe_bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info);
+void
+wqe_bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info);
 /* Returns whether this type 2 window can be bound so. */
-bool wqe_bind_check(const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
+bool
+wqe_bind_check(
+	const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
 
 /* The case of one SGE comes first, because compilers would prepare for many. */
 static inline uint64_t

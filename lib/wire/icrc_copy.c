@@ -85,8 +85,8 @@ icrc_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
 		sum[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc)));
 	for (at = COPY_MIN; len - at >= COPY_MIN; at += COPY_MIN) {
 		for (unsigned i = 0; i < 4; i++)
-			sum[i] = fold_wide(
-				sum[i], far, copy_wide(dst + at + 64 * i, src + at + 64 * i));
+			sum[i] = fold_wide(sum[i], far,
+				copy_wide(dst + at + 64 * i, src + at + 64 * i));
 	}
 	for (unsigned i = 1; i < 4; i++)
 		sum[i] = fold_wide(sum[i - 1], near, sum[i]);

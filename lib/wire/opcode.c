@@ -13,7 +13,8 @@
 
 /* Bytes before the RETH, AtomicETH, AETH or DETH. */
 #define LEAD_BYTES(hdrs)                                                                 \
-	(BYTES_IF(hdrs, HDR_XRCETH, sizeof(struct xrceth)) + BYTES_IF(hdrs, HDR_FETH, FETH_LEN))
+	(BYTES_IF(hdrs, HDR_XRCETH, sizeof(struct xrceth)) +                             \
+		BYTES_IF(hdrs, HDR_FETH, FETH_LEN))
 
 #define EXT_BYTES(hdrs)                                                                  \
 	(LEAD_BYTES(hdrs) + BYTES_IF(hdrs, HDR_DETH, sizeof(struct deth)) +              \

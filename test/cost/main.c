@@ -4,7 +4,8 @@
  *
  *     cost NAME     runs that workload; prints how many messages measured() moved
  *     cost --list   prints the workloads
- *     cost --key    prints what the count depends on besides the source: compiler, CPU flags */
+ *     cost --key    prints what the count depends on besides the source: compiler, CPU
+ * flags */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

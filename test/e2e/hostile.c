@@ -5,11 +5,11 @@
  *   scribble   random words anywhere in the shared memory
  *   liar       correct rings, but random descriptors and frames, which change while the
  *              daemon reads them; it declares every QPN near its own its peer
- *   block      fills the descriptors that wake it, makes them blocking, and has itself woken
- *   talk       random bytes, descriptors and oversized messages on the socket; reads no reply
- *   boast      fills its statistics report with the largest values
- *   places     as many connections as possible, each with rings
- *   qpns       allocates all QPNs, again and again
+ *   block      fills the descriptors that wake it, makes them blocking, and has itself
+ * woken talk       random bytes, descriptors and oversized messages on the socket; reads
+ * no reply boast      fills its statistics report with the largest values places     as
+ * many connections as possible, each with rings qpns       allocates all QPNs, again and
+ * again
  *
  * Prints its counts. The exit status is 0 if the daemon still runs at the end. */
 #include <errno.h>
@@ -135,7 +135,8 @@ mode_scribble(void)
 			size_t span = all ? me.size / 8 : sizeof(struct region_head) / 8;
 
 			for (unsigned i = 0; i < (all ? 1u << 16 : 3u); i++)
-				word[random_next() % span] = random_next() >> random_next() % 64;
+				word[random_next() % span] =
+					random_next() >> random_next() % 64;
 			daemon_notify(&me);
 		} while (session_call(&me.session, &req, &reply, NULL, 0) == 0 &&
 			 time_left());
@@ -187,8 +188,8 @@ mode_liar(void)
 
 		if (daemon_call(&me, SW_PEER_SET, qpn, dest, NULL) == -ENODEV)
 			return 1;
-		for (unsigned i = 0; i < 64 && ring_prod_refresh(&tx) && ring_room(&tx) != 0;
-			i++) {
+		for (unsigned i = 0;
+			i < 64 && ring_prod_refresh(&tx) && ring_room(&tx) != 0; i++) {
 			struct ring_desc desc = {
 				.buf = (uint32_t)(random_next() % me.region.geom.tx_bufs),
 				.qpn = random_next() % 8 != 0 ? qpn : dest};
@@ -304,7 +305,8 @@ mode_talk(void)
 			return 1;
 		for (unsigned round = 0; round < 40; round++) {
 			struct sw_request *req = (struct sw_request *)words;
-			size_t len = random_next() % 4 != 0 ? sizeof(*req) : random_next() % 512;
+			size_t len = random_next() % 4 != 0 ? sizeof(*req)
+							    : random_next() % 512;
 
 			for (unsigned i = 0; i < RTE_DIM(words); i++)
 				words[i] = random_next();
@@ -403,8 +405,9 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*run)(void);
-	} ways[] = {{"scribble", mode_scribble}, {"liar", mode_liar}, {"block", mode_block},
-		{"talk", mode_talk}, {"boast", mode_boast}, {"places", mode_places}, {"qpns", mode_qpns}};
+	} ways[] = {{"scribble", mode_scribble}, {"liar", mode_liar},
+		{"block", mode_block}, {"talk", mode_talk}, {"boast", mode_boast},
+		{"places", mode_places}, {"qpns", mode_qpns}};
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);

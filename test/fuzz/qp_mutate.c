@@ -39,12 +39,13 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned se
 	len = (1 + rand_below(&rand, 4)) * STEP_LEN;
 	switch (rand_below(&rand, 4)) {
 	case 0:
-		return steps_remove(data, size, from, len < size - from ? len : size - from);
+		return steps_remove(
+			data, size, from, len < size - from ? len : size - from);
 	case 1: /* copy steps from another place */
 		len = len < size - from ? len : size - from;
 		memcpy(fresh, data + from, len);
-		return steps_insert(data, size, (1 + rand_below(&rand, steps - 1)) * STEP_LEN,
-			fresh, len);
+		return steps_insert(data, size,
+			(1 + rand_below(&rand, steps - 1)) * STEP_LEN, fresh, len);
 	case 2:
 		data[from + rand_below(&rand, STEP_LEN)] = (uint8_t)rand_next(&rand);
 		return size;

@@ -228,8 +228,8 @@ hostile_request(struct world *w, struct input *in)
 		((uint8_t *)&req)[take8(in) % sizeof(req)] ^= take8(in);
 	if (how & 0x80)
 		len = take8(in) % sizeof(req);
-	if (!sw_serve(w->fixture.sw, &w->fixture.device, how & 0x20 ? NULL : c->client, &req, len,
-		    &reply))
+	if (!sw_serve(w->fixture.sw, &w->fixture.device, how & 0x20 ? NULL : c->client,
+		    &req, len, &reply))
 		return;
 	FUZZ_CHECK(reply.error >= 0 && reply.magic == SW_PROTO_MAGIC);
 	if (reply.error == 0 && reply.type == SW_QPN_TAKE)

@@ -220,7 +220,8 @@ link_qp_destroy(struct link_qp *q)
 }
 
 struct qp_attr
-link_qp_attr(const struct link_qp *q, const struct link_qp *to, const struct link_qp_conf *conf)
+link_qp_attr(const struct link_qp *q, const struct link_qp *to,
+	const struct link_qp_conf *conf)
 {
 	struct qp_attr attr = {
 		.path_mtu = conf->mtu != 0 ? conf->mtu : IBV_MTU_1024,
@@ -301,7 +302,8 @@ link_qp_modify(struct link_qp *q, enum ibv_qp_state state)
 }
 
 int
-link_qp_send(struct link_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags)
+link_qp_send(
+	struct link_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags)
 {
 	struct sge sge = {(uintptr_t)q->side->mem + offset, len, q->side->lkey};
 	struct send_req req = {
@@ -339,7 +341,8 @@ link_qp_poll_recv(struct link_qp *q, struct cqe *cqe)
 }
 
 void
-link_qp_expect_sent(struct link_qp *q, uint64_t first, unsigned n, enum ibv_wc_status status)
+link_qp_expect_sent(
+	struct link_qp *q, uint64_t first, unsigned n, enum ibv_wc_status status)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct cqe cqe;

@@ -99,13 +99,15 @@ link_qps_create(struct engine_link *l, struct link_qp *a, struct link_qp *b, uns
 void
 link_qps_destroy(struct link_qp *a, struct link_qp *b, unsigned n);
 struct qp_attr
-link_qp_attr(const struct link_qp *q, const struct link_qp *to, const struct link_qp_conf *conf);
+link_qp_attr(const struct link_qp *q, const struct link_qp *to,
+	const struct link_qp_conf *conf);
 int
 link_qp_modify(struct link_qp *q, enum ibv_qp_state state);
 
 /* Posts a request and rings the doorbell. Returns 0 or -ENOMEM. */
 int
-link_qp_send(struct link_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags);
+link_qp_send(
+	struct link_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags);
 int
 link_qp_recv(struct link_qp *q, uint64_t wr_id, uint32_t offset, uint32_t len);
 bool
@@ -114,7 +116,8 @@ bool
 link_qp_poll_recv(struct link_qp *q, struct cqe *cqe);
 /* Expects n completions with this status, with wr_ids in order from `first`. */
 void
-link_qp_expect_sent(struct link_qp *q, uint64_t first, unsigned n, enum ibv_wc_status status);
+link_qp_expect_sent(
+	struct link_qp *q, uint64_t first, unsigned n, enum ibv_wc_status status);
 void
 link_qp_expect_received(struct link_qp *q, uint64_t first, unsigned n);
 

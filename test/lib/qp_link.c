@@ -83,8 +83,9 @@ host_memory_init(struct host *h, uint32_t pd, uint32_t recv_pd)
 	h->rkey = 0;
 	if (conf->access != 0)
 		assert_int_equal(
-			key_alloc(&h->keys, qp_link_is_xrc(h->link) ? recv_pd : pd, (uintptr_t)h->mem, h->mem,
-				conf->mem_bytes, access | conf->access, &h->rkey),
+			key_alloc(&h->keys, qp_link_is_xrc(h->link) ? recv_pd : pd,
+				(uintptr_t)h->mem, h->mem, conf->mem_bytes,
+				access | conf->access, &h->rkey),
 			0);
 }
 

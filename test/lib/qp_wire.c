@@ -58,7 +58,8 @@ host_pull(struct host *h, unsigned n)
 		/* A READ request may count up to QP_MAX_UNACKED packets more than the peer
 		 * window has left. */
 		assert_true(h->peer.inflight <=
-			    h->peer.window + (h->link->conf.max_rd != 0 ? QP_MAX_UNACKED : 0));
+			    h->peer.window +
+				    (h->link->conf.max_rd != 0 ? QP_MAX_UNACKED : 0));
 	} while (got != 0 && total < n);
 	return total;
 }
@@ -199,8 +200,8 @@ pkt_spec_path(const struct host *to, const struct pkt_spec *c, struct path_hdr *
 	struct path_addr addr = {.udp_sport = 0xC123, .hop_limit = 9, .tclass = c->tclass};
 
 	/* A UD QP has no path. */
-	memcpy(addr.src_gid, to->qp.type == IBV_QPT_UD ? to->other->gid[0] : to->qp.path.dgid,
-		16);
+	memcpy(addr.src_gid,
+		to->qp.type == IBV_QPT_UD ? to->other->gid[0] : to->qp.path.dgid, 16);
 	memcpy(addr.dst_gid, to->qp.type == IBV_QPT_UD ? to->gid[0] : to->qp.path.sgid, 16);
 	if (c->other_version) {
 		static const uint8_t v4[12] = {[10] = 0xFF, [11] = 0xFF};

@@ -86,7 +86,8 @@ replay_frames_equal(const struct pkt_view *ours, const struct pkt_view *theirs);
 void
 replay_wc_equal(
 	const struct cqe *ours, const struct replay_wc *theirs, const uint8_t *at);
-/* Checks that rules.tsv lists this difference from the kernel: docs/protocol.md 19, or a bug. */
+/* Checks that rules.tsv lists this difference from the kernel: docs/protocol.md 19, or a
+ * bug. */
 void
 replay_topic_check(const char *topic);
 uint32_t

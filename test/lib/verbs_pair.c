@@ -143,8 +143,8 @@ pair_to_init(struct ibv_qp *qp)
 }
 
 void
-pair_to_rtr(const struct verbs_pair_conf *conf, struct ibv_qp *qp, const union ibv_gid *peer,
-	uint32_t peer_qpn)
+pair_to_rtr(const struct verbs_pair_conf *conf, struct ibv_qp *qp,
+	const union ibv_gid *peer, uint32_t peer_qpn)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -320,11 +320,11 @@ poll_thread_run(void *arg)
 
 	free(arg);
 	while (!__atomic_load_n(&thread.p->stop, __ATOMIC_ACQUIRE)) {
-		unsigned moved =
-			rocade_engine_poll(rocade_port_engine(thread.p->a.port, thread.engine));
+		unsigned moved = rocade_engine_poll(
+			rocade_port_engine(thread.p->a.port, thread.engine));
 
-		moved +=
-			rocade_engine_poll(rocade_port_engine(thread.p->b.port, thread.engine));
+		moved += rocade_engine_poll(
+			rocade_port_engine(thread.p->b.port, thread.engine));
 		if (moved == 0)
 			sched_yield();
 	}
@@ -340,7 +340,8 @@ pair_threads_start(struct verbs_pair *p)
 
 		assert_non_null(arg);
 		*arg = (struct poll_thread){.p = p, .engine = i};
-		assert_int_equal(pthread_create(&p->runner[i], NULL, poll_thread_run, arg), 0);
+		assert_int_equal(
+			pthread_create(&p->runner[i], NULL, poll_thread_run, arg), 0);
 		p->runners++;
 	}
 }

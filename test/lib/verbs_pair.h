@@ -65,11 +65,13 @@ void pair_close(struct verbs_pair *p);
 
 /* Creates one more QP on a side, with the attributes of `conf`, in RESET. The caller
  * destroys it. */
-struct ibv_qp *pair_qp_create(const struct verbs_pair_conf *conf, struct verbs_side *s, unsigned engine);
+struct ibv_qp *
+pair_qp_create(const struct verbs_pair_conf *conf, struct verbs_side *s, unsigned engine);
 /* RESET to INIT, INIT to RTR and RTR to RTS, towards a QP of the other side. */
 void pair_to_init(struct ibv_qp *qp);
-void pair_to_rtr(const struct verbs_pair_conf *conf, struct ibv_qp *qp, const union ibv_gid *peer,
-	uint32_t peer_qpn);
+void
+pair_to_rtr(const struct verbs_pair_conf *conf, struct ibv_qp *qp,
+	const union ibv_gid *peer, uint32_t peer_qpn);
 void pair_to_rts(const struct verbs_pair_conf *conf, struct ibv_qp *qp);
 void pair_ud_to_rts(struct ibv_qp *qp, uint32_t qkey, uint32_t sq_psn);
 /* Modifies only the state: RESET, ERR or SQD. */
@@ -92,7 +94,8 @@ void pair_no_completion(struct verbs_pair *p, struct ibv_cq *cq);
 
 /* An SGE over the side's region; `offset` is relative to its start. */
 struct ibv_sge pair_sge(struct verbs_side *s, size_t offset, uint32_t len);
-int pair_send(struct verbs_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len,
+int
+pair_send(struct verbs_side *s, unsigned qp, uint64_t wr_id, size_t offset, uint32_t len,
 	unsigned flags);
 int pair_post_srq(struct verbs_side *s, uint64_t wr_id, size_t offset, uint32_t len);
 int pair_post_recv(struct verbs_side *s, unsigned qp, uint64_t wr_id, size_t offset,

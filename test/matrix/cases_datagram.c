@@ -21,7 +21,8 @@ need_mcast(struct matrix *t, const void *arg)
 }
 
 static const char *
-datagram_send(struct matrix *t, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey, uint32_t len)
+datagram_send(
+	struct matrix *t, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey, uint32_t len)
 {
 	struct ibv_sge sge = {(uintptr_t)link_source(t, 0), len, t->mr->lkey};
 	struct ibv_send_wr wr = {
@@ -40,7 +41,8 @@ datagram_send(struct matrix *t, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey, 
 
 /* Waits for a datagram and checks it. Sets *arrived if one came in time. */
 static const char *
-datagram_wait(struct matrix *t, uint32_t len, unsigned slot, struct ibv_wc *wc, bool *arrived)
+datagram_wait(
+	struct matrix *t, uint32_t len, unsigned slot, struct ibv_wc *wc, bool *arrived)
 {
 	int got = link_poll_for(t, t->recv_cq, wc, LOST_MS);
 
@@ -330,7 +332,8 @@ void
 cases_datagram(struct matrix *t)
 {
 	static const struct once onces[] = {
-		{"UD header fields of the address handle", {.type = IBV_QPT_UD}, header_once},
+		{"UD header fields of the address handle", {.type = IBV_QPT_UD},
+			header_once},
 		{"UD SEND longer than its receive", {.type = IBV_QPT_UD}, short_once},
 		{"UC SEND longer than its receive", {.type = IBV_QPT_UC}, short_once},
 	};
@@ -348,6 +351,7 @@ cases_datagram(struct matrix *t)
 		matrix_case(t, list[i].name, need_mcast, mcast_case, &list[i]);
 	for (unsigned i = 0; i < sizeof(onces) / sizeof(onces[0]); i++)
 		matrix_case(t, onces[i].name, need_nothing, once_case, &onces[i]);
-	matrix_case(t, "UD reply to the header's source", need_nothing, answer_case, &given);
+	matrix_case(
+		t, "UD reply to the header's source", need_nothing, answer_case, &given);
 	matrix_case(t, "UD with the QP's own Q_Key", need_nothing, answer_case, &own);
 }

@@ -242,8 +242,9 @@ static const char *
 retries_spent_case(struct matrix *t, const void *arg)
 {
 	const struct fault *f = arg;
-	const struct link_conf soon = {
-		.type = IBV_QPT_RC, .few_retries = !f->short_timeout, .short_timeout = f->short_timeout};
+	const struct link_conf soon = {.type = IBV_QPT_RC,
+		.few_retries = !f->short_timeout,
+		.short_timeout = f->short_timeout};
 
 	TRY(link_open(t, &soon));
 	if (!t->active && f->op == IBV_WR_RDMA_WRITE) {
@@ -314,10 +315,14 @@ cases_errors(struct matrix *t)
 	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
 		matrix_case(t, list[i].name, need_nothing, fault_case, &list[i]);
 	matrix_case(t, "RC with a late receive", need_nothing, late_receive_case, &own);
-	matrix_case(t, "RC with SRQ and a late receive", need_nothing, late_receive_case, &shared);
-	matrix_case(t, "RC SEND without a receive", need_nothing, retries_spent_case, &no_receive);
-	matrix_case(t, "RC WRITE to a destroyed QP", need_nothing, retries_spent_case, &destroyed_qp);
-	matrix_case(t, "RC WRITE to a destroyed QP, 7 retries", need_nothing, retries_spent_case, &seven);
+	matrix_case(t, "RC with SRQ and a late receive", need_nothing, late_receive_case,
+		&shared);
+	matrix_case(t, "RC SEND without a receive", need_nothing, retries_spent_case,
+		&no_receive);
+	matrix_case(t, "RC WRITE to a destroyed QP", need_nothing, retries_spent_case,
+		&destroyed_qp);
+	matrix_case(t, "RC WRITE to a destroyed QP, 7 retries", need_nothing,
+		retries_spent_case, &seven);
 	matrix_case(t, "RC SEND longer than the path MTU", need_half_mtu, half_mtu_case,
 		NULL);
 	matrix_case(t, "RC READs beyond the depth", need_nothing, depth_case, NULL);

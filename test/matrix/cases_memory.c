@@ -101,8 +101,8 @@ window_bind(struct matrix *t, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t len
 }
 
 static const char *
-window_invalidate(struct matrix *t, const struct window *w, struct ibv_mw **mw, struct ibv_mr *mr,
-	uint32_t rkey)
+window_invalidate(struct matrix *t, const struct window *w, struct ibv_mw **mw,
+	struct ibv_mr *mr, uint32_t rkey)
 {
 	struct ibv_send_wr wr = {.wr_id = 10,
 		.opcode = IBV_WR_LOCAL_INV,
@@ -132,7 +132,8 @@ window_invalidate(struct matrix *t, const struct window *w, struct ibv_mw **mw, 
 }
 
 static const char *
-window_owner_run(struct matrix *t, const struct window *w, struct ibv_mw **mw, struct ibv_mr *mr)
+window_owner_run(
+	struct matrix *t, const struct window *w, struct ibv_mw **mw, struct ibv_mr *mr)
 {
 	uint32_t rkey = 0, none;
 
@@ -216,7 +217,8 @@ static const char *
 window_case(struct matrix *t, const void *arg)
 {
 	const struct window *w = arg;
-	const struct link_conf rc = {.type = IBV_QPT_RC, .finite_retries = !needs_infinite_retries(t, w)};
+	const struct link_conf rc = {
+		.type = IBV_QPT_RC, .finite_retries = !needs_infinite_retries(t, w)};
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 	const char *why;
@@ -261,6 +263,6 @@ cases_memory(struct matrix *t)
 	}
 	matrix_case(t, "MW type 2, LOCAL_INV", need_type2, window_case, &windows[2]);
 	matrix_case(t, "MW type 2, deallocated", need_type2, window_case, &windows[3]);
-	matrix_case(t, "MW type 2, SEND_WITH_INV flag in the completion", need_type2, window_case,
-		&windows[4]);
+	matrix_case(t, "MW type 2, SEND_WITH_INV flag in the completion", need_type2,
+		window_case, &windows[4]);
 }

@@ -37,7 +37,8 @@ word(uint8_t *at)
 /* Four atomics in a row. Each FETCH_ADD adds. The third CMP_AND_SWP compares with a wrong
  * value. */
 static void
-atomic_plan(const struct atomic *a, uint64_t before[4], uint64_t compare[4], uint64_t *after)
+atomic_plan(
+	const struct atomic *a, uint64_t before[4], uint64_t compare[4], uint64_t *after)
 {
 	uint64_t value = START;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Many messages of UC and UD in a row, over a wire that may lose packets. Each
- * message received is complete, correct and in order, and no receive completes otherwise. On a
- * wire that duplicates and reorders packets, a message of one packet may arrive twice and
- * out of order. UC and UD cannot detect that (IBA 9.8.2: a FIRST or ONLY of any PSN
- * begins a message).
+ * message received is complete, correct and in order, and no receive completes otherwise.
+ * On a wire that duplicates and reorders packets, a message of one packet may arrive
+ * twice and out of order. UC and UD cannot detect that (IBA 9.8.2: a FIRST or ONLY of any
+ * PSN begins a message).
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -224,7 +224,8 @@ all_arrived(
 }
 
 static const char *
-stream_passive(struct matrix *t, const struct stream *s, struct tally *tally, unsigned round)
+stream_passive(
+	struct matrix *t, const struct stream *s, struct tally *tally, unsigned round)
 {
 	struct ibv_wc wc;
 	int got = 0;

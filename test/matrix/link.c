@@ -312,7 +312,8 @@ link_to_rtr(struct matrix *t, struct ibv_qp *qp, const struct matrix_end *peer)
 	int mask = IBV_QP_STATE;
 
 	if (!t->active && t->conf.rd_atomic != 0)
-		attr.max_dest_rd_atomic = t->conf.rd_atomic < 0 ? 0 : (uint8_t)t->conf.rd_atomic;
+		attr.max_dest_rd_atomic =
+			t->conf.rd_atomic < 0 ? 0 : (uint8_t)t->conf.rd_atomic;
 	if (!t->active && t->conf.half_mtu)
 		attr.path_mtu = t->mtu_code - 1;
 	if (qp->qp_type != IBV_QPT_UD)

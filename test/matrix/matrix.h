@@ -100,7 +100,8 @@ need_nothing(struct matrix *t, const void *arg);
 
 /* Runs a case in both directions and prints a line for each. */
 void
-matrix_case(struct matrix *t, const char *name, case_need need, case_fn fn, const void *arg);
+matrix_case(
+	struct matrix *t, const char *name, case_need need, case_fn fn, const void *arg);
 /* Formats t->why and returns it. */
 const char *
 case_fail(struct matrix *t, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -108,7 +108,8 @@ void
 arena_put(struct arena *a, struct buf *buf)
 {
 	CHECK(pattern_is(a->base + buf->at, buf->room),
-		"memory beside the buffer %p of %u bytes was written", (void *)buf->data, buf->len);
+		"memory beside the buffer %p of %u bytes was written", (void *)buf->data,
+		buf->len);
 	hole_free(a, buf->at, buf->room);
 	buf->data = NULL;
 }

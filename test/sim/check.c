@@ -185,8 +185,8 @@ receive_good(struct end *e, struct recv *r, const struct ibv_wc *wc)
 
 	CHECK(written <= r->cap, "end %u: %u bytes in a receive of %u", e->number,
 		written, r->cap);
-	CHECK(!r->bad || written == 0, "end %u: a receive without access rights took a message",
-		e->number);
+	CHECK(!r->bad || written == 0,
+		"end %u: a receive without access rights took a message", e->number);
 	if (e->type == IBV_QPT_RC)
 		cq_note(e->rcq, m->solicited);
 	else if (m->solicited || e->rcq->armed_solicited)
@@ -216,8 +216,9 @@ receive_bad(struct end *e, struct recv *r, const struct ibv_wc *wc)
 			break;
 		/* fall through */
 	default:
-		CHECK(e->conn->fault || end_cq_broken(e), "end %u: receive %u fails with %s",
-			e->number, r->index, ibv_wc_status_str(wc->status));
+		CHECK(e->conn->fault || end_cq_broken(e),
+			"end %u: receive %u fails with %s", e->number, r->index,
+			ibv_wc_status_str(wc->status));
 		break;
 	}
 	cq_note(e->rcq, true);

@@ -85,7 +85,8 @@ static const struct {
 } never[] = {
 	{DROP_handoff_full, "the engines run alternately: no 1024 frames gather"},
 	{DROP_group, "no QP joins a multicast group"},
-	{DROP_no_place, "both ends agree on the depth, and the adversary sends no such burst"},
+	{DROP_no_place,
+		"both ends agree on the depth, and the adversary sends no such burst"},
 };
 
 static bool
@@ -192,11 +193,11 @@ print_requests(const struct cover *c)
 			print_row("request XRC", requests[i].name,
 				c->request[IBV_QPT_XRC_RECV][op], true);
 		if (requests[i].uc)
-			print_row("request UC", requests[i].name, c->request[IBV_QPT_UC][op],
-				true);
+			print_row("request UC", requests[i].name,
+				c->request[IBV_QPT_UC][op], true);
 		if (requests[i].ud)
-			print_row("request UD", requests[i].name, c->request[IBV_QPT_UD][op],
-				true);
+			print_row("request UD", requests[i].name,
+				c->request[IBV_QPT_UD][op], true);
 		if (requests[i].window)
 			print_row("window", requests[i].name, c->window[op], true);
 	}
@@ -245,8 +246,8 @@ cover_print(const struct cover *c, bool all)
 	print_drops(c);
 	print_states(c);
 	for (unsigned i = 0; i < COVER_WC; i++)
-		print_row("completion", ibv_wc_status_str((enum ibv_wc_status)i), c->status[i],
-			status_happens(i));
+		print_row("completion", ibv_wc_status_str((enum ibv_wc_status)i),
+			c->status[i], status_happens(i));
 	for (unsigned i = 0; i < COVER_EVENTS; i++) {
 		if (c->event[i] != 0 || event_happens(i))
 			print_row("event", ibv_event_type_str((enum ibv_event_type)i),

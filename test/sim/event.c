@@ -14,8 +14,8 @@ qp_event_seen(struct end *e, enum ibv_event_type type)
 			"end %u: a LAST_WQE_REACHED too many", e->number);
 		break;
 	case IBV_EVENT_SQ_DRAINED:
-		CHECK(e->drain_wanted && !e->drained, "end %u: SQ_DRAINED, which was not requested",
-			e->number);
+		CHECK(e->drain_wanted && !e->drained,
+			"end %u: SQ_DRAINED, which was not requested", e->number);
 		e->drained = true;
 		break;
 	case IBV_EVENT_COMM_EST:

@@ -235,8 +235,8 @@ op_query(void)
 	if (e->peer != NULL && e->state >= IBV_QPS_RTR && e->state <= IBV_QPS_SQD)
 		CHECK(attr.dest_qp_num == e->peer->qp->qp_num &&
 				attr.path_mtu == e->conn->mtu,
-			"end %u: ibv_query_qp returns QP 0x%x, MTU %u", e->number, attr.dest_qp_num,
-			attr.path_mtu);
+			"end %u: ibv_query_qp returns QP 0x%x, MTU %u", e->number,
+			attr.dest_qp_num, attr.path_mtu);
 	return true;
 }
 

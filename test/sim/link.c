@@ -87,7 +87,8 @@ heap_down(struct link *l, uint32_t i)
 
 		if (child >= l->count)
 			break;
-		if (child + 1 < l->count && frame_is_before(l->heap[child + 1], l->heap[child]))
+		if (child + 1 < l->count &&
+			frame_is_before(l->heap[child + 1], l->heap[child]))
 			child++;
 		if (!frame_is_before(l->heap[child], f))
 			break;

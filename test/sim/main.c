@@ -50,8 +50,9 @@ number_parse(const char *name, const char *text, uint64_t least)
 	uint64_t value = strtoull(text, &end, 0);
 
 	if (*text == '\0' || *end != '\0' || value < least) {
-		fprintf(stderr, "sim: invalid value '%s' for --%s: expected a number from %" PRIu64
-			" on\n",
+		fprintf(stderr,
+			"sim: invalid value '%s' for --%s: expected a number from "
+			"%" PRIu64 " on\n",
 			text, name, least);
 		exit(2);
 	}

@@ -88,8 +88,9 @@ executed_check(struct end *e, struct msg *m)
 static unsigned
 may_be_corrupted(const struct end *e)
 {
-	return world.link.corrupts && !e->conn->xrc && conn_mtu(e->conn) >= icrc_copy_min ? SGL_CORRUPTED
-										       : 0;
+	return world.link.corrupts && !e->conn->xrc && conn_mtu(e->conn) >= icrc_copy_min
+		       ? SGL_CORRUPTED
+		       : 0;
 }
 
 /* A long READ is split into several requests. Those before the end of the window bring
@@ -97,7 +98,8 @@ may_be_corrupted(const struct end *e)
 static bool
 reads_beside(const struct end *e, const struct msg *m)
 {
-	return m->must_fail == IBV_WC_REM_ACCESS_ERR && m->len > QP_MAX_UNACKED / 4 * conn_mtu(e->conn);
+	return m->must_fail == IBV_WC_REM_ACCESS_ERR &&
+	       m->len > QP_MAX_UNACKED / 4 * conn_mtu(e->conn);
 }
 
 /* Checks what a failed request did to its own memory. */
@@ -105,8 +107,9 @@ static void
 failed_check(const struct end *e, struct msg *m)
 {
 	if (m->op == IBV_WR_RDMA_READ)
-		CHECK(reads_beside(e, m) || sgl_part(&m->local, m->key, m->len, conn_mtu(e->conn),
-						    may_be_corrupted(e)) >= 0,
+		CHECK(reads_beside(e, m) ||
+				sgl_part(&m->local, m->key, m->len, conn_mtu(e->conn),
+					may_be_corrupted(e)) >= 0,
 			"end %u: READ %u failed and left something other than a prefix",
 			e->number, m->seq);
 	else if (!is_atomic(m) && m->must_fail == 0)
@@ -166,7 +169,8 @@ msg_matches(const struct end *e, const struct msg *m, const struct recv *r,
 	uint32_t grh = e->type == IBV_QPT_UD ? GRH : 0;
 	bool write = m->op == IBV_WR_RDMA_WRITE_WITH_IMM;
 
-	if (!m->uses_recv || m->to != e || wc->byte_len != m->len + grh || !imm_matches(m, wc))
+	if (!m->uses_recv || m->to != e || wc->byte_len != m->len + grh ||
+		!imm_matches(m, wc))
 		return false;
 	if (write != (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM))
 		return false;
@@ -229,7 +233,8 @@ sender_of(const struct end *e, const struct ibv_wc *wc)
 		if (c->used && c->end[0].qp->qp_num == wc->src_qp)
 			return &c->end[0];
 	}
-	sim_fail("end %u: a datagram from QP 0x%x, which does not exist", e->number, wc->src_qp);
+	sim_fail("end %u: a datagram from QP 0x%x, which does not exist", e->number,
+		wc->src_qp);
 }
 
 struct msg *
@@ -257,12 +262,14 @@ remote_check_put(struct end *e, struct msg *m)
 	if (m->op == IBV_WR_RDMA_READ || (m->done && m->ok && e->type == IBV_QPT_RC) ||
 		m->received)
 		CHECK(sgl_is(&m->remote, 0, m->key, 0, m->len),
-			"end %u: the target of request %u changed after its completion", e->number,
-			m->seq);
+			"end %u: the target of request %u changed after its completion",
+			e->number, m->seq);
 	else
 		CHECK(sgl_part(&m->remote, m->key, m->len, conn_mtu(e->conn),
-			      e->type == IBV_QPT_UC ? SGL_HOLES : may_be_corrupted(e)) >= 0,
-			"end %u: the target of request %u is partly written", e->number, m->seq);
+			      e->type == IBV_QPT_UC ? SGL_HOLES : may_be_corrupted(e)) >=
+				0,
+			"end %u: the target of request %u is partly written", e->number,
+			m->seq);
 	sgl_put(m->to->host, &m->remote, m->len);
 }
 

@@ -261,7 +261,8 @@ request_make(struct end *e, struct msg *m, struct request *r, bool failing)
 	m->imm_data = (uint32_t)rand_next(&sim.rand);
 	m->solicited = chance(300);
 	/* At least one per send queue must be signaled, or the queue stays full. */
-	m->signaled = world.quiescing || e->sig_all || chance(400) || since + 1 >= e->max_wr;
+	m->signaled =
+		world.quiescing || e->sig_all || chance(400) || since + 1 >= e->max_wr;
 	r->wr = (struct ibv_send_wr){
 		.wr_id = ID_MAKE(ID_SEND, e->number, m->seq),
 		.sg_list = r->sge,
@@ -385,13 +386,14 @@ end_post(struct end *e, unsigned count, bool failing)
 	} else {
 		err = ibv_post_send(e->qp, &r[0].wr, &bad);
 	}
-	CHECK(err == want, "end %u: ibv_post_send returns %d, expected %d (%u posted, %u freed)",
+	CHECK(err == want,
+		"end %u: ibv_post_send returns %d, expected %d (%u posted, %u freed)",
 		e->number, err, want, e->posted, e->freed);
 	got = err == 0 ? n : 0;
 	while (err != 0 && got < n && bad != &r[got].wr)
 		got++;
-	CHECK(got == taken, "end %u: ibv_post_send accepted %u requests, expected %u", e->number,
-		got, taken);
+	CHECK(got == taken, "end %u: ibv_post_send accepted %u requests, expected %u",
+		e->number, got, taken);
 	for (unsigned i = 0, first = e->posted; i < n; i++) {
 		struct msg *m = end_msg(e, first + i);
 

@@ -106,8 +106,8 @@ cq_check_events(struct cq_model *m)
 			m->host->index, m->index);
 		return;
 	}
-	CHECK(m->armed, "host %u cq %u: an event without ibv_req_notify_cq()", m->host->index,
-		m->index);
+	CHECK(m->armed, "host %u cq %u: an event without ibv_req_notify_cq()",
+		m->host->index, m->index);
 	cq_poll(m, 100000);
 	CHECK(m->due || m->possible, "host %u cq %u: an event without a completion",
 		m->host->index, m->index);
@@ -313,8 +313,8 @@ recv_post(struct recv_model *m, unsigned count)
 	while (got < n && (err == 0 || bad != &wr[got]))
 		got++;
 	CHECK(err == (n > room ? ENOMEM : 0) && got == RTE_MIN(n, room),
-		"host %u: posting %u receives with room for %u: %d, %u accepted", m->host->index,
-		n, room, err, got);
+		"host %u: posting %u receives with room for %u: %d, %u accepted",
+		m->host->index, n, room, err, got);
 	for (unsigned i = 0; i < n; i++) {
 		struct recv *r = recv_slot(m, m->posted + (i < got ? 0 : i - got));
 

@@ -80,8 +80,8 @@ end_is_idle(struct end *e)
 		return false;
 	if (e->done != e->posted && e->conn->up)
 		return e->state == IBV_QPS_ERR && only_unsignaled_left(e);
-	return e->type != IBV_QPT_RC || e->recv_msgs_arrived == e->recv_msgs_posted || !e->conn->up ||
-	       e->state != IBV_QPS_RTS || e->peer->state != IBV_QPS_RTS;
+	return e->type != IBV_QPT_RC || e->recv_msgs_arrived == e->recv_msgs_posted ||
+	       !e->conn->up || e->state != IBV_QPS_RTS || e->peer->state != IBV_QPS_RTS;
 }
 
 bool

@@ -286,7 +286,8 @@ words_check(const struct end *e)
 	if (e->type == IBV_QPT_RC && e->conn->up && e->state == IBV_QPS_RTS &&
 		e->peer->state == IBV_QPS_RTS && e->peer->done == e->peer->posted)
 		CHECK(memcmp(e->words.data, e->word_value, sizeof(e->word_value)) == 0,
-			"end %u: the words differ from the results of the atomics", e->number);
+			"end %u: the words differ from the results of the atomics",
+			e->number);
 }
 
 static void

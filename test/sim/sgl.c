@@ -173,7 +173,8 @@ sgl_part(const struct sgl *s, uint64_t key, uint32_t len, uint32_t mtu, unsigned
 		bool was = sgl_pattern(s, at, part);
 		bool corrupted = !is && !was;
 
-		if (corrupted && (!(may & SGL_CORRUPTED) || ended || at == 0 || at + part == len))
+		if (corrupted &&
+			(!(may & SGL_CORRUPTED) || ended || at == 0 || at + part == len))
 			return -1;
 		/* A short piece may match both the content and the pattern. */
 		if (is && !was && ended && !(may & SGL_HOLES))

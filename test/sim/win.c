@@ -34,7 +34,8 @@ win_close(struct end *e)
 			"end %u: a window is in use at the end", e->number);
 		if (w->state == WIN_BOUND)
 			CHECK(ibv_dereg_mr(e->host->mr[e->pd]) == EBUSY,
-				"end %u: a region with a bound window was deregistered", e->number);
+				"end %u: a region with a bound window was deregistered",
+				e->number);
 		if (w->mw != NULL)
 			CHECK(ibv_dealloc_mw(w->mw) == 0, "ibv_dealloc_mw");
 		w->mw = NULL;
@@ -249,7 +250,8 @@ bind_post(struct end *e, struct msg *m, const struct win *w)
 		bind.bind_info = (struct ibv_mw_bind_info){0};
 	err = ibv_bind_mw(e->qp, w->mw, &bind);
 	want = e->state < IBV_QPS_RTS ? EINVAL : want;
-	CHECK(err == want, "end %u: ibv_bind_mw returns %d, expected %d", e->number, err, want);
+	CHECK(err == want, "end %u: ibv_bind_mw returns %d, expected %d", e->number, err,
+		want);
 	CHECK(err != 0 || w->mw->rkey == w->rkey, "end %u: ibv_bind_mw returns key 0x%x",
 		e->number, w->mw->rkey);
 	return err == 0;

@@ -371,7 +371,8 @@ main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, ud_setup, ud_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(resolve_then_datagrams),
-		{"resolve_then_datagrams_ipv6", resolve_then_datagrams, ud_setup_ipv6, ud_teardown, NULL},
+		{"resolve_then_datagrams_ipv6", resolve_then_datagrams, ud_setup_ipv6,
+			ud_teardown, NULL},
 		TEST(largest_private_data),
 		TEST(rejected_by_application_or_backlog),
 		TEST(listeners_of_both_kinds_are_separate),

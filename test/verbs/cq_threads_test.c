@@ -171,8 +171,8 @@ resize_below_unpolled_is_refused(void **state)
 	struct ibv_wc wc[8];
 
 	(void)state;
-	pair_open(
-		&pair, &(struct verbs_pair_conf){.cqe = 8, .access = IBV_ACCESS_REMOTE_WRITE});
+	pair_open(&pair,
+		&(struct verbs_pair_conf){.cqe = 8, .access = IBV_ACCESS_REMOTE_WRITE});
 	for (uint64_t i = 0; i < 6; i++) {
 		struct ibv_send_wr wr = {.wr_id = i,
 			.opcode = IBV_WR_RDMA_WRITE,

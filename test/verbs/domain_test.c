@@ -211,10 +211,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(domain_objects_carry_traffic, setup, teardown),
-		cmocka_unit_test_setup_teardown(pd_address_handle_serves_domain_qp, setup, teardown),
-		cmocka_unit_test_setup_teardown(domain_without_thread_domain_locks, setup, teardown),
-		cmocka_unit_test_setup_teardown(invalid_domains_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			domain_objects_carry_traffic, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			pd_address_handle_serves_domain_qp, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			domain_without_thread_domain_locks, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			invalid_domains_are_refused, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

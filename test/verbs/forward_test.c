@@ -52,11 +52,11 @@ setup(void **state)
 }
 
 /* The call reached the stub exactly once. */
-#define expect_forwarded(call, value)                                                             \
+#define expect_forwarded(call, value)                                                    \
 	do {                                                                             \
-		stub_calls = 0;                                                               \
+		stub_calls = 0;                                                          \
 		assert_int_equal(call, value);                                           \
-		assert_int_equal(stub_calls, 1);                                              \
+		assert_int_equal(stub_calls, 1);                                         \
 	} while (0)
 
 static void

@@ -70,7 +70,8 @@ test_mr(void **state)
 	struct ibv_mr *mr, *other;
 
 	(void)state;
-	mr = mr_register(mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	mr = mr_register(
+		mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	assert_non_null(mr);
 	assert_ptr_equal(mr->addr, mem);
 	assert_int_equal(mr->length, sizeof(mem));

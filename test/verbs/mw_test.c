@@ -471,7 +471,8 @@ main(void)
 		T(type2_window_lifecycle),
 		T(send_with_invalidate),
 		T(test_atomic_write_refused),
-		cmocka_unit_test_setup_teardown(sections_bind_and_invalidate, setup_builders, teardown),
+		cmocka_unit_test_setup_teardown(
+			sections_bind_and_invalidate, setup_builders, teardown),
 		T(rereg_access_memory_and_pd),
 		T(invalid_rereg_changes_nothing),
 	};

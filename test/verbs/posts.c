@@ -68,8 +68,8 @@ main(void)
 	pair_open(&with_srq,
 		&(struct verbs_pair_conf){
 			.srq_wr = 1 << 20, .qps = QPS, .cap = {.max_send_wr = DEPTH}});
-	pair_open(
-		&with_rq, &(struct verbs_pair_conf){.qps = QPS, .cap = {.max_recv_wr = DEPTH}});
+	pair_open(&with_rq,
+		&(struct verbs_pair_conf){.qps = QPS, .cap = {.max_recv_wr = DEPTH}});
 	mark(0);
 	post_srq(&with_srq.b);
 	mark(1);

@@ -138,7 +138,8 @@ expect_status(struct ibv_send_wr *wr, enum ibv_wc_status status)
 static void
 test_write(void **state)
 {
-	struct ibv_sge sge[3] = {local_sge(5, 3000), local_sge(100000, 0), local_sge(7000, 2500)};
+	struct ibv_sge sge[3] = {
+		local_sge(5, 3000), local_sge(100000, 0), local_sge(7000, 2500)};
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, sge, 3, 9);
 	struct ibv_wc wc;
 
@@ -204,7 +205,8 @@ test_write_immediate(void **state)
 static void
 test_read(void **state)
 {
-	struct ibv_sge sge[3] = {local_sge(10, 1500), local_sge(9000, 1), local_sge(20000, 8000)};
+	struct ibv_sge sge[3] = {
+		local_sge(10, 1500), local_sge(9000, 1), local_sge(20000, 8000)};
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_READ, sge, 3, 77);
 	uint8_t got[9501];
 	struct ibv_wc wc;

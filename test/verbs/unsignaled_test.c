@@ -456,7 +456,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		with_pair(only_signaled_requests_complete),
-		cmocka_unit_test_setup_teardown(sig_all_completes_every_request, setup_all, teardown),
+		cmocka_unit_test_setup_teardown(
+			sig_all_completes_every_request, setup_all, teardown),
 		with_pair(completion_covers_earlier_requests),
 		with_pair(polling_makes_room),
 		with_pair(receive_completions_make_no_room),

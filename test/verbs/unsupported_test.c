@@ -79,7 +79,8 @@ memory_extensions_are_unsupported(void **state)
 	(void)state;
 	errno = 0;
 	expect_null_unsupported(ibv_alloc_dm(pair.a.context, &attr));
-	expect_null_unsupported(ibv_reg_dm_mr(pair.a.pd, &dm, 0, 64, IBV_ACCESS_LOCAL_WRITE));
+	expect_null_unsupported(
+		ibv_reg_dm_mr(pair.a.pd, &dm, 0, 64, IBV_ACCESS_LOCAL_WRITE));
 	expect_null_unsupported(ibv_alloc_null_mr(pair.a.pd));
 	assert_int_equal(
 		ibv_advise_mr(pair.a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0),
@@ -177,13 +178,20 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(flows_and_counters_are_unsupported, setup, teardown),
-		cmocka_unit_test_setup_teardown(work_queues_are_unsupported, setup, teardown),
-		cmocka_unit_test_setup_teardown(memory_extensions_are_unsupported, setup, teardown),
-		cmocka_unit_test_setup_teardown(rate_limit_and_srq_ops_are_unsupported, setup, teardown),
-		cmocka_unit_test_setup_teardown(supported_features_are_advertised, setup, teardown),
-		cmocka_unit_test_setup_teardown(unsupported_features_are_not_advertised, setup, teardown),
-		cmocka_unit_test_setup_teardown(other_qp_types_and_flags_are_unsupported, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			flows_and_counters_are_unsupported, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			work_queues_are_unsupported, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			memory_extensions_are_unsupported, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			rate_limit_and_srq_ops_are_unsupported, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			supported_features_are_advertised, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			unsupported_features_are_not_advertised, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			other_qp_types_and_flags_are_unsupported, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("verbs absent", tests, NULL, NULL);

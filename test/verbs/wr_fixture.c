@@ -46,7 +46,8 @@ wr_set_local_sge(size_t offset, uint32_t len)
 }
 
 void
-wr_expect_success(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_opcode opcode, struct ibv_wc *wc)
+wr_expect_success(
+	struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_opcode opcode, struct ibv_wc *wc)
 {
 	pair_poll_cq(&pair, cq, wc, 1);
 	assert_int_equal(wc->status, IBV_WC_SUCCESS);

@@ -28,7 +28,8 @@ void
 wr_set_local_sge(size_t offset, uint32_t len);
 /* Waits for the next completion and expects success. */
 void
-wr_expect_success(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_opcode opcode, struct ibv_wc *wc);
+wr_expect_success(
+	struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_opcode opcode, struct ibv_wc *wc);
 /* Expects ibv_wr_complete() to fail with `err` and no request of the section to be
  * sent. */
 void

@@ -315,7 +315,8 @@ cascade_time_of_the_past_is_past(void **state)
 	(void)state;
 	ctx_init(&ctx, 0, SEC_NS);
 	CHECK(&ctx, wheel_cascade_time(&ctx.wheel, SEC_NS) == SEC_NS);
-	CHECK(&ctx, wheel_cascade_time(&ctx.wheel, SEC_NS - NS_PER_MS) <= SEC_NS - NS_PER_MS);
+	CHECK(&ctx,
+		wheel_cascade_time(&ctx.wheel, SEC_NS - NS_PER_MS) <= SEC_NS - NS_PER_MS);
 }
 
 static void

@@ -26,7 +26,8 @@ connect_and_disconnect(void **state)
 	assert_int_equal(cm_disconnect(a, "bye", 3, pair.now), 0);
 	cm_pair_drain(&pair);
 	expect_wire(&pair, "a:DREQ b:DREP");
-	assert_memory_equal(expect_event(&pair, B, CM_EVENT_DISCONNECTED).private, "bye", 4);
+	assert_memory_equal(
+		expect_event(&pair, B, CM_EVENT_DISCONNECTED).private, "bye", 4);
 	assert_null(expect_event(&pair, A, CM_EVENT_DISCONNECTED).private);
 	expect_no_event(&pair, A);
 	cm_pair_advance(&pair, TIMEWAIT_NS + SEC_NS);

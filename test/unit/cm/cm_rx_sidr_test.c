@@ -124,7 +124,8 @@ cm_and_sidr_listeners_are_separate(void **state)
 	r.private_len = 0;
 	assert_int_equal(cm_sidr_request(pair.cm[A], &r, NULL, pair.now, &a[1]), 0);
 	cm_pair_drain(&pair);
-	assert_int_equal(expect_event(&pair, A, CM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
+	assert_int_equal(
+		expect_event(&pair, A, CM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
 	assert_int_equal(
 		expect_event(&pair, A, CM_EVENT_SIDR_REPLY).status, CM_SIDR_NO_SERVICE);
 	expect_no_event(&pair, B);

@@ -54,7 +54,8 @@ listener_of_the_address_wins(void **state)
 	pair.listener = NULL;
 	a = active_connect(&pair);
 	cm_pair_drain(&pair);
-	assert_int_equal(expect_event(&pair, A, CM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
+	assert_int_equal(
+		expect_event(&pair, A, CM_EVENT_REJECTED).status, CM_REJ_NO_SERVICE);
 	cm_release(a, pair.now);
 	cm_unlisten(two, pair.now);
 	assert_int_equal(cm_listeners(pair.cm[B]), 0);

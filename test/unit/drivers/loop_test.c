@@ -65,7 +65,8 @@ static void
 pair_close(struct pair *pair)
 {
 	pair->port[0].ops->close(pair->port[0].drv);
-	assert_true(pair->counting_alloc.blocks > 0); /* the other end may still use the memory */
+	/* the other end may still use the memory */
+	assert_true(pair->counting_alloc.blocks > 0);
 	pair->port[1].ops->close(pair->port[1].drv);
 	assert_int_equal(pair->counting_alloc.blocks, 0);
 	assert_int_equal(pair->counting_alloc.bytes, 0);
@@ -192,7 +193,8 @@ frames_arrive_whole(void **state)
 					1000000 * side + 10000000 * queue + round * 17;
 
 				assert_int_equal(
-					frames_send(&pair.port[side], queue, first, 17), 17);
+					frames_send(&pair.port[side], queue, first, 17),
+					17);
 				assert_int_equal(frames_receive(&pair.port[1 - side], queue,
 							 first, PKT_BURST),
 					17);

@@ -342,19 +342,21 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(open_depends_on_the_backend, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			open_depends_on_the_backend, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			reused_descriptor_is_no_channel, setup, teardown),
 		cmocka_unit_test_setup_teardown(duplicate_is_a_channel, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			reply_goes_to_the_callers_buffer, setup, teardown),
-		cmocka_unit_test_setup_teardown(malformed_commands_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			malformed_commands_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			pointers_and_descriptors_are_translated, setup, teardown),
 		cmocka_unit_test_setup_teardown(get_event_waits, setup, teardown),
+		cmocka_unit_test_setup_teardown(close_during_get_event, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			close_during_get_event, setup, teardown),
-		cmocka_unit_test_setup_teardown(get_event_without_free_descriptors, setup, teardown),
+			get_event_without_free_descriptors, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

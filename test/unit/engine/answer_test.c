@@ -143,7 +143,8 @@ play(void)
 	}
 }
 
-/* A ball that is answered; how many frames the turn behind sends: its acknowledgement, or none. */
+/* A ball that is answered; how many frames the turn behind sends: its acknowledgement, or
+ * none. */
 static unsigned
 ball(void)
 {
@@ -215,7 +216,8 @@ test_prepared(void **state)
 	link_qp_expect_sent(&a, wr - 3, 4, IBV_WC_SUCCESS);
 }
 
-/* Where there is a receive in the turn behind, it is looked up there; and forgotten with the rest. */
+/* Where there is a receive in the turn behind, it is looked up there; and forgotten with
+ * the rest. */
 static void
 test_ready(void **state)
 {
@@ -238,8 +240,8 @@ test_ready(void **state)
 	}
 }
 
-/* The next ball does not come: the acknowledgement leaves, and from then on none waits for that
- * any more, for long. */
+/* The next ball does not come: the acknowledgement leaves, and from then on none waits
+ * for that any more, for long. */
 static void
 test_pause(void **state)
 {
@@ -327,9 +329,9 @@ send_to(struct link_qp *from, struct link_qp *to, uint64_t wr_id)
 	engine_link_deliver(&fixture);
 }
 
-/* What is expected is expected of one QP: another one's answer comes in between, while the last
- * of the first QP left by its bell. The PSNs are the same, so nothing but the headers tells
- * whose the next ball is. */
+/* What is expected is expected of one QP: another one's answer comes in between, while
+ * the last of the first QP left by its bell. The PSNs are the same, so nothing but the
+ * headers tells whose the next ball is. */
 static void
 test_two_qps(void **state)
 {

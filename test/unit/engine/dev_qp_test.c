@@ -54,7 +54,8 @@ qpns_run_out_and_are_reused(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		static const uint32_t order[] = {0x102, 0x100, 0x103};
 
-		assert_int_equal(dev_qp_create(fixture.a.dev, &qc, -1, NULL, NULL, &more), 0);
+		assert_int_equal(
+			dev_qp_create(fixture.a.dev, &qc, -1, NULL, NULL, &more), 0);
 		assert_int_equal(more->qpn, order[i]);
 		qps[order[i] - 0x100] = more;
 	}
@@ -81,7 +82,8 @@ refused_create_leaves_nothing(void **state)
 	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, -2, NULL, NULL, &qp), -EINVAL);
 	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, 1, NULL, NULL, &qp), -EINVAL);
 	qc.type = IBV_QPT_RAW_PACKET;
-	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, 0, NULL, NULL, &qp), -EOPNOTSUPP);
+	assert_int_equal(
+		dev_qp_create(fixture.a.dev, &qc, 0, NULL, NULL, &qp), -EOPNOTSUPP);
 	qc.type = IBV_QPT_RC;
 	qc.max_send_wr = SQ_MAX_WR + 1;
 	assert_int_equal(dev_qp_create(fixture.a.dev, &qc, 0, NULL, NULL, &qp), -EINVAL);
@@ -118,7 +120,7 @@ refused_path_leaves_no_peer(void **state)
 		bad = good;                                                              \
 		change;                                                                  \
 		assert_int_equal(                                                        \
-			dev_qp_modify(fixture.a.dev, a[0].qp, &bad, mask), -EINVAL);         \
+			dev_qp_modify(fixture.a.dev, a[0].qp, &bad, mask), -EINVAL);     \
 		assert_int_equal(qp_state(a[0].qp), IBV_QPS_INIT);                       \
 		assert_true(LIST_EMPTY(&e->peers));                                      \
 		assert_null(a[0].qp->peer);                                              \
@@ -294,7 +296,8 @@ srq_grows_under_a_held_receive(void **state)
 	free(frame.data);
 	engine_run(fixture.b.dev->engines[0], fixture.now);
 	assert_true(b[0].qp->resp.wqe_held);
-	assert_int_equal(dev_srq_modify(fixture.b.dev, &fixture.b.srq, &attr, IBV_SRQ_MAX_WR), 0);
+	assert_int_equal(
+		dev_srq_modify(fixture.b.dev, &fixture.b.srq, &attr, IBV_SRQ_MAX_WR), 0);
 	engine_link_drain(&fixture);
 	link_qp_expect_sent(&a[0], 1, 1, IBV_WC_SUCCESS);
 	link_qp_expect_received(&b[0], 1, 1);
@@ -302,7 +305,8 @@ srq_grows_under_a_held_receive(void **state)
 
 	memset(fixture.b.mem, 0, 3000);
 	for (unsigned i = 0; i < RECV_MAX_SGE; i++)
-		list[i] = (struct sge){(uintptr_t)fixture.b.mem + 200 * i, 200, fixture.b.lkey};
+		list[i] = (struct sge){
+			(uintptr_t)fixture.b.mem + 200 * i, 200, fixture.b.lkey};
 	assert_int_equal(ring_post(&fixture.b.srq.ring, 2, list, RECV_MAX_SGE), 0);
 	assert_int_equal(link_qp_send(&a[0], 2, 0, 3000, IBV_SEND_SIGNALED), 0);
 	engine_link_drain(&fixture);

@@ -60,9 +60,11 @@ drain_is_in_index_order(void **state)
 	(void)state;
 	assert_int_equal(doorbells_enabled(&doorbells), 0);
 	doorbells_enable(&doorbells, COUNT - 1);
-	assert_int_equal(doorbells_enabled(&doorbells), RTE_ALIGN_CEIL(COUNT, DOORBELLS_GROUP));
+	assert_int_equal(
+		doorbells_enabled(&doorbells), RTE_ALIGN_CEIL(COUNT, DOORBELLS_GROUP));
 	doorbells_enable(&doorbells, 7);
-	assert_int_equal(doorbells_enabled(&doorbells), RTE_ALIGN_CEIL(COUNT, DOORBELLS_GROUP));
+	assert_int_equal(
+		doorbells_enabled(&doorbells), RTE_ALIGN_CEIL(COUNT, DOORBELLS_GROUP));
 	assert_int_equal(drain_all(got), 0);
 	for (unsigned i = 0; i < sizeof(ringing) / sizeof(ringing[0]); i++)
 		doorbells_ring(&doorbells, ringing[i]);
@@ -162,7 +164,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(drain_is_in_index_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(random_sets_are_drained, setup, teardown),
-		cmocka_unit_test_setup_teardown(concurrent_rings_are_not_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			concurrent_rings_are_not_lost, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

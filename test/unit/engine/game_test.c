@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ball games with everything that gets in their way, at random: other lengths, lists, messages of
- * several packets and other QPs in between, frames that are lost, pauses, control calls. Whatever
- * way a message takes: it arrives once, whole, in its order.
+ * Ball games with everything that gets in their way, at random: other lengths, lists,
+ * messages of several packets and other QPs in between, frames that are lost, pauses,
+ * control calls. Whatever way a message takes: it arrives once, whole, in its order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,7 +201,8 @@ game(uint64_t seed)
 		offer(0, qp);
 		offer(1, qp);
 	}
-	fixture.a.drop = fixture.b.drop = rand_below(&state, 2) ? (unsigned)rand_below(&state, 40) : 0;
+	fixture.a.drop = fixture.b.drop =
+		rand_below(&state, 2) ? (unsigned)rand_below(&state, 40) : 0;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		serve();
 		play((unsigned)rand_below(&state, 2));

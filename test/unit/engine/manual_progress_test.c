@@ -23,7 +23,8 @@ count_wake(void *arg)
 	wakes++;
 }
 
-static const struct engine_progress_thread progress_thread = {.wake = count_wake, .asleep = &asleep};
+static const struct engine_progress_thread progress_thread = {
+	.wake = count_wake, .asleep = &asleep};
 
 /* Polls both engines and carries frames until nothing moves. No other thread polls. */
 static void

@@ -118,7 +118,8 @@ capture_replay(const char *name, unsigned expected)
 		struct ud u;
 		uint8_t gid[16] = {[10] = 0xff, [11] = 0xff}, mac[6];
 
-		if (pkt_parse(&pkt, 0, &view) != DROP_none || view.dest_qpn != QPN_MULTICAST)
+		if (pkt_parse(&pkt, 0, &view) != DROP_none ||
+			view.dest_qpn != QPN_MULTICAST)
 			continue;
 		memcpy(gid + 12, view.ip + 16, 4);
 		assert_int_equal(net_resolve(fixture.b.dev->net, gid, mac, fixture.now), 0);

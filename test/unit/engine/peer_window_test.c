@@ -401,7 +401,8 @@ response_moves_qp_timer(void **state)
 	engine_link_deliver(&fixture);
 	assert_true(a[0].qp->timer.when_ns > fixture.now + rnr_timer_ns[plain.rnr_timer]);
 	rx_pass();
-	assert_int_equal(a[0].qp->timer.when_ns, fixture.now + rnr_timer_ns[plain.rnr_timer]);
+	assert_int_equal(
+		a[0].qp->timer.when_ns, fixture.now + rnr_timer_ns[plain.rnr_timer]);
 	assert_false(a[0].qp->on_ready);
 	receives_post(0, 1);
 	expect_first_qp(1);

@@ -74,8 +74,8 @@ hints_nothing(unsigned i)
 	return hint_of(i)->qp == NULL && hint_of(i)->slot == NULL;
 }
 
-/* The hint of the QP posted to POST_PREFETCH_DISTANCE posts earlier names this QP and the slot of
- * its next request. */
+/* The hint of the QP posted to POST_PREFETCH_DISTANCE posts earlier names this QP and the
+ * slot of its next request. */
 static void
 hint_names_later_post_and_its_slot(void **state)
 {
@@ -102,8 +102,8 @@ hint_names_later_post_and_its_slot(void **state)
 	fini();
 }
 
-/* An order that repeats: each hint names the QP and the slot of the post POST_PREFETCH_DISTANCE
- * later. */
+/* An order that repeats: each hint names the QP and the slot of the post
+ * POST_PREFETCH_DISTANCE later. */
 static void
 repeated_order_is_learned(void **state)
 {

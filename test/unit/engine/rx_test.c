@@ -117,8 +117,8 @@ packets_beyond_handoff_ring_are_dropped(void **state)
 	fini();
 }
 
-/* Packets in the ring go back to the port when the device is destroyed; engine_link_fini() counts
- * them. */
+/* Packets in the ring go back to the port when the device is destroyed;
+ * engine_link_fini() counts them. */
 static void
 destroy_returns_handed_off_frames(void **state)
 {

@@ -169,7 +169,8 @@ blocked_qp_keeps_place_while_acking(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		for (unsigned k = 0; k < 8; k++) {
 			assert_int_equal(link_qp_recv(&b[i], k, 0, 64), 0);
-			assert_int_equal(link_qp_send(&a[i], k, 0, 64, IBV_SEND_SIGNALED), 0);
+			assert_int_equal(
+				link_qp_send(&a[i], k, 0, 64, IBV_SEND_SIGNALED), 0);
 		}
 		assert_int_equal(link_qp_recv(&a[i], 9, 0, 64), 0);
 	}

@@ -129,7 +129,8 @@ refused_frames_are_sent_in_order(void **state)
 		expect_all(3, 60);
 		assert_int_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
 		if (take < 16)
-			assert_true(engine_stats(fixture.a.dev->engines[0])->tx_stalled > 0);
+			assert_true(
+				engine_stats(fixture.a.dev->engines[0])->tx_stalled > 0);
 		fini(3);
 	}
 }

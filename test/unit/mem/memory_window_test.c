@@ -330,11 +330,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(type1_window_admits_qps_of_its_pd, setup, teardown),
-		cmocka_unit_test_setup_teardown(type2_window_admits_its_qp, setup, teardown),
-		cmocka_unit_test_setup_teardown(zero_based_window_starts_at_zero, setup, teardown),
-		cmocka_unit_test_setup_teardown(invalid_binds_are_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(lookup_during_bind_is_consistent, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			type1_window_admits_qps_of_its_pd, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			type2_window_admits_its_qp, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			zero_based_window_starts_at_zero, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			invalid_binds_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			lookup_during_bind_is_consistent, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("memory window", tests, NULL, NULL);

@@ -80,8 +80,8 @@ static struct sweep sweep;
 #define CHECK(condition)                                                                 \
 	do {                                                                             \
 		if (!(condition))                                                        \
-			fail_msg("seed %" PRIu64 ", round %u: %s", sweep.seed, sweep.round,  \
-				#condition);                                             \
+			fail_msg("seed %" PRIu64 ", round %u: %s", sweep.seed,           \
+				sweep.round, #condition);                                \
 	} while (0)
 
 static void
@@ -181,7 +181,8 @@ gather_round(void)
 		for (uint32_t i = 0; i < len; i++)
 			sweep.want[i] = arena[sweep.flat[at + i]];
 		sweep.packet[len] = 0xA5;
-		CHECK(sge_gather(&table, PD, sweep.sge, sweep.num, &pos, sweep.packet, len, NULL) == 0);
+		CHECK(sge_gather(&table, PD, sweep.sge, sweep.num, &pos, sweep.packet,
+			      len, NULL) == 0);
 		CHECK(memcmp(sweep.packet, sweep.want, len) == 0);
 		CHECK(len == sizeof(sweep.packet) || sweep.packet[len] == 0xA5);
 		at += len;

@@ -172,8 +172,8 @@ igmp_query(unsigned code, const char *group, size_t len)
 {
 	uint8_t frame[64];
 
-	frame_receive(frame, igmp_frame(frame, 0x11, code, group != NULL ? group : "224.0.0.1",
-			    group, len));
+	frame_receive(frame, igmp_frame(frame, 0x11, code,
+				     group != NULL ? group : "224.0.0.1", group, len));
 }
 
 static size_t
@@ -208,8 +208,8 @@ mld_query(unsigned code, const char *group, size_t len)
 {
 	uint8_t frame[128];
 
-	frame_receive(frame, mld_frame(frame, 130, code, group != NULL ? group : "ff02::1", group,
-			    len));
+	frame_receive(frame, mld_frame(frame, 130, code,
+				     group != NULL ? group : "ff02::1", group, len));
 }
 
 /* ---- Tests ---- */

@@ -66,7 +66,8 @@ other_service_is_dropped(void **state)
 	qp_link_fini(&p);
 }
 
-/* Row 3 of docs/protocol.md 8.2: requests are taken in RTR, RTS, SQD and SQE, responses in RTS and SQD. */
+/* Row 3 of docs/protocol.md 8.2: requests are taken in RTR, RTS, SQD and SQE, responses
+ * in RTS and SQD. */
 static void
 admission_by_qp_state(void **state)
 {
@@ -150,8 +151,9 @@ wrong_addresses_are_dropped(void **state)
 	}
 }
 
-/* Row 5 of docs/protocol.md 8.2, docs/protocol.md 3: P_Keys match when their low 15 bits are equal and not 0 and
- * at least one side is a full member. So 0xFFFF accepts 0xFFFF and 0x7FFF. */
+/* Row 5 of docs/protocol.md 8.2, docs/protocol.md 3: P_Keys match when their low 15 bits
+ * are equal and not 0 and at least one side is a full member. So 0xFFFF accepts 0xFFFF
+ * and 0x7FFF. */
 static void
 pkey_matching(void **state)
 {

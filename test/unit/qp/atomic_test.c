@@ -325,7 +325,8 @@ duplicate_gets_saved_value(void **state)
 	expect_old(PSN_A, 1, 100);
 	assert_int_equal(*mem_word(&p.b, REMOTE), 101);
 	/* The response has the current MSN. The oldest resource is forgotten. */
-	inject_atomic(OPCODE_RC_COMPARE_SWAP, PSN_A + 1, remote_addr(REMOTE), p.b.rkey, 5, 101);
+	inject_atomic(
+		OPCODE_RC_COMPARE_SWAP, PSN_A + 1, remote_addr(REMOTE), p.b.rkey, 5, 101);
 	expect_old(PSN_A + 1, 2, 101);
 	inject_atomic(OPCODE_RC_FETCH_ADD, PSN_A, remote_addr(REMOTE), p.b.rkey, 1, 0);
 	expect_old(PSN_A, 2, 100);

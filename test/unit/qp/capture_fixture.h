@@ -58,7 +58,8 @@ first_request_find(const struct capture_case *entry);
 /* Compares the kernel's next response with the first frame on b's wire, if one is
  * expected. */
 unsigned
-response_check(const struct capture_case *entry, unsigned number, const struct pkt_view *theirs);
+response_check(
+	const struct capture_case *entry, unsigned number, const struct pkt_view *theirs);
 
 /* ---- Memory that requests access (capture_memory.c) ---- */
 
@@ -71,7 +72,8 @@ uint64_t
 memory_offset(const struct pkt_view *v);
 /* Fills the memory that a READ reads with the bytes of its response in the capture. */
 void
-memory_fill_from_responses(const struct capture_case *entry, unsigned frame, const struct pkt_view *read);
+memory_fill_from_responses(
+	const struct capture_case *entry, unsigned frame, const struct pkt_view *read);
 void
 target_init(const struct capture_case *entry);
 /* Binds the next key over the first 64 KiB of the target area, as the generator does. */

@@ -68,8 +68,10 @@ first_request_find(const struct capture_case *entry)
 	unsigned i = 0;
 
 	while (i < replay.file.count &&
-		(!replay_view(&replay, i, &first_request) || op_is_response(first_request.op) ||
-			(first_request.dest_qpn != qpn && first_request.dest_qpn != PSN_MASK) ||
+		(!replay_view(&replay, i, &first_request) ||
+			op_is_response(first_request.op) ||
+			(first_request.dest_qpn != qpn &&
+				first_request.dest_qpn != PSN_MASK) ||
 			replay_type(&first_request) != run.type))
 		i++;
 	assert_true(i < replay.file.count);
@@ -101,8 +103,8 @@ difference_check(const struct difference *d, const struct pkt_view *ours,
 }
 
 static unsigned
-response_compare(const struct difference *d, const struct capture_case *entry, unsigned number,
-	const struct pkt_view *theirs)
+response_compare(const struct difference *d, const struct capture_case *entry,
+	unsigned number, const struct pkt_view *theirs)
 {
 	struct pkt_view ours;
 
@@ -120,7 +122,8 @@ response_compare(const struct difference *d, const struct capture_case *entry, u
 }
 
 unsigned
-response_check(const struct capture_case *entry, unsigned number, const struct pkt_view *theirs)
+response_check(
+	const struct capture_case *entry, unsigned number, const struct pkt_view *theirs)
 {
 	static const struct difference same;
 	const struct difference *d = &same;

@@ -41,7 +41,8 @@ memory_keys(const struct capture_case *entry)
 }
 
 void
-memory_fill_from_responses(const struct capture_case *entry, unsigned frame, const struct pkt_view *read)
+memory_fill_from_responses(
+	const struct capture_case *entry, unsigned frame, const struct pkt_view *read)
 {
 	uint64_t off = memory_offset(read);
 	uint32_t len = rte_be_to_cpu_32(view_reth(read)->len);

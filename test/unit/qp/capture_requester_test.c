@@ -394,7 +394,8 @@ entry_init(const struct capture_case *entry)
 		assert_true(replay_view(&replay, 0, &first_request));
 	if (first_request.op->service == SERVICE_UD)
 		qpn = be24_get(view_deth(&first_request)->src_qpn);
-	replay_host_connect(&replay, &p.a, &run, qpn, first_request.dest_qpn, &first_request, true);
+	replay_host_connect(
+		&replay, &p.a, &run, qpn, first_request.dest_qpn, &first_request, true);
 }
 
 static void

@@ -336,8 +336,8 @@ entry_init(const struct capture_case *entry)
 	qp_link_init(&p, &conf);
 	target_init(entry);
 	replay_host_connect(&replay, &p.b, &run,
-		first_request.dest_qpn == PSN_MASK ? run.qpn : first_request.dest_qpn, peer_qpn, &first_request,
-		false);
+		first_request.dest_qpn == PSN_MASK ? run.qpn : first_request.dest_qpn,
+		peer_qpn, &first_request, false);
 	recvs = binds = invalidated = 0;
 	memset(&expected, 0, sizeof(expected));
 	for (unsigned i = 0; i < REPLAY_SLOTS && entry->qpn != 0; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Drafts: the packet is the one that would have been built, and what a draft is not for takes the
- * way of all requests, as if there had been none. */
+/* Drafts: the packet is the one that would have been built, and what a draft is not for
+ * takes the way of all requests, as if there had been none. */
 #include "qp/ball.h"
 #include "qp_link.h"
 
@@ -36,7 +36,8 @@ init_default(void)
 }
 
 static void
-post(struct host *h, uint64_t wr_id, uint32_t len, unsigned flags, enum ibv_wr_opcode opcode)
+post(struct host *h, uint64_t wr_id, uint32_t len, unsigned flags,
+	enum ibv_wr_opcode opcode)
 {
 	struct sge sge = host_sge(h, 16, len);
 	struct send_req req = {.wr_id = wr_id,
@@ -225,7 +226,8 @@ static void
 test_no_memory(void **state)
 {
 	struct sge sge;
-	struct send_req req = {.wr_id = 3, .opcode = IBV_WR_SEND, .sge = &sge, .num_sge = 1};
+	struct send_req req = {
+		.wr_id = 3, .opcode = IBV_WR_SEND, .sge = &sge, .num_sge = 1};
 
 	(void)state;
 	init_default();

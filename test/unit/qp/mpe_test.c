@@ -81,7 +81,8 @@ remote_addr(uint32_t offset)
 }
 
 static void
-inject_atomic_write(uint32_t psn, uint64_t at, uint32_t rkey, uint32_t dma_len, uint32_t len)
+inject_atomic_write(
+	uint32_t psn, uint64_t at, uint32_t rkey, uint32_t dma_len, uint32_t len)
 {
 	inject(&p.b, &(struct pkt_spec){.opcode = OPCODE_RC_ATOMIC_WRITE,
 			     .psn = psn,

@@ -250,7 +250,8 @@ invalid_read_response_fails(void **state)
 		host_pull(&p.a, PULL_ALL);
 		wire_drop_all(&p.a);
 		for (unsigned k = 0; k < rows[i].good; k++)
-			inject_response(k == 0 ? FIRST : MIDDLE, PSN_A + 1 + k, AETH_ACK, 1024);
+			inject_response(
+				k == 0 ? FIRST : MIDDLE, PSN_A + 1 + k, AETH_ACK, 1024);
 		inject_response(rows[i].opcode, PSN_A + 1 + rows[i].good, rows[i].syndrome,
 			rows[i].payload);
 		expect_sent_vendor(&p.a, 1, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);

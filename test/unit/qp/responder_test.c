@@ -18,9 +18,9 @@ response_pull(void)
 	return n;
 }
 
-#define expect_one_ack(syndrome, psn, msn)                                                \
+#define expect_one_ack(syndrome, psn, msn)                                               \
 	do {                                                                             \
-		assert_int_equal(response_pull(), 1);                                          \
+		assert_int_equal(response_pull(), 1);                                    \
 		expect_ack(&p.b, 0, syndrome, psn, msn);                                 \
 		wire_drop(&p.b, 0);                                                      \
 	} while (0)
@@ -318,7 +318,8 @@ opcode_run(unsigned opcode, bool inside)
 			expect_event(&p.b, IBV_EVENT_QP_REQ_ERR);
 		for (unsigned i = held; i < 2; i++)
 			expect_recv_error(&p.b, i, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
-		inject_send_only(psn, true); /* docs/protocol.md 8.8: nothing else is answered */
+		/* docs/protocol.md 8.8: nothing else is answered */
+		inject_send_only(psn, true);
 		expect_silence();
 	} else {
 		expect_silence();

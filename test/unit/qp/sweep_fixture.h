@@ -53,7 +53,8 @@ struct sweep {
 	struct qp_link link;
 	struct flow flow[2];
 	struct chances chances;
-	unsigned recv_chance; /* probability per thousand that receives are posted in a round */
+	/* probability per thousand that receives are posted in a round */
+	unsigned recv_chance;
 };
 
 extern struct sweep s;

@@ -34,7 +34,8 @@ xrceth_on_requests(void **state)
 	host_recv(&p.b, 2, 0xC000, 0);
 	host_send(&p.a, 1, 0, 2 * XRC_MTU + 5, 0);
 	host_write(&p.a, 2, 0, 0x100, XRC_MTU + 1);
-	req = host_rdma(&p.a, &sge, 3, IBV_WR_RDMA_WRITE_WITH_IMM, 0, 0x100, 2 * XRC_MTU + 1);
+	req = host_rdma(
+		&p.a, &sge, 3, IBV_WR_RDMA_WRITE_WITH_IMM, 0, 0x100, 2 * XRC_MTU + 1);
 	req.imm = 0x11223344;
 	assert_int_equal(host_post_send(&p.a, &req), 0);
 	host_read(&p.a, 4, 0, 0x100, XRC_MTU + 7);

@@ -129,8 +129,9 @@ version_mismatch_reports_our_version(void **state)
 static void
 client_that_does_not_read_is_disconnected(void **state)
 {
-	struct sw_request req = {
-		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_DEVICE_INFO};
+	struct sw_request req = {.magic = SW_PROTO_MAGIC,
+		.version = SW_PROTO_VERSION,
+		.type = SW_DEVICE_INFO};
 	unsigned sent = 0;
 	struct server_fixture b;
 	int fd;

@@ -156,7 +156,8 @@ client_recv(int fd, struct sw_reply *reply, int *fds)
 }
 
 static inline bool
-client_call(struct server_fixture *b, int fd, struct sw_request *req, struct sw_reply *reply, int *fds)
+client_call(struct server_fixture *b, int fd, struct sw_request *req,
+	struct sw_reply *reply, int *fds)
 {
 	req->magic = SW_PROTO_MAGIC;
 	req->version = SW_PROTO_VERSION;

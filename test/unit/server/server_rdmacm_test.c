@@ -85,7 +85,8 @@ id_make(struct server_fixture *b, int fd, uint32_t channel)
 }
 
 static int
-resolve_loopback(struct server_fixture *b, int fd, uint32_t channel, uint32_t id, struct sw_cm_reply *reply)
+resolve_loopback(struct server_fixture *b, int fd, uint32_t channel, uint32_t id,
+	struct sw_cm_reply *reply)
 {
 	struct rdma_ucm_resolve_ip cmd = {.id = id};
 	struct sockaddr_in *to = (struct sockaddr_in *)&cmd.dst_addr;

@@ -17,8 +17,8 @@ clients_missing(struct server_fixture *b, int fd, bool again)
 static void
 client_answer(struct fixture_client *c)
 {
-	__atomic_store_n(
-		&c->region.report->written_gen, c->region.report->requested_gen, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->region.report->written_gen, c->region.report->requested_gen,
+		__ATOMIC_RELEASE);
 }
 
 /* Fetches the snapshot of the first client from id on. Returns its descriptor, or -1 with
@@ -46,7 +46,8 @@ clients_are_missing_until_they_answer(void **state)
 	assert_int_equal(client_attach(&b, &c[0]), 0);
 	assert_int_equal(client_attach(&b, &c[1]), 0);
 	fd = client_connect(&b);
-	assert_int_equal(clients_missing(&b, fd, false), 0); /* no snapshot has been requested */
+	/* no snapshot has been requested */
+	assert_int_equal(clients_missing(&b, fd, false), 0);
 	assert_int_equal(clients_missing(&b, fd, true), 2);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_not_equal(c[i].region.report->requested_gen, 0);

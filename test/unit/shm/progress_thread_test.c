@@ -57,8 +57,9 @@ fixture_open(struct thread_fixture *k)
 		.arg = &k->progress_thread,
 		.asleep = &k->region.head->rx_asleep};
 	engine_set_progress_thread(fixture.a.dev->engines[0], &k->engine_thread);
-	assert_int_equal(
-		progress_thread_start(&k->progress_thread, fixture.a.dev->engines[0], ends[1], &k->region), 0);
+	assert_int_equal(progress_thread_start(&k->progress_thread,
+				 fixture.a.dev->engines[0], ends[1], &k->region),
+		0);
 }
 
 static void

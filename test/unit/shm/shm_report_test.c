@@ -49,7 +49,8 @@ snapshot_of_srqs(void **state)
 		slot->num_sge = 0;
 		fixture.a.srq.ring.prod++;
 	}
-	assert_int_equal(dev_srq_modify(fixture.a.dev, &fixture.a.srq, &limit, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(
+		dev_srq_modify(fixture.a.dev, &fixture.a.srq, &limit, IBV_SRQ_LIMIT), 0);
 	request_snapshot();
 	assert_int_equal(report.srq_count, 1);
 	assert_int_equal(report.srqs[0].srqn, 9);

@@ -2,7 +2,8 @@
 #include "switch_fixture.h"
 
 static int
-request_for_qpn(struct switch_fixture *b, struct fixture_client *c, uint32_t type, uint32_t qpn)
+request_for_qpn(
+	struct switch_fixture *b, struct fixture_client *c, uint32_t type, uint32_t qpn)
 {
 	struct sw_request req = {.type = type, .qpn = qpn, .dest_qpn = 77};
 	struct sw_reply reply;
@@ -18,7 +19,8 @@ request_for_qpn(struct switch_fixture *b, struct fixture_client *c, uint32_t typ
 static void
 malformed_request_is_refused(void **state)
 {
-	struct sw_request req = {.magic = SW_PROTO_MAGIC, .version = 1, .type = SW_DEVICE_INFO};
+	struct sw_request req = {
+		.magic = SW_PROTO_MAGIC, .version = 1, .type = SW_DEVICE_INFO};
 	struct sw_reply reply;
 	struct switch_fixture b;
 
@@ -76,9 +78,11 @@ qpn_of_another_client_is_refused(void **state)
 	(void)state;
 	fixture_open(&b);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		assert_int_equal(request_for_qpn(&b, &b.c[0], types[i], b.c[1].qpn), EINVAL);
+		assert_int_equal(
+			request_for_qpn(&b, &b.c[0], types[i], b.c[1].qpn), EINVAL);
 		assert_int_equal(request_for_qpn(&b, &b.c[0], types[i], 0), EINVAL);
-		assert_int_equal(request_for_qpn(&b, &b.c[0], types[i], UINT32_MAX), EINVAL);
+		assert_int_equal(
+			request_for_qpn(&b, &b.c[0], types[i], UINT32_MAX), EINVAL);
 	}
 	assert_int_equal(b.c[0].client->stats.refused, 12);
 	assert_int_equal(request_for_qpn(&b, &b.c[0], SW_PEER_SET, b.c[0].qpn), 0);

@@ -146,7 +146,8 @@ static void
 two_threads_and_no_lost_wakeup(void **state)
 {
 	struct wakeup_talk *t = calloc(1, sizeof(*t) + 64);
-	struct wakeup_talk *at = (struct wakeup_talk *)(((uintptr_t)t + 63) & ~(uintptr_t)63);
+	struct wakeup_talk *at =
+		(struct wakeup_talk *)(((uintptr_t)t + 63) & ~(uintptr_t)63);
 	pthread_t thread;
 	uint32_t next = 0;
 

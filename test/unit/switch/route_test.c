@@ -8,12 +8,12 @@
 /* Sends the frame, and expects it to arrive nowhere and to count under this reason. */
 #define expect_tx_drop(b, frame, qpn_, reason)                                           \
 	do {                                                                             \
-		struct fixture_client *from_ = &(b)->c[0];                                   \
+		struct fixture_client *from_ = &(b)->c[0];                               \
 		uint64_t before_ = from_->client->stats.drop_##reason;                   \
-		client_send(b, from_, qpn_, frame);                                         \
+		client_send(b, from_, qpn_, frame);                                      \
 		assert_int_equal(from_->client->stats.drop_##reason, before_ + 1);       \
-		for (unsigned i_ = 0; i_ < CLIENTS; i_++)                            \
-			assert_false(client_received(&(b)->c[i_], NULL));                        \
+		for (unsigned i_ = 0; i_ < CLIENTS; i_++)                                \
+			assert_false(client_received(&(b)->c[i_], NULL));                \
 	} while (0)
 
 static void
@@ -291,8 +291,8 @@ full_ring_blocks_the_sender(void **state)
 	assert_int_equal(b.c[1].client->stats.rx_packets, CLIENT_SLOTS);
 	assert_int_equal(b.c[0].client->stats.tx_blocked, 5);
 	assert_false(sw_sleep(b.sw)); /* packets are pending */
-	/* The receiver empties half of its ring just before SW_BACKPRESSURE_NS is over, each
-	 * time: no packet is lost. */
+	/* The receiver empties half of its ring just before SW_BACKPRESSURE_NS is over,
+	 * each time: no packet is lost. */
 	for (unsigned turn = 0; turn < 20; turn++) {
 		b.now += SW_BACKPRESSURE_NS - 1;
 		for (unsigned i = 0; i < CLIENT_SLOTS / 2; i++)

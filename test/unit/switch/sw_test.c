@@ -14,7 +14,8 @@ removed_client_leaves_nothing(void **state)
 	assert_int_equal(gid_parse("ff0e::1", gid, NULL), 0);
 	assert_int_equal(sw_group_join(b.sw, b.c[1].qpn, gid), 0);
 	f = frame_spec_valid(&b);
-	client_send(&b, &b.c[0], b.c[0].qpn, &f); /* in client 1's ring when it is removed */
+	/* in client 1's ring when it is removed */
+	client_send(&b, &b.c[0], b.c[0].qpn, &f);
 	client_detach(&b.c[1]);
 	assert_null(sw_group_find(b.sw, gid));
 	assert_int_equal(b.sw->departed.rx_packets, 1);
@@ -77,7 +78,8 @@ final_flush_delivers(void **state)
 	b.c[0].qpn = client_take_qpn(&b, &b.c[0]);
 	assert_int_equal(client_set_peer(&b, &b.c[0], b.c[0].qpn, b.addr, b.c[1].qpn), 0);
 	assert_int_equal(client_set_peer(&b, &b.c[1], b.c[1].qpn, b.addr, b.c[0].qpn), 0);
-	client_post(&b.c[0], 0, b.c[0].qpn, frame_spec_build(region_tx_buf(&b.c[0].region, 0), &f));
+	client_post(&b.c[0], 0, b.c[0].qpn,
+		frame_spec_build(region_tx_buf(&b.c[0].region, 0), &f));
 	client_detach(&b.c[0]); /* and so is the client */
 	assert_false(sw_sleep(b.sw));
 	sw_run(b.sw, 0);
@@ -264,7 +266,8 @@ the_daemon_sleeps_only_on_empty_rings(void **state)
 	assert_true(ring_wake_wanted(&b.c[0].region.head->tx_asleep));
 	sw_awake(b.sw);
 	assert_false(ring_wake_wanted(&b.c[1].region.head->tx_asleep));
-	client_post(&b.c[0], 0, b.c[0].qpn, frame_spec_build(region_tx_buf(&b.c[0].region, 0), &f));
+	client_post(&b.c[0], 0, b.c[0].qpn,
+		frame_spec_build(region_tx_buf(&b.c[0].region, 0), &f));
 	assert_false(sw_sleep(b.sw));
 	assert_false(ring_wake_wanted(&b.c[0].region.head->tx_asleep));
 	sw_run(b.sw, 0);

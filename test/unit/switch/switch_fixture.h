@@ -75,8 +75,8 @@ client_take_qpn(struct switch_fixture *b, struct fixture_client *c)
 }
 
 static inline int
-client_set_peer(struct switch_fixture *b, struct fixture_client *c, uint32_t qpn, const uint8_t dgid[16],
-	uint32_t dest_qpn)
+client_set_peer(struct switch_fixture *b, struct fixture_client *c, uint32_t qpn,
+	const uint8_t dgid[16], uint32_t dest_qpn)
 {
 	struct sw_request req = {.type = SW_PEER_SET, .qpn = qpn, .dest_qpn = dest_qpn};
 	struct sw_reply reply;
@@ -127,8 +127,10 @@ fixture_open(struct switch_fixture *b)
 	for (unsigned i = 0; i < CLIENTS; i++)
 		client_attach(b, &b->c[i]);
 	/* Clients 0 and 1 are connected to each other. */
-	assert_int_equal(client_set_peer(b, &b->c[0], b->c[0].qpn, b->addr, b->c[1].qpn), 0);
-	assert_int_equal(client_set_peer(b, &b->c[1], b->c[1].qpn, b->addr, b->c[0].qpn), 0);
+	assert_int_equal(
+		client_set_peer(b, &b->c[0], b->c[0].qpn, b->addr, b->c[1].qpn), 0);
+	assert_int_equal(
+		client_set_peer(b, &b->c[1], b->c[1].qpn, b->addr, b->c[0].qpn), 0);
 }
 
 static inline void
@@ -211,7 +213,8 @@ client_post(struct fixture_client *c, uint32_t buf, uint32_t qpn, uint16_t len)
 }
 
 static inline void
-client_send(struct switch_fixture *b, struct fixture_client *c, uint32_t qpn, const struct frame_spec *f)
+client_send(struct switch_fixture *b, struct fixture_client *c, uint32_t qpn,
+	const struct frame_spec *f)
 {
 	client_post(c, 0, qpn, frame_spec_build(region_tx_buf(&c->region, 0), f));
 	sw_run(b->sw, b->now);

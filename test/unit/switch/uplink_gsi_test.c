@@ -13,8 +13,8 @@ struct gsi_log {
 };
 
 static void
-gsi_received(void *arg, const uint8_t *bytes, const uint8_t ours[16], const uint8_t theirs[16],
-	uint64_t now)
+gsi_received(void *arg, const uint8_t *bytes, const uint8_t ours[16],
+	const uint8_t theirs[16], uint64_t now)
 {
 	struct gsi_log *h = arg;
 

@@ -22,13 +22,13 @@ from_peer(const struct uplink_fixture *u)
 	return f;
 }
 
-#define expect_rx_drop(u, f, reason)                                                   \
+#define expect_rx_drop(u, f, reason)                                                     \
 	do {                                                                             \
 		uint64_t before_ = (u)->up->stats.drop[DROP_##reason];                   \
 		arrive(u, f);                                                            \
 		assert_int_equal((u)->up->stats.drop[DROP_##reason], before_ + 1);       \
-		for (unsigned i_ = 0; i_ < CLIENTS; i_++)                            \
-			assert_false(client_received(&(u)->b.c[i_], NULL));                      \
+		for (unsigned i_ = 0; i_ < CLIENTS; i_++)                                \
+			assert_false(client_received(&(u)->b.c[i_], NULL));              \
 	} while (0)
 
 static void

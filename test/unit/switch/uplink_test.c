@@ -248,7 +248,8 @@ full_port_blocks_remote_traffic_only(void **state)
 	local = frame_spec_valid(&u.b);
 	other = local.dest_qpn = client_take_qpn(&u.b, c);
 	assert_int_equal(client_set_peer(&u.b, c, other, u.b.addr, u.b.c[1].qpn), 0);
-	assert_int_equal(client_set_peer(&u.b, &u.b.c[1], u.b.c[1].qpn, u.b.addr, other), 0);
+	assert_int_equal(
+		client_set_peer(&u.b, &u.b.c[1], u.b.c[1].qpn, u.b.addr, other), 0);
 	client_send(&u.b, &u.b.c[1], u.b.c[1].qpn, &local);
 	assert_true(client_received(c, &local));
 	/* When the port takes frames again, all leave in order. */

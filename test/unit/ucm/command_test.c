@@ -21,7 +21,8 @@ short_and_unknown_commands_are_refused(void **state)
 			continue;
 		}
 		assert_int_equal(
-			command_run(&ctx.client, cmd, bytes, least[cmd] - 1u, NULL), -EINVAL);
+			command_run(&ctx.client, cmd, bytes, least[cmd] - 1u, NULL),
+			-EINVAL);
 		/* No id is 0. */
 		if (cmd != RDMA_USER_CM_CMD_GET_EVENT &&
 			cmd != RDMA_USER_CM_CMD_CREATE_ID &&
@@ -62,8 +63,8 @@ random_commands(void **state)
 			/* Small numbers are more often valid. */
 			bytes[k] = x % 3 != 0 ? 0 : (uint8_t)(x >> 32) % 9;
 		}
-		(void)command_run(x & 64 ? &ctx.client : &ctx.server, (uint32_t)(x >> 40) % 24,
-			bytes, sizeof(bytes), NULL);
+		(void)command_run(x & 64 ? &ctx.client : &ctx.server,
+			(uint32_t)(x >> 40) % 24, bytes, sizeof(bytes), NULL);
 	}
 }
 
@@ -71,11 +72,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(short_and_unknown_commands_are_refused, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			short_and_unknown_commands_are_refused, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			unknown_channel_is_refused, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(
-			random_commands, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(random_commands, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,13 +139,15 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			id_of_another_channel_is_refused, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(ids_and_channels_are_limited, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			ids_and_channels_are_limited, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			unsupported_port_space_is_refused, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			id_migrates_with_its_events, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(destroyed_listener_rejects_unread_requests,
-			ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			destroyed_listener_rejects_unread_requests, ucm_setup,
+			ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			closed_channel_destroys_its_ids, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(

@@ -197,7 +197,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(xrc_attributes, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			min_rnr_timer_follows_rnr_retry, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(attributes_in_wrong_states_fail, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			attributes_in_wrong_states_fail, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

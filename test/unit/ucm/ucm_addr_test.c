@@ -236,7 +236,8 @@ main(void)
 			port_is_shared_with_reuseaddr, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			wildcards_cover_their_families, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(ephemeral_ports_run_out, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			ephemeral_ports_run_out, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			only_local_addresses_can_be_bound, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(

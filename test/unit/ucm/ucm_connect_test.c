@@ -11,7 +11,8 @@ connect_and_disconnect(void **state)
 
 	(void)state;
 	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
-	assert_int_equal(expect_event(&ctx.server, UCM_EVENT_DISCONNECTED).id, pair.passive);
+	assert_int_equal(
+		expect_event(&ctx.server, UCM_EVENT_DISCONNECTED).id, pair.passive);
 	assert_int_equal(expect_event(&ctx.client, UCM_EVENT_DISCONNECTED).id, pair.active);
 	/* The other side can disconnect as well. */
 	assert_int_equal(disconnect_id(&ctx.server, pair.passive), 0);
@@ -173,12 +174,14 @@ main(void)
 			commands_in_wrong_states_fail, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			qpn_of_another_process_is_refused, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(no_listener_is_rejected, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			no_listener_is_rejected, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			listener_rejects_another_transport, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			reject_carries_private_data, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(datagram_id_gets_remote_qpn, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			datagram_id_gets_remote_qpn, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			datagram_request_is_rejected, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(

@@ -16,8 +16,8 @@ request_waits_for_listen(void **state)
 	assert_int_equal(ucm_listeners(ctx.ucm), 0);
 	assert_int_equal(listen_id(&ctx.server, server, 1), 0);
 	assert_int_equal(ucm_listeners(ctx.ucm), 1);
-	assert_memory_equal(
-		expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST).param.conn.private_data,
+	assert_memory_equal(expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST)
+				    .param.conn.private_data,
 		"hello", 6);
 }
 
@@ -43,7 +43,8 @@ only_a_bound_port_defers_longer(void **state)
 {
 	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
 		 b = make_id(&ctx.server, RDMA_PS_UDP);
-	uint32_t c = make_id(&ctx.server, RDMA_PS_TCP), client = make_routed_id(RDMA_PS_TCP);
+	uint32_t c = make_id(&ctx.server, RDMA_PS_TCP),
+		 client = make_routed_id(RDMA_PS_TCP);
 
 	(void)state;
 	assert_int_equal(bind_id(&ctx.server, a, "198.51.100.1", LISTEN_PORT), 0);
@@ -62,8 +63,9 @@ static void
 unbound_port_defers_shorter(void **state)
 {
 	uint32_t server = make_id(&ctx.server, RDMA_PS_TCP),
-		 other = make_id(&ctx.server, RDMA_PS_UDP), late = make_routed_id(RDMA_PS_UDP),
-		 client = make_routed_id(RDMA_PS_TCP), third = make_routed_id(RDMA_PS_TCP);
+		 other = make_id(&ctx.server, RDMA_PS_UDP),
+		 late = make_routed_id(RDMA_PS_UDP), client = make_routed_id(RDMA_PS_TCP),
+		 third = make_routed_id(RDMA_PS_TCP);
 
 	(void)state;
 	assert_int_equal(bind_id(&ctx.server, other, NULL, LISTEN_PORT), 0);
@@ -101,12 +103,14 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			request_waits_for_listen, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(deferral_is_bounded, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			deferral_is_bounded, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			only_a_bound_port_defers_longer, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			unbound_port_defers_shorter, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(destroyed_id_cancels_deferral, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			destroyed_id_cancels_deferral, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

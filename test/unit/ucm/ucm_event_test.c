@@ -118,7 +118,8 @@ time_wait_end_raises_event(void **state)
 		assert_true(ctx.now != TIME_NEVER);
 		ucm_run(ctx.ucm, ctx.now);
 	}
-	assert_int_equal(expect_event(&ctx.client, UCM_EVENT_TIMEWAIT_EXIT).id, pair.active);
+	assert_int_equal(
+		expect_event(&ctx.client, UCM_EVENT_TIMEWAIT_EXIT).id, pair.active);
 }
 
 int
@@ -129,10 +130,12 @@ main(void)
 			connect_request_has_peer_parameters, setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			remote_machine_gets_a_mad, setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(no_answer_raises_unreachable, setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			no_answer_raises_unreachable, setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			request_without_free_id_is_rejected, setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(time_wait_end_raises_event, setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			time_wait_end_raises_event, setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,8 @@ ucm_teardown(void **state);
 
 int
 command_run(struct test_process *p, uint32_t cmd, const void *in, size_t len, void *out);
-#define COMMAND(p, name, in, out) command_run(p, RDMA_USER_CM_CMD_##name, in, sizeof(*(in)), out)
+#define COMMAND(p, name, in, out)                                                        \
+	command_run(p, RDMA_USER_CM_CMD_##name, in, sizeof(*(in)), out)
 
 uint32_t
 make_id(struct test_process *p, uint16_t ps);

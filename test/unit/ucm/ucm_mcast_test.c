@@ -78,7 +78,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(join_and_leave, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			destroyed_id_leaves_its_groups, ucm_setup, ucm_teardown),
-		cmocka_unit_test_setup_teardown(invalid_groups_are_refused, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			invalid_groups_are_refused, ucm_setup, ucm_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

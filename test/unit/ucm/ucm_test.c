@@ -52,7 +52,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(invalid_configuration_is_refused, ucm_setup, ucm_teardown),
+		cmocka_unit_test_setup_teardown(
+			invalid_configuration_is_refused, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(
 			idle_instance_has_no_deadline, ucm_setup, ucm_teardown),
 		cmocka_unit_test_setup_teardown(

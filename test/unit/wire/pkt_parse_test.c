@@ -310,7 +310,8 @@ arp_and_icmp_are_left_to_the_port(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
-		struct raw_frame arp = raw_frame4(), icmp = raw_frame4(), icmp6 = raw_frame6();
+		struct raw_frame arp = raw_frame4(), icmp = raw_frame4(),
+				 icmp6 = raw_frame6();
 		uint16_t vlan = 0;
 
 		be16_put(arp.data + 12, 0x0806);
