@@ -74,7 +74,8 @@ static_assert(
 	sizeof(struct path_record) == sizeof(((struct ib_path_rec_data *)NULL)->path_rec),
 	"size of a record");
 
-#define PATH_FLAGS 0x33 /* GMP, PRIMARY, INBOUND, INBOUND_REVERSE of IB_PATH_... */
+/* The flags that Linux reports (ucma_query_path()). */
+#define PATH_FLAGS (IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL)
 #define REVERSIBLE 0x80
 
 static int

@@ -100,7 +100,8 @@ query_paths(void **state)
 	cmd.id = make_routed_id(RDMA_PS_TCP);
 	assert_int_equal(COMMAND(&ctx.client, QUERY, &cmd, &resp), 0);
 	assert_int_equal(resp.path.num_paths, 1);
-	assert_int_equal(resp.path.path_data[0].flags, 0x33);
+	assert_int_equal(resp.path.path_data[0].flags,
+		IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL);
 	/* DGID, SGID, flow label and hop limit, reversible, P_Key, MTU (IBA 15.2.5.16).
 	 */
 	assert_int_equal(gid_parse("192.0.2.1", gid, NULL), 0);
