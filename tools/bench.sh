@@ -38,9 +38,10 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--quick) options+=(--quick) ;;
 	--only | --json | --svg | --build)
-		[ $# -ge 2 ] || wrong "$1 needs a value"
+		[ $# -ge 2 ] || wrong "$1 requires a value"
 		case $1 in
-		--build) build=$(cd "$2" 2>/dev/null && pwd) || wrong "no directory '$2'" ;;
+		--build) build=$(cd "$2" 2>/dev/null && pwd) ||
+			wrong "invalid value '$2' for --build: expected a directory" ;;
 		--only) options+=(--only "$2") ;;
 		--json) json=$(realpath -m -- "$2") ;;
 		--svg) svg=$(realpath -m -- "$2") ;;
@@ -60,17 +61,17 @@ cd "$top" || exit 3
 export PYTHONDONTWRITEBYTECODE=1
 session_begin
 
-[ "$(id -u)" = 0 ] || die "needs root: for hugepages and namespaces"
-[ "$(nproc)" -ge 2 ] || die "needs two cores"
+[ "$(id -u)" = 0 ] || die "needs root, for hugepages and namespaces"
+[ "$(nproc)" -ge 2 ] || die "needs two cores; this machine has $(nproc)"
 if [ -z "$build" ]; then
-	run tools/install-deps.sh --bench || die "the packages above are needed"
+	run tools/install-deps.sh --bench || die "missing packages, see above"
 	build_program build-bench/cycles app/perf/rocade-perf -Dcycles=true
 	options+=(--cycles "$build")
 	build_program build-bench/plain all
 fi
 [ -x "$build/app/perf/rocade-perf" ] || die "no app/perf/rocade-perf in $build"
-can_isolate || die "no namespaces can be made here"
-hugepages_set 1024 3 || die "too little memory: 2 GiB of hugepages are needed"
-mkdir -p "$(dirname "$json")" || die "no place for $json"
+can_isolate || die "cannot create namespaces (unshare fails)"
+hugepages_set 1024 3 || die "cannot get 2 GiB of hugepages: needs 6 GiB of free memory"
+mkdir -p "$(dirname "$json")" || die "cannot create the directory of --json $json"
 run_isolated tools/bench/bench.py --build "$build" --scratch "$scratch" --json "$json" --svg "$svg" \
 	"${options[@]}"

@@ -68,7 +68,7 @@ while [ $# -gt 0 ]; do
 		exit 0
 		;;
 	*)
-		echo "test.sh: unknown option '$1'; --help lists them" >&2
+		echo "test.sh: unknown option '$1' (see --help)" >&2
 		exit 2
 		;;
 	esac

@@ -4,9 +4,9 @@
  *
  * Two ports of this process talk to each other: four QPs of the first send to the second,
  * into one shared receive queue, most of their requests unsignaled. By default the ports
- * are a loop; with --ports A,B they are ethdev ports of yours, joined by a wire, a bridge
- * or a memif. The engines are run by the loop below, or with --lcore by EAL's worker
- * lcores.
+ * are a loop in memory; with --ports A,B they are two ethdev ports of DPDK, connected by
+ * a cable, a bridge or memif. The engines are run by the loop below, or with --lcore by
+ * EAL's worker lcores.
  */
 #include <getopt.h>
 #include <poll.h>
@@ -26,7 +26,7 @@
 #define QPS 4
 #define MSG_BYTES 1000
 #define SRQ_DEPTH 256
-#define SRQ_LIMIT 64 /* ask for a refill when fewer than these are posted */
+#define SRQ_LIMIT 64 /* arms the limit event: fewer receives than these */
 #define SEND_DEPTH 64
 #define SIGNAL_EVERY 16 /* every 16th send is signaled; must not exceed SEND_DEPTH */
 
@@ -160,7 +160,8 @@ qp_modify_state(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 			strerror(err));
 }
 
-/* Two hosts first exchange QP number, starting PSN and GID, for example over TCP. */
+/* Uses the same starting PSN, 0, at both ends. Two hosts first exchange QP number,
+ * starting PSN and GID, for example over TCP. */
 static void
 qp_connect(struct ibv_qp *qp, uint32_t peer_qpn, const union ibv_gid *peer)
 {
@@ -171,9 +172,8 @@ qp_connect(struct ibv_qp *qp, uint32_t peer_qpn, const union ibv_gid *peer)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = peer_qpn,
-		.min_rnr_timer =
-			/* 0.64 ms; the limit event refills the SRQ before it is needed */
-		12,
+		/* 0.64 ms; rarely used, as the limit event refills the SRQ in time */
+		.min_rnr_timer = 12,
 		.ah_attr = {.is_global = 1,
 			.port_num = 1,
 			.grh = {.dgid = *peer, .sgid_index = 0, .hop_limit = 64}},
@@ -447,7 +447,7 @@ embed_options_read(int argc, char **argv, struct options *o)
 	}
 }
 
-/* Handled before EAL starts, as EAL has options of the same names. */
+/* EAL has options of the same names, so these are looked for before EAL starts. */
 static void
 help_first(int argc, char **argv)
 {

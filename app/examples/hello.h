@@ -9,15 +9,13 @@
 
 #include <infiniband/verbs.h>
 
-#define HELLO_PORT "7471"    /* of RDMA-CM: like a TCP port, in a space of its own */
+#define HELLO_PORT "7471"    /* of RDMA-CM: like a TCP port, in a separate port space */
 #define HELLO_BYTES 8192     /* the longest text */
-#define HELLO_TIMEOUT_S 10   /* without a completion the other end counts as dead */
+#define HELLO_TIMEOUT_S 10   /* a wait this long for a completion fails */
 
-/*
- * The server's private data in its reply to the connection request, in network byte order:
- * which memory the client may write to. An rkey gives the owner of the connection at the
- * other end access to a memory region.
- */
+/* The server's private data in its reply to the connection request, in network byte
+ * order: which memory the client may write to. The rkey lets the QP of the connection
+ * access the memory region. */
 struct hello_buffer {
 	uint64_t address;
 	uint32_t rkey;
@@ -25,9 +23,9 @@ struct hello_buffer {
 } __attribute__((packed));
 
 /*
- * Waits for the next completion. Each work request ends with one, in the order of its
- * queue. A program that has other work polls in its own loop, or sleeps on a completion
- * channel (ibv_create_comp_channel(3)).
+ * Waits for the next completion. Each work request of these programs ends with one, in
+ * the order of its queue. A program that has other work polls in its own loop, or sleeps
+ * on a completion channel (ibv_create_comp_channel(3)).
  */
 static inline void
 wc_wait(struct ibv_cq *cq, struct ibv_wc *wc)

@@ -43,7 +43,7 @@ server_find(struct client *c, const char *host, const char *port)
 	rdma_freeaddrinfo(address);
 }
 
-/* Creates the objects of verbs on the device of that path. */
+/* Creates the verbs objects on the device that server_find() has chosen. */
 static void
 client_objects_create(struct client *c)
 {
@@ -68,7 +68,8 @@ client_objects_create(struct client *c)
 		err(1, "rdma_create_qp");
 }
 
-/* Before the text is sent: a reply that finds no receive has to be resent. */
+/* Posts the receive for the reply. Called before the text is sent, because a reply that
+ * finds no receive has to be resent. */
 static void
 receive_post(struct client *c)
 {
@@ -83,13 +84,15 @@ receive_post(struct client *c)
 		errx(1, "ibv_post_recv: %s", strerror(error));
 }
 
-/* The reply to the connection request says where the server's buffer is. */
+/* Connects, and learns from the reply to the connection request where the server's buffer
+ * is. */
 static void
 server_connect(struct client *c)
 {
 	struct rdma_conn_param param = {
-		.retry_count = 7,     /* after a timeout */
-		/* without limit, if the server posts its receive late */
+		.retry_count = 7,     /* of both QPs, after a timeout */
+		/* for the server's SENDs, without limit: if this client posts its receive
+		 * late */
 		.rnr_retry_count = 7,
 	};
 	const struct rdma_conn_param *reply;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A verbs server for one client, hello_client.c. Both are programs for any RDMA device;
- * nothing in them is Rocade's own. On one machine, without root and without an RDMA NIC:
+ * A verbs server for one client, hello_client.c. Both are programs for any RDMA device
+ * and use nothing of Rocade. On one machine, without root and without an RDMA NIC:
  *
  *   cc hello_server.c -o hello_server -lrdmacm -libverbs
  *   cc hello_client.c -o hello_client -lrdmacm -libverbs
@@ -54,7 +54,7 @@ request_wait(struct server *s, const char *port)
 		err(1, "rdma_get_request");
 }
 
-/* Creates the objects of verbs on the device that the request came in by. */
+/* Creates the verbs objects on the device that received the request. */
 static void
 server_objects_create(struct server *s)
 {
@@ -92,13 +92,14 @@ client_accept(struct server *s)
 	struct rdma_conn_param param = {
 		.private_data = &buffer,
 		.private_data_len = sizeof(buffer),
-		/* without limit, if the client posts its receive late */
+		/* for the client's WRITE, without limit: if this server posts its receive
+		 * late */
 		.rnr_retry_count = 7,
 	};
 	int error;
 
-	/* Before the connection exists: a message that finds no receive has to be resent.
-	 */
+	/* Posted before the connection exists: a message that finds no receive has to be
+	 * resent. */
 	error = ibv_post_recv(s->id->qp, &wr, &bad);
 	if (error != 0)
 		errx(1, "ibv_post_recv: %s", strerror(error));
@@ -106,7 +107,7 @@ client_accept(struct server *s)
 		err(1, "rdma_accept");
 }
 
-/* Returns the length of the text, which is in place when the receive completes. */
+/* Returns the length of the text, which is in memory when the receive completes. */
 static uint32_t
 text_receive(struct server *s)
 {

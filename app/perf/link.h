@@ -8,8 +8,8 @@
 
 enum msg_kind {
 	MSG_PLAN,  /* client: what to measure */
-	/* both, the server first: QPs exist, and where memory is. The server sends it
-	 * again once its QPs are connected. */
+	/* Both ends send it, the server first: the QPs exist; their first QPN, and where
+	 * memory is. The server sends it again once its QPs are connected. */
 	MSG_READY,
 	MSG_BEGIN, /* client: the measurement begins */
 	MSG_END,   /* client: it ends; the server replies with MSG_TALLY */
@@ -34,7 +34,7 @@ struct msg {
 			uint64_t addr;
 			uint32_t rkey;
 			uint32_t qpn;   /* of QP 0 */
-			uint8_t mac[6]; /* raw-pingpong */
+			uint8_t mac[6]; /* unused */
 		} ready;
 		struct tally tally;
 	};

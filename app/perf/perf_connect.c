@@ -25,8 +25,8 @@ perf_source_choose(struct perf_context *ctx)
 		return 0;
 	}
 	perf_set_error(ctx,
-		"invalid value '%s' for --addr: no address of the family of "
-		"--peer %s",
+		"invalid value '%s' for --addr: expected an address of the family of "
+		"--peer %s that is not link-local",
 		ctx->conf->addr, ctx->conf->peer);
 	return -1;
 }

@@ -79,7 +79,7 @@ perf_device_open(struct perf_context *ctx)
 	return 0;
 }
 
-/* All queues are used by this thread only and need no locks. */
+/* Creates a thread domain: only this thread uses the queues, so they need no locks. */
 static int
 perf_domain_open(struct perf_context *ctx)
 {
@@ -109,7 +109,7 @@ perf_context_open(struct perf_context *ctx)
 	return perf_domain_open(ctx);
 }
 
-/* Polled by one thread. */
+/* Creates a CQ that only this thread polls. */
 static struct ibv_cq *
 perf_cq_create(struct perf_context *ctx, uint64_t entries, struct ibv_comp_channel *channel)
 {
@@ -128,7 +128,8 @@ perf_queues_create(struct perf_context *ctx)
 	const struct plan *plan = &ctx->plan;
 	struct ibv_srq_init_attr srq = {
 		.attr = {.max_wr = (uint32_t)plan->depth, .max_sge = 1}};
-	/* Outstanding signaled requests per QP at most, and room for flushed ones. */
+	/* At most this many signaled requests are outstanding; 64 more for flushed
+	 * ones. */
 	uint64_t send = plan->qps * (plan->sq_depth / plan->signal_every + 1) + 64;
 	uint64_t before;
 
@@ -230,7 +231,8 @@ perf_ready_wait(struct perf_context *ctx)
 	struct msg msg;
 
 	if (link_recv(ctx->link, MSG_READY, &msg) != 0) {
-		perf_set_error(ctx, "the peer failed to start");
+		perf_set_error(ctx, "the peer disconnected before it was ready (see its "
+			       "messages)");
 		return -1;
 	}
 	ctx->remote_addr = msg.ready.addr;

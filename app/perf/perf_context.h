@@ -18,7 +18,7 @@
 #define CHECK_PASSES 1024 /* passes between two reads of the clock */
 
 /* One QP with its send state. With many QPs the array does not stay in cache, so two
- * share a line. */
+ * elements share a line. */
 struct conn {
 	struct ibv_qp *qp;
 	uint64_t target; /* at the peer: a memory address, or a QPN with --ud */
@@ -66,7 +66,7 @@ struct perf_context {
 	uint64_t memory_before;
 	uint64_t stride;      /* message size rounded up to 64 bytes */
 	uint64_t recv_stride; /* plus room for the GRH of a datagram */
-	uint64_t slots;       /* of the target; QPs share slots when they are many */
+	uint64_t slots;       /* buffers of the target; many QPs share them */
 	uint8_t *source, *target, *recv;
 	uint64_t remote_addr;
 	uint32_t rkey;
@@ -76,7 +76,8 @@ struct perf_context {
 	struct ibv_sge *recv_sge;
 	uint64_t n_recv;
 
-	struct ibv_send_wr wr[BURST_MAX]; /* linked; all requests use flags */
+	/* linked as a list; all are posted with flags */
+	struct ibv_send_wr wr[BURST_MAX];
 	unsigned flags;
 	struct ibv_sge sge[BURST_MAX];
 

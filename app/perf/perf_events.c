@@ -30,8 +30,8 @@ events_engine_launch(struct perf_context *ctx)
 }
 
 /* The engine may share a core with this thread, and a woken thread must not wait for the
- * engine's time slice to end. Raised only between opening and closing: control calls wait
- * for the engine, which must then be able to run. */
+ * engine's time slice to end. The priority is raised only between opening and closing:
+ * control calls wait for the engine, which must then be able to run. */
 void
 events_set_priority(struct perf_context *ctx, bool first)
 {

@@ -177,7 +177,8 @@ plan_check(const struct plan *plan, char err[ERR_MAX])
 		error = "invalid --signal-every: expected at most --sq-depth, or the "
 			"send queue fills up with unsignaled requests";
 	else if (mode_has_latency(plan->mode) && plan->qps != 1)
-		error = "invalid --qps: expected 1 for a latency";
+		error = "invalid --qps: expected 1 for --mode pingpong, write-lat, read-lat "
+			"and raw-pingpong";
 	else if (plan->mode == MODE_WRITE_LAT && plan->size == 0)
 		error = "invalid --size: expected at least 1 for --mode write-lat, "
 			"which polls the last byte";
@@ -250,7 +251,8 @@ perf_options_parse(struct conf *conf, int argc, char **argv, char err[ERR_MAX])
 			return -1;
 		}
 		if (row->arg != NULL && i + 1 == argc) {
-			snprintf(err, ERR_MAX, "option '%s' requires a value", argv[i]);
+			snprintf(err, ERR_MAX, "option '%s' requires a value (see --help)",
+				argv[i]);
 			return -1;
 		}
 		if (option_apply(row, conf, row->arg != NULL ? argv[++i] : "", err) != 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the counters of the port. With --device there are none. */
+/* Counters of the port, for the report. With --device there is no port and there are
+ * none. */
 #include <stdio.h>
 #include <string.h>
 

@@ -10,17 +10,19 @@
 
 #define PASS_POSTS 64  /* requests posted per pass */
 #define PASS_VISITS 64 /* QPs visited per pass */
-#define CONNS_PREFETCHED 16 /* QPs prefetched: skipping a full one takes only a moment */
+/* prefetch distance in QPs; a QP whose queue is full takes less time than a cache miss */
+#define CONNS_PREFETCHED 16
 #define END_S 5        /* time that the server has to report */
 
 enum phase { PHASE_WARM, PHASE_WINDOW, PHASE_END };
 
+/* The measurement at the client. */
 struct window {
 	enum phase phase;
 	uint64_t next_tsc; /* when the next phase begins */
-	uint64_t from_tsc, from;
+	uint64_t from_tsc, from; /* TSC and done when the measurement began */
 	uint64_t done; /* requests completed since the start */
-	bool over;
+	bool over; /* unused */
 };
 
 /* Posts one list per QP, round robin. */
@@ -104,6 +106,7 @@ rate_client(struct perf_context *ctx, struct result *result)
 	return 0;
 }
 
+/* When the measurement began at the server, and ctx->progress at that time. */
 struct window_start {
 	uint64_t tsc, count;
 };

@@ -143,7 +143,8 @@ raw_run(const struct conf *conf, const struct plan *plan, int link, struct resul
 	if (link_send(link, &msg) != 0 ||
 		(conf->server && link_recv(link, MSG_READY, &msg) != 0) ||
 		!link_up(port)) {
-		fprintf(stderr, PROGRAM ": the peer disconnected, or the link is down\n");
+		fprintf(stderr, PROGRAM ": the peer disconnected, or the link is not up "
+				"after 10 s\n");
 	} else if (conf->server) {
 		code = raw_server_loop(port, link);
 		link_send(link, &msg);
@@ -154,7 +155,8 @@ raw_run(const struct conf *conf, const struct plan *plan, int link, struct resul
 			raw_client_loop(port, frame, plan, link, &result->hist))
 			code = EXIT_OK;
 		else
-			fprintf(stderr, PROGRAM ": no frame came back\n");
+			fprintf(stderr, PROGRAM ": no frame came back within 2 s, or the server "
+					"disconnected\n");
 		/* The server stops polling before this port closes: memif would unmap the
 		 * rings under it. */
 		msg.kind = MSG_END;

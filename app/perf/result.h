@@ -7,7 +7,7 @@
 #include "link.h"
 
 struct result {
-	/* of the end that counts: the server for send, else the client */
+	/* the end that counts: the server with --mode send, else the client */
 	struct tally tally;
 	struct tally client; /* counters of the client */
 	struct tally server;

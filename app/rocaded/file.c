@@ -41,8 +41,8 @@ section_known(const char *name)
 	return strcmp(name, SECTION_EAL) == 0;
 }
 
-/* Checks a line, without its comment. Returns 0, or -1 with the error. *in: a section has
- * begun. *entry: the line is an entry. */
+/* Checks a line, without its comment. Returns 0, or -1 with the error. *in: whether a
+ * section has begun. *entry: whether the line is an entry. */
 static int
 line_check(char *text, bool *in, bool *entry, char err[ERR_MAX])
 {
@@ -85,8 +85,7 @@ line_check(char *text, bool *in, bool *entry, char err[ERR_MAX])
 	if (strlen(trim(text)) >= CFG_NAME_LEN ||
 		strlen(trim(equals + 1)) >= CFG_VALUE_LEN) {
 		snprintf(err, ERR_MAX,
-			"%.20s...: key or value is longer than %d "
-			"characters",
+			"%.20s...: key longer than 63 characters, or value longer than %d",
 			text, CFG_VALUE_LEN - 1);
 		return -1;
 	}

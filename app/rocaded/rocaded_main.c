@@ -51,7 +51,8 @@ signals_set(void (*handler)(int))
 	sigaction(SIGHUP, &action, NULL);
 }
 
-/* Four descriptors for each client exceed the usual limit of a shell. */
+/* Raises the limit of file descriptors: each client needs four, which exceeds the usual
+ * limit of a shell. */
 static void
 descriptors_allow(void)
 {

@@ -21,7 +21,8 @@ struct row {
 	const char *key;
 	const char *member; /* of struct settings */
 	enum kind kind;
-	size_t offset; /* in struct settings: const char * for texts, else uint32_t */
+	/* in struct settings: const char * for TEXT and LIST, else uint32_t */
+	size_t offset;
 	uint32_t least, most;
 	bool live; /* can change on SIGHUP */
 	const char *argument;
@@ -38,11 +39,12 @@ struct settings {
 	uint32_t vlan;
 	uint32_t rx_desc, tx_desc;
 	const char *port;
-	const char *file;            /* NULL: none */
+	const char *file;            /* path of the file; NULL: none */
 	unsigned line[SETTINGS_MAX]; /* of the file, for each row; 0: not from the file */
 	char *eal[EAL_ARGS_MAX];     /* from the file */
 	unsigned eal_count;
-	char *texts[SETTINGS_MAX + EAL_ARGS_MAX]; /* allocated */
+	/* allocated; settings_fini() frees them */
+	char *texts[SETTINGS_MAX + EAL_ARGS_MAX];
 	unsigned text_count;
 };
 
@@ -51,16 +53,16 @@ settings_init(struct settings *s);
 void
 settings_fini(struct settings *s);
 
-/* Returns NULL if there is none. section NULL: any. */
+/* Returns the row of a key; NULL: there is none. section: NULL for any. */
 const struct row *
 settings_row_find(const char *section, const char *key);
 
-/* line: of the file, 0 for an option. Returns 0, or -1 with an error that names neither
- * line nor key. */
+/* Sets a setting from text. line: of the file, 0 for an option. Returns 0, or -1 with an
+ * error that names neither line nor key. */
 int
 settings_set(struct settings *s, const struct row *row, const char *value, unsigned line,
 	char err[ERR_MAX]);
-/* Returns a copy that lives as long as s. NULL: no memory, or too many. */
+/* Returns a copy that lives as long as s. NULL: no memory, or too many texts. */
 char *
 settings_text(struct settings *s, const char *text);
 

@@ -215,7 +215,8 @@ daemon_start(const struct settings *s)
 		close(pipe_fds[1]);
 		execlp(s->daemon, s->daemon, "--local", "--socket", s->socket,
 			(char *)NULL);
-		dprintf(STDERR_FILENO, PROGRAM ": %s: %s\n", s->daemon, strerror(errno));
+		dprintf(STDERR_FILENO, PROGRAM ": cannot run %s: %s (see --daemon)\n", s->daemon,
+			strerror(errno));
 		_exit(EXIT_NOT_FOUND);
 	}
 	close(pipe_fds[1]);
@@ -274,7 +275,8 @@ local_run(struct settings *s, char **argv)
 	int status;
 
 	if (mkdtemp(dir) == NULL) {
-		fprintf(stderr, PROGRAM ": %s: %s\n", dir, strerror(errno));
+		fprintf(stderr, PROGRAM ": cannot create the directory %s: %s\n", dir,
+			strerror(errno));
 		return EXIT_FAILURE;
 	}
 	snprintf(path, sizeof(path), "%s/rocade.sock", dir);

@@ -14,12 +14,12 @@
 json_t *
 snapshot_fetch(const char *socket);
 
-/* Adds "rates" to each client that is in `before`, too: packets, bytes and losses per
- * second. */
+/* Adds "rates" to each client that is also in `before`: packets, bytes and packets lost
+ * to a full ring (rx_full) per second. */
 void
 snapshot_rates(json_t *now, const json_t *before, double seconds);
 
-/* Returns a number of an object, 0 if it has none of this name. */
+/* Returns the member name of an object as a number, 0 if there is none. */
 double
 number_of(const json_t *object, const char *name);
 

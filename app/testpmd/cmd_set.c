@@ -131,7 +131,8 @@ do_set_port(void *parsed, struct cmdline *cl, void *data)
 			return;
 		}
 	}
-	command_failed("set port %" PRIu32 ": port not open", words->index);
+	command_failed("set port %" PRIu32 ": port not open (`show port` lists the ports)",
+		words->index);
 }
 
 cmdline_parse_inst_t cmd_set_port = {.f = do_set_port,
@@ -161,7 +162,9 @@ do_set_srq(void *parsed, struct cmdline *cl, void *data)
 	(void)cl;
 	(void)data;
 	if (host == NULL) {
-		command_failed("set srq %" PRIu32 ": no such SRQ", words->index);
+		command_failed("set srq %" PRIu32 ": no such SRQ: SRQs are numbered from 0, in "
+			       "the order of the ports that receive through one",
+			words->index);
 		return;
 	}
 	if (strcmp(words->name, "limit") == 0)
@@ -190,8 +193,8 @@ do_set_impair(void *parsed, struct cmdline *cl, void *data)
 	if (!parse_impair(words->rest, &conf->impair)) {
 		command_failed(
 			"invalid value '%s' for set impair rx: expected off, or loss, "
-			"dup, reorder and corrupt, each with a share: loss 1%% dup "
-			"0.5%%",
+			"dup, reorder and corrupt, each with a share in %% or ppm: "
+			"loss 1%% dup 500ppm",
 			words->rest);
 		return;
 	}

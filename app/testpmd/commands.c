@@ -115,8 +115,8 @@ commands_run_file(const char *path)
 	return rc;
 }
 
-/* Runs the complete lines of the input. At its end the program stops, but for a run that
- * has an end of its own. */
+/* Runs the complete lines of the input. At the end of the input the program stops. Only a
+ * run with --count or --duration still goes on to its end. */
 static void
 run_input(struct run *run)
 {

@@ -20,8 +20,8 @@ struct conn {
 	struct ibv_qp *qp;
 	uint32_t qpn;
 	bool connected; /* modified since RESET */
-	bool failed;    /* a request completed in error: reconnect */
-	bool answered;   /* the peer acknowledged a message since the connect */
+	bool failed;    /* a request failed, or the peer restarted: reconnect */
+	bool answered;  /* the peer acknowledged a message since the connect */
 	bool last_wqe;  /* the LAST_WQE_REACHED event came */
 	bool resetting; /* on its way to RESET: must not post */
 	struct rocade_cm_id *id; /* RDMA-CM connection (testpmd_cm.c), or NULL */
@@ -37,7 +37,7 @@ struct conn {
 	uint32_t size_i;     /* index of its size */
 	uint8_t *tx;
 	uint64_t sent_ns; /* pingpong: when the last message was sent */
-	bool reply_pending;          /* pingpong: the reply waits for send queue space */
+	bool reply_pending; /* pingpong: the reply waits for send queue space */
 
 	/* Receiving. */
 	struct rxq *rxq;
@@ -63,7 +63,7 @@ enum host_state {
 
 /* Counters of one run. */
 struct tally {
-	/* send: acknowledged; sink: received; pingpong: round trips */
+	/* send: acknowledged; sink and pingpong: received */
 	uint64_t messages, bytes;
 	uint64_t sent, sent_bytes; /* acknowledged */
 	uint64_t verified_bytes, bad_bytes, bad_messages;
@@ -99,9 +99,10 @@ struct host {
 	struct port_conf *pc;
 	const struct mode_ops *ops;
 	enum host_state state;
-	bool passive; /* the peer sets the pace: sink, or the replying end of pingpong */
+	/* only reacts to the peer: sink, or the end of pingpong that replies */
+	bool passive;
 	bool reconnect; /* the next start reconnects every QP */
-	bool by_cm;	/* `listen` or `connect` was given */
+	bool by_cm;     /* `listen` or `connect` was given */
 	struct rocade_cm *cm;
 	struct rocade_cm_listener *listener;
 
@@ -134,11 +135,11 @@ struct host {
 	struct rocade_impair_stats impair_base; /* at `start` */
 	uint64_t resolve_ns; /* when to resolve the next hop again */
 	int resolve_rc;
-	uint64_t drain_ns;             /* when HOST_DRAINING or HOST_LINGERING began */
-	/* last count, and since when it has not changed */
+	uint64_t drain_ns; /* when HOST_DRAINING or HOST_LINGERING began */
+	/* the count given to host_idle_for(), and since when it has not changed */
 	uint64_t idle_mark, idle_since_ns;
-	uint64_t restart_ns;           /* restart.c: time of the next check */
-	uint64_t restart_mark;
+	uint64_t restart_ns; /* restart.c: time of the next check */
+	uint64_t restart_mark; /* sum of the counters that a restarted peer increases */
 	uint64_t restart_logged_ns;
 	char reason[ERR_MAX]; /* why the run failed; empty if it did not */
 };

@@ -117,7 +117,8 @@ port_object(struct host *host, const struct result *result)
 	return out;
 }
 
-/* The rates of the port that sets the pace, and the counters of all ports together. */
+/* The rates of the first initiator (host that is not passive), and the counters of all
+ * ports together. */
 static void
 add_whole(json_t *out, struct run *run, const struct result *results)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --mode pingpong: one message per QP is in flight. The end with the lower address
- * serves, the other one (passive) replies. Latency is half of a round trip. */
+/* --mode pingpong: one message per QP is in flight. The end with the lower address sends
+ * first. The other end (passive) replies. Latency is half of a round trip. */
 #include <inttypes.h>
 
 #include "testpmd_rx.h"
@@ -94,7 +94,7 @@ pingpong_push(struct host *host)
 	return moved;
 }
 
-/* Returns true if every message has come back. *any: some are under way. *all_seen: every
+/* Returns true if every message has come back. *any: some are in flight. *all_seen: every
  * QP has received one. */
 static bool
 all_returned(const struct host *host, bool *any, bool *all_seen)

@@ -45,8 +45,8 @@ wait_hint(const struct host *host)
 	}
 }
 
-/* 0: no limit, for an interactive receiver without --wait, as its user still has to start
- * the other end. */
+/* Returns --wait, 0: no limit. An interactive receiver without --wait has no limit, as
+ * its user still has to start the other end. */
 static uint64_t
 wait_limit_s(const struct host *host)
 {
@@ -113,8 +113,8 @@ host_idle_for(struct host *host, uint64_t mark, uint64_t now_ns)
 	return elapsed_ns(now_ns, host->idle_since_ns);
 }
 
-/* The last ACKs may be lost, and the peer of a receiver that left at once would retry in
- * vain. After a few timeouts without a packet the peer has them. */
+/* A receiver lingers because its last ACKs may be lost: if it left at once, the sender
+ * would retry in vain. After a few timeouts without a packet the sender has them. */
 static void
 host_linger(struct host *host, uint64_t now_ns)
 {
@@ -164,8 +164,8 @@ host_tick_passive(struct host *host, uint64_t now_ns)
 		   (idle_since_ns >= QUIET_NS ||
 			   elapsed_ns(now_ns, tally->first_ns) >=
 				   conf->duration_s * NS_PER_SECOND + TAIL_NS)) {
-		/* Not at once: the sender's duration began later, and it has a tail in
-		 * flight. */
+		/* The sender's duration began later, and its last messages are in flight:
+		 * wait until nothing arrives for QUIET_NS, or TAIL_NS at most. */
 		host->state = HOST_DONE;
 	}
 }

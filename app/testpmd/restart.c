@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A peer that was restarted sends from its first PSN again. Its packets are then
- * duplicates (or, more than 2^23 packets later, a gap) and bring no progress. A QP that
- * shows this in STALLED_CHECKS checks in a row goes through ERR and RESET back to its
- * first PSN, and the peer's next retry is the first message of a new connection.
+ * duplicates, or (more than 2^23 packets later) out of sequence, and bring no progress. A
+ * QP that shows this in STALLED_CHECKS checks in a row goes through ERR and RESET back to
+ * its first PSN. The peer's next retry is then the first message of a new connection.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -31,7 +31,7 @@ qp_stat_value(const struct rocade_stat *rows, unsigned n, const char *name)
 	return 0;
 }
 
-/* Whether duplicates or gaps came since the last check, and no progress. */
+/* Whether duplicates or sequence errors came since the last check, and no progress. */
 static bool
 conn_is_stalled(struct conn *conn)
 {
@@ -48,18 +48,18 @@ conn_is_stalled(struct conn *conn)
 		conn->seen_psn = info.rq_psn;
 		conn->seen_naks = naks;
 	} else {
-		/* A gap is NAKed once, however often its packets come. The caller saw
-		 * that they still do. */
+		/* A sequence error is NAKed once, however often its packets come.
+		 * host_watch_restart() calls only when such packets still arrive. */
 		seen = duplicates != conn->seen_duplicates || naks != conn->seen_naks;
 	}
 	conn->seen_duplicates = duplicates;
 	return seen;
 }
 
-/* A QP that received no more than its first message need not be reset: the repeated
- * message is acknowledged as a duplicate, and the next one is the expected one. It must
- * not be reset either: a peer that repeats only this message is alive, and waits for its
- * other QPs. */
+/* A QP that received no more than its first message need not be reset: it acknowledges
+ * the repeated message as a duplicate, and expects the message after it. It must not be
+ * reset either: a peer that repeats only this message is alive, and waits for its other
+ * QPs. */
 static bool
 past_first_message(const struct host *host, const struct conn *conn)
 {

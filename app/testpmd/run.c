@@ -80,7 +80,7 @@ int
 run_await_cm(struct run *run, struct host *host)
 {
 	const struct conf *conf = host->conf;
-	/* No limit for an interactive listener without --wait: its user still has to
+	/* An interactive listener without --wait has no limit, as its user still has to
 	 * start the other end. */
 	bool no_limit = host->listener != NULL && conf->interactive && !conf->wait_given;
 	uint64_t wait_s = no_limit ? 0 : conf->wait_s;
@@ -160,7 +160,8 @@ run_finish(struct run *run)
 	report_final(run);
 }
 
-/* Whether every host that sets the pace is done. */
+/* Whether every initiator (host that is not passive: a sender, or the end of pingpong
+ * that sends first) is done. */
 static bool
 pacers_are_done(const struct run *run)
 {
@@ -171,8 +172,8 @@ pacers_are_done(const struct run *run)
 	return true;
 }
 
-/* Whether the run is over. Both ends of --loop are here: what one sent and the other
- * acknowledged has arrived, so neither needs to linger. */
+/* Whether the run is over. Both ends of --loop are in this process: what the sender knows
+ * to be acknowledged has arrived, so neither end needs to linger. */
 static bool
 run_over(struct run *run)
 {
@@ -217,8 +218,8 @@ run_tick(struct run *run)
 	}
 }
 
-/* Whether the limit event may be pending: it comes only when few receives are posted.
- * Then every pass polls for it. */
+/* Whether the limit event may be pending: fewer receives are posted than the limit. Every
+ * pass then polls for it. */
 static inline bool
 limit_near(const struct host *host)
 {

@@ -24,12 +24,12 @@ struct rx_slab {
 struct rxq {
 	struct ibv_srq *srq; /* either srq or qp is set */
 	struct ibv_qp *qp;
-	struct rx_buf *bufs; /* wr_id is the index */
+	struct rx_buf *bufs; /* indexed by wr_id */
 	uint32_t *spare;     /* stack of the buffers that are not posted */
 	uint32_t n_bufs, n_spare;
 	uint32_t capacity; /* of the queue, in receives */
 	uint64_t len;      /* of a buffer */
-	bool refill_on_limit;         /* refill only on the limit event */
+	bool refill_on_limit; /* refill only on the limit event */
 	struct rx_slab slabs[RXQ_SLABS_MAX];
 	unsigned n_slabs;
 };
@@ -57,8 +57,8 @@ rxq_return(struct rxq *rxq, uint32_t index)
  * value. */
 int rxq_post(struct rxq *rxq);
 
-/* For the data path: posts only when a full list is spare, or a quarter of a small
- * queue. */
+/* For the data path: posts only when a full list is spare, or a quarter of a small queue.
+ * Posts nothing if the queue is refilled on its limit event. */
 static inline int
 rxq_refill(struct rxq *rxq)
 {

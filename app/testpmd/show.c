@@ -11,7 +11,7 @@
 static const char *const state_names[] = {
 	"idle", "waiting", "running", "draining", "lingering", "done", "failed"};
 
-/* Counters since `clear`. */
+/* Prints the counters' increase since `clear`. */
 static void
 print_stats(const struct snapshot *now, const struct snapshot *base, bool all)
 {

@@ -14,7 +14,7 @@
 
 #include "host.h"
 
-#define CM_CONNS_MAX 1000 /* a little below the 1024 of the connection manager */
+#define CM_CONNS_MAX 1000 /* the connection manager allows 1024 */
 #define CLOSE_NS NS_PER_SECOND
 
 /* Private data of a request. */
@@ -195,6 +195,8 @@ on_cm_request(struct host *host, const struct rocade_cm_event *event)
 	(void)host_to_init(host, conn_is_lost);
 }
 
+/* status: of the event REJECTED (rocade/cm.h). IBA 12.6.7.2: 8 is Invalid Service ID, 10
+ * Stale Connection, 28 Consumer Reject. */
 static void
 report_rejected(struct host *host, int status)
 {

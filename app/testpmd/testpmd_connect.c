@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Connecting without a connection manager. QP i of one end is connected to QP i of the
- * other, QPN --qpn-base + i on both, and every PSN starts at --psn. Nothing is exchanged,
- * so an end that starts or restarts always begins there, and the other end follows
- * (restart.c).
+ * other, QPN --qpn-base + i on both, and every PSN starts at --psn. Nothing is exchanged.
+ * An end that starts or restarts therefore always begins at --psn, and the other end
+ * reconnects when it notices (restart.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -39,8 +39,8 @@ is_link_local(const union ibv_gid *gid)
 	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
 }
 
-/* Of the own addresses of the same family and scope, picks the one with the longest
- * prefix in common with the peer's. */
+/* Picks the GID of this port that has the longest prefix in common with the peer's, of
+ * those of the peer's family and scope (link-local or not). */
 static int
 host_source_choose(struct host *host, const struct ibv_port_attr *port, char err[ERR_MAX])
 {
@@ -65,7 +65,8 @@ host_source_choose(struct host *host, const struct ibv_port_attr *port, char err
 	if (best < 0) {
 		snprintf(err, ERR_MAX,
 			"invalid value '%s' for --peer: the port has no address of its "
-			"family (--addr %s)",
+			"family; expected the family of --addr %s, and a link-local "
+			"address on both ends or on none",
 			host->pc->peer, host->pc->addr);
 		return -1;
 	}
@@ -107,7 +108,8 @@ host_set_path(struct host *host, char err[ERR_MAX])
 	host->mtu = conf->mtu != 0 ? mtu_code(conf->mtu) : port.active_mtu;
 	if (host_source_choose(host, &port, err) != 0)
 		return -1;
-	/* The ends negotiate nothing: the one with the lower address serves. */
+	/* The ends negotiate nothing. In pingpong, the one with the lower address sends
+	 * first. */
 	if (host->ops == &sink_ops)
 		host->passive = true;
 	else if (host->ops == &pingpong_ops)

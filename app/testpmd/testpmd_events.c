@@ -53,7 +53,7 @@ host_fail(struct host *host, const char *format, ...)
 	host->state = HOST_FAILED;
 }
 
-/* The event names an object by pointer. */
+/* Returns the connection of the QP that an event names. */
 static struct conn *
 conn_of_qp(struct host *host, const struct ibv_qp *qp)
 {
@@ -123,15 +123,16 @@ host_events(struct host *host)
 {
 	struct ibv_async_event event;
 
-	/* async_fd does not block. A limit event is the last one handled here: while
-	 * receives are consumed but not polled there is nothing to refill with, so the
-	 * limit that was armed again fires at once. Only the next poll of the loop
-	 * helps. */
+	/* async_fd does not block. Stops after a limit event: while consumed receives are
+	 * not polled yet, there is nothing to refill the SRQ with, and the limit that the
+	 * handler armed again fires at once. Only polling the receive CQ, in the next
+	 * pass, ends that. */
 	while (ibv_get_async_event(host->ctx, &event) == 0) {
 		struct ibv_async_event copy = event;
 
-		/* Acknowledged first: the handler destroys nothing, but must not wait for
-		 * the acknowledgement. */
+		/* Acknowledged before it is handled, so that no call of the handler can
+		 * wait for the acknowledgement. Only host_close() destroys the objects,
+		 * so that the event's stays valid. */
 		ibv_ack_async_event(&event);
 		event_handle(host, &copy);
 		if (copy.event_type == IBV_EVENT_SRQ_LIMIT_REACHED)

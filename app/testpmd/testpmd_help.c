@@ -68,9 +68,9 @@ testpmd_help_print(FILE *out)
 		"Sends RoCEv2 messages between two DPDK ports and verifies every byte. "
 		"Start it on two\n"
 		"hosts, --mode sink on one and --mode send on the other; each needs "
-		"only the address of the\n"
-		"other. EAL options are those of DPDK (" PROGRAM " --no-pci "
-		"--vdev=...).\n");
+		"its own address (--addr)\n"
+		"and the other's (--peer). EAL options are those of DPDK (" PROGRAM
+		" --no-pci\n--vdev=... -- OPTIONS).\n");
 	for (unsigned i = 0; i < n_option_rows; i++)
 		print_row(out, &option_rows[i]);
 	fprintf(out, "\nExit codes:\n");

@@ -112,7 +112,8 @@ hosts_prepare(bool eal, char err[ERR_MAX])
 	return eal ? run_launch_engines(&run, err) : 0;
 }
 
-/* Runs until the run, a command or a signal ends the program. */
+/* Starts the run, or the commands, and returns when the run, a command or a signal ends
+ * the program. */
 static void
 testpmd_run(void)
 {

@@ -151,7 +151,8 @@ check_queues(const struct conf *conf, char err[ERR_MAX])
 	if (conf->qpn_base + conf->qps > 0xffffff) {
 		snprintf(err, ERR_MAX,
 			"invalid value '%" PRIu64
-			"' for --qps: with --qpn-base 0x%" PRIx64 " QPNs exceed 0xfffffe",
+			"' for --qps: expected no QPN above 0xfffffe (--qpn-base is 0x%" PRIx64
+			")",
 			conf->qps, conf->qpn_base);
 		return -1;
 	}

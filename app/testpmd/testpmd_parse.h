@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Text to values. Each function returns true, or returns false and leaves *out
- * unchanged. */
+/* Text to values. Each function that returns bool returns true, or returns false and
+ * leaves its result unchanged. */
 #ifndef TESTPMD_PARSE_H
 #define TESTPMD_PARSE_H
 
@@ -19,10 +19,10 @@ bool parse_impair(const char *text, struct impair_conf *impair);
 bool parse_mode(const char *text, enum mode_kind *mode);
 const char *mode_name(enum mode_kind mode);
 
-/* An IPv4 or IPv6 address that a host can have: not multicast, broadcast, loopback or
- * unspecified. len: length of the address in text. */
+/* Checks an IPv4 or IPv6 address that a host can have: not multicast, broadcast,
+ * loopback, unspecified or IPv4-mapped. len: length of the address in text. */
 bool parse_host_address(const char *text, size_t len, bool *is_v6);
-/* A list such as "192.0.2.1/24,2001:db8::1/64". */
+/* Checks a list such as "192.0.2.1/24,2001:db8::1/64". */
 bool parse_address_list(const char *text);
 
 #endif

@@ -72,7 +72,7 @@ rx_refill(struct host *host, struct conn *conn)
 		return;
 	int rc = rxq_refill(conn->rxq);
 	if (rc != 0)
-		host_fail(host, "receives cannot be posted: %s", strerror(rc));
+		host_fail(host, "cannot post receives: %s", strerror(rc));
 }
 
 unsigned
@@ -123,5 +123,5 @@ rx_start(struct host *host)
 	for (unsigned i = 0; i < host->n_rxqs && host->srq == NULL && rc == 0; i++)
 		rc = rxq_post(&host->rxqs[i]);
 	if (rc != 0)
-		host_fail(host, "receives cannot be posted: %s", strerror(rc));
+		host_fail(host, "cannot post receives: %s", strerror(rc));
 }

@@ -6,7 +6,7 @@
 #include "host.h"
 #include "verify.h"
 
-/* For the send buffers of all QPs, unless one message for each needs more. */
+/* Limit of the send buffers of all QPs, unless one message for each QP needs more. */
 #define MEM_MAX (UINT64_C(256) << 20)
 #define REAP_BATCH 64
 
@@ -157,10 +157,10 @@ tx_post_burst(struct host *host, struct conn *conn)
 	uint64_t n = left < burst ? left : burst;
 
 	if (host->conf->signal_every == 0)
-		room = burst; /* the queue itself refuses what is too much */
+		room = burst; /* ibv_post_send() refuses what exceeds the queue */
 	if (room < n) {
-		/* Wait for room for a whole list, unless room comes only from posting
-		 * more: all outstanding requests are unsignaled. */
+		/* Wait for room for a whole list. Exception: all outstanding requests are
+		 * unsignaled, so that only posting more makes room. */
 		if (room == 0 || under_way != conn->unsignaled)
 			return 0;
 		n = room;

@@ -25,7 +25,8 @@ struct tx {
 /* Returns 0, or an errno value with everything undone. */
 int tx_init(struct host *host);
 void tx_fini(struct tx *tx);
-/* Distance of two signaled requests of a QP; 0: no request is signaled. */
+/* Returns how many requests of a QP there are per signaled one; 0: no request is
+ * signaled. */
 uint32_t tx_signal_every(const struct host *host);
 /* Posts up to n more messages of the QP. Returns how many. Calls host_fail() if the post
  * was refused. */
@@ -35,7 +36,7 @@ unsigned tx_post_burst(struct host *host, struct conn *conn);
 /* Polls the send CQ. Returns the number of CQEs. On an error sets conn->failed and,
  * unless the host waits for its peer, calls host_fail(). */
 unsigned tx_reap(struct host *host);
-/* The bytes of n messages, starting with message number first. */
+/* Returns the bytes of n messages, starting with message number first. */
 uint64_t tx_bytes(const struct host *host, uint64_t first, uint64_t n);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The data path: mbufs as packet views. Nothing is kept between calls. */
+/* The data path: passes mbufs as packet views (struct pkt). Nothing is kept between
+ * calls. */
 #include <rte_ether.h>
 #include <rte_ip.h>
 
@@ -92,7 +93,7 @@ ethdev_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 	return kept;
 }
 
-/* rte_pktmbuf_free_bulk() sorts by pool. One burst at a time limits the use of the
+/* rte_pktmbuf_free_bulk() sorts by pool. One PKT_BURST at a time limits the use of the
  * stack. */
 static void
 ethdev_release(void *queue, struct pkt *pkts, unsigned n)

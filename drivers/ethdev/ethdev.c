@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing: configuration of the PMD, with substitutes for missing
+/* Opens and closes an ethdev port: configuration of the PMD, with substitutes for missing
  * features. */
 #include <errno.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ ethdev_fail(char *err, size_t err_size, int ret, const char *fmt, ...)
 	return ret;
 }
 
-/* Keeps the errors that rocade_open_port() documents; the others become -EIO. */
+/* Keeps the errors that rocade_open_port() documents; other errors become -EIO. */
 static int
 pmd_error(int ret)
 {

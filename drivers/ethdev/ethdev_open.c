@@ -39,7 +39,9 @@ ethdev_create(
 	int err;
 
 	if (!rte_eth_dev_is_valid_port(conf->ethdev))
-		return rocade_fail(ENODEV, "ethdev: there is no port %u", conf->ethdev);
+		return rocade_fail(ENODEV,
+			"ethdev: there is no port %u (-a and --vdev of EAL add some)",
+			conf->ethdev);
 	if (dev->mtu == 0) {
 		err = port_mtu_read(conf->ethdev, &dev->mtu);
 		if (err != 0)

@@ -18,7 +18,7 @@ struct service {
 };
 
 static struct service services[RTE_MAX_LCORE];
-/* between rocade_engine_launch() and rocade_engine_stop() */
+/* Serialises rocade_engine_launch() and rocade_engine_stop(). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int
@@ -62,7 +62,7 @@ lcore_service_add(struct service *s, struct rocade_engine *engine, unsigned lcor
 	return 0;
 }
 
-/* Returns when the lcore does not run this engine any more. */
+/* Returns when the lcore no longer runs this engine. */
 static void
 lcore_service_remove(struct service *s, struct rocade_engine *engine, unsigned lcore)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A lane is one direction. The fate of each frame is drawn in the order of the frames, so
- * that a seed and a sequence of frames always give the same result, whatever the bursts.
- * The exception is a reordered frame with no frames behind it: it is released after some
- * idle polls.
+ * Impairment of one queue. A lane is one direction: receive or transmit. The effect on
+ * each frame is drawn in the order of the frames, so that a seed and a sequence of frames
+ * always give the same result, whatever the bursts. The exception is a reordered frame
+ * with no frames behind it: it is released after some idle polls.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -55,8 +55,8 @@ rand_draw(struct lane *lane)
 	return z ^ (z >> 31);
 }
 
-/* Draws at any probability, so that a change of one rate leaves the other fates
- * unchanged. */
+/* Draws a number whatever the rate, so that a change of one rate leaves the effects of
+ * the others unchanged. */
 static bool
 rand_ppm(struct lane *lane, uint32_t ppm)
 {
@@ -127,7 +127,7 @@ frame_impair(struct impair *im, struct lane *lane, struct pkt *pkt)
 	unsigned behind = 1 + rand_draw(lane) % HELD_BEHIND_MAX;
 
 	if (lose) {
-		/* releases buffers of either direction */
+		/* rx_release() also takes transmit buffers */
 		inner->ops->rx_release(inner->queue, pkt, 1);
 		lane->stats.lost++;
 		return;

@@ -10,9 +10,8 @@
 struct impair_conf {
 	uint32_t loss_ppm; /* frames per million, as the next three */
 	uint32_t duplicate_ppm;
-	uint32_t
-		/* held until 1 to 8 later frames have passed, or for some idle polls */
-		reorder_ppm;
+	/* held until 1 to 8 later frames have passed, or for some idle polls */
+	uint32_t reorder_ppm;
 	uint32_t corrupt_ppm; /* one bit flipped, behind the Ethernet header */
 	uint64_t seed;
 };

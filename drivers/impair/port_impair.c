@@ -79,8 +79,8 @@ impair_port_unwrap(struct rocade_port *port)
 				port->engines[i].impair, (enum impair_lane)lane, &idle);
 	}
 	dev_engines_unlock(port->dev);
-	/* Packets between the engines may be frames of the wrapper: deliver them
-	 * first. */
+	/* Packets in the hand-off rings may have come from the wrapper. The engines
+	 * process them first. */
 	for (unsigned i = 0; i < DRAIN_PASSES * port->engine_count; i++)
 		engine_poll(port->engines[i % port->engine_count].engine);
 	dev_engines_lock(port->dev);
@@ -108,7 +108,7 @@ port_impair(struct rocade_port *port, enum impair_lane lane,
 	dev_engines_lock(port->dev);
 	for (unsigned i = 0; err == 0 && i < port->engine_count; i++)
 		err = impair_queue_wrap(&port->engines[i]);
-	/* All queues are wrapped. A wrapper without rates has no effect. */
+	/* All queues are wrapped. A wrapper without rates passes every frame on. */
 	for (unsigned i = 0; err == 0 && i < port->engine_count; i++) {
 		struct impair_conf conf = impair_queue_conf(impair, i);
 

@@ -29,8 +29,8 @@ write(int fd, const void *buf, size_t len)
 	return rc != -2 ? rc : NEXT_FUNCTION(write)(fd, buf, len);
 }
 
-/* Children of fork() and vfork() call these before exec(), where the dynamic loader must
- * not be called: look them up at start. */
+/* Children of fork() and vfork() call these functions before exec(), where the dynamic
+ * loader must not be called. So the constructor below looks them up. */
 #define FIND(name)                                                                       \
 	static __typeof__(&name) next_##name(void)                                       \
 	{                                                                                \
@@ -71,8 +71,8 @@ dup3(int fd, int to, int flags)
 	return channel_dup(fd, next_dup3()(fd, to, flags));
 }
 
-/* The argument is a number, an address or nothing: an address is as wide as any of
- * them. */
+/* The argument of fcntl() is a number, a pointer or absent. A pointer is as wide as any
+ * of these. */
 #define FCNTL(name, fd, cmd)                                                             \
 	__extension__({                                                                  \
 		va_list args_;                                                           \

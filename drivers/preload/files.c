@@ -37,8 +37,8 @@ path_lookup(const char *path, struct path_served *out)
 	return name != NULL && path_serve(path, name, out);
 }
 
-/* Calls the function on the replacement of the path, if there is one. Returns none if no
- * library has the function. */
+/* Calls the function on the replacement of the path, if there is one. Its value is
+ * `none`, with ENOSYS, if no library has the function. */
 #define CALL_REPLACED(none, name, path, call)                                            \
 	__extension__({                                                                  \
 		__typeof__(&name) real_ = NEXT_FUNCTION(name);                           \

@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-/* The same function of the next library in search order. */
+/* Returns the function of this name in the next library in search order. */
 #define NEXT_FUNCTION(name)                                                              \
 	__extension__({                                                                  \
 		static __typeof__(&name) next_;                                          \

@@ -20,13 +20,14 @@ static const struct {
 } files[] = {
 	/* Without it UCX and NCCL take the GID for RoCE v1. */
 	{"ports/1/gid_attrs/types/#", "RoCE v2\n"},
-	/* There is no kernel interface for it; this one is always up. */
+	/* The kernel has no network interface of the device. This one always exists and
+	 * is up. */
 	{"ports/1/gid_attrs/ndevs/#", "lo\n"},
 };
 
 #define FILE_COUNT (sizeof(files) / sizeof(files[0]))
 
-/* Whether text is a number below GID_MAX and nothing more. */
+/* Returns whether the text is the decimal number of a GID index and nothing more. */
 static bool
 is_gid_index(const char *text)
 {
@@ -51,7 +52,7 @@ text_find(const char *path)
 	return NULL;
 }
 
-/* Whether one of the files is in this directory or below. */
+/* Returns whether one of the files is in this directory or below it. */
 static bool
 is_directory(const char *path)
 {

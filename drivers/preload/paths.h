@@ -13,9 +13,10 @@ struct path_served {
 };
 
 /*
- * Returns whether the path belongs to a device of this name. /dev/null replaces a device
- * node, which programs check but do not use. A file is replaced by one with the text that
- * the kernel would provide. Preserves errno.
+ * Returns whether the path belongs to a device of this name, with the path to use
+ * instead. A device node is replaced by /dev/null: programs check that the node exists,
+ * but do not use it. A file is replaced by one with the text that the kernel would
+ * provide. Preserves errno.
  */
 bool
 path_serve(const char *path, const char *name, struct path_served *out);

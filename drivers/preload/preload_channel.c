@@ -11,8 +11,9 @@
 
 #define FDS 65536 /* only descriptors below this can be channels */
 
-/* close() is not intercepted: the inode tells whether a descriptor still refers to the
- * channel. There is no lock, because a signal handler may call write() at any time. */
+/* A descriptor that is a channel. close() is not intercepted: device and inode tell
+ * whether the descriptor still refers to the channel. There is no lock, because a signal
+ * handler may call write() at any time. */
 struct channel {
 	ino_t ino; /* 0: no channel */
 	dev_t dev;
@@ -140,7 +141,8 @@ event_wait(int fd)
 	return poll(&p, 1, -1) < 0 ? -errno : 0;
 }
 
-/* Resolves the addresses and descriptors of this process in a command. */
+/* Replaces what is valid only in this process: the address of an option by its value, a
+ * descriptor by the number of its channel. */
 static int
 command_read(uint32_t cmd, uint8_t *bytes, size_t *len)
 {

@@ -13,7 +13,7 @@
  * daemon. */
 int
 channel_open(int flags);
-/* Whether fd is a channel. Cheap if there is none. */
+/* Returns whether fd is a channel. Costs one load if fd never was one. */
 bool
 channel_is(int fd);
 /* Called after `to` became a duplicate of `from`. Returns to, or -1 with errno. */

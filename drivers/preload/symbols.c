@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Some programs, for example NCCL, look up verbs in a handle of libibverbs by dlvsym(),
- * which would bypass this library. They get our functions instead. */
+ * which would bypass this library. They get this library's functions instead. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <string.h>

@@ -21,10 +21,10 @@
 
 #define EVENTS 64
 #define SPIN_NS (20 * NS_PER_US) /* idle time before the daemon sleeps */
-/* while packets move, the sockets are polled after this many passes, */
+/* While packets move, the sockets are polled after this many passes or this time. */
 #define LISTEN_PASSES 64
-#define LISTEN_NS NS_PER_MS /* or this time */
-/* limit for forwarding what is left when the daemon ends */
+#define LISTEN_NS NS_PER_MS
+/* how long to forward what clients have published when the daemon ends */
 #define DRAIN_NS (100 * NS_PER_MS)
 
 int
@@ -54,7 +54,7 @@ fd_source_close(struct rocade_daemon *d, struct fd_source *source)
 	source->fd = -1;
 }
 
-/* Removes a socket file without a listener: it is left from a dead daemon. */
+/* Removes a socket file without a listener, which a dead daemon has left. */
 static int
 stale_remove(const struct sockaddr_un *addr)
 {
@@ -259,7 +259,7 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 		n = epoll_wait(d->epoll, events, EVENTS, timeout_ns == 0 ? 0 : -1);
 	else
 		n = epoll_pwait2(d->epoll, events, EVENTS, &until, NULL);
-	/* before Linux 5.11 */
+	/* epoll_pwait2() is new in Linux 5.11. Before: in milliseconds, rounded up. */
 	if (n < 0 && errno == ENOSYS)
 		n = epoll_wait(
 			d->epoll, events, EVENTS, (int)(timeout_ns / NS_PER_MS) + 1);

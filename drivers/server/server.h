@@ -38,21 +38,23 @@ struct conn {
 	TAILQ_ENTRY(conn) link;
 	struct rocade_daemon *daemon;
 	struct fd_source socket;
-	struct fd_source process; /* a pidfd: a forked child may keep the socket open */
-	/* an eventfd that the client writes while the daemon sleeps; never read, because
-	 * the client could make the read block */
+	/* a pidfd: reports the end of the process even if a forked child keeps the socket
+	 * open */
+	struct fd_source process;
+	/* an eventfd that the client writes to wake the daemon; never read, because the
+	 * client could make the read block */
 	struct fd_source daemon_wake;
-	int wake_fd;       /* our end of a socket whose other end wakes the client */
+	int wake_fd; /* the daemon's end of a socket pair: a write wakes the client */
 	struct sw_client *client; /* NULL: not attached */
 	struct rdmacm_client *cm; /* NULL: RDMA-CM is not in use */
 	void *mem;
 	size_t size;
 	pid_t pid;
 	uid_t uid;
-	char name[16];  /* printable, without quotes */
-	/* generation of the statistics requested from it, 0: none */
+	char name[16]; /* of the process: printable, without quotes */
+	/* generation of the statistics last requested from this client, 0: none */
 	uint32_t requested_gen;
-	bool closing;   /* freed at the end of the pass over the events */
+	bool closing; /* freed at the end of the pass over the events */
 };
 
 TAILQ_HEAD(conns, conn);
@@ -71,19 +73,20 @@ struct rocade_daemon {
 	struct rdmacm *cm;
 	uint32_t conn_count;
 	uint32_t corrupt_seen; /* last handled value of the switch's corrupt_count */
-	/* closed to accept and reject a connection when no descriptor is left */
+	/* /dev/null: closed to accept and reject a connection when no descriptor is
+	 * left */
 	int spare_fd;
-	uint32_t requested_gen;        /* generation of the last statistics requested */
+	uint32_t requested_gen; /* generation of the statistics last requested */
 	uint64_t requested_ns;
 	bool bound;
-	bool full; /* descriptors were exhausted at the last accept() */
+	bool full; /* accept() failed last time for want of a descriptor */
 	bool stopping;
 };
 
 /* server_conn.c */
 void
 conn_accept(struct rocade_daemon *d);
-/* The socket is readable: a request, or the end of the connection. */
+/* Handles a readable socket: a request, or the end of the connection. */
 void
 conn_ready(struct conn *conn);
 /* Removes the client from the switch at once. conn_reap() frees it later: the current
@@ -119,15 +122,16 @@ rdmacm_create(struct rocade_daemon *d);
 /* No client may be left. */
 void
 rdmacm_destroy(struct rocade_daemon *d);
+/* Connects RDMA-CM to the new port. */
+void
+rdmacm_set_port(struct rocade_daemon *d);
 /* Follows a change of the switch's addresses. */
 void
-rdmacm_set_port(struct rocade_daemon *d); /* connects it to the new port */
-void
 rdmacm_set_net(struct rocade_daemon *d);
-/* Prints a member of a JSON object. */
+/* Prints the "rdma_cm" member of the JSON status. */
 void
 rdmacm_print(FILE *to, const struct rocade_daemon *d);
-/* Opens a channel for the process. fd: the process's end. */
+/* Opens a channel for the process. fd: the descriptor for the process. */
 int
 rdmacm_open(struct conn *conn, int *fd, uint32_t *number);
 /* Serves a struct sw_cm_request. Returns false if the connection must be closed. */
@@ -143,7 +147,7 @@ rdmacm_channel(const struct fd_source *source);
 /* Frees closed channels, to which events of the current batch may have referred. */
 void
 rdmacm_reap(struct rocade_daemon *d);
-/* Number of listeners of all clients. */
+/* Returns the number of listeners of all clients. */
 uint32_t
 rdmacm_listeners(const struct rocade_daemon *d);
 
@@ -157,8 +161,9 @@ report_request(struct rocade_daemon *d);
 /* Returns how many of the clients asked have not written their statistics. */
 uint32_t
 report_missing(const struct rocade_daemon *d);
-/* For conn: the statistics of the first client with an id of at least `from`: its id, and
- * a descriptor. Returns 0, -ENOENT, -EPERM (the id is set) or -errno. */
+/* Finds, for conn, the statistics of the first client with an id of at least `from`. Sets
+ * *id to its id and *fd to a descriptor of the statistics. Returns 0, -ENOENT (no such
+ * client), -EPERM (it belongs to another user; *id is set) or another -errno. */
 int
 report_fd(const struct conn *conn, uint32_t from, uint32_t *id, int *fd);
 

@@ -23,7 +23,8 @@
 #define QPS_DEFAULT 16384
 #define SLEEP_MAX_US 1000000
 #define L2_MAX (14 + 4)
-#define SPARE_BUFS 128 /* that a client's engine holds besides those in its ring */
+/* tx buffers that a client's engine holds besides those in its ring */
+#define SPARE_BUFS 128
 
 static uint32_t
 or_default(uint32_t value, uint32_t fallback)
@@ -66,7 +67,7 @@ device_check(const struct rocade_daemon_conf *conf)
 			EINVAL, "vlan: %u is not in 0..%d", conf->vlan, VLAN_MAX);
 	if (conf->socket_mode > 0777)
 		return rocade_fail(
-			EINVAL, "socket_mode: %o is not in 1..777", conf->socket_mode);
+			EINVAL, "socket_mode: %o is not in 1..777 (octal)", conf->socket_mode);
 	if (conf->name == NULL)
 		return 0;
 	/* It is printed in JSON and becomes part of paths. */
@@ -80,7 +81,7 @@ device_check(const struct rocade_daemon_conf *conf)
 	return 0;
 }
 
-/* Addresses, gateways and the VLAN, without the MAC and the link-local address. */
+/* Reads addresses, gateways and the VLAN, without the MAC and the link-local address. */
 static int
 net_read(const struct rocade_daemon_conf *conf, struct net_conf *net)
 {
@@ -97,7 +98,7 @@ net_complete(struct net_conf *net, const uint8_t mac[6])
 	net->addr[net->addr_count++].prefix_len = 64;
 }
 
-/* Whether a port would accept it. Returns 0 or -errno. */
+/* Returns whether a port would accept the configuration: 0 or -errno. */
 static int
 net_try(const struct net_conf *conf)
 {
@@ -160,7 +161,7 @@ rocade_daemon_check(const struct rocade_daemon_conf *conf)
 	return err == 0 ? net_check(conf) : err;
 }
 
-/* Locally administered, different at each start. */
+/* Chooses a locally administered MAC, different at each start. */
 static void
 mac_generate(uint8_t mac[6], uint64_t seed)
 {

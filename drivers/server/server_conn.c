@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections of client processes: accept, requests, shared memory and descriptors,
+ * end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,7 +44,7 @@ memory_create(struct conn *conn, const struct region_geom *geom)
 	return fd;
 }
 
-/* One wake-up descriptor per direction. wake: the client's end. */
+/* Creates one wake-up descriptor per direction. wake: the client's end. */
 static int
 wake_fds_create(struct conn *conn, int *wake)
 {
@@ -198,7 +200,8 @@ process_fd_add(struct conn *conn)
 {
 	int fd = (int)syscall(SYS_pidfd_open, conn->pid, 0);
 
-	/* The process is in another PID namespace: the socket's end-of-file must do. */
+	/* The process is in another PID namespace: only the end of its socket shows that
+	 * it ended. */
 	if (fd < 0)
 		return 0;
 	if (fd_source_add(conn->daemon, &conn->process, fd, FD_SOURCE_PROCESS, conn) != 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RDMA-CM for the daemon's clients: their commands, and channels that wake them. A
- * channel is a pair of sockets. The client's end becomes readable when there are events.
- * The daemon's end reports when the client's last descriptor is closed.
+ * RDMA-CM for the daemon's clients: their commands (lib/ucm), and channels that wake
+ * them. A channel is a pair of sockets. The client's end becomes readable when there are
+ * events. The daemon's end reports when the client's last descriptor is closed.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "ucm/ucm.h"
 #include "wire/wire_gsi.h"
 
-#define CONNECTIONS 8192 /* of all clients, including those in TimeWait */
+#define CONNECTIONS 8192 /* of all clients, including those in time wait */
 #define IDS_PER_CLIENT 4096
 #define CHANNELS_PER_CLIENT 1024
 
@@ -99,8 +99,8 @@ rdmacm_timer(struct rocade_daemon *d)
 	rdmacm_timer_arm(d);
 }
 
-/* The largest path MTU whose packets fit the IP MTU: as the clients' devices choose
- * it. */
+/* Returns the largest path MTU whose packets, with 84 bytes of headers, fit the IP MTU.
+ * The clients' devices choose the same one. */
 static uint8_t
 path_mtu(uint32_t ip_mtu)
 {

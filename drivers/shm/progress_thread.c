@@ -14,10 +14,10 @@
 
 #include "shm/shm.h"
 
-#define IDLE_PASSES 2               /* passes without a packet before it sleeps */
+#define IDLE_PASSES 2             /* passes without a packet before it sleeps */
 #define CHECK_NS (50 * NS_PER_US) /* check interval while the application polls */
 
-/* Both descriptors are non-blocking. */
+/* Discards what can be read. The descriptors are non-blocking. */
 static void
 fd_drain(int fd)
 {
@@ -50,7 +50,7 @@ progress_thread_sleep(struct progress_thread *t, uint64_t ns)
 	return !__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE);
 }
 
-/* Whether the daemon has requested statistics. */
+/* Returns whether the daemon has requested statistics that are not written yet. */
 static bool
 report_is_requested(const struct progress_thread *t)
 {
@@ -102,7 +102,7 @@ progress_thread_main(void *arg)
 		until = engine_sleep_until(t->engine);
 		now = engine_clock();
 		if (until <= now) {
-			/* There is work, but the application polls. */
+			/* There is work, but the application polls: it does the work. */
 			go = !polled || progress_thread_sleep(t, CHECK_NS);
 			continue;
 		}

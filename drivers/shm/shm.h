@@ -30,19 +30,20 @@ struct shm {
 	struct ring_prod tx;
 	struct ring_cons rx;
 	uint32_t rx_next;   /* handed to the engine up to here; released up to rx.cons */
-	/* slots up to here have their buffers back on the free stack */
+	/* the buffers of the tx slots before this one are on the free stack again */
 	uint32_t tx_reclaimed;
 	uint32_t *slot_buf; /* buffer in each slot of the tx ring */
-	uint32_t *free;     /* a stack of tx buffers */
+	uint32_t *free;     /* a stack of free tx buffers */
 	uint32_t free_count;
 	uint8_t *rx_done; /* slots released out of order */
-	int daemon_fd;    /* an eventfd: wakes the daemon */
+	int daemon_fd;    /* an eventfd that wakes the daemon */
 	bool dead;        /* in a forked child: the memory belongs to the parent */
-	void *queue;      /* points to this struct */
+	void *queue;      /* the port's only queue: points to this struct */
 	struct dev *dev;
+	/* what the engine needs to wake the progress thread */
 	struct engine_progress_thread engine_thread;
 	struct progress_thread progress_thread;
-	struct shm *next; /* of this process, for fork() */
+	struct shm *next; /* list of the ports of this process, for fork() */
 };
 
 /* Attaches to the daemon over a session and fills the port. Closes the session on
@@ -62,7 +63,8 @@ progress_thread_wake(void *arg);
 void
 progress_thread_stop(struct progress_thread *t);
 
-/* shm_report.c: fills the report and marks the daemon's request as done. */
+/* shm_report.c: writes the statistics that the daemon has requested, and then their
+ * generation. */
 void
 report_write(struct dev *dev, struct report *report);
 

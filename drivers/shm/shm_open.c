@@ -19,7 +19,8 @@ daemon_device_guid(const struct sw_device *device)
 	return guid;
 }
 
-/* Whether data from another process meets the assumptions of this one. */
+/* Returns whether the description of the device, which came from another process, is
+ * valid: terminated name, and room for the link-local address. */
 static bool
 device_ok(const struct sw_device *d)
 {

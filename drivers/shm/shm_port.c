@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port: bursts over the rings. All of it runs under the engine lock. */
+/* The port of a client: bursts over the rings, under the engine lock; attaching to the
+ * daemon; QPNs, peers and groups registered with the daemon. */
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -9,7 +10,8 @@
 #include "base/base_alloc.h"
 #include "shm/shm.h"
 
-/* in pkt.owner: a received packet, the rest is its slot; without it a tx buffer */
+/* Values of pkt.owner. Received packet: OWNER_RX and its slot. Packet to send: its tx
+ * buffer. */
 #define OWNER_RX (UINT64_C(1) << 32)
 /* below this many free buffers, reclaim those that the daemon has released */
 #define TX_LOW 64

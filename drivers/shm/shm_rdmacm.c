@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RDMA-CM of this process, served by the daemon over a connection of its own. The lock
- * keeps a thread's command and its reply together. */
+/* RDMA-CM of this process, served by the daemon over a connection that only RDMA-CM uses.
+ * The lock keeps a thread's command and its reply together. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -12,7 +12,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct session session = {.fd = -1};
-static uint32_t generation = 1; /* of the connection: a fork()ed child has another */
+/* of the connection: fork() and a new connection change it */
+static uint32_t generation = 1;
 
 static void
 rdmacm_fork_prepare(void)

@@ -6,7 +6,7 @@
 #include "engine/engine.h"
 #include "shm/shm.h"
 
-#define CHUNK 64 /* QPs read per hold of the engine locks */
+#define CHUNK 64 /* QPs read before the engine locks are released once */
 
 static void
 srq_fill(const struct srq *srq, struct report_srq *row)
@@ -87,6 +87,6 @@ report_write(struct dev *dev, struct report *report)
 	report->qp_count = qps_fill(dev, report);
 	pthread_mutex_unlock(&dev->lock);
 	dev_stats(dev, &report->stats);
-	/* Pairs with the acquire in the daemon's report_missing(). */
+	/* Pairs with the acquire in the daemon's report_is_written(). */
 	__atomic_store_n(&report->written_gen, requested_gen, __ATOMIC_RELEASE);
 }

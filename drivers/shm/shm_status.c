@@ -16,7 +16,7 @@
 #include "switch/socket.h"
 #include "verbs/error.h"
 
-#define REPORT_TIMEOUT_MS 200 /* for clients that are not running just now */
+#define REPORT_TIMEOUT_MS 200 /* for clients whose process is not running just now */
 #define REPORT_POLL_MS 2
 
 static const char *
@@ -64,7 +64,8 @@ qp_print(FILE *to, const struct report_qp *qp)
 	fprintf(to, "}");
 }
 
-/* A client may claim any number; JSON parsers fail on larger ones. */
+/* Bounds a counter. A client may claim any number, and JSON parsers fail on large
+ * ones. */
 static unsigned long long
 counter_bounded(uint64_t counter)
 {

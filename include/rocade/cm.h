@@ -2,7 +2,8 @@
 /*
  * RDMA-CM connections (IBA 12, annex A11) and datagram services for an application that
  * owns its port. They do what rdma_cm(7) does, with the same messages on the wire. The
- * peer may be librdmacm on a Linux kernel device, or hardware.
+ * peer may be librdmacm on a Linux kernel device, or hardware. docs/embedding.md shows a
+ * program's loop.
  *
  * The engines of the port must be polled while connections are set up and torn down.
  *
@@ -10,7 +11,8 @@
  * rocade_error() then describes the failure. Each of them may return ENOMEM. Any thread
  * may call them, but only one at a time for each connection manager. None waits for a
  * message of the peer. Structures and private data passed in are copied during the call.
- * The pointer `user` belongs to the caller; events return it.
+ * The pointer `user` belongs to the caller; events return it. Port numbers are in host
+ * byte order.
  */
 #ifndef ROCADE_CM_H
 #define ROCADE_CM_H
@@ -40,10 +42,10 @@ void
 rocade_cm_close(struct rocade_cm *cm);
 
 /* Listens on a port number (1 to 65535, RDMA_PS_TCP) of all local addresses. backlog:
- * maximum number of requests whose event was not fetched yet, or that the application has
- * not accepted or rejected; further requests are rejected. *listener is valid until
- * rocade_cm_unlisten(). EINVAL: port or backlog is 0. EADDRINUSE: another listener has
- * the port. ENOSPC: too many listeners. */
+ * maximum number of requests that wait, because their event was not fetched yet, or
+ * because the application has not accepted, rejected or released them; further requests
+ * are rejected. *listener is valid until rocade_cm_unlisten(). EINVAL: port or backlog is
+ * 0. EADDRINUSE: another listener has the port. ENOSPC: too many listeners. */
 int
 rocade_cm_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *user,
 	struct rocade_cm_listener **listener);
@@ -52,20 +54,24 @@ rocade_cm_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *us
 void
 rocade_cm_unlisten(struct rocade_cm_listener *listener);
 
-/* Local parameters of a connection. NULL, or all members but size 0, gives defaults. */
+/* Local parameters of a connection. A member that is 0 means 0 except where it says
+ * otherwise. NULL means all zeros: no retries, no RNR retries, no READs or atomics.
+ * rocade_cm_accept() ignores the members marked "connect". */
 struct rocade_cm_param {
 	size_t size;              /* sizeof(struct rocade_cm_param) */
 	const void *private_data; /* passed to the peer's application */
-	/* bytes: at most 56 in connect, 196 in accept; rocade_cm_reject() takes 148 */
+	/* bytes: at most 56 in connect, 196 in accept */
 	size_t private_len;
 	uint8_t sgid_index; /* connect: index of the local address in the GID table */
 	/* maximum number of incoming READs and atomics in progress */
 	uint8_t responder_resources;
 	/* maximum number of outgoing READs and atomics in progress */
 	uint8_t initiator_depth;
-	uint8_t retry_count;     /* connect: of both QPs, 0..7 */
-	uint8_t rnr_retry_count; /* of the peer's QP, 0..7; 7: no limit */
-	uint8_t min_rnr_timer;   /* of the local QP, 0..31, as in ibv_modify_qp(3) */
+	uint8_t retry_count;     /* connect: for both QPs, 0..7; 0: no retries */
+	/* for requests of the peer's QP, 0..7; 0: no retries, 7: no limit */
+	uint8_t rnr_retry_count;
+	/* of the local QP, 0..31, as in ibv_modify_qp(3); 0: 655.36 ms */
+	uint8_t min_rnr_timer;
 	/* ACK timeout of the local QP: 4.096 us * 2^timeout, 1..31. 0: 2 s in connect, what
 	 * the peer proposed in accept */
 	uint8_t timeout;
@@ -78,8 +84,8 @@ struct rocade_cm_param {
  * that cm was opened with. The QP moves to RTR and RTS in rocade_cm_next_event(), before
  * that returns ESTABLISHED; it must not be destroyed until then or until *id is released.
  * An event REJECTED or UNREACHABLE reports a failure. EINVAL: a member of param is out of
- * range, port is 0, the addresses are not unicast ones of the same family, or the QP is
- * not as above. ENOSPC: too many connections (1024 in any state).
+ * range, port is 0, peer and the address at sgid_index are not unicast ones of the same
+ * family, or the QP is not as above. ENOSPC: too many connections (1024 in any state).
  */
 int
 rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *peer,
@@ -98,13 +104,13 @@ int
 rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 	const struct rocade_cm_param *param, void *user);
 /* Rejects the request of an event REQUEST, with reason 28 (Consumer Reject). private_len:
- * at most 148 bytes. id is still to be released. ENOTCONN: the request is no longer
- * pending. EINVAL: private_len is too large. */
+ * at most 148 bytes. The application still releases id. ENOTCONN: the request is no
+ * longer pending. EINVAL: private_len is too large. */
 int
 rocade_cm_reject(struct rocade_cm_id *id, const void *private_data, size_t private_len);
 
-/* Disconnects. The event DISCONNECTED follows. ENOTCONN: id is not connected, or
- * disconnects already. */
+/* Disconnects. The event DISCONNECTED follows. ENOTCONN: id is not connected, or is being
+ * disconnected already. */
 int
 rocade_cm_disconnect(struct rocade_cm_id *id);
 
@@ -136,9 +142,9 @@ rocade_cm_ud_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void 
 	struct rocade_cm_listener **listener);
 
 /* Asks the peer for the QP of a service. An event RESOLVED, REJECTED or UNREACHABLE
- * follows. param may be NULL. EINVAL: a member of param is out of range, port is 0, or
- * the addresses are not unicast ones of the same family. ENOSPC: too many requests and
- * connections (1024 in any state). */
+ * follows. param may be NULL: no private data, GID index 0. EINVAL: a member of param is
+ * out of range, port is 0, or peer and the address at sgid_index are not unicast ones of
+ * the same family. ENOSPC: too many requests and connections (1024 in any state). */
 int
 rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t port,
 	const struct rocade_cm_ud_param *param, void *user, struct rocade_cm_id **id);
@@ -152,8 +158,9 @@ rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t p
 int
 rocade_cm_ud_answer(struct rocade_cm_id *id, struct ibv_qp *qp,
 	const struct rocade_cm_ud_param *param);
-/* Rejects the request. status: a code of IBA 12.11.2.1: 1 (Service ID not supported), 2
- * (rejected by the service provider) or 3 (no QP available). ENOTCONN as above. EINVAL: a
+/* Rejects the request of an event REQUEST. status: a code of IBA 12.11.2.1: 1 (Service ID
+ * not supported), 2 (rejected by the service provider) or 3 (no QP available). The
+ * application still releases id. ENOTCONN: the request is no longer pending. EINVAL: a
  * member of param is out of range, or status is another code. */
 int
 rocade_cm_ud_reject(struct rocade_cm_id *id, int status,
@@ -163,14 +170,15 @@ enum rocade_cm_event_type {
 	/* A request; user is the listener's. Accept, reject or release id. */
 	ROCADE_CM_REQUEST,
 	ROCADE_CM_ESTABLISHED, /* The connection is up: requests may be posted. */
-	/* The request failed. status > 0: the code that the peer sent. For a connection
-	 * it is a reject reason of IBA 12.6.7.2, for example 8 (Invalid Service ID: no
-	 * listener) or 28 (Consumer Reject: by the application). For a datagram request
-	 * it is a status of IBA 12.11.2.1, for example 1 (Service ID not supported: no
-	 * listener). status < 0: -errno of the local QP's transition, or -EADDRNOTAVAIL:
-	 * the local address was removed. */
+	/* The request failed. Release id. status > 0: the code that the peer sent. For a
+	 * connection it is a reject reason of IBA 12.6.7.2, for example 8 (Invalid
+	 * Service ID: no listener) or 28 (Consumer Reject: by the application). For a
+	 * datagram request it is a status of IBA 12.11.2.1, for example 1 (Service ID not
+	 * supported: no listener). status < 0: -errno of the local QP's transition, or
+	 * -EADDRNOTAVAIL: the local address was removed. */
 	ROCADE_CM_REJECTED,
-	ROCADE_CM_UNREACHABLE,  /* The peer did not answer, after all retries. */
+	/* The peer did not answer, after all retries. Release id. */
+	ROCADE_CM_UNREACHABLE,
 	ROCADE_CM_DISCONNECTED, /* Either side has disconnected. Move the QP to ERR. */
 	/* The time wait has ended: the QPN may be used for another connection. */
 	ROCADE_CM_TIMEWAIT_EXIT,

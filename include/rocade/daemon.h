@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The daemon of `rocaded` as a library. It listens on a UNIX socket, gives each client a
- * pair of rings in shared memory, and moves packets between clients and, if it has one, a
- * port. All functions must be called by one thread, except rocade_daemon_stop().
+ * The daemon behind `rocaded`. It listens on a UNIX socket, gives each client a pair of
+ * rings in shared memory, and moves packets between clients and, if it has one, a port.
+ * All functions must be called by one thread, except rocade_daemon_stop(). They are part
+ * of `rocaded`; no installed library contains them.
  *
  * Functions that return int return 0 or a positive errno value; rocade_error() then
  * describes the failure.
@@ -33,10 +34,10 @@ struct rocade_daemon_ethdev {
 };
 
 /* Configures and starts an ethdev port for a daemon. EAL must be initialised and the port
- * stopped. Only in applications that link DPDK. *port belongs to the caller until
+ * not started. Only in programs that link DPDK. *port belongs to the caller until
  * rocade_daemon_create() takes it. EINVAL: a member of conf is wrong, or EAL is not
  * initialised. ENODEV: no such port. EBUSY: the port is started already. ENOMEM. EIO: the
- * PMD refused. */
+ * PMD refused. After a failure the ethdev port may be closed (rte_eth_dev_close()). */
 int rocade_daemon_open_ethdev(const struct rocade_daemon_ethdev *conf,
 	struct rocade_daemon_port **port);
 /* Stops, closes and frees a port that no daemon has taken. */
@@ -56,8 +57,8 @@ struct rocade_daemon_conf {
 	const char *gateway4;	/* default gateway for IPv4, NULL: none */
 	const char *gateway6;
 	uint16_t vlan;		/* 802.1Q VLAN ID, 1..4094; 0: untagged */
-	/* IP MTU in bytes, 576 to 9000; 0: that of the port, or 4180 without a port (path
-	 * MTU 4096) */
+	/* IP MTU in bytes of the device, 576 to 9000; 0: that of the port, at most 9000,
+	 * or 4180 without a port (path MTU 4096) */
 	uint32_t mtu;
 	uint32_t qpn_base;	/* first QPN; 0: random */
 	uint32_t max_clients;	/* clients attached at a time, up to 65536; 0: 256 */
@@ -107,8 +108,9 @@ enum rocade_daemon_log {
 	ROCADE_LOG_DEBUG
 };
 
-/* Sets the most detailed level that daemons of this process log to standard error. Lines
- * have the priorities of sd-daemon(3) if standard error is the journal. */
+/* Sets the most detailed level that daemons of this process log to standard error; the
+ * default is ROCADE_LOG_WARNING. Lines have the priorities of sd-daemon(3) if standard
+ * error is the journal. */
 void rocade_daemon_log(enum rocade_daemon_log level);
 
 /* Sends the packets that clients have posted (for up to 100 ms), disconnects all clients,

@@ -9,7 +9,8 @@
  *
  * Functions that return int return 0 or a positive errno value, as verbs do, unless they
  * say otherwise; rocade_error() then describes the failure. Any thread may call any
- * function, but rocade_close_port() must be the last one on its port.
+ * function, but rocade_close_port() must be the last call on its port. Strings passed in
+ * are copied. A port does not survive fork().
  */
 #ifndef ROCADE_ROCADE_H
 #define ROCADE_ROCADE_H
@@ -30,31 +31,37 @@ struct rocade_engine;
 /* Returns a constant string, for example "0.1.0". */
 const char *rocade_version(void);
 
-/* Returns one sentence that describes why the last rocade_* call of this thread failed,
- * or "" if none has failed. Valid until the thread's next rocade_* call. */
+/* Returns one sentence that describes why the last failed rocade_* call of this thread
+ * failed, or "" if none has failed. Valid until the thread's next rocade_* call. */
 const char *rocade_error(void);
 
 /* ---- Ports ---- */
 
 struct rocade_port_conf {
 	size_t size; /* sizeof(struct rocade_port_conf): lets the structure grow */
-	/* name of the verbs device; NULL: the first free one of rocade0, rocade1 ... */
+	/* name of the verbs device, at most 63 characters; NULL: the first free one of
+	 * rocade0, rocade1 ... */
 	const char *name;
-	/* At least one, comma-separated, with prefix lengths:
-	 * "192.0.2.1/24,2001:db8::1/64". A link-local IPv6 address is added. */
+	/* At least one, at most 7, comma-separated, with prefix lengths:
+	 * "192.0.2.1/24,2001:db8::1/64". The first one is GID 0. A link-local IPv6
+	 * address is added. */
 	const char *addresses;
 	const char *gateway4;	/* default gateway for IPv4; NULL: none */
 	const char *gateway6;
-	/* IP MTU in bytes, 576 to 9000; 0: the port's. A path MTU of 4096 needs 4180. */
+	/* IP MTU in bytes, 576 to 9000; 0: the port's present one, or 4180 for a loop. A
+	 * path MTU of 4096 needs 4180. */
 	uint32_t mtu;
 	uint16_t vlan;		/* 802.1Q VLAN ID, 1..4094; 0: untagged */
 	uint16_t ethdev;	/* port id of rte_ethdev (rocade_open_port() only) */
 	uint16_t engines; /* engines, each with a pair of RX and TX queues: 1..16; 0: 1 */
-	/* descriptors of an RX queue; 0: 1024. A loop uses that of the first port for
-	 * both. */
+	/* Descriptors of an RX and of a TX queue. 0: 1024. An ethdev port adjusts the
+	 * numbers to the limits of the PMD. A loop uses conf[0].rx_desc for both sides,
+	 * up to 32768, rounded up to a power of two, and ignores tx_desc. */
 	uint16_t rx_desc;
 	uint16_t tx_desc;
-	uint32_t qpn_base;	/* first QPN, 2..0xFFFFFE; 0: random */
+	/* first QPN, 2..0xFFFFFE; 0: random. qpn_base + max_qp must not exceed 24
+	 * bits. */
+	uint32_t qpn_base;
 	uint32_t max_qp;	/* QPs, up to 131072; 0: 65536 */
 	/* Limit of unacknowledged packets to one peer, for all QPs of an engine together.
 	 * 0: half of the receive ring. */
@@ -63,10 +70,11 @@ struct rocade_port_conf {
 };
 
 /*
- * Takes an ethdev port: configures and starts it, and adds the verbs device. EAL must be
- * initialised. *port is valid until rocade_close_port(). EINVAL: a member of conf is
- * wrong, or EAL is not initialised. ENODEV: no such ethdev port. EBUSY: the port is
- * started already. ENOMEM. EEXIST: the name is in use. EIO: the PMD refused.
+ * Takes an ethdev port that is not started: configures and starts it, and adds the verbs
+ * device. EAL must be initialised. *port is valid until rocade_close_port(). EINVAL: a
+ * member of conf is wrong, or EAL is not initialised. ENODEV: no such ethdev port. EBUSY:
+ * the port is started already. EEXIST: the name is in use. EIO: the PMD refused. ENOMEM.
+ * After a failure the ethdev port may be closed (rte_eth_dev_close()).
  */
 int rocade_open_port(const struct rocade_port_conf *conf, struct rocade_port **port);
 
@@ -88,7 +96,8 @@ struct ibv_device *rocade_port_device(struct rocade_port *port);
  * unicast address. ENOSPC: the neighbour table is full. */
 int rocade_port_resolve(struct rocade_port *port, const union ibv_gid *gid);
 
-/* Replaces addresses and gateways of a running port; NULL keeps the present ones. EINVAL:
+/* Replaces addresses and gateways of a running port; NULL keeps the present ones, ""
+ * removes a gateway. If the GID table changes, contexts get IBV_EVENT_GID_CHANGE. EINVAL:
  * an address is not valid. */
 int rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
 	const char *gateway4, const char *gateway6);
@@ -101,8 +110,9 @@ bool rocade_port_link_up(struct rocade_port *port);
  * errno value of the PMD. */
 int rocade_port_set_link(struct rocade_port *port, bool up);
 
-/* Convert between text and GID, IPv4 as a.b.c.d. EINVAL: text is not an address. The text
- * takes up to 46 bytes; rocade_gid_format() returns buf. */
+/* Convert between text and GID; an IPv4 address is a.b.c.d. EINVAL: text is not an
+ * address. The text takes up to 46 bytes with its NUL; rocade_gid_format() returns
+ * buf. */
 int rocade_gid_parse(const char *text, union ibv_gid *gid);
 const char *rocade_gid_format(const union ibv_gid *gid, char *buf, size_t size);
 
@@ -123,15 +133,17 @@ unsigned rocade_engine_poll(struct rocade_engine *engine);
 
 /*
  * Lets an EAL worker lcore run this engine until rocade_engine_stop(). An lcore can run
- * several engines, one after another. EINVAL: no such lcore, or it is the main lcore.
- * EBUSY: the lcore runs something else, or the engine is launched already.
+ * up to 64 engines, one after another. EINVAL: no such lcore, it is the main lcore, or
+ * EAL is not initialised. EBUSY: the lcore runs something else or 64 engines, or the
+ * engine is launched already.
  */
 int rocade_engine_launch(struct rocade_engine *engine, unsigned lcore);
 /* Returns when the lcore no longer runs the engine. EINVAL: the engine is not launched. */
 int rocade_engine_stop(struct rocade_engine *engine);
 
 /* Chooses the engine of the QPs that this context creates from now on. -1 (the default):
- * engines take turns. EINVAL: not a context of a Rocade device, or no such engine. */
+ * round robin over the engines. EINVAL: not a context of a Rocade device, or no such
+ * engine. */
 int rocade_context_set_engine(struct ibv_context *context, int engine);
 
 /* ---- Statistics and state: not for the data path ---- */
@@ -143,7 +155,8 @@ struct rocade_stat {
 };
 
 /* Fills up to n rows with the counters of an engine (an index, or -1 for the sum of all).
- * Returns how many counters there are. */
+ * Returns how many counters there are; rows may be NULL if n is 0. An index without an
+ * engine gives zeros. */
 unsigned rocade_port_stats(struct rocade_port *port, int engine, struct rocade_stat *rows,
 	unsigned n);
 /* As rocade_port_stats(), with the counters of a QP. Returns 0 if qp is not of a Rocade
@@ -158,8 +171,8 @@ struct rocade_qp_info {
 	uint32_t sq_max_wr;
 	/* slots in use: posted, and not yet freed by polling a CQE */
 	uint32_t sq_outstanding;
-	/* how many of these are signaled. If the SQ is full and this is 0, the queue
-	 * cannot recover before RESET (ibv_post_send(3)). */
+	/* how many of these are signaled. If the SQ is full and this is 0, no completion
+	 * will free a slot: the queue stays full until RESET (ibv_post_send(3)). */
 	uint32_t sq_signaled;
 	uint32_t sq_full_unsignaled; /* posts refused in that state */
 	uint32_t sq_unacked; /* packets sent and not yet acknowledged */
@@ -205,18 +218,20 @@ struct rocade_impair {
 	uint32_t duplicate_ppm;
 	uint32_t reorder_ppm; /* held back until 1 to 8 later frames have passed */
 	uint32_t corrupt_ppm; /* one bit flipped, behind the Ethernet header */
-	/* The same seed has the same effect on the same sequence of frames. */
+	/* The same seed has the same effect on the same sequence of frames of a queue. */
 	uint64_t seed;
 };
-/* Impair the frames received, or those sent, on every queue of the port from now on. All
- * rates 0: off. EINVAL: a rate exceeds 1000000. ENOMEM. */
+/* Impair the frames received (rocade_port_impair()) or sent (rocade_port_impair_tx()) on
+ * every queue of the port from now on. All rates 0: off. EINVAL: a rate exceeds 1000000.
+ * ENOMEM. */
 int rocade_port_impair(struct rocade_port *port, const struct rocade_impair *impair);
 int rocade_port_impair_tx(struct rocade_port *port, const struct rocade_impair *impair);
 
 struct rocade_impair_stats {
 	uint64_t lost, duplicated, reordered, corrupted;
 };
-/* The effects on all queues so far. Return 0. */
+/* The effects on all queues since the port was opened, of frames received and of frames
+ * sent. Return 0. */
 int rocade_port_impair_stats(struct rocade_port *port, struct rocade_impair_stats *stats);
 int rocade_port_impair_tx_stats(
 	struct rocade_port *port, struct rocade_impair_stats *stats);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of a daemon and its clients, as printed by `rocade-status`. */
+/* The state of a daemon and its clients, as printed by `rocade-status`. These functions
+ * are part of Rocade's programs; no installed library contains them. */
 #ifndef ROCADE_STATUS_H
 #define ROCADE_STATUS_H
 
@@ -12,12 +13,15 @@ extern "C" {
  * daemon asks its clients, which have 200 ms to answer. *json is a text that the caller
  * must free():
  *
- *   {"socket": PATH,
- *    "daemon": {"device": {...}, "clients": [{"id": 1, "pid": ..., ...}, ...],
- * "departed": {...}}, "reports": [{"id": 1, "answered": true, "engine": {...},
- * "srq_count": N, "srqs": [...], "qps": [...]}, ...]}
+ * {"socket": PATH,
+ *  "daemon": {"device": {...}, "port": {...}, "clients": [{"id": 1, "pid": ..., ...}, ...],
+ *             "departed": {...}, ...},
+ *  "reports": [{"id": 1, "answered": true, "engine": {...}, "srq_count": N,
+ *               "srqs": [...], "qps": [...]}, ...]}
  *
- * A report contains the client's own statistics, with up to 256 SRQs and 1024 QPs. The
+ * "port" is absent without a port. "departed" is the sum of the counters of disconnected
+ * clients. A report contains the statistics of the client with the same id, with up to
+ * 256 SRQs and 1024 QPs; "answered" is false if the client has not answered in time. The
  * reports are those of clients of the caller's user; of all clients for root and the
  * daemon's user.
  *

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A line of text that grows in a buffer of the caller. Its length goes on counting when
- * the buffer is full. */
+/* Text appended piece by piece to a buffer of the caller. */
 #ifndef ROCADE_BASE_LINE_H
 #define ROCADE_BASE_LINE_H
 
@@ -9,9 +8,10 @@
 struct line {
 	char *buf;
 	size_t size;
-	size_t len; /* of the whole text, without the NUL */
+	size_t len; /* of the whole text without the NUL, even if the buffer is full */
 };
 
+/* Appends what printf() would print, as far as it fits. */
 void
 line_add(struct line *line, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The control path's log; nothing on the data path logs. Messages go to a sink that the
- * embedder sets (rte_log in a DPDK process); without one, warnings and errors go to stderr.
- */
+/* The log of the control path; nothing on the data path logs. Messages go to a sink that the
+ * embedder sets (rte_log in a DPDK process). Without a sink, warnings and errors go to stderr. */
 #ifndef ROCADE_BASE_LOG_H
 #define ROCADE_BASE_LOG_H
 

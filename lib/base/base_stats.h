@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Counters. Each set has one writer, the holder of the engine lock, which adds with plain
- * stores. Any thread may read, one value at a time. They are 64 bits wide (32 for a QP)
- * and never reset by the library: `clear` in a program subtracts a snapshot.
- */
+/* Counters. Each set has one writer, the holder of the engine lock, which adds with plain
+ * stores. Any thread may read, one value at a time. Counters are 64 bits wide (32 for a QP).
+ * The library never resets them: the command `clear` of rocade-testpmd subtracts a snapshot. */
 #ifndef ROCADE_BASE_STATS_H
 #define ROCADE_BASE_STATS_H
 

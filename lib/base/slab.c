@@ -8,10 +8,11 @@
 
 /* The header of a block: one cache line before its pieces. */
 struct slab_block {
-	LIST_ENTRY(slab_block) link; /* in the class's roomy list, unless full */
+	/* in the class's partial list, unless all pieces are in use */
+	LIST_ENTRY(slab_block) link;
 	void *free; /* list of freed pieces; each begins with a pointer to the next */
 	uint32_t len;		     /* of a piece */
-	uint32_t count;
+	uint32_t count; /* pieces of the block */
 	uint32_t fresh; /* pieces from this one on have never been given out */
 	uint32_t used;
 };

@@ -15,23 +15,25 @@
 #include "base/base_alloc.h"
 
 #define SLAB_PIECE_MAX (16u << 10)
-#define SLAB_BLOCK_LEN (16u << 10) /* approximate: a block has at least sixteen pieces */
+/* length of a full-size block, unless 16 pieces take more */
+#define SLAB_BLOCK_LEN (16u << 10)
 
 struct slab_block;
 LIST_HEAD(slab_blocks, slab_block);
 
-/* Blocks of pieces of one length. The first blocks have fewer pieces: most programs have
- * one QP. */
+/* Blocks of pieces of one length. The first block has one piece, and each further one up
+ * to twice as many, because most programs have one QP. */
 struct slab_class {
-	struct slab_blocks partial;
-	uint32_t count; /* blocks */
+	struct slab_blocks partial; /* those with a free piece */
+	uint32_t count; /* all blocks of this class */
 };
 
 struct slab {
 	struct alloc from;
 	size_t piece_max;
 	pthread_mutex_t lock;
-	/* all blocks, by address: finds the block of a piece */
+	/* All blocks, ordered by address, to find the block of a piece: count of them, in
+	 * an array of room entries. */
 	struct slab_block **blocks;
 	uint32_t count, room;
 	struct slab_class classes[SLAB_PIECE_MAX / LINE_SIZE];

@@ -74,8 +74,8 @@ event_find(const struct wheel *wheel, uint64_t tick, struct wheel_event *event)
 		return false;
 
 	uint64_t turn = tick >> (TOP * WHEEL_SLOT_BITS);
-	/* From the slot after the current one: a timer in that waits a whole
-	 * revolution. */
+	/* Starts at the slot after the current one: a timer in the current slot waits a
+	 * whole revolution. */
 	unsigned first = (turn + 1) & SLOT_MASK;
 	uint64_t seen = wheel->occupied[TOP];
 

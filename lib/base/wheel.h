@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A hierarchical timing wheel. Time is an argument: the wheel reads no clock. A timer
+/* A hierarchical timing wheel. Time is an argument: the wheel reads no clock. A timer
  * never fires before its time. It fires in the first wheel_advance() at or after the end
  * of the tick that its time lies in (at most WHEEL_TICK_NS late). Insert and remove are
- * O(1). Advancing over idle time costs nothing per tick (bitmaps of occupied slots are
- * skipped through).
+ * O(1). Idle time costs nothing: a bitmap of each level finds the next slot with timers.
  *
- * One thread at a time: the holder of the engine lock.
- */
+ * One thread at a time: the holder of the engine lock. */
 #ifndef ROCADE_BASE_WHEEL_H
 #define ROCADE_BASE_WHEEL_H
 
@@ -35,7 +32,7 @@ struct wheel {
 	uint32_t count;
 	uint64_t occupied[WHEEL_LEVELS];
 	struct wheel_list slots[WHEEL_LEVELS][WHEEL_SLOTS];
-	struct wheel_list due; /* set for a tick that has been processed */
+	struct wheel_list due; /* timers that were set for a tick already processed */
 };
 
 typedef void (*wheel_fire_fn)(struct wheel_timer *timer, uint64_t now_ns, void *arg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the user does with a connection. */
+/* The calls by which the user opens, accepts, rejects, ends and releases connections. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Creation, timers and transmit queue of the connection manager. */
 #include <errno.h>
 #include <stdlib.h>
 

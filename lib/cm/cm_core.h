@@ -3,22 +3,24 @@
  * The connection manager (CM) of a port (IBA 12, annex A11): listeners, connections,
  * service ID resolution (SIDR). It does no I/O and reads no clock. cm_rx() takes received
  * messages, cm_tx() returns messages to send, cm_next_event() returns events for the
- * user. Not thread safe: one thread at a time.
+ * user: the code that calls this interface (lib/ucm, or lib/verbs for <rocade/cm.h>). Not
+ * thread safe: one thread at a time.
  *
  * Peers cause no allocation: cm_create() allocates all connections. While none is free,
  * requests are rejected with reason 3 (IBA 12.6.7.2).
  *
- * A silent peer is forgotten after max_retries + 1 times the response timeout plus two
- * packet lifetimes. For a REP, the retries and the timeout are those of the peer's REQ.
- * An MRA adds at most 69 s. A connection that was established then stays in time wait.
- * States that wait for the local user have no time limit.
+ * A message that needs a response and gets none is sent max_retries + 1 times, with a
+ * wait of the response timeout and two packet lifetimes after each. Then the peer counts
+ * as unreachable. For a REP, the retries and the response timeout are those of the peer's
+ * REQ. An MRA adds at most 69 s. After a REP or a DREQ without a response the connection
+ * is in time wait before it ends. States that wait for the local user have no time limit.
  */
 #ifndef ROCADE_CM_CM_CORE_H
 #define ROCADE_CM_CM_CORE_H
 
 #include "cm/mad.h"
 
-/* REJ reasons (IBA 12.6.7.2) that are used here. */
+/* The reasons of a REJ (IBA 12.6.7.2) that are used here. */
 enum cm_reason {
 	CM_REJ_NO_QP = 1,
 	CM_REJ_NO_RESOURCES = 3,
@@ -48,12 +50,13 @@ enum cm_transport { CM_RC, CM_UC, CM_RD, CM_XRC };
 struct cm_conf {
 	uint64_t ca_guid;
 	/* Seeds the communication IDs and the secret of the hash tables. It must differ
-	 * at each start, best random: otherwise peers take new connections for stale
-	 * ones. */
+	 * at each start, best random. Otherwise a peer takes a new connection for one
+	 * that it has already, and rejects it as stale. */
 	uint64_t seed;
 	uint32_t max_conns; /* connections in any state, including time wait: 1..65536 */
-	/* A timeout code n means 4.096 us * 2^n (IBA 12.7). */
-	/* 0..CM_TIMEOUT_MAX: time limit of either side for a response */
+	/* Timeout codes: code n means 4.096 us * 2^n (IBA 12.7). response_timeout and
+	 * packet_life are at most CM_TIMEOUT_MAX, the others at most CM_MRA_MAX. */
+	/* how long each side waits for a response of the other */
 	uint8_t response_timeout;
 	uint8_t packet_life;
 	uint8_t ack_timeout; /* of the QPs; also the duration of time wait */
@@ -65,7 +68,8 @@ struct cm_conf {
 #define CM_MRA_MAX 24     /* 69 s: a longer timeout of an MRA is reduced to this */
 #define CM_MAX_LISTENERS 4096
 
-/* Source and destination of a message, as GIDs. */
+/* Addresses of a message, as GIDs. For received messages too, sgid is the local one and
+ * dgid the peer's. */
 struct cm_path {
 	uint8_t sgid[16]; /* local */
 	uint8_t dgid[16];
@@ -78,7 +82,7 @@ struct cm_listener;
 /* QP parameters of one side, as carried in REQ and REP. */
 struct cm_qp {
 	uint32_t qpn;
-	uint32_t psn; /* starting PSN, for the other side's SQ (IBA 12.7.31) */
+	uint32_t psn; /* starting PSN of the other side's SQ (IBA 12.7.31) */
 	uint8_t responder_resources; /* READs and atomics outstanding that it accepts */
 	uint8_t initiator_depth;     /* READs and atomics that it may have outstanding */
 	uint8_t rnr_retry;
@@ -101,16 +105,17 @@ struct cm_request {
 };
 
 enum cm_event_type {
-	/* passive side: cm_accept() or cm_reject(), in the end cm_release(); user is the
-	 * listener's */
+	/* passive side: the user calls cm_accept() or cm_reject(), in the end
+	 * cm_release(). user is the listener's. */
 	CM_EVENT_REQUEST,
-	CM_EVENT_REPLY,       /* active side: bring the QP to RTS, then cm_confirm() */
+	/* active side: the user brings its QP to RTS, then calls cm_confirm() */
+	CM_EVENT_REPLY,
 	/* passive side: the RTU came, or cm_established() was called */
 	CM_EVENT_ESTABLISHED,
 	CM_EVENT_REJECTED,    /* status: reason of the REJ */
 	CM_EVENT_UNREACHABLE, /* no response after all retries */
 	CM_EVENT_DISCONNECTED,
-	/* passive side: cm_sidr_reply(), in the end cm_release() */
+	/* passive side: the user calls cm_sidr_reply(), in the end cm_release() */
 	CM_EVENT_SIDR_REQUEST,
 	/* active side: status is an enum cm_sidr_status; qp.qpn and qkey are valid if it
 	 * is 0 */
@@ -161,8 +166,8 @@ cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out);
 void
 cm_destroy(struct cm *cm);
 
-/* Handles a message that came from the peer's QP 1 to QP 1, with its Q_Key. Returns
- * CM_DROP_none, or why the message was dropped. */
+/* Handles a message that came from the peer's QP 1 to QP 1 with the Q_Key of QP 1.
+ * Returns CM_DROP_none, or why the message was dropped. */
 enum cm_drop
 cm_rx(struct cm *cm, const uint8_t *bytes, size_t len, const struct cm_path *path,
 	uint64_t now);
@@ -202,7 +207,8 @@ cm_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16], uint32_t b
 int
 cm_sidr_listen(struct cm *cm, uint64_t service_id, const uint8_t addr[16],
 	uint32_t backlog, void *user, struct cm_listener **out);
-/* Rejects the requests whose event was not fetched. The others remain the user's. */
+/* Rejects the requests whose event was not fetched. The other connections of the listener
+ * stay with the user. */
 void
 cm_unlisten(struct cm_listener *listener, uint64_t now);
 
@@ -235,8 +241,8 @@ int
 cm_sidr_reply(struct cm_conn *conn, enum cm_sidr_status status, uint32_t qpn,
 	uint32_t qkey, const void *private, size_t len, uint64_t now);
 
-/* Allowed in any state: rejects or disconnects an open connection. No event names the
- * connection after that. */
+/* Ends the user's ownership. Allowed in any state: an open connection is rejected or
+ * disconnected. No event names the connection after that. */
 void
 cm_release(struct cm_conn *conn, uint64_t now);
 void

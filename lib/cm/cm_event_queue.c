@@ -93,8 +93,8 @@ cm_has_event(const struct cm *cm)
 	return !TAILQ_EMPTY(&cm->conns_with_events);
 }
 
-/* Returns the events of a connection in the order of the enum, which is that in which
- * they happen. */
+/* Returns the events of a connection in the order of enum cm_event_type, which is the
+ * order in which they can happen. */
 bool
 cm_next_event(struct cm *cm, struct cm_event *event)
 {

@@ -10,7 +10,8 @@
 
 #define CM_TX_QUEUE_LEN 256 /* capacity of the queue of cm_tx(): a power of two */
 #define CM_BUCKETS 1024
-#define CM_MRA_REQ 0 /* the message an MRA or REJ refers to (IBA 12.6.6.1, 12.6.7.1) */
+/* the message that an MRA or REJ refers to (IBA 12.6.6.1, 12.6.7.1) */
+#define CM_MRA_REQ 0
 #define CM_MRA_REP 1
 #define CM_REJ_OTHER 2
 
@@ -24,9 +25,9 @@
 	X(ESTABLISHED)                                                                   \
 	X(DREQ_SENT) /* timer: retry */                                                  \
 	X(TIMEWAIT)  /* timer: end of time wait */                                       \
-	X(ANSWERED)  /* passive: REJ or SIDR_REP sent; timer: end of repeats */          \
-	X(SIDR_SENT) /* timer: retry */                                                  \
-	X(SIDR_RCVD)                                                                     \
+	X(ANSWERED)  /* passive: REJ or SIDR_REP sent, repeated until the timer ends */  \
+	X(SIDR_SENT) /* active, timer: retry */                                          \
+	X(SIDR_RCVD) /* passive: the user decides */                                     \
 	X(CLOSED) /* not yet released by the user */
 
 enum cm_state {
@@ -42,7 +43,8 @@ struct cm_conn {
 	struct wheel_timer timer;
 	struct cm *cm;
 	void *user;
-	struct cm_listener *listener;  /* counts in its backlog; NULL: does not */
+	/* the listener whose backlog counts this connection; NULL: none does */
+	struct cm_listener *listener;
 	LIST_ENTRY(cm_conn) backlog_link; /* in listener->conns */
 	TAILQ_ENTRY(cm_conn) link;     /* in cm->spare or cm->answered */
 	TAILQ_ENTRY(cm_conn) event_link;
@@ -50,7 +52,7 @@ struct cm_conn {
 	LIST_ENTRY(cm_conn) qpn_link; /* in cm->by_qpn, by remote_key and remote_qpn */
 	uint64_t tid;
 	uint64_t remote_key; /* the peer's CA GUID; SIDR: hash of the peer's address */
-	uint64_t wait_ns;    /* response timeout of out */
+	uint64_t wait_ns;    /* how long to wait for a response to `out` */
 	uint32_t local_id;
 	uint32_t remote_id;
 	uint32_t local_qpn;
@@ -89,6 +91,7 @@ struct cm_listener {
 };
 LIST_HEAD(cm_listeners, cm_listener);
 
+/* A message in the queue of cm_tx(). */
 struct cm_out {
 	struct mad mad;
 	struct cm_path path;
@@ -116,6 +119,7 @@ struct cm {
 	struct cm_out out[CM_TX_QUEUE_LEN];
 };
 
+/* Duration of a timeout code (IBA 12.7). */
 static inline uint64_t
 code_ns(unsigned code)
 {
@@ -125,6 +129,7 @@ code_ns(unsigned code)
 /* cm_core.c */
 uint64_t
 cm_rand(struct cm *cm);
+/* Queues a copy of the message for cm_tx(). */
 void
 cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad);
 
@@ -135,6 +140,8 @@ struct cm_conn *
 conn_alloc(struct cm *cm);
 void
 conn_free(struct cm_conn *conn);
+/* Find a connection by the local ID, the peer's ID or the peer's QPN. key: the peer's
+ * GUID, or for SIDR gid_key() of its address. Return NULL if there is none. */
 struct cm_conn *
 conn_find(struct cm *cm, uint32_t local_id);
 struct cm_conn *
@@ -155,8 +162,11 @@ uint64_t
 gid_key(const struct cm *cm, const uint8_t gid[16]);
 
 /* state.c */
+/* Changes the state and stops the timer. */
 void
 conn_enter(struct cm_conn *conn, enum cm_state state);
+/* Queues an event for the user, unless it has released the connection or this type was
+ * raised before. */
 void
 conn_event(struct cm_conn *conn, enum cm_event_type type);
 /* Returns whether the event of the connection's request was not fetched yet. */
@@ -171,6 +181,7 @@ conn_timeout(struct cm_conn *conn, uint64_t now);
 /* Closes the connection. Frees it if the user has released it. */
 void
 conn_end(struct cm_conn *conn);
+/* Enters TIMEWAIT for the time of the ACK timeout. */
 void
 conn_timewait(struct cm_conn *conn, uint64_t now);
 /* Sends conn->out and enters ANSWERED: for a while, a retry of the request gets the same
@@ -180,11 +191,13 @@ conn_send_response(struct cm_conn *conn, uint64_t now);
 /* Initialises a message to the peer with both communication IDs. */
 void
 conn_mad(const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64_t tid);
+/* Sends a DREQ, and enters DREQ_SENT. */
 void
 conn_dreq(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
 /* The peer has connected anew and lost this connection: disconnects it. */
 void
 conn_stale(struct cm_conn *conn, uint64_t now);
+/* Builds a REJ in conn->out; the caller sends it. */
 void
 conn_rej(struct cm_conn *conn, enum cm_reason reason, const void *private, size_t len);
 
@@ -199,8 +212,8 @@ listener_conn(struct cm_listener *listener, enum cm_state state);
 void
 conn_leave_backlog(struct cm_conn *conn);
 
-/* cm_rx_req.c, cm_rx_sidr.c: handle a received message. Return CM_DROP_none, or why it was
- * dropped. */
+/* cm_rx_req.c, cm_rx_sidr.c: handle a received message. Return CM_DROP_none, or why it
+ * was dropped. */
 enum cm_drop
 req_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path, uint64_t now);
 enum cm_drop

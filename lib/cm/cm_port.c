@@ -13,9 +13,10 @@ struct cm_port {
 	struct dev *dev;
 	/* Protects cm. May be taken with an engine lock held, not vice versa. */
 	pthread_mutex_t lock;
-	/* for the engine: when cm has a message to send or a timer expires */
+	/* the engines call on_tx() from this time on: 0 if cm has a message to send, else
+	 * when cm's next timer expires */
 	uint64_t due;
-	void (*wake)(void *arg); /* NULL: no notification */
+	void (*wake)(void *arg); /* NULL: no callback is set */
 	void *wake_arg;
 	bool notified; /* wake was called since the last cm_port_rearm() */
 };

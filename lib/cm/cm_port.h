@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection manager of a device: uses its QP 1, polled by its engines. The calls of
- * cm_core.h are allowed between cm_port_lock() and cm_port_unlock(), from any thread that
- * holds no engine lock. */
+ * cm_core.h are allowed between cm_port_lock() and cm_port_unlock(). The engines take
+ * this lock with the engine lock held. So a thread that holds it must not take an engine
+ * lock. */
 #ifndef ROCADE_CM_CM_PORT_H
 #define ROCADE_CM_CM_PORT_H
 
@@ -21,7 +22,8 @@ void
 cm_port_close(struct cm_port *port);
 
 /* Sets a callback that is called, with the lock held, when there are events. It is called
- * again only after cm_port_rearm(), which calls it at once if there are events. */
+ * again only after cm_port_rearm(). cm_port_rearm() calls it at once if there are
+ * events. */
 void
 cm_port_set_wake(struct cm_port *port, void (*wake)(void *arg), void *arg);
 void

@@ -27,7 +27,8 @@ mra_rep(struct cm_conn *conn)
 	mad_put(&conn->out, MAD_MRA_service_timeout, conn->cm->conf.mra_timeout);
 }
 
-/* The peer's communication ID or QP belongs to another connection already. */
+/* The peer's communication ID or QP belongs to another connection already: rejects the
+ * REP as stale, and disconnects the old connection if it is with the same host. */
 static enum cm_drop
 rep_stale(struct cm_conn *conn, struct cm_conn *old, uint64_t now)
 {
@@ -87,7 +88,8 @@ rtu_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	return cm_established(conn, now) == 0 ? CM_DROP_none : CM_DROP_state;
 }
 
-/* Extends the timer once per message: otherwise a peer could delay for ever. */
+/* Extends the timer of the REQ or REP that the MRA names. Only the first MRA counts:
+ * otherwise a peer could delay for ever. */
 static enum cm_drop
 mra_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 {
@@ -126,8 +128,8 @@ rej_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 		else
 			conn_timewait(conn, now);
 		break;
-	/* The peer's user rejected the REP late, or the peer gave up waiting for the
-	 * RTU. */
+	/* The peer's user rejected the REP after data had established the connection, or
+	 * the peer gave up waiting for the RTU. */
 	case CM_ESTABLISHED:
 		cm->stats.disconnected++;
 		/* fall through */
@@ -143,7 +145,8 @@ rej_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	return CM_DROP_none;
 }
 
-/* Every DREQ gets a DREP, also for an unknown connection: otherwise it is retried. */
+/* Answers a DREQ with a DREP, also for an unknown connection: otherwise the peer retries
+ * the DREQ. */
 static void
 drep_send(struct cm *cm, const struct cm_path *path, const struct mad *dreq)
 {
@@ -161,8 +164,8 @@ dreq_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	struct cm *cm = conn->cm;
 
 	if (conn->state == CM_REQ_SENT) {
-		/* The peer accepted and gave up before its REP came. Retries of the REQ
-		 * will show that. */
+		/* The peer accepted and gave up before its REP came here. The next retry
+		 * of the REQ shows that. */
 		drep_send(cm, &conn->path, mad);
 		return CM_DROP_state;
 	}
@@ -198,7 +201,7 @@ drep_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	return CM_DROP_none;
 }
 
-/* Alternate paths are not supported (IBA 12.8). */
+/* Answers a LAP. Alternate paths are not supported (IBA 12.8). */
 static void
 apr_send(
 	struct cm *cm, const struct cm_path *path, const struct mad *lap, unsigned status)
@@ -232,8 +235,8 @@ apr_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	return CM_DROP_state; /* no LAP was sent */
 }
 
-/* For a communication ID that is not in use. A message whose sender waits for a response
- * gets one. A REJ or a response never does. */
+/* Handles a message whose communication IDs name no connection. A DREQ, REP or LAP gets a
+ * response, because its sender would retry it. Other messages are dropped. */
 static enum cm_drop
 unknown_id_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path)
 {
@@ -262,7 +265,7 @@ unknown_id_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path)
 }
 
 /* Finds the connection that a message names by both IDs. The sender of a REJ for a
- * timeout may not know the local one. */
+ * timeout may not know this side's ID, and names itself by its GUID. */
 static struct cm_conn *
 conn_of(struct cm *cm, const struct mad *mad)
 {

@@ -23,7 +23,7 @@ req_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,
 	return CM_DROP_none;
 }
 
-/* Returns the reason to reject the REQ for its content; 0: none. */
+/* Returns the reason to reject the REQ for its content, or 0. */
 static unsigned
 req_check(const struct mad *req, const struct cm_path *path)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Listeners: registration, lookup for a request, backlog. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

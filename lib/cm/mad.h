@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of the connection manager (IBA 12.6, 13.4): MADs of 256 bytes on QP 1. Access
- * to fields by name, in host order; to the private data, and to its RDMA IP CM header
- * (annex A11). */
+/* Messages of the connection manager (IBA 12.6, 13.4): MADs of 256 bytes on QP 1.
+ * Functions read and write a field by name in host byte order, the private data, and the
+ * header of RDMA IP CM in the private data (annex A11). */
 #ifndef ROCADE_CM_MAD_H
 #define ROCADE_CM_MAD_H
 
@@ -54,8 +54,8 @@ struct mad_field_row {
 };
 extern const struct mad_field_row mad_field_rows[MAD_FIELD_COUNT];
 
-/* Returns CM_DROP_none if the bytes are a CM message with a known attribute, else why
- * not. */
+/* Returns CM_DROP_none if the bytes are a CM message with a known attribute, else why the
+ * message is dropped. */
 enum cm_drop
 mad_check(const uint8_t *bytes, size_t len);
 
@@ -95,14 +95,13 @@ const uint8_t *
 mad_private(const struct mad *mad, size_t *len);
 size_t
 mad_private_max(enum mad_attr attr);
-/* Copies len bytes to offset off; they must fit (asserted). The rest stays zero. */
+/* Copies len bytes to offset off of the private data; they must fit (asserted). The other
+ * bytes stay as they are: zero after mad_init(). */
 void
 mad_put_private(struct mad *mad, size_t off, const void *bytes, size_t len);
 
-/*
- * The header of RDMA IP CM: the first 36 bytes of the private data of REQ and SIDR_REQ.
- * The destination's port is part of the service id.
- */
+/* The header of RDMA IP CM: the first 36 bytes of the private data of REQ and SIDR_REQ.
+ * The destination's port is part of the service ID. */
 #define CMA_HDR_LEN 36
 #define CMA_REQ_PRIVATE (92 - CMA_HDR_LEN)
 #define CMA_SIDR_PRIVATE (216 - CMA_HDR_LEN)

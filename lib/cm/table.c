@@ -16,7 +16,8 @@ id_make(struct cm *cm, uint32_t index)
 	return id;
 }
 
-/* Frees the oldest released connection that is kept only to repeat a lost response. */
+/* Frees the oldest connection in ANSWERED that the user has released. It is kept only to
+ * repeat its response if that was lost. */
 static void
 answered_forget(struct cm *cm)
 {
@@ -92,7 +93,7 @@ conn_find(struct cm *cm, uint32_t local_id)
 		       : NULL;
 }
 
-/* The peer chooses both numbers. The secret keeps it from choosing the bucket. */
+/* The peer chooses key and number. The secret keeps it from choosing the bucket. */
 static unsigned
 conn_bucket_index(const struct cm *cm, uint64_t key, uint32_t number)
 {

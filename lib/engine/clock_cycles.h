@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the cycles of a pass go, for -Dcycles=true: the counters cycles_* of
- * base_stats.def. Every other build compiles these macros to nothing. Stages are measured
- * by the burst. */
+ * base_stats.def. Every other build compiles these macros to nothing. A stage is measured
+ * once per burst. */
 #ifndef ROCADE_ENGINE_CLOCK_CYCLES_H
 #define ROCADE_ENGINE_CLOCK_CYCLES_H
 

@@ -37,8 +37,8 @@ dev_engines_unlock(struct dev *dev)
 		engine_unlock(dev->engines[i]);
 }
 
-/* The largest path MTU whose packets fit the IP MTU with the largest headers: 20 or 40
- * IP, 8 UDP, 12 BTH, 20 extended, 4 ICRC (RoCEv2, annex A17). */
+/* The largest path MTU whose packets fit the IP MTU with these headers: 20 or 40 IP, 8
+ * UDP, 12 BTH, 20 extended (RETH and immediate data), 4 ICRC (RoCEv2, annex A17). */
 static enum ibv_mtu
 largest_path_mtu(uint32_t ip_mtu, bool ipv6)
 {

@@ -39,8 +39,8 @@ struct group {
 };
 LIST_HEAD(group_list, group);
 
-/* Callbacks for a port behind the daemon, which assigns QPNs, learns of connections and
- * groups, and resolves neighbours. Control path, without engine locks. Return 0 or
+/* Callbacks for a port behind the daemon. The daemon assigns QPNs, is told of connections
+ * and groups, and resolves neighbours. Control path, without engine locks. Return 0 or
  * -errno. */
 struct dev_hooks {
 	int (*qpn_take)(void *arg, uint32_t *qpn);
@@ -55,12 +55,12 @@ struct dev_hooks {
 #define MANY_QPS_DEFAULT 128
 
 struct dev_conf {
-	/* NULL: none. QPNs are in qpn_base..+max_qp-1 with hooks too */
+	/* NULL: none. With hooks too, QPNs are in qpn_base..qpn_base+max_qp-1. */
 	const struct dev_hooks *hooks;
 	void *hooks_arg;
 	char name[DEV_NAME_MAX];
-	struct net_conf
-		net; /* the MAC is ignored (the port's is taken), link-local is added */
+	/* the MAC is ignored (the port's is taken); the link-local address is added */
+	struct net_conf net;
 	uint32_t mtu;      /* IP MTU, 576..9000 */
 	uint32_t qpn_base; /* first QPN, 2..0xFFFFFE; 0: random */
 	uint32_t max_qp;   /* 1..2^17 */
@@ -111,8 +111,9 @@ struct dev {
 	struct group_list groups[DEV_GROUP_BUCKETS];
 	uint32_t group_count;
 	uint32_t attached_count;
-	pthread_mutex_t lock; /* control calls that change QPs, attachments, addresses */
-	/* guards the two below; taken after all other locks except that of net */
+	/* held by control calls that change QPs, SRQs, CQs, attachments or addresses */
+	pthread_mutex_t lock;
+	/* guards listeners and link_up; taken after all other locks except that of net */
 	pthread_mutex_t link_lock;
 	LIST_HEAD(, dev_listener) listeners;
 	bool link_up; /* as last polled */
@@ -123,7 +124,7 @@ struct dev {
 int
 dev_create(const struct dev_conf *conf, const struct port *port, const struct alloc *mem,
 	struct dev **out);
-/* No QP is left (asserted), and no thread polls its engines any more. */
+/* No QP, group or user of QP 1 is left (asserted), and no thread polls its engines any more. */
 void
 dev_destroy(struct dev *dev);
 
@@ -135,7 +136,8 @@ dev_engines_lock(struct dev *dev);
 void
 dev_engines_unlock(struct dev *dev);
 
-/* engine: index, or -1 for round robin. Attaches the QP to its CQs and SRQ. */
+/* engine: index, or -1 for round robin. Attaches the QP to its CQs and SRQ. Returns 0,
+ * -EINVAL, -ENOMEM (also: no QPN is free), or an error of qp_init(). */
 int
 dev_qp_create(struct dev *dev, const struct qp_conf *conf, int engine,
 	struct event_queue *events, void *object, struct qp **out);
@@ -143,8 +145,8 @@ int
 dev_qp_modify(struct dev *dev, struct qp *qp, const struct qp_attr *attr, int mask);
 void
 dev_qp_query(struct dev *dev, struct qp *qp, struct qp_attr *attr);
-/* Removes the QP from its engine and purges its CQEs. It stays allocated: events can be
- * awaited. */
+/* Removes the QP from its engine and purges its CQEs. It stays allocated until
+ * dev_qp_free(), so that the caller can wait for its events. */
 void
 dev_qp_stop(struct dev *dev, struct qp *qp);
 void
@@ -157,7 +159,7 @@ dev_qp_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);
 /* -EINVAL: it is not attached. */
 int
 dev_qp_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16]);
-/* Whether the QP is attached to any group. */
+/* Returns whether the QP is attached to any group. */
 bool
 dev_qp_attached(struct dev *dev, const struct qp *qp);
 
@@ -221,7 +223,7 @@ dev_stats(struct dev *dev, struct port_stats *out);
 
 void
 dev_listen(struct dev *dev, struct dev_listener *listener, struct event_queue *events);
-/* Discards events that were not read. */
+/* Removes the listener, and discards its events that were not read. */
 void
 dev_unlisten(struct dev *dev, struct dev_listener *listener);
 /* Notifies every listener. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control calls on QPs. Each runs with all engine locks held, so it never meets a packet
- * half processed. */
+/* Control calls on QPs. A change runs with all engine locks held, so it never meets a
+ * packet half processed. */
 #include <errno.h>
 #include <string.h>
 
@@ -144,7 +144,8 @@ peer_change(struct engine *e, struct qp *qp, struct peer *peer)
 		peer_put(before);
 }
 
-/* Source and destination are unicast addresses of one IP version. */
+/* Returns -EINVAL unless source and destination are unicast addresses of one IP
+ * version. */
 static int
 path_check(const struct qp_path *p)
 {

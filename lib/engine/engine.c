@@ -9,7 +9,7 @@
 #include "engine/mr_fault.h"
 #include "engine/engine_internal.h"
 
-#define GAME_LOOKS 16 /* at the port, in a turn that finds nothing */
+#define GAME_LOOKS 16 /* polls of the port, in a pass that finds nothing */
 #define LOCK_SPINS 2000 /* some microseconds: as long as a pass */
 
 /* Takes DPDK's ticket lock. A thread that waits for longer than a pass takes yields its
@@ -35,7 +35,7 @@ timer_fired(struct wheel_timer *timer, uint64_t now, void *arg)
 	struct engine *e = arg;
 	struct qp *qp = container_of(timer, struct qp, timer);
 
-	/* Deadlines move back with every acknowledgement; the timer does not. */
+	/* Each acknowledgement moves the deadline to a later time, but not the timer. */
 	if (qp_deadline(qp) <= now)
 		qp_timeout(qp, now);
 	engine_schedule(e, qp);
@@ -56,7 +56,7 @@ engine_pass(struct engine *e, uint64_t now)
 	 * application posted after what came before, leave in one burst. */
 	moved = engine_rx(e, answer_game(e, late) ? GAME_LOOKS : 1, now);
 	if (likely(late || !answer_wait(e, moved != 0, now))) {
-		e->answers.kept = false; /* it leaves */
+		e->answers.kept = false; /* the ACK leaves in this pass */
 		wheel_advance(&e->wheel, now, timer_fired, e);
 		engine_doorbells_drain(e);
 		moved += engine_tx(e, now);

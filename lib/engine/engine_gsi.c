@@ -11,7 +11,7 @@
 
 struct gsi {
 	struct gsi_user user;
-	/* when waiting messages are tried again; TIME_NEVER: there are none */
+	/* when unresolved messages are tried again; TIME_NEVER: there are none */
 	uint64_t retry_ns;
 	uint32_t psn;
 	unsigned unresolved_count;

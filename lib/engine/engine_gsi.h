@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* QP 1 (wire/wire_gsi.h) is not in the QP table: its packets go to a user, and the port's
- * first engine sends the user's messages. */
+/* QP 1 (wire/wire_gsi.h) is not in the QP table. Its packets go to a user, and the
+ * control engine sends the user's messages. */
 #ifndef ROCADE_ENGINE_GSI_H
 #define ROCADE_ENGINE_GSI_H
 

@@ -47,18 +47,20 @@ struct engine {
 	struct port_queue queue;
 	uint16_t vlan;
 	uint8_t index;
-	bool is_control; /* the control engine: answers ARP, ND and ICMP for the port */
+	/* The control engine: sends the ARP, ND and group messages of the port, polls its
+	 * link, and sends for QP 1. Frames that arrive are answered by the engine that
+	 * receives them. */
+	bool is_control;
 	uint32_t net_generation;
 	struct qp_shared shared;
 	TAILQ_HEAD(engine_qps, qp) ready;
 	struct engine_qps unresolved;     /* wait for the next hop's MAC */
-	struct pkt backlog[ENGINE_TX_PASS]; /* backlog: what the port refused; sent first */
+	struct pkt backlog[ENGINE_TX_PASS]; /* what the port refused; sent first */
 	uint32_t backlog_first, backlog_count;
 	uint64_t backlog_ns;   /* when the port last took something, or the backlog began */
 	uint64_t link_poll_ns; /* when the link is polled next */
-	struct pkt
-		/* allocated and not used yet: tx_cache_count of them */
-		tx_cache[PKT_BURST];
+	/* TX frame cache: frames allocated and not used yet, tx_cache_count of them */
+	struct pkt tx_cache[PKT_BURST];
 	uint32_t tx_cache_first, tx_cache_count;
 	/* loopback queue: packets to the port itself, processed next */
 	struct pkt loopback[PKT_BURST];
@@ -69,18 +71,19 @@ struct engine {
 	struct answers answers;
 	uint32_t blocked; /* QPs blocked on a peer window */
 	struct wheel wheel;
-	struct rte_ring
-		*handoff[DEV_MAX_ENGINES]; /* from each other engine; NULL for this one */
+	/* hand-off rings, from each other engine; NULL for this one */
+	struct rte_ring *handoff[DEV_MAX_ENGINES];
 	LIST_HEAD(, peer) peers;
 	struct port_stats stats;
 
-	/* Manual progress, manual_progress.c. */
-	/* of the timers set since the progress thread went to sleep */
+	/* Manual progress: used by manual_progress.c. */
+
+	/* the earliest timer set since the progress thread went to sleep */
 	uint64_t earliest_ns;
-	uint64_t sleep_until_ns;  /* the time it sleeps until; 0: it is awake */
-	uint32_t progress_calls;
-	uint32_t delegated_polls;
-	uint32_t idle; /* polls in a row that found nothing */
+	uint64_t sleep_until_ns;  /* the progress thread sleeps until then; 0: it is awake */
+	uint32_t progress_calls;  /* calls of engine_progress() */
+	uint32_t delegated_polls; /* empty polls left before the application is awake */
+	uint32_t idle;            /* polls in a row that found nothing */
 
 	/* Written by posting threads and control calls. */
 	rte_ticketlock_t lock LINE_ALIGNED;
@@ -115,6 +118,7 @@ engine_gsi_rx(struct engine *e, const struct pkt_view *view, uint64_t now);
 /* Sends what is due. There must be a user (dev->gsi). */
 void
 engine_gsi_tx(struct engine *e, uint64_t now);
+/* Returns when engine_gsi_tx() next has something to send; TIME_NEVER: nothing. */
 uint64_t
 gsi_due(const struct gsi *gsi);
 
@@ -136,6 +140,8 @@ engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, u
 	uint64_t now);
 
 /* engine_tx.c */
+/* Sends what is due: frames of the port and of QP 1, then packets of ready QPs until
+ * ENGINE_TX_PASS are sent. Returns the packets moved. */
 unsigned
 engine_tx(struct engine *e, uint64_t now);
 /* Sends the QP's requests at once. False: not possible now. */
@@ -185,10 +191,11 @@ qp_prefetch_requests(const struct qp *qp)
 }
 
 /* sched.c */
-/* Puts the QP on the ready list if it has something to send, and sets its timer. */
+/* Sets the QP's timer. If the QP has something to send, puts it on the ready list, or blocks
+ * it on the peer window. */
 void
 engine_schedule(struct engine *e, struct qp *qp);
-/* As engine_schedule(), after nothing but a request of the peer. */
+/* As engine_schedule(), for a QP that has only received a request: its timer stays. */
 void
 engine_schedule_responder(struct engine *e, struct qp *qp);
 void
@@ -196,16 +203,20 @@ engine_timer_set(struct engine *e, struct qp *qp);
 /* Puts the QP on the ready list, unless it is on that or on the unresolved list. */
 void
 engine_ready(struct engine *e, struct qp *qp);
-/* Put the QP on the list of those blocked on the peer's window, and remove it. */
+/* Put the QP on its peer's list of QPs that are blocked on the peer window, and remove it
+ * from that. */
 void
 engine_block(struct engine *e, struct qp *qp);
 void
 engine_unblock(struct engine *e, struct qp *qp);
-/* Removes the QP from every list of the engine. */
+/* Removes the QP from the engine: from every list, its timer, its doorbell, its peer. */
 void
 engine_forget(struct engine *e, struct qp *qp);
+/* Schedules every QP whose doorbell is pending. */
 void
 engine_doorbells_drain(struct engine *e);
+/* Returns the engine's peer with this GID, for one more QP; creates it if need be. NULL: no
+ * memory. peer_put() releases it. */
 struct peer *
 peer_get(struct engine *e, const uint8_t gid[16]);
 void

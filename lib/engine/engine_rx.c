@@ -17,7 +17,8 @@
 #define LARGE 1024 /* bytes of the first frame */
 #define LARGE_GROUP 4
 
-/* A frame for the port itself: ARP, ND, ICMP. */
+/* Processes a frame for the port itself (ARP, ND, ICMP, IGMP, MLD). Any engine answers
+ * it. */
 static void
 local_frame(struct engine *e, const struct pkt *frame, uint64_t now)
 {

@@ -125,7 +125,7 @@ engine_send_own(struct engine *e, struct pkt *frame, uint64_t now)
 		engine_frame_put(e, frame);
 }
 
-/* ---- Neighbours ---- */
+/* ---- The port's own frames, next hops ---- */
 
 static void
 control_tx(struct engine *e, uint64_t now)
@@ -235,7 +235,7 @@ next_hop_resolve(struct engine *e, struct qp *qp, uint64_t now)
 		qp->net_generation = e->net_generation;
 		rc = route_set(e, qp, mac);
 	} else if (qp->resolved && rc == -EAGAIN) {
-		return qp->route; /* the address it had serves until another is known */
+		return qp->route; /* the old MAC serves until another is known */
 	}
 	return rc;
 }

@@ -7,8 +7,8 @@
 
 #define PASSES_MAX 4   /* in a row, under one lock */
 #define IDLE_POLLS 32 /* in a row, before the core is offered to other threads */
-#define DELEGATED_POLLS                                                                   \
-	16 /* empty polls after ibv_req_notify_cq() before it counts as awake */
+/* empty polls after ibv_req_notify_cq() before the application counts as awake */
+#define DELEGATED_POLLS 16
 
 void
 engine_set_progress_thread(
@@ -40,8 +40,8 @@ has_more_to_send(const struct engine *e)
 	return !TAILQ_EMPTY(&e->ready) || e->backlog_count != 0;
 }
 
-/* True if the progress thread sleeps past the next deadline. With the engine lock
- * held. */
+/* True if the progress thread sleeps past the next deadline, and the caller has to wake
+ * it. With the engine lock held. */
 static bool
 oversleeps(struct engine *e)
 {
@@ -49,7 +49,7 @@ oversleeps(struct engine *e)
 		e->earliest_ns = 0;
 	if (likely(e->earliest_ns >= e->sleep_until_ns))
 		return false;
-	e->sleep_until_ns = 0; /* the caller wakes it */
+	e->sleep_until_ns = 0;
 	return true;
 }
 
@@ -77,8 +77,8 @@ engine_try(struct engine *e)
 		if (unlikely(wake))
 			progress_thread->wake(progress_thread->arg);
 		/* Pairs with the fences in engine_doorbell() and engine_try_again():
-		 * either a thread that rings or asks for a pass finds the lock free, or
-		 * it is seen here that it did. */
+		 * either a thread that rings a doorbell or asks for a pass finds the lock
+		 * free, or the request is seen here. */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	} while (unlikely(pass_is_requested(e)));
 	return moved;
@@ -125,8 +125,8 @@ engine_delegate(struct engine *e)
 		return;
 	e->delegated_polls = DELEGATED_POLLS;
 	__atomic_store_n(progress_thread->asleep, 1, __ATOMIC_RELAXED);
-	/* A sender publishes its packet, fences and tests the flag. So poll once more
-	 * behind a fence; if the lock is taken, its holder does. */
+	/* A sender publishes its packet, fences, and reads *asleep. So the port is polled
+	 * once more behind a fence. If the lock is taken, its holder polls. */
 	while (engine_try_again(e) >= PKT_BURST)
 		;
 }

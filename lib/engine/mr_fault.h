@@ -18,7 +18,8 @@
  * because its first access may be in the signal handler, which must not allocate. */
 extern __thread struct key_table *mr_fault_keys __attribute__((tls_model("initial-exec")));
 
-/* A device was opened; a device was closed. */
+/* Count the open devices: the first installs the handlers, the last restores the old
+ * ones. */
 void
 mr_fault_get(void);
 void

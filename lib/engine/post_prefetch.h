@@ -40,12 +40,13 @@ post_prefetch_init(struct post_prefetch *post_prefetch, uint32_t count);
 void
 post_prefetch_fini(struct post_prefetch *post_prefetch);
 
-/* Prefetches the slot and the lines that a post reads, with those behind the QP, which
- * belong to its creator (qp_conf.at). */
+/* Prefetches the slot and the lines that a post reads: those of the QP, and the one
+ * behind it, which belongs to the object of the QP's creator (qp_conf.at). */
 static inline void
 post_prefetch_issue(const struct post_prefetch_hint *hint)
 {
-	/* An integer: there may be no QP, or it may be gone. */
+	/* An integer, because pointer arithmetic needs an object: there may be no QP any
+	 * more. */
 	uintptr_t qp = (uintptr_t)__atomic_load_n(&hint->qp, __ATOMIC_RELAXED);
 
 	__builtin_prefetch(__atomic_load_n(&hint->slot, __ATOMIC_RELAXED), 1);

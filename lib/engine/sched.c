@@ -9,9 +9,10 @@ engine_timer_set(struct engine *e, struct qp *qp)
 {
 	uint64_t when = qp_deadline(qp);
 
-	/* Only moved forward: a timer that fires too early is set again then. And set
-	 * early, for the time of its first move between levels: most deadlines have moved
-	 * back by then, and such timers never go through all levels of the wheel. */
+	/* A timer is only moved to an earlier time. One that fires before the deadline is
+	 * set again then. It is set for the time at which the wheel would first cascade
+	 * it. Most deadlines have moved to a later time by then, so such timers never go
+	 * through all levels of the wheel. */
 	if (when < qp->timer.when_ns) {
 		when = wheel_cascade_time(&e->wheel, when);
 		wheel_set(&e->wheel, &qp->timer, when);
@@ -100,8 +101,8 @@ engine_forget(struct engine *e, struct qp *qp)
 	}
 }
 
-/* Schedules a QP that was posted to. There is something to send, or, rarely, it has left
- * already: that is tested when the QP is served, the first time that all its lines are
+/* Schedules a QP that was posted to. Rarely, its requests have been sent already. That is
+ * tested only when the QP is served, which is the first time that all its cache lines are
  * needed. */
 static inline void
 doorbell_schedule(struct engine *e, struct qp *qp)

@@ -223,8 +223,8 @@ neigh_solicit(struct net *net, struct neigh *e, struct pkt *frame, uint64_t now)
 	return sent;
 }
 
-/* Turns a learned entry into a wanted one. Its MAC stays valid for as long as an
- * answer to a request would. */
+/* Turns a learned entry into a wanted one. It counts as confirmed at the time at which
+ * the host was last heard of. */
 static void
 neigh_set_wanted(struct net *net, struct neigh *e, uint64_t now)
 {

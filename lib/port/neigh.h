@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The port's addresses and neighbours. Selects the next hop of a destination and resolves
- * its MAC by ARP or ND (RFC 826, RFC 4861). Answers ARP requests, neighbour solicitations
- * and echo requests (RFC 792, RFC 4443). It does no I/O, like a QP: received frames are
- * passed to net_rx(), frames to send are fetched with net_tx(). Addresses are GIDs: IPv4
- * a.b.c.d is ::ffff:a.b.c.d.
+/* The interface of lib/port: the port's addresses, neighbours and multicast memberships.
+ * Selects the next hop of a destination and resolves its MAC by ARP or ND (RFC 826, RFC
+ * 4861). Answers ARP requests, neighbour solicitations and echo requests (RFC 792, RFC
+ * 4443). It does no I/O, like a QP: received frames are passed to net_rx(), frames to send
+ * are fetched with net_tx(). Addresses are GIDs: IPv4 a.b.c.d is ::ffff:a.b.c.d.
  *
- * Shared by a port's engines. One internal lock, which the data path never takes: an
- * engine resolves again only when the generation has changed.
- */
+ * Shared by the engines of a port. The one lock is internal. For RoCEv2 packets it is
+ * taken only to resolve a next hop, again only when the generation has changed. */
 #ifndef ROCADE_PORT_NEIGH_H
 #define ROCADE_PORT_NEIGH_H
 
@@ -41,10 +39,11 @@ struct net_conf {
 
 struct net;
 
-/* Control path. Returns -ENOMEM, or -EINVAL for: an address that cannot be a host's
- * (0.0.0.0, multicast, broadcast, the subnet's own and others), a duplicate address, a
- * gateway that is not on-link, a MAC that is not a station's, a VLAN above 4094. net_tx()
- * announces the addresses when it is first called (RFC 5227 2.3, RFC 4861 7.2.6). */
+/* Control path. Returns 0, -ENOMEM, or -EINVAL for: an address that no host can have
+ * (unspecified, loopback, multicast, reserved, the subnet's own or its broadcast
+ * address), a duplicate address, a gateway that is not on-link, a MAC that is not a
+ * station's, a VLAN above 4094. net_tx() announces the addresses when it is first called
+ * (RFC 5227 2.3, RFC 4861 7.2.6). */
 int net_create(const struct net_conf *conf, struct net **out);
 void net_destroy(struct net *net);
 const struct net_conf *net_conf(const struct net *net);

@@ -112,8 +112,8 @@ void gid_solicited_node(const uint8_t gid[16], uint8_t group[16]);
 int net_conf_check(const struct net_conf *conf);
 bool net_is_ours(const struct net_conf *conf, const uint8_t gid[16]);
 bool net_is_onlink(const struct net_conf *conf, const uint8_t gid[16]);
-/* Returns whether gid is the broadcast address, or the address itself, of a subnet of
- * ours. */
+/* Returns whether gid is the broadcast address or the network address (host bits 0) of
+ * one of our subnets. */
 bool net_is_broadcast(const struct net_conf *conf, const uint8_t gid[16]);
 /* Returns the source address for requests about target, NULL if there is none of that
  * family. */

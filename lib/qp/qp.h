@@ -393,7 +393,7 @@ qp_set_headers(struct qp *qp, const struct path_addr *addr);
 
 /* Checks the ICRC of a packet for this QP of which only the headers have been parsed.
  * Where direct placement is allowed (direct_place.c) the same pass copies the payload to
- * its destination and sets view->delivered. Returns true if the ICRC is right. */
+ * its destination and sets view->payload_placed. Returns true if the ICRC is right. */
 bool
 qp_icrc_check(const struct qp *qp, struct pkt_view *view);
 

@@ -19,16 +19,17 @@
 #define SW_NAME_MAX 64
 
 enum sw_request_type {
-	SW_DEVICE_INFO = 1, /* describes the device */
-	SW_ATTACH,    /* creates rings and memory */
-	SW_QPN_TAKE,
-	SW_QPN_GIVE,
-	SW_PEER_SET,
-	SW_GROUP_JOIN,
+	SW_DEVICE_INFO = 1, /* the reply describes the device */
+	SW_ATTACH,          /* makes the connection a client, with rings and memory */
+	SW_QPN_TAKE,        /* the reply carries a QPN for a new QP */
+	SW_QPN_GIVE,        /* frees qpn */
+	SW_PEER_SET,        /* registers dest_qpn, sgid and dgid as the peer of qpn */
+	SW_GROUP_JOIN,      /* qpn joins the multicast group dgid */
 	SW_GROUP_LEAVE,
 	SW_STATUS, /* the reply carries a descriptor of a JSON text */
 	/* Requests statistics from all clients, unless that was just done. With qpn 1 it
-	 * only polls. The reply's qpn: how many clients have not written theirs yet. */
+	 * requests nothing and only asks for the count. The reply's qpn: how many clients
+	 * have not written their statistics yet. */
 	SW_REPORT_REQUEST,
 	/* The statistics of the first client with an id of at least qpn. The reply
 	 * carries its id and a descriptor of a struct report, truncated after its last QP
@@ -78,9 +79,10 @@ struct sw_reply {
 
 /*
  * An RDMA-CM command (ucm/abi.h). The connection that carries it need not be attached.
- * Each time an event arrives on a channel that had none, the daemon writes a number (32
- * bits) to the channel's socket. A reply tells how many numbers have been written, and
- * whether an event is pending. If none is, all those numbers are stale.
+ * Each time an event arrives on a channel that had none, the daemon writes a number of 32
+ * bits to the channel's socket: the count of such times. A reply carries that count in
+ * `wakes`, and whether an event is pending. If none is, the numbers up to `wakes` are
+ * stale and the client discards them.
  */
 struct sw_cm_request {
 	uint32_t magic;
@@ -112,8 +114,8 @@ struct sw_client;
 
 /*
  * Serves a request of len bytes. If reply->error is 0, the caller carries out SW_ATTACH,
- * SW_STATUS, SW_CM_OPEN and the requests for statistics; the request's qpn is in
- * reply->qpn. client: NULL if not attached. Returns false if the bytes are not this
+ * SW_STATUS, SW_CM_OPEN and the requests for statistics, for which reply->qpn is the
+ * request's qpn. client: NULL if not attached. Returns false if the bytes are not this
  * protocol: the caller disconnects.
  */
 bool

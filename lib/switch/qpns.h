@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The QPNs of a daemon: the owner of each, and its registered peer. QPNs are assigned
- * upwards from a base that differs at each start, and reused oldest first, so that an old
- * packet, or a peer's TimeWait state, does not soon meet another QP.
+ * upwards from a base that differs at each start, and reused oldest first. So a delayed
+ * packet, or a connection that a peer keeps in time wait, is not soon mistaken for one of
+ * another QP.
  */
 #ifndef ROCADE_SWITCH_QPNS_H
 #define ROCADE_SWITCH_QPNS_H
@@ -17,7 +18,7 @@ struct sw_qp {
 	uint8_t dgid[16];
 	uint32_t dest_qpn;
 	bool peer;       /* a peer is registered */
-	bool peer_local; /* and its address is one of ours */
+	bool peer_local; /* and the peer's address is one of the daemon's */
 	/* The last next hop used: valid for this generation of the neighbour table. */
 	bool hop_known;
 	uint8_t hop_mac[6];

@@ -22,8 +22,8 @@ struct region_geom {
 };
 
 struct region_head {
-	struct ring_shared tx; /* client to daemon */
-	struct ring_shared rx;
+	struct ring_shared tx; /* client to daemon: packets that the client sends */
+	struct ring_shared rx; /* daemon to client */
 	uint32_t tx_asleep LINE_ALIGNED; /* the daemon sleeps and must be woken */
 	uint32_t rx_asleep LINE_ALIGNED; /* the client sleeps and must be woken */
 	/* written by the daemon: counts changes of the device */
@@ -41,16 +41,16 @@ struct region {
 	struct region_geom geom;
 };
 
-/* Whether the geometry is valid. */
+/* Returns whether the geometry is valid. */
 bool
 region_geom_ok(const struct region_geom *geom);
 
-/* Bytes of the region, a multiple of the page size. */
+/* Returns the size of the region in bytes, a multiple of the page size. */
 size_t
 region_size(const struct region_geom *geom);
 
 /* Computes the addresses of all parts. mem: region_size() bytes, page-aligned, all zeros
- * for the first side to use it. */
+ * before the first side uses it. */
 void
 region_init(struct region *region, void *mem, const struct region_geom *geom);
 

@@ -7,7 +7,8 @@
 #include "switch/uplink.h"
 #include "wire/pkt_parse.h"
 
-/* Both Ethernet addresses are the daemon's MAC for packets that stay on this host. */
+/* Writes the Ethernet header of a packet that stays on this host: both addresses are the
+ * daemon's MAC. */
 static void
 ethernet_write(struct sw_packet *p, const uint8_t mac[6])
 {
@@ -17,7 +18,7 @@ ethernet_write(struct sw_packet *p, const uint8_t mac[6])
 	memcpy(&eth->src_addr, mac, 6);
 }
 
-/* Whether the packet has to wait for room in the ring of the QP's owner. */
+/* Returns whether the packet has to wait for room in the ring of the QP's owner. */
 static bool
 qp_backpressure(const struct sw_qp *qp)
 {
@@ -83,8 +84,8 @@ sw_group_deliver(struct sw *sw, const uint8_t gid[16], struct sw_client *skip,
 	return true;
 }
 
-/* The sender's own engine has delivered to its own members already. The port comes first:
- * a packet that is offered again must not be delivered twice. */
+/* The sending client's engine has delivered the packet to its own members already. The
+ * port comes first: a packet that is offered again must not be delivered twice. */
 static enum sw_sent
 group_forward(struct sw_packet *p, struct sw_qp *qp)
 {
@@ -124,7 +125,8 @@ packet_check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 	}
 	if (unlikely(!qp->peer))
 		return &stats->drop_peer;
-	/* The registered source was one of our addresses. */
+	/* peer_set() and sw_set_net() made sure that qp->sgid is one of the daemon's
+	 * addresses. */
 	if (unlikely(memcmp(p->sgid, qp->sgid, 16) != 0))
 		return &stats->drop_source_address;
 	if (unlikely(dest != qp->dest_qpn || memcmp(p->dgid, qp->dgid, 16) != 0))
@@ -173,7 +175,7 @@ headers_read(struct sw_packet *p, const uint8_t *buf, const struct ring_desc *de
 	p->head_len = RTE_MIN(p->len, (uint32_t)sizeof(p->head));
 	memcpy(p->head, buf, p->head_len);
 	p->rest = buf + p->head_len;
-	pkt.flags = PKT_RX_IPV4_CKSUM_OK; /* clients may leave it empty */
+	pkt.flags = PKT_RX_IPV4_CKSUM_OK; /* clients may leave the checksum empty */
 	if (unlikely(pkt_parse_headers(&pkt, 0, &p->view) != DROP_none))
 		return false;
 	/* No bytes may follow the ICRC. */

@@ -12,10 +12,12 @@
 #define SW_SOCKET_RUN "/run/rocade.sock"
 
 /*
- * The path that the daemon binds and a client connects to if none is given:
- * $ROCADE_SOCKET, else SW_SOCKET_RUN for root and $XDG_RUNTIME_DIR/rocade.sock for other
- * users. (Their clients use SW_SOCKET_RUN if that file does not exist.) Returns 0,
- * -EINVAL (too long for a socket address) or -ENOENT (no variable is set).
+ * Sets addr to the path that the daemon binds or a client connects to: `given`, if it is
+ * not empty; else $ROCADE_SOCKET; else SW_SOCKET_RUN for root and
+ * $XDG_RUNTIME_DIR/rocade.sock for other users. A client that is not root uses
+ * SW_SOCKET_RUN if that file does not exist or the variable is not set. Returns 0,
+ * -EINVAL (too long for a socket address) or -ENOENT (for a daemon that is not root:
+ * neither variable is set).
  */
 int
 sw_socket_path(const char *given, bool client, struct sockaddr_un *addr);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Clients of the switch, the packet rate limit, and one pass over all clients. */
 #include <errno.h>
 #include <string.h>
 
@@ -89,7 +90,8 @@ sw_client_add(struct sw *sw, const struct region_geom *geom, void *mem, void *ow
 		&c->tx, &c->region.head->tx, c->region.tx_desc, c->region.geom.tx_slots);
 	ring_prod_init(
 		&c->rx, &c->region.head->rx, c->region.rx_desc, c->region.geom.rx_slots);
-	c->full_cons = 0u - c->region.geom.rx_slots / 2; /* counts as draining at first */
+	/* so that a ring that is full for the first time blocks senders */
+	c->full_cons = 0u - c->region.geom.rx_slots / 2;
 	c->region.head->link_down = sw->up != NULL && !sw->up->link_up;
 	TAILQ_INSERT_TAIL(&sw->clients, c, link);
 	sw->client_count++;
@@ -123,7 +125,8 @@ packet_share_ns(const struct sw_client *c)
 	return likely(rate == 0) ? 0 : RTE_MAX(SEC_NS / rate, UINT64_C(1));
 }
 
-/* Limits the burst that unused share allows. */
+/* Bounds what a client may send at once after it was idle: the packets of
+ * RATE_BURST_NS. */
 static void
 tokens_bound(struct sw_client *c, uint64_t now)
 {
@@ -155,8 +158,8 @@ sw_client_flush(struct sw_client *client)
 	uint64_t now = client->sw->now, each = packet_share_ns(client);
 	uint32_t n;
 
-	/* Beyond its rate the flush is on credit: no further flush before that is paid
-	 * off. */
+	/* The flush may exceed the packet rate. The next one is refused until the rate
+	 * has made up for the excess. */
 	if (client->corrupt || (each != 0 && client->tokens_ns > now) ||
 		!ring_cons_refresh(&client->tx))
 		return;

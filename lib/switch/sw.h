@@ -4,7 +4,7 @@
  * checks what they send. Pure logic: it maps no memory, reads no clock, and wakes clients
  * only through a callback, so that a simulator can run it. Single-threaded.
  *
- * A client's memory is hostile. The headers of a packet are copied before they are
+ * A client's memory is untrusted. The headers of a packet are copied before they are
  * checked, and the copy is what is sent. The switch writes the Ethernet header. The
  * payload is copied unchecked: the receiver checks it (its ICRC covers all of it).
  */
@@ -21,8 +21,10 @@
 #define SW_BURST 32
 #define SW_GROUPS 256        /* multicast groups of all clients together */
 #define SW_GROUP_MEMBERS 256 /* QPs in one group */
+/* a client that has taken no packet for this long lags: its progress thread is woken */
 #define SW_LAG_NS (50 * NS_PER_US)
-/* less than ENGINE_STALL_NS, after which a waiting engine drops its backlog */
+/* Limit for blocking the senders to a client whose ring is full. It is less than
+ * ENGINE_STALL_NS, after which a blocked sender's engine drops its backlog. */
 #define SW_BACKPRESSURE_NS (200 * NS_PER_MS)
 
 struct sw_stats {
@@ -60,7 +62,8 @@ struct uplink;
 /* Result of forwarding a packet. */
 enum sw_sent {
 	SW_SENT,
-	/* the port or the receiver is full: the packet stays in its client's ring */
+	/* the port or the receiver is full: the packet stays in its client's ring and is
+	 * offered again */
 	SW_RETRY,
 	SW_DROPPED,
 };
@@ -81,7 +84,7 @@ struct sw_packet {
 struct sw_client {
 	TAILQ_ENTRY(sw_client) link;
 	TAILQ_ENTRY(sw_client) dirty_link;  /* has packets that are not published */
-	/* has published packets that it has not taken */
+	/* in sw->lagging: has published packets that it has not taken */
 	TAILQ_ENTRY(sw_client) lagging_link;
 	struct sw *sw;
 	struct region region;
@@ -93,12 +96,15 @@ struct sw_client {
 	bool dirty, lagging;
 	bool notified;         /* woken since its packets were last published */
 	bool corrupt; /* an index in one of its rings is invalid: no longer served */
-	uint32_t changes;   /* device changes that it was told of */
+	uint32_t changes;   /* device changes that were announced to it */
 	uint32_t stamp;     /* of the last multicast packet delivered to it */
-	uint32_t seen_cons; /* its consumer index at seen_ns */
+	/* its consumer index at seen_ns: it has taken nothing since */
+	uint32_t seen_cons;
 	uint64_t seen_ns;
-	uint64_t tokens_ns; /* packet rate limit: its share is used up to this time */
-	/* its consumer index when its ring was found full, at full_ns */
+	/* packet rate limit: advances by 1 / rate for each packet; from here to now is
+	 * the client's credit */
+	uint64_t tokens_ns;
+	/* its consumer index and the time when its full ring began to block senders */
 	uint32_t full_cons;
 	uint64_t full_ns;
 	struct sw_stats stats;
@@ -123,10 +129,11 @@ struct sw {
 	uint32_t stamp; /* of the last multicast packet */
 	uint64_t lagging_check_ns;
 	uint64_t now;    /* of this pass */
-	bool final_flush; /* a client is being flushed: its packets cannot wait */
-	/* Wakes a client that sleeps, or that does not take its packets. */
+	/* a client is being flushed: its packets are not offered again */
+	bool final_flush;
+	/* Wakes the client's progress thread. */
 	void (*wake)(void *owner);
-	/* clients found corrupt so far: the daemon disconnects them */
+	/* clients found corrupt so far; the daemon disconnects them */
 	uint32_t corrupt_count;
 	struct uplink *up;      /* the port; NULL: there is none */
 	struct sw_stats departed; /* totals of departed clients */
@@ -154,9 +161,9 @@ void
 sw_client_remove(struct sw_client *client);
 
 /* Forwards everything that the client has published, even beyond its packet rate. The
- * excess is charged to the client, which is not flushed again before that is paid off.
- * Called before one of its QPs or the client itself goes: a peer may wait for its last
- * acknowledgement. */
+ * excess is charged to the client: it is not flushed again before its rate has made up
+ * for the excess. Called before one of its QPs or the client itself is destroyed: a peer
+ * may wait for its last acknowledgement. */
 void
 sw_client_flush(struct sw_client *client);
 
@@ -164,11 +171,12 @@ sw_client_flush(struct sw_client *client);
 unsigned
 sw_run(struct sw *sw, uint64_t now);
 
-/* Called before sleeping: makes clients wake the daemon when they send. Returns false if
- * the daemon must not sleep: a client has packets to forward, lags behind (to be checked
- * within SW_LAG_NS), or was found corrupt. */
+/* Called before the daemon sleeps: makes clients wake the daemon when they send. Returns
+ * false if the daemon must not sleep: a client has packets to forward, has not taken its
+ * packets (it must be checked within SW_LAG_NS), or was found corrupt. */
 bool
 sw_sleep(struct sw *sw);
+/* Called after the sleep: clients need not wake the daemon any more. */
 void
 sw_awake(struct sw *sw);
 
@@ -180,7 +188,7 @@ int
 sw_group_leave(struct sw *sw, uint32_t qpn, const uint8_t gid[16]);
 void
 sw_group_forget(struct sw *sw, uint32_t qpn);
-/* For all QPs of the client, in one scan of the groups. */
+/* As sw_group_forget(), for all QPs of the client in one scan of the groups. */
 void
 sw_group_forget_all(struct sw *sw, const struct sw_client *client);
 const struct sw_group *
@@ -190,8 +198,8 @@ sw_group_find(const struct sw *sw, const uint8_t gid[16]);
  * changed. */
 void
 sw_changed(struct sw *sw, bool link_up);
-/* Replaces the addresses. A peer registered with a source address that is gone is no
- * longer registered. */
+/* Replaces the addresses. A QP whose registered source address is removed has no
+ * registered peer any more. */
 void
 sw_set_net(struct sw *sw, const struct net_conf *net);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Transmitted packets: next hop, Ethernet header, tx backlog. */
+/* The daemon's port: transmitted packets (next hop, Ethernet header, tx backlog), link
+ * state, groups, creation. */
 #include <errno.h>
 #include <string.h>
 
@@ -137,7 +138,7 @@ neigh_queue_add(struct uplink *u, const uint8_t dgid[16], uint32_t client,
 {
 	struct uplink_neigh_entry *h = &u->neigh_queue[u->neigh_queue_count];
 
-	/* No retry is needed before the generation changes. */
+	/* A retry is due only when the generation changes. */
 	if (u->neigh_queue_count++ == 0)
 		u->neigh_queue_generation = net_generation(u->net);
 	h->frame = *frame;
@@ -189,7 +190,8 @@ uplink_cksum_set(const struct uplink *u, struct pkt *frame, struct rte_ipv4_hdr 
 		ip->hdr_checksum = rte_ipv4_cksum(ip);
 }
 
-/* Everything up to the IP header is written here; the rest is the client's. */
+/* Writes the Ethernet header and the VLAN tag. From the IP header on the bytes are the
+ * client's, except the IPv4 header checksum. */
 static bool
 frame_write(const struct uplink *u, const struct sw_packet *p, const uint8_t mac[6],
 	struct pkt *frame)
@@ -266,7 +268,8 @@ uplink_frame_send(struct uplink *u, const struct pkt *frame, const uint8_t dgid[
 		backlog_put(u, frame);
 		return true;
 	}
-	if (rc == -EAGAIN && neigh_queue_room(u, 0)) { /* id 0: no client has it */
+	/* 0: sent by the daemon; client ids begin at 1 */
+	if (rc == -EAGAIN && neigh_queue_room(u, 0)) {
 		neigh_queue_add(u, dgid, 0, frame);
 		return true;
 	}

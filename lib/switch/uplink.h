@@ -16,11 +16,11 @@
 #include "switch/sw.h"
 
 #define UPLINK_BACKLOG (4 * PKT_BURST)
-#define UPLINK_NEIGH_QUEUE 256
-#define UPLINK_NEIGH_QUEUE_EACH 32               /* of one client */
-/* a port that accepts nothing for this long loses its backlog */
+#define UPLINK_NEIGH_QUEUE 256     /* packets queued for neighbour resolution */
+#define UPLINK_NEIGH_QUEUE_EACH 32 /* packets of one client among them */
+/* a port that accepts no frame for this long loses its backlog */
 #define UPLINK_STALL_NS (100 * NS_PER_MS)
-#define UPLINK_LINK_POLL_NS (250 * NS_PER_MS)  /* how often the link is polled */
+#define UPLINK_LINK_POLL_NS (250 * NS_PER_MS) /* how often the link is polled */
 
 /* An open port, for rocade_daemon_create(). */
 struct rocade_daemon_port {
@@ -51,7 +51,8 @@ struct uplink {
 	uint32_t neigh_queue_count;
 	uint32_t neigh_queue_generation; /* of the neighbour table, at the last retry */
 	/* Receives datagrams between connection managers (wire/wire_gsi.h), sent to one
-	 * of our addresses by another host. NULL: they are dropped. */
+	 * of the daemon's addresses (ours) by another host (theirs). NULL: they are
+	 * dropped. */
 	void (*gsi_rx)(void *arg, const uint8_t *bytes, const uint8_t ours[16],
 		const uint8_t theirs[16], uint64_t now);
 	void *gsi_arg;
@@ -68,15 +69,15 @@ uplink_create(struct sw *sw, const struct port *port, const struct net_conf *net
 void
 uplink_destroy(struct uplink *u);
 
-/* Receives a burst; returns the number of packets. sw_run() publishes them to the
- * clients. */
+/* Receives a burst. Returns the number of packets. The next sw_run() publishes them to
+ * the clients. */
 unsigned
 uplink_rx(struct uplink *u, uint64_t now);
 /* Sends the tx backlog and the port's own frames (ARP, ND, MLD, ...). Returns false if
  * some are left. */
 bool
 uplink_tx(struct uplink *u, uint64_t now);
-/* When uplink_tx() must be called even if nothing happens. */
+/* Returns when uplink_tx() must be called even if nothing happens. */
 uint64_t
 uplink_deadline(const struct uplink *u);
 
@@ -100,7 +101,7 @@ uplink_local_rx(struct uplink *u, const struct pkt *frame, uint64_t now);
 bool
 uplink_gsi_send(struct uplink *u, const uint8_t *bytes, const uint8_t sgid[16],
 	const uint8_t dgid[16]);
-/* Takes a packet to QP 0 or QP 1; its addresses have been checked. */
+/* Handles a packet to QP 0 or QP 1 whose addresses have been checked. */
 void
 uplink_gsi_rx(struct uplink *u, const struct pkt_view *view, const uint8_t ours[16],
 	const uint8_t theirs[16], uint64_t now);

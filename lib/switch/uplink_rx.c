@@ -6,7 +6,8 @@
 
 #include "switch/uplink.h"
 
-/* Delivers the packet behind a new Ethernet header: a VLAN tag is for the daemon only. */
+/* Delivers the packet behind a new Ethernet header, without the port's VLAN tag: clients
+ * see no VLAN. */
 static void
 uplink_deliver(struct uplink *u, const struct pkt *pkt, const struct pkt_view *view,
 	const uint8_t dgid[16])

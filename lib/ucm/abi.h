@@ -2,7 +2,8 @@
 /*
  * The commands that a program writes to /dev/infiniband/rdma_cm, in the format in which
  * they travel between the process and the server: the structures of
- * <rdma/rdma_user_cm.h>. Pointers in them have no meaning.
+ * <rdma/rdma_user_cm.h>. Pointers in them have no meaning. In MIGRATE_ID, fd is the
+ * number of a channel.
  */
 #ifndef ROCADE_UCM_ABI_H
 #define ROCADE_UCM_ABI_H
@@ -15,8 +16,7 @@
 
 #define UCM_OPTION_MAX 64
 
-/* SET_OPTION with the option value behind it. In MIGRATE_ID, fd is the number of a
- * channel. */
+/* SET_OPTION with the option value behind it. */
 struct ucm_set_option {
 	struct rdma_ucm_set_option head;
 	uint8_t value[UCM_OPTION_MAX];

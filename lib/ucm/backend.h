@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server of rdma_cm for this process. A driver registers it once, before main(). The
- * emulation of /dev/infiniband/rdma_cm sends commands to it. */
+/* The server of rdma_cm for this process: the daemon, reached through drivers/shm. A
+ * driver registers it once, before main(). The emulation of /dev/infiniband/rdma_cm
+ * (drivers/preload) sends commands to it. */
 #ifndef ROCADE_UCM_BACKEND_H
 #define ROCADE_UCM_BACKEND_H
 
@@ -21,7 +22,8 @@ struct ucm_backend {
 	int (*open)(struct ucm_token *token, int *fd);
 	/* Executes a command of ucm/abi.h. out has room for UCM_MAX bytes. On return, fd
 	 * no longer signals events that the command has consumed. Returns 0, or the
-	 * -errno of the write(); -ENODEV if the server has ended. */
+	 * -errno with which the program's write() fails; -ENODEV if the server has
+	 * ended. */
 	int (*command)(const struct ucm_token *token, int fd, uint32_t cmd,
 		const void *in, size_t in_len, void *out, size_t *out_len);
 };

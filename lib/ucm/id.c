@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Tables of numbers; IDs: creation, lookup, migration, destruction. */
 #include <errno.h>
 #include <string.h>
 

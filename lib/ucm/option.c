@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* SET_OPTION: the options of an ID. */
 #include <errno.h>
 #include <string.h>
 

@@ -51,10 +51,11 @@ init_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 }
 
 /*
- * How long a peer waits whose message finds no receive. Kernels announce the longest
- * time. If the peer retries without limit, that only costs time, so the time is short
- * then. The passive side has its own retry count only after RTR: until then the peer's is
- * used.
+ * Returns the code of the RNR timer: how long the peer waits after an RNR NAK. Linux
+ * announces the longest time. A peer that retries without limit gains nothing from a long
+ * wait, so a short time is announced to it. The peer's retry count is the one that this
+ * side has announced. A passive side announces it only in its REP, after RTR: until then
+ * the count in the peer's REQ is used.
  */
 static uint8_t
 rnr_timer(const struct ucm_id *id)
@@ -85,7 +86,7 @@ rtr_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (id->qp_type == IBV_QPT_UC || id->qp_type == IBV_QPT_XRC_SEND)
 		return 0;
-	/* The program's own values if it has connected or accepted, else the peer's. */
+	/* The program's values if it has connected or accepted, else the peer's. */
 	attr->max_dest_rd_atomic = id->local.qpn != 0 ? id->local.responder_resources
 						      : id->remote.responder_resources;
 	attr->min_rnr_timer = rnr_timer(id);
@@ -112,7 +113,8 @@ rts_fill(const struct ucm_id *id, struct ib_uverbs_qp_attr *attr)
 	attr->timeout = id->ack_timeout != 0 ? id->ack_timeout : conf->cm.ack_timeout;
 	if (id->qp_type == IBV_QPT_XRC_RECV)
 		return 0;
-	/* The active side announces the retry count; the passive side uses the same. */
+	/* The REQ carries the active side's retry count. A passive side that sets none
+	 * uses it. */
 	attr->retry_cnt = id->local.qpn != 0 && id->local.retry_count != 0
 				  ? id->local.retry_count
 				  : id->remote.retry_count;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Creation and destruction of sessions and channels; received messages and timers. */
 #include <errno.h>
 #include <string.h>
 
@@ -119,8 +120,8 @@ ucm_channel_open(struct ucm_session *session, void *owner, struct ucm_channel **
 	return 0;
 }
 
-/* Returns an ID of the channel; of a group the ID that has joined it, which destroys
- * both. */
+/* Returns an ID of the channel to destroy, or NULL. For a group it is the ID that has
+ * joined the group: destroying that destroys the group too. */
 static struct ucm_id *
 id_first(const struct ucm_channel *c)
 {

@@ -24,8 +24,8 @@ struct ucm_ops {
 	bool (*owns_qpn)(void *owner, uint32_t qpn);
 	/* The channel was empty and now has an event. number counts these calls. */
 	void (*wake)(void *channel_owner, uint32_t number);
-	/* Sends a message to another host. Returns false if there is no way to it. NULL:
-	 * no network. */
+	/* Sends a message to another host. Returns false if that fails: no port, no
+	 * route, no buffer or no room. NULL: there is no network. */
 	bool (*send)(void *arg, const struct mad *mad, const struct cm_path *path);
 	void *arg;
 };
@@ -66,7 +66,7 @@ ucm_channel_open(struct ucm_session *session, void *owner, struct ucm_channel **
 void
 ucm_channel_close(struct ucm_channel *channel, uint64_t now);
 
-/* State of the channel after a command. */
+/* Result of a command: the length of its reply, and the state of the channel after it. */
 struct ucm_result {
 	size_t out_len;
 	uint32_t wakes; /* how often it was empty and got an event */
@@ -75,8 +75,9 @@ struct ucm_result {
 
 /*
  * Executes a command of ucm/abi.h on a channel. out has room for UCM_MAX bytes. Returns
- * 0, or the -errno for the write(): -EAGAIN: no event now; -EBADF: no channel of the
- * session; -ENOENT: no ID of the channel.
+ * 0, or the -errno with which the program's write() fails. Among them are -EAGAIN (no
+ * event now), -EBADF (the session has no such channel) and -ENOENT (the channel has no
+ * such ID).
  */
 int
 ucm_command(struct ucm_session *session, uint32_t channel, uint32_t cmd, const void *in,

@@ -177,7 +177,8 @@ passive_accept(struct ucm_call *call, struct ucm_id *id, const struct rdma_ucm_a
 	return 0;
 }
 
-/* Without parameters: the QP of the active side is ready; the RTU is sent. */
+/* A command without parameters comes from the active side: its QP is ready, and the RTU
+ * is sent. */
 int
 ucm_do_accept(struct ucm_call *call)
 {
@@ -228,7 +229,7 @@ ucm_do_disconnect(struct ucm_call *call)
 	return 0;
 }
 
-/* The program reports an event of its QP. */
+/* The program reports an asynchronous event of its QP. */
 int
 ucm_do_notify(struct ucm_call *call)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Deferred requests: connection requests to a port of this host that has no listener yet.
- * Programs tell their peers the port first, and then bind to it and listen. They rely on
- * the time that address resolution takes with other stacks. Such
- * a request, which would be rejected, is deferred for UCM_DEFER_SHORT_NS, or for
- * UCM_DEFER_NS if the port is bound already.
+ * Some programs tell their peer the port first, and then bind to it and listen. They rely
+ * on the time that address resolution takes with other RDMA stacks. Such a request would
+ * be rejected. It is deferred for UCM_DEFER_SHORT_NS, or for UCM_DEFER_NS if the port is
+ * bound already, and sent as soon as an ID listens on the port.
  */
 #include "ucm/ucm_internal.h"
 

@@ -45,7 +45,8 @@ ucm_event_raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_eve
 {
 	struct ucm_event *e;
 
-	/* The program does not know the ID yet. Its accept will fail. */
+	/* The program does not know the ID yet. It learns of the failure when its accept
+	 * fails. */
 	if (!id->accepted)
 		return;
 	e = ucm_event_new(id, type, status);
@@ -58,7 +59,8 @@ ucm_event_raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_eve
 	ucm_event_put(e);
 }
 
-/* Creates the ID for a request to a listener; NULL: no room. */
+/* Creates the ID for a request to a listener. Returns NULL at the session's limit of IDs,
+ * or without memory. */
 static struct ucm_id *
 request_id(struct ucm_id *listener, const struct cm_event *event)
 {

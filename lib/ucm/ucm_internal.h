@@ -8,8 +8,10 @@
 #include "ucm/abi.h"
 #include "ucm/ucm.h"
 
-/* Two ports that port_choose() returns never share a bucket. */
+/* Two ephemeral ports, as port_choose() assigns them, never share a bucket. */
 #define UCM_PORT_BUCKETS 32768
+/* how long a request to a port without a listener is deferred: if the port is bound,
+ * and if it is not */
 #define UCM_DEFER_NS (500 * NS_PER_MS)
 #define UCM_DEFER_SHORT_NS (200 * NS_PER_MS)
 /* limit of unread events: on average per possible ID of a session */
@@ -203,8 +205,8 @@ ucm_transport(const struct ucm_id *id);
 int
 ucm_connect(struct ucm *ucm, struct ucm_id *id, uint64_t now);
 
-/* ucm_defer.c: defers the request of the ID if its destination is local and has no listener
- * yet. Returns whether it did. */
+/* ucm_defer.c: defers the request of the ID if its destination is local and has no
+ * listener yet. Returns whether it did. */
 bool
 ucm_defer_request(struct ucm *ucm, struct ucm_id *id, uint64_t now);
 void

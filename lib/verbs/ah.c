@@ -51,8 +51,8 @@ ibv_destroy_ah(struct ibv_ah *ah)
 	return 0;
 }
 
-/* Finds the GID index to answer from: that of the address the datagram from src was sent
- * to, or the source address towards src if it was sent to a multicast group. */
+/* Finds the GID index for a reply: that of the address to which the datagram from src was
+ * sent, or of the source address towards src if it was sent to a multicast group. */
 static int
 gid_index_of(struct dev *dev, const uint8_t src[16], const uint8_t dst[16], uint8_t *index)
 {

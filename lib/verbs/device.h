@@ -13,8 +13,8 @@ unsigned device_count(void);
 unsigned device_get_all(struct ibv_device **list, unsigned max);
 void device_put(struct ibv_device *device);
 
-/* Counts a context of the device's port, which then cannot be closed. NULL: it is
- * closed. */
+/* Counts a context of the device's port, which then cannot be closed. Returns NULL if the
+ * port is closed. */
 struct rocade_port *device_hold(struct ibv_device *device);
 void device_release(struct rocade_port *port);
 
@@ -33,8 +33,8 @@ struct device_source {
 /* Control path, before the first device list is requested. */
 void device_source_set(const struct device_source *source);
 void device_source_refresh(void);
-/* Lists the device of the source; NULL: it does not exist now. The structure of a device
- * is kept, once made. */
+/* Lists the device of the source. name: NULL if it does not exist now. The structure of
+ * the device is never freed. */
 void device_offer(const char *name, uint64_t guid);
 /* Makes a port without an entry in the device list; NULL: no memory. */
 struct rocade_port *port_wrap(struct dev *dev);
@@ -49,9 +49,9 @@ void device_source_release(struct rocade_port *port);
 /* Makes an entry that is in no list. */
 struct verbs_device *device_new(const char *name);
 
-/* Called around fork(), so that no thread is changing the list. In the child, the device
- * of the source gets a new port at its next context; open contexts keep the parent's
- * port, which is dead. */
+/* Called around fork(), so that no thread is changing the list meanwhile. In the child,
+ * the device of the source gets a new port at its next context. Open contexts keep the
+ * parent's port, which does not work in the child. */
 void devices_fork_prepare(void);
 void devices_fork_done(bool child);
 

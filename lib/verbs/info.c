@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters and the state of a QP; polling of an engine. */
+/* Counters, the state of a QP, and the engine functions of rocade.h. */
 #include <string.h>
 
 #include "verbs/objects.h"

@@ -137,7 +137,7 @@ rereg_check(const struct verbs_mr *mr, int flags, const struct ibv_pd *pd, void 
 		err = access_check(access);
 	else
 		access = was;
-	/* It would change the address at which the region begins. */
+	/* ZERO_BASED alone would change the address at which the region begins. */
 	if (err == 0 && !translation && ((access ^ was) & IBV_ACCESS_ZERO_BASED) != 0)
 		err = EINVAL;
 	if (!translation) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private structures of the verbs objects. Nearly each begins with its public part. An
- * object is Rocade's if the operations of its context are. */
+/* Private structures of the verbs objects. Most begin with their public part. An object
+ * is Rocade's if the operations of its context are. */
 #ifndef ROCADE_VERBS_OBJECTS_H
 #define ROCADE_VERBS_OBJECTS_H
 
@@ -113,7 +113,8 @@ struct verbs_qp {
 	uint32_t last_signaled;
 	bool any_signaled;	/* a request was posted signaled since RESET */
 	bool extended;		/* created with send_ops_flags: has ex and wr */
-	bool qp_in_front; /* the struct qp lies in front of this one, see sender_qp() */
+	/* the struct qp lies immediately before this one, see sender_qp() */
+	bool qp_in_front;
 	/* XRC target: this is one of its handles. */
 	struct verbs_xrcd *xrcd;
 	struct qp_listener *qp_listener; /* NULL: not an XRC target */

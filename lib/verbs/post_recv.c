@@ -27,8 +27,8 @@ recv_check(const struct recv_ring *ring, const struct ibv_recv_wr *wr)
 										  : 0;
 }
 
-/* With the ring's lock held. Stops at the first request that is invalid (EINVAL) or finds
- * the ring full (ENOMEM). */
+/* Writes the list up to the first request that is invalid (EINVAL) or finds the ring full
+ * (ENOMEM). Called with the ring's lock held. */
 static inline int
 recv_list_write(struct recv_ring *ring, struct ibv_recv_wr **wr, uint32_t *prod)
 {

@@ -3,7 +3,7 @@
  * list is published once. No allocation, no system call, and no lock but the queue's. */
 #include "verbs/wqe.h"
 
-/* Checks what only QPs of other types than RC restrict. */
+/* Checks the restrictions of QP types other than RC. */
 static bool
 send_type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
 {
@@ -34,8 +34,8 @@ send_check_more(const struct ibv_send_wr *wr, uint64_t total)
 	       wr->wr.atomic.remote_addr % 8 == 0;
 }
 
-/* The queue is full. Counts it if the queue can never recover: no request in it is
- * signaled. */
+/* Called when the queue is full. Counts the request if the queue can never recover,
+ * because no request in it is signaled. */
 void RARE
 send_count_full(struct verbs_qp *vqp)
 {
@@ -47,7 +47,9 @@ send_count_full(struct verbs_qp *vqp)
 		qp->sq_full_unsignaled++;
 }
 
-/* With the SQ's lock held. *prod: index behind the last request written. */
+/* Writes the list up to the first request that is invalid (EINVAL) or finds the queue full
+ * (ENOMEM). Called with the SQ's lock held. *prod: index behind the last request
+ * written. */
 static inline int
 send_list_write(
 	struct verbs_qp *vqp, struct qp *qp, struct ibv_send_wr **wr, uint32_t *prod)

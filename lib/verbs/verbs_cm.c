@@ -114,7 +114,7 @@ cm_param_copy(const void *param, size_t least, void *out, size_t size)
 	memcpy(&given, param, sizeof(given));
 	if (given < least || given > PARAM_MAX)
 		return rocade_fail(
-			EINVAL, "param: size is not that of the structure");
+			EINVAL, "param: invalid size: expected sizeof(*param)");
 	memcpy(out, param, RTE_MIN(given, size));
 	return 0;
 }
@@ -142,7 +142,9 @@ conn_param_read(const struct rocade_cm_param *param, size_t private_max,
 	if (out->retry_count > 7 || out->rnr_retry_count > 7 || out->timeout > 31 ||
 		out->min_rnr_timer > 31 || out->psn > 0xFFFFFF ||
 		out->path_mtu > IBV_MTU_4096)
-		return rocade_fail(EINVAL, "param: a value is out of range");
+		return rocade_fail(EINVAL, "param: a member is out of range: retry_count 0..7, "
+			"rnr_retry_count 0..7, min_rnr_timer 0..31, "
+			"timeout 0..31, path_mtu 0..5, psn 24 bits");
 	return 0;
 }
 

@@ -36,7 +36,7 @@ struct rocade_cm_id {
 	bool listening;
 };
 
-/* ud: a listener for datagram requests. */
+/* Creates a listener. ud: for datagram requests. */
 int
 cm_listener_open(struct rocade_cm *cm, bool ud, uint16_t port, uint32_t backlog,
 	void *user, struct rocade_cm_listener **out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks the configuration of rocade_open_*() and converts it for the core. */
+/* Checks the configuration of rocade_open_*() and converts it to a struct dev_conf. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,7 +95,7 @@ conf_size_check(const struct rocade_port_conf *conf)
 	for (size_t i = sizeof(*conf); i < conf->size; i++) {
 		if (bytes[i] != 0)
 			return rocade_fail(EINVAL,
-				"size: a member that this library does not know is set");
+				"size: a member behind those that this library knows is not 0");
 	}
 	return 0;
 }
@@ -141,7 +141,8 @@ port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out
 		return err;
 	if (conf->name != NULL) {
 		if (conf->name[0] == '\0' || strlen(conf->name) >= sizeof(dev.name))
-			return rocade_fail(EINVAL, "name: 1 to %zu characters",
+			return rocade_fail(EINVAL,
+				"name: invalid length: expected 1 to %zu characters",
 				sizeof(dev.name) - 1);
 		strcpy(dev.name, conf->name);
 	}

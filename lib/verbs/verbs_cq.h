@@ -15,8 +15,8 @@ struct verbs_cq *verbs_cq_create(
 	struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr);
 
 /* Frees SQ slots up to end: a send completion was polled. Called with the CQ's lock held.
- * A live CQE names a live QP: reset and destroy clean the QP's CQEs under this lock
- * before they touch its SQ. */
+ * A live CQE names a live QP, because reset and destroy clean the QP's CQEs under this
+ * lock before they change its SQ. */
 static inline void
 cq_free_slots(const struct dev *dev, uint32_t qpn, uint32_t end)
 {

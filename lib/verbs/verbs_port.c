@@ -26,7 +26,6 @@ name_taken(const char *name)
 	return false;
 }
 
-/* Checks or chooses a name. port_publish() checks it again. */
 int
 port_name_choose(struct dev_conf *conf)
 {
@@ -137,10 +136,10 @@ port_unpublish(struct rocade_port *port)
 	pthread_mutex_lock(&list_lock);
 	pthread_mutex_lock(&port->lock);
 	if (port->contexts != 0)
-		err = rocade_fail(EBUSY, "%s: %u contexts of it are open",
+		err = rocade_fail(EBUSY, "%s: %u of its contexts are open",
 			port->dev->conf.name, port->contexts);
 	else if (port->launched != 0)
-		err = rocade_fail(EBUSY, "%s: %u engines of it are launched",
+		err = rocade_fail(EBUSY, "%s: %u of its engines run on lcores: stop them first",
 			port->dev->conf.name, port->launched);
 	pthread_mutex_unlock(&port->lock);
 	if (err == 0) {

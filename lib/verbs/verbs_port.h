@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An open port as rocade.h shows it: a device with its engines and its entry in the
- * device list. A driver opens its port and passes it to port_publish(). */
+/* An open port, the struct rocade_port of rocade.h: a device with its engines and its
+ * entry in the device list. A driver opens its port and passes the device to
+ * port_publish(). */
 #ifndef ROCADE_VERBS_VERBS_PORT_H
 #define ROCADE_VERBS_VERBS_PORT_H
 
@@ -36,7 +37,8 @@ struct rocade_port {
 	uint32_t launched;    /* number of engines that an lcore runs */
 	uint32_t next_srqn;
 	LIST_HEAD(, xrc_domain) xrc_domains; /* opened with a file */
-	/* called by rocade_close_port() first; NULL: nothing to do */
+	/* called by rocade_close_port() when it can no longer fail; NULL: nothing to
+	 * do */
 	void (*on_close)(struct rocade_port *port);
 	uint64_t pd_used[VERBS_MAX_PD / 64]; /* bit per protection domain */
 	unsigned engine_count;
@@ -44,9 +46,9 @@ struct rocade_port {
 };
 
 /*
- * Checks conf and converts it for the core, with defaults where they do not depend on the
- * port (mtu may still be 0). *out_conf: a complete structure, also if the caller's was
- * shorter. Returns 0 or an errno value with its text for rocade_error().
+ * Checks conf and converts it to a struct dev_conf, with defaults where they do not
+ * depend on the port (mtu may still be 0). *out_conf: a copy with defaults. Returns 0 or
+ * an errno value with its text for rocade_error().
  */
 int port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out_conf,
 	struct dev_conf *out);
@@ -60,7 +62,8 @@ int port_net_read(const char *addresses, const char *gateway4, const char *gatew
  * value with its text) dev stays the caller's. */
 int port_publish(struct dev *dev, struct rocade_port **out);
 
-/* Chooses a free name if conf has none. EEXIST, with its text: the name is in use. */
+/* Chooses a free name if conf has none. port_publish() checks the name again. EEXIST,
+ * with its text: the name is in use. */
 int port_name_choose(struct dev_conf *conf);
 
 #endif

@@ -27,7 +27,7 @@ static_assert(sizeof(struct sge) == sizeof(struct ibv_sge) &&
 
 #define LOCAL_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED)
 
-/* Members that a request uses besides its data and immediate. */
+/* Members of struct ibv_send_wr that a request uses besides its SGEs and immediate. */
 enum post_form {
 	POST_PLAIN,
 	POST_RDMA,
@@ -79,17 +79,19 @@ static const struct post_row {
 	[IBV_WR_BIND_MW] = {.flags = LOCAL_FLAGS, .form = POST_BIND, .needs_check = true},
 };
 
-/* The rest of send_check(), for the opcodes with `needs_check`. */
+/* Does the part of send_check() for opcodes with `needs_check`. Returns whether wr is
+ * valid. */
 bool send_check_more(const struct ibv_send_wr *wr, uint64_t total);
-/* Writes a bind. mr: NULL if nothing is to be bound. */
+/* Writes a bind. info->mr: NULL if nothing is to be bound. */
 void
 wqe_bind_write(struct send_wqe *wqe, uint32_t rkey, const struct ibv_mw_bind_info *info);
-/* Returns whether this type 2 window can be bound so. */
+/* Returns whether mw is a window of type 2, rkey one of its keys, and info valid for
+ * it. */
 bool
 wqe_bind_check(
 	const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info);
 
-/* The case of one SGE comes first, because compilers would prepare for many. */
+/* The case of one SGE comes first, because a compiler sets the loop up for many. */
 static inline uint64_t
 sges_len(const struct ibv_sge *list, uint32_t num)
 {
@@ -113,7 +115,8 @@ send_row(const struct ibv_send_wr *wr)
 	return &post_rows[opcode];
 }
 
-/* Returns 0 and the message's length, or EINVAL. row: that of the request's opcode. */
+/* Checks a request; row: that of its opcode. Returns 0 and the message's length, or
+ * EINVAL. */
 static inline int
 send_check(const struct sq *sq, const struct ibv_send_wr *wr, const struct post_row *row,
 	uint32_t *len)
@@ -237,7 +240,8 @@ sges_write(void *to, const struct ibv_sge *list, int num)
 		sge_write((uint64_t *)to + 2 * i, &list[i]);
 }
 
-/* row: that of the opcode. addressed: the QP is UD or XRC. */
+/* Writes a checked request into its slot. row: that of its opcode. addressed: the QP is
+ * UD or XRC. type: the QP's. */
 static inline void
 send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, const struct post_row *row,
 	uint32_t len, unsigned flags, bool addressed, unsigned type)
@@ -265,14 +269,14 @@ send_write(struct send_wqe *wqe, const struct ibv_send_wr *wr, const struct post
 	sges_write(wqe->inline_data + offset, wr->sg_list, wr->num_sge);
 }
 
-/* Returns whether a datagram may be sent to this address. */
+/* Returns whether the QP may send a datagram to this address. */
 static inline bool
 dest_allowed(const struct verbs_qp *vqp, const struct ibv_ah *ah, uint32_t qpn)
 {
 	return ah != NULL && to_pd(ah->pd)->number == vqp->qp->pd && qpn <= 0xFFFFFF;
 }
 
-/* As dest_allowed(), and the datagram fits one packet. */
+/* Returns whether the request is a datagram that the QP may send, and fits one packet. */
 static inline bool
 dest_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t len)
 {
@@ -281,7 +285,8 @@ dest_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr, uint32_t le
 	       len <= mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu);
 }
 
-/* A request found the queue full. With the SQ's lock held. */
+/* Counts a request that found the queue full without a signaled request in it. Called
+ * with the SQ's lock held. */
 void send_count_full(struct verbs_qp *vqp);
 
 #endif

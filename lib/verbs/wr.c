@@ -27,7 +27,7 @@ wr_check(const struct verbs_qp *vqp, const struct send_wqe *wqe)
 	return 0;
 }
 
-/* The request is complete: no setter follows. */
+/* Counts the request that is being built as complete: no setter follows. */
 static inline void
 wr_commit(struct verbs_qp *vqp)
 {

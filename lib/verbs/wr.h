@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_wr_post(3): shared by its files and ibv_create_qp_ex(3). */
+/* Functions of ibv_wr_post(3), shared by wr.c, wr_ops.c, wr_set.c and
+ * ibv_create_qp_ex(3). */
 #ifndef ROCADE_VERBS_WR_H
 #define ROCADE_VERBS_WR_H
 
@@ -11,10 +12,13 @@ int wr_ops_check(enum ibv_qp_type type, uint64_t send_ops_flags);
 /* Sets the QP's functions. send_ops_flags passed wr_ops_check(). */
 void wr_ops_fill(struct verbs_qp *vqp, uint64_t send_ops_flags);
 
+/* Sets the functions that begin a request. */
 void wr_builders_fill(struct ibv_qp_ex *ex);
+/* Sets the functions that fill in data and destination of a request. */
 void wr_setters_fill(struct ibv_qp_ex *ex);
 
-/* Records the first error of the batch. Setters have no request from then on. */
+/* Records the first error of the batch, and drops the request being built. Setters fail
+ * from then on. */
 void wr_fail(struct verbs_wr *wr, int err);
 
 static inline struct verbs_qp *

@@ -150,8 +150,9 @@ len_compute(struct path_hdr *hdr, uint8_t *l3, uint32_t udp_len)
 	hdr->udp_len = (uint16_t)udp_len;
 }
 
-/* The fields that depend on the length lie in these 16 bytes, with and without VLAN tag.
- * frame_begin() loads them as one block, so they are stored as one block too. */
+/* The fields that depend on the length lie in bytes 16 to 31 of the frame, with and
+ * without VLAN tag. frame_begin() loads these bytes as one block, so they are stored as
+ * one. */
 #define LEN_BLOCK 16
 
 /* Replaces 16 bits of a word of the block (value in network order), and returns the old

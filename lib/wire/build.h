@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Headers to bytes. The constant part of a path's headers is built once (struct
- * path_hdr), with the ICRC over it for the last two payload lengths. A packet is then
- * built in three steps:
+/* Headers to bytes. The constant part of a path's headers is built once (struct path_hdr),
+ * with the ICRC over it for each of the last two UDP lengths. A packet is then built in
+ * three steps:
  *
  *   ext = frame_begin(hdr, pkt, &fields, payload_len);  // L2 .. BTH; pkt->len is final
  *   ... write the extended headers at ext, the payload at frame_payload() ...
  *   frame_end(hdr, pkt, payload_len);                   // pad and ICRC
  *
  * For a payload that may be long, use frame_sum() after the first step, icrc_sum_copy()
- * for the payload, and frame_end_sum() at the end: the payload is then copied and summed
- * in one pass.
- */
+ * for the payload, and frame_end_sum() at the end. The payload is then copied and added to
+ * the ICRC in one pass. */
 #ifndef ROCADE_WIRE_BUILD_H
 #define ROCADE_WIRE_BUILD_H
 
@@ -33,7 +31,7 @@
 #define FRAME_COPY 48
 static_assert(FRAME_COPY <= 14 + 20 + 8 + sizeof(struct bth) + ICRC_LEN, "room");
 
-/* Of the UDP header: length and checksum, after what icrc_path() covers. */
+/* the UDP length and checksum, which follow what icrc_path() covers */
 #define FRAME_UDP_TAIL 4
 
 /* Data that the ICRC or the port loads as 16 bytes is stored as 16 bytes: a load that
@@ -65,8 +63,8 @@ struct path_hdr {
 	uint32_t crc;	       /* icrc_path() for udp_len */
 	uint32_t pkt_flags;    /* PKT_TX_*, and the QPN for PKT_TX_QPN() */
 	uint16_t udp_len; /* the length that bytes and crc are for; 0: none yet */
-	/* Of the length used before: a QP often sends messages and acknowledgements
-	 * alternately. */
+	/* The values for the UDP length used before: a QP often sends messages and
+	 * acknowledgements alternately. */
 	uint16_t other_udp_len;
 	uint16_t other_cksum;
 	uint32_t other_crc;
@@ -119,10 +117,10 @@ frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
 		__builtin_memcpy(data + FRAME_COPY, hdr->bytes + FRAME_COPY,
 			PATH_HDR_MAX - FRAME_COPY);
 
-	/* UDP length and checksum, then the BTH, in one store, because the ICRC loads
-	 * them as 16 bytes. The ICRC takes the checksum and byte 4 of the BTH as ones;
-	 * frame_end() makes them 0. MigReq: the path migration state is Migrated, as
-	 * adapters send it. */
+	/* UDP length, checksum and BTH are one store, because the ICRC loads them as 16
+	 * bytes. The ICRC takes the checksum and byte 4 of the BTH as ones; frame_end()
+	 * makes them 0. MigReq: the path migration state is Migrated, as channel adapters
+	 * send it. */
 	tail = (frame_words){
 		rte_cpu_to_be_32(udp_len << 16 | 0xFFFF),
 		rte_cpu_to_be_32((uint32_t)bth->opcode << 24 | flags << 16 | bth->pkey),
@@ -136,7 +134,8 @@ frame_begin(struct path_hdr *hdr, struct pkt *pkt, const struct bth_fields *bth,
 	return data + hdr->len + sizeof(struct bth);
 }
 
-/* After frame_begin(): the sum that covers the path's headers. */
+/* After frame_begin(): returns the ICRC over the path's headers, to be continued behind
+ * them. */
 static inline struct icrc_sum
 frame_sum(const struct path_hdr *hdr, const struct pkt *pkt)
 {
@@ -156,9 +155,9 @@ frame_tail_clear(uint8_t *at)
 	__builtin_memcpy(at, &tail, sizeof(tail));
 }
 
-/* Takes the hdr of frame_begin(), not used for another frame since. The ICRC covers what
- * the frame holds now, hence what is sent, even if the application writes to its buffer
- * meanwhile. */
+/* Pads the payload and appends the ICRC. hdr is that of frame_begin(), not used for
+ * another frame since. The ICRC covers what the frame holds now, hence what is sent, even
+ * if the application writes to its buffer meanwhile. */
 static inline void
 frame_end_sum(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len,
 	struct icrc_sum sum)
@@ -201,7 +200,7 @@ frame_payload_end(struct pkt *pkt, uint32_t payload_len, uint32_t crc)
 	__builtin_memcpy(end, &crc, sizeof(crc));
 }
 
-/* As frame_end_sum(), when nothing was copied with a sum. */
+/* As frame_end_sum(), for a payload that was copied without icrc_sum_copy(). */
 static inline void
 frame_end(const struct path_hdr *hdr, struct pkt *pkt, uint32_t payload_len)
 {

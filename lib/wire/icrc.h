@@ -47,8 +47,8 @@ struct icrc_sum icrc_sum_copy(
  * ones. */
 uint32_t icrc_path(const uint8_t *ip, unsigned ip_version);
 
-/* Whether the ICRC in the frame is right. Writes to the frame, and restores it before it
- * returns. */
+/* Returns whether the ICRC in the frame is right. Writes to the frame, and restores it
+ * before it returns. */
 bool icrc_check(const struct pkt_view *view);
 
 /* icrc_check() in two steps: icrc_head() covers the headers up to the BTH,

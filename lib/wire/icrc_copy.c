@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Copy and CRC in one pass. ISA-L has no such function for this polynomial. Separate
+/* Copy and CRC in one pass. ISA-L has no such function for this polynomial. Separate
  * passes take nearly twice as long: the loads and stores of the copy fit between the
  * multiplications of the CRC.
  *
  * The CRC is folded (Gopal et al., "Fast CRC Computation for Generic Polynomials Using
- * PCLMULQDQ Instruction", Intel 2009): 128 bits, times x to the distance modulo the
- * polynomial, are added to the 128 bits at that distance behind them, which leaves the
- * remainder unchanged. ISA-L sums the last 16 bytes.
- */
+ * PCLMULQDQ Instruction", Intel 2009): 128 bits are multiplied by x^distance modulo the
+ * polynomial, and added (XOR) to the 128 bits that follow at that distance. The remainder
+ * stays the same. ISA-L computes the CRC of the last 16 bytes. */
 #include <string.h>
 
 #include "base/common.h"
@@ -24,7 +22,7 @@ uint32_t icrc_copy_min = UINT32_MAX;
 #define WIDE __attribute__((target("avx512f,avx512vl,vpclmulqdq,pclmul")))
 
 /* x^(distance + 32) and x^(distance - 32) modulo the polynomial, bits reversed and
- * shifted left by one, for the two halves of 128 bits. */
+ * shifted left by one, for the two halves of 128 bits. by_N: for a distance of N bits. */
 static const uint64_t by_2048[2] = {0x11542778a, 0x1322d1430};
 static const uint64_t by_512[2] = {0x154442bd4, 0x1c6e41596};
 static const uint64_t by_128[2] = {0x1751997d0, 0x0ccaa009e};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A packet: 24 bytes passed by value in arrays, describing a buffer of the port. One
- * segment, from the first byte of the Ethernet header. */
+/* A packet: 24 bytes that describe a buffer of the port, passed by value in arrays. The
+ * frame is one segment, from the first byte of the Ethernet header. */
 #ifndef ROCADE_WIRE_PKT_H
 #define ROCADE_WIRE_PKT_H
 
@@ -9,16 +9,17 @@
 #define PKT_BURST 32
 
 /* pkt.flags */
-/* the port fills in the IPv4 header checksum (the field is 0) */
+/* Transmit: the port fills in the IPv4 header checksum (the field is 0). */
 #define PKT_TX_IPV4_CKSUM 0x1
-/* the port has checked the IPv4 header checksum: right */
+/* Receive: the port has checked the IPv4 header checksum. */
 #define PKT_RX_IPV4_CKSUM_OK 0x2
 #define PKT_RX_IPV4_CKSUM_BAD 0x4
-/* Transmit: the sending QPN from bit 8 on; 0 for frames of the port itself. */
+/* Transmit: the sending QPN is in bits 8 to 31; 0 for frames of the port itself. */
 #define PKT_TX_QPN_SHIFT 8
 #define PKT_TX_QPN(pkt) ((pkt)->flags >> PKT_TX_QPN_SHIFT)
 #define PKT_RX_LINEARISED 0x8 /* came in several segments and was copied into one */
-/* multicast, from the engine that received it: not to be passed on to others */
+/* Receive: a copy of a multicast packet, handed off by the engine that received it. It is
+ * not handed off again. */
 #define PKT_GROUP_COPY 0x10
 
 struct pkt {

@@ -45,9 +45,10 @@ struct pkt_view {
  */
 unsigned pkt_parse(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
 
-/* As pkt_parse(), without the ICRC. Reads no byte after the BTH: pkt->data may be a copy of
- * the first PARSE_HEADERS bytes of a frame of pkt->len bytes, which include the extended
- * headers. */
+/* As pkt_parse(), without the check of the ICRC. Reads the headers up to the BTH and
+ * nothing behind it. So pkt->data may be a copy of the frame's first PARSE_HEADERS bytes,
+ * which also contain the extended headers for the caller; pkt->len is that of the
+ * frame. */
 #define PARSE_HEADERS (14 + 4 + 40 + 8 + 12 + EXT_LEN_MAX)
 unsigned pkt_parse_headers(const struct pkt *pkt, uint16_t vlan, struct pkt_view *view);
 

@@ -11,12 +11,13 @@
 #define GSI_QKEY 0x80010000u
 #define GSI_LEN 256
 
-/* Checks that a datagram is one between management agents. The caller checks its
- * addresses and ICRC. */
+/* Checks that a datagram is one between management agents: returns DROP_none, or why it
+ * is not. The caller checks its addresses and ICRC. */
 enum drop_reason
 gsi_admit(const struct pkt_view *view);
 
-/* addr: the caller sets GIDs, MACs, VLAN and offload; the rest is filled in here. */
+/* Builds a frame with the message. addr: the caller sets GIDs, MACs, VLAN and offload;
+ * this function fills in the rest. */
 void
 gsi_frame_build(struct pkt *frame, struct path_addr *addr, uint32_t psn,
 	const uint8_t bytes[GSI_LEN]);

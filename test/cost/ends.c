@@ -30,7 +30,8 @@ queues_create(struct end *end, unsigned qps)
 		ibv_create_cq(end->context, (int)qps * ENDS_SQ_DEPTH, NULL, NULL, 0);
 	end->recv_cq = ibv_create_cq(end->context, ENDS_RECEIVES, NULL, NULL, 0);
 	end->srq = ibv_create_srq(end->pd, &srq);
-	must(end->send_cq != NULL && end->recv_cq != NULL && end->srq != NULL, "queues");
+	must(end->send_cq != NULL && end->recv_cq != NULL && end->srq != NULL,
+		"creation of CQs and SRQ");
 }
 
 static void
@@ -41,7 +42,7 @@ end_open(struct end *end, struct rocade_port *port, unsigned qps, enum ibv_qp_ty
 	must(end->context != NULL, "ibv_open_device");
 	end->pd = ibv_alloc_pd(end->context);
 	end->mem = aligned_alloc(4096, MEM_BYTES);
-	must(end->pd != NULL && end->mem != NULL, "memory");
+	must(end->pd != NULL && end->mem != NULL, "PD or memory");
 	memset(end->mem, 0, MEM_BYTES);
 	end->mr = ibv_reg_mr(end->pd, end->mem, MEM_BYTES, ACCESS);
 	must(end->mr != NULL, "ibv_reg_mr");

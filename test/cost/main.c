@@ -4,8 +4,8 @@
  *
  *     cost NAME     runs that workload; prints how many messages measured() moved
  *     cost --list   prints the workloads
- *     cost --key    prints what the count depends on besides the source: compiler, CPU
- * flags */
+ *     cost --key    prints what the count depends on besides the source: compiler,
+ *                   CPU flags */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,10 +13,10 @@
 #include "clock_cost.h"
 #include "ends.h"
 
-#define BURST 32        /* requests per pass */
-#define SIGNAL_EVERY 32 /* requests of a QP per signaled one */
-#define WARMUP_MESSAGES 4096       /* messages before the measurement */
-#define MESSAGES 8192   /* messages measured */
+#define BURST 32             /* requests per pass */
+#define SIGNAL_EVERY 32      /* requests of a QP per signaled one */
+#define WARMUP_MESSAGES 4096 /* messages before the measurement */
+#define MESSAGES 8192        /* messages measured */
 #define PASS_NS 1000
 #define IDLE_PASSES 10000 /* passes without a message, after which one must be lost */
 #define POLL_MAX 64
@@ -28,7 +28,7 @@ static const struct workload {
 	uint32_t bytes;
 	unsigned qps;
 	enum ibv_qp_type type;
-	bool game; /* each end answers a message with one before its engine's next turn */
+	bool game; /* each end answers a message with one before its engine's next pass */
 } workloads[] = {
 	{"send-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, false},
 	{"write-4096", IBV_WR_RDMA_WRITE, 4096, 1, IBV_QPT_RC, false},
@@ -125,7 +125,8 @@ pass_poll_sends(struct run *run)
 	for (int i = 0; i < n; i++) {
 		unsigned qp = wc[i].qp_num - run->ends.client.qp[0]->qp_num;
 
-		must(wc[i].status == IBV_WC_SUCCESS && qp < run->ends.qps, "a request");
+		must(wc[i].status == IBV_WC_SUCCESS && qp < run->ends.qps,
+			"completion of a request");
 		if (run->work->opcode != IBV_WR_SEND)
 			run->done += wc[i].wr_id - run->freed[qp];
 		run->freed[qp] = wc[i].wr_id;
@@ -143,7 +144,7 @@ pass_receive(struct end *end)
 
 	must(n >= 0, "ibv_poll_cq");
 	for (int i = 0; i < n; i++) {
-		must(wc[i].status == IBV_WC_SUCCESS, "a receive");
+		must(wc[i].status == IBV_WC_SUCCESS, "completion of a receive");
 		*link = &end->recv_wr[wc[i].wr_id];
 		link = &(*link)->next;
 	}
@@ -189,7 +190,7 @@ message_post(struct run *run, struct end *end)
 	run->started++;
 }
 
-/* To and fro. The receiver has its turn first: a message leaves from
+/* Ping-pong. The receiver polls its CQ before its engine runs: a message leaves from
  * within the post, its ACK in the next pass. */
 static void
 play(struct run *run, uint64_t messages)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Faulty and hostile clients of `rocaded --local`, beside two correct processes that verify every
-byte of their traffic: those lose nothing, and the daemon frees all resources of the others."""
+byte of their traffic. The correct processes lose nothing, and the daemon frees all resources of the
+faulty ones. flow.c and hostile.c have the modes."""
 
 import contextlib
 import json
@@ -89,7 +90,7 @@ class CorrectPair:
         self.resources, self.kib = resources(daemon)
 
     def unharmed(self, name):
-        """All other clients have ended, and every packet of one process reached the other."""
+        """Checks that the other clients have left nothing and that the pair has lost no packet."""
         back = until(lambda: resources(self.daemon)[0] == self.resources)
         now, kib = resources(self.daemon)
         case(name + ": the daemon frees all resources", back,

@@ -30,19 +30,19 @@ connect_over(struct end *e, int link)
 	uint32_t peer;
 
 	if (qp_init(e->qp) != 0)
-		die("INIT");
+		die("ibv_modify_qp to INIT");
 	for (unsigned i = 0; i < 2 * DEPTH; i++) {
 		if (recv_post(e, i) != 0)
 			die("ibv_post_recv");
 	}
 	if (write(link, &e->qp->qp_num, sizeof(peer)) != sizeof(peer) ||
 		read(link, &peer, sizeof(peer)) != sizeof(peer))
-		die("the other end");
+		die("exchange with the other process");
 	if (qp_connect(e->qp, peer) != 0)
-		die("RTS");
+		die("ibv_modify_qp to RTR or RTS");
 	/* Both ends have posted receives and are connected before either sends. */
 	if (write(link, "", 1) != 1 || read(link, &peer, 1) != 1)
-		die("the other end");
+		die("exchange with the other process");
 }
 
 /* Fills the buffer with the content of message n. */
@@ -91,7 +91,7 @@ sender_run(struct end *e, int link)
 		nanosleep(&pause, NULL);
 	}
 	if (write(link, &sent, sizeof(sent)) != sizeof(sent) || read(link, &sent, 1) != 1)
-		die("the receiver");
+		die("sending the message count to the receiver");
 }
 
 static void
@@ -127,7 +127,7 @@ receiver_run(struct end *e, int link)
 		(unsigned long long)(gap / 1000000));
 	fflush(stdout);
 	if (write(link, "", 1) != 1)
-		die("the sender");
+		die("reply to the sender");
 }
 
 static int
@@ -161,16 +161,16 @@ datagram_qp(const struct end *e)
 	struct ibv_qp *qp = qp_make(e, IBV_QPT_UD, NULL);
 
 	if (qp == NULL)
-		die("qp");
+		die("ibv_create_qp");
 	if (ibv_modify_qp(qp, &attr,
 		    IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_QKEY) != 0)
-		die("INIT");
+		die("ibv_modify_qp to INIT");
 	attr.qp_state = IBV_QPS_RTR;
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE) != 0)
-		die("RTR");
+		die("ibv_modify_qp to RTR");
 	attr.qp_state = IBV_QPS_RTS;
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) != 0)
-		die("RTS");
+		die("ibv_modify_qp to RTS");
 	return qp;
 }
 
@@ -188,12 +188,12 @@ datagrams_flood(struct end *e, struct ibv_qp *qp, uint32_t dest)
 	struct ibv_wc wc;
 
 	if (ibv_query_gid(e->ctx, 1, 0, &to.grh.dgid) != 0)
-		die("gid");
+		die("ibv_query_gid");
 	wr.wr.ud.ah = ibv_create_ah(e->pd, &to);
 	wr.wr.ud.remote_qpn = dest;
 	wr.wr.ud.remote_qkey = 1;
 	if (wr.wr.ud.ah == NULL)
-		die("ah");
+		die("ibv_create_ah");
 	while (!input_ended(0)) {
 		while (ibv_post_send(qp, &wr, &bad) == 0)
 			;
@@ -224,7 +224,7 @@ mode_deaf(void)
 		_exit(0);
 	}
 	if (read(link[0], &peer, sizeof(peer)) != sizeof(peer))
-		die("the stopped receiver");
+		die("QPN of the stopped receiver");
 	printf("running\n");
 	fflush(stdout);
 	datagrams_flood(&e, qp, peer);
@@ -270,12 +270,12 @@ mode_churn(void)
 
 		end_open(&e);
 		if (qp_init(e.qp) != 0 || qp_connect(e.qp, e.qp->qp_num) != 0)
-			die("connect");
+			die("qp_connect");
 		failed = objects_cycle(&e);
 		if (failed != NULL)
 			die(failed);
 		if (end_close(&e) != 0)
-			die("close");
+			die("end_close");
 	} while (!input_ended(0));
 	return 0;
 }
@@ -293,7 +293,7 @@ mode_many(unsigned want)
 		if (qp == NULL)
 			break;
 		if (qp_init(qp) != 0 || qp_connect(qp, e.qp->qp_num) != 0)
-			die("connect");
+			die("qp_connect");
 		made++;
 	}
 	printf("made %u\n", made);
@@ -313,7 +313,7 @@ srq_show(const struct end *e)
 	struct ibv_recv_wr *bad, wr = {.num_sge = 0};
 
 	if (srq == NULL)
-		die("srq");
+		die("ibv_create_srq");
 	for (unsigned i = 0; i < 10; i++) {
 		if (ibv_post_srq_recv(srq, &wr, &bad) != 0)
 			die("ibv_post_srq_recv");
@@ -405,7 +405,7 @@ mode_fatal(const char *way)
 			die("a late receive is not flushed");
 	}
 	if (end_close(&e) != 0)
-		die("close");
+		die("end_close");
 	printf("fatal\n");
 	fflush(stdout);
 	while (!device_open(&e))

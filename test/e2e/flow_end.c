@@ -72,20 +72,20 @@ void
 end_open(struct end *e)
 {
 	if (!device_open(e))
-		die("no rocade0");
+		die("device rocade0 not found");
 	e->buf = calloc(2 * DEPTH, SIZE);
 	e->pd = ibv_alloc_pd(e->ctx);
 	if (e->buf == NULL || e->pd == NULL)
-		die("pd");
+		die("ibv_alloc_pd or calloc");
 	e->channel = ibv_create_comp_channel(e->ctx);
 	e->cq = ibv_create_cq(e->ctx, 4 * DEPTH, NULL, e->channel, 0);
 	e->mr = ibv_reg_mr(e->pd, e->buf, (size_t)2 * DEPTH * SIZE,
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (e->channel == NULL || e->cq == NULL || e->mr == NULL)
-		die("cq or mr");
+		die("completion channel, CQ or MR");
 	e->qp = qp_make(e, IBV_QPT_RC, NULL);
 	if (e->qp == NULL)
-		die("qp");
+		die("QP");
 }
 
 int
@@ -174,7 +174,7 @@ void
 end_run(struct end *e)
 {
 	if (qp_init(e->qp) != 0 || qp_connect(e->qp, e->qp->qp_num) != 0)
-		die("connect");
+		die("connecting the QP to itself");
 	for (unsigned i = 0; i < DEPTH; i++)
 		(void)recv_post(e, i);
 	if (ibv_req_notify_cq(e->cq, 0) != 0)

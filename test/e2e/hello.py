@@ -108,7 +108,7 @@ def refused():
 
 
 def built_by_hand():
-    """With the command that stands in the comment of hello_server.c."""
+    """Builds the examples with the command in the comment of hello_server.c."""
     with Daemon() as daemon:
         folder = os.path.join(SOURCE, "app/examples")
         with open(os.path.join(folder, "hello_server.c"), encoding="utf-8") as file:

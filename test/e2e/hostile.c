@@ -5,11 +5,13 @@
  *   scribble   random words anywhere in the shared memory
  *   liar       correct rings, but random descriptors and frames, which change while the
  *              daemon reads them; it declares every QPN near its own its peer
- *   block      fills the descriptors that wake it, makes them blocking, and has itself
- * woken talk       random bytes, descriptors and oversized messages on the socket; reads
- * no reply boast      fills its statistics report with the largest values places     as
- * many connections as possible, each with rings qpns       allocates all QPNs, again and
- * again
+ *   block      fills the descriptors that wake it, makes them blocking, and has the
+ *              daemon wake it
+ *   talk       random bytes, descriptors and oversized messages on the socket, without
+ *              reading the replies
+ *   boast      fills its stats snapshot with the largest values
+ *   places     as many connections as possible, each with rings
+ *   qpns       allocates all QPNs, again and again
  *
  * Prints its counts. The exit status is 0 if the daemon still runs at the end. */
 #include <errno.h>
@@ -419,6 +421,7 @@ main(int argc, char **argv)
 		seed = strtoull(argv[3], NULL, 10);
 		return ways[i].run();
 	}
-	fprintf(stderr, "usage: hostile WAY SECONDS SEED\n");
+	fprintf(stderr, "usage: hostile WAY SECONDS SEED\n"
+		"WAY: scribble, liar, block, talk, boast, places or qpns\n");
 	return 2;
 }

@@ -37,7 +37,7 @@ def row(server, client, least, made=0, ends=True, ready="listeners"):
 
 
 def same(program, more, least, **kind):
-    """A row whose client and server differ by the address only."""
+    """Returns a row whose client and server differ by the address only."""
     return row("%s %s" % (program, more), "%s %s -s ADDRESS" % (program, more), least, **kind)
 
 

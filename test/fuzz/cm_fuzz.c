@@ -11,7 +11,7 @@
 #define STEPS 300
 #define CONNS 8
 #define HANDLES 16
-/* Longer than any state is kept. */
+/* Longer than the manager keeps any state. */
 #define QUIET_NS                                                                         \
 	(17 * (code_ns(CM_TIMEOUT_MAX) + 2 * code_ns(18) + code_ns(CM_MRA_MAX)) * 2)
 

@@ -59,9 +59,9 @@ take_bytes(struct input *in, size_t *len)
 	return at;
 }
 
-#define FIX_LENGTHS 1 /* IP and UDP lengths, from that of the frame; the UDP port */
-#define FIX_CHECKSUMS 2    /* IPv4 header, ICMP and ICMPv6 checksums */
-#define FIX_ICRC 4    /* at the place given by the UDP length */
+#define FIX_LENGTHS 1   /* IP and UDP lengths, from that of the frame; the UDP port */
+#define FIX_CHECKSUMS 2 /* IPv4 header, ICMP and ICMPv6 checksums */
+#define FIX_ICRC 4      /* at the place given by the UDP length */
 
 /* Makes the frame's fields consistent, as far as its length allows. */
 void

@@ -28,7 +28,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, size};
 	struct step s = step_take(&in);
 
-	/* cmocka's asserts in the pair shall abort, not exit. */
+	/* A failed cmocka assertion of test/lib aborts instead of exiting: libFuzzer
+	 * keeps the input. */
 	setenv("CMOCKA_TEST_ABORT", "1", 1);
 	world_init(&world, &s);
 	for (unsigned i = 0; i < STEPS && in.left != 0; i++) {

@@ -14,7 +14,7 @@ MODULES = ["virtio_pci", "virtio_net", "crc32_generic", "rdma_rxe", "ib_umad", "
 
 
 class Missing(Exception):
-    """What this machine lacks."""
+    """This machine lacks something that the tests need."""
 
 
 def _apt(cache, *args):

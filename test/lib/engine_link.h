@@ -64,7 +64,7 @@ engine_link_pass(struct engine_link *l);
 /* Makes passes until nothing moves. */
 void
 engine_link_drain(struct engine_link *l);
-/* Lets `ns` nanoseconds pass: settles, skips to the next deadline, and repeats. */
+/* Lets `ns` nanoseconds pass: drains, advances to the next deadline, and repeats. */
 void
 engine_link_advance(struct engine_link *l, uint64_t ns);
 

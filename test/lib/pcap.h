@@ -8,9 +8,7 @@
 
 struct pcap_frame {
 	const uint8_t *data;
-	uint32_t
-		/* bytes at data; less than wire_len if the capture truncated the frame */
-		len;
+	uint32_t len; /* bytes at data; less than wire_len if truncated */
 	uint32_t wire_len;
 	uint64_t time_ns;
 };
@@ -21,7 +19,7 @@ struct pcap_file {
 	size_t count;
 };
 
-/* Returns 0; the errno of open or read, negative; or -EINVAL for a file that is no such
+/* Returns 0, the negative errno of open or read, or -EINVAL if the file is not such a
  * capture or ends inside a record. */
 int
 pcap_file_load(struct pcap_file *file, const char *path);

@@ -21,9 +21,10 @@ struct send_req {
 	uint64_t compare_add;
 	uint64_t swap;
 	const struct ud_dest *dest; /* UD */
-	uint32_t srqn; /* XRC */
+	uint32_t srqn;              /* XRC */
 };
-/* For send_req.opcode, where 0 is taken: stands for IBV_WR_RDMA_WRITE, which is 0. */
+/* In send_req.opcode 0 means IBV_WR_SEND. This value stands for IBV_WR_RDMA_WRITE, whose
+ * own value is 0. */
 #define WR_RDMA_WRITE ((enum ibv_wr_opcode)0xFF)
 
 /* Return 0 or -ENOMEM. */

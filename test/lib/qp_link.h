@@ -69,7 +69,7 @@ struct host {
 	struct event_queue events;
 	uint16_t vlan;
 	uint8_t gid[1][16]; /* UD: the addresses that packets may have */
-	uint8_t *mem; /* registered with its own address as VA */
+	uint8_t *mem;       /* registered with its own address as VA */
 	uint32_t lkey;
 	uint32_t recv_key; /* of the same memory, in the PD of the receives */
 	uint32_t rkey;     /* of the same memory, for the other host */
@@ -236,7 +236,7 @@ qp_link_advance(struct qp_link *p, uint64_t ns);
 /* Fields of a packet that the test builds. */
 struct pkt_spec {
 	uint8_t opcode;
-	uint32_t srqn; /* XRCETH; 0: that of the host's SRQ */
+	uint32_t srqn;    /* XRCETH; 0: that of the host's SRQ */
 	uint8_t syndrome; /* of an AETH */
 	bool ack_req;
 	bool solicited;
@@ -249,7 +249,7 @@ struct pkt_spec {
 	uint32_t rkey;
 	uint32_t dma_len;
 	uint64_t swap_add, compare;
-	uint64_t value; /* AtomicAckETH */
+	uint64_t value;         /* AtomicAckETH */
 	uint32_t qkey, src_qpn; /* DETH */
 	uint16_t pkey;          /* 0: the default one */
 	bool pkey_zero;

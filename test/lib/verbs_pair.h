@@ -17,11 +17,11 @@
 #define VERBS_PAIR_MAX_ENGINES 4
 
 struct verbs_pair_conf {
-	unsigned engines;   /* 0: 1. QP i lives on engine i % engines, on both sides */
-	unsigned qps;	    /* 0: 1 */
-	unsigned srq_wr;    /* 0: no SRQ */
-	unsigned srq_sge;   /* 0: 1 */
-	unsigned cqe;	    /* 0: 4096 */
+	unsigned engines;      /* 0: 1. QP i lives on engine i % engines, on both sides */
+	unsigned qps;          /* 0: 1 */
+	unsigned srq_wr;       /* 0: no SRQ */
+	unsigned srq_sge;      /* 0: 1 */
+	unsigned cqe;          /* 0: 4096 */
 	struct ibv_qp_cap cap; /* 0: 64 WRs, 1 SGE */
 	bool sig_all;
 	bool ipv6;

@@ -16,7 +16,7 @@ struct fault {
 	uint64_t offset; /* of the address, from target slot 0 */
 	bool wrong_rkey, wrong_lkey, wrong_recv_lkey;
 	int denied_access; /* access rights that the passive end's QP lacks */
-	int rd_atomic;   /* see struct link_conf */
+	int rd_atomic;     /* see struct link_conf */
 	bool short_timeout;
 	uint32_t room;                      /* size of the receive for a SEND */
 	/* passive: of its receive, which is flushed at least; success: the receive is not

@@ -40,15 +40,15 @@ struct matrix_end {
 struct link_conf {
 	enum ibv_qp_type type;
 	bool srq;
-	uint64_t ops;   /* IBV_QP_EX_WITH_*; 0: a plain QP */
-	bool few_retries; /* few retries */
-	bool short_timeout;  /* seven retries with a short timeout */
+	uint64_t ops;       /* IBV_QP_EX_WITH_*; 0: a plain QP */
+	bool few_retries;   /* few retries */
+	bool short_timeout; /* seven retries with a short timeout */
 	/* six retries, the most that every device counts (seven may mean infinite) */
 	bool finite_retries;
 	/* The passive end's: */
-	int denied_access;   /* access rights that its QP lacks */
+	int denied_access; /* access rights that its QP lacks */
 	int rd_atomic;     /* concurrent READs and atomics; 0: four, -1: none */
-	bool half_mtu; /* its path MTU is half of the active end's */
+	bool half_mtu;     /* its path MTU is half of the active end's */
 	bool stays_rtr;    /* it stays in RTR */
 };
 

@@ -219,7 +219,8 @@ path_make(const struct victim *v, struct path_hdr *hdr)
 	path_hdr_init(hdr, &addr);
 }
 
-/* Changes a field that the ICRC does not cover, or makes the frame no RoCEv2 packet. */
+/* Changes a field that the ICRC does not cover, or makes the frame something other than
+ * RoCEv2. */
 static void
 frame_break(struct pkt *pkt)
 {

@@ -13,7 +13,7 @@ wc_check(struct cq_model *cq, const struct ibv_wc *wc);
 void
 end_must_have(struct end *e);
 
-/* Checks whether the QP has changed its state by itself. */
+/* Follows a state change that the QP made by itself. Checks that it had a cause. */
 void
 end_sync(struct end *e);
 

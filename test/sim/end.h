@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An end is a QP and its model. A connection is two ends (RC, UC) or one (UD), and lives
- * from RESET to RESET. */
+/* An end is a QP and its model. A connection is two ends (RC, UC) or one (UD). A life of
+ * a connection lasts from one RESET to the next. */
 #ifndef ROCADE_SIM_END_H
 #define ROCADE_SIM_END_H
 
@@ -120,7 +120,7 @@ struct world {
 	/* resets, errors and drains of QPs, per mille of the operations */
 	unsigned disruption;
 	unsigned bad_requests; /* requests that must fail, per mille */
-	bool perfect; /* no loss and long timeouts: RC must not fail by itself */
+	bool perfect;          /* no loss and long timeouts: RC must not fail by itself */
 };
 
 extern struct world world;

@@ -229,7 +229,8 @@ ecn_mark(struct frame *f)
 	}
 }
 
-/* By the UDP source port, which is constant for a QP pair, like a NIC. */
+/* Chooses the queue by the UDP source port, which is constant for a QP pair, like a
+ * NIC. */
 static uint8_t
 queue_choose(const struct frame *f, unsigned queues)
 {
@@ -272,7 +273,7 @@ is_lost(struct link_port *from)
 		return true;
 	if (l->conf.dark != 0 && draw(1000000) < l->conf.dark) {
 		from->dark_until = sim.now + draw(20 * (l->conf.delay_ns + 10000));
-		TRACE("port %" PRIu64 " is dark until %" PRIu64,
+		TRACE("port %" PRIu64 " has an outage until %" PRIu64,
 			(uint64_t)(from - l->ports), from->dark_until);
 		return true;
 	}

@@ -65,7 +65,7 @@ struct recv_model {
 	uint32_t max_wr, max_sge;
 	/* upper bound of receives posted and not completed; the CQs are sized for it */
 	uint32_t bound;
-	uint32_t cap;   /* bytes of a receive */
+	uint32_t cap;    /* bytes of a receive */
 	uint32_t posted; /* index of the next */
 	uint32_t oldest; /* all before it have completed */
 	uint32_t live;
@@ -73,7 +73,7 @@ struct recv_model {
 	uint32_t limit_due; /* limit events that are due */
 	uint32_t limit_events;
 	uint32_t users;
-	bool post_bad;    /* post receives with an invalid lkey */
+	bool post_bad; /* post receives with an invalid lkey */
 	bool has_bad;  /* receives without access rights were posted */
 	uint32_t ring; /* slots in `recv` */
 	struct recv *recv;

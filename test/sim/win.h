@@ -22,18 +22,18 @@ enum win_state {
 	WIN_FREE,    /* not bound */
 	WIN_BINDING, /* the bind is posted */
 	WIN_BOUND,
-	WIN_LOCAL_INV, /* its owner has posted LOCAL_INV */
-	WIN_REMOTE_INV,   /* the peer has posted SEND_WITH_INV */
-	WIN_UNSURE,  /* type 1: its bind was flushed */
+	WIN_LOCAL_INV,  /* its owner has posted LOCAL_INV */
+	WIN_REMOTE_INV, /* the peer has posted SEND_WITH_INV */
+	WIN_UNSURE,     /* type 1: its bind was flushed */
 };
 
 struct win {
 	struct ibv_mw *mw; /* NULL: not allocated */
 	uint8_t state;
-	bool zero;     /* zero based */
-	uint32_t rkey; /* the current or last key */
-	uint32_t old_rkey; /* an earlier, invalid key; 0: none */
-	uint32_t replaced_rkey;  /* the key that the pending bind invalidates */
+	bool zero;              /* zero based */
+	uint32_t rkey;          /* the current or last key */
+	uint32_t old_rkey;      /* an earlier, invalid key; 0: none */
+	uint32_t replaced_rkey; /* the key that the pending bind invalidates */
 	uint64_t at;
 	uint32_t len;
 	int access;

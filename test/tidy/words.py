@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks the words of the tree: no retired word comes back (retired.tsv), no sentence has a
-pronoun for a subject that should be named, no function or file name stands for two things, and
-docs/glossary.md has a line for each of its terms.
+"""Checks the words of the tree: no retired word comes back (retired.tsv), no sentence or message
+has a pronoun for a subject that should be named, no function or file name stands for two things,
+and docs/glossary.md explains each of its terms once.
 
 With --count it prints how many of each there are, for any tree of the project."""
 
@@ -164,6 +164,21 @@ def check_phrases(files, _=None):
                 yield "%s:%d: ...%s" % (path, line, paragraph[match.start():][:60])
 
 
+STRING = re.compile(r'"((?:\\.|[^"\\\n])*)"')
+# Forms of an error that does not say "invalid value 'X' for Y: expected Z".
+ODD_MESSAGE = re.compile(r"cannot be: |options only|says? (?:more|nothing)|: give (?:a|an|the|\d)")
+
+
+def check_messages(files, _=None):
+    """no message of a program leaves its subject, or the valid values, to a guess"""
+    for path, text in product(files):
+        code = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group(0)), text, flags=re.S)
+        for match in STRING.finditer(code):
+            if ODD.search(match.group(1)) or ODD_MESSAGE.search(match.group(1)):
+                yield "%s:%d: %s" % (path, code.count("\n", 0, match.start()) + 1,
+                                     match.group(1)[:60])
+
+
 def product(files):
     return [(path, text) for path, text in files
             if path.split("/")[0] in ("lib", "drivers", "app") and is_c(path)]
@@ -216,12 +231,12 @@ def check_glossary(files, words):
         yield "docs/glossary.md:1: no terms"
 
 
-CHECKS = [check_retired, check_phrases, check_functions, check_file_names, check_glossary]
+CHECKS = [check_retired, check_phrases, check_messages, check_functions, check_file_names, check_glossary]
 
 
 def count(files, words):
     names = {check_retired: "retired words", check_phrases: "odd phrases",
-             check_functions: "functions that share a name", check_file_names:
+             check_messages: "odd messages", check_functions: "functions that share a name", check_file_names:
              "file names that stand for several files"}
     for check, name in names.items():
         print("%s: %d" % (name, len(list(check(files, words)))))

@@ -56,7 +56,8 @@ def large(size):
 def main_measurements():
     both = {"mtu": 4096, **large(1 << 20)}
     small = {"size": 4096, "mtu": 4096}
-    # The two of a ratio follow each other, so that they are neighbours in time.
+    # The two measurements of a ratio follow each other, so that they are taken at nearly the
+    # same time.
     return [
         Measurement("testpmd 122", lambda b, t: b.testpmd(FRAME_64, t.seconds)),
         measurement("send 64 srq", "send", size=64, srq=True),
@@ -88,7 +89,7 @@ def main_measurements():
 
 
 def memory_measurements():
-    # 64 receives of 4 KiB for each QP, against one SRQ for all QPs. The SRQ has four times the
+    # "rq": 64 receives of 4 KiB for each QP. "srq": one SRQ for all QPs, with four times the
     # receives that are in flight at most.
     own = {"size": 4096, "mtu": 4096, "qps": 1000, "burst": 1}
     yield measurement("memory rq", "send", rq=True, depth=64, **own)

@@ -270,7 +270,7 @@ def spread_text(one):
 
 
 def columns(row, seen):
-    """The texts of a row's columns. What is the same in each state stands in the first one."""
+    """The texts of a row's columns. A value without a state stands in the first one."""
     texts = [spread_text(row["states"].get(name)) for name in seen]
     if ALL in row["states"] and ALL not in seen:
         texts[0] = spread_text(row["states"][ALL])

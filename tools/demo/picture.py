@@ -59,7 +59,7 @@ def draw_hosts(svg):
 
 
 def draw_rates(svg, rates):
-    """Part a: draws Gb/s by second, and the begin of the loss."""
+    """Part a: draws Gb/s by second, and the beginning of the loss."""
     left, right = MARGIN + 44, WIDTH - MARGIN
     bottom = CHART_TOP + CHART_HEIGHT
     top_gbps = max(rate["gbps"] for rate in rates) * 1.15 or 1

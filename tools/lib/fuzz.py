@@ -61,7 +61,7 @@ class Target:
         edges = re.findall(r"cov: (\d+)", text)
         runs = int(runs[1]) if runs else 0
         good = status == 0 and runs >= MIN_RUNS
-        print("%s %u - %s: %u inputs, %s places reached" % (
+        print("%s %u - %s: %u inputs, %s edges covered" % (
             "ok" if good else "not ok", number, self.name, runs, edges[-1] if edges else "no"),
             flush=True)
         if not good:
@@ -76,7 +76,7 @@ class Target:
             print("# " + line[:200], file=sys.stderr)
         replay = self.program[:-len("fuzz")] + "replay"
         for path in glob.glob(self.artifacts + "*"):
-            print("# again: %s %s" % (replay, path), file=sys.stderr)
+            print("# replay: %s %s" % (replay, path), file=sys.stderr)
 
 
 def main():

@@ -33,7 +33,8 @@ def parse(text):
             continue
         fault = dict(line.split(None, 1) for line in lines)
         if tuple(fault) != KEYS:
-            raise ValueError("a fault has %s, not %s" % (" ".join(fault), " ".join(KEYS)))
+            raise ValueError("a mutant has the keys %s, expected %s" % (
+                " ".join(fault), " ".join(KEYS)))
         faults.append(fault)
     return faults
 

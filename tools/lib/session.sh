@@ -20,7 +20,7 @@ die() {
 }
 
 wrong() {
-	echo "$started_as: $*; --help lists what there is" >&2
+	echo "$started_as: $* (see --help)" >&2
 	exit 2
 }
 
@@ -41,7 +41,7 @@ session_interrupted() {
 	trap '' INT TERM HUP
 	{
 		echo
-		echo "$started_as: interrupted; putting everything back"
+		echo "$started_as: interrupted; restoring namespaces, mounts and hugepages"
 	} >&8 # our own stderr, not that of a redirected command
 	exit 130
 }

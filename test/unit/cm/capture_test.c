@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compared with the kernel's CM: this one sends the same bytes for the same calls and
+/* Compares this CM with the kernel's: it sends the same bytes for the same calls and
  * messages, except the ids that each side chooses and the ACK delay of its QPs. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Doorbells: each one that was rung is drained once, in index order, with several threads
- * ringing. */
+ * that ring. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

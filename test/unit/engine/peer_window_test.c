@@ -339,7 +339,7 @@ request_schedules_blocked_qp(void **state)
 	doorbells_serve();
 	when = a[0].qp->timer.when_ns;
 	assert_true(when > fixture.now && when != TIME_NEVER);
-	/* An earlier deadline, which moves the timer when it is looked at. */
+	/* An earlier deadline, which moves the timer when the engine checks it. */
 	a[0].qp->req.tlp_deadline = when - NS_PER_MS;
 	message_from_peer(8);
 	rx_pass();

@@ -61,9 +61,9 @@ message_post(unsigned i, uint64_t wr_id, uint32_t offset, uint32_t len)
 	assert_int_equal(link_qp_send(&a[i], wr_id, offset, len, IBV_SEND_SIGNALED), 0);
 }
 
-/* Sends a message to each QP of b; frame number `wrong` of the burst (NONE: none) is
- * corrupted. small: a small frame comes first, which has the ICRC of those behind it
- * checked before any is dispatched. */
+/* Sends a message to each QP of b. Frame number `wrong` of the burst (NONE: none) is
+ * corrupted. small: the burst begins with a small frame. The engine then checks the ICRC
+ * of every frame before it dispatches the first one. */
 static void
 burst_arrive(unsigned wrong, bool small)
 {

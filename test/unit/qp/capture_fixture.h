@@ -12,7 +12,7 @@
 /* A response of our QP that differs from the kernel's. */
 struct difference {
 	const char *topic;
-	uint8_t response;   /* from 1 */
+	uint8_t response; /* from 1 */
 	uint8_t syndrome; /* of our response; NONE: our QP sends none */
 	uint8_t psn_low;  /* of our response */
 	uint8_t opcode;   /* 0: the same; otherwise ours, with the same PSN and payload */
@@ -31,7 +31,7 @@ struct capture_case {
 	const char *name;
 	/* of a program that is not the traffic generator: the QP that receives */
 	uint32_t qpn;
-	uint8_t recv_at;  /* late receives are posted before this frame */
+	uint8_t recv_at;     /* late receives are posted before this frame */
 	uint8_t left_out[3]; /* frames that are not replayed */
 	struct difference differences[5];
 	struct wc_difference wcs[3];

@@ -31,7 +31,7 @@ direct_on(void **state)
 	return 0;
 }
 
-/* Offset in to's memory of the byte at this offset of the message. */
+/* Offset in the memory of `to` of the byte at this offset of the message. */
 static uint32_t
 mem_offset(uint32_t offset)
 {

@@ -11,8 +11,8 @@ extern struct qp_link p;
 extern struct host *from, *to; /* of the payload */
 extern uint32_t mtu, len;
 
-#define FROM 0x1000 /* offset in from's memory */
-#define AT 0x8000   /* offset in to's memory */
+#define FROM 0x1000 /* offset in the memory of `from` */
+#define AT 0x8000   /* offset in the memory of `to` */
 #define GUARD 64    /* bytes between two SGEs */
 #define KEY 3
 #define PACKETS 5
@@ -47,8 +47,8 @@ direct_open_default(enum way way);
 void
 direct_finish(enum way way);
 
-/* Checks that nothing has changed in to's memory since the last call but these bytes of
- * the message. */
+/* Checks that nothing has changed in the memory of `to` since the last call but these
+ * bytes of the message. */
 void
 expect_changed(uint32_t offset, uint32_t n);
 

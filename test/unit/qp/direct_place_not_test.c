@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets whose payload must not be delivered before their ICRC has been checked: all but
- * those of direct_place_test.c. */
+/* Packets that direct placement excludes (direct_place_test.c): their payload must not be
+ * delivered before their ICRC has been checked. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ expect_delivered(const struct pkt_spec *c, bool delivered)
 	free(frame.data);
 }
 
-/* The unchanged packet is delivered. So the change made before is what prevented it. */
+/* The unchanged packet is delivered. So the change made before prevented the delivery. */
 static void
 expect_next_delivered(enum way way)
 {

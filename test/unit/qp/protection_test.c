@@ -131,7 +131,7 @@ key_make(enum wrong wrong, const struct operation *op, uint64_t *va)
 		break;
 	case MEMORY_INVALIDATED:
 		assert_true(key_invalidate_at(&p.b.keys, p.b.mem + OFFSET + len - 1));
-		/* It has revoked the fixture's own keys of that memory, too. */
+		/* The invalidation affects the fixture's own keys of that memory, too. */
 		break;
 	case WINDOW_UNBOUND:
 		return mw->rkey;

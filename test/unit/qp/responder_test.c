@@ -49,9 +49,9 @@ post_receives(unsigned n)
 		host_recv(&p.b, i, 4096 * i, 4096);
 }
 
-/* A packet with A is acknowledged when it is executed. One ACK may cover several packets
- * (docs/protocol.md 8.5). A packet without A is not acknowledged. An ACK inside a message
- * has the packet's PSN and the MSN before the message. */
+/* A packet with AckReq is acknowledged when it is executed. One ACK may cover several
+ * packets (docs/protocol.md 8.5). A packet without AckReq is not acknowledged. An ACK
+ * inside a message has the packet's PSN and the MSN before the message. */
 static void
 acks_are_coalesced(void **state)
 {
@@ -80,10 +80,10 @@ acks_are_coalesced(void **state)
 	qp_link_fini(&p);
 }
 
-/* Rows 7 and 8 of docs/protocol.md 8.2: ePSN + 1 .. ePSN + 2^23 - 1 is a gap; the first
+/* Rows 7 and 8 of docs/protocol.md 8.2: ePSN + 1 .. ePSN + 2^23 - 1 is a gap. The first
  * one gets NAK 0x60 with ePSN and the MSN. ePSN - 2^23 .. ePSN - 1 is a duplicate and is
- * acknowledged with ePSN - 1, with A or without. Exactly half the PSN space away is a
- * duplicate. The steps of capture c4-psn. */
+ * acknowledged with ePSN - 1, with AckReq or without. Exactly half the PSN space away is
+ * a duplicate. The steps of capture c4-psn. */
 static void
 psn_gaps_and_duplicates(void **state)
 {
@@ -158,7 +158,7 @@ duplicate_inside_message(void **state)
 
 /* Packets are reordered within a burst. A NAK that is still pending names the ePSN at the
  * time it leaves. It becomes an ACK if nothing is missing any more, even if the last
- * packet is without A: an earlier one had A. */
+ * packet has no AckReq: an earlier one had it. */
 static void
 pending_nak_in_reordered_burst(void **state)
 {
@@ -221,8 +221,8 @@ rnr_nak_until_psn_returns(void **state)
 }
 
 /* The receive is posted and the packet resent while its RNR NAK is still pending: an ACK
- * leaves instead, for an earlier packet with A. An RNR NAK replaces a pending sequence
- * NAK. */
+ * leaves instead, for an earlier packet with AckReq. An RNR NAK replaces a pending
+ * sequence NAK. */
 static void
 pending_rnr_nak_is_withdrawn(void **state)
 {

@@ -5,7 +5,7 @@
 
 #include "sweep_fixture.h"
 
-/* The first byte has the value, and each other byte that of the one before. */
+/* The first byte is UNTOUCHED, and each other byte equals the one before it. */
 static void
 untouched_check(const uint8_t *at, size_t len)
 {

@@ -23,27 +23,28 @@ struct chances { /* per thousand */
 struct flow { /* one direction */
 	struct host *from, *to;
 	uint32_t from_region, to_region;
-	struct mw *local_mw; /* of from: bound and invalidated by local operations */
-	bool local_mw_bound;     /* after all posted requests are executed */
+	struct mw *local_mw; /* of `from`: bound and invalidated by local operations */
+	bool local_mw_bound; /* after all posted requests are executed */
 	uint32_t local_mw_rkey;
-	/* of to: over all its memory; used in the place of its rkey */
+	/* of `to`: over all its memory; requests may use its rkey in the place of the
+	 * region's */
 	struct mw *memory_mw;
-	unsigned total;       /* messages to send */
-	unsigned posted;      /* requests */
-	unsigned received;    /* receives posted */
-	unsigned sent_done;   /* next request that may complete */
-	unsigned recv_done;   /* next message to arrive */
-	unsigned signaled_of; /* one of this many is signaled; 0: only the last */
-	unsigned recv_msg_count;      /* messages that take a receive */
-	uint32_t requests;    /* counted by the responder; a long READ is several */
-	uint64_t word[WORDS]; /* values after all posted requests are executed */
+	unsigned total;          /* messages to send */
+	unsigned posted;         /* requests */
+	unsigned received;       /* receives posted */
+	unsigned sent_done;      /* next request that may complete */
+	unsigned recv_done;      /* next message to arrive */
+	unsigned signaled_of;    /* one of this many is signaled; 0: only the last */
+	unsigned recv_msg_count; /* messages that take a receive */
+	uint32_t requests;       /* counted by the responder; a long READ is several */
+	uint64_t word[WORDS];    /* values after all posted requests are executed */
 	struct {
 		uint32_t len;
 		uint8_t signaled;
 		uint8_t imm;
 		uint8_t op;
-		uint64_t value;        /* atomic: the value that it returns */
-		struct mw *mw; /* of to: the one that a SEND invalidates */
+		uint64_t value; /* atomic: the value that it returns */
+		struct mw *mw;  /* of `to`: the one that a SEND invalidates */
 	} msg[128];
 	uint8_t recv_msg[128]; /* receive -> message */
 };

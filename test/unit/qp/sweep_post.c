@@ -118,7 +118,7 @@ model_local(struct flow *f, struct send_req *req)
 	return true;
 }
 
-/* Binds a memory window of to, which message i invalidates. */
+/* Binds a memory window of `to`, which message i invalidates. */
 static void
 model_invalidate(struct flow *f, unsigned i, struct send_req *req)
 {

@@ -82,7 +82,7 @@ qkey_mismatch_is_dropped(void **state)
 }
 
 /* Dropped: another destination address, another P_Key, another service. Any source
- * address, PSN and A bit is accepted (docs/protocol.md 11.2). */
+ * address and PSN is accepted, with and without AckReq (docs/protocol.md 11.2). */
 static void
 ud_admission(void **state)
 {

@@ -4,8 +4,8 @@
 #include "window_fixture.h"
 
 struct qp_link p;
-struct mw *mw; /* of b, type 2, unless the test made another */
-uint32_t region;       /* of b */
+struct mw *mw;   /* of b, type 2, unless the test made another */
+uint32_t region; /* of b */
 
 void
 win_init(void)

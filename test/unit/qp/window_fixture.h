@@ -11,8 +11,8 @@
 #define SIGNALED IBV_SEND_SIGNALED
 
 extern struct qp_link p;
-extern struct mw *mw; /* of b, type 2, unless the test made another */
-extern uint32_t region;       /* of b */
+extern struct mw *mw;   /* of b, type 2, unless the test made another */
+extern uint32_t region; /* of b */
 
 void
 win_init(void);

@@ -96,7 +96,7 @@ ext_check(const struct captured *f, const struct expected *e, const struct pkt_v
 		value_check(f, e, IETH, be_get(last, 4));
 }
 
-/* No header is in tshark's reading that the opcode does not have. */
+/* tshark shows no header that the opcode does not have. */
 static void
 ext_absent(const struct captured *f, const struct expected *e, unsigned hdrs)
 {
