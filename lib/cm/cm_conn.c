@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cm/cm_internal.h"
-#include "port/neigh.h"
+#include "port/net.h"
 
 #define LID_ROCE 0xFFFF
 #define HOP_LIMIT 64

@@ -6,7 +6,7 @@
 #include <rte_byteorder.h>
 
 #include "cm/cm_internal.h"
-#include "port/neigh.h"
+#include "port/net.h"
 
 typedef enum cm_drop (*conn_rx_fn)(
 	struct cm_conn *conn, const struct mad *mad, uint64_t now);

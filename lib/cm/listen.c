@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cm/cm_internal.h"
-#include "port/neigh.h"
+#include "port/net.h"
 
 static struct cm_listeners *
 listener_bucket(struct cm *cm, uint64_t service_id)

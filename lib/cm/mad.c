@@ -7,7 +7,7 @@
 
 #include "base/base_line.h"
 #include "cm/mad.h"
-#include "port/neigh.h"
+#include "port/net.h"
 
 #define MAD_BASE_VERSION 1
 #define MAD_CLASS_CM 0x07

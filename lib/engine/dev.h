@@ -9,7 +9,7 @@
 
 #include "base/slab.h"
 #include "mem/key.h"
-#include "port/neigh.h"
+#include "port/net.h"
 #include "port/port.h"
 #include "qp/qp.h"
 #include "qp/qp_table.h"

@@ -6,7 +6,7 @@
 #include <rte_byteorder.h>
 #include <rte_ether.h>
 
-#include "port/net.h"
+#include "port/port_internal.h"
 
 #define ARP_ROOM 46 /* the shortest Ethernet payload */
 

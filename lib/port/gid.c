@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "port/net.h"
+#include "port/port_internal.h"
 
 bool
 gid_is_zero(const uint8_t gid[16])

@@ -2,7 +2,7 @@
 /* IPv6 neighbour discovery (RFC 4861): neighbour solicitations and advertisements. */
 #include <string.h>
 
-#include "port/net.h"
+#include "port/port_internal.h"
 
 #define ND_HOP_LIMIT 255 /* proves that no router has forwarded the message */
 #define ND_OPT_SOURCE_LLA 1

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "port/net.h"
+#include "port/port_internal.h"
 
 static struct neigh **
 neigh_bucket(struct net *net, const uint8_t gid[16])

@@ -7,7 +7,7 @@
 
 #include <rte_ether.h>
 
-#include "port/net.h"
+#include "port/port_internal.h"
 
 #define IPV4_PROTO_AT 9
 #define IPV6_NEXT_AT 6

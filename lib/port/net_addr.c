@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "port/net.h"
+#include "port/port_internal.h"
 
 #define VLAN_MAX 4094 /* 4095 is reserved (IEEE 802.1Q) */
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "port/net.h"
+#include "port/port_internal.h"
 
 static bool
 group_is_reported(const uint8_t gid[16])

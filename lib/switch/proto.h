@@ -9,7 +9,7 @@
 #ifndef ROCADE_SWITCH_PROTO_H
 #define ROCADE_SWITCH_PROTO_H
 
-#include "port/neigh.h"
+#include "port/net.h"
 #include "switch/region.h"
 #include "ucm/abi.h"
 

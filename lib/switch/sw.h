@@ -13,7 +13,7 @@
 
 #include <sys/queue.h>
 
-#include "port/neigh.h"
+#include "port/net.h"
 #include "switch/qpns.h"
 #include "switch/region.h"
 #include "wire/pkt_parse.h"

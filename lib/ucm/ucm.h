@@ -11,7 +11,7 @@
 #define ROCADE_UCM_UCM_H
 
 #include "cm/cm_core.h"
-#include "port/neigh.h"
+#include "port/net.h"
 
 struct ucm_limits { /* of a session */
 	uint32_t ids;

@@ -6,7 +6,7 @@
 #include <rte_byteorder.h>
 #include <rte_ip.h>
 
-#include "port/net.h"
+#include "port/port_internal.h"
 #include "verbs/attr.h"
 #include "verbs/forward.h"
 #include "verbs/objects.h"

@@ -21,7 +21,7 @@
 #include <rte_ethdev.h>
 
 #include "ethdev/ethdev.h"
-#include "port/neigh.h"
+#include "port/net.h"
 
 #define MAC_FORMAT "%02x:%02x:%02x:%02x:%02x:%02x"
 #define MAC_BYTES(m) (m)[0], (m)[1], (m)[2], (m)[3], (m)[4], (m)[5]

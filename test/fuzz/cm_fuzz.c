@@ -6,7 +6,7 @@
  */
 #include "cm/cm_internal.h"
 #include "fuzz.h"
-#include "port/neigh.h"
+#include "port/net.h"
 
 #define STEPS 300
 #define CONNS 8

@@ -4,7 +4,7 @@
  * length. */
 #include "base/base_stats.h"
 #include "fuzz.h"
-#include "port/neigh.h"
+#include "port/net.h"
 #include "wire/pkt_parse.h"
 
 #define ROOM 2048

@@ -3,7 +3,7 @@
 #ifndef ROCADE_SIM_ADVERSARY_PACKET_H
 #define ROCADE_SIM_ADVERSARY_PACKET_H
 
-#include "port/neigh.h"
+#include "port/net.h"
 
 #include "end.h"
 

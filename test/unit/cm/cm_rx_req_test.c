@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cm_pair.h"
-#include "port/neigh.h"
+#include "port/net.h"
 
 #include <cmocka.h>
 

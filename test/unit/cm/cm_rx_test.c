@@ -9,7 +9,7 @@
 
 #include "../rand.h"
 #include "cm_pair.h"
-#include "port/neigh.h"
+#include "port/net.h"
 
 #include <cmocka.h>
 

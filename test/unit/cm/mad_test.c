@@ -11,7 +11,7 @@
 
 #include "mads.h"
 #include "cm/mad.h"
-#include "port/neigh.h"
+#include "port/net.h"
 
 #include <cmocka.h>
 

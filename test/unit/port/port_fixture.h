@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "port/net.h"
+#include "port/port_internal.h"
 
 #include <cmocka.h>
 
