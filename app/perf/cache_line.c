@@ -19,7 +19,7 @@
 #define RUNS 3
 #define ROUND_TRIPS 300 /* per run */
 #define READINGS 51     /* per printed number */
-#define SEC_NS UINT64_C(1000000000)
+#define NS_PER_SEC UINT64_C(1000000000)
 #define MS_NS UINT64_C(1000000)
 
 enum exit_code { EXIT_OK, EXIT_USAGE = 2, EXIT_ENVIRONMENT };
@@ -43,14 +43,14 @@ now_ns(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SEC_NS + (uint64_t)now.tv_nsec;
+	return (uint64_t)now.tv_sec * NS_PER_SEC + (uint64_t)now.tv_nsec;
 }
 
 static void
 sleep_until(uint64_t ns)
 {
 	struct timespec until = {
-		.tv_sec = (time_t)(ns / SEC_NS), .tv_nsec = (long)(ns % SEC_NS)};
+		.tv_sec = (time_t)(ns / NS_PER_SEC), .tv_nsec = (long)(ns % NS_PER_SEC)};
 
 	if (ns != 0)
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
@@ -153,7 +153,7 @@ readings_print(uint64_t every_ns)
 	do {
 		next_ns = now_ns() + every_ns;
 		transfer_ns = reading_take(next_ns, false);
-		printf("%.3f %.1f\n", (double)now_ns() / SEC_NS, transfer_ns);
+		printf("%.3f %.1f\n", (double)now_ns() / NS_PER_SEC, transfer_ns);
 		sleep_until(next_ns);
 	} while (fflush(stdout) == 0);
 }

@@ -250,8 +250,8 @@ fd_source_serve(struct rocade_daemon *d, const struct fd_source *source)
 static void
 events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 {
-	struct timespec until = {.tv_sec = (time_t)(timeout_ns / SEC_NS),
-		.tv_nsec = (long)(timeout_ns % SEC_NS)};
+	struct timespec until = {.tv_sec = (time_t)(timeout_ns / NS_PER_SEC),
+		.tv_nsec = (long)(timeout_ns % NS_PER_SEC)};
 	struct epoll_event events[EVENTS];
 	int n;
 

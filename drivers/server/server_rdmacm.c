@@ -81,8 +81,8 @@ rdmacm_timer_arm(struct rocade_daemon *d)
 		now = clock_now();
 		/* 0 would disarm it. */
 		ns = due > now ? due - now : 1;
-		when.it_value.tv_sec = (time_t)(ns / SEC_NS);
-		when.it_value.tv_nsec = (long)(ns % SEC_NS);
+		when.it_value.tv_sec = (time_t)(ns / NS_PER_SEC);
+		when.it_value.tv_nsec = (long)(ns % NS_PER_SEC);
 	}
 	(void)timerfd_settime(cm->timer.fd, 0, &when, NULL);
 }

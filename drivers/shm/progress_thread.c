@@ -35,7 +35,7 @@ progress_thread_sleep(struct progress_thread *t, uint64_t ns)
 		{.fd = t->lost ? -1 : t->wake_fd, .events = POLLIN},
 		{.fd = t->lost ? -1 : t->session_fd, .events = POLLRDHUP}};
 	struct timespec until = {
-		.tv_sec = (time_t)(ns / SEC_NS), .tv_nsec = (long)(ns % SEC_NS)};
+		.tv_sec = (time_t)(ns / NS_PER_SEC), .tv_nsec = (long)(ns % NS_PER_SEC)};
 	int n = ppoll(fds, RTE_DIM(fds), ns == TIME_NEVER ? NULL : &until, NULL);
 
 	for (unsigned i = 0; n > 0 && i < 2; i++) {

@@ -21,7 +21,7 @@
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
-#define SEC_NS UINT64_C(1000000000)
+#define NS_PER_SEC UINT64_C(1000000000)
 
 /* "No deadline": later than every time. */
 #define TIME_NEVER UINT64_MAX

@@ -20,7 +20,7 @@
 #define TO_INCLUDE 3
 #define TO_EXCLUDE 4
 #define TOS 0xC0 /* internetwork control (RFC 3376 4) */
-#define V1_MAX_NS (10 * SEC_NS)
+#define V1_MAX_NS (10 * NS_PER_SEC)
 #define UNIT_NS (100 * NS_PER_MS)
 
 struct igmp {

@@ -19,9 +19,9 @@
 #define NEIGH_RETRY_NS (200 * NS_PER_MS) /* between two requests */
 /* requests without an answer until the neighbour counts as unreachable */
 #define NEIGH_TRIES 5
-#define NEIGH_FAILED_NS SEC_NS /* interval of requests to an unreachable neighbour */
+#define NEIGH_FAILED_NS NS_PER_SEC /* interval of requests to an unreachable neighbour */
 /* interval of confirmations of a reachable neighbour */
-#define NEIGH_REFRESH_NS (30 * SEC_NS)
+#define NEIGH_REFRESH_NS (30 * NS_PER_SEC)
 
 struct net_addr {
 	uint8_t gid[16];

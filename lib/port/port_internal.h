@@ -14,11 +14,11 @@
 #define NET_MAX_LEARNED 256 /* entries that were learned, not resolved */
 #define NET_ROOM 128          /* frame size; exceeds every frame that net_tx() writes */
 #define NET_ANNOUNCEMENTS 3
-#define NET_ANNOUNCE_NS SEC_NS
+#define NET_ANNOUNCE_NS NS_PER_SEC
 #define NEIGH_BUCKETS NET_MAX_NEIGHS
 #define NEIGH_UNICAST_TRIES 3 /* a reachable neighbour is first asked by unicast */
 /* a wanted entry that was not resolved for this long may be replaced */
-#define NEIGH_IDLE_NS (UINT64_C(300) * SEC_NS)
+#define NEIGH_IDLE_NS (UINT64_C(300) * NS_PER_SEC)
 
 enum neigh_state { NEIGH_INCOMPLETE, NEIGH_REACHABLE, NEIGH_FAILED };
 
@@ -54,9 +54,9 @@ TAILQ_HEAD(net_group_list, net_group);
 
 #define NET_GROUPS (NET_MAX_GROUPS + NET_MAX_ADDRS)
 #define GROUP_ROBUSTNESS 2               /* reports per change (RFC 3376 8.1) */
-#define GROUP_REPORT_INTERVAL_NS SEC_NS /* longest time between them (RFC 3376 8.11) */
+#define GROUP_REPORT_INTERVAL_NS NS_PER_SEC /* longest time between them (RFC 3376 8.11) */
 /* how long an older querier counts as present after a query (RFC 3376 8.12) */
-#define GROUP_OLDER_QUERIER_NS (UINT64_C(260) * SEC_NS)
+#define GROUP_OLDER_QUERIER_NS (UINT64_C(260) * NS_PER_SEC)
 
 /* State of a family's protocol, IGMP or MLD. */
 struct group_proto {

@@ -69,7 +69,7 @@ tlp_progress(struct qp *qp, bool one, uint64_t now)
 	bool repaired = one && req->tlp_state == TLP_SENT;
 
 	if (req->rtt_start != TIME_NEVER && psn_diff(req->una_psn, req->rtt_psn) > 0) {
-		uint32_t sample = (uint32_t)RTE_MIN(now - req->rtt_start, SEC_NS);
+		uint32_t sample = (uint32_t)RTE_MIN(now - req->rtt_start, NS_PER_SEC);
 
 		sample = RTE_MAX(sample, 1u);
 		if (req->srtt_ns == 0)

@@ -122,7 +122,7 @@ packet_share_ns(const struct sw_client *c)
 {
 	uint32_t rate = c->sw->conf.limits.packets_per_s;
 
-	return likely(rate == 0) ? 0 : RTE_MAX(SEC_NS / rate, UINT64_C(1));
+	return likely(rate == 0) ? 0 : RTE_MAX(NS_PER_SEC / rate, UINT64_C(1));
 }
 
 /* Bounds what a client may send at once after it was idle: the packets of

@@ -5,7 +5,7 @@
 
 #include "clock_cost.h"
 
-static uint64_t now_ns = SEC_NS;
+static uint64_t now_ns = NS_PER_SEC;
 
 void
 clock_step(uint64_t ns)

@@ -55,7 +55,7 @@ time_left(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * SEC_NS + (uint64_t)t.tv_nsec < until;
+	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec < until;
 }
 
 static int
@@ -416,7 +416,7 @@ main(int argc, char **argv)
 	for (unsigned i = 0; argc == 4 && i < RTE_DIM(ways); i++) {
 		if (strcmp(argv[1], ways[i].name) != 0)
 			continue;
-		until = (uint64_t)t.tv_sec * SEC_NS + (uint64_t)t.tv_nsec +
+		until = (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec +
 			(uint64_t)(atof(argv[2]) * 1e9);
 		seed = strtoull(argv[3], NULL, 10);
 		return ways[i].run();

@@ -40,7 +40,7 @@ bench_init(struct bench *b, unsigned how)
 {
 	struct cm_conf conf;
 
-	*b = (struct bench){.now = SEC_NS};
+	*b = (struct bench){.now = NS_PER_SEC};
 	cm_conf_default(&conf);
 	conf.ca_guid = 0x1111;
 	conf.seed = how;

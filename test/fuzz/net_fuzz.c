@@ -53,7 +53,7 @@ conf_of(unsigned which)
 static void
 bench_init(struct bench *b, unsigned which)
 {
-	*b = (struct bench){.conf = conf_of(which), .now = SEC_NS};
+	*b = (struct bench){.conf = conf_of(which), .now = NS_PER_SEC};
 	FUZZ_CHECK(net_create(&b->conf, &b->net) == 0);
 	for (unsigned i = 0; i < FRAMES; i++) {
 		b->frames[i] = (struct pkt){.data = malloc(ROOM), .room = ROOM};

@@ -64,7 +64,7 @@ engine_link_init(struct engine_link *l, const struct engine_link_conf *conf)
 		l->conf = *conf;
 	if (l->conf.mem_bytes == 0)
 		l->conf.mem_bytes = 1u << 16;
-	l->now = SEC_NS;
+	l->now = NS_PER_SEC;
 	l->mem = (struct alloc){counted_get, counted_put, l};
 	side_init(&l->a, l, 1);
 	side_init(&l->b, l, 2);

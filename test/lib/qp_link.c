@@ -163,7 +163,7 @@ qp_link_init(struct qp_link *p, const struct qp_link_conf *conf)
 {
 	memset(p, 0, sizeof(*p));
 	p->conf = *conf;
-	p->now = SEC_NS;
+	p->now = NS_PER_SEC;
 	p->mem = (struct alloc){.get = counted_get, .put = counted_put, .ctx = p};
 	p->a.link = p->b.link = p;
 	p->a.other = &p->b;

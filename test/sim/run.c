@@ -10,7 +10,7 @@
 #include "test_clock.h"
 #include "xrc.h"
 
-#define QUIESCE_NS (400 * SEC_NS)
+#define QUIESCE_NS (400 * NS_PER_SEC)
 #define QUIESCE_PASSES 2000000
 #define RETIRE_PASSES 32
 

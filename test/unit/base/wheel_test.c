@@ -313,10 +313,10 @@ cascade_time_of_the_past_is_past(void **state)
 	struct ctx ctx;
 
 	(void)state;
-	ctx_init(&ctx, 0, SEC_NS);
-	CHECK(&ctx, wheel_cascade_time(&ctx.wheel, SEC_NS) == SEC_NS);
+	ctx_init(&ctx, 0, NS_PER_SEC);
+	CHECK(&ctx, wheel_cascade_time(&ctx.wheel, NS_PER_SEC) == NS_PER_SEC);
 	CHECK(&ctx,
-		wheel_cascade_time(&ctx.wheel, SEC_NS - NS_PER_MS) <= SEC_NS - NS_PER_MS);
+		wheel_cascade_time(&ctx.wheel, NS_PER_SEC - NS_PER_MS) <= NS_PER_SEC - NS_PER_MS);
 }
 
 static void
@@ -325,7 +325,7 @@ timers_beyond_the_last_level_fire_in_time(void **state)
 	struct ctx ctx;
 
 	(void)state;
-	ctx_init(&ctx, 0, 5 * SEC_NS);
+	ctx_init(&ctx, 0, 5 * NS_PER_SEC);
 	for (unsigned i = 0; i < TIMERS; i++)
 		ctx_set(&ctx, i, ctx.now_ns + i * (TOP_SPAN_NS / 2) + 1, false);
 	/* A timer more than one revolution ahead whose slot is the current one. */

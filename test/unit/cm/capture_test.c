@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static const uint64_t now = SEC_NS;
+static const uint64_t now = NS_PER_SEC;
 
 static struct cm *
 cm_with(uint64_t guid)

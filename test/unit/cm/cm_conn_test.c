@@ -30,7 +30,7 @@ connect_and_disconnect(void **state)
 		expect_event(&pair, B, CM_EVENT_DISCONNECTED).private, "bye", 4);
 	assert_null(expect_event(&pair, A, CM_EVENT_DISCONNECTED).private);
 	expect_no_event(&pair, A);
-	cm_pair_advance(&pair, TIMEWAIT_NS + SEC_NS);
+	cm_pair_advance(&pair, TIMEWAIT_NS + NS_PER_SEC);
 	expect_event(&pair, A, CM_EVENT_TIMEWAIT_EXIT);
 	expect_event(&pair, B, CM_EVENT_TIMEWAIT_EXIT);
 	expect_wire(&pair, "");
@@ -104,7 +104,7 @@ reject_of_a_request(void **state)
 	cm_release(a, pair.now);
 	cm_release(b, pair.now);
 	expect_wire(&pair, "a:REQ b:REJ");
-	cm_pair_advance(&pair, 30 * SEC_NS);
+	cm_pair_advance(&pair, 30 * NS_PER_SEC);
 	expect_wire(&pair, "");
 	cm_pair_fini(&pair);
 }
@@ -157,7 +157,7 @@ calls_in_wrong_states_fail(void **state)
 	assert_int_equal(cm_disconnect(a, NULL, 0, pair.now), -ENOTCONN);
 	cm_release(a, pair.now);
 	cm_release(b, pair.now);
-	cm_pair_advance(&pair, SEC_NS);
+	cm_pair_advance(&pair, NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -254,7 +254,7 @@ released_in_each_state(void **state)
 		expect_event(&pair, which % 2 == 0 ? B : A,
 			which < 3 ? CM_EVENT_REJECTED : CM_EVENT_DISCONNECTED);
 		cm_release(which % 2 == 0 ? b : a, pair.now);
-		cm_pair_advance(&pair, 20 * SEC_NS);
+		cm_pair_advance(&pair, 20 * NS_PER_SEC);
 		expect_wire(&pair, "");
 		cm_pair_fini(&pair);
 	}

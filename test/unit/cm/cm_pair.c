@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#define START_NS (100 * SEC_NS)
+#define START_NS (100 * NS_PER_SEC)
 
 const struct cm_qp passive_qp = {.qpn = 0x222,
 	.psn = 0xb00,
@@ -39,7 +39,7 @@ cm_pair_init(struct cm_pair *pair, uint32_t max_conns)
 void
 cm_pair_fini(struct cm_pair *pair)
 {
-	cm_pair_advance(pair, 10 * SEC_NS);
+	cm_pair_advance(pair, 10 * NS_PER_SEC);
 	cm_pair_drain(pair);
 	if (pair->listener != NULL)
 		cm_unlisten(pair->listener, pair->now);

@@ -132,7 +132,7 @@ rc_uc_and_xrc_are_accepted(void **state)
 		cm_release(e.conn, pair.now);
 		cm_release(conn, pair.now);
 	}
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -178,12 +178,12 @@ duplicate_req_in_each_state(void **state)
 	assert_int_equal(rej_reason_take(&req), CM_REJ_STALE);
 	expect_event(&pair, B, CM_EVENT_DISCONNECTED);
 	/* After the time wait it is a new request. */
-	cm_pair_advance(&pair, TIMEWAIT_NS + SEC_NS);
+	cm_pair_advance(&pair, TIMEWAIT_NS + NS_PER_SEC);
 	expect_event(&pair, B, CM_EVENT_TIMEWAIT_EXIT);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	cm_release(expect_event(&pair, B, CM_EVENT_REQUEST).conn, pair.now);
 	cm_release(b, pair.now);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -210,7 +210,7 @@ duplicate_of_rejected_req(void **state)
 	req = req_of(101, 0x100);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	cm_release(expect_event(&pair, B, CM_EVENT_REQUEST).conn, pair.now);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -240,13 +240,13 @@ restarted_peer_is_stale(void **state)
 	expect_no_event(&pair, B);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	assert_int_equal(rej_reason_take(&req), CM_REJ_STALE);
-	cm_pair_advance(&pair, TIMEWAIT_NS + SEC_NS);
+	cm_pair_advance(&pair, TIMEWAIT_NS + NS_PER_SEC);
 	expect_event(&pair, B, CM_EVENT_TIMEWAIT_EXIT);
 	assert_int_equal(mad_deliver(&pair, B, &req), CM_DROP_none);
 	cm_release(expect_event(&pair, B, CM_EVENT_REQUEST).conn, pair.now);
 	cm_release(a, pair.now);
 	cm_release(b, pair.now);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -275,7 +275,7 @@ same_guid_from_another_address(void **state)
 	assert_int_equal(b->state, CM_ESTABLISHED);
 	cm_release(a, pair.now);
 	cm_release(b, pair.now);
-	cm_pair_advance(&pair, 5 * SEC_NS);
+	cm_pair_advance(&pair, 5 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -311,7 +311,7 @@ full_backlog_rejects(void **state)
 		if (pair.cm[B]->conns[i].state != CM_FREE)
 			cm_release(&pair.cm[B]->conns[i], pair.now);
 	assert_int_equal(pair.listener->pending, 0);
-	cm_pair_advance(&pair, 200 * SEC_NS);
+	cm_pair_advance(&pair, 200 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -347,7 +347,7 @@ no_free_connection(void **state)
 	assert_int_equal(cm_sidr_request(pair.cm[B], &r, NULL, pair.now, &conn), -ENOSPC);
 	for (unsigned i = 0; i < 4; i++)
 		cm_release(&pair.cm[B]->conns[i], pair.now);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 

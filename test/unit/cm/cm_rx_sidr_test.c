@@ -64,7 +64,7 @@ sidr_request_is_answered(void **state)
 	expect_wire(&pair, "a:SIDR_REQ b:SIDR_REP");
 	cm_release(a, pair.now);
 	cm_unlisten(listener, pair.now);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -105,7 +105,7 @@ sidr_request_is_refused(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		cm_release(many[i], pair.now);
 	cm_unlisten(listener, pair.now);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -140,7 +140,7 @@ cm_and_sidr_listeners_are_separate(void **state)
 	cm_release(expect_event(&pair, A, CM_EVENT_SIDR_REPLY).conn, pair.now);
 	cm_unlisten(same, pair.now);
 	cm_unlisten(listener, pair.now);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -152,7 +152,7 @@ lost_sidr_req_and_rep(void **state)
 
 	(void)state;
 	pair.lose[MAD_SIDR_REQ] = pair.lose[MAD_SIDR_REP] = 1;
-	cm_pair_advance(&pair, REQ_WAIT_NS + SEC_NS);
+	cm_pair_advance(&pair, REQ_WAIT_NS + NS_PER_SEC);
 	b = expect_event(&pair, B, CM_EVENT_SIDR_REQUEST).conn;
 	assert_int_equal(cm_sidr_reply(b, CM_SIDR_VALID, 5, 6, NULL, 0, pair.now), 0);
 	cm_release(b, pair.now);
@@ -162,7 +162,7 @@ lost_sidr_req_and_rep(void **state)
 	assert_int_equal(expect_event(&pair, A, CM_EVENT_SIDR_REPLY).qp.qpn, 5);
 	cm_release(a, pair.now);
 	cm_unlisten(listener, pair.now);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -175,9 +175,9 @@ no_peer_for_sidr_req(void **state)
 	cm_pair_init(&pair, 4);
 	a = sidr_request_send();
 	pair.lose[MAD_SIDR_REQ] = 16;
-	cm_pair_advance(&pair, 16 * REQ_WAIT_NS - SEC_NS);
+	cm_pair_advance(&pair, 16 * REQ_WAIT_NS - NS_PER_SEC);
 	expect_no_event(&pair, A);
-	cm_pair_advance(&pair, 2 * SEC_NS);
+	cm_pair_advance(&pair, 2 * NS_PER_SEC);
 	assert_int_equal(expect_event(&pair, A, CM_EVENT_UNREACHABLE).status, -ETIMEDOUT);
 	cm_release(a, pair.now);
 	cm_pair_fini(&pair);
@@ -215,7 +215,7 @@ duplicate_and_invalid_sidr_messages(void **state)
 	cm_release(a, pair.now);
 	assert_int_equal(mad_deliver(&pair, A, &rep), CM_DROP_ids);
 	cm_unlisten(listener, pair.now);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 

@@ -337,7 +337,7 @@ rep_from_a_stale_peer(void **state)
 	cm_release(a, pair.now);
 	cm_release(b, pair.now);
 	cm_release(again, pair.now);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -361,7 +361,7 @@ random_bit_errors(void **state)
 				((uint8_t *)&mad)[rand_below(&r, MAD_LEN)] ^=
 					(uint8_t)(1u << rand_below(&r, 8));
 			mad_deliver(&pair, rand_below(&r, 2), &mad);
-			cm_pair_advance(&pair, rand_below(&r, 2) * SEC_NS);
+			cm_pair_advance(&pair, rand_below(&r, 2) * NS_PER_SEC);
 		}
 		for (unsigned i = 0; i < 2; i++)
 			while (cm_next_event(pair.cm[i], &e))
@@ -370,7 +370,7 @@ random_bit_errors(void **state)
 					cm_release(e.conn, pair.now);
 		cm_release(a, pair.now);
 		cm_release(b, pair.now);
-		cm_pair_advance(&pair, 300 * SEC_NS);
+		cm_pair_advance(&pair, 300 * NS_PER_SEC);
 		cm_pair_fini(&pair);
 	}
 }

@@ -59,7 +59,7 @@ listener_of_the_address_wins(void **state)
 	cm_release(a, pair.now);
 	cm_unlisten(two, pair.now);
 	assert_int_equal(cm_listeners(pair.cm[B]), 0);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -129,7 +129,7 @@ unlisten_rejects_unread_requests(void **state)
 	cm_release(a[0], pair.now);
 	cm_release(a[2], pair.now);
 	cm_release(b, pair.now);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -163,7 +163,7 @@ abandoned_requests_keep_their_backlog_place(void **state)
 	assert_int_equal(pair.listener->pending, 0);
 	for (unsigned i = 0; i < 8; i++)
 		cm_release(expect_event(&pair, B, CM_EVENT_REJECTED).conn, pair.now);
-	cm_pair_advance(&pair, 20 * SEC_NS);
+	cm_pair_advance(&pair, 20 * NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 

@@ -35,7 +35,7 @@ lost_req(void **state)
 	assert_int_equal(pair.cm[A]->stats.resent, 2);
 	cm_release(a, pair.now);
 	cm_release(b, pair.now);
-	cm_pair_advance(&pair, SEC_NS);
+	cm_pair_advance(&pair, NS_PER_SEC);
 	cm_pair_fini(&pair);
 }
 
@@ -74,7 +74,7 @@ lost_rtu(void **state)
 	pair.lose[MAD_RTU] = 1;
 	a = reach_rep_rcvd(&pair, &b);
 	cm_confirm(a, NULL, 0, pair.now);
-	cm_pair_advance(&pair, REQ_WAIT_NS + SEC_NS);
+	cm_pair_advance(&pair, REQ_WAIT_NS + NS_PER_SEC);
 	expect_wire(&pair, "a:REQ b:REP (a:RTU) b:REP a:RTU");
 	expect_event(&pair, B, CM_EVENT_ESTABLISHED);
 	cm_release(a, pair.now);
@@ -96,7 +96,7 @@ data_before_rtu(void **state)
 	cm_pair_drain(&pair);
 	assert_int_equal(cm_established(b, pair.now), 0);
 	expect_event(&pair, B, CM_EVENT_ESTABLISHED);
-	cm_pair_advance(&pair, 60 * SEC_NS);
+	cm_pair_advance(&pair, 60 * NS_PER_SEC);
 	expect_wire(&pair, "a:REQ b:REP (a:RTU)");
 	cm_release(a, pair.now);
 	cm_release(b, pair.now);
@@ -139,7 +139,7 @@ time_until_event(unsigned side, enum cm_event_type type, int status)
 		cm_pair_advance(&pair, 100 * NS_PER_MS);
 		if (cm_next_event(pair.cm[side], &e))
 			break;
-		assert_true(pair.now - start < 1000 * SEC_NS);
+		assert_true(pair.now - start < 1000 * NS_PER_SEC);
 	}
 	assert_int_equal(e.type, type);
 	assert_int_equal(e.status, status);
@@ -163,7 +163,7 @@ no_peer_for_req(void **state)
 	cm_pair_init(&pair, 4);
 	a = active_connect(&pair);
 	took = time_until_event(A, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + SEC_NS);
+	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + NS_PER_SEC);
 	assert_int_equal(pair.cm[A]->stats.resent, 15);
 	assert_int_equal(pair.cm[A]->stats.unanswered, 1);
 	assert_non_null(strstr(pair.wire, "(a:REQ) (a:REJ)"));
@@ -186,7 +186,7 @@ no_peer_for_rep(void **state)
 	mad_take(&pair, A);
 	cm_accept(b, &passive_qp, NULL, 0, pair.now);
 	took = time_until_event(B, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + SEC_NS);
+	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + NS_PER_SEC);
 	time_until_event(B, CM_EVENT_TIMEWAIT_EXIT, 0);
 	cm_release(b, pair.now);
 	wire_reset();
@@ -204,13 +204,13 @@ no_peer_for_dreq(void **state)
 	a = reach_established(&pair, &b);
 	cm_disconnect(a, NULL, 0, pair.now);
 	took = time_until_event(A, CM_EVENT_DISCONNECTED, 0);
-	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + SEC_NS);
+	assert_in_range(took, 16 * REQ_WAIT_NS, 16 * REQ_WAIT_NS + NS_PER_SEC);
 	took = time_until_event(A, CM_EVENT_TIMEWAIT_EXIT, 0);
-	assert_in_range(took, TIMEWAIT_NS - 100 * NS_PER_MS, TIMEWAIT_NS + SEC_NS);
+	assert_in_range(took, TIMEWAIT_NS - 100 * NS_PER_MS, TIMEWAIT_NS + NS_PER_SEC);
 	cm_release(a, pair.now);
 	wire_reset();
 	cm_release(b, pair.now);
-	cm_pair_advance(&pair, SEC_NS);
+	cm_pair_advance(&pair, NS_PER_SEC);
 	expect_wire(&pair, "b:DREQ a:DREP");
 	cm_pair_fini(&pair);
 }
@@ -226,9 +226,9 @@ no_peer_after_release(void **state)
 	a = reach_established(&pair, &b);
 	cm_release(a, pair.now);
 	pair.lose[MAD_DREQ] = 1000;
-	cm_pair_advance(&pair, 16 * REQ_WAIT_NS - SEC_NS);
+	cm_pair_advance(&pair, 16 * REQ_WAIT_NS - NS_PER_SEC);
 	assert_int_equal(cm_in_use(pair.cm[A]), 1);
-	cm_pair_advance(&pair, 2 * SEC_NS + TIMEWAIT_NS);
+	cm_pair_advance(&pair, 2 * NS_PER_SEC + TIMEWAIT_NS);
 	assert_int_equal(cm_in_use(pair.cm[A]), 0);
 	wire_reset();
 	cm_release(b, pair.now);
@@ -257,9 +257,9 @@ timeouts_of_the_peer_are_bounded(void **state)
 	mad_take(&pair, A);
 	took = time_until_event(B, CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	assert_in_range(took, 4 * code_ns(CM_TIMEOUT_MAX),
-		4 * (code_ns(CM_TIMEOUT_MAX) + 2 * code_ns(18)) + SEC_NS);
+		4 * (code_ns(CM_TIMEOUT_MAX) + 2 * code_ns(18)) + NS_PER_SEC);
 	took = time_until_event(B, CM_EVENT_TIMEWAIT_EXIT, 0);
-	assert_in_range(took, code_ns(CM_MRA_MAX) - SEC_NS, code_ns(CM_MRA_MAX) + SEC_NS);
+	assert_in_range(took, code_ns(CM_MRA_MAX) - NS_PER_SEC, code_ns(CM_MRA_MAX) + NS_PER_SEC);
 	cm_release(b, pair.now);
 	wire_reset();
 	cm_pair_fini(&pair);
@@ -277,14 +277,14 @@ mra_for_a_slow_user(void **state)
 	a = reach_req_rcvd(&pair, &b);
 	/* As in capture 89: the second REQ is answered by an MRA, and there is no
 	 * third. */
-	cm_pair_advance(&pair, 60 * SEC_NS);
+	cm_pair_advance(&pair, 60 * NS_PER_SEC);
 	expect_wire(&pair, "a:REQ a:REQ b:MRA");
 	cm_accept(b, &passive_qp, NULL, 0, pair.now);
 	cm_pair_drain(&pair);
 	expect_event(&pair, A, CM_EVENT_REPLY);
 	pair.wire[0] = '\0';
 	/* The active side's user is slow as well. */
-	cm_pair_advance(&pair, 60 * SEC_NS);
+	cm_pair_advance(&pair, 60 * NS_PER_SEC);
 	expect_wire(&pair, "b:REP a:MRA");
 	cm_confirm(a, NULL, 0, pair.now);
 	cm_pair_drain(&pair);
@@ -317,7 +317,7 @@ mra_is_bounded(void **state)
 	pair.lose[MAD_REQ] = 1000;
 	cm_pair_advance(&pair, code_ns(CM_MRA_MAX));
 	assert_int_equal(pair.cm[A]->stats.resent, 0);
-	cm_pair_advance(&pair, 2 * SEC_NS);
+	cm_pair_advance(&pair, 2 * NS_PER_SEC);
 	assert_int_equal(pair.cm[A]->stats.resent, 1);
 	assert_int_equal(mad_deliver(&pair, A, &mra), CM_DROP_duplicate);
 	cm_pair_advance(&pair, 15 * REQ_WAIT_NS);
@@ -329,7 +329,7 @@ mra_is_bounded(void **state)
 
 /* Time to free a connection of a silent peer according to lib/cm/cm_core.h: all tries of a
  * request or a DREQ, and the time wait. */
-#define FORGOTTEN_NS (17 * REQ_WAIT_NS + 5 * SEC_NS)
+#define FORGOTTEN_NS (17 * REQ_WAIT_NS + 5 * NS_PER_SEC)
 
 enum stage {
 	ST_REQ_SENT,

@@ -18,7 +18,7 @@
 #define SEEDS 300
 #define CONNS 24
 #define STEPS 120
-#define QUIET_NS (17 * (REQ_WAIT_NS + code_ns(CM_MRA_MAX)) + 100 * SEC_NS)
+#define QUIET_NS (17 * (REQ_WAIT_NS + code_ns(CM_MRA_MAX)) + 100 * NS_PER_SEC)
 
 struct user {
 	unsigned side;

@@ -95,7 +95,7 @@ addresses_are_announced_after_link_up(void **state)
 
 	(void)state;
 	init();
-	engine_link_advance(&fixture, 10 * SEC_NS);
+	engine_link_advance(&fixture, 10 * NS_PER_SEC);
 	while (fake_sent(&fixture.a.port, &frame))
 		free(frame.data);
 	fixture.a.port.link_down = true;

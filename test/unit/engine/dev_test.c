@@ -177,7 +177,7 @@ deadlines_of_idle_engines(void **state)
 {
 	struct dev_conf conf = conf_good();
 	struct dev *dev;
-	uint64_t now = SEC_NS;
+	uint64_t now = NS_PER_SEC;
 
 	(void)state;
 	fake_init(&port, 2, 1);
@@ -200,7 +200,7 @@ monotonic_ns(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * SEC_NS + (uint64_t)ts.tv_nsec;
+	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
 /* The clock is monotonic and agrees with CLOCK_MONOTONIC within 0.5 % over 50 ms. */

@@ -104,7 +104,7 @@ message_to_local_address_is_looped_back(void **state)
 
 	(void)state;
 	engine_link_init(&fixture, NULL);
-	engine_link_advance(&fixture, 10 * SEC_NS); /* announcements are over */
+	engine_link_advance(&fixture, 10 * NS_PER_SEC); /* announcements are over */
 	user_register(&fixture.a, &user_a);
 	fixture.a.roce_frames = fixture.b.roce_frames = 0;
 	message_queue(&fixture.a, &user_a, "192.0.2.1", 3);
@@ -137,7 +137,7 @@ unresolvable_messages_are_dropped(void **state)
 	engine_link_advance(&fixture, 500 * NS_PER_MS);
 	dev_stats(fixture.a.dev, &stats);
 	assert_in_range(stats.tx_no_neighbour, 8, 9);
-	engine_link_advance(&fixture, 2 * SEC_NS);
+	engine_link_advance(&fixture, 2 * NS_PER_SEC);
 	dev_stats(fixture.a.dev, &stats);
 	assert_in_range(stats.tx_no_neighbour, 40, 41);
 	user_a.out_count = user_a.out_next = 0;

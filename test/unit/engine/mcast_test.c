@@ -166,7 +166,7 @@ group_mac_needs_no_resolution(void **state)
 
 	(void)state;
 	engine_link_init(&fixture, NULL);
-	engine_link_advance(&fixture, 10 * SEC_NS);
+	engine_link_advance(&fixture, 10 * NS_PER_SEC);
 	sent_frames_free(&fixture.a);
 	ud_create(&fixture.a, &u, 0, QKEY);
 	for (unsigned i = 0; i < RTE_DIM(rows); i++) {

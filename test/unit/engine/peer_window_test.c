@@ -128,7 +128,7 @@ doorbells_serve(void)
 static void
 expect_all(unsigned per_qp)
 {
-	engine_link_advance(&fixture, 10 * SEC_NS);
+	engine_link_advance(&fixture, 10 * NS_PER_SEC);
 	for (unsigned i = 0; i < count; i++)
 		link_qp_expect_sent(&a[i], 0, per_qp, IBV_WC_SUCCESS);
 	for (unsigned i = 0; i < count; i++)
@@ -175,7 +175,7 @@ doorbell_blocks_qp_without_a_pass(void **state)
 static void
 expect_first_qp(unsigned n)
 {
-	engine_link_advance(&fixture, SEC_NS);
+	engine_link_advance(&fixture, NS_PER_SEC);
 	link_qp_expect_sent(&a[0], 0, n, IBV_WC_SUCCESS);
 	link_qp_expect_received(&b[0], 0, n);
 }

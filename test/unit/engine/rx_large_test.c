@@ -30,7 +30,7 @@ init(unsigned engines_b)
 		assert_int_equal(link_qp_recv(&b[i], 1, 0, 8), 0);
 		assert_int_equal(link_qp_send(&a[i], 1, 0, 8, IBV_SEND_SIGNALED), 0);
 	}
-	engine_link_advance(&fixture, SEC_NS);
+	engine_link_advance(&fixture, NS_PER_SEC);
 	for (unsigned i = 0; i < QPS; i++) {
 		link_qp_expect_sent(&a[i], 1, 1, IBV_WC_SUCCESS);
 		link_qp_expect_received(&b[i], 1, 1);
@@ -116,7 +116,7 @@ corrupted_frame_case(unsigned engines, unsigned wrong, bool small)
 			;
 	}
 	assert_int_equal(drop_count(DROP_icrc), 1);
-	engine_link_advance(&fixture, SEC_NS);
+	engine_link_advance(&fixture, NS_PER_SEC);
 	assert_int_equal(drop_count(DROP_icrc), 1);
 	assert_int_not_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);
 	expect_messages(small);
@@ -139,7 +139,7 @@ intact_burst_has_no_drops(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		init(1 + i / 2);
 		burst_arrive(NONE, i % 2);
-		engine_link_advance(&fixture, SEC_NS);
+		engine_link_advance(&fixture, NS_PER_SEC);
 		for (unsigned why = 0; why < DROP_COUNT; why++)
 			assert_int_equal(drop_count((enum drop_reason)why), 0);
 		assert_int_equal(engine_stats(fixture.a.dev->engines[0])->retransmitted, 0);

@@ -112,7 +112,7 @@ packets_beyond_handoff_ring_are_dropped(void **state)
 	engine_link_drain(&fixture);
 	assert_int_not_equal(engine_deadline(second), 0);
 	messages_post(50, 100);
-	engine_link_advance(&fixture, SEC_NS);
+	engine_link_advance(&fixture, NS_PER_SEC);
 	expect_messages(50);
 	fini();
 }

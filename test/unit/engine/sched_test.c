@@ -108,7 +108,7 @@ window_seed(uint64_t seed)
 		fixture.now += rand_below(&rand, 20000);
 	}
 	fixture.a.drop = fixture.b.drop = 0;
-	engine_link_advance(&fixture, SEC_NS);
+	engine_link_advance(&fixture, NS_PER_SEC);
 	for (unsigned i = 0; i < n; i++) {
 		link_qp_expect_received(&a[i], 0, MESSAGES);
 		link_qp_expect_received(&b[i], 0, MESSAGES);
@@ -200,7 +200,7 @@ blocked_qp_keeps_place_while_acking(void **state)
 	assert_true(second->on_blocked && !second->on_ready);
 	assert_ptr_equal(second,
 		TAILQ_NEXT(TAILQ_FIRST(&only_peer(&fixture.a)->blocked), blocked_link));
-	engine_link_advance(&fixture, 10 * SEC_NS);
+	engine_link_advance(&fixture, 10 * NS_PER_SEC);
 	for (unsigned i = 0; i < 3; i++) {
 		struct cqe cqe;
 

@@ -191,7 +191,7 @@ transmission_resumes_with_buffers(void **state)
 	assert_int_equal(e->tx_cache_count, 0);
 	fixture.a.port.alloc_left = 3;
 	/* three buffers at a time; lost frames are retransmitted */
-	engine_link_advance(&fixture, SEC_NS);
+	engine_link_advance(&fixture, NS_PER_SEC);
 	expect_all(3, 60);
 	fini(3);
 }
@@ -242,7 +242,7 @@ unreachable_neighbour_exhausts_retries(void **state)
 	init(NULL, &conf, 2);
 	link_cut(true);
 	post_all(2, 5, 1500);
-	engine_link_advance(&fixture, 5 * SEC_NS);
+	engine_link_advance(&fixture, 5 * NS_PER_SEC);
 	assert_int_equal(fixture.b.roce_frames, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		link_qp_expect_sent(&a[i], 0, 1, IBV_WC_RETRY_EXC_ERR);
@@ -269,7 +269,7 @@ missing_route_exhausts_retries(void **state)
 	assert_int_equal(dev_qp_modify(fixture.a.dev, a[0].qp, &attr, IBV_QP_AV), 0);
 	assert_int_equal(link_qp_modify(&a[0], IBV_QPS_RTS), 0);
 	assert_int_equal(link_qp_send(&a[0], 1, 0, 8, 0), 0);
-	engine_link_advance(&fixture, SEC_NS);
+	engine_link_advance(&fixture, NS_PER_SEC);
 	link_qp_expect_sent(&a[0], 1, 1, IBV_WC_RETRY_EXC_ERR);
 	fini(1);
 }
@@ -318,7 +318,7 @@ fatal_nak_waits_for_resolution(void **state)
 
 	(void)state;
 	init(NULL, &plain, 1);
-	engine_link_advance(&fixture, 10 * SEC_NS); /* announcements are over */
+	engine_link_advance(&fixture, 10 * NS_PER_SEC); /* announcements are over */
 	assert_int_equal(link_qp_recv(&b[0], 1, 0, 4), 0);
 	assert_int_equal(link_qp_send(&a[0], 1, 0, 8, 0), 0);
 	/* b learned a's MAC from a's ARP request: remove it. */
@@ -384,7 +384,7 @@ stall_case(bool link_down)
 	assert_true(stats.tx_given_up >= 4);
 	fixture.a.port.q[0].tx_take = UINT32_MAX;
 	fixture.a.port.link_down = false;
-	fixture.now += SEC_NS;
+	fixture.now += NS_PER_SEC;
 	engine_link_drain(&fixture);
 	fini(2);
 	init(NULL, &quick, 2);

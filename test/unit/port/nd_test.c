@@ -313,7 +313,7 @@ static void
 short_advertisement_confirms(void **state)
 {
 	struct net *net = net_of(1, 0);
-	uint64_t late = T0 + NEIGH_REFRESH_NS - SEC_NS;
+	uint64_t late = T0 + NEIGH_REFRESH_NS - NS_PER_SEC;
 	struct pkt pkt;
 	uint8_t last;
 
@@ -323,7 +323,7 @@ short_advertisement_confirms(void **state)
 	pkt = cut(advert(0x40, 0, "2001:db8::1"), OPT);
 	assert_null(net_ask(net, &pkt, late).data);
 	free(pkt.data);
-	pkt = net_send(net, T0 + NEIGH_REFRESH_NS + SEC_NS);
+	pkt = net_send(net, T0 + NEIGH_REFRESH_NS + NS_PER_SEC);
 	assert_null(pkt.data); /* not due yet */
 	assert_int_equal(resolve(net, &last, late), 0);
 	assert_int_equal(last, 2);

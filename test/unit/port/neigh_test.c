@@ -299,7 +299,7 @@ table_full_of_used_neighbours(void **state)
 	number_learn(net, NET_MAX_NEIGHS, now);
 	assert_int_equal(neigh_count(net, now).all, NET_MAX_NEIGHS);
 	/* An entry that was not used for long is replaced, and the generation changes. */
-	now += NEIGH_IDLE_NS + SEC_NS;
+	now += NEIGH_IDLE_NS + NS_PER_SEC;
 	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++)
 		if (i != 77)
 			assert_int_equal(resolve_number(net, i, now), 0);

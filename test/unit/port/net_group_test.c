@@ -223,28 +223,28 @@ membership_changes_are_reported_twice(void **state)
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	assert_int_equal(net_deadline(net), 0);
 	expect_igmp(0, 0x22, "224.0.0.22", "239.1.2.3", 4);
-	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 4);
-	expect_none(1000 * SEC_NS);
+	expect_igmp(NS_PER_SEC, 0x22, "224.0.0.22", "239.1.2.3", 4);
+	expect_none(1000 * NS_PER_SEC);
 	/* Joins are counted: the second leave ends the membership. */
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	assert_int_equal(net_leave(net, gid_of("239.1.2.3")), 0);
-	expect_none(SEC_NS);
+	expect_none(NS_PER_SEC);
 	assert_int_equal(net_leave(net, gid_of("239.1.2.3")), 0);
 	expect_igmp(0, 0x22, "224.0.0.22", "239.1.2.3", 3);
-	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 3);
+	expect_igmp(NS_PER_SEC, 0x22, "224.0.0.22", "239.1.2.3", 3);
 	assert_int_equal(net_leave(net, gid_of("239.1.2.3")), -EINVAL);
 
 	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
 	expect_mld(0, 143, "ff02::16", "ff15::77", 4);
-	expect_mld(SEC_NS, 143, "ff02::16", "ff15::77", 4);
+	expect_mld(NS_PER_SEC, 143, "ff02::16", "ff15::77", 4);
 	assert_int_equal(net_leave(net, gid_of("ff15::77")), 0);
 	expect_mld(0, 143, "ff02::16", "ff15::77", 3);
 	/* A join before the second report of the leave: both further reports are of the
 	 * join. */
 	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
 	expect_mld(0, 143, "ff02::16", "ff15::77", 4);
-	expect_mld(SEC_NS, 143, "ff02::16", "ff15::77", 4);
-	expect_none(1000 * SEC_NS);
+	expect_mld(NS_PER_SEC, 143, "ff02::16", "ff15::77", 4);
+	expect_none(1000 * NS_PER_SEC);
 	assert_int_equal(net_join(net, gid_of("192.0.2.9")), -EINVAL);
 	net_destroy(net);
 }
@@ -259,36 +259,36 @@ reports_come_within_response_time(void **state)
 	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	for (unsigned i = 0; i < 2; i++)
-		expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 4);
-	expect_none(2 * SEC_NS);
+		expect_igmp(NS_PER_SEC, 0x22, "224.0.0.22", "239.1.2.3", 4);
+	expect_none(2 * NS_PER_SEC);
 	first = UINT64_MAX;
 	last = 0;
 	for (unsigned i = 0; i < 50; i++) {
 		uint64_t asked = now;
 
 		igmp_query(100, NULL, 12); /* 10 s */
-		expect_igmp(10 * SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 2);
+		expect_igmp(10 * NS_PER_SEC, 0x22, "224.0.0.22", "239.1.2.3", 2);
 		first = RTE_MIN(first, now - asked);
 		last = RTE_MAX(last, now - asked);
-		expect_none(20 * SEC_NS);
+		expect_none(20 * NS_PER_SEC);
 	}
-	assert_true(first < 2 * SEC_NS && last > 8 * SEC_NS && last <= 10 * SEC_NS);
+	assert_true(first < 2 * NS_PER_SEC && last > 8 * NS_PER_SEC && last <= 10 * NS_PER_SEC);
 	igmp_query(10, "239.1.2.3", 12);
-	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 2);
+	expect_igmp(NS_PER_SEC, 0x22, "224.0.0.22", "239.1.2.3", 2);
 	igmp_query(10, "239.1.2.9", 12); /* a group that is not joined */
-	expect_none(20 * SEC_NS);
+	expect_none(20 * NS_PER_SEC);
 	/* Two queries, one report. */
 	igmp_query(100, NULL, 12);
 	igmp_query(10, "239.1.2.3", 12);
-	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 2);
-	expect_none(20 * SEC_NS);
+	expect_igmp(NS_PER_SEC, 0x22, "224.0.0.22", "239.1.2.3", 2);
+	expect_none(20 * NS_PER_SEC);
 
 	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
 	for (unsigned i = 0; i < 2; i++)
-		expect_mld(SEC_NS, 143, "ff02::16", "ff15::77", 4);
+		expect_mld(NS_PER_SEC, 143, "ff02::16", "ff15::77", 4);
 	mld_query(5000, "ff15::77", 28);
-	expect_mld(5 * SEC_NS, 143, "ff02::16", "ff15::77", 2);
-	expect_none(20 * SEC_NS);
+	expect_mld(5 * NS_PER_SEC, 143, "ff02::16", "ff15::77", 2);
+	expect_none(20 * NS_PER_SEC);
 	net_destroy(net);
 }
 
@@ -304,16 +304,16 @@ all_hosts_groups_are_not_reported(void **state)
 	assert_int_equal(net_join(net, gid_of("224.0.0.1")), 0);
 	assert_int_equal(net_join(net, gid_of("ff02::1")), 0);
 	assert_int_equal(net_join(net, gid_of("ff01::99")), 0);
-	expect_none(20 * SEC_NS);
+	expect_none(20 * NS_PER_SEC);
 	assert_int_equal(net_leave(net, gid_of("224.0.0.1")), 0);
-	expect_none(20 * SEC_NS);
+	expect_none(20 * NS_PER_SEC);
 	mld_query(1000, NULL, 28);
 	/* 2001:db8::1 and the link-local address have the same solicited-node group. */
-	expect_mld(SEC_NS, 143, "ff02::16", "ff02::1:ff00:1", 2);
-	expect_none(20 * SEC_NS);
+	expect_mld(NS_PER_SEC, 143, "ff02::16", "ff02::1:ff00:1", 2);
+	expect_none(20 * NS_PER_SEC);
 	/* As after a link that was down. */
 	net_announce(net);
-	while ((frame = next_report(now + 5 * SEC_NS)).data != NULL) {
+	while ((frame = next_report(now + 5 * NS_PER_SEC)).data != NULL) {
 		n++;
 		free(frame.data);
 	}
@@ -331,36 +331,36 @@ older_querier_is_answered_in_its_version(void **state)
 	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	for (unsigned i = 0; i < 2; i++)
-		expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 4);
+		expect_igmp(NS_PER_SEC, 0x22, "224.0.0.22", "239.1.2.3", 4);
 	igmp_query(50, NULL, 8);
-	expect_igmp(5 * SEC_NS, 0x16, "239.1.2.3", "239.1.2.3", 0);
+	expect_igmp(5 * NS_PER_SEC, 0x16, "239.1.2.3", "239.1.2.3", 0);
 	/* Another member's report suppresses ours. */
 	igmp_query(50, NULL, 8);
 	frame_receive(frame, igmp_frame(frame, 0x16, 0, "239.1.2.3", "239.1.2.3", 8));
-	expect_none(20 * SEC_NS);
+	expect_none(20 * NS_PER_SEC);
 	assert_int_equal(net_leave(net, gid_of("239.1.2.3")), 0);
 	expect_igmp(0, 0x17, "224.0.0.2", "239.1.2.3", 0);
-	expect_none(20 * SEC_NS);
+	expect_none(20 * NS_PER_SEC);
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	for (unsigned i = 0; i < 2; i++)
-		expect_igmp(SEC_NS, 0x16, "239.1.2.3", "239.1.2.3", 0);
+		expect_igmp(NS_PER_SEC, 0x16, "239.1.2.3", "239.1.2.3", 0);
 	igmp_query(0, NULL, 8); /* version 1: 10 s */
-	expect_igmp(10 * SEC_NS, 0x12, "239.1.2.3", "239.1.2.3", 0);
+	expect_igmp(10 * NS_PER_SEC, 0x12, "239.1.2.3", "239.1.2.3", 0);
 	now += GROUP_OLDER_QUERIER_NS;
 	igmp_query(10, NULL, 12);
-	expect_igmp(SEC_NS, 0x22, "224.0.0.22", "239.1.2.3", 2);
+	expect_igmp(NS_PER_SEC, 0x22, "224.0.0.22", "239.1.2.3", 2);
 
 	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
 	for (unsigned i = 0; i < 2; i++)
-		expect_mld(SEC_NS, 143, "ff02::16", "ff15::77", 4);
+		expect_mld(NS_PER_SEC, 143, "ff02::16", "ff15::77", 4);
 	mld_query(1000, "ff15::77", 24);
-	expect_mld(SEC_NS, 131, "ff15::77", "ff15::77", 0);
+	expect_mld(NS_PER_SEC, 131, "ff15::77", "ff15::77", 0);
 	mld_query(1000, "ff15::77", 24);
 	frame_receive(frame, mld_frame(frame, 131, 0, "ff15::77", "ff15::77", 24));
-	expect_none(20 * SEC_NS);
+	expect_none(20 * NS_PER_SEC);
 	assert_int_equal(net_leave(net, gid_of("ff15::77")), 0);
 	expect_mld(0, 132, "ff02::2", "ff15::77", 0);
-	expect_none(20 * SEC_NS);
+	expect_none(20 * NS_PER_SEC);
 	net_destroy(net);
 }
 
@@ -374,7 +374,7 @@ response_times_with_exponent(void **state)
 	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
-	for (struct pkt f; (f = next_report(now + 2 * SEC_NS)).data != NULL;)
+	for (struct pkt f; (f = next_report(now + 2 * NS_PER_SEC)).data != NULL;)
 		free(f.data);
 	for (unsigned i = 0; i < 40; i++) {
 		uint64_t asked = now;
@@ -383,7 +383,7 @@ response_times_with_exponent(void **state)
 		expect_igmp(24800 * NS_PER_MS, 0x22, "224.0.0.22", "239.1.2.3", 2);
 		latest = RTE_MAX(latest, now - asked);
 	}
-	assert_true(latest > 18 * SEC_NS);
+	assert_true(latest > 18 * NS_PER_SEC);
 	latest = 0;
 	for (unsigned i = 0; i < 40; i++) {
 		uint64_t asked = now;
@@ -392,7 +392,7 @@ response_times_with_exponent(void **state)
 		expect_mld(65528 * NS_PER_MS, 143, "ff02::16", "ff15::77", 2);
 		latest = RTE_MAX(latest, now - asked);
 	}
-	assert_true(latest > 45 * SEC_NS);
+	assert_true(latest > 45 * NS_PER_SEC);
 	net_destroy(net);
 }
 
@@ -408,7 +408,7 @@ invalid_queries_are_ignored(void **state)
 	net_start();
 	assert_int_equal(net_join(net, gid_of("239.1.2.3")), 0);
 	assert_int_equal(net_join(net, gid_of("ff15::77")), 0);
-	for (struct pkt f; (f = next_report(now + 2 * SEC_NS)).data != NULL;)
+	for (struct pkt f; (f = next_report(now + 2 * NS_PER_SEC)).data != NULL;)
 		free(f.data);
 	len = igmp_frame(frame, 0x11, 10, "224.0.0.1", NULL, 12);
 	for (size_t cut = ETH; cut < len; cut++)
@@ -428,7 +428,7 @@ invalid_queries_are_ignored(void **state)
 	frame[ETH + 41] = 0;
 	frame[ETH + 7] = 2; /* hop limit 2: forwarded by a router */
 	frame_receive(frame, len);
-	expect_none(100 * SEC_NS);
+	expect_none(100 * NS_PER_SEC);
 	net_destroy(net);
 }
 

@@ -75,7 +75,7 @@ net_announcements_take(struct net *net)
 }
 
 /* Tests start after the announcements of net_announcements_take(). */
-#define T0 (10 * SEC_NS)
+#define T0 (10 * NS_PER_SEC)
 
 static inline struct net *
 net_of(uint8_t n, uint16_t vlan)

@@ -119,7 +119,7 @@ reset_and_err_stop_timers(void **state)
 			assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
 			if (to)
 				expect_sent(&p.a, 1, IBV_WC_WR_FLUSH_ERR);
-			qp_link_advance(&p, SEC_NS);
+			qp_link_advance(&p, NS_PER_SEC);
 			assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 			assert_int_equal(host_modify(&p.b, IBV_QPS_RESET), 0);
 			qp_link_fini(&p);

@@ -110,7 +110,7 @@ void
 direct_finish(enum way way)
 {
 	qp_link_drain(&p);
-	qp_link_advance(&p, SEC_NS);
+	qp_link_advance(&p, NS_PER_SEC);
 	qp_link_drain(&p);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	if (way == WAY_SEND || way == WAY_SRQ)

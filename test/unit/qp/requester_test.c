@@ -106,7 +106,7 @@ peer_window_is_kept(void **state)
 	assert_int_equal(p.a.peer.inflight, 7);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
 	/* A resent packet is not counted twice. */
-	qp_link_advance(&p, SEC_NS / 8);
+	qp_link_advance(&p, NS_PER_SEC / 8);
 	assert_int_equal(p.a.peer.inflight, 0);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 10);
 	qp_link_drain(&p);
@@ -218,7 +218,7 @@ bad_local_key_after_loss(void **state)
 	bad_send(&p.a, 50, 8, 0);
 	host_pull(&p.a, PULL_ALL);
 	wire_drop_all(&p.a);
-	qp_link_advance(&p, SEC_NS / 10);
+	qp_link_advance(&p, NS_PER_SEC / 10);
 	qp_link_drain(&p);
 	assert_int_equal(p.a.stats.ack_timeouts, 1);
 	for (unsigned i = 0; i < 3; i++)
@@ -248,7 +248,7 @@ key_freed_while_sending(void **state)
 		if (resend) {
 			wire_drop(&p.a, 3);
 			wire_deliver_all(&p.a);
-			qp_link_advance(&p, SEC_NS);
+			qp_link_advance(&p, NS_PER_SEC);
 		}
 		qp_link_drain(&p);
 		expect_received(&p.b, 1, 8);

@@ -347,7 +347,7 @@ no_probe_without_ack_timeout(void **state)
 	round_trip(0, 50 * US);
 	send_lost(1);
 	assert_int_equal(qp_deadline(&p.a.qp), TIME_NEVER);
-	qp_link_advance(&p, 100 * SEC_NS);
+	qp_link_advance(&p, 100 * NS_PER_SEC);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	qp_link_fini_discard(&p);
 }

@@ -308,7 +308,7 @@ message_of_2_23_packets(void **state)
 	host_pull(&p.a, 4);
 	expect_frame(&p.a, 0, OPCODE_RC_SEND_FIRST, psn_add(PSN_A, 1), -1);
 	wire_drop_all(&p.a);
-	qp_link_advance(&p, SEC_NS);
+	qp_link_advance(&p, NS_PER_SEC);
 	host_pull(&p.a, 4);
 	expect_frame(&p.a, 0, OPCODE_RC_SEND_FIRST, psn_add(PSN_A, 1), -1);
 	wire_deliver_all(&p.a);

@@ -21,7 +21,7 @@ removed_client_leaves_nothing(void **state)
 	assert_int_equal(b.sw->departed.rx_packets, 1);
 	client_send(&b, &b.c[0], b.c[0].qpn, &f);
 	assert_int_equal(b.c[0].client->stats.drop_no_qp, 1);
-	sw_run(b.sw, SEC_NS);
+	sw_run(b.sw, NS_PER_SEC);
 	fixture_close(&b);
 }
 
@@ -109,7 +109,7 @@ corrupt_ring_ends_one_client(void **state)
 	assert_true(b.c[1].client->corrupt);
 	assert_false(b.c[0].client->corrupt);
 	assert_int_equal(b.sw->corrupt_count, 2);
-	sw_run(b.sw, SEC_NS);
+	sw_run(b.sw, NS_PER_SEC);
 	assert_true(sw_sleep(b.sw)); /* a corrupt client does not keep the daemon awake */
 	b.c[0].region.head->tx.prod--;
 	/* found just now: the owner has to disconnect the client before it sleeps */
@@ -152,7 +152,7 @@ packet_rate_is_limited(void **state)
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	b.sw->conf.limits.packets_per_s = 1000;
-	for (b.now = SEC_NS; b.now < 2 * SEC_NS; b.now += NS_PER_MS / 4) {
+	for (b.now = NS_PER_SEC; b.now < 2 * NS_PER_SEC; b.now += NS_PER_MS / 4) {
 		assert_true(ring_prod_refresh(&b.c[0].tx));
 		if (ring_room(&b.c[0].tx) != 0) {
 			uint8_t *buf = region_tx_buf(&b.c[0].region, 0);
@@ -183,7 +183,7 @@ final_flush_counts_for_the_rate(void **state)
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
 	b.sw->conf.limits.packets_per_s = 1000;
-	for (b.now = SEC_NS; b.now < 2 * SEC_NS; b.now += NS_PER_MS / 4) {
+	for (b.now = NS_PER_SEC; b.now < 2 * NS_PER_SEC; b.now += NS_PER_MS / 4) {
 		sw_run(b.sw, b.now);
 		assert_true(ring_prod_refresh(&b.c[0].tx));
 		while (ring_room(&b.c[0].tx) != 0) {
@@ -233,7 +233,7 @@ client_that_stops_polling_is_woken(void **state)
 	(void)state;
 	fixture_open(&b);
 	f = frame_spec_valid(&b);
-	b.now = SEC_NS;
+	b.now = NS_PER_SEC;
 	for (unsigned i = 0; i < 20; i++) {
 		client_send(&b, &b.c[0], b.c[0].qpn, &f);
 		b.now += SW_LAG_NS - 10 * NS_PER_US;

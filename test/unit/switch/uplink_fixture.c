@@ -24,7 +24,7 @@ up_open_vlan(struct uplink_fixture *u, uint16_t vlan)
 	peer.addr[1].prefix_len = 64;
 	assert_int_equal(net_create(&peer, &u->peer), 0);
 	u->answers = true;
-	u->b.now = SEC_NS;
+	u->b.now = NS_PER_SEC;
 }
 
 void

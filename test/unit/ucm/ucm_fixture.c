@@ -49,7 +49,7 @@ fixture_open(bool ops_send)
 	};
 
 	memset(&ctx, 0, sizeof(ctx));
-	ctx.now = SEC_NS;
+	ctx.now = NS_PER_SEC;
 	if (ops_send)
 		conf.ops.send = send_remote;
 	assert_int_equal(gid_parse("192.0.2.1", conf.net.addr[0].gid, NULL), 0);
