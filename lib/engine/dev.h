@@ -26,18 +26,18 @@ struct engine;
 struct gsi;
 
 /* A UD QP that is attached to a group. */
-struct member {
-	LIST_ENTRY(member) link;
+struct mcast_member {
+	LIST_ENTRY(mcast_member) link;
 	struct qp *qp;
 };
 
-struct group {
-	LIST_ENTRY(group) link; /* in its bucket */
-	LIST_HEAD(, member) members;
+struct mcast_group {
+	LIST_ENTRY(mcast_group) link; /* in its bucket */
+	LIST_HEAD(, mcast_member) members;
 	uint32_t count;
 	uint8_t gid[16];
 };
-LIST_HEAD(group_list, group);
+LIST_HEAD(group_list, mcast_group);
 
 /* Callbacks for a port behind the daemon. The daemon assigns QPNs, is told of connections
  * and groups, and resolves neighbours. Control path, without engine locks. Return 0 or

@@ -13,10 +13,10 @@ group_bucket(struct dev *dev, const uint8_t gid[16])
 	return &dev->groups[(gid[15] ^ gid[14] * 7u ^ gid[13] * 31u) % DEV_GROUP_BUCKETS];
 }
 
-static struct group *
+static struct mcast_group *
 dev_group_find(struct dev *dev, const uint8_t gid[16])
 {
-	struct group *group;
+	struct mcast_group *group;
 
 	LIST_FOREACH(group, group_bucket(dev, gid), link)
 	{
@@ -26,10 +26,10 @@ dev_group_find(struct dev *dev, const uint8_t gid[16])
 	return NULL;
 }
 
-static struct member *
-group_member_find(const struct group *group, const struct qp *qp)
+static struct mcast_member *
+group_member_find(const struct mcast_group *group, const struct qp *qp)
 {
-	struct member *m;
+	struct mcast_member *m;
 
 	LIST_FOREACH(m, &group->members, link)
 	{
@@ -62,10 +62,10 @@ copy_hand_off(struct engine *e, struct engine *owner, const struct pkt *pkt)
 }
 
 static void
-group_deliver(struct engine *e, const struct group *group, const struct pkt *pkt,
+group_deliver(struct engine *e, const struct mcast_group *group, const struct pkt *pkt,
 	const struct pkt_view *view, const struct qp *sender, uint64_t now)
 {
-	struct member *m;
+	struct mcast_member *m;
 	uint32_t others = 0;
 
 	static_assert(DEV_MAX_ENGINES <= 32, "a bit each");
@@ -90,7 +90,7 @@ bool
 engine_group_rx(struct engine *e, const struct pkt *pkt, const struct pkt_view *view,
 	const struct qp *sender, uint64_t now)
 {
-	struct group *group;
+	struct mcast_group *group;
 	uint8_t gid[16], src[16];
 
 	view_gids(view, src, gid);
@@ -105,7 +105,7 @@ void
 engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, unsigned n,
 	uint64_t now)
 {
-	struct group *group = dev_group_find(e->dev, qp->path.dgid);
+	struct mcast_group *group = dev_group_find(e->dev, qp->path.dgid);
 
 	for (unsigned i = 0; group != NULL && i < n; i++) {
 		struct pkt_view view;
@@ -119,10 +119,10 @@ engine_group_tx(struct engine *e, const struct qp *qp, const struct pkt *pkts, u
 /* ---- Attaching ---- */
 
 /* Returns the group, which is created if need be; NULL: no memory, or too many groups. */
-static struct group *
+static struct mcast_group *
 group_get(struct dev *dev, const uint8_t gid[16])
 {
-	struct group *group = dev_group_find(dev, gid);
+	struct mcast_group *group = dev_group_find(dev, gid);
 
 	if (group != NULL || dev->group_count == DEV_MAX_GROUPS)
 		return group;
@@ -140,7 +140,7 @@ group_get(struct dev *dev, const uint8_t gid[16])
 }
 
 static void
-group_put(struct dev *dev, struct group *group)
+group_put(struct dev *dev, struct mcast_group *group)
 {
 	if (group->count != 0)
 		return;
@@ -154,8 +154,8 @@ group_put(struct dev *dev, struct group *group)
 static int
 group_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 {
-	struct group *group = group_get(dev, gid);
-	struct member *m;
+	struct mcast_group *group = group_get(dev, gid);
+	struct mcast_member *m;
 
 	if (group == NULL)
 		return -ENOMEM;
@@ -179,8 +179,8 @@ group_attach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 static int
 group_detach(struct dev *dev, struct qp *qp, const uint8_t gid[16])
 {
-	struct group *group = dev_group_find(dev, gid);
-	struct member *m = group != NULL ? group_member_find(group, qp) : NULL;
+	struct mcast_group *group = dev_group_find(dev, gid);
+	struct mcast_member *m = group != NULL ? group_member_find(group, qp) : NULL;
 
 	if (m == NULL)
 		return -EINVAL;
