@@ -74,7 +74,7 @@ progress_thread_run(struct progress_thread *t)
 	unsigned idle = 0;
 
 	while (idle < IDLE_PASSES) {
-		idle = engine_try(t->engine) != 0 ? 0 : idle + 1;
+		idle = engine_try_pass(t->engine) != 0 ? 0 : idle + 1;
 		if (report_is_requested(t))
 			report_write(engine_dev(t->engine), t->report);
 		if (engine_progress_calls(t->engine) != polls)
@@ -109,7 +109,7 @@ progress_thread_main(void *arg)
 		if (!polled) {
 			ring_asleep_set(t->asleep);
 			/* For packets published before the daemon could see the flag. */
-			if (engine_try_again(t->engine) != 0)
+			if (engine_request_pass(t->engine) != 0)
 				continue;
 		}
 		go = progress_thread_sleep(t, until == TIME_NEVER ? until : until - now);

@@ -77,9 +77,9 @@ engine_doorbell(struct qp *qp)
 		post_prefetch_update(&e->post_prefetch, index, qp);
 	doorbells_ring(&e->doorbells, index);
 	if (e->progress_thread != NULL) {
-		/* Pairs with the fence in engine_try(). */
+		/* Pairs with the fence in engine_try_pass(). */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		engine_try(e);
+		engine_try_pass(e);
 	}
 }
 
@@ -181,7 +181,7 @@ engine_unlock(struct engine *e)
 	/* In manual progress, no other thread may poll soon: send, or flush, what the
 	 * call made ready. */
 	if (manual)
-		engine_try(e);
+		engine_try_pass(e);
 }
 
 struct port_queue

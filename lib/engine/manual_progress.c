@@ -43,7 +43,7 @@ has_more_to_send(const struct engine *e)
 /* True if the progress thread sleeps past the next deadline, and the caller has to wake
  * it. With the engine lock held. */
 static bool
-oversleeps(struct engine *e)
+progress_thread_oversleeps(struct engine *e)
 {
 	if (unlikely(has_more_to_send(e)))
 		e->earliest_ns = 0;
@@ -54,7 +54,7 @@ oversleeps(struct engine *e)
 }
 
 unsigned
-engine_try(struct engine *e)
+engine_try_pass(struct engine *e)
 {
 	const struct engine_progress_thread *progress_thread;
 	unsigned moved = 0, passes = 0;
@@ -72,11 +72,11 @@ engine_try(struct engine *e)
 		do {
 			moved += engine_pass(e, clock_now());
 		} while (unlikely(has_more_to_send(e)) && ++passes < PASSES_MAX);
-		wake = oversleeps(e);
+		wake = progress_thread_oversleeps(e);
 		rte_ticketlock_unlock(&e->lock);
 		if (unlikely(wake))
 			progress_thread->wake(progress_thread->arg);
-		/* Pairs with the fences in engine_doorbell() and engine_try_again():
+		/* Pairs with the fences in engine_doorbell() and engine_request_pass():
 		 * either a thread that rings a doorbell or asks for a pass finds the lock
 		 * free, or the request is seen here. */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -85,12 +85,12 @@ engine_try(struct engine *e)
 }
 
 unsigned
-engine_try_again(struct engine *e)
+engine_request_pass(struct engine *e)
 {
 	__atomic_store_n(&e->pass_requested, true, __ATOMIC_RELAXED);
-	/* Pairs with the fence in engine_try(). */
+	/* Pairs with the fence in engine_try_pass(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return engine_try(e);
+	return engine_try_pass(e);
 }
 
 void
@@ -100,7 +100,7 @@ engine_progress(struct engine *e)
 
 	if (unlikely(progress_thread == NULL))
 		return;
-	if (engine_try(e) != 0) {
+	if (engine_try_pass(e) != 0) {
 		e->idle = 0;
 	} else if (++e->idle == IDLE_POLLS) {
 		/* The peers waited for may need this core. */
@@ -127,7 +127,7 @@ engine_delegate(struct engine *e)
 	__atomic_store_n(progress_thread->asleep, 1, __ATOMIC_RELAXED);
 	/* A sender publishes its packet, fences, and reads *asleep. So the port is polled
 	 * once more behind a fence. If the lock is taken, its holder polls. */
-	while (engine_try_again(e) >= PKT_BURST)
+	while (engine_request_pass(e) >= PKT_BURST)
 		;
 }
 
@@ -148,7 +148,7 @@ engine_sleep_until(struct engine *e)
 	e->sleep_until_ns = when;
 	e->earliest_ns = TIME_NEVER;
 	rte_ticketlock_unlock(&e->lock);
-	/* Pairs with the fences in engine_doorbell() and engine_try_again(). */
+	/* Pairs with the fences in engine_doorbell() and engine_request_pass(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return pass_is_requested(e) ? 0 : when;
 }

@@ -30,11 +30,11 @@ engine_is_manual(const struct engine *e);
 /* Runs a pass if the lock is free. Otherwise its holder runs one for what the caller
  * posted. Returns the packets moved. */
 unsigned
-engine_try(struct engine *e);
+engine_try_pass(struct engine *e);
 
-/* As engine_try(), and if the lock is taken, its holder runs one more pass. */
+/* As engine_try_pass(), and if the lock is taken, its holder runs one more pass. */
 unsigned
-engine_try_again(struct engine *e);
+engine_request_pass(struct engine *e);
 
 /* The application polled and found nothing: runs a pass, and records that the application
  * is awake. */
