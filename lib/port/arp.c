@@ -66,7 +66,7 @@ arp_ok(const struct rte_arp_hdr *arp, uint32_t len)
 }
 
 bool
-arp_rx(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t now)
+arp_rx(struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now)
 {
 	const struct rte_arp_hdr *arp = (const struct rte_arp_hdr *)frame->l3;
 	uint8_t sender_mac[6], sender[16], target[16];

@@ -26,7 +26,7 @@ mac_is_other(const struct net_conf *conf, const uint8_t mac[6])
 }
 
 bool
-frame_split(const struct net_conf *conf, const struct pkt *pkt, struct frame *frame)
+frame_split(const struct net_conf *conf, const struct pkt *pkt, struct rx_frame *frame)
 {
 	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)pkt->data;
 	const struct rte_vlan_hdr *tag = (const struct rte_vlan_hdr *)(eth + 1);

@@ -22,7 +22,7 @@
 /* Checks that the IPv4 header is intact and the packet is not a fragment. Returns its
  * payload in *msg and *len. */
 static bool
-ipv4_ok(const struct frame *frame, const uint8_t **msg, uint32_t *len)
+ipv4_ok(const struct rx_frame *frame, const uint8_t **msg, uint32_t *len)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)frame->l3;
 	uint32_t total;
@@ -47,7 +47,7 @@ ipv4_ok(const struct frame *frame, const uint8_t **msg, uint32_t *len)
 /* Only unicast requests to this port are answered: replies to a broadcast would let one
  * frame cause many. */
 static bool
-echo_for_us(const struct net_conf *conf, const struct frame *frame, const uint8_t src[16],
+echo_for_us(const struct net_conf *conf, const struct rx_frame *frame, const uint8_t src[16],
 	const uint8_t dst[16])
 {
 	return memcmp(frame->dst_mac, conf->mac, 6) == 0 && net_is_ours(conf, dst) &&
@@ -56,7 +56,7 @@ echo_for_us(const struct net_conf *conf, const struct frame *frame, const uint8_
 }
 
 static bool
-echo4_reply(const struct net_conf *conf, const struct frame *frame, const uint8_t *msg,
+echo4_reply(const struct net_conf *conf, const struct rx_frame *frame, const uint8_t *msg,
 	uint32_t len, struct pkt *reply)
 {
 	const struct rte_ipv4_hdr *in = (const struct rte_ipv4_hdr *)frame->l3;
@@ -88,7 +88,7 @@ echo4_reply(const struct net_conf *conf, const struct frame *frame, const uint8_
 }
 
 bool
-icmp4_rx(struct net *net, const struct frame *frame, struct pkt *reply)
+icmp4_rx(struct net *net, const struct rx_frame *frame, struct pkt *reply)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)frame->l3;
 	uint8_t src[16], dst[16];
@@ -108,7 +108,7 @@ icmp4_rx(struct net *net, const struct frame *frame, struct pkt *reply)
 }
 
 static bool
-echo6_rx(struct net *net, const struct frame *frame, const struct icmp6 *in,
+echo6_rx(struct net *net, const struct rx_frame *frame, const struct icmp6 *in,
 	struct pkt *reply)
 {
 	uint8_t *out;
@@ -127,7 +127,7 @@ echo6_rx(struct net *net, const struct frame *frame, const struct icmp6 *in,
 }
 
 bool
-icmp6_rx(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t now)
+icmp6_rx(struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now)
 {
 	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)frame->l3;
 	struct icmp6 in;

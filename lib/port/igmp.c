@@ -151,7 +151,7 @@ igmp_query_rx(struct net *net, const struct igmp *msg, uint32_t len, uint64_t no
 }
 
 void
-igmp_rx(struct net *net, const struct frame *frame, uint64_t now)
+igmp_rx(struct net *net, const struct rx_frame *frame, uint64_t now)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)frame->l3;
 	const struct igmp *msg;

@@ -133,7 +133,7 @@ mld_query_rx(struct net *net, const struct mld_v1 *msg, uint32_t len, uint64_t n
 }
 
 void
-mld_rx(struct net *net, const struct frame *frame, uint64_t now)
+mld_rx(struct net *net, const struct rx_frame *frame, uint64_t now)
 {
 	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)frame->l3;
 	const uint8_t *hop = (const uint8_t *)(ip + 1);

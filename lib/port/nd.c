@@ -112,7 +112,7 @@ nd_options(const struct net_conf *conf, const struct icmp6 *in, uint8_t type,
 }
 
 static bool
-nd_solicitation_rx(struct net *net, const struct frame *frame, const struct icmp6 *in,
+nd_solicitation_rx(struct net *net, const struct rx_frame *frame, const struct icmp6 *in,
 	struct pkt *reply, uint64_t now)
 {
 	const struct nd_msg *msg = (const struct nd_msg *)in->msg;
@@ -170,7 +170,7 @@ nd_advertisement_rx(struct net *net, const struct icmp6 *in, uint64_t now)
 }
 
 bool
-nd_rx(struct net *net, const struct frame *frame, const struct icmp6 *in,
+nd_rx(struct net *net, const struct rx_frame *frame, const struct icmp6 *in,
 	struct pkt *reply, uint64_t now)
 {
 	const struct nd_msg *msg = (const struct nd_msg *)in->msg;

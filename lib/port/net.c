@@ -145,7 +145,7 @@ net_announce(struct net *net)
 }
 
 static bool
-net_dispatch(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t now)
+net_dispatch(struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now)
 {
 	switch (frame->type) {
 	case RTE_ETHER_TYPE_ARP:
@@ -172,7 +172,7 @@ net_dispatch(struct net *net, const struct frame *frame, struct pkt *reply, uint
 bool
 net_rx(struct net *net, const struct pkt *pkt, struct pkt *reply, uint64_t now)
 {
-	struct frame frame;
+	struct rx_frame frame;
 	bool answer;
 
 	rte_ticketlock_lock(&net->lock);

@@ -88,7 +88,7 @@ struct net {
 };
 
 /* A received frame, parsed up to the Ethernet header. */
-struct frame {
+struct rx_frame {
 	const uint8_t *dst_mac;
 	const uint8_t *src_mac;
 	const uint8_t *l3;
@@ -139,7 +139,7 @@ void net_generation_bump(struct net *net);
 void net_deadline_update(struct net *net);
 
 /* frame.c */
-bool frame_split(const struct net_conf *conf, const struct pkt *pkt, struct frame *frame);
+bool frame_split(const struct net_conf *conf, const struct pkt *pkt, struct rx_frame *frame);
 bool mac_is_station(const uint8_t mac[6]);
 /* Returns whether mac can belong to another station than this port, so that a neighbour
  * may claim it. */
@@ -187,20 +187,20 @@ enum group_report_type {
 };
 /* igmp.c, mld.c. _rx() handles a received frame. _write() writes a report in the given
  * version (0: the newest); it returns false if the report cannot or need not be sent. */
-void igmp_rx(struct net *net, const struct frame *frame, uint64_t now);
+void igmp_rx(struct net *net, const struct rx_frame *frame, uint64_t now);
 bool
 igmp_write(const struct net_conf *conf, const uint8_t gid[16],
 	enum group_report_type what, uint8_t version, struct pkt *frame);
-void mld_rx(struct net *net, const struct frame *frame, uint64_t now);
+void mld_rx(struct net *net, const struct rx_frame *frame, uint64_t now);
 bool
 mld_write(const struct net_conf *conf, const uint8_t gid[16], enum group_report_type what,
 	uint8_t version, struct pkt *frame);
 
 /* arp.c, icmp.c, nd.c. Each handles a received frame of its protocol and returns true if
  * it wrote an answer to reply. */
-bool arp_rx(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t now);
-bool icmp4_rx(struct net *net, const struct frame *frame, struct pkt *reply);
-bool icmp6_rx(struct net *net, const struct frame *frame, struct pkt *reply, uint64_t now);
+bool arp_rx(struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now);
+bool icmp4_rx(struct net *net, const struct rx_frame *frame, struct pkt *reply);
+bool icmp6_rx(struct net *net, const struct rx_frame *frame, struct pkt *reply, uint64_t now);
 
 /* An ICMPv6 message with valid lengths and checksum. */
 struct icmp6 {
@@ -210,7 +210,7 @@ struct icmp6 {
 	uint32_t len; /* at least 4 */
 	uint8_t hop_limit;
 };
-bool nd_rx(struct net *net, const struct frame *frame, const struct icmp6 *in,
+bool nd_rx(struct net *net, const struct rx_frame *frame, const struct icmp6 *in,
 	struct pkt *reply, uint64_t now);
 
 /* Write a request for gid to mac, or to all if mac is NULL, or an announcement of an

@@ -94,7 +94,7 @@ split_undoes_begin(void **state)
 	for (uint16_t vlan = 0; vlan <= 100; vlan += 100) {
 		struct net_conf from = conf_of(1, vlan), to = conf_of(2, vlan);
 		struct pkt pkt = frame_empty(100);
-		struct frame frame;
+		struct rx_frame frame;
 
 		assert_non_null(frame_begin_l2(&from, &pkt, dst, 0x86dd, 50));
 		assert_true(frame_split(&to, &pkt, &frame));
