@@ -41,9 +41,9 @@ shm_discover(void)
 		session_close(&session);
 	}
 	if (rc == 0 && device_ok(&reply.device))
-		device_offer(reply.device.name, daemon_device_guid(&reply.device));
+		device_source_offer(reply.device.name, daemon_device_guid(&reply.device));
 	else
-		device_offer(NULL, 0);
+		device_source_offer(NULL, 0);
 }
 
 void

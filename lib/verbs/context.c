@@ -76,14 +76,14 @@ ibv_open_device(struct ibv_device *device)
 
 	if (!device_is_ours(device))
 		return forward(NULL, ibv_open_device, device);
-	port = device_hold(device);
+	port = device_context_add(device);
 	if (port == NULL)
 		return null_errno(ENODEV);
 	ctx = calloc(1, sizeof(*ctx));
 	err = ctx == NULL ? ENOMEM : context_init(ctx, port, device);
 	if (err != 0) {
 		free(ctx);
-		device_release(port);
+		device_context_remove(port);
 		return null_errno(err);
 	}
 	return &ctx->base.context;
@@ -108,7 +108,7 @@ ibv_close_device(struct ibv_context *context)
 	event_queue_fini(&ctx->events);
 	close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
-	device_release(ctx->port);
+	device_context_remove(ctx->port);
 	free(ctx);
 	return 0;
 }

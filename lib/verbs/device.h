@@ -15,13 +15,13 @@ void device_put(struct ibv_device *device);
 
 /* Counts a context of the device's port, which then cannot be closed. Returns NULL if the
  * port is closed. */
-struct rocade_port *device_hold(struct ibv_device *device);
-void device_release(struct rocade_port *port);
+struct rocade_port *device_context_add(struct ibv_device *device);
+void device_context_remove(struct rocade_port *port);
 
 /* A device that is listed before its port is open: the first context opens the port, and
  * closing the last one closes it. */
 struct device_source {
-	/* Finds out whether the device exists, and reports it with device_offer(). */
+	/* Finds out whether the device exists, and reports it with device_source_offer(). */
 	void (*refresh)(void);
 	/* Returns 0 or an errno value. port_wrap() makes the port. */
 	int (*open)(struct rocade_port **port);
@@ -35,7 +35,7 @@ void device_source_set(const struct device_source *source);
 void device_source_refresh(void);
 /* Lists the device of the source. name: NULL if it does not exist now. The structure of
  * the device is never freed. */
-void device_offer(const char *name, uint64_t guid);
+void device_source_offer(const char *name, uint64_t guid);
 /* Makes a port without an entry in the device list; NULL: no memory. */
 struct rocade_port *port_wrap(struct dev *dev);
 
@@ -44,10 +44,10 @@ unsigned device_source_count(void);
 /* Returns the name of that device; NULL: there is none. Takes no lock; any thread. */
 const char *device_source_name(void);
 unsigned device_source_get(struct ibv_device **list);
-struct rocade_port *device_source_hold(struct verbs_device *device);
-void device_source_release(struct rocade_port *port);
+struct rocade_port *device_source_context_add(struct verbs_device *device);
+void device_source_context_remove(struct rocade_port *port);
 /* Makes an entry that is in no list. */
-struct verbs_device *device_new(const char *name);
+struct verbs_device *device_create_unlisted(const char *name);
 
 /* Called around fork(), so that no thread is changing the list meanwhile. In the child,
  * the device of the source gets a new port at its next context. Open contexts keep the

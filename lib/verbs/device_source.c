@@ -24,11 +24,11 @@ device_source_refresh(void)
 }
 
 void
-device_offer(const char *name, uint64_t guid)
+device_source_offer(const char *name, uint64_t guid)
 {
 	pthread_mutex_lock(&lock);
 	if (name != NULL && device == NULL) {
-		struct verbs_device *made = device_new(name);
+		struct verbs_device *made = device_create_unlisted(name);
 
 		if (made != NULL)
 			made->source = source;
@@ -57,7 +57,7 @@ device_source_count(void)
 const char *
 device_source_name(void)
 {
-	/* Pairs with the release in device_offer(). */
+	/* Pairs with the release in device_source_offer(). */
 	const struct verbs_device *d = __atomic_load_n(&device, __ATOMIC_ACQUIRE);
 
 	return d != NULL ? d->ibv.name : NULL;
@@ -74,7 +74,7 @@ device_source_get(struct ibv_device **list)
 }
 
 struct rocade_port *
-device_source_hold(struct verbs_device *of)
+device_source_context_add(struct verbs_device *of)
 {
 	struct rocade_port *port;
 
@@ -96,7 +96,7 @@ device_source_hold(struct verbs_device *of)
 }
 
 void
-device_source_release(struct rocade_port *port)
+device_source_context_remove(struct rocade_port *port)
 {
 	pthread_mutex_lock(&lock);
 	if (--port->contexts == 0) {

@@ -329,13 +329,13 @@ rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 	rc = cm_qp_rtr(id, r, r->qp.path_mtu);
 	if (rc != 0)
 		return rocade_fail(rc, "cannot move the QP to RTR: %s", strerror(rc));
-	cm_qp_listen(id);
+	cm_qp_listener_add(id);
 	local = conn_qp_fill(qp, &p);
 	cm_port_lock(id->cm->port);
 	rc = cm_accept(id->conn, &local, p.private_data, p.private_len, engine_clock());
 	cm_port_unlock(id->cm->port);
 	if (rc != 0)
-		cm_qp_unlisten(id);
+		cm_qp_listener_remove(id);
 	return rc == 0 ? 0 : rocade_fail(-rc, "the request is no longer pending");
 }
 
@@ -365,7 +365,7 @@ rocade_cm_disconnect(struct rocade_cm_id *id)
 EXPORT void
 rocade_cm_release(struct rocade_cm_id *id)
 {
-	cm_qp_unlisten(id);
+	cm_qp_listener_remove(id);
 	cm_port_lock(id->cm->port);
 	cm_release(id->conn, engine_clock());
 	cm_port_unlock(id->cm->port);

@@ -67,9 +67,9 @@ int
 cm_qp_rts(const struct rocade_cm_id *id, const struct cm_event *peer, unsigned timeout,
 	unsigned retry_count);
 void
-cm_qp_listen(struct rocade_cm_id *id);
+cm_qp_listener_add(struct rocade_cm_id *id);
 /* Does nothing if the QP has no listener. */
 void
-cm_qp_unlisten(struct rocade_cm_id *id);
+cm_qp_listener_remove(struct rocade_cm_id *id);
 
 #endif

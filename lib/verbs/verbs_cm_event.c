@@ -104,7 +104,7 @@ sidr_reply_handle(struct cm_event *e)
 /* ---- Wake-ups, and data that arrives before the RTU ---- */
 
 void
-cm_qp_listen(struct rocade_cm_id *id)
+cm_qp_listener_add(struct rocade_cm_id *id)
 {
 	qp_listener_init(&id->qp_listener, &id->cm->events, id);
 	dev_qp_listen(id->cm->ctx->dev, to_qp(id->qp)->qp, &id->qp_listener);
@@ -112,7 +112,7 @@ cm_qp_listen(struct rocade_cm_id *id)
 }
 
 void
-cm_qp_unlisten(struct rocade_cm_id *id)
+cm_qp_listener_remove(struct rocade_cm_id *id)
 {
 	if (!id->listening)
 		return;
@@ -223,7 +223,7 @@ event_fetch(struct rocade_cm *cm, struct rocade_cm_event *event)
 			good = request_handle(&e);
 		cm_port_unlock(cm->port);
 		if (!is_request(&e))
-			cm_qp_unlisten(e.user);
+			cm_qp_listener_remove(e.user);
 		if (e.type == CM_EVENT_REPLY)
 			good = reply_handle(&e);
 		else if (e.type == CM_EVENT_ESTABLISHED)

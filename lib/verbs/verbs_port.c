@@ -215,12 +215,12 @@ device_put(struct ibv_device *device)
 }
 
 struct rocade_port *
-device_hold(struct ibv_device *device)
+device_context_add(struct ibv_device *device)
 {
 	struct rocade_port *port;
 
 	if (to_device(device)->source != NULL)
-		return device_source_hold(to_device(device));
+		return device_source_context_add(to_device(device));
 	pthread_mutex_lock(&list_lock);
 	port = to_device(device)->port;
 	if (port != NULL) {
@@ -234,10 +234,10 @@ device_hold(struct ibv_device *device)
 }
 
 void
-device_release(struct rocade_port *port)
+device_context_remove(struct rocade_port *port)
 {
 	if (port->source != NULL) {
-		device_source_release(port);
+		device_source_context_remove(port);
 		return;
 	}
 	pthread_mutex_lock(&port->lock);
@@ -259,7 +259,7 @@ device_guid(struct ibv_device *device)
 }
 
 struct verbs_device *
-device_new(const char *name)
+device_create_unlisted(const char *name)
 {
 	struct verbs_device *device = device_create(NULL, name);
 

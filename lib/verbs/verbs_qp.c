@@ -161,7 +161,7 @@ verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr
 	bool ops = (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
 
 	if (attr->qp_type == IBV_QPT_XRC_RECV)
-		return verbs_create_target(context, attr);
+		return verbs_create_xrc_target(context, attr);
 	if ((attr->comp_mask & ~(uint32_t)INIT_ATTR_KNOWN) != 0)
 		return null_errno(EOPNOTSUPP);
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == NULL ||
@@ -191,7 +191,7 @@ ibv_destroy_qp(struct ibv_qp *ibv)
 	vqp = to_qp(ibv);
 	pd = to_pd(ibv->pd);
 	if (vqp->qp_listener != NULL) {
-		verbs_close_target(vqp);
+		verbs_close_xrc_target(vqp);
 		return 0;
 	}
 	dev = to_ctx(ibv->context)->dev;

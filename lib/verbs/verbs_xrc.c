@@ -213,7 +213,7 @@ target_check(const struct ibv_context *context, const struct ibv_qp_init_attr_ex
 }
 
 struct ibv_qp *
-verbs_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+verbs_create_xrc_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
 	struct verbs_ctx *ctx = to_ctx(context);
 	struct verbs_qp *vqp;
@@ -268,7 +268,7 @@ verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 }
 
 void
-verbs_close_target(struct verbs_qp *vqp)
+verbs_close_xrc_target(struct verbs_qp *vqp)
 {
 	struct dev *dev = to_ctx(vqp->ibv.context)->dev;
 	struct verbs_xrcd *xrcd = vqp->xrcd;
