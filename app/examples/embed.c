@@ -217,7 +217,7 @@ srq_limit_arm(struct side *s)
 /* Expected content of a byte: a function of the sending QP, the message number and the
  * offset. */
 static uint8_t
-byte_of(unsigned qp, uint64_t number, unsigned offset)
+expected_byte(unsigned qp, uint64_t number, unsigned offset)
 {
 	return (uint8_t)((qp + 1) * 31 + number * 7 + offset);
 }
@@ -241,7 +241,7 @@ message_check(const struct side *s, struct receiver *r, const struct ibv_wc *wc)
 	if (wc->byte_len != MSG_BYTES)
 		die("embed: received a message of %u bytes", wc->byte_len);
 	for (unsigned i = 0; i < MSG_BYTES; i++) {
-		if (data[i] != byte_of(qp, r->next[qp], i))
+		if (data[i] != expected_byte(qp, r->next[qp], i))
 			die("embed: QP %u, message %lu: byte %u is wrong", qp,
 				(unsigned long)r->next[qp], i);
 	}
@@ -301,7 +301,7 @@ send_one(struct side *s, struct sender *t, unsigned qp)
 	int err;
 
 	for (unsigned i = 0; i < MSG_BYTES; i++)
-		s->mem[slot * MSG_BYTES + i] = byte_of(qp, number, i);
+		s->mem[slot * MSG_BYTES + i] = expected_byte(qp, number, i);
 	err = ibv_post_send(s->qp[qp], &wr, &bad);
 	if (err != 0)
 		die("embed: ibv_post_send: %s", strerror(err));

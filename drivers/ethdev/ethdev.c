@@ -17,7 +17,7 @@
 
 #define DESC_DEFAULT 1024
 #define MTU_MIN 576 /* every IPv4 host accepts that (RFC 791) */
-#define MTU_MAX 9600
+#define ETHDEV_MTU_MAX 9600
 #define L2_BYTES (RTE_ETHER_HDR_LEN + 4u) /* with a VLAN tag */
 #define BURSTS_IN_FLIGHT 64 /* per queue, in hand-off rings, tx backlogs and engines */
 #define POOL_CACHE 256
@@ -55,9 +55,9 @@ ethdev_conf_check(const struct ethdev_conf *conf, char *err, size_t err_size)
 		return ethdev_fail(err, err_size, -ENODEV,
 			"there is no port %u: EAL has %u ports (-a and --vdev add some)",
 			conf->port_id, ports);
-	if (conf->mtu != 0 && (conf->mtu < MTU_MIN || conf->mtu > MTU_MAX))
+	if (conf->mtu != 0 && (conf->mtu < MTU_MIN || conf->mtu > ETHDEV_MTU_MAX))
 		return ethdev_fail(err, err_size, -EINVAL, "mtu: %u is not in %u..%u",
-			conf->mtu, MTU_MIN, MTU_MAX);
+			conf->mtu, MTU_MIN, ETHDEV_MTU_MAX);
 	return 0;
 }
 
@@ -81,7 +81,7 @@ ethdev_query(
 			conf->queues, most, dev->name);
 	dev->mtu = conf->mtu;
 	if (dev->mtu == 0 && rte_eth_dev_get_mtu(conf->port_id, &mtu) == 0)
-		dev->mtu = RTE_MIN((uint32_t)mtu, (uint32_t)MTU_MAX);
+		dev->mtu = RTE_MIN((uint32_t)mtu, (uint32_t)ETHDEV_MTU_MAX);
 	if (dev->mtu < MTU_MIN)
 		dev->mtu = RTE_ETHER_MTU;
 	dev->socket = rte_eth_dev_socket_id(conf->port_id);

@@ -9,7 +9,7 @@
 #include "ethdev/ethdev.h"
 #include "verbs/verbs_port.h"
 
-#define MTU_MAX 9000
+#define DEV_MTU_MAX 9000
 
 static int
 port_mtu_read(uint16_t port_id, uint32_t *mtu)
@@ -20,7 +20,7 @@ port_mtu_read(uint16_t port_id, uint32_t *mtu)
 	if (rc != 0)
 		return rocade_fail(EIO, "ethdev %u: cannot read its MTU: %s",
 			port_id, strerror(-rc));
-	*mtu = RTE_MIN(got, MTU_MAX);
+	*mtu = RTE_MIN(got, DEV_MTU_MAX);
 	return 0;
 }
 

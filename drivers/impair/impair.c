@@ -65,7 +65,7 @@ rand_ppm(struct lane *lane, uint32_t ppm)
 
 /* Passes a frame on, followed by held frames that have been overtaken often enough. */
 static void
-frame_pass(struct lane *lane, const struct pkt *pkt)
+frame_forward(struct lane *lane, const struct pkt *pkt)
 {
 	unsigned kept = 0;
 
@@ -113,7 +113,7 @@ frame_duplicate(struct impair *im, struct lane *lane, const struct pkt *pkt)
 	copy.len = pkt->len;
 	copy.flags = pkt->flags;
 	lane->stats.duplicated++;
-	frame_pass(lane, &copy);
+	frame_forward(lane, &copy);
 }
 
 static void
@@ -141,7 +141,7 @@ frame_impair(struct impair *im, struct lane *lane, struct pkt *pkt)
 		lane->stats.reordered++;
 		return;
 	}
-	frame_pass(lane, pkt);
+	frame_forward(lane, pkt);
 }
 
 static void
