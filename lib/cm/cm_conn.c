@@ -110,7 +110,7 @@ cm_connect(struct cm *cm, const struct cm_request *req, void *user, uint64_t now
 	if (conn == NULL)
 		return -ENOSPC;
 	req_make(conn, req);
-	conn_send_request(conn, now);
+	conn_send_with_retry(conn, now);
 	*out = conn;
 	return 0;
 }
@@ -132,7 +132,7 @@ cm_sidr_request(struct cm *cm, const struct cm_request *req, void *user, uint64_
 	mad_put(&conn->out, MAD_SIDR_REQ_pkey, PKEY);
 	mad_put(&conn->out, MAD_SIDR_REQ_service_id, req->service_id);
 	cma_put_request(&conn->out, req);
-	conn_send_request(conn, now);
+	conn_send_with_retry(conn, now);
 	*out = conn;
 	return 0;
 }
@@ -149,7 +149,7 @@ cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, siz
 		len > mad_private_max(MAD_REP))
 		return -EINVAL;
 	conn->local_qpn = qp->qpn;
-	conn_mad(conn, rep, MAD_REP, conn->tid);
+	conn_mad_init(conn, rep, MAD_REP, conn->tid);
 	mad_put(rep, MAD_REP_local_qpn, qp->qpn);
 	mad_put(rep, MAD_REP_starting_psn, qp->psn);
 	mad_put(rep, MAD_REP_responder_resources, qp->responder_resources);
@@ -160,7 +160,7 @@ cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, siz
 	mad_put(rep, MAD_REP_ca_guid, conn->cm->conf.ca_guid);
 	mad_put_private(rep, 0, private, len);
 	conn_enter(conn, CM_REP_SENT);
-	conn_send_request(conn, now);
+	conn_send_with_retry(conn, now);
 	return 0;
 }
 
@@ -172,9 +172,9 @@ cm_reject(struct cm_conn *conn, enum cm_reason reason, const void *private, size
 		return -ENOTCONN;
 	if (len > mad_private_max(MAD_REJ))
 		return -EINVAL;
-	conn_rej(conn, reason, private, len);
+	conn_rej_build(conn, reason, private, len);
 	if (conn->state == CM_REQ_RCVD) {
-		conn_send_response(conn, now);
+		conn_send_final(conn, now);
 	} else {
 		cm_send(conn->cm, &conn->path, &conn->out);
 		conn_timewait(conn, now);
@@ -190,7 +190,7 @@ cm_confirm(struct cm_conn *conn, const void *private, size_t len, uint64_t now)
 		return -ENOTCONN;
 	if (len > mad_private_max(MAD_RTU))
 		return -EINVAL;
-	conn_mad(conn, &conn->out, MAD_RTU, conn->tid);
+	conn_mad_init(conn, &conn->out, MAD_RTU, conn->tid);
 	mad_put_private(&conn->out, 0, private, len);
 	cm_send(conn->cm, &conn->path, &conn->out);
 	conn_enter(conn, CM_ESTABLISHED);
@@ -218,7 +218,7 @@ cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t no
 	if (len > mad_private_max(MAD_DREQ))
 		return -EINVAL;
 	conn->cm->stats.disconnected += conn->state == CM_ESTABLISHED;
-	conn_dreq(conn, private, len, now);
+	conn_dreq_send(conn, private, len, now);
 	return 0;
 }
 
@@ -245,7 +245,7 @@ cm_sidr_reply(struct cm_conn *conn, enum cm_sidr_status status, uint32_t qpn,
 		conn->cm->stats.rejects_sent++;
 	}
 	mad_put_private(rep, 0, private, len);
-	conn_send_response(conn, now);
+	conn_send_final(conn, now);
 	return 0;
 }
 
@@ -265,7 +265,7 @@ cm_release(struct cm_conn *conn, uint64_t now)
 	conn->released = true;
 	switch (conn->state) {
 	case CM_REQ_SENT: /* a REP that arrives later finds no connection */
-		conn_rej(conn, CM_REJ_TIMEOUT, NULL, 0);
+		conn_rej_build(conn, CM_REJ_TIMEOUT, NULL, 0);
 		cm_send(conn->cm, &conn->path, &conn->out);
 		conn_end(conn);
 		break;

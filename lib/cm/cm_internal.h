@@ -11,9 +11,9 @@
 #define CM_TX_QUEUE_LEN 256 /* capacity of the queue of cm_tx(): a power of two */
 #define CM_BUCKETS 1024
 /* the message that an MRA or REJ refers to (IBA 12.6.6.1, 12.6.7.1) */
-#define CM_MRA_REQ 0
-#define CM_MRA_REP 1
-#define CM_REJ_OTHER 2
+#define CM_MSG_REQ 0
+#define CM_MSG_REP 1
+#define CM_MSG_OTHER 2
 
 /* States of a connection (IBA 12.9.7). */
 #define CM_STATES(X)                                                                     \
@@ -175,7 +175,7 @@ conn_request_unread(const struct cm_conn *conn);
 /* Sends conn->out, and starts the timer that resends it every wait_ns until a response
  * changes the state. */
 void
-conn_send_request(struct cm_conn *conn, uint64_t now);
+conn_send_with_retry(struct cm_conn *conn, uint64_t now);
 void
 conn_timeout(struct cm_conn *conn, uint64_t now);
 /* Closes the connection. Frees it if the user has released it. */
@@ -187,19 +187,19 @@ conn_timewait(struct cm_conn *conn, uint64_t now);
 /* Sends conn->out and enters ANSWERED: for a while, a retry of the request gets the same
  * response. */
 void
-conn_send_response(struct cm_conn *conn, uint64_t now);
+conn_send_final(struct cm_conn *conn, uint64_t now);
 /* Initialises a message to the peer with both communication IDs. */
 void
-conn_mad(const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64_t tid);
+conn_mad_init(const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64_t tid);
 /* Sends a DREQ, and enters DREQ_SENT. */
 void
-conn_dreq(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
+conn_dreq_send(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
 /* The peer has connected anew and lost this connection: disconnects it. */
 void
 conn_stale(struct cm_conn *conn, uint64_t now);
 /* Builds a REJ in conn->out; the caller sends it. */
 void
-conn_rej(struct cm_conn *conn, enum cm_reason reason, const void *private, size_t len);
+conn_rej_build(struct cm_conn *conn, enum cm_reason reason, const void *private, size_t len);
 
 /* listen.c */
 struct cm_listener *

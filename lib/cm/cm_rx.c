@@ -22,8 +22,8 @@ response_resend(struct cm_conn *conn)
 static void
 mra_rep(struct cm_conn *conn)
 {
-	conn_mad(conn, &conn->out, MAD_MRA, conn->tid);
-	mad_put(&conn->out, MAD_MRA_message, CM_MRA_REP);
+	conn_mad_init(conn, &conn->out, MAD_MRA, conn->tid);
+	mad_put(&conn->out, MAD_MRA_message, CM_MSG_REP);
 	mad_put(&conn->out, MAD_MRA_service_timeout, conn->cm->conf.mra_timeout);
 }
 
@@ -35,8 +35,8 @@ rep_stale(struct cm_conn *conn, struct cm_conn *old, uint64_t now)
 	if (memcmp(old->path.dgid, conn->path.dgid, 16) == 0)
 		conn_stale(old, now);
 	conn->cm->stats.stale++;
-	conn_rej(conn, CM_REJ_STALE, NULL, 0);
-	mad_put(&conn->out, MAD_REJ_message, CM_MRA_REP);
+	conn_rej_build(conn, CM_REJ_STALE, NULL, 0);
+	mad_put(&conn->out, MAD_REJ_message, CM_MSG_REP);
 	cm_send(conn->cm, &conn->path, &conn->out);
 	conn->status = CM_REJ_STALE;
 	conn_event(conn, CM_EVENT_REJECTED);
@@ -97,8 +97,8 @@ mra_rx(struct cm_conn *conn, const struct mad *mad, uint64_t now)
 	unsigned message = (unsigned)mad_get(mad, MAD_MRA_message);
 	struct cm *cm = conn->cm;
 
-	if (!(conn->state == CM_REQ_SENT && message == CM_MRA_REQ) &&
-		!(conn->state == CM_REP_SENT && message == CM_MRA_REP))
+	if (!(conn->state == CM_REQ_SENT && message == CM_MSG_REQ) &&
+		!(conn->state == CM_REP_SENT && message == CM_MSG_REP))
 		return CM_DROP_state;
 	if (conn->mra_received)
 		return CM_DROP_duplicate;
@@ -250,7 +250,7 @@ unknown_id_rx(struct cm *cm, const struct mad *mad, const struct cm_path *path)
 		mad_init(&rej, MAD_REJ, mad->tid);
 		mad_put(&rej, MAD_REJ_local_id, mad_remote_id(mad));
 		mad_put(&rej, MAD_REJ_remote_id, mad_local_id(mad));
-		mad_put(&rej, MAD_REJ_message, CM_MRA_REP);
+		mad_put(&rej, MAD_REJ_message, CM_MSG_REP);
 		mad_put(&rej, MAD_REJ_reason, CM_REJ_INVALID_ID);
 		cm->stats.rejects_sent++;
 		cm_send(cm, path, &rej);

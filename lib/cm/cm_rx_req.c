@@ -15,7 +15,7 @@ req_refuse(struct cm *cm, const struct mad *req, const struct cm_path *path,
 
 	mad_init(&rej, MAD_REJ, req->tid);
 	mad_put(&rej, MAD_REJ_remote_id, mad_get(req, MAD_REQ_local_id));
-	mad_put(&rej, MAD_REJ_message, CM_MRA_REQ);
+	mad_put(&rej, MAD_REJ_message, CM_MSG_REQ);
 	mad_put(&rej, MAD_REJ_reason, reason);
 	cm->stats.rejects_sent++;
 	cm->stats.stale += reason == CM_REJ_STALE;
@@ -49,8 +49,8 @@ mra_send(struct cm_conn *conn)
 {
 	struct mad mra;
 
-	conn_mad(conn, &mra, MAD_MRA, conn->tid);
-	mad_put(&mra, MAD_MRA_message, CM_MRA_REQ);
+	conn_mad_init(conn, &mra, MAD_MRA, conn->tid);
+	mad_put(&mra, MAD_MRA_message, CM_MSG_REQ);
 	mad_put(&mra, MAD_MRA_service_timeout, conn->cm->conf.mra_timeout);
 	cm_send(conn->cm, &conn->path, &mra);
 }

@@ -55,7 +55,7 @@ conn_timer_set(struct cm_conn *conn, uint64_t when)
 }
 
 void
-conn_send_request(struct cm_conn *conn, uint64_t now)
+conn_send_with_retry(struct cm_conn *conn, uint64_t now)
 {
 	cm_send(conn->cm, &conn->path, &conn->out);
 	conn_timer_set(conn, now + conn->wait_ns);
@@ -78,7 +78,7 @@ conn_timewait(struct cm_conn *conn, uint64_t now)
 }
 
 void
-conn_send_response(struct cm_conn *conn, uint64_t now)
+conn_send_final(struct cm_conn *conn, uint64_t now)
 {
 	struct cm *cm = conn->cm;
 
@@ -91,7 +91,7 @@ conn_send_response(struct cm_conn *conn, uint64_t now)
 }
 
 void
-conn_mad(const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64_t tid)
+conn_mad_init(const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64_t tid)
 {
 	uint32_t ids[2] = {
 		rte_cpu_to_be_32(conn->local_id), rte_cpu_to_be_32(conn->remote_id)};
@@ -101,14 +101,14 @@ conn_mad(const struct cm_conn *conn, struct mad *mad, enum mad_attr attr, uint64
 }
 
 void
-conn_rej(struct cm_conn *conn, enum cm_reason reason, const void *private, size_t len)
+conn_rej_build(struct cm_conn *conn, enum cm_reason reason, const void *private, size_t len)
 {
 	struct mad *rej = &conn->out;
-	unsigned message = conn->state == CM_REQ_RCVD   ? CM_MRA_REQ
-			   : conn->state == CM_REP_RCVD ? CM_MRA_REP
-							: CM_REJ_OTHER;
+	unsigned message = conn->state == CM_REQ_RCVD   ? CM_MSG_REQ
+			   : conn->state == CM_REP_RCVD ? CM_MSG_REP
+							: CM_MSG_OTHER;
 
-	conn_mad(conn, rej, MAD_REJ, conn->tid);
+	conn_mad_init(conn, rej, MAD_REJ, conn->tid);
 	mad_put(rej, MAD_REJ_message, message);
 	mad_put(rej, MAD_REJ_reason, reason);
 	mad_put_private(rej, 0, private, len);
@@ -126,17 +126,17 @@ conn_rej(struct cm_conn *conn, enum cm_reason reason, const void *private, size_
 }
 
 void
-conn_dreq(struct cm_conn *conn, const void *private, size_t len, uint64_t now)
+conn_dreq_send(struct cm_conn *conn, const void *private, size_t len, uint64_t now)
 {
 	const struct cm_conf *conf = &conn->cm->conf;
 
 	conn_enter(conn, CM_DREQ_SENT);
-	conn_mad(conn, &conn->out, MAD_DREQ, conn->tid);
+	conn_mad_init(conn, &conn->out, MAD_DREQ, conn->tid);
 	mad_put(&conn->out, MAD_DREQ_remote_qpn, conn->remote_qpn);
 	mad_put_private(&conn->out, 0, private, len);
 	conn->retries_left = conf->max_retries;
 	conn->wait_ns = code_ns(conf->response_timeout) + 2 * code_ns(conf->packet_life);
-	conn_send_request(conn, now);
+	conn_send_with_retry(conn, now);
 }
 
 void
@@ -147,7 +147,7 @@ conn_stale(struct cm_conn *conn, uint64_t now)
 		return;
 	conn->cm->stats.disconnected += conn->state == CM_ESTABLISHED;
 	conn_event(conn, CM_EVENT_DISCONNECTED);
-	conn_dreq(conn, NULL, 0, now);
+	conn_dreq_send(conn, NULL, 0, now);
 }
 
 /* No response after all retries. */
@@ -164,13 +164,13 @@ retries_exhausted(struct cm_conn *conn, uint64_t now)
 		conn_timewait(conn, now);
 		return;
 	case CM_REP_SENT:
-		conn_rej(conn, CM_REJ_TIMEOUT, NULL, 0);
+		conn_rej_build(conn, CM_REJ_TIMEOUT, NULL, 0);
 		cm_send(cm, &conn->path, &conn->out);
 		conn_event(conn, CM_EVENT_UNREACHABLE);
 		conn_timewait(conn, now);
 		return;
 	case CM_REQ_SENT:
-		conn_rej(conn, CM_REJ_TIMEOUT, NULL, 0);
+		conn_rej_build(conn, CM_REJ_TIMEOUT, NULL, 0);
 		cm_send(cm, &conn->path, &conn->out);
 		break;
 	default: /* SIDR_SENT */
@@ -193,6 +193,6 @@ conn_timeout(struct cm_conn *conn, uint64_t now)
 	} else {
 		conn->retries_left--;
 		conn->cm->stats.resent++;
-		conn_send_request(conn, now);
+		conn_send_with_retry(conn, now);
 	}
 }

@@ -37,7 +37,7 @@ rej_reason_take(const struct mad *req)
 	assert_true(rej.tid == req->tid);
 	assert_int_equal(mad_get(&rej, MAD_REJ_local_id), 0);
 	assert_int_equal(mad_get(&rej, MAD_REJ_remote_id), mad_local_id(req));
-	assert_int_equal(mad_get(&rej, MAD_REJ_message), CM_MRA_REQ);
+	assert_int_equal(mad_get(&rej, MAD_REJ_message), CM_MSG_REQ);
 	return (unsigned)mad_get(&rej, MAD_REJ_reason);
 }
 

@@ -308,10 +308,10 @@ mra_is_bounded(void **state)
 	mad_init(&mra, MAD_MRA, req.tid);
 	mad_put(&mra, MAD_MRA_remote_id, mad_local_id(&req));
 	mad_put(&mra, MAD_MRA_local_id, 5);
-	mad_put(&mra, MAD_MRA_message, CM_MRA_REP);
+	mad_put(&mra, MAD_MRA_message, CM_MSG_REP);
 	mad_put(&mra, MAD_MRA_service_timeout, 31);
 	assert_int_equal(mad_deliver(&pair, A, &mra), CM_DROP_state);
-	mad_put(&mra, MAD_MRA_message, CM_MRA_REQ);
+	mad_put(&mra, MAD_MRA_message, CM_MSG_REQ);
 	assert_int_equal(mad_deliver(&pair, A, &mra), CM_DROP_none);
 	assert_int_equal(mad_deliver(&pair, A, &mra), CM_DROP_duplicate);
 	pair.lose[MAD_REQ] = 1000;
