@@ -140,7 +140,7 @@ ucm_do_create_id(struct ucm_call *call)
 	if (rc != 0)
 		return rc;
 	id->uid = cmd->uid;
-	id->accepted = true;
+	id->uid_set = true;
 	/* The other port spaces imply the type of the QP. */
 	if (cmd->ps == RDMA_PS_IB)
 		id->qp_type = cmd->qp_type;

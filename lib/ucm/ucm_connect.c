@@ -173,7 +173,7 @@ passive_accept(struct ucm_call *call, struct ucm_id *id, const struct rdma_ucm_a
 	if (rc != 0)
 		return rc;
 	id->uid = cmd->uid;
-	id->accepted = true;
+	id->uid_set = true;
 	return 0;
 }
 

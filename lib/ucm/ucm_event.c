@@ -47,7 +47,7 @@ ucm_event_raise(struct ucm_id *id, enum ucm_event_type type, const struct cm_eve
 
 	/* The program does not know the ID yet. It learns of the failure when its accept
 	 * fails. */
-	if (!id->accepted)
+	if (!id->uid_set)
 		return;
 	e = ucm_event_new(id, type, status);
 	if (e == NULL)

@@ -65,7 +65,7 @@ struct ucm_id {
 	bool reuse;
 	bool afonly; /* a wildcard covers its own family only */
 	bool afonly_set;
-	bool accepted; /* the program has set its uid */
+	bool uid_set; /* the program has set its uid */
 	uint8_t qp_type;
 	uint8_t tos;
 	uint8_t ack_timeout; /* 0: not set */
