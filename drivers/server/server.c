@@ -22,8 +22,8 @@
 #define EVENTS 64
 #define SPIN_NS (20 * NS_PER_US) /* idle time before the daemon sleeps */
 /* While packets move, the sockets are polled after this many passes or this time. */
-#define LISTEN_PASSES 64
-#define LISTEN_NS NS_PER_MS
+#define SOCKET_POLL_PASSES 64
+#define SOCKET_POLL_NS NS_PER_MS
 /* how long to forward what clients have published when the daemon ends */
 #define DRAIN_NS (100 * NS_PER_MS)
 
@@ -325,7 +325,7 @@ rocade_daemon_run(struct rocade_daemon *d)
 		}
 		/* A pass is short, but the scheduler may have taken the core away
 		 * meanwhile. */
-		if (++passes >= LISTEN_PASSES || now - listened >= LISTEN_NS) {
+		if (++passes >= SOCKET_POLL_PASSES || now - listened >= SOCKET_POLL_NS) {
 			passes = 0;
 			listened = now;
 			events_serve(d, 0);

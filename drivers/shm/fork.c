@@ -32,8 +32,8 @@ port_disable(struct shm *s)
 	s->dead = true;
 	close(s->session.fd);
 	s->session.fd = -1;
-	close(s->daemon_fd);
-	s->daemon_fd = -1;
+	close(s->daemon_wake_fd);
+	s->daemon_wake_fd = -1;
 	close(s->progress_thread.wake_fd);
 	s->progress_thread.wake_fd = -1;
 	close(s->progress_thread.self_wake_fd);

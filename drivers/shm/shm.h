@@ -36,7 +36,7 @@ struct shm {
 	uint32_t *free;     /* a stack of free tx buffers */
 	uint32_t free_count;
 	uint8_t *rx_done; /* slots released out of order */
-	int daemon_fd;    /* an eventfd that wakes the daemon */
+	int daemon_wake_fd;    /* an eventfd that wakes the daemon */
 	bool dead;        /* in a forked child: the memory belongs to the parent */
 	void *queue;      /* the port's only queue: points to this struct */
 	struct dev *dev;

@@ -109,7 +109,7 @@ static void
 daemon_wake(const struct shm *shm)
 {
 	const uint64_t one = 1;
-	ssize_t written = write(shm->daemon_fd, &one, sizeof(one));
+	ssize_t written = write(shm->daemon_wake_fd, &one, sizeof(one));
 
 	(void)written; /* full: the daemon is awake */
 }
@@ -161,8 +161,8 @@ shm_free(struct shm *shm)
 {
 	if (shm->region.head != NULL)
 		munmap(shm->region.head, shm->size);
-	if (shm->daemon_fd >= 0)
-		close(shm->daemon_fd);
+	if (shm->daemon_wake_fd >= 0)
+		close(shm->daemon_wake_fd);
 	if (shm->progress_thread.wake_fd >= 0)
 		close(shm->progress_thread.wake_fd);
 	if (shm->progress_thread.self_wake_fd >= 0)
@@ -260,7 +260,7 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 	}
 	shm->session = *session;
 	rc = session_call(&shm->session, &req, &reply, fds, SW_ATTACH_FDS);
-	shm->daemon_fd = fds[1];
+	shm->daemon_wake_fd = fds[1];
 	shm->progress_thread.wake_fd = fds[2];
 	shm->progress_thread.self_wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (rc == 0 && shm->progress_thread.self_wake_fd < 0)

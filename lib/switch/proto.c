@@ -46,12 +46,12 @@ peer_set(struct sw_client *c, const struct sw_request *req)
 	struct sw_qp *qp = client_qp_find(c, req->qpn);
 
 	if (qp == NULL || !qpn_is_ordinary(req->dest_qpn) ||
-		!sw_is_ours(c->sw, req->sgid))
+		!sw_is_local(c->sw, req->sgid))
 		return EINVAL;
 	memcpy(qp->sgid, req->sgid, 16);
 	memcpy(qp->dgid, req->dgid, 16);
 	qp->dest_qpn = req->dest_qpn;
-	qp->peer_local = sw_is_ours(c->sw, req->dgid);
+	qp->peer_local = sw_is_local(c->sw, req->dgid);
 	qp->peer = true;
 	/* Resolve the next hop before the first packet. */
 	if (c->sw->up != NULL && !qp->peer_local)

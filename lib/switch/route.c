@@ -119,7 +119,7 @@ packet_check(struct sw_packet *p, const struct sw_qp *qp, uint32_t qpn)
 	if (p->view.op->service == SERVICE_UD) {
 		if (unlikely(be24_get(view_deth(&p->view)->src_qpn) != qpn))
 			return &stats->drop_deth;
-		if (unlikely(!sw_is_ours(p->from->sw, p->sgid)))
+		if (unlikely(!sw_is_local(p->from->sw, p->sgid)))
 			return &stats->drop_source_address;
 		return NULL;
 	}
@@ -141,7 +141,7 @@ packet_forward(struct sw_packet *p, struct sw_qp *qp, uint32_t qpn)
 	struct sw *sw = p->from->sw;
 	bool ud = p->view.op->service == SERVICE_UD;
 
-	if (ud ? sw_is_ours(sw, p->dgid) : qp->peer_local) {
+	if (ud ? sw_is_local(sw, p->dgid) : qp->peer_local) {
 		const struct sw_qp *dest = qpns_find(&sw->qpns, p->view.dest_qpn);
 
 		if (unlikely(dest == NULL))

@@ -60,7 +60,7 @@ sw_destroy(struct sw *sw)
 }
 
 bool
-sw_is_ours(const struct sw *sw, const uint8_t gid[16])
+sw_is_local(const struct sw *sw, const uint8_t gid[16])
 {
 	for (unsigned i = 0; i < sw->conf.net.addr_count; i++) {
 		if (memcmp(sw->conf.net.addr[i].gid, gid, 16) == 0)
@@ -128,12 +128,12 @@ packet_share_ns(const struct sw_client *c)
 /* Bounds what a client may send at once after it was idle: the packets of
  * RATE_BURST_NS. */
 static void
-tokens_bound(struct sw_client *c, uint64_t now)
+rate_credit_bound(struct sw_client *c, uint64_t now)
 {
 	uint64_t from = now - RTE_MIN(now, RATE_BURST_NS);
 
-	if (c->tokens_ns < from)
-		c->tokens_ns = from;
+	if (c->rate_ns < from)
+		c->rate_ns = from;
 }
 
 /* Returns how many packets the client may send now. */
@@ -145,8 +145,8 @@ packets_allowed(struct sw_client *c, uint32_t want, uint64_t now)
 
 	if (likely(each == 0))
 		return want;
-	tokens_bound(c, now);
-	may = c->tokens_ns >= now ? 0 : (now - c->tokens_ns) / each;
+	rate_credit_bound(c, now);
+	may = c->rate_ns >= now ? 0 : (now - c->rate_ns) / each;
 	if (may < want)
 		c->stats.throttled++;
 	return (uint32_t)RTE_MIN(may, (uint64_t)want);
@@ -160,12 +160,12 @@ sw_client_flush(struct sw_client *client)
 
 	/* The flush may exceed the packet rate. The next one is refused until the rate
 	 * has made up for the excess. */
-	if (client->corrupt || (each != 0 && client->tokens_ns > now) ||
+	if (client->corrupt || (each != 0 && client->rate_ns > now) ||
 		!ring_cons_refresh(&client->tx))
 		return;
 	n = ring_count(&client->tx);
-	tokens_bound(client, now);
-	client->tokens_ns += n * each;
+	rate_credit_bound(client, now);
+	client->rate_ns += n * each;
 	client->sw->final_flush = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct ring_desc desc = ring_peek(&client->tx, i);
@@ -346,7 +346,7 @@ client_tx_serve(struct sw_client *c, uint64_t now)
 		if (unlikely(!sw_forward(c, &desc)))
 			break;
 	}
-	c->tokens_ns += sent * packet_share_ns(c);
+	c->rate_ns += sent * packet_share_ns(c);
 	if (sent != 0)
 		ring_release(&c->tx, sent);
 	return sent;
@@ -396,8 +396,8 @@ sw_set_net(struct sw *sw, const struct net_conf *net)
 
 		if (qp->owner == NULL || !qp->peer)
 			continue;
-		qp->peer = sw_is_ours(sw, qp->sgid);
-		qp->peer_local = sw_is_ours(sw, qp->dgid);
+		qp->peer = sw_is_local(sw, qp->sgid);
+		qp->peer_local = sw_is_local(sw, qp->dgid);
 	}
 }
 

@@ -103,7 +103,7 @@ struct sw_client {
 	uint64_t seen_ns;
 	/* packet rate limit: advances by 1 / rate for each packet; from here to now is
 	 * the client's credit */
-	uint64_t tokens_ns;
+	uint64_t rate_ns;
 	/* its consumer index and the time when its full ring began to block senders */
 	uint32_t full_cons;
 	uint64_t full_ns;
@@ -148,7 +148,7 @@ void
 sw_destroy(struct sw *sw);
 
 bool
-sw_is_ours(const struct sw *sw, const uint8_t gid[16]);
+sw_is_local(const struct sw *sw, const uint8_t gid[16]);
 
 /* mem: region_size(&geom) bytes of zeros. Returns 0, -ENOSPC (max_clients reached),
  * -EINVAL (bad geometry) or -ENOMEM. */
