@@ -280,9 +280,9 @@ perf_end_connect(struct perf_context *ctx)
 	ctx->memory = perf_memory_in_use() - ctx->memory_before + ctx->mem_len;
 	for (uint64_t i = 0; i < ctx->plan.qps; i++) {
 		if (ctx->plan.ud)
-			ctx->conns[i].target = ctx->peer_qpn + i;
+			ctx->conns[i].dest = ctx->peer_qpn + i;
 		else
-			ctx->conns[i].target =
+			ctx->conns[i].dest =
 				ctx->remote_addr + i % ctx->slots * ctx->stride;
 	}
 	requests_prepare(ctx);

@@ -21,7 +21,7 @@
  * elements share a line. */
 struct conn {
 	struct ibv_qp *qp;
-	uint64_t target; /* at the peer: a memory address, or a QPN with --ud */
+	uint64_t dest; /* at the peer: a memory address, or a QPN with --ud */
 	uint64_t posted; /* wr_id of the last posted request */
 	uint32_t acked;  /* lower half of the wr_id of the last completed request */
 	uint32_t unsignaled;  /* requests posted since the last signaled one */
@@ -189,9 +189,9 @@ perf_post(struct perf_context *ctx, struct conn *conn, unsigned n)
 			conn->unsignaled = 0;
 		}
 		if (likely(ctx->ah == NULL))
-			wr->wr.rdma.remote_addr = conn->target;
+			wr->wr.rdma.remote_addr = conn->dest;
 		else
-			wr->wr.ud.remote_qpn = (uint32_t)conn->target;
+			wr->wr.ud.remote_qpn = (uint32_t)conn->dest;
 	}
 	last->next = NULL;
 	since = perf_cycles_now();

@@ -11,7 +11,7 @@
 #define PASS_POSTS 64  /* requests posted per pass */
 #define PASS_VISITS 64 /* QPs visited per pass */
 /* prefetch distance in QPs; a QP whose queue is full takes less time than a cache miss */
-#define CONNS_PREFETCHED 16
+#define CONN_PREFETCH_DISTANCE 16
 #define END_S 5        /* time that the server has to report */
 
 enum phase { PHASE_WARM, PHASE_WINDOW, PHASE_END };
@@ -37,7 +37,7 @@ requests_post(struct perf_context *ctx, uint64_t *next_qp)
 	for (unsigned i = 0; i < visits && posts < PASS_POSTS; i++) {
 		struct conn *conn = &ctx->conns[*next_qp];
 
-		rte_prefetch0(conn + CONNS_PREFETCHED);
+		rte_prefetch0(conn + CONN_PREFETCH_DISTANCE);
 		if (++*next_qp == ctx->plan.qps)
 			*next_qp = 0;
 		if (depth - conn_outstanding(conn) < burst)

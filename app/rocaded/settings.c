@@ -11,14 +11,14 @@
 #define HELP_COLUMN 24
 
 const struct row rows[] = {
-#define ROW(section_, key_, kind_, member_, least_, most_, live_, argument_, text_)      \
+#define ROW(section_, key_, kind_, member_, min_, max_, live_, argument_, text_)      \
 	{.section = #section_,                                                           \
 		.key = key_,                                                             \
 		.member = #member_,                                                      \
 		.kind = KIND_##kind_,                                                    \
 		.offset = offsetof(struct settings, member_),                            \
-		.least = least_,                                                         \
-		.most = most_,                                                           \
+		.min = min_,                                                         \
+		.max = max_,                                                           \
 		.live = live_,                                                           \
 		.argument = argument_,                                                   \
 		.text = text_},
@@ -80,11 +80,11 @@ setting_number_read(
 	errno = 0;
 	value = strtoul(text, &end, base);
 	if (errno != 0 || end == text || *end != '\0' || text[0] == '-' ||
-		value < row->least || value > row->most) {
+		value < row->min || value > row->max) {
 		snprintf(err, ERR_MAX,
 			base == 8 ? "invalid value '%s': expected an octal mode, %o to %o"
 				  : "invalid value '%s': expected %u to %u",
-			text, row->least, row->most);
+			text, row->min, row->max);
 		return -1;
 	}
 	*out = (uint32_t)value;
@@ -159,7 +159,7 @@ settings_set(struct settings *s, const struct row *row, const char *value, unsig
 /* Finds the row that an error of the library names: "addresses: ..." is the row of
  * conf.addresses. */
 static const struct row *
-row_of_sentence(const char *sentence, const char **rest)
+row_of_error(const char *sentence, const char **rest)
 {
 	const char *colon = strstr(sentence, ": ");
 
@@ -200,7 +200,7 @@ settings_check(const struct settings *s, char err[ERR_MAX])
 		conf.addresses = ADDRESS_DEFAULT;
 	if (rocade_daemon_check(&conf) == 0)
 		return 0;
-	row = row_of_sentence(rocade_error(), &rest);
+	row = row_of_error(rocade_error(), &rest);
 	if (row != NULL)
 		row_error(s, row, rest, err);
 	else

@@ -23,7 +23,7 @@ struct row {
 	enum kind kind;
 	/* in struct settings: const char * for TEXT and LIST, else uint32_t */
 	size_t offset;
-	uint32_t least, most;
+	uint32_t min, max;
 	bool live; /* can change on SIGHUP */
 	const char *argument;
 	const char *text;

@@ -222,8 +222,8 @@ void host_run_impair(struct host *host, struct rocade_impair_stats *stats);
 uint64_t host_run_stat(struct host *host, const char *name);
 
 /* progress.c: common to all modes. */
-void host_running(struct host *host);
-void host_done(struct host *host);
+void host_set_running(struct host *host);
+void host_set_done(struct host *host);
 /* Returns true if the wait for the peer has timed out. The host has then failed. */
 bool host_wait_over(struct host *host, uint64_t now_ns, const char *what);
 /* Returns true if the path to the peer is resolved; asks for it otherwise. */

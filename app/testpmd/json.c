@@ -122,20 +122,20 @@ port_object(struct host *host, const struct result *result)
 static void
 add_whole(json_t *out, struct run *run, const struct result *results)
 {
-	unsigned pacer = 0;
+	unsigned initiator = 0;
 	struct result whole;
 	struct tally tally;
 
 	for (unsigned i = run->n_hosts; i-- > 0;) {
 		if (!run->hosts[i].passive)
-			pacer = i;
+			initiator = i;
 	}
-	whole = results[pacer];
-	tally = run->hosts[pacer].tally;
+	whole = results[initiator];
+	tally = run->hosts[initiator].tally;
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		const struct tally *other = &run->hosts[i].tally;
 
-		if (i == pacer)
+		if (i == initiator)
 			continue;
 		tally.verified_bytes += other->verified_bytes;
 		tally.bad_bytes += other->bad_bytes;

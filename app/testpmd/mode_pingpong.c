@@ -60,12 +60,12 @@ pingpong_reap(struct host *host)
 	unsigned n = tx_reap(host) + rx_reap(host, pingpong_taken);
 
 	if (host->passive && host->state == HOST_WAITING && host->tally.messages != 0)
-		host_running(host);
+		host_set_running(host);
 	return n;
 }
 
 static unsigned
-serve_first(struct host *host)
+send_first_messages(struct host *host)
 {
 	unsigned moved = 0;
 
@@ -90,7 +90,7 @@ pingpong_push(struct host *host)
 			moved += pingpong_send(host, &host->conns[i]);
 	}
 	if (!host->passive && host->state == HOST_WAITING && host->resolve_rc == 0)
-		moved += serve_first(host);
+		moved += send_first_messages(host);
 	return moved;
 }
 
@@ -117,7 +117,7 @@ static void
 pingpong_stop(struct host *host)
 {
 	if (host->passive) {
-		host_done(host);
+		host_set_done(host);
 		return;
 	}
 	if (host->state == HOST_WAITING) {
@@ -133,13 +133,13 @@ pingpong_stop(struct host *host)
 }
 
 static void
-tick_server(struct host *host, uint64_t now_ns)
+tick_initiator(struct host *host, uint64_t now_ns)
 {
 	bool any, all_seen, back = all_returned(host, &any, &all_seen);
 
 	if (host->state == HOST_WAITING) {
 		if (all_seen)
-			host_running(host);
+			host_set_running(host);
 		else if (!host_wait_over(host, now_ns, "did not answer") &&
 			 host_resolved(host, now_ns))
 			host_retry(host);
@@ -150,7 +150,7 @@ tick_server(struct host *host, uint64_t now_ns)
 		return;
 	}
 	if (back)
-		host_done(host);
+		host_set_done(host);
 	else if (any && host_idle_for(host, host->tally.messages, now_ns) > LOST_NS)
 		host_fail(host,
 			"%s received a message and has not returned it for %u s: it "
@@ -175,7 +175,7 @@ pingpong_tick(struct host *host, uint64_t now_ns)
 	if (host->passive)
 		tick_passive(host, now_ns);
 	else
-		tick_server(host, now_ns);
+		tick_initiator(host, now_ns);
 }
 
 const struct mode_ops pingpong_ops = {.sends = true,

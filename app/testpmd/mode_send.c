@@ -56,7 +56,7 @@ send_push(struct host *host)
 		for (unsigned i = 0; i < host->n_conns; i++)
 			moved += first_message_send(host, &host->conns[i]);
 		if (host->n_answered == host->n_conns)
-			host_running(host);
+			host_set_running(host);
 	} else if (host->state == HOST_RUNNING || host->state == HOST_DRAINING) {
 		for (unsigned i = 0; i < host->n_conns; i++)
 			moved += tx_post_burst(host, &host->conns[i]);
@@ -95,7 +95,7 @@ all_acked(const struct host *host)
 }
 
 static void
-drain_over(struct host *host)
+drain_fail(struct host *host)
 {
 	uint64_t missing = 0;
 
@@ -131,10 +131,10 @@ send_tick(struct host *host, uint64_t now_ns)
 	if (host->state == HOST_FAILED)
 		return;
 	if (all_acked(host))
-		host_done(host);
+		host_set_done(host);
 	else if (host->state == HOST_DRAINING &&
 		 elapsed_ns(now_ns, host->drain_ns) > DRAIN_NS)
-		drain_over(host);
+		drain_fail(host);
 }
 
 const struct mode_ops send_ops = {.sends = true,

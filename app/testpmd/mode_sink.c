@@ -15,7 +15,7 @@ sink_reap(struct host *host)
 	unsigned n = rx_reap(host, NULL);
 
 	if (host->state == HOST_WAITING && host->tally.messages != 0)
-		host_running(host);
+		host_set_running(host);
 	return n;
 }
 
@@ -33,7 +33,7 @@ sink_stop(struct host *host)
 	while (sink_reap(host) != 0 && host->state != HOST_FAILED)
 		;
 	if (host->state != HOST_FAILED)
-		host_done(host);
+		host_set_done(host);
 }
 
 static void

@@ -12,7 +12,7 @@
 #define TAIL_NS (10 * NS_PER_SECOND)
 
 void
-host_running(struct host *host)
+host_set_running(struct host *host)
 {
 	host->state = HOST_RUNNING;
 	host->tally.first_ns = clock_ns();
@@ -20,7 +20,7 @@ host_running(struct host *host)
 }
 
 void
-host_done(struct host *host)
+host_set_done(struct host *host)
 {
 	host->state = HOST_DONE;
 	if (!host->passive || host->tally.last_ns == 0)

@@ -163,7 +163,7 @@ run_finish(struct run *run)
 /* Whether every initiator (host that is not passive: a sender, or the end of pingpong
  * that sends first) is done. */
 static bool
-pacers_are_done(const struct run *run)
+initiators_are_done(const struct run *run)
 {
 	for (unsigned i = 0; i < run->n_hosts; i++) {
 		if (!run->hosts[i].passive && host_active(&run->hosts[i]))
@@ -179,7 +179,7 @@ run_over(struct run *run)
 {
 	bool over = true;
 
-	if (run->conf.loop && pacers_are_done(run)) {
+	if (run->conf.loop && initiators_are_done(run)) {
 		for (unsigned i = 0; i < run->n_hosts; i++) {
 			if (run->hosts[i].passive && host_active(&run->hosts[i]))
 				run->hosts[i].ops->stop(&run->hosts[i]);
