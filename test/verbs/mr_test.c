@@ -64,7 +64,7 @@ mr_register(void *addr, size_t len, int access)
 }
 
 static void
-test_mr(void **state)
+regions_have_attributes_and_own_keys(void **state)
 {
 	static uint8_t mem[8192];
 	struct ibv_mr *mr, *other;
@@ -160,7 +160,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		with_pair(pd_in_use_is_ebusy),
 		with_pair(pd_limit),
-		with_pair(test_mr),
+		with_pair(regions_have_attributes_and_own_keys),
 		with_pair(test_mr_refused),
 		with_pair(inaccessible_memory_is_efault),
 	};

@@ -206,7 +206,7 @@ test_set_addresses(void **state)
 }
 
 static void
-test_stats(void **state)
+counters_have_name_and_text(void **state)
 {
 	struct rocade_stat rows[128];
 	unsigned n = rocade_port_stats(pair.a.port, -1, rows, 128);
@@ -231,7 +231,7 @@ main(void)
 		with_pair(test_addresses),
 		with_pair(test_neighbours),
 		with_pair(test_set_addresses),
-		with_pair(test_stats),
+		with_pair(counters_have_name_and_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

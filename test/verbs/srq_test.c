@@ -31,7 +31,7 @@ create(uint32_t max_wr, uint32_t max_sge, struct ibv_srq_attr *actual)
 }
 
 static void
-test_create(void **state)
+sizes_are_checked_and_rounded_up(void **state)
 {
 	struct ibv_srq_attr actual, got;
 	struct ibv_device_attr dev;
@@ -431,7 +431,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		with_pair(test_create),
+		with_pair(sizes_are_checked_and_rounded_up),
 		with_pair(test_create_ex),
 		with_pair(test_post_list),
 		with_pair(test_bad_wr_kept_on_success),

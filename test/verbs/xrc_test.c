@@ -188,7 +188,7 @@ qp_refused(struct ibv_qp_init_attr_ex attr, int err)
 }
 
 static void
-test_qp_create(void **state)
+qp_create_checks_domain_and_type(void **state)
 {
 	struct verbs_side *s = &pair.a;
 	struct ibv_xrcd *xrcd = xrc_domain(s), *foreign = xrc_domain(&pair.b);
@@ -290,7 +290,7 @@ posts_to_absent_queues_are_refused(void **state)
 }
 
 static void
-test_query(void **state)
+query_returns_target_attributes(void **state)
 {
 	struct verbs_side *a = &pair.a, *b = &pair.b;
 	struct ibv_xrcd *xrcd = xrc_domain(b);
@@ -488,9 +488,9 @@ main(void)
 		CASE(device_reports_xrc),
 		CASE(xrc_srq_create),
 		CASE(objects_in_use_are_ebusy),
-		CASE(test_qp_create),
+		CASE(qp_create_checks_domain_and_type),
 		CASE(posts_to_absent_queues_are_refused),
-		CASE(test_query),
+		CASE(query_returns_target_attributes),
 		CASE(invalid_open_is_refused),
 		CASE(target_with_two_handles),
 		CASE(target_handles_cannot_send),

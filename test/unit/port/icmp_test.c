@@ -213,7 +213,7 @@ echo_byte(bool ipv6, unsigned off, uint8_t byte)
 }
 
 static void
-all_but_local_echo_requests_is_ignored(void **state)
+only_local_echo_requests_are_answered(void **state)
 {
 	static const uint8_t all[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	struct net *net = net_of(1, 0);
@@ -331,7 +331,7 @@ main(void)
 		cmocka_unit_test(echoes_come_back),
 		cmocka_unit_test(no_reply_without_room),
 		cmocka_unit_test(padding_does_not_come_back),
-		cmocka_unit_test(all_but_local_echo_requests_is_ignored),
+		cmocka_unit_test(only_local_echo_requests_are_answered),
 		cmocka_unit_test(wrong_checksums_are_ignored),
 		cmocka_unit_test(the_port_may_have_checked_the_header),
 		cmocka_unit_test(cut_frames_are_ignored),

@@ -92,7 +92,7 @@ answered(struct net *net, struct pkt pkt)
 }
 
 static void
-the_reference_is_right(void **state)
+solicit_with_recomputes_the_checksum(void **state)
 {
 	struct pkt pkt = solicit_with(0, solicit, 1);
 
@@ -334,7 +334,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_reference_is_right),
+		cmocka_unit_test(solicit_with_recomputes_the_checksum),
 		cmocka_unit_test(solicitation_is_answered_and_teaches),
 		cmocka_unit_test(unicast_solicitation_without_option),
 		cmocka_unit_test(duplicate_address_detection_is_answered),

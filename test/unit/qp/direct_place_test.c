@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Direct placement (lib/qp/direct_place.c): MIDDLE packets whose payload is in its
  * destination before their ICRC has been checked. Here and in struct pkt_view such a
- * payload is "delivered". direct_place_not_test.c has the packets that are not. */
+ * payload is "delivered". direct_place_excluded_test.c has the packets that are not. */
 #include <stdlib.h>
 #include <string.h>
 
