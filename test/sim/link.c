@@ -269,12 +269,12 @@ is_lost(struct link_port *from)
 {
 	struct link *l = from->link;
 
-	if (sim.now < from->dark_until)
+	if (sim.now < from->outage_until)
 		return true;
-	if (l->conf.dark != 0 && draw(1000000) < l->conf.dark) {
-		from->dark_until = sim.now + draw(20 * (l->conf.delay_ns + 10000));
+	if (l->conf.outage != 0 && draw(1000000) < l->conf.outage) {
+		from->outage_until = sim.now + draw(20 * (l->conf.delay_ns + 10000));
 		TRACE("port %" PRIu64 " has an outage until %" PRIu64,
-			(uint64_t)(from - l->ports), from->dark_until);
+			(uint64_t)(from - l->ports), from->outage_until);
 		return true;
 	}
 	return chance(l->conf.loss);
@@ -408,7 +408,7 @@ link_init(struct link *l, const struct link_conf *conf)
 	l->room = room;
 	l->conf = *conf;
 	l->corrupts = conf->corrupt != 0;
-	l->lossy = conf->loss + conf->corrupt + conf->dark != 0;
+	l->lossy = conf->loss + conf->corrupt + conf->outage != 0;
 }
 
 void

@@ -44,7 +44,7 @@ struct link_port {
 	struct link_queue queues[PORT_QUEUES];
 	uint64_t busy_until;       /* end of its last transmission */
 	uint64_t last[LINK_PORTS]; /* last arrival at each other port */
-	uint64_t dark_until;       /* outage: frames that it sends until then are lost */
+	uint64_t outage_until;       /* outage: frames that it sends until then are lost */
 	uint32_t lent;             /* frames that the device holds */
 	bool attached;
 	bool closed;
@@ -57,7 +57,7 @@ struct link_conf { /* rate, delay, and faults in per mille of the frames */
 	uint64_t bits_per_us;
 	uint64_t delay_ns, jitter_ns;
 	unsigned loss, dup, reorder, corrupt, ecn;
-	unsigned dark;  /* starts of an outage (see dark_until), per million */
+	unsigned outage;  /* starts of an outage (see outage_until), per million */
 	unsigned stall; /* short transmit bursts and failed allocations */
 };
 

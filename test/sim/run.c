@@ -40,7 +40,7 @@ link_choose(void)
 	c.dup = DRAW_OF(levels);
 	c.reorder = DRAW_OF(levels);
 	c.corrupt = DRAW_OF(levels);
-	c.dark = chance(300) ? 500 : 0;
+	c.outage = chance(300) ? 500 : 0;
 	return c;
 }
 
@@ -232,7 +232,7 @@ world_quiesce(void)
 	if (chance(500)) {
 		struct link_conf *c = &world.link.conf;
 
-		c->loss = c->corrupt = c->dark = c->dup = c->reorder = 0;
+		c->loss = c->corrupt = c->outage = c->dup = c->reorder = 0;
 	}
 	while (!world_quiesce_step()) {
 		uint64_t next;
