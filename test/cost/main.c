@@ -28,7 +28,7 @@ static const struct workload {
 	uint32_t bytes;
 	unsigned qps;
 	enum ibv_qp_type type;
-	bool game; /* each end answers a message with one before its engine's next pass */
+	bool pingpong; /* each end answers a message with one before its engine's next pass */
 } workloads[] = {
 	{"send-64", IBV_WR_SEND, 64, 1, IBV_QPT_RC, false},
 	{"write-4096", IBV_WR_RDMA_WRITE, 4096, 1, IBV_QPT_RC, false},
@@ -193,7 +193,7 @@ message_post(struct run *run, struct end *end)
 /* Ping-pong. The receiver polls its CQ before its engine runs: a message leaves from
  * within the post, its ACK in the next pass. */
 static void
-play(struct run *run, uint64_t messages)
+pingpong_run(struct run *run, uint64_t messages)
 {
 	struct end *from = &run->ends.client, *to = &run->ends.server;
 
@@ -220,7 +220,7 @@ measured(struct run *run) __attribute__((noinline));
 void
 measured(struct run *run)
 {
-	(run->work->game ? play : stream_run)(run, MESSAGES);
+	(run->work->pingpong ? pingpong_run : stream_run)(run, MESSAGES);
 }
 
 static void
@@ -272,7 +272,7 @@ main(int argc, char **argv)
 	must(run.work != NULL, "unknown workload (see --list)");
 	ends_open(&run.ends, run.work->qps, run.work->type);
 	requests_prepare(&run);
-	(run.work->game ? play : stream_run)(&run, WARMUP_MESSAGES);
+	(run.work->pingpong ? pingpong_run : stream_run)(&run, WARMUP_MESSAGES);
 	measured(&run);
 	printf("%u\n", MESSAGES);
 	if (run.work->type == IBV_QPT_UD)
