@@ -306,7 +306,7 @@ read_copy(struct qp *qp, const struct pkt_view *v, const struct send_wqe *wqe,
 	else if (req->read_pos_psn != v->psn)
 		req->read_pos = sge_seek(wqe->sge, wqe->num_sge, p->offset);
 	req->read_pos_psn = psn_add(v->psn, 1);
-	if (likely(v->delivered)) {
+	if (likely(v->payload_placed)) {
 		req->read_pos.offset += v->payload_len;
 		return 0;
 	}

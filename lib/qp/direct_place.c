@@ -81,6 +81,6 @@ qp_icrc_check(const struct qp *qp, struct pkt_view *v)
 
 	if (to == NULL)
 		return icrc_check(v);
-	v->delivered = true;
+	v->payload_placed = true;
 	return icrc_check_copy(v, to);
 }

@@ -134,7 +134,7 @@ recv_payload_copy(struct qp *qp, const struct pkt_view *v)
 
 	if (unlikely(qp->resp.received + v->payload_len > MSG_MAX))
 		rc = -EMSGSIZE;
-	else if (v->delivered)
+	else if (v->payload_placed)
 		qp->resp.pos.offset += v->payload_len;
 	else if (v->payload_len != 0)
 		rc = sge_scatter(qp->shared->keys, qp->srq != NULL ? qp->srq->pd : qp->pd,
@@ -314,7 +314,7 @@ resp_write(struct qp *qp, const struct pkt_view *v)
 	if (imm && !take_receive(qp, v))
 		return;
 	/* Nothing fails but the completion from here on. */
-	if (v->payload_len != 0 && !v->delivered)
+	if (v->payload_len != 0 && !v->payload_placed)
 		payload_copy(to, v->payload, v->payload_len);
 	if (op_is_first(v->op))
 		resp->received = 0;

@@ -118,7 +118,7 @@ parse_bth(const struct bth *bth, struct pkt_view *view)
 	words[0] = rte_be_to_cpu_32(words[0]);
 	words[2] = rte_be_to_cpu_32(words[2]);
 	view->bth = bth;
-	view->delivered = false;
+	view->payload_placed = false;
 	view->opcode = (uint8_t)(words[0] >> 24);
 	view->solicited = (words[0] & (uint32_t)BTH_SE << 16) != 0;
 	view->pad = (uint8_t)(words[0] >> (16 + BTH_PAD_SHIFT) & 3);

@@ -24,7 +24,7 @@ struct pkt_view {
 	bool ack_req;
 	uint8_t ip_version; /* 4 or 6 */
 	uint8_t tclass;	    /* TOS or traffic class: DSCP and ECN */
-	bool delivered; /* the payload is in its destination already: qp_icrc_check() */
+	bool payload_placed; /* the payload is in its destination already: qp_icrc_check() */
 	const uint8_t *ip;  /* the IP header */
 	const struct bth *bth;
 };

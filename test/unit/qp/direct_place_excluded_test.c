@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets that direct placement excludes (direct_place_test.c): their payload must not be
- * delivered before their ICRC has been checked. */
+ * placed before their ICRC has been checked. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,25 +31,25 @@ first_packet_deliver(enum way way, uint32_t bytes)
 }
 
 static void
-expect_delivered(const struct pkt_spec *c, bool delivered)
+expect_placed(const struct pkt_spec *c, bool payload_placed)
 {
 	struct frame frame = pkt_spec_build(to, c);
 	struct check_result result = frame_check(&frame);
 
-	delivered = delivered && icrc_copy_min <= c->payload_len;
+	payload_placed = payload_placed && icrc_copy_min <= c->payload_len;
 	assert_true(result.icrc_ok);
-	assert_int_equal(result.delivered, delivered);
-	expect_changed(mtu, delivered ? mtu : 0);
+	assert_int_equal(result.payload_placed, payload_placed);
+	expect_changed(mtu, payload_placed ? mtu : 0);
 	free(frame.data);
 }
 
-/* The unchanged packet is delivered. So the change made before prevented the delivery. */
+/* The unchanged packet is placed. So the change made before prevented the delivery. */
 static void
 expect_next_delivered(enum way way)
 {
 	struct pkt_spec c = middle_packet(way);
 
-	expect_delivered(&c, true);
+	expect_placed(&c, true);
 }
 
 static void
@@ -57,7 +57,7 @@ expect_next_not_delivered(enum way way)
 {
 	struct pkt_spec c = middle_packet(way);
 
-	expect_delivered(&c, false);
+	expect_placed(&c, false);
 }
 
 /* ---- The packet ---- */
@@ -79,7 +79,7 @@ wrong_header_not_delivered(void **state)
 			c.psn = psn_add(right.psn, c.psn);
 			c.opcode = right.opcode;
 			c.payload_len = right.payload_len;
-			expect_delivered(&c, false);
+			expect_placed(&c, false);
 		}
 		expect_next_delivered(way);
 		qp_link_fini_discard(&p);
@@ -100,7 +100,7 @@ other_length_not_delivered(void **state)
 			struct pkt_spec c = middle_packet(way);
 
 			c.payload_len = lens[i];
-			expect_delivered(&c, false);
+			expect_placed(&c, false);
 		}
 		expect_next_delivered(way);
 		qp_link_fini_discard(&p);
@@ -126,7 +126,7 @@ other_opcode_not_delivered(void **state)
 			c.opcode = (uint8_t)opcode;
 			c.psn = op_is_response(op) ? to->qp.req.una_psn
 						   : to->qp.resp.epsn;
-			expect_delivered(&c, false);
+			expect_placed(&c, false);
 			others++;
 		}
 		assert_true(others > 60);
@@ -159,7 +159,7 @@ delivery_by_qp_state(void **state)
 					     : requests[at];
 
 			to->qp.state = at;
-			expect_delivered(&c, takes);
+			expect_placed(&c, takes);
 		}
 		to->qp.state = IBV_QPS_RTS;
 		qp_link_fini_discard(&p);
@@ -179,7 +179,7 @@ no_message_in_progress(void **state)
 		expect_changed(mtu, mtu);
 		c = middle_packet(way);
 		c.psn = psn_add(PSN_A, 2);
-		expect_delivered(&c, false);
+		expect_placed(&c, false);
 		direct_finish(way);
 	}
 }
@@ -198,18 +198,18 @@ stale_message_state_is_unused(void **state)
 		to->qp.resp.rkey = to->rkey;
 		to->qp.resp.left = 4 * mtu;
 		write = middle_packet(WAY_WRITE);
-		expect_delivered(&write, false);
+		expect_placed(&write, false);
 		expect_next_delivered(ways[i]);
 		to->qp.resp.msg = OP_WRITE;
 		expect_next_not_delivered(ways[i]);
-		expect_delivered(&write, true);
+		expect_placed(&write, true);
 		qp_link_fini_discard(&p);
 	}
 }
 
 /* ---- The memory ---- */
 
-/* The key of the memory that the next packet is delivered to. */
+/* The key of the memory that the next packet is placed to. */
 static uint32_t *
 key_in_use(enum way way)
 {
@@ -287,8 +287,8 @@ short_buffer_not_delivered(void **state)
 	}
 }
 
-/* A payload that crosses two SGEs is delivered after the ICRC check. Packets behind it
- * are delivered directly again. */
+/* A payload that crosses two SGEs is placed after the ICRC check. Packets behind it
+ * are placed directly again. */
 static void
 payload_across_sges_not_delivered(void **state)
 {
@@ -306,12 +306,12 @@ payload_across_sges_not_delivered(void **state)
 		for (uint32_t k = 0; k < PACKETS; k++) {
 			struct check_result result = frame_check(&from->wire[0]);
 			bool one = cut < k * mtu || cut >= (k + 1) * mtu;
-			bool delivered = k != 0 && k != PACKETS - 1 && one;
+			bool payload_placed = k != 0 && k != PACKETS - 1 && one;
 
 			assert_true(result.icrc_ok);
 			assert_int_equal(
-				result.delivered, delivered && icrc_copy_min <= mtu);
-			expect_changed(k * mtu, result.delivered ? mtu : 0);
+				result.payload_placed, payload_placed && icrc_copy_min <= mtu);
+			expect_changed(k * mtu, result.payload_placed ? mtu : 0);
 			wire_deliver(from, 0);
 			expect_changed(k * mtu, RTE_MIN(mtu, len - k * mtu));
 		}
@@ -332,17 +332,17 @@ first_read_response_not_delivered(void **state)
 	direct_open_default(WAY_READ);
 	c = middle_packet(WAY_READ);
 	c.psn = PSN_A;
-	expect_delivered(&c, false);
+	expect_placed(&c, false);
 	qp_link_drain(&p);
 	expect_changed(0, len);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	host_read(&p.a, 3, AT, FROM, 8 * mtu);
 	c.psn = psn_add(PSN_A, PACKETS);
-	expect_delivered(&c, false); /* not sent yet */
+	expect_placed(&c, false); /* not sent yet */
 	host_pull(&p.a, PULL_ALL);
 	assert_int_equal(to->qp.req.una_psn, c.psn);
 	assert_int_equal(to->qp.req.read_pos_psn, c.psn);
-	expect_delivered(&c, false);
+	expect_placed(&c, false);
 	qp_link_fini_discard(&p);
 }
 
@@ -380,15 +380,15 @@ response_without_read_not_delivered(void **state)
 	host_send(&p.a, 3, AT, 8 * mtu, 0);
 	host_pull(&p.a, PULL_ALL);
 	assert_int_equal(to->qp.req.read_pos_psn, c.psn);
-	expect_delivered(&c, false);
+	expect_placed(&c, false);
 	inject_ack(&p.a, AETH_ACK, c.psn);
 	c.psn = psn_add(c.psn, 1);
 	assert_int_equal(to->qp.req.una_psn, c.psn);
-	expect_delivered(&c, false);
+	expect_placed(&c, false);
 	/* As if a READ had received one packet. The opcode of the request decides. */
 	to->qp.req.read_pos_psn = c.psn;
 	to->qp.req.read_pos = (struct sge_pos){0, mtu};
-	expect_delivered(&c, false);
+	expect_placed(&c, false);
 	qp_link_fini_discard(&p);
 }
 
@@ -407,7 +407,7 @@ none_delivered(enum ibv_qp_type type, enum way way)
 		struct check_result result = frame_check(&from->wire[0]);
 
 		assert_true(result.icrc_ok);
-		assert_false(result.delivered);
+		assert_false(result.payload_placed);
 		expect_changed(0, 0);
 		wire_deliver(from, 0);
 		expect_changed(i * mtu, RTE_MIN(mtu, len - i * mtu));

@@ -135,9 +135,9 @@ frame_check(const struct frame *frame)
 	memcpy(pkt.data, frame->data, frame->len);
 	memcpy(&before, &to->qp, sizeof(before));
 	assert_int_equal(pkt_parse_headers(&pkt, 0, &view), DROP_none);
-	assert_false(view.delivered);
+	assert_false(view.payload_placed);
 	result.icrc_ok = qp_icrc_check(&to->qp, &view);
-	result.delivered = view.delivered;
+	result.payload_placed = view.payload_placed;
 	assert_memory_equal(&before, &to->qp, sizeof(before));
 	assert_memory_equal(pkt.data, frame->data, frame->len);
 	free(pkt.data);

@@ -53,7 +53,7 @@ void
 expect_changed(uint32_t offset, uint32_t n);
 
 struct check_result {
-	bool icrc_ok, delivered;
+	bool icrc_ok, payload_placed;
 };
 
 /* Checks the frame's ICRC as the QP does. Neither the frame nor the QP may change. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Direct placement (lib/qp/direct_place.c): MIDDLE packets whose payload is in its
  * destination before their ICRC has been checked. Here and in struct pkt_view such a
- * payload is "delivered". direct_place_excluded_test.c has the packets that are not. */
+ * payload is "placed". direct_place_excluded_test.c has the packets that are not. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,11 +22,11 @@ message_in_order(enum way way)
 		uint32_t at = i * mtu;
 
 		assert_true(result.icrc_ok);
-		assert_int_equal(result.delivered, is_middle(i) && icrc_copy_min <= mtu);
-		if (result.delivered)
+		assert_int_equal(result.payload_placed, is_middle(i) && icrc_copy_min <= mtu);
+		if (result.payload_placed)
 			assert_memory_equal(
 				to->mem + AT + at, from->mem + FROM + at, mtu);
-		expect_changed(at, result.delivered ? mtu : 0);
+		expect_changed(at, result.payload_placed ? mtu : 0);
 		wire_deliver(from, 0);
 		expect_changed(at, RTE_MIN(mtu, len - at));
 	}
@@ -51,7 +51,7 @@ middle_packets_are_delivered_directly(void **state)
 	}
 }
 
-/* Receives the next frame. If its payload was delivered directly, the frame's copy is
+/* Receives the next frame. If its payload was placed directly, the frame's copy is
  * overwritten first. */
 static void
 receive_overwritten_frame(void)
@@ -64,7 +64,7 @@ receive_overwritten_frame(void)
 
 	assert_int_equal(pkt_parse_headers(&pkt, 0, &view), DROP_none);
 	assert_true(qp_icrc_check(&to->qp, &view));
-	if (view.delivered)
+	if (view.payload_placed)
 		memset(frame->data + frame->len - ICRC_LEN - mtu, 0x5A, mtu);
 	qp_rx(&to->qp, &view, p.now);
 	wire_drop(from, 0);
@@ -105,7 +105,7 @@ static void
 damaged_packet_run(enum way way, unsigned i, int where)
 {
 	/* A damaged PSN is not the expected one. */
-	bool delivered = where != -1 && icrc_copy_min <= mtu;
+	bool payload_placed = where != -1 && icrc_copy_min <= mtu;
 	static struct qp before;
 	struct check_result result;
 
@@ -115,13 +115,13 @@ damaged_packet_run(enum way way, unsigned i, int where)
 	damage(where);
 	result = frame_check(&from->wire[0]);
 	assert_false(result.icrc_ok);
-	assert_int_equal(result.delivered, delivered);
-	expect_changed(i * mtu, delivered ? mtu : 0);
+	assert_int_equal(result.payload_placed, payload_placed);
+	expect_changed(i * mtu, payload_placed ? mtu : 0);
 	memcpy(&before, &to->qp, sizeof(before));
 	wire_deliver(from, 0);
 	assert_memory_equal(&before, &to->qp, sizeof(before));
 	assert_int_equal(to->stats.drop[DROP_icrc], 1);
-	expect_changed(i * mtu, delivered ? mtu : 0);
+	expect_changed(i * mtu, payload_placed ? mtu : 0);
 	wire_deliver_all(from);
 	expect_changed(0, 0);
 	direct_finish(way);
@@ -143,7 +143,7 @@ damaged_packet_changes_only_its_bytes(void **state)
 }
 
 /* Advances time until packet PSN_A + 1 is the next one. The packets before it, such as a
- * tail-loss probe or the start of a resent message, are delivered. */
+ * tail-loss probe or the start of a resent message, are placed. */
 static void
 second_packet_resend(enum way way)
 {
